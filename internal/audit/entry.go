@@ -1,0 +1,78 @@
+package audit
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"heed/rules"
+)
+
+// Judged says how much of a request the verdict rests on.
+type Judged uint8
+
+// How a request was judged. The zero value is NotJudged: "we could not see it"
+// is never taken for a verdict on it.
+const (
+	NotJudged Judged = iota // nothing was judged: malformed, loop, tunnel
+	ByPath                  // the exact bytes of the target were judged
+	ByHost                  // only the host was seen
+)
+
+// String returns the stable name: no, path or host.
+func (j Judged) String() string {
+	switch j {
+	case ByPath:
+		return "path"
+	case ByHost:
+		return "host"
+	default:
+		return "no"
+	}
+}
+
+// Entry is the record of one Decision and of how the exchange ended. The
+// proxy fills the first part before anything leaves and hands the Entry to
+// its Recorder; the outcome is filled when the exchange ends. A Recorder that
+// keeps an Entry beyond Ended copies it.
+type Entry struct {
+	ID     uuid.UUID // version 7: ordered by time
+	Time   time.Time // when the request was decided on
+	Client string    // the client's address, host:port
+
+	Agent     *rules.Agent // nil when no request was read
+	UserAgent string       // as received; empty when none
+	Sent      string       // the User-Agent sent on when it differs from the received one
+
+	Method string
+	Scheme string
+	Host   string // host[:port] in canonical form
+	Target string // path and query, as judged and as sent to the site
+	Raw    string // the request target as received, when it differs from Target
+
+	Judged    Judged
+	Decision  rules.Decision
+	Policy    *rules.Policy // nil when none was asked for
+	PolicyAge time.Duration // since the policy was fetched or revalidated
+
+	// Detail says more about a refusal that no rule made; empty when the
+	// reason says it all. It never holds credentials.
+	Detail string
+
+	Outcome Outcome
+}
+
+// Outcome is how an exchange ended.
+type Outcome struct {
+	Status    int           // sent to the client; 0 when nothing was
+	FromSite  bool          // the answer came from the site, not from heed
+	BytesIn   int64         // of the request body, read from the client
+	BytesOut  int64         // of the response body, written to the client
+	Waited    time.Duration // for the policy and for a turn
+	Duration  time.Duration // from the request's head to the end of the answer
+	Truncated bool          // the answer did not arrive whole
+	Err       string        // what broke off the exchange; empty when nothing did
+}
+
+// URL returns the address asked for.
+func (e *Entry) URL() string { return e.Scheme + "://" + e.Host + e.Target }

@@ -1,0 +1,76 @@
+package rules
+
+// Verdict says what becomes of a request. The zero value is Refuse, so that a
+// Decision nobody filled in lets nothing through.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Refuse      Verdict = iota // the request does not leave
+	Allow                      // the request is forwarded
+	WouldRefuse                // observe mode: forwarded, recorded as refused
+)
+
+// String returns the verdict's stable name: refuse, allow or would-refuse.
+func (v Verdict) String() string {
+	switch v {
+	case Allow:
+		return "allow"
+	case WouldRefuse:
+		return "would-refuse"
+	default:
+		return "refuse"
+	}
+}
+
+// Reason says why a Decision is what it is. The list is closed and its
+// identifiers are stable: they stand in logs, answers and stored records.
+type Reason string
+
+// Reasons that the rules of a site give.
+const (
+	ReasonRule              Reason = "rule"               // a rule matched the target
+	ReasonNoRule            Reason = "no-rule"            // no group or no rule speaks of this target
+	ReasonRobotsTxt         Reason = "robots-txt"         // the target is /robots.txt itself (RFC 9309 §2.2.2)
+	ReasonRobotsUnavailable Reason = "robots-unavailable" // the site has no robots.txt to read (RFC 9309 §2.3.1.3)
+	ReasonRobotsUnreachable Reason = "robots-unreachable" // robots.txt could not be had (RFC 9309 §2.3.1.4)
+)
+
+// Reasons that come from the way a request took, not from a site's rules.
+const (
+	ReasonOriginUnreachable Reason = "origin-unreachable" // the site itself cannot be reached: DNS, connect, TLS
+	ReasonHostMismatch      Reason = "host-mismatch"      // Host, authority or SNI name different places
+	ReasonMalformed         Reason = "malformed"          // no valid HTTP request, or a target that cannot be judged
+	ReasonLoop              Reason = "loop"               // the request came through this proxy already
+	ReasonTunnel            Reason = "tunnel"             // a tunnel whose bytes are neither TLS nor HTTP
+	ReasonUntrusted         Reason = "ca-untrusted"       // the client did not accept the CA; nothing was asked for
+	ReasonHandshake         Reason = "handshake"          // a tunnel in which no handshake came to an end
+	ReasonRecord            Reason = "record"             // the record of the decision could not be written
+	ReasonInternal          Reason = "internal"           // a fault in heed; fails closed
+)
+
+// Decision is the answer to "may this agent fetch this target?", with what it
+// rests on. The zero value refuses without a reason.
+type Decision struct {
+	Verdict Verdict
+	Reason  Reason
+
+	// Group is the value of the user-agent line that governs, as the site
+	// wrote it ("*" for the star group); empty when no group did.
+	Group string
+	// Rule is the deciding line as the site wrote it, field and value
+	// ("Disallow: /private"); empty when no rule decided. It is text from the
+	// site: hostile until escaped.
+	Rule string
+	// Line is the number of that line in robots.txt, from 1; 0 when no rule decided.
+	Line int
+	// Token is the product token of the agent that led to Group, in lower
+	// case; empty for the star group and when there is no group.
+	Token string
+	// Piece is the part of the User-Agent string that Token was taken from, as
+	// the client wrote it.
+	Piece string
+	// Variant names the reading of the target that decided: "" for the target
+	// as sent, else "v1", "v2" or "v3" for an ambiguous spelling.
+	Variant string
+}

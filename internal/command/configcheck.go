@@ -1,0 +1,170 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"heed/rules"
+)
+
+// check notes every value that cannot be right and brings the others into
+// their canonical form: paths absolute, hosts in lower case.
+func (c *Config) check(d *decoder) {
+	d.note("listen", checkListen(c.Listen))
+	d.note("contact", checkContact(c.Contact))
+	d.note("name", checkName(c.Name))
+	if c.HTTPS.CACert != "" && c.HTTPS.CAKey == "" {
+		d.problem("https.ca_cert", "https.ca_cert needs https.ca_key beside it: the key that the certificate belongs to")
+	}
+	if c.HTTPS.CAKey != "" && c.HTTPS.CACert == "" {
+		d.problem("https.ca_key", "https.ca_key needs https.ca_cert beside it: the certificate that the key belongs to")
+	}
+	d.note("upstream.proxy", checkUpstream(c.Upstream.Proxy))
+	c.Upstream.Resolve = d.resolve(c.Upstream.Resolve)
+	if c.Upstream.ResponseHeaderTimeout == 0 {
+		d.problem("upstream.response_header_timeout", `upstream.response_header_timeout must be more than nothing; the default is "10m"`)
+	}
+	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
+	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Upstream.CAFile} {
+		*path = beside(c.File, *path)
+	}
+}
+
+// note files a value's error, if any, under its key.
+func (d *decoder) note(path string, err error) {
+	if err != nil {
+		d.problem(path, "%s: %v", path, err)
+	}
+}
+
+func (d *decoder) oneOf(path, value string, valid ...string) {
+	if slices.Contains(valid, value) {
+		return
+	}
+	hint := "write one of " + strings.Join(valid, ", ")
+	if near := nearest(value, valid); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	d.problem(path, "%s = %q is not known; %s", path, value, hint)
+}
+
+// resolve returns the table with its hosts in canonical form.
+func (d *decoder) resolve(table map[string]string) map[string]string {
+	out := make(map[string]string, len(table))
+	for from, to := range table {
+		path := "upstream.resolve." + from
+		host, port, err := net.SplitHostPort(from)
+		origin, bad := rules.ParseOrigin("http", from)
+		if err != nil || port == "" || host == "" || bad != nil {
+			d.problem(path, `upstream.resolve: %q is not a host and port; write "site.test:443"`, from)
+			continue
+		}
+		if _, err := netip.ParseAddrPort(to); err != nil {
+			d.problem(path, `upstream.resolve: %q is not an address and port; write "127.0.0.1:8443"`, to)
+			continue
+		}
+		if _, twice := out[origin.HostPort()]; twice {
+			d.problem(path, "upstream.resolve: %q stands there twice, in different spellings", origin.HostPort())
+		}
+		out[origin.HostPort()] = to
+	}
+	return out
+}
+
+// beside makes a path that a file names absolute: it counts from the file's
+// directory, so that heed reads the same one wherever it is started.
+func beside(file, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(file), path)
+}
+
+// checkListen refuses addresses that others than this machine can reach.
+func checkListen(addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf(`%q is not an address and port; write "127.0.0.1:3128"`, addr)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q has no port from 0 to 65535; write %q", addr, net.JoinHostPort("127.0.0.1", "3128"))
+	} else if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
+		return fmt.Errorf("%q can be reached from other machines, and only loopback is served for now; write %q",
+			addr, net.JoinHostPort("127.0.0.1", strconv.FormatUint(n, 10)))
+	}
+	return nil
+}
+
+var errContact = errors.New(`write a URL such as "https://example.org/bot" or a mail address such as "bot@example.org"`)
+
+// checkContact accepts what a site's owner can use to reach somebody: an http
+// or https URL, or a mail address; empty is none.
+func checkContact(contact string) error {
+	if contact == "" {
+		return nil
+	}
+	if strings.ContainsFunc(contact, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("()\\\"", r) }) {
+		return fmt.Errorf("%q cannot stand in a header; %w", contact, errContact)
+	}
+	if u, err := url.Parse(contact); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return nil
+	}
+	if a, err := mail.ParseAddress(strings.TrimPrefix(contact, "mailto:")); err == nil && a.Name == "" {
+		return nil
+	}
+	return fmt.Errorf("%q leads to nobody; %w", contact, errContact)
+}
+
+// checkName accepts a token of RFC 9110 §5.6.2, which is what Via takes as a
+// pseudonym; empty means the random one.
+func checkName(name string) error {
+	const marks = "!#$%&'*+-.^_`|~"
+	for _, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && !strings.ContainsRune(marks, r) {
+			return fmt.Errorf("%q has %q in it; use letters, digits, - and . alone", name, r)
+		}
+	}
+	if len(name) > 64 {
+		return errors.New("longer than 64 characters; use a short one")
+	}
+	return nil
+}
+
+// checkUpstream accepts "", "env" and the URL of a proxy.
+func checkUpstream(proxy string) error {
+	if proxy == "" || proxy == "env" {
+		return nil
+	}
+	u, err := url.Parse(proxy)
+	switch {
+	case err != nil, u.Host == "" || u.Hostname() == "":
+		return fmt.Errorf(`%q is not a proxy's URL; write "http://proxy.example:3128", or "env"`, redactURL(proxy))
+	case !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme):
+		return fmt.Errorf("proxies are reached by http, https or socks5, not by %q", u.Scheme)
+	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%q has more than scheme, host and port; leave the rest out", redactURL(proxy))
+	}
+	return nil
+}
+
+// redactURL takes user and password out of what may be a URL.
+func redactURL(s string) string {
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		scheme, _, ok := strings.Cut(s, "://")
+		if !ok || len(scheme) > i {
+			return "..." + s[i:]
+		}
+		return scheme + "://..." + s[i:]
+	}
+	return s
+}

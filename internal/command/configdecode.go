@@ -1,0 +1,208 @@
+package command
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// decode puts the settings of a TOML document over those of c. The library
+// stops at the first value of a wrong type and hides unknown keys behind it;
+// a person who edits a file wants all of it at once. So the library reads the
+// document, and the walk over what it read is ours.
+func (c *Config) decode(file string, data []byte) error {
+	var tree map[string]any
+	if err := toml.Unmarshal(data, &tree); err != nil {
+		return syntaxError(file, err)
+	}
+	d := &decoder{file: file, lines: keyLines(data)}
+	d.table(reflect.ValueOf(c).Elem(), tree, "")
+	if len(d.problems) == 0 {
+		c.check(d)
+	}
+	return d.err()
+}
+
+func syntaxError(file string, err error) error {
+	var at *toml.DecodeError
+	if !errors.As(err, &at) {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	line, column := at.Position()
+	return fmt.Errorf("%s:%d:%d: this is not TOML: %s", file, line, column, strings.TrimPrefix(at.Error(), "toml: "))
+}
+
+// decoder collects what is wrong with one file.
+type decoder struct {
+	file     string
+	lines    map[string]int // of each key, by its full dotted name
+	problems []problem
+}
+
+type problem struct {
+	line int // 0 when no line of the file is to blame
+	text string
+}
+
+// problem notes that the key with the full name path is wrong.
+func (d *decoder) problem(path, format string, args ...any) {
+	d.problems = append(d.problems, problem{d.lines[path], fmt.Sprintf(format, args...)})
+}
+
+// err returns all problems as one error, in the order of the file, or nil.
+func (d *decoder) err() error {
+	if len(d.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(d.problems, func(a, b problem) int { return cmp.Compare(a.line, b.line) })
+	var lines []string
+	for _, p := range d.problems {
+		at := d.file
+		if p.line > 0 {
+			at = fmt.Sprintf("%s:%d", d.file, p.line)
+		}
+		lines = append(lines, at+": "+p.text)
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// table sets the fields of into that tree names.
+func (d *decoder) table(into reflect.Value, tree map[string]any, path string) {
+	fields := fieldsByKey(into)
+	for key, value := range tree {
+		full := join(path, key)
+		field, known := fields[key]
+		if !known {
+			d.problem(full, "unknown key %q; %s", full, suggest(full, into.Type(), path))
+			continue
+		}
+		d.value(field, value, full)
+	}
+}
+
+// value sets one field, or says what should have been written.
+func (d *decoder) value(field reflect.Value, value any, full string) {
+	switch into := field.Addr().Interface().(type) {
+	case *string:
+		s, ok := value.(string)
+		if !ok {
+			d.problem(full, "%s must be a text in quotes, not %s", full, kindName(value))
+		}
+		*into = s
+	case *time.Duration:
+		d.duration(into, value, full)
+	case *map[string]string:
+		*into = d.texts(value, full)
+	default:
+		tree, ok := value.(map[string]any)
+		if !ok {
+			d.problem(full, "%s must be a table, written [%s], not %s", full, full, kindName(value))
+			return
+		}
+		d.table(field, tree, full)
+	}
+}
+
+func (d *decoder) duration(into *time.Duration, value any, full string) {
+	s, ok := value.(string)
+	if !ok {
+		d.problem(full, `%s must be a duration in quotes with its unit, such as "30s" or "10m", not %s`, full, kindName(value))
+		return
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil || v < 0 {
+		d.problem(full, `%s = %q is not a duration; write a number and a unit, such as "30s", "10m" or "1h"`, full, s)
+	}
+	*into = v
+}
+
+func (d *decoder) texts(value any, full string) map[string]string {
+	tree, ok := value.(map[string]any)
+	if !ok {
+		d.problem(full, `%s must be a table, written { "from" = "to" }, not %s`, full, kindName(value))
+		return nil
+	}
+	out := map[string]string{}
+	for key, v := range tree {
+		s, ok := v.(string)
+		if !ok {
+			d.problem(join(full, key), "%s: %q must be a text in quotes, not %s", full, key, kindName(v))
+		}
+		out[key] = s
+	}
+	return out
+}
+
+// keyLines returns the line on which each key and table of a valid document
+// first stands.
+func keyLines(data []byte) map[string]int {
+	lines := map[string]int{}
+	var p unstable.Parser
+	p.Reset(data)
+	table := ""
+	for p.NextExpression() {
+		e := p.Expression()
+		switch e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			table = noteKeys(lines, &p, e, "")
+		case unstable.KeyValue:
+			noteValue(lines, &p, e, table)
+		}
+	}
+	return lines
+}
+
+func noteValue(lines map[string]int, p *unstable.Parser, e *unstable.Node, path string) {
+	full := noteKeys(lines, p, e, path)
+	if e.Value().Kind != unstable.InlineTable {
+		return
+	}
+	inner := e.Value().Children()
+	for inner.Next() {
+		noteValue(lines, p, inner.Node(), full)
+	}
+}
+
+// noteKeys notes each part of a dotted key and returns its full name.
+func noteKeys(lines map[string]int, p *unstable.Parser, e *unstable.Node, path string) string {
+	keys := e.Key()
+	for keys.Next() {
+		path = join(path, string(keys.Node().Data))
+		if _, seen := lines[path]; !seen {
+			lines[path] = p.Shape(keys.Node().Raw).Start.Line
+		}
+	}
+	return path
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// kindName names a TOML value's type as a person would.
+func kindName(value any) string {
+	switch value.(type) {
+	case string:
+		return "a text"
+	case bool:
+		return "true or false"
+	case int64, float64:
+		return "a number"
+	case map[string]any:
+		return "a table"
+	case []any:
+		return "a list"
+	default:
+		return "a date or time"
+	}
+}

@@ -1,0 +1,73 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"heed/internal/audit"
+	"heed/rules"
+)
+
+// decide answers "may this agent fetch this target, now?" and records the
+// answer. Afterwards either x.refusal is set or the request may leave. The
+// steps: identify, policy, rules, record.
+func (x *exchange) decide(r *http.Request) {
+	e := &x.entry
+	e.Agent = x.proxy.Agent
+	if e.Agent == nil {
+		e.Agent = x.proxy.agents.identify(e.UserAgent)
+	}
+	e.Judged = audit.ByPath
+	d := x.judge(r.Context())
+	if d.Verdict == rules.Allow {
+		e.Decision = d
+		x.record()
+		if !x.recorded {
+			x.refuse(e.Decision, e.Detail)
+		}
+		return
+	}
+	x.refuse(d, refusalDetail(e.Policy))
+	x.record()
+}
+
+// judge asks the origin's policy. /robots.txt itself needs none: it is always
+// allowed (RFC 9309 §2.2.2).
+func (x *exchange) judge(ctx context.Context) rules.Decision {
+	e := &x.entry
+	if e.Target == "/robots.txt" {
+		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRobotsTxt}
+	}
+	e.Policy = x.proxy.Policies.Policy(ctx, x.origin, e.UserAgent)
+	now := time.Now()
+	e.Outcome.Waited = now.Sub(e.Time)
+	source := e.Policy.Source()
+	if !source.FetchedAt.IsZero() {
+		e.PolicyAge = max(0, now.Sub(source.FetchedAt))
+	}
+	target := e.Target
+	if target == "*" {
+		target = "/" // OPTIONS * asks about the whole site
+	}
+	d := e.Policy.Decide(e.Agent, target)
+	if d.Reason == rules.ReasonRobotsUnreachable && source.NoConnection {
+		d.Reason = rules.ReasonOriginUnreachable
+	}
+	return d
+}
+
+// refusalDetail says why a policy is not there.
+func refusalDetail(p *rules.Policy) string {
+	if p == nil {
+		return ""
+	}
+	source := p.Source()
+	if source.State != rules.Unreachable {
+		return ""
+	}
+	if source.Err == nil {
+		return "robots.txt answered with status " + http.StatusText(source.Status)
+	}
+	return errorText(source.Err)
+}

@@ -1,0 +1,122 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"heed/internal/audit"
+	"heed/rules"
+)
+
+// exchange is one request and its answer on their way through the proxy. It
+// is the request's context, so that it travels through goproxy without an
+// allocation of its own.
+type exchange struct {
+	context.Context
+	proxy  *Proxy
+	conn   *clientConn // nil inside HTTP/2, where phrases do not exist
+	origin rules.Origin
+	entry  audit.Entry
+
+	recorded bool     // the Recorder has accepted the entry
+	refusal  *refusal // the answer when heed itself answers; nil otherwise
+	upload   countedBody
+	download countedBody
+	upgraded io.Closer // the client's side of a WebSocket
+}
+
+type exchangeKey struct{}
+
+// Value makes the exchange reachable from the request's context.
+func (x *exchange) Value(key any) any {
+	if key == (exchangeKey{}) {
+		return x
+	}
+	return x.Context.Value(key)
+}
+
+// exchangeOf returns the exchange that ctx belongs to. A request that did not
+// come through front is an impossible state.
+func exchangeOf(ctx context.Context) *exchange {
+	return ctx.Value(exchangeKey{}).(*exchange)
+}
+
+func (p *Proxy) newExchange(r *http.Request) *exchange {
+	x := &exchange{Context: r.Context(), proxy: p}
+	x.conn, _ = x.Context.Value(clientConnKey{}).(*clientConn)
+	e := &x.entry
+	e.ID = newID()
+	e.Time = time.Now()
+	e.Client = r.RemoteAddr
+	e.Method = r.Method
+	e.UserAgent = userAgent(r.Header)
+	return x
+}
+
+// newID returns a UUIDv7. Without randomness there is no identity and no TLS
+// either; since Go 1.24 crypto/rand does not return errors.
+func newID() uuid.UUID {
+	id, err := uuid.NewV7()
+	if err != nil {
+		panic("proxy: no randomness: " + err.Error())
+	}
+	return id
+}
+
+// record hands the decision to the Recorder, once. A record that cannot be
+// written refuses the request.
+func (x *exchange) record() {
+	if x.recorded {
+		return
+	}
+	if err := x.proxy.Recorder.Decided(&x.entry); err != nil {
+		x.entry.Decision = rules.Decision{Reason: rules.ReasonRecord}
+		x.entry.Detail = err.Error()
+		x.proxy.Log.Error("the record of a decision could not be written; the request is refused", "id", x.entry.ID, "error", err)
+		return
+	}
+	x.recorded = true
+}
+
+// end closes the record with the outcome that w and the bodies saw.
+func (x *exchange) end(w *responseWriter) {
+	o := &x.entry.Outcome
+	o.Status = w.status
+	o.BytesIn = x.upload.n
+	o.BytesOut = w.written
+	o.Duration = time.Since(x.entry.Time)
+	if err := x.download.err; err != nil {
+		o.Truncated, o.Err = true, "site: "+errorText(err)
+	} else if w.err != nil {
+		o.Truncated, o.Err = true, "client: "+errorText(w.err)
+	}
+	if x.recorded {
+		x.proxy.Recorder.Ended(&x.entry)
+	}
+}
+
+// countedBody passes a body through, counts it and remembers how it ended.
+type countedBody struct {
+	io.ReadCloser
+	n   int64
+	err error // the first error that is not io.EOF
+	eof bool
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.n += int64(n)
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		b.eof = true
+	case b.err == nil:
+		b.err = err
+	}
+	return n, err
+}

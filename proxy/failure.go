@@ -1,0 +1,69 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+)
+
+// errSelf is returned by the dialler for an address that heed listens on.
+var errSelf = errors.New("the address is heed's own")
+
+// classify says how a failure to reach a site is told to the client: status
+// and Proxy-Status error type (RFC 9209 §2.3). The error's text stays inside:
+// it may hold resolver and network details.
+func classify(err error) (status int, errorType string) {
+	var dns *net.DNSError
+	var netErr net.Error
+	var alert tls.AlertError
+	var record tls.RecordHeaderError
+	timeout := errors.As(err, &netErr) && netErr.Timeout() || errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case errors.Is(err, errSelf):
+		return http.StatusBadGateway, "proxy_loop_detected"
+	case errors.As(err, &dns) && dns.IsTimeout:
+		return http.StatusGatewayTimeout, "dns_timeout"
+	case errors.As(err, &dns):
+		return http.StatusBadGateway, "dns_error"
+	case isCertificateError(err):
+		return http.StatusBadGateway, "tls_certificate_error"
+	case errors.As(err, &alert):
+		return http.StatusBadGateway, "tls_alert_received"
+	case errors.As(err, &record):
+		return http.StatusBadGateway, "tls_protocol_error"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return http.StatusBadGateway, "connection_refused"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return http.StatusBadGateway, "destination_ip_unroutable"
+	case timeout && strings.Contains(err.Error(), "awaiting response headers"):
+		return http.StatusGatewayTimeout, "http_response_timeout"
+	case timeout:
+		return http.StatusGatewayTimeout, "connection_timeout"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return http.StatusBadGateway, "connection_terminated"
+	case err != nil && strings.Contains(err.Error(), "response headers exceeded"):
+		return http.StatusBadGateway, "http_response_header_section_size"
+	case err != nil && strings.Contains(err.Error(), "malformed HTTP"):
+		return http.StatusBadGateway, "http_protocol_error"
+	default:
+		return http.StatusBadGateway, "destination_unavailable"
+	}
+}
+
+func isCertificateError(err error) bool {
+	var verification *tls.CertificateVerificationError
+	var host x509.HostnameError
+	var authority x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	return errors.As(err, &verification) || errors.As(err, &host) || errors.As(err, &authority) || errors.As(err, &invalid)
+}
+
+// errorText is err for the record: bounded and printable.
+func errorText(err error) string { return printable(err.Error(), 300) }

@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"time"
+
+	"heed/rules"
+)
+
+// forward sends an allowed request to the site. It never fails: what goes
+// wrong is an answer too. goproxy calls it for plain and intercepted requests
+// alike.
+func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
+	p := x.proxy
+	if unreadBody(r) {
+		x.upload.ReadCloser = r.Body
+		r.Body = &x.upload
+	}
+	r.Close = false // the client's wish for its own connection
+	p.addVia(r.Header, r.ProtoMajor)
+	x.setUserAgent(r.Header)
+	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
+		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: w.informational}))
+	}
+	resp, err := p.Upstream.RoundTrip(r)
+	if err != nil {
+		return x.fail(r, err)
+	}
+	x.entry.Outcome.FromSite = true
+	removeHopByHop(resp.Header)
+	p.addVia(resp.Header, resp.ProtoMajor)
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return resp // its body has to stay what it is: both directions of the connection
+	}
+	w.stream = resp.ContentLength < 0 && r.Method != http.MethodHead
+	x.download.ReadCloser = resp.Body
+	resp.Body = &x.download
+	return resp
+}
+
+// setUserAgent puts the declared identity into h; without one the client's
+// own stays, and a missing one stays missing.
+func (x *exchange) setUserAgent(h http.Header) {
+	if own := x.proxy.UserAgent; own != "" {
+		h["User-Agent"] = []string{own}
+	} else if _, ok := h["User-Agent"]; !ok {
+		h["User-Agent"] = nil // net/http would send its own
+	}
+}
+
+// fail turns the Transport's error into an answer.
+func (x *exchange) fail(r *http.Request, err error) *http.Response {
+	x.reply(rules.ReasonOriginUnreachable)
+	f := x.refusal
+	f.status, f.errorType = classify(err)
+	f.phrase = printable(x.sentence(f), maxPhrase)
+	x.entry.Outcome.Err = "site: " + f.errorType + ": " + errorText(err)
+	if x.Context.Err() != nil {
+		x.entry.Outcome.Err = "client: left before the site answered"
+	}
+	return x.refusalResponse(r)
+}
+
+// informational passes a 1xx answer on (RFC 9110 §15.2). 100 is left to
+// net/http, which sends it when the site's own has let the body go.
+func (w *responseWriter) informational(code int, header textproto.MIMEHeader) error {
+	if code == http.StatusContinue {
+		return nil
+	}
+	h := w.Header()
+	for k, v := range header {
+		h[k] = v
+	}
+	w.WriteHeader(code)
+	clear(h)
+	return nil
+}
+
+// Bounds of drain.
+const (
+	maxDrain  = 32 << 20 // octets
+	drainTime = time.Second
+)
+
+// drain reads on what a client goes on sending after it was answered, for a
+// bounded while. Many clients read the answer only when they have sent their
+// body, and a connection closed in their face would cost them the answer.
+func (x *exchange) drain(w *responseWriter, r *http.Request) {
+	if !unreadBody(r) || r.ProtoMajor != 1 || r.Header.Get("Expect") != "" || x.upload.eof || w.hijacked {
+		return
+	}
+	w.Flush()
+	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(drainTime)); err != nil {
+		return
+	}
+	if x.upload.ReadCloser == nil {
+		x.upload.ReadCloser = r.Body
+	}
+	_, _ = io.CopyN(io.Discard, &x.upload, maxDrain) // how it ends changes nothing: the connection closes
+}

@@ -1,0 +1,106 @@
+package proxy
+
+import (
+	"net/http"
+	"runtime/debug"
+
+	"heed/rules"
+)
+
+// front takes every request of every connection, outer and inner. It does
+// what needs the true ResponseWriter and leaves the rest to the engine.
+func (p *Proxy) front(w http.ResponseWriter, r *http.Request) {
+	x := p.newExchange(r)
+	rw := &responseWriter{ResponseWriter: w, exchange: x}
+	if x.conn != nil {
+		x.conn.answering.Store(true)
+	}
+	defer p.finish(x, rw)
+
+	switch inTunnel := x.conn != nil && x.conn.tunnel != nil; {
+	case inTunnel:
+		x.conn.tunnel.requests.Add(1)
+		p.proxied(x, rw, r)
+	case r.Method == http.MethodConnect:
+		p.connect(x, rw, r)
+	case !r.URL.IsAbs():
+		p.page(x, rw, r)
+	default:
+		p.proxied(x, rw, r)
+	}
+}
+
+// proxied handles a request for a site.
+func (p *Proxy) proxied(x *exchange, w *responseWriter, r *http.Request) {
+	r = r.WithContext(x)
+	if d, detail := x.locate(r); d.Reason != "" {
+		x.refuse(d, detail)
+		x.answer(w, r)
+		return
+	}
+	if passed(r.Header["Via"], p.Name) {
+		x.refuse(rules.Decision{Reason: rules.ReasonLoop}, "the request has come through this proxy before")
+		x.answer(w, r)
+		return
+	}
+	removeHopByHop(r.Header)
+	p.engine.ServeHTTP(w, r)
+	if x.refusal != nil {
+		x.drain(w, r)
+	}
+}
+
+// answer records x's refusal and writes it to w without asking the engine.
+func (x *exchange) answer(w *responseWriter, r *http.Request) {
+	x.record()
+	resp := x.refusalResponse(r)
+	for k, v := range resp.Header {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(resp.StatusCode)
+	_, _ = w.ReadFrom(resp.Body) // the writer remembers its own error
+	x.drain(w, r)
+}
+
+// finish closes the record and makes sure that nothing broken looks whole: an
+// answer that ended early aborts the connection (or the stream, on HTTP/2)
+// instead of ending it cleanly.
+func (p *Proxy) finish(x *exchange, w *responseWriter) {
+	v := recover()
+	if v != nil && v != http.ErrAbortHandler {
+		p.Log.Error("a request failed inside heed; only this request is affected",
+			"id", x.entry.ID, "panic", v, "stack", string(debug.Stack()))
+		x.entry.Outcome.Err = "internal error"
+		if w.status == 0 {
+			p.answerPanic(x, w)
+			v = nil
+		}
+	}
+	if x.upgraded != nil {
+		x.upgraded.Close()
+		p.open.remove(x.upgraded)
+	}
+	x.end(w)
+	if v != nil || x.download.err != nil || w.err != nil && w.hijacked == false {
+		_ = http.NewResponseController(w.ResponseWriter).Flush() // what did arrive is the client's
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// answerPanic turns a panic before the first byte into the table's answer.
+func (p *Proxy) answerPanic(x *exchange, w *responseWriter) {
+	if !x.recorded {
+		x.refuse(rules.Decision{Reason: rules.ReasonInternal}, "")
+		x.record()
+	}
+	x.refusal = &refusal{reason: rules.ReasonInternal}
+	h := w.Header()
+	clear(h)
+	resp := x.refusalResponse(&http.Request{Method: x.entry.Method, ProtoMajor: 1})
+	for k, vs := range resp.Header {
+		h[k] = vs
+	}
+	h.Set("Connection", "close")
+	w.WriteHeader(resp.StatusCode)
+	_, _ = w.ReadFrom(resp.Body)
+}

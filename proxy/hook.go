@@ -1,0 +1,59 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/elazarl/goproxy"
+)
+
+// newEngine returns goproxy with heed's hooks: every CONNECT is taken over,
+// every request is decided on, and what is allowed goes through forward. All
+// of goproxy's own ways out are closed.
+func newEngine(p *Proxy) http.Handler {
+	g := goproxy.NewProxyHttpServer()
+	g.Logger = engineLog{p.Log}
+	g.KeepHeader, g.KeepDestinationHeaders, g.KeepAcceptEncoding = true, true, true
+	g.ConnectDial = nil // goproxy took it from the environment
+	g.ConnectDialWithReq = func(*http.Request, string, string) (net.Conn, error) { return nil, errNoWayOut }
+	g.Tr = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errNoWayOut }}
+
+	forward := goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
+		x := exchangeOf(r.Context())
+		return x.forward(r, x.writer), nil
+	})
+	intercept := &goproxy.ConnectAction{
+		Action: goproxy.ConnectHijack,
+		Hijack: func(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
+			p.intercept(exchangeOf(r.Context()), client.(*tunnelConn))
+		},
+	}
+	g.OnRequest().HandleConnectFunc(func(host string, _ *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
+		return intercept, host
+	})
+	g.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
+		x := exchangeOf(r.Context())
+		if x.decide(r); x.refusal != nil {
+			return r, x.refusalResponse(r)
+		}
+		ctx.RoundTripper = forward
+		return r, nil
+	})
+	return g
+}
+
+// errNoWayOut is what goproxy gets when it tries to reach a site by itself.
+var errNoWayOut = errors.New("proxy: goproxy must not dial")
+
+// engineLog takes goproxy's warnings. They concern single connections that
+// the record tells of anyway.
+type engineLog struct{ log *slog.Logger }
+
+// Printf implements goproxy.Logger.
+func (l engineLog) Printf(format string, v ...any) {
+	l.log.Debug("goproxy", "message", fmt.Sprintf(format, v...))
+}

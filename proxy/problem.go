@@ -1,0 +1,220 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"heed/rules"
+)
+
+// problem is the body of a refusal (RFC 9457). The sentence comes first,
+// since a reader may see no more than the beginning.
+type problem struct {
+	Title      string  `json:"title"`
+	Type       string  `json:"type"`
+	Status     int     `json:"status"`
+	Detail     string  `json:"detail"`
+	Reason     string  `json:"reason"`
+	Retry      string  `json:"retry"` // "no" or "after"
+	RetryAfter int     `json:"retry_after,omitempty"`
+	URL        string  `json:"url,omitempty"`
+	RobotsURL  string  `json:"robots_url,omitempty"`
+	Line       int     `json:"line,omitempty"`
+	Quoted     *quoted `json:"quoted_from_site,omitempty"`
+	Token      string  `json:"product_token,omitempty"`
+	Piece      string  `json:"user_agent_piece,omitempty"`
+	PolicyAge  *int64  `json:"policy_age_seconds,omitempty"`
+	FetchedAt  string  `json:"fetched_at,omitempty"`
+	DecisionID string  `json:"decision_id"`
+}
+
+// quoted holds text that the site wrote, kept apart from what heed says.
+type quoted struct {
+	Rule  string `json:"rule,omitempty"`
+	Group string `json:"group,omitempty"`
+}
+
+// maxQuoted bounds each quoted text, in octets.
+const maxQuoted = 300
+
+func (x *exchange) problem() problem {
+	e, f := &x.entry, x.refusal
+	p := problem{
+		Title: f.phrase, Type: "urn:heed:" + string(f.reason), Status: f.status,
+		Reason: string(f.reason), Retry: "no", DecisionID: e.ID.String(),
+	}
+	if e.Host != "" {
+		p.URL = printable(e.URL(), 2000)
+	}
+	if f.retryAfter > 0 {
+		p.Retry, p.RetryAfter = "after", seconds(f.retryAfter)
+	}
+	if e.Policy != nil {
+		source := e.Policy.Source()
+		p.RobotsURL = source.Origin.RobotsURL()
+		if !source.FetchedAt.IsZero() {
+			age := int64(e.PolicyAge / time.Second)
+			p.PolicyAge, p.FetchedAt = &age, source.FetchedAt.UTC().Format(time.RFC3339)
+		}
+	}
+	if d := &e.Decision; f.reason == rules.ReasonRule {
+		p.Line, p.Quoted = d.Line, &quoted{Rule: legible(d.Rule), Group: legible(d.Group)}
+		p.Token, p.Piece = legible(d.Token), legible(d.Piece)
+	}
+	p.Detail = x.detail(&p)
+	return p
+}
+
+// detail tells a person what led to the refusal and whether asking again can
+// help. It never suggests another name.
+func (x *exchange) detail(p *problem) string {
+	e, f := &x.entry, x.refusal
+	switch f.reason {
+	case rules.ReasonRule:
+		who := "It was judged under the rules for all agents, since no group names this one."
+		if e.Decision.Token != "" {
+			who = fmt.Sprintf("The piece %s of the User-Agent led to the group that holds it.", quote(e.Decision.Piece))
+			if e.Agent != nil && e.Agent.Declared {
+				who = fmt.Sprintf("The declared name %s led to the group that holds it.", quote(e.Decision.Token))
+			}
+		}
+		return fmt.Sprintf("The site's robots.txt does not let this agent fetch this address: line %d of %s. %s "+
+			"Asking again will not help while the site keeps this rule.", e.Decision.Line, p.RobotsURL, who)
+	case rules.ReasonRobotsUnreachable:
+		return fmt.Sprintf("Nothing may be fetched from a site while its rules cannot be read (RFC 9309 section 2.3.1.4): %s. "+
+			"Asking again after %d seconds can help.", firstOf(e.Detail, "no answer"), p.RetryAfter)
+	case rules.ReasonOriginUnreachable:
+		return "The site itself could not be reached; no rule of robots.txt is behind this. Asking again helps when the site is back."
+	case rules.ReasonRecord:
+		return "Every decision has to be recorded before it takes effect, and the record could not be written. The operator of this proxy finds the cause in its log."
+	case rules.ReasonInternal:
+		return "A fault inside heed; nothing was sent to the site. The operator finds it in the log under the decision id."
+	default:
+		return e.Detail
+	}
+}
+
+// render returns the refusal as problem+json, HTML or plain text, whichever
+// accept prefers.
+func (x *exchange) render(accept []string) (contentType string, body []byte) {
+	p := x.problem()
+	var b bytes.Buffer
+	switch preferred(accept) {
+	case "text/html":
+		if err := page.Execute(&b, p); err == nil {
+			return "text/html; charset=utf-8", b.Bytes()
+		}
+	case "text/plain":
+		fmt.Fprintf(&b, "%s\n\n%s\n\nreason: %s\ndecision: %s\n", p.Title, p.Detail, p.Reason, p.DecisionID)
+		return "text/plain; charset=utf-8", b.Bytes()
+	}
+	b.Reset()
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(true)
+	e.SetIndent("", "  ")
+	_ = e.Encode(p) // strings and numbers cannot fail
+	return "application/problem+json", b.Bytes()
+}
+
+// preferred picks the format of a refusal by the Accept field (RFC 9110
+// §12.5.1): problem+json unless HTML or plain text is asked for above it.
+func preferred(accept []string) string {
+	best, bestQ := "application/problem+json", 0.0
+	offers := [...]string{"application/problem+json", "text/html", "text/plain"}
+	for _, offer := range offers {
+		if q := quality(accept, offer); q > bestQ {
+			best, bestQ = offer, q
+		}
+	}
+	return best
+}
+
+// quality returns the weight accept gives to a media type; the most specific
+// range counts.
+func quality(accept []string, offer string) float64 {
+	if len(accept) == 0 {
+		return 1
+	}
+	kind, _, _ := strings.Cut(offer, "/")
+	weight, specific := 0.0, -1
+	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		mediaRange, params, _ := strings.Cut(strings.ToLower(part), ";")
+		s := -1
+		switch strings.TrimSpace(mediaRange) {
+		case offer:
+			s = 2
+		case "application/json":
+			if offer == "application/problem+json" {
+				s = 2
+			}
+		case kind + "/*":
+			s = 1
+		case "*/*":
+			s = 0
+		}
+		if s > specific {
+			weight, specific = weightOf(params), s
+		}
+	}
+	return weight
+}
+
+func weightOf(params string) float64 {
+	for p := range strings.SplitSeq(params, ";") {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(p), "q="); ok {
+			if q, err := strconv.ParseFloat(v, 64); err == nil && q >= 0 && q <= 1 {
+				return q
+			}
+		}
+	}
+	return 1
+}
+
+// legible returns text of the site without what could deceive a reader:
+// control and invisible characters replaced, bounded.
+func legible(s string) string {
+	if len(s) > maxQuoted {
+		s = s[:maxQuoted] + "..."
+	}
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func newBody(b []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(b)) }
+
+var page = template.Must(template.New("refusal").Parse(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{{.Title}}</title>
+<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:42em;margin:3em auto;padding:0 1em}
+dt{font-weight:600}dd{margin:0 0 .6em;overflow-wrap:anywhere}</style>
+<h1>{{.Title}}</h1>
+<p>{{.Detail}}</p>
+<dl>
+{{with .URL}}<dt>Address asked for</dt><dd>{{.}}</dd>{{end}}
+{{with .RobotsURL}}<dt>Rules of the site</dt><dd>{{.}}</dd>{{end}}
+{{with .Quoted}}<dt>Quoted from the site</dt><dd><q>{{.Rule}}</q>, group <q>{{.Group}}</q></dd>{{end}}
+{{with .PolicyAge}}<dt>Age of the rules</dt><dd>{{.}} s</dd>{{end}}
+{{with .RetryAfter}}<dt>Asking again can help after</dt><dd>{{.}} s</dd>{{end}}
+<dt>Decision</dt><dd>{{.DecisionID}}</dd>
+</dl>
+<p>This page is heed's, not the site's.</p>
+</html>
+`))

@@ -1,0 +1,191 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"heed/internal/audit"
+	"heed/rules"
+)
+
+// Limits of every client connection. They bound what one client can hold.
+const (
+	readHeaderTimeout = 15 * time.Second // a request's head, and the wait for the first one
+	idleTimeout       = 3 * time.Minute  // between two requests of a connection
+	handshakeTimeout  = 10 * time.Second // from CONNECT's answer to the end of the TLS handshake
+	maxHeaderBytes    = 256 << 10        // a request's head
+	maxStreams        = 250              // concurrent HTTP/2 streams of a client connection
+)
+
+// Policies gives the policy of an origin.
+type Policies interface {
+	// Policy returns what the origin's robots.txt says, fetching it when it
+	// is not at hand. It never returns nil: what could not be had is a policy
+	// in state rules.Unreachable. userAgent is the client's, for sites that
+	// answer heed's own name with 401 or 403. It returns early when ctx ends.
+	Policy(ctx context.Context, origin rules.Origin, userAgent string) *rules.Policy
+}
+
+// Recorder keeps the record of decisions.
+type Recorder interface {
+	// Decided is called before any byte of the request leaves and before any
+	// byte of a refusal returns. An error refuses the request.
+	Decided(*audit.Entry) error
+	// Ended is called once for each Entry that Decided accepted, when the
+	// exchange is over, however it ended. The Entry must not be kept.
+	Ended(*audit.Entry)
+}
+
+// Leaves gives certificates for intercepted hosts.
+type Leaves interface {
+	// Leaf returns a certificate for one canonical host name or IP address.
+	Leaf(host string) (*tls.Certificate, error)
+}
+
+// Config says what a Proxy is made of. Policies, Recorder, Leaves and
+// Upstream must not be nil.
+type Config struct {
+	// Name stands for this proxy in Via and Proxy-Status. It must be a token
+	// (RFC 9110 §5.6.2) and should be no product and no host name.
+	Name string
+
+	Policies Policies
+	Recorder Recorder
+	Leaves   Leaves
+
+	// Upstream sends what was allowed to the site; see NewTransport.
+	Upstream http.RoundTripper
+
+	// Agent is the declared identity that every request is judged under; nil
+	// judges each by its own User-Agent.
+	Agent *rules.Agent
+	// UserAgent is sent to sites in place of the client's; empty leaves the
+	// client's as it is.
+	UserAgent string
+
+	// Self holds the addresses this process listens on, which are never
+	// forwarded to. Nil: a set of this Proxy's own.
+	Self *Addrs
+
+	// CACert and Bundle return what /ca.pem and /bundle.pem answer to a
+	// direct request. Nil: not served.
+	CACert, Bundle func() ([]byte, error)
+
+	// Log takes what is not a decision. Nil discards.
+	Log *slog.Logger
+}
+
+// Proxy is a forward proxy on one listener. Make it with New; it is safe for
+// concurrent use.
+type Proxy struct {
+	Config
+	viaHTTP1, viaHTTP2 []string // shared header values, never changed
+	statusName         string   // Name as a Proxy-Status member
+	agents             agentMemo
+	engine             http.Handler // goproxy with our hooks
+	tlsConfig          *tls.Config
+	outer, inner       *http.Server
+	handovers          *handovers // decrypted connections on their way to inner
+	open               openConns  // connections that no http.Server watches
+}
+
+// New returns a proxy made of what c says.
+func New(c Config) (*Proxy, error) {
+	if c.Policies == nil || c.Recorder == nil || c.Leaves == nil || c.Upstream == nil {
+		return nil, errors.New("proxy: Policies, Recorder, Leaves and Upstream are all needed")
+	}
+	if !isToken(c.Name) {
+		return nil, fmt.Errorf("name %q is not a token: use letters, digits and -._ only", c.Name)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Self == nil {
+		c.Self = &Addrs{}
+	}
+	p := &Proxy{
+		Config:     c,
+		viaHTTP1:   []string{"1.1 " + c.Name},
+		viaHTTP2:   []string{"2 " + c.Name},
+		statusName: `"` + c.Name + `"`,
+		handovers:  newHandovers(),
+	}
+	p.engine = newEngine(p)
+	p.tlsConfig = p.newTLSConfig()
+	p.outer = p.newServer()
+	p.outer.Protocols.SetHTTP1(true)
+	p.inner = p.newServer()
+	p.inner.Protocols.SetHTTP1(true)
+	p.inner.Protocols.SetHTTP2(true)
+	go p.serveInner()
+	return p, nil
+}
+
+// newServer returns a server with our limits and the one handler. There is no
+// WriteTimeout: it would cut long downloads.
+func (p *Proxy) newServer() *http.Server {
+	return &http.Server{
+		Handler:                      http.HandlerFunc(p.front),
+		Protocols:                    new(http.Protocols),
+		ReadHeaderTimeout:            readHeaderTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeaderBytes,
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		DisableGeneralOptionsHandler: true, // OPTIONS * is judged like any request
+		ConnContext:                  withClientConn,
+		ConnState:                    connState,
+		ErrorLog:                     slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
+	}
+}
+
+// Serve accepts clients on l until Shutdown, then returns nil. It closes l.
+// The addresses of l are added to Self.
+func (p *Proxy) Serve(l net.Listener) error {
+	p.Self.Add(l.Addr())
+	defer p.Self.Remove(l.Addr())
+	err := p.outer.Serve(&clientListener{Listener: l, proxy: p})
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+func (p *Proxy) serveInner() {
+	if err := p.inner.Serve(p.handovers); !errors.Is(err, http.ErrServerClosed) {
+		p.Log.Error("inner server ended", "error", err)
+	}
+}
+
+// Shutdown stops accepting, lets running exchanges end, tunnels included, and
+// closes what is left when ctx ends; then it returns ctx's error.
+func (p *Proxy) Shutdown(ctx context.Context) error {
+	var err [3]error
+	err[0] = p.outer.Shutdown(ctx) // first: it feeds the other two
+	err[1] = p.inner.Shutdown(ctx)
+	err[2] = p.open.wait(ctx)
+	if err := errors.Join(err[:]...); err != nil {
+		p.outer.Close()
+		p.inner.Close()
+		p.open.closeAll()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// isToken reports whether s is a token (RFC 9110 §5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
+}

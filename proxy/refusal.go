@@ -1,0 +1,157 @@
+package proxy
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"heed/rules"
+)
+
+// refusal is an answer that heed gives itself.
+type refusal struct {
+	reason     rules.Reason
+	status     int
+	errorType  string        // Proxy-Status error type (RFC 9209 §2.3)
+	phrase     string        // the reason phrase and the body's first member: printable ASCII, bounded
+	retryAfter time.Duration // when asking again can help; 0: it cannot
+}
+
+// maxPhrase bounds a reason phrase, in octets: some clients limit a status line.
+const maxPhrase = 200
+
+// answers is the one table from reason to answer. What time will cure is not
+// a 403.
+var answers = map[rules.Reason]refusal{
+	rules.ReasonRule:              {status: http.StatusForbidden, errorType: "http_request_denied"},
+	rules.ReasonRobotsUnreachable: {status: http.StatusServiceUnavailable, errorType: "http_request_denied", retryAfter: time.Minute},
+	rules.ReasonOriginUnreachable: {status: http.StatusBadGateway, errorType: "destination_unavailable"},
+	rules.ReasonHostMismatch:      {status: http.StatusMisdirectedRequest, errorType: "http_request_denied"},
+	rules.ReasonMalformed:         {status: http.StatusBadRequest, errorType: "http_request_error"},
+	rules.ReasonLoop:              {status: http.StatusBadGateway, errorType: "proxy_loop_detected"},
+	rules.ReasonRecord:            {status: http.StatusServiceUnavailable, errorType: "proxy_internal_error", retryAfter: 10 * time.Second},
+	rules.ReasonInternal:          {status: http.StatusInternalServerError, errorType: "proxy_internal_error"},
+}
+
+// refuse makes d the entry's decision and prepares its answer.
+func (x *exchange) refuse(d rules.Decision, detail string) {
+	x.entry.Decision, x.entry.Detail = d, detail
+	x.reply(d.Reason)
+}
+
+// reply prepares the answer for reason without touching the decision: an
+// allowed request may still fail on its way.
+func (x *exchange) reply(reason rules.Reason) {
+	f, ok := answers[reason]
+	if !ok {
+		f = answers[rules.ReasonInternal]
+	}
+	f.reason = reason
+	if p := x.entry.Policy; p != nil && x.entry.Decision.Verdict == rules.Refuse {
+		source := p.Source()
+		if reason == rules.ReasonOriginUnreachable {
+			f.status, f.errorType = classify(source.Err)
+		}
+		if reason == rules.ReasonRobotsUnreachable && !source.RetryAt.IsZero() {
+			f.retryAfter = max(time.Second, time.Until(source.RetryAt))
+		}
+	}
+	f.phrase = printable(x.sentence(&f), maxPhrase)
+	x.refusal = &f
+}
+
+// sentence says in a few words what happened. It is the one thing most HTTP
+// libraries print.
+func (x *exchange) sentence(f *refusal) string {
+	e := &x.entry
+	switch f.reason {
+	case rules.ReasonRule:
+		return fmt.Sprintf("Refused by heed: robots.txt line %d %s", e.Decision.Line, e.Decision.Rule)
+	case rules.ReasonRobotsUnreachable:
+		return fmt.Sprintf("Refused by heed: robots.txt of %s could not be read, ask again after %d s", e.Host, seconds(f.retryAfter))
+	case rules.ReasonOriginUnreachable:
+		return fmt.Sprintf("heed cannot reach %s: %s", e.Host, f.errorType)
+	case rules.ReasonLoop:
+		return "Refused by heed: the request would come back to heed itself"
+	case rules.ReasonRecord:
+		return "Refused by heed: the decision could not be recorded"
+	case rules.ReasonInternal:
+		return "heed failed on this request"
+	default:
+		return "Refused by heed: " + e.Detail
+	}
+}
+
+// refusalResponse renders the prepared answer for r, in the format its Accept
+// prefers.
+func (x *exchange) refusalResponse(r *http.Request) *http.Response {
+	f := x.refusal
+	if f.status == 0 {
+		x.reply(f.reason)
+		f = x.refusal
+	}
+	contentType, body := x.render(r.Header.Values("Accept"))
+	h := http.Header{
+		"Content-Type":           {contentType},
+		"Content-Length":         {strconv.Itoa(len(body))},
+		"Cache-Control":          {"no-store"},
+		"Proxy-Status":           {x.proxyStatus()},
+		"X-Content-Type-Options": {"nosniff"},
+	}
+	if f.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(seconds(f.retryAfter)))
+	}
+	if unreadBody(r) && r.ProtoMajor == 1 {
+		// Without it net/http reads the body before it answers, and a client
+		// that is slow to send would not learn that it need not.
+		h.Set("Connection", "close")
+	}
+	resp := &http.Response{
+		StatusCode: f.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Request: r, Body: http.NoBody, ContentLength: int64(len(body)),
+	}
+	if r.Method != http.MethodHead {
+		resp.Body = newBody(body)
+	}
+	return resp
+}
+
+// proxyStatus returns the Proxy-Status field (RFC 9209): a list of one member,
+// a string with parameters.
+func (x *exchange) proxyStatus() string {
+	f := x.refusal
+	details := printable(f.phrase, maxPhrase)
+	details = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(details)
+	return x.proxy.statusName + "; error=" + f.errorType + `; details="` + details + `"`
+}
+
+// unreadBody reports whether the client may still be sending a body.
+func unreadBody(r *http.Request) bool {
+	return r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0
+}
+
+// seconds rounds d up, so that a client that waits exactly that long is not early.
+func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
+
+// printable returns s as printable ASCII of at most limit octets. It is what
+// may stand in a status line, a field value or a terminal.
+func printable(s string, limit int) string {
+	var b strings.Builder
+	for _, c := range s {
+		if b.Len() >= limit-3 {
+			b.WriteString("...")
+			break
+		}
+		if c < ' ' || c > '~' {
+			c = '?'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// quote returns s printable, bounded and between quotation marks.
+func quote(s string) string { return `"` + printable(s, 80) + `"` }

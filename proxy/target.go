@@ -1,0 +1,95 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+
+	"heed/rules"
+)
+
+func malformed(detail string) (rules.Decision, string) {
+	return rules.Decision{Reason: rules.ReasonMalformed}, detail
+}
+
+// locate finds the origin and the exact target of r, makes r.URL absolute and
+// fills the entry. The target judged is the target that will be sent. A
+// Decision with a reason means that there is nothing to judge.
+func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
+	e := &x.entry
+	e.Raw = r.RequestURI
+	if r.URL.Opaque != "" || r.Method == http.MethodConnect {
+		return malformed("the request target is neither an absolute URL nor a path")
+	}
+	if x.conn != nil && x.conn.tunnel != nil {
+		if d, detail := x.locateInTunnel(r, x.conn.tunnel); d.Reason != "" {
+			return d, detail
+		}
+	} else {
+		if r.URL.User != nil {
+			e.Raw = "" // it holds credentials
+			return malformed("the URL carries userinfo; send credentials in an Authorization field")
+		}
+		origin, err := rules.OriginOf(r.URL)
+		if err != nil {
+			return malformed(err.Error())
+		}
+		x.origin = origin
+	}
+	e.Scheme, e.Host = x.origin.Scheme, x.origin.Authority()
+	if r.URL.Host != e.Host {
+		r.URL.Host = e.Host
+	}
+	if r.URL.Path == "" && r.Method == http.MethodOptions && r.URL.RawQuery == "" {
+		r.URL.Path = "*" // RFC 9112 §3.2.4
+	}
+	e.Target = r.URL.RequestURI()
+	if strings.HasSuffix(e.Raw, e.Target) {
+		e.Raw = ""
+	}
+	return judgeable(r, e.Target)
+}
+
+// judgeable refuses targets that no rule can be compared with.
+func judgeable(r *http.Request, target string) (rules.Decision, string) {
+	if target[0] != '/' && !(target == "*" && r.Method == http.MethodOptions) {
+		return malformed("the target's path does not begin with a slash")
+	}
+	path, _, _ := strings.Cut(target, "?")
+	if strings.Contains(path, "%00") {
+		return malformed("the target's path contains a NUL octet")
+	}
+	return rules.Decision{}, ""
+}
+
+// locateInTunnel checks that every name in a tunnel's request is the name the
+// tunnel was opened for: policy is never judged for one host and the request
+// served by another (RFC 9110 §7.4).
+func (x *exchange) locateInTunnel(r *http.Request, t *tunnel) (rules.Decision, string) {
+	x.origin = t.origin
+	mismatch := func(what, name string) (rules.Decision, string) {
+		x.entry.Scheme, x.entry.Host, x.entry.Target = t.origin.Scheme, t.origin.Authority(), r.URL.RequestURI()
+		return rules.Decision{Reason: rules.ReasonHostMismatch},
+			what + " names " + quote(name) + ", but the tunnel was opened to " + t.origin.Authority()
+	}
+	if t.serverName != "" {
+		return mismatch("the TLS server name", t.serverName)
+	}
+	if r.URL.IsAbs() {
+		if r.URL.User != nil {
+			x.entry.Raw = ""
+			return malformed("the URL carries userinfo; send credentials in an Authorization field")
+		}
+		if o, err := rules.OriginOf(r.URL); err != nil || o != t.origin {
+			return mismatch("the request target", r.URL.Scheme+"://"+r.URL.Host)
+		}
+	} else {
+		r.URL.Scheme = t.origin.Scheme
+	}
+	if r.Host == "" && !r.ProtoAtLeast(1, 1) {
+		r.Host = t.origin.Authority() // HTTP/1.0 knows no Host
+	}
+	if o, err := rules.ParseOrigin(t.origin.Scheme, r.Host); err != nil || o != t.origin {
+		return mismatch("the Host field", r.Host)
+	}
+	return rules.Decision{}, ""
+}

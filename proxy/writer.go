@@ -1,0 +1,107 @@
+package proxy
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// responseWriter is the client's side of an exchange. It keeps what net/http
+// would change (no invented Content-Type), passes bytes on as they come, and
+// notes what was sent.
+type responseWriter struct {
+	http.ResponseWriter
+	exchange *exchange
+	status   int
+	written  int64
+	err      error // the client could not be written to
+	stream   bool  // the length is not known: nothing is held back
+	hijacked bool
+}
+
+// Unwrap serves http.ResponseController.
+func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader sends the head of the answer, at once when the body streams.
+func (w *responseWriter) WriteHeader(status int) {
+	if status >= 100 && status < 200 && status != http.StatusSwitchingProtocols {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.status = status
+	h := w.Header()
+	if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil // net/http would guess one
+	}
+	if x := w.exchange; x.refusal != nil && x.conn != nil {
+		x.conn.setPhrase(x.refusal.phrase)
+	}
+	w.ResponseWriter.WriteHeader(status)
+	if w.stream {
+		w.Flush()
+	}
+}
+
+// Write passes p on, at once when the body streams.
+func (w *responseWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	w.written += int64(n)
+	if err != nil && err != http.ErrBodyNotAllowed && w.err == nil {
+		w.err = err
+	}
+	if w.stream && err == nil {
+		w.Flush()
+	}
+	return n, err
+}
+
+var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// ReadFrom copies src to the client through a pooled buffer; net/http's own
+// ReadFrom allocates one per answer.
+func (w *responseWriter) ReadFrom(src io.Reader) (total int64, err error) {
+	buf := copyBuffers.Get().(*[32 << 10]byte)
+	defer copyBuffers.Put(buf)
+	for {
+		n, err := src.Read(buf[:])
+		if n > 0 {
+			written, err := w.Write(buf[:n])
+			total += int64(written)
+			if err != nil {
+				return total, err
+			}
+		}
+		if err == io.EOF {
+			return total, nil
+		}
+		if err != nil {
+			return total, err
+		}
+	}
+}
+
+// Flush sends what is buffered.
+func (w *responseWriter) Flush() {
+	if err := http.NewResponseController(w.ResponseWriter).Flush(); err != nil && w.err == nil && w.status != 0 {
+		w.err = err
+	}
+}
+
+// Hijack hands over the connection of a WebSocket or a tunnel. The bytes that
+// the server has read ahead come with it, since goproxy forgets them.
+func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	w.hijacked = true
+	head := make([]byte, rw.Reader.Buffered())
+	_, _ = io.ReadFull(rw.Reader, head) // buffered bytes cannot fail
+	if c, ok := conn.(*clientConn); ok {
+		conn = c.Conn
+	}
+	t := &tunnelConn{Conn: conn, head: head, exchange: w.exchange}
+	return t, bufio.NewReadWriter(bufio.NewReader(t), bufio.NewWriter(t)), nil
+}

@@ -1,0 +1,12 @@
+package testkit
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// notOrphaned has the system end the child when the test process dies, so that
+// a timed-out test run leaves no server behind.
+func notOrphaned(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+}

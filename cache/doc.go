@@ -1,0 +1,10 @@
+// Package cache has an origin's Policy at hand: from memory, else from the
+// site, asked once for all who wait.
+//
+// The way of a look-up: Cache.Policy (cache.go) finds a fresh entry in the
+// store (store.go), or waits for a fetch (fetch.go, redirect.go, body.go),
+// whose answer the pure function next (state.go, lifetime.go) turns into the
+// next entry.
+//
+// Outside package: github.com/patrickmn/go-cache, imported by store.go alone.
+package cache

@@ -40,13 +40,13 @@ type Origin struct {
 	ports  map[string]string // "site.test:443" -> "127.0.0.1:PORT"
 	client *http.Client
 	log    *hitLog
-	stderr lockedBuffer
+	stderr *output
 }
 
 // NewOrigin starts a real nginx that serves the sites until the test ends.
 func NewOrigin(t testing.TB, sites ...Site) *Origin {
 	t.Helper()
-	o := &Origin{CA: NewCA(t), t: t, dir: t.TempDir(), sites: sites, ports: map[string]string{}}
+	o := &Origin{CA: NewCA(t), t: t, dir: t.TempDir(), sites: sites, ports: map[string]string{}, stderr: newOutput()}
 	o.log = &hitLog{logged: map[string]chan int{}}
 	o.client = &http.Client{Timeout: Patience, Transport: o.direct(), CheckRedirect: never}
 	t.Cleanup(o.client.CloseIdleConnections)
@@ -116,7 +116,7 @@ func (o *Origin) start(config string, listeners []*net.TCPListener) {
 		inherited += strconv.Itoa(3+i) + ";"
 	}
 	cmd.Env = append(os.Environ(), inherited)
-	cmd.Stderr = &o.stderr
+	cmd.Stderr = o.stderr
 	notOrphaned(cmd)
 	accessLog, err := cmd.StdoutPipe()
 	if err != nil {
@@ -142,7 +142,7 @@ func (o *Origin) errorLog() string { return filepath.Join(o.dir, "error.log") }
 // errors is what nginx complained about, for the message of a failed test.
 func (o *Origin) errors() string {
 	log, _ := os.ReadFile(o.errorLog()) // none when nginx did not come that far
-	return "nginx said:\n" + o.stderr.String() + string(log)
+	return "nginx said:\n" + o.stderr.text() + string(log)
 }
 
 // Resolve is what `[upstream] resolve` needs for every site: "site.test:443"

@@ -1,0 +1,137 @@
+#!/bin/sh
+# All tests and checks of heed, from a fresh clone on a machine that has Go.
+#
+#	sh internal/testkit/all.sh
+#
+# Tests use real clients and a real web server. What of them is missing is
+# installed: Debian packages through apt-get, and a Node that heeds proxy
+# variables from npm, into .build/ (which git ignores). Nothing is skipped.
+set -eu
+cd "$(dirname "$0")/../.."
+
+# Debian 12 has Node 18, which ignores proxy variables; 24 can use them.
+node_version=24.21.0
+staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+begun=$(date +%s)
+
+fail() {
+	printf '\nNOT PASSED: %s\n' "$1" >&2
+	exit 1
+}
+
+# step NAME COMMAND... runs one check under a heading.
+step() {
+	name=$1
+	shift
+	printf '\n== %s\n' "$name"
+	"$@" || fail "$name"
+}
+
+# have COMMAND: some servers lie outside an ordinary user's PATH.
+have() {
+	command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ]
+}
+
+# lacks PACKAGE TEST...: the package is missing unless the test succeeds.
+missing=
+lacks() {
+	package=$1
+	shift
+	"$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+
+can_compile_c() {
+	echo 'int main(void) { return 0; }' | gcc -x c -o /dev/null -
+}
+
+find_missing() {
+	missing=
+	lacks ca-certificates test -s /etc/ssl/certs/ca-certificates.crt
+	lacks gcc have gcc # for the race detector
+	lacks libc6-dev can_compile_c
+	lacks git have git
+	lacks nginx have nginx
+	lacks curl have curl
+	lacks wget have wget
+	lacks python3 have python3
+	lacks perl have perl
+	lacks libwww-perl perl -MLWP::UserAgent -e 1
+	lacks liblwp-protocol-https-perl perl -MLWP::Protocol::https -e 1
+	lacks default-jdk-headless have javac
+	lacks openssl have openssl
+	lacks gnutls-bin have gnutls-cli
+	lacks libnss3-tools have certutil
+	lacks npm have npm
+}
+
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	else
+		sudo "$@"
+	fi
+}
+
+install_missing() {
+	have apt-get || fail "the tests need$missing; there is no apt-get here, so install them by other means and run this again"
+	[ "$(id -u)" = 0 ] || have sudo || fail "the tests need$missing; run as root: apt-get install$missing"
+	printf '\n== installing%s\n' "$missing"
+	as_root apt-get -q update || fail "apt-get update"
+	# Small images lack the folder that Java's packages put links into.
+	as_root mkdir -p /usr/share/man/man1
+	# RUNLEVEL=1: a web server is installed, not started.
+	# shellcheck disable=SC2086 # a list of words
+	as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+		apt-get -q install -y --no-install-recommends -o Dpkg::Use-Pty=0 $missing >.build/apt.log 2>&1 || {
+		tail -n 40 .build/apt.log
+		fail "apt-get install$missing"
+	}
+	installed=$missing
+	find_missing
+	[ -z "$missing" ] || fail "after installing$installed there is still no$missing"
+}
+
+node_platform() {
+	case "$(uname -s)-$(uname -m)" in
+	Linux-x86_64) echo linux-x64 ;;
+	Linux-aarch64) echo linux-arm64 ;;
+	Darwin-arm64) echo darwin-arm64 ;;
+	Darwin-x86_64) echo darwin-x64 ;;
+	*) fail "npm has no Node for $(uname -s) on $(uname -m)" ;;
+	esac
+}
+
+# The platform's own package holds the program; package "node" is only a
+# script that fetches it.
+install_node() {
+	platform=$(node_platform)
+	[ "$(.build/node/bin/node --version 2>/dev/null)" != "v$node_version" ] || return 0
+	printf '\n== installing Node %s\n' "$node_version"
+	npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
+		--prefix .build/node "node-$platform@$node_version" || fail "npm install node-$platform@$node_version"
+	mkdir -p .build/node/bin
+	ln -sf "../node_modules/node-$platform/bin/node" .build/node/bin/node
+	.build/node/bin/node --version >/dev/null || fail "the Node from npm does not run here"
+}
+
+formatted() {
+	unformatted=$(find . -name '*.go' -not -path './.build/*' -exec gofmt -l {} +) || return 1
+	[ -z "$unformatted" ] || {
+		printf 'not formatted; run gofmt -w on:\n%s\n' "$unformatted"
+		return 1
+	}
+}
+
+have go || fail "there is no go here; install Go 1.26 or later"
+mkdir -p .build
+find_missing
+[ -z "$missing" ] || install_missing
+install_node
+
+step gofmt formatted
+step 'go vet' go vet ./...
+step staticcheck go run "$staticcheck" ./...
+step 'go test -race' env CGO_ENABLED=1 go test -race -timeout 12m ./...
+
+printf '\nPASSED: gofmt, go vet, staticcheck and all tests with the race detector, in %s s\n' "$(($(date +%s) - begun))"

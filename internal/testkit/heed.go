@@ -1,0 +1,191 @@
+package testkit
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Binary is the path of the real heed, built once for all tests of one test
+// program, with the race detector when they have it.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatalf("building heed: %v", err)
+	}
+	return path
+}
+
+// The built program stays in the build folder, which git ignores: a test
+// program has no place to remove it at its end, and the next one uses it again.
+var binary = sync.OnceValues(func() (string, error) {
+	top, err := root()
+	if err != nil {
+		return "", err
+	}
+	args, name := []string{"build"}, "heed"
+	if raceEnabled {
+		args, name = append(args, "-race"), "heed-race"
+	}
+	path := filepath.Join(top, ".build", "testkit", name)
+	return path, goBuild(top, path, args...)
+})
+
+// goBuild builds the main package in dir. It builds beside the target and
+// renames, since test programs of several folders build at once and run what
+// the others have built.
+func goBuild(dir, target string, args ...string) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	beside := fmt.Sprint(target, "-", os.Getpid())
+	cmd := exec.Command("go", append(args, "-o", beside, ".")...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return os.Rename(beside, target)
+}
+
+// Options say how Start runs heed.
+type Options struct {
+	// Config is the text of proxy.toml; empty: any free port and nothing else.
+	Config string
+	// State is the state directory; empty: a new one.
+	State string
+	// Args come after `heed serve --config FILE`.
+	Args []string
+	// Env is added to a nearly empty environment.
+	Env []string
+}
+
+// Heed is a running `heed serve`.
+type Heed struct {
+	Addr  string // where it listens, "127.0.0.1:PORT"
+	State string // its state directory
+
+	t      testing.TB
+	cmd    *exec.Cmd
+	out    *output
+	exited chan struct{}
+}
+
+// Start runs the real heed and waits until it listens. It is stopped when the
+// test ends.
+func Start(t testing.TB, options Options) *Heed {
+	t.Helper()
+	h := Launch(t, options)
+	select {
+	case h.Addr = <-h.out.addr:
+	case <-h.exited:
+		t.Fatalf("heed ended instead of listening:\n%s", h.Stderr())
+	case <-time.After(Patience):
+		t.Fatalf("heed did not say where it listens:\n%s", h.Stderr())
+	}
+	return h
+}
+
+// Launch runs the real heed without waiting for anything, for a heed that is
+// not to come up.
+func Launch(t testing.TB, options Options) *Heed {
+	t.Helper()
+	if options.State == "" {
+		options.State = t.TempDir()
+	}
+	if options.Config == "" {
+		options.Config = AnyPort
+	}
+	config := filepath.Join(t.TempDir(), "proxy.toml")
+	if err := os.WriteFile(config, []byte(options.Config), 0o600); err != nil {
+		t.Fatalf("writing %s: %v", config, err)
+	}
+	h := &Heed{State: options.State, t: t, out: newOutput(), exited: make(chan struct{})}
+	h.cmd = exec.Command(Binary(t), append([]string{"serve", "--config", config}, options.Args...)...)
+	h.cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + options.State, "HEED_STATE=" + options.State,
+		"GORACE=halt_on_error=1",
+	}, options.Env...)
+	h.cmd.Stderr = h.out
+	notOrphaned(h.cmd)
+	if err := h.cmd.Start(); err != nil {
+		t.Fatalf("starting heed: %v", err)
+	}
+	go func() {
+		defer close(h.exited)
+		h.cmd.Wait()
+	}()
+	t.Cleanup(h.end)
+	return h
+}
+
+// end stops what is still running; whoever tests the stop calls Signal and
+// Exit.
+func (h *Heed) end() {
+	h.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-h.exited:
+	case <-time.After(Patience):
+		h.cmd.Process.Kill()
+		<-h.exited
+		h.t.Errorf("heed did not stop within %s of SIGTERM", Patience)
+	}
+	if h.t.Failed() {
+		h.t.Logf("heed said:\n%s", h.Stderr())
+	}
+	if strings.Contains(h.Stderr(), "DATA RACE") {
+		h.t.Errorf("heed has a data race:\n%s", h.Stderr())
+	}
+}
+
+// Pid is the process's number.
+func (h *Heed) Pid() int { return h.cmd.Process.Pid }
+
+// Signal sends a signal.
+func (h *Heed) Signal(sig os.Signal) {
+	h.t.Helper()
+	if err := h.cmd.Process.Signal(sig); err != nil {
+		h.t.Fatalf("sending %v to heed: %v", sig, err)
+	}
+}
+
+// Exit waits for the end of the process and returns its status, -1 when a
+// signal ended it.
+func (h *Heed) Exit() int {
+	h.t.Helper()
+	select {
+	case <-h.exited:
+	case <-time.After(Patience):
+		h.t.Fatalf("heed was still running after %s:\n%s", Patience, h.Stderr())
+	}
+	return h.cmd.ProcessState.ExitCode()
+}
+
+// Stderr is all that heed has printed so far.
+func (h *Heed) Stderr() string { return h.out.text() }
+
+// AnyPort is the smallest configuration a test runs with.
+const AnyPort = "listen = \"127.0.0.1:0\"\n"
+
+// Config is a proxy.toml that reaches the origin's sites and no others. top is
+// text for its head, before the first table.
+func (o *Origin) Config(top string) string {
+	var text bytes.Buffer
+	text.WriteString(AnyPort + top + "\n[upstream]\n")
+	fmt.Fprintf(&text, "ca_file = %q\n[upstream.resolve]\n", o.CA.File)
+	for name, addr := range o.ports {
+		fmt.Fprintf(&text, "%q = %q\n", name, addr)
+	}
+	return text.String()
+}
+
+// listensAt finds the address in the first line that heed prints.
+var listensAt = regexp.MustCompile(`(127\.\d+\.\d+\.\d+|\[::1\]):\d+`)

@@ -1,0 +1,132 @@
+package ca
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serve answers TLS handshakes with the authority's leaves, by SNI or else for
+// the address, and returns the port.
+func serve(t *testing.T, a *Authority) string {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if hello.ServerName == "" {
+				return a.Leaf("127.0.0.1")
+			}
+			return a.Leaf(hello.ServerName)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go accept(l)
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// accept greets each connection and reads until its end.
+func accept(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			_, _ = io.WriteString(conn, "hello\n")
+			_, _ = io.Copy(io.Discard, conn)
+		}()
+	}
+}
+
+// authorities are the kinds of authority a client may meet.
+func authorities(t *testing.T) map[string]*Authority {
+	t.Helper()
+	own, err := Open(newDir(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*Authority{"own": own}
+	for name, key := range keys(t) {
+		root := issue(t, "Example Root "+name, nil, key, withID("root "+name))
+		middle := issue(t, "Example Intermediate "+name, root, nil, withID("middle "+name))
+		for kind, chain := range map[string][]*issued{"root": {root}, "intermediate": {middle, root}} {
+			certFile, keyFile := write(t, nil, chain...)
+			a, err := Load(certFile, keyFile, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[name+" "+kind] = a
+		}
+	}
+	return all
+}
+
+func TestRFC5280_StrictOpenSSLAcceptsLeaves(t *testing.T) {
+	openssl := tool(t, "openssl")
+	for kind, a := range authorities(t) {
+		port, roots := serve(t, a), filepath.Join(t.TempDir(), "roots.pem")
+		put(t, roots, pemOf(certificateBlock, a.chain[len(a.chain)-1].Raw), 0o644)
+		for _, host := range []string{"example.com", longName, "127.0.0.1"} {
+			t.Run(kind+" "+host[:9], func(t *testing.T) {
+				args := []string{"s_client", "-connect", "127.0.0.1:" + port, "-CAfile", roots, "-no-CApath", "-no-CAstore",
+					"-x509_strict", "-verify_return_error", "-brief"}
+				if host == "127.0.0.1" {
+					args = append(args, "-noservername", "-verify_ip", host)
+				} else {
+					args = append(args, "-servername", host, "-verify_hostname", host)
+				}
+				if out := run(t, true, openssl, args...); !strings.Contains(out, "Verification: OK") {
+					t.Errorf("not verified:\n%s", out)
+				}
+				out := run(t, false, openssl, append(args, "-verify_hostname", "other.test")...)
+				if !strings.Contains(out, "mismatch") {
+					t.Errorf("another name was not refused:\n%s", out)
+				}
+			})
+		}
+	}
+}
+
+func TestRFC5280_GnuTLSAcceptsLeaves(t *testing.T) {
+	gnutls := tool(t, "gnutls-cli")
+	for kind, a := range authorities(t) {
+		t.Run(kind, func(t *testing.T) {
+			port, roots := serve(t, a), filepath.Join(t.TempDir(), "roots.pem")
+			put(t, roots, pemOf(certificateBlock, a.chain[len(a.chain)-1].Raw), 0o644)
+			for _, host := range []string{"example.com", longName} {
+				out := run(t, true, gnutls, "--x509cafile", roots, "--sni-hostname", host, "--verify-hostname", host, "-p", port, "127.0.0.1")
+				if !strings.Contains(out, "The certificate is trusted") {
+					t.Errorf("not trusted:\n%s", out)
+				}
+			}
+			run(t, false, gnutls, "--x509cafile", roots, "--sni-hostname", "a.test", "--verify-hostname", "b.test", "-p", port, "127.0.0.1")
+		})
+	}
+}
+
+func TestRFC5280_GoAcceptsLeaves(t *testing.T) {
+	for kind, a := range authorities(t) {
+		t.Run(kind, func(t *testing.T) {
+			port := serve(t, a)
+			for _, host := range []string{"example.com", longName} {
+				dialer := &net.Dialer{Timeout: 10 * time.Second}
+				conn, err := tls.DialWithDialer(dialer, "tcp", "127.0.0.1:"+port, &tls.Config{ServerName: host, RootCAs: pool(t, a)})
+				if err != nil {
+					t.Fatalf("%s: %v", host, err)
+				}
+				conn.Close()
+			}
+		})
+	}
+}

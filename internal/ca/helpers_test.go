@@ -1,0 +1,174 @@
+package ca
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noon is the clock of the tests that do not run other programs.
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+func at(t time.Time) func() time.Time { return func() time.Time { return t } }
+
+// newDir makes a directory as Open makes it.
+func newDir(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "ca")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// open opens a fresh authority at the given time.
+func open(t testing.TB, now time.Time) *Authority {
+	t.Helper()
+	a, err := Open(newDir(t), at(now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// leaf makes and parses a leaf.
+func leaf(t testing.TB, a *Authority, host string) (*tls.Certificate, *x509.Certificate) {
+	t.Helper()
+	cert, err := a.Leaf(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(cert.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, parsed
+}
+
+// pool makes a pool of the authority's roots.
+func pool(t testing.TB, a *Authority) *x509.CertPool {
+	t.Helper()
+	p := x509.NewCertPool()
+	if !p.AppendCertsFromPEM(a.CertPEM()) {
+		t.Fatal("no certificate in CertPEM")
+	}
+	return p
+}
+
+// issued is a certificate of the tests' own making.
+type issued struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+// issue signs a CA certificate with the parent's key, or its own when parent
+// is nil; change adjusts the template.
+func issue(t testing.TB, name string, parent *issued, key crypto.Signer, change func(*x509.Certificate)) *issued {
+	t.Helper()
+	if key == nil {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key = k
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: noon.AddDate(-1, 0, 0), NotAfter: noon.AddDate(5, 0, 0),
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, BasicConstraintsValid: true, IsCA: true,
+	}
+	if change != nil {
+		change(template)
+	}
+	signer, by := key, template
+	if parent != nil {
+		signer, by = parent.key, parent.cert
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &issued{cert, key}
+}
+
+// write writes the chain and the key of its first as files and returns them.
+func write(t testing.TB, keyBlock []byte, chain ...*issued) (certFile, keyFile string) {
+	t.Helper()
+	dir := t.TempDir()
+	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	var certs []byte
+	for _, c := range chain {
+		certs = append(certs, pemOf(certificateBlock, c.cert.Raw)...)
+	}
+	if keyBlock == nil {
+		der, err := x509.MarshalPKCS8PrivateKey(chain[0].key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keyBlock = pemOf("PRIVATE KEY", der)
+	}
+	put(t, certFile, certs, 0o644)
+	put(t, keyFile, keyBlock, 0o600)
+	return certFile, keyFile
+}
+
+func put(t testing.TB, path string, data []byte, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, data, mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fails checks that an error is one line that holds every part.
+func fails(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one with %q", parts)
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("not one line: %v", err)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q does not say %q", err, part)
+		}
+	}
+}
+
+// tool skips the test where a program is not installed.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	return path
+}
+
+// run runs a program and returns what it printed.
+func run(t *testing.T, wantOK bool, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if (err == nil) != wantOK {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}

@@ -1,0 +1,254 @@
+package ca
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var longName = strings.Repeat(strings.Repeat("a", 40)+".", 5) + "test" // 209 octets
+
+func TestHeed_LeafCarriesExactlyOneName(t *testing.T) {
+	a := open(t, noon)
+	for _, host := range []string{"example.com", "localhost", "xn--bcher-kva.example", "a_b-c.test", longName, "192.0.2.7", "2001:db8::1"} {
+		_, c := leaf(t, a, host)
+		if n := len(c.DNSNames) + len(c.IPAddresses) + len(c.EmailAddresses) + len(c.URIs); n != 1 {
+			t.Errorf("%s: %d names", host, n)
+		}
+		_, err := c.Verify(x509.VerifyOptions{Roots: pool(t, a), DNSName: host, CurrentTime: noon})
+		if err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+		if c.VerifyHostname("www."+host) == nil {
+			t.Errorf("%s: valid for another name too", host)
+		}
+	}
+}
+
+func TestHeed_LeafRefusesWhatIsNotCanonical(t *testing.T) {
+	a := open(t, noon)
+	for _, host := range []string{
+		"", "Example.com", "example.com.", "a..b", ".a", "*.example.com", "example.com:443", "[::1]", "::1%eth0",
+		"2001:DB8::1", "::ffff:192.0.2.1", "bücher.example", "a b", "a/b", "a\x00b", strings.Repeat("a", 64), strings.Repeat("a.", 127) + "a",
+	} {
+		if _, err := a.Leaf(host); err == nil {
+			t.Errorf("Leaf(%q) made a certificate", host)
+		}
+	}
+	if n := len(a.leaves.byHost); n != 0 {
+		t.Errorf("%d failures are kept", n)
+	}
+}
+
+func TestRFC5280_LeafSaysWhatItIsForAndWhoMadeIt(t *testing.T) {
+	a := open(t, noon)
+	_, c := leaf(t, a, "example.com")
+	if c.IsCA || c.KeyUsage != x509.KeyUsageDigitalSignature {
+		t.Error("not an end certificate for signatures only")
+	}
+	if len(c.ExtKeyUsage) != 1 || c.ExtKeyUsage[0] != x509.ExtKeyUsageServerAuth {
+		t.Errorf("extended key usage %v", c.ExtKeyUsage)
+	}
+	if string(c.AuthorityKeyId) != string(a.chain[0].SubjectKeyId) {
+		t.Error("authority key identifier is not the CA's subject key identifier")
+	}
+}
+
+func TestHeed_LeavesDifferInKeyAndSerialNumber(t *testing.T) {
+	a := open(t, noon)
+	seen := map[string]bool{}
+	for i := range 8 {
+		_, c := leaf(t, a, fmt.Sprintf("site%d.test", i))
+		seen[string(c.RawSubjectPublicKeyInfo)] = true
+		seen[c.SerialNumber.String()] = true
+	}
+	if len(seen) != 16 {
+		t.Errorf("%d different keys and serial numbers in 8 leaves, want 16", len(seen))
+	}
+}
+
+func TestHeed_LeafStaysWithinItsAuthoritysTime(t *testing.T) {
+	now := noon
+	a, err := Open(newDir(t), func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := a.chain[0]
+	_, c := leaf(t, a, "start.test")
+	if c.NotBefore.Before(ca.NotBefore) || c.NotBefore.After(now.Add(-50*time.Minute)) {
+		t.Errorf("begins at %v, the CA at %v", c.NotBefore, ca.NotBefore)
+	}
+	if life := c.NotAfter.Sub(c.NotBefore); life < 30*24*time.Hour || life > 90*24*time.Hour {
+		t.Errorf("lives for %v", life)
+	}
+	now = a.NotAfter().Add(-time.Hour)
+	first, c := leaf(t, a, "end.test")
+	if !c.NotAfter.Equal(a.NotAfter()) {
+		t.Errorf("ends at %v, the CA at %v", c.NotAfter, a.NotAfter())
+	}
+	now = a.NotAfter()
+	if again, _ := leaf(t, a, "end.test"); again != first {
+		t.Error("a leaf that cannot be bettered was made anew")
+	}
+	now = now.Add(time.Second)
+	_, err = a.Leaf("end.test")
+	fails(t, err, "expired on", "heed ca renew")
+}
+
+func TestHeed_LeafIsMadeAnewWithAThirdOfItsLifeLeft(t *testing.T) {
+	now := noon
+	a, err := Open(newDir(t), func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, c := leaf(t, a, "example.com")
+	third := c.NotAfter.Sub(c.NotBefore) / 3
+	now = c.NotAfter.Add(-third)
+	if again, _ := leaf(t, a, "example.com"); again != first {
+		t.Error("made anew too early")
+	}
+	now = now.Add(time.Second)
+	second, _ := leaf(t, a, "example.com")
+	if second == first {
+		t.Error("not made anew")
+	}
+	if len(a.leaves.byHost) != 1 || a.leaves.recent.Len() != 1 {
+		t.Error("the old leaf is still kept")
+	}
+}
+
+func TestHeed_CacheIsBoundedAndKeepsWhatIsUsed(t *testing.T) {
+	made := map[string]int{}
+	var c leafCache
+	c.init(3)
+	get := func(host string) {
+		_, err := c.get(host, noon, func(host string, now time.Time) (*tls.Certificate, time.Time, error) {
+			made[host]++
+			return new(tls.Certificate), now.Add(time.Hour), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 100 {
+		get("often.test")
+		get(fmt.Sprintf("site%d.test", i))
+		if len(c.byHost) > 3 || c.recent.Len() != len(c.byHost) {
+			t.Fatalf("%d entries, %d in order", len(c.byHost), c.recent.Len())
+		}
+	}
+	if made["often.test"] != 1 {
+		t.Errorf("what is used often was made %d times", made["often.test"])
+	}
+}
+
+func TestHeed_OneMakingForAllWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c leafCache
+		c.init(10)
+		made, release := 0, make(chan struct{})
+		results := make([]*tls.Certificate, 50)
+		var waiting sync.WaitGroup
+		for i := range results {
+			waiting.Go(func() {
+				results[i], _ = c.get("site.test", noon, func(_ string, now time.Time) (*tls.Certificate, time.Time, error) {
+					made++
+					<-release
+					return new(tls.Certificate), now, nil
+				})
+			})
+		}
+		synctest.Wait()
+		close(release)
+		waiting.Wait()
+		for _, r := range results {
+			if r == nil || r != results[0] || made != 1 {
+				t.Fatalf("made %d times", made)
+			}
+		}
+	})
+}
+
+func TestHeed_APanicInTheMakingReleasesThoseWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c leafCache
+		c.init(10)
+		release := make(chan struct{})
+		broken := func(string, time.Time) (*tls.Certificate, time.Time, error) { <-release; panic("broken") }
+		go func() {
+			defer func() { _ = recover() }()
+			_, _ = c.get("site.test", noon, broken)
+		}()
+		synctest.Wait()
+		var err error
+		go func() { _, err = c.get("site.test", noon, broken) }()
+		synctest.Wait()
+		close(release)
+		synctest.Wait()
+		fails(t, err, "broke off")
+		if len(c.byHost) != 0 {
+			t.Error("the failure is kept")
+		}
+	})
+}
+
+func TestHeed_ManyAtOnceFromASmallCache(t *testing.T) {
+	a := open(t, noon)
+	a.leaves.init(4)
+	var clients sync.WaitGroup
+	for i := range 8 {
+		clients.Go(func() {
+			for j := range 100 {
+				host := fmt.Sprintf("site%d.test", (i+j)%6)
+				c, err := a.Leaf(host)
+				if err != nil || c == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	clients.Wait()
+}
+
+func TestHeed_KnownLeafCostsNoAllocation(t *testing.T) {
+	a := open(t, noon)
+	leaf(t, a, "example.com")
+	if n := testing.AllocsPerRun(100, func() { _, _ = a.Leaf("example.com") }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkLeafKnown(b *testing.B) {
+	a := open(b, noon)
+	leaf(b, a, "example.com")
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = a.Leaf("example.com")
+	}
+}
+
+func BenchmarkLeafKnownParallel(b *testing.B) {
+	a := open(b, noon)
+	leaf(b, a, "example.com")
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			_, _ = a.Leaf("example.com")
+		}
+	})
+}
+
+func BenchmarkLeafMade(b *testing.B) {
+	a := open(b, noon)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if _, err := a.Leaf(fmt.Sprintf("site%d.test", i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

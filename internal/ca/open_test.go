@@ -1,0 +1,238 @@
+package ca
+
+import (
+	"crypto/ecdsa"
+	"crypto/x509"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestHeed_RootIsMadeOnFirstUse(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state", "ca")
+	a, err := Open(dir, at(noon))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, "ca-key.pem"): 0o600, a.CertPath(): 0o644} {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("mode of %s is %#o, want %#o", file, got, want)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(dir, ".*"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("temporary files left: %v, %v", left, err)
+	}
+	again, err := Open(dir, at(noon))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Fingerprint() != a.Fingerprint() {
+		t.Error("the second Open made another CA")
+	}
+}
+
+func TestRFC5280_RootMaySignOnlyEndCertificates(t *testing.T) {
+	root := open(t, noon).chain[0]
+	if !root.IsCA || !root.MaxPathLenZero || root.MaxPathLen != 0 {
+		t.Error("not a CA with path length 0")
+	}
+	if root.KeyUsage != x509.KeyUsageCertSign|x509.KeyUsageCRLSign {
+		t.Errorf("key usage is %b", root.KeyUsage)
+	}
+	if len(root.SubjectKeyId) == 0 || string(root.SubjectKeyId) != string(root.AuthorityKeyId) {
+		t.Error("no subject key identifier, or the authority's differs")
+	}
+	if _, ok := root.PublicKey.(*ecdsa.PublicKey); !ok {
+		t.Errorf("key is a %T", root.PublicKey)
+	}
+	if root.SerialNumber.BitLen() < 64 {
+		t.Errorf("serial number has %d bits only", root.SerialNumber.BitLen())
+	}
+	if got := root.NotAfter; !got.Equal(noon.Add(-time.Hour).AddDate(10, 0, 0)) {
+		t.Errorf("ends on %v", got)
+	}
+	if !strings.HasPrefix(root.Subject.CommonName, "heed local CA ") {
+		t.Errorf("common name %q is not recognisable", root.Subject.CommonName)
+	}
+}
+
+func TestHeed_ManyStartsAtOnceMakeOneCA(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ca")
+	prints := make([]string, 32)
+	var starts sync.WaitGroup
+	for i := range prints {
+		starts.Go(func() {
+			a, err := Open(dir, at(noon))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			prints[i] = a.Fingerprint()
+		})
+	}
+	starts.Wait()
+	for _, p := range prints {
+		if p != prints[0] {
+			t.Fatal("several CAs were made")
+		}
+	}
+}
+
+// TestMain lets the test binary stand in for another heed that opens a CA.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("HEED_TEST_OPEN"); dir != "" {
+		a, err := Open(dir, nil)
+		if err != nil {
+			panic(err)
+		}
+		os.Stdout.WriteString(a.Fingerprint())
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestHeed_ManyProcessesAtOnceMakeOneCA(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ca")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	prints := make([]string, 8)
+	var processes sync.WaitGroup
+	for i := range prints {
+		processes.Go(func() {
+			cmd := exec.Command(self)
+			cmd.Env = append(os.Environ(), "HEED_TEST_OPEN="+dir)
+			out, err := cmd.Output()
+			if err != nil {
+				t.Error(err)
+			}
+			prints[i] = string(out)
+		})
+	}
+	processes.Wait()
+	for _, p := range prints {
+		if p != prints[0] || p == "" {
+			t.Fatalf("several CAs were made: %q", prints)
+		}
+	}
+}
+
+func TestHeed_AnInterruptedFirstUseIsContinued(t *testing.T) {
+	dir := newDir(t)
+	if err := currentPair(dir).createKey(); err != nil {
+		t.Fatal(err)
+	}
+	key, err := readKey(currentPair(dir).key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(dir, at(noon))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !matches(key, a.chain[0]) {
+		t.Error("the key that was there is not the CA's")
+	}
+}
+
+func TestHeed_OpenSaysWhatIsWrong(t *testing.T) {
+	year := noon.AddDate(1, 0, 0)
+	cases := []struct {
+		name  string
+		spoil func(t *testing.T, dir string)
+		now   time.Time
+		says  []string
+	}{
+		{"key others can read", func(t *testing.T, dir string) { chmod(t, dir+"/ca-key.pem", 0o640) }, year, []string{"chmod 600 ", "ca-key.pem", "0640"}},
+		{"directory others can change", func(t *testing.T, dir string) { chmod(t, dir, 0o777) }, year, []string{"chmod 700 ", "0777"}},
+		{"key missing", func(t *testing.T, dir string) { remove(t, dir+"/ca-key.pem") }, year, []string{"ca-key.pem is missing", "remove"}},
+		{"key damaged", func(t *testing.T, dir string) { put(t, dir+"/ca-key.pem", []byte("x"), 0o600) }, year, []string{"no private key in"}},
+		{"certificate damaged", func(t *testing.T, dir string) { put(t, dir+"/ca.pem", []byte("x"), 0o600) }, year, []string{"no certificate in"}},
+		{"certificate a directory", func(t *testing.T, dir string) { remove(t, dir+"/ca.pem"); mkdir(t, dir+"/ca.pem") }, year, []string{"ca.pem cannot be read", "not a regular file"}},
+		{"key of another CA", func(t *testing.T, dir string) {
+			remove(t, dir+"/ca-key.pem")
+			if err := currentPair(dir).createKey(); err != nil {
+				t.Fatal(err)
+			}
+		}, year, []string{"does not belong to the certificate"}},
+		{"expired", func(*testing.T, string) {}, noon.AddDate(11, 0, 0), []string{"expired on 2036-06-01", "heed ca renew"}},
+		{"not yet valid", func(*testing.T, string) {}, noon.AddDate(-1, 0, 0), []string{"not valid before 2026-06-01", "set the clock"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			dir := newDir(t)
+			if _, err := Open(dir, at(noon)); err != nil {
+				t.Fatal(err)
+			}
+			c.spoil(t, dir)
+			_, err := Open(dir, at(c.now))
+			fails(t, err, c.says...)
+		})
+	}
+}
+
+func TestHeed_OpenSaysWhyADirectoryWillNotDo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	put(t, file, nil, 0o600)
+	_, err := Open(file, at(noon))
+	fails(t, err, "is not a directory", "HEED_STATE")
+	_, err = Open(filepath.Join(file, "ca"), at(noon))
+	fails(t, err, "cannot be made or read", "HEED_STATE")
+}
+
+func TestHeed_OpenRefusesWhatBelongsToSomebodyElse(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory away")
+	}
+	dir := newDir(t)
+	if err := os.Chown(dir, 65534, -1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(dir, at(noon))
+	fails(t, err, "belongs to user 65534", "HEED_STATE")
+}
+
+func TestHeed_DaysLeft(t *testing.T) {
+	a := open(t, noon)
+	end := a.NotAfter()
+	for left, now := range map[int]time.Time{
+		30: end.Add(-30 * 24 * time.Hour),
+		29: end.Add(-30*24*time.Hour + 1),
+		0:  end.Add(time.Hour),
+	} {
+		if got := a.DaysLeft(now); got != left {
+			t.Errorf("DaysLeft(%v) = %d, want %d", now, got, left)
+		}
+	}
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mkdir(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,203 @@
+package ca
+
+import (
+	"crypto"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Root is a certificate that clients have to trust.
+type Root struct {
+	Cert *x509.Certificate
+	File string // holds exactly this certificate; empty when no file does
+	Role Role
+}
+
+// Role is the part a root plays.
+type Role uint8
+
+// The roles of a root.
+const (
+	Signing  Role = iota // signs leaves, or is an issuer of what signs them
+	Next                 // prepared by Renew, signs after the switch
+	Replaced             // signed until the switch, and may in a heed not started again since
+)
+
+// String returns signing, next or replaced.
+func (r Role) String() string { return [...]string{"signing", "next", "replaced"}[r] }
+
+// Roots returns what a client has to trust, the signing certificate first,
+// read from the directory at this moment: a root prepared meanwhile is among
+// them. Replaced roots that have expired are left out.
+func (a *Authority) Roots() []Root {
+	var roots []Root
+	for _, c := range a.chain {
+		r := Root{Cert: c, File: a.certPath, Role: Signing}
+		if len(a.chain) > 1 {
+			r.File = ""
+		}
+		roots = append(roots, r)
+	}
+	if a.dir == "" {
+		return roots
+	}
+	return append(roots, besides(a.dir, a.chain[0], a.now())...)
+}
+
+// besides returns the valid roots in dir other than signing: the one Renew
+// prepared, the current one where it was switched under a running heed, and
+// those it replaced, by name.
+func besides(dir string, signing *x509.Certificate, now time.Time) []Root {
+	seen := []*x509.Certificate{signing}
+	var roots []Root
+	add := func(file string, role Role) {
+		chain, err := readChain(file)
+		if err != nil || now.After(chain[0].NotAfter) || slices.ContainsFunc(seen, chain[0].Equal) {
+			return
+		}
+		seen = append(seen, chain[0])
+		roots = append(roots, Root{Cert: chain[0], File: file, Role: role})
+	}
+	add(currentPair(dir).cert, Next)
+	add(nextPair(dir).cert, Next)
+	files, _ := os.ReadDir(dir) // in the order of names; what cannot be read is not there
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), replacedPrefix) && strings.HasSuffix(f.Name(), ".pem") {
+			add(filepath.Join(dir, f.Name()), Replaced)
+		}
+	}
+	return roots
+}
+
+const replacedPrefix = "ca-old-"
+
+func nextPair(dir string) pair {
+	return pair{cert: filepath.Join(dir, "ca-next.pem"), key: filepath.Join(dir, "ca-next-key.pem")}
+}
+
+// Renewal says what Renew did.
+type Renewal struct {
+	Switched bool              // the new root signs; otherwise it is only prepared
+	Old, New *x509.Certificate // Old is nil when there was no authority before
+	NewFile  string            // where New lies now
+}
+
+// Renew replaces the root in dir without breaking clients, in two steps.
+//
+// The first call makes a new root beside the old: ca-next.pem and its key.
+// CertPEM and the bundles carry both from then on, also those of a heed that
+// runs, while leaves are still signed by the old. This is the time to bring
+// the new root to the clients; a second call changes nothing.
+//
+// With switchNow the new root takes the old one's place (it is made when there
+// is none): it signs in every heed started from then on. The old certificate
+// stays, as ca-old-*.pem, in CertPEM and the bundles until it expires, for
+// heeds not started again yet; its key is gone.
+//
+// An old root that is not valid now, or a dir without one, is switched at
+// once: no client accepts its leaves, so there is nothing to break. A heed
+// that was interrupted in the switch is continued by the next Open or Renew.
+func Renew(dir string, now time.Time, switchNow bool) (*Renewal, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("the directory of the CA cannot be named: %w", err)
+	}
+	if err := makeDir(dir); err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(currentPair(dir).cert); errors.Is(err, fs.ErrNotExist) {
+		return renewNothing(dir, now)
+	}
+	chain, _, err := openCurrent(dir)
+	if err != nil {
+		return nil, err
+	}
+	next := nextPair(dir)
+	if err := next.create(now); err != nil {
+		return nil, err
+	}
+	made, _, err := readPair(next)
+	if err != nil {
+		return nil, err
+	}
+	r := &Renewal{Old: chain[0], New: made[0], NewFile: next.cert}
+	if !switchNow && valid(chain[0], now) {
+		return r, nil
+	}
+	r.Switched, r.NewFile = true, currentPair(dir).cert
+	return r, switchRoots(dir, chain[0])
+}
+
+func renewNothing(dir string, now time.Time) (*Renewal, error) {
+	a, err := Open(dir, func() time.Time { return now })
+	if err != nil {
+		return nil, err
+	}
+	return &Renewal{Switched: true, New: a.chain[0], NewFile: a.certPath}, nil
+}
+
+func valid(c *x509.Certificate, now time.Time) bool {
+	return !now.Before(c.NotBefore) && !now.After(c.NotAfter)
+}
+
+// switchRoots puts the next pair in the place of the current one. The key goes
+// first: where it is the next certificate's while ca.pem is still the old one,
+// finishSwitch knows that a switch was under way.
+func switchRoots(dir string, old *x509.Certificate) error {
+	current, next := currentPair(dir), nextPair(dir)
+	kept := filepath.Join(dir, replacedPrefix+short(old)+".pem")
+	if err := placeNew(kept, pemOf(certificateBlock, old.Raw), 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(next.key, current.key); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return unwritable(current.key, err)
+	}
+	return finishSwitch(dir)
+}
+
+// finishSwitch moves the next certificate to the current place. That another
+// process did so first is as good.
+func finishSwitch(dir string) error {
+	current, next := currentPair(dir), nextPair(dir)
+	if err := os.Rename(next.cert, current.cert); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return unwritable(current.cert, err)
+	}
+	return nil
+}
+
+// openCurrent reads the current pair of dir. It reads again when the first
+// time went wrong: another process may have switched roots between the files.
+func openCurrent(dir string) (chain []*x509.Certificate, key crypto.Signer, err error) {
+	for range 2 {
+		if chain, key, err = readCurrent(dir); err == nil {
+			break
+		}
+	}
+	return chain, key, err
+}
+
+// readCurrent reads the current pair of dir, after finishing a switch that was
+// interrupted between its two files.
+func readCurrent(dir string) ([]*x509.Certificate, crypto.Signer, error) {
+	current := currentPair(dir)
+	key, err := readKey(current.key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("the key of the CA %s is missing: restore it from a backup, or remove %s and a new CA is made that clients have to trust anew (%w)", current.key, current.cert, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if chain, err := readChain(nextPair(dir).cert); err == nil && matches(key, chain[0]) {
+		if err := finishSwitch(dir); err != nil {
+			return nil, nil, err
+		}
+	}
+	return readPair(current)
+}

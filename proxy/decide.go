@@ -20,15 +20,9 @@ func (x *exchange) decide(r *http.Request) {
 	}
 	e.Judged = audit.ByPath
 	d := x.judge(r.Context())
-	if d.Verdict == rules.Allow {
-		e.Decision = d
-		x.record()
-		if !x.recorded {
-			x.refuse(e.Decision, e.Detail)
-		}
-		return
+	if e.Decision = d; d.Verdict != rules.Allow {
+		x.refuse(d, refusalDetail(e.Policy))
 	}
-	x.refuse(d, refusalDetail(e.Policy))
 	x.record()
 }
 

@@ -19,7 +19,8 @@ import (
 type exchange struct {
 	context.Context
 	proxy  *Proxy
-	conn   *clientConn // nil inside HTTP/2, where phrases do not exist
+	conn   *clientConn // nil only for a connection that is not ours
+	writer *responseWriter
 	origin rules.Origin
 	entry  audit.Entry
 
@@ -69,14 +70,13 @@ func newID() uuid.UUID {
 }
 
 // record hands the decision to the Recorder, once. A record that cannot be
-// written refuses the request.
+// written refuses the request: nothing takes effect unrecorded.
 func (x *exchange) record() {
 	if x.recorded {
 		return
 	}
 	if err := x.proxy.Recorder.Decided(&x.entry); err != nil {
-		x.entry.Decision = rules.Decision{Reason: rules.ReasonRecord}
-		x.entry.Detail = err.Error()
+		x.refuse(rules.Decision{Reason: rules.ReasonRecord}, err.Error())
 		x.proxy.Log.Error("the record of a decision could not be written; the request is refused", "id", x.entry.ID, "error", err)
 		return
 	}
@@ -90,8 +90,10 @@ func (x *exchange) end(w *responseWriter) {
 	o.BytesIn = x.upload.n
 	o.BytesOut = w.written
 	o.Duration = time.Since(x.entry.Time)
-	if err := x.download.err; err != nil {
+	if err := x.download.err; err != nil && x.Context.Err() == nil {
 		o.Truncated, o.Err = true, "site: "+errorText(err)
+	} else if w.err == nil && err != nil {
+		o.Truncated, o.Err = true, "client: left before the answer was complete"
 	} else if w.err != nil {
 		o.Truncated, o.Err = true, "client: "+errorText(w.err)
 	}

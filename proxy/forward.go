@@ -26,6 +26,7 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: w.informational}))
 	}
 	resp, err := p.Upstream.RoundTrip(r)
+	w.answered()
 	if err != nil {
 		return x.fail(r, err)
 	}
@@ -46,6 +47,7 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 func (x *exchange) setUserAgent(h http.Header) {
 	if own := x.proxy.UserAgent; own != "" {
 		h["User-Agent"] = []string{own}
+		x.entry.Sent = own
 	} else if _, ok := h["User-Agent"]; !ok {
 		h["User-Agent"] = nil // net/http would send its own
 	}
@@ -67,7 +69,9 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 // informational passes a 1xx answer on (RFC 9110 §15.2). 100 is left to
 // net/http, which sends it when the site's own has let the body go.
 func (w *responseWriter) informational(code int, header textproto.MIMEHeader) error {
-	if code == http.StatusContinue {
+	w.interim.Lock()
+	defer w.interim.Unlock()
+	if code == http.StatusContinue || w.final {
 		return nil
 	}
 	h := w.Header()
@@ -77,6 +81,14 @@ func (w *responseWriter) informational(code int, header textproto.MIMEHeader) er
 	w.WriteHeader(code)
 	clear(h)
 	return nil
+}
+
+// answered ends the time of 1xx answers: the Transport may still report one
+// when a request was given up.
+func (w *responseWriter) answered() {
+	w.interim.Lock()
+	defer w.interim.Unlock()
+	w.final = true
 }
 
 // Bounds of drain.

@@ -12,6 +12,7 @@ import (
 func (p *Proxy) front(w http.ResponseWriter, r *http.Request) {
 	x := p.newExchange(r)
 	rw := &responseWriter{ResponseWriter: w, exchange: x}
+	x.writer = rw
 	if x.conn != nil {
 		x.conn.answering.Store(true)
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"heed/internal/audit"
@@ -94,6 +95,7 @@ type Proxy struct {
 	outer, inner       *http.Server
 	handovers          *handovers // decrypted connections on their way to inner
 	open               openConns  // connections that no http.Server watches
+	closing            atomic.Bool
 }
 
 // New returns a proxy made of what c says.
@@ -166,6 +168,7 @@ func (p *Proxy) serveInner() {
 // Shutdown stops accepting, lets running exchanges end, tunnels included, and
 // closes what is left when ctx ends; then it returns ctx's error.
 func (p *Proxy) Shutdown(ctx context.Context) error {
+	p.closing.Store(true)
 	var err [3]error
 	err[0] = p.outer.Shutdown(ctx) // first: it feeds the other two
 	err[1] = p.inner.Shutdown(ctx)

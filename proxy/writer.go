@@ -19,6 +19,9 @@ type responseWriter struct {
 	err      error // the client could not be written to
 	stream   bool  // the length is not known: nothing is held back
 	hijacked bool
+
+	interim sync.Mutex // guards 1xx answers, which the Transport reports from a goroutine of its own
+	final   bool       // no 1xx any more; guarded by interim
 }
 
 // Unwrap serves http.ResponseController.
@@ -103,5 +106,9 @@ func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		conn = c.Conn
 	}
 	t := &tunnelConn{Conn: conn, head: head, exchange: w.exchange}
-	return t, bufio.NewReadWriter(bufio.NewReader(t), bufio.NewWriter(t)), nil
+	if w.status != 0 { // a WebSocket: finish closes it when either side ends
+		w.exchange.upgraded = t
+		w.exchange.proxy.open.add(t)
+	}
+	return t, bufio.NewReadWriter(bufio.NewReaderSize(t, 16), bufio.NewWriterSize(t, 16)), nil
 }

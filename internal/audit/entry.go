@@ -74,5 +74,11 @@ type Outcome struct {
 	Err       string        // what broke off the exchange; empty when nothing did
 }
 
-// URL returns the address asked for.
-func (e *Entry) URL() string { return e.Scheme + "://" + e.Host + e.Target }
+// URL returns the address asked for: without a target the host (CONNECT), and
+// nothing when no host was learnt.
+func (e *Entry) URL() string {
+	if e.Host == "" {
+		return ""
+	}
+	return e.Scheme + "://" + e.Host + e.Target
+}

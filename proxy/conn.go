@@ -1,0 +1,196 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"heed/internal/audit"
+	"heed/rules"
+)
+
+// clientConn is a client's connection as an http.Server sees it: the TCP
+// connection itself, or HTTP/1 inside a tunnel. It puts our reason phrases
+// into status lines, which net/http has no way to do, and owns up to the
+// answers that net/http gives to malformed requests before any handler runs.
+// For HTTP/2 it only carries what is known of the tunnel.
+type clientConn struct {
+	net.Conn
+	proxy     *Proxy
+	tunnel    *tunnel // nil outside tunnels
+	phrase    atomic.Pointer[string]
+	answering atomic.Bool // a handler has taken the request
+}
+
+type clientConnKey struct{}
+
+// withClientConn is the servers' ConnContext: it makes the connection known
+// to newExchange.
+func withClientConn(ctx context.Context, c net.Conn) context.Context {
+	switch c := c.(type) {
+	case *clientConn:
+		return context.WithValue(ctx, clientConnKey{}, c)
+	case *tls.Conn: // HTTP/2
+		t := c.NetConn().(*tunnelConn)
+		return context.WithValue(ctx, clientConnKey{}, &clientConn{Conn: c, proxy: t.exchange.proxy, tunnel: t.tunnel})
+	}
+	return ctx
+}
+
+// connState is the servers' ConnState: between two requests nobody is answering.
+func connState(c net.Conn, state http.ConnState) {
+	switch c := c.(type) {
+	case *clientConn:
+		if state == http.StateIdle {
+			c.answering.Store(false)
+		}
+		if state == http.StateClosed && c.tunnel != nil {
+			c.tunnel.closed()
+		}
+	case *tls.Conn:
+		if t, ok := c.NetConn().(*tunnelConn); ok && state == http.StateClosed {
+			t.tunnel.closed()
+		}
+	}
+}
+
+// setPhrase makes phrase the reason phrase of the next status line.
+func (c *clientConn) setPhrase(phrase string) { c.phrase.Store(&phrase) }
+
+// Write implements net.Conn. A head begins a write of its own, since net/http
+// flushes the answer before.
+func (c *clientConn) Write(b []byte) (int, error) {
+	phrase := c.phrase.Load()
+	if phrase == nil && c.answering.Load() || !bytes.HasPrefix(b, []byte("HTTP/1.")) {
+		return c.Conn.Write(b)
+	}
+	line, rest, found := bytes.Cut(b, []byte("\r\n"))
+	if !found || len(line) < len("HTTP/1.1 400") {
+		return c.Conn.Write(b)
+	}
+	head := bytes.Clone(line[:len("HTTP/1.1 400")])
+	if phrase != nil {
+		if bytes.HasPrefix(line[len("HTTP/1.1 "):], []byte("100")) {
+			return c.Conn.Write(b)
+		}
+		c.phrase.Store(nil)
+		head = append(append(head, ' '), *phrase...)
+	} else {
+		text := c.proxy.recordUnparsed(c, string(line[len("HTTP/1.1 "):]))
+		head = append(append(head, " Refused by heed: "...), text...)
+		head = append(append(head, "\r\nProxy-Status: "...), c.proxy.statusName...)
+		head = append(head, "; error=http_request_error"...)
+	}
+	head = append(append(head, "\r\n"...), rest...)
+	if _, err := c.Conn.Write(head); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// CloseWrite lets net/http end an answer before it closes the connection.
+func (c *clientConn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
+
+// recordUnparsed records a request that net/http answered by itself, with
+// status (such as "400 Bad Request"), and returns what to tell the client.
+func (p *Proxy) recordUnparsed(c *clientConn, status string) string {
+	text := map[string]string{
+		"400": "the request is not valid HTTP",
+		"413": "the request is too large",
+		"417": "the expectation cannot be met",
+		"431": "the request's header fields are too large",
+		"501": "the transfer coding is not known",
+		"505": "the HTTP version is not known",
+	}[status[:3]]
+	text = firstOf(text, "the request cannot be read")
+	if c.tunnel != nil {
+		c.tunnel.requests.Add(1)
+	}
+	x := p.newUnread(c.RemoteAddr().String(), c.tunnel)
+	x.entry.Outcome.Status = int(status[0]-'0')*100 + int(status[1]-'0')*10 + int(status[2]-'0')
+	x.note(rules.ReasonMalformed, text)
+	return text
+}
+
+// newUnread returns an exchange for which no request could be read.
+func (p *Proxy) newUnread(client string, t *tunnel) *exchange {
+	x := p.newExchange(&http.Request{RemoteAddr: client})
+	x.entry.Judged = audit.NotJudged
+	if t != nil {
+		x.entry.Scheme, x.entry.Host = t.origin.Scheme, t.origin.Authority()
+	}
+	return x
+}
+
+// note records an exchange that ends with its decision.
+func (x *exchange) note(reason rules.Reason, detail string) {
+	x.entry.Decision, x.entry.Detail = rules.Decision{Reason: reason}, detail
+	x.record()
+	if x.recorded {
+		x.proxy.Recorder.Ended(&x.entry)
+	}
+}
+
+// clientListener hands accepted connections to the outer server.
+type clientListener struct {
+	net.Listener
+	proxy *Proxy
+}
+
+// Accept implements net.Listener.
+func (l *clientListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &clientConn{Conn: c, proxy: l.proxy}, nil
+}
+
+// handovers is the inner server's listener: connections that have been
+// decrypted arrive through it.
+type handovers struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newHandovers() *handovers {
+	return &handovers{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// push gives c to the inner server, or closes it when that has ended.
+func (h *handovers) push(c net.Conn) {
+	select {
+	case h.conns <- c:
+	case <-h.done:
+		c.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (h *handovers) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (h *handovers) Close() error {
+	h.once.Do(func() { close(h.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (h *handovers) Addr() net.Addr { return &net.UnixAddr{Name: "tunnels", Net: "unix"} }

@@ -1,0 +1,209 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"heed/internal/audit"
+	"heed/rules"
+)
+
+// tunnel is what a CONNECT asked for.
+type tunnel struct {
+	proxy      *Proxy
+	client     string
+	origin     rules.Origin
+	serverName string // the TLS server name when it differs from the CONNECT host; else empty
+	opened     time.Time
+	requests   atomic.Int64
+}
+
+// connect answers a CONNECT: what can be refused without looking inside is
+// refused here, everything else inside the tunnel, where the client sees it.
+func (p *Proxy) connect(x *exchange, w *responseWriter, r *http.Request) {
+	x.entry.Raw = r.RequestURI
+	origin, err := rules.ParseOrigin("https", r.Host)
+	_, port, splitErr := net.SplitHostPort(r.Host)
+	switch {
+	case err != nil:
+		x.refuse(malformed("CONNECT: " + err.Error()))
+	case splitErr != nil || port == "":
+		x.refuse(malformed("CONNECT needs host:port"))
+	case passed(r.Header["Via"], p.Name) || p.Self.has(origin.HostPort()):
+		x.refuse(rules.Decision{Reason: rules.ReasonLoop}, "the tunnel would lead back to heed")
+	}
+	x.origin = origin
+	if x.refusal != nil {
+		x.answer(w, r)
+		return
+	}
+	p.engine.ServeHTTP(w, r.WithContext(x))
+}
+
+const established = "HTTP/1.1 200 Connection established\r\n\r\n"
+
+// intercept takes over a CONNECT's connection: TLS or plain HTTP, nothing
+// else, and hands what is inside to the inner server.
+func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
+	t := &tunnel{proxy: p, client: x.entry.Client, origin: x.origin, opened: x.entry.Time}
+	c.tunnel = t
+	p.open.add(c)
+	defer p.open.remove(c)
+	_ = c.SetDeadline(time.Now().Add(handshakeTimeout))
+	first, err := c.open()
+	switch {
+	case err != nil:
+		t.refused(c, rules.ReasonHandshake, "nothing came after CONNECT: "+endText(err))
+	case first == 0x16: // a TLS handshake record
+		p.interceptTLS(c, t)
+	case first >= 'A' && first <= 'Z':
+		t.origin.Scheme = "http"
+		_ = c.SetDeadline(time.Time{})
+		p.handovers.push(&clientConn{Conn: c, proxy: p, tunnel: t})
+	default:
+		t.refused(c, rules.ReasonTunnel, "the bytes in the tunnel are neither TLS nor HTTP")
+	}
+}
+
+func (p *Proxy) interceptTLS(c *tunnelConn, t *tunnel) {
+	conn := tls.Server(c, p.tlsConfig)
+	if err := conn.Handshake(); err != nil {
+		t.refused(c, handshakeReason(err), "the TLS handshake failed: "+endText(err))
+		return
+	}
+	_ = c.SetDeadline(time.Time{})
+	state := conn.ConnectionState()
+	if o, err := rules.ParseOrigin("https", state.ServerName); state.ServerName != "" && (err != nil || o.Host != t.origin.Host) {
+		t.serverName = state.ServerName // told inside, where the client can read it
+	}
+	if state.NegotiatedProtocol == "h2" {
+		p.handovers.push(conn) // net/http speaks HTTP/2 on a bare *tls.Conn only
+		return
+	}
+	p.handovers.push(&clientConn{Conn: conn, proxy: p, tunnel: t})
+}
+
+// newTLSConfig returns the one configuration that all tunnels share, so that
+// sessions resume.
+func (p *Proxy) newTLSConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			host := hello.Conn.(*tunnelConn).tunnel.origin.Host
+			if hello.ServerName != "" {
+				o, err := rules.ParseOrigin("https", hello.ServerName)
+				if err != nil {
+					return nil, err
+				}
+				host = o.Host
+			}
+			return p.Leaves.Leaf(host)
+		},
+	}
+}
+
+// handshakeReason tells a client that does not trust the CA from one that
+// never finished. What is seen of the former depends on its TLS library: an
+// alert, a hang-up, or (OpenSSL on TLS 1.3) a record that cannot be decrypted.
+func handshakeReason(err error) rules.Reason {
+	var netErr net.Error
+	if errors.As(err, &netErr) && netErr.Timeout() {
+		return rules.ReasonHandshake
+	}
+	return rules.ReasonUntrusted
+}
+
+// trustHint is added to the record of a client that does not accept the CA.
+const trustHint = "; if this client does not trust heed's CA yet, give it the file that heed ca path prints"
+
+// refused records a tunnel in which nothing was asked for, and closes it.
+func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
+	c.Close()
+	if reason == rules.ReasonUntrusted {
+		detail += trustHint
+	}
+	x := t.proxy.newUnread(t.client, t)
+	x.entry.Method = http.MethodConnect
+	x.entry.Judged = audit.NotJudged
+	x.entry.Outcome.Duration = x.entry.Time.Sub(t.opened)
+	x.note(reason, detail)
+}
+
+// closed is called when a tunnel's connection has ended. GnuTLS and others
+// finish the handshake before they reject a certificate, so that a tunnel
+// without a request is all there is to see.
+func (t *tunnel) closed() {
+	if t.requests.Load() > 0 || t.proxy.closing.Load() {
+		return
+	}
+	reason, detail := rules.ReasonUntrusted, "the client closed the tunnel after the handshake, without a request"
+	if time.Since(t.opened) >= readHeaderTimeout {
+		reason, detail = rules.ReasonHandshake, "no request came after the handshake"
+	}
+	if t.origin.Scheme == "http" {
+		reason, detail = rules.ReasonHandshake, "no complete request came through the tunnel"
+	}
+	t.requests.Add(1) // once
+	t.refused(io.NopCloser(nil), reason, detail)
+}
+
+// endText says how a connection ended, without addresses.
+func endText(err error) string {
+	switch {
+	case errors.Is(err, io.EOF):
+		return "the client hung up"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "no more bytes within " + handshakeTimeout.String()
+	}
+	return errorText(err)
+}
+
+// tunnelConn is a connection taken from an http.Server: it first gives back
+// the bytes that the server had read ahead.
+type tunnelConn struct {
+	net.Conn
+	head     []byte
+	exchange *exchange
+	tunnel   *tunnel // nil for WebSockets
+}
+
+// open tells the client that the tunnel stands and returns the first octet
+// from inside without consuming it.
+func (c *tunnelConn) open() (byte, error) {
+	if _, err := io.WriteString(c.Conn, established); err != nil {
+		return 0, err
+	}
+	if len(c.head) == 0 {
+		b := make([]byte, 1)
+		if _, err := io.ReadFull(c.Conn, b); err != nil {
+			return 0, err
+		}
+		c.head = b
+	}
+	return c.head[0], nil
+}
+
+// Read implements net.Conn.
+func (c *tunnelConn) Read(b []byte) (int, error) {
+	if len(c.head) > 0 {
+		n := copy(b, c.head)
+		c.head = c.head[n:]
+		return n, nil
+	}
+	return c.Conn.Read(b)
+}
+
+// CloseWrite passes a half-close on.
+func (c *tunnelConn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}

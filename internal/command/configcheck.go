@@ -135,7 +135,7 @@ func checkName(name string) error {
 		}
 	}
 	if len(name) > 64 {
-		return errors.New("longer than 64 characters; use a short one")
+		return fmt.Errorf("%.20q... is longer than 64 characters; use a short one", name)
 	}
 	return nil
 }

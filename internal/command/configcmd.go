@@ -1,13 +1,132 @@
 package command
 
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"heed/internal/ca"
+)
+
 // ConfigCmd is `heed config`: the settings, checked or shown.
 type ConfigCmd struct {
-	Check ConfigCheckCmd `cmd:"" default:"1" help:"Say what is wrong with the settings, without starting."`
-	Show  ConfigShowCmd  `cmd:"" help:"Print the settings in use."`
+	Check ConfigCheckCmd `cmd:"" default:"withargs" help:"Say what is wrong with the settings, without starting (also plain heed config)."`
+	Show  ConfigShowCmd  `cmd:"" help:"Print the settings in use, and where they are from."`
 }
 
 // ConfigCheckCmd is `heed config check`.
-type ConfigCheckCmd struct{}
+type ConfigCheckCmd struct {
+	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Quiet  bool   `short:"q" help:"Print nothing when all is well."`
+}
+
+// Help says what the check covers.
+func (c *ConfigCheckCmd) Help() string {
+	return `Finds what would keep heed from starting with these settings: unknown keys, wrong
+values, contradictions, and files that are missing or do not fit. It starts
+nothing and changes nothing. Exit status 0 when all is well, else 2.
+
+Example:
+
+    heed config check --config /etc/heed/proxy.toml`
+}
+
+// Run checks the settings and the files they name.
+func (c *ConfigCheckCmd) Run(a *App) error {
+	cfg, err := Load(c.Config, a.Defaults)
+	if err != nil {
+		return err
+	}
+	if cfg.HTTPS.CACert != "" {
+		if _, err := ca.Load(cfg.HTTPS.CACert, cfg.HTTPS.CAKey, a.Now); err != nil {
+			return err
+		}
+	}
+	if cfg.Upstream.CAFile != "" {
+		if _, err := readCerts(cfg.Upstream.CAFile); err != nil {
+			return fmt.Errorf("upstream.ca_file: %w", err)
+		}
+	}
+	if !c.Quiet {
+		fmt.Fprintf(a.Stdout, "%s: well\n", cfg.source())
+	}
+	return nil
+}
 
 // ConfigShowCmd is `heed config show`.
-type ConfigShowCmd struct{}
+type ConfigShowCmd struct {
+	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	JSON   bool   `name:"json" help:"Print the settings as JSON."`
+}
+
+// Help says what is shown.
+func (c *ConfigShowCmd) Help() string {
+	return `Prints every setting with the value a heed started here would use, in the
+form of proxy.toml. Passwords in URLs are left out.
+
+Example:
+
+    heed config show`
+}
+
+// Run prints the settings.
+func (c *ConfigShowCmd) Run(a *App) error {
+	cfg, err := Load(c.Config, a.Defaults)
+	if err != nil {
+		return err
+	}
+	hash := cfg.Hash()
+	cfg.Upstream.Proxy = redactURL(cfg.Upstream.Proxy)
+	tree := keyTree(reflect.ValueOf(*cfg))
+	if c.JSON {
+		encoder := json.NewEncoder(a.Stdout)
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(map[string]any{"source": cfg.source(), "hash": hash, "settings": tree})
+	}
+	text, err := toml.Marshal(tree)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.Stdout, "# from %s\n# hash %s\n%s", cfg.source(), hash, text)
+	return err
+}
+
+// source names where the settings are from, for people.
+func (c *Config) source() string {
+	if c.File == "" {
+		return "the built-in settings"
+	}
+	return c.File
+}
+
+// keyTree returns settings as they stand in TOML, durations as text.
+func keyTree(v reflect.Value) map[string]any {
+	tree := map[string]any{}
+	for key, field := range fieldsByKey(v) {
+		switch value := field.Interface().(type) {
+		case time.Duration:
+			tree[key] = shortDuration(value)
+		case string, map[string]string:
+			tree[key] = value
+		default:
+			tree[key] = keyTree(field)
+		}
+	}
+	return tree
+}
+
+// shortDuration writes a duration as a person would: 10m, not 10m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

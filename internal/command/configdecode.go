@@ -77,7 +77,7 @@ func (d *decoder) err() error {
 func (d *decoder) table(into reflect.Value, tree map[string]any, path string) {
 	fields := fieldsByKey(into)
 	for key, value := range tree {
-		full := join(path, key)
+		full := dotted(path, key)
 		field, known := fields[key]
 		if !known {
 			d.problem(full, "unknown key %q; %s", full, suggest(full, into.Type(), path))
@@ -133,7 +133,7 @@ func (d *decoder) texts(value any, full string) map[string]string {
 	for key, v := range tree {
 		s, ok := v.(string)
 		if !ok {
-			d.problem(join(full, key), "%s: %q must be a text in quotes, not %s", full, key, kindName(v))
+			d.problem(dotted(full, key), "%s: %q must be a text in quotes, not %s", full, key, kindName(v))
 		}
 		out[key] = s
 	}
@@ -174,7 +174,7 @@ func noteValue(lines map[string]int, p *unstable.Parser, e *unstable.Node, path 
 func noteKeys(lines map[string]int, p *unstable.Parser, e *unstable.Node, path string) string {
 	keys := e.Key()
 	for keys.Next() {
-		path = join(path, string(keys.Node().Data))
+		path = dotted(path, string(keys.Node().Data))
 		if _, seen := lines[path]; !seen {
 			lines[path] = p.Shape(keys.Node().Raw).Start.Line
 		}
@@ -182,7 +182,7 @@ func noteKeys(lines map[string]int, p *unstable.Parser, e *unstable.Node, path s
 	return path
 }
 
-func join(path, key string) string {
+func dotted(path, key string) string {
 	if path == "" {
 		return key
 	}

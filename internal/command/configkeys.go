@@ -27,9 +27,9 @@ func keyNames(t reflect.Type, path string) []string {
 		if key == "-" {
 			continue
 		}
-		names = append(names, join(path, key))
+		names = append(names, dotted(path, key))
 		if f := t.Field(i).Type; f.Kind() == reflect.Struct {
-			names = append(names, keyNames(f, join(path, key))...)
+			names = append(names, keyNames(f, dotted(path, key))...)
 		}
 	}
 	return names
@@ -56,7 +56,7 @@ func suggest(full string, t reflect.Type, path string) string {
 		}
 	}
 	if near := nearest(leaf, here); near != "" {
-		return fmt.Sprintf("did you mean %q?", join(path, near))
+		return fmt.Sprintf("did you mean %q?", dotted(path, near))
 	}
 	return "the keys here are " + strings.Join(here, ", ")
 }

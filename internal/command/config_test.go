@@ -1,0 +1,173 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// builtIn is the proxy.toml that heed carries.
+func builtIn(t *testing.T) []byte {
+	t.Helper()
+	data, err := os.ReadFile("../../proxy.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func write(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Every file in testdata/config is wrong in its own way. The comment at its
+// end is what heed says of it, word for word, FILE standing for its path.
+func TestHeed_BrokenSettingsAreNamedWithLineAndCure(t *testing.T) {
+	files, err := filepath.Glob("testdata/config/*.toml")
+	if err != nil || len(files) < 40 {
+		t.Fatalf("%d broken files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".toml"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, want, _ := strings.Cut(string(data), "\n#= ")
+			want = strings.ReplaceAll(strings.TrimSpace(want), "\n#= ", "\n")
+			broken := write(t, filepath.Join(t.TempDir(), "proxy.toml"), text+"\n")
+			_, err = Load(broken, builtIn(t))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if got := strings.ReplaceAll(err.Error(), broken, "FILE"); got != want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
+	got, err := Load("", builtIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		Listen:   "127.0.0.1:3128",
+		Drain:    30 * time.Second,
+		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
+		Log:      LogConfig{Format: "auto", Level: "info"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("built in: %+v\nwant:     %+v", got, want)
+	}
+}
+
+func TestHeed_EverySettingStandsInProxyTomlWithARemark(t *testing.T) {
+	text := string(builtIn(t))
+	lines := keyLines([]byte(text))
+	all := strings.Split(text, "\n")
+	for _, key := range keyNames(reflect.TypeFor[Config](), "") {
+		line, ok := lines[key]
+		if !ok {
+			t.Errorf("%s is missing", key)
+			continue
+		}
+		_, leaf, _ := cutLast(key)
+		above := all[line-2]
+		isTable := strings.HasPrefix(all[line-1], "[")
+		if !isTable && !strings.HasPrefix(above, "#") && leaf != "ca_key" { // ca_key shares the remark of ca_cert
+			t.Errorf("%s has no remark above it, but %q", key, above)
+		}
+	}
+}
+
+func TestHeed_AFileStandsOverTheDefaults(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "my.toml"), `
+listen = "[::1]:0"
+[https]
+ca_cert = "ca.pem"
+ca_key = "/keys/ca-key.pem"
+[upstream]
+resolve = { "Site.TEST:443" = "127.0.0.1:8443" }
+response_header_timeout = "1h30m"
+`)
+	c, err := Load(file, builtIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Listen: "[::1]:0", Drain: 30 * time.Second, File: file,
+		HTTPS: HTTPSConfig{CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
+		Upstream: UpstreamConfig{
+			Resolve:               map[string]string{"site.test:443": "127.0.0.1:8443"},
+			ResponseHeaderTimeout: 90 * time.Minute,
+		},
+		Log: LogConfig{Format: "auto", Level: "info"},
+	}
+	if !reflect.DeepEqual(*c, want) {
+		t.Errorf("got  %+v\nwant %+v", *c, want)
+	}
+}
+
+func TestHeed_ProxyTomlOfTheWorkingDirectoryIsUsed(t *testing.T) {
+	defaults := builtIn(t)
+	t.Chdir(t.TempDir())
+	write(t, "proxy.toml", `contact = "bot@example.org"`)
+	c, err := Load("", defaults)
+	if err != nil || c.Contact != "bot@example.org" || !filepath.IsAbs(c.File) {
+		t.Errorf("contact %q from %q, %v", c.Contact, c.File, err)
+	}
+}
+
+func TestHeed_AMissingFileThatWasNamedIsAnError(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "none.toml"), builtIn(t))
+	if err == nil || !strings.Contains(err.Error(), "none.toml") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestHeed_HashFollowsTheSettingsAndNotTheFile(t *testing.T) {
+	load := func(text string) *Config {
+		c, err := Load(write(t, filepath.Join(t.TempDir(), "p.toml"), text), builtIn(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	plain, spelledOut := load(""), load("drain = \"0h0m30s\"\n[upstream]\nproxy = \"\"")
+	if plain.Hash() != spelledOut.Hash() {
+		t.Error("equal settings, different hashes")
+	}
+	elsewhere, other := load(`listen = "127.0.0.1:0"`), load(`contact = "bot@example.org"`)
+	if plain.Hash() == elsewhere.Hash() || plain.Hash() == other.Hash() {
+		t.Error("different settings, equal hashes")
+	}
+	if plain.JoinHash() != elsewhere.JoinHash() {
+		t.Error("where a heed listens keeps a run from joining it")
+	}
+	if plain.JoinHash() == other.JoinHash() {
+		t.Error("a run joins a heed with other settings")
+	}
+}
+
+func TestHeed_ContactsThatReachSomebody(t *testing.T) {
+	for _, good := range []string{"", "https://example.org/bot", "http://example.org", "bot@example.org", "mailto:bot@example.org"} {
+		if err := checkContact(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"me", "ftp://example.org", "Bot <bot@example.org>", "https://", "a b@example.org", "bot@example.org\n"} {
+		if checkContact(bad) == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}

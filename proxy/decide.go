@@ -18,6 +18,9 @@ func (x *exchange) decide(r *http.Request) {
 	if e.Agent == nil {
 		e.Agent = x.proxy.agents.identify(e.UserAgent)
 	}
+	if own := x.proxy.UserAgent; own != e.UserAgent {
+		e.Sent = own
+	}
 	e.Judged = audit.ByPath
 	d := x.judge(r.Context())
 	if e.Decision = d; d.Verdict != rules.Allow {

@@ -47,7 +47,6 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 func (x *exchange) setUserAgent(h http.Header) {
 	if own := x.proxy.UserAgent; own != "" {
 		h["User-Agent"] = []string{own}
-		x.entry.Sent = own
 	} else if _, ok := h["User-Agent"]; !ok {
 		h["User-Agent"] = nil // net/http would send its own
 	}

@@ -1,0 +1,273 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/cache"
+	"heed/internal/audit"
+	"heed/internal/ca"
+	"heed/internal/testkit"
+)
+
+// robots is what the rig's site answers for /robots.txt.
+const robots = `# the rig's rules
+User-agent: *
+Disallow: /private
+Allow: /private/ok
+
+User-agent: BadBot
+Disallow: /
+`
+
+// rig is a proxy on a real listener, with the real cache and CA, in front of a
+// real site called site.test that speaks HTTP, HTTPS and HTTP/2.
+type rig struct {
+	t       testing.TB
+	proxy   *Proxy
+	addr    string
+	roots   *x509.CertPool // trusts the proxy's CA
+	records *records
+	site    *site
+}
+
+// newRig starts a rig. Each change may alter the configuration first.
+func newRig(t testing.TB, handler http.HandlerFunc, changes ...func(*Config)) *rig {
+	t.Helper()
+	s := newSite(t, handler)
+	r := &rig{t: t, site: s, records: &records{}}
+	authority, err := ca.Open(t.TempDir(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.roots = x509.NewCertPool()
+	r.roots.AppendCertsFromPEM(authority.CertPEM())
+	self := &Addrs{}
+	transport := NewTransport(TransportConfig{Resolve: s.resolve, RootCAs: s.ca.Pool(), Self: self})
+	t.Cleanup(transport.CloseIdleConnections)
+	config := Config{
+		Name: "rig-7f3a", Upstream: transport, Leaves: authority, Recorder: r.records, Self: self,
+		Policies: cache.New(cache.Config{Transport: transport, UserAgent: "heed-rig"}),
+	}
+	for _, change := range changes {
+		change(&config)
+	}
+	if r.proxy, err = New(config); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.addr = l.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- r.proxy.Serve(l) }()
+	t.Cleanup(func() {
+		r.proxy.outer.Close()
+		r.proxy.inner.Close()
+		r.proxy.open.closeAll()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return r
+}
+
+// mode is one way a client reaches a site through the proxy.
+type mode string
+
+// The five ways. All of them end in the same decision.
+const (
+	plain    mode = "plain"    // http, absolute form
+	mitmH1   mode = "h1"       // https, intercepted, HTTP/1.1
+	mitmH2   mode = "h2"       // https, intercepted, HTTP/2
+	inTunnel mode = "tunnel"   // http inside CONNECT
+	absolute mode = "absolute" // https in absolute form on the proxy port
+)
+
+var (
+	allModes = []mode{plain, mitmH1, mitmH2, inTunnel, absolute}
+	rawModes = []mode{plain, mitmH1, inTunnel, absolute} // a test speaks HTTP/1 on them in bytes
+)
+
+// scheme is the scheme of the addresses asked for.
+func (m mode) scheme() string {
+	if m == plain || m == inTunnel {
+		return "http"
+	}
+	return "https"
+}
+
+// eachMode runs test once per mode.
+func eachMode(t *testing.T, modes []mode, test func(t *testing.T, m mode)) {
+	for _, m := range modes {
+		t.Run(string(m), func(t *testing.T) { test(t, m) })
+	}
+}
+
+// client returns a Go client that goes through the proxy in mode m; raw modes
+// that net/http cannot speak are for raw.
+func (r *rig) client(m mode) *http.Client {
+	proxyURL := &url.URL{Scheme: "http", Host: r.addr}
+	tr := &http.Transport{
+		Proxy:              http.ProxyURL(proxyURL),
+		TLSClientConfig:    &tls.Config{RootCAs: r.roots},
+		DisableCompression: true,
+		ForceAttemptHTTP2:  m == mitmH2,
+	}
+	r.t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{
+		Transport:     tr,
+		Timeout:       testkit.Patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// raw opens a connection on which HTTP/1 is spoken in bytes, and returns what
+// stands before the path in a request line.
+func (r *rig) raw(m mode) (c *testkit.Conn, prefix string) {
+	r.t.Helper()
+	c = testkit.Dial(r.t, r.addr)
+	switch m {
+	case plain:
+		return c, "http://site.test"
+	case absolute:
+		return c, "https://site.test"
+	case inTunnel:
+		return c.Connect("site.test:80"), ""
+	case mitmH1:
+		return c.Connect("site.test:443").TLS(&tls.Config{RootCAs: r.roots, ServerName: "site.test"}), ""
+	default:
+		r.t.Fatalf("mode %s is not spoken in bytes", m)
+		return nil, ""
+	}
+}
+
+// get is a request in bytes with the fields of header, each "Name: value".
+func get(prefix, path string, header ...string) string {
+	return request("GET", prefix, path, header...)
+}
+
+func request(method, prefix, path string, header ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s%s HTTP/1.1\r\nHost: site.test\r\n", method, prefix, path)
+	for _, h := range header {
+		b.WriteString(h + "\r\n")
+	}
+	return b.String() + "\r\n"
+}
+
+// records is a Recorder that keeps copies.
+type records struct {
+	mu      sync.Mutex
+	changed chan struct{}
+	decided []audit.Entry
+	ended   []audit.Entry
+	fail    error // what Decided answers
+}
+
+func (r *records) Decided(e *audit.Entry) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail != nil {
+		return r.fail
+	}
+	r.decided = append(r.decided, *e)
+	return nil
+}
+
+func (r *records) Ended(e *audit.Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = append(r.ended, *e)
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
+}
+
+// await returns the first ended entry that fits, waiting for it.
+func (r *records) await(t testing.TB, what string, fits func(*audit.Entry) bool) audit.Entry {
+	t.Helper()
+	deadline := time.After(testkit.Patience)
+	for {
+		r.mu.Lock()
+		for i := range r.ended {
+			if fits(&r.ended[i]) {
+				defer r.mu.Unlock()
+				return r.ended[i]
+			}
+		}
+		if r.changed == nil {
+			r.changed = make(chan struct{})
+		}
+		changed := r.changed
+		r.mu.Unlock()
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("no record of %s; there are %d others", what, len(r.ended))
+		}
+	}
+}
+
+// target waits for the record of a path.
+func (r *records) target(t testing.TB, target string) audit.Entry {
+	t.Helper()
+	return r.await(t, target, func(e *audit.Entry) bool { return e.Target == target })
+}
+
+// site is a real origin: plain and TLS listeners with one handler.
+type site struct {
+	ca      *testkit.CA
+	resolve map[string]string
+
+	mu   sync.Mutex
+	seen []string // "METHOD target" of each request but robots.txt
+}
+
+func newSite(t testing.TB, handler http.HandlerFunc) *site {
+	t.Helper()
+	s := &site{ca: testkit.NewCA(t), resolve: map[string]string{}}
+	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			fmt.Fprint(w, robots)
+			return
+		}
+		s.mu.Lock()
+		s.seen = append(s.seen, r.Method+" "+r.RequestURI)
+		s.mu.Unlock()
+		handler(w, r)
+	})
+	certFile, keyFile := s.ca.Leaf(t, "site.test")
+	for _, port := range []string{"80", "443"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.resolve["site.test:"+port] = l.Addr().String()
+		server := &http.Server{Handler: serve, ErrorLog: nil}
+		t.Cleanup(func() { server.Close() })
+		if port == "80" {
+			go server.Serve(l)
+		} else {
+			go server.ServeTLS(l, certFile, keyFile)
+		}
+	}
+	return s
+}
+
+// reached returns the requests that reached the site.
+func (s *site) reached() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.seen...)
+}

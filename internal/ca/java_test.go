@@ -1,0 +1,70 @@
+package ca
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// javaClient shakes hands as HTTPS clients do, with the trust store the JVM
+// was started with, and says how many roots that holds.
+const javaClient = `
+import java.net.Socket;
+import java.security.KeyStore;
+import javax.net.ssl.*;
+
+public class Client {
+	public static void main(String[] args) throws Exception {
+		TrustManagerFactory factory = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+		factory.init((KeyStore) null);
+		System.out.println("roots " + ((X509TrustManager) factory.getTrustManagers()[0]).getAcceptedIssuers().length);
+		Socket plain = new Socket("127.0.0.1", Integer.parseInt(args[0]));
+		SSLSocket socket = (SSLSocket) ((SSLSocketFactory) SSLSocketFactory.getDefault()).createSocket(plain, "example.com", 443, true);
+		SSLParameters parameters = socket.getSSLParameters();
+		parameters.setEndpointIdentificationAlgorithm("HTTPS");
+		socket.setSSLParameters(parameters);
+		socket.startHandshake();
+		System.out.println("trusted");
+	}
+}
+`
+
+func TestHeed_JavaTrustsTheTrustStore(t *testing.T) {
+	java := tool(t, "java")
+	tool(t, "javac")
+	onlyRoots(t, issue(t, "One", nil, nil, nil), issue(t, "One", nil, nil, nil)) // two of one name
+	a, err := Open(newDir(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	store, source := filepath.Join(dir, "trust.p12"), filepath.Join(dir, "Client.java")
+	put(t, source, []byte(javaClient), 0o644)
+	if err := WriteJavaTrustStore(store, a, nil); err != nil {
+		t.Fatal(err)
+	}
+	port := serve(t, a)
+	for _, password := range [][]string{nil, {"-Djavax.net.ssl.trustStorePassword=changeit"}} {
+		args := append(password, "-Djavax.net.ssl.trustStore="+store, source, port)
+		if out := run(t, true, java, args...); !strings.Contains(out, "roots 3\ntrusted") {
+			t.Errorf("%v: %s", password, out)
+		}
+	}
+	if out := run(t, false, java, source, port); !strings.Contains(out, "SSLHandshakeException") {
+		t.Errorf("without the trust store:\n%s", out)
+	}
+}
+
+func TestHeed_KeytoolReadsTheTrustStore(t *testing.T) {
+	keytool := tool(t, "keytool")
+	onlyRoots(t, issue(t, "One", nil, nil, nil))
+	a := open(t, noon)
+	store := filepath.Join(t.TempDir(), "trust.p12")
+	if err := WriteJavaTrustStore(store, a, nil); err != nil {
+		t.Fatal(err)
+	}
+	out := run(t, true, keytool, "-list", "-keystore", store, "-storepass", "changeit", "-v")
+	if strings.Count(out, "trustedCertEntry") != 2 || !strings.Contains(out, a.Fingerprint()) {
+		t.Errorf("not what was put in:\n%s", out)
+	}
+}

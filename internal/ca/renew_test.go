@@ -1,0 +1,157 @@
+package ca
+
+import (
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// client is one that trusts what CertPEM said at some moment.
+type client struct{ roots *x509.CertPool }
+
+func trusting(t *testing.T, a *Authority) client { return client{pool(t, a)} }
+
+func (c client) accepts(t *testing.T, a *Authority) bool {
+	t.Helper()
+	_, leaf := leaf(t, a, "example.com")
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: c.roots, DNSName: "example.com", CurrentTime: a.now()})
+	return err == nil
+}
+
+func renew(t *testing.T, dir string, now time.Time, switchNow bool) *Renewal {
+	t.Helper()
+	r, err := Renew(dir, now, switchNow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func reopen(t *testing.T, dir string, now time.Time) *Authority {
+	t.Helper()
+	a, err := Open(dir, at(now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestHeed_RenewalBreaksNoClientThatFollows(t *testing.T) {
+	dir := newDir(t)
+	running := reopen(t, dir, noon)
+	early := trusting(t, running)
+
+	first := renew(t, dir, noon, false)
+	if first.Switched || first.NewFile != filepath.Join(dir, "ca-next.pem") || !first.Old.Equal(running.chain[0]) {
+		t.Errorf("the first step: %+v", first)
+	}
+	if again := renew(t, dir, noon, false); again.Switched || !again.New.Equal(first.New) {
+		t.Error("a second call without the switch changed something")
+	}
+	restarted := reopen(t, dir, noon)
+	if !early.accepts(t, restarted) {
+		t.Error("a client broke before the switch")
+	}
+	follower := trusting(t, running) // a running heed hands out the prepared root too
+
+	second := renew(t, dir, noon, true)
+	if !second.Switched || !second.New.Equal(first.New) || second.NewFile != running.CertPath() {
+		t.Errorf("the switch: %+v", second)
+	}
+	switched := reopen(t, dir, noon)
+	if !switched.chain[0].Equal(first.New) {
+		t.Error("the new root does not sign")
+	}
+	if !follower.accepts(t, switched) || !follower.accepts(t, running) {
+		t.Error("a client that follows broke in the switch")
+	}
+	if late := trusting(t, switched); !late.accepts(t, switched) || !late.accepts(t, running) {
+		t.Error("a new client does not accept both a heed of before and one of after the switch")
+	}
+	if early.accepts(t, switched) {
+		t.Error("a client that never saw the new root accepts it: this test proves nothing")
+	}
+}
+
+func TestHeed_RenewalKeepsTheOldCertificateUntilItExpires(t *testing.T) {
+	dir := newDir(t)
+	old := reopen(t, dir, noon)
+	later := noon.AddDate(9, 0, 0)
+	renew(t, dir, later, true)
+	roots := reopen(t, dir, later).Roots()
+	if len(roots) != 2 || roots[0].Role != Signing || roots[1].Role != Replaced || !roots[1].Cert.Equal(old.chain[0]) {
+		t.Errorf("roots after the switch: %+v", roots)
+	}
+	holds(t, read(t, roots[1].File), old.chain[0])
+	if roots := reopen(t, dir, noon.AddDate(11, 0, 0)).Roots(); len(roots) != 1 {
+		t.Errorf("the expired root is still handed out: %d roots", len(roots))
+	}
+	for _, key := range []string{"ca-next-key.pem", "ca-next.pem"} {
+		if _, err := os.Stat(filepath.Join(dir, key)); err == nil {
+			t.Errorf("%s is left over", key)
+		}
+	}
+}
+
+func TestHeed_ADeadRootIsSwitchedAtOnce(t *testing.T) {
+	dir := newDir(t)
+	reopen(t, dir, noon)
+	dead := noon.AddDate(11, 0, 0)
+	if r := renew(t, dir, dead, false); !r.Switched {
+		t.Error("only prepared, though no client accepts the old one")
+	}
+	a := reopen(t, dir, dead)
+	if !trusting(t, a).accepts(t, a) {
+		t.Error("the new root does not work")
+	}
+}
+
+func TestHeed_RenewMakesTheFirstRoot(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ca")
+	r := renew(t, dir, noon, false)
+	if !r.Switched || r.Old != nil || !r.New.Equal(reopen(t, dir, noon).chain[0]) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestHeed_AnInterruptedSwitchIsFinished(t *testing.T) {
+	for name, finish := range map[string]func(dir string) error{
+		"by Open":  func(dir string) error { _, err := Open(dir, at(noon)); return err },
+		"by Renew": func(dir string) error { _, err := Renew(dir, noon, false); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := newDir(t)
+			reopen(t, dir, noon)
+			r := renew(t, dir, noon, false)
+			// The power fails after the key has moved and before the certificate has.
+			if err := os.Rename(nextPair(dir).key, currentPair(dir).key); err != nil {
+				t.Fatal(err)
+			}
+			if err := finish(dir); err != nil {
+				t.Fatal(err)
+			}
+			if !reopen(t, dir, noon).chain[0].Equal(r.New) {
+				t.Error("the switch was not finished")
+			}
+		})
+	}
+}
+
+func TestHeed_RenewSaysWhatIsWrong(t *testing.T) {
+	dir := newDir(t)
+	reopen(t, dir, noon)
+	chmod(t, currentPair(dir).key, 0o644)
+	_, err := Renew(dir, noon, false)
+	fails(t, err, "chmod 600")
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

@@ -1,0 +1,174 @@
+package ca
+
+import (
+	"bytes"
+	"crypto/x509"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// onlyRoots makes the given certificates the system's roots for this test.
+func onlyRoots(t *testing.T, roots ...*issued) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "system.pem")
+	var data []byte
+	for _, r := range roots {
+		data = append(data, "# "+r.cert.Subject.CommonName+"\n"...)
+		data = append(data, pemOf(certificateBlock, r.cert.Raw)...)
+	}
+	put(t, file, data, 0o644)
+	t.Setenv("SSL_CERT_FILE", file)
+	t.Setenv("SSL_CERT_DIR", t.TempDir())
+	return file
+}
+
+// holds checks that a PEM text is exactly these certificates in this order.
+func holds(t *testing.T, text []byte, want ...*x509.Certificate) {
+	t.Helper()
+	got := certificates(text)
+	if len(got) != len(want) {
+		t.Fatalf("%d certificates, want %d", len(got), len(want))
+	}
+	for i := range got {
+		if !bytes.Equal(got[i], want[i].Raw) {
+			t.Errorf("certificate %d is not %s", i+1, want[i].Subject)
+		}
+	}
+}
+
+func TestHeed_BundleIsSystemThenExtraThenCAEachOnce(t *testing.T) {
+	one, two, three := issue(t, "One", nil, nil, nil), issue(t, "Two", nil, nil, nil), issue(t, "Three", nil, nil, nil)
+	onlyRoots(t, two, one, two)
+	extraFile, _ := write(t, nil, one, three)
+	a := open(t, noon)
+	for range 2 { // the order stays
+		bundle, err := Bundle(a, []string{extraFile})
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds(t, bundle, two.cert, one.cert, three.cert, a.chain[0])
+	}
+}
+
+func TestHeed_BundleReadsDirectories(t *testing.T) {
+	one, two, three := issue(t, "One", nil, nil, nil), issue(t, "Two", nil, nil, nil), issue(t, "Three", nil, nil, nil)
+	onlyRoots(t, one)
+	hashed, extra := t.TempDir(), t.TempDir()
+	put(t, filepath.Join(hashed, "two.pem"), pemOf(certificateBlock, two.cert.Raw), 0o644)
+	if err := os.Symlink("two.pem", filepath.Join(hashed, "0123abcd.0")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(extra, "three.crt"), pemOf(certificateBlock, three.cert.Raw), 0o644)
+	put(t, filepath.Join(extra, "README"), []byte("not a certificate"), 0o644)
+	t.Setenv("SSL_CERT_DIR", "/nonexistent:"+hashed)
+	a := open(t, noon)
+	bundle, err := Bundle(a, []string{extra})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, bundle, one.cert, two.cert, three.cert, a.chain[0])
+}
+
+func TestHeed_BundleFindsTheRootsOfThisSystem(t *testing.T) {
+	t.Setenv("SSL_CERT_FILE", "")
+	t.Setenv("SSL_CERT_DIR", "")
+	a := open(t, noon)
+	bundle, err := Bundle(a, nil)
+	if errors.Is(err, ErrNoSystemRoots) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(certificates(bundle)); n < 2 {
+		t.Errorf("%d certificates", n)
+	}
+}
+
+func TestHeed_BundleSaysWhatIsMissing(t *testing.T) {
+	system := onlyRoots(t, issue(t, "One", nil, nil, nil))
+	a := open(t, noon)
+	_, err := Bundle(a, []string{system + "x"})
+	fails(t, err, system+"x is missing")
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	put(t, empty, []byte("nothing"), 0o644)
+	_, err = Bundle(a, []string{empty})
+	fails(t, err, "no certificate in "+empty)
+	_, err = SystemPool(empty)
+	fails(t, err, "no certificate in "+empty)
+	t.Setenv("SSL_CERT_FILE", system+"x")
+	_, err = Bundle(a, nil)
+	fails(t, err, "SSL_CERT_FILE", system+"x is missing")
+	_, err = SystemPool()
+	fails(t, err, "SSL_CERT_FILE", system+"x is missing")
+}
+
+func TestHeed_BundleFileIsForEveryoneAndReplacedWhole(t *testing.T) {
+	one := issue(t, "One", nil, nil, nil)
+	onlyRoots(t, one)
+	a := open(t, noon)
+	path := filepath.Join(t.TempDir(), "bundle.pem")
+	put(t, path, bytes.Repeat([]byte("old "), 10000), 0o600)
+	if err := WriteBundle(path, a, nil); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, data, one.cert, a.chain[0])
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	fails(t, WriteBundle(filepath.Join(path, "x"), a, nil), "cannot be written")
+}
+
+func TestHeed_SystemPoolHoldsTheExtraRoots(t *testing.T) {
+	extra := issue(t, "Extra", nil, nil, nil)
+	file, _ := write(t, nil, extra)
+	site := issue(t, "Site", extra, nil, func(c *x509.Certificate) {
+		c.IsCA, c.KeyUsage, c.DNSNames = false, x509.KeyUsageDigitalSignature, []string{"site.test"}
+	})
+	pool, err := SystemPool(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := site.cert.Verify(x509.VerifyOptions{Roots: pool, DNSName: "site.test", CurrentTime: noon}); err != nil {
+		t.Error(err)
+	}
+	if without, err := SystemPool(); err != nil {
+		t.Error(err)
+	} else if _, err := site.cert.Verify(x509.VerifyOptions{Roots: without, DNSName: "site.test", CurrentTime: noon}); err == nil {
+		t.Error("the extra root stayed in the system's pool")
+	}
+}
+
+func TestHeed_OpenSSLAndPythonTrustTheBundle(t *testing.T) {
+	a, err := Open(newDir(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "bundle.pem")
+	if err := WriteBundle(path, a, nil); errors.Is(err, ErrNoSystemRoots) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	port := serve(t, a)
+	t.Run("openssl", func(t *testing.T) {
+		run(t, true, tool(t, "openssl"), "s_client", "-connect", "127.0.0.1:"+port, "-servername", "example.com", "-verify_hostname", "example.com",
+			"-CAfile", path, "-no-CApath", "-no-CAstore", "-x509_strict", "-verify_return_error", "-brief")
+	})
+	t.Run("python", func(t *testing.T) {
+		run(t, true, tool(t, "python3"), "-c", `
+import socket, ssl, sys
+context = ssl.create_default_context(cafile=sys.argv[2])
+context.verify_flags |= ssl.VERIFY_X509_STRICT
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as plain:
+    with context.wrap_socket(plain, server_hostname="example.com") as conn:
+        assert conn.recv(5) == b"hello"
+`, port, path)
+	})
+}

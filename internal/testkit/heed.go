@@ -32,24 +32,26 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args, name := []string{"build"}, "heed"
+	path, flags := filepath.Join(top, buildFolder, "heed"), []string(nil)
 	if raceEnabled {
-		args, name = append(args, "-race"), "heed-race"
+		path, flags = path+"-race", []string{"-race"}
 	}
-	path := filepath.Join(top, ".build", "testkit", name)
-	return path, goBuild(top, path, args...)
+	return path, goBuild(top, path, ".", flags...)
 })
 
-// goBuild builds the main package in dir. It builds beside the target and
-// renames, since test programs of several folders build at once and run what
-// the others have built.
-func goBuild(dir, target string, args ...string) error {
+// buildFolder is where programs for tests are built, from the top.
+const buildFolder = ".build/testkit"
+
+// goBuild builds a main package of the module whose top folder is named. It
+// builds beside the target and renames, since test programs of several folders
+// build at once and run what the others have built.
+func goBuild(top, target, pkg string, flags ...string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
 	beside := fmt.Sprint(target, "-", os.Getpid())
-	cmd := exec.Command("go", append(args, "-o", beside, ".")...)
-	cmd.Dir = dir
+	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", beside, pkg)...)
+	cmd.Dir = top
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}

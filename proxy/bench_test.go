@@ -1,0 +1,273 @@
+package proxy
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"heed/cache"
+	"heed/internal/audit"
+	"heed/internal/ca"
+	"heed/internal/testkit"
+)
+
+// benchConns is how many keep-alive connections the benchmark's client holds.
+const benchConns = 32
+
+// TestMain lets the test binary be the benchmark's client and origin, so that
+// neither shares a process, and its figures, with the proxy.
+func TestMain(m *testing.M) {
+	switch os.Getenv("HEED_BENCH_ROLE") {
+	case "origin":
+		benchOrigin()
+	case "client":
+		benchClient()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// BenchmarkProxied is one proxied request with a body of two bytes, everything
+// on: cached policy, a rule list, counts, and a JSON log line written to a file.
+// allocs/req and cpu-us/req are the proxy process's own.
+func BenchmarkProxied(b *testing.B) {
+	for _, m := range []struct{ name, target string }{
+		{"plain", "http://site.test/ok"},
+		{"intercepted", "https://site.test/ok"},
+	} {
+		b.Run(m.name, func(b *testing.B) { benchProxied(b, m.target) })
+	}
+}
+
+func benchProxied(b *testing.B, target string) {
+	site := testkit.NewCA(b)
+	certFile, keyFile := site.Leaf(b, "site.test")
+	origin := startRole(b, "origin", certFile, keyFile)
+	resolve := map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
+	addr, caPEM := benchProxy(b, resolve, site.Pool())
+	client := startRole(b, "client", "http://"+addr, target, caPEM)
+	client.run(b, 4*benchConns) // warm: connections, leaf, policy
+
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	cpu := cpuTime(b)
+	b.ResetTimer()
+	client.run(b, b.N)
+	b.StopTimer()
+	cpu = cpuTime(b) - cpu
+	runtime.ReadMemStats(&after)
+	n := float64(b.N)
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/n, "allocs/req")
+	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/n, "B/req")
+	b.ReportMetric(float64(cpu.Microseconds())/n, "cpu-us/req")
+}
+
+// benchProxy starts a proxy as heed serve wires it.
+func benchProxy(b *testing.B, resolve map[string]string, roots *x509.CertPool) (addr, caPEM string) {
+	b.Helper()
+	authority, err := ca.Open(b.TempDir(), time.Now)
+	if err != nil {
+		b.Fatal(err)
+	}
+	logFile, err := os.Create(b.TempDir() + "/log")
+	if err != nil {
+		b.Fatal(err)
+	}
+	self := &Addrs{}
+	transport := NewTransport(TransportConfig{Resolve: resolve, RootCAs: roots, Self: self})
+	p, err := New(Config{
+		Name: "bench-1", Upstream: transport, Leaves: authority, Self: self,
+		Recorder: both{audit.NewLog(slog.NewJSONHandler(logFile, nil)), &audit.Tally{}},
+		Policies: cache.New(cache.Config{Transport: transport, UserAgent: "heed-bench"}),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	go p.Serve(l)
+	b.Cleanup(func() { p.outer.Close(); p.inner.Close() })
+	return l.Addr().String(), string(authority.CertPEM())
+}
+
+// both records in two places, as serve does.
+type both [2]Recorder
+
+func (r both) Decided(e *audit.Entry) error {
+	if err := r[0].Decided(e); err != nil {
+		return err
+	}
+	return r[1].Decided(e)
+}
+
+func (r both) Ended(e *audit.Entry) { r[0].Ended(e); r[1].Ended(e) }
+
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// role is the test binary as another process.
+type role struct {
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func startRole(b *testing.B, name string, args ...string) *role {
+	b.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), "HEED_BENCH_ROLE="+name)
+	cmd.Stderr = os.Stderr
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			b.Errorf("%s: %v", name, err)
+		}
+	})
+	return &role{in, bufio.NewReader(out)}
+}
+
+func (r *role) line(b *testing.B) string {
+	b.Helper()
+	s, err := r.out.ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.TrimSpace(s)
+}
+
+// run makes the client send n requests and waits for them.
+func (r *role) run(b *testing.B, n int) {
+	b.Helper()
+	fmt.Fprintln(r.in, n)
+	if got := r.line(b); got != "done" {
+		b.Fatalf("client: %s", got)
+	}
+}
+
+// benchOrigin serves two bytes over HTTP and HTTPS/1.1 until its input ends.
+func benchOrigin() {
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			io.WriteString(w, robots)
+			return
+		}
+		io.WriteString(w, "ok")
+	})
+	for i := range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(l.Addr())
+		s := &http.Server{Handler: h, TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}}
+		if i == 0 {
+			go s.Serve(l)
+		} else {
+			go s.ServeTLS(l, os.Args[1], os.Args[2])
+		}
+	}
+	io.Copy(io.Discard, os.Stdin)
+}
+
+// benchClient reads numbers and sends that many requests over benchConns
+// connections, until its input ends.
+func benchClient() {
+	proxyURL, err := url.Parse(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(os.Args[3]))
+	c := &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyURL(proxyURL), MaxIdleConnsPerHost: benchConns, DisableCompression: true,
+		TLSClientConfig: &tls.Config{RootCAs: roots},
+	}}
+	for {
+		var n int
+		if _, err := fmt.Scanln(&n); err != nil {
+			return
+		}
+		if err := sendAll(c, os.Args[2], n); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("done")
+	}
+}
+
+func sendAll(c *http.Client, target string, n int) error {
+	jobs := make(chan struct{})
+	errs := make(chan error, benchConns)
+	var wg sync.WaitGroup
+	for range benchConns {
+		wg.Go(func() {
+			for range jobs {
+				if err := sendOne(c, target); err != nil {
+					select {
+					case errs <- err:
+					default:
+					}
+				}
+			}
+		})
+	}
+	for range n {
+		jobs <- struct{}{}
+	}
+	close(jobs)
+	wg.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return nil
+	}
+}
+
+func sendOne(c *http.Client, target string) error {
+	req, err := http.NewRequest("GET", target, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("User-Agent", "BenchBot/1.0 (+https://bench.example/)")
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && (resp.StatusCode != 200 || string(body) != "ok") {
+		err = fmt.Errorf("%s: %q", resp.Status, body)
+	}
+	return err
+}

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
-
 	"heed/internal/audit"
 	"heed/rules"
 )
@@ -51,22 +49,12 @@ func (p *Proxy) newExchange(r *http.Request) *exchange {
 	x := &exchange{Context: r.Context(), proxy: p}
 	x.conn, _ = x.Context.Value(clientConnKey{}).(*clientConn)
 	e := &x.entry
-	e.ID = newID()
+	e.ID = audit.NewID()
 	e.Time = time.Now()
 	e.Client = r.RemoteAddr
 	e.Method = r.Method
 	e.UserAgent = userAgent(r.Header)
 	return x
-}
-
-// newID returns a UUIDv7. Without randomness there is no identity and no TLS
-// either; since Go 1.24 crypto/rand does not return errors.
-func newID() uuid.UUID {
-	id, err := uuid.NewV7()
-	if err != nil {
-		panic("proxy: no randomness: " + err.Error())
-	}
-	return id
 }
 
 // record hands the decision to the Recorder, once. A record that cannot be
@@ -110,6 +98,7 @@ type countedBody struct {
 	eof bool
 }
 
+// Read implements io.Reader.
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.n += int64(n)

@@ -62,6 +62,11 @@ type Entry struct {
 	Outcome Outcome
 }
 
+// NewID returns the id of a decision made now: a UUIDv7 (RFC 9562), ordered by
+// time. Without randomness there is no identity and no TLS either: crypto/rand
+// ends the process rather than return an error.
+func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+
 // Outcome is how an exchange ended.
 type Outcome struct {
 	Status    int           // sent to the client; 0 when nothing was

@@ -1,14 +1,286 @@
 package command
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"heed/internal/audit"
+)
+
 // RunCmd is `heed run`: one command under a proxy of its own.
 type RunCmd struct {
 	Config   string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Upstream string `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
-	Agent    string `placeholder:"NAME" help:"Declare the product token the command goes by; it is judged and sent. Needs --contact."`
-	Contact  string `placeholder:"URL" help:"URL or mail address sent with --agent."`
-	Quiet    bool   `short:"q" help:"Print no summary."`
-	JSON     bool   `name:"json" help:"Print the summary as JSON."`
-	Log      string `placeholder:"FILE" help:"Write a JSON line per decision to FILE; - for stderr."`
+	Agent    string `placeholder:"NAME" help:"Declare the name the command goes by: it is judged under it and sends it. Needs --contact."`
+	Contact  string `placeholder:"URL" help:"URL or mail address that is sent with --agent."`
+	Quiet    bool   `short:"q" help:"Print no summary and no remarks."`
+	JSON     bool   `name:"json" help:"Print the summary as JSON, on stderr."`
+	Log      string `placeholder:"FILE" help:"Append a JSON line per decision to FILE; - for stderr."`
 
-	Command []string `arg:"" optional:"" passthrough:"" name:"cmd" help:"The command and its arguments, after --."`
+	Command []string `arg:"" optional:"" passthrough:"" name:"cmd" help:"The command and its arguments."`
+}
+
+// Help is what `heed run --help` prints at the end.
+func (RunCmd) Help() string {
+	return `CMD gets a proxy of its own on a free port, and variables that lead its requests there and make it trust heed's CA. Signals and the exit status pass through; then a summary tells, on stderr, what was allowed and what was refused by which rule. Runs at the same time share what they know of the sites: each site's robots.txt is fetched once for all.
+
+  heed run -- curl https://example.org/
+  heed run --agent NewsBot --contact https://example.org/newsbot -- python3 fetch.py
+
+Exit status: that of CMD; 128 and the signal's number when a signal ended it; 126 or 127 when CMD cannot be run; 2 when heed cannot.`
+}
+
+// endPatience is how long a run waits for its summary when heed does not end
+// the run's open exchanges by itself.
+const endPatience = runDrain + 5*time.Second
+
+// run is what is known of a run before its command starts.
+type run struct {
+	app   *App
+	cmd   *RunCmd
+	path  string // of the command
+	args  []string
+	state string
+	cfg   *Config
+	found Found
+	log   io.WriteCloser // nil: not asked for
+	join  join
+}
+
+// Run runs the command and ends with its exit status.
+func (c *RunCmd) Run(a *App) error {
+	r, err := c.prepare(a)
+	if err != nil {
+		return err
+	}
+	m, err := joinOrStart(context.Background(), r.state, r.cfg.File, &r.join)
+	if err != nil {
+		return err
+	}
+	defer m.leave()
+	// The joined heed's CA: its settings need not be ours.
+	authority, err := openCA(&Config{HTTPS: m.CA}, r.state, a.Now)
+	if err != nil {
+		return err
+	}
+	files, err := MakeClientFiles(r.state, authority, r.found, a.Now())
+	if err != nil {
+		return err
+	}
+	remarks := r.remarks(m)
+	reader := readStream(m, r.log, a.Stderr)
+	status, err := r.child(ClientEnviron(a.Environ, m.Listen, files))
+	if err != nil {
+		return err
+	}
+	summary := reader.finish(m)
+	if r.log != nil {
+		err = r.log.Close()
+	}
+	r.report(status, summary, remarks)
+	if err != nil {
+		return fmt.Errorf("the log %s is not complete: %w", c.Log, err)
+	}
+	return Exit(status)
+}
+
+// prepare finds all that can be wrong before anything is started.
+func (c *RunCmd) prepare(a *App) (*run, error) {
+	r := &run{app: a, cmd: c, args: c.Command}
+	if len(r.args) > 0 && r.args[0] == "--" {
+		r.args = r.args[1:]
+	}
+	if len(r.args) == 0 {
+		return nil, errors.New("there is no command to run\nWrite it behind two dashes: heed run -- curl https://example.org/")
+	}
+	var err error
+	if r.join.Agent, r.join.UserAgent, err = declared(c.Agent, c.Contact); err != nil {
+		return nil, err
+	}
+	if r.cfg, err = Load(c.Config, a.Defaults); err != nil {
+		return nil, err
+	}
+	if r.path, err = findCommand(a, r.args[0]); err != nil {
+		return nil, err
+	}
+	if r.state, err = StateDir(); err != nil {
+		return nil, err
+	}
+	r.found = Inspect(a.Environ, r.state)
+	if r.join.Way, err = c.way(a, r.cfg, r.found); err != nil {
+		return nil, err
+	}
+	r.join.Version, r.join.Config, r.join.Asked = Version(), r.cfg.JoinHash(), r.cfg.File != ""
+	if c.Log != "" {
+		r.join.Log = true
+		r.log, err = openRunLog(c.Log, a.Stderr)
+	}
+	return r, err
+}
+
+// way is how this run wants sites to be reached, as its environment and flags say.
+func (c *RunCmd) way(a *App, cfg *Config, found Found) (way, error) {
+	w := way{Roots: string(found.Certs())} // what cannot be read is among the remarks
+	switch {
+	case c.Upstream == "env":
+		if w.Proxy = upstreamOfEnviron(a.Environ); w.Proxy == nil {
+			return w, errors.New("--upstream env: the environment names no proxy\nSet HTTPS_PROXY and HTTP_PROXY, or leave the flag out")
+		}
+	case c.Upstream != "":
+		if err := checkUpstream(c.Upstream); err != nil {
+			return w, fmt.Errorf("--upstream: %w", err)
+		}
+		w.Proxy = &upstreamProxy{All: c.Upstream}
+	case cfg.Upstream.Proxy == "env":
+		w.Proxy = upstreamOfEnviron(a.Environ)
+	}
+	return w, nil
+}
+
+// remarks are what the user should know of the environment found.
+func (r *run) remarks(m *membership) []string {
+	found := Inspect(r.app.Environ, r.state, m.Own...)
+	if r.join.Way.Proxy != nil {
+		found.Proxies = nil // used, or left out for another one by the user
+	}
+	remarks := found.Remarks()
+	if days := m.CADays; days <= caRemarkDays {
+		remarks = append(remarks, "heed's CA certificate"+daysLeft(days))
+	}
+	if !r.cmd.Quiet && !r.cmd.JSON {
+		for _, text := range remarks {
+			fmt.Fprintln(r.app.Stderr, "heed:", text)
+		}
+	}
+	return remarks
+}
+
+// findCommand returns the path of the command, or ends with the status a shell
+// gives: 127 when there is none, 126 when it is no program.
+func findCommand(a *App, name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		fmt.Fprintf(a.Stderr, "heed: %s: there is no such command\n", printable(name))
+		return "", Exit(127)
+	}
+	var reason *exec.Error
+	if errors.As(err, &reason) {
+		err = reason.Err
+	}
+	fmt.Fprintf(a.Stderr, "heed: %s: the command cannot be run: %v\n", printable(name), err)
+	return "", Exit(126)
+}
+
+// openRunLog opens the file of --log.
+func openRunLog(name string, stderr io.Writer) (io.WriteCloser, error) {
+	if name == "-" {
+		return leaveOpen{stderr}, nil
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the log cannot be written: %w\nName another file with --log", err)
+	}
+	return f, nil
+}
+
+// leaveOpen is a writer that belongs to somebody else.
+type leaveOpen struct{ io.Writer }
+
+// Close does nothing.
+func (leaveOpen) Close() error { return nil }
+
+// declared turns --agent and --contact into the product token that is judged
+// and the User-Agent that is sent.
+func declared(name, contact string) (token, userAgent string, err error) {
+	switch {
+	case name == "" && contact == "":
+		return "", "", nil
+	case name == "":
+		return "", "", errors.New("--contact says how to reach whoever --agent names; name the agent too, such as --agent NewsBot")
+	case contact == "":
+		return "", "", errors.New("--agent needs --contact: a URL or mail address where a site's owner can ask about it")
+	}
+	if err := checkContact(contact); err != nil {
+		return "", "", fmt.Errorf("--contact: %w", err)
+	}
+	token, version, versioned := strings.Cut(name, "/")
+	if !versioned {
+		version = "1.0"
+	}
+	if !isProductToken(token) || checkName(version) != nil || version == "" {
+		return "", "", fmt.Errorf("--agent: %q is not a name that a robots.txt can use; write letters, digits, - and _, such as NewsBot or NewsBot/2.1", printable(name))
+	}
+	return token, token + "/" + version + " (+" + contact + ")", nil
+}
+
+// isProductToken reports whether s can be the name in a user-agent line
+// (RFC 9309 §2.2.1, and digits, which real names have).
+func isProductToken(s string) bool {
+	letters := 0
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z':
+			letters++
+		case r >= '0' && r <= '9', r == '-', r == '_':
+		default:
+			return false
+		}
+	}
+	return letters > 0 && len(s) <= 64
+}
+
+// streamReader takes what heed sends while the run lasts.
+type streamReader struct {
+	summary chan *audit.Summary // one value: nil when heed went away first
+}
+
+// readStream begins to read: log lines go to log, which may be nil.
+func readStream(m *membership, log, stderr io.Writer) *streamReader {
+	s := &streamReader{summary: make(chan *audit.Summary, 1)}
+	go s.read(m, log, stderr)
+	return s
+}
+
+func (s *streamReader) read(m *membership, log, stderr io.Writer) {
+	complete := true
+	for {
+		line, err := m.next()
+		switch {
+		case err != nil:
+			s.summary <- nil
+			return
+		case line.Summary != nil:
+			s.summary <- line.Summary
+			return
+		case line.Log != nil && log != nil && complete:
+			if _, err := fmt.Fprintf(log, "%s\n", line.Log); err != nil {
+				complete = false
+				fmt.Fprintf(stderr, "heed: the log is not complete: %v\n", err)
+			}
+		}
+	}
+}
+
+// finish ends the run at the heed it joined and returns its summary; nil when
+// that heed has gone.
+func (s *streamReader) finish(m *membership) *audit.Summary {
+	ctx, cancel := context.WithTimeout(context.Background(), endPatience)
+	defer cancel()
+	_ = m.end(ctx) // when it fails, the stream has ended or will not
+	select {
+	case summary := <-s.summary:
+		return summary
+	case <-ctx.Done():
+		return nil
+	}
 }

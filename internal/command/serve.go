@@ -1,13 +1,291 @@
 package command
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/ca"
+	"heed/proxy"
+)
+
 // ServeCmd is `heed serve`: the proxy in the foreground.
 type ServeCmd struct {
-	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
-	Listen string `short:"l" placeholder:"ADDR" help:"Listen on ADDR (host:port) instead of the configured address."`
-
-	// Upstream overrides [upstream] proxy: "env" or a URL.
+	Config   string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Listen   string `short:"l" placeholder:"ADDR" help:"Listen on ADDR (host:port) instead of the configured address."`
 	Upstream string `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
 
-	// Background is set by run when it starts a heed of its own.
+	// Background is set by run, which starts the heed that runs share.
 	Background bool `hidden:""`
+}
+
+// Help is what `heed serve --help` prints at the end.
+func (ServeCmd) Help() string {
+	return `Listens until Ctrl-C or SIGTERM; then running exchanges end within a limit, and a second signal ends them at once.
+
+  heed serve &
+  eval "$(heed env)"
+  curl https://example.org/`
+}
+
+// Run puts a heed together, in the order its parts need each other, and lets it
+// work until it is told to stop.
+func (c *ServeCmd) Run(a *App) error {
+	if c.Background {
+		a.Stderr = a.Stdout // a pipe: who starts us reads there what went wrong
+	}
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer release()
+
+	state, err := StateDir()
+	if err != nil {
+		return err
+	}
+	cfg, err := c.settings(a)
+	if err != nil {
+		return err
+	}
+	lock, err := c.lock(ctx, a, state)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	authority, err := openCA(cfg, state, a.Now)
+	if err != nil {
+		return err
+	}
+	log, recorder, err := c.openLog(a, cfg, state)
+	if err != nil {
+		return err
+	}
+	go recorder.Run(context.Background()) // as long as the process lives
+	d, err := newDaemon(a, cfg, state, authority, log, recorder)
+	if err != nil {
+		return err
+	}
+	if d.background = c.Background; d.background {
+		return d.serveBackground(ctx, release, a, lock, state)
+	}
+	return d.serveForeground(ctx, release, a, lock, state)
+}
+
+// settings are those of the file, with what the command line changes.
+func (c *ServeCmd) settings(a *App) (*Config, error) {
+	cfg, err := Load(c.Config, a.Defaults)
+	if err != nil {
+		return nil, err
+	}
+	if c.Listen != "" {
+		if err := checkListen(c.Listen); err != nil {
+			return nil, fmt.Errorf("--listen: %w", err)
+		}
+		cfg.Listen = c.Listen
+	}
+	if c.Upstream != "" {
+		if err := checkUpstream(c.Upstream); err != nil {
+			return nil, fmt.Errorf("--upstream: %w", err)
+		}
+		cfg.Upstream.Proxy = c.Upstream
+	}
+	return cfg, nil
+}
+
+// lock makes this process the one heed of the state directory. A background
+// heed that nobody uses gives way to one that is started by hand.
+func (c *ServeCmd) lock(ctx context.Context, a *App, state string) (*stateLock, error) {
+	if c.Background {
+		lock, err := lockState(state, goPatience)
+		if held := (*errHeld)(nil); errors.As(err, &held) {
+			fmt.Fprintln(a.Stdout, heldWord) // then it is joined
+			return nil, Exit(0)
+		}
+		return lock, err
+	}
+	lock, err := lockState(state, 0)
+	if held := (*errHeld)(nil); errors.As(err, &held) && held.Background {
+		if client, dialErr := dialControl(state); dialErr == nil && client.retire(ctx) {
+			return lockState(state, goPatience)
+		}
+	}
+	return lock, err
+}
+
+// openCA opens the configured CA, or the one of the state directory, which is
+// made on first use.
+func openCA(cfg *Config, state string, now func() time.Time) (*ca.Authority, error) {
+	if cfg.HTTPS.CACert != "" {
+		return ca.Load(cfg.HTTPS.CACert, cfg.HTTPS.CAKey, now)
+	}
+	return ca.Open(state, now)
+}
+
+// newDaemon puts together what every listener shares: the way to the sites,
+// the record and the name.
+func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *slog.Logger, record proxy.Recorder) (*daemon, error) {
+	name, err := ProxyName(cfg, state)
+	if err != nil {
+		return nil, err
+	}
+	self := &proxy.Addrs{}
+	d := &daemon{
+		cfg: cfg, authority: authority, tally: &audit.Tally{}, log: log, now: a.Now, since: a.Now(),
+		egresses: &egresses{cfg: cfg, self: self, proxy: upstreamOfConfig(cfg, a.Environ)}, idleFor: idlePatience,
+		stopping: make(chan struct{}), runs: map[string]*session{},
+	}
+	d.shared = proxy.Config{
+		Name: name, Recorder: recorders{record, d.tally}, Leaves: authority, Self: self, Log: log,
+		CACert: func() ([]byte, error) { return []byte(rootsPEM(authority)), nil },
+		Bundle: func() ([]byte, error) { return ca.Bundle(authority, nil) },
+	}
+	return d, nil
+}
+
+// serveForeground opens the shared listener and serves until a signal.
+func (d *daemon) serveForeground(ctx context.Context, release func(), a *App, lock *stateLock, state string) error {
+	l, err := listen(d.cfg.Listen)
+	if err != nil {
+		return err
+	}
+	d.listen = l.Addr().String()
+	e, err := d.egresses.take(way{})
+	if err != nil {
+		return err
+	}
+	d.shared.Policies, d.shared.Upstream = e.policies, e.transport
+	p, err := proxy.New(d.shared)
+	if err != nil {
+		return err
+	}
+	control, err := listenControl(state, d)
+	if err != nil {
+		return err
+	}
+	if err := lock.tell(holder{PID: os.Getpid(), Listen: d.listen}); err != nil {
+		return err
+	}
+	d.greet(a)
+	failed := make(chan error, 2)
+	go func() { failed <- p.Serve(l) }()
+	go func() { failed <- control.serve() }()
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	release() // from here on, a signal ends heed at once
+	if err != nil {
+		return fmt.Errorf("heed cannot go on: %w", err)
+	}
+	fmt.Fprintf(a.Stderr, "heed: stopping; open exchanges have %v to end, a second signal ends them at once\n", d.cfg.Drain)
+	return d.drain(control, p)
+}
+
+// serveBackground serves the runs that join, until a signal or until no run has
+// come for a while.
+func (d *daemon) serveBackground(ctx context.Context, release func(), a *App, lock *stateLock, state string) error {
+	control, err := listenControl(state, d)
+	if err != nil {
+		return err
+	}
+	if err := lock.tell(holder{PID: os.Getpid(), Background: true}); err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- control.serve() }()
+	d.awaitIdle()
+	fmt.Fprintln(a.Stdout, readyWord)
+	if pipe, ok := a.Stdout.(io.Closer); ok {
+		pipe.Close()
+	}
+	a.Stderr = io.Discard // it was that pipe
+	select {
+	case <-ctx.Done():
+	case <-d.stopping:
+	case err = <-failed:
+	}
+	release()
+	if err != nil {
+		return fmt.Errorf("heed cannot go on: %w", err)
+	}
+	return d.drain(control)
+}
+
+// drain takes no new connections, lets the open exchanges of all listeners end
+// within the configured time, and then ends them.
+func (d *daemon) drain(control *controlServer, shared ...*proxy.Proxy) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d.cfg.Drain)
+	defer cancel()
+	d.stop() // the runs' proxies drain at the same time
+	for _, p := range shared {
+		if err := p.Shutdown(ctx); err != nil {
+			d.log.Warn("open exchanges were cut off", "after", d.cfg.Drain)
+		}
+	}
+	ctx, cancel = context.WithTimeout(ctx, d.cfg.Drain)
+	defer cancel()
+	control.stop(ctx)
+	return nil
+}
+
+// listen opens the shared listener.
+func listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	switch {
+	case err == nil:
+		return l, nil
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("another program listens on %s\nStop it, or choose another address with --listen, such as --listen 127.0.0.1:0 for any free port", addr)
+	}
+	return nil, fmt.Errorf("heed cannot listen on %s: %w\nChoose another address with --listen", addr, err)
+}
+
+// caRemarkDays is from when on the days that the CA has left are told.
+const caRemarkDays = 30
+
+// greet prints the three lines a person needs, and what they should know
+// beside: an upstream proxy that is not used.
+func (d *daemon) greet(a *App) {
+	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", d.listen)
+	fmt.Fprintf(a.Stderr, "Point a client at it:  eval \"$(heed env)\"\n")
+	fmt.Fprintf(a.Stderr, "Its CA certificate is  %s%s\n", d.authority.CertPath(), daysLeft(d.authority.DaysLeft(a.Now())))
+	if d.cfg.Upstream.Proxy != "" {
+		return
+	}
+	if found := Inspect(a.Environ, "", d.listen); len(found.Proxies) > 0 {
+		fmt.Fprintf(a.Stderr, "heed: the proxy named in the environment is not used (%s); to go through it, add --upstream env\n", list(found.Proxies))
+	}
+}
+
+// daysLeft is the remark on a CA that ends soon; empty before.
+func daysLeft(days int) string {
+	switch {
+	case days > caRemarkDays:
+		return ""
+	case days == 1:
+		return "  (1 day left; make the next one with `heed ca renew`)"
+	}
+	return fmt.Sprintf("  (%d days left; make the next one with `heed ca renew`)", days)
+}
+
+// openLog returns the log of what is no decision, and the recorder of those
+// that are: on stderr, or for a background heed in a file of bounded size.
+func (c *ServeCmd) openLog(a *App, cfg *Config, state string) (*slog.Logger, *audit.Log, error) {
+	out := a.Stderr
+	if c.Background {
+		f, err := openBounded(filepath.Join(state, backgroundLog), maxBackgroundLog)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the log cannot be written: %w", err)
+		}
+		out = f
+	}
+	handler := logHandler(cfg.Log, out)
+	return slog.New(handler), audit.NewLog(handler), nil
 }

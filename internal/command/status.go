@@ -1,7 +1,131 @@
 package command
 
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"heed/internal/audit"
+)
+
 // StatusCmd is `heed status`: is it well?
 type StatusCmd struct {
 	Quiet bool `short:"q" help:"Print nothing; the exit status tells."`
 	JSON  bool `name:"json" help:"Print the status as JSON."`
+}
+
+// Help is what `heed status --help` prints at the end.
+func (StatusCmd) Help() string {
+	return `Exit status: 0 when heed is running and well; 1 when it is not running, is about to end, its CA has 30 days left or less, or the robots.txt of a site asked for in the last hour cannot be had or is an old copy.
+
+  heed status --quiet || echo "look after heed"`
+}
+
+// Run asks the running heed how it is.
+func (c *StatusCmd) Run(a *App) error {
+	state, err := StateDir()
+	if err != nil {
+		return err
+	}
+	s, err := readStatus(context.Background(), state)
+	if errors.Is(err, errNotRunning) {
+		c.printNone(a, state)
+		return Exit(exitNo)
+	}
+	if err != nil {
+		return err
+	}
+	ills := s.ills()
+	switch {
+	case c.Quiet:
+	case c.JSON:
+		err = json.NewEncoder(a.Stdout).Encode(struct {
+			Well bool     `json:"well"`
+			Why  []string `json:"why_not"`
+			*Status
+		}{len(ills) == 0, ills, s})
+	default:
+		s.print(a.Stdout, a.Now())
+		for _, ill := range ills {
+			fmt.Fprintln(a.Stdout, "not well:", ill)
+		}
+	}
+	if err == nil && len(ills) > 0 {
+		return Exit(exitNo)
+	}
+	return err
+}
+
+func (c *StatusCmd) printNone(a *App, state string) {
+	switch {
+	case c.Quiet:
+	case c.JSON:
+		fmt.Fprintln(a.Stdout, `{"well":false,"why_not":["heed is not running"]}`)
+	default:
+		fmt.Fprintf(a.Stderr, "heed is not running in %s\nStart it with `heed serve`\n", state)
+	}
+}
+
+// ills are the reasons why not all is well; empty when it is.
+func (s *Status) ills() []string {
+	ills := []string{}
+	if s.Ending {
+		ills = append(ills, "heed is about to end")
+	}
+	if s.CA.DaysLeft <= caRemarkDays {
+		ills = append(ills, "the CA certificate"+daysLeft(s.CA.DaysLeft))
+	}
+	if n := len(s.Troubles); n > 0 {
+		ills = append(ills, "the robots.txt of "+plural(uint64(n), "site")+" cannot be had")
+	}
+	return ills
+}
+
+// print writes the status for a person.
+func (s *Status) print(w io.Writer, now time.Time) {
+	row := func(name, format string, values ...any) {
+		fmt.Fprintf(w, "%-14s %s\n", name, fmt.Sprintf(format, values...))
+	}
+	kind := "started by hand"
+	if s.Background {
+		kind = "started by heed run"
+	}
+	row("heed", "%s, pid %d, %s, up %v", s.Version, s.PID, kind, now.Sub(s.Since).Round(time.Second))
+	file := s.ConfigFile
+	if file == "" {
+		file = "built-in settings"
+	}
+	row("configuration", "%s (%.12s)", file, s.ConfigHash)
+	if len(s.Listeners) > 0 {
+		row("listens on", "%s", strings.Join(s.Listeners, ", "))
+	}
+	if len(s.Runs) > 0 {
+		row("runs", "%d: %s", len(s.Runs), strings.Join(s.Runs, ", "))
+	}
+	row("mode", "%s", s.Mode)
+	row("CA", "%s, %d days left", s.CA.Path, s.CA.DaysLeft)
+	row("last hour", "%s", shares(&s.Hour))
+	for _, t := range s.Troubles {
+		row("in trouble", "%s: robots.txt %s: %s", t.Origin, t.State, quoted(t.Err))
+	}
+}
+
+// shares puts counts into words, with percentages.
+func shares(c *audit.Counts) string {
+	if c.Requests == 0 {
+		return "no requests"
+	}
+	percent := func(n uint64) string {
+		return fmt.Sprintf("%d (%.1f%%)", n, 100*float64(n)/float64(c.Requests))
+	}
+	text := fmt.Sprintf("%s: %s allowed, %s refused, %s not judged", plural(c.Requests, "request"),
+		percent(c.Allowed), percent(c.Refused), percent(c.NotJudged))
+	if c.WouldRefuse > 0 {
+		text += ", " + percent(c.WouldRefuse) + " would be refused"
+	}
+	return text + fmt.Sprintf("; judged by path %s, by host only %s", percent(c.ByPath), percent(c.ByHost))
 }

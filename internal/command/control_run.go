@@ -1,0 +1,227 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"heed/internal/audit"
+	"heed/internal/ca"
+	"heed/proxy"
+	"heed/rules"
+)
+
+const (
+	maxRuns        = 256              // at one time
+	maxJoin        = 8 << 20          // bytes of a join: CA files travel in it
+	runDrain       = 2 * time.Second  // for exchanges still open when a run's command has ended
+	streamPatience = 10 * time.Second // for a run that does not read its log
+)
+
+// session is a run that joined: a listener and a proxy of its own.
+type session struct {
+	id     string
+	listen string
+	proxy  *proxy.Proxy
+	egress *egress
+	tally  *audit.Tally
+	log    *audit.Log // onto the stream; nil when it was not asked for
+	stream *stream
+	done   chan struct{} // closed by endRun
+}
+
+// postRun joins a run. Its proxy lives as long as the answer does: until the
+// run asks for its end, goes away however it does, or heed stops.
+func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
+	var j join
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoin)).Decode(&j); err != nil {
+		answer(w, http.StatusBadRequest, &refusedJoin{Message: "a join that cannot be read: " + err.Error()})
+		return
+	}
+	s, err := d.openRun(&j, &stream{w: w})
+	if err != nil {
+		var refused *refusedJoin
+		if !errors.As(err, &refused) {
+			refused = &refusedJoin{Message: err.Error()}
+		}
+		answer(w, http.StatusConflict, refused)
+		return
+	}
+	_ = s.stream.send(streamLine{Joined: d.joined(s)}) // who cannot read it has gone: the context says so
+	if s.log != nil {
+		go s.log.Run(r.Context())
+	}
+	select {
+	case <-r.Context().Done():
+	case <-s.done:
+	case <-d.stopping:
+	}
+	d.closeRun(s)
+	summary := s.tally.Summary()
+	s.stream.close(streamLine{Summary: &summary})
+}
+
+// openRun makes the run's proxy and serves on it.
+func (d *daemon) openRun(j *join, out *stream) (*session, error) {
+	if err := d.admit(j); err != nil {
+		return nil, err
+	}
+	e, err := d.egresses.take(j.Way)
+	if err != nil {
+		d.leave(nil)
+		return nil, err
+	}
+	s := &session{id: uuid.NewString(), egress: e, tally: &audit.Tally{}, stream: out, done: make(chan struct{})}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		s.listen = l.Addr().String()
+		s.proxy, err = proxy.New(d.proxyConfig(s, j))
+	}
+	if err != nil {
+		d.egresses.give(e)
+		d.leave(nil)
+		return nil, fmt.Errorf("no proxy for the run: %w", err)
+	}
+	d.enter(s)
+	go d.serveRun(s, l)
+	return s, nil
+}
+
+func (d *daemon) serveRun(s *session, l net.Listener) {
+	if err := s.proxy.Serve(l); err != nil {
+		d.log.Error("the listener of a run ended", "listen", s.listen, "error", err)
+	}
+}
+
+// proxyConfig is the shared proxy's, with what is the run's own.
+func (d *daemon) proxyConfig(s *session, j *join) proxy.Config {
+	c := d.shared
+	c.Policies, c.Upstream = s.egress.policies, s.egress.transport
+	own := recorders{d.shared.Recorder}
+	if j.Log {
+		s.log = audit.NewLog(slog.NewJSONHandler(logLines{s.stream}, nil))
+		own = append(own, s.log)
+	}
+	c.Recorder = append(own, s.tally)
+	c.UserAgent = j.UserAgent
+	if j.Agent != "" {
+		c.Agent = rules.Declare(j.Agent)
+	}
+	return c
+}
+
+// closeRun lets the run's exchanges end within a moment, then ends them.
+func (d *daemon) closeRun(s *session) {
+	ctx, cancel := context.WithTimeout(context.Background(), d.runDrain())
+	defer cancel()
+	if err := s.proxy.Shutdown(ctx); err != nil {
+		d.log.Debug("exchanges of a run were cut off", "listen", s.listen)
+	}
+	d.egresses.give(s.egress)
+	d.leave(s)
+}
+
+func (d *daemon) joined(s *session) *joined {
+	status := d.status()
+	return &joined{
+		ID: s.id, Listen: s.listen, Own: append(status.Listeners, status.Runs...), Daemon: d.info(),
+		CA: d.cfg.HTTPS, CADays: status.CA.DaysLeft,
+	}
+}
+
+// rootsPEM returns every root that clients are to trust now: while the CA is
+// being renewed there are two.
+func rootsPEM(a *ca.Authority) string {
+	var text bytes.Buffer
+	for _, r := range a.Roots() {
+		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: r.Cert.Raw}) // memory takes it
+	}
+	return text.String()
+}
+
+// stream writes lines to a run. A line that cannot be written in time is an
+// error, and so is every line after the end.
+type stream struct {
+	mu     sync.Mutex
+	w      http.ResponseWriter
+	closed bool
+}
+
+var errStream = errors.New("the run does not take its log any more")
+
+func (s *stream) send(line streamLine) error {
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	return s.write(append(text, '\n'))
+}
+
+func (s *stream) write(text []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errStream
+	}
+	rc := http.NewResponseController(s.w)
+	_ = rc.SetWriteDeadline(time.Now().Add(streamPatience)) // sockets know deadlines
+	if _, err := s.w.Write(text); err != nil {
+		return errStream
+	}
+	if rc.Flush() != nil {
+		return errStream
+	}
+	return nil
+}
+
+// close sends the last line. After it the answer may end.
+func (s *stream) close(last streamLine) {
+	_ = s.send(last) // who cannot read it has gone
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// logLines puts each line of a log, one per Write, onto a stream.
+type logLines struct{ *stream }
+
+// Write sends one line. It keeps nothing of p.
+func (l logLines) Write(p []byte) (int, error) {
+	if err := l.send(streamLine{Log: bytes.TrimSpace(p)}); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// recorders record one after the other.
+type recorders []proxy.Recorder
+
+// Decided asks all; when one fails, the decision becomes a refusal and those
+// who took it already are told so.
+func (all recorders) Decided(e *audit.Entry) error {
+	for i, r := range all {
+		if err := r.Decided(e); err != nil {
+			e.Decision, e.Detail = rules.Decision{Reason: rules.ReasonRecord}, err.Error()
+			all[:i].Ended(e)
+			return err
+		}
+	}
+	return nil
+}
+
+// Ended tells all.
+func (all recorders) Ended(e *audit.Entry) {
+	for _, r := range all {
+		r.Ended(e)
+	}
+}

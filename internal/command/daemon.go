@@ -1,0 +1,194 @@
+package command
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/ca"
+	"heed/proxy"
+)
+
+// daemon is a running heed as the control socket sees it: what serve put
+// together, and the runs that joined.
+type daemon struct {
+	cfg        *Config
+	authority  *ca.Authority
+	egresses   *egresses
+	tally      *audit.Tally
+	log        *slog.Logger
+	shared     proxy.Config // of the shared proxy; runs change what is their own
+	listen     string       // of the shared proxy; empty for a background heed
+	background bool
+	now        func() time.Time
+	since      time.Time
+
+	stopping chan struct{} // closed when heed begins to end
+
+	mu      sync.Mutex
+	runs    map[string]*session
+	joining int         // admitted, not entered yet
+	ending  bool        // nobody is admitted any more
+	idle    *time.Timer // runs while a background heed has no run; else nil
+	idleFor time.Duration
+}
+
+// stop begins the end; it may be called more than once.
+func (d *daemon) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopLocked()
+}
+
+func (d *daemon) stopLocked() {
+	if !d.ending {
+		d.ending = true
+		close(d.stopping)
+	}
+}
+
+// retire stops a heed that no run uses and reports whether it did.
+func (d *daemon) retire() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.busyLocked() {
+		return false
+	}
+	d.stopLocked()
+	return true
+}
+
+func (d *daemon) busyLocked() bool { return len(d.runs)+d.joining > 0 }
+
+// awaitIdle begins to wait for the end of idleness: a background heed that no
+// run uses for as long as idleFor ends by itself.
+func (d *daemon) awaitIdle() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.idleLocked()
+}
+
+func (d *daemon) idleLocked() {
+	if d.idle != nil {
+		d.idle.Stop()
+		d.idle = nil
+	}
+	if d.background && !d.busyLocked() {
+		d.idle = time.AfterFunc(d.idleFor, func() { d.retire() })
+	}
+}
+
+// admit decides whether a run may join, and keeps a place for it.
+func (d *daemon) admit(j *join) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ending {
+		return &refusedJoin{Message: "heed is ending", Again: true}
+	}
+	if text := d.mismatch(j); text != "" {
+		return &refusedJoin{Message: text, Retire: d.background && !d.busyLocked()}
+	}
+	if len(d.runs)+d.joining >= maxRuns {
+		return &refusedJoin{Message: "too many runs at once share this state directory\nWait for one to end, or set HEED_STATE to another directory"}
+	}
+	d.joining++
+	d.idleLocked()
+	return nil
+}
+
+// mismatch says why this heed is not the one that j asks for; empty when it is.
+func (d *daemon) mismatch(j *join) string {
+	is := d.info()
+	file := is.ConfigFile
+	if file == "" {
+		file = "the built-in settings"
+	}
+	switch {
+	case j.Version != is.Version:
+		return fmt.Sprintf("the running heed (pid %d) is version %s, this one is %s\nStop that one, wait for its runs to end, or set HEED_STATE to another directory",
+			is.PID, is.Version, j.Version)
+	case j.Config != is.ConfigHash && (j.Asked || d.background):
+		return fmt.Sprintf("the running heed (pid %d) has other settings than this run asks for: those of %s\nUse the same ones, wait until it has ended, or set HEED_STATE to another directory",
+			is.PID, file)
+	}
+	return ""
+}
+
+// enter turns an admitted run into a running one.
+func (d *daemon) enter(s *session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.joining--
+	d.runs[s.id] = s
+}
+
+// leave forgets a run; nil stands for one that was admitted only.
+func (d *daemon) leave(s *session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s == nil {
+		d.joining--
+	} else {
+		delete(d.runs, s.id)
+	}
+	d.idleLocked()
+}
+
+// endRun tells a run's stream to end and reports whether there was one.
+func (d *daemon) endRun(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.runs[id]
+	if s == nil {
+		return false
+	}
+	select {
+	case <-s.done:
+	default:
+		close(s.done)
+	}
+	return true
+}
+
+// runDrain is how long a run's open exchanges may take to end.
+func (d *daemon) runDrain() time.Duration {
+	select {
+	case <-d.stopping:
+		return d.cfg.Drain
+	default:
+		return runDrain
+	}
+}
+
+func (d *daemon) info() heedInfo {
+	return heedInfo{
+		Version: Version(), PID: os.Getpid(), Background: d.background,
+		ConfigFile: d.cfg.File, ConfigHash: d.cfg.JoinHash(),
+	}
+}
+
+func (d *daemon) status() *Status {
+	now := d.now()
+	s := &Status{
+		heedInfo: d.info(), Since: d.since, Listeners: []string{}, Runs: []string{},
+		Mode: "enforce, https intercepted",
+		CA:   CAStatus{d.authority.CertPath(), d.authority.NotAfter(), d.authority.DaysLeft(now)},
+		Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
+	}
+	s.ConfigHash = d.cfg.Hash()
+	if d.listen != "" {
+		s.Listeners = append(s.Listeners, d.listen)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Ending = d.ending
+	for _, r := range d.runs {
+		s.Runs = append(s.Runs, r.listen)
+	}
+	slices.Sort(s.Runs)
+	return s
+}

@@ -1,0 +1,212 @@
+package command
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"heed/cache"
+	"heed/internal/ca"
+	"heed/proxy"
+)
+
+// Bounds of the ways out that are open at one time.
+const (
+	maxEgress     = 32 // in use; one more is refused
+	maxIdleEgress = 4  // kept for the next run although nobody uses them
+)
+
+// way says how sites are reached, beyond what the settings say. The zero value
+// is the way of the settings.
+type way struct {
+	Proxy *upstreamProxy `json:"proxy,omitempty"` // nil: as the settings say
+	Roots string         `json:"roots,omitempty"` // PEM certificates to trust beside the others
+}
+
+// upstreamProxy is the proxy behind heed: one for all sites, or by the variables
+// of an environment. With every member empty, there is none.
+type upstreamProxy struct {
+	All     string `json:"all,omitempty"`
+	HTTP    string `json:"http,omitempty"`
+	HTTPS   string `json:"https,omitempty"`
+	NoProxy string `json:"no_proxy,omitempty"` // as in the variable of that name
+}
+
+// key identifies the way: equal ways share policies and connections.
+func (w way) key() string {
+	text, err := json.Marshal(w)
+	if err != nil {
+		panic("plain strings cannot be marshalled: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// egress is one way to the sites that is open: the policies fetched over it
+// and the transport that takes requests to them.
+type egress struct {
+	key       string
+	policies  *cache.Cache
+	transport *http.Transport
+	users     int
+}
+
+// egresses are the open ways. It is safe for concurrent use.
+type egresses struct {
+	cfg   *Config
+	proxy *upstreamProxy // of the settings; nil for none
+	self  *proxy.Addrs   // never to be dialled: heed itself
+
+	mu   sync.Mutex
+	open []*egress // the most lately used last
+}
+
+var errEgress = errors.New("too many runs with different upstream proxies or CA files at once\nWait for one of them to end")
+
+// take opens the way w, or joins those who use it. Each take is followed by
+// one give.
+func (s *egresses) take(w way) (*egress, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := w.key()
+	i := slices.IndexFunc(s.open, func(e *egress) bool { return e.key == key })
+	if i >= 0 {
+		e := s.open[i]
+		e.users++
+		s.open = append(slices.Delete(s.open, i, i+1), e)
+		return e, nil
+	}
+	if s.usedLocked() >= maxEgress {
+		return nil, errEgress
+	}
+	e, err := s.make(w)
+	if err != nil {
+		return nil, err
+	}
+	e.key, e.users = key, 1
+	s.open = append(s.open, e)
+	return e, nil
+}
+
+// give tells that one user of e is done. What nobody uses is kept for the next
+// one who goes the same way, up to a bound.
+func (s *egresses) give(e *egress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.users--
+	for idle := len(s.open) - s.usedLocked(); idle > maxIdleEgress; idle-- {
+		i := slices.IndexFunc(s.open, func(e *egress) bool { return e.users == 0 })
+		s.open[i].transport.CloseIdleConnections()
+		s.open = slices.Delete(s.open, i, i+1)
+	}
+}
+
+func (s *egresses) usedLocked() int {
+	n := 0
+	for _, e := range s.open {
+		if e.users > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *egresses) make(w way) (*egress, error) {
+	roots, err := upstreamRoots(s.cfg, w.Roots)
+	if err != nil {
+		return nil, err
+	}
+	p := w.Proxy
+	if p == nil {
+		p = s.proxy
+	}
+	through, err := p.choice()
+	if err != nil {
+		return nil, err
+	}
+	transport := proxy.NewTransport(proxy.TransportConfig{
+		Resolve:               s.cfg.Upstream.Resolve,
+		RootCAs:               roots,
+		ResponseHeaderTimeout: s.cfg.Upstream.ResponseHeaderTimeout,
+		Self:                  s.self,
+	})
+	transport.Proxy = through
+	policies := cache.New(cache.Config{Transport: transport, UserAgent: cache.DefaultUserAgent(s.cfg.Contact)})
+	return &egress{policies: policies, transport: transport}, nil
+}
+
+// choice returns which proxy a request takes; nil when none ever does. What an
+// environment says is read as its variables are, with their exceptions.
+func (p *upstreamProxy) choice() (func(*http.Request) (*url.URL, error), error) {
+	if p == nil {
+		return nil, nil
+	}
+	if p.All != "" {
+		u, err := url.Parse(p.All)
+		if err != nil {
+			return nil, fmt.Errorf("the upstream proxy %q is not a URL", redactURL(p.All))
+		}
+		return http.ProxyURL(u), nil
+	}
+	choose := (&httpproxy.Config{HTTPProxy: p.HTTP, HTTPSProxy: p.HTTPS, NoProxy: p.NoProxy}).ProxyFunc()
+	return func(r *http.Request) (*url.URL, error) { return choose(r.URL) }, nil
+}
+
+// upstreamRoots returns the authorities that sites' certificates are verified
+// against: the system's, those of upstream.ca_file and those in extra.
+func upstreamRoots(cfg *Config, extra string) (*x509.CertPool, error) {
+	var files []string
+	if cfg.Upstream.CAFile != "" {
+		files = append(files, cfg.Upstream.CAFile)
+	}
+	pool, err := ca.SystemPool(files...)
+	if err != nil {
+		return nil, err
+	}
+	if extra != "" && !pool.AppendCertsFromPEM([]byte(extra)) {
+		return nil, errors.New("the CA files of the run's environment hold no certificate")
+	}
+	return pool, nil
+}
+
+// upstreamOfConfig is the proxy that upstream.proxy names; nil for none.
+func upstreamOfConfig(cfg *Config, environ []string) *upstreamProxy {
+	switch cfg.Upstream.Proxy {
+	case "":
+		return nil
+	case "env":
+		return upstreamOfEnviron(environ)
+	}
+	return &upstreamProxy{All: cfg.Upstream.Proxy}
+}
+
+// upstreamOfEnviron is the proxy that an environment names, in the variables
+// that curl and Go read; nil when it names none.
+func upstreamOfEnviron(environ []string) *upstreamProxy {
+	get := func(names ...string) string {
+		for _, name := range names {
+			if value, _ := lookup(environ, name); value != "" {
+				return value
+			}
+		}
+		return ""
+	}
+	p := &upstreamProxy{
+		HTTP:    get("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"),
+		HTTPS:   get("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
+		NoProxy: get("no_proxy", "NO_PROXY"),
+	}
+	if p.HTTP == "" && p.HTTPS == "" {
+		return nil
+	}
+	return p
+}

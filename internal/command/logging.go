@@ -1,0 +1,31 @@
+package command
+
+import (
+	"io"
+	"log/slog"
+	"os"
+)
+
+// logHandler writes log lines to w as the settings say: by themselves as text
+// on a terminal and as JSON elsewhere.
+func logHandler(c LogConfig, w io.Writer) slog.Handler {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		level = slog.LevelInfo // the settings were checked: not reached
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" || c.Format == "auto" && !isTerminal(w) {
+		return slog.NewJSONHandler(w, options)
+	}
+	return slog.NewTextHandler(w, options)
+}
+
+// isTerminal reports whether a person is likely to read what is written to w.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Name() != os.DevNull && f.Name() != os.DevNull
+}

@@ -1,0 +1,28 @@
+//go:build !unix
+
+package command
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
+
+// errLock is the answer where files cannot be locked as on Unix.
+var errLock = errors.New("this system has no file locks that heed knows")
+
+func tryLock(*os.File) error { return errLock }
+
+func waitLock(*os.File) error { return errLock }
+
+// detach leaves the command as it is.
+func detach(*exec.Cmd) {}
+
+// passedOn are the signals that a run sends on to its command.
+var passedOn = []os.Signal{os.Interrupt}
+
+// fromKeyboard is true: here, an interrupt reaches the whole console.
+func fromKeyboard(os.Signal) bool { return true }
+
+// exitStatus is the command's own.
+func exitStatus(state *os.ProcessState) int { return state.ExitCode() }

@@ -24,12 +24,13 @@ const (
 // is another rule ("Disallow: /" of "Disallow: /private"). A body shorter than
 // announced is an error.
 func readBody(resp *http.Response) (body []byte, cut bool, err error) {
-	r := io.LimitReader(resp.Body, maxBody+gzipOverhead)
+	sent := &io.LimitedReader{R: resp.Body, N: maxBody + gzipOverhead}
+	var r io.Reader = sent
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
 	switch coding {
 	case "", "identity":
 	case "gzip", "x-gzip":
-		if r, err = gzip.NewReader(r); errors.Is(err, io.EOF) {
+		if r, err = gzip.NewReader(sent); errors.Is(err, io.EOF) {
 			return nil, false, nil // no bytes at all: an empty file
 		} else if err != nil {
 			return nil, false, err
@@ -43,6 +44,9 @@ func readBody(resp *http.Response) (body []byte, cut bool, err error) {
 	}
 	if len(body) > maxBody {
 		return body[:bytes.LastIndexAny(body[:maxBody], "\r\n")+1], true, nil
+	}
+	if sent.N == 0 {
+		return nil, false, errors.New("its gzip form is longer than its content can be")
 	}
 	return body, false, nil
 }

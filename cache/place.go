@@ -12,9 +12,9 @@ const (
 	// maxVariants is for how many User-Agents the answers of one origin are kept.
 	maxVariants = 16
 	// placeOverhead is about what a place and its entry take beside the policy.
-	placeOverhead = 700
+	placeOverhead = 400
 	// variantOverhead is about what a variant takes beside its policy and name.
-	variantOverhead = 500
+	variantOverhead = 250
 )
 
 // place is where the entries of one origin are kept: one for all clients, and

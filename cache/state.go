@@ -34,16 +34,18 @@ const (
 
 // entry is what is known of one origin, for one way of asking. It is immutable.
 type entry struct {
-	policy   *rules.Policy
-	madeAt   time.Time
-	askAt    time.Time     // when the site is asked again
+	// The first four are read with every request, and lie together for it.
+	policy *rules.Policy
+	madeAt time.Time
+	askAt  time.Time // when the site is asked again
+	// denied is set while the site's last word on its robots.txt was 401 or
+	// 403, so that it is to be asked once more as the client.
+	denied bool
+
 	failures int           // of the same kind, one after the other
 	lifetime time.Duration // of the copy, for a 304 that states none
 	noStore  bool          // the copy must not outlive its lifetime
 	tags     validators    // of the copy; zero when it has none
-	// denied is set while the site's last word on its robots.txt was 401 or
-	// 403, so that it is to be asked once more as the client.
-	denied bool
 }
 
 // validators let a copy be confirmed instead of sent again (RFC 9110 §8.8).

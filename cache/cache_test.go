@@ -1,0 +1,381 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+// stepped is a clock moved by hand.
+type stepped struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *stepped) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *stepped) step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// newCache returns a cache with a stepped clock.
+func newCache(t testing.TB, config Config) (*Cache, *stepped) {
+	clock := &stepped{now: start}
+	config.Now = clock.Now
+	if config.Transport == nil {
+		tr := &http.Transport{DisableCompression: true}
+		t.Cleanup(tr.CloseIdleConnections)
+		config.Transport = tr
+	}
+	return New(config), clock
+}
+
+// asked is a site that counts its requests and answers as told.
+type asked struct {
+	count  atomic.Int32
+	answer atomic.Value // http.HandlerFunc
+}
+
+func newSite(t testing.TB, h http.HandlerFunc) (*asked, rules.Origin) {
+	s := &asked{}
+	s.turn(h)
+	return s, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		s.count.Add(1)
+		s.answer.Load().(http.HandlerFunc)(w, r)
+	})
+}
+
+func (s *asked) turn(h http.HandlerFunc) { s.answer.Store(h) }
+
+func status(code int, fields ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		for i := 0; i < len(fields); i += 2 {
+			w.Header().Set(fields[i], fields[i+1])
+		}
+		w.WriteHeader(code)
+		if code == 200 {
+			_, _ = io.WriteString(w, file)
+		}
+	}
+}
+
+// transport is a RoundTripper made of a function.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestCache_AFreshPolicyIsNotAskedForAgain(t *testing.T) {
+	site, o := newSite(t, status(200, "Cache-Control", "max-age=3600", "ETag", `"1"`))
+	c, clock := newCache(t, Config{})
+	first := c.Policy(t.Context(), o, "curl/8")
+	if src := first.Source(); src.State != rules.Available || src.Origin != o {
+		t.Fatalf("%+v", src)
+	}
+	clock.step(59 * time.Minute)
+	if again := c.Policy(t.Context(), o, "another/1"); again != first || site.count.Load() != 1 {
+		t.Errorf("same policy %v, %d requests", again == first, site.count.Load())
+	}
+	site.turn(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("If-None-Match") != `"1"` {
+			t.Errorf("If-None-Match %q", r.Header.Get("If-None-Match"))
+		}
+		w.WriteHeader(304)
+	})
+	clock.step(time.Minute)
+	src := c.Policy(t.Context(), o, "curl/8").Source()
+	if src.State != rules.Available || !src.FetchedAt.Equal(clock.Now()) || site.count.Load() != 2 {
+		t.Errorf("after an hour: %d requests, %+v", site.count.Load(), src)
+	}
+}
+
+func TestCache_AFailingSiteIsLeftAlone(t *testing.T) {
+	site, o := newSite(t, status(503))
+	c, clock := newCache(t, Config{})
+	src := c.Policy(t.Context(), o, "").Source()
+	if src.State != rules.Unreachable || src.Status != 503 || src.Err == nil || src.NoConnection {
+		t.Fatalf("%+v", src)
+	}
+	if in := src.RetryAt.Sub(start); in < time.Minute || in > 75*time.Second {
+		t.Errorf("asked again after %s", in)
+	}
+	c.Policy(t.Context(), o, "")
+	clock.step(59 * time.Second)
+	c.Policy(t.Context(), o, "")
+	if n := site.count.Load(); n != 1 {
+		t.Errorf("%d requests within a minute", n)
+	}
+	site.turn(status(200))
+	clock.step(17 * time.Second)
+	if src = c.Policy(t.Context(), o, "").Source(); src.State != rules.Available || src.Err != nil {
+		t.Errorf("when it is well again: %+v", src)
+	}
+}
+
+func TestCache_ACopyOutlivesAFailingSite(t *testing.T) {
+	site, o := newSite(t, status(200))
+	c, clock := newCache(t, Config{})
+	c.Policy(t.Context(), o, "")
+	site.turn(status(500))
+	clock.step(2 * time.Hour)
+	src := c.Policy(t.Context(), o, "").Source()
+	if src.State != rules.Available || !src.Stale || !src.FetchedAt.Equal(start) {
+		t.Fatalf("%+v", src)
+	}
+	clock.step(31 * 24 * time.Hour)
+	if src = c.Policy(t.Context(), o, "").Source(); src.State != rules.Unreachable {
+		t.Errorf("after 30 days: %+v", src)
+	}
+}
+
+// A site that comes up is expected to work: nobody was burdened by asking.
+func TestCache_ASiteThatComesUpIsNoticedWithinSeconds(t *testing.T) {
+	l := listen(t)
+	o := originOf(t, "http://"+l.Addr().String())
+	l.Close()
+	c, clock := newCache(t, Config{})
+	src := c.Policy(t.Context(), o, "").Source()
+	if src.State != rules.Unreachable || !src.NoConnection {
+		t.Fatalf("%+v", src)
+	}
+	if in := src.RetryAt.Sub(start); in > 2*time.Second {
+		t.Errorf("asked again after %s", in)
+	}
+	up := &http.Server{Handler: status(200)}
+	l2, err := net.Listen("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = up.Serve(l2) }()
+	t.Cleanup(func() { up.Close() })
+	clock.step(2 * time.Second)
+	if src = c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {
+		t.Errorf("two seconds on: %+v", src)
+	}
+}
+
+func TestCache_AThousandFirstRequestsAreOneFetch(t *testing.T) {
+	release := make(chan struct{})
+	site, o := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		<-release
+		status(200)(w, r)
+	})
+	c, _ := newCache(t, Config{})
+	var ready, done sync.WaitGroup
+	var wrong atomic.Int32
+	for range 1000 {
+		ready.Add(1)
+		done.Go(func() {
+			ready.Done()
+			if c.Policy(t.Context(), o, "curl/8").Source().State != rules.Available {
+				wrong.Add(1)
+			}
+		})
+	}
+	ready.Wait()
+	close(release)
+	done.Wait()
+	if site.count.Load() != 1 || wrong.Load() != 0 {
+		t.Errorf("%d fetches, %d without a policy", site.count.Load(), wrong.Load())
+	}
+}
+
+func TestCache_TheFirstToLeaveDoesNotTakeTheFetchAlong(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	site, o := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-release
+		status(200)(w, r)
+	})
+	c, _ := newCache(t, Config{})
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan *rules.Policy)
+	go func() { left <- c.Policy(ctx, o, "") }()
+	<-begun
+	stayed := make(chan *rules.Policy)
+	go func() { stayed <- c.Policy(t.Context(), o, "") }()
+	leave()
+	src := (<-left).Source()
+	if src.State != rules.Unreachable || !errors.Is(src.Err, context.Canceled) || src.NoConnection {
+		t.Errorf("who left: %+v", src)
+	}
+	close(release)
+	if src = (<-stayed).Source(); src.State != rules.Available {
+		t.Errorf("who stayed: %+v", src)
+	}
+	if n := site.count.Load(); n != 1 {
+		t.Errorf("%d fetches", n)
+	}
+	if src = c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {
+		t.Errorf("afterwards: %+v", src)
+	}
+}
+
+func TestCache_WhoHasLeftAlreadyStartsNoFetch(t *testing.T) {
+	site, o := newSite(t, status(200))
+	c, _ := newCache(t, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if src := c.Policy(ctx, o, "").Source(); !errors.Is(src.Err, context.Canceled) || site.count.Load() != 0 {
+		t.Errorf("%d fetches, %+v", site.count.Load(), src)
+	}
+}
+
+func TestCache_NobodyWaitsLongerThanTheLimit(t *testing.T) {
+	silent := originOf(t, "http://"+listen(t).Addr().String())
+	c, clock := newCache(t, Config{Timeout: 150 * time.Millisecond})
+	begun := time.Now()
+	src := c.Policy(t.Context(), silent, "").Source()
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("waited %s", took)
+	}
+	if src.State != rules.Unreachable || !errors.Is(src.Err, context.DeadlineExceeded) {
+		t.Errorf("%+v", src)
+	}
+	if c.Policy(t.Context(), silent, ""); time.Since(begun) > 2*time.Second {
+		t.Error("the failure was not kept")
+	}
+	// Two fetches, one after the other, share the limit of who waits for both.
+	release := make(chan struct{})
+	var as atomic.Value
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.UserAgent() == "heed/1.0" {
+			w.WriteHeader(403)
+			return
+		}
+		as.Store(r.UserAgent())
+		<-release
+	})
+	defer close(release)
+	clock.step(time.Hour)
+	src = c.Policy(t.Context(), o, "curl/8").Source()
+	if src.State != rules.Unreachable || !errors.Is(src.Err, context.DeadlineExceeded) || as.Load() != "curl/8" {
+		t.Errorf("as %v: %+v", as.Load(), src)
+	}
+}
+
+func TestCache_APanicInAFetchIsAFailure(t *testing.T) {
+	c, _ := newCache(t, Config{Transport: transport(func(*http.Request) (*http.Response, error) { panic("parser") })})
+	src := c.Policy(t.Context(), site, "").Source()
+	if src.State != rules.Unreachable || src.Err == nil || !strings.Contains(src.Err.Error(), "parser") {
+		t.Errorf("%+v", src)
+	}
+	if src.NoConnection {
+		t.Error("a fault of ours is blamed on the site")
+	}
+	if n, _ := c.Size(); n != 1 || c.store.find(site).pins != 0 {
+		t.Error("the place stays in use")
+	}
+}
+
+func TestCache_ADenialIsTriedOnceAsTheClient(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string]int{}
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		seen[r.UserAgent()]++
+		mu.Unlock()
+		switch r.UserAgent() {
+		case "welcome/1":
+			_, _ = io.WriteString(w, file)
+		case "tired/1":
+			w.WriteHeader(503)
+		default:
+			w.WriteHeader(403)
+		}
+	})
+	c, clock := newCache(t, Config{UserAgent: "heed-test/1"})
+	gets := func(userAgent string, state rules.State, as string) {
+		t.Helper()
+		for range 2 {
+			src := c.Policy(t.Context(), o, userAgent).Source()
+			if src.State != state || src.RetriedAs != as {
+				t.Errorf("%q: %+v", userAgent, src)
+			}
+		}
+	}
+	gets("welcome/1", rules.Available, "welcome/1")
+	gets("other/1", rules.Unavailable, "other/1")
+	gets("tired/1", rules.Unreachable, "tired/1")
+	gets("", rules.Unavailable, "")
+	gets("heed-test/1", rules.Unavailable, "")
+	gets("bro\x00ken", rules.Unavailable, "")
+	if want := "map[heed-test/1:1 other/1:1 tired/1:1 welcome/1:1]"; fmt.Sprint(seen) != want {
+		t.Errorf("asked %v, want %s", seen, want)
+	}
+	clock.step(2 * time.Hour)
+	gets("welcome/1", rules.Available, "welcome/1")
+	if want := "map[heed-test/1:2 other/1:1 tired/1:1 welcome/1:2]"; fmt.Sprint(seen) != want {
+		t.Errorf("two hours on: asked %v, want %s", seen, want)
+	}
+	for range c.All() {
+		seen["kept"]++
+	}
+	if seen["kept"] != 4 {
+		t.Errorf("%d policies are kept, want 4", seen["kept"])
+	}
+}
+
+func TestCache_VariantsOfAnOriginAreBounded(t *testing.T) {
+	site, o := newSite(t, status(403))
+	c, clock := newCache(t, Config{})
+	for i := range 3 * maxVariants {
+		clock.step(time.Millisecond)
+		c.Policy(t.Context(), o, fmt.Sprint("client/", i))
+		c.Policy(t.Context(), o, "client/0") // in steady use
+	}
+	if n := len(c.store.find(o).variants); n != maxVariants {
+		t.Errorf("%d variants", n)
+	}
+	if n := site.count.Load(); n != 3*maxVariants+1 {
+		t.Errorf("%d requests", n)
+	}
+	site.turn(status(404))
+	clock.step(2 * time.Hour)
+	c.Policy(t.Context(), o, "client/0")
+	if n := len(c.store.find(o).variants); n != 0 {
+		t.Errorf("%d variants when they are of no use", n)
+	}
+}
+
+func TestCache_OriginsAreKeptApart(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	c, _ := newCache(t, Config{Transport: transport(func(r *http.Request) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, r.URL.String())
+		return &http.Response{StatusCode: 404, Header: http.Header{}, Body: http.NoBody}, nil
+	})})
+	for range 2 {
+		for _, o := range []rules.Origin{
+			{Scheme: "http", Host: "h.test", Port: 80},
+			{Scheme: "https", Host: "h.test", Port: 443},
+			{Scheme: "https", Host: "h.test", Port: 8443},
+			{Scheme: "http", Host: "::1", Port: 8080},
+			{Scheme: "http", Host: strings.Repeat("a.", 120) + "test", Port: 80},
+		} {
+			if src := c.Policy(t.Context(), o, "").Source(); src.Origin != o {
+				t.Errorf("asked for %v, got %v", o, src.Origin)
+			}
+		}
+	}
+	if len(asked) != 5 || asked[0] != "http://h.test/robots.txt" || asked[3] != "http://[::1]:8080/robots.txt" {
+		t.Errorf("asked %v", asked)
+	}
+}

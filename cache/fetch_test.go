@@ -1,0 +1,419 @@
+package cache
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+const file = "User-agent: *\nDisallow: /private\n"
+
+// serve starts a site on loopback and returns its origin.
+func serve(t testing.TB, h http.HandlerFunc) rules.Origin {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return originOf(t, s.URL)
+}
+
+func originOf(t testing.TB, address string) rules.Origin {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := rules.OriginOf(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// raw starts a site that answers every connection with the same bytes, once a
+// request has come, and closes it.
+func raw(t *testing.T, response string) rules.Origin {
+	t.Helper()
+	l := listen(t)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			buf := make([]byte, 4096)
+			_, _ = c.Read(buf)
+			_, _ = io.WriteString(c, response)
+			c.Close()
+		}
+	}()
+	return originOf(t, "http://"+l.Addr().String())
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func newFetcher(t testing.TB) *fetcher {
+	tr := &http.Transport{DisableCompression: true}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &fetcher{transport: tr, userAgent: "heed-test/1", timeout: 5 * time.Second}
+}
+
+func fetch(t *testing.T, o rules.Origin) answer {
+	t.Helper()
+	return newFetcher(t).fetch(o, "", validators{})
+}
+
+func zipped(s string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, s)
+	w.Close()
+	return b.Bytes()
+}
+
+func TestFetch_SendsOurNameAndNothingElse(t *testing.T) {
+	var got *http.Request
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) { got = r; _, _ = io.WriteString(w, file) })
+	a := fetch(t, o)
+	if a.err != nil || a.status != 200 || string(a.body) != file || a.url != o.RobotsURL() {
+		t.Fatalf("answer %+v", a)
+	}
+	if got.Method != "GET" || got.RequestURI != "/robots.txt" || got.Host != o.Authority() {
+		t.Errorf("%s %s of %s", got.Method, got.RequestURI, got.Host)
+	}
+	if ua := got.UserAgent(); ua != "heed-test/1" {
+		t.Errorf("User-Agent %q", ua)
+	}
+	newFetcher(t).fetch(o, "Client/2", validators{})
+	if ua := got.UserAgent(); ua != "Client/2" {
+		t.Errorf("as the client: User-Agent %q", ua)
+	}
+	for name := range got.Header {
+		if name != "User-Agent" && name != "Accept" && name != "Accept-Encoding" {
+			t.Errorf("sends %s", name)
+		}
+	}
+}
+
+func TestRFC9309_RedirectsAreFollowed(t *testing.T) {
+	other := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, file) })
+	var asked []string
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.RequestURI)
+		to := map[string]string{
+			"/robots.txt": "../sub/a?q=1#fragment",
+			"/sub/a?q=1":  "//" + r.Host + "/b",
+			"/b":          "c",
+			"/c":          "?d",
+			"/c?d":        other.RobotsURL(),
+		}[r.RequestURI]
+		status := []int{301, 302, 303, 307, 308}[len(asked)-1]
+		w.Header().Set("Location", to)
+		w.WriteHeader(status)
+	})
+	a := fetch(t, o)
+	if a.err != nil || string(a.body) != file || a.origin != o || a.url != other.RobotsURL() {
+		t.Fatalf("answer %+v", a)
+	}
+	if want := "/robots.txt /sub/a?q=1 /b /c /c?d"; strings.Join(asked, " ") != want {
+		t.Errorf("asked %v, want %s", asked, want)
+	}
+}
+
+func TestHeed_RedirectsThatAreNotFollowed(t *testing.T) {
+	refused := func(name, location, why string) {
+		t.Helper()
+		asked := 0
+		o := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			if location != "" {
+				w.Header().Set("Location", strings.ReplaceAll(location, "N", strconv.Itoa(asked)))
+			}
+			w.WriteHeader(302)
+		})
+		a := fetch(t, o)
+		if a.err == nil || a.noConnection || !strings.Contains(a.err.Error(), why) {
+			t.Errorf("%s: err %v, no connection %v; want %q", name, a.err, a.noConnection, why)
+		}
+		if asked > 11 {
+			t.Errorf("%s: %d requests", name, asked)
+		}
+	}
+	refused("to itself", "/robots.txt", "circle")
+	refused("to itself, with a fragment", "/robots.txt#x", "circle")
+	refused("without end", "/N", "more than 10 times")
+	refused("nowhere", "", "without a Location")
+	refused("another scheme", "ftp://127.0.0.1/robots.txt", "neither http nor https")
+	refused("a file", "file:///etc/passwd", "neither http nor https")
+	refused("an odd address", "http://0x7f.1/", "invalid host")
+	refused("no host", "http:///robots.txt", "invalid host")
+	refused("rubbish", "http://[::1", "no valid URL")
+	refused("very long", "/"+strings.Repeat("x", 9000), "longer than 8192")
+}
+
+func TestHeed_TenRedirectsAreNotTooMany(t *testing.T) {
+	asked := 0
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked <= 10 {
+			http.Redirect(w, r, fmt.Sprintf("/%d", asked), 302)
+			return
+		}
+		_, _ = io.WriteString(w, file)
+	})
+	if a := fetch(t, o); a.err != nil || string(a.body) != file {
+		t.Errorf("answer %+v", a)
+	}
+}
+
+func TestHeed_CredentialsInALocationAreDropped(t *testing.T) {
+	var authorization, uri string
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		authorization, uri = r.Header.Get("Authorization"), r.RequestURI
+		if r.URL.Path == "/robots.txt" {
+			w.Header().Set("Location", "http://user:secret@"+r.Host+"/there")
+			w.WriteHeader(302)
+		}
+	})
+	if a := fetch(t, o); a.err != nil || authorization != "" || uri != "/there" || strings.Contains(a.url, "secret") {
+		t.Errorf("Authorization %q at %s, answer %+v", authorization, uri, a)
+	}
+}
+
+func TestHeed_FromHTTPSToHTTPIsRefused(t *testing.T) {
+	plainAsked := false
+	plain := serve(t, func(w http.ResponseWriter, r *http.Request) { plainAsked = true })
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, plain.RobotsURL(), 301)
+	}))
+	t.Cleanup(s.Close)
+	f := newFetcher(t)
+	f.transport = s.Client().Transport
+	a := f.fetch(originOf(t, s.URL), "", validators{})
+	if a.err == nil || !strings.Contains(a.err.Error(), "https to http") || plainAsked {
+		t.Errorf("err %v, asked %v", a.err, plainAsked)
+	}
+}
+
+func TestHeed_BodiesAreReadWholeOrNotAtAll(t *testing.T) {
+	got := func(name, response, body, why string) {
+		t.Helper()
+		a := fetch(t, raw(t, response))
+		switch {
+		case why == "" && (a.err != nil || string(a.body) != body):
+			t.Errorf("%s: body %q, err %v", name, a.body, a.err)
+		case why != "" && (a.err == nil || a.noConnection || !strings.Contains(a.err.Error(), why)):
+			t.Errorf("%s: err %v, want %q", name, a.err, why)
+		}
+	}
+	half := zipped(strings.Repeat(file, 100))
+	got("whole", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\na: b\n", "a: b\n", "")
+	got("until the end of the connection", "HTTP/1.0 200 OK\r\n\r\na: b\n", "a: b\n", "")
+	got("empty", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "", "")
+	got("empty, called gzip", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n", "", "")
+	got("204", "HTTP/1.1 204 No Content\r\n\r\n", "", "")
+	got("shorter than announced", "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\na: b\n", "", "unexpected EOF")
+	got("chunks without an end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\na: b\n\r\n", "", "unexpected EOF")
+	got("half a gzip", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"+string(half[:len(half)-9]), "", "unexpected EOF")
+	got("no gzip", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nDisallow: /private\n", "", "invalid header")
+	got("a coding nobody offered", "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\nxx", "", `unknown Content-Encoding "br"`)
+	got("two codings", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\n\r\nxx", "", "unknown Content-Encoding")
+	got("no HTTP", "SSH-2.0-OpenSSH_9.2\r\n", "", "malformed HTTP")
+	got("nothing", "", "", "EOF")
+}
+
+func TestHeed_GzipIsDecoded(t *testing.T) {
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "gzip" {
+			t.Errorf("Accept-Encoding %q", r.Header.Get("Accept-Encoding"))
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(zipped(file))
+	})
+	if a := fetch(t, o); a.err != nil || string(a.body) != file {
+		t.Errorf("answer %+v", a)
+	}
+}
+
+// A line cut in half is another rule, so a long file ends with a whole one.
+func TestHeed_LongFilesAreCutAtALine(t *testing.T) {
+	line := "Disallow: /private\n"
+	long := strings.Repeat(line, maxBody/len(line)+10)
+	want := maxBody / len(line) * len(line)
+	cut := func(name string, write func(w http.ResponseWriter), size int) {
+		t.Helper()
+		a := fetch(t, serve(t, func(w http.ResponseWriter, r *http.Request) { write(w) }))
+		if a.err != nil || len(a.body) != size || !strings.Contains(a.note, "4 MiB") {
+			t.Errorf("%s: %d bytes, note %q, err %v; want %d bytes", name, len(a.body), a.note, a.err, size)
+		}
+	}
+	cut("plain", func(w http.ResponseWriter) { _, _ = io.WriteString(w, long) }, want)
+	cut("zipped", func(w http.ResponseWriter) {
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(zipped(long))
+	}, want)
+	cut("without end", func(w http.ResponseWriter) {
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(w, line)
+		}
+	}, want)
+	cut("one line", func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat("x", maxBody+1)) }, 0)
+
+	exact := strings.Repeat("Allow: /\nAllow:/\n", maxBody/17+1)[:maxBody]
+	a := fetch(t, serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, exact) }))
+	if a.err != nil || a.note != "" || string(a.body) != exact {
+		t.Errorf("exactly as much as is read: %d bytes, note %q, err %v", len(a.body), a.note, a.err)
+	}
+}
+
+func TestHeed_EndlessGzipOfNothingIsAFailure(t *testing.T) {
+	empty := bytes.Repeat(zipped(""), 1000)
+	var sent atomic.Int64
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		for err := error(nil); err == nil; {
+			var n int
+			n, err = w.Write(empty)
+			sent.Add(int64(n))
+		}
+	})
+	f := newFetcher(t)
+	f.timeout = time.Minute // what ends it must be its length
+	if a := f.fetch(o, "", validators{}); a.err == nil || sent.Load() > 4*maxBody {
+		t.Errorf("%d bytes of %d sent, err %v", len(a.body), sent.Load(), a.err)
+	}
+}
+
+func TestHeed_PagesForPeopleAreNoted(t *testing.T) {
+	noted := func(want bool, contentType, body string) {
+		t.Helper()
+		a := fetch(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			_, _ = io.WriteString(w, body)
+		}))
+		if got := strings.Contains(a.note, "HTML"); got != want || a.err != nil {
+			t.Errorf("%s %q: note %q, err %v", contentType, body, a.note, a.err)
+		}
+	}
+	noted(true, "text/html; charset=utf-8", file)
+	noted(true, "text/plain", "\ufeff\n <!DOCTYPE html><title>Hello</title>")
+	noted(true, "text/plain", "<HTML>")
+	noted(false, "text/plain", file)
+	noted(false, "text/plain", "")
+}
+
+func TestRFC9110_RevalidationAsksTheSameResource(t *testing.T) {
+	var conditions []string
+	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		conditions = append(conditions, r.Header.Get("If-None-Match")+r.Header.Get("If-Modified-Since"))
+		if r.URL.Path == "/robots.txt" {
+			http.Redirect(w, r, "/real.txt", 302)
+			return
+		}
+		if r.Header.Get("If-None-Match") == `"v1"` {
+			w.WriteHeader(304)
+		}
+	})
+	a := newFetcher(t).fetch(o, "", validators{url: o.String() + "/real.txt", etag: `"v1"`, lastModified: " then"})
+	if a.err != nil || a.status != 304 {
+		t.Fatalf("answer %+v", a)
+	}
+	if len(conditions) != 2 || conditions[0] != "" || !strings.HasPrefix(conditions[1], `"v1"`) {
+		t.Errorf("conditions %q", conditions)
+	}
+}
+
+func TestHeed_AnOriginNeverReachedIsToldApart(t *testing.T) {
+	reached := func(name string, want bool, f *fetcher, o rules.Origin, target any) {
+		t.Helper()
+		a := f.fetch(o, "", validators{})
+		if a.err == nil || a.noConnection == want || target != nil && !errors.As(a.err, target) {
+			t.Errorf("%s: err %v (%T wanted), no connection %v", name, a.err, target, a.noConnection)
+		}
+	}
+	l := listen(t)
+	closed := originOf(t, "http://"+l.Addr().String())
+	l.Close()
+	reached("connect", false, newFetcher(t), closed, new(*net.OpError))
+	reached("DNS", false, failingDial(&net.DNSError{Err: "no such host", Name: "site.test", IsNotFound: true}), site, new(*net.DNSError))
+
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = quiet()
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	reached("TLS", false, newFetcher(t), originOf(t, s.URL), new(*tls.CertificateVerificationError))
+
+	reached("reset", true, newFetcher(t), raw(t, ""), nil)
+	reached("another site", true, newFetcher(t), serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, closed.RobotsURL(), 302)
+	}), new(*net.OpError))
+}
+
+func failingDial(err error) *fetcher {
+	return &fetcher{timeout: time.Second, transport: &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, err },
+	}}
+}
+
+func TestHeed_AFetchEndsInTime(t *testing.T) {
+	ends := func(name string, noConnection bool, o rules.Origin) {
+		t.Helper()
+		f := newFetcher(t)
+		f.timeout = 100 * time.Millisecond
+		begun := time.Now()
+		a := f.fetch(o, "", validators{})
+		if !errors.Is(a.err, context.DeadlineExceeded) || !strings.Contains(a.err.Error(), "no answer within 100ms") {
+			t.Errorf("%s: err %v", name, a.err)
+		}
+		if a.noConnection != noConnection {
+			t.Errorf("%s: no connection %v", name, a.noConnection)
+		}
+		if took := time.Since(begun); took > 2*time.Second {
+			t.Errorf("%s: took %s", name, took)
+		}
+	}
+	silent := originOf(t, "http://"+listen(t).Addr().String())
+	ends("before the answer", false, silent)
+	silent.Scheme = "https"
+	ends("in the handshake", true, silent)
+	drip := func(w http.ResponseWriter, r *http.Request) {
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(w, "#")
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	ends("in the body", false, serve(t, drip))
+	ends("in redirects", false, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(30 * time.Millisecond):
+			http.Redirect(w, r, r.URL.Path+"x", 302)
+		}
+	}))
+}

@@ -1,0 +1,266 @@
+package cache
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+var (
+	site  = rules.Origin{Scheme: "https", Host: "site.test", Port: 443}
+	start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+	errNetwork = errors.New("connection reset")
+)
+
+// said returns the answer of a site: a status, and header fields in pairs.
+func said(status int, fields ...string) answer {
+	h := http.Header{}
+	for i := 0; i < len(fields); i += 2 {
+		h.Add(fields[i], fields[i+1])
+	}
+	return answer{origin: site, url: site.RobotsURL(), status: status, header: h}
+}
+
+func broken() answer  { return answer{origin: site, err: errNetwork} }
+func notHome() answer { return answer{origin: site, err: errNetwork, noConnection: true} }
+
+// after plays answers one second apart and returns the last entry.
+func after(answers ...answer) *entry {
+	var e *entry
+	for i, a := range answers {
+		e = next(e, a, start.Add(time.Duration(i)*time.Second), 0)
+	}
+	return e
+}
+
+func TestState_WhatAnAnswerMeans(t *testing.T) {
+	means := func(name string, a answer, want rules.State) {
+		t.Helper()
+		if got := after(a).policy.Source(); got.State != want || got.Stale {
+			t.Errorf("%s: state %v stale %v, want state %v", name, got.State, got.Stale, want)
+		}
+	}
+	means("RFC 9309 2.3.1.1: 200 is read", said(200), rules.Available)
+	means("203 is read", said(203), rules.Available)
+	means("204 is an empty file", said(204), rules.Available)
+	means("201 is no file", said(201), rules.Unreachable)
+	means("202 is a wall", said(202), rules.Unreachable)
+	means("206 is half a file", said(206), rules.Unreachable)
+	means("304 without a copy says nothing", said(304), rules.Unreachable)
+	means("300 says nothing", said(300), rules.Unreachable)
+	for _, status := range []int{400, 401, 403, 404, 405, 408, 410, 418, 451, 499} {
+		means("RFC 9309 2.3.1.3: 4xx is no file", said(status), rules.Unavailable)
+	}
+	means("429 is a server's trouble", said(429), rules.Unreachable)
+	means("407 is not the site's word", said(407), rules.Unreachable)
+	for _, status := range []int{500, 501, 502, 503, 504, 520, 599, 600, 999} {
+		means("RFC 9309 2.3.1.4: 5xx is unreachable", said(status), rules.Unreachable)
+	}
+	means("a broken connection is unreachable", broken(), rules.Unreachable)
+	means("a broken body is unreachable whatever its status",
+		answer{origin: site, status: 200, err: errNetwork}, rules.Unreachable)
+}
+
+func TestState_SourceTellsHowAPolicyWasObtained(t *testing.T) {
+	src := after(said(200, "Cache-Control", "max-age=7200")).policy.Source()
+	if src.Origin != site || src.Status != 200 || !src.FetchedAt.Equal(start) ||
+		!src.FreshUntil.Equal(start.Add(2*time.Hour)) || !src.RetryAt.IsZero() || src.Err != nil {
+		t.Errorf("of a file: %+v", src)
+	}
+	src = after(notHome()).policy.Source()
+	if !src.NoConnection || !errors.Is(src.Err, errNetwork) || src.Status != 0 ||
+		!src.RetryAt.Equal(start.Add(time.Second)) || !src.FreshUntil.IsZero() {
+		t.Errorf("of a site never reached: %+v", src)
+	}
+	a := said(403)
+	a.as = "Client/1"
+	if src = after(a).policy.Source(); src.RetriedAs != "Client/1" || src.State != rules.Unavailable {
+		t.Errorf("of a file asked for as the client: %+v", src)
+	}
+}
+
+func TestState_WhenTheSiteIsAskedAgain(t *testing.T) {
+	asked := func(name string, want time.Duration, answers ...answer) {
+		t.Helper()
+		e := after(answers...)
+		if got := e.askAt.Sub(e.madeAt); got != want {
+			t.Errorf("%s: after %s, want %s", name, got, want)
+		}
+	}
+	asked("a file without a lifetime", time.Hour, said(200))
+	asked("no file, without a lifetime", time.Hour, said(404))
+	asked("no file, with one", 2*time.Hour, said(404, "Cache-Control", "max-age=7200"))
+	asked("no-store", 5*time.Minute, said(200, "Cache-Control", "no-store, max-age=7200"))
+	asked("first failure", time.Minute, said(503))
+	asked("second failure", 2*time.Minute, said(503), said(503))
+	asked("third failure", 4*time.Minute, said(503), broken(), said(429))
+	asked("fifth failure", 12*time.Minute, said(503), said(503), said(503), said(503), said(503))
+	asked("a success ends the count", time.Minute, said(503), said(503), said(404), said(503))
+	asked("never reached", time.Second, notHome())
+	asked("never reached, again", 2*time.Second, notHome(), notHome())
+	asked("another kind of failure counts anew", time.Minute, notHome(), notHome(), said(503))
+	asked("Retry-After in seconds", 90*time.Second, said(503, "Retry-After", "90"))
+	asked("Retry-After as a date", 30*time.Minute, said(429,
+		"Date", start.Add(-time.Hour).Format(http.TimeFormat), // the site's clock is wrong
+		"Retry-After", start.Add(-30*time.Minute).Format(http.TimeFormat)))
+	asked("Retry-After too soon", 10*time.Second, said(503, "Retry-After", "0"))
+	asked("Retry-After in the past", 10*time.Second, said(503, "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"))
+	asked("Retry-After beyond a day", 24*time.Hour, said(503, "Retry-After", "99999999999999999999"))
+	asked("Retry-After that is neither", time.Minute, said(503, "Retry-After", "-5"))
+}
+
+func TestState_RetriesStayWithinTheirLimits(t *testing.T) {
+	for failures := 1; failures < 200; failures++ {
+		for _, jitter := range []float64{0, 0.5, 0.999999} {
+			if d := retryIn(said(503), failures, start, jitter); d < time.Minute || d > 15*time.Minute {
+				t.Fatalf("failure %d, jitter %v: %s", failures, jitter, d)
+			}
+			if d := retryIn(notHome(), failures, start, jitter); d < time.Second || d > time.Minute {
+				t.Fatalf("failure %d, jitter %v, never reached: %s", failures, jitter, d)
+			}
+		}
+	}
+	if retryIn(said(503), 9, start, 0.1) == retryIn(said(503), 9, start, 0.9) {
+		t.Error("jitter does not spread the retries")
+	}
+}
+
+// A copy outlives a failing site (RFC 9309 §2.4), for 30 days.
+func TestState_StaleOnError(t *testing.T) {
+	file := said(200, "ETag", `"1"`)
+	e := after(file, said(503))
+	src := e.policy.Source()
+	if src.State != rules.Available || !src.Stale || src.Status != 503 || src.Err == nil || !src.FetchedAt.Equal(start) {
+		t.Fatalf("after a failure: %+v", src)
+	}
+	if e.tags.etag != `"1"` {
+		t.Error("the copy lost its validator")
+	}
+	if src = next(e, broken(), start.Add(staleLimit), 0).policy.Source(); !src.Stale {
+		t.Errorf("30 days on: %+v", src)
+	}
+	src = next(e, broken(), start.Add(staleLimit+time.Second), 0).policy.Source()
+	if src.State != rules.Unreachable || src.Stale {
+		t.Errorf("after 30 days: %+v", src)
+	}
+	if src = after(file, notHome(), said(200)).policy.Source(); src.Stale || src.Err != nil || src.NoConnection {
+		t.Errorf("back again: %+v", src)
+	}
+}
+
+func TestState_WhatIsNoCopyIsNotServedStale(t *testing.T) {
+	for name, answers := range map[string][]answer{
+		"there was no file":         {said(404), said(503)},
+		"the file has gone":         {said(200), said(404), said(503)},
+		"the file forbade storing":  {said(200, "Cache-Control", "no-store"), said(503)},
+		"a 304 forbade storing":     {said(200, "ETag", "1"), said(304, "Cache-Control", "no-store"), said(503)},
+		"there was nothing at all":  {said(503), broken()},
+		"the file itself was a 202": {said(202), said(503)},
+	} {
+		if src := after(answers...).policy.Source(); src.State != rules.Unreachable || src.Stale {
+			t.Errorf("%s: %+v", name, src)
+		}
+	}
+}
+
+// A 304 restarts the clock of the copy (RFC 9111 §4.3.4).
+func TestState_Revalidation(t *testing.T) {
+	file := said(200, "ETag", `"1"`, "Cache-Control", "max-age=7200")
+	e := after(file, said(304))
+	src := e.policy.Source()
+	if src.State != rules.Available || src.Status != 304 || !src.FetchedAt.Equal(start.Add(time.Second)) {
+		t.Fatalf("confirmed: %+v", src)
+	}
+	if got := e.askAt.Sub(e.madeAt); got != 2*time.Hour {
+		t.Errorf("a 304 that states no lifetime keeps the copy's: %s", got)
+	}
+	if e = after(file, said(304, "Cache-Control", "max-age=600", "ETag", `"2"`)); e.askAt.Sub(e.madeAt) != 10*time.Minute {
+		t.Errorf("a 304 that states one: %s", e.askAt.Sub(e.madeAt))
+	}
+	if e.tags.etag != `"2"` {
+		t.Errorf("validator %q", e.tags.etag)
+	}
+	e = after(file, said(503), said(503), said(304))
+	if src = e.policy.Source(); src.Stale || src.Err != nil || e.failures != 0 {
+		t.Errorf("confirmed after failures: %+v", src)
+	}
+	elsewhere := said(304)
+	elsewhere.url = "https://other.test/robots.txt"
+	if src = after(file, elsewhere).policy.Source(); !src.Stale {
+		t.Errorf("another resource's 304 confirmed the copy: %+v", src)
+	}
+	if src = after(said(200), said(304)).policy.Source(); !src.Stale {
+		t.Errorf("a 304 nobody asked for confirmed the copy: %+v", src)
+	}
+}
+
+func TestState_DeniedUntilTheSiteSaysOtherwise(t *testing.T) {
+	denied := func(want bool, answers ...answer) {
+		t.Helper()
+		if got := after(answers...).denied; got != want {
+			t.Errorf("denied %v, want %v", got, want)
+		}
+	}
+	denied(true, said(401))
+	denied(true, said(403))
+	denied(true, said(403), said(503))
+	denied(true, said(403), said(503), broken())
+	denied(false, said(403), said(200))
+	denied(false, said(403), said(404))
+	denied(false, said(404))
+	denied(false, said(503))
+}
+
+func TestState_FreshByTheClock(t *testing.T) {
+	e := after(said(200))
+	fresh := func(want bool, name string, at time.Duration) {
+		t.Helper()
+		if e.fresh(start.Add(at)) != want {
+			t.Errorf("%s: fresh %v, want %v", name, !want, want)
+		}
+	}
+	fresh(true, "at once", 0)
+	fresh(true, "until its time", time.Hour-1)
+	fresh(false, "at its time", time.Hour)
+	fresh(true, "clock corrected by seconds", -30*time.Second)
+	fresh(false, "clock set back by a year", -365*24*time.Hour)
+	if (*entry)(nil).fresh(start) {
+		t.Error("nothing is fresh")
+	}
+}
+
+func TestRFC9111_Lifetime(t *testing.T) {
+	date := start.Add(-240 * time.Hour).Format(http.TimeFormat) // the site's clock is ten days behind
+	in := func(d time.Duration) string { return start.Add(-240*time.Hour + d).Format(http.TimeFormat) }
+	lasts := func(name string, want time.Duration, fields ...string) {
+		t.Helper()
+		if got := freshnessOf(said(200, fields...).header, start).lifetime; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	lasts("nothing said", time.Hour)
+	lasts("max-age", 30*time.Minute, "Cache-Control", "max-age=1800")
+	lasts("5.2: names in any case, quoted numbers", 30*time.Minute, "Cache-Control", `public, Max-Age="1800"`)
+	lasts("4.2.1: s-maxage before max-age", 20*time.Minute, "Cache-Control", "max-age=1800, s-maxage=1200")
+	lasts("4.2.1: max-age before Expires", 30*time.Minute, "Cache-Control", "max-age=1800", "Expires", "0")
+	lasts("5.3: Expires less Date", 40*time.Minute, "Date", date, "Expires", in(40*time.Minute))
+	lasts("5.3: Expires without Date", 40*time.Minute, "Expires", start.Add(40*time.Minute).Format(http.TimeFormat))
+	lasts("5.3: invalid Expires has passed", 5*time.Minute, "Expires", "0")
+	lasts("5.3: Expires that has passed", 5*time.Minute, "Date", date, "Expires", in(-time.Hour))
+	lasts("4.2.3: less Age", 20*time.Minute, "Cache-Control", "max-age=1800", "Age", "600")
+	lasts("4.2.3: older than its life", 5*time.Minute, "Cache-Control", "max-age=1800", "Age", "9999")
+	lasts("4.2.1: the shortest of several", 10*time.Minute, "Cache-Control", "max-age=1800", "Cache-Control", "max-age=600")
+	lasts("4.2.1: invalid has passed", 5*time.Minute, "Cache-Control", "max-age=soon")
+	lasts("4.2.1: negative has passed", 5*time.Minute, "Cache-Control", "max-age=-1")
+	lasts("1.2.2: too large a number", 24*time.Hour, "Cache-Control", "max-age=99999999999999999999")
+	lasts("no less than five minutes", 5*time.Minute, "Cache-Control", "max-age=0")
+	lasts("no more than a day", 24*time.Hour, "Cache-Control", "max-age=31536000")
+	lasts("no-store", 5*time.Minute, "Cache-Control", "max-age=1800, no-store")
+	lasts("no-cache", 5*time.Minute, "Cache-Control", "no-cache, max-age=1800")
+	lasts("private", 5*time.Minute, "Cache-Control", "private, max-age=1800")
+	lasts("what is unknown is ignored", 30*time.Minute, "Cache-Control", "immutable,,x=,max-age=1800")
+}

@@ -1,0 +1,196 @@
+package cache
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+func numbered(n int) rules.Origin {
+	return rules.Origin{Scheme: "https", Host: fmt.Sprintf("host-%d.example.test", n), Port: 443}
+}
+
+// put keeps e for o, as a fetch does.
+func put(s *store, o rules.Origin, e *entry, now time.Time) *place {
+	p := s.pin(o, now)
+	p.set("", e)
+	s.unpin(p)
+	return p
+}
+
+// A walk through random names must not fill the memory, nor drive out what is
+// in use.
+func TestHeed_AFloodOfNamesIsBounded(t *testing.T) {
+	const bound, working, flood = 5_000, 250, 100_000
+	s := newStore(bound, 1<<40)
+	e := after(said(404))
+	now := start
+	for n := range working {
+		put(s, numbered(n), e, now)
+	}
+	lost := 0
+	for n := range flood {
+		now = now.Add(time.Millisecond)
+		put(s, numbered(working+n), e, now)
+		o := numbered(rand.IntN(working))
+		if p := s.find(o); p != nil {
+			p.touch(now)
+		} else {
+			lost++
+			put(s, o, e, now)
+		}
+	}
+	if n, _ := s.size(); n > bound || s.items.ItemCount() != n {
+		t.Errorf("%d places, %d items, bound %d", n, s.items.ItemCount(), bound)
+	}
+	if lost > working/100 {
+		t.Errorf("%d times a place in use was gone", lost)
+	}
+	for i, p := range s.places() {
+		if p.slot != i {
+			t.Fatalf("place %d believes to be place %d", i, p.slot)
+		}
+	}
+}
+
+func TestHeed_TheBytesAreBounded(t *testing.T) {
+	e := after(said(404))
+	s := newStore(1<<30, 100*int64(placeOverhead+e.size()+40))
+	for n := range 1000 {
+		put(s, numbered(n), e, start)
+	}
+	n, bytes := s.size()
+	if bytes > s.maxBytes || n < 90 || n > 110 {
+		t.Errorf("%d places of %d bytes, bound %d", n, bytes, s.maxBytes)
+	}
+	var sum int64
+	for _, p := range s.places() {
+		sum += p.size()
+	}
+	if sum != bytes {
+		t.Errorf("counted %d bytes, there are %d", bytes, sum)
+	}
+}
+
+func TestHeed_PlacesInUseAreNotGivenUp(t *testing.T) {
+	s := newStore(10, 1<<40)
+	e := after(said(404))
+	var fetching []*place
+	for n := range 20 { // more than there is room for
+		fetching = append(fetching, s.pin(numbered(n), start))
+	}
+	for n := range 100 {
+		put(s, numbered(1000+n), e, start.Add(time.Hour))
+	}
+	for n, p := range fetching {
+		if s.find(numbered(n)) != p {
+			t.Fatalf("place %d is gone while its fetch goes on", n)
+		}
+	}
+	for _, p := range fetching {
+		p.set("", e)
+		s.unpin(p)
+	}
+	if n, _ := s.size(); n > 10 {
+		t.Errorf("%d places are left afterwards", n)
+	}
+}
+
+func TestHeed_APolicyBeyondTheBoundIsServedButNotKept(t *testing.T) {
+	_, o := newSite(t, status(200))
+	c, _ := newCache(t, Config{MaxBytes: 1})
+	if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {
+		t.Errorf("%+v", src)
+	}
+	if n, bytes := c.Size(); n != 0 || bytes != 0 {
+		t.Errorf("%d places of %d bytes are kept", n, bytes)
+	}
+}
+
+// go-cache counts lifetimes by the wall clock, and takes a negative one for
+// ever: neither may reach a policy.
+func TestHeed_ClockStepsNeitherReviveNorBury(t *testing.T) {
+	site, o := newSite(t, status(200))
+	c, clock := newCache(t, Config{})
+	c.Policy(t.Context(), o, "")
+	clock.step(-365 * 24 * time.Hour) // back: of unknown age, asked for again
+	c.Policy(t.Context(), o, "")
+	if n := site.count.Load(); n != 2 {
+		t.Errorf("set back: %d requests", n)
+	}
+	clock.step(10 * 24 * time.Hour) // forward, and the site is away: still there
+	site.turn(status(503))
+	if src := c.Policy(t.Context(), o, "").Source(); !src.Stale || src.State != rules.Available {
+		t.Errorf("set forward: %+v", src)
+	}
+}
+
+func TestHeed_WhatAnEntryHoldsIsCounted(t *testing.T) {
+	small := after(said(404)).size()
+	if n := after(said(200, "ETag", strings.Repeat("x", 1000))).size(); n < small+1000 {
+		t.Errorf("with a long ETag: %d bytes", n)
+	}
+	if e := after(said(200, "ETag", strings.Repeat("x", 100_000))); e.size() > small+100 || e.tags != (validators{}) {
+		t.Errorf("with one too long to keep: %d bytes", e.size())
+	}
+	a := broken()
+	a.err = fmt.Errorf("handshake: %w", &tls.CertificateVerificationError{
+		UnverifiedCertificates: []*x509.Certificate{{Raw: make([]byte, 10_000)}}, Err: errors.New("unknown authority"),
+	})
+	if n := after(a).size(); n < small+10_000 {
+		t.Errorf("with the certificates of a failed handshake: %d bytes", n)
+	}
+}
+
+// BenchmarkPolicy_Cached is what a look-up adds to every request. It must not
+// allocate, whatever the length of the host.
+func BenchmarkPolicy_Cached(b *testing.B) {
+	c := New(Config{Transport: transport(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 404, Header: http.Header{}, Body: http.NoBody}, nil
+	})})
+	origins := make([]rules.Origin, 100_000)
+	for n := range origins {
+		origins[n] = numbered(n)
+		put(c.store, origins[n], next(nil, said(404), time.Now(), 0), time.Now())
+	}
+	over := func(name string, origins []rules.Origin) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				c.Policy(b.Context(), origins[n*7919%len(origins)], "curl/8")
+			}
+		})
+	}
+	over("one", origins[:1])
+	over("longest", []rules.Origin{{Scheme: "https", Host: strings.Repeat("label.", 41) + "test", Port: 8443}})
+	over("thousand", origins[:1000])
+	over("all", origins) // out of the processor's caches
+	b.Run("parallel", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for n := rand.IntN(1000); pb.Next(); n++ {
+				c.Policy(b.Context(), origins[n*7919%1000], "curl/8")
+			}
+		})
+	})
+}
+
+func TestHeed_ACachedLookUpDoesNotAllocate(t *testing.T) {
+	_, o := newSite(t, status(403))
+	c, _ := newCache(t, Config{})
+	ctx := t.Context()
+	for _, userAgent := range []string{"", "curl/8"} {
+		c.Policy(ctx, o, userAgent)
+		if n := testing.AllocsPerRun(100, func() { c.Policy(ctx, o, userAgent) }); n != 0 {
+			t.Errorf("%q: %v allocations", userAgent, n)
+		}
+	}
+}

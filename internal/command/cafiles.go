@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -46,57 +44,65 @@ func readCerts(path string) ([]byte, error) {
 	return certs.Bytes(), nil
 }
 
-// readCAs returns the certificates of files and directories, each once.
-// What cannot be read is left out: errs says why.
+// readCAs returns the certificates of files and directories as PEM, each
+// once; errs says of the others why they are left out.
 func readCAs(paths []string) (certs []byte, errs []error) {
-	seen := map[string]bool{}
-	add := func(path string) error {
-		text, err := readCerts(path)
-		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-			if !seen[string(block.Bytes)] {
-				seen[string(block.Bytes)] = true
-				certs = append(certs, pem.EncodeToMemory(block)...)
-			}
-		}
-		return err
-	}
+	var all certSet
 	for _, path := range paths {
-		info, err := os.Stat(path)
-		switch {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("the CA file cannot be read: %w", err))
-		case info.IsDir():
-			errs = append(errs, eachFile(path, add))
-		default:
-			errs = append(errs, add(path))
+		if err := all.addPath(path); err != nil {
+			errs = append(errs, err)
 		}
 	}
-	return certs, clean(errs)
+	return all.pem, errs
 }
 
-// eachFile calls add for every file of a directory. Files that hold no
-// certificate belong there (README, revocation lists) and are no error.
-func eachFile(dir string, add func(path string) error) error {
-	entries, err := os.ReadDir(dir)
+// usable returns those of the paths that CAs can be read from, and the
+// certificates there.
+func usable(paths []string) (good []string, certs []byte) {
+	var all certSet
+	for _, path := range paths {
+		if all.addPath(path) == nil {
+			good = append(good, path)
+		}
+	}
+	return good, all.pem
+}
+
+// certSet is certificates in PEM form, each once.
+type certSet struct {
+	pem  []byte
+	seen map[string]bool
+}
+
+func (s *certSet) add(certs []byte) {
+	if s.seen == nil {
+		s.seen = map[string]bool{}
+	}
+	for block, rest := pem.Decode(certs); block != nil; block, rest = pem.Decode(rest) {
+		if !s.seen[string(block.Bytes)] {
+			s.seen[string(block.Bytes)] = true
+			s.pem = append(s.pem, pem.EncodeToMemory(block)...)
+		}
+	}
+}
+
+// addPath adds the certificates of a file, or of all files of a directory.
+// Files of a directory that hold none belong there (README, revocation lists)
+// and are no error.
+func (s *certSet) addPath(path string) error {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		certs, err := readCerts(path)
+		s.add(certs)
+		return err
+	}
+	entries, err := os.ReadDir(path)
 	if err != nil {
 		return fmt.Errorf("the directory of CAs cannot be read: %w", err)
 	}
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if err := add(path); errors.Is(err, fs.ErrPermission) {
-			return err
+		if certs, err := readCerts(filepath.Join(path, e.Name())); err == nil {
+			s.add(certs)
 		}
 	}
 	return nil
-}
-
-// clean drops the nil errors.
-func clean(errs []error) []error {
-	var out []error
-	for _, err := range errs {
-		if err != nil {
-			out = append(out, err)
-		}
-	}
-	return out
 }

@@ -1,8 +1,134 @@
 package command
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+)
+
 // EnvCmd is `heed env`: the variables of `heed run`, for a shell.
 type EnvCmd struct {
 	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
-	Shell  string `enum:"sh,fish,powershell" default:"sh" help:"The shell to print for: sh, fish or powershell."`
-	Unset  bool   `help:"Print what takes the variables away again."`
+	Shell  string `enum:"sh,fish,powershell" default:"sh" help:"The language to print: sh (bash and zsh, too), fish or powershell."`
+	Unset  bool   `help:"Print what takes the variables away again; what they held before does not come back."`
+	Quiet  bool   `short:"q" help:"Make no remarks on stderr."`
+}
+
+// Help says how the output is used.
+func (c *EnvCmd) Help() string {
+	return `Prints variables that make programs use the running heed and trust its CA. Use
+this, not HTTP_PROXY alone: curl does not read that name, and https would go
+round. The address is that of the running heed, else the one it would listen on.
+
+Examples:
+
+    eval "$(heed env)"                                        # sh, bash, zsh
+    heed env --shell fish | source
+    heed env --shell powershell | Out-String | Invoke-Expression
+    eval "$(heed env --unset)"`
+}
+
+// Run prints the variables.
+func (c *EnvCmd) Run(a *App) error {
+	language := shells[c.Shell]
+	if c.Unset {
+		for _, v := range clientVariables {
+			fmt.Fprintln(a.Stdout, language.unset(v.name))
+		}
+		return nil
+	}
+	cfg, err := Load(c.Config, a.Defaults)
+	if err != nil {
+		return err
+	}
+	addr, files, remarks, err := a.clientPlace(cfg)
+	if err != nil {
+		return err
+	}
+	for _, v := range clientValues(a.Environ, addr, files) {
+		fmt.Fprintln(a.Stdout, language.set(v))
+	}
+	for _, r := range remarks {
+		if !c.Quiet {
+			fmt.Fprintln(a.Stderr, "heed:", r)
+		}
+	}
+	return nil
+}
+
+// clientPlace returns where a shell's programs find heed and the files they
+// need, and what the person at the shell should know.
+func (a *App) clientPlace(cfg *Config) (addr string, files ClientFiles, remarks []string, err error) {
+	foreign, err := foreignState()
+	if err != nil {
+		return "", ClientFiles{}, nil, err
+	}
+	if foreign != "" {
+		return cfg.Listen, ClientFiles{}, []string{fetchAdvice(cfg.Listen, foreign)}, nil
+	}
+	stateDir, err := StateDir()
+	if err != nil {
+		return "", ClientFiles{}, nil, err
+	}
+	addr, running, err := listenAddr(cfg, stateDir)
+	if err != nil {
+		return "", ClientFiles{}, nil, err
+	}
+	authority, err := openCA(cfg, stateDir, a.Now)
+	if err != nil {
+		return "", ClientFiles{}, nil, err
+	}
+	found := Inspect(a.Environ, stateDir, addr)
+	files, err = MakeClientFiles(stateDir, authority, found, a.Now())
+	if err != nil {
+		return "", ClientFiles{}, nil, err
+	}
+	remarks = found.Remarks()
+	if !running {
+		remarks = append(remarks, "heed is not running; start it with `heed serve`")
+	}
+	return addr, files, remarks, nil
+}
+
+// foreignState returns the state directory when another user's heed keeps it,
+// so that nothing in it can be named to this user's programs; else "".
+func foreignState() (string, error) {
+	dir, err := statePath(os.Getenv, os.UserHomeDir, runtime.GOOS)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return dir, nil
+	case err == nil && info.IsDir() && !ownedByUs(info):
+		return dir, nil
+	default:
+		return "", nil // ours, or not there, or a fault that StateDir names
+	}
+}
+
+// fetchAdvice tells how to get at the CA of a heed whose files are not ours.
+func fetchAdvice(addr, stateDir string) string {
+	return fmt.Sprintf(`the files in %s cannot be read by this user, so no CA file is named
+Get the CAs from the proxy, and tell each client where they are:
+    curl --noproxy '*' -o heed-bundle.pem http://%s/bundle.pem
+    export SSL_CERT_FILE="$PWD/heed-bundle.pem" CURL_CA_BUNDLE="$PWD/heed-bundle.pem" REQUESTS_CA_BUNDLE="$PWD/heed-bundle.pem"`, stateDir, addr)
+}
+
+// listenAddr returns where the heed of the state directory listens, or would.
+func listenAddr(cfg *Config, stateDir string) (addr string, running bool, err error) {
+	status, err := readStatus(context.Background(), stateDir)
+	switch {
+	case errors.Is(err, errNotRunning):
+		return cfg.Listen, false, nil
+	case err != nil:
+		return "", false, err
+	case len(status.Listeners) == 0:
+		return cfg.Listen, false, nil // one that `heed run` started, for runs alone
+	}
+	return status.Listeners[0], true, nil
 }

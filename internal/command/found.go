@@ -3,7 +3,6 @@ package command
 import (
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ type Found struct {
 	Bypass  []Variable // lists of hosts that would go round a proxy
 	CAs     []string   // absolute paths of files and directories of CAs, each once
 	Java    []Variable // JVM options that compete with ours
+	Wgetrc  string     // the user's settings of wget; the file need not exist
 }
 
 // furtherCAs are variables that heed leaves alone and whose CAs it trusts.
@@ -43,7 +43,18 @@ func Inspect(environ []string, stateDir string, own ...string) Found {
 		}
 	}
 	f.Java = javaRivals(environ, own, stateDir)
+	f.Wgetrc, _ = lookup(environ, "WGETRC")
+	if home, _ := lookup(environ, "HOME"); f.Wgetrc == "" && home != "" {
+		f.Wgetrc = filepath.Join(home, ".wgetrc")
+	}
 	return f
+}
+
+// Certs returns the certificates of all CAs found, as PEM, each once; nil when
+// there are none.
+func (f Found) Certs() []byte {
+	certs, _ := readCAs(f.CAs)
+	return certs
 }
 
 // each returns the variables of these names that hold something wanted.
@@ -126,10 +137,9 @@ func (f Found) Remarks() []string {
 	if len(f.Bypass) > 0 {
 		out = append(out, fmt.Sprintf("hosts excepted from proxies are judged all the same (%s)", list(f.Bypass)))
 	}
-	for _, path := range f.CAs {
-		if _, err := os.Stat(path); err != nil {
-			out = append(out, fmt.Sprintf("the CA file %s named in the environment is not trusted: %v", path, err))
-		}
+	_, errs := readCAs(f.CAs)
+	for _, err := range errs {
+		out = append(out, fmt.Sprintf("a CA that the environment names is not trusted: %v", err))
 	}
 	for _, v := range f.Java {
 		if v.Name == "JAVA_TOOL_OPTIONS" {

@@ -85,7 +85,7 @@ func nextPair(dir string) pair {
 // Renewal says what Renew did.
 type Renewal struct {
 	Switched bool              // the new root signs; otherwise it is only prepared
-	Old, New *x509.Certificate // Old is nil when there was no authority before
+	Old, New *x509.Certificate // Old is nil when there was none, or an earlier call began the switch
 	NewFile  string            // where New lies now
 }
 
@@ -97,13 +97,14 @@ type Renewal struct {
 // the new root to the clients; a second call changes nothing.
 //
 // With switchNow the new root takes the old one's place (it is made when there
-// is none): it signs in every heed started from then on. The old certificate
+// is none) and signs in every heed started from then on. The old certificate
 // stays, as ca-old-*.pem, in CertPEM and the bundles until it expires, for
 // heeds not started again yet; its key is gone.
 //
 // An old root that is not valid now, or a dir without one, is switched at
-// once: no client accepts its leaves, so there is nothing to break. A heed
-// that was interrupted in the switch is continued by the next Open or Renew.
+// once: no client accepts its leaves, so there is nothing to break. A switch
+// that was interrupted is finished by the next Open, or by the next Renew,
+// which then does nothing else.
 func Renew(dir string, now time.Time, switchNow bool) (*Renewal, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -115,11 +116,15 @@ func Renew(dir string, now time.Time, switchNow bool) (*Renewal, error) {
 	if _, err := os.Lstat(currentPair(dir).cert); errors.Is(err, fs.ErrNotExist) {
 		return renewNothing(dir, now)
 	}
+	next := nextPair(dir)
+	prepared, _ := readChain(next.cert) // none is no error
 	chain, _, err := openCurrent(dir)
 	if err != nil {
 		return nil, err
 	}
-	next := nextPair(dir)
+	if len(prepared) > 0 && prepared[0].Equal(chain[0]) {
+		return &Renewal{Switched: true, New: chain[0], NewFile: currentPair(dir).cert}, nil
+	}
 	if err := next.create(now); err != nil {
 		return nil, err
 	}

@@ -119,7 +119,7 @@ func TestHeed_RenewMakesTheFirstRoot(t *testing.T) {
 func TestHeed_AnInterruptedSwitchIsFinished(t *testing.T) {
 	for name, finish := range map[string]func(dir string) error{
 		"by Open":  func(dir string) error { _, err := Open(dir, at(noon)); return err },
-		"by Renew": func(dir string) error { _, err := Renew(dir, noon, false); return err },
+		"by Renew": func(dir string) error { _, err := Renew(dir, noon, true); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := newDir(t)

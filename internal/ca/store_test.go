@@ -1,0 +1,267 @@
+package ca
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// became checks that there is one result, in this state, and returns it.
+func became(t *testing.T, results []Result, want State) Result {
+	t.Helper()
+	if len(results) != 1 || results[0].State != want {
+		t.Fatalf("results %+v, want one %v", results, want)
+	}
+	r := results[0]
+	if bad := want == Failed || want == Skipped; bad != (r.Cure != "") || bad && r.Why == "" || strings.Contains(r.Why+r.Cure, "\n") {
+		t.Errorf("%v with reason %q and cure %q", want, r.Why, r.Cure)
+	}
+	return r
+}
+
+// story installs and uninstalls a root as a person does, looking in between;
+// trusted asks the store's own programs.
+func story(t *testing.T, s Store, a *Authority, trusted func() bool) {
+	t.Helper()
+	stores, roots := []Store{s}, a.Roots()
+	became(t, Uninstall(stores, roots, false), Unchanged)
+	if planned := became(t, Install(stores, roots, true), Planned); planned.Why == "" {
+		t.Error("the dry run does not say what it would do")
+	}
+	if trusted() {
+		t.Error("a dry run changed the store")
+	}
+	became(t, Install(stores, roots, false), Done)
+	if !trusted() {
+		t.Error("not trusted after the installation")
+	}
+	became(t, Install(stores, roots, false), Unchanged)
+	if there, err := s.Installed(roots[0].Cert); err != nil || !there {
+		t.Errorf("Installed: %v, %v", there, err)
+	}
+	became(t, Uninstall(stores, roots, false), Done)
+	if trusted() {
+		t.Error("still trusted after the removal")
+	}
+	became(t, Uninstall(stores, roots, false), Unchanged)
+}
+
+func TestHeed_NSSDatabaseOfABrowser(t *testing.T) {
+	certutil := tool(t, "certutil")
+	home := filepath.Join(t.TempDir(), "a [home]")
+	m := ThisMachine()
+	m.home = home
+	if n := len(m.nssStores()); n != 0 {
+		t.Fatalf("%d databases in an empty home", n)
+	}
+	for _, dir := range []string{".pki/nssdb", ".mozilla/firefox/abc.default"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		run(t, true, certutil, "-N", "-d", "sql:"+filepath.Join(home, dir), "--empty-password")
+	}
+	stores := m.nssStores()
+	if len(stores) != 2 || !strings.Contains(stores[0].Name, "Chrome") || !strings.Contains(stores[1].Name, "Firefox") {
+		t.Fatalf("stores %+v", stores)
+	}
+	a, err := Open(newDir(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := "sql:" + filepath.Join(home, ".pki/nssdb")
+	story(t, stores[0], a, func() bool {
+		out, err := runCommand(certutil, "-V", "-d", db, "-u", "L", "-n", alias(a.chain[0]))
+		return err == nil && strings.Contains(string(out), "certificate is valid")
+	})
+}
+
+func TestHeed_SystemStoreOfDebian(t *testing.T) {
+	tool(t, "update-ca-certificates")
+	local, etc, hooks := t.TempDir(), t.TempDir(), t.TempDir()
+	conf := filepath.Join(t.TempDir(), "ca-certificates.conf")
+	put(t, conf, []byte("# nothing\n"), 0o644)
+	put(t, filepath.Join(local, "other.crt"), pemOf(certificateBlock, issue(t, "Other", nil, nil, nil).cert.Raw), 0o644)
+	m := ThisMachine()
+	m.euid = 0 // the directories are the test's own
+	a := open(t, noon)
+	update := []string{"update-ca-certificates", "--certsconf", conf, "--localcertsdir", local, "--etccertsdir", etc, "--hooksdir", hooks}
+	run(t, true, update[0], update[1:]...)
+	s := m.anchors(anchorPlace{"Debian", local, ".crt", update, append(update[:len(update):len(update)], "--fresh")})
+	story(t, s, a, func() bool {
+		inBundle := len(certificates(read(t, filepath.Join(etc, "ca-certificates.crt")))) == 2
+		links, err := filepath.Glob(filepath.Join(etc, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range links {
+			if _, err := os.Stat(link); err != nil {
+				t.Errorf("a link to nothing is left: %v", err)
+			}
+		}
+		if byName := slices.Contains(links, filepath.Join(etc, alias(a.chain[0])+".pem")); byName != inBundle {
+			t.Errorf("bundle and links disagree: %v", links)
+		}
+		return inBundle
+	})
+}
+
+func TestHeed_JavaTrustStoreIsChangedUnderWhateverName(t *testing.T) {
+	keytool := tool(t, "keytool")
+	a, home := open(t, noon), t.TempDir()
+	other := issue(t, "Other", nil, nil, nil)
+	otherFile, _ := write(t, nil, other)
+	file := filepath.Join(home, "lib", "security", "cacerts")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(home, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(keytool, filepath.Join(home, "bin", "keytool")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, otherFile, pemOf(certificateBlock, other.cert.Raw), 0o644)
+	run(t, true, keytool, "-importcert", "-noprompt", "-alias", "other", "-file", otherFile, "-keystore", file, "-storepass", javaPassword)
+	m := ThisMachine()
+	m.getenv = func(name string) string { return map[string]string{"JAVA_HOME": home}[name] }
+	stores := m.javaStores()
+	if len(stores) != 1 {
+		t.Fatalf("stores %+v", stores)
+	}
+	list := func() string { return run(t, true, keytool, "-list", "-keystore", file, "-storepass", javaPassword) }
+	t.Setenv("JAVA_TOOL_OPTIONS", "-Duser.language=de") // a machine that speaks another language
+	story(t, stores[0], a, func() bool { return strings.Contains(list(), a.Fingerprint()) })
+
+	run(t, true, keytool, "-importcert", "-noprompt", "-alias", "debian:heed.pem", "-file", a.CertPath(), "-keystore", file, "-storepass", javaPassword)
+	became(t, Install(stores, a.Roots(), false), Unchanged)
+	became(t, Uninstall(stores, a.Roots(), false), Done)
+	if !strings.Contains(list(), "other") {
+		t.Error("another root was removed")
+	}
+}
+
+func TestHeed_WhoMayNotIsToldTheCommands(t *testing.T) {
+	m := ThisMachine()
+	m.euid = 1000
+	m.run = func(name string, _ ...string) ([]byte, error) {
+		t.Errorf("%s was run", name)
+		return nil, nil
+	}
+	a, dir := open(t, noon), filepath.Join(t.TempDir(), "it's here")
+	mkdir(t, dir)
+	stores := []Store{m.anchors(anchorPlace{"Test", dir, ".crt", []string{"true"}, []string{"true"}})}
+	r := became(t, Install(stores, a.Roots(), false), Skipped)
+	want := fmt.Sprintf(`sudo install -m 0644 %s '%s/%s.crt' && sudo true`, a.CertPath(), strings.ReplaceAll(dir, "'", `'\''`), alias(a.chain[0]))
+	if r.Cure != want {
+		t.Errorf("cure\n%s, want\n%s", r.Cure, want)
+	}
+}
+
+func TestHeed_AMissingProgramIsNamedWithItsCure(t *testing.T) {
+	a := open(t, noon)
+	r := became(t, Install([]Store{{Name: "x", tool: "no-such-program", getTool: "install it"}}, a.Roots(), false), Skipped)
+	if !strings.Contains(r.Why, "no-such-program") || r.Cure != "install it" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestHeed_AStoresFailureIsToldAndTheNextIsDone(t *testing.T) {
+	a := open(t, noon)
+	there := false
+	store := func(out string, err error) Store {
+		there = false
+		return Store{
+			Name: "x", tool: "true",
+			run: func(string, ...string) ([]byte, error) { there = err == nil && out == ""; return []byte(out), err },
+			has: func(*x509.Certificate) (bool, error) { return there, nil },
+			add: func(_ *x509.Certificate, file string) [][]string { return [][]string{{"trustit", file}} },
+		}
+	}
+	results := Install([]Store{store("first\nthe database is locked\n", errors.New("exit status 1")), store("", nil), store("no effect", nil)}, a.Roots(), false)
+	if len(results) != 3 || results[1].State != Done {
+		t.Fatalf("%+v", results)
+	}
+	r := became(t, results[:1], Failed)
+	if r.Why != "trustit: exit status 1: the database is locked" || !strings.Contains(r.Cure, "trustit "+a.CertPath()) {
+		t.Errorf("%+v", r)
+	}
+	became(t, results[1:2], Done)
+}
+
+func TestHeed_ReplacedRootsAreOnlyRemoved(t *testing.T) {
+	dir := newDir(t)
+	reopen(t, dir, noon)
+	renew(t, dir, noon, true)
+	renew(t, dir, noon, false)
+	a := reopen(t, dir, noon) // signing, next, replaced
+	s := []Store{{Name: "x", tool: "true", root: true, has: func(*x509.Certificate) (bool, error) { return false, nil },
+		add: func(*x509.Certificate, string) [][]string { return nil }}}
+	if n := len(Install(s, a.Roots(), false)); n != 2 {
+		t.Errorf("%d roots installed, want the signing and the next", n)
+	}
+	if n := len(Uninstall(s, a.Roots(), false)); n != 3 {
+		t.Errorf("%d roots removed, want all", n)
+	}
+}
+
+// recorded is a system whose programs only write down how they were called.
+type recorded struct {
+	calls   []string
+	trusted bool
+}
+
+func (r *recorded) run(name string, args ...string) ([]byte, error) {
+	r.calls = append(r.calls, name+" "+strings.Join(args, " "))
+	for _, a := range args {
+		switch a {
+		case "add-trusted-cert", "-addstore":
+			r.trusted = true
+		case "delete-certificate", "-delstore":
+			r.trusted = false
+		case "-store":
+			if !r.trusted {
+				return nil, errors.New("not found")
+			}
+		case "find-certificate":
+			if r.trusted {
+				return []byte("SHA-1 hash: " + args[0]), nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+func TestHeed_CommandsOfMacOSAndWindows(t *testing.T) {
+	a := open(t, noon)
+	hash := sha1Of(a.chain[0])
+	cases := map[string]struct{ install, uninstall string }{
+		"darwin": {"security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain " + a.CertPath(),
+			"security delete-certificate -Z " + hash + " -t /Library/Keychains/System.keychain"},
+		"windows": {"certutil -user -addstore Root " + a.CertPath(), "certutil -user -delstore Root " + hash},
+	}
+	for goos, c := range cases {
+		t.Run(goos, func(t *testing.T) {
+			var r recorded
+			m := Machine{goos: goos, getenv: func(string) string { return "" }, look: func(string) (string, error) { return "", os.ErrNotExist },
+				run: func(name string, args ...string) ([]byte, error) {
+					out, err := r.run(name, args...)
+					if len(out) > 0 {
+						out = []byte("SHA-1 hash: " + hash)
+					}
+					return out, err
+				}}
+			stores := m.Stores()
+			became(t, Install(stores, a.Roots(), false), Done)
+			became(t, Uninstall(stores, a.Roots(), false), Done)
+			all := strings.Join(r.calls, "\n")
+			if !strings.Contains(all, c.install) || !strings.Contains(all, c.uninstall) {
+				t.Errorf("commands were:\n%s", all)
+			}
+		})
+	}
+}

@@ -29,10 +29,7 @@ const (
 // runs want to at the same time: those who ask while another starts it wait
 // and join.
 func joinOrStart(ctx context.Context, state, configFile string, j *join) (*membership, error) {
-	c, err := dialControl(state)
-	if err != nil {
-		return nil, err
-	}
+	c := newControlClient(state)
 	ctx, cancel := context.WithTimeout(ctx, joinPatience)
 	defer cancel()
 	for ctx.Err() == nil {

@@ -96,6 +96,7 @@ type CAStatus struct {
 type controlServer struct {
 	http.Server
 	listener net.Listener
+	path     string
 }
 
 // listenControl opens the control socket of the state directory. The caller
@@ -122,7 +123,7 @@ func listenControl(state string, d *daemon) (*controlServer, error) {
 	mux.HandleFunc("POST /runs", d.postRun)
 	mux.HandleFunc("DELETE /runs/{id}", d.deleteRun)
 	mux.HandleFunc("POST /retire", d.postRetire)
-	s := &controlServer{listener: sameUser{l}}
+	s := &controlServer{listener: sameUser{l}, path: path}
 	s.Handler = mux
 	s.ReadHeaderTimeout = 10 * time.Second
 	return s, nil
@@ -136,9 +137,11 @@ func (s *controlServer) serve() error {
 	return nil
 }
 
-// stop lets running answers end, the streams of runs among them, until ctx
-// ends; it removes the socket.
-func (s *controlServer) stop(ctx context.Context) {
+// stop lets running answers end within limit, the streams of runs among them.
+// It removes the socket.
+func (s *controlServer) stop(limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
 	if s.Shutdown(ctx) != nil {
 		s.Close()
 	}

@@ -20,17 +20,17 @@ var errNotRunning = errors.New("heed is not running")
 // controlClient talks to the heed of a state directory.
 type controlClient struct{ http http.Client }
 
-// dialControl returns a client for the heed of the state directory. It dials
-// with each request; a request fails with errNotRunning when none is there.
-func dialControl(state string) (*controlClient, error) {
-	path, err := controlPath(state)
-	if err != nil {
-		return nil, err
-	}
+// newControlClient returns a client for the heed of the state directory. It
+// dials with each request, which fails with errNotRunning when none is there.
+func newControlClient(state string) *controlClient {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		path, err := findControl(state)
+		if err != nil {
+			return nil, err
+		}
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
-	return &controlClient{http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}, nil
+	return &controlClient{http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
 // do sends a request; an answer other than 2xx is an error, a *refusedJoin
@@ -64,17 +64,14 @@ func (c *controlClient) do(ctx context.Context, method, path string, body any) (
 // gone reports whether err means that nobody listens, or that who listened has
 // just ended without an answer.
 func gone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) ||
+	return errors.Is(err, errNotRunning) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) ||
 		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // readStatus asks the heed of the state directory how it is. The error is
 // errNotRunning when there is none.
 func readStatus(ctx context.Context, state string) (*Status, error) {
-	c, err := dialControl(state)
-	if err != nil {
-		return nil, err
-	}
+	c := newControlClient(state)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	resp, err := c.do(ctx, http.MethodGet, "/status", nil)

@@ -13,7 +13,7 @@ import (
 // final zero on BSD and macOS, 108 on Linux.
 const maxSocketPath = 103
 
-// controlPath returns where the control socket of the state directory lies:
+// controlPath returns where the control socket of the state directory goes:
 // inside it, or, when that path is too long for a socket, under a short name
 // in a directory of this user's own, which it makes with mode 0700.
 func controlPath(state string) (string, error) {
@@ -21,29 +21,26 @@ func controlPath(state string) (string, error) {
 	if len(path) <= maxSocketPath {
 		return path, nil
 	}
-	name, err := socketName(state)
-	if err != nil {
-		return "", err
-	}
-	dir := "heed-" + strconv.Itoa(os.Geteuid())
+	sum := sha256.Sum256([]byte(state))
+	name := filepath.Join("heed-"+strconv.Itoa(os.Geteuid()), hex.EncodeToString(sum[:10])+".sock")
 	for _, base := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
-		path := filepath.Join(base, dir, name)
-		if !filepath.IsAbs(base) || len(path) > maxSocketPath {
-			continue
+		path := filepath.Join(base, name)
+		if filepath.IsAbs(base) && len(path) <= maxSocketPath {
+			return path, ownDir(filepath.Dir(path))
 		}
-		return path, ownDir(filepath.Dir(path))
 	}
 	return "", fmt.Errorf("the path %s is too long for a socket\nSet HEED_STATE to a shorter one", path)
 }
 
-// socketName is the same for all spellings of a directory.
-func socketName(state string) (string, error) {
-	state, err := filepath.EvalSymlinks(state)
-	if err != nil {
-		return "", fmt.Errorf("the state directory cannot be used: %w", err)
+// findControl returns the control socket of the heed that runs in the state
+// directory: the one it wrote down, since it may have chosen by another
+// environment than ours.
+func findControl(state string) (string, error) {
+	h, err := readHolder(state)
+	if err != nil || h.Socket == "" {
+		return "", errNotRunning
 	}
-	sum := sha256.Sum256([]byte(state))
-	return hex.EncodeToString(sum[:10]) + ".sock", nil
+	return h.Socket, nil
 }
 
 // ownDir makes dir with mode 0700, or makes sure that it is a directory of this

@@ -3,11 +3,12 @@ package command
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
 )
+
+const lockName = "lock" // in the state directory
 
 // stateLock is the proof that this process is the one heed of a state
 // directory. The system gives it back when the process ends, however it ends.
@@ -18,6 +19,7 @@ type holder struct {
 	PID        int    `json:"pid"`
 	Listen     string `json:"listen,omitempty"` // empty: no listener but those of runs
 	Background bool   `json:"background"`
+	Socket     string `json:"socket"` // the control socket
 }
 
 // errHeld is the error of lockState when another heed is there.
@@ -39,7 +41,7 @@ func (e *errHeld) Error() string {
 // lockState makes this process the heed of the state directory. A heed that is
 // there already has until patience is over to go.
 func lockState(state string, patience time.Duration) (*stateLock, error) {
-	f, err := os.OpenFile(filepath.Join(state, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(filepath.Join(state, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the state directory cannot be locked: %w\nMake it writable, or set HEED_STATE to another place", err)
 	}
@@ -51,12 +53,20 @@ func lockState(state string, patience time.Duration) (*stateLock, error) {
 			break
 		}
 	}
-	held := &errHeld{state: state}
-	if text, err := io.ReadAll(io.LimitReader(f, 4096)); err == nil {
-		_ = json.Unmarshal(text, &held.holder) // an empty file is a heed that has only begun
-	}
 	f.Close()
+	held := &errHeld{state: state}
+	held.holder, _ = readHolder(state) // it may have only begun
 	return nil, held
+}
+
+// readHolder returns who holds the lock of the state directory, or held it
+// last. It is an error when nobody has yet.
+func readHolder(state string) (h holder, err error) {
+	text, err := os.ReadFile(filepath.Join(state, lockName))
+	if err == nil {
+		err = json.Unmarshal(text, &h)
+	}
+	return h, err
 }
 
 // tell writes who holds the lock, for those who do not get it.

@@ -112,7 +112,7 @@ func (c *ServeCmd) lock(ctx context.Context, a *App, state string) (*stateLock, 
 	}
 	lock, err := lockState(state, 0)
 	if held := (*errHeld)(nil); errors.As(err, &held) && held.Background {
-		if client, dialErr := dialControl(state); dialErr == nil && client.retire(ctx) {
+		if newControlClient(state).retire(ctx) {
 			return lockState(state, goPatience)
 		}
 	}
@@ -169,7 +169,7 @@ func (d *daemon) serveForeground(ctx context.Context, release func(), a *App, lo
 	if err != nil {
 		return err
 	}
-	if err := lock.tell(holder{PID: os.Getpid(), Listen: d.listen}); err != nil {
+	if err := lock.tell(holder{PID: os.Getpid(), Listen: d.listen, Socket: control.path}); err != nil {
 		return err
 	}
 	d.greet(a)
@@ -195,7 +195,7 @@ func (d *daemon) serveBackground(ctx context.Context, release func(), a *App, lo
 	if err != nil {
 		return err
 	}
-	if err := lock.tell(holder{PID: os.Getpid(), Background: true}); err != nil {
+	if err := lock.tell(holder{PID: os.Getpid(), Background: true, Socket: control.path}); err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
@@ -229,9 +229,7 @@ func (d *daemon) drain(control *controlServer, shared ...*proxy.Proxy) error {
 			d.log.Warn("open exchanges were cut off", "after", d.cfg.Drain)
 		}
 	}
-	ctx, cancel = context.WithTimeout(ctx, d.cfg.Drain)
-	defer cancel()
-	control.stop(ctx)
+	control.stop(endPatience) // the runs had the same time; their summaries follow
 	return nil
 }
 

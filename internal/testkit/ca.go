@@ -30,8 +30,30 @@ type CA struct {
 // NewCA makes an authority whose files live as long as the test.
 func NewCA(t testing.TB) *CA {
 	t.Helper()
+	return newCA(t, certTemplate("testkit site CA"))
+}
+
+// ExpiredCA writes ca.pem and ca-key.pem into dir, which it makes: an
+// authority that ended an hour ago, for what heed says of such a CA of its own.
+func ExpiredCA(t testing.TB, dir string) {
+	t.Helper()
+	template := certTemplate("testkit expired CA")
+	template.NotAfter = time.Now().Add(-time.Hour)
+	ca := newCA(t, template)
+	key, err := x509.MarshalPKCS8PrivateKey(ca.key)
+	if err != nil {
+		t.Fatalf("encoding a CA key: %v", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writePEM(t, filepath.Join(dir, "ca.pem"), "CERTIFICATE", ca.cert.Raw)
+	writePEM(t, filepath.Join(dir, "ca-key.pem"), "PRIVATE KEY", key)
+}
+
+func newCA(t testing.TB, template *x509.Certificate) *CA {
+	t.Helper()
 	key := newKey(t)
-	template := certTemplate("testkit site CA")
 	template.IsCA, template.BasicConstraintsValid = true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

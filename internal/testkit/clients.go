@@ -9,29 +9,39 @@ import (
 	"testing"
 )
 
-// Clients are programs that fetch a URL in the plainest way of their language:
-// arguments URL [USER-AGENT], the page on stdout, what the library says of a
-// refusal on stderr with status 1. None of them knows of a proxy.
-type Clients struct {
-	Go, Python, Perl, Java, Node []string // commands, to be followed by arguments
+// clientCommands are the programs of Clients: a name to its command line, in
+// which $BUILT is the folder of built programs and $SOURCE that of scripts.
+var clientCommands = map[string]string{
+	"fetch-go":     `"$BUILT/fetch"`,
+	"fetch-java":   `java -cp "$BUILT" Fetch`,
+	"fetch-node":   `"$NODE" "$SOURCE/fetch.mjs"`,
+	"fetch-perl":   `perl "$SOURCE/fetch.pl"`,
+	"fetch-python": `python3 "$SOURCE/fetch.py"`,
 }
 
-// NewClients builds what needs building, once for all tests of one test
-// program. A language missing on the machine fails the test.
-func NewClients(t testing.TB) Clients {
+// Clients returns a folder, for the PATH, with programs that fetch a URL in
+// the plainest way of their language: fetch-go, fetch-java, fetch-node,
+// fetch-perl, fetch-python. Each takes URL [USER-AGENT], prints the page, and
+// prints what its library says of a refusal on stderr, with status 1. None of
+// them knows of a proxy. A language missing on the machine fails the test.
+func Clients(t testing.TB) string {
 	t.Helper()
-	dir, err := builtClients()
+	built, err := builtClients()
 	if err != nil {
 		t.Fatalf("building the client programs: %v; %s", err, cure)
 	}
-	source := filepath.Join(Root(t), clientSources)
-	return Clients{
-		Go:     []string{filepath.Join(dir, "fetch")},
-		Python: []string{Program(t, "python3"), filepath.Join(source, "fetch.py")},
-		Perl:   []string{Program(t, "perl"), filepath.Join(source, "fetch.pl")},
-		Java:   []string{Program(t, "java"), "-cp", dir, "Fetch"},
-		Node:   []string{Node(t), filepath.Join(source, "fetch.mjs")},
+	for _, language := range []string{"java", "perl", "python3"} {
+		Program(t, language)
 	}
+	dir := t.TempDir()
+	for name, line := range clientCommands {
+		text := fmt.Sprintf("#!/bin/sh\nBUILT='%s' SOURCE='%s' NODE='%s'\nexec %s \"$@\"\n",
+			built, filepath.Join(Root(t), clientSources), Node(t), line)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatalf("writing %s: %v", name, err)
+		}
+	}
+	return dir
 }
 
 const clientSources = "internal/testkit/testdata/clients"

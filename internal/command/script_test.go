@@ -1,0 +1,252 @@
+package command_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"heed/internal/testkit"
+)
+
+// TestScripts runs one story per file in testdata/script, with the real heed,
+// a real nginx and real clients. Every story has a state directory and an
+// origin of its own; proxy.toml says where the origin's sites are and nothing
+// else. Beside testscript's own commands there are:
+//
+//	serve [ARGS...]          start `heed serve` and wait until it listens
+//	signal NAME              send TERM or INT to that heed
+//	ended STATUS             wait for its end and compare its exit status
+//	log TEXT...              one of its log lines holds every TEXT
+//	direct URL FILE          fetch URL without any proxy into FILE
+//	[!] via URL [COUNT]      the origin saw URL, each time through heed;
+//	                         ! via: it never saw it, in whatever way
+//	asked URL COUNT          the origin saw URL so many times, from whomever
+//	background               a heed that `heed run` started is at work
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:   "testdata/script",
+		Setup: setUp,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"serve": serve, "signal": signal, "ended": ended, "log": log,
+			"direct": direct, "via": via, "asked": asked, "background": background,
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}
+
+// sites are what every story finds. page.html is neither text nor short, so
+// that a changed byte or a lost end shows.
+func sites() []testkit.Site {
+	page := strings.Repeat("<p>line\r\n\x00caf\xe9 \xff and no end of line", 4000)
+	return []testkit.Site{
+		{
+			Name: "site.test",
+			Robots: "# What machines may fetch here\n" + // the rules begin on line 2
+				"User-agent: *\n" +
+				"Disallow: /private\n" +
+				"Allow: /private/open\n" +
+				"\n" +
+				"User-agent: namedbot\n" +
+				"Disallow: /page.html\n",
+			Files: map[string]string{
+				"/page.html": page, "/private/secret.txt": "secret\n", "/private/open.txt": "open\n",
+				"/slow.txt": strings.Repeat("slow and steady\n", 100<<10/16),
+			},
+			Redirects: map[string]string{"/go": "/private/secret.txt", "/moved": "/page.html"},
+			// A body that takes two seconds.
+			Config: "location = /slow.txt { limit_rate 50k; }",
+		},
+		{Name: "open.test", Files: map[string]string{"/page.html": page}}, // no robots.txt
+		{Name: "broken.test", Config: "location = /robots.txt { return 503; }"},
+		{Name: "guarded.test", Config: "location / { return 451; }"},
+		{Name: "expired.test", Expired: true},
+	}
+}
+
+// story is what the commands of one script share.
+type story struct {
+	t      testing.TB
+	origin *testkit.Origin
+	state  string
+	heed   *testkit.Heed // nil until serve
+}
+
+// storyKey is where the story lies among testscript's values.
+type storyKey struct{}
+
+func tell(ts *testscript.TestScript) *story { return ts.Value(storyKey{}).(*story) }
+
+func setUp(env *testscript.Env) error {
+	t := env.T().(testing.TB)
+	s := &story{t: t, origin: testkit.NewOrigin(t, sites()...), state: filepath.Join(env.WorkDir, ".state")}
+	env.Values[storyKey{}] = s
+	env.Setenv("HEED_STATE", s.state)
+	env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
+	env.Setenv("SITE_CA", s.origin.CA.File)
+	env.Setenv("HTTP_PORT", portOf(s.origin.Addr("site.test", "http")))
+	env.Setenv("PATH", strings.Join([]string{
+		filepath.Dir(testkit.Binary(t)), testkit.Clients(t), env.Getenv("PATH"),
+	}, string(os.PathListSeparator)))
+	testkit.ExpiredCA(t, filepath.Join(env.WorkDir, "expired"))
+	env.Defer(func() { s.endBackground() })
+	config := []byte(s.origin.Config(""))
+	return errors.Join(
+		os.Mkdir(s.state, 0o700), os.Mkdir(env.Getenv("HOME"), 0o700),
+		os.WriteFile(filepath.Join(env.WorkDir, "proxy.toml"), config, 0o600),
+	)
+}
+
+func portOf(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
+
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	config, err := os.ReadFile(ts.MkAbs("proxy.toml"))
+	ts.Check(err)
+	s := tell(ts)
+	s.heed = testkit.Start(s.t, testkit.Options{
+		Config: string(config), State: s.state, Args: args, Env: []string{"PATH=" + ts.Getenv("PATH")},
+	})
+	ts.Setenv("HEED_ADDR", s.heed.Addr)
+	ts.Setenv("HEED_PID", strconv.Itoa(s.heed.Pid()))
+}
+
+func signal(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt}
+	tell(ts).heed.Signal(signals[args[0]])
+}
+
+func ended(ts *testscript.TestScript, neg bool, args []string) {
+	s := tell(ts)
+	if got := strconv.Itoa(s.heed.Exit()); got != args[0] {
+		ts.Fatalf("heed ended with status %s, not %s:\n%s", got, args[0], s.heed.Stderr())
+	}
+}
+
+func log(ts *testscript.TestScript, neg bool, args []string) {
+	tell(ts).heed.Await(strings.Join(args, " and "), func(r testkit.Record) bool {
+		line, err := json.Marshal(r)
+		ts.Check(err)
+		for _, text := range args {
+			if !strings.Contains(string(line), text) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func direct(ts *testscript.TestScript, neg bool, args []string) {
+	req, err := http.NewRequest(http.MethodGet, args[0], nil)
+	ts.Check(err)
+	req.Header.Set("User-Agent", directAgent)
+	resp, err := tell(ts).origin.Client().Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		ts.Fatalf("directly, %s is %s", args[0], resp.Status)
+	}
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), body, 0o600))
+}
+
+func via(ts *testscript.TestScript, neg bool, args []string) {
+	hits := hitsOf(ts, args[0])
+	if neg {
+		if len(hits) > 0 {
+			ts.Fatalf("the site was asked: %+v", hits)
+		}
+		return
+	}
+	for _, hit := range hits {
+		if hit.Via == "" {
+			hits = nil // one went round heed: none counts
+		}
+	}
+	if len(hits) == 0 || len(args) > 1 && strconv.Itoa(len(hits)) != args[1] {
+		ts.Fatalf("the site saw %s %d times, all through heed", args[0], len(hits))
+	}
+}
+
+func asked(ts *testscript.TestScript, neg bool, args []string) {
+	if got := strconv.Itoa(len(hitsOf(ts, args[0]))); got != args[1] {
+		ts.Fatalf("the site saw %s %s times", args[0], got)
+	}
+}
+
+// hitsOf are the requests for a URL that the origin saw. The test's own, which
+// direct sends, are not among them.
+func hitsOf(ts *testscript.TestScript, address string) []testkit.Hit {
+	u, err := url.Parse(address)
+	ts.Check(err)
+	var hits []testkit.Hit
+	for _, hit := range tell(ts).origin.HitsOf(u.Hostname(), u.RequestURI()) {
+		if hit.Scheme == u.Scheme && hit.Agent != directAgent {
+			hits = append(hits, hit)
+		}
+	}
+	return hits
+}
+
+// directAgent is what direct calls itself.
+const directAgent = "direct/1.0"
+
+func background(ts *testscript.TestScript, neg bool, args []string) {
+	if pid := tell(ts).holder(); (pid == 0) != neg {
+		ts.Fatalf("the state directory's heed is process %d", pid)
+	}
+}
+
+// holder is the process that holds the state directory's lock; 0 when none does.
+func (s *story) holder() int {
+	file, err := os.Open(filepath.Join(s.state, "lock"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer file.Close()
+	if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		return 0 // it was free, and is again when the file is closed
+	}
+	var held struct{ PID int }
+	if err := json.NewDecoder(file).Decode(&held); err != nil {
+		s.t.Fatalf("the lock does not say who holds it: %v", err)
+	}
+	return held.PID
+}
+
+// endBackground ends the heed that `heed run` left behind and waits until it
+// is gone, so that nothing of a story outlives it.
+func (s *story) endBackground() {
+	pid := s.holder()
+	if pid == 0 || s.heed != nil && pid == s.heed.Pid() {
+		return
+	}
+	file, err := os.Open(filepath.Join(s.state, "lock"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer file.Close()
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		s.t.Errorf("ending the background heed: %v", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		s.t.Errorf("waiting for its end: %v", err)
+	}
+	if text, err := os.ReadFile(filepath.Join(s.state, "background.log")); err == nil && strings.Contains(string(text), "DATA RACE") {
+		s.t.Errorf("the background heed has a data race:\n%s", text)
+	}
+}

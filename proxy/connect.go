@@ -55,7 +55,7 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 	c.tunnel = t
 	p.open.add(c)
 	defer p.open.remove(c)
-	_ = c.SetDeadline(time.Now().Add(handshakeTimeout))
+	_ = c.SetDeadline(time.Now().Add(p.limits.handshake))
 	first, err := c.open()
 	switch {
 	case err != nil:
@@ -144,7 +144,7 @@ func (t *tunnel) closed() {
 		return
 	}
 	reason, detail := rules.ReasonUntrusted, "the client closed the tunnel after the handshake, without a request"
-	if time.Since(t.opened) >= readHeaderTimeout {
+	if time.Since(t.opened) >= t.proxy.limits.readHeader {
 		reason, detail = rules.ReasonHandshake, "no request came after the handshake"
 	}
 	if t.origin.Scheme == "http" {
@@ -160,7 +160,7 @@ func endText(err error) string {
 	case errors.Is(err, io.EOF):
 		return "the client hung up"
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return "no more bytes within " + handshakeTimeout.String()
+		return "no more bytes in time"
 	}
 	return errorText(err)
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -16,14 +17,30 @@ import (
 	"heed/rules"
 )
 
-// Limits of every client connection. They bound what one client can hold.
+// limits bound what one client connection can hold. A zero field means its
+// default; tests set others, to see the end of a wait without waiting.
+type limits struct {
+	readHeader time.Duration // a request's head, and the wait for the first one
+	idle       time.Duration // between two requests of a connection
+	handshake  time.Duration // from CONNECT's answer to the end of the TLS handshake
+}
+
+// The defaults of limits, and what needs no other value.
 const (
-	readHeaderTimeout = 15 * time.Second // a request's head, and the wait for the first one
-	idleTimeout       = 3 * time.Minute  // between two requests of a connection
-	handshakeTimeout  = 10 * time.Second // from CONNECT's answer to the end of the TLS handshake
-	maxHeaderBytes    = 256 << 10        // a request's head
-	maxStreams        = 250              // concurrent HTTP/2 streams of a client connection
+	readHeaderTimeout = 15 * time.Second
+	idleTimeout       = 3 * time.Minute
+	handshakeTimeout  = 10 * time.Second
+	maxHeaderBytes    = 256 << 10 // a request's head
+	maxStreams        = 250       // concurrent HTTP/2 streams of a client connection
 )
+
+func (l limits) withDefaults() limits {
+	return limits{
+		readHeader: cmp.Or(l.readHeader, readHeaderTimeout),
+		idle:       cmp.Or(l.idle, idleTimeout),
+		handshake:  cmp.Or(l.handshake, handshakeTimeout),
+	}
+}
 
 // Policies gives the policy of an origin.
 type Policies interface {
@@ -81,6 +98,8 @@ type Config struct {
 
 	// Log takes what is not a decision. Nil discards.
 	Log *slog.Logger
+
+	limits limits
 }
 
 // Proxy is a forward proxy on one listener. Make it with New; it is safe for
@@ -112,6 +131,7 @@ func New(c Config) (*Proxy, error) {
 	if c.Self == nil {
 		c.Self = &Addrs{}
 	}
+	c.limits = c.limits.withDefaults()
 	p := &Proxy{
 		Config:     c,
 		viaHTTP1:   []string{"1.1 " + c.Name},
@@ -136,8 +156,8 @@ func (p *Proxy) newServer() *http.Server {
 	return &http.Server{
 		Handler:                      http.HandlerFunc(p.front),
 		Protocols:                    new(http.Protocols),
-		ReadHeaderTimeout:            readHeaderTimeout,
-		IdleTimeout:                  idleTimeout,
+		ReadHeaderTimeout:            p.limits.readHeader,
+		IdleTimeout:                  p.limits.idle,
 		MaxHeaderBytes:               maxHeaderBytes,
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		DisableGeneralOptionsHandler: true, // OPTIONS * is judged like any request

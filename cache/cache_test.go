@@ -238,7 +238,7 @@ func TestCache_WhoHasLeftAlreadyStartsNoFetch(t *testing.T) {
 
 func TestCache_NobodyWaitsLongerThanTheLimit(t *testing.T) {
 	silent := originOf(t, "http://"+listen(t).Addr().String())
-	c, clock := newCache(t, Config{Timeout: 150 * time.Millisecond})
+	c, clock := newCache(t, Config{Timeout: 400 * time.Millisecond})
 	begun := time.Now()
 	src := c.Policy(t.Context(), silent, "").Source()
 	if took := time.Since(begun); took > 2*time.Second {
@@ -255,6 +255,7 @@ func TestCache_NobodyWaitsLongerThanTheLimit(t *testing.T) {
 	var as atomic.Value
 	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.UserAgent() == "heed/1.0" {
+			<-time.After(200 * time.Millisecond) // of the 400 there are
 			w.WriteHeader(403)
 			return
 		}
@@ -264,7 +265,8 @@ func TestCache_NobodyWaitsLongerThanTheLimit(t *testing.T) {
 	defer close(release)
 	clock.step(time.Hour)
 	src = c.Policy(t.Context(), o, "curl/8").Source()
-	if src.State != rules.Unreachable || !errors.Is(src.Err, context.DeadlineExceeded) || as.Load() != "curl/8" {
+	if src.State != rules.Unreachable || !errors.Is(src.Err, context.DeadlineExceeded) || as.Load() != "curl/8" ||
+		!strings.HasPrefix(src.Err.Error(), "waiting for ") {
 		t.Errorf("as %v: %+v", as.Load(), src)
 	}
 }
@@ -377,5 +379,35 @@ func TestCache_OriginsAreKeptApart(t *testing.T) {
 	}
 	if len(asked) != 5 || asked[0] != "http://h.test/robots.txt" || asked[3] != "http://[::1]:8080/robots.txt" {
 		t.Errorf("asked %v", asked)
+	}
+}
+
+// Whatever comes at once, the count stays true and nothing stays in use.
+func TestCache_ManyAtOnceWithinASmallBound(t *testing.T) {
+	c, clock := newCache(t, Config{MaxEntries: 50, Transport: transport(func(r *http.Request) (*http.Response, error) {
+		code := []int{200, 404, 403, 503, 304}[(len(r.URL.Host)+len(r.UserAgent()))%5]
+		return &http.Response{
+			StatusCode: code, Header: http.Header{"Etag": {"1"}}, Body: io.NopCloser(strings.NewReader(file)),
+		}, nil
+	})})
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for n := range 2000 {
+				host := strings.Repeat("x", 1+(n*7+worker)%200)
+				c.Policy(t.Context(), rules.Origin{Scheme: "http", Host: host, Port: 80}, fmt.Sprint("c/", n%40))
+				clock.step(time.Second)
+			}
+		})
+	}
+	all.Wait()
+	var sum int64
+	for _, p := range c.store.places() {
+		if sum += p.size(); p.pins != 0 {
+			t.Errorf("%s: %d pins", p.key, p.pins)
+		}
+	}
+	if n, bytes := c.Size(); n > 50 || bytes != sum {
+		t.Errorf("%d origins; counted %d bytes, there are %d", n, bytes, sum)
 	}
 }

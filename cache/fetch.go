@@ -59,7 +59,11 @@ func (f *fetcher) fetch(o rules.Origin, as string, tags validators) answer {
 // get makes one request. connected reports whether a connection to u's host
 // was had, TLS included.
 func (f *fetcher) get(ctx context.Context, u *url.URL, as string, tags validators) (resp *http.Response, connected bool, err error) {
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
+	trace := &httptrace.ClientTrace{
+		// Each attempt begins anew: a pooled connection may turn out to be dead.
+		GetConn: func(string) { connected = false },
+		GotConn: func(httptrace.GotConnInfo) { connected = true },
+	}
 	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, false, err
@@ -75,6 +79,9 @@ func (f *fetcher) get(ctx context.Context, u *url.URL, as string, tags validator
 		setIf(req.Header, "If-Modified-Since", tags.lastModified)
 	}
 	resp, err = f.transport.RoundTrip(req)
+	if err == io.EOF { // net/http says no more
+		err = fmt.Errorf("the connection was closed without an answer: %w", err)
+	}
 	return resp, connected, err
 }
 
@@ -115,14 +122,19 @@ func setIf(h http.Header, name, value string) {
 
 // because returns err, with the reason for which ctx ended when it did.
 func because(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w (%w)", cause, err)
+	cause := context.Cause(ctx)
+	switch {
+	case cause == nil || errors.Is(err, cause):
+		return err
+	case err == context.DeadlineExceeded:
+		return cause
 	}
-	return err
+	return fmt.Errorf("%w (%w)", cause, err)
 }
 
-// noAnswer is why a fetch or a wait was given up after d. It wraps
+// noAnswer is why a fetch or a wait was given up after so long. It wraps
 // context.DeadlineExceeded, whose own words tell a person little.
-func noAnswer(d time.Duration) error {
-	return fmt.Errorf("no answer within %s: %w", d, context.DeadlineExceeded)
-}
+type noAnswer time.Duration
+
+func (d noAnswer) Error() string { return "no answer within " + time.Duration(d).String() }
+func (d noAnswer) Unwrap() error { return context.DeadlineExceeded }

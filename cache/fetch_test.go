@@ -240,7 +240,7 @@ func TestHeed_BodiesAreReadWholeOrNotAtAll(t *testing.T) {
 	got("a coding nobody offered", "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\nxx", "", `unknown Content-Encoding "br"`)
 	got("two codings", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\n\r\nxx", "", "unknown Content-Encoding")
 	got("no HTTP", "SSH-2.0-OpenSSH_9.2\r\n", "", "malformed HTTP")
-	got("nothing", "", "", "EOF")
+	got("nothing", "", "", "closed without an answer")
 }
 
 func TestHeed_GzipIsDecoded(t *testing.T) {
@@ -288,7 +288,11 @@ func TestHeed_LongFilesAreCutAtALine(t *testing.T) {
 }
 
 func TestHeed_EndlessGzipOfNothingIsAFailure(t *testing.T) {
-	empty := bytes.Repeat(zipped(""), 1000)
+	var member bytes.Buffer // 32 octets, so that the limit falls between two
+	w := gzip.NewWriter(&member)
+	w.Name = strings.Repeat("x", 31-len(zipped("")))
+	w.Close()
+	empty := bytes.Repeat(member.Bytes(), 1000)
 	var sent atomic.Int64
 	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -368,6 +372,29 @@ func TestHeed_AnOriginNeverReachedIsToldApart(t *testing.T) {
 	reached("another site", true, newFetcher(t), serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, closed.RobotsURL(), 302)
 	}), new(*net.OpError))
+}
+
+func TestHeed_ADeadPooledConnectionIsNoConnection(t *testing.T) {
+	l := listen(t)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		l.Close() // the site goes down, but for this connection
+		buf := make([]byte, 4096)
+		_, _ = c.Read(buf)
+		_, _ = io.WriteString(c, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+		_, _ = c.Read(buf)
+	}()
+	f, o := newFetcher(t), originOf(t, "http://"+l.Addr().String())
+	if a := f.fetch(o, "", validators{}); a.status != 404 {
+		t.Fatalf("answer %+v", a)
+	}
+	if a := f.fetch(o, "", validators{}); a.err == nil || !a.noConnection {
+		t.Errorf("err %v, no connection %v", a.err, a.noConnection)
+	}
 }
 
 func failingDial(err error) *fetcher {

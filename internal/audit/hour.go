@@ -72,11 +72,30 @@ func (t *troubles) see(e *Entry) {
 		delete(*t, s.Origin)
 	case ill && known != nil:
 		known.source, known.seen = s, e.Time
-	case ill && len(*t) < maxTroubles:
-		if *t == nil {
-			*t = troubles{}
+	case ill:
+		t.remember(s, e.Time)
+	}
+}
+
+// remember adds an origin, when there is room for it.
+func (t *troubles) remember(s rules.Source, now time.Time) {
+	if *t == nil {
+		*t = troubles{}
+	}
+	if len(*t) >= maxTroubles {
+		t.forget(now)
+	}
+	if len(*t) < maxTroubles {
+		(*t)[s.Origin] = &trouble{s, now}
+	}
+}
+
+// forget drops the origins that nobody asked about in the hour before now.
+func (t troubles) forget(now time.Time) {
+	for o, k := range t {
+		if now.Sub(k.seen) > time.Hour {
+			delete(t, o)
 		}
-		(*t)[s.Origin] = &trouble{s, e.Time}
 	}
 }
 
@@ -85,12 +104,9 @@ func (t *troubles) see(e *Entry) {
 func (t *Tally) Troubles(now time.Time) []Trouble {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.trouble.forget(now)
 	list := make([]Trouble, 0, len(t.trouble))
 	for o, k := range t.trouble {
-		if now.Sub(k.seen) > time.Hour {
-			delete(t.trouble, o)
-			continue
-		}
 		x := Trouble{Origin: o.String(), State: "unreachable", Seen: k.seen, Retry: k.source.RetryAt}
 		if k.source.Stale {
 			x.State = "stale"

@@ -1,0 +1,294 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/rules"
+)
+
+var noon = time.Date(2026, 5, 1, 12, 0, 30, 0, time.UTC)
+
+// asked is a request to host that was judged by its path.
+func asked(host string, d rules.Decision) *audit.Entry {
+	return &audit.Entry{Time: noon, Host: host, Scheme: "https", Target: "/", Judged: audit.ByPath, Decision: d}
+}
+
+func allowed() rules.Decision {
+	return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}
+}
+
+func refusedBy(line int, rule string) rules.Decision {
+	return rules.Decision{Reason: rules.ReasonRule, Group: "*", Rule: rule, Line: line}
+}
+
+func decide(t testing.TB, tally *audit.Tally, entries ...*audit.Entry) {
+	t.Helper()
+	for _, e := range entries {
+		if err := tally.Decided(e); err != nil {
+			t.Fatalf("Decided: %v", err)
+		}
+	}
+}
+
+func TestHeed_TallyCountsEveryRequestOnce(t *testing.T) {
+	var tally audit.Tally
+	blind := asked("b.test", rules.Decision{Reason: rules.ReasonUntrusted})
+	blind.Judged = audit.NotJudged
+	byHost := asked("b.test", allowed())
+	byHost.Judged = audit.ByHost
+	would := asked("a.test", refusedBy(3, "Disallow: /x"))
+	would.Decision.Verdict = rules.WouldRefuse
+	decide(t, &tally, asked("a.test", allowed()), asked("a.test", refusedBy(2, "Disallow: /")), would, blind, byHost)
+
+	s := tally.Summary()
+	want := audit.Counts{Requests: 5, Allowed: 2, Refused: 1, WouldRefuse: 1, NotJudged: 1, ByPath: 3, ByHost: 1}
+	if s.Counts != want {
+		t.Errorf("counted %+v, want %+v", s.Counts, want)
+	}
+	if sum := s.Allowed + s.Refused + s.WouldRefuse + s.Counts.NotJudged; sum != s.Requests {
+		t.Errorf("the parts make %d, the whole is %d", sum, s.Requests)
+	}
+	if len(s.Hosts) != 2 || s.Hosts[0].Host != "a.test" || s.Hosts[0].Requests != 3 || s.Hosts[1].Counts.NotJudged != 1 {
+		t.Errorf("hosts %+v", s.Hosts)
+	}
+	if len(s.Unjudged) != 1 || s.Unjudged[0] != (audit.ReasonCount{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1}) {
+		t.Errorf("not judged: %+v", s.Unjudged)
+	}
+}
+
+func TestHeed_TallyNamesTheRuleThatRefused(t *testing.T) {
+	var tally audit.Tally
+	for range 3 {
+		decide(t, &tally, asked("a.test", refusedBy(12, "Disallow: /private")))
+	}
+	decide(t, &tally, asked("a.test", refusedBy(4, "Disallow: /x")),
+		asked("a.test", rules.Decision{Reason: rules.ReasonRobotsUnreachable}))
+
+	got := tally.Summary().Refusals
+	if len(got) != 3 {
+		t.Fatalf("refusals %+v, want three kinds", got)
+	}
+	want := audit.RuleCount{Host: "a.test", Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /private", Line: 12, Count: 3}
+	if got[0] != want {
+		t.Errorf("the most frequent first: got %+v, want %+v", got[0], want)
+	}
+}
+
+func TestHeed_TallyCountsRefusalsByTheSiteApart(t *testing.T) {
+	var tally audit.Tally
+	end := func(status int, fromSite bool) {
+		e := asked("a.test", allowed())
+		decide(t, &tally, e)
+		e.Outcome = audit.Outcome{Status: status, FromSite: fromSite}
+		tally.Ended(e)
+	}
+	end(403, true)
+	end(429, true)
+	end(429, true)
+	end(403, false) // heed's own
+	end(404, true)  // an answer like any other
+	end(500, true)  // a failure
+	got := tally.Summary().Sites
+	want := []audit.SiteCount{{Host: "a.test", Status: 429, Count: 2}, {Host: "a.test", Status: 403, Count: 1}}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestHeed_TallyAddsUpWaitsThatAreFelt(t *testing.T) {
+	var tally audit.Tally
+	for _, wait := range []time.Duration{time.Millisecond, time.Second, 3 * time.Second} {
+		e := asked("a.test", allowed())
+		decide(t, &tally, e)
+		e.Outcome.Waited = wait
+		tally.Ended(e)
+	}
+	if got, want := tally.Summary().Waited, (audit.Waits{Requests: 2, Total: 4 * time.Second, Longest: 3 * time.Second}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestHeed_TallyIsBoundedAndItsSumsStayTrue(t *testing.T) {
+	var tally audit.Tally
+	long := strings.Repeat("x", 10_000)
+	for i := range 5000 {
+		e := asked(fmt.Sprintf("h%d.test", i), refusedBy(1, "Disallow: /"+long))
+		decide(t, &tally, e)
+		e.Outcome = audit.Outcome{Status: 403, FromSite: true}
+		tally.Ended(e)
+	}
+	s := tally.Summary()
+	var hosts, refusals, sites uint64
+	for _, h := range s.Hosts {
+		hosts += h.Requests
+	}
+	for _, r := range s.Refusals {
+		refusals += r.Count
+		if len(r.Rule) > 200 {
+			t.Fatalf("a rule of %d bytes is kept", len(r.Rule))
+		}
+	}
+	for _, c := range s.Sites {
+		sites += c.Count
+	}
+	if hosts != 5000 || refusals != 5000 || sites != 5000 {
+		t.Errorf("sums %d, %d, %d; want 5000 each", hosts, refusals, sites)
+	}
+	if len(s.Hosts) > 1001 || len(s.Refusals) > 1001 || len(s.Sites) > 1001 {
+		t.Errorf("kept %d hosts, %d refusals, %d sites", len(s.Hosts), len(s.Refusals), len(s.Sites))
+	}
+	if s.Hosts[0].Host != audit.Other || s.Hosts[0].Requests != 4000 {
+		t.Errorf("the largest is %+v, want those beyond the bound", s.Hosts[0])
+	}
+}
+
+func TestHeed_TallyKnowsTheLastHour(t *testing.T) {
+	var tally audit.Tally
+	at := func(ago time.Duration) {
+		e := asked("a.test", allowed())
+		e.Time = noon.Add(-ago)
+		decide(t, &tally, e)
+	}
+	at(2 * time.Hour)
+	at(61 * time.Minute)
+	at(59 * time.Minute)
+	at(59 * time.Minute)
+	at(0)
+	if got := tally.Hour(noon); got.Requests != 3 || got.Allowed != 3 {
+		t.Errorf("the hour up to noon has %+v, want 3 requests", got)
+	}
+	if got := tally.Hour(noon.Add(30 * time.Minute)).Requests; got != 1 {
+		t.Errorf("half an hour later: %d, want 1", got)
+	}
+	if got := tally.Hour(noon.Add(25 * time.Hour)).Requests; got != 0 {
+		t.Errorf("a day later: %d, want none", got)
+	}
+	if got := tally.Summary().Requests; got != 5 {
+		t.Errorf("in all: %d, want 5", got)
+	}
+}
+
+func TestHeed_TallyRemembersPoliciesInTrouble(t *testing.T) {
+	var tally audit.Tally
+	meet := func(host string, s rules.Source) {
+		s.Origin = rules.Origin{Scheme: "https", Host: host, Port: 443}
+		e := asked(host, rules.Decision{})
+		e.Policy = rules.New(s, nil)
+		decide(t, &tally, e)
+	}
+	meet("down.test", rules.Source{State: rules.Unreachable, NoConnection: true}) // the site's own affair
+	meet("ill.test", rules.Source{State: rules.Unreachable, Err: errors.New("status 500")})
+	meet("old.test", rules.Source{State: rules.Available, Stale: true, Err: errors.New("timeout")})
+	meet("well.test", rules.Source{State: rules.Available})
+
+	got := tally.Troubles(noon)
+	if len(got) != 2 || got[0].Origin != "https://ill.test" || got[0].State != "unreachable" || got[0].Err != "status 500" ||
+		got[1].Origin != "https://old.test" || got[1].State != "stale" {
+		t.Fatalf("in trouble: %+v", got)
+	}
+	meet("ill.test", rules.Source{State: rules.Available})
+	if got := tally.Troubles(noon); len(got) != 1 || got[0].Origin != "https://old.test" {
+		t.Errorf("after one has recovered: %+v", got)
+	}
+	if got := tally.Troubles(noon.Add(61 * time.Minute)); len(got) != 0 {
+		t.Errorf("an hour after the last request: %+v", got)
+	}
+	for i := range 300 {
+		meet(fmt.Sprintf("h%d.test", i), rules.Source{State: rules.Unreachable})
+	}
+	if got := len(tally.Troubles(noon)); got != 100 {
+		t.Errorf("%d origins are remembered, want a bound of 100", got)
+	}
+}
+
+func TestHeed_TallyForgetsOldTroubleToMakeRoom(t *testing.T) {
+	var tally audit.Tally
+	meet := func(i int, when time.Time) {
+		e := asked("h", rules.Decision{})
+		e.Time = when
+		e.Policy = rules.New(rules.Source{Origin: rules.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", i), Port: 80}}, nil)
+		decide(t, &tally, e)
+	}
+	for i := range 100 {
+		meet(i, noon.Add(-2*time.Hour))
+	}
+	meet(1000, noon)
+	if got := tally.Troubles(noon); len(got) != 1 || got[0].Origin != "http://h1000.test" {
+		t.Errorf("in trouble: %+v, want the new one alone", got)
+	}
+}
+
+func TestHeed_SummaryIsJSONWithoutNulls(t *testing.T) {
+	text, err := json.Marshal(new(audit.Tally).Summary())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "null") {
+		t.Errorf("a null in %s", text)
+	}
+	var back audit.Summary
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHeed_TallyAllocatesNothingForWhatItKnows(t *testing.T) {
+	var tally audit.Tally
+	refused := asked("a.test", refusedBy(12, "Disallow: /private"))
+	blind := asked("b.test", rules.Decision{Reason: rules.ReasonTunnel})
+	blind.Judged = audit.NotJudged
+	fine := asked("a.test", allowed())
+	fine.Policy = rules.New(rules.Source{State: rules.Available}, nil)
+	fine.Outcome = audit.Outcome{Status: 403, FromSite: true, Waited: time.Second}
+	once := func() {
+		for _, e := range []*audit.Entry{refused, blind, fine} {
+			_ = tally.Decided(e)
+			tally.Ended(e)
+		}
+	}
+	once()
+	if n := testing.AllocsPerRun(100, once); n != 0 {
+		t.Errorf("%v allocations for three known requests, want none", n)
+	}
+}
+
+func TestHeed_TallyIsSafeForConcurrentUse(t *testing.T) {
+	var tally audit.Tally
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 200 {
+				e := asked(fmt.Sprintf("h%d.test", (i+j)%20), allowed())
+				_ = tally.Decided(e)
+				tally.Ended(e)
+				if j%50 == 0 {
+					tally.Summary()
+					tally.Hour(noon)
+					tally.Troubles(noon)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := tally.Summary().Requests; got != 1600 {
+		t.Errorf("counted %d, want 1600", got)
+	}
+}
+
+func BenchmarkTallyKnown(b *testing.B) {
+	var tally audit.Tally
+	e := asked("a.test", refusedBy(12, "Disallow: /private"))
+	e.Policy = rules.New(rules.Source{State: rules.Available}, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = tally.Decided(e)
+		tally.Ended(e)
+	}
+}

@@ -141,7 +141,7 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 		a = append(a, slog.String("variant", d.Variant))
 	}
 	if e.Policy != nil {
-		a = append(a, slog.Duration("policy_age", e.PolicyAge.Truncate(time.Second)))
+		a = append(a, slog.Int64("policy_age_s", int64(e.PolicyAge/time.Second)))
 		if e.Policy.Source().Stale {
 			a = append(a, slog.Bool("stale", true))
 		}

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"crypto/tls"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -59,6 +60,7 @@ func (c *leafCache) claim(host string, now time.Time) (e *leafEntry, ours bool) 
 		}
 		c.dropLocked(elem)
 	}
+	host = strings.Clone(host) // the caller's may be a piece of a whole request head
 	e = &leafEntry{host: host, done: make(chan struct{})}
 	c.byHost[host] = c.recent.PushFront(e)
 	if len(c.byHost) > c.limit {

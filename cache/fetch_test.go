@@ -177,7 +177,7 @@ func TestHeed_TenRedirectsAreNotTooMany(t *testing.T) {
 	asked := 0
 	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if asked++; asked <= 10 {
-			http.Redirect(w, r, fmt.Sprintf("/%d", asked), 302)
+			http.Redirect(w, r, fmt.Sprintf("/%d", asked), http.StatusFound)
 			return
 		}
 		_, _ = io.WriteString(w, file)
@@ -205,7 +205,7 @@ func TestHeed_FromHTTPSToHTTPIsRefused(t *testing.T) {
 	plainAsked := false
 	plain := serve(t, func(w http.ResponseWriter, r *http.Request) { plainAsked = true })
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, plain.RobotsURL(), 301)
+		http.Redirect(w, r, plain.RobotsURL(), http.StatusMovedPermanently)
 	}))
 	t.Cleanup(s.Close)
 	f := newFetcher(t)
@@ -241,6 +241,27 @@ func TestHeed_BodiesAreReadWholeOrNotAtAll(t *testing.T) {
 	got("two codings", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\n\r\nxx", "", "unknown Content-Encoding")
 	got("no HTTP", "SSH-2.0-OpenSSH_9.2\r\n", "", "malformed HTTP")
 	got("nothing", "", "", "closed without an answer")
+}
+
+func TestHeed_OverHTTP2TheSameHolds(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, file)
+		w.(http.Flusher).Flush()
+		if r.ProtoMajor != 2 || r.UserAgent() == "cut/1" {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	f, o := newFetcher(t), originOf(t, s.URL)
+	f.transport = s.Client().Transport
+	if a := f.fetch(o, "", validators{}); a.err != nil || string(a.body) != file {
+		t.Errorf("whole: %+v", a)
+	}
+	if a := f.fetch(o, "cut/1", validators{}); a.err == nil || a.noConnection {
+		t.Errorf("cut off: %+v", a)
+	}
 }
 
 func TestHeed_GzipIsDecoded(t *testing.T) {
@@ -332,7 +353,7 @@ func TestRFC9110_RevalidationAsksTheSameResource(t *testing.T) {
 	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		conditions = append(conditions, r.Header.Get("If-None-Match")+r.Header.Get("If-Modified-Since"))
 		if r.URL.Path == "/robots.txt" {
-			http.Redirect(w, r, "/real.txt", 302)
+			http.Redirect(w, r, "/real.txt", http.StatusFound)
 			return
 		}
 		if r.Header.Get("If-None-Match") == `"v1"` {
@@ -370,7 +391,7 @@ func TestHeed_AnOriginNeverReachedIsToldApart(t *testing.T) {
 
 	reached("reset", true, newFetcher(t), raw(t, ""), nil)
 	reached("another site", true, newFetcher(t), serve(t, func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, closed.RobotsURL(), 302)
+		http.Redirect(w, r, closed.RobotsURL(), http.StatusFound)
 	}), new(*net.OpError))
 }
 
@@ -440,7 +461,7 @@ func TestHeed_AFetchEndsInTime(t *testing.T) {
 		select {
 		case <-r.Context().Done():
 		case <-time.After(30 * time.Millisecond):
-			http.Redirect(w, r, r.URL.Path+"x", 302)
+			http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
 		}
 	}))
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"heed/rules"
@@ -121,7 +123,8 @@ func (a *answer) outcome(prev *entry) (outcome, error) {
 	case a.status >= 400 && a.status < 500:
 		return absent, nil
 	}
-	return failed, fmt.Errorf("%s answered %d %s", a.origin.RobotsURL(), a.status, http.StatusText(a.status))
+	said := strings.TrimSpace(strconv.Itoa(a.status) + " " + http.StatusText(a.status))
+	return failed, fmt.Errorf("%s answered %s", a.origin.RobotsURL(), said)
 }
 
 // accept makes the entry of an answer that replaces all that was known.

@@ -3,6 +3,7 @@ package testkit
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/net/http2"
 )
 
 // Conn is a raw connection that a test speaks on in bytes. Every read and
@@ -151,13 +150,19 @@ func (c *Conn) State() tls.ConnectionState {
 	return s.ConnectionState()
 }
 
-// HTTP2 speaks HTTP/2 on a connection made by TLS with "h2" in NextProtos.
-func (c *Conn) HTTP2() *http2.ClientConn {
+// HTTP2 speaks HTTP/2 on a connection made by TLS with "h2" in NextProtos. c
+// is not to be used any more.
+func (c *Conn) HTTP2() *http.ClientConn {
 	c.t.Helper()
 	if got := c.State().NegotiatedProtocol; got != "h2" {
-		c.t.Fatalf("the proxy chose %q, not h2", got)
+		c.t.Fatalf("the other side chose %q, not h2", got)
 	}
-	client, err := new(http2.Transport).NewClientConn(c.Conn)
+	transport := &http.Transport{
+		Protocols:      new(http.Protocols),
+		DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return c.Conn, nil },
+	}
+	transport.Protocols.SetHTTP2(true)
+	client, err := transport.NewClientConn(context.Background(), "https", c.State().ServerName+":443")
 	if err != nil {
 		c.t.Fatalf("starting HTTP/2: %v", err)
 	}

@@ -9,8 +9,6 @@
 // A helper never skips: what is missing on the machine fails the test with the
 // command that installs it, `sh internal/testkit/all.sh`. Helpers end the test
 // on their own errors, so their callers read as a story.
-//
-// Outside things: golang.org/x/net for HTTP/2 over a raw connection.
 package testkit
 
 import (

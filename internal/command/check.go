@@ -1,11 +1,215 @@
 package command
 
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"heed/proxy"
+	"heed/rules"
+)
+
 // CheckCmd is `heed check`: judges URLs as the proxy would.
 type CheckCmd struct {
 	Config string   `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
-	Robots string   `type:"path" placeholder:"FILE" help:"Judge against this robots.txt instead of the site's."`
-	Agent  string   `placeholder:"UA" help:"A User-Agent string, or a product token."`
-	Batch  bool     `help:"Read JSON Lines from stdin, write JSON Lines to stdout."`
+	Robots string   `type:"path" placeholder:"FILE" help:"Judge against this robots.txt instead of the sites' own; - for stdin."`
+	Agent  *string  `short:"a" placeholder:"UA" help:"Who asks: a User-Agent string, or a product token such as ExampleBot."`
+	Batch  bool     `help:"Read questions from stdin and write answers to stdout, as JSON Lines."`
 	JSON   bool     `name:"json" help:"Print one JSON object per URL."`
+	Quiet  bool     `short:"q" help:"Print nothing; the exit status tells."`
 	URLs   []string `arg:"" optional:"" name:"url" help:"The URLs to judge."`
+}
+
+// Help tells the output, the exit status and the form of a batch.
+func (c *CheckCmd) Help() string {
+	return `Prints a line per URL: allow or refuse, the URL, and why, with the rule, its line
+and its group. Exit status 0 when all are allowed, 1 when any is refused, 2 when
+the question is wrong.
+
+Examples:
+
+    heed check --agent ExampleBot https://example.org/private/
+    heed check --robots robots.txt --agent 'ExampleBot/2.1' https://example.org/a
+
+With --batch each line of stdin is an object with agent, url and, unless
+--robots names a file or the site's own is meant, robots (its text) or
+robots_b64. Each line of stdout is the answer: allowed, reason, group, rule and
+line; further members come back as they were. A line that is no such object is
+answered by one with error, and the exit status is 2 in the end, else 0.
+
+    echo '{"robots":"User-agent: *\nDisallow: /a","agent":"x","url":"http://h.test/a"}' |
+        heed check --batch`
+}
+
+// checkWidth is how many URLs are judged at the same time when each may need
+// a fetch.
+const checkWidth = 64
+
+// Run judges the URLs.
+func (c *CheckCmd) Run(a *App) error {
+	if err := c.usage(); err != nil {
+		return err
+	}
+	policy, err := c.policies(a)
+	if err != nil {
+		return err
+	}
+	j := &judge{now: a.Now}
+	if c.Batch {
+		return c.batch(a, j, policy)
+	}
+	type result struct {
+		*judgement
+		err error
+	}
+	worst := 0
+	work := func(address string) (r result) {
+		r.judgement, r.err = j.ask(context.Background(), *c.Agent, address, policy)
+		return r
+	}
+	err = inOrder(checkWidth, slices.Values(c.URLs), work, func(r result, _ bool) error {
+		if r.err != nil {
+			fmt.Fprintln(a.Stderr, "heed:", r.err)
+			worst = exitUsage
+			return nil
+		}
+		if !r.Allowed {
+			worst = max(worst, exitNo)
+		}
+		return c.print(a.Stdout, r.judgement)
+	})
+	if err == nil && worst != 0 {
+		return Exit(worst)
+	}
+	return err
+}
+
+func (c *CheckCmd) usage() error {
+	switch {
+	case c.Batch && len(c.URLs) > 0:
+		return errors.New("--batch takes its URLs from stdin\nLeave out the URLs, or --batch")
+	case c.Batch && c.Robots == "-":
+		return errors.New("--batch and --robots - would both read stdin\nName a file")
+	case c.Batch && c.Agent != nil:
+		return errors.New("--batch takes the agent from each line\nLeave out --agent, or --batch")
+	case c.Batch:
+		return nil
+	case len(c.URLs) == 0:
+		return errors.New("there is no URL to check\nWrite one, such as: heed check --agent ExampleBot https://example.org/page")
+	case c.Agent == nil:
+		return errors.New("it depends on who asks\nAdd --agent with a User-Agent string or a product token, such as --agent ExampleBot")
+	}
+	return nil
+}
+
+// policies returns where the rules come from: the file named, else the sites.
+func (c *CheckCmd) policies(a *App) (policyOf, error) {
+	if c.Robots != "" {
+		text, err := readRobots(a, c.Robots)
+		if err != nil {
+			return nil, err
+		}
+		texts := newParsed()
+		return func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string) {
+			return texts.policy(o, text), c.Robots
+		}, nil
+	}
+	cfg, err := Load(c.Config, a.Defaults)
+	if err != nil {
+		return nil, err
+	}
+	ways := &egresses{cfg: cfg, self: &proxy.Addrs{}, proxy: upstreamOfConfig(cfg, a.Environ)}
+	out, err := ways.take(way{})
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string) {
+		slow := time.AfterFunc(time.Second, func() { a.progress("waiting for " + o.RobotsURL()) })
+		defer slow.Stop()
+		return out.policies.Policy(ctx, o, userAgent), o.RobotsURL()
+	}, nil
+}
+
+// progress says on a terminal what takes so long.
+func (a *App) progress(text string) {
+	if f, ok := a.Stderr.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			fmt.Fprintln(a.Stderr, "heed:", text)
+		}
+	}
+}
+
+func readRobots(a *App, path string) (text string, err error) {
+	in := a.Stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxRobots+1))
+	if err != nil {
+		return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
+	}
+	return string(data), nil
+}
+
+// print writes one answer for people or as JSON.
+func (c *CheckCmd) print(w io.Writer, a *judgement) error {
+	if c.Quiet {
+		return nil
+	}
+	if c.JSON {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		return e.Encode(a)
+	}
+	verdict := "refuse"
+	if a.Allowed {
+		verdict = "allow "
+	}
+	_, err := fmt.Fprintf(w, "%s %s  %s: %s\n", verdict, printable(a.URL), a.Reason, a.why())
+	return err
+}
+
+// why says in words what the decision rests on.
+func (a *judgement) why() string {
+	var why strings.Builder
+	switch a.Reason {
+	case rules.ReasonRule:
+		fmt.Fprintf(&why, "line %d, %s", a.Line, quoted(a.Rule))
+	case rules.ReasonNoRule:
+		why.WriteString("no rule speaks of it")
+	case rules.ReasonRobotsTxt:
+		why.WriteString("robots.txt may always be asked for")
+	case rules.ReasonRobotsUnavailable:
+		why.WriteString("the site has no robots.txt")
+	case rules.ReasonRobotsUnreachable:
+		why.WriteString("robots.txt cannot be had")
+	case rules.ReasonOriginUnreachable:
+		why.WriteString("the site cannot be reached")
+	default:
+		why.WriteString("the URL cannot be judged")
+	}
+	if a.Group != "" {
+		fmt.Fprintf(&why, ", group %s", quoted(a.Group))
+	}
+	if a.Variant != "" {
+		fmt.Fprintf(&why, ", in another spelling of the path (%s)", a.Variant)
+	}
+	if a.Detail != "" {
+		fmt.Fprintf(&why, " (%s)", quoted(a.Detail))
+	}
+	if a.Stale {
+		fmt.Fprintf(&why, " (a copy %s old, since the site cannot be asked)", time.Duration(a.Age*float64(time.Second)).Round(time.Second))
+	}
+	return why.String()
 }

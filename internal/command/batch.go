@@ -1,0 +1,209 @@
+package command
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"runtime"
+	"sync/atomic"
+
+	"heed/rules"
+)
+
+const (
+	maxLine   = 64 << 20 // bytes of a line of a batch
+	batchSize = 128      // lines that are judged in one go when they are here
+)
+
+// batch answers the questions on stdin, one per line, in their order.
+func (c *CheckCmd) batch(a *App, j *judge, policy policyOf) error {
+	b := &batch{judge: j, policy: policy, texts: newParsed()}
+	width, size := runtime.GOMAXPROCS(0), batchSize
+	if c.Robots == "" {
+		width, size = checkWidth, 1 // a line may wait for a site: the next does not wait with it
+	}
+	in := bufio.NewReaderSize(a.Stdin, 1<<16)
+	out := bufio.NewWriterSize(a.Stdout, 1<<16)
+	var readErr error
+	err := inOrder(width, chunks(in, size, &readErr), b.answer, func(answers []byte, waiting bool) error {
+		_, err := out.Write(answers)
+		if waiting {
+			return err
+		}
+		return errors.Join(err, out.Flush())
+	})
+	if err == nil && readErr != nil {
+		err = fmt.Errorf("stdin cannot be read to its end: %w", readErr)
+	}
+	if err == nil && b.bad.Load() {
+		return Exit(exitUsage)
+	}
+	return err
+}
+
+// chunks yields the lines of in, in groups of up to size: those that have
+// arrived, so that a person or program that waits for an answer gets it.
+func chunks(in *bufio.Reader, size int, failed *error) iter.Seq[[][]byte] {
+	return func(yield func([][]byte) bool) {
+		var chunk [][]byte
+		for {
+			line, err := readLine(in)
+			if len(line) > 0 {
+				chunk = append(chunk, line)
+			}
+			if err != nil && err != io.EOF {
+				*failed = err
+			}
+			if len(chunk) > 0 && (err != nil || len(chunk) >= size || !lineWaits(in)) {
+				if !yield(chunk) {
+					return
+				}
+				chunk = nil
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// lineWaits reports whether a whole line has been read already.
+func lineWaits(in *bufio.Reader) bool {
+	waiting, _ := in.Peek(in.Buffered())
+	return bytes.IndexByte(waiting, '\n') >= 0
+}
+
+// readLine returns the next line without its end. Of one that is too long it
+// returns the beginning, which is no JSON.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line) <= maxLine {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return bytes.TrimSpace(line), err
+		}
+	}
+}
+
+// batch judges the lines of one input.
+type batch struct {
+	judge  *judge
+	policy policyOf // for lines that bring no robots.txt
+	texts  *parsed
+	bad    atomic.Bool // a line was no question
+}
+
+// question is a line in. What else stands in it comes back with the answer.
+type question struct {
+	robots *string
+	agent  *string
+	url    *string
+	rest   map[string]json.RawMessage
+}
+
+func (b *batch) answer(lines [][]byte) []byte {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	for _, line := range lines {
+		q, err := parseQuestion(line)
+		var a *judgement
+		if err == nil {
+			a, err = b.judge.ask(context.Background(), *q.agent, *q.url, b.policyFor(q))
+		}
+		members := q.rest
+		if err != nil {
+			b.bad.Store(true)
+			members["error"] = jsonText(err.Error())
+		} else {
+			a.addTo(members)
+		}
+		if e.Encode(members) != nil { // an odd number of theirs, such as 1e999: valid JSON all the same
+			fmt.Fprintf(&out, "{\"error\":%s}\n", jsonText("the line cannot be written back"))
+		}
+	}
+	return out.Bytes()
+}
+
+// policyFor returns the rules that the question brings along, else those of
+// the whole batch.
+func (b *batch) policyFor(q *question) policyOf {
+	if q.robots == nil {
+		return b.policy
+	}
+	return func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string) {
+		return b.texts.policy(o, *q.robots), ""
+	}
+}
+
+// parseQuestion reads a line in. The question is there even with an error, as
+// far as it could be read.
+func parseQuestion(line []byte) (*question, error) {
+	q := &question{}
+	err := json.Unmarshal(line, &q.rest)
+	if q.rest == nil {
+		q.rest = map[string]json.RawMessage{}
+	}
+	if err != nil || len(line) > maxLine {
+		return q, errors.New("the line is not a JSON object")
+	}
+	var encoded *string
+	for name, into := range map[string]**string{"robots": &q.robots, "robots_b64": &encoded, "agent": &q.agent, "url": &q.url} {
+		raw, given := q.rest[name]
+		if given && json.Unmarshal(raw, into) != nil {
+			return q, fmt.Errorf("%s is not a text", name)
+		}
+	}
+	delete(q.rest, "robots")
+	delete(q.rest, "robots_b64")
+	switch {
+	case q.agent == nil:
+		return q, errors.New("agent is missing")
+	case q.url == nil:
+		return q, errors.New("url is missing")
+	case encoded == nil:
+		return q, nil
+	case q.robots != nil:
+		return q, errors.New("robots and robots_b64 exclude each other")
+	}
+	text, err := base64.StdEncoding.DecodeString(*encoded)
+	if err != nil {
+		return q, errors.New("robots_b64 is not base64")
+	}
+	decoded := string(text)
+	q.robots = &decoded
+	return q, nil
+}
+
+// addTo adds the answer to the members that come back.
+func (a *judgement) addTo(members map[string]json.RawMessage) {
+	members["allowed"] = json.RawMessage("false")
+	if a.Allowed {
+		members["allowed"] = json.RawMessage("true")
+	}
+	members["reason"] = jsonText(string(a.Reason))
+	members["group"] = jsonText(a.Group)
+	members["rule"] = jsonText(a.Rule)
+	members["line"] = fmt.Appendf(nil, "%d", a.Line)
+	if a.Detail != "" {
+		members["detail"] = jsonText(a.Detail)
+	}
+}
+
+// jsonText returns s as JSON.
+func jsonText(s string) json.RawMessage {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic("a text cannot be marshalled: " + err.Error())
+	}
+	return text
+}

@@ -1,0 +1,127 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"heed/rules"
+)
+
+// judgement is what check says of one URL: the Decision that the proxy would
+// come to, and what it rests on.
+type judgement struct {
+	URL     string       `json:"url"`
+	Agent   string       `json:"agent"`
+	Allowed bool         `json:"allowed"`
+	Reason  rules.Reason `json:"reason"`
+	Group   string       `json:"group"`
+	Rule    string       `json:"rule"`
+	Line    int          `json:"line"`
+	Token   string       `json:"token,omitempty"`   // the name in Agent that led to Group
+	Variant string       `json:"variant,omitempty"` // the reading of an ambiguous spelling that decided
+	Robots  string       `json:"robots,omitempty"`  // where the rules are from
+	Age     float64      `json:"age,omitempty"`     // of the rules, in seconds
+	Stale   bool         `json:"stale,omitempty"`   // an older copy, since the site cannot be asked
+	Detail  string       `json:"detail,omitempty"`  // what the reason alone does not say
+}
+
+// judge answers questions as the proxy would. It is safe for concurrent use.
+type judge struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	agents map[string]*rules.Agent
+}
+
+// policyOf finds the policy that governs an origin for a User-Agent, and says
+// where it is from.
+type policyOf func(ctx context.Context, o rules.Origin, userAgent string) (p *rules.Policy, robots string)
+
+// ask judges one URL for one agent. An error means that there is no such URL.
+func (j *judge) ask(ctx context.Context, userAgent, address string, policy policyOf) (*judgement, error) {
+	origin, target, err := parseURL(address)
+	if err != nil {
+		return nil, err
+	}
+	a := &judgement{URL: address, Agent: userAgent}
+	path, _, _ := strings.Cut(target, "?")
+	switch {
+	case target == "/robots.txt":
+		return a.set(rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRobotsTxt}), nil
+	case strings.Contains(path, "%00"):
+		a.Detail = "the path contains a NUL octet"
+		return a.set(rules.Decision{Reason: rules.ReasonMalformed}), nil
+	}
+	p, robots := policy(ctx, origin, userAgent)
+	d := p.Decide(j.agent(userAgent), target)
+	a.Robots = robots
+	a.from(p.Source(), &d, j.now())
+	return a.set(d), nil
+}
+
+// set fills in the decision.
+func (a *judgement) set(d rules.Decision) *judgement {
+	a.Allowed, a.Reason = d.Verdict == rules.Allow, d.Reason
+	a.Group, a.Rule, a.Line, a.Token, a.Variant = d.Group, d.Rule, d.Line, d.Token, d.Variant
+	return a
+}
+
+// from fills in how the policy was obtained.
+func (a *judgement) from(s rules.Source, d *rules.Decision, now time.Time) {
+	if !s.FetchedAt.IsZero() {
+		a.Age = max(0, now.Sub(s.FetchedAt).Seconds())
+	}
+	a.Stale, a.Detail = s.Stale, s.Note
+	if s.State != rules.Unreachable {
+		return
+	}
+	if s.NoConnection && d.Reason == rules.ReasonRobotsUnreachable {
+		d.Reason = rules.ReasonOriginUnreachable
+	}
+	if s.Err != nil {
+		a.Detail = s.Err.Error()
+	} else if s.Status != 0 {
+		a.Detail = fmt.Sprintf("robots.txt was answered with status %d", s.Status)
+	}
+}
+
+// maxAgents bounds what judge remembers; a batch may bring any number.
+const maxAgents = 16384
+
+func (j *judge) agent(userAgent string) *rules.Agent {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if a := j.agents[userAgent]; a != nil {
+		return a
+	}
+	if j.agents == nil || len(j.agents) >= maxAgents {
+		j.agents = map[string]*rules.Agent{}
+	}
+	a := rules.Identify(userAgent)
+	j.agents[userAgent] = a
+	return a
+}
+
+// parseURL takes a URL apart as a client would before it asks a proxy for it.
+func parseURL(address string) (o rules.Origin, target string, err error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			err = inner.Err
+		}
+		return o, "", fmt.Errorf("%q is not a URL: %v", address, err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return o, "", fmt.Errorf(`%q is not the URL of a site; write it out, such as "https://example.org/page"`, address)
+	}
+	if o, err = rules.OriginOf(u); err != nil {
+		return o, "", fmt.Errorf("%q names no site: %v", address, err)
+	}
+	return o, u.RequestURI(), nil
+}

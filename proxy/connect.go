@@ -21,6 +21,8 @@ type tunnel struct {
 	origin     rules.Origin
 	serverName string // the TLS server name when it differs from the CONNECT host; else empty
 	opened     time.Time
+	shown      bool  // a certificate was sent, so that the client can dislike it
+	leafErr    error // why there was none to send
 	requests   atomic.Int64
 }
 
@@ -30,7 +32,14 @@ func (p *Proxy) connect(x *exchange, w *responseWriter, r *http.Request) {
 	x.entry.Raw = r.RequestURI
 	origin, err := rules.ParseOrigin("https", r.Host)
 	_, port, splitErr := net.SplitHostPort(r.Host)
+	if err == nil {
+		x.origin = origin
+		x.entry.Scheme, x.entry.Host = origin.Scheme, origin.Authority()
+	}
 	switch {
+	case r.RequestURI != r.Host:
+		x.entry.Raw = "" // it may hold credentials
+		x.refuse(malformed("CONNECT needs host:port and nothing else"))
 	case err != nil:
 		x.refuse(malformed("CONNECT: " + err.Error()))
 	case splitErr != nil || port == "":
@@ -38,7 +47,6 @@ func (p *Proxy) connect(x *exchange, w *responseWriter, r *http.Request) {
 	case passed(r.Header["Via"], p.Name) || p.Self.has(origin.HostPort()):
 		x.refuse(rules.Decision{Reason: rules.ReasonLoop}, "the tunnel would lead back to heed")
 	}
-	x.origin = origin
 	if x.refusal != nil {
 		x.answer(w, r)
 		return
@@ -55,6 +63,12 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 	c.tunnel = t
 	p.open.add(c)
 	defer p.open.remove(c)
+	defer func() {
+		if v := recover(); v != nil {
+			c.Close() // nobody else would: the connection has left its server
+			panic(v)
+		}
+	}()
 	_ = c.SetDeadline(time.Now().Add(p.limits.handshake))
 	first, err := c.open()
 	switch {
@@ -74,7 +88,7 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 func (p *Proxy) interceptTLS(c *tunnelConn, t *tunnel) {
 	conn := tls.Server(c, p.tlsConfig)
 	if err := conn.Handshake(); err != nil {
-		t.refused(c, handshakeReason(err), "the TLS handshake failed: "+endText(err))
+		t.refused(c, t.handshakeReason(err), "the TLS handshake failed: "+endText(err))
 		return
 	}
 	_ = c.SetDeadline(time.Time{})
@@ -96,7 +110,8 @@ func (p *Proxy) newTLSConfig() *tls.Config {
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			host := hello.Conn.(*tunnelConn).tunnel.origin.Host
+			t := hello.Conn.(*tunnelConn).tunnel
+			host := t.origin.Host
 			if hello.ServerName != "" {
 				o, err := rules.ParseOrigin("https", hello.ServerName)
 				if err != nil {
@@ -104,17 +119,23 @@ func (p *Proxy) newTLSConfig() *tls.Config {
 				}
 				host = o.Host
 			}
-			return p.Leaves.Leaf(host)
+			leaf, err := p.Leaves.Leaf(host)
+			t.shown, t.leafErr = err == nil, err
+			return leaf, err
 		},
 	}
 }
 
 // handshakeReason tells a client that does not trust the CA from one that
-// never finished. What is seen of the former depends on its TLS library: an
-// alert, a hang-up, or (OpenSSL on TLS 1.3) a record that cannot be decrypted.
-func handshakeReason(err error) rules.Reason {
+// never finished or never saw a certificate. What is seen of the former
+// depends on its TLS library: an alert, a hang-up, or (OpenSSL on TLS 1.3) a
+// record that cannot be decrypted.
+func (t *tunnel) handshakeReason(err error) rules.Reason {
 	var netErr net.Error
-	if errors.As(err, &netErr) && netErr.Timeout() {
+	switch {
+	case t.leafErr != nil:
+		return rules.ReasonInternal
+	case !t.shown, errors.As(err, &netErr) && netErr.Timeout():
 		return rules.ReasonHandshake
 	}
 	return rules.ReasonUntrusted

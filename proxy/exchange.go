@@ -2,9 +2,9 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"heed/internal/audit"
@@ -24,8 +24,8 @@ type exchange struct {
 
 	recorded bool     // the Recorder has accepted the entry
 	refusal  *refusal // the answer when heed itself answers; nil otherwise
-	upload   countedBody
-	download countedBody
+	upload   uploadBody
+	download downloadBody
 	upgraded io.Closer // the client's side of a WebSocket
 }
 
@@ -75,7 +75,7 @@ func (x *exchange) record() {
 func (x *exchange) end(w *responseWriter) {
 	o := &x.entry.Outcome
 	o.Status = w.status
-	o.BytesIn = x.upload.n
+	o.BytesIn = x.upload.n.Load()
 	o.BytesOut = w.written
 	o.Duration = time.Since(x.entry.Time)
 	if err := x.download.err; err != nil && x.Context.Err() == nil {
@@ -90,23 +90,39 @@ func (x *exchange) end(w *responseWriter) {
 	}
 }
 
-// countedBody passes a body through, counts it and remembers how it ended.
-type countedBody struct {
-	io.ReadCloser
-	n   int64
-	err error // the first error that is not io.EOF
-	eof bool
+// uploadBody is a request's body, counted. The Transport may go on reading it
+// after it has returned the answer.
+type uploadBody struct {
+	io.Reader
+	n   atomic.Int64
+	eof atomic.Bool // read to its end
 }
 
 // Read implements io.Reader.
-func (b *countedBody) Read(p []byte) (int, error) {
+func (b *uploadBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.n.Add(int64(n))
+	if err == io.EOF {
+		b.eof.Store(true)
+	}
+	return n, err
+}
+
+// Close does nothing: the Transport closes what it gives up, and net/http's
+// own body waits in Close for what the client has not sent yet, so that an
+// answer would wait with it. The server closes the body when all is over.
+func (b *uploadBody) Close() error { return nil }
+
+// downloadBody is a site's answer; it remembers whether it broke off.
+type downloadBody struct {
+	io.ReadCloser
+	err error // the first error that is not io.EOF
+}
+
+// Read implements io.Reader.
+func (b *downloadBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.n += int64(n)
-	switch {
-	case err == nil:
-	case errors.Is(err, io.EOF):
-		b.eof = true
-	case b.err == nil:
+	if err != nil && err != io.EOF && b.err == nil {
 		b.err = err
 	}
 	return n, err

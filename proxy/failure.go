@@ -15,27 +15,32 @@ import (
 // errSelf is returned by the dialler for an address that heed listens on.
 var errSelf = errors.New("the address is heed's own")
 
+// errUpgrade stands for a switch to a protocol that the client did not ask for.
+var errUpgrade = errors.New("the site switched protocols unasked")
+
 // classify says how a failure to reach a site is told to the client: status
 // and Proxy-Status error type (RFC 9209 §2.3). The error's text stays inside:
 // it may hold resolver and network details.
 func classify(err error) (status int, errorType string) {
 	var dns *net.DNSError
 	var netErr net.Error
-	var alert tls.AlertError
+	var op *net.OpError
 	var record tls.RecordHeaderError
 	timeout := errors.As(err, &netErr) && netErr.Timeout() || errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case errors.Is(err, errSelf):
 		return http.StatusBadGateway, "proxy_loop_detected"
+	case errors.Is(err, errUpgrade):
+		return http.StatusBadGateway, "http_upgrade_failed"
 	case errors.As(err, &dns) && dns.IsTimeout:
 		return http.StatusGatewayTimeout, "dns_timeout"
 	case errors.As(err, &dns):
 		return http.StatusBadGateway, "dns_error"
 	case isCertificateError(err):
 		return http.StatusBadGateway, "tls_certificate_error"
-	case errors.As(err, &alert):
+	case errors.As(err, &op) && op.Op == "remote error": // crypto/tls on an alert
 		return http.StatusBadGateway, "tls_alert_received"
-	case errors.As(err, &record):
+	case errors.As(err, &record), errors.As(err, &op) && op.Op == "local error":
 		return http.StatusBadGateway, "tls_protocol_error"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return http.StatusBadGateway, "connection_refused"
@@ -46,7 +51,8 @@ func classify(err error) (status int, errorType string) {
 	case timeout:
 		return http.StatusGatewayTimeout, "connection_timeout"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
-		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		err != nil && strings.Contains(err.Error(), "stream error"): // HTTP/2's reset
 		return http.StatusBadGateway, "connection_terminated"
 	case err != nil && strings.Contains(err.Error(), "response headers exceeded"):
 		return http.StatusBadGateway, "http_response_header_section_size"

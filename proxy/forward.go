@@ -16,7 +16,7 @@ import (
 func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	p := x.proxy
 	if unreadBody(r) {
-		x.upload.ReadCloser = r.Body
+		x.upload.Reader = r.Body
 		r.Body = &x.upload
 	}
 	r.Close = false // the client's wish for its own connection
@@ -34,7 +34,17 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	removeHopByHop(resp.Header)
 	p.addVia(resp.Header, resp.ProtoMajor)
 	if resp.StatusCode == http.StatusSwitchingProtocols {
+		if !isWebSocket(r.Header) || !isWebSocket(resp.Header) {
+			resp.Body.Close()
+			x.entry.Outcome.FromSite = false
+			return x.fail(r, errUpgrade)
+		}
 		return resp // its body has to stay what it is: both directions of the connection
+	}
+	if x.uploading(r) {
+		// An answer before the upload is complete goes out at once, beside the
+		// rest of the upload; without this net/http reads the rest itself first.
+		resp.Header["Connection"] = []string{"close"}
 	}
 	w.stream = resp.ContentLength < 0 && r.Method != http.MethodHead
 	x.download.ReadCloser = resp.Body
@@ -73,6 +83,7 @@ func (w *responseWriter) informational(code int, header textproto.MIMEHeader) er
 	if code == http.StatusContinue || w.final {
 		return nil
 	}
+	removeHopByHop(http.Header(header))
 	h := w.Header()
 	for k, v := range header {
 		h[k] = v
@@ -96,19 +107,28 @@ const (
 	drainTime = time.Second
 )
 
+// uploading reports whether an HTTP/1 client may still be sending r's body.
+// HTTP/2 ends a stream without that.
+func (x *exchange) uploading(r *http.Request) bool {
+	return unreadBody(r) && r.ProtoMajor == 1 && !x.upload.eof.Load()
+}
+
 // drain reads on what a client goes on sending after it was answered, for a
 // bounded while. Many clients read the answer only when they have sent their
 // body, and a connection closed in their face would cost them the answer.
 func (x *exchange) drain(w *responseWriter, r *http.Request) {
-	if !unreadBody(r) || r.ProtoMajor != 1 || r.Header.Get("Expect") != "" || x.upload.eof || w.hijacked {
+	if !x.uploading(r) || w.hijacked {
 		return
 	}
 	w.Flush()
 	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(drainTime)); err != nil {
 		return
 	}
-	if x.upload.ReadCloser == nil {
-		x.upload.ReadCloser = r.Body
+	if r.Header.Get("Expect") != "" {
+		return // reading would ask for the body; net/http, as it closes, reads on until the deadline
+	}
+	if x.upload.Reader == nil {
+		x.upload.Reader = r.Body
 	}
 	_, _ = io.CopyN(io.Discard, &x.upload, maxDrain) // how it ends changes nothing: the connection closes
 }

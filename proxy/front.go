@@ -46,9 +46,7 @@ func (p *Proxy) proxied(x *exchange, w *responseWriter, r *http.Request) {
 	}
 	removeHopByHop(r.Header)
 	p.engine.ServeHTTP(w, r)
-	if x.refusal != nil {
-		x.drain(w, r)
-	}
+	x.drain(w, r)
 }
 
 // answer records x's refusal and writes it to w without asking the engine.
@@ -72,7 +70,11 @@ func (p *Proxy) finish(x *exchange, w *responseWriter) {
 		p.Log.Error("a request failed inside heed; only this request is affected",
 			"id", x.entry.ID, "panic", v, "stack", string(debug.Stack()))
 		x.entry.Outcome.Err = "internal error"
-		if w.status == 0 {
+		switch {
+		case w.hijacked && !x.recorded: // a tunnel in its handshake, closed by now
+			x.refuse(rules.Decision{Reason: rules.ReasonInternal}, "")
+			x.record()
+		case w.status == 0:
 			p.answerPanic(x, w)
 			v = nil
 		}
@@ -82,7 +84,7 @@ func (p *Proxy) finish(x *exchange, w *responseWriter) {
 		p.open.remove(x.upgraded)
 	}
 	x.end(w)
-	if v != nil || x.download.err != nil || w.err != nil && w.hijacked == false {
+	if v != nil || x.download.err != nil || w.err != nil && !w.hijacked {
 		_ = http.NewResponseController(w.ResponseWriter).Flush() // what did arrive is the client's
 		panic(http.ErrAbortHandler)
 	}

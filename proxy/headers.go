@@ -14,13 +14,14 @@ var hopByHop = [...]string{
 
 // removeHopByHop deletes from h what concerns one connection only, the fields
 // that Connection names included. A WebSocket handshake and "TE: trailers"
-// are put back: the proxy passes both on.
+// are put back: the proxy passes both on. User-Agent stays whatever Connection
+// says: a request is judged under the name that the site sees.
 func removeHopByHop(h http.Header) {
-	webSocket := hasToken(h["Connection"], "upgrade") && hasToken(h["Upgrade"], "websocket")
+	webSocket := isWebSocket(h)
 	trailers := hasToken(h["Te"], "trailers")
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
-			if name = strings.TrimSpace(name); name != "" {
+			if name = strings.TrimSpace(name); name != "" && !strings.EqualFold(name, "User-Agent") {
 				h.Del(name)
 			}
 		}
@@ -35,6 +36,11 @@ func removeHopByHop(h http.Header) {
 		h["Connection"] = []string{"Upgrade"}
 		h["Upgrade"] = []string{"websocket"}
 	}
+}
+
+// isWebSocket reports whether h is one side of a WebSocket handshake.
+func isWebSocket(h http.Header) bool {
+	return hasToken(h["Connection"], "upgrade") && hasToken(h["Upgrade"], "websocket")
 }
 
 // hasToken reports whether the comma-separated lists in lines hold token.

@@ -104,9 +104,10 @@ func (x *exchange) refusalResponse(r *http.Request) *http.Response {
 	if f.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(seconds(f.retryAfter)))
 	}
-	if unreadBody(r) && r.ProtoMajor == 1 {
+	if x.uploading(r) || f.reason == rules.ReasonMalformed && r.ProtoMajor == 1 {
 		// Without it net/http reads the body before it answers, and a client
-		// that is slow to send would not learn that it need not.
+		// that is slow to send would not learn that it need not. What follows a
+		// malformed request is not to be trusted either.
 		h.Set("Connection", "close")
 	}
 	resp := &http.Response{

@@ -7,8 +7,12 @@ import (
 	"heed/rules"
 )
 
+// maxDetail bounds what is said of a malformed request, in octets: a client
+// chooses how long the part is that gets quoted.
+const maxDetail = 300
+
 func malformed(detail string) (rules.Decision, string) {
-	return rules.Decision{Reason: rules.ReasonMalformed}, detail
+	return rules.Decision{Reason: rules.ReasonMalformed}, printable(detail, maxDetail)
 }
 
 // locate finds the origin and the exact target of r, makes r.URL absolute and
@@ -36,9 +40,7 @@ func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
 		x.origin = origin
 	}
 	e.Scheme, e.Host = x.origin.Scheme, x.origin.Authority()
-	if r.URL.Host != e.Host {
-		r.URL.Host = e.Host
-	}
+	r.URL.Host, r.Host = e.Host, e.Host // the site is asked by the name that was judged
 	if r.URL.Path == "" && r.Method == http.MethodOptions && r.URL.RawQuery == "" {
 		r.URL.Path = "*" // RFC 9112 §3.2.4
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/testkit"
 )
 
 // serve answers TLS handshakes with the authority's leaves, by SNI or else for
@@ -73,7 +75,7 @@ func authorities(t *testing.T) map[string]*Authority {
 }
 
 func TestRFC5280_StrictOpenSSLAcceptsLeaves(t *testing.T) {
-	openssl := tool(t, "openssl")
+	openssl := testkit.Program(t, "openssl")
 	for kind, a := range authorities(t) {
 		port, roots := serve(t, a), filepath.Join(t.TempDir(), "roots.pem")
 		put(t, roots, pemOf(certificateBlock, a.chain[len(a.chain)-1].Raw), 0o644)
@@ -99,7 +101,7 @@ func TestRFC5280_StrictOpenSSLAcceptsLeaves(t *testing.T) {
 }
 
 func TestRFC5280_GnuTLSAcceptsLeaves(t *testing.T) {
-	gnutls := tool(t, "gnutls-cli")
+	gnutls := testkit.Program(t, "gnutls-cli")
 	for kind, a := range authorities(t) {
 		t.Run(kind, func(t *testing.T) {
 			port, roots := serve(t, a), filepath.Join(t.TempDir(), "roots.pem")

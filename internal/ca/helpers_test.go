@@ -153,16 +153,6 @@ func fails(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// tool skips the test where a program is not installed.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("%s is not installed", name)
-	}
-	return path
-}
-
 // run runs a program and returns what it printed.
 func run(t *testing.T, wantOK bool, name string, args ...string) string {
 	t.Helper()

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"heed/internal/testkit"
 )
 
 // javaClient shakes hands as HTTPS clients do, with the trust store the JVM
@@ -30,8 +32,8 @@ public class Client {
 `
 
 func TestHeed_JavaTrustsTheTrustStore(t *testing.T) {
-	java := tool(t, "java")
-	tool(t, "javac")
+	java := testkit.Program(t, "java")
+	testkit.Program(t, "javac")
 	onlyRoots(t, issue(t, "One", nil, nil, nil), issue(t, "One", nil, nil, nil)) // two of one name
 	a, err := Open(newDir(t), nil)
 	if err != nil {
@@ -56,7 +58,7 @@ func TestHeed_JavaTrustsTheTrustStore(t *testing.T) {
 }
 
 func TestHeed_KeytoolReadsTheTrustStore(t *testing.T) {
-	keytool := tool(t, "keytool")
+	keytool := testkit.Program(t, "keytool")
 	onlyRoots(t, issue(t, "One", nil, nil, nil))
 	a := open(t, noon)
 	store := filepath.Join(t.TempDir(), "trust.p12")

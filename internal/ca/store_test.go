@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"heed/internal/testkit"
 )
 
 // became checks that there is one result, in this state, and returns it.
@@ -52,7 +54,7 @@ func story(t *testing.T, s Store, a *Authority, trusted func() bool) {
 }
 
 func TestHeed_NSSDatabaseOfABrowser(t *testing.T) {
-	certutil := tool(t, "certutil")
+	certutil := testkit.Program(t, "certutil")
 	home := filepath.Join(t.TempDir(), "a [home]")
 	m := ThisMachine()
 	m.home = home
@@ -81,7 +83,7 @@ func TestHeed_NSSDatabaseOfABrowser(t *testing.T) {
 }
 
 func TestHeed_SystemStoreOfDebian(t *testing.T) {
-	tool(t, "update-ca-certificates")
+	testkit.Program(t, "update-ca-certificates")
 	local, etc, hooks := t.TempDir(), t.TempDir(), t.TempDir()
 	conf := filepath.Join(t.TempDir(), "ca-certificates.conf")
 	put(t, conf, []byte("# nothing\n"), 0o644)
@@ -111,7 +113,7 @@ func TestHeed_SystemStoreOfDebian(t *testing.T) {
 }
 
 func TestHeed_JavaTrustStoreIsChangedUnderWhateverName(t *testing.T) {
-	keytool := tool(t, "keytool")
+	keytool := testkit.Program(t, "keytool")
 	a, home := open(t, noon), t.TempDir()
 	other := issue(t, "Other", nil, nil, nil)
 	otherFile, _ := write(t, nil, other)

@@ -55,8 +55,8 @@ type LogConfig struct {
 // is one, else the defaults alone. All that is wrong with the file is in the
 // error, each with file and line.
 func Load(path string, defaults []byte) (*Config, error) {
-	c := &Config{}
-	if err := c.decode("the built-in proxy.toml", defaults); err != nil {
+	c, err := builtInConfig(defaults)
+	if err != nil {
 		return nil, err
 	}
 	data, path, err := readConfig(path)
@@ -65,6 +65,15 @@ func Load(path string, defaults []byte) (*Config, error) {
 	}
 	c.File = path
 	if err := c.decode(path, data); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// builtInConfig returns the settings of a heed that has no file.
+func builtInConfig(defaults []byte) (*Config, error) {
+	c := &Config{}
+	if err := c.decode("the built-in proxy.toml", defaults); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -40,18 +40,14 @@ func (c *EnvCmd) Run(a *App) error {
 		}
 		return nil
 	}
-	cfg, err := Load(c.Config, a.Defaults)
+	place, err := c.place(a)
 	if err != nil {
 		return err
 	}
-	addr, files, remarks, err := a.clientPlace(cfg)
-	if err != nil {
-		return err
-	}
-	for _, v := range clientValues(a.Environ, addr, files) {
+	for _, v := range clientValues(a.Environ, place.addr, place.files) {
 		fmt.Fprintln(a.Stdout, language.set(v))
 	}
-	for _, r := range remarks {
+	for _, r := range place.remarks {
 		if !c.Quiet {
 			fmt.Fprintln(a.Stderr, "heed:", r)
 		}
@@ -59,38 +55,70 @@ func (c *EnvCmd) Run(a *App) error {
 	return nil
 }
 
-// clientPlace returns where a shell's programs find heed and the files they
-// need, and what the person at the shell should know.
-func (a *App) clientPlace(cfg *Config) (addr string, files ClientFiles, remarks []string, err error) {
-	foreign, err := foreignState()
+// clientPlace is where a shell's programs find heed and the files they need,
+// and what the person at the shell should know.
+type clientPlace struct {
+	addr    string
+	files   ClientFiles
+	remarks []string
+}
+
+func (c *EnvCmd) place(a *App) (*clientPlace, error) {
+	cfg, err := Load(c.Config, a.Defaults)
 	if err != nil {
-		return "", ClientFiles{}, nil, err
+		return nil, err
 	}
-	if foreign != "" {
-		return cfg.Listen, ClientFiles{}, []string{fetchAdvice(cfg.Listen, foreign)}, nil
+	if foreign, err := foreignState(); foreign != "" || err != nil {
+		return &clientPlace{addr: cfg.Listen, remarks: []string{fetchAdvice(cfg.Listen, foreign)}}, err
 	}
 	stateDir, err := StateDir()
 	if err != nil {
-		return "", ClientFiles{}, nil, err
+		return nil, err
 	}
-	addr, running, err := listenAddr(cfg, stateDir)
-	if err != nil {
-		return "", ClientFiles{}, nil, err
+	p := &clientPlace{addr: cfg.Listen}
+	running, err := runningHeed(stateDir)
+	switch {
+	case err != nil:
+		return nil, err
+	case running == nil:
+		p.remarks = []string{"heed is not running; start it with `heed serve`"}
+	default:
+		p.addr = running.Listeners[0]
+		if cfg, err = c.settingsOf(running, cfg, a.Defaults); err != nil {
+			return nil, err
+		}
 	}
 	authority, err := openCA(cfg, stateDir, a.Now)
 	if err != nil {
-		return "", ClientFiles{}, nil, err
+		return nil, err
 	}
-	found := Inspect(a.Environ, stateDir, addr)
-	files, err = MakeClientFiles(stateDir, authority, found, a.Now())
-	if err != nil {
-		return "", ClientFiles{}, nil, err
+	found := Inspect(a.Environ, stateDir, p.addr)
+	p.remarks = append(p.remarks, found.Remarks()...)
+	p.files, err = MakeClientFiles(stateDir, authority, found, a.Now())
+	return p, err
+}
+
+// runningHeed asks the heed of the state directory; nil when none serves
+// there. One that `heed run` started serves runs alone.
+func runningHeed(stateDir string) (*Status, error) {
+	status, err := readStatus(context.Background(), stateDir)
+	if errors.Is(err, errNotRunning) || err == nil && len(status.Listeners) == 0 {
+		return nil, nil
 	}
-	remarks = found.Remarks()
-	if !running {
-		remarks = append(remarks, "heed is not running; start it with `heed serve`")
+	return status, err
+}
+
+// settingsOf returns the settings of the running heed, whose CA the clients
+// meet, unless the caller named a file.
+func (c *EnvCmd) settingsOf(running *Status, ours *Config, defaults []byte) (*Config, error) {
+	switch {
+	case c.Config != "" || running.ConfigFile == ours.File:
+		return ours, nil
+	case running.ConfigFile == "":
+		return builtInConfig(defaults)
+	default:
+		return Load(running.ConfigFile, defaults)
 	}
-	return addr, files, remarks, nil
 }
 
 // foreignState returns the state directory when another user's heed keeps it,
@@ -117,18 +145,4 @@ func fetchAdvice(addr, stateDir string) string {
 Get the CAs from the proxy, and tell each client where they are:
     curl --noproxy '*' -o heed-bundle.pem http://%s/bundle.pem
     export SSL_CERT_FILE="$PWD/heed-bundle.pem" CURL_CA_BUNDLE="$PWD/heed-bundle.pem" REQUESTS_CA_BUNDLE="$PWD/heed-bundle.pem"`, stateDir, addr)
-}
-
-// listenAddr returns where the heed of the state directory listens, or would.
-func listenAddr(cfg *Config, stateDir string) (addr string, running bool, err error) {
-	status, err := readStatus(context.Background(), stateDir)
-	switch {
-	case errors.Is(err, errNotRunning):
-		return cfg.Listen, false, nil
-	case err != nil:
-		return "", false, err
-	case len(status.Listeners) == 0:
-		return cfg.Listen, false, nil // one that `heed run` started, for runs alone
-	}
-	return status.Listeners[0], true, nil
 }

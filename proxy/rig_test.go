@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -42,7 +45,12 @@ type rig struct {
 // newRig starts a rig. Each change may alter the configuration first.
 func newRig(t testing.TB, handler http.HandlerFunc, changes ...func(*Config)) *rig {
 	t.Helper()
-	s := newSite(t, handler)
+	return newRigBefore(t, newSite(t, handler), changes...)
+}
+
+// newRigBefore starts a rig in front of a site that was altered first.
+func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
+	t.Helper()
 	r := &rig{t: t, site: s, records: &records{}}
 	authority, err := ca.Open(t.TempDir(), time.Now)
 	if err != nil {
@@ -51,7 +59,9 @@ func newRig(t testing.TB, handler http.HandlerFunc, changes ...func(*Config)) *r
 	r.roots = x509.NewCertPool()
 	r.roots.AppendCertsFromPEM(authority.CertPEM())
 	self := &Addrs{}
-	transport := NewTransport(TransportConfig{Resolve: s.resolve, RootCAs: s.ca.Pool(), Self: self})
+	transport := NewTransport(TransportConfig{
+		Resolve: s.resolve, RootCAs: s.ca.Pool(), Self: self, ResponseHeaderTimeout: s.patience,
+	})
 	t.Cleanup(transport.CloseIdleConnections)
 	config := Config{
 		Name: "rig-7f3a", Upstream: transport, Leaves: authority, Recorder: r.records, Self: self,
@@ -131,24 +141,107 @@ func (r *rig) client(m mode) *http.Client {
 	}
 }
 
+// in returns the rig for a subtest.
+func (r *rig) in(t testing.TB) *rig {
+	sub := *r
+	sub.t = t
+	return &sub
+}
+
 // raw opens a connection on which HTTP/1 is spoken in bytes, and returns what
 // stands before the path in a request line.
 func (r *rig) raw(m mode) (c *testkit.Conn, prefix string) {
 	r.t.Helper()
+	return r.rawTo(m, "site.test")
+}
+
+// rawTo is raw for a host of the caller's choice.
+func (r *rig) rawTo(m mode, host string) (c *testkit.Conn, prefix string) {
+	r.t.Helper()
 	c = testkit.Dial(r.t, r.addr)
 	switch m {
 	case plain:
-		return c, "http://site.test"
+		return c, "http://" + host
 	case absolute:
-		return c, "https://site.test"
+		return c, "https://" + host
 	case inTunnel:
-		return c.Connect("site.test:80"), ""
+		return c.Connect(host + ":80"), ""
 	case mitmH1:
-		return c.Connect("site.test:443").TLS(&tls.Config{RootCAs: r.roots, ServerName: "site.test"}), ""
+		return c.Connect(host + ":443").TLS(r.trusting(host, "http/1.1")), ""
 	default:
 		r.t.Fatalf("mode %s is not spoken in bytes", m)
 		return nil, ""
 	}
+}
+
+// trusting is the TLS configuration of a client that trusts the proxy's CA.
+func (r *rig) trusting(host string, protocols ...string) *tls.Config {
+	return &tls.Config{RootCAs: r.roots, ServerName: host, NextProtos: protocols}
+}
+
+// h2 opens a tunnel in which HTTP/2 is spoken.
+func (r *rig) h2(host string) *http.ClientConn {
+	r.t.Helper()
+	return testkit.Dial(r.t, r.addr).Connect(host + ":443").TLS(r.trusting(host, "h2")).HTTP2()
+}
+
+// question is one request, to be asked in any mode.
+type question struct {
+	method string // empty: GET
+	host   string // empty: site.test
+	path   string
+	header []string // each "Name: value"
+	body   string
+}
+
+// reply is what a client made of the answer.
+type reply struct {
+	*http.Response
+	body string
+	err  error // reading the body
+}
+
+// ask asks q in mode m on a connection of its own.
+func (r *rig) ask(m mode, q question) *reply {
+	r.t.Helper()
+	q.method, q.host = cmp.Or(q.method, "GET"), cmp.Or(q.host, "site.test")
+	var resp *http.Response
+	if m == mitmH2 {
+		resp = r.askH2(q)
+	} else {
+		c, prefix := r.rawTo(m, q.host)
+		if q.body != "" {
+			q.header = append(q.header, fmt.Sprintf("Content-Length: %d", len(q.body)))
+		}
+		c.Send(requestTo(q.host, q.method, prefix, q.path, q.header...) + q.body)
+		resp = c.Head(q.method)
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	return &reply{resp, string(body), err}
+}
+
+func (r *rig) askH2(q question) *http.Response {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	r.t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, q.method, "https://"+q.host+q.path, strings.NewReader(q.body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if q.body == "" {
+		req.Body = nil
+	}
+	req.Header["User-Agent"] = nil
+	for _, h := range q.header {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header[http.CanonicalHeaderKey(name)] = append(req.Header[http.CanonicalHeaderKey(name)], value)
+	}
+	resp, err := r.h2(q.host).RoundTrip(req)
+	if err != nil {
+		r.t.Fatalf("%s %s over HTTP/2: %v", q.method, q.path, err)
+	}
+	return resp
 }
 
 // get is a request in bytes with the fields of header, each "Name: value".
@@ -157,8 +250,12 @@ func get(prefix, path string, header ...string) string {
 }
 
 func request(method, prefix, path string, header ...string) string {
+	return requestTo("site.test", method, prefix, path, header...)
+}
+
+func requestTo(host, method, prefix, path string, header ...string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s%s HTTP/1.1\r\nHost: site.test\r\n", method, prefix, path)
+	fmt.Fprintf(&b, "%s %s%s HTTP/1.1\r\nHost: %s\r\n", method, prefix, path, host)
 	for _, h := range header {
 		b.WriteString(h + "\r\n")
 	}
@@ -225,49 +322,9 @@ func (r *records) target(t testing.TB, target string) audit.Entry {
 	return r.await(t, target, func(e *audit.Entry) bool { return e.Target == target })
 }
 
-// site is a real origin: plain and TLS listeners with one handler.
-type site struct {
-	ca      *testkit.CA
-	resolve map[string]string
-
-	mu   sync.Mutex
-	seen []string // "METHOD target" of each request but robots.txt
-}
-
-func newSite(t testing.TB, handler http.HandlerFunc) *site {
-	t.Helper()
-	s := &site{ca: testkit.NewCA(t), resolve: map[string]string{}}
-	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/robots.txt" {
-			fmt.Fprint(w, robots)
-			return
-		}
-		s.mu.Lock()
-		s.seen = append(s.seen, r.Method+" "+r.RequestURI)
-		s.mu.Unlock()
-		handler(w, r)
-	})
-	certFile, keyFile := s.ca.Leaf(t, "site.test")
-	for _, port := range []string{"80", "443"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.resolve["site.test:"+port] = l.Addr().String()
-		server := &http.Server{Handler: serve, ErrorLog: nil}
-		t.Cleanup(func() { server.Close() })
-		if port == "80" {
-			go server.Serve(l)
-		} else {
-			go server.ServeTLS(l, certFile, keyFile)
-		}
-	}
-	return s
-}
-
-// reached returns the requests that reached the site.
-func (s *site) reached() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.seen...)
+// all returns the entries that have ended so far.
+func (r *records) all() []audit.Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]audit.Entry(nil), r.ended...)
 }

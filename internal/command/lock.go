@@ -75,6 +75,9 @@ func (l *stateLock) tell(h holder) error {
 	if err == nil {
 		_, err = l.file.WriteAt(text, 0)
 	}
+	if err == nil {
+		err = l.file.Truncate(int64(len(text)))
+	}
 	return err
 }
 

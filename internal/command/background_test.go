@@ -1,0 +1,279 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// place is a state directory with the real heed in it.
+type place struct {
+	t     *testing.T
+	state string
+	dir   string // working directory of its commands
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{t: t, state: t.TempDir(), dir: t.TempDir()}
+	t.Cleanup(p.end)
+	return p
+}
+
+// heed is a heed command in the place.
+func (p *place) heed(args ...string) *exec.Cmd {
+	cmd := exec.Command(testkit.Binary(p.t), args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "HEED_STATE=" + p.state}
+	cmd.Dir = p.dir
+	return cmd
+}
+
+// ok runs a heed command to its end and returns what it printed.
+func (p *place) ok(args ...string) string {
+	p.t.Helper()
+	out, err := p.heed(args...).CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("heed %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// pid asks which heed runs in the place; 0 when none does.
+func (p *place) pid() int {
+	out, _ := p.heed("status", "--json").Output() // the exit status says how it is
+	var status struct{ PID int }
+	_ = json.Unmarshal(out, &status) // no status, no pid
+	return status.PID
+}
+
+// end stops the background heed and waits until it has given the place back.
+func (p *place) end() {
+	pid := p.pid()
+	if pid == 0 {
+		return
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		p.t.Errorf("stopping heed: %v", err)
+	}
+	p.awaitLock()
+}
+
+// awaitLock waits until no heed holds the place.
+func (p *place) awaitLock() {
+	p.t.Helper()
+	f, err := os.OpenFile(filepath.Join(p.state, "lock"), os.O_RDWR, 0)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer f.Close()
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// site is a site that counts how often its robots.txt is asked for.
+type site struct {
+	url string
+	mu  sync.Mutex
+	n   int
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.url = "http://" + l.Addr().String()
+	server := &http.Server{Handler: http.HandlerFunc(s.answer)}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	return s
+}
+
+func (s *site) answer(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/robots.txt" {
+		s.mu.Lock()
+		s.n++
+		s.mu.Unlock()
+		http.NotFound(w, r)
+		return
+	}
+	fmt.Fprint(w, "page")
+}
+
+func (s *site) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n
+}
+
+func TestHeed_TwentyRunsAtOnceShareOneHeed(t *testing.T) {
+	p, s := newPlace(t), newSite(t)
+	var all sync.WaitGroup
+	pids := make(chan string, 20)
+	for range 20 {
+		all.Go(func() {
+			cmd := p.heed("run", "--quiet", "--", "sh", "-c", `curl -sS "$0" && cat "$HEED_STATE/lock"`, s.url)
+			out, err := cmd.CombinedOutput()
+			if err != nil || !bytes.HasPrefix(out, []byte("page")) {
+				t.Errorf("a run: %v\n%s", err, out)
+			}
+			pids <- string(out)
+		})
+	}
+	all.Wait()
+	first := <-pids
+	for range 19 {
+		if next := <-pids; next != first {
+			t.Errorf("two heeds: %s and %s", first, next)
+		}
+	}
+	if n := s.asked(); n != 1 {
+		t.Errorf("robots.txt was asked for %d times, want once", n)
+	}
+}
+
+func TestHeed_OtherSettingsReplaceAnIdleBackgroundHeed(t *testing.T) {
+	p := newPlace(t)
+	p.ok("run", "--quiet", "--", "true")
+	first := p.pid()
+	p.ok("run", "--quiet", "--", "true")
+	if again := p.pid(); again != first || first == 0 {
+		t.Fatalf("the second run has heed %d, the first had %d", again, first)
+	}
+	if err := os.WriteFile(filepath.Join(p.dir, "proxy.toml"), []byte("contact = \"bot@example.org\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.ok("run", "--quiet", "--", "true")
+	if next := p.pid(); next == first || next == 0 {
+		t.Errorf("with other settings, the heed is %d as before (%d)", next, first)
+	}
+}
+
+func TestHeed_AHeedStartedByHandTakesTheStateDirectoryFromAnIdleOne(t *testing.T) {
+	p := newPlace(t)
+	p.ok("run", "--quiet", "--", "true")
+	h := testkit.Start(t, testkit.Options{State: p.state})
+	if got := p.pid(); got != h.Pid() {
+		t.Errorf("the heed is %d, want %d", got, h.Pid())
+	}
+	p.ok("run", "--quiet", "--", "true") // joins, whatever its settings are
+	h.Signal(syscall.SIGTERM)
+	if status := h.Exit(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+func TestHeed_AKilledRunTakesItsProxyWithIt(t *testing.T) {
+	p, s := newPlace(t), newSite(t)
+	pipe := filepath.Join(p.dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := p.heed("run", "--quiet", "--", "sh", "-c", `echo "$http_proxy" > "$0"; read forever`, pipe)
+	stdin, err := cmd.StdinPipe() // its end ends the command that heed leaves behind
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := os.ReadFile(pipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := strings.TrimPrefix(strings.TrimSpace(string(said)), "http://")
+	conn := testkit.Dial(t, addr)
+	conn.Send("GET " + s.url + "/ HTTP/1.1\r\nHost: " + strings.TrimPrefix(s.url, "http://") + "\r\n\r\n")
+	if answer := conn.Answer("GET"); answer.StatusCode != 200 {
+		t.Fatalf("through the run's proxy: %v", answer.Status)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	conn.Closed()
+	if c, err := net.Dial("tcp", addr); err == nil {
+		c.Close()
+		t.Error("the run's proxy still takes connections")
+	}
+}
+
+func TestHeed_SignalsReachTheCommand(t *testing.T) {
+	p := newPlace(t)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
+		pipe := filepath.Join(t.TempDir(), "pipe")
+		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := p.heed("run", "--quiet", "--", "sh", "-c",
+			`trap 'exit 3' TERM INT HUP USR1; : > "$0"; while :; do sleep 0.02; done`, pipe)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal: nobody else sends it to the command
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.ReadFile(pipe); err != nil { // now the trap is set
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		var exit *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
+			t.Errorf("%v: the run ends with %v, want the command's status 3", sig, err)
+		}
+	}
+}
+
+func TestHeed_ABackgroundHeedThatCannotStartSaysWhy(t *testing.T) {
+	p := newPlace(t)
+	p.ok("ca", "path")
+	if err := os.Chmod(filepath.Join(p.state, "ca-key.pem"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	cmd := p.heed("run", "--", "true")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	defer stop()
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 2 {
+		t.Errorf("it ends with %v, want 2", err)
+	}
+	if !strings.HasPrefix(said.String(), "heed: ") || !strings.Contains(said.String(), "chmod 600") {
+		t.Errorf("it says %q", said.String())
+	}
+}
+
+func TestHeed_ALongStateDirectoryWorksLikeAnyOther(t *testing.T) {
+	p := newPlace(t)
+	p.state = filepath.Join(p.state, strings.Repeat("long", 40))
+	s := newSite(t)
+	if got := p.ok("run", "--quiet", "--", "curl", "-sS", s.url); got != "page" {
+		t.Errorf("through heed: %q", got)
+	}
+	if p.pid() == 0 {
+		t.Error("its heed is not found")
+	}
+}

@@ -50,6 +50,7 @@ func TestScripts(t *testing.T) {
 // that a changed byte or a lost end shows.
 func sites() []testkit.Site {
 	page := strings.Repeat("<p>line\r\n\x00caf\xe9 \xff and no end of line", 4000)
+	refs := "0123456789abcdef0123456789abcdef01234567\trefs/heads/main\n" // of a git repository
 	return []testkit.Site{
 		{
 			Name: "site.test",
@@ -62,9 +63,10 @@ func sites() []testkit.Site {
 				"Disallow: /page.html\n",
 			Files: map[string]string{
 				"/page.html": page, "/private/secret.txt": "secret\n", "/private/open.txt": "open\n",
+				"/repo.git/info/refs": refs, "/private/repo.git/info/refs": refs,
 				"/slow.txt": strings.Repeat("slow and steady\n", 100<<10/16),
 			},
-			Redirects: map[string]string{"/go": "/private/secret.txt", "/moved": "/page.html"},
+			Redirects: map[string]string{"/go": "/private/secret.txt", "/moved": "/page.html", "/go-git/info/refs": "/private/repo.git/info/refs?service=git-upload-pack"},
 			// A body that takes two seconds.
 			Config: "location = /slow.txt { limit_rate 50k; }",
 		},
@@ -203,14 +205,14 @@ func hitsOf(ts *testscript.TestScript, address string) []testkit.Hit {
 const directAgent = "direct/1.0"
 
 func background(ts *testscript.TestScript, neg bool, args []string) {
-	if pid := tell(ts).holder(); (pid == 0) != neg {
+	if pid := tell(ts).holder(ts.Getenv("HEED_STATE")); (pid == 0) != neg {
 		ts.Fatalf("the state directory's heed is process %d", pid)
 	}
 }
 
-// holder is the process that holds the state directory's lock; 0 when none does.
-func (s *story) holder() int {
-	file, err := os.Open(filepath.Join(s.state, "lock"))
+// holder is the process that holds a state directory's lock; 0 when none does.
+func (s *story) holder(state string) int {
+	file, err := os.Open(filepath.Join(state, "lock"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0
 	}
@@ -228,14 +230,32 @@ func (s *story) holder() int {
 	return held.PID
 }
 
-// endBackground ends the heed that `heed run` left behind and waits until it
-// is gone, so that nothing of a story outlives it.
+// endBackground ends the heeds that `heed run` left behind and waits until
+// they are gone, so that nothing of a story outlives it.
 func (s *story) endBackground() {
-	pid := s.holder()
-	if pid == 0 || s.heed != nil && pid == s.heed.Pid() {
-		return
+	states, err := filepath.Glob(s.state + "*")
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	file, err := os.Open(filepath.Join(s.state, "lock"))
+	for _, state := range states {
+		pid := s.holder(state)
+		if pid == 0 || s.heed != nil && pid == s.heed.Pid() {
+			continue
+		}
+		s.end(pid, filepath.Join(state, "lock"))
+		log, err := os.ReadFile(filepath.Join(state, "background.log"))
+		if err != nil {
+			s.t.Errorf("the background heed's log: %v", err)
+		}
+		if strings.Contains(string(log), "DATA RACE") {
+			s.t.Errorf("the background heed has a data race:\n%s", log)
+		}
+	}
+}
+
+// end ends a process and waits until it has given its lock back.
+func (s *story) end(pid int, lock string) {
+	file, err := os.Open(lock)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -245,8 +265,5 @@ func (s *story) endBackground() {
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
 		s.t.Errorf("waiting for its end: %v", err)
-	}
-	if text, err := os.ReadFile(filepath.Join(s.state, "background.log")); err == nil && strings.Contains(string(text), "DATA RACE") {
-		s.t.Errorf("the background heed has a data race:\n%s", text)
 	}
 }

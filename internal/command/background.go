@@ -90,6 +90,7 @@ func startBackground(ctx context.Context, state, configFile string) error {
 	}
 	cmd := exec.Command(self, args...)
 	cmd.Env = backgroundEnviron(os.Environ(), state)
+	cmd.Dir = state                     // not the user's directory, which may have to go
 	cmd.Stdout, cmd.Stderr = write, log // what it says before it is ready goes to the pipe, a crash to the log
 	detach(cmd)
 	err = cmd.Start()

@@ -41,7 +41,7 @@ func startDaemon(t *testing.T, change func(*daemon)) (*daemon, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.background = true
+	d.background, d.joinHash = true, cfg.JoinHash()
 	if change != nil {
 		change(d)
 	}
@@ -333,7 +333,7 @@ func TestHeed_OnlyAnIdleBackgroundHeedRetires(t *testing.T) {
 
 func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &daemon{cfg: &Config{}, background: true, idleFor: 30 * time.Second, stopping: make(chan struct{}), runs: map[string]*session{}}
+		d := &daemon{cfg: &Config{}, joinHash: (&Config{}).JoinHash(), background: true, idleFor: 30 * time.Second, stopping: make(chan struct{}), runs: map[string]*session{}}
 		ended := func() bool {
 			synctest.Wait()
 			select {

@@ -17,6 +17,7 @@ import (
 // together, and the runs that joined.
 type daemon struct {
 	cfg        *Config
+	joinHash   string // what runs compare: JoinHash of the settings, before flags
 	authority  *ca.Authority
 	egresses   *egresses
 	tally      *audit.Tally
@@ -167,7 +168,7 @@ func (d *daemon) runDrain() time.Duration {
 func (d *daemon) info() heedInfo {
 	return heedInfo{
 		Version: Version(), PID: os.Getpid(), Background: d.background,
-		ConfigFile: d.cfg.File, ConfigHash: d.cfg.JoinHash(),
+		ConfigFile: d.cfg.File, ConfigHash: d.joinHash,
 	}
 }
 

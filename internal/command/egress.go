@@ -70,6 +70,8 @@ type egresses struct {
 	open []*egress // the most lately used last
 }
 
+var errNoEnvProxy = errors.New("--upstream env: the environment names no proxy\nSet HTTPS_PROXY and HTTP_PROXY, or leave the flag out")
+
 var errEgress = errors.New("too many runs with different upstream proxies or CA files at once\nWait for one of them to end")
 
 // take opens the way w, or joins those who use it. Each take is followed by

@@ -131,7 +131,7 @@ func (c *RunCmd) way(a *App, cfg *Config, found Found) (way, error) {
 	switch {
 	case c.Upstream == "env":
 		if w.Proxy = upstreamOfEnviron(a.Environ); w.Proxy == nil {
-			return w, errors.New("--upstream env: the environment names no proxy\nSet HTTPS_PROXY and HTTP_PROXY, or leave the flag out")
+			return w, errNoEnvProxy
 		}
 	case c.Upstream != "":
 		if err := checkUpstream(c.Upstream); err != nil {

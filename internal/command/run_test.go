@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -201,6 +203,39 @@ func joinForever(t *testing.T, state string) (letGo func(), m *membership) {
 		t.Fatal(err)
 	}
 	return m.leave, m
+}
+
+func TestHeed_ARunGoesThroughTheUpstreamProxyItNames(t *testing.T) {
+	startDaemon(t, nil)
+	var mu sync.Mutex
+	var asked []string
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, r.URL.String())
+		mu.Unlock()
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+		}
+	}))
+	defer upstream.Close()
+	fetch := command("curl", "-sS", "http://site.test/page")
+	for _, c := range []struct {
+		cmd     RunCmd
+		environ string
+	}{
+		{RunCmd{Upstream: upstream.URL}, "X=Y"},
+		{RunCmd{Upstream: "env"}, "http_proxy=" + upstream.URL},
+	} {
+		asked = nil
+		c.cmd.Command = fetch
+		status, _, stderr := heedRun(t, c.cmd, c.environ)
+		if want := "http://site.test/robots.txt http://site.test/page"; status != 0 || strings.Join(asked, " ") != want {
+			t.Errorf("--upstream %s: the proxy was asked for %q, want %q; %s", c.cmd.Upstream, asked, want, stderr)
+		}
+		if strings.Contains(stderr, "not used") {
+			t.Errorf("it says %q", stderr)
+		}
+	}
 }
 
 func TestHeed_OneHonestIdentity(t *testing.T) {

@@ -50,8 +50,12 @@ func (c *ServeCmd) Run(a *App) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := c.settings(a)
+	cfg, err := c.load(a)
 	if err != nil {
+		return err
+	}
+	joinHash := cfg.JoinHash() // flags do not make a heed another one to runs
+	if err := c.override(cfg, a.Environ); err != nil {
 		return err
 	}
 	lock, err := c.lock(ctx, a, state)
@@ -72,31 +76,41 @@ func (c *ServeCmd) Run(a *App) error {
 	if err != nil {
 		return err
 	}
+	d.joinHash = joinHash
 	if d.background = c.Background; d.background {
 		return d.serveBackground(ctx, release, a, lock, state)
 	}
 	return d.serveForeground(ctx, release, a, lock, state)
 }
 
-// settings are those of the file, with what the command line changes.
-func (c *ServeCmd) settings(a *App) (*Config, error) {
-	cfg, err := Load(c.Config, a.Defaults)
-	if err != nil {
-		return nil, err
+// load returns the settings of the file. A background heed has those of the run
+// that starts it, and does not look for a file of its own.
+func (c *ServeCmd) load(a *App) (*Config, error) {
+	if c.Background && c.Config == "" {
+		cfg := &Config{}
+		return cfg, cfg.decode("the built-in proxy.toml", a.Defaults)
 	}
+	return Load(c.Config, a.Defaults)
+}
+
+// override changes the settings as the command line says.
+func (c *ServeCmd) override(cfg *Config, environ []string) error {
 	if c.Listen != "" {
 		if err := checkListen(c.Listen); err != nil {
-			return nil, fmt.Errorf("--listen: %w", err)
+			return fmt.Errorf("--listen: %w", err)
 		}
 		cfg.Listen = c.Listen
 	}
 	if c.Upstream != "" {
 		if err := checkUpstream(c.Upstream); err != nil {
-			return nil, fmt.Errorf("--upstream: %w", err)
+			return fmt.Errorf("--upstream: %w", err)
 		}
 		cfg.Upstream.Proxy = c.Upstream
 	}
-	return cfg, nil
+	if c.Upstream == "env" && upstreamOfEnviron(environ) == nil {
+		return errNoEnvProxy
+	}
+	return nil
 }
 
 // lock makes this process the one heed of the state directory. A background
@@ -249,16 +263,21 @@ func listen(addr string) (net.Listener, error) {
 const caRemarkDays = 30
 
 // greet prints the three lines a person needs, and what they should know
-// beside: an upstream proxy that is not used.
+// beside: which upstream proxy is used, and which is not.
 func (d *daemon) greet(a *App) {
 	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", d.listen)
 	fmt.Fprintf(a.Stderr, "Point a client at it:  eval \"$(heed env)\"\n")
 	fmt.Fprintf(a.Stderr, "Its CA certificate is  %s%s\n", d.authority.CertPath(), daysLeft(d.authority.DaysLeft(a.Now())))
-	if d.cfg.Upstream.Proxy != "" {
-		return
-	}
-	if found := Inspect(a.Environ, "", d.listen); len(found.Proxies) > 0 {
-		fmt.Fprintf(a.Stderr, "heed: the proxy named in the environment is not used (%s); to go through it, add --upstream env\n", list(found.Proxies))
+	found := Inspect(a.Environ, "", d.listen)
+	switch proxy := d.egresses.proxy; {
+	case proxy != nil && proxy.All != "":
+		fmt.Fprintf(a.Stderr, "heed: sites are reached through %s\n", redactURL(proxy.All))
+	case proxy != nil:
+		fmt.Fprintf(a.Stderr, "heed: sites are reached through the proxy that the environment names (%s)\n", list(found.Proxies))
+	case d.cfg.Upstream.Proxy == "env":
+		fmt.Fprintln(a.Stderr, "heed: sites are reached directly: the environment names no proxy")
+	case len(found.Proxies) > 0:
+		fmt.Fprintf(a.Stderr, "heed: the proxy that the environment names is not used (%s); to go through it, add --upstream env\n", list(found.Proxies))
 	}
 }
 

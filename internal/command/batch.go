@@ -149,13 +149,12 @@ func (b *batch) policyFor(q *question) policyOf {
 // far as it could be read.
 func parseQuestion(line []byte) (*question, error) {
 	q := &question{}
-	err := json.Unmarshal(line, &q.rest)
-	if q.rest == nil {
+	if err := json.Unmarshal(line, &q.rest); err != nil || q.rest == nil || len(line) > maxLine {
 		q.rest = map[string]json.RawMessage{}
-	}
-	if err != nil || len(line) > maxLine {
 		return q, errors.New("the line is not a JSON object")
 	}
+	defer delete(q.rest, "robots")
+	defer delete(q.rest, "robots_b64")
 	var encoded *string
 	for name, into := range map[string]**string{"robots": &q.robots, "robots_b64": &encoded, "agent": &q.agent, "url": &q.url} {
 		raw, given := q.rest[name]
@@ -163,8 +162,6 @@ func parseQuestion(line []byte) (*question, error) {
 			return q, fmt.Errorf("%s is not a text", name)
 		}
 	}
-	delete(q.rest, "robots")
-	delete(q.rest, "robots_b64")
 	switch {
 	case q.agent == nil:
 		return q, errors.New("agent is missing")

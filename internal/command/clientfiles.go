@@ -53,16 +53,20 @@ func MakeClientFiles(stateDir string, authority *ca.Authority, found Found, now 
 	if err := os.Chtimes(files.Bundle, now, now); err == nil {
 		return files, nil // the bundle is written last: the others are there
 	}
+	pruneClients(clientsDir(stateDir), now)
 	if err := os.MkdirAll(dir, clientDirMode); err != nil {
 		return ClientFiles{}, err
 	}
-	pruneClients(clientsDir(stateDir), now)
-	return files, errors.Join(
-		ca.WriteJavaTrustStore(files.TrustStore, authority, paths),
-		ca.WriteFile(files.Wgetrc, wget.with(files.Bundle), 0o600), // it may hold the user's passwords
-		ca.WriteFile(filepath.Join(dir, foundName), extra, 0o644),
-		ca.WriteFile(files.Bundle, roots, 0o644),
-	)
+	if err := ca.WriteJavaTrustStore(files.TrustStore, authority, paths); err != nil {
+		return ClientFiles{}, err
+	}
+	if err := ca.WriteFile(files.Wgetrc, wget.with(files.Bundle), 0o600); err != nil { // it may hold the user's passwords
+		return ClientFiles{}, err
+	}
+	if err := ca.WriteFile(filepath.Join(dir, foundName), extra, 0o644); err != nil {
+		return ClientFiles{}, err
+	}
+	return files, ca.WriteFile(files.Bundle, roots, 0o644)
 }
 
 // pruneClients removes the directories whose bundle nobody has asked for in a

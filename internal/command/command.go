@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -75,6 +76,9 @@ func (a *App) main(args []string) int {
 	if err != nil {
 		return a.fail(err)
 	}
+	if err := knownVerb(parser.Model, args); err != nil {
+		return a.fail(err)
+	}
 	ctx, err := parser.Parse(args)
 	if left >= 0 {
 		return left
@@ -83,6 +87,25 @@ func (a *App) main(args []string) int {
 		return a.fail(usageError(err))
 	}
 	return a.fail(ctx.Run(a))
+}
+
+// knownVerb refuses a first word that is no verb. The parser would take it for
+// an argument of serve, which has none.
+func knownVerb(model *kong.Application, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return nil
+	}
+	var verbs []string
+	for _, verb := range model.Children {
+		if verb.Name == args[0] {
+			return nil
+		}
+		verbs = append(verbs, verb.Name)
+	}
+	if near := nearest(args[0], verbs); near != "" {
+		return fmt.Errorf("there is no command %q; did you mean %q?\nSee `heed --help`", args[0], near)
+	}
+	return fmt.Errorf("there is no command %q; the commands are %s\nTo run a program through heed: heed run -- %s", args[0], strings.Join(verbs, ", "), printable(args[0]))
 }
 
 // fail prints err as a person should read it and returns the exit status it

@@ -1,0 +1,143 @@
+package command
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHeed_BatchAnswersEachLineInItsPlace(t *testing.T) {
+	in := strings.Join([]string{
+		`{"robots":"User-agent: *\nDisallow: /a","agent":"x","url":"http://h.test/a","id":1,"tags":["<b>"]}`,
+		`{"robots_b64":"` + base64.StdEncoding.EncodeToString([]byte(someRules)) + `","agent":"GoodBot","url":"http://h.test/private"}`,
+		`{"robots":"","agent":"","url":"http://h.test/"}`,
+		``,
+		`no json`,
+		`[1]`,
+		`null`,
+		`{"robots":"","url":"http://h.test/","id":7}`,
+		`{"robots":"","agent":"x"}`,
+		`{"robots":"","agent":"x","url":"h.test"}`,
+		`{"robots":1,"agent":"x","url":"http://h.test/"}`,
+		`{"robots":"","robots_b64":"","agent":"x","url":"http://h.test/"}`,
+		`{"robots_b64":"?","agent":"x","url":"http://h.test/"}`,
+		`{"robots":"","agent":"x","url":"http://h.test/robots.txt"}`,
+	}, "\n")
+	want := strings.Join([]string{
+		`{"agent":"x","allowed":false,"group":"*","id":1,"line":2,"reason":"rule","rule":"Disallow: /a","tags":["<b>"],"url":"http://h.test/a"}`,
+		`{"agent":"GoodBot","allowed":true,"group":"GoodBot","line":5,"reason":"rule","rule":"Allow: /","url":"http://h.test/private"}`,
+		`{"agent":"","allowed":true,"group":"","line":0,"reason":"no-rule","rule":"","url":"http://h.test/"}`,
+		`{"error":"the line is not a JSON object"}`,
+		`{"error":"the line is not a JSON object"}`,
+		`{"error":"the line is not a JSON object"}`,
+		`{"error":"agent is missing","id":7,"url":"http://h.test/"}`,
+		`{"agent":"x","error":"url is missing"}`,
+		`{"agent":"x","error":"\"h.test\" is not the URL of a site; write it out, such as \"https://example.org/page\"","url":"h.test"}`,
+		`{"agent":"x","error":"robots is not a text","url":"http://h.test/"}`,
+		`{"agent":"x","error":"robots and robots_b64 exclude each other","url":"http://h.test/"}`,
+		`{"agent":"x","error":"robots_b64 is not base64","url":"http://h.test/"}`,
+		`{"agent":"x","allowed":true,"group":"","line":0,"reason":"robots-txt","rule":"","url":"http://h.test/robots.txt"}`,
+	}, "\n") + "\n"
+	heed(t, in, "check", "--batch").is(t, exitUsage, want, "")
+}
+
+func TestHeed_BatchAgainstAFileKeepsTheOrder(t *testing.T) {
+	robots := write(t, filepath.Join(t.TempDir(), "robots.txt"), someRules)
+	var in strings.Builder
+	const lines = 10_000
+	for i := range lines {
+		page := "open"
+		if i%3 == 0 {
+			page = "private"
+		}
+		fmt.Fprintf(&in, "{\"agent\":\"bot%d\",\"url\":\"https://h%d.test/%s/%d\",\"id\":%d}\n", i%5, i%7, page, i, i)
+	}
+	s := heed(t, in.String(), "check", "--batch", "--robots", robots)
+	if s.status != 0 || s.errors != "" {
+		t.Fatalf("status %d, stderr %q", s.status, s.errors)
+	}
+	answers := json.NewDecoder(strings.NewReader(s.out))
+	for i := range lines {
+		var got struct {
+			ID      int
+			Allowed bool
+		}
+		if err := answers.Decode(&got); err != nil || got.ID != i || got.Allowed != (i%3 != 0) {
+			t.Fatalf("answer %d is %+v, %v", i, got, err)
+		}
+	}
+}
+
+// A program that asks one question and waits must get its answer before it
+// asks the next.
+func TestHeed_BatchAnswersBeforeTheNextQuestion(t *testing.T) {
+	for _, more := range [][]string{nil, {"--robots", write(t, filepath.Join(t.TempDir(), "robots.txt"), someRules)}} {
+		inRead, inWrite := io.Pipe()
+		outRead, outWrite := io.Pipe()
+		a := &App{Stdin: inRead, Stdout: outWrite, Stderr: io.Discard, Defaults: builtIn(t), Now: time.Now}
+		ended := make(chan int)
+		go func() { ended <- a.main(append([]string{"check", "--batch"}, more...)) }()
+		answers := json.NewDecoder(outRead)
+		for i := range 3 {
+			fmt.Fprintf(inWrite, "{\"robots\":\"\",\"agent\":\"x\",\"url\":\"http://h.test/\",\"id\":%d}\n", i)
+			var got struct{ ID int }
+			if err := answers.Decode(&got); err != nil || got.ID != i {
+				t.Fatalf("answer %d is %+v, %v", i, got, err)
+			}
+		}
+		inWrite.Close()
+		if status := <-ended; status != 0 {
+			t.Errorf("status %d", status)
+		}
+	}
+}
+
+func TestHeed_ParsedTextsAreBounded(t *testing.T) {
+	p := newParsed()
+	o, _, err := parseURL("http://h.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := p.policy(o, someRules)
+	if p.policy(o, someRules) != same {
+		t.Error("the same text was parsed twice")
+	}
+	big := strings.Repeat("Disallow: /a\n", maxRobots/13+100)
+	for i := range 40 {
+		p.policy(o, fmt.Sprint("User-agent: ", i, "\n", big))
+	}
+	size := 0
+	for key, made := range p.policies {
+		size += len(key.text) + made.Size()
+	}
+	if size > maxParsed+2*maxRobots || size != p.size {
+		t.Errorf("%d bytes are kept, %d counted", size, p.size)
+	}
+}
+
+func BenchmarkBatch(b *testing.B) {
+	robots := filepath.Join(b.TempDir(), "robots.txt")
+	defaults, err := os.ReadFile("../../proxy.toml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(robots, []byte(someRules), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	var in strings.Builder
+	for i := range b.N {
+		fmt.Fprintf(&in, "{\"agent\":\"Mozilla/5.0 (compatible; bot%d/1.0)\",\"url\":\"https://h%d.test/private/%d?q=1\"}\n", i%50, i%7, i)
+	}
+	b.ResetTimer()
+	a := &App{Stdin: strings.NewReader(in.String()), Stdout: io.Discard, Stderr: io.Discard, Defaults: defaults, Now: time.Now}
+	if status := a.main([]string{"check", "--batch", "--robots", robots}); status != 0 {
+		b.Fatalf("status %d", status)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lines/s")
+}

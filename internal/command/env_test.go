@@ -1,0 +1,44 @@
+package command
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestHeed_EnvPointsAShellAtHeed(t *testing.T) {
+	systemRoots(t)
+	t.Setenv("HEED_STATE", filepath.Join(t.TempDir(), "state"))
+	s := heed(t, "", "env")
+	if s.status != 0 || s.errors != "heed: heed is not running; start it with `heed serve`\n" {
+		t.Fatalf("status %d, stderr %q", s.status, s.errors)
+	}
+	script := s.out + `printf '%s %s %s' "$http_proxy" "$NO_PROXY" "$JAVA_TOOL_OPTIONS"; grep -c BEGIN "$SSL_CERT_FILE"; ` + heed(t, "", "env", "--unset").out + `printf %s "${SSL_CERT_FILE-gone}"`
+	out, err := exec.Command("sh", "-euc", script).CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "http://127.0.0.1:3128  -Dhttp.proxyHost=127.0.0.1 ") || !strings.HasSuffix(string(out), "2\ngone") {
+		t.Errorf("a shell says %q, %v", out, err)
+	}
+	if s := heed(t, "", "env", "-q", "--shell", "fish"); s.errors != "" || !strings.Contains(s.out, "set -gx https_proxy 'http://127.0.0.1:3128'\n") {
+		t.Errorf("fish: %+v", s)
+	}
+}
+
+func TestHeed_EnvNamesNoFileThatItsCallerCannotRead(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a directory away")
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, 65534, -1); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HEED_STATE", dir)
+	s := heed(t, "", "env")
+	if s.status != 0 || !strings.Contains(s.out, "export https_proxy=http://127.0.0.1:3128\n") || strings.Contains(s.out, dir) {
+		t.Errorf("%+v", s)
+	}
+	if !strings.Contains(s.errors, "http://127.0.0.1:3128/bundle.pem") || !strings.Contains(s.errors, dir) {
+		t.Errorf("stderr is %q", s.errors)
+	}
+}

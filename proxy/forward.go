@@ -101,11 +101,8 @@ func (w *responseWriter) answered() {
 	w.final = true
 }
 
-// Bounds of drain.
-const (
-	maxDrain  = 32 << 20 // octets
-	drainTime = time.Second
-)
+// maxDrain bounds drain, in octets.
+const maxDrain = 32 << 20
 
 // uploading reports whether an HTTP/1 client may still be sending r's body.
 // HTTP/2 ends a stream without that.
@@ -121,7 +118,7 @@ func (x *exchange) drain(w *responseWriter, r *http.Request) {
 		return
 	}
 	w.Flush()
-	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(drainTime)); err != nil {
+	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(x.proxy.limits.drain)); err != nil {
 		return
 	}
 	if r.Header.Get("Expect") != "" {

@@ -23,6 +23,7 @@ type limits struct {
 	readHeader time.Duration // a request's head, and the wait for the first one
 	idle       time.Duration // between two requests of a connection
 	handshake  time.Duration // from CONNECT's answer to the end of the TLS handshake
+	drain      time.Duration // for what a client still sends after its answer
 }
 
 // The defaults of limits, and what needs no other value.
@@ -30,6 +31,7 @@ const (
 	readHeaderTimeout = 15 * time.Second
 	idleTimeout       = 3 * time.Minute
 	handshakeTimeout  = 10 * time.Second
+	drainTime         = time.Second
 	maxHeaderBytes    = 256 << 10 // a request's head
 	maxStreams        = 250       // concurrent HTTP/2 streams of a client connection
 )
@@ -39,6 +41,7 @@ func (l limits) withDefaults() limits {
 		readHeader: cmp.Or(l.readHeader, readHeaderTimeout),
 		idle:       cmp.Or(l.idle, idleTimeout),
 		handshake:  cmp.Or(l.handshake, handshakeTimeout),
+		drain:      cmp.Or(l.drain, drainTime),
 	}
 }
 

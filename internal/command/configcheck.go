@@ -1,8 +1,10 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/mail"
 	"net/netip"
@@ -60,8 +62,11 @@ func (d *decoder) oneOf(path, value string, valid ...string) {
 // resolve returns the table with its hosts in canonical form.
 func (d *decoder) resolve(table map[string]string) map[string]string {
 	out := make(map[string]string, len(table))
-	for from, to := range table {
-		path := "upstream.resolve." + from
+	byLine := func(a, b string) int {
+		return cmp.Or(cmp.Compare(d.lines["upstream.resolve."+a], d.lines["upstream.resolve."+b]), strings.Compare(a, b))
+	}
+	for _, from := range slices.SortedFunc(maps.Keys(table), byLine) {
+		to, path := table[from], "upstream.resolve."+from
 		host, port, err := net.SplitHostPort(from)
 		origin, bad := rules.ParseOrigin("http", from)
 		if err != nil || port == "" || host == "" || bad != nil {

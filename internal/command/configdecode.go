@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -76,8 +77,8 @@ func (d *decoder) err() error {
 // table sets the fields of into that tree names.
 func (d *decoder) table(into reflect.Value, tree map[string]any, path string) {
 	fields := fieldsByKey(into)
-	for key, value := range tree {
-		full := dotted(path, key)
+	for _, key := range slices.Sorted(maps.Keys(tree)) { // an order of their own for those on one line
+		value, full := tree[key], dotted(path, key)
 		field, known := fields[key]
 		if !known {
 			d.problem(full, "unknown key %q; %s", full, suggest(full, into.Type(), path))
@@ -130,7 +131,8 @@ func (d *decoder) texts(value any, full string) map[string]string {
 		return nil
 	}
 	out := map[string]string{}
-	for key, v := range tree {
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
+		v := tree[key]
 		s, ok := v.(string)
 		if !ok {
 			d.problem(dotted(full, key), "%s: %q must be a text in quotes, not %s", full, key, kindName(v))

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"heed/internal/audit"
 	"heed/internal/ca"
 	"heed/proxy"
@@ -81,7 +79,7 @@ func (d *daemon) openRun(j *join, out *stream) (*session, error) {
 		d.leave(nil)
 		return nil, err
 	}
-	s := &session{id: uuid.NewString(), egress: e, tally: &audit.Tally{}, stream: out, done: make(chan struct{})}
+	s := &session{id: audit.NewID().String(), egress: e, tally: &audit.Tally{}, stream: out, done: make(chan struct{})}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
 		s.listen = l.Addr().String()

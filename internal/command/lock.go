@@ -28,6 +28,7 @@ type errHeld struct {
 	holder
 }
 
+// Error says who is there and what to do.
 func (e *errHeld) Error() string {
 	switch {
 	case e.Background:

@@ -1,9 +1,13 @@
 package command
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+
+	"heed/internal/audit"
 )
 
 // logHandler writes log lines to w as the settings say: by themselves as text
@@ -28,4 +32,19 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Name() != os.DevNull && f.Name() != os.DevNull
+}
+
+// openLog returns the log of what is no decision, and the recorder of those
+// that are: on stderr, or for a background heed in a file of bounded size.
+func (c *ServeCmd) openLog(a *App, cfg *Config, state string) (*slog.Logger, *audit.Log, error) {
+	out := a.Stderr
+	if c.Background {
+		f, err := openBounded(filepath.Join(state, backgroundLog), maxBackgroundLog)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the log cannot be written: %w", err)
+		}
+		out = f
+	}
+	handler := logHandler(cfg.Log, out)
+	return slog.New(handler), audit.NewLog(handler), nil
 }

@@ -1,5 +1,7 @@
 package rules
 
+import "strings"
+
 // Agent is who is asking: the product tokens under which rules are looked up,
 // in order, and where they come from. It is immutable and safe for concurrent
 // use.
@@ -13,6 +15,8 @@ type Agent struct {
 	// Tokens are the candidates in order of appearance. With none, the star
 	// group governs.
 	Tokens []Token
+
+	key string // identity, for what is remembered per agent
 }
 
 // Token is one name an agent may be known by.
@@ -21,16 +25,14 @@ type Token struct {
 	Piece string // as it stands in the User-Agent string
 }
 
-// Identify finds the product tokens in a User-Agent string. An empty string
-// gives an agent without tokens. Not cheap: remember the result per string.
-func Identify(userAgent string) *Agent { return &Agent{Header: userAgent} }
-
 // Declare returns the agent an operator declared by its product tokens: every
 // one of them must allow.
 func Declare(tokens ...string) *Agent {
-	a := &Agent{Declared: true}
+	a := &Agent{Declared: true, key: "d" + strings.Join(tokens, "\n")}
 	for _, t := range tokens {
-		a.Tokens = append(a.Tokens, Token{Name: t, Piece: t})
+		if name := nameOf(t); name != "" {
+			a.Tokens = append(a.Tokens, Token{Name: name, Piece: t})
+		}
 	}
 	return a
 }

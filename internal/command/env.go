@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"strings"
 )
 
 // EnvCmd is `heed env`: the variables of `heed run`, for a shell.
@@ -80,6 +81,8 @@ func (c *EnvCmd) place(a *App) (*clientPlace, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case running == nil && strings.HasSuffix(cfg.Listen, ":0"):
+		return nil, errors.New("heed is not running, and would listen on any free port\nStart it with `heed serve` first")
 	case running == nil:
 		p.remarks = []string{"heed is not running; start it with `heed serve`"}
 	default:

@@ -53,15 +53,6 @@ func writeOnce(path string, data []byte) error {
 	return errors.Join(err, os.Remove(temp))
 }
 
-// writeWhole makes or replaces a file in one step.
-func writeWhole(path string, data []byte, mode os.FileMode) error {
-	temp, err := writeTemp(path, data, mode)
-	if err != nil {
-		return err
-	}
-	return os.Rename(temp, path)
-}
-
 func writeTemp(path string, data []byte, mode os.FileMode) (temp string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {

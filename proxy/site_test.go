@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
@@ -108,16 +109,27 @@ func (s *site) listen(t testing.TB, hostPort string) net.Listener {
 // been read; robots.txt is answered for it. Afterwards the connection closes.
 func (s *site) script(t testing.TB, hostPort string, act func(c net.Conn, r *http.Request)) {
 	t.Helper()
-	l := s.listen(t, hostPort)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go s.play(c, act)
+	go s.playAll(s.listen(t, hostPort), act)
+}
+
+// scriptTLS is script behind a certificate, with HTTP/1.1 only.
+func (s *site) scriptTLS(t testing.TB, hostPort, certFile, keyFile string, act func(c net.Conn, r *http.Request)) {
+	t.Helper()
+	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.playAll(tls.NewListener(s.listen(t, hostPort), &tls.Config{Certificates: []tls.Certificate{cert}}), act)
+}
+
+func (s *site) playAll(l net.Listener, act func(c net.Conn, r *http.Request)) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
 		}
-	}()
+		go s.play(c, act)
+	}
 }
 
 func (s *site) play(c net.Conn, act func(net.Conn, *http.Request)) {

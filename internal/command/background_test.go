@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -86,9 +87,10 @@ func (p *place) awaitLock() {
 
 // site is a site that counts how often its robots.txt is asked for.
 type site struct {
-	url string
-	mu  sync.Mutex
-	n   int
+	url  string
+	hold func(*http.Request) // before a page is answered; nil: nothing
+	mu   sync.Mutex
+	n    int
 }
 
 func newSite(t *testing.T) *site {
@@ -112,6 +114,9 @@ func (s *site) answer(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 		http.NotFound(w, r)
 		return
+	}
+	if s.hold != nil {
+		s.hold(r)
 	}
 	fmt.Fprint(w, "page")
 }
@@ -176,6 +181,53 @@ func TestHeed_AHeedStartedByHandTakesTheStateDirectoryFromAnIdleOne(t *testing.T
 	h.Signal(syscall.SIGTERM)
 	if status := h.Exit(); status != 0 {
 		t.Errorf("exit status %d", status)
+	}
+}
+
+func TestHeed_ASecondSignalEndsHeedAtOnce(t *testing.T) {
+	arrived := make(chan struct{})
+	slow := newSite(t)
+	slow.hold = func(r *http.Request) {
+		close(arrived)
+		<-r.Context().Done() // never answers
+	}
+	cmd := newPlace(t).heed("serve", "--listen", "127.0.0.1:0")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	said := bufio.NewReader(stderr)
+	conn := testkit.Dial(t, after(t, said, "listens on http://"))
+	conn.Send("GET " + slow.url + "/ HTTP/1.1\r\nHost: " + strings.TrimPrefix(slow.url, "http://") + "\r\n\r\n")
+	<-arrived
+	for range 2 {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		after(t, said, "heed: stopping")
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 128+int(syscall.SIGTERM) {
+		t.Errorf("it ends with %v, want 143", err)
+	}
+}
+
+// after reads lines until one has text in it, and returns the rest of that
+// line; at the end of all lines, nothing.
+func after(t *testing.T, lines *bufio.Reader, text string) string {
+	t.Helper()
+	for {
+		line, err := lines.ReadString('\n')
+		if _, rest, found := strings.Cut(line, text); found {
+			return strings.TrimSpace(rest)
+		}
+		if err != nil {
+			return ""
+		}
 	}
 }
 

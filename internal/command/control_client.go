@@ -18,7 +18,10 @@ import (
 var errNotRunning = errors.New("heed is not running")
 
 // controlClient talks to the heed of a state directory.
-type controlClient struct{ http http.Client }
+type controlClient struct {
+	state string
+	http  http.Client
+}
 
 // newControlClient returns a client for the heed of the state directory. It
 // dials with each request, which fails with errNotRunning when none is there.
@@ -30,7 +33,7 @@ func newControlClient(state string) *controlClient {
 		}
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
-	return &controlClient{http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	return &controlClient{state, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
 // do sends a request; an answer other than 2xx is an error, a *refusedJoin
@@ -48,8 +51,11 @@ func (c *controlClient) do(ctx context.Context, method, path string, body any) (
 	switch {
 	case gone(err):
 		return nil, errNotRunning
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		h, _ := readHolder(c.state) // without it, the message has no number
+		return nil, fmt.Errorf("the running heed (pid %d) does not answer\nIt may be stopped or hang: end it with `kill -KILL %d`, and start it again", h.PID, h.PID)
 	case err != nil:
-		return nil, fmt.Errorf("the running heed does not answer on its control socket: %w", err)
+		return nil, fmt.Errorf("the running heed cannot be reached over its control socket: %w\nEnd it, and start it again", err)
 	case resp.StatusCode < 300:
 		return resp, nil
 	}

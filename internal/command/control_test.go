@@ -59,7 +59,7 @@ func startDaemon(t *testing.T, change func(*daemon)) (*daemon, string) {
 	served := make(chan error, 1)
 	go func() { served <- control.serve() }()
 	t.Cleanup(func() {
-		d.drain(control)
+		d.shutdown(control)
 		if err := <-served; err != nil {
 			t.Errorf("the control socket: %v", err)
 		}

@@ -24,5 +24,8 @@ var passedOn = []os.Signal{os.Interrupt}
 // fromKeyboard is true: here, an interrupt reaches the whole console.
 func fromKeyboard(os.Signal) bool { return true }
 
+// signalStatus is the exit status of a process that was told to end at once.
+func signalStatus(os.Signal) int { return exitNo }
+
 // exitStatus is the command's own.
 func exitStatus(state *os.ProcessState) int { return state.ExitCode() }

@@ -49,11 +49,20 @@ func fromKeyboard(s os.Signal) bool {
 	return err == nil && front == unix.Getpgrp()
 }
 
+// signalStatus is the exit status of a process that a signal ended, as shells
+// tell it.
+func signalStatus(s os.Signal) int {
+	if n, ok := s.(syscall.Signal); ok {
+		return 128 + int(n)
+	}
+	return exitNo
+}
+
 // exitStatus is the status a shell would give: 128 and the signal for a
 // command that a signal ended.
 func exitStatus(state *os.ProcessState) int {
 	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		return 128 + int(w.Signal())
+		return signalStatus(w.Signal())
 	}
 	return state.ExitCode()
 }

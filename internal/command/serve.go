@@ -42,8 +42,9 @@ func (c *ServeCmd) Run(a *App) error {
 	if c.Background {
 		a.Stderr = a.Stdout // a pipe: who starts us reads there what went wrong
 	}
-	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer release()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
 
 	state, err := StateDir()
 	if err != nil {
@@ -57,7 +58,7 @@ func (c *ServeCmd) Run(a *App) error {
 	if err := c.override(cfg, a.Environ); err != nil {
 		return err
 	}
-	lock, err := c.lock(ctx, a, state)
+	lock, err := c.lock(a, state)
 	if err != nil {
 		return err
 	}
@@ -77,9 +78,9 @@ func (c *ServeCmd) Run(a *App) error {
 	}
 	d.joinHash = joinHash
 	if d.background = c.Background; d.background {
-		return d.serveBackground(ctx, release, a, lock, state)
+		return d.serveBackground(a, signals, lock, state)
 	}
-	return d.serveForeground(ctx, release, a, lock, state)
+	return d.serveForeground(a, signals, lock, state)
 }
 
 // load returns the settings of the file. A background heed has those of the run
@@ -114,7 +115,7 @@ func (c *ServeCmd) override(cfg *Config, environ []string) error {
 
 // lock makes this process the one heed of the state directory. A background
 // heed that nobody uses gives way to one that is started by hand.
-func (c *ServeCmd) lock(ctx context.Context, a *App, state string) (*stateLock, error) {
+func (c *ServeCmd) lock(a *App, state string) (*stateLock, error) {
 	if c.Background {
 		lock, err := lockState(state, goPatience)
 		if held := (*errHeld)(nil); errors.As(err, &held) {
@@ -125,7 +126,7 @@ func (c *ServeCmd) lock(ctx context.Context, a *App, state string) (*stateLock, 
 	}
 	lock, err := lockState(state, 0)
 	if held := (*errHeld)(nil); errors.As(err, &held) && held.Background {
-		if newControlClient(state).retire(ctx) {
+		if newControlClient(state).retire(context.Background()) {
 			return lockState(state, goPatience)
 		}
 	}
@@ -163,7 +164,7 @@ func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *
 }
 
 // serveForeground opens the shared listener and serves until a signal.
-func (d *daemon) serveForeground(ctx context.Context, release func(), a *App, lock *stateLock, state string) error {
+func (d *daemon) serveForeground(a *App, signals <-chan os.Signal, lock *stateLock, state string) error {
 	l, err := listen(d.cfg.Listen)
 	if err != nil {
 		return err
@@ -190,20 +191,19 @@ func (d *daemon) serveForeground(ctx context.Context, release func(), a *App, lo
 	go func() { failed <- p.Serve(l) }()
 	go func() { failed <- control.serve() }()
 	select {
-	case <-ctx.Done():
+	case <-signals:
 	case err = <-failed:
 	}
-	release() // from here on, a signal ends heed at once
 	if err != nil {
 		return fmt.Errorf("heed cannot go on: %w", err)
 	}
 	fmt.Fprintf(a.Stderr, "heed: stopping; open exchanges have %v to end, a second signal ends them at once\n", d.cfg.Drain)
-	return d.drain(control, p)
+	return d.drain(signals, control, p)
 }
 
 // serveBackground serves the runs that join, until a signal or until no run has
 // come for a while.
-func (d *daemon) serveBackground(ctx context.Context, release func(), a *App, lock *stateLock, state string) error {
+func (d *daemon) serveBackground(a *App, signals <-chan os.Signal, lock *stateLock, state string) error {
 	control, err := listenControl(state, d)
 	if err != nil {
 		return err
@@ -220,20 +220,33 @@ func (d *daemon) serveBackground(ctx context.Context, release func(), a *App, lo
 	}
 	a.Stderr = io.Discard // it was that pipe
 	select {
-	case <-ctx.Done():
+	case <-signals:
 	case <-d.stopping:
 	case err = <-failed:
 	}
-	release()
 	if err != nil {
 		return fmt.Errorf("heed cannot go on: %w", err)
 	}
-	return d.drain(control)
+	return d.drain(signals, control)
 }
 
 // drain takes no new connections, lets the open exchanges of all listeners end
-// within the configured time, and then ends them.
-func (d *daemon) drain(control *controlServer, shared ...*proxy.Proxy) error {
+// within the configured time, and then ends them. A signal ends them at once.
+func (d *daemon) drain(signals <-chan os.Signal, control *controlServer, shared ...*proxy.Proxy) error {
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		d.shutdown(control, shared...)
+	}()
+	select {
+	case <-drained:
+		return nil
+	case s := <-signals:
+		return Exit(signalStatus(s))
+	}
+}
+
+func (d *daemon) shutdown(control *controlServer, shared ...*proxy.Proxy) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.cfg.Drain)
 	defer cancel()
 	d.stop() // the runs' proxies drain at the same time
@@ -243,7 +256,6 @@ func (d *daemon) drain(control *controlServer, shared ...*proxy.Proxy) error {
 		}
 	}
 	control.stop(endPatience) // the runs had the same time; their summaries follow
-	return nil
 }
 
 // listen opens the shared listener.

@@ -32,12 +32,11 @@ func (c *StatusCmd) Run(a *App) error {
 		return err
 	}
 	s, err := readStatus(context.Background(), state)
-	if errors.Is(err, errNotRunning) {
-		c.printNone(a, state)
-		return Exit(exitNo)
-	}
 	if err != nil {
-		return err
+		if errors.Is(err, errNotRunning) {
+			err = fmt.Errorf("heed is not running in %s\nStart it with `heed serve`", state)
+		}
+		return c.sayNone(a, err)
 	}
 	ills := s.ills()
 	switch {
@@ -60,14 +59,19 @@ func (c *StatusCmd) Run(a *App) error {
 	return err
 }
 
-func (c *StatusCmd) printNone(a *App, state string) {
+// sayNone says why there is no status; that is not well.
+func (c *StatusCmd) sayNone(a *App, why error) error {
 	switch {
 	case c.Quiet:
 	case c.JSON:
-		fmt.Fprintln(a.Stdout, `{"well":false,"why_not":["heed is not running"]}`)
+		_ = json.NewEncoder(a.Stdout).Encode(struct {
+			Well bool     `json:"well"`
+			Why  []string `json:"why_not"`
+		}{false, []string{why.Error()}}) // the exit status says it too
 	default:
-		fmt.Fprintf(a.Stderr, "heed is not running in %s\nStart it with `heed serve`\n", state)
+		fmt.Fprintln(a.Stderr, "heed:", why)
 	}
+	return Exit(exitNo)
 }
 
 // ills are the reasons why not all is well; empty when it is.

@@ -172,6 +172,9 @@ func (t *tunnel) closed() {
 		reason, detail = rules.ReasonHandshake, "no complete request came through the tunnel"
 	}
 	t.requests.Add(1) // once
+	if reason == rules.ReasonUntrusted && t.proxy.trusts.recently(t, time.Now()) {
+		return // a spare connection: nothing was asked for and nothing is wrong
+	}
 	t.refused(io.NopCloser(nil), reason, detail)
 }
 

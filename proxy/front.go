@@ -20,7 +20,9 @@ func (p *Proxy) front(w http.ResponseWriter, r *http.Request) {
 
 	switch inTunnel := x.conn != nil && x.conn.tunnel != nil; {
 	case inTunnel:
-		x.conn.tunnel.requests.Add(1)
+		if t := x.conn.tunnel; t.requests.Add(1) == 1 {
+			p.trusts.saw(t, x.entry.Time)
+		}
 		p.proxied(x, rw, r)
 	case r.Method == http.MethodConnect:
 		p.connect(x, rw, r)

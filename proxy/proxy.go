@@ -112,6 +112,7 @@ type Proxy struct {
 	viaHTTP1, viaHTTP2 []string // shared header values, never changed
 	statusName         string   // Name as a Proxy-Status member
 	agents             agentMemo
+	trusts             trusts
 	engine             http.Handler // goproxy with our hooks
 	tlsConfig          *tls.Config
 	outer, inner       *http.Server

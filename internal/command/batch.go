@@ -22,8 +22,8 @@ const (
 )
 
 // batch answers the questions on stdin, one per line, in their order.
-func (c *CheckCmd) batch(a *App, j *judge, policy policyOf) error {
-	b := &batch{judge: j, policy: policy, texts: newParsed()}
+func (c *CheckCmd) batch(a *App, ask asker) error {
+	b := &batch{ask: ask, judge: judge{now: a.Now}, texts: newParsed()}
 	width, size := runtime.GOMAXPROCS(0), batchSize
 	if c.Robots == "" {
 		width, size = checkWidth, 1 // a line may wait for a site: the next does not wait with it
@@ -96,10 +96,10 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 
 // batch judges the lines of one input.
 type batch struct {
-	judge  *judge
-	policy policyOf // for lines that bring no robots.txt
-	texts  *parsed
-	bad    atomic.Bool // a line was no question
+	ask   asker // for lines that bring no robots.txt
+	judge judge // for those that do
+	texts *parsed
+	bad   atomic.Bool // a line was no question
 }
 
 // question is a line in. What else stands in it comes back with the answer.
@@ -118,7 +118,7 @@ func (b *batch) answer(lines [][]byte) []byte {
 		q, err := parseQuestion(line)
 		var a *judgement
 		if err == nil {
-			a, err = b.judge.ask(context.Background(), *q.agent, *q.url, b.policyFor(q))
+			a, err = b.judgementOn(q)
 		}
 		members := q.rest
 		if err != nil {
@@ -134,15 +134,16 @@ func (b *batch) answer(lines [][]byte) []byte {
 	return out.Bytes()
 }
 
-// policyFor returns the rules that the question brings along, else those of
-// the whole batch.
-func (b *batch) policyFor(q *question) policyOf {
+// judgementOn judges by the rules that the question brings along, else as the
+// whole batch is judged.
+func (b *batch) judgementOn(q *question) (*judgement, error) {
+	ctx := context.Background()
 	if q.robots == nil {
-		return b.policy
+		return b.ask(ctx, *q.agent, *q.url)
 	}
-	return func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string) {
+	return b.judge.ask(ctx, *q.agent, *q.url, func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string) {
 		return b.texts.policy(o, *q.robots), ""
-	}
+	})
 }
 
 // parseQuestion reads a line in. The question is there even with an error, as

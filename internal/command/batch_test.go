@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/rules"
 )
 
 func TestHeed_BatchAnswersEachLineInItsPlace(t *testing.T) {
@@ -108,16 +110,20 @@ func TestHeed_ParsedTextsAreBounded(t *testing.T) {
 	if p.policy(o, someRules) != same {
 		t.Error("the same text was parsed twice")
 	}
-	big := strings.Repeat("Disallow: /a\n", maxRobots/13+100)
-	for i := range 40 {
-		p.policy(o, fmt.Sprint("User-agent: ", i, "\n", big))
+	p.limit = 1 << 20
+	for i := range 1000 {
+		p.policy(o, fmt.Sprint("User-agent: ", i, "\n", strings.Repeat("Disallow: /a\n", 100)))
 	}
 	size := 0
 	for key, made := range p.policies {
 		size += len(key.text) + made.Size()
 	}
-	if size > maxParsed+2*maxRobots || size != p.size {
-		t.Errorf("%d bytes are kept, %d counted", size, p.size)
+	if size > p.limit || size != p.size || len(p.policies) == 1000 {
+		t.Errorf("%d bytes of %d policies are kept, %d counted", size, len(p.policies), p.size)
+	}
+	cut := p.policy(o, strings.Repeat("# a line\n", maxRobots/9)+"User-agent: *\nDisallow: /")
+	if d := cut.Decide(rules.Identify("x"), "/"); d.Verdict != rules.Allow {
+		t.Errorf("a line beyond the limit counts: %+v", d)
 	}
 }
 

@@ -20,6 +20,8 @@ type CheckCmd struct {
 	Config string   `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Robots string   `type:"path" placeholder:"FILE" help:"Judge against this robots.txt instead of the sites' own; - for stdin."`
 	Agent  *string  `short:"a" placeholder:"UA" help:"Who asks: a User-Agent string, or a product token such as ExampleBot."`
+	Local  bool     `help:"Judge in this process, with the settings here, also when a heed runs."`
+	Fresh  bool     `help:"Fetch robots.txt now, whatever the running heed has kept."`
 	Batch  bool     `help:"Read questions from stdin and write answers to stdout, as JSON Lines."`
 	JSON   bool     `name:"json" help:"Print one JSON object per URL."`
 	Quiet  bool     `short:"q" help:"Print nothing; the exit status tells."`
@@ -29,7 +31,8 @@ type CheckCmd struct {
 // Help tells the output, the exit status and the form of a batch.
 func (c *CheckCmd) Help() string {
 	return `Prints a line per URL: allow or refuse, the URL, and why, with the rule, its line
-and its group. Exit status 0 when all are allowed, 1 when any is refused, 2 when
+and its group. A heed that runs is asked, so that its settings and what it has
+fetched decide; else robots.txt is fetched as the proxy would. Exit status 0 when all are allowed, 1 when any is refused, 2 when
 the question is wrong.
 
 Examples:
@@ -56,13 +59,12 @@ func (c *CheckCmd) Run(a *App) error {
 	if err := c.usage(); err != nil {
 		return err
 	}
-	policy, err := c.policies(a)
+	ask, err := c.asker(a)
 	if err != nil {
 		return err
 	}
-	j := &judge{now: a.Now}
 	if c.Batch {
-		return c.batch(a, j, policy)
+		return c.batch(a, ask)
 	}
 	type result struct {
 		*judgement
@@ -70,7 +72,7 @@ func (c *CheckCmd) Run(a *App) error {
 	}
 	worst := 0
 	work := func(address string) (r result) {
-		r.judgement, r.err = j.ask(context.Background(), *c.Agent, address, policy)
+		r.judgement, r.err = ask(context.Background(), *c.Agent, address)
 		return r
 	}
 	err = inOrder(checkWidth, slices.Values(c.URLs), work, func(r result, _ bool) error {
@@ -208,8 +210,11 @@ func (a *judgement) why() string {
 	if a.Detail != "" {
 		fmt.Fprintf(&why, " (%s)", quoted(a.Detail))
 	}
-	if a.Stale {
-		fmt.Fprintf(&why, " (a copy %s old, since the site cannot be asked)", time.Duration(a.Age*float64(time.Second)).Round(time.Second))
+	switch {
+	case a.Stale:
+		fmt.Fprintf(&why, " (a copy %s old, since the site cannot be asked)", a.age())
+	case a.By == "heed" && a.Robots != "":
+		fmt.Fprintf(&why, " (says the running heed, whose copy is %s old)", a.age())
 	}
 	return why.String()
 }

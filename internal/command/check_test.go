@@ -78,6 +78,7 @@ func TestHeed_CheckEscapesWhatASiteWrote(t *testing.T) {
 }
 
 func TestHeed_CheckFetchesAsTheProxyWould(t *testing.T) {
+	t.Setenv("HEED_STATE", filepath.Join(t.TempDir(), "none"))
 	var agents []string
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		agents = append(agents, r.URL.Path+" "+r.UserAgent())

@@ -39,7 +39,7 @@ func TestHeed_AWrongCommandLineIsOneSentenceAndWhatToDo(t *testing.T) {
 		heed(t, "", args...).is(t, exitUsage, "", "heed: "+want+"\n")
 	}
 	says("there is no command \"chek\"; did you mean \"check\"?\nSee `heed --help`", "chek")
-	says("there is no command \"wget\"; the commands are serve, run, env, check, lint, status, ca, config\nTo run a program through heed: heed run -- wget", "wget", "-q", "x")
+	says("there is no command \"wget\"; the commands are serve, run, env, check, status, ca, config\nTo run a program through heed: heed run -- wget", "wget", "-q", "x")
 	says("unknown flag --agnt, did you mean \"--agent\"?\nSee `heed check --help`", "check", "--agnt", "x")
 	says("unexpected argument shw\nSee `heed config check --help`", "config", "shw")
 	says("unexpected argument x\nSee `heed serve --help`", "serve", "x")
@@ -50,7 +50,7 @@ func TestHeed_AWrongCommandLineIsOneSentenceAndWhatToDo(t *testing.T) {
 
 func TestHeed_EveryVerbHelpsWithAnExample(t *testing.T) {
 	verbs := []string{
-		"serve", "run", "env", "check", "lint", "status", "ca path", "ca print", "ca bundle", "ca install",
+		"serve", "run", "env", "check", "status", "ca path", "ca print", "ca bundle", "ca install",
 		"ca uninstall", "ca renew", "config check", "config show",
 	}
 	for _, verb := range verbs {

@@ -25,6 +25,7 @@ type judgement struct {
 	Token   string       `json:"token,omitempty"`   // the name in Agent that led to Group
 	Variant string       `json:"variant,omitempty"` // the reading of an ambiguous spelling that decided
 	Robots  string       `json:"robots,omitempty"`  // where the rules are from
+	By      string       `json:"by,omitempty"`      // "heed" when a running heed was asked
 	Age     float64      `json:"age,omitempty"`     // of the rules, in seconds
 	Stale   bool         `json:"stale,omitempty"`   // an older copy, since the site cannot be asked
 	Detail  string       `json:"detail,omitempty"`  // what the reason alone does not say

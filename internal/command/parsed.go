@@ -17,7 +17,8 @@ const (
 type parsed struct {
 	mu       sync.Mutex
 	policies map[parsedKey]*rules.Policy
-	size     int
+	size     int // bytes of the texts and policies kept
+	limit    int // of size
 }
 
 type parsedKey struct {
@@ -25,7 +26,9 @@ type parsedKey struct {
 	text   string
 }
 
-func newParsed() *parsed { return &parsed{policies: map[parsedKey]*rules.Policy{}} }
+func newParsed() *parsed {
+	return &parsed{policies: map[parsedKey]*rules.Policy{}, limit: maxParsed}
+}
 
 // policy returns what the text says when it is the robots.txt of o. A text
 // beyond maxRobots is cut after its last whole line.
@@ -44,7 +47,7 @@ func (p *parsed) policy(o rules.Origin, text string) *rules.Policy {
 	made := rules.New(rules.Source{Origin: o, State: rules.Available, Status: 200}, []byte(text))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.size += len(text) + made.Size(); p.size > maxParsed {
+	if p.size += len(text) + made.Size(); p.size > p.limit {
 		clear(p.policies)
 		p.size = len(text) + made.Size()
 	}

@@ -123,6 +123,7 @@ func listenControl(state string, d *daemon) (*controlServer, error) {
 	mux.HandleFunc("POST /runs", d.postRun)
 	mux.HandleFunc("DELETE /runs/{id}", d.deleteRun)
 	mux.HandleFunc("POST /retire", d.postRetire)
+	mux.HandleFunc("POST /check", d.postCheck)
 	s := &controlServer{listener: sameUser{l}, path: path}
 	s.Handler = mux
 	s.ReadHeaderTimeout = 10 * time.Second

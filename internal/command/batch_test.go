@@ -110,6 +110,25 @@ func TestHeed_ParsedTextsAreBounded(t *testing.T) {
 	if p.policy(o, someRules) != same {
 		t.Error("the same text was parsed twice")
 	}
+	other, _, err := parseURL("http://other.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sitemap := someRules + "Sitemap: https://h.test/map.xml\n"
+	if p.policy(o, sitemap) != p.policy(other, sitemap) {
+		t.Error("a text that means the same everywhere was parsed twice")
+	}
+	bound := "User-agent: *\nDisallow: http://h.test/a\n"
+	if at := p.policy(other, bound).Decide(nil, "/a"); at.Verdict != rules.Allow {
+		t.Errorf("a rule for another origin counts: %+v", at)
+	}
+	if at := p.policy(o, bound).Decide(nil, "/a"); at.Verdict != rules.Refuse {
+		t.Errorf("a rule for this origin does not count: %+v", at)
+	}
+	at := p.of(bound)
+	if at(o).Decide(nil, "/a").Verdict != rules.Refuse || at(other).Decide(nil, "/a").Verdict != rules.Allow {
+		t.Error("a file is judged without regard to the origin")
+	}
 	p.limit = 1 << 20
 	for i := range 1000 {
 		p.policy(o, fmt.Sprint("User-agent: ", i, "\n", strings.Repeat("Disallow: /a\n", 100)))

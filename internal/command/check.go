@@ -117,10 +117,8 @@ func (c *CheckCmd) policies(a *App) (policyOf, error) {
 		if err != nil {
 			return nil, err
 		}
-		texts := newParsed()
-		return func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string) {
-			return texts.policy(o, text), c.Robots
-		}, nil
+		policy := newParsed().of(text)
+		return func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string) { return policy(o), c.Robots }, nil
 	}
 	cfg, err := Load(c.Config, a.Defaults)
 	if err != nil {

@@ -33,24 +33,63 @@ func newParsed() *parsed {
 // policy returns what the text says when it is the robots.txt of o. A text
 // beyond maxRobots is cut after its last whole line.
 func (p *parsed) policy(o rules.Origin, text string) *rules.Policy {
-	if len(text) > maxRobots {
-		text = text[:maxRobots]
-		text = text[:strings.LastIndexAny(text, "\r\n")+1]
+	text = cutRobots(text)
+	if !namesOrigin(text) {
+		o = rules.Origin{}
 	}
-	key := parsedKey{o, text}
+	return p.get(parsedKey{o, text}, text)
+}
+
+// of returns the policy of one text for any origin. It looks through the text
+// once, not with each question.
+func (p *parsed) of(text string) func(rules.Origin) *rules.Policy {
+	text = cutRobots(text)
+	if !namesOrigin(text) {
+		only := p.get(parsedKey{text: text}, text)
+		return func(rules.Origin) *rules.Policy { return only }
+	}
+	return func(o rules.Origin) *rules.Policy { return p.get(parsedKey{origin: o}, text) }
+}
+
+func cutRobots(text string) string {
+	if len(text) <= maxRobots {
+		return text
+	}
+	text = text[:maxRobots]
+	return text[:strings.LastIndexAny(text, "\r\n")+1]
+}
+
+// get returns the policy kept under key, else that of the text.
+func (p *parsed) get(key parsedKey, text string) *rules.Policy {
 	p.mu.Lock()
 	known := p.policies[key]
 	p.mu.Unlock()
 	if known != nil {
 		return known
 	}
-	made := rules.New(rules.Source{Origin: o, State: rules.Available, Status: 200}, []byte(text))
+	made := rules.New(rules.Source{Origin: key.origin, State: rules.Available, Status: 200}, []byte(text))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.size += len(text) + made.Size(); p.size > p.limit {
+	if p.size += len(key.text) + made.Size(); p.size > p.limit {
 		clear(p.policies)
-		p.size = len(text) + made.Size()
+		p.size = len(key.text) + made.Size()
 	}
 	p.policies[key] = made
 	return made
+}
+
+// namesOrigin reports whether a rule of the text may be an absolute URL, which
+// counts at the origin it names and at no other. The URLs of Sitemap lines,
+// which most files have, do not matter to decisions.
+func namesOrigin(text string) bool {
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, "://") {
+			continue
+		}
+		field, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if !strings.EqualFold(strings.TrimSpace(field), "sitemap") {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,77 @@
+package command_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal opens a new terminal: keyboard and screen at one end, what programs
+// see at the other.
+func terminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { person.Close() })
+	fd := int(person.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	return person, program
+}
+
+// The terminal sends Ctrl-C to every process of its foreground, so to the
+// command as well as to heed. Passed on once more, it would end programs that
+// take the second one for "at once".
+func TestHeed_CtrlCReachesTheCommandOnce(t *testing.T) {
+	person, program := terminal(t)
+	cmd := newPlace(t).heed("run", "--quiet", "--", "sh", "-c",
+		`n=0; trap 'n=$((n+1)); echo interrupted' INT; trap 'echo "times $n."; exit $n' USR1
+		 echo ready; while :; do sleep 0.02; done`)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	program.Close() // its own copy stays
+	screen := bufio.NewReader(person)
+	after(t, screen, "ready")
+	send := func(signals ...syscall.Signal) {
+		for _, s := range signals {
+			if err := cmd.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	send(syscall.SIGSTOP) // so that the command is done with the first before heed could send a second
+	if _, err := person.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	after(t, screen, "interrupted")
+	send(syscall.SIGUSR1, syscall.SIGCONT) // heed passes on in order: behind this one, none is left
+	if got := after(t, screen, "times "); got != "1." {
+		t.Errorf("the command was interrupted %q times", got)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("the run ends with %v, want the command's status", err)
+	}
+}

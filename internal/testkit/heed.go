@@ -32,10 +32,12 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path, flags := filepath.Join(top, buildFolder, "heed"), []string(nil)
+	dir, flags := filepath.Join(top, buildFolder), []string(nil)
 	if raceEnabled {
-		path, flags = path+"-race", []string{"-race"}
+		// A folder of its own, since stories find heed in the PATH by its name.
+		dir, flags = filepath.Join(dir, "race"), []string{"-race"}
 	}
+	path := filepath.Join(dir, "heed")
 	return path, goBuild(top, path, ".", flags...)
 })
 

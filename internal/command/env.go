@@ -1,13 +1,17 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // EnvCmd is `heed env`: the variables of `heed run`, for a shell.
@@ -70,7 +74,7 @@ func (c *EnvCmd) place(a *App) (*clientPlace, error) {
 		return nil, err
 	}
 	if foreign, err := foreignState(); foreign != "" || err != nil {
-		return &clientPlace{addr: cfg.Listen, remarks: []string{fetchAdvice(cfg.Listen, foreign)}}, err
+		return &clientPlace{addr: cfg.Listen, remarks: []string{fetchAdvice(cfg.Listen, "the files in "+foreign+" cannot be read by this user")}}, err
 	}
 	stateDir, err := StateDir()
 	if err != nil {
@@ -83,6 +87,9 @@ func (c *EnvCmd) place(a *App) (*clientPlace, error) {
 		return nil, err
 	case running == nil && strings.HasSuffix(cfg.Listen, ":0"):
 		return nil, errors.New("heed is not running, and would listen on any free port\nStart it with `heed serve` first")
+	case running == nil && heedAt(cfg.Listen):
+		p.remarks = []string{fetchAdvice(cfg.Listen, "the heed at "+cfg.Listen+" has another state directory than "+stateDir)}
+		return p, nil
 	case running == nil:
 		p.remarks = []string{"heed is not running; start it with `heed serve`"}
 	default:
@@ -142,10 +149,24 @@ func foreignState() (string, error) {
 	}
 }
 
-// fetchAdvice tells how to get at the CA of a heed whose files are not ours.
-func fetchAdvice(addr, stateDir string) string {
-	return fmt.Sprintf(`the files in %s cannot be read by this user, so no CA file is named
+// fetchAdvice tells how to get at the CA of a heed whose files cannot be named.
+func fetchAdvice(addr, why string) string {
+	return fmt.Sprintf(`%s, so no CA file is named
 Get the CAs from the proxy, and tell each client where they are:
     curl --noproxy '*' -o heed-bundle.pem http://%s/bundle.pem
-    export SSL_CERT_FILE="$PWD/heed-bundle.pem" CURL_CA_BUNDLE="$PWD/heed-bundle.pem" REQUESTS_CA_BUNDLE="$PWD/heed-bundle.pem"`, stateDir, addr)
+    export SSL_CERT_FILE="$PWD/heed-bundle.pem" CURL_CA_BUNDLE="$PWD/heed-bundle.pem" REQUESTS_CA_BUNDLE="$PWD/heed-bundle.pem"`, why, addr)
+}
+
+// heedAt reports whether a heed listens at addr. Nothing it says is believed:
+// any user of this machine may listen there, and a CA from there is trusted
+// only by a person's own act.
+func heedAt(addr string) bool {
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + addr + "/ca.pem")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	head, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+	return err == nil && resp.StatusCode == http.StatusOK && bytes.Contains(head, []byte("BEGIN CERTIFICATE"))
 }

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,16 +13,17 @@ import (
 func TestHeed_EnvPointsAShellAtHeed(t *testing.T) {
 	systemRoots(t)
 	t.Setenv("HEED_STATE", filepath.Join(t.TempDir(), "state"))
-	s := heed(t, "", "env")
+	file := write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "127.0.0.1:1"`) // where nobody listens
+	s := heed(t, "", "env", "--config", file)
 	if s.status != 0 || s.errors != "heed: heed is not running; start it with `heed serve`\n" {
 		t.Fatalf("status %d, stderr %q", s.status, s.errors)
 	}
 	script := s.out + `printf '%s %s %s' "$http_proxy" "$NO_PROXY" "$JAVA_TOOL_OPTIONS"; grep -c BEGIN "$SSL_CERT_FILE"; ` + heed(t, "", "env", "--unset").out + `printf %s "${SSL_CERT_FILE-gone}"`
 	out, err := exec.Command("sh", "-euc", script).CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), "http://127.0.0.1:3128  -Dhttp.proxyHost=127.0.0.1 ") || !strings.HasSuffix(string(out), "2\ngone") {
+	if err != nil || !strings.HasPrefix(string(out), "http://127.0.0.1:1  -Dhttp.proxyHost=127.0.0.1 ") || !strings.HasSuffix(string(out), "2\ngone") {
 		t.Errorf("a shell says %q, %v", out, err)
 	}
-	if s := heed(t, "", "env", "-q", "--shell", "fish"); s.errors != "" || !strings.Contains(s.out, "set -gx https_proxy 'http://127.0.0.1:3128'\n") {
+	if s := heed(t, "", "env", "--config", file, "-q", "--shell", "fish"); s.errors != "" || !strings.Contains(s.out, "set -gx https_proxy 'http://127.0.0.1:1'\n") {
 		t.Errorf("fish: %+v", s)
 	}
 }
@@ -41,4 +44,31 @@ func TestHeed_EnvNamesNoFileThatItsCallerCannotRead(t *testing.T) {
 	if !strings.Contains(s.errors, "http://127.0.0.1:3128/bundle.pem") || !strings.Contains(s.errors, dir) {
 		t.Errorf("stderr is %q", s.errors)
 	}
+}
+
+// A heed that runs as a service has a state directory that its users cannot
+// know: they are told how to get its CA, not given another heed's.
+func TestHeed_EnvNamesNoFileOfAnotherHeed(t *testing.T) {
+	other := testCA(t, filepath.Join(t.TempDir(), "other"))
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write(other.CertPEM())
+	}))
+	defer service.Close()
+	addr := strings.TrimPrefix(service.URL, "http://")
+	state := filepath.Join(t.TempDir(), "state")
+	t.Setenv("HEED_STATE", state)
+	s := heed(t, "", "env", "--config", write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "`+addr+`"`))
+	if s.status != 0 || !strings.Contains(s.out, "export https_proxy=http://"+addr+"\n") || strings.Contains(s.out, "SSL_CERT_FILE") {
+		t.Errorf("%+v", s)
+	}
+	if !strings.Contains(s.errors, "the heed at "+addr+" has another state directory than "+state) || !strings.Contains(s.errors, addr+"/bundle.pem") {
+		t.Errorf("stderr is %q", s.errors)
+	}
+}
+
+func TestHeed_EnvNamesNoPortThatIsNotKnown(t *testing.T) {
+	t.Setenv("HEED_STATE", filepath.Join(t.TempDir(), "state"))
+	file := write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "127.0.0.1:0"`)
+	heed(t, "", "env", "--config", file).is(t, exitUsage, "",
+		"heed: heed is not running, and would listen on any free port\nStart it with `heed serve` first\n")
 }

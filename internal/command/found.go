@@ -36,7 +36,11 @@ func Inspect(environ []string, stateDir string, own ...string) Found {
 	}
 	f.Bypass = each(environ, namesOf(nothing, overEmpty), func(string) bool { return true })
 	for _, v := range each(environ, append(namesOf(bundle, overBundle), furtherCAs...), func(string) bool { return true }) {
-		for _, path := range filepath.SplitList(v.Value) {
+		paths := []string{v.Value}
+		if v.Name == "SSL_CERT_DIR" { // the one that OpenSSL and Go take as a list
+			paths = filepath.SplitList(v.Value)
+		}
+		for _, path := range paths {
 			if path = foundFile(stateDir, path); path != "" && !slices.Contains(f.CAs, path) {
 				f.CAs = append(f.CAs, path)
 			}
@@ -132,7 +136,7 @@ func javaRivals(environ, own []string, stateDir string) []Variable {
 func (f Found) Remarks() []string {
 	var out []string
 	if len(f.Proxies) > 0 {
-		out = append(out, fmt.Sprintf("the proxy found in the environment is not used (%s); to go through it, add --upstream env", list(f.Proxies)))
+		out = append(out, fmt.Sprintf("the proxy found in the environment is not used (%s); to go through it, start heed with --upstream env", list(f.Proxies)))
 	}
 	if len(f.Bypass) > 0 {
 		out = append(out, fmt.Sprintf("hosts excepted from proxies are judged all the same (%s)", list(f.Bypass)))

@@ -82,12 +82,11 @@ func (c *RunCmd) Run(a *App) error {
 	}
 	summary := reader.finish(m)
 	if r.log != nil {
-		err = r.log.Close()
+		if err := r.log.Close(); err != nil {
+			fmt.Fprintf(a.Stderr, "heed: the log is not complete: %v\n", err)
+		}
 	}
 	r.report(status, summary, remarks)
-	if err != nil {
-		return fmt.Errorf("the log %s is not complete: %w", c.Log, err)
-	}
 	return Exit(status)
 }
 

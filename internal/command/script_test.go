@@ -94,6 +94,7 @@ func setUp(env *testscript.Env) error {
 	t := env.T().(testing.TB)
 	s := &story{t: t, origin: testkit.NewOrigin(t, sites()...), state: filepath.Join(env.WorkDir, ".state")}
 	env.Values[storyKey{}] = s
+	env.Vars = append(env.Vars, testkit.RaceOptions)
 	env.Setenv("HEED_STATE", s.state)
 	env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
 	env.Setenv("SITE_CA", s.origin.CA.File)

@@ -60,6 +60,10 @@ func goBuild(top, target, pkg string, flags ...string) error {
 	return os.Rename(beside, target)
 }
 
+// RaceOptions is for the environment of a heed built with the race detector:
+// it ends at the first race, and does not wait a second at its end for one.
+const RaceOptions = "GORACE=halt_on_error=1 atexit_sleep_ms=0"
+
 // Options say how Start runs heed.
 type Options struct {
 	// Config is the text of proxy.toml; empty: any free port and nothing else.
@@ -116,7 +120,7 @@ func Launch(t testing.TB, options Options) *Heed {
 	h.cmd = exec.Command(Binary(t), append([]string{"serve", "--config", config}, options.Args...)...)
 	h.cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + options.State, "HEED_STATE=" + options.State,
-		"GORACE=halt_on_error=1",
+		RaceOptions,
 	}, options.Env...)
 	h.cmd.Stderr = h.out
 	notOrphaned(h.cmd)

@@ -52,6 +52,12 @@ func newRig(t testing.TB, handler http.HandlerFunc, changes ...func(*Config)) *r
 func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, site: s, records: &records{}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.addr = l.Addr().String()
+	s.resolve["self.test:80"], s.resolve["self.test:443"] = r.addr, r.addr
 	authority, err := ca.Open(t.TempDir(), time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -73,11 +79,6 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	if r.proxy, err = New(config); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.addr = l.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- r.proxy.Serve(l) }()
 	t.Cleanup(func() {

@@ -21,6 +21,9 @@ func malformed(detail string) (rules.Decision, string) {
 func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
 	e := &x.entry
 	e.Raw = r.RequestURI
+	if r.Method == "PRI" { // RFC 9113 §3.4
+		return malformed("HTTP/2 is spoken inside TLS only")
+	}
 	if r.URL.Opaque != "" || r.Method == http.MethodConnect {
 		return malformed("the request target is neither an absolute URL nor a path")
 	}

@@ -1,0 +1,130 @@
+package proxy
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"heed/internal/audit"
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+// A request that has been here before is 502, however it comes back.
+func TestTrap20_ViaLoopIsRefused(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		path := "/loop/" + string(m)
+		for _, via := range []string{"1.1 rig-7f3a", "1.0 fred, HTTP/1.1 rig-7f3a (comment)", "2 rig-7f3a"} {
+			a := r.in(t).ask(m, question{path: path, header: []string{"Via: " + via}})
+			if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "proxy_loop_detected" {
+				t.Errorf("Via %q: %s %q", via, a.Status, got)
+			}
+		}
+		if e := r.records.target(t, path); e.Decision.Reason != rules.ReasonLoop || e.Host != "site.test" {
+			t.Errorf("record %+v", e)
+		}
+		a := r.in(t).ask(m, question{path: "/other", header: []string{"Via: 1.1 rig-7f3a2, 1.1 other-rig-7f3a"}})
+		if a.StatusCode != 200 {
+			t.Errorf("another proxy is no loop: %s", a.Status)
+		}
+	})
+	c := testkit.Dial(t, r.addr)
+	c.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\nVia: 1.1 rig-7f3a\r\n\r\n")
+	if a := c.Answer("GET"); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
+		t.Errorf("CONNECT: %s", a.Status)
+	}
+	for _, seen := range r.site.reached() {
+		if strings.Contains(seen, "/loop") {
+			t.Errorf("the site saw %s", seen)
+		}
+	}
+}
+
+// heed does not talk to itself: by address, by CONNECT, or by a name that
+// leads to it, whatever the path. One request of a client stays one request.
+func TestTrap20_ProxyingToItselfIsRefused(t *testing.T) {
+	r := newRig(t, hello)
+	_, port, _ := net.SplitHostPort(r.addr)
+	for _, path := range []string{"/page", "/robots.txt", "/ca.pem"} {
+		for _, authority := range []string{r.addr, "[::ffff:127.0.0.1]:" + port, "self.test"} {
+			c := testkit.Dial(t, r.addr)
+			c.Send(requestTo(authority, "GET", "http://"+authority, path))
+			a := c.Answer("GET")
+			if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "proxy_loop_detected" {
+				t.Errorf("http://%s%s: %s %q", authority, path, a.Status, got)
+			}
+		}
+		a := r.ask(absolute, question{host: "self.test", path: path})
+		if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "proxy_loop_detected" {
+			t.Errorf("https://self.test%s: %s %q", path, a.Status, got)
+		}
+		for _, m := range []mode{mitmH1, mitmH2, inTunnel} {
+			if a := r.ask(m, question{host: "self.test", path: path}); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
+				t.Errorf("%s to self.test%s: %s", m, path, a.Status)
+			}
+		}
+	}
+	c := testkit.Dial(t, r.addr)
+	c.Send("CONNECT " + r.addr + " HTTP/1.1\r\nHost: " + r.addr + "\r\n\r\n")
+	if a := c.Answer("GET"); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
+		t.Errorf("CONNECT to itself: %s", a.Status)
+	}
+	r.records.await(t, "the CONNECT", func(e *audit.Entry) bool {
+		return e.Method == "CONNECT" && e.Host == r.addr && e.Decision.Reason == rules.ReasonLoop
+	})
+	for _, e := range r.records.all() {
+		if e.Outcome.Status != 502 {
+			t.Errorf("a request came back: %+v", e)
+		}
+	}
+}
+
+const proxyTrap = "PROXY_TRAP_ADDRESS"
+
+// Proxy variables in heed's own environment are ignored, by requests and by
+// the fetches of robots.txt. net/http reads the environment once per process,
+// so the test runs in a child of its own.
+func TestTrap20_ProxyVariablesAreIgnored(t *testing.T) {
+	if os.Getenv(proxyTrap) != "" {
+		r := newRig(t, hello)
+		eachMode(t, allModes, func(t *testing.T, m mode) {
+			if a := r.in(t).ask(m, question{path: "/page"}); a.StatusCode != 200 {
+				t.Errorf("%s %s", a.Status, a.body)
+			}
+		})
+		return
+	}
+	trap, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trap.Close()
+	caught := make(chan string, 100)
+	go func() {
+		for {
+			c, err := trap.Accept()
+			if err != nil {
+				return
+			}
+			head := make([]byte, 200)
+			n, _ := c.Read(head)
+			caught <- string(head[:n])
+			c.Close()
+		}
+	}()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), proxyTrap+"=1", "NO_PROXY=", "no_proxy=")
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		cmd.Env = append(cmd.Env, name+"=http://"+trap.Addr().String(), strings.ToLower(name)+"=http://"+trap.Addr().String())
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for len(caught) > 0 {
+		t.Errorf("the proxy of the environment was asked: %q", <-caught)
+	}
+}

@@ -193,11 +193,10 @@ func (p *Proxy) serveInner() {
 // closes what is left when ctx ends; then it returns ctx's error.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.closing.Store(true)
-	var err [3]error
-	err[0] = p.outer.Shutdown(ctx) // first: it feeds the other two
-	err[1] = p.inner.Shutdown(ctx)
-	err[2] = p.open.wait(ctx)
-	if err := errors.Join(err[:]...); err != nil {
+	inner := make(chan error, 1)
+	go func() { inner <- p.inner.Shutdown(ctx) }() // at once: tunnels take no new requests either
+	err := errors.Join(p.outer.Shutdown(ctx), <-inner, p.open.wait(ctx))
+	if err != nil {
 		p.outer.Close()
 		p.inner.Close()
 		p.open.closeAll()

@@ -22,8 +22,7 @@ func (r *rig) awaitClosing() {
 		if err != nil {
 			return
 		}
-		io.Copy(io.Discard, c) // an accepted one is closed when it is not wanted
-		c.Close()
+		c.Close() // accepted in the last moment
 	}
 	r.t.Fatal("the proxy goes on accepting")
 }

@@ -1,104 +1,106 @@
 package rules
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Identify finds the product tokens in a User-Agent string. An empty string
 // gives an agent without tokens. Not cheap: remember the result per string.
+//
+// URLs and mail addresses are taken out first, since they name other robots.
+// Then every piece between brackets, commas and semicolons is a name as a
+// whole up to its first "/", and so is each of its words. Words that only say
+// what the client is compatible with are dropped.
 func Identify(userAgent string) *Agent {
-	return &Agent{Header: userAgent, Tokens: tokensOf(userAgent), key: "u" + userAgent}
+	return &Agent{Header: userAgent, Tokens: identify(userAgent), key: "h" + userAgent}
 }
 
-// tokensOf finds the names in a User-Agent string: URLs and mail addresses are
-// taken out first, since they name other robots; then every piece between
-// brackets, commas and semicolons is a name as a whole, and so is each of its
-// words. Words that say only what the client is compatible with are dropped.
-func tokensOf(userAgent string) []Token {
+// Declare returns the agent an operator declared by its product tokens: every
+// one of them must allow. A version after a "/" is dropped.
+func Declare(tokens ...string) *Agent {
+	a := &Agent{Declared: true, key: "d" + strings.Join(tokens, "\x00")}
+	for _, t := range tokens {
+		name, _, _ := strings.Cut(t, "/")
+		if name = cleanName(name); name != "" {
+			a.Tokens = append(a.Tokens, Token{Name: name, Piece: t})
+		}
+	}
+	return a
+}
+
+// identify finds the names in a User-Agent string.
+func identify(userAgent string) []Token {
 	var tokens []Token
-	seen := map[string]bool{}
-	add := func(name, piece string) {
-		name = nameOf(name)
-		if name == "" || seen[name] || generic(name) {
+	known := make(map[string]bool)
+	add := func(name, phrase, piece string) {
+		if name == "" || known[name] || namesNobody(name) {
 			return
 		}
-		seen[name] = true
-		tokens = append(tokens, Token{Name: name, Piece: strings.TrimSpace(piece)})
+		known[name] = true
+		tokens = append(tokens, Token{Name: name, Piece: piece, phrase: phrase})
 	}
-	for piece := range strings.FieldsFuncSeq(withoutAddresses(userAgent), func(r rune) bool {
-		return strings.ContainsRune("()[]{},;", r)
-	}) {
-		phrase, _, _ := strings.Cut(piece, "/")
-		add(phrase, piece)
+	for _, piece := range pieces(userAgent) {
+		head, _, _ := strings.Cut(piece, "/")
+		phrase := cleanName(head)
+		add(phrase, "", strings.TrimSpace(piece))
 		for word := range strings.FieldsSeq(piece) {
-			name, _, _ := strings.Cut(word, "/")
-			add(name, word)
+			head, _, _ := strings.Cut(word, "/")
+			for name := range strings.FieldsSeq(cleanName(head)) {
+				add(strings.Trim(name, "._-!'"), phrase, word)
+			}
 		}
 	}
 	return tokens
 }
 
-// withoutAddresses replaces URLs and mail addresses by separators.
-func withoutAddresses(s string) string {
-	if !strings.Contains(s, "://") && !strings.Contains(s, "@") {
-		return s
+// pieces splits a User-Agent string at brackets, commas, semicolons, URLs and
+// mail addresses, which are left out.
+func pieces(s string) []string {
+	var all []string
+	from := 0
+	end := func(at, next int) {
+		if at > from {
+			all = append(all, s[from:at])
+		}
+		from = next
 	}
-	ends := func(r rune) bool { return strings.ContainsRune(" \t()[]{},;<>\"'", r) }
-	var b strings.Builder
-	for len(s) > 0 {
-		i := strings.IndexFunc(s, ends)
-		word := s
-		if i >= 0 {
-			word = s[:i]
-		}
-		if strings.Contains(word, "://") || strings.Contains(word, "@") {
-			b.WriteByte(';')
-		} else {
-			b.WriteString(word)
-		}
-		s = s[len(word):]
-		if len(s) > 0 {
-			b.WriteByte(s[0])
-			s = s[1:]
-		}
-	}
-	return b.String()
-}
-
-// nameOf returns s as names are compared: lower case, without characters that
-// names do not have.
-func nameOf(s string) string {
-	s = strings.Map(func(r rune) rune {
+	for i := 0; i < len(s); i++ {
 		switch {
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', strings.ContainsRune("._-!'", r):
-			return r
-		case r == ' ', r == '\t':
-			return ' '
-		case r >= 0x80:
-			return r
+		case strings.IndexByte("()[]{},;", s[i]) >= 0:
+			end(i, i+1)
+		case strings.HasPrefix(s[i:], "://"):
+			at := i
+			for at > from && letter(s[at-1]) {
+				at--
+			}
+			i += addressEnd(s[i:])
+			end(at, i)
+			i--
+		case s[i] == '@' && i > from && mailOctet(s[i-1]):
+			at := i
+			for at > from && mailOctet(s[at-1]) {
+				at--
+			}
+			for i++; i < len(s) && mailOctet(s[i]); i++ {
+			}
+			end(at, i)
+			i--
 		}
-		return -1
-	}, s)
-	return strings.Trim(strings.Join(strings.Fields(s), " "), "._-!' ")
+	}
+	end(len(s), len(s))
+	return slices.DeleteFunc(all, func(p string) bool { return strings.TrimSpace(p) == "" })
 }
 
-// compatibility are the words of a User-Agent that name no robot.
-var compatibility = func() map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(`mozilla applewebkit khtml gecko like chrome chromium safari version
-		mobile firefox edge edg edga edgios opr trident msie rv windows nt wow64 win64 macintosh intel mac os x x11 x86_64 i686
-		linux android iphone ipad cpu compatible u en en-us languages build crios fxios wv tablet headlesschrome`) {
-		m[w] = true
+// addressEnd returns where the URL at the start of s ends.
+func addressEnd(s string) int {
+	if end := strings.IndexAny(s, " \t()[]{}<>,;\"'"); end >= 0 {
+		return end
 	}
-	return m
-}()
+	return len(s)
+}
 
-// generic reports whether every word of name is a compatibility word or a number.
-func generic(name string) bool {
-	for word := range strings.FieldsSeq(name) {
-		if !compatibility[word] && strings.Trim(word, "0123456789._-") != "" {
-			return false
-		}
-	}
-	return true
+// mailOctet reports whether c may stand in a mail address.
+func mailOctet(c byte) bool {
+	return letter(c) || c >= '0' && c <= '9' || strings.IndexByte("._%+-", c) >= 0
 }

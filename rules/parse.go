@@ -1,216 +1,180 @@
 package rules
 
-import (
-	"bytes"
-	"strings"
-	"unicode/utf16"
-)
+import "strings"
 
-// maxLine is how much of one line is read, in octets, as Google's parser does.
-const maxLine = 16663
-
-// rule is one Allow or Disallow line.
-type rule struct {
-	pattern string // canonical
-	text    string // as the site wrote it
-	line    int
-	allow   bool
-}
-
-// group is a run of user-agent lines and the rules that follow it.
-type group struct {
-	agents []string // values as the site wrote them
-	rules  []rule
-}
-
-// parse reads any bytes. There is no such thing as an invalid file (RFC 9309
-// §2.3.1.5): every line that can be understood is used.
-func parse(body []byte, origin Origin) []group {
-	var p parser
-	p.origin = origin
-	body = decodeText(body)
-	for n := 1; len(body) > 0; n++ {
-		end := bytes.IndexAny(body, "\r\n")
-		line := body
-		if end < 0 {
-			body = nil
-		} else {
-			line = body[:end]
-			if body[end] == '\r' && end+1 < len(body) && body[end+1] == '\n' {
-				end++
-			}
-			body = body[end+1:]
-		}
-		p.line(n, line)
-	}
-	return p.groups
-}
-
-// decodeText removes a byte order mark, whole or partial, and decodes UTF-16
-// that says it is.
-func decodeText(b []byte) []byte {
-	switch {
-	case bytes.HasPrefix(b, []byte{0xEF, 0xBB, 0xBF}):
-		return b[3:]
-	case bytes.HasPrefix(b, []byte{0xEF, 0xBB}):
-		return b[2:]
-	case bytes.HasPrefix(b, []byte{0xEF}):
-		return b[1:]
-	case bytes.HasPrefix(b, []byte{0xFF, 0xFE}), bytes.HasPrefix(b, []byte{0xFE, 0xFF}):
-		big := b[0] == 0xFE
-		units := make([]uint16, 0, len(b)/2)
-		for i := 2; i+1 < len(b); i += 2 {
-			u := uint16(b[i]) | uint16(b[i+1])<<8
-			if big {
-				u = u<<8 | u>>8
-			}
-			units = append(units, u)
-		}
-		return []byte(string(utf16.Decode(units)))
-	}
-	return b
-}
-
+// parser reads a robots.txt. It never fails: every line that can be understood
+// is used (RFC 9309 §2.3.1.5). New and Lint read through the same parser.
 type parser struct {
+	differences
+	engine *engine
 	origin Origin
-	groups []group
-	inBody bool // the last group has a rule
+	lines  lines
+	find   func(kind FindingKind, at span) // nil: nobody asks for findings
+
+	open     bool // there is a group
+	joined   bool // the field stands on a line with others
+	inRules  bool // the group has a rule, so that a user-agent line begins the next
+	lastLine int  // of the last user-agent line
+	rules    int  // Allow and Disallow lines with a path
+	stars    int  // wildcards in all patterns
 }
 
-func (p *parser) line(n int, b []byte) {
-	if len(b) > maxLine {
-		b = b[:maxLine]
-	}
-	if i := bytes.IndexByte(b, 0); i >= 0 {
-		b = b[:i]
-	}
-	if i := bytes.IndexByte(b, '#'); i >= 0 {
-		b = b[:i]
-	}
-	text := strings.Trim(string(b), " \t")
-	key, value, ok := strings.Cut(text, ":")
-	if !ok {
-		words := strings.Fields(text)
-		if len(words) != 2 {
+// parse reads all lines.
+func (p *parser) parse(text string, start int) {
+	p.lines = lines{text: text, next: start, newline: -1}
+	for {
+		from, to, ok := p.lines.line()
+		if !ok {
 			return
 		}
-		key, value = words[0], words[1]
-	}
-	key, value = strings.TrimRight(key, " \t"), strings.Trim(value, " \t")
-	switch kindOf(key) {
-	case "user-agent":
-		p.userAgent(n, key, value)
-	case "allow":
-		p.rule(n, key, value, true)
-	case "disallow":
-		p.rule(n, key, value, false)
+		p.line(span{from, to})
 	}
 }
 
-// kindOf returns which field a key is, with the misspellings that Google's
-// parser accepts; keys are known by how they begin.
-func kindOf(key string) string {
-	k := strings.ToLower(key)
-	switch {
-	case strings.HasPrefix(k, "user-agent"), k == "useragent", k == "user agent":
-		return "user-agent"
-	case strings.HasPrefix(k, "allow"):
-		return "allow"
-	case strings.HasPrefix(k, "disallow"):
-		return "disallow"
+func (p *parser) found(kind FindingKind, at span) {
+	if p.find != nil {
+		p.find(kind, at)
 	}
-	switch k {
-	case "dissallow", "dissalow", "disalow", "diasllow", "disallaw":
-		return "disallow"
-	}
-	return ""
 }
 
-// userAgent begins a group or adds a name to the run of user-agent lines. A
-// rule that stands on the same line is split off.
-func (p *parser) userAgent(n int, key, value string) {
-	lower := strings.ToLower(value)
-	rest, cut := "", len(value)
-	for _, field := range []string{"disallow:", "allow:"} {
-		if i := strings.Index(lower, field); i >= 0 && i < cut && (i == 0 || strings.ContainsRune(" \t*", rune(value[i-1]))) {
-			cut, rest = i, value[i:]
+// line reads one line: comment off, field and value apart.
+func (p *parser) line(at span) {
+	text := p.lines.text
+	if at.to-at.from > MaxLine {
+		p.found(LongLine, span{at.from + MaxLine, at.to})
+		at.to = at.from + MaxLine
+	}
+	if i := strings.IndexByte(text[at.from:at.to], 0); i >= 0 {
+		p.found(NulOctet, span{at.from + i, at.to})
+		at.to = at.from + i
+	}
+	commented := false
+	if i := strings.IndexByte(text[at.from:at.to], '#'); i >= 0 {
+		commented = true
+		at.to = at.from + i
+	}
+	if at = at.trim(text); at.empty() {
+		if !commented {
+			p.blankLine()
 		}
-	}
-	if rest != "" {
-		value = strings.Trim(value[:cut], " \t")
-	}
-	if len(p.groups) == 0 || p.inBody {
-		p.groups = append(p.groups, group{})
-		p.inBody = false
-	}
-	g := &p.groups[len(p.groups)-1]
-	for name := range strings.SplitSeq(value, ",") {
-		if name = strings.Trim(name, " \t"); name != "" {
-			g.agents = append(g.agents, name)
-		}
-	}
-	if rest != "" {
-		k, v, _ := strings.Cut(rest, ":")
-		p.rule(n, k, strings.Trim(v, " \t"), len(k) == len("allow"))
-	}
-}
-
-// rule adds a rule to the last group; without one it is ignored.
-func (p *parser) rule(n int, key, value string, allow bool) {
-	if len(p.groups) == 0 {
 		return
 	}
-	g := &p.groups[len(p.groups)-1]
-	p.inBody = true
-	values := []string{value}
-	if !allow {
-		values = pathList(value)
+	key, value, ok := p.split(at)
+	if !ok {
+		p.found(NoField, at)
+		return
 	}
-	for _, v := range values {
-		path, ok := p.path(v)
-		if !ok {
-			continue
-		}
-		g.rules = append(g.rules, rule{
-			pattern: string(appendCanonical(nil, path, true)),
-			text:    key + ": " + value, line: n, allow: allow,
-		})
+	kind, exact := fieldOf(text[key.from:key.to])
+	if !exact && kind != fieldUnknown {
+		p.found(MisspeltField, key)
+	}
+	p.joined = false
+	p.field(kind, at, key, value)
+}
+
+// blankLine reads an empty line, which means nothing since RFC 9309.
+func (p *parser) blankLine() {
+	if p.blankEnds {
+		p.open, p.inRules = false, false
 	}
 }
 
-// pathList splits a value of several paths, each beginning with a slash or a star.
-func pathList(value string) []string {
-	fields := strings.Fields(value)
-	for _, f := range fields {
-		if f[0] != '/' && f[0] != '*' {
-			return []string{value}
+// split divides a line into field and value. A colon may be missing when
+// the line is exactly two words.
+func (p *parser) split(at span) (key, value span, ok bool) {
+	text := p.lines.text
+	colon := strings.IndexByte(text[at.from:at.to], ':')
+	if colon >= 0 {
+		key = span{at.from, at.from + colon}.trim(text)
+		value = span{at.from + colon + 1, at.to}.trim(text)
+		if p.noRepair || !strings.ContainsAny(text[key.from:key.to], " \t") {
+			return key, value, !key.empty()
 		}
 	}
-	return fields
+	words := at.words(text)
+	if len(words) != 2 || colon >= 0 && !mayFollow(text[words[0].from:words[0].to]) {
+		return key, value, colon >= 0 && !key.empty()
+	}
+	if kind, _ := fieldOf(text[words[0].from:words[0].to]); kind == fieldUnknown {
+		return key, value, false
+	}
+	p.found(MissingColon, at)
+	return words[0], words[1], true
 }
 
-// path returns the path of a rule's value; an empty value is no rule, and
-// neither is another site's URL.
-func (p *parser) path(value string) (string, bool) {
-	if value == "" {
-		return "", false
-	}
-	if value[0] == '/' || value[0] == '*' {
-		return value, true
-	}
-	if scheme, rest, ok := strings.Cut(value, "://"); ok {
-		authority, path := rest, "/"
-		if i := strings.IndexAny(rest, "/?"); i >= 0 {
-			authority, path = rest[:i], rest[i:]
+// field reads what a field says. A further field within its value, from a line
+// break that was lost, is read as a line of its own.
+func (p *parser) field(kind FieldKind, at, key, value span) {
+	text := p.lines.text
+	joined := span{}
+	if kind >= fieldUserAgent && kind <= fieldDisallow && !p.noRepair {
+		if i, ok := embedded(text, value, kind == fieldUserAgent); ok {
+			joined = span{i, at.to}
+			p.joined = true
+			p.found(JoinedLines, joined)
+			at.to = i
+			at, value = at.trim(text), span{value.from, i}.trim(text)
 		}
-		o, err := ParseOrigin(strings.ToLower(scheme), strings.ToLower(authority))
-		if err != nil || o != p.origin {
-			return "", false
-		}
-		if path[0] == '?' {
-			path = "/" + path
-		}
-		return path, true
 	}
-	return "/" + value, true
+	switch {
+	case kind == fieldUserAgent:
+		p.userAgent(value)
+	case kind == fieldDisallow, kind == fieldAllow && !p.noAllow:
+		p.rule(kind == fieldAllow, at, value)
+	case kind >= Sitemap:
+		p.carry(kind, value)
+	default:
+		p.found(UnknownLine, key)
+	}
+	if !joined.empty() {
+		colon := joined.from + strings.IndexByte(text[joined.from:], ':')
+		key, value = span{joined.from, colon}.trim(text), span{colon + 1, joined.to}.trim(text)
+		kind, _ = fieldOf(text[key.from:key.to])
+		p.field(kind, joined, key, value)
+	}
+}
+
+// userAgent reads a user-agent line: it begins a group after a rule, else it
+// adds to the group (RFC 9309 §2.1).
+func (p *parser) userAgent(value span) {
+	if !p.open || p.inRules {
+		p.open, p.inRules = true, false
+		p.engine.groups = append(p.engine.groups, uint32(len(p.engine.rules)))
+	}
+	p.lastLine = p.lines.number
+	p.names(value)
+}
+
+// rule reads an Allow or Disallow line. One without a path is no rule, but it
+// ends the run of user-agent lines all the same.
+func (p *parser) rule(allow bool, at, value span) {
+	if !p.open {
+		p.found(OrphanRule, at)
+		return
+	}
+	p.inRules = true
+	if value.empty() {
+		return
+	}
+	p.rules++
+	if !allow && !p.noRepair {
+		if words := value.words(p.lines.text); len(words) > 1 && p.paths(words) {
+			p.found(PathList, value)
+			for _, w := range words {
+				p.path(allow, at, w, true)
+			}
+			return
+		}
+	}
+	p.path(allow, at, value, false)
+}
+
+// paths reports whether every word begins as a path does.
+func (p *parser) paths(words []span) bool {
+	for _, w := range words {
+		if c := p.lines.text[w.from]; c != '/' && c != '*' {
+			return false
+		}
+	}
+	return true
 }

@@ -1,8 +1,8 @@
 package rules
 
 import (
-	"bytes"
-	"sync"
+	"errors"
+	"strings"
 	"time"
 )
 
@@ -46,143 +46,86 @@ type Source struct {
 // Policy is what one origin's robots.txt says. It is immutable and safe for
 // concurrent use.
 type Policy struct {
-	source Source
-	*compiled
+	source  Source
+	profile Profile
+	engine  *engine // nil unless there are rules to ask
+	mark    Source  // State, Err and Note that reading the file led to; Note empty: none
 }
 
-// compiled is what a file says, shared by all policies made of it.
-type compiled struct {
-	groups []group
-	names  []*named
-	size   int
+// MaxWildcards is how many "*" the rules of one file may have. A file with
+// more is not judged by: its policy is Unreachable, with ErrTooManyWildcards.
+const MaxWildcards = 1 << 20
 
-	mu     sync.RWMutex
-	agents map[string]governing // what governs the agents that asked
-}
+// ErrTooManyWildcards says that a robots.txt has more than MaxWildcards wildcards.
+var ErrTooManyWildcards = errors.New("robots.txt has too many wildcards to judge by it")
 
-// maxAgents bounds how many agents a policy remembers.
-const maxAgents = 256
+// New returns the policy that source and body make under the standard profile:
+// body is parsed when source.State is Available and ignored otherwise. body is
+// not kept. A page of HTML without a rule counts as no file, and Source says so.
+func New(source Source, body []byte) *Policy { return NewAs(Standard, source, body) }
 
-// New returns the policy that source and body make: body is parsed when
-// source.State is Available and ignored otherwise. body is not kept. A page of
-// HTML without a rule counts as no file.
-func New(source Source, body []byte) *Policy {
-	c := &compiled{size: 512}
-	if source.State == Available {
-		c.groups = parse(body, source.Origin)
-		c.names = indexNames(c.groups)
-		for _, g := range c.groups {
-			c.size += 64
-			for _, r := range g.rules {
-				c.size += 64 + len(r.pattern) + len(r.text)
-			}
-		}
-		if len(c.groups) == 0 && looksLikeHTML(body) {
-			source.State = Unavailable
-			source.Note = "HTML without a rule"
-		}
+// NewAs is New under another profile.
+func NewAs(profile Profile, source Source, body []byte) *Policy {
+	p := &Policy{source: source, profile: profile}
+	if source.State != Available {
+		return p
 	}
-	return &Policy{source: source, compiled: c}
+	body, cut := whole(body)
+	e := &engine{differences: profile.differences()}
+	parser := parser{differences: e.differences, engine: e, origin: source.Origin}
+	e.text, e.start, _ = decode(body)
+	parser.parse(e.text, e.start)
+	switch {
+	case parser.stars > MaxWildcards:
+		p.mark = Source{State: Unreachable, Err: ErrTooManyWildcards, Note: "too many wildcards"}
+	case parser.rules == 0 && looksLikeHTML(e.text[e.start:]):
+		p.mark = Source{State: Unavailable, Note: "HTML without a rule"}
+	case cut:
+		p.mark = Source{State: Available, Note: "longer than 4 MiB: the rest is ignored"}
+	}
+	if p.mark.Note == "" || p.mark.State == Available {
+		e.finish()
+		p.engine = e
+	}
+	p.source = p.marked(source)
+	return p
 }
 
-func looksLikeHTML(body []byte) bool {
-	head := bytes.ToLower(body[:min(len(body), 1024)])
-	return bytes.Contains(head, []byte("<html")) || bytes.Contains(head, []byte("<!doctype"))
+// marked returns source with what reading the file led to.
+func (p *Policy) marked(source Source) Source {
+	switch {
+	case p.mark.Err != nil:
+		source.State, source.Err, source.Note = p.mark.State, p.mark.Err, p.mark.Note
+	case p.mark.Note != "" && source.State == Available:
+		source.State, source.Note = p.mark.State, p.mark.Note
+	}
+	return source
+}
+
+// looksLikeHTML reports whether a file without a rule is a page of HTML.
+func looksLikeHTML(text string) bool {
+	return strings.HasPrefix(strings.TrimLeft(text, " \t\v\f\r\n"), "<")
 }
 
 // With returns a policy of the same rules that was obtained as source says: a
 // revalidated or a stale copy. It costs no parse.
-func (p *Policy) With(source Source) *Policy { return &Policy{source: source, compiled: p.compiled} }
+func (p *Policy) With(source Source) *Policy {
+	q := *p
+	q.source = p.marked(source)
+	return &q
+}
 
 // Source returns how and when the policy was obtained.
 func (p *Policy) Source() Source { return p.source }
 
+// Profile returns how the file was read.
+func (p *Policy) Profile() Profile { return p.profile }
+
 // Size returns about how many bytes of memory the policy holds.
-func (p *Policy) Size() int { return p.size }
-
-// Decide judges target, the path and query exactly as they are sent
-// ("/a%2Fb?q=1"), for agent. A nil agent is judged under the star group.
-func (p *Policy) Decide(agent *Agent, target string) Decision {
-	switch {
-	case target == "/robots.txt":
-		return Decision{Verdict: Allow, Reason: ReasonRobotsTxt}
-	case p.source.State == Unavailable:
-		return Decision{Verdict: Allow, Reason: ReasonRobotsUnavailable}
-	case p.source.State != Available:
-		return Decision{Verdict: Refuse, Reason: ReasonRobotsUnreachable}
+func (p *Policy) Size() int {
+	const fixed = 1024 // Policy, Source, engine and what agents are remembered
+	if p.engine == nil {
+		return fixed
 	}
-	g := p.governing(agent)
-	d := p.judge(g, string(appendCanonical(nil, target, false)))
-	if d.Verdict == Refuse {
-		return d
-	}
-	names, readings := variants(target)
-	for i, reading := range readings {
-		if reading == "/robots.txt" {
-			continue
-		}
-		if v := p.judge(g, string(appendCanonical(nil, reading, false))); v.Verdict == Refuse {
-			v.Variant = names[i]
-			return v
-		}
-	}
-	return d
-}
-
-// governing returns what governs agent, remembered per agent.
-func (c *compiled) governing(agent *Agent) governing {
-	if agent == nil {
-		agent = &Agent{}
-	}
-	c.mu.RLock()
-	g, ok := c.agents[agent.key]
-	c.mu.RUnlock()
-	if ok {
-		return g
-	}
-	g = choose(c.names, agent.Tokens)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.agents == nil || len(c.agents) >= maxAgents {
-		c.agents = make(map[string]governing)
-	}
-	c.agents[agent.key] = g
-	return g
-}
-
-// judge asks every set that governs: the first that refuses decides.
-func (c *compiled) judge(g governing, target string) Decision {
-	allowed := Decision{Verdict: Allow, Reason: ReasonNoRule}
-	for i, set := range g.sets {
-		d := Decision{Verdict: Allow, Reason: ReasonNoRule, Group: set.named.text, Token: set.token.Name, Piece: set.token.Piece}
-		if r := c.longest(set.named, target); r != nil {
-			d.Reason, d.Rule, d.Line = ReasonRule, r.text, r.line
-			if !r.allow {
-				d.Verdict = Refuse
-				return d
-			}
-		}
-		if i == 0 {
-			allowed = d
-		}
-	}
-	return allowed
-}
-
-// longest returns the most specific rule that matches (RFC 9309 §2.2.2): the
-// one of most octets, Allow among equals.
-func (c *compiled) longest(n *named, target string) *rule {
-	var best *rule
-	for _, i := range n.groups {
-		for j := range c.groups[i].rules {
-			r := &c.groups[i].rules[j]
-			if best != nil && (len(r.pattern) < len(best.pattern) || len(r.pattern) == len(best.pattern) && (best.allow || !r.allow)) {
-				continue
-			}
-			if matches(r.pattern, target) {
-				best = r
-			}
-		}
-	}
-	return best
+	return fixed + p.engine.size()
 }

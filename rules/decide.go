@@ -1,0 +1,116 @@
+package rules
+
+import (
+	"strings"
+	"sync"
+)
+
+// Decide judges target, the path and query exactly as they are sent
+// ("/a%2Fb?q=1"), for agent. A nil agent is judged under the star group.
+// A target without path has the path "/"; any other that does not begin with
+// "/" is refused as malformed. Decide allocates nothing once it has met the
+// agent, and is safe for concurrent use.
+func (p *Policy) Decide(agent *Agent, target string) Decision {
+	switch {
+	case target == robotsPath:
+		return Decision{Verdict: Allow, Reason: ReasonRobotsTxt}
+	case p.source.State == Unavailable:
+		return Decision{Verdict: Allow, Reason: ReasonRobotsUnavailable}
+	case p.source.State != Available || p.engine == nil:
+		return Decision{Verdict: Refuse, Reason: ReasonRobotsUnreachable}
+	case target == "":
+		target = "/"
+	case target[0] == '?':
+		target = "/" + target
+	case target[0] != '/':
+		return Decision{Verdict: Refuse, Reason: ReasonMalformed}
+	}
+	return p.engine.decide(p.engine.governing(agent), target)
+}
+
+// robotsPath is the target that is always allowed (RFC 9309 §2.2.2).
+const robotsPath = "/robots.txt"
+
+// decide judges a target in all of its readings.
+func (e *engine) decide(sets []chosen, target string) Decision {
+	if len(sets) == 0 {
+		return Decision{Verdict: Allow, Reason: ReasonNoRule}
+	}
+	if e.asSent {
+		return e.judge(sets, target)
+	}
+	if plain(target) {
+		d := e.judge(sets, target)
+		if d.Verdict == Refuse || !ambiguous(pathOf(target), e.allReadings) {
+			return d
+		}
+	}
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	s.target = appendTarget(s.target[:0], target)
+	return e.decideReadings(s, sets)
+}
+
+// decideReadings judges the target that s holds, packed.
+func (e *engine) decideReadings(s *scratch, sets []chosen) Decision {
+	d := e.judge(sets, view(s.target))
+	if d.Verdict == Refuse {
+		return d
+	}
+	s.readings(view(s.target), e.allReadings, func(name, reading string) bool {
+		if r := e.judge(sets, reading); r.Verdict == Refuse {
+			d = r
+			d.Variant = name
+		}
+		return d.Verdict != Refuse
+	})
+	return d
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func pathOf(target string) string {
+	if i := strings.IndexByte(target, '?'); i >= 0 {
+		return target[:i]
+	}
+	return target
+}
+
+// judge judges one reading of a target: every set must allow. Among sets that
+// allow, one with a rule for the target tells more than one without.
+func (e *engine) judge(sets []chosen, target string) Decision {
+	var allowed Decision
+	for i := range sets {
+		d := e.judgeSet(&sets[i], target)
+		if d.Verdict == Refuse {
+			return d
+		}
+		if sets[i].how != byList && (allowed.Reason == "" || allowed.Reason == ReasonNoRule && d.Reason == ReasonRule) {
+			allowed = d
+		}
+	}
+	if allowed.Reason == "" {
+		allowed = Decision{Verdict: Allow, Reason: ReasonNoRule}
+	}
+	return allowed
+}
+
+func (e *engine) judgeSet(c *chosen, target string) Decision {
+	best := -1
+	for _, x := range c.indexes {
+		best = x.find(e, target, best)
+	}
+	d := Decision{
+		Verdict: Allow, Reason: ReasonNoRule,
+		Group: c.group, Token: c.token.Name, Piece: c.token.Piece,
+	}
+	if best < 0 {
+		return d
+	}
+	d.Reason = ReasonRule
+	d.Rule, d.Line = e.ruleText(best)
+	if !e.rules[best].allows() {
+		d.Verdict = Refuse
+	}
+	return d
+}

@@ -1,0 +1,160 @@
+package rules_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"heed/rules"
+)
+
+// comparisons is how many questions TestRFC9309_DifferentialAgainstReference
+// puts to both engines. The full run is
+//
+//	HEED_COMPARISONS=10000000 go test -run Differential -timeout 60m ./rules
+func comparisons(t *testing.T) int {
+	text := os.Getenv("HEED_COMPARISONS")
+	if text == "" {
+		return 1_000_000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("HEED_COMPARISONS is no number: %v", err)
+	}
+	return n
+}
+
+// maker makes random files, agents and targets from few words, so that they
+// meet often.
+type maker struct{ *rand.Rand }
+
+func (m maker) pick(from ...string) string { return from[m.IntN(len(from))] }
+
+var makerNames = []string{"foobot", "BarBot", "baz-crawl", "Q42bot", "x.y_z"}
+
+// path makes a path, or a pattern when wild is set.
+func (m maker) path(wild bool) string {
+	var b strings.Builder
+	if !wild || m.IntN(12) > 0 {
+		b.WriteByte('/')
+	} else {
+		b.WriteByte('*')
+	}
+	for range m.IntN(5) {
+		switch k := m.IntN(24); {
+		case k < 11:
+			b.WriteString(m.pick("a", "b", "ab", "c", "a/", "b/"))
+		case k < 14:
+			b.WriteByte('/')
+		case k < 16:
+			b.WriteString(m.pick("%61", "%2F", "%2f", "%5c", "%41", "%C3%A9", "é", "%25", "%zz", ":", "%3A", ";", "\\"))
+		case k < 17:
+			b.WriteString(m.pick("../", "./", "%2e%2e/", "..", "%2E/", "..%2F"))
+		case k < 20:
+			b.WriteString(m.pick("?", "?a=", "&", "=", "%26", "%3D", "%3F", "?/"))
+		case k < 23 && wild:
+			b.WriteByte('*')
+		default:
+			b.WriteString(m.pick("$", "%24", "%2A", ".html", "~", "%7E"))
+		}
+	}
+	if wild && m.IntN(8) == 0 {
+		b.WriteByte('$')
+	}
+	return b.String()
+}
+
+// file makes a robots.txt that both engines read alike.
+func (m maker) file() string {
+	var b strings.Builder
+	for range 1 + m.IntN(5) {
+		for range 1 + m.IntN(2) {
+			name := "*"
+			if m.IntN(3) > 0 {
+				name = makerNames[m.IntN(len(makerNames))]
+			}
+			fmt.Fprintf(&b, "%s: %s\n", m.pick("User-agent", "user-agent", "USER-AGENT "), name)
+			b.WriteString(m.pick("", "", "\n", "Crawl-delay: 1\n", "# x\n"))
+		}
+		rules := m.IntN(7)
+		if m.IntN(8) == 0 {
+			rules = 30
+		}
+		for range rules {
+			fmt.Fprintf(&b, "%s:%s%s\n", m.pick("Disallow", "Disallow", "Allow", "disallow"), m.pick(" ", "", "\t"), m.path(true))
+			b.WriteString(m.pick("", "", "", "\n", "Sitemap: https://site.test/s\n", "Disallow:\n"))
+		}
+	}
+	return b.String()
+}
+
+// agent makes a User-Agent string and tells the names in it.
+func (m maker) agent() (header string, names []string) {
+	for range m.IntN(4) {
+		names = append(names, makerNames[m.IntN(len(makerNames))])
+	}
+	if m.IntN(4) == 0 {
+		names = append(names, "Other")
+	}
+	switch m.IntN(3) {
+	case 0:
+		return "Mozilla/5.0 (compatible; " + strings.Join(names, "/1.0; ") + "; +http://foobot.test/barbot)", names
+	case 1:
+		return strings.Join(names, "/2.1 ") + "/3", names
+	default:
+		return strings.ToUpper(strings.Join(names, ", ")) + " (mail@barbot.test)", names
+	}
+}
+
+// TestRFC9309_DifferentialAgainstReference holds the engine against a naive one
+// on files, agents and targets made at random, of which enough are allowed,
+// refused, decided by a wildcard and by several groups.
+func TestRFC9309_DifferentialAgainstReference(t *testing.T) {
+	total := comparisons(t)
+	seed := rand.Uint64()
+	m := maker{rand.New(rand.NewPCG(seed, 1))}
+	var allowed, refused, wild, several, done int
+	for done < total {
+		file := m.file()
+		groups := refParse(file)
+		policy := rules.New(rules.Source{State: rules.Available}, []byte(file))
+		for range 20 {
+			target := m.path(false)
+			readings := refReadings(target)
+			for range 5 {
+				header, names := m.agent()
+				got := policy.Decide(rules.Identify(header), target)
+				want := refDecide(groups, names, readings)
+				if (got.Verdict == rules.Allow) != want.allow {
+					t.Fatalf("seed %d: %q asks for %s: engine says %+v, reference allow=%v; file:\n%s", seed, header, target, got, want.allow, file)
+				}
+				done++
+				if want.allow {
+					allowed++
+				} else {
+					refused++
+				}
+				if want.wildcard {
+					wild++
+				}
+				if want.groups > 1 {
+					several++
+				}
+			}
+		}
+	}
+	share := func(what string, n, atLeast int) {
+		t.Logf("%-14s %5.1f %%", what, 100*float64(n)/float64(done))
+		if n*100 < done*atLeast {
+			t.Errorf("only %d of %d comparisons %s, want %d %%", n, done, what, atLeast)
+		}
+	}
+	t.Logf("%d comparisons", done)
+	share("allow", allowed, 25)
+	share("refuse", refused, 25)
+	share("wildcard", wild, 20)
+	share("several groups", several, 10)
+}

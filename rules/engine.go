@@ -1,0 +1,232 @@
+package rules
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// engine is what a robots.txt says, compiled. It is immutable but for what
+// agents remembers. Everything that is text lies in one string: the file
+// itself, and after it what differs from the way the site wrote it.
+type engine struct {
+	differences
+	text    string
+	phrases bool            // there are names of several words
+	start   int             // of the file in text, after a byte order mark
+	rules   []rule          // in the order of the file
+	groups  []uint32        // the first rule of each group
+	names   []name          // sorted; the lines of one name lie side by side
+	fields  []carried       // in the order of the file
+	sets    []ruleSet       // of the names that have many rules; sorted by groups
+	agents  agentMemo       // what governs the agents that asked
+	extra   strings.Builder // while parsing: what will be added to text
+}
+
+// ruleSet is the rules of some groups, merged.
+type ruleSet struct {
+	groups []uint32
+	index  *index
+}
+
+// pack adds a packed pattern to the text, and before it the place of its line.
+func (e *engine) pack(at span, packed string) uint32 {
+	var place [placeSize]byte
+	binary.LittleEndian.PutUint32(place[:], uint32(at.from))
+	binary.LittleEndian.PutUint16(place[4:], uint16(at.to-at.from))
+	e.extra.Write(place[:])
+	e.extra.WriteString(packed)
+	return uint32(len(e.text) + e.extra.Len() - len(packed))
+}
+
+const placeSize = 6
+
+// finish makes the parsed lines ready for questions.
+func (e *engine) finish() {
+	if e.extra.Len() > 0 {
+		e.text += e.extra.String()
+		e.extra = strings.Builder{}
+	}
+	e.rules, e.groups, e.fields = slices.Clip(e.rules), slices.Clip(e.groups), slices.Clip(e.fields)
+	e.sortNames()
+	e.makeSets()
+}
+
+// rulesOf returns the rules of groups, in the order of the file.
+func (e *engine) rulesOf(groups []uint32) []uint32 {
+	var all []uint32
+	for _, g := range groups {
+		for id := e.groups[g]; id < e.groupEnd(g); id++ {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+func (e *engine) groupEnd(g uint32) uint32 {
+	if int(g)+1 < len(e.groups) {
+		return e.groups[g+1]
+	}
+	return uint32(len(e.rules))
+}
+
+// makeSets makes an index for each list of groups that some name merges, if it
+// has many rules. Lists may overlap; what they take together is bounded, and
+// beyond that the groups of a list are asked one by one.
+func (e *engine) makeSets() {
+	budget := 2 * len(e.rules)
+	known := make(map[string]bool)
+	add := func(groups []uint32) bool {
+		id := listKey(groups)
+		if known[id] {
+			return true
+		}
+		count := 0
+		for _, g := range groups {
+			count += int(e.groupEnd(g) - e.groups[g])
+		}
+		if count <= smallSet {
+			return true
+		}
+		if len(groups) > 1 && count > budget {
+			return false
+		}
+		budget -= count
+		known[id] = true
+		e.sets = append(e.sets, ruleSet{groups, newIndex(e, e.rulesOf(groups))})
+		return true
+	}
+	for i := 0; i < len(e.names); i = e.nameEnd(i) {
+		groups := e.groupsOf(i)
+		if add(groups) {
+			continue
+		}
+		for _, g := range groups {
+			add([]uint32{g})
+		}
+	}
+	slices.SortFunc(e.sets, func(a, b ruleSet) int { return slices.Compare(a.groups, b.groups) })
+	e.sets = slices.Clip(e.sets)
+}
+
+func listKey(groups []uint32) string {
+	var b []byte
+	for _, g := range groups {
+		b = binary.LittleEndian.AppendUint32(b, g)
+	}
+	return string(b)
+}
+
+// indexes returns the indexes that together hold the rules of groups.
+func (e *engine) indexes(groups []uint32) []*index {
+	i, ok := slices.BinarySearchFunc(e.sets, groups, func(s ruleSet, groups []uint32) int {
+		return slices.Compare(s.groups, groups)
+	})
+	if ok {
+		return []*index{e.sets[i].index}
+	}
+	rules := e.rulesOf(groups)
+	if len(rules) <= smallSet || len(groups) == 1 {
+		return []*index{newIndex(e, rules)}
+	}
+	var all []*index
+	for _, g := range groups {
+		all = append(all, e.indexes([]uint32{g})...)
+	}
+	return all
+}
+
+// pattern returns the pattern of a rule.
+func (e *engine) pattern(r *rule) string { return e.text[r.pattern:][:r.size] }
+
+// better reports whether rule a decides rather than rule b when both match; b
+// is -1 when there is none. The longer one is more specific (RFC 9309
+// §2.2.2); among equals Allow wins, and then the line that comes first.
+func (e *engine) better(a, b int) bool {
+	if b < 0 {
+		return true
+	}
+	x, y := &e.rules[a], &e.rules[b]
+	if x.length != y.length {
+		return x.length > y.length
+	}
+	if x.allows() != y.allows() {
+		return x.allows() != e.tieRefuses
+	}
+	return a < b
+}
+
+// matches reports whether a rule matches a packed target.
+func (e *engine) matches(id uint32, target string) bool {
+	r := &e.rules[id]
+	pattern := e.pattern(r)
+	if r.line&ruleWild == 0 {
+		return strings.HasPrefix(target, pattern) && (r.line&ruleEnds == 0 || len(target) == len(pattern))
+	}
+	first, rest := cutPiece(pattern, r.separator())
+	return strings.HasPrefix(target, first) &&
+		matchWild(rest, r.separator(), r.line&ruleEnds != 0, target[len(first):])
+}
+
+// tryWild returns the wildcard rule id when it is better than best and what
+// follows its first piece matches rest, else best.
+func (e *engine) tryWild(id uint32, rest string, best int) int {
+	if !e.better(int(id), best) {
+		return best
+	}
+	r := &e.rules[id]
+	_, pattern := cutPiece(e.pattern(r), r.separator())
+	if matchWild(pattern, r.separator(), r.line&ruleEnds != 0, rest) {
+		return int(id)
+	}
+	return best
+}
+
+// cutPiece returns the first piece of a pattern and what follows, from the
+// separator on.
+func cutPiece(pattern string, separator byte) (first, rest string) {
+	i := strings.IndexByte(pattern, separator)
+	return pattern[:i], pattern[i:]
+}
+
+// longestPiece returns the longest piece but the first of a wildcard rule as
+// a key for it, and whether it is bound to the end of the target.
+func (e *engine) longestPiece(id uint32) (longest key, bound bool) {
+	r := &e.rules[id]
+	pattern, separator := e.pattern(r), r.separator()
+	first, rest := cutPiece(pattern, separator)
+	at := r.pattern + uint32(len(first))
+	for rest != "" {
+		rest = rest[1:]
+		at++
+		piece, next := rest, strings.IndexByte(rest, separator)
+		if next >= 0 {
+			piece = rest[:next]
+		}
+		if len(piece) >= len(longest.text) {
+			longest = key{text: piece, at: at, mark: markOpen, value: id}
+			bound = next < 0 && r.line&ruleEnds != 0
+		}
+		at += uint32(len(piece))
+		rest = rest[len(piece):]
+	}
+	return longest, bound
+}
+
+// ruleText returns the line of a rule as the site wrote it, and its number.
+func (e *engine) ruleText(id int) (text string, line int) {
+	r := &e.rules[id]
+	line = int(r.line & ruleLine)
+	if r.line&rulePacked != 0 {
+		place := e.text[r.pattern-placeSize : r.pattern]
+		from := int(place[0]) | int(place[1])<<8 | int(place[2])<<16 | int(place[3])<<24
+		return e.text[from:][:int(place[4])|int(place[5])<<8], line
+	}
+	at := span{0, int(r.pattern) + int(r.size)}
+	if r.line&ruleEnds != 0 {
+		at.to++
+	}
+	at.from = max(e.start, strings.LastIndexAny(e.text[:r.pattern], "\r\n")+1)
+	at = at.trim(e.text)
+	return e.text[at.from:at.to], line
+}

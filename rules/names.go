@@ -1,0 +1,141 @@
+package rules
+
+import "strings"
+
+// compatibility words stand in User-Agent strings for reasons of history and
+// name no robot. Sites that write "User-agent: mozilla/5" do not mean every
+// program that calls itself compatible with Mozilla.
+var compatibility = wordSet(`mozilla applewebkit khtml gecko like chrome
+	chromium safari version mobile firefox edge edg opr trident msie rv windows nt
+	macintosh intel mac os x x11 linux android iphone ipad ipod cpu compatible u
+	languages build win64 wow64 x64 x86_64 i686 i386 amd64 aarch64 arm64 wv tablet
+	nexus pixel 5x touch crios fxios edga edgios ppc cros`)
+
+// generic words are part of too many names to be one when they stand in a
+// list of names.
+var generic = wordSet(`a an and bot bots browser checker client collector crawl
+	crawler download downloader email engine explorer for free image images
+	internet link links mail net news of offline or page robot robots search site
+	spider spiders sucker the tool tools user agent web website www`)
+
+// chains names the groups that an agent obeys when none is addressed to its
+// own name, the nearer first, as the crawlers' operators publish them.
+var chains = map[string][]string{
+	"googlebot-image":           {"googlebot"},
+	"googlebot-video":           {"googlebot"},
+	"googlebot-news":            {"googlebot"},
+	"google-inspectiontool":     {"googlebot"},
+	"google-cloudvertexbot":     {"googlebot"},
+	"googleother-image":         {"googleother"},
+	"googleother-video":         {"googleother"},
+	"applebot":                  {"googlebot"},
+	"bingbot":                   {"msnbot"},
+	"slurp":                     {"yahoo"},
+	"ahrefssiteaudit":           {"ahrefsbot"},
+	"baiduspider-image":         {"baiduspider"},
+	"baiduspider-video":         {"baiduspider"},
+	"baiduspider-news":          {"baiduspider"},
+	"baiduspider-favo":          {"baiduspider"},
+	"baiduspider-cpro":          {"baiduspider"},
+	"baiduspider-ads":           {"baiduspider"},
+	"baiduspider-render":        {"baiduspider"},
+	"baiduspider-mobile":        {"baiduspider"},
+	"semrushbot-ba":             {"semrushbot"},
+	"semrushbot-si":             {"semrushbot"},
+	"semrushbot-swa":            {"semrushbot"},
+	"semrushbot-ct":             {"semrushbot"},
+	"semrushbot-bm":             {"semrushbot"},
+	"semrushbot-ocob":           {"semrushbot"},
+	"yandexbot":                 {"yandex"},
+	"yandexaccessibilitybot":    {"yandex"},
+	"yandexadditional":          {"yandex"},
+	"yandexadditionalbot":       {"yandex"},
+	"yandexblogs":               {"yandex"},
+	"yandexcalendar":            {"yandex"},
+	"yandexdirect":              {"yandex"},
+	"yandexdirectdyn":           {"yandex"},
+	"yandexfavicons":            {"yandex"},
+	"yandeximageresizer":        {"yandex"},
+	"yandeximages":              {"yandex"},
+	"yandexmarket":              {"yandex"},
+	"yandexmedia":               {"yandex"},
+	"yandexmetrika":             {"yandex"},
+	"yandexmobilebot":           {"yandex"},
+	"yandexmobilescreenshotbot": {"yandex"},
+	"yandexnews":                {"yandex"},
+	"yandexontodb":              {"yandex"},
+	"yandexpagechecker":         {"yandex"},
+	"yandexrenderresourcesbot":  {"yandex"},
+	"yandexscreenshotbot":       {"yandex"},
+	"yandexsearchshop":          {"yandex"},
+	"yandexsitelinks":           {"yandex"},
+	"yandexspravbot":            {"yandex"},
+	"yandextracker":             {"yandex"},
+	"yandexturbo":               {"yandex"},
+	"yandexvertis":              {"yandex"},
+	"yandexverticals":           {"yandex"},
+	"yandexvideo":               {"yandex"},
+	"yandexvideoparser":         {"yandex"},
+	"yandexwebmaster":           {"yandex"},
+}
+
+func wordSet(list string) map[string]bool {
+	set := make(map[string]bool)
+	for _, w := range strings.Fields(list) {
+		set[w] = true
+	}
+	return set
+}
+
+// nameOctet reports whether c may stand in a name: letters, digits, octets of
+// letters beyond ASCII and a few signs that real names contain.
+func nameOctet(c byte) bool {
+	switch {
+	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c >= 0x80:
+		return true
+	}
+	return c == '.' || c == '_' || c == '-' || c == '!' || c == '\''
+}
+
+// cleanName returns the name that text spells: lower case, words with one
+// blank between them, without the signs around them.
+func cleanName(text string) string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !nameOctet(byte(r)) })
+	return strings.ToLower(strings.Trim(strings.Join(words, " "), "._-!' "))
+}
+
+// namesNobody reports whether every word of a clean name is one of
+// compatibility, a number, a build or a language.
+func namesNobody(name string) bool {
+	for word := range strings.FieldsSeq(name) {
+		if !compatibility[word] && !versionLike(word) && !languageTag(word) && !deviceModel(word) {
+			return false
+		}
+	}
+	return true
+}
+
+// versionLike reports whether a word is a number with or without points, "v1.2" included.
+func versionLike(word string) bool {
+	return strings.Trim(strings.TrimPrefix(word, "v"), "0123456789._-") == ""
+}
+
+// languageTag reports whether a word looks like "en-us".
+func languageTag(word string) bool {
+	return len(word) == 5 && (word[2] == '-' || word[2] == '_') && letters(word[:2]) && letters(word[3:])
+}
+
+// deviceModel reports whether a word looks like the "SM-G960F" of a telephone.
+func deviceModel(word string) bool {
+	rest, ok := strings.CutPrefix(word, "sm-")
+	return ok && strings.ContainsAny(rest, "0123456789")
+}
+
+func letters(s string) bool {
+	for i := range len(s) {
+		if c := s[i] | 0x20; c < 'a' || c > 'z' {
+			return false
+		}
+	}
+	return true
+}

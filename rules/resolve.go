@@ -1,0 +1,211 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// name is one name on a user-agent line: two places in the engine's text, that
+// of the name, in whatever case, and that of the value in which it stands.
+type name struct {
+	text, value     uint32
+	size, valueSize uint16
+	group           uint32
+}
+
+func (e *engine) nameText(i int) string  { return e.text[e.names[i].text:][:e.names[i].size] }
+func (e *engine) nameValue(i int) string { return e.text[e.names[i].value:][:e.names[i].valueSize] }
+
+// compareFold compares two names whatever their case.
+func compareFold(a, b string) int {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if x, y := lower(a[i]), lower(b[i]); x != y {
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// sortNames brings the lines of one name together, in the order of the file.
+func (e *engine) sortNames() {
+	slices.SortStableFunc(e.names, func(a, b name) int {
+		return compareFold(e.text[a.text:][:a.size], e.text[b.text:][:b.size])
+	})
+	e.names = slices.Clip(e.names)
+}
+
+// nameEnd returns where the lines of the name at i end.
+func (e *engine) nameEnd(i int) int {
+	j := i + 1
+	for j < len(e.names) && compareFold(e.nameText(i), e.nameText(j)) == 0 {
+		j++
+	}
+	return j
+}
+
+// groupsOf returns the groups of the name at i.
+func (e *engine) groupsOf(i int) []uint32 {
+	var groups []uint32
+	for j := i; j < e.nameEnd(i); j++ {
+		groups = append(groups, e.names[j].group)
+	}
+	return slices.Compact(groups)
+}
+
+// named returns where the lines of a name begin; -1 when nobody is called so.
+func (e *engine) named(clean string) int {
+	i, ok := slices.BinarySearchFunc(e.names, clean, func(n name, clean string) int {
+		return compareFold(e.text[n.text:][:n.size], clean)
+	})
+	if !ok {
+		return -1
+	}
+	return i
+}
+
+// How a group came to govern an agent.
+const (
+	byStar  = "star"  // nothing named the agent
+	byName  = "name"  // the group has the name of the agent
+	byFirst = "first" // the group has a name of several words, the first is the agent's
+	byChain = "chain" // the agent obeys this group when there is none of its own
+	byList  = "list"  // the agent is one of several names with blanks between them
+	byPart  = "part"  // the group's name is part of the agent's (1994)
+)
+
+// chosen is the merged groups of one name that govern an agent.
+type chosen struct {
+	group   string // the value of the first of its user-agent lines
+	at      int    // of its first line in names
+	token   Token
+	how     string
+	indexes []*index
+}
+
+// choose finds what governs an agent (RFC 9309 §2.2.1): each of the results
+// must allow. Names that match take the place of the star groups; a name that
+// is found only by reading the words of a line as a list adds to either.
+func (e *engine) choose(tokens []Token) []chosen {
+	var all []chosen
+	add := func(at int, t Token, how string) {
+		if !slices.ContainsFunc(all, func(c chosen) bool { return c.at == at }) {
+			all = append(all, chosen{group: e.nameValue(at), at: at, token: t, how: how})
+		}
+	}
+	for _, t := range tokens {
+		e.chooseFor(t, add)
+	}
+	if star := e.named("*"); len(all) == 0 && star >= 0 {
+		add(star, Token{}, byStar)
+	}
+	if !e.cutNames {
+		for _, t := range tokens {
+			e.eachPhrase(func(at int, words []string) {
+				if slices.Contains(words[1:], t.Name) && !generic[t.Name] {
+					add(at, t, byList)
+				}
+			})
+		}
+	}
+	for i := range all {
+		all[i].indexes = e.indexes(e.groupsOf(all[i].at))
+	}
+	return all
+}
+
+// chooseFor finds the groups that fit one name of an agent best.
+func (e *engine) chooseFor(t Token, add func(at int, t Token, how string)) {
+	if t.Name == "" || t.Name == "*" {
+		return
+	}
+	if e.substring {
+		for i := 0; i < len(e.names); i = e.nameEnd(i) {
+			if strings.Contains(t.Name, strings.ToLower(e.nameText(i))) {
+				add(i, t, byPart)
+			}
+		}
+		return
+	}
+	if at := e.named(t.Name); at >= 0 {
+		add(at, t, byName)
+		return
+	}
+	fits := false
+	if t.phrase == "" || e.named(t.phrase) < 0 {
+		e.eachPhrase(func(at int, words []string) {
+			if words[0] == t.Name {
+				add(at, t, byFirst)
+				fits = true
+			}
+		})
+	}
+	if fits {
+		return
+	}
+	for _, next := range chains[t.Name] {
+		if at := e.named(next); at >= 0 {
+			add(at, t, byChain)
+			return
+		}
+	}
+}
+
+// eachPhrase calls yield with the names of several words.
+func (e *engine) eachPhrase(yield func(at int, words []string)) {
+	if !e.phrases {
+		return
+	}
+	for i := 0; i < len(e.names); i = e.nameEnd(i) {
+		if text := e.nameText(i); strings.IndexByte(text, ' ') >= 0 {
+			yield(i, strings.Fields(strings.ToLower(text)))
+		}
+	}
+}
+
+// maxAgents bounds how many agents a policy remembers.
+const maxAgents = 64
+
+// agentMemo remembers what governs the agents that asked. Readers take no lock.
+type agentMemo struct {
+	known atomic.Pointer[map[string][]chosen]
+	mu    sync.Mutex // held by who replaces known
+}
+
+// governing returns what governs agent.
+func (e *engine) governing(agent *Agent) []chosen {
+	var key string
+	if agent != nil {
+		if key = agent.key; key == "" && len(agent.Tokens) > 0 {
+			return e.choose(agent.Tokens)
+		}
+	}
+	if known := e.agents.known.Load(); known != nil {
+		if all, ok := (*known)[key]; ok {
+			return all
+		}
+	}
+	var tokens []Token
+	if agent != nil {
+		tokens = agent.Tokens
+	}
+	all := e.choose(tokens)
+	e.agents.remember(key, all)
+	return all
+}
+
+// remember adds an agent. When there are too many it forgets all: that is
+// cheaper than keeping an order, and rare.
+func (m *agentMemo) remember(key string, all []chosen) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := map[string][]chosen{key: all}
+	if known := m.known.Load(); known != nil && len(*known) < maxAgents {
+		for k, v := range *known {
+			next[k] = v
+		}
+	}
+	m.known.Store(&next)
+}

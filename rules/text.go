@@ -1,0 +1,144 @@
+package rules
+
+import (
+	"strings"
+	"unicode/utf16"
+)
+
+// Limits of what is read of a file.
+const (
+	// MaxBytes is how much of a robots.txt is read. RFC 9309 §2.5 asks for 500
+	// KiB at least; the largest files seen in the open have nearly 4 MiB.
+	MaxBytes = 4 << 20
+	// MaxLine is how much of one line is read, in octets; Google's parser has
+	// the same limit.
+	MaxLine = 16663
+)
+
+// decode returns the text of a file and where it starts after a byte order
+// mark. A mark in UTF-8 may be incomplete, as Google's parser allows. UTF-16 is
+// read only with a mark.
+func decode(body []byte) (text string, start int, utf bool) {
+	if len(body) >= 2 && (body[0] == 0xFF && body[1] == 0xFE || body[0] == 0xFE && body[1] == 0xFF) {
+		return decodeUTF16(body[2:], body[0] == 0xFE), 0, true
+	}
+	for start < len(body) && start < 3 && body[start] == "\xEF\xBB\xBF"[start] {
+		start++
+	}
+	return string(body), start, false
+}
+
+func decodeUTF16(body []byte, bigEndian bool) string {
+	units := make([]uint16, 0, len(body)/2)
+	for i := 0; i+1 < len(body); i += 2 {
+		u := uint16(body[i]) | uint16(body[i+1])<<8
+		if bigEndian {
+			u = u<<8 | u>>8
+		}
+		units = append(units, u)
+	}
+	return string(utf16.Decode(units))
+}
+
+// whole cuts body to MaxBytes. Half a line would say something else than the
+// line ("Allow: /pub" cut to "Allow: /"), so the one that is cut goes too.
+func whole(body []byte) (kept []byte, cut bool) {
+	if len(body) <= MaxBytes {
+		return body, false
+	}
+	return body[:strings.LastIndexAny(view(body[:MaxBytes]), "\r\n")+1], true
+}
+
+// lines walks through a text line by line. CR, LF and CRLF end a line.
+type lines struct {
+	text    string
+	next    int // where the next line begins
+	newline int // the next LF at or after next, len(text) when there is none; -1: not looked for
+	number  int // of the line last returned, from 1
+}
+
+// line returns the place of the next line without its end.
+func (l *lines) line() (from, to int, ok bool) {
+	if l.next >= len(l.text) {
+		return 0, 0, false
+	}
+	l.number++
+	from = l.next
+	if l.newline < from {
+		l.newline = len(l.text)
+		if i := strings.IndexByte(l.text[from:], '\n'); i >= 0 {
+			l.newline = from + i
+		}
+	}
+	to = l.newline
+	if i := strings.IndexByte(l.text[from:to], '\r'); i >= 0 {
+		to = from + i
+		if to+1 != l.newline {
+			l.next = to + 1
+			return from, to, true
+		}
+	}
+	l.next = l.newline + 1
+	return from, to, true
+}
+
+// blank reports whether c is white space within a line.
+func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\v' || c == '\f' }
+
+// span is a place in a text.
+type span struct{ from, to int }
+
+func (s span) empty() bool { return s.from >= s.to }
+
+// trim returns s without white space around it.
+func (s span) trim(text string) span {
+	for s.from < s.to && blank(text[s.from]) {
+		s.from++
+	}
+	for s.from < s.to && blank(text[s.to-1]) {
+		s.to--
+	}
+	return s
+}
+
+// words returns the places of the words of s.
+func (s span) words(text string) []span {
+	var all []span
+	for i := s.from; i < s.to; {
+		if blank(text[i]) {
+			i++
+			continue
+		}
+		from := i
+		for i < s.to && !blank(text[i]) {
+			i++
+		}
+		all = append(all, span{from, i})
+	}
+	return all
+}
+
+// lower returns an ASCII letter in lower case and any other octet as it is.
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// prefixFold reports whether s begins with prefix, which is in lower case,
+// whatever the case of s.
+func prefixFold(s, prefix string) bool {
+	if len(s) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		if lower(s[i]) != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// equalFold reports whether s is word, which is in lower case, whatever the case of s.
+func equalFold(s, word string) bool { return len(s) == len(word) && prefixFold(s, word) }

@@ -7,6 +7,7 @@
 # installed: Debian packages through apt-get, and a Node that heeds proxy
 # variables from npm, into .build/ (which git ignores). Nothing is skipped.
 set -eu
+umask 022 # heed trusts no directory that others may write to, and tests make some
 cd "$(dirname "$0")/../.."
 
 # Debian 12 has Node 18, which ignores proxy variables; 24 can use them.

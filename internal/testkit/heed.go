@@ -107,7 +107,7 @@ func Start(t testing.TB, options Options) *Heed {
 func Launch(t testing.TB, options Options) *Heed {
 	t.Helper()
 	if options.State == "" {
-		options.State = t.TempDir()
+		options.State = StateDir(t)
 	}
 	if options.Config == "" {
 		options.Config = AnyPort
@@ -133,6 +133,17 @@ func Launch(t testing.TB, options Options) *Heed {
 	}()
 	t.Cleanup(h.end)
 	return h
+}
+
+// StateDir is a new directory that heed takes for its state, whatever the umask:
+// one that others may write to it does not take.
+func StateDir(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // end stops what is still running; whoever tests the stop calls Signal and

@@ -5,6 +5,12 @@ type FindingKind string
 
 // The kinds of findings.
 const (
+	LongFile       FindingKind = "long-file"        // longer than MaxBytes: the rest is ignored
+	UTF16          FindingKind = "utf-16"           // decoded
+	ByteOrderMark  FindingKind = "byte-order-mark"  // ignored
+	PartialMark    FindingKind = "partial-mark"     // a broken byte order mark: ignored
+	HTMLPage       FindingKind = "html-page"        // no rule, and looks like HTML: no robots.txt
+	ManyWildcards  FindingKind = "many-wildcards"   // more than MaxWildcards: not judged by
 	LongLine       FindingKind = "long-line"        // a line is longer than MaxLine: the rest is ignored
 	NulOctet       FindingKind = "nul"              // a NUL ends the line
 	NoField        FindingKind = "no-field"         // not "field: value"

@@ -10,7 +10,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"heed/rules"
@@ -111,27 +115,19 @@ type question struct {
 }
 
 func (b *batch) answer(lines [][]byte) []byte {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
+	var out []byte
 	for _, line := range lines {
 		q, err := parseQuestion(line)
 		var a *judgement
 		if err == nil {
 			a, err = b.judgementOn(q)
 		}
-		members := q.rest
 		if err != nil {
 			b.bad.Store(true)
-			members["error"] = jsonText(err.Error())
-		} else {
-			a.addTo(members)
 		}
-		if e.Encode(members) != nil { // an odd number of theirs, such as 1e999: valid JSON all the same
-			fmt.Fprintf(&out, "{\"error\":%s}\n", jsonText("the line cannot be written back"))
-		}
+		out = appendAnswer(out, q.rest, a, err)
 	}
-	return out.Bytes()
+	return out
 }
 
 // judgementOn judges by the rules that the question brings along, else as the
@@ -182,26 +178,43 @@ func parseQuestion(line []byte) (*question, error) {
 	return q, nil
 }
 
-// addTo adds the answer to the members that come back.
-func (a *judgement) addTo(members map[string]json.RawMessage) {
-	members["allowed"] = json.RawMessage("false")
-	if a.Allowed {
-		members["allowed"] = json.RawMessage("true")
+// answerMembers are the names of what an answer says itself; a question's
+// members of these names do not come back.
+var answerMembers = []string{"allowed", "reason", "group", "rule", "line", "detail", "error"}
+
+// appendAnswer appends a line out: the members that come back, in the order of
+// their names, then the answer or what was wrong.
+func appendAnswer(out []byte, rest map[string]json.RawMessage, a *judgement, err error) []byte {
+	out = append(out, '{')
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
+		if !slices.Contains(answerMembers, name) {
+			out = append(append(appendName(out, name), rest[name]...), ',')
+		}
 	}
-	members["reason"] = jsonText(string(a.Reason))
-	members["group"] = jsonText(a.Group)
-	members["rule"] = jsonText(a.Rule)
-	members["line"] = fmt.Appendf(nil, "%d", a.Line)
+	if err != nil {
+		return append(appendText(appendName(out, "error"), err.Error()), "}\n"...)
+	}
+	out = strconv.AppendBool(appendName(out, "allowed"), a.Allowed)
+	out = appendText(appendName(append(out, ','), "reason"), string(a.Reason))
+	out = appendText(appendName(append(out, ','), "group"), a.Group)
+	out = appendText(appendName(append(out, ','), "rule"), a.Rule)
+	out = strconv.AppendInt(appendName(append(out, ','), "line"), int64(a.Line), 10)
 	if a.Detail != "" {
-		members["detail"] = jsonText(a.Detail)
+		out = appendText(appendName(append(out, ','), "detail"), a.Detail)
 	}
+	return append(out, "}\n"...)
 }
 
-// jsonText returns s as JSON.
-func jsonText(s string) json.RawMessage {
+func appendName(out []byte, name string) []byte { return append(appendText(out, name), ':') }
+
+// appendText appends s as JSON.
+func appendText(out []byte, s string) []byte {
+	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
+		return append(append(append(out, '"'), s...), '"') // nearly always, and many times faster
+	}
 	text, err := json.Marshal(s)
 	if err != nil {
 		panic("a text cannot be marshalled: " + err.Error())
 	}
-	return text
+	return append(out, text...)
 }

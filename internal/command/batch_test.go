@@ -29,22 +29,22 @@ func TestHeed_BatchAnswersEachLineInItsPlace(t *testing.T) {
 		`{"robots":1,"agent":"x","url":"http://h.test/"}`,
 		`{"robots":"","robots_b64":"","agent":"x","url":"http://h.test/"}`,
 		`{"robots_b64":"?","agent":"x","url":"http://h.test/"}`,
-		`{"robots":"","agent":"x","url":"http://h.test/robots.txt"}`,
+		`{"robots":"","agent":"x","url":"http://h.test/robots.txt","ö\n":1e999,"allowed":"perhaps"}`,
 	}, "\n")
 	want := strings.Join([]string{
-		`{"agent":"x","allowed":false,"group":"*","id":1,"line":2,"reason":"rule","rule":"Disallow: /a","tags":["<b>"],"url":"http://h.test/a"}`,
-		`{"agent":"GoodBot","allowed":true,"group":"GoodBot","line":5,"reason":"rule","rule":"Allow: /","url":"http://h.test/private"}`,
-		`{"agent":"","allowed":true,"group":"","line":0,"reason":"no-rule","rule":"","url":"http://h.test/"}`,
+		`{"agent":"x","id":1,"tags":["<b>"],"url":"http://h.test/a","allowed":false,"reason":"rule","group":"*","rule":"Disallow: /a","line":2}`,
+		`{"agent":"GoodBot","url":"http://h.test/private","allowed":true,"reason":"rule","group":"GoodBot","rule":"Allow: /","line":5}`,
+		`{"agent":"","url":"http://h.test/","allowed":true,"reason":"no-rule","group":"","rule":"","line":0}`,
 		`{"error":"the line is not a JSON object"}`,
 		`{"error":"the line is not a JSON object"}`,
 		`{"error":"the line is not a JSON object"}`,
-		`{"error":"agent is missing","id":7,"url":"http://h.test/"}`,
+		`{"id":7,"url":"http://h.test/","error":"agent is missing"}`,
 		`{"agent":"x","error":"url is missing"}`,
-		`{"agent":"x","error":"\"h.test\" is not the URL of a site; write it out, such as \"https://example.org/page\"","url":"h.test"}`,
-		`{"agent":"x","error":"robots is not a text","url":"http://h.test/"}`,
-		`{"agent":"x","error":"robots and robots_b64 exclude each other","url":"http://h.test/"}`,
-		`{"agent":"x","error":"robots_b64 is not base64","url":"http://h.test/"}`,
-		`{"agent":"x","allowed":true,"group":"","line":0,"reason":"robots-txt","rule":"","url":"http://h.test/robots.txt"}`,
+		`{"agent":"x","url":"h.test","error":"\"h.test\" is not the URL of a site; write it out, such as \"https://example.org/page\""}`,
+		`{"agent":"x","url":"http://h.test/","error":"robots is not a text"}`,
+		`{"agent":"x","url":"http://h.test/","error":"robots and robots_b64 exclude each other"}`,
+		`{"agent":"x","url":"http://h.test/","error":"robots_b64 is not base64"}`,
+		`{"agent":"x","url":"http://h.test/robots.txt","ö\n":1e999,"allowed":true,"reason":"robots-txt","group":"","rule":"","line":0}`,
 	}, "\n") + "\n"
 	heed(t, in, "check", "--batch").is(t, exitUsage, want, "")
 }

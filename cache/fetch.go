@@ -136,5 +136,8 @@ func because(ctx context.Context, err error) error {
 // context.DeadlineExceeded, whose own words tell a person little.
 type noAnswer time.Duration
 
+// Error says how long it was.
 func (d noAnswer) Error() string { return "no answer within " + time.Duration(d).String() }
+
+// Unwrap makes it a context.DeadlineExceeded.
 func (d noAnswer) Unwrap() error { return context.DeadlineExceeded }

@@ -75,38 +75,43 @@ func (e *engine) groupEnd(g uint32) uint32 {
 // beyond that the groups of a list are asked one by one.
 func (e *engine) makeSets() {
 	budget := 2 * len(e.rules)
-	known := make(map[string]bool)
-	add := func(groups []uint32) bool {
-		id := listKey(groups)
-		if known[id] {
-			return true
-		}
+	single := make([]bool, len(e.groups))
+	several := make(map[string]bool)
+	var groups []uint32
+	for i := 0; i < len(e.names); i = e.nameEnd(i) {
+		groups = e.appendGroups(groups[:0], i)
 		count := 0
 		for _, g := range groups {
 			count += int(e.groupEnd(g) - e.groups[g])
 		}
-		if count <= smallSet {
-			return true
-		}
-		if len(groups) > 1 && count > budget {
-			return false
-		}
-		budget -= count
-		known[id] = true
-		e.sets = append(e.sets, ruleSet{groups, newIndex(e, e.rulesOf(groups))})
-		return true
-	}
-	for i := 0; i < len(e.names); i = e.nameEnd(i) {
-		groups := e.groupsOf(i)
-		if add(groups) {
-			continue
-		}
-		for _, g := range groups {
-			add([]uint32{g})
+		switch {
+		case count <= smallSet:
+		case len(groups) == 1:
+			e.makeSingle(single, groups[0])
+		case count > budget:
+			for _, g := range groups {
+				e.makeSingle(single, g)
+			}
+		case !several[listKey(groups)]:
+			several[listKey(groups)] = true
+			budget -= count
+			e.addSet(slices.Clone(groups))
 		}
 	}
 	slices.SortFunc(e.sets, func(a, b ruleSet) int { return slices.Compare(a.groups, b.groups) })
 	e.sets = slices.Clip(e.sets)
+}
+
+// makeSingle makes the index of one group, once.
+func (e *engine) makeSingle(made []bool, g uint32) {
+	if !made[g] && e.groupEnd(g)-e.groups[g] > smallSet {
+		made[g] = true
+		e.addSet([]uint32{g})
+	}
+}
+
+func (e *engine) addSet(groups []uint32) {
+	e.sets = append(e.sets, ruleSet{groups, newIndex(e, e.rulesOf(groups))})
 }
 
 func listKey(groups []uint32) string {
@@ -203,8 +208,8 @@ func (e *engine) longestPiece(id uint32) (longest key, bound bool) {
 		if next >= 0 {
 			piece = rest[:next]
 		}
-		if len(piece) >= len(longest.text) {
-			longest = key{text: piece, at: at, mark: markOpen, value: id}
+		if len(piece) >= int(longest.size) {
+			longest = key{at: at, size: uint16(len(piece)), mark: markOpen, value: id}
 			bound = next < 0 && r.line&ruleEnds != 0
 		}
 		at += uint32(len(piece))

@@ -46,11 +46,11 @@ func newIndex(e *engine, rules []uint32) *index {
 	var wild []key
 	for _, id := range rules {
 		r := &e.rules[id]
-		k := key{text: e.pattern(r), at: r.pattern, mark: markOpen, value: id}
+		k := key{at: r.pattern, size: r.size, mark: markOpen, value: id}
 		switch {
 		case r.line&ruleWild != 0:
-			first, rest := cutPiece(k.text, r.separator())
-			k.text = first
+			first, rest := cutPiece(e.pattern(r), r.separator())
+			k.size = uint16(len(first))
 			if strings.Count(rest, rest[:1]) != len(rest) {
 				wild = append(wild, k)
 				continue
@@ -61,17 +61,17 @@ func newIndex(e *engine, rules []uint32) *index {
 		keys = append(keys, k)
 	}
 	keys = x.makeBuckets(e, wild, keys)
-	x.literal = newTrie(keys, func(a, b uint32) bool { return e.better(int(a), int(b)) })
+	x.literal = newTrie(e.text, keys, func(a, b uint32) bool { return e.better(int(a), int(b)) })
 	return x
 }
 
 // makeBuckets puts wildcard rules, whose keys are their first pieces, into
 // buckets, and adds a key for each bucket to keys.
 func (x *index) makeBuckets(e *engine, wild, keys []key) []key {
-	slices.SortStableFunc(wild, func(a, b key) int { return strings.Compare(a.text, b.text) })
+	slices.SortStableFunc(wild, func(a, b key) int { return strings.Compare(a.in(e.text), b.in(e.text)) })
 	for len(wild) > 0 {
 		n := 1
-		for n < len(wild) && wild[n].text == wild[0].text {
+		for n < len(wild) && wild[n].in(e.text) == wild[0].in(e.text) {
 			n++
 		}
 		k := wild[0]
@@ -99,34 +99,35 @@ func newBucket(e *engine, wild []key) bucket {
 		k, bound := e.longestPiece(k.value)
 		if bound {
 			tails = append(tails, k)
-			b.sizes = append(b.sizes, uint16(len(k.text)))
+			b.sizes = append(b.sizes, k.size)
 			continue
 		}
 		floats = append(floats, k)
-		b.starts[k.text[0]>>6] |= 1 << (k.text[0] & 63)
+		c := e.text[k.at]
+		b.starts[c>>6] |= 1 << (c & 63)
 	}
 	slices.Sort(b.sizes)
 	b.sizes = slices.Clone(slices.Compact(b.sizes))
 	b.keyed = len(floats)
 	b.posted = make([]uint32, 0, len(wild))
-	b.keys, b.tails = b.post(floats), b.post(tails)
+	b.keys, b.tails = b.post(e.text, floats), b.post(e.text, tails)
 	return b
 }
 
 // post makes the trie of keys whose values are rules, several of one text.
-func (b *bucket) post(keys []key) trie {
-	slices.SortStableFunc(keys, func(a, b key) int { return strings.Compare(a.text, b.text) })
+func (b *bucket) post(text string, keys []key) trie {
+	slices.SortStableFunc(keys, func(a, b key) int { return strings.Compare(a.in(text), b.in(text)) })
 	runs := keys[:0]
 	for i := 0; i < len(keys); {
 		k := keys[i]
 		k.value = uint32(len(b.posted))
-		for ; i < len(keys) && keys[i].text == k.text; i++ {
+		for ; i < len(keys) && keys[i].in(text) == k.in(text); i++ {
 			b.posted = append(b.posted, keys[i].value)
 		}
 		b.posted[len(b.posted)-1] |= lastPosted
 		runs = append(runs, k)
 	}
-	return newTrie(runs, func(a, b uint32) bool { return a < b })
+	return newTrie(text, runs, func(a, b uint32) bool { return a < b })
 }
 
 // find returns the rule that decides about target, or best when that is better.

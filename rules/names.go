@@ -100,8 +100,22 @@ func nameOctet(c byte) bool {
 // cleanName returns the name that text spells: lower case, words with one
 // blank between them, without the signs around them.
 func cleanName(text string) string {
+	if oneWord(text) {
+		return strings.ToLower(text)
+	}
 	words := strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !nameOctet(byte(r)) })
 	return strings.ToLower(strings.Trim(strings.Join(words, " "), "._-!' "))
+}
+
+// oneWord reports whether text is a clean name but for its case, as nearly all
+// names in files are.
+func oneWord(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; !letter(c) && (c < '0' || c > '9') && (c != '-' || i == 0 || i == len(text)-1) {
+			return false
+		}
+	}
+	return true
 }
 
 // namesNobody reports whether every word of a clean name is one of

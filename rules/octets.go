@@ -114,18 +114,17 @@ func hexValue(c byte) byte {
 	return 255
 }
 
-// unreserved reports whether c is unreserved (RFC 3986 §2.3).
-func unreserved(c byte) bool {
-	switch {
-	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		return true
+// unreserved are the octets that mean the same bare and escaped (RFC 3986 §2.3).
+var unreserved = func() (set [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") {
+		set[c] = true
 	}
-	return c == '-' || c == '.' || c == '_' || c == '~'
-}
+	return set
+}()
 
 // width is how many octets c takes in the canonical form.
 func width(c byte, escaped, inQuery bool) int {
-	if unreserved(c) {
+	if unreserved[c] {
 		return 1
 	}
 	if !escaped && (c == '&' || c == '=' || !inQuery && (c == '/' || c == '?')) {

@@ -87,7 +87,7 @@ func (p *parser) split(at span) (key, value span, ok bool) {
 	if colon >= 0 {
 		key = span{at.from, at.from + colon}.trim(text)
 		value = span{at.from + colon + 1, at.to}.trim(text)
-		if p.noRepair || !strings.ContainsAny(text[key.from:key.to], " \t") {
+		if p.noRepair || !key.hasBlank(text) {
 			return key, value, !key.empty()
 		}
 	}
@@ -157,8 +157,8 @@ func (p *parser) rule(allow bool, at, value span) {
 		return
 	}
 	p.rules++
-	if !allow && !p.noRepair {
-		if words := value.words(p.lines.text); len(words) > 1 && p.paths(words) {
+	if !allow && !p.noRepair && value.hasBlank(p.lines.text) {
+		if words := value.words(p.lines.text); p.paths(words) {
 			p.found(PathList, value)
 			for _, w := range words {
 				p.path(allow, at, w, true)

@@ -49,15 +49,18 @@ func (c *compiler) measure(path string) {
 	c.plain = true
 	inQuery := false
 	for i := 0; i < len(path); i++ {
-		v, escaped := unescape(path[i:])
-		if escaped {
-			c.length += c.width(v, true, inQuery)
-			c.plain = false
-			i += 2
-			continue
-		}
-		v = path[i]
+		v := path[i]
 		switch {
+		case unreserved[v]:
+			c.length++
+			continue
+		case v == '%':
+			c.plain = false
+			if octet, ok := unescape(path[i:]); ok {
+				c.length += c.width(octet, true, inQuery)
+				i += 2
+				continue
+			}
 		case v == '*' && !c.literal:
 			c.length++
 			c.stars++
@@ -67,7 +70,7 @@ func (c *compiler) measure(path string) {
 			c.length++
 			c.flags |= ruleEnds
 			continue
-		case v == '*', v == '%', v >= codeFirst, inQuery && (v == '/' || v == '?'):
+		case v == '*', v >= codeFirst, inQuery && (v == '/' || v == '?'), v >= 0x80 && c.asSent:
 			c.plain = false
 		}
 		c.length += c.width(v, false, inQuery)

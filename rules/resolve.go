@@ -47,12 +47,14 @@ func (e *engine) nameEnd(i int) int {
 }
 
 // groupsOf returns the groups of the name at i.
-func (e *engine) groupsOf(i int) []uint32 {
-	var groups []uint32
-	for j := i; j < e.nameEnd(i); j++ {
-		groups = append(groups, e.names[j].group)
+func (e *engine) groupsOf(i int) []uint32 { return e.appendGroups(nil, i) }
+
+// appendGroups appends them to dst, which is empty.
+func (e *engine) appendGroups(dst []uint32, i int) []uint32 {
+	for j, end := i, e.nameEnd(i); j < end; j++ {
+		dst = append(dst, e.names[j].group)
 	}
-	return slices.Compact(groups)
+	return slices.Compact(dst)
 }
 
 // named returns where the lines of a name begin; -1 when nobody is called so.

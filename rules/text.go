@@ -101,6 +101,11 @@ func (s span) trim(text string) span {
 	return s
 }
 
+// hasBlank reports whether there is white space within s.
+func (s span) hasBlank(text string) bool {
+	return strings.IndexByte(text[s.from:s.to], ' ') >= 0 || strings.IndexByte(text[s.from:s.to], '\t') >= 0
+}
+
 // words returns the places of the words of s.
 func (s span) words(text string) []span {
 	var all []span

@@ -44,19 +44,21 @@ const (
 func (n node) labelSize() int { return int(n.meta & labelMask) }
 func (n node) children() int  { return int(n.meta >> labelBits & countMask) }
 
-// key is a key to be put into a trie.
+// key is a key to be put into a trie: a place in the engine's text.
 type key struct {
-	text  string
-	at    uint32 // where it lies in the engine's text
-	mark  mark
+	at    uint32
 	value uint32
+	size  uint16
+	mark  mark
 }
+
+func (k key) in(text string) string { return text[k.at:][:k.size] }
 
 // newTrie builds a trie. Of keys with equal text and mark the one is kept whose
 // value is better. keys are sorted in place.
-func newTrie(keys []key, better func(a, b uint32) bool) trie {
+func newTrie(text string, keys []key, better func(a, b uint32) bool) trie {
 	slices.SortFunc(keys, func(a, b key) int {
-		switch c := strings.Compare(a.text, b.text); {
+		switch c := strings.Compare(a.in(text), b.in(text)); {
 		case c != 0:
 			return c
 		case a.mark != b.mark:
@@ -67,37 +69,44 @@ func newTrie(keys []key, better func(a, b uint32) bool) trie {
 			return 1
 		}
 	})
-	keys = slices.CompactFunc(keys, func(a, b key) bool { return a.mark == b.mark && a.text == b.text })
+	keys = slices.CompactFunc(keys, func(a, b key) bool { return a.mark == b.mark && a.in(text) == b.in(text) })
 	if len(keys) == 0 {
 		return trie{}
 	}
-	t := trie{nodes: make([]node, 1, len(keys)+len(keys)/4+4)}
+	t := builder{text: text}
+	t.nodes = make([]node, 1, len(keys)+len(keys)/4+4)
 	t.first = make([]byte, 1, cap(t.nodes))
 	t.build(0, keys, 0)
 	return trie{slices.Clip(t.nodes), slices.Clip(t.first)}
 }
 
+// builder is a trie in the making.
+type builder struct {
+	trie
+	text string
+}
+
 // build makes the node at place i of keys that share their first depth octets.
-func (t *trie) build(i int, keys []key, depth int) {
-	head, tail := keys[0].text, keys[len(keys)-1].text
+func (t *builder) build(i int, keys []key, depth int) {
+	head, tail := keys[0].in(t.text), keys[len(keys)-1].in(t.text)
 	end := depth
 	for end < len(head) && end < len(tail) && head[end] == tail[end] {
 		end++
 	}
 	n := node{label: keys[0].at + uint32(depth), meta: uint32(end - depth)}
 	if len(keys) == 1 {
-		n.meta = uint32(len(head)-depth) | uint32(keys[0].mark)
+		n.meta |= uint32(keys[0].mark)
 		n.ref = keys[0].value
 		t.nodes[i] = n
 		return
 	}
 	count, own := 0, 0
 	for j, k := range keys {
-		if len(k.text) == end {
+		if int(k.size) == end {
 			n.meta |= uint32(k.mark)
 			own++
 			count++
-		} else if j == own || keys[j-1].text[end] != k.text[end] {
+		} else if j == own || t.octet(keys[j-1], end) != t.octet(k, end) {
 			count++
 		}
 	}
@@ -112,9 +121,9 @@ func (t *trie) build(i int, keys []key, depth int) {
 		child++
 	}
 	for rest := keys[own:]; len(rest) > 0; child++ {
-		c := rest[0].text[end]
+		c := t.octet(rest[0], end)
 		size := 1
-		for size < len(rest) && rest[size].text[end] == c {
+		for size < len(rest) && t.octet(rest[size], end) == c {
 			size++
 		}
 		t.first[child] = c
@@ -122,6 +131,8 @@ func (t *trie) build(i int, keys []key, depth int) {
 		rest = rest[size:]
 	}
 }
+
+func (t *builder) octet(k key, i int) byte { return t.text[int(k.at)+i] }
 
 // size returns how many bytes the trie takes.
 func (t *trie) size() int { return cap(t.nodes)*12 + cap(t.first) }

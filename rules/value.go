@@ -160,7 +160,7 @@ func (p *parser) part(value span, part string) {
 		return
 	case strings.IndexByte(clean, ' ') >= 0:
 		p.found(NameOfWords, value)
-	case namesNobody(clean):
+	case p.find != nil && namesNobody(clean):
 		p.found(NamesNobody, value)
 	}
 	if p.wordList {

@@ -110,8 +110,8 @@ func (e *engine) size() int {
 
 func (x *index) size() int {
 	n := 96 + 4*cap(x.small) + x.literal.size()
-	for _, b := range x.buckets {
-		n += 200 + 4*cap(b.rules) + 4*cap(b.posted) + 2*cap(b.sizes) + b.keys.size() + b.tails.size()
+	for i := range x.buckets {
+		n += x.buckets[i].size()
 	}
 	return n
 }

@@ -139,13 +139,14 @@ func (t *trie) size() int { return cap(t.nodes)*12 + cap(t.first) }
 
 // walker walks down a trie along a text and stops at each mark.
 type walker struct {
-	trie *trie
-	keys string // the engine's text
-	text string // what is walked along
-	at   int    // how much of it the marks so far have used
-	node int32  // to be entered next; -1: done
-	leaf uint32 // the next mark's leaf in a node that was entered
-	left mark   // the marks of that node not yet returned
+	trie  *trie
+	keys  string // the engine's text
+	text  string // what is walked along
+	at    int    // how much of it the marks so far have used
+	node  int32  // to be entered next; -1: done
+	leaf  uint32 // the next mark's leaf in a node that was entered
+	left  mark   // the marks of that node not yet returned
+	steps int    // how many nodes were entered
 }
 
 func (t *trie) walk(keys, text string) walker {
@@ -174,6 +175,7 @@ func (w *walker) next() (m mark, value uint32, used int, ok bool) {
 			return 0, 0, 0, false
 		}
 		n := w.trie.nodes[w.node]
+		w.steps++
 		size := n.labelSize()
 		if len(w.text)-w.at < size || w.keys[n.label:int(n.label)+size] != w.text[w.at:w.at+size] {
 			w.node = -1

@@ -15,9 +15,10 @@ import (
 	"heed/rules"
 )
 
-// hasty makes every limit on a client that does nothing very short.
+// hasty makes every limit on a client that does nothing short, the handshake's
+// less so: a busy machine has to manage it.
 func hasty(c *Config) {
-	c.limits = limits{readHeader: 100 * time.Millisecond, idle: 100 * time.Millisecond, handshake: 100 * time.Millisecond, drain: 1}
+	c.limits = limits{readHeader: 300 * time.Millisecond, idle: 100 * time.Millisecond, handshake: time.Second, drain: 1}
 }
 
 // closeIdle closes the connections to sites that are kept for later.

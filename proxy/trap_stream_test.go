@@ -267,6 +267,22 @@ func TestRFC9110_InformationalAnswersPass(t *testing.T) {
 	})
 }
 
+// Fields of the site's connection stay there in a 1xx too.
+func TestRFC9110_InformationalAnswersLoseFieldsOfOneHop(t *testing.T) {
+	s := newSite(t, hello)
+	s.script(t, "hints.test:80", func(c net.Conn, r *http.Request) {
+		io.WriteString(c, "HTTP/1.1 103 Early Hints\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nLink: </a>\r\n\r\n"+
+			"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	})
+	r := newRigBefore(t, s)
+	c, prefix := r.rawTo(plain, "hints.test")
+	c.Send(requestTo("hints.test", "GET", prefix, "/"))
+	same(t, c.Head("GET").Header, http.Header{"Link": {"</a>"}})
+	if a := c.Answer("GET"); string(a.Body) != "ok" {
+		t.Errorf("%s %q", a.Status, a.Body)
+	}
+}
+
 // Trailers pass both ways, announced or (from the site) not.
 func TestRFC9110_TrailersPassBothWays(t *testing.T) {
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {

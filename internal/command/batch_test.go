@@ -140,7 +140,7 @@ func TestHeed_ParsedTextsAreBounded(t *testing.T) {
 	if size > p.limit || size != p.size || len(p.policies) == 1000 {
 		t.Errorf("%d bytes of %d policies are kept, %d counted", size, len(p.policies), p.size)
 	}
-	cut := p.policy(o, strings.Repeat("# a line\n", maxRobots/9)+"User-agent: *\nDisallow: /")
+	cut := p.policy(o, strings.Repeat("# a line\n", rules.MaxBytes/9)+"User-agent: *\nDisallow: /")
 	if d := cut.Decide(rules.Identify("x"), "/"); d.Verdict != rules.Allow {
 		t.Errorf("a line beyond the limit counts: %+v", d)
 	}

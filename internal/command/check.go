@@ -136,15 +136,6 @@ func (c *CheckCmd) policies(a *App) (policyOf, error) {
 	}, nil
 }
 
-// progress says on a terminal what takes so long.
-func (a *App) progress(text string) {
-	if f, ok := a.Stderr.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			fmt.Fprintln(a.Stderr, "heed:", text)
-		}
-	}
-}
-
 func readRobots(a *App, path string) (text string, err error) {
 	in := a.Stdin
 	if path != "-" {
@@ -155,7 +146,7 @@ func readRobots(a *App, path string) (text string, err error) {
 		defer f.Close()
 		in = f
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxRobots+1))
+	data, err := io.ReadAll(io.LimitReader(in, rules.MaxBytes+1))
 	if err != nil {
 		return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
 	}

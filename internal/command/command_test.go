@@ -39,18 +39,19 @@ func TestHeed_AWrongCommandLineIsOneSentenceAndWhatToDo(t *testing.T) {
 		heed(t, "", args...).is(t, exitUsage, "", "heed: "+want+"\n")
 	}
 	says("there is no command \"chek\"; did you mean \"check\"?\nSee `heed --help`", "chek")
-	says("there is no command \"wget\"; the commands are serve, run, env, check, status, ca, config\nTo run a program through heed: heed run -- wget", "wget", "-q", "x")
+	says("there is no command \"wget\"; the commands are serve, run, env, check, lint, status, ca, config\nTo run a program through heed: heed run -- wget", "wget", "-q", "x")
 	says("unknown flag --agnt, did you mean \"--agent\"?\nSee `heed check --help`", "check", "--agnt", "x")
 	says("unexpected argument shw\nSee `heed config check --help`", "config", "shw")
 	says("unexpected argument x\nSee `heed serve --help`", "serve", "x")
 	says("there is no URL to check\nWrite one, such as: heed check --agent ExampleBot https://example.org/page", "check")
 	says("it depends on who asks\nAdd --agent with a User-Agent string or a product token, such as --agent ExampleBot", "check", "https://example.org/")
+	says("there is no file to look at\nName one, or a site: heed lint robots.txt, heed lint https://example.org/", "lint")
 	says("--batch takes its URLs from stdin\nLeave out the URLs, or --batch", "check", "--batch", "https://example.org/")
 }
 
 func TestHeed_EveryVerbHelpsWithAnExample(t *testing.T) {
 	verbs := []string{
-		"serve", "run", "env", "check", "status", "ca path", "ca print", "ca bundle", "ca install",
+		"serve", "run", "env", "check", "lint", "status", "ca path", "ca print", "ca bundle", "ca install",
 		"ca uninstall", "ca renew", "config check", "config show",
 	}
 	for _, verb := range verbs {

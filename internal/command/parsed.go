@@ -7,10 +7,8 @@ import (
 	"heed/rules"
 )
 
-const (
-	maxRobots = 4 << 20  // bytes of a robots.txt that are read, as when it is fetched
-	maxParsed = 64 << 20 // bytes of texts and policies that parsed keeps
-)
+// maxParsed is how many bytes of texts and policies parsed keeps.
+const maxParsed = 64 << 20
 
 // parsed remembers the policies of robots.txt texts, so that a text which
 // comes again is not parsed again. It is safe for concurrent use.
@@ -30,10 +28,8 @@ func newParsed() *parsed {
 	return &parsed{policies: map[parsedKey]*rules.Policy{}, limit: maxParsed}
 }
 
-// policy returns what the text says when it is the robots.txt of o. A text
-// beyond maxRobots is cut after its last whole line.
+// policy returns what the text says when it is the robots.txt of o.
 func (p *parsed) policy(o rules.Origin, text string) *rules.Policy {
-	text = cutRobots(text)
 	if !namesOrigin(text) {
 		o = rules.Origin{}
 	}
@@ -43,20 +39,11 @@ func (p *parsed) policy(o rules.Origin, text string) *rules.Policy {
 // of returns the policy of one text for any origin. It looks through the text
 // once, not with each question.
 func (p *parsed) of(text string) func(rules.Origin) *rules.Policy {
-	text = cutRobots(text)
 	if !namesOrigin(text) {
 		only := p.get(parsedKey{text: text}, text)
 		return func(rules.Origin) *rules.Policy { return only }
 	}
 	return func(o rules.Origin) *rules.Policy { return p.get(parsedKey{origin: o}, text) }
-}
-
-func cutRobots(text string) string {
-	if len(text) <= maxRobots {
-		return text
-	}
-	text = text[:maxRobots]
-	return text[:strings.LastIndexAny(text, "\r\n")+1]
 }
 
 // get returns the policy kept under key, else that of the text.

@@ -1,13 +1,20 @@
-package rules
+package rules_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/temoto/robotstxt"
+
+	"heed/rules"
 )
 
-// benchRules is a file of n rules for all agents, one in ten with an inner star
-// and a final "$"; all of those begin alike.
+const benchAgent = "Mozilla/5.0 (compatible; BenchBot/1.0; +https://bench.example/)"
+
+// benchRules is a file of n rules for all agents, one in ten with an inner
+// star and a final "$"; all of those begin alike.
 func benchRules(n int) string {
 	var b strings.Builder
 	b.WriteString("User-agent: *\n")
@@ -24,7 +31,7 @@ func benchRules(n int) string {
 	return b.String()
 }
 
-// benchTargets are 2,048 distinct targets of which some match.
+// benchTargets are 2,048 distinct targets of which some meet a rule.
 func benchTargets(n int) []string {
 	var targets []string
 	for i := range 2048 {
@@ -42,46 +49,26 @@ func benchTargets(n int) []string {
 	return targets
 }
 
-func benchDecide(b *testing.B, file string, targets []string) {
-	p := policyOf(file)
-	agent := Identify("Mozilla/5.0 (compatible; BenchBot/1.0; +https://bench.example/)")
-	p.Decide(agent, "/")
-	refused := 0
-	b.ReportAllocs()
-	b.ResetTimer()
-	for i := range b.N {
-		if p.Decide(agent, targets[i%len(targets)]).Verdict == Refuse {
-			refused++
-		}
+// leadingWildcards is a file of 1,000 rules that begin with a wildcard.
+func leadingWildcards() string {
+	var b strings.Builder
+	b.WriteString("User-agent: *\n")
+	for i := range 1000 {
+		fmt.Fprintf(&b, "Disallow: /*word%dend\n", i)
 	}
-	b.StopTimer()
-	if len(targets) > 100 {
-		b.ReportMetric(100*float64(refused)/float64(b.N), "%refused")
-	}
+	return b.String()
 }
 
-func BenchmarkDecide(b *testing.B) {
-	for _, n := range []int{10, 100, 1000, 10000} {
-		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) { benchDecide(b, benchRules(n), benchTargets(n)) })
+func leadingTargets() []string {
+	targets := benchTargets(1000)
+	for i := 0; i < len(targets); i += 2 {
+		targets[i] = fmt.Sprintf("/files/word%d/word%dend/words", i, i)
 	}
-	b.Run("leading-wildcards=1000", func(b *testing.B) {
-		var file strings.Builder
-		file.WriteString("User-agent: *\n")
-		for i := range 1000 {
-			fmt.Fprintf(&file, "Disallow: /*word%dend\n", i)
-		}
-		benchDecide(b, file.String(), benchTargets(1000))
-	})
-	for _, size := range []int{4 << 10, 8 << 10, 16 << 10} {
-		b.Run(fmt.Sprintf("adversarial/target=%d", size), func(b *testing.B) {
-			benchDecide(b, "User-agent: *\nDisallow: /*a*a*a*a*b\nDisallow: /*aa*aa*aa*c$\n", longTargets(size))
-		})
-	}
-	b.Run("hostile", func(b *testing.B) { benchDecide(b, hostile(4<<20), longTargets(8<<10)) })
-	b.Run("hostile-below-cap", func(b *testing.B) { benchDecide(b, hostileRules(MaxWildcards/2), longTargets(8<<10)) })
+	return targets
 }
 
-// longTargets are 1,024 distinct targets of about size octets, all of one letter.
+// longTargets are 1,024 distinct targets of about size octets, all but the end
+// of one letter.
 func longTargets(size int) []string {
 	long := "/" + strings.Repeat("a", size)
 	var targets []string
@@ -91,21 +78,95 @@ func longTargets(size int) []string {
 	return targets
 }
 
-// hostile is size octets of distinct rules, each with an inner star.
-func hostile(size int) string {
-	return hostileRules(size / len("Disallow: /*aaaa*zzzzz\n"))
-}
-
-func hostileRules(n int) string {
+// hostile is 4 MiB of distinct rules with two wildcards each.
+func hostile() string {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
 	var b strings.Builder
 	b.WriteString("User-agent: *\n")
-	for i := range n {
-		fmt.Fprintf(&b, "Disallow: /*%s*z%x\n", "aaa", i)
+	for i := 0; b.Len() < 4<<20-32; i++ {
+		n := i % (26 * 26 * 26)
+		fmt.Fprintf(&b, "Disallow: /*%c%c*%c%x\n", letters[n/676], letters[n/26%26], letters[n%26], i)
 	}
 	return b.String()
 }
 
-func realistic() []byte {
+// hostileTargets are long targets of one letter and, every other one, of
+// letters at random, so that the pieces of many rules occur.
+func hostileTargets() []string {
+	random := rand.New(rand.NewPCG(1, 2))
+	targets := longTargets(8 << 10)
+	for i := 0; i < len(targets); i += 2 {
+		target := []byte(targets[i])
+		for j := 1; j < len(target); j++ {
+			target[j] = byte('a' + random.IntN(26))
+		}
+		targets[i] = string(target)
+	}
+	return targets
+}
+
+func benchDecide(b *testing.B, file string, targets []string) {
+	p := rules.New(rules.Source{State: rules.Available}, []byte(file))
+	agent := rules.Identify(benchAgent)
+	for _, target := range targets {
+		p.Decide(agent, target)
+	}
+	refused := 0
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		if p.Decide(agent, targets[i%len(targets)]).Verdict == rules.Refuse {
+			refused++
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(100*float64(refused)/float64(b.N), "%refused")
+}
+
+var benchSizes = []int{10, 100, 1000, 10000}
+
+func BenchmarkDecide(b *testing.B) {
+	for _, n := range benchSizes {
+		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) { benchDecide(b, benchRules(n), benchTargets(n)) })
+	}
+	b.Run("leading-wildcards=1000", func(b *testing.B) { benchDecide(b, leadingWildcards(), leadingTargets()) })
+	for _, size := range []int{8 << 10, 16 << 10} {
+		b.Run(fmt.Sprintf("adversarial/target=%dKiB", size>>10), func(b *testing.B) {
+			benchDecide(b, "User-agent: *\nDisallow: /*a*a*a*a*b\nDisallow: /*aa*aa*aa*c$\n", longTargets(size))
+		})
+	}
+	b.Run("hostile", func(b *testing.B) { benchDecide(b, hostile(), hostileTargets()) })
+}
+
+// BenchmarkTemoto puts the same questions to github.com/temoto/robotstxt.
+func BenchmarkTemoto(b *testing.B) {
+	for _, n := range benchSizes {
+		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) { benchTemoto(b, benchRules(n), benchTargets(n)) })
+	}
+	b.Run("leading-wildcards=1000", func(b *testing.B) { benchTemoto(b, leadingWildcards(), leadingTargets()) })
+}
+
+func benchTemoto(b *testing.B, file string, targets []string) {
+	data, err := robotstxt.FromString(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	group := data.FindGroup("BenchBot")
+	refused := 0
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := range b.N {
+		if !group.Test(targets[i%len(targets)]) {
+			refused++
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(100*float64(refused)/float64(b.N), "%refused")
+}
+
+// realistic is a file as large sites have them: comments, names in runs, groups
+// of a dozen rules, other fields.
+func realistic() string {
 	var b strings.Builder
 	for g := range 12 {
 		fmt.Fprintf(&b, "# Section %d: what robots may not fetch here\nUser-agent: Robot%d\nUser-agent: Other%d\n", g, g, g)
@@ -114,20 +175,27 @@ func realistic() []byte {
 		}
 		b.WriteString("Disallow: /*?sort=\nAllow: /catalog/public$\nCrawl-delay: 5\n\n")
 	}
+	b.WriteString("User-agent: *\n")
+	for i := range 60 {
+		fmt.Fprintf(&b, "Disallow: /%c%c/account/orders/%d\n", 'a'+i%26, 'a'+i%7, i)
+	}
 	b.WriteString("Sitemap: https://site.test/sitemap.xml\n")
-	return []byte(b.String())
+	return b.String()
 }
 
 func BenchmarkParse(b *testing.B) {
-	for name, body := range map[string][]byte{"realistic": realistic(), "rules=10000": []byte(benchRules(10000)), "hostile": []byte(hostile(4 << 20))} {
-		b.Run(name, func(b *testing.B) {
+	for _, c := range []struct{ name, file string }{
+		{"realistic", realistic()}, {"rules=10000", benchRules(10000)}, {"hostile", hostile()},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			body := []byte(c.file)
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
-			var p *Policy
+			size := 0
 			for range b.N {
-				p = New(Source{State: Available}, body)
+				size = rules.New(rules.Source{State: rules.Available}, body).Size()
 			}
-			b.ReportMetric(float64(p.Size())/float64(len(body)), "size/source")
+			b.ReportMetric(float64(size)/float64(len(body)), "memory/source")
 		})
 	}
 }

@@ -208,6 +208,7 @@ type refVerdict struct {
 	allow    bool
 	wildcard bool // a rule with a wildcard decided
 	groups   int  // how many groups governed
+	line     int  // of the rule that decided; 0 when none did
 }
 
 // refDecide judges target for an agent known by names.
@@ -253,8 +254,11 @@ func refDecide(groups []refGroup, names []string, readings [][]string) refVerdic
 				v.wildcard = true
 			}
 			if !best.allow {
-				v.allow = false
+				v.allow, v.line = false, best.line
 				return v
+			}
+			if v.line == 0 {
+				v.line = best.line
 			}
 		}
 	}

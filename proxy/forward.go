@@ -121,9 +121,6 @@ func (x *exchange) drain(w *responseWriter, r *http.Request) {
 	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(x.proxy.limits.drain)); err != nil {
 		return
 	}
-	if r.Header.Get("Expect") != "" {
-		return // reading would ask for the body; net/http, as it closes, reads on until the deadline
-	}
 	if x.upload.Reader == nil {
 		x.upload.Reader = r.Body
 	}

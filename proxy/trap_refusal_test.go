@@ -306,6 +306,22 @@ func TestHeed_HostileRuleTextIsHarmless(t *testing.T) {
 	}
 }
 
+// The same on the wire: markup in a rule that really decides stays text.
+func TestHeed_MarkupInARuleStaysText(t *testing.T) {
+	s := newSite(t, hello)
+	s.robots = "User-agent: *\nDisallow: /x<script>alert(1)</script>\x1b[31m\n"
+	r := newRigBefore(t, s)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		for _, accept := range []string{"text/html", "text/plain", "application/json"} {
+			a := r.in(t).ask(m, question{path: "/x%3Cscript%3Ealert(1)%3C/script%3E%1B[31m", header: []string{"Accept: " + accept}})
+			if a.StatusCode != 403 || accept != "text/plain" && strings.Contains(a.body, "<script>") {
+				t.Errorf("%s %s", a.Status, a.body)
+			}
+			harmless(t, a)
+		}
+	})
+}
+
 // The longest rule a site may write goes over every wire, bounded.
 func TestHeed_LongRuleIsBoundedOnTheWire(t *testing.T) {
 	s := newSite(t, hello)

@@ -17,15 +17,16 @@ import (
 
 // CheckCmd is `heed check`: judges URLs as the proxy would.
 type CheckCmd struct {
-	Config string   `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
-	Robots string   `type:"path" placeholder:"FILE" help:"Judge against this robots.txt instead of the sites' own; - for stdin."`
-	Agent  *string  `short:"a" placeholder:"UA" help:"Who asks: a User-Agent string, or a product token such as ExampleBot."`
-	Local  bool     `help:"Judge in this process, with the settings here, also when a heed runs."`
-	Fresh  bool     `help:"Fetch robots.txt now, whatever the running heed has kept."`
-	Batch  bool     `help:"Read questions from stdin and write answers to stdout, as JSON Lines."`
-	JSON   bool     `name:"json" help:"Print one JSON object per URL."`
-	Quiet  bool     `short:"q" help:"Print nothing; the exit status tells."`
-	URLs   []string `arg:"" optional:"" name:"url" help:"The URLs to judge."`
+	Config  string   `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Robots  string   `type:"path" placeholder:"FILE" help:"Judge against this robots.txt instead of the sites' own; - for stdin."`
+	Agent   *string  `short:"a" placeholder:"UA" help:"Who asks: a User-Agent string, or a product token such as ExampleBot."`
+	Local   bool     `help:"Judge in this process, with the settings here, also when a heed runs."`
+	Fresh   bool     `help:"Fetch robots.txt now, whatever the running heed has kept."`
+	Batch   bool     `help:"Read questions from stdin and write answers to stdout, as JSON Lines."`
+	Explain bool     `help:"Tell the road from the User-Agent to the verdict."`
+	JSON    bool     `name:"json" help:"Print one JSON object per URL."`
+	Quiet   bool     `short:"q" help:"Print nothing; the exit status tells."`
+	URLs    []string `arg:"" optional:"" name:"url" help:"The URLs to judge."`
 }
 
 // Help tells the output, the exit status and the form of a batch.
@@ -39,6 +40,7 @@ Examples:
 
     heed check --agent ExampleBot https://example.org/private/
     heed check --robots robots.txt --agent 'ExampleBot/2.1' https://example.org/a
+    heed check --explain --agent 'Mozilla/5.0 (compatible; ExampleBot/2.1)' https://example.org/
 
 With --batch each line of stdin is an object with agent, url and, unless
 --robots names a file or the site's own is meant, robots (its text) or
@@ -100,6 +102,8 @@ func (c *CheckCmd) usage() error {
 		return errors.New("--batch and --robots - would both read stdin\nName a file")
 	case c.Batch && c.Agent != nil:
 		return errors.New("--batch takes the agent from each line\nLeave out --agent, or --batch")
+	case c.Explain && (c.Batch || c.JSON):
+		return errors.New("--explain is for people: the same facts are members of the JSON\nLeave out --explain, or --batch and --json")
 	case c.Batch:
 		return nil
 	case len(c.URLs) == 0:
@@ -168,6 +172,9 @@ func (c *CheckCmd) print(w io.Writer, a *judgement) error {
 		verdict = "allow "
 	}
 	_, err := fmt.Fprintf(w, "%s %s  %s: %s\n", verdict, printable(a.URL), a.Reason, a.why())
+	if err == nil && c.Explain {
+		err = a.explain(w)
+	}
 	return err
 }
 

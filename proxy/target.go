@@ -21,13 +21,18 @@ func malformed(detail string) (rules.Decision, string) {
 func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
 	e := &x.entry
 	e.Raw = r.RequestURI
+	inTunnel := x.conn != nil && x.conn.tunnel != nil
+	if inTunnel { // where it leads to is known however broken the request is
+		x.origin = x.conn.tunnel.origin
+		e.Scheme, e.Host = x.origin.Scheme, x.origin.Authority()
+	}
 	if r.Method == "PRI" { // RFC 9113 §3.4
 		return malformed("HTTP/2 is spoken inside TLS only")
 	}
 	if r.URL.Opaque != "" || r.Method == http.MethodConnect {
 		return malformed("the request target is neither an absolute URL nor a path")
 	}
-	if x.conn != nil && x.conn.tunnel != nil {
+	if inTunnel {
 		if d, detail := x.locateInTunnel(r, x.conn.tunnel); d.Reason != "" {
 			return d, detail
 		}
@@ -70,9 +75,8 @@ func judgeable(r *http.Request, target string) (rules.Decision, string) {
 // tunnel was opened for: policy is never judged for one host and the request
 // served by another (RFC 9110 §7.4).
 func (x *exchange) locateInTunnel(r *http.Request, t *tunnel) (rules.Decision, string) {
-	x.origin = t.origin
 	mismatch := func(what, name string) (rules.Decision, string) {
-		x.entry.Scheme, x.entry.Host, x.entry.Target = t.origin.Scheme, t.origin.Authority(), r.URL.RequestURI()
+		x.entry.Target = r.URL.RequestURI()
 		return rules.Decision{Reason: rules.ReasonHostMismatch},
 			what + " names " + quote(name) + ", but the tunnel was opened to " + t.origin.Authority()
 	}

@@ -86,6 +86,9 @@ func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
 		if e.Decision.Reason != rules.ReasonMalformed || e.Outcome.Status != b.status || e.Detail == "" {
 			t.Errorf("record %+v", e)
 		}
+		if (m == mitmH1 || m == inTunnel) && e.Host != "site.test" {
+			t.Errorf("the record does not say where the tunnel led: %+v", e)
+		}
 		if strings.Contains(e.Raw+e.Detail+e.Target+string(a.Body), "secret") {
 			t.Errorf("credentials are told or recorded: %+v", e)
 		}

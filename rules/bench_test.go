@@ -185,7 +185,8 @@ func realistic() string {
 
 func BenchmarkParse(b *testing.B) {
 	for _, c := range []struct{ name, file string }{
-		{"realistic", realistic()}, {"rules=10000", benchRules(10000)}, {"hostile", hostile()},
+		{"realistic", realistic()}, {"rules=10000", benchRules(10000)},
+		{"leading-wildcards=1000", leadingWildcards()}, {"hostile", hostile()},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			body := []byte(c.file)

@@ -23,7 +23,8 @@ type largeBucket struct {
 	tails  trie      // of those bound to the end; the same
 	sizes  []uint16  // of the pieces bound to the end, ascending
 	starts [4]uint64 // the octets with which the others begin
-	keyed  int       // how many of posted floats leads to; they come first
+	one    uint32    // one of the rules
+	keyed  int       // how many rules floats leads to
 	crowd  bool      // a run is long: what was tried has to be remembered
 }
 
@@ -43,7 +44,7 @@ func newBucket(e *engine, wild []key) bucket {
 		}
 		return bucket{rules: ids}
 	}
-	b := &largeBucket{posted: make([]uint32, 0, len(wild))}
+	b := &largeBucket{one: wild[0].value}
 	var floats, tails []key
 	for _, k := range wild {
 		k, bound := e.longestPiece(k.value)
@@ -60,6 +61,7 @@ func newBucket(e *engine, wild []key) bucket {
 	b.sizes = slices.Clone(slices.Compact(b.sizes))
 	b.keyed = len(floats)
 	b.floats, b.tails = b.post(e.text, floats), b.post(e.text, tails)
+	b.posted = slices.Clip(b.posted)
 	return bucket{large: b}
 }
 
@@ -68,15 +70,20 @@ func (b *largeBucket) post(text string, keys []key) trie {
 	slices.SortStableFunc(keys, func(a, b key) int { return strings.Compare(a.in(text), b.in(text)) })
 	runs := keys[:0]
 	for i := 0; i < len(keys); {
-		k := keys[i]
-		start := len(b.posted)
-		for ; i < len(keys) && keys[i].in(text) == k.in(text); i++ {
-			b.posted = append(b.posted, keys[i].value)
+		k, n := keys[i], 1
+		for i+n < len(keys) && keys[i+n].in(text) == k.in(text) {
+			n++
 		}
-		b.posted[len(b.posted)-1] |= lastPosted
-		b.crowd = b.crowd || len(b.posted)-start > longRun
-		k.value = uint32(start)
+		if n > 1 {
+			k.value = uint32(len(b.posted)) | manyRef
+			for _, other := range keys[i : i+n] {
+				b.posted = append(b.posted, other.value)
+			}
+			b.posted[len(b.posted)-1] |= lastPosted
+		}
+		b.crowd = b.crowd || n > longRun
 		runs = append(runs, k)
+		i += n
 	}
 	return newTrie(text, runs, func(a, b uint32) bool { return a < b })
 }
@@ -103,9 +110,9 @@ func (b *largeBucket) findTails(e *engine, rest string, best int) int {
 		if int(size) > len(rest) {
 			return best
 		}
-		w := b.tails.walk(e.text, rest[len(rest)-int(size):])
+		w := b.tails.walk(e, b, rest[len(rest)-int(size):])
 		for {
-			_, value, used, ok := w.next()
+			value, used, ok := w.step()
 			if !ok {
 				break
 			}
@@ -121,7 +128,7 @@ func (b *largeBucket) findTails(e *engine, rest string, best int) int {
 func (b *largeBucket) findFloats(e *engine, rest string, best int) int {
 	var m *memory
 	if b.crowd {
-		m = newMemory(rest, b.keyed)
+		m = newMemory(rest, b.keyed, len(b.posted))
 		defer memories.Put(m)
 	}
 	const depth = 64 // steps for each octet of rest, beyond which all rules are tried
@@ -130,13 +137,13 @@ func (b *largeBucket) findFloats(e *engine, rest string, best int) int {
 		if c := rest[i]; b.starts[c>>6]&(1<<(c&63)) == 0 {
 			continue
 		}
-		w := b.floats.walk(e.text, rest[i:])
+		w := b.floats.walk(e, b, rest[i:])
 		for {
-			_, value, _, ok := w.next()
+			value, _, ok := w.step()
 			if !ok {
 				break
 			}
-			if m == nil || m.first(value) {
+			if m == nil || value&manyRef == 0 || m.first(value&^manyRef) {
 				best = b.try(e, value, rest, best, m)
 			}
 		}
@@ -147,27 +154,51 @@ func (b *largeBucket) findFloats(e *engine, rest string, best int) int {
 	return best
 }
 
-// try tries the rules of a run.
-func (b *largeBucket) try(e *engine, start uint32, rest string, best int, m *memory) int {
-	for i := start; ; i++ {
-		id := b.posted[i] &^ lastPosted
-		if e.better(int(id), best) && (m == nil || m.possible(e, id)) {
-			best = e.tryWild(id, rest, best)
-		}
+// try tries a rule, or the rules of a run.
+func (b *largeBucket) try(e *engine, value uint32, rest string, best int, m *memory) int {
+	if value&manyRef == 0 {
+		return tryOne(e, value, rest, best, m)
+	}
+	for i := value &^ manyRef; ; i++ {
+		best = tryOne(e, b.posted[i]&^lastPosted, rest, best, m)
 		if b.posted[i]&lastPosted != 0 {
 			return best
 		}
 	}
 }
 
+func tryOne(e *engine, id uint32, rest string, best int, m *memory) int {
+	if e.better(int(id), best) && (m == nil || m.possible(e, id)) {
+		return e.tryWild(id, rest, best)
+	}
+	return best
+}
+
 // tryAll tries all rules that floats leads to.
 func (b *largeBucket) tryAll(e *engine, rest string, best int, m *memory) int {
-	for i := 0; i < b.keyed; i++ {
-		if i == 0 || b.posted[i-1]&lastPosted != 0 {
-			best = b.try(e, uint32(i), rest, best, m)
+	for _, ref := range b.floats.refs {
+		if ref&leafRef != 0 {
+			best = b.try(e, ref&^leafRef, rest, best, m)
 		}
 	}
 	return best
+}
+
+// key returns the piece under which a rule or a run of rules is found.
+func (b *largeBucket) key(e *engine, value uint32) (text string, whole bool) {
+	if value&manyRef != 0 {
+		value = b.posted[value&^manyRef] &^ lastPosted
+	}
+	k, _ := e.longestPiece(value)
+	return k.in(e.text), false
+}
+
+// any returns one of the bucket's rules: their first pieces are the same.
+func (b *bucket) any() uint32 {
+	if b.large != nil {
+		return b.large.one
+	}
+	return b.rules[0]
 }
 
 func (b *bucket) size() int {

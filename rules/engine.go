@@ -194,6 +194,13 @@ func cutPiece(pattern string, separator byte) (first, rest string) {
 	return pattern[:i], pattern[i:]
 }
 
+// firstPiece returns the first piece of a wildcard rule.
+func (e *engine) firstPiece(id uint32) string {
+	r := &e.rules[id]
+	first, _ := cutPiece(e.pattern(r), r.separator())
+	return first
+}
+
 // longestPiece returns the longest piece but the first of a wildcard rule as
 // a key for it, and whether it is bound to the end of the target.
 func (e *engine) longestPiece(id uint32) (longest key, bound bool) {
@@ -209,7 +216,7 @@ func (e *engine) longestPiece(id uint32) (longest key, bound bool) {
 			piece = rest[:next]
 		}
 		if len(piece) >= int(longest.size) {
-			longest = key{at: at, size: uint16(len(piece)), mark: markOpen, value: id}
+			longest = key{at: at, size: uint16(len(piece)), value: id}
 			bound = next < 0 && r.line&ruleEnds != 0
 		}
 		at += uint32(len(piece))

@@ -28,7 +28,7 @@ func newIndex(e *engine, rules []uint32) *index {
 	var wild []key
 	for _, id := range rules {
 		r := &e.rules[id]
-		k := key{at: r.pattern, size: r.size, mark: markOpen, value: id}
+		k := key{at: r.pattern, size: r.size, value: id}
 		switch {
 		case r.line&ruleWild != 0:
 			first, rest := cutPiece(e.pattern(r), r.separator())
@@ -38,7 +38,7 @@ func newIndex(e *engine, rules []uint32) *index {
 				continue
 			}
 		case r.line&ruleEnds != 0:
-			k.mark = markEnd
+			k.whole = true
 		}
 		keys = append(keys, k)
 	}
@@ -57,7 +57,7 @@ func (x *index) makeBuckets(e *engine, wild, keys []key) []key {
 			n++
 		}
 		k := wild[0]
-		k.mark, k.value = markStar, uint32(len(x.buckets))
+		k.value = uint32(len(x.buckets)) | manyRef
 		keys = append(keys, k)
 		x.buckets = append(x.buckets, newBucket(e, wild[:n]))
 		wild = wild[n:]
@@ -73,16 +73,28 @@ func (x *index) find(e *engine, target string, best int) int {
 			best = int(id)
 		}
 	}
-	w := x.literal.walk(e.text, target)
+	w := x.literal.walk(e, x, target)
 	for {
-		m, value, used, ok := w.next()
+		value, used, ok := w.step()
 		switch {
 		case !ok:
 			return best
-		case m == markStar:
-			best = x.buckets[value].find(e, target[used:], best)
+		case value&manyRef != 0:
+			best = x.buckets[value&^manyRef].find(e, target[used:], best)
 		case e.better(int(value), best):
 			best = int(value)
 		}
 	}
+}
+
+// key returns the key of a rule or of a bucket.
+func (x *index) key(e *engine, value uint32) (text string, whole bool) {
+	if value&manyRef != 0 {
+		return e.firstPiece(x.buckets[value&^manyRef].any()), false
+	}
+	r := &e.rules[value]
+	if r.line&ruleWild != 0 {
+		return e.firstPiece(value), false
+	}
+	return e.pattern(r), r.line&ruleEnds != 0
 }

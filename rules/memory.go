@@ -29,10 +29,10 @@ const (
 var memories = sync.Pool{New: func() any { return new(memory) }}
 
 // newMemory returns a memory, to be given back to memories, for a search in
-// text among so many rules.
-func newMemory(text string, rules int) *memory {
+// text among so many rules, whose runs begin below places.
+func newMemory(text string, rules, places int) *memory {
 	m := memories.Get().(*memory)
-	words := (rules + 63) / 64
+	words := (places + 63) / 64
 	if cap(m.tried) < words {
 		m.tried = make([]uint64, words)
 	}

@@ -7,77 +7,85 @@ import (
 )
 
 // trie finds which of a set of keys begin a text, in time that depends on the
-// text and not on how many keys there are. It is a radix tree whose labels are
-// places in the engine's text; the children of a node lie side by side, with
-// their first octets in a string of their own, to be searched at once.
+// text and not on how many keys there are. It is a radix tree in little
+// memory: labels are places in the engine's text, and a leaf is nothing but
+// the value of its key, which tells where the key is written.
 type trie struct {
 	nodes []node
-	first []byte // of the label of each node
+	refs  []uint32 // the children of all nodes, those of one side by side
+	first []byte   // the first octet of each child's label
 }
 
-// node is one node. Its marks say what ends here: a leaf has one mark and its
-// value, any other node has for each mark a leaf without label, before its
-// other children.
+// node is a place in the tree with more than one child. The first of them may
+// be keys that end here.
 type node struct {
 	label uint32 // where the label begins
-	ref   uint32 // leaf: value of the key; else the first child
-	meta  uint32 // size of the label, count of children, marks
+	child uint32 // the first child in refs
+	meta  uint32 // size of the label, count of children, how many of them end here
 }
-
-// A mark is what a key is the beginning of.
-type mark uint32
-
-// The marks of a key, in the order in which leaves lie.
-const (
-	markOpen mark = 1 << (29 + iota) // any text that begins with the key
-	markEnd                          // the key alone
-	markStar                         // a bucket of wildcard rules
-)
 
 const (
 	labelBits = 15 // MaxLine fits
-	countBits = 9  // 256 octets and three marks fit
+	countBits = 9  // 256 octets and two keys that end here fit
 	labelMask = 1<<labelBits - 1
 	countMask = 1<<countBits - 1
+
+	leafRef = 1 << 31 // a child that is a leaf; the rest is the key's value
+	manyRef = 1 << 30 // the value is not one rule but a place where several are
 )
 
-func (n node) labelSize() int { return int(n.meta & labelMask) }
-func (n node) children() int  { return int(n.meta >> labelBits & countMask) }
+// keyring knows the keys of a trie by their values: their text, and whether
+// they must be all of what they are compared with.
+type keyring interface {
+	key(e *engine, value uint32) (text string, whole bool)
+}
 
 // key is a key to be put into a trie: a place in the engine's text.
 type key struct {
 	at    uint32
 	value uint32
 	size  uint16
-	mark  mark
+	whole bool
 }
 
 func (k key) in(text string) string { return text[k.at:][:k.size] }
 
-// newTrie builds a trie. Of keys with equal text and mark the one is kept whose
-// value is better. keys are sorted in place.
+// newTrie builds a trie. Of keys that are equal but for their values the one is
+// kept whose value is better. keys are sorted in place.
 func newTrie(text string, keys []key, better func(a, b uint32) bool) trie {
 	slices.SortFunc(keys, func(a, b key) int {
 		switch c := strings.Compare(a.in(text), b.in(text)); {
 		case c != 0:
 			return c
-		case a.mark != b.mark:
-			return cmp.Compare(a.mark, b.mark)
+		case a.whole != b.whole:
+			return cmp.Compare(whether(a.whole), whether(b.whole))
+		case a.value&manyRef != b.value&manyRef:
+			return cmp.Compare(a.value&manyRef, b.value&manyRef)
 		case better(a.value, b.value):
 			return -1
 		default:
 			return 1
 		}
 	})
-	keys = slices.CompactFunc(keys, func(a, b key) bool { return a.mark == b.mark && a.in(text) == b.in(text) })
+	keys = slices.CompactFunc(keys, func(a, b key) bool {
+		return a.whole == b.whole && (a.value^b.value)&manyRef == 0 && a.in(text) == b.in(text)
+	})
 	if len(keys) == 0 {
 		return trie{}
 	}
 	t := builder{text: text}
-	t.nodes = make([]node, 1, len(keys)+len(keys)/4+4)
-	t.first = make([]byte, 1, cap(t.nodes))
+	t.nodes = make([]node, 0, len(keys)/4+4)
+	t.refs = make([]uint32, 1, len(keys)+len(keys)/4+4)
+	t.first = make([]byte, 1, cap(t.refs))
 	t.build(0, keys, 0)
-	return trie{slices.Clip(t.nodes), slices.Clip(t.first)}
+	return trie{slices.Clip(t.nodes), slices.Clip(t.refs), slices.Clip(t.first)}
+}
+
+func whether(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // builder is a trie in the making.
@@ -86,38 +94,36 @@ type builder struct {
 	text string
 }
 
-// build makes the node at place i of keys that share their first depth octets.
+// build makes the child at place i of keys that share their first depth octets.
 func (t *builder) build(i int, keys []key, depth int) {
+	if len(keys) == 1 {
+		t.refs[i] = keys[0].value | leafRef
+		return
+	}
 	head, tail := keys[0].in(t.text), keys[len(keys)-1].in(t.text)
 	end := depth
 	for end < len(head) && end < len(tail) && head[end] == tail[end] {
 		end++
 	}
-	n := node{label: keys[0].at + uint32(depth), meta: uint32(end - depth)}
-	if len(keys) == 1 {
-		n.meta |= uint32(keys[0].mark)
-		n.ref = keys[0].value
-		t.nodes[i] = n
-		return
-	}
-	count, own := 0, 0
+	own, count := 0, 0
 	for j, k := range keys {
 		if int(k.size) == end {
-			n.meta |= uint32(k.mark)
 			own++
 			count++
 		} else if j == own || t.octet(keys[j-1], end) != t.octet(k, end) {
 			count++
 		}
 	}
-	child := len(t.nodes)
-	n.ref = uint32(child)
-	n.meta |= uint32(count) << labelBits
-	t.nodes[i] = n
-	t.nodes = append(t.nodes, make([]node, count)...)
+	child := len(t.refs)
+	t.refs[i] = uint32(len(t.nodes))
+	t.nodes = append(t.nodes, node{
+		label: keys[0].at + uint32(depth), child: uint32(child),
+		meta: uint32(end-depth) | uint32(count)<<labelBits | uint32(own)<<(labelBits+countBits),
+	})
+	t.refs = append(t.refs, make([]uint32, count)...)
 	t.first = append(t.first, make([]byte, count)...)
 	for _, k := range keys[:own] {
-		t.nodes[child] = node{label: k.at, ref: k.value, meta: uint32(k.mark)}
+		t.refs[child] = k.value | leafRef
 		child++
 	}
 	for rest := keys[own:]; len(rest) > 0; child++ {
@@ -135,85 +141,77 @@ func (t *builder) build(i int, keys []key, depth int) {
 func (t *builder) octet(k key, i int) byte { return t.text[int(k.at)+i] }
 
 // size returns how many bytes the trie takes.
-func (t *trie) size() int { return cap(t.nodes)*12 + cap(t.first) }
+func (t *trie) size() int { return cap(t.nodes)*12 + cap(t.refs)*4 + cap(t.first) }
 
-// walker walks down a trie along a text and stops at each mark.
+// walker walks down a trie along a text and stops at each key that begins it.
 type walker struct {
-	trie  *trie
-	keys  string // the engine's text
-	text  string // what is walked along
-	at    int    // how much of it the marks so far have used
-	node  int32  // to be entered next; -1: done
-	leaf  uint32 // the next mark's leaf in a node that was entered
-	left  mark   // the marks of that node not yet returned
-	steps int    // how many nodes were entered
+	engine *engine
+	trie   *trie
+	keys   keyring
+	text   string
+	at     int    // how much of the text led to the current node
+	next   uint32 // the child to enter
+	more   bool   // there is such a child
+	own    uint32 // the next key that ends at the current node
+	left   uint32 // how many keys end there yet
+	steps  int    // how many children were entered
 }
 
-func (t *trie) walk(keys, text string) walker {
-	w := walker{trie: t, keys: keys, text: text}
-	if len(t.nodes) == 0 {
-		w.node = -1
+func (t *trie) walk(e *engine, keys keyring, text string) walker {
+	w := walker{engine: e, trie: t, keys: keys, text: text}
+	if len(t.refs) > 0 {
+		w.next, w.more = t.refs[0], true
 	}
 	return w
 }
 
-// next returns the next mark on the way, its value, and how much of the text
-// its key takes.
-func (w *walker) next() (m mark, value uint32, used int, ok bool) {
+// step returns the value of the next key on the way and how much of the text
+// the key takes.
+func (w *walker) step() (value uint32, used int, ok bool) {
 	for {
-		if w.left != 0 {
-			m = w.left & -w.left
-			w.left &^= m
-			value = w.trie.nodes[w.leaf].ref
-			w.leaf++
-			if m == markEnd && w.at != len(w.text) {
-				continue
+		for w.left > 0 {
+			ref := w.trie.refs[w.own] &^ leafRef
+			w.own++
+			w.left--
+			if _, whole := w.keys.key(w.engine, ref); !whole || w.at == len(w.text) {
+				return ref, w.at, true
 			}
-			return m, value, w.at, true
 		}
-		if w.node < 0 {
-			return 0, 0, 0, false
+		if !w.more {
+			return 0, 0, false
 		}
-		n := w.trie.nodes[w.node]
 		w.steps++
-		size := n.labelSize()
-		if len(w.text)-w.at < size || w.keys[n.label:int(n.label)+size] != w.text[w.at:w.at+size] {
-			w.node = -1
-			return 0, 0, 0, false
-		}
-		w.at += size
-		count := n.children()
-		if count == 0 {
-			w.node = -1
-			m = mark(n.meta &^ (1<<29 - 1))
-			if m == markEnd && w.at != len(w.text) {
-				return 0, 0, 0, false
+		if w.next&leafRef != 0 {
+			w.more = false
+			value = w.next &^ leafRef
+			text, whole := w.keys.key(w.engine, value)
+			if !strings.HasPrefix(w.text[w.at:], text[w.at:]) || whole && len(text) != len(w.text) {
+				return 0, 0, false
 			}
-			return m, n.ref, w.at, true
+			return value, len(text), true
 		}
-		w.enter(n, count)
+		w.enter(&w.trie.nodes[w.next])
 	}
 }
 
-// enter notes the marks of a node and finds the child to go on with.
-func (w *walker) enter(n node, count int) {
-	w.leaf = n.ref
-	w.left = mark(n.meta &^ (1<<29 - 1))
-	from := int(n.ref)
-	to := from + count
-	for m := w.left; m != 0; m &= m - 1 {
-		from++
+// enter goes to a node, if the text leads there, and finds the child to enter
+// after it.
+func (w *walker) enter(n *node) {
+	w.more = false
+	size := int(n.meta & labelMask)
+	if !strings.HasPrefix(w.text[w.at:], w.engine.text[n.label:][:size]) {
+		return
 	}
-	w.node = -1
+	w.at += size
+	w.own, w.left = n.child, n.meta>>(labelBits+countBits)
 	if w.at == len(w.text) {
 		return
 	}
+	from, to := n.child+w.left, n.child+n.meta>>labelBits&countMask
 	c := w.text[w.at]
-	for i := from; i < to; i++ {
-		if f := w.trie.first[i]; f >= c {
-			if f == c {
-				w.node = int32(i)
-			}
+	for i, f := range w.trie.first[from:to] {
+		if f >= c {
+			w.next, w.more = w.trie.refs[from+uint32(i)], f == c
 			return
 		}
 	}

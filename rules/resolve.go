@@ -87,88 +87,131 @@ type chosen struct {
 	indexes []*index
 }
 
+// choice is the choosing for one agent.
+type choice struct {
+	engine *engine
+	first  map[string][]int // the names of several words, by their first word; only the agent's words
+	other  map[string][]int // and by their other words
+	known  map[int]bool     // the names that were chosen
+	all    []chosen
+}
+
 // choose finds what governs an agent (RFC 9309 §2.2.1): each of the results
 // must allow. Names that match take the place of the star groups; a name that
 // is found only by reading the words of a line as a list adds to either.
 func (e *engine) choose(tokens []Token) []chosen {
-	var all []chosen
-	add := func(at int, t Token, how string) {
-		if !slices.ContainsFunc(all, func(c chosen) bool { return c.at == at }) {
-			all = append(all, chosen{group: e.nameValue(at), at: at, token: t, how: how})
+	c := choice{engine: e, known: make(map[int]bool)}
+	if e.phrases && len(tokens) > 0 {
+		c.readPhrases(tokens)
+	}
+	if e.substring {
+		c.parts(tokens)
+	} else {
+		for _, t := range tokens {
+			c.token(t)
 		}
+	}
+	if star := e.named("*"); len(c.all) == 0 && star >= 0 {
+		c.add(star, Token{}, byStar)
 	}
 	for _, t := range tokens {
-		e.chooseFor(t, add)
-	}
-	if star := e.named("*"); len(all) == 0 && star >= 0 {
-		add(star, Token{}, byStar)
-	}
-	if !e.cutNames {
-		for _, t := range tokens {
-			e.eachPhrase(func(at int, words []string) {
-				if slices.Contains(words[1:], t.Name) && !generic[t.Name] {
-					add(at, t, byList)
-				}
-			})
+		if !generic[t.Name] {
+			c.addAll(c.other[t.Name], t, byList)
 		}
 	}
-	for i := range all {
-		all[i].indexes = e.indexes(e.groupsOf(all[i].at))
+	for i := range c.all {
+		c.all[i].indexes = e.indexes(e.groupsOf(c.all[i].at))
 	}
-	return all
+	return c.all
 }
 
-// chooseFor finds the groups that fit one name of an agent best.
-func (e *engine) chooseFor(t Token, add func(at int, t Token, how string)) {
+func (c *choice) add(at int, t Token, how string) {
+	if !c.known[at] {
+		c.known[at] = true
+		c.all = append(c.all, chosen{group: c.engine.nameValue(at), at: at, token: t, how: how})
+	}
+}
+
+func (c *choice) addAll(names []int, t Token, how string) {
+	for _, at := range names {
+		c.add(at, t, how)
+	}
+}
+
+// readPhrases finds the names of several words of which one is the agent's.
+func (c *choice) readPhrases(tokens []Token) {
+	c.first, c.other = make(map[string][]int), make(map[string][]int)
+	asked := make(map[string]bool, len(tokens))
+	for _, t := range tokens {
+		asked[t.Name] = true
+	}
+	e := c.engine
+	for i := 0; i < len(e.names); i = e.nameEnd(i) {
+		text := e.nameText(i)
+		if strings.IndexByte(text, ' ') < 0 {
+			continue
+		}
+		into := c.first
+		for word := range strings.FieldsSeq(strings.ToLower(text)) {
+			if asked[word] {
+				into[word] = append(into[word], i)
+			}
+			into = c.other
+		}
+	}
+}
+
+// token chooses the groups that fit one name of an agent best.
+func (c *choice) token(t Token) {
+	e := c.engine
 	if t.Name == "" || t.Name == "*" {
 		return
 	}
-	if e.substring {
-		for i := 0; i < len(e.names); i = e.nameEnd(i) {
-			if strings.Contains(t.Name, strings.ToLower(e.nameText(i))) {
-				add(i, t, byPart)
-			}
-		}
-		return
-	}
 	if at := e.named(t.Name); at >= 0 {
-		add(at, t, byName)
+		c.add(at, t, byName)
 		return
 	}
-	fits := false
-	if t.phrase == "" || e.named(t.phrase) < 0 {
-		e.eachPhrase(func(at int, words []string) {
-			if words[0] == t.Name {
-				add(at, t, byFirst)
-				fits = true
-			}
-		})
-	}
-	if fits {
+	if fits := c.first[t.Name]; len(fits) > 0 && (t.phrase == "" || e.named(t.phrase) < 0) {
+		c.addAll(fits, t, byFirst)
 		return
 	}
 	for _, next := range chains[t.Name] {
 		if at := e.named(next); at >= 0 {
-			add(at, t, byChain)
+			c.add(at, t, byChain)
 			return
 		}
 	}
 }
 
-// eachPhrase calls yield with the names of several words.
-func (e *engine) eachPhrase(yield func(at int, words []string)) {
-	if !e.phrases {
-		return
+// parts chooses every group whose name is part of a name of the agent, as the
+// consensus of 1994 has it.
+func (c *choice) parts(tokens []Token) {
+	var every strings.Builder
+	for _, t := range tokens {
+		every.WriteString(t.Name + "\n")
 	}
+	e := c.engine
 	for i := 0; i < len(e.names); i = e.nameEnd(i) {
-		if text := e.nameText(i); strings.IndexByte(text, ' ') >= 0 {
-			yield(i, strings.Fields(strings.ToLower(text)))
+		name := strings.ToLower(e.nameText(i))
+		if !strings.Contains(every.String(), name) {
+			continue
+		}
+		for _, t := range tokens {
+			if strings.Contains(t.Name, name) {
+				c.add(i, t, byPart)
+				break
+			}
 		}
 	}
 }
 
-// maxAgents bounds how many agents a policy remembers.
-const maxAgents = 64
+// Bounds of what a policy remembers of agents. One that is over them is looked
+// up again each time.
+const (
+	maxAgents     = 64
+	maxAgentKey   = 4 << 10 // octets of a User-Agent string
+	maxAgentNames = 64      // names that govern
+)
 
 // agentMemo remembers what governs the agents that asked. Readers take no lock.
 type agentMemo struct {
@@ -194,7 +237,9 @@ func (e *engine) governing(agent *Agent) []chosen {
 		tokens = agent.Tokens
 	}
 	all := e.choose(tokens)
-	e.agents.remember(key, all)
+	if len(key) <= maxAgentKey && len(all) <= maxAgentNames {
+		e.agents.remember(key, all)
+	}
 	return all
 }
 

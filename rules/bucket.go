@@ -58,10 +58,10 @@ func newBucket(e *engine, wild []key) bucket {
 		b.starts[c>>6] |= 1 << (c & 63)
 	}
 	slices.Sort(b.sizes)
-	b.sizes = slices.Clone(slices.Compact(b.sizes))
+	b.sizes = fit(slices.Compact(b.sizes))
 	b.keyed = len(floats)
 	b.floats, b.tails = b.post(e.text, floats), b.post(e.text, tails)
-	b.posted = slices.Clip(b.posted)
+	b.posted = fit(b.posted)
 	return bucket{large: b}
 }
 

@@ -33,8 +33,11 @@ const robotsPath = "/robots.txt"
 
 // decide judges a target in all of its readings.
 func (e *engine) decide(sets []chosen, target string) Decision {
-	if len(sets) == 0 {
+	switch {
+	case len(sets) == 0:
 		return Decision{Verdict: Allow, Reason: ReasonNoRule}
+	case len(sets) > MaxGoverning:
+		return Decision{Verdict: Refuse, Reason: ReasonMalformed}
 	}
 	if e.asSent {
 		return e.judge(sets, target)

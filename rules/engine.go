@@ -47,9 +47,17 @@ func (e *engine) finish() {
 		e.text += e.extra.String()
 		e.extra = strings.Builder{}
 	}
-	e.rules, e.groups, e.fields = slices.Clip(e.rules), slices.Clip(e.groups), slices.Clip(e.fields)
+	e.rules, e.groups, e.fields = fit(e.rules), fit(e.groups), fit(e.fields)
 	e.sortNames()
 	e.makeSets()
+}
+
+// fit returns s in memory of its own size: what grew has up to twice that.
+func fit[T any](s []T) []T {
+	if cap(s)-len(s) <= len(s)/16 {
+		return s
+	}
+	return append(make([]T, 0, len(s)), s...)
 }
 
 // rulesOf returns the rules of groups, in the order of the file.
@@ -99,7 +107,7 @@ func (e *engine) makeSets() {
 		}
 	}
 	slices.SortFunc(e.sets, func(a, b ruleSet) int { return slices.Compare(a.groups, b.groups) })
-	e.sets = slices.Clip(e.sets)
+	e.sets = fit(e.sets)
 }
 
 // makeSingle makes the index of one group, once.
@@ -230,9 +238,8 @@ func (e *engine) ruleText(id int) (text string, line int) {
 	r := &e.rules[id]
 	line = int(r.line & ruleLine)
 	if r.line&rulePacked != 0 {
-		place := e.text[r.pattern-placeSize : r.pattern]
-		from := int(place[0]) | int(place[1])<<8 | int(place[2])<<16 | int(place[3])<<24
-		return e.text[from:][:int(place[4])|int(place[5])<<8], line
+		at := packedPlace(e.text, r)
+		return e.text[at.from:at.to], line
 	}
 	at := span{0, int(r.pattern) + int(r.size)}
 	if r.line&ruleEnds != 0 {
@@ -241,4 +248,11 @@ func (e *engine) ruleText(id int) (text string, line int) {
 	at.from = max(e.start, strings.LastIndexAny(e.text[:r.pattern], "\r\n")+1)
 	at = at.trim(e.text)
 	return e.text[at.from:at.to], line
+}
+
+// packedPlace returns where the line of a packed rule is.
+func packedPlace(text string, r *rule) span {
+	place := text[r.pattern-placeSize : r.pattern]
+	from := int(place[0]) | int(place[1])<<8 | int(place[2])<<16 | int(place[3])<<24
+	return span{from, from + (int(place[4]) | int(place[5])<<8)}
 }

@@ -62,7 +62,7 @@ func (x *index) makeBuckets(e *engine, wild, keys []key) []key {
 		x.buckets = append(x.buckets, newBucket(e, wild[:n]))
 		wild = wild[n:]
 	}
-	x.buckets = slices.Clip(x.buckets)
+	x.buckets = fit(x.buckets)
 	return keys
 }
 

@@ -34,7 +34,7 @@ func (e *engine) sortNames() {
 	slices.SortStableFunc(e.names, func(a, b name) int {
 		return compareFold(e.text[a.text:][:a.size], e.text[b.text:][:b.size])
 	})
-	e.names = slices.Clip(e.names)
+	e.names = fit(e.names)
 }
 
 // nameEnd returns where the lines of the name at i end.
@@ -87,6 +87,11 @@ type chosen struct {
 	indexes []*index
 }
 
+// MaxGoverning is how many names of a file may govern one agent. No honest
+// User-Agent comes near; one that names more is refused as malformed, since
+// judging it would take as long as judging thousands of requests.
+const MaxGoverning = 1000
+
 // choice is the choosing for one agent.
 type choice struct {
 	engine *engine
@@ -118,6 +123,9 @@ func (e *engine) choose(tokens []Token) []chosen {
 		if !generic[t.Name] {
 			c.addAll(c.other[t.Name], t, byList)
 		}
+	}
+	if len(c.all) > MaxGoverning {
+		return c.all
 	}
 	for i := range c.all {
 		c.all[i].indexes = e.indexes(e.groupsOf(c.all[i].at))

@@ -78,7 +78,7 @@ func newTrie(text string, keys []key, better func(a, b uint32) bool) trie {
 	t.refs = make([]uint32, 1, len(keys)+len(keys)/4+4)
 	t.first = make([]byte, 1, cap(t.refs))
 	t.build(0, keys, 0)
-	return trie{slices.Clip(t.nodes), slices.Clip(t.refs), slices.Clip(t.first)}
+	return trie{fit(t.nodes), fit(t.refs), fit(t.first)}
 }
 
 func whether(b bool) int {

@@ -1,0 +1,144 @@
+package rules_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"heed/rules"
+)
+
+func standard(file string) *rules.Policy {
+	return rules.New(rules.Source{State: rules.Available}, []byte(file))
+}
+
+// TestHeed_DecisionsAllocateNothing asks again what was asked before: plain,
+// escaped and ambiguous targets, agents with and without a name.
+func TestHeed_DecisionsAllocateNothing(t *testing.T) {
+	p := standard("User-agent: foo\nUser-agent: bar baz\nAllow: /a\nDisallow: /*%2Fc$\n\nUser-agent: *\nDisallow: /x\n" + strings.Repeat("Disallow: /*y*z\n", 40))
+	for _, agent := range []*rules.Agent{nil, rules.Identify(""), rules.Identify("Foo/1.0 (compatible; bar)"), rules.Declare("foo", "other")} {
+		for _, target := range []string{"/a", "/a?b=/c", "/%61%2Fc", "//x/../y", "/" + strings.Repeat("y%7A", 3000), "/robots.txt", "*"} {
+			p.Decide(agent, target)
+			if n := testing.AllocsPerRun(50, func() { p.Decide(agent, target) }); n >= 1 {
+				t.Errorf("%d octets for %+v: %v allocations", len(target), agent, n)
+			}
+		}
+	}
+}
+
+// TestHeed_MemoryStaysUnderTwiceTheFile measures what policies hold, and what
+// they say they hold.
+func TestHeed_MemoryStaysUnderTwiceTheFile(t *testing.T) {
+	for _, c := range []struct{ name, file string }{
+		{"empty", ""},
+		{"small", "User-agent: *\nDisallow: /private/\n"},
+		{"realistic", realistic()},
+		{"rules=10000", benchRules(10000)},
+		{"leading wildcards", leadingWildcards()},
+		{"hostile", hostile()},
+	} {
+		count := max(1, 1<<20/(len(c.file)+1024))
+		policies := make([]*rules.Policy, count)
+		before := heap()
+		for i := range policies {
+			policies[i] = standard(c.file)
+		}
+		held := int(heap()-before) / count
+		limit := 2*len(c.file) + 2<<10
+		t.Logf("%-18s %8d octets of text, %8d held, %8d by Size", c.name, len(c.file), held, policies[0].Size())
+		if held > limit || policies[0].Size() > limit {
+			t.Errorf("%s: more than %d octets", c.name, limit)
+		}
+		runtime.KeepAlive(policies)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestHeed_TooManyWildcardsRefuse holds a file just under the cap against one
+// over it.
+func TestHeed_TooManyWildcardsRefuse(t *testing.T) {
+	line := "Disallow: /" + strings.Repeat("*a", 4096) + "\n"
+	file := "User-agent: *\nAllow: /\n" + strings.Repeat(line, rules.MaxWildcards/4096)
+	p := standard(file)
+	if d := p.Decide(nil, "/b"); d.Verdict != rules.Allow || p.Source().State != rules.Available {
+		t.Errorf("%d wildcards: %+v", rules.MaxWildcards, d)
+	}
+	p = standard(file + "Disallow: /*b\n")
+	for _, p := range []*rules.Policy{p, p.With(rules.Source{State: rules.Available})} {
+		d := p.Decide(nil, "/c")
+		if d.Verdict != rules.Refuse || d.Reason != rules.ReasonRobotsUnreachable {
+			t.Errorf("one more: %+v", d)
+		}
+		if s := p.Source(); !errors.Is(s.Err, rules.ErrTooManyWildcards) || s.Note == "" {
+			t.Errorf("one more: the source says %+v", s)
+		}
+	}
+	if d := p.Decide(nil, "/robots.txt"); d.Verdict != rules.Allow {
+		t.Errorf("robots.txt: %+v", d)
+	}
+}
+
+// TestHeed_MalformedTargetsAreRefused asks what no request may ask.
+func TestHeed_MalformedTargetsAreRefused(t *testing.T) {
+	p := standard("User-agent: *\nDisallow: /private\nDisallow: /?\n")
+	for target, want := range map[string]rules.Verdict{
+		"": rules.Allow, "?q": rules.Refuse, "*": rules.Refuse, "private": rules.Refuse,
+		"http://site.test/": rules.Refuse, "/%zz": rules.Allow, "/%": rules.Allow, "/private%": rules.Refuse,
+		"/\x00\xff": rules.Allow, "/private\x00": rules.Refuse,
+	} {
+		if d := p.Decide(nil, target); d.Verdict != want {
+			t.Errorf("%q: %+v, want %v", target, d, want)
+		}
+	}
+}
+
+// TestHeed_AnAgentOfTooManyNamesIsRefused stays quick and closed where a
+// User-Agent names most groups of a file.
+func TestHeed_AnAgentOfTooManyNamesIsRefused(t *testing.T) {
+	var file, agent strings.Builder
+	for i := range rules.MaxGoverning + 1 {
+		fmt.Fprintf(&file, "User-agent: n%d\nAllow: /\n", i)
+		fmt.Fprintf(&agent, "n%d/1 ", i)
+	}
+	p := standard(file.String())
+	if d := p.Decide(rules.Identify(agent.String()), "/"); d.Verdict != rules.Refuse || d.Reason != rules.ReasonMalformed {
+		t.Errorf("%+v", d)
+	}
+	if d := p.Decide(rules.Identify(agent.String()[len("n0/1 "):]), "/"); d.Verdict != rules.Allow {
+		t.Errorf("one name less: %+v", d)
+	}
+}
+
+// TestRFC9309_StatesDecideWithoutRules holds the states of §2.3.1.
+func TestRFC9309_StatesDecideWithoutRules(t *testing.T) {
+	body := []byte("User-agent: *\nDisallow: /\n")
+	for state, want := range map[rules.State]rules.Decision{
+		rules.Unreachable: {Verdict: rules.Refuse, Reason: rules.ReasonRobotsUnreachable},
+		rules.Unavailable: {Verdict: rules.Allow, Reason: rules.ReasonRobotsUnavailable},
+	} {
+		p := rules.New(rules.Source{State: state}, body)
+		if d := p.Decide(nil, "/"); d != want {
+			t.Errorf("state %d: %+v", state, d)
+		}
+		if d := p.Decide(nil, "/robots.txt"); d.Reason != rules.ReasonRobotsTxt || d.Verdict != rules.Allow {
+			t.Errorf("state %d: robots.txt: %+v", state, d)
+		}
+	}
+	var zero rules.Policy
+	if d := zero.Decide(nil, "/"); d.Verdict != rules.Refuse {
+		t.Errorf("zero policy: %+v", d)
+	}
+	stale := standard("User-agent: *\nDisallow: /a\n").With(rules.Source{State: rules.Available, Stale: true})
+	if d := stale.Decide(nil, "/a"); d.Verdict != rules.Refuse || !stale.Source().Stale {
+		t.Errorf("stale copy: %+v", d)
+	}
+}

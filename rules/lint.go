@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,49 +18,100 @@ type Finding struct {
 	Text string
 }
 
-// MaxFindings is how many findings Lint reports of one file.
+// MaxFindings is how many findings Lint reports of one file, about.
 const MaxFindings = 10_000
 
+// minimumBytes is how much of a file every robot reads (RFC 9309 §2.5).
+const minimumBytes = 500 << 10
+
 // Lint returns what is odd in a file of origin, in the order of the file, as
-// the profile reads it. It goes through the parser that New uses. Without an
-// origin every absolute URL is another site's.
+// the profile reads it; what concerns the file as a whole comes first. It goes
+// through the parser that New uses. Without an origin every absolute URL is
+// another site's.
 func Lint(profile Profile, origin Origin, body []byte) []Finding {
-	var findings []Finding
-	file := func(kind FindingKind) { findings = append(findings, Finding{Kind: kind}) }
-	body, cut := whole(body)
-	if cut {
-		file(LongFile)
+	l := linter{names: map[string]int{}}
+	kept, cut := whole(body)
+	switch {
+	case cut:
+		l.file(LongFile)
+	case len(body) > minimumBytes:
+		l.file(OverMinimum)
 	}
-	text, start, utf16 := decode(body)
+	text, start, utf16 := decode(kept)
 	switch {
 	case utf16:
-		file(UTF16)
+		l.file(UTF16)
 	case start == 3:
-		file(ByteOrderMark)
+		l.file(ByteOrderMark)
 	case start > 0:
-		file(PartialMark)
+		l.file(PartialMark)
 	}
 	p := parser{differences: profile.differences(), engine: &engine{text: text, start: start}, origin: origin}
-	p.find = func(kind FindingKind, at span) {
-		if len(findings) < MaxFindings {
-			findings = append(findings, p.finding(kind, at, start))
-		}
-	}
+	l.parser, p.find, p.watch = &p, l.found, &l
 	p.parse(text, start)
-	if p.stars > MaxWildcards {
-		file(ManyWildcards)
-	}
-	if p.rules == 0 && looksLikeHTML(text[start:]) {
-		file(HTMLPage)
-	}
-	return findings
+	l.end()
+	return l.findings
 }
 
-// finding makes a finding of a place on the line being read.
-func (p *parser) finding(kind FindingKind, at span, start int) Finding {
-	text := p.lines.text
-	line := max(start, strings.LastIndexAny(text[:at.from], "\r\n")+1)
+// linter makes findings of what the parser meets.
+type linter struct {
+	parser   *parser
+	findings []Finding
+	full     bool
+
+	names   map[string]int // the groups that have a name, the last of them
+	agent   span           // the value of the last user-agent line
+	number  int            // the line it stands on
+	blank   bool           // a blank line stands between it and this line
+	between bool           // another field does
+}
+
+// file makes a finding of the file as a whole.
+func (l *linter) file(kind FindingKind) { l.findings = append(l.findings, Finding{Kind: kind}) }
+
+// found makes a finding of a place on the line being read.
+func (l *linter) found(kind FindingKind, at span) {
+	l.at(l.sharpen(kind, at), l.parser.lines.number, at)
+}
+
+// at makes a finding of a place.
+func (l *linter) at(kind FindingKind, number int, at span) {
+	switch {
+	case len(l.findings) < MaxFindings:
+	case l.full:
+		return
+	default:
+		l.full = true
+		l.file(MoreFindings)
+		return
+	}
+	text := l.parser.lines.text
+	line := max(l.parser.engine.start, strings.LastIndexAny(text[:at.from], "\r\n")+1)
 	column := utf8.RuneCountInString(text[line:at.from]) + 1
-	at.to = max(at.from, min(at.to, at.from+200))
-	return Finding{Kind: kind, Line: p.lines.number, Column: column, Text: text[at.from:at.to]}
+	at.to = max(at.from, min(at.to, at.from+maxFindingText))
+	l.findings = append(l.findings, Finding{Kind: kind, Line: number, Column: column, Text: text[at.from:at.to]})
+}
+
+const maxFindingText = 200
+
+// end adds what can be said when the whole file is read, and brings all
+// findings into the order of the file.
+func (l *linter) end() {
+	p := l.parser
+	if p.stars > MaxWildcards {
+		l.file(ManyWildcards)
+	}
+	switch text := p.lines.text[p.engine.start:]; {
+	case p.rules == 0 && looksLikeHTML(text):
+		l.file(HTMLPage)
+	case len(p.engine.groups) == 0 && len(l.findings) == 0 && strings.TrimSpace(text) != "":
+		l.file(NoGroup)
+	}
+	if p.open && !p.inRules {
+		l.at(EmptyGroup, l.number, l.agent)
+	}
+	l.compareRules()
+	slices.SortStableFunc(l.findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
 }

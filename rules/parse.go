@@ -10,6 +10,7 @@ type parser struct {
 	origin Origin
 	lines  lines
 	find   func(kind FindingKind, at span) // nil: nobody asks for findings
+	watch  *linter                         // nil as well: looks at what is read without a doubt
 
 	open     bool // there is a group
 	joined   bool // the field stands on a line with others
@@ -40,6 +41,9 @@ func (p *parser) found(kind FindingKind, at span) {
 // line reads one line: comment off, field and value apart.
 func (p *parser) line(at span) {
 	text := p.lines.text
+	if p.watch != nil {
+		p.watch.line(at)
+	}
 	if at.to-at.from > MaxLine {
 		p.found(LongLine, span{at.from + MaxLine, at.to})
 		at.to = at.from + MaxLine
@@ -115,6 +119,9 @@ func (p *parser) field(kind FieldKind, at, key, value span) {
 			at.to = i
 			at, value = at.trim(text), span{value.from, i}.trim(text)
 		}
+	}
+	if p.watch != nil {
+		p.watch.field(kind, key, value)
 	}
 	switch {
 	case kind == fieldUserAgent:

@@ -93,11 +93,11 @@ func (c *LintCmd) lint(a *App, name string, site rules.Origin) (status int, err 
 	paint := colours(a.Environ, a.Stdout)
 	found := rules.Lint(rules.Standard, site, []byte(text))
 	for _, f := range found {
-		words := wordsOf[f.Kind]
-		if words.Serious {
+		serious := f.Kind.Severity() > rules.Note
+		if serious {
 			status = exitNo
 		}
-		if err := c.print(a.Stdout, paint, finding{name, f.Line, f.Column, f.Kind, f.Text, words.Means, words.Instead, words.Serious}); err != nil {
+		if err := c.print(a.Stdout, paint, finding{name, f.Line, f.Column, f.Kind, f.Text, f.Kind.Means(), f.Kind.Instead(), serious}); err != nil {
 			return 0, err
 		}
 	}

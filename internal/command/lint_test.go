@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -52,8 +50,7 @@ func TestHeed_LintAsJSONAndForASite(t *testing.T) {
 		if err := json.Unmarshal([]byte(s.out), &got); err != nil {
 			t.Fatal(err)
 		}
-		words := wordsOf[kind]
-		want := finding{file, 2, 11, kind, "https://h.test/<a>", words.Means, words.Instead, true}
+		want := finding{file, 2, 11, kind, "https://h.test/<a>", kind.Means(), kind.Instead(), true}
 		if got != want || s.status != exitNo {
 			t.Errorf("%q: got %+v, want %+v", site, got, want)
 		}
@@ -85,26 +82,6 @@ func TestHeed_LintEscapesWhatASiteWrote(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "robots.txt"), "\x1b[2J\x07\n")
 	if s := heed(t, "", "lint", file); s.status != exitNo || strings.ContainsAny(s.out, "\x1b\x07") {
 		t.Errorf("%+v", s)
-	}
-}
-
-// A kind without words would be told with an empty line.
-func TestHeed_EveryKindOfFindingHasWords(t *testing.T) {
-	source, err := os.ReadFile("../../rules/findings.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds := regexp.MustCompile(`FindingKind = "([a-z0-9-]+)"`).FindAllStringSubmatch(string(source), -1)
-	if len(kinds) < 20 {
-		t.Fatalf("%d kinds", len(kinds))
-	}
-	for _, kind := range kinds {
-		if words := wordsOf[rules.FindingKind(kind[1])]; words.Means == "" || words.Instead == "" {
-			t.Errorf("%s has no words", kind[1])
-		}
-	}
-	if len(wordsOf) != len(kinds) {
-		t.Errorf("words for %d kinds, of which there are %d", len(wordsOf), len(kinds))
 	}
 }
 

@@ -1,0 +1,154 @@
+package rules_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"heed/rules"
+)
+
+// findings are files and what is odd in them, as "line:column kind text".
+var findings = []struct {
+	file string
+	want string
+}{
+	{"User-agent: *\nDisallow: /a\nDisallow: /b*c$\n\nUser-agent: GoodBot\nDisallow:\nSitemap: https://site.test/s.xml\n", ""},
+	{"", ""},
+	{"# nothing yet\n", "0:0 no-group "},
+	{"User-agent: *\nDisallow: /\n" + strings.Repeat("# far too much\n", 40_000), "0:0 over-500-kib "},
+	{"User-agent: *\nDisallow: /\n" + strings.Repeat("# far too much\n", 300_000), "0:0 long-file "},
+	{utf16("User-agent: *\nDisallow: /\n", true), "0:0 utf-16 "},
+	{"\xEF\xBB\xBFUser-agent: *\nDisallow:/\n", "0:0 byte-order-mark "},
+	{"\xEF\xBBUser-agent: *\nDisallow:/\n", "0:0 partial-mark "},
+	{"<html>\n<body>Not found</body>\n</html>\n", "0:0 html-page \n1:1 no-field <html>\n2:1 no-field <body>Not found</body>\n3:1 no-field </html>"},
+	{"User-agent: *\n" + strings.Repeat("Disallow: /"+strings.Repeat("*a", 8000)+"\n", 140),
+		"0:0 over-500-kib \n0:0 many-wildcards \n" + repeated(3, 141, "11 repeated-rule /"+strings.Repeat("*a", 100)[:199])},
+	{"User-agent: *\nDisallow: /" + strings.Repeat("a", 16_660) + "\n", "2:16664 long-line aaaaaaaa"},
+	{"User-agent: *\nDisallow: /a\x00b\n", "2:13 nul \x00b"},
+	{"User-agent: *\nDisallow: /caf\xE9\n", "2:15 not-utf-8 \xE9"},
+	{"User-agent: *\nDisallow: /ü/é # ä\n", ""},
+	{"hello\nUser-agent: *\nwhat is this\n: /x\nDisallow: /x\n", "1:1 no-field hello\n3:1 no-field what is this\n4:1 no-field : /x"},
+	{"Useragent: *\nDissallow: /a\nDisallows: /b\nSite-map: https://site.test/\n",
+		"1:1 misspelt-field Useragent\n2:1 misspelt-field Dissallow\n3:1 misspelt-field Disallows\n4:1 misspelt-field Site-map"},
+	{"User-agent: *\nDisalllow: /a\nUsr-agent: b\nAlow: /c\nUser_agent: d\nFollow: e\nDisallow: /\n",
+		"2:1 likely-misspelt Disalllow\n3:1 likely-misspelt Usr-agent\n4:1 likely-misspelt Alow\n5:1 likely-misspelt User_agent\n6:1 unknown-field Follow"},
+	{"User-agent: *\n\uFEFFDisallow: /a\n\u00A0Allow: /b\nDisallow: \u00A0/c\nDisallow: /d\n",
+		"2:1 hidden-character \uFEFFDisallow\n3:1 hidden-character \u00A0Allow\n4:11 hidden-character \u00A0/c"},
+	{"User-agent: \u00A0*\nDisallow: /\n", "1:13 name-star \u00A0*\n1:13 hidden-character \u00A0*"},
+	{"User-agent *\nDisallow /a\n", "1:1 missing-colon User-agent *\n2:1 missing-colon Disallow /a"},
+	{"User-agent: *\nColour: blue\nDisallow: /\n", "2:1 unknown-field Colour"},
+	{"User-agent: * Disallow: /a\n", "1:15 joined-lines Disallow: /a"},
+	{"Disallow: /a\nUser-agent: *\nDisallow: /b\n", "1:1 orphan-rule Disallow: /a"},
+	{"User-agent: *\nDisallow: /a\nAllow:\n", "3:1 empty-allow Allow"},
+	{"User-agent: *\nDisallow: /a /b\n", "2:11 path-list /a /b"},
+	{"User-agent: *\nDisallow: /a, /b\n", "2:11 path-list /a, /b\n2:13 comma-in-paths ,"},
+	{"User-agent: *\nDisallow: https://other.test/a\n", "2:11 foreign-url https://other.test/a"},
+	{"User-agent: *\nDisallow: https://site.test/a\n", "2:11 absolute-url https://site.test/a"},
+	{"User-agent: *\nDisallow: private/\n", "2:11 no-slash private/"},
+	{"User-agent: *\nDisallow: /my folder\n", "2:11 blank-in-path /my folder"},
+	{"User-agent: *\nDisallow: /a#b\nDisallow: /b # c\n", "2:13 hash-in-path #"},
+	{"User-agent: *\nDisallow: /a\x01b\n", "2:13 control-octet \x01"},
+	{"User-agent: *\nDisallow: /a$b$\n", "2:13 inner-dollar $"},
+	{"User-agent: *\nDisallow: /a%zz%41%4\n", "2:13 bad-escape %\n2:19 bad-escape %"},
+	{"User-agent: *\nDisallow: /a/../b\nDisallow: /./c$\nDisallow: /d..e/...\nDisallow: /f?/../g\n", "2:11 dot-segment /a/../b\n3:11 dot-segment /./c$"},
+	{"User-agent: *\nDisallow: /a*\nDisallow: *\nDisallow: /b*$\n", "2:13 trailing-star *"},
+	{"User-agent: *\nDisallow: /robots.txt\n", "2:11 robots-txt /robots.txt"},
+	{"User-agent: *\nDisallow: /a\nDisallow: /%61\nDisallow: /a$\nDisallow: /b*c\nDisallow: /%62*c\nDisallow: /b%2Ac\n\nUser-agent: x1\nDisallow: /a\n",
+		"3:1 repeated-rule Disallow: /%61\n6:1 repeated-rule Disallow: /%62*c\n9:13 name-character x1"},
+	{"User-agent: *\nDisallow: /a\nAllow: /a\n", "3:8 opposed-rules /a"},
+	{"User-agent:\nDisallow: /\n", "1:12 no-name "},
+	{"User-agent: mozilla/5.0 (X11)\nUser-agent: Chrome\nDisallow: /\n", "1:13 names-nobody mozilla/5.0 (X11)\n2:13 names-nobody Chrome"},
+	{"User-agent: Mozilla/5.0 (compatible; ABot/1.0)\nDisallow: /\n", "1:13 whole-user-agent Mozilla/5.0 (compatible; ABot/1.0)"},
+	{"User-agent: ABot, BBot\nDisallow: /\n", "1:13 name-list ABot, BBot"},
+	{"User-agent: Copernicus Fred\nDisallow: /\n", "1:13 name-of-words Copernicus Fred"},
+	{"User-agent: ABot/1.0\nDisallow: /\n", "1:13 name-version ABot/1.0"},
+	{"User-agent: ABot*\nDisallow: /\n", "1:13 name-star ABot*"},
+	{"User-agent: archive.org_bot\nDisallow: /\n", "1:13 name-character archive.org_bot"},
+	{"User-agent: * and all\nDisallow: /\n", "1:13 star-and-text * and all"},
+	{"User-agent: ABot\nCrawl-delay: 5\nUser-agent: BBot\n\nUser-agent: CBot\nUser-agent: DBot\nDisallow: /\n",
+		"3:1 shared-group User-agent\n5:1 shared-group User-agent"},
+	{"User-agent: ABot\n\n# rules\nDisallow: /\n\nDisallow: /b\n", "4:1 blank-in-group Disallow"},
+	{"User-agent: *\nDisallow: /a\nUser-agent: ABot\nDisallow: /b\nUser-Agent: *\nDisallow: /c\n", "5:13 repeated-group *"},
+	{"User-agent: *\nDisallow: /a\n\nUser-agent: ABot\n", "4:13 group-without-rules ABot"},
+	{"User-agent: *\nCrawl-delay: soon\nCrawl-delay: -1\nCrawl-delay: 0,5\nRequest-rate: 1\nVisit-time: 25-26\nContent-Signal: maybe\nSitemap: /s.xml\nLicense: x\nDisallow: /\n",
+		"2:14 bad-value soon\n3:14 bad-value -1\n5:15 bad-value 1\n6:13 bad-value 25-26\n7:17 bad-value maybe\n8:10 bad-value /s.xml\n9:10 bad-value x"},
+	{"Crawl-delay: 5\nUser-agent: *\nDisallow: /\n", "1:1 orphan-field Crawl-delay"},
+	{"User-agent: *\nNoindex: /a\nDisallow: /\n", "2:1 no-effect Noindex"},
+	{"User-agent: *\nDisallow: /\nHost: site.test\n", "3:1 old-field Host"},
+	{strings.Repeat("what\n", 10_001), "0:0 further-findings \n" + repeated(1, 10_000, "1 no-field what")},
+}
+
+// repeated tells a finding once for each of some lines.
+func repeated(from, to int, finding string) string {
+	var b strings.Builder
+	for line := from; line <= to; line++ {
+		fmt.Fprintf(&b, "%d:%s\n", line, finding)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func told(found []rules.Finding) string {
+	var lines []string
+	for _, f := range found {
+		lines = append(lines, fmt.Sprintf("%d:%d %s %s", f.Line, f.Column, f.Kind, f.Text))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestHeed_LintFinds(t *testing.T) {
+	for _, c := range findings {
+		got := told(rules.Lint(rules.Standard, site, []byte(c.file)))
+		if got != c.want {
+			t.Errorf("%.300q\nfound\n%.600s\nwant\n%.600s", c.file, got, c.want)
+		}
+	}
+}
+
+// TestHeed_EveryFindingHasWords holds that each kind is found in some file, and
+// says what it means and what to write.
+func TestHeed_EveryFindingHasWords(t *testing.T) {
+	source, err := os.ReadFile("findings.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, c := range findings {
+		for _, f := range rules.Lint(rules.Standard, site, []byte(c.file)) {
+			found[string(f.Kind)] = true
+		}
+	}
+	kinds := regexp.MustCompile(`FindingKind = "([a-z0-9-]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(kinds) < 40 {
+		t.Fatalf("%d kinds", len(kinds))
+	}
+	for _, k := range kinds {
+		kind := rules.FindingKind(k[1])
+		if !found[k[1]] {
+			t.Errorf("%s: is found in no file", kind)
+		}
+		for _, words := range []string{kind.Means(), kind.Instead()} {
+			if !strings.HasSuffix(words, ".") || strings.Contains(words, "heed") {
+				t.Errorf("%s: says %q", kind, words)
+			}
+		}
+	}
+	if k := rules.FindingKind("none"); k.Means() != "" || k.Severity() != rules.Note {
+		t.Errorf("no kind means %q", k.Means())
+	}
+}
+
+// TestHeed_LintReadsAsTheProfileDoes holds that a finding is about the reading
+// that counts.
+func TestHeed_LintReadsAsTheProfileDoes(t *testing.T) {
+	file := []byte("User-agent: *\nDisallow: private\nDisallow: /a /b\n")
+	if got := told(rules.Lint(rules.Google, site, file)); got != "3:11 blank-in-path /a /b" {
+		t.Errorf("google: %s", got)
+	}
+	blank := []byte("User-agent: *\n\nDisallow: /a\n")
+	if got := told(rules.Lint(rules.REP1994, site, blank)); !strings.Contains(got, "3:1 orphan-rule Disallow: /a") {
+		t.Errorf("rep1994: %s", got)
+	}
+}

@@ -1,0 +1,223 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What Lint says of lines that the parser reads without a doubt: they may not
+// mean what they seem to mean.
+
+// line looks at a whole line before it is read.
+func (l *linter) line(at span) {
+	text := l.parser.lines.text[at.from:at.to]
+	if strings.Trim(text, " \t\v\f") == "" {
+		l.blank = true
+	}
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			l.found(NotUTF8, span{at.from + i, at.to})
+			return
+		}
+		i += size
+	}
+}
+
+// field looks at a field before the parser uses it.
+func (l *linter) field(kind FieldKind, key, value span) {
+	switch {
+	case kind == fieldUserAgent:
+		l.userAgent(key, value)
+	case kind == fieldAllow, kind == fieldDisallow:
+		if l.parser.open && !l.parser.inRules && l.blank {
+			l.found(BlankInGroup, key)
+		}
+		l.rule(kind == fieldAllow, key, value)
+	default:
+		l.between = true
+		l.carried(kind, key, value)
+	}
+}
+
+// userAgent looks at a user-agent line.
+func (l *linter) userAgent(key, value span) {
+	p := l.parser
+	begins := !p.open || p.inRules
+	if !begins && (l.blank || l.between) {
+		l.found(SharedGroup, key)
+	}
+	group := len(p.engine.groups)
+	if begins {
+		group++
+	}
+	for part := range strings.SplitSeq(strings.ToLower(p.lines.text[value.from:value.to]), ",") {
+		name := strings.Trim(part, " \t\v\f")
+		if name == "" {
+			continue
+		}
+		if last, known := l.names[name]; known && last != group {
+			l.found(RepeatedGroup, value)
+		}
+		l.names[name] = group
+		if name != "*" && !strings.ContainsAny(name, " \t/*") && cutName(name) != name {
+			l.found(NameCharacter, value)
+		}
+	}
+	l.agent, l.number, l.blank, l.between = value, p.lines.number, false, false
+}
+
+// rule looks at an Allow or Disallow line.
+func (l *linter) rule(allow bool, key, value span) {
+	text := l.parser.lines.text
+	path := text[value.from:value.to]
+	if path == "" {
+		if allow {
+			l.found(EmptyAllow, key)
+		}
+		return
+	}
+	if value.to < len(text) && text[value.to] == '#' {
+		l.found(HashInPath, span{value.to, value.to + 1})
+	}
+	if i := strings.Index(path, ", /"); i >= 0 {
+		l.found(CommaInPath, span{value.from + i, value.from + i + 1})
+	}
+	bare, _, _ := strings.Cut(path, "?")
+	segments := strings.Split(strings.TrimRight(bare, "$"), "/")[1:]
+	if slices.Contains(segments, "..") || slices.Contains(segments, ".") {
+		l.found(DotSegment, value)
+	}
+	if len(path) > 1 && path[len(path)-1] == '*' {
+		l.found(TrailingStar, span{value.to - 1, value.to})
+	}
+	if !allow && strings.TrimSuffix(path, "$") == robotsPath {
+		l.found(RuleForFile, value)
+	}
+}
+
+// carried looks at a field that access ignores.
+func (l *linter) carried(kind FieldKind, key, value span) {
+	switch kind {
+	case fieldUnknown:
+		return
+	case Noindex, Nofollow:
+		l.found(NoEffect, key)
+		return
+	case Host, CacheDelay, RobotVersion:
+		l.found(OldField, key)
+		return
+	}
+	f := Field{Kind: kind, Value: l.parser.lines.text[value.from:value.to]}
+	if !f.valid() {
+		l.found(BadValue, value)
+	}
+	if !kind.global() && !l.parser.open {
+		l.found(OrphanField, key)
+	}
+}
+
+// sharpen returns a better word for what the parser found, if there is one.
+func (l *linter) sharpen(kind FindingKind, at span) FindingKind {
+	text := l.parser.lines.text[at.from:at.to]
+	switch kind {
+	case UnknownLine:
+		if kind, _ := fieldOf(visible(text)); kind != fieldUnknown && visible(text) != text {
+			return HiddenCharacter
+		}
+		if likely(strings.ToLower(text)) {
+			return LikelyMisspelt
+		}
+	case NoSlash:
+		if v := visible(text); v != text && strings.HasPrefix(v, "/") {
+			return HiddenCharacter
+		}
+	case NoField, NamesNobody:
+		if v := visible(text); v == "" || v == "*" && text != "*" {
+			return HiddenCharacter
+		}
+	}
+	return kind
+}
+
+// visible returns s without the characters around it that cannot be seen.
+func visible(s string) string {
+	return strings.TrimFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Cc) || r == '\u2800' || r == '\u3164'
+	})
+}
+
+// likely reports whether a word, in lower case, is nearly a field of RFC 9309.
+func likely(word string) bool {
+	return distance(word, "disallow") <= 2 || distance(word, "user-agent") <= 2 || distance(word, "allow") == 1
+}
+
+// distance returns how many letters must be changed, added or removed to make
+// b of a; something over 2 when the words are too unlike to count.
+func distance(a, b string) int {
+	if len(a) > len(b)+2 || len(b) > len(a)+2 {
+		return 3
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := last
+			if a[i] != b[j] {
+				change++
+			}
+			last = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// compareRules looks for rules that a group has twice, or against each other.
+func (l *linter) compareRules() {
+	e := l.parser.engine
+	packed := e.text + e.extra.String()
+	for g := range e.groups {
+		known := map[string]uint32{}
+		for id := e.groups[g]; id < e.groupEnd(uint32(g)); id++ {
+			r := &e.rules[id]
+			key := patternKey(packed[r.pattern:][:r.size], r)
+			first, again := known[key]
+			switch {
+			case !again:
+				known[key] = id
+			case e.rules[first].allows() != r.allows():
+				l.at(OpposedRules, int(r.line&ruleLine), placeOf(packed, r))
+			default:
+				l.at(RepeatedRule, int(r.line&ruleLine), placeOf(packed, r))
+			}
+		}
+	}
+}
+
+// patternKey returns a key that two rules share when they match the same
+// targets by the same pattern.
+func patternKey(pattern string, r *rule) string {
+	if r.line&rulePacked == 0 {
+		pattern = strings.ReplaceAll(pattern, "*", string([]byte{codeStar}))
+	}
+	if r.line&ruleEnds != 0 {
+		pattern += "\xFF" // no code, and in no text that is packed
+	}
+	return pattern
+}
+
+// placeOf returns where a rule stands: its path, or its line when that is
+// packed elsewhere.
+func placeOf(text string, r *rule) span {
+	if r.line&rulePacked != 0 {
+		return packedPlace(text, r)
+	}
+	return span{int(r.pattern), int(r.pattern) + int(r.size)}
+}

@@ -1,0 +1,213 @@
+package rules
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What the values of carried fields say. Each reader reports false for fields
+// of another kind and for values it cannot understand, which say nothing.
+
+// maxDelay bounds what a delay may be before it is no delay but nonsense.
+const maxDelay = 365 * 24 * time.Hour
+
+// Delay returns the time between two requests that a Crawl-delay or a
+// Cache-delay asks for: a number of seconds, with a decimal point or comma.
+func (f Field) Delay() (d time.Duration, ok bool) {
+	if f.Kind != CrawlDelay && f.Kind != CacheDelay {
+		return 0, false
+	}
+	number := strings.Replace(f.Value, ",", ".", 1)
+	if number == "" || strings.Trim(number, "0123456789.") != "" {
+		return 0, false
+	}
+	seconds, err := strconv.ParseFloat(number, 64)
+	if err != nil || seconds > maxDelay.Seconds() {
+		return 0, false
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}
+
+// Rate is how many documents may be fetched in what time (Conner 1996).
+type Rate struct {
+	Documents int
+	Per       time.Duration
+	// Window is when the rate applies; its zero value is all day.
+	Window Window
+}
+
+// Delay returns the time between two requests that keeps the rate.
+func (r Rate) Delay() time.Duration { return r.Per / time.Duration(max(1, r.Documents)) }
+
+// Window is a time of the day in UTC, from the minute From to the minute
+// before To, both counted from midnight. It may go over midnight. The zero
+// value is all day.
+type Window struct{ From, To int }
+
+// Contains reports whether t lies in the window.
+func (w Window) Contains(t time.Time) bool {
+	t = t.UTC()
+	minute := t.Hour()*60 + t.Minute()
+	if w.From < w.To {
+		return w.From <= minute && minute < w.To
+	}
+	return w.From == w.To || minute >= w.From || minute < w.To
+}
+
+// Rate returns what a Request-rate says: "1/10s", "30/1m 0800-1845".
+func (f Field) Rate() (r Rate, ok bool) {
+	words := strings.Fields(f.Value)
+	if f.Kind != RequestRate || len(words) == 0 || len(words) > 2 {
+		return Rate{}, false
+	}
+	documents, per, ok := strings.Cut(words[0], "/")
+	if !ok || per == "" {
+		return Rate{}, false
+	}
+	unit := time.Second
+	switch per[len(per)-1] {
+	case 's', 'm', 'h':
+		unit = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour}[per[len(per)-1]]
+		per = per[:len(per)-1]
+	}
+	n, err1 := strconv.ParseUint(documents, 10, 31)
+	t, err2 := strconv.ParseUint(per, 10, 31)
+	if err1 != nil || err2 != nil || n == 0 || t == 0 || time.Duration(t) > maxDelay/unit {
+		return Rate{}, false
+	}
+	r = Rate{Documents: int(n), Per: time.Duration(t) * unit}
+	if len(words) == 2 {
+		r.Window, ok = window(words[1])
+	}
+	return r, ok
+}
+
+// Window returns what a Visit-time says: "0600-0845".
+func (f Field) Window() (w Window, ok bool) {
+	if f.Kind != VisitTime {
+		return Window{}, false
+	}
+	return window(f.Value)
+}
+
+func window(s string) (w Window, ok bool) {
+	from, to, ok := strings.Cut(strings.ReplaceAll(s, ":", ""), "-")
+	if !ok {
+		return Window{}, false
+	}
+	w.From, ok = minuteOf(strings.TrimSpace(from))
+	if ok {
+		w.To, ok = minuteOf(strings.TrimSpace(to))
+	}
+	if !ok {
+		return Window{}, false
+	}
+	return w, true
+}
+
+// minuteOf reads four digits of a clock; 2400 is midnight, too.
+func minuteOf(s string) (int, bool) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if len(s) != 4 || err != nil || n > 2400 || n%100 > 59 {
+		return 0, false
+	}
+	return int(n/100*60+n%100) % (24 * 60), true
+}
+
+// Preference is one "key=value" of a Content-Signal or a Content-Usage.
+type Preference struct{ Key, Value string }
+
+// Preferences returns what a Content-Signal or Content-Usage prefers, in the
+// order of the line, and the path it is about: empty for every path.
+// Content-Signal knows no path. Of a key that comes twice the last counts in a
+// Content-Usage (RFC 9651 §3.2). What keys and values mean is for others to say.
+func (f Field) Preferences() (path string, all []Preference, ok bool) {
+	value := f.Value
+	switch {
+	case f.Kind == ContentUsage && strings.HasPrefix(value, "/"):
+		end := strings.IndexAny(value, " \t")
+		if end < 0 {
+			return "", nil, false
+		}
+		path, value = value[:end], strings.TrimSpace(value[end:])
+	case f.Kind != ContentUsage && f.Kind != ContentSignal:
+		return "", nil, false
+	}
+	for part := range strings.SplitSeq(value, ",") {
+		part, _, _ = strings.Cut(part, ";") // parameters mean nothing here
+		key, v, has := strings.Cut(strings.TrimSpace(part), "=")
+		if f.Kind == ContentSignal {
+			key, v = strings.ToLower(strings.TrimSpace(key)), strings.ToLower(strings.TrimSpace(v))
+		}
+		if !has || !preferenceWord(key) || !preferenceWord(v) {
+			return "", nil, false
+		}
+		if f.Kind == ContentUsage {
+			all = slices.DeleteFunc(all, func(p Preference) bool { return p.Key == key })
+		}
+		all = append(all, Preference{key, v})
+	}
+	return path, all, true
+}
+
+func preferenceWord(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !letter(c) && (c < '0' || c > '9') && strings.IndexByte("-_.*", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// URL returns the URL of a Sitemap or License, which must be a whole one.
+func (f Field) URL() (u *url.URL, ok bool) {
+	if f.Kind != Sitemap && f.Kind != License {
+		return nil, false
+	}
+	u, err := url.Parse(f.Value)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, false
+	}
+	return u, true
+}
+
+// CleanParams returns the query parameters that a Clean-param names, and the
+// beginning of the paths it is about: empty for every path.
+func (f Field) CleanParams() (names []string, path string, ok bool) {
+	words := strings.Fields(f.Value)
+	if f.Kind != CleanParam || len(words) == 0 || len(words) > 2 {
+		return nil, "", false
+	}
+	names = strings.Split(words[0], "&")
+	if slices.Contains(names, "") {
+		return nil, "", false
+	}
+	if len(words) == 2 {
+		path = words[1]
+	}
+	return names, path, true
+}
+
+// valid reports whether the field's value can be understood.
+func (f Field) valid() (ok bool) {
+	switch f.Kind {
+	case CrawlDelay, CacheDelay:
+		_, ok = f.Delay()
+	case RequestRate:
+		_, ok = f.Rate()
+	case VisitTime:
+		_, ok = f.Window()
+	case ContentSignal, ContentUsage:
+		_, _, ok = f.Preferences()
+	case Sitemap, License:
+		_, ok = f.URL()
+	case CleanParam:
+		_, _, ok = f.CleanParams()
+	default:
+		ok = true
+	}
+	return ok
+}

@@ -47,7 +47,7 @@ func identify(userAgent string) []Token {
 		for word := range strings.FieldsSeq(piece) {
 			head, _, _ := strings.Cut(word, "/")
 			for name := range strings.FieldsSeq(cleanName(head)) {
-				add(strings.Trim(name, "._-!'"), phrase, word)
+				add(trimName(name), phrase, word)
 			}
 		}
 	}

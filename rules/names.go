@@ -104,8 +104,11 @@ func cleanName(text string) string {
 		return strings.ToLower(text)
 	}
 	words := strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !nameOctet(byte(r)) })
-	return strings.ToLower(strings.Trim(strings.Join(words, " "), "._-!' "))
+	return strings.ToLower(trimName(strings.Join(words, " ")))
 }
+
+// trimName returns a name without the signs around it.
+func trimName(name string) string { return strings.Trim(name, "._-!' ") }
 
 // oneWord reports whether text is a clean name but for its case, as nearly all
 // names in files are.

@@ -34,6 +34,9 @@ func (e *engine) sortNames() {
 	slices.SortStableFunc(e.names, func(a, b name) int {
 		return compareFold(e.text[a.text:][:a.size], e.text[b.text:][:b.size])
 	})
+	e.names = slices.CompactFunc(e.names, func(a, b name) bool {
+		return a.group == b.group && compareFold(e.text[a.text:][:a.size], e.text[b.text:][:b.size]) == 0
+	})
 	e.names = fit(e.names)
 }
 
@@ -161,7 +164,7 @@ func (c *choice) readPhrases(tokens []Token) {
 		}
 		into := c.first
 		for word := range strings.FieldsSeq(strings.ToLower(text)) {
-			if asked[word] {
+			if word = trimName(word); asked[word] {
 				into[word] = append(into[word], i)
 			}
 			into = c.other

@@ -9,7 +9,7 @@ import (
 func (p *parser) path(allow bool, at, value span, listed bool) {
 	text := p.lines.text
 	slash, apart := false, listed || p.joined
-	if c := text[value.from]; c != '/' && c != '*' && !p.noRepair {
+	if c := text[value.from]; c != '/' && (c != '*' || p.literal) && !p.noRepair {
 		if strings.Contains(text[value.from:value.to], "://") {
 			own, ok := p.ownPath(value)
 			if !ok {
@@ -165,7 +165,9 @@ func (p *parser) part(value span, part string) {
 	}
 	if p.wordList {
 		for w := range strings.FieldsSeq(clean) {
-			p.name(value, w)
+			if w = trimName(w); w != "" {
+				p.name(value, w)
+			}
 		}
 	}
 	p.name(value, clean)

@@ -72,7 +72,7 @@ const (
 // The kinds of findings about other fields.
 const (
 	BadValue    FindingKind = "bad-value"    // cannot be understood: ignored
-	OrphanField FindingKind = "orphan-field" // before any user-agent line: for nobody
+	OrphanField FindingKind = "orphan-field" // before any user-agent line: for all
 	NoEffect    FindingKind = "no-effect"    // never was a standard, and is ignored
 	OldField    FindingKind = "old-field"    // nobody reads it any more
 )
@@ -219,7 +219,7 @@ var advices = map[FindingKind]advice{
 
 	BadValue: {Lost, "The value cannot be understood; the line is ignored.",
 		"See how the field is written; a sitemap is a whole URL, a delay a number of seconds."},
-	OrphanField: {Misleading, "The field is for the robots of a group, and belongs to none.",
+	OrphanField: {Misleading, "The field stands in no group; it is taken for all robots, others may ignore it.",
 		"Put a User-agent line before it."},
 	NoEffect: {Misleading, "The field never was a standard and has no effect; pages are not kept out of any index by it.",
 		"Send the X-Robots-Tag field, or Disallow the path."},

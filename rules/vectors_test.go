@@ -112,12 +112,13 @@ func tell(t *testing.T, stories []story) {
 	}
 }
 
+var allStories = slices.Concat(rfc9309Stories, rep1994Stories, koster1996Stories, parsingStories, matchingStories, identityStories, profileStories)
+
 // TestHeed_VectorsAreManyAndOfEveryOrigin keeps the stories from thinning out.
 func TestHeed_VectorsAreManyAndOfEveryOrigin(t *testing.T) {
-	all := slices.Concat(rfc9309Stories, rep1994Stories, koster1996Stories, parsingStories, matchingStories, identityStories, profileStories)
 	count := 0
 	origins := map[string]int{}
-	for _, s := range all {
+	for _, s := range allStories {
 		n := len(s.questions(t))
 		count += n
 		origin, _, _ := strings.Cut(s.from, " ")

@@ -1,0 +1,190 @@
+package rules_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+// TestHeed_ValuesOfOtherFields holds values against what they say; nothing
+// where they say nothing.
+func TestHeed_ValuesOfOtherFields(t *testing.T) {
+	const none = "nothing"
+	for _, c := range []struct {
+		kind  rules.FieldKind
+		value string
+		want  string
+	}{
+		{rules.CrawlDelay, "5", "5s"},
+		{rules.CrawlDelay, "0.5", "500ms"},
+		{rules.CrawlDelay, "1,5", "1.5s"},
+		{rules.CrawlDelay, "0", "0s"},
+		{rules.CrawlDelay, ".5", "500ms"},
+		{rules.CrawlDelay, "", none},
+		{rules.CrawlDelay, ".", none},
+		{rules.CrawlDelay, "-1", none},
+		{rules.CrawlDelay, "soon", none},
+		{rules.CrawlDelay, "1 s", none},
+		{rules.CrawlDelay, "1e9", none},
+		{rules.CrawlDelay, "NaN", none},
+		{rules.CrawlDelay, "0x10", none},
+		{rules.CrawlDelay, "1,000,000", none},
+		{rules.CrawlDelay, "99999999999999999999", none},
+		{rules.CacheDelay, "10", "10s"},
+		{rules.RequestRate, "1/10", "1 in 10s, one each 10s"},
+		{rules.RequestRate, "30/1m", "30 in 1m0s, one each 2s"},
+		{rules.RequestRate, "2/1h 0800-1845", "2 in 1h0m0s, one each 30m0s from 480 to 1125"},
+		{rules.RequestRate, "1/5s 22:00-06:00", "1 in 5s, one each 5s from 1320 to 360"},
+		{rules.RequestRate, "1/10 0800-1845 x", none},
+		{rules.RequestRate, "1/10 soon", none},
+		{rules.RequestRate, "10", none},
+		{rules.RequestRate, "0/1", none},
+		{rules.RequestRate, "1/0", none},
+		{rules.RequestRate, "1/", none},
+		{rules.RequestRate, "1/s", none},
+		{rules.RequestRate, "-1/5", none},
+		{rules.RequestRate, "1/2000000000h", none},
+		{rules.VisitTime, "0600-0845", "from 360 to 525"},
+		{rules.VisitTime, "0600 - 2400", "from 360 to 0"},
+		{rules.VisitTime, "600-845", none},
+		{rules.VisitTime, "0660-0845", none},
+		{rules.VisitTime, "2500-0100", none},
+		{rules.VisitTime, "0600", none},
+		{rules.ContentSignal, "search=yes, ai-train=no", " [{search yes} {ai-train no}]"},
+		{rules.ContentSignal, "Search = YES,use=reference", " [{search yes} {use reference}]"},
+		{rules.ContentSignal, "search", none},
+		{rules.ContentSignal, "", none},
+		{rules.ContentSignal, "/a search=yes", none},
+		{rules.ContentUsage, "train-ai=n", " [{train-ai n}]"},
+		{rules.ContentUsage, "/press/ train-ai=y, search=n", "/press/ [{train-ai y} {search n}]"},
+		{rules.ContentUsage, "train-ai=n, train-ai=y;why=x", " [{train-ai y}]"},
+		{rules.ContentUsage, "/press/", none},
+		{rules.ContentUsage, "*.pdf train-ai=n", none},
+		{rules.ContentUsage, "train-ai=n,", none},
+		{rules.Sitemap, "https://site.test/s.xml", "https://site.test/s.xml"},
+		{rules.Sitemap, "/s.xml", none},
+		{rules.Sitemap, "ftp://site.test/s.xml", none},
+		{rules.Sitemap, "https://", none},
+		{rules.License, "https://other.test/l.xml", "https://other.test/l.xml"},
+		{rules.License, "%zz", none},
+		{rules.CleanParam, "ref", "[ref] "},
+		{rules.CleanParam, "a&b /shop/", "[a b] /shop/"},
+		{rules.CleanParam, "a&& /shop/", none},
+		{rules.CleanParam, "a b c", none},
+		{rules.CleanParam, "", none},
+		{rules.Noindex, "5", none},
+	} {
+		if got := said(rules.Field{Kind: c.kind, Value: c.value}); got != c.want {
+			t.Errorf("%v: %s says %q, want %q", c.kind, c.value, got, c.want)
+		}
+	}
+}
+
+// said puts what a field says into words, whatever its kind.
+func said(f rules.Field) string {
+	said := []string{}
+	tell := func(ok bool, format string, args ...any) {
+		if ok {
+			said = append(said, fmt.Sprintf(format, args...))
+		}
+	}
+	delay, ok := f.Delay()
+	tell(ok, "%v", delay)
+	window, ok := f.Window()
+	tell(ok, "from %d to %d", window.From, window.To)
+	rate, ok := f.Rate()
+	when := ""
+	if rate.Window != (rules.Window{}) {
+		when = fmt.Sprintf(" from %d to %d", rate.Window.From, rate.Window.To)
+	}
+	tell(ok, "%d in %v, one each %v%s", rate.Documents, rate.Per, rate.Delay(), when)
+	path, preferences, ok := f.Preferences()
+	tell(ok, "%s %v", path, preferences)
+	address, ok := f.URL()
+	tell(ok, "%v", address)
+	params, path, ok := f.CleanParams()
+	tell(ok, "%v %s", params, path)
+	switch len(said) {
+	case 0:
+		return "nothing"
+	case 1:
+		return said[0]
+	}
+	return fmt.Sprint(said)
+}
+
+func TestHeed_WindowsMayGoOverMidnight(t *testing.T) {
+	at := func(clock string) time.Time {
+		c, err := time.Parse("15:04", clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.In(time.FixedZone("east", 2*60*60)) // the same moment, told elsewhere
+	}
+	for _, c := range []struct {
+		window      rules.Window
+		clock       string
+		isContained bool
+	}{
+		{rules.Window{}, "13:00", true},
+		{rules.Window{From: 60, To: 120}, "01:00", true},
+		{rules.Window{From: 60, To: 120}, "01:59", true},
+		{rules.Window{From: 60, To: 120}, "02:00", false},
+		{rules.Window{From: 60, To: 120}, "00:59", false},
+		{rules.Window{From: 1320, To: 360}, "22:00", true},
+		{rules.Window{From: 1320, To: 360}, "05:59", true},
+		{rules.Window{From: 1320, To: 360}, "06:00", false},
+		{rules.Window{From: 1320, To: 360}, "12:00", false},
+	} {
+		if got := c.window.Contains(at(c.clock)); got != c.isContained {
+			t.Errorf("%v contains %s: %v", c.window, c.clock, got)
+		}
+	}
+}
+
+func TestHeed_FieldsBelongToGroupsOrToTheFile(t *testing.T) {
+	p := policyAs(rules.Standard, `Crawl-delay: 9
+User-agent: ABot
+Crawl-delay: 1
+User-agent: BBot
+Crawl-delay: 2
+Sitemap: https://site.test/s.xml
+Disallow: /
+Crawl-delay: 3
+User-agent: *
+Crawl-delay: 4
+License: https://site.test/l.xml
+`)
+	delays := func(agent string) (lines []int) {
+		for _, f := range p.FieldsFor(rules.Identify(agent), rules.CrawlDelay) {
+			lines = append(lines, f.Line)
+		}
+		return lines
+	}
+	for agent, want := range map[string][]int{
+		"ABot/1.0":      {1, 3, 5, 8},
+		"BBot":          {1, 3, 5, 8},
+		"ABot BBot":     {1, 3, 5, 8},
+		"CBot":          {1, 10},
+		"ABot and CBot": {1, 3, 5, 8},
+	} {
+		if got := delays(agent); !slices.Equal(got, want) {
+			t.Errorf("delays of %s stand on lines %v, want %v", agent, got, want)
+		}
+	}
+	var told []string
+	for f := range p.Fields() {
+		told = append(told, fmt.Sprintf("%d %v %s %q", f.Line, f.Kind, f.Value, f.Groups))
+	}
+	want := []string{
+		`1 crawl-delay 9 []`, `3 crawl-delay 1 ["ABot" "BBot"]`, `5 crawl-delay 2 ["ABot" "BBot"]`,
+		`6 sitemap https://site.test/s.xml []`, `8 crawl-delay 3 ["ABot" "BBot"]`,
+		`10 crawl-delay 4 ["*"]`, `11 license https://site.test/l.xml []`,
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("got  %q\nwant %q", told, want)
+	}
+}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -36,11 +37,11 @@ func (x *exchange) judge(ctx context.Context) rules.Decision {
 	if e.Target == "/robots.txt" {
 		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRobotsTxt}
 	}
-	e.Policy = x.proxy.Policies.Policy(ctx, x.origin, e.UserAgent)
+	e.Policy = x.proxy.Policies.Policy(ctx, x.origin, cmp.Or(x.proxy.UserAgent, e.UserAgent))
 	now := time.Now()
 	e.Outcome.Waited = now.Sub(e.Time)
 	source := e.Policy.Source()
-	if !source.FetchedAt.IsZero() {
+	if source.State != rules.Unreachable {
 		e.PolicyAge = max(0, now.Sub(source.FetchedAt))
 	}
 	target := e.Target
@@ -54,17 +55,10 @@ func (x *exchange) judge(ctx context.Context) rules.Decision {
 	return d
 }
 
-// refusalDetail says why a policy is not there.
+// refusalDetail says why a policy is not there, for the record.
 func refusalDetail(p *rules.Policy) string {
-	if p == nil {
+	if p == nil || p.Source().State != rules.Unreachable || p.Source().Err == nil {
 		return ""
 	}
-	source := p.Source()
-	if source.State != rules.Unreachable {
-		return ""
-	}
-	if source.Err == nil {
-		return "robots.txt answered with status " + http.StatusText(source.Status)
-	}
-	return errorText(source.Err)
+	return errorText(p.Source().Err)
 }

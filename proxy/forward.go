@@ -41,6 +41,8 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 		}
 		return resp // its body has to stay what it is: both directions of the connection
 	}
+	delete(resp.Header, "Connection") // on any other status goproxy would take the fields for a handshake
+	delete(resp.Header, "Upgrade")
 	if x.uploading(r) {
 		// An answer before the upload is complete goes out at once, beside the
 		// rest of the upload; without this net/http reads the rest itself first.
@@ -53,12 +55,18 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 }
 
 // setUserAgent puts the declared identity into h; without one the client's
-// own stays, and a missing one stays missing.
+// own stays, and a missing one stays missing. Several lines become the one
+// that was judged: net/http would send the first alone.
 func (x *exchange) setUserAgent(h http.Header) {
-	if own := x.proxy.UserAgent; own != "" {
+	own := x.proxy.UserAgent
+	lines, ok := h["User-Agent"]
+	switch {
+	case own != "":
 		h["User-Agent"] = []string{own}
-	} else if _, ok := h["User-Agent"]; !ok {
+	case !ok:
 		h["User-Agent"] = nil // net/http would send its own
+	case len(lines) > 1:
+		h["User-Agent"] = []string{x.entry.UserAgent}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -89,13 +91,23 @@ func (a *Addrs) Remove(addr net.Addr) {
 	}
 }
 
-// has reports whether hostPort, an address with port, is in the set. Every
-// IPv4-mapped spelling of an address is that address.
+// has reports whether hostPort, an address with port, is in the set. An
+// IPv4-mapped address is the address it maps, and the unspecified one (0.0.0.0
+// or ::) is every address of its port: systems connect it to themselves.
 func (a *Addrs) has(hostPort string) bool {
-	if ap, err := netip.ParseAddrPort(hostPort); err == nil {
-		hostPort = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()).String()
+	ap, err := netip.ParseAddrPort(hostPort)
+	if err == nil {
+		ap = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+		hostPort = ap.String()
 	}
 	a.mu.RLock()
 	defer a.mu.RUnlock()
+	if err == nil && ap.Addr().IsUnspecified() {
+		for own := range a.addrs {
+			if strings.HasSuffix(own, ":"+strconv.Itoa(int(ap.Port()))) {
+				return true
+			}
+		}
+	}
 	return a.addrs[hostPort] > 0
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -56,10 +57,13 @@ func (x *exchange) problem() problem {
 	if f.retryAfter > 0 {
 		p.Retry, p.RetryAfter = "after", seconds(f.retryAfter)
 	}
+	if f.reason == rules.ReasonOriginUnreachable {
+		p.Retry = "after" // when, the site's operator knows
+	}
 	if e.Policy != nil {
 		source := e.Policy.Source()
 		p.RobotsURL = source.Origin.RobotsURL()
-		if !source.FetchedAt.IsZero() {
+		if source.State != rules.Unreachable {
 			age := int64(e.PolicyAge / time.Second)
 			p.PolicyAge, p.FetchedAt = &age, source.FetchedAt.UTC().Format(time.RFC3339)
 		}
@@ -89,7 +93,7 @@ func (x *exchange) detail(p *problem) string {
 			"Asking again will not help while the site keeps this rule.", e.Decision.Line, p.RobotsURL, who)
 	case rules.ReasonRobotsUnreachable:
 		return fmt.Sprintf("Nothing may be fetched from a site while its rules cannot be read (RFC 9309 section 2.3.1.4): %s. "+
-			"Asking again after %d seconds can help.", firstOf(e.Detail, "no answer"), p.RetryAfter)
+			"Asking again after %d seconds can help.", cause(e.Policy.Source()), p.RetryAfter)
 	case rules.ReasonOriginUnreachable:
 		return "The site itself could not be reached; no rule of robots.txt is behind this. Asking again helps when the site is back."
 	case rules.ReasonRecord:
@@ -99,6 +103,19 @@ func (x *exchange) detail(p *problem) string {
 	default:
 		return e.Detail
 	}
+}
+
+// cause says why rules could not be had, without what the error tells of
+// heed's network.
+func cause(source rules.Source) string {
+	if errors.Is(source.Err, rules.ErrTooManyWildcards) {
+		return rules.ErrTooManyWildcards.Error()
+	}
+	if source.Status != 0 {
+		return fmt.Sprintf("robots.txt was answered with status %d", source.Status)
+	}
+	_, errorType := classify(source.Err)
+	return "robots.txt was not answered (" + errorType + ")"
 }
 
 // render returns the refusal as problem+json, HTML or plain text, whichever

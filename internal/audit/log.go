@@ -141,8 +141,11 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 		a = append(a, slog.String("variant", d.Variant))
 	}
 	if e.Policy != nil {
-		a = append(a, slog.Int64("policy_age_s", int64(e.PolicyAge/time.Second)))
-		if e.Policy.Source().Stale {
+		source := e.Policy.Source()
+		if source.State != rules.Unreachable {
+			a = append(a, slog.Int64("policy_age_s", int64(e.PolicyAge/time.Second)))
+		}
+		if source.Stale {
 			a = append(a, slog.Bool("stale", true))
 		}
 	}

@@ -1,0 +1,110 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"heed/rules"
+)
+
+// A client that sends two User-Agent lines is judged under both names, and the
+// site sees both: net/http would send it the first alone.
+func TestHeed_EveryUserAgentLineIsJudgedAndSent(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		r := r.in(t)
+		path := "/two-names-" + string(m)
+		r.ask(m, question{path: path, header: []string{"User-Agent: first/1", "User-Agent: second/2"}})
+		if got := r.site.last(t, path).Header["User-Agent"]; len(got) != 1 || got[0] != "first/1, second/2" {
+			t.Errorf("the site saw %q", got)
+		}
+		if e := r.records.target(t, path); e.UserAgent != "first/1, second/2" {
+			t.Errorf("the record has %q", e.UserAgent)
+		}
+	})
+}
+
+// The name under which a reluctant site is asked for its rules is the name it
+// will see: the declared one.
+func TestHeed_RulesAreFetchedUnderTheNameThatIsSent(t *testing.T) {
+	var asked []string
+	r := newRig(t, hello, func(c *Config) {
+		c.UserAgent = "NewsBot/1.0 (+https://bot.example/)"
+		c.Agent = rules.Declare("NewsBot")
+		c.Policies = policiesFunc(func(_ rules.Origin, userAgent string) *rules.Policy {
+			asked = append(asked, userAgent)
+			return rules.New(rules.Source{State: rules.Unavailable}, nil)
+		})
+	})
+	c, prefix := r.raw(plain)
+	c.Send(get(prefix, "/declared", "User-Agent: curl/8"))
+	c.Answer("GET")
+	if len(asked) != 1 || asked[0] != "NewsBot/1.0 (+https://bot.example/)" {
+		t.Errorf("asked as %q", asked)
+	}
+}
+
+// Fields of a WebSocket handshake on an ordinary answer do not cost its body.
+func TestRFC9110_UpgradeFieldsOnAnOrdinaryAnswer(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "Upgrade")
+		w.Header().Set("Upgrade", "websocket")
+		w.WriteHeader(http.StatusUpgradeRequired)
+		fmt.Fprint(w, "come as a WebSocket")
+	})
+	eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(get(prefix, "/426", "Connection: Upgrade", "Upgrade: websocket"))
+		if a := c.Answer("GET"); a.StatusCode != 426 || string(a.Body) != "come as a WebSocket" {
+			t.Errorf("%s %q", a.Status, a.Body)
+		}
+	})
+}
+
+// The unspecified address leads back to heed, and heed knows it.
+func TestHeed_UnspecifiedAddressIsHeedItself(t *testing.T) {
+	r := newRig(t, hello)
+	_, port, err := net.SplitHostPort(r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"0.0.0.0:" + port, "[::]:" + port} {
+		c, _ := r.raw(plain)
+		c.Send(get("http://"+host, "/", "User-Agent: x"))
+		if a := c.Answer("GET"); a.StatusCode != 502 || !strings.Contains(a.Header.Get("Proxy-Status"), "proxy_loop_detected") {
+			t.Errorf("%s: %s %s", host, a.Status, a.Header.Get("Proxy-Status"))
+		}
+	}
+}
+
+// What a client is told of rules that could not be had names no address of
+// heed's network, and no age of a file that was never there.
+func TestHeed_UnreachableRulesTellNothingOfTheNetwork(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) {
+		c.Policies = policiesFunc(func(rules.Origin, string) *rules.Policy {
+			err := &net.OpError{Op: "read", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 9, 8, 7), Port: 4321}, Err: io.ErrUnexpectedEOF}
+			return rules.New(rules.Source{State: rules.Unreachable, Err: err}, nil)
+		})
+	})
+	c, prefix := r.raw(plain)
+	c.Send(get(prefix, "/page", "User-Agent: x"))
+	a := c.Answer("GET")
+	if a.StatusCode != 503 || strings.Contains(string(a.Body), "127.9.8.7") || strings.Contains(string(a.Body), "policy_age") {
+		t.Errorf("%s %s", a.Status, a.Body)
+	}
+	if e := r.records.target(t, "/page"); !strings.Contains(e.Detail, "127.9.8.7") {
+		t.Errorf("the record keeps what happened: %q", e.Detail)
+	}
+}
+
+// policiesFunc gives policies that a test makes up.
+type policiesFunc func(o rules.Origin, userAgent string) *rules.Policy
+
+func (f policiesFunc) Policy(_ context.Context, o rules.Origin, userAgent string) *rules.Policy {
+	return f(o, userAgent)
+}

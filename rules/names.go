@@ -21,62 +21,41 @@ var generic = wordSet(`a an and bot bots browser checker client collector crawl
 // chains names the groups that an agent obeys when none is addressed to its
 // own name, the nearer first, as the crawlers' operators publish them.
 var chains = map[string][]string{
-	"googlebot-image":           {"googlebot"},
-	"googlebot-video":           {"googlebot"},
-	"googlebot-news":            {"googlebot"},
-	"google-inspectiontool":     {"googlebot"},
-	"google-cloudvertexbot":     {"googlebot"},
-	"googleother-image":         {"googleother"},
-	"googleother-video":         {"googleother"},
-	"applebot":                  {"googlebot"},
-	"bingbot":                   {"msnbot"},
-	"slurp":                     {"yahoo"},
-	"ahrefssiteaudit":           {"ahrefsbot"},
-	"baiduspider-image":         {"baiduspider"},
-	"baiduspider-video":         {"baiduspider"},
-	"baiduspider-news":          {"baiduspider"},
-	"baiduspider-favo":          {"baiduspider"},
-	"baiduspider-cpro":          {"baiduspider"},
-	"baiduspider-ads":           {"baiduspider"},
-	"baiduspider-render":        {"baiduspider"},
-	"baiduspider-mobile":        {"baiduspider"},
-	"semrushbot-ba":             {"semrushbot"},
-	"semrushbot-si":             {"semrushbot"},
-	"semrushbot-swa":            {"semrushbot"},
-	"semrushbot-ct":             {"semrushbot"},
-	"semrushbot-bm":             {"semrushbot"},
-	"semrushbot-ocob":           {"semrushbot"},
-	"yandexbot":                 {"yandex"},
-	"yandexaccessibilitybot":    {"yandex"},
-	"yandexadditional":          {"yandex"},
-	"yandexadditionalbot":       {"yandex"},
-	"yandexblogs":               {"yandex"},
-	"yandexcalendar":            {"yandex"},
-	"yandexdirect":              {"yandex"},
-	"yandexdirectdyn":           {"yandex"},
-	"yandexfavicons":            {"yandex"},
-	"yandeximageresizer":        {"yandex"},
-	"yandeximages":              {"yandex"},
-	"yandexmarket":              {"yandex"},
-	"yandexmedia":               {"yandex"},
-	"yandexmetrika":             {"yandex"},
-	"yandexmobilebot":           {"yandex"},
-	"yandexmobilescreenshotbot": {"yandex"},
-	"yandexnews":                {"yandex"},
-	"yandexontodb":              {"yandex"},
-	"yandexpagechecker":         {"yandex"},
-	"yandexrenderresourcesbot":  {"yandex"},
-	"yandexscreenshotbot":       {"yandex"},
-	"yandexsearchshop":          {"yandex"},
-	"yandexsitelinks":           {"yandex"},
-	"yandexspravbot":            {"yandex"},
-	"yandextracker":             {"yandex"},
-	"yandexturbo":               {"yandex"},
-	"yandexvertis":              {"yandex"},
-	"yandexverticals":           {"yandex"},
-	"yandexvideo":               {"yandex"},
-	"yandexvideoparser":         {"yandex"},
-	"yandexwebmaster":           {"yandex"},
+	"googlebot-image":       {"googlebot"},
+	"googlebot-video":       {"googlebot"},
+	"googlebot-news":        {"googlebot"},
+	"google-inspectiontool": {"googlebot"},
+	"google-cloudvertexbot": {"googlebot"},
+	"googleother-image":     {"googleother"},
+	"googleother-video":     {"googleother"},
+	"applebot":              {"googlebot"},
+	"bingbot":               {"msnbot"},
+	"slurp":                 {"yahoo"},
+	"ahrefssiteaudit":       {"ahrefsbot"},
+}
+
+// yandex are the robots of Yandex, without that name before theirs; they obey
+// its group when there is none of their own.
+var yandex = wordSet(`bot accessibilitybot additional additionalbot blogs calendar
+	direct directdyn favicons imageresizer images market media metrika mobilebot
+	mobilescreenshotbot news ontodb pagechecker renderresourcesbot screenshotbot
+	searchshop sitelinks spravbot tracker turbo vertis verticals video videoparser
+	webmaster`)
+
+// fallbacks returns the names under which name obeys groups, when there is
+// none for itself, the nearer first.
+func fallbacks(name string) []string {
+	if chain := chains[name]; chain != nil {
+		return chain
+	}
+	family, robot, _ := strings.Cut(name, "-")
+	if robot != "" && (family == "baiduspider" || family == "semrushbot") {
+		return []string{family}
+	}
+	if robot, ok := strings.CutPrefix(name, "yandex"); ok && yandex[robot] {
+		return []string{"yandex"}
+	}
+	return nil
 }
 
 func wordSet(list string) map[string]bool {

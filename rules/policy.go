@@ -121,7 +121,8 @@ func (p *Policy) Source() Source { return p.source }
 // Profile returns how the file was read.
 func (p *Policy) Profile() Profile { return p.profile }
 
-// Size returns about how many bytes of memory the policy holds.
+// Size returns about how many bytes of memory the policy holds, without what it
+// remembers of the agents that asked, which is bounded.
 func (p *Policy) Size() int {
 	const fixed = 1024 // Policy, Source, engine and what agents are remembered
 	if p.engine == nil {

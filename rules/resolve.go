@@ -186,7 +186,7 @@ func (c *choice) token(t Token) {
 		c.addAll(fits, t, byFirst)
 		return
 	}
-	for _, next := range chains[t.Name] {
+	for _, next := range fallbacks(t.Name) {
 		if at := e.named(next); at >= 0 {
 			c.add(at, t, byChain)
 			return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"heed/rules"
@@ -116,6 +117,38 @@ func TestHeed_AnAgentOfTooManyNamesIsRefused(t *testing.T) {
 	if d := p.Decide(rules.Identify(agent.String()[len("n0/1 "):]), "/"); d.Verdict != rules.Allow {
 		t.Errorf("one name less: %+v", d)
 	}
+}
+
+// TestHeed_ANameOfWordsIsTakenWhole holds two groups whose names begin alike: an
+// agent that has the whole name of one is not the other.
+func TestHeed_ANameOfWordsIsTakenWhole(t *testing.T) {
+	p := standard("User-agent: Sogou web spider\nAllow: /\n\nUser-agent: Sogou inst spider\nDisallow: /\n")
+	for agent, want := range map[string]rules.Verdict{
+		"Sogou web spider/4.0": rules.Allow, "Sogou inst spider/4.0": rules.Refuse, "Sogou News/1": rules.Refuse,
+		"Spider/1": rules.Allow,
+	} {
+		if d := p.Decide(rules.Identify(agent), "/x"); d.Verdict != want {
+			t.Errorf("%s: %+v", agent, d)
+		}
+	}
+}
+
+// TestHeed_ManyAgentsAskAtOnce lets agents come and go while others ask.
+func TestHeed_ManyAgentsAskAtOnce(t *testing.T) {
+	p := standard("User-agent: n7\nDisallow: /7\n\nUser-agent: *\nDisallow: /x\n")
+	var all sync.WaitGroup
+	for worker := range 4 {
+		all.Go(func() {
+			for i := range 500 {
+				n := (i*7 + worker) % 200
+				d := p.Decide(rules.Identify(fmt.Sprintf("n%d/1", n)), "/7")
+				if (d.Verdict == rules.Refuse) != (n == 7) {
+					t.Errorf("n%d: %+v", n, d)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // TestRFC9309_StatesDecideWithoutRules holds the states of §2.3.1.

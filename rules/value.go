@@ -10,7 +10,7 @@ func (p *parser) path(allow bool, at, value span, listed bool) {
 	text := p.lines.text
 	slash, apart := false, listed || p.joined
 	if c := text[value.from]; c != '/' && (c != '*' || p.literal) && !p.noRepair {
-		if strings.Contains(text[value.from:value.to], "://") {
+		if hasScheme(text[value.from:value.to]) {
 			own, ok := p.ownPath(value)
 			if !ok {
 				p.found(ForeignURL, value)
@@ -35,6 +35,12 @@ func (p *parser) path(allow bool, at, value span, listed bool) {
 			p.add(allow, at, value, path[:i+1]+"$", true)
 		}
 	}
+}
+
+// hasScheme reports whether s begins as an absolute URL does (RFC 3986 §3.1).
+func hasScheme(s string) bool {
+	i := strings.Index(s, "://")
+	return i > 0 && letter(s[0]) && strings.Trim(strings.ToLower(s[:i]), "abcdefghijklmnopqrstuvwxyz0123456789+-.") == ""
 }
 
 // ownPath returns the path of an absolute URL that lies on the file's own site.
@@ -111,7 +117,7 @@ func (p *parser) names(value span) {
 	case text == "":
 		p.found(NoName, value)
 	case p.cutNames:
-		p.name(value, cutName(text))
+		p.name(value, value.from, cutName(text))
 	case prefixFold(text, "mozilla/"):
 		tokens := identify(text)
 		if len(tokens) == 0 {
@@ -120,21 +126,26 @@ func (p *parser) names(value span) {
 			p.found(WholeUserAgent, value)
 		}
 		for _, t := range tokens {
-			p.name(value, t.Name)
+			p.name(value, value.to, t.Name)
 		}
 	default:
 		if strings.IndexByte(text, ',') >= 0 {
 			p.found(NameList, value)
 		}
-		for part := range strings.SplitSeq(text, ",") {
-			p.part(value, part)
+		for from := value.from; from < value.to; {
+			to := value.to
+			if i := strings.IndexByte(p.lines.text[from:to], ','); i >= 0 {
+				to = from + i
+			}
+			p.part(value, span{from, to}.trim(p.lines.text))
+			from = to + 1
 		}
 	}
 }
 
 // part adds one of the names of a user-agent line.
-func (p *parser) part(value span, part string) {
-	part = strings.Trim(part, " \t\v\f")
+func (p *parser) part(value, at span) {
+	part := p.lines.text[at.from:at.to]
 	if part == "" {
 		return
 	}
@@ -142,7 +153,7 @@ func (p *parser) part(value span, part string) {
 		if part != "*" {
 			p.found(StarAndText, value)
 		}
-		p.name(value, "*")
+		p.name(value, at.from, "*")
 		return
 	}
 	name, _, versioned := strings.Cut(part, "/")
@@ -164,13 +175,14 @@ func (p *parser) part(value span, part string) {
 		p.found(NamesNobody, value)
 	}
 	if p.wordList {
+		from := at.from
 		for w := range strings.FieldsSeq(clean) {
 			if w = trimName(w); w != "" {
-				p.name(value, w)
+				from = p.name(value, from, w)
 			}
 		}
 	}
-	p.name(value, clean)
+	p.name(value, at.from, clean)
 }
 
 // cutName returns the name that Google's parser sees in a value: "*" alone or
@@ -187,34 +199,32 @@ func cutName(value string) string {
 	return strings.ToLower(value[:end])
 }
 
-// name adds a clean name, in lower case, to the open group.
-func (p *parser) name(value span, clean string) {
+// name adds a clean name, in lower case, to the open group. Where it stands as
+// it is in value, at from or behind signs that are no part of names, it is not
+// copied. The result is where it ends, or from.
+func (p *parser) name(value span, from int, clean string) (end int) {
 	if clean == "" {
 		p.found(NamesNobody, value)
-		return
+		return from
 	}
 	e := p.engine
 	n := name{
+		size:  uint16(len(clean)),
 		value: uint32(value.from), valueSize: uint16(value.to - value.from),
 		group: uint32(len(e.groups) - 1),
 	}
-	if at := indexFold(p.lines.text[value.from:value.to], clean); at >= 0 {
-		n.text, n.size = uint32(value.from+at), uint16(len(clean))
+	text := p.lines.text[:value.to]
+	at := from
+	for at < len(text) && text[at] != clean[0] && (!nameOctet(text[at]) || trimName(text[at:at+1]) == "") {
+		at++
+	}
+	if prefixFold(text[at:], clean) {
+		n.text, end = uint32(at), at+len(clean)
 	} else {
-		n.text, n.size = uint32(len(p.lines.text)+e.extra.Len()), uint16(len(clean))
+		n.text, end = uint32(len(p.lines.text)+e.extra.Len()), from
 		e.extra.WriteString(clean)
 	}
 	e.phrases = e.phrases || strings.IndexByte(clean, ' ') >= 0
 	e.names = append(e.names, n)
-}
-
-// indexFold returns where word, in lower case, stands in s whatever its case;
-// -1 when it does not.
-func indexFold(s, word string) int {
-	for i := 0; i+len(word) <= len(s); i++ {
-		if prefixFold(s[i:], word) {
-			return i
-		}
-	}
-	return -1
+	return end
 }

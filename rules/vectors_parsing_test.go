@@ -457,6 +457,17 @@ Disallow: https://site.test?x=1
 `,
 	},
 	{
+		from: "heed absolute URLs", says: "within a path are a part of it",
+		file: "User-agent: *\nDisallow: go?to=https://other.test/\nDisallow: ://x\nDisallow: */http://\n",
+		asks: `
+	refuse /go?to=https://other.test/ 2
+	refuse /go?to=https%3A%2F%2Fother.test%2Fa 2
+	allow  /go?to=http
+	refuse /://x 3
+	refuse /a/http://b 4
+`,
+	},
+	{
 		from: "heed byte order mark", says: "whole",
 		file: "\xEF\xBB\xBFUser-agent: *\nDisallow: /a\n",
 		asks: "\n\trefuse /a 2\n",

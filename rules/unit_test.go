@@ -133,6 +133,17 @@ func TestHeed_ANameOfWordsIsTakenWhole(t *testing.T) {
 	}
 }
 
+// TestHeed_AVersionMakesNoOtherName merges the groups of one name whatever
+// version stands behind it.
+func TestHeed_AVersionMakesNoOtherName(t *testing.T) {
+	p := standard("User-agent: wget\nDisallow: /1\n\nUser-agent: Wget/1.6\nDisallow: /2\n\nUser-agent: WGET*\nDisallow: /3\n")
+	for _, target := range []string{"/1", "/2", "/3"} {
+		if d := p.Decide(rules.Identify("Wget/1.21"), target); d.Verdict != rules.Refuse {
+			t.Errorf("%s: %+v", target, d)
+		}
+	}
+}
+
 // TestHeed_ManyAgentsAskAtOnce lets agents come and go while others ask.
 func TestHeed_ManyAgentsAskAtOnce(t *testing.T) {
 	p := standard("User-agent: n7\nDisallow: /7\n\nUser-agent: *\nDisallow: /x\n")

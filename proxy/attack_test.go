@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/audit"
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -107,4 +109,48 @@ type policiesFunc func(o rules.Origin, userAgent string) *rules.Policy
 
 func (f policiesFunc) Policy(_ context.Context, o rules.Origin, userAgent string) *rules.Policy {
 	return f(o, userAgent)
+}
+
+// A body that the client breaks is the client's fault, in the answer and in
+// the record.
+func TestHeed_BrokenUploadIsNotBlamedOnTheSite(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		r := r.in(t)
+		c, prefix := r.raw(m)
+		path := "/broken-upload-" + string(m)
+		c.Send(request("POST", prefix, path, "Transfer-Encoding: chunked") + "-1\r\nx\r\n0\r\n\r\n")
+		if a := c.Answer("POST"); a.StatusCode != 400 {
+			t.Errorf("%s %s", a.Status, a.Body)
+		}
+		if e := r.records.target(t, path); !strings.HasPrefix(e.Outcome.Err, "client: ") || e.Outcome.Status != 400 {
+			t.Errorf("recorded as %+v", e.Outcome)
+		}
+	})
+}
+
+// Credentials in a target that is no URL do not reach the record.
+func TestHeed_OpaqueTargetsAreNotKept(t *testing.T) {
+	r := newRig(t, hello)
+	c, _ := r.raw(plain)
+	c.Send("GET http:user:secret@site.test/x HTTP/1.1\r\nHost: site.test\r\n\r\n")
+	c.Answer("GET")
+	e := r.records.await(t, "the malformed request", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonMalformed })
+	if strings.Contains(fmt.Sprintf("%+v", e), "secret") {
+		t.Errorf("the record holds the password: %+v", e)
+	}
+}
+
+// A client that spoke in the tunnel has accepted the certificate, whatever it
+// said; one that said no more than goodbye may not have.
+func TestHeed_WhoSpeaksInTheTunnelTrustsTheCA(t *testing.T) {
+	r := newRig(t, hello)
+	c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.trusting("site.test", "h2"))
+	c.Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00" +
+		"\x00\x00\x04\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff") // a head that no decoder reads
+	c.Close()
+	e := r.records.await(t, "the tunnel", func(e *audit.Entry) bool { return e.Method == "CONNECT" })
+	if e.Decision.Reason != rules.ReasonHandshake {
+		t.Errorf("recorded as %s: %s", e.Decision.Reason, e.Detail)
+	}
 }

@@ -23,6 +23,8 @@ type tunnel struct {
 	opened     time.Time
 	shown      bool  // a certificate was sent, so that the client can dislike it
 	leafErr    error // why there was none to send
+	conn       *tunnelConn
+	handshake  int64 // records with data that belong to the handshake
 	requests   atomic.Int64
 }
 
@@ -59,7 +61,7 @@ const established = "HTTP/1.1 200 Connection established\r\n\r\n"
 // intercept takes over a CONNECT's connection: TLS or plain HTTP, nothing
 // else, and hands what is inside to the inner server.
 func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
-	t := &tunnel{proxy: p, client: x.entry.Client, origin: x.origin, opened: x.entry.Time}
+	t := &tunnel{proxy: p, client: x.entry.Client, origin: x.origin, opened: x.entry.Time, conn: c}
 	c.tunnel = t
 	p.open.add(c)
 	defer p.open.remove(c)
@@ -93,6 +95,9 @@ func (p *Proxy) interceptTLS(c *tunnelConn, t *tunnel) {
 	}
 	_ = c.SetDeadline(time.Time{})
 	state := conn.ConnectionState()
+	if state.Version >= tls.VersionTLS13 {
+		t.handshake = 1 // the client's Finished is encrypted as data is
+	}
 	if o, err := rules.ParseOrigin("https", state.ServerName); state.ServerName != "" && (err != nil || o.Host != t.origin.Host) {
 		t.serverName = state.ServerName // told inside, where the client can read it
 	}
@@ -165,6 +170,9 @@ func (t *tunnel) closed() {
 		return
 	}
 	reason, detail := rules.ReasonUntrusted, "the client closed the tunnel after the handshake, without a request"
+	if t.conn.records.data.Load() > t.handshake {
+		reason, detail = rules.ReasonHandshake, "no request that can be read came through the tunnel"
+	}
 	if time.Since(t.opened) >= t.proxy.limits.readHeader {
 		reason, detail = rules.ReasonHandshake, "no request came after the handshake"
 	}
@@ -172,7 +180,7 @@ func (t *tunnel) closed() {
 		reason, detail = rules.ReasonHandshake, "no complete request came through the tunnel"
 	}
 	t.requests.Add(1) // once
-	if reason == rules.ReasonUntrusted && t.proxy.trusts.recently(t, time.Now()) {
+	if t.origin.Scheme == "https" && t.proxy.trusts.recently(t, time.Now()) {
 		return // a spare connection: nothing was asked for and nothing is wrong
 	}
 	t.refused(io.NopCloser(nil), reason, detail)
@@ -196,6 +204,9 @@ type tunnelConn struct {
 	head     []byte
 	exchange *exchange
 	tunnel   *tunnel // nil for WebSockets
+
+	read, wrote atomic.Int64 // octets that passed
+	records     tlsRecords   // of the client; meaningless where it does not speak TLS
 }
 
 // open tells the client that the tunnel stands and returns the first octet
@@ -219,9 +230,26 @@ func (c *tunnelConn) Read(b []byte) (int, error) {
 	if len(c.head) > 0 {
 		n := copy(b, c.head)
 		c.head = c.head[n:]
+		c.passed(b[:n])
 		return n, nil
 	}
-	return c.Conn.Read(b)
+	n, err := c.Conn.Read(b)
+	c.passed(b[:n])
+	return n, err
+}
+
+func (c *tunnelConn) passed(b []byte) {
+	c.read.Add(int64(len(b)))
+	if c.tunnel != nil {
+		c.records.pass(b)
+	}
+}
+
+// Write implements net.Conn.
+func (c *tunnelConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.wrote.Add(int64(n))
+	return n, err
 }
 
 // CloseWrite passes a half-close on.

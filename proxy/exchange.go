@@ -26,7 +26,7 @@ type exchange struct {
 	refusal  *refusal // the answer when heed itself answers; nil otherwise
 	upload   uploadBody
 	download downloadBody
-	upgraded io.Closer // the client's side of a WebSocket
+	upgraded *tunnelConn // the client's side of a WebSocket
 }
 
 type exchangeKey struct{}
@@ -77,6 +77,9 @@ func (x *exchange) end(w *responseWriter) {
 	o.Status = w.status
 	o.BytesIn = x.upload.n.Load()
 	o.BytesOut = w.written
+	if c := x.upgraded; c != nil {
+		o.BytesIn, o.BytesOut = c.read.Load(), c.wrote.Load()
+	}
 	o.Duration = time.Since(x.entry.Time)
 	if err := x.download.err; err != nil && x.Context.Err() == nil {
 		o.Truncated, o.Err = true, "site: "+errorText(err)
@@ -95,15 +98,19 @@ func (x *exchange) end(w *responseWriter) {
 type uploadBody struct {
 	io.Reader
 	n   atomic.Int64
-	eof atomic.Bool // read to its end
+	eof atomic.Bool           // read to its end
+	bad atomic.Pointer[error] // why it could not be; nil while it can
 }
 
 // Read implements io.Reader.
 func (b *uploadBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	b.n.Add(int64(n))
-	if err == io.EOF {
+	switch {
+	case err == io.EOF:
 		b.eof.Store(true)
+	case err != nil:
+		b.bad.CompareAndSwap(nil, &err)
 	}
 	return n, err
 }

@@ -70,15 +70,22 @@ func (x *exchange) setUserAgent(h http.Header) {
 	}
 }
 
-// fail turns the Transport's error into an answer.
+// fail turns the Transport's error into an answer. A body that the client
+// broke is the client's fault and not the site's.
 func (x *exchange) fail(r *http.Request, err error) *http.Response {
-	x.reply(rules.ReasonOriginUnreachable)
-	f := x.refusal
-	f.status, f.errorType = classify(err)
-	f.phrase = printable(x.sentence(f), maxPhrase)
-	x.entry.Outcome.Err = "site: " + f.errorType + ": " + errorText(err)
+	o := &x.entry.Outcome
+	if bad := x.upload.bad.Load(); bad != nil {
+		x.reply(rules.ReasonMalformed)
+		x.refusal.detail = "the request's body cannot be read"
+		o.Err = "client: " + errorText(*bad)
+	} else {
+		x.reply(rules.ReasonOriginUnreachable)
+		x.refusal.status, x.refusal.errorType = classify(err)
+		o.Err = "site: " + x.refusal.errorType + ": " + errorText(err)
+	}
+	x.refusal.phrase = printable(x.sentence(x.refusal), maxPhrase)
 	if x.Context.Err() != nil {
-		x.entry.Outcome.Err = "client: left before the site answered"
+		o.Err = "client: left before the site answered"
 	}
 	return x.refusalResponse(r)
 }

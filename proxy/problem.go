@@ -101,7 +101,7 @@ func (x *exchange) detail(p *problem) string {
 	case rules.ReasonInternal:
 		return "A fault inside heed; nothing was sent to the site. The operator finds it in the log under the decision id."
 	default:
-		return e.Detail
+		return firstOf(f.detail, e.Detail)
 	}
 }
 

@@ -18,6 +18,7 @@ type refusal struct {
 	errorType  string        // Proxy-Status error type (RFC 9209 §2.3)
 	phrase     string        // the reason phrase and the body's first member: printable ASCII, bounded
 	retryAfter time.Duration // when asking again can help; 0: it cannot
+	detail     string        // what went wrong when that was after the decision; empty: the entry's
 }
 
 // maxPhrase bounds a reason phrase, in octets: some clients limit a status line.
@@ -81,7 +82,7 @@ func (x *exchange) sentence(f *refusal) string {
 	case rules.ReasonInternal:
 		return "heed failed on this request"
 	default:
-		return "Refused by heed: " + e.Detail
+		return "Refused by heed: " + firstOf(f.detail, e.Detail)
 	}
 }
 

@@ -30,6 +30,7 @@ func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
 		return malformed("HTTP/2 is spoken inside TLS only")
 	}
 	if r.URL.Opaque != "" || r.Method == http.MethodConnect {
+		e.Raw = "" // it may hold credentials
 		return malformed("the request target is neither an absolute URL nor a path")
 	}
 	if inTunnel {

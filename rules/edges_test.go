@@ -1,0 +1,129 @@
+package rules_test
+
+import (
+	"strings"
+	"testing"
+
+	"heed/rules"
+)
+
+// edgeStories hold the engine where two ways to read a file lie close together.
+var edgeStories = []story{
+	{from: "RFC9309 §2.2.2", says: "a wildcard runs into the query, and a slash after it is met there bare or escaped",
+		file: "User-agent: *\nDisallow: /*/print\nAllow: /ok\n", asks: `
+  refuse /a?u=/b/print 2
+  refuse /a?u=%2Fb%2Fprint 2
+  refuse /ok?u=/b/print 2
+  allow /ok?u=print 3
+  allow /a?u=print`},
+	{from: "RFC9309 §2.2.2", says: "a question mark after a wildcard is met inside a query too",
+		file: "User-agent: *\nDisallow: /*?sort=\n", asks: `
+  refuse /a?sort=1 2
+  refuse /a?u=/b?sort=1 2
+  refuse /a?u=/b%3Fsort=1 2
+  allow /a%3Fsort=1`},
+	{from: "RFC9309 §2.2.2", says: "the most octets are those of the canonical form, operators included",
+		file: "User-agent: *\nDisallow: /é\nAllow: /*****\n", asks: `
+  refuse /%C3%A9 2
+  allow /e 3`},
+	{from: "heed length", says: "a final dollar is an octet of the pattern",
+		file: "User-agent: *\nDisallow: /a*\nAllow: /a$\n", asks: `
+  allow /a 3
+  refuse /ab 2`},
+	{from: "heed spellings", says: "slash runs merge after dot segments are gone, too",
+		file: "User-agent: *\nDisallow: /a/b\n", asks: `
+  refuse /a//..//b 2 v2`},
+	{from: "heed google", says: "names are cut at digits and never repaired, so that other groups are met",
+		as: rules.Google, file: `
+User-agent: Q42bot
+Disallow: /cut
+User-agent: Foo, Bar
+Disallow: /list
+User-agent: *
+Disallow: /star
+Disallow: noslash
+Disallow: /one /two
+Disallow: https://site.test/own
+`, asks: `
+Q42bot/1.0
+  allow /cut
+  refuse /star 6
+Q/1.0
+  refuse /cut 2
+Bar/1.0
+  allow /list
+  refuse /star 6
+Foo/1.0
+  refuse /list 4
+Other/1.0
+  allow /noslash
+  allow /one
+  allow /two
+  allow /own`},
+	{from: "heed User-Agent", says: "the scheme of a URL names nobody, not even when it sticks to a name",
+		file: "User-agent: http\nDisallow: /http\n\nUser-agent: q42bot\nDisallow: /q\n", asks: `
+Foo/1.0 (+http://q42bot.test/)
+  allow /http
+  allow /q
+Q42bot+http://site.test/
+  refuse /q 5
+  allow /http`},
+	{from: "heed User-Agent", says: "brackets begin a piece with a name of its own",
+		file: "User-agent: Sogou web spider\nDisallow: /web\n\nUser-agent: Sogou inst spider\nDisallow: /inst\n", asks: `
+Mozilla/5.0 (X11) Sogou web spider/4.0
+  refuse /web 2
+  allow /inst
+Mozilla/5.0 [X11] {Sogou inst spider}
+  refuse /inst 5
+  allow /web`},
+}
+
+// TestHeed_EdgeStories tells them.
+func TestHeed_EdgeStories(t *testing.T) { tell(t, edgeStories) }
+
+// TestHeed_ALineThatTheLimitCutsIsDropped lets the limit fall into an Allow
+// line, the rest of which would open the whole site.
+func TestHeed_ALineThatTheLimitCutsIsDropped(t *testing.T) {
+	head := "User-agent: *\nDisallow: /\n"
+	comment := strings.Repeat("#", rules.MaxLine-1) + "\n"
+	for len(head)+len(comment)+100 < rules.MaxBytes {
+		head += comment
+	}
+	head += strings.Repeat("#", rules.MaxBytes-len(head)-len("\nAllow: /")) + "\n"
+	p := standard(head + "Allow: /public\nDisallow: /rest\n")
+	if d := p.Decide(nil, "/x"); d.Verdict != rules.Refuse {
+		t.Errorf("half an Allow line opens the site: %+v", d)
+	}
+	if p.Source().Note == "" {
+		t.Error("nothing says that the file was cut")
+	}
+	p = standard(head + "Allow: /")
+	if d := p.Decide(nil, "/x"); d.Verdict != rules.Allow || p.Source().Note != "" {
+		t.Errorf("a file of exactly the limit: %+v, %q", d, p.Source().Note)
+	}
+}
+
+// TestHeed_HTMLWithoutARuleIsNoFile holds pages against files that look a
+// little like one.
+func TestHeed_HTMLWithoutARuleIsNoFile(t *testing.T) {
+	for body, want := range map[string]rules.Reason{
+		"<!doctype html><title>Not here</title>":          rules.ReasonRobotsUnavailable,
+		"\xEF\xBB\xBF \r\n<html>\nUser-agent: *\n</html>": rules.ReasonRobotsUnavailable,
+		"<html>\nUser-agent: *\nDisallow: /x\n</html>":    rules.ReasonNoRule,
+		"User-agent: *\n": rules.ReasonNoRule,
+		"":                rules.ReasonNoRule,
+		"Not found":       rules.ReasonNoRule,
+	} {
+		p := standard(body)
+		if d := p.Decide(nil, "/"); d.Verdict != rules.Allow || d.Reason != want {
+			t.Errorf("%q: %+v, want %s", body, d, want)
+		}
+		flagged := p.Source().Note != ""
+		if flagged != (want == rules.ReasonRobotsUnavailable) {
+			t.Errorf("%q: note %q", body, p.Source().Note)
+		}
+		if again := p.With(rules.Source{State: rules.Available}); again.Source().State != p.Source().State {
+			t.Errorf("%q: a confirmed copy is in state %v", body, again.Source().State)
+		}
+	}
+}

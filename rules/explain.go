@@ -120,9 +120,7 @@ func (e *engine) led(tokens []Token) []TokenLed {
 		} else {
 			c.token(t)
 		}
-		if !generic[t.Name] {
-			c.addAll(c.other[t.Name], t, byList)
-		}
+		c.lists(t)
 		for _, to := range c.all {
 			all[i].To = append(all[i].To, Led{to.group, How(to.how)})
 		}

@@ -32,22 +32,29 @@ func Declare(tokens ...string) *Agent {
 // identify finds the names in a User-Agent string.
 func identify(userAgent string) []Token {
 	var tokens []Token
-	known := make(map[string]bool)
+	known := make(map[string]int)
 	add := func(name, phrase, piece string) {
-		if name == "" || known[name] || namesNobody(name) {
-			return
+		i, again := known[name]
+		switch {
+		case again && tokens[i].phrase != phrase:
+			tokens[i].phrase = "" // it stands elsewhere as well
+		case again, name == "", namesNobody(name):
+		default:
+			known[name] = len(tokens)
+			tokens = append(tokens, Token{Name: name, Piece: piece, phrase: phrase})
 		}
-		known[name] = true
-		tokens = append(tokens, Token{Name: name, Piece: piece, phrase: phrase})
 	}
 	for _, piece := range pieces(userAgent) {
 		head, _, _ := strings.Cut(piece, "/")
 		phrase := cleanName(head)
 		add(phrase, "", strings.TrimSpace(piece))
 		for word := range strings.FieldsSeq(piece) {
-			head, _, _ := strings.Cut(word, "/")
+			head, _, versioned := strings.Cut(word, "/")
 			for name := range strings.FieldsSeq(cleanName(head)) {
 				add(trimName(name), phrase, word)
+			}
+			if versioned {
+				phrase = "" // which ended here
 			}
 		}
 	}

@@ -100,6 +100,7 @@ type choice struct {
 	engine *engine
 	first  map[string][]int // the names of several words, by their first word; only the agent's words
 	other  map[string][]int // and by their other words
+	whole  map[string][]int // by their first word, those of which every word is the agent's
 	known  map[int]bool     // the names that were chosen
 	all    []chosen
 }
@@ -123,9 +124,7 @@ func (e *engine) choose(tokens []Token) []chosen {
 		c.add(star, Token{}, byStar)
 	}
 	for _, t := range tokens {
-		if !generic[t.Name] {
-			c.addAll(c.other[t.Name], t, byList)
-		}
+		c.lists(t)
 	}
 	if len(c.all) > MaxGoverning {
 		return c.all
@@ -151,7 +150,7 @@ func (c *choice) addAll(names []int, t Token, how string) {
 
 // readPhrases finds the names of several words of which one is the agent's.
 func (c *choice) readPhrases(tokens []Token) {
-	c.first, c.other = make(map[string][]int), make(map[string][]int)
+	c.first, c.other, c.whole = make(map[string][]int), make(map[string][]int), make(map[string][]int)
 	asked := make(map[string]bool, len(tokens))
 	for _, t := range tokens {
 		asked[t.Name] = true
@@ -162,13 +161,35 @@ func (c *choice) readPhrases(tokens []Token) {
 		if strings.IndexByte(text, ' ') < 0 {
 			continue
 		}
-		into := c.first
-		for word := range strings.FieldsSeq(strings.ToLower(text)) {
-			if word = trimName(word); asked[word] {
-				into[word] = append(into[word], i)
-			}
-			into = c.other
+		c.readPhrase(i, strings.ToLower(text), asked)
+	}
+}
+
+func (c *choice) readPhrase(at int, phrase string, asked map[string]bool) {
+	into, first, whole := c.first, "", true
+	for word := range strings.FieldsSeq(phrase) {
+		if word = trimName(word); asked[word] {
+			into[word] = append(into[word], at)
+		} else {
+			whole = whole && first != "" && namesNobody(word)
 		}
+		if first == "" {
+			into, first = c.other, word
+		}
+	}
+	if whole {
+		c.whole[first] = append(c.whole[first], at)
+	}
+}
+
+// lists chooses the names of several words that may be meant for a name of the
+// agent beside what fits it best. Such a group adds refusals and takes none
+// away. A name of which the agent has every word may be the agent's, whatever
+// else stands between the words in its User-Agent string.
+func (c *choice) lists(t Token) {
+	c.addAll(c.whole[t.Name], t, byList)
+	if !generic[t.Name] {
+		c.addAll(c.other[t.Name], t, byList)
 	}
 }
 
@@ -182,7 +203,7 @@ func (c *choice) token(t Token) {
 		c.add(at, t, byName)
 		return
 	}
-	if fits := c.first[t.Name]; len(fits) > 0 && (t.phrase == "" || e.named(t.phrase) < 0) {
+	if fits := c.first[t.Name]; len(fits) > 0 && !c.longer(t) {
 		c.addAll(fits, t, byFirst)
 		return
 	}
@@ -192,6 +213,12 @@ func (c *choice) token(t Token) {
 			return
 		}
 	}
+}
+
+// longer reports whether a token is the first word of a longer name that has a
+// group of its own.
+func (c *choice) longer(t Token) bool {
+	return strings.HasPrefix(t.phrase, t.Name+" ") && c.engine.named(t.phrase) >= 0
 }
 
 // parts chooses every group whose name is part of a name of the agent, as the

@@ -217,6 +217,38 @@ BarBot/1.0 FooBot/1.0
 `,
 	},
 	{
+		from: "heed several names", says: "do not hide a name of several words",
+		file: "User-agent: Sogou web spider\nDisallow: /w\nUser-agent: Sogou\nDisallow: /s\nUser-agent: FooBot\nDisallow: /f\n",
+		asks: `
+Sogou web spider/4.0
+	refuse /w 2
+	refuse /s 4
+FooBot/1.0 Sogou web spider/4.0
+	refuse /w 2
+	refuse /s 4
+	refuse /f 6
+FooBot Sogou web spider/4.0
+	refuse /w 2
+	refuse /s 4
+	refuse /f 6
+Sogou/1.0
+	allow  /w
+	refuse /s 4
+`,
+	},
+	{
+		from: "heed several names", says: "the first word of a name counts beside other names",
+		file: "User-agent: Sogou web spider\nDisallow: /w\nUser-agent: FooBot\nDisallow: /f\n",
+		asks: `
+FooBot/1.0 Sogou/1.0
+	refuse /w 2
+	refuse /f 4
+Sogou/1.0 (like FooBot)
+	refuse /w 2
+	refuse /f 4
+`,
+	},
+	{
 		from: "heed several names", says: "in one group are that group once",
 		file: "User-agent: FooBot\nUser-agent: BarBot\nDisallow: /x\nAllow: /x/y\n",
 		asks: `

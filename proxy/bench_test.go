@@ -92,7 +92,7 @@ func benchProxy(b *testing.B, resolve map[string]string, roots *x509.CertPool) (
 	transport := NewTransport(TransportConfig{Resolve: resolve, RootCAs: roots, Self: self})
 	p, err := New(Config{
 		Name: "bench-1", Upstream: transport, Leaves: authority, Self: self,
-		Recorder: both{audit.NewLog(slog.NewJSONHandler(logFile, nil)), &audit.Tally{}},
+		Recorder: both{audit.NewLog(slog.NewJSONHandler(logFile, nil), nil), &audit.Tally{}},
 		Policies: cache.New(cache.Config{Transport: transport, UserAgent: "heed-bench"}),
 	})
 	if err != nil {

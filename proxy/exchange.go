@@ -88,6 +88,9 @@ func (x *exchange) end(w *responseWriter) {
 	} else if w.err != nil {
 		o.Truncated, o.Err = true, "client: "+errorText(w.err)
 	}
+	if x.proxy.cut.Load() {
+		o.Truncated, o.Err = true, "heed: cut off, since heed is stopping"
+	}
 	if x.recorded {
 		x.proxy.Recorder.Ended(&x.entry)
 	}

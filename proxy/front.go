@@ -10,6 +10,8 @@ import (
 // front takes every request of every connection, outer and inner. It does
 // what needs the true ResponseWriter and leaves the rest to the engine.
 func (p *Proxy) front(w http.ResponseWriter, r *http.Request) {
+	p.running.Add(1)
+	defer p.running.Add(-1)
 	x := p.newExchange(r)
 	rw := &responseWriter{ResponseWriter: w, exchange: x}
 	x.writer = rw

@@ -119,6 +119,8 @@ type Proxy struct {
 	handovers          *handovers // decrypted connections on their way to inner
 	open               openConns  // connections that no http.Server watches
 	closing            atomic.Bool
+	running            atomic.Int64 // exchanges
+	cut                atomic.Bool  // what still ran at Shutdown's limit is being closed
 }
 
 // New returns a proxy made of what c says.
@@ -197,12 +199,24 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	go func() { inner <- p.inner.Shutdown(ctx) }() // at once: tunnels take no new requests either
 	err := errors.Join(p.outer.Shutdown(ctx), <-inner, p.open.wait(ctx))
 	if err != nil {
+		p.cut.Store(true)
 		p.outer.Close()
 		p.inner.Close()
 		p.open.closeAll()
+		p.awaitRecords()
 		return ctx.Err()
 	}
 	return nil
+}
+
+// awaitRecords waits a moment for the exchanges whose connections were closed:
+// each still records its end.
+func (p *Proxy) awaitRecords() {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Second); p.running.Load() > 0 && time.Now().Before(end); {
+		<-tick.C
+	}
 }
 
 // isToken reports whether s is a token (RFC 9110 §5.6.2).

@@ -2,9 +2,12 @@ package audit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"heed/rules"
@@ -23,36 +26,82 @@ const maxLogged = 4096
 // is safe for concurrent use.
 type Log struct {
 	handler slog.Handler
+	retry   func() error
+	failed  atomic.Pointer[error] // why the last line could not be written; nil when it was
 
-	mu   sync.Mutex
-	open map[*Entry]bool // exchanges that have not ended; true: the decision is logged already
+	mu     sync.Mutex
+	open   map[*Entry]bool // exchanges that have not ended; true: the decision is logged already
+	closed bool
 }
 
 // NewLog returns a recorder that writes to handler. Run has to be running for
-// the lines of long exchanges.
-func NewLog(handler slog.Handler) *Log {
-	return &Log{handler: handler, open: make(map[*Entry]bool)}
+// the lines of long exchanges. When a line could not be written, no decision
+// is accepted until retry, which tries again, returns nil; a nil retry never
+// does.
+func NewLog(handler slog.Handler, retry func() error) *Log {
+	return &Log{handler: handler, retry: retry, open: make(map[*Entry]bool)}
 }
 
-// Decided implements the proxy's Recorder. It never fails.
+var errClosed = errors.New("heed is stopping")
+
+// Decided implements the proxy's Recorder. It fails while the log cannot be
+// written, so that nothing goes on unrecorded.
 func (l *Log) Decided(e *Entry) error {
+	if failed := l.failed.Load(); failed != nil {
+		if l.retry == nil || l.retry() != nil {
+			return fmt.Errorf("the log cannot be written: %w", *failed)
+		}
+		l.failed.Store(nil)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return errClosed
+	}
 	l.open[e] = false
 	return nil
+}
+
+// Err says why the log cannot be written; nil when it can.
+func (l *Log) Err() error {
+	if failed := l.failed.Load(); failed != nil {
+		return *failed
+	}
+	return nil
+}
+
+// Close logs the exchanges that have not ended, with why as what ended them,
+// and accepts nothing more.
+func (l *Log) Close(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, e := range l.sortedLocked(func(*Entry, bool) bool { return true }) {
+		l.write(e, message(l.open[e]), func(a []slog.Attr) []slog.Attr {
+			return append(a, slog.Bool("truncated", true), slog.String("error", why))
+		})
+	}
+	clear(l.open)
 }
 
 // Ended implements the proxy's Recorder.
 func (l *Log) Ended(e *Entry) {
 	l.mu.Lock()
-	logged := l.open[e]
+	logged, known := l.open[e]
 	delete(l.open, e)
 	l.mu.Unlock()
-	message := "decision"
-	if logged {
-		message = "ended"
+	if known { // else Close has told its end
+		l.write(e, message(logged), func(a []slog.Attr) []slog.Attr { return appendOutcome(a, e) })
 	}
-	l.write(e, message, true)
+}
+
+// message is what a line is called: the end of an exchange of which the
+// decision is logged already has its own name.
+func message(logged bool) string {
+	if logged {
+		return "ended"
+	}
+	return "decision"
 }
 
 // Run logs the decisions of long exchanges until ctx ends.
@@ -74,24 +123,30 @@ func (l *Log) Run(ctx context.Context) {
 func (l *Log) tick(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var due []*Entry
-	for e, logged := range l.open {
-		if !logged && now.Sub(e.Time) >= LongExchange {
-			due = append(due, e)
-		}
-	}
-	slices.SortFunc(due, func(a, b *Entry) int { return a.Time.Compare(b.Time) })
+	due := l.sortedLocked(func(e *Entry, logged bool) bool { return !logged && now.Sub(e.Time) >= LongExchange })
 	for _, e := range due {
 		l.open[e] = true
-		l.write(e, "decision", false)
+		l.write(e, message(false), nil)
 	}
+}
+
+// sortedLocked returns the open entries that fit, oldest first.
+func (l *Log) sortedLocked(fits func(e *Entry, logged bool) bool) []*Entry {
+	var found []*Entry
+	for e, logged := range l.open {
+		if fits(e, logged) {
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, func(a, b *Entry) int { return a.Time.Compare(b.Time) })
+	return found
 }
 
 var attrs = sync.Pool{New: func() any { s := make([]slog.Attr, 0, 40); return &s }}
 
-// write logs e; the outcome only when the exchange has ended, since it is
-// still being written before.
-func (l *Log) write(e *Entry, message string, ended bool) {
+// write logs e's decision, and what outcome adds: nil before the exchange has
+// ended, since the outcome is still being written then.
+func (l *Log) write(e *Entry, message string, outcome func([]slog.Attr) []slog.Attr) {
 	level := slog.LevelInfo
 	if e.Decision.Reason == rules.ReasonUntrusted || e.Decision.Reason == rules.ReasonRecord || e.Decision.Reason == rules.ReasonInternal {
 		level = slog.LevelWarn
@@ -102,14 +157,14 @@ func (l *Log) write(e *Entry, message string, ended bool) {
 	}
 	buf := attrs.Get().(*[]slog.Attr)
 	a := appendDecision((*buf)[:0], e)
-	at := e.Time
-	if ended {
-		a = appendOutcome(a, e)
-		at = e.Time.Add(e.Outcome.Duration)
+	if outcome != nil {
+		a = outcome(a)
 	}
-	r := slog.NewRecord(at, level, message, 0)
+	r := slog.NewRecord(time.Now(), level, message, 0)
 	r.AddAttrs(a...)
-	_ = l.handler.Handle(ctx, r) // a log that cannot be written has nowhere to say so
+	if err := l.handler.Handle(ctx, r); err != nil {
+		l.failed.Store(&err)
+	}
 	clear(a)
 	*buf = a
 	attrs.Put(buf)

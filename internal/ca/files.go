@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 )
 
 // makeDir makes a directory for keys, or says why the one there cannot be
@@ -80,6 +81,9 @@ func writeTemp(path string, data []byte, perm os.FileMode) (string, error) {
 }
 
 func unwritable(path string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%s cannot be written (%w): make room on its disk", path, reason(err))
+	}
 	return fmt.Errorf("%s cannot be written (%w): make its directory writable for this user, or name another", path, reason(err))
 }
 

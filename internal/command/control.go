@@ -35,11 +35,16 @@ type join struct {
 	Log       bool   `json:"log,omitempty"`        // decision lines are wanted on the stream
 }
 
-// streamLine is one line of the answer to POST /runs. Exactly one member is set.
+// streamLine is one line of the answer to POST /runs. Exactly one of the first
+// three members is set.
 type streamLine struct {
 	Joined  *joined         `json:"joined,omitempty"`  // the first line
 	Log     json.RawMessage `json:"log,omitempty"`     // a decision
 	Summary *audit.Summary  `json:"summary,omitempty"` // the last line
+
+	// Dropped is how many log lines were not sent, since the run did not read
+	// them in time; with the summary only.
+	Dropped uint64 `json:"dropped,omitempty"`
 }
 
 // joined tells a run where its proxy is.
@@ -75,9 +80,10 @@ func (r *refusedJoin) Error() string { return r.Message }
 type Status struct {
 	heedInfo
 	Since     time.Time `json:"since"`
-	Ending    bool      `json:"ending"`    // it drains and lets nobody join
-	Listeners []string  `json:"listeners"` // the shared one; none for a background heed
-	Runs      []string  `json:"runs"`      // listeners of the runs that joined
+	Ending    bool      `json:"ending"`              // it drains and lets nobody join
+	Log       string    `json:"log_error,omitempty"` // why decisions cannot be recorded; empty when they can
+	Listeners []string  `json:"listeners"`           // the shared one; none for a background heed
+	Runs      []string  `json:"runs"`                // listeners of the runs that joined
 	Mode      string    `json:"mode"`
 	CA        CAStatus  `json:"ca"`
 

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"heed/internal/audit"
@@ -58,6 +57,7 @@ func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
 	_ = s.stream.send(streamLine{Joined: d.joined(s)}) // who cannot read it has gone: the context says so
 	if s.log != nil {
 		go s.log.Run(r.Context())
+		go s.stream.pump()
 	}
 	select {
 	case <-r.Context().Done():
@@ -65,6 +65,9 @@ func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
 	case <-d.stopping:
 	}
 	d.closeRun(s)
+	if s.log != nil {
+		s.log.Close("heed: cut off, since the run has ended")
+	}
 	summary := s.tally.Summary()
 	s.stream.close(streamLine{Summary: &summary})
 }
@@ -107,7 +110,7 @@ func (d *daemon) proxyConfig(s *session, j *join) proxy.Config {
 	c.Policies, c.Upstream = s.egress.policies, s.egress.transport
 	own := recorders{d.shared.Recorder}
 	if j.Log {
-		s.log = audit.NewLog(slog.NewJSONHandler(logLines{s.stream}, nil))
+		s.log = audit.NewLog(slog.NewJSONHandler(s.stream.openLog(), nil), nil)
 		own = append(own, s.log)
 	}
 	c.Recorder = append(own, s.tally)
@@ -145,60 +148,6 @@ func rootsPEM(a *ca.Authority) string {
 		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: r.Cert.Raw}) // memory takes it
 	}
 	return text.String()
-}
-
-// stream writes lines to a run. A line that cannot be written in time is an
-// error, and so is every line after the end.
-type stream struct {
-	mu     sync.Mutex
-	w      http.ResponseWriter
-	closed bool
-}
-
-var errStream = errors.New("the run does not take its log any more")
-
-func (s *stream) send(line streamLine) error {
-	text, err := json.Marshal(line)
-	if err != nil {
-		return err
-	}
-	return s.write(append(text, '\n'))
-}
-
-func (s *stream) write(text []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errStream
-	}
-	rc := http.NewResponseController(s.w)
-	_ = rc.SetWriteDeadline(time.Now().Add(streamPatience)) // sockets know deadlines
-	if _, err := s.w.Write(text); err != nil {
-		return errStream
-	}
-	if rc.Flush() != nil {
-		return errStream
-	}
-	return nil
-}
-
-// close sends the last line. After it the answer may end.
-func (s *stream) close(last streamLine) {
-	_ = s.send(last) // who cannot read it has gone
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-}
-
-// logLines puts each line of a log, one per Write, onto a stream.
-type logLines struct{ *stream }
-
-// Write sends one line. It keeps nothing of p.
-func (l logLines) Write(p []byte) (int, error) {
-	if err := l.send(streamLine{Log: bytes.TrimSpace(p)}); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }
 
 // recorders record one after the other.

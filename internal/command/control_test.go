@@ -35,7 +35,7 @@ func startDaemon(t *testing.T, change func(*daemon)) (*daemon, string) {
 		t.Fatal(err)
 	}
 	app := &App{Environ: []string{}, Defaults: builtIn(t), Now: time.Now}
-	d, err := newDaemon(app, cfg, state, authority, slog.New(slog.DiscardHandler), audit.NewLog(slog.DiscardHandler))
+	d, err := newDaemon(app, cfg, state, authority, slog.New(slog.DiscardHandler), audit.NewLog(slog.DiscardHandler, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,8 +298,29 @@ func TestHeed_StatusOfNobodyIsNotRunning(t *testing.T) {
 
 func TestHeed_ALogLineAfterTheEndOfTheStreamIsAnError(t *testing.T) {
 	s := &stream{w: httptest.NewRecorder()}
+	s.openLog()
+	go s.pump()
 	s.close(streamLine{Summary: &audit.Summary{}})
-	if _, err := (logLines{s}).Write([]byte("{}\n")); !errors.Is(err, errStream) {
+	if _, err := s.Write([]byte("{}\n")); !errors.Is(err, errStream) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A run that does not read its log loses lines of it, is told how many, and
+// holds nobody up.
+func TestHeed_AStalledReaderCostsLinesOfItsOwnLogOnly(t *testing.T) {
+	answer := httptest.NewRecorder()
+	s := &stream{w: answer}
+	s.openLog()
+	for range maxWaiting + 7 { // nobody pumps yet
+		if _, err := s.Write([]byte("{}\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go s.pump()
+	s.close(streamLine{Summary: &audit.Summary{}})
+	lines := strings.Split(strings.TrimSpace(answer.Body.String()), "\n")
+	if len(lines) != maxWaiting+1 || !strings.Contains(lines[maxWaiting], `"dropped":7`) {
+		t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])
 	}
 }

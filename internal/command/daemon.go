@@ -21,6 +21,7 @@ type daemon struct {
 	authority  *ca.Authority
 	egresses   *egresses
 	tally      *audit.Tally
+	record     *audit.Log
 	log        *slog.Logger
 	shared     proxy.Config // of the shared proxy; runs change what is their own
 	listen     string       // of the shared proxy; empty for a background heed
@@ -181,6 +182,9 @@ func (d *daemon) status() *Status {
 		Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
 	}
 	s.ConfigHash = d.cfg.Hash()
+	if err := d.record.Err(); err != nil {
+		s.Log = err.Error()
+	}
 	if d.listen != "" {
 		s.Listeners = append(s.Listeners, d.listen)
 	}

@@ -12,13 +12,13 @@ import (
 
 // logHandler writes log lines to w as the settings say: by themselves as text
 // on a terminal and as JSON elsewhere.
-func logHandler(c LogConfig, w io.Writer) slog.Handler {
+func logHandler(c LogConfig, w io.Writer, terminal bool) slog.Handler {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
 		level = slog.LevelInfo // the settings were checked: not reached
 	}
 	options := &slog.HandlerOptions{Level: level}
-	if c.Format == "json" || c.Format == "auto" && !isTerminal(w) {
+	if c.Format == "json" || c.Format == "auto" && !terminal {
 		return slog.NewJSONHandler(w, options)
 	}
 	return slog.NewTextHandler(w, options)
@@ -45,6 +45,7 @@ func (c *ServeCmd) openLog(a *App, cfg *Config, state string) (*slog.Logger, *au
 		}
 		out = f
 	}
-	handler := logHandler(cfg.Log, out)
-	return slog.New(handler), audit.NewLog(handler), nil
+	way := &steady{out: out}
+	handler := logHandler(cfg.Log, way, isTerminal(out))
+	return slog.New(handler), audit.NewLog(handler, way.retry), nil
 }

@@ -259,6 +259,9 @@ func (s *streamReader) read(m *membership, log, stderr io.Writer) {
 			s.summary <- nil
 			return
 		case line.Summary != nil:
+			if line.Dropped > 0 {
+				fmt.Fprintf(stderr, "heed: the log is not complete: %s could not be sent, since the log was not written fast enough\n", plural(line.Dropped, "line"))
+			}
 			s.summary <- line.Summary
 			return
 		case line.Log != nil && log != nil && complete:

@@ -45,6 +45,7 @@ func (c *ServeCmd) Run(a *App) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
+	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads refuses requests; it does not end heed
 
 	state, err := StateDir()
 	if err != nil {
@@ -72,6 +73,7 @@ func (c *ServeCmd) Run(a *App) error {
 		return err
 	}
 	go recorder.Run(context.Background()) // as long as the process lives
+	defer recorder.Close("heed: cut off, since heed is stopping")
 	d, err := newDaemon(a, cfg, state, authority, log, recorder)
 	if err != nil {
 		return err
@@ -144,14 +146,14 @@ func openCA(cfg *Config, state string, now func() time.Time) (*ca.Authority, err
 
 // newDaemon puts together what every listener shares: the way to the sites,
 // the record and the name.
-func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *slog.Logger, record proxy.Recorder) (*daemon, error) {
+func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *slog.Logger, record *audit.Log) (*daemon, error) {
 	name, err := ProxyName(cfg, state)
 	if err != nil {
 		return nil, err
 	}
 	self := &proxy.Addrs{}
 	d := &daemon{
-		cfg: cfg, authority: authority, tally: &audit.Tally{}, log: log, now: a.Now, since: a.Now(),
+		cfg: cfg, authority: authority, tally: &audit.Tally{}, record: record, log: log, now: a.Now, since: a.Now(),
 		egresses: &egresses{cfg: cfg, self: self, proxy: upstreamOfConfig(cfg, a.Environ)}, idleFor: idlePatience,
 		stopping: make(chan struct{}), runs: map[string]*session{},
 	}

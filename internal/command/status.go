@@ -20,7 +20,7 @@ type StatusCmd struct {
 
 // Help is what `heed status --help` prints at the end.
 func (StatusCmd) Help() string {
-	return `Exit status: 0 when heed is running and well; 1 when it is not running, is about to end, its CA has 30 days left or less, or the robots.txt of a site asked for in the last hour cannot be had or is an old copy.
+	return `Exit status: 0 when heed is running and well; 1 when it is not running, is about to end, its log cannot be written, its CA has 30 days left or less, or the robots.txt of a site asked for in the last hour cannot be had or is an old copy.
 
   heed status --quiet || echo "look after heed"`
 }
@@ -79,6 +79,9 @@ func (s *Status) ills() []string {
 	ills := []string{}
 	if s.Ending {
 		ills = append(ills, "heed is about to end")
+	}
+	if s.Log != "" {
+		ills = append(ills, "decisions cannot be recorded, so requests are refused: "+quoted(s.Log))
 	}
 	if s.CA.DaysLeft <= caRemarkDays {
 		ills = append(ills, "the CA certificate"+daysLeft(s.CA.DaysLeft))

@@ -1,0 +1,132 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+func newEntry(target string) *Entry {
+	return &Entry{
+		ID: NewID(), Time: time.Now(), Client: "127.0.0.1:5", Method: "GET", Scheme: "http", Host: "site.test", Target: target,
+		UserAgent: "ExampleBot/1.0", Agent: rules.Identify("ExampleBot/1.0"), Judged: ByPath,
+		Decision: rules.Decision{Verdict: rules.Refuse, Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /x", Line: 2},
+	}
+}
+
+// lines are the log's lines as values.
+func lines(t *testing.T, log *bytes.Buffer) (all []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(log.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func TestHeed_ADecisionIsOneLineWhenItsExchangeHasEnded(t *testing.T) {
+	var out bytes.Buffer
+	l := NewLog(slog.NewJSONHandler(&out, nil), nil)
+	e := newEntry("/x\n\x1b[31mred")
+	if err := l.Decided(e); err != nil || out.Len() > 0 {
+		t.Fatalf("%v, %q", err, out.String())
+	}
+	e.Outcome = Outcome{Status: 403, BytesOut: 7, Duration: time.Second}
+	l.Ended(e)
+	all := lines(t, &out)
+	if len(all) != 1 {
+		t.Fatalf("%d lines", len(all))
+	}
+	for key, want := range map[string]any{
+		"msg": "decision", "agent": "examplebot", "agent_from": "user-agent", "verdict": "refuse", "reason": "rule", "group": "*",
+		"rule": "Disallow: /x", "line": 2.0, "status": 403.0, "by": "heed", "bytes_out": 7.0, "duration_ms": 1000.0, "judged": "path",
+	} {
+		if all[0][key] != want {
+			t.Errorf("%s is %v, not %v", key, all[0][key], want)
+		}
+	}
+}
+
+// An exchange over ten seconds is told when it has lasted that long, and again
+// when it ends, under one id.
+func TestHeed_ALongExchangeHasTwoLines(t *testing.T) {
+	var out bytes.Buffer
+	l := NewLog(slog.NewJSONHandler(&out, nil), nil)
+	short, long := newEntry("/short"), newEntry("/long")
+	long.Time = long.Time.Add(-LongExchange)
+	_, _ = l.Decided(short), l.Decided(long)
+	l.tick(time.Now())
+	l.tick(time.Now())
+	l.Ended(long)
+	l.Ended(short)
+	all := lines(t, &out)
+	if len(all) != 3 || all[0]["msg"] != "decision" || all[1]["msg"] != "ended" || all[0]["id"] != all[1]["id"] {
+		t.Errorf("%v", all)
+	}
+	if _, early := all[0]["status"]; early {
+		t.Errorf("the first line cannot know the outcome: %v", all[0])
+	}
+}
+
+// What is still open when heed stops is told too, once.
+func TestHeed_NothingOpenIsLostAtTheEnd(t *testing.T) {
+	var out bytes.Buffer
+	l := NewLog(slog.NewJSONHandler(&out, nil), nil)
+	e := newEntry("/open")
+	_ = l.Decided(e)
+	l.Close("stopped")
+	l.Ended(e) // its handler was slower
+	all := lines(t, &out)
+	if len(all) != 1 || all[0]["error"] != "stopped" || all[0]["truncated"] != true {
+		t.Errorf("%v", all)
+	}
+	if l.Decided(newEntry("/late")) == nil {
+		t.Error("a decision was accepted after the end")
+	}
+}
+
+// failing is a log that cannot be written while full is set.
+type failing struct {
+	bytes.Buffer
+	full bool
+}
+
+var errFull = errors.New("no space")
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.full {
+		return 0, errFull
+	}
+	return f.Buffer.Write(p)
+}
+
+func TestHeed_NoDecisionIsAcceptedWhileTheLogCannotBeWritten(t *testing.T) {
+	out := &failing{full: true}
+	l := NewLog(slog.NewJSONHandler(out, nil), func() error {
+		if out.full {
+			return errFull
+		}
+		return nil
+	})
+	first := newEntry("/first")
+	if err := l.Decided(first); err != nil {
+		t.Fatal(err)
+	}
+	l.Ended(first) // the line that shows it
+	if err := l.Decided(newEntry("/second")); !errors.Is(err, errFull) || l.Err() == nil {
+		t.Errorf("accepted with %v", err)
+	}
+	out.full = false
+	if err := l.Decided(newEntry("/third")); err != nil || l.Err() != nil {
+		t.Errorf("after there was room again: %v", err)
+	}
+}

@@ -126,7 +126,9 @@ func (p *parser) names(value span) {
 			p.found(WholeUserAgent, value)
 		}
 		for _, t := range tokens {
-			p.name(value, value.to, t.Name)
+			if !p.wordList || strings.IndexByte(t.Name, ' ') < 0 { // its words are tokens, too
+				p.name(value, value.to, t.Name)
+			}
 		}
 	default:
 		if strings.IndexByte(text, ',') >= 0 {

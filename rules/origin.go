@@ -32,7 +32,7 @@ func OriginOf(u *url.URL) (Origin, error) {
 }
 
 // ParseOrigin does what OriginOf does for a scheme and an authority
-// (host[:port]) without userinfo.
+// (host[:port]) without userinfo. With an error the Origin is zero.
 func ParseOrigin(scheme, authority string) (Origin, error) {
 	o := Origin{Scheme: scheme, Port: 80}
 	switch {
@@ -56,8 +56,10 @@ func ParseOrigin(scheme, authority string) (Origin, error) {
 		}
 		o.Port = uint16(n)
 	}
-	o.Host, err = canonicalHost(host)
-	return o, err
+	if o.Host, err = canonicalHost(host); err != nil {
+		return Origin{}, err
+	}
+	return o, nil
 }
 
 // String returns the origin as scheme://host[:port], the default port left out.

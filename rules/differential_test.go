@@ -17,7 +17,10 @@ import (
 //	HEED_COMPARISONS=10000000 go test -run Differential -timeout 60m ./rules
 func comparisons(t *testing.T) int {
 	text := os.Getenv("HEED_COMPARISONS")
-	if text == "" {
+	switch {
+	case text == "" && raceDetector:
+		return 50_000
+	case text == "":
 		return 1_000_000
 	}
 	n, err := strconv.Atoi(text)

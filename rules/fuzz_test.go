@@ -70,7 +70,11 @@ func TestHeed_PrintedPoliciesDecideAlike(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	m := maker{rand.New(rand.NewPCG(seed, 3))}
-	for range 3000 {
+	rounds := 3000
+	if raceDetector {
+		rounds = 300
+	}
+	for range rounds {
 		body := []byte(m.file() + m.pick(fuzzSeeds...))
 		for range m.IntN(4) {
 			at := m.IntN(len(body))

@@ -154,3 +154,36 @@ func TestHeed_WhoSpeaksInTheTunnelTrustsTheCA(t *testing.T) {
 		t.Errorf("recorded as %s: %s", e.Decision.Reason, e.Detail)
 	}
 }
+
+// What a site has sent of an answer is with the client before the site goes on,
+// also when the length of the whole is known.
+func TestHeed_NothingIsHeldBackOfASlowAnswer(t *testing.T) {
+	goOn := make(chan struct{})
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100000")
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-goOn // the client has the head
+		fmt.Fprint(w, "first ")
+		w.(http.Flusher).Flush()
+		<-goOn // the client has the first piece
+		fmt.Fprint(w, strings.Repeat("x", 100000-len("first ")))
+	})
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		c := r.in(t).client(m)
+		resp, err := c.Get(m.scheme() + "://site.test/slow")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		goOn <- struct{}{}
+		piece := make([]byte, len("first "))
+		if _, err := io.ReadFull(resp.Body, piece); err != nil || string(piece) != "first " {
+			t.Fatalf("%q, %v", piece, err)
+		}
+		goOn <- struct{}{}
+		if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) != 100000-len("first ") {
+			t.Errorf("%d octets more, %v", len(rest), err)
+		}
+	})
+}

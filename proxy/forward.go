@@ -48,7 +48,9 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 		// rest of the upload; without this net/http reads the rest itself first.
 		resp.Header["Connection"] = []string{"close"}
 	}
-	w.stream = resp.ContentLength < 0 && r.Method != http.MethodHead
+	if r.Method != http.MethodHead {
+		w.stream, w.length = resp.ContentLength < 0, resp.ContentLength
+	}
 	x.download.ReadCloser = resp.Body
 	resp.Body = &x.download
 	return resp

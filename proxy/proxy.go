@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -169,8 +170,23 @@ func (p *Proxy) newServer() *http.Server {
 		DisableGeneralOptionsHandler: true, // OPTIONS * is judged like any request
 		ConnContext:                  withClientConn,
 		ConnState:                    connState,
-		ErrorLog:                     slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
+		ErrorLog:                     log.New(serverLog{p.Log}, "", 0),
 	}
+}
+
+// serverLog takes what an http.Server says. Broken connections are every day's
+// business and recorded anyway; that none can be accepted is the operator's.
+type serverLog struct{ log *slog.Logger }
+
+// Write implements io.Writer for one message.
+func (l serverLog) Write(p []byte) (int, error) {
+	text := strings.TrimSpace(string(p))
+	if strings.Contains(text, "Accept error") {
+		l.log.Warn("clients cannot connect", "error", text)
+	} else {
+		l.log.Debug("http server", "message", text)
+	}
+	return len(p), nil
 }
 
 // Serve accepts clients on l until Shutdown, then returns nil. It closes l.

@@ -17,7 +17,8 @@ type responseWriter struct {
 	status   int
 	written  int64
 	err      error // the client could not be written to
-	stream   bool  // the length is not known: nothing is held back
+	stream   bool  // nothing is held back: the length is not known
+	length   int64 // of the site's answer where it is known; else 0
 	hijacked bool
 
 	interim sync.Mutex // guards 1xx answers, which the Transport reports from a goroutine of its own
@@ -42,10 +43,15 @@ func (w *responseWriter) WriteHeader(status int) {
 		x.conn.setPhrase(x.refusal.phrase)
 	}
 	w.ResponseWriter.WriteHeader(status)
-	if w.stream {
-		w.Flush()
+	if w.stream || w.length > writeBuffer {
+		w.Flush() // the body may take its time
 	}
 }
+
+// writeBuffer is how much of an answer net/http holds back, in octets. A body
+// that it could hold whole comes with its head as a rule, and both then leave
+// in one piece.
+const writeBuffer = 4 << 10
 
 // Write passes p on, at once when the body streams.
 func (w *responseWriter) Write(p []byte) (int, error) {
@@ -74,6 +80,9 @@ func (w *responseWriter) ReadFrom(src io.Reader) (total int64, err error) {
 			total += int64(written)
 			if err != nil {
 				return total, err
+			}
+			if n < len(buf) && total < w.length {
+				w.Flush() // a site that pauses here would pause heed's client later
 			}
 		}
 		if err == io.EOF {

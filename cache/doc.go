@@ -3,8 +3,10 @@
 //
 // The way of a look-up: Cache.Policy (cache.go) finds a fresh entry in the
 // store (store.go), or waits for a fetch (fetch.go, redirect.go, body.go),
-// whose answer the pure function next (state.go, lifetime.go) turns into the
-// next entry.
+// whose answer the pure function next (state.go, lifetime.go, retry.go) turns
+// into the next entry.
 //
-// Outside package: github.com/patrickmn/go-cache, imported by store.go alone.
+// Outside packages: github.com/patrickmn/go-cache, imported by store.go alone;
+// github.com/andybalholm/brotli and github.com/klauspost/compress, by
+// coding.go.
 package cache

@@ -170,7 +170,7 @@ func BenchmarkPolicy_Cached(b *testing.B) {
 	origins := make([]rules.Origin, 100_000)
 	for n := range origins {
 		origins[n] = numbered(n)
-		put(c.store, origins[n], next(nil, said(404), time.Now(), 0), time.Now())
+		put(c.store, origins[n], next(nil, said(404), time.Now(), 0, Standard), time.Now())
 	}
 	over := func(name string, origins []rules.Origin) {
 		b.Run(name, func(b *testing.B) {

@@ -2,11 +2,12 @@
 // site, asked once for all who wait.
 //
 // The way of a look-up: Cache.Policy (cache.go) finds a fresh entry in the
-// store (store.go), or waits for a fetch (fetch.go, redirect.go, body.go),
-// whose answer the pure function next (state.go, lifetime.go, retry.go) turns
-// into the next entry.
+// store (store.go, place.go), or in what outlives the process (keep.go,
+// record.go, file.go, bolt.go), or waits for a fetch (fetch.go, redirect.go,
+// body.go), whose answer the pure function next (state.go, lifetime.go,
+// retry.go) turns into the next entry.
 //
 // Outside packages: github.com/patrickmn/go-cache, imported by store.go alone;
-// github.com/andybalholm/brotli and github.com/klauspost/compress, by
-// coding.go.
+// go.etcd.io/bbolt, by file.go and bolt.go; github.com/andybalholm/brotli and
+// github.com/klauspost/compress, by coding.go.
 package cache

@@ -23,6 +23,7 @@ type Config struct {
 	Drain   time.Duration `toml:"drain"`   // how long a stop waits for running exchanges
 
 	HTTPS    HTTPSConfig    `toml:"https"`
+	Cache    CacheConfig    `toml:"cache"`
 	Upstream UpstreamConfig `toml:"upstream"`
 	Log      LogConfig      `toml:"log"`
 
@@ -34,6 +35,12 @@ type Config struct {
 type HTTPSConfig struct {
 	CACert string `toml:"ca_cert"` // PEM file; empty: the CA of the state directory
 	CAKey  string `toml:"ca_key"`  // set exactly when CACert is
+}
+
+// CacheConfig is [cache]: where policies are kept, and how many.
+type CacheConfig struct {
+	MaxBytes ByteSize `toml:"max_bytes"` // of memory; at least minMemory
+	File     string   `toml:"file"`      // ends in .db; empty: policiesFile in the state directory
 }
 
 // UpstreamConfig is [upstream]: how sites are reached.

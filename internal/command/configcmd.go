@@ -110,6 +110,8 @@ func keyTree(v reflect.Value) map[string]any {
 		switch value := field.Interface().(type) {
 		case time.Duration:
 			tree[key] = shortDuration(value)
+		case ByteSize:
+			tree[key] = value.String()
 		case string, map[string]string:
 			tree[key] = value
 		default:

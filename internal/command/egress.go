@@ -65,6 +65,9 @@ type egresses struct {
 	cfg   *Config
 	proxy *upstreamProxy // of the settings; nil for none
 	self  *proxy.Addrs   // never to be dialled: heed itself
+	// memory holds the policies of all ways, file what is to outlive the process.
+	memory *cache.Memory // nil: each way has room of its own
+	file   *cache.File   // nil: nothing outlives the process
 
 	mu   sync.Mutex
 	open []*egress // the most lately used last
@@ -142,7 +145,19 @@ func (s *egresses) make(w way) (*egress, error) {
 		Self:                  s.self,
 	})
 	transport.Proxy = through
-	policies := cache.New(cache.Config{Transport: transport, UserAgent: cache.DefaultUserAgent(s.cfg.Contact)})
+	id, err := s.identity(w)
+	if err != nil {
+		return nil, err
+	}
+	config := cache.Config{
+		Transport: transport, PerFetch: proxy.GuardRedirects(transport),
+		UserAgent: cache.DefaultUserAgent(s.cfg.Contact),
+		Memory:    s.memory, Way: id,
+	}
+	if s.file != nil {
+		config.Keeper = s.file.Way(id)
+	}
+	policies := cache.New(config)
 	return &egress{policies: policies, transport: transport}, nil
 }
 

@@ -72,11 +72,20 @@ func (c *ServeCmd) Run(a *App) error {
 		return err
 	}
 	go recorder.Run(context.Background()) // as long as the process lives
+	kept, err := openPolicies(cfg, state, log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := kept.Close(); err != nil {
+			log.Error("the policies file could not be closed", "error", err)
+		}
+	}()
 	d, err := newDaemon(a, cfg, state, authority, log, recorder)
 	if err != nil {
 		return err
 	}
-	d.joinHash = joinHash
+	d.joinHash, d.egresses.file = joinHash, kept
 	if d.background = c.Background; d.background {
 		return d.serveBackground(a, signals, lock, state)
 	}
@@ -152,7 +161,7 @@ func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *
 	self := &proxy.Addrs{}
 	d := &daemon{
 		cfg: cfg, authority: authority, tally: &audit.Tally{}, log: log, now: a.Now, since: a.Now(),
-		egresses: &egresses{cfg: cfg, self: self, proxy: upstreamOfConfig(cfg, a.Environ)}, idleFor: idlePatience,
+		egresses: &egresses{cfg: cfg, self: self, proxy: upstreamOfConfig(cfg, a.Environ), memory: policyMemory(cfg)}, idleFor: idlePatience,
 		stopping: make(chan struct{}), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{

@@ -29,6 +29,7 @@ var arrows = map[string][]string{
 var homes = map[string]string{
 	"github.com/elazarl/goproxy":         "heed/proxy",
 	"github.com/patrickmn/go-cache":      "heed/cache",
+	"go.etcd.io/bbolt":                   "heed/cache",
 	"github.com/alecthomas/kong":         "heed/internal/command",
 	"github.com/pelletier/go-toml":       "heed/internal/command",
 	"github.com/google/uuid":             "heed/internal/audit",

@@ -29,16 +29,16 @@ func (c *Cache) load(p *place, o rules.Origin, as string) (e *entry) {
 		return nil
 	}
 	key := keeperKey(o, as)
-	text, snapshot, ok := c.keeper.Load(key)
-	if !ok {
-		return nil
-	}
 	defer func() {
 		if recover() != nil { // a hostile file must not end heed at every start
 			c.keeper.Drop(key)
 			e = nil
 		}
 	}()
+	text, snapshot, ok := c.keeper.Load(key)
+	if !ok {
+		return nil
+	}
 	e, err := readRecord(o, c.profile, text, snapshot)
 	if err != nil {
 		c.keeper.Drop(key)

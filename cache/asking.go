@@ -14,6 +14,9 @@ type asking struct {
 	name string // the User-Agent that is sent
 }
 
+// agentMark begins the keys of agentKey.
+const agentMark = "as"
+
 // agentKey returns what the entries of clients with this User-Agent are kept
 // under; empty for an empty one. Clients are told apart by what rules could
 // tell them apart by, their product tokens: every version of a program is one.
@@ -21,7 +24,7 @@ func agentKey(userAgent string) string {
 	if userAgent == "" {
 		return ""
 	}
-	key := "as"
+	key := agentMark
 	for _, t := range rules.Identify(userAgent).Tokens {
 		key += " " + t.Name
 	}

@@ -20,6 +20,7 @@ import (
 type Cache struct {
 	store   *store
 	keeper  Keeper // nil: nothing outlives the process
+	shared  Shared // nil: there are no other heeds
 	fetcher *fetcher
 	flights singleflight.Group // flightKey -> *entry
 	beside  sync.Map           // flightKey -> nothing: asked while the entry at hand answers
@@ -35,14 +36,19 @@ func New(config Config) *Cache {
 		panic("cache: Config.Transport is nil")
 	}
 	config = config.withDefaults()
-	return &Cache{
+	c := &Cache{
 		store:   storeOf(config),
 		keeper:  config.Keeper,
+		shared:  config.Shared,
 		fetcher: newFetcher(config),
 		clock:   config.Now,
 		timeout: config.Timeout,
 		profile: config.Profile,
 	}
+	if c.shared != nil {
+		c.shared.Watch(c.changed)
+	}
+	return c
 }
 
 // Policy returns what o's robots.txt says; it is never nil. A fresh policy is
@@ -197,13 +203,6 @@ func (c *Cache) refresh(o rules.Origin, as asking) (e *entry) {
 	p := c.store.pin(o, now)
 	defer c.store.unpin(p)
 	prev := p.entry(as.key, now)
-	if prev == nil {
-		prev = c.load(p, o, as.key)
-	}
-	if prev.fresh(now) {
-		// Between a caller's look and this call another fetch has ended.
-		return prev
-	}
 	defer func() {
 		// A panic here would end the process: nobody stands above to recover
 		// it. It must not be the answer to a hostile file.
@@ -213,19 +212,33 @@ func (c *Cache) refresh(o rules.Origin, as asking) (e *entry) {
 			p.set(as.key, e)
 		}
 	}()
-	a := c.ask(o, as, prev)
+	if prev.fresh(now) {
+		// Between a caller's look and this call another fetch has ended.
+		return prev
+	}
+	if prev == nil {
+		prev = c.load(p, o, as.key)
+	}
+	t := c.consult(p, o, as, prev)
+	defer t.abandon()
+	if prev = t.entry; prev.fresh(c.now()) {
+		return prev // another heed has asked, or this one before it was restarted
+	}
+	a := c.ask(o, as, prev, t.conditional())
 	defer a.done()
 	e = next(prev, a, c.now(), rand.Float64(), c.profile)
 	if !a.ours { // the site was not asked: the next caller may have more luck
+		t.tell(&a, e)
 		p.set(as.key, e)
 		c.save(p, o, as.key, &a, e)
 	}
 	return e
 }
 
-// ask fetches o's robots.txt, if there is a copy only when it has changed.
-func (c *Cache) ask(o rules.Origin, as asking, prev *entry) answer {
-	if prev.copy() != nil {
+// ask fetches o's robots.txt; if there is a copy and conditional is set, only
+// when it has changed.
+func (c *Cache) ask(o rules.Origin, as asking, prev *entry, conditional bool) answer {
+	if conditional && prev.copy() != nil {
 		return c.fetcher.fetch(o, as.name, prev.tags)
 	}
 	return c.fetcher.fetch(o, as.name, validators{})

@@ -25,6 +25,9 @@ type Config struct {
 	// lead to, one after the other. So whoever knows about addresses can see to
 	// it that no redirect leads where the client could not have gone.
 	PerFetch func() http.RoundTripper
+	// Lanes bound the fetches of all caches that share them; nil means lanes of
+	// this cache's own.
+	Lanes *Lanes
 	// Profile says how a site's silence and its denials are taken.
 	Profile Profile
 	// UserAgent is sent with every fetch but the one repeated as the client.
@@ -51,6 +54,9 @@ type Config struct {
 	Way string
 	// Keeper has policies outlive the process; nil: they do not.
 	Keeper Keeper
+	// Shared has policies in common with other heeds, which must reach sites in
+	// the same way; nil: there are none.
+	Shared Shared
 }
 
 // withDefaults returns c with every zero field filled in.

@@ -100,6 +100,10 @@ func (p *place) entry(as string, now time.Time) *entry {
 func (p *place) set(as string, e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.setLocked(as, e)
+}
+
+func (p *place) setLocked(as string, e *entry) {
 	if as == "" {
 		p.common.Store(e)
 		if !e.personal() {

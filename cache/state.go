@@ -59,6 +59,8 @@ type entry struct {
 	// User-Agent): then it is to be asked once more as the client.
 	denied, varies bool
 
+	version int64 // under which the fleet has it, or the one it was confirmed of; 0 for none
+
 	failures     int       // of the same kind, one after the other
 	failingSince time.Time // when the first failure was of those in a row; zero without
 	// setAside is the last good copy while policy is not made of it: one that

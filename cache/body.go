@@ -50,15 +50,15 @@ func (r *room) readBody(resp *http.Response) (body []byte, cut bool, err error) 
 	}
 	body = sent
 	if d != nil && len(sent) > 0 {
-		if body, err = r.decode(d, sent); err != nil {
-			return nil, false, err
-		}
+		body, err = r.decode(d, sent)
 	}
-	if len(body) > maxBody {
+	switch {
+	case len(body) > maxBody:
 		return body[:bytes.LastIndexAny(body[:maxBody], "\r\n")+1], true, nil
-	}
-	if more {
+	case more:
 		return nil, false, fmt.Errorf("its %s form is longer than its content can be", coding)
+	case err != nil:
+		return nil, false, err
 	}
 	return body, false, nil
 }
@@ -97,10 +97,10 @@ func gather(resp *http.Response, most int, long func() error) (sent []byte, more
 }
 
 // grow makes room in a full b: by doubling while it is short, then at once for
-// most octets and the one that tells of more.
+// most octets; always with one more, to see the end.
 func grow(b []byte, most int, long func() error) ([]byte, error) {
-	room := min(2*len(b), most+1)
-	if room > shortBody {
+	room := min(2*len(b), most+1, shortBody+1)
+	if room <= len(b) {
 		if err := long(); err != nil {
 			return nil, err
 		}

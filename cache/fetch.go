@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"runtime"
+	"sync"
 	"time"
 
 	"heed/rules"
@@ -36,9 +37,29 @@ type fetcher struct {
 	perFetch  func() http.RoundTripper
 	userAgent string
 	timeout   time.Duration // of one fetch, redirects and body included; and of the wait for its turn
-	turns     *lane         // of all fetches
-	long      *lane         // of those whose body is a long one
-	decoders  chan struct{} // one place for each that may work at a time
+	*Lanes
+}
+
+// Lanes bound what all fetches of the caches that share them take at a time:
+// how many they are, of one site and in all, and the bytes of their bodies. The
+// zero value is ready; it is safe for concurrent use.
+type Lanes struct {
+	once     sync.Once
+	turns    lane          // of all fetches
+	long     lane          // of those whose body is a long one
+	decoders chan struct{} // one place for each that may work at a time
+}
+
+func (l *Lanes) open() {
+	l.turns = lane{
+		most: maxFetches, mostOfSite: maxSiteFetches,
+		mostWaiting: maxQueue, mostWaitingSite: maxSiteQueue, patience: slowFetch,
+	}
+	l.long = lane{
+		most: maxLongBodies, mostOfSite: maxSiteLongBodies,
+		mostWaiting: maxFetches, mostWaitingSite: maxSiteFetches, patience: slowFetch,
+	}
+	l.decoders = make(chan struct{}, runtime.GOMAXPROCS(0))
 }
 
 // newFetcher returns a fetcher for a config with its defaults filled in.
@@ -49,16 +70,12 @@ func newFetcher(c Config) *fetcher {
 		// A little less than the wait of callers, so that who waits for all of a
 		// fetch learns how it failed.
 		timeout: c.Timeout - c.Timeout/30,
-		turns: &lane{
-			most: maxFetches, mostOfSite: maxSiteFetches,
-			mostWaiting: maxQueue, mostWaitingSite: maxSiteQueue, patience: slowFetch,
-		},
-		long: &lane{
-			most: maxLongBodies, mostOfSite: maxSiteLongBodies,
-			mostWaiting: maxFetches, mostWaitingSite: maxSiteFetches, patience: slowFetch,
-		},
-		decoders: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		Lanes:   c.Lanes,
 	}
+	if f.Lanes == nil {
+		f.Lanes = &Lanes{}
+	}
+	f.once.Do(f.open)
 	if f.perFetch == nil {
 		f.perFetch = func() http.RoundTripper { return c.Transport }
 	}
@@ -83,14 +100,27 @@ func (f *fetcher) fetch(o rules.Origin, as string, tags validators) answer {
 	// of them to leave must not take it along.
 	ctx, end := context.WithCancelCause(context.Background())
 	j := &job{fetcher: f, site: siteOf(o.Host), end: end}
+	panics := true
+	defer func() {
+		if panics { // then nobody has the answer to be done with
+			j.leave()
+		}
+	}()
+	a := j.answer(ctx, o, as, tags)
+	panics = false
+	return a
+}
+
+// answer waits for the fetch's turn and makes it.
+func (j *job) answer(ctx context.Context, o rules.Origin, as string, tags validators) answer {
 	a := answer{origin: o, as: as, release: j.leave}
-	if err := j.enter(ctx, f.turns); err != nil {
+	if err := j.enter(ctx, &j.turns); err != nil {
 		a.err, a.ours = fmt.Errorf("fetching %s: %w", o.RobotsURL(), err), true
 		return a
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, noAnswer(f.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, j.timeout, noAnswer(j.timeout))
 	defer cancel()
-	j.carrier = f.perFetch()
+	j.carrier = j.perFetch()
 	j.walk(ctx, &a, tags)
 	return a
 }
@@ -198,11 +228,12 @@ func (j *job) take(ctx context.Context, a *answer, resp *http.Response, u *url.U
 		return
 	}
 	defer resp.Body.Close()
-	r := room{long: func() error { return j.enter(ctx, j.long) }, decoders: j.decoders}
+	r := room{long: func() error { return j.enter(ctx, &j.long) }, decoders: j.decoders}
 	body, cut, err := r.readBody(resp)
 	switch {
 	case err != nil:
 		a.err = because(ctx, fmt.Errorf("reading it: %w", err))
+		a.ours = errors.Is(err, errFull)
 	case cut:
 		a.note = fmt.Sprintf("longer than %d MiB: the rest is ignored", maxBody>>20)
 	case isHTML(resp.Header, body):

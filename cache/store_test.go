@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"heed/rules"
 )
@@ -80,6 +82,62 @@ func TestHeed_TheBytesAreBounded(t *testing.T) {
 	}
 	if sum != bytes {
 		t.Errorf("counted %d bytes, there are %d", bytes, sum)
+	}
+}
+
+// A policy remembers the agents that asked: it grows between fetches.
+func TestHeed_WhatGrowsBetweenFetchesIsCountedWhenItIsUsed(t *testing.T) {
+	s := newStore(1<<30, 1<<20)
+	p := put(s, numbered(0), after(said(404)), start)
+	_, before := s.size()
+	large := after(said(404, "ETag", "x"))
+	large.tags.etag = strings.Repeat("x", 1000)
+	p.set("", large)
+	p.touch(start.Add(time.Second))
+	if _, now := s.size(); now < before+1000 {
+		t.Errorf("%d bytes are counted, %d before", now, before)
+	}
+	s.pin(numbered(0), start)
+	s.unpin(p)
+	s.maxBytes = 1000
+	p.set("", after(said(404)))
+	p.touch(start.Add(2 * time.Second)) // there is no room: it is given up itself
+	p.set("", large)
+	p.touch(start.Add(3 * time.Second)) // and does not count any more
+	if n, bytes := s.size(); n != 0 || bytes != 0 {
+		t.Errorf("%d places of %d bytes", n, bytes)
+	}
+}
+
+// Of places used at the same time, those go first that are the least trouble to
+// have again.
+func TestHeed_WhatIsCheapToHaveAgainGoesFirst(t *testing.T) {
+	s := newStore(1<<30, 1<<40)
+	now := start.Add(time.Hour)
+	at := func(n int, e *entry, change func(p *place)) *place {
+		p := put(s, numbered(n), e, now)
+		if change != nil {
+			change(p)
+		}
+		return p
+	}
+	file := next(nil, said(200), now, 0, Standard)
+	order := []*place{
+		at(0, after(said(404, "Cache-Control", "max-age=0")), nil), // long over, and no copy of anything
+		at(1, next(nil, broken(), now, 0, Standard), nil),
+		at(2, file, func(p *place) { p.kept.Store(true) }),
+		at(3, file, nil),
+		at(4, file, func(p *place) { p.reused.Store(true); p.kept.Store(true) }),
+		at(5, file, func(p *place) { p.reused.Store(true) }),
+	}
+	for i, p := range order[1:] {
+		if p.worth(now) < order[i].worth(now) {
+			t.Errorf("%s would be missed less than %s", p.key, order[i].key)
+		}
+	}
+	s.now = now
+	if v := s.victimLocked(); v != order[0] {
+		t.Errorf("%s is given up first", v.key)
 	}
 }
 
@@ -183,7 +241,14 @@ func BenchmarkPolicy_Cached(b *testing.B) {
 	over("one", origins[:1])
 	over("longest", []rules.Origin{{Scheme: "https", Host: strings.Repeat("label.", 41) + "test", Port: 8443}})
 	over("thousand", origins[:1000])
-	over("all", origins) // out of the processor's caches
+	b.Run("all", func(b *testing.B) { // out of the processor's caches, but for the host: a request has just brought it
+		host := make([]byte, 0, 64)
+		b.ReportAllocs()
+		for n := 0; b.Loop(); n++ {
+			host = append(strconv.AppendInt(append(host[:0], "host-"...), int64(n*7919%len(origins)), 10), ".example.test"...)
+			c.Policy(b.Context(), rules.Origin{Scheme: "https", Host: unsafe.String(&host[0], len(host)), Port: 443}, "curl/8")
+		}
+	})
 	b.Run("parallel", func(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {

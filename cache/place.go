@@ -15,14 +15,16 @@ const (
 	maxVariants = 16
 	// placeOverhead is about what a place and its entry take beside the policy
 	// and the key.
-	placeOverhead = 620
+	placeOverhead = 640
 	// variantOverhead is about what a variant takes beside its policy and name.
 	variantOverhead = 350
 	// keyRoom is how long a key may be to lie in its place.
-	keyRoom = 48
+	keyRoom = 80
 	// touchGrain is how exactly it is known when a place was used: those of one
 	// processor's cache are not taken from the others for less.
 	touchGrain = 100 * time.Millisecond
+	// recountEvery is at which of its touches a place is counted anew.
+	recountEvery = 8
 )
 
 // By how much younger a place counts than by when it was used: how much it
@@ -43,15 +45,17 @@ const (
 // for an origin that tells each client something else one for each of those. It
 // is safe for concurrent use.
 type place struct {
-	// What a look-up reads comes first and together: of an origin not asked for
-	// lately, each cache line has to come from memory.
+	// What a look-up reads lies in one cache line, the key too when the host is
+	// no longer than most: of an origin not asked for lately, each line has to
+	// come from memory. To lie so, a place is a whole number of lines long.
 	common   atomic.Pointer[entry] // nil until the first fetch has ended
 	lastUsed atomic.Int64          // nanoseconds since 1970, to touchGrain
-	key      string                // in room, if it fits
-	room     [keyRoom]byte
+	touches  atomic.Uint32         // how often lastUsed was set
 	reused   atomic.Bool
 	kept     atomic.Bool // the Keeper has what was last learned
+	room     [keyRoom]byte
 
+	key     string // in room, if it fits
 	memory  *Memory
 	counted atomic.Int64 // size as it stands in memory.bytes
 	slot    int          // in memory.slots; guarded by memory.mu, as is the next
@@ -157,7 +161,7 @@ func (p *place) touch(now time.Time) {
 	}
 	p.lastUsed.Store(t)
 	p.reused.Store(true)
-	if p.size() != p.counted.Load() {
+	if p.touches.Add(1)%recountEvery == 0 && p.size() != p.counted.Load() {
 		p.memory.recount(p)
 	}
 }

@@ -66,6 +66,12 @@ func TestHeed_AFloodOfNamesIsBounded(t *testing.T) {
 	}
 }
 
+func TestHeed_APlaceIsAWholeNumberOfCacheLines(t *testing.T) {
+	if size := unsafe.Sizeof(place{}); unsafe.Sizeof(uintptr(0)) == 8 && size%64 != 0 {
+		t.Errorf("a place has %d bytes", size)
+	}
+}
+
 func TestHeed_TheBytesAreBounded(t *testing.T) {
 	e := after(said(404))
 	s := newStore(1<<30, 100*int64(placeOverhead+e.size()+40))
@@ -93,7 +99,12 @@ func TestHeed_WhatGrowsBetweenFetchesIsCountedWhenItIsUsed(t *testing.T) {
 	large := after(said(404, "ETag", "x"))
 	large.tags.etag = strings.Repeat("x", 1000)
 	p.set("", large)
-	p.touch(start.Add(time.Second))
+	use := func() {
+		for range recountEvery {
+			p.touch(time.Unix(0, p.lastUsed.Load()).Add(touchGrain))
+		}
+	}
+	use()
 	if _, now := s.size(); now < before+1000 {
 		t.Errorf("%d bytes are counted, %d before", now, before)
 	}
@@ -101,9 +112,9 @@ func TestHeed_WhatGrowsBetweenFetchesIsCountedWhenItIsUsed(t *testing.T) {
 	s.unpin(p)
 	s.maxBytes = 1000
 	p.set("", after(said(404)))
-	p.touch(start.Add(2 * time.Second)) // there is no room: it is given up itself
+	use() // there is no room: it is given up itself
 	p.set("", large)
-	p.touch(start.Add(3 * time.Second)) // and does not count any more
+	use() // and does not count any more
 	if n, bytes := s.size(); n != 0 || bytes != 0 {
 		t.Errorf("%d places of %d bytes", n, bytes)
 	}

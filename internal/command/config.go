@@ -24,6 +24,7 @@ type Config struct {
 
 	HTTPS    HTTPSConfig    `toml:"https"`
 	Cache    CacheConfig    `toml:"cache"`
+	Fleet    FleetConfig    `toml:"fleet"`
 	Upstream UpstreamConfig `toml:"upstream"`
 	Log      LogConfig      `toml:"log"`
 
@@ -41,6 +42,12 @@ type HTTPSConfig struct {
 type CacheConfig struct {
 	MaxBytes ByteSize `toml:"max_bytes"` // of memory; at least minMemory
 	File     string   `toml:"file"`      // ends in .db; empty: policiesFile in the state directory
+}
+
+// FleetConfig is [fleet]: the store that several heeds share.
+type FleetConfig struct {
+	URL    string `toml:"url"`     // as fleet.CheckURL says; empty: there is none
+	CAFile string `toml:"ca_file"` // PEM file of further roots for rediss://; empty: none
 }
 
 // UpstreamConfig is [upstream]: how sites are reached.

@@ -100,6 +100,9 @@ ca_key = "/keys/ca-key.pem"
 [cache]
 max_bytes = "1GiB"
 file = "kept.db"
+[fleet]
+url = "rediss://heed:secret@store.test/2"
+ca_file = "store.pem"
 [upstream]
 resolve = { "Site.TEST:443" = "127.0.0.1:8443" }
 response_header_timeout = "1h30m"
@@ -112,6 +115,7 @@ response_header_timeout = "1h30m"
 		Listen: "[::1]:0", Drain: 30 * time.Second, File: file,
 		HTTPS: HTTPSConfig{CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
 		Cache: CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
+		Fleet: FleetConfig{URL: "rediss://heed:secret@store.test/2", CAFile: filepath.Join(dir, "store.pem")},
 		Upstream: UpstreamConfig{
 			Resolve:               map[string]string{"site.test:443": "127.0.0.1:8443"},
 			ResponseHeaderTimeout: 90 * time.Minute,

@@ -35,6 +35,7 @@ func (c *Config) check(d *decoder) {
 	if c.Cache.File != "" && filepath.Ext(c.Cache.File) != ".db" {
 		d.problem("cache.file", "cache.file = %q does not end in .db; so must the file that heed keeps policies in, since one that holds anything else is moved away", c.Cache.File)
 	}
+	d.note("fleet.url", checkFleet(c.Fleet.URL))
 	d.note("upstream.proxy", checkUpstream(c.Upstream.Proxy))
 	c.Upstream.Resolve = d.resolve(c.Upstream.Resolve)
 	if c.Upstream.ResponseHeaderTimeout == 0 {
@@ -42,7 +43,7 @@ func (c *Config) check(d *decoder) {
 	}
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Upstream.CAFile} {
+	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Fleet.CAFile, &c.Upstream.CAFile} {
 		*path = beside(c.File, *path)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/fleet"
 )
 
 // The control socket speaks HTTP:
@@ -80,6 +81,8 @@ type Status struct {
 	Runs      []string  `json:"runs"`      // listeners of the runs that joined
 	Mode      string    `json:"mode"`
 	CA        CAStatus  `json:"ca"`
+
+	Fleet *fleet.Health `json:"fleet,omitempty"` // nil: there are no other heeds
 
 	Hour     audit.Counts    `json:"last_hour"`
 	Troubles []audit.Trouble `json:"policies_in_trouble"`

@@ -181,6 +181,10 @@ func (d *daemon) status() *Status {
 		Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
 	}
 	s.ConfigHash = d.cfg.Hash()
+	if d.egresses.fleet != nil {
+		health := d.egresses.fleet.Health()
+		s.Fleet = &health
+	}
 	if d.listen != "" {
 		s.Listeners = append(s.Listeners, d.listen)
 	}

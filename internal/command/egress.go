@@ -16,6 +16,7 @@ import (
 
 	"heed/cache"
 	"heed/internal/ca"
+	"heed/internal/fleet"
 	"heed/proxy"
 )
 
@@ -67,7 +68,9 @@ type egresses struct {
 	self  *proxy.Addrs   // never to be dialled: heed itself
 	// memory holds the policies of all ways, file what is to outlive the process.
 	memory *cache.Memory // nil: each way has room of its own
+	lanes  cache.Lanes   // of all ways' fetches
 	file   *cache.File   // nil: nothing outlives the process
+	fleet  *fleet.Store  // nil: there are no other heeds
 
 	mu   sync.Mutex
 	open []*egress // the most lately used last
@@ -152,10 +155,15 @@ func (s *egresses) make(w way) (*egress, error) {
 	config := cache.Config{
 		Transport: transport, PerFetch: proxy.GuardRedirects(transport),
 		UserAgent: cache.DefaultUserAgent(s.cfg.Contact),
-		Memory:    s.memory, Way: id,
+		Memory:    s.memory, Lanes: &s.lanes, Way: id,
 	}
 	if s.file != nil {
 		config.Keeper = s.file.Way(id)
+	}
+	if s.fleet != nil && w == (way{}) {
+		if config.Shared, err = s.shared(); err != nil {
+			return nil, err
+		}
 	}
 	policies := cache.New(config)
 	return &egress{policies: policies, transport: transport}, nil

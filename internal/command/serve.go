@@ -81,11 +81,18 @@ func (c *ServeCmd) Run(a *App) error {
 			log.Error("the policies file could not be closed", "error", err)
 		}
 	}()
+	shared, err := openFleet(cfg, log)
+	if err != nil {
+		return err
+	}
+	if shared != nil {
+		defer shared.Close() // what it says then is of no use to anybody
+	}
 	d, err := newDaemon(a, cfg, state, authority, log, recorder)
 	if err != nil {
 		return err
 	}
-	d.joinHash, d.egresses.file = joinHash, kept
+	d.joinHash, d.egresses.file, d.egresses.fleet = joinHash, kept, shared
 	if d.background = c.Background; d.background {
 		return d.serveBackground(a, signals, lock, state)
 	}

@@ -52,6 +52,8 @@ find_missing() {
 	lacks libc6-dev can_compile_c
 	lacks git have git
 	lacks nginx have nginx
+	lacks redis-server have redis-server
+	lacks redis-tools have redis-cli
 	lacks curl have curl
 	lacks wget have wget
 	lacks python3 have python3

@@ -7,7 +7,10 @@ const (
 	// ownRetry is the wait after a failure that was heed's own.
 	ownRetry = 10 * time.Second
 
-	minRetryAfter = 10 * time.Second
+	// A site's Retry-After is obeyed within these bounds. The lower one doubles
+	// with every failure up to lastConnect, so that one that says "at once"
+	// forever is not asked forever.
+	minRetryAfter = time.Second
 	maxRetryAfter = maxLifetime
 
 	// Each wait is lengthened by up to a quarter (see backoff), so that the
@@ -30,7 +33,7 @@ func retryIn(a answer, failures int, now time.Time, jitter float64) time.Duratio
 		return backoff(firstConnect, lastConnect, failures, jitter)
 	}
 	if d, ok := retryAfter(a.header, now); ok {
-		return min(max(d, minRetryAfter), maxRetryAfter)
+		return min(max(d, backoff(minRetryAfter, lastConnect, failures, 0)), maxRetryAfter)
 	}
 	return backoff(firstRetry, lastRetry, failures, jitter)
 }

@@ -138,11 +138,19 @@ func (c *CheckCmd) policies(a *App) (policyOf, error) {
 
 // progress says on a terminal what takes so long.
 func (a *App) progress(text string) {
-	if f, ok := a.Stderr.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			fmt.Fprintln(a.Stderr, "heed:", text)
-		}
+	if a.onTerminal() {
+		fmt.Fprintln(a.Stderr, "heed:", text)
 	}
+}
+
+// onTerminal reports whether a person looks at stderr.
+func (a *App) onTerminal() bool {
+	f, ok := a.Stderr.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func readRobots(a *App, path string) (text string, err error) {

@@ -127,6 +127,7 @@ func listenControl(state string, d *daemon) (*controlServer, error) {
 	mux.HandleFunc("DELETE /runs/{id}", d.deleteRun)
 	mux.HandleFunc("POST /retire", d.postRetire)
 	mux.HandleFunc("POST /check", d.postCheck)
+	d.cacheRoutes(mux)
 	s := &controlServer{listener: sameUser{l}, path: path}
 	s.Handler = mux
 	s.ReadHeaderTimeout = 10 * time.Second

@@ -118,6 +118,13 @@ func (s *egresses) give(e *egress) {
 	}
 }
 
+// all returns the ways that are open.
+func (s *egresses) all() []*egress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.open)
+}
+
 func (s *egresses) usedLocked() int {
 	n := 0
 	for _, e := range s.open {
@@ -161,9 +168,11 @@ func (s *egresses) make(w way) (*egress, error) {
 		config.Keeper = s.file.Way(id)
 	}
 	if s.fleet != nil && w == (way{}) {
-		if config.Shared, err = s.shared(); err != nil {
+		shared, err := s.shared()
+		if err != nil {
 			return nil, err
 		}
+		config.Shared = shared
 	}
 	policies := cache.New(config)
 	return &egress{policies: policies, transport: transport}, nil

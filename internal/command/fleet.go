@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"heed/cache"
 	"heed/internal/ca"
 	"heed/internal/fleet"
 )
@@ -39,7 +38,7 @@ func checkFleet(url string) error {
 // settings. Runs that go another way, or trust other CAs, keep what they find
 // to themselves. The passwords of upstream proxies do not count: not even what
 // is made of them belongs into the store.
-func (s *egresses) shared() (cache.Shared, error) {
+func (s *egresses) shared() (*fleet.Policies, error) {
 	plain := egresses{cfg: s.cfg}
 	if p := s.proxy; p != nil {
 		plain.proxy = &upstreamProxy{All: redactURL(p.All), HTTP: redactURL(p.HTTP), HTTPS: redactURL(p.HTTPS), NoProxy: p.NoProxy}

@@ -170,6 +170,13 @@ func writeBolt(db *bbolt.DB, limit int64, batch map[string]change, now time.Time
 
 func changeAll(tx *bbolt.Tx, batch map[string]change, now time.Time) error {
 	w := newBoltWriter(tx, now)
+	for key, c := range batch { // before what was saved for the families afterwards
+		if c.family {
+			if err := w.dropFamily([]byte(key)); err != nil {
+				return err
+			}
+		}
+	}
 	for key, c := range batch {
 		if err := w.change([]byte(key), c); err != nil {
 			return err
@@ -244,6 +251,19 @@ func (w *boltWriter) change(key []byte, c change) error {
 		return w.snapshots.Delete(key)
 	}
 	return nil
+}
+
+// dropFamily removes all whose keys begin with head.
+func (w *boltWriter) dropFamily(head []byte) error {
+	for {
+		key, _ := w.records.Cursor().Seek(head)
+		if key == nil || !bytes.HasPrefix(key, head) {
+			return nil
+		}
+		if err := w.change(clone(key), change{fresh: true}); err != nil {
+			return err
+		}
+	}
 }
 
 // forgetAge removes when key was written last.

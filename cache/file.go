@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +22,7 @@ const (
 	writeDelay = 200 * time.Millisecond
 	// maxPending is how many bytes may wait for the disk. What comes on top is
 	// not saved, and asked for again after a restart.
-	maxPending = 64 << 20
+	maxPending = 16 << 20
 	// maxShare is what part of the file one policy may take: an eighth.
 	maxShare = 8
 	// lockPatience is how long another process may take to let go of the file.
@@ -57,11 +58,15 @@ type File struct {
 	toldAt  time.Time // when the log last heard of what cannot be saved
 }
 
-// change is what is to become of one key. The zero value with fresh set drops it.
+// change is what is to become of one key. Without a record it is dropped.
 type change struct {
 	record, snapshot []byte
 	fresh            bool // the snapshot on disk is not to be used any more
+	family           bool // nothing on disk is, of the keys that headOf holds together
 }
+
+// headOf returns the key that key is dropped together with.
+func headOf(key string) string { return key[:strings.LastIndexByte(key, '\n')+1] }
 
 // size is how much waits for the disk with c.
 func (c change) size() int64 { return int64(len(c.record) + len(c.snapshot)) }
@@ -156,27 +161,32 @@ func (w *fileWay) Save(key string, record, snapshot []byte) bool {
 	return w.file.put(w.prefix+key, change{record: record, snapshot: snapshot, fresh: snapshot != nil})
 }
 
-// Drop has the writer remove key.
-func (w *fileWay) Drop(key string) { w.file.put(w.prefix+key, change{fresh: true}) }
+// Drop has the writer remove key, and its family when it is the head of one.
+func (w *fileWay) Drop(key string) {
+	key = w.prefix + key
+	w.file.put(key, change{fresh: true, family: headOf(key) == key})
+}
 
 // put leaves c to the writer and reports whether there was room.
 func (f *File) put(key string, c change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.db == nil {
+		return false
+	}
 	tooLarge := c.size() > f.limit/maxShare
 	if tooLarge {
 		c = change{fresh: true} // rather none than the one before
 	}
-	before, waits := f.pending[key]
-	if waits && c.snapshot == nil && !c.fresh {
-		c.snapshot, c.fresh = before.snapshot, before.fresh
-	}
-	if f.db == nil || f.bytes+c.size()-before.size() > maxPending {
-		if f.db != nil {
-			f.troubleLocked("they come faster than the disk takes them")
-		}
+	before := f.pending[key]
+	if f.bytes+c.size() > maxPending {
+		f.troubleLocked("they come faster than the disk takes them")
 		return false
 	}
+	if c.family {
+		f.dropFamilyLocked(key)
+	}
+	c = c.after(before, f.pending[headOf(key)])
 	f.pending[key] = c
 	f.bytes += c.size() - before.size()
 	select {
@@ -184,6 +194,26 @@ func (f *File) put(key string, c change) bool {
 	default:
 	}
 	return !tooLarge
+}
+
+// after returns what c comes to when before was to become of the same key, and
+// head of the head of its family.
+func (c change) after(before, head change) change {
+	if c.snapshot == nil && !c.fresh {
+		c.snapshot, c.fresh = before.snapshot, before.fresh || head.family
+	}
+	c.family = c.family || before.family
+	return c
+}
+
+// dropFamilyLocked takes out what waits for the family of head, but head.
+func (f *File) dropFamilyLocked(head string) {
+	for key, c := range f.pending {
+		if key != head && headOf(key) == head {
+			f.bytes -= c.size()
+			delete(f.pending, key)
+		}
+	}
 }
 
 // troubleLocked tells the log, not more than once a minute.
@@ -196,17 +226,7 @@ func (f *File) troubleLocked(why any) {
 
 // load looks at what waits for the writer first.
 func (f *File) load(key string) (record, snapshot []byte, ok bool) {
-	f.mu.Lock()
-	c, waits := f.pending[key]
-	older, writes := f.writing[key]
-	db := f.db
-	f.mu.Unlock()
-	switch {
-	case waits && writes && !c.fresh:
-		c.snapshot, c.fresh = older.snapshot, older.fresh
-	case !waits:
-		c, waits = older, writes
-	}
+	c, waits, db := f.waiting(key)
 	if waits && c.fresh {
 		return clone(c.record), clone(c.snapshot), c.record != nil
 	}
@@ -222,6 +242,23 @@ func (f *File) load(key string) (record, snapshot []byte, ok bool) {
 		record = clone(c.record)
 	}
 	return record, snapshot, record != nil
+}
+
+// waiting returns what is to become of key, if anything is.
+func (f *File) waiting(key string) (c change, waits bool, db *bbolt.DB) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, batch := range []map[string]change{f.writing, f.pending} {
+		next, is := batch[key]
+		head := batch[headOf(key)]
+		switch {
+		case is:
+			c, waits = next.after(c, head), true
+		case head.family:
+			c, waits = change{fresh: true}, true
+		}
+	}
+	return c, waits, f.db
 }
 
 // write saves what waits, again and again, until Close.

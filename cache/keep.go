@@ -18,7 +18,8 @@ type Keeper interface {
 	// network, owns both slices from now on, and reports whether Load can be
 	// expected to find them.
 	Save(key string, record, snapshot []byte) bool
-	// Drop forgets key.
+	// Drop forgets key. When it ends in a newline, all keys that are alike up to
+	// their last newline are forgotten with it.
 	Drop(key string)
 }
 
@@ -67,7 +68,9 @@ func (c *Cache) save(p *place, o rules.Origin, as string, a *answer, e *entry) {
 	p.kept.Store(kept)
 }
 
-// keeperKey is what a Keeper knows the entry of o under as by.
+// keeperKey is what a Keeper knows the entry of o under as by. as has no
+// newline in it: a User-Agent cannot have one. So dropping what is kept for all
+// clients drops what is kept for some of them.
 func keeperKey(o rules.Origin, as string) string {
 	return string(append(append(appendKey(nil, o), '\n'), as...))
 }

@@ -3,11 +3,11 @@
 //
 // The way of a look-up: Cache.Policy (cache.go) finds a fresh entry in the
 // store (store.go, place.go), or in what outlives the process (keep.go,
-// record.go, file.go, bolt.go), or waits for a fetch (fetch.go, redirect.go,
-// body.go), whose answer the pure function next (state.go, lifetime.go,
-// retry.go) turns into the next entry.
+// record.go, file.go, pending.go, bolt.go), or waits for a fetch (fetch.go,
+// redirect.go, body.go), whose answer the pure function next (state.go,
+// lifetime.go, retry.go) turns into the next entry.
 //
 // Outside packages: github.com/patrickmn/go-cache, imported by store.go alone;
-// go.etcd.io/bbolt, by file.go and bolt.go; github.com/andybalholm/brotli and
+// go.etcd.io/bbolt, from file.go on; github.com/andybalholm/brotli and
 // github.com/klauspost/compress, by coding.go.
 package cache

@@ -155,9 +155,10 @@ func (p *pass) slows() {
 	}
 }
 
-// hurryLocked tells slow fetches to end while others wait for their places.
+// hurryLocked tells slow fetches to end, one for each that waits for the lane.
+// Those who have their site's share already wait for their own.
 func (l *lane) hurryLocked() {
-	if l.running < l.most || len(l.slow) == 0 {
+	if len(l.slow) == 0 {
 		return
 	}
 	wanted := 0

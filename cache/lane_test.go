@@ -202,6 +202,19 @@ func TestLane_WhoWaitsTooLongLeavesNothingBehind(t *testing.T) {
 	})
 }
 
+func TestLane_LetInWhileGivingUpIsLetOutAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLane()
+		_, end := context.WithCancelCause(t.Context())
+		p := &pass{lane: l, site: "a.test", end: end, in: make(chan struct{})}
+		if err := l.queue(p); err != nil || l.running != 1 {
+			t.Fatal(err)
+		}
+		l.withdraw(p)
+		l.empty(t)
+	})
+}
+
 func TestHeed_SitesByWhoIsBehindThem(t *testing.T) {
 	for host, want := range map[string]string{
 		"a.b.example.com": "example.com", "example.com": "example.com", "x.example.co.uk": "example.co.uk",

@@ -24,14 +24,15 @@ const (
 // the last good copy.
 const googleStop = 12 * time.Hour
 
-// lets reports whether a copy obtained at fetchedAt may stand in at now for a
-// site that has been failing since failingSince.
-func (p Profile) lets(fetchedAt, failingSince, now time.Time) bool {
-	switch {
-	case p == Strict, now.Sub(fetchedAt) > staleLimit:
+// lets reports whether a copy within its limit may stand in at now for a site
+// that has been failing since failingSince.
+func (p Profile) lets(failingSince, now time.Time) bool {
+	switch p {
+	case Strict:
 		return false
-	case p == Google:
+	case Google:
 		return now.Sub(failingSince) >= googleStop
+	default:
+		return true
 	}
-	return true
 }

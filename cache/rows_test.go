@@ -171,10 +171,14 @@ func TestRow36_VaryUserAgentAddsTheAgentToTheKey(t *testing.T) {
 		s.shows("again", "Banned/2", rules.Refuse)
 	}
 	s.askedTimes("while fresh", 5)
+	s.breaks()
+	s.clock.step(2 * time.Hour)
+	s.shows("while it is down, by its own last copy", "Guest/1", rules.Allow)
+	s.askedTimes("as ourselves and as the client", 7)
 	s.turns(200)
 	s.clock.step(2 * time.Hour)
 	s.shows("when all are told the same", "Guest/1", rules.Refuse)
-	s.askedTimes("as ourselves alone", 6)
+	s.askedTimes("as ourselves alone", 8)
 }
 
 func TestRow37_OtherClientErrorsAllow(t *testing.T) {

@@ -180,7 +180,7 @@ func (e *entry) fail(a answer, err error, now time.Time, jitter float64, profile
 	n.waitAt = n.askAt
 	if file := e.copy(); file != nil && !e.noStore && now.Sub(file.Source().FetchedAt) <= staleLimit {
 		n.lifetime, n.grace, n.tags = e.lifetime, e.grace, e.tags
-		if profile.lets(file.Source().FetchedAt, n.failingSince, now) {
+		if profile.lets(n.failingSince, now) {
 			return n.standIn(file, a, err)
 		}
 		n.setAside = file

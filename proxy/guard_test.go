@@ -243,6 +243,21 @@ func TestHeed_ARedirectUsesNoKeptConnection(t *testing.T) {
 	}
 }
 
+func TestHeed_ARedirectLeavesNoConnectionBehind(t *testing.T) {
+	w := &town{t: t}
+	var closes atomic.Int32
+	other := w.site("127.1.0.2", func(rw http.ResponseWriter, r *http.Request) {
+		if r.Close {
+			closes.Add(1)
+		}
+		townRobots(rw, r)
+	})
+	port := w.site("127.1.0.1", redirectTo("http://127.1.0.2:"+other+"/robots.txt"))
+	if src := w.policy(w.transport(), "127.1.0.1:"+port); src.State != rules.Available || closes.Load() != 1 {
+		t.Errorf("%d closed after use, %+v", closes.Load(), src)
+	}
+}
+
 // Between a look and a dial a name may move: what is dialled is what is judged.
 func TestHeed_ANameThatMovesIsJudgedWhereItIsDialled(t *testing.T) {
 	w := &town{t: t, names: map[string]string{"site.test": "127.1.0.1"}}

@@ -70,12 +70,12 @@ func guarded(fn func() error) (err error) {
 	return fn()
 }
 
-// openBolt opens the file at path, in which limit bytes may be used. The error
-// is a *damage when the file is to blame, not its place.
-func openBolt(path string, limit int64) (db *bbolt.DB, err error) {
+// openBolt opens the file at path. The error is a *damage when the file is to
+// blame, not its place.
+func openBolt(path string) (db *bbolt.DB, err error) {
 	err = guarded(func() error {
 		db, err = bbolt.Open(path, 0o600, &bbolt.Options{
-			Timeout: lockPatience, FreelistType: bbolt.FreelistMapType, MaxSize: maxFile(limit),
+			Timeout: lockPatience, FreelistType: bbolt.FreelistMapType,
 		})
 		if err != nil {
 			return err
@@ -178,7 +178,3 @@ func checked(key string, b []byte) ([]byte, error) {
 func checksum(key, value []byte) uint32 {
 	return crc32.Update(crc32.ChecksumIEEE(key), crc32.IEEETable, value)
 }
-
-// maxFile is how long the file of limit bytes in use may become: long values
-// need room in one piece.
-func maxFile(limit int64) int { return int(limit + limit/4 + growStep) }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // writeBolt makes all changes in one transaction, and room for them before.
@@ -19,14 +18,7 @@ func writeBolt(db *bbolt.DB, limit int64, batch map[string]change, now time.Time
 		if err := makeRoom(db, limit-need, now); err != nil {
 			return err
 		}
-		err := db.Update(func(tx *bbolt.Tx) error { return changeAll(tx, batch, now) })
-		if errors.Is(err, bolterrors.ErrMaxSizeReached) { // what is free lies in small pieces
-			if err := makeRoom(db, limit/2-need, now); err != nil {
-				return err
-			}
-			err = db.Update(func(tx *bbolt.Tx) error { return changeAll(tx, batch, now) })
-		}
-		return err
+		return db.Update(func(tx *bbolt.Tx) error { return changeAll(tx, batch, now) })
 	})
 }
 

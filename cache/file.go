@@ -19,9 +19,9 @@ const (
 	// writeDelay is how long what is to be saved waits for company: one
 	// transaction, and one wait for the disk, serves all of it.
 	writeDelay = 200 * time.Millisecond
-	// maxPending is how many bytes may wait for the disk. What comes on top is
-	// not saved, and asked for again after a restart.
-	maxPending = 16 << 20
+	// maxPending is how many bytes may wait for the disk, thousands of policies.
+	// What comes on top is not saved, and asked for again after a restart.
+	maxPending = 8 << 20
 	// maxShare is what part of the file one policy may take: an eighth.
 	maxShare = 8
 	// lockPatience is how long another process may take to let go of the file.
@@ -57,10 +57,11 @@ type File struct {
 	toldAt  time.Time // when the log last heard of what cannot be saved
 }
 
-// OpenFile opens the file at path, made with mode 0600 if there is none, and
-// bounds it to about limit bytes: the policies written longest ago go first.
-// log hears of damage and of what cannot be saved. The error says what is
-// wrong with the place, for a person.
+// OpenFile opens the file at path, made with mode 0600 if there is none. Of it
+// about limit bytes are used: the policies written longest ago make room. It may
+// be twice as long, since what is written anew is written beside the old. log
+// hears of damage and of what cannot be saved. The error says what is wrong with
+// the place, for a person.
 func OpenFile(path string, limit int64, log *slog.Logger) (*File, error) {
 	f := &File{
 		path: path, limit: limit, log: log, pending: map[string]change{},
@@ -77,13 +78,13 @@ func OpenFile(path string, limit int64, log *slog.Logger) (*File, error) {
 
 // open opens the file, or a new one when what is there is damaged.
 func (f *File) open() (*bbolt.DB, error) {
-	db, err := openBolt(f.path, f.limit)
+	db, err := openBolt(f.path)
 	if damage := (*damage)(nil); errors.As(err, &damage) {
 		f.damages++
 		if err := f.setAside(damage); err != nil {
 			return nil, err
 		}
-		db, err = openBolt(f.path, f.limit)
+		db, err = openBolt(f.path)
 	}
 	var place *fs.PathError
 	switch {
@@ -241,7 +242,7 @@ func (f *File) damaged(db *bbolt.DB, why *damage) {
 		f.log.Error(err.Error())
 		return
 	}
-	if next, err := openBolt(f.path, f.limit); err == nil {
+	if next, err := openBolt(f.path); err == nil {
 		f.db = next
 	} else {
 		f.log.Error("policies are not kept on disk until the next start", "file", f.path, "error", err)

@@ -47,6 +47,7 @@ func (c *Cache) load(p *place, o rules.Origin, as string) (e *entry) {
 	}
 	p.set(as, e)
 	p.kept.Store(true)
+	p.reused.Store(true) // it was asked for before
 	return e
 }
 

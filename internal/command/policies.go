@@ -17,8 +17,9 @@ const (
 	// policiesFile is where policies are kept, in the state directory, when
 	// cache.file names no other place.
 	policiesFile = "policies.db"
-	// fileShare is how many times as much as in memory may be kept on disk.
-	fileShare = 4
+	// fileShare is how many times as much as in memory is kept on disk. The file
+	// may be twice as long.
+	fileShare = 2
 	// leastPolicy is about what the smallest policy takes in memory: no more
 	// than so many fit.
 	leastPolicy = 1 << 10

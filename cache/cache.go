@@ -132,10 +132,10 @@ func (c *Cache) asksAgain(e *entry, userAgent string) bool {
 // under the client's name, but for a denial or a failure where e, what it told
 // under ours, is a file.
 func (e *entry) or(own *entry) *entry {
-	if (own.denied || own.failures > 0) && !e.denied && e.policy.Source().State == rules.Available {
-		return e
+	if own.isFile() || !e.isFile() || !own.denied && own.failures == 0 {
+		return own
 	}
-	return own
+	return e
 }
 
 // await waits for the policy of o, no longer than the cache's time limit.

@@ -82,11 +82,14 @@ func (e *entry) copy() *rules.Policy {
 	switch {
 	case e == nil:
 		return nil
-	case e.policy.Source().State == rules.Available:
+	case e.isFile():
 		return e.policy
 	}
 	return e.setAside
 }
+
+// isFile reports whether e's policy is made of a file, fresh or stale.
+func (e *entry) isFile() bool { return e.policy.Source().State == rules.Available }
 
 // personal reports whether the site may tell each client something else.
 func (e *entry) personal() bool { return e.denied || e.varies }

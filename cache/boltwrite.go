@@ -46,7 +46,11 @@ func makeRoom(db *bbolt.DB, limit int64, now time.Time) error {
 	excess, idle := int64(0), false
 	look := func(tx *bbolt.Tx) error {
 		stats := db.Stats()
-		excess = tx.Size() - int64(stats.FreePageN+stats.PendingPageN)*int64(db.Info().PageSize) - limit
+		used := tx.Size() - int64(stats.FreePageN+stats.PendingPageN)*int64(db.Info().PageSize)
+		excess = used - limit
+		if tx.Size() > 2*limit { // long values want free room in one piece: make more of it
+			excess += limit / 4
+		}
 		oldest, _ := tx.Bucket(boltAges).Cursor().First()
 		idle = oldest == nil || excess <= 0 && bytes.Compare(oldest, dead) > 0
 		return nil

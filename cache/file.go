@@ -21,7 +21,7 @@ const (
 	writeDelay = 200 * time.Millisecond
 	// maxPending is how many bytes may wait for the disk, thousands of policies.
 	// What comes on top is not saved, and asked for again after a restart.
-	maxPending = 8 << 20
+	maxPending = 4 << 20
 	// maxShare is what part of the file one policy may take: an eighth.
 	maxShare = 8
 	// lockPatience is how long another process may take to let go of the file.

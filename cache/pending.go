@@ -31,7 +31,7 @@ func (f *File) put(key string, c change) bool {
 		c = change{fresh: true} // rather none than the one before
 	}
 	before := f.pending[key]
-	if f.bytes+c.size() > maxPending {
+	if f.bytes > 0 && f.bytes+c.size() > maxPending {
 		f.troubleLocked("they come faster than the disk takes them")
 		return false
 	}

@@ -295,6 +295,7 @@ func TestCache_APanicInAFetchIsAFailure(t *testing.T) {
 	if n, _ := c.Size(); n != 1 || c.store.find(site).pins != 0 {
 		t.Error("the place stays in use")
 	}
+	c.fetcher.empty(t)
 }
 
 func TestCache_ADenialIsTriedOnceAsTheClient(t *testing.T) {

@@ -147,8 +147,12 @@ func TestHeed_WhatIsCheapToHaveAgainGoesFirst(t *testing.T) {
 		}
 	}
 	s.now = now
-	if v := s.victimLocked(); v != order[0] {
-		t.Errorf("%s is given up first", v.key)
+	drawn := map[*place]int{} // at random, so that one sample may miss it
+	for range 100 {
+		drawn[s.victimLocked()]++
+	}
+	if drawn[order[0]] < 50 || drawn[order[5]] > 0 {
+		t.Errorf("of 100 times the cheapest would go %d times, the dearest %d times", drawn[order[0]], drawn[order[5]])
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 // request that memory can answer.
 type Shared interface {
 	// Newer returns what is shared, unless its version is known. An empty record
-	// says that it was dropped. Version 0: there is nothing else, or it is away.
+	// says that it was dropped. Version 0: there is nothing else, or it is away;
+	// -1: there is nothing any more, for it was lost, which says nothing.
 	Newer(ctx context.Context, tag, name string, known int64) (version int64, record, snapshot []byte)
 	// Lease asks for the right to fetch for all. When end is not nil it is given,
 	// and end must be called with what came of it, which is of use for keep: no
@@ -79,7 +80,11 @@ func (c *Cache) consult(p *place, o rules.Origin, as asking, e *entry) *turn {
 // look takes over what the others know, if it is later than what is known here.
 func (t *turn) look(ctx context.Context) {
 	version, text, snapshot := t.cache.shared.Newer(ctx, tagOf(t.origin), t.key, t.known)
-	if version == 0 {
+	switch {
+	case version == 0:
+		return
+	case version < 0:
+		t.known = 0
 		return
 	}
 	t.known = version

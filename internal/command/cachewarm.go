@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -46,33 +47,38 @@ func (c *CacheWarmCmd) Run(a *App) error {
 		return err
 	}
 	defer leave()
-	type result struct {
-		line *heldLine
-		err  error
-	}
-	out := bufio.NewWriter(a.Stdout)
 	w := &warming{app: a, all: len(sites)}
-	work := func(site string) (r result) {
-		r.line, r.err = k.warm(context.Background(), site)
-		return r
-	}
-	err = inOrder(checkWidth, slices.Values(sites), work, func(r result, _ bool) error {
-		if r.err != nil {
-			w.wrong(r.err)
+	// Lines on the same screen are progress enough.
+	defer w.show(isTerminal(a.Stderr) && (c.Quiet || !isTerminal(a.Stdout)))()
+	out := bufio.NewWriter(a.Stdout)
+	err = inOrder(checkWidth, slices.Values(sites), func(site string) warmed {
+		line, err := k.warm(context.Background(), site)
+		return w.count(warmed{line, err})
+	}, func(r warmed, waiting bool) error {
+		if err := c.print(out, r); err != nil {
+			return err
+		}
+		if waiting {
 			return nil
 		}
-		w.done(r.line.State)
-		switch {
-		case c.Quiet:
-			return nil
-		case c.JSON:
-			return printJSON(out, []*heldLine{r.line})
-		}
-		_, err := fmt.Fprintf(out, "%-11s  %s  %s\n", r.line.State, r.line.whose(), r.line.Why)
-		return err
+		return out.Flush()
 	})
-	w.end()
-	return errors.Join(err, out.Flush(), w.exit())
+	if err = errors.Join(err, out.Flush()); err != nil {
+		return err
+	}
+	return w.exit()
+}
+
+// print writes what came of one site; errors are told at the end.
+func (c *CacheWarmCmd) print(out io.Writer, r warmed) error {
+	switch {
+	case r.err != nil, c.Quiet:
+		return nil
+	case c.JSON:
+		return printJSON(out, []*heldLine{r.line})
+	}
+	_, err := fmt.Fprintf(out, "%-11s  %s  %s\n", r.line.State, r.line.whose(), r.line.Why)
+	return err
 }
 
 // sites reads the list.
@@ -102,57 +108,96 @@ func (c *CacheWarmCmd) sites(a *App) ([]string, error) {
 	return sites, nil
 }
 
+// warmed is what came of one site.
+type warmed struct {
+	line *heldLine
+	err  error
+}
+
 // warming is how far warm has come.
 type warming struct {
-	app        *App
-	all, so    int
-	lost, bad  int
-	toldAt     time.Time
-	begun      time.Time
-	onTerminal bool
+	app *App
+	all int
+
+	mu    sync.Mutex
+	so    int     // done with
+	lost  int     // of those, not asked
+	wrong []error // what was no site, as far as it is told
+	bad   int     // how many
 }
 
-// progressEvery is how often a terminal is told.
-const progressEvery = 200 * time.Millisecond
+// maxWrong is how many wrong lines are told.
+const maxWrong = 20
 
-func (w *warming) done(state string) {
+// count counts r in.
+func (w *warming) count(r warmed) warmed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.so++
-	if state == "stale" || state == "unreachable" {
+	switch {
+	case r.err != nil:
+		if w.bad++; w.bad <= maxWrong {
+			w.wrong = append(w.wrong, r.err)
+		}
+	case r.line.State == "stale", r.line.State == "unreachable":
 		w.lost++
 	}
-	now := w.app.Now()
-	if w.begun.IsZero() {
-		w.begun, w.toldAt, w.onTerminal = now, now, w.app.onTerminal()
-	}
-	if w.onTerminal && now.Sub(w.toldAt) >= progressEvery {
-		w.toldAt = now
-		fmt.Fprintf(w.app.Stderr, "\r\x1b[Kheed: %d of %s, %d could not be asked", w.so, plural(uint64(w.all), "site"), w.lost)
-	}
+	return r
 }
 
-func (w *warming) wrong(err error) {
-	w.so++
-	w.bad++
-	w.clear()
-	fmt.Fprintln(w.app.Stderr, "heed:", err)
-}
+const (
+	progressAfter = time.Second // work that is done sooner needs no progress
+	progressEvery = 200 * time.Millisecond
+)
 
-// clear takes the line of progress away.
-func (w *warming) clear() {
-	if w.onTerminal && w.toldAt != w.begun {
-		fmt.Fprint(w.app.Stderr, "\r\x1b[K")
+// show shows progress on a terminal until the function it returns is called.
+func (w *warming) show(terminal bool) (end func()) {
+	if !terminal {
+		return func() {}
 	}
-}
-
-func (w *warming) end() {
-	w.clear()
-	if w.onTerminal {
-		fmt.Fprintf(w.app.Stderr, "heed: %s, %d could not be asked\n", plural(uint64(w.all), "site"), w.lost)
+	quit, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		w.tick(quit)
+	}()
+	return func() {
+		close(quit)
+		<-gone
+		fmt.Fprintf(w.app.Stderr, "heed: %s\n", w.words())
 	}
 }
 
-// exit is the status that fits.
+func (w *warming) tick(quit <-chan struct{}) {
+	for wait := progressAfter; ; wait = progressEvery {
+		select {
+		case <-quit:
+			fmt.Fprint(w.app.Stderr, clearLine)
+			return
+		case <-time.After(wait):
+			fmt.Fprint(w.app.Stderr, clearLine+"heed: "+w.words())
+		}
+	}
+}
+
+// clearLine has a terminal begin its line anew.
+const clearLine = "\r\x1b[K"
+
+func (w *warming) words() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Sprintf("%d of %s, %d could not be asked", w.so, plural(uint64(w.all), "site"), w.lost)
+}
+
+// exit tells what was wrong, and returns the status that fits.
 func (w *warming) exit() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, err := range w.wrong {
+		fmt.Fprintln(w.app.Stderr, "heed:", err)
+	}
+	if more := w.bad - len(w.wrong); more > 0 {
+		fmt.Fprintf(w.app.Stderr, "heed: %s more were wrong\n", plural(uint64(more), "line"))
+	}
 	switch {
 	case w.bad > 0:
 		return Exit(exitUsage)

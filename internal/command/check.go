@@ -138,19 +138,9 @@ func (c *CheckCmd) policies(a *App) (policyOf, error) {
 
 // progress says on a terminal what takes so long.
 func (a *App) progress(text string) {
-	if a.onTerminal() {
+	if isTerminal(a.Stderr) {
 		fmt.Fprintln(a.Stderr, "heed:", text)
 	}
-}
-
-// onTerminal reports whether a person looks at stderr.
-func (a *App) onTerminal() bool {
-	f, ok := a.Stderr.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func readRobots(a *App, path string) (text string, err error) {

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,7 +138,6 @@ func TestHeed_AKilledHeedDelaysTheOthersByItsLeaseAtMost(t *testing.T) {
 	}
 	defer close(release)
 	var all sync.WaitGroup
-	victim := -1
 	ask := func(i int) {
 		c := client(t, heeds[i])
 		for range 50 {
@@ -147,17 +149,14 @@ func TestHeed_AKilledHeedDelaysTheOthersByItsLeaseAtMost(t *testing.T) {
 		}
 	}
 	go client(t, heeds[0]).Get("http://s0.test/page") // it will not be answered
-	for i := range heeds {
-		if agent := fmt.Sprint("heed", i); i == 0 && !strings.Contains(<-site.asked, agent) {
-			t.Fatal("the wrong heed asks")
-		}
+	if agent := <-site.asked; !strings.Contains(agent, "heed0") {
+		t.Fatalf("%q asks", agent)
 	}
-	victim = 0
 	ask(1)
 	ask(2)
 	key := store.CLI("--scan", "--pattern", "*:lease:")
-	heeds[victim].Signal(syscall.SIGKILL)
-	heeds[victim].Exit()
+	heeds[0].Signal(syscall.SIGKILL)
+	heeds[0].Exit()
 	killed := time.Now()
 	left := time.Duration(store.Count("pttl", key)) * time.Millisecond
 	if left > fleet.LeaseTime {
@@ -223,4 +222,118 @@ func TestHeed_NoRequestFailsForAStoreThatIsKilled(t *testing.T) {
 		}
 	}
 	t.Logf("%d pairs of requests", done.Load())
+}
+
+// cacheCommand runs `heed cache ARGS...` beside a heed, and returns what it
+// prints and its exit status.
+func cacheCommand(t *testing.T, state string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command(testkit.Binary(t), append([]string{"cache"}, args...)...)
+	cmd.Env = []string{"HEED_STATE=" + state, "HOME=" + state}
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func TestHeed_AnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
+	site := newFleetSite(t, 3)
+	store := testkit.NewRedis(t)
+	heeds := fleetOf(t, site, "redis://"+store.Addr)
+	config := filepath.Join(t.TempDir(), "proxy.toml")
+	if err := os.WriteFile(config, []byte(site.config("operator", "redis://"+store.Addr)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ofFleet := func(verb string, args ...string) (stdout, stderr string, code int) {
+		return cacheCommand(t, t.TempDir(), append([]string{verb, "--fleet", "--config", config}, args...)...)
+	}
+	for i, h := range heeds {
+		if got := status(t, client(t, h), "http://"+site.name(0)+"/page"); got != http.StatusOK {
+			t.Errorf("through heed %d: status %d", i, got)
+		}
+	}
+	if out, errs, code := ofFleet("list"); code != 0 || !strings.Contains(out, "http://s0.test") || strings.Count(out, "\n") != 1 {
+		t.Errorf("list: status %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := ofFleet("show", "s0.test"); code != 0 || !strings.Contains(out, "     2  Disallow: /private\n") || !strings.Contains(out, "fleet      shared") {
+		t.Errorf("show: status %d\n%s%s", code, out, errs)
+	}
+	list := filepath.Join(t.TempDir(), "list")
+	if err := os.WriteFile(list, []byte("http://s0.test\nhttp://s1.test\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := ofFleet("warm", list); code != 0 || strings.Count(out, "available") != 2 {
+		t.Errorf("warm: status %d\n%s%s", code, out, errs)
+	}
+	status(t, client(t, heeds[2]), "http://s1.test/page")
+	if site.fetches(0) != 1 || site.fetches(1) != 1 {
+		t.Errorf("fetched %d and %d times", site.fetches(0), site.fetches(1))
+	}
+
+	// One heed is told to forget: within a moment all have.
+	if out, errs, code := cacheCommand(t, heeds[0].State, "purge", "s0.test"); code != 0 || out != "forgotten: http://s0.test\n" {
+		t.Errorf("purge: status %d\n%s%s", code, out, errs)
+	}
+	for _, h := range heeds {
+		store.Await("the others have forgotten", func() bool {
+			out, _, _ := cacheCommand(t, h.State, "list")
+			return !strings.Contains(out, "s0.test")
+		})
+	}
+	if out, _, code := ofFleet("show", "s0.test"); code != 1 {
+		t.Errorf("show after it: status %d\n%s", code, out)
+	}
+	if _, _, code := ofFleet("purge", "s1.test"); code != 0 {
+		t.Errorf("purge of the fleet's: status %d", code)
+	}
+	store.Await("the heed has forgotten", func() bool {
+		out, _, _ := cacheCommand(t, heeds[2].State, "list")
+		return !strings.Contains(out, "s1.test")
+	})
+
+	// Without the store, it is said what has been done and what not.
+	status(t, client(t, heeds[0]), "http://s2.test/page")
+	store.Kill()
+	if _, errs, code := ofFleet("list"); code != 2 || !strings.Contains(errs, "cannot be used") {
+		t.Errorf("list without the store: status %d\n%s", code, errs)
+	}
+	if _, errs, code := cacheCommand(t, heeds[0].State, "purge", "s2.test"); code != 2 || !strings.Contains(errs, "the others could not be told") {
+		t.Errorf("purge without the store: status %d\n%s", code, errs)
+	}
+	if out, _, _ := cacheCommand(t, heeds[0].State, "list"); strings.Contains(out, "s2.test") {
+		t.Error("it was not forgotten here")
+	}
+	cmd := exec.Command(testkit.Binary(t), "status")
+	cmd.Env = []string{"HEED_STATE=" + heeds[0].State}
+	if out, _ := cmd.Output(); !strings.Contains(string(out), "not well: the fleet's store is away") || cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("status: %d\n%s", cmd.ProcessState.ExitCode(), out)
+	}
+}
+
+// The password of an upstream proxy, the one secret among what tells ways
+// apart, does not show in the store, not even in what is made of it.
+func TestHeed_NothingSecretIsInTheStore(t *testing.T) {
+	store := testkit.NewRedis(t)
+	spaces := map[string]bool{}
+	site := newFleetSite(t, 0)
+	for _, password := range []string{"opensesame", "guesswork"} {
+		config := strings.Replace(site.config("heed", "redis://"+store.Addr), "[upstream.resolve]\n", fmt.Sprintf(
+			"[upstream]\nproxy = \"http://user:%s@proxy.test:1\"\n[upstream.resolve]\n\"proxy.test:1\" = %q\n", password, site.server.Listener.Addr()), 1)
+		h := testkit.Start(t, testkit.Options{Config: config})
+		if got := status(t, client(t, h), "http://s0.test/private"); got != http.StatusForbidden {
+			t.Errorf("status %d", got)
+		}
+	}
+	keys := store.CLI("keys", "*:policy")
+	for key := range strings.FieldsSeq(keys) {
+		spaces[strings.Split(key, ":")[2]] = true
+		if all := key + store.CLI("hgetall", key); strings.Contains(all, "opensesame") || strings.Contains(all, "guesswork") {
+			t.Errorf("a password is in the store:\n%s", all)
+		}
+	}
+	if len(spaces) != 1 {
+		t.Errorf("%d spaces for one way to the sites: %s", len(spaces), keys)
+	}
 }

@@ -63,7 +63,8 @@ func (s *Store) Policies(space string) *Policies {
 // Newer returns what is shared under tag and name when its version is not
 // known, the one that the caller has seen last (0: none). An empty record says
 // that the policy was dropped. Version 0 says that there is nothing else, or
-// that the store is away.
+// that the store is away; -1 that there is nothing any more: the store has lost
+// what the caller has seen.
 func (p *Policies) Newer(ctx context.Context, tag, name string, known int64) (version int64, record, snapshot []byte) {
 	var reply []string
 	key := p.key(tag)

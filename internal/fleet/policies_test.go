@@ -38,6 +38,17 @@ func TestHeed_WhatOneStoresAllSee(t *testing.T) {
 	shows(t, one, "", v, w, "later", "snap\x00shot")
 }
 
+// A store that keeps nothing on disk is empty after a restart.
+func TestHeed_WhatTheStoreHasLostIsNotWaitedFor(t *testing.T) {
+	server := testkit.NewRedis(t)
+	one, other := heeds(t, "redis://"+server.Addr)
+	v := lease(t, one, "", 0)([]byte("record"), []byte("file"), 0, time.Hour)
+	server.CLI("flushall")
+	shows(t, one, "", v, -1, "", "")
+	w := lease(t, one, "", 0)([]byte("record"), []byte("file"), 0, time.Hour)
+	shows(t, other, "", v, w, "record", "file")
+}
+
 func TestHeed_SpacesDoNotMix(t *testing.T) {
 	store, _ := open(t, "redis://"+testkit.NewRedis(t).Addr)
 	one, other := store.Policies("one"), store.Policies("other")

@@ -8,13 +8,14 @@ import "github.com/redis/go-redis/v9"
 // that is empty tells that all of the tag was dropped.
 
 // newerScript returns version, record and snapshot, unless the version is the
-// one given or there is nothing.
+// one given or there is nothing; version -1 when the one given has gone.
 //
 //	KEYS  the hash
 //	ARGV  name, version that is known
 var newerScript = redis.NewScript(`
 local v = redis.call('HGET', KEYS[1], ARGV[1]..':v')
-if not v or v == ARGV[2] then return false end
+if v == ARGV[2] or not v and ARGV[2] == '0' then return false end
+if not v then return {'-1', '', ''} end
 return {v, redis.call('HGET', KEYS[1], ARGV[1]..':r'), redis.call('HGET', KEYS[1], ARGV[1]..':s') or ''}
 `)
 

@@ -2,9 +2,12 @@ package fleet_test
 
 import (
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"heed/internal/fleet"
 	"heed/internal/testkit"
 )
 
@@ -60,11 +63,11 @@ func TestHeed_OneHostOfAClusterIsEnough(t *testing.T) {
 
 func TestHeed_ASentinelFailover(t *testing.T) {
 	master := testkit.NewRedis(t)
-	replica := testkit.NewRedis(t, "--replicaof", replaceColon(master.Addr))
-	replica.Await("the replica follows", func() bool { return contains(replica.CLI("info", "replication"), "master_link_status:up") })
+	replica := testkit.NewRedis(t, "--replicaof", strings.Replace(master.Addr, ":", " ", 1))
+	replica.Await("the replica follows", func() bool { return strings.Contains(replica.CLI("info", "replication"), "master_link_status:up") })
 	sentinel := testkit.NewSentinel(t, master)
 	sentinel.Await("the Sentinel knows the replica", func() bool {
-		return contains(sentinel.CLI("sentinel", "replicas", "heeds"), replica.Addr)
+		return strings.Contains(sentinel.CLI("sentinel", "replicas", "heeds"), replica.Addr)
 	})
 	store, log := open(t, "redis://"+sentinel.Addr+"/0?master=heeds")
 	p := store.Policies("space")
@@ -115,5 +118,28 @@ func TestHeed_AUserOfFewRights(t *testing.T) {
 		t.Errorf("health %+v", store.Health())
 	}
 	wrong, _ := open(t, "redis://heed:guess@"+server.Addr)
-	await(t, "a wrong password is told", func() bool { return contains(wrong.Health().Why, "WRONGPASS") })
+	await(t, "a wrong password is told", func() bool { return strings.Contains(wrong.Health().Why, "WRONGPASS") })
+}
+
+func TestHeed_AStoreBehindTLS(t *testing.T) {
+	authority := testkit.NewCA(t)
+	cert, key := authority.Leaf(t, "localhost")
+	_, port, _ := strings.Cut(testkit.FreeAddr(t), ":")
+	testkit.NewRedis(t, "--tls-port", port, "--tls-auth-clients", "no",
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", authority.File)
+	url := "rediss://localhost:" + port
+	log := &book{}
+	store, err := fleet.Open(fleet.Options{URL: url, RootCAs: authority.Pool(), Log: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	p := store.Policies("space")
+	v := lease(t, p, "", 0)([]byte("record"), []byte("file"), 0, time.Hour)
+	shows(t, p, "", 0, v, "record", "file")
+
+	stranger, _ := open(t, url)
+	await(t, "a certificate that nobody vouches for is told", func() bool {
+		return strings.Contains(stranger.Health().Why, "certificate signed by unknown authority")
+	})
 }

@@ -7,11 +7,6 @@ import (
 	"heed/internal/fleet"
 )
 
-func contains(text, part string) bool { return strings.Contains(text, part) }
-
-// replaceColon writes an address as redis-server's settings have it.
-func replaceColon(addr string) string { return strings.Replace(addr, ":", " ", 1) }
-
 func TestHeed_StoresAreNamedByURL(t *testing.T) {
 	for _, url := range []string{
 		"redis://store.test", "redis://store.test:6380/3", "rediss://user:p%40ss@store.test/", "redis://:pass@[::1]:6379",
@@ -37,7 +32,7 @@ func TestHeed_StoresAreNamedByURL(t *testing.T) {
 		"redis://u:secret@x@a.test/1/2?master=heeds": "not the number",
 	} {
 		err := fleet.CheckURL(url)
-		if err == nil || !contains(err.Error(), want) || contains(err.Error(), "secret") {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v; want %q and no password", url, err, want)
 		}
 	}

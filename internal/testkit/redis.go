@@ -32,7 +32,7 @@ func NewRedis(t testing.TB, args ...string) *Redis {
 	r := &Redis{t: t, dir: t.TempDir(), args: args}
 	t.Cleanup(r.Kill)
 	for range 5 { // between our look and its start, others may take the port
-		r.Addr = freeAddr(t)
+		r.Addr = FreeAddr(t)
 		if r.start() {
 			return r
 		}
@@ -63,7 +63,7 @@ func NewRedisCluster(t testing.TB) []*Redis {
 	var nodes []*Redis
 	create := []string{"--cluster", "create"}
 	for range 3 {
-		bus := freeAddr(t)
+		bus := FreeAddr(t)
 		n := NewRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", bus[strings.LastIndexByte(bus, ':')+1:])
 		nodes = append(nodes, n)
 		create = append(create, n.Addr)
@@ -75,8 +75,9 @@ func NewRedisCluster(t testing.TB) []*Redis {
 	return nodes
 }
 
-// freeAddr returns an address that nobody listens on.
-func freeAddr(t testing.TB) string {
+// FreeAddr returns an address that nobody listens on, for a server that cannot
+// be handed an open socket. Somebody may take it before the server does.
+func FreeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -2,8 +2,6 @@ package cache
 
 import (
 	"bytes"
-	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,41 +12,101 @@ const (
 	// maxBody is how much of a robots.txt is read, decoded. RFC 9309 §2.5 asks
 	// for 500 KiB at least.
 	maxBody = 4 << 20
-	// gzipOverhead is how much longer than its content a gzip stream may be: one
-	// of empty blocks has no end.
-	gzipOverhead = 64 << 10
+	// codingOverhead is how much longer than its content an encoded body may be:
+	// one of empty blocks has no end.
+	codingOverhead = 64 << 10
+
+	// shortBody is how much of every body is read without asking: the bodies of
+	// slow sites must not keep those of others out.
+	shortBody = 64 << 10
+	// maxLongBodies is how many longer ones are in flight at a time: as many as
+	// fill 64 MiB. Each counts in full, since one that had to ask for more on
+	// its way could wait for another that waits for it.
+	maxLongBodies     = (64 << 20) / (maxBody + codingOverhead)
+	maxSiteLongBodies = 2 // of them of one site
 )
+
+// room is what the reading of one body shares with all others.
+type room struct {
+	long     func() error  // called before more than shortBody is held
+	decoders chan struct{} // has a place for each decoder at work
+}
 
 // readBody reads the body of a 200 or 203, decoded. When it is longer than
 // maxBody, cut is set and the body ends with its last whole line: half a line
 // is another rule ("Disallow: /" of "Disallow: /private"). A body shorter than
 // announced is an error.
-func readBody(resp *http.Response) (body []byte, cut bool, err error) {
-	sent := &io.LimitedReader{R: resp.Body, N: maxBody + gzipOverhead}
-	var r io.Reader = sent
+func (r *room) readBody(resp *http.Response) (body []byte, cut bool, err error) {
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
-	switch coding {
-	case "", "identity":
-	case "gzip", "x-gzip":
-		if r, err = gzip.NewReader(sent); errors.Is(err, io.EOF) {
-			return nil, false, nil // no bytes at all: an empty file
-		} else if err != nil {
-			return nil, false, err
-		}
-	default:
+	d, known := decoderOf(coding)
+	if !known {
 		return nil, false, fmt.Errorf("unknown Content-Encoding %.40q", coding)
 	}
-	body, err = io.ReadAll(io.LimitReader(r, maxBody+1))
+	// What is sent is read before it is decoded, so that no decoder, whose
+	// windows may be large, waits for a slow site.
+	sent, more, err := gather(resp, maxBody+codingOverhead, r.long)
 	if err != nil {
 		return nil, false, err
 	}
-	if len(body) > maxBody {
-		return body[:bytes.LastIndexAny(body[:maxBody], "\r\n")+1], true, nil
+	body = sent
+	if d != nil && len(sent) > 0 {
+		body, err = r.decode(d, sent)
 	}
-	if sent.N == 0 {
-		return nil, false, errors.New("its gzip form is longer than its content can be")
+	switch {
+	case len(body) > maxBody:
+		return body[:bytes.LastIndexAny(body[:maxBody], "\r\n")+1], true, nil
+	case more:
+		return nil, false, fmt.Errorf("its %s form is longer than its content can be", coding)
+	case err != nil:
+		return nil, false, err
 	}
 	return body, false, nil
+}
+
+func (r *room) decode(d decoder, sent []byte) ([]byte, error) {
+	r.decoders <- struct{}{}
+	defer func() { <-r.decoders }()
+	return d.decode(sent)
+}
+
+// gather reads what resp brings, most octets at the most; more reports whether
+// there were more.
+func gather(resp *http.Response, most int, long func() error) (sent []byte, more bool, err error) {
+	if known := resp.ContentLength; known >= 0 {
+		most = int(min(int64(most), known))
+	}
+	sent = make([]byte, 0, min(most, 4<<10)+1)
+	for len(sent) < most || resp.ContentLength < 0 {
+		if len(sent) == cap(sent) {
+			if sent, err = grow(sent, most, long); err != nil {
+				return nil, false, err
+			}
+		}
+		n, err := resp.Body.Read(sent[len(sent):cap(sent)])
+		sent = sent[:len(sent)+n]
+		switch {
+		case len(sent) > most:
+			return sent[:most], true, nil
+		case err == io.EOF:
+			return sent, false, nil
+		case err != nil:
+			return nil, false, err
+		}
+	}
+	return sent, resp.ContentLength > int64(most), nil
+}
+
+// grow makes room in a full b: by doubling while it is short, then at once for
+// most octets; always with one more, to see the end.
+func grow(b []byte, most int, long func() error) ([]byte, error) {
+	room := min(2*len(b), most+1, shortBody+1)
+	if room <= len(b) {
+		if err := long(); err != nil {
+			return nil, err
+		}
+		room = most + 1
+	}
+	return append(make([]byte, 0, room), b...), nil
 }
 
 // isHTML reports whether an answer is a page for people, by its type or by

@@ -97,7 +97,7 @@ func TestCache_AFreshPolicyIsNotAskedForAgain(t *testing.T) {
 		}
 		w.WriteHeader(304)
 	})
-	clock.step(time.Minute)
+	clock.step(time.Minute + revalidateGrace)
 	src := c.Policy(t.Context(), o, "curl/8").Source()
 	if src.State != rules.Available || !src.FetchedAt.Equal(clock.Now()) || site.count.Load() != 2 {
 		t.Errorf("after an hour: %d requests, %+v", site.count.Load(), src)
@@ -295,6 +295,7 @@ func TestCache_APanicInAFetchIsAFailure(t *testing.T) {
 	if n, _ := c.Size(); n != 1 || c.store.find(site).pins != 0 {
 		t.Error("the place stays in use")
 	}
+	c.fetcher.empty(t)
 }
 
 func TestCache_ADenialIsTriedOnceAsTheClient(t *testing.T) {
@@ -350,8 +351,8 @@ func TestCache_VariantsOfAnOriginAreBounded(t *testing.T) {
 	c, clock := newCache(t, Config{})
 	for i := range 3 * maxVariants {
 		clock.step(time.Millisecond)
-		c.Policy(t.Context(), o, fmt.Sprint("client/", i))
-		c.Policy(t.Context(), o, "client/0") // in steady use
+		c.Policy(t.Context(), o, fmt.Sprintf("client-%d/1", i))
+		c.Policy(t.Context(), o, "client-0/1") // in steady use
 	}
 	if n := len(c.store.find(o).variants); n != maxVariants {
 		t.Errorf("%d variants", n)
@@ -361,7 +362,7 @@ func TestCache_VariantsOfAnOriginAreBounded(t *testing.T) {
 	}
 	site.turn(status(404))
 	clock.step(2 * time.Hour)
-	c.Policy(t.Context(), o, "client/0")
+	c.Policy(t.Context(), o, "client-0/1")
 	if n := len(c.store.find(o).variants); n != 0 {
 		t.Errorf("%d variants when they are of no use", n)
 	}

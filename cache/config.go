@@ -20,6 +20,16 @@ type Config struct {
 	// be reached from one that answers badly relies on net/http/httptrace, as
 	// *http.Transport serves it.
 	Transport http.RoundTripper
+	// PerFetch, when not nil, is called for each fetch and returns what carries
+	// it in Transport's place: its first request and then those that redirects
+	// lead to, one after the other. So whoever knows about addresses can see to
+	// it that no redirect leads where the client could not have gone.
+	PerFetch func() http.RoundTripper
+	// Lanes bound the fetches of all caches that share them; nil means lanes of
+	// this cache's own.
+	Lanes *Lanes
+	// Profile says how a site's silence and its denials are taken.
+	Profile Profile
 	// UserAgent is sent with every fetch but the one repeated as the client.
 	// Empty means DefaultUserAgent("").
 	UserAgent string
@@ -34,6 +44,19 @@ type Config struct {
 	// MaxBytes is how much memory the kept policies may hold; zero means
 	// DefaultMaxBytes.
 	MaxBytes int64
+	// Memory, when not nil, is where the policies are kept, together with those
+	// of other caches; it has bounds of its own, and MaxEntries and MaxBytes are
+	// ignored.
+	Memory *Memory
+	// Way tells caches that share a Memory apart: those of one Way have their
+	// policies in common. Different transports that may reach different sites
+	// under one name need different Ways. Empty is as good as any.
+	Way string
+	// Keeper has policies outlive the process; nil: they do not.
+	Keeper Keeper
+	// Shared has policies in common with other heeds, which must reach sites in
+	// the same way; nil: there are none.
+	Shared Shared
 }
 
 // withDefaults returns c with every zero field filled in.

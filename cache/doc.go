@@ -2,9 +2,13 @@
 // site, asked once for all who wait.
 //
 // The way of a look-up: Cache.Policy (cache.go) finds a fresh entry in the
-// store (store.go), or waits for a fetch (fetch.go, redirect.go, body.go),
-// whose answer the pure function next (state.go, lifetime.go) turns into the
-// next entry.
+// store (store.go, place.go), or in what outlives the process (keep.go,
+// record.go, file.go, pending.go, bolt.go), or waits for a fetch (fetch.go,
+// lane.go, redirect.go, body.go, coding.go), whose answer the pure function next
+// (state.go, challenge.go, lifetime.go, profile.go, retry.go) turns into the next
+// entry (entry.go).
 //
-// Outside package: github.com/patrickmn/go-cache, imported by store.go alone.
+// Outside packages: github.com/patrickmn/go-cache, imported by store.go alone;
+// go.etcd.io/bbolt, from file.go on; github.com/andybalholm/brotli and
+// github.com/klauspost/compress, by coding.go.
 package cache

@@ -74,15 +74,19 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-func newFetcher(t testing.TB) *fetcher {
+func testFetcher(t testing.TB) *fetcher {
 	tr := &http.Transport{DisableCompression: true}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &fetcher{transport: tr, userAgent: "heed-test/1", timeout: 5 * time.Second}
+	return fetcherOver(tr, 5*time.Second)
 }
 
 func fetch(t *testing.T, o rules.Origin) answer {
 	t.Helper()
-	return newFetcher(t).fetch(o, "", validators{})
+	return testFetcher(t).fetch(o, "", validators{})
+}
+
+func fetcherOver(tr http.RoundTripper, timeout time.Duration) *fetcher {
+	return newFetcher(Config{Transport: tr, UserAgent: "heed-test/1", Timeout: timeout})
 }
 
 func zipped(s string) []byte {
@@ -106,7 +110,7 @@ func TestFetch_SendsOurNameAndNothingElse(t *testing.T) {
 	if ua := got.UserAgent(); ua != "heed-test/1" {
 		t.Errorf("User-Agent %q", ua)
 	}
-	newFetcher(t).fetch(o, "Client/2", validators{})
+	testFetcher(t).fetch(o, "Client/2", validators{})
 	if ua := got.UserAgent(); ua != "Client/2" {
 		t.Errorf("as the client: User-Agent %q", ua)
 	}
@@ -208,8 +212,8 @@ func TestHeed_FromHTTPSToHTTPIsRefused(t *testing.T) {
 		http.Redirect(w, r, plain.RobotsURL(), http.StatusMovedPermanently)
 	}))
 	t.Cleanup(s.Close)
-	f := newFetcher(t)
-	f.transport = s.Client().Transport
+	f := testFetcher(t)
+	f.perFetch = func() http.RoundTripper { return s.Client().Transport }
 	a := f.fetch(originOf(t, s.URL), "", validators{})
 	if a.err == nil || !strings.Contains(a.err.Error(), "https to http") || plainAsked {
 		t.Errorf("err %v, asked %v", a.err, plainAsked)
@@ -237,7 +241,7 @@ func TestHeed_BodiesAreReadWholeOrNotAtAll(t *testing.T) {
 	got("chunks without an end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\na: b\n\r\n", "", "unexpected EOF")
 	got("half a gzip", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"+string(half[:len(half)-9]), "", "unexpected EOF")
 	got("no gzip", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nDisallow: /private\n", "", "invalid header")
-	got("a coding nobody offered", "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\nxx", "", `unknown Content-Encoding "br"`)
+	got("a coding nobody offered", "HTTP/1.1 200 OK\r\nContent-Encoding: compress\r\n\r\nxx", "", `unknown Content-Encoding "compress"`)
 	got("two codings", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\n\r\nxx", "", "unknown Content-Encoding")
 	got("no HTTP", "SSH-2.0-OpenSSH_9.2\r\n", "", "malformed HTTP")
 	got("nothing", "", "", "closed without an answer")
@@ -254,8 +258,8 @@ func TestHeed_OverHTTP2TheSameHolds(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	f, o := newFetcher(t), originOf(t, s.URL)
-	f.transport = s.Client().Transport
+	f, o := testFetcher(t), originOf(t, s.URL)
+	f.perFetch = func() http.RoundTripper { return s.Client().Transport }
 	if a := f.fetch(o, "", validators{}); a.err != nil || string(a.body) != file {
 		t.Errorf("whole: %+v", a)
 	}
@@ -266,7 +270,7 @@ func TestHeed_OverHTTP2TheSameHolds(t *testing.T) {
 
 func TestHeed_GzipIsDecoded(t *testing.T) {
 	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Accept-Encoding") != "gzip" {
+		if r.Header.Get("Accept-Encoding") != "gzip, deflate, br, zstd" {
 			t.Errorf("Accept-Encoding %q", r.Header.Get("Accept-Encoding"))
 		}
 		w.Header().Set("Content-Encoding", "gzip")
@@ -323,7 +327,7 @@ func TestHeed_EndlessGzipOfNothingIsAFailure(t *testing.T) {
 			sent.Add(int64(n))
 		}
 	})
-	f := newFetcher(t)
+	f := testFetcher(t)
 	f.timeout = time.Minute // what ends it must be its length
 	if a := f.fetch(o, "", validators{}); a.err == nil || sent.Load() > 4*maxBody {
 		t.Errorf("%d bytes of %d sent, err %v", len(a.body), sent.Load(), a.err)
@@ -360,7 +364,7 @@ func TestRFC9110_RevalidationAsksTheSameResource(t *testing.T) {
 			w.WriteHeader(304)
 		}
 	})
-	a := newFetcher(t).fetch(o, "", validators{url: o.String() + "/real.txt", etag: `"v1"`, lastModified: " then"})
+	a := testFetcher(t).fetch(o, "", validators{url: o.String() + "/real.txt", etag: `"v1"`, lastModified: " then"})
 	if a.err != nil || a.status != 304 {
 		t.Fatalf("answer %+v", a)
 	}
@@ -380,17 +384,17 @@ func TestHeed_AnOriginNeverReachedIsToldApart(t *testing.T) {
 	l := listen(t)
 	closed := originOf(t, "http://"+l.Addr().String())
 	l.Close()
-	reached("connect", false, newFetcher(t), closed, new(*net.OpError))
+	reached("connect", false, testFetcher(t), closed, new(*net.OpError))
 	reached("DNS", false, failingDial(&net.DNSError{Err: "no such host", Name: "site.test", IsNotFound: true}), site, new(*net.DNSError))
 
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Config.ErrorLog = quiet()
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	reached("TLS", false, newFetcher(t), originOf(t, s.URL), new(*tls.CertificateVerificationError))
+	reached("TLS", false, testFetcher(t), originOf(t, s.URL), new(*tls.CertificateVerificationError))
 
-	reached("reset", true, newFetcher(t), raw(t, ""), nil)
-	reached("another site", true, newFetcher(t), serve(t, func(w http.ResponseWriter, r *http.Request) {
+	reached("reset", true, testFetcher(t), raw(t, ""), nil)
+	reached("another site", true, testFetcher(t), serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, closed.RobotsURL(), http.StatusFound)
 	}), new(*net.OpError))
 }
@@ -409,7 +413,7 @@ func TestHeed_ADeadPooledConnectionIsNoConnection(t *testing.T) {
 		_, _ = io.WriteString(c, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 		_, _ = c.Read(buf)
 	}()
-	f, o := newFetcher(t), originOf(t, "http://"+l.Addr().String())
+	f, o := testFetcher(t), originOf(t, "http://"+l.Addr().String())
 	if a := f.fetch(o, "", validators{}); a.status != 404 {
 		t.Fatalf("answer %+v", a)
 	}
@@ -419,15 +423,15 @@ func TestHeed_ADeadPooledConnectionIsNoConnection(t *testing.T) {
 }
 
 func failingDial(err error) *fetcher {
-	return &fetcher{timeout: time.Second, transport: &http.Transport{
+	return fetcherOver(&http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, err },
-	}}
+	}, time.Second)
 }
 
 func TestHeed_AFetchEndsInTime(t *testing.T) {
 	ends := func(name string, noConnection bool, o rules.Origin) {
 		t.Helper()
-		f := newFetcher(t)
+		f := testFetcher(t)
 		f.timeout = 100 * time.Millisecond
 		begun := time.Now()
 		a := f.fetch(o, "", validators{})

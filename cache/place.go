@@ -4,34 +4,77 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"heed/rules"
 )
 
 const (
-	// maxVariants is for how many User-Agents the answers of one origin are kept.
+	// maxVariants is for how many kinds of clients the answers of one origin are
+	// kept.
 	maxVariants = 16
-	// placeOverhead is about what a place and its entry take beside the policy.
-	placeOverhead = 400
+	// placeOverhead is about what a place and its entry take beside the policy
+	// and the key.
+	placeOverhead = 640
 	// variantOverhead is about what a variant takes beside its policy and name.
-	variantOverhead = 250
+	variantOverhead = 350
+	// keyRoom is how long a key may be to lie in its place.
+	keyRoom = 80
+	// touchGrain is how exactly it is known when a place was used: those of one
+	// processor's cache are not taken from the others for less.
+	touchGrain = 100 * time.Millisecond
+	// recountEvery is at which of its touches a place is counted anew.
+	recountEvery = 8
+)
+
+// By how much younger a place counts than by when it was used: how much it
+// would be missed.
+const (
+	// reuseBonus is for those used again after their fetch: others are asked for
+	// once, by a walk through names.
+	reuseBonus = 10 * time.Minute
+	// fetchBonus is for those whose site would have to be asked again, while the
+	// others can be had from the disk.
+	fetchBonus = 5 * time.Minute
+	// spentMalus is taken from those that hold nothing which would spare a fetch
+	// or stand in for one.
+	spentMalus = 24 * time.Hour
 )
 
 // place is where the entries of one origin are kept: one for all clients, and
-// for an origin that denies us its robots.txt one for each client's
-// User-Agent. It is safe for concurrent use.
+// for an origin that tells each client something else one for each of those. It
+// is safe for concurrent use.
 type place struct {
-	key      string
-	lastUsed atomic.Int64 // nanoseconds since 1970
-	reused   atomic.Bool
+	// What a look-up reads lies in one cache line, the key too when the host is
+	// no longer than most: of an origin not asked for lately, each line has to
+	// come from memory. To lie so, a place is a whole number of lines long.
 	common   atomic.Pointer[entry] // nil until the first fetch has ended
+	lastUsed atomic.Int64          // nanoseconds since 1970, to touchGrain
+	touches  atomic.Uint32         // how often lastUsed was set
+	reused   atomic.Bool
+	kept     atomic.Bool // the Keeper has what was last learned
+	room     [keyRoom]byte
+
+	key     string // in room, if it fits
+	memory  *Memory
+	counted atomic.Int64 // size as it stands in memory.bytes
+	slot    int          // in memory.slots; guarded by memory.mu, as is the next
+	pins    int          // fetches under way
 
 	mu       sync.RWMutex
-	variants map[string]*variant // by User-Agent; nil when there are none
+	variants map[string]*variant // by kind of client; nil when there are none
+}
 
-	slot    int   // in store.slots; guarded by store.mu, as are the next two
-	counted int64 // size as it stands in store.bytes
-	pins    int   // fetches under way
+func newPlace(m *Memory, key []byte, now time.Time) *place {
+	p := &place{memory: m}
+	if len(key) > keyRoom {
+		p.key = string(key)
+	} else {
+		copy(p.room[:], key) // it stays as it is from here on, as a string must
+		p.key = unsafe.String(&p.room[0], len(key))
+	}
+	p.lastUsed.Store(now.UnixNano())
+	return p
 }
 
 // variant is the entry for one User-Agent.
@@ -57,13 +100,17 @@ func (p *place) entry(as string, now time.Time) *entry {
 }
 
 // set replaces the entry that entry returns. Of too many variants the one goes
-// that was not used for longest; when the site does not deny us any more, all go.
+// that was not used for longest; when the site tells all clients the same again, all go.
 func (p *place) set(as string, e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.setLocked(as, e)
+}
+
+func (p *place) setLocked(as string, e *entry) {
 	if as == "" {
 		p.common.Store(e)
-		if !e.denied {
+		if !e.personal() {
 			p.variants = nil
 		}
 		return
@@ -104,26 +151,42 @@ func (p *place) policies() []*rules.Policy {
 	return all
 }
 
-// touch notes that p was of use at now, without a fetch.
+// touch notes that p was of use at now, without a fetch. Now and then it sees
+// to it that p counts for what it holds: a policy grows with the agents it
+// remembers.
 func (p *place) touch(now time.Time) {
-	p.lastUsed.Store(now.UnixNano())
-	if !p.reused.Load() {
-		p.reused.Store(true)
+	t := now.UnixNano()
+	if since := t - p.lastUsed.Load(); since < int64(touchGrain) && since > -int64(touchGrain) && p.reused.Load() {
+		return
+	}
+	p.lastUsed.Store(t)
+	p.reused.Store(true)
+	if p.touches.Add(1)%recountEvery == 0 && p.size() != p.counted.Load() {
+		p.memory.recount(p)
 	}
 }
 
 // worth orders places by how much one would be missed.
-func (p *place) worth() int64 {
+func (p *place) worth(now time.Time) int64 {
 	w := p.lastUsed.Load()
 	if p.reused.Load() {
 		w += int64(reuseBonus)
+	}
+	switch e := p.common.Load(); {
+	case e == nil, e.copy() == nil && e.use(now) == due:
+		w -= int64(spentMalus)
+	case e.failures == 0 && !p.kept.Load():
+		w += int64(fetchBonus)
 	}
 	return w
 }
 
 // size returns about how many bytes p holds.
 func (p *place) size() int64 {
-	n := int64(placeOverhead + len(p.key))
+	n := int64(placeOverhead + len(p.key)) // the host is held once more
+	if len(p.key) > keyRoom {
+		n += int64(len(p.key))
+	}
 	if e := p.common.Load(); e != nil {
 		n += int64(e.size())
 	}

@@ -32,7 +32,7 @@ func notHome() answer { return answer{origin: site, err: errNetwork, noConnectio
 func after(answers ...answer) *entry {
 	var e *entry
 	for i, a := range answers {
-		e = next(e, a, start.Add(time.Duration(i)*time.Second), 0)
+		e = next(e, a, start.Add(time.Duration(i)*time.Second), 0, Standard)
 	}
 	return e
 }
@@ -107,8 +107,11 @@ func TestState_WhenTheSiteIsAskedAgain(t *testing.T) {
 	asked("Retry-After as a date", 30*time.Minute, said(429,
 		"Date", start.Add(-time.Hour).Format(http.TimeFormat), // the site's clock is wrong
 		"Retry-After", start.Add(-30*time.Minute).Format(http.TimeFormat)))
-	asked("Retry-After too soon", 10*time.Second, said(503, "Retry-After", "0"))
-	asked("Retry-After in the past", 10*time.Second, said(503, "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"))
+	at0 := said(503, "Retry-After", "0")
+	asked("Retry-After too soon", time.Second, at0)
+	asked("Retry-After too soon, again and again", 16*time.Second, at0, at0, at0, at0, at0)
+	asked("Retry-After too soon, for long", 48*time.Second, at0, at0, at0, at0, at0, at0, at0, at0, at0, at0, at0, at0)
+	asked("Retry-After in the past", time.Second, said(503, "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"))
 	asked("Retry-After beyond a day", 24*time.Hour, said(503, "Retry-After", "99999999999999999999"))
 	asked("Retry-After that is neither", time.Minute, said(503, "Retry-After", "-5"))
 }
@@ -140,10 +143,10 @@ func TestState_StaleOnError(t *testing.T) {
 	if e.tags.etag != `"1"` {
 		t.Error("the copy lost its validator")
 	}
-	if src = next(e, broken(), start.Add(staleLimit), 0).policy.Source(); !src.Stale {
+	if src = next(e, broken(), start.Add(staleLimit), 0, Standard).policy.Source(); !src.Stale {
 		t.Errorf("30 days on: %+v", src)
 	}
-	src = next(e, broken(), start.Add(staleLimit+time.Second), 0).policy.Source()
+	src = next(e, broken(), start.Add(staleLimit+time.Second), 0, Standard).policy.Source()
 	if src.State != rules.Unreachable || src.Stale {
 		t.Errorf("after 30 days: %+v", src)
 	}

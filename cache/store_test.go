@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"heed/rules"
 )
@@ -64,6 +66,12 @@ func TestHeed_AFloodOfNamesIsBounded(t *testing.T) {
 	}
 }
 
+func TestHeed_APlaceIsAWholeNumberOfCacheLines(t *testing.T) {
+	if size := unsafe.Sizeof(place{}); unsafe.Sizeof(uintptr(0)) == 8 && size%64 != 0 {
+		t.Errorf("a place has %d bytes", size)
+	}
+}
+
 func TestHeed_TheBytesAreBounded(t *testing.T) {
 	e := after(said(404))
 	s := newStore(1<<30, 100*int64(placeOverhead+e.size()+40))
@@ -80,6 +88,71 @@ func TestHeed_TheBytesAreBounded(t *testing.T) {
 	}
 	if sum != bytes {
 		t.Errorf("counted %d bytes, there are %d", bytes, sum)
+	}
+}
+
+// A policy remembers the agents that asked: it grows between fetches.
+func TestHeed_WhatGrowsBetweenFetchesIsCountedWhenItIsUsed(t *testing.T) {
+	s := newStore(1<<30, 1<<20)
+	p := put(s, numbered(0), after(said(404)), start)
+	_, before := s.size()
+	large := after(said(404, "ETag", "x"))
+	large.tags.etag = strings.Repeat("x", 1000)
+	p.set("", large)
+	use := func() {
+		for range recountEvery {
+			p.touch(time.Unix(0, p.lastUsed.Load()).Add(touchGrain))
+		}
+	}
+	use()
+	if _, now := s.size(); now < before+1000 {
+		t.Errorf("%d bytes are counted, %d before", now, before)
+	}
+	s.pin(numbered(0), start)
+	s.unpin(p)
+	s.maxBytes = 1000
+	p.set("", after(said(404)))
+	use() // there is no room: it is given up itself
+	p.set("", large)
+	use() // and does not count any more
+	if n, bytes := s.size(); n != 0 || bytes != 0 {
+		t.Errorf("%d places of %d bytes", n, bytes)
+	}
+}
+
+// Of places used at the same time, those go first that are the least trouble to
+// have again.
+func TestHeed_WhatIsCheapToHaveAgainGoesFirst(t *testing.T) {
+	s := newStore(1<<30, 1<<40)
+	now := start.Add(time.Hour)
+	at := func(n int, e *entry, change func(p *place)) *place {
+		p := put(s, numbered(n), e, now)
+		if change != nil {
+			change(p)
+		}
+		return p
+	}
+	file := next(nil, said(200), now, 0, Standard)
+	order := []*place{
+		at(0, after(said(404, "Cache-Control", "max-age=0")), nil), // long over, and no copy of anything
+		at(1, next(nil, broken(), now, 0, Standard), nil),
+		at(2, file, func(p *place) { p.kept.Store(true) }),
+		at(3, file, nil),
+		at(4, file, func(p *place) { p.reused.Store(true); p.kept.Store(true) }),
+		at(5, file, func(p *place) { p.reused.Store(true) }),
+	}
+	for i, p := range order[1:] {
+		if p.worth(now) < order[i].worth(now) {
+			t.Errorf("%s would be missed less than %s", p.key, order[i].key)
+		}
+	}
+	s.now = now
+	drawn := map[*place]int{} // at random, so that one sample may miss it
+	for range 100 {
+		drawn[s.victimLocked()]++
+	}
+	if drawn[order[0]] < 50 || drawn[order[5]] > 0 {
+		t.Errorf("of 100 times the cheapest would go %d times, the dearest %d times", drawn[order[0]], drawn[order[5]])
 	}
 }
 
@@ -170,7 +243,7 @@ func BenchmarkPolicy_Cached(b *testing.B) {
 	origins := make([]rules.Origin, 100_000)
 	for n := range origins {
 		origins[n] = numbered(n)
-		put(c.store, origins[n], next(nil, said(404), time.Now(), 0), time.Now())
+		put(c.store, origins[n], next(nil, said(404), time.Now(), 0, Standard), time.Now())
 	}
 	over := func(name string, origins []rules.Origin) {
 		b.Run(name, func(b *testing.B) {
@@ -183,7 +256,14 @@ func BenchmarkPolicy_Cached(b *testing.B) {
 	over("one", origins[:1])
 	over("longest", []rules.Origin{{Scheme: "https", Host: strings.Repeat("label.", 41) + "test", Port: 8443}})
 	over("thousand", origins[:1000])
-	over("all", origins) // out of the processor's caches
+	b.Run("all", func(b *testing.B) { // out of the processor's caches, but for the host: a request has just brought it
+		host := make([]byte, 0, 64)
+		b.ReportAllocs()
+		for n := 0; b.Loop(); n++ {
+			host = append(strconv.AppendInt(append(host[:0], "host-"...), int64(n*7919%len(origins)), 10), ".example.test"...)
+			c.Policy(b.Context(), rules.Origin{Scheme: "https", Host: unsafe.String(&host[0], len(host)), Port: 443}, "curl/8")
+		}
+	})
 	b.Run("parallel", func(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {

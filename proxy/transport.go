@@ -42,6 +42,10 @@ type TransportConfig struct {
 	ResponseHeaderTimeout time.Duration
 	// Self holds addresses that must not be dialled; nil holds none.
 	Self *Addrs
+
+	// dialer dials, once its own checks have passed. Its Timeout is set
+	// whatever it is; tests give it a resolver and keep it on this machine.
+	dialer net.Dialer
 }
 
 // NewTransport returns a Transport that changes nothing on the way: no
@@ -69,19 +73,24 @@ func NewTransport(c TransportConfig) *http.Transport {
 	return t
 }
 
-// dial connects to addr. Control sees the address that a name resolved to, so
-// that no name leads back to heed itself.
+// dial connects to addr. ControlContext sees the address that a name resolved
+// to, so that no name leads back to heed itself, or lower than the floor.
 func (c TransportConfig) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if to, ok := c.Resolve[addr]; ok {
 		addr = to
 	}
-	d := net.Dialer{Timeout: dialTimeout, Control: c.control}
+	d := c.dialer
+	d.Timeout = dialTimeout
+	d.ControlContext = c.control
 	return d.DialContext(ctx, network, addr)
 }
 
-func (c TransportConfig) control(_, address string, _ syscall.RawConn) error {
+func (c TransportConfig) control(ctx context.Context, network, address string, conn syscall.RawConn) error {
 	if c.Self != nil && c.Self.has(address) {
 		return errSelf
 	}
-	return nil
+	if err := checkFloor(ctx, address); err != nil || c.dialer.ControlContext == nil {
+		return err
+	}
+	return c.dialer.ControlContext(ctx, network, address, conn)
 }

@@ -23,6 +23,8 @@ type Config struct {
 	Drain   time.Duration `toml:"drain"`   // how long a stop waits for running exchanges
 
 	HTTPS    HTTPSConfig    `toml:"https"`
+	Cache    CacheConfig    `toml:"cache"`
+	Fleet    FleetConfig    `toml:"fleet"`
 	Upstream UpstreamConfig `toml:"upstream"`
 	Log      LogConfig      `toml:"log"`
 
@@ -34,6 +36,18 @@ type Config struct {
 type HTTPSConfig struct {
 	CACert string `toml:"ca_cert"` // PEM file; empty: the CA of the state directory
 	CAKey  string `toml:"ca_key"`  // set exactly when CACert is
+}
+
+// CacheConfig is [cache]: where policies are kept, and how many.
+type CacheConfig struct {
+	MaxBytes ByteSize `toml:"max_bytes"` // of memory; at least minMemory
+	File     string   `toml:"file"`      // ends in .db; empty: policiesFile in the state directory
+}
+
+// FleetConfig is [fleet]: the store that several heeds share.
+type FleetConfig struct {
+	URL    string `toml:"url"`     // as fleet.CheckURL says; empty: there is none
+	CAFile string `toml:"ca_file"` // PEM file of further roots for rediss://; empty: none
 }
 
 // UpstreamConfig is [upstream]: how sites are reached.

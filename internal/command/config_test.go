@@ -62,6 +62,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 	want := &Config{
 		Listen:   "127.0.0.1:3128",
 		Drain:    30 * time.Second,
+		Cache:    CacheConfig{MaxBytes: 256 << 20},
 		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
 		Log:      LogConfig{Format: "auto", Level: "info"},
 	}
@@ -96,6 +97,12 @@ listen = "[::1]:0"
 [https]
 ca_cert = "ca.pem"
 ca_key = "/keys/ca-key.pem"
+[cache]
+max_bytes = "1GiB"
+file = "kept.db"
+[fleet]
+url = "rediss://heed:secret@store.test/2"
+ca_file = "store.pem"
 [upstream]
 resolve = { "Site.TEST:443" = "127.0.0.1:8443" }
 response_header_timeout = "1h30m"
@@ -107,6 +114,8 @@ response_header_timeout = "1h30m"
 	want := Config{
 		Listen: "[::1]:0", Drain: 30 * time.Second, File: file,
 		HTTPS: HTTPSConfig{CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
+		Cache: CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
+		Fleet: FleetConfig{URL: "rediss://heed:secret@store.test/2", CAFile: filepath.Join(dir, "store.pem")},
 		Upstream: UpstreamConfig{
 			Resolve:               map[string]string{"site.test:443": "127.0.0.1:8443"},
 			ResponseHeaderTimeout: 90 * time.Minute,

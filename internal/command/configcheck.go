@@ -29,6 +29,13 @@ func (c *Config) check(d *decoder) {
 	if c.HTTPS.CAKey != "" && c.HTTPS.CACert == "" {
 		d.problem("https.ca_key", "https.ca_key needs https.ca_cert beside it: the certificate that the key belongs to")
 	}
+	if c.Cache.MaxBytes < minMemory {
+		d.problem("cache.max_bytes", "cache.max_bytes = %q is less than one large robots.txt takes; write %q or more", c.Cache.MaxBytes, ByteSize(minMemory))
+	}
+	if c.Cache.File != "" && filepath.Ext(c.Cache.File) != ".db" {
+		d.problem("cache.file", "cache.file = %q does not end in .db; so must the file that heed keeps policies in, since one that holds anything else is moved away", c.Cache.File)
+	}
+	d.note("fleet.url", checkFleet(c.Fleet.URL))
 	d.note("upstream.proxy", checkUpstream(c.Upstream.Proxy))
 	c.Upstream.Resolve = d.resolve(c.Upstream.Resolve)
 	if c.Upstream.ResponseHeaderTimeout == 0 {
@@ -36,10 +43,13 @@ func (c *Config) check(d *decoder) {
 	}
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Upstream.CAFile} {
+	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Fleet.CAFile, &c.Upstream.CAFile} {
 		*path = beside(c.File, *path)
 	}
 }
+
+// minMemory is the least that cache.max_bytes may be.
+const minMemory = 8 << 20
 
 // note files a value's error, if any, under its key.
 func (d *decoder) note(path string, err error) {

@@ -46,9 +46,12 @@ func (c *ConfigCheckCmd) Run(a *App) error {
 			return err
 		}
 	}
-	if cfg.Upstream.CAFile != "" {
-		if _, err := readCerts(cfg.Upstream.CAFile); err != nil {
-			return fmt.Errorf("upstream.ca_file: %w", err)
+	for key, file := range map[string]string{"upstream.ca_file": cfg.Upstream.CAFile, "fleet.ca_file": cfg.Fleet.CAFile} {
+		if file == "" {
+			continue
+		}
+		if _, err := readCerts(file); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
 		}
 	}
 	if !c.Quiet {
@@ -80,7 +83,7 @@ func (c *ConfigShowCmd) Run(a *App) error {
 		return err
 	}
 	hash := cfg.Hash()
-	cfg.Upstream.Proxy = redactURL(cfg.Upstream.Proxy)
+	cfg.Upstream.Proxy, cfg.Fleet.URL = redactURL(cfg.Upstream.Proxy), redactFleet(cfg.Fleet.URL)
 	tree := keyTree(reflect.ValueOf(*cfg))
 	if c.JSON {
 		encoder := json.NewEncoder(a.Stdout)
@@ -110,6 +113,8 @@ func keyTree(v reflect.Value) map[string]any {
 		switch value := field.Interface().(type) {
 		case time.Duration:
 			tree[key] = shortDuration(value)
+		case ByteSize:
+			tree[key] = value.String()
 		case string, map[string]string:
 			tree[key] = value
 		default:

@@ -99,6 +99,8 @@ func (d *decoder) value(field reflect.Value, value any, full string) {
 		*into = s
 	case *time.Duration:
 		d.duration(into, value, full)
+	case *ByteSize:
+		d.size(into, value, full)
 	case *map[string]string:
 		*into = d.texts(value, full)
 	default:
@@ -120,6 +122,19 @@ func (d *decoder) duration(into *time.Duration, value any, full string) {
 	v, err := time.ParseDuration(s)
 	if err != nil || v < 0 {
 		d.problem(full, `%s = %q is not a duration; write a number and a unit, such as "30s", "10m" or "1h"`, full, s)
+	}
+	*into = v
+}
+
+func (d *decoder) size(into *ByteSize, value any, full string) {
+	s, ok := value.(string)
+	if !ok {
+		d.problem(full, `%s must be a size in quotes with its unit, such as "64MiB" or "1GiB", not %s`, full, kindName(value))
+		return
+	}
+	v, err := parseByteSize(s)
+	if err != nil {
+		d.problem(full, "%s = %v", full, err)
 	}
 	*into = v
 }

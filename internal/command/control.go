@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/fleet"
 )
 
 // The control socket speaks HTTP:
@@ -87,6 +88,8 @@ type Status struct {
 	Mode      string    `json:"mode"`
 	CA        CAStatus  `json:"ca"`
 
+	Fleet *fleet.Health `json:"fleet,omitempty"` // nil: there are no other heeds
+
 	Hour     audit.Counts    `json:"last_hour"`
 	Troubles []audit.Trouble `json:"policies_in_trouble"`
 }
@@ -130,6 +133,7 @@ func listenControl(state string, d *daemon) (*controlServer, error) {
 	mux.HandleFunc("DELETE /runs/{id}", d.deleteRun)
 	mux.HandleFunc("POST /retire", d.postRetire)
 	mux.HandleFunc("POST /check", d.postCheck)
+	d.cacheRoutes(mux)
 	s := &controlServer{listener: sameUser{l}, path: path}
 	s.Handler = mux
 	s.ReadHeaderTimeout = 10 * time.Second

@@ -185,6 +185,10 @@ func (d *daemon) status() *Status {
 	if err := d.record.Err(); err != nil {
 		s.Log = err.Error()
 	}
+	if d.egresses.fleet != nil {
+		health := d.egresses.fleet.Health()
+		s.Fleet = &health
+	}
 	if d.listen != "" {
 		s.Listeners = append(s.Listeners, d.listen)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"heed/cache"
 	"heed/internal/ca"
+	"heed/internal/fleet"
 	"heed/proxy"
 )
 
@@ -65,6 +66,11 @@ type egresses struct {
 	cfg   *Config
 	proxy *upstreamProxy // of the settings; nil for none
 	self  *proxy.Addrs   // never to be dialled: heed itself
+	// memory holds the policies of all ways, file what is to outlive the process.
+	memory *cache.Memory // nil: each way has room of its own
+	lanes  cache.Lanes   // of all ways' fetches
+	file   *cache.File   // nil: nothing outlives the process
+	fleet  *fleet.Store  // nil: there are no other heeds
 
 	mu   sync.Mutex
 	open []*egress // the most lately used last
@@ -112,6 +118,13 @@ func (s *egresses) give(e *egress) {
 	}
 }
 
+// all returns the ways that are open.
+func (s *egresses) all() []*egress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.open)
+}
+
 func (s *egresses) usedLocked() int {
 	n := 0
 	for _, e := range s.open {
@@ -142,7 +155,26 @@ func (s *egresses) make(w way) (*egress, error) {
 		Self:                  s.self,
 	})
 	transport.Proxy = through
-	policies := cache.New(cache.Config{Transport: transport, UserAgent: cache.DefaultUserAgent(s.cfg.Contact)})
+	id, err := s.identity(w)
+	if err != nil {
+		return nil, err
+	}
+	config := cache.Config{
+		Transport: transport, PerFetch: proxy.GuardRedirects(transport),
+		UserAgent: cache.DefaultUserAgent(s.cfg.Contact),
+		Memory:    s.memory, Lanes: &s.lanes, Way: id,
+	}
+	if s.file != nil {
+		config.Keeper = s.file.Way(id)
+	}
+	if s.fleet != nil && w == (way{}) {
+		shared, err := s.shared()
+		if err != nil {
+			return nil, err
+		}
+		config.Shared = shared
+	}
+	policies := cache.New(config)
 	return &egress{policies: policies, transport: transport}, nil
 }
 

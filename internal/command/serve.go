@@ -74,11 +74,27 @@ func (c *ServeCmd) Run(a *App) error {
 	}
 	go recorder.Run(context.Background()) // as long as the process lives
 	defer recorder.Close("heed: cut off, since heed is stopping")
+	kept, err := openPolicies(cfg, state, log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := kept.Close(); err != nil {
+			log.Error("the policies file could not be closed", "error", err)
+		}
+	}()
+	shared, err := openFleet(cfg, log)
+	if err != nil {
+		return err
+	}
+	if shared != nil {
+		defer shared.Close() // what it says then is of no use to anybody
+	}
 	d, err := newDaemon(a, cfg, state, authority, log, recorder)
 	if err != nil {
 		return err
 	}
-	d.joinHash = joinHash
+	d.joinHash, d.egresses.file, d.egresses.fleet = joinHash, kept, shared
 	if d.background = c.Background; d.background {
 		return d.serveBackground(a, signals, lock, state)
 	}
@@ -154,7 +170,7 @@ func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *
 	self := &proxy.Addrs{}
 	d := &daemon{
 		cfg: cfg, authority: authority, tally: &audit.Tally{}, record: record, log: log, now: a.Now, since: a.Now(),
-		egresses: &egresses{cfg: cfg, self: self, proxy: upstreamOfConfig(cfg, a.Environ)}, idleFor: idlePatience,
+		egresses: &egresses{cfg: cfg, self: self, proxy: upstreamOfConfig(cfg, a.Environ), memory: policyMemory(cfg)}, idleFor: idlePatience,
 		stopping: make(chan struct{}), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{

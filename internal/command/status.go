@@ -20,7 +20,7 @@ type StatusCmd struct {
 
 // Help is what `heed status --help` prints at the end.
 func (StatusCmd) Help() string {
-	return `Exit status: 0 when heed is running and well; 1 when it is not running, is about to end, its log cannot be written, its CA has 30 days left or less, or the robots.txt of a site asked for in the last hour cannot be had or is an old copy.
+	return `Exit status: 0 when heed is running and well; 1 when it is not running, is about to end, its log cannot be written, its CA has 30 days left or less, its fleet's store is away, or the robots.txt of a site asked for in the last hour cannot be had or is an old copy.
 
   heed status --quiet || echo "look after heed"`
 }
@@ -89,6 +89,9 @@ func (s *Status) ills() []string {
 	if n := len(s.Troubles); n > 0 {
 		ills = append(ills, "the robots.txt of "+plural(uint64(n), "site")+" cannot be had")
 	}
+	if s.Fleet != nil && s.Fleet.Away {
+		ills = append(ills, "the fleet's store is away: "+quoted(s.Fleet.Why))
+	}
 	return ills
 }
 
@@ -115,6 +118,9 @@ func (s *Status) print(w io.Writer, now time.Time) {
 	}
 	row("mode", "%s", s.Mode)
 	row("CA", "%s, %d days left", s.CA.Path, s.CA.DaysLeft)
+	if s.Fleet != nil {
+		row("fleet", "%s", fleetWords(s.Fleet, now))
+	}
 	row("last hour", "%s", shares(&s.Hour))
 	for _, t := range s.Troubles {
 		row("in trouble", "%s: robots.txt %s: %s", t.Origin, t.State, quoted(t.Err))

@@ -6,10 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"heed/internal/testkit"
 )
 
 // terminal opens a new terminal: keyboard and screen at one end, what programs
@@ -73,5 +78,44 @@ func TestHeed_CtrlCReachesTheCommandOnce(t *testing.T) {
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("the run ends with %v, want the command's status", err)
+	}
+}
+
+// A person who waits for many sites sees how far it has come.
+func TestHeed_WarmShowsProgressOnATerminal(t *testing.T) {
+	person, program := terminal(t)
+	held := make(chan struct{})
+	release := sync.OnceFunc(func() { close(held) })
+	site := newFleetSite(t, 2)
+	t.Cleanup(release) // the site's end waits for its last answer
+	site.hold = func(string) { <-held }
+	h := testkit.Start(t, testkit.Options{Config: site.config("heed", "")})
+	list := filepath.Join(t.TempDir(), "list")
+	if err := os.WriteFile(list, []byte("http://s0.test\nhttp://s1.test\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(testkit.Binary(t), "cache", "warm", list)
+	cmd.Env = []string{"HEED_STATE=" + h.State}
+	cmd.Stderr = program // its results go elsewhere
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	program.Close()
+	screen := make([]byte, 4096)
+	shows := func(want string) {
+		t.Helper()
+		for seen := ""; !strings.Contains(seen, want); {
+			n, err := person.Read(screen)
+			if err != nil {
+				t.Fatalf("the screen shows %q and then %v", seen, err)
+			}
+			seen += string(screen[:n])
+		}
+	}
+	shows("heed: 0 of 2 sites, 0 could not be asked")
+	release()
+	shows("heed: 2 of 2 sites, 0 could not be asked\r\n")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

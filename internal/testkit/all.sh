@@ -53,9 +53,13 @@ find_missing() {
 	lacks libc6-dev can_compile_c
 	lacks git have git
 	lacks nginx have nginx
+	lacks redis-server have redis-server
+	lacks redis-tools have redis-cli
 	lacks curl have curl
 	lacks wget have wget
 	lacks python3 have python3
+	lacks python3-urllib3 /usr/bin/python3 -c 'import urllib3'
+	lacks python3-scrapy have scrapy
 	lacks perl have perl
 	lacks libwww-perl perl -MLWP::UserAgent -e 1
 	lacks liblwp-protocol-https-perl perl -MLWP::Protocol::https -e 1

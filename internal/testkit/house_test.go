@@ -16,11 +16,12 @@ import (
 // that is not here turns the house around.
 var arrows = map[string][]string{
 	"heed":                  {"heed/internal/command"},
-	"heed/internal/command": {"heed/cache", "heed/internal/audit", "heed/internal/ca", "heed/proxy", "heed/rules"},
+	"heed/internal/command": {"heed/cache", "heed/internal/audit", "heed/internal/ca", "heed/internal/fleet", "heed/proxy", "heed/rules"},
 	"heed/proxy":            {"heed/internal/audit", "heed/rules"},
 	"heed/cache":            {"heed/rules"},
 	"heed/internal/audit":   {"heed/rules"},
 	"heed/internal/ca":      {},
+	"heed/internal/fleet":   {},
 	"heed/rules":            {},
 	"heed/internal/testkit": {},
 }
@@ -29,6 +30,10 @@ var arrows = map[string][]string{
 var homes = map[string]string{
 	"github.com/elazarl/goproxy":         "heed/proxy",
 	"github.com/patrickmn/go-cache":      "heed/cache",
+	"github.com/andybalholm/brotli":      "heed/cache",
+	"github.com/klauspost/compress":      "heed/cache",
+	"go.etcd.io/bbolt":                   "heed/cache",
+	"github.com/redis/go-redis":          "heed/internal/fleet",
 	"github.com/alecthomas/kong":         "heed/internal/command",
 	"github.com/pelletier/go-toml":       "heed/internal/command",
 	"github.com/google/uuid":             "heed/internal/audit",

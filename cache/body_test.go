@@ -1,0 +1,171 @@
+package cache
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/zlib"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+
+	"heed/rules"
+)
+
+// encoded are the forms of text by their codings; two for deflate.
+func encoded(text string) map[string][]byte {
+	forms := map[string][]byte{"gzip": zipped(text)}
+	with := func(name string, open func(io.Writer) io.WriteCloser) {
+		var b bytes.Buffer
+		w := open(&b)
+		_, _ = io.WriteString(w, text)
+		w.Close()
+		forms[name] = b.Bytes()
+	}
+	with("deflate", func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) })
+	with("deflate, bare", func(w io.Writer) io.WriteCloser { f, _ := flate.NewWriter(w, 9); return f })
+	with("br", func(w io.Writer) io.WriteCloser { return brotli.NewWriterLevel(w, 2) })
+	with("zstd", func(w io.Writer) io.WriteCloser { z, _ := zstd.NewWriter(w); return z })
+	return forms
+}
+
+func sends(coding string, body []byte) http.HandlerFunc {
+	coding, _, _ = strings.Cut(coding, ",")
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", coding)
+		_, _ = w.Write(body)
+	}
+}
+
+func TestRFC9110_EveryCodingThatIsOfferedIsDecoded(t *testing.T) {
+	for coding := range strings.SplitSeq(acceptEncoding, ", ") {
+		if _, known := decoderOf(coding); !known {
+			t.Errorf("%s is offered and not known", coding)
+		}
+	}
+	text := strings.Repeat(file, 50)
+	for coding, body := range encoded(text) {
+		if a := fetch(t, serve(t, sends(coding, body))); a.err != nil || string(a.body) != text {
+			t.Errorf("%s: %d bytes, err %v", coding, len(a.body), a.err)
+		}
+		if a := fetch(t, serve(t, sends(strings.ToUpper(coding), nil))); a.err != nil || len(a.body) != 0 {
+			t.Errorf("%s of nothing: %q, err %v", coding, a.body, a.err)
+		}
+	}
+}
+
+// Half a file may be another file: wherever it ends, it is a failure.
+func TestHeed_TruncatedCodingsAreFailures(t *testing.T) {
+	noise := make([]byte, 3000)
+	for i := range noise {
+		noise[i] = 'a' + byte(rand.IntN(26))
+	}
+	for coding, body := range encoded(string(noise)) {
+		name, _, _ := strings.Cut(coding, ",")
+		d, _ := decoderOf(name)
+		for n := 1; n < len(body); n += 1 + n/16 {
+			if got, err := d.decode(body[:n]); err == nil {
+				t.Errorf("%s, %d of %d octets: no error, %d decoded", coding, n, len(body), len(got))
+			}
+		}
+		for _, n := range []int{1, 2, 4} {
+			if _, err := d.decode(body[:len(body)-n]); err == nil {
+				t.Errorf("%s, all but %d octets: no error", coding, n)
+			}
+		}
+	}
+}
+
+// Four MiB are read of a bomb, whatever it is packed in.
+func TestHeed_BombsAreCutAtTheLimit(t *testing.T) {
+	line := "Disallow: /x\n"
+	bomb := encoded(strings.Repeat(line, (16<<20)/len(line)))
+	for coding, body := range bomb {
+		a := fetch(t, serve(t, sends(coding, body)))
+		if a.err != nil || len(a.body) != maxBody/len(line)*len(line) || a.note == "" {
+			t.Errorf("%s (%d KiB): %d bytes, note %q, err %v", coding, len(body)>>10, len(a.body), a.note, a.err)
+		}
+	}
+}
+
+func TestHeed_AZstdWindowIsBounded(t *testing.T) {
+	var b bytes.Buffer
+	w, err := zstd.NewWriter(&b, zstd.WithWindowSize(64<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(w, file)
+	w.Flush()
+	_, _ = io.WriteString(w, strings.Repeat(file, 1000))
+	w.Close()
+	if a := fetch(t, serve(t, sends("zstd", b.Bytes()))); a.err == nil {
+		t.Errorf("a window of 64 MiB was opened for %d bytes", len(a.body))
+	}
+}
+
+// Short bodies never wait for long ones, and the long ones never hold more
+// than there is.
+func TestHeed_BytesInFlightAreBounded(t *testing.T) {
+	if maxLongBodies*(maxBody+codingOverhead) > 64<<20 {
+		t.Error("long bodies hold more than 64 MiB")
+	}
+	release := make(chan struct{})
+	begun := make(chan struct{}, 100)
+	slow := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(bytes.Repeat([]byte("#"), 2*shortBody))
+		w.(http.Flusher).Flush()
+		begun <- struct{}{}
+		<-release
+	})
+	f := testFetcher(t)
+	held := make(chan answer)
+	for range maxSiteLongBodies { // one site cannot have more
+		go func() { held <- f.fetch(slow, "", validators{}) }()
+	}
+	for range maxSiteLongBodies {
+		<-begun
+	}
+	short := strings.Repeat(file, shortBody/len(file))
+	if a := f.fetch(serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, short) }), "", validators{}); a.err != nil || string(a.body) != short {
+		t.Errorf("a short body beside long ones: %d bytes, err %v", len(a.body), a.err)
+	}
+	close(release)
+	for range maxSiteLongBodies {
+		a := <-held
+		if a.err != nil {
+			t.Errorf("a long one: %v", a.err)
+		}
+		a.done()
+	}
+	f.long.mu.Lock()
+	defer f.long.mu.Unlock()
+	if f.long.running != 0 {
+		t.Errorf("%d long bodies are still counted", f.long.running)
+	}
+}
+
+func TestHeed_ALongBodyWithoutRoomIsNotHeldAgainstTheSite(t *testing.T) {
+	o := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 2*shortBody)) })
+	f := testFetcher(t)
+	f.long.most = 0
+	f.long.mostWaiting = 0
+	a := f.fetch(o, "", validators{})
+	if !errors.Is(a.err, errFull) || !a.ours {
+		t.Fatalf("err %v, ours %v", a.err, a.ours)
+	}
+	a.done()
+	c, _ := newCache(t, Config{})
+	c.fetcher.long.mostWaiting, c.fetcher.long.most = 0, 0
+	if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Unreachable || src.RetryAt.Sub(start) != ownRetry {
+		t.Errorf("%+v", src)
+	}
+	c.fetcher.long.most = maxLongBodies
+	if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {
+		t.Errorf("with room again: %+v", src)
+	}
+}

@@ -1,0 +1,462 @@
+package cache
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// openFile opens the file in dir; heard is what the log was told.
+func openFile(t *testing.T, dir string, limit int64) (f *File, heard *bytes.Buffer) {
+	t.Helper()
+	heard = &bytes.Buffer{}
+	f, err := OpenFile(filepath.Join(dir, "policies.db"), limit, slog.New(slog.NewTextHandler(heard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, heard
+}
+
+// closeFile closes f and has bbolt go over every page of what it wrote.
+func closeFile(t *testing.T, f *File) {
+	t.Helper()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bbolt.Open(f.path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	err = db.View(func(tx *bbolt.Tx) error {
+		for err := range tx.Check() {
+			t.Errorf("the file is corrupt: %v", err)
+		}
+		ages, records := tx.Bucket(boltAges).Stats().KeyN, tx.Bucket(boltRecords).Stats().KeyN
+		if ages != records {
+			t.Errorf("%d records have %d ages", records, ages)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func holds(t *testing.T, k Keeper, key, record, snapshot string) {
+	t.Helper()
+	r, s, ok := k.Load(key)
+	if !ok || string(r) != record || string(s) != snapshot {
+		t.Errorf("%s: %q %q %v, want %q %q", key, r, s, ok, record, snapshot)
+	}
+}
+
+func lacks(t *testing.T, k Keeper, key string) {
+	t.Helper()
+	if r, s, ok := k.Load(key); ok || r != nil {
+		t.Errorf("%s: %q %q, want nothing", key, r, s)
+	}
+}
+
+func TestHeed_WhatIsSavedIsThereAfterwards(t *testing.T) {
+	dir := t.TempDir()
+	f, heard := openFile(t, dir, 1<<30)
+	k := f.Way("")
+	k.Save("both", []byte("r1"), []byte("s1"))
+	k.Save("changed", []byte("r1"), []byte("s1"))
+	k.Save("dropped", []byte("r1"), []byte("s1"))
+	k.Save("again", []byte("r1"), []byte("s1"))
+	check := func() {
+		t.Helper()
+		holds(t, k, "both", "r1", "s1")
+		holds(t, k, "changed", "r2", "s1")
+		lacks(t, k, "dropped")
+		holds(t, k, "again", "r2", "")
+		lacks(t, k, "never")
+	}
+	change := func() {
+		k.Save("changed", []byte("r2"), nil)
+		k.Drop("dropped")
+		k.Drop("again")
+		k.Save("again", []byte("r2"), nil)
+	}
+	change()
+	check() // all of it waits
+	f.flush()
+	check() // all of it is on disk
+	change()
+	check() // some of it is on disk, some waits
+	closeFile(t, f)
+	lacks(t, k, "both")
+	f, _ = openFile(t, dir, 1<<30)
+	k = f.Way("")
+	check()
+	closeFile(t, f)
+	if heard.Len() > 0 {
+		t.Errorf("the log heard %s", heard)
+	}
+}
+
+// Who forgets a site forgets what it told single clients, too.
+func TestHeed_AFamilyIsDroppedWithItsHead(t *testing.T) {
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	k := f.Way("")
+	all := []string{"a\n\n", "a\n\nas x", "a\n\nas y"}
+	for name, flush := range map[string]func(){"waiting": func() {}, "written": f.flush} {
+		for _, key := range append(all, "a\nas z", "b\n") {
+			k.Save(key, []byte("r"), []byte("s"))
+		}
+		flush()
+		k.Drop("a\n\n")
+		for _, key := range all {
+			lacks(t, k, key)
+		}
+		k.Save("a\n\n", []byte("r2"), nil)
+		k.Save("a\n\nas x", []byte("r2"), nil)
+		check := func() {
+			t.Helper()
+			holds(t, k, "a\n\n", "r2", "")
+			holds(t, k, "a\n\nas x", "r2", "")
+			lacks(t, k, "a\n\nas y")
+			holds(t, k, "a\nas z", "r", "s")
+			holds(t, k, "b\n", "r", "s")
+		}
+		check()
+		f.flush()
+		check()
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	closeFile(t, f)
+}
+
+func TestHeed_TheDiskIsAtMostASecondBehind(t *testing.T) {
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	k := f.Way("")
+	for n := range 100 {
+		k.Save(fmt.Sprint(n), []byte("r"), []byte("s"))
+	}
+	until(t, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.pending)+len(f.writing) == 0
+	})
+	r, s, err := readBolt(f.db, k.(*fileWay).prefix+"7")
+	if string(r) != "r" || string(s) != "s" || err != nil {
+		t.Errorf("on disk: %q %q, %v", r, s, err)
+	}
+	if writeDelay > time.Second/2 {
+		t.Errorf("what is saved waits for %v", writeDelay)
+	}
+	closeFile(t, f)
+}
+
+// until waits for something that another goroutine does.
+func until(t *testing.T, done func() bool) {
+	t.Helper()
+	timeout := time.After(30 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-timeout:
+			t.Fatal("it did not happen")
+		}
+	}
+}
+
+// What was fetched through one proxy must not be given to who goes through
+// another.
+func TestHeed_WaysToTheSitesShareAFileAndNothingElse(t *testing.T) {
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	one, other := f.Way("one"), f.Way("other")
+	one.Save("key", []byte("r"), []byte("s"))
+	f.flush()
+	lacks(t, other, "key")
+	other.Drop("key")
+	f.flush()
+	holds(t, one, "key", "r", "s")
+	holds(t, f.Way("one"), "key", "r", "s")
+	closeFile(t, f)
+}
+
+func TestHeed_TheFileIsForItsOwnerAlone(t *testing.T) {
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	defer closeFile(t, f)
+	info, err := os.Stat(f.path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	_, err = OpenFile(f.path, 1<<30, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "is in use by another heed") {
+		t.Errorf("opened twice: %v", err)
+	}
+	_, err = OpenFile(filepath.Join(f.path, "x.db"), 1<<30, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "cannot be opened: not a directory\nMake its directory writable") {
+		t.Errorf("in no directory: %v", err)
+	}
+}
+
+func TestHeed_TheFileIsBoundedAndTheOldestGoes(t *testing.T) {
+	const limit, each, count = 16 << 20, 3000, 15_000 // three times what there is room for
+	f, heard := openFile(t, t.TempDir(), limit)
+	k := f.Way("")
+	f.db.NoSync, f.db.NoGrowSync = true, true // the bound does not depend on it, and the test is faster
+	body := bytes.Repeat([]byte("x"), each)
+	for n := range count {
+		k.Save(fmt.Sprint("key ", n*7919%count), []byte("record"), body)
+		if n%100 == 99 {
+			f.flush()
+		}
+	}
+	f.flush()
+	kept := 0
+	for n := range count {
+		if _, _, ok := k.Load(fmt.Sprint("key ", n*7919%count)); ok {
+			kept++
+		} else if n > count-1500 {
+			t.Fatalf("number %d of %d is gone; the log heard %q", n, count, heard)
+		}
+	}
+	info, err := os.Stat(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes, %d of %d policies, limit %d", info.Size(), kept, count, limit)
+	if info.Size() > 2*limit || kept < limit/each/2 {
+		t.Errorf("%d bytes, %d policies", info.Size(), kept)
+	}
+	k.Save("large", []byte("r"), make([]byte, limit/4))
+	f.flush()
+	lacks(t, k, "large")
+	closeFile(t, f)
+	if heard.Len() > 0 {
+		t.Errorf("the log heard %s", heard)
+	}
+}
+
+func TestRFC9309_WhatNobodyMayUseAnyMoreLeavesTheDisk(t *testing.T) {
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	k := f.Way("").(*fileWay)
+	batch := map[string]change{k.prefix + "old": {record: []byte("r")}}
+	if err := writeBolt(f.db, f.limit, batch, time.Now().Add(-maxFileAge-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, k, "old", "r", "")
+	k.Save("new", []byte("r"), nil)
+	f.flush()
+	lacks(t, k, "old")
+	holds(t, k, "new", "r", "")
+	closeFile(t, f)
+}
+
+// filled returns a closed file of 300 policies and what it holds.
+func filled(t *testing.T) (path string, want map[string]string) {
+	t.Helper()
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	k, want := f.Way(""), map[string]string{}
+	for n := range 300 {
+		key, body := fmt.Sprint("key ", n), strings.Repeat(fmt.Sprint(n, " "), n*10)
+		want[key] = body
+		k.Save(key, []byte("record "+key), []byte(body))
+		if n%50 == 0 {
+			f.flush()
+		}
+	}
+	closeFile(t, f)
+	return f.path, want
+}
+
+// right loads everything and fails for what is not as it was saved; what is
+// gone is fetched again and does no harm.
+func right(t *testing.T, f *File, want map[string]string) (found int) {
+	t.Helper()
+	k := f.Way("")
+	for key, body := range want {
+		r, s, ok := k.Load(key)
+		if !ok {
+			continue
+		}
+		found++
+		if string(r) != "record "+key || s != nil && string(s) != body {
+			t.Fatalf("%s: %q with %d bytes", key, r, len(s))
+		}
+	}
+	return found
+}
+
+func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
+	path, want := filled(t)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string][]byte{
+		"cut in half":       good[:len(good)/2],
+		"cut to a page":     good[:4096],
+		"cut to nothing":    good[:100],
+		"something else":    bytes.Repeat([]byte("hello "), 10_000),
+		"zeros":             make([]byte, len(good)),
+		"both heads broken": append(make([]byte, 8192), good[8192:]...),
+		"another's":         anothers(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "policies.db")
+			if err := os.WriteFile(path, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, heard := openFile(t, dir, 1<<30)
+			if n := right(t, f, want); n != 0 {
+				t.Errorf("%d policies are found", n)
+			}
+			if !strings.Contains(heard.String(), "is damaged: it was set aside, and policies are fetched anew") ||
+				!strings.Contains(heard.String(), "moved_to="+path+".damaged") {
+				t.Errorf("the log heard %q", heard)
+			}
+			if aside, err := os.ReadFile(path + ".damaged"); err != nil || !bytes.Equal(aside, bad) {
+				t.Errorf("set aside: %d bytes of %d, %v", len(aside), len(bad), err)
+			}
+			f.Way("").Save("key", []byte("r"), nil)
+			closeFile(t, f)
+			f, heard = openFile(t, dir, 1<<30)
+			holds(t, f.Way(""), "key", "r", "")
+			closeFile(t, f)
+			if heard.Len() > 0 {
+				t.Errorf("the next start heard %q", heard)
+			}
+		})
+	}
+}
+
+// anothers is the file of some other program.
+func anothers(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.db")
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket([]byte("mine"))
+		return err
+	})
+	if err != nil || db.Close() != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Whatever bytes a disk loses, heed comes up, gives no wrong answer, and saves.
+func TestHeed_LostBytesNeverMakeAWrongPolicy(t *testing.T) {
+	path, want := filled(t)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damages, all := 0, 0
+	for seed := range uint64(80) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		bad := bytes.Clone(good)
+		for range 1 + r.IntN(30) {
+			at := r.IntN(len(bad))
+			if r.IntN(2) == 0 { // in what holds the pages together
+				at = r.IntN(len(bad)/4096)*4096 + r.IntN(64)
+			}
+			bad[at] ^= byte(1 << r.IntN(8))
+		}
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "policies.db"), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, heard := openFile(t, dir, 1<<30)
+		if right(t, f, want) == len(want) {
+			all++
+		}
+		k := f.Way("")
+		for n := range 40 {
+			k.Save(fmt.Sprint("key ", n*7), []byte("record "+fmt.Sprint("key ", n*7)), []byte(want[fmt.Sprint("key ", n*7)]))
+		}
+		f.flush()
+		right(t, f, want)
+		if heard.Len() > 0 {
+			damages++
+		}
+		if err := f.Close(); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+	t.Logf("of 80 damaged files %d were found out, %d still had everything", damages, all)
+	if damages < 40 {
+		t.Errorf("%d damages were found out", damages)
+	}
+}
+
+// A file that shrinks under a running heed is a fault of memory, which ends a
+// process that does not expect it.
+func TestHeed_AFileCutWhileItIsUsedDoesNotEndHeed(t *testing.T) {
+	path, want := filled(t)
+	f, heard := openFile(t, filepath.Dir(path), 1<<30)
+	if err := os.Truncate(path, 8192); err != nil {
+		t.Fatal(err)
+	}
+	if n := right(t, f, want); n != 0 {
+		t.Logf("%d were still found", n)
+	}
+	if !strings.Contains(heard.String(), "set aside") {
+		t.Errorf("the log heard %q", heard)
+	}
+	k := f.Way("")
+	k.Save("key", []byte("r"), nil)
+	f.flush()
+	holds(t, k, "key", "r", "")
+	if err := os.Truncate(path, 0); err != nil { // once more: the disk is not to be trusted
+		t.Fatal(err)
+	}
+	k.Save("other", []byte("r"), nil)
+	f.flush()
+	lacks(t, k, "key")
+	if k.Save("third", []byte("r"), nil) {
+		t.Error("something is still saved")
+	}
+	if !strings.Contains(heard.String(), "is damaged again: nothing is kept on disk until the next start") {
+		t.Errorf("the log heard %q", heard)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHeed_WhatTheDiskCannotTakeIsTold(t *testing.T) {
+	f, heard := openFile(t, t.TempDir(), 1<<40)
+	f.mu.Lock()
+	f.bytes = maxPending
+	f.mu.Unlock()
+	k := f.Way("")
+	for range 3 {
+		if k.Save("key", []byte("r"), nil) {
+			t.Error("there was room")
+		}
+	}
+	if n := strings.Count(heard.String(), "policies cannot be saved"); n != 1 {
+		t.Errorf("told %d times: %s", n, heard)
+	}
+	f.mu.Lock()
+	f.bytes = 0
+	f.mu.Unlock()
+	closeFile(t, f)
+}

@@ -1,0 +1,436 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+// table is what several caches of one test share.
+type table struct {
+	mu       sync.Mutex
+	all      map[string]shared
+	leases   map[string]string // "held" or "alone"
+	last     int64
+	away     bool
+	watchers map[int]func(string)
+}
+
+type shared struct {
+	version          int64
+	record, snapshot []byte
+}
+
+func newTable() *table {
+	return &table{all: map[string]shared{}, leases: map[string]string{}, watchers: map[int]func(string){}}
+}
+
+// seat is one cache's place at the table.
+type seat struct {
+	*table
+	number int
+}
+
+// seat returns the next place.
+func (f *table) seat() Shared {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watchers[len(f.watchers)] = nil
+	return &seat{f, len(f.watchers) - 1}
+}
+
+func (s *seat) Newer(_ context.Context, tag, name string, known int64) (version int64, record, snapshot []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.all[tag+"\n"+name]
+	switch {
+	case s.away, v.version == known:
+		return 0, nil, nil
+	case v.version == 0:
+		return -1, nil, nil
+	}
+	return v.version, slices.Clone(v.record), slices.Clone(v.snapshot)
+}
+
+func (s *seat) Lease(_ context.Context, tag, name string, known int64) (end func(record, snapshot []byte, base int64, keep time.Duration) int64, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := tag + "\n" + name
+	switch {
+	case s.away, s.leases[key] == "alone":
+		return nil, 0
+	case s.all[key].version != known, s.leases[key] == "held":
+		return nil, time.Millisecond
+	}
+	s.leases[key] = "held"
+	return func(record, snapshot []byte, base int64, keep time.Duration) int64 {
+		return s.end(tag, key, record, snapshot, base, keep)
+	}, 0
+}
+
+func (s *seat) end(tag, key string, record, snapshot []byte, base int64, keep time.Duration) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.all[key]
+	if s.away || len(record) == 0 || snapshot == nil && base != v.version || keep <= 0 {
+		s.leases[key] = "alone"
+		return 0
+	}
+	if snapshot == nil {
+		snapshot = v.snapshot
+	}
+	delete(s.leases, key)
+	s.last++
+	s.all[key] = shared{s.last, record, snapshot}
+	s.tellLocked(tag)
+	return s.last
+}
+
+func (s *seat) Drop(_ context.Context, tag string) (had bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return false, errors.New("away")
+	}
+	had = len(s.all[tag+"\n"].record) > 0
+	s.last++
+	s.all[tag+"\n"] = shared{version: s.last}
+	s.tellLocked(tag)
+	return had, nil
+}
+
+func (s *seat) Watch(changed func(string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watchers[s.number] = changed
+}
+
+// tellLocked tells the others, as a store does: a moment later.
+func (s *seat) tellLocked(tag string) {
+	for i, changed := range s.watchers {
+		if i != s.number && changed != nil {
+			go changed(tag)
+		}
+	}
+}
+
+// tell has all seats look whether anything has changed.
+func (f *table) tell() {
+	f.mu.Lock()
+	all := maps.Clone(f.watchers)
+	f.mu.Unlock()
+	for _, changed := range all {
+		changed("")
+	}
+}
+
+func (f *table) turn(away bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.away = away
+}
+
+// alone forgets who waited in vain, as time does.
+func (f *table) alone() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.leases)
+}
+
+// fleet are two caches that share a table and a clock.
+func fleet(t *testing.T) (one, other *Cache, clock *stepped, store *table) {
+	store = newTable()
+	one, clock = newCache(t, Config{Shared: store.seat()})
+	other, _ = newCache(t, Config{Shared: store.seat(), Keeper: newDrawer()})
+	other.clock = clock.Now
+	return one, other, clock, store
+}
+
+// saw checks how often a site was asked.
+func (s *asked) saw(t *testing.T, when string, want int32) {
+	t.Helper()
+	if got := s.count.Load(); got != want {
+		t.Errorf("%s the site was asked %d times, want %d", when, got, want)
+	}
+}
+
+func refuses(t *testing.T, c *Cache, o rules.Origin) rules.Source {
+	t.Helper()
+	p := c.Policy(t.Context(), o, "")
+	if d := p.Decide(nil, "/private/x"); d.Verdict != rules.Refuse || d.Reason != rules.ReasonRule {
+		t.Errorf("/private/x: %+v, %+v", d, p.Source())
+	}
+	return p.Source()
+}
+
+func TestHeed_OneOfTheFleetAsksForAll(t *testing.T) {
+	site, o := newSite(t, status(200, "ETag", `"1"`, "Cache-Control", "max-age=3600"))
+	one, other, clock, _ := fleet(t)
+	was := refuses(t, one, o)
+	if src := refuses(t, other, o); !src.FetchedAt.Equal(was.FetchedAt) || !src.FreshUntil.Equal(was.FreshUntil) || src.State != rules.Available {
+		t.Errorf("got %+v, want %+v", src, was)
+	}
+	site.saw(t, "at first", 1)
+
+	// What one has confirmed is confirmed for all, file and all.
+	site.turn(status(304))
+	clock.step(24 * time.Hour)
+	refuses(t, other, o)
+	site.saw(t, "after a day", 2)
+	if src := refuses(t, one, o); src.Status != 304 || !src.FetchedAt.Equal(clock.Now()) {
+		t.Errorf("after a day: %+v", src)
+	}
+	site.saw(t, "after a day, by the other,", 2)
+	third, _ := newCache(t, Config{Shared: (&seat{one.shared.(*seat).table, 9})})
+	third.clock = clock.Now
+	refuses(t, third, o)
+	site.saw(t, "by one that had nothing", 2)
+}
+
+func TestHeed_TheFleetWaitsForWhoAsks(t *testing.T) {
+	asks, release := make(chan struct{}, 10), make(chan struct{})
+	site, o := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		asks <- struct{}{}
+		<-release
+		status(200)(w, r)
+	})
+	one, other, _, _ := fleet(t)
+	var all sync.WaitGroup
+	for _, c := range []*Cache{one, other} {
+		for range 50 {
+			all.Go(func() { refuses(t, c, o) })
+		}
+	}
+	<-asks
+	close(release)
+	all.Wait()
+	site.saw(t, "by a hundred", 1)
+}
+
+func TestHeed_AFailureIsKnownToTheFleet(t *testing.T) {
+	site, o := newSite(t, status(503, "Retry-After", "600"))
+	one, other, clock, _ := fleet(t)
+	was := one.Policy(t.Context(), o, "").Source()
+	src := other.Policy(t.Context(), o, "").Source()
+	if src.State != rules.Unreachable || src.Status != 503 || !src.RetryAt.Equal(was.RetryAt) || src.Err == nil {
+		t.Errorf("got %+v, want %+v", src, was)
+	}
+	site.saw(t, "at first", 1)
+	site.turn(status(200, "ETag", `"1"`))
+	clock.step(10*time.Minute + time.Second)
+	refuses(t, other, o)
+	site.turn(status(500))
+	clock.step(2 * time.Hour)
+	refuses(t, one, o) // the last good copy of the other
+	if src := refuses(t, other, o); !src.Stale {
+		t.Errorf("%+v", src)
+	}
+	site.saw(t, "good and failing again", 3)
+}
+
+// One heed whose network is broken must not close sites to the others.
+func TestHeed_WhatIsOursAloneIsNotShared(t *testing.T) {
+	site, o := newSite(t, status(200))
+	one, other, _, _ := fleet(t)
+	one.fetcher.perFetch = func() http.RoundTripper {
+		return transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("no network here") })
+	}
+	if src := one.Policy(t.Context(), o, "").Source(); !src.NoConnection {
+		t.Fatalf("%+v", src)
+	}
+	refuses(t, other, o)
+	site.saw(t, "by the one that reaches it", 1)
+}
+
+func TestHeed_NoStoreIsNotShared(t *testing.T) {
+	site, o := newSite(t, status(200, "Cache-Control", "no-store"))
+	one, other, _, store := fleet(t)
+	refuses(t, one, o)
+	refuses(t, other, o)
+	site.saw(t, "by both", 2)
+	if len(store.all) > 0 {
+		t.Errorf("stored: %v", store.all)
+	}
+}
+
+// The store was emptied: who holds a copy asks for the whole file, since the
+// others have none.
+func TestHeed_WhoAsksForAllHasTheFileToShow(t *testing.T) {
+	conditions := make(chan string, 10)
+	site, o := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		conditions <- r.Header.Get("If-None-Match")
+		if r.Header.Get("If-None-Match") != "" {
+			w.WriteHeader(304)
+			return
+		}
+		status(200, "ETag", `"1"`)(w, r)
+	})
+	one, other, clock, store := fleet(t)
+	refuses(t, one, o)
+	clear(store.all)
+	clock.step(2 * time.Hour)
+	refuses(t, one, o)
+	refuses(t, other, o)
+	clock.step(2 * time.Hour)
+	refuses(t, other, o)
+	site.saw(t, "in four hours", 3)
+	for _, want := range []string{"", "", `"1"`} {
+		if got := <-conditions; got != want {
+			t.Errorf("If-None-Match %q, want %q", got, want)
+		}
+	}
+}
+
+func TestHeed_AChangeReachesWhoDoesNotAsk(t *testing.T) {
+	site, o := newSite(t, status(200))
+	one, other, _, _ := fleet(t)
+	refuses(t, one, o)
+	refuses(t, other, o)
+	if _, err := one.Purge(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return other.cached(o, "") == nil })
+	site.turn(status(404))
+	if src := one.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
+		t.Errorf("%+v", src)
+	}
+	if src := other.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
+		t.Errorf("%+v", src)
+	}
+	site.saw(t, "before and after", 2)
+}
+
+// A policy that was dropped while this heed was down is not used from its disk.
+func TestHeed_TheDiskDoesNotBringBackWhatWasDropped(t *testing.T) {
+	site, o := newSite(t, status(200))
+	store, disk := newTable(), newDrawer()
+	before, _ := newCache(t, Config{Shared: store.seat(), Keeper: disk})
+	refuses(t, before, o)
+	other, _ := newCache(t, Config{Shared: store.seat()})
+	store.watchers[0] = nil // it is down
+	if had, err := other.Purge(t.Context(), o); err != nil || !had {
+		t.Fatalf("purged: %v, %v", had, err)
+	}
+	site.turn(status(404))
+	after, _ := newCache(t, Config{Shared: store.seat(), Keeper: disk})
+	if src := after.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
+		t.Errorf("%+v", src)
+	}
+}
+
+func TestHeed_WithoutTheStoreEachGoesOn(t *testing.T) {
+	site, o := newSite(t, status(200, "ETag", `"1"`))
+	one, other, clock, store := fleet(t)
+	refuses(t, one, o)
+	refuses(t, other, o)
+	store.turn(true)
+	refuses(t, one, o)
+	site.saw(t, "at first", 1)
+	site.turn(status(404))
+	clock.step(2 * time.Hour)
+	for _, c := range []*Cache{one, other} {
+		if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
+			t.Errorf("%+v", src)
+		}
+	}
+	site.saw(t, "without the store", 3)
+	if had, err := one.Purge(t.Context(), o); !had || err == nil {
+		t.Errorf("purged: %v, %v", had, err)
+	}
+
+	// It is back, with what it had: older than what each knows.
+	store.turn(false)
+	store.alone()
+	store.tell()
+	if src := other.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
+		t.Errorf("an old copy of the store is used: %+v", src)
+	}
+	site.saw(t, "after its return", 3)
+	clock.step(2 * time.Hour)
+	other.Policy(t.Context(), o, "")
+	one.Policy(t.Context(), o, "")
+	site.saw(t, "together again", 4)
+}
+
+func TestHeed_WhatIsBrokenInTheStoreIsNotUsed(t *testing.T) {
+	for name, broken := range map[string]shared{
+		"no record":       {1, []byte("hello"), nil},
+		"another version": {1, []byte(`{"v":99}`), nil},
+		"no file":         {1, encodeRecord(after(said(200)), Standard), nil},
+		"another's file":  {1, encodeRecord(after(said(200)), Standard), encodeSnapshot(&rules.Snapshot{Origin: numbered(7), SHA256: rules.DigestOf(nil)})},
+		"a profile":       {1, encodeRecord(after(said(403)), Strict), nil},
+	} {
+		site, o := newSite(t, status(200))
+		one, other, _, store := fleet(t)
+		store.all[tagOf(o)+"\n"] = broken
+		refuses(t, one, o)
+		refuses(t, other, o)
+		if n := site.count.Load(); n != 1 {
+			t.Errorf("%s: the site was asked %d times", name, n)
+		}
+	}
+}
+
+func TestHeed_ClientsOfANameHaveTheirOwnInTheFleet(t *testing.T) {
+	site, o := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.UserAgent() != "curl/8" {
+			w.WriteHeader(403)
+			return
+		}
+		status(200)(w, r)
+	})
+	one, other, _, _ := fleet(t)
+	for _, c := range []*Cache{one, other} {
+		if d := c.Policy(t.Context(), o, "curl/8").Decide(nil, "/private/x"); d.Verdict != rules.Refuse {
+			t.Errorf("as curl: %+v", d)
+		}
+		if d := c.Policy(t.Context(), o, "").Decide(nil, "/private/x"); d.Verdict != rules.Allow {
+			t.Errorf("as ourselves: %+v", d)
+		}
+	}
+	site.saw(t, "as both", 2)
+}
+
+func TestHeed_HeldIsShown(t *testing.T) {
+	site, o := newSite(t, status(200))
+	one, other, clock, _ := fleet(t)
+	if got := one.Find(o); len(got) != 0 {
+		t.Errorf("found %+v", got)
+	}
+	if n, _ := one.Size(); n != 0 {
+		t.Errorf("looking for nothing left %d places", n)
+	}
+	refuses(t, one, o)
+	got := other.Find(o) // of the fleet
+	if len(got) != 1 || !got[0].AskAt.Equal(clock.Now().Add(time.Hour)) || got[0].Bytes == 0 || !got[0].Shared || got[0].For != "" {
+		t.Fatalf("found %+v", got)
+	}
+	for _, c := range []*Cache{one, other} { // of the fleet, of the disk
+		if s, ok := c.Snapshot(o, got[0]); !ok || string(s.Body) != file {
+			t.Errorf("the file is %+v, %v", s, ok)
+		}
+	}
+	n := 0
+	for h := range other.Held() {
+		n++
+		if h.Policy.Source().Origin != o {
+			t.Errorf("held: %+v", h)
+		}
+	}
+	if site.saw(t, "to look", 1); n != 1 {
+		t.Errorf("%d held", n)
+	}
+	if had, err := other.Purge(t.Context(), o); err != nil || !had {
+		t.Errorf("purged: %v, %v", had, err)
+	}
+	if n, bytes := other.Size(); n != 0 || bytes != 0 {
+		t.Errorf("after it %d places, %d bytes", n, bytes)
+	}
+}

@@ -1,0 +1,165 @@
+package cache
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"heed/rules"
+)
+
+// recordVersion stands in every record. A heed that reads another one asks the
+// site again.
+const recordVersion = 1
+
+// record is an entry without the text of its policy, in the form that is kept:
+// how the site's answers stood when it was saved.
+type record struct {
+	Version int     `json:"v"`
+	Profile Profile `json:"profile,omitzero"` // that the answers were judged by
+
+	Policy   source  `json:"policy"`
+	SetAside *source `json:"aside,omitzero"`
+
+	MadeAt       time.Time     `json:"made"`
+	AskAt        time.Time     `json:"ask"`
+	WaitAt       time.Time     `json:"wait"`
+	Denied       bool          `json:"denied,omitzero"`
+	Varies       bool          `json:"varies,omitzero"`
+	Failures     int           `json:"failures,omitzero"`
+	FailingSince time.Time     `json:"failing,omitzero"`
+	Lifetime     time.Duration `json:"lifetime,omitzero"`
+	Grace        time.Duration `json:"grace,omitzero"`
+	NoStore      bool          `json:"nostore,omitzero"`
+	TagURL       string        `json:"url,omitzero"`
+	ETag         string        `json:"etag,omitzero"`
+	LastModified string        `json:"modified,omitzero"`
+}
+
+// source is a rules.Source but for the origin, which the key of a record says.
+type source struct {
+	State        rules.State `json:"state"`
+	Status       int         `json:"status,omitzero"`
+	FetchedAt    time.Time   `json:"fetched,omitzero"`
+	FreshUntil   time.Time   `json:"fresh,omitzero"`
+	RetryAt      time.Time   `json:"retry,omitzero"`
+	Stale        bool        `json:"stale,omitzero"`
+	Err          string      `json:"error,omitzero"`
+	NoConnection bool        `json:"unconnected,omitzero"`
+	RetriedAs    string      `json:"as,omitzero"`
+	Note         string      `json:"note,omitzero"`
+}
+
+// encodeRecord returns what readRecord makes e of again, together with the
+// Snapshot of the file that e has.
+func encodeRecord(e *entry, profile Profile) []byte {
+	r := record{
+		Version: recordVersion, Profile: profile, Policy: *sourceOf(e.policy),
+		MadeAt: e.madeAt, AskAt: e.askAt, WaitAt: e.waitAt, Denied: e.denied, Varies: e.varies,
+		Failures: e.failures, FailingSince: e.failingSince, Lifetime: e.lifetime, Grace: e.grace,
+		NoStore: e.noStore, TagURL: e.tags.url, ETag: e.tags.etag, LastModified: e.tags.lastModified,
+	}
+	if e.setAside != nil {
+		r.SetAside = sourceOf(e.setAside)
+	}
+	text, err := json.Marshal(&r)
+	if err != nil {
+		panic("plain values cannot be marshalled: " + err.Error())
+	}
+	return text
+}
+
+func sourceOf(p *rules.Policy) *source {
+	src := p.Source()
+	s := &source{
+		State: src.State, Status: src.Status, FetchedAt: src.FetchedAt, FreshUntil: src.FreshUntil,
+		RetryAt: src.RetryAt, Stale: src.Stale, NoConnection: src.NoConnection,
+		RetriedAs: src.RetriedAs, Note: src.Note,
+	}
+	if src.Err != nil {
+		s.Err = src.Err.Error()
+	}
+	return s
+}
+
+// readRecord makes the entry of what is kept. The file is read again, as one
+// reads it today. It fails for what another version or another profile left,
+// and for a file that is not the one that was saved.
+func readRecord(o rules.Origin, profile Profile, text, snapshot []byte) (*entry, error) {
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, err
+	}
+	if r.Version != recordVersion || r.Profile != profile {
+		return nil, fmt.Errorf("a record of version %d, profile %d", r.Version, r.Profile)
+	}
+	var body []byte
+	if r.Policy.State == rules.Available || r.SetAside != nil {
+		file, err := decodeSnapshot(snapshot)
+		if err != nil {
+			return nil, err
+		}
+		if file.Origin != o || !file.Intact() {
+			return nil, errors.New("the file is not the one that was saved")
+		}
+		body = file.Body
+	}
+	return r.entry(o, body), nil
+}
+
+func (r *record) entry(o rules.Origin, body []byte) *entry {
+	e := &entry{
+		policy: r.Policy.policy(o, body),
+		madeAt: r.MadeAt, askAt: r.AskAt, waitAt: r.WaitAt, denied: r.Denied, varies: r.Varies,
+		failures: r.Failures, failingSince: r.FailingSince, lifetime: r.Lifetime, grace: r.Grace,
+		noStore: r.NoStore, tags: validators{url: r.TagURL, etag: r.ETag, lastModified: r.LastModified},
+	}
+	if r.SetAside != nil {
+		e.setAside = r.SetAside.policy(o, body)
+	}
+	return e
+}
+
+func (s *source) policy(o rules.Origin, body []byte) *rules.Policy {
+	src := rules.Source{
+		Origin: o, State: s.State, Status: s.Status, FetchedAt: s.FetchedAt, FreshUntil: s.FreshUntil,
+		RetryAt: s.RetryAt, Stale: s.Stale, NoConnection: s.NoConnection,
+		RetriedAs: s.RetriedAs, Note: s.Note,
+	}
+	if s.Err != "" {
+		src.Err = errors.New(s.Err) // its text alone: what lay under it was of the last run
+	}
+	return rules.New(src, body)
+}
+
+// encodeSnapshot writes s as a line of JSON, and the body as it is behind it;
+// nil for nil.
+func encodeSnapshot(s *rules.Snapshot) []byte {
+	if s == nil {
+		return nil
+	}
+	head, err := json.Marshal(s)
+	if err != nil {
+		panic("plain values cannot be marshalled: " + err.Error())
+	}
+	all := make([]byte, 0, len(head)+1+len(s.Body))
+	all = append(all, head...)
+	all = append(all, '\n')
+	return append(all, s.Body...)
+}
+
+// decodeSnapshot reads what encodeSnapshot wrote. Its body is part of b.
+func decodeSnapshot(b []byte) (*rules.Snapshot, error) {
+	head, body, ok := bytes.Cut(b, []byte{'\n'})
+	if !ok {
+		return nil, errors.New("a snapshot without its body")
+	}
+	s := &rules.Snapshot{}
+	if err := json.Unmarshal(head, s); err != nil {
+		return nil, err
+	}
+	s.Body = body
+	return s, nil
+}

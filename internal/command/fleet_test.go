@@ -1,0 +1,339 @@
+package command_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"heed/internal/fleet"
+	"heed/internal/testkit"
+)
+
+// fleetSite answers for any number of names. Its robots.txt can be held back.
+type fleetSite struct {
+	server *httptest.Server
+	names  int
+	asked  chan string // the User-Agent of each request for a robots.txt, when it arrives
+	fetch  sync.Map    // host -> *atomic.Int32, how often its robots.txt was asked for
+	hold   func(agent string)
+}
+
+func newFleetSite(t *testing.T, names int) *fleetSite {
+	s := &fleetSite{names: names, asked: make(chan string, 10_000), hold: func(string) {}}
+	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/robots.txt" {
+			fmt.Fprintln(w, "hello")
+			return
+		}
+		n, _ := s.fetch.LoadOrStore(r.Host, &atomic.Int32{})
+		n.(*atomic.Int32).Add(1)
+		s.asked <- r.UserAgent()
+		s.hold(r.UserAgent())
+		fmt.Fprint(w, "User-agent: *\nDisallow: /private\n")
+	}))
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+// fetches is how often the robots.txt of a name was asked for.
+func (s *fleetSite) fetches(i int) int {
+	n, ok := s.fetch.Load(s.name(i))
+	if !ok {
+		return 0
+	}
+	return int(n.(*atomic.Int32).Load())
+}
+
+func (s *fleetSite) name(i int) string { return fmt.Sprintf("s%d.test", i) }
+
+// config is a proxy.toml that reaches the names, for a heed of this name.
+func (s *fleetSite) config(heed, store string) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%scontact = \"https://example.org/%s\"\n[fleet]\nurl = %q\n[log]\nformat = \"json\"\n[upstream.resolve]\n", testkit.AnyPort, heed, store)
+	for i := range s.names {
+		fmt.Fprintf(&text, "\"%s:80\" = %q\n", s.name(i), s.server.Listener.Addr())
+	}
+	return text.String()
+}
+
+// fleetOf starts three heeds that share a store.
+func fleetOf(t *testing.T, s *fleetSite, store string) (heeds []*testkit.Heed) {
+	t.Helper()
+	for i := range 3 {
+		heeds = append(heeds, testkit.Start(t, testkit.Options{Config: s.config(fmt.Sprint("heed", i), store)}))
+	}
+	return heeds
+}
+
+// client returns one that goes through a heed.
+func client(t *testing.T, h *testkit.Heed) *http.Client {
+	transport := &http.Transport{
+		Proxy:               http.ProxyURL(&url.URL{Scheme: "http", Host: h.Addr}),
+		MaxIdleConnsPerHost: 400,
+		DialContext:         (&net.Dialer{Timeout: testkit.Patience}).DialContext,
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 2 * testkit.Patience}
+}
+
+// status asks for an address and returns the status; 0 for none.
+func status(t *testing.T, c *http.Client, address string) int {
+	resp, err := c.Get(address)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+func TestHeed_ThreeHeedsAskASiteOnceForAThousand(t *testing.T) {
+	const requests = 1000
+	site := newFleetSite(t, 1)
+	heeds := fleetOf(t, site, "redis://"+testkit.NewRedis(t).Addr)
+	var sent sync.WaitGroup
+	sent.Add(requests)
+	site.hold = func(string) { sent.Wait() } // nobody comes too late to wait
+	var all sync.WaitGroup
+	for i := range requests {
+		c := client(t, heeds[i%len(heeds)])
+		all.Go(func() {
+			address, want := "http://s0.test/page", http.StatusOK
+			if i%10 == 0 {
+				address, want = "http://s0.test/private", http.StatusForbidden
+			}
+			sent.Done()
+			if got := status(t, c, address); got != want {
+				t.Errorf("%s through heed %d: status %d, want %d", address, i%len(heeds), got, want)
+			}
+		})
+	}
+	all.Wait()
+	if n := site.fetches(0); n != 1 {
+		t.Errorf("the robots.txt was fetched %d times", n)
+	}
+}
+
+func TestHeed_AKilledHeedDelaysTheOthersByItsLeaseAtMost(t *testing.T) {
+	site := newFleetSite(t, 1)
+	store := testkit.NewRedis(t)
+	heeds := fleetOf(t, site, "redis://"+store.Addr)
+	release := make(chan struct{})
+	var first atomic.Pointer[string]
+	site.hold = func(agent string) {
+		if first.CompareAndSwap(nil, &agent) {
+			<-release
+		}
+	}
+	defer close(release)
+	var all sync.WaitGroup
+	ask := func(i int) {
+		c := client(t, heeds[i])
+		for range 50 {
+			all.Go(func() {
+				if got := status(t, c, "http://s0.test/page"); got != http.StatusOK {
+					t.Errorf("through heed %d: status %d", i, got)
+				}
+			})
+		}
+	}
+	go client(t, heeds[0]).Get("http://s0.test/page") // it will not be answered
+	if agent := <-site.asked; !strings.Contains(agent, "heed0") {
+		t.Fatalf("%q asks", agent)
+	}
+	ask(1)
+	ask(2)
+	key := store.CLI("--scan", "--pattern", "*:lease:")
+	heeds[0].Signal(syscall.SIGKILL)
+	heeds[0].Exit()
+	killed := time.Now()
+	left := time.Duration(store.Count("pttl", key)) * time.Millisecond
+	if left > fleet.LeaseTime {
+		t.Errorf("the lease of the dead lasts another %v", left)
+	}
+	<-site.asked
+	t.Logf("the lease had %v left; the next heed asked after %v", left, time.Since(killed).Round(time.Millisecond))
+	all.Wait()
+	if n := site.fetches(0); n != 2 {
+		t.Errorf("the robots.txt was fetched %d times, want that of the dead and one more", n)
+	}
+}
+
+func TestHeed_NoRequestFailsForAStoreThatIsKilled(t *testing.T) {
+	const names = 400
+	site := newFleetSite(t, names)
+	store := testkit.NewRedis(t)
+	heeds := fleetOf(t, site, "redis://"+store.Addr)
+	var next, done atomic.Int64
+	reached := func(n int64) func() bool { return func() bool { return done.Load() >= n } }
+	var all sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range 12 {
+		c := client(t, heeds[i%len(heeds)])
+		all.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				// Names that are new, and names that others know.
+				name := site.name(int(next.Add(1)/6) % names)
+				if got := status(t, c, "http://"+name+"/page"); got != http.StatusOK {
+					t.Errorf("%s: status %d for what is allowed", name, got)
+				}
+				if got := status(t, c, "http://"+name+"/private"); got != http.StatusForbidden {
+					t.Errorf("%s: status %d for what is not", name, got)
+				}
+				done.Add(1)
+			}
+		})
+	}
+	store.Await("requests while the store is there", reached(300))
+	store.Kill()
+	for _, h := range heeds {
+		h.Await("that the store is away", func(r testkit.Record) bool { return strings.Contains(r.Text("msg"), "store is away") })
+	}
+	store.Await("requests while the store is away", reached(done.Load()+600))
+	store.Restart()
+	for _, h := range heeds {
+		h.Await("that the store is back", func(r testkit.Record) bool { return strings.Contains(r.Text("msg"), "store is back") })
+	}
+	store.Await("requests after it is back", reached(done.Load()+1500))
+	close(stop)
+	all.Wait()
+	if store.Count("dbsize") == 0 {
+		t.Error("nothing was shared after the return")
+	}
+	for i, h := range heeds {
+		if n := strings.Count(h.Stderr(), "store is away"); n != 1 {
+			t.Errorf("heed %d says %d times that the store is away", i, n)
+		}
+	}
+	t.Logf("%d pairs of requests", done.Load())
+}
+
+// cacheCommand runs `heed cache ARGS...` beside a heed, and returns what it
+// prints and its exit status.
+func cacheCommand(t *testing.T, state string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command(testkit.Binary(t), append([]string{"cache"}, args...)...)
+	cmd.Env = []string{"HEED_STATE=" + state, "HOME=" + state}
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func TestHeed_AnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
+	site := newFleetSite(t, 3)
+	store := testkit.NewRedis(t)
+	heeds := fleetOf(t, site, "redis://"+store.Addr)
+	config := filepath.Join(t.TempDir(), "proxy.toml")
+	if err := os.WriteFile(config, []byte(site.config("operator", "redis://"+store.Addr)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ofFleet := func(verb string, args ...string) (stdout, stderr string, code int) {
+		return cacheCommand(t, t.TempDir(), append([]string{verb, "--fleet", "--config", config}, args...)...)
+	}
+	for i, h := range heeds {
+		if got := status(t, client(t, h), "http://"+site.name(0)+"/page"); got != http.StatusOK {
+			t.Errorf("through heed %d: status %d", i, got)
+		}
+	}
+	if out, errs, code := ofFleet("list"); code != 0 || !strings.Contains(out, "http://s0.test") || strings.Count(out, "\n") != 1 {
+		t.Errorf("list: status %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := ofFleet("show", "s0.test"); code != 0 || !strings.Contains(out, "     2  Disallow: /private\n") || !strings.Contains(out, "fleet      shared") {
+		t.Errorf("show: status %d\n%s%s", code, out, errs)
+	}
+	list := filepath.Join(t.TempDir(), "list")
+	if err := os.WriteFile(list, []byte("http://s0.test\nhttp://s1.test\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := ofFleet("warm", list); code != 0 || strings.Count(out, "available") != 2 {
+		t.Errorf("warm: status %d\n%s%s", code, out, errs)
+	}
+	status(t, client(t, heeds[2]), "http://s1.test/page")
+	if site.fetches(0) != 1 || site.fetches(1) != 1 {
+		t.Errorf("fetched %d and %d times", site.fetches(0), site.fetches(1))
+	}
+
+	// One heed is told to forget: within a moment all have.
+	if out, errs, code := cacheCommand(t, heeds[0].State, "purge", "s0.test"); code != 0 || out != "forgotten: http://s0.test\n" {
+		t.Errorf("purge: status %d\n%s%s", code, out, errs)
+	}
+	for _, h := range heeds {
+		store.Await("the others have forgotten", func() bool {
+			out, _, _ := cacheCommand(t, h.State, "list")
+			return !strings.Contains(out, "s0.test")
+		})
+	}
+	if out, _, code := ofFleet("show", "s0.test"); code != 1 {
+		t.Errorf("show after it: status %d\n%s", code, out)
+	}
+	if _, _, code := ofFleet("purge", "s1.test"); code != 0 {
+		t.Errorf("purge of the fleet's: status %d", code)
+	}
+	store.Await("the heed has forgotten", func() bool {
+		out, _, _ := cacheCommand(t, heeds[2].State, "list")
+		return !strings.Contains(out, "s1.test")
+	})
+
+	// Without the store, it is said what has been done and what not.
+	status(t, client(t, heeds[0]), "http://s2.test/page")
+	store.Kill()
+	if _, errs, code := ofFleet("list"); code != 2 || !strings.Contains(errs, "cannot be used") {
+		t.Errorf("list without the store: status %d\n%s", code, errs)
+	}
+	if _, errs, code := cacheCommand(t, heeds[0].State, "purge", "s2.test"); code != 2 || !strings.Contains(errs, "the others could not be told") {
+		t.Errorf("purge without the store: status %d\n%s", code, errs)
+	}
+	if out, _, _ := cacheCommand(t, heeds[0].State, "list"); strings.Contains(out, "s2.test") {
+		t.Error("it was not forgotten here")
+	}
+	cmd := exec.Command(testkit.Binary(t), "status")
+	cmd.Env = []string{"HEED_STATE=" + heeds[0].State}
+	if out, _ := cmd.Output(); !strings.Contains(string(out), "not well: the fleet's store is away") || cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("status: %d\n%s", cmd.ProcessState.ExitCode(), out)
+	}
+}
+
+// The password of an upstream proxy, the one secret among what tells ways
+// apart, does not show in the store, not even in what is made of it.
+func TestHeed_NothingSecretIsInTheStore(t *testing.T) {
+	store := testkit.NewRedis(t)
+	spaces := map[string]bool{}
+	site := newFleetSite(t, 0)
+	for _, password := range []string{"opensesame", "guesswork"} {
+		config := strings.Replace(site.config("heed", "redis://"+store.Addr), "[upstream.resolve]\n", fmt.Sprintf(
+			"[upstream]\nproxy = \"http://user:%s@proxy.test:1\"\n[upstream.resolve]\n\"proxy.test:1\" = %q\n", password, site.server.Listener.Addr()), 1)
+		h := testkit.Start(t, testkit.Options{Config: config})
+		if got := status(t, client(t, h), "http://s0.test/private"); got != http.StatusForbidden {
+			t.Errorf("status %d", got)
+		}
+	}
+	keys := store.CLI("keys", "*:policy")
+	for key := range strings.FieldsSeq(keys) {
+		spaces[strings.Split(key, ":")[2]] = true
+		if all := key + store.CLI("hgetall", key); strings.Contains(all, "opensesame") || strings.Contains(all, "guesswork") {
+			t.Errorf("a password is in the store:\n%s", all)
+		}
+	}
+	if len(spaces) != 1 {
+		t.Errorf("%d spaces for one way to the sites: %s", len(spaces), keys)
+	}
+}

@@ -1,0 +1,112 @@
+package fleet_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/internal/fleet"
+	"heed/internal/testkit"
+)
+
+const away, back = "the fleet's store is away", "the fleet's store is back"
+
+func TestHeed_AStoreThatIsAwayIsToldOnceAndComesBackByItself(t *testing.T) {
+	server := testkit.NewRedis(t)
+	store, log := open(t, "redis://"+server.Addr)
+	p := store.Policies("space")
+	told := make(chan string, 10)
+	p.Watch(func(tag string) { told <- tag })
+	<-told
+	v := lease(t, p, "", 0)([]byte("record"), []byte{}, 0, time.Hour)
+	server.Kill()
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			if v, _, _ := p.Newer(context.Background(), tag, "", 0); v != 0 {
+				t.Error("the dead store answered")
+			}
+			if end, wait := p.Lease(context.Background(), tag, "", v); end != nil || wait != 0 {
+				t.Error("the dead store gave a lease, or has one wait for it")
+			}
+		})
+	}
+	all.Wait()
+	if _, err := p.Drop(t.Context(), tag); err != fleet.ErrAway {
+		t.Errorf("dropped: %v", err)
+	}
+	if h := store.Health(); !h.Away || h.Outages != 1 || h.Missed < 200 || h.Why == "" || h.Hosts != server.Addr {
+		t.Errorf("health %+v", h)
+	}
+	server.Restart()
+	await(t, "the store is back", func() bool { return !store.Health().Away })
+	lease(t, p, "", 0)([]byte("record"), []byte{}, 0, time.Hour)
+	if tag := <-told; tag != "" {
+		t.Errorf("after the return told of %q, not that anything may have changed", tag)
+	}
+	if n, m := log.count(away), log.count(back); n != 1 || m != 1 {
+		t.Errorf("the log says %d times that it is away, %d times that it is back", n, m)
+	}
+}
+
+// A store behind a wire that was cut answers neither yes nor no.
+func TestHeed_NobodyWaitsLongForAStoreThatHangs(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // connections are taken by the system, and never answered
+	store, log := open(t, "redis://"+l.Addr().String())
+	p := store.Policies("space")
+	await(t, "the store counts as away", func() bool {
+		p.Newer(t.Context(), tag, "", 0)
+		return store.Health().Away
+	})
+	for range 1000 { // each of them would take a second
+		p.Newer(t.Context(), tag, "", 0)
+	}
+	if log.count(away) != 1 {
+		t.Error("the log does not say once that it is away")
+	}
+}
+
+func TestHeed_AStoreThatIsAwayAtTheStartIsUsedWhenItComes(t *testing.T) {
+	server := testkit.NewRedis(t)
+	server.Kill()
+	store, log := open(t, "redis://"+server.Addr)
+	await(t, "the log says that it is away", func() bool { return log.count(away) == 1 })
+	server.Restart()
+	await(t, "the store is back", func() bool { return !store.Health().Away })
+	lease(t, store.Policies("space"), "", 0)
+}
+
+func TestHeed_AStoreThatTakesNothingIsAway(t *testing.T) {
+	server := testkit.NewRedis(t)
+	store, log := open(t, "redis://"+server.Addr)
+	p := store.Policies("space")
+	lease(t, p, "", 0)
+	server.CLI("config", "set", "maxmemory", "1")
+	if end, wait := p.Lease(t.Context(), "https://other.test", "", 0); end != nil || wait != 0 {
+		t.Error("a full store gave a lease, or has one wait for it")
+	}
+	if h := store.Health(); !h.Away || !strings.Contains(h.Why, "OOM") {
+		t.Errorf("health %+v", h)
+	}
+	server.CLI("config", "set", "maxmemory", "0")
+	await(t, "the store is back", func() bool { return log.count(back) == 1 })
+}
+
+func TestHeed_AnImpatientCallerDoesNotBlameTheStore(t *testing.T) {
+	store, _ := open(t, "redis://"+testkit.NewRedis(t).Addr)
+	p := store.Policies("space")
+	lease(t, p, "", 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.Newer(ctx, tag, "", 0)
+	if h := store.Health(); h.Away {
+		t.Errorf("health %+v", h)
+	}
+}

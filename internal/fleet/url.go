@@ -1,0 +1,132 @@
+package fleet
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Ports of what does not name one.
+const (
+	serverPort   = "6379"
+	sentinelPort = "26379"
+)
+
+const example = `write "redis://host:6379", with rediss:// for TLS`
+
+// CheckURL says what is wrong with the URL of a store, without repeating its
+// password; nil when it can be opened.
+//
+//	redis://[USER[:PASSWORD]@]HOST[:PORT][/DB]           one server
+//	redis://[USER[:PASSWORD]@]HOST[:PORT],HOST[:PORT]... a Cluster; or one HOST and ?cluster=true
+//	redis://[USER[:PASSWORD]@]HOST[:PORT],.../DB?master=NAME
+//
+// In the last form the hosts are Sentinels, whose own user and password are in
+// sentinel_user and sentinel_password. With rediss:// all connections are TLS.
+func CheckURL(text string) error {
+	_, err := parseURL(text, nil)
+	return err
+}
+
+// parseURL reads the forms of CheckURL. roots are for TLS; nil: the system's.
+func parseURL(text string, roots *x509.CertPool) (*redis.UniversalOptions, error) {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok || scheme != "redis" && scheme != "rediss" {
+		return nil, errors.New("the store's URL does not begin with redis:// or rediss://; " + example)
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	user, hosts := "", rest[:end]
+	if at := strings.LastIndexByte(hosts, '@'); at >= 0 {
+		user, hosts = hosts[:at+1], hosts[at+1:]
+	}
+	// net/url knows one host only; what stands around it, it reads for us.
+	u, err := url.Parse("redis://" + user + "host" + rest[end:])
+	if err != nil {
+		return nil, errors.New("the store's URL has a character that must be written as %XX, perhaps in the password")
+	}
+	o := &redis.UniversalOptions{Username: u.User.Username()}
+	o.Password, _ = u.User.Password()
+	if scheme == "rediss" {
+		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	}
+	if err := readQuery(o, u.Query()); err != nil {
+		return nil, err
+	}
+	if o.Addrs, err = addresses(hosts, o.MasterName != ""); err != nil {
+		return nil, err
+	}
+	if len(o.Addrs) > 1 && o.MasterName == "" {
+		o.IsClusterMode = true
+	}
+	return o, readDB(o, u)
+}
+
+func readQuery(o *redis.UniversalOptions, q url.Values) error {
+	for name := range q {
+		value := q.Get(name)
+		switch name {
+		case "master":
+			o.MasterName = value
+		case "sentinel_user":
+			o.SentinelUsername = value
+		case "sentinel_password":
+			o.SentinelPassword = value
+		case "cluster":
+			if value != "true" {
+				return errors.New("the store's URL says cluster, but not cluster=true; leave it out or write that")
+			}
+			o.IsClusterMode = true
+		default:
+			return fmt.Errorf("the store's URL has the unknown parameter %.40q; there are master, sentinel_user, sentinel_password and cluster", name)
+		}
+	}
+	if o.IsClusterMode && o.MasterName != "" {
+		return errors.New("the store's URL asks for Sentinel (master) and Cluster (cluster) at once; leave one out")
+	}
+	return nil
+}
+
+func addresses(hosts string, sentinel bool) ([]string, error) {
+	port := serverPort
+	if sentinel {
+		port = sentinelPort
+	}
+	var all []string
+	for host := range strings.SplitSeq(hosts, ",") {
+		u, err := url.Parse("redis://" + host)
+		if err != nil || u.Hostname() == "" || u.User != nil {
+			return nil, fmt.Errorf("the store's URL has no host where %.60q stands; %s", host, example)
+		}
+		if u.Port() == "" {
+			host = net.JoinHostPort(u.Hostname(), port)
+		}
+		all = append(all, host)
+	}
+	return all, nil
+}
+
+func readDB(o *redis.UniversalOptions, u *url.URL) error {
+	db := strings.Trim(u.Path, "/")
+	if db == "" {
+		return nil
+	}
+	n, err := strconv.ParseUint(db, 10, 16)
+	switch {
+	case err != nil, u.Fragment != "":
+		return fmt.Errorf("the store's URL ends in %.40q, which is not the number of a database; %s", db, example)
+	case o.IsClusterMode && n != 0:
+		return errors.New("the store's URL names a database, and a Cluster has none but 0; leave it out")
+	}
+	o.DB = int(n)
+	return nil
+}

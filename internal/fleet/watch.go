@@ -1,0 +1,119 @@
+package fleet
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// watchPing is how long the channel of changes may be silent before it is
+	// asked whether it is still there.
+	watchPing = time.Second
+	// maxPending is how many changes may wait to be told; more count as one
+	// change of everything.
+	maxPending = 10_000
+)
+
+// Watch has changed called whenever another heed has stored or dropped
+// something: with its tag, or with "" when anything may have changed, because
+// word of it may have been missed. It is called by one goroutine at a time, and
+// at the beginning. A later call replaces changed.
+func (p *Policies) Watch(changed func(tag string)) {
+	p.mu.Lock()
+	first := p.changed == nil
+	p.changed = changed
+	p.mu.Unlock()
+	if first {
+		p.store.spawn(p.listen)
+		p.store.spawn(p.tell)
+	}
+}
+
+// listen follows the channel of changes until the store is closed.
+func (p *Policies) listen() {
+	for p.store.ctx.Err() == nil {
+		channel := p.store.client.Subscribe(p.store.ctx, p.channel())
+		p.follow(channel)
+		channel.Close()
+		select {
+		case <-p.store.ctx.Done():
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
+// follow notes what the channel says until the connection is lost.
+func (p *Policies) follow(channel *redis.PubSub) {
+	asked := false
+	for {
+		said, err := channel.ReceiveTimeout(p.store.ctx, watchPing)
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() && !asked {
+			asked = true
+			if channel.Ping(p.store.ctx) != nil {
+				return
+			}
+			continue
+		}
+		if err != nil {
+			return
+		}
+		asked = false
+		switch said := said.(type) {
+		case *redis.Subscription: // anything before it was missed
+			p.note("")
+		case *redis.Message:
+			if sender, tag, ok := strings.Cut(said.Payload, "\n"); ok && sender != p.store.sender {
+				p.note(tag)
+			}
+		}
+	}
+}
+
+// note has tag told.
+func (p *Policies) note(tag string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.pending) >= maxPending {
+		tag = ""
+	}
+	if tag == "" {
+		clear(p.pending)
+	}
+	if !p.pending[""] {
+		p.pending[tag] = true
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tell tells what was noted, until the store is closed.
+func (p *Policies) tell() {
+	for {
+		select {
+		case <-p.store.ctx.Done():
+			return
+		case <-p.wake:
+		}
+		p.mu.Lock()
+		tags, changed := p.pending, p.changed
+		p.pending = map[string]bool{}
+		p.mu.Unlock()
+		for tag := range tags {
+			if p.store.ctx.Err() == nil {
+				changed(tag)
+			}
+		}
+	}
+}
+
+// channel is where changes are told.
+func (p *Policies) channel() string { return keyPrefix + p.space + ":changes" }
+
+// message tells of a change of tag.
+func (p *Policies) message(tag string) string { return p.store.sender + "\n" + tag }

@@ -47,7 +47,7 @@ func (m maker) crowd(size int) string {
 	b.WriteString("User-agent: *\n")
 	for range size {
 		b.WriteString(m.pick("Allow", "Disallow") + ": /")
-		for range 1 + m.IntN(3) {
+		for range 1 + m.IntN(2) {
 			b.WriteString("*" + m.letters(1 + m.IntN(5))[1:])
 		}
 		b.WriteString(m.pick("", "", "", "*", "$") + "\n")

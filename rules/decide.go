@@ -1,9 +1,6 @@
 package rules
 
-import (
-	"strings"
-	"sync"
-)
+import "sync"
 
 // Decide judges target, the path and query exactly as they are sent
 // ("/a%2Fb?q=1"), for agent. A nil agent is judged under the star group.
@@ -42,11 +39,8 @@ func (e *engine) decide(sets []chosen, target string) Decision {
 	if e.asSent {
 		return e.judge(sets, target)
 	}
-	if plain(target) {
-		d := e.judge(sets, target)
-		if d.Verdict == Refuse || !ambiguous(pathOf(target), e.allReadings) {
-			return d
-		}
+	if plain(target, e.allReadings) {
+		return e.judge(sets, target)
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
@@ -71,13 +65,6 @@ func (e *engine) decideReadings(s *scratch, sets []chosen) Decision {
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
-
-func pathOf(target string) string {
-	if i := strings.IndexByte(target, '?'); i >= 0 {
-		return target[:i]
-	}
-	return target
-}
 
 // judge judges one reading of a target: every set must allow. Among sets that
 // allow, one with a rule for the target tells more than one without.

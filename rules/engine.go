@@ -245,7 +245,10 @@ func (e *engine) ruleText(id int) (text string, line int) {
 	if r.line&ruleEnds != 0 {
 		at.to++
 	}
-	at.from = max(e.start, strings.LastIndexAny(e.text[:r.pattern], "\r\n")+1)
+	at.from = int(r.pattern)
+	for at.from > e.start && e.text[at.from-1] != '\n' && e.text[at.from-1] != '\r' {
+		at.from--
+	}
 	at = at.trim(e.text)
 	return e.text[at.from:at.to], line
 }

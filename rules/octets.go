@@ -1,5 +1,7 @@
 package rules
 
+import "strings"
+
 // Rules and targets are compared in one canonical form (RFC 9309 §2.2.2):
 // escapes of unreserved octets are decoded, every other octet that is not
 // structure counts as escaped, in upper case. That form is kept packed: an
@@ -70,19 +72,38 @@ func appendTarget(dst []byte, target string) []byte {
 	return dst
 }
 
-// plain reports whether target is its own packed form.
-func plain(target string) bool {
-	inQuery := false
-	for i := range len(target) {
-		switch c := target[i]; {
-		case c == '%' || c >= codeFirst:
-			return false
+// ordinary are the octets that mean the same in every packing and reading.
+var ordinary = func() (set [256]bool) {
+	for c := range set {
+		set[c] = c < int(codeFirst) && strings.IndexByte(`%?/\;`, byte(c)) < 0
+	}
+	return set
+}()
+
+// plain reports whether target is its own packed form and has, in its path, no
+// other reading than itself; all is set when the readings v4 and v5 count.
+func plain(target string, all bool) bool {
+	for i := 0; i < len(target); i++ {
+		c := target[i]
+		if ordinary[c] {
+			continue
+		}
+		switch {
 		case c == '?':
-			if inQuery {
-				return false
-			}
-			inQuery = true
-		case c == '/' && inQuery:
+			return plainQuery(target[i+1:])
+		case c == '%', c == '\\', c >= codeFirst, c == ';' && all:
+			return false
+		case c == '/' && i+1 < len(target) && (target[i+1] == '/' || target[i+1] == '.'):
+			return false
+		}
+	}
+	return true
+}
+
+// plainQuery reports whether a query is its own packed form.
+func plainQuery(query string) bool {
+	for i := range len(query) {
+		if c := query[i]; !ordinary[c] && c != '\\' && c != ';' {
 			return false
 		}
 	}

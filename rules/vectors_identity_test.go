@@ -357,6 +357,18 @@ declared: Applebot Applebot-Extended
 `,
 	},
 	{
+		from: "heed control tokens", says: "are nobody's fallback",
+		file: "User-agent: Google-Extended\nDisallow: /g\nUser-agent: Applebot-Extended\nDisallow: /a\n",
+		asks: `
+Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)
+	allow  /g
+	allow  /a
+Mozilla/5.0 (compatible; Applebot/0.1; +http://www.apple.com/go/applebot)
+	allow  /g
+	allow  /a
+`,
+	},
+	{
 		from: "heed declared agents", says: "are judged by their tokens, all of which must allow",
 		file: "User-agent: FooBot\nDisallow: /foo\nUser-agent: BarBot\nDisallow: /bar\nUser-agent: *\nDisallow: /star\n",
 		asks: `

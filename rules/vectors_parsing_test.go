@@ -168,6 +168,31 @@ Sogou/1.0
 `,
 	},
 	{
+		from: "heed names", says: "are not cut at digits, points and signs",
+		file: "User-agent: archive.org_bot\nDisallow: /1\nUser-agent: e!bot\nDisallow: /2\nUser-agent: l'bot\nDisallow: /3\nUser-agent: one-two_three\nDisallow: /4\nUser-agent: FooBot/BarBot\nDisallow: /5\n",
+		asks: `
+archive/1.0
+	allow  /1
+org_bot
+	allow  /1
+e/1.0
+	allow  /2
+bot/1.0
+	allow  /2
+	allow  /3
+l
+	allow  /3
+one/1.0
+	allow  /4
+three
+	allow  /4
+FooBot/2.0
+	refuse /5 10
+BarBot
+	allow  /5
+`,
+	},
+	{
 		from: "heed names", says: "are compared whole before their first word counts",
 		file: "User-agent: Sogou web spider\nDisallow: /web\nUser-agent: Sogou\nDisallow: /any\nUser-agent: Sogou pic spider\nDisallow: /pic\n",
 		asks: `

@@ -54,7 +54,9 @@ func parseURL(text string, roots *x509.CertPool) (*redis.UniversalOptions, error
 	if err != nil {
 		return nil, errors.New("the store's URL has a character that must be written as %XX, perhaps in the password")
 	}
-	o := &redis.UniversalOptions{Username: u.User.Username()}
+	// Protocol 2 has no push messages: with 3 the client reads for them without
+	// a deadline, and a subscription could not be closed.
+	o := &redis.UniversalOptions{Username: u.User.Username(), Protocol: 2}
 	o.Password, _ = u.User.Password()
 	if scheme == "rediss" {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}

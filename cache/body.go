@@ -48,6 +48,9 @@ func (r *room) readBody(resp *http.Response) (body []byte, cut bool, err error) 
 	if err != nil {
 		return nil, false, err
 	}
+	if d == nil && bytes.HasPrefix(sent, []byte("\x1f\x8b")) {
+		d = openGzip // a compressed file that does not say so: no text begins like this
+	}
 	body = sent
 	if d != nil && len(sent) > 0 {
 		body, err = r.decode(d, sent)

@@ -153,13 +153,19 @@ func rootsPEM(a *ca.Authority) string {
 // recorders record one after the other.
 type recorders []proxy.Recorder
 
-// Decided asks all; when one fails, the decision becomes a refusal and those
-// who took it already are told so.
+// Decided asks all; when one fails, the decision becomes a refusal, and all the
+// others are told so: those who took the decision already, and those who were
+// to come.
 func (all recorders) Decided(e *audit.Entry) error {
 	for i, r := range all {
 		if err := r.Decided(e); err != nil {
 			e.Decision, e.Detail = rules.Decision{Reason: rules.ReasonRecord}, err.Error()
 			all[:i].Ended(e)
+			for _, later := range all[i+1:] {
+				if later.Decided(e) == nil {
+					later.Ended(e)
+				}
+			}
 			return err
 		}
 	}

@@ -145,7 +145,7 @@ func TestHeed_WhenOneRecorderFailsTheOthersSayThatTheRequestWasRefused(t *testin
 	if len(first.ended) != 1 || first.ended[0] != want || e.Decision != want {
 		t.Errorf("recorded %+v, the entry says %+v", first.ended, e.Decision)
 	}
-	if n := last.Summary().Requests; n != 0 {
-		t.Errorf("%d requests counted behind the failure", n)
+	if sum := last.Summary(); sum.Requests != 1 || sum.Refused != 1 {
+		t.Errorf("counted behind the failure: %+v", sum)
 	}
 }

@@ -39,17 +39,18 @@ func isTerminal(w io.Writer) bool {
 }
 
 // openLog returns the log of what is no decision, and the recorder of those
-// that are: on stderr, or for a background heed in a file of bounded size.
-func (c *ServeCmd) openLog(a *App, cfg *Config, state string) (*slog.Logger, *audit.Log, error) {
+// that are: on stderr, or for a background heed in a file of bounded size; and
+// the way out of both.
+func (c *ServeCmd) openLog(a *App, cfg *Config, state string) (*slog.Logger, *audit.Log, *steady, error) {
 	out := a.Stderr
 	if c.Background {
 		f, err := openBounded(filepath.Join(state, backgroundLog), maxBackgroundLog)
 		if err != nil {
-			return nil, nil, fmt.Errorf("the log cannot be written: %w", err)
+			return nil, nil, nil, fmt.Errorf("the log cannot be written: %w", err)
 		}
 		out = f
 	}
-	way := &steady{out: out}
+	way := newSteady(out)
 	handler := logHandler(cfg.Log, way, isTerminal(out))
-	return slog.New(handler), audit.NewLog(handler, way.retry), nil
+	return slog.New(handler), audit.NewLog(handler, way.retry), way, nil
 }

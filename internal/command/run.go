@@ -183,17 +183,27 @@ func findCommand(a *App, name string) (string, error) {
 // openRunLog opens the file of --log.
 func openRunLog(name string, stderr io.Writer) (io.WriteCloser, error) {
 	if name == "-" {
-		return leaveOpen{stderr}, nil
+		return runLog{newSteady(stderr), leaveOpen{}}, nil
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the log cannot be written: %w\nName another file with --log", err)
 	}
-	return f, nil
+	return runLog{newSteady(f), f}, nil
 }
 
-// leaveOpen is a writer that belongs to somebody else.
-type leaveOpen struct{ io.Writer }
+// runLog is the log of a run: a file that may be written to slowly, or a pipe
+// that nobody reads for a while.
+type runLog struct {
+	*steady
+	file io.Closer
+}
+
+// Close waits for what is not written yet.
+func (l runLog) Close() error { return errors.Join(l.drain(endPatience), l.file.Close()) }
+
+// leaveOpen is a file that belongs to somebody else.
+type leaveOpen struct{}
 
 // Close does nothing.
 func (leaveOpen) Close() error { return nil }

@@ -68,12 +68,15 @@ func (c *ServeCmd) Run(a *App) error {
 	if err != nil {
 		return err
 	}
-	log, recorder, err := c.openLog(a, cfg, state)
+	log, recorder, written, err := c.openLog(a, cfg, state)
 	if err != nil {
 		return err
 	}
 	go recorder.Run(context.Background()) // as long as the process lives
-	defer recorder.Close("heed: cut off, since heed is stopping")
+	defer func() {
+		recorder.Close("heed: cut off, since heed is stopping")
+		_ = written.drain(logPatience) // a log that cannot be written has nowhere to say so
+	}()
 	kept, err := openPolicies(cfg, state, log)
 	if err != nil {
 		return err
@@ -215,7 +218,8 @@ func (d *daemon) serveForeground(a *App, signals <-chan os.Signal, lock *stateLo
 	if err != nil {
 		return fmt.Errorf("heed cannot go on: %w", err)
 	}
-	fmt.Fprintf(a.Stderr, "heed: stopping; open exchanges have %v to end, a second signal ends them at once\n", d.cfg.Drain)
+	farewell := fmt.Sprintf("heed: stopping; open exchanges have %v to end, a second signal ends them at once", d.cfg.Drain)
+	go fmt.Fprintln(a.Stderr, farewell) // whoever does not read it holds nothing up
 	return d.drain(signals, control, p)
 }
 

@@ -3,20 +3,26 @@ package command
 import (
 	"bytes"
 	"errors"
+	"sync"
 	"syscall"
 	"testing"
+
+	"heed/internal/testkit"
 )
 
-// fullDisk takes room bytes and then no more.
-type fullDisk struct {
-	bytes.Buffer
+// disk takes room bytes and then no more.
+type disk struct {
+	mu   sync.Mutex
+	held bytes.Buffer
 	room int
 }
 
-func (d *fullDisk) Write(p []byte) (int, error) {
+func (d *disk) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	n := min(d.room, len(p))
 	d.room -= n
-	d.Buffer.Write(p[:n])
+	d.held.Write(p[:n])
 	if n < len(p) {
 		return n, syscall.ENOSPC
 	}
@@ -26,25 +32,57 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 // A disk that fills up in the middle of a line tears none apart: what did not
 // fit comes first when there is room again.
 func TestHeed_ALogOutlivesAFullDisk(t *testing.T) {
-	disk := &fullDisk{room: 10}
-	log := &steady{out: disk}
+	d := &disk{room: 10}
+	log := newSteady(d)
 	for _, line := range []string{"first\n", "second\n", "third\n"} {
-		_, err := log.Write([]byte(line))
-		if line != "first\n" && !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("%q: %v", line, err)
-		}
+		_, _ = log.Write([]byte(line)) // whether it fits shows later
 	}
-	if err := log.retry(); !errors.Is(err, syscall.ENOSPC) {
+	if err := log.drain(logPatience / 10); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("while the disk is full: %v", err)
 	}
-	disk.room = 1000
-	if err := log.retry(); err != nil {
+	if err := log.retry(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("nothing is to be decided while the disk is full: %v", err)
+	}
+	d.mu.Lock()
+	d.room = 1000
+	d.mu.Unlock()
+	if _, err := log.Write([]byte("fourth\n")); err != nil && !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
 	}
-	if _, err := log.Write([]byte("fourth\n")); err != nil {
+	if err := log.drain(testkit.Patience); err != nil {
 		t.Error(err)
 	}
-	if got := disk.String(); got != "first\nsecond\nthird\nfourth\n" {
+	if got := d.held.String(); got != "first\nsecond\nthird\nfourth\n" {
 		t.Errorf("the log holds %q", got)
+	}
+	if err := log.retry(); err != nil {
+		t.Errorf("after there was room again: %v", err)
+	}
+}
+
+// stuck is a reader that has gone to lunch.
+type stuck struct{ back chan struct{} }
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s.back
+	return len(p), nil
+}
+
+// A reader that does not read holds nobody up: lines wait, and when too many
+// do, it is said so, for decisions to be refused.
+func TestHeed_AStalledLogHoldsNobodyUp(t *testing.T) {
+	reader := stuck{make(chan struct{})}
+	log := newSteady(reader)
+	line := bytes.Repeat([]byte("x"), 1<<16)
+	var err error
+	for range 2 * maxPending / len(line) {
+		_, err = log.Write(line)
+	}
+	if !errors.Is(err, errPending) || !errors.Is(log.retry(), errPending) {
+		t.Errorf("%v, %v", err, log.retry())
+	}
+	close(reader.back)
+	if err := log.drain(testkit.Patience); err != nil {
+		t.Errorf("after it came back: %v", err)
 	}
 }

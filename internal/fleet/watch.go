@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strings"
@@ -48,6 +49,9 @@ func (p *Policies) listen() {
 
 // follow notes what the channel says until the connection is lost.
 func (p *Policies) follow(channel *redis.PubSub) {
+	// The client may wait for the first octet of an answer without a deadline;
+	// only a closed connection ends that.
+	defer context.AfterFunc(p.store.ctx, func() { channel.Close() })()
 	asked := false
 	for {
 		said, err := channel.ReceiveTimeout(p.store.ctx, watchPing)

@@ -64,6 +64,21 @@ func (c *ServeCmd) Run(a *App) error {
 		return err
 	}
 	defer lock.release()
+	return c.serve(a, signals, &place{cfg, joinHash, lock, state})
+}
+
+// place is where a heed serves: its settings, and the state directory that it
+// alone may use.
+type place struct {
+	cfg      *Config
+	joinHash string
+	lock     *stateLock
+	state    string
+}
+
+// serve opens what lasts as long as heed does, and closes it when that is over.
+func (c *ServeCmd) serve(a *App, signals <-chan os.Signal, at *place) error {
+	cfg, state := at.cfg, at.state
 	authority, err := openCA(cfg, state, a.Now)
 	if err != nil {
 		return err
@@ -97,11 +112,11 @@ func (c *ServeCmd) Run(a *App) error {
 	if err != nil {
 		return err
 	}
-	d.joinHash, d.egresses.file, d.egresses.fleet = joinHash, kept, shared
+	d.joinHash, d.egresses.file, d.egresses.fleet = at.joinHash, kept, shared
 	if d.background = c.Background; d.background {
-		return d.serveBackground(a, signals, lock, state)
+		return d.serveBackground(a, signals, at.lock, state)
 	}
-	return d.serveForeground(a, signals, lock, state)
+	return d.serveForeground(a, signals, at.lock, state)
 }
 
 // load returns the settings of the file. A background heed has those of the run

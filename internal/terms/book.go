@@ -1,0 +1,152 @@
+package terms
+
+import (
+	"sync"
+	"time"
+
+	"heed/rules"
+)
+
+// Break is a mode that was asked for while heed runs and ends by itself: the
+// operator's break-glass.
+type Break struct {
+	Mode   Mode        `json:"mode"`
+	Client string      `json:"client,omitempty"` // the name of an entry; empty: every client
+	Host   HostPattern `json:"host,omitzero"`    // the zero pattern: every host
+	Since  time.Time   `json:"since"`
+	Until  time.Time   `json:"until"`
+	Reason string      `json:"reason"`
+}
+
+// holds reports whether the break is for this client and origin now.
+func (b *Break) holds(client string, o rules.Origin, now time.Time) bool {
+	return now.Before(b.Until) && (b.Client == "" || b.Client == client) && (b.Host == HostPattern{} || b.Host.Fits(o))
+}
+
+// Book is what was settled, whole. It is immutable and safe for concurrent use;
+// nil is a Book in which nothing is written.
+type Book struct {
+	Mode    Mode // where neither client nor host says another
+	Clients []Client
+	Hosts   []Host
+	Breaks  []Break // the latest first
+	Hash    string  // identifies the configuration, for the record
+
+	mu    sync.RWMutex
+	sites map[rules.Origin]*Site
+}
+
+// maxSites bounds how many origins a Book remembers the terms of.
+const maxSites = 4096
+
+// Terms is what was settled for one client and one origin.
+type Terms struct {
+	Client *Client // nil: no entry fits
+	Site   *Site   // never nil
+	Mode   Mode    // what a verdict does
+	Break  *Break  // the break that Mode comes from; nil: none
+}
+
+// unspoken is the Site of an origin that no entry speaks of.
+var unspoken = &Site{}
+
+// ClientOf returns the first entry that fits, or nil.
+func (b *Book) ClientOf(who Who) *Client {
+	if b == nil {
+		return nil
+	}
+	for i := range b.Clients {
+		if b.Clients[i].Fits(who) {
+			return &b.Clients[i]
+		}
+	}
+	return nil
+}
+
+// For returns the terms of c, which may be nil, with the origin o at the time now.
+func (b *Book) For(c *Client, o rules.Origin, now time.Time) Terms {
+	t := Terms{Client: c, Site: b.siteOf(o)}
+	if b == nil {
+		return t
+	}
+	for i := range b.Breaks {
+		if b.Breaks[i].holds(t.Name(), o, now) {
+			t.Break, t.Mode = &b.Breaks[i], b.Breaks[i].Mode
+			return t
+		}
+	}
+	t.Mode = b.mode(c, t.Site)
+	return t
+}
+
+// mode is the client's or the site's, where they say one. People stay people on
+// every site; otherwise the one that observes costs nobody an answer.
+func (b *Book) mode(c *Client, s *Site) Mode {
+	said := c != nil && c.ModeSet
+	switch {
+	case said && s.ModeSet:
+		if c.Mode != Enforce {
+			return c.Mode
+		}
+		return s.Mode
+	case said:
+		return c.Mode
+	case s.ModeSet:
+		return s.Mode
+	}
+	return b.Mode
+}
+
+// siteOf returns what is said of o.
+func (b *Book) siteOf(o rules.Origin) *Site {
+	if b == nil || len(b.Hosts) == 0 {
+		return unspoken
+	}
+	b.mu.RLock()
+	s := b.sites[o]
+	b.mu.RUnlock()
+	if s != nil {
+		return s
+	}
+	s = site(b.Hosts, o)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sites == nil || len(b.sites) >= maxSites {
+		b.sites = make(map[rules.Origin]*Site) // starting over is cheaper than keeping an order
+	}
+	b.sites[o] = s
+	return s
+}
+
+// Name returns the name of the client's entry; empty when none fits.
+func (t Terms) Name() string {
+	if t.Client == nil {
+		return ""
+	}
+	return t.Client.Name
+}
+
+// Override returns the exception that decides about the target at the time now,
+// and its pattern as a rule; nil when none does and the site's rules count. What
+// an exception refuses, none allows; one that allows only counts when the rules
+// refuse, which the caller knows.
+func (t Terms) Override(target string, refused bool, now time.Time) (*Exception, string) {
+	for _, e := range t.Site.Exceptions {
+		if e.Refuse && e.holds(t.Name(), now) {
+			if rule, ok := e.match(target); ok {
+				return e, rule
+			}
+		}
+	}
+	if !refused || t.Site.NeverAllow {
+		return nil, ""
+	}
+	for _, e := range t.Site.Exceptions {
+		if !e.Refuse && e.holds(t.Name(), now) {
+			if rule, ok := e.match(target); ok {
+				return e, rule
+			}
+		}
+	}
+	return nil, ""
+}

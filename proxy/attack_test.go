@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"heed/internal/audit"
+	"heed/internal/terms"
 	"heed/internal/testkit"
 	"heed/rules"
 )
@@ -36,8 +37,7 @@ func TestHeed_EveryUserAgentLineIsJudgedAndSent(t *testing.T) {
 func TestHeed_RulesAreFetchedUnderTheNameThatIsSent(t *testing.T) {
 	var asked []string
 	r := newRig(t, hello, func(c *Config) {
-		c.UserAgent = "NewsBot/1.0 (+https://bot.example/)"
-		c.Agent = rules.Declare("NewsBot")
+		settle(c, &terms.Book{Clients: []terms.Client{{Agent: rules.Declare("NewsBot"), SendUserAgent: "NewsBot/1.0 (+https://bot.example/)"}}})
 		c.Policies = policiesFunc(func(_ rules.Origin, userAgent string) *rules.Policy {
 			asked = append(asked, userAgent)
 			return rules.New(rules.Source{State: rules.Unavailable}, nil)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"heed/internal/audit"
+	"heed/internal/terms"
 	"heed/rules"
 )
 
@@ -21,6 +22,7 @@ import (
 type clientConn struct {
 	net.Conn
 	proxy     *Proxy
+	who       terms.Who
 	tunnel    *tunnel // nil outside tunnels
 	phrase    atomic.Pointer[string]
 	answering atomic.Bool // a handler has taken the request
@@ -36,7 +38,7 @@ func withClientConn(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, clientConnKey{}, c)
 	case *tls.Conn: // HTTP/2
 		t := c.NetConn().(*tunnelConn)
-		return context.WithValue(ctx, clientConnKey{}, &clientConn{Conn: c, proxy: t.exchange.proxy, tunnel: t.tunnel})
+		return context.WithValue(ctx, clientConnKey{}, &clientConn{Conn: c, proxy: t.exchange.proxy, who: t.exchange.who, tunnel: t.tunnel})
 	}
 	return ctx
 }
@@ -152,7 +154,7 @@ func (l *clientListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &clientConn{Conn: c, proxy: l.proxy}, nil
+	return &clientConn{Conn: c, proxy: l.proxy, who: whoOf(c)}, nil
 }
 
 // handovers is the inner server's listener: connections that have been

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/terms"
 	"heed/rules"
 )
 
@@ -77,17 +78,17 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 	case err != nil:
 		t.refused(c, rules.ReasonHandshake, "nothing came after CONNECT: "+endText(err))
 	case first == 0x16: // a TLS handshake record
-		p.interceptTLS(c, t)
+		p.interceptTLS(c, t, x.who)
 	case first >= 'A' && first <= 'Z':
 		t.origin.Scheme = "http"
 		_ = c.SetDeadline(time.Time{})
-		p.handovers.push(&clientConn{Conn: c, proxy: p, tunnel: t})
+		p.handovers.push(&clientConn{Conn: c, proxy: p, who: x.who, tunnel: t})
 	default:
 		t.refused(c, rules.ReasonTunnel, "the bytes in the tunnel are neither TLS nor HTTP")
 	}
 }
 
-func (p *Proxy) interceptTLS(c *tunnelConn, t *tunnel) {
+func (p *Proxy) interceptTLS(c *tunnelConn, t *tunnel, who terms.Who) {
 	conn := tls.Server(c, p.tlsConfig)
 	if err := conn.Handshake(); err != nil {
 		t.refused(c, t.handshakeReason(err), "the TLS handshake failed: "+endText(err))
@@ -105,7 +106,7 @@ func (p *Proxy) interceptTLS(c *tunnelConn, t *tunnel) {
 		p.handovers.push(conn) // net/http speaks HTTP/2 on a bare *tls.Conn only
 		return
 	}
-	p.handovers.push(&clientConn{Conn: conn, proxy: p, tunnel: t})
+	p.handovers.push(&clientConn{Conn: conn, proxy: p, who: who, tunnel: t})
 }
 
 // newTLSConfig returns the one configuration that all tunnels share, so that

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/terms"
 	"heed/rules"
 )
 
@@ -14,43 +15,80 @@ import (
 // answer. Afterwards either x.refusal is set or the request may leave. The
 // steps: identify, policy, rules, record.
 func (x *exchange) decide(r *http.Request) {
+	x.identify()
 	e := &x.entry
-	e.Agent = x.proxy.Agent
-	if e.Agent == nil {
-		e.Agent = x.proxy.agents.identify(e.UserAgent)
-	}
-	if own := x.proxy.UserAgent; own != e.UserAgent {
-		e.Sent = own
-	}
 	e.Judged = audit.ByPath
 	d := x.judge(r.Context())
-	if e.Decision = d; d.Verdict != rules.Allow {
-		x.refuse(d, refusalDetail(e.Policy))
+	if d.Verdict == rules.Refuse && x.terms.Mode == terms.Observe {
+		d.Verdict = rules.WouldRefuse
+	}
+	if e.Decision = d; d.Verdict == rules.Refuse {
+		x.refuse(d, firstOf(e.Detail, refusalDetail(e.Policy)))
 	}
 	x.record()
 }
 
-// judge asks the origin's policy. /robots.txt itself needs none: it is always
-// allowed (RFC 9309 §2.2.2).
+// judge decides by what was settled with the site or the client, where that
+// says all, and asks the origin's policy otherwise. /robots.txt itself needs
+// neither: it is always allowed (RFC 9309 §2.2.2).
 func (x *exchange) judge(ctx context.Context) rules.Decision {
 	e := &x.entry
-	if e.Target == "/robots.txt" {
+	switch c := x.terms.Client; {
+	case x.terms.Mode == terms.Exempt:
+		e.Judged = audit.NotJudged
+		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonExempt}
+	case e.Target == "/robots.txt":
 		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRobotsTxt}
+	case x.terms.Site.Service != "":
+		e.Judged, e.Settled = audit.NotJudged, x.terms.Site.Service
+		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNotACrawl}
+	case c != nil && c.RefuseUnnamed && e.UserAgent == "" && e.Sent == "":
+		return rules.Decision{Reason: rules.ReasonUnnamed}
 	}
-	e.Policy = x.proxy.Policies.Policy(ctx, x.origin, cmp.Or(x.proxy.UserAgent, e.UserAgent))
+	target := e.Target
+	if target == "*" {
+		target = "/" // OPTIONS * asks about the whole site
+	}
+	return x.override(x.judgePolicy(ctx, target), target)
+}
+
+// judgePolicy asks the rules of the site, or those that the operator put in
+// their place. A name that the site will not see can only add refusals.
+func (x *exchange) judgePolicy(ctx context.Context, target string) rules.Decision {
+	e := &x.entry
+	if e.Policy = x.terms.Site.Robots; e.Policy == nil {
+		e.Policy = x.proxy.Policies.Policy(ctx, x.origin, cmp.Or(e.Sent, e.UserAgent))
+	}
 	now := time.Now()
 	e.Outcome.Waited = now.Sub(e.Time)
 	source := e.Policy.Source()
 	if source.State != rules.Unreachable {
 		e.PolicyAge = max(0, now.Sub(source.FetchedAt))
 	}
-	target := e.Target
-	if target == "*" {
-		target = "/" // OPTIONS * asks about the whole site
-	}
 	d := e.Policy.Decide(e.Agent, target)
+	if x.visible != nil && d.Verdict == rules.Allow {
+		if seen := e.Policy.Decide(x.visible, target); seen.Verdict == rules.Refuse {
+			d = seen
+		}
+	}
 	if d.Reason == rules.ReasonRobotsUnreachable && source.NoConnection {
 		d.Reason = rules.ReasonOriginUnreachable
+	}
+	return d
+}
+
+// override lets an exception decide in place of d where one fits: one that
+// refuses always, one that allows when d refuses for want of permission.
+func (x *exchange) override(d rules.Decision, target string) rules.Decision {
+	refused := d.Verdict == rules.Refuse && d.Reason != rules.ReasonOriginUnreachable
+	exception, rule := x.terms.Override(target, refused, x.proxy.Now())
+	if exception == nil {
+		return d
+	}
+	x.entry.Settled = exception.Reason
+	d = rules.Decision{Reason: rules.ReasonOverride, Rule: rule}
+	if !exception.Refuse {
+		d.Verdict = rules.Allow
 	}
 	return d
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/terms"
 	"heed/rules"
 )
 
@@ -20,7 +21,13 @@ type exchange struct {
 	conn   *clientConn // nil only for a connection that is not ours
 	writer *responseWriter
 	origin rules.Origin
-	entry  audit.Entry
+	book   *terms.Book // in force when the request arrived
+	who    terms.Who
+	terms  terms.Terms
+	// visible is who the site will see, when that is not whom the request is
+	// judged as: both must be allowed. Nil: it sees who is judged.
+	visible *rules.Agent
+	entry   audit.Entry
 
 	recorded bool     // the Recorder has accepted the entry
 	refusal  *refusal // the answer when heed itself answers; nil otherwise
@@ -47,13 +54,19 @@ func exchangeOf(ctx context.Context) *exchange {
 
 func (p *Proxy) newExchange(r *http.Request) *exchange {
 	x := &exchange{Context: r.Context(), proxy: p}
-	x.conn, _ = x.Context.Value(clientConnKey{}).(*clientConn)
+	x.book = p.Book()
+	if x.conn, _ = x.Context.Value(clientConnKey{}).(*clientConn); x.conn != nil {
+		x.who = x.conn.who
+	}
 	e := &x.entry
 	e.ID = audit.NewID()
 	e.Time = time.Now()
 	e.Client = r.RemoteAddr
 	e.Method = r.Method
 	e.UserAgent = userAgent(r.Header)
+	if x.book != nil {
+		e.Config = x.book.Hash
+	}
 	return x
 }
 

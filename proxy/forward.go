@@ -21,7 +21,7 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	}
 	r.Close = false // the client's wish for its own connection
 	p.addVia(r.Header, r.ProtoMajor)
-	x.setUserAgent(r.Header)
+	x.setIdentity(r.Header)
 	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
 		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: w.informational}))
 	}
@@ -33,6 +33,9 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	x.entry.Outcome.FromSite = true
 	removeHopByHop(resp.Header)
 	p.addVia(resp.Header, resp.ProtoMajor)
+	if x.entry.Decision.Verdict == rules.WouldRefuse {
+		resp.Header.Add("Proxy-Status", x.wouldRefuse())
+	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		if !isWebSocket(r.Header) || !isWebSocket(resp.Header) {
 			resp.Body.Close()
@@ -56,11 +59,14 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	return resp
 }
 
-// setUserAgent puts the declared identity into h; without one the client's
+// setIdentity puts the settled identity into h; without one the client's
 // own stays, and a missing one stays missing. Several lines become the one
 // that was judged: net/http would send the first alone.
-func (x *exchange) setUserAgent(h http.Header) {
-	own := x.proxy.UserAgent
+func (x *exchange) setIdentity(h http.Header) {
+	own := x.entry.Sent
+	if from := x.entry.SentFrom; from != "" {
+		h["From"] = []string{from}
+	}
 	lines, ok := h["User-Agent"]
 	switch {
 	case own != "":

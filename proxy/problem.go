@@ -91,6 +91,10 @@ func (x *exchange) detail(p *problem) string {
 		}
 		return fmt.Sprintf("The site's robots.txt does not let this agent fetch this address: line %d of %s. %s "+
 			"Asking again will not help while the site keeps this rule.", e.Decision.Line, p.RobotsURL, who)
+	case rules.ReasonOverride:
+		return "The operator of this proxy refuses this part of the site, whatever its robots.txt says. Asking again will not help."
+	case rules.ReasonUnnamed:
+		return "The operator of this proxy asks every client here to say who it is. Send a User-Agent field."
 	case rules.ReasonRobotsUnreachable:
 		return fmt.Sprintf("Nothing may be fetched from a site while its rules cannot be read (RFC 9309 section 2.3.1.4): %s. "+
 			"Asking again after %d seconds can help.", cause(e.Policy.Source()), p.RetryAfter)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/terms"
 	"heed/rules"
 )
 
@@ -85,12 +86,12 @@ type Config struct {
 	// Upstream sends what was allowed to the site; see NewTransport.
 	Upstream http.RoundTripper
 
-	// Agent is the declared identity that every request is judged under; nil
-	// judges each by its own User-Agent.
-	Agent *rules.Agent
-	// UserAgent is sent to sites in place of the client's; empty leaves the
-	// client's as it is.
-	UserAgent string
+	// Book returns what was settled with clients and sites; a request keeps to
+	// what it returned when the request arrived. A nil Book, as a nil function,
+	// settles nothing.
+	Book func() *terms.Book
+	// Now is the clock that exceptions end by. Nil: time.Now.
+	Now func() time.Time
 
 	// Self holds the addresses this process listens on, which are never
 	// forwarded to. Nil: a set of this Proxy's own.
@@ -134,6 +135,12 @@ func New(c Config) (*Proxy, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Book == nil {
+		c.Book = func() *terms.Book { return nil }
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	if c.Self == nil {
 		c.Self = &Addrs{}

@@ -28,6 +28,8 @@ const maxPhrase = 200
 // a 403.
 var answers = map[rules.Reason]refusal{
 	rules.ReasonRule:              {status: http.StatusForbidden, errorType: "http_request_denied"},
+	rules.ReasonOverride:          {status: http.StatusForbidden, errorType: "http_request_denied"},
+	rules.ReasonUnnamed:           {status: http.StatusForbidden, errorType: "http_request_denied"},
 	rules.ReasonRobotsUnreachable: {status: http.StatusServiceUnavailable, errorType: "http_request_denied", retryAfter: time.Minute},
 	rules.ReasonOriginUnreachable: {status: http.StatusBadGateway, errorType: "destination_unavailable"},
 	rules.ReasonHostMismatch:      {status: http.StatusMisdirectedRequest, errorType: "http_request_denied"},
@@ -71,6 +73,10 @@ func (x *exchange) sentence(f *refusal) string {
 	switch f.reason {
 	case rules.ReasonRule:
 		return fmt.Sprintf("Refused by heed: robots.txt line %d %s", e.Decision.Line, e.Decision.Rule)
+	case rules.ReasonOverride:
+		return "Refused by heed: an exception of its operator, " + e.Decision.Rule
+	case rules.ReasonUnnamed:
+		return "Refused by heed: the request names no User-Agent"
 	case rules.ReasonRobotsUnreachable:
 		return fmt.Sprintf("Refused by heed: robots.txt of %s could not be read, ask again after %d s", e.Host, seconds(f.retryAfter))
 	case rules.ReasonOriginUnreachable:
@@ -124,10 +130,19 @@ func (x *exchange) refusalResponse(r *http.Request) *http.Response {
 // proxyStatus returns the Proxy-Status field (RFC 9209): a list of one member,
 // a string with parameters.
 func (x *exchange) proxyStatus() string {
-	f := x.refusal
-	details := printable(f.phrase, maxPhrase)
-	details = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(details)
-	return x.proxy.statusName + "; error=" + f.errorType + `; details="` + details + `"`
+	return x.proxy.statusName + "; error=" + x.refusal.errorType + "; details=" + statusString(x.refusal.phrase)
+}
+
+// wouldRefuse returns the Proxy-Status field of the site's own answer to a
+// request that is observed only.
+func (x *exchange) wouldRefuse() string {
+	f := refusal{reason: x.entry.Decision.Reason}
+	return x.proxy.statusName + "; details=" + statusString("observed only, would be: "+x.sentence(&f))
+}
+
+// statusString returns s as a String of a structured field (RFC 9651 §3.3.3).
+func statusString(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable(s, maxPhrase)) + `"`
 }
 
 // unreadBody reports whether the client may still be sending a body.

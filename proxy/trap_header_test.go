@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/terms"
 	"heed/internal/testkit"
 )
 
@@ -144,7 +145,9 @@ func TestTrap12_NothingIsInvented(t *testing.T) {
 // A declared identity replaces the client's name, and both are recorded.
 func TestHeed_DeclaredUserAgentIsSent(t *testing.T) {
 	const own = "NewsBot/2.1 (+https://bots.example/about)"
-	r := newRig(t, hello, func(c *Config) { c.UserAgent = own })
+	r := newRig(t, hello, func(c *Config) {
+		settle(c, &terms.Book{Clients: []terms.Client{{SendUserAgent: own}}})
+	})
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		path := "/page/" + string(m)
 		r.in(t).ask(m, question{path: path, header: []string{"User-Agent: curl/8"}})

@@ -36,6 +36,14 @@ const (
 	ReasonRobotsUnreachable Reason = "robots-unreachable" // robots.txt could not be had (RFC 9309 §2.3.1.4)
 )
 
+// Reasons that an operator gives.
+const (
+	ReasonOverride  Reason = "override"    // an exception that the operator wrote down, in place of the site's rules
+	ReasonNotACrawl Reason = "not-a-crawl" // the host is declared a service that programs call, not a site they crawl
+	ReasonExempt    Reason = "exempt"      // the client is declared to be people, not a robot
+	ReasonUnnamed   Reason = "no-agent"    // the client names no User-Agent, and its entry asks for one
+)
+
 // Reasons that come from the way a request took, not from a site's rules.
 const (
 	ReasonOriginUnreachable Reason = "origin-unreachable" // the site itself cannot be reached: DNS, connect, TLS

@@ -40,9 +40,14 @@ type Entry struct {
 	Time   time.Time // when the request was decided on
 	Client string    // the client's address, host:port
 
+	ClientName string // of the entry in the configuration that fits; empty: none does
+	Mode       string // what the verdict does: enforce, observe or exempt
+	Config     string // the hash of the configuration that was in force; empty: none has one
+
 	Agent     *rules.Agent // nil when no request was read
 	UserAgent string       // as received; empty when none
 	Sent      string       // the User-Agent sent on when it differs from the received one
+	SentFrom  string       // the From field sent in place of the client's; empty: the client's
 
 	Method string
 	Scheme string
@@ -52,6 +57,7 @@ type Entry struct {
 
 	Judged    Judged
 	Decision  rules.Decision
+	Settled   string        // the operator's reason for an exception that decided; empty: none did
 	Policy    *rules.Policy // nil when none was asked for
 	PolicyAge time.Duration // since the policy was fetched or revalidated
 

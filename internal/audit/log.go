@@ -210,6 +210,18 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	if e.Sent != "" {
 		a = append(a, slog.String("sent_user_agent", bounded(e.Sent)))
 	}
+	if e.SentFrom != "" {
+		a = append(a, slog.String("sent_from", bounded(e.SentFrom)))
+	}
+	if e.ClientName != "" {
+		a = append(a, slog.String("client_name", bounded(e.ClientName)))
+	}
+	if e.Mode != "" && e.Mode != "enforce" {
+		a = append(a, slog.String("mode", e.Mode))
+	}
+	if e.Settled != "" {
+		a = append(a, slog.String("settled", bounded(e.Settled)))
+	}
 	if e.Detail != "" {
 		a = append(a, slog.String("detail", bounded(e.Detail)))
 	}

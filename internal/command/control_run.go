@@ -114,9 +114,8 @@ func (d *daemon) proxyConfig(s *session, j *join) proxy.Config {
 		own = append(own, s.log)
 	}
 	c.Recorder = append(own, s.tally)
-	c.UserAgent = j.UserAgent
-	if j.Agent != "" {
-		c.Agent = rules.Declare(j.Agent)
+	if own := j.client(); own != nil {
+		c.Book = d.book.before(*own)
 	}
 	return c
 }

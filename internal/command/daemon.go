@@ -23,6 +23,7 @@ type daemon struct {
 	tally      *audit.Tally
 	record     *audit.Log
 	log        *slog.Logger
+	book       *books
 	shared     proxy.Config // of the shared proxy; runs change what is their own
 	listen     string       // of the shared proxy; empty for a background heed
 	background bool

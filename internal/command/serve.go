@@ -187,12 +187,12 @@ func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *
 	}
 	self := &proxy.Addrs{}
 	d := &daemon{
-		cfg: cfg, authority: authority, tally: &audit.Tally{}, record: record, log: log, now: a.Now, since: a.Now(),
+		cfg: cfg, book: &books{}, authority: authority, tally: &audit.Tally{}, record: record, log: log, now: a.Now, since: a.Now(),
 		egresses: &egresses{cfg: cfg, self: self, proxy: upstreamOfConfig(cfg, a.Environ), memory: policyMemory(cfg)}, idleFor: idlePatience,
 		stopping: make(chan struct{}), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{
-		Name: name, Recorder: recorders{record, d.tally}, Leaves: authority, Self: self, Log: log,
+		Name: name, Book: d.book.now, Recorder: recorders{record, d.tally}, Leaves: authority, Self: self, Log: log,
 		CACert: func() ([]byte, error) { return []byte(rootsPEM(authority)), nil },
 		Bundle: func() ([]byte, error) { return ca.Bundle(authority, nil) },
 	}

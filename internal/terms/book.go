@@ -36,6 +36,14 @@ type Book struct {
 	sites map[rules.Origin]*Site
 }
 
+// With returns b with c before its other clients. b may be nil.
+func (b *Book) With(c Client) *Book {
+	if b == nil {
+		return &Book{Clients: []Client{c}}
+	}
+	return &Book{Mode: b.Mode, Clients: append([]Client{c}, b.Clients...), Hosts: b.Hosts, Breaks: b.Breaks, Hash: b.Hash}
+}
+
 // maxSites bounds how many origins a Book remembers the terms of.
 const maxSites = 4096
 

@@ -16,12 +16,13 @@ import (
 // that is not here turns the house around.
 var arrows = map[string][]string{
 	"heed":                  {"heed/internal/command"},
-	"heed/internal/command": {"heed/cache", "heed/internal/audit", "heed/internal/ca", "heed/internal/fleet", "heed/proxy", "heed/rules"},
-	"heed/proxy":            {"heed/internal/audit", "heed/rules"},
+	"heed/internal/command": {"heed/cache", "heed/internal/audit", "heed/internal/ca", "heed/internal/fleet", "heed/internal/terms", "heed/proxy", "heed/rules"},
+	"heed/proxy":            {"heed/internal/audit", "heed/internal/terms", "heed/rules"},
 	"heed/cache":            {"heed/rules"},
 	"heed/internal/audit":   {"heed/rules"},
 	"heed/internal/ca":      {},
 	"heed/internal/fleet":   {},
+	"heed/internal/terms":   {"heed/rules"},
 	"heed/rules":            {},
 	"heed/internal/testkit": {},
 }

@@ -1,0 +1,43 @@
+package command
+
+import (
+	"sync/atomic"
+
+	"heed/internal/terms"
+	"heed/rules"
+)
+
+// books holds the terms in force, which a reload replaces whole. The zero value
+// holds none.
+type books struct{ current atomic.Pointer[terms.Book] }
+
+// now returns the terms in force.
+func (b *books) now() *terms.Book { return b.current.Load() }
+
+// before returns what now does, with the client c before all others.
+func (b *books) before(c terms.Client) func() *terms.Book {
+	type pair struct{ base, own *terms.Book }
+	var last atomic.Pointer[pair]
+	return func() *terms.Book {
+		base := b.now()
+		p := last.Load()
+		if p == nil || p.base != base {
+			p = &pair{base, base.With(c)}
+			last.Store(p)
+		}
+		return p.own
+	}
+}
+
+// client returns the entry that stands for a run that declared who it is; nil
+// when it did not.
+func (j *join) client() *terms.Client {
+	if j.Agent == "" && j.UserAgent == "" {
+		return nil
+	}
+	c := &terms.Client{Name: "run", SendUserAgent: j.UserAgent}
+	if j.Agent != "" {
+		c.Agent = rules.Declare(j.Agent)
+	}
+	return c
+}

@@ -1,0 +1,170 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/terms"
+	"heed/rules"
+)
+
+// settle makes b the terms of a rig.
+func settle(c *Config, b *terms.Book) {
+	c.Book = func() *terms.Book { return b }
+}
+
+// everywhere is a pattern for all hosts.
+func everywhere(t testing.TB) []terms.HostPattern {
+	t.Helper()
+	p, err := terms.ParseHostPattern("*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []terms.HostPattern{p}
+}
+
+// A bot that calls itself a browser is judged as what it is; since the site
+// does not see that name, the browser's rules hold as well.
+func TestHeed_APinnedNameOnlyAddsRefusals(t *testing.T) {
+	pinned := func(name, send string) func(*Config) {
+		return func(c *Config) {
+			settle(c, &terms.Book{Clients: []terms.Client{{Name: "shop", Agent: rules.Declare(name), SendUserAgent: send}}})
+		}
+	}
+	for _, c := range []struct {
+		name, pin, send, userAgent, path string
+		status                           int
+	}{
+		{"the pinned name is refused", "BadBot", "", "Mozilla/5.0 Chrome/130", "/page", 403},
+		{"the name the site sees is refused", "GoodBot", "", "BadBot/1.0", "/page", 403},
+		{"the site sees the pinned name", "GoodBot", "GoodBot/1 (+https://bots.example/)", "BadBot/1.0", "/page", 200},
+		{"the sent name is another one", "GoodBot", "BadBot/2", "curl/8", "/page", 403},
+		{"all rules allow", "GoodBot", "", "curl/8", "/page", 200},
+	} {
+		r := newRig(t, hello, pinned(c.pin, c.send))
+		for _, m := range allModes {
+			if got := r.ask(m, question{path: c.path, header: []string{"User-Agent: " + c.userAgent}}); got.StatusCode != c.status {
+				t.Errorf("%s, %s: %d", c.name, m, got.StatusCode)
+			}
+		}
+	}
+}
+
+func TestHeed_TheSiteSeesTheSettledIdentity(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) {
+		settle(c, &terms.Book{Clients: []terms.Client{{Name: "shop", SendFrom: "bots@example.org"}}})
+	})
+	r.ask(plain, question{path: "/from", header: []string{"From: somebody@example.net"}})
+	if got := r.site.last(t, "/from").Header["From"]; len(got) != 1 || got[0] != "bots@example.org" {
+		t.Errorf("the site saw %q", got)
+	}
+	if e := r.records.target(t, "/from"); e.SentFrom != "bots@example.org" || e.ClientName != "shop" {
+		t.Errorf("the record has %q and %q", e.SentFrom, e.ClientName)
+	}
+}
+
+// Whoever observes gets every answer, and is told what would have been refused.
+func TestHeed_ObserveRefusesNothingAndSaysSo(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { settle(c, &terms.Book{Mode: terms.Observe}) })
+	for _, m := range allModes {
+		path := "/private/" + string(m)
+		got := r.ask(m, question{path: path, header: []string{"User-Agent: curl/8"}})
+		if got.StatusCode != 200 || !strings.Contains(got.Header.Get("Proxy-Status"), "observed only") {
+			t.Errorf("%s: %d, %q", m, got.StatusCode, got.Header.Get("Proxy-Status"))
+		}
+		e := r.records.target(t, path)
+		if e.Decision.Verdict != rules.WouldRefuse || e.Decision.Line != 3 || e.Mode != "observe" {
+			t.Errorf("%s: the record has %+v in mode %q", m, e.Decision, e.Mode)
+		}
+	}
+	if got := r.ask(plain, question{path: "/page"}); got.Header.Get("Proxy-Status") != "" {
+		t.Errorf("an allowed request is told %q", got.Header.Get("Proxy-Status"))
+	}
+}
+
+// An exception lets through what was agreed, for as long as it was agreed.
+func TestHeed_AnExceptionStopsAtItsExpiry(t *testing.T) {
+	now := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	allow, err := terms.NewException(terms.Exception{Patterns: []string{"/private/feed"}, Reason: "written permission 2026-14", Expires: now.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, hello, func(c *Config) {
+		c.Now = func() time.Time { return now }
+		settle(c, &terms.Book{Hosts: []terms.Host{{Match: everywhere(t), Exceptions: []*terms.Exception{allow}}}})
+	})
+	ask := func(path string) (int, audit.Entry) {
+		got := r.ask(plain, question{path: path})
+		return got.StatusCode, r.records.target(t, path)
+	}
+	if status, e := ask("/private/feed/1"); status != 200 || e.Decision.Reason != rules.ReasonOverride || e.Settled != allow.Reason || e.Decision.Rule != "Allow: /private/feed" {
+		t.Errorf("before its end: %d, %+v, %q", status, e.Decision, e.Settled)
+	}
+	if status, e := ask("/private/feed/%2e%2e/x"); status != 403 || e.Decision.Reason != rules.ReasonRule {
+		t.Errorf("a spelling that may lead elsewhere: %d, %+v", status, e.Decision)
+	}
+	now = now.Add(time.Hour)
+	if status, e := ask("/private/feed/2"); status != 403 || e.Settled != "" {
+		t.Errorf("after its end: %d, %q", status, e.Settled)
+	}
+}
+
+func TestHeed_TheOperatorRefusesMoreThanTheSite(t *testing.T) {
+	refuse, err := terms.NewException(terms.Exception{Patterns: []string{"/page"}, Refuse: true, Reason: "asked for by mail"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, hello, func(c *Config) {
+		settle(c, &terms.Book{Hosts: []terms.Host{{Match: everywhere(t), Exceptions: []*terms.Exception{refuse}}}})
+	})
+	for _, m := range allModes {
+		got := r.ask(m, question{path: "/page/" + string(m)})
+		if got.StatusCode != 403 || !strings.Contains(got.Header.Get("Proxy-Status"), "an exception of its operator") {
+			t.Errorf("%s: %d, %q", m, got.StatusCode, got.Header.Get("Proxy-Status"))
+		}
+	}
+}
+
+// A host that programs call is not crawled: nothing is judged, and that is said.
+func TestHeed_AServiceIsCalledAndNotCrawled(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) {
+		settle(c, &terms.Book{Hosts: []terms.Host{{Match: everywhere(t), Service: "package registry"}}})
+	})
+	got := r.ask(mitmH1, question{path: "/private/x"})
+	if e := r.records.target(t, "/private/x"); got.StatusCode != 200 || e.Judged != audit.NotJudged || e.Decision.Reason != rules.ReasonNotACrawl || e.Settled != "package registry" {
+		t.Errorf("%d, %+v", got.StatusCode, e)
+	}
+	if got := r.site.reached(); strings.Contains(strings.Join(got, " "), "/robots.txt") {
+		t.Errorf("the site was asked for its rules: %q", got)
+	}
+}
+
+func TestHeed_AClientThatMustNameItself(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) {
+		settle(c, &terms.Book{Clients: []terms.Client{{Name: "strict", RefuseUnnamed: true}}})
+	})
+	if got := r.ask(plain, question{path: "/page"}); got.StatusCode != http.StatusForbidden || !strings.Contains(got.Header.Get("Proxy-Status"), "names no User-Agent") {
+		t.Errorf("unnamed: %d, %q", got.StatusCode, got.Header.Get("Proxy-Status"))
+	}
+	if got := r.ask(plain, question{path: "/page", header: []string{"User-Agent: curl/8"}}); got.StatusCode != 200 {
+		t.Errorf("named: %d", got.StatusCode)
+	}
+}
+
+// The rules of a file of the operator's count in place of the site's own.
+func TestHeed_AnOwnRobotsTextForAHost(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) {
+		settle(c, &terms.Book{Hosts: []terms.Host{{Match: everywhere(t), Robots: func(o rules.Origin) *rules.Policy {
+			return rules.New(rules.Source{Origin: o, State: rules.Available}, []byte("User-agent: *\nDisallow: /page\n"))
+		}}}})
+	})
+	if got := r.ask(plain, question{path: "/page"}); got.StatusCode != 403 {
+		t.Errorf("refused by the file: %d", got.StatusCode)
+	}
+	if got := r.ask(plain, question{path: "/private"}); got.StatusCode != 200 {
+		t.Errorf("refused by the site only: %d", got.StatusCode)
+	}
+}

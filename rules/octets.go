@@ -75,7 +75,7 @@ func appendTarget(dst []byte, target string) []byte {
 // ordinary are the octets that mean the same in every packing and reading.
 var ordinary = func() (set [256]bool) {
 	for c := range set {
-		set[c] = c < int(codeFirst) && strings.IndexByte(`%?/\;`, byte(c)) < 0
+		set[c] = c < int(codeFirst) && strings.IndexByte(`%?/\;&=`, byte(c)) < 0
 	}
 	return set
 }()
@@ -91,7 +91,7 @@ func plain(target string, all bool) bool {
 		switch {
 		case c == '?':
 			return plainQuery(target[i+1:])
-		case c == '%', c == '\\', c >= codeFirst, c == ';' && all:
+		case c == '%', c == '\\', c == '&', c == '=', c >= codeFirst, c == ';' && all:
 			return false
 		case c == '/' && i+1 < len(target) && (target[i+1] == '/' || target[i+1] == '.'):
 			return false
@@ -103,7 +103,7 @@ func plain(target string, all bool) bool {
 // plainQuery reports whether a query is its own packed form.
 func plainQuery(query string) bool {
 	for i := range len(query) {
-		if c := query[i]; !ordinary[c] && c != '\\' && c != ';' {
+		if c := query[i]; !ordinary[c] && strings.IndexByte(`\;&=`, c) < 0 {
 			return false
 		}
 	}

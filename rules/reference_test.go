@@ -139,15 +139,27 @@ func refReadings(target string) [][]string {
 		}
 	}
 	paths := [][]string{path}
+	plain := strings.Join(path, "")
 	add := func(p string) {
 		dots := refDots(p)
 		for _, v := range []string{dots, refDots(refMerge(p)), refMerge(dots)} {
 			paths = append(paths, refSplit(v))
+			for !strings.HasSuffix(plain, "/") && len(v) > 1 && strings.HasSuffix(v, "/") {
+				v = v[:len(v)-1]
+				paths = append(paths, refSplit(v))
+			}
 		}
 	}
-	plain := strings.Join(path, "")
-	add(plain)
-	add(strings.NewReplacer("%2F", "/", "%5C", "/").Replace(plain))
+	for _, data := range []*strings.Replacer{
+		strings.NewReplacer(), strings.NewReplacer("%26", "&", "%3D", "="), strings.NewReplacer("&", "%26", "=", "%3D"),
+	} {
+		for _, separators := range []*strings.Replacer{
+			strings.NewReplacer(), strings.NewReplacer("%2F", "/", "%5C", "/"),
+			strings.NewReplacer("%2F", "/"), strings.NewReplacer("%5C", "/"),
+		} {
+			add(separators.Replace(data.Replace(plain)))
+		}
+	}
 	bare := strings.NewReplacer("%2F", "/", "%3F", "?").Replace(strings.Join(query, ""))
 	var readings [][]string
 	for _, p := range paths {

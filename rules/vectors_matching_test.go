@@ -309,6 +309,43 @@ declared: d
 `,
 	},
 	{
+		from: "heed spellings", says: "a server that takes one for a separator may have the other in its names",
+		file: "User-agent: *\nDisallow: /private/\nDisallow: /a%5Cb/\n",
+		asks: `
+	refuse /x%5Cy/..%2Fprivate/ 2 v3
+	refuse /x\y/..%2fprivate/ 2 v3
+	refuse /x%2Fy/..%5Cprivate/ 2 v3
+	refuse /x%2F../a%5Cb/ 3 v3
+	allow  /x/y/../private/
+`,
+	},
+	{
+		from: "heed spellings", says: "a slash that only the reading put at the end may be dropped",
+		file: "User-agent: *\nDisallow: /page.html$\nDisallow: /*.pdf$\n",
+		asks: `
+	refuse /page.html/. 2 v1
+	refuse /page.html/x/.. 2 v1
+	refuse /page.html%2F 2 v3
+	refuse /page.html%2F%2f 2 v3
+	refuse /a/b.pdf/. 3 v1
+	allow  /page.html/
+	allow  /page.html//
+	allow  /page.html/x
+`,
+	},
+	{
+		from: "heed spellings", says: "escaped or not, & and = in a path are one name",
+		file: "User-agent: *\nDisallow: /a&b=c/\nDisallow: /d%26e%3Df/\nDisallow: /g?h&i\n",
+		asks: `
+	refuse /a%26b%3Dc/ 2 v3
+	refuse /a&b%3dc/ 2 v3
+	refuse /x/../a%26b=c/ 2 v3
+	refuse /d&e=f/ 3 v3
+	refuse /d%26e=f/ 3 v3
+	allow  /g?h%26i
+`,
+	},
+	{
 		from: "heed spellings", says: "are not guessed beyond that",
 		file: "User-agent: *\nDisallow: /private/\nDisallow: /item$\n",
 		asks: `

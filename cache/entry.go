@@ -20,6 +20,7 @@ type entry struct {
 	denied, varies bool
 
 	version int64 // under which the fleet has it, or the one it was confirmed of; 0 for none
+	seen    int64 // the fleet's version when this was made, where it is not of it; 0 for none
 
 	failures     int       // of the same kind, one after the other
 	failingSince time.Time // when the first failure was of those in a row; zero without

@@ -54,7 +54,7 @@ type turn struct {
 // it. When it returns and the entry is not fresh, the site is to be asked, and
 // the turn told of the result or abandoned.
 func (c *Cache) consult(p *place, o rules.Origin, as asking, e *entry) *turn {
-	t := &turn{cache: c, place: p, origin: o, asking: as, entry: e, known: e.versionShared()}
+	t := &turn{cache: c, place: p, origin: o, asking: as, entry: e, known: e.versionSeen()}
 	if c.shared == nil {
 		return t
 	}
@@ -89,7 +89,7 @@ func (t *turn) look(ctx context.Context) {
 	}
 	t.known = version
 	if len(text) == 0 {
-		t.cache.forget(t.place, t.origin)
+		t.cache.forgetOne(t.place, t.origin, t.key)
 		t.entry = nil
 		return
 	}
@@ -137,6 +137,7 @@ func (t *turn) base() int64 {
 // network says nothing to them, and what the site forbids to store is not
 // stored there either: then each asks for itself.
 func (t *turn) tell(a *answer, e *entry) {
+	e.seen = t.known
 	if t.end == nil {
 		return
 	}
@@ -175,6 +176,15 @@ func (e *entry) versionShared() int64 {
 	return e.version
 }
 
+// versionSeen is the fleet's version when e was made, or the one that e is; 0
+// for none. e may be nil.
+func (e *entry) versionSeen() int64 {
+	if v := e.versionShared(); v != 0 || e == nil {
+		return v
+	}
+	return e.seen
+}
+
 // changed takes over what others have changed; see Shared.
 func (c *Cache) changed(tag string) {
 	if tag != "" {
@@ -208,7 +218,7 @@ func (c *Cache) recheck(o rules.Origin) {
 	p := c.store.pin(o, c.now())
 	defer c.store.unpin(p)
 	for key, e := range p.entries() {
-		t := &turn{cache: c, place: p, origin: o, asking: asking{key: key}, entry: e, known: e.version}
+		t := &turn{cache: c, place: p, origin: o, asking: asking{key: key}, entry: e, known: e.versionSeen()}
 		t.look(context.Background())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 type table struct {
 	mu       sync.Mutex
 	all      map[string]shared
+	dropped  map[string]int64  // by tag
 	leases   map[string]string // "held" or "alone"
 	last     int64
 	away     bool
@@ -29,7 +31,7 @@ type shared struct {
 }
 
 func newTable() *table {
-	return &table{all: map[string]shared{}, leases: map[string]string{}, watchers: map[int]func(string){}}
+	return &table{all: map[string]shared{}, dropped: map[string]int64{}, leases: map[string]string{}, watchers: map[int]func(string){}}
 }
 
 // seat is one cache's place at the table.
@@ -49,7 +51,7 @@ func (f *table) seat() Shared {
 func (s *seat) Newer(_ context.Context, tag, name string, known int64) (version int64, record, snapshot []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.all[tag+"\n"+name]
+	v := s.seenLocked(tag, name)
 	switch {
 	case s.away, v.version == known:
 		return 0, nil, nil
@@ -59,6 +61,14 @@ func (s *seat) Newer(_ context.Context, tag, name string, known int64) (version 
 	return v.version, slices.Clone(v.record), slices.Clone(v.snapshot)
 }
 
+// seenLocked is what there is under a tag and a name, or word of its drop.
+func (f *table) seenLocked(tag, name string) shared {
+	if v, ok := f.all[tag+"\n"+name]; ok {
+		return v
+	}
+	return shared{version: f.dropped[tag]}
+}
+
 func (s *seat) Lease(_ context.Context, tag, name string, known int64) (end func(record, snapshot []byte, base int64, keep time.Duration) int64, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +76,7 @@ func (s *seat) Lease(_ context.Context, tag, name string, known int64) (end func
 	switch {
 	case s.away, s.leases[key] == "alone":
 		return nil, 0
-	case s.all[key].version != known, s.leases[key] == "held":
+	case s.seenLocked(tag, name).version != known, s.leases[key] == "held":
 		return nil, time.Millisecond
 	}
 	s.leases[key] = "held"
@@ -99,9 +109,14 @@ func (s *seat) Drop(_ context.Context, tag string) (had bool, err error) {
 	if s.away {
 		return false, errors.New("away")
 	}
-	had = len(s.all[tag+"\n"].record) > 0
+	for key := range s.all {
+		if strings.HasPrefix(key, tag+"\n") {
+			delete(s.all, key)
+			had = true
+		}
+	}
 	s.last++
-	s.all[tag+"\n"] = shared{version: s.last}
+	s.dropped[tag] = s.last
 	s.tellLocked(tag)
 	return had, nil
 }
@@ -127,7 +142,9 @@ func (f *table) tell() {
 	all := maps.Clone(f.watchers)
 	f.mu.Unlock()
 	for _, changed := range all {
-		changed("")
+		if changed != nil {
+			changed("")
+		}
 	}
 }
 
@@ -323,6 +340,59 @@ func TestHeed_TheDiskDoesNotBringBackWhatWasDropped(t *testing.T) {
 	if src := after.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
 		t.Errorf("%+v", src)
 	}
+}
+
+// What a site told single clients is dropped with the rest of it, also where
+// the news comes when the site has been asked again, or by way of the disk.
+func TestHeed_WhatWasDroppedIsDroppedForClientsOfANameToo(t *testing.T) {
+	for _, by := range []string{"memory", "disk"} {
+		t.Run(by, func(t *testing.T) {
+			site, o := newSite(t, status(403))
+			store, disk := newTable(), newDrawer()
+			one, _ := newCache(t, Config{Shared: store.seat()})
+			other, _ := newCache(t, Config{Shared: store.seat(), Keeper: disk})
+			for _, c := range []*Cache{one, other} {
+				c.Policy(t.Context(), o, "curl/8")
+			}
+			site.saw(t, "as both", 2)
+			told := store.watchers[1]
+			store.watchers[1] = nil // the word comes late
+			if _, err := one.Purge(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			one.Policy(t.Context(), o, "")
+			site.saw(t, "anew as ourselves", 3)
+			if by == "memory" {
+				told(tagOf(o))
+			} else {
+				other, _ = newCache(t, Config{Shared: store.seat(), Keeper: disk})
+			}
+			other.Policy(t.Context(), o, "curl/8")
+			site.saw(t, "anew as curl", 4)
+			told(tagOf(o))
+			store.tell()
+			other.Policy(t.Context(), o, "curl/8")
+			one.Policy(t.Context(), o, "curl/8")
+			site.saw(t, "at last", 4)
+		})
+	}
+}
+
+// What cannot be shared is not forgotten at every word of an old drop.
+func TestHeed_ADropIsFollowedOnce(t *testing.T) {
+	site, o := newSite(t, status(200, "Cache-Control", "no-store"))
+	one, other, _, store := fleet(t)
+	refuses(t, one, o)
+	if _, err := other.Purge(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return one.cached(o, "") == nil })
+	refuses(t, one, o)
+	for range 3 {
+		store.tell()
+		refuses(t, one, o)
+	}
+	site.saw(t, "before and after", 2)
 }
 
 func TestHeed_WithoutTheStoreEachGoesOn(t *testing.T) {

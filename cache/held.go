@@ -136,6 +136,21 @@ func (c *Cache) forget(p *place, o rules.Origin) {
 	}
 }
 
+// forgetOne is forget for what is under as; the entry for all takes the others
+// with it.
+func (c *Cache) forgetOne(p *place, o rules.Origin, as string) {
+	if as == "" {
+		c.forget(p, o)
+		return
+	}
+	p.mu.Lock()
+	delete(p.variants, as)
+	p.mu.Unlock()
+	if c.keeper != nil {
+		c.keeper.Drop(keeperKey(o, as))
+	}
+}
+
 // entries returns what p holds, by kind of client, that for all first. What is
 // set meanwhile may be missing.
 func (p *place) entries() iter.Seq2[string, *entry] {

@@ -9,7 +9,7 @@
 //
 // What lies in the store, all of it with a time to live:
 //
-//	heed:1:SPACE:{TAG}:policy       hash: version, record and snapshot by name
+//	heed:1:SPACE:{TAG}:policy       hash: version, record and snapshot by name, and the last drop
 //	heed:1:SPACE:{TAG}:lease:NAME   token of the heed that fetches, or "alone"
 //	heed:1:SPACE:changes            channel: sender and tag of what has changed
 //

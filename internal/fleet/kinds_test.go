@@ -45,7 +45,7 @@ func TestHeed_ACluster(t *testing.T) {
 	if err := other.Tags(t.Context(), func(tag string) bool { delete(all, tag); return true }); err != nil || len(all) > 0 {
 		t.Errorf("not listed: %v, %v", all, err)
 	}
-	if had, err := other.Drop(t.Context(), "https://site0.test"); err != nil || had {
+	if had, err := other.Drop(t.Context(), "https://site0.test"); err != nil || !had {
 		t.Errorf("dropped: %v, %v", had, err)
 	}
 }

@@ -62,7 +62,7 @@ func (s *Store) Policies(space string) *Policies {
 
 // Newer returns what is shared under tag and name when its version is not
 // known, the one that the caller has seen last (0: none). An empty record says
-// that the policy was dropped. Version 0 says that there is nothing else, or
+// that the policy was dropped, with all of its tag. Version 0 says that there is nothing else, or
 // that the store is away; -1 that there is nothing any more: the store has lost
 // what the caller has seen.
 func (p *Policies) Newer(ctx context.Context, tag, name string, known int64) (version int64, record, snapshot []byte) {
@@ -103,7 +103,7 @@ func (p *Policies) Lease(ctx context.Context, tag, name string, known int64) (en
 	case said != "ours":
 		return nil, lookEvery
 	}
-	l := &lease{policies: p, tag: tag, name: name, token: token, over: make(chan struct{})}
+	l := &lease{policies: p, tag: tag, name: name, token: token, known: known, over: make(chan struct{})}
 	p.store.spawn(l.renew)
 	return l.end, 0
 }
@@ -119,6 +119,7 @@ type lease struct {
 	policies  *Policies
 	tag, name string
 	token     string
+	known     int64 // the version that its holder has seen
 	once      sync.Once
 	over      chan struct{} // closed by end
 }
@@ -158,7 +159,7 @@ func (l *lease) end(record, snapshot []byte, base int64, keep time.Duration) (ve
 	p.store.do(p.store.ctx, key, func(ctx context.Context) (err error) {
 		stored, err = endScript.Run(ctx, p.store.client, []string{key, p.leaseKey(l.tag, l.name)},
 			short(l.name), l.token, version, record, snapshot, rests, keep.Milliseconds(), maxFields,
-			p.channel(), p.message(l.tag), aloneTime.Milliseconds()).Int64()
+			p.channel(), p.message(l.tag), aloneTime.Milliseconds(), l.known).Int64()
 		return err
 	})
 	return version * stored

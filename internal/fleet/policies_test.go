@@ -143,12 +143,30 @@ func TestHeed_DroppedIsDroppedForAll(t *testing.T) {
 	}
 	v := version(t, one)
 	shows(t, one, "", 0, v, "", "")
-	shows(t, one, "as curl", 0, 0, "", "")
+	shows(t, one, "as curl", 0, v, "", "")
+	shows(t, one, "as curl", v, 0, "", "")
 	if late([]byte("from before"), []byte("file"), 0, time.Hour) != 0 {
 		t.Error("what was fetched before the drop was stored after it")
 	}
 	w := lease(t, one, "", v)([]byte("anew"), []byte("file"), 0, time.Hour)
 	shows(t, other, "", v, w, "anew", "file")
+	shows(t, other, "as curl", 0, v, "", "") // word of it stays
+}
+
+func TestHeed_WhatWasFetchedForANameBeforeADropIsNotStored(t *testing.T) {
+	one, other := heeds(t, "redis://"+testkit.NewRedis(t).Addr)
+	late := lease(t, one, "as curl", 0)
+	if _, err := other.Drop(t.Context(), tag); err != nil {
+		t.Fatal(err)
+	}
+	if late([]byte("from before"), []byte("file"), 0, time.Hour) != 0 {
+		t.Error("it was stored")
+	}
+	v := version(t, other)
+	lease(t, other, "as curl", v)([]byte("anew"), []byte("file"), 0, time.Hour)
+	if had, err := one.Drop(t.Context(), tag); err != nil || !had {
+		t.Errorf("dropped: %v, %v", had, err)
+	}
 }
 
 func version(t *testing.T, p *fleet.Policies) int64 {

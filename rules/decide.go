@@ -36,32 +36,33 @@ func (e *engine) decide(sets []chosen, target string) Decision {
 	case len(sets) > MaxGoverning:
 		return Decision{Verdict: Refuse, Reason: ReasonMalformed}
 	}
-	if e.asSent {
-		return e.judge(sets, target)
-	}
-	if plain(target, e.allReadings) {
+	if e.asSent && plainLiteral(target) || !e.asSent && plain(target, e.allReadings) {
 		return e.judge(sets, target)
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
-	s.target = appendTarget(s.target[:0], target)
-	return e.decideReadings(s, sets)
-}
-
-// decideReadings judges the target that s holds, packed.
-func (e *engine) decideReadings(s *scratch, sets []chosen) Decision {
-	d := e.judge(sets, view(s.target))
-	if d.Verdict == Refuse {
-		return d
-	}
-	s.readings(view(s.target), e.allReadings, func(name, reading string) bool {
-		if r := e.judge(sets, reading); r.Verdict == Refuse {
+	var d Decision
+	e.read(s, target, func(name, reading string) bool {
+		if r := e.judge(sets, reading); d.Reason == "" || r.Verdict == Refuse {
 			d = r
 			d.Variant = name
 		}
 		return d.Verdict != Refuse
 	})
 	return d
+}
+
+// read calls judge with each reading of a target, that as sent first, until
+// judge returns false. What judge is given is valid during the call only.
+func (e *engine) read(s *scratch, target string, judge func(name, reading string) bool) {
+	if e.asSent {
+		s.literals(target, judge)
+		return
+	}
+	s.target = appendTarget(s.target[:0], target)
+	if judge("", view(s.target)) {
+		s.readings(view(s.target), e.allReadings, judge)
+	}
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}

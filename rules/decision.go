@@ -79,6 +79,7 @@ type Decision struct {
 	// the client wrote it.
 	Piece string
 	// Variant names the reading of the target that decided: "" for the target
-	// as sent, else "v1", "v2" or "v3" for an ambiguous spelling.
+	// as sent, else "v1" to "v5" for an ambiguous spelling, and "v0" for the
+	// decoded form under the profile google.
 	Variant string
 }

@@ -33,33 +33,6 @@ var edgeStories = []story{
 	{from: "heed spellings", says: "slash runs merge after dot segments are gone, too",
 		file: "User-agent: *\nDisallow: /a/b\n", asks: `
   refuse /a//..//b 2 v2`},
-	{from: "heed google", says: "names are cut at digits and never repaired, so that other groups are met",
-		as: rules.Google, file: `
-User-agent: Q42bot
-Disallow: /cut
-User-agent: Foo, Bar
-Disallow: /list
-User-agent: *
-Disallow: /star
-Disallow: noslash
-Disallow: /one /two
-Disallow: https://site.test/own
-`, asks: `
-Q42bot/1.0
-  allow /cut
-  refuse /star 6
-Q/1.0
-  refuse /cut 2
-Bar/1.0
-  allow /list
-  refuse /star 6
-Foo/1.0
-  refuse /list 4
-Other/1.0
-  allow /noslash
-  allow /one
-  allow /two
-  allow /own`},
 	{from: "heed User-Agent", says: "the scheme of a URL names nobody, not even when it sticks to a name",
 		file: "User-agent: http\nDisallow: /http\n\nUser-agent: q42bot\nDisallow: /q\n", asks: `
 Foo/1.0 (+http://q42bot.test/)

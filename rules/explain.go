@@ -135,7 +135,7 @@ func (e *engine) explainReadings(sets []chosen, target string) []Reading {
 	}
 	var all []Reading
 	judge := func(variant, target string) bool {
-		r := Reading{Variant: variant, Target: target}
+		r := Reading{Variant: variant, Target: strings.Clone(target)}
 		if !e.asSent {
 			r.Target = unpack(target)
 		}
@@ -149,15 +149,7 @@ func (e *engine) explainReadings(sets []chosen, target string) []Reading {
 		all = append(all, r)
 		return len(r.Opinions) == 0 || r.Opinions[len(r.Opinions)-1].Verdict != Refuse
 	}
-	if e.asSent {
-		judge("", target)
-		return all
-	}
-	s := new(scratch)
-	s.target = appendTarget(nil, target)
-	if judge("", view(s.target)) {
-		s.readings(view(s.target), e.allReadings, judge)
-	}
+	e.read(new(scratch), target, judge)
 	return all
 }
 

@@ -62,6 +62,7 @@ const (
 	NameVersion    FindingKind = "name-version"        // the version is ignored
 	NameStar       FindingKind = "name-star"           // the star is ignored
 	NameCharacter  FindingKind = "name-character"      // beyond RFC 9309: kept
+	NameCut        FindingKind = "name-cut"            // under google: the name ends before it
 	StarAndText    FindingKind = "star-and-text"       // read as "*"
 	SharedGroup    FindingKind = "shared-group"        // what stands before this line ends no group
 	BlankInGroup   FindingKind = "blank-in-group"      // means nothing since RFC 9309
@@ -204,6 +205,8 @@ var advices = map[FindingKind]advice{
 		"Write the name alone."},
 	NameStar: {Misleading, "The * in a name is ignored: names are compared whole.",
 		"Write the name alone."},
+	NameCut: {Lost, "The name is read up to here; the group is for robots of the shorter name.",
+		"Keep it: other robots compare the whole name."},
 	NameCharacter: {Note, "A name has only letters, - and _ in RFC 9309; it is compared whole, some robots read it up to the first other character.",
 		"Keep it if the robot's operator writes it so."},
 	StarAndText: {Misleading, "The name begins with *; it is read as * alone, and the rules are for all robots.",

@@ -116,8 +116,10 @@ func TestHeed_EveryFindingHasWords(t *testing.T) {
 	}
 	found := map[string]bool{}
 	for _, c := range findings {
-		for _, f := range rules.Lint(rules.Standard, site, []byte(c.file)) {
-			found[string(f.Kind)] = true
+		for _, profile := range []rules.Profile{rules.Standard, rules.Google} {
+			for _, f := range rules.Lint(profile, site, []byte(c.file)) {
+				found[string(f.Kind)] = true
+			}
 		}
 	}
 	kinds := regexp.MustCompile(`FindingKind = "([a-z0-9-]+)"`).FindAllStringSubmatch(string(source), -1)
@@ -143,8 +145,8 @@ func TestHeed_EveryFindingHasWords(t *testing.T) {
 // TestHeed_LintReadsAsTheProfileDoes holds that a finding is about the reading
 // that counts.
 func TestHeed_LintReadsAsTheProfileDoes(t *testing.T) {
-	file := []byte("User-agent: *\nDisallow: private\nDisallow: /a /b\n")
-	if got := told(rules.Lint(rules.Google, site, file)); got != "3:11 blank-in-path /a /b" {
+	file := []byte("User-agent: Q42bot\nDisallow: private\n")
+	if got := told(rules.Lint(rules.Google, site, file)); got != "1:14 name-cut 42bot\n2:11 no-slash private" {
 		t.Errorf("google: %s", got)
 	}
 	blank := []byte("User-agent: *\n\nDisallow: /a\n")

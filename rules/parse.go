@@ -91,7 +91,7 @@ func (p *parser) split(at span) (key, value span, ok bool) {
 	if colon >= 0 {
 		key = span{at.from, at.from + colon}.trim(text)
 		value = span{at.from + colon + 1, at.to}.trim(text)
-		if p.noRepair || !key.hasBlank(text) {
+		if !key.hasBlank(text) {
 			return key, value, !key.empty()
 		}
 	}
@@ -111,7 +111,7 @@ func (p *parser) split(at span) (key, value span, ok bool) {
 func (p *parser) field(kind FieldKind, at, key, value span) {
 	text := p.lines.text
 	joined := span{}
-	if kind >= fieldUserAgent && kind <= fieldDisallow && !p.noRepair {
+	if kind >= fieldUserAgent && kind <= fieldDisallow {
 		if i, ok := embedded(text, value, kind == fieldUserAgent); ok {
 			joined = span{i, at.to}
 			p.joined = true
@@ -164,7 +164,7 @@ func (p *parser) rule(allow bool, at, value span) {
 		return
 	}
 	p.rules++
-	if !allow && !p.noRepair && value.hasBlank(p.lines.text) {
+	if !allow && value.hasBlank(p.lines.text) {
 		if words := value.words(p.lines.text); p.paths(words) {
 			p.found(PathList, value)
 			for _, w := range words {

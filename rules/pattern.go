@@ -70,7 +70,7 @@ func (c *compiler) measure(path string) {
 			c.length++
 			c.flags |= ruleEnds
 			continue
-		case v == '*', v >= codeFirst, inQuery && (v == '/' || v == '?'), v >= 0x80 && c.asSent:
+		case v == '*', v >= codeFirst, inQuery && (v == '/' || v == '?'), c.asSent && !legal[v]:
 			c.plain = false
 		}
 		c.length += c.width(v, false, inQuery)
@@ -83,7 +83,7 @@ func (c *compiler) width(v byte, escaped, inQuery bool) int {
 	switch {
 	case !c.asSent:
 		return width(v, escaped, inQuery)
-	case escaped || v >= 0x80:
+	case escaped || !legal[v]:
 		return 3
 	}
 	return 1
@@ -105,7 +105,7 @@ func (c *compiler) pack(path string) string {
 			dst = appendEscaped(dst, v)
 		case path[i] == '*' && !c.literal:
 			dst = append(dst, codeStar)
-		case c.asSent && path[i] >= 0x80:
+		case c.asSent && !legal[path[i]]:
 			dst = append(dst, '%', hexDigits[path[i]>>4], hexDigits[path[i]&15])
 		case c.asSent:
 			dst = append(dst, path[i])

@@ -11,10 +11,8 @@ const (
 	// Strict is Standard where the more cautious answer wins: Disallow wins a
 	// tie, and targets are judged in the readings v4 and v5 too.
 	Strict
-	// Google reads as Google's published parser does: names are cut at the
-	// first character that is neither a letter nor "-" nor "_", escapes in a
-	// target are not decoded, nothing is repaired, a rule of Allow for an
-	// index.html allows its directory. /robots.txt itself stays allowed.
+	// Google is Standard but for three habits of Google's published parser; see
+	// the table below.
 	Google
 	// REP1994 reads as the consensus of 30 June 1994: a blank line ends a
 	// record, Allow and wildcards are unknown, any Disallow that matches
@@ -47,13 +45,36 @@ func ParseProfile(name string) (p Profile, ok bool) {
 	return Standard, name == ""
 }
 
+// What Google's published parser does otherwise than most, and what becomes of
+// it under the profile Google:
+//
+//	its habit                                       Standard     Google
+//	a byte order mark, even a broken one, is no text     the same
+//	a line is cut at 16,663 octets, and at a NUL         the same
+//	a colon may be missing on a line of two words        the same
+//	"dissallow", "useragent" and others are understood   the same
+//	a field is known by its beginning ("Disallowed:")    the same
+//	a name ends before the first octet that is not    no       cutNames
+//	  a letter, "-" or "_"
+//	escapes are compared as they are written          no       asSent
+//	Allow: /x/index.html allows /x/                   no       indexHTML
+//	/robots.txt itself may be refused                 no       no
+//
+// What they cost: with cutNames a group for "MJ12bot" is one for "MJ", and the
+// robot comes under the star group, or under none. With asSent a rule that
+// holds escapes of octets that need none is kept for targets sent with these
+// escapes only: "Disallow: /%7Ejoe" lets "/~joe" through, as Google's own robot
+// would be. The other way round is guarded: "Disallow: /~joe" refuses "/%7Ejoe"
+// and "/x/../~joe" as in Standard, and an Allow must hold for the target as
+// sent and for its decoded forms. With indexHTML nothing is let through that
+// the site did not mean to allow.
+
 // differences are what sets the profiles apart. The zero value is Standard.
 type differences struct {
 	tieRefuses  bool // Disallow wins over Allow of the same length
 	allReadings bool // targets are read up to v5
-	asSent      bool // targets are compared as sent, in one reading
+	asSent      bool // rules and targets are compared as they are written
 	cutNames    bool // a name ends before the first octet that is no letter, "-" or "_"
-	noRepair    bool // no lists, no assumed slash, no absolute URL, no collapsed line
 	indexHTML   bool // Allow: /x/index.html allows /x/ too
 	blankEnds   bool // a blank line ends a record
 	noAllow     bool // Allow is an unknown field
@@ -67,7 +88,7 @@ func (p Profile) differences() differences {
 	case Strict:
 		return differences{tieRefuses: true, allReadings: true}
 	case Google:
-		return differences{asSent: true, cutNames: true, noRepair: true, indexHTML: true}
+		return differences{asSent: true, cutNames: true, indexHTML: true}
 	case REP1994:
 		return differences{blankEnds: true, noAllow: true, literal: true, substring: true, wordList: true}
 	default:

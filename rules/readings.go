@@ -58,7 +58,7 @@ func ambiguous(path string, all bool) bool {
 
 // scratch is the memory in which targets are packed and read.
 type scratch struct {
-	target, bare, path, folded, merged, reading []byte
+	target, last, bare, path, folded, merged, reading []byte
 
 	closed bool // the path as sent ends in "/"
 }

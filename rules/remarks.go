@@ -62,7 +62,7 @@ func (l *linter) userAgent(key, value span) {
 			l.found(RepeatedGroup, value)
 		}
 		l.names[name] = group
-		if name != "*" && !strings.ContainsAny(name, " \t/*") && cutName(name) != name {
+		if name != "*" && !p.cutNames && !strings.ContainsAny(name, " \t/*") && cutName(name) != name {
 			l.found(NameCharacter, value)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 func (p *parser) path(allow bool, at, value span, listed bool) {
 	text := p.lines.text
 	slash, apart := false, listed || p.joined
-	if c := text[value.from]; c != '/' && (c != '*' || p.literal) && !p.noRepair {
+	if c := text[value.from]; c != '/' && (c != '*' || p.literal) {
 		if hasScheme(text[value.from:value.to]) {
 			own, ok := p.ownPath(value)
 			if !ok {
@@ -117,7 +117,11 @@ func (p *parser) names(value span) {
 	case text == "":
 		p.found(NoName, value)
 	case p.cutNames:
-		p.name(value, value.from, cutName(text))
+		name := cutName(text)
+		if name != "" && name != "*" && len(name) < len(text) {
+			p.found(NameCut, span{value.from + len(name), value.to})
+		}
+		p.name(value, value.from, name)
 	case prefixFold(text, "mozilla/"):
 		tokens := identify(text)
 		if len(tokens) == 0 {

@@ -11,8 +11,8 @@ import (
 // no standard says of a third party.
 func TestHeed_IdentityStories(t *testing.T) { tell(t, identityStories) }
 
-// TestHeed_ProfileStories is what sets strict, google and rep1994 apart.
-func TestHeed_ProfileStories(t *testing.T) { tell(t, profileStories) }
+// TestHeed_StrictStories is what sets strict apart.
+func TestHeed_StrictStories(t *testing.T) { tell(t, strictStories) }
 
 var identityStories = []story{
 	{
@@ -446,7 +446,7 @@ func padded(asks string) string {
 	return "\n" + strings.Repeat(other, 30<<10/len(other)) + asks[1:]
 }
 
-var profileStories = []story{
+var strictStories = []story{
 	{
 		from: "heed strict", says: "Disallow wins a tie", as: rules.Strict,
 		file: "User-agent: *\nAllow: /a\nDisallow: /a\nDisallow: /b\nAllow: /b/c\n",
@@ -486,60 +486,4 @@ BazBot
 	allow  /b
 `,
 	},
-	{
-		from: "heed google", says: "Allow for an index.html or index.htm is Allow for its directory", as: rules.Google,
-		file: "User-agent: *\nDisallow: /\nAllow: /a/index.html\nAllow: /b/index.htm\nAllow: /index.html\n",
-		asks: `
-	allow  /a/index.html 3
-	allow  /a/ 3
-	refuse /a/x 2
-	refuse /a/index.php 2
-	allow  /b/ 4
-	allow  / 5
-	refuse /c/ 2
-`,
-	},
-	{
-		from: "heed google", says: "targets are not decoded", as: rules.Google,
-		file: "User-agent: *\nDisallow: /foo/bar/%62%61%7A\nDisallow: /qux/ツ\nDisallow: /%aa\n",
-		asks: `
-	allow  /foo/bar/baz
-	refuse /foo/bar/%62%61%7A 2
-	refuse /qux/%E3%83%84 3
-	allow  /qux/ツ
-	refuse /%AA 4
-`,
-	},
-	{
-		from: "heed google", says: "robots.txt stays allowed", as: rules.Google,
-		file: "User-agent: *\nDisallow: /\n",
-		asks: `
-	allow  /robots.txt
-	refuse /robots.txt? 2
-	refuse / 2
-`,
-	},
-	{
-		from: "heed google", says: "marks, misspellings, missing colons and NULs are as in standard", as: rules.Google,
-		file: "\xEF\xBBuser agent: *\nDissallow: /a\nDisallow /b\nDisallow: /c\x00d\nDisallowed: /e\nDisallow: /" + longPath + "\n",
-		asks: `
-	refuse /a 2
-	refuse /b 3
-	refuse /c 4
-	refuse /e 5
-	refuse /` + longPath[:16_663-len("Disallow: /")] + ` 6
-`,
-	},
-	{
-		from: "heed google", says: "Allow wins a tie, the longest match decides", as: rules.Google,
-		file: "User-agent: *\nDisallow: /a\nAllow: /a\nAllow: /b\nDisallow: /b/c\nDisallow: /d*.gif$\n",
-		asks: `
-	allow  /a 3
-	allow  /b/x 4
-	refuse /b/c 5
-	refuse /d/e.gif 6
-`,
-	},
 }
-
-var longPath = strings.Repeat("x", 17_000)

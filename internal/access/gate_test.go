@@ -1,0 +1,137 @@
+package access
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+var here = netip.MustParseAddr("127.0.0.1")
+
+// hash is cheap: what is tested is not bcrypt.
+func hash(t *testing.T, password string) string {
+	t.Helper()
+	h, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(h)
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func open(t *testing.T, text string, now func() time.Time) *Gate {
+	t.Helper()
+	g, err := Open(file(t, text), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestHeed_AGateLetsItsUsersIn(t *testing.T) {
+	g := open(t, "# the newsroom\nann:"+hash(t, "s3cret:with colon")+"\n\nbob:"+hash(t, "b")+"\r\n", time.Now)
+	for _, c := range []struct {
+		user, password string
+		want           Answer
+	}{
+		{"ann", "s3cret:with colon", Right},
+		{"ann", "s3cret:with colon", Right}, // remembered
+		{"bob", "b", Right},
+		{"bob", "s3cret:with colon", Wrong},
+		{"Ann", "s3cret:with colon", Wrong},
+		{"", "", Wrong},
+		{"nobody", "b", Wrong},
+	} {
+		if got := g.Verify(t.Context(), here, c.user, c.password); got != c.want {
+			t.Errorf("%s:%s is %v", c.user, c.password, got)
+		}
+	}
+}
+
+func TestHeed_WhoKeepsFailingHasToWait(t *testing.T) {
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	g := open(t, "ann:"+hash(t, "a"), func() time.Time { return now })
+	for range maxFailed {
+		if got := g.Verify(t.Context(), here, "ann", "guess"); got != Wrong {
+			t.Fatalf("a guess is %v", got)
+		}
+	}
+	if got := g.Verify(t.Context(), here, "ann", "a"); got != TooMany {
+		t.Errorf("after too many guesses: %v", got)
+	}
+	if got := g.Verify(t.Context(), netip.MustParseAddr("127.0.0.2"), "ann", "a"); got != Right {
+		t.Errorf("another address: %v", got)
+	}
+	if got := g.Verify(t.Context(), here, "ann", "a"); got != Right {
+		t.Errorf("what was verified is remembered, but: %v", got)
+	}
+	now = now.Add(memory)
+	if got := g.Verify(t.Context(), here, "ann", "guess"); got != Wrong {
+		t.Errorf("after the wait: %v", got)
+	}
+}
+
+func TestHeed_WhatWasVerifiedIsForgottenAfterAWhile(t *testing.T) {
+	now := time.Now()
+	g := open(t, "ann:"+hash(t, "a"), func() time.Time { return now })
+	if g.Verify(t.Context(), here, "ann", "a") != Right || !g.knows(g.id("ann", "a")) {
+		t.Fatal("not remembered")
+	}
+	if now = now.Add(memory); g.knows(g.id("ann", "a")) {
+		t.Error("remembered for too long")
+	}
+}
+
+func TestHeed_ManyAtOnceWithTheSameCredentials(t *testing.T) {
+	g := open(t, "ann:"+hash(t, "a"), time.Now)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			if got := g.Verify(t.Context(), here, "ann", "a"); got != Right {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestHeed_AnUnusableUsersFileSaysWhatToDo(t *testing.T) {
+	good := "ann:" + hash(t, "a") + "\n"
+	for _, c := range []struct{ text, want string }{
+		{"", "htpasswd -B"},
+		{"# nobody yet\n", "there is no user in it"},
+		{"ann\n", ":1: the password of \"ann\" is not hashed with bcrypt"},
+		{good + "bob:$apr1$x$y\n", ":2: the password of \"bob\" is not hashed with bcrypt; write it anew with: htpasswd -B"},
+		{good + good, ":2: the user \"ann\" stands there twice"},
+		{"ann:$2y$31$" + strings.Repeat("a", 53) + "\n", "takes too long to check"},
+		{":" + hash(t, "a"), ":1: a line is NAME:HASH"},
+	} {
+		if _, err := Open(file(t, c.text), time.Now); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v", c.text, err)
+		}
+	}
+	path := file(t, good)
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, time.Now); err == nil || !strings.Contains(err.Error(), "chmod o= "+path) {
+		t.Errorf("a file that everyone can read: %v", err)
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), "absent"), time.Now); err == nil {
+		t.Error("a file that is not there")
+	}
+}

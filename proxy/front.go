@@ -20,6 +20,10 @@ func (p *Proxy) front(w http.ResponseWriter, r *http.Request) {
 	}
 	defer p.finish(x, rw)
 
+	if !x.admit(r) {
+		x.answer(rw, r)
+		return
+	}
 	switch inTunnel := x.conn != nil && x.conn.tunnel != nil; {
 	case inTunnel:
 		if t := x.conn.tunnel; t.requests.Add(1) == 1 {

@@ -15,7 +15,7 @@ import (
 type refusal struct {
 	reason     rules.Reason
 	status     int
-	errorType  string        // Proxy-Status error type (RFC 9209 §2.3)
+	errorType  string        // Proxy-Status error type (RFC 9209 §2.3); empty: none fits
 	phrase     string        // the reason phrase and the body's first member: printable ASCII, bounded
 	retryAfter time.Duration // when asking again can help; 0: it cannot
 	detail     string        // what went wrong when that was after the decision; empty: the entry's
@@ -30,6 +30,9 @@ var answers = map[rules.Reason]refusal{
 	rules.ReasonRule:              {status: http.StatusForbidden, errorType: "http_request_denied"},
 	rules.ReasonOverride:          {status: http.StatusForbidden, errorType: "http_request_denied"},
 	rules.ReasonUnnamed:           {status: http.StatusForbidden, errorType: "http_request_denied"},
+	rules.ReasonAccess:            {status: http.StatusForbidden, errorType: "http_request_denied"},
+	rules.ReasonCredentials:       {status: http.StatusProxyAuthRequired},
+	rules.ReasonFailures:          {status: http.StatusTooManyRequests, errorType: "http_request_error", retryAfter: time.Minute},
 	rules.ReasonRobotsUnreachable: {status: http.StatusServiceUnavailable, errorType: "http_request_denied", retryAfter: time.Minute},
 	rules.ReasonOriginUnreachable: {status: http.StatusBadGateway, errorType: "destination_unavailable"},
 	rules.ReasonHostMismatch:      {status: http.StatusMisdirectedRequest, errorType: "http_request_denied"},
@@ -108,6 +111,9 @@ func (x *exchange) refusalResponse(r *http.Request) *http.Response {
 		"Proxy-Status":           {x.proxyStatus()},
 		"X-Content-Type-Options": {"nosniff"},
 	}
+	if f.status == http.StatusProxyAuthRequired {
+		h.Set("Proxy-Authenticate", `Basic realm="heed", charset="UTF-8"`)
+	}
 	if f.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(seconds(f.retryAfter)))
 	}
@@ -130,7 +136,11 @@ func (x *exchange) refusalResponse(r *http.Request) *http.Response {
 // proxyStatus returns the Proxy-Status field (RFC 9209): a list of one member,
 // a string with parameters.
 func (x *exchange) proxyStatus() string {
-	return x.proxy.statusName + "; error=" + x.refusal.errorType + "; details=" + statusString(x.refusal.phrase)
+	status := x.proxy.statusName
+	if kind := x.refusal.errorType; kind != "" {
+		status += "; error=" + kind
+	}
+	return status + "; details=" + statusString(x.refusal.phrase)
 }
 
 // wouldRefuse returns the Proxy-Status field of the site's own answer to a

@@ -38,10 +38,13 @@ const (
 
 // Reasons that an operator gives.
 const (
-	ReasonOverride  Reason = "override"    // an exception that the operator wrote down, in place of the site's rules
-	ReasonNotACrawl Reason = "not-a-crawl" // the host is declared a service that programs call, not a site they crawl
-	ReasonExempt    Reason = "exempt"      // the client is declared to be people, not a robot
-	ReasonUnnamed   Reason = "no-agent"    // the client names no User-Agent, and its entry asks for one
+	ReasonOverride    Reason = "override"          // an exception that the operator wrote down, in place of the site's rules
+	ReasonNotACrawl   Reason = "not-a-crawl"       // the host is declared a service that programs call, not a site they crawl
+	ReasonExempt      Reason = "exempt"            // the client is declared to be people, not a robot
+	ReasonUnnamed     Reason = "no-agent"          // the client names no User-Agent, and its entry asks for one
+	ReasonAccess      Reason = "access"            // the client may not use this proxy
+	ReasonCredentials Reason = "credentials"       // the client showed no credentials for this proxy, or wrong ones
+	ReasonFailures    Reason = "too-many-failures" // wrong credentials came from this address too often
 )
 
 // Reasons that come from the way a request took, not from a site's rules.

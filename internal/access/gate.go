@@ -20,16 +20,6 @@ const (
 	maxAddress = 4096 // addresses of which failures are counted
 )
 
-// Answer is what a Gate says to credentials.
-type Answer uint8
-
-// The answers. The zero value lets nobody in.
-const (
-	Wrong   Answer = iota // no such user, or another password
-	Right                 // the user is who it says
-	TooMany               // the address failed so often that it is not asked for now
-)
-
 // Gate verifies the credentials of one htpasswd file. It is safe for concurrent
 // use; a changed file is another Gate, which remembers nothing.
 type Gate struct {
@@ -60,43 +50,47 @@ func Open(path string, now func() time.Time) (*Gate, error) {
 	return g, err
 }
 
-// Verify answers for the credentials that came from an address. A context that
-// ends while others are being checked gives Wrong.
-func (g *Gate) Verify(ctx context.Context, from netip.Addr, user, password string) Answer {
+// Verify reports whether the password is the user's. An address that failed too
+// often is not asked for now: then wait says how long. A context that ends while
+// others are being checked gives false.
+func (g *Gate) Verify(ctx context.Context, from netip.Addr, user, password string) (right bool, wait time.Duration) {
 	id := g.id(user, password)
 	if g.knows(id) {
-		return Right
+		return true, 0
 	}
-	if _, waits := g.Wait(from); waits {
-		return TooMany
+	if wait := g.wait(from); wait > 0 {
+		return false, wait
 	}
 	select {
 	case g.slots <- struct{}{}:
 	case <-ctx.Done():
-		return Wrong
+		return false, 0
 	}
 	defer func() { <-g.slots }()
 	if g.knows(id) { // another request with the same ones was checked meanwhile
-		return Right
+		return true, 0
 	}
-	if _, waits := g.Wait(from); waits { // or others of this address failed
-		return TooMany
+	if wait := g.wait(from); wait > 0 { // or others of this address failed
+		return false, wait
 	}
 	if !g.users.verify(user, password) {
 		g.fail(from)
-		return Wrong
+		return false, 0
 	}
 	g.remember(id)
-	return Right
+	return true, 0
 }
 
-// Wait tells how long an address that failed too often is not asked for.
-func (g *Gate) Wait(from netip.Addr) (time.Duration, bool) {
+// wait tells how long an address that failed too often is not asked for; not
+// above 0 when it is.
+func (g *Gate) wait(from netip.Addr) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f := g.failed[from]
-	left := failedFor - g.now().Sub(f.since)
-	return left, f.count >= maxFailed && left > 0
+	if f.count < maxFailed {
+		return 0
+	}
+	return failedFor - g.now().Sub(f.since)
 }
 
 func (g *Gate) id(user, password string) (id [32]byte) {

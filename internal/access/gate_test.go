@@ -46,17 +46,17 @@ func TestHeed_AGateLetsItsUsersIn(t *testing.T) {
 	g := open(t, "# the newsroom\nann:"+hash(t, "s3cret:with colon")+"\n\nbob:"+hash(t, "b")+"\r\n", time.Now)
 	for _, c := range []struct {
 		user, password string
-		want           Answer
+		want           bool
 	}{
-		{"ann", "s3cret:with colon", Right},
-		{"ann", "s3cret:with colon", Right}, // remembered
-		{"bob", "b", Right},
-		{"bob", "s3cret:with colon", Wrong},
-		{"Ann", "s3cret:with colon", Wrong},
-		{"", "", Wrong},
-		{"nobody", "b", Wrong},
+		{"ann", "s3cret:with colon", true},
+		{"ann", "s3cret:with colon", true}, // remembered
+		{"bob", "b", true},
+		{"bob", "s3cret:with colon", false},
+		{"Ann", "s3cret:with colon", false},
+		{"", "", false},
+		{"nobody", "b", false},
 	} {
-		if got := g.Verify(t.Context(), here, c.user, c.password); got != c.want {
+		if got, _ := g.Verify(t.Context(), here, c.user, c.password); got != c.want {
 			t.Errorf("%s:%s is %v", c.user, c.password, got)
 		}
 	}
@@ -66,29 +66,29 @@ func TestHeed_WhoKeepsFailingHasToWait(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	g := open(t, "ann:"+hash(t, "a"), func() time.Time { return now })
 	for range maxFailed {
-		if got := g.Verify(t.Context(), here, "ann", "guess"); got != Wrong {
-			t.Fatalf("a guess is %v", got)
+		if right, wait := g.Verify(t.Context(), here, "ann", "guess"); right || wait != 0 {
+			t.Fatalf("a guess: %v, %v", right, wait)
 		}
 	}
-	if got := g.Verify(t.Context(), here, "ann", "a"); got != TooMany {
-		t.Errorf("after too many guesses: %v", got)
+	if right, wait := g.Verify(t.Context(), here, "ann", "a"); right || wait != failedFor {
+		t.Errorf("after too many guesses: %v, %v", right, wait)
 	}
-	if got := g.Verify(t.Context(), netip.MustParseAddr("127.0.0.2"), "ann", "a"); got != Right {
-		t.Errorf("another address: %v", got)
+	if right, _ := g.Verify(t.Context(), netip.MustParseAddr("127.0.0.2"), "ann", "a"); !right {
+		t.Error("another address has to wait")
 	}
-	if got := g.Verify(t.Context(), here, "ann", "a"); got != Right {
-		t.Errorf("what was verified is remembered, but: %v", got)
+	if right, _ := g.Verify(t.Context(), here, "ann", "a"); !right {
+		t.Error("what was verified is not remembered")
 	}
 	now = now.Add(memory)
-	if got := g.Verify(t.Context(), here, "ann", "guess"); got != Wrong {
-		t.Errorf("after the wait: %v", got)
+	if right, wait := g.Verify(t.Context(), here, "ann", "guess"); right || wait > 0 {
+		t.Errorf("after the wait: %v, %v", right, wait)
 	}
 }
 
 func TestHeed_WhatWasVerifiedIsForgottenAfterAWhile(t *testing.T) {
 	now := time.Now()
 	g := open(t, "ann:"+hash(t, "a"), func() time.Time { return now })
-	if g.Verify(t.Context(), here, "ann", "a") != Right || !g.knows(g.id("ann", "a")) {
+	if right, _ := g.Verify(t.Context(), here, "ann", "a"); !right || !g.knows(g.id("ann", "a")) {
 		t.Fatal("not remembered")
 	}
 	if now = now.Add(memory); g.knows(g.id("ann", "a")) {
@@ -101,8 +101,8 @@ func TestHeed_ManyAtOnceWithTheSameCredentials(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
-			if got := g.Verify(t.Context(), here, "ann", "a"); got != Right {
-				t.Errorf("%v", got)
+			if right, _ := g.Verify(t.Context(), here, "ann", "a"); !right {
+				t.Error("turned away")
 			}
 		})
 	}

@@ -40,6 +40,7 @@ type Entry struct {
 	Time   time.Time // when the request was decided on
 	Client string    // the client's address, host:port
 
+	User       string // whose credentials for the proxy were shown; empty: none were asked for
 	ClientName string // of the entry in the configuration that fits; empty: none does
 	Mode       string // what the verdict does: enforce, observe or exempt
 	Config     string // the hash of the configuration that was in force; empty: none has one

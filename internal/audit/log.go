@@ -213,6 +213,9 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	if e.SentFrom != "" {
 		a = append(a, slog.String("sent_from", bounded(e.SentFrom)))
 	}
+	if e.User != "" {
+		a = append(a, slog.String("user", bounded(e.User)))
+	}
 	if e.ClientName != "" {
 		a = append(a, slog.String("client_name", bounded(e.ClientName)))
 	}

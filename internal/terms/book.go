@@ -1,6 +1,8 @@
 package terms
 
 import (
+	"context"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -23,14 +25,23 @@ func (b *Break) holds(client string, o rules.Origin, now time.Time) bool {
 	return now.Before(b.Until) && (b.Client == "" || b.Client == client) && (b.Host == HostPattern{} || b.Host.Fits(o))
 }
 
+// Users verifies the credentials that clients show for the proxy itself.
+type Users interface {
+	// Verify reports whether the password is the user's. When the address has
+	// to wait before it is asked again, it returns for how long.
+	Verify(ctx context.Context, from netip.Addr, user, password string) (right bool, wait time.Duration)
+}
+
 // Book is what was settled, whole. It is immutable and safe for concurrent use;
 // nil is a Book in which nothing is written.
 type Book struct {
 	Mode    Mode // where neither client nor host says another
 	Clients []Client
 	Hosts   []Host
-	Breaks  []Break // the latest first
-	Hash    string  // identifies the configuration, for the record
+	Breaks  []Break        // the latest first
+	From    []netip.Prefix // where clients may be; empty: anywhere
+	Users   Users          // who may use the proxy; nil: nobody is asked who it is
+	Hash    string         // identifies the configuration, for the record
 
 	mu    sync.RWMutex
 	sites map[rules.Origin]*Site
@@ -41,7 +52,10 @@ func (b *Book) With(c Client) *Book {
 	if b == nil {
 		return &Book{Clients: []Client{c}}
 	}
-	return &Book{Mode: b.Mode, Clients: append([]Client{c}, b.Clients...), Hosts: b.Hosts, Breaks: b.Breaks, Hash: b.Hash}
+	return &Book{
+		Mode: b.Mode, Clients: append([]Client{c}, b.Clients...), Hosts: b.Hosts, Breaks: b.Breaks,
+		From: b.From, Users: b.Users, Hash: b.Hash,
+	}
 }
 
 // maxSites bounds how many origins a Book remembers the terms of.

@@ -16,10 +16,11 @@ import (
 // that is not here turns the house around.
 var arrows = map[string][]string{
 	"heed":                  {"heed/internal/command"},
-	"heed/internal/command": {"heed/cache", "heed/internal/audit", "heed/internal/ca", "heed/internal/fleet", "heed/internal/terms", "heed/proxy", "heed/rules"},
+	"heed/internal/command": {"heed/cache", "heed/internal/access", "heed/internal/audit", "heed/internal/ca", "heed/internal/fleet", "heed/internal/terms", "heed/proxy", "heed/rules"},
 	"heed/proxy":            {"heed/internal/audit", "heed/internal/terms", "heed/rules"},
 	"heed/cache":            {"heed/rules"},
 	"heed/internal/audit":   {"heed/rules"},
+	"heed/internal/access":  {},
 	"heed/internal/ca":      {},
 	"heed/internal/fleet":   {},
 	"heed/internal/terms":   {"heed/rules"},

@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/terms"
+	"heed/rules"
+)
+
+// oneUser is a Users that knows ann, whose password is "open sesame".
+type oneUser struct{ wait time.Duration }
+
+func (u oneUser) Verify(_ context.Context, _ netip.Addr, user, password string) (bool, time.Duration) {
+	return u.wait == 0 && user == "ann" && password == "open sesame", u.wait
+}
+
+const (
+	annIs    = "Proxy-Authorization: Basic YW5uOm9wZW4gc2VzYW1l"
+	annIsNot = "Proxy-Authorization: Basic YW5uOm9wZW4gc2F5cyBtZQ=="
+)
+
+// The client's own side of a connection, before any tunnel: plain requests,
+// absolute https ones and CONNECT alike.
+func TestRFC9110_CredentialsForTheProxy(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { settle(c, &terms.Book{Users: oneUser{}}) })
+	for _, target := range []string{"GET http://site.test/page", "GET https://site.test/page", "CONNECT site.test:443"} {
+		for _, header := range []string{"", annIsNot, annIs + "\r\n" + annIs, "Proxy-Authorization: Bearer YW5uOm9wZW4gc2VzYW1l", "Proxy-Authorization: Basic %%%"} {
+			c, _ := r.raw(plain)
+			if header != "" {
+				header += "\r\n"
+			}
+			c.Send(target + " HTTP/1.1\r\nHost: site.test\r\n" + header + "\r\n")
+			got := c.Head("GET")
+			if got.StatusCode != 407 || got.Header.Get("Proxy-Authenticate") != `Basic realm="heed", charset="UTF-8"` {
+				t.Errorf("%s with %q: %d, %q", target, header, got.StatusCode, got.Header)
+			}
+		}
+	}
+	if got := r.site.reached(); len(got) > 0 {
+		t.Errorf("the site was asked for %q", got)
+	}
+	c, prefix := r.raw(plain)
+	c.Send(get(prefix, "/page", annIs))
+	if got := c.Head("GET"); got.StatusCode != 200 {
+		t.Errorf("with the right ones: %d", got.StatusCode)
+	}
+	if e := r.records.target(t, "/page"); e.User != "ann" {
+		t.Errorf("the record names %q", e.User)
+	}
+	if got := r.site.last(t, "/page").Header["Proxy-Authorization"]; got != nil {
+		t.Errorf("the site saw %q", got)
+	}
+}
+
+// Whoever opened a tunnel is asked inside it no more, and is known there.
+func TestHeed_ATunnelKnowsItsUser(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) {
+		settle(c, &terms.Book{Users: oneUser{}, Clients: []terms.Client{{Name: "annsbot", User: "ann", Agent: rules.Declare("BadBot")}}})
+	})
+	c, _ := r.raw(plain)
+	c.Send("CONNECT site.test:80 HTTP/1.1\r\nHost: site.test:80\r\n" + annIs + "\r\n\r\n")
+	if got := c.Head("CONNECT"); got.StatusCode != 200 {
+		t.Fatalf("CONNECT: %d", got.StatusCode)
+	}
+	c.Send(get("", "/inside"))
+	if got := c.Head("GET"); got.StatusCode != 403 {
+		t.Errorf("inside: %d", got.StatusCode)
+	}
+	if e := r.records.target(t, "/inside"); e.ClientName != "annsbot" || e.Decision.Reason != rules.ReasonRule {
+		t.Errorf("the record has %q, %+v", e.ClientName, e.Decision)
+	}
+}
+
+func TestRFC6585_TooManyWrongPasswords(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { settle(c, &terms.Book{Users: oneUser{wait: 40 * time.Second}}) })
+	c, prefix := r.raw(plain)
+	c.Send(get(prefix, "/page", annIs))
+	if got := c.Head("GET"); got.StatusCode != 429 || got.Header.Get("Retry-After") != "40" {
+		t.Errorf("%d, %q", got.StatusCode, got.Header)
+	}
+}
+
+func TestHeed_OnlyClientsOfTheNamedNetworks(t *testing.T) {
+	for network, status := range map[string]int{"192.0.2.0/24": 403, "127.0.0.0/8": 200} {
+		r := newRig(t, hello, func(c *Config) { settle(c, &terms.Book{From: []netip.Prefix{netip.MustParsePrefix(network)}}) })
+		got := r.ask(plain, question{path: "/page"})
+		if got.StatusCode != status {
+			t.Errorf("%s: %d", network, got.StatusCode)
+		}
+		if status == 403 {
+			e := r.records.await(t, "the refusal", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonAccess })
+			if e.Judged != audit.NotJudged || !strings.Contains(got.Header.Get("Proxy-Status"), "may not use this proxy") {
+				t.Errorf("%+v, %q", e, got.Header)
+			}
+		}
+	}
+}

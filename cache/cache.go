@@ -62,8 +62,15 @@ func New(config Config) *Cache {
 // good copy marked Stale, else a policy in state Unreachable with Source.Err
 // set.
 func (c *Cache) Policy(ctx context.Context, o rules.Origin, userAgent string) *rules.Policy {
-	if e := c.cached(o, userAgent); e != nil {
-		return e.policy
+	if p := c.store.find(o); p != nil {
+		now := c.now()
+		if policy := p.at(now.UnixNano()); policy != nil {
+			p.touch(now)
+			return policy
+		}
+		if e := c.cached(p, o, userAgent, now); e != nil {
+			return e.policy
+		}
 	}
 	return c.await(ctx, o, userAgent)
 }
@@ -86,13 +93,8 @@ func (c *Cache) All() iter.Seq[*rules.Policy] {
 // bytes of memory that takes.
 func (c *Cache) Size() (origins int, bytes int64) { return c.store.size() }
 
-// cached returns the entry that answers for o and userAgent now, or nil.
-func (c *Cache) cached(o rules.Origin, userAgent string) *entry {
-	p := c.store.find(o)
-	if p == nil {
-		return nil
-	}
-	now := c.now()
+// cached returns the entry of p, o's place, that answers for userAgent now, or nil.
+func (c *Cache) cached(p *place, o rules.Origin, userAgent string, now time.Time) *entry {
 	e := c.standing(p, o, asking{}, now)
 	if e != nil && c.asksAgain(e, userAgent) {
 		if own := c.standing(p, o, c.agents.asking(userAgent), now); own != nil {

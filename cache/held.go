@@ -182,6 +182,7 @@ func (p *place) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.common.Store(nil)
+	p.hide()
 	p.variants = nil
 	p.kept.Store(false)
 }

@@ -15,16 +15,14 @@ const (
 	maxVariants = 16
 	// placeOverhead is about what a place and its entry take beside the policy
 	// and the key.
-	placeOverhead = 640
+	placeOverhead = 640 + shortcutBytes
 	// variantOverhead is about what a variant takes beside its policy and name.
 	variantOverhead = 350
 	// keyRoom is how long a key may be to lie in its place.
-	keyRoom = 80
+	keyRoom = 56
 	// touchGrain is how exactly it is known when a place was used: those of one
 	// processor's cache are not taken from the others for less.
 	touchGrain = 100 * time.Millisecond
-	// recountEvery is at which of its touches a place is counted anew.
-	recountEvery = 8
 )
 
 // By how much younger a place counts than by when it was used: how much it
@@ -44,29 +42,34 @@ const (
 // place is where the entries of one origin are kept: one for all clients, and
 // for an origin that tells each client something else one for each of those. It
 // is safe for concurrent use.
+//
+// What most look-ups read is in the place itself, two neighbouring cache lines:
+// of an origin not asked for lately, each line and each page that is read costs
+// more than all the rest. To lie so, a place is a whole number of lines long.
 type place struct {
-	// What a look-up reads lies in one cache line, the key too when the host is
-	// no longer than most: of an origin not asked for lately, each line has to
-	// come from memory. To lie so, a place is a whole number of lines long.
-	common   atomic.Pointer[entry] // nil until the first fetch has ended
-	lastUsed atomic.Int64          // nanoseconds since 1970, to touchGrain
-	touches  atomic.Uint32         // how often lastUsed was set
+	shown
 	reused   atomic.Bool
-	kept     atomic.Bool // the Keeper has what was last learned
+	lastUsed atomic.Int64 // nanoseconds since 1970, to touchGrain
+	key      string       // in room, if it fits
 	room     [keyRoom]byte
+	*holding
+}
 
-	key     string // in room, if it fits
-	memory  *Memory
-	counted atomic.Int64 // size as it stands in memory.bytes
-	slot    int          // in memory.slots; guarded by memory.mu, as is the next
-	pins    int          // fetches under way
+// holding is what a place holds, and what it counts for.
+type holding struct {
+	common atomic.Pointer[entry] // nil until the first fetch has ended
+	kept   atomic.Bool           // the Keeper has what was last learned
+	// The next three are guarded by Memory.mu.
+	counted int64 // size as it stands in Memory.bytes
+	slot    int   // in Memory.slots
+	pins    int   // fetches under way
 
 	mu       sync.RWMutex
 	variants map[string]*variant // by kind of client; nil when there are none
 }
 
-func newPlace(m *Memory, key []byte, now time.Time) *place {
-	p := &place{memory: m}
+func newPlace(key []byte, now time.Time) *place {
+	p := &place{holding: &holding{}}
 	if len(key) > keyRoom {
 		p.key = string(key)
 	} else {
@@ -110,6 +113,7 @@ func (p *place) set(as string, e *entry) {
 func (p *place) setLocked(as string, e *entry) {
 	if as == "" {
 		p.common.Store(e)
+		p.show(e)
 		if !e.personal() {
 			p.variants = nil
 		}
@@ -151,9 +155,7 @@ func (p *place) policies() []*rules.Policy {
 	return all
 }
 
-// touch notes that p was of use at now, without a fetch. Now and then it sees
-// to it that p counts for what it holds: a policy grows with the agents it
-// remembers.
+// touch notes that p was of use at now, without a fetch.
 func (p *place) touch(now time.Time) {
 	t := now.UnixNano()
 	if since := t - p.lastUsed.Load(); since < int64(touchGrain) && since > -int64(touchGrain) && p.reused.Load() {
@@ -161,9 +163,6 @@ func (p *place) touch(now time.Time) {
 	}
 	p.lastUsed.Store(t)
 	p.reused.Store(true)
-	if p.touches.Add(1)%recountEvery == 0 && p.size() != p.counted.Load() {
-		p.memory.recount(p)
-	}
 }
 
 // worth orders places by how much one would be missed.

@@ -29,6 +29,7 @@ const (
 // items, so the count and the choice of what goes are kept beside it.
 type Memory struct {
 	items      *gocache.Cache // key -> *place
+	shortcuts  *shortcuts     // to most of them
 	maxEntries int
 	maxBytes   int64
 
@@ -49,6 +50,7 @@ func NewMemory(maxEntries int, maxBytes int64) *Memory {
 	}
 	return &Memory{
 		items:      gocache.New(gocache.NoExpiration, 0),
+		shortcuts:  newShortcuts(),
 		maxEntries: maxEntries,
 		maxBytes:   maxBytes,
 	}
@@ -84,6 +86,9 @@ const wayLen = 8
 func (s *store) find(o rules.Origin) *place {
 	var room [wayLen + 3 + 256]byte // on the stack, and enough for any valid host
 	key := appendKey(append(room[:0], s.way...), o)
+	if p := s.shortcuts.of(key).Load(); p != nil && p.key == string(key) {
+		return p
+	}
 	// Get compares the key and does not keep it, so it may be read where it is.
 	v, ok := s.items.Get(unsafe.String(unsafe.SliceData(key), len(key)))
 	if !ok {
@@ -100,12 +105,13 @@ func (s *store) pin(o rules.Origin, now time.Time) *place {
 	s.now = now
 	p := s.find(o)
 	if p == nil {
-		p = newPlace(s.Memory, appendKey([]byte(s.way), o), now)
+		p = newPlace(appendKey([]byte(s.way), o), now)
 		p.slot = len(s.slots)
 		s.slots = append(s.slots, p)
 		// NoExpiration is -1: any negative duration means for ever.
 		s.items.Set(p.key, p, gocache.NoExpiration)
 	}
+	s.shortcuts.addLocked(p, s.slots)
 	p.pins++
 	return p
 }
@@ -118,18 +124,10 @@ func (m *Memory) unpin(p *place) {
 	m.countLocked(p)
 }
 
-// recount is for a place that holds more or less than it was counted for.
-func (m *Memory) recount(p *place) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if p.slot < len(m.slots) && m.slots[p.slot] == p { // it may have been given up
-		m.countLocked(p)
-	}
-}
-
 func (m *Memory) countLocked(p *place) {
 	size := p.size()
-	m.bytes += size - p.counted.Swap(size)
+	m.bytes += size - p.counted
+	p.counted = size
 	for len(m.slots) > m.maxEntries || m.bytes > m.maxBytes {
 		victim := m.victimLocked()
 		if victim == nil {
@@ -164,8 +162,9 @@ func (m *Memory) removeLocked(p *place) {
 	m.slots[p.slot].slot = p.slot
 	m.slots[last] = nil
 	m.slots = m.slots[:last]
-	m.bytes -= p.counted.Load()
+	m.bytes -= p.counted
 	m.items.Delete(p.key)
+	m.shortcuts.removeLocked(p)
 }
 
 // size returns how many places there are and how many bytes they hold, of all

@@ -68,9 +68,9 @@ func (c *Cache) Policy(ctx context.Context, o rules.Origin, userAgent string) *r
 			p.touch(now)
 			return policy
 		}
-		if e := c.cached(p, o, userAgent, now); e != nil {
-			return e.policy
-		}
+	}
+	if e := c.cached(o, userAgent); e != nil {
+		return e.policy
 	}
 	return c.await(ctx, o, userAgent)
 }
@@ -93,8 +93,13 @@ func (c *Cache) All() iter.Seq[*rules.Policy] {
 // bytes of memory that takes.
 func (c *Cache) Size() (origins int, bytes int64) { return c.store.size() }
 
-// cached returns the entry of p, o's place, that answers for userAgent now, or nil.
-func (c *Cache) cached(p *place, o rules.Origin, userAgent string, now time.Time) *entry {
+// cached returns the entry that answers for o and userAgent now, or nil.
+func (c *Cache) cached(o rules.Origin, userAgent string) *entry {
+	p := c.store.find(o)
+	if p == nil {
+		return nil
+	}
+	now := c.now()
 	e := c.standing(p, o, asking{}, now)
 	if e != nil && c.asksAgain(e, userAgent) {
 		if own := c.standing(p, o, c.agents.asking(userAgent), now); own != nil {

@@ -313,7 +313,7 @@ func TestHeed_AChangeReachesWhoDoesNotAsk(t *testing.T) {
 	if _, err := one.Purge(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() bool { return other.cached(other.store.find(o), o, "", other.now()) == nil })
+	until(t, func() bool { return other.cached(o, "") == nil })
 	site.turn(status(404))
 	if src := one.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
 		t.Errorf("%+v", src)

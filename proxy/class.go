@@ -14,13 +14,17 @@ type Class uint8
 const (
 	Invalid       Class = iota // no address
 	Unspecified                // 0.0.0.0/8, ::
-	Multicast                  // and broadcast
+	Multicast                  // many machines
+	Broadcast                  // all machines of a network
 	Documentation              // of examples, no place on any network
 	Metadata                   // where clouds tell a machine its secrets
 	Loopback                   // this machine
 	LinkLocal                  // this cable
-	Private                    // this organisation
-	Reserved                   // benchmarks, protocols, what nobody was given
+	Private                    // this organisation (RFC 1918)
+	UniqueLocal                // the same in IPv6 (RFC 4193)
+	SiteLocal                  // the same in early IPv6 (RFC 3879)
+	Reserved                   // protocols, what nobody was given
+	Benchmark                  // test networks (RFC 2544)
 	CGNAT                      // this access provider (RFC 6598)
 	Public                     // all else: anybody's
 )
@@ -28,8 +32,8 @@ const (
 // String returns the class's stable name.
 func (c Class) String() string {
 	names := [...]string{
-		"invalid", "unspecified", "multicast", "documentation", "metadata", "loopback",
-		"link-local", "private", "reserved", "cgnat", "public",
+		"invalid", "unspecified", "multicast", "broadcast", "documentation", "metadata", "loopback",
+		"link-local", "private", "unique-local", "site-local", "reserved", "benchmark", "cgnat", "public",
 	}
 	if int(c) >= len(names) {
 		return names[Invalid]
@@ -37,9 +41,36 @@ func (c Class) String() string {
 	return names[c]
 }
 
+// lessPublic reports whether an address of class c is less public than one of
+// class d. The addresses of one organisation are equals, whatever their form.
+func (c Class) lessPublic(d Class) bool { return c.rank() < d.rank() }
+
+func (c Class) rank() Class {
+	switch c {
+	case UniqueLocal, SiteLocal:
+		return Private
+	case Benchmark:
+		return Reserved
+	case Broadcast:
+		return Multicast
+	}
+	return c
+}
+
+// ownNetwork reports whether addresses of class c are places of the network
+// that heed runs in, where a site may well be: whether it may be asked there is
+// its operator's to say. Of the other classes but Public, no address is a site's.
+func (c Class) ownNetwork() bool {
+	switch c {
+	case Unspecified, Loopback, Private, UniqueLocal, SiteLocal, Benchmark, CGNAT:
+		return true
+	}
+	return false
+}
+
 // Classify returns the class of a. An IPv6 address that carries an IPv4 one to
-// be reached through it (mapped, NAT64, 6to4, Teredo) has the less public class
-// of the two. A zone makes no difference.
+// be reached through it (mapped, NAT64, 6to4, Teredo, ISATAP) has the less
+// public class of the two. A zone makes no difference.
 func Classify(a netip.Addr) Class {
 	a = a.WithZone("").Unmap()
 	if !a.IsValid() {
@@ -74,6 +105,8 @@ func embedded(a netip.Addr) []netip.Addr {
 	b := a.As16()
 	last := netip.AddrFrom4([4]byte(b[12:]))
 	switch {
+	case b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe: // ISATAP (RFC 5214 §6.1)
+		return []netip.Addr{last}
 	case nat64.Contains(a), nat64Local.Contains(a), translated.Contains(a):
 		return []netip.Addr{last}
 	case compatible.Contains(a) && binary.BigEndian.Uint32(b[12:]) > 0xffff: // :: and ::1 are themselves
@@ -113,12 +146,12 @@ var special = []struct {
 	{netip.MustParsePrefix("192.0.2.0/24"), Documentation},    // RFC 5737
 	{netip.MustParsePrefix("192.88.99.0/24"), Reserved},       // RFC 7526
 	{netip.MustParsePrefix("192.168.0.0/16"), Private},        // RFC 1918
-	{netip.MustParsePrefix("198.18.0.0/15"), Reserved},        // RFC 2544
+	{netip.MustParsePrefix("198.18.0.0/15"), Benchmark},       // RFC 2544
 	{netip.MustParsePrefix("198.51.100.0/24"), Documentation}, // RFC 5737
 	{netip.MustParsePrefix("203.0.113.0/24"), Documentation},  // RFC 5737
 	{netip.MustParsePrefix("224.0.0.0/4"), Multicast},         // RFC 1112
 	{netip.MustParsePrefix("240.0.0.0/4"), Reserved},          // RFC 1112 §4
-	{netip.MustParsePrefix("255.255.255.255/32"), Multicast},  // RFC 919
+	{netip.MustParsePrefix("255.255.255.255/32"), Broadcast},  // RFC 919
 
 	{netip.MustParsePrefix("::/128"), Unspecified},          // RFC 4291 §2.5.2
 	{netip.MustParsePrefix("::1/128"), Loopback},            // RFC 4291 §2.5.3
@@ -126,12 +159,13 @@ var special = []struct {
 	{nat64, Public},                                         // is what it carries
 	{nat64Local, Private},                                   // and what they carry
 	{netip.MustParsePrefix("2001::/23"), Reserved},          // RFC 2928
+	{netip.MustParsePrefix("2001:2::/48"), Benchmark},       // RFC 5180
 	{teredo, Public},                                        // is what it carries
 	{netip.MustParsePrefix("2001:db8::/32"), Documentation}, // RFC 3849
 	{netip.MustParsePrefix("3fff::/20"), Documentation},     // RFC 9637
-	{netip.MustParsePrefix("fc00::/7"), Private},            // RFC 4193
+	{netip.MustParsePrefix("fc00::/7"), UniqueLocal},        // RFC 4193
 	{netip.MustParsePrefix("fe80::/10"), LinkLocal},         // RFC 4291 §2.5.6
-	{netip.MustParsePrefix("fec0::/10"), Private},           // RFC 3879
+	{netip.MustParsePrefix("fec0::/10"), SiteLocal},         // RFC 3879
 	{netip.MustParsePrefix("ff00::/8"), Multicast},          // RFC 4291 §2.7
 
 	{netip.MustParsePrefix("169.254.169.254/32"), Metadata},  // most clouds

@@ -3,7 +3,9 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"heed/internal/audit"
@@ -13,19 +15,43 @@ import (
 
 // decide answers "may this agent fetch this target, now?" and records the
 // answer. Afterwards either x.refusal is set or the request may leave. The
-// steps: identify, policy, rules, record.
+// steps: access, identify, policy, rules, record.
 func (x *exchange) decide(r *http.Request) {
 	x.identify()
 	e := &x.entry
+	if err := x.access(); err != nil {
+		x.refuseDestination(err)
+		x.record()
+		return
+	}
 	e.Judged = audit.ByPath
 	d := x.judge(r.Context())
-	if d.Verdict == rules.Refuse && x.terms.Mode == terms.Observe {
+	if d.Verdict == rules.Refuse && x.terms.Mode == terms.Observe && d.Reason != rules.ReasonDestination {
 		d.Verdict = rules.WouldRefuse
 	}
 	if e.Decision = d; d.Verdict == rules.Refuse {
 		x.refuse(d, firstOf(e.Detail, refusalDetail(e.Policy)))
 	}
 	x.record()
+}
+
+// access says why the place may not be asked for, as far as its name tells: its
+// addresses are looked at when it is dialled.
+func (x *exchange) access() error {
+	d := x.proxy.Destinations
+	if d == nil || len(d.Refuse) == 0 && !mayBeAddress(x.origin.Host) {
+		return nil
+	}
+	_, placed := d.Placed[x.origin.HostPort()]
+	_, err := d.visit(x.origin.Host, x.origin.Port, placed)
+	return err
+}
+
+// mayBeAddress reports whether a canonical host may be an IP address; it is
+// sure of those that are not.
+func mayBeAddress(host string) bool {
+	last := host[len(host)-1]
+	return last >= '0' && last <= '9' || strings.IndexByte(host, ':') >= 0
 }
 
 // judge decides by what was settled with the site or the client, where that
@@ -73,6 +99,9 @@ func (x *exchange) judgePolicy(ctx context.Context, target string) rules.Decisio
 	}
 	if d.Reason == rules.ReasonRobotsUnreachable && source.NoConnection {
 		d.Reason = rules.ReasonOriginUnreachable
+		if errors.Is(source.Err, ErrDestination) {
+			d.Reason = rules.ReasonDestination
+		}
 	}
 	return d
 }
@@ -80,7 +109,7 @@ func (x *exchange) judgePolicy(ctx context.Context, target string) rules.Decisio
 // override lets an exception decide in place of d where one fits: one that
 // refuses always, one that allows when d refuses for want of permission.
 func (x *exchange) override(d rules.Decision, target string) rules.Decision {
-	refused := d.Verdict == rules.Refuse && d.Reason != rules.ReasonOriginUnreachable
+	refused := d.Verdict == rules.Refuse && d.Reason != rules.ReasonOriginUnreachable && d.Reason != rules.ReasonDestination
 	exception, rule := x.terms.Override(target, refused, x.proxy.Now())
 	if exception == nil {
 		return d

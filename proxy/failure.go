@@ -28,6 +28,8 @@ func classify(err error) (status int, errorType string) {
 	var record tls.RecordHeaderError
 	timeout := errors.As(err, &netErr) && netErr.Timeout() || errors.Is(err, context.DeadlineExceeded)
 	switch {
+	case errors.Is(err, ErrDestination):
+		return http.StatusBadGateway, "destination_ip_prohibited"
 	case errors.Is(err, errSelf):
 		return http.StatusBadGateway, "proxy_loop_detected"
 	case errors.Is(err, errUpgrade):

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -86,6 +87,10 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 		x.reply(rules.ReasonMalformed)
 		x.refusal.detail = "the request's body cannot be read"
 		o.Err = "client: " + errorText(*bad)
+	} else if errors.Is(err, ErrDestination) {
+		x.reply(rules.ReasonDestination)
+		x.refusal.cause = err
+		o.Err = errorText(err)
 	} else {
 		x.reply(rules.ReasonOriginUnreachable)
 		x.refusal.status, x.refusal.errorType = classify(err)

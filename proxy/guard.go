@@ -55,7 +55,7 @@ func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if !proxied {
 		r = r.WithContext(context.WithValue(r.Context(), floorKey{}, low))
-	} else if c, known := g.looksLike(r.URL.Hostname()); known && c < low.class {
+	} else if c, known := g.looksLike(r.URL.Hostname()); known && c.lessPublic(low.class) {
 		return nil, low.refuse(r.URL.Hostname(), c)
 	}
 	if g.others == nil {
@@ -122,7 +122,7 @@ func checkFloor(ctx context.Context, address string) error {
 	if err != nil {
 		return low.refuse(address, Invalid)
 	}
-	if c := low.classify(to.Addr()); c < low.class {
+	if c := low.classify(to.Addr()); c.lessPublic(low.class) {
 		return low.refuse(to.Addr().String(), c)
 	}
 	return nil

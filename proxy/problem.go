@@ -100,6 +100,8 @@ func (x *exchange) detail(p *problem) string {
 			"Asking again after %d seconds can help.", cause(e.Policy.Source()), p.RetryAfter)
 	case rules.ReasonOriginUnreachable:
 		return "The site itself could not be reached; no rule of robots.txt is behind this. Asking again helps when the site is back."
+	case rules.ReasonDestination:
+		return "This proxy goes to public addresses, and to others as far as its operator allows it: access.private_destinations, access.allow_to and access.refuse_to in its settings. Asking again will not help while they stay as they are."
 	case rules.ReasonRecord:
 		return "Every decision has to be recorded before it takes effect, and the record could not be written. The operator of this proxy finds the cause in its log."
 	case rules.ReasonInternal:

@@ -93,6 +93,10 @@ type Config struct {
 	// Now is the clock that exceptions end by. Nil: time.Now.
 	Now func() time.Time
 
+	// Destinations says which places may be asked for at all; Upstream and
+	// Policies look at the addresses as well. Nil: all.
+	Destinations *Destinations
+
 	// Self holds the addresses this process listens on, which are never
 	// forwarded to. Nil: a set of this Proxy's own.
 	Self *Addrs

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -19,6 +20,7 @@ type refusal struct {
 	phrase     string        // the reason phrase and the body's first member: printable ASCII, bounded
 	retryAfter time.Duration // when asking again can help; 0: it cannot
 	detail     string        // what went wrong when that was after the decision; empty: the entry's
+	cause      error         // why it cannot be reached; nil: the policy's
 }
 
 // maxPhrase bounds a reason phrase, in octets: some clients limit a status line.
@@ -35,6 +37,7 @@ var answers = map[rules.Reason]refusal{
 	rules.ReasonFailures:          {status: http.StatusTooManyRequests, errorType: "http_request_error", retryAfter: time.Minute},
 	rules.ReasonRobotsUnreachable: {status: http.StatusServiceUnavailable, errorType: "http_request_denied", retryAfter: time.Minute},
 	rules.ReasonOriginUnreachable: {status: http.StatusBadGateway, errorType: "destination_unavailable"},
+	rules.ReasonDestination:       {status: http.StatusBadGateway, errorType: "destination_ip_prohibited"},
 	rules.ReasonHostMismatch:      {status: http.StatusMisdirectedRequest, errorType: "http_request_denied"},
 	rules.ReasonMalformed:         {status: http.StatusBadRequest, errorType: "http_request_error"},
 	rules.ReasonLoop:              {status: http.StatusBadGateway, errorType: "proxy_loop_detected"},
@@ -84,6 +87,8 @@ func (x *exchange) sentence(f *refusal) string {
 		return fmt.Sprintf("Refused by heed: robots.txt of %s could not be read, ask again after %d s", e.Host, seconds(f.retryAfter))
 	case rules.ReasonOriginUnreachable:
 		return fmt.Sprintf("heed cannot reach %s: %s", e.Host, f.errorType)
+	case rules.ReasonDestination:
+		return x.destinationSentence(f)
 	case rules.ReasonLoop:
 		return "Refused by heed: the request would come back to heed itself"
 	case rules.ReasonRecord:
@@ -93,6 +98,26 @@ func (x *exchange) sentence(f *refusal) string {
 	default:
 		return "Refused by heed: " + firstOf(f.detail, e.Detail)
 	}
+}
+
+// refuseDestination refuses a place for what err says of it.
+func (x *exchange) refuseDestination(err error) {
+	x.refuse(rules.Decision{Reason: rules.ReasonDestination}, errorText(err))
+	x.refusal.cause = err
+	x.refusal.phrase = printable(x.sentence(x.refusal), maxPhrase)
+}
+
+// destinationSentence says why a place may not be reached.
+func (x *exchange) destinationSentence(f *refusal) string {
+	err := f.cause
+	if p := x.entry.Policy; err == nil && p != nil {
+		err = p.Source().Err
+	}
+	var why *refusedDestination
+	if errors.As(err, &why) {
+		return why.sentence()
+	}
+	return "Refused by heed: this proxy may not reach " + x.entry.Host
 }
 
 // refusalResponse renders the prepared answer for r, in the format its Accept

@@ -4,9 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"strconv"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -32,9 +36,10 @@ type TransportConfig struct {
 	// Resolve replaces the address of a "host:port" by another "host:port".
 	// Nil replaces nothing.
 	Resolve map[string]string
-	// Proxy is the proxy to go through (http, https or socks5, with userinfo
-	// as credentials); nil goes directly. The environment is never asked.
-	Proxy *url.URL
+	// Proxy returns the proxy that a request goes through (http, https or
+	// socks5, with userinfo as credentials), or nil for those that go directly.
+	// A nil Proxy sends all directly. The environment is never asked.
+	Proxy func(*http.Request) (*url.URL, error)
 	// RootCAs verify sites and an https proxy; nil means the system's.
 	RootCAs *x509.CertPool
 	// ResponseHeaderTimeout bounds the wait for a site's answer; 0 means
@@ -42,6 +47,11 @@ type TransportConfig struct {
 	ResponseHeaderTimeout time.Duration
 	// Self holds addresses that must not be dialled; nil holds none.
 	Self *Addrs
+	// Destinations says which places may be reached; nil: all. What goes through
+	// Proxy is resolved there, so that only its names are looked at, and hosts
+	// that are addresses. What Resolve names is allowed unless it is refused
+	// expressly.
+	Destinations *Destinations
 
 	// dialer dials, once its own checks have passed. Its Timeout is set
 	// whatever it is; tests give it a resolver and keep it on this machine.
@@ -51,8 +61,9 @@ type TransportConfig struct {
 // NewTransport returns a Transport that changes nothing on the way: no
 // decompression, no header of its own, no proxy from the environment.
 func NewTransport(c TransportConfig) *http.Transport {
+	w := &wayOut{TransportConfig: c}
 	t := &http.Transport{
-		DialContext:            c.dial,
+		DialContext:            w.dial,
 		TLSClientConfig:        &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    tlsTimeout,
 		DisableCompression:     true,
@@ -68,29 +79,97 @@ func NewTransport(c TransportConfig) *http.Transport {
 		t.ResponseHeaderTimeout = DefaultResponseHeaderTimeout
 	}
 	if c.Proxy != nil {
-		t.Proxy = http.ProxyURL(c.Proxy)
+		t.Proxy = w.through
 	}
 	return t
 }
 
-// dial connects to addr. ControlContext sees the address that a name resolved
-// to, so that no name leads back to heed itself, or lower than the floor.
-func (c TransportConfig) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	if to, ok := c.Resolve[addr]; ok {
+// wayOut dials for a Transport.
+type wayOut struct {
+	TransportConfig
+	proxies sync.Map // by host:port, those that Proxy has named
+}
+
+// through returns the proxy for r, unless r's destination may not be reached.
+func (w *wayOut) through(r *http.Request) (*url.URL, error) {
+	u, err := w.Proxy(r)
+	if u == nil || err != nil {
+		return u, err
+	}
+	host, port := r.URL.Hostname(), portOf(r.URL)
+	if err := w.Destinations.elsewhere(host, port); err != nil {
+		return nil, err
+	}
+	at := net.JoinHostPort(u.Hostname(), strconv.Itoa(int(portOf(u))))
+	if _, known := w.proxies.Load(at); !known {
+		w.proxies.Store(at, nil)
+	}
+	return u, nil
+}
+
+// portOf returns the port of a site's or a proxy's URL; 0 when it has none that
+// is known.
+func portOf(u *url.URL) uint16 {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme]
+	}
+	n, _ := strconv.ParseUint(port, 10, 16)
+	return uint16(n)
+}
+
+// dial connects to addr. ControlContext sees each address that a name resolved
+// to, so that no name leads back to heed itself, lower than the floor, or to a
+// place that may not be reached; of several addresses, the others are tried.
+func (w *wayOut) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	to, placed := w.Resolve[addr]
+	v, err := w.visit(addr, placed)
+	if err != nil {
+		return nil, err
+	}
+	if placed {
 		addr = to
 	}
-	d := c.dialer
+	d := w.dialer
 	d.Timeout = dialTimeout
-	d.ControlContext = c.control
+	d.ControlContext = func(ctx context.Context, network, address string, conn syscall.RawConn) error {
+		if err := w.mayReach(ctx, v, address); err != nil || w.dialer.ControlContext == nil {
+			return err
+		}
+		return w.dialer.ControlContext(ctx, network, address, conn)
+	}
 	return d.DialContext(ctx, network, addr)
 }
 
-func (c TransportConfig) control(ctx context.Context, network, address string, conn syscall.RawConn) error {
-	if c.Self != nil && c.Self.has(address) {
+// visit checks what is dialled by its name. The proxy to go through is where the
+// settings or a run's environment say.
+func (w *wayOut) visit(addr string, placed bool) (visit, error) {
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		return visit{}, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return visit{}, err
+	}
+	if _, isProxy := w.proxies.Load(addr); isProxy {
+		return visit{}, nil
+	}
+	return w.Destinations.visit(host, uint16(port), placed)
+}
+
+// mayReach returns why address, an IP address and a port, may not be connected
+// to; nil when it may.
+func (w *wayOut) mayReach(ctx context.Context, v visit, address string) error {
+	if w.Self != nil && w.Self.has(address) {
 		return errSelf
 	}
-	if err := checkFloor(ctx, address); err != nil || c.dialer.ControlContext == nil {
+	if err := checkFloor(ctx, address); err != nil {
 		return err
 	}
-	return c.dialer.ControlContext(ctx, network, address, conn)
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("%w: %s is no address", ErrDestination, address)
+	}
+	return v.at(to.Addr(), to.Port())
 }

@@ -50,6 +50,8 @@ const (
 // Reasons that come from the way a request took, not from a site's rules.
 const (
 	ReasonOriginUnreachable Reason = "origin-unreachable" // the site itself cannot be reached: DNS, connect, TLS
+	ReasonDestination       Reason = "destination"        // heed may not reach the address: private, or on a list
+	ReasonLimit             Reason = "limit"              // a bound on what clients may take was reached
 	ReasonHostMismatch      Reason = "host-mismatch"      // Host, authority or SNI name different places
 	ReasonMalformed         Reason = "malformed"          // no valid HTTP request, or a target that cannot be judged
 	ReasonLoop              Reason = "loop"               // the request came through this proxy already

@@ -194,6 +194,8 @@ func (a *judgement) why() string {
 		why.WriteString("robots.txt cannot be had")
 	case rules.ReasonOriginUnreachable:
 		why.WriteString("the site cannot be reached")
+	case rules.ReasonDestination:
+		why.WriteString("heed may not reach it")
 	default:
 		why.WriteString("the URL cannot be judged")
 	}

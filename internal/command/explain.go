@@ -83,6 +83,8 @@ func (a *judgement) whatTheySay() string {
 		return "The site has none: everything may be fetched (RFC 9309 §2.3.1.3)."
 	case rules.ReasonRobotsUnreachable, rules.ReasonOriginUnreachable:
 		return "They cannot be had, and no copy is left: nothing may be fetched until they can (RFC 9309 §2.3.1.4)."
+	case rules.ReasonDestination:
+		return "heed may not reach that address: see [access] in proxy.toml."
 	default:
 		return "No server can be asked for this URL: " + quoted(a.Detail) + "."
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"heed/proxy"
 	"heed/rules"
 )
 
@@ -83,6 +84,9 @@ func (a *judgement) from(s rules.Source, d *rules.Decision, now time.Time) {
 	}
 	if s.NoConnection && d.Reason == rules.ReasonRobotsUnreachable {
 		d.Reason = rules.ReasonOriginUnreachable
+		if errors.Is(s.Err, proxy.ErrDestination) {
+			d.Reason = rules.ReasonDestination
+		}
 	}
 	if s.Err != nil {
 		a.Detail = s.Err.Error()

@@ -121,6 +121,8 @@ func explain(reason rules.Reason) string {
 var explanations = map[rules.Reason]string{
 	rules.ReasonRobotsUnreachable: "its robots.txt could not be had, so nothing may be fetched for now",
 	rules.ReasonOriginUnreachable: "the site cannot be reached",
+	rules.ReasonDestination:       "heed may not reach that address; see [access] in proxy.toml",
+	rules.ReasonLimit:             "more at a time than [limits] in proxy.toml allows",
 	rules.ReasonHostMismatch:      "the request names two different hosts",
 	rules.ReasonMalformed:         "no valid HTTP request",
 	rules.ReasonLoop:              "the request came through this heed already",

@@ -89,6 +89,7 @@ func TestHeed_EveryRefusalWithoutARuleIsExplained(t *testing.T) {
 	for _, reason := range []rules.Reason{
 		rules.ReasonRobotsUnreachable, rules.ReasonOriginUnreachable, rules.ReasonHostMismatch, rules.ReasonMalformed,
 		rules.ReasonLoop, rules.ReasonTunnel, rules.ReasonUntrusted, rules.ReasonHandshake, rules.ReasonRecord, rules.ReasonInternal,
+		rules.ReasonDestination, rules.ReasonLimit,
 	} {
 		if explain(reason) == string(reason) {
 			t.Errorf("%s is not put into words", reason)

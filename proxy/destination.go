@@ -152,7 +152,7 @@ type Destination struct {
 // (*.corp.example, which does not stand for corp.example itself) or any (*), with
 // ":port" behind it or without. An error says what should have been written.
 func ParseDestination(text string) (Destination, error) {
-	if text == "" || strings.ContainsAny(text, " \t@?#") || strings.Contains(text, "://") {
+	if text == "" || strings.ContainsAny(text, " \t@?#") || strings.Contains(text, "://") || strings.HasPrefix(text, "[") != strings.Contains(text, "]") {
 		return Destination{}, fmt.Errorf(`%q is not a destination; write an address, a range or a host, such as "10.1.0.0/16" or "*.corp.example", and a port behind it if one is meant, such as "192.0.2.7:8080"`, text)
 	}
 	host, port := cutPort(text)

@@ -30,7 +30,7 @@ type town struct {
 	t *testing.T
 
 	mu      sync.Mutex
-	names   map[string]string // to addresses
+	names   map[string]string // to addresses, with spaces between several
 	reached []string          // outside loopback, had the dialler let it
 }
 
@@ -47,8 +47,11 @@ func townClasses(a netip.Addr) Class {
 	return Classify(a)
 }
 
-func (w *town) transport() *http.Transport {
-	t := NewTransport(TransportConfig{dialer: net.Dialer{
+func (w *town) transport() *http.Transport { return w.transportTo(nil) }
+
+// transportTo is a transport that goes to some destinations only.
+func (w *town) transportTo(d *Destinations) *http.Transport {
+	t := NewTransport(TransportConfig{Destinations: d, dialer: net.Dialer{
 		Resolver: w.resolver(),
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			if ap := netip.MustParseAddrPort(address); !ap.Addr().Unmap().IsLoopback() {
@@ -97,15 +100,15 @@ func (w *town) resolve(query []byte) []byte {
 	m.Response, m.Additionals = true, nil
 	name, _, _ := strings.Cut(q.Name.String(), ".test.")
 	w.mu.Lock()
-	address := w.names[name+".test"]
+	addresses := w.names[name+".test"]
 	w.mu.Unlock()
-	if a, err := netip.ParseAddr(address); err == nil {
+	for address := range strings.FieldsSeq(addresses) {
 		head := dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: 1}
-		switch {
+		switch a := netip.MustParseAddr(address); {
 		case a.Is4() && q.Type == dnsmessage.TypeA:
-			m.Answers = []dnsmessage.Resource{{Header: head, Body: &dnsmessage.AResource{A: a.As4()}}}
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AResource{A: a.As4()}})
 		case a.Is6() && q.Type == dnsmessage.TypeAAAA:
-			m.Answers = []dnsmessage.Resource{{Header: head, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}}}
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
 		}
 	}
 	reply, err := m.Pack()
@@ -118,7 +121,13 @@ func (w *town) resolve(query []byte) []byte {
 // site serves h at an address of loopback and returns its port.
 func (w *town) site(address string, h http.HandlerFunc) (port string) {
 	w.t.Helper()
-	l, err := net.Listen("tcp", address+":0")
+	return w.at(address+":0", h)
+}
+
+// at is site for an address with a port.
+func (w *town) at(address string, h http.HandlerFunc) (port string) {
+	w.t.Helper()
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		w.t.Fatal(err)
 	}

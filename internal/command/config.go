@@ -25,6 +25,7 @@ type Config struct {
 	HTTPS    HTTPSConfig    `toml:"https"`
 	Cache    CacheConfig    `toml:"cache"`
 	Fleet    FleetConfig    `toml:"fleet"`
+	Access   AccessConfig   `toml:"access"`
 	Upstream UpstreamConfig `toml:"upstream"`
 	Log      LogConfig      `toml:"log"`
 

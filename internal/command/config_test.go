@@ -63,6 +63,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 		Listen:   "127.0.0.1:3128",
 		Drain:    30 * time.Second,
 		Cache:    CacheConfig{MaxBytes: 256 << 20},
+		Access:   AccessConfig{PrivateDestinations: "auto", AllowTo: []string{}, RefuseTo: []string{}},
 		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
 		Log:      LogConfig{Format: "auto", Level: "info"},
 	}
@@ -103,6 +104,10 @@ file = "kept.db"
 [fleet]
 url = "rediss://heed:secret@store.test/2"
 ca_file = "store.pem"
+[access]
+private_destinations = "refuse"
+allow_to = ["*.corp.example", "10.0.0.0/8:443"]
+refuse_to = ["*:25"]
 [upstream]
 resolve = { "Site.TEST:443" = "127.0.0.1:8443" }
 response_header_timeout = "1h30m"
@@ -113,9 +118,10 @@ response_header_timeout = "1h30m"
 	}
 	want := Config{
 		Listen: "[::1]:0", Drain: 30 * time.Second, File: file,
-		HTTPS: HTTPSConfig{CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
-		Cache: CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
-		Fleet: FleetConfig{URL: "rediss://heed:secret@store.test/2", CAFile: filepath.Join(dir, "store.pem")},
+		HTTPS:  HTTPSConfig{CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
+		Cache:  CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
+		Access: AccessConfig{PrivateDestinations: "refuse", AllowTo: []string{"*.corp.example", "10.0.0.0/8:443"}, RefuseTo: []string{"*:25"}},
+		Fleet:  FleetConfig{URL: "rediss://heed:secret@store.test/2", CAFile: filepath.Join(dir, "store.pem")},
 		Upstream: UpstreamConfig{
 			Resolve:               map[string]string{"site.test:443": "127.0.0.1:8443"},
 			ResponseHeaderTimeout: 90 * time.Minute,

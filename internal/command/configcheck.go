@@ -36,6 +36,7 @@ func (c *Config) check(d *decoder) {
 		d.problem("cache.file", "cache.file = %q does not end in .db; so must the file that heed keeps policies in, since one that holds anything else is moved away", c.Cache.File)
 	}
 	d.note("fleet.url", checkFleet(c.Fleet.URL))
+	c.Access.check(d)
 	d.note("upstream.proxy", checkUpstream(c.Upstream.Proxy))
 	c.Upstream.Resolve = d.resolve(c.Upstream.Resolve)
 	if c.Upstream.ResponseHeaderTimeout == 0 {

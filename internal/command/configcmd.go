@@ -115,7 +115,7 @@ func keyTree(v reflect.Value) map[string]any {
 			tree[key] = shortDuration(value)
 		case ByteSize:
 			tree[key] = value.String()
-		case string, map[string]string:
+		case string, map[string]string, []string, int:
 			tree[key] = value
 		default:
 			tree[key] = keyTree(field)

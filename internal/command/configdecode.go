@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -103,6 +104,10 @@ func (d *decoder) value(field reflect.Value, value any, full string) {
 		d.size(into, value, full)
 	case *map[string]string:
 		*into = d.texts(value, full)
+	case *[]string:
+		*into = d.list(value, full)
+	case *int:
+		d.count(into, value, full)
 	default:
 		tree, ok := value.(map[string]any)
 		if !ok {
@@ -139,6 +144,43 @@ func (d *decoder) size(into *ByteSize, value any, full string) {
 	*into = v
 }
 
+// count reads a number of things.
+func (d *decoder) count(into *int, value any, full string) {
+	n, ok := value.(int64)
+	if !ok {
+		d.problem(full, "%s must be a number without quotes, such as 1000, not %s", full, kindName(value))
+		return
+	}
+	if n < 0 || n > maxCount {
+		d.problem(full, "%s = %d is not possible; write a number from 0 to %d", full, n, maxCount)
+	}
+	*into = int(n)
+}
+
+// maxCount is more than any machine has of anything that is counted.
+const maxCount = 100_000_000
+
+// list reads a list of texts.
+func (d *decoder) list(value any, full string) []string {
+	items, ok := value.([]any)
+	if !ok {
+		d.problem(full, `%s must be a list of texts, written ["one", "two"], not %s`, full, kindName(value))
+		return nil
+	}
+	out := make([]string, 0, len(items))
+	for i, item := range items {
+		s, ok := item.(string)
+		if !ok {
+			d.problem(element(full, i), "%s: each must be a text in quotes, not %s", full, kindName(item))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// element is the full name of an element of a list.
+func element(full string, i int) string { return full + "." + strconv.Itoa(i) }
+
 func (d *decoder) texts(value any, full string) map[string]string {
 	tree, ok := value.(map[string]any)
 	if !ok {
@@ -157,8 +199,8 @@ func (d *decoder) texts(value any, full string) map[string]string {
 	return out
 }
 
-// keyLines returns the line on which each key and table of a valid document
-// first stands.
+// keyLines returns the line on which each key, table and element of a list of a
+// valid document first stands.
 func keyLines(data []byte) map[string]int {
 	lines := map[string]int{}
 	var p unstable.Parser
@@ -178,11 +220,13 @@ func keyLines(data []byte) map[string]int {
 
 func noteValue(lines map[string]int, p *unstable.Parser, e *unstable.Node, path string) {
 	full := noteKeys(lines, p, e, path)
-	if e.Value().Kind != unstable.InlineTable {
-		return
-	}
 	inner := e.Value().Children()
-	for inner.Next() {
+	for i := 0; e.Value().Kind == unstable.Array && inner.Next(); i++ {
+		if raw := inner.Node().Raw; raw.Length > 0 {
+			lines[element(full, i)] = p.Shape(raw).Start.Line
+		}
+	}
+	for e.Value().Kind == unstable.InlineTable && inner.Next() {
 		noteValue(lines, p, inner.Node(), full)
 	}
 }

@@ -148,13 +148,18 @@ func (s *egresses) make(w way) (*egress, error) {
 	if err != nil {
 		return nil, err
 	}
+	destinations, err := s.cfg.destinations()
+	if err != nil {
+		return nil, err
+	}
 	transport := proxy.NewTransport(proxy.TransportConfig{
+		Destinations:          destinations,
+		Proxy:                 through,
 		Resolve:               s.cfg.Upstream.Resolve,
 		RootCAs:               roots,
 		ResponseHeaderTimeout: s.cfg.Upstream.ResponseHeaderTimeout,
 		Self:                  s.self,
 	})
-	transport.Proxy = through
 	id, err := s.identity(w)
 	if err != nil {
 		return nil, err

@@ -22,6 +22,9 @@ func (d *daemon) greet(a *App) {
 	case len(found.Proxies) > 0:
 		fmt.Fprintf(a.Stderr, "heed: the proxy that the environment names is not used (%s); to go through it, add --upstream env\n", list(found.Proxies))
 	}
+	if d.egresses.proxy != nil {
+		fmt.Fprintln(a.Stderr, "heed: that proxy looks names up, so [access] goes by names and by hosts that are addresses, not by where names lead")
+	}
 }
 
 // daysLeft is the remark on a CA that ends soon; empty before.

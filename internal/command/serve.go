@@ -185,6 +185,10 @@ func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *
 	if err != nil {
 		return nil, err
 	}
+	destinations, err := cfg.destinations()
+	if err != nil {
+		return nil, err
+	}
 	self := &proxy.Addrs{}
 	d := &daemon{
 		cfg: cfg, book: &books{}, authority: authority, tally: &audit.Tally{}, record: record, log: log, now: a.Now, since: a.Now(),
@@ -192,7 +196,7 @@ func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *
 		stopping: make(chan struct{}), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{
-		Name: name, Book: d.book.now, Recorder: recorders{record, d.tally}, Leaves: authority, Self: self, Log: log,
+		Name: name, Book: d.book.now, Recorder: recorders{record, d.tally}, Leaves: authority, Self: self, Destinations: destinations, Log: log,
 		CACert: func() ([]byte, error) { return []byte(rootsPEM(authority)), nil },
 		Bundle: func() ([]byte, error) { return ca.Bundle(authority, nil) },
 	}

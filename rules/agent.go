@@ -1,5 +1,7 @@
 package rules
 
+import "crypto/sha256"
+
 // Agent is who is asking: the product tokens under which rules are looked up,
 // in order, and where they come from. It is immutable and safe for concurrent
 // use. Agents come from Identify and Declare; for one made otherwise each
@@ -15,7 +17,18 @@ type Agent struct {
 	// group governs.
 	Tokens []Token
 
-	key string // under which policies remember what governs this agent
+	key agentKey // under which policies remember what governs this agent
+}
+
+// agentKey is what an Agent was made of, digested; zero when it was made
+// otherwise than by Identify and Declare.
+type agentKey [16]byte
+
+// keyOf returns the key of an agent made of text in a certain way.
+func keyOf(way, text string) (key agentKey) {
+	sum := sha256.Sum256([]byte(way + text))
+	copy(key[:], sum[:])
+	return key
 }
 
 // Token is one name an agent may be known by.

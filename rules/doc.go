@@ -38,7 +38,9 @@
 //
 // A Decision takes time by the length of the target, not by the number of
 // rules, and allocates nothing once the policy has met the agent. A Policy takes
-// about as much memory as the file, and less than twice as much.
+// about as much memory as the file, and less than twice as much; lists of
+// different paths or names of a few letters take up to seven times as much. To
+// that comes what it remembers of agents, at most [MaxRemembered].
 //
 // Outside package: golang.org/x/net/idna, for host names that are not ASCII.
 package rules

@@ -13,12 +13,14 @@ type engine struct {
 	differences
 	text    string
 	phrases bool            // there are names of several words
+	calls   bool            // there are names other than "*"
 	start   int             // of the file in text, after a byte order mark
 	rules   []rule          // in the order of the file
 	groups  []uint32        // the first rule of each group
 	names   []name          // sorted; the lines of one name lie side by side
 	fields  []carried       // in the order of the file
 	sets    []ruleSet       // of the names that have many rules; sorted by groups
+	star    []chosen        // what governs agents that no name in the file is for
 	agents  agentMemo       // what governs the agents that asked
 	extra   strings.Builder // while parsing: what will be added to text
 }
@@ -43,6 +45,9 @@ const placeSize = 6
 
 // finish makes the parsed lines ready for questions.
 func (e *engine) finish() {
+	if e.crowded() {
+		e.compact()
+	}
 	if e.extra.Len() > 0 {
 		e.text += e.extra.String()
 		e.extra = strings.Builder{}
@@ -50,6 +55,8 @@ func (e *engine) finish() {
 	e.rules, e.groups, e.fields = fit(e.rules), fit(e.groups), fit(e.fields)
 	e.sortNames()
 	e.makeSets()
+	e.star = e.choose(nil)
+	e.calls = len(e.names) > 0 && (e.nameText(0) != "*" || e.nameEnd(0) < len(e.names))
 }
 
 // fit returns s in memory of its own size: what grew has up to twice that.

@@ -13,13 +13,13 @@ import (
 // whole up to its first "/", and so is each of its words. Words that only say
 // what the client is compatible with are dropped.
 func Identify(userAgent string) *Agent {
-	return &Agent{Header: userAgent, Tokens: identify(userAgent), key: "h" + userAgent}
+	return &Agent{Header: userAgent, Tokens: identify(userAgent), key: keyOf("header ", userAgent)}
 }
 
 // Declare returns the agent an operator declared by its product tokens: every
 // one of them must allow. A version after a "/" is dropped.
 func Declare(tokens ...string) *Agent {
-	a := &Agent{Declared: true, key: "d" + strings.Join(tokens, "\x00")}
+	a := &Agent{Declared: true, key: keyOf("declared ", strings.Join(tokens, "\x00"))}
 	for _, t := range tokens {
 		name, _, _ := strings.Cut(t, "/")
 		if name = cleanName(name); name != "" {

@@ -126,12 +126,15 @@ func (p *Policy) Source() Source { return p.source }
 // Profile returns how the file was read.
 func (p *Policy) Profile() Profile { return p.profile }
 
-// Size returns about how many bytes of memory the policy holds, without what it
-// remembers of the agents that asked, which is bounded.
+// Size returns about how many bytes of memory the policy holds at most: what it
+// remembers of the agents that asked counts as MaxRemembered from the start.
 func (p *Policy) Size() int {
-	const fixed = 1024 // Policy, Source, engine and what agents are remembered
-	if p.engine == nil {
+	const fixed = 1024 // Policy, Source and engine
+	switch {
+	case p.engine == nil:
 		return fixed
+	case !p.engine.calls:
+		return fixed + p.engine.size() // no agent makes a difference
 	}
-	return fixed + p.engine.size()
+	return fixed + p.engine.size() + MaxRemembered
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 )
 
 // name is one name on a user-agent line: two places in the engine's text, that
@@ -126,8 +124,11 @@ func (e *engine) choose(tokens []Token) []chosen {
 	for _, t := range tokens {
 		c.lists(t)
 	}
-	if len(c.all) > MaxGoverning {
+	switch {
+	case len(c.all) > MaxGoverning:
 		return c.all
+	case len(c.all) == 1 && c.all[0].how == byStar && e.star != nil:
+		return e.star
 	}
 	for i := range c.all {
 		c.all[i].indexes = e.indexes(e.groupsOf(c.all[i].at))
@@ -241,56 +242,4 @@ func (c *choice) parts(tokens []Token) {
 			}
 		}
 	}
-}
-
-// Bounds of what a policy remembers of agents. One that is over them is looked
-// up again each time.
-const (
-	maxAgents     = 64
-	maxAgentKey   = 4 << 10 // octets of a User-Agent string
-	maxAgentNames = 64      // names that govern
-)
-
-// agentMemo remembers what governs the agents that asked. Readers take no lock.
-type agentMemo struct {
-	known atomic.Pointer[map[string][]chosen]
-	mu    sync.Mutex // held by who replaces known
-}
-
-// governing returns what governs agent.
-func (e *engine) governing(agent *Agent) []chosen {
-	var key string
-	if agent != nil {
-		if key = agent.key; key == "" && len(agent.Tokens) > 0 {
-			return e.choose(agent.Tokens)
-		}
-	}
-	if known := e.agents.known.Load(); known != nil {
-		if all, ok := (*known)[key]; ok {
-			return all
-		}
-	}
-	var tokens []Token
-	if agent != nil {
-		tokens = agent.Tokens
-	}
-	all := e.choose(tokens)
-	if len(key) <= maxAgentKey && len(all) <= maxAgentNames {
-		e.agents.remember(key, all)
-	}
-	return all
-}
-
-// remember adds an agent. When there are too many it forgets all: that is
-// cheaper than keeping an order, and rare.
-func (m *agentMemo) remember(key string, all []chosen) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	next := map[string][]chosen{key: all}
-	if known := m.known.Load(); known != nil && len(*known) < maxAgents {
-		for k, v := range *known {
-			next[k] = v
-		}
-	}
-	m.known.Store(&next)
 }

@@ -3,7 +3,6 @@ package rules_test
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -30,41 +29,6 @@ func TestHeed_DecisionsAllocateNothing(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestHeed_MemoryStaysUnderTwiceTheFile measures what policies hold, and what
-// they say they hold.
-func TestHeed_MemoryStaysUnderTwiceTheFile(t *testing.T) {
-	for _, c := range []struct{ name, file string }{
-		{"empty", ""},
-		{"small", "User-agent: *\nDisallow: /private/\n"},
-		{"realistic", realistic()},
-		{"rules=10000", benchRules(10000)},
-		{"leading wildcards", leadingWildcards()},
-		{"hostile", hostile()},
-	} {
-		count := max(1, 1<<20/(len(c.file)+1024))
-		policies := make([]*rules.Policy, count)
-		before := heap()
-		for i := range policies {
-			policies[i] = standard(c.file)
-		}
-		held := int(heap()-before) / count
-		limit := 2*len(c.file) + 2<<10
-		t.Logf("%-18s %8d octets of text, %8d held, %8d by Size", c.name, len(c.file), held, policies[0].Size())
-		if held > limit || policies[0].Size() > limit {
-			t.Errorf("%s: more than %d octets", c.name, limit)
-		}
-		runtime.KeepAlive(policies)
-	}
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // TestHeed_TooManyWildcardsRefuse holds a file just under the cap against one

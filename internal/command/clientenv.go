@@ -60,12 +60,12 @@ var clientVariables = []clientVariable{
 	{"MOJO_PROXY", one},         // Perl's Mojolicious, likewise
 	{"grpc_proxy", overProxy},   // gRPC prefers it to https_proxy
 	{"no_grpc_proxy", overEmpty},
-	{"PIP_PROXY", overProxy}, // pip prefers its own
-	{"CARGO_HTTP_PROXY", overProxy},
-	{"npm_config_proxy", overProxy}, // npm prefers its own, in either case
-	{"npm_config_https_proxy", overProxy},
+	{"PIP_PROXY", proxyURL}, // pip, cargo and npm prefer what their own files say
+	{"CARGO_HTTP_PROXY", proxyURL},
+	{"npm_config_proxy", proxyURL},
+	{"npm_config_https_proxy", proxyURL},
 	{"npm_config_noproxy", overEmpty},
-	{"NPM_CONFIG_PROXY", overProxy},
+	{"NPM_CONFIG_PROXY", overProxy}, // npm knows its variables in either case
 	{"NPM_CONFIG_HTTPS_PROXY", overProxy},
 	{"NPM_CONFIG_NOPROXY", overEmpty},
 	{"YARN_HTTP_PROXY", overProxy}, // Yarn from version 2 on prefers its own; unasked-for ones may stop it
@@ -82,7 +82,7 @@ var clientVariables = []clientVariable{
 	{"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", bundle}, // gcloud, likewise
 	{"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", bundle},   // gRPC, likewise
 	{"NODE_EXTRA_CA_CERTS", bundle},                // Node, Bun, npm, Yarn: beside their own roots
-	{"npm_config_cafile", overBundle},              // npm forgets NODE_EXTRA_CA_CERTS when it is set
+	{"npm_config_cafile", bundle},                  // npm forgets NODE_EXTRA_CA_CERTS when its own files name one
 	{"NPM_CONFIG_CAFILE", overBundle},
 	{"YARN_HTTPS_CA_FILE_PATH", overBundle},
 	{"DENO_CERT", bundle},            // Deno carries roots of its own

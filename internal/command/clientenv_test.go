@@ -46,7 +46,10 @@ func TestHeed_ClientEnviron(t *testing.T) {
 	set(empty, "PERL_LWP_ENV_PROXY", "1")
 	set(empty, "WGETRC", "/s/wgetrc")
 	set(empty, "JAVA_TOOL_OPTIONS", javaTail)
-	unset(empty, "grpc_proxy", "npm_config_proxy", "YARN_HTTP_PROXY", "NIX_SSL_CERT_FILE", "SSL_CERT_DIR")
+	set(empty, "npm_config_proxy", "http://127.0.0.1:3128") // its own files come after it
+	set(empty, "npm_config_cafile", "/s/bundle.pem")
+	set(empty, "PIP_PROXY", "http://127.0.0.1:3128")
+	unset(empty, "grpc_proxy", "NPM_CONFIG_PROXY", "YARN_HTTP_PROXY", "NIX_SSL_CERT_FILE", "SSL_CERT_DIR")
 
 	there := env(testFiles, "grpc_proxy=corp:1", "npm_config_noproxy=corp.test", "NIX_SSL_CERT_FILE=/nix", "NO_PROXY=corp.test", "http_proxy=http://corp:1")
 	set(there, "grpc_proxy", "http://127.0.0.1:3128")

@@ -98,6 +98,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("HEED_STATE", s.state)
 	env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
 	env.Setenv("SITE_CA", s.origin.CA.File)
+	env.Setenv("SITE_ROOT", s.origin.Root("site.test")) // what a story puts there is served
 	env.Setenv("HTTP_PORT", portOf(s.origin.Addr("site.test", "http")))
 	env.Setenv("PATH", strings.Join([]string{
 		filepath.Dir(testkit.Binary(t)), testkit.Clients(t), env.Getenv("PATH"),

@@ -60,6 +60,8 @@ find_missing() {
 	lacks python3 have python3
 	lacks python3-urllib3 /usr/bin/python3 -c 'import urllib3'
 	lacks python3-scrapy have scrapy
+	lacks python3-pip /usr/bin/python3 -m pip --version
+	lacks python3-websockets /usr/bin/python3 -c 'import websockets'
 	lacks perl have perl
 	lacks libwww-perl perl -MLWP::UserAgent -e 1
 	lacks liblwp-protocol-https-perl perl -MLWP::Protocol::https -e 1
@@ -68,6 +70,7 @@ find_missing() {
 	lacks gnutls-bin have gnutls-cli
 	lacks libnss3-tools have certutil
 	lacks npm have npm
+	lacks chromium have chromium
 }
 
 as_root() {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sort"
 	"text/template"
 )
@@ -87,7 +86,7 @@ func (o *Origin) server(site Site) server {
 		Site:  site,
 		HTTP:  o.Addr(site.Name, "http"),
 		HTTPS: o.Addr(site.Name, "https"),
-		Root:  filepath.Join(o.dir, site.Name),
+		Root:  o.Root(site.Name),
 	}
 	if site.Expired {
 		s.Cert, s.Key = o.CA.ExpiredLeaf(o.t, site.Name)

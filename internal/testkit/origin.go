@@ -89,7 +89,7 @@ func (o *Origin) writeFiles(site Site) {
 		files["/robots.txt"] = site.Robots
 	}
 	for path, content := range files {
-		file := filepath.Join(o.dir, site.Name, filepath.FromSlash(path))
+		file := filepath.Join(o.Root(site.Name), filepath.FromSlash(path))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			o.t.Fatalf("making the folder of %s: %v", file, err)
 		}
@@ -166,6 +166,9 @@ func (o *Origin) Addr(name, scheme string) string {
 	}
 	return addr
 }
+
+// Root is the folder of a site's files. What is put there is served at once.
+func (o *Origin) Root(name string) string { return filepath.Join(o.dir, name) }
 
 // URL is the direct address of a path, without the proxy and without the
 // site's name: http://127.0.0.1:PORT/path. The site answers to it as to its

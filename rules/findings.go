@@ -130,7 +130,7 @@ var advices = map[FindingKind]advice{
 		"Serve a text file of rules, or answer 404 when there is none."},
 	NoGroup: {Note, "No line speaks to a robot; everything is allowed.",
 		"Begin with a User-agent line and write rules below it."},
-	ManyWildcards: {Misleading, "The rules have more wildcards than can be judged by; everything is refused.",
+	ManyWildcards: {Lost, "The rules have more than 1,048,576 wildcards; they are not judged by, and everything is refused.",
 		"Write fewer * or fewer rules."},
 	MoreFindings: {Note, "There is more to find than is told here.",
 		"Cure what is told, and look again."},

@@ -62,7 +62,7 @@ type Policy struct {
 const MaxWildcards = 1 << 20
 
 // ErrTooManyWildcards says that a robots.txt has more than MaxWildcards wildcards.
-var ErrTooManyWildcards = errors.New("robots.txt has too many wildcards to judge by it")
+var ErrTooManyWildcards = errors.New("robots.txt has more than 1,048,576 wildcards, too many to judge by it")
 
 // New returns the policy that source and body make under the standard profile:
 // body is parsed when source.State is Available and ignored otherwise. body is
@@ -82,7 +82,7 @@ func NewAs(profile Profile, source Source, body []byte) *Policy {
 	parser.parse(e.text, e.start)
 	switch {
 	case parser.stars > MaxWildcards:
-		p.mark = Source{State: Unreachable, Err: ErrTooManyWildcards, Note: "too many wildcards"}
+		p.mark = Source{State: Unreachable, Err: ErrTooManyWildcards, Note: "more than 1,048,576 wildcards: not judged by, and everything is refused"}
 	case parser.rules == 0 && looksLikeHTML(e.text[e.start:]):
 		p.mark = Source{State: Unavailable, Note: "HTML without a rule"}
 	case cut:

@@ -191,6 +191,9 @@ func (a *judgement) why() string {
 	case rules.ReasonRobotsUnavailable:
 		why.WriteString("the site has no robots.txt")
 	case rules.ReasonRobotsUnreachable:
+		if a.tooWild() {
+			return a.Detail + "; all but /robots.txt is refused"
+		}
 		why.WriteString("robots.txt cannot be had")
 	case rules.ReasonOriginUnreachable:
 		why.WriteString("the site cannot be reached")

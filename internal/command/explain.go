@@ -82,6 +82,9 @@ func (a *judgement) whatTheySay() string {
 	case rules.ReasonRobotsUnavailable:
 		return "The site has none: everything may be fetched (RFC 9309 §2.3.1.3)."
 	case rules.ReasonRobotsUnreachable, rules.ReasonOriginUnreachable:
+		if a.tooWild() {
+			return "There are more than 1,048,576 wildcards (*) in them, too many to judge by: everything but /robots.txt is refused until the site has fewer. See what is wrong with: heed lint " + quoted(a.Robots)
+		}
 		return "They cannot be had, and no copy is left: nothing may be fetched until they can (RFC 9309 §2.3.1.4)."
 	case rules.ReasonDestination:
 		return "heed may not reach that address: see [access] in proxy.toml."

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"heed/rules"
 )
 
 func TestHeed_CheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
@@ -60,5 +62,25 @@ func TestHeed_CheckExplainsMissingRules(t *testing.T) {
 			t.Errorf("status %d: %+v", status, s)
 		}
 		site.Close()
+	}
+}
+
+// TestHeed_CheckExplainsTooManyWildcards holds that a file which is refused for
+// its size in wildcards is not told of as one that could not be had.
+func TestHeed_CheckExplainsTooManyWildcards(t *testing.T) {
+	line := "Disallow: /" + strings.Repeat("*a", 4096) + "\n"
+	body := "User-agent: *\nAllow: /\n" + strings.Repeat(line, rules.MaxWildcards/4096+1)
+	file := write(t, filepath.Join(t.TempDir(), "robots.txt"), body)
+	s := heed(t, "", "check", "--explain", "--robots", file, "--agent", "examplebot", "https://h.test/")
+	for _, want := range []string{
+		"robots-unreachable: robots.txt has more than 1,048,576 wildcards, too many to judge by it; all but /robots.txt is refused\n",
+		"There are more than 1,048,576 wildcards (*) in them, too many to judge by: everything but /robots.txt is refused until the site has fewer.",
+	} {
+		if s.status != 1 || !strings.Contains(s.out, want) {
+			t.Errorf("exit %d, told\n%s\nwant %q", s.status, s.out, want)
+		}
+	}
+	if s := heed(t, "", "lint", "--json", file); s.status != 1 || !strings.Contains(s.out, `"many-wildcards"`) {
+		t.Errorf("lint: exit %d, %.300s", s.status, s.out)
 	}
 }

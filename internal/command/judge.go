@@ -130,3 +130,6 @@ func parseURL(address string) (o rules.Origin, target string, err error) {
 	}
 	return o, u.RequestURI(), nil
 }
+
+// tooWild reports whether robots.txt was read but has too many wildcards.
+func (a *judgement) tooWild() bool { return a.Detail == rules.ErrTooManyWildcards.Error() }

@@ -67,8 +67,11 @@ func sites() []testkit.Site {
 				"/slow.txt": strings.Repeat("slow and steady\n", 100<<10/16),
 			},
 			Redirects: map[string]string{"/go": "/private/secret.txt", "/moved": "/page.html", "/go-git/info/refs": "/private/repo.git/info/refs?service=git-upload-pack"},
-			// A body that takes two seconds.
-			Config: "location = /slow.txt { limit_rate 50k; }",
+			// A body that takes two seconds; and WebSockets of a server that a story
+			// starts at this socket.
+			Config: "location = /slow.txt { limit_rate 50k; }\n" +
+				"location /socket { proxy_pass http://unix:$document_root/socket.sock:; proxy_http_version 1.1;\n" +
+				"proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }",
 		},
 		{Name: "open.test", Files: map[string]string{"/page.html": page}}, // no robots.txt
 		{Name: "broken.test", Config: "location = /robots.txt { return 503; }"},

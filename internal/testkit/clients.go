@@ -17,13 +17,16 @@ var clientCommands = map[string]string{
 	"fetch-node":   `"$NODE" "$SOURCE/fetch.mjs"`,
 	"fetch-perl":   `perl "$SOURCE/fetch.pl"`,
 	"fetch-python": `python3 "$SOURCE/fetch.py"`,
+
+	"fetch-websocket": `"$NODE" "$SOURCE/websocket.mjs"`,
 }
 
 // Clients returns a folder, for the PATH, with programs that fetch a URL in
 // the plainest way of their language: fetch-go, fetch-java, fetch-node,
 // fetch-perl, fetch-python. Each takes URL [USER-AGENT], prints the page, and
-// prints what its library says of a refusal on stderr, with status 1. None of
-// them knows of a proxy. A language missing on the machine fails the test.
+// prints what its library says of a refusal on stderr, with status 1.
+// fetch-websocket takes a ws URL and talks with the server. None of them knows
+// of a proxy. A language missing on the machine fails the test.
 func Clients(t testing.TB) string {
 	t.Helper()
 	built, err := builtClients()

@@ -72,8 +72,9 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 			panic(v)
 		}
 	}()
-	_ = c.SetDeadline(time.Now().Add(p.limits.handshake))
+	_ = c.SetDeadline(time.Now().Add(p.Limits.ConnectTime))
 	first, err := c.open()
+	_ = c.SetDeadline(time.Now().Add(p.Limits.HandshakeTime))
 	switch {
 	case err != nil:
 		t.refused(c, rules.ReasonHandshake, "nothing came after CONNECT: "+endText(err))
@@ -174,7 +175,7 @@ func (t *tunnel) closed() {
 	if t.conn.records.data.Load() > t.handshake {
 		reason, detail = rules.ReasonHandshake, "no request that can be read came through the tunnel"
 	}
-	if time.Since(t.opened) >= t.proxy.limits.readHeader {
+	if time.Since(t.opened) >= t.proxy.Limits.HeaderTime {
 		reason, detail = rules.ReasonHandshake, "no request came after the handshake"
 	}
 	if t.origin.Scheme == "http" {

@@ -146,7 +146,7 @@ func (x *exchange) drain(w *responseWriter, r *http.Request) {
 		return
 	}
 	w.Flush()
-	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(x.proxy.limits.drain)); err != nil {
+	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(x.proxy.Limits.drain)); err != nil {
 		return
 	}
 	if x.upload.Reader == nil {

@@ -75,7 +75,7 @@ func FuzzFront(f *testing.F) {
 		hello(w, r)
 	})
 	r := newRigBefore(f, s, func(c *Config) {
-		c.limits = limits{readHeader: 500 * time.Millisecond, idle: 500 * time.Millisecond, drain: 1}
+		c.Limits = Limits{HeaderTime: 500 * time.Millisecond, IdleTime: 500 * time.Millisecond, drain: 1}
 		c.Log = slog.New(slog.NewTextHandler(kept, &slog.HandlerOptions{Level: slog.LevelError}))
 	})
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,34 +17,6 @@ import (
 	"heed/internal/terms"
 	"heed/rules"
 )
-
-// limits bound what one client connection can hold. A zero field means its
-// default; tests set others, to see the end of a wait without waiting.
-type limits struct {
-	readHeader time.Duration // a request's head, and the wait for the first one
-	idle       time.Duration // between two requests of a connection
-	handshake  time.Duration // from CONNECT's answer to the end of the TLS handshake
-	drain      time.Duration // for what a client still sends after its answer
-}
-
-// The defaults of limits, and what needs no other value.
-const (
-	readHeaderTimeout = 15 * time.Second
-	idleTimeout       = 3 * time.Minute
-	handshakeTimeout  = 10 * time.Second
-	drainTime         = time.Second
-	maxHeaderBytes    = 256 << 10 // a request's head
-	maxStreams        = 250       // concurrent HTTP/2 streams of a client connection
-)
-
-func (l limits) withDefaults() limits {
-	return limits{
-		readHeader: cmp.Or(l.readHeader, readHeaderTimeout),
-		idle:       cmp.Or(l.idle, idleTimeout),
-		handshake:  cmp.Or(l.handshake, handshakeTimeout),
-		drain:      cmp.Or(l.drain, drainTime),
-	}
-}
 
 // Policies gives the policy of an origin.
 type Policies interface {
@@ -108,7 +79,8 @@ type Config struct {
 	// Log takes what is not a decision. Nil discards.
 	Log *slog.Logger
 
-	limits limits
+	// Limits bound what clients can hold; zero fields mean their defaults.
+	Limits Limits
 }
 
 // Proxy is a forward proxy on one listener. Make it with New; it is safe for
@@ -149,7 +121,7 @@ func New(c Config) (*Proxy, error) {
 	if c.Self == nil {
 		c.Self = &Addrs{}
 	}
-	c.limits = c.limits.withDefaults()
+	c.Limits = c.Limits.WithDefaults()
 	p := &Proxy{
 		Config:     c,
 		viaHTTP1:   []string{"1.1 " + c.Name},
@@ -174,10 +146,10 @@ func (p *Proxy) newServer() *http.Server {
 	return &http.Server{
 		Handler:                      http.HandlerFunc(p.front),
 		Protocols:                    new(http.Protocols),
-		ReadHeaderTimeout:            p.limits.readHeader,
-		IdleTimeout:                  p.limits.idle,
-		MaxHeaderBytes:               maxHeaderBytes,
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ReadHeaderTimeout:            p.Limits.HeaderTime,
+		IdleTimeout:                  p.Limits.IdleTime,
+		MaxHeaderBytes:               p.Limits.HeaderBytes,
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: p.Limits.Streams},
 		DisableGeneralOptionsHandler: true, // OPTIONS * is judged like any request
 		ConnContext:                  withClientConn,
 		ConnState:                    connState,

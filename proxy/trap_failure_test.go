@@ -228,7 +228,7 @@ func TestTrap08_FailureDoesNotWaitForTheBody(t *testing.T) {
 	s := newSite(t, hello)
 	l := s.listen(t, "refused.test:80")
 	l.Close()
-	r := newRigBefore(t, s, func(c *Config) { c.limits.drain = 1 })
+	r := newRigBefore(t, s, func(c *Config) { c.Limits.drain = 1 })
 	eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
 		for _, path := range []string{"/robots.txt", "/page"} { // robots.txt fails in forward, all else before
 			c, prefix := r.in(t).rawTo(m, "refused.test")

@@ -18,7 +18,7 @@ import (
 // hasty makes every limit on a client that does nothing short, the handshake's
 // less so: a busy machine has to manage it.
 func hasty(c *Config) {
-	c.limits = limits{readHeader: 300 * time.Millisecond, idle: 100 * time.Millisecond, handshake: time.Second, drain: 1}
+	c.Limits = Limits{HeaderTime: 300 * time.Millisecond, IdleTime: 100 * time.Millisecond, ConnectTime: time.Second, HandshakeTime: time.Second, drain: 1}
 }
 
 // closeIdle closes the connections to sites that are kept for later.
@@ -157,7 +157,7 @@ func TestTrap16_HeadWithoutEndIsBounded(t *testing.T) {
 	})
 	t.Run("h2", func(t *testing.T) {
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "https://site.test/", nil)
-		req.Header.Set("X", strings.Repeat("x", 2*maxHeaderBytes))
+		req.Header.Set("X", strings.Repeat("x", 2*DefaultHeaderBytes))
 		resp, err := r.in(t).h2("site.test").RoundTrip(req)
 		if err == nil && resp.StatusCode != 431 {
 			t.Errorf("%s", resp.Status)
@@ -170,7 +170,7 @@ func TestTrap16_HeadWithoutEndIsBounded(t *testing.T) {
 
 // One HTTP/2 connection carries a bounded number of streams at a time.
 func TestTrap16_StreamsAreBounded(t *testing.T) {
-	arrived, goOn := make(chan bool, 2*maxStreams), make(chan bool)
+	arrived, goOn := make(chan bool, 2*DefaultStreams), make(chan bool)
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
 		arrived <- true
 		<-goOn
@@ -178,8 +178,8 @@ func TestTrap16_StreamsAreBounded(t *testing.T) {
 	c := r.h2("site.test")
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	ended := make(chan error, maxStreams+20)
-	for range maxStreams + 20 {
+	ended := make(chan error, DefaultStreams+20)
+	for range DefaultStreams + 20 {
 		go func() {
 			req, _ := http.NewRequestWithContext(ctx, "GET", "https://site.test/held", nil)
 			resp, err := c.RoundTrip(req)
@@ -189,14 +189,14 @@ func TestTrap16_StreamsAreBounded(t *testing.T) {
 			ended <- err
 		}()
 	}
-	for range maxStreams {
+	for range DefaultStreams {
 		<-arrived
 	}
 	if n := len(arrived); n > 0 {
 		t.Errorf("%d streams more than allowed at once", n)
 	}
 	close(goOn)
-	for range maxStreams + 20 {
+	for range DefaultStreams + 20 {
 		if err := <-ended; err != nil && !strings.Contains(err.Error(), "stream") {
 			t.Errorf("a stream ended with %v", err)
 		}

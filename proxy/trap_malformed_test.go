@@ -40,8 +40,8 @@ var malformedRequests = []broken{
 	{"two Hosts", "GET %P/ HTTP/1.1\r\nHost: site.test\r\nHost: h1.test\r\n\r\n", 400},
 	{"bad Host", "GET %P/ HTTP/1.1\r\nHost: a b\r\n\r\n", 400},
 	{"unknown expectation", "POST %P/ HTTP/1.1\r\nHost: site.test\r\nContent-Length: 1\r\nExpect: tea\r\n\r\nx", 417},
-	{"large field", "GET %P/ HTTP/1.1\r\nHost: site.test\r\nX: " + strings.Repeat("x", 2*maxHeaderBytes) + "\r\n\r\n", 431},
-	{"large target", "GET %P/" + strings.Repeat("x", 2*maxHeaderBytes) + " HTTP/1.1\r\nHost: site.test\r\n\r\n", 431},
+	{"large field", "GET %P/ HTTP/1.1\r\nHost: site.test\r\nX: " + strings.Repeat("x", 2*DefaultHeaderBytes) + "\r\n\r\n", 431},
+	{"large target", "GET %P/" + strings.Repeat("x", 2*DefaultHeaderBytes) + " HTTP/1.1\r\nHost: site.test\r\n\r\n", 431},
 	{"asterisk", "GET * HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
 	{"HTTP/2 in clear", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
 }

@@ -83,7 +83,7 @@ var uploads = []upload{
 // for a body that nobody wants. heed would read on for an hour here: an answer
 // that waited for the body or for that limit would not come within Patience.
 func TestTrap03_RefusedUploadIsAnsweredAtOnce(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { c.limits.drain = time.Hour })
+	r := newRig(t, hello, func(c *Config) { c.Limits.drain = time.Hour })
 	eachUpload(t, r, func(c *testkit.Conn) {})
 	if seen := r.site.reached(); len(seen) > 0 {
 		t.Errorf("the site saw %q", seen)
@@ -92,7 +92,7 @@ func TestTrap03_RefusedUploadIsAnsweredAtOnce(t *testing.T) {
 
 // Afterwards the connection closes by itself, however little came of the body.
 func TestTrap03_RefusedUploadEndsTheConnection(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { c.limits.drain = time.Millisecond })
+	r := newRig(t, hello, func(c *Config) { c.Limits.drain = time.Millisecond })
 	eachUpload(t, r, func(c *testkit.Conn) { c.Closed() })
 }
 

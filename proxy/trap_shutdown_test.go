@@ -156,7 +156,7 @@ func TestTrap17_ShutdownWaitsForWebSocketsUpToItsLimit(t *testing.T) {
 
 // A client that stalls in its handshake does not outlive the limit.
 func TestTrap17_ShutdownClosesStalledHandshakes(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { c.limits.handshake = time.Hour })
+	r := newRig(t, hello, func(c *Config) { c.Limits.ConnectTime = time.Hour })
 	silent := testkit.Dial(t, r.addr).Connect("site.test:443")
 	half := testkit.Dial(t, r.addr).Connect("site.test:443")
 	half.Send("\x16\x03\x01\x02\x00\x01")

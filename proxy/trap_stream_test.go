@@ -158,7 +158,7 @@ func TestTrap05_EarlyAnswerOfTheSiteIsPassedOnAtOnce(t *testing.T) {
 		io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
 		io.Copy(io.Discard, c) // never hangs up by itself
 	})
-	r := newRigBefore(t, s, func(c *Config) { c.limits.drain = 1 })
+	r := newRigBefore(t, s, func(c *Config) { c.Limits.drain = 1 })
 	for name, header := range map[string]string{
 		"small":   "Content-Length: 100",
 		"huge":    "Content-Length: 10000000000",

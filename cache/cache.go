@@ -27,7 +27,7 @@ type Cache struct {
 	agents  agentKeys
 	clock   func() time.Time
 	timeout time.Duration // of a caller's wait
-	profile Profile
+	profile rules.Profile
 }
 
 // New returns an empty cache. It panics when config.Transport is nil.

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"heed/rules"
 )
 
 // Defaults of Config.
@@ -28,8 +30,11 @@ type Config struct {
 	// Lanes bound the fetches of all caches that share them; nil means lanes of
 	// this cache's own.
 	Lanes *Lanes
-	// Profile says how a site's silence and its denials are taken.
-	Profile Profile
+	// Profile says how files are read, and how a site's silence and its denials
+	// are taken; the zero value is rules.Standard. Policies that outlive the
+	// process are judged by anew under another one; caches that share a Memory
+	// need a Way for each.
+	Profile rules.Profile
 	// UserAgent is sent with every fetch but the one repeated as the client.
 	// Empty means DefaultUserAgent("").
 	UserAgent string

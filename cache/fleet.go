@@ -112,7 +112,7 @@ func (t *turn) look(ctx context.Context) {
 }
 
 // readForeign is readRecord for what may have been made to hurt.
-func readForeign(o rules.Origin, profile Profile, text, snapshot []byte) (e *entry, err error) {
+func readForeign(o rules.Origin, profile rules.Profile, text, snapshot []byte) (e *entry, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("it cannot be read: %v", v)

@@ -433,9 +433,8 @@ func TestHeed_WhatIsBrokenInTheStoreIsNotUsed(t *testing.T) {
 	for name, broken := range map[string]shared{
 		"no record":       {1, []byte("hello"), nil},
 		"another version": {1, []byte(`{"v":99}`), nil},
-		"no file":         {1, encodeRecord(after(said(200)), Standard), nil},
-		"another's file":  {1, encodeRecord(after(said(200)), Standard), encodeSnapshot(&rules.Snapshot{Origin: numbered(7), SHA256: rules.DigestOf(nil)})},
-		"a profile":       {1, encodeRecord(after(said(403)), Strict), nil},
+		"no file":         {1, encodeRecord(after(said(200)), rules.Standard), nil},
+		"another's file":  {1, encodeRecord(after(said(200)), rules.Standard), encodeSnapshot(&rules.Snapshot{Origin: numbered(7), SHA256: rules.DigestOf(nil)})},
 	} {
 		site, o := newSite(t, status(200))
 		one, other, _, store := fleet(t)

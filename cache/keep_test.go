@@ -55,10 +55,10 @@ func entries() map[string]*entry {
 		"stale":       after(said(200, "ETag", `"1"`), said(503), said(503)),
 		"unreachable": after(said(429, "Retry-After", "600")),
 		"unconnected": after(notHome()),
-		"closed":      next(nil, said(401), start, 0, Strict),
-		"set aside":   next(aside, said(503), start, 0, Strict),
+		"closed":      next(nil, said(401), start, 0, rules.Strict),
+		"set aside":   next(aside, said(503), start, 0, rules.Strict),
 		"no-store":    after(said(200, "Cache-Control", "no-store")),
-		"as a client": next(nil, answer{origin: site, as: "curl/8", url: "u", status: 200, note: "a remark"}, start, 0, Standard),
+		"as a client": next(nil, answer{origin: site, as: "curl/8", url: "u", status: 200, note: "a remark"}, start, 0, rules.Standard),
 	}
 }
 
@@ -83,7 +83,7 @@ func TestHeed_NothingOfAnEntryIsForgotten(t *testing.T) {
 	snapshot := encodeSnapshot(&rules.Snapshot{Origin: site, SHA256: rules.DigestOf([]byte(file)), Body: []byte(file)})
 	used := map[string]bool{"version": true} // what the fleet has is asked anew after a restart
 	for name, e := range entries() {
-		got, err := readRecord(site, Strict, encodeRecord(e, Strict), snapshot)
+		got, err := readRecord(site, rules.Strict, encodeRecord(e, rules.Strict), snapshot)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -111,23 +111,19 @@ func TestHeed_NothingOfAnEntryIsForgotten(t *testing.T) {
 
 func TestHeed_WhatIsNotOursToReadIsNotRead(t *testing.T) {
 	e := after(said(200))
-	record := encodeRecord(e, Standard)
+	record := encodeRecord(e, rules.Standard)
 	whole := encodeSnapshot(&rules.Snapshot{Origin: site, SHA256: rules.DigestOf([]byte(file)), Body: []byte(file)})
 	elsewhere := encodeSnapshot(&rules.Snapshot{Origin: numbered(1), SHA256: rules.DigestOf([]byte(file)), Body: []byte(file)})
-	for name, c := range map[string]struct {
-		profile          Profile
-		record, snapshot []byte
-	}{
-		"another profile":     {Strict, record, whole},
-		"another version":     {Standard, []byte(strings.Replace(string(record), `"v":1`, `"v":2`, 1)), whole},
-		"no record":           {Standard, []byte("hello"), whole},
-		"no file":             {Standard, record, nil},
-		"no head":             {Standard, record, []byte("hello\n" + file)},
-		"a file that changed": {Standard, record, append(whole[:len(whole):len(whole)], "Disallow: /\n"...)},
-		"a file cut short":    {Standard, record, whole[:len(whole)-1]},
-		"another site's file": {Standard, record, elsewhere},
+	for name, c := range map[string]struct{ record, snapshot []byte }{
+		"another version":     {[]byte(strings.Replace(string(record), `"v":1`, `"v":2`, 1)), whole},
+		"no record":           {[]byte("hello"), whole},
+		"no file":             {record, nil},
+		"no head":             {record, []byte("hello\n" + file)},
+		"a file that changed": {record, append(whole[:len(whole):len(whole)], "Disallow: /\n"...)},
+		"a file cut short":    {record, whole[:len(whole)-1]},
+		"another site's file": {record, elsewhere},
 	} {
-		if e, err := readRecord(site, c.profile, c.record, c.snapshot); err == nil {
+		if e, err := readRecord(site, rules.Standard, c.record, c.snapshot); err == nil {
 			t.Errorf("%s: read as %+v", name, e)
 		}
 	}

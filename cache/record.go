@@ -17,8 +17,8 @@ const recordVersion = 1
 // record is an entry without the text of its policy, in the form that is kept:
 // how the site's answers stood when it was saved.
 type record struct {
-	Version int     `json:"v"`
-	Profile Profile `json:"profile,omitzero"` // that the answers were judged by
+	Version int           `json:"v"`
+	Profile rules.Profile `json:"profile,omitzero"` // that the answers were judged by
 
 	Policy   source  `json:"policy"`
 	SetAside *source `json:"aside,omitzero"`
@@ -54,7 +54,7 @@ type source struct {
 
 // encodeRecord returns what readRecord makes e of again, together with the
 // Snapshot of the file that e has.
-func encodeRecord(e *entry, profile Profile) []byte {
+func encodeRecord(e *entry, profile rules.Profile) []byte {
 	r := record{
 		Version: recordVersion, Profile: profile, Policy: *sourceOf(e.policy),
 		MadeAt: e.madeAt, AskAt: e.askAt, WaitAt: e.waitAt, Denied: e.denied, Varies: e.varies,
@@ -85,15 +85,20 @@ func sourceOf(p *rules.Policy) *source {
 }
 
 // readRecord makes the entry of what is kept. The file is read again, as one
-// reads it today. It fails for what another version or another profile left,
-// and for a file that is not the one that was saved.
-func readRecord(o rules.Origin, profile Profile, text, snapshot []byte) (*entry, error) {
+// reads it today and under this profile: what another one made of an answer that
+// profiles take differently is due, so that the site is asked again. It fails
+// for what another version left, and for a file that is not the one that was
+// saved.
+func readRecord(o rules.Origin, profile rules.Profile, text, snapshot []byte) (*entry, error) {
 	var r record
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, err
 	}
-	if r.Version != recordVersion || r.Profile != profile {
-		return nil, fmt.Errorf("a record of version %d, profile %d", r.Version, r.Profile)
+	if r.Version != recordVersion {
+		return nil, fmt.Errorf("a record of version %d", r.Version)
+	}
+	if r.Profile != profile && r.dependsOnProfile() {
+		r.AskAt, r.WaitAt = r.MadeAt, r.MadeAt
 	}
 	var body []byte
 	if r.Policy.State == rules.Available || r.SetAside != nil {
@@ -106,23 +111,30 @@ func readRecord(o rules.Origin, profile Profile, text, snapshot []byte) (*entry,
 		}
 		body = file.Body
 	}
-	return r.entry(o, body), nil
+	return r.entry(o, profile, body), nil
 }
 
-func (r *record) entry(o rules.Origin, body []byte) *entry {
+// dependsOnProfile reports whether profiles may differ about the answer itself,
+// not only about the rules in it: a denial, a failure, and a file that one of
+// them found no rules in.
+func (r *record) dependsOnProfile() bool {
+	return r.Denied || r.Failures > 0 || r.Policy.State != rules.Available && r.Policy.Status < 400
+}
+
+func (r *record) entry(o rules.Origin, profile rules.Profile, body []byte) *entry {
 	e := &entry{
-		policy: r.Policy.policy(o, body),
+		policy: r.Policy.policy(o, profile, body),
 		madeAt: r.MadeAt, askAt: r.AskAt, waitAt: r.WaitAt, denied: r.Denied, varies: r.Varies,
 		failures: r.Failures, failingSince: r.FailingSince, lifetime: r.Lifetime, grace: r.Grace,
 		noStore: r.NoStore, tags: validators{url: r.TagURL, etag: r.ETag, lastModified: r.LastModified},
 	}
 	if r.SetAside != nil {
-		e.setAside = r.SetAside.policy(o, body)
+		e.setAside = r.SetAside.policy(o, profile, body)
 	}
 	return e
 }
 
-func (s *source) policy(o rules.Origin, body []byte) *rules.Policy {
+func (s *source) policy(o rules.Origin, profile rules.Profile, body []byte) *rules.Policy {
 	src := rules.Source{
 		Origin: o, State: s.State, Status: s.Status, FetchedAt: s.FetchedAt, FreshUntil: s.FreshUntil,
 		RetryAt: s.RetryAt, Stale: s.Stale, NoConnection: s.NoConnection,
@@ -131,7 +143,7 @@ func (s *source) policy(o rules.Origin, body []byte) *rules.Policy {
 	if s.Err != "" {
 		src.Err = errors.New(s.Err) // its text alone: what lay under it was of the last run
 	}
-	return rules.New(src, body)
+	return rules.NewAs(profile, src, body)
 }
 
 // encodeSnapshot writes s as a line of JSON, and the body as it is behind it;

@@ -22,7 +22,7 @@ func (s *scene) passes(d time.Duration) {
 }
 
 func TestRow41_TheLastGoodCopyStandsInForThirtyDays(t *testing.T) {
-	s := newScene(t, Standard)
+	s := newScene(t, rules.Standard)
 	s.turns(200)
 	s.shows("a file", "", rules.Refuse)
 	s.breaks()
@@ -38,7 +38,7 @@ func TestRow41_TheLastGoodCopyStandsInForThirtyDays(t *testing.T) {
 }
 
 func TestRow41_StrictLetsNoCopyStandIn(t *testing.T) {
-	s := newScene(t, Strict)
+	s := newScene(t, rules.Strict)
 	s.turns(200, "ETag", `"1"`)
 	s.shows("a file", "", rules.Refuse)
 	s.breaks()
@@ -55,7 +55,7 @@ func TestRow41_StrictLetsNoCopyStandIn(t *testing.T) {
 }
 
 func TestRow41_GoogleRefusesForTwelveHoursFirst(t *testing.T) {
-	s := newScene(t, Google)
+	s := newScene(t, rules.Google)
 	s.turns(200)
 	s.shows("a file", "", rules.Refuse)
 	s.breaks()
@@ -77,7 +77,7 @@ func TestRow41_GoogleRefusesForTwelveHoursFirst(t *testing.T) {
 
 func TestRow42_MustRevalidateAndNoCacheDoNotForbidIt(t *testing.T) {
 	for _, value := range []string{"no-cache", "must-revalidate", "max-age=600, proxy-revalidate", "s-maxage=600", "max-age=600, stale-if-error=0"} {
-		for profile, want := range map[Profile]rules.State{Standard: rules.Available, Strict: rules.Unreachable} {
+		for profile, want := range map[rules.Profile]rules.State{rules.Standard: rules.Available, rules.Strict: rules.Unreachable} {
 			s := newScene(t, profile)
 			s.turns(200, "Cache-Control", value)
 			s.shows("a file", "", rules.Refuse)
@@ -91,7 +91,7 @@ func TestRow42_MustRevalidateAndNoCacheDoNotForbidIt(t *testing.T) {
 }
 
 func TestRow43_AfterThirtyDaysNothingOpensByItself(t *testing.T) {
-	for _, profile := range []Profile{Standard, Google} {
+	for _, profile := range []rules.Profile{rules.Standard, rules.Google} {
 		s := newScene(t, profile)
 		s.turns(200)
 		s.shows("a file", "", rules.Refuse)
@@ -104,7 +104,7 @@ func TestRow43_AfterThirtyDaysNothingOpensByItself(t *testing.T) {
 		s.shows("90 days on", "", rules.Refuse)
 	}
 	// A Retry-After does not carry a copy beyond its limit.
-	s := newScene(t, Standard)
+	s := newScene(t, rules.Standard)
 	s.turns(200)
 	s.shows("a file", "", rules.Refuse)
 	s.turns(503, "Retry-After", "86400")
@@ -129,7 +129,7 @@ func chain(n int) func(*http.Request) (*http.Response, error) {
 }
 
 func TestRow44_TenRedirectsAreFollowedAndBelongToTheFirstAuthority(t *testing.T) {
-	s := newScene(t, Standard)
+	s := newScene(t, rules.Standard)
 	s.turn(chain(10))
 	if src := s.shows("ten", "", rules.Refuse); src.State != rules.Available || src.Origin != site {
 		t.Errorf("%+v", src)
@@ -140,7 +140,7 @@ func TestRow44_TenRedirectsAreFollowedAndBelongToTheFirstAuthority(t *testing.T)
 func TestRow45_WhatIsNotFollowedRefuses(t *testing.T) {
 	refused := func(name string, says func(*http.Request) (*http.Response, error)) {
 		t.Helper()
-		s := newScene(t, Standard)
+		s := newScene(t, rules.Standard)
 		s.turn(says)
 		if src := s.shows(name, "", rules.Refuse); src.State != rules.Unreachable || src.NoConnection {
 			t.Errorf("%s: %+v", name, src)
@@ -165,7 +165,7 @@ func TestRow46_LifetimesAreClampedThenConfirmed(t *testing.T) {
 		{"", time.Hour}, {"max-age=1", 5 * time.Minute}, {"max-age=1800", 30 * time.Minute},
 		{"max-age=99999999", 24 * time.Hour}, {"max-age=10, s-maxage=3600", time.Hour},
 	} {
-		s := newScene(t, Standard)
+		s := newScene(t, rules.Standard)
 		s.turns(200, "Cache-Control", life.control, "ETag", `"v"`, "Last-Modified", "Sat, 21 Nov 2026 10:00:00 GMT")
 		if src := s.shows(life.control, "", rules.Refuse); src.FreshUntil.Sub(start) != life.want {
 			t.Errorf("%q: fresh for %s, want %s", life.control, src.FreshUntil.Sub(start), life.want)
@@ -190,7 +190,7 @@ func TestRow46_LifetimesAreClampedThenConfirmed(t *testing.T) {
 // beside it.
 func TestRow46_StaleWhileRevalidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, Standard)
+		s := newScene(t, rules.Standard)
 		s.turns(200)
 		s.shows("a file", "", rules.Refuse)
 		release := make(chan struct{})
@@ -217,7 +217,7 @@ func TestRow46_StaleWhileRevalidate(t *testing.T) {
 
 func TestRow46_AFailureBesideACopyLeavesItStanding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, Standard)
+		s := newScene(t, rules.Standard)
 		s.turns(200)
 		s.shows("a file", "", rules.Refuse)
 		s.breaks()
@@ -272,7 +272,7 @@ func TestRow46_HowLongAnEntryAnswersPastItsTime(t *testing.T) {
 }
 
 func TestRow47_NoStoreIsKeptForTheShortestTimeAndNeverStale(t *testing.T) {
-	s := newScene(t, Standard)
+	s := newScene(t, rules.Standard)
 	s.turns(200, "Cache-Control", "no-store", "ETag", `"1"`)
 	s.shows("a file", "", rules.Refuse)
 	s.clock.step(minLifetime - time.Second)
@@ -289,7 +289,7 @@ func TestRow47_NoStoreIsKeptForTheShortestTimeAndNeverStale(t *testing.T) {
 }
 
 func TestRow48_NoFileLastsAsAFileDoes(t *testing.T) {
-	s := newScene(t, Standard)
+	s := newScene(t, rules.Standard)
 	s.turns(404, "Cache-Control", "max-age=7200")
 	s.shows("no file", "", rules.Allow)
 	s.clock.step(2*time.Hour - time.Second)
@@ -301,7 +301,7 @@ func TestRow48_NoFileLastsAsAFileDoes(t *testing.T) {
 }
 
 func TestRow48_AFailingSiteIsAskedEverMoreSeldom(t *testing.T) {
-	s := newScene(t, Standard)
+	s := newScene(t, rules.Standard)
 	s.turns(503)
 	last := time.Duration(0)
 	for n := range 12 {
@@ -326,7 +326,7 @@ func TestRow48_AFailingSiteIsAskedEverMoreSeldom(t *testing.T) {
 
 func TestRow49_TheFirstRequestWaitsFifteenSecondsThenRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, Standard)
+		s := newScene(t, rules.Standard)
 		s.turn(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
 		begun := time.Now()
 		src := s.shows("a silent site", "", rules.Refuse)
@@ -338,7 +338,7 @@ func TestRow49_TheFirstRequestWaitsFifteenSecondsThenRefuses(t *testing.T) {
 		}
 		s.askedTimes("a silent site", 1)
 		// What comes within that time counts.
-		other := newScene(t, Standard)
+		other := newScene(t, rules.Standard)
 		other.turn(func(*http.Request) (*http.Response, error) { <-time.After(14 * time.Second); return reply(404), nil })
 		other.shows("a slow site", "", rules.Allow)
 	})

@@ -28,7 +28,7 @@ type scene struct {
 	asked []*http.Request
 }
 
-func newScene(t *testing.T, profile Profile) *scene {
+func newScene(t *testing.T, profile rules.Profile) *scene {
 	s := &scene{t: t}
 	s.cache, s.clock = newCache(t, Config{
 		Profile: profile, UserAgent: DefaultUserAgent("https://example.org/bots"),
@@ -92,7 +92,7 @@ func (s *scene) askedTimes(when string, want int) {
 }
 
 func TestRow35_SchemeHostAndPortAreTheScope(t *testing.T) {
-	s := newScene(t, Standard)
+	s := newScene(t, rules.Standard)
 	s.turns(404)
 	for _, o := range []rules.Origin{{Scheme: "http", Host: "h.test", Port: 80}, {Scheme: "https", Host: "h.test", Port: 443}, {Scheme: "https", Host: "h.test", Port: 8443}} {
 		for range 2 {
@@ -103,7 +103,7 @@ func TestRow35_SchemeHostAndPortAreTheScope(t *testing.T) {
 }
 
 func TestRow36_TheFetchSaysWhoAsksAndHowToReachThem(t *testing.T) {
-	s := newScene(t, Standard)
+	s := newScene(t, rules.Standard)
 	s.turns(200)
 	s.shows("a file", "Client/1", rules.Refuse)
 	if ua := s.asked[0].UserAgent(); ua != "heed/1.0 (+https://example.org/bots)" {
@@ -112,7 +112,7 @@ func TestRow36_TheFetchSaysWhoAsksAndHowToReachThem(t *testing.T) {
 }
 
 func TestRow36_ADenialIsRetriedOnceAsTheClientAndKeptForItAlone(t *testing.T) {
-	s := newScene(t, Standard)
+	s := newScene(t, rules.Standard)
 	s.turn(func(r *http.Request) (*http.Response, error) {
 		if strings.HasPrefix(r.UserAgent(), "Welcome/") {
 			return reply(200), nil
@@ -144,7 +144,7 @@ func TestRow36_ADenialIsRetriedOnceAsTheClientAndKeptForItAlone(t *testing.T) {
 }
 
 func TestRow36_VaryUserAgentAddsTheAgentToTheKey(t *testing.T) {
-	s := newScene(t, Standard)
+	s := newScene(t, rules.Standard)
 	s.turn(func(r *http.Request) (*http.Response, error) {
 		switch r.UserAgent() {
 		case "Guest/1":
@@ -183,12 +183,12 @@ func TestRow36_VaryUserAgentAddsTheAgentToTheKey(t *testing.T) {
 
 func TestRow37_OtherClientErrorsAllow(t *testing.T) {
 	for _, status := range []int{400, 402, 404, 405, 408, 410, 451} {
-		s := newScene(t, Standard)
+		s := newScene(t, rules.Standard)
 		s.turns(status)
 		if src := s.shows(fmt.Sprint(status), "", rules.Allow); src.State != rules.Unavailable {
 			t.Errorf("%d: %+v", status, src)
 		}
-		strict := newScene(t, Strict)
+		strict := newScene(t, rules.Strict)
 		strict.turns(status)
 		strict.shows(fmt.Sprint("strict, ", status), "", rules.Allow)
 	}
@@ -196,17 +196,17 @@ func TestRow37_OtherClientErrorsAllow(t *testing.T) {
 
 func TestRow38_401And403AllowAfterTheRetry(t *testing.T) {
 	for _, status := range []int{401, 403} {
-		for profile, want := range map[Profile]rules.Verdict{Standard: rules.Allow, Google: rules.Allow, Strict: rules.Refuse} {
+		for profile, want := range map[rules.Profile]rules.Verdict{rules.Standard: rules.Allow, rules.Google: rules.Allow, rules.Strict: rules.Refuse} {
 			s := newScene(t, profile)
 			s.turns(status)
 			src := s.shows(fmt.Sprint(profile, status), "Client/1", want)
 			s.askedTimes("as ourselves and as the client", 2)
-			if profile == Strict && (src.Err == nil || !src.RetryAt.Equal(start.Add(time.Hour))) {
+			if profile == rules.Strict && (src.Err == nil || !src.RetryAt.Equal(start.Add(time.Hour))) {
 				t.Errorf("strict: %+v", src)
 			}
 		}
 	}
-	s := newScene(t, Strict)
+	s := newScene(t, rules.Strict)
 	s.turns(200)
 	s.shows("a file", "", rules.Refuse)
 	s.turns(403)
@@ -217,7 +217,7 @@ func TestRow38_401And403AllowAfterTheRetry(t *testing.T) {
 }
 
 func TestRow39_429IsAServersTroubleAndItsRetryAfterIsObeyed(t *testing.T) {
-	s := newScene(t, Standard)
+	s := newScene(t, rules.Standard)
 	s.turns(429, "Retry-After", "1800")
 	src := s.shows("without a copy", "", rules.Refuse)
 	if src.State != rules.Unreachable || !src.RetryAt.Equal(start.Add(30*time.Minute)) {
@@ -237,7 +237,7 @@ func TestRow40_WithoutACopyWhatCannotBeReadRefuses(t *testing.T) {
 		r.Body = io.NopCloser(io.MultiReader(strings.NewReader("User-"), failing{}))
 		return r, nil
 	}
-	for _, profile := range []Profile{Standard, Strict, Google} {
+	for _, profile := range []rules.Profile{rules.Standard, rules.Strict, rules.Google} {
 		for _, status := range []int{206, 202, 500, 502, 503, 504} {
 			s := newScene(t, profile)
 			s.turns(status)

@@ -51,7 +51,7 @@ func TestHeed_ShortcutsLeadToWhatIsThere(t *testing.T) {
 // times, the new one within the new times, or nothing: never a mixture.
 func TestHeed_WhatIsShownIsOfOneEntry(t *testing.T) {
 	now := start
-	old, young := after(said(404)), next(nil, said(404), start.Add(48*time.Hour), 0, Standard)
+	old, young := after(said(404)), next(nil, said(404), start.Add(48*time.Hour), 0, rules.Standard)
 	entries := map[int64]*rules.Policy{now.UnixNano(): old.policy, now.Add(48 * time.Hour).UnixNano(): young.policy}
 	var s shown
 	s.show(old)

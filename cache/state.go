@@ -17,12 +17,12 @@ import (
 //	200, 203, 204                         Available: parsed (RFC 9309 §2.3.1.1)
 //	2xx that is a challenge page          failure
 //	304 to our own condition              the copy at hand, its clock restarted
-//	401, 403                              Unavailable, asked once more as the client; Strict: closed
+//	401, 403                              Unavailable, asked once more as the client; strict: closed
 //	other 4xx but 407 and 429             Unavailable: there is no file (§2.3.1.3)
 //	all else, and no answer               failure
 //
 //	a failure                             becomes
-//	with a copy that may stand in         Available and Stale (§2.4); see Profile
+//	with a copy that may stand in         Available and Stale (§2.4); see profile.go
 //	without                               Unreachable: refused (§2.3.1.4)
 //
 // An entry is fresh until askAt: it answers at once. Until waitAt it answers
@@ -61,15 +61,15 @@ const (
 // next is the whole state machine: what is known after an answer, given what
 // was known before. prev is nil for an origin never asked. jitter, from 0 up
 // to 1, spreads the retries of many proxies.
-func next(prev *entry, a answer, now time.Time, jitter float64, profile Profile) *entry {
+func next(prev *entry, a answer, now time.Time, jitter float64, profile rules.Profile) *entry {
 	what, err := a.outcome(prev, profile)
 	switch what {
 	case read:
-		return a.accept(rules.Available, nil, now)
+		return a.accept(rules.Available, nil, now, profile)
 	case absent:
-		return a.accept(rules.Unavailable, nil, now)
+		return a.accept(rules.Unavailable, nil, now, profile)
 	case closed:
-		return a.accept(rules.Unreachable, err, now)
+		return a.accept(rules.Unreachable, err, now, profile)
 	case confirmed:
 		return prev.confirm(a, now)
 	default:
@@ -78,7 +78,7 @@ func next(prev *entry, a answer, now time.Time, jitter float64, profile Profile)
 }
 
 // outcome classifies a; the error says why when it is failed or closed.
-func (a *answer) outcome(prev *entry, profile Profile) (outcome, error) {
+func (a *answer) outcome(prev *entry, profile rules.Profile) (outcome, error) {
 	switch {
 	case a.err != nil:
 		return failed, a.err
@@ -89,7 +89,7 @@ func (a *answer) outcome(prev *entry, profile Profile) (outcome, error) {
 			return failed, fmt.Errorf("%s answered with a challenge page (%s)", a.origin.RobotsURL(), wall)
 		}
 		return read, nil
-	case a.denies() && profile == Strict:
+	case a.denies() && denialCloses(profile):
 		return closed, a.unlike()
 	case a.status == http.StatusTooManyRequests, a.status == http.StatusProxyAuthRequired:
 		// 407 is the word of a proxy on the way: the site said nothing.
@@ -111,7 +111,7 @@ func (a *answer) unlike() error {
 }
 
 // accept makes the entry of an answer that replaces all that was known.
-func (a *answer) accept(state rules.State, err error, now time.Time) *entry {
+func (a *answer) accept(state rules.State, err error, now time.Time, profile rules.Profile) *entry {
 	f := freshnessOf(a.header, now)
 	e := &entry{
 		madeAt:   now,
@@ -134,7 +134,7 @@ func (a *answer) accept(state rules.State, err error, now time.Time) *entry {
 	if state == rules.Unreachable {
 		src.FreshUntil, src.RetryAt, e.waitAt = time.Time{}, e.askAt, e.askAt
 	}
-	e.policy = rules.New(src, a.body)
+	e.policy = rules.NewAs(profile, src, a.body)
 	return e
 }
 
@@ -165,7 +165,7 @@ func (e *entry) confirm(a answer, now time.Time) *entry {
 
 // fail makes the entry after a failure: the copy at hand, stale, as long as it
 // may stand in, else an unreachable origin. e may be nil.
-func (e *entry) fail(a answer, err error, now time.Time, jitter float64, profile Profile) *entry {
+func (e *entry) fail(a answer, err error, now time.Time, jitter float64, profile rules.Profile) *entry {
 	n := entry{madeAt: now, failures: 1, failingSince: now}
 	if e != nil {
 		n.denied, n.varies = e.denied, e.varies
@@ -180,12 +180,12 @@ func (e *entry) fail(a answer, err error, now time.Time, jitter float64, profile
 	n.waitAt = n.askAt
 	if file := e.copy(); file != nil && !e.noStore && now.Sub(file.Source().FetchedAt) <= staleLimit {
 		n.lifetime, n.grace, n.tags = e.lifetime, e.grace, e.tags
-		if profile.lets(n.failingSince, now) {
+		if copyStandsIn(profile, n.failingSince, now) {
 			return n.standIn(file, a, err)
 		}
 		n.setAside = file
 	}
-	n.policy = rules.New(rules.Source{
+	n.policy = rules.NewAs(profile, rules.Source{
 		Origin: a.origin, State: rules.Unreachable, Status: a.status,
 		FetchedAt: now, RetryAt: n.askAt, Err: err,
 		NoConnection: a.noConnection, RetriedAs: a.as,

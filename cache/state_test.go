@@ -32,7 +32,7 @@ func notHome() answer { return answer{origin: site, err: errNetwork, noConnectio
 func after(answers ...answer) *entry {
 	var e *entry
 	for i, a := range answers {
-		e = next(e, a, start.Add(time.Duration(i)*time.Second), 0, Standard)
+		e = next(e, a, start.Add(time.Duration(i)*time.Second), 0, rules.Standard)
 	}
 	return e
 }
@@ -143,10 +143,10 @@ func TestState_StaleOnError(t *testing.T) {
 	if e.tags.etag != `"1"` {
 		t.Error("the copy lost its validator")
 	}
-	if src = next(e, broken(), start.Add(staleLimit), 0, Standard).policy.Source(); !src.Stale {
+	if src = next(e, broken(), start.Add(staleLimit), 0, rules.Standard).policy.Source(); !src.Stale {
 		t.Errorf("30 days on: %+v", src)
 	}
-	src = next(e, broken(), start.Add(staleLimit+time.Second), 0, Standard).policy.Source()
+	src = next(e, broken(), start.Add(staleLimit+time.Second), 0, rules.Standard).policy.Source()
 	if src.State != rules.Unreachable || src.Stale {
 		t.Errorf("after 30 days: %+v", src)
 	}

@@ -104,10 +104,10 @@ func TestHeed_WhatIsCheapToHaveAgainGoesFirst(t *testing.T) {
 		}
 		return p
 	}
-	file := next(nil, said(200), now, 0, Standard)
+	file := next(nil, said(200), now, 0, rules.Standard)
 	order := []*place{
 		at(0, after(said(404, "Cache-Control", "max-age=0")), nil), // long over, and no copy of anything
-		at(1, next(nil, broken(), now, 0, Standard), nil),
+		at(1, next(nil, broken(), now, 0, rules.Standard), nil),
 		at(2, file, func(p *place) { p.kept.Store(true) }),
 		at(3, file, nil),
 		at(4, file, func(p *place) { p.reused.Store(true); p.kept.Store(true) }),
@@ -214,7 +214,7 @@ func BenchmarkLookup(b *testing.B) {
 		return &http.Response{StatusCode: 404, Header: http.Header{}, Body: http.NoBody}, nil
 	})})
 	for n := range 100_000 {
-		put(c.store, numbered(n), next(nil, said(404), time.Now(), 0, Standard), time.Now())
+		put(c.store, numbered(n), next(nil, said(404), time.Now(), 0, rules.Standard), time.Now())
 	}
 	for _, count := range []int{1, 1000, 100_000} { // the last do not fit into the processor's caches
 		b.Run(fmt.Sprintf("origins=%d", count), func(b *testing.B) {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"heed/rules"
 )
 
 // configName is the file that is read when it lies in the working directory.
@@ -18,6 +20,7 @@ const configName = "proxy.toml"
 // Config is the settings of proxy.toml, checked. Paths are absolute.
 type Config struct {
 	Listen  string        `toml:"listen"`  // host:port, loopback
+	Profile string        `toml:"profile"` // a name that rules.ParseProfile knows
 	Contact string        `toml:"contact"` // URL or mail address; empty: none
 	Name    string        `toml:"name"`    // pseudonym in Via; empty: see ProxyName
 	Drain   time.Duration `toml:"drain"`   // how long a stop waits for running exchanges
@@ -109,6 +112,12 @@ func readConfig(path string) (data []byte, abs string, err error) {
 	}
 	abs, err = filepath.Abs(name)
 	return data, abs, err
+}
+
+// profile is what Profile names.
+func (c *Config) profile() rules.Profile {
+	p, _ := rules.ParseProfile(c.Profile) // it was checked
+	return p
 }
 
 // Hash identifies the settings: equal settings have equal hashes, wherever

@@ -61,6 +61,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 	}
 	want := &Config{
 		Listen:   "127.0.0.1:3128",
+		Profile:  "standard",
 		Drain:    30 * time.Second,
 		Cache:    CacheConfig{MaxBytes: 256 << 20},
 		Access:   AccessConfig{PrivateDestinations: "auto", AllowTo: []string{}, RefuseTo: []string{}},
@@ -95,6 +96,7 @@ func TestHeed_AFileStandsOverTheDefaults(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "my.toml"), `
 listen = "[::1]:0"
+profile = "strict"
 [https]
 ca_cert = "ca.pem"
 ca_key = "/keys/ca-key.pem"
@@ -117,7 +119,7 @@ response_header_timeout = "1h30m"
 		t.Fatal(err)
 	}
 	want := Config{
-		Listen: "[::1]:0", Drain: 30 * time.Second, File: file,
+		Listen: "[::1]:0", Profile: "strict", Drain: 30 * time.Second, File: file,
 		HTTPS:  HTTPSConfig{CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
 		Cache:  CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
 		Access: AccessConfig{PrivateDestinations: "refuse", AllowTo: []string{"*.corp.example", "10.0.0.0/8:443"}, RefuseTo: []string{"*:25"}},

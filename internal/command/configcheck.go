@@ -21,6 +21,7 @@ import (
 // their canonical form: paths absolute, hosts in lower case.
 func (c *Config) check(d *decoder) {
 	d.note("listen", checkListen(c.Listen))
+	d.note("profile", checkProfile(c.Profile))
 	d.note("contact", checkContact(c.Contact))
 	d.note("name", checkName(c.Name))
 	if c.HTTPS.CACert != "" && c.HTTPS.CAKey == "" {
@@ -116,6 +117,14 @@ func checkListen(addr string) error {
 	} else if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
 		return fmt.Errorf("%q can be reached from other machines, and only loopback is served for now; write %q",
 			addr, net.JoinHostPort("127.0.0.1", strconv.FormatUint(n, 10)))
+	}
+	return nil
+}
+
+// checkProfile refuses a name that is no profile's.
+func checkProfile(name string) error {
+	if _, ok := rules.ParseProfile(name); !ok || name == "" {
+		return fmt.Errorf("%q is no profile; write standard, strict, google or rep1994", name)
 	}
 	return nil
 }

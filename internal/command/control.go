@@ -86,6 +86,7 @@ type Status struct {
 	Listeners []string  `json:"listeners"`           // the shared one; none for a background heed
 	Runs      []string  `json:"runs"`                // listeners of the runs that joined
 	Mode      string    `json:"mode"`
+	Profile   string    `json:"profile"`
 	CA        CAStatus  `json:"ca"`
 
 	Fleet *fleet.Health `json:"fleet,omitempty"` // nil: there are no other heeds

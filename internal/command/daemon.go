@@ -178,7 +178,7 @@ func (d *daemon) status() *Status {
 	now := d.now()
 	s := &Status{
 		heedInfo: d.info(), Since: d.since, Listeners: []string{}, Runs: []string{},
-		Mode: "enforce, https intercepted",
+		Mode: "enforce, https intercepted", Profile: d.cfg.Profile,
 		CA:   CAStatus{d.authority.CertPath(), d.authority.NotAfter(), d.authority.DaysLeft(now)},
 		Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
 	}

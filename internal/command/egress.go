@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
@@ -18,6 +19,7 @@ import (
 	"heed/internal/ca"
 	"heed/internal/fleet"
 	"heed/proxy"
+	"heed/rules"
 )
 
 // Bounds of the ways out that are open at one time.
@@ -31,6 +33,8 @@ const (
 type way struct {
 	Proxy *upstreamProxy `json:"proxy,omitempty"` // nil: as the settings say
 	Roots string         `json:"roots,omitempty"` // PEM certificates to trust beside the others
+	// Profile is how the sites' rules are read; empty: as the settings say.
+	Profile string `json:"profile,omitempty"`
 }
 
 // upstreamProxy is the proxy behind heed: one for all sites, or by the variables
@@ -83,6 +87,9 @@ var errEgress = errors.New("too many runs with different upstream proxies or CA 
 // take opens the way w, or joins those who use it. Each take is followed by
 // one give.
 func (s *egresses) take(w way) (*egress, error) {
+	if w.Profile == s.cfg.Profile {
+		w.Profile = ""
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := w.key()
@@ -164,10 +171,15 @@ func (s *egresses) make(w way) (*egress, error) {
 	if err != nil {
 		return nil, err
 	}
+	profile, known := rules.ParseProfile(cmp.Or(w.Profile, s.cfg.Profile))
+	if !known {
+		return nil, checkProfile(w.Profile)
+	}
 	config := cache.Config{
+		Profile:   profile,
 		Transport: transport, PerFetch: proxy.GuardRedirects(transport),
 		UserAgent: cache.DefaultUserAgent(s.cfg.Contact),
-		Memory:    s.memory, Lanes: &s.lanes, Way: id,
+		Memory:    s.memory, Lanes: &s.lanes, Way: id + " " + profile.String(),
 	}
 	if s.file != nil {
 		config.Keeper = s.file.Way(id)

@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/ca"
 	"heed/internal/fleet"
+	"heed/rules"
 )
 
 // openFleet opens the store that heeds share; nil when there is none.
@@ -46,6 +47,9 @@ func (s *egresses) shared() (*fleet.Policies, error) {
 	space, err := plain.identity(way{})
 	if err != nil {
 		return nil, err
+	}
+	if p := s.cfg.profile(); p != rules.Standard {
+		space += "-" + p.String() // heeds that take a denial differently would undo each other's word
 	}
 	return s.fleet.Policies(space), nil
 }

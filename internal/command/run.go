@@ -17,6 +17,7 @@ import (
 // RunCmd is `heed run`: one command under a proxy of its own.
 type RunCmd struct {
 	Config   string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Profile  string `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
 	Upstream string `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
 	Agent    string `placeholder:"NAME" help:"Declare the name the command goes by: it is judged under it and sends it. Needs --contact."`
 	Contact  string `placeholder:"URL" help:"URL or mail address that is sent with --agent."`
@@ -126,7 +127,12 @@ func (c *RunCmd) prepare(a *App) (*run, error) {
 
 // way is how this run wants sites to be reached, as its environment and flags say.
 func (c *RunCmd) way(a *App, cfg *Config, found Found) (way, error) {
-	w := way{Roots: string(found.Certs())} // what cannot be read is among the remarks
+	w := way{Roots: string(found.Certs()), Profile: c.Profile} // certificates that cannot be read are among the remarks
+	if c.Profile != "" {
+		if err := checkProfile(c.Profile); err != nil {
+			return w, fmt.Errorf("--profile: %w", err)
+		}
+	}
 	switch {
 	case c.Upstream == "env":
 		if w.Proxy = upstreamOfEnviron(a.Environ); w.Proxy == nil {

@@ -21,6 +21,7 @@ import (
 type ServeCmd struct {
 	Config   string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Listen   string `short:"l" placeholder:"ADDR" help:"Listen on ADDR (host:port) instead of the configured address."`
+	Profile  string `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
 	Upstream string `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
 
 	// Background is set by run, which starts the heed that runs share.
@@ -136,6 +137,12 @@ func (c *ServeCmd) override(cfg *Config, environ []string) error {
 			return fmt.Errorf("--listen: %w", err)
 		}
 		cfg.Listen = c.Listen
+	}
+	if c.Profile != "" {
+		if err := checkProfile(c.Profile); err != nil {
+			return fmt.Errorf("--profile: %w", err)
+		}
+		cfg.Profile = c.Profile
 	}
 	if c.Upstream != "" {
 		if err := checkUpstream(c.Upstream); err != nil {

@@ -117,6 +117,7 @@ func (s *Status) print(w io.Writer, now time.Time) {
 		row("runs", "%d: %s", len(s.Runs), strings.Join(s.Runs, ", "))
 	}
 	row("mode", "%s", s.Mode)
+	row("profile", "%s", s.Profile)
 	row("CA", "%s, %d days left", s.CA.Path, s.CA.DaysLeft)
 	if s.Fleet != nil {
 		row("fleet", "%s", fleetWords(s.Fleet, now))

@@ -145,7 +145,7 @@ func TestHeed_StatusReadsWell(t *testing.T) {
 		heedInfo:  heedInfo{Version: "v1", PID: 42, ConfigHash: "0123456789abcdef"},
 		Since:     now.Add(-90 * time.Second),
 		Listeners: []string{"127.0.0.1:3128"}, Runs: []string{"127.0.0.1:4000"},
-		Mode: "enforce, https intercepted", CA: CAStatus{Path: "/s/ca.pem", DaysLeft: 99},
+		Mode: "enforce, https intercepted", Profile: "strict", CA: CAStatus{Path: "/s/ca.pem", DaysLeft: 99},
 		Hour:     audit.Counts{Requests: 4, Allowed: 2, Refused: 1, NotJudged: 1, ByPath: 3},
 		Troubles: []audit.Trouble{{Origin: "https://ill.test", State: "unreachable", Err: "status 500\x1b"}},
 	}
@@ -156,6 +156,7 @@ configuration  built-in settings (0123456789ab)
 listens on     127.0.0.1:3128
 runs           1: 127.0.0.1:4000
 mode           enforce, https intercepted
+profile        strict
 CA             /s/ca.pem, 99 days left
 last hour      4 requests: 2 (50.0%) allowed, 1 (25.0%) refused, 1 (25.0%) not judged; judged by path 3 (75.0%), by host only 0 (0.0%)
 in trouble     https://ill.test: robots.txt unreachable: status 500\x1b

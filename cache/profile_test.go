@@ -1,0 +1,72 @@
+package cache
+
+import (
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+// What is kept is the file, not what a profile made of it: after a restart with
+// another one the same file is read anew, and the site is not asked.
+func TestHeed_AKeptFileIsJudgedUnderTheProfileInForce(t *testing.T) {
+	const tie = "User-agent: *\nAllow: /tie\nDisallow: /tie\n"
+	for profile, want := range map[rules.Profile]rules.Verdict{
+		rules.Standard: rules.Allow, rules.Strict: rules.Refuse, rules.Google: rules.Allow, rules.REP1994: rules.Refuse,
+	} {
+		d := newDrawer()
+		site, o := newSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, tie) })
+		before, _ := newCache(t, Config{Keeper: d})
+		if got := before.Policy(t.Context(), o, "").Decide(nil, "/tie").Verdict; got != rules.Allow {
+			t.Fatalf("standard: %v", got)
+		}
+		after, _ := newCache(t, Config{Keeper: d, Profile: profile})
+		p := after.Policy(t.Context(), o, "")
+		if got := p.Decide(nil, "/tie").Verdict; got != want || p.Profile() != profile || site.count.Load() != 1 {
+			t.Errorf("%v: %v under %v, %d requests", profile, got, p.Profile(), site.count.Load())
+		}
+	}
+}
+
+// An answer that profiles take differently is no fact but a judgement: under
+// another profile the site is asked again.
+func TestHeed_AKeptDenialIsAskedAboutAgainUnderAnotherProfile(t *testing.T) {
+	d := newDrawer()
+	site, o := newSite(t, status(403))
+	for i, c := range []struct {
+		profile rules.Profile
+		want    rules.Verdict
+	}{{rules.Standard, rules.Allow}, {rules.Standard, rules.Allow}, {rules.Strict, rules.Refuse}, {rules.Standard, rules.Allow}} {
+		asked := site.count.Load()
+		cache, _ := newCache(t, Config{Keeper: d, Profile: c.profile})
+		got := cache.Policy(t.Context(), o, "").Decide(nil, "/").Verdict
+		if again := site.count.Load() > asked; got != c.want || again == (i == 1) {
+			t.Errorf("start %d, %v: %v, asked again: %v", i+1, c.profile, got, again)
+		}
+	}
+}
+
+// A failing site's old copy stands in under the profile in force, and is not
+// lost to one that lets none stand in.
+func TestHeed_AKeptCopyStandsInAsTheProfileInForceHasIt(t *testing.T) {
+	d := newDrawer()
+	site, o := newSite(t, status(200, "Cache-Control", "max-age=300"))
+	cache, clock := newCache(t, Config{Keeper: d})
+	cache.Policy(t.Context(), o, "")
+	site.turn(status(503))
+	clock.step(2 * time.Hour)
+	stale := cache.Policy(t.Context(), o, "").Source()
+	for _, c := range []struct {
+		profile rules.Profile
+		stale   bool
+	}{{rules.Standard, true}, {rules.Strict, false}, {rules.Google, false}, {rules.Standard, true}} {
+		again, at := newCache(t, Config{Keeper: d, Profile: c.profile})
+		at.step(2 * time.Hour)
+		src := again.Policy(t.Context(), o, "").Source()
+		if !stale.Stale || src.Stale != c.stale || src.Stale != (src.State == rules.Available) {
+			t.Errorf("%v: %+v", c.profile, src)
+		}
+	}
+}

@@ -10,6 +10,8 @@ import (
 type Explanation struct {
 	// Tokens are the agent's names in order, and what each led to.
 	Tokens []TokenLed
+	// Dropped are the pieces of the User-Agent string that name no robot.
+	Dropped []Dropped
 	// Governing are the names in the file whose groups govern; each must
 	// allow. None: there are no rules for this agent.
 	Governing []Governing
@@ -83,7 +85,7 @@ func (p *Policy) Explain(agent *Agent, target string) Explanation {
 	x := Explanation{Decision: p.Decide(agent, target)}
 	e := p.engine
 	if agent != nil {
-		x.Tokens = e.led(agent.Tokens)
+		x.Tokens, x.Dropped = e.led(agent.Tokens), agent.Dropped()
 	}
 	var sets []chosen
 	if e != nil {

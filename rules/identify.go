@@ -1,9 +1,6 @@
 package rules
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Identify finds the product tokens in a User-Agent string. An empty string
 // gives an agent without tokens. Not cheap: remember the result per string.
@@ -65,10 +62,21 @@ func identify(userAgent string) []Token {
 // mail addresses, which are left out.
 func pieces(s string) []string {
 	var all []string
+	split(s, func(piece string, address bool) {
+		if !address && strings.TrimSpace(piece) != "" {
+			all = append(all, piece)
+		}
+	})
+	return all
+}
+
+// split yields the pieces of a User-Agent string, URLs and mail addresses
+// among them.
+func split(s string, yield func(piece string, address bool)) {
 	from := 0
 	end := func(at, next int) {
 		if at > from {
-			all = append(all, s[from:at])
+			yield(s[from:at], false)
 		}
 		from = next
 	}
@@ -83,6 +91,7 @@ func pieces(s string) []string {
 			}
 			i += addressEnd(s[i:])
 			end(at, i)
+			yield(s[at:i], true)
 			i--
 		case s[i] == '@' && i > from && mailOctet(s[i-1]):
 			at := i
@@ -92,11 +101,11 @@ func pieces(s string) []string {
 			for i++; i < len(s) && mailOctet(s[i]); i++ {
 			}
 			end(at, i)
+			yield(s[at:i], true)
 			i--
 		}
 	}
 	end(len(s), len(s))
-	return slices.DeleteFunc(all, func(p string) bool { return strings.TrimSpace(p) == "" })
 }
 
 // addressEnd returns where the URL at the start of s ends.

@@ -8,15 +8,16 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"time"
 
 	"heed/rules"
 )
 
 // checkLine is the body of POST /check: one question to the running heed.
 type checkLine struct {
-	Agent string `json:"agent"`
-	URL   string `json:"url"`
+	Agent   string `json:"agent"`
+	URL     string `json:"url"`
+	Profile string `json:"profile,omitempty"` // to judge under; empty: that of its settings
+	Explain bool   `json:"explain,omitempty"` // the road to the verdict is wanted
 }
 
 // maxCheckLine bounds the body of POST /check, in bytes.
@@ -30,15 +31,15 @@ func (d *daemon) postCheck(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, &refusedJoin{Message: "this is no question"})
 		return
 	}
-	out, err := d.egresses.take(way{})
+	out, err := d.egresses.take(way{Profile: q.Profile})
 	if err != nil {
 		answer(w, http.StatusServiceUnavailable, &refusedJoin{Message: err.Error()})
 		return
 	}
 	defer d.egresses.give(out)
-	j := judge{now: d.now}
-	got, err := j.ask(r.Context(), q.Agent, q.URL, func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string) {
-		return out.policies.Policy(ctx, o, userAgent), o.RobotsURL()
+	j := judge{now: d.now, explain: q.Explain}
+	got, err := j.ask(r.Context(), q.Agent, q.URL, func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
+		return out.policies.Policy(ctx, o, userAgent), o.RobotsURL(), byHeed
 	})
 	if err != nil {
 		answer(w, http.StatusUnprocessableEntity, &refusedJoin{Message: err.Error()})
@@ -48,8 +49,8 @@ func (d *daemon) postCheck(w http.ResponseWriter, r *http.Request) {
 }
 
 // check asks the heed at the other end.
-func (c *controlClient) check(ctx context.Context, agent, address string) (*judgement, error) {
-	resp, err := c.do(ctx, http.MethodPost, "/check", &checkLine{agent, address})
+func (c *controlClient) check(ctx context.Context, q *checkLine) (*judgement, error) {
+	resp, err := c.do(ctx, http.MethodPost, "/check", q)
 	if err != nil {
 		return nil, err
 	}
@@ -58,18 +59,62 @@ func (c *controlClient) check(ctx context.Context, agent, address string) (*judg
 	if err := json.NewDecoder(resp.Body).Decode(got); err != nil {
 		return nil, fmt.Errorf("the running heed gives an answer that cannot be read: %w", err)
 	}
-	got.By = "heed"
 	return got, nil
+}
+
+// storedKey is the body of POST /stored: one key of one way to the sites.
+type storedKey struct {
+	Way string `json:"way"`
+	Key []byte `json:"key"` // any octets
+}
+
+// storedCopy is the answer.
+type storedCopy struct {
+	Found    bool   `json:"found"`
+	Record   []byte `json:"record,omitempty"`
+	Snapshot []byte `json:"snapshot,omitempty"`
+}
+
+// postStored hands out what lies under a key.
+func (d *daemon) postStored(w http.ResponseWriter, r *http.Request) {
+	var q storedKey
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCheckLine)).Decode(&q); err != nil {
+		answer(w, http.StatusBadRequest, &refusedJoin{Message: "this is no question"})
+		return
+	}
+	var c storedCopy
+	if d.egresses.file != nil {
+		c.Record, c.Snapshot, c.Found = d.egresses.file.Way(q.Way).Load(string(q.Key))
+	}
+	answer(w, http.StatusOK, &c)
+}
+
+// stored asks the heed at the other end what it stored.
+func (c *controlClient) stored(ctx context.Context, q *storedKey) (*storedCopy, error) {
+	resp, err := c.do(ctx, http.MethodPost, "/stored", q)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	got := &storedCopy{}
+	return got, json.NewDecoder(resp.Body).Decode(got)
+}
+
+// ownState returns this user's state directory, without making it; ok is false
+// when there is none, or it belongs to somebody else.
+func ownState() (path string, ok bool) {
+	if foreign, err := foreignState(); foreign != "" || err != nil {
+		return "", false
+	}
+	path, err := statePath(os.Getenv, os.UserHomeDir, runtime.GOOS)
+	return path, err == nil
 }
 
 // heedHere returns a client for the heed that serves this user's state
 // directory; nil when there is none, or it belongs to somebody else.
 func heedHere(ctx context.Context) (*controlClient, error) {
-	if foreign, err := foreignState(); foreign != "" || err != nil {
-		return nil, nil // no place for a state: no heed
-	}
-	stateDir, err := statePath(os.Getenv, os.UserHomeDir, runtime.GOOS)
-	if err != nil {
+	stateDir, ok := ownState()
+	if !ok {
 		return nil, nil
 	}
 	status, err := readStatus(ctx, stateDir)
@@ -94,20 +139,17 @@ func (c *CheckCmd) asker(a *App) (asker, error) {
 			return nil, err
 		}
 		if client != nil {
-			return client.check, nil
+			return func(ctx context.Context, agent, address string) (*judgement, error) {
+				return client.check(ctx, &checkLine{agent, address, c.Profile, c.Explain})
+			}, nil
 		}
 	}
 	policy, err := c.policies(a)
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{now: a.Now}
+	j := &judge{now: a.Now, explain: c.Explain}
 	return func(ctx context.Context, agent, address string) (*judgement, error) {
 		return j.ask(ctx, agent, address, policy)
 	}, nil
-}
-
-// age is how old the rules are, for people.
-func (a *judgement) age() time.Duration {
-	return time.Duration(a.Age * float64(time.Second)).Round(time.Second)
 }

@@ -22,7 +22,7 @@ func TestHeed_CheckAsksTheHeedThatRuns(t *testing.T) {
 
 	for range 2 { // the second answer comes from what the heed has kept
 		s := heed(t, "", "check", "--agent", "x", site.URL+"/private", site.URL+"/robots.txt")
-		want := regexp.MustCompile(`^refuse ` + site.URL + `/private  rule: line 2, Disallow: /private, group \* \(says the running heed, whose copy is \ds old\)
+		want := regexp.MustCompile(`^refuse ` + site.URL + `/private  rule: line 2, Disallow: /private, group \* \(by the running heed's copy, \ds old\)
 allow  ` + site.URL + `/robots.txt  robots-txt: robots.txt may always be asked for
 $`)
 		if s.status != exitNo || !want.MatchString(s.out) || s.errors != "" {
@@ -44,7 +44,7 @@ $`)
 	if s := heed(t, "", "check", "--agent", "x", "site.test"); s.status != exitUsage || !strings.Contains(s.errors, `"site.test" is not the URL of a site`) {
 		t.Errorf("no URL: %+v", s)
 	}
-	for i, flag := range []string{"--local", "--fresh"} {
+	for i, flag := range []string{"--local", "--fresh"} { // nothing is stored here
 		s := heed(t, "", "check", flag, "--agent", "x", site.URL+"/private")
 		if s.status != exitNo || strings.Contains(s.out, "running heed") || int(asked.Load()) != 2+i {
 			t.Errorf("%s: %+v, the site was asked %d times", flag, s, asked.Load())

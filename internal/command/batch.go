@@ -27,7 +27,8 @@ const (
 
 // batch answers the questions on stdin, one per line, in their order.
 func (c *CheckCmd) batch(a *App, ask asker) error {
-	b := &batch{ask: ask, judge: judge{now: a.Now}, texts: newParsed()}
+	profile, _ := rules.ParseProfile(c.Profile) // it was checked
+	b := &batch{ask: ask, judge: judge{now: a.Now}, texts: newParsed(profile)}
 	width, size := runtime.GOMAXPROCS(0), batchSize
 	if c.Robots == "" {
 		width, size = checkWidth, 1 // a line may wait for a site: the next does not wait with it
@@ -137,8 +138,8 @@ func (b *batch) judgementOn(q *question) (*judgement, error) {
 	if q.robots == nil {
 		return b.ask(ctx, *q.agent, *q.url)
 	}
-	return b.judge.ask(ctx, *q.agent, *q.url, func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string) {
-		return b.texts.policy(o, *q.robots), ""
+	return b.judge.ask(ctx, *q.agent, *q.url, func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string, string) {
+		return b.texts.policy(o, *q.robots), "", ""
 	})
 }
 

@@ -101,7 +101,7 @@ func TestHeed_BatchAnswersBeforeTheNextQuestion(t *testing.T) {
 }
 
 func TestHeed_ParsedTextsAreBounded(t *testing.T) {
-	p := newParsed()
+	p := newParsed(rules.Standard)
 	o, _, err := parseURL("http://h.test/")
 	if err != nil {
 		t.Fatal(err)

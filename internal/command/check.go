@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
-	"time"
 
-	"heed/proxy"
 	"heed/rules"
 )
 
@@ -20,8 +17,9 @@ type CheckCmd struct {
 	Config  string   `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Robots  string   `type:"path" placeholder:"FILE" help:"Judge against this robots.txt instead of the sites' own; - for stdin."`
 	Agent   *string  `short:"a" placeholder:"UA" help:"Who asks: a User-Agent string, or a product token such as ExampleBot."`
-	Local   bool     `help:"Judge in this process, with the settings here, also when a heed runs."`
-	Fresh   bool     `help:"Fetch robots.txt now, whatever the running heed has kept."`
+	Profile string   `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
+	Local   bool     `help:"Judge here, not in the running heed: by the settings here, and by stored copies that are fresh."`
+	Fresh   bool     `help:"Judge here, and fetch each robots.txt now, whatever is stored."`
 	Batch   bool     `help:"Read questions from stdin and write answers to stdout, as JSON Lines."`
 	Explain bool     `help:"Tell the road from the User-Agent to the verdict."`
 	JSON    bool     `name:"json" help:"Print one JSON object per URL."`
@@ -32,9 +30,11 @@ type CheckCmd struct {
 // Help tells the output, the exit status and the form of a batch.
 func (c *CheckCmd) Help() string {
 	return `Prints a line per URL: allow or refuse, the URL, and why, with the rule, its line
-and its group. A heed that runs is asked, so that its settings and what it has
-fetched decide; else robots.txt is fetched as the proxy would. Exit status 0 when all are allowed, 1 when any is refused, 2 when
-the question is wrong.
+and its group, then where the rules are from and how old they are. A heed that
+runs is asked, so that its settings and what it has fetched decide; else a stored
+copy counts while it is fresh, and what is not stored is fetched as the proxy
+would. Exit status 0 when all are allowed, 1 when any is refused, 2 when the
+question is wrong.
 
 Examples:
 
@@ -72,7 +72,7 @@ func (c *CheckCmd) Run(a *App) error {
 		*judgement
 		err error
 	}
-	worst := 0
+	worst, paint := 0, colours(a.Environ, a.Stdout)
 	work := func(address string) (r result) {
 		r.judgement, r.err = ask(context.Background(), *c.Agent, address)
 		return r
@@ -86,7 +86,7 @@ func (c *CheckCmd) Run(a *App) error {
 		if !r.Allowed {
 			worst = max(worst, exitNo)
 		}
-		return c.print(a.Stdout, r.judgement)
+		return c.print(a.Stdout, paint, r.judgement)
 	})
 	if err == nil && worst != 0 {
 		return Exit(worst)
@@ -96,6 +96,10 @@ func (c *CheckCmd) Run(a *App) error {
 
 func (c *CheckCmd) usage() error {
 	switch {
+	case c.Local && c.Fresh, c.Robots != "" && (c.Local || c.Fresh):
+		return errors.New("--robots, --local and --fresh are three different sources of rules\nLeave all but one out")
+	case c.Profile != "" && checkProfile(c.Profile) != nil:
+		return fmt.Errorf("--profile: %w", checkProfile(c.Profile))
 	case c.Batch && len(c.URLs) > 0:
 		return errors.New("--batch takes its URLs from stdin\nLeave out the URLs, or --batch")
 	case c.Batch && c.Robots == "-":
@@ -103,7 +107,7 @@ func (c *CheckCmd) usage() error {
 	case c.Batch && c.Agent != nil:
 		return errors.New("--batch takes the agent from each line\nLeave out --agent, or --batch")
 	case c.Explain && (c.Batch || c.JSON):
-		return errors.New("--explain is for people: the same facts are members of the JSON\nLeave out --explain, or --batch and --json")
+		return errors.New("--explain is for people, --json and --batch are for programs\nLeave one of them out")
 	case c.Batch:
 		return nil
 	case len(c.URLs) == 0:
@@ -114,51 +118,8 @@ func (c *CheckCmd) usage() error {
 	return nil
 }
 
-// policies returns where the rules come from: the file named, else the sites.
-func (c *CheckCmd) policies(a *App) (policyOf, error) {
-	if c.Robots != "" {
-		text, err := readRobots(a, c.Robots)
-		if err != nil {
-			return nil, err
-		}
-		policy := newParsed().of(text)
-		return func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string) { return policy(o), c.Robots }, nil
-	}
-	cfg, err := Load(c.Config, a.Defaults)
-	if err != nil {
-		return nil, err
-	}
-	ways := &egresses{cfg: cfg, self: &proxy.Addrs{}, proxy: upstreamOfConfig(cfg, a.Environ)}
-	out, err := ways.take(way{})
-	if err != nil {
-		return nil, err
-	}
-	return func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string) {
-		slow := time.AfterFunc(time.Second, func() { a.progress("waiting for " + o.RobotsURL()) })
-		defer slow.Stop()
-		return out.policies.Policy(ctx, o, userAgent), o.RobotsURL()
-	}, nil
-}
-
-func readRobots(a *App, path string) (text string, err error) {
-	in := a.Stdin
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	data, err := io.ReadAll(io.LimitReader(in, rules.MaxBytes+1))
-	if err != nil {
-		return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
-	}
-	return string(data), nil
-}
-
 // print writes one answer for people or as JSON.
-func (c *CheckCmd) print(w io.Writer, a *judgement) error {
+func (c *CheckCmd) print(w io.Writer, paint painter, a *judgement) error {
 	if c.Quiet {
 		return nil
 	}
@@ -167,13 +128,13 @@ func (c *CheckCmd) print(w io.Writer, a *judgement) error {
 		e.SetEscapeHTML(false)
 		return e.Encode(a)
 	}
-	verdict := "refuse"
+	colour, verdict := red, "refuse"
 	if a.Allowed {
-		verdict = "allow "
+		colour, verdict = green, "allow "
 	}
-	_, err := fmt.Fprintf(w, "%s %s  %s: %s\n", verdict, printable(a.URL), a.Reason, a.why())
+	_, err := fmt.Fprintf(w, "%s %s  %s: %s\n", paint(colour, verdict), printable(a.URL), a.Reason, a.why())
 	if err == nil && c.Explain {
-		err = a.explain(w)
+		err = a.explain(w, paint)
 	}
 	return err
 }
@@ -211,11 +172,8 @@ func (a *judgement) why() string {
 	if a.Detail != "" {
 		fmt.Fprintf(&why, " (%s)", quoted(a.Detail))
 	}
-	switch {
-	case a.Stale:
-		fmt.Fprintf(&why, " (a copy %s old, since the site cannot be asked)", a.age())
-	case a.By == "heed" && a.Robots != "":
-		fmt.Fprintf(&why, " (says the running heed, whose copy is %s old)", a.age())
+	if source := a.source(); source != "" {
+		fmt.Fprintf(&why, " (%s)", source)
 	}
 	return why.String()
 }

@@ -18,10 +18,10 @@ func TestHeed_CheckSaysRuleLineAndGroup(t *testing.T) {
 		return heed(t, "", append([]string{"check", "--robots", robots}, args...)...)
 	}
 	check("--agent", "x", "https://h.test/private/1", "https://h.test/").is(t, exitNo,
-		"refuse https://h.test/private/1  rule: line 2, Disallow: /private, group *\n"+
-			"allow  https://h.test/  no-rule: no rule speaks of it, group *\n", "")
+		"refuse https://h.test/private/1  rule: line 2, Disallow: /private, group * (by "+robots+")\n"+
+			"allow  https://h.test/  no-rule: no rule speaks of it, group * (by "+robots+")\n", "")
 	check("--agent", "Mozilla/5.0 (compatible; GoodBot/1.0)", "https://h.test/private").is(t, 0,
-		"allow  https://h.test/private  rule: line 5, Allow: /, group GoodBot\n", "")
+		"allow  https://h.test/private  rule: line 5, Allow: /, group GoodBot (by "+robots+")\n", "")
 	check("--agent", "x", "https://h.test/robots.txt").is(t, 0,
 		"allow  https://h.test/robots.txt  robots-txt: robots.txt may always be asked for\n", "")
 	check("--agent", "x", "https://h.test/%00").is(t, exitNo,
@@ -39,7 +39,7 @@ func TestHeed_CheckAsJSON(t *testing.T) {
 	}
 	want := judgement{
 		URL: "https://h.test/private?a=<b>", Agent: "GoodBot/1.0", Allowed: true, Reason: "rule",
-		Group: "GoodBot", Rule: "Allow: /", Line: 5, Token: "goodbot", Robots: robots,
+		Group: "GoodBot", Rule: "Allow: /", Line: 5, Token: "goodbot", Robots: robots, By: "file", Profile: "standard",
 	}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -87,8 +87,8 @@ func TestHeed_CheckFetchesAsTheProxyWould(t *testing.T) {
 	defer site.Close()
 	s := heed(t, "", "check", "--agent", "x", site.URL+"/private", site.URL+"/")
 	s.is(t, exitNo,
-		"refuse "+site.URL+"/private  rule: line 2, Disallow: /private, group *\n"+
-			"allow  "+site.URL+"/  no-rule: no rule speaks of it, group *\n", "")
+		"refuse "+site.URL+"/private  rule: line 2, Disallow: /private, group * (asked just now)\n"+
+			"allow  "+site.URL+"/  no-rule: no rule speaks of it, group * (asked just now)\n", "")
 	if len(agents) != 1 || agents[0] != "/robots.txt heed/1.0" {
 		t.Errorf("the site was asked for %q", agents)
 	}

@@ -21,6 +21,8 @@ import (
 //	POST   /runs       join: a stream of lines that lives as long as the run
 //	DELETE /runs/{id}  end a run; the last line of its stream is its summary
 //	POST   /retire     end a heed that `heed run` started and nobody uses
+//	POST   /check      judge a URL as a request for it would be judged
+//	POST   /stored     what is stored of a site, as it lies there
 //
 // Only processes of the same user get through: the socket has mode 0600, and
 // where the system tells who is calling, it is checked as well.
@@ -134,6 +136,7 @@ func listenControl(state string, d *daemon) (*controlServer, error) {
 	mux.HandleFunc("DELETE /runs/{id}", d.deleteRun)
 	mux.HandleFunc("POST /retire", d.postRetire)
 	mux.HandleFunc("POST /check", d.postCheck)
+	mux.HandleFunc("POST /stored", d.postStored)
 	d.cacheRoutes(mux)
 	s := &controlServer{listener: sameUser{l}, path: path}
 	s.Handler = mux

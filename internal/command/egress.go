@@ -74,6 +74,7 @@ type egresses struct {
 	memory *cache.Memory // nil: each way has room of its own
 	lanes  cache.Lanes   // of all ways' fetches
 	file   *cache.File   // nil: nothing outlives the process
+	stored *storedCopies // looked into in place of file; nil: nothing is
 	fleet  *fleet.Store  // nil: there are no other heeds
 
 	mu   sync.Mutex
@@ -181,8 +182,11 @@ func (s *egresses) make(w way) (*egress, error) {
 		UserAgent: cache.DefaultUserAgent(s.cfg.Contact),
 		Memory:    s.memory, Lanes: &s.lanes, Way: id + " " + profile.String(),
 	}
-	if s.file != nil {
+	switch {
+	case s.file != nil:
 		config.Keeper = s.file.Way(id)
+	case s.stored != nil:
+		config.Keeper = s.stored.way(id)
 	}
 	if s.fleet != nil && w == (way{}) {
 		shared, err := s.shared()

@@ -8,87 +8,353 @@ import (
 	"heed/rules"
 )
 
-// explain tells the road from the User-Agent to the verdict, a step a line.
-func (a *judgement) explain(w io.Writer) error {
-	var text strings.Builder
-	for _, step := range []string{a.whoAsks(), a.whoseRules(), a.whatTheySay()} {
-		if step != "" {
-			fmt.Fprintf(&text, "    %s\n", step)
-		}
+// How the explanation is laid out.
+const (
+	pageWidth  = 80 // columns
+	labelWidth = 11 // of the first word of a step, and the blanks around it
+	// maxTold is how many names, pieces, readings or rules of one kind are told:
+	// a page is read, a list is not.
+	maxTold = 8
+	// maxAgentTold is how many characters of a User-Agent string are told.
+	maxAgentTold = 600
+)
+
+// explainer writes the road from a User-Agent to a verdict, a step a paragraph.
+type explainer struct {
+	*judgement
+	road  *rules.Explanation
+	paint painter
+	text  strings.Builder
+}
+
+// explain tells the road to the verdict.
+func (a *judgement) explain(w io.Writer, paint painter) error {
+	x := &explainer{judgement: a, road: a.Road, paint: paint}
+	if x.road == nil {
+		x.road = &rules.Explanation{} // of a heed that does not tell
 	}
-	_, err := io.WriteString(w, text.String())
+	x.whoAsks()
+	if a.Robots != "" {
+		x.whoseRules()
+		x.whichGroups()
+		x.whatIsJudged()
+	}
+	x.verdict()
+	x.text.WriteByte('\n')
+	_, err := io.WriteString(w, x.text.String())
 	return err
 }
 
-// whoAsks tells which robots the User-Agent names.
-func (a *judgement) whoAsks() string {
-	if a.Agent == "" {
-		return "Nobody says who asks: what is written for all robots (*) counts."
-	}
-	tokens := rules.Identify(a.Agent).Tokens
-	if len(tokens) == 0 {
-		return fmt.Sprintf("%q names no robot: what is written for all robots (*) counts.", quoted(a.Agent))
-	}
-	var names []string
-	for _, t := range tokens {
-		name := quoted(t.Name)
-		if !strings.EqualFold(t.Name, t.Piece) {
-			name += fmt.Sprintf(" (from %q)", quoted(t.Piece))
-		}
-		names = append(names, name)
-	}
-	if len(names) == 1 {
-		return "Who asks goes by the name " + names[0] + "."
-	}
-	return "Who asks goes by the names " + strings.Join(names, ", ") + "; each that has a group must be allowed."
+// step begins a paragraph.
+func (x *explainer) step(label, format string, values ...any) {
+	x.line(x.paint(bold, fmt.Sprintf("  %-*s", labelWidth-2, label)), format, values...)
 }
 
-// whoseRules tells where the rules are from and which group governs.
-func (a *judgement) whoseRules() string {
-	if a.Reason == rules.ReasonRobotsTxt || a.Reason == rules.ReasonMalformed {
-		return "" // nothing was looked up
+// more goes on with the paragraph, on a new line.
+func (x *explainer) more(format string, values ...any) {
+	x.line(strings.Repeat(" ", labelWidth), format, values...)
+}
+
+// line writes a text of one line, wrapped at blanks; what stands between two
+// blanks stays whole. Further lines are set in by two columns more.
+func (x *explainer) line(head, format string, values ...any) {
+	words := strings.Split(fmt.Sprintf(format, values...), " ")
+	x.text.WriteString(head)
+	at := labelWidth
+	for i, word := range words {
+		size := len([]rune(word))
+		switch {
+		case i == 0:
+		case at+1+size > pageWidth:
+			x.text.WriteString("\n" + strings.Repeat(" ", labelWidth+2))
+			at = labelWidth + 2
+		default:
+			x.text.WriteByte(' ')
+			at++
+		}
+		x.text.WriteString(word)
+		at += size
 	}
-	from := "The rules are from " + quoted(a.Robots)
-	if a.By == "heed" {
-		from += fmt.Sprintf(", as the running heed fetched them %s ago", a.age())
+	x.text.WriteByte('\n')
+}
+
+// whoAsks tells which pieces of the User-Agent are names of robots, where each
+// leads, and which are not.
+func (x *explainer) whoAsks() {
+	if x.Agent == "" {
+		x.step("Who asks", "nobody says so: the rules for all robots (*) count")
+		return
 	}
+	x.step("Who asks", "%s", atMost(x.Agent, maxAgentTold))
+	for i, t := range x.road.Tokens {
+		if i == maxTold {
+			x.more("and %s", plural(uint64(len(x.road.Tokens)-maxTold), "further name"))
+			break
+		}
+		x.more("%s", named(t.Token)+x.leads(t))
+	}
+	if len(x.road.Tokens) == 0 {
+		x.more("names no robot: the rules for all robots (*) count")
+	}
+	for _, why := range []rules.Dropping{rules.DroppedCompatible, rules.DroppedAddress} {
+		if left := x.leftOut(why); left != "" {
+			x.more("no name: %s (%s)", left, droppings[why])
+		}
+	}
+}
+
+var droppings = map[rules.Dropping]string{
+	rules.DroppedCompatible: "says what it runs on or is compatible with",
+	rules.DroppedAddress:    "an address, where other robots' names may stand",
+}
+
+func (x *explainer) leftOut(why rules.Dropping) string {
+	var left []string
+	for _, d := range x.road.Dropped {
+		if d.Why == why {
+			left = append(left, quoted(d.Piece))
+		}
+	}
+	if more := len(left) - maxTold; more > 0 {
+		left = append(left[:maxTold], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(left, ", ")
+}
+
+// named is a name, with the piece it was taken from when that looks otherwise.
+func named(t rules.Token) string {
+	if strings.EqualFold(t.Name, t.Piece) {
+		return quoted(t.Name)
+	}
+	return fmt.Sprintf(`%s (from "%s")`, quoted(t.Name), quoted(t.Piece))
+}
+
+// leads tells which groups a name leads to.
+func (x *explainer) leads(t rules.TokenLed) string {
+	if len(t.To) == 0 {
+		if x.Robots == "" || x.Group == "" {
+			return ""
+		}
+		return ": no group has this name"
+	}
+	var to []string
+	for _, led := range t.To[:min(len(t.To), maxTold)] {
+		to = append(to, fmt.Sprintf("group %s%s", quoted(led.Name), hows[led.How]))
+	}
+	return ": " + strings.Join(to, ", ")
+}
+
+// hows says how a name led to a group, where that is not plain.
+var hows = map[rules.How]string{
+	rules.ByFirst: ", by its first word",
+	rules.ByChain: ", which its operator has it obey when there is none of its own",
+	rules.ByPart:  ", whose name is part of this one (1994)",
+	rules.ByList:  ", one of several names on that line: it may only add refusals",
+}
+
+// whoseRules tells where the rules are from and how they are read.
+func (x *explainer) whoseRules() {
+	x.step("Rules", "%s", quoted(x.Robots))
+	from := "asked just now"
+	switch x.By {
+	case byFile:
+		from = ""
+	case byHeed:
+		from = fmt.Sprintf("as the running heed has them, %s old", x.age())
+	case byStore:
+		from = fmt.Sprintf("as stored %s ago", x.age())
+	}
+	if x.Stale {
+		from = fmt.Sprintf("an old copy, %s old, since the site cannot be asked", x.age())
+	}
+	if from != "" {
+		x.more("%s", from)
+	}
+	if x.Profile != "" && x.Profile != rules.Standard.String() {
+		x.more("read by the profile %s", x.Profile)
+	}
+}
+
+// whichGroups tells which groups govern.
+func (x *explainer) whichGroups() {
+	for i, g := range x.road.Governing {
+		if i == maxTold {
+			x.more("and %s", plural(uint64(len(x.road.Governing)-maxTold), "further group"))
+			break
+		}
+		why := "since no group is for a name of who asks"
+		if g.Token.Name != "" {
+			why = "for " + quoted(g.Token.Name)
+		}
+		tell := x.more
+		if i == 0 {
+			tell = func(f string, v ...any) { x.step("Group", f, v...) }
+		}
+		tell("%s (%s, %s), %s", quoted(g.Name), lineList(g.Lines), plural(uint64(g.Rules), "rule"), why)
+	}
+	if len(x.road.Governing) > 1 {
+		x.more("each of them must allow")
+	}
+	if len(x.road.Governing) == 0 && (x.Reason == rules.ReasonNoRule || x.Reason == rules.ReasonRule) {
+		x.step("Group", "none: no group is for a name of who asks, nor for all robots (*)")
+	}
+}
+
+// lineList names lines.
+func lineList(lines []int) string {
+	var numbers []string
+	for i, n := range lines {
+		if i == maxTold {
+			numbers = append(numbers, "...")
+			break
+		}
+		numbers = append(numbers, fmt.Sprint(n))
+	}
+	if len(numbers) == 1 {
+		return "line " + numbers[0]
+	}
+	return "lines " + strings.Join(numbers, ", ")
+}
+
+// whatIsJudged tells each reading of the target with the rules that fit it.
+func (x *explainer) whatIsJudged() {
+	quiet := 0 // readings that no rule fits or that are allowed, beyond the first
+	for i, r := range x.road.Readings {
+		last := i == len(x.road.Readings)-1
+		if i > 0 && !(last && x.refused(r)) {
+			quiet++
+			continue
+		}
+		if quiet > 0 {
+			x.more("in %s: allowed, too", plural(uint64(quiet), "other spelling"))
+			quiet = 0
+		}
+		if i == 0 {
+			x.step("Judged", "%s", quoted(r.Target))
+		} else {
+			x.more("but a server may take it for %s (%s):", quoted(r.Target), spelling(r.Variant))
+		}
+		x.opinions(r)
+	}
+	if quiet > 0 {
+		x.more("in %s that servers may read it in: allowed, too", plural(uint64(quiet), "other spelling"))
+	}
+}
+
+func (x *explainer) refused(r rules.Reading) bool {
+	return len(r.Opinions) > 0 && r.Opinions[len(r.Opinions)-1].Verdict == rules.Refuse
+}
+
+// spellings says what the names of readings stand for.
+var spellings = map[string]string{
+	"":   "with & and = as they may be sent",
+	"v0": "decoded",
+	"v1": "v1: dot segments resolved",
+	"v2": "v2: slashes joined and dot segments resolved",
+	"v3": `v3: escaped slashes and \ are slashes`,
+	"v4": "v4: without what follows ;",
+	"v5": "v5: decoded once more",
+}
+
+func spelling(variant string) string {
+	if text, known := spellings[variant]; known {
+		return text
+	}
+	return variant
+}
+
+// opinions tells the rules that fit a reading, those of each group.
+func (x *explainer) opinions(r rules.Reading) {
+	for i, o := range r.Opinions {
+		of := ""
+		if len(x.road.Governing) > 1 && i < len(x.road.Governing) {
+			of = "of group " + quoted(x.road.Governing[i].Name) + " "
+		}
+		if len(o.Matches) == 0 {
+			x.more("  no rule %sfits", of)
+			continue
+		}
+		if of != "" {
+			x.more("  %sthese fit:", of)
+		}
+		for j, m := range o.Matches[:min(len(o.Matches), maxTold)] {
+			text := fmt.Sprintf("  line %d: %s (%s)", m.Line, quoted(m.Rule), plural(uint64(m.Octets), "octet"))
+			if j == 0 {
+				text += " <- " + x.why(o)
+			}
+			x.more("%s", text)
+		}
+		if more := len(o.Matches) + o.Further - maxTold; more > 0 {
+			x.more("  and %s that count for less", plural(uint64(more), "rule"))
+		}
+	}
+}
+
+// why says why the first rule of an opinion counts.
+func (x *explainer) why(o rules.Opinion) string {
+	first := o.Matches[0]
 	switch {
-	case a.Group == "":
-		return from + "."
-	case a.Token == "":
-		return from + "; none of its groups has that name, and the one for all robots (*) governs."
+	case len(o.Matches) == 1:
+		return "the only one that fits"
+	case x.Profile == rules.REP1994.String():
+		return "any Disallow that fits refuses"
+	}
+	for _, m := range o.Matches[1:] {
+		if m.Octets == first.Octets && m.Allow != first.Allow {
+			if first.Allow {
+				return fmt.Sprintf("as long as line %d, and Allow counts then", m.Line)
+			}
+			return fmt.Sprintf("as long as line %d, and Disallow counts then", m.Line)
+		}
+	}
+	return "the longest counts"
+}
+
+// verdict tells what came out.
+func (x *explainer) verdict() {
+	colour, verdict := red, "refuse"
+	if x.Allowed {
+		colour, verdict = green, "allow"
+	}
+	x.step("Verdict", "%s: %s", x.paint(colour, verdict), x.because())
+}
+
+func (x *explainer) because() string {
+	switch x.Reason {
+	case rules.ReasonRule:
+		if x.Allowed {
+			return fmt.Sprintf("line %d, %s, lets %s fetch it", x.Line, quoted(x.Rule), x.who())
+		}
+		return fmt.Sprintf("line %d, %s, keeps %s from it", x.Line, quoted(x.Rule), x.who())
+	case rules.ReasonNoRule:
+		return "no rule speaks of it"
+	case rules.ReasonRobotsTxt:
+		return "robots.txt itself may always be fetched (RFC 9309 §2.2.2)"
+	case rules.ReasonRobotsUnavailable:
+		return "the site has no rules, so everything may be fetched (RFC 9309 §2.3.1.3)" + x.remark()
+	case rules.ReasonRobotsUnreachable, rules.ReasonOriginUnreachable:
+		if x.tooWild() {
+			return "the rules have more than 1,048,576 wildcards (*), too many to judge by: everything but /robots.txt is refused until the site has fewer"
+		}
+		return "the rules cannot be had and no copy may stand in, so nothing may be fetched until they can (RFC 9309 §2.3.1.4)" + x.remark()
+	case rules.ReasonDestination:
+		return "heed may not reach that address (see [access] in proxy.toml)" + x.remark()
 	default:
-		return fmt.Sprintf("%s; the name %s leads to its group %s.", from, quoted(a.Token), quoted(a.Group))
+		return "no server can be asked for this" + x.remark()
 	}
 }
 
-// whatTheySay tells what decided.
-func (a *judgement) whatTheySay() string {
-	switch a.Reason {
-	case rules.ReasonRule:
-		verdict := "it may not be fetched"
-		if a.Allowed {
-			verdict = "it may be fetched"
-		}
-		reading := "the URL"
-		if a.Variant != "" {
-			reading = "another reading of the URL (" + a.Variant + "), which a server may take it for"
-		}
-		return fmt.Sprintf("Of the rules that fit %s, line %d is the longest, %s: %s.", reading, a.Line, quoted(a.Rule), verdict)
-	case rules.ReasonNoRule:
-		return "No rule fits the URL: it may be fetched."
-	case rules.ReasonRobotsTxt:
-		return "This is robots.txt itself, which may always be fetched (RFC 9309 §2.2.2)."
-	case rules.ReasonRobotsUnavailable:
-		return "The site has none: everything may be fetched (RFC 9309 §2.3.1.3)."
-	case rules.ReasonRobotsUnreachable, rules.ReasonOriginUnreachable:
-		if a.tooWild() {
-			return "There are more than 1,048,576 wildcards (*) in them, too many to judge by: everything but /robots.txt is refused until the site has fewer. See what is wrong with: heed lint " + quoted(a.Robots)
-		}
-		return "They cannot be had, and no copy is left: nothing may be fetched until they can (RFC 9309 §2.3.1.4)."
-	case rules.ReasonDestination:
-		return "heed may not reach that address: see [access] in proxy.toml."
-	default:
-		return "No server can be asked for this URL: " + quoted(a.Detail) + "."
+// who is whom the deciding group is for.
+func (x *explainer) who() string {
+	if x.Token == "" {
+		return "all robots (*)"
 	}
+	return quoted(x.Token)
+}
+
+func (x *explainer) remark() string {
+	if x.Detail == "" {
+		return ""
+	}
+	return ": " + quoted(x.Detail)
 }

@@ -5,63 +5,200 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"heed/rules"
 )
 
+const explainedRules = `User-agent: *
+Disallow: /private
+Allow: /tie
+Disallow: /tie
+
+User-agent: GoodBot
+User-agent: Other Good Bot
+Disallow: /a
+Allow: /a/b
+Disallow: /a/b*
+
+User-agent: Googlebot
+Disallow: /g
+
+User-agent: goodbot
+Allow: /private
+`
+
 func TestHeed_CheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
-	robots := write(t, filepath.Join(t.TempDir(), "robots.txt"), someRules)
-	tells := func(agent, url string, steps ...string) {
+	robots := write(t, filepath.Join(t.TempDir(), "robots.txt"), explainedRules)
+	tells := func(agent, url, want string, flags ...string) {
 		t.Helper()
-		s := heed(t, "", "check", "--explain", "--robots", robots, "--agent", agent, url)
+		s := heed(t, "", append([]string{"check", "--explain", "--robots", robots, "--agent", agent, url}, flags...)...)
 		_, told, _ := strings.Cut(s.out, "\n")
-		want := "    " + strings.Join(steps, "\n    ") + "\n"
-		if told != want || s.errors != "" {
-			t.Errorf("%q %s is told\n%swant\n%s%s", agent, url, told, want, s.errors)
+		if told = strings.ReplaceAll(told, robots, "FILE"); told != want[1:] || s.errors != "" {
+			t.Errorf("%q %s is told\n%swant%s%s", agent, url, told, want, s.errors)
 		}
 	}
-	tells("Mozilla/5.0 (compatible; GoodBot/1.0; +https://example.org/)", "https://h.test/private",
-		`Who asks goes by the name goodbot (from "GoodBot/1.0").`,
-		`The rules are from `+robots+`; the name goodbot leads to its group GoodBot.`,
-		`Of the rules that fit the URL, line 5 is the longest, Allow: /: it may be fetched.`)
-	tells("GoodBot/1.0; OtherBot/2.0", "https://h.test/private",
-		`Who asks goes by the names goodbot (from "GoodBot/1.0"), otherbot (from "OtherBot/2.0"); each that has a group must be allowed.`,
-		`The rules are from `+robots+`; the name goodbot leads to its group GoodBot.`,
-		`Of the rules that fit the URL, line 5 is the longest, Allow: /: it may be fetched.`)
-	tells("Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0", "https://h.test/private",
-		`"Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0" names no robot: what is written for all robots (*) counts.`,
-		`The rules are from `+robots+`; none of its groups has that name, and the one for all robots (*) governs.`,
-		`Of the rules that fit the URL, line 2 is the longest, Disallow: /private: it may not be fetched.`)
-	tells("", "https://h.test/x/../private",
-		`Nobody says who asks: what is written for all robots (*) counts.`,
-		`The rules are from `+robots+`; none of its groups has that name, and the one for all robots (*) governs.`,
-		`Of the rules that fit another reading of the URL (v1), which a server may take it for, line 2 is the longest, Disallow: /private: it may not be fetched.`)
-	tells("examplebot", "https://h.test/",
-		`Who asks goes by the name examplebot.`,
-		`The rules are from `+robots+`; none of its groups has that name, and the one for all robots (*) governs.`,
-		`No rule fits the URL: it may be fetched.`)
-	tells("examplebot", "https://h.test/robots.txt",
-		`Who asks goes by the name examplebot.`,
-		`This is robots.txt itself, which may always be fetched (RFC 9309 §2.2.2).`)
-	tells("examplebot", "https://h.test/%00",
-		`Who asks goes by the name examplebot.`,
-		`No server can be asked for this URL: the path contains a NUL octet.`)
+	tells("Mozilla/5.0 (compatible; GoodBot/1.0; NewBot; +https://example.org/bingbot.htm) Chrome/130.0 Safari/537.36", "https://h.test/a/b", `
+  Who asks Mozilla/5.0 (compatible; GoodBot/1.0; NewBot;
+             +https://example.org/bingbot.htm) Chrome/130.0 Safari/537.36
+           goodbot (from "GoodBot/1.0"): group GoodBot
+           newbot: no group has this name
+           no name: Mozilla/5.0, compatible, Chrome/130.0, Safari/537.36 (says
+             what it runs on or is compatible with)
+           no name: https://example.org/bingbot.htm (an address, where other
+             robots' names may stand)
+  Rules    FILE
+  Group    GoodBot (lines 6, 15, 4 rules), for goodbot
+  Judged   /a/b
+             line 10: Disallow: /a/b* (5 octets) <- the longest counts
+             line 9: Allow: /a/b (4 octets)
+             line 8: Disallow: /a (2 octets)
+  Verdict  refuse: line 10, Disallow: /a/b*, keeps goodbot from it
+
+`)
+	tells("Applebot/0.1 GoodBot/1", "https://h.test/g", `
+  Who asks Applebot/0.1 GoodBot/1
+           applebot (from "Applebot/0.1 GoodBot/1"): group Googlebot, which its
+             operator has it obey when there is none of its own
+           goodbot (from "GoodBot/1"): group GoodBot
+  Rules    FILE
+  Group    Googlebot (line 12, 1 rule), for applebot
+           GoodBot (lines 6, 15, 4 rules), for goodbot
+           each of them must allow
+  Judged   /g
+             of group Googlebot these fit:
+             line 13: Disallow: /g (2 octets) <- the only one that fits
+  Verdict  refuse: line 13, Disallow: /g, keeps applebot from it
+
+`)
+	tells("Good", "https://h.test/b", `
+  Who asks Good
+           good: group Other Good Bot, one of several names on that line: it may
+             only add refusals
+  Rules    FILE
+  Group    * (line 1, 3 rules), since no group is for a name of who asks
+           Other Good Bot (line 7, 3 rules), for good
+           each of them must allow
+  Judged   /b
+             no rule of group * fits
+             no rule of group Other Good Bot fits
+  Verdict  allow: no rule speaks of it
+
+`)
+	tells("", "https://h.test/x/..%2Fprivate/page", `
+  Who asks nobody says so: the rules for all robots (*) count
+  Rules    FILE
+  Group    * (line 1, 3 rules), since no group is for a name of who asks
+  Judged   /x/..%2Fprivate/page
+             no rule fits
+           in 1 other spelling: allowed, too
+           but a server may take it for /private/page (v3: escaped slashes and \
+             are slashes):
+             line 2: Disallow: /private (8 octets) <- the only one that fits
+  Verdict  refuse: line 2, Disallow: /private, keeps all robots (*) from it
+
+`)
+	const firefox = `
+  Who asks Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0
+           names no robot: the rules for all robots (*) count
+           no name: Mozilla/5.0, X11, Linux, x86_64, Firefox/130.0 (says what it
+             runs on or is compatible with)
+  Rules    FILE
+%s  Group    * (line 1, %s), since no group is for a name of who asks
+  Judged   /tie
+%s
+
+`
+	tells("Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0", "https://h.test/tie", fmt.Sprintf(firefox, "", "3 rules", `
+             line 3: Allow: /tie (4 octets) <- as long as line 4, and Allow
+             counts then
+             line 4: Disallow: /tie (4 octets)
+  Verdict  allow: line 3, Allow: /tie, lets all robots (*) fetch it`[1:]))
+	tells("Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0", "https://h.test/tie", fmt.Sprintf(firefox, "           read by the profile strict\n", "3 rules", `
+             line 4: Disallow: /tie (4 octets) <- as long as line 3, and
+             Disallow counts then
+             line 3: Allow: /tie (4 octets)
+  Verdict  refuse: line 4, Disallow: /tie, keeps all robots (*) from it`[1:]), "--profile", "strict")
+	tells("examplebot", "https://h.test/robots.txt", `
+  Who asks examplebot
+           examplebot
+  Verdict  allow: robots.txt itself may always be fetched (RFC 9309 §2.2.2)
+
+`)
+	tells("examplebot", "https://h.test/%00", `
+  Who asks examplebot
+           examplebot
+  Verdict  refuse: no server can be asked for this: the path contains a NUL
+             octet
+
+`)
+}
+
+// Whatever a client or a site writes, an explanation stays within a page.
+func TestHeed_AnExplanationStaysWithinAPage(t *testing.T) {
+	agent, robots := "", "User-agent: *\n"
+	for i := range 100 {
+		agent += fmt.Sprintf("bot%cx%c/1 Mozilla/%d ", 'a'+i%26, 'a'+i/26, i)
+		robots += fmt.Sprintf("User-agent: bot%cx%c\nDisallow: /%s\n", 'a'+i%26, 'a'+i/26, strings.Repeat("*a", i))
+	}
+	file := write(t, filepath.Join(t.TempDir(), "robots.txt"), robots)
+	s := heed(t, "", "check", "--explain", "--robots", file, "--agent", agent, "https://h.test/"+strings.Repeat("a", 5000))
+	if lines := strings.Count(s.out, "\n"); lines > 100 || len(s.out) > 16<<10 {
+		t.Errorf("%d lines, %d bytes", lines, len(s.out))
+	}
 }
 
 func TestHeed_CheckExplainsMissingRules(t *testing.T) {
 	t.Setenv("HEED_STATE", filepath.Join(t.TempDir(), "none"))
-	for status, step := range map[int]string{
-		http.StatusNotFound:           "The site has none: everything may be fetched (RFC 9309 §2.3.1.3).",
-		http.StatusServiceUnavailable: "They cannot be had, and no copy is left: nothing may be fetched until they can (RFC 9309 §2.3.1.4).",
+	for status, verdict := range map[int]string{
+		http.StatusNotFound: `  Verdict  allow: the site has no rules, so everything may be fetched (RFC 9309
+             §2.3.1.3)
+`,
+		http.StatusServiceUnavailable: `  Verdict  refuse: the rules cannot be had and no copy may stand in, so nothing
+             may be fetched until they can (RFC 9309 §2.3.1.4): SITE/robots.txt
+             answered 503 Service Unavailable
+`,
 	} {
 		site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) }))
 		s := heed(t, "", "check", "--explain", "--agent", "examplebot", site.URL+"/")
-		if !strings.HasSuffix(s.out, fmt.Sprintf("    The rules are from %s/robots.txt.\n    %s\n", site.URL, step)) {
-			t.Errorf("status %d: %+v", status, s)
+		told := regexp.MustCompile(`\s+`).ReplaceAllString(strings.ReplaceAll(s.out, site.URL, "SITE"), " ")
+		if want := strings.Join(strings.Fields("Rules SITE/robots.txt asked just now "+verdict), " "); !strings.Contains(told, want) {
+			t.Errorf("status %d: %s\nwant %s", status, s.out, want)
 		}
 		site.Close()
+	}
+}
+
+// A heed that runs tells the road as it went itself, with what it has.
+func TestHeed_TheRunningHeedExplains(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, someRules) }))
+	defer site.Close()
+	startDaemon(t, func(d *daemon) { d.background, d.listen = false, "127.0.0.1:3128" })
+	s := heed(t, "", "check", "--explain", "--agent", "GoodBot/2", site.URL+"/private")
+	want := regexp.MustCompile(`goodbot \(from "GoodBot/2"\): group GoodBot
+  Rules    ` + site.URL + `/robots.txt
+           as the running heed has them, \ds old
+  Group    GoodBot \(line 4, 1 rule\), for goodbot
+  Judged   /private
+             line 5: Allow: / \(1 octet\) <- the only one that fits
+`)
+	if s.status != 0 || !want.MatchString(s.out) {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestHeed_EverySpellingAndWayToAGroupHasWords(t *testing.T) {
+	for _, variant := range []string{"v0", "v1", "v2", "v3", "v4", "v5"} {
+		if spelling(variant) == variant {
+			t.Errorf("%s has no words", variant)
+		}
+	}
+	for _, how := range []rules.How{rules.ByFirst, rules.ByChain, rules.ByPart, rules.ByList} {
+		if hows[how] == "" {
+			t.Errorf("%s has no words", how)
+		}
 	}
 }
 
@@ -72,11 +209,12 @@ func TestHeed_CheckExplainsTooManyWildcards(t *testing.T) {
 	body := "User-agent: *\nAllow: /\n" + strings.Repeat(line, rules.MaxWildcards/4096+1)
 	file := write(t, filepath.Join(t.TempDir(), "robots.txt"), body)
 	s := heed(t, "", "check", "--explain", "--robots", file, "--agent", "examplebot", "https://h.test/")
+	told := strings.Join(strings.Fields(s.out), " ")
 	for _, want := range []string{
-		"robots-unreachable: robots.txt has more than 1,048,576 wildcards, too many to judge by it; all but /robots.txt is refused\n",
-		"There are more than 1,048,576 wildcards (*) in them, too many to judge by: everything but /robots.txt is refused until the site has fewer.",
+		"robots-unreachable: robots.txt has more than 1,048,576 wildcards, too many to judge by it; all but /robots.txt is refused",
+		"Verdict refuse: the rules have more than 1,048,576 wildcards (*), too many to judge by: everything but /robots.txt is refused until the site has fewer",
 	} {
-		if s.status != 1 || !strings.Contains(s.out, want) {
+		if s.status != 1 || !strings.Contains(told, want) {
 			t.Errorf("exit %d, told\n%s\nwant %q", s.status, s.out, want)
 		}
 	}

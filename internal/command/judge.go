@@ -26,23 +26,27 @@ type judgement struct {
 	Token   string       `json:"token,omitempty"`   // the name in Agent that led to Group
 	Variant string       `json:"variant,omitempty"` // the reading of an ambiguous spelling that decided
 	Robots  string       `json:"robots,omitempty"`  // where the rules are from
-	By      string       `json:"by,omitempty"`      // "heed" when a running heed was asked
+	By      string       `json:"by,omitempty"`      // who holds them: file, heed, store or site; see source.go
 	Age     float64      `json:"age,omitempty"`     // of the rules, in seconds
 	Stale   bool         `json:"stale,omitempty"`   // an older copy, since the site cannot be asked
 	Detail  string       `json:"detail,omitempty"`  // what the reason alone does not say
+
+	Profile string             `json:"profile,omitempty"` // that the rules were read under
+	Road    *rules.Explanation `json:"road,omitempty"`    // to the verdict; nil: not asked for
 }
 
 // judge answers questions as the proxy would. It is safe for concurrent use.
 type judge struct {
-	now func() time.Time
+	now     func() time.Time
+	explain bool // the road to the verdict is wanted
 
 	mu     sync.Mutex
 	agents map[string]*rules.Agent
 }
 
 // policyOf finds the policy that governs an origin for a User-Agent, and says
-// where it is from.
-type policyOf func(ctx context.Context, o rules.Origin, userAgent string) (p *rules.Policy, robots string)
+// where it is from and who holds it.
+type policyOf func(ctx context.Context, o rules.Origin, userAgent string) (p *rules.Policy, robots, by string)
 
 // ask judges one URL for one agent. An error means that there is no such URL.
 func (j *judge) ask(ctx context.Context, userAgent, address string, policy policyOf) (*judgement, error) {
@@ -52,18 +56,30 @@ func (j *judge) ask(ctx context.Context, userAgent, address string, policy polic
 	}
 	a := &judgement{URL: address, Agent: userAgent}
 	path, _, _ := strings.Cut(target, "?")
+	agent := j.agent(userAgent)
 	switch {
 	case target == "/robots.txt":
+		j.tell(a, &rules.Policy{}, agent, target)
 		return a.set(rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRobotsTxt}), nil
 	case strings.Contains(path, "%00"):
 		a.Detail = "the path contains a NUL octet"
+		j.tell(a, &rules.Policy{}, agent, target)
 		return a.set(rules.Decision{Reason: rules.ReasonMalformed}), nil
 	}
-	p, robots := policy(ctx, origin, userAgent)
-	d := p.Decide(j.agent(userAgent), target)
-	a.Robots = robots
+	p, robots, by := policy(ctx, origin, userAgent)
+	d := p.Decide(agent, target)
+	a.Robots, a.By, a.Profile = robots, by, p.Profile().String()
 	a.from(p.Source(), &d, j.now())
+	j.tell(a, p, agent, target)
 	return a.set(d), nil
+}
+
+// tell adds the road to the verdict when it is wanted.
+func (j *judge) tell(a *judgement, p *rules.Policy, agent *rules.Agent, target string) {
+	if j.explain {
+		x := p.Explain(agent, target)
+		a.Road = &x
+	}
 }
 
 // set fills in the decision.

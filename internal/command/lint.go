@@ -18,11 +18,12 @@ import (
 
 // LintCmd is `heed lint`: what is wrong with a robots.txt.
 type LintCmd struct {
-	Config string   `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
-	Site   string   `placeholder:"URL" help:"The site that a FILE is for; tells its own URLs from others."`
-	JSON   bool     `name:"json" help:"Print one JSON object per finding."`
-	Quiet  bool     `short:"q" help:"Print nothing; the exit status tells."`
-	Files  []string `arg:"" optional:"" name:"file|url" help:"Files, - for stdin, or sites whose robots.txt is fetched."`
+	Config  string   `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Site    string   `placeholder:"URL" help:"The site that a FILE is for; tells its own URLs from others."`
+	Profile string   `placeholder:"NAME" help:"Read it as standard (the default), strict, google or rep1994 have it."`
+	JSON    bool     `name:"json" help:"Print one JSON object per finding."`
+	Quiet   bool     `short:"q" help:"Print nothing; the exit status tells."`
+	Files   []string `arg:"" optional:"" name:"file|url" help:"Files, - for stdin, or sites whose robots.txt is fetched."`
 }
 
 // Help tells the output and the exit status.
@@ -56,6 +57,9 @@ type finding struct {
 func (c *LintCmd) Run(a *App) error {
 	if len(c.Files) == 0 {
 		return errors.New("there is no file to look at\nName one, or a site: heed lint robots.txt, heed lint https://example.org/")
+	}
+	if c.Profile != "" && checkProfile(c.Profile) != nil {
+		return fmt.Errorf("--profile: %w", checkProfile(c.Profile))
 	}
 	site := rules.Origin{}
 	if c.Site != "" {
@@ -91,7 +95,8 @@ func (c *LintCmd) lint(a *App, name string, site rules.Origin) (status int, err 
 		return 0, err
 	}
 	paint := colours(a.Environ, a.Stdout)
-	found := rules.Lint(rules.Standard, site, []byte(text))
+	profile, _ := rules.ParseProfile(c.Profile) // it was checked
+	found := rules.Lint(profile, site, []byte(text))
 	for _, f := range found {
 		serious := f.Kind.Severity() > rules.Note
 		if serious {

@@ -13,6 +13,8 @@ const maxParsed = 64 << 20
 // parsed remembers the policies of robots.txt texts, so that a text which
 // comes again is not parsed again. It is safe for concurrent use.
 type parsed struct {
+	profile rules.Profile
+
 	mu       sync.Mutex
 	policies map[parsedKey]*rules.Policy
 	size     int // bytes of the texts and policies kept
@@ -24,8 +26,8 @@ type parsedKey struct {
 	text   string
 }
 
-func newParsed() *parsed {
-	return &parsed{policies: map[parsedKey]*rules.Policy{}, limit: maxParsed}
+func newParsed(profile rules.Profile) *parsed {
+	return &parsed{profile: profile, policies: map[parsedKey]*rules.Policy{}, limit: maxParsed}
 }
 
 // policy returns what the text says when it is the robots.txt of o.
@@ -54,7 +56,7 @@ func (p *parsed) get(key parsedKey, text string) *rules.Policy {
 	if known != nil {
 		return known
 	}
-	made := rules.New(rules.Source{Origin: key.origin, State: rules.Available, Status: 200}, []byte(text))
+	made := rules.NewAs(p.profile, rules.Source{Origin: key.origin, State: rules.Available, Status: 200}, []byte(text))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.size += len(key.text) + made.Size(); p.size > p.limit {

@@ -73,6 +73,7 @@ func sites() []testkit.Site {
 				"location /socket { proxy_pass http://unix:$document_root/socket.sock:; proxy_http_version 1.1;\n" +
 				"proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }",
 		},
+		{Name: "fleeting.test", Robots: "User-agent: *\nDisallow: /private\n", Files: map[string]string{"/page.html": page}},
 		{Name: "tie.test", Robots: "User-agent: *\nAllow: /page\nDisallow: /page\n", Files: map[string]string{"/page.html": page}},
 		{Name: "open.test", Files: map[string]string{"/page.html": page}}, // no robots.txt
 		{Name: "broken.test", Config: "location = /robots.txt { return 503; }"},

@@ -149,10 +149,13 @@ func plural(n uint64, word string) string {
 
 // quoted is text from a site or a client, fit for a terminal: bounded, and
 // with what a terminal would obey written as escapes.
-func quoted(s string) string {
+func quoted(s string) string { return atMost(s, maxQuoted) }
+
+// atMost returns s printable, and not more of it than most characters.
+func atMost(s string, most int) string {
 	s = printable(strings.ToValidUTF8(s, "\uFFFD"))
-	if runes := []rune(s); len(runes) > maxQuoted {
-		return string(runes[:maxQuoted]) + "..."
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "..."
 	}
 	return s
 }

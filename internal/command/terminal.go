@@ -9,6 +9,7 @@ import (
 const (
 	bold   = "\x1b[1m"
 	red    = "\x1b[31m"
+	green  = "\x1b[32m"
 	yellow = "\x1b[33m"
 )
 

@@ -32,14 +32,25 @@ type Config struct {
 	Upstream UpstreamConfig `toml:"upstream"`
 	Log      LogConfig      `toml:"log"`
 
+	Hosts []HostConfig `toml:"host"` // the first that fits a host is about it
+
 	// File is where the settings were read from; empty for the built-in ones.
 	File string `toml:"-" json:"-"`
 }
 
-// HTTPSConfig is [https]: which CA signs for intercepted sites.
+// HTTPSConfig is [https]: what becomes of https, and which CA signs for
+// intercepted sites.
 type HTTPSConfig struct {
+	Mode   string `toml:"mode"`    // of hosts that no [[host]] is about; see httpsModes
 	CACert string `toml:"ca_cert"` // PEM file; empty: the CA of the state directory
 	CAKey  string `toml:"ca_key"`  // set exactly when CACert is
+}
+
+// HostConfig is [[host]]: what holds for the hosts that are asked for.
+type HostConfig struct {
+	Match []string `toml:"match"` // host names and addresses in canonical form, "*.NAME" and "*"
+	HTTPS string   `toml:"https"` // as HTTPSConfig.Mode; empty: as that says
+	Ports []int64  `toml:"ports"` // that tunnels may go to; empty: 443
 }
 
 // CacheConfig is [cache]: where policies are kept, and how many.

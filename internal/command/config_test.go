@@ -63,6 +63,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 		Listen:   "127.0.0.1:3128",
 		Profile:  "standard",
 		Drain:    30 * time.Second,
+		HTTPS:    HTTPSConfig{Mode: "intercept"},
 		Cache:    CacheConfig{MaxBytes: 256 << 20},
 		Access:   AccessConfig{PrivateDestinations: "auto", AllowTo: []string{}, RefuseTo: []string{}},
 		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
@@ -78,6 +79,12 @@ func TestHeed_EverySettingStandsInProxyTomlWithARemark(t *testing.T) {
 	lines := keyLines([]byte(text))
 	all := strings.Split(text, "\n")
 	for _, key := range keyNames(reflect.TypeFor[Config](), "") {
+		if table, leaf, _ := cutLast(key); isArray(key) || isArray(table) { // there is none by itself
+			if !strings.Contains(text, "\n# [[host]]\n") || table != "" && !strings.Contains(text, "\n# "+leaf+" = ") {
+				t.Errorf("%s does not stand in the example", key)
+			}
+			continue
+		}
 		line, ok := lines[key]
 		if !ok {
 			t.Errorf("%s is missing", key)
@@ -120,7 +127,7 @@ response_header_timeout = "1h30m"
 	}
 	want := Config{
 		Listen: "[::1]:0", Profile: "strict", Drain: 30 * time.Second, File: file,
-		HTTPS:  HTTPSConfig{CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
+		HTTPS:  HTTPSConfig{Mode: "intercept", CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
 		Cache:  CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
 		Access: AccessConfig{PrivateDestinations: "refuse", AllowTo: []string{"*.corp.example", "10.0.0.0/8:443"}, RefuseTo: []string{"*:25"}},
 		Fleet:  FleetConfig{URL: "rediss://heed:secret@store.test/2", CAFile: filepath.Join(dir, "store.pem")},
@@ -186,5 +193,32 @@ func TestHeed_ContactsThatReachSomebody(t *testing.T) {
 		if checkContact(bad) == nil {
 			t.Errorf("%q is accepted", bad)
 		}
+	}
+}
+
+func TestHeed_HostsAreCanonicalAndTheFirstThatFitsStandsFirst(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "p.toml"), `
+[https]
+mode = "host-only"
+[[host]]
+match = ["WWW.Example.org.", "*.Bücher.example", "2001:DB8::1", "[::1]", "*"]
+ports = [443, 8443]
+[[host]]
+match = ["a.test"]
+https = "refuse"
+`)
+	c, err := Load(file, builtIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []HostConfig{
+		{Match: []string{"www.example.org", "*.xn--bcher-kva.example", "2001:db8::1", "::1", "*"}, Ports: []int64{443, 8443}},
+		{Match: []string{"a.test"}, HTTPS: "refuse"},
+	}
+	if !reflect.DeepEqual(c.Hosts, want) {
+		t.Errorf("got  %+v\nwant %+v", c.Hosts, want)
+	}
+	if said := strings.Join(c.unjudged(), "\n"); strings.Count(said, "by its host alone") != 2 || !strings.Contains(said, "443, 8443") {
+		t.Errorf("it says %q", said)
 	}
 }

@@ -24,6 +24,7 @@ func (c *Config) check(d *decoder) {
 	d.note("profile", checkProfile(c.Profile))
 	d.note("contact", checkContact(c.Contact))
 	d.note("name", checkName(c.Name))
+	d.oneOf("https.mode", c.HTTPS.Mode, httpsModes...)
 	if c.HTTPS.CACert != "" && c.HTTPS.CAKey == "" {
 		d.problem("https.ca_cert", "https.ca_cert needs https.ca_key beside it: the key that the certificate belongs to")
 	}
@@ -43,6 +44,7 @@ func (c *Config) check(d *decoder) {
 	if c.Upstream.ResponseHeaderTimeout == 0 {
 		d.problem("upstream.response_header_timeout", `upstream.response_header_timeout must be more than nothing; the default is "10m"`)
 	}
+	c.checkHosts(d)
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Fleet.CAFile, &c.Upstream.CAFile} {

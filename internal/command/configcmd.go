@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -115,13 +116,28 @@ func keyTree(v reflect.Value) map[string]any {
 			tree[key] = shortDuration(value)
 		case ByteSize:
 			tree[key] = value.String()
-		case string, map[string]string, []string, int:
+		case string, map[string]string, []string, []int64, int:
 			tree[key] = value
+		case []HostConfig:
+			if len(value) > 0 { // host = [] would keep a [[host]] from being added
+				tree[key] = entryTrees(value)
+			}
 		default:
 			tree[key] = keyTree(field)
 		}
 	}
 	return tree
+}
+
+// entryTrees returns the entries of an array of tables; a list is left out
+// where it says nothing.
+func entryTrees[T any](entries []T) []map[string]any {
+	trees := make([]map[string]any, len(entries))
+	for i := range entries {
+		trees[i] = keyTree(reflect.ValueOf(entries[i]))
+		maps.DeleteFunc(trees[i], func(_ string, v any) bool { return reflect.ValueOf(v).Len() == 0 })
+	}
+	return trees
 }
 
 // shortDuration writes a duration as a person would: 10m, not 10m0s.

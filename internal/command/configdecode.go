@@ -45,6 +45,7 @@ func syntaxError(file string, err error) error {
 type decoder struct {
 	file     string
 	lines    map[string]int // of each key, by its full dotted name
+	scope    string         // stands before the names of an array's entry in lines; empty outside
 	problems []problem
 }
 
@@ -55,8 +56,19 @@ type problem struct {
 
 // problem notes that the key with the full name path is wrong.
 func (d *decoder) problem(path, format string, args ...any) {
-	d.problems = append(d.problems, problem{d.lines[path], fmt.Sprintf(format, args...)})
+	line, ok := d.lines[d.scope+path]
+	if table, _, _ := cutLast(path); !ok && d.scope != "" {
+		line, ok = d.lines[d.scope+table]
+		path = table
+	}
+	if !ok {
+		line = d.lines[path]
+	}
+	d.problems = append(d.problems, problem{line, fmt.Sprintf(format, args...)})
 }
+
+// entry returns the scope of an array's entry, counted from 0.
+func entry(i int) string { return fmt.Sprintf("%d ", i) }
 
 // err returns all problems as one error, in the order of the file, or nil.
 func (d *decoder) err() error {
@@ -105,9 +117,13 @@ func (d *decoder) value(field reflect.Value, value any, full string) {
 	case *map[string]string:
 		*into = d.texts(value, full)
 	case *[]string:
-		*into = d.list(value, full)
+		*into = listOf[string](d, value, full, "texts", `["one", "two"]`, "a text in quotes")
+	case *[]int64:
+		*into = listOf[int64](d, value, full, "numbers", `[443, 8443]`, "a number without quotes")
 	case *int:
 		d.count(into, value, full)
+	case *[]HostConfig:
+		*into = entries[HostConfig](d, value, full)
 	default:
 		tree, ok := value.(map[string]any)
 		if !ok {
@@ -161,19 +177,20 @@ func (d *decoder) count(into *int, value any, full string) {
 const maxCount = 100_000_000
 
 // list reads a list of texts.
-func (d *decoder) list(value any, full string) []string {
+// listOf returns a list of Ts, which people call what and write as in example.
+func listOf[T any](d *decoder, value any, full, what, example, each string) []T {
 	items, ok := value.([]any)
 	if !ok {
-		d.problem(full, `%s must be a list of texts, written ["one", "two"], not %s`, full, kindName(value))
+		d.problem(full, "%s must be a list of %s, written %s, not %s", full, what, example, kindName(value))
 		return nil
 	}
-	out := make([]string, 0, len(items))
+	out := make([]T, 0, len(items))
 	for i, item := range items {
-		s, ok := item.(string)
+		v, ok := item.(T)
 		if !ok {
-			d.problem(element(full, i), "%s: each must be a text in quotes, not %s", full, kindName(item))
+			d.problem(element(full, i), "%s: each must be %s, not %s", full, each, kindName(item))
 		}
-		out = append(out, s)
+		out = append(out, v)
 	}
 	return out
 }
@@ -199,18 +216,45 @@ func (d *decoder) texts(value any, full string) map[string]string {
 	return out
 }
 
+// entries returns the tables of an array, written [[full]] each.
+func entries[T any](d *decoder, value any, full string) []T {
+	elements, ok := value.([]any)
+	if !ok {
+		d.problem(full, "%s can stand there several times, each written [[%s]], not as %s", full, full, kindName(value))
+		return nil
+	}
+	out := make([]T, len(elements))
+	defer func() { d.scope = "" }()
+	for i, e := range elements {
+		d.scope = entry(i)
+		tree, ok := e.(map[string]any)
+		if !ok {
+			d.problem(full, "%s must be a table, written [[%s]], not %s", full, full, kindName(e))
+			continue
+		}
+		d.table(reflect.ValueOf(&out[i]).Elem(), tree, full)
+	}
+	return out
+}
+
 // keyLines returns the line on which each key, table and element of a list of a
-// valid document first stands.
+// valid document first stands. What stands in the entry of an array of tables has the entry's
+// scope before its name.
 func keyLines(data []byte) map[string]int {
 	lines := map[string]int{}
 	var p unstable.Parser
 	p.Reset(data)
-	table := ""
+	table, scope, seen := "", "", map[string]int{}
 	for p.NextExpression() {
 		e := p.Expression()
 		switch e.Kind {
-		case unstable.Table, unstable.ArrayTable:
-			table = noteKeys(lines, &p, e, "")
+		case unstable.Table:
+			table = noteKeys(lines, &p, e, "", "")
+		case unstable.ArrayTable:
+			table = noteKeys(lines, &p, e, "", "")
+			scope = entry(seen[table])
+			seen[table]++
+			table = noteKeys(lines, &p, e, "", scope)
 		case unstable.KeyValue:
 			noteValue(lines, &p, e, table)
 		}
@@ -219,7 +263,7 @@ func keyLines(data []byte) map[string]int {
 }
 
 func noteValue(lines map[string]int, p *unstable.Parser, e *unstable.Node, path string) {
-	full := noteKeys(lines, p, e, path)
+	full := noteKeys(lines, p, e, path, "")
 	inner := e.Value().Children()
 	for i := 0; e.Value().Kind == unstable.Array && inner.Next(); i++ {
 		if raw := inner.Node().Raw; raw.Length > 0 {
@@ -231,11 +275,15 @@ func noteValue(lines map[string]int, p *unstable.Parser, e *unstable.Node, path 
 	}
 }
 
-// noteKeys notes each part of a dotted key and returns its full name.
-func noteKeys(lines map[string]int, p *unstable.Parser, e *unstable.Node, path string) string {
+// noteKeys notes each part of a dotted key and returns its full name, scope
+// included.
+func noteKeys(lines map[string]int, p *unstable.Parser, e *unstable.Node, path, scope string) string {
 	keys := e.Key()
 	for keys.Next() {
 		path = dotted(path, string(keys.Node().Data))
+		if scope != "" {
+			path, scope = scope+path, ""
+		}
 		if _, seen := lines[path]; !seen {
 			lines[path] = p.Shape(keys.Node().Raw).Start.Line
 		}

@@ -28,7 +28,11 @@ func keyNames(t reflect.Type, path string) []string {
 			continue
 		}
 		names = append(names, dotted(path, key))
-		if f := t.Field(i).Type; f.Kind() == reflect.Struct {
+		f := t.Field(i).Type
+		if f.Kind() == reflect.Slice {
+			f = f.Elem()
+		}
+		if f.Kind() == reflect.Struct {
 			names = append(names, keyNames(f, dotted(path, key))...)
 		}
 	}
@@ -45,6 +49,8 @@ func suggest(full string, t reflect.Type, path string) string {
 		case key != leaf:
 		case table == "":
 			return fmt.Sprintf("%q stands above the first [table]", key)
+		case isArray(table):
+			return fmt.Sprintf("%q belongs under [[%s]]", key, table)
 		default:
 			return fmt.Sprintf("%q belongs under [%s]", key, table)
 		}
@@ -59,6 +65,12 @@ func suggest(full string, t reflect.Type, path string) string {
 		return fmt.Sprintf("did you mean %q?", dotted(path, near))
 	}
 	return "the keys here are " + strings.Join(here, ", ")
+}
+
+// isArray reports whether a table of the settings can stand there several times.
+func isArray(table string) bool {
+	field, ok := fieldsByKey(reflect.ValueOf(&Config{}).Elem())[table]
+	return ok && field.Kind() == reflect.Slice
 }
 
 func cutLast(name string) (table, key string, found bool) {

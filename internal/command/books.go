@@ -29,13 +29,16 @@ func (b *books) before(c terms.Client) func() *terms.Book {
 	}
 }
 
+// runName is the name of the client that a run declares itself to be.
+const runName = "run"
+
 // client returns the entry that stands for a run that declared who it is; nil
 // when it did not.
 func (j *join) client() *terms.Client {
 	if j.Agent == "" && j.UserAgent == "" {
 		return nil
 	}
-	c := &terms.Client{Name: "run", SendUserAgent: j.UserAgent}
+	c := &terms.Client{Name: runName, SendUserAgent: j.UserAgent}
 	if j.Agent != "" {
 		c.Agent = rules.Declare(j.Agent)
 	}

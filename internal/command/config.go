@@ -32,7 +32,8 @@ type Config struct {
 	Upstream UpstreamConfig `toml:"upstream"`
 	Log      LogConfig      `toml:"log"`
 
-	Hosts []HostConfig `toml:"host"` // the first that fits a host is about it
+	Clients []ClientConfig `toml:"client"` // the first that fits a request is about it
+	Hosts   []HostConfig   `toml:"host"`   // the first that fits a host is about it
 
 	// File is where the settings were read from; empty for the built-in ones.
 	File string `toml:"-" json:"-"`
@@ -51,6 +52,8 @@ type HostConfig struct {
 	Match []string `toml:"match"` // host names and addresses in canonical form, "*.NAME" and "*"
 	HTTPS string   `toml:"https"` // as HTTPSConfig.Mode; empty: as that says
 	Ports []int64  `toml:"ports"` // that tunnels may go to; empty: 443
+
+	HostTerms
 }
 
 // CacheConfig is [cache]: where policies are kept, and how many.

@@ -44,6 +44,7 @@ func (c *Config) check(d *decoder) {
 	if c.Upstream.ResponseHeaderTimeout == 0 {
 		d.problem("upstream.response_header_timeout", `upstream.response_header_timeout must be more than nothing; the default is "10m"`)
 	}
+	c.checkClients(d)
 	c.checkHosts(d)
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")

@@ -118,6 +118,22 @@ func keyTree(v reflect.Value) map[string]any {
 			tree[key] = value.String()
 		case string, map[string]string, []string, []int64, int:
 			tree[key] = value
+		case bool:
+			if value {
+				tree[key] = value
+			}
+		case *bool:
+			if value != nil {
+				tree[key] = *value
+			}
+		case Date:
+			if !value.IsZero() {
+				tree[key] = value.Time
+			}
+		case []ClientConfig:
+			if len(value) > 0 {
+				tree[key] = entryTrees(value)
+			}
 		case []HostConfig:
 			if len(value) > 0 { // host = [] would keep a [[host]] from being added
 				tree[key] = entryTrees(value)
@@ -135,9 +151,14 @@ func entryTrees[T any](entries []T) []map[string]any {
 	trees := make([]map[string]any, len(entries))
 	for i := range entries {
 		trees[i] = keyTree(reflect.ValueOf(entries[i]))
-		maps.DeleteFunc(trees[i], func(_ string, v any) bool { return reflect.ValueOf(v).Len() == 0 })
+		maps.DeleteFunc(trees[i], func(_ string, v any) bool { return saysNothing(reflect.ValueOf(v)) })
 	}
 	return trees
+}
+
+// saysNothing reports whether an entry may leave the value out.
+func saysNothing(v reflect.Value) bool {
+	return v.Kind() == reflect.Slice && v.Len() == 0 || v.Kind() != reflect.Bool && v.IsZero()
 }
 
 // shortDuration writes a duration as a person would: 10m, not 10m0s.

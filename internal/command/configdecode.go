@@ -122,6 +122,19 @@ func (d *decoder) value(field reflect.Value, value any, full string) {
 		*into = listOf[int64](d, value, full, "numbers", `[443, 8443]`, "a number without quotes")
 	case *int:
 		d.count(into, value, full)
+	case *bool:
+		*into = d.truth(value, full)
+	case **bool:
+		v := d.truth(value, full)
+		*into = &v
+	case *Date:
+		v, err := dateOf(value)
+		if err != nil {
+			d.problem(full, "%s %v", full, err)
+		}
+		*into = v
+	case *[]ClientConfig:
+		*into = entries[ClientConfig](d, value, full)
 	case *[]HostConfig:
 		*into = entries[HostConfig](d, value, full)
 	default:
@@ -145,6 +158,14 @@ func (d *decoder) duration(into *time.Duration, value any, full string) {
 		d.problem(full, `%s = %q is not a duration; write a number and a unit, such as "30s", "10m" or "1h"`, full, s)
 	}
 	*into = v
+}
+
+func (d *decoder) truth(value any, full string) bool {
+	v, ok := value.(bool)
+	if !ok {
+		d.problem(full, "%s must be true or false without quotes, not %s", full, kindName(value))
+	}
+	return v
 }
 
 func (d *decoder) size(into *ByteSize, value any, full string) {

@@ -29,6 +29,7 @@ func (c *Config) checkHosts(d *decoder) {
 			}
 			h.Match[j] = canonical
 		}
+		c.checkTerms(d, &h.HostTerms)
 		mode := h.HTTPS
 		if mode == "" {
 			mode = c.HTTPS.Mode

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,7 +12,9 @@ import (
 func fieldsByKey(v reflect.Value) map[string]reflect.Value {
 	fields := map[string]reflect.Value{}
 	for i := range v.NumField() {
-		if key := v.Type().Field(i).Tag.Get("toml"); key != "-" {
+		if v.Type().Field(i).Anonymous {
+			maps.Copy(fields, fieldsByKey(v.Field(i)))
+		} else if key := v.Type().Field(i).Tag.Get("toml"); key != "-" {
 			fields[key] = v.Field(i)
 		}
 	}
@@ -24,6 +27,10 @@ func keyNames(t reflect.Type, path string) []string {
 	var names []string
 	for i := range t.NumField() {
 		key := t.Field(i).Tag.Get("toml")
+		if t.Field(i).Anonymous {
+			names = append(names, keyNames(t.Field(i).Type, path)...)
+			continue
+		}
 		if key == "-" {
 			continue
 		}
@@ -32,7 +39,7 @@ func keyNames(t reflect.Type, path string) []string {
 		if f.Kind() == reflect.Slice {
 			f = f.Elem()
 		}
-		if f.Kind() == reflect.Struct {
+		if f.Kind() == reflect.Struct && f != reflect.TypeFor[Date]() {
 			names = append(names, keyNames(f, dotted(path, key))...)
 		}
 	}

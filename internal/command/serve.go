@@ -109,10 +109,15 @@ func (c *ServeCmd) serve(a *App, signals <-chan os.Signal, at *place) error {
 	if shared != nil {
 		defer shared.Close() // what it says then is of no use to anybody
 	}
+	book, err := cfg.book()
+	if err != nil {
+		return err
+	}
 	d, err := newDaemon(a, cfg, state, authority, log, recorder)
 	if err != nil {
 		return err
 	}
+	d.book.current.Store(book)
 	d.joinHash, d.egresses.file, d.egresses.fleet = at.joinHash, kept, shared
 	if d.background = c.Background; d.background {
 		return d.serveBackground(a, signals, at.lock, state)

@@ -117,7 +117,7 @@ func (c *Config) book() (*terms.Book, error) {
 		b.Clients = append(b.Clients, c.Clients[i].client())
 	}
 	for i := range c.Hosts {
-		h, err := c.Hosts[i].host(rules.Standard)
+		h, err := c.Hosts[i].host(c.profile())
 		if err != nil {
 			return nil, err
 		}

@@ -80,7 +80,7 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 		t.refused(c, rules.ReasonHandshake, "nothing came after CONNECT: "+endText(err))
 	case first == 0x16: // a TLS handshake record
 		p.interceptTLS(c, t, x.who)
-	case first >= 'A' && first <= 'Z':
+	case first|0x20 >= 'a' && first|0x20 <= 'z': // methods are spelt in either case
 		t.origin.Scheme = "http"
 		_ = c.SetDeadline(time.Time{})
 		p.handovers.push(&clientConn{Conn: c, proxy: p, who: x.who, tunnel: t})

@@ -9,5 +9,6 @@
 // What the package needs from others it states as interfaces: Policies,
 // Recorder, Leaves.
 //
-// Outside package: github.com/elazarl/goproxy, in hook.go only.
+// Outside packages: github.com/elazarl/goproxy, in hook.go only;
+// github.com/dunglas/httpsfv for structured fields.
 package proxy

@@ -113,9 +113,10 @@ func (x *exchange) end(w *responseWriter) {
 // after it has returned the answer.
 type uploadBody struct {
 	io.Reader
-	n   atomic.Int64
-	eof atomic.Bool           // read to its end
-	bad atomic.Pointer[error] // why it could not be; nil while it can
+	trailer http.Header // filled when the body has been read
+	n       atomic.Int64
+	eof     atomic.Bool           // read to its end
+	bad     atomic.Pointer[error] // why it could not be; nil while it can
 }
 
 // Read implements io.Reader.
@@ -124,6 +125,7 @@ func (b *uploadBody) Read(p []byte) (int, error) {
 	b.n.Add(int64(n))
 	switch {
 	case err == io.EOF:
+		cleanTrailer(b.trailer)
 		b.eof.Store(true)
 	case err != nil:
 		b.bad.CompareAndSwap(nil, &err)
@@ -139,12 +141,19 @@ func (b *uploadBody) Close() error { return nil }
 // downloadBody is a site's answer; it remembers whether it broke off.
 type downloadBody struct {
 	io.ReadCloser
-	err error // the first error that is not io.EOF
+	resp *http.Response // its Trailer is filled when the body has been read
+	name string         // this proxy's
+	err  error          // the first error that is not io.EOF
 }
 
 // Read implements io.Reader.
 func (b *downloadBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF && len(b.resp.Trailer) > 0 {
+		cleanTrailer(b.resp.Trailer)
+		dropUnsent(b.resp.Trailer)
+		dropForged(b.resp.Trailer, b.name)
+	}
 	if err != nil && err != io.EOF && b.err == nil {
 		b.err = err
 	}

@@ -18,6 +18,10 @@ var errSelf = errors.New("the address is heed's own")
 // errUpgrade stands for a switch to a protocol that the client did not ask for.
 var errUpgrade = errors.New("the site switched protocols unasked")
 
+// errStatus stands for a status that no site may give: one that is none, or
+// 407, which belongs to proxies.
+var errStatus = errors.New("the site's status is not a site's to give")
+
 // classify says how a failure to reach a site is told to the client: status
 // and Proxy-Status error type (RFC 9209 §2.3). The error's text stays inside:
 // it may hold resolver and network details.
@@ -34,6 +38,8 @@ func classify(err error) (status int, errorType string) {
 		return http.StatusBadGateway, "proxy_loop_detected"
 	case errors.Is(err, errUpgrade):
 		return http.StatusBadGateway, "http_upgrade_failed"
+	case errors.Is(err, errStatus):
+		return http.StatusBadGateway, "http_protocol_error"
 	case errors.As(err, &dns) && dns.IsTimeout:
 		return http.StatusGatewayTimeout, "dns_timeout"
 	case errors.As(err, &dns):

@@ -2,10 +2,12 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"strings"
 	"time"
 
 	"heed/rules"
@@ -16,12 +18,14 @@ import (
 // alike.
 func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	p := x.proxy
-	if unreadBody(r) {
-		x.upload.Reader = r.Body
-		r.Body = &x.upload
+	if last, n := maxForwards(r); last {
+		return x.lastHop(r)
+	} else if n != "" {
+		r.Header["Max-Forwards"] = []string{n}
 	}
+	x.prepareBody(r)
 	r.Close = false // the client's wish for its own connection
-	p.addVia(r.Header, r.ProtoMajor)
+	p.addVia(r.Header, r.ProtoMajor, r.ProtoMinor)
 	x.setIdentity(r.Header)
 	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
 		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: w.informational}))
@@ -31,9 +35,14 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	if err != nil {
 		return x.fail(r, err)
 	}
+	if resp.StatusCode < 100 || resp.StatusCode == http.StatusProxyAuthRequired {
+		resp.Body.Close()
+		return x.failStatus(r, resp.StatusCode)
+	}
 	x.entry.Outcome.FromSite = true
 	removeHopByHop(resp.Header)
-	p.addVia(resp.Header, resp.ProtoMajor)
+	dropForged(resp.Header, p.Name)
+	p.addVia(resp.Header, resp.ProtoMajor, resp.ProtoMinor)
 	if x.entry.Decision.Verdict == rules.WouldRefuse {
 		resp.Header.Add("Proxy-Status", x.wouldRefuse())
 	}
@@ -45,6 +54,30 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 		}
 		return resp // its body has to stay what it is: both directions of the connection
 	}
+	x.pass(r, w, resp)
+	return resp
+}
+
+// prepareBody makes r's body one that is counted and whose framing the
+// Transport keeps.
+func (x *exchange) prepareBody(r *http.Request) {
+	if unreadBody(r) {
+		cleanTrailer(r.Trailer)
+		x.upload.Reader, x.upload.trailer = r.Body, r.Trailer
+		r.Body = &x.upload
+		return
+	}
+	if r.ContentLength != 0 {
+		return
+	}
+	r.Body = http.NoBody // HTTP/2's empty body is none that net/http would know
+	if _, ok := r.Header["Content-Length"]; ok && r.ProtoMajor == 1 {
+		r.TransferEncoding = []string{"identity"} // "Content-Length: 0" stays, whatever the method
+	}
+}
+
+// pass makes the site's answer, which is not an upgrade, the client's.
+func (x *exchange) pass(r *http.Request, w *responseWriter, resp *http.Response) {
 	delete(resp.Header, "Connection") // on any other status goproxy would take the fields for a handshake
 	delete(resp.Header, "Upgrade")
 	if x.uploading(r) {
@@ -52,12 +85,54 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 		// rest of the upload; without this net/http reads the rest itself first.
 		resp.Header["Connection"] = []string{"close"}
 	}
+	if resp.StatusCode == http.StatusNotModified {
+		keepNotModified(resp.Header, r.ProtoMajor)
+	}
+	if len(resp.Trailer) > 0 {
+		announce(r, resp)
+		w.trailer = resp.Trailer
+	}
+	if r.ProtoMajor == 1 && resp.ProtoMajor == 1 {
+		w.phrase = oddPhrase(resp)
+	}
 	if r.Method != http.MethodHead {
 		w.stream, w.length = resp.ContentLength < 0, resp.ContentLength
 	}
-	x.download.ReadCloser = resp.Body
+	x.download = downloadBody{ReadCloser: resp.Body, resp: resp, name: x.proxy.Name}
 	resp.Body = &x.download
-	return resp
+}
+
+// keepNotModified sees to the fields of a 304 that tell of what was not sent.
+// net/http takes them off by their usual spelling; HTTP/2 clients may take a
+// length for a promise of content.
+func keepNotModified(h http.Header, major int) {
+	for _, name := range [...]string{"Content-Type", "Content-Length"} {
+		values, ok := h[name]
+		if !ok || major > 1 && name == "Content-Type" {
+			continue
+		}
+		delete(h, name)
+		if major == 1 {
+			h[strings.ToLower(name)] = values
+		}
+	}
+}
+
+// oddPhrase returns the reason phrase of resp when net/http would write
+// another, and nil when it would not or when the phrase is none that may be
+// passed on (RFC 9112 §4).
+func oddPhrase(resp *http.Response) *string {
+	_, phrase, _ := strings.Cut(resp.Status, " ")
+	if phrase == http.StatusText(resp.StatusCode) && phrase != "" || len(phrase) > 1<<10 {
+		return nil
+	}
+	for i := range len(phrase) {
+		if c := phrase[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return nil
+		}
+	}
+	odd := phrase // of its own, so that the usual one costs no allocation
+	return &odd
 }
 
 // setIdentity puts the settled identity into h; without one the client's
@@ -94,6 +169,9 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 	} else {
 		x.reply(rules.ReasonOriginUnreachable)
 		x.refusal.status, x.refusal.errorType = classify(err)
+		if errors.Is(err, errStatus) {
+			x.refusal.detail = statusDetail
+		}
 		o.Err = "site: " + x.refusal.errorType + ": " + errorText(err)
 	}
 	x.refusal.phrase = printable(x.sentence(x.refusal), maxPhrase)
@@ -101,6 +179,18 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 		o.Err = "client: left before the site answered"
 	}
 	return x.refusalResponse(r)
+}
+
+const statusDetail = "The answer carried a status that only a proxy may give (407), or none at all; it is not passed on, so that nobody sends " +
+	"credentials to the wrong place. Where heed itself goes through a proxy, that proxy may want other credentials: the operator finds them at [upstream] proxy."
+
+// failStatus answers for a site whose status cannot be passed on. A 407 is one:
+// the client would take it for heed's and send credentials that the site has no
+// business with (RFC 9110 §15.5.8).
+func (x *exchange) failStatus(r *http.Request, status int) *http.Response {
+	resp := x.fail(r, errStatus)
+	x.entry.Outcome.Err = fmt.Sprintf("site: http_protocol_error: status %03d", status)
+	return resp
 }
 
 // informational passes a 1xx answer on (RFC 9110 §15.2). 100 is left to
@@ -112,6 +202,7 @@ func (w *responseWriter) informational(code int, header textproto.MIMEHeader) er
 		return nil
 	}
 	removeHopByHop(http.Header(header))
+	dropForged(http.Header(header), w.exchange.proxy.Name)
 	h := w.Header()
 	for k, v := range header {
 		h[k] = v

@@ -41,6 +41,7 @@ func (p *Proxy) front(w http.ResponseWriter, r *http.Request) {
 
 // proxied handles a request for a site.
 func (p *Proxy) proxied(x *exchange, w *responseWriter, r *http.Request) {
+	expectTrailer(r)
 	r = r.WithContext(x)
 	if d, detail := x.locate(r); d.Reason != "" {
 		x.refuse(d, detail)

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// hopByHop are the fields that belong to one connection (RFC 9110 §7.6.1).
-// Proxy-Authorization is among them: credentials for heed never reach a site.
+// hopByHop are the fields that belong to one connection (RFC 9110 §7.6.1) or
+// to a proxy and its client (§11.7). Proxy-Authorization is among them:
+// credentials for heed never reach a site.
 var hopByHop = [...]string{
 	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
-	"Te", "Transfer-Encoding", "Upgrade",
+	"Proxy-Authentication-Info", "Te", "Transfer-Encoding", "Upgrade",
 }
 
 // removeHopByHop deletes from h what concerns one connection only, the fields
@@ -55,12 +56,15 @@ func hasToken(lines []string, token string) bool {
 	return false
 }
 
-// addVia appends this proxy to h's Via (RFC 9110 §7.6.3); major is the
-// version of the protocol the message was received in.
-func (p *Proxy) addVia(h http.Header, major int) {
-	own := p.viaHTTP1
-	if major >= 2 {
+// addVia appends this proxy to h's Via (RFC 9110 §7.6.3); major and minor are
+// the version of the protocol the message was received in.
+func (p *Proxy) addVia(h http.Header, major, minor int) {
+	own := p.viaHTTP11
+	switch {
+	case major >= 2:
 		own = p.viaHTTP2
+	case minor == 0:
+		own = p.viaHTTP10
 	}
 	if before, ok := h["Via"]; ok {
 		own = append(before[:len(before):len(before)], own...)

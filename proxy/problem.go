@@ -99,6 +99,9 @@ func (x *exchange) detail(p *problem) string {
 		return fmt.Sprintf("Nothing may be fetched from a site while its rules cannot be read (RFC 9309 section 2.3.1.4): %s. "+
 			"Asking again after %d seconds can help.", cause(e.Policy.Source()), p.RetryAfter)
 	case rules.ReasonOriginUnreachable:
+		if f.detail != "" {
+			return f.detail
+		}
 		return "The site itself could not be reached; no rule of robots.txt is behind this. Asking again helps when the site is back."
 	case rules.ReasonDestination:
 		return "This proxy goes to public addresses, and to others as far as its operator allows it: access.private_destinations, access.allow_to and access.refuse_to in its settings. Asking again will not help while they stay as they are."

@@ -87,18 +87,18 @@ type Config struct {
 // concurrent use.
 type Proxy struct {
 	Config
-	viaHTTP1, viaHTTP2 []string // shared header values, never changed
-	statusName         string   // Name as a Proxy-Status member
-	agents             agentMemo
-	trusts             trusts
-	engine             http.Handler // goproxy with our hooks
-	tlsConfig          *tls.Config
-	outer, inner       *http.Server
-	handovers          *handovers // decrypted connections on their way to inner
-	open               openConns  // connections that no http.Server watches
-	closing            atomic.Bool
-	running            atomic.Int64 // exchanges
-	cut                atomic.Bool  // what still ran at Shutdown's limit is being closed
+	viaHTTP10, viaHTTP11, viaHTTP2 []string // shared header values, never changed
+	statusName                     string   // Name as a Proxy-Status member
+	agents                         agentMemo
+	trusts                         trusts
+	engine                         http.Handler // goproxy with our hooks
+	tlsConfig                      *tls.Config
+	outer, inner                   *http.Server
+	handovers                      *handovers // decrypted connections on their way to inner
+	open                           openConns  // connections that no http.Server watches
+	closing                        atomic.Bool
+	running                        atomic.Int64 // exchanges
+	cut                            atomic.Bool  // what still ran at Shutdown's limit is being closed
 }
 
 // New returns a proxy made of what c says.
@@ -124,7 +124,8 @@ func New(c Config) (*Proxy, error) {
 	c.Limits = c.Limits.WithDefaults()
 	p := &Proxy{
 		Config:     c,
-		viaHTTP1:   []string{"1.1 " + c.Name},
+		viaHTTP10:  []string{"1.0 " + c.Name},
+		viaHTTP11:  []string{"1.1 " + c.Name},
 		viaHTTP2:   []string{"2 " + c.Name},
 		statusName: `"` + c.Name + `"`,
 		handovers:  newHandovers(),

@@ -16,9 +16,11 @@ type responseWriter struct {
 	exchange *exchange
 	status   int
 	written  int64
-	err      error // the client could not be written to
-	stream   bool  // nothing is held back: the length is not known
-	length   int64 // of the site's answer where it is known; else 0
+	err      error       // the client could not be written to
+	stream   bool        // nothing is held back: the length is not known
+	length   int64       // of the site's answer where it is known; else 0
+	phrase   *string     // the site's reason phrase where it is not the usual one; else nil
+	trailer  http.Header // what the site has announced to come after the body
 	hijacked bool
 
 	interim sync.Mutex // guards 1xx answers, which the Transport reports from a goroutine of its own
@@ -41,8 +43,13 @@ func (w *responseWriter) WriteHeader(status int) {
 	}
 	if x := w.exchange; x.refusal != nil && x.conn != nil {
 		x.conn.setPhrase(x.refusal.phrase)
+	} else if w.phrase != nil && x.conn != nil {
+		x.conn.setPhrase(*w.phrase)
 	}
 	w.ResponseWriter.WriteHeader(status)
+	for name := range w.trailer {
+		delete(h, name) // sent; a trailer of that name is another field
+	}
 	if w.stream || w.length > writeBuffer {
 		w.Flush() // the body may take its time
 	}

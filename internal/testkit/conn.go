@@ -150,16 +150,17 @@ func (c *Conn) State() tls.ConnectionState {
 	return s.ConnectionState()
 }
 
-// HTTP2 speaks HTTP/2 on a connection made by TLS with "h2" in NextProtos. c
-// is not to be used any more.
+// HTTP2 speaks HTTP/2 on a connection made by TLS with "h2" in NextProtos, and
+// asks for no compression of its own accord. c is not to be used any more.
 func (c *Conn) HTTP2() *http.ClientConn {
 	c.t.Helper()
 	if got := c.State().NegotiatedProtocol; got != "h2" {
 		c.t.Fatalf("the other side chose %q, not h2", got)
 	}
 	transport := &http.Transport{
-		Protocols:      new(http.Protocols),
-		DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return c.Conn, nil },
+		Protocols:          new(http.Protocols),
+		DisableCompression: true,
+		DialTLSContext:     func(context.Context, string, string) (net.Conn, error) { return c.Conn, nil },
 	}
 	transport.Protocols.SetHTTP2(true)
 	client, err := transport.NewClientConn(context.Background(), "https", c.State().ServerName+":443")

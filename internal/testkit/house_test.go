@@ -31,6 +31,7 @@ var arrows = map[string][]string{
 // homes are the folders that outside packages live in, one each.
 var homes = map[string]string{
 	"github.com/elazarl/goproxy":         "heed/proxy",
+	"github.com/dunglas/httpsfv":         "heed/proxy",
 	"github.com/patrickmn/go-cache":      "heed/cache",
 	"github.com/andybalholm/brotli":      "heed/cache",
 	"github.com/klauspost/compress":      "heed/cache",

@@ -1,0 +1,149 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// answering is a rig in front of raw.test, which answers over HTTP and HTTPS
+// with the bytes that its handler returns.
+func answering(t *testing.T, answer func(r *http.Request) string) *rig {
+	t.Helper()
+	s := newSite(t, hello)
+	act := func(c net.Conn, r *http.Request) { io.WriteString(c, answer(r)) }
+	s.script(t, "raw.test:80", act)
+	certFile, keyFile := s.ca.Leaf(t, "raw.test")
+	s.scriptTLS(t, "raw.test:443", certFile, keyFile, act)
+	return newRigBefore(t, s)
+}
+
+// A site that speaks in heed's name is not believed: what it claims of heed
+// does not arrive. What it says of other proxies does.
+func TestRFC9209_SiteCannotSpeakForHeed(t *testing.T) {
+	forged := map[string]string{
+		`rig-7f3a; error=http_request_denied`:                         "",
+		`"rig-7f3a"; error=http_request_denied; details="a \"b\", c"`: "",
+		`RIG-7F3A`:                                       "",
+		`cdn; error=dns_error, "rig-7f3a"`:               `cdn;error=dns_error`,
+		`"Refused by rig-7f3a"; details="not heed's"`:    `"Refused by rig-7f3a";details="not heed's"`,
+		`other; details="rig-7f3a, \"rig-7f3a\""`:        `other;details="rig-7f3a, \"rig-7f3a\""`,
+		`rig-7f3a; error="`:                              "", // cannot be read
+		`cdn; error=http_request_denied, rig-7f3a-not;x`: `cdn;error=http_request_denied, rig-7f3a-not;x`,
+		`cdn-1; received-status=503 ,  "b"`:              `cdn-1; received-status=503 ,  "b"`, // names nobody: untouched
+	}
+	for field, want := range forged {
+		r := answering(t, func(*http.Request) string {
+			return "HTTP/1.1 200 OK\r\nProxy-Status: " + field + "\r\nTransfer-Encoding: chunked\r\nTrailer: Proxy-Status\r\n\r\n2\r\nok\r\n0\r\nProxy-Status: " + field + "\r\n\r\n"
+		})
+		eachMode(t, []mode{plain, mitmH1, mitmH2}, func(t *testing.T, m mode) {
+			a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
+			if got := strings.Join(a.Header["Proxy-Status"], "|"); got != want {
+				t.Errorf("%s: the client was told %q, want %q", field, got, want)
+			}
+			if got := strings.Join(a.Trailer["Proxy-Status"], "|"); got != want {
+				t.Errorf("%s: a trailer told the client %q, want %q", field, got, want)
+			}
+		})
+	}
+}
+
+// A list that goes over two lines is one list, and a quoted name does not hide
+// between them.
+func TestRFC9209_ForgedMembersAcrossLines(t *testing.T) {
+	r := answering(t, func(*http.Request) string {
+		return "HTTP/1.1 200 OK\r\nProxy-Status: cdn\r\nProxy-Status: rig-7f3a; error=http_request_denied\r\nContent-Length: 0\r\n\r\n"
+	})
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
+		if got := a.Header["Proxy-Status"]; len(got) != 1 || got[0] != "cdn" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// A client takes a 407 for its proxy's, so that a site's does not arrive as
+// one; and a status that is none is no answer either.
+func TestRFC9110_StatusThatIsNotASitesToGive(t *testing.T) {
+	for _, status := range []string{"407 Proxy Authentication Required", "099 Low", "000 None"} {
+		r := answering(t, func(*http.Request) string {
+			return "HTTP/1.1 " + status + "\r\nProxy-Authenticate: Basic realm=phish\r\nContent-Length: 5\r\n\r\nphish"
+		})
+		eachMode(t, allModes, func(t *testing.T, m mode) {
+			path := "/" + string(m)
+			a := r.in(t).ask(m, question{host: "raw.test", path: path, header: []string{"Accept: text/plain"}})
+			if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "http_protocol_error" ||
+				a.Header.Get("Proxy-Authenticate") != "" || strings.Contains(a.body, "phish") || !strings.Contains(a.body, "only a proxy may give (407)") {
+				t.Errorf("%s: %s %q %v %q", status, a.Status, got, a.Header, a.body)
+			}
+			e := r.records.target(t, path)
+			if e.Outcome.FromSite || e.Outcome.Status != 502 || e.Outcome.Err != "site: http_protocol_error: status "+status[:3] {
+				t.Errorf("record %+v", e.Outcome)
+			}
+		})
+	}
+}
+
+// A TRACE or OPTIONS that may go no further is answered here, as heed's own
+// answer and without what is secret; a refusal comes first.
+func TestRFC9110_MaxForwardsEndsHere(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		r := r.in(t)
+		header := []string{"Max-Forwards: 0", "Authorization: Basic eDp5", "Cookie: a=secret", "X-Seen: by heed"}
+		a := r.ask(m, question{method: "TRACE", path: "/last/" + string(m), header: header})
+		if proxyStatusOf(t, a.Header) != "proxy_internal_response" || a.StatusCode != 200 || a.Header.Get("Content-Type") != "message/http" ||
+			!strings.HasPrefix(a.body, "TRACE /last/"+string(m)+" HTTP/") || !strings.Contains(a.body, "\r\nX-Seen: by heed\r\n") {
+			t.Errorf("TRACE: %s %v %q", a.Status, a.Header, a.body)
+		}
+		if strings.Contains(a.body, "secret") || strings.Contains(a.body, "eDp5") {
+			t.Errorf("TRACE tells secrets: %q", a.body)
+		}
+		o := r.ask(m, question{method: "OPTIONS", path: "/last/" + string(m), header: header})
+		if proxyStatusOf(t, o.Header) != "proxy_internal_response" || o.StatusCode != 200 || o.body != "" {
+			t.Errorf("OPTIONS: %s %v %q", o.Status, o.Header, o.body)
+		}
+		if a := r.ask(m, question{method: "TRACE", path: "/private", header: header}); a.StatusCode != 403 {
+			t.Errorf("a disallowed TRACE: %s", a.Status)
+		}
+		for sent, want := range map[string]string{"7": "6", "1": "0", "x": "x", "-1": "-1"} {
+			path := fmt.Sprintf("/on/%s/%s", sent, m)
+			r.ask(m, question{method: "OPTIONS", path: path, header: []string{"Max-Forwards: " + sent}})
+			if got := r.site.last(t, path).Header.Get("Max-Forwards"); got != want {
+				t.Errorf("Max-Forwards: %s reached the site as %q, want %q", sent, got, want)
+			}
+		}
+	})
+	for _, seen := range r.site.reached() {
+		if strings.Contains(seen, "/last/") {
+			t.Errorf("the site saw %s", seen)
+		}
+	}
+}
+
+// Nothing that decides how a message is taken travels behind its body: no
+// credentials for heed, no other name than the one that was judged.
+func TestTrap13_TrailersCarryNoFieldsOfTheHead(t *testing.T) {
+	got := make(chan http.Header, 1)
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		got <- r.Trailer
+	})
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		for _, announced := range []string{"X-Sum, Proxy-Authorization, User-Agent", ""} {
+			c, prefix := r.in(t).rawTo(m, "h1.test")
+			header := []string{"Transfer-Encoding: chunked", "User-Agent: curl/8"}
+			if announced != "" {
+				header = append(header, "Trailer: "+announced)
+			}
+			c.Send(requestTo("h1.test", "POST", prefix, "/up", header...) + "2\r\nok\r\n0\r\nX-Sum: 1\r\nProxy-Authorization: " + secret + "\r\nUser-Agent: BadBot\r\n\r\n")
+			c.Answer("POST")
+			if trailer := <-got; trailer.Get("X-Sum") != "1" || len(trailer) != 1 {
+				t.Errorf("announced %q: the site got %v", announced, trailer)
+			}
+		}
+	})
+}

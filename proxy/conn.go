@@ -126,6 +126,7 @@ func (p *Proxy) recordUnparsed(c *clientConn, status string) string {
 // newUnread returns an exchange for which no request could be read.
 func (p *Proxy) newUnread(client string, t *tunnel) *exchange {
 	x := p.newExchange(&http.Request{RemoteAddr: client})
+	x.settle()
 	x.entry.Judged = audit.NotJudged
 	if t != nil {
 		x.entry.Scheme, x.entry.Host = t.origin.Scheme, t.origin.Authority()

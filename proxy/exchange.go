@@ -54,7 +54,6 @@ func exchangeOf(ctx context.Context) *exchange {
 
 func (p *Proxy) newExchange(r *http.Request) *exchange {
 	x := &exchange{Context: r.Context(), proxy: p}
-	x.book = p.Book()
 	if x.conn, _ = x.Context.Value(clientConnKey{}).(*clientConn); x.conn != nil {
 		x.who = x.conn.who
 	}
@@ -64,10 +63,14 @@ func (p *Proxy) newExchange(r *http.Request) *exchange {
 	e.Client = r.RemoteAddr
 	e.Method = r.Method
 	e.UserAgent = userAgent(r.Header)
-	if x.book != nil {
-		e.Config = x.book.Hash
-	}
 	return x
+}
+
+// settle has x keep to what is settled with clients and sites now.
+func (x *exchange) settle() {
+	if x.book = x.proxy.Book(); x.book != nil {
+		x.entry.Config = x.book.Hash
+	}
 }
 
 // record hands the decision to the Recorder, once. A record that cannot be

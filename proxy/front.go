@@ -20,6 +20,7 @@ func (p *Proxy) front(w http.ResponseWriter, r *http.Request) {
 	}
 	defer p.finish(x, rw)
 
+	x.settle()
 	if !x.admit(r) {
 		x.answer(rw, r)
 		return

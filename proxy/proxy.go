@@ -122,6 +122,7 @@ func New(c Config) (*Proxy, error) {
 		c.Self = &Addrs{}
 	}
 	c.Limits = c.Limits.WithDefaults()
+	c.Recorder = steadyRecorder{c.Recorder, c.Log}
 	p := &Proxy{
 		Config:     c,
 		viaHTTP10:  []string{"1.0 " + c.Name},

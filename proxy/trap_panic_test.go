@@ -9,9 +9,13 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"heed/cache"
 	"heed/internal/audit"
+	"heed/internal/terms"
 	"heed/internal/testkit"
 	"heed/rules"
 )
@@ -22,9 +26,23 @@ type faults struct {
 	Recorder
 	Leaves
 	upstream http.RoundTripper
+	book     atomic.Bool // the next look at what is settled fails
+	clock    atomic.Bool // the next look at the clock, by the hook, fails
 }
 
 func (f *faults) config(c *Config) {
+	c.Book = func() *terms.Book {
+		if f.book.CompareAndSwap(true, false) {
+			panic("book fault at 10.0.0.1")
+		}
+		return nil
+	}
+	c.Now = func() time.Time {
+		if f.clock.CompareAndSwap(true, false) {
+			panic("clock fault at 10.0.0.1")
+		}
+		return time.Now()
+	}
 	f.Policies, f.Recorder, f.Leaves, f.upstream = c.Policies, c.Recorder, c.Leaves, c.Upstream
 	c.Policies, c.Recorder, c.Leaves, c.Upstream = f, f, f, f
 }
@@ -41,6 +59,13 @@ func (f *faults) Decided(e *audit.Entry) error {
 		panic("record fault at 10.0.0.1")
 	}
 	return f.Recorder.Decided(e)
+}
+
+func (f *faults) Ended(e *audit.Entry) {
+	if strings.HasPrefix(e.UserAgent, "ended") {
+		panic("record fault at 10.0.0.1")
+	}
+	f.Recorder.Ended(e)
 }
 
 func (f *faults) Leaf(host string) (*tls.Certificate, error) {
@@ -136,21 +161,116 @@ func TestTrap02_FaultCostsOneRequest(t *testing.T) {
 	}
 }
 
-// A recorder that fails so badly that not even a refusal can be recorded closes
-// the connection; nothing reaches the site.
-func TestTrap02_FaultInTheRecorderClosesTheConnection(t *testing.T) {
-	r := newRig(t, hello, new(faults).config)
-	eachMode(t, rawModes, func(t *testing.T, m mode) {
-		c, prefix := r.in(t).raw(m)
-		c.Send(get(prefix, "/public", "User-Agent: record/1"))
-		c.Closed()
+// What fails before the decision, in front of the hook or in it, is refused
+// with the table's answer on the connection that stands, and recorded.
+func TestTrap02_FaultBeforeTheDecision(t *testing.T) {
+	f := new(faults)
+	r := newRig(t, hello, f.config)
+	for name, armed := range map[string]*atomic.Bool{"book": &f.book, "clock": &f.clock} {
+		eachMode(t, allModes, func(t *testing.T, m mode) {
+			r, path := r.in(t), "/before/"+name+string(m)
+			var resp *http.Response
+			if m == mitmH2 {
+				client := r.h2("site.test")
+				armed.Store(true)
+				req, _ := http.NewRequest("GET", "https://site.test"+path, nil)
+				var err error
+				if resp, err = client.RoundTrip(req); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				c, prefix := r.raw(m)
+				armed.Store(true)
+				c.Send(get(prefix, path))
+				resp = c.Head("GET")
+			}
+			body, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != 500 || proxyStatusOf(t, resp.Header) != "proxy_internal_error" || strings.Contains(string(body), "10.0.0.1") {
+				t.Errorf("%s: %s %v %s", name, resp.Status, resp.Header, body)
+			}
+			r.records.await(t, path, func(e *audit.Entry) bool {
+				return e.Decision.Verdict == rules.Refuse && e.Decision.Reason == rules.ReasonInternal && e.Outcome.Status == 500
+			})
+			if a := r.ask(m, question{path: "/fine"}); a.StatusCode != 200 {
+				t.Errorf("after the fault: %s", a.Status)
+			}
+		})
+	}
+	for _, seen := range r.site.reached() {
+		if strings.Contains(seen, "/before") {
+			t.Errorf("the site saw %s", seen)
+		}
+	}
+}
+
+// A fault while a robots.txt is read is a file that cannot be had: nothing may
+// be fetched until it is read again.
+func TestTrap02_FaultInTheReadingOfRobots(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) {
+		c.Policies = cache.New(cache.Config{Transport: faultyRobots{c.Upstream}, UserAgent: "heed-rig"})
 	})
-	if seen := r.site.reached(); len(seen) > 0 {
-		t.Errorf("the site saw %q", seen)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		r, path := r.in(t), "/reading/"+string(m)
+		a := r.ask(m, question{path: path})
+		if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" || proxyStatusOf(t, a.Header) != "http_request_denied" {
+			t.Errorf("%s %v", a.Status, a.Header)
+		}
+		if told := a.body + a.Status; strings.Contains(told, "10.0.0.1") {
+			t.Errorf("the client is told the inside: %s", told)
+		}
+		if e := r.records.target(t, path); e.Decision.Reason != rules.ReasonRobotsUnreachable || !strings.Contains(e.Detail, "internal fault") {
+			t.Errorf("recorded as %+v, %q", e.Decision, e.Detail)
+		}
+		if a := r.ask(m, question{path: "/robots.txt"}); a.StatusCode != 200 {
+			t.Errorf("after the fault: %s", a.Status)
+		}
+	})
+	for _, seen := range r.site.reached() {
+		if strings.Contains(seen, "/reading") {
+			t.Errorf("the site saw %s", seen)
+		}
 	}
-	if a := r.ask(plain, question{path: "/fine"}); a.StatusCode != 200 {
-		t.Error(a.Status)
+}
+
+// faultyRobots is a way to sites whose robots.txt fail inside heed.
+type faultyRobots struct{ http.RoundTripper }
+
+func (f faultyRobots) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := f.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = &faultyBody{ReadCloser: resp.Body}
 	}
+	return resp, err
+}
+
+// A recorder that fails refuses the request: nothing takes effect unrecorded.
+// When it fails at the end, the client has had its answer.
+func TestTrap02_FaultInTheRecorder(t *testing.T) {
+	log := &lockedBuffer{}
+	r := newRig(t, hello, new(faults).config, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		r := r.in(t)
+		for _, path := range []string{"/public", "/private"} {
+			a := r.ask(m, question{path: path, header: []string{"User-Agent: record/1"}})
+			if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" || proxyStatusOf(t, a.Header) != "proxy_internal_error" {
+				t.Errorf("%s: %s %v", path, a.Status, a.Header)
+			}
+			if told := a.body + a.Status; strings.Contains(told, "10.0.0.1") {
+				t.Errorf("the client is told the inside: %s", told)
+			}
+		}
+		if seen := r.site.reached(); len(seen) > 0 {
+			t.Errorf("the site saw %q", seen)
+		}
+	})
+	if !strings.Contains(log.String(), "record fault") {
+		t.Errorf("the operator is not told of the fault: %.300s", log.String())
+	}
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		if a := r.in(t).ask(m, question{path: "/fine", header: []string{"User-Agent: ended/1"}}); a.StatusCode != 200 || a.err != nil {
+			t.Errorf("%s, %v", a.Status, a.err)
+		}
+	})
 }
 
 // A certificate that cannot be made ends its tunnel: nobody else would close

@@ -4,14 +4,16 @@
 #	sh internal/testkit/all.sh
 #
 # Tests use real clients and a real web server. What of them is missing is
-# installed: Debian packages through apt-get, and a Node that heeds proxy
-# variables from npm, into .build/ (which git ignores). Nothing is skipped.
+# installed: Debian packages through apt-get, and from npm a Node that heeds proxy
+# variables and the web framework express, into .build/ (which git ignores).
+# Nothing is skipped.
 set -eu
 umask 022 # heed trusts no directory that others may write to, and tests make some
 cd "$(dirname "$0")/../.."
 
 # Debian 12 has Node 18, which ignores proxy variables; 24 can use them.
 node_version=24.21.0
+express_version=5.3.0
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 begun=$(date +%s)
@@ -53,6 +55,7 @@ find_missing() {
 	lacks libc6-dev can_compile_c
 	lacks git have git
 	lacks nginx have nginx
+	lacks apache2-bin have apache2
 	lacks redis-server have redis-server
 	lacks redis-tools have redis-cli
 	lacks curl have curl
@@ -123,6 +126,13 @@ install_node() {
 	.build/node/bin/node --version >/dev/null || fail "the Node from npm does not run here"
 }
 
+install_express() {
+	! grep -q "\"version\": \"$express_version\"" .build/express/node_modules/express/package.json 2>/dev/null || return 0
+	printf '\n== installing express %s\n' "$express_version"
+	npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
+		--prefix .build/express "express@$express_version" || fail "npm install express@$express_version"
+}
+
 formatted() {
 	unformatted=$(find . -name '*.go' -not -path './.build/*' -exec gofmt -l {} +) || return 1
 	[ -z "$unformatted" ] || {
@@ -136,6 +146,7 @@ mkdir -p .build
 find_missing
 [ -z "$missing" ] || install_missing
 install_node
+install_express
 
 step gofmt formatted
 step 'go vet' go vet ./...

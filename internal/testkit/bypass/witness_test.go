@@ -1,0 +1,123 @@
+package bypass
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// witness stands at a server's door: it passes bytes on as they come, takes
+// TLS off, and notes every request that heed sends.
+type witness struct {
+	http, https string // where heed finds the site
+
+	server string // the server's own address
+	open   sync.WaitGroup
+
+	mu      sync.Mutex
+	arrived map[string][]string // User-Agent -> "METHOD scheme://host/target", in order
+	broken  []string            // what could not be read as a request
+}
+
+func newWitness(t testing.TB, server, name string, ca *testkit.CA) *witness {
+	t.Helper()
+	w := &witness{server: server, arrived: map[string][]string{}}
+	cert, err := tls.LoadX509KeyPair(ca.Leaf(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}}
+	w.http = w.listen(t, "http", func(c net.Conn) net.Conn { return c })
+	w.https = w.listen(t, "https", func(c net.Conn) net.Conn { return tls.Server(c, config) })
+	return w
+}
+
+func (w *witness) listen(t testing.TB, scheme string, wrap func(net.Conn) net.Conn) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			w.open.Add(1)
+			go w.pass(wrap(c), scheme)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// pass joins a connection of heed's with one to the server.
+func (w *witness) pass(heed net.Conn, scheme string) {
+	defer w.open.Done()
+	defer heed.Close()
+	site, err := net.Dial("tcp", w.server)
+	if err != nil {
+		return
+	}
+	answers := make(chan struct{})
+	go func() {
+		defer close(answers)
+		io.Copy(heed, site)
+		heed.Close()
+	}()
+	w.watch(io.TeeReader(heed, site), scheme)
+	site.(*net.TCPConn).CloseWrite()
+	<-answers
+	site.Close()
+}
+
+// watch reads requests until the connection ends.
+func (w *witness) watch(from io.Reader, scheme string) {
+	r := bufio.NewReader(from)
+	for {
+		first, err := r.Peek(1)
+		if err != nil {
+			return
+		}
+		if first[0] == 0x16 { // TLS, where a trick asks for https at http's port
+			io.Copy(io.Discard, r)
+			return
+		}
+		req, err := http.ReadRequest(r)
+		w.note(req, err, scheme)
+		if err == nil {
+			_, err = io.Copy(io.Discard, req.Body)
+		}
+		if err != nil {
+			io.Copy(io.Discard, r)
+			return
+		}
+	}
+}
+
+func (w *witness) note(r *http.Request, err error, scheme string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.broken = append(w.broken, err.Error())
+		return
+	}
+	agent := r.Header.Get("User-Agent")
+	w.arrived[agent] = append(w.arrived[agent], fmt.Sprintf("%s %s://%s%s", r.Method, scheme, r.Host, r.RequestURI))
+}
+
+// arrivals waits for the end of all connections and returns what was noted.
+func (w *witness) arrivals() (byAgent map[string][]string, broken []string) {
+	w.open.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.arrived, w.broken
+}

@@ -54,7 +54,22 @@ func (p *Proxy) connect(x *exchange, w *responseWriter, r *http.Request) {
 		x.answer(w, r)
 		return
 	}
-	p.engine.ServeHTTP(w, r.WithContext(x))
+	r = r.WithContext(x)
+	x.identify()
+	switch x.https = x.terms.HTTPS(); x.https {
+	case terms.Intercept:
+	case terms.HostOnly, terms.Tunnel:
+		if x.site = p.openTunnel(x, r); x.site != nil {
+			defer x.site.Close()
+		}
+	default:
+		x.refuse(rules.Decision{Reason: rules.ReasonAccess}, "the operator lets no https through to "+printable(origin.Host, 100))
+	}
+	if x.refusal != nil {
+		x.answer(w, r)
+		return
+	}
+	p.engine.ServeHTTP(w, r)
 }
 
 const established = "HTTP/1.1 200 Connection established\r\n\r\n"
@@ -78,14 +93,14 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 	switch {
 	case err != nil:
 		t.refused(c, rules.ReasonHandshake, "nothing came after CONNECT: "+endText(err))
-	case first == 0x16: // a TLS handshake record
+	case first == recordHandshake:
 		p.interceptTLS(c, t, x.who)
 	case first|0x20 >= 'a' && first|0x20 <= 'z': // methods are spelt in either case
 		t.origin.Scheme = "http"
 		_ = c.SetDeadline(time.Time{})
 		p.handovers.push(&clientConn{Conn: c, proxy: p, who: x.who, tunnel: t})
 	default:
-		t.refused(c, rules.ReasonTunnel, "the bytes in the tunnel are neither TLS nor HTTP")
+		t.refused(c, rules.ReasonNotHTTP, "the bytes in the tunnel are neither TLS nor HTTP")
 	}
 }
 

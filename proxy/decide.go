@@ -18,6 +18,9 @@ import (
 // steps: access, identify, policy, rules, record.
 func (x *exchange) decide(r *http.Request) {
 	x.identify()
+	if x.https != terms.Intercept {
+		x.asItIs()
+	}
 	e := &x.entry
 	if err := x.access(); err != nil {
 		x.refuseDestination(err)
@@ -63,6 +66,9 @@ func (x *exchange) judge(ctx context.Context) rules.Decision {
 	case x.terms.Mode == terms.Exempt:
 		e.Judged = audit.NotJudged
 		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonExempt}
+	case x.https == terms.Tunnel:
+		e.Judged = audit.NotJudged
+		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonTunnel}
 	case e.Target == "/robots.txt":
 		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRobotsTxt}
 	case x.terms.Site.Service != "":
@@ -70,6 +76,9 @@ func (x *exchange) judge(ctx context.Context) rules.Decision {
 		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNotACrawl}
 	case c != nil && c.RefuseUnnamed && e.UserAgent == "" && e.Sent == "":
 		return rules.Decision{Reason: rules.ReasonUnnamed}
+	}
+	if x.https == terms.HostOnly {
+		return x.judgePolicy(ctx, "")
 	}
 	target := e.Target
 	if target == "*" {
@@ -91,9 +100,9 @@ func (x *exchange) judgePolicy(ctx context.Context, target string) rules.Decisio
 	if source.State != rules.Unreachable {
 		e.PolicyAge = max(0, now.Sub(source.FetchedAt))
 	}
-	d := e.Policy.Decide(e.Agent, target)
+	d := x.ask(e.Agent, target)
 	if x.visible != nil && d.Verdict == rules.Allow {
-		if seen := e.Policy.Decide(x.visible, target); seen.Verdict == rules.Refuse {
+		if seen := x.ask(x.visible, target); seen.Verdict == rules.Refuse {
 			d = seen
 		}
 	}
@@ -104,6 +113,28 @@ func (x *exchange) judgePolicy(ctx context.Context, target string) rules.Decisio
 		}
 	}
 	return d
+}
+
+// ask asks the policy about a target, or about the host of a tunnel.
+func (x *exchange) ask(agent *rules.Agent, target string) rules.Decision {
+	e := &x.entry
+	if x.https != terms.HostOnly {
+		return e.Policy.Decide(agent, target)
+	}
+	e.Judged = audit.ByHost
+	d, unseen := e.Policy.DecideHost(agent)
+	e.Unseen = max(e.Unseen, unseen)
+	return d
+}
+
+// asItIs undoes what was settled about names that a site is shown: in a tunnel
+// nothing is changed, so that the site sees who the client says it is.
+func (x *exchange) asItIs() {
+	e := &x.entry
+	e.Sent, e.SentFrom, x.visible = "", "", nil
+	if own := x.proxy.agents.identify(e.UserAgent); x.terms.Client != nil && !names(own, e.Agent) {
+		x.visible = own
+	}
 }
 
 // override lets an exception decide in place of d where one fits: one that

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -29,11 +30,14 @@ type exchange struct {
 	visible *rules.Agent
 	entry   audit.Entry
 
+	https terms.HTTPS // what becomes of this CONNECT; zero for everything else
+	site  net.Conn    // the far end of such a tunnel
+
 	recorded bool     // the Recorder has accepted the entry
 	refusal  *refusal // the answer when heed itself answers; nil otherwise
 	upload   uploadBody
 	download downloadBody
-	upgraded *tunnelConn // the client's side of a WebSocket
+	upgraded *tunnelConn // the client's side of a WebSocket or a tunnel
 }
 
 type exchangeKey struct{}

@@ -32,7 +32,16 @@ func newEngine(p *Proxy) http.Handler {
 			p.intercept(exchangeOf(r.Context()), client.(*tunnelConn))
 		},
 	}
-	g.OnRequest().HandleConnectFunc(func(host string, _ *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
+	pass := &goproxy.ConnectAction{
+		Action: goproxy.ConnectHijack,
+		Hijack: func(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
+			p.pass(exchangeOf(r.Context()), client.(*tunnelConn))
+		},
+	}
+	g.OnRequest().HandleConnectFunc(func(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
+		if exchangeOf(ctx.Req.Context()).site != nil { // decided on, and open
+			return pass, host
+		}
 		return intercept, host
 	})
 	g.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {

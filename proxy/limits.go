@@ -22,6 +22,7 @@ type Limits struct {
 	HandshakeTime time.Duration // from there to the end of the TLS handshake
 	IdleTime      time.Duration // between two requests of a connection
 	BodyTime      time.Duration // for every kilobyte of a request's body, until it is answered
+	TunnelTime    time.Duration // of a tunnel that is not intercepted, without an octet either way
 	ReadTime      time.Duration // for a client to take what is ready for it
 
 	drain time.Duration // for what a client still sends after its answer
@@ -38,6 +39,7 @@ const (
 	DefaultHandshakeTime = 10 * time.Second
 	DefaultIdleTime      = 3 * time.Minute
 	DefaultBodyTime      = time.Minute
+	DefaultTunnelTime    = 15 * time.Minute
 	DefaultReadTime      = 3 * time.Minute
 
 	defaultDrain = time.Second
@@ -64,6 +66,7 @@ func (l Limits) WithDefaults() Limits {
 		HandshakeTime: cmp.Or(l.HandshakeTime, DefaultHandshakeTime),
 		IdleTime:      cmp.Or(l.IdleTime, DefaultIdleTime),
 		BodyTime:      cmp.Or(l.BodyTime, DefaultBodyTime),
+		TunnelTime:    cmp.Or(l.TunnelTime, DefaultTunnelTime),
 		ReadTime:      cmp.Or(l.ReadTime, DefaultReadTime),
 		drain:         cmp.Or(l.drain, defaultDrain),
 	}

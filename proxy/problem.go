@@ -68,7 +68,7 @@ func (x *exchange) problem() problem {
 			p.PolicyAge, p.FetchedAt = &age, source.FetchedAt.UTC().Format(time.RFC3339)
 		}
 	}
-	if d := &e.Decision; f.reason == rules.ReasonRule {
+	if d := &e.Decision; f.reason == rules.ReasonRule || f.reason == rules.ReasonHostOnly {
 		p.Line, p.Quoted = d.Line, &quoted{Rule: legible(d.Rule), Group: legible(d.Group)}
 		p.Token, p.Piece = legible(d.Token), legible(d.Piece)
 	}
@@ -95,6 +95,9 @@ func (x *exchange) detail(p *problem) string {
 		return "The operator of this proxy refuses this part of the site, whatever its robots.txt says. Asking again will not help."
 	case rules.ReasonUnnamed:
 		return "The operator of this proxy asks every client here to say who it is. Send a User-Agent field."
+	case rules.ReasonHostOnly:
+		return fmt.Sprintf("The site's robots.txt bars this agent from the whole site: line %d of %s. "+
+			"This proxy lets tunnels to the site pass without looking inside, and so not to agents that may fetch nothing there.", e.Decision.Line, p.RobotsURL)
 	case rules.ReasonRobotsUnreachable:
 		return fmt.Sprintf("Nothing may be fetched from a site while its rules cannot be read (RFC 9309 section 2.3.1.4): %s. "+
 			"Asking again after %d seconds can help.", cause(e.Policy.Source()), p.RetryAfter)

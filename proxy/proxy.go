@@ -63,6 +63,9 @@ type Config struct {
 	Book func() *terms.Book
 	// Now is the clock that exceptions end by. Nil: time.Now.
 	Now func() time.Time
+	// DialTunnel opens the far end of a tunnel that is not intercepted, to a
+	// host:port; see TunnelDialer. Nil refuses such tunnels.
+	DialTunnel func(ctx context.Context, hostPort string) (net.Conn, error)
 
 	// Destinations says which places may be asked for at all; Upstream and
 	// Policies look at the addresses as well. Nil: all.

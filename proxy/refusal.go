@@ -38,6 +38,7 @@ var answers = map[rules.Reason]refusal{
 	rules.ReasonRobotsUnreachable: {status: http.StatusServiceUnavailable, errorType: "http_request_denied", retryAfter: time.Minute},
 	rules.ReasonOriginUnreachable: {status: http.StatusBadGateway, errorType: "destination_unavailable"},
 	rules.ReasonDestination:       {status: http.StatusBadGateway, errorType: "destination_ip_prohibited"},
+	rules.ReasonHostOnly:          {status: http.StatusForbidden, errorType: "http_request_denied"},
 	rules.ReasonHostMismatch:      {status: http.StatusMisdirectedRequest, errorType: "http_request_denied"},
 	rules.ReasonMalformed:         {status: http.StatusBadRequest, errorType: "http_request_error"},
 	rules.ReasonLoop:              {status: http.StatusBadGateway, errorType: "proxy_loop_detected"},
@@ -83,6 +84,8 @@ func (x *exchange) sentence(f *refusal) string {
 		return "Refused by heed: an exception of its operator, " + e.Decision.Rule
 	case rules.ReasonUnnamed:
 		return "Refused by heed: the request names no User-Agent"
+	case rules.ReasonHostOnly:
+		return fmt.Sprintf("Refused by heed: robots.txt line %d %s, for all of %s", e.Decision.Line, e.Decision.Rule, e.Host)
 	case rules.ReasonRobotsUnreachable:
 		return fmt.Sprintf("Refused by heed: robots.txt of %s could not be read, ask again after %d s", e.Host, seconds(f.retryAfter))
 	case rules.ReasonOriginUnreachable:

@@ -71,7 +71,8 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	t.Cleanup(transport.CloseIdleConnections)
 	config := Config{
 		Name: "rig-7f3a", Upstream: transport, Leaves: authority, Recorder: r.records, Self: self,
-		Policies: cache.New(cache.Config{Transport: transport, UserAgent: "heed-rig"}),
+		DialTunnel: TunnelDialer(transport),
+		Policies:   cache.New(cache.Config{Transport: transport, UserAgent: "heed-rig"}),
 	}
 	for _, change := range changes {
 		change(&config)

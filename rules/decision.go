@@ -42,7 +42,7 @@ const (
 	ReasonNotACrawl   Reason = "not-a-crawl"       // the host is declared a service that programs call, not a site they crawl
 	ReasonExempt      Reason = "exempt"            // the client is declared to be people, not a robot
 	ReasonUnnamed     Reason = "no-agent"          // the client names no User-Agent, and its entry asks for one
-	ReasonAccess      Reason = "access"            // the client may not use this proxy
+	ReasonAccess      Reason = "access"            // the client may not use this proxy, or nobody may use it for this
 	ReasonCredentials Reason = "credentials"       // the client showed no credentials for this proxy, or wrong ones
 	ReasonFailures    Reason = "too-many-failures" // wrong credentials came from this address too often
 )
@@ -55,7 +55,9 @@ const (
 	ReasonHostMismatch      Reason = "host-mismatch"      // Host, authority or SNI name different places
 	ReasonMalformed         Reason = "malformed"          // no valid HTTP request, or a target that cannot be judged
 	ReasonLoop              Reason = "loop"               // the request came through this proxy already
-	ReasonTunnel            Reason = "tunnel"             // a tunnel whose bytes are neither TLS nor HTTP
+	ReasonHostOnly          Reason = "host-only"          // judged by the host alone: the paths in the tunnel are not seen
+	ReasonTunnel            Reason = "tunnel"             // not judged: the operator lets this host's tunnels pass
+	ReasonNotHTTP           Reason = "not-http"           // bytes in a tunnel that are neither TLS nor HTTP
 	ReasonUntrusted         Reason = "ca-untrusted"       // the client did not accept the CA; nothing was asked for
 	ReasonHandshake         Reason = "handshake"          // a tunnel in which no handshake came to an end
 	ReasonRecord            Reason = "record"             // the record of the decision could not be written

@@ -14,9 +14,9 @@ type Judged uint8
 // How a request was judged. The zero value is NotJudged: "we could not see it"
 // is never taken for a verdict on it.
 const (
-	NotJudged Judged = iota // nothing was judged: malformed, loop, tunnel
+	NotJudged Judged = iota // nothing was judged; the reason says why
 	ByPath                  // the exact bytes of the target were judged
-	ByHost                  // only the host was seen
+	ByHost                  // only the host was seen: a tunnel that is not intercepted
 )
 
 // String returns the stable name: no, path or host.
@@ -57,6 +57,7 @@ type Entry struct {
 	Raw    string // the request target as received, when it differs from Target
 
 	Judged    Judged
+	Unseen    int // rules that might have refused what a tunnel judged by its host hides
 	Decision  rules.Decision
 	Settled   string        // the operator's reason for an exception that decided; empty: none did
 	Policy    *rules.Policy // nil when none was asked for

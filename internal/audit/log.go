@@ -186,6 +186,9 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 		slog.String("verdict", d.Verdict.String()),
 		slog.String("reason", string(d.Reason)),
 	)
+	if e.Judged == ByHost {
+		a = append(a, slog.Int("unseen_rules", e.Unseen))
+	}
 	if d.Group != "" {
 		a = append(a, slog.String("group", bounded(d.Group)))
 	}

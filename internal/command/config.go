@@ -33,7 +33,7 @@ type Config struct {
 	Log      LogConfig      `toml:"log"`
 
 	Clients []ClientConfig `toml:"client"` // the first that fits a request is about it
-	Hosts   []HostConfig   `toml:"host"`   // the first that fits a host is about it
+	Hosts   []HostConfig   `toml:"host"`   // of each setting the first that fits a host and has it counts
 
 	// File is where the settings were read from; empty for the built-in ones.
 	File string `toml:"-" json:"-"`
@@ -42,14 +42,14 @@ type Config struct {
 // HTTPSConfig is [https]: what becomes of https, and which CA signs for
 // intercepted sites.
 type HTTPSConfig struct {
-	Mode   string `toml:"mode"`    // of hosts that no [[host]] is about; see httpsModes
+	Mode   string `toml:"mode"`    // of hosts that no [[host]] is about; see terms.HTTPS
 	CACert string `toml:"ca_cert"` // PEM file; empty: the CA of the state directory
 	CAKey  string `toml:"ca_key"`  // set exactly when CACert is
 }
 
 // HostConfig is [[host]]: what holds for the hosts that are asked for.
 type HostConfig struct {
-	Match []string `toml:"match"` // host names and addresses in canonical form, "*.NAME" and "*"
+	Match []string `toml:"match"` // as terms.ParseHostPattern takes them
 	HTTPS string   `toml:"https"` // as HTTPSConfig.Mode; empty: as that says
 	Ports []int64  `toml:"ports"` // that tunnels may go to; empty: 443
 

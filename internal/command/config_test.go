@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/terms"
+	"heed/rules"
 )
 
 // builtIn is the proxy.toml that heed carries.
@@ -202,8 +205,11 @@ func TestHeed_HostsAreCanonicalAndTheFirstThatFitsStandsFirst(t *testing.T) {
 [https]
 mode = "host-only"
 [[host]]
-match = ["WWW.Example.org.", "*.Bücher.example", "2001:DB8::1", "[::1]", "*"]
+match = ["WWW.Example.org.", "*.Bücher.example", "[2001:DB8::1]"]
 ports = [443, 8443]
+[[host]]
+match = ["*:8443"]
+https = "tunnel"
 [[host]]
 match = ["a.test"]
 https = "refuse"
@@ -212,14 +218,27 @@ https = "refuse"
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []HostConfig{
-		{Match: []string{"www.example.org", "*.xn--bcher-kva.example", "2001:db8::1", "::1", "*"}, Ports: []int64{443, 8443}},
-		{Match: []string{"a.test"}, HTTPS: "refuse"},
+	book, err := c.book()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(c.Hosts, want) {
-		t.Errorf("got  %+v\nwant %+v", c.Hosts, want)
+	for host, want := range map[string]terms.HTTPS{
+		"www.example.org": terms.HostOnly, "a.xn--bcher-kva.example": terms.HostOnly, "[2001:db8::1]": terms.HostOnly,
+		"a.test": terms.NoHTTPS, "b.test": terms.HostOnly, "a.test:8443": terms.Tunnel,
+	} {
+		o, err := rules.ParseOrigin("https", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := book.For(nil, o, time.Now())
+		if got := said.HTTPS(); got != want {
+			t.Errorf("%s: %s, want %s", host, got, want)
+		}
+		if ok, ports := said.TunnelsTo(o); host == "www.example.org" && (!ok || ports != "443, 8443") {
+			t.Errorf("tunnels go to %s", ports)
+		}
 	}
-	if said := strings.Join(c.unjudged(), "\n"); strings.Count(said, "by its host alone") != 2 || !strings.Contains(said, "443, 8443") {
+	if said := strings.Join(c.unjudged(), "\n"); strings.Count(said, "by its host alone") != 2 || strings.Count(said, "NOT JUDGED") != 1 || !strings.Contains(said, "443, 8443") {
 		t.Errorf("it says %q", said)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heed/internal/terms"
 	"heed/rules"
 )
 
@@ -24,7 +25,7 @@ func (c *Config) check(d *decoder) {
 	d.note("profile", checkProfile(c.Profile))
 	d.note("contact", checkContact(c.Contact))
 	d.note("name", checkName(c.Name))
-	d.oneOf("https.mode", c.HTTPS.Mode, httpsModes...)
+	d.oneOf("https.mode", c.HTTPS.Mode, terms.HTTPSNames...)
 	if c.HTTPS.CACert != "" && c.HTTPS.CAKey == "" {
 		d.problem("https.ca_cert", "https.ca_cert needs https.ca_key beside it: the key that the certificate belongs to")
 	}

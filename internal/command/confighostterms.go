@@ -63,7 +63,11 @@ func (c *Config) checkTerms(d *decoder, t *HostTerms) {
 
 // host returns the entry as the proxy takes it. It reads robots_file.
 func (h *HostConfig) host(profile rules.Profile) (terms.Host, error) {
-	t := terms.Host{NeverAllow: h.NeverAllow}
+	t := terms.Host{NeverAllow: h.NeverAllow, HTTPSSet: h.HTTPS != ""}
+	t.HTTPS, _ = terms.ParseHTTPS(h.HTTPS) // checked
+	for _, port := range h.Ports {
+		t.Ports = append(t.Ports, uint16(port))
+	}
 	for _, text := range h.Match {
 		p, err := terms.ParseHostPattern(text)
 		if err != nil {
@@ -113,6 +117,7 @@ func (h *HostConfig) host(profile rules.Profile) (terms.Host, error) {
 // book returns the settings as the proxy takes them.
 func (c *Config) book() (*terms.Book, error) {
 	b := &terms.Book{Hash: c.Hash()}
+	b.HTTPS, _ = terms.ParseHTTPS(c.HTTPS.Mode) // checked
 	for i := range c.Clients {
 		b.Clients = append(b.Clients, c.Clients[i].client())
 	}

@@ -57,7 +57,10 @@ type joined struct {
 	CA     HTTPSConfig `json:"ca"`     // where it is, for openCA
 	CADays int         `json:"ca_days"`
 	Own    []string    `json:"own"` // all addresses this heed listens on
-	Daemon heedInfo    `json:"heed"`
+
+	Unjudged []string `json:"unjudged,omitempty"` // what passes without being judged by its path, a sentence each
+
+	Daemon heedInfo `json:"heed"`
 }
 
 // heedInfo says which heed it is.
@@ -89,6 +92,7 @@ type Status struct {
 	Runs      []string  `json:"runs"`                // listeners of the runs that joined
 	Mode      string    `json:"mode"`
 	Profile   string    `json:"profile"`
+	Unjudged  []string  `json:"unjudged,omitempty"` // what passes without being judged by its path, a sentence each
 	CA        CAStatus  `json:"ca"`
 
 	Fleet *fleet.Health `json:"fleet,omitempty"` // nil: there are no other heeds

@@ -107,7 +107,7 @@ func (d *daemon) serveRun(s *session, l net.Listener) {
 // proxyConfig is the shared proxy's, with what is the run's own.
 func (d *daemon) proxyConfig(s *session, j *join) proxy.Config {
 	c := d.shared
-	c.Policies, c.Upstream = s.egress.policies, s.egress.transport
+	c.Policies, c.Upstream, c.DialTunnel = s.egress.policies, s.egress.transport, proxy.TunnelDialer(s.egress.transport)
 	own := recorders{d.shared.Recorder}
 	if j.Log {
 		s.log = audit.NewLog(slog.NewJSONHandler(s.stream.openLog(), nil), nil)
@@ -135,7 +135,7 @@ func (d *daemon) joined(s *session) *joined {
 	status := d.status()
 	return &joined{
 		ID: s.id, Listen: s.listen, Own: append(status.Listeners, status.Runs...), Daemon: d.info(),
-		CA: d.cfg.HTTPS, CADays: status.CA.DaysLeft,
+		CA: d.cfg.HTTPS, CADays: status.CA.DaysLeft, Unjudged: status.Unjudged,
 	}
 }
 

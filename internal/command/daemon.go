@@ -178,7 +178,7 @@ func (d *daemon) status() *Status {
 	now := d.now()
 	s := &Status{
 		heedInfo: d.info(), Since: d.since, Listeners: []string{}, Runs: []string{},
-		Mode: "enforce, https intercepted", Profile: d.cfg.Profile,
+		Mode: d.cfg.mode(), Profile: d.cfg.Profile, Unjudged: d.cfg.unjudged(),
 		CA:   CAStatus{d.authority.CertPath(), d.authority.NotAfter(), d.authority.DaysLeft(now)},
 		Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
 	}

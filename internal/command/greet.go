@@ -11,6 +11,9 @@ func (d *daemon) greet(a *App) {
 	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", d.listen)
 	fmt.Fprintf(a.Stderr, "Point a client at it:  eval \"$(heed env)\"\n")
 	fmt.Fprintf(a.Stderr, "Its CA certificate is  %s%s\n", d.authority.CertPath(), daysLeft(d.authority.DaysLeft(a.Now())))
+	for _, text := range d.cfg.unjudged() {
+		fmt.Fprintf(a.Stderr, "heed: %s\n", text)
+	}
 	found := Inspect(a.Environ, "", d.listen)
 	switch proxy := d.egresses.proxy; {
 	case proxy != nil && proxy.All != "":

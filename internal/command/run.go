@@ -156,6 +156,7 @@ func (r *run) remarks(m *membership) []string {
 		found.Proxies = nil // used, or left out for another one by the user
 	}
 	remarks := found.Remarks()
+	remarks = append(remarks, m.Unjudged...)
 	if days := m.CADays; days <= caRemarkDays {
 		remarks = append(remarks, "heed's CA certificate"+daysLeft(days))
 	}

@@ -226,7 +226,7 @@ func (d *daemon) serveForeground(a *App, signals <-chan os.Signal, lock *stateLo
 	if err != nil {
 		return err
 	}
-	d.shared.Policies, d.shared.Upstream = e.policies, e.transport
+	d.shared.Policies, d.shared.Upstream, d.shared.DialTunnel = e.policies, e.transport, proxy.TunnelDialer(e.transport)
 	p, err := proxy.New(d.shared)
 	if err != nil {
 		return err

@@ -118,6 +118,9 @@ func (s *Status) print(w io.Writer, now time.Time) {
 	}
 	row("mode", "%s", s.Mode)
 	row("profile", "%s", s.Profile)
+	for _, text := range s.Unjudged {
+		row("not seen", "%s", text)
+	}
 	row("CA", "%s, %d days left", s.CA.Path, s.CA.DaysLeft)
 	if s.Fleet != nil {
 		row("fleet", "%s", fleetWords(s.Fleet, now))

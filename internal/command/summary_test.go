@@ -90,6 +90,7 @@ func TestHeed_EveryRefusalWithoutARuleIsExplained(t *testing.T) {
 		rules.ReasonRobotsUnreachable, rules.ReasonOriginUnreachable, rules.ReasonHostMismatch, rules.ReasonMalformed,
 		rules.ReasonLoop, rules.ReasonTunnel, rules.ReasonUntrusted, rules.ReasonHandshake, rules.ReasonRecord, rules.ReasonInternal,
 		rules.ReasonDestination, rules.ReasonLimit,
+		rules.ReasonHostOnly, rules.ReasonAccess, rules.ReasonNotHTTP,
 	} {
 		if explain(reason) == string(reason) {
 			t.Errorf("%s is not put into words", reason)

@@ -35,7 +35,8 @@ type Users interface {
 // Book is what was settled, whole. It is immutable and safe for concurrent use;
 // nil is a Book in which nothing is written.
 type Book struct {
-	Mode    Mode // where neither client nor host says another
+	Mode    Mode  // where neither client nor host says another
+	HTTPS   HTTPS // where the host says no other
 	Clients []Client
 	Hosts   []Host
 	Breaks  []Break        // the latest first
@@ -53,7 +54,7 @@ func (b *Book) With(c Client) *Book {
 		return &Book{Clients: []Client{c}}
 	}
 	return &Book{
-		Mode: b.Mode, Clients: append([]Client{c}, b.Clients...), Hosts: b.Hosts, Breaks: b.Breaks,
+		Mode: b.Mode, HTTPS: b.HTTPS, Clients: append([]Client{c}, b.Clients...), Hosts: b.Hosts, Breaks: b.Breaks,
 		From: b.From, Users: b.Users, Hash: b.Hash,
 	}
 }
@@ -67,6 +68,8 @@ type Terms struct {
 	Site   *Site   // never nil
 	Mode   Mode    // what a verdict does
 	Break  *Break  // the break that Mode comes from; nil: none
+
+	https HTTPS // the Book's
 }
 
 // unspoken is the Site of an origin that no entry speaks of.
@@ -91,6 +94,7 @@ func (b *Book) For(c *Client, o rules.Origin, now time.Time) Terms {
 	if b == nil {
 		return t
 	}
+	t.https = b.HTTPS
 	for i := range b.Breaks {
 		if b.Breaks[i].holds(t.Name(), o, now) {
 			t.Break, t.Mode = &b.Breaks[i], b.Breaks[i].Mode

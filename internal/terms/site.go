@@ -19,6 +19,9 @@ type Host struct {
 	Robots     func(rules.Origin) *rules.Policy // the policy in place of the site's own; nil: the site's own
 	Service    string                           // why the host is called and not crawled; empty: it is crawled
 	NeverAllow bool                             // no exception may allow what the site refuses
+	HTTPS      HTTPS
+	HTTPSSet   bool     // HTTPS was written; otherwise the default counts
+	Ports      []uint16 // that tunnels which are not intercepted may go to; empty: the default's
 }
 
 // Fits reports whether the entry speaks of o.
@@ -36,6 +39,9 @@ type Site struct {
 	Robots     *rules.Policy // in place of the site's own; nil: the site's own
 	Service    string        // why it is called and not crawled; empty: it is crawled
 	NeverAllow bool
+	HTTPS      HTTPS
+	HTTPSSet   bool
+	Ports      []uint16 // that tunnels which are not intercepted may go to; empty: 443
 }
 
 // site puts together what hosts say of o.
@@ -48,6 +54,12 @@ func site(hosts []Host, o rules.Origin) *Site {
 		}
 		if !s.ModeSet && h.ModeSet {
 			s.Mode, s.ModeSet = h.Mode, true
+		}
+		if !s.HTTPSSet && h.HTTPSSet {
+			s.HTTPS, s.HTTPSSet = h.HTTPS, true
+		}
+		if s.Ports == nil {
+			s.Ports = h.Ports
 		}
 		if s.Robots == nil && h.Robots != nil {
 			s.Robots = h.Robots(o)

@@ -1,0 +1,441 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/terms"
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+// settled makes a rig's operator say what becomes of https at each host.
+func settled(t testing.TB, hosts map[string]terms.HTTPS, ports ...uint16) func(*Config) {
+	t.Helper()
+	book := &terms.Book{}
+	for text, https := range hosts {
+		pattern, err := terms.ParseHostPattern(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		book.Hosts = append(book.Hosts, terms.Host{Match: []terms.HostPattern{pattern}, HTTPS: https, HTTPSSet: true, Ports: ports})
+	}
+	return func(c *Config) { c.Book = func() *terms.Book { return book } }
+}
+
+// bySite is how a client inside a tunnel that is not intercepted trusts: it
+// sees the site's own certificate.
+func (r *rig) bySite(host string, protocols ...string) *tls.Config {
+	return &tls.Config{RootCAs: r.site.ca.Pool(), ServerName: host, NextProtos: protocols}
+}
+
+// await waits for the record of a CONNECT to host.
+func (r *rig) connectTo(host string) audit.Entry {
+	r.t.Helper()
+	return r.records.await(r.t, "CONNECT "+host, func(e *audit.Entry) bool { return e.Method == "CONNECT" && e.Host == host })
+}
+
+// Through a host-only tunnel an agent that may fetch something talks to the
+// site itself; the record says that paths were not seen, and how many rules
+// speak of them.
+func TestHeed_AHostOnlyTunnelIsJudgedByTheHost(t *testing.T) {
+	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"site.test": terms.HostOnly}))
+	c := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: curl/8").TLS(r.bySite("site.test", "http/1.1"))
+	c.Send(get("", "/private"))
+	if a := c.Answer("GET"); a.StatusCode != 200 || a.Header.Get("Via") != "" {
+		t.Errorf("%s %v", a.Status, a.Header)
+	}
+	c.Close()
+	e := r.connectTo("site.test")
+	if e.Judged != audit.ByHost || e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonHostOnly || e.Unseen != 1 {
+		t.Errorf("record %+v", e)
+	}
+	if o := e.Outcome; o.Status != 200 || o.BytesIn == 0 || o.BytesOut == 0 || o.Truncated {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+func TestHeed_AHostOnlyTunnelIsRefusedToWhoIsBarredFromEverything(t *testing.T) {
+	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"site.test": terms.HostOnly}))
+	c := testkit.Dial(t, r.addr)
+	c.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\nUser-Agent: BadBot/1.0\r\n\r\n")
+	a := c.Answer("CONNECT")
+	if a.Status != "403 Refused by heed: robots.txt line 7 Disallow: /, for all of site.test" || proxyStatusOf(t, a.Header) != "http_request_denied" {
+		t.Errorf("%s %v", a.Status, a.Header)
+	}
+	if !strings.Contains(string(a.Body), `"line": 7`) {
+		t.Errorf("body %s", a.Body)
+	}
+	e := r.connectTo("site.test")
+	if e.Judged != audit.ByHost || e.Decision.Verdict != rules.Refuse || e.Decision.Line != 7 {
+		t.Errorf("record %+v", e)
+	}
+	if seen := r.site.reached(); len(seen) > 0 {
+		t.Errorf("the site saw %q", seen)
+	}
+}
+
+// Without a robots.txt to go by nobody gets through, and later they may.
+func TestHeed_AHostOnlyTunnelWithoutRulesIs503(t *testing.T) {
+	s := newSite(t, hello)
+	s.script(t, "ill.test:443", func(net.Conn, *http.Request) {})
+	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.HostOnly}))
+	s.resolve["down.test:443"] = "127.0.0.1:1"
+	for host, status := range map[string]int{"ill.test": 502, "down.test": 502} {
+		c := testkit.Dial(t, r.addr)
+		c.Send("CONNECT " + host + ":443 HTTP/1.1\r\nHost: x\r\n\r\n")
+		if a := c.Answer("CONNECT"); a.StatusCode != status {
+			t.Errorf("%s: %s", host, a.Status)
+		}
+	}
+	sick := newSite(t, hello)
+	certFile, keyFile := sick.ca.Leaf(t, "sick.test")
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })}
+	t.Cleanup(func() { server.Close() })
+	go server.ServeTLS(sick.listen(t, "sick.test:443"), certFile, keyFile)
+	r = newRigBefore(t, sick, settled(t, map[string]terms.HTTPS{"*": terms.HostOnly}))
+	c := testkit.Dial(t, r.addr)
+	c.Send("CONNECT sick.test:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+	if a := c.Answer("CONNECT"); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("%s %v", a.Status, a.Header)
+	}
+	if e := r.connectTo("sick.test"); e.Decision.Reason != rules.ReasonRobotsUnreachable || e.Decision.Verdict != rules.Refuse {
+		t.Errorf("record %+v", e)
+	}
+}
+
+// What the operator tunnels is not judged, and nobody is asked about it; the
+// record says so. What the operator does not name is intercepted as ever.
+func TestHeed_ATunnelIsRecordedAsNotJudged(t *testing.T) {
+	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"site.test": terms.Tunnel}))
+	c := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: BadBot/1").TLS(r.bySite("site.test", "http/1.1"))
+	c.Send(get("", "/private"))
+	if a := c.Answer("GET"); a.StatusCode != 200 {
+		t.Errorf("%s", a.Status)
+	}
+	c.Close()
+	e := r.connectTo("site.test")
+	if e.Judged != audit.NotJudged || e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonTunnel || e.Policy != nil {
+		t.Errorf("record %+v", e)
+	}
+	for _, a := range r.site.requests() {
+		if a.Target == "/robots.txt" {
+			t.Error("robots.txt was fetched for nothing")
+		}
+	}
+	other := testkit.Dial(t, r.addr).Connect("h1.test:443").TLS(r.trusting("h1.test", "http/1.1"))
+	other.Send(requestTo("h1.test", "GET", "", "/private"))
+	if a := other.Answer("GET"); a.StatusCode != 403 {
+		t.Errorf("a host that is not named: %s", a.Status)
+	}
+}
+
+func TestHeed_HTTPSCanBeRefused(t *testing.T) {
+	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"site.test": terms.NoHTTPS}))
+	c := testkit.Dial(t, r.addr)
+	c.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+	if a := c.Answer("CONNECT"); a.StatusCode != 403 {
+		t.Errorf("%s", a.Status)
+	}
+	if e := r.connectTo("site.test"); e.Decision.Reason != rules.ReasonAccess {
+		t.Errorf("record %+v", e)
+	}
+	plainly, prefix := r.raw(plain)
+	plainly.Send(get(prefix, "/page"))
+	if a := plainly.Answer("GET"); a.StatusCode != 200 {
+		t.Errorf("http: %s", a.Status)
+	}
+}
+
+// A tunnel that is not intercepted goes to 443, or to the ports listed.
+func TestHeed_TunnelsGoToThePortsListed(t *testing.T) {
+	for _, https := range []terms.HTTPS{terms.HostOnly, terms.Tunnel} {
+		for port, ports := range map[string][]uint16{"8443": nil, "80": nil, "443": {8443}} {
+			r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"site.test": https}, ports...))
+			c := testkit.Dial(t, r.addr)
+			c.Send("CONNECT site.test:" + port + " HTTP/1.1\r\nHost: x\r\n\r\n")
+			if a := c.Answer("CONNECT"); a.StatusCode != 403 || !strings.Contains(a.Status, "tunnels to site.test go to port") {
+				t.Errorf("%s to %s: %s", https, port, a.Status)
+			}
+		}
+	}
+	s := newSite(t, hello)
+	s.resolve["site.test:8443"] = s.resolve["site.test:443"]
+	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"site.test": terms.HostOnly}, 443, 8443))
+	testkit.Dial(t, r.addr).Connect("site.test:8443").TLS(r.bySite("site.test"))
+	r.records.mu.Lock()
+	defer r.records.mu.Unlock()
+	if p := r.records.decided[0].Policy; p == nil || p.Source().Origin.Port != 8443 {
+		t.Error("the rules are those of another port")
+	}
+}
+
+// A hello for another host than the CONNECT's goes nowhere; one without a name
+// passes; so does one that comes in the packet of the CONNECT.
+func TestTrap10And19_TheServerNameOfATunnelIsItsHost(t *testing.T) {
+	for _, https := range []terms.HTTPS{terms.HostOnly, terms.Tunnel} {
+		t.Run(https.String(), func(t *testing.T) {
+			r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"*": https}))
+			config := r.bySite("h1.test", "http/1.1")
+			if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(config); err == nil {
+				t.Error("a tunnel to site.test carries h1.test")
+			}
+			e := r.records.await(t, "mismatch", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonHostMismatch })
+			if e.Host != "site.test" || e.Decision.Verdict != rules.Refuse || !strings.Contains(e.Detail, "h1.test") || e.Judged != audit.NotJudged {
+				t.Errorf("record %+v", e)
+			}
+			if e := r.connectTo("site.test"); e.Host == "site.test" && e.Outcome.BytesIn != 0 && e.Decision.Reason != rules.ReasonHostMismatch {
+				t.Errorf("bytes went out: %+v", e.Outcome)
+			}
+			silent := r.bySite("", "http/1.1")
+			silent.InsecureSkipVerify = true
+			c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(silent)
+			c.Send(get("", "/a"))
+			if a := c.Answer("GET"); a.StatusCode != 200 {
+				t.Errorf("no server name: %s", a.Status)
+			}
+			capitals := testkit.Dial(t, r.addr).Connect("SITE.test.:443").TLS(r.bySite("site.TEST", "http/1.1"))
+			capitals.Send(get("", "/b"))
+			if a := capitals.Answer("GET"); a.StatusCode != 200 {
+				t.Errorf("capitals: %s", a.Status)
+			}
+		})
+	}
+}
+
+func TestTrap10_AHelloInThePacketOfItsConnectIsNotLost(t *testing.T) {
+	for _, https := range []terms.HTTPS{terms.HostOnly, terms.Tunnel} {
+		r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"*": https}))
+		early := testkit.Dial(t, r.addr)
+		early.Conn = &earlyConn{Conn: early.Conn, r: bufio.NewReader(early.Conn), head: "CONNECT site.test:443 HTTP/1.1\r\nHost: x\r\n\r\n"}
+		if _, err := early.TryTLS(r.bySite("site.test")); err != nil {
+			t.Errorf("%s: %v", https, err)
+		}
+	}
+}
+
+// What is no TLS does not go through a tunnel that was judged by its host.
+func TestTrap16_AHostOnlyTunnelCarriesTLSOnly(t *testing.T) {
+	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"*": terms.HostOnly}))
+	for host, bytes := range map[string]string{
+		"site.test": "GET /private HTTP/1.1\r\nHost: site.test\r\n\r\n", "h1.test": "\x16\x03\x01\x00\x05hello",
+	} {
+		c := testkit.Dial(t, r.addr).Connect(host + ":443")
+		c.Send(bytes)
+		c.Closed()
+		e := r.records.await(t, host, func(e *audit.Entry) bool {
+			return e.Host == host && e.Decision.Reason == rules.ReasonNotHTTP
+		})
+		if e.Decision.Verdict != rules.Refuse || e.Judged != audit.NotJudged {
+			t.Errorf("record %+v", e)
+		}
+	}
+	if seen := r.site.reached(); len(seen) > 0 {
+		t.Errorf("the site saw %q", seen)
+	}
+}
+
+// Bytes that are neither TLS nor HTTP are closed and recorded where heed looks
+// inside.
+func TestTrap16_AnInterceptedTunnelCarriesTLSAndHTTPOnly(t *testing.T) {
+	r := newRig(t, hello)
+	c := testkit.Dial(t, r.addr).Connect("site.test:443")
+	c.Send("\x00\x01\x02SSH-2.0-x\r\n")
+	c.Closed()
+	if e := r.connectTo("site.test"); e.Decision.Reason != rules.ReasonNotHTTP || e.Judged != audit.NotJudged {
+		t.Errorf("record %+v", e)
+	}
+}
+
+func TestTrap16_ASilentHostOnlyTunnelEnds(t *testing.T) {
+	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"*": terms.HostOnly}), func(c *Config) { c.Limits.ConnectTime = 50 * time.Millisecond })
+	testkit.Dial(t, r.addr).Connect("site.test:443").Closed()
+	r.records.await(t, "silence", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonHandshake })
+}
+
+// echoSite reads to the end of what comes, and then says so and how much it was.
+func echoSite(t *testing.T, s *site, hostPort, greeting string) {
+	l := s.listen(t, hostPort)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				io.WriteString(c, greeting)
+				n, _ := io.Copy(io.Discard, c)
+				fmt.Fprintf(c, "%d octets", n)
+			}()
+		}
+	}()
+}
+
+// Either side may end its half of a tunnel and go on hearing the other; a site
+// may speak first; both directions are counted.
+func TestHeed_TheHalvesOfATunnelEndByThemselves(t *testing.T) {
+	s := newSite(t, hello)
+	echoSite(t, s, "echo.test:22", "220 ready\r\n")
+	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22))
+	c := testkit.Dial(t, r.addr).Connect("echo.test:22")
+	expect(t, c.R, "220 ready\r\n")
+	c.Send(strings.Repeat("x", 1<<20))
+	if err := c.Conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if rest := string(c.Rest()); rest != "1048576 octets" {
+		t.Errorf("the site said %q", rest)
+	}
+	c.Close()
+	e := r.connectTo("echo.test:22")
+	if o := e.Outcome; o.BytesIn != 1<<20 || o.BytesOut != int64(len("220 ready\r\n1048576 octets")) || o.Truncated || o.Err != "" {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+func TestHeed_ASiteMayEndItsHalfOfATunnelFirst(t *testing.T) {
+	s := newSite(t, hello)
+	l := s.listen(t, "far.test:22")
+	heard := make(chan string, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		io.WriteString(c, "bye")
+		c.(*net.TCPConn).CloseWrite()
+		text, _ := io.ReadAll(c)
+		heard <- string(text)
+	}()
+	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22))
+	c := testkit.Dial(t, r.addr).Connect("far.test:22")
+	if rest := string(c.Rest()); rest != "bye" {
+		t.Errorf("the site said %q", rest)
+	}
+	c.Send("still here")
+	c.Close()
+	if got := <-heard; got != "still here" {
+		t.Errorf("the site heard %q", got)
+	}
+}
+
+// A tunnel through which nothing passes ends, and its record says why; one in
+// which one direction is busy does not.
+func TestHeed_AnIdleTunnelEnds(t *testing.T) {
+	s := newSite(t, hello)
+	echoSite(t, s, "echo.test:22", "")
+	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22), func(c *Config) { c.Limits.TunnelTime = 150 * time.Millisecond })
+	c := testkit.Dial(t, r.addr).Connect("echo.test:22")
+	begun := time.Now()
+	for range 10 {
+		c.Send("x")
+		<-time.After(30 * time.Millisecond)
+	}
+	c.Closed()
+	if lasted := time.Since(begun); lasted < 300*time.Millisecond {
+		t.Errorf("it ended after %v", lasted)
+	}
+	if e := r.connectTo("echo.test:22"); !strings.HasPrefix(e.Outcome.Err, "heed: nothing passed for") || e.Outcome.BytesIn != 10 {
+		t.Errorf("outcome %+v", e.Outcome)
+	}
+}
+
+// Shutdown waits for open tunnels within its limit and then ends them; each is
+// recorded.
+func TestTrap17_ShutdownDrainsTunnels(t *testing.T) {
+	s := newSite(t, hello)
+	echoSite(t, s, "echo.test:22", "hi")
+	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22))
+	ending, lasting := testkit.Dial(t, r.addr).Connect("echo.test:22"), testkit.Dial(t, r.addr).Connect("echo.test:22")
+	expect(t, ending.R, "hi")
+	expect(t, lasting.R, "hi")
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	done := r.shutdown(ctx)
+	r.awaitClosing()
+	ending.Send("more")
+	ending.Conn.(*net.TCPConn).CloseWrite()
+	if rest := string(ending.Rest()); rest != "4 octets" {
+		t.Errorf("a tunnel that ends by itself: %q", rest)
+	}
+	if err := r.awaitShutdown(done); err == nil {
+		t.Error("Shutdown did not say that it cut something off")
+	}
+	lasting.Closed()
+	r.records.await(t, "the one cut off", func(e *audit.Entry) bool { return strings.HasPrefix(e.Outcome.Err, "heed: cut off") })
+}
+
+// A site that breaks off, and one that cannot be reached, leave a record.
+func TestTrap8_ATunnelThatFailsIsRecorded(t *testing.T) {
+	s := newSite(t, hello)
+	l := s.listen(t, "broken.test:22")
+	go func() {
+		c, err := l.Accept()
+		if err == nil {
+			c.(*net.TCPConn).SetLinger(0)
+			io.WriteString(c, "begun")
+			io.ReadFull(c, make([]byte, 1))
+			c.Close()
+		}
+	}()
+	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22))
+	c := testkit.Dial(t, r.addr).Connect("broken.test:22")
+	expect(t, c.R, "begun")
+	c.Send("x")
+	c.Rest()
+	if e := r.connectTo("broken.test:22"); !e.Outcome.Truncated || !strings.HasPrefix(e.Outcome.Err, "site: ") {
+		t.Errorf("outcome %+v", e.Outcome)
+	}
+	s.resolve["down.test:22"] = "127.0.0.1:1"
+	c = testkit.Dial(t, r.addr)
+	c.Send("CONNECT down.test:22 HTTP/1.1\r\nHost: x\r\n\r\n")
+	if a := c.Answer("CONNECT"); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "connection_refused" {
+		t.Errorf("%s", a.Status)
+	}
+	if e := r.connectTo("down.test:22"); e.Outcome.Status != 502 {
+		t.Errorf("outcome %+v", e.Outcome)
+	}
+}
+
+// Tunnels go the way that requests go: through the upstream proxy, with its
+// credentials and none of the client's, be it an HTTP proxy or SOCKS.
+func TestHeed_TunnelsGoThroughTheUpstreamProxy(t *testing.T) {
+	s := newSite(t, hello)
+	var asked bytes.Buffer
+	upstream := s.listen(t, "unused.test:1")
+	go func() {
+		c, err := upstream.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		buf := make([]byte, 4096)
+		n, _ := c.Read(buf)
+		asked.Write(buf[:n])
+		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\nfrom afar")
+	}()
+	through := &url.URL{Scheme: "http", Host: upstream.Addr().String(), User: url.UserPassword("u", "p")}
+	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22), func(c *Config) {
+		c.DialTunnel = TunnelDialer(NewTransport(TransportConfig{Proxy: http.ProxyURL(through)}))
+	})
+	c := testkit.Dial(t, r.addr).Connect("far.test:22", "Proxy-Authorization: Basic c2VjcmV0", "User-Agent: x/1")
+	if got := string(c.Rest()); got != "from afar" {
+		t.Errorf("through the tunnel came %q", got)
+	}
+	if want := "CONNECT far.test:22 HTTP/1.1\r\nHost: far.test:22\r\nProxy-Authorization: Basic dTpw\r\n\r\n"; asked.String() != want {
+		t.Errorf("the upstream proxy was asked %q, want %q", asked.String(), want)
+	}
+}

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/net/proxy"
+)
+
+// TunnelDialer returns what opens the far end of a tunnel to a host:port, on
+// the way that t takes: through its dialler with all its guards, and through
+// its proxy where it has one. t is one of NewTransport.
+func TunnelDialer(t *http.Transport) func(ctx context.Context, hostPort string) (net.Conn, error) {
+	return func(ctx context.Context, hostPort string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout+tlsTimeout)
+		defer cancel()
+		through, err := proxyFor(t, hostPort)
+		switch {
+		case err != nil:
+			return nil, err
+		case through == nil:
+			return t.DialContext(ctx, "tcp", hostPort)
+		case through.Scheme == "socks5" || through.Scheme == "socks5h":
+			return dialSOCKS(ctx, t, through, hostPort)
+		}
+		return dialCONNECT(ctx, t, through, hostPort)
+	}
+}
+
+// proxyFor returns the proxy that t takes to hostPort; nil for none.
+func proxyFor(t *http.Transport, hostPort string) (*url.URL, error) {
+	if t.Proxy == nil {
+		return nil, nil
+	}
+	return t.Proxy(&http.Request{Method: http.MethodConnect, URL: &url.URL{Scheme: "https", Host: hostPort}, Host: hostPort})
+}
+
+// dialVia is t's dialler as package proxy of x/net takes it.
+type dialVia struct{ t *http.Transport }
+
+func (d dialVia) Dial(network, addr string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, addr)
+}
+
+func (d dialVia) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	return d.t.DialContext(ctx, network, addr)
+}
+
+func dialSOCKS(ctx context.Context, t *http.Transport, through *url.URL, hostPort string) (net.Conn, error) {
+	var auth *proxy.Auth
+	if u := through.User; u != nil {
+		auth = &proxy.Auth{User: u.Username()}
+		auth.Password, _ = u.Password()
+	}
+	d, err := proxy.SOCKS5("tcp", addressOf(through, "1080"), auth, dialVia{t})
+	if err != nil {
+		return nil, err
+	}
+	return d.(proxy.ContextDialer).DialContext(ctx, "tcp", hostPort)
+}
+
+// addressOf returns where a proxy listens.
+func addressOf(u *url.URL, port string) string {
+	if u.Port() != "" {
+		port = u.Port()
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// dialCONNECT opens a tunnel through another HTTP proxy (RFC 9110 §9.3.6).
+func dialCONNECT(ctx context.Context, t *http.Transport, through *url.URL, hostPort string) (net.Conn, error) {
+	port := map[string]string{"http": "80", "https": "443"}[through.Scheme]
+	conn, err := t.DialContext(ctx, "tcp", addressOf(through, port))
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	if through.Scheme == "https" {
+		config := t.TLSClientConfig.Clone()
+		config.ServerName, config.NextProtos = through.Hostname(), nil
+		conn = tls.Client(conn, config)
+	}
+	opened, err := askCONNECT(conn, through, hostPort)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return opened, nil
+}
+
+func askCONNECT(conn net.Conn, through *url.URL, hostPort string) (net.Conn, error) {
+	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: hostPort}, Host: hostPort, Header: http.Header{"User-Agent": nil}}
+	if u := through.User; u != nil {
+		password, _ := u.Password()
+		r.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
+	}
+	if err := r.Write(conn); err != nil {
+		return nil, err
+	}
+	in := bufio.NewReaderSize(conn, 4<<10)
+	resp, err := http.ReadResponse(in, r)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the upstream proxy answered status %d to CONNECT", resp.StatusCode)
+	}
+	head, _ := in.Peek(in.Buffered()) // what the site said at once
+	return &tunnelConn{Conn: conn, head: head}, nil
+}

@@ -45,10 +45,12 @@ func proxyFor(t *http.Transport, hostPort string) (*url.URL, error) {
 // dialVia is t's dialler as package proxy of x/net takes it.
 type dialVia struct{ t *http.Transport }
 
+// Dial implements proxy.Dialer.
 func (d dialVia) Dial(network, addr string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, addr)
 }
 
+// DialContext implements proxy.ContextDialer.
 func (d dialVia) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	return d.t.DialContext(ctx, network, addr)
 }

@@ -57,8 +57,7 @@ func TestHeed_UnderGoogleAnotherSpellingLoosensNothing(t *testing.T) {
 }
 
 var googleHabits = []story{
-	{
-		from: "heed google", says: "cutNames: a name ends at a digit, a point, a comma, a slash and a blank", as: rules.Google,
+	{from: "heed google", says: "cutNames: a name ends at a digit, a point, a comma, a slash and a blank", as: rules.Google,
 		file: `
 User-agent: Q42bot
 Disallow: /cut
@@ -76,8 +75,7 @@ User-agent: *
 Disallow: /star
 User-agent: * and all
 Disallow: /text
-`,
-		asks: `
+`, asks: `
 Q42bot/1.0
 	allow  /cut
 	refuse /star 14
@@ -97,13 +95,9 @@ archive.org_bot
 Wget/1.21
 	refuse /wget 10
 Mediapartners-Google
-	refuse /media 12
-`,
-	},
-	{
-		from: "heed google", says: "asSent: escapes in a rule are not decoded", as: rules.Google,
-		file: "User-agent: *\nDisallow: /foo/bar/%62%61%7A\nDisallow: /%7Ejoe\nDisallow: /file-%2A.html\nDisallow: /foo-%24\nDisallow: /a%3Ab\n",
-		asks: `
+	refuse /media 12`},
+	{from: "heed google", says: "asSent: escapes in a rule are not decoded", as: rules.Google,
+		file: "User-agent: *\nDisallow: /foo/bar/%62%61%7A\nDisallow: /%7Ejoe\nDisallow: /file-%2A.html\nDisallow: /foo-%24\nDisallow: /a%3Ab\n", asks: `
 	allow  /foo/bar/baz
 	refuse /foo/bar/%62%61%7A 2
 	refuse /foo/bar/%62%61%7a 2
@@ -115,50 +109,34 @@ Mediapartners-Google
 	allow  /foo-$
 	refuse /foo-%24 5
 	allow  /a:b
-	refuse /a%3ab 6
-`,
-	},
-	{
-		from: "heed google", says: "asSent: an escape that a rule of Allow does not have is not allowed by it", as: rules.Google,
-		file: "User-agent: *\nDisallow: /\nAllow: /~joe\nAllow: /a:b\nAllow: /q?u=/x\n",
-		asks: `
+	refuse /a%3ab 6`},
+	{from: "heed google", says: "asSent: an escape that a rule of Allow does not have is not allowed by it", as: rules.Google,
+		file: "User-agent: *\nDisallow: /\nAllow: /~joe\nAllow: /a:b\nAllow: /q?u=/x\n", asks: `
 	allow  /~joe 3
 	refuse /%7Ejoe 2
 	allow  /a:b 4
 	refuse /a%3Ab 2
 	allow  /q?u=/x 5
-	refuse /q?u=%2Fx 2
-`,
-	},
-	{
-		from: "heed google", says: "asSent: a reserved octet counts as one octet", as: rules.Google,
-		file: "User-agent: *\nDisallow: /a:\nAllow: /a*c\n",
-		asks: `
+	refuse /q?u=%2Fx 2`},
+	{from: "heed google", says: "asSent: a reserved octet counts as one octet", as: rules.Google,
+		file: "User-agent: *\nDisallow: /a:\nAllow: /a*c\n", asks: `
 	allow  /a:c 3
-	refuse /a:b 2
-`,
-	},
-	{
-		from: "heed google", says: "indexHTML: Allow for an index.html or index.htm is Allow for its directory", as: rules.Google,
-		file: "User-agent: *\nDisallow: /\nAllow: /a/index.html\nAllow: /b/index.htm\nAllow: /index.html\n",
-		asks: `
+	refuse /a:b 2`},
+	{from: "heed google", says: "indexHTML: Allow for an index.html or index.htm is Allow for its directory", as: rules.Google,
+		file: "User-agent: *\nDisallow: /\nAllow: /a/index.html\nAllow: /b/index.htm\nAllow: /index.html\n", asks: `
 	allow  /a/index.html 3
 	allow  /a/ 3
 	refuse /a/x 2
 	refuse /a/index.php 2
 	allow  /b/ 4
 	allow  / 5
-	refuse /c/ 2
-`,
-	},
+	refuse /c/ 2`},
 }
 
 // googleAlike is judged alike under standard, but for the name of the reading.
 var googleAlike = []story{
-	{
-		from: "heed google", says: "no spelling of a target walks round a rule", as: rules.Google,
-		file: "User-agent: *\nDisallow: /private/\nDisallow: /a:b\nDisallow: /q?u=/x\nDisallow: /ツ\nDisallow: /page.html$\nDisallow: /c&d\n",
-		asks: `
+	{from: "heed google", says: "no spelling of a target walks round a rule", as: rules.Google,
+		file: "User-agent: *\nDisallow: /private/\nDisallow: /a:b\nDisallow: /q?u=/x\nDisallow: /ツ\nDisallow: /page.html$\nDisallow: /c&d\n", asks: `
 	refuse /private/ 2
 	refuse /%70rivate/ 2 v0
 	refuse /%70%72ivate%2f 2 v3
@@ -185,20 +163,13 @@ var googleAlike = []story{
 	allow  /x?y=/../private/
 	allow  /...private/
 	allow  /%252570rivate/
-	allow  /x/../
-`,
-	},
-	{
-		from: "heed google", says: "robots.txt stays allowed", as: rules.Google,
-		file: "User-agent: *\nDisallow: /\n",
-		asks: `
+	allow  /x/../`},
+	{from: "heed google", says: "robots.txt stays allowed", as: rules.Google,
+		file: "User-agent: *\nDisallow: /\n", asks: `
 	allow  /robots.txt
 	refuse /robots.txt? 2
-	refuse / 2
-`,
-	},
-	{
-		from: "heed google", says: "marks, misspellings, missing colons, beginnings of fields, NULs and long lines", as: rules.Google,
+	refuse / 2`},
+	{from: "heed google", says: "marks, misspellings, missing colons, beginnings of fields, NULs and long lines", as: rules.Google,
 		file: "\xEF\xBBuser agent: *\nDissallow: /a\nDisallow /b\nDisallow: /c\x00d\nDisallowed: /e\nDisallow: /" + longPath +
 			"\nuseragent: f\nDissalow: /1\nDisalow: /2\nDiasllow: /3\nDisallaw: /4\nDisallow /5 6\n",
 		asks: `
@@ -214,50 +185,33 @@ f
 	refuse /2 9
 	refuse /3 10
 	refuse /4 11
-	allow  /5
-`,
-	},
-	{
-		from: "heed google", says: "a whole mark is left out, too", as: rules.Google,
-		file: "\xEF\xBB\xBFUser-agent: *\nDisallow: /a\n",
-		asks: "\n\trefuse /a 2\n",
-	},
-	{
-		from: "heed google", says: "what is plainly meant is repaired", as: rules.Google,
-		file: "User-agent: * Disallow: /j\nDisallow: noslash\nDisallow: /one /two\nDisallow: /my folder/\nDisallow: https://site.test/own\nDisallow: https://other.test/foreign\n",
-		asks: `
+	allow  /5`},
+	{from: "heed google", says: "a whole mark is left out, too", as: rules.Google,
+		file: "\xEF\xBB\xBFUser-agent: *\nDisallow: /a\n", asks: "\n\trefuse /a 2\n"},
+	{from: "heed google", says: "what is plainly meant is repaired", as: rules.Google,
+		file: "User-agent: * Disallow: /j\nDisallow: noslash\nDisallow: /one /two\nDisallow: /my folder/\nDisallow: https://site.test/own\nDisallow: https://other.test/foreign\n", asks: `
 	refuse /j 1
 	refuse /noslash 2
 	refuse /one 3
 	refuse /two 3
 	refuse /my%20folder/ 4
 	refuse /own 5
-	allow  /foreign
-`,
-	},
-	{
-		from: "heed google", says: "blank lines and other fields end no group, groups of one name are one", as: rules.Google,
-		file: "User-agent: a\n\nCrawl-delay: 1\nUser-agent: b\n\nDisallow: /x\n\nDisallow: /y\nUser-agent: A\nDisallow: /z\n",
-		asks: `
+	allow  /foreign`},
+	{from: "heed google", says: "blank lines and other fields end no group, groups of one name are one", as: rules.Google,
+		file: "User-agent: a\n\nCrawl-delay: 1\nUser-agent: b\n\nDisallow: /x\n\nDisallow: /y\nUser-agent: A\nDisallow: /z\n", asks: `
 a
 	refuse /x 6
 	refuse /y 8
 	refuse /z 10
 b
 	refuse /y 8
-	allow  /z
-`,
-	},
-	{
-		from: "heed google", says: "Allow wins a tie, the longest match decides", as: rules.Google,
-		file: "User-agent: *\nDisallow: /a\nAllow: /a\nAllow: /b\nDisallow: /b/c\nDisallow: /d*.gif$\n",
-		asks: `
+	allow  /z`},
+	{from: "heed google", says: "Allow wins a tie, the longest match decides", as: rules.Google,
+		file: "User-agent: *\nDisallow: /a\nAllow: /a\nAllow: /b\nDisallow: /b/c\nDisallow: /d*.gif$\n", asks: `
 	allow  /a 3
 	allow  /b/x 4
 	refuse /b/c 5
-	refuse /d/e.gif 6
-`,
-	},
+	refuse /d/e.gif 6`},
 }
 
 var longPath = strings.Repeat("x", 17_000)

@@ -9,20 +9,15 @@ import (
 func TestHeed_ParsingStories(t *testing.T) { tell(t, parsingStories) }
 
 var parsingStories = []story{
-	{
-		from: "heed blank lines", says: "mean nothing anywhere in a group",
-		file: "\nUser-agent: ABot\n\n\n \nUser-agent: BBot\n\t\nDisallow: /a\n\n\nDisallow: /b\n",
-		asks: `
+	{from: "heed blank lines", says: "mean nothing anywhere in a group",
+		file: "\nUser-agent: ABot\n\n\n \nUser-agent: BBot\n\t\nDisallow: /a\n\n\nDisallow: /b\n", asks: `
 ABot
 	refuse /a 7
 	refuse /b 10
 BBot
 	refuse /a 7
-	refuse /b 10
-`,
-	},
-	{
-		from: "heed unknown lines", says: "do not end the user-agent lines, whatever they are",
+	refuse /b 10`},
+	{from: "heed unknown lines", says: "do not end the user-agent lines, whatever they are",
 		file: `
 User-agent: A1
 Crawl-delay: 10
@@ -44,8 +39,7 @@ User-agent: A9
 Something: else
 User-agent: A10
 Disallow: /x
-`,
-		asks: `
+`, asks: `
 A1
 	refuse /x 20
 A2
@@ -65,42 +59,27 @@ A8
 A9
 	refuse /x 20
 A10
-	refuse /x 20
-`,
-	},
-	{
-		from: "heed Content-Usage", says: "does not end the user-agent lines either",
-		file: "User-agent: A1\nContent-Usage: train-ai=n\nUser-agent: A2\nDisallow: /x\n",
-		asks: `
+	refuse /x 20`},
+	{from: "heed Content-Usage", says: "does not end the user-agent lines either",
+		file: "User-agent: A1\nContent-Usage: train-ai=n\nUser-agent: A2\nDisallow: /x\n", asks: `
 A1
 	refuse /x 4
 A2
-	refuse /x 4
-`,
-	},
-	{
-		from: "heed unknown lines", says: "end no group after its rules either",
-		file: "User-agent: A1\nDisallow: /x\nSitemap: https://site.test/s.xml\nCrawl-delay: 1\nDisallow: /y\n",
-		asks: `
+	refuse /x 4`},
+	{from: "heed unknown lines", says: "end no group after its rules either",
+		file: "User-agent: A1\nDisallow: /x\nSitemap: https://site.test/s.xml\nCrawl-delay: 1\nDisallow: /y\n", asks: `
 A1
 	refuse /x 2
-	refuse /y 5
-`,
-	},
-	{
-		from: "heed orphan rules", says: "before the first user-agent line are ignored, not everybody's",
-		file: "Disallow: /a\nSitemap: https://site.test/s.xml\nDisallow: /\nUser-agent: ABot\nDisallow: /b\n",
-		asks: `
+	refuse /y 5`},
+	{from: "heed orphan rules", says: "before the first user-agent line are ignored, not everybody's",
+		file: "Disallow: /a\nSitemap: https://site.test/s.xml\nDisallow: /\nUser-agent: ABot\nDisallow: /b\n", asks: `
 ABot
 	allow  /a
 	refuse /b 5
 BBot
 	allow  /a
-	allow  /b
-`,
-	},
-	{
-		from: "heed merged groups", says: "a star group put before the site's own joins it",
+	allow  /b`},
+	{from: "heed merged groups", says: "a star group put before the site's own joins it",
 		file: `
 # managed by the network
 User-agent: *
@@ -115,8 +94,7 @@ Disallow: /private/
 Allow: /private/open
 User-agent: GPTBot
 Allow: /gpt
-`,
-		asks: `
+`, asks: `
 Other/1.0
 	allow  / 4
 	refuse /private/ 10
@@ -124,183 +102,8 @@ Other/1.0
 GPTBot/1.2
 	refuse / 7
 	refuse /private/open 7
-	allow  /gpt 13
-`,
-	},
-	{
-		from: "heed names", says: "keep digits, points, signs and spaces",
-		file: `
-User-agent: MJ12bot
-Disallow: /1
-User-agent: 360Spider
-Disallow: /2
-User-agent: archive.org_bot
-Disallow: /3
-User-agent: Yahoo! Slurp
-Disallow: /4
-User-agent: AB42bot
-Disallow: /5
-User-agent: Sogou web spider
-Disallow: /6
-`,
-		asks: `
-Mozilla/5.0 (compatible; MJ12bot/v1.4.8; http://mj12bot.com/)
-	refuse /1 2
-	allow  /2
-MJ
-	allow  /1
-360Spider(compatible; HaosouSpider; http://www.haosou.com/help/help_3_2.html)
-	refuse /2 4
-Mozilla/5.0 (compatible; archive.org_bot +http://archive.org/details/archive.org_bot)
-	refuse /3 6
-Mozilla/5.0 (compatible; Yahoo! Slurp; http://help.yahoo.com/help/us/ysearch/slurp)
-	refuse /4 8
-AB42bot/1.0
-	refuse /5 10
-ABbot/1.0
-	allow  /5
-AB
-	allow  /5
-Sogou web spider/4.0(+http://www.sogou.com/docs/help/webmasters.htm#07)
-	refuse /6 12
-Sogou/1.0
-	refuse /6 12
-`,
-	},
-	{
-		from: "heed names", says: "are not cut at digits, points and signs",
-		file: "User-agent: archive.org_bot\nDisallow: /1\nUser-agent: e!bot\nDisallow: /2\nUser-agent: l'bot\nDisallow: /3\nUser-agent: one-two_three\nDisallow: /4\nUser-agent: FooBot/BarBot\nDisallow: /5\n",
-		asks: `
-archive/1.0
-	allow  /1
-org_bot
-	allow  /1
-e/1.0
-	allow  /2
-bot/1.0
-	allow  /2
-	allow  /3
-l
-	allow  /3
-one/1.0
-	allow  /4
-three
-	allow  /4
-FooBot/2.0
-	refuse /5 10
-BarBot
-	allow  /5
-`,
-	},
-	{
-		from: "heed names", says: "are compared whole before their first word counts",
-		file: "User-agent: Sogou web spider\nDisallow: /web\nUser-agent: Sogou\nDisallow: /any\nUser-agent: Sogou pic spider\nDisallow: /pic\n",
-		asks: `
-Sogou web spider/4.0
-	refuse /web 2
-	allow  /pic
-Sogou/1.0
-	refuse /any 4
-	allow  /web
-`,
-	},
-	{
-		from: "heed versions", says: "in a user-agent line are ignored",
-		file: "User-agent: wget/1.6\nDisallow: /a\nUser-agent: Twitterbot/1.0\nDisallow: /b\n",
-		asks: `
-Wget/1.21.3
-	refuse /a 2
-wget
-	refuse /a 2
-Twitterbot/2.0
-	refuse /b 4
-`,
-	},
-	{
-		from: "heed stars", says: "after a name are ignored, and text after a star is",
-		file: "User-agent: Mediapartners-Google*\nDisallow: /a\nUser-agent: googlebot *\nDisallow: /b\nUser-agent: * and everybody\nDisallow: /c\n",
-		asks: `
-Mediapartners-Google
-	refuse /a 2
-Mediapartners-GoogleX
-	allow  /a
-	refuse /c 6
-Googlebot/2.1
-	refuse /b 4
-Other
-	refuse /c 6
-`,
-	},
-	{
-		from: "heed lists", says: "of names are split at commas",
-		file: "User-agent: ABot, BBot/1.0,CBot*, ,\nDisallow: /a\nUser-agent: x,*\nDisallow: /b\n",
-		asks: `
-ABot
-	refuse /a 2
-BBot/2.0
-	refuse /a 2
-CBot
-	refuse /a 2
-DBot
-	allow  /a
-	refuse /b 4
-`,
-	},
-	{
-		from: "heed lists", says: "of names with blanks: the first is the group's, others may add refusals",
-		file: "User-Agent: Copernicus Fred\nDisallow: /a\nAllow: /b\nUser-agent: *\nDisallow: /b\n",
-		asks: `
-Copernicus/1.0
-	refuse /a 2
-	allow  /b 3
-Fred/1.0
-	refuse /a 2
-	refuse /b 5
-Gina/1.0
-	allow  /a
-	refuse /b 5
-`,
-	},
-	{
-		from: "heed lists", says: "of names with blanks take nothing from a group of one's own",
-		file: "User-agent: Copernicus Fred\nAllow: /\nUser-agent: Fred\nDisallow: /f\n",
-		asks: `
-Fred
-	refuse /f 4
-	allow  /g
-`,
-	},
-	{
-		from: "heed whole strings", says: "as a group's name stand for the robots they name",
-		file: `
-User-agent: Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)
-Disallow: /g
-User-agent: Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm) Chrome/100.0.0.0 Safari/537.36
-Disallow: /b
-User-agent: mozilla/5
-Disallow: /m
-User-agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36
-Disallow: /c
-`,
-		asks: `
-Googlebot/2.1
-	refuse /g 2
-	allow  /b
-	allow  /m
-bingbot/2.0
-	refuse /b 4
-	allow  /g
-Mozilla/5.0 (X11; Linux x86_64; rv:109.0) Gecko/20100101 Firefox/115.0
-	allow  /m
-	allow  /c
-	allow  /g
-Mozilla/5.0 (compatible; OtherBot/1.0)
-	allow  /m
-	allow  /c
-`,
-	},
-	{
-		from: "heed misspellings", says: "of field names are understood",
+	allow  /gpt 13`},
+	{from: "heed misspellings", says: "of field names are understood",
 		file: `
 useragent: *
 Dissallow: /1
@@ -310,8 +113,7 @@ Diasllow: /4
 Disallaw: /5
 USER AGENT: ABot
 disallow: /6
-`,
-		asks: `
+`, asks: `
 Other
 	refuse /1 2
 	refuse /2 3
@@ -321,43 +123,27 @@ Other
 	allow  /6
 ABot
 	refuse /6 8
-	allow  /1
-`,
-	},
-	{
-		from: "heed misspellings", says: "fields are known by how they begin",
-		file: "User-agents: *\nDisallowed: /1\nAllowed: /1/a\nDisallow-x: /2\nXDisallow: /3\nNoallow: /4\n",
-		asks: `
+	allow  /1`},
+	{from: "heed misspellings", says: "fields are known by how they begin",
+		file: "User-agents: *\nDisallowed: /1\nAllowed: /1/a\nDisallow-x: /2\nXDisallow: /3\nNoallow: /4\n", asks: `
 	refuse /1 2
 	allow  /1/a 3
 	refuse /2 4
 	allow  /3
-	allow  /4
-`,
-	},
-	{
-		from: "heed missing colons", says: "are forgiven on a line of exactly two words",
-		file: "User-agent *\nDisallow /1\n  Disallow\t/2  # x\nDisallow /3 /4\nDisallow\nAllow /1/a\n",
-		asks: `
+	allow  /4`},
+	{from: "heed missing colons", says: "are forgiven on a line of exactly two words",
+		file: "User-agent *\nDisallow /1\n  Disallow\t/2  # x\nDisallow /3 /4\nDisallow\nAllow /1/a\n", asks: `
 	refuse /1 2
 	refuse /2 3
 	allow  /3
 	allow  /4
-	allow  /1/a 6
-`,
-	},
-	{
-		from: "heed missing colons", says: "are forgiven where the value has a colon",
-		file: "User-agent *\nDisallow /a:b\n",
-		asks: `
+	allow  /1/a 6`},
+	{from: "heed missing colons", says: "are forgiven where the value has a colon",
+		file: "User-agent *\nDisallow /a:b\n", asks: `
 	refuse /a:b 2
-	allow  /b
-`,
-	},
-	{
-		from: "heed collapsed lines", says: "are read apart",
-		file: "User-agent: * Disallow: /a\nUser-agent: ABot Disallow: /b Allow: /b/c\nUser-agent: BBot disallow:\nUser-agent: CBot Disallow: / Disallow: /x\n",
-		asks: `
+	allow  /b`},
+	{from: "heed collapsed lines", says: "are read apart",
+		file: "User-agent: * Disallow: /a\nUser-agent: ABot Disallow: /b Allow: /b/c\nUser-agent: BBot disallow:\nUser-agent: CBot Disallow: / Disallow: /x\n", asks: `
 Other
 	refuse /a 1
 	allow  /b
@@ -370,46 +156,30 @@ BBot
 	allow  /b
 CBot
 	refuse /y 4
-	refuse /x 4
-`,
-	},
-	{
-		from: "heed collapsed lines", says: "may leave no blank after the star",
-		file: "User-agent: *disallow: /a\nUser-agent: ABot\nDisallow: /b\nUser-agent: *allow: /a/b\n",
-		asks: `
+	refuse /x 4`},
+	{from: "heed collapsed lines", says: "may leave no blank after the star",
+		file: "User-agent: *disallow: /a\nUser-agent: ABot\nDisallow: /b\nUser-agent: *allow: /a/b\n", asks: `
 Other
 	refuse /a 1
-	allow  /a/b 4
-`,
-	},
-	{
-		from: "heed collapsed lines", says: "may be a whole file",
-		file: "User-agent: ABot Disallow: /a Disallow: /b User-agent: * Disallow: /c",
-		asks: `
+	allow  /a/b 4`},
+	{from: "heed collapsed lines", says: "may be a whole file",
+		file: "User-agent: ABot Disallow: /a Disallow: /b User-agent: * Disallow: /c", asks: `
 ABot
 	refuse /a 1
 	refuse /b 1
 	allow  /c
 Other
 	allow  /a
-	refuse /c 1
-`,
-	},
-	{
-		from: "heed collapsed lines", says: "are not seen in a path that only looks so",
-		file: "User-agent: *\nDisallow: /disallow:/x\nDisallow: /y-disallow:z\n",
-		asks: `
+	refuse /c 1`},
+	{from: "heed collapsed lines", says: "are not seen in a path that only looks so",
+		file: "User-agent: *\nDisallow: /disallow:/x\nDisallow: /y-disallow:z\n", asks: `
 	refuse /disallow:/x 2
 	refuse /disallow:/xy 2
 	allow  /x
 	refuse /y-disallow:z 3
-	allow  /z
-`,
-	},
-	{
-		from: "heed lists", says: "of paths are split where every piece is a path",
-		file: "User-agent: *\nDisallow: /a /b\t*.gif$\nDisallow: /my folder/\nDisallow: /c d /e\n",
-		asks: `
+	allow  /z`},
+	{from: "heed path lists", says: "of paths are split where every piece is a path",
+		file: "User-agent: *\nDisallow: /a /b\t*.gif$\nDisallow: /my folder/\nDisallow: /c d /e\n", asks: `
 	refuse /a/1 2
 	refuse /b/1 2
 	refuse /x.gif 2
@@ -419,22 +189,14 @@ Other
 	allow  /folder/
 	refuse /c%20d%20/e 4
 	allow  /c
-	allow  /e
-`,
-	},
-	{
-		from: "heed lists", says: "of paths are never made of Allow",
-		file: "User-agent: *\nAllow: /a /b\nDisallow: /\n",
-		asks: `
+	allow  /e`},
+	{from: "heed path lists", says: "of paths are never made of Allow",
+		file: "User-agent: *\nAllow: /a /b\nDisallow: /\n", asks: `
 	refuse /a 3
 	refuse /b 3
-	allow  /a%20/b 2
-`,
-	},
-	{
-		from: "heed missing slashes", says: "are assumed, for Allow and Disallow",
-		file: "User-agent: *\nDisallow: private/\nAllow: private/open\nDisallow: ?q=\nDisallow: .git\nDisallow: $\n",
-		asks: `
+	allow  /a%20/b 2`},
+	{from: "heed missing slashes", says: "are assumed, for Allow and Disallow",
+		file: "User-agent: *\nDisallow: private/\nAllow: private/open\nDisallow: ?q=\nDisallow: .git\nDisallow: $\n", asks: `
 	refuse /private/ 2
 	refuse /private/x 2
 	allow  /private/open 3
@@ -442,11 +204,8 @@ Other
 	refuse /?q=1 4
 	refuse /.git/config 5
 	refuse / 6
-	allow  /x
-`,
-	},
-	{
-		from: "heed absolute URLs", says: "count on their own site only",
+	allow  /x`},
+	{from: "heed absolute URLs", says: "count on their own site only",
 		file: `
 User-agent: *
 Disallow: https://site.test/a
@@ -459,8 +218,7 @@ Disallow: ftp://site.test/g
 Disallow: https://site.test
 Allow: https://site.test/ok
 Disallow: https://site.test?x=1
-`,
-		asks: `
+`, asks: `
 	refuse /a 2
 	refuse /b 9
 	refuse /c 9
@@ -470,158 +228,89 @@ Disallow: https://site.test?x=1
 	refuse /g 9
 	refuse / 9
 	allow  /ok 10
-	refuse /?x=1 11
-`,
-	},
-	{
-		from: "heed absolute URLs", says: "of other sites leave everything allowed",
-		file: "User-agent: *\nDisallow: https://other.test/\nDisallow: //site.test/x\n",
-		asks: `
+	refuse /?x=1 11`},
+	{from: "heed absolute URLs", says: "of other sites leave everything allowed",
+		file: "User-agent: *\nDisallow: https://other.test/\nDisallow: //site.test/x\n", asks: `
 	allow  /
-	allow  /x
-`,
-	},
-	{
-		from: "heed absolute URLs", says: "within a path are a part of it",
-		file: "User-agent: *\nDisallow: go?to=https://other.test/\nDisallow: ://x\nDisallow: */http://\n",
-		asks: `
+	allow  /x`},
+	{from: "heed absolute URLs", says: "within a path are a part of it",
+		file: "User-agent: *\nDisallow: go?to=https://other.test/\nDisallow: ://x\nDisallow: */http://\n", asks: `
 	refuse /go?to=https://other.test/ 2
 	refuse /go?to=https%3A%2F%2Fother.test%2Fa 2
 	allow  /go?to=http
 	refuse /://x 3
-	refuse /a/http://b 4
-`,
-	},
-	{
-		from: "heed byte order mark", says: "whole",
-		file: "\xEF\xBB\xBFUser-agent: *\nDisallow: /a\n",
-		asks: "\n\trefuse /a 2\n",
-	},
-	{
-		from: "heed byte order mark", says: "two octets of it",
-		file: "\xEF\xBBUser-agent: *\nDisallow: /a\n",
-		asks: "\n\trefuse /a 2\n",
-	},
-	{
-		from: "heed byte order mark", says: "one octet of it",
-		file: "\xEFUser-agent: *\nDisallow: /a\n",
-		asks: "\n\trefuse /a 2\n",
-	},
-	{
-		from: "heed byte order mark", says: "only at the start",
-		file: "User-agent: *\nDisallow: /a\n\xBB\xBFDisallow: /b\n",
-		asks: "\n\trefuse /a 2\n\tallow /b\n",
-	},
-	{
-		from: "heed UTF-16", says: "little-endian",
+	refuse /a/http://b 4`},
+	{from: "heed byte order mark", says: "whole",
+		file: "\xEF\xBB\xBFUser-agent: *\nDisallow: /a\n", asks: "\n\trefuse /a 2\n"},
+	{from: "heed byte order mark", says: "two octets of it",
+		file: "\xEF\xBBUser-agent: *\nDisallow: /a\n", asks: "\n\trefuse /a 2\n"},
+	{from: "heed byte order mark", says: "one octet of it",
+		file: "\xEFUser-agent: *\nDisallow: /a\n", asks: "\n\trefuse /a 2\n"},
+	{from: "heed byte order mark", says: "only at the start",
+		file: "User-agent: *\nDisallow: /a\n\xBB\xBFDisallow: /b\n", asks: "\n\trefuse /a 2\n\tallow /b\n"},
+	{from: "heed UTF-16", says: "little-endian",
 		file: utf16("User-agent: *\nDisallow: /a\nDisallow: /ü\n", false),
-		asks: "\n\trefuse /a 2\n\trefuse /%C3%BC 3\n\tallow /b\n",
-	},
-	{
-		from: "heed UTF-16", says: "big-endian",
+		asks: "\n\trefuse /a 2\n\trefuse /%C3%BC 3\n\tallow /b\n"},
+	{from: "heed UTF-16", says: "big-endian",
 		file: utf16("User-agent: *\r\nDisallow: /a\r\n", true),
-		asks: "\n\trefuse /a 2\n\tallow /b\n",
-	},
-	{
-		from: "heed UTF-16", says: "cut in the middle of a character",
+		asks: "\n\trefuse /a 2\n\tallow /b\n"},
+	{from: "heed UTF-16", says: "cut in the middle of a character",
 		file: utf16("User-agent: *\nDisallow: /a\nx", false)[:2*len("User-agent: *\nDisallow: /a\n")+3],
-		asks: "\n\trefuse /a 2\n\tallow /b\n",
-	},
-	{
-		from: "heed octets", says: "that are no UTF-8 are kept, escaped",
-		file: "User-agent: *\nDisallow: /caf\xE9\nDisallow: /\xFF\xFE\xF5\n",
-		asks: `
+		asks: "\n\trefuse /a 2\n\tallow /b\n"},
+	{from: "heed octets", says: "that are no UTF-8 are kept, escaped",
+		file: "User-agent: *\nDisallow: /caf\xE9\nDisallow: /\xFF\xFE\xF5\n", asks: `
 	refuse /caf%E9 2
 	refuse /caf%E9/x 2
 	allow  /caf%C3%A9
 	refuse /%FF%FE%F5 3
-	allow  /%FF%FE
-`,
-	},
-	{
-		from: "heed octets", says: "that are controls are kept, escaped",
-		file: "User-agent: *\nDisallow: /a\x01b\nDisallow: /c\x7Fd\nDisallow: /e\x1B[2J\n",
-		asks: `
+	allow  /%FF%FE`},
+	{from: "heed octets", says: "that are controls are kept, escaped",
+		file: "User-agent: *\nDisallow: /a\x01b\nDisallow: /c\x7Fd\nDisallow: /e\x1B[2J\n", asks: `
 	refuse /a%01b 2
 	refuse /c%7Fd 3
 	refuse /e%1B[2J 4
 	allow  /a
-	allow  /c
-`,
-	},
-	{
-		from: "heed octets", says: "a NUL ends its line",
-		file: "User-agent: *\nDisallow: /a\x00/b\nDis\x00allow: /c\nDisallow: /d\n",
-		asks: `
+	allow  /c`},
+	{from: "heed octets", says: "a NUL ends its line",
+		file: "User-agent: *\nDisallow: /a\x00/b\nDis\x00allow: /c\nDisallow: /d\n", asks: `
 	refuse /a 2
 	refuse /ax 2
 	allow  /c
-	refuse /d 4
-`,
-	},
-	{
-		from: "heed octets", says: "a % that begins no escape is a % itself",
-		file: "User-agent: *\nDisallow: /a%zz\nDisallow: /b%\nDisallow: /c%4\n",
-		asks: `
+	refuse /d 4`},
+	{from: "heed octets", says: "a % that begins no escape is a % itself",
+		file: "User-agent: *\nDisallow: /a%zz\nDisallow: /b%\nDisallow: /c%4\n", asks: `
 	refuse /a%25zz 2
 	refuse /b%25 3
 	refuse /b%25x 3
 	refuse /c%254 4
-	allow  /a
-`,
-	},
-	{
-		from: "heed sizes", says: "a line is read up to 16,663 octets",
-		file: "User-agent: *\nDisallow: /" + strings.Repeat("a", 20_000) + "\nDisallow: /b\n#" + strings.Repeat("c", 20_000) + "\nDisallow: /d\n",
-		asks: "\n\trefuse /" + strings.Repeat("a", 16_663-len("Disallow: /")) + " 2\n\tallow /" + strings.Repeat("a", 16_662-len("Disallow: /")) +
-			"\n\trefuse /b 3\n\trefuse /d 5\n",
-	},
-	{
-		from: "heed sizes", says: "4 MiB are read, and no half line",
+	allow  /a`},
+	{from: "heed sizes", says: "a line is read up to 16,663 octets",
+		file: "User-agent: *\nDisallow: /" + strings.Repeat("a", 20_000) + "\nDisallow: /b\n#" + strings.Repeat("c", 20_000) + "\nDisallow: /d\n", asks: "\n\trefuse /" + strings.Repeat("a", 16_663-len("Disallow: /")) + " 2\n\tallow /" + strings.Repeat("a", 16_662-len("Disallow: /")) +
+			"\n\trefuse /b 3\n\trefuse /d 5\n"},
+	{from: "heed sizes", says: "4 MiB are read, and no half line",
 		file: "User-agent: *\nDisallow: /a\n" + strings.Repeat("#"+strings.Repeat("x", 1022)+"\n", 4095) +
 			"Disallow: /b\n#" + strings.Repeat("y", 960) + "\nDisallow: /public/data\nDisallow: /c\n",
 		asks: `
 	refuse /a 2
 	refuse /b 4098
 	allow  /public
-	allow  /c
-`,
-	},
-	{
-		from: "heed HTML", says: "is read for rules all the same",
-		file: "<!DOCTYPE html>\n<html><body><pre>\nUser-agent: *\nDisallow: /a\n</pre></body></html>\n",
-		asks: "\n\trefuse /a 4\n\tallow /b\n",
-	},
-	{
-		from: "heed other fields", says: "have no effect on access",
-		file: "User-agent: *\nNoindex: /a\nNofollow: /b\nHost: other.test\nClean-param: x /c\nCache-delay: 5\nCrawl-delay: 5\nVisit-time: 0600-0845\nDisallow: /d\n",
-		asks: `
+	allow  /c`},
+	{from: "heed HTML", says: "is read for rules all the same",
+		file: "<!DOCTYPE html>\n<html><body><pre>\nUser-agent: *\nDisallow: /a\n</pre></body></html>\n", asks: "\n\trefuse /a 4\n\tallow /b\n"},
+	{from: "heed other fields", says: "have no effect on access",
+		file: "User-agent: *\nNoindex: /a\nNofollow: /b\nHost: other.test\nClean-param: x /c\nCache-delay: 5\nCrawl-delay: 5\nVisit-time: 0600-0845\nDisallow: /d\n", asks: `
 	allow  /a
 	allow  /b
 	allow  /c
-	refuse /d 9
-`,
-	},
-	{
-		from: "heed empty values", says: "of Allow and Disallow are no rules, but end the user-agent lines",
-		file: "User-agent: ABot\nDisallow:\nUser-agent: BBot\nAllow:\nUser-agent: CBot\nDisallow: /\n",
-		asks: `
+	refuse /d 9`},
+	{from: "heed empty values", says: "of Allow and Disallow are no rules, but end the user-agent lines",
+		file: "User-agent: ABot\nDisallow:\nUser-agent: BBot\nAllow:\nUser-agent: CBot\nDisallow: /\n", asks: `
 ABot
 	allow  /
 BBot
 	allow  /
 CBot
-	refuse / 6
-`,
-	},
-	{
-		from: "heed empty values", says: "of a user-agent line name nobody",
-		file: "User-agent:\nDisallow: /a\nUser-agent: *\nDisallow: /b\n",
-		asks: `
-	allow  /a
-	refuse /b 4
-`,
-	},
+	refuse / 6`},
 }
 
 // utf16 encodes text, which has characters of one unit only, with its mark.

@@ -112,7 +112,7 @@ func tell(t *testing.T, stories []story) {
 	}
 }
 
-var allStories = slices.Concat(rfc9309Stories, rep1994Stories, koster1996Stories, parsingStories, matchingStories, identityStories, strictStories, googleHabits, googleAlike)
+var allStories = slices.Concat(rfc9309Stories, rep1994Stories, koster1996Stories, parsingStories, nameStories, matchingStories, identityStories, strictStories, googleHabits, googleAlike)
 
 // TestHeed_VectorsAreManyAndOfEveryOrigin keeps the stories from thinning out.
 func TestHeed_VectorsAreManyAndOfEveryOrigin(t *testing.T) {

@@ -128,7 +128,7 @@ func (b *batch) answer(lines [][]byte) []byte {
 		}
 		out = appendAnswer(out, q.rest, a, err)
 	}
-	return out
+	return escaped(out)
 }
 
 // judgementOn judges by the rules that the question brings along, else as the

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -105,6 +104,11 @@ func (k *fleetDesk) show(ctx context.Context, what string) ([]*heldLine, error) 
 	return lines, k.well(err)
 }
 
+func (k *fleetDesk) text(ctx context.Context, what string) ([]byte, error) {
+	text, err := k.cacheDesk.text(ctx, what)
+	return text, k.well(err)
+}
+
 func (k *fleetDesk) purge(ctx context.Context, what string) ([]string, error) {
 	origins, err := k.cacheDesk.purge(ctx, what)
 	return origins, k.well(err)
@@ -163,8 +167,7 @@ func (c *CacheListCmd) Run(a *App) error {
 // printJSON prints one object per line.
 func printJSON[T any](w io.Writer, lines []T) error {
 	out := bufio.NewWriter(w)
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
+	encoder := newJSON(out)
 	for _, line := range lines {
 		if err := encoder.Encode(line); err != nil {
 			return err

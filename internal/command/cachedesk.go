@@ -45,6 +45,9 @@ type cacheDesk interface {
 	list(ctx context.Context, each func(*heldLine) error) error
 	// show returns what is kept of a host or an origin, with its text.
 	show(ctx context.Context, what string) ([]*heldLine, error)
+	// text returns the robots.txt kept of an origin, or of the one of a host's
+	// that has one, as the site sent it but for its coding; nil: none is kept.
+	text(ctx context.Context, what string) ([]byte, error)
 	// purge forgets a host or an origin and returns the origins it knew.
 	purge(ctx context.Context, what string) ([]string, error)
 	// warm has the policy of an origin at hand, fetched if need be.
@@ -121,6 +124,23 @@ func (k *waysDesk) show(_ context.Context, what string) ([]*heldLine, error) {
 		}
 	}
 	return lines, nil
+}
+
+func (k *waysDesk) text(_ context.Context, what string) ([]byte, error) {
+	origins, err := k.origins(what)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range origins {
+		for _, e := range k.ways {
+			for _, h := range e.policies.Find(o) {
+				if s, ok := e.policies.Snapshot(o, h); ok && h.Policy.Source().State == rules.Available {
+					return s.Body, nil
+				}
+			}
+		}
+	}
+	return nil, nil
 }
 
 func (k *waysDesk) purge(ctx context.Context, what string) ([]string, error) {

@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,6 +13,7 @@ import (
 // CacheShowCmd is `heed cache show`.
 type CacheShowCmd struct {
 	cacheFlags
+	Text bool   `help:"Print the text alone, byte for byte as the site sent it. On a terminal, what it would obey is written as escapes."`
 	Host string `arg:"" help:"A host, such as example.org, or an origin, such as http://example.org:8080."`
 }
 
@@ -20,11 +22,13 @@ func (CacheShowCmd) Help() string {
 	return `Shows what is kept of a host, in memory, on disk or by the fleet; nothing is
 fetched. The text has the line numbers that decisions name; what a terminal
 would obey is written as escapes, and of long files only the beginning is shown.
-Exit status 1 when nothing is kept.
+--text prints the file alone, whole and unchanged. Exit status 1 when nothing is
+kept.
 
-Example:
+Examples:
 
-    heed cache show example.org`
+    heed cache show example.org
+    heed cache show --text example.org > robots.txt`
 }
 
 // Run prints what is kept.
@@ -34,6 +38,9 @@ func (c *CacheShowCmd) Run(a *App) error {
 		return err
 	}
 	defer leave()
+	if c.Text {
+		return c.text(a, k)
+	}
 	lines, err := k.show(context.Background(), c.Host)
 	if err != nil {
 		return err
@@ -47,6 +54,25 @@ func (c *CacheShowCmd) Run(a *App) error {
 		fmt.Fprintf(a.Stderr, "heed: nothing is kept of %s\n", quoted(c.Host))
 		return Exit(exitNo)
 	}
+	return err
+}
+
+// text prints the file alone.
+func (c *CacheShowCmd) text(a *App, k cacheDesk) error {
+	if c.JSON {
+		return errors.New("--text prints the file as it is, --json a description of it\nLeave one of them out")
+	}
+	text, err := k.text(context.Background(), c.Host)
+	switch {
+	case err != nil:
+		return err
+	case text == nil:
+		fmt.Fprintf(a.Stderr, "heed: no robots.txt is kept of %s\n", quoted(c.Host))
+		return Exit(exitNo)
+	case isTerminal(a.Stdout):
+		text = []byte(printableLines(strings.ReplaceAll(string(text), "\r\n", "\n")))
+	}
+	_, err = a.Stdout.Write(text)
 	return err
 }
 

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -77,7 +76,7 @@ func (c *storeFlags) change(a *App, how func([]ca.Store, []ca.Root, bool) []ca.R
 // print tells what became of one certificate in one store.
 func (c *storeFlags) print(a *App, r ca.Result) error {
 	if c.JSON {
-		return json.NewEncoder(a.Stdout).Encode(map[string]string{
+		return newJSON(a.Stdout).Encode(map[string]string{
 			"store": r.Store, "certificate": ca.Fingerprint(r.Cert), "state": r.State.String(), "why": r.Why, "cure": r.Cure,
 		})
 	}

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -79,7 +78,7 @@ func (c *CheckCmd) Run(a *App) error {
 	}
 	err = inOrder(checkWidth, slices.Values(c.URLs), work, func(r result, _ bool) error {
 		if r.err != nil {
-			fmt.Fprintln(a.Stderr, "heed:", r.err)
+			a.complain(r.err)
 			worst = exitUsage
 			return nil
 		}
@@ -124,9 +123,7 @@ func (c *CheckCmd) print(w io.Writer, paint painter, a *judgement) error {
 		return nil
 	}
 	if c.JSON {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		return e.Encode(a)
+		return newJSON(w).Encode(a)
 	}
 	colour, verdict := red, "refuse"
 	if a.Allowed {

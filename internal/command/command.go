@@ -120,7 +120,7 @@ func (a *App) fail(err error) int {
 	case errors.As(err, &exit):
 		return int(exit)
 	}
-	fmt.Fprintln(a.Stderr, "heed:", err)
+	a.complain(err)
 	return exitUsage
 }
 

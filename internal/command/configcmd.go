@@ -1,7 +1,6 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -87,9 +86,7 @@ func (c *ConfigShowCmd) Run(a *App) error {
 	cfg.Upstream.Proxy, cfg.Fleet.URL = redactURL(cfg.Upstream.Proxy), redactFleet(cfg.Fleet.URL)
 	tree := keyTree(reflect.ValueOf(*cfg))
 	if c.JSON {
-		encoder := json.NewEncoder(a.Stdout)
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(map[string]any{"source": cfg.source(), "hash": hash, "settings": tree})
+		return newJSON(a.Stdout).Encode(map[string]any{"source": cfg.source(), "hash": hash, "settings": tree})
 	}
 	text, err := toml.Marshal(tree)
 	if err != nil {

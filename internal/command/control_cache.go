@@ -14,6 +14,7 @@ import (
 //
 //	GET    /cache           what memory holds: a stream of lines
 //	GET    /cache/one?of=   one host or origin, with the text
+//	GET    /cache/text?of=  the text alone
 //	DELETE /cache/one?of=   forget it
 //	POST   /cache/one?of=   have an origin's policy at hand
 func (d *daemon) cacheRoutes(mux *http.ServeMux) {
@@ -21,6 +22,10 @@ func (d *daemon) cacheRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /cache/one", d.atDesk(func(k cacheDesk, w http.ResponseWriter, r *http.Request) error {
 		lines, err := k.show(r.Context(), r.FormValue("of"))
 		return answerUnless(w, err, lines)
+	}))
+	mux.HandleFunc("GET /cache/text", d.atDesk(func(k cacheDesk, w http.ResponseWriter, r *http.Request) error {
+		text, err := k.text(r.Context(), r.FormValue("of"))
+		return answerUnless(w, err, text)
 	}))
 	mux.HandleFunc("DELETE /cache/one", d.atDesk(func(k cacheDesk, w http.ResponseWriter, r *http.Request) error {
 		origins, err := k.purge(r.Context(), r.FormValue("of"))
@@ -100,23 +105,28 @@ func (k controlDesk) list(ctx context.Context, each func(*heldLine) error) error
 }
 
 func (k controlDesk) show(ctx context.Context, what string) (lines []*heldLine, err error) {
-	err = k.one(ctx, http.MethodGet, what, &lines)
+	err = k.ask(ctx, http.MethodGet, "/cache/one", what, &lines)
 	return lines, err
 }
 
+func (k controlDesk) text(ctx context.Context, what string) (text []byte, err error) {
+	err = k.ask(ctx, http.MethodGet, "/cache/text", what, &text)
+	return text, err
+}
+
 func (k controlDesk) purge(ctx context.Context, what string) (origins []string, err error) {
-	err = k.one(ctx, http.MethodDelete, what, &origins)
+	err = k.ask(ctx, http.MethodDelete, "/cache/one", what, &origins)
 	return origins, err
 }
 
 func (k controlDesk) warm(ctx context.Context, origin string) (line *heldLine, err error) {
-	err = k.one(ctx, http.MethodPost, origin, &line)
+	err = k.ask(ctx, http.MethodPost, "/cache/one", origin, &line)
 	return line, err
 }
 
-// one asks about what and reads the answer into body.
-func (k controlDesk) one(ctx context.Context, method, what string, body any) error {
-	resp, err := k.client.do(ctx, method, "/cache/one?of="+url.QueryEscape(what), nil)
+// ask asks about what and reads the answer into body.
+func (k controlDesk) ask(ctx context.Context, method, path, what string, body any) error {
+	resp, err := k.client.do(ctx, method, path+"?of="+url.QueryEscape(what), nil)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (d *daemon) proxyConfig(s *session, j *join) proxy.Config {
 	c.Policies, c.Upstream, c.DialTunnel = s.egress.policies, s.egress.transport, proxy.TunnelDialer(s.egress.transport)
 	own := recorders{d.shared.Recorder}
 	if j.Log {
-		s.log = audit.NewLog(slog.NewJSONHandler(s.stream.openLog(), nil), nil)
+		s.log = audit.NewLog(slog.NewJSONHandler(visible{s.stream.openLog()}, nil), nil)
 		own = append(own, s.log)
 	}
 	c.Recorder = append(own, s.tally)

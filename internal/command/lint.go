@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -72,7 +71,7 @@ func (c *LintCmd) Run(a *App) error {
 	for _, name := range c.Files {
 		status, err := c.lint(a, name, site)
 		if err != nil {
-			fmt.Fprintln(a.Stderr, "heed:", err)
+			a.complain(err)
 			status = exitUsage
 		}
 		worst = max(worst, status)
@@ -179,9 +178,7 @@ func (c *LintCmd) print(w io.Writer, paint painter, f finding) error {
 		return nil
 	}
 	if c.JSON {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		return e.Encode(f)
+		return newJSON(w).Encode(f)
 	}
 	place := printable(f.File)
 	if f.Line > 0 {

@@ -19,9 +19,9 @@ func logHandler(c LogConfig, w io.Writer, terminal bool) slog.Handler {
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" || c.Format == "auto" && !terminal {
-		return slog.NewJSONHandler(w, options)
+		return slog.NewJSONHandler(visible{w}, options)
 	}
-	return slog.NewTextHandler(w, options)
+	return slog.NewTextHandler(visible{w}, options)
 }
 
 // isTerminal reports whether a person is likely to read what is written to w.

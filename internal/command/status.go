@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +41,7 @@ func (c *StatusCmd) Run(a *App) error {
 	switch {
 	case c.Quiet:
 	case c.JSON:
-		err = json.NewEncoder(a.Stdout).Encode(struct {
+		err = newJSON(a.Stdout).Encode(struct {
 			Well bool     `json:"well"`
 			Why  []string `json:"why_not"`
 			*Status
@@ -64,12 +63,12 @@ func (c *StatusCmd) sayNone(a *App, why error) error {
 	switch {
 	case c.Quiet:
 	case c.JSON:
-		_ = json.NewEncoder(a.Stdout).Encode(struct {
+		_ = newJSON(a.Stdout).Encode(struct {
 			Well bool     `json:"well"`
 			Why  []string `json:"why_not"`
 		}{false, []string{why.Error()}}) // the exit status says it too
 	default:
-		fmt.Fprintln(a.Stderr, "heed:", why)
+		a.complain(why)
 	}
 	return Exit(exitNo)
 }

@@ -2,11 +2,9 @@ package command
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"heed/internal/audit"
@@ -41,7 +39,7 @@ func (r *run) report(status int, s *audit.Summary, remarks []string) {
 		if s != nil {
 			report.Summary = *s
 		}
-		_ = json.NewEncoder(r.app.Stderr).Encode(report) // no other place to say that it failed
+		_ = newJSON(r.app.Stderr).Encode(report) // no other place to say that it failed
 	case r.cmd.Quiet:
 	case s == nil:
 		fmt.Fprintln(r.app.Stderr, "heed: the heed that judged this run ended before it; requests after that could not leave, and there is no summary")
@@ -156,7 +154,7 @@ func quoted(s string) string { return atMost(s, maxQuoted) }
 
 // atMost returns s printable, and not more of it than most characters.
 func atMost(s string, most int) string {
-	s = printable(strings.ToValidUTF8(s, "\uFFFD"))
+	s = printable(s)
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most]) + "..."
 	}

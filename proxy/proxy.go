@@ -145,6 +145,10 @@ func New(c Config) (*Proxy, error) {
 	return p, nil
 }
 
+// maxFrame is the largest HTTP/2 frame taken, in octets: what every client
+// keeps to unasked (RFC 9113 §6.5.2). Frames of a connection are read into memory.
+const maxFrame = 16 << 10
+
 // newServer returns a server with our limits and the one handler. There is no
 // WriteTimeout: it would cut long downloads.
 func (p *Proxy) newServer() *http.Server {
@@ -154,7 +158,7 @@ func (p *Proxy) newServer() *http.Server {
 		ReadHeaderTimeout:            p.Limits.HeaderTime,
 		IdleTimeout:                  p.Limits.IdleTime,
 		MaxHeaderBytes:               p.Limits.HeaderBytes,
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: p.Limits.Streams},
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: p.Limits.Streams, MaxReadFrameSize: maxFrame},
 		DisableGeneralOptionsHandler: true, // OPTIONS * is judged like any request
 		ConnContext:                  withClientConn,
 		ConnState:                    connState,

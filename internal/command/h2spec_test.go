@@ -1,0 +1,146 @@
+package command_test
+
+import (
+	"crypto/tls"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// throughHeed listens for connections and hands each on through a tunnel of
+// its own, so that a client which knows no proxies meets heed's own TLS in it.
+func throughHeed(t *testing.T) (port string, use func(*testkit.Heed)) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	_, port, _ = net.SplitHostPort(l.Addr().String())
+	serve := func(h *testkit.Heed) {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go tunnelTo(c, h.Addr, "localhost:"+port)
+		}
+	}
+	return port, func(h *testkit.Heed) { go serve(h) }
+}
+
+// tunnelTo carries client's bytes through a CONNECT to authority.
+func tunnelTo(client net.Conn, proxy, authority string) {
+	defer client.Close()
+	c, err := net.Dial("tcp", proxy)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", authority, authority)
+	head := make([]byte, len("HTTP/1.1 200 Connection established\r\n\r\n"))
+	if _, err := io.ReadFull(c, head); err != nil || !strings.HasSuffix(string(head), "\r\n\r\n") {
+		return
+	}
+	go func() {
+		io.Copy(c, client)
+		c.(*net.TCPConn).CloseWrite()
+	}()
+	io.Copy(client, c)
+}
+
+// knownFailures are the cases of h2spec that fail, and why that is right.
+var knownFailures = map[string]string{
+	"http2/6.5.3 Sends multiple values of SETTINGS_INITIAL_WINDOW_SIZE":                                            "net/http hangs up on a SETTINGS frame that names one setting twice, as no client does",
+	"http2/8.1.2.2 Sends a HEADERS frame that contains the connection-specific header field":                       "net/http answers 400 where a reset is asked for; nothing is forwarded",
+	"http2/8.1.2.2 Sends a HEADERS frame that contains the TE header field with any value other than \"trailers\"": "the same",
+}
+
+// A client that knows HTTP/2 by heart finds heed's intercepted side a server as
+// RFC 9113 and RFC 7541 want it.
+func TestRFC9113_TheInterceptedSideConforms(t *testing.T) {
+	t.Parallel()
+	authority := testkit.NewCA(t)
+	cert, err := tls.LoadX509KeyPair(authority.Leaf(t, "localhost"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		io.WriteString(w, "hello")
+	}))
+	site.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	site.EnableHTTP2 = true
+	site.StartTLS()
+	t.Cleanup(site.Close)
+	port, use := throughHeed(t)
+	use(testkit.Start(t, testkit.Options{Config: fmt.Sprintf("%s[upstream]\nca_file = %q\n[upstream.resolve]\n\"localhost:%s\" = %q\n",
+		testkit.AnyPort, authority.File, port, site.Listener.Addr())}))
+
+	report := filepath.Join(t.TempDir(), "report.xml")
+	out, _ := exec.Command(testkit.H2Spec(t), "--tls", "--insecure", "--strict", "--timeout", "5",
+		"--host", "localhost", "--port", port, "--junit-report", report).CombinedOutput() // its status says that a case failed
+	cases := readReport(t, report)
+	if len(cases) != 146 {
+		t.Errorf("%d cases ran", len(cases))
+	}
+	failed := 0
+	for name, passed := range cases {
+		why, known := knownFailures[name]
+		if !passed {
+			failed++
+		}
+		if passed == known {
+			t.Errorf("%s: passed: %v; known to fail: %v %s", name, passed, known, why)
+		}
+	}
+	t.Logf("%d of %d cases passed", len(cases)-failed, len(cases))
+	if t.Failed() {
+		t.Logf("%s", out)
+	}
+}
+
+// readReport returns for each case of a JUnit report whether it passed.
+func readReport(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report struct {
+		Suites []struct {
+			Cases []struct {
+				Package string    `xml:"package,attr"`
+				Name    string    `xml:"classname,attr"`
+				Failure *struct{} `xml:"failure"`
+				Error   *struct{} `xml:"error"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal(text, &report); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]bool{}
+	for _, suite := range report.Suites {
+		for _, c := range suite.Cases {
+			name := c.Package + " " + c.Name
+			if _, twice := cases[name]; twice {
+				name += " (again)"
+			}
+			cases[name] = c.Failure == nil && c.Error == nil
+		}
+	}
+	return cases
+}

@@ -19,10 +19,14 @@ import (
 type tunnel struct {
 	proxy      *Proxy
 	client     string
+	userAgent  string // of the CONNECT
+	asker      asker
+	hello      uint64 // what the client's TLS library is like; see likeness
 	origin     rules.Origin
 	serverName string // the TLS server name when it differs from the CONNECT host; else empty
 	opened     time.Time
 	shown      bool  // a certificate was sent, so that the client can dislike it
+	resumed    bool  // the client accepted the certificate in an earlier connection
 	leafErr    error // why there was none to send
 	conn       *tunnelConn
 	handshake  int64 // records with data that belong to the handshake
@@ -58,6 +62,9 @@ func (p *Proxy) connect(x *exchange, w *responseWriter, r *http.Request) {
 	x.identify()
 	switch x.https = x.terms.HTTPS(); x.https {
 	case terms.Intercept:
+		if x.terms.Mode == terms.Enforce && p.trusts.owes(askerOf(x.entry.Client, origin.Host, x.entry.UserAgent), x.entry.Time) {
+			x.refuse(rules.Decision{Reason: rules.ReasonUntrusted}, "its last tunnel to "+printable(origin.Host, 100)+" ended in the TLS handshake with heed; the next is let through again")
+		}
 	case terms.HostOnly, terms.Tunnel:
 		if x.site = p.openTunnel(x, r); x.site != nil {
 			defer x.site.Close()
@@ -77,7 +84,11 @@ const established = "HTTP/1.1 200 Connection established\r\n\r\n"
 // intercept takes over a CONNECT's connection: TLS or plain HTTP, nothing
 // else, and hands what is inside to the inner server.
 func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
-	t := &tunnel{proxy: p, client: x.entry.Client, origin: x.origin, opened: x.entry.Time, conn: c}
+	t := &tunnel{
+		proxy: p, client: x.entry.Client, userAgent: x.entry.UserAgent, origin: x.origin,
+		asker:  askerOf(x.entry.Client, x.origin.Host, x.entry.UserAgent),
+		opened: x.entry.Time, conn: c,
+	}
 	c.tunnel = t
 	p.open.add(c)
 	defer p.open.remove(c)
@@ -112,6 +123,7 @@ func (p *Proxy) interceptTLS(c *tunnelConn, t *tunnel, who terms.Who) {
 	}
 	_ = c.SetDeadline(time.Time{})
 	state := conn.ConnectionState()
+	t.resumed = state.DidResume
 	if state.Version >= tls.VersionTLS13 {
 		t.handshake = 1 // the client's Finished is encrypted as data is
 	}
@@ -133,6 +145,7 @@ func (p *Proxy) newTLSConfig() *tls.Config {
 		NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			t := hello.Conn.(*tunnelConn).tunnel
+			t.hello = likeness(hello)
 			host := t.origin.Host
 			if hello.ServerName != "" {
 				o, err := rules.ParseOrigin("https", hello.ServerName)
@@ -169,10 +182,12 @@ const trustHint = "; if this client does not trust heed's CA yet, give it the fi
 // refused records a tunnel in which nothing was asked for, and closes it.
 func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 	c.Close()
+	x := t.proxy.newUnread(t.client, t)
 	if reason == rules.ReasonUntrusted {
 		detail += trustHint
+		t.proxy.trusts.rejected(t, x.entry.Time)
 	}
-	x := t.proxy.newUnread(t.client, t)
+	x.entry.UserAgent, x.entry.Agent = t.userAgent, t.proxy.agents.identify(t.userAgent)
 	x.entry.Method = http.MethodConnect
 	x.entry.Judged = audit.NotJudged
 	x.entry.Outcome.Duration = x.entry.Time.Sub(t.opened)
@@ -197,7 +212,7 @@ func (t *tunnel) closed() {
 		reason, detail = rules.ReasonHandshake, "no complete request came through the tunnel"
 	}
 	t.requests.Add(1) // once
-	if t.origin.Scheme == "https" && t.proxy.trusts.recently(t, time.Now()) {
+	if t.origin.Scheme == "https" && (t.resumed || t.proxy.trusts.recently(t, time.Now())) {
 		return // a spare connection: nothing was asked for and nothing is wrong
 	}
 	t.refused(io.NopCloser(nil), reason, detail)

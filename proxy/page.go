@@ -6,23 +6,45 @@ import (
 	"strings"
 )
 
+// welcome is the page that clients are led to; ADDR stands for where they are.
 const welcome = `heed: a forward proxy that keeps robots.txt
 
 Point a client at this address as its HTTP proxy:
 
   eval "$(heed env)"        in a shell, on this machine
-  heed run -- CMD ARGS...   for one program
+  heed run -- CMD ARGS...   for one program, trust included
 
 For https the client has to trust this proxy's certificate authority:
 
-  /ca.pem       its certificate
-  /bundle.pem   this machine's usual roots and that certificate, in one file
+  http://ADDR/ca.pem       its certificate
+  http://ADDR/bundle.pem   this machine's usual roots and that certificate, in one file
+
+What makes a client trust it (FILE is where you saved ca.pem, BUNDLE bundle.pem):
+
+  this machine      heed ca install     the system's, the browsers' and Java's stores
+  curl              curl --cacert BUNDLE, or CURL_CA_BUNDLE=BUNDLE
+  wget              wget --ca-certificate=BUNDLE
+  git               GIT_SSL_CAINFO=BUNDLE, or git config http.sslCAInfo BUNDLE
+  Python requests   REQUESTS_CA_BUNDLE=BUNDLE, or verify="BUNDLE"
+  Python urllib     SSL_CERT_FILE=BUNDLE; httpx and aiohttp take it, too
+  Node.js           NODE_EXTRA_CA_CERTS=FILE
+  Go                SSL_CERT_FILE=BUNDLE (on Linux)
+  Java              keytool -importcert -cacerts -alias heed -file FILE
+  Ruby, Perl        SSL_CERT_FILE=BUNDLE, PERL_LWP_SSL_CA_FILE=BUNDLE
+  Rust, .NET, PHP   SSL_CERT_FILE=BUNDLE where they use OpenSSL or the system's store
+  Chromium          import FILE under Certificates in its settings (Authorities)
+  Firefox           import FILE under Certificates in its settings, or
+                    security.enterprise_roots.enabled
+  containers        copy FILE into the image, then update-ca-certificates
+
+A client that insists on one certificate of its own ("pinning") cannot be
+intercepted: its hosts are named in proxy.toml with https = "host-only".
 `
 
 // page answers a request that is for the proxy itself (origin-form).
 func (p *Proxy) page(x *exchange, w *responseWriter, r *http.Request) {
 	file := map[string]func() ([]byte, error){
-		"/":           func() ([]byte, error) { return []byte(welcome), nil },
+		"/":           func() ([]byte, error) { return []byte(strings.ReplaceAll(welcome, "ADDR", x.who.Listener)), nil },
 		"/ca.pem":     p.CACert,
 		"/bundle.pem": p.Bundle,
 	}[r.URL.Path]

@@ -98,6 +98,9 @@ func (x *exchange) detail(p *problem) string {
 	case rules.ReasonHostOnly:
 		return fmt.Sprintf("The site's robots.txt bars this agent from the whole site: line %d of %s. "+
 			"This proxy lets tunnels to the site pass without looking inside, and so not to agents that may fetch nothing there.", e.Decision.Line, p.RobotsURL)
+	case rules.ReasonUntrusted:
+		return fmt.Sprintf("heed answers for https sites with certificates of a CA of its own, so that it can judge what is asked for, and this client rejected one: %s. "+
+			"What makes a client trust it stands at http://%s/; its certificate is http://%s/ca.pem.", e.Detail, x.who.Listener, x.who.Listener)
 	case rules.ReasonRobotsUnreachable:
 		return fmt.Sprintf("Nothing may be fetched from a site while its rules cannot be read (RFC 9309 section 2.3.1.4): %s. "+
 			"Asking again after %d seconds can help.", cause(e.Policy.Source()), p.RetryAfter)

@@ -39,6 +39,7 @@ var answers = map[rules.Reason]refusal{
 	rules.ReasonOriginUnreachable: {status: http.StatusBadGateway, errorType: "destination_unavailable"},
 	rules.ReasonDestination:       {status: http.StatusBadGateway, errorType: "destination_ip_prohibited"},
 	rules.ReasonHostOnly:          {status: http.StatusForbidden, errorType: "http_request_denied"},
+	rules.ReasonUntrusted:         {status: http.StatusForbidden, errorType: "http_request_denied"},
 	rules.ReasonHostMismatch:      {status: http.StatusMisdirectedRequest, errorType: "http_request_denied"},
 	rules.ReasonMalformed:         {status: http.StatusBadRequest, errorType: "http_request_error"},
 	rules.ReasonLoop:              {status: http.StatusBadGateway, errorType: "proxy_loop_detected"},
@@ -92,6 +93,8 @@ func (x *exchange) sentence(f *refusal) string {
 		return fmt.Sprintf("heed cannot reach %s: %s", e.Host, f.errorType)
 	case rules.ReasonDestination:
 		return x.destinationSentence(f)
+	case rules.ReasonUntrusted:
+		return "heed's CA is not trusted by this client: see http://" + x.who.Listener + "/"
 	case rules.ReasonLoop:
 		return "Refused by heed: the request would come back to heed itself"
 	case rules.ReasonRecord:

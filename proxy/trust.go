@@ -1,7 +1,11 @@
 package proxy
 
 import (
+	"crypto/tls"
+	"encoding/binary"
+	"hash/fnv"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -10,25 +14,41 @@ import (
 const (
 	maxTrusts   = 4096
 	trustMemory = 10 * time.Minute
+	owedTime    = time.Minute // how long a client that rejected the CA is owed an explanation
 )
 
-// trusts remembers which clients were seen to accept the CA: browsers open
-// spare connections and close them unused, which looks just like a client
-// that rejects a certificate after the handshake. The zero value is ready.
+// trusts remembers which clients were seen to accept the CA, and which to
+// reject it. Browsers open spare connections and close them unused, which looks
+// just like a client that rejects a certificate after the handshake. The zero
+// value is ready.
 type trusts struct {
 	mu   sync.Mutex
-	seen map[trust]time.Time
+	seen map[trust]time.Time // who accepted it
+	owed map[asker]time.Time // who rejected it and has not been told why nothing works
 }
 
-// trust is a client's address, without port, and a host it asked.
-type trust struct{ client, host string }
+// asker is who opens tunnels to a host, as far as a CONNECT tells: the client's
+// address without its port, and the User-Agent's hash.
+type asker struct {
+	client    string
+	host      string
+	userAgent uint64
+}
 
-func trustOf(t *tunnel) trust {
-	client, _, err := net.SplitHostPort(t.client)
-	if err != nil {
-		client = t.client
+// trust is an asker and what its TLS library is like: programs of one machine
+// that say nothing of who they are differ in that.
+type trust struct {
+	asker
+	hello uint64
+}
+
+func askerOf(client, host, userAgent string) asker {
+	if address, _, err := net.SplitHostPort(client); err == nil {
+		client = address
 	}
-	return trust{client, t.origin.Host}
+	h := fnv.New64a()
+	h.Write([]byte(userAgent))
+	return asker{client, host, h.Sum64()}
 }
 
 // saw notes that a request came through t.
@@ -38,13 +58,61 @@ func (s *trusts) saw(t *tunnel, now time.Time) {
 	if s.seen == nil || len(s.seen) >= maxTrusts {
 		s.seen = make(map[trust]time.Time) // forgetting costs a remark too many, no more
 	}
-	s.seen[trustOf(t)] = now
+	s.seen[trust{t.asker, t.hello}] = now
+	delete(s.owed, t.asker)
 }
 
 // recently reports whether a request came from t's client to t's host lately.
 func (s *trusts) recently(t *tunnel, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, ok := s.seen[trustOf(t)]
+	at, ok := s.seen[trust{t.asker, t.hello}]
 	return ok && now.Sub(at) < trustMemory
+}
+
+// rejected notes that t's client does not accept the CA.
+func (s *trusts) rejected(t *tunnel, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owed == nil || len(s.owed) >= maxTrusts {
+		s.owed = make(map[asker]time.Time)
+	}
+	s.owed[t.asker] = now
+}
+
+// owes reports, once, whether a client is to be told that it rejected the CA.
+func (s *trusts) owes(a asker, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok := s.owed[a]
+	delete(s.owed, a)
+	return ok && now.Sub(at) < owedTime
+}
+
+// likeness is what tells one TLS library and its settings from another: what
+// the hello offers, without its order and without the values that stand there
+// to be different each time (GREASE, RFC 8701).
+func likeness(hello *tls.ClientHelloInfo) uint64 {
+	h := fnv.New64a()
+	list := func(values []uint16) {
+		values = slices.DeleteFunc(slices.Clone(values), func(v uint16) bool { return v&0x0f0f == 0x0a0a && v>>8 == v&0xff })
+		slices.Sort(values)
+		_ = binary.Write(h, binary.BigEndian, values) // a hash takes everything
+		h.Write([]byte{0, 0})
+	}
+	list(hello.CipherSuites)
+	list(hello.SupportedVersions)
+	var curves, schemes []uint16
+	for _, c := range hello.SupportedCurves {
+		curves = append(curves, uint16(c))
+	}
+	for _, s := range hello.SignatureSchemes {
+		schemes = append(schemes, uint16(s))
+	}
+	list(curves)
+	list(schemes)
+	for _, p := range hello.SupportedProtos {
+		h.Write([]byte(p + "\x00"))
+	}
+	return h.Sum64()
 }

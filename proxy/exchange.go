@@ -60,6 +60,7 @@ func (p *Proxy) newExchange(r *http.Request) *exchange {
 	x := &exchange{Context: r.Context(), proxy: p}
 	if x.conn, _ = x.Context.Value(clientConnKey{}).(*clientConn); x.conn != nil {
 		x.who = x.conn.who
+		x.entry.User = x.who.User
 	}
 	e := &x.entry
 	e.ID = audit.NewID()

@@ -192,8 +192,11 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	if d.Group != "" {
 		a = append(a, slog.String("group", bounded(d.Group)))
 	}
+	if d.Rule != "" {
+		a = append(a, slog.String("rule", bounded(d.Rule)))
+	}
 	if d.Line != 0 {
-		a = append(a, slog.String("rule", bounded(d.Rule)), slog.Int("line", d.Line))
+		a = append(a, slog.Int("line", d.Line))
 	}
 	if d.Variant != "" {
 		a = append(a, slog.String("variant", d.Variant))

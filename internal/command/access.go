@@ -1,14 +1,20 @@
 package command
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
+	"heed/internal/access"
+	"heed/internal/terms"
 	"heed/proxy"
 )
 
-// AccessConfig is [access]: where heed goes.
+// AccessConfig is [access]: who may use heed, and where it goes.
 type AccessConfig struct {
+	Clients             []string `toml:"clients"`              // addresses and networks; empty: any
+	Users               string   `toml:"users"`                // htpasswd file; empty: nobody is asked for a password
 	PrivateDestinations string   `toml:"private_destinations"` // auto, allow or refuse
 	AllowTo             []string `toml:"allow_to"`             // each as proxy.ParseDestination reads it
 	RefuseTo            []string `toml:"refuse_to"`            // the same; beats AllowTo
@@ -19,6 +25,48 @@ func (c *AccessConfig) check(d *decoder) {
 	d.oneOf("access.private_destinations", c.PrivateDestinations, "auto", "allow", "refuse")
 	d.destinations("access.allow_to", c.AllowTo)
 	d.destinations("access.refuse_to", c.RefuseTo)
+	d.networks("access.clients", c.Clients)
+}
+
+// networks notes the entries that are none and brings the others into their
+// canonical form.
+func (d *decoder) networks(path string, list []string) {
+	for i, text := range list {
+		p, err := parseNetwork(text)
+		if err != nil {
+			d.problem(element(path, i), "%s: %v", path, err)
+			continue
+		}
+		list[i] = p.String()
+	}
+}
+
+// exposed returns an error when other machines could use heed and nothing says
+// which of them may.
+func (c *Config) exposed() error {
+	if servesItself(c.Listen) || len(c.Access.Clients) > 0 || c.Access.Users != "" {
+		return nil
+	}
+	return fmt.Errorf(`%s can be reached from other machines, and nothing says who may use heed
+Say so in the settings: [access] with clients = ["192.0.2.0/24"], or users = "FILE" for passwords
+In a container, for the clients of its network: --listen 0.0.0.0:3128 --clients 172.16.0.0/12
+or the same in its environment: HEED_LISTEN=0.0.0.0:3128 HEED_CLIENTS=172.16.0.0/12`, c.Listen)
+}
+
+// admitted puts who may use heed into b. It reads the file of the users.
+func (c *AccessConfig) admitted(b *terms.Book, now func() time.Time) error {
+	for _, text := range c.Clients {
+		b.From = append(b.From, netip.MustParsePrefix(text)) // checked
+	}
+	if c.Users == "" {
+		return nil
+	}
+	gate, err := access.Open(c.Users, now)
+	if err != nil {
+		return fmt.Errorf("access.users: %w", err)
+	}
+	b.Users = gate
+	return nil
 }
 
 // destinations notes the entries that are none, each under its own line.

@@ -14,15 +14,17 @@ type books struct{ current atomic.Pointer[terms.Book] }
 // now returns the terms in force.
 func (b *books) now() *terms.Book { return b.current.Load() }
 
-// before returns what now does, with the client c before all others.
-func (b *books) before(c terms.Client) func() *terms.Book {
+// ofRun returns what now does for a run, which came over the control socket and
+// so is known: nobody is asked who it is. c, which may be nil, stands before all
+// other clients.
+func (b *books) ofRun(c *terms.Client) func() *terms.Book {
 	type pair struct{ base, own *terms.Book }
 	var last atomic.Pointer[pair]
 	return func() *terms.Book {
 		base := b.now()
 		p := last.Load()
 		if p == nil || p.base != base {
-			p = &pair{base, base.With(c)}
+			p = &pair{base, base.ForRun(c)}
 			last.Store(p)
 		}
 		return p.own

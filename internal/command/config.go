@@ -19,7 +19,7 @@ const configName = "proxy.toml"
 
 // Config is the settings of proxy.toml, checked. Paths are absolute.
 type Config struct {
-	Listen  string        `toml:"listen"`  // host:port, loopback
+	Listen  string        `toml:"listen"`  // host:port
 	Profile string        `toml:"profile"` // a name that rules.ParseProfile knows
 	Contact string        `toml:"contact"` // URL or mail address; empty: none
 	Name    string        `toml:"name"`    // pseudonym in Via; empty: see ProxyName

@@ -69,7 +69,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 		Drain:    30 * time.Second,
 		HTTPS:    HTTPSConfig{Mode: "intercept"},
 		Cache:    CacheConfig{MaxBytes: 256 << 20},
-		Access:   AccessConfig{PrivateDestinations: "auto", AllowTo: []string{}, RefuseTo: []string{}},
+		Access:   AccessConfig{Clients: []string{}, PrivateDestinations: "auto", AllowTo: []string{}, RefuseTo: []string{}},
 		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
 		Log:      LogConfig{Format: "auto", Level: "info"},
 	}
@@ -133,7 +133,7 @@ response_header_timeout = "1h30m"
 		Listen: "[::1]:0", Profile: "strict", Drain: 30 * time.Second, File: file,
 		HTTPS:  HTTPSConfig{Mode: "intercept", CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
 		Cache:  CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
-		Access: AccessConfig{PrivateDestinations: "refuse", AllowTo: []string{"*.corp.example", "10.0.0.0/8:443"}, RefuseTo: []string{"*:25"}},
+		Access: AccessConfig{Clients: []string{}, PrivateDestinations: "refuse", AllowTo: []string{"*.corp.example", "10.0.0.0/8:443"}, RefuseTo: []string{"*:25"}},
 		Fleet:  FleetConfig{URL: "rediss://heed:secret@store.test/2", CAFile: filepath.Join(dir, "store.pem")},
 		Upstream: UpstreamConfig{
 			Resolve:               map[string]string{"site.test:443": "127.0.0.1:8443"},

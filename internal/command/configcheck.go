@@ -49,7 +49,7 @@ func (c *Config) check(d *decoder) {
 	c.checkHosts(d)
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Fleet.CAFile, &c.Upstream.CAFile} {
+	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Fleet.CAFile, &c.Upstream.CAFile, &c.Access.Users} {
 		*path = beside(c.File, *path)
 	}
 }
@@ -110,17 +110,18 @@ func beside(file, path string) string {
 	return filepath.Join(filepath.Dir(file), path)
 }
 
-// checkListen refuses addresses that others than this machine can reach.
+// checkListen accepts an address and a port.
 func checkListen(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf(`%q is not an address and port; write "127.0.0.1:3128"`, addr)
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("%q has no port from 0 to 65535; write %q", addr, net.JoinHostPort("127.0.0.1", "3128"))
-	} else if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
-		return fmt.Errorf("%q can be reached from other machines, and only loopback is served for now; write %q",
-			addr, net.JoinHostPort("127.0.0.1", strconv.FormatUint(n, 10)))
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q has no port from 0 to 65535; write %q", addr, net.JoinHostPort(host, "3128"))
+	}
+	if _, err := netip.ParseAddr(host); host != "localhost" && err != nil {
+		return fmt.Errorf("%q does not begin with an address of this machine; write %q, or %q for all of them",
+			addr, net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("0.0.0.0", port))
 	}
 	return nil
 }

@@ -44,14 +44,7 @@ func (c *Config) checkClients(d *decoder) {
 			d.problem("client.name", "client.name = %q is the name of what heed run declares; take another", cl.Name)
 		}
 		names[cl.Name] = true
-		for j, from := range cl.From {
-			p, err := parseNetwork(from)
-			if err != nil {
-				d.problem("client.from", "client.from: %v", err)
-			} else {
-				cl.From[j] = p.String()
-			}
-		}
+		d.networks("client.from", cl.From)
 		if cl.Mode != "" {
 			d.oneOf("client.mode", cl.Mode, "enforce", "observe", "exempt")
 		}

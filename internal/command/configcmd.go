@@ -54,6 +54,15 @@ func (c *ConfigCheckCmd) Run(a *App) error {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 	}
+	if err := cfg.exposed(); err != nil {
+		return err
+	}
+	if _, err := cfg.book(a.Now); err != nil {
+		return err
+	}
+	for _, notice := range cfg.notices(a.Now()) {
+		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
+	}
 	if !c.Quiet {
 		fmt.Fprintf(a.Stdout, "%s: well\n", cfg.source())
 	}

@@ -115,9 +115,13 @@ func (h *HostConfig) host(profile rules.Profile) (terms.Host, error) {
 }
 
 // book returns the settings as the proxy takes them.
-func (c *Config) book() (*terms.Book, error) {
+// It reads the files that they name; now is the clock.
+func (c *Config) book(now func() time.Time) (*terms.Book, error) {
 	b := &terms.Book{Hash: c.Hash()}
 	b.HTTPS, _ = terms.ParseHTTPS(c.HTTPS.Mode) // checked
+	if err := c.Access.admitted(b, now); err != nil {
+		return nil, err
+	}
 	for i := range c.Clients {
 		b.Clients = append(b.Clients, c.Clients[i].client())
 	}

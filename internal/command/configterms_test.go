@@ -58,7 +58,7 @@ func agreedConfig(t *testing.T) *Config {
 }
 
 func TestHeed_WhatWasAgreedStandsInTheSettings(t *testing.T) {
-	b, err := agreedConfig(t).book()
+	b, err := agreedConfig(t).book(time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

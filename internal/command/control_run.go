@@ -114,9 +114,7 @@ func (d *daemon) proxyConfig(s *session, j *join) proxy.Config {
 		own = append(own, s.log)
 	}
 	c.Recorder = append(own, s.tally)
-	if own := j.client(); own != nil {
-		c.Book = d.book.before(*own)
-	}
+	c.Book = d.book.ofRun(j.client())
 	return c
 }
 

@@ -25,6 +25,9 @@ func (d *daemon) greet(a *App) {
 	case len(found.Proxies) > 0:
 		fmt.Fprintf(a.Stderr, "heed: the proxy that the environment names is not used (%s); to go through it, add --upstream env\n", list(found.Proxies))
 	}
+	for _, notice := range d.cfg.notices(a.Now()) {
+		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
+	}
 	if d.egresses.proxy != nil {
 		fmt.Fprintln(a.Stderr, "heed: that proxy looks names up, so [access] goes by names and by hosts that are addresses, not by where names lead")
 	}

@@ -19,10 +19,11 @@ import (
 
 // ServeCmd is `heed serve`: the proxy in the foreground.
 type ServeCmd struct {
-	Config   string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
-	Listen   string `short:"l" placeholder:"ADDR" help:"Listen on ADDR (host:port) instead of the configured address."`
-	Profile  string `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
-	Upstream string `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
+	Config   string   `short:"c" type:"path" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Listen   string   `short:"l" env:"HEED_LISTEN" placeholder:"ADDR" help:"Listen on ADDR (host:port) instead of the configured address."`
+	Clients  []string `env:"HEED_CLIENTS" placeholder:"NETWORK,..." help:"Serve clients of these networks only, instead of the configured ones."`
+	Profile  string   `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
+	Upstream string   `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
 
 	// Background is set by run, which starts the heed that runs share.
 	Background bool `hidden:""`
@@ -109,7 +110,7 @@ func (c *ServeCmd) serve(a *App, signals <-chan os.Signal, at *place) error {
 	if shared != nil {
 		defer shared.Close() // what it says then is of no use to anybody
 	}
-	book, err := cfg.book()
+	book, err := cfg.book(a.Now)
 	if err != nil {
 		return err
 	}
@@ -142,6 +143,21 @@ func (c *ServeCmd) override(cfg *Config, environ []string) error {
 			return fmt.Errorf("--listen: %w", err)
 		}
 		cfg.Listen = c.Listen
+	}
+	if len(c.Clients) > 0 {
+		cfg.Access.Clients = nil
+		for _, text := range c.Clients {
+			p, err := parseNetwork(text)
+			if err != nil {
+				return fmt.Errorf("--clients: %w", err)
+			}
+			cfg.Access.Clients = append(cfg.Access.Clients, p.String())
+		}
+	}
+	if !c.Background {
+		if err := cfg.exposed(); err != nil {
+			return err
+		}
 	}
 	if c.Profile != "" {
 		if err := checkProfile(c.Profile); err != nil {

@@ -48,15 +48,18 @@ type Book struct {
 	sites map[rules.Origin]*Site
 }
 
-// With returns b with c before its other clients. b may be nil.
-func (b *Book) With(c Client) *Book {
-	if b == nil {
-		return &Book{Clients: []Client{c}}
+// ForRun returns b for a listener whose clients are known already: nobody is
+// asked who it is. c, which may be nil, stands before the other clients; so may b
+// be nil.
+func (b *Book) ForRun(c *Client) *Book {
+	run := &Book{}
+	if b != nil {
+		run = &Book{Mode: b.Mode, HTTPS: b.HTTPS, Clients: b.Clients, Hosts: b.Hosts, Breaks: b.Breaks, Hash: b.Hash}
 	}
-	return &Book{
-		Mode: b.Mode, HTTPS: b.HTTPS, Clients: append([]Client{c}, b.Clients...), Hosts: b.Hosts, Breaks: b.Breaks,
-		From: b.From, Users: b.Users, Hash: b.Hash,
+	if c != nil {
+		run.Clients = append([]Client{*c}, run.Clients...)
 	}
+	return run
 }
 
 // maxSites bounds how many origins a Book remembers the terms of.

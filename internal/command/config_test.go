@@ -218,7 +218,7 @@ https = "refuse"
 	if err != nil {
 		t.Fatal(err)
 	}
-	book, err := c.book()
+	book, err := c.book(time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

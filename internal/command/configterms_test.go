@@ -101,7 +101,7 @@ func TestHeed_TheOperatorIsToldWhatIsNotEnforced(t *testing.T) {
 	for _, want := range []string{
 		`client "news" is judged as NewsBot, NewsBot-Images, which the site does not see`,
 		`client "people" is EXEMPT`,
-		"the exception for *.example.com, example.com has ended on 2027-02-01",
+		"the exception for *.Example.COM, example.com has ended on 2027-02-01",
 		"mirror.test is only observed",
 		"registry.test is called and not crawled",
 	} {

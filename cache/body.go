@@ -2,7 +2,8 @@ package cache
 
 import (
 	"bytes"
-	"fmt"
+	"cmp"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -40,11 +41,14 @@ func (r *room) readBody(resp *http.Response) (body []byte, cut bool, err error) 
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
 	d, known := decoderOf(coding)
 	if !known {
-		return nil, false, fmt.Errorf("unknown Content-Encoding %.40q", coding)
+		return nil, false, tell(nil, "came in a content coding that was not offered (%.40q)", coding)
 	}
 	// What is sent is read before it is decoded, so that no decoder, whose
 	// windows may be large, waits for a slow site.
 	sent, more, err := gather(resp, maxBody+codingOverhead, r.long)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = tell(err, "was cut off before its end")
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -53,13 +57,15 @@ func (r *room) readBody(resp *http.Response) (body []byte, cut bool, err error) 
 	}
 	body = sent
 	if d != nil && len(sent) > 0 {
-		body, err = r.decode(d, sent)
+		if body, err = r.decode(d, sent); err != nil {
+			err = tell(err, "could not be decoded as %s", cmp.Or(coding, "gzip"))
+		}
 	}
 	switch {
 	case len(body) > maxBody:
 		return body[:bytes.LastIndexAny(body[:maxBody], "\r\n")+1], true, nil
 	case more:
-		return nil, false, fmt.Errorf("its %s form is longer than its content can be", coding)
+		return nil, false, tell(nil, "came in a longer %s form than 4 MiB can have", coding)
 	case err != nil:
 		return nil, false, err
 	}

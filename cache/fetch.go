@@ -201,7 +201,7 @@ func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (
 	}
 	resp, err = j.carrier.RoundTrip(req)
 	if err == io.EOF { // net/http says no more
-		err = fmt.Errorf("the connection was closed without an answer: %w", err)
+		err = tell(err, "was not answered: the site closed the connection")
 	}
 	return resp, connected, err
 }
@@ -215,7 +215,7 @@ func tooLong(h http.Header) error {
 		}
 	}
 	if n > maxHeader {
-		return fmt.Errorf("the header of the answer is longer than %d KiB", maxHeader>>10)
+		return tell(nil, "was answered with a header longer than %d KiB", maxHeader>>10)
 	}
 	return nil
 }

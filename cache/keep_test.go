@@ -109,6 +109,21 @@ func TestHeed_NothingOfAnEntryIsForgotten(t *testing.T) {
 	}
 }
 
+// What may be told of a failure is known after a restart, too.
+func TestHeed_WhatMayBeToldIsKept(t *testing.T) {
+	e := next(nil, answer{origin: site, status: 302, err: tell(errNetwork, "redirects in a circle")}, start, 0, rules.Standard)
+	again, err := readRecord(site, rules.Standard, encodeRecord(e, rules.Standard), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []*entry{e, again} {
+		src := e.policy.Source()
+		if wordsToTell(src.Err) != "redirects in a circle" || src.Err.Error() != "redirects in a circle: "+errNetwork.Error() {
+			t.Errorf("%v, told %q", src.Err, wordsToTell(src.Err))
+		}
+	}
+}
+
 func TestHeed_WhatIsNotOursToReadIsNotRead(t *testing.T) {
 	e := after(said(200))
 	record := encodeRecord(e, rules.Standard)

@@ -42,7 +42,7 @@ type pass struct {
 }
 
 // errFull is why a fetch never began.
-var errFull = errors.New("too many robots.txt fetches are under way")
+var errFull = tell(nil, "could not be asked for, since too many others are being fetched")
 
 // errTooSlow is why a fetch was told to end.
 var errTooSlow = errors.New("given up, because it was slow and others were waiting")

@@ -47,6 +47,7 @@ type source struct {
 	RetryAt      time.Time   `json:"retry,omitzero"`
 	Stale        bool        `json:"stale,omitzero"`
 	Err          string      `json:"error,omitzero"`
+	Told         string      `json:"told,omitzero"` // of Err, what may be told
 	NoConnection bool        `json:"unconnected,omitzero"`
 	RetriedAs    string      `json:"as,omitzero"`
 	Note         string      `json:"note,omitzero"`
@@ -79,7 +80,7 @@ func sourceOf(p *rules.Policy) *source {
 		RetriedAs: src.RetriedAs, Note: src.Note,
 	}
 	if src.Err != nil {
-		s.Err = src.Err.Error()
+		s.Err, s.Told = src.Err.Error(), wordsToTell(src.Err)
 	}
 	return s
 }
@@ -141,7 +142,7 @@ func (s *source) policy(o rules.Origin, profile rules.Profile, body []byte) *rul
 		RetriedAs: s.RetriedAs, Note: s.Note,
 	}
 	if s.Err != "" {
-		src.Err = errors.New(s.Err) // its text alone: what lay under it was of the last run
+		src.Err = &retold{s.Err, s.Told} // its text alone: what lay under it was of the last run
 	}
 	return rules.NewAs(profile, src, body)
 }

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -45,10 +44,10 @@ func (r *redirects) follow(resp *http.Response, u *url.URL) (*url.URL, error) {
 		return nil, fmt.Errorf("redirect %d of %s: %w", r.count+1, r.from, err)
 	}
 	if r.seen[target.String()] {
-		return nil, fmt.Errorf("%s redirects in a circle", r.from)
+		return nil, fmt.Errorf("%s: %w", r.from, tell(nil, "redirects in a circle"))
 	}
 	if r.count == maxRedirects {
-		return nil, fmt.Errorf("%s redirects more than %d times", r.from, maxRedirects)
+		return nil, fmt.Errorf("%s: %w", r.from, tell(nil, "redirects more than %d times", maxRedirects))
 	}
 	r.count++
 	r.seen[target.String()] = true
@@ -69,21 +68,21 @@ func (r *redirects) explain(err error) error {
 func location(resp *http.Response, u *url.URL) (*url.URL, error) {
 	raw := resp.Header.Get("Location")
 	if raw == "" {
-		return nil, fmt.Errorf("status %d without a Location", resp.StatusCode)
+		return nil, tell(nil, "redirects without saying where to (status %d without a Location)", resp.StatusCode)
 	}
 	if len(raw) > maxLocationLen {
-		return nil, fmt.Errorf("its Location is longer than %d octets", maxLocationLen)
+		return nil, tell(nil, "redirects to a URL longer than %d octets", maxLocationLen)
 	}
 	target, err := u.Parse(raw)
 	if err != nil {
-		return nil, errors.New("its Location is no valid URL")
+		return nil, tell(nil, "redirects to what is no valid URL")
 	}
 	o, err := rules.OriginOf(target)
 	if err != nil {
-		return nil, err
+		return nil, tell(err, "redirects to what is no valid URL")
 	}
 	if u.Scheme == "https" && o.Scheme == "http" {
-		return nil, errors.New("from https to http is not followed")
+		return nil, tell(nil, "redirects from https to http, which is not followed")
 	}
 	target.Scheme, target.Host = o.Scheme, o.Authority()
 	target.User, target.Fragment, target.RawFragment = nil, "", ""

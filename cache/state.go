@@ -86,7 +86,7 @@ func (a *answer) outcome(prev *entry, profile rules.Profile) (outcome, error) {
 		return confirmed, nil
 	case a.status == http.StatusOK, a.status == http.StatusNonAuthoritativeInfo, a.status == http.StatusNoContent:
 		if wall := challenge(a.header, a.body); wall != "" {
-			return failed, fmt.Errorf("%s answered with a challenge page (%s)", a.origin.RobotsURL(), wall)
+			return failed, fmt.Errorf("%s: %w", a.origin.RobotsURL(), tell(nil, "was answered with a bot wall's challenge page (%s)", wall))
 		}
 		return read, nil
 	case a.denies() && denialCloses(profile):

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -126,11 +127,31 @@ func cause(source rules.Source) string {
 	if errors.Is(source.Err, rules.ErrTooManyWildcards) {
 		return rules.ErrTooManyWildcards.Error()
 	}
-	if source.Status != 0 {
+	var t teller
+	switch {
+	case errors.Is(source.Err, errLessPublic):
+		return "robots.txt redirects to a less public address than its own, which is not followed"
+	case errors.Is(source.Err, ErrDestination):
+		return "robots.txt redirects to an address that heed may not reach"
+	case errors.As(source.Err, &t) && t.Told() != "":
+		return "robots.txt " + printable(t.Told(), 300)
+	case source.Status == http.StatusOK, source.Status == http.StatusNonAuthoritativeInfo:
+		return "robots.txt could not be read to its end"
+	case source.Status != 0:
 		return fmt.Sprintf("robots.txt was answered with status %d", source.Status)
 	}
-	_, errorType := classify(source.Err)
+	status, errorType := classify(source.Err)
+	if status == http.StatusGatewayTimeout {
+		return "robots.txt was not answered in time (" + errorType + ")"
+	}
 	return "robots.txt was not answered (" + errorType + ")"
+}
+
+// teller is an error that says what a client may be told of it: words that go
+// on after "robots.txt", and hold nothing of heed's network.
+type teller interface {
+	error
+	Told() string
 }
 
 // render returns the refusal as problem+json, HTML or plain text, whichever

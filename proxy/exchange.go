@@ -33,11 +33,12 @@ type exchange struct {
 	https terms.HTTPS // what becomes of this CONNECT; zero for everything else
 	site  net.Conn    // the far end of such a tunnel
 
-	recorded bool     // the Recorder has accepted the entry
-	refusal  *refusal // the answer when heed itself answers; nil otherwise
-	upload   uploadBody
-	download downloadBody
-	upgraded *tunnelConn // the client's side of a WebSocket or a tunnel
+	recorded  bool     // the Recorder has accepted the entry
+	refusal   *refusal // the answer when heed itself answers; nil otherwise
+	upload    uploadBody
+	download  downloadBody
+	upgraded  *tunnelConn // the client's side of a WebSocket or a tunnel
+	webSocket bool        // the request is a handshake
 }
 
 type exchangeKey struct{}

@@ -27,9 +27,12 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	r.Close = false // the client's wish for its own connection
 	p.addVia(r.Header, r.ProtoMajor, r.ProtoMinor)
 	x.setIdentity(r.Header)
+	x.webSocket = isWebSocket(r.Header)
+	w.trace.GotConn = w.gotConn
 	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
-		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: w.informational}))
+		w.trace.Got1xxResponse = w.informational
 	}
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &w.trace))
 	resp, err := p.Upstream.RoundTrip(r)
 	w.answered()
 	if err != nil {
@@ -40,6 +43,9 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 		return x.failStatus(r, resp.StatusCode)
 	}
 	x.entry.Outcome.FromSite = true
+	if resp.Close {
+		w.site.restoreConnection(resp.Header)
+	}
 	removeHopByHop(resp.Header)
 	dropForged(resp.Header, p.Name)
 	p.addVia(resp.Header, resp.ProtoMajor, resp.ProtoMinor)
@@ -47,7 +53,7 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 		resp.Header.Add("Proxy-Status", x.wouldRefuse())
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
-		if !isWebSocket(r.Header) || !isWebSocket(resp.Header) {
+		if !x.webSocket || !isWebSocket(resp.Header) {
 			resp.Body.Close()
 			x.entry.Outcome.FromSite = false
 			return x.fail(r, errUpgrade)
@@ -193,6 +199,11 @@ func (x *exchange) failStatus(r *http.Request, status int) *http.Response {
 	return resp
 }
 
+// gotConn notes which connection the request goes out on.
+func (w *responseWriter) gotConn(i httptrace.GotConnInfo) {
+	w.site, _ = i.Conn.(*siteConn)
+}
+
 // informational passes a 1xx answer on (RFC 9110 §15.2). 100 is left to
 // net/http, which sends it when the site's own has let the body go.
 func (w *responseWriter) informational(code int, header textproto.MIMEHeader) error {
@@ -203,6 +214,11 @@ func (w *responseWriter) informational(code int, header textproto.MIMEHeader) er
 	}
 	removeHopByHop(http.Header(header))
 	dropForged(http.Header(header), w.exchange.proxy.Name)
+	major := 2
+	if w.site != nil {
+		major = 1
+	}
+	w.exchange.proxy.addVia(http.Header(header), major, 1)
 	h := w.Header()
 	for k, v := range header {
 		h[k] = v

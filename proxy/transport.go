@@ -61,10 +61,13 @@ type TransportConfig struct {
 // NewTransport returns a Transport that changes nothing on the way: no
 // decompression, no header of its own, no proxy from the environment.
 func NewTransport(c TransportConfig) *http.Transport {
-	w := &wayOut{TransportConfig: c}
+	w := &wayOut{TransportConfig: c, tls: &tls.Config{
+		RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+	}}
 	t := &http.Transport{
-		DialContext:            w.dial,
-		TLSClientConfig:        &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12},
+		DialContext:            w.dialHTTP,
+		DialTLSContext:         w.dialTLS,
+		TLSClientConfig:        w.tls.Clone(), // for sites behind Proxy
 		TLSHandshakeTimeout:    tlsTimeout,
 		DisableCompression:     true,
 		ForceAttemptHTTP2:      true,
@@ -87,6 +90,7 @@ func NewTransport(c TransportConfig) *http.Transport {
 // wayOut dials for a Transport.
 type wayOut struct {
 	TransportConfig
+	tls     *tls.Config
 	proxies sync.Map // by host:port, those that Proxy has named
 }
 

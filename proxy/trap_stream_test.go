@@ -240,7 +240,7 @@ func TestRFC9110_InformationalAnswersPass(t *testing.T) {
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, "/"))
-		if hints := c.Head("GET"); hints.StatusCode != 103 || hints.Header.Get("Link") != "</style.css>; rel=preload" || len(hints.Header) != 1 {
+		if hints := c.Head("GET"); hints.StatusCode != 103 || hints.Header.Get("Link") != "</style.css>; rel=preload" || len(hints.Header) != 2 || !strings.HasSuffix(hints.Header.Get("Via"), " rig-7f3a") {
 			t.Errorf("%s %v", hints.Status, hints.Header)
 		}
 		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "page" || a.Header.Get("Link") != "" {
@@ -275,7 +275,7 @@ func TestRFC9110_InformationalAnswersLoseFieldsOfOneHop(t *testing.T) {
 	r := newRigBefore(t, s)
 	c, prefix := r.rawTo(plain, "hints.test")
 	c.Send(requestTo("hints.test", "GET", prefix, "/"))
-	same(t, c.Head("GET").Header, http.Header{"Link": {"</a>"}})
+	same(t, c.Head("GET").Header, http.Header{"Link": {"</a>"}, "Via": {"1.1 rig-7f3a"}})
 	if a := c.Answer("GET"); string(a.Body) != "ok" {
 		t.Errorf("%s %q", a.Status, a.Body)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 )
 
@@ -22,6 +23,9 @@ type responseWriter struct {
 	phrase   *string     // the site's reason phrase where it is not the usual one; else nil
 	trailer  http.Header // what the site has announced to come after the body
 	hijacked bool
+
+	trace httptrace.ClientTrace // of the request to the site
+	site  *siteConn             // what the request went out on; nil before, and for HTTP/2
 
 	interim sync.Mutex // guards 1xx answers, which the Transport reports from a goroutine of its own
 	final   bool       // no 1xx any more; guarded by interim

@@ -102,10 +102,10 @@ func (w *world) inBytes(c *testkit.Conn, prefix string, s *shape, extra ...strin
 	head.WriteString("\r\n")
 	if s.waits {
 		c.Send(head.String())
-		return w.hear(c, s, func() { c.Send(body) })
+		return w.hear(c, s, extra, func() { c.Send(body) })
 	}
 	c.Send(head.String() + body)
-	return w.hear(c, s, func() {})
+	return w.hear(c, s, extra, func() {})
 }
 
 func inChunks(body string, trailers []string) string {
@@ -123,7 +123,7 @@ func inChunks(body string, trailers []string) string {
 }
 
 // hear reads answers until the final one is whole.
-func (w *world) hear(c *testkit.Conn, s *shape, goOn func()) *answer {
+func (w *world) hear(c *testkit.Conn, s *shape, direct []string, goOn func()) *answer {
 	w.t.Helper()
 	a := &answer{}
 	for {
@@ -140,7 +140,7 @@ func (w *world) hear(c *testkit.Conn, s *shape, goOn func()) *answer {
 			if resp.StatusCode == 100 {
 				goOn()
 			} else {
-				a.interim = append(a.interim, fmt.Sprint(resp.StatusCode, a.header))
+				a.interim = append(a.interim, interim(resp.StatusCode, a.header, direct))
 			}
 			continue
 		}
@@ -151,6 +151,20 @@ func (w *world) hear(c *testkit.Conn, s *shape, goOn func()) *answer {
 		a.rest(resp)
 		return a
 	}
+}
+
+// interim is a 1xx answer as text. Directly, it is what heed has to make of it.
+func interim(code int, h http.Header, direct []string) string {
+	via := slices.Clone(h["via"])
+	switch {
+	case len(direct) > 0:
+		mustChange(h)
+	case len(via) == 0 || !strings.HasSuffix(via[len(via)-1], " "+name):
+		return fmt.Sprintf("%d without heed's Via: %v", code, h)
+	default:
+		h["via"] = via[:len(via)-1]
+	}
+	return fmt.Sprint(code, nonEmpty(h))
 }
 
 // rawHead reads a head as it is on the wire.
@@ -201,7 +215,7 @@ func (w *world) inFrames(c *testkit.Conn, s *shape, extra ...string) *answer {
 	defer cancel()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
 		if code != 100 {
-			a.interim = append(a.interim, fmt.Sprint(code, lower(http.Header(h))))
+			a.interim = append(a.interim, interim(code, lower(http.Header(h)), extra))
 		}
 		return nil
 	}})

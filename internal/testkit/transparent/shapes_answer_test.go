@@ -1,9 +1,6 @@
 package transparent
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // answers are kinds of status and fields.
 var answers = []*shape{
@@ -79,11 +76,12 @@ var hops = []*shape{
 	{name: "upgrade to h2c", fields: []string{"Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABk"}, ways: byBytes, answer: hello},
 	{name: "upgrade to another protocol", fields: []string{"Upgrade: irc/6.9", "Connection: upgrade"}, ways: byBytes, answer: hello},
 	{name: "connection of the site", answer: reply("200 OK", "x", "Connection: X-Hop, x-other", "X-Hop: 1", "X-Other: 2", "Keep-Alive: timeout=9", "X-End: stays")},
+	{name: "connection close of the site", hangup: true, answer: reply("200 OK", "x", "Connection: close, X-Hop", "X-Hop: 1", "X-End: stays")},
+	{name: "connection close of the site on two lines", answer: "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" +
+		reply("200 OK", "x", "X-Hop: 1", "X-Long: "+strings.Repeat("l", 9000), "cOnnection: close", "X-Other: 2", "Connection:x-hop,x-Other", "X-End: stays"), hangup: true},
+	{name: "connection close of the site in chunks", hangup: true, answer: "HTTP/1.1 200 OK\r\nX-Hop: 1\r\nTransfer-Encoding: chunked\r\nConnection: X-Hop, close\r\n\r\n1\r\nx\r\n0\r\n\r\n"},
 	{name: "proxy fields of the site", answer: reply("200 OK", "x", "Proxy-Authenticate: Basic realm=phish", "Proxy-Connection: close", "Proxy-Authentication-Info: x", "TE: y")},
-	{name: "hop in an interim answer", answer: "HTTP/1.1 103 Early Hints\r\nConnection: X-Hop\r\nX-Hop: 1\r\nLink: </a>\r\n\r\n" + hello,
-		changed: func(_ way, a *answer, _ *arrival) {
-			a.interim = []string{fmt.Sprint(103, map[string][]string{"link": {"</a>"}})}
-		}},
+	{name: "hop in an interim answer", answer: "HTTP/1.1 103 Early Hints\r\nConnection: X-Hop\r\nX-Hop: 1\r\nLink: </a>\r\n\r\n" + hello},
 	{name: "max-forwards of another method", fields: []string{"Max-Forwards: 0"}, answer: hello},
 	{name: "max-forwards left", method: "OPTIONS", fields: []string{"Max-Forwards: 2"}, answer: hello,
 		changed: func(_ way, _ *answer, seen *arrival) { seen.header["max-forwards"] = []string{"1"} }}, // RFC 9110 §7.6.2

@@ -109,7 +109,7 @@ func (e *engine) size() int {
 }
 
 func (x *index) size() int {
-	n := 96 + 4*cap(x.small) + x.literal.size()
+	n := 72 + x.literal.size()
 	for i := range x.buckets {
 		n += x.buckets[i].size()
 	}

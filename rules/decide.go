@@ -5,8 +5,10 @@ import "sync"
 // Decide judges target, the path and query exactly as they are sent
 // ("/a%2Fb?q=1"), for agent. A nil agent is judged under the star group.
 // A target without path has the path "/"; any other that does not begin with
-// "/" is refused as malformed. Decide allocates nothing once it has met the
-// agent, and is safe for concurrent use.
+// "/" is refused as malformed, and so is what would take too long to judge: an
+// agent of more than MaxGoverning names that are in the file, and an ambiguous
+// target of more than a KiB among more than 32,768 wildcards. Decide allocates
+// nothing once it has met the agent, and is safe for concurrent use.
 func (p *Policy) Decide(agent *Agent, target string) Decision {
 	switch {
 	case target == robotsPath:
@@ -28,6 +30,14 @@ func (p *Policy) Decide(agent *Agent, target string) Decision {
 // robotsPath is the target that is always allowed (RFC 9309 §2.2.2).
 const robotsPath = "/robots.txt"
 
+// A target that must be read in several ways takes as often the time of one.
+// Where the rules have more wildcards than costlyStars, as none but hostile
+// files have, such a target longer than costlyTarget is refused unread.
+const (
+	costlyStars  = 1 << 15
+	costlyTarget = 1 << 10
+)
+
 // decide judges a target in all of its readings.
 func (e *engine) decide(sets []chosen, target string) Decision {
 	switch {
@@ -38,6 +48,9 @@ func (e *engine) decide(sets []chosen, target string) Decision {
 	}
 	if e.asSent && plainLiteral(target) || !e.asSent && plain(target, e.allReadings) {
 		return e.judge(sets, target)
+	}
+	if e.costly && len(target) > costlyTarget {
+		return Decision{Verdict: Refuse, Reason: ReasonMalformed}
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
@@ -88,8 +101,12 @@ func (e *engine) judge(sets []chosen, target string) Decision {
 
 func (e *engine) judgeSet(c *chosen, target string) Decision {
 	best := -1
-	for _, x := range c.indexes {
-		best = x.find(e, target, best)
+	if c.index != nil {
+		best = c.index.find(e, target, best)
+	} else {
+		for _, n := range e.names[c.at:c.end] {
+			best = e.findIn(n.group, target, best)
+		}
 	}
 	d := Decision{
 		Verdict: Allow, Reason: ReasonNoRule,

@@ -14,6 +14,7 @@ type engine struct {
 	text    string
 	phrases bool            // there are names of several words
 	calls   bool            // there are names other than "*"
+	costly  bool            // there are more than costlyStars wildcards
 	start   int             // of the file in text, after a byte order mark
 	rules   []rule          // in the order of the file
 	groups  []uint32        // the first rule of each group
@@ -137,23 +138,34 @@ func listKey(groups []uint32) string {
 	return string(b)
 }
 
-// indexes returns the indexes that together hold the rules of groups.
-func (e *engine) indexes(groups []uint32) []*index {
+// indexOf returns the index of the rules of groups; nil when they have none
+// together.
+func (e *engine) indexOf(groups []uint32) *index {
 	i, ok := slices.BinarySearchFunc(e.sets, groups, func(s ruleSet, groups []uint32) int {
 		return slices.Compare(s.groups, groups)
 	})
-	if ok {
-		return []*index{e.sets[i].index}
+	if !ok {
+		return nil
 	}
-	rules := e.rulesOf(groups)
-	if len(rules) <= smallSet || len(groups) == 1 {
-		return []*index{newIndex(e, rules)}
+	return e.sets[i].index
+}
+
+// findIn returns the rule of a group that decides about target, or best when
+// that is better.
+func (e *engine) findIn(group uint32, target string, best int) int {
+	from, to := e.groups[group], e.groupEnd(group)
+	if to-from > smallSet {
+		alone := [...]uint32{group}
+		if x := e.indexOf(alone[:]); x != nil {
+			return x.find(e, target, best)
+		}
 	}
-	var all []*index
-	for _, g := range groups {
-		all = append(all, e.indexes([]uint32{g})...)
+	for id := from; id < to; id++ {
+		if e.better(int(id), best) && e.matches(id, target) {
+			best = int(id)
+		}
 	}
-	return all
+	return best
 }
 
 // pattern returns the pattern of a rule.

@@ -10,19 +10,15 @@ import (
 // Rules without a wildcard lie in one trie, and each wildcard rule in a bucket
 // at the place where its first piece ends.
 type index struct {
-	small   []uint32 // the rules, when they are too few for more
 	literal trie
 	buckets []bucket
 }
 
-// smallSet is up to how many rules are looked at one by one.
+// smallSet is up to how many rules of a group are looked at one by one.
 const smallSet = 16
 
 // newIndex makes the index of rules; the engine's text must be complete.
 func newIndex(e *engine, rules []uint32) *index {
-	if len(rules) <= smallSet {
-		return &index{small: rules}
-	}
 	x := &index{}
 	keys := make([]key, 0, len(rules))
 	var wild []key
@@ -68,11 +64,6 @@ func (x *index) makeBuckets(e *engine, wild, keys []key) []key {
 
 // find returns the rule that decides about target, or best when that is better.
 func (x *index) find(e *engine, target string, best int) int {
-	for _, id := range x.small {
-		if e.better(int(id), best) && e.matches(id, target) {
-			best = int(id)
-		}
-	}
 	w := x.literal.walk(e, x, target)
 	for {
 		value, used, ok := w.step()

@@ -30,14 +30,13 @@ const minimumBytes = 500 << 10
 // another site's.
 func Lint(profile Profile, origin Origin, body []byte) []Finding {
 	l := linter{names: map[string]int{}}
-	kept, cut := whole(body)
+	text, start, utf16, cut := read(body)
 	switch {
 	case cut:
 		l.file(LongFile)
 	case len(body) > minimumBytes:
 		l.file(OverMinimum)
 	}
-	text, start, utf16 := decode(kept)
 	switch {
 	case utf16:
 		l.file(UTF16)

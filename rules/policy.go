@@ -75,10 +75,10 @@ func NewAs(profile Profile, source Source, body []byte) *Policy {
 	if source.State != Available {
 		return p
 	}
-	body, cut := whole(body)
 	e := &engine{differences: profile.differences()}
 	parser := parser{differences: e.differences, engine: e, origin: source.Origin}
-	e.text, e.start, _ = decode(body)
+	var cut bool
+	e.text, e.start, _, cut = read(body)
 	parser.parse(e.text, e.start)
 	switch {
 	case parser.stars > MaxWildcards:
@@ -89,6 +89,7 @@ func NewAs(profile Profile, source Source, body []byte) *Policy {
 		p.mark = Source{State: Available, Note: "longer than 4 MiB: the rest is ignored"}
 	}
 	if p.mark.Note == "" || p.mark.State == Available {
+		e.costly = parser.stars > costlyStars
 		e.finish()
 		p.engine = e
 	}

@@ -42,18 +42,13 @@ func (e *engine) governing(agent *Agent) []chosen {
 
 // costs returns about how many bytes it takes to remember all.
 func (e *engine) costs(all []chosen) int {
-	const slot, each, pointer = 56, 112, 8 // of a map's slot, a chosen, an index among several
+	const slot, each = 56, 112 // of a map, a chosen
 	n := slot
 	if len(all) > 0 && len(e.star) > 0 && &all[0] == &e.star[0] {
 		return n // shared by all agents that no name is for
 	}
 	for _, c := range all {
 		n += each + len(c.token.Name) + len(c.token.Piece)
-		for _, x := range c.indexes {
-			if n += pointer; x.small != nil { // made for this agent
-				n += x.size()
-			}
-		}
 	}
 	return n
 }

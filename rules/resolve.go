@@ -82,16 +82,16 @@ const (
 // chosen is the merged groups of one name that govern an agent.
 type chosen struct {
 	group   string // the value of the first of its user-agent lines
-	at      int    // of its first line in names
+	at, end int    // of its lines in names
 	token   Token
 	how     string
-	indexes []*index
+	index   *index // of all its groups; nil: they are asked one by one
 }
 
 // MaxGoverning is how many names of a file may govern one agent. No honest
 // User-Agent comes near; one that names more is refused as malformed, since
 // judging it would take as long as judging thousands of requests.
-const MaxGoverning = 1000
+const MaxGoverning = 50
 
 // choice is the choosing for one agent.
 type choice struct {
@@ -131,7 +131,7 @@ func (e *engine) choose(tokens []Token) []chosen {
 		return e.star
 	}
 	for i := range c.all {
-		c.all[i].indexes = e.indexes(e.groupsOf(c.all[i].at))
+		c.all[i].index = e.indexOf(e.groupsOf(c.all[i].at))
 	}
 	return c.all
 }
@@ -139,7 +139,7 @@ func (e *engine) choose(tokens []Token) []chosen {
 func (c *choice) add(at int, t Token, how string) {
 	if !c.known[at] {
 		c.known[at] = true
-		c.all = append(c.all, chosen{group: c.engine.nameValue(at), at: at, token: t, how: how})
+		c.all = append(c.all, chosen{group: c.engine.nameValue(at), at: at, end: c.engine.nameEnd(at), token: t, how: how})
 	}
 }
 

@@ -15,6 +15,20 @@ const (
 	MaxLine = 16663
 )
 
+// read returns what is read of a file as text, where it starts after a byte
+// order mark, whether it was UTF-16, and whether it was longer than MaxBytes.
+// Half a line would say something else than the line ("Allow: /pub" cut to
+// "Allow: /"), so the one that is cut goes too; but of one longer than MaxLine
+// no more than what is there would be read.
+func read(body []byte) (text string, start int, utf16, cut bool) {
+	cut = len(body) > MaxBytes
+	text, start, utf16 = decode(body[:min(len(body), MaxBytes)])
+	if last := strings.LastIndexAny(text, "\r\n") + 1; cut && len(text)-last <= MaxLine {
+		text = text[:last]
+	}
+	return text, min(start, len(text)), utf16, cut
+}
+
 // decode returns the text of a file and where it starts after a byte order
 // mark. A mark in UTF-8 may be incomplete, as Google's parser allows. UTF-16 is
 // read only with a mark.
@@ -38,15 +52,6 @@ func decodeUTF16(body []byte, bigEndian bool) string {
 		units = append(units, u)
 	}
 	return string(utf16.Decode(units))
-}
-
-// whole cuts body to MaxBytes. Half a line would say something else than the
-// line ("Allow: /pub" cut to "Allow: /"), so the one that is cut goes too.
-func whole(body []byte) (kept []byte, cut bool) {
-	if len(body) <= MaxBytes {
-		return body, false
-	}
-	return body[:strings.LastIndexAny(view(body[:MaxBytes]), "\r\n")+1], true
 }
 
 // lines walks through a text line by line. CR, LF and CRLF end a line.

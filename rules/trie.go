@@ -25,8 +25,8 @@ type node struct {
 }
 
 const (
-	labelBits = 15 // MaxLine fits
-	countBits = 9  // 256 octets and two keys that end here fit
+	labelBits = 16 // what MaxLine octets are packed to fits
+	countBits = 9  // 256 octets and three keys that end here fit
 	labelMask = 1<<labelBits - 1
 	countMask = 1<<countBits - 1
 

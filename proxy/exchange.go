@@ -69,6 +69,7 @@ func (p *Proxy) newExchange(r *http.Request) *exchange {
 	e.Client = r.RemoteAddr
 	e.Method = r.Method
 	e.UserAgent = userAgent(r.Header)
+	e.Part, e.Page = partOf(r.Header)
 	return x
 }
 

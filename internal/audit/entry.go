@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -56,6 +57,9 @@ type Entry struct {
 	Target string // path and query, as judged and as sent to the site
 	Raw    string // the request target as received, when it differs from Target
 
+	Part string // as what a page asks for it (Sec-Fetch-Dest); empty: it is no part of a page
+	Page string // the address of that page; empty when the browser does not tell
+
 	Judged    Judged
 	Unseen    int // rules that might have refused what a tunnel judged by its host hides
 	Decision  rules.Decision
@@ -85,6 +89,27 @@ type Outcome struct {
 	Duration  time.Duration // from the request's head to the end of the answer
 	Truncated bool          // the answer did not arrive whole
 	Err       string        // what broke off the exchange; empty when nothing did
+}
+
+// SiteRefused reports whether the site itself refused what heed had let through.
+func (e *Entry) SiteRefused() bool { return e.Outcome.FromSite && SiteRefused(e.Outcome.Status) }
+
+// Became says in a word what became of the exchange, once it has ended:
+// refused-by-heed, refused-by-site, answered (by the site), tunnelled or
+// failed.
+func (e *Entry) Became() string {
+	switch {
+	case e.Decision.Verdict == rules.Refuse:
+		return "refused-by-heed"
+	case e.SiteRefused():
+		return "refused-by-site"
+	case e.Outcome.FromSite:
+		return "answered"
+	case e.Method == http.MethodConnect && e.Outcome.Status == http.StatusOK:
+		return "tunnelled"
+	default:
+		return "failed"
+	}
 }
 
 // URL returns the address asked for: without a target the host (CONNECT), and

@@ -32,6 +32,7 @@ type Log struct {
 	mu     sync.Mutex
 	open   map[*Entry]bool // exchanges that have not ended; true: the decision is logged already
 	closed bool
+	pages  pages // of which a part has been answered lately
 }
 
 // NewLog returns a recorder that writes to handler. Run has to be running for
@@ -82,6 +83,7 @@ func (l *Log) Close(why string) {
 		})
 	}
 	clear(l.open)
+	l.pagesLocked(time.Now().Add(pageRest))
 }
 
 // Ended implements the proxy's Recorder.
@@ -89,6 +91,9 @@ func (l *Log) Ended(e *Entry) {
 	l.mu.Lock()
 	logged, known := l.open[e]
 	delete(l.open, e)
+	if known && e.Part != "" {
+		l.partLocked(e, time.Now())
+	}
 	l.mu.Unlock()
 	if known { // else Close has told its end
 		l.write(e, message(logged), func(a []slog.Attr) []slog.Attr { return appendOutcome(a, e) })
@@ -128,6 +133,7 @@ func (l *Log) tick(now time.Time) {
 		l.open[e] = true
 		l.write(e, message(false), nil)
 	}
+	l.pagesLocked(now)
 }
 
 // sortedLocked returns the open entries that fit, oldest first.
@@ -186,6 +192,9 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 		slog.String("verdict", d.Verdict.String()),
 		slog.String("reason", string(d.Reason)),
 	)
+	if e.Part != "" {
+		a = append(a, slog.String("part", e.Part), slog.String("page", bounded(e.Page)))
+	}
 	if e.Judged == ByHost {
 		a = append(a, slog.Int("unseen_rules", e.Unseen))
 	}
@@ -247,6 +256,7 @@ func appendOutcome(a []slog.Attr, e *Entry) []slog.Attr {
 	a = append(a,
 		slog.Int("status", o.Status),
 		slog.String("by", by),
+		slog.String("outcome", e.Became()),
 		slog.Int64("bytes_in", o.BytesIn),
 		slog.Int64("bytes_out", o.BytesOut),
 		slog.Float64("waited_ms", milliseconds(o.Waited)),

@@ -36,6 +36,7 @@ type Tally struct {
 	refusals map[refusalKey]*uint64
 	unjudged map[unjudgedKey]*uint64
 	sites    map[siteKey]*uint64
+	pages    pages
 	hour     hour
 	trouble  troubles
 }
@@ -49,6 +50,9 @@ type Counts struct {
 	Refused     uint64 `json:"refused"`
 	WouldRefuse uint64 `json:"would_refuse"`
 	NotJudged   uint64 `json:"not_judged"`
+
+	// SiteRefused are those of the allowed that the site itself then refused.
+	SiteRefused uint64 `json:"site_refused"`
 
 	// ByPath and ByHost divide the judged ones by what was seen of them.
 	ByPath uint64 `json:"by_path"`
@@ -89,6 +93,9 @@ func (t *Tally) Decided(e *Entry) error {
 	t.hour.at(e.Time).add(e)
 	t.hostLocked(e.Host).add(e)
 	t.trouble.see(e)
+	if e.Part != "" {
+		t.pages.at(e, Other).decided(e)
+	}
 	switch d := &e.Decision; {
 	case e.Judged == NotJudged:
 		k := unjudgedKey{e.Host, d.Reason, d.Verdict}
@@ -103,7 +110,7 @@ func (t *Tally) Decided(e *Entry) error {
 // Ended counts how e ended: waits, and refusals by the site itself.
 func (t *Tally) Ended(e *Entry) {
 	o := &e.Outcome
-	refused := o.FromSite && SiteRefused(o.Status)
+	refused := e.SiteRefused()
 	if o.Waited < waitedFrom && !refused {
 		return
 	}
@@ -115,6 +122,12 @@ func (t *Tally) Ended(e *Entry) {
 		t.waits.Longest = max(t.waits.Longest, o.Waited)
 	}
 	if refused {
+		t.total.SiteRefused++
+		t.hostLocked(e.Host).SiteRefused++
+		t.hour.at(e.Time.Add(o.Duration)).SiteRefused++
+		if e.Part != "" {
+			t.pages.at(e, Other).SiteRefused++
+		}
 		t.sites = count(t.sites, siteKey{e.Host, o.Status}, maxSites, siteKey.keep, siteKey{host: Other})
 	}
 }
@@ -176,6 +189,7 @@ func (c *Counts) plus(o *Counts) {
 	c.NotJudged += o.NotJudged
 	c.ByPath += o.ByPath
 	c.ByHost += o.ByHost
+	c.SiteRefused += o.SiteRefused
 }
 
 // count adds one to k's number in m, made when nil. A new key is stored as
@@ -222,6 +236,7 @@ type Summary struct {
 	Refusals []RuleCount   `json:"refusals"`
 	Sites    []SiteCount   `json:"refused_by_sites"`
 	Unjudged []ReasonCount `json:"not_judged_why"`
+	Pages    []PageCount   `json:"pages"` // of which a part was refused
 }
 
 // HostCount is one host's part; Host is Other for those beyond the bound.
@@ -260,7 +275,7 @@ type ReasonCount struct {
 func (t *Tally) Summary() Summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := Summary{Counts: t.total, Waited: t.waits}
+	s := Summary{Counts: t.total, Waited: t.waits, Pages: t.pages.refused()}
 	s.Hosts = make([]HostCount, 0, len(t.hosts))
 	for h, c := range t.hosts {
 		s.Hosts = append(s.Hosts, HostCount{h, *c})

@@ -88,7 +88,7 @@ func TestHeed_ARunTellsWhatBecameOfItsRequests(t *testing.T) {
 	if status != 0 || !strings.HasPrefix(stdout, "curl/") {
 		t.Fatalf("status %d, the page is %q; %s", status, stdout, stderr)
 	}
-	want := "heed: 1 request to " + strings.TrimPrefix(target, "http://") + ": 1 allowed, 0 refused\n"
+	want := "heed: 1 request to " + strings.TrimPrefix(target, "http://") + ": 1 allowed, 0 refused\n  judged by path: all of them\n"
 	if stderr != want {
 		t.Errorf("it says %q, want %q", stderr, want)
 	}

@@ -135,13 +135,14 @@ func shares(c *audit.Counts) string {
 	if c.Requests == 0 {
 		return "no requests"
 	}
-	percent := func(n uint64) string {
-		return fmt.Sprintf("%d (%.1f%%)", n, 100*float64(n)/float64(c.Requests))
-	}
+	percent := func(n uint64) string { return share(n, c) }
 	text := fmt.Sprintf("%s: %s allowed, %s refused, %s not judged", plural(c.Requests, "request"),
 		percent(c.Allowed), percent(c.Refused), percent(c.NotJudged))
 	if c.WouldRefuse > 0 {
 		text += ", " + percent(c.WouldRefuse) + " would be refused"
 	}
-	return text + fmt.Sprintf("; judged by path %s, by host only %s", percent(c.ByPath), percent(c.ByHost))
+	if c.SiteRefused > 0 {
+		text += ", " + percent(c.SiteRefused) + " refused by sites themselves"
+	}
+	return text + "; judged " + coverage(c)
 }

@@ -67,6 +67,11 @@ func printSummary(w io.Writer, s *audit.Summary) {
 			return fmt.Sprintf("  %s: %s, %d allowed, %d refused", quoted(h.Host), plural(h.Requests, "request"), h.Allowed, h.Refused)
 		})
 	}
+	if s.ByPath == s.Requests {
+		fmt.Fprintln(out, "  judged by path: all of them")
+	} else {
+		fmt.Fprintf(out, "  judged %s\n", coverage(&s.Counts))
+	}
 	part(out, s.Refusals, func(c audit.RuleCount) string {
 		return fmt.Sprintf("  refused %d x %s: %s", c.Count, quoted(c.Host), because(c))
 	})
@@ -75,6 +80,9 @@ func printSummary(w io.Writer, s *audit.Summary) {
 			return fmt.Sprintf("  refused by sites themselves: %d x %s", c.Count, quoted(c.Host))
 		}
 		return fmt.Sprintf("  refused by the site itself: %d x %s with status %d", c.Count, quoted(c.Host), c.Status)
+	})
+	part(out, s.Pages, func(c audit.PageCount) string {
+		return fmt.Sprintf("  page %s: %d of %s refused%s", pageName(c.Page), c.Refused, plural(c.Parts, "part"), andBySite(c.SiteRefused))
 	})
 	part(out, s.Unjudged, func(c audit.ReasonCount) string {
 		return fmt.Sprintf("  not judged %d x %s: %s", c.Count, quoted(c.Host), explain(c.Reason))
@@ -94,6 +102,31 @@ func part[T any](w io.Writer, list []T, line func(T) string) {
 		}
 		fmt.Fprintln(w, line(x))
 	}
+}
+
+// coverage says how many requests were judged, and by what was seen of them.
+func coverage(c *audit.Counts) string {
+	return fmt.Sprintf("by path %s, by host only %s, not at all %s", share(c.ByPath, c), share(c.ByHost, c), share(c.NotJudged, c))
+}
+
+// share is a number of requests with its percentage.
+func share(n uint64, c *audit.Counts) string {
+	return fmt.Sprintf("%d (%.1f%%)", n, 100*float64(n)/float64(max(1, c.Requests)))
+}
+
+func pageName(page string) string {
+	if page == "" {
+		return "(unnamed)"
+	}
+	return quoted(page)
+}
+
+// andBySite is what a page's line says of refusals that are not heed's.
+func andBySite(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d by the site itself", n)
 }
 
 // because says which rule refused, or which reason when none did.

@@ -19,7 +19,7 @@ func summarised(s *audit.Summary) string {
 
 func TestHeed_SummaryTellsEveryKindOfOutcome(t *testing.T) {
 	s := &audit.Summary{
-		Counts: audit.Counts{Requests: 14, Allowed: 9, Refused: 3, WouldRefuse: 1, NotJudged: 1},
+		Counts: audit.Counts{Requests: 14, Allowed: 9, Refused: 3, WouldRefuse: 1, NotJudged: 1, ByPath: 12, ByHost: 1},
 		Waited: audit.Waits{Requests: 2, Total: 3 * time.Second, Longest: 2 * time.Second},
 		Hosts: []audit.HostCount{
 			{Host: "a.test", Counts: audit.Counts{Requests: 13, Allowed: 9, Refused: 3}},
@@ -31,16 +31,20 @@ func TestHeed_SummaryTellsEveryKindOfOutcome(t *testing.T) {
 			{Host: audit.Other, Count: 7},
 		},
 		Sites:    []audit.SiteCount{{Host: "a.test", Status: 429, Count: 4}, {Host: audit.Other, Count: 2}},
+		Pages:    []audit.PageCount{{Page: "https://a.test/news", Parts: 50, Refused: 7}, {Parts: 1, SiteRefused: 1}},
 		Unjudged: []audit.ReasonCount{{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1}},
 	}
 	want := `heed: 14 requests to 2 hosts: 9 allowed, 3 refused, 1 let through that enforcing would refuse, 1 not judged
   a.test: 13 requests, 9 allowed, 3 refused
   b.test: 1 request, 0 allowed, 0 refused
+  judged by path 12 (85.7%), by host only 1 (7.1%), not at all 1 (7.1%)
   refused 2 x a.test: robots.txt line 12 Disallow: /private (group *)
   refused 1 x a.test: its robots.txt could not be had, so nothing may be fetched for now [robots-unreachable]
   refused 7 x (others): by various rules
   refused by the site itself: 4 x a.test with status 429
   refused by sites themselves: 2 x (others)
+  page https://a.test/news: 7 of 50 parts refused
+  page (unnamed): 0 of 1 part refused, 1 by the site itself
   not judged 1 x b.test: the command does not trust heed's CA; see the Clients table of the README for its flag [ca-untrusted]
   waited: 2 requests, 3s in all, 2s at most
 `
@@ -61,8 +65,8 @@ func TestHeed_ARuleCannotCommandTheTerminal(t *testing.T) {
 		if i := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x202e) }); i >= 0 {
 			t.Errorf("%q gets through in %q", got[i:min(len(got), i+8)], got)
 		}
-		if n := strings.Count(got, "\n"); n != 2 {
-			t.Errorf("%d lines instead of two: %q", n, got)
+		if n := strings.Count(got, "\n"); n != 3 {
+			t.Errorf("%d lines instead of three: %q", n, got)
 		}
 		if len(got) > 1000 {
 			t.Errorf("%d bytes printed for one rule", len(got))
@@ -159,7 +163,7 @@ runs           1: 127.0.0.1:4000
 mode           enforce, https intercepted
 profile        strict
 CA             /s/ca.pem, 99 days left
-last hour      4 requests: 2 (50.0%) allowed, 1 (25.0%) refused, 1 (25.0%) not judged; judged by path 3 (75.0%), by host only 0 (0.0%)
+last hour      4 requests: 2 (50.0%) allowed, 1 (25.0%) refused, 1 (25.0%) not judged; judged by path 3 (75.0%), by host only 0 (0.0%), not at all 1 (25.0%)
 in trouble     https://ill.test: robots.txt unreachable: status 500\x1b
 `
 	if got := out.String(); got != want {

@@ -46,7 +46,7 @@ type Source struct {
 // Engine is the number of the rules by which files are read and targets judged.
 // It is raised whenever a verdict, the rule or its line may differ for the same
 // bytes, so that a recorded Decision can be held against the engine that made it.
-const Engine = 1
+const Engine = 2
 
 // Policy is what one origin's robots.txt says. It is immutable and safe for
 // concurrent use.

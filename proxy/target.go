@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"heed/rules"
@@ -53,11 +55,54 @@ func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
 	if r.URL.Path == "" && r.Method == http.MethodOptions && r.URL.RawQuery == "" {
 		r.URL.Path = "*" // RFC 9112 §3.2.4
 	}
+	if !sendable(r.URL) { // HTTP/2 alone lets such a target through
+		return malformed("the request target contains a blank")
+	}
 	e.Target = r.URL.RequestURI()
 	if strings.HasSuffix(e.Raw, e.Target) {
 		e.Raw = ""
 	}
 	return judgeable(r, e.Target)
+}
+
+// sendable makes u's target one that can be sent: octets that a URI may not
+// hold become escapes, all others go out as they came (RFC 9110 §7.7). By itself
+// net/http would write the whole path anew, with "%2F" as "/", and leave a "#"
+// in the query, where sites cut the query off that a rule was compared with. A
+// blank makes it false: it would end the target in the request line.
+func sendable(u *url.URL) bool {
+	if strings.IndexByte(u.RawPath, ' ') >= 0 || strings.IndexByte(u.RawQuery, ' ') >= 0 {
+		return false
+	}
+	if strings.IndexFunc(u.RawPath, illegal) >= 0 {
+		u.RawPath = escapeIllegal(u.RawPath)
+	}
+	if strings.IndexByte(u.RawQuery, '#') >= 0 {
+		u.RawQuery = strings.ReplaceAll(u.RawQuery, "#", "%23")
+	}
+	return true
+}
+
+// escapeIllegal writes the octets of a path that need it as escapes.
+func escapeIllegal(path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		if c := path[i]; illegal(rune(c)) {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// illegal reports whether net/http would not leave an octet in a path as it is.
+func illegal(c rune) bool {
+	switch {
+	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		return false
+	}
+	return c >= 0x80 || strings.IndexByte("-._~!$&'()*+,;=:@/%[]", byte(c)) < 0
 }
 
 // judgeable refuses targets that no rule can be compared with.

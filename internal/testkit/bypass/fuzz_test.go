@@ -107,12 +107,21 @@ func asSent(prefix, target string) (string, error) {
 	if r.Host != "site.test" || r.URL.User != nil {
 		return "", errors.New("another place")
 	}
-	sent := r.URL.RequestURI()
+	sent, found := strings.CutPrefix(r.RequestURI, prefix)
+	if !found || !strings.HasPrefix(sent, "/") {
+		sent = r.URL.RequestURI()
+	}
+	sent = strings.ReplaceAll(sent, "#", "%23")
+	return sent, checkSent(sent)
+}
+
+// checkSent tells what heed refuses without asking a rule.
+func checkSent(sent string) error {
 	path, _, _ := strings.Cut(sent, "?")
 	if sent[0] != '/' || strings.Contains(path, "%00") {
-		return "", errors.New("malformed")
+		return errors.New("malformed")
 	}
-	return sent, nil
+	return nil
 }
 
 // oracle knows of a target as it is sent whether some server would give a

@@ -74,6 +74,10 @@ type Options struct {
 	Args []string
 	// Env is added to a nearly empty environment.
 	Env []string
+	// EachLine is called with each log line in place of keeping it, for a test
+	// that has millions of them: then Records, Await and Stderr know of none.
+	// One call at a time; the line is not to be kept. Nil: all are kept.
+	EachLine func(line []byte)
 }
 
 // Heed is a running `heed serve`.
@@ -117,6 +121,7 @@ func Launch(t testing.TB, options Options) *Heed {
 		t.Fatalf("writing %s: %v", config, err)
 	}
 	h := &Heed{State: options.State, t: t, out: newOutput(), exited: make(chan struct{})}
+	h.out.each = options.EachLine
 	h.cmd = exec.Command(Binary(t), append([]string{"serve", "--config", config}, options.Args...)...)
 	h.cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + options.State, "HEED_STATE=" + options.State,

@@ -57,7 +57,8 @@ func (h *Heed) AwaitURL(url string) Record {
 // output takes a child's stderr apart: its text, its log lines, and the
 // address in the first line that has one.
 type output struct {
-	addr chan string // receives once
+	addr chan string         // receives once
+	each func(record []byte) // takes the log lines; nil: they are kept
 
 	mu    sync.Mutex
 	all   bytes.Buffer
@@ -75,7 +76,6 @@ func newOutput() *output {
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.all.Write(p)
 	for part := range bytes.Lines(p) {
 		o.line = append(o.line, part...)
 		if bytes.HasSuffix(part, []byte("\n")) {
@@ -87,6 +87,11 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 func (o *output) takeLocked(line string) {
+	if o.each != nil && line[0] == '{' {
+		o.each(o.line)
+		return
+	}
+	o.all.WriteString(line)
 	var record Record
 	if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &record) == nil {
 		o.log = append(o.log, record)
@@ -103,7 +108,7 @@ func (o *output) takeLocked(line string) {
 func (o *output) text() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.all.String()
+	return o.all.String() + string(o.line)
 }
 
 // records are the lines so far and a channel that is closed when there are more.

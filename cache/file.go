@@ -3,25 +3,30 @@ package cache
 import (
 	"crypto/sha256"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 const (
 	// writeDelay is how long what is to be saved waits for company: one
 	// transaction, and one wait for the disk, serves all of it.
 	writeDelay = 200 * time.Millisecond
-	// maxPending is how many bytes may wait for the disk, thousands of policies.
+	// maxPending is how many bytes may wait for the disk, about a thousand
+	// policies or a single long one, and as many again while the disk is at it.
 	// What comes on top is not saved, and asked for again after a restart.
-	maxPending = 4 << 20
+	maxPending = 2 << 20
+	// maxBatch is how many policies one transaction writes: until it ends, each
+	// takes some pages of memory.
+	maxBatch = 128
+	// retryDelay is how long a disk is left alone that did not take what it was
+	// given.
+	retryDelay = 5 * time.Second
 	// maxShare is what part of the file one policy may take: an eighth.
 	maxShare = 8
 	// lockPatience is how long another process may take to let go of the file.
@@ -37,7 +42,8 @@ const (
 // for concurrent use.
 //
 // A damaged file, found so at the start or later, is set aside and a new one
-// begun. A disk that is full or broken costs what cannot be saved, no more.
+// begun. While the disk is full or broken, or the file another process's, heed
+// goes on with what is in memory, and saves again when that is over.
 type File struct {
 	path  string
 	limit int64
@@ -49,64 +55,38 @@ type File struct {
 	flushing sync.Mutex // held by who writes
 
 	mu      sync.Mutex
-	db      *bbolt.DB         // nil after the file was damaged twice, and when closed
+	db      *bbolt.DB         // nil while there is none to be had
+	is      os.FileInfo       // of the file behind db
+	ended   bool              // by Close, or since the file was damaged twice
 	pending map[string]change // waits for the writer
 	writing map[string]change // the writer is at it; immutable
 	bytes   int64             // of pending
 	damages int
-	toldAt  time.Time // when the log last heard of what cannot be saved
+	trouble trouble
 }
 
 // OpenFile opens the file at path, made with mode 0600 if there is none. Of it
 // about limit bytes are used: the policies written longest ago make room. It may
 // be twice as long, since what is written anew is written beside the old. log
-// hears of damage and of what cannot be saved. The error says what is wrong with
-// the place, for a person.
+// hears of damage and of what cannot be saved, such as while another process has
+// the file. The error says what is wrong with the place, for a person.
 func OpenFile(path string, limit int64, log *slog.Logger) (*File, error) {
 	f := &File{
 		path: path, limit: limit, log: log, pending: map[string]change{},
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
-	db, err := f.open()
-	if err != nil {
-		return nil, err
+	f.mu.Lock()
+	err := f.openLocked()
+	if err != nil && passing(err) {
+		f.troubleLocked(err)
+		err = nil
 	}
-	f.db = db
+	f.mu.Unlock()
+	if err != nil {
+		return nil, misplaced(path, err)
+	}
 	go f.write()
 	return f, nil
-}
-
-// open opens the file, or a new one when what is there is damaged.
-func (f *File) open() (*bbolt.DB, error) {
-	db, err := openBolt(f.path)
-	if damage := (*damage)(nil); errors.As(err, &damage) {
-		f.damages++
-		if err := f.setAside(damage); err != nil {
-			return nil, err
-		}
-		db, err = openBolt(f.path)
-	}
-	var place *fs.PathError
-	switch {
-	case err == nil:
-		return db, nil
-	case errors.Is(err, bolterrors.ErrTimeout):
-		return nil, fmt.Errorf("the policies file %s is in use by another heed\nGive each a file of its own in [cache] file, or a state directory of its own", f.path)
-	case errors.As(err, &place):
-		err = place.Err
-	}
-	return nil, fmt.Errorf("the policies file %s cannot be opened: %w\nMake its directory writable, or name another file in [cache] file", f.path, err)
-}
-
-// setAside moves a damaged file out of the way.
-func (f *File) setAside(why *damage) error {
-	aside := f.path + damagedSuffix
-	if err := os.Rename(f.path, aside); err != nil {
-		return fmt.Errorf("the policies file %s is damaged and cannot be moved: %w\nRemove it", f.path, err)
-	}
-	f.log.Warn("the policies file is damaged: it was set aside, and policies are fetched anew",
-		"file", f.path, "moved_to", aside, "damage", why.what)
-	return nil
 }
 
 // Close writes what waits and closes the file. Afterwards nothing is found and
@@ -116,6 +96,7 @@ func (f *File) Close() error {
 	<-f.done
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.ended = true
 	if f.db == nil {
 		return nil
 	}
@@ -149,17 +130,9 @@ func (w *fileWay) Save(key string, record, snapshot []byte) bool {
 }
 
 // Drop has the writer remove key, and its family when it is the head of one.
-func (w *fileWay) Drop(key string) {
+func (w *fileWay) Drop(key string) bool {
 	key = w.prefix + key
-	w.file.put(key, change{fresh: true, family: headOf(key) == key})
-}
-
-// troubleLocked tells the log, not more than once a minute.
-func (f *File) troubleLocked(why any) {
-	if now := time.Now(); now.Sub(f.toldAt) > time.Minute {
-		f.toldAt = now
-		f.log.Warn("policies cannot be saved and will be fetched again after a restart", "file", f.path, "error", why)
-	}
+	return w.file.put(key, change{fresh: true, family: headOf(key) == key})
 }
 
 // load looks at what waits for the writer first.
@@ -186,67 +159,65 @@ func (f *File) load(key string) (record, snapshot []byte, ok bool) {
 func (f *File) write() {
 	defer close(f.done)
 	debug.SetPanicOnFault(true) // see guarded
+	wait := func(d time.Duration) (open bool) {
+		select {
+		case <-time.After(d):
+			return true
+		case <-f.quit:
+			return false
+		}
+	}
 	for open := true; open; {
 		select {
 		case <-f.wake:
-			select {
-			case <-time.After(writeDelay):
-			case <-f.quit:
-			}
+			open = wait(writeDelay)
 		case <-f.quit:
 			open = false
 		}
-		f.flush()
+		for !f.flush() && open {
+			open = wait(retryDelay)
+		}
 	}
 }
 
-// flush writes all that waits, in one transaction.
-func (f *File) flush() {
+// flush writes all that waits, and reports whether that went well. What could
+// not be written waits on.
+func (f *File) flush() bool {
 	f.flushing.Lock()
 	defer f.flushing.Unlock()
 	f.mu.Lock()
 	f.writing, f.pending, f.bytes = f.pending, map[string]change{}, 0
-	db, batch := f.db, f.writing
+	db, err := f.readyLocked()
+	left := maps.Clone(f.writing)
 	f.mu.Unlock()
-	var err error
-	if db != nil && len(batch) > 0 {
-		err = writeBolt(db, f.limit, batch, time.Now())
+	if len(left) == 0 {
+		return true
 	}
-	f.mu.Lock()
-	f.writing = nil
-	f.mu.Unlock()
+	for part := range parts(left) {
+		if err == nil {
+			err = writeBolt(db, f.limit, part, time.Now())
+		}
+		if err != nil {
+			break
+		}
+		maps.DeleteFunc(left, func(key string, _ change) bool { _, is := part[key]; return is })
+	}
 	if damage := (*damage)(nil); errors.As(err, &damage) {
 		f.damaged(db, damage)
-	} else if err != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.troubleLocked(err)
 	}
-}
-
-// damaged sets the file behind db aside and begins a new one; when that too
-// turns out to be damaged, the disk cannot be trusted, and f goes on without.
-// db is not closed: after a fault inside it that might never end.
-func (f *File) damaged(db *bbolt.DB, why *damage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.db != db {
-		return // somebody else found it first
+	f.writing = nil
+	switch {
+	case f.ended:
+	case err != nil:
+		f.giveBackLocked(left)
+		f.troubleLocked(err)
+		return false
+	default:
+		f.wellLocked()
 	}
-	f.db = nil
-	if f.damages++; f.damages > 1 {
-		f.log.Error("the policies file is damaged again: nothing is kept on disk until the next start", "file", f.path, "damage", why.what)
-		return
-	}
-	if err := f.setAside(why); err != nil {
-		f.log.Error(err.Error())
-		return
-	}
-	if next, err := openBolt(f.path); err == nil {
-		f.db = next
-	} else {
-		f.log.Error("policies are not kept on disk until the next start", "file", f.path, "error", err)
-	}
+	return true
 }
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }

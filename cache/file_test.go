@@ -55,7 +55,7 @@ func holds(t *testing.T, k Keeper, key, record, snapshot string) {
 	t.Helper()
 	r, s, ok := k.Load(key)
 	if !ok || string(r) != record || string(s) != snapshot {
-		t.Errorf("%s: %q %q %v, want %q %q", key, r, s, ok, record, snapshot)
+		t.Errorf("%s: %q %.60q %v, want %q %.60q", key, r, s, ok, record, snapshot)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestHeed_AFamilyIsDroppedWithItsHead(t *testing.T) {
 	f, _ := openFile(t, t.TempDir(), 1<<30)
 	k := f.Way("")
 	all := []string{"a\n\n", "a\n\nas x", "a\n\nas y"}
-	for name, flush := range map[string]func(){"waiting": func() {}, "written": f.flush} {
+	for name, flush := range map[string]func() bool{"waiting": func() bool { return true }, "written": f.flush} {
 		for _, key := range append(all, "a\nas z", "b\n") {
 			k.Save(key, []byte("r"), []byte("s"))
 		}
@@ -197,12 +197,8 @@ func TestHeed_TheFileIsForItsOwnerAlone(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	_, err = OpenFile(f.path, 1<<30, slog.New(slog.DiscardHandler))
-	if err == nil || !strings.Contains(err.Error(), "is in use by another heed") {
-		t.Errorf("opened twice: %v", err)
-	}
 	_, err = OpenFile(filepath.Join(f.path, "x.db"), 1<<30, slog.New(slog.DiscardHandler))
-	if err == nil || !strings.Contains(err.Error(), "cannot be opened: not a directory\nMake its directory writable") {
+	if err == nil || !strings.Contains(err.Error(), "cannot be opened: not a directory\nMake its directory") {
 		t.Errorf("in no directory: %v", err)
 	}
 }
@@ -439,24 +435,4 @@ func TestHeed_AFileCutWhileItIsUsedDoesNotEndHeed(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestHeed_WhatTheDiskCannotTakeIsTold(t *testing.T) {
-	f, heard := openFile(t, t.TempDir(), 1<<40)
-	f.mu.Lock()
-	f.bytes = maxPending
-	f.mu.Unlock()
-	k := f.Way("")
-	for range 3 {
-		if k.Save("key", []byte("r"), nil) {
-			t.Error("there was room")
-		}
-	}
-	if n := strings.Count(heard.String(), "policies cannot be saved"); n != 1 {
-		t.Errorf("told %d times: %s", n, heard)
-	}
-	f.mu.Lock()
-	f.bytes = 0
-	f.mu.Unlock()
-	closeFile(t, f)
 }

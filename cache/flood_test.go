@@ -93,18 +93,32 @@ func TestHeed_WhatIsCountedIsWhatIsHeld(t *testing.T) {
 }
 
 // A walk through names nobody asked for before neither fills the memory nor
-// drives out the sites in steady use. In full, a million names; see full.
+// drives out the sites in steady use, whether or not a disk is kept busy with
+// them. In full, a million names; see full.
 func TestHeed_AMillionNamesAreBounded(t *testing.T) {
-	const bound, working = 32 << 20, 1000
-	names := 100_000
+	t.Run("memory", func(t *testing.T) { flood(t, Config{}) })
+	t.Run("disk", func(t *testing.T) {
+		f, _ := openFile(t, t.TempDir(), 1<<30)
+		defer closeFile(t, f)
+		flood(t, Config{Keeper: f.Way("")})
+	})
+}
+
+// flood has c, made of config, asked for names nobody asked for before, and
+// fails the test for what should not come of it.
+func flood(t *testing.T, config Config) {
+	t.Helper()
+	names, bound := 100_000, int64(64<<20)
 	if full {
-		names = 1_000_000
+		names, bound = 1_000_000, DefaultMaxBytes
 	}
+	const working = 1000
 	kinds := []string{"no file", "no name", "failing", "usual", "short", "short"}
 	refetched := 0
 	seen := map[string]bool{}
 	before := heap()
-	c, clock := newCache(t, Config{MaxBytes: bound, Transport: transport(func(r *http.Request) (*http.Response, error) {
+	config.MaxBytes = bound
+	config.Transport = transport(func(r *http.Request) (*http.Response, error) {
 		if strings.HasPrefix(r.URL.Host, "working-") {
 			if seen[r.URL.Host] {
 				refetched++
@@ -113,7 +127,8 @@ func TestHeed_AMillionNamesAreBounded(t *testing.T) {
 			return answers["usual"](r.URL.Host)
 		}
 		return answers[kinds[rand.IntN(len(kinds))]](r.URL.Host)
-	})})
+	})
+	c, clock := newCache(t, config)
 	inUse := func(n int) rules.Origin {
 		return rules.Origin{Scheme: "https", Host: fmt.Sprintf("working-%d.test", n), Port: 443}
 	}
@@ -125,7 +140,7 @@ func TestHeed_AMillionNamesAreBounded(t *testing.T) {
 			c.Policy(t.Context(), inUse(uses%working), "curl/8")
 			uses++
 		}
-		if n%(names/10) == names/10-1 {
+		if n%(names/20) == names/20-1 {
 			_, counted := c.Size()
 			held := heap() - before
 			most = max(most, held)

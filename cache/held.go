@@ -2,6 +2,8 @@ package cache
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"strings"
@@ -106,34 +108,31 @@ func (c *Cache) Snapshot(o rules.Origin, h Held) (s *rules.Snapshot, ok bool) {
 	return s, err == nil && s.Origin == o && s.Intact()
 }
 
-// Purge forgets o in memory, on disk and in the fleet, and reports whether
-// anything was known of it. The next request asks the site. The error says that
-// the others of the fleet could not be told.
+// Purge forgets o in memory, on disk and in the fleet, what it told single
+// clients too, and reports whether anything was known of it. The next request
+// asks the site. The error says that the disk does not take it, or that the
+// others of the fleet could not be told.
 func (c *Cache) Purge(ctx context.Context, o rules.Origin) (had bool, err error) {
 	had = len(c.Find(o)) > 0
 	p := c.store.pin(o, c.now())
-	c.forget(p, o)
+	if !c.forget(p, o) {
+		err = fmt.Errorf("what is kept of %s on disk cannot be removed now, and may be used after a restart", o)
+	}
 	c.store.unpin(p)
 	c.store.remove(p)
 	if c.shared == nil {
-		return had, nil
+		return had, err
 	}
-	shared, err := c.shared.Drop(ctx, tagOf(o))
-	return had || shared, err
+	shared, untold := c.shared.Drop(ctx, tagOf(o))
+	return had || shared, errors.Join(err, untold)
 }
 
-// forget drops all that memory and disk have of o, whose place is p.
-func (c *Cache) forget(p *place, o rules.Origin) {
-	keys := []string{""}
-	for key := range p.entries() {
-		keys = append(keys, key)
-	}
+// forget drops all that memory and disk have of o, whose place is p. It reports
+// whether the disk will.
+func (c *Cache) forget(p *place, o rules.Origin) bool {
 	p.clear()
-	if c.keeper != nil {
-		for _, key := range keys {
-			c.keeper.Drop(keeperKey(o, key))
-		}
-	}
+	// What is kept for all clients is the head of the family.
+	return c.keeper == nil || c.keeper.Drop(keeperKey(o, ""))
 }
 
 // forgetOne is forget for what is under as; the entry for all takes the others

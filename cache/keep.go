@@ -19,8 +19,9 @@ type Keeper interface {
 	// expected to find them.
 	Save(key string, record, snapshot []byte) bool
 	// Drop forgets key. When it ends in a newline, all keys that are alike up to
-	// their last newline are forgotten with it.
-	Drop(key string)
+	// their last newline are forgotten with it. It does not wait for a disk or a
+	// network either, and reports whether Load will not find them any more.
+	Drop(key string) bool
 }
 
 // load returns what is kept for o under as, and puts it into p; nil when

@@ -38,10 +38,15 @@ func (d *drawer) Save(key string, record, snapshot []byte) bool {
 	return true
 }
 
-func (d *drawer) Drop(key string) {
+func (d *drawer) Drop(key string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.kept, key)
+	for other := range d.kept {
+		if other == key || key == headOf(key) && headOf(other) == key {
+			delete(d.kept, other)
+		}
+	}
+	return true
 }
 
 // entries are an entry of every kind.

@@ -1,6 +1,9 @@
 package cache
 
 import (
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.etcd.io/bbolt"
@@ -16,36 +19,96 @@ type change struct {
 // headOf returns the key that key is dropped together with.
 func headOf(key string) string { return key[:strings.LastIndexByte(key, '\n')+1] }
 
-// size is how much waits for the disk with c.
+// size is how many bytes a policy has.
 func (c change) size() int64 { return int64(len(c.record) + len(c.snapshot)) }
+
+// waitOverhead is about what it takes to wait for the disk, beside the bytes.
+const waitOverhead = 256
+
+// weight is how much waits for the disk with c.
+func (c change) weight(key string) int64 { return waitOverhead + int64(len(key)) + c.size() }
 
 // put leaves c to the writer and reports whether there was room.
 func (f *File) put(key string, c change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.db == nil {
+	if f.ended {
 		return false
 	}
 	tooLarge := c.size() > f.limit/maxShare
 	if tooLarge {
 		c = change{fresh: true} // rather none than the one before
 	}
-	before := f.pending[key]
-	if f.bytes > 0 && f.bytes+c.size() > maxPending {
-		f.troubleLocked("they come faster than the disk takes them")
+	room := int64(maxPending)
+	if c.record == nil {
+		room *= 2 // it must not be found any more
+	}
+	if f.bytes > 0 && f.bytes+c.weight(key) > room {
+		f.trouble.unsaved++
+		f.troubleLocked(errFlood)
 		return false
 	}
 	if c.family {
 		f.dropFamilyLocked(key)
 	}
-	c = c.after(before, f.pending[headOf(key)])
-	f.pending[key] = c
-	f.bytes += c.size() - before.size()
+	f.setLocked(key, c.after(f.pending[key], f.pending[headOf(key)]))
 	select {
 	case f.wake <- struct{}{}:
 	default:
 	}
+	if tooLarge {
+		f.trouble.unsaved++
+	}
 	return !tooLarge
+}
+
+// setLocked has c wait in place of what waits for key.
+func (f *File) setLocked(key string, c change) {
+	if before, is := f.pending[key]; is {
+		f.bytes -= before.weight(key)
+	}
+	f.pending[key] = c
+	f.bytes += c.weight(key)
+}
+
+// giveBackLocked has changes wait again that could not be written, but for what
+// has been changed since.
+func (f *File) giveBackLocked(changes map[string]change) {
+	if f.ended {
+		return
+	}
+	for key, c := range changes {
+		later, is := f.pending[key]
+		switch {
+		case is:
+			c = later.after(c, change{})
+		case f.pending[headOf(key)].family:
+			continue
+		}
+		f.setLocked(key, c)
+	}
+}
+
+// parts divides changes into transactions of maxBatch policies, in the order of
+// their keys, but those first that drop a family.
+func parts(changes map[string]change) iter.Seq[map[string]change] {
+	keys := slices.SortedFunc(maps.Keys(changes), func(a, b string) int {
+		if changes[a].family != changes[b].family {
+			return map[bool]int{true: -1, false: 1}[changes[a].family]
+		}
+		return strings.Compare(a, b)
+	})
+	return func(yield func(map[string]change) bool) {
+		for some := range slices.Chunk(keys, maxBatch) {
+			part := make(map[string]change, len(some))
+			for _, key := range some {
+				part[key] = changes[key]
+			}
+			if !yield(part) {
+				return
+			}
+		}
+	}
 }
 
 // after returns what c comes to when before was to become of the same key, and
@@ -62,7 +125,7 @@ func (c change) after(before, head change) change {
 func (f *File) dropFamilyLocked(head string) {
 	for key, c := range f.pending {
 		if key != head && headOf(key) == head {
-			f.bytes -= c.size()
+			f.bytes -= c.weight(key)
 			delete(f.pending, key)
 		}
 	}

@@ -40,4 +40,4 @@ func (w *lookWay) Load(key string) (record, snapshot []byte, ok bool) {
 func (w *lookWay) Save(string, []byte, []byte) bool { return false }
 
 // Drop drops nothing.
-func (w *lookWay) Drop(string) {}
+func (w *lookWay) Drop(string) bool { return false }

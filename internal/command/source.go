@@ -154,4 +154,4 @@ func (h *heedsCopies) Load(key string) (record, snapshot []byte, ok bool) {
 func (h *heedsCopies) Save(string, []byte, []byte) bool { return false }
 
 // Drop leaves all as it is.
-func (h *heedsCopies) Drop(string) {}
+func (h *heedsCopies) Drop(string) bool { return false }

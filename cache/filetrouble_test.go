@@ -19,8 +19,8 @@ const (
 	toldWell    = "policies are saved again"
 )
 
-// told fails the test unless the log heard text so often.
-func told(t *testing.T, heard *bytes.Buffer, text string, times int) {
+// saysSo fails the test unless the log heard text so often.
+func saysSo(t *testing.T, heard *bytes.Buffer, text string, times int) {
 	t.Helper()
 	if n := strings.Count(heard.String(), text); n != times {
 		t.Errorf("%q was told %d times, want %d: %s", text, n, times, heard)
@@ -44,13 +44,13 @@ func TestHeed_WhatTheDiskCannotTakeIsTold(t *testing.T) {
 	if !k.Drop("key 1") {
 		t.Error("there was no room to forget")
 	}
-	told(t, heard, toldTrouble, 1)
+	saysSo(t, heard, toldTrouble, 1)
 	if h := f.Health(); h.Unsaved != uint64(5000-saved) || h.Why != errFlood.Error() || h.Since.IsZero() {
 		t.Errorf("%+v", h)
 	}
 	f.flushing.Unlock()
 	f.flush()
-	told(t, heard, toldWell, 1)
+	saysSo(t, heard, toldWell, 1)
 	if h := f.Health(); h.Unsaved != uint64(5000-saved) || h.Why != "" {
 		t.Errorf("%+v", h)
 	}
@@ -106,7 +106,7 @@ func TestHeed_AFullDisk(t *testing.T) {
 			t.Fatal("it fits")
 		}
 	}
-	told(t, heard, toldTrouble, 1)
+	saysSo(t, heard, toldTrouble, 1)
 	if h := f.Health(); !strings.Contains(h.Why, syscall.ENOSPC.Error()) || h.Unsaved != 0 {
 		t.Errorf("%+v", h)
 	}
@@ -119,7 +119,7 @@ func TestHeed_AFullDisk(t *testing.T) {
 	if !f.flush() {
 		t.Fatalf("it does not fit: %+v", f.Health())
 	}
-	told(t, heard, toldWell, 1)
+	saysSo(t, heard, toldWell, 1)
 	closeFile(t, f)
 	f, _ = openFile(t, dir, 1<<30)
 	k = f.Way("")
@@ -143,8 +143,8 @@ func TestHeed_AFullDiskThatHasRoomAgainIsNoticed(t *testing.T) {
 	}
 	until(t, func() bool { return f.Health().Why == "" })
 	closeFile(t, f)
-	told(t, heard, toldTrouble, 1)
-	told(t, heard, toldWell, 1)
+	saysSo(t, heard, toldTrouble, 1)
+	saysSo(t, heard, toldWell, 1)
 }
 
 // A file that another process has, or that may not be written, is no reason not
@@ -167,7 +167,7 @@ func TestHeed_AFileThatCannotBeHadYet(t *testing.T) {
 			closeFile(t, f)
 			giveBack := takeAway(t, f.path)
 			f, heard := openFile(t, dir, 1<<30)
-			told(t, heard, toldTrouble, 1)
+			saysSo(t, heard, toldTrouble, 1)
 			k := f.Way("")
 			lacks(t, k, "before")
 			k.Save("key", []byte("r"), []byte("s"))
@@ -179,8 +179,8 @@ func TestHeed_AFileThatCannotBeHadYet(t *testing.T) {
 			if !f.flush() {
 				t.Fatalf("%+v", f.Health())
 			}
-			told(t, heard, toldTrouble, 1)
-			told(t, heard, toldWell, 1)
+			saysSo(t, heard, toldTrouble, 1)
+			saysSo(t, heard, toldWell, 1)
 			holds(t, k, "before", "r", "s")
 			holds(t, k, "key", "r", "s")
 			closeFile(t, f)
@@ -218,7 +218,7 @@ func TestHeed_AFileRemovedWhileItIsUsed(t *testing.T) {
 	if !f.flush() {
 		t.Errorf("%+v", f.Health())
 	}
-	told(t, heard, "the policies file was removed or replaced while heed used it", 1)
+	saysSo(t, heard, "the policies file was removed or replaced while heed used it", 1)
 	lacks(t, k, "before")
 	closeFile(t, f)
 	f, _ = openFile(t, dir, 1<<30)

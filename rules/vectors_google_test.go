@@ -104,6 +104,8 @@ Mediapartners-Google
 	allow  /~joe
 	refuse /%7ejoe 3
 	refuse /x/../%7Ejoe 3 v1
+	refuse /x/%2e%2E/%7Ejoe 3 v1
+	refuse /x%2f.%2e%2F%7Ejoe 3 v3
 	allow  /file-*.html
 	refuse /file-%2a.html 4
 	allow  /foo-$

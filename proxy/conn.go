@@ -149,13 +149,18 @@ type clientListener struct {
 	proxy *Proxy
 }
 
-// Accept implements net.Listener.
+// Accept implements net.Listener. A connection for which there is no place is
+// told so and forgotten.
 func (l *clientListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if s := l.proxy.seated(c); s != nil {
+			return &clientConn{Conn: s, proxy: l.proxy, who: whoOf(c)}, nil
+		}
 	}
-	return &clientConn{Conn: c, proxy: l.proxy, who: whoOf(c)}, nil
 }
 
 // handovers is the inner server's listener: connections that have been

@@ -54,6 +54,17 @@ func (p *Proxy) connect(x *exchange, w *responseWriter, r *http.Request) {
 	case passed(r.Header["Via"], p.Name) || p.Self.has(origin.HostPort()):
 		x.refuse(rules.Decision{Reason: rules.ReasonLoop}, "the tunnel would lead back to heed")
 	}
+	if s := x.seat(); s != nil && x.refusal == nil {
+		if over := s.enterTunnel(); over != nil {
+			p.tell(over)
+			x.refuseLimit(over)
+		}
+		defer func() {
+			if !w.hijacked { // no tunnel after all
+				s.leaveTunnel()
+			}
+		}()
+	}
 	if x.refusal != nil {
 		x.answer(w, r)
 		return

@@ -44,11 +44,22 @@ func (p *Proxy) front(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) proxied(x *exchange, w *responseWriter, r *http.Request) {
 	expectTrailer(r)
 	r = r.WithContext(x)
+	if len(r.RequestURI) > p.Limits.URIBytes {
+		x.refuseLimit(p.reach(limitURIBytes))
+		x.answer(w, r)
+		return
+	}
 	if d, detail := x.locate(r); d.Reason != "" {
 		x.refuse(d, detail)
 		x.answer(w, r)
 		return
 	}
+	if over := x.enter(); over != nil {
+		x.refuseLimit(over)
+		x.answer(w, r)
+		return
+	}
+	defer x.leave()
 	if passed(r.Header["Via"], p.Name) {
 		x.refuse(rules.Decision{Reason: rules.ReasonLoop}, "the request has come through this proxy before")
 		x.answer(w, r)

@@ -110,6 +110,11 @@ func (x *exchange) detail(p *problem) string {
 			return f.detail
 		}
 		return "The site itself could not be reached; no rule of robots.txt is behind this. Asking again helps when the site is back."
+	case rules.ReasonLimit:
+		if over, ok := f.cause.(*overLimit); ok {
+			return limitDetail(over.limit)
+		}
+		return f.detail
 	case rules.ReasonDestination:
 		return "This proxy goes to public addresses, and to others as far as its operator allows it: access.private_destinations, access.allow_to and access.refuse_to in its settings. Asking again will not help while they stay as they are."
 	case rules.ReasonRecord:

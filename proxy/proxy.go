@@ -82,8 +82,11 @@ type Config struct {
 	// Log takes what is not a decision. Nil discards.
 	Log *slog.Logger
 
-	// Limits bound what clients can hold; zero fields mean their defaults.
+	// Limits bound what clients can hold; zero fields mean their defaults. Load
+	// counts it, for all proxies that have the same one. Nil: a Load of this
+	// Proxy's own.
 	Limits Limits
+	Load   *Load
 }
 
 // Proxy is a forward proxy on one listener. Make it with New; it is safe for
@@ -99,6 +102,7 @@ type Proxy struct {
 	outer, inner                   *http.Server
 	handovers                      *handovers // decrypted connections on their way to inner
 	open                           openConns  // connections that no http.Server watches
+	leaving                        chan struct{} // a place for each connection that is being turned away
 	closing                        atomic.Bool
 	running                        atomic.Int64 // exchanges
 	cut                            atomic.Bool  // what still ran at Shutdown's limit is being closed
@@ -124,6 +128,9 @@ func New(c Config) (*Proxy, error) {
 	if c.Self == nil {
 		c.Self = &Addrs{}
 	}
+	if c.Load == nil {
+		c.Load = &Load{}
+	}
 	c.Limits = c.Limits.WithDefaults()
 	c.Recorder = steadyRecorder{c.Recorder, c.Log}
 	p := &Proxy{
@@ -133,6 +140,7 @@ func New(c Config) (*Proxy, error) {
 		viaHTTP2:   []string{"2 " + c.Name},
 		statusName: `"` + c.Name + `"`,
 		handovers:  newHandovers(),
+		leaving:    make(chan struct{}, maxLeaving),
 	}
 	p.engine = newEngine(p)
 	p.tlsConfig = p.newTLSConfig()

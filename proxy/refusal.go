@@ -37,6 +37,7 @@ var answers = map[rules.Reason]refusal{
 	rules.ReasonFailures:          {status: http.StatusTooManyRequests, errorType: "http_request_error", retryAfter: time.Minute},
 	rules.ReasonRobotsUnreachable: {status: http.StatusServiceUnavailable, errorType: "http_request_denied", retryAfter: time.Minute},
 	rules.ReasonOriginUnreachable: {status: http.StatusBadGateway, errorType: "destination_unavailable"},
+	rules.ReasonLimit:             {status: http.StatusServiceUnavailable, errorType: "http_request_denied"}, // or as the limit is
 	rules.ReasonDestination:       {status: http.StatusBadGateway, errorType: "destination_ip_prohibited"},
 	rules.ReasonHostOnly:          {status: http.StatusForbidden, errorType: "http_request_denied"},
 	rules.ReasonUntrusted:         {status: http.StatusForbidden, errorType: "http_request_denied"},
@@ -104,6 +105,24 @@ func (x *exchange) sentence(f *refusal) string {
 	default:
 		return "Refused by heed: " + firstOf(f.detail, e.Detail)
 	}
+}
+
+// refuseLimit refuses what over has stopped.
+func (x *exchange) refuseLimit(over *overLimit) {
+	x.refuse(rules.Decision{Reason: rules.ReasonLimit}, over.Error())
+	x.replyLimit(over)
+}
+
+// replyLimit prepares the answer that over leads to.
+func (x *exchange) replyLimit(over *overLimit) {
+	x.reply(rules.ReasonLimit)
+	f := x.refusal
+	f.status, f.errorType, f.cause = over.limit.status(), limitErrorType(over.limit), over
+	if over.limit.passes() {
+		f.retryAfter = limitRetry
+	}
+	f.detail = over.Error()
+	f.phrase = printable(x.sentence(f), maxPhrase)
 }
 
 // refuseDestination refuses a place for what err says of it.

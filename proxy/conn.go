@@ -26,6 +26,8 @@ type clientConn struct {
 	tunnel    *tunnel // nil outside tunnels
 	phrase    atomic.Pointer[string]
 	answering atomic.Bool // a handler has taken the request
+	begun     atomic.Bool // octets of the next request have come
+	late      atomic.Bool // they did not become one in time: nothing more is said
 }
 
 type clientConnKey struct{}
@@ -48,13 +50,18 @@ func connState(c net.Conn, state http.ConnState) {
 	switch c := c.(type) {
 	case *clientConn:
 		if state == http.StateIdle {
+			c.begun.Store(false)
 			c.answering.Store(false)
 		}
 		if state == http.StateClosed && c.tunnel != nil {
 			c.tunnel.closed()
 		}
 	case *tls.Conn:
-		if t, ok := c.NetConn().(*tunnelConn); ok && state == http.StateClosed {
+		t, ok := c.NetConn().(*tunnelConn)
+		if ok && state == http.StateIdle {
+			t.tunnel.streams.idled()
+		}
+		if ok && state == http.StateClosed {
 			t.tunnel.closed()
 		}
 	}
@@ -66,6 +73,9 @@ func (c *clientConn) setPhrase(phrase string) { c.phrase.Store(&phrase) }
 // Write implements net.Conn. A head begins a write of its own, since net/http
 // flushes the answer before.
 func (c *clientConn) Write(b []byte) (int, error) {
+	if c.late.Load() {
+		return 0, net.ErrClosed
+	}
 	phrase := c.phrase.Load()
 	if phrase == nil && c.answering.Load() || !bytes.HasPrefix(b, []byte("HTTP/1.")) {
 		return c.Conn.Write(b)
@@ -113,13 +123,16 @@ func (p *Proxy) recordUnparsed(c *clientConn, status string) string {
 		"501": "the transfer coding is not known",
 		"505": "the HTTP version is not known",
 	}[status[:3]]
-	text = firstOf(text, "the request cannot be read")
+	text, reason := firstOf(text, "the request cannot be read"), rules.ReasonMalformed
+	if status[:3] == "431" {
+		text, reason = text+": "+p.reach(limitHeaderBytes).Error(), rules.ReasonLimit
+	}
 	if c.tunnel != nil {
 		c.tunnel.requests.Add(1)
 	}
 	x := p.newUnread(c.RemoteAddr().String(), c.tunnel)
 	x.entry.Outcome.Status = int(status[0]-'0')*100 + int(status[1]-'0')*10 + int(status[2]-'0')
-	x.note(rules.ReasonMalformed, text)
+	x.note(reason, text)
 	return text
 }
 

@@ -31,6 +31,7 @@ type tunnel struct {
 	conn       *tunnelConn
 	handshake  int64 // records with data that belong to the handshake
 	requests   atomic.Int64
+	streams    streams // of HTTP/2
 }
 
 // connect answers a CONNECT: what can be refused without looking inside is
@@ -114,6 +115,7 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 	_ = c.SetDeadline(time.Now().Add(p.Limits.HandshakeTime))
 	switch {
 	case err != nil:
+		p.lateTunnel(limitConnectTime, err)
 		t.refused(c, rules.ReasonHandshake, "nothing came after CONNECT: "+endText(err))
 	case first == recordHandshake:
 		p.interceptTLS(c, t, x.who)
@@ -129,6 +131,7 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 func (p *Proxy) interceptTLS(c *tunnelConn, t *tunnel, who terms.Who) {
 	conn := tls.Server(c, p.tlsConfig)
 	if err := conn.Handshake(); err != nil {
+		p.lateTunnel(limitHandshakeTime, err)
 		t.refused(c, t.handshakeReason(err), "the TLS handshake failed: "+endText(err))
 		return
 	}

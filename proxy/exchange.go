@@ -35,6 +35,7 @@ type exchange struct {
 
 	recorded  bool     // the Recorder has accepted the entry
 	refusal   *refusal // the answer when heed itself answers; nil otherwise
+	stream    stream   // of HTTP/2
 	upload    uploadBody
 	download  downloadBody
 	upgraded  *tunnelConn // the client's side of a WebSocket or a tunnel

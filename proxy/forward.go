@@ -69,7 +69,7 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 func (x *exchange) prepareBody(r *http.Request) {
 	if unreadBody(r) {
 		cleanTrailer(r.Trailer)
-		x.upload.Reader, x.upload.trailer = r.Body, r.Trailer
+		x.upload.Reader, x.upload.trailer = x.patient(r), r.Trailer
 		r.Body = &x.upload
 		return
 	}
@@ -164,7 +164,11 @@ func (x *exchange) setIdentity(h http.Header) {
 // broke is the client's fault and not the site's.
 func (x *exchange) fail(r *http.Request, err error) *http.Response {
 	o := &x.entry.Outcome
-	if bad := x.upload.bad.Load(); bad != nil {
+	if over := x.lateBody(); over != nil {
+		x.replyLimit(over)
+		o.Err = "client: " + over.Error()
+		return x.refusalResponse(r)
+	} else if bad := x.upload.bad.Load(); bad != nil {
 		x.reply(rules.ReasonMalformed)
 		x.refusal.detail = "the request's body cannot be read"
 		o.Err = "client: " + errorText(*bad)

@@ -18,6 +18,8 @@ func (p *Proxy) front(w http.ResponseWriter, r *http.Request) {
 	if x.conn != nil {
 		x.conn.answering.Store(true)
 	}
+	x.watch(r.ProtoMajor)
+	defer x.unwatch()
 	defer p.finish(x, rw)
 
 	x.settle()
@@ -86,6 +88,7 @@ func (x *exchange) answer(w *responseWriter, r *http.Request) {
 // answer that ended early aborts the connection (or the stream, on HTTP/2)
 // instead of ending it cleanly.
 func (p *Proxy) finish(x *exchange, w *responseWriter) {
+	w.answered() // nobody touches the connection behind the handler's back any more
 	v := recover()
 	if v != nil && v != http.ErrAbortHandler {
 		p.Log.Error("a request failed inside heed; only this request is affected",

@@ -51,7 +51,7 @@ const (
 func (l Limits) WithDefaults() Limits {
 	most := cmp.Or(l.Connections, DefaultConnections)
 	tunnels, requests := cmp.Or(l.Tunnels, most), cmp.Or(l.Requests, most)
-	share := func(n, all int) int { return cmp.Or(n, max(1, all-all/4)) }
+	share := func(n, all int) int { return cmp.Or(n, max(1, all*3/4)) }
 	return Limits{
 		HeaderBytes: cmp.Or(l.HeaderBytes, DefaultHeaderBytes),
 		HeaderTime:  cmp.Or(l.HeaderTime, DefaultHeaderTime),

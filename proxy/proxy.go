@@ -100,8 +100,8 @@ type Proxy struct {
 	engine                         http.Handler // goproxy with our hooks
 	tlsConfig                      *tls.Config
 	outer, inner                   *http.Server
-	handovers                      *handovers // decrypted connections on their way to inner
-	open                           openConns  // connections that no http.Server watches
+	handovers                      *handovers    // decrypted connections on their way to inner
+	open                           openConns     // connections that no http.Server watches
 	leaving                        chan struct{} // a place for each connection that is being turned away
 	closing                        atomic.Bool
 	running                        atomic.Int64 // exchanges

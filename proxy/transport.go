@@ -45,6 +45,9 @@ type TransportConfig struct {
 	// ResponseHeaderTimeout bounds the wait for a site's answer; 0 means
 	// DefaultResponseHeaderTimeout.
 	ResponseHeaderTimeout time.Duration
+	// ConnsPerHost is how many connections to one site may be open; what comes
+	// beyond waits for one of them. 0: any number.
+	ConnsPerHost int
 	// Self holds addresses that must not be dialled; nil holds none.
 	Self *Addrs
 	// Destinations says which places may be reached; nil: all. What goes through
@@ -73,6 +76,7 @@ func NewTransport(c TransportConfig) *http.Transport {
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    maxIdlePerHost,
+		MaxConnsPerHost:        c.ConnsPerHost,
 		IdleConnTimeout:        idleUpstream,
 		ResponseHeaderTimeout:  c.ResponseHeaderTimeout,
 		ExpectContinueTimeout:  expectContinueTimeout,

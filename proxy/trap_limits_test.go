@@ -107,7 +107,7 @@ func TestTrap16_StalledClientsAreLetGo(t *testing.T) {
 	}
 	for host, want := range map[string]rules.Reason{
 		"silent.test": rules.ReasonHandshake, "half.test": rules.ReasonHandshake,
-		"after.test": rules.ReasonHandshake, "head.test": rules.ReasonMalformed, // half a line is a line to net/http
+		"after.test": rules.ReasonHandshake, "head.test": rules.ReasonLimit,
 	} {
 		e := r.records.await(t, host, func(e *audit.Entry) bool { return e.Host == host || e.Host == host+":443" })
 		if e.Decision.Reason != want || e.Decision.Verdict != rules.Refuse || e.Judged != audit.NotJudged {

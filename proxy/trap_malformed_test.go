@@ -83,7 +83,11 @@ func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
 		}
 		c.Closed()
 		e := r.records.await(t, b.name, func(e *audit.Entry) bool { return e.Client == self && e.Time.After(begun) })
-		if e.Decision.Reason != rules.ReasonMalformed || e.Outcome.Status != b.status || e.Detail == "" {
+		reason := rules.ReasonMalformed
+		if b.status == http.StatusRequestHeaderFieldsTooLarge {
+			reason = rules.ReasonLimit
+		}
+		if e.Decision.Reason != reason || e.Outcome.Status != b.status || e.Detail == "" {
 			t.Errorf("record %+v", e)
 		}
 		if (m == mitmH1 || m == inTunnel) && e.Host != "site.test" {

@@ -66,7 +66,9 @@ const writeBuffer = 4 << 10
 
 // Write passes p on, at once when the body streams.
 func (w *responseWriter) Write(p []byte) (int, error) {
+	w.exchange.stream.begin()
 	n, err := w.ResponseWriter.Write(p)
+	w.exchange.stream.end()
 	w.written += int64(n)
 	if err != nil && err != http.ErrBodyNotAllowed && w.err == nil {
 		w.err = err
@@ -107,6 +109,8 @@ func (w *responseWriter) ReadFrom(src io.Reader) (total int64, err error) {
 
 // Flush sends what is buffered.
 func (w *responseWriter) Flush() {
+	w.exchange.stream.begin()
+	defer w.exchange.stream.end()
 	if err := http.NewResponseController(w.ResponseWriter).Flush(); err != nil && w.err == nil && w.status != 0 {
 		w.err = err
 	}

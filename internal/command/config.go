@@ -29,6 +29,7 @@ type Config struct {
 	Cache    CacheConfig    `toml:"cache"`
 	Fleet    FleetConfig    `toml:"fleet"`
 	Access   AccessConfig   `toml:"access"`
+	Limits   LimitsConfig   `toml:"limits"`
 	Upstream UpstreamConfig `toml:"upstream"`
 	Log      LogConfig      `toml:"log"`
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/terms"
+	"heed/proxy"
 	"heed/rules"
 )
 
@@ -58,11 +59,21 @@ func TestHeed_BrokenSettingsAreNamedWithLineAndCure(t *testing.T) {
 	}
 }
 
+// defaultLimits is [limits] as it is built in.
+func defaultLimits() LimitsConfig {
+	return LimitsConfig{
+		Streams: proxy.DefaultStreams, SiteConnections: 512, HeaderBytes: proxy.DefaultHeaderBytes, URIBytes: proxy.DefaultURIBytes,
+		HeaderTime: proxy.DefaultHeaderTime, ConnectTime: proxy.DefaultConnectTime, HandshakeTime: proxy.DefaultHandshakeTime,
+		IdleTime: proxy.DefaultIdleTime, BodyTime: proxy.DefaultBodyTime, ReadTime: proxy.DefaultReadTime,
+	}
+}
+
 func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 	got, err := Load("", builtIn(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	limits := defaultLimits()
 	want := &Config{
 		Listen:   "127.0.0.1:3128",
 		Profile:  "standard",
@@ -70,6 +81,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 		HTTPS:    HTTPSConfig{Mode: "intercept"},
 		Cache:    CacheConfig{MaxBytes: 256 << 20},
 		Access:   AccessConfig{Clients: []string{}, PrivateDestinations: "auto", AllowTo: []string{}, RefuseTo: []string{}},
+		Limits:   limits,
 		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
 		Log:      LogConfig{Format: "auto", Level: "info"},
 	}
@@ -121,6 +133,10 @@ ca_file = "store.pem"
 private_destinations = "refuse"
 allow_to = ["*.corp.example", "10.0.0.0/8:443"]
 refuse_to = ["*:25"]
+[limits]
+connections = 1000
+uri_bytes = "8KiB"
+body_time = "30s"
 [upstream]
 resolve = { "Site.TEST:443" = "127.0.0.1:8443" }
 response_header_timeout = "1h30m"
@@ -129,11 +145,14 @@ response_header_timeout = "1h30m"
 	if err != nil {
 		t.Fatal(err)
 	}
+	limits := defaultLimits()
+	limits.Connections, limits.URIBytes, limits.BodyTime = 1000, 8<<10, 30*time.Second
 	want := Config{
 		Listen: "[::1]:0", Profile: "strict", Drain: 30 * time.Second, File: file,
 		HTTPS:  HTTPSConfig{Mode: "intercept", CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
 		Cache:  CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
 		Access: AccessConfig{Clients: []string{}, PrivateDestinations: "refuse", AllowTo: []string{"*.corp.example", "10.0.0.0/8:443"}, RefuseTo: []string{"*:25"}},
+		Limits: limits,
 		Fleet:  FleetConfig{URL: "rediss://heed:secret@store.test/2", CAFile: filepath.Join(dir, "store.pem")},
 		Upstream: UpstreamConfig{
 			Resolve:               map[string]string{"site.test:443": "127.0.0.1:8443"},

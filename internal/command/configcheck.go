@@ -40,6 +40,7 @@ func (c *Config) check(d *decoder) {
 	}
 	d.note("fleet.url", checkFleet(c.Fleet.URL))
 	c.Access.check(d)
+	c.Limits.check(d)
 	d.note("upstream.proxy", checkUpstream(c.Upstream.Proxy))
 	c.Upstream.Resolve = d.resolve(c.Upstream.Resolve)
 	if c.Upstream.ResponseHeaderTimeout == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/fleet"
+	"heed/proxy"
 )
 
 // The control socket speaks HTTP:
@@ -97,8 +98,9 @@ type Status struct {
 
 	Fleet *fleet.Health `json:"fleet,omitempty"` // nil: there are no other heeds
 
-	Hour     audit.Counts    `json:"last_hour"`
-	Troubles []audit.Trouble `json:"policies_in_trouble"`
+	Load     proxy.LoadStatus `json:"load"`
+	Hour     audit.Counts     `json:"last_hour"`
+	Troubles []audit.Trouble  `json:"policies_in_trouble"`
 }
 
 // CAStatus says which authority signs and until when.

@@ -180,6 +180,7 @@ func (d *daemon) status() *Status {
 		heedInfo: d.info(), Since: d.since, Listeners: []string{}, Runs: []string{},
 		Mode: d.cfg.mode(), Profile: d.cfg.Profile, Unjudged: d.cfg.unjudged(),
 		CA:   CAStatus{d.authority.CertPath(), d.authority.NotAfter(), d.authority.DaysLeft(now)},
+		Load: d.shared.Load.Status(),
 		Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
 	}
 	s.ConfigHash = d.cfg.Hash()

@@ -162,6 +162,7 @@ func (s *egresses) make(w way) (*egress, error) {
 	}
 	transport := proxy.NewTransport(proxy.TransportConfig{
 		Destinations:          destinations,
+		ConnsPerHost:          s.cfg.Limits.SiteConnections,
 		Proxy:                 through,
 		Resolve:               s.cfg.Upstream.Resolve,
 		RootCAs:               roots,

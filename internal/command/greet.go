@@ -14,6 +14,9 @@ func (d *daemon) greet(a *App) {
 	for _, text := range d.cfg.unjudged() {
 		fmt.Fprintf(a.Stderr, "heed: %s\n", text)
 	}
+	if remark := d.cfg.Limits.remark(openFiles()); remark != "" {
+		fmt.Fprintf(a.Stderr, "heed: %s\n", remark)
+	}
 	found := Inspect(a.Environ, "", d.listen)
 	switch proxy := d.egresses.proxy; {
 	case proxy != nil && proxy.All != "":

@@ -66,3 +66,13 @@ func exitStatus(state *os.ProcessState) int {
 	}
 	return state.ExitCode()
 }
+
+// openFiles is how many files and connections this process may have open; 0 when
+// that is not known.
+func openFiles() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return int(min(limit.Cur, maxCount))
+}

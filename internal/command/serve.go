@@ -224,7 +224,8 @@ func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *
 		stopping: make(chan struct{}), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{
-		Name: name, Book: d.book.now, Recorder: recorders{record, d.tally}, Leaves: authority, Self: self, Destinations: destinations, Log: log,
+		Name: name, Book: d.book.now, Recorder: recorders{record, d.tally}, Leaves: authority, Self: self, Destinations: destinations,
+		Limits: cfg.Limits.of(openFiles()), Load: &proxy.Load{}, Log: log,
 		CACert: func() ([]byte, error) { return []byte(rootsPEM(authority)), nil },
 		Bundle: func() ([]byte, error) { return ca.Bundle(authority, nil) },
 	}

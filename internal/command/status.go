@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"heed/internal/audit"
+	"heed/proxy"
 )
 
 // StatusCmd is `heed status`: is it well?
@@ -124,6 +127,10 @@ func (s *Status) print(w io.Writer, now time.Time) {
 	if s.Fleet != nil {
 		row("fleet", "%s", fleetWords(s.Fleet, now))
 	}
+	row("open now", "%s", loadWords(&s.Load))
+	if reached := reachedWords(s.Load.Reached); reached != "" {
+		row("limits reached", "%s", reached)
+	}
 	row("last hour", "%s", shares(&s.Hour))
 	for _, t := range s.Troubles {
 		row("in trouble", "%s: robots.txt %s: %s", t.Origin, t.State, quoted(t.Err))
@@ -145,4 +152,26 @@ func shares(c *audit.Counts) string {
 		text += ", " + percent(c.SiteRefused) + " refused by sites themselves"
 	}
 	return text + "; judged " + coverage(c)
+}
+
+// loadWords says what clients hold.
+func loadWords(l *proxy.LoadStatus) string {
+	return fmt.Sprintf("%s of %s, %s, %s under way", plural(uint64(l.Connections), "connection"),
+		plural(uint64(l.Clients), "client"), plural(uint64(l.Tunnels), "tunnel"), plural(uint64(l.Requests), "request"))
+}
+
+// reachedWords says how often each limit was reached; empty when none was.
+func reachedWords(reached map[string]uint64) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(reached)) {
+		words = append(words, fmt.Sprintf("%s %s", name, times(reached[name])))
+	}
+	return strings.Join(words, ", ")
+}
+
+func times(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/proxy"
 	"heed/rules"
 )
 
@@ -151,6 +152,9 @@ func TestHeed_StatusReadsWell(t *testing.T) {
 		Since:     now.Add(-90 * time.Second),
 		Listeners: []string{"127.0.0.1:3128"}, Runs: []string{"127.0.0.1:4000"},
 		Mode: "enforce, https intercepted", Profile: "strict", CA: CAStatus{Path: "/s/ca.pem", DaysLeft: 99},
+		Load: proxy.LoadStatus{
+			Connections: 3, Clients: 1, Tunnels: 2, Requests: 1, Reached: map[string]uint64{"uri_bytes": 7, "connections_per_client": 1},
+		},
 		Hour:     audit.Counts{Requests: 4, Allowed: 2, Refused: 1, NotJudged: 1, ByPath: 3},
 		Troubles: []audit.Trouble{{Origin: "https://ill.test", State: "unreachable", Err: "status 500\x1b"}},
 	}
@@ -163,6 +167,8 @@ runs           1: 127.0.0.1:4000
 mode           enforce, https intercepted
 profile        strict
 CA             /s/ca.pem, 99 days left
+open now       3 connections of 1 client, 2 tunnels, 1 request under way
+limits reached connections_per_client once, uri_bytes 7 times
 last hour      4 requests: 2 (50.0%) allowed, 1 (25.0%) refused, 1 (25.0%) not judged; judged by path 3 (75.0%), by host only 0 (0.0%), not at all 1 (25.0%)
 in trouble     https://ill.test: robots.txt unreachable: status 500\x1b
 `

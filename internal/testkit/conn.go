@@ -41,6 +41,9 @@ func Dial(t testing.TB, addr string) *Conn {
 	return newConn(t, c)
 }
 
+// On is Dial for a connection that is open already.
+func On(t testing.TB, c net.Conn) *Conn { return newConn(t, c) }
+
 func newConn(t testing.TB, c net.Conn) *Conn {
 	t.Cleanup(func() { c.Close() })
 	return &Conn{Conn: c, R: bufio.NewReader(c), t: t}

@@ -1,0 +1,507 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"heed/internal/audit"
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+// awaitLoad waits until what clients hold is as it should be.
+func (r *rig) awaitLoad(what string, fits func(LoadStatus) bool) {
+	r.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(testkit.Patience)
+	for {
+		s := r.proxy.Load.Status()
+		if fits(s) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			r.t.Fatalf("never %s: %+v", what, s)
+		}
+	}
+}
+
+// from opens a connection to the proxy from an address of loopback.
+func (r *rig) from(address string) *testkit.Conn {
+	r.t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: testkit.Patience}
+	c, err := d.Dial("tcp", r.addr)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return testkit.On(r.t, c)
+}
+
+// isLimit checks an answer that names a limit, in the status line, in
+// Proxy-Status and in the body.
+func isLimit(t *testing.T, a *testkit.Answer, status int, limit string) {
+	t.Helper()
+	errorType := "http_request_error"
+	if status == 503 {
+		errorType = "http_request_denied"
+	}
+	if a.StatusCode != status || proxyStatusOf(t, a.Header) != errorType || !strings.Contains(a.Header.Get("Proxy-Status"), limit) ||
+		!strings.Contains(string(a.Body), limit) || !strings.Contains(string(a.Body), `urn:heed:limit`) {
+		t.Errorf("%s %q: %s; want %d and %s", a.Status, a.Header["Proxy-Status"], a.Body, status, limit)
+	}
+	if waits := status == 429 || status == 503; waits != (a.Header.Get("Retry-After") == "1") {
+		t.Errorf("%s says Retry-After: %q", a.Status, a.Header.Get("Retry-After"))
+	}
+}
+
+// One client does not get all connections, all clients together not more than
+// there are, and what is closed is free again, whatever was spoken on it.
+func TestHeed_ConnectionsAreLimitedInAllAndByClient(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{Connections: 5, ConnectionsPerClient: 3} })
+	one, _ := r.raw(plain)
+	one.Send(get("http://site.test", "/page"))
+	one.Answer("GET")
+	two, _ := r.raw(mitmH1)
+	three := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.trusting("site.test", "h2"))
+	refused := testkit.Dial(t, r.addr)
+	isLimit(t, refused.Answer("GET"), 429, "limit connections_per_client (3) reached")
+	refused.Closed()
+
+	four, five := r.from("127.0.0.2"), r.from("127.0.0.3")
+	four.Send(get("http://site.test", "/page"))
+	if a := four.Answer("GET"); a.StatusCode != 200 {
+		t.Errorf("another client: %s", a.Status)
+	}
+	isLimit(t, r.from("127.0.0.2").Answer("GET"), 503, "limit connections (5) reached")
+	r.awaitLoad("five of three clients", func(s LoadStatus) bool { return s.Connections == 5 && s.Clients == 3 && s.Tunnels == 2 })
+	for i, c := range []*testkit.Conn{one, two, three, four, five} {
+		c.Close()
+		r.awaitLoad("free again", func(s LoadStatus) bool { return s.Connections == 4-i })
+	}
+	s := r.proxy.Load.Status()
+	if s.Clients != 0 || s.Tunnels != 0 || s.Requests != 0 || s.Reached["connections"] != 1 || s.Reached["connections_per_client"] != 1 {
+		t.Errorf("at the end %+v", s)
+	}
+}
+
+// Those who come when there is no place are told so as long as that is cheap,
+// and in any case do not fill the proxy.
+func TestHeed_AFloodOfConnectionsIsTurnedAway(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{Connections: 10, ConnectionsPerClient: 5, drain: time.Minute} })
+	var held []net.Conn
+	for range 300 {
+		c, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		held = append(held, c)
+	}
+	r.awaitLoad("all counted", func(s LoadStatus) bool { return s.Reached["connections_per_client"] == 295 })
+	if s := r.proxy.Load.Status(); s.Connections != 5 {
+		t.Errorf("%+v", s)
+	}
+	other := r.from("127.0.0.2")
+	other.Send(get("http://site.test", "/page"))
+	if a := other.Answer("GET"); a.StatusCode != 200 {
+		t.Errorf("another client is not served: %s", a.Status)
+	}
+	for _, c := range held {
+		c.Close()
+	}
+}
+
+func TestHeed_TunnelsAreLimitedInAllAndByClient(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{Tunnels: 3, TunnelsPerClient: 2} })
+	connect := "CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\n\r\n"
+	first := testkit.Dial(t, r.addr).Connect("site.test:443")
+	testkit.Dial(t, r.addr).Connect("site.test:80")
+	c := testkit.Dial(t, r.addr)
+	c.Send(connect)
+	isLimit(t, c.Answer("CONNECT"), 429, "limit tunnels_per_client (2) reached")
+	e := r.records.await(t, "the refused tunnel", func(e *audit.Entry) bool { return e.Method == "CONNECT" && e.Outcome.Status == 429 })
+	if e.Decision.Reason != rules.ReasonLimit || e.Host != "site.test" || e.Detail != "limit tunnels_per_client (2) reached" {
+		t.Errorf("record %+v", e)
+	}
+	c.Send(get("http://site.test", "/page")) // the connection is good for other things
+	if a := c.Answer("GET"); a.StatusCode != 200 {
+		t.Error(a.Status)
+	}
+	r.from("127.0.0.2").Connect("site.test:443")
+	d := r.from("127.0.0.3")
+	d.Send(connect)
+	isLimit(t, d.Answer("CONNECT"), 503, "limit tunnels (3) reached")
+	first.Close()
+	r.awaitLoad("a tunnel less", func(s LoadStatus) bool { return s.Tunnels == 2 })
+	d.Connect("site.test:443")
+	bad := testkit.Dial(t, r.addr)
+	bad.Send("CONNECT site.test HTTP/1.1\r\nHost: site.test\r\n\r\n")
+	if a := bad.Answer("CONNECT"); a.StatusCode != 400 {
+		t.Error(a.Status)
+	}
+	if s := r.proxy.Load.Status(); s.Tunnels != 3 {
+		t.Errorf("a CONNECT that is none counts: %+v", s)
+	}
+}
+
+func TestHeed_RequestsUnderWayAreLimitedInAllAndByClient(t *testing.T) {
+	arrived, goOn := make(chan bool, 100), make(chan bool)
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/held" {
+			arrived <- true
+			<-goOn
+		}
+	}, func(c *Config) { c.Limits = Limits{Requests: 4, RequestsPerClient: 3} })
+	if a := r.ask(plain, question{path: "/page"}); a.StatusCode != 200 {
+		t.Fatal(a.Status)
+	}
+	var held sync.WaitGroup
+	for _, m := range []mode{plain, mitmH1, mitmH2} {
+		held.Go(func() {
+			if a := r.in(t).ask(m, question{path: "/held"}); a.StatusCode != 200 {
+				t.Errorf("%s held: %s", m, a.Status)
+			}
+		})
+		<-arrived
+	}
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		a := r.in(t).ask(m, question{path: "/more"})
+		isLimit(t, &testkit.Answer{Response: a.Response, Body: []byte(a.body)}, 429, "limit requests_per_client (3) reached")
+	})
+	other := r.from("127.0.0.2")
+	other.Send(get("http://site.test", "/held"))
+	<-arrived
+	third := r.from("127.0.0.3")
+	third.Send(get("http://site.test", "/more"))
+	isLimit(t, third.Answer("GET"), 503, "limit requests (4) reached")
+	if e := r.records.target(t, "/more"); e.Decision.Reason != rules.ReasonLimit || e.Host != "site.test" {
+		t.Errorf("record %+v", e)
+	}
+	close(goOn)
+	held.Wait()
+	other.Answer("GET")
+	r.awaitLoad("none under way", func(s LoadStatus) bool { return s.Requests == 0 })
+	third.Send(get("http://site.test", "/page"))
+	if a := third.Answer("GET"); a.StatusCode != 200 {
+		t.Errorf("afterwards: %s", a.Status)
+	}
+}
+
+// RFC 9110 §15.5.15.
+func TestRFC9110_ALongTargetIs414(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{URIBytes: 2000} })
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		a := r.in(t).ask(m, question{path: "/?" + strings.Repeat("x", 2000)})
+		isLimit(t, &testkit.Answer{Response: a.Response, Body: []byte(a.body)}, 414, "limit uri_bytes (2000 octets) reached")
+		if a := r.in(t).ask(m, question{path: "/?" + strings.Repeat("x", 1900)}); a.StatusCode != 200 {
+			t.Errorf("shorter: %s", a.Status)
+		}
+	})
+	if n := r.proxy.Load.Status().Reached["uri_bytes"]; n != uint64(len(allModes)) {
+		t.Errorf("counted %d times", n)
+	}
+}
+
+// RFC 6585 §5: the answer says which limit it was.
+func TestRFC6585_ALargeHeadNamesTheLimit(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{HeaderBytes: 4 << 10} })
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(get(prefix, "/", "X: "+strings.Repeat("x", 16<<10)))
+		if a := c.Answer("GET"); a.StatusCode != 431 || !strings.Contains(a.Status, "limit header_bytes (4096 octets) reached") {
+			t.Error(a.Status)
+		}
+	})
+}
+
+// RFC 9110 §15.5.9: a head that begins and does not come is answered; one that
+// never begins is not.
+func TestRFC9110_AHeadThatDoesNotComeIs408(t *testing.T) {
+	r := newRig(t, hello, hasty)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(get(prefix, "/page"))
+		c.Answer("GET")
+		c.Send("GET " + prefix + "/late HTTP/1.1\r\nHost: si")
+		self := c.LocalAddr().String()
+		a := c.Answer("GET")
+		if a.StatusCode != 408 || !strings.Contains(string(a.Body), "limit header_time (300ms) reached") || a.Header.Get("Retry-After") != "" {
+			t.Errorf("%s %s", a.Status, a.Body)
+		}
+		c.Closed()
+		e := r.records.await(t, "the late head", func(e *audit.Entry) bool { return e.Client == self && e.Outcome.Status == 408 })
+		if e.Decision.Reason != rules.ReasonLimit {
+			t.Errorf("record %+v", e)
+		}
+	})
+	c, _ := r.raw(plain)
+	c.Closed()
+}
+
+func TestHeed_SilentTunnelsAreCounted(t *testing.T) {
+	r := newRig(t, hello, hasty, func(c *Config) { c.Limits.ConnectTime = 200 * time.Millisecond })
+	testkit.Dial(t, r.addr).Connect("silent.test:443").Closed()
+	c := testkit.Dial(t, r.addr).Connect("half.test:443")
+	c.Send("\x16\x03\x01\x02\x00\x01\x00\x01")
+	c.Closed()
+	r.awaitLoad("both counted", func(s LoadStatus) bool { return s.Reached["connect_time"] == 1 && s.Reached["handshake_time"] == 1 })
+}
+
+// A client that sends a kilobyte now and then is served, one that does not is
+// answered, and a site that reads slowly is not held against it.
+func TestHeed_ABodyHasToComeInTime(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, n)
+	}, func(c *Config) { c.Limits = Limits{BodyTime: 400 * time.Millisecond, drain: 1} })
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(request("POST", prefix, "/late", "Content-Length: 5000") + "some")
+		isLimit(t, c.Answer("POST"), 408, "limit body_time (400ms) reached")
+		c.Closed()
+	})
+	t.Run("h2", func(t *testing.T) {
+		in, out := io.Pipe()
+		defer out.Close()
+		req, _ := http.NewRequestWithContext(t.Context(), "POST", "https://site.test/late", in)
+		resp, err := r.in(t).h2("site.test").RoundTrip(req)
+		if err != nil || resp.StatusCode != 408 {
+			t.Errorf("%v, %+v", err, resp)
+		}
+	})
+	e := r.records.target(t, "/late")
+	if !strings.Contains(e.Outcome.Err, "client: limit body_time (400ms) reached") {
+		t.Errorf("record %+v", e.Outcome)
+	}
+	r.awaitLoad("five counted", func(s LoadStatus) bool { return s.Reached["body_time"] == 5 })
+
+	c, prefix := r.raw(plain)
+	c.Send(request("POST", prefix, "/steady", "Content-Length: 10240"))
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for range 10 { // longer in all than the limit
+		<-tick.C
+		c.Send(strings.Repeat("x", 1024))
+	}
+	if a := c.Answer("POST"); a.StatusCode != 200 || string(a.Body) != "10240" {
+		t.Errorf("a steady body: %s %s", a.Status, a.Body)
+	}
+}
+
+// A stream in both directions may take its time once it is answered.
+func TestHeed_AnAnsweredExchangeMayGoOnSlowly(t *testing.T) {
+	got := make(chan string, 1)
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).EnableFullDuplex()
+		w.WriteHeader(200)
+		http.NewResponseController(w).Flush()
+		body, err := io.ReadAll(r.Body)
+		got <- fmt.Sprint(string(body), err)
+	}, func(c *Config) { c.Limits = Limits{BodyTime: 200 * time.Millisecond} })
+	in, out := io.Pipe()
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	req, _ := http.NewRequestWithContext(ctx, "POST", "https://site.test/both", in)
+	go fmt.Fprint(out, "a")
+	resp, err := r.h2("site.test").RoundTrip(req)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatalf("%v %+v", err, resp)
+	}
+	wait := time.NewTimer(600 * time.Millisecond)
+	<-wait.C
+	fmt.Fprint(out, "b")
+	out.Close()
+	if text := <-got; text != "ab<nil>" {
+		t.Errorf("the site got %q", text)
+	}
+	if n := r.proxy.Load.Status().Reached["body_time"]; n != 0 {
+		t.Errorf("counted %d times", n)
+	}
+}
+
+// endless is a site whose answer has no end.
+func endless(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/page" {
+		return
+	}
+	chunk := bytes.Repeat([]byte("x"), 64<<10)
+	for {
+		if _, err := w.Write(chunk); err != nil {
+			return
+		}
+	}
+}
+
+// A client that stops reading is let go, and so is the site.
+func TestHeed_AClientThatDoesNotReadIsCutOff(t *testing.T) {
+	r := newRig(t, endless, func(c *Config) { c.Limits = Limits{ReadTime: 300 * time.Millisecond} })
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		before := r.proxy.Load.Status().Reached["read_time"]
+		c, prefix := r.in(t).raw(m)
+		c.Send(get(prefix, "/endless-"+string(m)))
+		e := r.records.target(t, "/endless-"+string(m))
+		if !e.Outcome.Truncated || !strings.HasPrefix(e.Outcome.Err, "client: ") {
+			t.Errorf("record %+v", e.Outcome)
+		}
+		r.in(t).awaitLoad("counted", func(s LoadStatus) bool { return s.Reached["read_time"] > before })
+	})
+	r.awaitLoad("none left", func(s LoadStatus) bool { return s.Connections == 0 })
+}
+
+// A client of HTTP/2 can stop taking one stream and go on with the others.
+func TestRFC9113_AStreamThatIsNotTakenIsReset(t *testing.T) {
+	r := newRig(t, endless, func(c *Config) { c.Limits = Limits{ReadTime: 300 * time.Millisecond} })
+	h := r.frames()
+	h.request(1, "/endless")
+	h.window(0, 1<<20) // the connection's is open, the stream's is not
+	for {
+		if f, ok := h.next().(*http2.RSTStreamFrame); ok {
+			if f.StreamID != 1 {
+				t.Errorf("stream %d is reset", f.StreamID)
+			}
+			break
+		}
+	}
+	h.request(3, "/page")
+	for {
+		if f, ok := h.next().(*http2.MetaHeadersFrame); ok && f.StreamID == 3 && f.PseudoValue("status") == "200" {
+			break
+		}
+	}
+	if n := r.proxy.Load.Status().Reached["read_time"]; n != 1 {
+		t.Errorf("counted %d times", n)
+	}
+}
+
+// An answer that is ready whole waits in net/http, behind the handler: then the
+// connection goes.
+func TestRFC9113_AnAnswerThatIsNotTakenDoesNotStayForEver(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{ReadTime: 300 * time.Millisecond} })
+	h := r.frames(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	for i := range uint32(5) {
+		h.request(2*i+1, "/page")
+	}
+	for h.next() != nil {
+	}
+	r.awaitLoad("gone", func(s LoadStatus) bool { return s.Connections == 0 && s.Requests == 0 && s.Reached["read_time"] > 0 })
+}
+
+// frames is HTTP/2 frame by frame.
+type frames struct {
+	t testing.TB
+	*http2.Framer
+}
+
+func (r *rig) frames(settings ...http2.Setting) *frames {
+	r.t.Helper()
+	c := testkit.Dial(r.t, r.addr).Connect("site.test:443").TLS(r.trusting("site.test", "h2"))
+	c.Send(http2.ClientPreface)
+	c.SetReadDeadline(time.Now().Add(testkit.Patience))
+	f := http2.NewFramer(c.Conn, c.R)
+	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	if err := f.WriteSettings(settings...); err != nil {
+		r.t.Fatal(err)
+	}
+	return &frames{r.t, f}
+}
+
+func (f *frames) request(stream uint32, path string) {
+	f.t.Helper()
+	var block bytes.Buffer
+	e := hpack.NewEncoder(&block)
+	for _, field := range []hpack.HeaderField{
+		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "site.test"}, {Name: ":path", Value: path},
+	} {
+		_ = e.WriteField(field)
+	}
+	err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *frames) window(stream, octets uint32) {
+	f.t.Helper()
+	if err := f.WriteWindowUpdate(stream, octets); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// next returns the next frame; nil when the connection has ended.
+func (f *frames) next() http2.Frame {
+	f.t.Helper()
+	frame, err := f.ReadFrame()
+	if ne, ok := err.(net.Error); ok && ne.Timeout() {
+		f.t.Fatal("no frame and no end")
+	}
+	if err != nil {
+		return nil
+	}
+	return frame
+}
+
+// The operator learns of a limit when it is first reached, and not of each time.
+func TestHeed_ALimitIsLoggedOnceInAWhile(t *testing.T) {
+	var mu sync.Mutex
+	var text strings.Builder
+	log := slog.New(slog.NewTextHandler(lockedWriter{&mu, &text}, nil))
+	r := newRig(t, hello, func(c *Config) { c.Limits, c.Log = Limits{URIBytes: 1000}, log })
+	for range 5 {
+		r.ask(plain, question{path: "/?" + strings.Repeat("x", 1000)})
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if strings.Count(text.String(), "limit=uri_bytes") != 1 || !strings.Contains(text.String(), `value="1000 octets"`) {
+		t.Errorf("logged:\n%s", text.String())
+	}
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+func (w lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.w.Write(p)
+}
+
+func TestHeed_AClientIsAnAddressOrAnIPv6Network(t *testing.T) {
+	for a, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1/32", "::ffff:192.0.2.1": "192.0.2.1/32", "2001:db8:1:2:3::4": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
+	} {
+		if got := clientKey(netip.MustParseAddr(a)).String(); got != want {
+			t.Errorf("%s counts as %s", a, got)
+		}
+	}
+}
+
+func TestHeed_OneClientHasLessThanAllByDefault(t *testing.T) {
+	for _, all := range []int{0, 2, 10, 9488} {
+		l := Limits{Connections: all}.WithDefaults()
+		if l.ConnectionsPerClient >= l.Connections || l.TunnelsPerClient >= l.Tunnels || l.RequestsPerClient >= l.Requests || l.ConnectionsPerClient < 1 {
+			t.Errorf("%d: %+v", all, l)
+		}
+	}
+	for i := range limits {
+		if i.String() == "" || i.value(&Limits{}) == "" || i.status() == 0 {
+			t.Errorf("limit %d has no name or no value", i)
+		}
+	}
+}

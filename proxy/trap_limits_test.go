@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -210,7 +211,7 @@ func TestTrap16_NothingIsLeftBehind(t *testing.T) {
 	base := runtime.NumGoroutine()
 	t.Run("traffic", func(t *testing.T) {
 		r := r.in(t)
-		for range 5 {
+		for i := range 5 {
 			for _, m := range allModes {
 				r.ask(m, question{path: "/page"})
 				r.ask(m, question{path: "/private", method: "POST", body: "x"})
@@ -222,7 +223,7 @@ func TestTrap16_NothingIsLeftBehind(t *testing.T) {
 				c.Send(get(prefix, "/page"))
 				c.Close() // before the answer
 			}
-			c := testkit.Dial(t, r.addr).Connect("site.test:443")
+			c := testkit.Dial(t, r.addr).Connect(fmt.Sprintf("reject%d.test:443", i)) // refused the next time
 			c.TryTLS(r.trusting("another.test"))
 			c.Close()
 		}

@@ -12,6 +12,7 @@ const (
 	ByteOrderMark FindingKind = "byte-order-mark"  // ignored
 	PartialMark   FindingKind = "partial-mark"     // a broken byte order mark: ignored
 	HTMLPage      FindingKind = "html-page"        // no rule, and looks like HTML: no robots.txt
+	BinaryFile    FindingKind = "binary-file"      // no rule, and no text: nothing else is told of it
 	NoGroup       FindingKind = "no-group"         // nothing in it speaks to a robot
 	ManyWildcards FindingKind = "many-wildcards"   // more than MaxWildcards: not judged by
 	MoreFindings  FindingKind = "further-findings" // there are more than MaxFindings
@@ -128,6 +129,8 @@ var advices = map[FindingKind]advice{
 		"Remove what stands before the first line."},
 	HTMLPage: {Lost, "This is a page of HTML without a rule, no robots.txt; everything is allowed.",
 		"Serve a text file of rules, or answer 404 when there is none."},
+	BinaryFile: {Lost, "This is no text but a picture, a program, a compressed file or the like, without a rule; everything is allowed.",
+		"Serve a text file of rules, and name its compression in Content-Encoding if there is one; or answer 404 when there is none."},
 	NoGroup: {Note, "No line speaks to a robot; everything is allowed.",
 		"Begin with a User-agent line and write rules below it."},
 	ManyWildcards: {Lost, "The rules have more than 1,048,576 wildcards; they are not judged by, and everything is refused.",

@@ -78,6 +78,9 @@ var findings = []struct {
 	{"Crawl-delay: 5\nUser-agent: *\nDisallow: /\n", "1:1 orphan-field Crawl-delay"},
 	{"User-agent: *\nNoindex: /a\nDisallow: /\n", "2:1 no-effect Noindex"},
 	{"User-agent: *\nDisallow: /\nHost: site.test\n", "3:1 old-field Host"},
+	{"\x1f\x8b\b\x00what\nhello\n", "0:0 binary-file "},
+	{strings.Repeat("\x00 ", 9), "0:0 binary-file "},
+	{"\x7fELF\nUser-agent: *\nDisallow: /a\n", "1:1 no-field \x7fELF"}, // a rule is a rule
 	{strings.Repeat("what\n", 10_001), "0:0 further-findings \n" + repeated(1, 10_000, "1 no-field what")},
 }
 

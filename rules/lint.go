@@ -101,6 +101,9 @@ func (l *linter) end() {
 		l.file(ManyWildcards)
 	}
 	switch text := p.lines.text[p.engine.start:]; {
+	case p.rules == 0 && looksBinary(text):
+		l.findings = []Finding{{Kind: BinaryFile}} // its lines are none
+		return
 	case p.rules == 0 && looksLikeHTML(text):
 		l.file(HTMLPage)
 	case len(p.engine.groups) == 0 && len(l.findings) == 0 && strings.TrimSpace(text) != "":
@@ -113,4 +116,17 @@ func (l *linter) end() {
 	slices.SortStableFunc(l.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+}
+
+// magics are what files begin with that are no text.
+var magics = []string{"\x1f\x8b", "\x89PNG", "%PDF-", "PK\x03\x04", "\x7fELF", "GIF8", "\xff\xd8\xff", "RIFF", "BZh", "\xfd7zXZ", "\x28\xb5\x2f\xfd", "MZ"}
+
+// looksBinary reports whether a file without a rule is no text at all.
+func looksBinary(text string) bool {
+	for _, magic := range magics {
+		if strings.HasPrefix(text, magic) {
+			return true
+		}
+	}
+	return strings.Count(text[:min(len(text), 4096)], "\x00") > 8
 }

@@ -14,7 +14,7 @@ import (
 // CheckCmd is `heed check`: judges URLs as the proxy would.
 type CheckCmd struct {
 	Config  string   `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
-	Robots  string   `type:"path" placeholder:"FILE" help:"Judge against this robots.txt instead of the sites' own; - for stdin."`
+	Robots  string   `placeholder:"FILE" help:"Judge against this robots.txt instead of the sites' own; - for stdin."`
 	Agent   *string  `short:"a" placeholder:"UA" help:"Who asks: a User-Agent string, or a product token such as ExampleBot."`
 	Profile string   `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
 	Local   bool     `help:"Judge here, not in the running heed: by the settings here, and by stored copies that are fresh."`
@@ -150,7 +150,7 @@ func (a *judgement) why() string {
 		why.WriteString("the site has no robots.txt")
 	case rules.ReasonRobotsUnreachable:
 		if a.tooWild() {
-			return a.Detail + "; all but /robots.txt is refused"
+			return a.Detail + "; all but /robots.txt is refused (" + a.source() + ")"
 		}
 		why.WriteString("robots.txt cannot be had")
 	case rules.ReasonOriginUnreachable:

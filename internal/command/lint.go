@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"slices"
 	"strings"
@@ -89,6 +90,9 @@ func (c *LintCmd) lint(a *App, name string, site rules.Origin) (status int, err 
 		text, site, err = c.fetch(a, name)
 	} else {
 		text, err = readRobots(a, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w\nTo look at a site's, write its URL, such as https://example.org/", err)
+		}
 	}
 	if err != nil {
 		return 0, err

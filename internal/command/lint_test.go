@@ -36,7 +36,7 @@ func TestHeed_LintStatusFollowsTheWorstFile(t *testing.T) {
 	heed(t, "", "lint", "-q", slight, clean).is(t, 0, "", "")
 	heed(t, "", "lint", "-q", slight, bad, clean).is(t, exitNo, "", "")
 	heed(t, "", "lint", "-q", bad, filepath.Join(dir, "none")).is(t, exitUsage, "",
-		"heed: the robots.txt cannot be read: open "+filepath.Join(dir, "none")+": no such file or directory\n")
+		"heed: the robots.txt cannot be read: open "+filepath.Join(dir, "none")+": no such file or directory\nTo look at a site's, write its URL, such as https://example.org/\n")
 	if s := heed(t, "Disallow: /a\n", "lint", "-"); s.status != exitNo || !strings.HasPrefix(s.out, "-:1:1: orphan-rule") {
 		t.Errorf("stdin: %+v", s)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -117,5 +118,40 @@ func TestHeed_WarmShowsProgressOnATerminal(t *testing.T) {
 	shows("heed: 2 of 2 sites, 0 could not be asked\r\n")
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A site's owner reads in colours what a site wrote, and the terminal obeys
+// heed's alone.
+func TestHeed_OnATerminalOnlyHeedsOwnColoursAreObeyed(t *testing.T) {
+	const hostile = "\x1b[2J\x1b[32m\u009b1m\u202e\x7f"
+	file := filepath.Join(t.TempDir(), "robots.txt")
+	if err := os.WriteFile(file, []byte("User-agent: *\nDisallow: /"+hostile+"*\nDisallow: /\nDisalow: /a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"check", "--explain", "--robots", file, "--agent", "x" + hostile, "https://h.test/%1B%5B2J%1B%5B32m%C2%9B1m%E2%80%AE%7F"},
+		{"lint", file},
+	} {
+		person, program := terminal(t)
+		cmd := exec.Command(testkit.Binary(t), args...)
+		cmd.Env = []string{"HEED_STATE=" + t.TempDir(), "TERM=xterm"}
+		cmd.Stdout, cmd.Stderr = program, program
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		program.Close()
+		screen, _ := io.ReadAll(person) // ends with an error when the last program has let go of it
+		_ = cmd.Wait()                  // what it says of the file is another test's
+		shown := string(screen)
+		if !strings.Contains(shown, "\x1b[31m") {
+			t.Errorf("%q: no colour: %q", args[0], shown)
+		}
+		for _, own := range []string{"\x1b[1m", "\x1b[31m", "\x1b[33m", "\x1b[0m", "\r\n"} {
+			shown = strings.ReplaceAll(shown, own, "")
+		}
+		if strings.ContainsAny(shown, "\x1b\u009b\u202e\x7f") {
+			t.Errorf("%q: %q", args[0], shown)
+		}
 	}
 }

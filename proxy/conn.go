@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"heed/internal/audit"
 	"heed/internal/terms"
@@ -167,6 +169,9 @@ type clientListener struct {
 func (l *clientListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			l.proxy.reach(limitOpenFiles) // net/http waits, longer each time, and comes again
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 
 	"heed/cache"
 	"heed/internal/audit"
+	"heed/internal/terms"
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -170,6 +173,45 @@ func TestTrap21_PrivateDestinationsAreRefused(t *testing.T) {
 	}
 	if len(w.reached) > 0 {
 		t.Errorf("dialled %v", w.reached)
+	}
+}
+
+// A tunnel that heed does not look into leads no further than anything else.
+func TestTrap21_PrivateDestinationsAreRefusedToTunnels(t *testing.T) {
+	w := &town{t: t, names: map[string]string{"inside.test": "127.2.0.1", "ten.test": "10.0.0.1"}}
+	d := &Destinations{classify: townClasses}
+	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"inside.test": terms.Tunnel, "ten.test": terms.HostOnly, "10.0.0.1": terms.Tunnel}), func(c *Config) {
+		tr := w.transportTo(d)
+		c.Upstream, c.Destinations, c.DialTunnel = tr, d, TunnelDialer(tr)
+		c.Policies = cache.New(cache.Config{Transport: tr})
+	})
+	for _, host := range []string{"inside.test", "ten.test", "10.0.0.1"} {
+		c := testkit.Dial(t, r.addr)
+		c.Send("CONNECT " + host + ":443 HTTP/1.1\r\nHost: " + host + ":443\r\n\r\n")
+		a := c.Answer("CONNECT")
+		if a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "destination_ip_prohibited" || !strings.Contains(string(a.Body), "private address") {
+			t.Errorf("%s: %s %s", host, a.Status, a.Body)
+		}
+		if e := r.connectTo(host); !strings.Contains(e.Detail+e.Outcome.Err, "a private address") {
+			t.Errorf("record of %s: %+v", host, e)
+		}
+	}
+	if len(w.reached) > 0 {
+		t.Errorf("dialled %v", w.reached)
+	}
+}
+
+// Where a robots.txt redirects to is looked at as what clients ask for is.
+func TestTrap21_RedirectsOfRobotsKeepToTheLists(t *testing.T) {
+	w := &town{t: t, names: map[string]string{"site.test": "127.1.0.1", "bad.test": "127.1.0.2"}}
+	other := w.site("127.1.0.2", townRobots)
+	for _, location := range []string{"http://bad.test:" + other + "/", "http://127.1.0.2:" + other + "/"} {
+		port := w.site("127.1.0.1", redirectTo(location))
+		d := &Destinations{Refuse: entries(t, "bad.test", "127.1.0.2"), classify: townClasses}
+		src := w.policy(w.transportTo(d), "site.test:"+port)
+		if src.State != rules.Unreachable || src.NoConnection || !errors.Is(src.Err, ErrDestination) {
+			t.Errorf("%s: %+v", location, src)
+		}
 	}
 }
 

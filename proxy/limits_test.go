@@ -9,8 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -468,6 +471,39 @@ func TestHeed_ALimitIsLoggedOnceInAWhile(t *testing.T) {
 	defer mu.Unlock()
 	if strings.Count(text.String(), "limit=uri_bytes") != 1 || !strings.Contains(text.String(), `value="1000 octets"`) {
 		t.Errorf("logged:\n%s", text.String())
+	}
+}
+
+// shortOfFiles is a listener of a process that has too many files open.
+type shortOfFiles struct {
+	net.Listener
+	left atomic.Int32
+}
+
+func (l *shortOfFiles) Accept() (net.Conn, error) {
+	if l.left.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// A proxy that is short of files waits, says so, and goes on when there are some.
+func TestHeed_ShortOfFilesItWaitsAndGoesOn(t *testing.T) {
+	r := newRig(t, hello)
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &shortOfFiles{Listener: inner}
+	l.left.Store(3)
+	go r.proxy.Serve(l)
+	c := testkit.Dial(t, inner.Addr().String())
+	c.Send(get("http://site.test", "/page"))
+	if a := c.Answer("GET"); a.StatusCode != 200 {
+		t.Error(a.Status)
+	}
+	if n := r.proxy.Load.Status().Reached["open_files"]; n != 3 {
+		t.Errorf("counted %d times", n)
 	}
 }
 

@@ -28,14 +28,15 @@ const (
 	limitHandshakeTime
 	limitBodyTime
 	limitReadTime
-	limits // how many there are
+	limitOpenFiles // the system's
+	limits         // how many there are
 )
 
 // String returns the name that the limit has in the settings.
 func (l limit) String() string {
 	return [limits]string{
 		"connections", "connections_per_client", "tunnels", "tunnels_per_client", "requests", "requests_per_client",
-		"header_bytes", "header_time", "uri_bytes", "connect_time", "handshake_time", "body_time", "read_time",
+		"header_bytes", "header_time", "uri_bytes", "connect_time", "handshake_time", "body_time", "read_time", "open_files",
 	}[l]
 }
 
@@ -49,6 +50,9 @@ func (l limit) value(of *Limits) string {
 		return fmt.Sprintf("%d octets", of.HeaderBytes)
 	case l == limitURIBytes:
 		return fmt.Sprintf("%d octets", of.URIBytes)
+	}
+	if l == limitOpenFiles {
+		return "of this process"
 	}
 	times := map[limit]time.Duration{
 		limitHeaderTime: of.HeaderTime, limitConnectTime: of.ConnectTime, limitHandshakeTime: of.HandshakeTime,

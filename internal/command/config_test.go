@@ -64,7 +64,7 @@ func defaultLimits() LimitsConfig {
 	return LimitsConfig{
 		Streams: proxy.DefaultStreams, SiteConnections: 512, HeaderBytes: proxy.DefaultHeaderBytes, URIBytes: proxy.DefaultURIBytes,
 		HeaderTime: proxy.DefaultHeaderTime, ConnectTime: proxy.DefaultConnectTime, HandshakeTime: proxy.DefaultHandshakeTime,
-		IdleTime: proxy.DefaultIdleTime, BodyTime: proxy.DefaultBodyTime, ReadTime: proxy.DefaultReadTime,
+		IdleTime: proxy.DefaultIdleTime, BodyTime: proxy.DefaultBodyTime, ReadTime: proxy.DefaultReadTime, TunnelTime: proxy.DefaultTunnelTime,
 	}
 }
 

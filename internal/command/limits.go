@@ -26,6 +26,7 @@ type LimitsConfig struct {
 	IdleTime             time.Duration `toml:"idle_time"`
 	BodyTime             time.Duration `toml:"body_time"`
 	ReadTime             time.Duration `toml:"read_time"`
+	TunnelTime           time.Duration `toml:"tunnel_time"`
 }
 
 // Bounds of what is set.
@@ -49,7 +50,7 @@ func (c *LimitsConfig) check(d *decoder) {
 	}
 	for key, limit := range map[string]time.Duration{
 		"header_time": c.HeaderTime, "connect_time": c.ConnectTime, "handshake_time": c.HandshakeTime,
-		"idle_time": c.IdleTime, "body_time": c.BodyTime, "read_time": c.ReadTime,
+		"idle_time": c.IdleTime, "body_time": c.BodyTime, "read_time": c.ReadTime, "tunnel_time": c.TunnelTime,
 	} {
 		if limit < leastPatience {
 			d.problem("limits."+key, "limits.%s = %q is too short for any client; write %q or more", key, shortDuration(limit), shortDuration(leastPatience))
@@ -85,7 +86,7 @@ func (c *LimitsConfig) of(files int) proxy.Limits {
 		Tunnels: c.Tunnels, TunnelsPerClient: c.TunnelsPerClient,
 		Requests: c.Requests, RequestsPerClient: c.RequestsPerClient, Streams: c.Streams,
 		ConnectTime: c.ConnectTime, HandshakeTime: c.HandshakeTime, IdleTime: c.IdleTime,
-		BodyTime: c.BodyTime, ReadTime: c.ReadTime,
+		BodyTime: c.BodyTime, ReadTime: c.ReadTime, TunnelTime: c.TunnelTime,
 	}
 	if l.Connections == 0 && files > 0 {
 		l.Connections = roomFor(files)

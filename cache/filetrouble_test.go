@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -316,4 +318,47 @@ func TestHeed_APurgeThatTheDiskDoesNotTakeIsTold(t *testing.T) {
 	if errors.Is(misplaced("x", syscall.ENOTDIR), syscall.ENOTDIR) == passing(syscall.ENOTDIR) {
 		t.Error("a place that is none passes")
 	}
+}
+
+// What a site told single clients goes with the rest of it, also when it lies on
+// disk alone.
+func TestHeed_APurgeReachesWhatLiesOnDiskAlone(t *testing.T) {
+	dir := t.TempDir()
+	site, o := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.UserAgent(), "heed") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = io.WriteString(w, file)
+	})
+	agents := []string{"curl/8", "Wget/1.25", "NewsBot/2"}
+	f, _ := openFile(t, dir, 1<<30)
+	c, clock := newCache(t, Config{Keeper: f.Way("")})
+	restart := func() {
+		t.Helper()
+		closeFile(t, f)
+		f, _ = openFile(t, dir, 1<<30)
+		c = restarted(t, f, clock)
+	}
+	ask := func(when string, want int32) {
+		t.Helper()
+		before := site.count.Load()
+		for _, agent := range agents {
+			c.Policy(t.Context(), o, agent)
+		}
+		if n := site.count.Load() - before; n != want {
+			t.Errorf("%s: the site was asked %d times, want %d", when, n, want)
+		}
+	}
+	ask("at first", 4)
+	restart()
+	ask("from the disk", 0)
+	restart()
+	if had, err := c.Purge(t.Context(), o); !had || err != nil {
+		t.Errorf("%v, %v", had, err)
+	}
+	restart()
+	ask("after the purge", 4)
+	restart()
+	closeFile(t, f)
 }

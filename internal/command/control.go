@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"heed/cache"
 	"heed/internal/audit"
 	"heed/internal/fleet"
 	"heed/proxy"
@@ -96,7 +97,8 @@ type Status struct {
 	Unjudged  []string  `json:"unjudged,omitempty"` // what passes without being judged by its path, a sentence each
 	CA        CAStatus  `json:"ca"`
 
-	Fleet *fleet.Health `json:"fleet,omitempty"` // nil: there are no other heeds
+	Fleet *fleet.Health     `json:"fleet,omitempty"`         // nil: there are no other heeds
+	Kept  *cache.FileHealth `json:"policies_file,omitempty"` // nil: policies end with the process
 
 	Load     proxy.LoadStatus `json:"load"`
 	Hour     audit.Counts     `json:"last_hour"`

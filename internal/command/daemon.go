@@ -191,6 +191,10 @@ func (d *daemon) status() *Status {
 		health := d.egresses.fleet.Health()
 		s.Fleet = &health
 	}
+	if d.egresses.file != nil {
+		health := d.egresses.file.Health()
+		s.Kept = &health
+	}
 	if d.listen != "" {
 		s.Listeners = append(s.Listeners, d.listen)
 	}

@@ -343,3 +343,30 @@ func TestHeed_AStopWritesWhatIsNotWrittenYet(t *testing.T) {
 		t.Errorf("asked %d times", n)
 	}
 }
+
+// A file that another process has costs what it holds, no more: heed starts, says
+// so, and saves as soon as it can.
+func TestHeed_APoliciesFileInUseIsToldAndHeedStarts(t *testing.T) {
+	w, state := newWeb(t), t.TempDir()
+	path := filepath.Join(state, policiesFile)
+	other, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	h := testkit.Start(t, testkit.Options{State: state, Config: w.config()})
+	if status, err := get(clientOf(t, h.Addr), "http://a.test/"); err != nil || status != 200 {
+		t.Errorf("status %d, %v", status, err)
+	}
+	h.Await("about the file", func(r testkit.Record) bool {
+		return strings.HasPrefix(r.Text("msg"), "policies cannot be saved for now") && r.Text("file") == path &&
+			strings.HasPrefix(r.Text("error"), "another process has the file")
+	})
+	s, err := readStatus(t.Context(), state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ills := strings.Join(s.ills(), ""); !strings.Contains(ills, "policies cannot be saved for a restart: another process has the file") {
+		t.Errorf("not well: %q", ills)
+	}
+}

@@ -22,7 +22,7 @@ type StatusCmd struct {
 
 // Help is what `heed status --help` prints at the end.
 func (StatusCmd) Help() string {
-	return `Exit status: 0 when heed is running and well; 1 when it is not running, is about to end, its log cannot be written, its CA has 30 days left or less, its fleet's store is away, or the robots.txt of a site asked for in the last hour cannot be had or is an old copy.
+	return `Exit status: 0 when heed is running and well; 1 when it is not running, is about to end, its log cannot be written, its CA has 30 days left or less, its fleet's store is away, policies cannot be saved, or the robots.txt of a site asked for in the last hour cannot be had or is an old copy.
 
   heed status --quiet || echo "look after heed"`
 }
@@ -91,6 +91,9 @@ func (s *Status) ills() []string {
 	if n := len(s.Troubles); n > 0 {
 		ills = append(ills, "the robots.txt of "+plural(uint64(n), "site")+" cannot be had")
 	}
+	if s.Kept != nil && s.Kept.Why != "" {
+		ills = append(ills, "policies cannot be saved for a restart: "+quoted(s.Kept.Why))
+	}
 	if s.Fleet != nil && s.Fleet.Away {
 		ills = append(ills, "the fleet's store is away: "+quoted(s.Fleet.Why))
 	}
@@ -131,10 +134,20 @@ func (s *Status) print(w io.Writer, now time.Time) {
 	if reached := reachedWords(s.Load.Reached); reached != "" {
 		row("limits reached", "%s", reached)
 	}
+	if s.Kept != nil && s.Kept.Unsaved > 0 {
+		row("not saved", "%s since the start", policies(s.Kept.Unsaved))
+	}
 	row("last hour", "%s", shares(&s.Hour))
 	for _, t := range s.Troubles {
 		row("in trouble", "%s: robots.txt %s: %s", t.Origin, t.State, quoted(t.Err))
 	}
+}
+
+func policies(n uint64) string {
+	if n == 1 {
+		return "1 policy"
+	}
+	return fmt.Sprintf("%d policies", n)
 }
 
 // shares puts counts into words, with percentages.

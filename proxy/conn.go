@@ -60,10 +60,14 @@ func connState(c net.Conn, state http.ConnState) {
 		}
 	case *tls.Conn:
 		t, ok := c.NetConn().(*tunnelConn)
-		if ok && state == http.StateIdle {
+		if !ok {
+			return
+		}
+		t.tunnel.unheard.state(t.tunnel, state)
+		if state == http.StateIdle {
 			t.tunnel.streams.idled()
 		}
-		if ok && state == http.StateClosed {
+		if state == http.StateClosed {
 			t.tunnel.closed()
 		}
 	}

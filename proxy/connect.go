@@ -32,6 +32,7 @@ type tunnel struct {
 	handshake  int64 // records with data that belong to the handshake
 	requests   atomic.Int64
 	streams    streams // of HTTP/2
+	unheard    unheard // likewise
 }
 
 // connect answers a CONNECT: what can be refused without looking inside is
@@ -212,7 +213,7 @@ func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 // finish the handshake before they reject a certificate, so that a tunnel
 // without a request is all there is to see.
 func (t *tunnel) closed() {
-	if t.requests.Load() > 0 || t.proxy.closing.Load() {
+	if t.requests.Load() > 0 || t.unheard.any() || t.proxy.closing.Load() {
 		return
 	}
 	reason, detail := rules.ReasonUntrusted, "the client closed the tunnel after the handshake, without a request"

@@ -87,6 +87,22 @@ func TestRFC9110_StatusThatIsNotASitesToGive(t *testing.T) {
 	}
 }
 
+// Octets that end a line for some readers and not for others are not passed on
+// inside a field (RFC 9110 §5.5).
+func TestRFC9110_FieldsThatCouldBeTwoAreNotPassedOn(t *testing.T) {
+	for _, value := range []string{"a\x00b", "a\rX-Evil: b", "a\x01b"} {
+		r := answering(t, func(*http.Request) string {
+			return "HTTP/1.1 200 OK\r\nX-Odd: " + value + "\r\nContent-Length: 2\r\n\r\nok"
+		})
+		eachMode(t, []mode{plain, mitmH1, mitmH2}, func(t *testing.T, m mode) {
+			a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
+			if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "http_protocol_error" || a.Header.Get("X-Evil") != "" {
+				t.Errorf("%q: %s %q %v", value, a.Status, got, a.Header)
+			}
+		})
+	}
+}
+
 // A TRACE or OPTIONS that may go no further is answered here, as heed's own
 // answer and without what is secret; a refusal comes first.
 func TestRFC9110_MaxForwardsEndsHere(t *testing.T) {

@@ -64,7 +64,7 @@ func classify(err error) (status int, errorType string) {
 		return http.StatusBadGateway, "connection_terminated"
 	case err != nil && strings.Contains(err.Error(), "response headers exceeded"):
 		return http.StatusBadGateway, "http_response_header_section_size"
-	case err != nil && strings.Contains(err.Error(), "malformed HTTP"):
+	case err != nil && (strings.Contains(err.Error(), "malformed HTTP") || strings.Contains(err.Error(), "malformed MIME header")):
 		return http.StatusBadGateway, "http_protocol_error"
 	default:
 		return http.StatusBadGateway, "destination_unavailable"

@@ -82,30 +82,34 @@ func (w *world) reach(m way, host string) (c *testkit.Conn, prefix string) {
 // inBytes asks over HTTP/1.
 func (w *world) inBytes(c *testkit.Conn, prefix string, s *shape, extra ...string) *answer {
 	w.t.Helper()
+	text := w.inText(prefix, s, extra...)
+	if !s.waits {
+		c.Send(text)
+		return w.hear(c, s, extra, func() {})
+	}
+	head, body, _ := strings.Cut(text, "\r\n\r\n")
+	c.Send(head + "\r\n\r\n")
+	return w.hear(c, s, extra, func() { c.Send(body) })
+}
+
+// inText is the request as HTTP/1.
+func (w *world) inText(prefix string, s *shape, extra ...string) string {
 	target := prefix + s.path()
 	if s.path() == "*" && prefix != "" {
 		target = prefix // RFC 9112 §3.2.4
 	}
-	var head strings.Builder
-	fmt.Fprintf(&head, "%s %s %s\r\nHost: %s\r\n", s.verb(), target, cmp.Or(s.version, "HTTP/1.1"), s.host())
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %s %s\r\nHost: %s\r\n", s.verb(), target, cmp.Or(s.version, "HTTP/1.1"), s.host())
 	for _, f := range s.all(extra...) {
-		head.WriteString(f + "\r\n")
+		text.WriteString(f + "\r\n")
 	}
-	body := s.body
 	switch {
 	case s.chunked:
-		head.WriteString("Transfer-Encoding: chunked\r\n")
-		body = inChunks(s.body, s.trailers)
+		return text.String() + "Transfer-Encoding: chunked\r\n\r\n" + inChunks(s.body, s.trailers)
 	case s.body != "" || s.waits:
-		fmt.Fprintf(&head, "Content-Length: %d\r\n", len(s.body))
+		fmt.Fprintf(&text, "Content-Length: %d\r\n", len(s.body))
 	}
-	head.WriteString("\r\n")
-	if s.waits {
-		c.Send(head.String())
-		return w.hear(c, s, extra, func() { c.Send(body) })
-	}
-	c.Send(head.String() + body)
-	return w.hear(c, s, extra, func() {})
+	return text.String() + "\r\n" + s.body
 }
 
 func inChunks(body string, trailers []string) string {

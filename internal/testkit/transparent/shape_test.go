@@ -27,6 +27,7 @@ type shape struct {
 	answer string // sent after it; both in bytes
 	deaf   bool   // the body is not read and the connection ends
 	hangup bool   // the connection ends after the answer
+	unseen bool   // nobody asks what the site saw
 	serve  http.HandlerFunc
 
 	// changed tells what becomes different through heed; the doc comment of

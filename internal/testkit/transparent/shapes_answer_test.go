@@ -51,6 +51,13 @@ var answers = []*shape{
 	{name: "site's own via and server", answer: reply("200 OK", "x", "Via: 1.0 inner, 1.1 cdn (box)", "Server: thing/1 (os)", "X-Cache: HIT", "Age: 7", "X-Powered-By: y")},
 	{name: "signals", answer: reply("200 OK", "x", "X-Robots-Tag: noindex", "X-Robots-Tag: bot: nofollow", "Content-Signal: ai-train=no", "tdm-reservation: 1")},
 	{name: "transfer fields of content", answer: reply("200 OK", "x", "Content-Encoding: identity", "Content-MD5: AAAA", "Content-Language: en", "Content-Location: /x", "Content-Disposition: attachment; filename=\"\xe9\"", "Accept-Ranges: bytes", "ETag: W/\"\xe9\"")},
+	{name: "a field that goes over two lines", answer: reply("200 OK", "x", "X-Folded: one", "X-Folded: a\r\n  b"),
+		changed: func(_ way, a *answer, _ *arrival) { a.header["x-folded"] = []string{"one", "a b"} }}, // RFC 9112 §5.2
+	{name: "pragma of an old site", answer: reply("200 OK", "x", "Pragma: no-cache"),
+		changed: func(_ way, a *answer, _ *arrival) { a.header["cache-control"] = []string{"no-cache"} }}, // net/http writes out what RFC 9111 §5.4 reads into it
+	{name: "proxy-status in heed's name", answer: reply("200 OK", "x", "Proxy-Status: cdn; error=dns_error, "+name+"; error=http_request_denied"),
+		changed: func(_ way, a *answer, _ *arrival) { a.header["proxy-status"] = []string{"cdn;error=dns_error"} }}, // RFC 9209 §2
+	{name: "proxy-status of others", answer: reply("200 OK", "x", "Proxy-Status: cdn ; error=dns_error", "Proxy-Status: broken=")},
 	{name: "upgrade offered", answer: reply("200 OK", "x", "Upgrade: h2c", "Connection: Upgrade")},
 	{name: "426", answer: reply("426 Upgrade Required", "come back", "Upgrade: TLS/1.3", "Connection: Upgrade")},
 	{name: "http 1.0 site", hangup: true, answer: "HTTP/1.0 200 OK\r\nContent-Length: 3\r\nX-Old: 1\r\n\r\nold"},

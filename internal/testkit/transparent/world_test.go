@@ -121,6 +121,10 @@ func (w *world) serve(l net.Listener, secure *tls.Config) {
 				io.WriteString(rw, robots)
 				return
 			}
+			if s.unseen {
+				s.serve(rw, r)
+				return
+			}
 			a := &arrival{method: r.Method, target: r.RequestURI, host: r.Host, header: r.Header.Clone()}
 			body := &strings.Builder{}
 			r.Body = struct {

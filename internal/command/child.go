@@ -27,6 +27,8 @@ func (r *run) child(environ []string) (status int, err error) {
 	if err := cmd.Start(); err != nil {
 		return r.cannotStart(err)
 	}
+	watcher := watch(cmd.Process.Pid, r.own)
+	defer func() { r.round = watcher.finish() }()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

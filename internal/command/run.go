@@ -30,7 +30,7 @@ type RunCmd struct {
 
 // Help is what `heed run --help` prints at the end.
 func (RunCmd) Help() string {
-	return `CMD gets a proxy of its own on a free port, and variables that lead its requests there and make it trust heed's CA. Signals and the exit status pass through; then a summary tells, on stderr, what was allowed and what was refused by which rule. Runs at the same time share what they know of the sites: each site's robots.txt is fetched once for all.
+	return `CMD gets a proxy of its own on a free port, and variables that lead its requests there and make it trust heed's CA. Signals and the exit status pass through; then a summary tells, on stderr, what was allowed, what was refused by which rule, and (on Linux) what went round heed, as far as a look at the command's connections every moment shows it. Runs at the same time share what they know of the sites: each site's robots.txt is fetched once for all.
 
   heed run -- curl https://example.org/
   heed run --agent NewsBot --contact https://example.org/newsbot -- python3 fetch.py
@@ -53,6 +53,8 @@ type run struct {
 	found Found
 	log   io.WriteCloser // nil: not asked for
 	join  join
+	own   []string   // where heed listens, host:port each
+	round *wentRound // once the command has ended
 }
 
 // Run runs the command and ends with its exit status.
@@ -77,6 +79,7 @@ func (c *RunCmd) Run(a *App) error {
 	}
 	remarks := r.remarks(m)
 	reader := readStream(m, r.log, a.Stderr)
+	r.own = append(m.Own, m.Listen)
 	status, err := r.child(ClientEnviron(a.Environ, m.Listen, files))
 	if err != nil {
 		return err

@@ -24,7 +24,8 @@ type runReport struct {
 	Remarks []string `json:"remarks"`
 	// Complete is false when heed ended before the command did: then nothing
 	// was counted.
-	Complete bool `json:"complete"`
+	Complete  bool       `json:"complete"`
+	WentRound *wentRound `json:"went_round"`
 	audit.Summary
 }
 
@@ -32,7 +33,7 @@ type runReport struct {
 func (r *run) report(status int, s *audit.Summary, remarks []string) {
 	switch {
 	case r.cmd.JSON:
-		report := runReport{Command: r.args, Exit: status, Remarks: remarks, Complete: s != nil}
+		report := runReport{Command: r.args, Exit: status, Remarks: remarks, Complete: s != nil, WentRound: r.round}
 		if remarks == nil {
 			report.Remarks = []string{}
 		}
@@ -44,9 +45,11 @@ func (r *run) report(status int, s *audit.Summary, remarks []string) {
 	case s == nil:
 		fmt.Fprintln(r.app.Stderr, "heed: the heed that judged this run ended before it; requests after that could not leave, and there is no summary")
 	case s.Requests == 0:
+		r.round.print(r.app.Stderr)
 		printCures(r.app.Stderr, r.args[0])
 	default:
 		printSummary(r.app.Stderr, s)
+		r.round.print(r.app.Stderr)
 	}
 }
 

@@ -77,6 +77,9 @@ func (p *Proxy) connect(x *exchange, w *responseWriter, r *http.Request) {
 	case terms.Intercept:
 		if x.terms.Mode == terms.Enforce && p.trusts.owes(askerOf(x.entry.Client, origin.Host, x.entry.UserAgent), x.entry.Time) {
 			x.refuse(rules.Decision{Reason: rules.ReasonUntrusted}, "its last tunnel to "+printable(origin.Host, 100)+" ended in the TLS handshake with heed; the next is let through again")
+		} else if _, err := p.Leaves.Leaf(origin.Host); err != nil { // told here, where a client can read it
+			p.Log.Error("no certificate can be made for a site", "host", origin.Host, "error", err)
+			x.refuse(rules.Decision{Reason: rules.ReasonInternal}, "no certificate can be made for "+printable(origin.Host, 100))
 		}
 	case terms.HostOnly, terms.Tunnel:
 		if x.site = p.openTunnel(x, r); x.site != nil {

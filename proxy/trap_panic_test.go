@@ -273,11 +273,25 @@ func TestTrap02_FaultInTheRecorder(t *testing.T) {
 	})
 }
 
-// A certificate that cannot be made ends its tunnel: nobody else would close
-// that connection. The record does not blame the client.
+// A CA that fails is told where a client can read it: in the answer to CONNECT.
+func TestTrap02_FaultInTheSigner(t *testing.T) {
+	r := newRig(t, hello, new(faults).config)
+	c := testkit.Dial(t, r.addr)
+	c.Send("CONNECT leaf.test:443 HTTP/1.1\r\nHost: leaf.test:443\r\n\r\n")
+	a := c.Answer("CONNECT")
+	if a.StatusCode != 500 || proxyStatusOf(t, a.Header) != "proxy_internal_error" || strings.Contains(string(a.Body), "10.0.0.1") {
+		t.Errorf("%s %v %s", a.Status, a.Header, a.Body)
+	}
+	r.records.await(t, "the fault", func(e *audit.Entry) bool {
+		return e.Decision.Reason == rules.ReasonInternal && e.Host == "leaf.test" && e.Outcome.Status == 500
+	})
+}
+
+// A certificate that cannot be made for the name in the handshake ends its
+// tunnel: nobody else would close that connection. The record does not blame the client.
 func TestTrap02_FaultInTheHandshakeClosesTheTunnel(t *testing.T) {
 	r := newRig(t, hello, new(faults).config)
-	c := testkit.Dial(t, r.addr).Connect("leaf.test:443")
+	c := testkit.Dial(t, r.addr).Connect("site.test:443")
 	if _, err := c.TryTLS(r.trusting("leaf.test")); err == nil {
 		t.Fatal("a handshake without a certificate")
 	}

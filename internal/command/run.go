@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"heed/internal/audit"
@@ -51,7 +53,7 @@ type run struct {
 	state string
 	cfg   *Config
 	found Found
-	log   io.WriteCloser // nil: not asked for
+	log   *runLog // nil: not asked for
 	join  join
 	own   []string   // where heed listens, host:port each
 	round *wentRound // once the command has ended
@@ -78,7 +80,7 @@ func (c *RunCmd) Run(a *App) error {
 		return err
 	}
 	remarks := r.remarks(m)
-	reader := readStream(m, r.log, a.Stderr)
+	reader := readStream(m, r.logWriter(), a.Stderr)
 	r.own = append(m.Own, m.Listen)
 	status, err := r.child(ClientEnviron(a.Environ, m.Listen, files))
 	if err != nil {
@@ -86,12 +88,27 @@ func (c *RunCmd) Run(a *App) error {
 	}
 	summary := reader.finish(m)
 	if r.log != nil {
-		if err := r.log.Close(); err != nil {
+		if err := r.closeLog(); err != nil {
 			fmt.Fprintf(a.Stderr, "heed: the log is not complete: %v\n", err)
 		}
 	}
 	r.report(status, summary, remarks)
 	return Exit(status)
+}
+
+// closeLog waits until the log is written, as any program does that writes to a
+// pipe: whoever reads it may take its time. An interrupt ends the wait, and what
+// cannot be written at all is not waited for.
+func (r *run) closeLog() error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	err := r.log.wait(signals, func() {
+		if !r.cmd.Quiet {
+			fmt.Fprintln(r.app.Stderr, "heed: waiting for whoever reads the log; Ctrl-C gives up what is not read")
+		}
+	})
+	return errors.Join(err, r.log.Close())
 }
 
 // prepare finds all that can be wrong before anything is started.
@@ -190,16 +207,24 @@ func findCommand(a *App, name string) (string, error) {
 	return "", Exit(126)
 }
 
+// logWriter is the log as a writer; nil when it was not asked for.
+func (r *run) logWriter() io.Writer {
+	if r.log == nil {
+		return nil
+	}
+	return r.log
+}
+
 // openRunLog opens the file of --log.
-func openRunLog(name string, stderr io.Writer) (io.WriteCloser, error) {
+func openRunLog(name string, stderr io.Writer) (*runLog, error) {
 	if name == "-" {
-		return runLog{newSteady(stderr), leaveOpen{}}, nil
+		return &runLog{newSteady(stderr), leaveOpen{}}, nil
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the log cannot be written: %w\nName another file with --log", err)
 	}
-	return runLog{newSteady(f), f}, nil
+	return &runLog{newSteady(f), f}, nil
 }
 
 // runLog is the log of a run: a file that may be written to slowly, or a pipe
@@ -209,8 +234,25 @@ type runLog struct {
 	file io.Closer
 }
 
-// Close waits for what is not written yet.
-func (l runLog) Close() error { return errors.Join(l.drain(endPatience), l.file.Close()) }
+// Close closes the file; what is not written yet is lost.
+func (l *runLog) Close() error { return l.file.Close() }
+
+// wait returns when all is written, when it could not be for a while, or at a
+// signal. It calls tell once when nobody reads.
+func (l *runLog) wait(signals <-chan os.Signal, tell func()) error {
+	begun, told := time.Now(), false
+	for {
+		err := l.drain(retryEvery)
+		long := time.Since(begun) > endPatience
+		switch {
+		case err == nil, len(signals) > 0, long && !errors.Is(err, errPending):
+			return err
+		case long && !told:
+			told = true
+			tell()
+		}
+	}
+}
 
 // leaveOpen is a file that belongs to somebody else.
 type leaveOpen struct{}

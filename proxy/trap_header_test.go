@@ -95,14 +95,12 @@ func TestTrap13_ConnectionCannotHideTheUserAgent(t *testing.T) {
 
 // The other way too: a site speaks for itself and not for the proxy.
 func TestTrap13_AnswerFieldsOfOneHopStayThere(t *testing.T) {
-	s := newSite(t, hello)
-	s.script(t, "raw.test:80", func(c net.Conn, r *http.Request) {
-		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\n"+
-			"Proxy-Authenticate: Basic realm=phish\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\nTE: x\r\nX-End: stays\r\n"+
-			"Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nVia: 1.0 other\r\nDate: Tue, 15 Nov 1994 08:12:31 GMT\r\n\r\nok")
+	r := answering(t, func(*http.Request) string {
+		return "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\n" +
+			"Proxy-Authenticate: Basic realm=phish\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\nTE: x\r\nX-End: stays\r\n" +
+			"Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nVia: 1.0 other\r\nDate: Tue, 15 Nov 1994 08:12:31 GMT\r\n\r\nok"
 	})
-	r := newRigBefore(t, s)
-	eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
+	eachMode(t, allModes, func(t *testing.T, m mode) {
 		a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
 		same(t, a.Header, http.Header{"Content-Length": {"2"}, "X-End": {"stays"}, "Set-Cookie": {"a=1", "b=2"},
 			"Via": {"1.0 other", "1.1 rig-7f3a"}, "Date": {"Tue, 15 Nov 1994 08:12:31 GMT"}})

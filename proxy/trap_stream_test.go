@@ -154,17 +154,20 @@ func TestHeed_LargeBodiesArriveWhole(t *testing.T) {
 // it goes on reading or not, and the connection to the client then ends.
 func TestTrap05_EarlyAnswerOfTheSiteIsPassedOnAtOnce(t *testing.T) {
 	s := newSite(t, hello)
-	s.script(t, "early.test:80", func(c net.Conn, r *http.Request) {
+	act := func(c net.Conn, r *http.Request) {
 		io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
 		io.Copy(io.Discard, c) // never hangs up by itself
-	})
+	}
+	s.script(t, "early.test:80", act)
+	certFile, keyFile := s.ca.Leaf(t, "early.test")
+	s.scriptTLS(t, "early.test:443", certFile, keyFile, act)
 	r := newRigBefore(t, s, func(c *Config) { c.Limits.drain = 1 })
 	for name, header := range map[string]string{
 		"small":   "Content-Length: 100",
 		"huge":    "Content-Length: 10000000000",
 		"chunked": "Transfer-Encoding: chunked",
 	} {
-		eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
+		eachMode(t, rawModes, func(t *testing.T, m mode) {
 			c, prefix := r.in(t).rawTo(m, "early.test")
 			c.Send(requestTo("early.test", "POST", prefix, "/"+name, header))
 			if header == "Transfer-Encoding: chunked" {

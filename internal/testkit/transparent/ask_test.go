@@ -19,17 +19,19 @@ import (
 	"heed/internal/testkit"
 )
 
-// answer is what a client made of a site's answer. Field names are in lower
-// case.
+// fields are those of a message, by name in lower case.
+type fields = map[string][]string
+
+// answer is what a client made of a site's answer.
 type answer struct {
 	major   int
 	version string   // "1.1", "1.0" or "2"
 	interim []string // 1xx answers, each with its fields
 	status  int
 	phrase  string // empty over HTTP/2
-	header  http.Header
+	header  fields
 	body    string
-	trailer http.Header
+	trailer fields
 	broken  bool // no clean end
 }
 
@@ -158,7 +160,7 @@ func (w *world) hear(c *testkit.Conn, s *shape, direct []string, goOn func()) *a
 }
 
 // interim is a 1xx answer as text. Directly, it is what heed has to make of it.
-func interim(code int, h http.Header, direct []string) string {
+func interim(code int, h fields, direct []string) string {
 	via := slices.Clone(h["via"])
 	switch {
 	case len(direct) > 0:
@@ -188,8 +190,8 @@ func rawHead(w *world, in *bufio.Reader) []byte {
 }
 
 // fieldsOf are the fields of a head, empty values included.
-func fieldsOf(head []byte) http.Header {
-	h := http.Header{}
+func fieldsOf(head []byte) fields {
+	h := fields{}
 	for i, line := range strings.Split(string(head), "\r\n") {
 		if name, value, ok := strings.Cut(line, ":"); ok && i > 0 {
 			name = strings.ToLower(name)
@@ -219,7 +221,7 @@ func (w *world) inFrames(c *testkit.Conn, s *shape, extra ...string) *answer {
 	defer cancel()
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
 		if code != 100 {
-			a.interim = append(a.interim, interim(code, lower(http.Header(h)), extra))
+			a.interim = append(a.interim, interim(code, lower(h), extra))
 		}
 		return nil
 	}})
@@ -266,8 +268,8 @@ func (w *world) inFrames(c *testkit.Conn, s *shape, extra ...string) *answer {
 	return a
 }
 
-func lower(h http.Header) http.Header {
-	l := http.Header{}
+func lower(h fields) fields {
+	l := fields{}
 	for name, values := range h {
 		l[strings.ToLower(name)] = values
 	}

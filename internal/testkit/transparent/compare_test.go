@@ -16,7 +16,7 @@ var ofOneHop = []string{"connection", "keep-alive", "proxy-connection", "transfe
 
 // mustChange takes off h, whose names are in lower case, what a proxy must not
 // pass on.
-func mustChange(h http.Header) {
+func mustChange(h fields) {
 	for _, line := range h["connection"] {
 		for name := range strings.SplitSeq(line, ",") {
 			delete(h, strings.ToLower(strings.TrimSpace(name)))
@@ -111,8 +111,8 @@ func (a *answer) noBoundary() {
 }
 
 // nonEmpty is h without names that have no line.
-func nonEmpty(h http.Header) http.Header {
-	full := http.Header{}
+func nonEmpty(h fields) fields {
+	full := fields{}
 	for name, values := range h {
 		if len(values) > 0 {
 			full[name] = values
@@ -129,7 +129,7 @@ func differ(t *testing.T, what string, want, got any) {
 }
 
 // same compares fields without the order between different names.
-func same(t *testing.T, what string, want, got http.Header) {
+func same(t *testing.T, what string, want, got fields) {
 	t.Helper()
 	for name := range want {
 		if !slices.Equal(want[name], got[name]) {

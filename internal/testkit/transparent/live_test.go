@@ -147,7 +147,7 @@ func highest(t *testing.T, pid int) (kib int) {
 // Large bodies arrive octet for octet, both ways, and heed holds no more memory
 // for many megabytes than for eight.
 func TestTransparency_LargeBodiesTakeNoMemory(t *testing.T) {
-	const warm, room = 8 << 20, 24 << 10
+	const warm, room = 8 << 20, 32 << 10
 	large := int64(40 << 20)
 	var size atomic.Int64
 	size.Store(warm)
@@ -192,7 +192,7 @@ func TestTransparency_LargeBodiesTakeNoMemory(t *testing.T) {
 // another client from anything, and heed holds no more of what is not read than
 // the windows of HTTP/2 let in.
 func TestTransparency_SlowReaderStopsNobodyElse(t *testing.T) {
-	const size, room = 40 << 20, 32 << 10
+	const size, room = 100 << 20, 100 << 10 // the race detector wants its share
 	down := &shape{name: "unread download", unseen: true, site: served, serve: func(rw http.ResponseWriter, r *http.Request) { io.Copy(rw, pattern(size)) }}
 	page := &shape{name: "page beside", unseen: true, site: served, serve: func(rw http.ResponseWriter, r *http.Request) { io.WriteString(rw, "page") }}
 	w := newWorld(t, []*shape{down, page})

@@ -50,7 +50,6 @@ var (
 	everyWay = []way{plain, h1, h2, inTunnel, absolute}
 	byBytes  = []way{plain, h1, inTunnel, absolute} // HTTP/1 to heed
 	secure   = []way{h1, h2, absolute}
-	secureH1 = []way{h1, absolute}
 )
 
 func (m way) https() bool { return m != plain && m != inTunnel }

@@ -92,9 +92,9 @@ func (w *world) in(t testing.TB) *world {
 // arrival is a request as a site saw it.
 type arrival struct {
 	method, target, host string
-	header               http.Header
+	header               fields
 	body                 string
-	trailer              http.Header
+	trailer              fields
 }
 
 // last takes the request that a site saw of a shape.

@@ -17,13 +17,15 @@ const (
 	// writeDelay is how long what is to be saved waits for company: one
 	// transaction, and one wait for the disk, serves all of it.
 	writeDelay = 200 * time.Millisecond
-	// maxPending is how many bytes may wait for the disk, about a thousand
-	// policies or a single long one, and as many again while the disk is at it.
-	// What comes on top is not saved, and asked for again after a restart.
-	maxPending = 2 << 20
-	// maxBatch is how many policies one transaction writes: until it ends, each
-	// takes some pages of memory.
-	maxBatch = 128
+	// maxPending is how many bytes may wait for the disk, some thousand policies,
+	// and as many again while the disk is at it. What comes on top is not saved,
+	// and asked for again after a restart.
+	maxPending = 8 << 20
+	// maxBatch is how many policies one transaction writes.
+	maxBatch = 1024
+	// batchPages is about how many bytes of memory a policy takes in one: some
+	// pages of the file each, until it ends.
+	batchPages = 12 << 10
 	// retryDelay is how long a disk is left alone that did not take what it was
 	// given.
 	retryDelay = 5 * time.Second
@@ -35,6 +37,10 @@ const (
 	// most: the next one replaces it.
 	damagedSuffix = ".damaged"
 )
+
+// FileMemory is how many bytes of memory a File takes at the most: what waits for
+// the disk, and what one transaction changes.
+const FileMemory = 2*maxPending + maxBatch*batchPages
 
 // File keeps policies in one file on disk, for any number of caches: see Way.
 // What is saved is written within a second, by a goroutine of the File's own;

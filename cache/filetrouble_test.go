@@ -35,25 +35,25 @@ func TestHeed_WhatTheDiskCannotTakeIsTold(t *testing.T) {
 	k := f.Way("")
 	body := make([]byte, 1000)
 	saved := 0
-	for n := range 5000 {
+	for n := range 20_000 {
 		if k.Save(fmt.Sprint("key ", n), []byte("r"), body) {
 			saved++
 		}
 	}
-	if f.bytes > maxPending || saved < maxPending/2000 || saved == 5000 {
+	if f.bytes > maxPending || saved < maxPending/2000 || saved == 20_000 {
 		t.Errorf("%d policies of %d bytes wait", saved, f.bytes)
 	}
 	if !k.Drop("key 1") {
 		t.Error("there was no room to forget")
 	}
 	saysSo(t, heard, toldTrouble, 1)
-	if h := f.Health(); h.Unsaved != uint64(5000-saved) || h.Why != errFlood.Error() || h.Since.IsZero() {
+	if h := f.Health(); h.Unsaved != uint64(20_000-saved) || h.Why != errFlood.Error() || h.Since.IsZero() {
 		t.Errorf("%+v", h)
 	}
 	f.flushing.Unlock()
 	f.flush()
 	saysSo(t, heard, toldWell, 1)
-	if h := f.Health(); h.Unsaved != uint64(5000-saved) || h.Why != "" {
+	if h := f.Health(); h.Unsaved != uint64(20_000-saved) || h.Why != "" {
 		t.Errorf("%+v", h)
 	}
 	lacks(t, k, "key 1")

@@ -100,12 +100,13 @@ func TestHeed_AMillionNamesAreBounded(t *testing.T) {
 	t.Run("disk", func(t *testing.T) {
 		f, _ := openFile(t, t.TempDir(), 1<<30)
 		defer closeFile(t, f)
-		flood(t, Config{Keeper: f.Way("")})
+		flood(t, Config{Keeper: f.Way(""), MaxBytes: -FileMemory})
 	})
 }
 
-// flood has c, made of config, asked for names nobody asked for before, and
-// fails the test for what should not come of it.
+// flood has a cache asked for names nobody asked for before, and fails the test
+// for what should not come of it. Its bound is config.MaxBytes more than that of
+// all that is held.
 func flood(t *testing.T, config Config) {
 	t.Helper()
 	names, bound := 100_000, int64(64<<20)
@@ -117,7 +118,7 @@ func flood(t *testing.T, config Config) {
 	refetched := 0
 	seen := map[string]bool{}
 	before := heap()
-	config.MaxBytes = bound
+	config.MaxBytes += bound
 	config.Transport = transport(func(r *http.Request) (*http.Response, error) {
 		if strings.HasPrefix(r.URL.Host, "working-") {
 			if seen[r.URL.Host] {

@@ -31,9 +31,12 @@ func openPolicies(cfg *Config, state string, log *slog.Logger) (*cache.File, err
 	return cache.OpenFile(path, fileShare*int64(cfg.Cache.MaxBytes), log)
 }
 
-// policyMemory is the room for policies that all ways to the sites share.
+// policyMemory is the room for policies that all ways to the sites share: what
+// cache.max_bytes leaves beside what waits for the disk, and half of it at least.
 func policyMemory(cfg *Config) *cache.Memory {
-	return cache.NewMemory(int(cfg.Cache.MaxBytes/leastPolicy), int64(cfg.Cache.MaxBytes))
+	all := int64(cfg.Cache.MaxBytes)
+	room := max(all-cache.FileMemory, all/2)
+	return cache.NewMemory(int(room/leastPolicy), room)
 }
 
 // identity tells the way w from all others, those of other settings too: what

@@ -234,12 +234,20 @@ func fill(t *testing.T, state, config string, count int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := openPolicies(cfg, state, slog.New(slog.DiscardHandler))
+	ways := &egresses{cfg: cfg, self: &proxy.Addrs{}, proxy: upstreamOfConfig(cfg, nil)}
+	id, err := ways.identity(way{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ways := &egresses{cfg: cfg, self: &proxy.Addrs{}, proxy: upstreamOfConfig(cfg, nil)}
-	id, err := ways.identity(way{})
+	const some = 2000 // that wait for the disk at a time
+	for from := 0; from < count; from += some {
+		fillSome(t, cfg, state, id, from, min(from+some, count))
+	}
+}
+
+func fillSome(t *testing.T, cfg *Config, state, id string, from, to int) {
+	t.Helper()
+	file, err := openPolicies(cfg, state, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +255,7 @@ func fill(t *testing.T, state, config string, count int) {
 		body := io.NopCloser(strings.NewReader(robotsOf(r.URL.Host)))
 		return &http.Response{StatusCode: 200, Header: http.Header{"Cache-Control": {"max-age=86400"}}, Body: body, ContentLength: -1}, nil
 	})})
-	for n := range count {
+	for n := from; n < to; n++ {
 		o := rules.Origin{Scheme: "http", Host: numberedHost(n), Port: 80}
 		if src := c.Policy(context.Background(), o, "").Source(); src.State != rules.Available {
 			t.Fatalf("%s: %+v", o, src)
@@ -255,6 +263,9 @@ func fill(t *testing.T, state, config string, count int) {
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if n := file.Health().Unsaved; n > 0 {
+		t.Fatalf("%d policies were not saved", n)
 	}
 }
 

@@ -15,7 +15,7 @@ type Health struct {
 	// it then, and it is tried again and again.
 	Away  bool      `json:"away"`
 	Since time.Time `json:"since,omitzero"` // when it was found away
-	Why   string    `json:"why,omitempty"`  // what it said, or did not
+	Why   string    `json:"why,omitempty"`  // what it said last, or did not
 
 	Outages uint64 `json:"outages"` // how often it was found away
 	Missed  uint64 `json:"missed"`  // questions that were not answered for it
@@ -92,6 +92,9 @@ func (s *Store) seek(key string) {
 		if err == nil {
 			break
 		}
+		s.mu.Lock()
+		s.health.Why = err.Error() // the first may have been no more than a delay
+		s.mu.Unlock()
 	}
 	s.mu.Lock()
 	since := s.health.Since

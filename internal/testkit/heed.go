@@ -128,7 +128,7 @@ func Launch(t testing.TB, options Options) *Heed {
 		RaceOptions,
 	}, options.Env...)
 	h.cmd.Stderr = h.out
-	notOrphaned(h.cmd)
+	NotOrphaned(h.cmd)
 	if err := h.cmd.Start(); err != nil {
 		t.Fatalf("starting heed: %v", err)
 	}

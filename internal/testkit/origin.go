@@ -117,7 +117,7 @@ func (o *Origin) start(config string, listeners []*net.TCPListener) {
 	}
 	cmd.Env = append(os.Environ(), inherited)
 	cmd.Stderr = o.stderr
-	notOrphaned(cmd)
+	NotOrphaned(cmd)
 	accessLog, err := cmd.StdoutPipe()
 	if err != nil {
 		o.t.Fatalf("opening nginx's log: %v", err)

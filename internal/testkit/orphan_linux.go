@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// notOrphaned has the system end the child when the test process dies, so that
+// NotOrphaned has the system end the child when the test process dies, so that
 // a timed-out test run leaves no server behind.
-func notOrphaned(cmd *exec.Cmd) {
+func NotOrphaned(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 }

@@ -4,5 +4,5 @@ package testkit
 
 import "os/exec"
 
-// notOrphaned does nothing: only Linux ends a child with its parent.
-func notOrphaned(*exec.Cmd) {}
+// NotOrphaned does nothing: only Linux ends a child with its parent.
+func NotOrphaned(*exec.Cmd) {}

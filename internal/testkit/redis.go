@@ -101,7 +101,7 @@ func (r *Redis) start() bool {
 	args = append(args, "--port", port, "--bind", "127.0.0.1", "--dir", r.dir)
 	r.cmd, r.exited, r.stdout = exec.Command(Program(r.t, "redis-server"), args...), make(chan struct{}), newOutput()
 	r.cmd.Stdout, r.cmd.Stderr = r.stdout, r.stdout
-	notOrphaned(r.cmd)
+	NotOrphaned(r.cmd)
 	if err := r.cmd.Start(); err != nil {
 		r.t.Fatalf("starting redis-server: %v", err)
 	}

@@ -78,7 +78,7 @@ func start(t testing.TB, cmd *exec.Cmd, port *regexp.Regexp) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	testkit.NotOrphaned(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +149,7 @@ func startApache(t testing.TB, root string) string {
 	var said bytes.Buffer
 	cmd := exec.Command(testkit.Program(t, "apache2"), "-f", file, "-D", "FOREGROUND")
 	cmd.Stderr, cmd.Stdout = &said, &said
+	testkit.NotOrphaned(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

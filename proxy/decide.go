@@ -62,23 +62,19 @@ func mayBeAddress(host string) bool {
 // neither: it is always allowed (RFC 9309 §2.2.2).
 func (x *exchange) judge(ctx context.Context) rules.Decision {
 	e := &x.entry
-	switch c := x.terms.Client; {
-	case x.terms.Mode == terms.Exempt:
-		e.Judged = audit.NotJudged
-		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonExempt}
-	case x.https == terms.Tunnel:
-		e.Judged = audit.NotJudged
-		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonTunnel}
-	case e.Target == "/robots.txt":
-		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRobotsTxt}
-	case x.terms.Site.Service != "":
-		e.Judged, e.Settled = audit.NotJudged, x.terms.Site.Service
-		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNotACrawl}
-	case c != nil && c.RefuseUnnamed && e.UserAgent == "" && e.Sent == "":
-		return rules.Decision{Reason: rules.ReasonUnnamed}
+	if x.https == terms.Tunnel && x.terms.Mode != terms.Exempt {
+		e.Judged = audit.ByHost // by the operator alone
+		d := x.override(rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonTunnel}, "")
+		if d.Reason == rules.ReasonTunnel {
+			e.Judged = audit.NotJudged
+		}
+		return d
 	}
-	if x.https == terms.HostOnly {
-		return x.judgePolicy(ctx, "")
+	if d, reason, ok := x.terms.Settled(e.Target, cmp.Or(e.Sent, e.UserAgent)); ok {
+		if e.Settled = reason; d.Reason == rules.ReasonExempt || d.Reason == rules.ReasonNotACrawl {
+			e.Judged = audit.NotJudged
+		}
+		return d
 	}
 	target := e.Target
 	if target == "*" {
@@ -132,25 +128,27 @@ func (x *exchange) ask(agent *rules.Agent, target string) rules.Decision {
 func (x *exchange) asItIs() {
 	e := &x.entry
 	e.Sent, e.SentFrom, x.visible = "", "", nil
-	if own := x.proxy.agents.identify(e.UserAgent); x.terms.Client != nil && !names(own, e.Agent) {
+	if own := x.proxy.agents.identify(e.UserAgent); x.terms.Client != nil && !terms.Names(own, e.Agent) {
 		x.visible = own
 	}
 }
 
 // override lets an exception decide in place of d where one fits: one that
-// refuses always, one that allows when d refuses for want of permission.
+// refuses always, one that allows when d refuses for want of permission. Of a
+// tunnel no target is seen: there only what is about the whole site counts.
 func (x *exchange) override(d rules.Decision, target string) rules.Decision {
-	refused := d.Verdict == rules.Refuse && d.Reason != rules.ReasonOriginUnreachable && d.Reason != rules.ReasonDestination
-	exception, rule := x.terms.Override(target, refused, x.proxy.Now())
+	var exception *terms.Exception
+	var rule string
+	if now := x.proxy.Now(); x.https == terms.Intercept {
+		exception, rule = x.terms.Override(target, terms.Overrides(d), now)
+	} else {
+		exception, rule = x.terms.OverrideHost(terms.Overrides(d), now)
+	}
 	if exception == nil {
 		return d
 	}
 	x.entry.Settled = exception.Reason
-	d = rules.Decision{Reason: rules.ReasonOverride, Rule: rule}
-	if !exception.Refuse {
-		d.Verdict = rules.Allow
-	}
-	return d
+	return exception.Verdict(rule)
 }
 
 // refusalDetail says why a policy is not there, for the record.

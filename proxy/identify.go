@@ -1,13 +1,10 @@
 package proxy
 
 import (
-	"cmp"
 	"net"
 	"net/netip"
-	"slices"
 
 	"heed/internal/terms"
-	"heed/rules"
 )
 
 // whoOf returns what is known of the client of a connection before it says
@@ -30,27 +27,9 @@ func (x *exchange) identify() {
 	x.who.UserAgent = e.UserAgent
 	x.terms = x.book.For(x.book.ClientOf(x.who), x.origin, p.Now())
 	e.ClientName, e.Mode = x.terms.Name(), x.terms.Mode.String()
-	c := x.terms.Client
-	if c == nil {
-		e.Agent = p.agents.identify(e.UserAgent)
-		return
+	id := x.terms.Identity(e.UserAgent, p.agents.identify)
+	e.Agent, x.visible, e.SentFrom = id.Judged, id.Visible, id.From
+	if id.Shown != e.UserAgent {
+		e.Sent = id.Shown
 	}
-	shown := cmp.Or(c.SendUserAgent, e.UserAgent)
-	if shown != e.UserAgent {
-		e.Sent = shown
-	}
-	e.SentFrom = c.SendFrom
-	visible := p.agents.identify(shown)
-	if e.Agent = c.Agent; e.Agent == nil {
-		e.Agent = visible
-	} else if !names(visible, e.Agent) {
-		x.visible = visible
-	}
-}
-
-// names reports whether a has all the tokens of other.
-func names(a, other *rules.Agent) bool {
-	return !slices.ContainsFunc(other.Tokens, func(t rules.Token) bool {
-		return !slices.ContainsFunc(a.Tokens, func(own rules.Token) bool { return own.Name == t.Name })
-	})
 }

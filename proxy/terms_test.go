@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/terms"
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -166,5 +167,40 @@ func TestHeed_AnOwnRobotsTextForAHost(t *testing.T) {
 	}
 	if got := r.ask(plain, question{path: "/private"}); got.StatusCode != 200 {
 		t.Errorf("refused by the site only: %d", got.StatusCode)
+	}
+}
+
+// Of a tunnel no path is seen, so that only what is about the whole site counts;
+// people's tunnels pass.
+func TestHeed_WhatWasSettledHoldsForTunnels(t *testing.T) {
+	whole, err := terms.NewException(terms.Exception{Patterns: []string{"/"}, Refuse: true, Reason: "asked by mail"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := terms.NewException(terms.Exception{Patterns: []string{"/private"}, Refuse: true, Reason: "asked by mail"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		book   *terms.Book
+		status int
+		reason rules.Reason
+	}{
+		{"a tunnel is refused whole", &terms.Book{HTTPS: terms.Tunnel, Hosts: []terms.Host{{Match: everywhere(t), Exceptions: []*terms.Exception{whole}}}}, 403, rules.ReasonOverride},
+		{"a host is refused whole", &terms.Book{HTTPS: terms.HostOnly, Hosts: []terms.Host{{Match: everywhere(t), Exceptions: []*terms.Exception{whole}}}}, 403, rules.ReasonOverride},
+		{"a part is not seen", &terms.Book{HTTPS: terms.Tunnel, Hosts: []terms.Host{{Match: everywhere(t), Exceptions: []*terms.Exception{part}}}}, 200, rules.ReasonTunnel},
+		{"people", &terms.Book{Mode: terms.Exempt}, 200, rules.ReasonExempt},
+		{"people where https is refused", &terms.Book{Mode: terms.Exempt, HTTPS: terms.NoHTTPS}, 403, rules.ReasonAccess},
+	} {
+		r := newRig(t, hello, func(config *Config) { settle(config, c.book) })
+		conn := testkit.Dial(t, r.addr)
+		conn.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\n\r\n")
+		head := conn.Head("CONNECT")
+		conn.Close()
+		e := r.records.await(t, c.name, func(e *audit.Entry) bool { return e.Method == "CONNECT" })
+		if head.StatusCode != c.status || e.Decision.Reason != c.reason {
+			t.Errorf("%s: %d, %+v", c.name, head.StatusCode, e.Decision)
+		}
 	}
 }

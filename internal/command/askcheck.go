@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 
+	"heed/internal/terms"
 	"heed/rules"
 )
 
@@ -18,17 +19,23 @@ type checkLine struct {
 	URL     string `json:"url"`
 	Profile string `json:"profile,omitempty"` // to judge under; empty: that of its settings
 	Explain bool   `json:"explain,omitempty"` // the road to the verdict is wanted
+	Client  string `json:"client,omitempty"`  // the [[client]] that asks; empty: whom the agent alone tells
 }
 
 // maxCheckLine bounds the body of POST /check, in bytes.
 const maxCheckLine = 1 << 20
 
 // postCheck judges a URL as a request of its agent would be judged now, with
-// the policies this heed has. It sends nothing but the fetch of a robots.txt.
+// the policies this heed has and under the terms it keeps to. It sends nothing but the fetch of a robots.txt.
 func (d *daemon) postCheck(w http.ResponseWriter, r *http.Request) {
 	var q checkLine
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCheckLine)).Decode(&q); err != nil {
 		answer(w, http.StatusBadRequest, &refusedJoin{Message: "this is no question"})
+		return
+	}
+	book := d.book.now()
+	if q.Client != "" && book.ClientNamed(q.Client) == nil {
+		answer(w, http.StatusUnprocessableEntity, &refusedJoin{Message: fmt.Sprintf("the running heed has no [[client]] called %s\nSee `heed config show`", quoted(q.Client))})
 		return
 	}
 	out, err := d.egresses.take(way{Profile: q.Profile})
@@ -37,7 +44,7 @@ func (d *daemon) postCheck(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer d.egresses.give(out)
-	j := judge{now: d.now, explain: q.Explain}
+	j := judge{now: d.now, explain: q.Explain, book: book, client: q.Client}
 	got, err := j.ask(r.Context(), q.Agent, q.URL, func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		return out.policies.Policy(ctx, o, userAgent), o.RobotsURL(), byHeed
 	})
@@ -140,7 +147,7 @@ func (c *CheckCmd) asker(a *App) (asker, error) {
 		}
 		if client != nil {
 			return func(ctx context.Context, agent, address string) (*judgement, error) {
-				return client.check(ctx, &checkLine{agent, address, c.Profile, c.Explain})
+				return client.check(ctx, &checkLine{agent, address, c.Profile, c.Explain, c.Client})
 			}, nil
 		}
 	}
@@ -148,8 +155,27 @@ func (c *CheckCmd) asker(a *App) (asker, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{now: a.Now, explain: c.Explain}
+	j := &judge{now: a.Now, explain: c.Explain, client: c.Client}
+	if c.Robots == "" {
+		if j.book, err = c.book(a); err != nil {
+			return nil, err
+		}
+	}
 	return func(ctx context.Context, agent, address string) (*judgement, error) {
 		return j.ask(ctx, agent, address, policy)
 	}, nil
+}
+
+// book returns what the settings here say of clients and hosts.
+func (c *CheckCmd) book(a *App) (*terms.Book, error) {
+	cfg, err := Load(c.Config, a.Defaults)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Access = AccessConfig{} // who may use a proxy is nothing to a question
+	b, err := cfg.book(a.Now)
+	if err == nil && c.Client != "" && b.ClientNamed(c.Client) == nil {
+		err = fmt.Errorf("--client: there is no [[client]] called %s in %s", quoted(c.Client), cfg.source())
+	}
+	return b, err
 }

@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"heed/internal/terms"
 )
 
 func TestHeed_CheckAsksTheHeedThatRuns(t *testing.T) {
@@ -57,5 +61,79 @@ func TestHeed_CheckDoesNotAskTheHeedOfARun(t *testing.T) {
 	startDaemon(t, nil)
 	if client, err := heedHere(t.Context()); client != nil || err != nil {
 		t.Errorf("%v, %v", client, err)
+	}
+}
+
+// bookOf returns the terms that settings in TOML come to.
+func bookOf(t *testing.T, text string) *terms.Book {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "proxy.toml")
+	write(t, path, text)
+	cfg, err := Load(path, builtIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := cfg.book(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const settledTerms = `
+[[client]]
+name = "shop"
+user_agent = "Mozilla/*"
+agent = ["otherbot"]
+[[client]]
+name = "people"
+from = ["192.0.2.0/24"]
+mode = "exempt"
+[[host]]
+match = ["127.0.0.1"]
+allow = ["/private/feed"]
+refuse = ["/open"]
+reason = "letter 14"
+[[host]]
+match = ["api.test"]
+crawl = false
+reason = "a registry"
+`
+
+// Exceptions, pins and services of the running heed decide in check as they do
+// for requests, and the line quotes the operator's reason.
+func TestHeed_CheckAppliesWhatWasSettled(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, someRules) }))
+	defer site.Close()
+	startDaemon(t, func(d *daemon) {
+		d.background, d.listen = false, "127.0.0.1:3128"
+		d.book.current.Store(bookOf(t, settledTerms))
+	})
+	for _, c := range []struct {
+		url, want string
+		args      []string
+	}{
+		{site.URL + "/private/feed/1", `allow  %s  override: Allow: /private/feed, an exception (letter 14)`, []string{"--agent", "x"}},
+		{site.URL + "/open", `refuse %s  override: Disallow: /open, an exception (letter 14)`, []string{"--agent", "x"}},
+		{site.URL + "/private", `refuse %s  rule: line 2`, []string{"--agent", "x"}},
+		{site.URL + "/private", `allow  %s  exempt: this client is people, who are not judged`, []string{"--agent", "x", "--client", "people"}},
+		{"https://api.test/v1", `allow  %s  not-a-crawl: it is called and not crawled (a registry)`, []string{"--agent", "x"}},
+	} {
+		got := heed(t, "", append(append([]string{"check"}, c.args...), c.url)...)
+		if want := strings.ReplaceAll(c.want, "%s", c.url); !strings.HasPrefix(got.out, want) {
+			t.Errorf("%v: %+v, want %s", c.args, got, want)
+		}
+	}
+	explained := heed(t, "", "check", "--explain", "--agent", "x", site.URL+"/private/feed/1")
+	if !strings.Contains(strings.Join(strings.Fields(explained.out), " "), "an exception of the operator's, lets it through whatever the rules say (letter 14)") {
+		t.Errorf("explained: %s", explained.out)
+	}
+	var pinned judgement
+	s := heed(t, "", "check", "--json", "--agent", "Mozilla/5.0 Chrome/130", site.URL+"/private")
+	if err := json.Unmarshal([]byte(s.out), &pinned); err != nil || pinned.Client != "shop" {
+		t.Errorf("pinned: %+v, %v", s, err)
+	}
+	if s := heed(t, "", "check", "--client", "nobody", "--agent", "x", site.URL); s.status != exitUsage || !strings.Contains(s.errors, "no [[client]] called nobody") {
+		t.Errorf("unknown client: %+v", s)
 	}
 }

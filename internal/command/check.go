@@ -16,6 +16,7 @@ type CheckCmd struct {
 	Config  string   `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Robots  string   `placeholder:"FILE" help:"Judge against this robots.txt instead of the sites' own; - for stdin."`
 	Agent   *string  `short:"a" placeholder:"UA" help:"Who asks: a User-Agent string, or a product token such as ExampleBot."`
+	Client  string   `placeholder:"NAME" help:"Ask as the [[client]] of that name, instead of the one that the User-Agent fits."`
 	Profile string   `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
 	Local   bool     `help:"Judge here, not in the running heed: by the settings here, and by stored copies that are fresh."`
 	Fresh   bool     `help:"Judge here, and fetch each robots.txt now, whatever is stored."`
@@ -107,6 +108,8 @@ func (c *CheckCmd) usage() error {
 		return errors.New("--batch takes the agent from each line\nLeave out --agent, or --batch")
 	case c.Explain && (c.Batch || c.JSON):
 		return errors.New("--explain is for people, --json and --batch are for programs\nLeave one of them out")
+	case c.Client != "" && (c.Batch || c.Robots != ""):
+		return errors.New("--client names an entry of the settings, which --batch and --robots do without\nLeave one of them out")
 	case c.Batch:
 		return nil
 	case len(c.URLs) == 0:
@@ -146,6 +149,14 @@ func (a *judgement) why() string {
 		why.WriteString("no rule speaks of it")
 	case rules.ReasonRobotsTxt:
 		why.WriteString("robots.txt may always be asked for")
+	case rules.ReasonOverride:
+		fmt.Fprintf(&why, "%s, an exception (%s)", quoted(a.Rule), quoted(a.Settled))
+	case rules.ReasonNotACrawl:
+		fmt.Fprintf(&why, "it is called and not crawled (%s), so nothing is judged", quoted(a.Settled))
+	case rules.ReasonExempt:
+		why.WriteString("this client is people, who are not judged")
+	case rules.ReasonUnnamed:
+		why.WriteString("this client has to say who it is")
 	case rules.ReasonRobotsUnavailable:
 		why.WriteString("the site has no robots.txt")
 	case rules.ReasonRobotsUnreachable:
@@ -171,6 +182,9 @@ func (a *judgement) why() string {
 	}
 	if source := a.source(); source != "" {
 		fmt.Fprintf(&why, " (%s)", source)
+	}
+	if a.Mode != "" && !a.Allowed {
+		why.WriteString(" (only observed: let through)")
 	}
 	return why.String()
 }

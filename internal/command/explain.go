@@ -81,6 +81,9 @@ func (x *explainer) line(head, format string, values ...any) {
 // whoAsks tells which pieces of the User-Agent are names of robots, where each
 // leads, and which are not.
 func (x *explainer) whoAsks() {
+	if x.Client != "" {
+		x.step("Client", "%s, as the settings know it", quoted(x.Client))
+	}
 	if x.Agent == "" {
 		x.step("Who asks", "nobody says so: the rules for all robots (*) count")
 		return
@@ -161,6 +164,8 @@ func (x *explainer) whoseRules() {
 		from = ""
 	case byHeed:
 		from = fmt.Sprintf("as the running heed has them, %s old", x.age())
+	case byOperator:
+		from = "but read from the file that the settings put in its place"
 	case byStore:
 		from = fmt.Sprintf("as stored %s ago", x.age())
 	}
@@ -234,6 +239,18 @@ func (x *explainer) because() string {
 		return fmt.Sprintf("line %d, %s, keeps %s from it", x.Line, quoted(x.Rule), x.who())
 	case rules.ReasonNoRule:
 		return "no rule speaks of it"
+	case rules.ReasonOverride:
+		verb := "lets it through whatever the rules say"
+		if !x.Allowed {
+			verb = "refuses it whatever the rules say"
+		}
+		return fmt.Sprintf("%s, an exception of the operator's, %s (%s)", quoted(x.Rule), verb, quoted(x.Settled))
+	case rules.ReasonNotACrawl:
+		return fmt.Sprintf("it is a service that programs call, not a site they crawl, so nothing is judged (%s)", quoted(x.Settled))
+	case rules.ReasonExempt:
+		return "the operator has declared this client to be people, who are not judged"
+	case rules.ReasonUnnamed:
+		return "the operator wants this client to say who it is, and it sends no User-Agent"
 	case rules.ReasonRobotsTxt:
 		return "robots.txt itself may always be fetched (RFC 9309 §2.2.2)"
 	case rules.ReasonRobotsUnavailable:

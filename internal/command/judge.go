@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"heed/internal/terms"
 	"heed/proxy"
 	"heed/rules"
 )
@@ -30,6 +31,9 @@ type judgement struct {
 	Age     float64      `json:"age,omitempty"`     // of the rules, in seconds
 	Stale   bool         `json:"stale,omitempty"`   // an older copy, since the site cannot be asked
 	Detail  string       `json:"detail,omitempty"`  // what the reason alone does not say
+	Client  string       `json:"client,omitempty"`  // the entry of who asks; empty: none fits
+	Settled string       `json:"settled,omitempty"` // the operator's reason for what decided in place of the rules
+	Mode    string       `json:"mode,omitempty"`    // what a refusal does, when it does not refuse: observe
 
 	Profile string             `json:"profile,omitempty"` // that the rules were read under
 	Road    *rules.Explanation `json:"road,omitempty"`    // to the verdict; nil: not asked for
@@ -39,6 +43,9 @@ type judgement struct {
 type judge struct {
 	now     func() time.Time
 	explain bool // the road to the verdict is wanted
+
+	book   *terms.Book // what was settled; nil: nothing
+	client string      // the entry that asks; empty: whom the User-Agent alone tells
 
 	mu     sync.Mutex
 	agents map[string]*rules.Agent
@@ -55,23 +62,58 @@ func (j *judge) ask(ctx context.Context, userAgent, address string, policy polic
 		return nil, err
 	}
 	a := &judgement{URL: address, Agent: userAgent}
+	t := j.terms(userAgent, origin)
+	if a.Client = t.Name(); t.Mode == terms.Observe {
+		a.Mode = t.Mode.String()
+	}
+	id := t.Identity(userAgent, j.agent)
 	path, _, _ := strings.Cut(target, "?")
-	agent := j.agent(userAgent)
-	switch {
-	case target == "/robots.txt":
-		j.tell(a, &rules.Policy{}, agent, target)
-		return a.set(rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRobotsTxt}), nil
-	case strings.Contains(path, "%00"):
+	if strings.Contains(path, "%00") {
 		a.Detail = "the path contains a NUL octet"
-		j.tell(a, &rules.Policy{}, agent, target)
+		j.tell(a, &rules.Policy{}, id.Judged, target)
 		return a.set(rules.Decision{Reason: rules.ReasonMalformed}), nil
 	}
-	p, robots, by := policy(ctx, origin, userAgent)
-	d := p.Decide(agent, target)
+	d, settled, ok := t.Settled(target, id.Shown)
+	if a.Settled = settled; ok {
+		j.tell(a, &rules.Policy{}, id.Judged, target)
+		return a.set(d), nil
+	}
+	p, robots, by := t.Site.Robots, "", byOperator
+	if p == nil {
+		p, robots, by = policy(ctx, origin, id.Shown)
+	} else {
+		robots = origin.RobotsURL()
+	}
 	a.Robots, a.By, a.Profile = robots, by, p.Profile().String()
+	d = j.decide(a, p, id, target)
 	a.from(p.Source(), &d, j.now())
-	j.tell(a, p, agent, target)
+	if e, rule := t.Override(target, terms.Overrides(d), j.now()); e != nil {
+		a.Settled, d = e.Reason, e.Verdict(rule)
+	}
 	return a.set(d), nil
+}
+
+// terms returns what was settled with who asks, about the origin.
+func (j *judge) terms(userAgent string, o rules.Origin) terms.Terms {
+	c := j.book.ClientNamed(j.client)
+	if j.client == "" {
+		c = j.book.ClientOf(terms.Who{UserAgent: userAgent})
+	}
+	return j.book.For(c, o, j.now())
+}
+
+// decide asks the policy in the names of id. The road told is that of the name
+// which decided.
+func (j *judge) decide(a *judgement, p *rules.Policy, id terms.Identity, target string) rules.Decision {
+	agent := id.Judged
+	d := p.Decide(agent, target)
+	if id.Visible != nil && d.Verdict == rules.Allow {
+		if seen := p.Decide(id.Visible, target); seen.Verdict == rules.Refuse {
+			agent, d = id.Visible, seen
+		}
+	}
+	j.tell(a, p, agent, target)
+	return d
 }
 
 // tell adds the road to the verdict when it is wanted.

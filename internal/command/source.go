@@ -19,6 +19,8 @@ const (
 	byHeed  = "heed"  // the running one, which was asked
 	byStore = "store" // a copy that a heed stored and that is fresh
 	bySite  = "site"  // the site itself, which was asked just now
+
+	byOperator = "operator" // a file that the settings put in place of the site's
 )
 
 // source says for people whose rules decided and how old they are; empty when
@@ -34,6 +36,8 @@ func (a *judgement) source() string {
 		return "by the running heed's copy, " + age + ", since the site cannot be asked"
 	case a.Stale:
 		return "by a copy " + age + ", since the site cannot be asked"
+	case a.By == byOperator:
+		return "by the file that the settings name in place of the site's"
 	case a.By == byHeed:
 		return "by the running heed's copy, " + age
 	case a.By == byStore:

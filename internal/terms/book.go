@@ -147,35 +147,23 @@ func (b *Book) siteOf(o rules.Origin) *Site {
 	return s
 }
 
+// ClientNamed returns the entry of that name, or nil.
+func (b *Book) ClientNamed(name string) *Client {
+	if b == nil {
+		return nil
+	}
+	for i := range b.Clients {
+		if b.Clients[i].Name == name {
+			return &b.Clients[i]
+		}
+	}
+	return nil
+}
+
 // Name returns the name of the client's entry; empty when none fits.
 func (t Terms) Name() string {
 	if t.Client == nil {
 		return ""
 	}
 	return t.Client.Name
-}
-
-// Override returns the exception that decides about the target at the time now,
-// and its pattern as a rule; nil when none does and the site's rules count. What
-// an exception refuses, none allows; one that allows only counts when the rules
-// refuse, which the caller knows.
-func (t Terms) Override(target string, refused bool, now time.Time) (*Exception, string) {
-	for _, e := range t.Site.Exceptions {
-		if e.Refuse && e.holds(t.Name(), now) {
-			if rule, ok := e.match(target); ok {
-				return e, rule
-			}
-		}
-	}
-	if !refused || t.Site.NeverAllow {
-		return nil, ""
-	}
-	for _, e := range t.Site.Exceptions {
-		if !e.Refuse && e.holds(t.Name(), now) {
-			if rule, ok := e.match(target); ok {
-				return e, rule
-			}
-		}
-	}
-	return nil, ""
 }

@@ -38,12 +38,17 @@ func (h HTTPS) String() string { return HTTPSNames[min(h, NoHTTPS)] }
 // defaultPorts are where tunnels may go when no entry says more.
 var defaultPorts = []uint16{443}
 
-// HTTPS returns what becomes of a CONNECT to the origin.
+// HTTPS returns what becomes of a CONNECT to the origin. People are not looked
+// at, so that their tunnels pass where any may.
 func (t Terms) HTTPS() HTTPS {
+	h := t.https
 	if t.Site.HTTPSSet {
-		return t.Site.HTTPS
+		h = t.Site.HTTPS
 	}
-	return t.https
+	if t.Mode == Exempt && h != NoHTTPS {
+		return Tunnel
+	}
+	return h
 }
 
 // TunnelsTo reports whether a tunnel that is not intercepted may go to o's port,

@@ -86,7 +86,7 @@ func plain(e *entry) (bare entry, sources []rules.Source) {
 
 func TestHeed_NothingOfAnEntryIsForgotten(t *testing.T) {
 	snapshot := encodeSnapshot(&rules.Snapshot{Origin: site, SHA256: rules.DigestOf([]byte(file)), Body: []byte(file)})
-	used := map[string]bool{"version": true} // what the fleet has is asked anew after a restart
+	used := map[string]bool{"version": true, "seen": true} // what the fleet has is asked anew after a restart
 	for name, e := range entries() {
 		got, err := readRecord(site, rules.Strict, encodeRecord(e, rules.Strict), snapshot)
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,7 +99,6 @@ type web struct {
 
 	mu    sync.Mutex
 	conns map[net.Conn]http.ConnState
-	open  atomic.Int64
 }
 
 func newWeb(t *testing.T, l *ledger) *web {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -56,7 +57,7 @@ func connState(c net.Conn, state http.ConnState) {
 			c.answering.Store(false)
 		}
 		if state == http.StateClosed && c.tunnel != nil {
-			c.tunnel.closed()
+			c.tunnel.end()
 		}
 	case *tls.Conn:
 		t, ok := c.NetConn().(*tunnelConn)
@@ -68,9 +69,20 @@ func connState(c net.Conn, state http.ConnState) {
 			t.tunnel.streams.idled()
 		}
 		if state == http.StateClosed {
-			t.tunnel.closed()
+			t.tunnel.end()
 		}
 	}
+}
+
+// end tells a tunnel that its connection is closed. net/http recovers from no
+// panic here, so that a fault in the Recorder would end the process.
+func (t *tunnel) end() {
+	defer func() {
+		if v := recover(); v != nil {
+			t.proxy.Log.Error("the end of a tunnel could not be recorded", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	t.closed()
 }
 
 // setPhrase makes phrase the reason phrase of the next status line.

@@ -298,3 +298,10 @@ func TestTrap02_FaultInTheHandshakeClosesTheTunnel(t *testing.T) {
 	c.Closed()
 	r.records.await(t, "the fault", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonInternal })
 }
+
+// A fault in the Recorder when a tunnel has ended costs that record alone.
+func TestTrap02_FaultAtTheEndOfATunnelIsSurvived(t *testing.T) {
+	r := newRig(t, hello)
+	end := &tunnel{proxy: r.proxy} // without a connection: recording it panics
+	end.end()
+}

@@ -41,6 +41,29 @@ func (d *decoder) networks(path string, list []string) {
 	}
 }
 
+// serveAt puts what --listen and --clients, or HEED_LISTEN and HEED_CLIENTS, say
+// in the place of the configured values. Empty ones say nothing.
+func (c *Config) serveAt(listen string, clients []string) error {
+	if listen != "" {
+		if err := checkListen(listen); err != nil {
+			return fmt.Errorf("--listen: %w", err)
+		}
+		c.Listen = listen
+	}
+	if len(clients) == 0 {
+		return nil
+	}
+	c.Access.Clients = nil
+	for _, text := range clients {
+		p, err := parseNetwork(text)
+		if err != nil {
+			return fmt.Errorf("--clients: %w", err)
+		}
+		c.Access.Clients = append(c.Access.Clients, p.String())
+	}
+	return nil
+}
+
 // exposed returns an error when other machines could use heed and nothing says
 // which of them may.
 func (c *Config) exposed() error {

@@ -36,7 +36,7 @@ func (a *App) authority(file string) (*ca.Authority, error) {
 
 // CAPathCmd is `heed ca path`.
 type CAPathCmd struct {
-	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 }
 
 // Help says what the path is good for.
@@ -61,7 +61,7 @@ func (c *CAPathCmd) Run(a *App) error {
 
 // CAPrintCmd is `heed ca print`.
 type CAPrintCmd struct {
-	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 }
 
 // Help says what is printed.
@@ -86,7 +86,7 @@ func (c *CAPrintCmd) Run(a *App) error {
 
 // CABundleCmd is `heed ca bundle`.
 type CABundleCmd struct {
-	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 }
 
 // Help says whom the bundle is for.
@@ -115,7 +115,7 @@ func (c *CABundleCmd) Run(a *App) error {
 
 // CARenewCmd is `heed ca renew`.
 type CARenewCmd struct {
-	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Now    bool   `help:"Let the new CA sign from the next start on."`
 }
 

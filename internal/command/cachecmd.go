@@ -27,7 +27,7 @@ type CacheCmd struct {
 
 // cacheFlags are what the commands of cache have in common.
 type cacheFlags struct {
-	Config string `short:"c" type:"path" placeholder:"FILE" help:"With --fleet: read settings from FILE instead of ./proxy.toml."`
+	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"With --fleet: read settings from FILE instead of ./proxy.toml."`
 	Fleet  bool   `help:"Ask the store that the fleet shares instead of the running heed."`
 	JSON   bool   `name:"json" help:"Print one JSON object per line."`
 }

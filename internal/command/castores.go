@@ -9,7 +9,7 @@ import (
 
 // storeFlags are what install and uninstall have in common.
 type storeFlags struct {
-	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	DryRun bool   `help:"Change nothing; say what would be done."`
 	JSON   bool   `name:"json" help:"Print one JSON object per store and certificate."`
 }

@@ -13,7 +13,7 @@ import (
 
 // CheckCmd is `heed check`: judges URLs as the proxy would.
 type CheckCmd struct {
-	Config  string   `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Config  string   `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Robots  string   `placeholder:"FILE" help:"Judge against this robots.txt instead of the sites' own; - for stdin."`
 	Agent   *string  `short:"a" placeholder:"UA" help:"Who asks: a User-Agent string, or a product token such as ExampleBot."`
 	Client  string   `placeholder:"NAME" help:"Ask as the [[client]] of that name, instead of the one that the User-Agent fits."`

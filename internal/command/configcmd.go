@@ -20,7 +20,8 @@ type ConfigCmd struct {
 
 // ConfigCheckCmd is `heed config check`.
 type ConfigCheckCmd struct {
-	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	servedAt
+	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Quiet  bool   `short:"q" help:"Print nothing when all is well."`
 }
 
@@ -37,7 +38,7 @@ Example:
 
 // Run checks the settings and the files they name.
 func (c *ConfigCheckCmd) Run(a *App) error {
-	cfg, err := Load(c.Config, a.Defaults)
+	cfg, err := c.load(c.Config, a.Defaults)
 	if err != nil {
 		return err
 	}
@@ -69,16 +70,46 @@ func (c *ConfigCheckCmd) Run(a *App) error {
 	return nil
 }
 
+// servedAt is what `heed serve` is told by flags or the environment rather than
+// by its file.
+type servedAt struct {
+	Listen  string   `short:"l" env:"HEED_LISTEN" placeholder:"ADDR" help:"As heed serve --listen ADDR."`
+	Clients []string `env:"HEED_CLIENTS" placeholder:"NETWORK,..." help:"As heed serve --clients NETWORK,..."`
+}
+
+// keys names what does not come from the file.
+func (s *servedAt) keys() []string {
+	keys := []string{}
+	if s.Listen != "" {
+		keys = append(keys, "listen")
+	}
+	if len(s.Clients) > 0 {
+		keys = append(keys, "access.clients")
+	}
+	return keys
+}
+
+// load returns the settings of a heed that is started so.
+func (s *servedAt) load(file string, defaults []byte) (*Config, error) {
+	cfg, err := Load(file, defaults)
+	if err != nil {
+		return nil, err
+	}
+	return cfg, cfg.serveAt(s.Listen, s.Clients)
+}
+
 // ConfigShowCmd is `heed config show`.
 type ConfigShowCmd struct {
-	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	servedAt
+	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	JSON   bool   `name:"json" help:"Print the settings as JSON."`
 }
 
 // Help says what is shown.
 func (c *ConfigShowCmd) Help() string {
 	return `Prints every setting with the value a heed started here would use, in the
-form of proxy.toml. Passwords in URLs are left out.
+form of proxy.toml. Passwords in URLs are left out. A flag stands over the
+environment (HEED_LISTEN, HEED_CLIENTS, HEED_CONFIG), and that over the file.
 
 Example:
 
@@ -87,7 +118,7 @@ Example:
 
 // Run prints the settings.
 func (c *ConfigShowCmd) Run(a *App) error {
-	cfg, err := Load(c.Config, a.Defaults)
+	cfg, err := c.load(c.Config, a.Defaults)
 	if err != nil {
 		return err
 	}
@@ -95,13 +126,17 @@ func (c *ConfigShowCmd) Run(a *App) error {
 	cfg.Upstream.Proxy, cfg.Fleet.URL = redactURL(cfg.Upstream.Proxy), redactFleet(cfg.Fleet.URL)
 	tree := keyTree(reflect.ValueOf(*cfg))
 	if c.JSON {
-		return newJSON(a.Stdout).Encode(map[string]any{"source": cfg.source(), "hash": hash, "settings": tree})
+		return newJSON(a.Stdout).Encode(map[string]any{"source": cfg.source(), "over": c.keys(), "hash": hash, "settings": tree})
 	}
 	text, err := toml.Marshal(tree)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.Stdout, "# from %s\n# hash %s\n%s", cfg.source(), hash, text)
+	over := ""
+	if keys := c.keys(); len(keys) > 0 {
+		over = "\n# but from a flag or the environment: " + strings.Join(keys, ", ")
+	}
+	_, err = fmt.Fprintf(a.Stdout, "# from %s%s\n# hash %s\n%s", cfg.source(), over, hash, text)
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 
 // EnvCmd is `heed env`: the variables of `heed run`, for a shell.
 type EnvCmd struct {
-	Config string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Shell  string `enum:"sh,fish,powershell" default:"sh" help:"The language to print: sh (bash and zsh, too), fish or powershell."`
 	Unset  bool   `help:"Print what takes the variables away again; what they held before does not come back."`
 	Quiet  bool   `short:"q" help:"Make no remarks on stderr."`

@@ -18,7 +18,7 @@ import (
 
 // LintCmd is `heed lint`: what is wrong with a robots.txt.
 type LintCmd struct {
-	Config  string   `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Config  string   `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Site    string   `placeholder:"URL" help:"The site that a FILE is for; tells its own URLs from others."`
 	Profile string   `placeholder:"NAME" help:"Read it as standard (the default), strict, google or rep1994 have it."`
 	JSON    bool     `name:"json" help:"Print one JSON object per finding."`

@@ -18,7 +18,7 @@ import (
 
 // RunCmd is `heed run`: one command under a proxy of its own.
 type RunCmd struct {
-	Config   string `short:"c" type:"path" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Config   string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Profile  string `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
 	Upstream string `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
 	Agent    string `placeholder:"NAME" help:"Declare the name the command goes by: it is judged under it and sends it. Needs --contact."`

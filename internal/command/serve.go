@@ -19,7 +19,7 @@ import (
 
 // ServeCmd is `heed serve`: the proxy in the foreground.
 type ServeCmd struct {
-	Config   string   `short:"c" type:"path" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Config   string   `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Listen   string   `short:"l" env:"HEED_LISTEN" placeholder:"ADDR" help:"Listen on ADDR (host:port) instead of the configured address."`
 	Clients  []string `env:"HEED_CLIENTS" placeholder:"NETWORK,..." help:"Serve clients of these networks only, instead of the configured ones."`
 	Profile  string   `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
@@ -138,23 +138,10 @@ func (c *ServeCmd) load(a *App) (*Config, error) {
 
 // override changes the settings as the command line says.
 func (c *ServeCmd) override(cfg *Config, environ []string) error {
-	if c.Listen != "" {
-		if err := checkListen(c.Listen); err != nil {
-			return fmt.Errorf("--listen: %w", err)
+	if !c.Background { // it serves runs alone, at addresses of their own
+		if err := cfg.serveAt(c.Listen, c.Clients); err != nil {
+			return err
 		}
-		cfg.Listen = c.Listen
-	}
-	if len(c.Clients) > 0 {
-		cfg.Access.Clients = nil
-		for _, text := range c.Clients {
-			p, err := parseNetwork(text)
-			if err != nil {
-				return fmt.Errorf("--clients: %w", err)
-			}
-			cfg.Access.Clients = append(cfg.Access.Clients, p.String())
-		}
-	}
-	if !c.Background {
 		if err := cfg.exposed(); err != nil {
 			return err
 		}

@@ -27,6 +27,7 @@ type tunnel struct {
 	opened     time.Time
 	shown      bool  // a certificate was sent, so that the client can dislike it
 	resumed    bool  // the client accepted the certificate in an earlier connection
+	left       bool  // it has ended; see trusts.leave
 	leafErr    error // why there was none to send
 	conn       *tunnelConn
 	handshake  int64 // records with data that belong to the handshake
@@ -108,8 +109,10 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 	c.tunnel = t
 	p.open.add(c)
 	defer p.open.remove(c)
+	p.trusts.enter(t)
 	defer func() {
 		if v := recover(); v != nil {
+			p.trusts.leave(t)
 			c.Close() // nobody else would: the connection has left its server
 			panic(v)
 		}
@@ -200,6 +203,7 @@ const trustHint = "; if this client does not trust heed's CA yet, give it the fi
 // refused records a tunnel in which nothing was asked for, and closes it.
 func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 	c.Close()
+	t.proxy.trusts.leave(t)
 	x := t.proxy.newUnread(t.client, t)
 	if reason == rules.ReasonUntrusted {
 		detail += trustHint
@@ -216,6 +220,7 @@ func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 // finish the handshake before they reject a certificate, so that a tunnel
 // without a request is all there is to see.
 func (t *tunnel) closed() {
+	last := t.proxy.trusts.leave(t)
 	if t.requests.Load() > 0 || t.unheard.any() || t.proxy.closing.Load() {
 		return
 	}
@@ -230,7 +235,8 @@ func (t *tunnel) closed() {
 		reason, detail = rules.ReasonHandshake, "no complete request came through the tunnel"
 	}
 	t.requests.Add(1) // once
-	if t.origin.Scheme == "https" && (t.resumed || t.proxy.trusts.recently(t, time.Now())) {
+	spare := !last && reason == rules.ReasonUntrusted
+	if t.origin.Scheme == "https" && (spare || t.resumed || t.proxy.trusts.recently(t, time.Now())) {
 		return // a spare connection: nothing was asked for and nothing is wrong
 	}
 	t.refused(io.NopCloser(nil), reason, detail)

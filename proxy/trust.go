@@ -24,6 +24,7 @@ const (
 type trusts struct {
 	mu   sync.Mutex
 	seen map[trust]time.Time // who accepted it
+	open map[asker]int       // tunnels that have not ended
 	owed map[asker]time.Time // who rejected it and has not been told why nothing works
 }
 
@@ -35,11 +36,40 @@ type asker struct {
 	userAgent uint64
 }
 
-// trust is an asker and what its TLS library is like: programs of one machine
-// that say nothing of who they are differ in that.
+// trust is who asks, whatever the host, and what its TLS library is like:
+// programs of one machine that say nothing of who they are differ in that.
 type trust struct {
-	asker
-	hello uint64
+	client           string
+	userAgent, hello uint64
+}
+
+func trustOf(t *tunnel) trust { return trust{t.asker.client, t.asker.userAgent, t.hello} }
+
+// enter notes that t is open.
+func (s *trusts) enter(t *tunnel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open == nil {
+		s.open = make(map[asker]int)
+	}
+	s.open[t.asker]++
+}
+
+// leave notes that t has ended, and reports whether it was the last that its
+// client had open to the host. A client that opens several at once keeps one and
+// drops the others: only what becomes of the last tells whether it trusts the CA.
+func (s *trusts) leave(t *tunnel) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.left {
+		return false
+	}
+	t.left = true
+	if s.open[t.asker]--; s.open[t.asker] > 0 {
+		return false
+	}
+	delete(s.open, t.asker)
+	return true
 }
 
 func askerOf(client, host, userAgent string) asker {
@@ -58,15 +88,16 @@ func (s *trusts) saw(t *tunnel, now time.Time) {
 	if s.seen == nil || len(s.seen) >= maxTrusts {
 		s.seen = make(map[trust]time.Time) // forgetting costs a remark too many, no more
 	}
-	s.seen[trust{t.asker, t.hello}] = now
+	s.seen[trustOf(t)] = now
 	delete(s.owed, t.asker)
 }
 
-// recently reports whether a request came from t's client to t's host lately.
+// recently reports whether a request came from t's client lately, to whichever
+// host: it trusts the CA, then, and not single certificates.
 func (s *trusts) recently(t *tunnel, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, ok := s.seen[trust{t.asker, t.hello}]
+	at, ok := s.seen[trustOf(t)]
 	return ok && now.Sub(at) < trustMemory
 }
 

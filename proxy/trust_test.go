@@ -168,3 +168,36 @@ func TestHeed_ThePageTellsTheCure(t *testing.T) {
 		t.Error("a place is left open")
 	}
 }
+
+// A client that opens several tunnels at once and drops all but one has rejected
+// nothing; one that was served on another host has not either.
+func TestHeed_ASpareTunnelIsNoRejection(t *testing.T) {
+	r := newRig(t, hello)
+	open := func(host string) *testkit.Conn {
+		c := testkit.Dial(t, r.addr).Connect(host + ":443")
+		tlsConn, err := c.TryTLS(r.trusting(host))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tlsConn
+	}
+	used, spare := open("site.test"), open("site.test")
+	spare.Close()
+	used.Send(get("", "/page"))
+	if got := used.Answer("GET"); got.StatusCode != 200 {
+		t.Fatalf("the tunnel in use: %d", got.StatusCode)
+	}
+	open("h1.test").Close() // served on site.test: the CA is trusted
+	for _, host := range []string{"site.test", "h1.test"} {
+		c := open(host)
+		c.Send(get("", "/page"))
+		if got := c.Answer("GET"); got.StatusCode == 403 {
+			t.Errorf("%s: told that it does not trust the CA", host)
+		}
+	}
+	for _, e := range r.records.all() {
+		if e.Decision.Reason == rules.ReasonUntrusted {
+			t.Errorf("recorded: %+v", e)
+		}
+	}
+}

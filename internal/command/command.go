@@ -47,6 +47,7 @@ type grammar struct {
 	Status StatusCmd `cmd:"" help:"Say whether the running heed is well."`
 	CA     CACmd     `cmd:"" name:"ca" help:"Show, trust, distrust or renew heed's certificate authority."`
 	Config ConfigCmd `cmd:"" help:"Check or show the settings."`
+	Doctor DoctorCmd `cmd:"" help:"Say whether the runtimes of this machine go through heed, trust it and see refusals."`
 }
 
 const description = `heed is a forward HTTP proxy that makes any client obey robots.txt.

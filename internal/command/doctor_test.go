@@ -1,0 +1,118 @@
+package command_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// doctor runs `heed doctor` where a new Node stands first in the PATH, and looks
+// whether it leaves anything behind.
+func doctor(t *testing.T, args ...string) (out string, status int) {
+	t.Helper()
+	left := t.TempDir()
+	cache, err := exec.Command("go", "env", "GOCACHE").Output() // compiled once for all tests
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(testkit.Binary(t), append([]string{"doctor"}, args...)...)
+	cmd.Env = []string{
+		"PATH=" + filepath.Dir(testkit.Node(t)) + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"HOME=" + t.TempDir(), "TMPDIR=" + left, "GOCACHE=" + strings.TrimSpace(string(cache)), "NO_PROXY=*", testkit.RaceOptions,
+		"HEED_LISTEN=0.0.0.0:3128", "HEED_CLIENTS=172.16.0.0/12", // as in a container: the check has nothing to do with it
+	}
+	text, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if rest, _ := filepath.Glob(filepath.Join(left, "heed-doctor-*")); len(rest) > 0 {
+		t.Errorf("heed doctor left %v behind", rest)
+	}
+	return string(text), cmd.ProcessState.ExitCode()
+}
+
+// examined is one runtime of `heed doctor --json`.
+type examined struct {
+	Name       string
+	ProxyHTTP  bool `json:"proxy_http"`
+	ProxyHTTPS bool `json:"proxy_https"`
+	Trusted    bool
+	Refusal    bool
+	Missing    string
+	Said       string
+}
+
+// Every runtime that the tests install goes through heed, trusts it and sees
+// refusals, with nothing but what heed run sets.
+func TestHeed_DoctorFindsTheRuntimesWell(t *testing.T) {
+	testkit.Clients(t) // they are all there
+	out, _ := doctor(t, "--json")
+	var report struct{ Runtimes []examined }
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"curl", "wget", "python3 urllib", "node", "java", "go", "git", "perl LWP"} {
+		i := slices.IndexFunc(report.Runtimes, func(r examined) bool { return r.Name == name })
+		if i < 0 {
+			t.Errorf("%s was not tried", name)
+			continue
+		}
+		want := examined{name, true, true, true, true, "", ""}
+		if got := report.Runtimes[i]; got != want {
+			t.Errorf("not well: %+v", got)
+		}
+	}
+}
+
+// A command that does not get, or does not keep, what it needs is told the line
+// that it is missing.
+func TestHeed_DoctorNamesTheMissingLine(t *testing.T) {
+	node := `fetch(process.argv[1]).then(r => process.exit(r.ok ? 0 : 1)).catch(e => process.exit(2))`
+	for _, c := range []struct {
+		command string // words
+		last    string // and one more
+		row     []string
+	}{
+		{"curl -sSf", "", []string{"yes", "yes", "yes", "-"}},
+		{"env -u NODE_USE_ENV_PROXY node -e", node, []string{"no", "-", "-", "NODE_USE_ENV_PROXY=1 http_proxy=http://HEED https_proxy=http://HEED"}},
+		{"env -u NODE_EXTRA_CA_CERTS node -e", node, []string{"yes", "no", "yes", "NODE_EXTRA_CA_CERTS=BUNDLE"}},
+		{"env -u https_proxy -u HTTPS_PROXY -u all_proxy -u ALL_PROXY curl -sSf", "", []string{"http only", "-", "yes", "http_proxy=http://HEED https_proxy=http://HEED"}},
+		{"env -u CURL_CA_BUNDLE -u SSL_CERT_FILE curl -sSf", "", []string{"yes", "no", "yes", "CURL_CA_BUNDLE=BUNDLE"}},
+		{"curl -sS", "", []string{"yes", "yes", "no", "a look at the answer's status: 403 is taken for success"}},
+		{"curl -sSf --noproxy *", "", []string{"no", "-", "-", "http_proxy=http://HEED https_proxy=http://HEED"}},
+		{"no-such-command", "", []string{"no", "-", "-", "http_proxy=http://HEED https_proxy=http://HEED"}},
+	} {
+		args := append([]string{"--"}, strings.Fields(c.command)...)
+		if c.last != "" {
+			args = append(args, c.last)
+		}
+		out, status := doctor(t, args...)
+		well := c.row[3] == "-"
+		lines := strings.Split(out, "\n")
+		if len(lines) < 2 || well != (status == 0) || !well && status != 1 {
+			t.Errorf("%s: status %d\n%s", c.command, status, out)
+			continue
+		}
+		if row := strings.Join(c.row, "|"); !strings.HasSuffix(columns(lines[1]), "|"+row) {
+			t.Errorf("%s: %s\nwant %s\n%s", c.command, columns(lines[1]), row, out)
+		}
+	}
+}
+
+// columns joins the columns of a table's line by |.
+func columns(line string) string {
+	var cells []string
+	for _, cell := range strings.Split(line, "  ") {
+		if cell = strings.TrimSpace(cell); cell != "" {
+			cells = append(cells, cell)
+		}
+	}
+	return strings.Join(cells, "|")
+}

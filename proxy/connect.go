@@ -27,7 +27,7 @@ type tunnel struct {
 	opened     time.Time
 	shown      bool  // a certificate was sent, so that the client can dislike it
 	resumed    bool  // the client accepted the certificate in an earlier connection
-	left       bool  // it has ended; see trusts.leave
+	undecided  bool  // it has neither ended nor brought a request; of trusts
 	leafErr    error // why there was none to send
 	conn       *tunnelConn
 	handshake  int64 // records with data that belong to the handshake

@@ -24,7 +24,7 @@ const (
 type trusts struct {
 	mu   sync.Mutex
 	seen map[trust]time.Time // who accepted it
-	open map[asker]int       // tunnels that have not ended
+	open map[asker]int       // tunnels that have neither ended nor brought a request
 	owed map[asker]time.Time // who rejected it and has not been told why nothing works
 }
 
@@ -52,19 +52,25 @@ func (s *trusts) enter(t *tunnel) {
 	if s.open == nil {
 		s.open = make(map[asker]int)
 	}
+	t.undecided = true
 	s.open[t.asker]++
 }
 
-// leave notes that t has ended, and reports whether it was the last that its
-// client had open to the host. A client that opens several at once keeps one and
-// drops the others: only what becomes of the last tells whether it trusts the CA.
+// leave notes that t has ended, and reports whether it was the last of its
+// client's to the host of which nothing was known yet. A client that opens
+// several at once keeps one and drops the others: only what becomes of the last
+// tells whether it trusts the CA.
 func (s *trusts) leave(t *tunnel) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.left {
+	return s.leaveLocked(t)
+}
+
+func (s *trusts) leaveLocked(t *tunnel) bool {
+	if !t.undecided {
 		return false
 	}
-	t.left = true
+	t.undecided = false
 	if s.open[t.asker]--; s.open[t.asker] > 0 {
 		return false
 	}
@@ -89,6 +95,7 @@ func (s *trusts) saw(t *tunnel, now time.Time) {
 		s.seen = make(map[trust]time.Time) // forgetting costs a remark too many, no more
 	}
 	s.seen[trustOf(t)] = now
+	s.leaveLocked(t)
 	delete(s.owed, t.asker)
 }
 

@@ -167,7 +167,11 @@ func (p *Proxy) newUnread(client string, t *tunnel) *exchange {
 
 // note records an exchange that ends with its decision.
 func (x *exchange) note(reason rules.Reason, detail string) {
-	x.entry.Decision, x.entry.Detail = rules.Decision{Reason: reason}, detail
+	x.noteVerdict(rules.Refuse, reason, detail)
+}
+
+func (x *exchange) noteVerdict(v rules.Verdict, reason rules.Reason, detail string) {
+	x.entry.Decision, x.entry.Detail = rules.Decision{Verdict: v, Reason: reason}, detail
 	x.record()
 	if x.recorded {
 		x.proxy.Recorder.Ended(&x.entry)

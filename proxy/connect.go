@@ -74,7 +74,8 @@ func (p *Proxy) connect(x *exchange, w *responseWriter, r *http.Request) {
 	}
 	r = r.WithContext(x)
 	x.identify()
-	switch x.https = x.terms.HTTPS(); x.https {
+	x.https, x.unseen = x.lookInside()
+	switch x.https {
 	case terms.Intercept:
 		if x.terms.Mode == terms.Enforce && p.trusts.owes(askerOf(x.entry.Client, origin.Host, x.entry.UserAgent), x.entry.Time) {
 			x.refuse(rules.Decision{Reason: rules.ReasonUntrusted}, "its last tunnel to "+printable(origin.Host, 100)+" ended in the TLS handshake with heed; the next is let through again")
@@ -94,6 +95,26 @@ func (p *Proxy) connect(x *exchange, w *responseWriter, r *http.Request) {
 		return
 	}
 	p.engine.ServeHTTP(w, r)
+}
+
+// lookInside says what becomes of a CONNECT. Where x is observed only, a client
+// that rejects the CA there is not held up by it: its tunnels pass unseen.
+func (x *exchange) lookInside() (terms.HTTPS, rules.Reason) {
+	h := x.terms.HTTPS()
+	if h != terms.Intercept || x.terms.Mode != terms.Observe {
+		return h, ""
+	}
+	if x.proxy.trusts.rejects(askerOf(x.entry.Client, x.origin.Host, x.entry.UserAgent), x.entry.Time) {
+		return terms.Tunnel, rules.ReasonUntrusted
+	}
+	return h, ""
+}
+
+// passesUnread reports whether what is neither TLS nor HTTP may pass in x's
+// tunnel: where it is observed only, to ports that tunnels may go to.
+func (x *exchange) passesUnread() bool {
+	ok, _ := x.terms.TunnelsTo(x.origin)
+	return ok && x.terms.Mode == terms.Observe && x.proxy.DialTunnel != nil
 }
 
 const established = "HTTP/1.1 200 Connection established\r\n\r\n"
@@ -130,6 +151,8 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 		t.origin.Scheme = "http"
 		_ = c.SetDeadline(time.Time{})
 		p.handovers.push(&clientConn{Conn: c, proxy: p, who: x.who, tunnel: t})
+	case x.passesUnread():
+		p.passUnread(x, c)
 	default:
 		t.refused(c, rules.ReasonNotHTTP, "the bytes in the tunnel are neither TLS nor HTTP")
 	}

@@ -29,6 +29,9 @@ func (x *exchange) decide(r *http.Request) {
 	}
 	e.Judged = audit.ByPath
 	d := x.judge(r.Context())
+	if x.mismatch != "" && x.terms.Mode == terms.Observe {
+		d, e.Detail = rules.Decision{Reason: rules.ReasonHostMismatch}, x.mismatch
+	}
 	if d.Verdict == rules.Refuse && x.terms.Mode == terms.Observe && d.Reason != rules.ReasonDestination {
 		d.Verdict = rules.WouldRefuse
 	}
@@ -64,8 +67,9 @@ func (x *exchange) judge(ctx context.Context) rules.Decision {
 	e := &x.entry
 	if x.https == terms.Tunnel && x.terms.Mode != terms.Exempt {
 		e.Judged = audit.ByHost // by the operator alone
-		d := x.override(rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonTunnel}, "")
-		if d.Reason == rules.ReasonTunnel {
+		unseen := rules.Decision{Verdict: rules.Allow, Reason: cmp.Or(x.unseen, rules.ReasonTunnel)}
+		d, reason := x.override(unseen, "")
+		if e.Settled = reason; d == unseen {
 			e.Judged = audit.NotJudged
 		}
 		return d
@@ -80,47 +84,65 @@ func (x *exchange) judge(ctx context.Context) rules.Decision {
 	if target == "*" {
 		target = "/" // OPTIONS * asks about the whole site
 	}
-	return x.override(x.judgePolicy(ctx, target), target)
+	return x.judgePolicy(ctx, target)
 }
 
 // judgePolicy asks the rules of the site, or those that the operator put in
-// their place. A name that the site will not see can only add refusals.
+// their place, and the exceptions from them.
 func (x *exchange) judgePolicy(ctx context.Context, target string) rules.Decision {
 	e := &x.entry
-	if e.Policy = x.terms.Site.Robots; e.Policy == nil {
-		e.Policy = x.proxy.Policies.Policy(ctx, x.origin, cmp.Or(e.Sent, e.UserAgent))
-	}
+	p := x.policyFor(ctx, target)
 	now := time.Now()
 	e.Outcome.Waited = now.Sub(e.Time)
-	source := e.Policy.Source()
-	if source.State != rules.Unreachable {
+	if p == nil {
+		e.Judged = audit.NotJudged
+		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonLate}
+	}
+	e.Policy = p
+	if source := p.Source(); source.State != rules.Unreachable {
 		e.PolicyAge = max(0, now.Sub(source.FetchedAt))
 	}
-	d := x.ask(e.Agent, target)
-	if x.visible != nil && d.Verdict == rules.Allow {
-		if seen := x.ask(x.visible, target); seen.Verdict == rules.Refuse {
-			d = seen
+	if x.https == terms.HostOnly {
+		e.Judged = audit.ByHost
+	}
+	o := x.under(p, target)
+	e.Unseen, e.Settled = o.unseen, o.settled
+	return o.Decision
+}
+
+// opinion is a Decision with what the Entry says beside it.
+type opinion struct {
+	rules.Decision
+	unseen  int    // rules that might have refused what a tunnel hides
+	settled string // the operator's reason for an exception that decided
+}
+
+// under judges x by p. A name that the site will not see can only add refusals.
+// It changes nothing of x.
+func (x *exchange) under(p *rules.Policy, target string) (o opinion) {
+	o.Decision, o.unseen = x.ask(p, x.entry.Agent, target)
+	if x.visible != nil && o.Verdict == rules.Allow {
+		seen, unseen := x.ask(p, x.visible, target)
+		if o.unseen = max(o.unseen, unseen); seen.Verdict == rules.Refuse {
+			o.Decision = seen
 		}
 	}
-	if d.Reason == rules.ReasonRobotsUnreachable && source.NoConnection {
-		d.Reason = rules.ReasonOriginUnreachable
+	if source := p.Source(); o.Reason == rules.ReasonRobotsUnreachable && source.NoConnection {
+		o.Reason = rules.ReasonOriginUnreachable
 		if errors.Is(source.Err, ErrDestination) {
-			d.Reason = rules.ReasonDestination
+			o.Reason = rules.ReasonDestination
 		}
 	}
-	return d
+	o.Decision, o.settled = x.override(o.Decision, target)
+	return o
 }
 
 // ask asks the policy about a target, or about the host of a tunnel.
-func (x *exchange) ask(agent *rules.Agent, target string) rules.Decision {
-	e := &x.entry
+func (x *exchange) ask(p *rules.Policy, agent *rules.Agent, target string) (d rules.Decision, unseen int) {
 	if x.https != terms.HostOnly {
-		return e.Policy.Decide(agent, target)
+		return p.Decide(agent, target), 0
 	}
-	e.Judged = audit.ByHost
-	d, unseen := e.Policy.DecideHost(agent)
-	e.Unseen = max(e.Unseen, unseen)
-	return d
+	return p.DecideHost(agent)
 }
 
 // asItIs undoes what was settled about names that a site is shown: in a tunnel
@@ -135,8 +157,9 @@ func (x *exchange) asItIs() {
 
 // override lets an exception decide in place of d where one fits: one that
 // refuses always, one that allows when d refuses for want of permission. Of a
-// tunnel no target is seen: there only what is about the whole site counts.
-func (x *exchange) override(d rules.Decision, target string) rules.Decision {
+// tunnel no target is seen: there only what is about the whole site counts. It
+// returns the exception's reason, too.
+func (x *exchange) override(d rules.Decision, target string) (rules.Decision, string) {
 	var exception *terms.Exception
 	var rule string
 	if now := x.proxy.Now(); x.https == terms.Intercept {
@@ -145,10 +168,9 @@ func (x *exchange) override(d rules.Decision, target string) rules.Decision {
 		exception, rule = x.terms.OverrideHost(terms.Overrides(d), now)
 	}
 	if exception == nil {
-		return d
+		return d, ""
 	}
-	x.entry.Settled = exception.Reason
-	return exception.Verdict(rule)
+	return exception.Verdict(rule), exception.Reason
 }
 
 // refusalDetail says why a policy is not there, for the record.

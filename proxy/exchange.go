@@ -30,8 +30,12 @@ type exchange struct {
 	visible *rules.Agent
 	entry   audit.Entry
 
-	https terms.HTTPS // what becomes of this CONNECT; zero for everything else
-	site  net.Conn    // the far end of such a tunnel
+	https  terms.HTTPS  // what becomes of this CONNECT; zero for everything else
+	unseen rules.Reason // why heed does not look inside although it should; empty: the terms say so
+	site   net.Conn     // the far end of such a tunnel
+
+	mismatch string              // which names differ, when that is only to be reported; empty: none
+	late     chan rules.Decision // brings the verdict on a request that was let through before it; else nil
 
 	recorded  bool     // the Recorder has accepted the entry
 	refusal   *refusal // the answer when heed itself answers; nil otherwise
@@ -115,9 +119,7 @@ func (x *exchange) end(w *responseWriter) {
 	if x.proxy.cut.Load() {
 		o.Truncated, o.Err = true, "heed: cut off, since heed is stopping"
 	}
-	if x.recorded {
-		x.proxy.Recorder.Ended(&x.entry)
-	}
+	x.ended()
 }
 
 // uploadBody is a request's body, counted. The Transport may go on reading it

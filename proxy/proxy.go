@@ -104,8 +104,11 @@ type Proxy struct {
 	open                           openConns     // connections that no http.Server watches
 	leaving                        chan struct{} // a place for each connection that is being turned away
 	closing                        atomic.Bool
-	running                        atomic.Int64 // exchanges
-	cut                            atomic.Bool  // what still ran at Shutdown's limit is being closed
+	running                        atomic.Int64    // exchanges
+	late                           atomic.Int64    // of those, waiting for a verdict after the fact
+	lasting                        context.Context // of what outlives its exchange; ends when Shutdown begins
+	endLasting                     context.CancelFunc
+	cut                            atomic.Bool // what still ran at Shutdown's limit is being closed
 }
 
 // New returns a proxy made of what c says.
@@ -142,6 +145,7 @@ func New(c Config) (*Proxy, error) {
 		handovers:  newHandovers(),
 		leaving:    make(chan struct{}, maxLeaving),
 	}
+	p.lasting, p.endLasting = context.WithCancel(context.Background())
 	p.engine = newEngine(p)
 	p.tlsConfig = p.newTLSConfig()
 	p.outer = p.newServer()
@@ -211,6 +215,7 @@ func (p *Proxy) serveInner() {
 // closes what is left when ctx ends; then it returns ctx's error.
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.closing.Store(true)
+	p.endLasting()
 	inner := make(chan error, 1)
 	go func() { inner <- p.inner.Shutdown(ctx) }() // at once: tunnels take no new requests either
 	err := errors.Join(p.outer.Shutdown(ctx), <-inner, p.open.wait(ctx))
@@ -222,11 +227,12 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 		p.awaitRecords()
 		return ctx.Err()
 	}
+	p.awaitRecords()
 	return nil
 }
 
-// awaitRecords waits a moment for the exchanges whose connections were closed:
-// each still records its end.
+// awaitRecords waits a moment for the exchanges whose connections were closed
+// and for those that a verdict was to follow: each still records its end.
 func (p *Proxy) awaitRecords() {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

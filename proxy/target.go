@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"heed/internal/terms"
 	"heed/rules"
 )
 
@@ -36,7 +37,9 @@ func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
 		return malformed("the request target is neither an absolute URL nor a path")
 	}
 	if inTunnel {
-		if d, detail := x.locateInTunnel(r, x.conn.tunnel); d.Reason != "" {
+		if d, detail := x.locateInTunnel(r, x.conn.tunnel); d.Reason == rules.ReasonHostMismatch && x.observed() {
+			x.mismatch = detail
+		} else if d.Reason != "" {
 			return d, detail
 		}
 	} else {
@@ -51,7 +54,10 @@ func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
 		x.origin = origin
 	}
 	e.Scheme, e.Host = x.origin.Scheme, x.origin.Authority()
-	r.URL.Host, r.Host = e.Host, e.Host // the site is asked by the name that was judged
+	r.URL.Scheme, r.URL.Host = e.Scheme, e.Host
+	if x.mismatch == "" {
+		r.Host = e.Host // the site is asked by the name that was judged
+	}
 	if r.URL.Path == "" && r.Method == http.MethodOptions && r.URL.RawQuery == "" {
 		r.URL.Path = "*" // RFC 9112 §3.2.4
 	}
@@ -63,6 +69,12 @@ func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
 		e.Raw = ""
 	}
 	return judgeable(r, e.Target)
+}
+
+// observed reports whether x is observed only, before it is decided on.
+func (x *exchange) observed() bool {
+	x.identify()
+	return x.terms.Mode == terms.Observe
 }
 
 // sendable makes u's target one that can be sent: octets that a URI may not

@@ -14,7 +14,8 @@ import (
 const (
 	maxTrusts   = 4096
 	trustMemory = 10 * time.Minute
-	owedTime    = time.Minute // how long a client that rejected the CA is owed an explanation
+	owedTime    = time.Minute    // how long a client that rejected the CA is owed an explanation
+	shunMemory  = 24 * time.Hour // how long its tunnels to that host pass when it is observed only
 )
 
 // trusts remembers which clients were seen to accept the CA, and which to
@@ -125,6 +126,15 @@ func (s *trusts) owes(a asker, now time.Time) bool {
 	at, ok := s.owed[a]
 	delete(s.owed, a)
 	return ok && now.Sub(at) < owedTime
+}
+
+// rejects reports whether a client rejected the CA and was not seen to accept
+// it since.
+func (s *trusts) rejects(a asker, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok := s.owed[a]
+	return ok && now.Sub(at) < shunMemory
 }
 
 // likeness is what tells one TLS library and its settings from another: what

@@ -11,13 +11,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heed/internal/terms"
 	"heed/rules"
 )
 
 // openTunnel decides on a CONNECT that heed does not look into, and opens its
 // far end. What it says no to is answered here, where a client sees it.
 func (p *Proxy) openTunnel(x *exchange, r *http.Request) net.Conn {
-	if ok, ports := x.terms.TunnelsTo(x.origin); !ok || p.DialTunnel == nil {
+	ok, ports := x.terms.TunnelsTo(x.origin)
+	if !ok && x.unseen == "" || p.DialTunnel == nil {
 		x.refuse(rules.Decision{Reason: rules.ReasonAccess}, "tunnels to "+printable(x.origin.Host, 100)+" go to port "+ports+" only")
 		return nil
 	}
@@ -41,15 +43,43 @@ func (p *Proxy) pass(x *exchange, c *tunnelConn) {
 		x.broken("client: " + errorText(err))
 		return
 	}
+	p.relay(x, c)
+}
+
+// passUnread carries on as a tunnel that is not intercepted what heed cannot
+// read, for a client that is observed only. c has been told that it stands.
+func (p *Proxy) passUnread(x *exchange, c *tunnelConn) {
+	c.tunnel, x.upgraded, x.writer.status = nil, c, http.StatusOK
+	x.https, x.unseen = terms.Tunnel, rules.ReasonNotHTTP
+	if x.decide(new(http.Request).WithContext(x)); x.refusal != nil {
+		x.broken("heed: the tunnel was closed: " + x.refusal.phrase)
+		return
+	}
+	site, err := p.DialTunnel(x, x.origin.HostPort())
+	if err != nil {
+		x.broken("site: " + errorText(err))
+		return
+	}
+	defer site.Close()
+	x.site = site
+	p.relay(x, c)
+}
+
+// relay carries the bytes of x's tunnel.
+func (p *Proxy) relay(x *exchange, c *tunnelConn) {
 	t := &relay{client: c, site: x.site, idle: p.Limits.TunnelTime}
 	t.touch()
 	answered := make(chan error, 1)
 	go func() { answered <- t.copy(c, x.site, "site") }()
-	if reason, detail := x.look(c); reason != "" {
+	if x.terms.Mode == terms.Exempt || x.unseen == rules.ReasonNotHTTP {
+		// Nobody looks.
+	} else if reason, detail := x.look(c); reason != "" && x.terms.Mode == terms.Observe && reason != rules.ReasonHandshake {
+		p.noteTunnel(x, rules.WouldRefuse, reason, detail)
+	} else if reason != "" {
 		t.close()
 		<-answered
 		x.broken("heed: the tunnel was closed: " + detail)
-		p.noteTunnel(x, reason, detail)
+		p.noteTunnel(x, rules.Refuse, reason, detail)
 		return
 	}
 	err := t.copy(x.site, c, "client")
@@ -64,14 +94,15 @@ func (x *exchange) broken(why string) {
 	x.entry.Outcome.Truncated, x.entry.Outcome.Err = !strings.HasPrefix(why, "client: "), why
 }
 
-// noteTunnel records that what a client sent in x's tunnel was refused.
-func (p *Proxy) noteTunnel(x *exchange, reason rules.Reason, detail string) {
+// noteTunnel records the verdict on what a client sent in x's tunnel.
+func (p *Proxy) noteTunnel(x *exchange, v rules.Verdict, reason rules.Reason, detail string) {
 	bad := p.newUnread(x.entry.Client, nil)
 	e := &bad.entry
 	e.Method, e.UserAgent, e.Agent = http.MethodConnect, x.entry.UserAgent, x.entry.Agent
 	e.Scheme, e.Host = x.entry.Scheme, x.entry.Host
 	e.Outcome.Duration = e.Time.Sub(x.entry.Time)
-	bad.note(reason, detail)
+	e.ClientName, e.Mode = x.entry.ClientName, x.entry.Mode
+	bad.noteVerdict(v, reason, detail)
 }
 
 // relay is a tunnel at work.

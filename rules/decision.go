@@ -41,6 +41,7 @@ const (
 	ReasonOverride    Reason = "override"          // an exception that the operator wrote down, in place of the site's rules
 	ReasonNotACrawl   Reason = "not-a-crawl"       // the host is declared a service that programs call, not a site they crawl
 	ReasonExempt      Reason = "exempt"            // the client is declared to be people, not a robot
+	ReasonLate        Reason = "late"              // observed only: the site's rules were not here in time; the verdict follows
 	ReasonUnnamed     Reason = "no-agent"          // the client names no User-Agent, and its entry asks for one
 	ReasonAccess      Reason = "access"            // the client may not use this proxy, or nobody may use it for this
 	ReasonCredentials Reason = "credentials"       // the client showed no credentials for this proxy, or wrong ones

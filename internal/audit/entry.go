@@ -81,14 +81,15 @@ func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
 // Outcome is how an exchange ended.
 type Outcome struct {
-	Status    int           // sent to the client; 0 when nothing was
-	FromSite  bool          // the answer came from the site, not from heed
-	BytesIn   int64         // of the request body, read from the client
-	BytesOut  int64         // of the response body, written to the client
-	Waited    time.Duration // for the policy and for a turn
-	Duration  time.Duration // from the request's head to the end of the answer
-	Truncated bool          // the answer did not arrive whole
-	Err       string        // what broke off the exchange; empty when nothing did
+	Status    int             // sent to the client; 0 when nothing was
+	FromSite  bool            // the answer came from the site, not from heed
+	BytesIn   int64           // of the request body, read from the client
+	BytesOut  int64           // of the response body, written to the client
+	Waited    time.Duration   // for the policy and for a turn
+	Duration  time.Duration   // from the request's head to the end of the answer
+	Truncated bool            // the answer did not arrive whole
+	Late      *rules.Decision // the verdict that came after a request that was only observed; nil: it did not
+	Err       string          // what broke off the exchange; empty when nothing did
 }
 
 // SiteRefused reports whether the site itself refused what heed had let through.

@@ -262,6 +262,12 @@ func appendOutcome(a []slog.Attr, e *Entry) []slog.Attr {
 		slog.Float64("waited_ms", milliseconds(o.Waited)),
 		slog.Float64("duration_ms", milliseconds(o.Duration)),
 	)
+	if d := o.Late; d != nil {
+		a = append(a, slog.String("late_verdict", d.Verdict.String()), slog.String("late_reason", string(d.Reason)))
+		if d.Line != 0 {
+			a = append(a, slog.String("late_rule", bounded(d.Rule)), slog.Int("late_line", d.Line))
+		}
+	}
 	if o.Truncated {
 		a = append(a, slog.Bool("truncated", true))
 	}

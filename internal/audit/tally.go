@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -111,11 +112,14 @@ func (t *Tally) Decided(e *Entry) error {
 func (t *Tally) Ended(e *Entry) {
 	o := &e.Outcome
 	refused := e.SiteRefused()
-	if o.Waited < waitedFrom && !refused {
+	if o.Waited < waitedFrom && !refused && o.Late == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if o.Late != nil {
+		t.lateLocked(e)
+	}
 	if o.Waited >= waitedFrom {
 		t.waits.Requests++
 		t.waits.Total += o.Waited
@@ -129,6 +133,45 @@ func (t *Tally) Ended(e *Entry) {
 			t.pages.at(e, Other).SiteRefused++
 		}
 		t.sites = count(t.sites, siteKey{e.Host, o.Status}, maxSites, siteKey.keep, siteKey{host: Other})
+	}
+}
+
+// lateLocked counts a request anew whose verdict came after it: it was judged
+// after all.
+func (t *Tally) lateLocked(e *Entry) {
+	d := e.Outcome.Late
+	for _, c := range []*Counts{&t.total, t.hour.at(e.Time), t.hostLocked(e.Host)} {
+		c.late(d.Verdict, e.Method == http.MethodConnect)
+	}
+	for _, k := range []unjudgedKey{{e.Host, e.Decision.Reason, e.Decision.Verdict}, {host: Other}} {
+		if n := t.unjudged[k]; n != nil && *n > 0 {
+			if *n--; *n == 0 {
+				delete(t.unjudged, k)
+			}
+			break
+		}
+	}
+	if d.Verdict != rules.Allow {
+		k := refusalKey{e.Host, d.Reason, clip(d.Group), clip(d.Rule), d.Line}
+		t.refusals = count(t.refusals, k, maxRefusal, refusalKey.keep, refusalKey{host: Other})
+	}
+}
+
+// late moves a request from those not judged to where its verdict belongs. An
+// hour that has forgotten the request has nothing to move.
+func (c *Counts) late(v rules.Verdict, byHost bool) {
+	if c.NotJudged == 0 {
+		return
+	}
+	if c.NotJudged--; byHost {
+		c.ByHost++
+	} else {
+		c.ByPath++
+	}
+	if v == rules.Allow {
+		c.Allowed++
+	} else {
+		c.WouldRefuse++
 	}
 }
 

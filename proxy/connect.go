@@ -152,6 +152,7 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 		_ = c.SetDeadline(time.Time{})
 		p.handovers.push(&clientConn{Conn: c, proxy: p, who: x.who, tunnel: t})
 	case x.passesUnread():
+		p.trusts.leave(t)
 		p.passUnread(x, c)
 	default:
 		t.refused(c, rules.ReasonNotHTTP, "the bytes in the tunnel are neither TLS nor HTTP")

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -145,5 +146,33 @@ func TestHeed_ObservingDoesNotMakeSenseOfWhatHasNone(t *testing.T) {
 	}
 	if got := r.ask(plain, question{path: "/page", header: []string{"Via: 1.1 rig-7f3a"}}); got.StatusCode != http.StatusBadGateway {
 		t.Errorf("a loop: %d", got.StatusCode)
+	}
+}
+
+// Bytes that are no HTTP pass where a tunnel might go, for whoever observes.
+func TestHeed_AnObservedTunnelMayCarryAnything(t *testing.T) {
+	echo, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer echo.Close()
+	go func() {
+		for c, err := echo.Accept(); err == nil; c, err = echo.Accept() {
+			go func() { defer c.Close(); io.Copy(c, c) }()
+		}
+	}()
+	s := newSite(t, hello)
+	s.resolve["echo.test:443"] = echo.Addr().String()
+	r := newRigBefore(t, s, observing)
+	c := testkit.Dial(t, r.addr).Connect("echo.test:443")
+	c.Send("\x00\x01\x02")
+	got := make([]byte, 3)
+	if _, err := io.ReadFull(c.R, got); err != nil || string(got) != "\x00\x01\x02" {
+		t.Errorf("%q, %v", got, err)
+	}
+	c.Close()
+	e := r.records.await(t, "the tunnel", func(e *audit.Entry) bool { return e.Host == "echo.test" })
+	if e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonNotHTTP || e.Judged != audit.NotJudged || e.Outcome.BytesIn != 3 {
+		t.Errorf("%+v", e)
 	}
 }

@@ -259,8 +259,9 @@ func (t *tunnel) closed() {
 		reason, detail = rules.ReasonHandshake, "no complete request came through the tunnel"
 	}
 	t.requests.Add(1) // once
-	spare := !last && reason == rules.ReasonUntrusted
-	if t.origin.Scheme == "https" && (spare || t.resumed || t.proxy.trusts.recently(t, time.Now())) {
+	sameHost, anyHost := t.proxy.trusts.recently(t, time.Now())
+	spare := reason == rules.ReasonUntrusted && (!last || anyHost)
+	if t.origin.Scheme == "https" && (spare || sameHost || t.resumed) {
 		return // a spare connection: nothing was asked for and nothing is wrong
 	}
 	t.refused(io.NopCloser(nil), reason, detail)

@@ -37,14 +37,21 @@ type asker struct {
 	userAgent uint64
 }
 
-// trust is who asks, whatever the host, and what its TLS library is like:
-// programs of one machine that say nothing of who they are differ in that.
+// trust is who asks which host, or any where that is empty, and what its TLS
+// library is like: programs of one machine that say nothing of who they are
+// differ in that.
 type trust struct {
-	client           string
-	userAgent, hello uint64
+	asker
+	hello uint64
 }
 
-func trustOf(t *tunnel) trust { return trust{t.asker.client, t.asker.userAgent, t.hello} }
+// trustOf returns t's trust in the certificate for its host, and in the CA.
+func trustOf(t *tunnel) (inHost, inCA trust) {
+	inHost = trust{t.asker, t.hello}
+	inCA = inHost
+	inCA.host = ""
+	return inHost, inCA
+}
 
 // enter notes that t is open.
 func (s *trusts) enter(t *tunnel) {
@@ -95,18 +102,23 @@ func (s *trusts) saw(t *tunnel, now time.Time) {
 	if s.seen == nil || len(s.seen) >= maxTrusts {
 		s.seen = make(map[trust]time.Time) // forgetting costs a remark too many, no more
 	}
-	s.seen[trustOf(t)] = now
+	inHost, inCA := trustOf(t)
+	s.seen[inHost], s.seen[inCA] = now, now
 	s.leaveLocked(t)
 	delete(s.owed, t.asker)
 }
 
-// recently reports whether a request came from t's client lately, to whichever
-// host: it trusts the CA, then, and not single certificates.
-func (s *trusts) recently(t *tunnel, now time.Time) bool {
+// recently reports whether requests came from t's client lately: to t's host, and
+// to any. Who trusts the CA trusts what it signs, as a rule.
+func (s *trusts) recently(t *tunnel, now time.Time) (sameHost, anyHost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, ok := s.seen[trustOf(t)]
-	return ok && now.Sub(at) < trustMemory
+	inHost, inCA := trustOf(t)
+	lately := func(key trust) bool {
+		at, ok := s.seen[key]
+		return ok && now.Sub(at) < trustMemory
+	}
+	return lately(inHost), lately(inCA)
 }
 
 // rejected notes that t's client does not accept the CA.

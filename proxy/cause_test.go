@@ -79,7 +79,7 @@ func TestHeed_ARefusalSaysWhatBecameOfRobotsTxt(t *testing.T) {
 	r := newRigBefore(t, s, func(c *Config) {
 		transport := NewTransport(TransportConfig{Resolve: s.resolve, Destinations: &Destinations{}})
 		t.Cleanup(transport.CloseIdleConnections)
-		guard := guardRedirects(transport, func(a netip.Addr) Class {
+		guard := guardRedirects(only(transport), func(a netip.Addr) Class {
 			if a.String() == "127.0.0.1" { // where the sites of this test are
 				return Public
 			}

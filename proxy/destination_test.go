@@ -133,7 +133,7 @@ func (w *town) guarded(d *Destinations) *rig {
 	return newRig(w.t, hello, func(c *Config) {
 		tr := w.transportTo(d)
 		c.Upstream, c.Destinations = tr, d
-		c.Policies = cache.New(cache.Config{Transport: tr, PerFetch: guardRedirects(tr, townClasses)})
+		c.Policies = cache.New(cache.Config{Transport: tr, PerFetch: guardRedirects(only(tr), townClasses)})
 	})
 }
 

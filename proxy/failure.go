@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -22,10 +23,62 @@ var errUpgrade = errors.New("the site switched protocols unasked")
 // 407, which belongs to proxies.
 var errStatus = errors.New("the site's status is not a site's to give")
 
+// upstreamRefused is the error of a tunnel that another proxy would not open.
+type upstreamRefused struct{ status int }
+
+// Error implements error.
+func (e *upstreamRefused) Error() string {
+	return fmt.Sprintf("the upstream proxy answered status %d to CONNECT", e.status)
+}
+
+// classifyUpstream is classify for what the proxy behind heed has said; an empty
+// type for all else.
+func classifyUpstream(err error) (status int, errorType string) {
+	var refused *upstreamRefused
+	var op *net.OpError
+	switch {
+	case errors.As(err, &refused):
+		switch refused.status {
+		case http.StatusProxyAuthRequired:
+			return http.StatusBadGateway, "proxy_configuration_error"
+		case http.StatusForbidden:
+			return http.StatusBadGateway, "http_request_denied"
+		case http.StatusGatewayTimeout:
+			return http.StatusGatewayTimeout, "connection_timeout"
+		}
+		return http.StatusBadGateway, "destination_unavailable"
+	case errors.As(err, &op) && op.Op == "socks connect":
+		switch text := op.Err.Error(); { // RFC 1928 §6, as x/net and net/http have it
+		case strings.Contains(text, "authentication"):
+			return http.StatusBadGateway, "proxy_configuration_error"
+		case strings.Contains(text, "not allowed"):
+			return http.StatusBadGateway, "http_request_denied"
+		case text == "unknown error connection refused":
+			return http.StatusBadGateway, "connection_refused"
+		case strings.Contains(text, "unreachable"):
+			return http.StatusBadGateway, "destination_ip_unroutable"
+		}
+	}
+	return 0, ""
+}
+
+// byUpstream reports whether the proxy behind heed has failed, and not the site.
+func byUpstream(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "proxyconnect" {
+		return true
+	}
+	_, errorType := classifyUpstream(err)
+	return errorType != ""
+}
+
 // classify says how a failure to reach a site is told to the client: status
 // and Proxy-Status error type (RFC 9209 §2.3). The error's text stays inside:
 // it may hold resolver and network details.
 func classify(err error) (status int, errorType string) {
+	if status, errorType := classifyUpstream(err); errorType != "" {
+		return status, errorType
+	}
 	var dns *net.DNSError
 	var netErr net.Error
 	var op *net.OpError
@@ -76,7 +129,7 @@ func isCertificateError(err error) bool {
 	var host x509.HostnameError
 	var authority x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
-	return errors.As(err, &verification) || errors.As(err, &host) || errors.As(err, &authority) || errors.As(err, &invalid)
+	return errors.Is(err, errPinned) || errors.As(err, &verification) || errors.As(err, &host) || errors.As(err, &authority) || errors.As(err, &invalid)
 }
 
 // errorText is err for the record: bounded and printable.

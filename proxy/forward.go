@@ -179,8 +179,11 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 	} else {
 		x.reply(rules.ReasonOriginUnreachable)
 		x.refusal.status, x.refusal.errorType = classify(err)
-		if errors.Is(err, errStatus) {
+		switch {
+		case errors.Is(err, errStatus):
 			x.refusal.detail = statusDetail
+		case byUpstream(err):
+			x.refusal.detail = upstreamDetail
 		}
 		o.Err = "site: " + x.refusal.errorType + ": " + errorText(err)
 	}
@@ -193,6 +196,9 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 
 const statusDetail = "The answer carried a status that only a proxy may give (407), or none at all; it is not passed on, so that nobody sends " +
 	"credentials to the wrong place. Where heed itself goes through a proxy, that proxy may want other credentials: the operator finds them at [upstream] proxy."
+
+const upstreamDetail = "The proxy that heed itself reaches this site through could not be used, or did not open the way; no rule of robots.txt is behind this. " +
+	"The operator finds it at [upstream] proxy, or in the [[host]] of the site."
 
 // failStatus answers for a site whose status cannot be passed on. A 407 is one:
 // the client would take it for heed's and send credentials that the site has no

@@ -15,25 +15,26 @@ import (
 var errLessPublic = errors.New("the redirect leads to a less public address")
 
 // GuardRedirects returns, for each call, what carries one fetch: a first
-// request and then those that redirects lead to. The first goes as t takes it,
+// request and then those that redirects lead to. The first goes as w takes it,
 // over kept connections too. The others may not reach an address of a less
 // public class than the first did. They share no connection with anybody: the
 // address is looked at when it is dialled, as the name resolves at that moment,
 // and a kept connection was dialled on another's behalf.
 //
-// t is one of NewTransport. What it takes through another proxy is resolved
-// there; of such a request, only a host that is an address, or this machine by
+// What goes through another proxy is resolved there; of such a request, only a host that is an address, or this machine by
 // name, can be told to be less public.
-func GuardRedirects(t *http.Transport) func() http.RoundTripper { return guardRedirects(t, Classify) }
+func (w *Ways) GuardRedirects() func() http.RoundTripper { return guardRedirects(w.of, Classify) }
 
-func guardRedirects(t *http.Transport, classify func(netip.Addr) Class) func() http.RoundTripper {
-	return func() http.RoundTripper { return &guardedFetch{first: t, classify: classify} }
+func guardRedirects(way func(*http.Request) *http.Transport, classify func(netip.Addr) Class) func() http.RoundTripper {
+	return func() http.RoundTripper {
+		return &guardedFetch{way: way, others: map[*http.Transport]*http.Transport{}, classify: classify}
+	}
 }
 
 // guardedFetch carries the requests of one fetch, one after the other.
 type guardedFetch struct {
-	first    *http.Transport
-	others   *http.Transport // nil until there is a redirect
+	way      func(*http.Request) *http.Transport // one of NewTransport
+	others   map[*http.Transport]*http.Transport // for each, what redirects take
 	classify func(netip.Addr) Class
 	begun    bool
 	from     atomic.Uint32 // the Class of what the first request reached; 0 when it was not seen
@@ -41,13 +42,14 @@ type guardedFetch struct {
 
 // RoundTrip sends the first request as it is, the others guarded.
 func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
-	proxied, err := throughProxy(g.first, r)
+	t := g.way(r)
+	proxied, err := throughProxy(t, r)
 	switch {
 	case err != nil:
 		return nil, err
 	case !g.begun:
 		g.begun = true
-		return g.first.RoundTrip(g.watched(r, proxied))
+		return t.RoundTrip(g.watched(r, proxied))
 	}
 	low := floor{class: Class(g.from.Load()), classify: g.classify}
 	if low.class == Invalid {
@@ -58,11 +60,13 @@ func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
 	} else if c, known := g.looksLike(r.URL.Hostname()); known && c.lessPublic(low.class) {
 		return nil, low.refuse(r.URL.Hostname(), c)
 	}
-	if g.others == nil {
-		g.others = g.first.Clone()
-		g.others.DisableKeepAlives = true
+	alone := g.others[t]
+	if alone == nil {
+		alone = t.Clone()
+		alone.DisableKeepAlives = true
+		g.others[t] = alone
 	}
-	return g.others.RoundTrip(r)
+	return alone.RoundTrip(r)
 }
 
 // watched returns r, the first request, such that the class of what it reaches

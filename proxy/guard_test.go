@@ -145,7 +145,7 @@ func (w *town) policy(t *http.Transport, hostPort string) rules.Source {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	c := cache.New(cache.Config{Transport: t, PerFetch: guardRedirects(t, townClasses)})
+	c := cache.New(cache.Config{Transport: t, PerFetch: guardRedirects(only(t), townClasses)})
 	return c.Policy(w.t.Context(), o, "").Source()
 }
 
@@ -335,7 +335,7 @@ func TestHeed_WithoutAFirstAddressOnlyThePublicIsReached(t *testing.T) {
 	w := &town{t: t}
 	loop := w.site("127.0.0.1", townRobots)
 	tr := w.transport()
-	g := guardRedirects(tr, townClasses)().(*guardedFetch)
+	g := guardRedirects(only(tr), townClasses)().(*guardedFetch)
 	g.begun = true
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

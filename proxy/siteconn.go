@@ -123,8 +123,9 @@ func (w *wayOut) dialHTTP(ctx context.Context, network, addr string) (net.Conn, 
 	return &siteConn{Conn: c}, nil
 }
 
-// dialTLS connects to a site and makes the handshake. net/http recognises
-// HTTP/2 on a bare *tls.Conn only, and needs no look at its heads.
+// dialTLS connects to a site, or to an https proxy, and makes the handshake.
+// net/http recognises HTTP/2 on a bare *tls.Conn only, and needs no look at its
+// heads.
 func (w *wayOut) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -135,8 +136,11 @@ func (w *wayOut) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 		return nil, err
 	}
 	config := w.tls.Clone()
+	if _, isProxy := w.proxies.Load(addr); isProxy { // what was settled of the site is not for it
+		config = &tls.Config{RootCAs: w.RootCAs, MinVersion: tls.VersionTLS12}
+	}
 	config.ServerName = host
-	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok && x.webSocket {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok && x.webSocket && config.NextProtos != nil {
 		config.NextProtos = config.NextProtos[1:] // a handshake is for HTTP/1.1
 	}
 	c := tls.Client(raw, config)

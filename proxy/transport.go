@@ -56,6 +56,11 @@ type TransportConfig struct {
 	// expressly.
 	Destinations *Destinations
 
+	// What Ways knows of sites alone, and an https proxy is not meant by.
+	siteRoots   *x509.CertPool   // nil: RootCAs
+	site        *SiteCert        // nil: what the roots vouch for
+	certificate *tls.Certificate // nil: none is shown
+
 	// dialer dials, once its own checks have passed. Its Timeout is set
 	// whatever it is; tests give it a resolver and keep it on this machine.
 	dialer net.Dialer
@@ -64,9 +69,7 @@ type TransportConfig struct {
 // NewTransport returns a Transport that changes nothing on the way: no
 // decompression, no header of its own, no proxy from the environment.
 func NewTransport(c TransportConfig) *http.Transport {
-	w := &wayOut{TransportConfig: c, tls: &tls.Config{
-		RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-	}}
+	w := &wayOut{TransportConfig: c, tls: c.siteTLS()}
 	t := &http.Transport{
 		DialContext:            w.dialHTTP,
 		DialTLSContext:         w.dialTLS,
@@ -86,9 +89,32 @@ func NewTransport(c TransportConfig) *http.Transport {
 		t.ResponseHeaderTimeout = DefaultResponseHeaderTimeout
 	}
 	if c.Proxy != nil {
-		t.Proxy = w.through
+		t.Proxy, t.OnProxyConnectResponse = w.through, connectAnswered
 	}
 	return t
+}
+
+// siteTLS is how TLS is spoken with sites.
+func (c *TransportConfig) siteTLS() *tls.Config {
+	config := &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if c.siteRoots != nil {
+		config.RootCAs = c.siteRoots
+	}
+	if c.site != nil {
+		config.InsecureSkipVerify, config.VerifyConnection = true, c.site.check
+	}
+	if c.certificate != nil {
+		config.Certificates = []tls.Certificate{*c.certificate}
+	}
+	return config
+}
+
+// connectAnswered returns why a tunnel through another proxy is not open.
+func connectAnswered(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode != http.StatusOK {
+		return &upstreamRefused{status: resp.StatusCode}
+	}
+	return nil
 }
 
 // wayOut dials for a Transport.

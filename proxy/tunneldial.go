@@ -3,9 +3,7 @@ package proxy
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"encoding/base64"
-	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -78,17 +76,15 @@ func addressOf(u *url.URL, port string) string {
 
 // dialCONNECT opens a tunnel through another HTTP proxy (RFC 9110 §9.3.6).
 func dialCONNECT(ctx context.Context, t *http.Transport, through *url.URL, hostPort string) (net.Conn, error) {
-	port := map[string]string{"http": "80", "https": "443"}[through.Scheme]
-	conn, err := t.DialContext(ctx, "tcp", addressOf(through, port))
+	dial, port := t.DialContext, "80"
+	if through.Scheme == "https" {
+		dial, port = t.DialTLSContext, "443"
+	}
+	conn, err := dial(ctx, "tcp", addressOf(through, port))
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	if through.Scheme == "https" {
-		config := t.TLSClientConfig.Clone()
-		config.ServerName, config.NextProtos = through.Hostname(), nil
-		conn = tls.Client(conn, config)
-	}
 	opened, err := askCONNECT(conn, through, hostPort)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
@@ -115,7 +111,7 @@ func askCONNECT(conn net.Conn, through *url.URL, hostPort string) (net.Conn, err
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the upstream proxy answered status %d to CONNECT", resp.StatusCode)
+		return nil, &upstreamRefused{status: resp.StatusCode}
 	}
 	head, _ := in.Peek(in.Buffered()) // what the site said at once
 	return &tunnelConn{Conn: conn, head: head}, nil

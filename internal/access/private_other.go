@@ -2,5 +2,5 @@
 
 package access
 
-// private accepts every file: who may read it is not told by a mode here.
-func private(string) error { return nil }
+// Private accepts every file: who may read it is not told by a mode here.
+func Private(string) error { return nil }

@@ -20,7 +20,7 @@ const maxCost = 16
 // readUsers reads an htpasswd file. All that is wrong with it is in the error,
 // each with file and line.
 func readUsers(path string) (users, error) {
-	if err := private(path); err != nil {
+	if err := Private(path); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(path)

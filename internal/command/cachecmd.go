@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"heed/internal/fleet"
-	"heed/proxy"
 )
 
 // CacheCmd is `heed cache`: what heed knows of sites' robots.txt files.
@@ -59,7 +58,7 @@ func (c *cacheFlags) fleetDesk(a *App) (k cacheDesk, leave func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := openFleet(cfg, slog.New(slog.DiscardHandler))
+	store, err := openFleet(cfg, a.Environ, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,7 +66,12 @@ func (c *cacheFlags) fleetDesk(a *App) (k cacheDesk, leave func(), err error) {
 		return nil, nil, fmt.Errorf("there is no fleet: fleet.url is empty in %s\nName the store there, or leave out --fleet to ask the running heed", cfg.source())
 	}
 	leave = func() { store.Close() }
-	ways := &egresses{cfg: cfg, self: &proxy.Addrs{}, proxy: upstreamOfConfig(cfg, a.Environ), memory: policyMemory(cfg), fleet: store}
+	ways, err := newEgresses(cfg, a.Environ)
+	if err != nil {
+		leave()
+		return nil, nil, err
+	}
+	ways.memory, ways.fleet = policyMemory(cfg), store
 	out, err := ways.take(way{})
 	if err != nil {
 		leave()

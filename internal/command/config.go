@@ -44,6 +44,7 @@ type Config struct {
 // intercepted sites.
 type HTTPSConfig struct {
 	Mode   string `toml:"mode"`    // of hosts that no [[host]] is about; see terms.HTTPS
+	Pinned string `toml:"pinned"`  // of hosts that are known to pin certificates, the same; empty: as of the others
 	CACert string `toml:"ca_cert"` // PEM file; empty: the CA of the state directory
 	CAKey  string `toml:"ca_key"`  // set exactly when CACert is
 }
@@ -54,6 +55,7 @@ type HostConfig struct {
 	HTTPS string   `toml:"https"` // as HTTPSConfig.Mode; empty: as that says
 	Ports []int64  `toml:"ports"` // that tunnels may go to; empty: 443
 
+	HostUpstream
 	HostTerms
 }
 
@@ -65,13 +67,13 @@ type CacheConfig struct {
 
 // FleetConfig is [fleet]: the store that several heeds share.
 type FleetConfig struct {
-	URL    string `toml:"url"`     // as fleet.CheckURL says; empty: there is none
+	URL    string `toml:"url"`     // as fleet.CheckURL says, or where that stands, as revealed has it; empty: there is none
 	CAFile string `toml:"ca_file"` // PEM file of further roots for rediss://; empty: none
 }
 
 // UpstreamConfig is [upstream]: how sites are reached.
 type UpstreamConfig struct {
-	Proxy                 string            `toml:"proxy"`   // empty: none; "env"; or a URL
+	Proxy                 string            `toml:"proxy"`   // empty: none; "env"; a URL; or where that stands, as revealed has it
 	CAFile                string            `toml:"ca_file"` // PEM file of further roots; empty: none
 	Resolve               map[string]string `toml:"resolve"` // "host:port" to "address:port"
 	ResponseHeaderTimeout time.Duration     `toml:"response_header_timeout"`

@@ -26,6 +26,9 @@ func (c *Config) check(d *decoder) {
 	d.note("contact", checkContact(c.Contact))
 	d.note("name", checkName(c.Name))
 	d.oneOf("https.mode", c.HTTPS.Mode, terms.HTTPSNames...)
+	if c.HTTPS.Pinned != "" {
+		d.oneOf("https.pinned", c.HTTPS.Pinned, terms.HTTPSNames[1:]...)
+	}
 	if c.HTTPS.CACert != "" && c.HTTPS.CAKey == "" {
 		d.problem("https.ca_cert", "https.ca_cert needs https.ca_key beside it: the key that the certificate belongs to")
 	}
@@ -42,6 +45,7 @@ func (c *Config) check(d *decoder) {
 	c.Access.check(d)
 	c.Limits.check(d)
 	d.note("upstream.proxy", checkUpstream(c.Upstream.Proxy))
+	c.Upstream.Proxy, c.Fleet.URL = referenceBeside(c.File, c.Upstream.Proxy), referenceBeside(c.File, c.Fleet.URL)
 	c.Upstream.Resolve = d.resolve(c.Upstream.Resolve)
 	if c.Upstream.ResponseHeaderTimeout == 0 {
 		d.problem("upstream.response_header_timeout", `upstream.response_header_timeout must be more than nothing; the default is "10m"`)
@@ -171,15 +175,23 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkUpstream accepts "", "env" and the URL of a proxy.
+// checkUpstream accepts "", "env", the URL of a proxy and where one stands.
 func checkUpstream(proxy string) error {
 	if proxy == "" || proxy == "env" {
 		return nil
 	}
+	return checkProxyURL(proxy, `"env"`)
+}
+
+// checkProxyURL is checkUpstream for a URL. word is what can stand in its place.
+func checkProxyURL(proxy, word string) error {
+	if isReference(proxy) {
+		return checkReference(proxy)
+	}
 	u, err := url.Parse(proxy)
 	switch {
 	case err != nil, u.Host == "" || u.Hostname() == "":
-		return fmt.Errorf(`%q is not a proxy's URL; write "http://proxy.example:3128", or "env"`, redactURL(proxy))
+		return fmt.Errorf(`%q is not a proxy's URL; write "http://proxy.example:3128", or %s`, redactURL(proxy), word)
 	case !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme):
 		return fmt.Errorf("proxies are reached by http, https or socks5, not by %q", u.Scheme)
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
@@ -190,6 +202,9 @@ func checkUpstream(proxy string) error {
 
 // redactURL takes user and password out of what may be a URL.
 func redactURL(s string) string {
+	if isReference(s) {
+		return s
+	}
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
 		scheme, _, ok := strings.Cut(s, "://")
 		if !ok || len(scheme) > i {

@@ -16,6 +16,8 @@ import (
 type ConfigCmd struct {
 	Check ConfigCheckCmd `cmd:"" default:"withargs" help:"Say what is wrong with the settings, without starting (also plain heed config)."`
 	Show  ConfigShowCmd  `cmd:"" help:"Print the settings in use, and where they are from."`
+
+	Pinned ConfigPinnedCmd `cmd:"" help:"Print the hosts that are known to pin certificates."`
 }
 
 // ConfigCheckCmd is `heed config check`.
@@ -56,6 +58,12 @@ func (c *ConfigCheckCmd) Run(a *App) error {
 		}
 	}
 	if err := cfg.exposed(); err != nil {
+		return err
+	}
+	if _, err := newEgresses(cfg, a.Environ); err != nil {
+		return err
+	}
+	if _, err := fleetURL(cfg, a.Environ); err != nil {
 		return err
 	}
 	if _, err := cfg.book(a.Now); err != nil {
@@ -123,7 +131,7 @@ func (c *ConfigShowCmd) Run(a *App) error {
 		return err
 	}
 	hash := cfg.Hash()
-	cfg.Upstream.Proxy, cfg.Fleet.URL = redactURL(cfg.Upstream.Proxy), redactFleet(cfg.Fleet.URL)
+	cfg.redact()
 	tree := keyTree(reflect.ValueOf(*cfg))
 	if c.JSON {
 		return newJSON(a.Stdout).Encode(map[string]any{"source": cfg.source(), "over": c.keys(), "hash": hash, "settings": tree})
@@ -138,6 +146,14 @@ func (c *ConfigShowCmd) Run(a *App) error {
 	}
 	_, err = fmt.Fprintf(a.Stdout, "# from %s%s\n# hash %s\n%s", cfg.source(), over, hash, text)
 	return err
+}
+
+// redact takes the passwords out of URLs.
+func (c *Config) redact() {
+	c.Upstream.Proxy, c.Fleet.URL = redactURL(c.Upstream.Proxy), redactFleet(c.Fleet.URL)
+	for i := range c.Hosts {
+		c.Hosts[i].Upstream = redactURL(c.Hosts[i].Upstream)
+	}
 }
 
 // source names where the settings are from, for people.

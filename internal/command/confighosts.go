@@ -22,6 +22,7 @@ func (c *Config) checkHosts(d *decoder) {
 			d.note("host.match", err)
 		}
 		c.checkTerms(d, &h.HostTerms)
+		c.checkHostUpstream(d, &h.HostUpstream, h.Reason)
 		mode := h.HTTPS
 		if mode == "" {
 			mode = c.HTTPS.Mode
@@ -50,6 +51,9 @@ func (c *Config) unjudged() []string {
 			mode = c.HTTPS.Mode
 		}
 		out = append(out, unjudgedLine(mode, h.Match, h.Ports)...)
+	}
+	if c.HTTPS.Pinned != "" && c.HTTPS.Pinned != c.HTTPS.Mode {
+		out = append(out, unjudgedLine(c.HTTPS.Pinned, []string{"hosts that are known to pin certificates (heed config pinned)"}, nil)...)
 	}
 	return out
 }

@@ -17,7 +17,7 @@ type HostTerms struct {
 	Allow      []string `toml:"allow"`       // path patterns, whatever robots.txt says
 	Refuse     []string `toml:"refuse"`      // path patterns, whatever robots.txt says
 	Clients    []string `toml:"clients"`     // names of [[client]] that allow and refuse are for; empty: all
-	Reason     string   `toml:"reason"`      // of allow, refuse, robots_file and crawl
+	Reason     string   `toml:"reason"`      // of allow, refuse, robots_file, crawl and upstream_tls
 	Expires    Date     `toml:"expires"`     // of allow and refuse; zero: never
 	RobotsFile string   `toml:"robots_file"` // read in place of the site's own
 	Crawl      *bool    `toml:"crawl"`       // false: a service that programs call; nil: true
@@ -132,6 +132,9 @@ func (c *Config) book(now func() time.Time) (*terms.Book, error) {
 		}
 		b.Hosts = append(b.Hosts, h)
 	}
+	if err := c.HTTPS.pinned(b); err != nil {
+		return nil, err
+	}
 	return b, nil
 }
 
@@ -161,5 +164,5 @@ func (c *Config) hostNotices(now time.Time) []string {
 // notices says what an operator should know of the settings at every start:
 // what is not enforced, and what has ended or never will.
 func (c *Config) notices(now time.Time) []string {
-	return append(c.clientNotices(), c.hostNotices(now)...)
+	return slices.Concat(c.clientNotices(), c.hostNotices(now), c.upstreamNotices())
 }

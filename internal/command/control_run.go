@@ -107,7 +107,7 @@ func (d *daemon) serveRun(s *session, l net.Listener) {
 // proxyConfig is the shared proxy's, with what is the run's own.
 func (d *daemon) proxyConfig(s *session, j *join) proxy.Config {
 	c := d.shared
-	c.Policies, c.Upstream, c.DialTunnel = s.egress.policies, s.egress.transport, proxy.TunnelDialer(s.egress.transport)
+	c.Policies, c.Upstream, c.DialTunnel = s.egress.policies, s.egress.transport, s.egress.transport.DialTunnel
 	own := recorders{d.shared.Recorder}
 	if j.Log {
 		s.log = audit.NewLog(slog.NewJSONHandler(visible{s.stream.openLog()}, nil), nil)

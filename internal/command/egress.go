@@ -61,7 +61,7 @@ func (w way) key() string {
 type egress struct {
 	key       string
 	policies  *cache.Cache
-	transport *http.Transport
+	transport *proxy.Ways
 	users     int
 }
 
@@ -69,6 +69,7 @@ type egress struct {
 type egresses struct {
 	cfg   *Config
 	proxy *upstreamProxy // of the settings; nil for none
+	hosts []hostWay      // of the settings; what differs from the way of all others
 	self  *proxy.Addrs   // never to be dialled: heed itself
 	// memory holds the policies of all ways, file what is to outlive the process.
 	memory *cache.Memory // nil: each way has room of its own
@@ -79,6 +80,20 @@ type egresses struct {
 
 	mu   sync.Mutex
 	open []*egress // the most lately used last
+}
+
+// newEgresses returns the ways of the settings, none of them open. environ is
+// what their references look into.
+func newEgresses(cfg *Config, environ []string) (*egresses, error) {
+	p, err := upstreamOfConfig(cfg, environ)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := cfg.hostWays(environ)
+	if err != nil {
+		return nil, err
+	}
+	return &egresses{cfg: cfg, proxy: p, hosts: hosts, self: &proxy.Addrs{}}, nil
 }
 
 var errNoEnvProxy = errors.New("--upstream env: the environment names no proxy\nSet HTTPS_PROXY and HTTP_PROXY, or leave the flag out")
@@ -160,7 +175,11 @@ func (s *egresses) make(w way) (*egress, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := proxy.NewTransport(proxy.TransportConfig{
+	hosts, err := s.hostWays(w)
+	if err != nil {
+		return nil, err
+	}
+	transport := proxy.NewWays(proxy.TransportConfig{
 		Destinations:          destinations,
 		ConnsPerHost:          s.cfg.Limits.SiteConnections,
 		Proxy:                 through,
@@ -168,7 +187,7 @@ func (s *egresses) make(w way) (*egress, error) {
 		RootCAs:               roots,
 		ResponseHeaderTimeout: s.cfg.Upstream.ResponseHeaderTimeout,
 		Self:                  s.self,
-	})
+	}, hosts...)
 	id, err := s.identity(w)
 	if err != nil {
 		return nil, err
@@ -179,7 +198,7 @@ func (s *egresses) make(w way) (*egress, error) {
 	}
 	config := cache.Config{
 		Profile:   profile,
-		Transport: transport, PerFetch: proxy.GuardRedirects(transport),
+		Transport: transport, PerFetch: transport.GuardRedirects(),
 		UserAgent: cache.DefaultUserAgent(s.cfg.Contact),
 		Memory:    s.memory, Lanes: &s.lanes, Way: id + " " + profile.String(),
 	}
@@ -200,6 +219,22 @@ func (s *egresses) make(w way) (*egress, error) {
 	return &egress{policies: policies, transport: transport}, nil
 }
 
+// hostWays returns the ways of single hosts, for those who go w.
+func (s *egresses) hostWays(w way) ([]proxy.HostWay, error) {
+	out := make([]proxy.HostWay, len(s.hosts))
+	for i, h := range s.hosts {
+		out[i] = h.way
+		if h.caFile == "" {
+			continue
+		}
+		var err error
+		if out[i].RootCAs, err = upstreamRoots(s.cfg, w.Roots, h.caFile); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // choice returns which proxy a request takes; nil when none ever does. What an
 // environment says is read as its variables are, with their exceptions.
 func (p *upstreamProxy) choice() (func(*http.Request) (*url.URL, error), error) {
@@ -218,9 +253,9 @@ func (p *upstreamProxy) choice() (func(*http.Request) (*url.URL, error), error) 
 }
 
 // upstreamRoots returns the authorities that sites' certificates are verified
-// against: the system's, those of upstream.ca_file and those in extra.
-func upstreamRoots(cfg *Config, extra string) (*x509.CertPool, error) {
-	var files []string
+// against: the system's, those of upstream.ca_file, those in extra and those of
+// the files.
+func upstreamRoots(cfg *Config, extra string, files ...string) (*x509.CertPool, error) {
 	if cfg.Upstream.CAFile != "" {
 		files = append(files, cfg.Upstream.CAFile)
 	}
@@ -235,14 +270,18 @@ func upstreamRoots(cfg *Config, extra string) (*x509.CertPool, error) {
 }
 
 // upstreamOfConfig is the proxy that upstream.proxy names; nil for none.
-func upstreamOfConfig(cfg *Config, environ []string) *upstreamProxy {
+func upstreamOfConfig(cfg *Config, environ []string) (*upstreamProxy, error) {
 	switch cfg.Upstream.Proxy {
 	case "":
-		return nil
+		return nil, nil
 	case "env":
-		return upstreamOfEnviron(environ)
+		return upstreamOfEnviron(environ), nil
 	}
-	return &upstreamProxy{All: cfg.Upstream.Proxy}
+	all, err := revealedUpstream(cfg.Upstream.Proxy, environ)
+	if err != nil {
+		return nil, fmt.Errorf("upstream.proxy: %w", err)
+	}
+	return &upstreamProxy{All: all}, nil
 }
 
 // upstreamOfEnviron is the proxy that an environment names, in the variables

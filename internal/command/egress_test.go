@@ -139,7 +139,10 @@ func TestHeed_ANamedUpstreamProxyTakesEverything(t *testing.T) {
 func TestHeed_TheConfiguredUpstreamProxyCountsUnlessARunNamesAnother(t *testing.T) {
 	environ := []string{"https_proxy=http://env:1"}
 	for value, want := range map[string]string{"": "", "env": "http://env:1", "http://own:2": "http://own:2"} {
-		p := upstreamOfConfig(&Config{Upstream: UpstreamConfig{Proxy: value}}, environ)
+		p, err := upstreamOfConfig(&Config{Upstream: UpstreamConfig{Proxy: value}}, environ)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got := goes(t, p, "https://site.test/"); got != want {
 			t.Errorf("upstream.proxy = %q leads through %q, want %q", value, got, want)
 		}

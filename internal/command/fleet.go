@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,24 +14,39 @@ import (
 )
 
 // openFleet opens the store that heeds share; nil when there is none.
-func openFleet(cfg *Config, log *slog.Logger) (*fleet.Store, error) {
-	if cfg.Fleet.URL == "" {
-		return nil, nil
+func openFleet(cfg *Config, environ []string, log *slog.Logger) (*fleet.Store, error) {
+	url, err := fleetURL(cfg, environ)
+	if url == "" || err != nil {
+		return nil, err
 	}
 	var roots *x509.CertPool // the system's
 	if cfg.Fleet.CAFile != "" {
-		var err error
 		if roots, err = ca.SystemPool(cfg.Fleet.CAFile); err != nil {
 			return nil, fmt.Errorf("fleet.ca_file: %w", err)
 		}
 	}
-	return fleet.Open(fleet.Options{URL: cfg.Fleet.URL, RootCAs: roots, Log: log})
+	return fleet.Open(fleet.Options{URL: url, RootCAs: roots, Log: log})
 }
 
-// checkFleet accepts "" and the URL of a store.
+// fleetURL is where the store is; empty when there is none.
+func fleetURL(cfg *Config, environ []string) (string, error) {
+	url, err := revealed(cfg.Fleet.URL, environ)
+	if err == nil && url != "" {
+		err = fleet.CheckURL(url)
+	}
+	if err != nil {
+		return "", fmt.Errorf("fleet.url: %w", err)
+	}
+	return url, nil
+}
+
+// checkFleet accepts "", the URL of a store and where one stands.
 func checkFleet(url string) error {
 	if url == "" {
 		return nil
+	}
+	if isReference(url) {
+		return checkReference(url)
 	}
 	return fleet.CheckURL(url)
 }
@@ -40,7 +56,10 @@ func checkFleet(url string) error {
 // to themselves. The passwords of upstream proxies do not count: not even what
 // is made of them belongs into the store.
 func (s *egresses) shared() (*fleet.Policies, error) {
-	plain := egresses{cfg: s.cfg}
+	plain := egresses{cfg: s.cfg, hosts: slices.Clone(s.hosts)}
+	for i := range plain.hosts {
+		plain.hosts[i].Upstream = redactURL(plain.hosts[i].Upstream)
+	}
 	if p := s.proxy; p != nil {
 		plain.proxy = &upstreamProxy{All: redactURL(p.All), HTTP: redactURL(p.HTTP), HTTPS: redactURL(p.HTTPS), NoProxy: p.NoProxy}
 	}
@@ -56,6 +75,9 @@ func (s *egresses) shared() (*fleet.Policies, error) {
 
 // redactFleet takes the passwords out of the URL of a store.
 func redactFleet(url string) string {
+	if isReference(url) {
+		return url
+	}
 	url, query, more := strings.Cut(url, "?")
 	url = redactURL(url)
 	if !more {

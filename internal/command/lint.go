@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"heed/cache"
-	"heed/proxy"
 	"heed/rules"
 )
 
@@ -130,7 +129,10 @@ func (c *LintCmd) fetch(a *App, address string) (text string, o rules.Origin, er
 	if err != nil {
 		return "", o, err
 	}
-	ways := &egresses{cfg: cfg, self: &proxy.Addrs{}, proxy: upstreamOfConfig(cfg, a.Environ)}
+	ways, err := newEgresses(cfg, a.Environ)
+	if err != nil {
+		return "", o, err
+	}
 	out, err := ways.take(way{})
 	if err != nil {
 		return "", o, err

@@ -52,7 +52,8 @@ func (s *egresses) identity(w way) (string, error) {
 		Roots   string
 		CA      []byte
 		Resolve map[string]string
-	}{Proxy: p, Roots: w.Roots, Resolve: s.cfg.Upstream.Resolve}
+		Hosts   []hostWay `json:",omitempty"`
+	}{Proxy: p, Hosts: s.hosts, Roots: w.Roots, Resolve: s.cfg.Upstream.Resolve}
 	if s.cfg.Upstream.CAFile != "" {
 		var err error
 		if what.CA, err = os.ReadFile(s.cfg.Upstream.CAFile); err != nil {

@@ -22,7 +22,6 @@ import (
 
 	"heed/cache"
 	"heed/internal/testkit"
-	"heed/proxy"
 	"heed/rules"
 )
 
@@ -234,7 +233,10 @@ func fill(t *testing.T, state, config string, count int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ways := &egresses{cfg: cfg, self: &proxy.Addrs{}, proxy: upstreamOfConfig(cfg, nil)}
+	ways, err := newEgresses(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	id, err := ways.identity(way{})
 	if err != nil {
 		t.Fatal(err)
@@ -296,7 +298,11 @@ func TestHeed_WaysOfOtherSettingsAreOtherWays(t *testing.T) {
 		t.Helper()
 		u.Proxy = proxied
 		cfg := &Config{Upstream: u}
-		id, err := (&egresses{cfg: cfg, proxy: upstreamOfConfig(cfg, nil)}).identity(w)
+		ways, err := newEgresses(cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := ways.identity(w)
 		if err != nil {
 			t.Fatal(err)
 		}

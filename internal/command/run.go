@@ -159,10 +159,14 @@ func (c *RunCmd) way(a *App, cfg *Config, found Found) (way, error) {
 			return w, errNoEnvProxy
 		}
 	case c.Upstream != "":
-		if err := checkUpstream(c.Upstream); err != nil {
+		all, err := upstreamFlag(c.Upstream)
+		if err == nil {
+			all, err = revealedUpstream(all, a.Environ)
+		}
+		if err != nil {
 			return w, fmt.Errorf("--upstream: %w", err)
 		}
-		w.Proxy = &upstreamProxy{All: c.Upstream}
+		w.Proxy = &upstreamProxy{All: all}
 	case cfg.Upstream.Proxy == "env":
 		w.Proxy = upstreamOfEnviron(a.Environ)
 	}

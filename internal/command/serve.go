@@ -103,7 +103,7 @@ func (c *ServeCmd) serve(a *App, signals <-chan os.Signal, at *place) error {
 			log.Error("the policies file could not be closed", "error", err)
 		}
 	}()
-	shared, err := openFleet(cfg, log)
+	shared, err := openFleet(cfg, a.Environ, log)
 	if err != nil {
 		return err
 	}
@@ -153,10 +153,10 @@ func (c *ServeCmd) override(cfg *Config, environ []string) error {
 		cfg.Profile = c.Profile
 	}
 	if c.Upstream != "" {
-		if err := checkUpstream(c.Upstream); err != nil {
+		var err error
+		if cfg.Upstream.Proxy, err = upstreamFlag(c.Upstream); err != nil {
 			return fmt.Errorf("--upstream: %w", err)
 		}
-		cfg.Upstream.Proxy = c.Upstream
 	}
 	if c.Upstream == "env" && upstreamOfEnviron(environ) == nil {
 		return errNoEnvProxy
@@ -204,14 +204,18 @@ func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *
 	if err != nil {
 		return nil, err
 	}
-	self := &proxy.Addrs{}
+	ways, err := newEgresses(cfg, a.Environ)
+	if err != nil {
+		return nil, err
+	}
+	ways.memory = policyMemory(cfg)
 	d := &daemon{
 		cfg: cfg, book: &books{}, authority: authority, tally: &audit.Tally{}, record: record, log: log, now: a.Now, since: a.Now(),
-		egresses: &egresses{cfg: cfg, self: self, proxy: upstreamOfConfig(cfg, a.Environ), memory: policyMemory(cfg)}, idleFor: idlePatience,
+		egresses: ways, idleFor: idlePatience,
 		stopping: make(chan struct{}), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{
-		Name: name, Book: d.book.now, Recorder: recorders{record, d.tally}, Leaves: authority, Self: self, Destinations: destinations,
+		Name: name, Book: d.book.now, Recorder: recorders{record, d.tally}, Leaves: authority, Self: ways.self, Destinations: destinations,
 		Limits: cfg.Limits.of(openFiles()), Load: &proxy.Load{}, Log: log,
 		CACert: func() ([]byte, error) { return []byte(rootsPEM(authority)), nil },
 		Bundle: func() ([]byte, error) { return ca.Bundle(authority, nil) },
@@ -230,7 +234,7 @@ func (d *daemon) serveForeground(a *App, signals <-chan os.Signal, lock *stateLo
 	if err != nil {
 		return err
 	}
-	d.shared.Policies, d.shared.Upstream, d.shared.DialTunnel = e.policies, e.transport, proxy.TunnelDialer(e.transport)
+	d.shared.Policies, d.shared.Upstream, d.shared.DialTunnel = e.policies, e.transport, e.transport.DialTunnel
 	p, err := proxy.New(d.shared)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"heed/cache"
-	"heed/proxy"
 	"heed/rules"
 )
 
@@ -73,7 +72,11 @@ func (c *CheckCmd) policies(a *App) (policyOf, error) {
 	if !c.Fresh {
 		stored = findStored(cfg)
 	}
-	ways := &egresses{cfg: cfg, self: &proxy.Addrs{}, proxy: upstreamOfConfig(cfg, a.Environ), stored: stored}
+	ways, err := newEgresses(cfg, a.Environ)
+	if err != nil {
+		return nil, err
+	}
+	ways.stored = stored
 	out, err := ways.take(way{Profile: c.Profile})
 	if err != nil {
 		return nil, err

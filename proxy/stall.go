@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -67,12 +69,13 @@ func (w *streams) idled() {
 // those whose handlers have returned only net/http knows; what can be told is
 // that there are any, and then the connection is closed.
 func (t *tunnel) sweep() {
-	w, limit, now := &t.streams, t.proxy.Limits.ReadTime, time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for x := range w.open {
+	now := time.Now()
+	for _, x := range t.streams.running() { // without the lock: see endStalled
 		x.endStalled(now)
 	}
+	w, limit := &t.streams, t.proxy.Limits.ReadTime
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch none := len(w.open) == 0; {
 	case none && !w.idle && now.Sub(w.quiet) >= limit:
 		t.proxy.reach(limitReadTime)
@@ -85,8 +88,16 @@ func (t *tunnel) sweep() {
 	}
 }
 
+// running returns the answers whose handlers run.
+func (w *streams) running() []*exchange {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.open))
+}
+
 // endStalled resets the stream of an answer whose writing takes longer than a
-// client may make it.
+// client may make it. net/http takes the reset in the goroutine that also tells
+// when no stream is left, so that idled must not be kept waiting meanwhile.
 func (x *exchange) endStalled(now time.Time) {
 	s := &x.stream
 	s.mu.Lock()

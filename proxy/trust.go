@@ -27,6 +27,8 @@ type trusts struct {
 	seen map[trust]time.Time // who accepted it
 	open map[asker]int       // tunnels that have neither ended nor brought a request
 	owed map[asker]time.Time // who rejected it and has not been told why nothing works
+
+	served map[asker]time.Time // who accepted it on that very host, by whatever library
 }
 
 // asker is who opens tunnels to a host, as far as a CONNECT tells: the client's
@@ -105,6 +107,10 @@ func (s *trusts) saw(t *tunnel, now time.Time) {
 	inHost, inCA := trustOf(t)
 	s.seen[inHost], s.seen[inCA] = now, now
 	s.leaveLocked(t)
+	if s.served == nil || len(s.served) >= maxTrusts {
+		s.served = make(map[asker]time.Time)
+	}
+	s.served[t.asker] = now
 	delete(s.owed, t.asker)
 }
 
@@ -121,10 +127,15 @@ func (s *trusts) recently(t *tunnel, now time.Time) (sameHost, anyHost bool) {
 	return lately(inHost), lately(inCA)
 }
 
-// rejected notes that t's client does not accept the CA.
+// rejected notes that t's client does not accept the CA. Where a program that a
+// CONNECT does not tell from it does accept it, nobody is owed anything: it would
+// be refused in the other's place.
 func (s *trusts) rejected(t *tunnel, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if at, ok := s.served[t.asker]; ok && now.Sub(at) < trustMemory {
+		return
+	}
 	if s.owed == nil || len(s.owed) >= maxTrusts {
 		s.owed = make(map[asker]time.Time)
 	}

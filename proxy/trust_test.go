@@ -96,6 +96,22 @@ func TestTrap18_ProgramsAreToldApartByTheirHello(t *testing.T) {
 	r.awaitUntrusted("site.test")
 }
 
+// What rejects the CA does not cost a program its tunnels that trusts it, when a
+// CONNECT does not tell one from the other: many programs say no User-Agent there.
+func TestTrap18_WhoTrustsTheCAIsNotRefusedForAnother(t *testing.T) {
+	r := newRig(t, hello)
+	c, _ := r.raw(mitmH1)
+	c.Send(get("", "/page"))
+	c.Answer("GET")
+	if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(r.bySite("site.test")); err == nil {
+		t.Fatal("heed's certificate was accepted")
+	}
+	r.awaitUntrusted("site.test") // the record tells of it all the same
+	if a := r.askConnect("site.test", ""); a.StatusCode != 200 {
+		t.Errorf("%s", a.Status)
+	}
+}
+
 // A spare connection of a client that trusts the CA is no rejection, be its
 // session new or resumed.
 func TestTrap18_SpareConnectionsAreNoRejection(t *testing.T) {

@@ -30,10 +30,10 @@ type Gate struct {
 
 	mu     sync.Mutex
 	known  map[[32]byte]time.Time // until when
-	failed map[netip.Addr]failures
+	failed map[netip.Prefix]failures
 }
 
-// failures of one address, within a window that began at since.
+// failures of one address, or one IPv6 /64, within a window that began at since.
 type failures struct {
 	since time.Time
 	count int
@@ -45,7 +45,7 @@ func Open(path string, now func() time.Time) (*Gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gate{users: u, now: now, slots: make(chan struct{}, checks), known: map[[32]byte]time.Time{}, failed: map[netip.Addr]failures{}}
+	g := &Gate{users: u, now: now, slots: make(chan struct{}, checks), known: map[[32]byte]time.Time{}, failed: map[netip.Prefix]failures{}}
 	_, err = rand.Read(g.key[:])
 	return g, err
 }
@@ -86,7 +86,7 @@ func (g *Gate) Verify(ctx context.Context, from netip.Addr, user, password strin
 func (g *Gate) wait(from netip.Addr) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	f := g.failed[from]
+	f := g.failed[guesser(from)]
 	if f.count < maxFailed {
 		return 0
 	}
@@ -123,7 +123,8 @@ func (g *Gate) remember(id [32]byte) {
 func (g *Gate) fail(from netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	f, now := g.failed[from], g.now()
+	who := guesser(from)
+	f, now := g.failed[who], g.now()
 	if now.Sub(f.since) >= failedFor {
 		f = failures{since: now}
 	}
@@ -131,5 +132,17 @@ func (g *Gate) fail(from netip.Addr) {
 		clear(g.failed)
 	}
 	f.count++
-	g.failed[from] = f
+	g.failed[who] = f
+}
+
+// guesser is whom failures count for. Whoever has an IPv6 address has the other
+// ones of its /64 as well.
+func guesser(a netip.Addr) netip.Prefix {
+	a = a.WithZone("").Unmap()
+	bits := a.BitLen()
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits) // no address: the zero prefix, one guesser too
+	return p
 }

@@ -85,6 +85,24 @@ func TestHeed_WhoKeepsFailingHasToWait(t *testing.T) {
 	}
 }
 
+// A guesser with an IPv6 address has 2^64 of them.
+func TestHeed_GuessesFromOneNetworkCountTogether(t *testing.T) {
+	g := open(t, "ann:"+hash(t, "a"), time.Now)
+	at := netip.MustParseAddr("2001:db8::1")
+	for range maxFailed {
+		g.Verify(t.Context(), at, "ann", "guess")
+		at = at.Next()
+	}
+	if right, wait := g.Verify(t.Context(), at, "ann", "a"); right || wait <= 0 {
+		t.Errorf("the next address of the /64: %v, %v", right, wait)
+	}
+	for _, other := range []string{"2001:db8:0:1::1", "192.0.2.1"} {
+		if _, wait := g.Verify(t.Context(), netip.MustParseAddr(other), "ann", "guess"); wait != 0 {
+			t.Errorf("%s has to wait %v", other, wait)
+		}
+	}
+}
+
 func TestHeed_WhatWasVerifiedIsForgottenAfterAWhile(t *testing.T) {
 	now := time.Now()
 	g := open(t, "ann:"+hash(t, "a"), func() time.Time { return now })

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,14 +92,14 @@ func (x *exchange) detail(p *problem) string {
 			}
 		}
 		return fmt.Sprintf("The site's robots.txt does not let this agent fetch this address: line %d of %s. %s "+
-			"Asking again will not help while the site keeps this rule.", e.Decision.Line, p.RobotsURL, who)
+			"Asking again will not help while the site keeps this rule.%s", e.Decision.Line, p.RobotsURL, who, x.serviceHint())
 	case rules.ReasonOverride:
 		return "The operator of this proxy refuses this part of the site, whatever its robots.txt says. Asking again will not help."
 	case rules.ReasonUnnamed:
 		return "The operator of this proxy asks every client here to say who it is. Send a User-Agent field."
 	case rules.ReasonHostOnly:
 		return fmt.Sprintf("The site's robots.txt bars this agent from the whole site: line %d of %s. "+
-			"This proxy lets tunnels to the site pass without looking inside, and so not to agents that may fetch nothing there.", e.Decision.Line, p.RobotsURL)
+			"This proxy lets tunnels to the site pass without looking inside, and so not to agents that may fetch nothing there.%s", e.Decision.Line, p.RobotsURL, x.serviceHint())
 	case rules.ReasonUntrusted:
 		return fmt.Sprintf("heed answers for https sites with certificates of a CA of its own, so that it can judge what is asked for, and this client rejected one: %s. "+
 			"What makes a client trust it stands at http://%s/; its certificate is http://%s/ca.pem.", e.Detail, x.who.Listener, x.who.Listener)
@@ -124,6 +125,25 @@ func (x *exchange) detail(p *problem) string {
 	default:
 		return firstOf(f.detail, e.Detail)
 	}
+}
+
+// installers are the names by which programs go that install packages.
+var installers = []string{"pip", "uv", "npm", "yarn", "pnpm", "cargo", "rubygems", "ruby", "bundler", "composer", "debian"}
+
+// serviceHint names the setting for programs that call a service, where this
+// may be one: a host that crawlers are to leave alone altogether, or a program
+// that installs packages.
+func (x *exchange) serviceHint() string {
+	e := &x.entry
+	product, _, _ := strings.Cut(e.UserAgent, "/")
+	product, _, _ = strings.Cut(strings.TrimSpace(product), " ")
+	installs := slices.Contains(installers, strings.ToLower(product))
+	if d, _ := e.Policy.DecideHost(e.Agent); !installs && d.Verdict != rules.Refuse {
+		return ""
+	}
+	host := printable(x.origin.Host, 100)
+	return " A service that programs call, such as a package registry, is not crawled: where " + host +
+		" is one, the operator of this proxy says so with crawl = false at its [[host]] in proxy.toml, or for one command with heed run --service " + host + "."
 }
 
 // cause says why rules could not be had, without what the error tells of

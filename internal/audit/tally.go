@@ -73,6 +73,8 @@ type refusalKey struct {
 	group  string
 	rule   string
 	line   int
+
+	observed bool
 }
 
 type unjudgedKey struct {
@@ -102,7 +104,7 @@ func (t *Tally) Decided(e *Entry) error {
 		k := unjudgedKey{e.Host, d.Reason, d.Verdict}
 		t.unjudged = count(t.unjudged, k, maxRefusal, unjudgedKey.keep, unjudgedKey{host: Other})
 	case d.Verdict != rules.Allow:
-		k := refusalKey{e.Host, d.Reason, clip(d.Group), clip(d.Rule), d.Line}
+		k := refusalKey{e.Host, d.Reason, clip(d.Group), clip(d.Rule), d.Line, d.Verdict == rules.WouldRefuse}
 		t.refusals = count(t.refusals, k, maxRefusal, refusalKey.keep, refusalKey{host: Other})
 	}
 	return nil
@@ -152,7 +154,7 @@ func (t *Tally) lateLocked(e *Entry) {
 		}
 	}
 	if d.Verdict != rules.Allow {
-		k := refusalKey{e.Host, d.Reason, clip(d.Group), clip(d.Rule), d.Line}
+		k := refusalKey{e.Host, d.Reason, clip(d.Group), clip(d.Rule), d.Line, d.Verdict == rules.WouldRefuse}
 		t.refusals = count(t.refusals, k, maxRefusal, refusalKey.keep, refusalKey{host: Other})
 	}
 }
@@ -296,6 +298,9 @@ type RuleCount struct {
 	Rule   string       `json:"rule"`
 	Line   int          `json:"line"`
 	Count  uint64       `json:"count"`
+
+	// Observed says that they were let through all the same.
+	Observed bool `json:"observed,omitempty"`
 }
 
 // SiteCount is how often a site itself refused, by the status it sent.
@@ -325,7 +330,7 @@ func (t *Tally) Summary() Summary {
 	}
 	s.Refusals = make([]RuleCount, 0, len(t.refusals))
 	for k, n := range t.refusals {
-		s.Refusals = append(s.Refusals, RuleCount{k.host, k.reason, k.group, k.rule, k.line, *n})
+		s.Refusals = append(s.Refusals, RuleCount{k.host, k.reason, k.group, k.rule, k.line, *n, k.observed})
 	}
 	s.Sites = make([]SiteCount, 0, len(t.sites))
 	for k, n := range t.sites {

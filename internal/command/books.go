@@ -15,16 +15,15 @@ type books struct{ current atomic.Pointer[terms.Book] }
 func (b *books) now() *terms.Book { return b.current.Load() }
 
 // ofRun returns what now does for a run, which came over the control socket and
-// so is known: nobody is asked who it is. c, which may be nil, stands before all
-// other clients.
-func (b *books) ofRun(c *terms.Client) func() *terms.Book {
+// so is known: nobody is asked who it is. What it asks for stands before all else.
+func (b *books) ofRun(r terms.Run) func() *terms.Book {
 	type pair struct{ base, own *terms.Book }
 	var last atomic.Pointer[pair]
 	return func() *terms.Book {
 		base := b.now()
 		p := last.Load()
 		if p == nil || p.base != base {
-			p = &pair{base, base.ForRun(c)}
+			p = &pair{base, base.ForRun(r)}
 			last.Store(p)
 		}
 		return p.own
@@ -34,15 +33,25 @@ func (b *books) ofRun(c *terms.Client) func() *terms.Book {
 // runName is the name of the client that a run declares itself to be.
 const runName = "run"
 
-// client returns the entry that stands for a run that declared who it is; nil
-// when it did not.
-func (j *join) client() *terms.Client {
+// terms returns what the run asks for itself.
+func (j *join) terms() (terms.Run, error) {
+	r := terms.Run{Observe: j.Observe, Reason: serviceOfRun}
+	for _, text := range j.Services {
+		p, err := terms.ParseHostPattern(text)
+		if err != nil {
+			return r, err
+		}
+		r.Services = append(r.Services, p)
+	}
 	if j.Agent == "" && j.UserAgent == "" {
-		return nil
+		return r, nil
 	}
-	c := &terms.Client{Name: runName, SendUserAgent: j.UserAgent}
+	r.Client = &terms.Client{Name: runName, SendUserAgent: j.UserAgent}
 	if j.Agent != "" {
-		c.Agent = rules.Declare(j.Agent)
+		r.Client.Agent = rules.Declare(j.Agent)
 	}
-	return c
+	return r, nil
 }
+
+// serviceOfRun is the reason that the record quotes for `heed run --service`.
+const serviceOfRun = "declared by heed run --service"

@@ -36,6 +36,9 @@ type Config struct {
 	Clients []ClientConfig `toml:"client"` // the first that fits a request is about it
 	Hosts   []HostConfig   `toml:"host"`   // of each setting the first that fits a host and has it counts
 
+	// Observe is --observe: nothing is refused.
+	Observe bool `toml:"-" json:",omitempty"`
+
 	// File is where the settings were read from; empty for the built-in ones.
 	File string `toml:"-" json:"-"`
 }

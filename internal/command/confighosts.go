@@ -75,7 +75,11 @@ func unjudgedLine(mode string, hosts []string, ports []int64) []string {
 
 // mode says in a few words what heed does with requests.
 func (c *Config) mode() string {
-	text := "enforce, https " + map[string]string{
+	text := "enforce"
+	if c.Observe {
+		text = "observe"
+	}
+	text += ", https " + map[string]string{
 		"intercept": "intercepted", "host-only": "judged by host only", "tunnel": "tunnelled unjudged", "refuse": "refused",
 	}[c.HTTPS.Mode]
 	if len(c.Hosts) > 0 {

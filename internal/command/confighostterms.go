@@ -117,7 +117,7 @@ func (h *HostConfig) host(profile rules.Profile) (terms.Host, error) {
 // book returns the settings as the proxy takes them.
 // It reads the files that they name; now is the clock.
 func (c *Config) book(now func() time.Time) (*terms.Book, error) {
-	b := &terms.Book{Hash: c.Hash()}
+	b := &terms.Book{Hash: c.Hash(), Observe: c.Observe}
 	b.HTTPS, _ = terms.ParseHTTPS(c.HTTPS.Mode) // checked
 	if err := c.Access.admitted(b, now); err != nil {
 		return nil, err
@@ -164,5 +164,9 @@ func (c *Config) hostNotices(now time.Time) []string {
 // notices says what an operator should know of the settings at every start:
 // what is not enforced, and what has ended or never will.
 func (c *Config) notices(now time.Time) []string {
-	return slices.Concat(c.clientNotices(), c.hostNotices(now), c.upstreamNotices())
+	var observed []string
+	if c.Observe {
+		observed = append(observed, "everything is only observed (--observe): nothing is refused")
+	}
+	return slices.Concat(observed, c.clientNotices(), c.hostNotices(now), c.upstreamNotices())
 }

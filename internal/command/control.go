@@ -38,6 +38,9 @@ type join struct {
 	Agent     string `json:"agent,omitempty"`      // declared product token; empty: each request by its own User-Agent
 	UserAgent string `json:"user_agent,omitempty"` // sent in place of the client's; empty: the client's
 	Log       bool   `json:"log,omitempty"`        // decision lines are wanted on the stream
+
+	Observe  bool     `json:"observe,omitempty"`  // nothing is to be refused to the run
+	Services []string `json:"services,omitempty"` // host patterns of what it calls and does not crawl
 }
 
 // streamLine is one line of the answer to POST /runs. Exactly one of the first

@@ -14,6 +14,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/ca"
+	"heed/internal/terms"
 	"heed/proxy"
 	"heed/rules"
 )
@@ -74,6 +75,10 @@ func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
 
 // openRun makes the run's proxy and serves on it.
 func (d *daemon) openRun(j *join, out *stream) (*session, error) {
+	asked, err := j.terms()
+	if err != nil {
+		return nil, err
+	}
 	if err := d.admit(j); err != nil {
 		return nil, err
 	}
@@ -86,7 +91,7 @@ func (d *daemon) openRun(j *join, out *stream) (*session, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
 		s.listen = l.Addr().String()
-		s.proxy, err = proxy.New(d.proxyConfig(s, j))
+		s.proxy, err = proxy.New(d.proxyConfig(s, j, asked))
 	}
 	if err != nil {
 		d.egresses.give(e)
@@ -105,7 +110,7 @@ func (d *daemon) serveRun(s *session, l net.Listener) {
 }
 
 // proxyConfig is the shared proxy's, with what is the run's own.
-func (d *daemon) proxyConfig(s *session, j *join) proxy.Config {
+func (d *daemon) proxyConfig(s *session, j *join, asked terms.Run) proxy.Config {
 	c := d.shared
 	c.Policies, c.Upstream, c.DialTunnel = s.egress.policies, s.egress.transport, s.egress.transport.DialTunnel
 	own := recorders{d.shared.Recorder}
@@ -114,7 +119,7 @@ func (d *daemon) proxyConfig(s *session, j *join) proxy.Config {
 		own = append(own, s.log)
 	}
 	c.Recorder = append(own, s.tally)
-	c.Book = d.book.ofRun(j.client())
+	c.Book = d.book.ofRun(asked)
 	return c
 }
 

@@ -14,18 +14,22 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/terms"
 )
 
 // RunCmd is `heed run`: one command under a proxy of its own.
 type RunCmd struct {
-	Config   string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
-	Profile  string `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
-	Upstream string `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
-	Agent    string `placeholder:"NAME" help:"Declare the name the command goes by: it is judged under it and sends it. Needs --contact."`
-	Contact  string `placeholder:"URL" help:"URL or mail address that is sent with --agent."`
-	Quiet    bool   `short:"q" help:"Print no summary and no remarks."`
-	JSON     bool   `name:"json" help:"Print the summary as JSON, on stderr."`
-	Log      string `placeholder:"FILE" help:"Append a JSON line per decision to FILE; - for stderr."`
+	Config   string   `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Profile  string   `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
+	Upstream string   `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
+	Agent    string   `placeholder:"NAME" help:"Declare the name the command goes by: it is judged under it and sends it. Needs --contact."`
+	Contact  string   `placeholder:"URL" help:"URL or mail address that is sent with --agent."`
+	Observe  bool     `help:"Refuse nothing: judge, and say what would be refused."`
+	FailOn   string   `placeholder:"would-refuse" enum:",would-refuse" default:"" help:"End with status 3 when anything would be refused."`
+	Service  []string `sep:"none" placeholder:"HOST" help:"The command calls HOST as a service and does not crawl it (as crawl = false does): it is not judged there. May be repeated."`
+	Quiet    bool     `short:"q" help:"Print no summary and no remarks."`
+	JSON     bool     `name:"json" help:"Print the summary as JSON, on stderr."`
+	Log      string   `placeholder:"FILE" help:"Append a JSON line per decision to FILE; - for stderr."`
 
 	Command []string `arg:"" optional:"" passthrough:"" name:"cmd" help:"The command and its arguments."`
 }
@@ -36,8 +40,10 @@ func (RunCmd) Help() string {
 
   heed run -- curl https://example.org/
   heed run --agent NewsBot --contact https://example.org/newsbot -- python3 fetch.py
+  heed run --observe --fail-on would-refuse -- ./crawl
+  heed run --service registry.example.org -- npm install
 
-Exit status: that of CMD; 128 and the signal's number when a signal ended it; 126 or 127 when CMD cannot be run; 2 when heed cannot.`
+Exit status: that of CMD; 3 when CMD succeeded and --fail-on found something; 128 and the signal's number when a signal ended it; 126 or 127 when CMD cannot be run; 2 when heed cannot.`
 }
 
 // endPatience is how long a run waits for its summary when heed does not end
@@ -93,7 +99,28 @@ func (c *RunCmd) Run(a *App) error {
 		}
 	}
 	r.report(status, summary, remarks)
-	return Exit(status)
+	return Exit(r.failOn(status, summary))
+}
+
+// exitObserved is the status of a command that succeeded although something it
+// asked for would have been refused.
+const exitObserved = 3
+
+// failOn turns the status of a command that succeeded into heed's own where
+// --fail-on asks for it. Without a summary nobody knows, which is no success.
+func (r *run) failOn(status int, s *audit.Summary) int {
+	switch {
+	case status != 0 || r.cmd.FailOn == "":
+		return status
+	case s == nil:
+		return exitUsage
+	case s.WouldRefuse == 0:
+		return 0
+	}
+	if !r.cmd.Quiet && !r.cmd.JSON {
+		fmt.Fprintf(r.app.Stderr, "heed: status %d, since %s would be refused (--fail-on would-refuse)\n", exitObserved, plural(s.WouldRefuse, "request"))
+	}
+	return exitObserved
 }
 
 // closeLog waits until the log is written, as any program does that writes to a
@@ -124,6 +151,12 @@ func (c *RunCmd) prepare(a *App) (*run, error) {
 	if r.join.Agent, r.join.UserAgent, err = declared(c.Agent, c.Contact); err != nil {
 		return nil, err
 	}
+	for _, host := range c.Service {
+		if _, err := terms.ParseHostPattern(host); err != nil {
+			return nil, fmt.Errorf("--service: %w", err)
+		}
+	}
+	r.join.Observe, r.join.Services = c.Observe, c.Service
 	if r.cfg, err = Load(c.Config, a.Defaults); err != nil {
 		return nil, err
 	}

@@ -76,6 +76,7 @@ func sites() []testkit.Site {
 		{Name: "fleeting.test", Robots: "User-agent: *\nDisallow: /private\n", Files: map[string]string{"/page.html": page}},
 		{Name: "tie.test", Robots: "User-agent: *\nAllow: /page\nDisallow: /page\n", Files: map[string]string{"/page.html": page}},
 		{Name: "open.test", Files: map[string]string{"/page.html": page}}, // no robots.txt
+		{Name: "registry.test", Robots: "User-agent: *\nDisallow: /\n"}, // nothing here is to be crawled
 		{Name: "broken.test", Config: "location = /robots.txt { return 503; }"},
 		{Name: "guarded.test", Config: "location / { return 451; }"},
 		{Name: "expired.test", Expired: true},
@@ -104,6 +105,7 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("HOME", filepath.Join(env.WorkDir, ".home"))
 	env.Setenv("SITE_CA", s.origin.CA.File)
 	env.Setenv("SITE_ROOT", s.origin.Root("site.test")) // what a story puts there is served
+	env.Setenv("REGISTRY_ROOT", s.origin.Root("registry.test"))
 	env.Setenv("HTTP_PORT", portOf(s.origin.Addr("site.test", "http")))
 	env.Setenv("PATH", strings.Join([]string{
 		filepath.Dir(testkit.Binary(t)), testkit.Clients(t), env.Getenv("PATH"),

@@ -25,6 +25,8 @@ type ServeCmd struct {
 	Profile  string   `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
 	Upstream string   `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
 
+	Observe bool `help:"Refuse nothing: judge and record everything, and tell sites' answers apart that enforcing would refuse."`
+
 	// Background is set by run, which starts the heed that runs share.
 	Background bool `hidden:""`
 }
@@ -146,6 +148,7 @@ func (c *ServeCmd) override(cfg *Config, environ []string) error {
 			return err
 		}
 	}
+	cfg.Observe = c.Observe
 	if c.Profile != "" {
 		if err := checkProfile(c.Profile); err != nil {
 			return fmt.Errorf("--profile: %w", err)

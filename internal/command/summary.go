@@ -76,7 +76,11 @@ func printSummary(w io.Writer, s *audit.Summary) {
 		fmt.Fprintf(out, "  judged %s\n", coverage(&s.Counts))
 	}
 	part(out, s.Refusals, func(c audit.RuleCount) string {
-		return fmt.Sprintf("  refused %d x %s: %s", c.Count, quoted(c.Host), because(c))
+		verb := "refused"
+		if c.Observed {
+			verb = "would refuse"
+		}
+		return fmt.Sprintf("  %s %d x %s: %s", verb, c.Count, quoted(c.Host), because(c))
 	})
 	part(out, s.Sites, func(c audit.SiteCount) string {
 		if c.Status == 0 {

@@ -36,6 +36,7 @@ type Users interface {
 // nil is a Book in which nothing is written.
 type Book struct {
 	Mode    Mode  // where neither client nor host says another
+	Observe bool  // nothing is refused to anybody, whatever mode is written
 	HTTPS   HTTPS // where the host says no other
 	Clients []Client
 	Hosts   []Host
@@ -48,16 +49,29 @@ type Book struct {
 	sites map[rules.Origin]*Site
 }
 
+// Run is what one `heed run` asks for itself.
+type Run struct {
+	Client   *Client       // whom it declares itself to be; nil: nobody
+	Observe  bool          // nothing is refused to it
+	Services []HostPattern // what it calls and does not crawl
+	Reason   string        // of Services
+}
+
 // ForRun returns b for a listener whose clients are known already: nobody is
-// asked who it is. c, which may be nil, stands before the other clients; so may b
-// be nil.
-func (b *Book) ForRun(c *Client) *Book {
-	run := &Book{}
+// asked who it is. What the run asks for stands before all else; b may be nil.
+func (b *Book) ForRun(r Run) *Book {
+	run := &Book{Observe: r.Observe}
 	if b != nil {
-		run = &Book{Mode: b.Mode, HTTPS: b.HTTPS, Clients: b.Clients, Hosts: b.Hosts, Breaks: b.Breaks, Hash: b.Hash}
+		run = &Book{
+			Mode: b.Mode, Observe: b.Observe || r.Observe, HTTPS: b.HTTPS,
+			Clients: b.Clients, Hosts: b.Hosts, Breaks: b.Breaks, Hash: b.Hash,
+		}
 	}
-	if c != nil {
-		run.Clients = append([]Client{*c}, run.Clients...)
+	if r.Client != nil {
+		run.Clients = append([]Client{*r.Client}, run.Clients...)
+	}
+	if len(r.Services) > 0 {
+		run.Hosts = append([]Host{{Match: r.Services, Service: r.Reason}}, run.Hosts...)
 	}
 	return run
 }
@@ -98,13 +112,18 @@ func (b *Book) For(c *Client, o rules.Origin, now time.Time) Terms {
 		return t
 	}
 	t.https = b.HTTPS
+	switch t.Mode = b.mode(c, t.Site); {
+	case t.Mode != Enforce:
+		return t // people stay people, and who is observed is held up by nothing already
+	case b.Observe:
+		t.Mode = Observe
+	}
 	for i := range b.Breaks {
 		if b.Breaks[i].holds(t.Name(), o, now) {
 			t.Break, t.Mode = &b.Breaks[i], b.Breaks[i].Mode
-			return t
+			break
 		}
 	}
-	t.Mode = b.mode(c, t.Site)
 	return t
 }
 

@@ -51,7 +51,7 @@ func (t Terms) Settled(target, shown string) (d rules.Decision, reason string, o
 		d.Reason = rules.ReasonExempt
 	case target == "/robots.txt":
 		d.Reason = rules.ReasonRobotsTxt
-	case t.Site.Service != "":
+	case t.Site.Service != "" && !t.Site.NeverAllow:
 		d.Reason, reason = rules.ReasonNotACrawl, t.Site.Service
 	case c != nil && c.RefuseUnnamed && shown == "":
 		d = rules.Decision{Reason: rules.ReasonUnnamed}

@@ -76,7 +76,7 @@ func sites() []testkit.Site {
 		{Name: "fleeting.test", Robots: "User-agent: *\nDisallow: /private\n", Files: map[string]string{"/page.html": page}},
 		{Name: "tie.test", Robots: "User-agent: *\nAllow: /page\nDisallow: /page\n", Files: map[string]string{"/page.html": page}},
 		{Name: "open.test", Files: map[string]string{"/page.html": page}}, // no robots.txt
-		{Name: "registry.test", Robots: "User-agent: *\nDisallow: /\n"}, // nothing here is to be crawled
+		{Name: "registry.test", Robots: "User-agent: *\nDisallow: /\n"},   // nothing here is to be crawled
 		{Name: "broken.test", Config: "location = /robots.txt { return 503; }"},
 		{Name: "guarded.test", Config: "location / { return 451; }"},
 		{Name: "expired.test", Expired: true},

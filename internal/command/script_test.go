@@ -32,6 +32,7 @@ import (
 //	[!] via URL [COUNT]      the origin saw URL, each time through heed;
 //	                         ! via: it never saw it, in whatever way
 //	asked URL COUNT          the origin saw URL so many times, from whomever
+//	named URL TEXT           the origin saw URL, asked for under the User-Agent TEXT
 //	background               a heed that `heed run` started is at work
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -39,7 +40,7 @@ func TestScripts(t *testing.T) {
 		Setup: setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serve, "signal": signal, "ended": ended, "log": log,
-			"direct": direct, "via": via, "asked": asked, "background": background,
+			"direct": direct, "via": via, "asked": asked, "named": named, "background": background,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -193,6 +194,18 @@ func via(ts *testscript.TestScript, neg bool, args []string) {
 func asked(ts *testscript.TestScript, neg bool, args []string) {
 	if got := strconv.Itoa(len(hitsOf(ts, args[0]))); got != args[1] {
 		ts.Fatalf("the site saw %s %s times", args[0], got)
+	}
+}
+
+func named(ts *testscript.TestScript, neg bool, args []string) {
+	hits := hitsOf(ts, args[0])
+	if len(hits) == 0 {
+		ts.Fatalf("the site never saw %s", args[0])
+	}
+	for _, hit := range hits {
+		if hit.Agent != args[1] {
+			ts.Fatalf("the site saw %s asked for by %q", args[0], hit.Agent)
+		}
 	}
 }
 

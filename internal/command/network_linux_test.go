@@ -1,0 +1,52 @@
+package command_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// A bot in a network that has no other way out than heed, as in README's chapter
+// on containers: whatever it does, it is judged or does not get anywhere. heed is
+// told all by its environment.
+func TestHeed_ANetworkWithNoOtherWayOut(t *testing.T) {
+	for _, program := range []string{"unshare", "ip", "curl"} {
+		testkit.Program(t, program)
+	}
+	story, err := filepath.Abs("testdata/network/story.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	// All that the story starts ends with its first process.
+	args := []string{"--net", "--mount", "--pid", "--fork", "--kill-child", "sh", story, testkit.Binary(t), dir}
+	if os.Getuid() != 0 {
+		args = append([]string{"--user", "--map-root-user"}, args...)
+	}
+	cmd := exec.Command("unshare", args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", testkit.RaceOptions}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\nNetwork namespaces need root, or a kernel that gives them to users", err, out)
+	}
+	got := string(out)
+	for _, want := range []string{
+		"routes: 172.20.0.0/24 dev eth0",
+		"directly: curl: (7) ", // no way there
+		"past-the-libraries: OSError: [Errno 101] Network is unreachable",
+		"through-heed: the page",
+		"refused: 403",
+		"into-the-own-network: 502",
+		"another-network: 403",
+		"the site was asked for: 2 GET /page.html 1 GET /robots.txt", // one of them is the story's own, before the bot's
+		"recorded: 1 allowed, 3 refused",
+	} {
+		if !strings.Contains("\n"+got, "\n"+want) {
+			t.Errorf("%q is not in it:\n%s", want, got)
+		}
+	}
+}

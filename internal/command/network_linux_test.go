@@ -42,7 +42,7 @@ func TestHeed_ANetworkWithNoOtherWayOut(t *testing.T) {
 		"refused: 403",
 		"into-the-own-network: 502",
 		"another-network: 403",
-		"the site was asked for: 2 GET /page.html 1 GET /robots.txt", // one of them is the story's own, before the bot's
+		"the site was asked for:  2 GET /page.html 1 GET /robots.txt", // one of the two is the story's own, before the bot's
 		"recorded: 1 allowed, 3 refused",
 	} {
 		if !strings.Contains("\n"+got, "\n"+want) {

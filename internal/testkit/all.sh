@@ -71,6 +71,7 @@ find_missing() {
 	lacks default-jdk-headless have javac
 	lacks openssl have openssl
 	lacks gnutls-bin have gnutls-cli
+	lacks iproute2 have ip # for networks that lead nowhere
 	lacks libnss3-tools have certutil
 	lacks npm have npm
 	lacks chromium have chromium

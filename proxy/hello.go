@@ -42,7 +42,11 @@ func (x *exchange) look(c *tunnelConn) (rules.Reason, string) {
 		return rules.ReasonNotHTTP, "the bytes in the tunnel begin like TLS and are none"
 	}
 	if o, err := rules.ParseOrigin("https", name); name != "" && (err != nil || o.Host != x.origin.Host) {
-		return rules.ReasonHostMismatch, "the TLS server name is " + quote(name) + ", but the tunnel was opened to " + x.origin.Authority()
+		detail := "the TLS server name is " + quote(name) + ", but the tunnel was opened to " + x.origin.Authority()
+		if x.observes("https", name) {
+			x.mismatch = detail
+		}
+		return rules.ReasonHostMismatch, detail
 	}
 	return "", ""
 }

@@ -138,6 +138,62 @@ func TestHeed_AnObservedMismatchIsReported(t *testing.T) {
 	})
 }
 
+// A host that is observed only does not serve what another's rules refuse: both
+// names have to be observed.
+func TestHeed_AnObservedHostIsNoWayToAnother(t *testing.T) {
+	host, err := terms.ParseHostPattern("site.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := []terms.Host{{Match: []terms.HostPattern{host}, Mode: terms.Observe, ModeSet: true}}
+	r := newRig(t, hello, func(c *Config) { settle(c, &terms.Book{Hosts: hosts}) })
+	for _, m := range []mode{mitmH1, inTunnel} {
+		c, _ := r.raw(m)
+		c.Send("GET /other HTTP/1.1\r\nHost: other.test\r\n\r\n")
+		if got := c.Answer("GET"); got.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s: %s", m, got.Status)
+		}
+		c, _ = r.raw(m)
+		c.Send("GET http://other.test/other HTTP/1.1\r\nHost: other.test\r\n\r\n")
+		if got := c.Answer("GET"); got.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s, absolute: %s", m, got.Status)
+		}
+	}
+	wrong := r.trusting("other.test", "http/1.1")
+	c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(wrong)
+	c.Send("GET /other HTTP/1.1\r\nHost: site.test\r\n\r\n")
+	if got := c.Answer("GET"); got.StatusCode != http.StatusMisdirectedRequest {
+		t.Errorf("another TLS name: %s", got.Status)
+	}
+	for _, at := range r.site.requests() {
+		if at.Host != "site.test" {
+			t.Errorf("the site was asked as %q", at.Host)
+		}
+	}
+	// In a tunnel that heed does not look into, as far as it is seen.
+	r = newRig(t, hello, func(c *Config) { settle(c, &terms.Book{Hosts: hosts, HTTPS: terms.HostOnly}) })
+	hidden := r.bySite("h1.test", "http/1.1")
+	hidden.InsecureSkipVerify = true
+	if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(hidden); err == nil {
+		t.Error("the tunnel stands")
+	}
+}
+
+// A mismatch that is let pass does not keep credentials from being found.
+func TestHeed_CredentialsBehindAMismatchAreNotRecorded(t *testing.T) {
+	r := newRig(t, hello, observing)
+	c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.trusting("h1.test", "http/1.1"))
+	c.Send("GET https://u:secret@site.test/page HTTP/1.1\r\nHost: site.test\r\n\r\n")
+	if got := c.Answer("GET"); got.StatusCode != http.StatusBadRequest {
+		t.Errorf("%s", got.Status)
+	}
+	for _, e := range r.records.all() {
+		if strings.Contains(e.Raw+e.Detail+e.URL(), "secret") {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
 // What cannot be forwarded is refused to whoever observes as well.
 func TestHeed_ObservingDoesNotMakeSenseOfWhatHasNone(t *testing.T) {
 	r := newRig(t, hello, observing)

@@ -37,9 +37,7 @@ func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
 		return malformed("the request target is neither an absolute URL nor a path")
 	}
 	if inTunnel {
-		if d, detail := x.locateInTunnel(r, x.conn.tunnel); d.Reason == rules.ReasonHostMismatch && x.observed() {
-			x.mismatch = detail
-		} else if d.Reason != "" {
+		if d, detail := x.locateInTunnel(r, x.conn.tunnel); d.Reason != "" {
 			return d, detail
 		}
 	} else {
@@ -69,12 +67,6 @@ func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
 		e.Raw = ""
 	}
 	return judgeable(r, e.Target)
-}
-
-// observed reports whether x is observed only, before it is decided on.
-func (x *exchange) observed() bool {
-	x.identify()
-	return x.terms.Mode == terms.Observe
 }
 
 // sendable makes u's target one that can be sent: octets that a URI may not
@@ -131,32 +123,52 @@ func judgeable(r *http.Request, target string) (rules.Decision, string) {
 
 // locateInTunnel checks that every name in a tunnel's request is the name the
 // tunnel was opened for: policy is never judged for one host and the request
-// served by another (RFC 9110 §7.4).
+// served by another (RFC 9110 §7.4). Where both are observed only, x.mismatch
+// says so.
 func (x *exchange) locateInTunnel(r *http.Request, t *tunnel) (rules.Decision, string) {
-	mismatch := func(what, name string) (rules.Decision, string) {
-		x.entry.Target = r.URL.RequestURI()
-		return rules.Decision{Reason: rules.ReasonHostMismatch},
-			what + " names " + quote(name) + ", but the tunnel was opened to " + t.origin.Authority()
+	if r.URL.User != nil {
+		x.entry.Raw = ""
+		return malformed("the URL carries userinfo; send credentials in an Authorization field")
 	}
-	if t.serverName != "" {
-		return mismatch("the TLS server name", t.serverName)
-	}
-	if r.URL.IsAbs() {
-		if r.URL.User != nil {
-			x.entry.Raw = ""
-			return malformed("the URL carries userinfo; send credentials in an Authorization field")
-		}
-		if o, err := rules.OriginOf(r.URL); err != nil || o != t.origin {
-			return mismatch("the request target", r.URL.Scheme+"://"+r.URL.Host)
-		}
-	} else {
-		r.URL.Scheme = t.origin.Scheme
+	if !r.URL.IsAbs() {
+		r.URL.Scheme, r.URL.Host = t.origin.Scheme, t.origin.Authority()
 	}
 	if r.Host == "" && !r.ProtoAtLeast(1, 1) {
 		r.Host = t.origin.Authority() // HTTP/1.0 knows no Host
 	}
-	if o, err := rules.ParseOrigin(t.origin.Scheme, r.Host); err != nil || o != t.origin {
-		return mismatch("the Host field", r.Host)
+	for _, n := range [...]struct{ what, shown, scheme, authority string }{
+		{"the TLS server name", t.serverName, "https", t.serverName},
+		{"the request target", r.URL.Scheme + "://" + r.URL.Host, r.URL.Scheme, r.URL.Host},
+		{"the Host field", r.Host, t.origin.Scheme, r.Host},
+	} {
+		if n.what == "the TLS server name" && n.authority == "" {
+			continue
+		}
+		if o, err := rules.ParseOrigin(n.scheme, n.authority); err == nil && o == t.origin {
+			continue
+		}
+		detail := n.what + " names " + quote(n.shown) + ", but the tunnel was opened to " + t.origin.Authority()
+		if x.identify(); !x.observes(n.scheme, n.authority) {
+			x.entry.Target = r.URL.RequestURI()
+			return rules.Decision{Reason: rules.ReasonHostMismatch}, detail
+		}
+		x.mismatch = firstOf(x.mismatch, detail)
 	}
 	return rules.Decision{}, ""
+}
+
+// observes reports whether x is observed only, and would be at the host of that
+// name too: what one host's terms let pass is not served by another's that do not.
+func (x *exchange) observes(scheme, authority string) bool {
+	o, err := rules.ParseOrigin(scheme, authority)
+	if err != nil {
+		o = rules.Origin{} // of which no entry speaks
+	}
+	for _, port := range [...]uint16{x.origin.Port, o.Port} {
+		o.Port = port
+		if x.book.For(x.terms.Client, o, x.proxy.Now()).Mode != terms.Observe {
+			return false
+		}
+	}
+	return x.terms.Mode == terms.Observe
 }

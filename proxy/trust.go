@@ -127,28 +127,26 @@ func (s *trusts) recently(t *tunnel, now time.Time) (sameHost, anyHost bool) {
 	return lately(inHost), lately(inCA)
 }
 
-// rejected notes that t's client does not accept the CA. Where a program that a
-// CONNECT does not tell from it does accept it, nobody is owed anything: it would
-// be refused in the other's place.
+// rejected notes that t's client does not accept the CA.
 func (s *trusts) rejected(t *tunnel, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at, ok := s.served[t.asker]; ok && now.Sub(at) < trustMemory {
-		return
-	}
 	if s.owed == nil || len(s.owed) >= maxTrusts {
 		s.owed = make(map[asker]time.Time)
 	}
 	s.owed[t.asker] = now
 }
 
-// owes reports, once, whether a client is to be told that it rejected the CA.
+// owes reports, once, whether a client is to be told that it rejected the CA. Where
+// a program that a CONNECT does not tell from it accepts it, nobody is: that one
+// would be refused in the other's place.
 func (s *trusts) owes(a asker, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at, ok := s.owed[a]
 	delete(s.owed, a)
-	return ok && now.Sub(at) < owedTime
+	served, other := s.served[a]
+	return ok && now.Sub(at) < owedTime && !(other && now.Sub(served) < trustMemory)
 }
 
 // rejects reports whether a client rejected the CA and was not seen to accept

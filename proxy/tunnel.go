@@ -73,7 +73,7 @@ func (p *Proxy) relay(x *exchange, c *tunnelConn) {
 	go func() { answered <- t.copy(c, x.site, "site") }()
 	if x.terms.Mode == terms.Exempt || x.unseen == rules.ReasonNotHTTP {
 		// Nobody looks.
-	} else if reason, detail := x.look(c); reason != "" && x.terms.Mode == terms.Observe && reason != rules.ReasonHandshake {
+	} else if reason, detail := x.look(c); x.mismatch != "" || reason == rules.ReasonNotHTTP && x.terms.Mode == terms.Observe {
 		p.noteTunnel(x, rules.WouldRefuse, reason, detail)
 	} else if reason != "" {
 		t.close()

@@ -91,9 +91,9 @@ func benchProxy(b *testing.B, resolve map[string]string, roots *x509.CertPool) (
 	self := &Addrs{}
 	transport := NewTransport(TransportConfig{Resolve: resolve, RootCAs: roots, Self: self})
 	p, err := New(Config{
-		Name: "bench-1", Upstream: transport, Leaves: authority, Self: self,
+		Name: "bench-1", Leaves: authority, Self: self,
 		Recorder: both{audit.NewLog(slog.NewJSONHandler(logFile, nil), nil), &audit.Tally{}},
-		Policies: cache.New(cache.Config{Transport: transport, UserAgent: "heed-bench"}),
+		Settings: Settings{Upstream: transport, Policies: cache.New(cache.Config{Transport: transport, UserAgent: "heed-bench"})},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -114,7 +114,7 @@ func (x *exchange) lookInside() (terms.HTTPS, rules.Reason) {
 // tunnel: where it is observed only, to ports that tunnels may go to.
 func (x *exchange) passesUnread() bool {
 	ok, _ := x.terms.TunnelsTo(x.origin)
-	return ok && x.terms.Mode == terms.Observe && x.proxy.DialTunnel != nil
+	return ok && x.terms.Mode == terms.Observe && x.settings.DialTunnel != nil
 }
 
 const established = "HTTP/1.1 200 Connection established\r\n\r\n"
@@ -138,9 +138,9 @@ func (p *Proxy) intercept(x *exchange, c *tunnelConn) {
 			panic(v)
 		}
 	}()
-	_ = c.SetDeadline(time.Now().Add(p.Limits.ConnectTime))
+	_ = c.SetDeadline(time.Now().Add(p.limits().ConnectTime))
 	first, err := c.open()
-	_ = c.SetDeadline(time.Now().Add(p.Limits.HandshakeTime))
+	_ = c.SetDeadline(time.Now().Add(p.limits().HandshakeTime))
 	switch {
 	case err != nil:
 		p.lateTunnel(limitConnectTime, err)
@@ -252,7 +252,7 @@ func (t *tunnel) closed() {
 	if t.conn.records.data.Load() > t.handshake {
 		reason, detail = rules.ReasonHandshake, "no request that can be read came through the tunnel"
 	}
-	if time.Since(t.opened) >= t.proxy.Limits.HeaderTime {
+	if time.Since(t.opened) >= t.proxy.limits().HeaderTime {
 		reason, detail = rules.ReasonHandshake, "no request came after the handshake"
 	}
 	if t.origin.Scheme == "http" {

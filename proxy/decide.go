@@ -44,7 +44,7 @@ func (x *exchange) decide(r *http.Request) {
 // access says why the place may not be asked for, as far as its name tells: its
 // addresses are looked at when it is dialled.
 func (x *exchange) access() error {
-	d := x.proxy.Destinations
+	d := x.settings.Destinations
 	if d == nil || len(d.Refuse) == 0 && !mayBeAddress(x.origin.Host) {
 		return nil
 	}

@@ -18,13 +18,14 @@ import (
 // allocation of its own.
 type exchange struct {
 	context.Context
-	proxy  *Proxy
-	conn   *clientConn // nil only for a connection that is not ours
-	writer *responseWriter
-	origin rules.Origin
-	book   *terms.Book // in force when the request arrived
-	who    terms.Who
-	terms  terms.Terms
+	proxy    *Proxy
+	conn     *clientConn // nil only for a connection that is not ours
+	writer   *responseWriter
+	origin   rules.Origin
+	settings *Settings   // in force when the request arrived
+	book     *terms.Book // theirs
+	who      terms.Who
+	terms    terms.Terms
 	// visible is who the site will see, when that is not whom the request is
 	// judged as: both must be allowed. Nil: it sees who is judged.
 	visible *rules.Agent
@@ -78,9 +79,10 @@ func (p *Proxy) newExchange(r *http.Request) *exchange {
 	return x
 }
 
-// settle has x keep to what is settled with clients and sites now.
+// settle has x keep to the settings in force now.
 func (x *exchange) settle() {
-	if x.book = x.proxy.Book(); x.book != nil {
+	x.settings = x.proxy.Live()
+	if x.book = x.settings.Book; x.book != nil {
 		x.entry.Config = x.book.Hash
 	}
 }

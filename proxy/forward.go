@@ -33,7 +33,7 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 		w.trace.Got1xxResponse = w.informational
 	}
 	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &w.trace))
-	resp, err := p.Upstream.RoundTrip(r)
+	resp, err := x.settings.Upstream.RoundTrip(r)
 	w.answered()
 	if err != nil {
 		return x.fail(r, err)
@@ -263,7 +263,7 @@ func (x *exchange) drain(w *responseWriter, r *http.Request) {
 		return
 	}
 	w.Flush()
-	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(x.proxy.Limits.drain)); err != nil {
+	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(x.proxy.limits().drain)); err != nil {
 		return
 	}
 	if x.upload.Reader == nil {

@@ -46,7 +46,7 @@ func (p *Proxy) front(w http.ResponseWriter, r *http.Request) {
 func (p *Proxy) proxied(x *exchange, w *responseWriter, r *http.Request) {
 	expectTrailer(r)
 	r = r.WithContext(x)
-	if len(r.RequestURI) > p.Limits.URIBytes {
+	if len(r.RequestURI) > x.settings.Limits.URIBytes {
 		x.refuseLimit(p.reach(limitURIBytes))
 		x.answer(w, r)
 		return

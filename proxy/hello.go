@@ -17,9 +17,9 @@ import (
 // TLS at all. A client that names no host in its hello is taken at its
 // CONNECT's word.
 func (x *exchange) look(c *tunnelConn) (rules.Reason, string) {
-	patience := x.proxy.Limits.ConnectTime
+	patience := x.settings.Limits.ConnectTime
 	if x.https == terms.Tunnel { // the site may speak first
-		patience = x.proxy.Limits.TunnelTime
+		patience = x.settings.Limits.TunnelTime
 	}
 	_ = c.SetReadDeadline(time.Now().Add(patience))
 	first := make([]byte, 1)
@@ -36,7 +36,7 @@ func (x *exchange) look(c *tunnelConn) (rules.Reason, string) {
 		}
 		return rules.ReasonNotHTTP, "the bytes in the tunnel are not TLS"
 	}
-	_ = c.SetReadDeadline(time.Now().Add(x.proxy.Limits.HandshakeTime))
+	_ = c.SetReadDeadline(time.Now().Add(x.settings.Limits.HandshakeTime))
 	name, ok := serverName(c)
 	if !ok {
 		return rules.ReasonNotHTTP, "the bytes in the tunnel begin like TLS and are none"

@@ -26,11 +26,11 @@ func (x *exchange) policyFor(ctx context.Context, target string) *rules.Policy {
 	}
 	shown := cmp.Or(x.entry.Sent, x.entry.UserAgent)
 	if x.terms.Mode != terms.Observe {
-		return x.proxy.Policies.Policy(ctx, x.origin, shown)
+		return x.settings.Policies.Policy(ctx, x.origin, shown)
 	}
 	soon, cancel := context.WithTimeout(ctx, latePatience)
 	defer cancel()
-	p := x.proxy.Policies.Policy(soon, x.origin, shown)
+	p := x.settings.Policies.Policy(soon, x.origin, shown)
 	if soon.Err() == nil || ctx.Err() != nil || p.Source().State != rules.Unreachable {
 		return p
 	}
@@ -55,7 +55,7 @@ func (x *exchange) judgeLate(target, shown string) {
 	}()
 	ctx, cancel := context.WithTimeout(x.proxy.lasting, lateTime)
 	defer cancel()
-	p := x.proxy.Policies.Policy(ctx, x.origin, shown)
+	p := x.settings.Policies.Policy(ctx, x.origin, shown)
 	if ctx.Err() != nil && p.Source().State == rules.Unreachable {
 		return // it never came
 	}

@@ -205,7 +205,7 @@ const tellEvery = time.Minute
 
 // reach counts that a limit was reached, and logs it now and then.
 func (p *Proxy) reach(which limit) *overLimit {
-	over := p.Load.reach(which, &p.Limits)
+	over := p.Load.reach(which, p.limits())
 	p.tell(over)
 	return over
 }

@@ -43,26 +43,14 @@ type Leaves interface {
 	Leaf(host string) (*tls.Certificate, error)
 }
 
-// Config says what a Proxy is made of. Policies, Recorder, Leaves and
-// Upstream must not be nil.
-type Config struct {
-	// Name stands for this proxy in Via and Proxy-Status. It must be a token
-	// (RFC 9110 §5.6.2) and should be no product and no host name.
-	Name string
-
+// Settings are what can change while a Proxy serves. They are immutable: others
+// take their place whole. Policies and Upstream must not be nil.
+type Settings struct {
 	Policies Policies
-	Recorder Recorder
-	Leaves   Leaves
 
 	// Upstream sends what was allowed to the site; see NewTransport.
 	Upstream http.RoundTripper
 
-	// Book returns what was settled with clients and sites; a request keeps to
-	// what it returned when the request arrived. A nil Book, as a nil function,
-	// settles nothing.
-	Book func() *terms.Book
-	// Now is the clock that exceptions end by. Nil: time.Now.
-	Now func() time.Time
 	// DialTunnel opens the far end of a tunnel that is not intercepted, to a
 	// host:port; see TunnelDialer. Nil refuses such tunnels.
 	DialTunnel func(ctx context.Context, hostPort string) (net.Conn, error)
@@ -70,6 +58,34 @@ type Config struct {
 	// Destinations says which places may be asked for at all; Upstream and
 	// Policies look at the addresses as well. Nil: all.
 	Destinations *Destinations
+
+	// Book is what was settled with clients and sites. Nil: nothing was.
+	Book *terms.Book
+
+	// Limits bound what clients can hold; zero fields mean their defaults.
+	Limits Limits
+}
+
+// Config says what a Proxy is made of. Recorder and Leaves must not be nil.
+type Config struct {
+	// Name stands for this proxy in Via and Proxy-Status. It must be a token
+	// (RFC 9110 §5.6.2) and should be no product and no host name.
+	Name string
+
+	// Settings are those in force from the beginning, and for good where Live
+	// is nil. HeaderBytes, HeaderTime, IdleTime and Streams of their Limits hold
+	// as long as the Proxy does.
+	Settings
+
+	// Live returns the settings in force, the Limits WithDefaults. A request keeps to what it
+	// returned when the request arrived. It must be fast.
+	Live func() *Settings
+
+	Recorder Recorder
+	Leaves   Leaves
+
+	// Now is the clock that exceptions end by. Nil: time.Now.
+	Now func() time.Time
 
 	// Self holds the addresses this process listens on, which are never
 	// forwarded to. Nil: a set of this Proxy's own.
@@ -82,11 +98,9 @@ type Config struct {
 	// Log takes what is not a decision. Nil discards.
 	Log *slog.Logger
 
-	// Limits bound what clients can hold; zero fields mean their defaults. Load
-	// counts it, for all proxies that have the same one. Nil: a Load of this
-	// Proxy's own.
-	Limits Limits
-	Load   *Load
+	// Load counts what clients hold, for all proxies that have the same one.
+	// Nil: a Load of this Proxy's own.
+	Load *Load
 }
 
 // Proxy is a forward proxy on one listener. Make it with New; it is safe for
@@ -122,9 +136,6 @@ func New(c Config) (*Proxy, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Book == nil {
-		c.Book = func() *terms.Book { return nil }
-	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -135,6 +146,10 @@ func New(c Config) (*Proxy, error) {
 		c.Load = &Load{}
 	}
 	c.Limits = c.Limits.WithDefaults()
+	if c.Live == nil {
+		first := c.Settings
+		c.Live = func() *Settings { return &first }
+	}
 	c.Recorder = steadyRecorder{c.Recorder, c.Log}
 	p := &Proxy{
 		Config:     c,
@@ -156,6 +171,9 @@ func New(c Config) (*Proxy, error) {
 	go p.serveInner()
 	return p, nil
 }
+
+// limits are those in force.
+func (p *Proxy) limits() *Limits { return &p.Live().Limits }
 
 // maxFrame is the largest HTTP/2 frame taken, in octets: what every client
 // keeps to unasked (RFC 9113 §6.5.2). Frames of a connection are read into memory.

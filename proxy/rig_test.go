@@ -70,9 +70,11 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	})
 	t.Cleanup(transport.CloseIdleConnections)
 	config := Config{
-		Name: "rig-7f3a", Upstream: transport, Leaves: authority, Recorder: r.records, Self: self,
-		DialTunnel: TunnelDialer(transport),
-		Policies:   cache.New(cache.Config{Transport: transport, UserAgent: "heed-rig"}),
+		Name: "rig-7f3a", Leaves: authority, Recorder: r.records, Self: self,
+		Settings: Settings{
+			Upstream: transport, DialTunnel: TunnelDialer(transport),
+			Policies: cache.New(cache.Config{Transport: transport, UserAgent: "heed-rig"}),
+		},
 	}
 	for _, change := range changes {
 		change(&config)

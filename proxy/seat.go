@@ -33,7 +33,7 @@ type seat struct {
 // so that it costs nothing to speak of.
 func (s *seat) Write(b []byte) (int, error) {
 	if !s.foreign.Load() {
-		limit := s.proxy.Limits.ReadTime
+		limit := s.proxy.limits().ReadTime
 		now := time.Now()
 		if s.deadline.Load()-now.UnixNano() < int64(limit) {
 			end := now.Add(limit + limit/4)
@@ -82,7 +82,7 @@ func (s *seat) Close() error {
 
 // enterTunnel counts the connection as a tunnel, or says which limit is in the way.
 func (s *seat) enterTunnel() *overLimit {
-	l, of := s.proxy.Load, &s.proxy.Limits
+	l, of := s.proxy.Load, s.proxy.limits()
 	over := l.take(&l.tunnels, &s.client.tunnels, of.Tunnels, of.TunnelsPerClient, limitTunnels, of)
 	if over == nil {
 		s.tunnel.Store(true)
@@ -124,7 +124,7 @@ func (x *exchange) enter() *overLimit {
 	if s == nil {
 		return nil
 	}
-	l, of := s.proxy.Load, &s.proxy.Limits
+	l, of := s.proxy.Load, s.proxy.limits()
 	over := l.take(&l.requests, &s.client.requests, of.Requests, of.RequestsPerClient, limitRequests, of)
 	if over != nil {
 		s.proxy.tell(over)
@@ -144,7 +144,7 @@ func (x *exchange) leave() {
 // been told so and is closed.
 func (p *Proxy) seated(c net.Conn) *seat {
 	at, _ := netip.ParseAddrPort(c.RemoteAddr().String())
-	client, over := p.Load.enter(at.Addr(), &p.Limits)
+	client, over := p.Load.enter(at.Addr(), p.limits())
 	if over == nil {
 		return &seat{Conn: c, proxy: p, client: client}
 	}
@@ -166,7 +166,7 @@ const maxLeaving = 64
 func (p *Proxy) turnAway(c net.Conn, over *overLimit) {
 	defer func() { <-p.leaving }()
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(p.Limits.drain))
+	_ = c.SetDeadline(time.Now().Add(p.limits().drain))
 	if _, err := io.WriteString(c, p.rawAnswer(over)); err != nil {
 		return
 	}

@@ -30,7 +30,7 @@ type patientBody struct {
 
 // patient returns r's body, watched.
 func (x *exchange) patient(r *http.Request) *patientBody {
-	return &patientBody{Reader: r.Body, exchange: x, left: x.proxy.Limits.BodyTime}
+	return &patientBody{Reader: r.Body, exchange: x, left: x.settings.Limits.BodyTime}
 }
 
 // Read implements io.Reader.
@@ -51,7 +51,7 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	}
 	b.left -= time.Since(began)
 	if b.got += n; b.got >= leastProgress {
-		b.got, b.left = 0, b.exchange.proxy.Limits.BodyTime
+		b.got, b.left = 0, b.exchange.settings.Limits.BodyTime
 	}
 	b.left = max(b.left, 1)
 	return n, err

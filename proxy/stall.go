@@ -43,7 +43,7 @@ func (x *exchange) watch(major int) {
 	w.open[x], w.idle = struct{}{}, false
 	if w.timer == nil {
 		t := x.conn.tunnel
-		w.timer = time.AfterFunc(t.proxy.Limits.ReadTime/4, t.sweep)
+		w.timer = time.AfterFunc(t.proxy.limits().ReadTime/4, t.sweep)
 	}
 }
 
@@ -73,7 +73,7 @@ func (t *tunnel) sweep() {
 	for _, x := range t.streams.running() { // without the lock: see endStalled
 		x.endStalled(now)
 	}
-	w, limit := &t.streams, t.proxy.Limits.ReadTime
+	w, limit := &t.streams, t.proxy.limits().ReadTime
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch none := len(w.open) == 0; {
@@ -102,7 +102,7 @@ func (x *exchange) endStalled(now time.Time) {
 	s := &x.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.since.IsZero() || now.Sub(s.since) < x.proxy.Limits.ReadTime {
+	if s.since.IsZero() || now.Sub(s.since) < x.proxy.limits().ReadTime {
 		return
 	}
 	x.proxy.reach(limitReadTime)

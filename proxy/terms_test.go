@@ -14,7 +14,7 @@ import (
 
 // settle makes b the terms of a rig.
 func settle(c *Config, b *terms.Book) {
-	c.Book = func() *terms.Book { return b }
+	c.Book = b
 }
 
 // everywhere is a pattern for all hosts.

@@ -31,11 +31,17 @@ type faults struct {
 }
 
 func (f *faults) config(c *Config) {
-	c.Book = func() *terms.Book {
+	all, _ := terms.ParseHostPattern("*")
+	look := func(rules.Origin) *rules.Policy {
 		if f.book.CompareAndSwap(true, false) {
 			panic("book fault at 10.0.0.1")
 		}
 		return nil
+	}
+	c.Live = func() *Settings { // a new Book each time, which remembers no site
+		s := c.Settings
+		s.Limits, s.Book = s.Limits.WithDefaults(), &terms.Book{Hosts: []terms.Host{{Match: []terms.HostPattern{all}, Robots: look}}}
+		return &s
 	}
 	c.Now = func() time.Time {
 		if f.clock.CompareAndSwap(true, false) {
@@ -161,7 +167,7 @@ func TestTrap02_FaultCostsOneRequest(t *testing.T) {
 	}
 }
 
-// What fails before the decision, in front of the hook or in it, is refused
+// What fails before the decision is refused
 // with the table's answer on the connection that stands, and recorded.
 func TestTrap02_FaultBeforeTheDecision(t *testing.T) {
 	f := new(faults)

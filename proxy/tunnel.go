@@ -19,14 +19,14 @@ import (
 // far end. What it says no to is answered here, where a client sees it.
 func (p *Proxy) openTunnel(x *exchange, r *http.Request) net.Conn {
 	ok, ports := x.terms.TunnelsTo(x.origin)
-	if !ok && x.unseen == "" || p.DialTunnel == nil {
+	if !ok && x.unseen == "" || x.settings.DialTunnel == nil {
 		x.refuse(rules.Decision{Reason: rules.ReasonAccess}, "tunnels to "+printable(x.origin.Host, 100)+" go to port "+ports+" only")
 		return nil
 	}
 	if x.decide(r); x.refusal != nil {
 		return nil
 	}
-	site, err := p.DialTunnel(x, x.origin.HostPort())
+	site, err := x.settings.DialTunnel(x, x.origin.HostPort())
 	if err != nil {
 		x.fail(r, err)
 		return nil
@@ -55,7 +55,7 @@ func (p *Proxy) passUnread(x *exchange, c *tunnelConn) {
 		x.broken("heed: the tunnel was closed: " + x.refusal.phrase)
 		return
 	}
-	site, err := p.DialTunnel(x, x.origin.HostPort())
+	site, err := x.settings.DialTunnel(x, x.origin.HostPort())
 	if err != nil {
 		x.broken("site: " + errorText(err))
 		return
@@ -67,7 +67,7 @@ func (p *Proxy) passUnread(x *exchange, c *tunnelConn) {
 
 // relay carries the bytes of x's tunnel.
 func (p *Proxy) relay(x *exchange, c *tunnelConn) {
-	t := &relay{client: c, site: x.site, idle: p.Limits.TunnelTime}
+	t := &relay{client: c, site: x.site, idle: x.settings.Limits.TunnelTime}
 	t.touch()
 	answered := make(chan error, 1)
 	go func() { answered <- t.copy(c, x.site, "site") }()

@@ -31,7 +31,7 @@ func settled(t testing.TB, hosts map[string]terms.HTTPS, ports ...uint16) func(*
 		}
 		book.Hosts = append(book.Hosts, terms.Host{Match: []terms.HostPattern{pattern}, HTTPS: https, HTTPSSet: true, Ports: ports})
 	}
-	return func(c *Config) { c.Book = func() *terms.Book { return book } }
+	return func(c *Config) { c.Book = book }
 }
 
 // bySite is how a client inside a tunnel that is not intercepted trusts: it

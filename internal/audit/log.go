@@ -176,6 +176,9 @@ func (l *Log) write(e *Entry, message string, outcome func([]slog.Attr) []slog.A
 	attrs.Put(buf)
 }
 
+// configDigits are enough of a configuration's hash to tell it from others.
+const configDigits = 12
+
 // appendDecision adds what was known when the request was decided on.
 func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	d := &e.Decision
@@ -236,6 +239,9 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	}
 	if e.Mode != "" && e.Mode != "enforce" {
 		a = append(a, slog.String("mode", e.Mode))
+	}
+	if e.Config != "" {
+		a = append(a, slog.String("config", e.Config[:min(configDigits, len(e.Config))]))
 	}
 	if e.Settled != "" {
 		a = append(a, slog.String("settled", bounded(e.Settled)))

@@ -38,12 +38,13 @@ func (d *daemon) postCheck(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusUnprocessableEntity, &refusedJoin{Message: fmt.Sprintf("the running heed has no [[client]] called %s\nSee `heed config show`", quoted(q.Client))})
 		return
 	}
-	out, err := d.egresses.take(way{Profile: q.Profile})
+	ways := d.current().ways
+	out, err := ways.take(way{Profile: q.Profile})
 	if err != nil {
 		answer(w, http.StatusServiceUnavailable, &refusedJoin{Message: err.Error()})
 		return
 	}
-	defer d.egresses.give(out)
+	defer ways.give(out)
 	j := judge{now: d.now, explain: q.Explain, book: book, client: q.Client}
 	got, err := j.ask(r.Context(), q.Agent, q.URL, func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		return out.policies.Policy(ctx, o, userAgent), o.RobotsURL(), byHeed
@@ -90,8 +91,8 @@ func (d *daemon) postStored(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var c storedCopy
-	if d.egresses.file != nil {
-		c.Record, c.Snapshot, c.Found = d.egresses.file.Way(q.Way).Load(string(q.Key))
+	if d.file != nil {
+		c.Record, c.Snapshot, c.Found = d.file.Way(q.Way).Load(string(q.Key))
 	}
 	answer(w, http.StatusOK, &c)
 }

@@ -107,7 +107,8 @@ func TestHeed_CheckAppliesWhatWasSettled(t *testing.T) {
 	defer site.Close()
 	startDaemon(t, func(d *daemon) {
 		d.background, d.listen = false, "127.0.0.1:3128"
-		d.book.current.Store(bookOf(t, settledTerms))
+		settled := bookOf(t, settledTerms)
+		d.book.amend(func(*terms.Book) *terms.Book { return settled })
 	})
 	for _, c := range []struct {
 		url, want string

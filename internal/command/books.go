@@ -1,32 +1,87 @@
 package command
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"heed/internal/terms"
+	"heed/proxy"
 	"heed/rules"
 )
 
-// books holds the terms in force, which a reload replaces whole. The zero value
-// holds none.
-type books struct{ current atomic.Pointer[terms.Book] }
+// books holds what is in force: the settings, and what was added to their terms
+// while heed runs. The zero value holds nothing.
+type books struct {
+	current atomic.Pointer[force]
+
+	mu  sync.Mutex                            // held to change current
+	add func(settled *terms.Book) *terms.Book // nil: nothing was added
+}
+
+// force is what is in force at one moment. It is immutable.
+type force struct {
+	*generation
+	settings proxy.Settings // of the shared listeners
+}
 
 // now returns the terms in force.
-func (b *books) now() *terms.Book { return b.current.Load() }
+func (b *books) now() *terms.Book { return b.live().Book }
 
-// ofRun returns what now does for a run, which came over the control socket and
-// so is known: nobody is asked who it is. What it asks for stands before all else.
-func (b *books) ofRun(r terms.Run) func() *terms.Book {
-	type pair struct{ base, own *terms.Book }
+// live returns what the shared listeners go by; it is never nil.
+func (b *books) live() *proxy.Settings {
+	if f := b.current.Load(); f != nil {
+		return &f.settings
+	}
+	return &proxy.Settings{}
+}
+
+// renew puts a generation in force, with what was added.
+func (b *books) renew(g *generation) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.putLocked(g)
+}
+
+// amend says what is added to the terms of the settings from now on, after
+// reloads too. add returns another Book and leaves its argument as it is.
+func (b *books) amend(add func(settled *terms.Book) *terms.Book) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.add = add
+	b.putLocked(b.current.Load().generation)
+}
+
+func (b *books) putLocked(g *generation) {
+	book := g.book
+	if b.add != nil {
+		book = b.add(book)
+	}
+	b.current.Store(&force{g, g.settings(g.egress, book)})
+}
+
+// ofRun returns what live does for a run, which came over the control socket
+// and so is known: nobody is asked who it is. What it asks for stands before all
+// else; out returns the run's way to the sites.
+func (b *books) ofRun(r terms.Run, out func(*egresses) *egress) func() *proxy.Settings {
+	type pair struct {
+		base *force
+		own  proxy.Settings
+	}
 	var last atomic.Pointer[pair]
-	return func() *terms.Book {
-		base := b.now()
-		p := last.Load()
-		if p == nil || p.base != base {
-			p = &pair{base, base.ForRun(r)}
+	return func() *proxy.Settings {
+		for {
+			base := b.current.Load()
+			if p := last.Load(); p != nil && p.base == base {
+				return &p.own
+			}
+			e := out(base.ways)
+			if e == nil && b.current.Load() != base {
+				continue // others have just taken their place
+			}
+			p := &pair{base, base.generation.settings(e, base.settings.Book.ForRun(r))}
 			last.Store(p)
+			return &p.own
 		}
-		return p.own
 	}
 }
 

@@ -44,6 +44,7 @@ type grammar struct {
 	Check  CheckCmd  `cmd:"" help:"Say whether an agent may fetch URLs, and why."`
 	Lint   LintCmd   `cmd:"" help:"Say what is odd in a robots.txt, line by line."`
 	Cache  CacheCmd  `cmd:"" help:"List, show, forget or fetch the robots.txt files that heed keeps."`
+	Reload ReloadCmd `cmd:"" help:"Have the running heed read its settings again."`
 	Status StatusCmd `cmd:"" help:"Say whether the running heed is well."`
 	CA     CACmd     `cmd:"" name:"ca" help:"Show, trust, distrust or renew heed's certificate authority."`
 	Config ConfigCmd `cmd:"" help:"Check or show the settings."`

@@ -111,6 +111,7 @@ type ConfigShowCmd struct {
 	servedAt
 	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	JSON   bool   `name:"json" help:"Print the settings as JSON."`
+	Hash   bool   `help:"Print the hash of the settings alone; decisions in the log have its first digits."`
 }
 
 // Help says what is shown.
@@ -131,6 +132,10 @@ func (c *ConfigShowCmd) Run(a *App) error {
 		return err
 	}
 	hash := cfg.Hash()
+	if c.Hash {
+		_, err := fmt.Fprintln(a.Stdout, hash)
+		return err
+	}
 	cfg.redact()
 	tree := keyTree(reflect.ValueOf(*cfg))
 	if c.JSON {

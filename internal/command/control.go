@@ -23,6 +23,7 @@ import (
 //	POST   /runs       join: a stream of lines that lives as long as the run
 //	DELETE /runs/{id}  end a run; the last line of its stream is its summary
 //	POST   /retire     end a heed that `heed run` started and nobody uses
+//	POST   /reload     read the settings anew
 //	POST   /check      judge a URL as a request for it would be judged
 //	POST   /stored     what is stored of a site, as it lies there
 //
@@ -146,6 +147,7 @@ func listenControl(state string, d *daemon) (*controlServer, error) {
 	mux.HandleFunc("POST /runs", d.postRun)
 	mux.HandleFunc("DELETE /runs/{id}", d.deleteRun)
 	mux.HandleFunc("POST /retire", d.postRetire)
+	mux.HandleFunc("POST /reload", d.postReload)
 	mux.HandleFunc("POST /check", d.postCheck)
 	mux.HandleFunc("POST /stored", d.postStored)
 	d.cacheRoutes(mux)

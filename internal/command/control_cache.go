@@ -48,14 +48,15 @@ func answerUnless(w http.ResponseWriter, err error, body any) error {
 // atDesk hands a request to the desk for all ways that are open.
 func (d *daemon) atDesk(work func(cacheDesk, http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		out, err := d.egresses.take(way{})
+		ways := d.current().ways
+		out, err := ways.take(way{})
 		if err != nil {
 			answer(w, http.StatusServiceUnavailable, &refusedJoin{Message: err.Error()})
 			return
 		}
-		defer d.egresses.give(out)
+		defer ways.give(out)
 		k := &waysDesk{ways: []*egress{out}}
-		for _, e := range d.egresses.all() {
+		for _, e := range ways.all() {
 			if e != out {
 				k.ways = append(k.ways, e)
 			}

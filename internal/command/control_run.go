@@ -31,7 +31,7 @@ type session struct {
 	id     string
 	listen string
 	proxy  *proxy.Proxy
-	egress *egress
+	ways   *runWays
 	tally  *audit.Tally
 	log    *audit.Log // onto the stream; nil when it was not asked for
 	stream *stream
@@ -82,19 +82,21 @@ func (d *daemon) openRun(j *join, out *stream) (*session, error) {
 	if err := d.admit(j); err != nil {
 		return nil, err
 	}
-	e, err := d.egresses.take(j.Way)
-	if err != nil {
+	d.changing.Lock() // between here and enter, no reload knows of the run
+	defer d.changing.Unlock()
+	ways := &runWays{way: j.Way}
+	if err := ways.take(d.current().ways); err != nil {
 		d.leave(nil)
 		return nil, err
 	}
-	s := &session{id: audit.NewID().String(), egress: e, tally: &audit.Tally{}, stream: out, done: make(chan struct{})}
+	s := &session{id: audit.NewID().String(), ways: ways, tally: &audit.Tally{}, stream: out, done: make(chan struct{})}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
 		s.listen = l.Addr().String()
 		s.proxy, err = proxy.New(d.proxyConfig(s, j, asked))
 	}
 	if err != nil {
-		d.egresses.give(e)
+		ways.giveAll()
 		d.leave(nil)
 		return nil, fmt.Errorf("no proxy for the run: %w", err)
 	}
@@ -112,14 +114,14 @@ func (d *daemon) serveRun(s *session, l net.Listener) {
 // proxyConfig is the shared proxy's, with what is the run's own.
 func (d *daemon) proxyConfig(s *session, j *join, asked terms.Run) proxy.Config {
 	c := d.shared
-	c.Policies, c.Upstream, c.DialTunnel = s.egress.policies, s.egress.transport, s.egress.transport.DialTunnel
 	own := recorders{d.shared.Recorder}
 	if j.Log {
 		s.log = audit.NewLog(slog.NewJSONHandler(visible{s.stream.openLog()}, nil), nil)
 		own = append(own, s.log)
 	}
 	c.Recorder = append(own, s.tally)
-	c.Book = d.book.ofRun(asked)
+	c.Live = d.book.ofRun(asked, s.ways.of)
+	c.Settings = *c.Live()
 	return c
 }
 
@@ -130,15 +132,15 @@ func (d *daemon) closeRun(s *session) {
 	if err := s.proxy.Shutdown(ctx); err != nil {
 		d.log.Debug("exchanges of a run were cut off", "listen", s.listen)
 	}
-	d.egresses.give(s.egress)
-	d.leave(s)
+	d.leave(s) // first: then no reload takes a way for it any more
+	s.ways.giveAll()
 }
 
 func (d *daemon) joined(s *session) *joined {
 	status := d.status()
 	return &joined{
 		ID: s.id, Listen: s.listen, Own: append(status.Listeners, status.Runs...), Daemon: d.info(),
-		CA: d.cfg.HTTPS, CADays: status.CA.DaysLeft, Unjudged: status.Unjudged,
+		CA: d.current().cfg.HTTPS, CADays: status.CA.DaysLeft, Unjudged: status.Unjudged,
 	}
 }
 

@@ -35,11 +35,13 @@ func startDaemon(t *testing.T, change func(*daemon)) (*daemon, string) {
 		t.Fatal(err)
 	}
 	app := &App{Environ: []string{}, Defaults: builtIn(t), Now: time.Now}
-	d, err := newDaemon(app, cfg, state, authority, slog.New(slog.DiscardHandler), audit.NewLog(slog.DiscardHandler, nil))
+	d, err := newDaemon(app, &place{cfg: cfg, joinHash: cfg.JoinHash(), state: state}, &opened{
+		authority: authority, log: slog.New(slog.DiscardHandler), level: &slog.LevelVar{}, record: audit.NewLog(slog.DiscardHandler, nil),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.background, d.joinHash = true, cfg.JoinHash()
+	d.background = true
 	if change != nil {
 		change(d)
 	}
@@ -69,7 +71,7 @@ func startDaemon(t *testing.T, change func(*daemon)) (*daemon, string) {
 // joinAs joins as a run of the same version and settings does, with changes.
 func joinAs(t *testing.T, d *daemon, state string, change func(*join)) (*membership, error) {
 	t.Helper()
-	j := &join{Version: Version(), Config: d.cfg.JoinHash()}
+	j := &join{Version: Version(), Config: d.current().cfg.JoinHash()}
 	if change != nil {
 		change(j)
 	}
@@ -268,7 +270,7 @@ func TestHeed_StatusSaysWhatIsGoingOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.PID != os.Getpid() || !s.Background || s.Version != Version() || s.ConfigHash != d.cfg.Hash() {
+	if s.PID != os.Getpid() || !s.Background || s.Version != Version() || s.ConfigHash != d.current().cfg.Hash() {
 		t.Errorf("it says of itself %+v", s.heedInfo)
 	}
 	if len(s.Listeners) != 0 || len(s.Runs) != 1 || s.Runs[0] != m.Listen {

@@ -2,28 +2,26 @@ package command
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
+	"heed/cache"
 	"heed/internal/audit"
-	"heed/internal/ca"
 	"heed/proxy"
 )
 
 // daemon is a running heed as the control socket sees it: what serve put
 // together, and the runs that joined.
 type daemon struct {
-	cfg        *Config
-	joinHash   string // what runs compare: JoinHash of the settings, before flags
-	authority  *ca.Authority
-	egresses   *egresses
-	tally      *audit.Tally
-	record     *audit.Log
-	log        *slog.Logger
+	*opened
 	book       *books
+	again      func() (cfg *Config, joinHash string, err error) // reads the settings anew
+	environ    []string
+	memory     *cache.Memory // of all ways to the sites
+	lanes      cache.Lanes   // of their fetches
+	tally      *audit.Tally
 	shared     proxy.Config // of the shared proxy; runs change what is their own
 	listen     string       // of the shared proxy; empty for a background heed
 	background bool
@@ -32,6 +30,8 @@ type daemon struct {
 
 	stopping chan struct{} // closed when heed begins to end
 
+	changing sync.Mutex // held while a reload, or a run that joins, takes ways
+
 	mu      sync.Mutex
 	runs    map[string]*session
 	joining int         // admitted, not entered yet
@@ -39,6 +39,9 @@ type daemon struct {
 	idle    *time.Timer // runs while a background heed has no run; else nil
 	idleFor time.Duration
 }
+
+// current returns the settings in force.
+func (d *daemon) current() *generation { return d.book.current.Load().generation }
 
 // stop begins the end; it may be called more than once.
 func (d *daemon) stop() {
@@ -161,7 +164,7 @@ func (d *daemon) endRun(id string) bool {
 func (d *daemon) runDrain() time.Duration {
 	select {
 	case <-d.stopping:
-		return d.cfg.Drain
+		return d.current().cfg.Drain
 	default:
 		return runDrain
 	}
@@ -170,29 +173,29 @@ func (d *daemon) runDrain() time.Duration {
 func (d *daemon) info() heedInfo {
 	return heedInfo{
 		Version: Version(), PID: os.Getpid(), Background: d.background,
-		ConfigFile: d.cfg.File, ConfigHash: d.joinHash,
+		ConfigFile: d.current().cfg.File, ConfigHash: d.current().joinHash,
 	}
 }
 
 func (d *daemon) status() *Status {
-	now := d.now()
+	now, cfg := d.now(), d.current().cfg
 	s := &Status{
 		heedInfo: d.info(), Since: d.since, Listeners: []string{}, Runs: []string{},
-		Mode: d.cfg.mode(), Profile: d.cfg.Profile, Unjudged: d.cfg.unjudged(),
+		Mode: cfg.mode(), Profile: cfg.Profile, Unjudged: cfg.unjudged(),
 		CA:   CAStatus{d.authority.CertPath(), d.authority.NotAfter(), d.authority.DaysLeft(now)},
 		Load: d.shared.Load.Status(),
 		Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
 	}
-	s.ConfigHash = d.cfg.Hash()
+	s.ConfigHash = cfg.Hash()
 	if err := d.record.Err(); err != nil {
 		s.Log = err.Error()
 	}
-	if d.egresses.fleet != nil {
-		health := d.egresses.fleet.Health()
+	if d.fleet != nil {
+		health := d.fleet.Health()
 		s.Fleet = &health
 	}
-	if d.egresses.file != nil {
-		health := d.egresses.file.Health()
+	if d.file != nil {
+		health := d.file.Health()
 		s.Kept = &health
 	}
 	if d.listen != "" {

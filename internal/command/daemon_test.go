@@ -85,7 +85,8 @@ func TestHeed_OnlyAnIdleBackgroundHeedRetires(t *testing.T) {
 
 func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &daemon{cfg: &Config{}, joinHash: (&Config{}).JoinHash(), background: true, idleFor: 30 * time.Second, stopping: make(chan struct{}), runs: map[string]*session{}}
+		d := &daemon{book: &books{}, background: true, idleFor: 30 * time.Second, stopping: make(chan struct{}), runs: map[string]*session{}}
+		d.book.renew(&generation{cfg: &Config{}, joinHash: (&Config{}).JoinHash()})
 		ended := func() bool {
 			synctest.Wait()
 			select {
@@ -97,7 +98,7 @@ func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
 		}
 		d.awaitIdle()
 		time.Sleep(29 * time.Second)
-		j := &join{Version: Version(), Config: d.cfg.JoinHash()}
+		j := &join{Version: Version(), Config: d.current().cfg.JoinHash()}
 		if err := d.admit(j); err != nil {
 			t.Fatal(err)
 		}

@@ -73,13 +73,16 @@ type egresses struct {
 	self  *proxy.Addrs   // never to be dialled: heed itself
 	// memory holds the policies of all ways, file what is to outlive the process.
 	memory *cache.Memory // nil: each way has room of its own
-	lanes  cache.Lanes   // of all ways' fetches
+	lanes  *cache.Lanes  // of all ways' fetches; nil: each way has lanes of its own
 	file   *cache.File   // nil: nothing outlives the process
 	stored *storedCopies // looked into in place of file; nil: nothing is
 	fleet  *fleet.Store  // nil: there are no other heeds
 
-	mu   sync.Mutex
-	open []*egress // the most lately used last
+	means string // equal for ways that are the same; empty: not compared
+
+	mu      sync.Mutex
+	open    []*egress // the most lately used last
+	retired bool      // others have taken their place: what nobody uses is closed
 }
 
 // newEgresses returns the ways of the settings, none of them open. environ is
@@ -134,7 +137,23 @@ func (s *egresses) give(e *egress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.users--
-	for idle := len(s.open) - s.usedLocked(); idle > maxIdleEgress; idle-- {
+	s.closeLocked()
+}
+
+// retire closes what nobody uses, now and from now on.
+func (s *egresses) retire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retired = true
+	s.closeLocked()
+}
+
+func (s *egresses) closeLocked() {
+	most := maxIdleEgress
+	if s.retired {
+		most = 0
+	}
+	for idle := len(s.open) - s.usedLocked(); idle > most; idle-- {
 		i := slices.IndexFunc(s.open, func(e *egress) bool { return e.users == 0 })
 		s.open[i].transport.CloseIdleConnections()
 		s.open = slices.Delete(s.open, i, i+1)
@@ -200,7 +219,7 @@ func (s *egresses) make(w way) (*egress, error) {
 		Profile:   profile,
 		Transport: transport, PerFetch: transport.GuardRedirects(),
 		UserAgent: cache.DefaultUserAgent(s.cfg.Contact),
-		Memory:    s.memory, Lanes: &s.lanes, Way: id + " " + profile.String(),
+		Memory:    s.memory, Lanes: s.lanes, Way: id + " " + profile.String(),
 	}
 	switch {
 	case s.file != nil:

@@ -11,27 +11,28 @@ func (d *daemon) greet(a *App) {
 	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", d.listen)
 	fmt.Fprintf(a.Stderr, "Point a client at it:  eval \"$(heed env)\"\n")
 	fmt.Fprintf(a.Stderr, "Its CA certificate is  %s%s\n", d.authority.CertPath(), daysLeft(d.authority.DaysLeft(a.Now())))
-	for _, text := range d.cfg.unjudged() {
+	cfg, through := d.current().cfg, d.current().ways.proxy
+	for _, text := range cfg.unjudged() {
 		fmt.Fprintf(a.Stderr, "heed: %s\n", text)
 	}
-	if remark := d.cfg.Limits.remark(openFiles()); remark != "" {
+	if remark := cfg.Limits.remark(openFiles()); remark != "" {
 		fmt.Fprintf(a.Stderr, "heed: %s\n", remark)
 	}
 	found := Inspect(a.Environ, "", d.listen)
-	switch proxy := d.egresses.proxy; {
+	switch proxy := through; {
 	case proxy != nil && proxy.All != "":
 		fmt.Fprintf(a.Stderr, "heed: sites are reached through %s\n", redactURL(proxy.All))
 	case proxy != nil:
 		fmt.Fprintf(a.Stderr, "heed: sites are reached through the proxy that the environment names (%s)\n", list(found.Proxies))
-	case d.cfg.Upstream.Proxy == "env":
+	case cfg.Upstream.Proxy == "env":
 		fmt.Fprintln(a.Stderr, "heed: sites are reached directly: the environment names no proxy")
 	case len(found.Proxies) > 0:
 		fmt.Fprintf(a.Stderr, "heed: the proxy that the environment names is not used (%s); to go through it, add --upstream env\n", list(found.Proxies))
 	}
-	for _, notice := range d.cfg.notices(a.Now()) {
+	for _, notice := range cfg.notices(a.Now()) {
 		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
 	}
-	if d.egresses.proxy != nil {
+	if through != nil {
 		fmt.Fprintln(a.Stderr, "heed: that proxy looks names up, so [access] goes by names and by hosts that are addresses, not by where names lead")
 	}
 }

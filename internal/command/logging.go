@@ -12,11 +12,7 @@ import (
 
 // logHandler writes log lines to w as the settings say: by themselves as text
 // on a terminal and as JSON elsewhere.
-func logHandler(c LogConfig, w io.Writer, terminal bool) slog.Handler {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		level = slog.LevelInfo // the settings were checked: not reached
-	}
+func logHandler(c LogConfig, level slog.Leveler, w io.Writer, terminal bool) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" || c.Format == "auto" && !terminal {
 		return slog.NewJSONHandler(visible{w}, options)
@@ -38,19 +34,28 @@ func isTerminal(w io.Writer) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// openLog returns the log of what is no decision, and the recorder of those
+// level is what Level names.
+func (c LogConfig) level() slog.Level {
+	level := slog.LevelInfo
+	_ = level.UnmarshalText([]byte(c.Level)) // it was checked
+	return level
+}
+
+// openLog opens the log of what is no decision, and the recorder of those
 // that are: on stderr, or for a background heed in a file of bounded size; and
-// the way out of both.
-func (c *ServeCmd) openLog(a *App, cfg *Config, state string) (*slog.Logger, *audit.Log, *steady, error) {
+// returns the way out of both beside them.
+func (c *ServeCmd) openLog(a *App, cfg *Config, state string) (*opened, *steady, error) {
 	out := a.Stderr
 	if c.Background {
 		f, err := openBounded(filepath.Join(state, backgroundLog), maxBackgroundLog)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("the log cannot be written: %w", err)
+			return nil, nil, fmt.Errorf("the log cannot be written: %w", err)
 		}
 		out = f
 	}
-	way := newSteady(out)
-	handler := logHandler(cfg.Log, way, isTerminal(out))
-	return slog.New(handler), audit.NewLog(handler, way.retry), way, nil
+	o, way := &opened{level: &slog.LevelVar{}}, newSteady(out)
+	o.level.Set(cfg.Log.level())
+	handler := logHandler(cfg.Log, o.level, way, isTerminal(out))
+	o.log, o.record = slog.New(handler), audit.NewLog(handler, way.retry)
+	return o, way, nil
 }

@@ -49,6 +49,16 @@ func fromKeyboard(s os.Signal) bool {
 	return err == nil && front == unix.Getpgrp()
 }
 
+// hasTerminal reports whether this process belongs to a terminal.
+func hasTerminal() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	tty.Close()
+	return true
+}
+
 // signalStatus is the exit status of a process that a signal ended, as shells
 // tell it.
 func signalStatus(s os.Signal) int {

@@ -130,11 +130,12 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 		Config: string(config), State: s.state, Args: args, Env: []string{"PATH=" + ts.Getenv("PATH")},
 	})
 	ts.Setenv("HEED_ADDR", s.heed.Addr)
+	ts.Setenv("HEED_FILE", s.heed.File)
 	ts.Setenv("HEED_PID", strconv.Itoa(s.heed.Pid()))
 }
 
 func signal(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt}
+	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "HUP": syscall.SIGHUP}
 	tell(ts).heed.Signal(signals[args[0]])
 }
 

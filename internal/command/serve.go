@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -55,12 +54,8 @@ func (c *ServeCmd) Run(a *App) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := c.load(a)
+	cfg, joinHash, err := c.settings(a, c.Config)
 	if err != nil {
-		return err
-	}
-	joinHash := cfg.JoinHash() // flags do not make a heed another one to runs
-	if err := c.override(cfg, a.Environ); err != nil {
 		return err
 	}
 	lock, err := c.lock(a, state)
@@ -87,55 +82,56 @@ func (c *ServeCmd) serve(a *App, signals <-chan os.Signal, at *place) error {
 	if err != nil {
 		return err
 	}
-	log, recorder, written, err := c.openLog(a, cfg, state)
+	o, written, err := c.openLog(a, cfg, state)
 	if err != nil {
 		return err
 	}
-	go recorder.Run(context.Background()) // as long as the process lives
+	o.authority = authority
+	go o.record.Run(context.Background()) // as long as the process lives
 	defer func() {
-		recorder.Close("heed: cut off, since heed is stopping")
+		o.record.Close("heed: cut off, since heed is stopping")
 		_ = written.drain(logPatience) // a log that cannot be written has nowhere to say so
 	}()
-	kept, err := openPolicies(cfg, state, log)
-	if err != nil {
+	if o.file, err = openPolicies(cfg, state, o.log); err != nil {
 		return err
 	}
 	defer func() {
-		if err := kept.Close(); err != nil {
-			log.Error("the policies file could not be closed", "error", err)
+		if err := o.file.Close(); err != nil {
+			o.log.Error("the policies file could not be closed", "error", err)
 		}
 	}()
-	shared, err := openFleet(cfg, a.Environ, log)
+	if o.fleet, err = openFleet(cfg, a.Environ, o.log); err != nil {
+		return err
+	}
+	if o.fleet != nil {
+		defer o.fleet.Close() // what it says then is of no use to anybody
+	}
+	d, err := newDaemon(a, at, o)
 	if err != nil {
 		return err
 	}
-	if shared != nil {
-		defer shared.Close() // what it says then is of no use to anybody
-	}
-	book, err := cfg.book(a.Now)
-	if err != nil {
-		return err
-	}
-	d, err := newDaemon(a, cfg, state, authority, log, recorder)
-	if err != nil {
-		return err
-	}
-	d.book.current.Store(book)
-	d.joinHash, d.egresses.file, d.egresses.fleet = at.joinHash, kept, shared
+	d.again = func() (*Config, string, error) { return c.settings(a, cfg.File) }
 	if d.background = c.Background; d.background {
 		return d.serveBackground(a, signals, at.lock, state)
 	}
 	return d.serveForeground(a, signals, at.lock, state)
 }
 
-// load returns the settings of the file. A background heed has those of the run
-// that starts it, and does not look for a file of its own.
-func (c *ServeCmd) load(a *App) (*Config, error) {
-	if c.Background && c.Config == "" {
-		cfg := &Config{}
-		return cfg, cfg.decode("the built-in proxy.toml", a.Defaults)
+// settings returns those of the file, with what the command line says over them,
+// and their JoinHash without: flags do not make a heed another one to runs. A
+// background heed has the settings of the run that starts it, and does not look
+// for a file of its own.
+func (c *ServeCmd) settings(a *App, file string) (cfg *Config, joinHash string, err error) {
+	if c.Background && file == "" {
+		cfg, err = builtInConfig(a.Defaults)
+	} else {
+		cfg, err = Load(file, a.Defaults)
 	}
-	return Load(c.Config, a.Defaults)
+	if err != nil {
+		return nil, "", err
+	}
+	joinHash = cfg.JoinHash()
+	return cfg, joinHash, c.override(cfg, a.Environ)
 }
 
 // override changes the settings as the command line says.
@@ -196,48 +192,39 @@ func openCA(cfg *Config, state string, now func() time.Time) (*ca.Authority, err
 	return ca.Open(state, now)
 }
 
-// newDaemon puts together what every listener shares: the way to the sites,
+// newDaemon puts together what every listener shares: the settings in force,
 // the record and the name.
-func newDaemon(a *App, cfg *Config, state string, authority *ca.Authority, log *slog.Logger, record *audit.Log) (*daemon, error) {
-	name, err := ProxyName(cfg, state)
+func newDaemon(a *App, at *place, o *opened) (*daemon, error) {
+	name, err := ProxyName(at.cfg, at.state)
 	if err != nil {
 		return nil, err
 	}
-	destinations, err := cfg.destinations()
-	if err != nil {
-		return nil, err
-	}
-	ways, err := newEgresses(cfg, a.Environ)
-	if err != nil {
-		return nil, err
-	}
-	ways.memory = policyMemory(cfg)
 	d := &daemon{
-		cfg: cfg, book: &books{}, authority: authority, tally: &audit.Tally{}, record: record, log: log, now: a.Now, since: a.Now(),
-		egresses: ways, idleFor: idlePatience,
-		stopping: make(chan struct{}), runs: map[string]*session{},
+		opened: o, book: &books{}, memory: policyMemory(at.cfg), environ: a.Environ, tally: &audit.Tally{}, now: a.Now, since: a.Now(),
+		idleFor: idlePatience, stopping: make(chan struct{}), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{
-		Name: name, Book: d.book.now, Recorder: recorders{record, d.tally}, Leaves: authority, Self: ways.self, Destinations: destinations,
-		Limits: cfg.Limits.of(openFiles()), Load: &proxy.Load{}, Log: log,
-		CACert: func() ([]byte, error) { return []byte(rootsPEM(authority)), nil },
-		Bundle: func() ([]byte, error) { return ca.Bundle(authority, nil) },
+		Name: name, Live: d.book.live, Recorder: recorders{o.record, d.tally}, Leaves: o.authority, Self: &proxy.Addrs{},
+		Load: &proxy.Load{}, Log: o.log,
+		CACert: func() ([]byte, error) { return []byte(rootsPEM(o.authority)), nil },
+		Bundle: func() ([]byte, error) { return ca.Bundle(o.authority, nil) },
 	}
+	first, err := d.generation(at.cfg, at.joinHash)
+	if err != nil {
+		return nil, err
+	}
+	d.book.renew(first)
+	d.shared.Settings = *d.book.live()
 	return d, nil
 }
 
 // serveForeground opens the shared listener and serves until a signal.
 func (d *daemon) serveForeground(a *App, signals <-chan os.Signal, lock *stateLock, state string) error {
-	l, err := listen(d.cfg.Listen)
+	l, err := listen(d.current().cfg.Listen)
 	if err != nil {
 		return err
 	}
 	d.listen = l.Addr().String()
-	e, err := d.egresses.take(way{})
-	if err != nil {
-		return err
-	}
-	d.shared.Policies, d.shared.Upstream, d.shared.DialTunnel = e.policies, e.transport, e.transport.DialTunnel
 	p, err := proxy.New(d.shared)
 	if err != nil {
 		return err
@@ -250,17 +237,19 @@ func (d *daemon) serveForeground(a *App, signals <-chan os.Signal, lock *stateLo
 		return err
 	}
 	d.greet(a)
+	defer d.onHangup()()
 	failed := make(chan error, 2)
 	go func() { failed <- p.Serve(l) }()
 	go func() { failed <- control.serve() }()
 	select {
 	case <-signals:
+	case <-d.stopping:
 	case err = <-failed:
 	}
 	if err != nil {
 		return fmt.Errorf("heed cannot go on: %w", err)
 	}
-	farewell := fmt.Sprintf("heed: stopping; open exchanges have %v to end, a second signal ends them at once", d.cfg.Drain)
+	farewell := fmt.Sprintf("heed: stopping; open exchanges have %v to end, a second signal ends them at once", d.current().cfg.Drain)
 	go fmt.Fprintln(a.Stderr, farewell) // whoever does not read it holds nothing up
 	return d.drain(signals, control, p)
 }
@@ -275,6 +264,7 @@ func (d *daemon) serveBackground(a *App, signals <-chan os.Signal, lock *stateLo
 	if err := lock.tell(holder{PID: os.Getpid(), Background: true, Socket: control.path}); err != nil {
 		return err
 	}
+	defer d.onHangup()()
 	failed := make(chan error, 1)
 	go func() { failed <- control.serve() }()
 	d.awaitIdle()
@@ -311,12 +301,12 @@ func (d *daemon) drain(signals <-chan os.Signal, control *controlServer, shared 
 }
 
 func (d *daemon) shutdown(control *controlServer, shared ...*proxy.Proxy) {
-	ctx, cancel := context.WithTimeout(context.Background(), d.cfg.Drain)
+	ctx, cancel := context.WithTimeout(context.Background(), d.current().cfg.Drain)
 	defer cancel()
 	d.stop() // the runs' proxies drain at the same time
 	for _, p := range shared {
 		if err := p.Shutdown(ctx); err != nil {
-			d.log.Warn("open exchanges were cut off", "after", d.cfg.Drain)
+			d.log.Warn("open exchanges were cut off", "after", d.current().cfg.Drain)
 		}
 	}
 	control.stop(endPatience) // the runs had the same time; their summaries follow

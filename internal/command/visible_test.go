@@ -87,7 +87,7 @@ func TestHeed_EscapesInJSONChangeNothingForPrograms(t *testing.T) {
 func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		var out bytes.Buffer
-		record := audit.NewLog(logHandler(LogConfig{Format: format, Level: "info"}, &out, false), nil)
+		record := audit.NewLog(logHandler(LogConfig{Format: format}, slog.LevelInfo, &out, false), nil)
 		e := &audit.Entry{
 			Method: "GET" + hostile, Host: "h.test", Scheme: "http", Target: "/" + hostile, Raw: hostile, UserAgent: hostile, Detail: hostile,
 			Agent: rules.Identify(hostile), Decision: rules.Decision{Reason: rules.ReasonRule, Group: hostile, Rule: hostile, Line: 1, Token: hostile},
@@ -97,7 +97,7 @@ func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		record.Ended(e)
-		slog.New(logHandler(LogConfig{Format: format, Level: "info"}, &out, false)).Warn("w", "error", hostile, "plain", "a\x7fb")
+		slog.New(logHandler(LogConfig{Format: format}, slog.LevelInfo, &out, false)).Warn("w", "error", hostile, "plain", "a\x7fb")
 		harmless(t, format, out.String())
 		if strings.Count(out.String(), "\n") != 2 {
 			t.Errorf("%s: %q", format, out.String())

@@ -82,6 +82,7 @@ type Options struct {
 
 // Heed is a running `heed serve`.
 type Heed struct {
+	File  string // the settings it reads
 	Addr  string // where it listens, "127.0.0.1:PORT"
 	State string // its state directory
 
@@ -120,7 +121,7 @@ func Launch(t testing.TB, options Options) *Heed {
 	if err := os.WriteFile(config, []byte(options.Config), 0o600); err != nil {
 		t.Fatalf("writing %s: %v", config, err)
 	}
-	h := &Heed{State: options.State, t: t, out: newOutput(), exited: make(chan struct{})}
+	h := &Heed{State: options.State, File: config, t: t, out: newOutput(), exited: make(chan struct{})}
 	h.out.each = options.EachLine
 	h.cmd = exec.Command(Binary(t), append([]string{"serve", "--config", config}, options.Args...)...)
 	h.cmd.Env = append([]string{

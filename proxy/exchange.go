@@ -111,7 +111,7 @@ func (x *exchange) end(w *responseWriter) {
 		o.BytesIn, o.BytesOut = c.read.Load(), c.wrote.Load()
 	}
 	o.Duration = time.Since(x.entry.Time)
-	if err := x.download.err; err != nil && x.Context.Err() == nil {
+	if err := x.brokeOff(w); err != nil && x.Context.Err() == nil {
 		o.Truncated, o.Err = true, "site: "+errorText(err)
 	} else if w.err == nil && err != nil {
 		o.Truncated, o.Err = true, "client: left before the answer was complete"
@@ -122,6 +122,15 @@ func (x *exchange) end(w *responseWriter) {
 		o.Truncated, o.Err = true, "heed: cut off, since heed is stopping"
 	}
 	x.ended()
+}
+
+// brokeOff returns what ended the site's answer early; nil when nothing did, or
+// when all that it had promised was with the client by then.
+func (x *exchange) brokeOff(w *responseWriter) error {
+	if w.whole {
+		return nil
+	}
+	return x.download.err
 }
 
 // uploadBody is a request's body, counted. The Transport may go on reading it

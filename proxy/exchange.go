@@ -143,8 +143,14 @@ type uploadBody struct {
 	bad     atomic.Pointer[error] // why it could not be; nil while it can
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. What has ended is not asked again: the server closes
+// its body with the head of the answer, while the Transport may still want to
+// know whether anything follows, and would take an error for a broken upload and
+// cut off the answer.
 func (b *uploadBody) Read(p []byte) (int, error) {
+	if b.eof.Load() {
+		return 0, io.EOF
+	}
 	n, err := b.Reader.Read(p)
 	b.n.Add(int64(n))
 	switch {

@@ -45,6 +45,8 @@ type grammar struct {
 	Lint   LintCmd   `cmd:"" help:"Say what is odd in a robots.txt, line by line."`
 	Cache  CacheCmd  `cmd:"" help:"List, show, forget or fetch the robots.txt files that heed keeps."`
 	Reload ReloadCmd `cmd:"" help:"Have the running heed read its settings again."`
+	Mode   ModeCmd   `cmd:"" help:"Refuse nothing for a while, and say what is only observed."`
+	Allow  AllowCmd  `cmd:"" help:"Grant, list or end exceptions for a while."`
 	Status StatusCmd `cmd:"" help:"Say whether the running heed is well."`
 	CA     CACmd     `cmd:"" name:"ca" help:"Show, trust, distrust or renew heed's certificate authority."`
 	Config ConfigCmd `cmd:"" help:"Check or show the settings."`

@@ -112,6 +112,9 @@ type ConfigShowCmd struct {
 	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	JSON   bool   `name:"json" help:"Print the settings as JSON."`
 	Hash   bool   `help:"Print the hash of the settings alone; decisions in the log have its first digits."`
+	For    string `placeholder:"CLIENT" help:"Print what holds for this client at URL, and why: the name of a [[client]], an address, or a User-Agent."`
+
+	URL string `arg:"" optional:"" name:"url" help:"With --for: the URL that is asked for."`
 }
 
 // Help says what is shown.
@@ -122,7 +125,8 @@ environment (HEED_LISTEN, HEED_CLIENTS, HEED_CONFIG), and that over the file.
 
 Example:
 
-    heed config show`
+    heed config show
+    heed config show --for newsbot https://example.org/page`
 }
 
 // Run prints the settings.
@@ -130,6 +134,9 @@ func (c *ConfigShowCmd) Run(a *App) error {
 	cfg, err := c.load(c.Config, a.Defaults)
 	if err != nil {
 		return err
+	}
+	if c.For != "" || c.URL != "" {
+		return c.showFor(a, cfg)
 	}
 	hash := cfg.Hash()
 	if c.Hash {

@@ -101,6 +101,9 @@ type Status struct {
 	Unjudged  []string  `json:"unjudged,omitempty"` // what passes without being judged by its path, a sentence each
 	CA        CAStatus  `json:"ca"`
 
+	Breaks     []grantedBreak     `json:"breaks"`     // what is only observed for a while
+	Exceptions []grantedException `json:"exceptions"` // that were granted while heed runs
+
 	Fleet *fleet.Health     `json:"fleet,omitempty"`         // nil: there are no other heeds
 	Kept  *cache.FileHealth `json:"policies_file,omitempty"` // nil: policies end with the process
 
@@ -151,6 +154,7 @@ func listenControl(state string, d *daemon) (*controlServer, error) {
 	mux.HandleFunc("POST /check", d.postCheck)
 	mux.HandleFunc("POST /stored", d.postStored)
 	d.cacheRoutes(mux)
+	d.grantRoutes(mux)
 	s := &controlServer{listener: sameUser{l}, path: path}
 	s.Handler = mux
 	s.ReadHeaderTimeout = 10 * time.Second

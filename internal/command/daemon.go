@@ -17,6 +17,7 @@ import (
 type daemon struct {
 	*opened
 	book       *books
+	grants     *grants                                          // what was added to it while heed runs
 	again      func() (cfg *Config, joinHash string, err error) // reads the settings anew
 	environ    []string
 	memory     *cache.Memory // of all ways to the sites
@@ -186,6 +187,8 @@ func (d *daemon) status() *Status {
 		Load: d.shared.Load.Status(),
 		Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
 	}
+	granted := d.grants.list()
+	s.Breaks, s.Exceptions = granted.Breaks, granted.Exceptions
 	s.ConfigHash = cfg.Hash()
 	if err := d.record.Err(); err != nil {
 		s.Log = err.Error()

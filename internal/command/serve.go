@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -214,6 +215,10 @@ func newDaemon(a *App, at *place, o *opened) (*daemon, error) {
 		return nil, err
 	}
 	d.book.renew(first)
+	d.grants, err = openGrants(&grants{path: filepath.Join(at.state, grantsFile), log: o.log, now: a.Now, amend: d.book.amend})
+	if err != nil {
+		return nil, err
+	}
 	d.shared.Settings = *d.book.live()
 	return d, nil
 }
@@ -303,6 +308,7 @@ func (d *daemon) drain(signals <-chan os.Signal, control *controlServer, shared 
 func (d *daemon) shutdown(control *controlServer, shared ...*proxy.Proxy) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.current().cfg.Drain)
 	defer cancel()
+	d.grants.close()
 	d.stop() // the runs' proxies drain at the same time
 	for _, p := range shared {
 		if err := p.Shutdown(ctx); err != nil {

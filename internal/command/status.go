@@ -122,6 +122,12 @@ func (s *Status) print(w io.Writer, now time.Time) {
 		row("runs", "%d: %s", len(s.Runs), strings.Join(s.Runs, ", "))
 	}
 	row("mode", "%s", s.Mode)
+	for i := range s.Breaks {
+		row("only observed", "%s", s.Breaks[i].words())
+	}
+	for i := range s.Exceptions {
+		row("allowed", "%s", s.Exceptions[i].words())
+	}
 	row("profile", "%s", s.Profile)
 	for _, text := range s.Unjudged {
 		row("not seen", "%s", text)

@@ -60,13 +60,8 @@ type Run struct {
 // ForRun returns b for a listener whose clients are known already: nobody is
 // asked who it is. What the run asks for stands before all else; b may be nil.
 func (b *Book) ForRun(r Run) *Book {
-	run := &Book{Observe: r.Observe}
-	if b != nil {
-		run = &Book{
-			Mode: b.Mode, Observe: b.Observe || r.Observe, HTTPS: b.HTTPS,
-			Clients: b.Clients, Hosts: b.Hosts, Breaks: b.Breaks, Hash: b.Hash,
-		}
-	}
+	run := b.copy()
+	run.From, run.Users, run.Observe = nil, nil, run.Observe || r.Observe
 	if r.Client != nil {
 		run.Clients = append([]Client{*r.Client}, run.Clients...)
 	}
@@ -74,6 +69,26 @@ func (b *Book) ForRun(r Run) *Book {
 		run.Hosts = append([]Host{{Match: r.Services, Service: r.Reason}}, run.Hosts...)
 	}
 	return run
+}
+
+// With returns b and what was added to it while heed runs: breaks, and hosts
+// with exceptions.
+func (b *Book) With(breaks []Break, hosts []Host) *Book {
+	more := b.copy()
+	more.Breaks = append(breaks[:len(breaks):len(breaks)], more.Breaks...)
+	more.Hosts = append(more.Hosts[:len(more.Hosts):len(more.Hosts)], hosts...)
+	return more
+}
+
+// copy returns another Book that says what b says.
+func (b *Book) copy() *Book {
+	if b == nil {
+		return &Book{}
+	}
+	return &Book{
+		Mode: b.Mode, Observe: b.Observe, HTTPS: b.HTTPS, Clients: b.Clients, Hosts: b.Hosts,
+		Breaks: b.Breaks, From: b.From, Users: b.Users, Hash: b.Hash,
+	}
 }
 
 // maxSites bounds how many origins a Book remembers the terms of.

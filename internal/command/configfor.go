@@ -1,0 +1,208 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"time"
+
+	"heed/internal/terms"
+	"heed/rules"
+)
+
+// showFor prints what the settings come to for one client and one URL, and why.
+func (c *ConfigShowCmd) showFor(a *App, cfg *Config) error {
+	if c.For == "" || c.URL == "" {
+		return errors.New("--for needs a client and a URL\nWrite: heed config show --for newsbot https://example.org/page")
+	}
+	if c.JSON {
+		return errors.New("--for is for people, --json for programs\nLeave one of them out")
+	}
+	origin, target, err := parseURL(c.URL)
+	if err != nil {
+		return err
+	}
+	clients := *cfg
+	clients.Access = AccessConfig{} // who may use the proxy is another question
+	book, err := clients.book(a.Now)
+	if err != nil {
+		return err
+	}
+	s := &shownFor{out: a.Stdout, cfg: cfg, origin: origin, target: target, now: a.Now()}
+	client := s.client(book, c.For)
+	s.Terms = book.For(client, origin, s.now)
+	s.names()
+	s.mode()
+	s.rules()
+	s.exceptions()
+	s.row("reached", "%s", s.upstream())
+	return nil
+}
+
+// shownFor writes the answer, a row each.
+type shownFor struct {
+	terms.Terms
+	out       io.Writer
+	cfg       *Config
+	origin    rules.Origin
+	target    string
+	userAgent string // that the client is taken to send; empty: not known
+	now       time.Time
+}
+
+func (s *shownFor) row(name, format string, values ...any) {
+	fmt.Fprintf(s.out, "%-11s %s\n", name, fmt.Sprintf(format, values...))
+}
+
+// client finds out who is meant: the name of an entry, an address, or a
+// User-Agent.
+func (s *shownFor) client(book *terms.Book, who string) *terms.Client {
+	if c := book.ClientNamed(who); c != nil {
+		s.row("client", "%s, by its name", c.Name)
+		return c
+	}
+	asks, by := terms.Who{UserAgent: who}, "by its User-Agent"
+	if addr, err := netip.ParseAddr(who); err == nil {
+		asks, by = terms.Who{Addr: addr.Unmap()}, "by its address"
+	}
+	s.userAgent = asks.UserAgent
+	c := book.ClientOf(asks)
+	if c == nil {
+		s.row("client", "no [[client]] fits %s", quoted(who))
+	} else {
+		s.row("client", "%s, %s: the first [[client]] that fits", c.Name, by)
+	}
+	return c
+}
+
+func (s *shownFor) names() {
+	id := s.Identity(s.userAgent, rules.Identify)
+	switch c := s.Client; {
+	case c != nil && c.Agent != nil:
+		s.row("judged as", "%s (agent)", tokenNames(c.Agent))
+		if id.Visible != nil {
+			s.row("", "and as what its own User-Agent names, since the site does not see that name")
+		}
+	case s.userAgent == "" && id.Shown == "":
+		s.row("judged as", "what its User-Agent names")
+	default:
+		s.row("judged as", "%s (from its User-Agent)", tokenNames(id.Judged))
+	}
+	if c := s.Client; c != nil && c.SendUserAgent != "" {
+		s.row("sends", "User-Agent: %s", quoted(c.SendUserAgent))
+	}
+	if id.From != "" {
+		s.row("sends", "From: %s", quoted(id.From))
+	}
+}
+
+func tokenNames(a *rules.Agent) string {
+	var names []string
+	for _, t := range a.Tokens {
+		name, _, _ := strings.Cut(t.Piece, "/")
+		names = append(names, quoted(name))
+	}
+	if len(names) == 0 {
+		return "nobody in particular: the rules for all (*)"
+	}
+	return strings.Join(names, ", ")
+}
+
+func (s *shownFor) mode() {
+	by := "by default"
+	switch {
+	case s.Client != nil && s.Client.ModeSet && s.Client.Mode == s.Mode:
+		by = "as its [[client]] says"
+	case s.Site.ModeSet && s.Site.Mode == s.Mode:
+		by = "as a [[host]] says"
+	case s.cfg.Observe:
+		by = "as --observe says"
+	}
+	s.row("mode", "%s, %s", s.Mode, by)
+	https := s.HTTPS()
+	by = "as [https] says"
+	switch {
+	case s.Mode == terms.Exempt && https == terms.Tunnel:
+		by = "since the client is exempt"
+	case s.Site.HTTPSSet:
+		by = "as a [[host]] says"
+	}
+	s.row("https", "%s, %s", https, by)
+}
+
+// rules tells whose rules decide, if any do.
+func (s *shownFor) rules() {
+	d, reason, ok := s.Settled(s.target, "known")
+	switch {
+	case ok && reason != "":
+		s.row("rules", "none count: %s (%s)", explain(d.Reason), quoted(reason))
+	case ok && d.Reason == rules.ReasonRobotsTxt:
+		s.row("rules", "none count: robots.txt may always be asked for")
+	case ok:
+		s.row("rules", "none count: %s", explain(d.Reason))
+	case s.Site.Robots != nil:
+		s.row("rules", "those of the robots_file of a [[host]], read as the profile %s has it", s.cfg.Profile)
+	default:
+		s.row("rules", "%s, read as the profile %s has it", s.origin.RobotsURL(), s.cfg.Profile)
+	}
+	if s.Site.NeverAllow {
+		s.row("", "and no exception may allow what they refuse (never_allow)")
+	}
+}
+
+// exceptions tells all that are written for the origin, and which counts.
+func (s *shownFor) exceptions() {
+	counts, _ := s.Override(s.target, true, s.now)
+	for _, e := range s.Site.Exceptions {
+		verb := "allow"
+		if e.Refuse {
+			verb = "refuse"
+		}
+		text := fmt.Sprintf("%s %s (%s)", verb, quoted(strings.Join(e.Patterns, " ")), quoted(e.Reason))
+		if len(e.Clients) > 0 {
+			text += ", for " + strings.Join(e.Clients, ", ")
+		}
+		switch {
+		case !e.Expires.IsZero() && !s.now.Before(e.Expires):
+			text += ", ENDED on " + e.Expires.Format(time.RFC3339)
+		case !e.Expires.IsZero():
+			text += ", until " + e.Expires.Format(time.RFC3339)
+		}
+		if e == counts {
+			text += " <- counts here"
+			if !e.Refuse {
+				text += " where the rules refuse"
+			}
+		}
+		s.row("exception", "%s", text)
+	}
+}
+
+// upstream says how the host is reached.
+func (s *shownFor) upstream() string {
+	proxy, by := s.cfg.Upstream.Proxy, "as [upstream] says"
+	for i := range s.cfg.Hosts {
+		if h := &s.cfg.Hosts[i]; h.Upstream != "" && s.fits(h) {
+			proxy, by = h.Upstream, "as a [[host]] says"
+			break
+		}
+	}
+	switch proxy {
+	case "", directWord:
+		return "directly"
+	case "env":
+		return "through the proxy that the environment names"
+	}
+	return "through " + redactURL(proxy) + ", " + by
+}
+
+func (s *shownFor) fits(h *HostConfig) bool {
+	for _, text := range h.Match {
+		if p, err := terms.ParseHostPattern(text); err == nil && p.Fits(s.origin) {
+			return true
+		}
+	}
+	return false
+}

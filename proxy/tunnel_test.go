@@ -439,3 +439,35 @@ func TestHeed_TunnelsGoThroughTheUpstreamProxy(t *testing.T) {
 		t.Errorf("the upstream proxy was asked %q, want %q", asked.String(), want)
 	}
 }
+
+// A client that has said all it has to say gets its answer through a SOCKS proxy
+// as well: the directions of a tunnel end apart.
+func TestHeed_ATunnelThroughSOCKSEndsOneWayAtATime(t *testing.T) {
+	s := newSite(t, hello)
+	upstream := s.listen(t, "unused.test:1")
+	go func() {
+		c, err := upstream.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		buf := make([]byte, 64)
+		io.ReadFull(c, buf[:3]) // version 5, one method: none (RFC 1928 §3)
+		c.Write([]byte{5, 0})
+		io.ReadFull(c, buf[:5])                       // CONNECT to a name of so many octets
+		io.ReadFull(c, buf[:int(buf[4])+2])           // and a port
+		c.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0}) // it stands
+		all, _ := io.ReadAll(c)
+		c.Write(append([]byte("heard "), all...))
+	}()
+	through := &url.URL{Scheme: "socks5", Host: upstream.Addr().String()}
+	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22), func(c *Config) {
+		c.DialTunnel = TunnelDialer(NewTransport(TransportConfig{Proxy: http.ProxyURL(through)}))
+	})
+	c := testkit.Dial(t, r.addr).Connect("far.test:22")
+	c.Send("question")
+	c.Conn.(*net.TCPConn).CloseWrite()
+	if got := string(c.Rest()); got != "heard question" {
+		t.Errorf("through the tunnel came %q", got)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/base64"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -40,30 +41,31 @@ func proxyFor(t *http.Transport, hostPort string) (*url.URL, error) {
 	return t.Proxy(&http.Request{Method: http.MethodConnect, URL: &url.URL{Scheme: "https", Host: hostPort}, Host: hostPort})
 }
 
-// dialVia is t's dialler as package proxy of x/net takes it.
-type dialVia struct{ t *http.Transport }
-
-// Dial implements proxy.Dialer.
-func (d dialVia) Dial(network, addr string) (net.Conn, error) {
-	return d.DialContext(context.Background(), network, addr)
-}
-
-// DialContext implements proxy.ContextDialer.
-func (d dialVia) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	return d.t.DialContext(ctx, network, addr)
-}
-
 func dialSOCKS(ctx context.Context, t *http.Transport, through *url.URL, hostPort string) (net.Conn, error) {
 	var auth *proxy.Auth
 	if u := through.User; u != nil {
 		auth = &proxy.Auth{User: u.Username()}
 		auth.Password, _ = u.Password()
 	}
-	d, err := proxy.SOCKS5("tcp", addressOf(through, "1080"), auth, dialVia{t})
+	d, err := proxy.SOCKS5("tcp", "", auth, nil) // it gets its connection below
 	if err != nil {
 		return nil, err
 	}
-	return d.(proxy.ContextDialer).DialContext(ctx, "tcp", hostPort)
+	conn, err := t.DialContext(ctx, "tcp", addressOf(through, "1080"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.(overConn).DialWithConn(ctx, conn, "tcp", hostPort); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// overConn is what x/net's SOCKS client does with a connection that there is
+// already. Its own is one of which the two directions cannot end apart.
+type overConn interface {
+	DialWithConn(ctx context.Context, c net.Conn, network, address string) (net.Addr, error)
 }
 
 // addressOf returns where a proxy listens.
@@ -105,7 +107,7 @@ func askCONNECT(conn net.Conn, through *url.URL, hostPort string) (net.Conn, err
 	if err := r.Write(conn); err != nil {
 		return nil, err
 	}
-	in := bufio.NewReaderSize(conn, 4<<10)
+	in := bufio.NewReaderSize(io.LimitReader(conn, maxResponseHeader), 4<<10)
 	resp, err := http.ReadResponse(in, r)
 	if err != nil {
 		return nil, err

@@ -2,8 +2,10 @@ package rules_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"heed/rules"
 )
@@ -97,5 +99,29 @@ func TestHeed_NamesOfVeryManyGroupsAreRemembered(t *testing.T) {
 		if n := testing.AllocsPerRun(10, func() { p.Decide(agent, "/z") }); n >= 1 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
+	}
+}
+
+// TestREP1994_ManyNamesForALongAgentTakeNoTime looks for as many names as a file
+// can hold in as long a User-Agent as heed takes. One after the other that is
+// 80,000,000,000 octets to look at; a second is plenty, and the bound leaves room for
+// a busy machine.
+func TestREP1994_ManyNamesForALongAgentTakeNoTime(t *testing.T) {
+	word := strings.NewReplacer("0", "a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "f", "6", "g", "7", "h", "8", "i", "9", "j")
+	var agent, file strings.Builder
+	for i := 0; agent.Len() < 250_000; i++ {
+		agent.WriteString(word.Replace(strconv.Itoa(i)) + "/1 ")
+	}
+	for i := 0; file.Len() < 4_000_000; i++ {
+		file.WriteString("user-agent: " + word.Replace(strconv.Itoa(i)) + "k\n")
+	}
+	file.WriteString("user-agent: jjj\nDisallow: /x\n")
+	p := rules.NewAs(rules.REP1994, rules.Source{State: rules.Available}, []byte(file.String()))
+	begun := time.Now()
+	if d := p.Decide(rules.Identify(agent.String()), "/x"); d.Verdict != rules.Refuse || d.Group != "jjj" {
+		t.Errorf("%+v", d)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"index/suffixarray"
 	"slices"
 	"strings"
 )
@@ -223,16 +224,18 @@ func (c *choice) longer(t Token) bool {
 }
 
 // parts chooses every group whose name is part of a name of the agent, as the
-// consensus of 1994 has it.
+// consensus of 1994 has it. A file may hold as many names as a User-Agent string
+// does: looking each of them up takes an order of all ends of the agent's names.
 func (c *choice) parts(tokens []Token) {
 	var every strings.Builder
 	for _, t := range tokens {
 		every.WriteString(t.Name + "\n")
 	}
+	ends := suffixarray.New([]byte(every.String()))
 	e := c.engine
-	for i := 0; i < len(e.names); i = e.nameEnd(i) {
+	for i := 0; i < len(e.names) && len(c.all) <= MaxGoverning; i = e.nameEnd(i) {
 		name := strings.ToLower(e.nameText(i))
-		if !strings.Contains(every.String(), name) {
+		if len(ends.Lookup([]byte(name), 1)) == 0 {
 			continue
 		}
 		for _, t := range tokens {

@@ -147,7 +147,7 @@ func TestRFC9113_AStreamThatIsNotTakenIsReset(t *testing.T) {
 // connection goes.
 func TestRFC9113_AnAnswerThatIsNotTakenDoesNotStayForEver(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{ReadTime: 300 * time.Millisecond} })
-	h := r.frames(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	h := r.framesTo("h1.test", http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}) // HTTP/1.1 tells the end with the last octet
 	for i := range uint32(5) {
 		h.request(2*i+1, "/page")
 	}
@@ -160,11 +160,17 @@ func TestRFC9113_AnAnswerThatIsNotTakenDoesNotStayForEver(t *testing.T) {
 type frames struct {
 	t testing.TB
 	*http2.Framer
+	host string
 }
 
 func (r *rig) frames(settings ...http2.Setting) *frames {
 	r.t.Helper()
-	c := testkit.Dial(r.t, r.addr).Connect("site.test:443").TLS(r.trusting("site.test", "h2"))
+	return r.framesTo("site.test", settings...)
+}
+
+func (r *rig) framesTo(host string, settings ...http2.Setting) *frames {
+	r.t.Helper()
+	c := testkit.Dial(r.t, r.addr).Connect(host + ":443").TLS(r.trusting(host, "h2"))
 	c.Send(http2.ClientPreface)
 	c.SetReadDeadline(time.Now().Add(testkit.Patience))
 	f := http2.NewFramer(c.Conn, c.R)
@@ -172,7 +178,7 @@ func (r *rig) frames(settings ...http2.Setting) *frames {
 	if err := f.WriteSettings(settings...); err != nil {
 		r.t.Fatal(err)
 	}
-	return &frames{r.t, f}
+	return &frames{r.t, f, host}
 }
 
 func (f *frames) request(stream uint32, path string) {
@@ -180,7 +186,7 @@ func (f *frames) request(stream uint32, path string) {
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
 	for _, field := range []hpack.HeaderField{
-		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "site.test"}, {Name: ":path", Value: path},
+		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: f.host}, {Name: ":path", Value: path},
 	} {
 		_ = e.WriteField(field)
 	}

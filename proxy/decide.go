@@ -32,7 +32,7 @@ func (x *exchange) decide(r *http.Request) {
 	if x.mismatch != "" && x.terms.Mode == terms.Observe {
 		d, e.Detail = rules.Decision{Reason: rules.ReasonHostMismatch}, x.mismatch
 	}
-	if d.Verdict == rules.Refuse && x.terms.Mode == terms.Observe && d.Reason != rules.ReasonDestination {
+	if d.Verdict == rules.Refuse && x.terms.Mode == terms.Observe && d.Reason != rules.ReasonDestination && d.Reason != rules.ReasonLeft {
 		d.Verdict = rules.WouldRefuse
 		if b := x.terms.Break; b != nil && e.Settled == "" {
 			e.Settled = b.Reason
@@ -101,6 +101,10 @@ func (x *exchange) judgePolicy(ctx context.Context, target string) rules.Decisio
 		e.Judged = audit.NotJudged
 		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonLate}
 	}
+	if leftFirst(ctx, p) {
+		e.Judged = audit.NotJudged
+		return rules.Decision{Reason: rules.ReasonLeft}
+	}
 	e.Policy = p
 	if source := p.Source(); source.State != rules.Unreachable {
 		e.PolicyAge = max(0, now.Sub(source.FetchedAt))
@@ -111,6 +115,13 @@ func (x *exchange) judgePolicy(ctx context.Context, target string) rules.Decisio
 	o := x.under(p, target)
 	e.Unseen, e.Settled = o.unseen, o.settled
 	return o.Decision
+}
+
+// leftFirst reports whether p is not there because the client left before it
+// came: that says nothing of the site.
+func leftFirst(ctx context.Context, p *rules.Policy) bool {
+	source := p.Source()
+	return ctx.Err() != nil && source.State == rules.Unreachable && errors.Is(source.Err, context.Cause(ctx))
 }
 
 // opinion is a Decision with what the Entry says beside it.

@@ -111,7 +111,7 @@ func (x *exchange) end(w *responseWriter) {
 		o.BytesIn, o.BytesOut = c.read.Load(), c.wrote.Load()
 	}
 	o.Duration = time.Since(x.entry.Time)
-	if err := x.download.err; err != nil && x.Context.Err() == nil {
+	if err := x.brokeOff(w); err != nil && x.Context.Err() == nil {
 		o.Truncated, o.Err = true, "site: "+errorText(err)
 	} else if w.err == nil && err != nil {
 		o.Truncated, o.Err = true, "client: left before the answer was complete"
@@ -124,6 +124,15 @@ func (x *exchange) end(w *responseWriter) {
 	x.ended()
 }
 
+// brokeOff returns what ended the site's answer early; nil when nothing did, or
+// when all that it had promised was with the client by then.
+func (x *exchange) brokeOff(w *responseWriter) error {
+	if w.whole {
+		return nil
+	}
+	return x.download.err
+}
+
 // uploadBody is a request's body, counted. The Transport may go on reading it
 // after it has returned the answer.
 type uploadBody struct {
@@ -134,8 +143,14 @@ type uploadBody struct {
 	bad     atomic.Pointer[error] // why it could not be; nil while it can
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. What has ended is not asked again: the server closes
+// its body with the head of the answer, while the Transport may still want to
+// know whether anything follows, and would take an error for a broken upload and
+// cut off the answer.
 func (b *uploadBody) Read(p []byte) (int, error) {
+	if b.eof.Load() {
+		return 0, io.EOF
+	}
 	n, err := b.Reader.Read(p)
 	b.n.Add(int64(n))
 	switch {

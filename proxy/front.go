@@ -108,7 +108,7 @@ func (p *Proxy) finish(x *exchange, w *responseWriter) {
 		p.open.remove(x.upgraded)
 	}
 	x.end(w)
-	if v != nil || x.download.err != nil || w.err != nil && !w.hijacked {
+	if v != nil || x.brokeOff(w) != nil || w.err != nil && !w.hijacked {
 		_ = http.NewResponseController(w.ResponseWriter).Flush() // what did arrive is the client's
 		panic(http.ErrAbortHandler)
 	}

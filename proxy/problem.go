@@ -118,6 +118,8 @@ func (x *exchange) detail(p *problem) string {
 		return f.detail
 	case rules.ReasonDestination:
 		return "This proxy goes to public addresses, and to others as far as its operator allows it: access.private_destinations, access.allow_to and access.refuse_to in its settings. Asking again will not help while they stay as they are."
+	case rules.ReasonLeft:
+		return "The client had closed its connection, or one direction of it, while the site's robots.txt was being fetched for it. Asking again can help: the rules may be here by now."
 	case rules.ReasonRecord:
 		return "Every decision has to be recorded before it takes effect, and the record could not be written. The operator of this proxy finds the cause in its log."
 	case rules.ReasonInternal:

@@ -41,6 +41,7 @@ var answers = map[rules.Reason]refusal{
 	rules.ReasonDestination:       {status: http.StatusBadGateway, errorType: "destination_ip_prohibited"},
 	rules.ReasonHostOnly:          {status: http.StatusForbidden, errorType: "http_request_denied"},
 	rules.ReasonUntrusted:         {status: http.StatusForbidden, errorType: "http_request_denied"},
+	rules.ReasonLeft:              {status: http.StatusServiceUnavailable, errorType: "http_request_error", retryAfter: time.Second}, // for those that closed one direction only
 	rules.ReasonHostMismatch:      {status: http.StatusMisdirectedRequest, errorType: "http_request_denied"},
 	rules.ReasonMalformed:         {status: http.StatusBadRequest, errorType: "http_request_error"},
 	rules.ReasonLoop:              {status: http.StatusBadGateway, errorType: "proxy_loop_detected"},
@@ -96,6 +97,8 @@ func (x *exchange) sentence(f *refusal) string {
 		return x.destinationSentence(f)
 	case rules.ReasonUntrusted:
 		return "heed's CA is not trusted by this client: see http://" + x.who.Listener + "/"
+	case rules.ReasonLeft:
+		return "Refused by heed: the client closed its connection before the rules of " + e.Host + " were here"
 	case rules.ReasonLoop:
 		return "Refused by heed: the request would come back to heed itself"
 	case rules.ReasonRecord:

@@ -20,6 +20,7 @@ type responseWriter struct {
 	err      error       // the client could not be written to
 	stream   bool        // nothing is held back: the length is not known
 	length   int64       // of the site's answer where it is known; else 0
+	whole    bool        // all of length has been sent; false where it is not known
 	phrase   *string     // the site's reason phrase where it is not the usual one; else nil
 	trailer  http.Header // what the site has announced to come after the body
 	hijacked bool
@@ -79,31 +80,44 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-var copyBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+type copyBuffer = [32 << 10]byte
+
+var copyBuffers = sync.Pool{New: func() any { return new(copyBuffer) }}
 
 // ReadFrom copies src to the client through a pooled buffer; net/http's own
 // ReadFrom allocates one per answer.
 func (w *responseWriter) ReadFrom(src io.Reader) (total int64, err error) {
-	buf := copyBuffers.Get().(*[32 << 10]byte)
+	buf := copyBuffers.Get().(*copyBuffer)
 	defer copyBuffers.Put(buf)
 	for {
-		n, err := src.Read(buf[:])
+		n, ended := src.Read(buf[:])
 		if n > 0 {
 			written, err := w.Write(buf[:n])
 			total += int64(written)
 			if err != nil {
 				return total, err
 			}
-			if n < len(buf) && total < w.length {
-				w.Flush() // a site that pauses here would pause heed's client later
-			}
+			w.keepUp(total, n, ended)
 		}
-		if err == io.EOF {
+		if ended == io.EOF {
 			return total, nil
 		}
-		if err != nil {
-			return total, err
+		if ended != nil {
+			return total, ended
 		}
+	}
+}
+
+// keepUp sends what is held back of an answer of known length where the site
+// may pause: n octets came last, total in all, and ended says whether more will
+// come. A site may take its time after the last octet, too.
+func (w *responseWriter) keepUp(total int64, n int, ended error) {
+	switch {
+	case total < w.length && n < len(copyBuffer{}):
+		w.Flush()
+	case total == w.length && ended == nil:
+		w.Flush()
+		w.whole = w.err == nil
 	}
 }
 

@@ -50,7 +50,7 @@ func (d *diagnosis) well() bool {
 func (c *DoctorCmd) Run(a *App) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	patients, err := c.patients(ctx)
+	patients, untried, err := c.patients(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,9 +64,9 @@ func (c *DoctorCmd) Run(a *App) error {
 	}
 	well := !slices.ContainsFunc(found, func(d diagnosis) bool { return !d.well() })
 	if c.JSON {
-		err = newJSON(a.Stdout).Encode(map[string]any{"well": well, "runtimes": found})
-	} else {
-		err = printDiagnoses(a, found)
+		err = newJSON(a.Stdout).Encode(map[string]any{"well": well, "runtimes": found, "not_tried": untried})
+	} else if err = printDiagnoses(a, found); err == nil && len(untried) > 0 {
+		_, err = fmt.Fprintf(a.Stdout, "not tried: %s\n", strings.Join(untried, "; "))
 	}
 	if err == nil && !well {
 		err = Exit(exitNo)
@@ -74,25 +74,29 @@ func (c *DoctorCmd) Run(a *App) error {
 	return err
 }
 
-// patients are the runtimes to try: those found, or the command named.
-func (c *DoctorCmd) patients(ctx context.Context) ([]patient, error) {
+// patients are the runtimes to try, those found or the command named, and why
+// others of this machine are not tried.
+func (c *DoctorCmd) patients(ctx context.Context) (found []patient, untried []string, err error) {
+	untried = []string{} // in JSON a list, also when it is empty
 	args := c.Command
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
 	if len(args) > 0 {
-		return []patient{patientOf(args)}, nil
+		return []patient{patientOf(args)}, untried, nil
 	}
-	var found []patient
 	for _, r := range runtimes {
-		if r.found(ctx) {
+		switch is, without := r.found(ctx); {
+		case is:
 			found = append(found, patient{runtimeKind: r, Version: r.versionOf(ctx)})
+		case without != "":
+			untried = append(untried, without)
 		}
 	}
 	if len(found) == 0 {
-		return nil, errors.New("none of the runtimes that heed doctor knows is in the PATH\nName what is to be tried: heed doctor -- CMD {}")
+		return nil, nil, errors.New("none of the runtimes that heed doctor knows is in the PATH\nName what is to be tried: heed doctor -- CMD {}")
 	}
-	return found, nil
+	return found, untried, nil
 }
 
 func names(patients []patient) string {

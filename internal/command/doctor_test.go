@@ -13,9 +13,14 @@ import (
 	"heed/internal/testkit"
 )
 
-// doctor runs `heed doctor` where a new Node stands first in the PATH, and looks
-// whether it leaves anything behind.
+// doctor runs `heed doctor` where a new Node stands first in the PATH.
 func doctor(t *testing.T, args ...string) (out string, status int) {
+	t.Helper()
+	return doctorIn(t, filepath.Dir(testkit.Node(t))+string(os.PathListSeparator)+os.Getenv("PATH"), args...)
+}
+
+// doctorIn runs `heed doctor` with a PATH, and looks whether it leaves anything behind.
+func doctorIn(t *testing.T, path string, args ...string) (out string, status int) {
 	t.Helper()
 	left := t.TempDir()
 	cache, err := exec.Command("go", "env", "GOCACHE").Output() // compiled once for all tests
@@ -24,7 +29,7 @@ func doctor(t *testing.T, args ...string) (out string, status int) {
 	}
 	cmd := exec.Command(testkit.Binary(t), append([]string{"doctor"}, args...)...)
 	cmd.Env = []string{
-		"PATH=" + filepath.Dir(testkit.Node(t)) + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"PATH=" + path,
 		"HOME=" + t.TempDir(), "TMPDIR=" + left, "GOCACHE=" + strings.TrimSpace(string(cache)), "NO_PROXY=*", testkit.RaceOptions,
 		"HEED_LISTEN=0.0.0.0:3128", "HEED_CLIENTS=172.16.0.0/12", // as in a container: the check has nothing to do with it
 	}
@@ -36,6 +41,23 @@ func doctor(t *testing.T, args ...string) (out string, status int) {
 		t.Errorf("heed doctor left %v behind", rest)
 	}
 	return string(text), cmd.ProcessState.ExitCode()
+}
+
+// What is on a machine and cannot be tried is told, and so is that nothing is.
+func TestHeed_DoctorTellsWhatItDoesNotTry(t *testing.T) {
+	few := t.TempDir()
+	for _, name := range []string{"curl", "java"} {
+		if err := os.Symlink(testkit.Program(t, name), filepath.Join(few, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, status := doctorIn(t, few)
+	if status != 0 || strings.Count(out, "\n") != 3 || !strings.Contains(out, "\ncurl ") || !strings.HasSuffix(out, "\nnot tried: java: only a JDK, with javac, can be tried\n") {
+		t.Errorf("status %d\n%s", status, out)
+	}
+	if out, status := doctorIn(t, t.TempDir()); status != 2 || out != "" {
+		t.Errorf("on a machine with nothing: status %d\n%s", status, out)
+	}
 }
 
 // examined is one runtime of `heed doctor --json`.

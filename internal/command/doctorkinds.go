@@ -17,7 +17,8 @@ const (
 type runtimeKind struct {
 	name    string
 	program string   // in the PATH
-	needs   []string // succeeds when the library at hand is there; nil: nothing is needed
+	needs   []string // succeeds when what it takes beside the program is there; nil: nothing does
+	without string   // said where it is not; empty: nothing, since programs may do without
 	version []string // prints the version
 	fetch   []string // {} stands for the address; fails for any answer but success
 
@@ -41,7 +42,8 @@ var runtimes = []runtimeKind{
 		proxy: proxyLine, trust: "REQUESTS_CA_BUNDLE=BUNDLE"},
 	{name: "node", program: "node", version: []string{"node", "--version"}, fetch: []string{"node", "-e", nodeFetch, "{}"},
 		proxy: "NODE_USE_ENV_PROXY=1 " + proxyLine, trust: "NODE_EXTRA_CA_CERTS=BUNDLE"},
-	{name: "java", program: "java", needs: []string{"javac", "-version"}, version: []string{"java", "-version"}, fetch: []string{"java", "-cp", ".", "Fetch", "{}"},
+	{name: "java", program: "java", needs: []string{"javac", "-version"}, without: "java: only a JDK, with javac, can be tried",
+		version: []string{"java", "-version"}, fetch: []string{"java", "-cp", ".", "Fetch", "{}"},
 		source: javaFetch, sourceName: "Fetch.java", build: []string{"javac", "Fetch.java"},
 		proxy: "JAVA_TOOL_OPTIONS='-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=3128 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128 -Dhttp.nonProxyHosts='",
 		trust: `keytool -importcert -noprompt -cacerts -storepass changeit -alias heed -file "$(heed ca path)"`},
@@ -51,12 +53,14 @@ var runtimes = []runtimeKind{
 	{name: "git", program: "git", version: []string{"git", "--version"}, fetch: []string{"git", "ls-remote", "{}"},
 		proxy: proxyLine, trust: "GIT_SSL_CAINFO=BUNDLE"},
 	{name: "perl LWP", program: "perl", needs: []string{"perl", "-MLWP::UserAgent", "-MLWP::Protocol::https", "-e", "1"},
+		without: "perl: LWP, or its LWP::Protocol::https, is not installed",
 		version: []string{"perl", "-MLWP", "-e", "print LWP->VERSION"}, fetch: []string{"perl", "-MLWP::UserAgent", "-e", perlFetch, "{}"},
 		proxy: "PERL_LWP_ENV_PROXY=1 " + proxyLine, trust: "PERL_LWP_SSL_CA_FILE=BUNDLE"},
 	{name: "ruby", program: "ruby", version: []string{"ruby", "--version"}, fetch: []string{"ruby", "-ropen-uri", "-e", "puts URI.open(ARGV[0]).read", "{}"},
 		proxy: proxyLine, trust: "SSL_CERT_FILE=BUNDLE"},
-	{name: "php curl", program: "php", needs: []string{"php", "-r", "exit(function_exists('curl_init') ? 0 : 1);"}, version: []string{"php", "--version"},
-		fetch: []string{"php", "-r", phpCurl, "{}"}, proxy: proxyLine, trust: "php -d curl.cainfo=BUNDLE"},
+	{name: "php curl", program: "php", needs: []string{"php", "-r", "exit(function_exists('curl_init') ? 0 : 1);"},
+		without: "php: its curl extension is not installed, and without that it knows no proxy variables",
+		version: []string{"php", "--version"}, fetch: []string{"php", "-r", phpCurl, "{}"}, proxy: proxyLine, trust: "php -d curl.cainfo=BUNDLE"},
 }
 
 // The programs: each fetches one address, and fails when that does.
@@ -105,12 +109,16 @@ public class Fetch {
 `
 )
 
-// found reports whether the runtime is on this machine.
-func (k *runtimeKind) found(ctx context.Context) bool {
+// found reports whether the runtime is on this machine. Where it is and cannot be
+// tried, without says why.
+func (k *runtimeKind) found(ctx context.Context) (is bool, without string) {
 	if _, err := exec.LookPath(k.program); err != nil {
-		return false
+		return false, ""
 	}
-	return k.needs == nil || exec.CommandContext(ctx, k.needs[0], k.needs[1:]...).Run() == nil
+	if k.needs == nil || exec.CommandContext(ctx, k.needs[0], k.needs[1:]...).Run() == nil {
+		return true, ""
+	}
+	return false, k.without
 }
 
 // aVersion finds what looks like a version.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"runtime"
 	"strings"
@@ -17,6 +19,7 @@ import (
 // EnvCmd is `heed env`: the variables of `heed run`, for a shell.
 type EnvCmd struct {
 	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	Listen string `short:"l" env:"HEED_LISTEN" placeholder:"ADDR" help:"Where heed will listen, when it is not running yet."`
 	Shell  string `enum:"sh,fish,powershell" default:"sh" help:"The language to print: sh (bash and zsh, too), fish or powershell."`
 	Unset  bool   `help:"Print what takes the variables away again; what they held before does not come back."`
 	Quiet  bool   `short:"q" help:"Make no remarks on stderr."`
@@ -70,6 +73,9 @@ type clientPlace struct {
 
 func (c *EnvCmd) place(a *App) (*clientPlace, error) {
 	cfg, err := Load(c.Config, a.Defaults)
+	if err == nil {
+		err = cfg.serveAt(c.Listen, nil)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +86,7 @@ func (c *EnvCmd) place(a *App) (*clientPlace, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &clientPlace{addr: cfg.Listen}
+	p := &clientPlace{addr: nearby(cfg.Listen)}
 	running, err := runningHeed(stateDir)
 	switch {
 	case err != nil:
@@ -93,7 +99,7 @@ func (c *EnvCmd) place(a *App) (*clientPlace, error) {
 	case running == nil:
 		p.remarks = []string{"heed is not running; start it with `heed serve`"}
 	default:
-		p.addr = running.Listeners[0]
+		p.addr = nearby(running.Listeners[0])
 		if cfg, err = c.settingsOf(running, cfg, a.Defaults); err != nil {
 			return nil, err
 		}
@@ -106,6 +112,16 @@ func (c *EnvCmd) place(a *App) (*clientPlace, error) {
 	p.remarks = append(p.remarks, found.Remarks()...)
 	p.files, err = MakeClientFiles(stateDir, authority, found, a.Now())
 	return p, err
+}
+
+// nearby is where programs of this machine reach a listener: one for all
+// addresses of the machine is at none of them in particular.
+func nearby(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if a, bad := netip.ParseAddr(host); err != nil || bad != nil || !a.IsUnspecified() {
+		return listen
+	}
+	return net.JoinHostPort("127.0.0.1", port)
 }
 
 // runningHeed asks the heed of the state directory; nil when none serves

@@ -302,6 +302,9 @@ func leakTraffic(t *testing.T, h *testkit.Heed, dir string) (shown string) {
 	for _, args := range [][]string{
 		{"curl", "-sS", "-i", "-H", token, "https://leak.test/inside"}, // inside the tunnel
 		{"curl", "-sS", "-i", "-H", token, "-H", "Connection: proxy-authorization", "-H", "Trailer: Proxy-Authorization", "https://leak.test/named"},
+		{"curl", "-sS", "-i", "--http1.1", "-H", token, "https://leak.test/inside"},
+		{"curl", "-sS", "-i", "--http1.1", "-H", token, "-H", "Connection: Upgrade", "-H", "Upgrade: websocket", "https://leak.test/upgrade"},
+		{"curl", "-sS", "-i", "-X", "TRACE", "-H", "Max-Forwards: 0", "http://leak.test/traced"},
 		{"curl", "-sS", "-i", "-u", "guest:" + sitePassword, "http://leak.test/site"},
 		{"curl", "-sS", "-i", "http://guest:" + url.PathEscape(sitePassword) + "@leak.test/site"},
 		{"curl", "-sS", "-i", "-H", token, "http://" + h.Addr + "/"},

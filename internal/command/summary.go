@@ -160,6 +160,7 @@ var explanations = map[rules.Reason]string{
 	rules.ReasonRobotsUnreachable: "its robots.txt could not be had, so nothing may be fetched for now",
 	rules.ReasonOriginUnreachable: "the site cannot be reached",
 	rules.ReasonDestination:       "heed may not reach that address; see [access] in proxy.toml",
+	rules.ReasonLeft:              "the client left before the site's rules were here",
 	rules.ReasonLimit:             "more at a time than [limits] in proxy.toml allows",
 	rules.ReasonOverride:          "an exception that the operator wrote down",
 	rules.ReasonNotACrawl:         "a service that is called and not crawled",

@@ -58,6 +58,8 @@ find_missing() {
 	lacks apache2-bin have apache2
 	lacks redis-server have redis-server
 	lacks redis-tools have redis-cli
+	lacks squid have squid
+	lacks microsocks have microsocks
 	lacks curl have curl
 	lacks wget have wget
 	lacks python3 have python3

@@ -124,7 +124,7 @@ func (l *ledger) line(text []byte) {
 	if !verdicts.add(n) {
 		l.twice.Add(1)
 	}
-	leftEarly := r.Reason == "robots-unreachable" && l.left.has(n) // before the site's rules were known
+	leftEarly := r.Reason == "client-left" && l.left.has(n) // before the site's rules were known
 	if (r.Verdict == "allow") != kind.allowed() && !leftEarly {
 		l.amiss("the log says %s of %s (%s)", r.Verdict, r.URL, r.Reason)
 	}

@@ -1,0 +1,228 @@
+package command_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// trusting is client for one that trusts the heed's CA.
+func trusting(t *testing.T, h *testkit.Heed) *http.Client {
+	t.Helper()
+	ca, err := os.ReadFile(filepath.Join(h.State, "ca.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	c := client(t, h)
+	c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
+	return c
+}
+
+// answer asks for an address and returns status, Proxy-Status and body.
+func answer(t *testing.T, c *http.Client, address string) (status int, proxyStatus, body string) {
+	t.Helper()
+	resp, err := c.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header.Get("Proxy-Status"), string(text)
+}
+
+// far are two sites that only upstream proxies reach: one that is intercepted and
+// one that is judged by its host alone.
+type far struct {
+	o                   *testkit.Origin
+	web, secure, tunnel string // http and https of the one, https of the other
+}
+
+func newFar(t *testing.T, seen, tunnelled string) *far {
+	t.Helper()
+	site := testkit.Site{
+		Robots: "User-agent: *\nDisallow: /private\n\nUser-agent: barred\nDisallow: /\n", Config: testkit.LetsUpstreamIn,
+		Files: map[string]string{"/page.txt": "a page", "/private.txt": "no page"},
+	}
+	one, other := site, site
+	one.Name, other.Name = seen, tunnelled
+	f := &far{o: testkit.NewOrigin(t, one, other)}
+	f.web, f.secure, f.tunnel = f.address(t, "http", seen), f.address(t, "https", seen), f.address(t, "https", tunnelled)
+	return f
+}
+
+func (f *far) address(t *testing.T, scheme, name string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(f.o.Addr(name, scheme))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scheme + "://" + name + ":" + port
+}
+
+// config is a proxy.toml whose sites are reached through an upstream proxy.
+func (f *far) config(upstream, more string) string {
+	u, err := url.Parse(f.tunnel)
+	if err != nil {
+		panic(err) // it is ours
+	}
+	return fmt.Sprintf("%s[log]\nformat = \"json\"\n[upstream]\nproxy = %q\nca_file = %q\n[[host]]\nmatch = [%q]\nhttps = \"host-only\"\nports = [%s]\n%s",
+		testkit.AnyPort, upstream, f.o.CA.File, u.Hostname(), u.Port(), more)
+}
+
+// visit asks for pages that are allowed and for some that are not, through a
+// heed of these settings, and returns what it has said when it has ended.
+func (f *far) visit(t *testing.T, options testkit.Options) string {
+	t.Helper()
+	h := testkit.Start(t, options)
+	c := trusting(t, h)
+	for _, site := range []string{f.web, f.secure} {
+		if status, _, body := answer(t, c, site+"/page.txt"); status != http.StatusOK || body != "a page" {
+			t.Errorf("%s/page.txt is answered with %d %q", site, status, body)
+		}
+		if status, _, body := answer(t, c, site+"/private.txt"); status != http.StatusForbidden || !strings.Contains(body, "robots.txt") {
+			t.Errorf("%s/private.txt is answered with %d %q", site, status, body)
+		}
+	}
+	direct := client(t, h)
+	direct.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: f.o.CA.Pool()} // it sees the site's own certificate
+	if status, _, body := answer(t, direct, f.tunnel+"/page.txt"); status != http.StatusOK || body != "a page" {
+		t.Errorf("the tunnel to %s gives %d %q", f.tunnel, status, body)
+	}
+	barred := client(t, h)
+	barred.Transport.(*http.Transport).ProxyConnectHeader = http.Header{"User-Agent": {"barred/1.0"}}
+	if _, err := barred.Get(f.tunnel + "/page.txt"); err == nil || !strings.Contains(err.Error(), "Forbidden") && !strings.Contains(err.Error(), "robots.txt") {
+		t.Errorf("who is barred from all of the site gets a tunnel: %v", err)
+	}
+	direct.CloseIdleConnections()
+	h.Signal(syscall.SIGTERM) // its tunnels close, and are logged
+	h.Exit()
+	for _, name := range []string{f.web, f.secure} {
+		u, _ := url.Parse(name)
+		if len(f.o.HitsOf(u.Hostname(), "/private.txt")) > 0 {
+			t.Error("a refused address reached the site")
+		}
+	}
+	if said := h.Stderr(); strings.Contains(said, testkit.UpstreamPassword) {
+		t.Errorf("heed tells the password:\n%s", said)
+	}
+	return h.Stderr()
+}
+
+// credentials are those that an upstream proxy asks for; nil when it does not.
+func credentials(asks bool) *url.Userinfo {
+	if !asks {
+		return nil
+	}
+	return url.UserPassword(testkit.UpstreamUser, testkit.UpstreamPassword)
+}
+
+func TestHeed_SitesAndTheirRobotsTxtAreReachedThroughSquid(t *testing.T) {
+	f := newFar(t, "site.test", "tunnel.test")
+	for _, asks := range []bool{false, true} {
+		squid := testkit.NewSquid(t, f.o.CA, asks, "site.test", "tunnel.test")
+		for scheme, addr := range map[string]string{"http": squid.Addr, "https": squid.TLS} {
+			t.Run(fmt.Sprint(scheme, " asks=", asks), func(t *testing.T) {
+				u, who := url.URL{Scheme: scheme, Host: addr, User: credentials(asks)}, "-"
+				if asks {
+					who = testkit.UpstreamUser
+				}
+				f.visit(t, testkit.Options{Config: f.config(u.String(), "")})
+				squid.AwaitLog("GET "+f.web+"/robots.txt "+who+" 200", "GET "+f.web+"/page.txt "+who+" 200",
+					"CONNECT "+strings.TrimPrefix(f.secure, "https://")+" "+who+" 200", "CONNECT "+strings.TrimPrefix(f.tunnel, "https://")+" "+who+" 200")
+				if strings.Contains(squid.Log(), "private") {
+					t.Errorf("a refused address went to the proxy:\n%s", squid.Log())
+				}
+			})
+		}
+	}
+}
+
+// microsocks tells hosts and ports alone. That the sites let nobody else in, and
+// that the rules of their robots.txt are kept, shows the rest.
+func TestHeed_SitesAndTheirRobotsTxtAreReachedThroughSOCKS(t *testing.T) {
+	f := newFar(t, "localhost", "127.0.0.1")
+	for _, asks := range []bool{false, true} {
+		t.Run(fmt.Sprint("asks=", asks), func(t *testing.T) {
+			socks := testkit.NewSOCKS(t, asks)
+			u := url.URL{Scheme: "socks5", Host: socks.Addr, User: credentials(asks)}
+			f.visit(t, testkit.Options{Config: f.config(u.String(), "")})
+			for _, site := range []string{f.web, f.secure, f.tunnel} {
+				_, hostPort, _ := strings.Cut(site, "://")
+				socks.AwaitLog("connected to " + hostPort)
+			}
+		})
+	}
+}
+
+func TestHeed_TheUpstreamProxyAndItsPasswordMayStandElsewhere(t *testing.T) {
+	f := newFar(t, "site.test", "tunnel.test")
+	squid := testkit.NewSquid(t, f.o.CA, true, "site.test", "tunnel.test")
+	u := url.URL{Scheme: "http", Host: squid.Addr, User: credentials(true)}
+	secret := filepath.Join(t.TempDir(), "upstream")
+	if err := os.WriteFile(secret, []byte(u.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.visit(t, testkit.Options{Config: f.config("file:"+secret, "")})
+	f.visit(t, testkit.Options{Config: f.config("env:NEXT_PROXY", ""), Env: []string{"NEXT_PROXY=" + u.String()}})
+
+	if err := os.Chmod(secret, 0o604); err != nil {
+		t.Fatal(err)
+	}
+	open := testkit.Launch(t, testkit.Options{Config: f.config("file:"+secret, "")})
+	if status := open.Exit(); status == 0 || !strings.Contains(open.Stderr(), "upstream.proxy: "+secret+" can be read by everyone on this machine; take that away with: chmod o= "+secret) {
+		t.Errorf("with a file that everybody can read heed ends with %d:\n%s", status, open.Stderr())
+	}
+	gone := testkit.Launch(t, testkit.Options{Config: f.config("env:NEXT_PROXY", "")})
+	if status := gone.Exit(); status == 0 || !strings.Contains(gone.Stderr(), "upstream.proxy: heed's environment has no variable NEXT_PROXY") {
+		t.Errorf("without the variable heed ends with %d:\n%s", status, gone.Stderr())
+	}
+}
+
+// What the upstream proxy does wrong is not told as a word of the site's.
+func TestRFC9209_WhatTheUpstreamProxyDoesWrongIsA502(t *testing.T) {
+	f := newFar(t, "site.test", "tunnel.test")
+	squid := testkit.NewSquid(t, f.o.CA, true, "site.test")
+	socks := testkit.NewSOCKS(t, true)
+	nobody := testkit.FreeAddr(t)
+	for upstream, want := range map[string]string{
+		"http://" + nobody:                  "connection_refused",
+		"https://" + nobody:                 "connection_refused",
+		"socks5://" + nobody:                "connection_refused",
+		"http://" + squid.Addr:              "proxy_configuration_error",
+		"http://news:wrong@" + squid.Addr:   "proxy_configuration_error",
+		"socks5://" + socks.Addr:            "proxy_configuration_error",
+		"socks5://news:wrong@" + socks.Addr: "proxy_configuration_error",
+		"https://localhost" + squid.TLS[9:]: "tls_certificate_error", // it shows one for 127.0.0.1
+	} {
+		t.Run(upstream, func(t *testing.T) {
+			h := testkit.Start(t, testkit.Options{Config: f.config(upstream, "")})
+			c := trusting(t, h)
+			status, proxyStatus, body := answer(t, c, f.secure+"/page.txt")
+			if status != http.StatusBadGateway || !strings.Contains(proxyStatus, "error="+want) {
+				t.Errorf("%d, Proxy-Status %s\n%s", status, proxyStatus, body)
+			}
+			if strings.Contains(body, "wrong") || strings.Contains(h.Stderr(), "wrong") {
+				t.Errorf("the password is told:\n%s\n%s", body, h.Stderr())
+			}
+		})
+	}
+	if hits := len(f.o.HitsOf("site.test", "/page.txt")); hits > 0 {
+		t.Errorf("the site was reached %d times", hits)
+	}
+}

@@ -15,9 +15,30 @@ import (
 // inside a tunnel comes from the user that opened it. Otherwise it prepares the
 // refusal.
 func (x *exchange) admit(r *http.Request) bool {
-	if x.book == nil {
+	if x.book == nil || x.admitted(r) {
 		return true
 	}
+	x.addressed(r)
+	return false
+}
+
+// addressed puts the place that a request was for into its record.
+func (x *exchange) addressed(r *http.Request) {
+	if x.conn != nil && x.conn.tunnel != nil {
+		x.entry.Scheme, x.entry.Host = x.conn.tunnel.origin.Scheme, x.conn.tunnel.origin.Authority()
+		return
+	}
+	origin, err := rules.OriginOf(r.URL)
+	if r.Method == http.MethodConnect {
+		origin, err = rules.ParseOrigin("https", r.Host)
+	}
+	if err == nil {
+		x.entry.Scheme, x.entry.Host = origin.Scheme, origin.Authority()
+	}
+}
+
+// admitted is admit for a proxy that has terms.
+func (x *exchange) admitted(r *http.Request) bool {
 	if from := x.book.From; len(from) > 0 && !slices.ContainsFunc(from, func(p netip.Prefix) bool { return p.Contains(x.who.Addr) }) {
 		x.refuse(rules.Decision{Reason: rules.ReasonAccess}, "clients at this address may not use this proxy")
 		return false

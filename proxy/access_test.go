@@ -44,6 +44,11 @@ func TestRFC9110_CredentialsForTheProxy(t *testing.T) {
 	if got := r.site.reached(); len(got) > 0 {
 		t.Errorf("the site was asked for %q", got)
 	}
+	for _, e := range r.records.all() {
+		if e.URL() != "http://site.test" && e.URL() != "https://site.test" {
+			t.Errorf("the record does not tell for which site it was: %q", e.URL())
+		}
+	}
 	c, prefix := r.raw(plain)
 	c.Send(get(prefix, "/page", annIs))
 	if got := c.Head("GET"); got.StatusCode != 200 {
@@ -94,7 +99,7 @@ func TestHeed_OnlyClientsOfTheNamedNetworks(t *testing.T) {
 		}
 		if status == 403 {
 			e := r.records.await(t, "the refusal", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonAccess })
-			if e.Judged != audit.NotJudged || !strings.Contains(got.Header.Get("Proxy-Status"), "may not use this proxy") {
+			if e.Judged != audit.NotJudged || e.URL() != "http://site.test" || !strings.Contains(got.Header.Get("Proxy-Status"), "may not use this proxy") {
 				t.Errorf("%+v, %q", e, got.Header)
 			}
 		}

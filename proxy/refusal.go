@@ -67,6 +67,9 @@ func (x *exchange) reply(reason rules.Reason) {
 		source := p.Source()
 		if reason == rules.ReasonOriginUnreachable {
 			f.status, f.errorType = classify(source.Err)
+			if byUpstream(source.Err) {
+				f.detail = upstreamDetail
+			}
 		}
 		if reason == rules.ReasonRobotsUnreachable && !source.RetryAt.IsZero() {
 			f.retryAfter = max(time.Second, time.Until(source.RetryAt))

@@ -149,10 +149,10 @@ func revealedUpstream(value string, environ []string) (string, error) {
 	if err != nil || secret == value {
 		return secret, err
 	}
-	if secret == "env" || isReference(secret) {
-		return "", fmt.Errorf("what stands at %s is not a proxy's URL", value)
+	if secret == "env" || isReference(secret) || checkUpstream(secret) != nil {
+		return "", fmt.Errorf(`what stands at %s is not a proxy's URL; write one there, such as "http://user:password@proxy.example:3128"`, value)
 	}
-	return secret, checkUpstream(secret)
+	return secret, nil
 }
 
 func hostProxy(upstream string) (*proxy.HostProxy, error) {

@@ -217,6 +217,9 @@ func TestRFC9209_WhatTheUpstreamProxyDoesWrongIsA502(t *testing.T) {
 			if status != http.StatusBadGateway || !strings.Contains(proxyStatus, "error="+want) {
 				t.Errorf("%d, Proxy-Status %s\n%s", status, proxyStatus, body)
 			}
+			if !strings.Contains(body, "[upstream] proxy") {
+				t.Errorf("the answer does not say whose fault it is:\n%s", body)
+			}
 			if strings.Contains(body, "wrong") || strings.Contains(h.Stderr(), "wrong") {
 				t.Errorf("the password is told:\n%s\n%s", body, h.Stderr())
 			}

@@ -13,9 +13,10 @@ func whoOf(c net.Conn) terms.Who {
 	return terms.Who{Addr: addrOf(c.RemoteAddr()), Listener: c.LocalAddr().String()}
 }
 
+// addrOf returns an address without its zone, in which no network is written.
 func addrOf(a net.Addr) netip.Addr {
 	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap()
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
 	}
 	return netip.Addr{}
 }

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -202,5 +204,14 @@ func TestHeed_WhatWasSettledHoldsForTunnels(t *testing.T) {
 		if head.StatusCode != c.status || e.Decision.Reason != c.reason {
 			t.Errorf("%s: %d, %+v", c.name, head.StatusCode, e.Decision)
 		}
+	}
+}
+
+// A client on the same cable is known by the address that networks are written
+// in, whatever interface it came in by.
+func TestHeed_AZoneIsNoPartOfAClientsAddress(t *testing.T) {
+	at := addrOf(&net.TCPAddr{IP: net.ParseIP("fe80::7"), Port: 1, Zone: "eth0"})
+	if c := (&terms.Client{From: []netip.Prefix{netip.MustParsePrefix("fe80::/10")}}); !c.Fits(terms.Who{Addr: at}) {
+		t.Errorf("%v is not in fe80::/10", at)
 	}
 }

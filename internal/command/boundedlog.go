@@ -1,7 +1,9 @@
 package command
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 )
@@ -55,7 +57,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 func (b *bounded) turnLocked() error {
-	if err := os.Rename(b.path, b.path+".old"); err != nil {
+	// The file may have been renamed by an attempt that could not open the next.
+	if err := os.Rename(b.path, b.path+".old"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	old := b.file

@@ -45,6 +45,7 @@ func (c *Config) checkClients(d *decoder) {
 		}
 		names[cl.Name] = true
 		d.networks("client.from", cl.From)
+		d.note("client.listener", checkListener(cl.Listener))
 		if cl.Mode != "" {
 			d.oneOf("client.mode", cl.Mode, "enforce", "observe", "exempt")
 		}
@@ -87,6 +88,16 @@ func checkToken(token string) error {
 		return fmt.Errorf(`%q is no product token; write the name alone, as robots.txt has it: "NewsBot"`, token)
 	}
 	return nil
+}
+
+// checkListener returns an error for what no connection is ever made to: an entry
+// that fits nobody would hold for nobody.
+func checkListener(listener string) error {
+	a, err := netip.ParseAddrPort(listener)
+	if listener == "" || err == nil && !a.Addr().IsUnspecified() && a.Port() != 0 && a.String() == listener {
+		return nil
+	}
+	return fmt.Errorf(`%q is no address that a client connects to; write the address and port of heed's as it does, such as "127.0.0.1:3128"`, listener)
 }
 
 // checkField returns an error for what cannot be sent as the value of a field.

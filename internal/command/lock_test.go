@@ -144,6 +144,28 @@ func TestHeed_APlaceThatSomebodyElsePreparedIsNotUsed(t *testing.T) {
 	}
 }
 
+// A log that could not be turned once, for want of a file perhaps, is written
+// again when there is one: without it nothing would be let through.
+func TestHeed_ABoundedLogGoesOnAfterATurnThatFailed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.log")
+	w, err := openBounded(path, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 30)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".old"); err != nil { // as far as the turn came
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte("and on\n")); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "and on\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 func TestHeed_ALogOfBoundedSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.log")
 	write(t, path, "before\n")

@@ -28,7 +28,7 @@ func (x *exchange) decide(r *http.Request) {
 		return
 	}
 	e.Judged = audit.ByPath
-	d := x.judge(r.Context())
+	d := x.part(x.judge(r.Context()))
 	if x.mismatch != "" && x.terms.Mode == terms.Observe {
 		d, e.Detail = rules.Decision{Reason: rules.ReasonHostMismatch}, x.mismatch
 	}

@@ -111,6 +111,7 @@ type Proxy struct {
 	statusName                     string   // Name as a Proxy-Status member
 	agents                         agentMemo
 	trusts                         trusts
+	pages                          pageMemo
 	engine                         http.Handler // goproxy with our hooks
 	tlsConfig                      *tls.Config
 	outer, inner                   *http.Server

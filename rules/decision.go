@@ -39,6 +39,7 @@ const (
 // Reasons that an operator gives.
 const (
 	ReasonOverride    Reason = "override"          // an exception that the operator wrote down, in place of the site's rules
+	ReasonPart        Reason = "part"              // a part of a page that may be read, for a client whose browser may load them
 	ReasonNotACrawl   Reason = "not-a-crawl"       // the host is declared a service that programs call, not a site they crawl
 	ReasonExempt      Reason = "exempt"            // the client is declared to be people, not a robot
 	ReasonLate        Reason = "late"              // observed only: the site's rules were not here in time; the verdict follows

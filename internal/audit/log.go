@@ -21,7 +21,7 @@ const LongExchange = 10 * time.Second
 const maxLogged = 4096
 
 // Log is a recorder that writes one structured line per decision, when the
-// exchange has ended. An exchange that lasts over LongExchange has two lines
+// exchange has ended; people's have none, and are counted once a day. An exchange that lasts over LongExchange has two lines
 // with the same id: the decision, once that time has passed, and the end. It
 // is safe for concurrent use.
 type Log struct {
@@ -32,6 +32,7 @@ type Log struct {
 	mu     sync.Mutex
 	open   map[*Entry]bool // exchanges that have not ended; true: the decision is logged already
 	closed bool
+	people people
 	pages  pages // of which a part has been answered lately
 }
 
@@ -59,6 +60,10 @@ func (l *Log) Decided(e *Entry) error {
 	if l.closed {
 		return errClosed
 	}
+	if e.exempt() {
+		l.people.count(e)
+		return nil
+	}
 	l.open[e] = false
 	return nil
 }
@@ -84,6 +89,7 @@ func (l *Log) Close(why string) {
 	}
 	clear(l.open)
 	l.pagesLocked(time.Now().Add(pageRest))
+	l.peopleLocked(time.Now().AddDate(0, 0, 1))
 }
 
 // Ended implements the proxy's Recorder.
@@ -134,6 +140,7 @@ func (l *Log) tick(now time.Time) {
 		l.write(e, message(false), nil)
 	}
 	l.pagesLocked(now)
+	l.peopleLocked(now)
 }
 
 // sortedLocked returns the open entries that fit, oldest first.

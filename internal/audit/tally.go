@@ -94,14 +94,14 @@ func (t *Tally) Decided(e *Entry) error {
 	defer t.mu.Unlock()
 	t.total.add(e)
 	t.hour.at(e.Time).add(e)
-	t.hostLocked(e.Host).add(e)
+	t.hostLocked(e.countedHost()).add(e)
 	t.trouble.see(e)
-	if e.Part != "" {
+	if e.Part != "" && !e.exempt() {
 		t.pages.at(e, Other).decided(e)
 	}
 	switch d := &e.Decision; {
 	case e.Judged == NotJudged:
-		k := unjudgedKey{e.Host, d.Reason, d.Verdict}
+		k := unjudgedKey{e.countedHost(), d.Reason, d.Verdict}
 		t.unjudged = count(t.unjudged, k, maxRefusal, unjudgedKey.keep, unjudgedKey{host: Other})
 	case d.Verdict != rules.Allow:
 		k := refusalKey{e.Host, d.Reason, clip(d.Group), clip(d.Rule), d.Line, d.Verdict == rules.WouldRefuse}
@@ -129,12 +129,12 @@ func (t *Tally) Ended(e *Entry) {
 	}
 	if refused {
 		t.total.SiteRefused++
-		t.hostLocked(e.Host).SiteRefused++
+		t.hostLocked(e.countedHost()).SiteRefused++
 		t.hour.at(e.Time.Add(o.Duration)).SiteRefused++
-		if e.Part != "" {
+		if e.Part != "" && !e.exempt() {
 			t.pages.at(e, Other).SiteRefused++
 		}
-		t.sites = count(t.sites, siteKey{e.Host, o.Status}, maxSites, siteKey.keep, siteKey{host: Other})
+		t.sites = count(t.sites, siteKey{e.countedHost(), o.Status}, maxSites, siteKey.keep, siteKey{host: Other})
 	}
 }
 
@@ -142,7 +142,7 @@ func (t *Tally) Ended(e *Entry) {
 // after all.
 func (t *Tally) lateLocked(e *Entry) {
 	d := e.Outcome.Late
-	for _, c := range []*Counts{&t.total, t.hour.at(e.Time), t.hostLocked(e.Host)} {
+	for _, c := range []*Counts{&t.total, t.hour.at(e.Time), t.hostLocked(e.countedHost())} {
 		c.late(d.Verdict, e.Method == http.MethodConnect)
 	}
 	for _, k := range []unjudgedKey{{e.Host, e.Decision.Reason, e.Decision.Verdict}, {host: Other}} {

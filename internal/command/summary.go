@@ -163,6 +163,7 @@ var explanations = map[rules.Reason]string{
 	rules.ReasonLeft:              "the client left before the site's rules were here",
 	rules.ReasonLimit:             "more at a time than [limits] in proxy.toml allows",
 	rules.ReasonOverride:          "an exception that the operator wrote down",
+	rules.ReasonPart:              "a part of a page that may be read",
 	rules.ReasonNotACrawl:         "a service that is called and not crawled",
 	rules.ReasonExempt:            "people, who are not judged",
 	rules.ReasonLate:              "only observed, and its robots.txt did not come in time",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"heed/internal/access"
@@ -48,7 +49,7 @@ func (c *Config) serveAt(listen string, clients []string) error {
 		if err := checkListen(listen); err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
-		c.Listen = listen
+		c.Listen = Addresses{listen}
 	}
 	if len(clients) == 0 {
 		return nil
@@ -67,13 +68,14 @@ func (c *Config) serveAt(listen string, clients []string) error {
 // exposed returns an error when other machines could use heed and nothing says
 // which of them may.
 func (c *Config) exposed() error {
-	if servesItself(c.Listen) || len(c.Access.Clients) > 0 || c.Access.Users != "" {
+	if c.servesItself() || len(c.Access.Clients) > 0 || c.Access.Users != "" {
 		return nil
 	}
+	open := c.Listen[slices.IndexFunc(c.Listen, func(at string) bool { return !servesItself(at) })]
 	return fmt.Errorf(`%s can be reached from other machines, and nothing says who may use heed
 Say so in the settings: [access] with clients = ["192.0.2.0/24"], or users = "FILE" for passwords
 In a container, for the clients of its network: --listen 0.0.0.0:3128 --clients 172.16.0.0/12
-or the same in its environment: HEED_LISTEN=0.0.0.0:3128 HEED_CLIENTS=172.16.0.0/12`, c.Listen)
+or the same in its environment: HEED_LISTEN=0.0.0.0:3128 HEED_CLIENTS=172.16.0.0/12`, open)
 }
 
 // admitted puts who may use heed into b. It reads the file of the users.
@@ -108,7 +110,7 @@ func (c *Config) destinations() (*proxy.Destinations, error) {
 	case "allow":
 		d.Private = true
 	case "auto":
-		d.Private = servesItself(c.Listen)
+		d.Private = c.servesItself()
 	}
 	for _, l := range []struct {
 		from []string
@@ -123,6 +125,11 @@ func (c *Config) destinations() (*proxy.Destinations, error) {
 		}
 	}
 	return d, nil
+}
+
+// servesItself reports whether only programs of this machine can reach heed.
+func (c *Config) servesItself() bool {
+	return !slices.ContainsFunc(c.Listen, func(at string) bool { return !servesItself(at) })
 }
 
 // servesItself reports whether only programs of this machine can reach a

@@ -19,7 +19,7 @@ func TestHeed_PrivateDestinationsFollowTheListener(t *testing.T) {
 		{"0.0.0.0:3128", "auto", false}, {":3128", "auto", false}, {"192.0.2.1:3128", "auto", false},
 		{"127.0.0.1:3128", "refuse", false}, {"0.0.0.0:3128", "allow", true},
 	} {
-		d, err := (&Config{Listen: c.listen, Access: AccessConfig{PrivateDestinations: c.mode}}).destinations()
+		d, err := (&Config{Listen: Addresses{c.listen}, Access: AccessConfig{PrivateDestinations: c.mode}}).destinations()
 		if err != nil || d.Private != c.want {
 			t.Errorf("%s on %s: %v, %v", c.mode, c.listen, d.Private, err)
 		}

@@ -22,7 +22,7 @@ func TestHeed_CheckAsksTheHeedThatRuns(t *testing.T) {
 		fmt.Fprint(w, someRules)
 	}))
 	defer site.Close()
-	startDaemon(t, func(d *daemon) { d.background, d.listen = false, "127.0.0.1:3128" })
+	startDaemon(t, func(d *daemon) { d.background, d.listens = false, []string{"127.0.0.1:3128"} })
 
 	for range 2 { // the second answer comes from what the heed has kept
 		s := heed(t, "", "check", "--agent", "x", site.URL+"/private", site.URL+"/robots.txt")
@@ -106,7 +106,7 @@ func TestHeed_CheckAppliesWhatWasSettled(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, someRules) }))
 	defer site.Close()
 	startDaemon(t, func(d *daemon) {
-		d.background, d.listen = false, "127.0.0.1:3128"
+		d.background, d.listens = false, []string{"127.0.0.1:3128"}
 		settled := bookOf(t, settledTerms)
 		d.book.amend(func(*terms.Book) *terms.Book { return settled })
 	})

@@ -19,7 +19,7 @@ const configName = "proxy.toml"
 
 // Config is the settings of proxy.toml, checked. Paths are absolute.
 type Config struct {
-	Listen  string        `toml:"listen"`  // host:port
+	Listen  Addresses     `toml:"listen"`
 	Profile string        `toml:"profile"` // a name that rules.ParseProfile knows
 	Contact string        `toml:"contact"` // URL or mail address; empty: none
 	Name    string        `toml:"name"`    // pseudonym in Via; empty: see ProxyName
@@ -148,7 +148,7 @@ func (c *Config) Hash() string { return c.hash(*c) }
 // joins: all but where that one listens, how it logs and how long it drains.
 func (c *Config) JoinHash() string {
 	d := *c
-	d.Listen, d.Drain, d.Log = "", 0, LogConfig{}
+	d.Listen, d.Drain, d.Log = nil, 0, LogConfig{}
 	return c.hash(d)
 }
 

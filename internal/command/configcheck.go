@@ -21,7 +21,7 @@ import (
 // check notes every value that cannot be right and brings the others into
 // their canonical form: paths absolute, hosts in lower case.
 func (c *Config) check(d *decoder) {
-	d.note("listen", checkListen(c.Listen))
+	d.checkAddresses("listen", c.Listen)
 	d.note("profile", checkProfile(c.Profile))
 	d.note("contact", checkContact(c.Contact))
 	d.note("name", checkName(c.Name))

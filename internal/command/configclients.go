@@ -132,6 +132,9 @@ func (cl *ClientConfig) client() terms.Client {
 func (c *Config) clientNotices() []string {
 	var out []string
 	for _, cl := range c.Clients {
+		if deaf := c.deafListener(&cl); deaf != "" {
+			out = append(out, deaf)
+		}
 		if len(cl.Agent) > 0 && !showsAll(cl.SendUserAgent, cl.Agent) {
 			out = append(out, fmt.Sprintf("client %q is judged as %s, which the site does not see: its own User-Agent's rules hold as well; set send_user_agent to be seen under that name",
 				cl.Name, strings.Join(cl.Agent, ", ")))

@@ -187,6 +187,10 @@ func keyTree(v reflect.Value) map[string]any {
 			tree[key] = value.String()
 		case string, map[string]string, []string, []int64, int:
 			tree[key] = value
+		case Addresses:
+			if tree[key] = []string(value); len(value) == 1 {
+				tree[key] = value[0]
+			}
 		case bool:
 			if value {
 				tree[key] = value

@@ -122,6 +122,8 @@ func (d *decoder) value(field reflect.Value, value any, full string) {
 		*into = listOf[int64](d, value, full, "numbers", `[443, 8443]`, "a number without quotes")
 	case *int:
 		d.count(into, value, full)
+	case *Addresses:
+		*into = d.addresses(value, full)
 	case *bool:
 		*into = d.truth(value, full)
 	case **bool:

@@ -24,7 +24,7 @@ type daemon struct {
 	lanes      cache.Lanes   // of their fetches
 	tally      *audit.Tally
 	shared     proxy.Config // of the shared proxy; runs change what is their own
-	listen     string       // of the shared proxy; empty for a background heed
+	listens    []string     // of shared listeners beside fronts
 	background bool
 	now        func() time.Time
 	since      time.Time
@@ -33,7 +33,12 @@ type daemon struct {
 
 	changing sync.Mutex // held while a reload, or a run that joins, takes ways
 
+	failed  chan error     // of what must not end before heed does
+	leaving sync.WaitGroup // listeners that take nobody any more
+	tell    func() error   // writes into the lock who holds it; nil: nothing has changed
+
 	mu      sync.Mutex
+	fronts  []*listening // the shared ones; none of a background heed
 	runs    map[string]*session
 	joining int         // admitted, not entered yet
 	ending  bool        // nobody is admitted any more
@@ -201,9 +206,7 @@ func (d *daemon) status() *Status {
 		health := d.file.Health()
 		s.Kept = &health
 	}
-	if d.listen != "" {
-		s.Listeners = append(s.Listeners, d.listen)
-	}
+	s.Listeners = append(s.Listeners, d.addresses()...)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.Ending = d.ending

@@ -80,21 +80,21 @@ func (c *EnvCmd) place(a *App) (*clientPlace, error) {
 		return nil, err
 	}
 	if foreign, err := foreignState(); foreign != "" || err != nil {
-		return &clientPlace{addr: cfg.Listen, remarks: []string{fetchAdvice(cfg.Listen, "the files in "+foreign+" cannot be read by this user")}}, err
+		return &clientPlace{addr: cfg.Listen.first(), remarks: []string{fetchAdvice(cfg.Listen.first(), "the files in "+foreign+" cannot be read by this user")}}, err
 	}
 	stateDir, err := StateDir()
 	if err != nil {
 		return nil, err
 	}
-	p := &clientPlace{addr: nearby(cfg.Listen)}
+	p := &clientPlace{addr: nearby(cfg.Listen.first())}
 	running, err := runningHeed(stateDir)
 	switch {
 	case err != nil:
 		return nil, err
-	case running == nil && strings.HasSuffix(cfg.Listen, ":0"):
+	case running == nil && strings.HasSuffix(cfg.Listen.first(), ":0"):
 		return nil, errors.New("heed is not running, and would listen on any free port\nStart it with `heed serve` first")
-	case running == nil && heedAt(cfg.Listen):
-		p.remarks = []string{fetchAdvice(cfg.Listen, "the heed at "+cfg.Listen+" has another state directory than "+stateDir)}
+	case running == nil && heedAt(cfg.Listen.first()):
+		p.remarks = []string{fetchAdvice(cfg.Listen.first(), "the heed at "+cfg.Listen.first()+" has another state directory than "+stateDir)}
 		return p, nil
 	case running == nil:
 		p.remarks = []string{"heed is not running; start it with `heed serve`"}

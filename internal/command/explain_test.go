@@ -175,7 +175,7 @@ func TestHeed_CheckExplainsMissingRules(t *testing.T) {
 func TestHeed_TheRunningHeedExplains(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, someRules) }))
 	defer site.Close()
-	startDaemon(t, func(d *daemon) { d.background, d.listen = false, "127.0.0.1:3128" })
+	startDaemon(t, func(d *daemon) { d.background, d.listens = false, []string{"127.0.0.1:3128"} })
 	s := heed(t, "", "check", "--explain", "--agent", "GoodBot/2", site.URL+"/private")
 	want := regexp.MustCompile(`goodbot \(from "GoodBot/2"\): group GoodBot
   Rules    ` + site.URL + `/robots.txt

@@ -85,9 +85,9 @@ func (d *daemon) waysOf(cfg *Config) (*egresses, error) {
 // waysText holds all settings but those that ways to sites have nothing to do
 // with: ways whose text is the same are the same.
 func (c *Config) waysText() string {
-	private := fmt.Sprint(servesItself(c.Listen)) // access.private_destinations = "auto" goes by it
+	private := fmt.Sprint(c.servesItself()) // access.private_destinations = "auto" goes by it
 	w := *c
-	w.Listen, w.Drain, w.HTTPS, w.Log, w.Clients = private, 0, HTTPSConfig{}, LogConfig{}, nil
+	w.Listen, w.Drain, w.HTTPS, w.Log, w.Clients = Addresses{private}, 0, HTTPSConfig{}, LogConfig{}, nil
 	w.Limits = LimitsConfig{SiteConnections: c.Limits.SiteConnections}
 	w.Access.Clients, w.Access.Users = nil, ""
 	w.Hosts = slices.Clone(c.Hosts)

@@ -1,6 +1,9 @@
 package command
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // caRemarkDays is from when on the days that the CA has left are told.
 const caRemarkDays = 30
@@ -8,7 +11,7 @@ const caRemarkDays = 30
 // greet prints the three lines a person needs, and what they should know
 // beside: which upstream proxy is used, and which is not.
 func (d *daemon) greet(a *App) {
-	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", d.listen)
+	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", strings.Join(d.addresses(), ", http://"))
 	fmt.Fprintf(a.Stderr, "Point a client at it:  eval \"$(heed env)\"\n")
 	fmt.Fprintf(a.Stderr, "Its CA certificate is  %s%s\n", d.authority.CertPath(), daysLeft(d.authority.DaysLeft(a.Now())))
 	cfg, through := d.current().cfg, d.current().ways.proxy
@@ -18,7 +21,7 @@ func (d *daemon) greet(a *App) {
 	if remark := cfg.Limits.remark(openFiles()); remark != "" {
 		fmt.Fprintf(a.Stderr, "heed: %s\n", remark)
 	}
-	found := Inspect(a.Environ, "", d.listen)
+	found := Inspect(a.Environ, "", d.addresses()[0])
 	switch proxy := through; {
 	case proxy != nil && proxy.All != "":
 		fmt.Fprintf(a.Stderr, "heed: sites are reached through %s\n", redactURL(proxy.All))

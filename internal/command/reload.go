@@ -45,18 +45,44 @@ func (d *daemon) reloadLocked() (*reloaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	opened, err := d.openFor(cfg)
+	if err != nil {
+		d.giveBack(next, nil)
+		return nil, err
+	}
 	runs, err := d.runsTake(next.ways)
 	if err != nil {
 		d.giveBack(next, runs)
+		closeAll(opened)
 		return nil, err
 	}
 	d.book.renew(next)
+	d.changeTo(cfg, opened)
 	d.level.Set(cfg.Log.level())
 	d.giveBack(before, runs)
 	return &reloaded{
 		Source: cfg.source(), Hash: cfg.Hash(), Same: cfg.Hash() == before.cfg.Hash(),
 		Notices: append(cfg.unjudged(), cfg.notices(d.now())...),
 	}, nil
+}
+
+// openFor opens the listeners that the settings add. A background heed has none.
+func (d *daemon) openFor(cfg *Config) ([]*listening, error) {
+	if d.background {
+		return nil, nil
+	}
+	return d.openNew(cfg.Listen)
+}
+
+// changeTo has the listeners be those of the settings.
+func (d *daemon) changeTo(cfg *Config, opened []*listening) {
+	if d.background {
+		return
+	}
+	d.change(cfg.Listen, opened)
+	if err := d.tell(); err != nil {
+		d.log.Warn("the lock file does not say where heed listens", "error", err)
+	}
 }
 
 // runsTake opens the ways that the runs take among ways, and returns those runs.
@@ -88,7 +114,7 @@ func (d *daemon) giveBack(g *generation, runs []*session) {
 
 // fixed are the settings that hold as long as the process does.
 var fixed = []string{
-	"listen", "name", "https.ca_cert", "https.ca_key", "cache.max_bytes", "cache.file", "fleet.url", "fleet.ca_file", "log.format",
+	"name", "https.ca_cert", "https.ca_key", "cache.max_bytes", "cache.file", "fleet.url", "fleet.ca_file", "log.format",
 	"limits.header_bytes", "limits.header_time", "limits.idle_time", "limits.streams",
 }
 

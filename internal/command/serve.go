@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -202,7 +201,7 @@ func newDaemon(a *App, at *place, o *opened) (*daemon, error) {
 	}
 	d := &daemon{
 		opened: o, book: &books{}, memory: policyMemory(at.cfg), environ: a.Environ, tally: &audit.Tally{}, now: a.Now, since: a.Now(),
-		idleFor: idlePatience, stopping: make(chan struct{}), runs: map[string]*session{},
+		idleFor: idlePatience, stopping: make(chan struct{}), failed: make(chan error, 2), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{
 		Name: name, Live: d.book.live, Recorder: recorders{o.record, d.tally}, Leaves: o.authority, Self: &proxy.Addrs{},
@@ -225,12 +224,7 @@ func newDaemon(a *App, at *place, o *opened) (*daemon, error) {
 
 // serveForeground opens the shared listener and serves until a signal.
 func (d *daemon) serveForeground(a *App, signals <-chan os.Signal, lock *stateLock, state string) error {
-	l, err := listen(d.current().cfg.Listen)
-	if err != nil {
-		return err
-	}
-	d.listen = l.Addr().String()
-	p, err := proxy.New(d.shared)
+	opened, err := d.openNew(d.current().cfg.Listen)
 	if err != nil {
 		return err
 	}
@@ -238,25 +232,27 @@ func (d *daemon) serveForeground(a *App, signals <-chan os.Signal, lock *stateLo
 	if err != nil {
 		return err
 	}
-	if err := lock.tell(holder{PID: os.Getpid(), Listen: d.listen, Socket: control.path}); err != nil {
+	d.change(d.current().cfg.Listen, opened)
+	d.tell = func() error {
+		return lock.tell(holder{PID: os.Getpid(), Listen: d.addresses()[0], Socket: control.path})
+	}
+	if err := d.tell(); err != nil {
 		return err
 	}
 	d.greet(a)
 	defer d.onHangup()()
-	failed := make(chan error, 2)
-	go func() { failed <- p.Serve(l) }()
-	go func() { failed <- control.serve() }()
+	go func() { d.failed <- control.serve() }()
 	select {
 	case <-signals:
 	case <-d.stopping:
-	case err = <-failed:
+	case err = <-d.failed:
 	}
 	if err != nil {
 		return fmt.Errorf("heed cannot go on: %w", err)
 	}
 	farewell := fmt.Sprintf("heed: stopping; open exchanges have %v to end, a second signal ends them at once", d.current().cfg.Drain)
 	go fmt.Fprintln(a.Stderr, farewell) // whoever does not read it holds nothing up
-	return d.drain(signals, control, p)
+	return d.drain(signals, control)
 }
 
 // serveBackground serves the runs that join, until a signal or until no run has
@@ -270,8 +266,7 @@ func (d *daemon) serveBackground(a *App, signals <-chan os.Signal, lock *stateLo
 		return err
 	}
 	defer d.onHangup()()
-	failed := make(chan error, 1)
-	go func() { failed <- control.serve() }()
+	go func() { d.failed <- control.serve() }()
 	d.awaitIdle()
 	fmt.Fprintln(a.Stdout, readyWord)
 	if pipe, ok := a.Stdout.(io.Closer); ok {
@@ -281,7 +276,7 @@ func (d *daemon) serveBackground(a *App, signals <-chan os.Signal, lock *stateLo
 	select {
 	case <-signals:
 	case <-d.stopping:
-	case err = <-failed:
+	case err = <-d.failed:
 	}
 	if err != nil {
 		return fmt.Errorf("heed cannot go on: %w", err)
@@ -291,11 +286,11 @@ func (d *daemon) serveBackground(a *App, signals <-chan os.Signal, lock *stateLo
 
 // drain takes no new connections, lets the open exchanges of all listeners end
 // within the configured time, and then ends them. A signal ends them at once.
-func (d *daemon) drain(signals <-chan os.Signal, control *controlServer, shared ...*proxy.Proxy) error {
+func (d *daemon) drain(signals <-chan os.Signal, control *controlServer) error {
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
-		d.shutdown(control, shared...)
+		d.shutdown(control)
 	}()
 	select {
 	case <-drained:
@@ -305,27 +300,9 @@ func (d *daemon) drain(signals <-chan os.Signal, control *controlServer, shared 
 	}
 }
 
-func (d *daemon) shutdown(control *controlServer, shared ...*proxy.Proxy) {
-	ctx, cancel := context.WithTimeout(context.Background(), d.current().cfg.Drain)
-	defer cancel()
+func (d *daemon) shutdown(control *controlServer) {
 	d.grants.close()
 	d.stop() // the runs' proxies drain at the same time
-	for _, p := range shared {
-		if err := p.Shutdown(ctx); err != nil {
-			d.log.Warn("open exchanges were cut off", "after", d.current().cfg.Drain)
-		}
-	}
+	d.leaveAll()
 	control.stop(endPatience) // the runs had the same time; their summaries follow
-}
-
-// listen opens the shared listener.
-func listen(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	switch {
-	case err == nil:
-		return l, nil
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("another program listens on %s\nStop it, or choose another address with --listen, such as --listen 127.0.0.1:0 for any free port", addr)
-	}
-	return nil, fmt.Errorf("heed cannot listen on %s: %w\nChoose another address with --listen", addr, err)
 }

@@ -109,7 +109,7 @@ func TestHeed_StatusAndCacheShowNothingThatATerminalObeys(t *testing.T) {
 	body := "User-agent: *\nDisallow: /" + hostile + "\n"
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, body) }))
 	defer site.Close()
-	startDaemon(t, func(d *daemon) { d.background, d.listen = false, "127.0.0.1:3128" })
+	startDaemon(t, func(d *daemon) { d.background, d.listens = false, []string{"127.0.0.1:3128"} })
 	if s := heed(t, "", "check", "--agent", "x", site.URL+"/"); s.status != 0 {
 		t.Fatalf("%+v", s)
 	}

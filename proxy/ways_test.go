@@ -1,8 +1,113 @@
 package proxy
 
-import "net/http"
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+
+	"heed/internal/terms"
+)
 
 // only is the one way that all requests take.
 func only(t *http.Transport) func(*http.Request) *http.Transport {
 	return func(*http.Request) *http.Transport { return t }
+}
+
+func pattern(t *testing.T, text string) []terms.HostPattern {
+	t.Helper()
+	p, err := terms.ParseHostPattern(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []terms.HostPattern{p}
+}
+
+// leads returns the proxy that a request for address goes through; empty: none.
+func leads(t *testing.T, w *Ways, address string) string {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := w.of(r)
+	if way.Proxy == nil {
+		return ""
+	}
+	u, err := way.Proxy(r)
+	if err != nil || u == nil {
+		t.Fatalf("%s leads through %v, %v", address, u, err)
+	}
+	return u.String()
+}
+
+func TestHeed_OfEachSettingTheFirstHostThatHasItCounts(t *testing.T) {
+	general, special := &url.URL{Scheme: "http", Host: "p.test:1"}, &url.URL{Scheme: "socks5", Host: "q.test:2"}
+	anybody := &SiteCert{Any: true}
+	w := NewWays(TransportConfig{Proxy: http.ProxyURL(general)},
+		HostWay{Match: pattern(t, "a.test"), Site: anybody},
+		HostWay{Match: pattern(t, "*.in.test"), Proxy: &HostProxy{}},
+		HostWay{Match: pattern(t, "*:8443"), Proxy: &HostProxy{URL: special}},
+		HostWay{Match: pattern(t, "a.test"), Proxy: &HostProxy{}, Site: &SiteCert{}},
+	)
+	for address, want := range map[string]string{
+		"http://site.test/":       "http://p.test:1",
+		"https://a.test/":         "", // the fourth says so
+		"https://a.test:8443/":    "socks5://q.test:2",
+		"http://x.in.test/":       "",
+		"https://x.in.test:8443/": "",
+		"https://in.test/":        "http://p.test:1",
+	} {
+		if got := leads(t, w, address); got != want {
+			t.Errorf("%s leads through %q, want %q", address, got, want)
+		}
+	}
+	if way := w.transport("https", "a.test"); !way.TLSClientConfig.InsecureSkipVerify || way != w.transport("http", "A.test:80") {
+		t.Error("the first that says which certificates are accepted does not count, or one way has two pools")
+	}
+	if w.transport("https", "x.in.test").TLSClientConfig.InsecureSkipVerify || w.transport("https", "site.test").TLSClientConfig.InsecureSkipVerify {
+		t.Error("what is accepted from one host is accepted from others")
+	}
+}
+
+func TestHeed_ACertificateThatWasNotSettledIsNoSites(t *testing.T) {
+	leaf := &x509.Certificate{Raw: []byte("certificate"), RawSubjectPublicKeyInfo: []byte("key")}
+	shown := tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf, {Raw: []byte("authority"), RawSubjectPublicKeyInfo: []byte("its key")}}}
+	for _, c := range []struct {
+		site *SiteCert
+		ok   bool
+	}{
+		{&SiteCert{Any: true}, true},
+		{&SiteCert{SHA256: sha256.Sum256([]byte("certificate"))}, true},
+		{&SiteCert{SHA256: sha256.Sum256([]byte("key"))}, true},
+		{&SiteCert{SHA256: sha256.Sum256([]byte("authority"))}, false}, // it is the site's own that counts
+		{&SiteCert{}, false},
+	} {
+		if err := c.site.check(shown); (err == nil) != c.ok || !c.ok && !errors.Is(err, errPinned) {
+			t.Errorf("%+v: %v", c.site, err)
+		}
+	}
+	if err := (&SiteCert{}).check(tls.ConnectionState{}); !errors.Is(err, errPinned) {
+		t.Errorf("no certificate at all: %v", err)
+	}
+}
+
+func TestHeed_RequestsOfOneHostShareConnectionsWhoeverComesFirst(t *testing.T) {
+	w := NewWays(TransportConfig{}, HostWay{Match: pattern(t, "*"), Site: &SiteCert{Any: true}})
+	var all sync.WaitGroup
+	ways := make([]*http.Transport, 16)
+	for i := range ways {
+		all.Go(func() { ways[i] = w.transport("https", "site.test") })
+	}
+	all.Wait()
+	for _, way := range ways {
+		if way != ways[0] || way == w.others {
+			t.Fatal("one host has several ways")
+		}
+	}
+	w.CloseIdleConnections()
 }

@@ -21,7 +21,7 @@ import (
 type RunCmd struct {
 	Config   string   `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
 	Profile  string   `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
-	Upstream string   `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
+	Upstream string   `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, file:PATH or env:NAME where one stands, or env for the one named in the environment."`
 	Agent    string   `placeholder:"NAME" help:"Declare the name the command goes by: it is judged under it and sends it. Needs --contact."`
 	Contact  string   `placeholder:"URL" help:"URL or mail address that is sent with --agent."`
 	Observe  bool     `help:"Refuse nothing: judge, and say what would be refused."`

@@ -22,7 +22,7 @@ type ServeCmd struct {
 	Listen   string   `short:"l" env:"HEED_LISTEN" placeholder:"ADDR" help:"Listen on ADDR (host:port) instead of the configured address."`
 	Clients  []string `env:"HEED_CLIENTS" placeholder:"NETWORK,..." help:"Serve clients of these networks only, instead of the configured ones."`
 	Profile  string   `placeholder:"NAME" help:"Read robots.txt as standard, strict, google or rep1994 have it, instead of the configured one."`
-	Upstream string   `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, or env for the one named in the environment."`
+	Upstream string   `placeholder:"env|URL" help:"Reach sites through another proxy: a URL, file:PATH or env:NAME where one stands, or env for the one named in the environment."`
 
 	Observe bool `help:"Refuse nothing: judge and record everything, and tell sites' answers apart that enforcing would refuse."`
 

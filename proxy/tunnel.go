@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heed/internal/audit"
 	"heed/internal/terms"
 	"heed/rules"
 )
@@ -94,7 +95,8 @@ func (x *exchange) broken(why string) {
 	x.entry.Outcome.Truncated, x.entry.Outcome.Err = !strings.HasPrefix(why, "client: "), why
 }
 
-// noteTunnel records the verdict on what a client sent in x's tunnel.
+// noteTunnel records the verdict on what a client sent in x's tunnel, in place of
+// the one that opened it.
 func (p *Proxy) noteTunnel(x *exchange, v rules.Verdict, reason rules.Reason, detail string) {
 	bad := p.newUnread(x.entry.Client, nil)
 	e := &bad.entry
@@ -102,6 +104,8 @@ func (p *Proxy) noteTunnel(x *exchange, v rules.Verdict, reason rules.Reason, de
 	e.Scheme, e.Host = x.entry.Scheme, x.entry.Host
 	e.Outcome.Duration = e.Time.Sub(x.entry.Time)
 	e.ClientName, e.Mode = x.entry.ClientName, x.entry.Mode
+	e.Judged = x.entry.Judged
+	e.Revises = &audit.Revised{ID: x.entry.ID, Time: x.entry.Time, Decision: x.entry.Decision}
 	bad.noteVerdict(v, reason, detail)
 }
 

@@ -60,6 +60,10 @@ type Entry struct {
 	Part string // as what a page asks for it (Sec-Fetch-Dest); empty: it is no part of a page
 	Page string // the address of that page; empty when the browser does not tell
 
+	// Revises is the decision that this one takes back, about the same tunnel:
+	// what came through it was not what it was opened for. Nil: it takes none back.
+	Revises *Revised
+
 	Judged    Judged
 	Unseen    int // rules that might have refused what a tunnel judged by its host hides
 	Decision  rules.Decision

@@ -253,6 +253,9 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	if e.Settled != "" {
 		a = append(a, slog.String("settled", bounded(e.Settled)))
 	}
+	if e.Revises != nil {
+		a = append(a, slog.String("revises", e.Revises.ID.String()))
+	}
 	if e.Detail != "" {
 		a = append(a, slog.String("detail", bounded(e.Detail)))
 	}

@@ -92,6 +92,10 @@ type siteKey struct {
 func (t *Tally) Decided(e *Entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if e.Revises != nil {
+		t.reviseLocked(e)
+		return nil
+	}
 	t.total.add(e)
 	t.hour.at(e.Time).add(e)
 	t.hostLocked(e.countedHost()).add(e)
@@ -99,15 +103,22 @@ func (t *Tally) Decided(e *Entry) error {
 	if e.Part != "" && !e.exempt() {
 		t.pages.at(e, Other).decided(e)
 	}
+	t.whyLocked(e)
+	return nil
+}
+
+// whyLocked counts why e was not judged, or not allowed.
+func (t *Tally) whyLocked(e *Entry) {
 	switch d := &e.Decision; {
 	case e.Judged == NotJudged:
-		k := unjudgedKey{e.countedHost(), d.Reason, d.Verdict}
-		t.unjudged = count(t.unjudged, k, maxRefusal, unjudgedKey.keep, unjudgedKey{host: Other})
+		t.unjudged = count(t.unjudged, unjudgedKey{e.countedHost(), d.Reason, d.Verdict}, maxRefusal, unjudgedKey.keep, unjudgedKey{host: Other})
 	case d.Verdict != rules.Allow:
-		k := refusalKey{e.Host, d.Reason, clip(d.Group), clip(d.Rule), d.Line, d.Verdict == rules.WouldRefuse}
-		t.refusals = count(t.refusals, k, maxRefusal, refusalKey.keep, refusalKey{host: Other})
+		t.refusals = count(t.refusals, keyOf(e.Host, d), maxRefusal, refusalKey.keep, refusalKey{host: Other})
 	}
-	return nil
+}
+
+func keyOf(host string, d *rules.Decision) refusalKey {
+	return refusalKey{host, d.Reason, clip(d.Group), clip(d.Rule), d.Line, d.Verdict == rules.WouldRefuse}
 }
 
 // Ended counts how e ended: waits, and refusals by the site itself.
@@ -145,17 +156,9 @@ func (t *Tally) lateLocked(e *Entry) {
 	for _, c := range []*Counts{&t.total, t.hour.at(e.Time), t.hostLocked(e.countedHost())} {
 		c.late(d.Verdict, e.Method == http.MethodConnect)
 	}
-	for _, k := range []unjudgedKey{{e.Host, e.Decision.Reason, e.Decision.Verdict}, {host: Other}} {
-		if n := t.unjudged[k]; n != nil && *n > 0 {
-			if *n--; *n == 0 {
-				delete(t.unjudged, k)
-			}
-			break
-		}
-	}
+	uncount(t.unjudged, unjudgedKey{e.Host, e.Decision.Reason, e.Decision.Verdict}, unjudgedKey{host: Other})
 	if d.Verdict != rules.Allow {
-		k := refusalKey{e.Host, d.Reason, clip(d.Group), clip(d.Rule), d.Line, d.Verdict == rules.WouldRefuse}
-		t.refusals = count(t.refusals, k, maxRefusal, refusalKey.keep, refusalKey{host: Other})
+		t.refusals = count(t.refusals, keyOf(e.Host, d), maxRefusal, refusalKey.keep, refusalKey{host: Other})
 	}
 }
 
@@ -216,14 +219,7 @@ func (c *Counts) add(e *Entry) {
 	case ByHost:
 		c.ByHost++
 	}
-	switch e.Decision.Verdict {
-	case rules.Allow:
-		c.Allowed++
-	case rules.WouldRefuse:
-		c.WouldRefuse++
-	default:
-		c.Refused++
-	}
+	*c.of(e.Decision.Verdict)++
 }
 
 func (c *Counts) plus(o *Counts) {
@@ -258,6 +254,18 @@ func count[K comparable](m map[K]*uint64, k K, limit int, keep func(K) K, other 
 	}
 	*n++
 	return m
+}
+
+// uncount takes one from k's number in m, or from other's where k had no place.
+func uncount[K comparable](m map[K]*uint64, k, other K) {
+	for _, k := range []K{k, other} {
+		if n := m[k]; n != nil {
+			if *n--; *n == 0 {
+				delete(m, k)
+			}
+			return
+		}
+	}
 }
 
 func (k refusalKey) keep() refusalKey {

@@ -1,0 +1,37 @@
+package audit_test
+
+import (
+	"testing"
+
+	"heed/internal/audit"
+	"heed/rules"
+)
+
+// A tunnel that was opened for its host, or unseen, and closed for what came
+// through it is one request: its shares are those of a request refused.
+func TestHeed_ATunnelThatTurnsOutBadCountsOnce(t *testing.T) {
+	for judged, first := range map[audit.Judged]rules.Reason{audit.ByHost: rules.ReasonHostOnly, audit.NotJudged: rules.ReasonTunnel} {
+		for last, verdict := range []rules.Verdict{rules.Refuse, rules.WouldRefuse} {
+			var tally audit.Tally
+			opened := asked("a.test", rules.Decision{Verdict: rules.Allow, Reason: first})
+			opened.Method, opened.Judged = "CONNECT", judged
+			bad := asked("a.test", rules.Decision{Verdict: verdict, Reason: rules.ReasonHostMismatch})
+			bad.Method, bad.Judged = "CONNECT", judged
+			bad.Revises = &audit.Revised{Time: opened.Time, Decision: opened.Decision}
+			decide(t, &tally, opened, bad)
+
+			want := audit.Counts{Requests: 1, NotJudged: 1}
+			if judged == audit.ByHost {
+				want = [...]audit.Counts{{Requests: 1, ByHost: 1, Refused: 1}, {Requests: 1, ByHost: 1, WouldRefuse: 1}}[last]
+			}
+			s := tally.Summary()
+			if s.Counts != want || s.Hosts[0].Counts != want {
+				t.Errorf("%v, %v: counted %+v and %+v, want %+v", judged, verdict, s.Counts, s.Hosts[0].Counts, want)
+			}
+			if judged == audit.ByHost && (len(s.Unjudged) != 0 || len(s.Refusals) != 1 || s.Refusals[0].Reason != rules.ReasonHostMismatch) ||
+				judged == audit.NotJudged && (len(s.Refusals) != 0 || len(s.Unjudged) != 1 || s.Unjudged[0].Reason != rules.ReasonHostMismatch) {
+				t.Errorf("%v, %v: refusals %+v, not judged %+v", judged, verdict, s.Refusals, s.Unjudged)
+			}
+		}
+	}
+}

@@ -161,7 +161,7 @@ var attrs = sync.Pool{New: func() any { s := make([]slog.Attr, 0, 40); return &s
 // ended, since the outcome is still being written then.
 func (l *Log) write(e *Entry, message string, outcome func([]slog.Attr) []slog.Attr) {
 	level := slog.LevelInfo
-	if e.Decision.Reason == rules.ReasonUntrusted || e.Decision.Reason == rules.ReasonRecord || e.Decision.Reason == rules.ReasonInternal {
+	if e.Decision.Reason == rules.ReasonUntrusted && e.Decision.Verdict == rules.Refuse || e.Decision.Reason == rules.ReasonRecord || e.Decision.Reason == rules.ReasonInternal {
 		level = slog.LevelWarn
 	}
 	ctx := context.Background()

@@ -96,8 +96,10 @@ func (g *grants) list() granted {
 	return kept
 }
 
-// observe begins a break.
+// observe begins a break. It ends by the wall clock, as it is told: the other
+// clock stands still while a machine sleeps.
 func (g *grants) observe(b terms.Break) (*grantedBreak, error) {
+	b.Since, b.Until = b.Since.Round(0), b.Until.Round(0)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	next := g.held.clone()
@@ -125,8 +127,9 @@ func (g *grants) enforce() (int, error) {
 	return ended, nil
 }
 
-// allow adds an exception.
+// allow adds an exception, which ends by the wall clock too.
 func (g *grants) allow(e grantedException) (*grantedException, error) {
+	e.Since, e.Expires = e.Since.Round(0), e.Expires.Round(0)
 	if _, err := e.terms(); err != nil {
 		return nil, err
 	}

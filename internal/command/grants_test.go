@@ -47,6 +47,27 @@ func (d *grantDesk) terms(t *testing.T, client string) terms.Terms {
 	return d.book.For(d.book.ClientNamed(client), o, d.at)
 }
 
+// A machine that sleeps does not make what was granted last longer than was told.
+func TestHeed_WhatIsGrantedEndsByTheWallClock(t *testing.T) {
+	now := time.Now()
+	d := openGrantDesk(t, filepath.Join(t.TempDir(), grantsFile), now)
+	if _, err := d.observe(terms.Break{Mode: terms.Observe, Until: now.Add(time.Hour), Reason: "outage"}); err != nil {
+		t.Fatal(err)
+	}
+	host, err := terms.ParseHostPattern("example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.allow(grantedException{Host: host, Path: "/", Client: "shop", Reason: "agreed", Expires: now.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range d.held.ends() {
+		if end != end.Round(0) || !end.Equal(now.Add(time.Hour)) {
+			t.Errorf("it ends at %v", end)
+		}
+	}
+}
+
 var aMorning = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 
 // The break-glass survives a restart and ends by itself.

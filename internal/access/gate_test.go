@@ -62,6 +62,17 @@ func TestHeed_AGateLetsItsUsersIn(t *testing.T) {
 	}
 }
 
+// A line that Apache's htpasswd -B wrote.
+func TestHeed_AGateReadsWhatHtpasswdWrites(t *testing.T) {
+	g := open(t, `ann:$2y$04$pjzsi.OZWU5w53DvL4B6Iu2gHQZ9eVVOc8MssYf/IMGGvN8kTRB7e`+"\n", time.Now)
+	if right, _ := g.Verify(t.Context(), here, "ann", "open sesame"); !right {
+		t.Error("turned away")
+	}
+	if right, _ := g.Verify(t.Context(), here, "ann", "open says me"); right {
+		t.Error("let in")
+	}
+}
+
 func TestHeed_WhoKeepsFailingHasToWait(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	g := open(t, "ann:"+hash(t, "a"), func() time.Time { return now })

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -44,29 +45,7 @@ func (c *ConfigCheckCmd) Run(a *App) error {
 	if err != nil {
 		return err
 	}
-	if cfg.HTTPS.CACert != "" {
-		if _, err := ca.Load(cfg.HTTPS.CACert, cfg.HTTPS.CAKey, a.Now); err != nil {
-			return err
-		}
-	}
-	for key, file := range map[string]string{"upstream.ca_file": cfg.Upstream.CAFile, "fleet.ca_file": cfg.Fleet.CAFile} {
-		if file == "" {
-			continue
-		}
-		if _, err := readCerts(file); err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
-	}
-	if err := cfg.exposed(); err != nil {
-		return err
-	}
-	if _, err := newEgresses(cfg, a.Environ); err != nil {
-		return err
-	}
-	if _, err := fleetURL(cfg, a.Environ); err != nil {
-		return err
-	}
-	if _, err := cfg.book(a.Now); err != nil {
+	if err := cfg.amiss(a); err != nil {
 		return err
 	}
 	for _, notice := range cfg.notices(a.Now()) {
@@ -76,6 +55,28 @@ func (c *ConfigCheckCmd) Run(a *App) error {
 		fmt.Fprintf(a.Stdout, "%s: well\n", cfg.source())
 	}
 	return nil
+}
+
+// amiss says all that would keep a heed with these settings from starting: what
+// is wrong with the files and variables that they name, and with who may use it.
+func (c *Config) amiss(a *App) error {
+	var all []error
+	if c.HTTPS.CACert != "" {
+		_, err := ca.Load(c.HTTPS.CACert, c.HTTPS.CAKey, a.Now)
+		all = append(all, err)
+	}
+	for _, f := range []struct{ key, file string }{{"upstream.ca_file", c.Upstream.CAFile}, {"fleet.ca_file", c.Fleet.CAFile}} {
+		if f.file == "" {
+			continue
+		}
+		if _, err := readCerts(f.file); err != nil {
+			all = append(all, fmt.Errorf("%s: %w", f.key, err))
+		}
+	}
+	_, ways := newEgresses(c, a.Environ)
+	_, store := fleetURL(c, a.Environ)
+	_, book := c.book(a.Now)
+	return errors.Join(append(all, c.exposed(), ways, store, book)...)
 }
 
 // servedAt is what `heed serve` is told by flags or the environment rather than

@@ -36,6 +36,44 @@ func TestHeed_ConfigCheckFindsWhatStartingWould(t *testing.T) {
 	fails(well, "chmod 600")
 }
 
+// All that is wrong is said at once, and what only needs attention keeps nobody
+// from starting.
+func TestHeed_ConfigCheckSaysAllAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "proxy.toml")
+	check := func(text string) said { return heed(t, "", "config", "check", "--config", write(t, path, text)) }
+	s := check(`listen = ["127.0.0.1:3128", "0.0.0.0:3128"]
+[upstream]
+ca_file = "none.pem"
+[fleet]
+ca_file = "nothing.pem"
+[[host]]
+match = ["a.test"]
+robots_file = "agreed.txt"
+reason = "a letter"
+[[host]]
+match = ["b.test"]
+robots_file = "other.txt"
+reason = "a letter"
+`)
+	for _, want := range []string{"0.0.0.0:3128 can be reached from other machines", "upstream.ca_file: ", "fleet.ca_file: ", "agreed.txt", "other.txt"} {
+		if s.status != exitUsage || strings.Count(s.errors, want) != 1 {
+			t.Errorf("%+v, want %q once", s, want)
+		}
+	}
+	s = check(`[[client]]
+name = "second"
+listener = "127.0.0.1:3129"
+[[host]]
+match = ["a.test"]
+allow = ["/feed"]
+reason = "a letter"
+expires = 2001-01-01
+`)
+	if s.status != 0 || !strings.Contains(s.errors, "has ended on 2001-01-02") || !strings.Contains(s.errors, `client "second" is whoever connects to 127.0.0.1:3129, where heed does not listen`) {
+		t.Errorf("what needs attention: %+v", s)
+	}
+}
+
 // What show prints is a file that gives the same settings.
 func TestHeed_ConfigShowCanBeReadBack(t *testing.T) {
 	dir := t.TempDir()

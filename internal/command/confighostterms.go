@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -115,24 +116,21 @@ func (h *HostConfig) host(profile rules.Profile) (terms.Host, error) {
 }
 
 // book returns the settings as the proxy takes them.
-// It reads the files that they name; now is the clock.
+// It reads the files that they name, and says of all of them what is wrong; now is
+// the clock.
 func (c *Config) book(now func() time.Time) (*terms.Book, error) {
 	b := &terms.Book{Hash: c.Hash(), Observe: c.Observe}
 	b.HTTPS, _ = terms.ParseHTTPS(c.HTTPS.Mode) // checked
-	if err := c.Access.admitted(b, now); err != nil {
-		return nil, err
-	}
+	wrong := []error{c.Access.admitted(b, now)}
 	for i := range c.Clients {
 		b.Clients = append(b.Clients, c.Clients[i].client())
 	}
 	for i := range c.Hosts {
 		h, err := c.Hosts[i].host(c.profile())
-		if err != nil {
-			return nil, err
-		}
+		wrong = append(wrong, err)
 		b.Hosts = append(b.Hosts, h)
 	}
-	if err := c.HTTPS.pinned(b); err != nil {
+	if err := errors.Join(append(wrong, c.HTTPS.pinned(b))...); err != nil {
 		return nil, err
 	}
 	return b, nil

@@ -54,10 +54,19 @@ type Policies struct {
 }
 
 // Policies returns what is shared among the heeds that give the same space:
-// those that reach sites in the same way.
+// those that reach sites in the same way. Of one space there is one Policies.
 func (s *Store) Policies(space string) *Policies {
 	sum := sha256.Sum256([]byte(space))
-	return &Policies{store: s, space: hex.EncodeToString(sum[:6]), pending: map[string]bool{}, wake: make(chan struct{}, 1)}
+	name := hex.EncodeToString(sum[:6])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spaces == nil {
+		s.spaces = map[string]*Policies{}
+	}
+	if s.spaces[name] == nil {
+		s.spaces[name] = &Policies{store: s, space: name, pending: map[string]bool{}, wake: make(chan struct{}, 1)}
+	}
+	return s.spaces[name]
 }
 
 // Newer returns what is shared under tag and name when its version is not

@@ -51,6 +51,7 @@ type Store struct {
 	mu     sync.Mutex
 	health Health
 	closed bool
+	spaces map[string]*Policies
 }
 
 // Open prepares the way to the store. It does not wait for it: a store that is

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/terms"
+	"heed/rules"
 )
 
 // grantAsk is the body of POST /breaks and POST /exceptions.
@@ -108,6 +109,9 @@ func (d *daemon) postException(q *grantAsk) (*grantedException, error) {
 		return nil, err
 	}
 	now := d.now()
+	if o, err := rules.ParseOrigin("https", host.String()); err == nil && d.book.now().For(nil, o, now).Site.NeverAllow {
+		return nil, fmt.Errorf("the settings let no exception allow anything at %s (never_allow)\nAsk whoever wrote that", host)
+	}
 	return d.grants.allow(grantedException{
 		Host: host, Path: path, Client: q.Client, Reason: q.Reason, Since: now, Expires: now.Add(q.For),
 	})

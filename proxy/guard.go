@@ -21,9 +21,19 @@ var errLessPublic = errors.New("the redirect leads to a less public address")
 // address is looked at when it is dialled, as the name resolves at that moment,
 // and a kept connection was dialled on another's behalf.
 //
-// What goes through another proxy is resolved there; of such a request, only a host that is an address, or this machine by
-// name, can be told to be less public.
-func (w *Ways) GuardRedirects() func() http.RoundTripper { return guardRedirects(w.of, Classify) }
+// A site that is only redirected to, and has another way than the first, is shown
+// no client certificate: nobody but the redirecting site has asked for it.
+//
+// What goes through another proxy is resolved there; of such a request, only a
+// host that is an address, or this machine by name, can be told to be less public.
+func (w *Ways) GuardRedirects() func() http.RoundTripper {
+	fetches := guardRedirects(w.of, Classify)
+	return func() http.RoundTripper {
+		g := fetches().(*guardedFetch)
+		g.nameless = w.nameless
+		return g
+	}
+}
 
 func guardRedirects(way func(*http.Request) *http.Transport, classify func(netip.Addr) Class) func() http.RoundTripper {
 	return func() http.RoundTripper {
@@ -34,6 +44,8 @@ func guardRedirects(way func(*http.Request) *http.Transport, classify func(netip
 // guardedFetch carries the requests of one fetch, one after the other.
 type guardedFetch struct {
 	way      func(*http.Request) *http.Transport // one of NewTransport
+	nameless func(*http.Request) *http.Transport // the same, but that it shows no certificate; nil: way does not
+	first    *http.Transport                     // what the first request took
 	others   map[*http.Transport]*http.Transport // for each, what redirects take
 	classify func(netip.Addr) Class
 	begun    bool
@@ -43,12 +55,15 @@ type guardedFetch struct {
 // RoundTrip sends the first request as it is, the others guarded.
 func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
 	t := g.way(r)
+	if g.begun && t != g.first && g.nameless != nil {
+		t = g.nameless(r)
+	}
 	proxied, err := throughProxy(t, r)
 	switch {
 	case err != nil:
 		return nil, err
 	case !g.begun:
-		g.begun = true
+		g.begun, g.first = true, t
 		return t.RoundTrip(g.watched(r, proxied))
 	}
 	low := floor{class: Class(g.from.Load()), classify: g.classify}

@@ -119,7 +119,21 @@ func (w *Ways) transport(scheme, authority string) *http.Transport {
 	if err != nil {
 		return w.others // which fails, or trusts less than any exception
 	}
+	return w.via(w.exception(o))
+}
+
+// nameless returns what r takes when nobody is to be shown a client certificate.
+func (w *Ways) nameless(r *http.Request) *http.Transport {
+	o, err := rules.OriginOf(r.URL)
+	if err != nil {
+		return w.others
+	}
 	x := w.exception(o)
+	x.certificate = nil
+	return w.via(x)
+}
+
+func (w *Ways) via(x exception) *http.Transport {
 	if x == (exception{}) {
 		return w.others
 	}

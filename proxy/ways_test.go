@@ -1,13 +1,16 @@
 package proxy
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
+	"syscall"
 	"testing"
 
 	"heed/internal/terms"
@@ -110,4 +113,32 @@ func TestHeed_RequestsOfOneHostShareConnectionsWhoeverComesFirst(t *testing.T) {
 		}
 	}
 	w.CloseIdleConnections()
+}
+
+// What a site's robots.txt redirects to is not asked under the operator's name:
+// only a site that was asked for itself is shown a client certificate.
+func TestHeed_ARedirectIsNotFollowedUnderTheOperatorsName(t *testing.T) {
+	refused := errors.New("nobody is dialled")
+	config := TransportConfig{dialer: net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error { return refused }}}
+	w := NewWays(config, HostWay{Match: pattern(t, "127.0.0.7"), Certificate: &tls.Certificate{}, Site: &SiteCert{Any: true}})
+	for first, want := range map[string]int{"http://127.0.0.6/": 0, "https://127.0.0.7/": 1} {
+		g := w.GuardRedirects()().(*guardedFetch)
+		for _, address := range []string{first, "https://127.0.0.7/else"} {
+			r, err := http.NewRequest(http.MethodGet, address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.RoundTrip(r); !errors.Is(err, refused) && !errors.Is(err, errLessPublic) {
+				t.Fatalf("%s: %v", address, err)
+			}
+		}
+		for took := range g.others {
+			if n := len(took.TLSClientConfig.Certificates); n != want || !took.TLSClientConfig.InsecureSkipVerify {
+				t.Errorf("redirected from %s it shows %d certificates", first, n)
+			}
+		}
+		if len(g.others) != 1 {
+			t.Errorf("redirects from %s went %d ways", first, len(g.others))
+		}
+	}
 }

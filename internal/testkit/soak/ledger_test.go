@@ -57,7 +57,8 @@ type ledger struct {
 	left     *set // the client left before the end
 	// Of heed's log:
 	allowed, refused *set
-	bySite           *set // the answer was the site's
+	bySite           *set         // the answer was the site's
+	early            atomic.Int64 // of refused: clients that left before the site's rules were known
 	twice, others    atomic.Int64
 	// Of the site:
 	reached *set
@@ -124,7 +125,10 @@ func (l *ledger) line(text []byte) {
 	if !verdicts.add(n) {
 		l.twice.Add(1)
 	}
-	leftEarly := r.Reason == "client-left" && l.left.has(n) // before the site's rules were known
+	leftEarly := r.Reason == "client-left" && l.left.has(n)
+	if leftEarly {
+		l.early.Add(1)
+	}
 	if (r.Verdict == "allow") != kind.allowed() && !leftEarly {
 		l.amiss("the log says %s of %s (%s)", r.Verdict, r.URL, r.Reason)
 	}

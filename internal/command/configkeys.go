@@ -77,7 +77,7 @@ func suggest(full string, t reflect.Type, path string) string {
 // isArray reports whether a table of the settings can stand there several times.
 func isArray(table string) bool {
 	field, ok := fieldsByKey(reflect.ValueOf(&Config{}).Elem())[table]
-	return ok && field.Kind() == reflect.Slice
+	return ok && field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct
 }
 
 func cutLast(name string) (table, key string, found bool) {

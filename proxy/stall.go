@@ -17,6 +17,8 @@ type streams struct {
 	open  map[*exchange]struct{} // whose handlers run
 	quiet time.Time              // when the last one returned; meaningless while one runs
 	idle  bool                   // no stream is open, says net/http
+	begun int                    // streams since it last said so
+	gone  int                    // of these, those that were closed before their handler returned
 	timer *time.Timer            // nil until there is one
 }
 
@@ -41,6 +43,7 @@ func (x *exchange) watch(major int) {
 		w.open = map[*exchange]struct{}{}
 	}
 	w.open[x], w.idle = struct{}{}, false
+	w.begun++
 	if w.timer == nil {
 		t := x.conn.tunnel
 		w.timer = time.AfterFunc(t.proxy.limits().ReadTime/4, t.sweep)
@@ -55,6 +58,12 @@ func (x *exchange) unwatch() {
 		defer w.mu.Unlock()
 		delete(w.open, x)
 		w.quiet = time.Now()
+		if x.Context.Err() != nil {
+			// A stream that its client took back may have been closed, and net/http
+			// have said that none is open, before its handler came to watch.
+			w.gone++
+			w.idle = w.idle || w.gone == w.begun
+		}
 	}
 }
 
@@ -62,7 +71,7 @@ func (x *exchange) unwatch() {
 func (w *streams) idled() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.idle = true
+	w.idle, w.begun, w.gone = true, 0, 0
 }
 
 // sweep ends the answers that the client has not been taking for too long. Of

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -48,4 +49,31 @@ func TestHeed_AStreamThatEndsWhileItIsBeingResetHoldsNothingUp(t *testing.T) {
 	if <-late {
 		t.Error("telling that no stream is left waits for the reset of one")
 	}
+}
+
+// A stream that its client took back before its handler came to run leaves a
+// connection that is idle, not one that its client reads too slowly.
+func TestHeed_AStreamTakenBackAtOnceLeavesAnIdleConnection(t *testing.T) {
+	r := newRig(t, hello)
+	tun := &tunnel{proxy: r.proxy}
+	open := func() (x *exchange, takeBack func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		return &exchange{Context: ctx, proxy: r.proxy, conn: &clientConn{tunnel: tun}}, cancel
+	}
+	early, takeBack := open()
+	tun.streams.idled()
+	takeBack()
+	early.watch(2)
+	defer tun.streams.timer.Stop()
+	early.unwatch()
+	if !tun.streams.idle {
+		t.Error("it counts as one whose answer waits to be read")
+	}
+	slow, takeBack := open()
+	slow.watch(2)
+	slow.unwatch() // its answer is still on its way
+	if tun.streams.idle {
+		t.Error("an answer that waits to be read is overlooked")
+	}
+	takeBack()
 }

@@ -34,20 +34,24 @@ func (p *Policy) String() string {
 	return b.String()
 }
 
-// printRules prints the rules of a group; an empty one keeps the group apart
-// from the next.
+// printRules prints the rules of a group, each once; an empty one keeps the group
+// apart from the next.
 func (e *engine) printRules(b *strings.Builder, group uint32) {
 	from, to := e.groups[group], e.groupEnd(group)
 	if from == to {
 		b.WriteString("Disallow:\n")
 	}
+	printed := make(map[string]bool, to-from)
 	for id := from; id < to; id++ {
 		r := &e.rules[id]
 		field := "Disallow: "
 		if r.allows() {
 			field = "Allow: "
 		}
-		b.WriteString(field + e.canonical(r) + "\n")
+		if line := field + e.canonical(r) + "\n"; !printed[line] {
+			printed[line] = true
+			b.WriteString(line)
+		}
 	}
 }
 

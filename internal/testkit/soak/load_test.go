@@ -46,6 +46,7 @@ func newClient(addr string, m mode, roots *x509.CertPool, l *ledger) *client {
 		TLSClientConfig:    &tls.Config{RootCAs: roots},
 		ForceAttemptHTTP2:  m == mitmH2,
 		DisableCompression: true,
+		IdleConnTimeout:    5 * time.Second, // also of those that come when their client has ended
 	}
 	return &client{mode: m, ledger: l, http: &http.Client{
 		Transport: tr, Timeout: 4 * testkit.Patience,

@@ -208,58 +208,55 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	if e.Judged == ByHost {
 		a = append(a, slog.Int("unseen_rules", e.Unseen))
 	}
-	if d.Group != "" {
-		a = append(a, slog.String("group", bounded(d.Group)))
-	}
-	if d.Rule != "" {
-		a = append(a, slog.String("rule", bounded(d.Rule)))
-	}
+	a = appendText(a, "group", d.Group)
+	a = appendText(a, "rule", d.Rule)
 	if d.Line != 0 {
 		a = append(a, slog.Int("line", d.Line))
 	}
-	if d.Variant != "" {
-		a = append(a, slog.String("variant", d.Variant))
-	}
-	if e.Policy != nil {
-		source := e.Policy.Source()
-		if source.State != rules.Unreachable {
-			a = append(a, slog.Int64("policy_age_s", int64(e.PolicyAge/time.Second)))
-		}
-		if source.Stale {
-			a = append(a, slog.Bool("stale", true))
-		}
-	}
-	if e.Raw != "" {
-		a = append(a, slog.String("raw_target", bounded(e.Raw)))
-	}
-	if e.Sent != "" {
-		a = append(a, slog.String("sent_user_agent", bounded(e.Sent)))
-	}
-	if e.SentFrom != "" {
-		a = append(a, slog.String("sent_from", bounded(e.SentFrom)))
-	}
-	if e.User != "" {
-		a = append(a, slog.String("user", bounded(e.User)))
-	}
-	if e.ClientName != "" {
-		a = append(a, slog.String("client_name", bounded(e.ClientName)))
-	}
-	if e.Mode != "" && e.Mode != "enforce" {
-		a = append(a, slog.String("mode", e.Mode))
-	}
-	if e.Config != "" {
-		a = append(a, slog.String("config", e.Config[:min(configDigits, len(e.Config))]))
-	}
-	if e.Settled != "" {
-		a = append(a, slog.String("settled", bounded(e.Settled)))
-	}
+	a = appendText(a, "variant", d.Variant)
+	a = appendPolicy(a, e)
+	a = appendText(a, "raw_target", e.Raw)
+	a = appendTerms(a, e)
 	if e.Revises != nil {
 		a = append(a, slog.String("revises", e.Revises.ID.String()))
 	}
-	if e.Detail != "" {
-		a = append(a, slog.String("detail", bounded(e.Detail)))
+	return appendText(a, "detail", e.Detail)
+}
+
+// appendText adds a text that there may be none of.
+func appendText(a []slog.Attr, key, value string) []slog.Attr {
+	if value == "" {
+		return a
+	}
+	return append(a, slog.String(key, bounded(value)))
+}
+
+// appendPolicy adds how old the rules were.
+func appendPolicy(a []slog.Attr, e *Entry) []slog.Attr {
+	if e.Policy == nil {
+		return a
+	}
+	source := e.Policy.Source()
+	if source.State != rules.Unreachable {
+		a = append(a, slog.Int64("policy_age_s", int64(e.PolicyAge/time.Second)))
+	}
+	if source.Stale {
+		a = append(a, slog.Bool("stale", true))
 	}
 	return a
+}
+
+// appendTerms adds what had been settled with the client and the site.
+func appendTerms(a []slog.Attr, e *Entry) []slog.Attr {
+	a = appendText(a, "sent_user_agent", e.Sent)
+	a = appendText(a, "sent_from", e.SentFrom)
+	a = appendText(a, "user", e.User)
+	a = appendText(a, "client_name", e.ClientName)
+	if e.Mode != "enforce" {
+		a = appendText(a, "mode", e.Mode)
+	}
+	a = appendText(a, "config", e.Config[:min(configDigits, len(e.Config))])
+	return appendText(a, "settled", e.Settled)
 }
 
 // appendOutcome adds how the exchange ended.
@@ -287,10 +284,7 @@ func appendOutcome(a []slog.Attr, e *Entry) []slog.Attr {
 	if o.Truncated {
 		a = append(a, slog.Bool("truncated", true))
 	}
-	if o.Err != "" {
-		a = append(a, slog.String("error", bounded(o.Err)))
-	}
-	return a
+	return appendText(a, "error", o.Err)
 }
 
 // agentOf returns the name an entry was judged by and where it comes from.

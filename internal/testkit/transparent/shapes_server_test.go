@@ -95,7 +95,7 @@ var nginxSite = testkit.Site{
 		location = /teapot { add_header X-Always yes always; return 418 "short"; }
 		location = /busy { add_header Retry-After 7 always; return 503; }
 		location = /cookies { add_header Set-Cookie "a=1"; add_header Set-Cookie "b=2; Path=/"; return 200 "ok"; }
-		location = /cached { expires 1h; add_header Vary Accept; return 200 "ok"; }
+		location = /cached { expires max; add_header Vary Accept; return 200 "ok"; }
 		location = /closing { keepalive_timeout 0; return 200 "ok"; }
 		location = /locked { auth_basic "the site"; auth_basic_user_file ` + "/dev/null" + `; }
 		location = /limited { client_max_body_size 10; }

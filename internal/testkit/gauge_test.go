@@ -1,0 +1,65 @@
+package testkit
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// A gauge tells when a request arrived at its machine, not when it came round to
+// looking: a head that lies unread for a while has the time at which it came.
+func TestGauge_TellsWhenAHeadArrived(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client := Dial(t, l.Addr().String())
+	c, err := stampedListener{l}.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	client.Send("early")
+	sent := time.Now()
+	for time.Since(sent) < 50*time.Millisecond { // the reader is late
+	}
+	if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	if off := c.(*stampedConn).arrived().Sub(sent); off > 10*time.Millisecond || off < -10*time.Millisecond {
+		t.Errorf("what was sent at %v is said to have come %v later", sent, off)
+	}
+	client.Close()
+	if n, err := c.Read(make([]byte, 5)); n != 0 || err != io.EOF {
+		t.Errorf("at the end Read = %d, %v", n, err)
+	}
+}
+
+// Requests by all protocols are in the book, each with the site it is for.
+func TestGauge_KeepsABookOfStarts(t *testing.T) {
+	g := NewGauge(t, GaugeOptions{Hosts: []string{"a.test", "b.test"}, Robots: "User-agent: *\n"})
+	client := &http.Client{Transport: &http.Transport{
+		DialContext:     dialMapped(&net.Dialer{Timeout: Patience}, g.ports),
+		TLSClientConfig: &tls.Config{RootCAs: g.CA.Pool()}, ForceAttemptHTTP2: true,
+	}}
+	defer client.CloseIdleConnections()
+	for _, address := range []string{"http://a.test/robots.txt", "http://a.test/1", "http://a.test/2", "https://b.test/3"} {
+		resp, err := client.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	pages := Pages(g.Starts(), "http://a.test")
+	if len(pages) != 2 || pages[0].Target != "/1" || pages[1].Target != "/2" || len(GapsOf(pages)) != 1 {
+		t.Errorf("of http://a.test the book has %+v", pages)
+	}
+	secure := g.Await(t, 1, func(s Arrival) bool { return s.Scheme == "https" })
+	if len(secure) != 1 || secure[0].Host != "b.test" || secure[0].Proto != "HTTP/2.0" {
+		t.Errorf("of https the book has %+v", secure)
+	}
+}

@@ -10,7 +10,7 @@
 -- Every table of the record is covered by the hash chain in "commits"
 -- (heed audit verify). The schema's number is in PRAGMA user_version.
 
--- What this file is.
+-- What this file is: the chain begins with it.
 CREATE TABLE about (
     key   TEXT PRIMARY KEY, -- store: the id of this file, a UUID; created: when, RFC 3339
     value TEXT NOT NULL

@@ -2,7 +2,9 @@ package store
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"hash"
+	"hash/crc32"
 )
 
 // digest is a SHA-256.
@@ -19,9 +21,10 @@ type commit struct {
 	exempt   int64                // the last id
 	pruned   []byte               // a spelt stub (stub.go); nil: nothing was removed
 	hash     digest
+	marks    []byte // not in the hash: whoever has the rows has them
 }
 
-// appendTo spells c without its hash.
+// appendTo spells c as its hash covers it: up to pruned.
 func (c *commit) appendTo(b []byte) []byte {
 	b = append(b, byte(commits))
 	b = appendInteger(appendInteger(b, c.n), c.time)
@@ -45,14 +48,36 @@ func root(pairs [][2]string) digest {
 	return sha256.Sum256(b)
 }
 
-// link returns the hash of c after before, once the rows that c covers have
-// been written to it as they are spelt: those of each table by its number, in
-// the order of their ids, then the outcomes in the order of their entries, then
-// the rows of exempt.
-func (c *commit) link(before digest) hash.Hash {
-	h := sha256.New()
-	h.Write([]byte("heed commit\n"))
-	h.Write(before[:])
-	h.Write(c.appendTo(nil))
-	return h
+// link is a commit whose rows are being put into its hash.
+type link struct {
+	*commit
+	h hash.Hash
 }
+
+// begin begins the hash of c after before.
+func (c *commit) begin(before digest) link {
+	l := link{c, sha256.New()}
+	c.marks = nil
+	l.h.Write([]byte("heed commit\n"))
+	l.h.Write(before[:])
+	l.h.Write(c.appendTo(nil))
+	return l
+}
+
+// cover puts in a row that the commit covers, as it is spelt. The order is:
+// the rows of each table by its number, in the order of their ids, then the
+// outcomes in the order of their entries, then the rows of exempt.
+func (l link) cover(row []byte) {
+	l.h.Write(row)
+	l.marks = binary.LittleEndian.AppendUint16(l.marks, mark(row))
+}
+
+// end gives the commit its hash.
+func (l link) end() { l.h.Sum(l.hash[:0]) }
+
+// mark tells a row from what it was before it was changed, most of the time:
+// it proves nothing, but shows where to look.
+func mark(row []byte) uint16 { return uint16(crc32.Checksum(row, castagnoli)) }
+
+// castagnoli is the polynomial that processors know (CRC-32C).
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)

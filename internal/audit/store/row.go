@@ -16,7 +16,7 @@ var tables = [...]struct {
 	columns []string
 }{
 	commits: {"commits", []string{
-		"n", "time", "run", "configuration", "asker", "site", "body", "snapshot", "policy", "ground", "entry", "outcomes", "exempt", "pruned", "hash",
+		"n", "time", "run", "configuration", "asker", "site", "body", "snapshot", "policy", "ground", "entry", "outcomes", "exempt", "pruned", "hash", "marks",
 	}},
 	Run:           {"run", []string{"id", "time", "heed", "engine", "command", "note"}},
 	Configuration: {"configuration", []string{"id", "hash", "text"}},

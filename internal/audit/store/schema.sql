@@ -170,6 +170,7 @@ CREATE TABLE commits (
     entry         INTEGER NOT NULL,
     outcomes      INTEGER NOT NULL, -- how many name this commit
     exempt        INTEGER NOT NULL,
-    pruned        BLOB,             -- set when rows were removed: what was, and the digest of what stays (see chain.go)
-    hash          BLOB NOT NULL     -- SHA-256 over the predecessor's hash, this row and the rows it covers
+    pruned        BLOB,             -- set when rows were removed: what was, and the digest of what stays (see stub.go)
+    hash          BLOB NOT NULL,    -- SHA-256 over the predecessor's hash, this row and the rows it covers
+    marks         BLOB NOT NULL     -- two octets for each row it covers, by which verify finds the one that was changed
 );

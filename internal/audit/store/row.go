@@ -38,7 +38,7 @@ var tables = [...]struct {
 	Outcome: {"outcome", []string{
 		"entry", "in_commit", "status", "from_site", "bytes_in", "bytes_out", "duration", "truncated", "error", "late",
 	}},
-	Exempt: {"exempt", []string{"id", "time", "count"}},
+	Exempt: {"exempt", []string{"id", "time", "count", "why"}},
 }
 
 // String returns the table's name in audit.db.

@@ -124,7 +124,7 @@ CREATE TABLE entry (
     target     BLOB NOT NULL,       -- path and query as judged and as sent
     raw        BLOB,                -- the target as received, when it differs
     redacted   INTEGER NOT NULL,    -- 1: values of the query are replaced by keyed hashes
-    policy_age INTEGER,             -- milliseconds since the policy was received or confirmed
+    policy_age INTEGER,             -- milliseconds since the policy was received or confirmed; NULL: as entry.time and policy.time say, to the second
     asked      INTEGER,             -- the delay that the site or the settings ask for
     waited     INTEGER,             -- for a turn, before the decision took effect
     part       TEXT,                -- as what a page asks for it (Sec-Fetch-Dest)
@@ -146,11 +146,13 @@ CREATE TABLE outcome (
     late      INTEGER REFERENCES ground -- the verdict that came after an observed request
 );
 
--- Requests of clients that are exempt are nobody's business: only their number is kept.
+-- Requests of which only the number is kept: those of clients that are exempt
+-- are nobody's business.
 CREATE TABLE exempt (
     id    INTEGER PRIMARY KEY,
     time  INTEGER NOT NULL,
-    count INTEGER NOT NULL
+    count INTEGER NOT NULL,
+    why   TEXT -- NULL: the client is exempt; else why they could not be recorded ([audit] on_failure = "continue")
 );
 
 -- The chain. A commit is over all rows added since the one before: of each

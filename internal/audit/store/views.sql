@@ -13,7 +13,7 @@ SELECT
         CAST(e.target AS TEXT) END AS url,
     s.scheme, s.host, s.port, CAST(e.target AS TEXT) AS target,
     g.judged, g.verdict, g.reason, g.token, g.group_name, g.rule, g.line, g.variant, g.settled, g.detail,
-    p.state AS policy_state, p.stale AS policy_stale, e.policy_age / 1000.0 AS policy_age_s, lower(hex(b.sha256)) AS robots_sha256,
+    p.state AS policy_state, p.stale AS policy_stale, coalesce(e.policy_age / 1000.0, max(0, e.time - p.time) / 1000000) AS policy_age_s, lower(hex(b.sha256)) AS robots_sha256,
     e.asked / 1000000.0 AS delay_s, e.waited / 1000000.0 AS waited_s,
     o.status, o.from_site, o.bytes_in, o.bytes_out, o.duration / 1000.0 AS duration_ms, o.truncated, o.error,
     r.heed, g.engine, c.hash AS configuration

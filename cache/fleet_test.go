@@ -482,8 +482,12 @@ func TestHeed_HeldIsShown(t *testing.T) {
 		t.Fatalf("found %+v", got)
 	}
 	for _, c := range []*Cache{one, other} { // of the fleet, of the disk
-		if s, ok := c.Snapshot(o, got[0]); !ok || string(s.Body) != file {
-			t.Errorf("the file is %+v, %v", s, ok)
+		s, ok := c.Snapshot(o, got[0])
+		if !ok {
+			t.Fatal("there is no file")
+		}
+		if body, err := s.Body(); string(body) != file || err != nil {
+			t.Errorf("the file is %q, %v", body, err)
 		}
 	}
 	n := 0

@@ -104,8 +104,8 @@ func (c *Cache) Snapshot(o rules.Origin, h Held) (s *rules.Snapshot, ok bool) {
 	if len(text) == 0 && c.shared != nil {
 		_, _, text = c.shared.Newer(context.Background(), tagOf(o), h.key, 0)
 	}
-	s, err := decodeSnapshot(text)
-	return s, err == nil && s.Origin == o && s.Intact()
+	s, _, err := readAnswer(o, text)
+	return s, err == nil
 }
 
 // Purge forgets o in memory, on disk and in the fleet, what it told single

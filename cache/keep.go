@@ -2,6 +2,8 @@ package cache
 
 import (
 	"net/http"
+	"strings"
+	"time"
 
 	"heed/rules"
 )
@@ -77,15 +79,18 @@ func keeperKey(o rules.Origin, as string) string {
 	return string(append(append(appendKey(nil, o), '\n'), as...))
 }
 
-// snapshotOf returns what a brought; nil when e rests on what was there before,
-// or on no answer.
-func snapshotOf(a *answer, e *entry) *rules.Snapshot {
-	if e.failures > 0 || a.status == http.StatusNotModified {
+// answered returns the Snapshot of a, received at now; nil when there was no
+// answer of the site. It holds the file when file is set.
+func (a *answer) answered(now time.Time, file bool) *rules.Snapshot {
+	if a.status == 0 {
 		return nil
 	}
 	s := &rules.Snapshot{
 		Origin: a.origin, AskedAs: a.as, Chain: a.hops, Status: a.status,
-		FetchedAt: e.madeAt, SHA256: rules.DigestOf(a.body), Body: a.body,
+		FetchedAt: now, SHA256: rules.DigestOf(nil),
+	}
+	if file {
+		s.Pack(a.body)
 	}
 	for _, name := range snapshotFields {
 		if values := a.header.Values(name); len(values) > 0 {
@@ -98,6 +103,15 @@ func snapshotOf(a *answer, e *entry) *rules.Snapshot {
 	return s
 }
 
+// snapshotOf returns what a brought, for others to read; nil when e rests on
+// what was there before, or on no answer.
+func snapshotOf(a *answer, e *entry) *rules.Snapshot {
+	if e.failures > 0 || a.status == http.StatusNotModified {
+		return nil
+	}
+	return e.policy.Source().Snapshot
+}
+
 // snapshotFields are the fields of an answer that say what it is and for how
 // long it holds.
 var snapshotFields = []string{
@@ -108,13 +122,16 @@ var snapshotFields = []string{
 // maxFieldKept is how much of one field a Snapshot has, in bytes.
 const maxFieldKept = 1024
 
-// bounded returns values as far as they fit.
+// bounded returns copies of values as far as they fit: a value may be a piece of
+// a whole header.
 func bounded(values []string) []string {
+	var kept []string
 	room := maxFieldKept
-	for i, v := range values {
+	for _, v := range values {
 		if room -= len(v); room < 0 {
-			return values[:i]
+			break
 		}
+		kept = append(kept, strings.Clone(v))
 	}
-	return values
+	return kept
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 
 // recordVersion stands in every record. A heed that reads another one asks the
 // site again.
-const recordVersion = 1
+const recordVersion = 2
 
 // record is an entry without the text of its policy, in the form that is kept:
 // how the site's answers stood when it was saved.
@@ -51,6 +52,9 @@ type source struct {
 	NoConnection bool        `json:"unconnected,omitzero"`
 	RetriedAs    string      `json:"as,omitzero"`
 	Note         string      `json:"note,omitzero"`
+	// Answer is the site's, when it brought no file: one with a file is kept
+	// beside the record.
+	Answer *rules.Snapshot `json:"answer,omitzero"`
 }
 
 // encodeRecord returns what readRecord makes e of again, together with the
@@ -79,6 +83,9 @@ func sourceOf(p *rules.Policy) *source {
 		RetryAt: src.RetryAt, Stale: src.Stale, NoConnection: src.NoConnection,
 		RetriedAs: src.RetriedAs, Note: src.Note,
 	}
+	if a := src.Snapshot; a != nil && a.Zlib == nil {
+		s.Answer = a
+	}
 	if src.Err != nil {
 		s.Err, s.Told = src.Err.Error(), wordsToTell(src.Err)
 	}
@@ -101,18 +108,27 @@ func readRecord(o rules.Origin, profile rules.Profile, text, snapshot []byte) (*
 	if r.Profile != profile && r.dependsOnProfile() {
 		r.AskAt, r.WaitAt = r.MadeAt, r.MadeAt
 	}
-	var body []byte
-	if r.Policy.State == rules.Available || r.SetAside != nil {
-		file, err := decodeSnapshot(snapshot)
-		if err != nil {
-			return nil, err
-		}
-		if file.Origin != o || !file.Intact() {
-			return nil, errors.New("the file is not the one that was saved")
-		}
-		body = file.Body
+	answer, body, err := readAnswer(o, snapshot)
+	if err != nil && (r.Policy.State == rules.Available || r.SetAside != nil) {
+		return nil, err
 	}
-	return r.entry(o, profile, body), nil
+	return r.entry(o, profile, answer, body), nil
+}
+
+// readAnswer reads what is kept of an answer of o, and its body.
+func readAnswer(o rules.Origin, snapshot []byte) (*rules.Snapshot, []byte, error) {
+	s, err := decodeSnapshot(snapshot)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.Origin != o || s.Zlib == nil && s.SHA256 != rules.DigestOf(nil) {
+		return nil, nil, errors.New("the file is not the one that was saved")
+	}
+	body, err := s.Body()
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, body, nil
 }
 
 // dependsOnProfile reports whether profiles may differ about the answer itself,
@@ -122,24 +138,28 @@ func (r *record) dependsOnProfile() bool {
 	return r.Denied || r.Failures > 0 || r.Policy.State != rules.Available && r.Policy.Status < 400
 }
 
-func (r *record) entry(o rules.Origin, profile rules.Profile, body []byte) *entry {
+func (r *record) entry(o rules.Origin, profile rules.Profile, answer *rules.Snapshot, body []byte) *entry {
+	of := answer
+	if r.Failures > 0 && r.Policy.State != rules.Available {
+		of = nil // what is kept beside the record is the file before
+	}
 	e := &entry{
-		policy: r.Policy.policy(o, profile, body),
+		policy: r.Policy.policy(o, profile, of, body),
 		madeAt: r.MadeAt, askAt: r.AskAt, waitAt: r.WaitAt, denied: r.Denied, varies: r.Varies,
 		failures: r.Failures, failingSince: r.FailingSince, lifetime: r.Lifetime, grace: r.Grace,
 		noStore: r.NoStore, tags: validators{url: r.TagURL, etag: r.ETag, lastModified: r.LastModified},
 	}
 	if r.SetAside != nil {
-		e.setAside = r.SetAside.policy(o, profile, body)
+		e.setAside = r.SetAside.policy(o, profile, answer, body)
 	}
 	return e
 }
 
-func (s *source) policy(o rules.Origin, profile rules.Profile, body []byte) *rules.Policy {
+func (s *source) policy(o rules.Origin, profile rules.Profile, answer *rules.Snapshot, body []byte) *rules.Policy {
 	src := rules.Source{
 		Origin: o, State: s.State, Status: s.Status, FetchedAt: s.FetchedAt, FreshUntil: s.FreshUntil,
 		RetryAt: s.RetryAt, Stale: s.Stale, NoConnection: s.NoConnection,
-		RetriedAs: s.RetriedAs, Note: s.Note,
+		RetriedAs: s.RetriedAs, Note: s.Note, Snapshot: cmp.Or(s.Answer, answer),
 	}
 	if s.Err != "" {
 		src.Err = &retold{s.Err, s.Told} // its text alone: what lay under it was of the last run
@@ -147,7 +167,7 @@ func (s *source) policy(o rules.Origin, profile rules.Profile, body []byte) *rul
 	return rules.NewAs(profile, src, body)
 }
 
-// encodeSnapshot writes s as a line of JSON, and the body as it is behind it;
+// encodeSnapshot writes s as a line of JSON, and the compressed body behind it;
 // nil for nil.
 func encodeSnapshot(s *rules.Snapshot) []byte {
 	if s == nil {
@@ -157,13 +177,13 @@ func encodeSnapshot(s *rules.Snapshot) []byte {
 	if err != nil {
 		panic("plain values cannot be marshalled: " + err.Error())
 	}
-	all := make([]byte, 0, len(head)+1+len(s.Body))
+	all := make([]byte, 0, len(head)+1+len(s.Zlib))
 	all = append(all, head...)
 	all = append(all, '\n')
-	return append(all, s.Body...)
+	return append(all, s.Zlib...)
 }
 
-// decodeSnapshot reads what encodeSnapshot wrote. Its body is part of b.
+// decodeSnapshot reads what encodeSnapshot wrote.
 func decodeSnapshot(b []byte) (*rules.Snapshot, error) {
 	head, body, ok := bytes.Cut(b, []byte{'\n'})
 	if !ok {
@@ -173,6 +193,8 @@ func decodeSnapshot(b []byte) (*rules.Snapshot, error) {
 	if err := json.Unmarshal(head, s); err != nil {
 		return nil, err
 	}
-	s.Body = body
+	if len(body) > 0 {
+		s.Zlib = bytes.Clone(body) // b may hold much else
+	}
 	return s, nil
 }

@@ -129,7 +129,7 @@ func (a *answer) accept(state rules.State, err error, now time.Time, profile rul
 	src := rules.Source{
 		Origin: a.origin, State: state, Status: a.status,
 		FetchedAt: now, FreshUntil: e.askAt, Err: err,
-		RetriedAs: a.as, Note: a.note,
+		RetriedAs: a.as, Note: a.note, Snapshot: a.answered(now, state == rules.Available),
 	}
 	if state == rules.Unreachable {
 		src.FreshUntil, src.RetryAt, e.waitAt = time.Time{}, e.askAt, e.askAt
@@ -188,7 +188,7 @@ func (e *entry) fail(a answer, err error, now time.Time, jitter float64, profile
 	n.policy = rules.NewAs(profile, rules.Source{
 		Origin: a.origin, State: rules.Unreachable, Status: a.status,
 		FetchedAt: now, RetryAt: n.askAt, Err: err,
-		NoConnection: a.noConnection, RetriedAs: a.as,
+		NoConnection: a.noConnection, RetriedAs: a.as, Snapshot: a.answered(now, false),
 	}, nil)
 	return &n
 }

@@ -39,8 +39,15 @@ type Source struct {
 	// RetriedAs is the User-Agent under which the file was asked for again
 	// after a 401 or 403; empty when it was not.
 	RetriedAs string
+	// Own is set when the file is the operator's, in place of the site's.
+	Own bool
 	// Note is a remark for people, such as "HTML without a rule"; often empty.
 	Note string
+	// Snapshot is the answer that the Policy was made of, shared by all that
+	// were; nil when none was received, or when it is not kept. It holds the
+	// file where there was one to read. A Policy that is Unreachable since a
+	// later answer was of no use has that answer.
+	Snapshot *Snapshot
 }
 
 // Engine is the number of the rules by which files are read and targets judged.
@@ -131,11 +138,12 @@ func (p *Policy) Profile() Profile { return p.profile }
 // remembers of the agents that asked counts as MaxRemembered from the start.
 func (p *Policy) Size() int {
 	const fixed = 1024 // Policy, Source and engine
+	n := fixed + p.source.Snapshot.held()
 	switch {
 	case p.engine == nil:
-		return fixed
+		return n
 	case !p.engine.calls:
-		return fixed + p.engine.size() // no agent makes a difference
+		return n + p.engine.size() // no agent makes a difference
 	}
-	return fixed + p.engine.size() + MaxRemembered
+	return n + p.engine.size() + MaxRemembered
 }

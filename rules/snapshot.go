@@ -1,15 +1,22 @@
 package rules
 
 import (
+	"bytes"
+	"compress/zlib"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
+	"sync"
 	"time"
+	"unsafe"
 )
 
 // Snapshot is one answer to a request for a robots.txt: what a Policy was made
 // of, so that it can be made again, and shown to somebody who doubts it. It is
-// data; whoever holds one must not change what it refers to.
+// data; whoever holds one must not change what it refers to. That of a file of
+// the operator's own has no Chain, no Header, and the status 0.
 type Snapshot struct {
 	Origin Origin `json:"origin"`
 	// AskedAs is the client's User-Agent that was sent; empty: heed's own.
@@ -17,24 +24,91 @@ type Snapshot struct {
 	// Chain is the URLs asked, the origin's robots.txt first. The last one gave
 	// the answer; those before it were redirects.
 	Chain  []string `json:"chain"`
-	Status int      `json:"status"` // of the answer; never 0
+	Status int      `json:"status"` // of the answer
 	// Header is the fields of the answer that say what it is and for how long
 	// it holds, under their canonical names; the others are left out.
 	Header map[string][]string `json:"header,omitempty"`
 	// FetchedAt is when the bytes were received. A later confirmation (304)
 	// leaves it as it is.
 	FetchedAt time.Time `json:"fetched_at"`
-	// SHA256 is the digest of Body.
+	// SHA256 is the digest of the body, Size its length.
 	SHA256 Digest `json:"sha256"`
-	// Body is the file without its content coding, which is what the rules were
-	// read from: the same file has one digest whether or not it came compressed,
-	// and reading it again needs no decompressor. Nothing else is changed. It is
-	// empty for an answer that is no file.
-	Body []byte `json:"-"`
+	Size   int    `json:"size"`
+	// Zlib is the body, compressed (RFC 1950); nil for an answer that is no file.
+	Zlib []byte `json:"-"`
 }
 
-// Intact reports whether Body is what SHA256 says.
-func (s *Snapshot) Intact() bool { return DigestOf(s.Body) == s.SHA256 }
+// Pack has s hold body: the file without its content coding, which is what the
+// rules were read from, so that the same file has one digest whether or not it
+// came compressed. Nothing else of it is changed. body is not kept.
+func (s *Snapshot) Pack(body []byte) {
+	s.SHA256, s.Size = DigestOf(body), len(body)
+	var packed bytes.Buffer
+	packed.Grow(len(body)/4 + 64)
+	w := packers.Get().(*zlib.Writer)
+	defer packers.Put(w)
+	w.Reset(&packed)
+	// A bytes.Buffer takes everything.
+	_, _ = w.Write(body)
+	_ = w.Close()
+	s.Zlib = bytes.Clone(packed.Bytes())
+}
+
+// packers take a third of the time that the usual level takes, and come within a
+// tenth of its size.
+var packers = sync.Pool{New: func() any {
+	w, err := zlib.NewWriterLevel(nil, zlib.BestSpeed)
+	if err != nil {
+		panic("a level of compress/zlib is unknown to it: " + err.Error())
+	}
+	return w
+}}
+
+// ErrNotIntact says that what a Snapshot holds is not what its digest is of.
+var ErrNotIntact = errors.New("the bytes of the robots.txt are not those that its SHA-256 is of")
+
+// Body returns the bytes that s was packed with, nil when it holds none. It
+// fails with ErrNotIntact when they are others.
+func (s *Snapshot) Body() ([]byte, error) {
+	if s.Zlib == nil {
+		return nil, nil
+	}
+	packed := bytes.NewReader(s.Zlib)
+	r, err := zlib.NewReader(packed)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotIntact, err)
+	}
+	var body bytes.Buffer
+	body.Grow(max(0, min(s.Size, MaxBytes)) + bytes.MinRead)
+	if _, err := body.ReadFrom(io.LimitReader(r, int64(s.Size)+1)); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotIntact, err)
+	}
+	if packed.Len() > 0 || body.Len() != s.Size || DigestOf(body.Bytes()) != s.SHA256 {
+		return nil, ErrNotIntact
+	}
+	return body.Bytes(), nil
+}
+
+// held returns about how many bytes of memory s takes; nil takes none.
+func (s *Snapshot) held() int {
+	if s == nil {
+		return 0
+	}
+	n := int(unsafe.Sizeof(*s)) + len(s.AskedAs) + len(s.Zlib)
+	for _, u := range s.Chain {
+		n += len(u) + 16
+	}
+	for name, values := range s.Header {
+		n += len(name) + headerOverhead
+		for _, v := range values {
+			n += len(v) + 16
+		}
+	}
+	return n
+}
+
+// headerOverhead is about what a field takes in a map beside its text.
+const headerOverhead = 64
 
 // Digest is a SHA-256. As text it is 64 hexadecimal digits.
 type Digest [sha256.Size]byte

@@ -1,25 +1,63 @@
 package rules
 
 import (
+	"bytes"
+	"compress/zlib"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
 )
 
+func TestHeed_ASnapshotGivesBackExactlyWhatItWasPackedWith(t *testing.T) {
+	for _, body := range []string{"", "User-agent: *\nDisallow: /a\n", "\xEF\xBB\xBF\x00\xFF\r", strings.Repeat("Disallow: /a\n", 1<<16)} {
+		var s Snapshot
+		s.Pack([]byte(body))
+		got, err := s.Body()
+		if string(got) != body || err != nil || s.Size != len(body) || s.SHA256 != DigestOf([]byte(body)) {
+			t.Errorf("%.40q comes back as %.40q, %v", body, got, err)
+		}
+		r, err := zlib.NewReader(bytes.NewReader(s.Zlib))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by, err := io.ReadAll(r); string(by) != body || err != nil {
+			t.Errorf("others read %.40q, %v", by, err)
+		}
+	}
+	var none Snapshot
+	if body, err := none.Body(); body != nil || err != nil {
+		t.Errorf("of no file: %q, %v", body, err)
+	}
+}
+
+// No changed octet goes unseen, and a size that lies fills no memory.
 func TestHeed_ASnapshotKnowsWhetherItIsIntact(t *testing.T) {
-	s := Snapshot{Body: []byte("User-agent: *\nDisallow: /a\n")}
-	if s.Intact() {
-		t.Error("a digest of nothing fits")
+	var s Snapshot
+	s.Pack([]byte("User-agent: *\nDisallow: /a\nDisallow: /ab\nDisallow: /abc\n"))
+	broken := func(name string, change func(*Snapshot)) {
+		c := s
+		c.Zlib = bytes.Clone(s.Zlib)
+		if change(&c); c.Zlib == nil {
+			t.Fatalf("%s: nothing is left", name)
+		}
+		if body, err := c.Body(); !errors.Is(err, ErrNotIntact) {
+			t.Errorf("%s: read as %q, %v", name, body, err)
+		}
 	}
-	s.SHA256 = DigestOf(s.Body)
-	if !s.Intact() {
-		t.Error("its own digest does not fit")
+	for i := 2; i < len(s.Zlib); i++ { // the first two say how it is packed
+		broken(fmt.Sprintf("octet %d changed", i), func(c *Snapshot) { c.Zlib[i] ^= 0x11 })
 	}
-	s.Body[len(s.Body)-2] = 'b'
-	if s.Intact() {
-		t.Error("another file has the same digest")
+	for i := range s.Zlib {
+		broken(fmt.Sprintf("cut at octet %d", i), func(c *Snapshot) { c.Zlib = c.Zlib[:i] })
 	}
+	broken("more behind it", func(c *Snapshot) { c.Zlib = append(c.Zlib, 0) })
+	broken("another size", func(c *Snapshot) { c.Size-- })
+	broken("a larger size", func(c *Snapshot) { c.Size = 1 << 40 })
+	broken("another digest", func(c *Snapshot) { c.SHA256[0]++ })
 }
 
 func TestHeed_ADigestIsHexadecimal(t *testing.T) {
@@ -43,7 +81,7 @@ func TestHeed_ASnapshotIsWrittenAndReadAsJSON(t *testing.T) {
 	s := Snapshot{
 		Origin: Origin{Scheme: "https", Host: "site.test", Port: 443}, AskedAs: "curl/8",
 		Chain: []string{"https://site.test/robots.txt"}, Status: 200, Header: map[string][]string{"Etag": {`"1"`}},
-		FetchedAt: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), SHA256: DigestOf(nil), Body: []byte("beside it"),
+		FetchedAt: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), SHA256: DigestOf(nil), Zlib: []byte("beside it"),
 	}
 	text, err := json.Marshal(&s)
 	if err != nil || strings.Contains(string(text), "beside") {

@@ -116,14 +116,23 @@ func (k *waysDesk) show(_ context.Context, what string) ([]*heldLine, error) {
 			for _, h := range e.policies.Find(o) {
 				line := lineOf(h, k.wayName(i))
 				if s, ok := e.policies.Snapshot(o, h); ok {
-					text := string(s.Body[:min(len(s.Body), maxShown)])
-					line.Snapshot, line.Text, line.Cut = s, &text, len(text) < len(s.Body)
+					line.quote(s)
 				}
 				lines = append(lines, line)
 			}
 		}
 	}
 	return lines, nil
+}
+
+// quote has l show the answer that was received, and the beginning of its text.
+func (l *heldLine) quote(s *rules.Snapshot) {
+	body, err := s.Body()
+	if err != nil {
+		return // as if it were not kept; a Snapshot that is found is whole
+	}
+	text := string(body[:min(len(body), maxShown)])
+	l.Snapshot, l.Text, l.Cut = s, &text, len(text) < len(body)
 }
 
 func (k *waysDesk) text(_ context.Context, what string) ([]byte, error) {
@@ -135,7 +144,7 @@ func (k *waysDesk) text(_ context.Context, what string) ([]byte, error) {
 		for _, e := range k.ways {
 			for _, h := range e.policies.Find(o) {
 				if s, ok := e.policies.Snapshot(o, h); ok && h.Policy.Source().State == rules.Available {
-					return s.Body, nil
+					return s.Body()
 				}
 			}
 		}

@@ -109,10 +109,21 @@ func (h *HostConfig) host(profile rules.Profile) (terms.Host, error) {
 	if err != nil {
 		return t, fmt.Errorf("host.robots_file: %w", err)
 	}
-	t.Robots = func(o rules.Origin) *rules.Policy {
-		return rules.NewAs(profile, rules.Source{Origin: o, State: rules.Available, FetchedAt: info.ModTime(), Note: "a file of the operator's"}, text)
-	}
+	t.Robots = ownRobots(profile, info.ModTime(), text)
 	return t, nil
+}
+
+// ownRobots returns the policies that an operator's own file makes, for any origin.
+func ownRobots(profile rules.Profile, modified time.Time, text []byte) func(rules.Origin) *rules.Policy {
+	file := rules.Snapshot{FetchedAt: modified}
+	file.Pack(text)
+	return func(o rules.Origin) *rules.Policy {
+		snapshot := file
+		snapshot.Origin = o
+		return rules.NewAs(profile, rules.Source{
+			Origin: o, State: rules.Available, Own: true, FetchedAt: modified, Note: "a file of the operator's", Snapshot: &snapshot,
+		}, text)
+	}
 }
 
 // book returns the settings as the proxy takes them.

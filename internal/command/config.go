@@ -31,6 +31,7 @@ type Config struct {
 	Access   AccessConfig   `toml:"access"`
 	Limits   LimitsConfig   `toml:"limits"`
 	Upstream UpstreamConfig `toml:"upstream"`
+	Audit    AuditConfig    `toml:"audit"`
 	Log      LogConfig      `toml:"log"`
 
 	Clients []ClientConfig `toml:"client"` // the first that fits a request is about it

@@ -52,6 +52,7 @@ func (c *Config) check(d *decoder) {
 	}
 	c.checkClients(d)
 	c.checkHosts(d)
+	c.Audit.check(d)
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Fleet.CAFile, &c.Upstream.CAFile, &c.Access.Users} {

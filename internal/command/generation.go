@@ -88,6 +88,7 @@ func (c *Config) waysText() string {
 	private := fmt.Sprint(c.servesItself()) // access.private_destinations = "auto" goes by it
 	w := *c
 	w.Listen, w.Drain, w.HTTPS, w.Log, w.Clients = Addresses{private}, 0, HTTPSConfig{}, LogConfig{}, nil
+	w.Audit = AuditConfig{}
 	w.Limits = LimitsConfig{SiteConnections: c.Limits.SiteConnections}
 	w.Access.Clients, w.Access.Users = nil, ""
 	w.Hosts = slices.Clone(c.Hosts)

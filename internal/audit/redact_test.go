@@ -1,0 +1,160 @@
+package audit
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func newPrivacy(t testing.TB, clients Clients) *Privacy {
+	t.Helper()
+	p, err := NewPrivacy(clients, []string{"*token*", "key", "*apikey", "*password*", "sig", "*signature", "*sessionid"}, bytes.Repeat([]byte{7}, PrivacyKeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A value stands in braces where it is to be hidden; all else must stay as it is.
+func TestHeed_ValuesThatMustNotBeKeptAreHiddenInEverySpellingOfTheirNames(t *testing.T) {
+	p := newPrivacy(t, ClientsFull)
+	for _, c := range []string{
+		"/a?token={x}", "/a?token={x}&b=2", "/a?b=2&token={x}", "/a?b=2;token={x};c=3", "/a?token={x;y}", "/a?token={x;y==}&b",
+		"/a?token={x}&token={y}", "/a?TOKEN={x}", "/a?tok%65n={x}", "/a?tok%2565n={x}", "/a?%74%6f%6B%65%6e={x}", "/a?tok%u0065n={x}",
+		"/a?access_token={x}", "/a?accessToken={x}", "/a?api-key={x}", "/a?APIKey={x}", "/a?x-api-key={x}", "/a?user[password]={x}",
+		"/a?user%5Bpassword%5D={x}", "/a?token[]={x}&token[]={y}", "/a?token[0]={x}", "/a?to+ken={x}", "/a?tok%00en={x}", "/a?.token={x}",
+		"/a;jsessionid={x}", "/a;jsessionid={x}/b?c=d", "/a;v=1;token={x};w=2/b", "/key={x}/b", "/a?x=/b?token={y}&z=1", "/a?token={x/y?z=1}&w=2",
+		"/a?token%3D{}x", "/a?u={https%3A%2F%2Fs.test%2F%3Ftoken%3Dx}&v=1", "/a?u={https%253A%252F%252Fs.test%252F%253Ftoken%253Dx}&v=1",
+		"/a?u=https://{me:secret}@s.test/", "https://{me:p@ss}@s.test/a?key={x}#token={y}", "http://s.test/@me?b=1", "/a?u={http%3A%2F%2Fme%3Apw%40s.test%2F}",
+		"/a?signature={x}&sig={y}&signed=1", "//s.test/a?token={x}", "?token={x}", "token={x}",
+		"/token/a?monkey=1&keyword=b&designsig=1&a=token", "/a?token=", "/a?token=&b=1", "/a?token", "/a?b=me@site.test", "/%", "/a?%zz=%&%u12=1&=x&==", "",
+	} {
+		target := strings.NewReplacer("{", "", "}", "").Replace(c)
+		if c == "/a?token%3D{}x" {
+			c = "/a?{token%3Dx}"
+		}
+		want := hide(p, c)
+		got, hidden := p.Redact(target)
+		if got != want || hidden != (want != target) {
+			t.Errorf("%s became %s, not %s (%v)", target, got, want, hidden)
+		}
+	}
+}
+
+// hide returns c with what stands in braces hidden.
+func hide(p *Privacy, c string) string {
+	var out strings.Builder
+	for c != "" {
+		before, rest, found := strings.Cut(c, "{")
+		out.WriteString(before)
+		if !found {
+			break
+		}
+		var secret string
+		secret, c, _ = strings.Cut(rest, "}")
+		out.WriteString(p.hash("redacted", secret))
+	}
+	return out.String()
+}
+
+// Equal values can be recognised, under one key alone.
+func TestHeed_WhatIsHiddenCanBeComparedByWhoHasTheKeyAlone(t *testing.T) {
+	p := newPrivacy(t, ClientsFull)
+	a, _ := p.Redact("/a?token=x")
+	b, _ := p.Redact("/b?c&token=x")
+	if !strings.HasSuffix(b, a[len("/a?"):]) {
+		t.Errorf("%s and %s do not show the same value", a, b)
+	}
+	other, err := NewPrivacy(ClientsFull, []string{"token"}, make([]byte, PrivacyKeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, _ := other.Redact("/a?token=x"); c == a {
+		t.Errorf("two keys gave the same %s", c)
+	}
+}
+
+// A client that sends nothing but secrets costs no more than their length.
+func TestHeed_HostileTargetsAreHiddenAtABoundedCost(t *testing.T) {
+	p := newPrivacy(t, ClientsFull)
+	for _, piece := range []string{"token=a&", ";token=a/", "a=&", "%25", "%2525", "=", "a%3d&", "u://x@/", "[aB"} {
+		target := "/?" + strings.Repeat(piece, 64<<10/len(piece))
+		got, _ := p.Redact(target)
+		if n := strings.Count(got, "redacted-"); n > maxSecrets || len(got) > len(target)+maxSecrets*30 {
+			t.Errorf("%s...: %d hidden, %d octets", piece, n, len(got))
+		}
+	}
+}
+
+func TestHeed_ClientsAreKeptAsTheSettingsSay(t *testing.T) {
+	full, truncated, hashed := newPrivacy(t, ClientsFull), newPrivacy(t, ClientsTruncated), newPrivacy(t, ClientsHashed)
+	for _, c := range []struct{ at, full, network string }{
+		{"192.0.2.77:4711", "192.0.2.77", "192.0.2.0/24"},
+		{"[2001:db8:1:2::5]:4711", "2001:db8:1:2::5", "2001:db8:1::/48"},
+		{"[::ffff:192.0.2.77]:4711", "192.0.2.77", "192.0.2.0/24"},
+		{"[fe80::1%eth0]:4711", "fe80::1%eth0", "fe80::/48"},
+	} {
+		if client, port := full.Client(c.at); client != c.full || port != 4711 {
+			t.Errorf("%s in full is %s, %d", c.at, client, port)
+		}
+		if client, port := truncated.Client(c.at); client != c.network || port != 0 {
+			t.Errorf("%s truncated is %s, %d", c.at, client, port)
+		}
+		client, port := hashed.Client(c.at)
+		again, _ := hashed.Client(strings.Replace(c.at, "4711", "4712", 1))
+		if !strings.HasPrefix(client, "client-") || port != 0 || client != again {
+			t.Errorf("%s hashed is %s, %d; on another port %s", c.at, client, port, again)
+		}
+	}
+	if hashed.User("me") == "me" || truncated.User("me") != "me" || hashed.User("") != "" {
+		t.Error("names are hashed where addresses are, and nowhere else")
+	}
+}
+
+func TestHeed_APatternForNamesIsLettersDigitsAndStars(t *testing.T) {
+	for _, bad := range []string{"", "*", "**", "Token", "api_key", "a b", "ü", "[a"} {
+		if CheckRedact(bad) == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	if err := CheckRedact("*oauth2*"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever octets come: what is no secret stays, and a secret does not.
+func FuzzRedact(f *testing.F) {
+	for _, s := range []string{"/a?token=x&b=1", "/a;jsessionid=1/b", "/a?u=http%3A%2F%2Fa:b%40c", "/?%74oken=\x00", "token%3D1", "http://a:b@c/"} {
+		f.Add(s)
+	}
+	p := newPrivacy(f, ClientsFull)
+	f.Fuzz(func(t *testing.T, s string) {
+		got, hidden := p.Redact(s)
+		if hidden == (got == s) && !strings.Contains(s, "redacted-") {
+			t.Errorf("%q became %q, hidden %v", s, got, hidden)
+		}
+		for _, target := range []string{"/a?token=5ecret&" + s, "/a;token=5ecret/" + s, "http://5ecret@s.test/" + s} {
+			if got, _ := p.Redact(target); strings.Contains(strings.Replace(got, s, "", 1), "5ecret") {
+				t.Errorf("%q became %q", target, got)
+			}
+		}
+		if got, _ := p.Redact(s + "&token=5ecret"); strings.Contains(strings.Replace(got, s, "", 1), "5ecret") {
+			t.Errorf("behind %q: %q", s, got)
+		}
+	})
+}
+
+func BenchmarkRedact(b *testing.B) {
+	p := newPrivacy(b, ClientsFull)
+	for name, target := range map[string]string{
+		"none": "/articles/2026/index.html", "query": "/a?page=2&sort=price&lang=en", "secret": "/a?page=2&token=0123456789abcdef",
+		"hostile": "/?" + strings.Repeat("a=1&", 16<<10), "escapes": "/?" + strings.Repeat("%2525", 13<<10),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for range b.N {
+				p.Redact(target)
+			}
+		})
+	}
+}

@@ -15,6 +15,8 @@ type engine struct {
 	phrases bool            // there are names of several words
 	calls   bool            // there are names other than "*"
 	costly  bool            // there are more than costlyStars wildcards
+	paced   bool            // there are lines about speed
+	general []*Wish         // of those, what stands before any group
 	start   int             // of the file in text, after a byte order mark
 	rules   []rule          // in the order of the file
 	groups  []uint32        // the first rule of each group
@@ -56,6 +58,8 @@ func (e *engine) finish() {
 	e.rules, e.groups, e.fields = fit(e.rules), fit(e.groups), fit(e.fields)
 	e.sortNames()
 	e.makeSets()
+	e.paced = slices.ContainsFunc(e.fields, func(f carried) bool { return f.kind.pacing() })
+	e.general = e.wishesOf(nil)
 	e.star = e.choose(nil)
 	e.calls = len(e.names) > 0 && (e.nameText(0) != "*" || e.nameEnd(0) < len(e.names))
 }

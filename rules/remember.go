@@ -42,13 +42,16 @@ func (e *engine) governing(agent *Agent) []chosen {
 
 // costs returns about how many bytes it takes to remember all.
 func (e *engine) costs(all []chosen) int {
-	const slot, each = 56, 112 // of a map, a chosen
+	const slot, each, wish, line = 56, 136, 120, 112 // of a map, a chosen, a Wish, a line of it
 	n := slot
 	if len(all) > 0 && len(e.star) > 0 && &all[0] == &e.star[0] {
 		return n // shared by all agents that no name is for
 	}
 	for _, c := range all {
 		n += each + len(c.token.Name) + len(c.token.Piece)
+		for _, w := range c.wishes {
+			n += wish + line*cap(w.lines)
+		}
 	}
 	return n
 }

@@ -86,7 +86,8 @@ type chosen struct {
 	at, end int    // of its lines in names
 	token   Token
 	how     string
-	index   *index // of all its groups; nil: they are asked one by one
+	index   *index  // of all its groups; nil: they are asked one by one
+	wishes  []*Wish // of all its groups
 }
 
 // MaxGoverning is how many names of a file may govern one agent. No honest
@@ -132,7 +133,8 @@ func (e *engine) choose(tokens []Token) []chosen {
 		return e.star
 	}
 	for i := range c.all {
-		c.all[i].index = e.indexOf(e.groupsOf(c.all[i].at))
+		groups := e.groupsOf(c.all[i].at)
+		c.all[i].index, c.all[i].wishes = e.indexOf(groups), e.wishesOf(groups)
 	}
 	return c.all
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -11,7 +12,7 @@ import (
 // What the values of carried fields say. Each reader reports false for fields
 // of another kind and for values it cannot understand, which say nothing.
 
-// maxDelay bounds what a delay may be before it is no delay but nonsense.
+// maxDelay is as long as any delay: who asks for more asks for this.
 const maxDelay = 365 * 24 * time.Hour
 
 // Delay returns the time between two requests that a Crawl-delay or a
@@ -21,14 +22,14 @@ func (f Field) Delay() (d time.Duration, ok bool) {
 		return 0, false
 	}
 	number := strings.Replace(f.Value, ",", ".", 1)
-	if number == "" || strings.Trim(number, "0123456789.") != "" {
+	if number == "" || number[0] == 'e' || number[0] == 'E' || strings.Trim(number, "0123456789.eE") != "" {
 		return 0, false
 	}
 	seconds, err := strconv.ParseFloat(number, 64)
-	if err != nil || seconds > maxDelay.Seconds() {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, false
 	}
-	return time.Duration(seconds * float64(time.Second)), true
+	return time.Duration(min(seconds, maxDelay.Seconds()) * float64(time.Second)), true
 }
 
 // Rate is how many documents may be fetched in what time (Conner 1996).
@@ -73,16 +74,25 @@ func (f Field) Rate() (r Rate, ok bool) {
 		unit = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour}[per[len(per)-1]]
 		per = per[:len(per)-1]
 	}
-	n, err1 := strconv.ParseUint(documents, 10, 31)
-	t, err2 := strconv.ParseUint(per, 10, 31)
-	if err1 != nil || err2 != nil || n == 0 || t == 0 || time.Duration(t) > maxDelay/unit {
+	n, ok1 := countOf(documents)
+	t, ok2 := countOf(per)
+	if !ok1 || !ok2 {
 		return Rate{}, false
 	}
-	r = Rate{Documents: int(n), Per: time.Duration(t) * unit}
+	r = Rate{Documents: n, Per: min(time.Duration(t), maxDelay/unit) * unit}
 	if len(words) == 2 {
 		r.Window, ok = window(words[1])
 	}
 	return r, ok
+}
+
+// countOf reads a number from 1 on; one too long to be meant is the largest.
+func countOf(s string) (int, bool) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, false
+	}
+	return int(n), n > 0
 }
 
 // Window returns what a Visit-time says: "0600-0845".

@@ -1,0 +1,112 @@
+package pace
+
+import (
+	"hash/maphash"
+	"slices"
+	"time"
+)
+
+// Bounds of what is booked at one site.
+const (
+	maxBooked    = 256
+	maxOwnBooked = 64               // of one client
+	leastKept    = 30 * time.Second // how long after its time a booking is kept, at least
+	early        = time.Second      // before its time that a client may come
+)
+
+// booking is a place in the queue for a request that was told when to come back:
+// then it goes before all others of its client.
+type booking struct {
+	due     time.Time
+	expires time.Time
+	client  uint64
+}
+
+// seed keeps what clients choose from colliding on purpose.
+var seed = maphash.MakeSeed()
+
+// key tells a request from others, and its client from others.
+func (k *ticket) key() (request, client uint64) {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	h.WriteString(k.ask.Client)
+	client = h.Sum64()
+	h.WriteByte(0)
+	h.WriteString(k.ask.Name)
+	h.WriteByte(0)
+	h.WriteString(k.ask.Target)
+	return h.Sum64(), client
+}
+
+// comesBack reports whether k comes when it was told to, and ends its booking.
+func (s *site) comesBack(k *ticket, now time.Time) bool {
+	if len(s.booked) == 0 {
+		return false
+	}
+	key, _ := k.key()
+	b, ok := s.booked[key]
+	if !ok || now.Before(b.due.Add(-early)) {
+		return false
+	}
+	delete(s.booked, key)
+	return now.Before(b.expires)
+}
+
+// refuse ends a wait that would be in vain, and says when to come back.
+func (s *site) refuse(k *ticket, now time.Time) {
+	i := slices.Index(s.queue, k)
+	if i < 0 {
+		return
+	}
+	s.remove(i)
+	k.refused, k.retry = true, wholeSeconds(s.book(k, now).Sub(now))
+	close(k.ready)
+}
+
+// book returns when k is to come back. The times of one client lie so far apart
+// that what it comes back for leaves room for what else it asks.
+func (s *site) book(k *ticket, now time.Time) time.Time {
+	key, client := k.key()
+	all := s.live(now)
+	if b, ok := all[key]; ok && b.due.After(now) {
+		return b.due
+	}
+	apart := afterPause
+	for _, st := range k.steps {
+		apart = max(apart, 2*st.delay)
+	}
+	due, own := k.due, 0
+	for _, b := range all {
+		if b.client == client {
+			own++
+			due = later(due, b.due.Add(apart))
+		}
+	}
+	if own >= maxOwnBooked || len(all) >= maxBooked {
+		return due
+	}
+	if all == nil {
+		s.booked = map[uint64]booking{}
+	}
+	s.booked[key] = booking{due: due, expires: due.Add(max(leastKept, k.ask.MaxWait)), client: client}
+	return due
+}
+
+// live drops the bookings that have expired and returns the others.
+func (s *site) live(now time.Time) map[uint64]booking {
+	for key, b := range s.booked {
+		if !now.Before(b.expires) {
+			delete(s.booked, key)
+		}
+	}
+	if len(s.booked) == 0 {
+		s.booked = nil
+	}
+	return s.booked
+}
+
+// wholeSeconds rounds up, so that a client that waits exactly that long is not
+// early.
+func wholeSeconds(d time.Duration) time.Duration {
+	return max(time.Second, (d + time.Second - 1).Truncate(time.Second))
+}

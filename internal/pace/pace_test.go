@@ -1,0 +1,432 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heed/rules"
+)
+
+// defaults are the settings of proxy.toml.
+var defaults = Settings{MaxDelay: time.Hour, MaxWait: 30 * time.Second}
+
+var site1 = rules.Origin{Scheme: "http", Host: "site.test", Port: 80}
+
+// robots returns the wishes of a robots.txt for an agent.
+func robots(agent string, lines ...string) []*rules.Wish {
+	p := rules.New(rules.Source{Origin: site1, State: rules.Available}, []byte(strings.Join(lines, "\n")))
+	return p.Wishes(rules.Identify(agent))
+}
+
+// delay returns the wishes of a site that asks everybody for a delay.
+func delay(value string) []*rules.Wish {
+	return robots("TestBot/1.0", "User-agent: *", "Crawl-delay: "+value)
+}
+
+// crowd is clients of one Turns, and when they started.
+type crowd struct {
+	t *testing.T
+	*Turns
+	settings Settings
+	begun    time.Time
+	wg       sync.WaitGroup
+	mu       sync.Mutex
+	starts   []start
+	refused  []Answer
+}
+
+type start struct {
+	who string
+	at  time.Duration
+}
+
+func newCrowd(t *testing.T) *crowd {
+	return &crowd{t: t, Turns: New(Config{}), settings: defaults, begun: time.Now()}
+}
+
+// ask has a client ask for its turn, beside the others.
+func (c *crowd) ask(client string, wishes []*rules.Wish) {
+	c.send(&Ask{Settings: c.settings, Origin: site1, Wishes: wishes, Client: client})
+}
+
+func (c *crowd) send(a *Ask) {
+	c.wg.Go(func() {
+		answer := c.Take(context.Background(), a)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if answer.Refused || answer.Left {
+			c.refused = append(c.refused, answer)
+			return
+		}
+		c.starts = append(c.starts, start{a.Client, time.Since(c.begun)})
+		answer.Turn.Started()
+		answer.Turn.End()
+	})
+	synctest.Wait() // it waits, or has been served: the order of arrival is certain
+}
+
+// told returns who started when, once all have.
+func (c *crowd) told() string {
+	c.wg.Wait()
+	var all []string
+	for _, s := range c.starts {
+		all = append(all, fmt.Sprintf("%s %v", s.who, s.at))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (c *crowd) expect(want string) {
+	c.t.Helper()
+	if got := c.told(); got != want {
+		c.t.Errorf("started: %s\nwant:    %s", got, want)
+	}
+}
+
+// Whoever asks for a page of a site with a Crawl-delay gets a turn of its own.
+func TestConner_OneStartPerDelayInOrderOfArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		for _, who := range []string{"a", "b", "c"} {
+			c.ask(who, delay("10"))
+		}
+		c.expect("a 0s, b 10s, c 20s")
+	})
+}
+
+// A client that asks for a hundred pages at once keeps nobody else waiting.
+func TestHeed_ABusyClientDoesNotStarveAQuietOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		for range 50 {
+			c.ask("busy", delay("0.5"))
+		}
+		time.Sleep(1200 * time.Millisecond)
+		c.ask("quiet", delay("0.5"))
+		c.wg.Wait()
+		for _, s := range c.starts {
+			if s.who == "quiet" && s.at > 2200*time.Millisecond {
+				t.Errorf("the quiet client came at 1.2s and started at %v", s.at)
+			}
+		}
+	})
+}
+
+// The turn of a request that cannot be sent is the next one's at once.
+func TestHeed_WhatWasNeverSentCostsNobodyATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		ask := &Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "a"}
+		first := c.Take(t.Context(), ask)
+		c.ask("b", delay("10"))
+		time.Sleep(3 * time.Second)
+		first.Turn.End() // it could not connect
+		c.expect("b 3s")
+	})
+}
+
+// A client that leaves takes its place along.
+func TestHeed_WhoLeavesGivesItsTurnBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.ask("a", delay("10"))
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan Answer, 1)
+		go func() {
+			left <- c.Take(ctx, &Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "b"})
+		}()
+		synctest.Wait()
+		c.ask("c", delay("10"))
+		time.Sleep(4 * time.Second)
+		leave()
+		if a := <-left; !a.Left || a.Owed != 6*time.Second || a.Waited != 4*time.Second {
+			t.Errorf("%+v", a)
+		}
+		c.expect("a 0s, c 10s")
+	})
+}
+
+// Nobody is kept waiting in vain: who would wait too long is told at once, and
+// when to come back; then it is served.
+func TestRFC9110_RetryAfterIsTrue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		for range 4 {
+			c.ask("a", delay("10"))
+		}
+		late := Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "a", Target: "/5"}
+		answer := c.Take(t.Context(), &late)
+		if !answer.Refused || answer.RetryAfter != 40*time.Second || answer.Waited != 0 {
+			t.Fatalf("%+v", answer)
+		}
+		time.Sleep(answer.RetryAfter - 100*time.Millisecond)
+		for range 4 { // its client goes on asking
+			c.ask("a", delay("10"))
+		}
+		time.Sleep(100 * time.Millisecond)
+		again := c.Take(t.Context(), &late)
+		if again.Refused || again.Waited > 10*time.Second {
+			t.Errorf("came back when it was told to: %+v", again)
+		}
+		again.Turn.End()
+		c.wg.Wait()
+	})
+}
+
+// Requests that no crawler's delay is for still heed the operator's floor.
+func TestHeed_MinDelayHoldsForEverybody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.settings.MinDelay = time.Second
+		c.ask("a", nil)
+		c.ask("b", robots("B/1", "User-agent: B", "Crawl-delay: 5"))
+		c.ask("c", nil)
+		c.expect("a 0s, b 1s, c 2s")
+	})
+}
+
+// Two names that two groups govern take turns of their own; one that both govern
+// takes its turn in each.
+func TestHeed_ATurnInEachGroupThatGoverns(t *testing.T) {
+	lines := []string{"User-agent: a", "Crawl-delay: 4", "Disallow:", "User-agent: b", "Crawl-delay: 6"}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.ask("a1", robots("A/1", lines...))
+		c.ask("b1", robots("B/1", lines...))
+		c.ask("ab", robots("A/1 B/1", lines...))
+		c.ask("a2", robots("A/1", lines...)) // does not overtake the one that needs both
+		c.ask("b2", robots("B/1", lines...))
+		c.expect("a1 0s, b1 0s, ab 6s, a2 10s, b2 12s")
+	})
+}
+
+// With share = "agent" each product token has turns of its own.
+func TestHeed_TurnsByAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.settings.ByAgent = true
+		for _, name := range []string{"one", "two", "one"} {
+			c.send(&Ask{Settings: c.settings, Origin: site1, Wishes: delay("10"), Client: name, Agent: name})
+		}
+		c.expect("one 0s, two 0s, one 10s")
+	})
+}
+
+// A site that would have one request per fortnight gets the longest delay that is
+// kept, and the record says so.
+func TestHeed_HostileDelaysAreClampedAndTold(t *testing.T) {
+	for value, want := range map[string]string{
+		"1e9":          "robots.txt line 2 asks for 8760h0m0s between requests; pacing.max_delay makes it 1h0m0s",
+		"999999999999": "robots.txt line 2 asks for 8760h0m0s between requests; pacing.max_delay makes it 1h0m0s",
+		"3601":         "robots.txt line 2 asks for 1h0m1s between requests; pacing.max_delay makes it 1h0m0s",
+		"3600":         "",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			turns := New(Config{})
+			ask := Ask{Settings: defaults, Origin: site1, Wishes: delay(value), Client: "a"}
+			first := turns.Take(t.Context(), &ask)
+			first.Turn.Started()
+			first.Turn.End()
+			if first.Note != want {
+				t.Errorf("%s: %q", value, first.Note)
+			}
+			if next := turns.Take(t.Context(), &ask); !next.Refused || next.RetryAfter != time.Hour {
+				t.Errorf("%s: %+v", value, next)
+			}
+		})
+	}
+}
+
+// heed's own request for robots.txt, and a client's, wait for nobody, and whoever
+// comes next keeps its distance from them.
+func TestHeed_RobotsTxtMovesTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.send(&Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "a", Fetched: time.Now().Round(0).Add(-3 * time.Second)})
+		c.ask("b", delay("10"))
+		time.Sleep(12 * time.Second) // a started at 7s; b is due at 17s
+		c.Fetches(site1)
+		c.expect("a 7s, b 22s")
+		c.Moved(site1)
+		c.ask("c", delay("10"))
+		c.expect("a 7s, b 22s, c 32s")
+	})
+}
+
+// 429 and 503 hold everybody back until the time that the site names.
+func TestRFC9110_RetryAfterHoldsEverybody(t *testing.T) {
+	date := func(s string) string { return "Sat, 21 Nov 2026 " + s + " GMT" }
+	for name, h := range map[string]http.Header{
+		"seconds":                 {"Retry-After": {"20"}},
+		"a date":                  {"Retry-After": {date("10:00:20")}, "Date": {date("10:00:00")}},
+		"a date by a wrong clock": {"Retry-After": {"Mon, 21 Nov 2016 10:00:20 GMT"}, "Date": {"Mon, 21 Nov 2016 10:00:00 GMT"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrowd(t)
+				c.Answered(site1, http.StatusServiceUnavailable, h, time.Now())
+				c.ask("a", nil)
+				time.Sleep(time.Second)
+				c.ask("a", nil) // who was held back does not storm the site either
+				c.expect("a 20s, a 20.2s")
+				c.ask("b", delay("5"))
+				c.expect("a 20s, a 20.2s, b 20.2s")
+			})
+		})
+	}
+}
+
+func TestHeed_RetryAfterIsClampedAndTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := New(Config{})
+		note := turns.Answered(site1, http.StatusTooManyRequests, http.Header{"Retry-After": {"99999999"}}, time.Now())
+		if !strings.Contains(note, "wait for 27777h46m39s (Retry-After); it is kept for 1h0m0s") {
+			t.Error(note)
+		}
+		ask := Ask{Settings: defaults, Origin: site1, Client: "a"}
+		if a := turns.Take(t.Context(), &ask); !a.Refused || a.RetryAfter != time.Hour || a.Held != time.Hour {
+			t.Errorf("%+v", a)
+		}
+		if got := turns.Release("site.test"); len(got) != 1 {
+			t.Errorf("released %v", got)
+		}
+		if a := turns.Take(t.Context(), &ask); a.Refused {
+			t.Errorf("after the release: %+v", a)
+		}
+	})
+}
+
+// A site that says "not now" and no more is left alone for longer each time, and
+// trusted again bit by bit.
+func TestHeed_PausesGrowAndDecay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := New(Config{})
+		held := func() time.Duration {
+			for _, s := range turns.List() {
+				return s.Held
+			}
+			return 0
+		}
+		for _, want := range []time.Duration{1, 2, 4, 8} {
+			turns.Answered(site1, http.StatusServiceUnavailable, nil, time.Now())
+			turns.Answered(site1, http.StatusServiceUnavailable, nil, time.Now().Add(-time.Second)) // of the same moment
+			if got := held(); got != want*time.Second {
+				t.Errorf("held for %v, want %v", got, want*time.Second)
+			}
+			time.Sleep(want*time.Second + time.Second)
+		}
+		turns.Answered(site1, http.StatusOK, nil, time.Now())
+		turns.Answered(site1, http.StatusServiceUnavailable, nil, time.Now())
+		if got := held(); got != 8*time.Second {
+			t.Errorf("after one good answer held for %v", got)
+		}
+	})
+}
+
+// What waits at a site is bounded: those that would be served last are sent away.
+func TestHeed_TheQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.settings.MaxWait = time.Hour
+		for range maxQueue + 50 {
+			c.ask("busy", delay("1"))
+		}
+		c.ask("quiet", delay("1"))
+		c.wg.Wait()
+		if len(c.refused) != 50 {
+			t.Errorf("%d refused", len(c.refused))
+		}
+		if c.starts[2].who != "quiet" && c.starts[1].who != "quiet" {
+			t.Errorf("the quiet one was not among the first: %v", c.starts[:4])
+		}
+	})
+}
+
+// When nobody waits there is no timer, and what is of no use is forgotten.
+func TestHeed_NothingIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.ask("a", delay("10"))
+		c.ask("b", delay("10"))
+		c.wg.Wait()
+		if s := c.find(site1); s.timer != nil || len(s.queue) != 0 {
+			t.Errorf("timer %v, queue %v", s.timer, s.queue)
+		}
+		time.Sleep(time.Hour)
+		if got := c.List(); len(got) != 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// Visit-time is noted, or kept.
+func TestConner_VisitTime(t *testing.T) {
+	night := robots("A/1", "User-agent: *", "Visit-time: 0200-0400")
+	synctest.Test(t, func(t *testing.T) { // begins at midnight UTC
+		turns := New(Config{})
+		ask := Ask{Settings: defaults, Origin: site1, Wishes: night, Client: "a"}
+		if a := turns.Take(t.Context(), &ask); a.Refused || a.Note != `outside of the Visit-time "0200-0400" (robots.txt line 2)` {
+			t.Errorf("%+v", a)
+		}
+		ask.ObeyVisits = true
+		if a := turns.Take(t.Context(), &ask); !a.Refused || a.RetryAfter != 2*time.Hour || a.Visit.Line != 2 {
+			t.Errorf("%+v", a)
+		}
+		time.Sleep(2*time.Hour - 10*time.Second)
+		if a := turns.Take(t.Context(), &ask); a.Refused || a.Waited != 10*time.Second {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
+// A restart brings no burst.
+func TestHeed_MarksOutliveTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := newCrowd(t)
+		before.ask("a", delay("10"))
+		before.wg.Wait()
+		time.Sleep(4 * time.Second)
+		after := newCrowd(t)
+		after.Restore(before.Marks(), time.Time{})
+		after.ask("b", delay("10"))
+		after.expect("b 6s")
+		crashed := newCrowd(t)
+		crashed.Restore(nil, time.Now())
+		crashed.ask("c", delay("10"))
+		crashed.expect("c 10s")
+	})
+}
+
+// What runs at a time is bounded where the operator says so.
+func TestHeed_MaxParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.settings.MaxParallel = 1
+		first := c.Take(t.Context(), &Ask{Settings: c.settings, Origin: site1, Client: "a"})
+		first.Turn.Started()
+		c.ask("b", nil)
+		time.Sleep(7 * time.Second)
+		first.Turn.End()
+		c.expect("b 7s")
+	})
+}
+
+// Hosts that are not paced pay next to nothing.
+func BenchmarkNotPaced(b *testing.B) {
+	turns := New(Config{})
+	p := rules.New(rules.Source{Origin: site1, State: rules.Available}, []byte("User-agent: *\nDisallow: /private\n"))
+	agent := rules.Identify("TestBot/1.0")
+	other := rules.Origin{Scheme: "http", Host: "other.test", Port: 80}
+	turns.Answered(other, http.StatusServiceUnavailable, nil, time.Now()) // something is known of another site
+	b.ReportAllocs()
+	for b.Loop() {
+		if turns.Paced(site1, p.Wishes(agent), &defaults) {
+			b.Fatal("paced")
+		}
+	}
+}

@@ -1,0 +1,328 @@
+package pace
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heed/rules"
+)
+
+// site is the turns at one origin.
+type site struct {
+	turns  *Turns
+	origin rules.Origin
+
+	mu      sync.Mutex
+	gone    bool // it is not in the list any more
+	lanes   map[string]*lane
+	queue   []*ticket // in the order they are served
+	timer   *time.Timer
+	moved   time.Time     // when a request went out that waits for nobody
+	running int           // turns that have been given and not ended
+	lag     time.Duration // from a turn's being given to its start, smoothed
+	pause   pause
+	held    atomic.Bool // there is a pause, or somebody waits; true a little too long
+	booked  map[uint64]booking
+}
+
+// Turn is the permission to start. Nil is one of which nothing has to be told.
+type Turn struct {
+	site    *site
+	steps   []step
+	given   time.Time
+	started bool // guarded by site.mu
+	ended   bool // likewise
+}
+
+// Started tells that the request's header section has been written: the delays
+// begin. A request that is sent again is told again.
+func (t *Turn) Started() {
+	if t == nil {
+		return
+	}
+	s := t.site
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !t.started {
+		t.started = true
+		s.lag = (3*s.lag + now.Sub(t.given)) / 4
+	}
+	for _, st := range t.steps {
+		if st.held == t {
+			st.held = nil
+		}
+		if next := now.Add(st.delay); next.After(st.next) {
+			st.next, st.lane.delay = next, st.delay
+		}
+	}
+	s.turns.changed()
+	s.turn(now)
+}
+
+// End gives the turn back if it has not started, and its place among those that
+// run. It may be called more than once.
+func (t *Turn) End() {
+	if t == nil {
+		return
+	}
+	s := t.site
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.ended {
+		return
+	}
+	t.ended = true
+	s.running--
+	for _, st := range t.steps {
+		if st.held == t {
+			st.held = nil
+		}
+	}
+	s.turn(time.Now())
+}
+
+// arrive lets a ticket in, or refuses it.
+func (s *site) arrive(k *ticket, strides []stride, now time.Time) {
+	k.site = s
+	k.steps = s.stepsOf(strides, now)
+	s.fetched(k.ask.Fetched, now)
+	k.from = now
+	if k.ask.ObeyVisits {
+		k.from, k.visit = k.ask.welcome(now)
+	}
+	k.limit = now.Add(k.ask.MaxWait)
+	if k.booked = s.comesBack(k, now); k.booked {
+		k.limit = now.Add(2 * k.ask.MaxWait)
+	}
+	s.insert(k)
+	s.plan(now)
+	k.place = s.placeOf(k, now)
+	if k.due.After(k.limit) {
+		s.refuse(k, now)
+	} else if len(s.queue) > maxQueue {
+		s.refuse(s.queue[len(s.queue)-1], now)
+	}
+	s.turn(now)
+}
+
+// fetched takes note of when heed asked for the site's robots.txt, by the wall
+// clock.
+func (s *site) fetched(at, now time.Time) {
+	if age := now.Round(0).Sub(at); !at.IsZero() && age >= 0 && age < maxPause {
+		s.moved = later(s.moved, now.Add(-age))
+	}
+}
+
+// stepsOf returns the lanes of a request, making those that are new.
+func (s *site) stepsOf(strides []stride, now time.Time) []step {
+	if len(strides) == 0 && (s.pause.holds(now) || len(s.queue) > 0) {
+		strides = []stride{{pauseLane, afterPause}}
+	}
+	steps := make([]step, 0, len(strides))
+	for _, st := range strides {
+		if s.lanes[st.name] == nil && len(s.lanes) >= maxLanes {
+			s.sweepLanes(now)
+			if len(s.lanes) >= maxLanes {
+				st.name = otherLane
+			}
+		}
+		l := s.lanes[st.name]
+		if l == nil {
+			l = &lane{name: st.name}
+			if since := s.turns.since; !since.IsZero() {
+				l.next = since.Add(st.delay)
+			}
+			s.lanes[st.name] = l
+		}
+		steps = append(steps, step{l, st.delay})
+	}
+	return steps
+}
+
+// placeOf returns where a ticket stands that has been planned.
+func (s *site) placeOf(k *ticket, now time.Time) Place {
+	p := Place{Wait: max(0, k.due.Sub(now)), Others: len(s.queue) - 1, Visit: k.visit}
+	if s.pause.until.After(now) {
+		p.Held = s.pause.until.Sub(now)
+	}
+	for _, o := range s.queue {
+		if o == k {
+			break
+		}
+		p.Ahead++
+	}
+	return p
+}
+
+// plan works out when each ticket's turn will be. The start of a turn that has
+// been given is taken to be now.
+func (s *site) plan(now time.Time) {
+	for _, l := range s.lanes {
+		if l.free = l.next; l.held != nil {
+			l.free = now.Add(l.delay)
+		}
+	}
+	for _, k := range s.queue {
+		k.due = s.earliest(k, now)
+		for _, st := range k.steps {
+			k.due = later(k.due, st.free)
+		}
+		for _, st := range k.steps {
+			st.free = k.due.Add(st.delay + s.lag)
+		}
+	}
+}
+
+// earliest returns when k may start as far as no other ticket is in its way.
+func (s *site) earliest(k *ticket, now time.Time) time.Time {
+	at := later(later(now, k.from), s.pause.until)
+	for _, st := range k.steps {
+		if !s.moved.IsZero() {
+			at = later(at, s.moved.Add(st.delay))
+		}
+	}
+	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// turn gives the turns that have come, refuses who would wait in vain, and sets
+// the clock for what comes next.
+func (s *site) turn(now time.Time) {
+	s.dispatch(now)
+	s.plan(now)
+	for i := len(s.queue) - 1; i >= 0; i-- {
+		if k := s.queue[i]; now.After(k.end()) || k.due.After(k.end()) {
+			s.refuse(k, now)
+		}
+	}
+	s.schedule(now)
+	s.held.Store(s.pause.matters(now) || len(s.queue) > 0)
+}
+
+// end is when a ticket that was let in is refused after all. What was promised to
+// it was an estimate, so that it is given a little more.
+func (k *ticket) end() time.Time {
+	return k.limit.Add(time.Second + k.limit.Sub(k.came)/10)
+}
+
+// dispatch gives each turn that has come to the first in the queue that wants it.
+// Who waits for several lanes keeps later ones from all of them.
+func (s *site) dispatch(now time.Time) {
+	open := 0
+	for _, l := range s.lanes {
+		if l.blocked = l.waiting == 0; !l.blocked {
+			open++
+		}
+	}
+	for i := 0; i < len(s.queue); {
+		k := s.queue[i]
+		switch {
+		case k.ask.MaxParallel > 0 && s.running >= k.ask.MaxParallel:
+			return // whoever comes next waits for the same
+		case s.ready(k, now):
+			s.remove(i)
+			s.give(k, now)
+			continue
+		}
+		for _, st := range k.steps {
+			if !st.blocked {
+				st.blocked = true
+				open--
+			}
+		}
+		if open == 0 && len(k.steps) > 0 {
+			return
+		}
+		i++
+	}
+}
+
+// ready reports whether k may start now.
+func (s *site) ready(k *ticket, now time.Time) bool {
+	for _, st := range k.steps {
+		if st.blocked || st.held != nil || st.next.After(now) {
+			return false
+		}
+	}
+	return !s.earliest(k, now).After(now)
+}
+
+// give gives k its turn.
+func (s *site) give(k *ticket, now time.Time) {
+	k.turn = &Turn{site: s, steps: k.steps, given: now}
+	for _, st := range k.steps {
+		st.held, st.blocked = k.turn, true
+		st.round = max(st.round, k.round)
+		st.lane.delay = st.delay
+	}
+	s.running++
+	close(k.ready)
+}
+
+// schedule sets the timer to when something may be done next; there is none
+// while nobody waits.
+func (s *site) schedule(now time.Time) {
+	var next time.Time
+	for _, k := range s.queue {
+		for _, t := range []time.Time{k.due, k.end()} {
+			if t.After(now) && (next.IsZero() || t.Before(next)) {
+				next = t
+			}
+		}
+	}
+	switch {
+	case next.IsZero():
+		if s.timer != nil {
+			s.timer.Stop()
+			s.timer = nil
+		}
+	case s.timer == nil:
+		s.timer = time.AfterFunc(next.Sub(now), s.tick)
+	default:
+		s.timer.Reset(next.Sub(now))
+	}
+}
+
+// tick is the timer's.
+func (s *site) tick() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn(time.Now())
+}
+
+// sweepLanes drops the lanes in which anybody may start.
+func (s *site) sweepLanes(now time.Time) {
+	for name, l := range s.lanes {
+		if l.waiting == 0 && l.held == nil && !l.next.After(now) {
+			delete(s.lanes, name)
+		}
+	}
+}
+
+// forget reports whether the site is of no use any more, and marks it so.
+func (s *site) forget(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweepLanes(now)
+	s.gone = s.running == 0 && len(s.queue) == 0 && len(s.lanes) == 0 && !s.pause.matters(now) &&
+		len(s.live(now)) == 0 && now.Sub(s.moved) > movedMatters
+	return s.gone
+}
+
+// movedMatters is how long a request that waits for nobody is remembered at a
+// site where nothing else is.
+const movedMatters = time.Minute
+
+func (t *Turns) changed() {
+	if t.Changed != nil {
+		t.Changed()
+	}
+}

@@ -1,0 +1,216 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heed/rules"
+)
+
+// Bounds of what is held.
+const (
+	maxSites = 1 << 16 // origins whose turns are known
+	maxLanes = 256     // of one origin
+	maxQueue = 1024    // requests that wait at one origin
+)
+
+// Config says what Turns are made of. The zero value will do.
+type Config struct {
+	// Shared is where other heeds take turns at the same sites. Nil: there are
+	// no others.
+	Shared Shared
+	// Changed is called when a Mark may have changed. It must be fast. Nil:
+	// nobody wants to know.
+	Changed func()
+}
+
+// Turns is who may start when, at all sites. Make it with New; it is safe for
+// concurrent use.
+type Turns struct {
+	Config
+	count counters
+
+	known atomic.Int64 // of sites
+	mu    sync.RWMutex
+	sites map[rules.Origin]*site
+	swept int       // how many were left when those of no use were last dropped
+	since time.Time // lanes begin with one delay from here; zero: at once
+}
+
+// New returns Turns in which nobody has started yet.
+func New(c Config) *Turns { return &Turns{Config: c, sites: map[rules.Origin]*site{}} }
+
+// Answer is what became of an Ask.
+type Answer struct {
+	Place
+	Turn   *Turn         // the permission to start; nil: there is none, or nothing to be told of it
+	Waited time.Duration // until now
+	Note   string        // what is to be recorded of the site's wishes beside the delay; empty: nothing
+
+	// Refused says that the request may not start, since its turn is too far off;
+	// Left that it may not since its context has ended.
+	Refused, Left bool
+	// Owed is how long it would have had to wait still.
+	Owed time.Duration
+	// RetryAfter is when asking again will be served, for a request that was
+	// refused, in whole seconds.
+	RetryAfter time.Duration
+}
+
+// Paced reports whether requests to o under these wishes and settings may have
+// to wait. It costs next to nothing, and every other request nothing more.
+func (t *Turns) Paced(o rules.Origin, wishes []*rules.Wish, s *Settings) bool {
+	return len(wishes) > 0 || s.MinDelay > 0 || s.MaxParallel > 0 || t.held(o)
+}
+
+// held reports whether something holds at o beyond what robots.txt asks for.
+func (t *Turns) held(o rules.Origin) bool {
+	if t.known.Load() == 0 {
+		return false
+	}
+	s := t.find(o)
+	return s != nil && s.held.Load()
+}
+
+// find returns the site of o; nil when nothing is known of it.
+func (t *Turns) find(o rules.Origin) *site {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.sites[o]
+}
+
+// Take waits for the request's turn. The Turn is to be ended, whatever becomes of
+// the request.
+func (t *Turns) Take(ctx context.Context, a *Ask) Answer {
+	now := time.Now()
+	strides, p := a.strides(now)
+	answer := Answer{Place: p, Note: a.note(now, &p)}
+	if a.NoWait || len(strides) == 0 && a.MaxParallel == 0 && !a.ObeyVisits && !t.held(a.Origin) {
+		return answer
+	}
+	tk := newTicket(a, now)
+	refused := t.at(a.Origin, func(s *site) { s.arrive(tk, strides, now) })
+	if refused {
+		answer.Refused, answer.RetryAfter = true, fullHouse
+		return answer
+	}
+	answer.Place = p.with(tk.place)
+	if tk.place.Wait > 0 {
+		t.count.waits.Add(1)
+		if a.Waiting != nil && !tk.refused {
+			a.Waiting(answer.Place)
+		}
+	}
+	tk.wait(ctx, &answer)
+	answer.Waited = time.Since(now)
+	t.count.tell(&answer)
+	return answer
+}
+
+// fullHouse is when asking again may help where too many sites are paced at a time.
+const fullHouse = time.Minute
+
+// at calls f with the site of o, locked and in the list; full reports that there
+// is no room for one more.
+func (t *Turns) at(o rules.Origin, f func(*site)) (full bool) {
+	for {
+		s := t.site(o)
+		if s == nil {
+			return true
+		}
+		s.mu.Lock()
+		if s.gone { // between the look and the lock
+			s.mu.Unlock()
+			continue
+		}
+		f(s)
+		s.mu.Unlock()
+		return false
+	}
+}
+
+// site returns the site of o, new or not; nil when there are too many.
+func (t *Turns) site(o rules.Origin) *site {
+	if s := t.find(o); s != nil {
+		return s
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.sites[o]; s != nil {
+		return s
+	}
+	if len(t.sites) >= max(64, 2*t.swept) || len(t.sites) >= maxSites {
+		t.sweepLocked(time.Now())
+	}
+	if len(t.sites) >= maxSites {
+		return nil
+	}
+	o.Host = strings.Clone(o.Host) // it may be part of a whole request
+	s := &site{turns: t, origin: o, lanes: map[string]*lane{}}
+	t.sites[o] = s
+	t.known.Store(int64(len(t.sites)))
+	return s
+}
+
+// sweepLocked drops the sites at which anybody may start.
+func (t *Turns) sweepLocked(now time.Time) {
+	for o, s := range t.sites {
+		if s.forget(now) {
+			delete(t.sites, o)
+		}
+	}
+	t.swept = len(t.sites)
+	t.known.Store(int64(t.swept))
+}
+
+// Moved notes that a request which waits for nobody goes out to o: a client's for
+// /robots.txt. The delays of all lanes begin anew.
+func (t *Turns) Moved(o rules.Origin) { t.movedAt(o, time.Now()) }
+
+// Fetches notes that heed's own request for o's robots.txt goes out. What of it
+// is not known yet when the first client comes is told by Ask.Fetched.
+func (t *Turns) Fetches(o rules.Origin) {
+	if t.known.Load() > 0 && t.find(o) != nil {
+		t.movedAt(o, time.Now())
+	}
+}
+
+func (t *Turns) movedAt(o rules.Origin, at time.Time) {
+	t.at(o, func(s *site) {
+		s.moved = later(s.moved, at)
+		s.turn(time.Now())
+	})
+}
+
+// note tells what is to be recorded beside the delay: what was clamped, and a
+// Visit-time that is only noted.
+func (a *Ask) note(now time.Time, p *Place) (text string) {
+	if p.Asked > p.Delay {
+		what := "pacing.min_delay"
+		if p.By.Line > 0 {
+			what = fmt.Sprintf("robots.txt line %d", p.By.Line)
+		}
+		text = fmt.Sprintf("%s asks for %v between requests; pacing.max_delay makes it %v", what, p.Asked, p.Delay)
+	}
+	if _, by := a.welcome(now); by.Line > 0 && !a.ObeyVisits {
+		p.Visit = by
+		if text != "" {
+			text += "; "
+		}
+		text += fmt.Sprintf("outside of the Visit-time %.40q (robots.txt line %d)", by.Value, by.Line)
+	}
+	return text
+}
+
+// with returns p with what the queue knows.
+func (p Place) with(q Place) Place {
+	q.Asked, q.Delay, q.By = p.Asked, p.Delay, p.By
+	if q.Visit.Line == 0 {
+		q.Visit = p.Visit
+	}
+	return q
+}

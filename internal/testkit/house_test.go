@@ -16,7 +16,7 @@ import (
 // that is not here turns the house around.
 var arrows = map[string][]string{
 	"heed":                       {"heed/internal/command"},
-	"heed/internal/command":      {"heed/cache", "heed/internal/access", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/ca", "heed/internal/fleet", "heed/internal/terms", "heed/proxy", "heed/rules"},
+	"heed/internal/command":      {"heed/cache", "heed/internal/access", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/ca", "heed/internal/fleet", "heed/internal/pace", "heed/internal/terms", "heed/proxy", "heed/rules"},
 	"heed/proxy":                 {"heed/internal/audit", "heed/internal/terms", "heed/rules"},
 	"heed/cache":                 {"heed/rules"},
 	"heed/internal/audit":        {"heed/rules"},

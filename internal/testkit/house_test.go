@@ -26,6 +26,7 @@ var arrows = map[string][]string{
 	"heed/internal/access":       {},
 	"heed/internal/ca":           {},
 	"heed/internal/fleet":        {},
+	"heed/internal/pace":         {"heed/rules"},
 	"heed/internal/terms":        {"heed/rules"},
 	"heed/rules":                 {},
 	"heed/internal/testkit":      {},

@@ -49,8 +49,8 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	removeHopByHop(resp.Header)
 	dropForged(resp.Header, p.Name)
 	p.addVia(resp.Header, resp.ProtoMajor, resp.ProtoMinor)
-	if x.entry.Decision.Verdict == rules.WouldRefuse {
-		resp.Header.Add("Proxy-Status", x.wouldRefuse())
+	if remark := x.remark(); remark != "" {
+		resp.Header.Add("Proxy-Status", remark)
 	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		if !x.webSocket || !isWebSocket(resp.Header) {

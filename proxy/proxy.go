@@ -64,6 +64,9 @@ type Settings struct {
 
 	// Limits bound what clients can hold; zero fields mean their defaults.
 	Limits Limits
+
+	// Mark has every answer name its decision: Proxy-Status says its id.
+	Mark bool
 }
 
 // Config says what a Proxy is made of. Recorder and Leaves must not be nil.

@@ -196,7 +196,7 @@ func (x *exchange) proxyStatus() string {
 	if kind := x.refusal.errorType; kind != "" {
 		status += "; error=" + kind
 	}
-	return status + "; details=" + statusString(x.refusal.phrase)
+	return status + "; details=" + statusString(x.refusal.phrase) + x.mark()
 }
 
 // wouldRefuse returns the Proxy-Status field of the site's own answer to a

@@ -40,7 +40,7 @@ func (p *Proxy) openTunnel(x *exchange, r *http.Request) net.Conn {
 func (p *Proxy) pass(x *exchange, c *tunnelConn) {
 	x.upgraded, x.writer.status = c, http.StatusOK // finish closes it
 	p.open.add(c)
-	if _, err := io.WriteString(c.Conn, established); err != nil {
+	if _, err := io.WriteString(c.Conn, x.established()); err != nil {
 		x.broken("client: " + errorText(err))
 		return
 	}

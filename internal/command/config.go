@@ -87,6 +87,7 @@ type UpstreamConfig struct {
 type LogConfig struct {
 	Format string `toml:"format"` // auto, text or json
 	Level  string `toml:"level"`  // debug, info, warn or error
+	Mark   bool   `toml:"mark"`   // answers name their decisions
 }
 
 // Load reads the settings from path, over those of defaults, the built-in

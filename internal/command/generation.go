@@ -39,7 +39,7 @@ type generation struct {
 
 // settings is what a proxy goes by that takes this way and keeps to this book.
 func (g *generation) settings(e *egress, book *terms.Book) proxy.Settings {
-	s := proxy.Settings{Destinations: g.to, Book: book, Limits: g.limits}
+	s := proxy.Settings{Destinations: g.to, Book: book, Limits: g.limits, Mark: g.cfg.Log.Mark}
 	if e != nil {
 		s.Policies, s.Upstream, s.DialTunnel = e.policies, e.transport, e.transport.DialTunnel
 	}

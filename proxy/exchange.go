@@ -83,7 +83,7 @@ func (p *Proxy) newExchange(r *http.Request) *exchange {
 func (x *exchange) settle() {
 	x.settings = x.proxy.Live()
 	if x.book = x.settings.Book; x.book != nil {
-		x.entry.Config = x.book.Hash
+		x.entry.Config, x.entry.Settings = x.book.Hash, x.book.Text
 	}
 }
 

@@ -45,6 +45,7 @@ type Entry struct {
 	ClientName string // of the entry in the configuration that fits; empty: none does
 	Mode       string // what the verdict does: enforce, observe or exempt
 	Config     string // the hash of the configuration that was in force; empty: none has one
+	Settings   string // what Config is of, as text without secrets; empty as well
 
 	Agent     *rules.Agent // nil when no request was read
 	UserAgent string       // as received; empty when none

@@ -6,7 +6,6 @@ import (
 
 	"heed/internal/terms"
 	"heed/proxy"
-	"heed/rules"
 )
 
 // books holds what is in force: the settings, and what was added to their terms
@@ -78,11 +77,16 @@ func (b *books) ofRun(r terms.Run, out func(*egresses) *egress) func() *proxy.Se
 			if e == nil && b.current.Load() != base {
 				continue // others have just taken their place
 			}
-			p := &pair{base, base.generation.settings(e, base.settings.Book.ForRun(r))}
+			p := &pair{base, base.generation.settings(e, forRun(base.settings.Book, r))}
 			last.Store(p)
 			return &p.own
 		}
 	}
+}
+
+// forRun returns b for a run that asks for r itself.
+func forRun(b *terms.Book, r terms.Run) *terms.Book {
+	return amended(b.ForRun(r), func(in *inForce) { in.Run = saidByRun(r) })
 }
 
 // runName is the name of the client that a run declares itself to be.
@@ -90,22 +94,11 @@ const runName = "run"
 
 // terms returns what the run asks for itself.
 func (j *join) terms() (terms.Run, error) {
-	r := terms.Run{Observe: j.Observe, Reason: serviceOfRun}
-	for _, text := range j.Services {
-		p, err := terms.ParseHostPattern(text)
-		if err != nil {
-			return r, err
-		}
-		r.Services = append(r.Services, p)
-	}
-	if j.Agent == "" && j.UserAgent == "" {
-		return r, nil
-	}
-	r.Client = &terms.Client{Name: runName, SendUserAgent: j.UserAgent}
+	said := saidOnce{UserAgent: j.UserAgent, Observe: j.Observe, Services: j.Services}
 	if j.Agent != "" {
-		r.Client.Agent = rules.Declare(j.Agent)
+		said.Agent = []string{j.Agent}
 	}
-	return r, nil
+	return said.terms()
 }
 
 // serviceOfRun is the reason that the record quotes for `heed run --service`.

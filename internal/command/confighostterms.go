@@ -62,8 +62,8 @@ func (c *Config) checkTerms(d *decoder, t *HostTerms) {
 	t.RobotsFile = beside(c.File, t.RobotsFile)
 }
 
-// host returns the entry as the proxy takes it. It reads robots_file.
-func (h *HostConfig) host(profile rules.Profile) (terms.Host, error) {
+// host returns the entry as the proxy takes it, but for robots_file.
+func (h *HostConfig) host() (terms.Host, error) {
 	t := terms.Host{NeverAllow: h.NeverAllow, HTTPSSet: h.HTTPS != ""}
 	t.HTTPS, _ = terms.ParseHTTPS(h.HTTPS) // checked
 	for _, port := range h.Ports {
@@ -98,19 +98,24 @@ func (h *HostConfig) host(profile rules.Profile) (terms.Host, error) {
 		}
 		t.Exceptions = append(t.Exceptions, e)
 	}
+	return t, nil
+}
+
+// robots reads robots_file and returns the policies that it makes; nil when
+// there is none.
+func (h *HostConfig) robots(profile rules.Profile) (func(rules.Origin) *rules.Policy, error) {
 	if h.RobotsFile == "" {
-		return t, nil
+		return nil, nil
 	}
 	text, err := os.ReadFile(h.RobotsFile)
 	if err != nil {
-		return t, fmt.Errorf("host.robots_file: %w", err)
+		return nil, fmt.Errorf("host.robots_file: %w", err)
 	}
 	info, err := os.Stat(h.RobotsFile)
 	if err != nil {
-		return t, fmt.Errorf("host.robots_file: %w", err)
+		return nil, fmt.Errorf("host.robots_file: %w", err)
 	}
-	t.Robots = ownRobots(profile, info.ModTime(), text)
-	return t, nil
+	return ownRobots(profile, info.ModTime(), text), nil
 }
 
 // ownRobots returns the policies that an operator's own file makes, for any origin.
@@ -130,21 +135,35 @@ func ownRobots(profile rules.Profile, modified time.Time, text []byte) func(rule
 // It reads the files that they name, and says of all of them what is wrong; now is
 // the clock.
 func (c *Config) book(now func() time.Time) (*terms.Book, error) {
-	b := &terms.Book{Hash: c.Hash(), Observe: c.Observe}
+	b, err := c.agreed()
+	wrong := []error{c.Access.admitted(b, now), err}
+	for i := range c.Hosts {
+		var err error
+		b.Hosts[i].Robots, err = c.Hosts[i].robots(c.profile())
+		wrong = append(wrong, err)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
+	}
+	b.Hash, b.Text = c.Hash(), c.inForce().text()
+	return b, nil
+}
+
+// agreed returns the part of the settings that needs no file: what was settled
+// with clients and sites.
+func (c *Config) agreed() (*terms.Book, error) {
+	b := &terms.Book{Observe: c.Observe}
 	b.HTTPS, _ = terms.ParseHTTPS(c.HTTPS.Mode) // checked
-	wrong := []error{c.Access.admitted(b, now)}
+	var wrong []error
 	for i := range c.Clients {
 		b.Clients = append(b.Clients, c.Clients[i].client())
 	}
 	for i := range c.Hosts {
-		h, err := c.Hosts[i].host(c.profile())
+		h, err := c.Hosts[i].host()
 		wrong = append(wrong, err)
 		b.Hosts = append(b.Hosts, h)
 	}
-	if err := errors.Join(append(wrong, c.HTTPS.pinned(b))...); err != nil {
-		return nil, err
-	}
-	return b, nil
+	return b, errors.Join(append(wrong, c.HTTPS.pinned(b))...)
 }
 
 // hostNotices says what an operator should know of [[host]] at every start.

@@ -185,7 +185,9 @@ func (g *grants) putLocked(next granted) error {
 		return errors.Join(fmt.Errorf("it cannot be saved for a restart: %w", err), os.Remove(temp))
 	}
 	g.held = next
-	g.amend(func(b *terms.Book) *terms.Book { return b.With(breaks, hosts) })
+	g.amend(func(b *terms.Book) *terms.Book {
+		return amended(b.With(breaks, hosts), func(in *inForce) { in.Granted = next.orNil() })
+	})
 	for _, text := range ended {
 		g.log.Warn("a grant has ended by itself: the settings hold again", "grant", text)
 	}
@@ -217,6 +219,14 @@ func (g *grants) expire() {
 	if err := g.putLocked(g.held.clone()); err != nil {
 		g.log.Error("a grant that has ended could not be taken out of its file", "error", err)
 	}
+}
+
+// orNil returns g; nil when nothing is granted.
+func (g granted) orNil() *granted {
+	if len(g.Breaks)+len(g.Exceptions) == 0 {
+		return nil
+	}
+	return &g
 }
 
 // close ends the waiting.

@@ -44,6 +44,7 @@ type Book struct {
 	From    []netip.Prefix // where clients may be; empty: anywhere
 	Users   Users          // who may use the proxy; nil: nobody is asked who it is
 	Hash    string         // identifies the configuration, for the record
+	Text    string         // what Hash is of, without secrets, for the record
 
 	mu    sync.RWMutex
 	sites map[rules.Origin]*Site
@@ -87,7 +88,7 @@ func (b *Book) copy() *Book {
 	}
 	return &Book{
 		Mode: b.Mode, Observe: b.Observe, HTTPS: b.HTTPS, Clients: b.Clients, Hosts: b.Hosts,
-		Breaks: b.Breaks, From: b.From, Users: b.Users, Hash: b.Hash,
+		Breaks: b.Breaks, From: b.From, Users: b.Users, Hash: b.Hash, Text: b.Text,
 	}
 }
 

@@ -17,8 +17,9 @@ type Health struct {
 	Since time.Time `json:"since,omitzero"` // when it was found away
 	Why   string    `json:"why,omitempty"`  // what it said last, or did not
 
-	Outages uint64 `json:"outages"` // how often it was found away
-	Missed  uint64 `json:"missed"`  // questions that were not answered for it
+	Heeds   int    `json:"heeds,omitempty"` // that take turns, this one among them, when it was last there; 0: none do
+	Outages uint64 `json:"outages"`         // how often it was found away
+	Missed  uint64 `json:"missed"`          // questions that were not answered for it
 }
 
 // Health returns how the store is and has been.
@@ -27,6 +28,9 @@ func (s *Store) Health() Health {
 	defer s.mu.Unlock()
 	h := s.health
 	h.Hosts = s.hosts
+	if s.turns != nil {
+		h.Heeds = s.turns.Heeds()
+	}
 	return h
 }
 
@@ -98,7 +102,7 @@ func (s *Store) seek(key string) {
 	}
 	s.mu.Lock()
 	since := s.health.Since
-	s.health.Away, s.health.Since, s.health.Why = false, time.Time{}, ""
+	s.health.Away, s.health.Since, s.health.Why, s.back = false, time.Time{}, "", time.Now()
 	s.mu.Unlock()
 	s.log.Info("the fleet's store is back", "store", s.hosts, "after", time.Since(since).Round(time.Millisecond))
 }

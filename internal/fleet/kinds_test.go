@@ -99,7 +99,7 @@ func TestHeed_ASentinelFailover(t *testing.T) {
 func TestHeed_AUserOfFewRights(t *testing.T) {
 	server := testkit.NewRedis(t)
 	server.CLI("acl", "setuser", "heed", "on", ">pass@:/word", "~heed:*", "&heed:*", "-@all",
-		"+@connection", "+@scripting", "+@hash", "+@pubsub", "+get", "+set", "+del", "+pexpire", "+pttl", "+scan")
+		"+@connection", "+@scripting", "+@hash", "+@pubsub", "+get", "+set", "+del", "+pexpire", "+pttl", "+scan", "+time", "+info")
 	server.CLI("acl", "setuser", "default", "off")
 	store, log := open(t, "redis://heed:pass%40%3A%2Fword@"+server.Addr)
 	p := store.Policies("space")
@@ -112,6 +112,12 @@ func TestHeed_AUserOfFewRights(t *testing.T) {
 		t.Errorf("dropped: %v, %v", had, err)
 	}
 	if err := p.Tags(t.Context(), func(string) bool { return true }); err != nil {
+		t.Error(err)
+	}
+	m := &member{t, store.Turns(), tag, "ticket"}
+	m.take(of("group"))
+	m.start(of("group"))
+	if err := m.turns.Release(t.Context(), tag); err != nil {
 		t.Error(err)
 	}
 	if log.count(away) > 0 {

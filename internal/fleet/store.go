@@ -48,10 +48,14 @@ type Store struct {
 	end   context.CancelFunc
 	tasks sync.WaitGroup
 
+	opened time.Time
+
 	mu     sync.Mutex
 	health Health
+	back   time.Time // when it was last found back after it was away; zero: never
 	closed bool
 	spaces map[string]*Policies
+	turns  *Turns // nil until they are asked for
 }
 
 // Open prepares the way to the store. It does not wait for it: a store that is
@@ -69,7 +73,7 @@ func Open(options Options) (*Store, error) {
 	o.MaxRetries, o.DialerRetries = -1, 1 // who asks can do without, and others try again soon
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	s := &Store{client: redis.NewUniversalClient(o), log: options.Log, sender: rand.Text(), hosts: strings.Join(o.Addrs, ",")}
+	s := &Store{client: redis.NewUniversalClient(o), log: options.Log, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now()}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.spawn(func() { s.do(s.ctx, keyPrefix+"start", s.probe(keyPrefix+"start")) })
 	return s, nil

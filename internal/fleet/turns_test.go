@@ -1,0 +1,392 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/internal/fleet"
+	"heed/internal/testkit"
+)
+
+const delay = 500 * time.Millisecond
+
+// member takes turns at one host with a ticket of its own.
+type member struct {
+	t      *testing.T
+	turns  *fleet.Turns
+	host   string
+	ticket string
+}
+
+// lineUp opens the store for some heeds.
+func lineUp(t *testing.T, url string, heeds int) (all []*member) {
+	t.Helper()
+	for range heeds {
+		s, _ := open(t, url)
+		all = append(all, &member{t, s.Turns(), tag, "ticket"})
+	}
+	return all
+}
+
+func of(names ...string) (turns []fleet.Turn) {
+	for _, name := range names {
+		turns = append(turns, fleet.Turn{Name: name, Delay: delay})
+	}
+	return turns
+}
+
+func (m *member) at(host string) *member { return &member{m.t, m.turns, host, m.ticket} }
+
+func (m *member) ask(turns []fleet.Turn) fleet.Answer {
+	m.t.Helper()
+	return m.turns.Ask(m.t.Context(), m.host, m.ticket, turns)
+}
+
+// take waits for its turn.
+func (m *member) take(turns []fleet.Turn) {
+	m.t.Helper()
+	late := time.After(testkit.Patience)
+	for {
+		answer := m.ask(turns)
+		if answer.Now {
+			return
+		}
+		select {
+		case <-time.After(answer.Again):
+		case <-late:
+			m.t.Errorf("no turn within %v; the last answer was %+v", testkit.Patience, answer)
+			return
+		}
+	}
+}
+
+func (m *member) start(turns []fleet.Turn) {
+	m.t.Helper()
+	if err := m.turns.Started(m.t.Context(), m.host, m.ticket, turns, 0); err != nil {
+		m.t.Error(err)
+	}
+}
+
+func (m *member) leave(turns []fleet.Turn) {
+	m.t.Helper()
+	if err := m.turns.Leave(m.t.Context(), m.host, m.ticket, turns); err != nil {
+		m.t.Error(err)
+	}
+}
+
+// settled waits until a store that has just started has no past that might
+// count.
+func settled(m *member) {
+	m.t.Helper()
+	other := m.at("https://settled.test")
+	other.take(of("settled"))
+	other.leave(of("settled"))
+}
+
+func TestHeed_TurnsOfThreeHeedsAreADelayApartAndFair(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	server := testkit.NewRedis(t)
+	all := lineUp(t, "redis://"+server.Addr, 3)
+	var mu sync.Mutex
+	var starts []time.Time
+	var who []int
+	var running sync.WaitGroup
+	for i, m := range all {
+		running.Go(func() {
+			for range 5 {
+				m.take(of("group"))
+				mu.Lock()
+				starts, who = append(starts, time.Now()), append(who, i)
+				mu.Unlock()
+				m.start(of("group"))
+			}
+		})
+	}
+	running.Wait()
+	for i := 1; i < len(starts); i++ {
+		if gap := starts[i].Sub(starts[i-1]); gap < delay-5*time.Millisecond {
+			t.Errorf("start %d came %v after the one before it", i, gap)
+		}
+	}
+	for i := 3; i+3 < len(who); i += 3 { // the first may come before others have asked
+		if who[i] == who[i+1] || who[i+1] == who[i+2] || who[i] == who[i+2] {
+			t.Errorf("one passed another: %v", who)
+			break
+		}
+	}
+	if left := server.Count("pttl", "heed:1:{"+tag+"}:turns"); left < 0 || left > int(2*time.Hour.Milliseconds()) {
+		t.Errorf("the turns lie there for %d ms", left)
+	}
+}
+
+// The clock runs from the start that is told, not from the leave for it.
+func TestHeed_ATurnBeginsWithItsStart(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 2)
+	slow, next := all[0], all[1]
+	slow.take(of("group"))
+	if next.ask(of("group")).Now {
+		t.Fatal("two may start at once")
+	}
+	begun := time.Now()
+	got := make(chan time.Time)
+	go func() {
+		next.take(of("group"))
+		got <- time.Now()
+	}()
+	await(t, "more than a delay passes", func() bool { return time.Since(begun) > 3*delay/2 })
+	started := time.Now()
+	slow.start(of("group"))
+	if after := (<-got).Sub(started); after < delay-5*time.Millisecond {
+		t.Errorf("the next came %v after the start", after)
+	}
+}
+
+func TestHeed_ATurnThatIsGivenBackIsFreeAtOnce(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 2)
+	all[0].take(of("group"))
+	all[0].leave(of("group"))
+	if a := all[1].ask(of("group")); !a.Now {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestHeed_AHeedThatDiesWithATurnLetsGoAfterItsLease(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	url := "redis://" + testkit.NewRedis(t).Addr
+	dying, _ := open(t, url)
+	(&member{t, dying.Turns(), tag, "ticket"}).take(of("group"))
+	other := lineUp(t, url, 1)[0]
+	dying.Close()
+	began := time.Now()
+	other.take(of("group"))
+	if after := time.Since(began); after < 3*time.Second || after > 8*time.Second {
+		t.Errorf("the next had its turn after %v, want the lease of 4 s and a delay", after)
+	}
+}
+
+// A connection to the site may take long to be made.
+func TestHeed_ATurnThatIsHeldLongIsKept(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 2)
+	all[0].take(of("group"))
+	held := time.Now()
+	await(t, "more than a lease passes", func() bool { return time.Since(held) > 5*time.Second })
+	if all[1].ask(of("group")).Now {
+		t.Error("a turn was taken for dead while its heed lives")
+	}
+}
+
+// Whoever needs two turns gets both or none, whatever others need.
+func TestHeed_TurnsInSeveralLinesDoNotBlockEachOther(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 3)
+	var running sync.WaitGroup
+	for i, names := range [][]string{{"a", "b"}, {"b", "a"}, {"b", "c"}} {
+		running.Go(func() {
+			for range 3 {
+				all[i].take(of(names...))
+				all[i].start(of(names...))
+			}
+		})
+	}
+	running.Wait()
+}
+
+func TestHeed_LinesOfTheirOwnDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	m := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 1)[0]
+	settled(m)
+	m.take(of("a"))
+	m.start(of("a"))
+	if a := m.ask(of("b")); !a.Now {
+		t.Errorf("another line: %+v", a)
+	}
+	if a := m.at("https://other.test").ask(of("a")); !a.Now {
+		t.Errorf("another host: %+v", a)
+	}
+}
+
+func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 2)
+	settled(all[0])
+	if err := all[0].turns.Hold(t.Context(), tag, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if a := all[1].ask(of("group")); a.Held < 59*time.Minute || a.Wait < a.Held || a.Again < a.Held {
+		t.Errorf("%+v", a)
+	}
+	if err := all[1].turns.Release(t.Context(), tag); err != nil {
+		t.Fatal(err)
+	}
+	if a := all[1].ask(of("group")); !a.Now {
+		t.Errorf("after the release: %+v", a)
+	}
+}
+
+// What one heed knows counts, though the store has lost it: it comes with the
+// next question.
+func TestHeed_WhatTheStoreHasLostIsToldAgain(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	server := testkit.NewRedis(t)
+	all := lineUp(t, "redis://"+server.Addr, 2)
+	settled(all[0])
+	long := []fleet.Turn{{Name: "group", Delay: time.Hour}}
+	if err := all[0].turns.Hold(t.Context(), tag, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	all[0].at("https://other.test").start(long) // it did not ask
+	if a := all[1].at("https://other.test").ask(long); a.Now || a.Wait < 59*time.Minute {
+		t.Errorf("a start is known to all: %+v", a)
+	}
+	server.CLI("flushall")
+	if a := all[0].at("https://other.test").ask(long); a.Now || a.Wait < 59*time.Minute {
+		t.Errorf("its own start: %+v", a)
+	}
+	all[0].ask(long)
+	if a := all[1].ask(long); a.Held < 59*time.Minute {
+		t.Errorf("the pause that the other has told again: %+v", a)
+	}
+}
+
+func TestHeed_WhoLeavesTheLineHoldsNobodyUp(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 3)
+	settled(all[0])
+	all[0].take(of("group"))
+	all[1].ask(of("group"))
+	if a := all[2].ask(of("group")); a.Ahead != 1 || a.Wait < 2*delay-200*time.Millisecond {
+		t.Errorf("with one before it: %+v", a)
+	}
+	all[1].leave(of("group"))
+	if a := all[2].ask(of("group")); a.Ahead != 0 {
+		t.Errorf("when that has left: %+v", a)
+	}
+}
+
+// What a store forgets at its end nobody knows, so a delay passes before the
+// first start; and so when another takes over.
+func TestHeed_NoBurstAfterAStoreHasStartedAgain(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	server := testkit.NewRedis(t)
+	m := lineUp(t, "redis://"+server.Addr, 1)[0]
+	settled(m)
+	m.take(of("group"))
+	m.start(of("group"))
+	server.Kill()
+	server.Restart()
+	restarted := time.Now()
+	lineUp(t, "redis://"+server.Addr, 1)[0].take(of("group")) // a heed that knows nothing itself
+	if after := time.Since(restarted); after < delay {
+		t.Errorf("the first start came %v after the server's", after)
+	}
+	other := m.at("https://other.test")
+	other.take(of("group"))
+	other.leave(of("group"))
+	server.CLI("hset", "heed:1:{https://other.test}:turns", "run", "that-has-died")
+	if other.ask(of("group")).Now {
+		t.Error("a start without a pause after another server took over")
+	}
+	other.take(of("group"))
+}
+
+func TestHeed_TurnsHaveABound(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	server := testkit.NewRedis(t)
+	m := lineUp(t, "redis://"+server.Addr, 1)[0]
+	if err := m.turns.Hold(t.Context(), tag, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1100 {
+		m.ticket = fmt.Sprint("ticket ", i)
+		if a := m.ask(of("group")); a.Now {
+			t.Fatalf("%+v", a)
+		}
+	}
+	if n := server.Count("hlen", "heed:1:{"+tag+"}:turns"); n > 1030 {
+		t.Errorf("%d fields", n)
+	}
+}
+
+func TestHeed_TurnsInACluster(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	nodes := testkit.NewRedisCluster(t)
+	all := lineUp(t, fmt.Sprintf("redis://%s,%s,%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr), 2)
+	settled(all[0])
+	for i := range 40 {
+		one, other := all[0].at(fmt.Sprintf("https://site%d.test", i)), all[1].at(fmt.Sprintf("https://site%d.test", i))
+		one.take(of("a", "b"))
+		one.start(of("a", "b"))
+		if other.ask(of("b")).Now {
+			t.Errorf("%s: two started", one.host)
+		}
+		other.leave(of("b"))
+		if err := one.turns.Hold(t.Context(), one.host, time.Minute); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, n := range nodes {
+		if n.Count("dbsize") == 0 {
+			t.Errorf("node %s has none of them", n.Addr)
+		}
+	}
+	await(t, "both are counted", func() bool { return all[0].turns.Heeds() == 2 })
+}
+
+func TestHeed_WithoutTheStoreEachHeedKeepsTheDelayForAll(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	server := testkit.NewRedis(t)
+	url := "redis://" + server.Addr
+	one, log := open(t, url)
+	other, _ := open(t, url)
+	all := []*member{{t, one.Turns(), tag, "ticket"}, {t, other.Turns(), tag, "ticket"}}
+	await(t, "both are counted", func() bool { return one.Health().Heeds == 2 && other.Health().Heeds == 2 })
+	server.Kill()
+	var mu sync.Mutex
+	var starts []time.Time
+	var running sync.WaitGroup
+	for _, m := range all {
+		running.Go(func() {
+			for range 3 {
+				m.take(of("group"))
+				mu.Lock()
+				starts = append(starts, time.Now())
+				mu.Unlock()
+				if err := m.turns.Started(t.Context(), m.host, m.ticket, of("group"), 0); err != fleet.ErrAway {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	for i := 1; i < len(starts); i++ {
+		if gap := starts[i].Sub(starts[i-1]); gap < delay-20*time.Millisecond {
+			t.Errorf("start %d came %v after the one before it", i, gap)
+		}
+	}
+	if log.count("turns are not shared") != 1 || log.count("heeds=2") != 1 {
+		t.Errorf("the log says:\n%s", log.text.String())
+	}
+	server.Restart()
+	back := time.Now()
+	await(t, "turns are shared again", func() bool { return log.count("turns are shared again") == 1 })
+	all[0].take(of("group"))
+	if after := time.Since(back); after < delay {
+		t.Errorf("the first start came %v after the return", after)
+	}
+}
+
+func TestHeed_AnImpatientWaiterDoesNotBlameTheStoreForItsTurn(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	store, _ := open(t, "redis://"+testkit.NewRedis(t).Addr)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a := store.Turns().Ask(ctx, tag, "ticket", of("group")); a.Now || a.Away || store.Health().Away {
+		t.Errorf("%+v", a)
+	}
+}

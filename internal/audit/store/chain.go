@@ -16,10 +16,10 @@ const lastTable = Entry
 // commit is a row of "commits": a link of the chain.
 type commit struct {
 	n, time  int64
-	last     [lastTable + 1]int64 // the last id of each table, by its number
-	outcomes int64                // how many
-	exempt   int64                // the last id
-	pruned   []byte               // a spelt stub (stub.go); nil: nothing was removed
+	last     lasts  // the last id of each table, by its number
+	outcomes int64  // how many
+	exempt   int64  // the last id
+	pruned   []byte // a spelt stub (stub.go); nil: nothing was removed
 	hash     digest
 	marks    []byte // not in the hash: whoever has the rows has them
 }
@@ -57,7 +57,7 @@ type link struct {
 // begin begins the hash of c after before.
 func (c *commit) begin(before digest) link {
 	l := link{c, sha256.New()}
-	c.marks = nil
+	c.marks = []byte{}
 	l.h.Write([]byte("heed commit\n"))
 	l.h.Write(before[:])
 	l.h.Write(c.appendTo(nil))

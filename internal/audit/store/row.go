@@ -90,10 +90,10 @@ func appendFlag(b []byte, set bool) []byte {
 
 // appendRow spells a row of t with values as database/sql has them: nil, int64,
 // string or []byte. Another type is an error: heed writes none.
-func appendRow(b []byte, t Table, values []any) ([]byte, error) {
+func appendRow[V any](b []byte, t Table, values []V) ([]byte, error) {
 	b = append(b, byte(t))
 	for i, value := range values {
-		switch v := value.(type) {
+		switch v := any(value).(type) {
 		case nil:
 			b = appendNull(b)
 		case int64:

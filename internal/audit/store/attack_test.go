@@ -1,0 +1,282 @@
+package store
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+)
+
+// rounds is n, or a tenth of it in the short run of all tests.
+func rounds(n int) int {
+	if os.Getenv("HEED_TEST_FULL") == "" {
+		return max(1, n/10)
+	}
+	return n
+}
+
+// another returns some other value that SQLite keeps as one.
+func another(random *rand.Rand, old any) any {
+	var now any
+	switch v := old.(type) {
+	case nil:
+		now = []any{int64(random.IntN(5)), "x", []byte{1}, ""}[random.IntN(4)]
+	case int64:
+		now = []any{v + 1, v - 1, v ^ 1<<random.IntN(40), -v - 1, nil, 0.5, "x"}[random.IntN(7)]
+	case string:
+		now = []any{v + " ", v + "\x00", "", nil, []byte(v), flipped(random, []byte(v), func(b []byte) any { return string(b) })}[random.IntN(6)]
+	case []byte:
+		now = []any{append(bytes.Clone(v), 0), []byte{}, nil, string(v), flipped(random, v, func(b []byte) any { return b })}[random.IntN(5)]
+	}
+	return now
+}
+
+// flipped changes one bit.
+func flipped(random *rand.Rand, b []byte, as func([]byte) any) any {
+	b = bytes.Clone(b)
+	if len(b) == 0 {
+		b = []byte{0}
+	}
+	b[random.IntN(len(b))] ^= 1 << random.IntN(8)
+	return as(b)
+}
+
+// same reports whether SQLite has the same value twice.
+func same(a, b any) bool { return fmt.Sprintf("%T %v", a, a) == fmt.Sprintf("%T %v", b, b) }
+
+// some returns the id of a row of t; 0 when it has none.
+func some(t testing.TB, db *sql.DB, random *rand.Rand, table Table) (id int64) {
+	t.Helper()
+	var n int64
+	if err := db.QueryRow("SELECT count(*) FROM " + table.String()).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if n == 0 {
+		return 0
+	}
+	err := db.QueryRow(fmt.Sprintf("SELECT %s FROM %[2]s ORDER BY 1 LIMIT 1 OFFSET ?", table.columns()[0], table), random.Int64N(n)).Scan(&id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestHeed_AnyChangedValueIsFound changes every column of every table in some
+// of its rows, one after the other, and puts it right again.
+func TestHeed_AnyChangedValueIsFound(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(10_000)
+	random := rand.New(rand.NewPCG(3, 4))
+	tried, exact := 0, 0
+	for table := range Table(len(tables)) {
+		for place, column := range table.columns() {
+			for range rounds(50) {
+				id := some(t, m.db, random, table)
+				d := m.change(random, table, column, id)
+				if d == nil {
+					continue
+				}
+				if tried++; place > 0 && table != commits && d.Table == table.String() && d.ID == id {
+					exact++
+				}
+			}
+		}
+	}
+	t.Logf("%d changes, %d of them named by table and id", tried, exact)
+	if exact < tried/2 {
+		t.Errorf("of %d changes only %d were named by table and id", tried, exact)
+	}
+	if proof := prove(t, m.path, nil); !proof.Whole {
+		t.Errorf("after all was put right: %v", proof.Damage)
+	}
+}
+
+// change changes one value, expects verify to find it, and puts it right. It
+// returns what verify found; nil when SQLite did not take the value.
+func (m *made) change(random *rand.Rand, table Table, column string, id int64) *Damage {
+	m.t.Helper()
+	key := table.columns()[0]
+	var old, now any
+	read := fmt.Sprintf("SELECT %s FROM %s WHERE %s = ?", column, table, key)
+	if err := m.db.QueryRow(read, id).Scan(&old); err != nil {
+		m.t.Fatal(err)
+	}
+	write := fmt.Sprintf("UPDATE %s SET %s = ? WHERE %s = ?", table, column, key)
+	value, at := another(random, old), id
+	if column == key {
+		at = []int64{0, -id, id + 1, id + 1e6, 1 << 62}[random.IntN(5)]
+		value = at
+	}
+	if _, err := m.db.Exec(write, value, id); err != nil {
+		return nil // NOT NULL, or an id that is there
+	}
+	if err := m.db.QueryRow(read, at).Scan(&now); err != nil || same(old, now) {
+		return nil // an affinity gave back what was there
+	}
+	proof := prove(m.t, m.path, nil)
+	if proof.Whole {
+		m.t.Errorf("%s.%s of %d was changed from %#v to %#v, and verify finds nothing", table, column, id, old, now)
+	}
+	m.exec(write, old, at)
+	return proof.Damage
+}
+
+// TestHeed_AnySwappedInsertedOrDeletedRowIsFound does each to some rows of
+// every table, one after the other, and puts them right again.
+func TestHeed_AnySwappedInsertedOrDeletedRowIsFound(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(10_000)
+	random := rand.New(rand.NewPCG(5, 6))
+	for table := range Table(len(tables)) {
+		for range rounds(100) {
+			m.swap(table, some(t, m.db, random, table), some(t, m.db, random, table))
+			m.insert(table, some(t, m.db, random, table), random.Int64N(1<<40)-1<<39)
+			m.remove(table, some(t, m.db, random, table))
+		}
+	}
+	if proof := prove(t, m.path, nil); !proof.Whole {
+		t.Errorf("after all was put right: %v", proof.Damage)
+	}
+}
+
+// found expects verify to find what was done.
+func (m *made) found(what string, args ...any) {
+	m.t.Helper()
+	if prove(m.t, m.path, nil).Whole {
+		m.t.Errorf(what+", and verify finds nothing", args...)
+	}
+}
+
+// swap has two rows change places, and change them back.
+func (m *made) swap(table Table, a, b int64) {
+	m.t.Helper()
+	if a == b {
+		return
+	}
+	const free = 1 << 62
+	move := func(from, to int64) {
+		m.exec(fmt.Sprintf("UPDATE %s SET %[2]s = ? WHERE %[2]s = ?", table, table.columns()[0]), to, from)
+	}
+	for round := range 2 {
+		move(a, free)
+		move(b, a)
+		move(free, b)
+		if round == 0 {
+			m.found("the rows %d and %d of %s were swapped", a, b, table)
+		}
+	}
+}
+
+// insert adds a copy of a row under another id, and takes it away.
+func (m *made) insert(table Table, id, as int64) {
+	m.t.Helper()
+	columns := strings.Join(table.columns()[1:], ", ")
+	key := table.columns()[0]
+	_, err := m.db.Exec(fmt.Sprintf("INSERT INTO %s (%s, %s) SELECT ?, %[3]s FROM %[1]s WHERE %[2]s = ?", table, key, columns), as, id)
+	if err != nil {
+		return // the id is there
+	}
+	m.found("the row %d of %s was added again as %d", id, table, as)
+	m.exec(fmt.Sprintf("DELETE FROM %s WHERE %s = ?", table, key), as)
+}
+
+// remove takes a row away, and puts it back.
+func (m *made) remove(table Table, id int64) {
+	m.t.Helper()
+	key := table.columns()[0]
+	m.exec(fmt.Sprintf("CREATE TEMP TABLE gone AS SELECT * FROM %s WHERE %s = ?", table, key), id)
+	m.exec(fmt.Sprintf("DELETE FROM %s WHERE %s = ?", table, key), id)
+	m.found("the row %d of %s was removed", id, table)
+	m.exec(fmt.Sprintf("INSERT INTO %s SELECT * FROM gone", table))
+	m.exec("DROP TABLE gone")
+}
+
+// TestHeed_AChangedIdentityIsFound: the chain begins with what the file says it is.
+func TestHeed_AChangedIdentityIsFound(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{
+		"UPDATE about SET value = '019ca8f4-1c00-7000-8000-000000000002' WHERE key = 'store'",
+		"UPDATE about SET value = '2020-01-01T00:00:00Z' WHERE key = 'created'",
+		"UPDATE about SET value = x'00' WHERE key = 'created'",
+		"INSERT INTO about VALUES ('a', 'b')",
+		"DELETE FROM about WHERE key = 'created'",
+	} {
+		m := newMade(t).entries(100)
+		m.exec(change)
+		m.found("%s", change)
+	}
+}
+
+// TestHeed_AChangedLayoutIsFound: what could make ordinary tools read something else.
+func TestHeed_AChangedLayoutIsFound(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{
+		"CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM entry; END",
+		"CREATE INDEX i ON entry (time)",
+		"CREATE TABLE more (a)",
+		"ALTER TABLE entry ADD COLUMN more",
+		"ALTER TABLE exempt RENAME TO old; CREATE VIEW exempt AS SELECT * FROM old",
+		"ALTER TABLE exempt RENAME COLUMN count TO number",
+	} {
+		m := newMade(t).entries(100)
+		m.exec(change)
+		m.found("%s", change)
+	}
+}
+
+func TestHeed_AFalseViewIsTold(t *testing.T) {
+	m := newMade(t).entries(100)
+	m.exec("DROP VIEW decisions; CREATE VIEW decisions AS SELECT 1")
+	if proof := prove(t, m.path, nil); !proof.Whole || len(proof.Remarks) != 1 {
+		t.Errorf("damage %v, remarks %q", proof.Damage, proof.Remarks)
+	}
+}
+
+// TestHeed_AHeadThatWasNotedDownProvesTheEnd: the chain alone cannot tell that
+// its end is missing, nor that it was made anew.
+func TestHeed_AHeadThatWasNotedDownProvesTheEnd(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(500)
+	early := &Seal{Hash: hexOf(m.before.hash), Commit: m.before.n}
+	m.entries(500)
+	late := &Seal{Hash: hexOf(m.before.hash)}
+	for _, seal := range []*Seal{early, late} {
+		if proof := prove(t, m.path, seal); !proof.Whole || !proof.Sealed.Found {
+			t.Errorf("the head %v is in the chain: %v", seal, proof.Damage)
+		}
+	}
+	m.cut()
+	if proof := prove(t, m.path, nil); !proof.Whole {
+		t.Errorf("an end that is missing looks like an earlier moment, but %v", proof.Damage)
+	}
+	if proof := prove(t, m.path, late); proof.Whole || proof.Sealed.Found {
+		t.Error("the last commit was removed and its head is found")
+	}
+	if proof := prove(t, m.path, early); !proof.Whole {
+		t.Errorf("all up to the early head is there: %v", proof.Damage)
+	}
+	other := newMade(t)
+	other.random = rand.New(rand.NewPCG(7, 8))
+	if proof := prove(t, other.entries(1000).path, early); proof.Whole || proof.Sealed.Found {
+		t.Error("the chain was made anew and the head of the old one is found")
+	}
+}
+
+// cut removes the last commit with all it covers.
+func (m *made) cut() {
+	m.t.Helper()
+	var n int64
+	if err := m.db.QueryRow("SELECT max(n) FROM commits").Scan(&n); err != nil {
+		m.t.Fatal(err)
+	}
+	m.exec("DELETE FROM outcome WHERE in_commit = ?", n)
+	for t := Run; t <= Exempt; t++ {
+		if t != Outcome {
+			m.exec(fmt.Sprintf("DELETE FROM %s WHERE %s > (SELECT %[1]s FROM commits WHERE n = ?)", t, t.columns()[0]), n-1)
+		}
+	}
+	m.exec("DELETE FROM commits WHERE n = ?", n)
+}

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"context"
+	"testing"
+)
+
+// prove verifies the record and fails the test when that cannot be done.
+func prove(t testing.TB, path string, seal *Seal) *Proof {
+	t.Helper()
+	proof, err := Verify(context.Background(), path, seal, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return proof
+}
+
+func TestHeed_ARecordAsItWasWrittenIsWhole(t *testing.T) {
+	m := newMade(t).entries(2000)
+	proof := prove(t, m.path, nil)
+	if !proof.Whole || proof.Damage != nil || len(proof.Remarks) != 0 {
+		t.Fatalf("damage %v, remarks %q", proof.Damage, proof.Remarks)
+	}
+	if proof.Head.Hash != hexOf(m.before.hash) || proof.Head.Commit != m.before.n || proof.Rows["entry"] != 2000 {
+		t.Errorf("head %+v, rows %v; the last commit is %d, %x", proof.Head, proof.Rows, m.before.n, m.before.hash)
+	}
+}
+
+func TestHeed_AnEmptyRecordIsWhole(t *testing.T) {
+	if proof := prove(t, newMade(t).path, nil); !proof.Whole || proof.Head.Commit != 0 {
+		t.Errorf("damage %v, head %+v", proof.Damage, proof.Head)
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	m := newMade(b).entries(50_000)
+	for b.Loop() {
+		if proof := prove(b, m.path, nil); !proof.Whole {
+			b.Fatal(proof.Damage)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/50_000, "µs/entry")
+}

@@ -28,18 +28,14 @@ func (x *exchange) decide(r *http.Request) {
 		return
 	}
 	e.Judged = audit.ByPath
-	d := x.part(x.judge(r.Context()))
+	o := x.part(x.judge(r.Context()))
 	if x.mismatch != "" && x.terms.Mode == terms.Observe {
-		d, e.Detail = rules.Decision{Reason: rules.ReasonHostMismatch}, x.mismatch
+		o.Decision, e.Detail = rules.Decision{Reason: rules.ReasonHostMismatch}, x.mismatch
 	}
-	if d.Verdict == rules.Refuse && x.terms.Mode == terms.Observe && d.Reason != rules.ReasonDestination && d.Reason != rules.ReasonLeft {
-		d.Verdict = rules.WouldRefuse
-		if b := x.terms.Break; b != nil && e.Settled == "" {
-			e.Settled = b.Reason
-		}
-	}
-	if e.Decision = d; d.Verdict == rules.Refuse {
-		x.refuse(d, firstOf(e.Detail, refusalDetail(e.Policy)))
+	o = x.terms.Observed(o)
+	e.Unseen, e.Settled = o.Unseen, o.Settled
+	if e.Decision = o.Decision; o.Verdict == rules.Refuse {
+		x.refuse(o.Decision, firstOf(e.Detail, refusalDetail(e.Policy)))
 	}
 	x.record()
 }
@@ -64,46 +60,43 @@ func mayBeAddress(host string) bool {
 }
 
 // judge decides by what was settled with the site or the client, where that
-// says all, and asks the origin's policy otherwise. /robots.txt itself needs
-// neither: it is always allowed (RFC 9309 §2.2.2).
-func (x *exchange) judge(ctx context.Context) rules.Decision {
-	e := &x.entry
-	if x.https == terms.Tunnel && x.terms.Mode != terms.Exempt {
+// says all, and asks the origin's policy otherwise.
+func (x *exchange) judge(ctx context.Context) terms.Opinion {
+	e, q := &x.entry, x.question()
+	if x.https == terms.Tunnel {
 		e.Judged = audit.ByHost // by the operator alone
-		unseen := rules.Decision{Verdict: rules.Allow, Reason: cmp.Or(x.unseen, rules.ReasonTunnel)}
-		d, reason := x.override(unseen, "")
-		if e.Settled = reason; d == unseen {
-			e.Judged = audit.NotJudged
-		}
-		return d
 	}
-	if d, reason, ok := x.terms.Settled(e.Target, cmp.Or(e.Sent, e.UserAgent)); ok {
-		if e.Settled = reason; d.Reason == rules.ReasonExempt || d.Reason == rules.ReasonNotACrawl {
-			e.Judged = audit.NotJudged
-		}
-		return d
+	o, ok := q.WithoutRules()
+	if !ok {
+		o = x.judgePolicy(ctx, &q)
 	}
-	target := e.Target
-	if target == "*" {
-		target = "/" // OPTIONS * asks about the whole site
+	if o.Unjudged {
+		e.Judged = audit.NotJudged
 	}
-	return x.judgePolicy(ctx, target)
+	return o
+}
+
+// question is what x asks, but for the rules of the site.
+func (x *exchange) question() terms.Question {
+	e := &x.entry
+	return terms.Question{
+		Terms: x.terms, Target: e.Target, HTTPS: x.https, Unlooked: x.unseen, Now: x.proxy.Now(),
+		Names: terms.Identity{Judged: e.Agent, Visible: x.visible, Shown: cmp.Or(e.Sent, e.UserAgent), From: e.SentFrom},
+	}
 }
 
 // judgePolicy asks the rules of the site, or those that the operator put in
 // their place, and the exceptions from them.
-func (x *exchange) judgePolicy(ctx context.Context, target string) rules.Decision {
+func (x *exchange) judgePolicy(ctx context.Context, q *terms.Question) terms.Opinion {
 	e := &x.entry
-	p := x.policyFor(ctx, target)
+	p := x.policyFor(ctx, q)
 	now := time.Now()
 	e.Outcome.Waited = now.Sub(e.Time)
 	if p == nil {
-		e.Judged = audit.NotJudged
-		return rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonLate}
+		return terms.Opinion{Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonLate}, Unjudged: true}
 	}
 	if leftFirst(ctx, p) {
-		e.Judged = audit.NotJudged
-		return rules.Decision{Reason: rules.ReasonLeft}
+		return terms.Opinion{Decision: rules.Decision{Reason: rules.ReasonLeft}, Unjudged: true}
 	}
 	e.Policy = p
 	if source := p.Source(); source.State != rules.Unreachable {
@@ -112,9 +105,8 @@ func (x *exchange) judgePolicy(ctx context.Context, target string) rules.Decisio
 	if x.https == terms.HostOnly {
 		e.Judged = audit.ByHost
 	}
-	o := x.under(p, target)
-	e.Unseen, e.Settled = o.unseen, o.settled
-	return o.Decision
+	q.Now = x.proxy.Now()
+	return under(q, p)
 }
 
 // leftFirst reports whether p is not there because the client left before it
@@ -124,67 +116,21 @@ func leftFirst(ctx context.Context, p *rules.Policy) bool {
 	return ctx.Err() != nil && source.State == rules.Unreachable && errors.Is(source.Err, context.Cause(ctx))
 }
 
-// opinion is a Decision with what the Entry says beside it.
-type opinion struct {
-	rules.Decision
-	unseen  int    // rules that might have refused what a tunnel hides
-	settled string // the operator's reason for an exception that decided
-}
-
-// under judges x by p. A name that the site will not see can only add refusals.
-// It changes nothing of x.
-func (x *exchange) under(p *rules.Policy, target string) (o opinion) {
-	o.Decision, o.unseen = x.ask(p, x.entry.Agent, target)
-	if x.visible != nil && o.Verdict == rules.Allow {
-		seen, unseen := x.ask(p, x.visible, target)
-		if o.unseen = max(o.unseen, unseen); seen.Verdict == rules.Refuse {
-			o.Decision = seen
-		}
+// under judges q by p.
+func under(q *terms.Question, p *rules.Policy) terms.Opinion {
+	o := q.By(p)
+	if o.Reason == rules.ReasonOriginUnreachable && errors.Is(p.Source().Err, ErrDestination) {
+		o.Reason = rules.ReasonDestination
 	}
-	if source := p.Source(); o.Reason == rules.ReasonRobotsUnreachable && source.NoConnection {
-		o.Reason = rules.ReasonOriginUnreachable
-		if errors.Is(source.Err, ErrDestination) {
-			o.Reason = rules.ReasonDestination
-		}
-	}
-	o.Decision, o.settled = x.override(o.Decision, target)
 	return o
-}
-
-// ask asks the policy about a target, or about the host of a tunnel.
-func (x *exchange) ask(p *rules.Policy, agent *rules.Agent, target string) (d rules.Decision, unseen int) {
-	if x.https != terms.HostOnly {
-		return p.Decide(agent, target), 0
-	}
-	return p.DecideHost(agent)
 }
 
 // asItIs undoes what was settled about names that a site is shown: in a tunnel
 // nothing is changed, so that the site sees who the client says it is.
 func (x *exchange) asItIs() {
 	e := &x.entry
-	e.Sent, e.SentFrom, x.visible = "", "", nil
-	if own := x.proxy.agents.identify(e.UserAgent); x.terms.Client != nil && !terms.Names(own, e.Agent) {
-		x.visible = own
-	}
-}
-
-// override lets an exception decide in place of d where one fits: one that
-// refuses always, one that allows when d refuses for want of permission. Of a
-// tunnel no target is seen: there only what is about the whole site counts. It
-// returns the exception's reason, too.
-func (x *exchange) override(d rules.Decision, target string) (rules.Decision, string) {
-	var exception *terms.Exception
-	var rule string
-	if now := x.proxy.Now(); x.https == terms.Intercept {
-		exception, rule = x.terms.Override(target, terms.Overrides(d), now)
-	} else {
-		exception, rule = x.terms.OverrideHost(terms.Overrides(d), now)
-	}
-	if exception == nil {
-		return d, ""
-	}
-	return exception.Verdict(rule), exception.Reason
+	id := x.terms.InTunnel(terms.Identity{Judged: e.Agent}, e.UserAgent, x.proxy.agents.identify)
+	e.Sent, e.SentFrom, x.visible = "", "", id.Visible
 }
 
 // refusalDetail says why a policy is not there, for the record.

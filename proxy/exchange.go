@@ -35,8 +35,8 @@ type exchange struct {
 	unseen rules.Reason // why heed does not look inside although it should; empty: the terms say so
 	site   net.Conn     // the far end of such a tunnel
 
-	mismatch string              // which names differ, when that is only to be reported; empty: none
-	late     chan rules.Decision // brings the verdict on a request that was let through before it; else nil
+	mismatch string       // which names differ, when that is only to be reported; empty: none
+	late     chan verdict // brings the verdict on a request that was let through before it; else nil
 
 	recorded  bool     // the Recorder has accepted the entry
 	refusal   *refusal // the answer when heed itself answers; nil otherwise

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"runtime/debug"
 	"time"
@@ -17,14 +16,20 @@ const (
 	maxLate      = 1024             // requests that wait for a verdict at a time; more get none
 )
 
+// verdict is one that came after its request, with what it rests on.
+type verdict struct {
+	terms.Opinion
+	policy *rules.Policy
+}
+
 // policyFor returns the policy that governs x. Observing costs nobody an
 // answer: where the policy is not here soon it returns nil, and the verdict
 // follows the request.
-func (x *exchange) policyFor(ctx context.Context, target string) *rules.Policy {
+func (x *exchange) policyFor(ctx context.Context, q *terms.Question) *rules.Policy {
 	if own := x.terms.Site.Robots; own != nil {
 		return own
 	}
-	shown := cmp.Or(x.entry.Sent, x.entry.UserAgent)
+	shown := q.Names.Shown
 	if x.terms.Mode != terms.Observe {
 		return x.settings.Policies.Policy(ctx, x.origin, shown)
 	}
@@ -39,13 +44,13 @@ func (x *exchange) policyFor(ctx context.Context, target string) *rules.Policy {
 		return nil
 	}
 	x.proxy.running.Add(1) // until the record is closed
-	x.late = make(chan rules.Decision, 1)
-	go x.judgeLate(target, shown)
+	x.late = make(chan verdict, 1)
+	go x.judgeLate(*q)
 	return nil
 }
 
 // judgeLate judges a request that has left, when the policy comes.
-func (x *exchange) judgeLate(target, shown string) {
+func (x *exchange) judgeLate(q terms.Question) {
 	defer x.proxy.late.Add(-1)
 	defer close(x.late)
 	defer func() {
@@ -55,15 +60,16 @@ func (x *exchange) judgeLate(target, shown string) {
 	}()
 	ctx, cancel := context.WithTimeout(x.proxy.lasting, lateTime)
 	defer cancel()
-	p := x.settings.Policies.Policy(ctx, x.origin, shown)
+	p := x.settings.Policies.Policy(ctx, x.origin, q.Names.Shown)
 	if ctx.Err() != nil && p.Source().State == rules.Unreachable {
 		return // it never came
 	}
-	o := x.under(p, target)
+	q.Now = x.proxy.Now()
+	o := under(&q, p)
 	if o.Verdict == rules.Refuse {
 		o.Verdict = rules.WouldRefuse
 	}
-	x.late <- o.Decision
+	x.late <- verdict{o, p}
 }
 
 // ended tells the Recorder that x is over, at once or when the verdict has
@@ -79,7 +85,8 @@ func (x *exchange) ended() {
 func (x *exchange) endLate() {
 	defer x.proxy.running.Add(-1)
 	if d, ok := <-x.late; ok {
-		x.entry.Outcome.Late = &d
+		o := &x.entry.Outcome
+		o.Late, o.LatePolicy, o.LateSettled = &d.Decision, d.policy, d.Settled
 	}
 	if x.recorded {
 		x.proxy.Recorder.Ended(&x.entry)

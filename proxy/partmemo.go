@@ -62,19 +62,17 @@ func (m *pageMemo) read(client, page, from string, now time.Time) bool {
 
 // part lets a part of a page through that its client may read, where the terms
 // say so and the site's rules alone are in the way.
-func (x *exchange) part(d rules.Decision) rules.Decision {
+func (x *exchange) part(o terms.Opinion) terms.Opinion {
 	c, e := x.terms.Client, &x.entry
 	if c == nil || !c.AllowParts {
-		return d
+		return o
 	}
 	who := c.Name + " " + x.who.Addr.String()
-	if d.Reason == rules.ReasonRule && d.Verdict == rules.Refuse && e.Part != "" && !x.terms.Site.NeverAllow && x.terms.Mode == terms.Enforce &&
-		x.proxy.pages.read(who, e.Page, e.Host, e.Time) {
-		e.Settled = "a part (" + e.Part + ") of a page that " + c.Name + " may read"
-		d.Verdict, d.Reason = rules.Allow, rules.ReasonPart
+	if e.Part != "" && x.terms.MayBePart(o) && x.proxy.pages.read(who, e.Page, e.Host, e.Time) {
+		o = x.terms.AsPart(o, e.Part)
 	}
-	if d.Verdict == rules.Allow && e.Judged == audit.ByPath {
+	if o.Verdict == rules.Allow && e.Judged == audit.ByPath {
 		x.proxy.pages.saw(who, e.URL(), e.Time)
 	}
-	return d
+	return o
 }

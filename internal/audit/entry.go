@@ -94,7 +94,12 @@ type Outcome struct {
 	Duration  time.Duration   // from the request's head to the end of the answer
 	Truncated bool            // the answer did not arrive whole
 	Late      *rules.Decision // the verdict that came after a request that was only observed; nil: it did not
-	Err       string          // what broke off the exchange; empty when nothing did
+	// LatePolicy is what Late rests on, LateSettled the operator's reason for an
+	// exception that decided it; zero as Settled and Policy are.
+	LatePolicy  *rules.Policy
+	LateSettled string
+
+	Err string // what broke off the exchange; empty when nothing did
 }
 
 // SiteRefused reports whether the site itself refused what heed had let through.

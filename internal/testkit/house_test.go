@@ -46,6 +46,7 @@ var homes = map[string]string{
 	"modernc.org/sqlite":                 "heed/internal/audit/store",
 	"github.com/google/uuid":             "heed/internal/audit",
 	"software.sslmate.com/src/go-pkcs12": "heed/internal/ca",
+	"github.com/rogpeppe/go-internal":    "heed/internal/audit/report",
 }
 
 type pkg struct {

@@ -1,0 +1,93 @@
+package report
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// cubeColumns are the columns of WriteCSV.
+var cubeColumns = []string{
+	"agent", "site", "judged", "verdict", "reason", "group", "rule", "line", "exception",
+	"requests", "site_refused", "outcome_unknown", "bytes", "waited", "waited_s", "waited_longest_s", "first", "last",
+}
+
+// WriteCSV writes one row per agent, site and way of deciding, of which all
+// other numbers of the report are sums; with conduct asked for, one row per
+// agent and site instead.
+func (r *Report) WriteCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	if r.Query.Conduct {
+		r.conductCSV(c)
+	} else {
+		r.cubeCSV(c)
+	}
+	c.Flush()
+	return c.Error()
+}
+
+func (r *Report) cubeCSV(c *csv.Writer) {
+	_ = c.Write(cubeColumns) // the writer keeps its error
+	for i := range r.cube {
+		d, n := &r.cube[i].deciding, &r.cube[i].counts
+		_ = c.Write([]string{
+			plain(d.Agent), plain(d.Site), d.Judged, d.Verdict, d.Reason, plain(d.Group), plain(d.Rule), whole(d.Line), plain(d.Settled),
+			whole(n.Requests), whole(n.SiteRefused), whole(n.Unknown), whole(n.Bytes), whole(n.Waited), decimal(n.WaitedTotal), decimal(n.WaitedMost),
+			moment(n.First), moment(n.Last),
+		})
+	}
+}
+
+// conductColumns are the columns of WriteCSV when conduct is asked for.
+var conductColumns = []string{
+	"agent", "site", "requests", "allowed", "refused", "would_refuse", "not_judged",
+	"robots_asked", "robots_first", "robots_last", "robots_before_pages", "breach_share",
+	"gaps", "gap_asked_median_s", "gap_asked_p5_s", "gap_asked_kept_share",
+	"gap_sent_median_s", "gap_sent_p5_s", "gap_sent_kept_share", "crawl_delay_s",
+	"fastest_minute", "repeated", "user_agents",
+}
+
+func (r *Report) conductCSV(c *csv.Writer) {
+	_ = c.Write(conductColumns)
+	for i := range r.Conduct {
+		d := &r.Conduct[i]
+		robots := [2]string{}
+		if d.RobotsAsked > 0 {
+			robots = [2]string{moment(*d.RobotsFirst), moment(*d.RobotsLast)}
+		}
+		_ = c.Write([]string{
+			plain(d.Agent), plain(d.Site), whole(d.Requests), whole(d.Allowed), whole(d.Refused), whole(d.WouldRefuse), whole(d.NotJudged),
+			whole(d.RobotsAsked), robots[0], robots[1], strconv.FormatBool(d.RobotsBeforePages), maybe(d.BreachShare),
+			whole(d.Asked.N), maybe(d.Asked.Median), maybe(d.Asked.P5), maybe(d.Asked.Kept),
+			maybe(d.Sent.Median), maybe(d.Sent.P5), maybe(d.Sent.Kept), maybe(d.Sent.Delay),
+			whole(d.Fastest), whole(d.Repeated), plain(strings.Join(d.Agents, " | ")),
+		})
+	}
+}
+
+// plain keeps a text of a client or a site from being taken for a formula by a
+// program that opens tables, and its control characters from being obeyed.
+func plain(s string) string {
+	s = Printable(s)
+	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}
+
+func whole(n int64) string { return strconv.FormatInt(n, 10) }
+
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// maybe writes a number that there may be none of.
+func maybe(f *float64) string {
+	if f == nil {
+		return ""
+	}
+	return decimal(*f)
+}
+
+// moment writes a time with its microseconds.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

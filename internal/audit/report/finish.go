@@ -1,0 +1,118 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// finish makes the lists of a report out of what was counted.
+func (b *builder) finish(rep *Report, records []Record) error {
+	rep.Window = b.query.Words()
+	rep.Agents, rep.Sites = []AgentPart{}, []SitePart{} // in JSON a list is never null
+	rep.Refusals, rep.NotJudged, rep.Exceptions, rep.Trouble = []Deciding{}, []Deciding{}, []Deciding{}, []Unreachable{}
+	agents, sites, pairs := make([]Counts, len(b.agents.keys)), make([]Counts, len(b.origins.keys)), map[pair]*Counts{}
+	for p, c := range b.cells {
+		w := &b.ways.keys[p.way]
+		counts := c.counts(w)
+		rep.Total.add(counts)
+		agents[p.agent].add(counts)
+		sites[p.origin].add(counts)
+		at := pair{p.agent, p.origin}
+		if pairs[at] == nil {
+			pairs[at] = &Counts{}
+		}
+		pairs[at].add(counts)
+		b.sort(rep, row{b.deciding(p, c, w), *counts})
+	}
+	b.parts(rep, agents, sites, pairs)
+	for _, u := range b.trouble {
+		rep.Trouble = append(rep.Trouble, *u)
+	}
+	rep.Periods, rep.PeriodSeconds, rep.ClockBack = b.line.periods(), seconds(b.line.width), b.back
+	rep.Exempt, rep.Unrecorded = b.exempt, b.unrecorded
+	rep.Conduct = b.conduct()
+	var err error
+	rep.Changes, err = b.changes(records)
+	rep.order()
+	return err
+}
+
+func (b *builder) deciding(p place, c *cell, w *way) Deciding {
+	return Deciding{
+		Agent: b.agents.keys[p.agent].agent().String(), Site: b.origins.keys[p.origin].String(),
+		Judged: w.judged, Verdict: w.verdict, Reason: w.reason, Group: w.group, Rule: w.rule, Line: w.line, Settled: w.settled,
+		Count: c.n, First: micros(c.first), Last: micros(c.last),
+	}
+}
+
+// sort puts a cell into the lists that it belongs to.
+func (b *builder) sort(rep *Report, c row) {
+	rep.cube = append(rep.cube, c)
+	d := c.deciding
+	if d.Settled != "" {
+		rep.Exceptions = append(rep.Exceptions, d)
+	}
+	switch {
+	case d.Judged == judgedNo:
+		rep.NotJudged = append(rep.NotJudged, d)
+	case d.Verdict != allow:
+		rep.Refusals = append(rep.Refusals, d)
+	}
+}
+
+// parts lists agents and sites.
+func (b *builder) parts(rep *Report, agents, sites []Counts, pairs map[pair]*Counts) {
+	asked, by := make([]int, len(agents)), make([][]AgentCount, len(sites))
+	for p, c := range pairs {
+		asked[p.agent]++
+		by[p.origin] = append(by[p.origin], AgentCount{b.agents.keys[p.agent].agent().String(), *c})
+	}
+	for i, c := range agents {
+		if c.Requests > 0 {
+			agent := b.agents.keys[i].agent()
+			rep.Agents = append(rep.Agents, AgentPart{agent, agent.String(), c, asked[i], clientsOf(b.clients[i])})
+		}
+	}
+	for i, c := range sites {
+		if c.Requests > 0 {
+			byMost(by[i], func(a *AgentCount) (int64, string) { return a.Requests, a.Agent })
+			rep.Sites = append(rep.Sites, SitePart{b.origins.keys[i].String(), c, by[i]})
+		}
+	}
+}
+
+func clientsOf(counts map[string]*int64) []Client {
+	list := make([]Client, 0, len(counts))
+	for address, n := range counts {
+		list = append(list, Client{address, *n})
+	}
+	byMost(list, func(c *Client) (int64, string) { return c.Requests, c.Address })
+	return list
+}
+
+// order puts all lists in order.
+func (r *Report) order() {
+	byMost(r.Agents, func(a *AgentPart) (int64, string) { return a.Requests, a.Name })
+	byMost(r.Sites, func(s *SitePart) (int64, string) { return s.Requests, s.Site })
+	for _, list := range [][]Deciding{r.Refusals, r.NotJudged, r.Exceptions} {
+		byMost(list, func(d *Deciding) (int64, string) { return d.Count, d.key() })
+	}
+	byMost(r.cube, func(c *row) (int64, string) { return c.deciding.Count, c.deciding.key() })
+	byMost(r.Trouble, func(u *Unreachable) (int64, string) { return u.Requests, u.Site + u.State })
+	byMost(r.Conduct, func(c *Conduct) (int64, string) { return c.Requests, c.Agent + "\x00" + c.Site })
+}
+
+// key tells decidings apart.
+func (d *Deciding) key() string {
+	return strings.Join([]string{d.Site, d.Agent, d.Verdict, d.Reason, d.Group, d.Rule, d.Settled}, "\x00")
+}
+
+// byMost sorts the largest number first, names in order among equals.
+func byMost[T any](list []T, of func(*T) (int64, string)) {
+	slices.SortStableFunc(list, func(x, y T) int {
+		n, name := of(&x)
+		m, other := of(&y)
+		return cmp.Or(cmp.Compare(m, n), strings.Compare(name, other))
+	})
+}

@@ -1,0 +1,221 @@
+package report_test
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit/report"
+)
+
+// read opens a record as `heed audit report` does.
+func read(t testing.TB, path string) report.Record {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return report.Record{Name: "audit.db", DB: db}
+}
+
+// made returns the report about the records, and as text.
+func made(t testing.TB, q report.Query, paths ...string) (*report.Report, string) {
+	t.Helper()
+	var records []report.Record
+	for _, path := range paths {
+		records = append(records, read(t, path))
+	}
+	r, err := report.New(records, q, begun.AddDate(0, 1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	return r, text.String()
+}
+
+// tells fails unless the text holds all that is wanted, blanks apart.
+func tells(t *testing.T, text string, wanted ...string) {
+	t.Helper()
+	flat := strings.Join(strings.Fields(text), " ")
+	for _, w := range wanted {
+		if !strings.Contains(flat, w) {
+			t.Errorf("the report does not tell %q:\n%s", w, text)
+		}
+	}
+}
+
+// aDay is a record of what a robot and another did at two sites: all kinds of
+// decisions, a change of rules, and a site that was away.
+func aDay(t testing.TB) string {
+	r := newRecord(t)
+	news, other := r.asker("192.0.2.7", "newsbot", "NewsBot/2.1"), r.asker("192.0.2.9", "other", "Other/1")
+	first := r.policy("shop.example", 0, "User-agent: *\nDisallow: /private\n")
+	second := r.policy("shop.example", 2*time.Hour, "User-agent: *\nDisallow: /private\nDisallow: /cart\n")
+	rule := func(verdict, rule string, line int, p int64) int64 {
+		return r.ground("path", verdict, "rule", rule, line, nil, p)
+	}
+	free := r.ground("path", "allow", "no-rule", "", 0, nil, first)
+	r.ended(r.entry(0, news, "shop.example", "/robots.txt", r.ground("path", "allow", "robots-txt", "", 0, nil, nil), 0), 200, true, 64)
+	r.ended(r.entry(time.Second, news, "shop.example", "/a", free, 0), 200, true, 1000)
+	r.ended(r.entry(3*time.Second, news, "shop.example", "/a", free, 2*time.Second), 429, true, 1000)
+	r.ended(r.entry(4*time.Second, news, "shop.example", "/private/x", rule("refuse", "Disallow: /private", 2, first), 0), 403, false, 700)
+	r.ended(r.entry(3*time.Hour, other, "shop.example", "/cart", rule("would-refuse", "Disallow: /cart", 3, second), 0), 200, true, 500)
+	r.ended(r.entry(4*time.Hour, other, "away.example", "/", r.ground("path", "refuse", "robots-unreachable", "", 0, nil, r.lost("away.example", "the site answered 503")), 0), 503, false, 700)
+	r.ended(r.entry(5*time.Hour, other, "shop.example", "/private/y", r.ground("path", "allow", "override", "Allow: /private/", 0, "mail of 3 May", second), 0), 200, true, 100)
+	r.ended(r.entry(6*time.Hour, other, "away.example", "", r.ground("no", "allow", "tunnel", "", 0, nil, nil), 0), 200, false, 0)
+	r.entry(7*time.Hour, news, "shop.example", "/b", free, 0) // heed was killed before it ended
+	return r.file()
+}
+
+func TestHeed_AReportTellsWhoAskedWhatAndWhatBecameOfIt(t *testing.T) {
+	_, text := made(t, report.Query{}, aDay(t))
+	tells(t, text,
+		"requests 9: 5 allowed, 2 refused, 1 would be refused (only observed), 1 not judged",
+		"coverage 88.9 % judged by path, 0 % by host alone, 11.1 % not judged",
+		"waited 1 request, 2s in all, at most 2s",
+		"refused by sites 1",
+		"end not recorded 1 (still open, or heed was killed)",
+		"newsbot 192.0.2.7 5 4 1 0 0 2s",
+		"other 192.0.2.9 4 1 1 1 1 -",
+		"https://shop.example 7 5 1 1 0 2s",
+		"1 x https://shop.example newsbot refuse robots.txt line 2 Disallow: /private (group *)",
+		"1 x https://shop.example other would-refuse robots.txt line 3 Disallow: /cart (group *)",
+		"1 x https://away.example other allow tunnel",
+		"1 x https://shop.example other allow override: Allow: /private/, because: mail of 3 May",
+		"https://away.example unreachable 1 asked 1 refused",
+		"the site answered 503",
+		"https://shop.example 2026-03-02T10:00:00Z file",
+		"+Disallow: /cart",
+	)
+}
+
+func TestHeed_AReportIsAboutWhatWasAskedFor(t *testing.T) {
+	day := aDay(t)
+	for _, c := range []struct {
+		name  string
+		query report.Query
+		want  int64
+	}{
+		{"all", report.Query{}, 9},
+		{"from a time on", report.Query{From: begun.Add(3 * time.Hour)}, 5},
+		{"before a time", report.Query{To: begun.Add(3 * time.Hour)}, 4},
+		{"a host", report.Query{Host: "away.example"}, 2},
+		{"hosts below", report.Query{Host: "*.example"}, 9},
+		{"another host", report.Query{Host: "other.test"}, 0},
+		{"an address", report.Query{Client: "192.0.2.7"}, 5},
+		{"a product token", report.Query{Client: "OTHER"}, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, _ := made(t, c.query, day)
+			if r.Total.Requests != c.want {
+				t.Errorf("it counts %d requests, not %d", r.Total.Requests, c.want)
+			}
+		})
+	}
+}
+
+func TestHeed_AVerdictThatCameLateAndOneThatWasTakenBackCountOnce(t *testing.T) {
+	r := newRecord(t)
+	who := r.asker("192.0.2.7", "newsbot", "NewsBot/2.1")
+	late := r.ground("path", "would-refuse", "rule", "Disallow: /x", 2, nil, nil)
+	r.insert("outcome", r.entry(0, who, "shop.example", "/x", r.ground("no", "allow", "late", "", 0, nil, nil), 0), 1, 200, 1, 0, 10, 5, 0, nil, late)
+	tunnel := r.entry(time.Second, who, "shop.example", "", r.ground("host", "allow", "host-only", "", 0, nil, nil), 0)
+	again := r.entry(2*time.Second, who, "shop.example", "", r.ground("host", "refuse", "not-http", "", 0, nil, nil), 0)
+	var id []byte
+	r.must(r.tx.QueryRow("SELECT id FROM entry WHERE seq = ?", tunnel).Scan(&id))
+	r.set(again, "revises", id)
+	_, text := made(t, report.Query{}, r.file())
+	tells(t, text, "requests 2: 0 allowed, 1 refused, 1 would be refused", "50.0 % judged by path, 50.0 % by host alone, 0 % not judged")
+}
+
+func TestHeed_OddRecordsGiveSensibleReports(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(r *record)
+		want string
+	}{
+		{"nothing was asked", func(*record) {}, "requests none"},
+		{"one decision without an end", func(r *record) {
+			r.entry(0, r.asker("192.0.2.7", "newsbot", "x"), "shop.example", "/", r.ground("path", "allow", "no-rule", "", 0, nil, nil), 0)
+		}, "requests 1: 1 allowed, 0 refused"},
+		{"only exempt people", func(r *record) { r.add("exempt", r.micros(0), 1234, nil) }, "exempt 1,234 requests of people: only counted"},
+		{"what could not be recorded", func(r *record) { r.add("exempt", r.micros(0), 2, "disk full") }, "UNRECORDED 2 requests"},
+		{"pruned", func(r *record) {
+			r.last["entry"] = 500
+			r.entry(0, r.asker("192.0.2.7", "newsbot", "x"), "shop.example", "/", r.ground("path", "allow", "no-rule", "", 0, nil, nil), 0)
+		}, "500 decisions before that are no longer kept"},
+		{"a clock that was set back", func(r *record) {
+			who, free := r.asker("192.0.2.7", "newsbot", "x"), r.ground("path", "allow", "no-rule", "", 0, nil, nil)
+			r.entry(time.Hour, who, "shop.example", "/", free, 0)
+			r.entry(-1000*24*time.Hour, who, "shop.example", "/", free, 0)
+			r.entry(time.Hour, who, "shop.example", "/", free, 0)
+		}, "clock went back 1 time"},
+		{"no host was learnt", func(r *record) {
+			r.set(r.entry(0, r.asker("192.0.2.7", "newsbot", "x"), "shop.example", "/", r.ground("no", "refuse", "malformed", "", 0, nil, nil), 0), "site", nil)
+		}, "(no site) 1 0 0 0 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRecord(t)
+			c.make(r)
+			rep, text := made(t, report.Query{Conduct: true}, r.file())
+			tells(t, text, c.want)
+			for _, write := range []func() error{
+				func() error { return rep.WriteJSON(&bytes.Buffer{}) },
+				func() error { return rep.WriteCSV(&bytes.Buffer{}) },
+			} {
+				if err := write(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func TestHeed_WhatClientsAndSitesWroteObeysNoTerminal(t *testing.T) {
+	const hostile = "\x1b[2J\u202e=HYPERLINK(\"x\")<script>alert(1)</script>\x00"
+	r := newRecord(t)
+	who := r.once("asker", "192.0.2.7", hostile, hostile, "enforce", hostile, "[\"=1+1\"]", 0, nil, nil)
+	r.entry(0, who, "shop.example", "/", r.ground("path", "refuse", "rule", "Disallow: "+hostile, 2, hostile, r.lost("shop.example", hostile)), 0)
+	r.policy("shop.example", 0, "User-agent: *\n")
+	r.policy("shop.example", time.Hour, hostile)
+	rep, text := made(t, report.Query{Conduct: true}, r.file())
+	var table bytes.Buffer
+	if err := rep.WriteCSV(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{text, table.String()} {
+		if i := strings.IndexAny(out, "\x1b\x00\u202e"); i >= 0 {
+			t.Errorf("octets that a terminal obeys are in it: %q", out[max(0, i-40):min(len(out), i+40)])
+		}
+	}
+}
+
+func TestHeed_JSONHasWhatTheTextTells(t *testing.T) {
+	rep, _ := made(t, report.Query{Conduct: true}, aDay(t))
+	var out bytes.Buffer
+	if err := rep.WriteJSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Total struct{ Requests, Allowed int64 }
+		Sites []struct {
+			Site     string
+			Requests int64
+		}
+		Changes []struct{ Diff string }
+		Conduct []struct{ Agent string }
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Total.Requests != 9 || got.Sites[0].Site != "https://shop.example" || len(got.Changes) != 1 || len(got.Conduct) != 3 {
+		t.Errorf("the JSON says %+v", got)
+	}
+}

@@ -1,0 +1,245 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// mostRows is how many rows of a list are shown to people; programs get all.
+const mostRows = 20
+
+// WriteText writes the report for people, as plain text. Of long lists it shows
+// the first rows and says how many more there are.
+func (r *Report) WriteText(w io.Writer) error {
+	t := &text{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	t.head(r)
+	if r.Total.Requests > 0 {
+		t.counts(r)
+		t.whys(r)
+		t.changes(r)
+		t.conduct(r)
+	}
+	return t.Flush()
+}
+
+// text writes tables of plain text.
+type text struct{ *tabwriter.Writer }
+
+// line writes cells of a row. Its writer keeps the first error, which Flush tells.
+func (t *text) line(cells ...any) {
+	for i, c := range cells {
+		if i > 0 {
+			fmt.Fprint(t, "\t")
+		}
+		fmt.Fprint(t, c)
+	}
+	fmt.Fprintln(t)
+}
+
+// title begins a part.
+func (t *text) title(s string) {
+	_ = t.Flush()
+	fmt.Fprintf(t, "\n%s\n", s)
+}
+
+func (t *text) head(r *Report) {
+	for i := range r.Records {
+		f := &r.Records[i]
+		t.line("record", Printable(f.Name)+", "+number(f.Decisions, "decision"))
+		if f.Decisions > 0 {
+			t.line("", fmt.Sprintf("%s to %s, heed %s", stamp(f.First), stamp(f.Last), Printable(strings.Join(f.Heeds, ", "))))
+		}
+		for _, note := range f.Notes {
+			t.line("", "note: "+Printable(note))
+		}
+		if f.Pruned > 0 {
+			t.line("", number(f.Pruned, "decision")+" before that are no longer kept")
+		}
+		if f.Head != "" {
+			t.line("", fmt.Sprintf("chain: commit %d, %s", f.Commit, f.Head))
+		}
+	}
+	if r.Window != "" {
+		t.line("about", Printable(r.Window))
+	}
+	if r.ClockBack > 0 {
+		t.line("clock", "went back "+number(r.ClockBack, "time")+": the order of the record is that of its rows")
+	}
+	if r.Exempt > 0 {
+		t.line("exempt", number(r.Exempt, "request")+" of people: only counted")
+	}
+	if r.Unrecorded > 0 {
+		t.line("UNRECORDED", number(r.Unrecorded, "request")+" that the record could not be written for, let through by [audit] on_failure")
+	}
+	if r.Total.Requests == 0 {
+		t.line("requests", "none")
+	}
+}
+
+func (t *text) counts(r *Report) {
+	c := &r.Total
+	t.line("requests", fmt.Sprintf("%s: %s", commas(c.Requests), c.words()))
+	t.line("coverage", c.coverage())
+	if c.Waited > 0 {
+		t.line("waited", c.waits())
+	}
+	if c.SiteRefused > 0 {
+		t.line("refused by sites", commas(c.SiteRefused))
+	}
+	if c.Unknown > 0 {
+		t.line("end not recorded", commas(c.Unknown)+" (still open, or heed was killed)")
+	}
+	columns := []any{"requests", "allowed", "refused", "would refuse", "not judged", "waited"}
+	row := func(c *Counts) []any {
+		return []any{commas(c.Requests), commas(c.Allowed), commas(c.Refused), commas(c.WouldRefuse), commas(c.NotJudged), span(c.WaitedTotal)}
+	}
+	t.title("Agents")
+	t.line(append([]any{"agent", "clients"}, columns...)...)
+	limited(t, r.Agents, func(a *AgentPart) { t.line(append([]any{Printable(a.Name), a.where()}, row(&a.Counts)...)...) })
+	t.title("Sites")
+	t.line(append([]any{"site"}, columns...)...)
+	limited(t, r.Sites, func(s *SitePart) { t.line(append([]any{Printable(s.Site)}, row(&s.Counts)...)...) })
+}
+
+// where says which addresses an agent asked from.
+func (a *AgentPart) where() string {
+	switch len(a.Clients) {
+	case 1:
+		return Printable(a.Clients[0].Address)
+	case 2:
+		return Printable(a.Clients[0].Address + ", " + a.Clients[1].Address)
+	}
+	return fmt.Sprintf("%s and %d more", Printable(a.Clients[0].Address), len(a.Clients)-1)
+}
+
+func (t *text) whys(r *Report) {
+	list := func(title string, all []Deciding, why func(*Deciding) string) {
+		if len(all) == 0 {
+			return
+		}
+		t.title(title)
+		limited(t, all, func(d *Deciding) {
+			t.line(commas(d.Count)+" x", Printable(d.Site), Printable(d.Agent), d.Verdict, why(d))
+		})
+	}
+	list("Refused by", r.Refusals, (*Deciding).Why)
+	list("Not judged because of", r.NotJudged, (*Deciding).Why)
+	list("Exceptions that decided", r.Exceptions, (*Deciding).Why)
+	if len(r.Trouble) > 0 {
+		t.title("robots.txt that could not be had")
+		limited(t, r.Trouble, func(u *Unreachable) {
+			t.line(Printable(u.Site), u.State, commas(u.Requests)+" asked", commas(u.Refused)+" refused", stamp(u.First)+" to "+stamp(u.Last), Printable(u.Error))
+		})
+	}
+}
+
+// Why says in a line what decided; the texts in it are escaped.
+func (d *Deciding) Why() string {
+	var parts []string
+	switch {
+	case d.Line > 0:
+		parts = append(parts, fmt.Sprintf("robots.txt line %d %s (group %s)", d.Line, Printable(d.Rule), Printable(d.Group)))
+	case d.Rule != "":
+		parts = append(parts, d.Reason+": "+Printable(d.Rule))
+	default:
+		parts = append(parts, d.Reason)
+	}
+	if d.Settled != "" {
+		parts = append(parts, "because: "+Printable(d.Settled))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (t *text) changes(r *Report) {
+	if len(r.Changes) == 0 {
+		return
+	}
+	t.title("robots.txt that changed")
+	limited(t, r.Changes, func(c *Change) {
+		t.line(Printable(c.Site), stamp(c.After.Time), c.Words())
+		if c.Diff == "" {
+			return
+		}
+		_ = t.Flush()
+		for line := range strings.Lines(c.Diff) {
+			fmt.Fprintln(t, "    "+Printable(strings.TrimRight(line, "\r\n")))
+		}
+		if c.Cut {
+			fmt.Fprintln(t, "    ... (cut)")
+		}
+	})
+}
+
+// Words says what was there before and after.
+func (c *Change) Words() string {
+	what := func(a *Answer) string {
+		if a.SHA256 == "" {
+			return fmt.Sprintf("no file (%d)", a.Status)
+		}
+		return "file " + a.SHA256[:min(12, len(a.SHA256))]
+	}
+	words := what(&c.Before) + " -> " + what(&c.After)
+	if c.AskedAs != "" {
+		words += ", asked as " + Printable(c.AskedAs)
+	}
+	return words
+}
+
+func (t *text) conduct(r *Report) {
+	if !r.Query.Conduct {
+		return
+	}
+	t.title("Conduct: what clients did of their own accord")
+	t.line("agent", "site", "requests", "robots.txt", "not allowed", "delay", "kept", "kept as sent", "median gap", "5 %", "fastest minute", "repeated", "User-Agents")
+	limited(t, r.Conduct, func(c *Conduct) {
+		t.line(Printable(c.Agent), Printable(c.Site), commas(c.Requests), c.Robots(), share(c.BreachShare), gapTime(c.Asked.Delay), share(c.Asked.Kept), share(c.Sent.Kept),
+			gapTime(c.Asked.Median), gapTime(c.Asked.P5), c.Fastest, commas(c.Repeated), len(c.Agents))
+	})
+}
+
+// Robots says when and how often the client itself asked for /robots.txt.
+func (c *Conduct) Robots() string {
+	switch {
+	case c.RobotsAsked == 0:
+		return "never asked"
+	case c.RobotsBeforePages:
+		return fmt.Sprintf("%d x, first", c.RobotsAsked)
+	}
+	return fmt.Sprintf("%d x, after pages", c.RobotsAsked)
+}
+
+// limited shows the first rows of a list, and says how many there are beyond.
+func limited[T any](t *text, list []T, row func(*T)) {
+	for i := range list[:min(len(list), mostRows)] {
+		row(&list[i])
+	}
+	if more := len(list) - mostRows; more > 0 {
+		_ = t.Flush()
+		fmt.Fprintf(t, "... and %s more (--json and --csv have all)\n", commas(int64(more)))
+	}
+}
+
+// span writes seconds as a person reads them.
+func span(s float64) string {
+	if s == 0 {
+		return "-"
+	}
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+func gapTime(s *float64) string {
+	if s == nil {
+		return "-"
+	}
+	return span(max(*s, 1e-6))
+}

@@ -1,0 +1,64 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"heed/internal/audit/report"
+	"heed/internal/audit/store"
+)
+
+// AuditCmd is `heed audit`: the record of decisions.
+type AuditCmd struct {
+	Report AuditReportCmd `cmd:"" help:"Say what was asked, allowed and refused, by agent and by site."`
+}
+
+// recordFiles are the records that a verb of heed audit reads.
+type recordFiles struct {
+	Files []string `arg:"" optional:"" name:"file" help:"Records to read; audit.db of the state directory if none is named."`
+}
+
+// paths returns the files named, or this machine's own.
+func (f *recordFiles) paths() ([]string, error) {
+	if len(f.Files) > 0 {
+		return f.Files, nil
+	}
+	dir, err := StateDir()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "audit.db")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no record at %s\nName the file", path)
+	}
+	return []string{path}, nil
+}
+
+// open opens the records for reading; close them with what it returns.
+func (f *recordFiles) open() (records []report.Record, leave func(), err error) {
+	paths, err := f.paths()
+	if err != nil {
+		return nil, nil, err
+	}
+	leave = func() {
+		for _, r := range records {
+			_ = r.DB.Close()
+		}
+	}
+	for _, path := range paths {
+		if _, err := os.Stat(path); err != nil {
+			leave()
+			return nil, nil, fmt.Errorf("the record cannot be read: %w", err)
+		}
+		db, err := store.View(path)
+		if err != nil {
+			leave()
+			return nil, nil, err
+		}
+		records = append(records, report.Record{Name: path, DB: db})
+	}
+	return records, leave, nil
+}

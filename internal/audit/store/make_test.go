@@ -122,7 +122,7 @@ func (m *made) entries(n int) *made {
 			m.end(m.random.IntN(min(len(m.open), 30)))
 		}
 		if m.random.IntN(500) == 0 {
-			m.add(Exempt, m.now(), 3)
+			m.add(Exempt, m.now(), 3, nil)
 		}
 		if m.random.IntN(60) == 0 {
 			m.commit(nil)

@@ -13,7 +13,7 @@ import (
 func connect(path, mode string) (*sql.DB, error) {
 	q := url.Values{"mode": {mode}, "_pragma": {"busy_timeout(5000)"}}
 	if mode != "ro" {
-		q["_pragma"] = append(q["_pragma"], "journal_mode(WAL)", "synchronous(NORMAL)")
+		q["_pragma"] = append(q["_pragma"], "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)")
 	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String())
 	if err != nil {

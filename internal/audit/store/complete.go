@@ -1,0 +1,225 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"heed/internal/audit"
+)
+
+const (
+	completeEvery = 700 * time.Millisecond // at most one commit in that time
+	retryEvery    = time.Second            // when one has failed
+	presentEvery  = 50 * time.Millisecond  // how often it is looked whether the files are where they were
+)
+
+// Open opens the record at path for writing, completes it from its tail, and
+// begins to complete it from then on. Only one process can at a time.
+func Open(path string, o Options) (*Writer, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	w := &Writer{path: path, o: o, next: &batch{}, open: map[*audit.Entry]int64{},
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	if err := w.openFiles(); err != nil {
+		return nil, err
+	}
+	w.tail.disk = o.Disk
+	w.speller.o = &w.o
+	w.written = w.base.last()
+	w.speller.last = w.written
+	w.mu.Lock()
+	w.next.rows = w.speller.runRow(w.next.rows, o.Now())
+	w.mu.Unlock()
+	if err := w.Complete(); err != nil {
+		w.shut()
+		return nil, explain(path, err)
+	}
+	go w.complete()
+	return w, nil
+}
+
+// Settle completes the record at path from its tail, so that it has all that was
+// decided. Where a heed writes to it, that one does within a second.
+func Settle(path string) error {
+	w := &Writer{path: path, o: Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
+	err := w.openFiles()
+	if errors.Is(err, errHeld) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return w.shut()
+}
+
+// openFiles opens both parts of the record, and adds to audit.db what only the
+// tail has.
+func (w *Writer) openFiles() error {
+	var err error
+	if w.tail, err = openTail(w.path); err != nil {
+		return explain(w.path, err)
+	}
+	if w.base, err = openBase(w.path, w.o.Now()); err != nil {
+		w.tail.close()
+		return err
+	}
+	if err = w.recover(); err != nil {
+		w.shut()
+		return explain(w.path, err)
+	}
+	return nil
+}
+
+// recover adds to audit.db what only the tail has, and empties the tail.
+func (w *Writer) recover() error {
+	blocks, torn, err := w.tail.read(w.base.store)
+	if err != nil {
+		return err
+	}
+	if torn > 0 {
+		w.o.Log.Warn("the record's tail ended in what was not written whole; no decision of it took effect", "file", w.path, "octets", torn)
+	}
+	var missing []byte
+	for _, b := range blocks {
+		if missing, err = w.base.missing(missing, b.rows); err != nil {
+			return fmt.Errorf("%w\nKeep a copy of its tail (.tail and .tail2), and move it away", err)
+		}
+	}
+	if len(missing) > 0 {
+		if err := w.base.add(missing, w.o.Now()); err != nil {
+			return err
+		}
+	}
+	if err := w.base.keep(); err != nil {
+		return err
+	}
+	return w.tail.drop(true)
+}
+
+// shut closes both files.
+func (w *Writer) shut() error {
+	err := w.base.close()
+	w.tail.close()
+	return err
+}
+
+// complete completes audit.db now and then, until stop is closed.
+func (w *Writer) complete() {
+	defer close(w.done)
+	wait := completeEvery
+	for {
+		select {
+		case <-w.wake:
+		case <-w.stop:
+			return
+		}
+		select {
+		case <-time.After(wait):
+		case <-w.stop:
+			return
+		}
+		wait = completeEvery
+		if w.Complete() != nil {
+			wait = retryEvery
+			w.rouse()
+		}
+	}
+}
+
+// Complete has audit.db hold all that was recorded before the call. Nobody needs
+// to call it but who cannot wait for a second.
+func (w *Writer) Complete() error {
+	w.flush()
+	w.completing.Lock()
+	defer w.completing.Unlock()
+	w.mu.Lock()
+	rows, number := w.queue, w.queuedTo
+	w.queue = w.emptied[:0]
+	w.mu.Unlock()
+	err := w.base.present()
+	if err == nil && len(rows) > 0 {
+		err = w.base.add(rows, w.o.Now())
+	}
+	w.mu.Lock()
+	w.troubleLocked(&w.trouble.base, err)
+	if err != nil {
+		w.queue = append(rows, w.queue...)
+	} else if w.emptied = rows; cap(rows) > 4<<20 {
+		w.emptied = nil
+	}
+	failed := w.trouble.tail
+	w.mu.Unlock()
+	if err == nil {
+		err = w.dropSpent(number)
+	}
+	return errors.Join(err, failed)
+}
+
+// flush writes what nobody waits for.
+func (w *Writer) flush() {
+	w.mu.Lock()
+	b := w.next
+	if w.exempt > 0 {
+		b.rows, b.exempt, w.exempt = w.speller.exempt(b.rows, w.o.Now(), w.exempt, ""), w.exempt, 0
+	}
+	if w.lost > 0 {
+		b.rows, b.lost, w.lost = w.speller.exempt(b.rows, w.o.Now(), w.lost, w.lostWhy), w.lost, 0
+	}
+	if b.waits > 0 || len(b.rows) == 0 { // one who waits writes it, or there is nothing
+		w.mu.Unlock()
+		return
+	}
+	b.waits++
+	w.mu.Unlock()
+	w.write(b)
+}
+
+// dropSpent empties the part of the tail that audit.db has for good.
+func (w *Writer) dropSpent(number uint64) error {
+	w.io.Lock()
+	spent := w.tail.spent(number)
+	w.io.Unlock()
+	if !spent { // nobody but us makes it less so
+		return nil
+	}
+	if err := w.base.keep(); err != nil {
+		return err
+	}
+	w.io.Lock()
+	defer w.io.Unlock()
+	return w.tail.drop(false)
+}
+
+// finish ends the record: all is in audit.db, and the tail is empty.
+func (w *Writer) finish() error {
+	for {
+		if err := w.Complete(); err != nil {
+			return errors.Join(err, w.shut()) // the tail has it for the next who opens the record
+		}
+		if ended, err := w.end(); ended {
+			return errors.Join(err, w.shut())
+		}
+		time.Sleep(time.Millisecond) // somebody is about to write what was decided before
+	}
+}
+
+// end empties the tail when nothing is under way any more.
+func (w *Writer) end() (ended bool, err error) {
+	w.io.Lock()
+	defer w.io.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.next.rows) > 0 || len(w.queue) > 0 {
+		return false, nil
+	}
+	if err := w.base.keep(); err != nil {
+		return true, err
+	}
+	return true, w.tail.drop(true)
+}

@@ -1,0 +1,222 @@
+package store_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/rules"
+)
+
+func open(t testing.TB, path string, o store.Options) *store.Writer {
+	t.Helper()
+	w, err := store.Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func view(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	db, err := store.View(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func count(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
+	t.Helper()
+	if err := db.QueryRow(query, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+var robots = []byte("User-agent: *\nDisallow: /private\n")
+
+// policy is a site's, as the cache makes it.
+func policy(host string) *rules.Policy {
+	s := &rules.Snapshot{Origin: rules.Origin{Scheme: "https", Host: host, Port: 443}, Status: 200,
+		Chain: []string{"https://" + host + "/robots.txt"}, FetchedAt: time.Now().Add(-time.Minute)}
+	s.Pack(robots)
+	return rules.New(rules.Source{Origin: s.Origin, State: rules.Available, Status: 200, FetchedAt: s.FetchedAt, Snapshot: s}, robots)
+}
+
+// asked is a request that was judged by p.
+func asked(p *rules.Policy, target string) *audit.Entry {
+	agent := rules.Identify("TestBot/1.0")
+	return &audit.Entry{
+		ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: agent, UserAgent: "TestBot/1.0",
+		Method: "GET", Scheme: "https", Host: p.Source().Origin.Host, Target: target, Judged: audit.ByPath,
+		Decision: p.Decide(agent, target), Policy: p, PolicyAge: time.Minute,
+	}
+}
+
+func TestHeed_ADecisionIsReadInSQLiteWithItsOutcome(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{Heed: "test"})
+	p := policy("site.test")
+	e := asked(p, "/private/x?a=1")
+	if err := w.Decided(e); err != nil {
+		t.Fatal(err)
+	}
+	e.Outcome = audit.Outcome{Status: 403, BytesOut: 12, Duration: time.Millisecond}
+	w.Ended(e)
+	if err := w.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	db := view(t, path) // heed still has it open
+	var id, url, verdict, rule, sum string
+	var line, status int
+	err := db.QueryRow("SELECT id, url, verdict, rule, line, robots_sha256, status FROM decisions").Scan(&id, &url, &verdict, &rule, &line, &sum, &status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(id, " ", url, " ", verdict, " ", rule, " ", line, " ", sum, " ", status)
+	want := fmt.Sprint(e.ID, " https://site.test/private/x?a=1 refuse Disallow: /private 2 ", rules.DigestOf(robots), " 403")
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if err := w.Close("heed is stopping"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Decided(e); err == nil {
+		t.Error("a decision was accepted after the end")
+	}
+}
+
+func TestHeed_NamesAreStoredOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{})
+	p := policy("site.test")
+	again := p.With(p.Source()) // as after a look into the cache
+	for i := range 100 {
+		e := asked([]*rules.Policy{p, again}[i%2], fmt.Sprint("/page/", i))
+		if err := w.Decided(e); err != nil {
+			t.Fatal(err)
+		}
+		w.Ended(e)
+	}
+	if err := w.Close("heed is stopping"); err != nil {
+		t.Fatal(err)
+	}
+	db := view(t, path)
+	for table, want := range map[string]int{"run": 1, "asker": 1, "site": 1, "body": 1, "snapshot": 1, "policy": 1, "ground": 1, "entry": 100, "outcome": 100} {
+		if n := count(t, db, "SELECT count(*) FROM "+table); n != want {
+			t.Errorf("%s has %d rows, want %d", table, n, want)
+		}
+	}
+}
+
+func TestHeed_ManyDecideAtOnceAndNoneIsLost(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{})
+	var all sync.WaitGroup
+	for client := range 16 {
+		p := policy(fmt.Sprintf("site%d.test", client%5))
+		all.Go(func() {
+			for i := range 200 {
+				e := asked(p, fmt.Sprint("/", client, "/", i))
+				if err := w.Decided(e); err != nil {
+					t.Error(err)
+				}
+				if i%3 != 0 {
+					w.Ended(e)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := w.Close("heed is stopping"); err != nil {
+		t.Fatal(err)
+	}
+	db := view(t, path)
+	if n := count(t, db, "SELECT count(DISTINCT id) FROM entry"); n != 3200 {
+		t.Errorf("%d entries, want 3200", n)
+	}
+	if n := count(t, db, "SELECT count(*) FROM outcome WHERE error = 'heed is stopping' AND truncated = 1"); n != 16*67 {
+		t.Errorf("%d exchanges were cut off, want %d", n, 16*67)
+	}
+}
+
+// copyOf returns what a kill at this moment leaves: the files as they are, with
+// the system's promise that what was written to them stays.
+func copyOf(t *testing.T, path string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "audit.db")
+	for _, suffix := range []string{"", "-wal", ".tail", ".tail2"} {
+		data, err := os.ReadFile(path + suffix)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(to+suffix, data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+func TestHeed_WhatWasDecidedOutlivesAKill(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{})
+	defer w.Close("")
+	p := policy("site.test")
+	decide := func(n int) {
+		for i := range n {
+			e := asked(p, fmt.Sprint("/", i))
+			if err := w.Decided(e); err != nil {
+				t.Fatal(err)
+			}
+			w.Ended(e)
+		}
+	}
+	decide(30)
+	if err := w.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	decide(12) // in the tail alone, or on its way
+	killed := copyOf(t, path)
+	if err := store.Settle(killed); err != nil {
+		t.Fatal(err)
+	}
+	if n := count(t, view(t, killed), "SELECT count(*) FROM entry"); n != 42 {
+		t.Errorf("%d entries after the kill, want 42", n)
+	}
+	after := open(t, killed, store.Options{})
+	if err := after.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	db := view(t, killed)
+	if n := count(t, db, "SELECT count(*) FROM run"); n != 2 {
+		t.Errorf("%d runs, want 2", n)
+	}
+	if n := count(t, db, "SELECT count(*) FROM entry LEFT JOIN outcome ON entry = seq WHERE entry IS NULL"); n > 12 {
+		t.Errorf("%d entries have no outcome, want those of the tail at most", n)
+	}
+}
+
+func TestHeed_ARecordHasOneWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{})
+	_, err := store.Open(path, store.Options{})
+	if want := "the record " + path + " cannot be used: another heed writes to it\nStop that one, or name another file in [audit] file"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path, store.Options{}).Close("")
+}

@@ -13,6 +13,8 @@ import (
 
 // AuditCmd is `heed audit`: the record of decisions.
 type AuditCmd struct {
+	Verify AuditVerifyCmd `cmd:"" help:"Say whether a record is as heed wrote it."`
+	Seal   AuditSealCmd   `cmd:"" help:"Print the head of a record, to be published or signed elsewhere."`
 	Report AuditReportCmd `cmd:"" help:"Say what was asked, allowed and refused, by agent and by site."`
 }
 
@@ -49,10 +51,6 @@ func (f *recordFiles) open() (records []report.Record, leave func(), err error) 
 		}
 	}
 	for _, path := range paths {
-		if _, err := os.Stat(path); err != nil {
-			leave()
-			return nil, nil, fmt.Errorf("the record cannot be read: %w", err)
-		}
 		db, err := store.View(path)
 		if err != nil {
 			leave()

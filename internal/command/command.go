@@ -47,7 +47,7 @@ type grammar struct {
 	Reload ReloadCmd `cmd:"" help:"Have the running heed read its settings again."`
 	Mode   ModeCmd   `cmd:"" help:"Refuse nothing for a while, and say what is only observed."`
 	Allow  AllowCmd  `cmd:"" help:"Grant, list or end exceptions for a while."`
-	Audit  AuditCmd  `cmd:"" help:"Report on the record of decisions."`
+	Audit  AuditCmd  `cmd:"" help:"Verify, seal or report on the record of decisions."`
 	Status StatusCmd `cmd:"" help:"Say whether the running heed is well."`
 	CA     CACmd     `cmd:"" name:"ca" help:"Show, trust, distrust or renew heed's certificate authority."`
 	Config ConfigCmd `cmd:"" help:"Check or show the settings."`

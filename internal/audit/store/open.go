@@ -8,11 +8,17 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// connect opens the database at path in the given SQLite mode: ro, rw or rwc.
-// Readers never hold up the writer (write-ahead log).
+// connect opens the database at path in the given SQLite mode: ro, rw or rwc;
+// or immutable: ro, on a disk where nobody can write. Readers never hold up
+// the writer (write-ahead log). Pages that are removed can be given back to
+// the system.
 func connect(path, mode string) (*sql.DB, error) {
 	q := url.Values{"mode": {mode}, "_pragma": {"busy_timeout(5000)"}}
-	if mode != "ro" {
+	switch mode {
+	case "immutable":
+		q.Set("mode", "ro")
+		q.Set("immutable", "1")
+	case "rw", "rwc":
 		q["_pragma"] = append(q["_pragma"], "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)")
 	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String())
@@ -21,7 +27,3 @@ func connect(path, mode string) (*sql.DB, error) {
 	}
 	return db, nil
 }
-
-// View opens the record at path for reading, while a heed writes to it or
-// none does.
-func View(path string) (*sql.DB, error) { return connect(path, "ro") }

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	changed := func(sql string) string {
+		m := newMade(t).entries(10)
+		m.exec(sql)
+		return m.path
+	}
+	other := filepath.Join(dir, "other.db")
+	db, err := connect(other, "rwc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE TABLE a (b)"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, want string }{
+		{filepath.Join(dir, "none.db"), "there is no record"},
+		{dir, "is a directory"},
+		{file("empty.db", nil), "is empty: nothing was recorded"},
+		{file("text.db", []byte("User-agent: *\n")), "is no record"},
+		{file("head.db", []byte("SQLite format 3\x00")), "its end is missing"},
+		{other, "no record of heed's"},
+		{changed("PRAGMA user_version = 7"), "a newer heed wrote it: its layout is number 7"},
+	} {
+		if _, err := View(c.path); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.path, err, c.want)
+		}
+	}
+}
+
+// TestHeed_AFileThatLostItsEndIsDamaged cuts a record at many places.
+func TestHeed_AFileThatLostItsEndIsDamaged(t *testing.T) {
+	m := newMade(t).entries(500)
+	whole := m.copy()
+	data, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := 100; size < len(data); size += len(data) / 20 {
+		if err := os.Truncate(whole, int64(size)); err != nil {
+			t.Fatal(err)
+		}
+		if proof, err := Verify(context.Background(), whole, nil, nil); err != nil || proof.Whole || !strings.Contains(proof.Damage.What, "its end is missing") {
+			t.Errorf("%d of %d octets: %+v, %v", size, len(data), proof, err)
+		}
+		if err := os.WriteFile(whole, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestHeed_AChangedPageIsNotReadAsARecord changes single bits of the file.
+// Those in the free space of its pages change nothing that anybody reads.
+func TestHeed_AChangedPageIsNotReadAsARecord(t *testing.T) {
+	m := newMade(t).entries(2000)
+	path := m.copy()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	n := rounds(300)
+	for range n {
+		at := 100 + m.random.IntN(len(data)-100)
+		bit := byte(1) << m.random.IntN(8)
+		data[at] ^= bit
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		proof, err := Verify(context.Background(), path, nil, nil)
+		if err != nil {
+			t.Errorf("octet %d: %v", at, err)
+		} else if !proof.Whole {
+			found++
+		}
+		data[at] ^= bit
+	}
+	t.Logf("%d of %d found", found, n)
+	if found < n/2 {
+		t.Errorf("of %d changed octets only %d were found", n, found)
+	}
+}
+
+// copy copies the record as it is into one file.
+func (m *made) copy() string {
+	m.t.Helper()
+	path := filepath.Join(m.t.TempDir(), "copy.db")
+	m.exec("VACUUM INTO ?", path)
+	return path
+}
+
+func TestHeed_DamageIsToldAsSuch(t *testing.T) {
+	m := newMade(t).entries(10)
+	path := m.copy()
+	if err := os.Truncate(path, 4096); err != nil {
+		t.Fatal(err)
+	}
+	var d *Damage
+	if _, err := View(path); !errors.As(err, &d) {
+		t.Error(fmt.Sprint(err))
+	}
+}

@@ -44,13 +44,14 @@ func (t *Turns) alone(key string, turns []Turn) Answer {
 	p := t.place
 	t.mu.Unlock()
 	a := alone{turns: turns, since: away}
-	a.hold, a.starts = t.known.of(key, turns)
+	held, starts := t.known.of(key, turns)
+	a.hold, a.starts = held.till, starts
 	wait := p.alone(&a, now)
 	if wait > 0 {
-		return Answer{Again: wait, Wait: wait, Held: max(0, a.hold.Sub(now)), Away: true}
+		return Answer{Again: wait, Wait: wait, Held: max(0, a.hold.Sub(now)), Others: p.Size - 1, Away: true}
 	}
 	t.known.started(key, turns, now) // until it is told when
-	return Answer{Now: true, Away: true}
+	return Answer{Now: true, Others: p.Size - 1, Away: true}
 }
 
 // alone is what a heed knows that has to do without the store.

@@ -13,9 +13,9 @@ const maxKnown = 100_000
 // pauses of which it has heard. It is safe for concurrent use.
 type memory struct {
 	mu    sync.Mutex
-	last  map[string]start     // of a line: its key and name
-	holds map[string]time.Time // of a host: until when it is to be left alone
-	lost  time.Time            // when starts were forgotten that may still count; zero: never
+	last  map[string]start // of a line: its key and name
+	holds map[string]hold  // of a host
+	lost  time.Time        // when starts were forgotten that may still count; zero: never
 }
 
 // start is when a request started, and for how long that counts.
@@ -24,9 +24,12 @@ type start struct {
 	delay time.Duration
 }
 
-// of returns until when a host is to be left alone, and the last starts in its
-// lines, zero where none is known.
-func (m *memory) of(key string, turns []Turn) (hold time.Time, starts []time.Time) {
+// hold is until when a host is to be left alone.
+type hold struct{ till, heard time.Time }
+
+// of returns what holds a host, and the last starts in its lines, zero where none
+// is known.
+func (m *memory) of(key string, turns []Turn) (h hold, starts []time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, turn := range turns {
@@ -71,23 +74,23 @@ func (m *memory) makeRoomLocked() {
 	}
 }
 
-// hold notes a pause.
-func (m *memory) hold(key string, till time.Time) {
+// leave notes a pause: the host is to be left alone till then.
+func (m *memory) leave(key string, till time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.holds == nil {
-		m.holds = map[string]time.Time{}
+		m.holds = map[string]hold{}
 	}
+	now := time.Now()
 	if len(m.holds) >= maxKnown {
-		now := time.Now()
-		for key, till := range m.holds {
-			if till.Before(now) {
+		for key, h := range m.holds {
+			if h.till.Before(now) {
 				delete(m.holds, key)
 			}
 		}
 	}
-	if till.After(m.holds[key]) && len(m.holds) < maxKnown {
-		m.holds[key] = till
+	if till.After(m.holds[key].till) && len(m.holds) < maxKnown {
+		m.holds[key] = hold{till, now}
 	}
 }
 

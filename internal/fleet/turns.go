@@ -27,12 +27,12 @@ type Turn struct {
 
 // Answer is what came of asking for a turn.
 type Answer struct {
-	Now   bool          // it is given: the request may start
-	Again time.Duration // else: after which to ask again
-	Wait  time.Duration // until the turn comes, if all before it are taken
-	Held  time.Duration // for how long the site is to be left alone
-	Ahead int           // those of other heeds, or of other tickets, that come before
-	Away  bool          // the store was not asked: see Turns
+	Now    bool          // it is given: the request may start
+	Again  time.Duration // else: after which to ask again
+	Wait   time.Duration // until the turn comes, if all before it are taken
+	Held   time.Duration // for how long the site is to be left alone
+	Others int           // how many others wait for one of the turns
+	Away   bool          // the store was not asked: see Turns
 }
 
 // Turns are what heeds take to start requests. The store's clock alone counts.
@@ -76,9 +76,12 @@ func (s *Store) Turns() *Turns {
 // turn has it until Started or Leave, or until its heed has died.
 func (t *Turns) Ask(ctx context.Context, host, ticket string, turns []Turn) Answer {
 	key, token := turnsKey(host), t.token(ticket)
-	hold, starts := t.known.of(key, turns)
 	unsure := t.unsure()
-	args := []any{token, turnLease.Milliseconds(), maxTurnFields, max(0, ceilMillis(time.Until(hold))),
+	hold, starts := t.known.of(key, turns)
+	if hold.heard.After(unsure) { // the store knows
+		hold.till = time.Time{}
+	}
+	args := []any{token, turnLease.Milliseconds(), maxTurnFields, max(0, ceilMillis(time.Until(hold.till))),
 		ticketGrace.Milliseconds(), keepTurns(turns)}
 	for i, turn := range turns {
 		args = append(args, short(turn.Name), ceilMillis(turn.Delay), sinceStart(starts[i], unsure))
@@ -95,11 +98,11 @@ func (t *Turns) Ask(ctx context.Context, host, ticket string, turns []Turn) Answ
 		return t.alone(key, turns)
 	case reply[0] == 1:
 		t.lend(lent{key, token}, turns)
-		return Answer{Now: true}
+		return Answer{Now: true, Others: int(reply[4])}
 	}
-	a := Answer{Again: millis(reply[1]), Wait: millis(reply[2]), Held: millis(reply[3]), Ahead: int(reply[4])}
+	a := Answer{Again: millis(reply[1]), Wait: millis(reply[2]), Held: millis(reply[3]), Others: int(reply[4])}
 	if a.Held > 0 {
-		t.known.hold(key, time.Now().Add(a.Held))
+		t.known.leave(key, time.Now().Add(a.Held))
 	}
 	return a
 }
@@ -123,10 +126,19 @@ func (t *Turns) Leave(ctx context.Context, host, ticket string, turns []Turn) er
 	return t.tell(ctx, key, func(ctx context.Context) error { return t.extend(ctx, lent{key, token}, names(turns), 0) })
 }
 
+// Moved tells that a request has started that waits for nobody: it counts in all
+// lines of the host.
+func (t *Turns) Moved(ctx context.Context, host string) error {
+	key, at := turnsKey(host), time.Now()
+	return t.tell(ctx, key, func(ctx context.Context) error {
+		return movedScript.Run(ctx, t.store.client, []string{key}, time.Since(at).Milliseconds(), turnsKept.Milliseconds()).Err()
+	})
+}
+
 // Hold has the site left alone by all heeds for a time.
 func (t *Turns) Hold(ctx context.Context, host string, pause time.Duration) error {
 	key, till := turnsKey(host), time.Now().Add(pause)
-	t.known.hold(key, till)
+	t.known.leave(key, till)
 	return t.tell(ctx, key, func(ctx context.Context) error {
 		return holdScript.Run(ctx, t.store.client, []string{key}, ceilMillis(time.Until(till)), ceilMillis(turnsKept+2*pause)).Err()
 	})

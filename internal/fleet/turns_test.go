@@ -40,6 +40,9 @@ func of(names ...string) (turns []fleet.Turn) {
 
 func (m *member) at(host string) *member { return &member{m.t, m.turns, host, m.ticket} }
 
+// away reports whether it does without the store.
+func (m *member) away() bool { return m.ask(of("any")).Away }
+
 func (m *member) ask(turns []fleet.Turn) fleet.Answer {
 	m.t.Helper()
 	return m.turns.Ask(m.t.Context(), m.host, m.ticket, turns)
@@ -224,7 +227,8 @@ func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
 	if err := all[1].turns.Release(t.Context(), tag); err != nil {
 		t.Fatal(err)
 	}
-	if a := all[1].ask(of("group")); !a.Now {
+	all[0].ask(of("group")) // what it knows is old
+	if a := all[1].ask(of("group")); a.Held > 0 {
 		t.Errorf("after the release: %+v", a)
 	}
 }
@@ -244,7 +248,10 @@ func TestHeed_WhatTheStoreHasLostIsToldAgain(t *testing.T) {
 	if a := all[1].at("https://other.test").ask(long); a.Now || a.Wait < 59*time.Minute {
 		t.Errorf("a start is known to all: %+v", a)
 	}
-	server.CLI("flushall")
+	server.Kill()
+	await(t, "it is missed", func() bool { all[0].ask(long); return all[0].away() })
+	server.Restart()
+	await(t, "it is back", func() bool { return !all[0].away() })
 	if a := all[0].at("https://other.test").ask(long); a.Now || a.Wait < 59*time.Minute {
 		t.Errorf("its own start: %+v", a)
 	}
@@ -254,17 +261,32 @@ func TestHeed_WhatTheStoreHasLostIsToldAgain(t *testing.T) {
 	}
 }
 
+// A robots.txt is fetched for all, and counts for all.
+func TestHeed_AFetchMovesTheClockOfAllLines(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 2)
+	settled(all[0])
+	if err := all[0].turns.Moved(t.Context(), tag); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"a", "b"} {
+		if a := all[1].ask([]fleet.Turn{{Name: line, Delay: time.Hour}}); a.Now || a.Wait < 59*time.Minute {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
 func TestHeed_WhoLeavesTheLineHoldsNobodyUp(t *testing.T) {
 	t.Parallel() // they wait most of the time
 	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 3)
 	settled(all[0])
 	all[0].take(of("group"))
 	all[1].ask(of("group"))
-	if a := all[2].ask(of("group")); a.Ahead != 1 || a.Wait < 2*delay-200*time.Millisecond {
+	if a := all[2].ask(of("group")); a.Others != 1 || a.Wait < 2*delay-200*time.Millisecond {
 		t.Errorf("with one before it: %+v", a)
 	}
 	all[1].leave(of("group"))
-	if a := all[2].ask(of("group")); a.Ahead != 0 {
+	if a := all[2].ask(of("group")); a.Others != 0 {
 		t.Errorf("when that has left: %+v", a)
 	}
 }

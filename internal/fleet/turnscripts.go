@@ -11,6 +11,7 @@ import "github.com/redis/go-redis/v9"
 //	q:TICKET  who waits: the place in the line, until when it is kept, the turns
 //	n         the last place that was given
 //	hold      until when the site wants to be left alone
+//	moved     when a request started that counts in all lines
 //	run       the server that wrote here last
 //	floor     when it took over from another
 //
@@ -40,7 +41,7 @@ end
 // askScript gives the right to start, or says how long to wait for it. It
 // returns whether it was given; else milliseconds after which to ask again, those
 // until the turn comes if all before it are taken, those of them that the site
-// is to be left alone, and how many wait before the caller.
+// is to be left alone, and how many others wait.
 //
 //	KEYS  the hash
 //	ARGV  ticket, milliseconds of the lease, most fields,
@@ -56,7 +57,7 @@ local run = string.match(server, 'run_id:(%w+)') or ''
 local floor = now - tonumber(string.match(server, 'uptime_in_seconds:(%d+)') or 0) * 1000 + 1000
 if h.run and h.run ~= run then redis.call('HSET', KEYS[1], 'floor', text(now)) h.floor = text(now) end
 if h.run ~= run then redis.call('HSET', KEYS[1], 'run', run) end
-floor = math.max(floor, tonumber(h.floor or 0))
+floor = math.max(floor, tonumber(h.floor or 0), tonumber(h.moved or 0))
 local hold = math.max(tonumber(h.hold or 0), now + tonumber(ARGV[4]))
 if hold > now then redis.call('HSET', KEYS[1], 'hold', text(hold)) end
 keep(math.max(keeps, (hold - now) * 2))
@@ -76,17 +77,20 @@ for i = 7, #ARGV, 3 do
 end
 
 local place = tonumber(string.match(h[ticket] or '', '^%d+') or nil)
-local ahead, fields = 0, 0
+local ahead, others, fields = 0, 0, 0
 for name, value in pairs(h) do
   local kind, n, till, of = string.sub(name, 1, 2), string.match(value, '^(%d+) (%d+)( .+)$')
   fields = fields + 1
   if kind == 'q:' and name ~= ticket then
     if tonumber(till) < now then
       redis.call('HDEL', KEYS[1], name)
-    elseif not (place and tonumber(n) > place) then
+    else
+      local meets = 0
       for turn in string.gmatch(of, '%S+') do
-        if mine[turn] then ahead = ahead + 1 break end
+        if mine[turn] then meets = 1 end
       end
+      others = others + meets
+      if not (place and tonumber(n) > place) then ahead = ahead + meets end
     end
   elseif kind == 's:' and tonumber(value) + keeps < now then
     redis.call('HDEL', KEYS[1], name)
@@ -98,18 +102,29 @@ if ahead == 0 and ready <= now then
     redis.call('HSET', KEYS[1], 'l:'..turn, ARGV[1]..' '..text(now + tonumber(ARGV[2]))..' '..text(now))
   end
   redis.call('HDEL', KEYS[1], ticket)
-  return {1, 0, 0, 0, 0}
+  return {1, 0, 0, 0, others}
 end
 local again, left = math.max(ready - now, 1), math.max(hold - now, 0)
 if ahead > 0 then again = math.max(again, 100) end
 local wait = again + ahead * longest
 if held and hold <= now then again = math.min(again, 200) end -- it may be given back
 if not place then
-  if fields >= tonumber(ARGV[3]) then return {0, math.max(again, 1000), wait, left, ahead} end
+  if fields >= tonumber(ARGV[3]) then return {0, math.max(again, 1000), wait, left, others} end
   place = redis.call('HINCRBY', KEYS[1], 'n', 1)
 end
 redis.call('HSET', KEYS[1], ticket, text(place)..' '..text(now + again + tonumber(ARGV[5]))..turns)
-return {0, again, wait, left, ahead}
+return {0, again, wait, left, others}
+`)
+
+// movedScript notes that a request started which counts in all lines.
+//
+//	KEYS  the hash
+//	ARGV  milliseconds since then, milliseconds to keep
+var movedScript = redis.NewScript(turnClock + `
+local at = now - tonumber(ARGV[1])
+if at > tonumber(h.moved or 0) then redis.call('HSET', KEYS[1], 'moved', text(at)) end
+keep(tonumber(ARGV[2]))
+return 1
 `)
 
 // startedScript notes that a request of turns started some time ago, and ends

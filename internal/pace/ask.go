@@ -57,6 +57,7 @@ type lane struct {
 	held  *Turn         // a turn that has been given and has not started; nil: none
 	round uint64        // of the fair order that has been served
 
+	others  int       // of other heeds, that ask for turns in it, as last heard
 	waiting int       // tickets in the queue
 	free    time.Time // site.plan's own
 	blocked bool      // site.dispatch's own

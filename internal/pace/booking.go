@@ -58,6 +58,9 @@ func (s *site) refuse(k *ticket, now time.Time) {
 	if i < 0 {
 		return
 	}
+	if k.unheard() {
+		k.place = s.placeOf(k, now)
+	}
 	s.remove(i)
 	k.refused, k.retry = true, wholeSeconds(s.book(k, now).Sub(now))
 	close(k.ready)

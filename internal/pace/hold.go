@@ -70,7 +70,7 @@ func (t *Turns) Answered(o rules.Origin, status int, h http.Header, sent time.Ti
 	if held > 0 {
 		t.count.holds.Add(1)
 		t.changed()
-		t.shareHold(o, held)
+		t.share(func(ctx context.Context, f Shared) { f.Hold(ctx, o.String(), held) })
 	}
 	return note
 }
@@ -90,21 +90,6 @@ func (s *site) hold(d time.Duration, asked bool, now time.Time) {
 		s.held.Store(true)
 	}
 }
-
-// shareHold tells the other heeds.
-func (t *Turns) shareHold(o rules.Origin, d time.Duration) {
-	if t.Shared == nil {
-		return
-	}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), sharePatience)
-		defer cancel()
-		_ = t.Shared.Hold(ctx, o.String(), d) // the store says itself that it is away
-	}()
-}
-
-// sharePatience bounds what is told to the store without anybody waiting.
-const sharePatience = 5 * time.Second
 
 // RetryAfter returns how long after now an answer's Retry-After (RFC 9110
 // §10.2.3) wants the client to wait: a number of seconds, or a date, which is

@@ -14,6 +14,7 @@ type ticket struct {
 	ask   *Ask
 	came  time.Time
 	steps []step
+	lanes string // the key of its share; empty without a fleet
 	site  *site
 
 	round, inner uint64    // the fair order: among clients, and among the names of this one
@@ -25,6 +26,8 @@ type ticket struct {
 
 	ready   chan struct{} // closed when the wait is over
 	turn    *Turn         // given
+	share   *share        // that it was given through; nil: there is no fleet
+	heard   chan struct{} // closed when the fleet has said where it stands; nil: it was not asked
 	refused bool
 	retry   time.Duration
 	place   Place // when it came

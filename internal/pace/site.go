@@ -24,12 +24,14 @@ type site struct {
 	pause   pause
 	held    atomic.Bool // there is a pause, or somebody waits; true a little too long
 	booked  map[uint64]booking
+	shares  map[string]*share // where requests stand among those of other heeds
 }
 
 // Turn is the permission to start. Nil is one of which nothing has to be told.
 type Turn struct {
 	site    *site
 	steps   []step
+	share   *share // of other heeds' turns; nil: there are none
 	given   time.Time
 	started bool // guarded by site.mu
 	ended   bool // likewise
@@ -57,6 +59,7 @@ func (t *Turn) Started() {
 			st.next, st.lane.delay = next, st.delay
 		}
 	}
+	t.share.started(s, now)
 	s.turns.changed()
 	s.turn(now)
 }
@@ -80,6 +83,9 @@ func (t *Turn) End() {
 			st.held = nil
 		}
 	}
+	if !t.started {
+		t.share.back(s)
+	}
 	s.turn(time.Now())
 }
 
@@ -87,6 +93,9 @@ func (t *Turn) End() {
 func (s *site) arrive(k *ticket, strides []stride, now time.Time) {
 	k.site = s
 	k.steps = s.stepsOf(strides, now)
+	if s.turns.Shared != nil {
+		k.lanes = k.shareKey()
+	}
 	s.fetched(k.ask.Fetched, now)
 	k.from = now
 	if k.ask.ObeyVisits {
@@ -147,6 +156,9 @@ func (s *site) placeOf(k *ticket, now time.Time) Place {
 	if s.pause.until.After(now) {
 		p.Held = s.pause.until.Sub(now)
 	}
+	if sh := s.shares[k.lanes]; sh != nil && sh.held.After(later(now, s.pause.until)) {
+		p.Held = sh.held.Sub(now)
+	}
 	for _, o := range s.queue {
 		if o == k {
 			break
@@ -169,8 +181,13 @@ func (s *site) plan(now time.Time) {
 		for _, st := range k.steps {
 			k.due = later(k.due, st.free)
 		}
+		if len(s.shares) > 0 {
+			if sh := s.shares[k.lanes]; sh != nil {
+				k.due = later(k.due, sh.due)
+			}
+		}
 		for _, st := range k.steps {
-			st.free = k.due.Add(st.delay + s.lag)
+			st.free = k.due.Add(time.Duration(1+st.others)*st.delay + s.lag)
 		}
 	}
 }
@@ -203,6 +220,7 @@ func (s *site) turn(now time.Time) {
 			s.refuse(k, now)
 		}
 	}
+	s.leaveShares()
 	s.schedule(now)
 	s.held.Store(s.pause.matters(now) || len(s.queue) > 0)
 }
@@ -227,7 +245,7 @@ func (s *site) dispatch(now time.Time) {
 		switch {
 		case k.ask.MaxParallel > 0 && s.running >= k.ask.MaxParallel:
 			return // whoever comes next waits for the same
-		case s.ready(k, now):
+		case s.ready(k, now) && s.admitted(k, now):
 			s.remove(i)
 			s.give(k, now)
 			continue
@@ -257,7 +275,7 @@ func (s *site) ready(k *ticket, now time.Time) bool {
 
 // give gives k its turn.
 func (s *site) give(k *ticket, now time.Time) {
-	k.turn = &Turn{site: s, steps: k.steps, given: now}
+	k.turn = &Turn{site: s, steps: k.steps, share: k.share, given: now}
 	for _, st := range k.steps {
 		st.held, st.blocked = k.turn, true
 		st.round = max(st.round, k.round)
@@ -276,6 +294,11 @@ func (s *site) schedule(now time.Time) {
 			if t.After(now) && (next.IsZero() || t.Before(next)) {
 				next = t
 			}
+		}
+	}
+	for _, sh := range s.shares {
+		if !sh.asking && (next.IsZero() || sh.again.Before(next)) {
+			next = later(sh.again, now)
 		}
 	}
 	switch {
@@ -312,7 +335,7 @@ func (s *site) forget(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweepLanes(now)
-	s.gone = s.running == 0 && len(s.queue) == 0 && len(s.lanes) == 0 && !s.pause.matters(now) &&
+	s.gone = s.running == 0 && len(s.queue) == 0 && len(s.shares) == 0 && len(s.lanes) == 0 && !s.pause.matters(now) &&
 		len(s.live(now)) == 0 && now.Sub(s.moved) > movedMatters
 	return s.gone
 }

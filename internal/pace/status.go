@@ -2,6 +2,7 @@ package pace
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -135,6 +136,7 @@ func (t *Turns) Release(host string) []string {
 			released = append(released, o.String())
 		}
 		s.pause = pause{}
+		s.share(func(ctx context.Context, f Shared, origin string) { f.Release(ctx, origin) })
 		s.turn(now)
 		s.mu.Unlock()
 	}

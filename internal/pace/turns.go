@@ -34,11 +34,12 @@ type Turns struct {
 	Config
 	count counters
 
-	known atomic.Int64 // of sites
-	mu    sync.RWMutex
-	sites map[rules.Origin]*site
-	swept int       // how many were left when those of no use were last dropped
-	since time.Time // lanes begin with one delay from here; zero: at once
+	known   atomic.Int64 // of sites
+	mu      sync.RWMutex
+	sites   map[rules.Origin]*site
+	tickets atomic.Uint64 // that other heeds were shown
+	swept   int           // how many were left when those of no use were last dropped
+	since   time.Time     // lanes begin with one delay from here; zero: at once
 }
 
 // New returns Turns in which nobody has started yet.
@@ -93,15 +94,20 @@ func (t *Turns) Take(ctx context.Context, a *Ask) Answer {
 		return answer
 	}
 	tk := newTicket(a, now)
-	refused := t.at(a.Origin, func(s *site) { s.arrive(tk, strides, now) })
-	if refused {
+	var heard <-chan struct{}
+	full := t.at(a.Origin, func(s *site) {
+		s.arrive(tk, strides, now)
+		heard = tk.heard
+	})
+	if full {
 		answer.Refused, answer.RetryAfter = true, fullHouse
 		return answer
 	}
-	answer.Place = p.with(tk.place)
-	if tk.place.Wait > 0 {
+	place, refused := tk.site.heardOf(ctx, tk, heard)
+	answer.Place = p.with(place)
+	if place.Wait > 0 {
 		t.count.waits.Add(1)
-		if a.Waiting != nil && !tk.refused {
+		if a.Waiting != nil && !refused {
 			a.Waiting(answer.Place)
 		}
 	}
@@ -176,10 +182,13 @@ func (t *Turns) Moved(o rules.Origin) { t.movedAt(o, time.Now()) }
 func (t *Turns) Fetches(o rules.Origin) {
 	if t.known.Load() > 0 && t.find(o) != nil {
 		t.movedAt(o, time.Now())
+	} else { // another heed may have the first client
+		t.share(func(ctx context.Context, f Shared) { f.Moved(ctx, o.String()) })
 	}
 }
 
 func (t *Turns) movedAt(o rules.Origin, at time.Time) {
+	t.share(func(ctx context.Context, f Shared) { f.Moved(ctx, o.String()) })
 	t.at(o, func(s *site) {
 		s.moved = later(s.moved, at)
 		s.turn(time.Now())

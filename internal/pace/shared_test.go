@@ -1,0 +1,237 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fleet is a Shared of which every heed of a test knows.
+type fleet struct {
+	mu    sync.Mutex
+	next  map[string]time.Time // of a lane: nobody starts before
+	held  map[string]string    // of a lane: the ticket that may start
+	line  []string             // tickets that wait
+	until time.Time            // the site is to be left alone
+	told  []string             // what else it heard
+}
+
+func newFleet() *fleet { return &fleet{next: map[string]time.Time{}, held: map[string]string{}} }
+
+func (f *fleet) Ask(_ context.Context, _, ticket string, lanes []SharedLane) SharedAnswer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	at, longest := later(now, f.until), time.Duration(0)
+	for _, l := range lanes {
+		longest = max(longest, l.Delay)
+		at = later(at, f.next[l.Name])
+		if f.held[l.Name] != "" {
+			at = later(at, now.Add(l.Delay))
+		}
+	}
+	place := slices.Index(f.line, ticket)
+	if place < 0 {
+		place = len(f.line)
+		f.line = append(f.line, ticket)
+	}
+	if place == 0 && !at.After(now) {
+		f.line = f.line[1:]
+		for _, l := range lanes {
+			f.held[l.Name] = ticket
+		}
+		return SharedAnswer{Now: true, Others: len(f.line)}
+	}
+	wait := max(time.Millisecond, at.Sub(now))
+	return SharedAnswer{
+		Again: wait, Wait: wait + time.Duration(place)*longest, Held: max(0, f.until.Sub(now)), Others: len(f.line) - 1,
+	}
+}
+
+func (f *fleet) Started(_ context.Context, _, ticket string, lanes []SharedLane, ago time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range lanes {
+		f.next[l.Name] = later(f.next[l.Name], time.Now().Add(l.Delay-ago))
+		if f.held[l.Name] == ticket {
+			delete(f.held, l.Name)
+		}
+	}
+}
+
+func (f *fleet) Leave(_ context.Context, _, ticket string, lanes []SharedLane) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.line = slices.DeleteFunc(f.line, func(t string) bool { return t == ticket })
+	for _, l := range lanes {
+		if f.held[l.Name] == ticket {
+			delete(f.held, l.Name)
+		}
+	}
+}
+
+func (f *fleet) Moved(_ context.Context, origin string) { f.hear("moved " + origin) }
+
+func (f *fleet) Hold(_ context.Context, origin string, d time.Duration) {
+	f.hear(fmt.Sprintf("hold %s %v", origin, d))
+}
+
+func (f *fleet) Release(_ context.Context, origin string) { f.hear("release " + origin) }
+
+func (f *fleet) hear(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.told = append(f.told, what)
+}
+
+// left is what is open with the fleet still: turns that were given, and places.
+func (f *fleet) left() int {
+	synctest.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.held) + len(f.line)
+}
+
+// seat is where one heed of a fleet is.
+type seat struct {
+	*fleet
+	name string
+}
+
+func (s seat) Ask(ctx context.Context, origin, ticket string, lanes []SharedLane) SharedAnswer {
+	return s.fleet.Ask(ctx, origin, s.name+ticket, lanes)
+}
+
+func (s seat) Started(ctx context.Context, origin, ticket string, lanes []SharedLane, ago time.Duration) {
+	s.fleet.Started(ctx, origin, s.name+ticket, lanes, ago)
+}
+
+func (s seat) Leave(ctx context.Context, origin, ticket string, lanes []SharedLane) {
+	s.fleet.Leave(ctx, origin, s.name+ticket, lanes)
+}
+
+// ally is a heed whose clients take turns with those of others.
+func ally(t *testing.T, f *fleet, name string) *crowd {
+	c := newCrowd(t)
+	c.Turns = New(Config{Shared: seat{f, name}})
+	c.settings.MaxWait = time.Minute
+	return c
+}
+
+func TestHeed_HeedsOfAFleetTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		one, other := ally(t, f, "one"), ally(t, f, "other")
+		for range 3 {
+			one.ask("a", delay("2"))
+		}
+		for range 3 {
+			other.ask("b", delay("2"))
+		}
+		one.wg.Wait()
+		other.wg.Wait()
+		all := slices.Concat(one.starts, other.starts)
+		slices.SortFunc(all, func(a, b start) int { return int(a.at - b.at) })
+		for i := 1; i < len(all); i++ {
+			if gap := all[i].at - all[i-1].at; gap < 2*time.Second || gap > 2200*time.Millisecond {
+				t.Errorf("%v between the starts %v", gap, all)
+			}
+			if i > 1 && i < 5 && all[i].who == all[i-1].who {
+				t.Errorf("one heed came twice: %v", all)
+			}
+		}
+		if n := f.left(); n > 0 {
+			t.Errorf("%d turns and places are left", n)
+		}
+	})
+}
+
+// How long others keep a site busy is known when the fleet has said so; who would
+// wait too long is told at once all the same.
+func TestHeed_WaitsOfAFleetAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		f.next["*"] = time.Now().Add(40 * time.Second)
+		c := ally(t, f, "one")
+		wishes := robots("TestBot/1.0", "User-agent: *", "Crawl-delay: 10")
+		f.next[wishes[0].Group] = time.Now().Add(40 * time.Second)
+		var told Place
+		ctx, leave := context.WithCancel(t.Context())
+		done := make(chan Answer)
+		go func() {
+			done <- c.Take(ctx, &Ask{Settings: c.settings, Origin: site1, Wishes: wishes, Waiting: func(p Place) { told = p }})
+		}()
+		synctest.Wait()
+		if told.Wait != 40*time.Second {
+			t.Errorf("told of %+v", told)
+		}
+		c.settings.MaxWait = 20 * time.Second
+		if a := c.Take(t.Context(), &Ask{Settings: c.settings, Origin: site1, Wishes: wishes, Client: "b"}); !a.Refused || a.RetryAfter < 40*time.Second || a.Waited > 0 {
+			t.Errorf("%+v", a)
+		}
+		leave()
+		if a := <-done; !a.Left {
+			t.Errorf("%+v", a)
+		}
+		if n := f.left(); n > 0 {
+			t.Errorf("%d turns and places are left", n)
+		}
+	})
+}
+
+func TestHeed_WhatHoldsAFleetIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		f.until = time.Now().Add(10 * time.Minute)
+		c := ally(t, f, "one")
+		ask := Ask{Settings: c.settings, Origin: site1, Wishes: delay("1")}
+		if a := c.Take(t.Context(), &ask); !a.Refused || a.Held != 10*time.Minute || a.RetryAfter != 10*time.Minute {
+			t.Errorf("%+v", a)
+		}
+		f.mu.Lock()
+		f.until = time.Time{} // another heed's operator has ended it
+		f.mu.Unlock()
+		if a := c.Take(t.Context(), &ask); a.Refused {
+			t.Errorf("%+v", a)
+		} else {
+			a.Turn.End()
+		}
+		c.Answered(site1, http.StatusTooManyRequests, http.Header{"Retry-After": {"5"}}, time.Now())
+		c.Moved(site1)
+		c.Release("site.test")
+		if n := f.left(); n > 0 {
+			t.Errorf("%d turns and places are left", n)
+		}
+		slices.Sort(f.told)
+		if told := strings.Join(f.told, "; "); told != "hold http://site.test 5s; moved http://site.test; release http://site.test" {
+			t.Errorf("told: %s", told)
+		}
+	})
+}
+
+// A turn that is given for one request goes to whoever is first by then.
+func TestHeed_APlaceInAFleetIsOfTheWholeQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		c := ally(t, f, "one")
+		wishes := delay("10")
+		f.next[wishes[0].Group] = time.Now().Add(10 * time.Second)
+		ctx, leave := context.WithCancel(t.Context())
+		first := make(chan Answer)
+		go func() {
+			first <- c.Take(ctx, &Ask{Settings: c.settings, Origin: site1, Wishes: wishes, Client: "a"})
+		}()
+		synctest.Wait()
+		c.ask("b", wishes)
+		f.Ask(t.Context(), "", "of another heed", []SharedLane{{wishes[0].Group, 10 * time.Second}})
+		leave()
+		<-first
+		c.expect("b 10s")
+	})
+}

@@ -8,12 +8,19 @@ import (
 
 // AuditConfig is [audit]: the record of decisions, and what it must not keep.
 type AuditConfig struct {
+	Enabled    bool   `toml:"enabled"`    // nothing is recorded otherwise, but for the log
+	File       string `toml:"file"`       // empty: auditFile in the state directory
+	Durability string `toml:"durability"` // process or disk
+	OnFailure  string `toml:"on_failure"` // refuse or continue
+
 	Clients string   `toml:"clients"` // as audit.ClientsNames: full, truncated or hashed
 	Redact  []string `toml:"redact"`  // as audit.CheckRedact takes them
 }
 
 // check notes what cannot be meant.
 func (c *AuditConfig) check(d *decoder) {
+	d.oneOf("audit.durability", c.Durability, "process", "disk")
+	d.oneOf("audit.on_failure", c.OnFailure, "refuse", "continue")
 	d.oneOf("audit.clients", c.Clients, audit.ClientsNames...)
 	for i, pattern := range c.Redact {
 		d.note(element("audit.redact", i), checkRedact(pattern))
@@ -24,6 +31,17 @@ func (c *AuditConfig) check(d *decoder) {
 func checkRedact(pattern string) error {
 	if err := audit.CheckRedact(pattern); err != nil {
 		return fmt.Errorf("%w; api_key, apiKey and api-key are all met by \"apikey\", and by \"key\"", err)
+	}
+	return nil
+}
+
+// notices says what an operator should know of them at every start.
+func (c *AuditConfig) notices() []string {
+	switch {
+	case !c.Enabled:
+		return []string{"decisions are not recorded (audit.enabled = false): nobody can show later why a request was allowed"}
+	case c.OnFailure == "continue":
+		return []string{`requests go on unrecorded while the record cannot be written (audit.on_failure = "continue")`}
 	}
 	return nil
 }

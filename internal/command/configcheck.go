@@ -55,7 +55,7 @@ func (c *Config) check(d *decoder) {
 	c.Audit.check(d)
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Fleet.CAFile, &c.Upstream.CAFile, &c.Access.Users} {
+	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Audit.File, &c.Fleet.CAFile, &c.Upstream.CAFile, &c.Access.Users} {
 		*path = beside(c.File, *path)
 	}
 }

@@ -196,5 +196,5 @@ func (c *Config) notices(now time.Time) []string {
 	if c.Observe {
 		observed = append(observed, "everything is only observed (--observe): nothing is refused")
 	}
-	return slices.Concat(observed, c.clientNotices(), c.hostNotices(now), c.upstreamNotices())
+	return slices.Concat(observed, c.clientNotices(), c.hostNotices(now), c.upstreamNotices(), c.Audit.notices())
 }

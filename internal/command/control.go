@@ -91,15 +91,18 @@ func (r *refusedJoin) Error() string { return r.Message }
 // Status is what a running heed says of itself.
 type Status struct {
 	heedInfo
-	Since     time.Time `json:"since"`
-	Ending    bool      `json:"ending"`              // it drains and lets nobody join
-	Log       string    `json:"log_error,omitempty"` // why decisions cannot be recorded; empty when they can
-	Listeners []string  `json:"listeners"`           // the shared one; none for a background heed
-	Runs      []string  `json:"runs"`                // listeners of the runs that joined
-	Mode      string    `json:"mode"`
-	Profile   string    `json:"profile"`
-	Unjudged  []string  `json:"unjudged,omitempty"` // what passes without being judged by its path, a sentence each
-	CA        CAStatus  `json:"ca"`
+	Since  time.Time `json:"since"`
+	Ending bool      `json:"ending"`              // it drains and lets nobody join
+	Log    string    `json:"log_error,omitempty"` // why decisions cannot be logged; empty when they can
+
+	Record     string   `json:"record_error,omitempty"` // why decisions cannot be recorded; empty when they can
+	Unrecorded int64    `json:"unrecorded,omitempty"`   // decisions that took effect all the same, since the start
+	Listeners  []string `json:"listeners"`              // the shared one; none for a background heed
+	Runs       []string `json:"runs"`                   // listeners of the runs that joined
+	Mode       string   `json:"mode"`
+	Profile    string   `json:"profile"`
+	Unjudged   []string `json:"unjudged,omitempty"` // what passes without being judged by its path, a sentence each
+	CA         CAStatus `json:"ca"`
 
 	Breaks     []grantedBreak     `json:"breaks"`     // what is only observed for a while
 	Exceptions []grantedException `json:"exceptions"` // that were granted while heed runs

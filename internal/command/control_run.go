@@ -114,12 +114,12 @@ func (d *daemon) serveRun(s *session, l net.Listener) {
 // proxyConfig is the shared proxy's, with what is the run's own.
 func (d *daemon) proxyConfig(s *session, j *join, asked terms.Run) proxy.Config {
 	c := d.shared
-	own := recorders{d.shared.Recorder}
+	var own recorders
 	if j.Log {
 		s.log = audit.NewLog(slog.NewJSONHandler(visible{s.stream.openLog()}, nil), nil)
-		own = append(own, s.log)
+		own = append(own, s.log) // first: what it refuses is no decision for the others
 	}
-	c.Recorder = append(own, s.tally)
+	c.Recorder = append(own, d.shared.Recorder, s.tally)
 	c.Live = d.book.ofRun(asked, s.ways.of)
 	c.Settings = *c.Live()
 	return c

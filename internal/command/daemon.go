@@ -198,6 +198,12 @@ func (d *daemon) status() *Status {
 	if err := d.record.Err(); err != nil {
 		s.Log = err.Error()
 	}
+	if d.evidence != nil {
+		s.Unrecorded = d.evidence.Lost()
+		if err := d.evidence.Err(); err != nil {
+			s.Record = err.Error()
+		}
+	}
 	if d.fleet != nil {
 		health := d.fleet.Health()
 		s.Fleet = &health

@@ -9,6 +9,7 @@ import (
 
 	"heed/cache"
 	"heed/internal/audit"
+	"heed/internal/audit/store"
 	"heed/internal/ca"
 	"heed/internal/fleet"
 	"heed/internal/terms"
@@ -21,8 +22,9 @@ type opened struct {
 	log       *slog.Logger
 	level     *slog.LevelVar // of log and of record
 	record    *audit.Log
-	file      *cache.File  // nil: no policy outlives the process
-	fleet     *fleet.Store // nil: there are no other heeds
+	evidence  *store.Writer // nil: decisions are not recorded, but in the log
+	file      *cache.File   // nil: no policy outlives the process
+	fleet     *fleet.Store  // nil: there are no other heeds
 }
 
 // generation is what one reading of the settings comes to. It is immutable:

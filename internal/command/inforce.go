@@ -36,7 +36,7 @@ type saidOnce struct {
 // of files and of ways to the sites is left out: no verdict rests on it.
 func (c *Config) inForce() *inForce {
 	said := *c
-	said.HTTPS.CACert, said.HTTPS.CAKey, said.Access.Users, said.Cache.File = "", "", "", ""
+	said.HTTPS.CACert, said.HTTPS.CAKey, said.Access.Users, said.Cache.File, said.Audit.File = "", "", "", "", ""
 	said.Fleet, said.Upstream.Proxy, said.Upstream.CAFile = FleetConfig{}, "", ""
 	said.Hosts = append([]HostConfig(nil), c.Hosts...)
 	for i := range said.Hosts {

@@ -115,7 +115,7 @@ func (d *daemon) giveBack(g *generation, runs []*session) {
 // fixed are the settings that hold as long as the process does.
 var fixed = []string{
 	"name", "https.ca_cert", "https.ca_key", "cache.max_bytes", "cache.file", "fleet.url", "fleet.ca_file", "log.format",
-	"audit.clients", "audit.redact",
+	"audit.enabled", "audit.file", "audit.durability", "audit.on_failure", "audit.clients", "audit.redact",
 	"limits.header_bytes", "limits.header_time", "limits.idle_time", "limits.streams",
 }
 

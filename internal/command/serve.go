@@ -92,6 +92,10 @@ func (c *ServeCmd) serve(a *App, signals <-chan os.Signal, at *place) error {
 		o.record.Close("heed: cut off, since heed is stopping")
 		_ = written.drain(logPatience) // a log that cannot be written has nowhere to say so
 	}()
+	if o.evidence, err = openEvidence(cfg, state, o.log); err != nil {
+		return err
+	}
+	defer o.closeEvidence()
 	if o.file, err = openPolicies(cfg, state, o.log); err != nil {
 		return err
 	}
@@ -204,7 +208,7 @@ func newDaemon(a *App, at *place, o *opened) (*daemon, error) {
 		idleFor: idlePatience, stopping: make(chan struct{}), failed: make(chan error, 2), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{
-		Name: name, Live: d.book.live, Recorder: recorders{o.record, d.tally}, Leaves: o.authority, Self: &proxy.Addrs{},
+		Name: name, Live: d.book.live, Recorder: d.recorders(), Leaves: o.authority, Self: &proxy.Addrs{},
 		Load: &proxy.Load{}, Log: o.log,
 		CACert: func() ([]byte, error) { return []byte(rootsPEM(o.authority)), nil },
 		Bundle: func() ([]byte, error) { return ca.Bundle(o.authority, nil) },

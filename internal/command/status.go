@@ -22,7 +22,7 @@ type StatusCmd struct {
 
 // Help is what `heed status --help` prints at the end.
 func (StatusCmd) Help() string {
-	return `Exit status: 0 when heed is running and well; 1 when it is not running, is about to end, its log cannot be written, its CA has 30 days left or less, its fleet's store is away, policies cannot be saved, or the robots.txt of a site asked for in the last hour cannot be had or is an old copy.
+	return `Exit status: 0 when heed is running and well; 1 when it is not running, is about to end, its log or its record cannot be written, its CA has 30 days left or less, its fleet's store is away, policies cannot be saved, or the robots.txt of a site asked for in the last hour cannot be had or is an old copy.
 
   heed status --quiet || echo "look after heed"`
 }
@@ -83,7 +83,10 @@ func (s *Status) ills() []string {
 		ills = append(ills, "heed is about to end")
 	}
 	if s.Log != "" {
-		ills = append(ills, "decisions cannot be recorded, so requests are refused: "+quoted(s.Log))
+		ills = append(ills, "decisions cannot be logged, so requests are refused: "+quoted(s.Log))
+	}
+	if s.Record != "" {
+		ills = append(ills, "decisions cannot be recorded: "+quoted(s.Record))
 	}
 	if s.CA.DaysLeft <= caRemarkDays {
 		ills = append(ills, "the CA certificate"+daysLeft(s.CA.DaysLeft))
@@ -142,6 +145,9 @@ func (s *Status) print(w io.Writer, now time.Time) {
 	}
 	if s.Kept != nil && s.Kept.Unsaved > 0 {
 		row("not saved", "%s since the start", policies(s.Kept.Unsaved))
+	}
+	if s.Unrecorded > 0 {
+		row("not recorded", "%s since the start", plural(uint64(s.Unrecorded), "decision"))
 	}
 	row("last hour", "%s", shares(&s.Hour))
 	for _, t := range s.Troubles {

@@ -56,6 +56,7 @@ type AuditReportCmd struct {
 	auditWindow
 	Conduct bool `help:"Add what each client did of its own accord: robots.txt, gaps, repetitions."`
 	Text    bool `xor:"form" help:"For a terminal; the same without any of these."`
+	HTML    bool `xor:"form" name:"html" help:"A page for a browser and for printing, in one file that needs nothing else."`
 	JSON    bool `xor:"form" name:"json" help:"One JSON object with everything."`
 	CSV     bool `xor:"form" name:"csv" help:"A table: a row for each agent, site and way of deciding; with --conduct for each agent and site."`
 }
@@ -67,6 +68,7 @@ what waited, what was not judged, which exceptions decided, which robots.txt
 changed, and which could not be had. Several records are told as one.
 
   heed audit report --from 7d
+  heed audit report --conduct --html > report.html
   heed audit report --client newsbot --csv audit.db > newsbot.csv
   heed audit report --conduct heed1/audit.db heed2/audit.db`
 }
@@ -96,6 +98,8 @@ func (c *AuditReportCmd) Run(a *App) error {
 
 func (c *AuditReportCmd) write(w io.Writer, r *report.Report) error {
 	switch {
+	case c.HTML:
+		return r.WriteHTML(w)
 	case c.JSON:
 		return r.WriteJSON(visible{w})
 	case c.CSV:

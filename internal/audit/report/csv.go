@@ -33,7 +33,7 @@ func (r *Report) cubeCSV(c *csv.Writer) {
 	for i := range r.cube {
 		d, n := &r.cube[i].deciding, &r.cube[i].counts
 		_ = c.Write([]string{
-			plain(d.Agent), plain(d.Site), d.Judged, d.Verdict, d.Reason, plain(d.Group), plain(d.Rule), whole(d.Line), plain(d.Settled),
+			plain(d.Agent), plain(d.Site), plain(d.Judged), plain(d.Verdict), plain(d.Reason), plain(d.Group), plain(d.Rule), whole(d.Line), plain(d.Settled),
 			whole(n.Requests), whole(n.SiteRefused), whole(n.Unknown), whole(n.Bytes), whole(n.Waited), decimal(n.WaitedTotal), decimal(n.WaitedMost),
 			moment(n.First), moment(n.Last),
 		})

@@ -98,14 +98,14 @@ func (t *text) counts(r *Report) {
 	}
 	t.title("Agents")
 	t.line(append([]any{"agent", "clients"}, columns...)...)
-	limited(t, r.Agents, func(a *AgentPart) { t.line(append([]any{Printable(a.Name), a.where()}, row(&a.Counts)...)...) })
+	limited(t, r.Agents, func(a *AgentPart) { t.line(append([]any{Printable(a.Name), a.Where()}, row(&a.Counts)...)...) })
 	t.title("Sites")
 	t.line(append([]any{"site"}, columns...)...)
 	limited(t, r.Sites, func(s *SitePart) { t.line(append([]any{Printable(s.Site)}, row(&s.Counts)...)...) })
 }
 
-// where says which addresses an agent asked from.
-func (a *AgentPart) where() string {
+// Where says which addresses an agent asked from.
+func (a *AgentPart) Where() string {
 	switch len(a.Clients) {
 	case 1:
 		return Printable(a.Clients[0].Address)
@@ -122,7 +122,7 @@ func (t *text) whys(r *Report) {
 		}
 		t.title(title)
 		limited(t, all, func(d *Deciding) {
-			t.line(commas(d.Count)+" x", Printable(d.Site), Printable(d.Agent), d.Verdict, why(d))
+			t.line(commas(d.Count)+" x", Printable(d.Site), Printable(d.Agent), Printable(d.Verdict), why(d))
 		})
 	}
 	list("Refused by", r.Refusals, (*Deciding).Why)
@@ -143,72 +143,14 @@ func (d *Deciding) Why() string {
 	case d.Line > 0:
 		parts = append(parts, fmt.Sprintf("robots.txt line %d %s (group %s)", d.Line, Printable(d.Rule), Printable(d.Group)))
 	case d.Rule != "":
-		parts = append(parts, d.Reason+": "+Printable(d.Rule))
+		parts = append(parts, Printable(d.Reason)+": "+Printable(d.Rule))
 	default:
-		parts = append(parts, d.Reason)
+		parts = append(parts, Printable(d.Reason))
 	}
 	if d.Settled != "" {
 		parts = append(parts, "because: "+Printable(d.Settled))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func (t *text) changes(r *Report) {
-	if len(r.Changes) == 0 {
-		return
-	}
-	t.title("robots.txt that changed")
-	limited(t, r.Changes, func(c *Change) {
-		t.line(Printable(c.Site), stamp(c.After.Time), c.Words())
-		if c.Diff == "" {
-			return
-		}
-		_ = t.Flush()
-		for line := range strings.Lines(c.Diff) {
-			fmt.Fprintln(t, "    "+Printable(strings.TrimRight(line, "\r\n")))
-		}
-		if c.Cut {
-			fmt.Fprintln(t, "    ... (cut)")
-		}
-	})
-}
-
-// Words says what was there before and after.
-func (c *Change) Words() string {
-	what := func(a *Answer) string {
-		if a.SHA256 == "" {
-			return fmt.Sprintf("no file (%d)", a.Status)
-		}
-		return "file " + a.SHA256[:min(12, len(a.SHA256))]
-	}
-	words := what(&c.Before) + " -> " + what(&c.After)
-	if c.AskedAs != "" {
-		words += ", asked as " + Printable(c.AskedAs)
-	}
-	return words
-}
-
-func (t *text) conduct(r *Report) {
-	if !r.Query.Conduct {
-		return
-	}
-	t.title("Conduct: what clients did of their own accord")
-	t.line("agent", "site", "requests", "robots.txt", "not allowed", "delay", "kept", "kept as sent", "median gap", "5 %", "fastest minute", "repeated", "User-Agents")
-	limited(t, r.Conduct, func(c *Conduct) {
-		t.line(Printable(c.Agent), Printable(c.Site), commas(c.Requests), c.Robots(), share(c.BreachShare), gapTime(c.Asked.Delay), share(c.Asked.Kept), share(c.Sent.Kept),
-			gapTime(c.Asked.Median), gapTime(c.Asked.P5), c.Fastest, commas(c.Repeated), len(c.Agents))
-	})
-}
-
-// Robots says when and how often the client itself asked for /robots.txt.
-func (c *Conduct) Robots() string {
-	switch {
-	case c.RobotsAsked == 0:
-		return "never asked"
-	case c.RobotsBeforePages:
-		return fmt.Sprintf("%d x, first", c.RobotsAsked)
-	}
-	return fmt.Sprintf("%d x, after pages", c.RobotsAsked)
 }
 
 // limited shows the first rows of a list, and says how many there are beyond.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // words says what became of the requests.
@@ -74,4 +75,17 @@ func commas(n int64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// unit writes how long a period is: the widths are whole units of people.
+func unit(d time.Duration) string {
+	for _, u := range []struct {
+		of   time.Duration
+		name string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
+		if n := int64(d / u.of); n > 0 && d%u.of == 0 {
+			return number(n, u.name)
+		}
+	}
+	return d.String()
 }

@@ -3,7 +3,7 @@
 //
 // It deals in bytes and keys and knows nothing of what they mean. Open
 // connects to the store (url.go), Policies shares what is known of origins
-// (policies.go, scripts.go) and tells of changes (watch.go), Turns has all heeds
+// (policies.go, scripts.go) and tells of changes (watch.go, listen.go), Turns has all heeds
 // take turns (turns.go, turnscripts.go) and counts them (members.go). A store
 // that does not answer costs the first caller a moment and the others nothing
 // (away.go): every heed can do without it, also for turns (alone.go).
@@ -15,6 +15,7 @@
 //	heed:1:SPACE:changes            channel: sender and tag of what has changed
 //	heed:1:{HOST}:turns             hash: who has started, may start and waits
 //	heed:1:heeds                    hash: who takes turns
+//	heed:1:pauses                   channel: sites that want to be left alone
 //
 // SPACE keeps heeds apart that reach sites in different ways. The braces put
 // all of one tag on one node of a Cluster.

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"strings"
 	"sync"
 	"time"
 )
@@ -94,16 +93,11 @@ func (m *memory) leave(key string, till time.Time) {
 	}
 }
 
-// forget forgets all of a host.
-func (m *memory) forget(key string) {
+// release forgets a pause.
+func (m *memory) release(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.holds, key)
-	for name := range m.last {
-		if strings.HasPrefix(name, key+"\n") {
-			delete(m.last, name)
-		}
-	}
 }
 
 // line is the name of a line among those of all hosts.

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -140,15 +142,50 @@ func (t *Turns) Hold(ctx context.Context, host string, pause time.Duration) erro
 	key, till := turnsKey(host), time.Now().Add(pause)
 	t.known.leave(key, till)
 	return t.tell(ctx, key, func(ctx context.Context) error {
-		return holdScript.Run(ctx, t.store.client, []string{key}, ceilMillis(time.Until(till)), ceilMillis(turnsKept+2*pause)).Err()
+		left := ceilMillis(time.Until(till))
+		return holdScript.Run(ctx, t.store.client, []string{key}, left, ceilMillis(turnsKept+2*pause),
+			turnsChannel, t.message(host, left)).Err()
 	})
 }
 
-// Release forgets all turns of a host, and its pause.
+// Release ends the pause of a host, for all heeds.
 func (t *Turns) Release(ctx context.Context, host string) error {
 	key := turnsKey(host)
-	t.known.forget(key)
-	return t.tell(ctx, key, func(ctx context.Context) error { return t.store.client.Del(ctx, key).Err() })
+	t.known.release(key)
+	return t.tell(ctx, key, func(ctx context.Context) error {
+		return holdScript.Run(ctx, t.store.client, []string{key}, 0, turnsKept.Milliseconds(), turnsChannel, t.message(host, 0)).Err()
+	})
+}
+
+// Watch has hear called whenever another heed has a host left alone for a time,
+// or releases it (0). What is said while the store is away is not heard. It is
+// called by one goroutine; Watch is called once.
+func (t *Turns) Watch(hear func(host string, pause time.Duration)) {
+	t.store.spawn(func() {
+		t.store.listen(turnsChannel, func(message string, missed bool) {
+			parts := strings.Split(message, "\n")
+			if missed || len(parts) != 3 || parts[0] == t.store.sender {
+				return
+			}
+			left, err := strconv.ParseInt(parts[2], 10, 32)
+			switch key := turnsKey(parts[1]); {
+			case err != nil:
+				return
+			case left > 0:
+				t.known.leave(key, time.Now().Add(millis(left)))
+			default:
+				t.known.release(key)
+			}
+			hear(parts[1], millis(left))
+		})
+	})
+}
+
+// turnsChannel is where pauses are told: sender, host and milliseconds.
+const turnsChannel = keyPrefix + "pauses"
+
+func (t *Turns) message(host string, left int64) string {
+	return t.store.sender + "\n" + host + "\n" + strconv.FormatInt(left, 10)
 }
 
 // tell tells the store something. The error is ErrAway, or the context's.

@@ -216,16 +216,28 @@ func TestHeed_LinesOfTheirOwnDoNotWaitForEachOther(t *testing.T) {
 
 func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
 	t.Parallel() // they wait most of the time
-	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 2)
+	server := testkit.NewRedis(t)
+	all := lineUp(t, "redis://"+server.Addr, 2)
 	settled(all[0])
+	heard := make(chan string, 2)
+	all[1].turns.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause.Round(time.Second)) })
+	await(t, "the other listens", func() bool { return server.Count("publish", "heed:1:pauses", "nobody") == 1 })
 	if err := all[0].turns.Hold(t.Context(), tag, time.Hour); err != nil {
 		t.Fatal(err)
+	}
+	if got := <-heard; got != tag+" 1h0m0s" {
+		t.Errorf("heard of %s", got)
 	}
 	if a := all[1].ask(of("group")); a.Held < 59*time.Minute || a.Wait < a.Held || a.Again < a.Held {
 		t.Errorf("%+v", a)
 	}
+	all[0].turns.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause) })
+	await(t, "both listen", func() bool { return server.Count("publish", "heed:1:pauses", "nobody") == 2 })
 	if err := all[1].turns.Release(t.Context(), tag); err != nil {
 		t.Fatal(err)
+	}
+	if got := <-heard; got != tag+" 0s" {
+		t.Errorf("heard of %s", got)
 	}
 	all[0].ask(of("group")) // what it knows is old
 	if a := all[1].ask(of("group")); a.Held > 0 {

@@ -159,14 +159,20 @@ end
 return 1
 `)
 
-// holdScript has the site left alone.
+// holdScript has the site left alone, or with 0 milliseconds no longer, and says
+// so.
 //
 //	KEYS  the hash
-//	ARGV  milliseconds from now, milliseconds to keep
+//	ARGV  milliseconds from now, milliseconds to keep, channel, message
 var holdScript = redis.NewScript(turnClock + `
 local till = now + tonumber(ARGV[1])
-if till > tonumber(h.hold or 0) then redis.call('HSET', KEYS[1], 'hold', text(till)) end
+if ARGV[1] == '0' then
+  redis.call('HDEL', KEYS[1], 'hold')
+elseif till > tonumber(h.hold or 0) then
+  redis.call('HSET', KEYS[1], 'hold', text(till))
+end
 keep(tonumber(ARGV[2]))
+redis.call('PUBLISH', ARGV[3], ARGV[4])
 return 1
 `)
 

@@ -1,23 +1,10 @@
 package fleet
 
-import (
-	"context"
-	"errors"
-	"net"
-	"strings"
-	"time"
+import "strings"
 
-	"github.com/redis/go-redis/v9"
-)
-
-const (
-	// watchPing is how long the channel of changes may be silent before it is
-	// asked whether it is still there.
-	watchPing = time.Second
-	// maxPending is how many changes may wait to be told; more count as one
-	// change of everything.
-	maxPending = 10_000
-)
+// maxPending is how many changes may wait to be told; more count as one change
+// of everything.
+const maxPending = 10_000
 
 // Watch has changed called whenever another heed has stored or dropped
 // something: with its tag, or with "" when anything may have changed, because
@@ -36,45 +23,13 @@ func (p *Policies) Watch(changed func(tag string)) {
 
 // listen follows the channel of changes until the store is closed.
 func (p *Policies) listen() {
-	for p.store.ctx.Err() == nil {
-		channel := p.store.client.Subscribe(p.store.ctx, p.channel())
-		p.follow(channel)
-		channel.Close()
-		select {
-		case <-p.store.ctx.Done():
-		case <-time.After(probeEvery):
-		}
-	}
-}
-
-// follow notes what the channel says until the connection is lost.
-func (p *Policies) follow(channel *redis.PubSub) {
-	// The client may wait for the first octet of an answer without a deadline;
-	// only a closed connection ends that.
-	defer context.AfterFunc(p.store.ctx, func() { channel.Close() })()
-	asked := false
-	for {
-		said, err := channel.ReceiveTimeout(p.store.ctx, watchPing)
-		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() && !asked {
-			asked = true
-			if channel.Ping(p.store.ctx) != nil {
-				return
-			}
-			continue
-		}
-		if err != nil {
-			return
-		}
-		asked = false
-		switch said := said.(type) {
-		case *redis.Subscription: // anything before it was missed
+	p.store.listen(p.channel(), func(message string, missed bool) {
+		if sender, tag, ok := strings.Cut(message, "\n"); missed {
 			p.note("")
-		case *redis.Message:
-			if sender, tag, ok := strings.Cut(said.Payload, "\n"); ok && sender != p.store.sender {
-				p.note(tag)
-			}
+		} else if ok && sender != p.store.sender {
+			p.note(tag)
 		}
-	}
+	})
 }
 
 // note has tag told.

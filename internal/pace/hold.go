@@ -75,11 +75,14 @@ func (t *Turns) Answered(o rules.Origin, status int, h http.Header, sent time.Ti
 	return note
 }
 
-// Hold has nobody start at o for d: another heed was told so.
+// Hold has nobody start at o for d, since another heed was told so; 0 ends it,
+// since another heed was.
 func (t *Turns) Hold(o rules.Origin, d time.Duration) {
 	now := time.Now()
 	t.at(o, func(s *site) {
-		s.hold(min(d, maxPause), true, now)
+		if s.hold(min(d, maxPause), true, now); d <= 0 {
+			s.release(now)
+		}
 		s.turn(now)
 	})
 }

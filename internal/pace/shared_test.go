@@ -205,6 +205,16 @@ func TestHeed_WhatHoldsAFleetIsTold(t *testing.T) {
 		c.Answered(site1, http.StatusTooManyRequests, http.Header{"Retry-After": {"5"}}, time.Now())
 		c.Moved(site1)
 		c.Release("site.test")
+		c.Hold(site1, 2*time.Minute) // another heed was told
+		if a := c.Take(t.Context(), &ask); !a.Refused || a.Held != 2*time.Minute {
+			t.Errorf("%+v", a)
+		}
+		c.Hold(site1, 0)
+		if a := c.Take(t.Context(), &ask); a.Refused {
+			t.Errorf("%+v", a)
+		} else {
+			a.Turn.End()
+		}
 		if n := f.left(); n > 0 {
 			t.Errorf("%d turns and places are left", n)
 		}

@@ -135,7 +135,7 @@ func (t *Turns) Release(host string) []string {
 		if s.pause.holds(now) {
 			released = append(released, o.String())
 		}
-		s.pause = pause{}
+		s.release(now)
 		s.share(func(ctx context.Context, f Shared, origin string) { f.Release(ctx, origin) })
 		s.turn(now)
 		s.mu.Unlock()
@@ -143,6 +143,14 @@ func (t *Turns) Release(host string) []string {
 	slices.Sort(released)
 	t.changed()
 	return released
+}
+
+// release ends what holds the site; the fleet is to be asked anew.
+func (s *site) release(now time.Time) {
+	s.pause = pause{}
+	for _, sh := range s.shares {
+		sh.again, sh.due, sh.held = now, now, time.Time{}
+	}
 }
 
 // groupOf returns the group that a lane is named after.

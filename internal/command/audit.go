@@ -15,6 +15,7 @@ import (
 type AuditCmd struct {
 	Verify AuditVerifyCmd `cmd:"" help:"Say whether a record is as heed wrote it."`
 	Seal   AuditSealCmd   `cmd:"" help:"Print the head of a record, to be published or signed elsewhere."`
+	Replay AuditReplayCmd `cmd:"" help:"Judge every decision again, and say what would have been if."`
 	Report AuditReportCmd `cmd:"" help:"Say what was asked, allowed and refused, by agent and by site."`
 }
 

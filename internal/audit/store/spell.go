@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -297,7 +298,7 @@ func (s *speller) body(rows *[]byte, a *rules.Snapshot) int64 {
 func (s *speller) outcome(rows []byte, seq int64, e *audit.Entry, o *audit.Outcome) []byte {
 	var late int64
 	if o.Late != nil {
-		late = s.ground(&rows, e, o.Late, "")
+		late = s.late(&rows, e, o)
 	}
 	rows = appendInteger(appendInteger(append(rows, byte(Outcome)), seq), 0)
 	rows = appendFlag(appendInteger(rows, int64(o.Status)), o.FromSite)
@@ -305,6 +306,16 @@ func (s *speller) outcome(rows []byte, seq int64, e *audit.Entry, o *audit.Outco
 	rows = appendFlag(appendInteger(rows, o.Duration.Microseconds()), o.Truncated)
 	text, _ := s.o.Privacy.Redact(bounded(o.Err))
 	return appendPositive(appendSome(rows, text), late)
+}
+
+// late returns the number of why the verdict was given that followed e.
+func (s *speller) late(rows *[]byte, e *audit.Entry, o *audit.Outcome) int64 {
+	then := *e
+	then.Policy, then.Judged, then.Unseen, then.Detail = o.LatePolicy, audit.ByPath, 0, ""
+	if e.Method == http.MethodConnect {
+		then.Judged = audit.ByHost
+	}
+	return s.ground(rows, &then, o.Late, o.LateSettled)
 }
 
 // exempt adds a row of requests of which only the number is kept.

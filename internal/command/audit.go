@@ -17,6 +17,7 @@ type AuditCmd struct {
 	Seal   AuditSealCmd   `cmd:"" help:"Print the head of a record, to be published or signed elsewhere."`
 	Replay AuditReplayCmd `cmd:"" help:"Judge every decision again, and say what would have been if."`
 	Report AuditReportCmd `cmd:"" help:"Say what was asked, allowed and refused, by agent and by site."`
+	Export AuditExportCmd `cmd:"" help:"Write every decision for other programs."`
 }
 
 // recordFiles are the records that a verb of heed audit reads.

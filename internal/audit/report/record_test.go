@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"compress/zlib"
+	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
@@ -40,7 +41,7 @@ func newRecord(t testing.TB) *record {
 		_, err = db.Exec(string(text))
 		r.must(err)
 	}
-	_, err = db.Exec("PRAGMA user_version = 1; INSERT INTO about VALUES ('store', '00000000-0000-4000-8000-000000000001'), ('created', '2026-03-01T00:00:00Z')")
+	_, err = db.Exec("PRAGMA user_version = 1; INSERT INTO about VALUES ('store', ?), ('created', '2026-03-01T00:00:00Z')", rand.Text())
 	r.must(err)
 	r.tx, err = db.Begin()
 	r.must(err)

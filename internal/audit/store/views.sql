@@ -14,14 +14,15 @@ SELECT
     CASE WHEN s.id IS NULL THEN NULL ELSE s.scheme || '://' || CASE WHEN instr(s.host, ':') THEN '[' || s.host || ']' ELSE s.host END ||
         CASE WHEN (s.scheme = 'http' AND s.port = 80) OR (s.scheme = 'https' AND s.port = 443) THEN '' ELSE ':' || s.port END ||
         CAST(e.target AS TEXT) END AS url,
-    s.scheme, s.host, s.port, CAST(e.target AS TEXT) AS target, hex(e.raw) AS raw_target_hex, e.redacted, e.part, e.page,
+    s.scheme, s.host, s.port, CAST(e.target AS TEXT) AS target, nullif(hex(e.raw), '') AS raw_target_hex, e.redacted, e.part, e.page,
     g.judged, g.verdict, g.reason, g.token, g.group_name, g.rule, g.line, g.variant, g.unseen AS unseen_rules, g.settled, g.detail,
     p.profile, p.state AS policy_state, p.status AS policy_status, p.stale AS policy_stale, p.own AS policy_own, p.error AS policy_error,
-    coalesce(e.policy_age / 1000.0, max(0, e.time - p.time) / 1000000) AS policy_age_s, lower(hex(b.sha256)) AS robots_sha256,
+    coalesce(e.policy_age / 1000.0, max(0, e.time - p.time) / 1000000) AS policy_age_s, nullif(lower(hex(b.sha256)), '') AS robots_sha256,
     e.asked / 1000000.0 AS delay_s, e.waited / 1000000.0 AS waited_s,
     o.status, o.from_site, o.bytes_in, o.bytes_out, o.duration / 1000.0 AS duration_ms, o.truncated, o.error,
     l.verdict AS late_verdict, l.reason AS late_reason, l.rule AS late_rule, l.line AS late_line,
-    lower(hex(e.revises)) AS revises,
+    nullif(lower(substr(hex(e.revises), 1, 8) || '-' || substr(hex(e.revises), 9, 4) || '-' || substr(hex(e.revises), 13, 4) || '-' ||
+          substr(hex(e.revises), 17, 4) || '-' || substr(hex(e.revises), 21)), '----') AS revises,
     r.heed, g.engine, c.hash AS configuration, r.note AS run_note
 FROM entry e
 JOIN asker a ON a.id = e.asker

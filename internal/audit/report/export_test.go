@@ -1,0 +1,106 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit/report"
+)
+
+// exported returns the lines of an export as JSON.
+func exported(t *testing.T, q report.Query, paths ...string) []map[string]any {
+	t.Helper()
+	var records []report.Record
+	for _, path := range paths {
+		records = append(records, read(t, path))
+	}
+	var out bytes.Buffer
+	if err := report.Export(context.Background(), records, q, report.Lines(&out)); err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]any
+	for d := json.NewDecoder(&out); d.More(); {
+		var row map[string]any
+		if err := d.Decode(&row); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func TestHeed_AnExportHasEveryDecisionWithAllThatIsRecordedOfIt(t *testing.T) {
+	rows := exported(t, report.Query{}, aDay(t))
+	if len(rows) != 9 {
+		t.Fatalf("it has %d decisions, not 9", len(rows))
+	}
+	refused := rows[3]
+	for field, want := range map[string]any{
+		"time": "2026-03-02T08:00:04.000000Z", "client": "192.0.2.7", "user_agent": "NewsBot/2.1", "url": "https://shop.example/private/x",
+		"verdict": "refuse", "rule": "Disallow: /private", "line": 2.0, "status": 403.0, "from_site": false, "duration_ms": 120.0, "run_note": "a crawl for a test",
+	} {
+		if refused[field] != want {
+			t.Errorf("%s is %v, not %v", field, refused[field], want)
+		}
+	}
+	if tokens, ok := refused["tokens"].([]any); !ok || tokens[0] != "newsbot" {
+		t.Errorf("tokens are %v", refused["tokens"])
+	}
+	if _, there := rows[8]["status"]; there {
+		t.Error("a decision that did not end has a status")
+	}
+	if n := len(exported(t, report.Query{Client: "other", Host: "*.example", From: begun.Add(5 * time.Hour)}, aDay(t))); n != 2 {
+		t.Errorf("of one client from a time on there are %d, not 2", n)
+	}
+}
+
+func TestHeed_SeveralRecordsAreExportedByTime(t *testing.T) {
+	rows := exported(t, report.Query{}, aDay(t), aDay(t))
+	if len(rows) != 18 {
+		t.Fatalf("two records of 9 decisions come to %d", len(rows))
+	}
+	for i := 1; i < len(rows); i++ {
+		if rows[i]["time"].(string) < rows[i-1]["time"].(string) {
+			t.Errorf("decision %d is older than the one before it", i)
+		}
+	}
+}
+
+func TestHeed_ARecordBesideItsBackupIsNotCountedTwice(t *testing.T) {
+	path := aDay(t)
+	records := []report.Record{read(t, path), read(t, path)}
+	if _, err := report.New(records, report.Query{}, begun); err == nil || !strings.Contains(err.Error(), "one record") {
+		t.Errorf("the report says %v", err)
+	}
+	if err := report.Export(context.Background(), records, report.Query{}, report.Lines(&bytes.Buffer{})); err == nil {
+		t.Error("the export does not mind")
+	}
+	r, _ := made(t, report.Query{}, aDay(t), aDay(t))
+	if r.Total.Requests != 18 || len(r.Sites) != 2 {
+		t.Errorf("two records come to %d requests at %d sites", r.Total.Requests, len(r.Sites))
+	}
+}
+
+func TestHeed_ATableOfHostileTextsIsStillATable(t *testing.T) {
+	const hostile = "=cmd|' /C calc'!A0\",\n\r\x1b[2J"
+	r := newRecord(t)
+	r.entry(0, r.once("asker", "192.0.2.7", nil, nil, "enforce", hostile, "[]", 0, nil, nil), "shop.example", "/", r.ground("path", "allow", "no-rule", "", 0, nil, nil), 0)
+	var out bytes.Buffer
+	if err := report.Export(context.Background(), []report.Record{read(t, r.file())}, report.Query{}, report.Table(&out)); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("it is read as %q, %v", rows, err)
+	}
+	for i, name := range rows[0] {
+		if cell := rows[1][i]; name == "user_agent" && cell != "'=cmd|' /C calc'!A0\",\\n\\r\\x1b[2J" {
+			t.Errorf("the User-Agent is written as %q", cell)
+		}
+	}
+}

@@ -59,9 +59,15 @@ type lane struct {
 
 	others  int       // of other heeds, that ask for turns in it, as last heard
 	waiting int       // tickets in the queue
-	free    time.Time // site.plan's own
-	blocked bool      // site.dispatch's own
+	plan    gap       // site.plan's own
+	promise time.Time // site.dispatch's own: when the first that waits is due; zero: nobody does
 }
+
+// gap is where there is room in a lane while turns are planned: after the last of
+// them, from free on, and before it between from and until, where a turn that
+// waits for another lane as well leaves some. Without such room until is zero, and
+// from is free.
+type gap struct{ from, until, free time.Time }
 
 // step is a lane with the delay that one request keeps in it.
 type step struct {

@@ -15,7 +15,8 @@ const (
 )
 
 // booking is a place in the queue for a request that was told when to come back:
-// then it goes before all others of its client.
+// then it goes before all others of its client, and before those of others that
+// were told nothing.
 type booking struct {
 	due     time.Time
 	expires time.Time
@@ -62,30 +63,36 @@ func (s *site) refuse(k *ticket, now time.Time) {
 		k.place = s.placeOf(k, now)
 	}
 	s.remove(i)
-	k.refused, k.retry = true, wholeSeconds(s.book(k, now).Sub(now))
+	k.refused, k.retry = true, shortly(s.book(k, now).Sub(now))
 	close(k.ready)
 }
 
-// book returns when k is to come back. The times of one client lie so far apart
-// that what it comes back for leaves room for what else it asks.
+// book returns when k is to come back: after a booking of each other client for
+// each that its own has, and with room between its own for what else it asks.
 func (s *site) book(k *ticket, now time.Time) time.Time {
 	key, client := k.key()
 	all := s.live(now)
 	if b, ok := all[key]; ok && b.due.After(now) {
 		return b.due
 	}
-	apart := afterPause
-	for _, st := range k.steps {
-		apart = max(apart, 2*st.delay)
-	}
-	due, own := k.due, 0
+	count := map[uint64]int{}
 	for _, b := range all {
-		if b.client == client {
-			own++
-			due = later(due, b.due.Add(apart))
+		if b.due.After(now) {
+			count[b.client]++
 		}
 	}
-	if own >= maxOwnBooked || len(all) >= maxBooked {
+	own, before := count[client], 0
+	for other, n := range count {
+		if other != client {
+			before += min(n, 1+own)
+		}
+	}
+	apart := afterPause
+	for _, st := range k.steps {
+		apart = max(apart, st.delay)
+	}
+	due := k.due.Add(time.Duration(before+2*own) * apart)
+	if own >= maxOwnBooked || len(all) >= maxBooked && !s.unbook(count, 1+own) {
 		return due
 	}
 	if all == nil {
@@ -93,6 +100,22 @@ func (s *site) book(k *ticket, now time.Time) time.Time {
 	}
 	s.booked[key] = booking{due: due, expires: due.Add(max(leastKept, k.ask.MaxWait)), client: client}
 	return due
+}
+
+// unbook makes room for a client's n-th booking: the latest goes of the client that
+// has most, if it has more than that.
+func (s *site) unbook(count map[uint64]int, n int) bool {
+	var latest uint64
+	most := n
+	for key, b := range s.booked {
+		if c := count[b.client]; c > most || c == most && c > n && b.due.After(s.booked[latest].due) {
+			latest, most = key, c
+		}
+	}
+	if most > n {
+		delete(s.booked, latest)
+	}
+	return most > n
 }
 
 // live drops the bookings that have expired and returns the others.
@@ -108,8 +131,6 @@ func (s *site) live(now time.Time) map[uint64]booking {
 	return s.booked
 }
 
-// wholeSeconds rounds up, so that a client that waits exactly that long is not
-// early.
-func wholeSeconds(d time.Duration) time.Duration {
-	return max(time.Second, (d + time.Second - 1).Truncate(time.Second))
-}
+// shortly is d in whole seconds, for a client that waits exactly that long: it
+// comes a little early, before others that would take its turn.
+func shortly(d time.Duration) time.Duration { return max(time.Second, d.Truncate(time.Second)) }

@@ -74,9 +74,7 @@ func (s *site) insert(k *ticket) {
 		if !o.sameClient(k) {
 			continue
 		}
-		if !k.booked {
-			k.round = max(k.round, o.round)
-		}
+		k.round = max(k.round, o.round)
 		if o.ask.Name == k.ask.Name {
 			inner = max(inner, o.inner)
 		} else if k.inner == 0 {
@@ -101,6 +99,9 @@ func (s *site) insert(k *ticket) {
 			o.round, k.round = k.round, o.round
 			at = i
 		}
+	}
+	for ; k.booked && at > 0 && s.queue[at-1].round == k.round && !s.queue[at-1].booked; at-- {
+		s.queue[at-1], s.queue[at] = k, s.queue[at-1] // who was promised nothing
 	}
 	for _, st := range k.steps {
 		st.waiting++

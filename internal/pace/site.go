@@ -103,7 +103,7 @@ func (s *site) arrive(k *ticket, strides []stride, now time.Time) {
 	}
 	k.limit = now.Add(k.ask.MaxWait)
 	if k.booked = s.comesBack(k, now); k.booked {
-		k.limit = now.Add(2 * k.ask.MaxWait)
+		k.limit = now.Add(max(2*k.ask.MaxWait, 2*early))
 	}
 	s.insert(k)
 	s.plan(now)
@@ -172,27 +172,76 @@ func (s *site) placeOf(k *ticket, now time.Time) Place {
 // been given is taken to be now.
 func (s *site) plan(now time.Time) {
 	for _, l := range s.lanes {
-		if l.free = l.next; l.held != nil {
-			l.free = now.Add(l.delay)
+		free := l.next
+		if l.held != nil {
+			free = now.Add(l.delay)
 		}
+		l.plan = gap{from: free, free: free}
 	}
 	for _, k := range s.queue {
-		k.due = s.earliest(k, now)
-		for _, st := range k.steps {
-			k.due = later(k.due, st.free)
+		if s.planBetween(k, now) {
+			continue
 		}
-		if len(s.shares) > 0 {
-			if sh := s.shares[k.lanes]; sh != nil {
-				k.due = later(k.due, sh.due)
+		k.due = s.possible(k, now)
+		for _, st := range k.steps {
+			k.due = later(k.due, st.plan.free)
+		}
+		for _, st := range k.steps {
+			after := k.due.Add(time.Duration(1+st.others)*st.delay + s.lag)
+			switch g := &st.plan; {
+			case k.due.After(g.free):
+				*g = gap{from: g.free, until: k.due, free: after}
+			case g.until.IsZero():
+				*g = gap{from: after, free: after}
+			default:
+				g.free = after
 			}
-		}
-		for _, st := range k.steps {
-			st.free = k.due.Add(time.Duration(1+st.others)*st.delay + s.lag)
 		}
 	}
 }
 
-// earliest returns when k may start as far as no other ticket is in its way.
+// possible returns when k may start as far as no other ticket of this heed is in
+// its way.
+func (s *site) possible(k *ticket, now time.Time) time.Time {
+	at := s.earliest(k, now)
+	if len(s.shares) > 0 {
+		if sh := s.shares[k.lanes]; sh != nil {
+			at = later(at, sh.due)
+		}
+	}
+	return at
+}
+
+// planBetween plans a turn that is over before another one's, which is planned
+// already: who waits for several lanes leaves room in the quicker ones.
+func (s *site) planBetween(k *ticket, now time.Time) (fits bool) {
+	due := s.possible(k, now)
+	for _, st := range k.steps {
+		due = later(due, st.plan.from)
+	}
+	for _, st := range k.steps {
+		if g := st.plan; !g.until.IsZero() {
+			fits = true
+			if due.Add(time.Duration(1+st.others)*st.delay + s.lag).After(g.until) {
+				return false
+			}
+		}
+	}
+	if !fits {
+		return false
+	}
+	k.due = due
+	for _, st := range k.steps {
+		g := &st.plan
+		g.from = due.Add(time.Duration(1+st.others)*st.delay + s.lag)
+		if g.until.IsZero() {
+			g.free = g.from
+		}
+	}
+	return true
+}
+
+// earliest returns when k may start by what holds for the whole site.
 func (s *site) earliest(k *ticket, now time.Time) time.Time {
 	at := later(later(now, k.from), s.pause.until)
 	for _, st := range k.steps {
@@ -213,6 +262,7 @@ func later(a, b time.Time) time.Time {
 // turn gives the turns that have come, refuses who would wait in vain, and sets
 // the clock for what comes next.
 func (s *site) turn(now time.Time) {
+	s.plan(now)
 	s.dispatch(now)
 	s.plan(now)
 	for i := len(s.queue) - 1; i >= 0; i-- {
@@ -231,14 +281,11 @@ func (k *ticket) end() time.Time {
 	return k.limit.Add(time.Second + k.limit.Sub(k.came)/10)
 }
 
-// dispatch gives each turn that has come to the first in the queue that wants it.
-// Who waits for several lanes keeps later ones from all of them.
+// dispatch gives each turn that has come to the first in the queue that wants it,
+// as planned: what others in a lane have been promised stays theirs.
 func (s *site) dispatch(now time.Time) {
-	open := 0
 	for _, l := range s.lanes {
-		if l.blocked = l.waiting == 0; !l.blocked {
-			open++
-		}
+		l.promise = time.Time{}
 	}
 	for i := 0; i < len(s.queue); {
 		k := s.queue[i]
@@ -251,13 +298,9 @@ func (s *site) dispatch(now time.Time) {
 			continue
 		}
 		for _, st := range k.steps {
-			if !st.blocked {
-				st.blocked = true
-				open--
+			if st.promise.IsZero() || k.due.Before(st.promise) {
+				st.promise = k.due
 			}
-		}
-		if open == 0 && len(k.steps) > 0 {
-			return
 		}
 		i++
 	}
@@ -266,7 +309,8 @@ func (s *site) dispatch(now time.Time) {
 // ready reports whether k may start now.
 func (s *site) ready(k *ticket, now time.Time) bool {
 	for _, st := range k.steps {
-		if st.blocked || st.held != nil || st.next.After(now) {
+		over := now.Add(st.delay + s.lag)
+		if st.held != nil || st.next.After(now) || !st.promise.IsZero() && over.After(st.promise) {
 			return false
 		}
 	}
@@ -277,7 +321,7 @@ func (s *site) ready(k *ticket, now time.Time) bool {
 func (s *site) give(k *ticket, now time.Time) {
 	k.turn = &Turn{site: s, steps: k.steps, share: k.share, given: now}
 	for _, st := range k.steps {
-		st.held, st.blocked = k.turn, true
+		st.held = k.turn
 		st.round = max(st.round, k.round)
 		st.lane.delay = st.delay
 	}

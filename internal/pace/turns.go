@@ -39,6 +39,7 @@ type Turns struct {
 	sites   map[rules.Origin]*site
 	tickets atomic.Uint64 // that other heeds were shown
 	swept   int           // how many were left when those of no use were last dropped
+	sweptAt time.Time     // and when: looking through all of them takes its time
 	since   time.Time     // lanes begin with one delay from here; zero: at once
 }
 
@@ -149,8 +150,8 @@ func (t *Turns) site(o rules.Origin) *site {
 	if s := t.sites[o]; s != nil {
 		return s
 	}
-	if len(t.sites) >= max(64, 2*t.swept) || len(t.sites) >= maxSites {
-		t.sweepLocked(time.Now())
+	if now := time.Now(); len(t.sites) >= max(64, 2*t.swept) || len(t.sites) >= maxSites && now.Sub(t.sweptAt) >= time.Second {
+		t.sweepLocked(now)
 	}
 	if len(t.sites) >= maxSites {
 		return nil
@@ -169,7 +170,7 @@ func (t *Turns) sweepLocked(now time.Time) {
 			delete(t.sites, o)
 		}
 	}
-	t.swept = len(t.sites)
+	t.swept, t.sweptAt = len(t.sites), now
 	t.known.Store(int64(t.swept))
 }
 

@@ -40,6 +40,8 @@ type GaugeOptions struct {
 	Handler http.Handler
 	// HTTP1 keeps the sites from offering HTTP/2.
 	HTTP1 bool
+	// Handshake is how long a TLS handshake takes.
+	Handshake time.Duration
 	// Plain leaves https away, for tests with very many sites.
 	Plain bool
 }
@@ -71,7 +73,10 @@ func NewGauge(t testing.TB, options GaugeOptions) *Gauge {
 	if options.Plain {
 		return g
 	}
-	config := &tls.Config{}
+	config := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		<-time.After(options.Handshake)
+		return nil, nil
+	}}
 	for _, host := range options.Hosts {
 		certFile, keyFile := g.CA.Leaf(t, host)
 		leaf, err := tls.LoadX509KeyPair(certFile, keyFile)

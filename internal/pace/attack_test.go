@@ -1,0 +1,216 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heed/rules"
+)
+
+// Whatever clients do, turns of a lane do not start closer than its delay, nobody
+// waits for ever, and nothing is left: clients of several groups that come, leave,
+// fail before they start, start late, and come back, at a site that holds them.
+func TestHeed_WhateverClientsDoTheDelayIsKept(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) { riot(t, rand.New(rand.NewPCG(seed, 1))) })
+	}
+}
+
+// riot is an hour of it.
+func riot(t *testing.T, r *rand.Rand) {
+	c := newCrowd(t)
+	delays := map[string]time.Duration{"slowbot/1": 20 * time.Second, "quickbot/1": 500 * time.Millisecond, "otherbot/1": 3 * time.Second}
+	file := []string{"User-agent: slowbot", "Crawl-delay: 20", "Disallow:", "User-agent: quickbot", "Crawl-delay: 0.5", "Disallow:", "User-agent: otherbot", "Request-rate: 20/1m"}
+	agents := map[string][]*rules.Wish{}
+	for _, agent := range []string{"slowbot/1", "quickbot/1", "otherbot/1", "slowbot/1 quickbot/1", "quickbot/1 otherbot/1 slowbot/1", "otherbot/1 quickbot/1"} {
+		agents[agent] = robots(agent, file...)
+		if len(agents[agent]) != len(strings.Fields(agent)) {
+			t.Fatalf("%q is under %d groups", agent, len(agents[agent]))
+		}
+	}
+	names := slices.Sorted(func(yield func(string) bool) {
+		for name := range agents {
+			if !yield(name) {
+				return
+			}
+		}
+	})
+	starts := map[string][]time.Duration{}
+	held := time.Duration(0)
+	for n := range 1500 {
+		time.Sleep(time.Duration(r.ExpFloat64() * float64(2*time.Second)))
+		if r.IntN(100) == 0 {
+			h := http.Header{"Retry-After": {fmt.Sprint(1 + r.IntN(20))}}
+			c.Answered(site1, http.StatusServiceUnavailable, h, time.Now())
+			c.mu.Lock()
+			d, _ := RetryAfter(h, time.Now())
+			held = max(held, time.Since(c.begun)+d)
+			c.mu.Unlock()
+		}
+		agent := names[r.IntN(len(names))]
+		leaves, fails, late := r.IntN(4) == 0, r.IntN(8) == 0, time.Duration(r.ExpFloat64()*float64(100*time.Millisecond))
+		patience := time.Duration(r.Int64N(int64(10 * time.Second)))
+		ask := &Ask{Settings: defaults, Origin: site1, Wishes: agents[agent], Client: fmt.Sprint(r.IntN(5)), Name: agent, Target: fmt.Sprint(n % 50)}
+		c.wg.Go(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			if leaves {
+				ctx, cancel = context.WithTimeout(ctx, patience)
+				defer cancel()
+			}
+			answer := c.Take(ctx, ask)
+			defer answer.Turn.End()
+			c.mu.Lock()
+			until, given := held, time.Since(c.begun)
+			c.mu.Unlock()
+			if answer.Waited > 70*time.Second {
+				t.Errorf("a request waited %v", answer.Waited)
+			}
+			if answer.Refused || answer.Left {
+				return
+			}
+			time.Sleep(late)
+			if fails {
+				return
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			at := time.Since(c.begun)
+			if given < until {
+				t.Errorf("a turn was given at %v, the site is held until %v", given, until)
+			}
+			for _, lane := range strings.Fields(agent) {
+				starts[lane] = append(starts[lane], at)
+			}
+			answer.Turn.Started()
+		})
+	}
+	c.wg.Wait()
+	for lane, all := range starts {
+		for i := 1; i < len(all); i++ {
+			if gap := all[i] - all[i-1]; gap < delays[lane] {
+				t.Errorf("%s: %v between two starts", lane, gap)
+			}
+		}
+	}
+	if s := c.find(site1); s != nil && (s.timer != nil || len(s.queue) > 0 || s.running > 0) {
+		t.Errorf("left over: timer %v, queue %d, running %d", s.timer, len(s.queue), s.running)
+	}
+	time.Sleep(3 * time.Hour)
+	if got := c.List(); len(got) != 0 {
+		t.Errorf("not forgotten: %+v", got)
+	}
+	t.Logf("starts: slow %d, quick %d, other %d", len(starts["slowbot/1"]), len(starts["quickbot/1"]), len(starts["otherbot/1"]))
+}
+
+// A client that waits in two groups, one of them slow, does not keep those from
+// their turns that are in the quick one alone.
+func TestHeed_TheSlowGroupDoesNotSlowDownTheQuickOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		file := []string{"User-agent: slowbot", "Crawl-delay: 25", "Disallow:", "User-agent: quickbot", "Crawl-delay: 0.5"}
+		both, quick := robots("slowbot/1 quickbot/1", file...), robots("quickbot/1", file...)
+		if len(both) != 2 || len(quick) != 1 {
+			t.Fatalf("%d and %d groups", len(both), len(quick))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		for range 3 {
+			c.wg.Go(func() {
+				for ctx.Err() == nil {
+					answer := c.Take(ctx, &Ask{Settings: defaults, Origin: site1, Wishes: both, Client: "attacker"})
+					answer.Turn.Started()
+					answer.Turn.End()
+					if answer.Refused {
+						time.Sleep(time.Second)
+					}
+				}
+			})
+		}
+		synctest.Wait()
+		for n := range 40 {
+			answer := c.Take(t.Context(), &Ask{Settings: defaults, Origin: site1, Wishes: quick, Client: "quiet"})
+			if answer.Refused || answer.Waited > 1500*time.Millisecond {
+				t.Errorf("request %d in the quick group waited %v (refused: %v)", n, answer.Waited, answer.Refused)
+			}
+			answer.Turn.Started()
+			answer.Turn.End()
+		}
+		stop()
+		c.wg.Wait()
+	})
+}
+
+// At a site whose delay is longer than anybody may wait, who comes back when told
+// is served, however many others do not care for what they are told.
+func TestHeed_TheRudeDoNotStarveWhoComesBackWhenTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		ctx, stop := context.WithCancel(t.Context())
+		for rude := range 5 {
+			c.wg.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					answer := c.Take(ctx, &Ask{Settings: defaults, Origin: site1, Wishes: delay("60"), Client: fmt.Sprint("rude", rude), Target: fmt.Sprint(n)})
+					answer.Turn.Started()
+					answer.Turn.End()
+					time.Sleep(time.Second)
+				}
+			})
+		}
+		time.Sleep(10 * time.Second)
+		served := 0
+		for n := range 10 {
+			polite := &Ask{Settings: defaults, Origin: site1, Wishes: delay("60"), Client: "polite", Target: fmt.Sprint(n)}
+			begun := time.Now()
+			for try := 0; ; try++ {
+				answer := c.Take(t.Context(), polite)
+				if !answer.Refused {
+					answer.Turn.Started()
+					answer.Turn.End()
+					served++
+					break
+				}
+				if try == 2 {
+					t.Errorf("request %d was told three times to come back, in %v", n, time.Since(begun))
+					break
+				}
+				time.Sleep(answer.RetryAfter)
+			}
+		}
+		stop()
+		c.wg.Wait()
+		t.Logf("%d of 10 requests were served", served)
+	})
+}
+
+// A client that walks through any number of sites neither makes heed forget when
+// it was at another, nor takes more than a bounded memory.
+func TestHeed_ManySitesDoNotMakeItForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.ask("a", delay("3600"))
+		refused := 0
+		for n := range 2 * maxSites {
+			o := rules.Origin{Scheme: "http", Host: fmt.Sprintf("n%d.test", n), Port: 80}
+			answer := c.Take(t.Context(), &Ask{Settings: defaults, Origin: o, Wishes: delay("3600"), Client: "walker"})
+			answer.Turn.Started()
+			answer.Turn.End()
+			if answer.Refused {
+				refused++
+			}
+		}
+		if sites := c.Counts().Sites; sites > maxSites || refused < maxSites {
+			t.Errorf("%d sites are known, %d requests were refused", sites, refused)
+		}
+		if again := c.Take(t.Context(), &Ask{Settings: defaults, Origin: site1, Wishes: delay("3600"), Client: "a"}); !again.Refused {
+			t.Error("the first site has been forgotten")
+		}
+		c.wg.Wait()
+	})
+}

@@ -15,21 +15,22 @@ import (
 // arrows are the only imports between our folders, outside tests. An arrow
 // that is not here turns the house around.
 var arrows = map[string][]string{
-	"heed":                       {"heed/internal/command"},
-	"heed/internal/command":      {"heed/cache", "heed/internal/access", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/ca", "heed/internal/fleet", "heed/internal/pace", "heed/internal/terms", "heed/proxy", "heed/rules"},
-	"heed/proxy":                 {"heed/internal/audit", "heed/internal/terms", "heed/rules"},
-	"heed/cache":                 {"heed/rules"},
-	"heed/internal/audit":        {"heed/rules"},
-	"heed/internal/audit/store":  {"heed/internal/audit", "heed/rules"},
-	"heed/internal/audit/replay": {"heed/internal/audit/store", "heed/internal/terms", "heed/rules"},
-	"heed/internal/audit/report": {"heed/internal/audit/store", "heed/rules"},
-	"heed/internal/access":       {},
-	"heed/internal/ca":           {},
-	"heed/internal/fleet":        {},
-	"heed/internal/pace":         {"heed/rules"},
-	"heed/internal/terms":        {"heed/rules"},
-	"heed/rules":                 {},
-	"heed/internal/testkit":      {},
+	"heed":                          {"heed/internal/command"},
+	"heed/internal/command":         {"heed/cache", "heed/internal/access", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/ca", "heed/internal/fleet", "heed/internal/pace", "heed/internal/terms", "heed/proxy", "heed/rules"},
+	"heed/proxy":                    {"heed/internal/audit", "heed/internal/terms", "heed/rules"},
+	"heed/cache":                    {"heed/rules"},
+	"heed/internal/audit":           {"heed/rules"},
+	"heed/internal/audit/store":     {"heed/internal/audit", "heed/rules"},
+	"heed/internal/audit/replay":    {"heed/internal/audit/store", "heed/internal/terms", "heed/rules"},
+	"heed/internal/audit/audittest": {"heed/internal/audit", "heed/internal/audit/store", "heed/rules"},
+	"heed/internal/audit/report":    {"heed/internal/audit/store", "heed/rules"},
+	"heed/internal/access":          {},
+	"heed/internal/ca":              {},
+	"heed/internal/fleet":           {},
+	"heed/internal/pace":            {"heed/rules"},
+	"heed/internal/terms":           {"heed/rules"},
+	"heed/rules":                    {},
+	"heed/internal/testkit":         {},
 }
 
 // homes are the folders that outside packages live in, one each.

@@ -1,0 +1,36 @@
+package audittest_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"heed/internal/audit/audittest"
+	"heed/internal/audit/store"
+)
+
+func TestHeed_ACrawlThatIsMadeUpHasAllKinds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	if err := (audittest.Crawl{Entries: 20_000, Sites: 100, PerSecond: 5}).Write(path, store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.View(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for kind, query := range map[string]string{
+		"all":            "SELECT count(*) = 20000 FROM decisions",
+		"ended":          "SELECT count(*) = 20000 FROM outcome",
+		"allowed":        "SELECT count(*) > 10000 FROM decisions WHERE verdict = 'allow'",
+		"refused":        "SELECT count(*) > 1000 FROM decisions WHERE verdict = 'refuse' AND rule != ''",
+		"would refuse":   "SELECT count(*) > 100 FROM decisions WHERE verdict = 'would-refuse'",
+		"not judged":     "SELECT count(*) > 10 FROM decisions WHERE judged = 'no'",
+		"unreachable":    "SELECT count(*) > 10 FROM decisions WHERE policy_state = 'unreachable'",
+		"changed policy": "SELECT count(*) > 0 FROM (SELECT site FROM snapshot GROUP BY site HAVING count(DISTINCT body) > 1)",
+	} {
+		var is bool
+		if err := db.QueryRow(query).Scan(&is); err != nil || !is {
+			t.Errorf("%s: %v (%v)", kind, is, err)
+		}
+	}
+}

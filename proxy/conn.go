@@ -110,7 +110,10 @@ func (c *clientConn) Write(b []byte) (int, error) {
 		c.phrase.Store(nil)
 		head = append(append(head, ' '), *phrase...)
 	} else {
-		text := c.proxy.recordUnparsed(c, string(line[len("HTTP/1.1 "):]))
+		text, ok := c.proxy.recordUnparsed(c, string(line[len("HTTP/1.1 "):]))
+		if !ok {
+			return 0, net.ErrClosed // there is no answer without a record
+		}
 		head = append(append(head, " Refused by heed: "...), text...)
 		head = append(append(head, "\r\nProxy-Status: "...), c.proxy.statusName...)
 		head = append(head, "; error=http_request_error"...)
@@ -131,9 +134,10 @@ func (c *clientConn) CloseWrite() error {
 }
 
 // recordUnparsed records a request that net/http answered by itself, with
-// status (such as "400 Bad Request"), and returns what to tell the client.
-func (p *Proxy) recordUnparsed(c *clientConn, status string) string {
-	text := map[string]string{
+// status (such as "400 Bad Request"), and returns what to tell the client, if it
+// could be recorded.
+func (p *Proxy) recordUnparsed(c *clientConn, status string) (text string, ok bool) {
+	text = map[string]string{
 		"400": "the request is not valid HTTP",
 		"413": "the request is too large",
 		"417": "the expectation cannot be met",
@@ -151,7 +155,7 @@ func (p *Proxy) recordUnparsed(c *clientConn, status string) string {
 	x := p.newUnread(c.RemoteAddr().String(), c.tunnel)
 	x.entry.Outcome.Status = int(status[0]-'0')*100 + int(status[1]-'0')*10 + int(status[2]-'0')
 	x.note(reason, text)
-	return text
+	return text, x.recorded
 }
 
 // newUnread returns an exchange for which no request could be read.

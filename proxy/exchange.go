@@ -93,6 +93,12 @@ func (x *exchange) record() {
 	if x.recorded {
 		return
 	}
+	if !x.slow() {
+		if x.refusal != nil {
+			panic(http.ErrAbortHandler) // no answer, so that there is nothing to record but their number
+		}
+		return
+	}
 	if err := x.proxy.Recorder.Decided(&x.entry); err != nil {
 		x.refuse(rules.Decision{Reason: rules.ReasonRecord}, err.Error())
 		x.proxy.Log.Error("the record of a decision could not be written; the request is refused", "id", x.entry.ID, "error", err)

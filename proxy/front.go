@@ -109,7 +109,9 @@ func (p *Proxy) finish(x *exchange, w *responseWriter) {
 	}
 	x.end(w)
 	if v != nil || x.brokeOff(w) != nil || w.err != nil && !w.hijacked {
-		_ = http.NewResponseController(w.ResponseWriter).Flush() // what did arrive is the client's
+		if w.status != 0 {
+			_ = http.NewResponseController(w.ResponseWriter).Flush() // what did arrive is the client's
+		}
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -17,6 +17,7 @@ type Limits struct {
 	Tunnels, TunnelsPerClient         int // of those, with a CONNECT answered
 	Requests, RequestsPerClient       int // under way, but CONNECT
 	Streams                           int // of an HTTP/2 connection
+	RefusalsPerClient                 int // a minute
 
 	ConnectTime   time.Duration // from CONNECT's answer to the first octet inside
 	HandshakeTime time.Duration // from there to the end of the TLS handshake
@@ -35,6 +36,7 @@ const (
 	DefaultURIBytes      = 64 << 10
 	DefaultConnections   = 4096
 	DefaultStreams       = 250
+	DefaultRefusals      = 6000
 	DefaultConnectTime   = 10 * time.Second
 	DefaultHandshakeTime = 10 * time.Second
 	DefaultIdleTime      = 3 * time.Minute
@@ -60,7 +62,7 @@ func (l Limits) WithDefaults() Limits {
 		Connections: most, ConnectionsPerClient: share(l.ConnectionsPerClient, most),
 		Tunnels: tunnels, TunnelsPerClient: share(l.TunnelsPerClient, tunnels),
 		Requests: requests, RequestsPerClient: share(l.RequestsPerClient, requests),
-		Streams: cmp.Or(l.Streams, DefaultStreams),
+		Streams: cmp.Or(l.Streams, DefaultStreams), RefusalsPerClient: cmp.Or(l.RefusalsPerClient, DefaultRefusals),
 
 		ConnectTime:   cmp.Or(l.ConnectTime, DefaultConnectTime),
 		HandshakeTime: cmp.Or(l.HandshakeTime, DefaultHandshakeTime),

@@ -21,6 +21,7 @@ const (
 	limitTunnelsPerClient
 	limitRequests
 	limitRequestsPerClient
+	limitRefusalsPerClient
 	limitHeaderBytes
 	limitHeaderTime
 	limitURIBytes
@@ -35,14 +36,14 @@ const (
 // String returns the name that the limit has in the settings.
 func (l limit) String() string {
 	return [limits]string{
-		"connections", "connections_per_client", "tunnels", "tunnels_per_client", "requests", "requests_per_client",
+		"connections", "connections_per_client", "tunnels", "tunnels_per_client", "requests", "requests_per_client", "refusals_per_client",
 		"header_bytes", "header_time", "uri_bytes", "connect_time", "handshake_time", "body_time", "read_time", "open_files",
 	}[l]
 }
 
 // value is what l allows, as a person would write it.
 func (l limit) value(of *Limits) string {
-	counts := [...]int{of.Connections, of.ConnectionsPerClient, of.Tunnels, of.TunnelsPerClient, of.Requests, of.RequestsPerClient}
+	counts := [...]int{of.Connections, of.ConnectionsPerClient, of.Tunnels, of.TunnelsPerClient, of.Requests, of.RequestsPerClient, of.RefusalsPerClient}
 	switch {
 	case int(l) < len(counts):
 		return strconv.Itoa(counts[l])
@@ -65,7 +66,7 @@ func (l limit) value(of *Limits) string {
 // has too much (RFC 6585 §4), 503 when all together have.
 func (l limit) status() int {
 	switch l {
-	case limitConnectionsPerClient, limitTunnelsPerClient, limitRequestsPerClient:
+	case limitConnectionsPerClient, limitTunnelsPerClient, limitRequestsPerClient, limitRefusalsPerClient:
 		return http.StatusTooManyRequests
 	case limitHeaderBytes:
 		return http.StatusRequestHeaderFieldsTooLarge
@@ -78,7 +79,7 @@ func (l limit) status() int {
 }
 
 // passes reports whether waiting helps.
-func (l limit) passes() bool { return l <= limitRequestsPerClient }
+func (l limit) passes() bool { return l <= limitRefusalsPerClient }
 
 // overLimit is the error of what a limit stopped.
 type overLimit struct {
@@ -96,6 +97,7 @@ type Load struct {
 	tunnels, requests atomic.Int64
 	reached           [limits]atomic.Uint64
 	told              [limits]atomic.Int64 // when it was last logged, in unix seconds
+	loops             loops
 
 	mu      sync.Mutex
 	conns   int

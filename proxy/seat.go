@@ -208,6 +208,8 @@ func limitDetail(l limit) string {
 	switch {
 	case l.status() == http.StatusServiceUnavailable:
 		return fmt.Sprintf("This proxy serves as much at a time as it can. Asking again in a moment can help; its operator finds limits.%s in its settings.", l)
+	case l == limitRefusalsPerClient:
+		return "This client goes on asking for what it is refused, more often than everybody's record of that has room for. Wait as long as Retry-After says, and do not ask again for what was refused with 403; the operator of this proxy finds limits.refusals_per_client in its settings."
 	case l.passes():
 		return fmt.Sprintf("One client may not take what others need. Do less at a time, or wait until something has ended; the operator of this proxy finds limits.%s in its settings.", l)
 	}

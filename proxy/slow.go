@@ -100,7 +100,9 @@ func (c *clientConn) tellLate() {
 	x := c.proxy.newUnread(c.RemoteAddr().String(), c.tunnel)
 	x.entry.Outcome.Status = over.limit.status()
 	x.note(rules.ReasonLimit, over.Error())
-	_, _ = io.WriteString(c.Conn, c.proxy.rawAnswer(over)) // it may have gone
+	if x.recorded {
+		_, _ = io.WriteString(c.Conn, c.proxy.rawAnswer(over)) // it may have gone
+	}
 }
 
 // lateTunnel counts a tunnel that ended because which was reached.

@@ -62,7 +62,7 @@ func TestHeed_BrokenSettingsAreNamedWithLineAndCure(t *testing.T) {
 // defaultLimits is [limits] as it is built in.
 func defaultLimits() LimitsConfig {
 	return LimitsConfig{
-		Streams: proxy.DefaultStreams, SiteConnections: 512, HeaderBytes: proxy.DefaultHeaderBytes, URIBytes: proxy.DefaultURIBytes,
+		Streams: proxy.DefaultStreams, SiteConnections: 512, RefusalsPerClient: proxy.DefaultRefusals, HeaderBytes: proxy.DefaultHeaderBytes, URIBytes: proxy.DefaultURIBytes,
 		HeaderTime: proxy.DefaultHeaderTime, ConnectTime: proxy.DefaultConnectTime, HandshakeTime: proxy.DefaultHandshakeTime,
 		IdleTime: proxy.DefaultIdleTime, BodyTime: proxy.DefaultBodyTime, ReadTime: proxy.DefaultReadTime, TunnelTime: proxy.DefaultTunnelTime,
 	}

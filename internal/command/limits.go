@@ -16,8 +16,9 @@ type LimitsConfig struct {
 	TunnelsPerClient     int           `toml:"tunnels_per_client"`
 	Requests             int           `toml:"requests"`
 	RequestsPerClient    int           `toml:"requests_per_client"`
-	Streams              int           `toml:"streams"`          // of an HTTP/2 connection
-	SiteConnections      int           `toml:"site_connections"` // to one host and port
+	RefusalsPerClient    int           `toml:"refusals_per_client"` // a minute
+	Streams              int           `toml:"streams"`             // of an HTTP/2 connection
+	SiteConnections      int           `toml:"site_connections"`    // to one host and port
 	HeaderBytes          ByteSize      `toml:"header_bytes"`
 	URIBytes             ByteSize      `toml:"uri_bytes"`
 	HeaderTime           time.Duration `toml:"header_time"`
@@ -42,6 +43,9 @@ func (c *LimitsConfig) check(d *decoder) {
 		if n == 0 {
 			d.problem("limits."+key, "limits.%s must be 1 or more; nothing would be served", key)
 		}
+	}
+	if c.RefusalsPerClient == 0 {
+		d.problem("limits.refusals_per_client", "limits.refusals_per_client must be 1 or more; without refusals nothing would be kept from a site")
 	}
 	for key, size := range map[string]ByteSize{"header_bytes": c.HeaderBytes, "uri_bytes": c.URIBytes} {
 		if size < leastHeader || size > mostHeader {
@@ -84,7 +88,7 @@ func (c *LimitsConfig) of(files int) proxy.Limits {
 		HeaderBytes: int(c.HeaderBytes), HeaderTime: c.HeaderTime, URIBytes: int(c.URIBytes),
 		Connections: c.Connections, ConnectionsPerClient: c.ConnectionsPerClient,
 		Tunnels: c.Tunnels, TunnelsPerClient: c.TunnelsPerClient,
-		Requests: c.Requests, RequestsPerClient: c.RequestsPerClient, Streams: c.Streams,
+		Requests: c.Requests, RequestsPerClient: c.RequestsPerClient, RefusalsPerClient: c.RefusalsPerClient, Streams: c.Streams,
 		ConnectTime: c.ConnectTime, HandshakeTime: c.HandshakeTime, IdleTime: c.IdleTime,
 		BodyTime: c.BodyTime, ReadTime: c.ReadTime, TunnelTime: c.TunnelTime,
 	}

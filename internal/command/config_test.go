@@ -83,7 +83,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 		Access:   AccessConfig{Clients: []string{}, PrivateDestinations: "auto", AllowTo: []string{}, RefuseTo: []string{}},
 		Limits:   limits,
 		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
-		Audit:    AuditConfig{Enabled: true, Durability: "process", OnFailure: "refuse", Clients: "full", Redact: got.Audit.Redact}, // whose names are looked at by what they hide
+		Audit:    AuditConfig{Enabled: true, Durability: "process", OnFailure: "refuse", MaxSize: 2 << 30, Clients: "full", Redact: got.Audit.Redact}, // whose names are looked at by what they hide
 		Log:      LogConfig{Format: "auto", Level: "info"},
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"time"
 
 	"heed/internal/audit"
 )
@@ -13,12 +14,24 @@ type AuditConfig struct {
 	Durability string `toml:"durability"` // process or disk
 	OnFailure  string `toml:"on_failure"` // refuse or continue
 
+	Keep    time.Duration `toml:"keep"`     // 0: as long as max_size lets it
+	MaxSize ByteSize      `toml:"max_size"` // 0: any; else at least minRecord
+
 	Clients string   `toml:"clients"` // as audit.ClientsNames: full, truncated or hashed
 	Redact  []string `toml:"redact"`  // as audit.CheckRedact takes them
 }
 
+// minRecord is how much room a record takes at least while it is written.
+const minRecord = 64 << 20
+
 // check notes what cannot be meant.
 func (c *AuditConfig) check(d *decoder) {
+	if c.MaxSize > 0 && c.MaxSize < minRecord {
+		d.problem("audit.max_size", `audit.max_size = %q is less than a record takes while it is written; write %q or more, or "0B" for no bound`, c.MaxSize, ByteSize(minRecord))
+	}
+	if c.Keep > 0 && c.Keep < time.Minute {
+		d.problem("audit.keep", `audit.keep = %q is too short for anybody to read what was recorded; write "1m" or more, or "0s" to go by max_size alone`, shortDuration(c.Keep))
+	}
 	d.oneOf("audit.durability", c.Durability, "process", "disk")
 	d.oneOf("audit.on_failure", c.OnFailure, "refuse", "continue")
 	d.oneOf("audit.clients", c.Clients, audit.ClientsNames...)

@@ -155,11 +155,24 @@ func (d *decoder) duration(into *time.Duration, value any, full string) {
 		d.problem(full, `%s must be a duration in quotes with its unit, such as "30s" or "10m", not %s`, full, kindName(value))
 		return
 	}
-	v, err := time.ParseDuration(s)
+	v, err := parseDuration(s)
 	if err != nil || v < 0 {
 		d.problem(full, `%s = %q is not a duration; write a number and a unit, such as "30s", "10m" or "1h"`, full, s)
 	}
 	*into = v
+}
+
+// maxDays is more than anything lasts, and no overflow follows from it.
+const maxDays = 36500
+
+// parseDuration is time.ParseDuration with days: "90d".
+func parseDuration(s string) (time.Duration, error) {
+	if digits, ok := strings.CutSuffix(s, "d"); ok {
+		if days, err := strconv.Atoi(digits); err == nil && days >= 0 && days <= maxDays {
+			return time.Duration(days) * 24 * time.Hour, nil
+		}
+	}
+	return time.ParseDuration(s)
 }
 
 func (d *decoder) truth(value any, full string) bool {

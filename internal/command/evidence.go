@@ -25,6 +25,7 @@ func openEvidence(cfg *Config, state string, log *slog.Logger) (*store.Writer, e
 	}
 	return store.Open(cmp.Or(c.File, filepath.Join(state, auditFile)), store.Options{
 		Heed: Version(), Disk: c.Durability == "disk", Continue: c.OnFailure == "continue", Privacy: hidden, Log: log,
+		Keep: c.Keep, MaxSize: int64(c.MaxSize),
 	})
 }
 

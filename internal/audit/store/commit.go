@@ -162,8 +162,11 @@ func (b *base) missing(found, rows []byte) ([]byte, error) {
 	return found, nil
 }
 
+// hasOutcome reports whether the outcome of an entry is there, or was pruned
+// with its entry.
 func (b *base) hasOutcome(entry int64) (has bool, err error) {
-	row := b.conn.QueryRowContext(context.Background(), "SELECT EXISTS (SELECT 1 FROM outcome WHERE entry = ?)", entry)
+	row := b.conn.QueryRowContext(context.Background(),
+		"SELECT EXISTS (SELECT 1 FROM outcome WHERE entry = ?1) OR NOT EXISTS (SELECT 1 FROM entry WHERE seq = ?1)", entry)
 	err = row.Scan(&has)
 	return has, err
 }

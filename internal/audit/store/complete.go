@@ -12,6 +12,7 @@ import (
 const (
 	completeEvery = 700 * time.Millisecond // at most one commit in that time
 	retryEvery    = time.Second            // when one has failed
+	pruneEvery    = time.Minute            // how often it is looked for what is too old when nothing is recorded
 	presentEvery  = 50 * time.Millisecond  // how often it is looked whether the files are where they were
 )
 
@@ -40,6 +41,7 @@ func Open(path string, o Options) (*Writer, error) {
 		w.shut()
 		return nil, explain(path, err)
 	}
+	w.pruner = &pruner{base: w.base, limits: limits{o.Keep, o.MaxSize}, tail: w.tailOctets, forget: w.forgetLocked}
 	go w.complete()
 	return w, nil
 }
@@ -116,6 +118,7 @@ func (w *Writer) complete() {
 	for {
 		select {
 		case <-w.wake:
+		case <-time.After(pruneEvery):
 		case <-w.stop:
 			return
 		}
@@ -128,7 +131,9 @@ func (w *Writer) complete() {
 		if w.Complete() != nil {
 			wait = retryEvery
 			w.rouse()
+			continue
 		}
+		w.prune()
 	}
 }
 
@@ -138,6 +143,11 @@ func (w *Writer) Complete() error {
 	w.flush()
 	w.completing.Lock()
 	defer w.completing.Unlock()
+	return w.completeLocked()
+}
+
+// completeLocked has audit.db hold what the tail has.
+func (w *Writer) completeLocked() error {
 	w.mu.Lock()
 	rows, number := w.queue, w.queuedTo
 	w.queue = w.emptied[:0]

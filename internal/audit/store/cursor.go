@@ -34,6 +34,12 @@ func read(ctx context.Context, db *sql.DB, f func(reader) error) error {
 	})
 }
 
+// read has f read on the writer's own connection, in the transaction that may
+// be under way.
+func (b *base) read(f func(reader) error) error {
+	return b.conn.Raw(func(c any) error { return f(reader{c.(driver.QueryerContext)}) })
+}
+
 // query has row take each row of the answer. What it is given is valid until
 // it returns.
 func (r reader) query(query string, row func([]driver.Value) error) error {
@@ -70,14 +76,25 @@ type cursor struct {
 const end = math.MaxInt64
 
 // open opens a cursor of t on its first row. No index has a say in what it finds.
-func (r reader) open(t Table) (*cursor, error) {
-	query := fmt.Sprintf("SELECT %s FROM %s NOT INDEXED ORDER BY %s", strings.Join(t.columns(), ", "), t, t.columns()[0])
+func (r reader) open(t Table) (*cursor, error) { return r.openWhere(t, "TRUE") }
+
+// openAt opens a cursor of t on the first row after the id.
+func (r reader) openAt(t Table, after int64) (*cursor, error) {
+	return r.openWhere(t, fmt.Sprintf("%s > %d", t.columns()[0], after))
+}
+
+func (r reader) openWhere(t Table, where string) (*cursor, error) {
+	query := fmt.Sprintf("SELECT %s FROM %s NOT INDEXED WHERE %s ORDER BY %s", strings.Join(t.columns(), ", "), t, where, t.columns()[0])
 	rows, err := r.conn.QueryContext(context.Background(), query, nil)
 	if err != nil {
 		return nil, err
 	}
 	c := &cursor{table: t, rows: rows, values: make([]driver.Value, len(t.columns()))}
-	return c, c.next()
+	if err := c.next(); err != nil {
+		rows.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // next goes to the next row.
@@ -96,18 +113,15 @@ func (c *cursor) next() (err error) {
 	return nil
 }
 
+// close closes the cursor; nil is closed.
+func (c *cursor) close() {
+	if c != nil {
+		c.rows.Close()
+	}
+}
+
 // integer returns the value of a column by its place; 0 for what is none.
 func (c *cursor) integer(column int) int64 {
 	n, _ := c.values[column].(int64)
 	return n
-}
-
-// column returns the place of a column that the table has.
-func (t Table) column(name string) int {
-	for i, c := range t.columns() {
-		if c == name {
-			return i
-		}
-	}
-	panic("no column " + name + " in " + t.String())
 }

@@ -23,6 +23,7 @@ type made struct {
 	tx     *sql.Tx
 	before commit
 	ids    [Exempt + 1]int64
+	old    [Exempt + 1]int64   // up to these they are not referred to any more
 	rows   [Exempt + 1][][]any // of the commit to come
 	open   []int64             // entries without an outcome
 }
@@ -69,7 +70,7 @@ func (m *made) add(t Table, values ...any) int64 {
 }
 
 // one returns the id of some row of t.
-func (m *made) one(t Table) int64 { return 1 + m.random.Int64N(m.ids[t]) }
+func (m *made) one(t Table) int64 { return m.old[t] + 1 + m.random.Int64N(m.ids[t]-m.old[t]) }
 
 // now is the time of the next entry: ten a second.
 func (m *made) now() int64 { return day + m.ids[Entry]*100_000 }
@@ -102,10 +103,10 @@ func (m *made) names() {
 func (m *made) entries(n int) *made {
 	m.t.Helper()
 	for range n {
-		if m.ids[Run] == 0 || m.random.IntN(1000) == 0 {
+		if m.ids[Run] == m.old[Run] || m.random.IntN(1000) == 0 {
 			m.names()
 		}
-		if m.ids[Site] == 0 || m.random.IntN(50) == 0 {
+		if m.ids[Site] == m.old[Site] || m.random.IntN(50) == 0 {
 			m.site()
 		}
 		id := make([]byte, 16)

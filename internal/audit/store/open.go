@@ -19,7 +19,7 @@ func connect(path, mode string) (*sql.DB, error) {
 		q.Set("mode", "ro")
 		q.Set("immutable", "1")
 	case "rw", "rwc":
-		q["_pragma"] = append(q["_pragma"], "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)")
+		q["_pragma"] = append(q["_pragma"], "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)", "journal_size_limit(8388608)")
 	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String())
 	if err != nil {

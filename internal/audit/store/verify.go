@@ -47,6 +47,7 @@ func Verify(ctx context.Context, path string, seal *Seal, progress func(done, al
 		defer db.Close()
 		err = read(ctx, db, func(r reader) error {
 			v := &verifier{reader: r, ctx: ctx, proof: proof, seal: seal, progress: progress, late: map[int64][]early{}}
+			defer v.close()
 			return v.verify()
 		})
 	}
@@ -113,6 +114,12 @@ func (v *verifier) verify() error {
 		return err
 	}
 	return v.sealed()
+}
+
+func (v *verifier) close() {
+	for _, c := range v.at {
+		c.close()
+	}
 }
 
 // begin opens the tables and sets out from the root of the chain, or from the

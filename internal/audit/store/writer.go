@@ -27,6 +27,9 @@ type Options struct {
 	Disk     bool // a decision is recorded when it is on the disk, not only with the system
 	Continue bool // what cannot be recorded goes on all the same; else it is an error
 
+	Keep    time.Duration // how old what is recorded may become; 0: any age
+	MaxSize int64         // how many octets the files may have together, and what is oldest goes; 0: any
+
 	Privacy *audit.Privacy   // nil: everything is kept
 	Log     *slog.Logger     // of what is no decision; nil: none
 	Now     func() time.Time // nil: time.Now
@@ -44,6 +47,7 @@ type Writer struct {
 
 	completing sync.Mutex // held while audit.db is written; before io
 	emptied    []byte     // a buffer for queue
+	pruner     *pruner
 
 	mu       sync.Mutex
 	speller  speller

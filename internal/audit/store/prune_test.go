@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+)
+
+// pruned returns a pruner of m, whose end the test does not write to any more.
+func (m *made) pruner(l limits) *pruner {
+	m.t.Helper()
+	b, err := openBase(m.path, moment(m.now()))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { b.close() })
+	return &pruner{base: b, limits: l, tail: func() int64 { return 0 }, forget: func() error {
+		m.old = m.ids
+		return nil
+	}}
+}
+
+// prune prunes until there is nothing to do, and verifies after each step.
+func (m *made) prune(p *pruner) (steps int) {
+	m.t.Helper()
+	for more := true; more; steps++ {
+		var err error
+		if more, err = p.step(context.Background(), moment(m.now())); err != nil {
+			m.t.Fatal(err)
+		}
+		if proof := prove(m.t, m.path, nil); !proof.Whole {
+			m.t.Fatalf("after step %d: %v", steps, proof.Damage)
+		}
+		if steps > 1000 {
+			m.t.Fatal("it does not end")
+		}
+	}
+	return steps
+}
+
+func (m *made) count(query string, args ...any) (n int64) {
+	m.t.Helper()
+	if err := m.db.QueryRow(query, args...).Scan(&n); err != nil {
+		m.t.Fatal(err)
+	}
+	return n
+}
+
+// TestHeed_WhatIsTooOldGoesAndTheRestStaysProved: entries, outcomes, and the
+// names and robots.txt files that nobody refers to any more.
+func TestHeed_WhatIsTooOldGoesAndTheRestStaysProved(t *testing.T) {
+	m := newMade(t).entries(5000) // ten in a second
+	seal := &Seal{Hash: hexOf(m.before.hash)}
+	bodies := m.count("SELECT count(*) FROM body")
+	p := m.pruner(limits{keep: 100 * time.Second})
+	m.prune(p)
+	left := m.count("SELECT count(*) FROM entry")
+	if left < 1000 || left > 1100 {
+		t.Errorf("%d entries are left of those of 100 seconds", left)
+	}
+	if end := m.count("SELECT min(time) FROM entry"); m.now()-end > 110e6 {
+		t.Errorf("the oldest entry is %v old", time.Duration(m.now()-end)*time.Microsecond)
+	}
+	proof := prove(t, m.path, seal)
+	if !proof.Whole || !proof.Sealed.Found {
+		t.Fatal(proof.Damage)
+	}
+	r := proof.Pruned
+	if r == nil || r.Entries+left != 5000 || r.From != moment(day) || proof.Head.Entries != 5000 {
+		t.Errorf("pruned %+v, head %+v, %d left", r, proof.Head, left)
+	}
+	unused := m.count("SELECT count(*) FROM body WHERE id NOT IN (SELECT body FROM snapshot)")
+	if now := m.count("SELECT count(*) FROM body"); unused > 0 || now > bodies {
+		t.Errorf("of %d robots.txt files %d are left, %d of them for nobody", bodies, now, unused)
+	}
+	if gone := m.count("SELECT count(*) FROM asker WHERE id NOT IN (SELECT asker FROM entry)"); gone > 2 {
+		t.Errorf("%d askers are left that no decision names", gone)
+	}
+	if again := m.prune(p); again != 1 {
+		t.Errorf("pruned again at the same time, in %d steps", again)
+	}
+}
+
+// TestHeed_AnyChangeOfAPrunedRecordIsFound: also in what stays of what went.
+func TestHeed_AnyChangeOfAPrunedRecordIsFound(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(3000)
+	m.prune(m.pruner(limits{keep: 100 * time.Second}))
+	for table := range Table(len(tables)) {
+		for _, column := range table.columns() {
+			for range rounds(20) {
+				m.change(m.random, table, column, some(t, m.db, m.random, table))
+			}
+		}
+		for range rounds(20) {
+			m.remove(table, some(t, m.db, m.random, table))
+			m.insert(table, some(t, m.db, m.random, table), m.random.Int64N(3000))
+		}
+	}
+	m.exec("UPDATE about SET value = 'x' WHERE key = 'store'")
+	m.found("the id of a pruned record was changed")
+}
+
+// TestHeed_TheRecordStaysUnderItsSize writes far more than fits.
+func TestHeed_TheRecordStaysUnderItsSize(t *testing.T) {
+	const limit = 8 << 20
+	m := newMade(t)
+	p := m.pruner(limits{size: limit})
+	largest := int64(0)
+	for range 16 {
+		m.entries(5000)
+		if err := p.base.findHead(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		m.prune(p)
+		m.before = p.base.head
+		s, err := p.size(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest = max(largest, s.file)
+	}
+	if largest > limit {
+		t.Errorf("the file had %d octets, more than %d", largest, limit)
+	}
+	if left := m.count("SELECT count(*) FROM entry"); left == 0 || left == 80000 {
+		t.Errorf("%d of 80000 entries are left", left)
+	}
+}
+
+// TestHeed_ASmallerSizeGivesRoomBack: when the bound is set lower than the record is.
+func TestHeed_ASmallerSizeGivesRoomBack(t *testing.T) {
+	m := newMade(t).entries(20_000)
+	m.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	m.prune(m.pruner(limits{size: 1 << 20}))
+	m.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	info, err := os.Stat(m.path)
+	if err != nil || info.Size() > 1<<20 {
+		t.Errorf("the file has %d octets (%v), %d pages are free, and %d entries left", info.Size(), err, m.count("PRAGMA freelist_count"), m.count("SELECT count(*) FROM entry"))
+	}
+}
+
+// TestHeed_OutcomesOfPrunedDecisionsStayUntilTheirCommitGoes: a long exchange
+// ends after its decision was removed.
+func TestHeed_OutcomesOfPrunedDecisionsStayUntilTheirCommitGoes(t *testing.T) {
+	m := newMade(t).entries(500)
+	long := m.open
+	m.open = nil
+	m.entries(1500)
+	m.open = long
+	m.end(len(long))
+	m.commit(nil)
+	m.prune(m.pruner(limits{keep: 20 * time.Second}))
+	if n := m.count("SELECT count(*) FROM outcome WHERE entry NOT IN (SELECT seq FROM entry)"); n == 0 {
+		t.Error("no outcome is left of a decision that was pruned")
+	}
+}

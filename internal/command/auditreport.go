@@ -2,9 +2,12 @@ package command
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"time"
 
 	"heed/internal/audit/report"
@@ -54,11 +57,12 @@ func parseWhen(flag, text string, now time.Time) (time.Time, error) {
 type AuditReportCmd struct {
 	recordFiles
 	auditWindow
-	Conduct bool `help:"Add what each client did of its own accord: robots.txt, gaps, repetitions."`
-	Text    bool `xor:"form" help:"For a terminal; the same without any of these."`
-	HTML    bool `xor:"form" name:"html" help:"A page for a browser and for printing, in one file that needs nothing else."`
-	JSON    bool `xor:"form" name:"json" help:"One JSON object with everything."`
-	CSV     bool `xor:"form" name:"csv" help:"A table: a row for each agent, site and way of deciding; with --conduct for each agent and site."`
+	Conduct bool   `help:"Add what each client did of its own accord: robots.txt, gaps, repetitions."`
+	Paper   string `xor:"form" placeholder:"DIR" help:"Tables for a paper, with the queries behind them, a codebook and a paragraph on methods, into a new directory."`
+	Text    bool   `xor:"form" help:"For a terminal; the same without any of these."`
+	HTML    bool   `xor:"form" name:"html" help:"A page for a browser and for printing, in one file that needs nothing else."`
+	JSON    bool   `xor:"form" name:"json" help:"One JSON object with everything."`
+	CSV     bool   `xor:"form" name:"csv" help:"A table: a row for each agent, site and way of deciding; with --conduct for each agent and site."`
 }
 
 // Help says what the report tells.
@@ -70,6 +74,7 @@ changed, and which could not be had. Several records are told as one.
   heed audit report --from 7d
   heed audit report --conduct --html > report.html
   heed audit report --client newsbot --csv audit.db > newsbot.csv
+  heed audit report --paper tables/ crawl.db
   heed audit report --conduct heed1/audit.db heed2/audit.db`
 }
 
@@ -84,6 +89,9 @@ func (c *AuditReportCmd) Run(a *App) error {
 		return err
 	}
 	defer leave()
+	if c.Paper != "" {
+		return c.paper(a, q, records)
+	}
 	q.Conduct = c.Conduct
 	var done func()
 	q.Progress, done = a.bar("reading decisions")
@@ -106,4 +114,16 @@ func (c *AuditReportCmd) write(w io.Writer, r *report.Report) error {
 		return r.WriteCSV(w)
 	}
 	return r.WriteText(w)
+}
+
+// paper writes the tables of a paper.
+func (c *AuditReportCmd) paper(a *App, q report.Query, records []report.Record) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	p := &report.Paper{Query: q, Now: a.Now(), Step: func(what string) { a.progress("making " + what) }}
+	if err := p.Write(ctx, c.Paper, records); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Stdout, "the tables are in %s; begin with methods.txt and codebook.csv\n", quoted(c.Paper))
+	return nil
 }

@@ -77,6 +77,7 @@ find_missing() {
 	lacks libnss3-tools have certutil
 	lacks npm have npm
 	lacks chromium have chromium
+	lacks sqlite3 have sqlite3
 }
 
 as_root() {

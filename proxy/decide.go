@@ -15,7 +15,7 @@ import (
 
 // decide answers "may this agent fetch this target, now?" and records the
 // answer. Afterwards either x.refusal is set or the request may leave. The
-// steps: access, identify, policy, rules, record.
+// steps: access, identify, policy, rules, pace, record.
 func (x *exchange) decide(r *http.Request) {
 	x.identify()
 	if x.https != terms.Intercept {
@@ -36,6 +36,8 @@ func (x *exchange) decide(r *http.Request) {
 	e.Unseen, e.Settled = o.Unseen, o.Settled
 	if e.Decision = o.Decision; o.Verdict == rules.Refuse {
 		x.refuse(o.Decision, firstOf(e.Detail, refusalDetail(e.Policy)))
+	} else {
+		x.pace(r.Context())
 	}
 	x.record()
 }

@@ -29,6 +29,9 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	x.setIdentity(r.Header)
 	x.webSocket = isWebSocket(r.Header)
 	w.trace.GotConn = w.gotConn
+	if x.settings.Pacer != nil {
+		w.trace.WroteHeaders = x.started
+	}
 	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
 		w.trace.Got1xxResponse = w.informational
 	}
@@ -43,6 +46,7 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 		return x.failStatus(r, resp.StatusCode)
 	}
 	x.entry.Outcome.FromSite = true
+	x.heardFrom(resp)
 	if resp.Close {
 		w.site.restoreConnection(resp.Header)
 	}
@@ -211,7 +215,9 @@ func (x *exchange) failStatus(r *http.Request, status int) *http.Response {
 
 // gotConn notes which connection the request goes out on.
 func (w *responseWriter) gotConn(i httptrace.GotConnInfo) {
-	w.site, _ = i.Conn.(*siteConn)
+	if w.site, _ = i.Conn.(*siteConn); w.site != nil && w.exchange.settings.Pacer != nil {
+		w.site.wrote.Store(w.exchange)
+	}
 }
 
 // informational passes a 1xx answer on (RFC 9110 §15.2). 100 is left to

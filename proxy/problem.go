@@ -33,6 +33,7 @@ type problem struct {
 	Quoted     *quoted `json:"quoted_from_site,omitempty"`
 	Token      string  `json:"product_token,omitempty"`
 	Piece      string  `json:"user_agent_piece,omitempty"`
+	Queue      *queue  `json:"queue,omitempty"`
 	PolicyAge  *int64  `json:"policy_age_seconds,omitempty"`
 	FetchedAt  string  `json:"fetched_at,omitempty"`
 	DecisionID string  `json:"decision_id"`
@@ -42,6 +43,14 @@ type problem struct {
 type quoted struct {
 	Rule  string `json:"rule,omitempty"`
 	Group string `json:"group,omitempty"`
+}
+
+// queue tells of the requests that take turns at a site.
+type queue struct {
+	Waiting int      `json:"waiting"`
+	Delay   *float64 `json:"delay_seconds,omitempty"` // that is kept between two requests
+	Asked   *float64 `json:"delay_asked_seconds,omitempty"`
+	Held    int      `json:"held_seconds,omitempty"` // the site asked everybody to wait
 }
 
 // maxQuoted bounds each quoted text, in octets.
@@ -70,9 +79,12 @@ func (x *exchange) problem() problem {
 			p.PolicyAge, p.FetchedAt = &age, source.FetchedAt.UTC().Format(time.RFC3339)
 		}
 	}
-	if d := &e.Decision; f.reason == rules.ReasonRule || f.reason == rules.ReasonHostOnly {
+	if d := &e.Decision; f.reason == rules.ReasonRule || f.reason == rules.ReasonHostOnly || f.reason == rules.ReasonPaced && d.Line > 0 {
 		p.Line, p.Quoted = d.Line, &quoted{Rule: legible(d.Rule), Group: legible(d.Group)}
 		p.Token, p.Piece = legible(d.Token), legible(d.Piece)
+	}
+	if f.paced != nil {
+		p.Queue = f.paced.queue()
 	}
 	p.Detail = x.detail(&p)
 	return p
@@ -100,6 +112,8 @@ func (x *exchange) detail(p *problem) string {
 	case rules.ReasonHostOnly:
 		return fmt.Sprintf("The site's robots.txt bars this agent from the whole site: line %d of %s. "+
 			"This proxy lets tunnels to the site pass without looking inside, and so not to agents that may fetch nothing there.%s", e.Decision.Line, p.RobotsURL, x.serviceHint())
+	case rules.ReasonPaced:
+		return x.pacedDetail(p)
 	case rules.ReasonUntrusted:
 		return fmt.Sprintf("heed answers for https sites with certificates of a CA of its own, so that it can judge what is asked for, and this client rejected one: %s. "+
 			"What makes a client trust it stands at http://%s/; its certificate is http://%s/ca.pem.", e.Detail, x.who.Listener, x.who.Listener)
@@ -119,6 +133,9 @@ func (x *exchange) detail(p *problem) string {
 	case rules.ReasonDestination:
 		return "This proxy goes to public addresses, and to others as far as its operator allows it: access.private_destinations, access.allow_to and access.refuse_to in its settings. Asking again will not help while they stay as they are."
 	case rules.ReasonLeft:
+		if e.Waited > 0 {
+			return "The client had closed its connection, or one direction of it, while the request waited for its turn. A client that waits for longer is served."
+		}
 		return "The client had closed its connection, or one direction of it, while the site's robots.txt was being fetched for it. Asking again can help: the rules may be here by now."
 	case rules.ReasonRecord:
 		return "Every decision has to be recorded before it takes effect, and the record could not be written. The operator of this proxy finds the cause in its log."

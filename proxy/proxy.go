@@ -67,6 +67,9 @@ type Settings struct {
 
 	// Mark has every answer name its decision: Proxy-Status says its id.
 	Mark bool
+
+	// Pacer has requests take turns. Nil: nobody waits.
+	Pacer Pacer
 }
 
 // Config says what a Proxy is made of. Recorder and Leaves must not be nil.
@@ -98,6 +101,10 @@ type Config struct {
 	// direct request. Nil: not served.
 	CACert, Bundle func() ([]byte, error)
 
+	// Announce takes a sentence when requests begin to wait for their turn, now and
+	// then while they do. Nil: nobody wants to know.
+	Announce func(sentence string)
+
 	// Log takes what is not a decision. Nil discards.
 	Log *slog.Logger
 
@@ -115,6 +122,7 @@ type Proxy struct {
 	agents                         agentMemo
 	trusts                         trusts
 	pages                          pageMemo
+	announced                      announced
 	engine                         http.Handler // goproxy with our hooks
 	tlsConfig                      *tls.Config
 	outer, inner                   *http.Server

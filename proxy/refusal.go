@@ -21,6 +21,7 @@ type refusal struct {
 	retryAfter time.Duration // when asking again can help; 0: it cannot
 	detail     string        // what went wrong when that was after the decision; empty: the entry's
 	cause      error         // why it cannot be reached; nil: the policy's
+	paced      *TurnPlace    // where it stood in the queue; nil: it was in none
 }
 
 // maxPhrase bounds a reason phrase, in octets: some clients limit a status line.
@@ -35,6 +36,7 @@ var answers = map[rules.Reason]refusal{
 	rules.ReasonAccess:            {status: http.StatusForbidden, errorType: "http_request_denied"},
 	rules.ReasonCredentials:       {status: http.StatusProxyAuthRequired},
 	rules.ReasonFailures:          {status: http.StatusTooManyRequests, errorType: "http_request_error", retryAfter: time.Minute},
+	rules.ReasonPaced:             {status: http.StatusTooManyRequests, errorType: "http_request_error", retryAfter: time.Minute},
 	rules.ReasonRobotsUnreachable: {status: http.StatusServiceUnavailable, errorType: "http_request_denied", retryAfter: time.Minute},
 	rules.ReasonOriginUnreachable: {status: http.StatusBadGateway, errorType: "destination_unavailable"},
 	rules.ReasonLimit:             {status: http.StatusServiceUnavailable, errorType: "http_request_denied"}, // or as the limit is
@@ -100,7 +102,12 @@ func (x *exchange) sentence(f *refusal) string {
 		return x.destinationSentence(f)
 	case rules.ReasonUntrusted:
 		return "heed's CA is not trusted by this client: see http://" + x.who.Listener + "/"
+	case rules.ReasonPaced:
+		return x.pacedSentence(f)
 	case rules.ReasonLeft:
+		if e.Waited > 0 {
+			return "Refused by heed: the client closed its connection before its turn at " + e.Host + " came"
+		}
 		return "Refused by heed: the client closed its connection before the rules of " + e.Host + " were here"
 	case rules.ReasonLoop:
 		return "Refused by heed: the request would come back to heed itself"

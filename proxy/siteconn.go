@@ -18,13 +18,18 @@ type siteConn struct {
 	net.Conn
 	asked atomic.Bool              // something was written since the last head
 	head  []byte                   // the beginning of a head; Read's own
+	wrote atomic.Pointer[exchange] // is told of the next Write; nil: nobody is
 	named atomic.Pointer[[]string] // the values of Connection with close and more; nil: none
 }
 
 // Write implements net.Conn.
 func (c *siteConn) Write(p []byte) (int, error) {
 	c.asked.Store(true)
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	if x := c.wrote.Swap(nil); x != nil {
+		x.started() // net/http tells of headers that are in its buffer still
+	}
+	return n, err
 }
 
 // Read implements net.Conn.

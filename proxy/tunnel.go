@@ -32,6 +32,7 @@ func (p *Proxy) openTunnel(x *exchange, r *http.Request) net.Conn {
 		x.fail(r, err)
 		return nil
 	}
+	x.started()
 	return site
 }
 

@@ -54,7 +54,8 @@ const (
 	ReasonOriginUnreachable Reason = "origin-unreachable" // the site itself cannot be reached: DNS, connect, TLS
 	ReasonDestination       Reason = "destination"        // heed may not reach the address: private, or on a list
 	ReasonLimit             Reason = "limit"              // a bound on what clients may take was reached
-	ReasonLeft              Reason = "client-left"        // the client left while the site's rules were being fetched
+	ReasonPaced             Reason = "paced"              // its turn at the site is too far off
+	ReasonLeft              Reason = "client-left"        // the client left while the site's rules were being fetched, or before its turn
 	ReasonHostMismatch      Reason = "host-mismatch"      // Host, authority or SNI name different places
 	ReasonMalformed         Reason = "malformed"          // no valid HTTP request, or a target that cannot be judged
 	ReasonLoop              Reason = "loop"               // the request came through this proxy already

@@ -72,6 +72,11 @@ type Entry struct {
 	Policy    *rules.Policy // nil when none was asked for
 	PolicyAge time.Duration // since the policy was fetched or revalidated
 
+	DelayAsked time.Duration // between two requests, by the site or the operator; 0: none is
+	Waited     time.Duration // for a turn, before the decision took effect
+	Owed       time.Duration // still, when its turn was too far off or its client left
+	PaceNote   string        // what of the site's wishes about speed was clamped, or only noted; empty: nothing
+
 	// Detail says more about a refusal that no rule made; empty when the
 	// reason says it all. It never holds credentials.
 	Detail string
@@ -99,7 +104,8 @@ type Outcome struct {
 	LatePolicy  *rules.Policy
 	LateSettled string
 
-	Err string // what broke off the exchange; empty when nothing did
+	Note string // what the site's answer leads to for others: a pause that it asks for; empty: nothing
+	Err  string // what broke off the exchange; empty when nothing did
 }
 
 // SiteRefused reports whether the site itself refused what heed had let through.

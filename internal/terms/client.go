@@ -3,6 +3,7 @@ package terms
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"heed/rules"
 )
@@ -32,6 +33,8 @@ type Client struct {
 	ModeSet       bool // Mode was written; otherwise the default counts
 	RefuseUnnamed bool // a request without a User-Agent is refused, not judged under "*"
 	AllowParts    bool // the parts of an allowed page may be loaded
+
+	MaxWait *time.Duration // for a turn at a site; nil: as for all
 }
 
 // Fits reports whether who is meant by the entry.

@@ -215,6 +215,7 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	}
 	a = appendText(a, "variant", d.Variant)
 	a = appendPolicy(a, e)
+	a = appendPace(a, e)
 	a = appendText(a, "raw_target", e.Raw)
 	a = appendTerms(a, e)
 	if e.Revises != nil {
@@ -244,6 +245,20 @@ func appendPolicy(a []slog.Attr, e *Entry) []slog.Attr {
 		a = append(a, slog.Bool("stale", true))
 	}
 	return a
+}
+
+// appendPace adds what was asked for about speed, and what that cost.
+func appendPace(a []slog.Attr, e *Entry) []slog.Attr {
+	if e.DelayAsked > 0 {
+		a = append(a, slog.Float64("delay_asked_ms", milliseconds(e.DelayAsked)))
+	}
+	if e.Waited > 0 {
+		a = append(a, slog.Float64("turn_ms", milliseconds(e.Waited)))
+	}
+	if e.Owed > 0 {
+		a = append(a, slog.Float64("owed_ms", milliseconds(e.Owed)))
+	}
+	return appendText(a, "pace", e.PaceNote)
 }
 
 // appendTerms adds what had been settled with the client and the site.
@@ -284,6 +299,7 @@ func appendOutcome(a []slog.Attr, e *Entry) []slog.Attr {
 	if o.Truncated {
 		a = append(a, slog.Bool("truncated", true))
 	}
+	a = appendText(a, "site_asks", o.Note)
 	return appendText(a, "error", o.Err)
 }
 

@@ -28,6 +28,7 @@ type Config struct {
 	HTTPS    HTTPSConfig    `toml:"https"`
 	Cache    CacheConfig    `toml:"cache"`
 	Fleet    FleetConfig    `toml:"fleet"`
+	Pacing   PacingConfig   `toml:"pacing"`
 	Access   AccessConfig   `toml:"access"`
 	Limits   LimitsConfig   `toml:"limits"`
 	Upstream UpstreamConfig `toml:"upstream"`

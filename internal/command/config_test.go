@@ -68,6 +68,11 @@ func defaultLimits() LimitsConfig {
 	}
 }
 
+// defaultPacing is [pacing] as it is built in.
+func defaultPacing() PacingConfig {
+	return PacingConfig{MaxDelay: time.Hour, MaxWait: 30 * time.Second, Share: "group", VisitTime: "observe", Observed: "record"}
+}
+
 func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 	got, err := Load("", builtIn(t))
 	if err != nil {
@@ -81,6 +86,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 		HTTPS:    HTTPSConfig{Mode: "intercept"},
 		Cache:    CacheConfig{MaxBytes: 256 << 20},
 		Access:   AccessConfig{Clients: []string{}, PrivateDestinations: "auto", AllowTo: []string{}, RefuseTo: []string{}},
+		Pacing:   defaultPacing(),
 		Limits:   limits,
 		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
 		Audit:    AuditConfig{Enabled: true, Durability: "process", OnFailure: "refuse", MaxSize: 2 << 30, Clients: "full", Redact: got.Audit.Redact}, // whose names are looked at by what they hide
@@ -153,6 +159,7 @@ response_header_timeout = "1h30m"
 		HTTPS:  HTTPSConfig{Mode: "intercept", CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
 		Cache:  CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
 		Access: AccessConfig{Clients: []string{}, PrivateDestinations: "refuse", AllowTo: []string{"*.corp.example", "10.0.0.0/8:443"}, RefuseTo: []string{"*:25"}},
+		Pacing: defaultPacing(),
 		Limits: limits,
 		Fleet:  FleetConfig{URL: "rediss://heed:secret@store.test/2", CAFile: filepath.Join(dir, "store.pem")},
 		Upstream: UpstreamConfig{

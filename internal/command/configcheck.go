@@ -42,6 +42,7 @@ func (c *Config) check(d *decoder) {
 		d.problem("cache.file", "cache.file = %q does not end in .db; so must the file that heed keeps policies in, since one that holds anything else is moved away", c.Cache.File)
 	}
 	d.note("fleet.url", checkFleet(c.Fleet.URL))
+	c.Pacing.check(d)
 	c.Access.check(d)
 	c.Limits.check(d)
 	d.note("upstream.proxy", checkUpstream(c.Upstream.Proxy))

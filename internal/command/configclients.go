@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"heed/internal/terms"
 	"heed/rules"
@@ -26,6 +27,8 @@ type ClientConfig struct {
 	Mode          string   `toml:"mode"`          // enforce, observe or exempt; empty: as elsewhere
 	NoUserAgent   string   `toml:"no_user_agent"` // star or refuse; empty: star
 	Parts         string   `toml:"parts"`         // allow; empty: judged as all else
+
+	MaxWait *time.Duration `toml:"max_wait"` // for a turn at a site; nil: pacing.max_wait
 }
 
 // checkClients notes what cannot be meant in [[client]].
@@ -54,6 +57,9 @@ func (c *Config) checkClients(d *decoder) {
 		}
 		if cl.Parts != "" {
 			d.oneOf("client.parts", cl.Parts, "allow")
+		}
+		if cl.MaxWait != nil && *cl.MaxWait > mostWait {
+			d.problem("client.max_wait", "client.max_wait = %q is longer than anything waits; write %q or less", shortDuration(*cl.MaxWait), shortDuration(mostWait))
 		}
 		for _, token := range cl.Agent {
 			d.note("client.agent", checkToken(token))
@@ -113,7 +119,7 @@ func (cl *ClientConfig) client() terms.Client {
 	c := terms.Client{
 		Name: cl.Name, User: cl.User, Listener: cl.Listener, UserAgent: terms.NewGlob(cl.UserAgent),
 		SendUserAgent: cl.SendUserAgent, SendFrom: cl.SendFrom,
-		RefuseUnnamed: cl.NoUserAgent == "refuse", AllowParts: cl.Parts == "allow",
+		RefuseUnnamed: cl.NoUserAgent == "refuse", AllowParts: cl.Parts == "allow", MaxWait: cl.MaxWait,
 	}
 	for _, from := range cl.From {
 		c.From = append(c.From, netip.MustParsePrefix(from)) // checked

@@ -184,6 +184,10 @@ func keyTree(v reflect.Value) map[string]any {
 		switch value := field.Interface().(type) {
 		case time.Duration:
 			tree[key] = shortDuration(value)
+		case *time.Duration:
+			if value != nil {
+				tree[key] = shortDuration(*value)
+			}
 		case ByteSize:
 			tree[key] = value.String()
 		case string, map[string]string, []string, []int64, int:

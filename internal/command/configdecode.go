@@ -112,6 +112,10 @@ func (d *decoder) value(field reflect.Value, value any, full string) {
 		*into = s
 	case *time.Duration:
 		d.duration(into, value, full)
+	case **time.Duration:
+		var v time.Duration
+		d.duration(&v, value, full)
+		*into = &v
 	case *ByteSize:
 		d.size(into, value, full)
 	case *map[string]string:

@@ -18,6 +18,7 @@ import (
 	"heed/cache"
 	"heed/internal/ca"
 	"heed/internal/fleet"
+	"heed/internal/pace"
 	"heed/proxy"
 	"heed/rules"
 )
@@ -77,6 +78,7 @@ type egresses struct {
 	file   *cache.File   // nil: nothing outlives the process
 	stored *storedCopies // looked into in place of file; nil: nothing is
 	fleet  *fleet.Store  // nil: there are no other heeds
+	turns  *pace.Turns   // that heed's own fetches are told to; nil: nobody is
 
 	means string // equal for ways that are the same; empty: not compared
 
@@ -220,6 +222,10 @@ func (s *egresses) make(w way) (*egress, error) {
 		Transport: transport, PerFetch: transport.GuardRedirects(),
 		UserAgent: cache.DefaultUserAgent(s.cfg.Contact),
 		Memory:    s.memory, Lanes: s.lanes, Way: id + " " + profile.String(),
+	}
+	if s.turns != nil {
+		guarded := config.PerFetch
+		config.PerFetch = func() http.RoundTripper { return fetchTells{guarded(), s.turns} }
 	}
 	switch {
 	case s.file != nil:

@@ -37,11 +37,12 @@ type generation struct {
 	egress   *egress     // the way of the settings
 	limits   proxy.Limits
 	to       *proxy.Destinations
+	pacer    *pacer
 }
 
 // settings is what a proxy goes by that takes this way and keeps to this book.
 func (g *generation) settings(e *egress, book *terms.Book) proxy.Settings {
-	s := proxy.Settings{Destinations: g.to, Book: book, Limits: g.limits, Mark: g.cfg.Log.Mark}
+	s := proxy.Settings{Destinations: g.to, Book: book, Limits: g.limits, Pacer: g.pacer, Mark: g.cfg.Log.Mark}
 	if e != nil {
 		s.Policies, s.Upstream, s.DialTunnel = e.policies, e.transport, e.transport.DialTunnel
 	}
@@ -51,7 +52,7 @@ func (g *generation) settings(e *egress, book *terms.Book) proxy.Settings {
 // generation opens what the settings name: their files and the ways to the
 // sites. Ways stay where the settings say the same of them as before.
 func (d *daemon) generation(cfg *Config, joinHash string) (*generation, error) {
-	g := &generation{cfg: cfg, joinHash: joinHash, limits: cfg.Limits.of(openFiles()).WithDefaults()}
+	g := &generation{cfg: cfg, pacer: cfg.pacer(d.turns), joinHash: joinHash, limits: cfg.Limits.of(openFiles()).WithDefaults()}
 	var err error
 	if g.book, err = cfg.book(d.now); err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (d *daemon) waysOf(cfg *Config) (*egresses, error) {
 	if err != nil {
 		return nil, err
 	}
-	ways.self, ways.memory, ways.lanes, ways.file, ways.fleet = d.shared.Self, d.memory, &d.lanes, d.file, d.fleet
+	ways.self, ways.memory, ways.lanes, ways.file, ways.fleet, ways.turns = d.shared.Self, d.memory, &d.lanes, d.file, d.fleet, d.turns
 	id, err := ways.identity(way{})
 	if err != nil {
 		return nil, err
@@ -91,6 +92,7 @@ func (c *Config) waysText() string {
 	w := *c
 	w.Listen, w.Drain, w.HTTPS, w.Log, w.Clients = Addresses{private}, 0, HTTPSConfig{}, LogConfig{}, nil
 	w.Audit = AuditConfig{}
+	w.Pacing = PacingConfig{}
 	w.Limits = LimitsConfig{SiteConnections: c.Limits.SiteConnections}
 	w.Access.Clients, w.Access.Users = nil, ""
 	w.Hosts = slices.Clone(c.Hosts)

@@ -13,6 +13,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/ca"
+	"heed/internal/pace"
 	"heed/proxy"
 )
 
@@ -204,12 +205,12 @@ func newDaemon(a *App, at *place, o *opened) (*daemon, error) {
 		return nil, err
 	}
 	d := &daemon{
-		opened: o, book: &books{}, memory: policyMemory(at.cfg), environ: a.Environ, tally: &audit.Tally{}, now: a.Now, since: a.Now(),
+		opened: o, book: &books{}, turns: pace.New(pace.Config{}), memory: policyMemory(at.cfg), environ: a.Environ, tally: &audit.Tally{}, now: a.Now, since: a.Now(),
 		idleFor: idlePatience, stopping: make(chan struct{}), failed: make(chan error, 2), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{
 		Name: name, Live: d.book.live, Recorder: d.recorders(), Leaves: o.authority, Self: &proxy.Addrs{},
-		Load: &proxy.Load{}, Log: o.log,
+		Load: &proxy.Load{}, Log: o.log, Announce: func(sentence string) { o.log.Info(sentence) },
 		CACert: func() ([]byte, error) { return []byte(rootsPEM(o.authority)), nil },
 		Bundle: func() ([]byte, error) { return ca.Bundle(o.authority, nil) },
 	}

@@ -70,7 +70,7 @@ func defaultLimits() LimitsConfig {
 
 // defaultPacing is [pacing] as it is built in.
 func defaultPacing() PacingConfig {
-	return PacingConfig{MaxDelay: time.Hour, MaxWait: 30 * time.Second, Share: "group", VisitTime: "observe", Observed: "record"}
+	return PacingConfig{MaxDelay: time.Hour, MaxWait: 30 * time.Second, Share: "group", VisitTime: "observe", RetryAfter: "obey", Observed: "record"}
 }
 
 func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {

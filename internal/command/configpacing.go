@@ -14,6 +14,7 @@ type PacingConfig struct {
 	MaxParallel int           `toml:"max_parallel"` // requests to one site; 0: any number
 	Share       string        `toml:"share"`        // group or agent
 	VisitTime   string        `toml:"visit_time"`   // observe or obey
+	RetryAfter  string        `toml:"retry_after"`  // obey or observe
 	Observed    string        `toml:"observed"`     // record or wait
 }
 
@@ -29,6 +30,7 @@ func (c *PacingConfig) check(d *decoder) {
 	}
 	d.oneOf("pacing.share", c.Share, "group", "agent")
 	d.oneOf("pacing.visit_time", c.VisitTime, "observe", "obey")
+	d.oneOf("pacing.retry_after", c.RetryAfter, "obey", "observe")
 	d.oneOf("pacing.observed", c.Observed, "record", "wait")
 }
 

@@ -225,7 +225,7 @@ func (s *egresses) make(w way) (*egress, error) {
 	}
 	if s.turns != nil {
 		guarded := config.PerFetch
-		config.PerFetch = func() http.RoundTripper { return fetchTells{guarded(), s.turns} }
+		config.PerFetch = func() http.RoundTripper { return fetchTells{guarded(), s.turns, s.cfg.Pacing.RetryAfter == "observe"} }
 	}
 	switch {
 	case s.file != nil:

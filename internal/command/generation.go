@@ -92,7 +92,7 @@ func (c *Config) waysText() string {
 	w := *c
 	w.Listen, w.Drain, w.HTTPS, w.Log, w.Clients = Addresses{private}, 0, HTTPSConfig{}, LogConfig{}, nil
 	w.Audit = AuditConfig{}
-	w.Pacing = PacingConfig{}
+	w.Pacing = PacingConfig{RetryAfter: c.Pacing.RetryAfter}
 	w.Limits = LimitsConfig{SiteConnections: c.Limits.SiteConnections}
 	w.Access.Clients, w.Access.Users = nil, ""
 	w.Hosts = slices.Clone(c.Hosts)

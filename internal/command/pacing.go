@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptrace"
 	"time"
@@ -17,15 +18,27 @@ type pacer struct {
 	*pace.Turns
 	settings pace.Settings
 	observed bool // who is observed only waits, too
+	noted    bool // what busy sites ask for is recorded, and not kept
 }
 
 func (c *Config) pacer(turns *pace.Turns) *pacer {
-	return &pacer{turns, c.Pacing.settings(), c.Pacing.Observed == "wait"}
+	return &pacer{turns, c.Pacing.settings(), c.Pacing.Observed == "wait", c.Pacing.RetryAfter == "observe"}
 }
 
 // Paced implements proxy.Pacer.
 func (p *pacer) Paced(o rules.Origin, wishes []*rules.Wish) bool {
 	return p.Turns.Paced(o, wishes, &p.settings)
+}
+
+// Answered implements proxy.Pacer.
+func (p *pacer) Answered(o rules.Origin, status int, h http.Header, sent time.Time) string {
+	if !p.noted {
+		return p.Turns.Answered(o, status, h, sent)
+	}
+	if asked, ok := pace.RetryAfter(h, time.Now()); ok && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+		return fmt.Sprintf("the site asks everybody to wait for %v (Retry-After), which is not kept", asked)
+	}
+	return ""
 }
 
 // Turn implements proxy.Pacer.
@@ -58,6 +71,7 @@ func turnPlace(p *pace.Place) proxy.TurnPlace {
 type fetchTells struct {
 	http.RoundTripper
 	turns *pace.Turns
+	noted bool // what busy sites ask for is not kept
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -69,7 +83,7 @@ func (f fetchTells) RoundTrip(r *http.Request) (*http.Response, error) {
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { f.turns.Fetches(o) }}
 	sent := time.Now()
 	resp, err := f.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
-	if err == nil {
+	if err == nil && !f.noted {
 		f.turns.Answered(o, resp.StatusCode, resp.Header, sent)
 	}
 	return resp, err

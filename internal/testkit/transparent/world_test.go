@@ -52,7 +52,7 @@ func newWorld(t testing.TB, shapes []*shape) *world {
 	}
 	w.origin = testkit.NewOrigin(t, nginxSite)
 	w.addrs = w.origin.Resolve()
-	config := w.origin.Config(fmt.Sprintf("name = %q\n", name))
+	config := w.origin.Config(fmt.Sprintf("name = %q\n[pacing]\nretry_after = \"observe\"\n", name))
 	for _, site := range []struct {
 		host  string
 		serve func(net.Listener, *tls.Config)

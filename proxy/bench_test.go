@@ -21,6 +21,7 @@ import (
 
 	"heed/cache"
 	"heed/internal/audit"
+	"heed/internal/audit/store"
 	"heed/internal/ca"
 	"heed/internal/testkit"
 )
@@ -58,7 +59,7 @@ func benchProxied(b *testing.B, target string) {
 	certFile, keyFile := site.Leaf(b, "site.test")
 	origin := startRole(b, "origin", certFile, keyFile)
 	resolve := map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
-	addr, caPEM := benchProxy(b, resolve, site.Pool())
+	addr, caPEM := benchProxy(b, resolve, site.Pool(), nil)
 	client := startRole(b, "client", "http://"+addr, target, caPEM)
 	client.run(b, 4*benchConns) // warm: connections, leaf, policy
 
@@ -77,8 +78,46 @@ func benchProxied(b *testing.B, target string) {
 	b.ReportMetric(float64(cpu.Microseconds())/n, "cpu-us/req")
 }
 
-// benchProxy starts a proxy as heed serve wires it.
-func benchProxy(b *testing.B, resolve map[string]string, roots *x509.CertPool) (addr, caPEM string) {
+// BenchmarkRecorded holds a proxy that keeps the record of decisions against one
+// that does not: ratio is what one request costs with it, in CPU time of this
+// process, over what it costs without. They take turns, so that what else the
+// machine does meets both.
+func BenchmarkRecorded(b *testing.B) {
+	site := testkit.NewCA(b)
+	certFile, keyFile := site.Leaf(b, "site.test")
+	origin := startRole(b, "origin", certFile, keyFile)
+	resolve := map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
+	record, err := store.Open(b.TempDir()+"/audit.db", store.Options{Heed: "bench"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { record.Close("") })
+	const turns = 10
+	var clients [2]*role
+	var cpu [2]time.Duration
+	for i, kept := range []Recorder{nil, record} {
+		addr, caPEM := benchProxy(b, resolve, site.Pool(), kept)
+		clients[i] = startRole(b, "client", "http://"+addr, "http://site.test/ok", caPEM)
+		clients[i].run(b, 4*benchConns)
+	}
+	b.ResetTimer()
+	for range turns {
+		for i, c := range clients {
+			before := cpuTime(b)
+			c.run(b, max(1, b.N/turns))
+			if err := record.Complete(); err != nil {
+				b.Fatal(err)
+			}
+			cpu[i] += cpuTime(b) - before
+		}
+	}
+	b.ReportMetric(float64(cpu[0].Microseconds())/float64(b.N), "off-us/req")
+	b.ReportMetric(float64(cpu[1].Microseconds())/float64(b.N), "on-us/req")
+	b.ReportMetric(float64(cpu[1])/float64(cpu[0]), "ratio")
+}
+
+// benchProxy starts a proxy as heed serve wires it; record may be nil.
+func benchProxy(b *testing.B, resolve map[string]string, roots *x509.CertPool, record Recorder) (addr, caPEM string) {
 	b.Helper()
 	authority, err := ca.Open(b.TempDir(), time.Now)
 	if err != nil {
@@ -88,11 +127,15 @@ func benchProxy(b *testing.B, resolve map[string]string, roots *x509.CertPool) (
 	if err != nil {
 		b.Fatal(err)
 	}
+	var recorder Recorder = both{audit.NewLog(slog.NewJSONHandler(logFile, nil), nil), &audit.Tally{}}
+	if record != nil {
+		recorder = both{recorder, record}
+	}
 	self := &Addrs{}
 	transport := NewTransport(TransportConfig{Resolve: resolve, RootCAs: roots, Self: self})
 	p, err := New(Config{
 		Name: "bench-1", Leaves: authority, Self: self,
-		Recorder: both{audit.NewLog(slog.NewJSONHandler(logFile, nil), nil), &audit.Tally{}},
+		Recorder: recorder,
 		Settings: Settings{Upstream: transport, Policies: cache.New(cache.Config{Transport: transport, UserAgent: "heed-bench"})},
 	})
 	if err != nil {
@@ -107,7 +150,7 @@ func benchProxy(b *testing.B, resolve map[string]string, roots *x509.CertPool) (
 	return l.Addr().String(), string(authority.CertPEM())
 }
 
-// both records in two places, as serve does.
+// both records in two places, as serve does in three.
 type both [2]Recorder
 
 func (r both) Decided(e *audit.Entry) error {

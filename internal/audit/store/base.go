@@ -13,9 +13,9 @@ import (
 	"heed/internal/audit"
 )
 
-// perStatement is how many rows an INSERT has at most: most of its cost is that
-// of the statement.
-const perStatement = 64
+// perStatement is how many rows an INSERT can have: most of its cost is that of
+// the statement.
+var perStatement = [...]int{64, 16, 4, 1}
 
 // base is audit.db as its one writer has it. Not safe for concurrent use.
 type base struct {
@@ -25,6 +25,9 @@ type base struct {
 	file  os.FileInfo // what stood at path when it was opened
 	store string      // the id of the record
 	head  commit      // the last one; before the first, its number is 0 and its hash the root
+
+	insertions [len(tables)][len(perStatement)]*sql.Stmt // those that were needed so far
+	values     []any                                     // of one of them
 }
 
 // openBase opens the record at path, which is made when nothing is there. The

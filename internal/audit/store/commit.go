@@ -112,17 +112,38 @@ func (c *commit) values() []any {
 
 // insert adds rows to t, many with one statement.
 func (b *base) insert(ctx context.Context, t Table, rows []spelt) error {
-	values := make([]any, 0, perStatement*len(t.columns()))
-	for chunk := range slices.Chunk(rows, perStatement) {
-		values = values[:0]
-		for _, row := range chunk {
-			values = append(values, row.values...)
+	for len(rows) > 0 {
+		size := 0
+		for size+1 < len(perStatement) && perStatement[size] > len(rows) {
+			size++
 		}
-		if err := b.exec(ctx, insertion(t, len(chunk)), values...); err != nil {
+		n := perStatement[size]
+		if err := b.insertOnce(ctx, t, size, rows[:n]); err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
+		rows = rows[n:]
 	}
 	return nil
+}
+
+// insertOnce adds as many rows as perStatement says at size.
+func (b *base) insertOnce(ctx context.Context, t Table, size int, rows []spelt) error {
+	statement := b.insertions[t][size]
+	if statement == nil {
+		var err error
+		if statement, err = b.conn.PrepareContext(ctx, insertion(t, len(rows))); err != nil {
+			return err
+		}
+		b.insertions[t][size] = statement
+	}
+	values := b.values[:0]
+	for _, row := range rows {
+		values = append(values, row.values...)
+	}
+	b.values = values
+	_, err := statement.ExecContext(ctx, values...)
+	clear(values)
+	return err
 }
 
 // insertion is the statement that adds n rows.

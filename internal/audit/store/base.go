@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -26,8 +27,8 @@ type base struct {
 	store string      // the id of the record
 	head  commit      // the last one; before the first, its number is 0 and its hash the root
 
-	insertions [len(tables)][len(perStatement)]*sql.Stmt // those that were needed so far
-	values     []any                                     // of one of them
+	insertions [len(tables)][len(perStatement)]statementOf // those that were needed so far
+	values     []driver.NamedValue                         // of one of them
 }
 
 // openBase opens the record at path, which is made when nothing is there. The
@@ -226,4 +227,16 @@ func (b *base) present() error {
 	return nil
 }
 
-func (b *base) close() error { return errors.Join(b.conn.Close(), b.db.Close()) }
+func (b *base) close() error {
+	_ = b.conn.Raw(func(any) error {
+		for t := range b.insertions {
+			for _, statement := range b.insertions[t] {
+				if statement != nil {
+					statement.Close()
+				}
+			}
+		}
+		return nil
+	}) // which fails for a connection that is gone
+	return errors.Join(b.conn.Close(), b.db.Close())
+}

@@ -3,36 +3,56 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-// spelt is a row, and what it is in SQLite.
+// spelt is a row as its table has it.
 type spelt struct {
+	id     int64 // or of an outcome, the entry
 	octets []byte
-	values []any
 }
 
-// sorted returns the rows by table, in the order in which a commit covers them.
-func sorted(rows []byte) (all [len(tables)][]spelt, err error) {
+// sorted returns the rows by table, in the order in which commit n covers them;
+// outcomes name it. They share memory with rows.
+func sorted(rows []byte, n int64) (all [len(tables)][]spelt, err error) {
+	var outcomes []byte
 	for len(rows) > 0 {
-		t, values, rest, err := cutRow(rows)
+		t, id, length, err := measureRow(rows)
 		if err != nil {
 			return all, err
 		}
-		all[t] = append(all[t], spelt{rows[:len(rows)-len(rest)], values})
-		rows = rest
+		row := rows[:length]
+		if rows = rows[length:]; t == Outcome {
+			begin := len(outcomes)
+			outcomes = appendEnded(outcomes, row, id, n)
+			row = outcomes[begin:]
+		}
+		all[t] = append(all[t], spelt{id, row})
 	}
-	slices.SortStableFunc(all[Outcome], func(a, b spelt) int { return cmp.Compare(a.values[0].(int64), b.values[0].(int64)) })
+	slices.SortStableFunc(all[Outcome], func(a, b spelt) int { return cmp.Compare(a.id, b.id) })
 	return all, nil
 }
+
+// appendEnded spells the outcome of an entry, which names no commit yet, so that
+// it names commit n.
+func appendEnded(b, row []byte, entry, n int64) []byte {
+	begin := len(b)
+	b = appendInteger(append(b, byte(Outcome)), entry)
+	head := len(b) - begin
+	return append(appendInteger(b, n), row[head+len(noCommit):]...)
+}
+
+// noCommit is how the tail spells in_commit.
+var noCommit = appendInteger(nil, 0)
 
 // add puts rows, as they were spelt one after the other, into audit.db as one
 // commit. Whole or not at all.
 func (b *base) add(rows []byte, now time.Time) error {
-	all, err := sorted(rows)
+	all, err := sorted(rows, b.head.n+1)
 	if err != nil {
 		return err
 	}
@@ -47,7 +67,7 @@ func (b *base) add(rows []byte, now time.Time) error {
 				return err
 			}
 		}
-		return b.insert(ctx, commits, []spelt{{values: c.values()}})
+		return b.insert(ctx, commits, []spelt{c.row()})
 	})
 	if err == nil {
 		b.head = *c
@@ -67,23 +87,16 @@ func (b *base) chain(all *[len(tables)][]spelt, now time.Time) (*commit, error) 
 			last = &c.last[t]
 		}
 		for _, row := range all[t] {
-			if id, _ := row.values[0].(int64); id != *last+1 {
-				return nil, fmt.Errorf("row %d of %s comes after row %d: the tail does not belong to this state of the record", id, t, *last)
+			if row.id != *last+1 {
+				return nil, fmt.Errorf("row %d of %s comes after row %d: the tail does not belong to this state of the record", row.id, t, *last)
 			}
 			*last++
 		}
 	}
 	c.outcomes = int64(len(all[Outcome]))
 	l := c.begin(b.head.hash)
-	var spelling []byte
 	for t := Run; int(t) < len(tables); t++ {
-		for i := range all[t] {
-			row := &all[t][i]
-			if t == Outcome {
-				row.values[1] = c.n
-				spelling, _ = appendRow(spelling[:0], t, row.values) // of types that cutRow makes
-				row.octets = spelling
-			}
+		for _, row := range all[t] {
 			l.cover(row.octets)
 		}
 	}
@@ -91,23 +104,9 @@ func (b *base) chain(all *[len(tables)][]spelt, now time.Time) (*commit, error) 
 	return c, nil
 }
 
-// values returns c as its row.
-func (c *commit) values() []any {
-	values := []any{c.n, c.time}
-	for _, id := range c.last[Run:] {
-		values = append(values, id)
-	}
-	values = append(values, c.outcomes, c.exempt)
-	if c.pruned == nil {
-		values = append(values, nil)
-	} else {
-		values = append(values, c.pruned)
-	}
-	marks := c.marks
-	if marks == nil {
-		marks = []byte{}
-	}
-	return append(values, c.hash[:], marks)
+// row returns c as its table has it.
+func (c *commit) row() spelt {
+	return spelt{c.n, appendBlob(appendBlob(c.appendTo(nil), c.hash[:]), c.marks)}
 }
 
 // insert adds rows to t, many with one statement.
@@ -126,24 +125,42 @@ func (b *base) insert(ctx context.Context, t Table, rows []spelt) error {
 	return nil
 }
 
-// insertOnce adds as many rows as perStatement says at size.
+// insertOnce adds as many rows as perStatement says at size. It speaks to the
+// driver itself: database/sql would look at each value and copy it.
 func (b *base) insertOnce(ctx context.Context, t Table, size int, rows []spelt) error {
-	statement := b.insertions[t][size]
-	if statement == nil {
-		var err error
-		if statement, err = b.conn.PrepareContext(ctx, insertion(t, len(rows))); err != nil {
-			return err
-		}
-		b.insertions[t][size] = statement
-	}
 	values := b.values[:0]
 	for _, row := range rows {
-		values = append(values, row.values...)
+		rest := row.octets[1:]
+		for len(rest) > 0 {
+			v := driver.NamedValue{Ordinal: len(values) + 1}
+			var err error
+			if v.Value, rest, err = cutValue(rest); err != nil {
+				return err
+			}
+			values = append(values, v)
+		}
 	}
 	b.values = values
-	_, err := statement.ExecContext(ctx, values...)
-	clear(values)
-	return err
+	defer clear(values)
+	return b.conn.Raw(func(conn any) error {
+		statement := b.insertions[t][size]
+		if statement == nil {
+			prepared, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, insertion(t, len(rows)))
+			if err != nil {
+				return err
+			}
+			statement = prepared.(statementOf)
+			b.insertions[t][size] = statement
+		}
+		_, err := statement.ExecContext(ctx, values)
+		return err
+	})
+}
+
+// statementOf is a statement of the driver.
+type statementOf interface {
+	driver.Stmt
+	driver.StmtExecContext
 }
 
 // insertion is the statement that adds n rows.

@@ -243,7 +243,7 @@ func (b *base) addStub(ctx context.Context, s *stub, now time.Time) error {
 	}
 	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, exempt: b.head.exempt, pruned: text}
 	c.begin(b.head.hash).end()
-	if err := b.insert(ctx, commits, []spelt{{values: c.values()}}); err != nil {
+	if err := b.insert(ctx, commits, []spelt{c.row()}); err != nil {
 		return err
 	}
 	b.head = *c

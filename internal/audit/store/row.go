@@ -112,8 +112,8 @@ func appendRow[V any](b []byte, t Table, values []V) ([]byte, error) {
 var errRow = errors.New("what stands there is no row of the record")
 
 // cutRow reads the row at the start of b: its table, its values as appendRow
-// takes them, and what comes after it. Texts and blobs are copies. It takes
-// nothing but the one spelling of a row.
+// takes them, and what comes after it. Blobs share memory with b. It takes nothing
+// but the one spelling of a row.
 func cutRow(b []byte) (t Table, values []any, rest []byte, err error) {
 	if len(b) == 0 || int(b[0]) >= len(tables) || Table(b[0]) == commits {
 		return 0, nil, nil, errRow
@@ -153,7 +153,50 @@ func cutValue(b []byte) (value any, rest []byte, err error) {
 		if tag == tagText {
 			return string(data), b[size+int(n):], nil
 		}
-		return append([]byte{}, data...), b[size+int(n):], nil
+		return data[:len(data):len(data)], b[size+int(n):], nil
 	}
 	return nil, nil, errRow
+}
+
+// measureRow returns the table and the number of the row at the start of b, and
+// its length. Of what cutRow takes, it does not look whether numbers are spelt
+// as they should be.
+func measureRow(b []byte) (t Table, id int64, length int, err error) {
+	if len(b) == 0 || int(b[0]) >= len(tables) || Table(b[0]) == commits {
+		return 0, 0, 0, errRow
+	}
+	t = Table(b[0])
+	at := 1
+	for column := range t.columns() {
+		size := measureValue(b[at:])
+		if size == 0 || column == 0 && b[at] != tagInteger {
+			return 0, 0, 0, errRow
+		}
+		if column == 0 {
+			id, _ = binary.Varint(b[at+1:])
+		}
+		at += size
+	}
+	return t, id, at, nil
+}
+
+// measureValue returns the length of the value at the start of b; 0 when there
+// is none.
+func measureValue(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
+	switch b[0] {
+	case tagNull:
+		return 1
+	case tagInteger:
+		if _, size := binary.Varint(b[1:]); size > 0 {
+			return 1 + size
+		}
+	case tagText, tagBlob:
+		if n, size := binary.Uvarint(b[1:]); size > 0 && n <= uint64(len(b)-1-size) {
+			return 1 + size + int(n)
+		}
+	}
+	return 0
 }

@@ -40,6 +40,8 @@ type join struct {
 	UserAgent string `json:"user_agent,omitempty"` // sent in place of the client's; empty: the client's
 	Log       bool   `json:"log,omitempty"`        // decision lines are wanted on the stream
 
+	Audit *runAudit `json:"audit,omitempty"` // the record of the run alone; nil: none is wanted
+
 	Observe  bool     `json:"observe,omitempty"`  // nothing is to be refused to the run
 	Services []string `json:"services,omitempty"` // host patterns of what it calls and does not crawl
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/audit/store"
 	"heed/internal/ca"
 	"heed/internal/terms"
 	"heed/proxy"
@@ -34,8 +35,11 @@ type session struct {
 	ways   *runWays
 	tally  *audit.Tally
 	log    *audit.Log // onto the stream; nil when it was not asked for
-	stream *stream
-	done   chan struct{} // closed by endRun
+
+	evidence *store.Writer // the run's own record; nil when it was not asked for
+	recorded string        // where that is
+	stream   *stream
+	done     chan struct{} // closed by endRun
 }
 
 // postRun joins a run. Its proxy lives as long as the answer does: until the
@@ -69,6 +73,7 @@ func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
 	if s.log != nil {
 		s.log.Close("heed: cut off, since the run has ended")
 	}
+	s.closeEvidence(d.log)
 	summary := s.tally.Summary()
 	s.stream.close(streamLine{Summary: &summary})
 }
@@ -90,19 +95,36 @@ func (d *daemon) openRun(j *join, out *stream) (*session, error) {
 		return nil, err
 	}
 	s := &session{id: audit.NewID().String(), ways: ways, tally: &audit.Tally{}, stream: out, done: make(chan struct{})}
+	l, err := d.openProxy(s, j, asked)
+	if err != nil {
+		s.closeEvidence(d.log)
+		ways.giveAll()
+		d.leave(nil)
+		return nil, err
+	}
+	d.enter(s)
+	go d.serveRun(s, l)
+	return s, nil
+}
+
+// openProxy makes the proxy of s, with its record and the place where it listens.
+func (d *daemon) openProxy(s *session, j *join, asked terms.Run) (net.Listener, error) {
+	var err error
+	if s.evidence, err = d.openRunEvidence(j.Audit); err != nil {
+		return nil, err
+	}
+	if s.evidence != nil {
+		s.recorded = j.Audit.File
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
 		s.listen = l.Addr().String()
 		s.proxy, err = proxy.New(d.proxyConfig(s, j, asked))
 	}
 	if err != nil {
-		ways.giveAll()
-		d.leave(nil)
 		return nil, fmt.Errorf("no proxy for the run: %w", err)
 	}
-	d.enter(s)
-	go d.serveRun(s, l)
-	return s, nil
+	return l, nil
 }
 
 func (d *daemon) serveRun(s *session, l net.Listener) {
@@ -118,6 +140,9 @@ func (d *daemon) proxyConfig(s *session, j *join, asked terms.Run) proxy.Config 
 	if j.Log {
 		s.log = audit.NewLog(slog.NewJSONHandler(visible{s.stream.openLog()}, nil), nil)
 		own = append(own, s.log) // first: what it refuses is no decision for the others
+	}
+	if s.evidence != nil {
+		own = append(own, s.evidence)
 	}
 	c.Recorder = append(own, d.shared.Recorder, s.tally)
 	c.Live = d.book.ofRun(asked, s.ways.of)

@@ -31,6 +31,7 @@ type daemon struct {
 	now        func() time.Time
 	since      time.Time
 
+	state    string        // the state directory
 	stopping chan struct{} // closed when heed begins to end
 
 	changing sync.Mutex // held while a reload, or a run that joins, takes ways

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -30,6 +31,8 @@ type RunCmd struct {
 	Quiet    bool     `short:"q" help:"Print no summary and no remarks."`
 	JSON     bool     `name:"json" help:"Print the summary as JSON, on stderr."`
 	Log      string   `placeholder:"FILE" help:"Append a JSON line per decision to FILE; - for stderr."`
+	Audit    string   `placeholder:"FILE" help:"Record this run in a new FILE of its own, for heed audit."`
+	Note     string   `placeholder:"TEXT" help:"What the run is about, for the record. Needs --audit."`
 
 	Command []string `arg:"" optional:"" passthrough:"" name:"cmd" help:"The command and its arguments."`
 }
@@ -40,6 +43,7 @@ func (RunCmd) Help() string {
 
   heed run -- curl https://example.org/
   heed run --agent NewsBot --contact https://example.org/newsbot -- python3 fetch.py
+  heed run --audit crawl.db --note "first crawl" -- ./crawl
   heed run --observe --fail-on would-refuse -- ./crawl
   heed run --service registry.example.org -- npm install
 
@@ -157,6 +161,9 @@ func (c *RunCmd) prepare(a *App) (*run, error) {
 		}
 	}
 	r.join.Observe, r.join.Services = c.Observe, c.Service
+	if err := r.audit(); err != nil {
+		return nil, err
+	}
 	if r.cfg, err = Load(c.Config, a.Defaults); err != nil {
 		return nil, err
 	}
@@ -176,6 +183,22 @@ func (c *RunCmd) prepare(a *App) (*run, error) {
 		r.log, err = openRunLog(c.Log, a.Stderr)
 	}
 	return r, err
+}
+
+// audit asks for a record of this run alone where --audit does.
+func (r *run) audit() error {
+	if r.cmd.Audit == "" {
+		if r.cmd.Note != "" {
+			return errors.New("--note is kept in the record of the run; name a file for it with --audit")
+		}
+		return nil
+	}
+	file, err := filepath.Abs(r.cmd.Audit)
+	if err != nil {
+		return fmt.Errorf("--audit: %w", err)
+	}
+	r.join.Audit = &runAudit{File: file, Command: r.args, Note: r.cmd.Note}
+	return r.join.Audit.check()
 }
 
 // way is how this run wants sites to be reached, as its environment and flags say.

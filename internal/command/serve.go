@@ -205,7 +205,7 @@ func newDaemon(a *App, at *place, o *opened) (*daemon, error) {
 		return nil, err
 	}
 	d := &daemon{
-		opened: o, book: &books{}, turns: pace.New(pace.Config{}), memory: policyMemory(at.cfg), environ: a.Environ, tally: &audit.Tally{}, now: a.Now, since: a.Now(),
+		opened: o, state: at.state, book: &books{}, turns: pace.New(pace.Config{}), memory: policyMemory(at.cfg), environ: a.Environ, tally: &audit.Tally{}, now: a.Now, since: a.Now(),
 		idleFor: idlePatience, stopping: make(chan struct{}), failed: make(chan error, 2), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{

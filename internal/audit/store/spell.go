@@ -82,6 +82,7 @@ func (s *speller) entry(rows []byte, e *audit.Entry) (_ []byte, seq int64) {
 	target, t = s.o.Privacy.Redact(target)
 	raw, r = s.o.Privacy.Redact(raw)
 	page, p = s.o.Privacy.Redact(page)
+	_, v := s.o.Privacy.Redact(e.Decision.Variant)
 
 	seq = s.next(Entry)
 	rows = appendInteger(append(rows, byte(Entry)), seq)
@@ -95,7 +96,7 @@ func (s *speller) entry(rows []byte, e *audit.Entry) (_ []byte, seq int64) {
 	} else {
 		rows = appendBlob(rows, raw)
 	}
-	rows = appendFlag(rows, t || r || p)
+	rows = appendFlag(rows, t || r || p || v)
 	rows = appendAge(rows, e)
 	rows = appendNull(rows) // asked
 	rows = appendPositive(rows, e.Outcome.Waited.Microseconds())
@@ -188,11 +189,12 @@ func (s *speller) site(rows *[]byte, scheme, host string, port uint16) int64 {
 func (s *speller) ground(rows *[]byte, e *audit.Entry, d *rules.Decision, settled string) int64 {
 	policy, configuration := s.policy(rows, e.Policy), s.configuration(rows, e)
 	detail, _ := s.o.Privacy.Redact(bounded(e.Detail))
+	variant, _ := s.o.Privacy.Redact(d.Variant)
 	b := appendText(s.scratch[:0], e.Judged.String())
 	b = appendText(appendText(b, d.Verdict.String()), string(d.Reason))
 	b = appendSome(appendSome(b, d.Token), d.Group)
 	b = appendPositive(appendSome(b, d.Rule), int64(d.Line))
-	b = appendInteger(appendSome(b, d.Variant), int64(e.Unseen))
+	b = appendInteger(appendSome(b, variant), int64(e.Unseen))
 	b = appendSome(appendSome(b, settled), detail)
 	b = appendPositive(appendPositive(b, policy), configuration)
 	b = appendInteger(b, rules.Engine)

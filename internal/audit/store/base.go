@@ -27,6 +27,7 @@ type base struct {
 	store string      // the id of the record
 	head  commit      // the last one; before the first, its number is 0 and its hash the root
 
+	sorting    sorting
 	insertions [len(tables)][len(perStatement)]statementOf // those that were needed so far
 	values     []driver.NamedValue                         // of one of them
 }

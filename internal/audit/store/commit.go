@@ -16,26 +16,48 @@ type spelt struct {
 	octets []byte
 }
 
-// sorted returns the rows by table, in the order in which commit n covers them;
-// outcomes name it. They share memory with rows.
-func sorted(rows []byte, n int64) (all [len(tables)][]spelt, err error) {
-	var outcomes []byte
+// sorting is rows by table, in the order in which a commit covers them. It is
+// used again for the next one.
+type sorting struct {
+	rows  [len(tables)][]spelt
+	ended []byte // outcomes, which name the commit
+}
+
+// of sorts rows, which commit n is to cover. What it holds shares memory with them.
+func (s *sorting) of(rows []byte, n int64) error {
+	s.ended = s.ended[:0]
+	for t := range s.rows {
+		s.rows[t] = s.rows[t][:0]
+	}
 	for len(rows) > 0 {
 		t, id, length, err := measureRow(rows)
 		if err != nil {
-			return all, err
+			return err
 		}
 		row := rows[:length]
 		if rows = rows[length:]; t == Outcome {
-			begin := len(outcomes)
-			outcomes = appendEnded(outcomes, row, id, n)
-			row = outcomes[begin:]
+			begin := len(s.ended)
+			s.ended = appendEnded(s.ended, row, id, n)
+			row = s.ended[begin:]
 		}
-		all[t] = append(all[t], spelt{id, row})
+		s.rows[t] = append(s.rows[t], spelt{id, row})
 	}
-	slices.SortStableFunc(all[Outcome], func(a, b spelt) int { return cmp.Compare(a.id, b.id) })
-	return all, nil
+	slices.SortStableFunc(s.rows[Outcome], func(a, b spelt) int { return cmp.Compare(a.id, b.id) })
+	return nil
 }
+
+// clear forgets the rows, and gives back memory that few commits need.
+func (s *sorting) clear() {
+	if cap(s.ended) > maxSpare {
+		*s = sorting{}
+	}
+	for t := range s.rows {
+		clear(s.rows[t])
+	}
+}
+
+// maxSpare bounds the octets of a buffer that is kept for the next commit.
+const maxSpare = 4 << 20
 
 // appendEnded spells the outcome of an entry, which names no commit yet, so that
 // it names commit n.
@@ -52,18 +74,19 @@ var noCommit = appendInteger(nil, 0)
 // add puts rows, as they were spelt one after the other, into audit.db as one
 // commit. Whole or not at all.
 func (b *base) add(rows []byte, now time.Time) error {
-	all, err := sorted(rows, b.head.n+1)
-	if err != nil {
+	all := &b.sorting
+	defer all.clear()
+	if err := all.of(rows, b.head.n+1); err != nil {
 		return err
 	}
-	c, err := b.chain(&all, now)
+	c, err := b.chain(&all.rows, now)
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
 	err = b.whole(ctx, func() error {
 		for t := Run; int(t) < len(tables); t++ {
-			if err := b.insert(ctx, t, all[t]); err != nil {
+			if err := b.insert(ctx, t, all.rows[t]); err != nil {
 				return err
 			}
 		}

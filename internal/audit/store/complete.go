@@ -160,7 +160,7 @@ func (w *Writer) completeLocked() error {
 	w.troubleLocked(&w.trouble.base, err)
 	if err != nil {
 		w.queue = append(rows, w.queue...)
-	} else if w.emptied = rows; cap(rows) > 4<<20 {
+	} else if w.emptied = rows; cap(rows) > maxSpare {
 		w.emptied = nil
 	}
 	failed := w.trouble.tail

@@ -1,0 +1,29 @@
+package store_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+)
+
+// BenchmarkRecord is one decision and its outcome, up to audit.db.
+func BenchmarkRecord(b *testing.B) {
+	w := open(b, filepath.Join(b.TempDir(), "audit.db"), store.Options{Heed: "bench"})
+	defer w.Close("")
+	p := policy("site.test")
+	e := asked(p, "/a/page/of/the/site.html")
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := w.Decided(e); err != nil {
+			b.Fatal(err)
+		}
+		e.Outcome = audit.Outcome{Status: 200, FromSite: true, BytesOut: 12345, Duration: 83 * time.Millisecond}
+		w.Ended(e)
+	}
+	if err := w.Complete(); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -65,8 +65,8 @@ func mayBeAddress(host string) bool {
 // says all, and asks the origin's policy otherwise.
 func (x *exchange) judge(ctx context.Context) terms.Opinion {
 	e, q := &x.entry, x.question()
-	if x.https == terms.Tunnel {
-		e.Judged = audit.ByHost // by the operator alone
+	if x.https != terms.Intercept {
+		e.Judged = audit.ByHost
 	}
 	o, ok := q.WithoutRules()
 	if !ok {
@@ -103,9 +103,6 @@ func (x *exchange) judgePolicy(ctx context.Context, q *terms.Question) terms.Opi
 	e.Policy = p
 	if source := p.Source(); source.State != rules.Unreachable {
 		e.PolicyAge = max(0, now.Sub(source.FetchedAt))
-	}
-	if x.https == terms.HostOnly {
-		e.Judged = audit.ByHost
 	}
 	q.Now = x.proxy.Now()
 	return under(q, p)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 )
 
 // AllowCmd is `heed allow`: exceptions for a while.
@@ -55,14 +56,20 @@ func (c *AllowCmd) Run(a *App) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return newJSON(a.Stdout).Encode(g.Exceptions)
+	return listGrants(a, g, false, c.JSON, "no exceptions were granted: those of the settings hold")
+}
+
+// listGrants prints the exceptions that were granted, or what was stopped.
+func listGrants(a *App, g granted, stops, asJSON bool, none string) error {
+	list := slices.DeleteFunc(g.Exceptions, func(e grantedException) bool { return e.Refuse != stops })
+	if asJSON {
+		return newJSON(a.Stdout).Encode(list)
 	}
-	if len(g.Exceptions) == 0 {
-		fmt.Fprintln(a.Stdout, "no exceptions were granted: those of the settings hold")
+	if len(list) == 0 {
+		fmt.Fprintln(a.Stdout, none)
 	}
-	for i := range g.Exceptions {
-		fmt.Fprintf(a.Stdout, "%s  %s\n", g.Exceptions[i].ID, g.Exceptions[i].words())
+	for i := range list {
+		fmt.Fprintf(a.Stdout, "%s  %s\n", list[i].ID, list[i].words())
 	}
 	return nil
 }

@@ -46,6 +46,7 @@ type grammar struct {
 	Cache  CacheCmd  `cmd:"" help:"List, show, forget or fetch the robots.txt files that heed keeps."`
 	Reload ReloadCmd `cmd:"" help:"Have the running heed read its settings again."`
 	Mode   ModeCmd   `cmd:"" help:"Refuse nothing for a while, and say what is only observed."`
+	Refuse RefuseCmd `cmd:"" help:"Stop a client, a host or a part of it at once, list and end that."`
 	Allow  AllowCmd  `cmd:"" help:"Grant, list or end exceptions for a while."`
 	Audit  AuditCmd  `cmd:"" help:"Verify, seal or report on the record of decisions."`
 	Status StatusCmd `cmd:"" help:"Say whether the running heed is well."`

@@ -18,9 +18,10 @@ type grantAsk struct {
 	Client  string        `json:"client,omitempty"`
 	Host    string        `json:"host,omitempty"`    // of a break: a host pattern
 	Pattern string        `json:"pattern,omitempty"` // of an exception: host and path
+	Refuse  bool          `json:"refuse,omitempty"`  // of an exception: it refuses; For 0: until it is ended
 }
 
-// On the control socket, `heed mode` and `heed allow` ask:
+// On the control socket, `heed mode`, `heed allow` and `heed refuse` ask:
 //
 //	GET    /granted          what is in force
 //	POST   /breaks           begin to observe only
@@ -73,7 +74,7 @@ func (q *grantAsk) check(d *daemon, most time.Duration) error {
 	if err := checkReason(q.Reason); err != nil {
 		return err
 	}
-	if q.For <= 0 || q.For > most {
+	if q.For <= 0 && !q.Refuse || q.For > most {
 		return fmt.Errorf("--for: it can be at most %d days", most/(24*time.Hour))
 	}
 	if q.Client != "" && q.Client != runName && d.book.now().ClientNamed(q.Client) == nil {
@@ -98,7 +99,7 @@ func (d *daemon) postBreak(q *grantAsk) (*grantedBreak, error) {
 }
 
 func (d *daemon) postException(q *grantAsk) (*grantedException, error) {
-	if q.Client == "" {
+	if q.Client == "" && !q.Refuse {
 		return nil, fmt.Errorf("--client is needed: the name of the [[client]] that the exception is for")
 	}
 	if err := q.check(d, maxGrant); err != nil {
@@ -109,12 +110,14 @@ func (d *daemon) postException(q *grantAsk) (*grantedException, error) {
 		return nil, err
 	}
 	now := d.now()
-	if o, err := rules.ParseOrigin("https", host.String()); err == nil && d.book.now().For(nil, o, now).Site.NeverAllow {
+	if o, err := rules.ParseOrigin("https", host.String()); err == nil && !q.Refuse && d.book.now().For(nil, o, now).Site.NeverAllow {
 		return nil, fmt.Errorf("the settings let no exception allow anything at %s (never_allow)\nAsk whoever wrote that", host)
 	}
-	return d.grants.allow(grantedException{
-		Host: host, Path: path, Client: q.Client, Reason: q.Reason, Since: now, Expires: now.Add(q.For),
-	})
+	e := grantedException{Host: host, Path: path, Refuse: q.Refuse, Client: q.Client, Reason: q.Reason, Since: now}
+	if q.For > 0 {
+		e.Expires = now.Add(q.For)
+	}
+	return d.grants.allow(e)
 }
 
 // granted returns what is in force at the heed at the other end.

@@ -33,15 +33,16 @@ type grantedBreak struct {
 	terms.Break
 }
 
-// grantedException is an exception that `heed allow` added.
+// grantedException is an exception that `heed allow` or `heed refuse` added.
 type grantedException struct {
 	ID      string            `json:"id"`
 	Host    terms.HostPattern `json:"host"`
 	Path    string            `json:"path"` // as in robots.txt
-	Client  string            `json:"client"`
+	Refuse  bool              `json:"refuse,omitempty"`
+	Client  string            `json:"client"` // empty: all, which only a refusal is for
 	Reason  string            `json:"reason"`
 	Since   time.Time         `json:"since"`
-	Expires time.Time         `json:"expires"`
+	Expires time.Time         `json:"expires,omitzero"` // zero: it lasts until it is ended, as only a refusal may
 }
 
 // granted is what was added to the settings while heed runs, the latest first.
@@ -142,7 +143,11 @@ func (g *grants) allow(e grantedException) (*grantedException, error) {
 	if err := g.putLocked(next); err != nil {
 		return nil, err
 	}
-	g.log.Warn("an exception was granted", "id", e.ID, "host", e.Host.String(), "allow", e.Path, "client", e.Client, "expires", e.Expires, "reason", e.Reason)
+	what, verb := "an exception was granted", "allow"
+	if e.Refuse {
+		what, verb = "stopped: refused from now on", "refuse"
+	}
+	g.log.Warn(what, "id", e.ID, "host", e.Host.String(), verb, e.Path, "client", e.Client, "expires", e.Expires, "reason", e.Reason)
 	return &e, nil
 }
 
@@ -243,7 +248,9 @@ func (g granted) ends() (ends []time.Time) {
 		ends = append(ends, b.Until)
 	}
 	for _, e := range g.Exceptions {
-		ends = append(ends, e.Expires)
+		if !e.Expires.IsZero() {
+			ends = append(ends, e.Expires)
+		}
 	}
 	return ends
 }
@@ -259,7 +266,7 @@ func (g granted) without(now time.Time) (left granted, ended []string) {
 		}
 	}
 	for _, e := range g.Exceptions {
-		if now.Before(e.Expires) {
+		if e.Expires.IsZero() || now.Before(e.Expires) {
 			left.Exceptions = append(left.Exceptions, e)
 		} else {
 			ended = append(ended, e.words())
@@ -284,9 +291,11 @@ func (g granted) terms() (hosts []terms.Host, breaks []terms.Break, err error) {
 }
 
 func (e *grantedException) terms() (*terms.Exception, error) {
-	return terms.NewException(terms.Exception{
-		Patterns: []string{e.Path}, Reason: e.Reason, Expires: e.Expires, Clients: []string{e.Client}, Granted: true,
-	})
+	x := terms.Exception{Patterns: []string{e.Path}, Refuse: e.Refuse, Reason: e.Reason, Expires: e.Expires, Granted: true}
+	if e.Client != "" {
+		x.Clients = []string{e.Client}
+	}
+	return terms.NewException(x)
 }
 
 // words says whom a break is for, until when and why.
@@ -304,9 +313,16 @@ func (b *grantedBreak) words() string {
 	return fmt.Sprintf("%s until %s: %s", strings.Join(of, ", "), b.Until.Format(time.RFC3339), quoted(b.Reason))
 }
 
-// words says what an exception lets through, for whom, until when and why.
+// words says what an exception lets through, or stops, for whom, until when and why.
 func (e *grantedException) words() string {
-	return fmt.Sprintf("%s%s for client %s until %s: %s", e.Host, quoted(e.Path), e.Client, e.Expires.Format(time.RFC3339), quoted(e.Reason))
+	who, until := "client "+e.Client, "until "+e.Expires.Format(time.RFC3339)
+	if e.Client == "" {
+		who = "all clients"
+	}
+	if e.Expires.IsZero() {
+		until = "until it is ended"
+	}
+	return fmt.Sprintf("%s%s for %s %s: %s", e.Host, quoted(e.Path), who, until, quoted(e.Reason))
 }
 
 // parsePattern takes "https://example.org/api/" or "example.org/api/" apart into

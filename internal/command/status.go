@@ -129,7 +129,11 @@ func (s *Status) print(w io.Writer, now time.Time) {
 		row("only observed", "%s", s.Breaks[i].words())
 	}
 	for i := range s.Exceptions {
-		row("allowed", "%s", s.Exceptions[i].words())
+		name := "allowed"
+		if s.Exceptions[i].Refuse {
+			name = "stopped"
+		}
+		row(name, "%s", s.Exceptions[i].words())
 	}
 	row("profile", "%s", s.Profile)
 	for _, text := range s.Unjudged {

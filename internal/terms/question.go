@@ -2,6 +2,7 @@ package terms
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"heed/rules"
@@ -28,12 +29,16 @@ type Opinion struct {
 	Unjudged bool   // nothing was judged; the reason says why
 	Unseen   int    // rules that might have refused what a tunnel hides
 	Settled  string // the operator's reason for an exception that decided
+	Stopped  bool   // the operator stopped it while heed ran: it is refused in every mode but exempt
 }
 
 // WithoutRules answers q where what was settled with the site or the client says
 // all; ok is false when the site's rules count. /robots.txt itself needs
 // neither: it is always allowed (RFC 9309 §2.2.2).
 func (q *Question) WithoutRules() (o Opinion, ok bool) {
+	if o, ok = q.stopped(); ok {
+		return o, true
+	}
 	if q.HTTPS == Tunnel && q.Terms.Mode != Exempt {
 		unseen := rules.Decision{Verdict: rules.Allow, Reason: cmp.Or(q.Unlooked, rules.ReasonTunnel)}
 		o.Decision, o.Settled = q.override(unseen)
@@ -45,6 +50,28 @@ func (q *Question) WithoutRules() (o Opinion, ok bool) {
 	}
 	o.Unjudged = o.Reason == rules.ReasonExempt || o.Reason == rules.ReasonNotACrawl
 	return o, true
+}
+
+// stopped answers q where the operator has stopped what it asks about. That needs
+// nothing of the site, which may have asked for it: not even its robots.txt is
+// fetched.
+func (q *Question) stopped() (o Opinion, ok bool) {
+	if q.Terms.Mode == Exempt || q.HTTPS == Intercept && q.Target == "/robots.txt" {
+		return o, false
+	}
+	for _, e := range q.Terms.Site.Exceptions {
+		if !e.Stop() || !e.holds(q.Terms.Name(), q.Now) {
+			continue
+		}
+		rule, fits := e.whole()
+		if q.HTTPS == Intercept {
+			rule, fits = e.match(cmp.Or(strings.TrimPrefix(q.Target, "*"), "/"))
+		}
+		if fits {
+			return Opinion{Decision: e.Verdict(rule), Settled: e.Reason, Stopped: true}, true
+		}
+	}
+	return o, false
 }
 
 // By answers q by p, the rules of the site or those that the operator put in
@@ -101,7 +128,7 @@ func (q *Question) override(d rules.Decision) (rules.Decision, string) {
 // refusal is only told, with the reason of the break that it is due to. What
 // cannot be let through at all is refused all the same.
 func (t Terms) Observed(o Opinion) Opinion {
-	if o.Verdict != rules.Refuse || t.Mode != Observe || o.Reason == rules.ReasonDestination || o.Reason == rules.ReasonLeft {
+	if o.Verdict != rules.Refuse || t.Mode != Observe || o.Stopped || o.Reason == rules.ReasonDestination || o.Reason == rules.ReasonLeft {
 		return o
 	}
 	o.Verdict = rules.WouldRefuse

@@ -86,6 +86,9 @@ type Exception struct {
 	policy *rules.Policy
 }
 
+// Stop reports whether e was added while heed ran to refuse something at once.
+func (e *Exception) Stop() bool { return e.Refuse && e.Granted }
+
 // NewException returns e ready for use. It returns an error for a pattern that
 // could never match a target.
 func NewException(e Exception) (*Exception, error) {

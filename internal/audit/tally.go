@@ -37,6 +37,7 @@ type Tally struct {
 	refusals map[refusalKey]*uint64
 	unjudged map[unjudgedKey]*uint64
 	sites    map[siteKey]*uint64
+	turns    map[string]*PaceCount
 	pages    pages
 	hour     hour
 	trouble  troubles
@@ -125,7 +126,7 @@ func keyOf(host string, d *rules.Decision) refusalKey {
 func (t *Tally) Ended(e *Entry) {
 	o := &e.Outcome
 	refused := e.SiteRefused()
-	if o.Waited < waitedFrom && !refused && o.Late == nil {
+	if o.Waited < waitedFrom && !refused && o.Late == nil && e.Owed == 0 {
 		return
 	}
 	t.mu.Lock()
@@ -133,6 +134,7 @@ func (t *Tally) Ended(e *Entry) {
 	if o.Late != nil {
 		t.lateLocked(e)
 	}
+	t.turnLocked(e)
 	if o.Waited >= waitedFrom {
 		t.waits.Requests++
 		t.waits.Total += o.Waited
@@ -290,6 +292,7 @@ type Summary struct {
 	Sites    []SiteCount   `json:"refused_by_sites"`
 	Unjudged []ReasonCount `json:"not_judged_why"`
 	Pages    []PageCount   `json:"pages"` // of which a part was refused
+	Paced    []PaceCount   `json:"paced"` // hosts at which requests took turns
 }
 
 // HostCount is one host's part; Host is Other for those beyond the bound.
@@ -331,7 +334,7 @@ type ReasonCount struct {
 func (t *Tally) Summary() Summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := Summary{Counts: t.total, Waited: t.waits, Pages: t.pages.refused()}
+	s := Summary{Counts: t.total, Waited: t.waits, Pages: t.pages.refused(), Paced: t.pacedLocked()}
 	s.Hosts = make([]HostCount, 0, len(t.hosts))
 	for h, c := range t.hosts {
 		s.Hosts = append(s.Hosts, HostCount{h, *c})

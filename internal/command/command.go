@@ -44,6 +44,7 @@ type grammar struct {
 	Check  CheckCmd  `cmd:"" help:"Say whether an agent may fetch URLs, and why."`
 	Lint   LintCmd   `cmd:"" help:"Say what is odd in a robots.txt, line by line."`
 	Cache  CacheCmd  `cmd:"" help:"List, show, forget or fetch the robots.txt files that heed keeps."`
+	Pace   PaceCmd   `cmd:"" help:"Say who waits for which site, or end a site's pause."`
 	Reload ReloadCmd `cmd:"" help:"Have the running heed read its settings again."`
 	Mode   ModeCmd   `cmd:"" help:"Refuse nothing for a while, and say what is only observed."`
 	Refuse RefuseCmd `cmd:"" help:"Stop a client, a host or a part of it at once, list and end that."`

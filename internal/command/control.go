@@ -14,6 +14,7 @@ import (
 	"heed/cache"
 	"heed/internal/audit"
 	"heed/internal/fleet"
+	"heed/internal/pace"
 	"heed/proxy"
 )
 
@@ -47,10 +48,11 @@ type join struct {
 }
 
 // streamLine is one line of the answer to POST /runs. Exactly one of the first
-// three members is set.
+// four members is set.
 type streamLine struct {
 	Joined  *joined         `json:"joined,omitempty"`  // the first line
 	Log     json.RawMessage `json:"log,omitempty"`     // a decision
+	Notice  string          `json:"notice,omitempty"`  // a sentence for whoever looks on
 	Summary *audit.Summary  `json:"summary,omitempty"` // the last line
 
 	// Dropped is how many log lines were not sent, since the run did not read
@@ -113,6 +115,7 @@ type Status struct {
 	Kept  *cache.FileHealth `json:"policies_file,omitempty"` // nil: policies end with the process
 
 	Load     proxy.LoadStatus `json:"load"`
+	Turns    pace.Counts      `json:"turns"` // at sites that want delays between requests
 	Hour     audit.Counts     `json:"last_hour"`
 	Troubles []audit.Trouble  `json:"policies_in_trouble"`
 }
@@ -160,6 +163,7 @@ func listenControl(state string, d *daemon) (*controlServer, error) {
 	mux.HandleFunc("POST /stored", d.postStored)
 	d.cacheRoutes(mux)
 	d.grantRoutes(mux)
+	d.paceRoutes(mux)
 	s := &controlServer{listener: sameUser{l}, path: path}
 	s.Handler = mux
 	s.ReadHeaderTimeout = 10 * time.Second

@@ -62,8 +62,8 @@ func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
 	_ = s.stream.send(streamLine{Joined: d.joined(s)}) // who cannot read it has gone: the context says so
 	if s.log != nil {
 		go s.log.Run(r.Context())
-		go s.stream.pump()
 	}
+	go s.stream.pump()
 	select {
 	case <-r.Context().Done():
 	case <-s.done:
@@ -136,9 +136,14 @@ func (d *daemon) serveRun(s *session, l net.Listener) {
 // proxyConfig is the shared proxy's, with what is the run's own.
 func (d *daemon) proxyConfig(s *session, j *join, asked terms.Run) proxy.Config {
 	c := d.shared
+	s.stream.open()
+	c.Announce = func(sentence string) {
+		d.log.Info(sentence, "listen", s.listen)
+		s.stream.notice(sentence)
+	}
 	var own recorders
 	if j.Log {
-		s.log = audit.NewLog(slog.NewJSONHandler(visible{s.stream.openLog()}, nil), nil)
+		s.log = audit.NewLog(slog.NewJSONHandler(visible{s.stream}, nil), nil)
 		own = append(own, s.log) // first: what it refuses is no decision for the others
 	}
 	if s.evidence != nil {

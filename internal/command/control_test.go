@@ -300,7 +300,7 @@ func TestHeed_StatusOfNobodyIsNotRunning(t *testing.T) {
 
 func TestHeed_ALogLineAfterTheEndOfTheStreamIsAnError(t *testing.T) {
 	s := &stream{w: httptest.NewRecorder()}
-	s.openLog()
+	s.open()
 	go s.pump()
 	s.close(streamLine{Summary: &audit.Summary{}})
 	if _, err := s.Write([]byte("{}\n")); !errors.Is(err, errStream) {
@@ -313,7 +313,7 @@ func TestHeed_ALogLineAfterTheEndOfTheStreamIsAnError(t *testing.T) {
 func TestHeed_AStalledReaderCostsLinesOfItsOwnLogOnly(t *testing.T) {
 	answer := httptest.NewRecorder()
 	s := &stream{w: answer}
-	s.openLog()
+	s.open()
 	for range maxWaiting + 7 { // nobody pumps yet
 		if _, err := s.Write([]byte("{}\n")); err != nil {
 			t.Fatal(err)

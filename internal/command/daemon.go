@@ -192,7 +192,7 @@ func (d *daemon) status() *Status {
 		heedInfo: d.info(), Since: d.since, Listeners: []string{}, Runs: []string{},
 		Mode: cfg.mode(), Profile: cfg.Profile, Unjudged: cfg.unjudged(),
 		CA:   CAStatus{d.authority.CertPath(), d.authority.NotAfter(), d.authority.DaysLeft(now)},
-		Load: d.shared.Load.Status(),
+		Load: d.shared.Load.Status(), Turns: d.turns.Counts(),
 		Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
 	}
 	granted := d.grants.list()

@@ -69,7 +69,7 @@ func examine(ctx context.Context, a *App, patients []patient) (found []diagnosis
 		return nil, err
 	}
 	var record bytes.Buffer // whole when the run has been finished
-	reader := readStream(m, &record, io.Discard)
+	reader := readStream(m, &record, io.Discard, false)
 	tried := tryAll(ctx, patients, dir, environ, a.Environ)
 	if reader.finish(m) == nil {
 		return nil, errors.New("the heed that was to judge ended before the runtimes had been tried\nTry again")

@@ -90,7 +90,7 @@ func (c *RunCmd) Run(a *App) error {
 		return err
 	}
 	remarks := r.remarks(m)
-	reader := readStream(m, r.logWriter(), a.Stderr)
+	reader := readStream(m, r.logWriter(), a.Stderr, !c.Quiet && !c.JSON)
 	r.own = append(m.Own, m.Listen)
 	status, err := r.child(ClientEnviron(a.Environ, m.Listen, files))
 	if err != nil {
@@ -365,14 +365,15 @@ type streamReader struct {
 	summary chan *audit.Summary // one value: nil when heed went away first
 }
 
-// readStream begins to read: log lines go to log, which may be nil.
-func readStream(m *membership, log, stderr io.Writer) *streamReader {
+// readStream begins to read: log lines go to log, which may be nil, and notices to
+// stderr if they are wanted.
+func readStream(m *membership, log, stderr io.Writer, notices bool) *streamReader {
 	s := &streamReader{summary: make(chan *audit.Summary, 1)}
-	go s.read(m, log, stderr)
+	go s.read(m, log, stderr, notices)
 	return s
 }
 
-func (s *streamReader) read(m *membership, log, stderr io.Writer) {
+func (s *streamReader) read(m *membership, log, stderr io.Writer, notices bool) {
 	complete := true
 	for {
 		line, err := m.next()
@@ -386,6 +387,8 @@ func (s *streamReader) read(m *membership, log, stderr io.Writer) {
 			}
 			s.summary <- line.Summary
 			return
+		case line.Notice != "" && notices:
+			fmt.Fprintln(stderr, "heed:", printable(line.Notice))
 		case line.Log != nil && log != nil && complete:
 			if _, err := fmt.Fprintf(log, "%s\n", line.Log); err != nil {
 				complete = false

@@ -78,6 +78,8 @@ func sites() []testkit.Site {
 		{Name: "tie.test", Robots: "User-agent: *\nAllow: /page\nDisallow: /page\n", Files: map[string]string{"/page.html": page}},
 		{Name: "open.test", Files: map[string]string{"/page.html": page}}, // no robots.txt
 		{Name: "registry.test", Robots: "User-agent: *\nDisallow: /\n"},   // nothing here is to be crawled
+		{Name: "slow.test", Robots: "# Gently\nUser-agent: *\nCrawl-delay: 3\n", Files: map[string]string{"/page.html": page}},
+		{Name: "busy.test", Config: "location = /busy { add_header Retry-After 600 always; return 503; }"},
 		{Name: "broken.test", Config: "location = /robots.txt { return 503; }"},
 		{Name: "guarded.test", Config: "location / { return 451; }"},
 		{Name: "expired.test", Expired: true},

@@ -147,6 +147,9 @@ func (s *Status) print(w io.Writer, now time.Time) {
 	if reached := reachedWords(s.Load.Reached); reached != "" {
 		row("limits reached", "%s", reached)
 	}
+	if turns := turnsWords(&s.Turns); turns != "" {
+		row("turns", "%s", turns)
+	}
 	if s.Kept != nil && s.Kept.Unsaved > 0 {
 		row("not saved", "%s since the start", policies(s.Kept.Unsaved))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,10 +20,10 @@ const maxWaiting = 4096
 type stream struct {
 	w http.ResponseWriter
 
-	mu      sync.Mutex // guards the next three
-	log     chan []byte
-	dropped uint64
+	mu      sync.Mutex // guards ended, and lines against being closed
+	lines   chan []byte
 	ended   bool
+	dropped atomic.Uint64 // log lines
 	sent    chan struct{} // closed when every waiting line was sent or the run is gone
 }
 
@@ -47,37 +48,52 @@ func (s *stream) write(text []byte) error {
 	return nil
 }
 
-// openLog returns where the run's log lines go, one per Write. It is called
-// once, after the first line was sent.
-func (s *stream) openLog() *stream {
-	s.log, s.sent = make(chan []byte, maxWaiting), make(chan struct{})
-	return s
+// open makes room for lines between the first and the last. It is called once.
+func (s *stream) open() {
+	s.lines, s.sent = make(chan []byte, maxWaiting), make(chan struct{})
 }
 
 // Write implements io.Writer for log lines. It never waits, and keeps nothing
 // of p.
 func (s *stream) Write(p []byte) (int, error) {
-	text, err := json.Marshal(streamLine{Log: bytes.TrimSpace(p)})
+	ok, err := s.offer(streamLine{Log: bytes.TrimSpace(p)})
 	if err != nil {
 		return 0, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return 0, errStream
-	}
-	select {
-	case s.log <- append(text, '\n'):
-	default:
-		s.dropped++
+	if !ok {
+		s.dropped.Add(1)
 	}
 	return len(p), nil
 }
 
-// pump sends the log lines until close.
+// notice sends a sentence for whoever looks on, if there is room for it.
+func (s *stream) notice(sentence string) {
+	_, _ = s.offer(streamLine{Notice: sentence})
+}
+
+// offer has a line sent when there is room for it among those that wait.
+func (s *stream) offer(line streamLine) (ok bool, err error) {
+	text, err := json.Marshal(line)
+	if err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false, errStream
+	}
+	select {
+	case s.lines <- append(text, '\n'):
+		return true, nil
+	default:
+		return false, nil
+	}
+}
+
+// pump sends these lines until close.
 func (s *stream) pump() {
 	defer close(s.sent)
-	for text := range s.log {
+	for text := range s.lines {
 		if s.write(text) != nil {
 			return // the run has gone
 		}
@@ -90,9 +106,9 @@ func (s *stream) close(last streamLine) {
 	_ = http.NewResponseController(s.w).SetWriteDeadline(deadline) // sockets know deadlines
 	s.mu.Lock()
 	s.ended = true
-	last.Dropped = s.dropped
-	if s.log != nil {
-		close(s.log)
+	last.Dropped = s.dropped.Load()
+	if s.lines != nil {
+		close(s.lines)
 	}
 	s.mu.Unlock()
 	if s.sent != nil {

@@ -49,6 +49,7 @@ func (r *run) report(status int, s *audit.Summary, remarks []string) {
 		printCures(r.app.Stderr, r.args[0])
 	default:
 		printSummary(r.app.Stderr, s)
+		printPatience(r.app.Stderr, s, r.args[0])
 		r.round.print(r.app.Stderr)
 	}
 }
@@ -98,6 +99,7 @@ func printSummary(w io.Writer, s *audit.Summary) {
 		fmt.Fprintf(out, "  waited: %s, %v in all, %v at most\n", plural(s.Waited.Requests, "request"),
 			s.Waited.Total.Round(time.Millisecond), s.Waited.Longest.Round(time.Millisecond))
 	}
+	part(out, s.Paced, pacedWords)
 }
 
 // part prints a line per element, up to a bound, and how many more there are.
@@ -160,7 +162,8 @@ var explanations = map[rules.Reason]string{
 	rules.ReasonRobotsUnreachable: "its robots.txt could not be had, so nothing may be fetched for now",
 	rules.ReasonOriginUnreachable: "the site cannot be reached",
 	rules.ReasonDestination:       "heed may not reach that address; see [access] in proxy.toml",
-	rules.ReasonLeft:              "the client left before the site's rules were here",
+	rules.ReasonPaced:             "its turn was too far off",
+	rules.ReasonLeft:              "the client left before the site's rules were here, or before its turn came",
 	rules.ReasonLimit:             "more at a time than [limits] in proxy.toml allows",
 	rules.ReasonOverride:          "an exception that the operator wrote down",
 	rules.ReasonPart:              "a part of a page that may be read",

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 type AuditCmd struct {
 	Verify AuditVerifyCmd `cmd:"" help:"Say whether a record is as heed wrote it."`
 	Seal   AuditSealCmd   `cmd:"" help:"Print the head of a record, to be published or signed elsewhere."`
+	List   AuditListCmd   `cmd:"" help:"Find decisions: a line for each."`
 	Replay AuditReplayCmd `cmd:"" help:"Judge every decision again, and say what would have been if."`
 	Report AuditReportCmd `cmd:"" help:"Say what was asked, allowed and refused, by agent and by site."`
 	Export AuditExportCmd `cmd:"" help:"Write every decision for other programs."`
@@ -61,4 +63,13 @@ func (f *recordFiles) open() (records []report.Record, leave func(), err error) 
 		records = append(records, report.Record{Name: path, DB: db})
 	}
 	return records, leave, nil
+}
+
+// handles returns the handles of records.
+func handles(records []report.Record) []*sql.DB {
+	var all []*sql.DB
+	for _, r := range records {
+		all = append(all, r.DB)
+	}
+	return all
 }

@@ -42,6 +42,7 @@ type grammar struct {
 	Run    RunCmd    `cmd:"" help:"Run one command with its requests judged."`
 	Env    EnvCmd    `cmd:"" help:"Print the variables that point clients at heed."`
 	Check  CheckCmd  `cmd:"" help:"Say whether an agent may fetch URLs, and why."`
+	Why    WhyCmd    `cmd:"" help:"Tell one recorded decision, and all that it rested on."`
 	Lint   LintCmd   `cmd:"" help:"Say what is odd in a robots.txt, line by line."`
 	Cache  CacheCmd  `cmd:"" help:"List, show, forget or fetch the robots.txt files that heed keeps."`
 	Pace   PaceCmd   `cmd:"" help:"Say who waits for which site, or end a site's pause."`

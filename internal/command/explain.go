@@ -166,6 +166,8 @@ func (x *explainer) whoseRules() {
 		from = fmt.Sprintf("as the running heed has them, %s old", x.age())
 	case byOperator:
 		from = "but read from the file that the settings put in its place"
+	case byRecord:
+		from = fmt.Sprintf("as recorded, %s old", x.age())
 	case byStore:
 		from = fmt.Sprintf("as stored %s ago", x.age())
 	}

@@ -19,6 +19,7 @@ const (
 	byStore = "store" // a copy that a heed stored and that is fresh
 	bySite  = "site"  // the site itself, which was asked just now
 
+	byRecord   = "record"   // the record of the decision
 	byOperator = "operator" // a file that the settings put in place of the site's
 )
 

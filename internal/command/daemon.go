@@ -9,7 +9,6 @@ import (
 
 	"heed/cache"
 	"heed/internal/audit"
-	"heed/internal/pace"
 	"heed/proxy"
 )
 
@@ -21,7 +20,6 @@ type daemon struct {
 	grants     *grants                                          // what was added to it while heed runs
 	again      func() (cfg *Config, joinHash string, err error) // reads the settings anew
 	environ    []string
-	turns      *pace.Turns   // at all sites
 	memory     *cache.Memory // of all ways to the sites
 	lanes      cache.Lanes   // of their fetches
 	tally      *audit.Tally

@@ -98,6 +98,12 @@ func fleetWords(h *fleet.Health, now time.Time) string {
 	if h.Away {
 		text = fmt.Sprintf("%s, away for %v: %s", h.Hosts, now.Sub(h.Since).Round(time.Second), quoted(h.Why))
 	}
+	switch {
+	case h.Heeds > 0 && h.Away:
+		text += fmt.Sprintf("; every delay of a site is kept once for each of %s until it is back", plural(uint64(h.Heeds), "heed"))
+	case h.Heeds > 0:
+		text += "; turns at sites are taken together by " + plural(uint64(h.Heeds), "heed")
+	}
 	if h.Outages > 0 {
 		text += fmt.Sprintf("; found away %s, %s not answered", plural(h.Outages, "time"), plural(h.Missed, "question"))
 	}

@@ -293,6 +293,17 @@ func TestHeed_AnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 		return !strings.Contains(out, "s1.test")
 	})
 
+	ofOne := func() (string, int) {
+		cmd := exec.Command(testkit.Binary(t), "status")
+		cmd.Env = []string{"HEED_STATE=" + heeds[0].State}
+		out, _ := cmd.Output()
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	store.Await("each knows of the others", func() bool {
+		out, _ := ofOne()
+		return strings.Contains(out, "shared; turns at sites are taken together by 3 heeds\n")
+	})
+
 	// Without the store, it is said what has been done and what not.
 	status(t, client(t, heeds[0]), "http://s2.test/page")
 	store.Kill()
@@ -305,10 +316,9 @@ func TestHeed_AnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 	if out, _, _ := cacheCommand(t, heeds[0].State, "list"); strings.Contains(out, "s2.test") {
 		t.Error("it was not forgotten here")
 	}
-	cmd := exec.Command(testkit.Binary(t), "status")
-	cmd.Env = []string{"HEED_STATE=" + heeds[0].State}
-	if out, _ := cmd.Output(); !strings.Contains(string(out), "not well: the fleet's store is away") || cmd.ProcessState.ExitCode() != 1 {
-		t.Errorf("status: %d\n%s", cmd.ProcessState.ExitCode(), out)
+	if out, code := ofOne(); code != 1 || !strings.Contains(out, "not well: the fleet's store is away") ||
+		!strings.Contains(out, "every delay of a site is kept once for each of 3 heeds until it is back") {
+		t.Errorf("status: %d\n%s", code, out)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/ca"
 	"heed/internal/fleet"
+	"heed/internal/pace"
 	"heed/internal/terms"
 	"heed/proxy"
 )
@@ -25,6 +26,7 @@ type opened struct {
 	evidence  *store.Writer // nil: decisions are not recorded, but in the log
 	file      *cache.File   // nil: no policy outlives the process
 	fleet     *fleet.Store  // nil: there are no other heeds
+	turns     *pace.Turns   // at all sites
 }
 
 // generation is what one reading of the settings comes to. It is immutable:

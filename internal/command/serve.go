@@ -13,7 +13,6 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/ca"
-	"heed/internal/pace"
 	"heed/proxy"
 )
 
@@ -111,6 +110,7 @@ func (c *ServeCmd) serve(a *App, signals <-chan os.Signal, at *place) error {
 	if o.fleet != nil {
 		defer o.fleet.Close() // what it says then is of no use to anybody
 	}
+	defer o.openTurns(state)()
 	d, err := newDaemon(a, at, o)
 	if err != nil {
 		return err
@@ -205,7 +205,7 @@ func newDaemon(a *App, at *place, o *opened) (*daemon, error) {
 		return nil, err
 	}
 	d := &daemon{
-		opened: o, state: at.state, book: &books{}, turns: pace.New(pace.Config{}), memory: policyMemory(at.cfg), environ: a.Environ, tally: &audit.Tally{}, now: a.Now, since: a.Now(),
+		opened: o, state: at.state, book: &books{}, memory: policyMemory(at.cfg), environ: a.Environ, tally: &audit.Tally{}, now: a.Now, since: a.Now(),
 		idleFor: idlePatience, stopping: make(chan struct{}), failed: make(chan error, 2), runs: map[string]*session{},
 	}
 	d.shared = proxy.Config{

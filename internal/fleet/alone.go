@@ -8,6 +8,8 @@ const (
 	noticeTime = beatEvery + opTimeout + 500*time.Millisecond
 	// settleTime is by when all have noticed that it is back.
 	settleTime = probeEvery + opTimeout + 500*time.Millisecond
+	// spareShare is which part of a delay is spared between the slots of heeds.
+	spareShare = 4
 )
 
 // times returns since when the store is away, zero when it is not, and when it
@@ -48,10 +50,19 @@ func (t *Turns) alone(key string, turns []Turn) Answer {
 	a.hold, a.starts = held.till, starts
 	wait := p.alone(&a, now)
 	if wait > 0 {
-		return Answer{Again: wait, Wait: wait, Held: max(0, a.hold.Sub(now)), Others: p.Size - 1, Away: true}
+		return Answer{Again: wait, Wait: wait, Held: max(0, a.hold.Sub(now)), Others: p.others(), Away: true}
 	}
 	t.known.started(key, turns, now) // until it is told when
-	return Answer{Now: true, Others: p.Size - 1, Away: true}
+	return Answer{Now: true, Others: p.others(), Away: true}
+}
+
+// others is how many delays pass between two starts of a heed that is by itself,
+// beside its own.
+func (p *place) others() int {
+	if p.Size == 1 {
+		return 0
+	}
+	return (p.Size*(spareShare+1)+spareShare-1)/spareShare - 1
 }
 
 // alone is what a heed knows that has to do without the store.
@@ -80,7 +91,7 @@ func (p *place) alone(a *alone, now time.Time) (wait time.Duration) {
 	}
 	// What others started with the store's leave is a delay away then, and all
 	// have noticed that there is no more leave to be had.
-	spare := min(max(longest/4, 100*time.Millisecond), 2*time.Second)
+	spare := min(max(longest/spareShare, 100*time.Millisecond), 2*time.Second)
 	if quiet := a.since.Add(max(longest+spare, noticeTime)); quiet.After(from) {
 		from = quiet
 	}

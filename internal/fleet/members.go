@@ -10,6 +10,8 @@ const (
 	beatEvery = time.Second
 	// beatCounts is for how long it counts as there.
 	beatCounts = 10 * time.Second
+	// goneTime is how long the end of a heed waits for the store to hear of it.
+	goneTime = 200 * time.Millisecond
 	// clockKept is for how long a good reading of the store's clock stands over
 	// worse ones.
 	clockKept = time.Minute
@@ -74,6 +76,15 @@ func (t *Turns) sayHere() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.place = t.place.with(int(reply[1]), int(reply[2]), int(reply[3]), time.UnixMilli(reply[0]), sent, time.Now())
+}
+
+// sayGone says that this heed is there no more, if that takes no time.
+func (t *Turns) sayGone() {
+	ctx, cancel := context.WithTimeout(t.store.ctx, goneTime)
+	defer cancel()
+	t.store.do(ctx, heedsKey, func(ctx context.Context) error {
+		return t.store.client.HDel(ctx, heedsKey, t.store.sender).Err()
+	})
 }
 
 // sayShared says once when turns are not shared any more, and once when they

@@ -82,6 +82,12 @@ func Open(options Options) (*Store, error) {
 // Close ends all that s does. Afterwards the store counts as away.
 func (s *Store) Close() error {
 	s.mu.Lock()
+	turns := s.turns
+	s.mu.Unlock()
+	if turns != nil {
+		turns.sayGone()
+	}
+	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	s.end()

@@ -81,6 +81,9 @@ func (m *memory) leave(key string, till time.Time) {
 		m.holds = map[string]hold{}
 	}
 	now := time.Now()
+	if latest := now.Add(maxPause); till.After(latest) {
+		till = latest
+	}
 	if len(m.holds) >= maxKnown {
 		for key, h := range m.holds {
 			if h.till.Before(now) {

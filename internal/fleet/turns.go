@@ -18,6 +18,8 @@ const (
 	turnsKept = time.Hour
 	// maxTurnFields bounds the hash of one host; who does not fit in waits.
 	maxTurnFields = 1024
+	// maxPause is the longest pause that a site is given, whatever others say.
+	maxPause = time.Hour
 )
 
 // Turn is one of the lines of a host: at most one request of it starts per
@@ -102,8 +104,9 @@ func (t *Turns) Ask(ctx context.Context, host, ticket string, turns []Turn) Answ
 		t.lend(lent{key, token}, turns)
 		return Answer{Now: true, Others: int(reply[4])}
 	}
-	a := Answer{Again: millis(reply[1]), Wait: millis(reply[2]), Held: millis(reply[3]), Others: int(reply[4])}
-	if a.Held > 0 {
+	a := Answer{Again: millis(reply[1]), Wait: millis(reply[2]), Others: int(reply[4])}
+	if reply[3] > 0 {
+		a.Held = millis(reply[3])
 		t.known.leave(key, time.Now().Add(a.Held))
 	}
 	return a
@@ -137,8 +140,9 @@ func (t *Turns) Moved(ctx context.Context, host string) error {
 	})
 }
 
-// Hold has the site left alone by all heeds for a time.
+// Hold has the site left alone by all heeds for a time, an hour at most.
 func (t *Turns) Hold(ctx context.Context, host string, pause time.Duration) error {
+	pause = min(pause, maxPause)
 	key, till := turnsKey(host), time.Now().Add(pause)
 	t.known.leave(key, till)
 	return t.tell(ctx, key, func(ctx context.Context) error {
@@ -176,7 +180,7 @@ func (t *Turns) Watch(hear func(host string, pause time.Duration)) {
 			default:
 				t.known.release(key)
 			}
-			hear(parts[1], millis(left))
+			hear(parts[1], max(0, time.Duration(left)*time.Millisecond))
 		})
 	})
 }
@@ -275,6 +279,9 @@ func sinceStart(last, unsure time.Time) int64 {
 	return time.Since(last).Milliseconds()
 }
 
-func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+// millis reads what the store says, which may be anything: from 1 ms to 30 days.
+func millis(n int64) time.Duration {
+	return time.Duration(min(max(n, 1), 30*24*3600*1000)) * time.Millisecond
+}
 
 func ceilMillis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

@@ -415,6 +415,23 @@ func TestHeed_WithoutTheStoreEachHeedKeepsTheDelayForAll(t *testing.T) {
 	}
 }
 
+// A heed that ends is not counted any more; one that is killed is, for a while.
+func TestHeed_HeedsAreCountedWhileTheyAreThere(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	url := "redis://" + testkit.NewRedis(t).Addr
+	ending, _ := open(t, url)
+	ending.Turns()
+	other, _ := open(t, url)
+	other.Turns()
+	await(t, "both are counted", func() bool { return ending.Health().Heeds == 2 && other.Health().Heeds == 2 })
+	ended := time.Now()
+	ending.Close()
+	await(t, "one is counted", func() bool { return other.Health().Heeds == 1 })
+	if after := time.Since(ended); after > 5*time.Second {
+		t.Errorf("it was counted for another %v", after)
+	}
+}
+
 func TestHeed_AnImpatientWaiterDoesNotBlameTheStoreForItsTurn(t *testing.T) {
 	t.Parallel() // they wait most of the time
 	store, _ := open(t, "redis://"+testkit.NewRedis(t).Addr)

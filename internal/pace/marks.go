@@ -53,7 +53,11 @@ func (t *Turns) Restore(marks []Mark, since time.Time) {
 			if m.Hold {
 				s.hold(min(left, maxPause), true, now)
 			} else if len(s.lanes) < maxLanes {
-				s.lanes[m.Lane] = &lane{name: m.Lane, delay: m.Delay, next: now.Add(min(left, m.Delay))}
+				l := &lane{name: m.Lane, delay: m.Delay, next: now.Add(min(left, m.Delay))}
+				if !since.IsZero() { // the last start may have been after the mark
+					l.next = later(l.next, since.Add(m.Delay))
+				}
+				s.lanes[m.Lane] = l
 			}
 		})
 	}

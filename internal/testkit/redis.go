@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -130,6 +131,12 @@ func (r *Redis) Kill() {
 		<-r.exited
 	}
 }
+
+// Hang has the server answer nothing until Resume.
+func (r *Redis) Hang() { r.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume ends that.
+func (r *Redis) Resume() { r.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Restart starts a killed server again, at the same address.
 func (r *Redis) Restart() {

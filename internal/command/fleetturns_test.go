@@ -1,0 +1,188 @@
+package command_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"heed/internal/testkit"
+)
+
+// siteDelay is what the site of these tests asks for between requests.
+const siteDelay = 500 * time.Millisecond
+
+// pacedSite is a site that asks for siteDelay and measures starts by its own
+// clock. A first request pays for a handshake, the next for none.
+func pacedSite(t *testing.T) *testkit.Gauge {
+	t.Helper()
+	return testkit.NewGauge(t, testkit.GaugeOptions{Robots: "User-agent: *\nCrawl-delay: 0.5\n"})
+}
+
+// pacedConfig lets everybody wait for the site as long as it takes.
+func pacedConfig(site *testkit.Gauge, more string) string {
+	return site.Config("[pacing]\nmax_wait = \"20m\"\n[log]\nformat = \"json\"\n" + more)
+}
+
+// page is where the site is asked.
+const page = "https://site.test/page"
+
+// pacedClient returns a client of h that does not mind whose certificates it sees.
+func pacedClient(t *testing.T, h *testkit.Heed) *http.Client {
+	c := client(t, h)
+	c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	c.Timeout = 0
+	return c
+}
+
+// starts are those of the site's pages so far.
+func starts(site *testkit.Gauge) []testkit.Arrival {
+	return testkit.Pages(site.Starts(), "https://site.test")
+}
+
+// crowd is clients of heeds that ask for the page again and again.
+type crowd struct {
+	over chan struct{}
+	dead atomic.Pointer[testkit.Heed] // one that was killed: its clients are not answered
+	wg   sync.WaitGroup
+}
+
+func newCrowd(t *testing.T, heeds []*testkit.Heed, clients int) *crowd {
+	c := &crowd{over: make(chan struct{})}
+	for i := range clients {
+		h := heeds[i%len(heeds)]
+		browser := pacedClient(t, h)
+		c.wg.Go(func() {
+			for c.on() {
+				resp, err := browser.Get(page)
+				if err != nil {
+					if c.dead.Load() != h {
+						t.Error(err)
+					}
+					return
+				}
+				resp.Body.Close()
+				if resp.StatusCode != http.StatusOK {
+					t.Errorf("status %d", resp.StatusCode)
+				}
+			}
+		})
+	}
+	return c
+}
+
+func (c *crowd) on() bool {
+	select {
+	case <-c.over:
+		return false
+	default:
+		return true
+	}
+}
+
+// leave ends the crowd when the last that waits has been answered.
+func (c *crowd) leave() {
+	close(c.over)
+	c.wg.Wait()
+}
+
+// Three heeds with one store keep the delay of a site together, for as many
+// clients as there are; also while one of them is killed, while the store is
+// restarted, and while it is away. HEED_TEST_FULL=1: for 200 requests in each of
+// these.
+func TestHeed_ThreeHeedsKeepTheDelayOfASiteTogether(t *testing.T) {
+	clients, requests := 12, 10
+	if os.Getenv("HEED_TEST_FULL") != "" {
+		clients, requests = 50, 200
+	}
+	site, store := pacedSite(t), testkit.NewRedis(t)
+	config := pacedConfig(site, fmt.Sprintf("[fleet]\nurl = %q\n", "redis://"+store.Addr))
+	var heeds []*testkit.Heed
+	for range 3 {
+		heeds = append(heeds, testkit.Start(t, testkit.Options{Config: config}))
+	}
+	all := newCrowd(t, heeds, clients)
+	awaitStarts := func(what string, n int) {
+		t.Helper()
+		had := len(starts(site))
+		late := time.After(time.Duration(n)*4*siteDelay + testkit.Patience)
+		for tick := time.NewTicker(10 * time.Millisecond); len(starts(site)) < had+n; {
+			select {
+			case <-tick.C:
+			case <-late:
+				t.Fatalf("%s: %d of %d requests", what, len(starts(site))-had, n)
+			}
+		}
+	}
+	phase := func(what string, n int) {
+		t.Helper()
+		had := len(starts(site))
+		awaitStarts(what, n)
+		testkit.Keep(t, what, starts(site)[had:], siteDelay)
+	}
+	phase("in peace", requests)
+	all.dead.Store(heeds[0])
+	heeds[0].Signal(syscall.SIGKILL)
+	heeds[0].Exit()
+	phase("after one was killed", requests)
+	store.Kill()
+	store.Restart()
+	phase("after the store was restarted", requests)
+	store.Hang()
+	phase("while the store hangs", requests)
+	store.Resume()
+	phase("when it has come round", requests)
+	store.Kill()
+	phase("while the store is away", requests)
+	store.Restart()
+	phase("after it is back", requests)
+	all.leave()
+	testkit.Keep(t, "from the first to the last", starts(site), siteDelay)
+	for i, h := range heeds[1:] {
+		if n, m := strings.Count(h.Stderr(), "turns are not shared"), strings.Count(h.Stderr(), "turns are shared again"); n < 1 || n != m {
+			t.Errorf("heed %d says %d times that turns are not shared, %d times that they are again", i+1, n, m)
+		}
+	}
+}
+
+// Neither a restart nor a kill brings a request too early.
+func TestHeed_NoBurstAfterARestart(t *testing.T) {
+	site := pacedSite(t)
+	config := pacedConfig(site, "")
+	h := testkit.Start(t, testkit.Options{Config: config})
+	ask := func() {
+		t.Helper()
+		resp, err := pacedClient(t, h).Get(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	ask()
+	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
+		h.Signal(end)
+		h.Exit()
+		h = testkit.Start(t, testkit.Options{Config: config, State: h.State})
+		ask()
+	}
+	testkit.Keep(t, "with a restart between each", starts(site), siteDelay)
+
+	h.Signal(syscall.SIGTERM)
+	h.Exit()
+	if err := os.WriteFile(filepath.Join(h.State, "turns.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h = testkit.Start(t, testkit.Options{Config: config, State: h.State})
+	ask()
+	h.Await("that the file cannot be read", func(r testkit.Record) bool {
+		return strings.Contains(r.Text("msg"), "the last starts at sites cannot be read")
+	})
+	testkit.Keep(t, "also when the file is lost", starts(site), siteDelay)
+}

@@ -2,12 +2,9 @@ package command
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"time"
 
 	"heed/internal/audit/report"
@@ -114,16 +111,4 @@ func (c *AuditReportCmd) write(w io.Writer, r *report.Report) error {
 		return r.WriteCSV(w)
 	}
 	return r.WriteText(w)
-}
-
-// paper writes the tables of a paper.
-func (c *AuditReportCmd) paper(a *App, q report.Query, records []report.Record) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	p := &report.Paper{Query: q, Now: a.Now(), Step: func(what string) { a.progress("making " + what) }}
-	if err := p.Write(ctx, c.Paper, records); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.Stdout, "the tables are in %s; begin with methods.txt and codebook.csv\n", quoted(c.Paper))
-	return nil
 }

@@ -1,0 +1,44 @@
+package report_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"heed/internal/audit/audittest"
+	"heed/internal/audit/report"
+	"heed/internal/audit/store"
+)
+
+// HEED_TEST_FULL=1 makes it a million. HEED_TEST_RECORD names where it is to
+// be left.
+func TestHeed_AReportOverAMillionDecisionsTakesAtMost15Seconds(t *testing.T) {
+	n, full := 20_000, os.Getenv("HEED_TEST_FULL") != ""
+	if full {
+		n = 1_000_000
+	}
+	path := filepath.Join(t.TempDir(), "audit.db")
+	if keep := os.Getenv("HEED_TEST_RECORD"); keep != "" {
+		path = keep
+	}
+	if err := (audittest.Crawl{Entries: n}).Write(path, store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	told := int64(0)
+	for _, conduct := range []bool{false, true} {
+		begun := time.Now()
+		r, _ := made(t, report.Query{Conduct: conduct, Progress: func(done, all int64) { told = done * 100 / all }}, path)
+		took := time.Since(begun)
+		t.Logf("%d decisions, conduct %v: %v, %d agents at %d sites", n, conduct, took, len(r.Agents), len(r.Sites))
+		if r.Total.Requests != int64(n) {
+			t.Errorf("it counts %d of %d decisions", r.Total.Requests, n)
+		}
+		if told < 50 || told > 100 {
+			t.Errorf("its progress came to %d %%", told)
+		}
+		if full && took > 15*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	}
+}

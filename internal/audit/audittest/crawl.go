@@ -193,8 +193,14 @@ func (m *maker) judge(e *audit.Entry, number int) {
 	if e.Mode == "observe" && e.Decision.Verdict == rules.Refuse {
 		e.Decision.Verdict = rules.WouldRefuse
 	}
+	if number%3 > 0 && source.State == rules.Available {
+		e.DelayAsked = time.Duration(1+number%10) * time.Second // as its robots.txt says
+	}
 	e.Outcome.Waited = time.Duration(m.random.IntN(400)) * time.Microsecond
 	if m.random.IntN(20) == 0 {
+		if number%3 > 0 && source.State == rules.Available {
+			e.DelayAsked = time.Duration(1+number%10) * time.Second // as its robots.txt says
+		}
 		e.Outcome.Waited = time.Duration(m.random.IntN(900)) * time.Millisecond
 	}
 }

@@ -71,6 +71,7 @@ const magic = "SQLite format 3\x00"
 var (
 	errForeign = errors.New("it is no record of heed's")
 	errNewer   = errors.New("it was made by a newer heed")
+	errApart   = errors.New("the tail does not belong to this state of the record")
 )
 
 // explain says what to do about a record that cannot be used.
@@ -81,6 +82,8 @@ func explain(path string, err error) error {
 		return fmt.Errorf("the record %s cannot be used: %w\nMove it away, or name another file in [audit] file", path, err)
 	case errors.Is(err, errNewer):
 		return fmt.Errorf("the record %s cannot be used: %w\nUse that heed, or name another file in [audit] file", path, err)
+	case errors.Is(err, errApart):
+		return fmt.Errorf("the record %s cannot be used: %w\nKeep a copy of its tail (.tail and .tail2), and move it away", path, err)
 	case errors.Is(err, errHeld):
 		return fmt.Errorf("the record %s cannot be used: %w\nStop that one, or name another file in [audit] file", path, err)
 	case strings.Contains(text, "malformed") || strings.Contains(text, "not a database"):
@@ -182,6 +185,25 @@ func (b *base) findHead(ctx context.Context) error {
 	}
 	b.head = c
 	return nil
+}
+
+// bodies has names know the robots.txt files that were stored last, so that a
+// restart stores none again.
+func (b *base) bodies(n *names) error {
+	rows, err := b.conn.QueryContext(context.Background(), "SELECT id, sha256 FROM body ORDER BY id DESC LIMIT ?", maxNames)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		var sum []byte
+		if err := rows.Scan(&id, &sum); err != nil {
+			return err
+		}
+		n.known[Body].put(string(sum), id, len(sum))
+	}
+	return rows.Err()
 }
 
 // about reads what the file says it is.

@@ -111,7 +111,7 @@ func (b *base) chain(all *[len(tables)][]spelt, now time.Time) (*commit, error) 
 		}
 		for _, row := range all[t] {
 			if row.id != *last+1 {
-				return nil, fmt.Errorf("row %d of %s comes after row %d: the tail does not belong to this state of the record", row.id, t, *last)
+				return nil, fmt.Errorf("row %d of %s comes after row %d: %w", row.id, t, *last, errApart)
 			}
 			*last++
 		}

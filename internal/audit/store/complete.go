@@ -30,14 +30,18 @@ func Open(path string, o Options) (*Writer, error) {
 	if err := w.openFiles(); err != nil {
 		return nil, err
 	}
-	w.tail.disk = o.Disk
+	if o.Disk {
+		w.tail.sync = fsync
+	}
 	w.speller.o = &w.o
 	w.written = w.base.last()
 	w.speller.last = w.written
-	w.mu.Lock()
 	w.next.rows = w.speller.runRow(w.next.rows, o.Now())
-	w.mu.Unlock()
-	if err := w.Complete(); err != nil {
+	err := w.base.bodies(&w.speller.names)
+	if err == nil {
+		err = w.Complete()
+	}
+	if err != nil {
 		w.shut()
 		return nil, explain(path, err)
 	}
@@ -90,7 +94,7 @@ func (w *Writer) recover() error {
 	var missing []byte
 	for _, b := range blocks {
 		if missing, err = w.base.missing(missing, b.rows); err != nil {
-			return fmt.Errorf("%w\nKeep a copy of its tail (.tail and .tail2), and move it away", err)
+			return fmt.Errorf("%w: %w", errApart, err)
 		}
 	}
 	if len(missing) > 0 {
@@ -181,13 +185,34 @@ func (w *Writer) flush() {
 	if w.lost > 0 {
 		b.rows, b.lost, w.lost = w.speller.exempt(b.rows, w.o.Now(), w.lost, w.lostWhy), w.lost, 0
 	}
-	if b.waits > 0 || len(b.rows) == 0 { // one who waits writes it, or there is nothing
+	if b.waits > 0 { // one who waits writes it
 		w.mu.Unlock()
+		return
+	}
+	if len(b.rows) == 0 {
+		ill := w.trouble.tail != nil
+		w.mu.Unlock()
+		if ill {
+			w.probe()
+		}
 		return
 	}
 	b.waits++
 	w.mu.Unlock()
 	w.write(b)
+}
+
+// probe looks whether the tail can be written again when nobody asks for it.
+func (w *Writer) probe() {
+	w.io.Lock()
+	defer w.io.Unlock()
+	err := w.present()
+	if err == nil {
+		err = w.tail.probe()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.troubleLocked(&w.trouble.tail, err)
 }
 
 // dropSpent empties the part of the tail that audit.db has for good.

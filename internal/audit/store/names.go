@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"weak"
 
 	"heed/rules"
@@ -47,9 +48,27 @@ func (h *halves[K]) put(key K, id int64, octets int) {
 	h.octets += octets
 }
 
-// forget forgets all names, and takes last as the numbers given out.
-func (n *names) forget(last [len(tables)]int64) {
-	*n = names{last: last, scratch: n.scratch[:0]}
+// forget forgets all names.
+func (n *names) forget() { *n = names{last: n.last, scratch: n.scratch[:0]} }
+
+// back takes last as the numbers given out, and forgets the names that have later
+// ones: their rows were not written.
+func (n *names) back(last [len(tables)]int64) {
+	for t := range n.known {
+		if n.last[t] > last[t] {
+			n.known[t].back(last[t])
+		}
+	}
+	if n.last[Policy] > last[Policy] {
+		n.policies.back(last[Policy])
+	}
+	n.last = last
+}
+
+func (h *halves[K]) back(last int64) {
+	later := func(_ K, id int64) bool { return id > last }
+	maps.DeleteFunc(h.young, later)
+	maps.DeleteFunc(h.old, later)
 }
 
 // next gives out a number.

@@ -30,7 +30,7 @@ func (w *Writer) tailOctets() int64 {
 // all that was spelt before: what comes later refers to rows that come later.
 func (w *Writer) forgetLocked() error {
 	w.mu.Lock()
-	w.speller.forget(w.speller.last)
+	w.speller.forget()
 	b := w.next
 	w.mu.Unlock()
 	for !w.begun(b) {

@@ -104,7 +104,7 @@ CREATE TABLE ground (
     variant       TEXT,          -- the reading of the target that the rule matched, when not the target itself
     unseen        INTEGER NOT NULL, -- rules that might have refused what a tunnel hides
     settled       TEXT,          -- the operator's reason for the exception that decided
-    detail        TEXT,
+    detail        TEXT,          -- more about it, or about the delay asked for
     policy        INTEGER REFERENCES policy,        -- NULL: none was asked for
     configuration INTEGER REFERENCES configuration, -- NULL: the defaults have none
     engine        INTEGER NOT NULL
@@ -126,7 +126,7 @@ CREATE TABLE entry (
     redacted   INTEGER NOT NULL,    -- 1: values of the query are replaced by keyed hashes
     policy_age INTEGER,             -- milliseconds since the policy was received or confirmed; NULL: as entry.time and policy.time say, to the second
     asked      INTEGER,             -- the delay that the site or the settings ask for
-    waited     INTEGER,             -- for a turn, before the decision took effect
+    waited     INTEGER,             -- for the rules and for a turn, before the decision took effect
     part       TEXT,                -- as what a page asks for it (Sec-Fetch-Dest)
     page       TEXT,                -- the address of that page
     revises    BLOB                 -- the decision that this one takes back

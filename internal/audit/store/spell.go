@@ -98,7 +98,7 @@ func (s *speller) entry(rows []byte, e *audit.Entry) (_ []byte, seq int64) {
 	}
 	rows = appendFlag(rows, t || r || p || v)
 	rows = appendAge(rows, e)
-	rows = appendNull(rows) // asked
+	rows = appendPositive(rows, e.DelayAsked.Microseconds())
 	rows = appendPositive(rows, e.Outcome.Waited.Microseconds())
 	rows = appendSome(appendSome(rows, bounded(e.Part)), page)
 	if e.Revises == nil {
@@ -189,6 +189,9 @@ func (s *speller) site(rows *[]byte, scheme, host string, port uint16) int64 {
 func (s *speller) ground(rows *[]byte, e *audit.Entry, d *rules.Decision, settled string) int64 {
 	policy, configuration := s.policy(rows, e.Policy), s.configuration(rows, e)
 	detail, _ := s.o.Privacy.Redact(bounded(e.Detail))
+	if detail == "" {
+		detail = bounded(e.PaceNote)
+	}
 	variant, _ := s.o.Privacy.Redact(d.Variant)
 	b := appendText(s.scratch[:0], e.Judged.String())
 	b = appendText(appendText(b, d.Verdict.String()), string(d.Reason))

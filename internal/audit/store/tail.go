@@ -39,8 +39,8 @@ type tail struct {
 	turn   int       // which is written
 	number uint64    // of the last block written
 	store  string
-	disk   bool // a block counts when it is on the disk
-	dirty  bool // there may be octets after size that nobody must ever read
+	sync   func(*os.File) error // after each block; nil: the system keeps what was written
+	dirty  bool                 // there may be octets after size that nobody must ever read
 	head   []byte
 }
 
@@ -198,8 +198,8 @@ func (t *tail) write(rows []byte) error {
 // put writes b at the end of file i.
 func (t *tail) put(i int, b []byte) error {
 	_, err := t.files[i].WriteAt(b, t.size[i])
-	if err == nil && t.disk {
-		err = fsync(t.files[i])
+	if err == nil && t.sync != nil {
+		err = t.sync(t.files[i])
 	}
 	if err != nil {
 		t.dirty = true
@@ -208,6 +208,18 @@ func (t *tail) put(i int, b []byte) error {
 	}
 	t.size[i] += int64(len(b))
 	return nil
+}
+
+// probe fails when nothing can be written.
+func (t *tail) probe() error {
+	if t.size[t.turn] > maxTail {
+		return errTailFull
+	}
+	t.dirty = true
+	if _, err := t.files[t.turn].WriteAt(make([]byte, 4096), t.size[t.turn]); err != nil {
+		return err
+	}
+	return t.clean()
 }
 
 // clean removes what comes after the last block in both files.

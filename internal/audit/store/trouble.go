@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"os"
 	"time"
 )
@@ -60,7 +61,7 @@ func (w *Writer) present() error {
 		return err
 	}
 	for i, name := range tailPaths(w.path) {
-		if err := sameFile(name, w.tail.files[i]); err != nil {
+		if err := sameFile(name, w.tail.files[i], w.tail.size[i]); err != nil {
 			return err
 		}
 	}
@@ -68,17 +69,19 @@ func (w *Writer) present() error {
 	return nil
 }
 
-func sameFile(name string, f *os.File) error {
-	at, err := os.Stat(name)
-	if err != nil {
-		return err
-	}
+// sameFile fails when f does not stand at name any more, or has fewer octets
+// than were written to it.
+func sameFile(name string, f *os.File, size int64) error {
 	is, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	if !os.SameFile(at, is) {
-		return &os.PathError{Op: "write", Path: name, Err: os.ErrNotExist}
+	at, err := os.Stat(name)
+	switch {
+	case err != nil || !os.SameFile(at, is):
+		return errors.New("its tail " + name + " is no longer where it was: bring it back, or restart heed")
+	case is.Size() < size:
+		return errors.New("somebody has cut its tail " + name + ": restart heed")
 	}
 	return nil
 }

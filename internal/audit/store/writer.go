@@ -252,7 +252,7 @@ func (w *Writer) settle(b *batch, last [len(tables)]int64, err error) {
 func (w *Writer) failLocked(b *batch, err error) {
 	after := w.next
 	b.err, after.err = err, err
-	w.speller.forget(w.written)
+	w.speller.back(w.written)
 	w.exempt, w.lost = w.exempt+b.exempt+after.exempt, w.lost+b.lost+after.lost
 	w.next = &batch{}
 	for _, end := range slices.Concat(b.ended, after.ended) {

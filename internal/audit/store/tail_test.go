@@ -1,0 +1,206 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/rules"
+)
+
+// begun returns a record that was left by a heed that was killed: so many
+// decisions are in its tail, each in a block of its own, and not in audit.db.
+func begun(t *testing.T, decisions int) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "audit.db")
+	w := mustOpen(t, path, Options{})
+	w.completing.Lock() // nothing comes into audit.db any more
+	defer w.completing.Unlock()
+	for i := range decisions {
+		if err := w.Decided(request(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := filepath.Join(t.TempDir(), "audit.db")
+	for _, suffix := range []string{"", "-wal", ".tail", ".tail2"} {
+		data, err := os.ReadFile(path + suffix)
+		if err == nil {
+			err = os.WriteFile(to+suffix, data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+func mustOpen(t *testing.T, path string, o Options) *Writer {
+	t.Helper()
+	w, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close("") })
+	return w
+}
+
+func request(i int) *audit.Entry {
+	return &audit.Entry{
+		ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", UserAgent: "TestBot/1.0",
+		Method: "GET", Scheme: "http", Host: "site.test", Target: fmt.Sprint("/", i), Judged: audit.ByPath,
+		Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule},
+	}
+}
+
+// entries counts what the record at path holds, without its tail.
+func entries(t *testing.T, path string) (n int) {
+	t.Helper()
+	db, err := View(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow("SELECT count(*) FROM entry").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestHeed_ATailThatWasCutAnywhereHasItsWholeBlocks(t *testing.T) {
+	path := begun(t, 6)
+	whole, err := os.ReadFile(path + ".tail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, wal := mustRead(t, path), mustRead(t, path+"-wal")
+	var ends []int // of the blocks
+	for at := int(tailStart); at < len(whole); {
+		_, length := cutBlock(whole[at:])
+		if length == 0 {
+			t.Fatalf("no block at %d of %d", at, len(whole))
+		}
+		at += length
+		ends = append(ends, at)
+	}
+	if ends = ends[1:]; len(ends) != 6 { // the first has the row of the run, which audit.db has, too
+		t.Fatalf("%d blocks", len(ends))
+	}
+	for cut := 0; cut <= len(whole); cut += 7 {
+		dir := filepath.Join(t.TempDir(), "audit.db")
+		write(t, dir, db)
+		write(t, dir+"-wal", wal)
+		write(t, dir+".tail", whole[:cut])
+		if err := Settle(dir); err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		want := 0
+		for _, end := range ends {
+			if end <= cut {
+				want++
+			}
+		}
+		if n := entries(t, dir); n != want {
+			t.Errorf("cut at %d: %d entries, want %d", cut, n, want)
+		}
+	}
+}
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHeed_ATailIsReadOnceHoweverOften(t *testing.T) {
+	path := begun(t, 5)
+	tail := mustRead(t, path+".tail")
+	for range 3 { // as when heed is killed before it could empty the tail
+		write(t, path+".tail", tail)
+		if err := Settle(path); err != nil {
+			t.Fatal(err)
+		}
+		if n := entries(t, path); n != 5 {
+			t.Fatalf("%d entries, want 5", n)
+		}
+	}
+}
+
+func TestHeed_ARecordThatCannotBeTrustedStopsTheStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, path string)
+		want  string
+	}{
+		"a block in the middle is damaged": {func(t *testing.T, path string) {
+			tail := mustRead(t, path+".tail")
+			tail[tailStart+blockStart+3] ^= 1
+			write(t, path+".tail", tail)
+		}, "is damaged at octet 48, with decisions after it: keep a copy, and move it away"},
+		"the tail is of another record": {func(t *testing.T, path string) {
+			write(t, path+".tail", mustRead(t, begun(t, 1)+".tail"))
+		}, "belongs to another record: move it away"},
+		"the tail is something else": {func(t *testing.T, path string) {
+			write(t, path+".tail", []byte(strings.Repeat("notes\n", 20)))
+		}, "is no tail of a record: move it away"},
+		"audit.db is something else": {func(t *testing.T, path string) {
+			write(t, path, []byte("my notes\n"))
+		}, "it is no record of heed's\nMove it away, or name another file in [audit] file"},
+		"audit.db is another program's": {func(t *testing.T, path string) {
+			os.Remove(path)
+			os.Remove(path + "-wal")
+			exec(t, path, "CREATE TABLE notes (text)")
+		}, "it is no record of heed's\nMove it away"},
+		"audit.db is a newer heed's": {func(t *testing.T, path string) {
+			exec(t, path, "PRAGMA user_version = 99")
+		}, "it was made by a newer heed (layout 99, this one knows 1)\nUse that heed"},
+		"audit.db is older than what its tail follows": {func(t *testing.T, path string) {
+			tail := mustRead(t, path+".tail")
+			at := int(tailStart)
+			for range 2 {
+				_, length := cutBlock(tail[at:])
+				at += length
+			}
+			write(t, path+".tail", append(tail[:tailStart:tailStart], tail[at:]...))
+		}, "row 2 of entry comes after row 0: the tail does not belong to this state of the record\nKeep a copy of its tail"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := begun(t, 3)
+			c.spoil(t, path)
+			before := mustRead(t, path+".tail")
+			_, err := Open(path, Options{})
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+			if string(mustRead(t, path+".tail")) != string(before) {
+				t.Error("the tail was changed")
+			}
+		})
+	}
+}
+
+func exec(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := connect(path, "rwc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

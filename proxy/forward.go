@@ -215,9 +215,15 @@ func (x *exchange) failStatus(r *http.Request, status int) *http.Response {
 
 // gotConn notes which connection the request goes out on.
 func (w *responseWriter) gotConn(i httptrace.GotConnInfo) {
-	if w.site, _ = i.Conn.(*siteConn); w.site != nil && w.exchange.settings.Pacer != nil {
-		w.site.wrote.Store(w.exchange)
+	w.site, _ = i.Conn.(*siteConn)
+	x := w.exchange
+	if x.settings.Pacer == nil {
+		return
 	}
+	if w.site != nil {
+		w.site.wrote.Store(x)
+	}
+	x.started() // from here on it may be written, also when its client leaves
 }
 
 // informational passes a 1xx answer on (RFC 9110 §15.2). 100 is left to

@@ -95,6 +95,8 @@ func (x *exchange) pace(ctx context.Context) {
 	switch {
 	case a.Left:
 		x.refuse(rules.Decision{Reason: rules.ReasonLeft}, "the client left before its turn came: it had waited for "+inSeconds(a.Waited)+" and would have had to for "+inSeconds(a.Owed)+" more")
+	case a.Refused && q.Observe:
+		e.Decision.Verdict, e.Decision.Reason = rules.WouldRefuse, rules.ReasonPaced
 	case a.Refused:
 		x.refusePaced(&a)
 	}

@@ -1,0 +1,295 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/terms"
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+// gentle is a robots.txt that asks for ten seconds between requests.
+const gentle = "User-agent: *\nDisallow: /private\n\nUser-agent: slow\nCrawl-delay: 10\nDisallow: /private\n"
+
+// turnstile is a Pacer that does as the test says, and remembers what it was told.
+type turnstile struct {
+	mu     sync.Mutex
+	asked  []TurnAsked
+	events []string
+	answer func(ctx context.Context, q *TurnAsked) TurnAnswer
+}
+
+func (p *turnstile) Paced(_ rules.Origin, wishes []*rules.Wish) bool { return len(wishes) > 0 }
+
+func (p *turnstile) Turn(ctx context.Context, q *TurnAsked) TurnAnswer {
+	p.mu.Lock()
+	p.asked = append(p.asked, *q)
+	p.mu.Unlock()
+	a := p.answer(ctx, q)
+	if !a.Refused && !a.Left {
+		a.Turn = turnOf{p}
+	}
+	return a
+}
+
+func (p *turnstile) Answered(_ rules.Origin, status int, _ http.Header, sent time.Time) string {
+	if time.Since(sent) > testkit.Patience {
+		p.event("answered, never sent")
+	}
+	p.event("answered " + http.StatusText(status))
+	return "noted"
+}
+
+func (p *turnstile) event(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.events = append(p.events, what)
+}
+
+// told returns what happened, each thing once, and forgets it.
+func (p *turnstile) told() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for _, e := range p.events {
+		if !slices.Contains(all, e) {
+			all = append(all, e)
+		}
+	}
+	p.events = nil
+	return strings.Join(all, ", ")
+}
+
+type turnOf struct{ *turnstile }
+
+func (p *turnstile) Moved(rules.Origin) { p.event("moved") }
+
+func (t turnOf) Started() { t.event("started") }
+func (t turnOf) End()     { t.event("ended") }
+
+// newPaced is a rig whose site asks for delays, which the turnstile keeps.
+func newPaced(t *testing.T, p *turnstile, changes ...func(*Config)) *rig {
+	s := newSite(t, hello)
+	s.robots = gentle
+	return newRigBefore(t, s, append(changes, func(c *Config) { c.Pacer = p })...)
+}
+
+// at once lets everybody start.
+func atOnce(context.Context, *TurnAsked) TurnAnswer {
+	return TurnAnswer{TurnPlace: TurnPlace{Asked: 10 * time.Second, Delay: 10 * time.Second}, Waited: time.Second}
+}
+
+var slow = []string{"User-Agent: slow/1.0"}
+
+// A request waits before it is recorded, is recorded before it leaves, and its
+// turn begins when it leaves and ends with it.
+func TestHeed_ATurnIsTakenBeforeTheRecordAndBeginsWithTheRequest(t *testing.T) {
+	p := &turnstile{}
+	r := newPaced(t, p)
+	p.answer = func(ctx context.Context, q *TurnAsked) TurnAnswer {
+		for _, e := range r.records.all() {
+			if e.Target == q.Target {
+				p.event("recorded before its turn")
+			}
+		}
+		p.event("turn")
+		return atOnce(ctx, q)
+	}
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		path := "/" + string(m)
+		if a := r.in(t).ask(m, question{path: path, header: slow}); a.StatusCode != 200 {
+			t.Fatal(a.Status)
+		}
+		e := r.records.target(t, path)
+		if got := p.told(); got != "turn, started, answered OK, ended" {
+			t.Error(got)
+		}
+		if e.DelayAsked != 10*time.Second || e.Waited != time.Second || e.Outcome.Waited < time.Second || e.Outcome.Note != "noted" {
+			t.Errorf("%+v", e)
+		}
+	})
+	r.ask(plain, question{path: "/quick", header: []string{"User-Agent: quick/1.0"}})
+	r.records.target(t, "/quick")
+	if got := p.told(); got != "answered OK" {
+		t.Errorf("a request that nobody paces: %s", got)
+	}
+}
+
+// A turn that is too far off is a 429 that says which line asks, how many wait,
+// and when to come back; nothing reaches the site.
+func TestHeed_ATurnTooFarOffIsRefused(t *testing.T) {
+	p := &turnstile{answer: func(_ context.Context, q *TurnAsked) TurnAnswer {
+		delay, by := q.Wishes[0].Delay(time.Now())
+		return TurnAnswer{
+			Refused: true, RetryAfter: 40 * time.Second, Owed: 40 * time.Second,
+			TurnPlace: TurnPlace{Asked: delay, Delay: delay, By: by, Wait: 40 * time.Second, Waiting: 13},
+		}
+	}}
+	r := newPaced(t, p)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		path := "/" + string(m)
+		a := r.in(t).ask(m, question{path: path, header: slow})
+		if a.StatusCode != 429 || a.Header.Get("Retry-After") != "40" || proxyStatusOf(t, a.Header) != "http_request_error" {
+			t.Fatalf("%s %v", a.Status, a.Header)
+		}
+		var told struct {
+			Title, Reason, Detail string
+			Line                  int
+			Queue                 struct {
+				Waiting int
+				Delay   float64 `json:"delay_seconds"`
+			}
+			Quoted struct{ Rule string } `json:"quoted_from_site"`
+		}
+		if err := json.Unmarshal([]byte(a.body), &told); err != nil {
+			t.Fatal(err)
+		}
+		if told.Title != "Refused by heed: site.test asks for 10 s between requests (robots.txt line 5), 12 others wait; ask again after 40 s" ||
+			told.Reason != "paced" || told.Line != 5 || told.Quoted.Rule != "crawl-delay: 10" || told.Queue.Waiting != 13 || told.Queue.Delay != 10 ||
+			!strings.Contains(told.Detail, "Asking for the same again after 40 seconds is served.") {
+			t.Errorf("%s", a.body)
+		}
+		if e := r.records.target(t, path); e.Decision.Reason != rules.ReasonPaced || e.Owed != 40*time.Second || e.DelayAsked != 10*time.Second {
+			t.Errorf("%+v", e)
+		}
+	})
+	for _, seen := range r.site.reached() {
+		if !strings.Contains(seen, "/robots.txt") {
+			t.Errorf("the site saw %s", seen)
+		}
+	}
+}
+
+// Who leaves while it waits is recorded with what it owed, and its turn is not used.
+func TestHeed_WhoLeavesBeforeItsTurnIsRecorded(t *testing.T) {
+	waiting := make(chan struct{}, 1)
+	p := &turnstile{answer: func(ctx context.Context, _ *TurnAsked) TurnAnswer {
+		waiting <- struct{}{}
+		<-ctx.Done()
+		return TurnAnswer{Left: true, Waited: 2 * time.Second, Owed: 8 * time.Second}
+	}}
+	r := newPaced(t, p)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		r, path := r.in(t), "/left/"+string(m)
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		go func() { <-waiting; leave() }()
+		if m == mitmH2 {
+			req, _ := http.NewRequestWithContext(ctx, "GET", "https://site.test"+path, nil)
+			req.Header.Set("User-Agent", "slow/1.0")
+			if _, err := r.h2("site.test").RoundTrip(req); err == nil {
+				t.Error("an answer came")
+			}
+		} else {
+			c, prefix := r.raw(m)
+			c.Send(get(prefix, path, slow...))
+			<-ctx.Done()
+			c.Close()
+		}
+		e := r.records.target(t, path)
+		if e.Decision.Reason != rules.ReasonLeft || e.Owed != 8*time.Second || e.Waited != 2*time.Second ||
+			e.Detail != "the client left before its turn came: it had waited for 2 s and would have had to for 8 s more" {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// A request that cannot be sent gives its turn back without having started.
+func TestHeed_WhatCannotBeSentDoesNotBeginItsTurn(t *testing.T) {
+	p := &turnstile{answer: atOnce}
+	site := newSite(t, hello)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	site.resolve["dead.test:80"] = l.Addr().String()
+	l.Close()
+	pattern, err := terms.ParseHostPattern("dead.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRigBefore(t, site, func(c *Config) {
+		c.Pacer = p
+		c.Book = &terms.Book{Hosts: []terms.Host{{Match: []terms.HostPattern{pattern}, Robots: func(o rules.Origin) *rules.Policy {
+			return rules.New(rules.Source{Origin: o, State: rules.Available}, []byte(gentle))
+		}}}}
+	})
+	if a := r.ask(plain, question{host: "dead.test", path: "/dead", header: slow}); a.StatusCode != 502 {
+		t.Error(a.Status)
+	}
+	r.records.target(t, "/dead")
+	if got := p.told(); got != "ended" {
+		t.Error(got)
+	}
+}
+
+// People wait for nothing, and whoever is only observed is known as such.
+func TestHeed_WhoIsNotPaced(t *testing.T) {
+	p := &turnstile{answer: atOnce}
+	r := newPaced(t, p, func(c *Config) {
+		c.Book = &terms.Book{
+			Mode: terms.Observe,
+			Clients: []terms.Client{
+				{Name: "people", UserAgent: terms.NewGlob("slow/people"), Mode: terms.Exempt, ModeSet: true},
+			},
+		}
+	})
+	r.ask(plain, question{path: "/people", header: []string{"User-Agent: slow/people"}})
+	r.records.target(t, "/people")
+	if got := p.told(); got != "" {
+		t.Errorf("people: %s", got)
+	}
+	r.ask(plain, question{path: "/observed", header: slow})
+	r.records.target(t, "/observed")
+	if len(p.asked) != 1 || !p.asked[0].Observe {
+		t.Errorf("%+v", p.asked)
+	}
+}
+
+// A wait that is long is told of when it begins, once per host and half a minute.
+func TestHeed_LongWaitsAreAnnounced(t *testing.T) {
+	place := TurnPlace{Asked: 10 * time.Second, Delay: 10 * time.Second, By: rules.Field{Kind: rules.CrawlDelay, Line: 5}, Wait: 40 * time.Second, Waiting: 12}
+	var told []string
+	p := &turnstile{answer: func(ctx context.Context, q *TurnAsked) TurnAnswer {
+		q.Waiting(place)
+		return atOnce(ctx, q)
+	}}
+	r := newPaced(t, p, func(c *Config) { c.Announce = func(sentence string) { told = append(told, sentence) } })
+	for range 3 {
+		r.ask(plain, question{path: "/", header: slow})
+	}
+	if len(told) != 1 || told[0] != "site.test asks for 10 s between requests (robots.txt line 5): 12 waiting, yours in 40 s" {
+		t.Errorf("%q", told)
+	}
+	for want, place := range map[string]TurnPlace{
+		"site.test has asked everybody to wait":                                                     {Held: time.Minute, Wait: time.Minute},
+		"heed's settings ask for 0.5 s between requests to site.test":                               {Asked: time.Second / 2, Delay: time.Second / 2, Wait: time.Second},
+		"site.test asks for 86400 s between requests (robots.txt line 5), of which 3600 s are kept": {Asked: 24 * time.Hour, Delay: time.Hour, By: place.By, Wait: time.Hour},
+		"site.test asks to be visited at another time of the day (robots.txt line 7)":               {Visit: rules.Field{Kind: rules.VisitTime, Line: 7}, Wait: time.Hour},
+		"as many requests to site.test as heed's settings allow are under way":                      {Wait: time.Second},
+	} {
+		if got := place.why("site.test"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Tunnels that are judged by their host take turns too: each opens a connection.
+func TestHeed_TunnelsTakeTurns(t *testing.T) {
+	p := &turnstile{answer: atOnce}
+	r := newPaced(t, p, func(c *Config) { c.Book = &terms.Book{HTTPS: terms.HostOnly} })
+	testkit.Dial(t, r.addr).Connect("site.test:443", slow...).Close()
+	r.records.await(t, "the tunnel", func(e *audit.Entry) bool { return e.Method == "CONNECT" })
+	if got := p.told(); got != "started, ended" {
+		t.Error(got)
+	}
+}

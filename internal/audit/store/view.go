@@ -84,7 +84,8 @@ func looksLikeRecord(path string) error {
 	} else if err != nil {
 		return cutOff(path, info.Size(), headerSize)
 	}
-	if whole := wholeSize(head); info.Size() < whole {
+	// While somebody writes, pages are in the log beside it and on their way.
+	if whole := wholeSize(head); info.Size() < whole && alone(path) {
 		return cutOff(path, info.Size(), whole)
 	}
 	return nil

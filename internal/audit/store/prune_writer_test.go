@@ -1,0 +1,88 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/internal/audit/store"
+)
+
+// TestHeed_PruningGoesOnUnderTraffic: many decide while far more is recorded
+// than fits, names come and go, and every moment's record is whole.
+func TestHeed_PruningGoesOnUnderTraffic(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	var late time.Duration // how far the clock has gone on
+	var mu sync.Mutex
+	now := func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Now().Add(late)
+	}
+	w := open(t, path, store.Options{Heed: "test", Keep: time.Hour, Now: now})
+	ctx, stop := context.WithCancel(context.Background())
+	var clients sync.WaitGroup
+	for client := range 8 {
+		clients.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if n%20 == 0 { // which keeps the crowd from writing more than anybody reads
+					_ = w.Complete()
+				}
+				e := asked(policy(fmt.Sprintf("s%d.test", (n+client)%300)), fmt.Sprintf("/%d", n))
+				e.Time = now()
+				if err := w.Decided(e); err != nil {
+					t.Error(err)
+					return
+				}
+				if n%10 > 0 { // some never end
+					w.Ended(e)
+				}
+			}
+		})
+	}
+	gone := int64(0)
+	for range 3 {
+		waitFor(t, path, func(p *store.Proof) bool { return p.Rows["entry"] >= 300 })
+		mu.Lock()
+		late += 2 * time.Hour
+		mu.Unlock()
+		gone = waitFor(t, path, func(p *store.Proof) bool { return p.Pruned != nil && p.Pruned.Entries > gone }).Pruned.Entries
+	}
+	stop()
+	clients.Wait()
+	if err := w.Close("the test is over"); err != nil {
+		t.Fatal(err)
+	}
+	if proof := verify(t, path); !proof.Whole || proof.Head.Entries != proof.Rows["entry"]+proof.Pruned.Entries {
+		t.Errorf("damage %v, head %+v, rows %v, pruned %+v", proof.Damage, proof.Head, proof.Rows, proof.Pruned)
+	}
+}
+
+func verify(t *testing.T, path string) *store.Proof {
+	t.Helper()
+	proof, err := store.Verify(context.Background(), path, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return proof
+}
+
+// waitFor verifies the record, which has to be whole each time, until it is as
+// the test wants it.
+func waitFor(t *testing.T, path string, enough func(*store.Proof) bool) *store.Proof {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		proof := verify(t, path)
+		if !proof.Whole {
+			t.Fatalf("while it is written: %v", proof.Damage)
+		}
+		if enough(proof) {
+			return proof
+		}
+	}
+	t.Fatal("it does not come to that")
+	return nil
+}

@@ -14,12 +14,13 @@ import (
 
 // AuditCmd is `heed audit`: the record of decisions.
 type AuditCmd struct {
-	Verify AuditVerifyCmd `cmd:"" help:"Say whether a record is as heed wrote it."`
-	Seal   AuditSealCmd   `cmd:"" help:"Print the head of a record, to be published or signed elsewhere."`
-	List   AuditListCmd   `cmd:"" help:"Find decisions: a line for each."`
-	Replay AuditReplayCmd `cmd:"" help:"Judge every decision again, and say what would have been if."`
-	Report AuditReportCmd `cmd:"" help:"Say what was asked, allowed and refused, by agent and by site."`
-	Export AuditExportCmd `cmd:"" help:"Write every decision for other programs."`
+	Verify  AuditVerifyCmd  `cmd:"" help:"Say whether a record is as heed wrote it."`
+	Seal    AuditSealCmd    `cmd:"" help:"Print the head of a record, to be published or signed elsewhere."`
+	List    AuditListCmd    `cmd:"" help:"Find decisions: a line for each."`
+	Replay  AuditReplayCmd  `cmd:"" help:"Judge every decision again, and say what would have been if."`
+	Recheck AuditRecheckCmd `cmd:"" help:"Ask sites for their robots.txt, and list past requests that would be refused now."`
+	Report  AuditReportCmd  `cmd:"" help:"Say what was asked, allowed and refused, by agent and by site."`
+	Export  AuditExportCmd  `cmd:"" help:"Write every decision for other programs."`
 }
 
 // recordFiles are the records that a verb of heed audit reads.

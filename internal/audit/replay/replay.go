@@ -182,13 +182,13 @@ func (s *scan) worker(ctx context.Context) error {
 }
 
 const entryQuery = `SELECT e.seq, e.id, e.time, e.asker, e.site, e.ground, e.method, e.target, e.part, e.redacted, o.late
-FROM entry e LEFT JOIN outcome o ON o.entry = e.seq WHERE e.seq BETWEEN ? AND ? ORDER BY e.seq`
+FROM entry e LEFT JOIN outcome o ON o.entry = e.seq WHERE e.seq BETWEEN ? AND ? `
 
 // chunk judges the entries from one number to another.
 func (s *scan) chunk(ctx context.Context, tx *sql.Tx, from, to int64) (*part, error) {
 	// What entries refer to is read on the same connection: their rows are
 	// gathered first.
-	entries, err := readEntries(ctx, tx, from, to)
+	entries, err := readEntries(ctx, tx, "", from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -226,8 +226,9 @@ type entryRow struct {
 	late sql.NullInt64
 }
 
-func readEntries(ctx context.Context, r reader, from, to int64) ([]entryRow, error) {
-	rows, err := r.QueryContext(ctx, entryQuery, from, to)
+// readEntries reads the entries from one number to another, of those that fit.
+func readEntries(ctx context.Context, r reader, fit string, from, to int64) ([]entryRow, error) {
+	rows, err := r.QueryContext(ctx, entryQuery+fit+" ORDER BY e.seq", from, to)
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,7 @@ var withoutRules = map[rules.Reason]string{
 	rules.ReasonRecord:       "the record could not be written",
 	rules.ReasonInternal:     "a fault in heed",
 	rules.ReasonLate:         "it was let through before there were rules; the verdict that followed is judged again by itself",
+	rules.ReasonPaced:        "its turn at the site was too far off at that moment",
 	rules.ReasonExempt:       "the client is people, who are not judged",
 }
 

@@ -1,0 +1,49 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"heed/rules"
+)
+
+// A year later some sites have closed, some cannot be asked, and the others say
+// what they said.
+func TestHeed_PastRequestsAreJudgedByTodaysRules(t *testing.T) {
+	c := newCrawl(t).entries(3000)
+	db := c.closed()
+	all := int64(0)
+	for _, d := range listed(t, db, Filter{Verdict: "allow"}) {
+		if d.Judged == "path" && d.Reason != "robots-txt" && d.Reason != "not-a-crawl" {
+			all++
+		}
+	}
+	today := func(_ context.Context, o rules.Origin) *rules.Policy {
+		switch o.Host {
+		case "s7.test":
+			return rules.New(rules.Source{Origin: o, State: rules.Available}, []byte("User-agent: *\nDisallow: /\n"))
+		case "s8.test":
+			return rules.New(rules.Source{Origin: o, Err: errors.New("it is gone")}, nil)
+		}
+		return rules.New(rules.Source{Origin: o, State: rules.Unavailable}, nil)
+	}
+	check := Recheck{Books: c.options().Books, Policy: today, Width: 4}
+	r, err := check.Run(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Allowed == 0 || r.Allowed > all || r.Refused == 0 || r.Unknown == 0 || r.Redacted == 0 || r.Incomplete > 0 {
+		t.Errorf("%+v; %d in all", r, all)
+	}
+	for _, h := range r.Hosts {
+		closed, gone := h.Refused > 0 && len(h.URLs) > 0 && h.Rules[0].Line == 2, h.Error == "it is gone"
+		if !closed && !gone {
+			t.Errorf("%+v", h)
+		}
+	}
+	check.Host = "s9.test"
+	if r, err = check.Run(t.Context(), db); err != nil || r.Refused > 0 || len(r.Hosts) > 0 || r.Allowed == 0 {
+		t.Errorf("of another site: %+v, %v", r, err)
+	}
+}

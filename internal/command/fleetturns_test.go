@@ -20,10 +20,13 @@ import (
 const siteDelay = 500 * time.Millisecond
 
 // pacedSite is a site that asks for siteDelay and measures starts by its own
-// clock. A first request pays for a handshake, the next for none.
+// clock. A first request pays for a handshake, the next for none. Over HTTP/1
+// nothing can be read behind a request before it is in the book.
 func pacedSite(t *testing.T) *testkit.Gauge {
 	t.Helper()
-	return testkit.NewGauge(t, testkit.GaugeOptions{Robots: "User-agent: *\nCrawl-delay: 0.5\n"})
+	return testkit.NewGauge(t, testkit.GaugeOptions{
+		Robots: "User-agent: *\nCrawl-delay: 0.5\n", HTTP1: true, Handshake: 50 * time.Millisecond,
+	})
 }
 
 // pacedConfig lets everybody wait for the site as long as it takes.
@@ -32,7 +35,7 @@ func pacedConfig(site *testkit.Gauge, more string) string {
 }
 
 // page is where the site is asked.
-const page = "https://site.test/page"
+const page = "https://site.test/"
 
 // pacedClient returns a client of h that does not mind whose certificates it sees.
 func pacedClient(t *testing.T, h *testkit.Heed) *http.Client {
@@ -61,7 +64,7 @@ func newCrowd(t *testing.T, heeds []*testkit.Heed, clients int) *crowd {
 		browser := pacedClient(t, h)
 		c.wg.Go(func() {
 			for c.on() {
-				resp, err := browser.Get(page)
+				resp, err := browser.Get(fmt.Sprint(page, i%len(heeds), "/", i))
 				if err != nil {
 					if c.dead.Load() != h {
 						t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"heed/internal/fleet"
 	"heed/internal/pace"
 	"heed/rules"
 )
@@ -35,6 +36,7 @@ type turnsFile struct {
 	path    string
 	log     *slog.Logger
 	turns   *pace.Turns
+	fleet   *fleet.Store  // nil: there is none
 	changed chan struct{} // has room for one
 	end     chan struct{}
 	ended   sync.WaitGroup
@@ -45,6 +47,7 @@ type turnsFile struct {
 type keptTurns struct {
 	Complete bool       `json:"complete"` // nothing has started since it was written
 	Turns    []keptTurn `json:"turns"`
+	Heeds    int        `json:"heeds,omitempty"` // of the fleet; 0: there was none
 }
 
 // keptTurn is a pace.Mark. Lane may hold any octets, and is base64.
@@ -59,7 +62,7 @@ type keptTurn struct {
 
 // openTurns makes the turns of all sites; close keeps them for a restart.
 func (o *opened) openTurns(state string) (close func()) {
-	f := openTurnsFile(filepath.Join(state, turnsName), sharedTurns(o.fleet), o.log)
+	f := openTurnsFile(filepath.Join(state, turnsName), o.fleet, o.log)
 	heedPauses(o.fleet, f.turns)
 	o.turns = f.turns
 	return f.close
@@ -68,9 +71,9 @@ func (o *opened) openTurns(state string) (close func()) {
 // openTurnsFile returns turns that go on where those of an earlier heed in the same
 // state directory ended, and keeps them until close. A file that cannot be read
 // is told, and taken for one that is not complete.
-func openTurnsFile(path string, shared pace.Shared, log *slog.Logger) *turnsFile {
-	f := &turnsFile{path: path, log: log, changed: make(chan struct{}, 1), end: make(chan struct{})}
-	f.turns = pace.New(pace.Config{Shared: shared, Changed: f.change})
+func openTurnsFile(path string, store *fleet.Store, log *slog.Logger) *turnsFile {
+	f := &turnsFile{path: path, fleet: store, log: log, changed: make(chan struct{}, 1), end: make(chan struct{})}
+	f.turns = pace.New(pace.Config{Shared: sharedTurns(store), Changed: f.change})
 	since := time.Now()
 	kept, err := readTurns(path)
 	switch {
@@ -82,6 +85,9 @@ func openTurnsFile(path string, shared pace.Shared, log *slog.Logger) *turnsFile
 		since = time.Time{}
 	}
 	f.turns.Restore(kept.marks(), since)
+	if store != nil {
+		store.Turns().Expect(kept.Heeds)
+	}
 	f.save(false)
 	f.ended.Go(f.keep)
 	return f
@@ -162,6 +168,9 @@ func (f *turnsFile) save(complete bool) {
 func (f *turnsFile) write(complete bool) error {
 	marks := f.turns.Marks()
 	kept := keptTurns{Complete: complete && len(marks) <= maxTurnsMarks, Turns: []keptTurn{}}
+	if f.fleet != nil {
+		kept.Heeds = f.fleet.Turns().Heeds()
+	}
 	for _, m := range marks[:min(len(marks), maxTurnsMarks)] {
 		kept.Turns = append(kept.Turns, keptTurn{
 			Scheme: m.Origin.Scheme, Authority: m.Origin.Authority(), Lane: []byte(m.Lane),

@@ -432,6 +432,27 @@ func TestHeed_HeedsAreCountedWhileTheyAreThere(t *testing.T) {
 	}
 }
 
+// A heed that starts while the store is away goes by what it knew before.
+func TestHeed_AHeedThatStartsWithoutTheStoreKeepsTheDelayForAll(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	server := testkit.NewRedis(t)
+	server.Kill()
+	store, _ := open(t, "redis://"+server.Addr)
+	m := &member{t, store.Turns(), tag, "ticket"}
+	m.turns.Expect(3)
+	m.take(of("group"))
+	_ = m.turns.Started(t.Context(), tag, m.ticket, of("group"), 0) // it is away
+	if a := m.ask(of("group")); a.Wait < 3*delay-100*time.Millisecond || a.Wait > 3*delay {
+		t.Errorf("the next turn: %+v", a)
+	}
+	server.Restart()
+	await(t, "it sees the store", func() bool { return m.turns.Heeds() == 1 })
+	m.turns.Expect(3) // too late
+	if n := m.turns.Heeds(); n != 1 {
+		t.Errorf("%d heeds", n)
+	}
+}
+
 func TestHeed_AnImpatientWaiterDoesNotBlameTheStoreForItsTurn(t *testing.T) {
 	t.Parallel() // they wait most of the time
 	store, _ := open(t, "redis://"+testkit.NewRedis(t).Addr)

@@ -26,6 +26,7 @@ func (b *builder) finish(rep *Report, records []Record) error {
 		b.sort(rep, row{b.deciding(p, c, w), *counts})
 	}
 	b.parts(rep, agents, sites, pairs)
+	rep.Reasons = b.reasons()
 	for _, u := range b.trouble {
 		rep.Trouble = append(rep.Trouble, *u)
 	}
@@ -59,6 +60,31 @@ func (b *builder) sort(rep *Report, c row) {
 	case d.Verdict != allow:
 		rep.Refusals = append(rep.Refusals, d)
 	}
+}
+
+// reasons counts what decided over all sites.
+func (b *builder) reasons() []Reason {
+	type counted struct {
+		n             int64
+		sites, agents map[int]bool
+	}
+	counts := map[Reason]*counted{}
+	for p, c := range b.cells {
+		w := &b.ways.keys[p.way]
+		k := Reason{Judged: w.judged, Verdict: w.verdict, Reason: w.reason}
+		if counts[k] == nil {
+			counts[k] = &counted{0, map[int]bool{}, map[int]bool{}}
+		}
+		counts[k].n += c.n
+		counts[k].sites[p.origin], counts[k].agents[p.agent] = true, true
+	}
+	list := make([]Reason, 0, len(counts))
+	for k, c := range counts {
+		k.Requests, k.Sites, k.Agents = c.n, len(c.sites), len(c.agents)
+		list = append(list, k)
+	}
+	byMost(list, func(r *Reason) (int64, string) { return r.Requests, r.Verdict + r.Reason + r.Judged })
+	return list
 }
 
 // parts lists agents and sites.

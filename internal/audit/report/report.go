@@ -13,6 +13,7 @@ type Report struct {
 	Total      Counts        `json:"total"`
 	Agents     []AgentPart   `json:"agents"`
 	Sites      []SitePart    `json:"sites"`
+	Reasons    []Reason      `json:"reasons"`    // all that decided, over all sites
 	Refusals   []Deciding    `json:"refusals"`   // what refused, or would have
 	NotJudged  []Deciding    `json:"not_judged"` // what was not judged, and why
 	Exceptions []Deciding    `json:"exceptions"` // decided by the operator's exceptions
@@ -77,6 +78,16 @@ type SitePart struct {
 type AgentCount struct {
 	Agent string `json:"agent"`
 	Counts
+}
+
+// Reason is how often decisions came about in one way, over all sites.
+type Reason struct {
+	Judged   string `json:"judged"`
+	Verdict  string `json:"verdict"`
+	Reason   string `json:"reason"`
+	Requests int64  `json:"requests"`
+	Sites    int    `json:"sites"`
+	Agents   int    `json:"agents"`
 }
 
 // Deciding is how often one rule, exception or reason decided about what an

@@ -85,6 +85,8 @@ func TestHeed_AReportTellsWhoAskedWhatAndWhatBecameOfIt(t *testing.T) {
 		"newsbot 192.0.2.7 5 4 1 0 0 2s",
 		"other 192.0.2.9 4 1 1 1 1 -",
 		"https://shop.example 7 5 1 1 0 2s",
+		"3 33.3 % allow no-rule path 1 1",
+		"1 11.1 % allow tunnel not judged 1 1",
 		"1 x https://shop.example newsbot refuse robots.txt line 2 Disallow: /private (group *)",
 		"1 x https://shop.example other would-refuse robots.txt line 3 Disallow: /cart (group *)",
 		"1 x https://away.example other allow tunnel",

@@ -116,6 +116,11 @@ func (a *AgentPart) Where() string {
 }
 
 func (t *text) whys(r *Report) {
+	t.title("Decided by")
+	t.line("requests", "share", "verdict", "reason", "judged by", "sites", "agents")
+	limited(t, r.Reasons, func(w *Reason) {
+		t.line(commas(w.Requests), percent(w.Requests, r.Total.Requests), Printable(w.Verdict), Printable(w.Reason), w.judgedBy(), commas(int64(w.Sites)), commas(int64(w.Agents)))
+	})
 	list := func(title string, all []Deciding, why func(*Deciding) string) {
 		if len(all) == 0 {
 			return
@@ -134,6 +139,14 @@ func (t *text) whys(r *Report) {
 			t.line(Printable(u.Site), u.State, commas(u.Requests)+" asked", commas(u.Refused)+" refused", stamp(u.First)+" to "+stamp(u.Last), Printable(u.Error))
 		})
 	}
+}
+
+// judgedBy says what was judged, in a word.
+func (r *Reason) judgedBy() string {
+	if r.Judged == judgedNo {
+		return "not judged"
+	}
+	return Printable(r.Judged)
 }
 
 // Why says in a line what decided; the texts in it are escaped.

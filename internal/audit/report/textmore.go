@@ -16,7 +16,12 @@ func (t *text) changes(r *Report) {
 			return
 		}
 		_ = t.Flush()
+		n := 0
 		for line := range strings.Lines(c.Diff) {
+			if n++; n > mostRows {
+				fmt.Fprintln(t, "    ...")
+				break
+			}
 			fmt.Fprintln(t, "    "+Printable(strings.TrimRight(line, "\r\n")))
 		}
 		if c.Cut {

@@ -228,7 +228,13 @@ func TestHeed_NoRequestFailsForAStoreThatIsKilled(t *testing.T) {
 // prints and its exit status.
 func cacheCommand(t *testing.T, state string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := exec.Command(testkit.Binary(t), append([]string{"cache"}, args...)...)
+	return commandBeside(t, state, append([]string{"cache"}, args...)...)
+}
+
+// commandBeside runs `heed ARGS...` beside a heed.
+func commandBeside(t *testing.T, state string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command(testkit.Binary(t), args...)
 	cmd.Env = []string{"HEED_STATE=" + state, "HOME=" + state}
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -189,3 +189,67 @@ func TestHeed_NoBurstAfterARestart(t *testing.T) {
 	})
 	testkit.Keep(t, "also when the file is lost", starts(site), siteDelay)
 }
+
+// A site that tells one heed to wait has told all of them, and an operator
+// releases it for all.
+func TestHeed_WhatASiteAsksOneHeedForAllKeep(t *testing.T) {
+	site := testkit.NewGauge(t, testkit.GaugeOptions{
+		Robots: "User-agent: *\nDisallow:\n", Plain: true,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if after := r.URL.Query().Get("after"); after != "" {
+				w.Header().Set("Retry-After", after)
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		}),
+	})
+	store := testkit.NewRedis(t)
+	config := pacedConfig(site, fmt.Sprintf("[fleet]\nurl = %q\n", "redis://"+store.Addr))
+	config = strings.Replace(config, `max_wait = "20m"`, `max_wait = "10s"`, 1)
+	var heeds []*testkit.Heed
+	for range 2 {
+		heeds = append(heeds, testkit.Start(t, testkit.Options{Config: config}))
+	}
+	store.Await("both listen", func() bool { return store.Count("publish", "heed:1:pauses", "nobody") == 2 })
+	one, other := client(t, heeds[0]), client(t, heeds[1])
+	if got := status(t, other, "http://site.test/"); got != http.StatusOK {
+		t.Errorf("before: status %d", got)
+	}
+	status(t, one, "http://site.test/?after=3")
+	awaitHeld(t, store, heeds[1])
+	if got := status(t, other, "http://site.test/"); got != http.StatusOK {
+		t.Errorf("after the pause: status %d", got)
+	}
+	all := testkit.Pages(site.Starts(), "http://site.test")
+	if gap := all[2].At.Sub(all[1].At); gap < 3*time.Second-20*time.Millisecond {
+		t.Errorf("the other heed came after %v", gap)
+	}
+
+	status(t, one, "http://site.test/?after=3000")
+	awaitHeld(t, store, heeds[1])
+	for i, c := range []*http.Client{one, other} {
+		if got := status(t, c, "http://site.test/"); got != http.StatusTooManyRequests {
+			t.Errorf("heed %d: status %d while the site is to be left alone", i, got)
+		}
+	}
+	if out, errs, code := commandBeside(t, heeds[1].State, "pace", "release", "site.test"); code != 0 {
+		t.Errorf("pace release: status %d\n%s%s", code, out, errs)
+	}
+	store.Await("the first is released, too", func() bool {
+		out, _, _ := commandBeside(t, heeds[0].State, "pace", "list", "--json")
+		return !strings.Contains(out, "site.test") || strings.Contains(out, `"held":0`)
+	})
+	for i, c := range []*http.Client{one, other} {
+		if got := status(t, c, "http://site.test/"); got != http.StatusOK {
+			t.Errorf("heed %d: status %d after the release", i, got)
+		}
+	}
+}
+
+// awaitHeld waits until a heed knows that the site is to be left alone.
+func awaitHeld(t *testing.T, store *testkit.Redis, h *testkit.Heed) {
+	t.Helper()
+	store.Await("the site is held", func() bool {
+		out, _, _ := commandBeside(t, h.State, "pace", "list", "--json")
+		return strings.Contains(out, "site.test") && !strings.Contains(out, `"held":0`)
+	})
+}

@@ -52,6 +52,8 @@ func (p *TurnPlace) why(host string) string {
 		return fmt.Sprintf("%s asks to be visited at another time of the day (robots.txt line %d)", host, p.Visit.Line)
 	case p.Held > 0 && p.Held+p.Delay >= p.Wait:
 		return host + " has asked everybody to wait"
+	case p.RobotsTxt && p.Delay > 0:
+		return fmt.Sprintf("requests for the robots.txt of %s come too often to go before all others, and keep %s between requests", host, inSeconds(p.Delay))
 	case p.By.Line > 0 && p.Asked > p.Delay:
 		return fmt.Sprintf("%s asks for %s between requests (robots.txt line %d), of which %s are kept", host, inSeconds(p.Asked), p.By.Line, inSeconds(p.Delay))
 	case p.By.Line > 0:

@@ -38,9 +38,7 @@ type exchange struct {
 	mismatch string       // which names differ, when that is only to be reported; empty: none
 	late     chan verdict // brings the verdict on a request that was let through before it; else nil
 
-	turn  Turn         // its permission to start; nil: none is needed
-	moves bool         // it waits for nobody, and others keep their distance from it
-	sent  atomic.Int64 // when its header section was last written, in unix nanoseconds
+	turn Turn // its permission to start; nil: none is needed
 
 	recorded  bool     // the Recorder has accepted the entry
 	refusal   *refusal // the answer when heed itself answers; nil otherwise

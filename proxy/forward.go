@@ -29,7 +29,7 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	x.setIdentity(r.Header)
 	x.webSocket = isWebSocket(r.Header)
 	w.trace.GotConn = w.gotConn
-	if x.settings.Pacer != nil {
+	if x.turn != nil {
 		w.trace.WroteHeaders = x.started
 	}
 	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
@@ -217,7 +217,7 @@ func (x *exchange) failStatus(r *http.Request, status int) *http.Response {
 func (w *responseWriter) gotConn(i httptrace.GotConnInfo) {
 	w.site, _ = i.Conn.(*siteConn)
 	x := w.exchange
-	if x.settings.Pacer == nil {
+	if x.turn == nil {
 		return
 	}
 	if w.site != nil {

@@ -18,9 +18,6 @@ type Pacer interface {
 	Paced(o rules.Origin, wishes []*rules.Wish) bool
 	// Turn waits for a request's turn, or until ctx ends.
 	Turn(ctx context.Context, q *TurnAsked) TurnAnswer
-	// Moved is told when a request goes out to o that waits for nobody: one for
-	// /robots.txt.
-	Moved(o rules.Origin)
 	// Answered is told what a site answered to a request that was sent at sent. It
 	// returns what is to be recorded of that; often nothing.
 	Answered(o rules.Origin, status int, h http.Header, sent time.Time) (note string)
@@ -46,6 +43,10 @@ type TurnAsked struct {
 	MaxWait *time.Duration // for the turn; nil: as for all
 	Observe bool           // it is observed only
 
+	// RobotsTxt says that it is for /robots.txt: then it goes before all others,
+	// as long as these are not kept from starting by such requests.
+	RobotsTxt bool
+
 	// Waiting is called once, when a wait begins.
 	Waiting func(TurnPlace)
 }
@@ -58,6 +59,7 @@ type TurnPlace struct {
 	Waiting      int           // requests at the site, with this one
 	Held         time.Duration // of Wait, what the site asked for with Retry-After, or by failing
 	Visit        rules.Field   // the Visit-time outside of which it came; zero: none
+	RobotsTxt    bool          // Delay is what requests for robots.txt keep, too
 }
 
 // TurnAnswer is what became of it.
@@ -72,22 +74,19 @@ type TurnAnswer struct {
 	RetryAfter    time.Duration // when asking again will be served, with Refused
 }
 
-// pace has x wait for its turn, when it may be sent at all. /robots.txt waits for
-// nobody, and people wait for nothing.
+// pace has x wait for its turn, when it may be sent at all. People wait for
+// nothing.
 func (x *exchange) pace(ctx context.Context) {
 	p, e := x.settings.Pacer, &x.entry
 	if p == nil || !x.takesTurns() {
 		return
 	}
-	if e.Decision.Reason == rules.ReasonRobotsTxt {
-		x.moves = true
-		return
-	}
-	wishes := x.wishes()
-	if !p.Paced(x.origin, wishes) {
+	wishes, robotsTxt := x.wishes(), e.Decision.Reason == rules.ReasonRobotsTxt
+	if !robotsTxt && !p.Paced(x.origin, wishes) {
 		return
 	}
 	q := x.turnAsked(wishes)
+	q.RobotsTxt = robotsTxt
 	a := p.Turn(ctx, q)
 	x.turn = a.Turn
 	e.DelayAsked, e.Waited, e.Owed, e.PaceNote = a.Asked, a.Waited, a.Owed, a.Note
@@ -174,19 +173,16 @@ func (p *TurnPlace) rule() rules.Field {
 
 // started tells that the header section of x's request has been written.
 func (x *exchange) started() {
-	x.sent.Store(time.Now().UnixNano())
-	switch {
-	case x.turn != nil:
+	if x.turn != nil {
 		x.turn.Started()
-	case x.moves:
-		x.settings.Pacer.Moved(x.origin)
 	}
 }
 
 // heardFrom tells the Pacer what the site answered.
 func (x *exchange) heardFrom(resp *http.Response) {
-	if p := x.settings.Pacer; p != nil && (x.moves || x.takesTurns()) {
-		x.entry.Outcome.Note = p.Answered(x.origin, resp.StatusCode, resp.Header, time.Unix(0, x.sent.Load()))
+	if p := x.settings.Pacer; p != nil && x.takesTurns() {
+		sent := x.entry.Time.Add(x.entry.Outcome.Waited) // or a little later
+		x.entry.Outcome.Note = p.Answered(x.origin, resp.StatusCode, resp.Header, sent)
 	}
 }
 

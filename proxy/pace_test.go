@@ -71,8 +71,6 @@ func (p *turnstile) told() string {
 
 type turnOf struct{ *turnstile }
 
-func (p *turnstile) Moved(rules.Origin) { p.event("moved") }
-
 func (t turnOf) Started() { t.event("started") }
 func (t turnOf) End()     { t.event("ended") }
 

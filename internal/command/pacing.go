@@ -45,7 +45,7 @@ func (p *pacer) Answered(o rules.Origin, status int, h http.Header, sent time.Ti
 func (p *pacer) Turn(ctx context.Context, q *proxy.TurnAsked) proxy.TurnAnswer {
 	ask := pace.Ask{
 		Settings: p.settings, Origin: q.Origin, Wishes: q.Wishes, Fetched: q.Fetched,
-		Agent: q.Agent, Client: q.Client, Name: q.Name, Target: q.Target, NoWait: q.Observe && !p.observed,
+		Agent: q.Agent, Client: q.Client, Name: q.Name, Target: q.Target, NoWait: q.Observe && !p.observed, RobotsTxt: q.RobotsTxt,
 		Waiting: func(place pace.Place) { q.Waiting(turnPlace(&place)) },
 	}
 	ask.MaxWait = *cmp.Or(q.MaxWait, &p.settings.MaxWait)
@@ -62,7 +62,7 @@ func (p *pacer) Turn(ctx context.Context, q *proxy.TurnAsked) proxy.TurnAnswer {
 
 func turnPlace(p *pace.Place) proxy.TurnPlace {
 	return proxy.TurnPlace{
-		Asked: p.Asked, Delay: p.Delay, By: p.By, Wait: p.Wait, Waiting: p.Others + 1, Held: p.Held, Visit: p.Visit,
+		Asked: p.Asked, Delay: p.Delay, By: p.By, Wait: p.Wait, Waiting: p.Others + 1, Held: p.Held, Visit: p.Visit, RobotsTxt: p.RobotsTxt,
 	}
 }
 

@@ -30,6 +30,9 @@ type Ask struct {
 	Name   string // and between names that one client goes by
 	Target string // what is asked for: coming back for it is known by that
 
+	// RobotsTxt says that it is for /robots.txt: it waits for nobody, unless such
+	// requests come so often that others would never start.
+	RobotsTxt bool
 	// NoWait has the request start at once: what it would owe is told.
 	NoWait bool
 	// Waiting is called once, when a wait begins. Nil: nobody wants to know.
@@ -45,7 +48,9 @@ type Place struct {
 	Ahead  int           // requests that come first
 	Others int           // requests that wait for the same site
 	Held   time.Duration // of the time until the turn, what the site asked for with Retry-After, or by failing
-	Visit  rules.Field   // the Visit-time outside of which the request comes; zero: none
+	// RobotsTxt says that Delay is what requests for robots.txt keep.
+	RobotsTxt bool
+	Visit     rules.Field // the Visit-time outside of which the request comes; zero: none
 }
 
 // lane is one sequence of turns at an origin: no two requests in it start closer

@@ -252,9 +252,46 @@ func TestHeed_RobotsTxtMovesTheClock(t *testing.T) {
 		time.Sleep(12 * time.Second) // a started at 7s; b is due at 17s
 		c.Fetches(site1)
 		c.expect("a 7s, b 22s")
-		c.Moved(site1)
+		c.send(&Ask{Settings: defaults, Origin: site1, Client: "robots", RobotsTxt: true})
 		c.ask("c", delay("10"))
-		c.expect("a 7s, b 22s, c 32s")
+		c.expect("a 7s, b 22s, robots 32s, c 42s")
+	})
+}
+
+// A client that asks for robots.txt all the time keeps nobody from the pages.
+func TestHeed_AFloodOfRobotsTxtStarvesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		for range 4 {
+			c.ask("a", delay("10"))
+		}
+		for range 35 {
+			c.send(&Ask{Settings: defaults, Origin: site1, Client: "flood", RobotsTxt: true})
+			c.Fetches(site1) // as for clients that each have a robots.txt of their own
+			time.Sleep(time.Second)
+		}
+		c.wg.Wait()
+		pages, last := 0, time.Duration(0)
+		for _, s := range c.starts {
+			if s.who == "a" {
+				pages, last = pages+1, s.at
+			}
+		}
+		if pages < 3 || last > 60*time.Second {
+			t.Errorf("%d pages started, the last after %v: %v", pages, last, c.starts)
+		}
+	})
+}
+
+// Whoever is in no group that asks for a delay waits for none.
+func TestHeed_OthersDoNotWaitForASlowGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.ask("slow", delay("10"))
+		c.ask("slow", delay("10"))
+		c.ask("quick", nil)
+		c.ask("quick", nil)
+		c.expect("slow 0s, quick 0s, quick 0s, slow 10s")
 	})
 }
 

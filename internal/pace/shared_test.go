@@ -203,7 +203,7 @@ func TestHeed_WhatHoldsAFleetIsTold(t *testing.T) {
 			a.Turn.End()
 		}
 		c.Answered(site1, http.StatusTooManyRequests, http.Header{"Retry-After": {"5"}}, time.Now())
-		c.Moved(site1)
+		c.Fetches(site1)
 		c.Release("site.test")
 		c.Hold(site1, 2*time.Minute) // another heed was told
 		if a := c.Take(t.Context(), &ask); !a.Refused || a.Held != 2*time.Minute {

@@ -18,7 +18,8 @@ type site struct {
 	lanes   map[string]*lane
 	queue   []*ticket // in the order they are served
 	timer   *time.Timer
-	moved   time.Time     // when a request went out that waits for nobody
+	moved   time.Time     // when a request for robots.txt went out last that waited for nobody
+	robots  time.Time     // likewise, or was let go before all others
 	running int           // turns that have been given and not ended
 	lag     time.Duration // from a turn's being given to its start, smoothed
 	pause   pause
@@ -33,6 +34,7 @@ type Turn struct {
 	steps   []step
 	share   *share // of other heeds' turns; nil: there are none
 	given   time.Time
+	first   bool // for robots.txt, before all others
 	started bool // guarded by site.mu
 	ended   bool // likewise
 }
@@ -58,6 +60,9 @@ func (t *Turn) Started() {
 		if next := now.Add(st.delay); next.After(st.next) {
 			st.next, st.lane.delay = next, st.delay
 		}
+	}
+	if t.first {
+		s.move(now)
 	}
 	t.share.started(s, now)
 	s.turns.changed()
@@ -92,6 +97,11 @@ func (t *Turn) End() {
 // arrive lets a ticket in, or refuses it.
 func (s *site) arrive(k *ticket, strides []stride, now time.Time) {
 	k.site = s
+	if k.ask.RobotsTxt && s.goesFirst(now) {
+		s.robots = now
+		s.give(k, now)
+		return
+	}
 	k.steps = s.stepsOf(strides, now)
 	if s.turns.Shared != nil {
 		k.lanes = k.shareKey()
@@ -126,7 +136,7 @@ func (s *site) fetched(at, now time.Time) {
 
 // stepsOf returns the lanes of a request, making those that are new.
 func (s *site) stepsOf(strides []stride, now time.Time) []step {
-	if len(strides) == 0 && (s.pause.holds(now) || len(s.queue) > 0) {
+	if l := s.lanes[pauseLane]; len(strides) == 0 && (s.pause.holds(now) || l != nil && l.waiting > 0) {
 		strides = []stride{{pauseLane, afterPause}}
 	}
 	steps := make([]step, 0, len(strides))
@@ -319,7 +329,7 @@ func (s *site) ready(k *ticket, now time.Time) bool {
 
 // give gives k its turn.
 func (s *site) give(k *ticket, now time.Time) {
-	k.turn = &Turn{site: s, steps: k.steps, share: k.share, given: now}
+	k.turn = &Turn{site: s, steps: k.steps, share: k.share, given: now, first: k.ask.RobotsTxt && k.steps == nil}
 	for _, st := range k.steps {
 		st.held = k.turn
 		st.round = max(st.round, k.round)

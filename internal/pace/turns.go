@@ -91,21 +91,26 @@ func (t *Turns) Take(ctx context.Context, a *Ask) Answer {
 	now := time.Now()
 	strides, p := a.strides(now)
 	answer := Answer{Place: p, Note: a.note(now, &p)}
-	if a.NoWait || len(strides) == 0 && a.MaxParallel == 0 && !a.ObeyVisits && !t.held(a.Origin) {
+	if a.NoWait || !a.RobotsTxt && len(strides) == 0 && a.MaxParallel == 0 && !a.ObeyVisits && !t.held(a.Origin) {
 		return answer
 	}
 	tk := newTicket(a, now)
 	var heard <-chan struct{}
 	full := t.at(a.Origin, func(s *site) {
+		if a.RobotsTxt {
+			strides = s.stridesOfAll(&answer.Place)
+		}
 		s.arrive(tk, strides, now)
 		heard = tk.heard
 	})
-	if full {
+	if full && a.RobotsTxt {
+		return answer
+	} else if full {
 		answer.Refused, answer.RetryAfter = true, fullHouse
 		return answer
 	}
 	place, refused := tk.site.heardOf(ctx, tk, heard)
-	answer.Place = p.with(place)
+	answer.Place = answer.Place.with(place)
 	if place.Wait > 0 {
 		t.count.waits.Add(1)
 		if a.Waiting != nil && !refused {
@@ -174,28 +179,6 @@ func (t *Turns) sweepLocked(now time.Time) {
 	t.known.Store(int64(t.swept))
 }
 
-// Moved notes that a request which waits for nobody goes out to o: a client's for
-// /robots.txt. The delays of all lanes begin anew.
-func (t *Turns) Moved(o rules.Origin) { t.movedAt(o, time.Now()) }
-
-// Fetches notes that heed's own request for o's robots.txt goes out. What of it
-// is not known yet when the first client comes is told by Ask.Fetched.
-func (t *Turns) Fetches(o rules.Origin) {
-	if t.known.Load() > 0 && t.find(o) != nil {
-		t.movedAt(o, time.Now())
-	} else { // another heed may have the first client
-		t.share(func(ctx context.Context, f Shared) { f.Moved(ctx, o.String()) })
-	}
-}
-
-func (t *Turns) movedAt(o rules.Origin, at time.Time) {
-	t.share(func(ctx context.Context, f Shared) { f.Moved(ctx, o.String()) })
-	t.at(o, func(s *site) {
-		s.moved = later(s.moved, at)
-		s.turn(time.Now())
-	})
-}
-
 // note tells what is to be recorded beside the delay: what was clamped, and a
 // Visit-time that is only noted.
 func (a *Ask) note(now time.Time, p *Place) (text string) {
@@ -207,7 +190,6 @@ func (a *Ask) note(now time.Time, p *Place) (text string) {
 		text = fmt.Sprintf("%s asks for %v between requests; pacing.max_delay makes it %v", what, p.Asked, p.Delay)
 	}
 	if _, by := a.welcome(now); by.Line > 0 && !a.ObeyVisits {
-		p.Visit = by
 		if text != "" {
 			text += "; "
 		}
@@ -218,9 +200,6 @@ func (a *Ask) note(now time.Time, p *Place) (text string) {
 
 // with returns p with what the queue knows.
 func (p Place) with(q Place) Place {
-	q.Asked, q.Delay, q.By = p.Asked, p.Delay, p.By
-	if q.Visit.Line == 0 {
-		q.Visit = p.Visit
-	}
+	q.Asked, q.Delay, q.By, q.RobotsTxt = p.Asked, p.Delay, p.By, p.RobotsTxt
 	return q
 }

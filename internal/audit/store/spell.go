@@ -150,13 +150,21 @@ func (s *speller) asker(rows *[]byte, e *audit.Entry, client string) int64 {
 	return id
 }
 
-// tokensOf returns the product tokens as a JSON array.
+// tokensOf returns the product tokens as a JSON array. Of more than fit into
+// maxText the last element is "...".
 func tokensOf(a *rules.Agent) string {
 	names := []string{}
-	if a != nil {
-		for i := range a.Tokens {
-			names = append(names, a.Tokens[i].Name)
+	if a == nil {
+		return jsonText(names)
+	}
+	size := 0
+	for i := range a.Tokens {
+		name := a.Tokens[i].Name
+		if size += len(name) + len(`"",`); size > maxText {
+			names = append(names, "...")
+			break
 		}
+		names = append(names, name)
 	}
 	return jsonText(names)
 }

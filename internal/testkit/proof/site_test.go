@@ -104,8 +104,8 @@ func (s *site) config(settings string) string {
 		s.ca.File, s.plain, s.secure)
 }
 
-// client returns a client that goes through h and trusts its CA.
-func client(t *testing.T, h *testkit.Heed) *http.Client {
+// roots returns a pool of h's CA.
+func roots(t *testing.T, h *testkit.Heed) *x509.CertPool {
 	t.Helper()
 	pem, err := os.ReadFile(filepath.Join(h.State, "ca.pem"))
 	if err != nil {
@@ -113,9 +113,15 @@ func client(t *testing.T, h *testkit.Heed) *http.Client {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pem)
+	return pool
+}
+
+// client returns a client that goes through h and trusts its CA.
+func client(t *testing.T, h *testkit.Heed) *http.Client {
+	t.Helper()
 	tr := &http.Transport{
 		Proxy:              http.ProxyURL(&url.URL{Scheme: "http", Host: h.Addr}),
-		TLSClientConfig:    &tls.Config{RootCAs: pool},
+		TLSClientConfig:    &tls.Config{RootCAs: roots(t, h)},
 		DisableCompression: true, MaxIdleConnsPerHost: 32, ForceAttemptHTTP2: true,
 	}
 	t.Cleanup(tr.CloseIdleConnections)

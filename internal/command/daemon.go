@@ -199,6 +199,9 @@ func (d *daemon) status() *Status {
 	if err := d.record.Err(); err != nil {
 		s.Log = err.Error()
 	}
+	if d.unrecorded != nil {
+		s.Record = d.unrecorded.Error()
+	}
 	if d.evidence != nil {
 		s.Unrecorded = d.evidence.Lost()
 		if err := d.evidence.Err(); err != nil {

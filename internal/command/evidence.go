@@ -16,19 +16,25 @@ import (
 // names no other place.
 const auditFile = "audit.db"
 
-// openEvidence opens the record of decisions; nil when there is to be none.
-func openEvidence(cfg *Config, state string, log *slog.Logger) (*store.Writer, error) {
+// openEvidence opens the record of decisions, when there is to be one. One that
+// cannot be opened ends the start, unless the settings say that it may be missing.
+func (o *opened) openEvidence(cfg *Config, state string) error {
 	c := &cfg.Audit
 	if !c.Enabled {
-		return nil, nil
+		return nil
 	}
 	hidden, err := openPrivacy(c, state)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	o := c.options(hidden, log)
-	o.Keep, o.MaxSize = c.Keep, int64(c.MaxSize)
-	return store.Open(cmp.Or(c.File, filepath.Join(state, auditFile)), o)
+	how := c.options(hidden, o.log)
+	how.Keep, how.MaxSize = c.Keep, int64(c.MaxSize)
+	o.evidence, err = store.Open(cmp.Or(c.File, filepath.Join(state, auditFile)), how)
+	if err != nil && how.Continue {
+		o.log.Error("decisions are not recorded until heed is restarted; requests go on all the same, since the settings say so", "error", err)
+		o.unrecorded, err = err, nil
+	}
+	return err
 }
 
 func (c *AuditConfig) options(hidden *audit.Privacy, log *slog.Logger) store.Options {

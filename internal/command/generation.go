@@ -24,9 +24,11 @@ type opened struct {
 	level     *slog.LevelVar // of log and of record
 	record    *audit.Log
 	evidence  *store.Writer // nil: decisions are not recorded, but in the log
-	file      *cache.File   // nil: no policy outlives the process
-	fleet     *fleet.Store  // nil: there are no other heeds
-	turns     *pace.Turns   // at all sites
+	// unrecorded says why there is no evidence although there should be; nil: there is.
+	unrecorded error
+	file       *cache.File  // nil: no policy outlives the process
+	fleet      *fleet.Store // nil: there are no other heeds
+	turns      *pace.Turns  // at all sites
 }
 
 // generation is what one reading of the settings comes to. It is immutable:

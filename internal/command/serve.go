@@ -92,7 +92,7 @@ func (c *ServeCmd) serve(a *App, signals <-chan os.Signal, at *place) error {
 		o.record.Close("heed: cut off, since heed is stopping")
 		_ = written.drain(logPatience) // a log that cannot be written has nowhere to say so
 	}()
-	if o.evidence, err = openEvidence(cfg, state, o.log); err != nil {
+	if err = o.openEvidence(cfg, state); err != nil {
 		return err
 	}
 	defer o.closeEvidence()

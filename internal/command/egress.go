@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"heed/cache"
+	"heed/internal/audit/replay"
 	"heed/internal/ca"
 	"heed/internal/fleet"
 	"heed/internal/pace"
@@ -36,6 +37,9 @@ type way struct {
 	Roots string         `json:"roots,omitempty"` // PEM certificates to trust beside the others
 	// Profile is how the sites' rules are read; empty: as the settings say.
 	Profile string `json:"profile,omitempty"`
+	// Policies is the record of an earlier run, by whose robots.txt files alone
+	// is judged; empty: the sites are asked. The path is absolute.
+	Policies string `json:"policies,omitempty"`
 }
 
 // upstreamProxy is the proxy behind heed: one for all sites, or by the variables
@@ -63,7 +67,16 @@ type egress struct {
 	key       string
 	policies  *cache.Cache
 	transport *proxy.Ways
+	recorded  *replay.Policies // that are judged by in place of policies; nil: those are
 	users     int
+}
+
+// close gives back what an egress holds that nobody uses.
+func (e *egress) close() {
+	e.transport.CloseIdleConnections()
+	if e.recorded != nil {
+		_ = e.recorded.Close() // nothing was written
+	}
 }
 
 // egresses are the open ways. It is safe for concurrent use.
@@ -157,7 +170,7 @@ func (s *egresses) closeLocked() {
 	}
 	for idle := len(s.open) - s.usedLocked(); idle > most; idle-- {
 		i := slices.IndexFunc(s.open, func(e *egress) bool { return e.users == 0 })
-		s.open[i].transport.CloseIdleConnections()
+		s.open[i].close()
 		s.open = slices.Delete(s.open, i, i+1)
 	}
 }
@@ -240,8 +253,14 @@ func (s *egresses) make(w way) (*egress, error) {
 		}
 		config.Shared = shared
 	}
-	policies := cache.New(config)
-	return &egress{policies: policies, transport: transport}, nil
+	e := &egress{transport: transport}
+	if w.Policies != "" {
+		if e.recorded, err = replay.OpenPolicies(w.Policies, profile); err != nil {
+			return nil, fmt.Errorf("--policies: %w", err)
+		}
+	}
+	e.policies = cache.New(config)
+	return e, nil
 }
 
 // hostWays returns the ways of single hosts, for those who go w.

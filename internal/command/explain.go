@@ -168,6 +168,9 @@ func (x *explainer) whoseRules() {
 		from = "but read from the file that the settings put in its place"
 	case byRecord:
 		from = fmt.Sprintf("as recorded, %s old", x.age())
+		if r := x.Reason; r == rules.ReasonRobotsUnreachable || r == rules.ReasonOriginUnreachable || r == rules.ReasonDestination {
+			from = "which could not be had"
+		}
 	case byStore:
 		from = fmt.Sprintf("as stored %s ago", x.age())
 	}

@@ -49,6 +49,9 @@ func (g *generation) settings(e *egress, book *terms.Book) proxy.Settings {
 	s := proxy.Settings{Destinations: g.to, Book: book, Limits: g.limits, Pacer: g.pacer, Mark: g.cfg.Log.Mark}
 	if e != nil {
 		s.Policies, s.Upstream, s.DialTunnel = e.policies, e.transport, e.transport.DialTunnel
+		if e.recorded != nil {
+			s.Policies = e.recorded
+		}
 	}
 	return s
 }

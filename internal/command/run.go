@@ -32,6 +32,7 @@ type RunCmd struct {
 	JSON     bool     `name:"json" help:"Print the summary as JSON, on stderr."`
 	Log      string   `placeholder:"FILE" help:"Append a JSON line per decision to FILE; - for stderr."`
 	Audit    string   `placeholder:"FILE" help:"Record this run in a new FILE of its own, for heed audit."`
+	Policies string   `placeholder:"FILE" help:"Judge by the robots.txt files in the record of an earlier run, and ask no site for its own."`
 	Note     string   `placeholder:"TEXT" help:"What the run is about, for the record. Needs --audit."`
 
 	Command []string `arg:"" optional:"" passthrough:"" name:"cmd" help:"The command and its arguments."`
@@ -44,6 +45,7 @@ func (RunCmd) Help() string {
   heed run -- curl https://example.org/
   heed run --agent NewsBot --contact https://example.org/newsbot -- python3 fetch.py
   heed run --audit crawl.db --note "first crawl" -- ./crawl
+  heed run --policies crawl.db --audit other.db -- ./other-crawl
   heed run --observe --fail-on would-refuse -- ./crawl
   heed run --service registry.example.org -- npm install
 
@@ -209,6 +211,12 @@ func (c *RunCmd) way(a *App, cfg *Config, found Found) (way, error) {
 			return w, fmt.Errorf("--profile: %w", err)
 		}
 	}
+	if c.Policies != "" {
+		var err error
+		if w.Policies, err = recordedPolicies(c.Policies); err != nil {
+			return w, fmt.Errorf("--policies: %w", err)
+		}
+	}
 	switch {
 	case c.Upstream == "env":
 		if w.Proxy = upstreamOfEnviron(a.Environ); w.Proxy == nil {
@@ -237,6 +245,9 @@ func (r *run) remarks(m *membership) []string {
 	}
 	remarks := found.Remarks()
 	remarks = append(remarks, m.Unjudged...)
+	if r.cmd.Policies != "" {
+		remarks = append(remarks, "judged by the robots.txt files in "+quoted(r.cmd.Policies)+" alone; requests to sites that it has none of are refused")
+	}
 	if days := m.CADays; days <= caRemarkDays {
 		remarks = append(remarks, "heed's CA certificate"+daysLeft(days))
 	}

@@ -66,6 +66,9 @@ func recordedJudgement(t *replay.Told) *judgement {
 	}
 	if p := t.Policy; p != nil {
 		j.By, j.Age, j.Stale, j.Profile, j.Robots = byRecord, t.Age, p.Stale, p.Profile, "its robots.txt"
+		if o, _, err := parseURL(t.URL); err == nil {
+			j.Robots = o.RobotsURL()
+		}
 		if p.Snapshot != nil && len(p.Snapshot.Chain) > 0 {
 			j.Robots = p.Snapshot.Chain[0]
 		}

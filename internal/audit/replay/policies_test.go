@@ -1,0 +1,63 @@
+package replay
+
+import (
+	"testing"
+
+	"heed/rules"
+)
+
+// What sites said to one heed is judged by again, whatever they say now.
+func TestHeed_AnEarlierRunsPoliciesAreJudgedBy(t *testing.T) {
+	c := newCrawl(t).entries(2000)
+	db := c.closed()
+	p, err := OpenPolicies(c.path, rules.Strict)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	last := map[rules.Origin]string{} // digest of the last file or, without one, state
+	rows, err := db.Query(`SELECT s.scheme, s.host, s.port, p.state, coalesce(hex(b.sha256), '') FROM policy p JOIN site s ON s.id = p.site
+LEFT JOIN snapshot n ON n.id = p.snapshot LEFT JOIN body b ON b.id = n.body ORDER BY p.id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var o rules.Origin
+		var state, sum string
+		if err := rows.Scan(&o.Scheme, &o.Host, &o.Port, &state, &sum); err != nil {
+			t.Fatal(err)
+		}
+		if last[o] == "" || state != "unreachable" {
+			last[o] = state + sum
+		}
+	}
+	if len(last) == 0 || p.Len() != len(last) {
+		t.Fatalf("%d sites of %d", p.Len(), len(last))
+	}
+	for o, want := range last {
+		for range 2 { // of the record, and of memory
+			got := p.Policy(t.Context(), o, "curl/8")
+			if got.Profile() != rules.Strict || got.Source().Origin != o {
+				t.Errorf("%s: %+v", o, got.Source())
+			}
+			snapshot := got.Source().Snapshot
+			if has := snapshot != nil && snapshot.Zlib != nil; has != (len(want) > 32) {
+				t.Errorf("%s: a file: %v, recorded %s", o, has, want)
+			}
+		}
+	}
+	other := p.Policy(t.Context(), rules.Origin{Scheme: "https", Host: "other.test", Port: 443}, "curl/8")
+	if source := other.Source(); source.State != rules.Unreachable || source.Err == nil || source.NoConnection {
+		t.Errorf("of a site that is not in the record: %+v", source)
+	}
+	if d := other.Decide(nil, "/robots.txt"); d.Verdict != rules.Allow {
+		t.Error("its robots.txt may not be asked for")
+	}
+	p.Close()
+	for o := range last {
+		if d := p.Policy(t.Context(), rules.Origin{Scheme: o.Scheme, Host: o.Host, Port: 9}, "").Decide(nil, "/"); d.Verdict != rules.Refuse {
+			t.Error("something is allowed by a record that is closed")
+		}
+	}
+}

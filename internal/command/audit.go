@@ -16,6 +16,7 @@ import (
 type AuditCmd struct {
 	Verify  AuditVerifyCmd  `cmd:"" help:"Say whether a record is as heed wrote it."`
 	Seal    AuditSealCmd    `cmd:"" help:"Print the head of a record, to be published or signed elsewhere."`
+	Backup  AuditBackupCmd  `cmd:"" help:"Copy a record into one file, while heed writes to it."`
 	List    AuditListCmd    `cmd:"" help:"Find decisions: a line for each."`
 	Replay  AuditReplayCmd  `cmd:"" help:"Judge every decision again, and say what would have been if."`
 	Recheck AuditRecheckCmd `cmd:"" help:"Ask sites for their robots.txt, and list past requests that would be refused now."`
@@ -44,26 +45,24 @@ func (f *recordFiles) paths() ([]string, error) {
 	return []string{path}, nil
 }
 
-// open opens the records for reading; close them with what it returns.
-func (f *recordFiles) open() (records []report.Record, leave func(), err error) {
+// open opens the records for reading, those that no heed writes to completed;
+// close them with what it returns. Files of one record are read as one.
+func (f *recordFiles) open(a *App) (records []report.Record, leave func(), err error) {
 	paths, err := f.paths()
 	if err != nil {
 		return nil, nil, err
 	}
-	leave = func() {
-		for _, r := range records {
-			_ = r.DB.Close()
-		}
+	all, err := store.Records(paths...)
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, path := range paths {
-		db, err := store.View(path)
-		if err != nil {
-			leave()
-			return nil, nil, err
+	for _, r := range all {
+		if r.Waiting > 0 {
+			fmt.Fprintf(a.Stderr, "heed: %s more stand in the tail of %s, and nobody completes it: run this as the user who owns it\n", plural(uint64(r.Waiting), "decision"), quoted(r.Path))
 		}
-		records = append(records, report.Record{Name: path, DB: db})
+		records = append(records, report.Record{Name: r.Path, DB: r.DB})
 	}
-	return records, leave, nil
+	return records, func() { store.Close(all) }, nil
 }
 
 // handles returns the handles of records.

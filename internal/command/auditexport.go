@@ -35,7 +35,7 @@ func (c *AuditExportCmd) Run(a *App) error {
 	if err != nil {
 		return err
 	}
-	records, leave, err := c.open()
+	records, leave, err := c.open(a)
 	if err != nil {
 		return err
 	}

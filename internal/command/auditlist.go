@@ -42,7 +42,7 @@ func (c *AuditListCmd) Run(a *App) error {
 	if err != nil {
 		return err
 	}
-	records, leave, err := c.open()
+	records, leave, err := c.open(a)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ when a record cannot be read.
 
 // Run rechecks the records, one after the other.
 func (c *AuditRecheckCmd) Run(a *App) error {
-	records, leave, err := c.open()
+	records, leave, err := c.open(a)
 	if err != nil {
 		return err
 	}

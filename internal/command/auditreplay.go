@@ -55,7 +55,7 @@ func (c *AuditReplayCmd) Run(a *App) error {
 		return err
 	}
 	defer leave()
-	records, leave, err := c.open()
+	records, leave, err := c.open(a)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (c *AuditReportCmd) Run(a *App) error {
 	if err != nil {
 		return err
 	}
-	records, leave, err := c.open()
+	records, leave, err := c.open(a)
 	if err != nil {
 		return err
 	}

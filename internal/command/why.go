@@ -42,7 +42,7 @@ func (c *WhyCmd) Run(a *App) error {
 	if err != nil {
 		return err
 	}
-	records, leave, err := (&recordFiles{Files: c.File}).open()
+	records, leave, err := (&recordFiles{Files: c.File}).open(a)
 	if err != nil {
 		return err
 	}

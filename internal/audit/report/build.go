@@ -33,9 +33,6 @@ type pair struct{ agent, origin int }
 
 // New reads the records and returns what the query asks about.
 func New(records []Record, query Query, now time.Time) (*Report, error) {
-	if err := distinct(records); err != nil {
-		return nil, err
-	}
 	b := &builder{query: &query, cells: map[place]*cell{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}}
 	rep := &Report{Made: now.UTC().Truncate(time.Second), Query: query}
 	extents := make([]extent, len(records))

@@ -17,9 +17,6 @@ type Sink interface {
 // Export writes every decision that the query asks about, with every field of
 // the view "decisions", by time. Reading goes on while a heed writes.
 func Export(ctx context.Context, records []Record, query Query, to Sink) error {
-	if err := distinct(records); err != nil {
-		return err
-	}
 	var all int64
 	var open []*cursor
 	defer func() {
@@ -150,21 +147,4 @@ func (q *Query) where() (string, []any) {
 		add("(client = ? OR user = ? OR client_name = ? OR EXISTS (SELECT 1 FROM json_each(tokens) WHERE value = ? COLLATE NOCASE))", q.Client, q.Client, q.Client, q.Client)
 	}
 	return strings.Join(all, " AND "), args
-}
-
-// distinct returns an error when two of the records are one, so that nothing is
-// counted twice: a file named twice, or a backup beside its original.
-func distinct(records []Record) error {
-	known := map[string]string{}
-	for _, r := range records {
-		var id string
-		if err := each(r, "SELECT value FROM about WHERE key = 'store'", func(scan scanner) error { return scan(&id) }); err != nil {
-			return err
-		}
-		if other, ok := known[id]; ok && id != "" {
-			return fmt.Errorf("%s and %s are one record, or one is a backup of the other\nName one of them", other, r.Name)
-		}
-		known[id] = r.Name
-	}
-	return nil
 }

@@ -41,9 +41,6 @@ type Paper struct {
 // Write writes the tables with the queries behind them, their codebook and a
 // paragraph on methods into dir, which must be empty or not there.
 func (p *Paper) Write(ctx context.Context, dir string, records []Record) error {
-	if err := distinct(records); err != nil {
-		return err
-	}
 	if err := emptyDir(dir); err != nil {
 		return err
 	}

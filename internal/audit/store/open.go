@@ -13,6 +13,15 @@ import (
 // the writer (write-ahead log). Pages that are removed can be given back to
 // the system.
 func connect(path, mode string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", source(path, mode))
+	if err != nil {
+		return nil, fmt.Errorf("the record %s cannot be opened: %w", path, err)
+	}
+	return db, nil
+}
+
+// source is how the driver is told what to open.
+func source(path, mode string) string {
 	q := url.Values{"mode": {mode}, "_pragma": {"busy_timeout(5000)"}}
 	switch mode {
 	case "immutable":
@@ -21,9 +30,5 @@ func connect(path, mode string) (*sql.DB, error) {
 	case "rw", "rwc":
 		q["_pragma"] = append(q["_pragma"], "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)", "journal_size_limit(8388608)")
 	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String())
-	if err != nil {
-		return nil, fmt.Errorf("the record %s cannot be opened: %w", path, err)
-	}
-	return db, nil
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -112,6 +113,9 @@ func (v *verifier) verify() error {
 	}
 	if err := v.pages(); err != nil {
 		return err
+	}
+	if n := left(v.proof.File, v.proof.Store, v.before.last[Entry]); n > 0 {
+		v.proof.Remarks = append(v.proof.Remarks, fmt.Sprintf("%d more decisions stand in the tail beside it, which the next heed completes it from", n))
 	}
 	return v.sealed()
 }

@@ -1,0 +1,180 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/internal/audit/store"
+)
+
+// TestHeed_ABackupHasAllThatWasDecidedBefore: while many decide.
+func TestHeed_ABackupHasAllThatWasDecidedBefore(t *testing.T) {
+	dir := t.TempDir()
+	path, to := filepath.Join(dir, "audit.db"), filepath.Join(dir, "copy.db")
+	w := open(t, path, store.Options{Heed: "test"})
+	defer w.Close("the test is over")
+	ctx, stop := context.WithCancel(context.Background())
+	p := policy("site.test")
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				e := asked(p, fmt.Sprintf("/%d", n))
+				if err := w.Decided(e); err != nil {
+					t.Error(err)
+				}
+				w.Ended(e)
+				_ = w.Complete()
+			}
+		})
+	}
+	last := asked(p, "/before")
+	if err := w.Decided(last); err != nil {
+		t.Fatal(err)
+	}
+	proof, err := store.Backup(ctx, path, to, nil)
+	stop()
+	clients.Wait()
+	if err != nil || !proof.Whole {
+		t.Fatalf("%+v, %v", proof, err)
+	}
+	if n := count(t, view(t, to), "SELECT count(*) FROM entry WHERE id = ?", last.ID[:]); n != 1 {
+		t.Error("what was decided before the backup is not in it")
+	}
+	if info, err := os.Stat(to); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the backup has the mode %v: %v", info.Mode(), err)
+	}
+	if _, err := store.Backup(context.Background(), path, to, nil); err == nil || !strings.Contains(err.Error(), "is there already") {
+		t.Errorf("a second backup under the same name: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".heed-backup-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// entries are the numbers of the entries in all files, with the file of each.
+func entries(t *testing.T, records []*store.Record) string {
+	t.Helper()
+	var all []string
+	for _, r := range records {
+		all = append(all, fmt.Sprintf("%s:%d-%d(%d)", filepath.Base(r.Path), r.First, r.Last,
+			count(t, r.DB, "SELECT count(*) FROM entry e LEFT JOIN outcome o ON o.entry = e.seq")))
+		if beside := count(t, r.DB, "SELECT count(*) FROM decisions"); int64(beside) != r.Last-r.First+1 {
+			t.Errorf("the view of %s has %d decisions with those of other files", r.Path, beside)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// TestHeed_FilesOfOneRecordAreReadAsOne: a file named twice, a backup beside its
+// original, and one that has what was pruned since.
+func TestHeed_FilesOfOneRecordAreReadAsOne(t *testing.T) {
+	dir := t.TempDir()
+	path, old, recent := filepath.Join(dir, "audit.db"), filepath.Join(dir, "old.db"), filepath.Join(dir, "recent.db")
+	var late time.Duration
+	w := open(t, path, store.Options{Heed: "test", Keep: time.Hour, Now: func() time.Time { return time.Now().Add(late) }})
+	p := policy("site.test")
+	ask := func(n int) {
+		t.Helper()
+		for i := range n {
+			e := asked(p, fmt.Sprintf("/%d", i))
+			if err := w.Decided(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Complete(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	back := func(to string) {
+		t.Helper()
+		if _, err := store.Backup(context.Background(), path, to, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(10)
+	back(old)
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	late = 2 * time.Hour
+	w = open(t, path, store.Options{Heed: "test", Keep: time.Hour, Now: func() time.Time { return time.Now().Add(late) }})
+	ask(5)
+	waitFor(t, path, func(p *store.Proof) bool { return p.Pruned != nil })
+	back(recent)
+	ask(3)
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		files []string
+		want  string
+	}{
+		{[]string{path}, "audit.db:11-18(8)"},
+		{[]string{path, path}, "audit.db:11-18(8)"},
+		{[]string{path, recent}, "audit.db:11-18(8)"},
+		{[]string{recent, old, path}, "old.db:1-10(10) audit.db:11-18(8)"},
+		{[]string{old, recent}, "old.db:1-10(10) recent.db:11-15(5)"},
+	} {
+		records, err := store.Records(c.files...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := entries(t, records); got != c.want {
+			t.Errorf("%v: %s, want %s", c.files, got, c.want)
+		}
+		store.Close(records)
+	}
+}
+
+// TestHeed_TwoFilesThatSayTheyAreOneAreNotMixed: a copy that somebody else wrote on.
+func TestHeed_TwoFilesThatSayTheyAreOneAreNotMixed(t *testing.T) {
+	dir := t.TempDir()
+	path, other := filepath.Join(dir, "audit.db"), filepath.Join(dir, "other.db")
+	w := open(t, path, store.Options{Heed: "test"})
+	if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Backup(context.Background(), path, other, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{path, other} {
+		if err := open(t, file, store.Options{Heed: "test"}).Close(""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	records, err := store.Records(path, other)
+	if err == nil || !strings.Contains(err.Error(), "they differ at commit") {
+		t.Errorf("%v, %v", records, err)
+	}
+}
+
+// TestHeed_ARecordIsReadWithWhatStandsInItsTail: after a kill.
+func TestHeed_ARecordIsReadWithWhatStandsInItsTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{Heed: "test"})
+	for range 7 {
+		if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := copyOf(t, path)
+	w.Close("")
+	records, err := store.Records(killed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close(records)
+	if got := entries(t, records); got != "audit.db:1-7(7)" {
+		t.Error(got)
+	}
+}

@@ -40,7 +40,7 @@ func (t *Turns) alone(key string, turns []Turn) Answer {
 	now := time.Now()
 	away, _ := t.store.times()
 	if away.IsZero() { // back again in this moment
-		return Answer{Again: time.Millisecond, Away: true}
+		return Answer{Again: 50 * time.Millisecond, Away: true}
 	}
 	t.mu.Lock()
 	p := t.place

@@ -107,7 +107,16 @@ func (s *Store) seek(key string) {
 	s.log.Info("the fleet's store is back", "store", s.hosts, "after", time.Since(since).Round(time.Millisecond))
 }
 
-// probe returns what tells whether the node of key can be written to.
+// probe returns what tells whether the node of key can be written to, and does
+// what turns need if there are any.
 func (s *Store) probe(key string) func(context.Context) error {
-	return func(ctx context.Context) error { return s.client.Set(ctx, key+":probe", "", opTimeout).Err() }
+	return func(ctx context.Context) error {
+		s.mu.Lock()
+		turns := s.turns
+		s.mu.Unlock()
+		if turns != nil {
+			return probeScript.Run(ctx, s.client, []string{key + ":probe"}, opTimeout.Milliseconds()).Err()
+		}
+		return s.client.Set(ctx, key+":probe", "", opTimeout).Err()
+	}
 }

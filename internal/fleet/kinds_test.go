@@ -127,6 +127,20 @@ func TestHeed_AUserOfFewRights(t *testing.T) {
 	await(t, "a wrong password is told", func() bool { return strings.Contains(wrong.Health().Why, "WRONGPASS") })
 }
 
+// A user who lacks a right that turns need is told which, once, and all the while
+// by the status; heed does not take the store for back again and again.
+func TestHeed_ARightThatIsMissingIsNamed(t *testing.T) {
+	server := testkit.NewRedis(t)
+	server.CLI("acl", "setuser", "heed", "on", ">word", "~heed:*", "&heed:*", "+@all", "-info")
+	store, log := open(t, "redis://heed:word@"+server.Addr)
+	m := &member{t, store.Turns(), tag, "ticket"}
+	m.ask(of("group"))
+	m.take(of("group")) // alone
+	if h := store.Health(); !h.Away || h.Outages != 1 || !strings.Contains(h.Why, "needs the right +info") || log.count(back) > 0 {
+		t.Errorf("health %+v\n%s", h, log.text.String())
+	}
+}
+
 func TestHeed_AStoreBehindTLS(t *testing.T) {
 	authority := testkit.NewCA(t)
 	cert, key := authority.Leaf(t, "localhost")

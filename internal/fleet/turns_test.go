@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -270,6 +271,28 @@ func TestHeed_WhatTheStoreHasLostIsToldAgain(t *testing.T) {
 	all[0].ask(long)
 	if a := all[1].ask(long); a.Held < 59*time.Minute {
 		t.Errorf("the pause that the other has told again: %+v", a)
+	}
+}
+
+// A store whose clock was set back does not keep everybody waiting until it has
+// caught up.
+func TestHeed_AClockThatWasSetBackCostsADelay(t *testing.T) {
+	t.Parallel() // they wait most of the time
+	server := testkit.NewRedis(t)
+	m := lineUp(t, "redis://"+server.Addr, 1)[0]
+	settled(m)
+	later := fmt.Sprint(time.Now().Add(24 * time.Hour).UnixMilli())
+	m.ask(of("group"))
+	key := "heed:1:{" + tag + "}:turns"
+	for line := range strings.FieldsSeq(server.CLI("hkeys", key)) {
+		if strings.HasPrefix(line, "l:") {
+			server.CLI("hset", key, "s:"+line[2:], later, "moved", later, "floor", later)
+		}
+	}
+	m.start(of("group"))
+	m.take(of("group"))
+	if a := m.ask([]fleet.Turn{{Name: "group", Delay: time.Hour}}); a.Wait > 2*time.Hour {
+		t.Errorf("%+v", a)
 	}
 }
 

@@ -21,7 +21,8 @@ import "github.com/redis/go-redis/v9"
 
 // turnClock begins every script that needs the time: now, and h, the hash.
 const turnClock = `
-local t = redis.call('TIME')
+local t = redis.pcall('TIME')
+if t.err then return redis.error_reply('NOPERM the user needs the right +time') end
 local now = t[1] * 1000 + math.ceil(t[2] / 1000)
 local function text(n) return string.format('%.0f', n) end
 local h = {}
@@ -30,8 +31,16 @@ for i = 1, #flat, 2 do h[flat[i]] = flat[i + 1] end
 local function keep(ms)
   if redis.call('PTTL', KEYS[1]) < ms then redis.call('PEXPIRE', KEYS[1], text(ms)) end
 end
+-- a time that has been: if it has not, the clock was set
+local function been(field)
+  if tonumber(h[field] or 0) > now then
+    h[field] = text(now)
+    redis.call('HSET', KEYS[1], field, h[field])
+  end
+  return tonumber(h[field] or 0)
+end
 local function started(turn, at)
-  if at > tonumber(h['s:'..turn] or 0) then
+  if at > been('s:'..turn) then
     h['s:'..turn] = text(at)
     redis.call('HSET', KEYS[1], 's:'..turn, h['s:'..turn])
   end
@@ -51,14 +60,16 @@ end
 //	      (it may be to come)
 var askScript = redis.NewScript(turnClock + `
 local ticket, keeps = 'q:'..ARGV[1], tonumber(ARGV[6])
-local server = redis.call('INFO', 'server')
+local server = redis.pcall('INFO', 'server')
+if type(server) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
 local run = string.match(server, 'run_id:(%w+)') or ''
 -- whole seconds, on both sides: the server may be a second younger than it says
-local floor = now - tonumber(string.match(server, 'uptime_in_seconds:(%d+)') or 0) * 1000 + 1000
+local up = tonumber(string.match(server, 'uptime_in_seconds:(%d+)') or nil)
+local floor = up and now - up * 1000 + 1000 or 0
 if h.run and h.run ~= run then redis.call('HSET', KEYS[1], 'floor', text(now)) h.floor = text(now) end
 if h.run ~= run then redis.call('HSET', KEYS[1], 'run', run) end
-floor = math.max(floor, tonumber(h.floor or 0), tonumber(h.moved or 0))
-local hold = math.max(tonumber(h.hold or 0), now + tonumber(ARGV[4]))
+floor = math.max(floor, been('floor'), been('moved'))
+local hold = math.max(math.min(tonumber(h.hold or 0), now + 3600000), now + tonumber(ARGV[4]))
 if hold > now then redis.call('HSET', KEYS[1], 'hold', text(hold)) end
 keep(math.max(keeps, (hold - now) * 2))
 
@@ -73,7 +84,7 @@ for i = 7, #ARGV, 3 do
   elseif holder then
     ready, held = math.max(ready, since + delay, now + 50), true
   end
-  ready = math.max(ready, math.max(floor, now - tonumber(ARGV[i + 2]), tonumber(h['s:'..turn] or 0)) + delay)
+  ready = math.max(ready, math.max(floor, now - tonumber(ARGV[i + 2]), been('s:'..turn)) + delay)
 end
 
 local place = tonumber(string.match(h[ticket] or '', '^%d+') or nil)
@@ -116,13 +127,24 @@ redis.call('HSET', KEYS[1], ticket, text(place)..' '..text(now + again + tonumbe
 return {0, again, wait, left, others}
 `)
 
+// probeScript does what the other scripts do, to see whether it can be done.
+//
+//	KEYS  a hash of its own
+//	ARGV  milliseconds to keep it
+var probeScript = redis.NewScript(turnClock + `
+if type(redis.pcall('INFO', 'server')) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
+redis.call('HSET', KEYS[1], 'at', text(now))
+keep(tonumber(ARGV[1]))
+return 1
+`)
+
 // movedScript notes that a request started which counts in all lines.
 //
 //	KEYS  the hash
 //	ARGV  milliseconds since then, milliseconds to keep
 var movedScript = redis.NewScript(turnClock + `
 local at = now - tonumber(ARGV[1])
-if at > tonumber(h.moved or 0) then redis.call('HSET', KEYS[1], 'moved', text(at)) end
+if at > been('moved') then redis.call('HSET', KEYS[1], 'moved', text(at)) end
 keep(tonumber(ARGV[2]))
 return 1
 `)

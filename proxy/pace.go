@@ -46,6 +46,9 @@ type TurnAsked struct {
 	// RobotsTxt says that it is for /robots.txt: then it goes before all others,
 	// as long as these are not kept from starting by such requests.
 	RobotsTxt bool
+	// Rules returns the wishes, where they are not known yet: with RobotsTxt. It may
+	// ask the site.
+	Rules func() []*rules.Wish
 
 	// Waiting is called once, when a wait begins.
 	Waiting func(TurnPlace)
@@ -81,12 +84,16 @@ func (x *exchange) pace(ctx context.Context) {
 	if p == nil || !x.takesTurns() {
 		return
 	}
-	wishes, robotsTxt := x.wishes(), e.Decision.Reason == rules.ReasonRobotsTxt
+	wishes, robotsTxt := x.wishes(e.Policy), e.Decision.Reason == rules.ReasonRobotsTxt
 	if !robotsTxt && !p.Paced(x.origin, wishes) {
 		return
 	}
 	q := x.turnAsked(wishes)
-	q.RobotsTxt = robotsTxt
+	if q.RobotsTxt = robotsTxt; robotsTxt {
+		q.Rules = func() []*rules.Wish {
+			return x.wishes(x.settings.Policies.Policy(ctx, x.origin, firstOf(e.Sent, e.UserAgent)))
+		}
+	}
 	a := p.Turn(ctx, q)
 	x.turn = a.Turn
 	e.DelayAsked, e.Waited, e.Owed, e.PaceNote = a.Asked, a.Waited, a.Owed, a.Note
@@ -112,8 +119,7 @@ func (x *exchange) takesTurns() bool {
 
 // wishes returns what the groups that govern x ask about speed: those of the names
 // it is judged by, and of the names that the site sees.
-func (x *exchange) wishes() []*rules.Wish {
-	policy := x.entry.Policy
+func (x *exchange) wishes(policy *rules.Policy) []*rules.Wish {
 	if policy == nil {
 		return nil
 	}

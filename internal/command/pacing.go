@@ -45,7 +45,7 @@ func (p *pacer) Answered(o rules.Origin, status int, h http.Header, sent time.Ti
 func (p *pacer) Turn(ctx context.Context, q *proxy.TurnAsked) proxy.TurnAnswer {
 	ask := pace.Ask{
 		Settings: p.settings, Origin: q.Origin, Wishes: q.Wishes, Fetched: q.Fetched,
-		Agent: q.Agent, Client: q.Client, Name: q.Name, Target: q.Target, NoWait: q.Observe && !p.observed, RobotsTxt: q.RobotsTxt,
+		Agent: q.Agent, Client: q.Client, Name: q.Name, Target: q.Target, NoWait: q.Observe && !p.observed, RobotsTxt: q.RobotsTxt, Rules: q.Rules,
 		Waiting: func(place pace.Place) { q.Waiting(turnPlace(&place)) },
 	}
 	ask.MaxWait = *cmp.Or(q.MaxWait, &p.settings.MaxWait)

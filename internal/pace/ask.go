@@ -33,6 +33,9 @@ type Ask struct {
 	// RobotsTxt says that it is for /robots.txt: it waits for nobody, unless such
 	// requests come so often that others would never start.
 	RobotsTxt bool
+	// Rules returns what the site asks for, once that matters: for RobotsTxt the
+	// rules are not known beforehand. It may take its time. Nil: nothing is known.
+	Rules func() []*rules.Wish
 	// NoWait has the request start at once: what it would owe is told.
 	NoWait bool
 	// Waiting is called once, when a wait begins. Nil: nobody wants to know.
@@ -58,7 +61,7 @@ type Place struct {
 type lane struct {
 	name  string
 	next  time.Time     // nobody starts before
-	delay time.Duration // of the last turn
+	delay time.Duration // of the last turn; of the first to come before there was one
 	held  *Turn         // a turn that has been given and has not started; nil: none
 	round uint64        // of the fair order that has been served
 

@@ -262,11 +262,12 @@ func TestHeed_RobotsTxtMovesTheClock(t *testing.T) {
 func TestHeed_AFloodOfRobotsTxtStarvesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
+		c.settings.MaxWait = 3 * time.Minute
 		for range 4 {
 			c.ask("a", delay("10"))
 		}
 		for range 35 {
-			c.send(&Ask{Settings: defaults, Origin: site1, Client: "flood", RobotsTxt: true})
+			c.send(&Ask{Settings: c.settings, Origin: site1, Client: "flood", RobotsTxt: true})
 			c.Fetches(site1) // as for clients that each have a robots.txt of their own
 			time.Sleep(time.Second)
 		}
@@ -277,9 +278,24 @@ func TestHeed_AFloodOfRobotsTxtStarvesNobody(t *testing.T) {
 				pages, last = pages+1, s.at
 			}
 		}
-		if pages < 3 || last > 60*time.Second {
+		if pages != 4 || last > 90*time.Second {
 			t.Errorf("%d pages started, the last after %v: %v", pages, last, c.starts)
 		}
+	})
+}
+
+// A client that asks for nothing but robots.txt is held to what that says, too.
+func TestHeed_AFloodOfRobotsTxtIsPaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.settings.MaxWait = time.Minute
+		for range 4 {
+			c.send(&Ask{
+				Settings: c.settings, Origin: site1, Client: "flood", RobotsTxt: true,
+				Rules: func() []*rules.Wish { return delay("10") },
+			})
+		}
+		c.expect("flood 0s, flood 10s, flood 20s, flood 30s")
 	})
 }
 

@@ -97,7 +97,7 @@ func (t *Turn) End() {
 // arrive lets a ticket in, or refuses it.
 func (s *site) arrive(k *ticket, strides []stride, now time.Time) {
 	k.site = s
-	if k.ask.RobotsTxt && s.goesFirst(now) {
+	if k.ask.RobotsTxt && s.goesFirst(now, longest(strides)) {
 		s.robots = now
 		s.give(k, now)
 		return
@@ -149,7 +149,7 @@ func (s *site) stepsOf(strides []stride, now time.Time) []step {
 		}
 		l := s.lanes[st.name]
 		if l == nil {
-			l = &lane{name: st.name}
+			l = &lane{name: st.name, delay: st.delay}
 			if since := s.turns.since; !since.IsZero() {
 				l.next = since.Add(st.delay)
 			}

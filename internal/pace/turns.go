@@ -88,6 +88,9 @@ func (t *Turns) find(o rules.Origin) *site {
 // Take waits for the request's turn. The Turn is to be ended, whatever becomes of
 // the request.
 func (t *Turns) Take(ctx context.Context, a *Ask) Answer {
+	if a.RobotsTxt && !a.NoWait && a.Rules != nil && t.robotsAgain(a.Origin) {
+		a.Wishes = a.Rules()
+	}
 	now := time.Now()
 	strides, p := a.strides(now)
 	answer := Answer{Place: p, Note: a.note(now, &p)}
@@ -98,7 +101,7 @@ func (t *Turns) Take(ctx context.Context, a *Ask) Answer {
 	var heard <-chan struct{}
 	full := t.at(a.Origin, func(s *site) {
 		if a.RobotsTxt {
-			strides = s.stridesOfAll(&answer.Place)
+			strides = s.stridesOfAll(strides, &answer.Place)
 		}
 		s.arrive(tk, strides, now)
 		heard = tk.heard

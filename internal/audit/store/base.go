@@ -23,6 +23,7 @@ type base struct {
 	path  string
 	db    *sql.DB
 	conn  *sql.Conn
+	claim *os.File    // locked
 	file  os.FileInfo // what stood at path when it was opened
 	store string      // the id of the record
 	head  commit      // the last one; before the first, its number is 0 and its hash the root
@@ -35,34 +36,22 @@ type base struct {
 // openBase opens the record at path, which is made when nothing is there. The
 // caller is its one writer.
 func openBase(path string, now time.Time) (*base, error) {
-	if err := claimFile(path); err != nil {
+	claim, err := claimFile(path)
+	if err != nil {
 		return nil, err
 	}
 	db, err := connect(path, "rwc")
 	if err != nil {
+		claim.Close()
 		return nil, err
 	}
-	b := &base{path: path, db: db}
+	b := &base{path: path, db: db, claim: claim}
 	if err := b.open(now); err != nil {
 		db.Close()
+		claim.Close()
 		return nil, explain(path, err)
 	}
 	return b, nil
-}
-
-// claimFile makes the file, for its owner alone, when there is none, and looks
-// whether it can be a record.
-func claimFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return fmt.Errorf("the record cannot be opened: %w\nMake it writable, or name another file in [audit] file", err)
-	}
-	defer f.Close()
-	head := make([]byte, len(magic))
-	if n, _ := f.ReadAt(head, 0); n > 0 && string(head[:n]) != magic[:n] {
-		return explain(path, errForeign)
-	}
-	return nil
 }
 
 // magic is what every SQLite file begins with.
@@ -261,5 +250,5 @@ func (b *base) close() error {
 		}
 		return nil
 	}) // which fails for a connection that is gone
-	return errors.Join(b.conn.Close(), b.db.Close())
+	return errors.Join(b.conn.Close(), b.db.Close(), b.claim.Close())
 }

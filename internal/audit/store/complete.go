@@ -67,7 +67,11 @@ func Settle(path string) error {
 // openFiles opens both parts of the record, and adds to audit.db what only the
 // tail has.
 func (w *Writer) openFiles() error {
-	var err error
+	at, err := placeOf(w.path)
+	if err != nil {
+		return explain(w.path, err)
+	}
+	w.path = at
 	if w.tail, err = openTail(w.path); err != nil {
 		return explain(w.path, err)
 	}

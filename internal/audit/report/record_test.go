@@ -41,7 +41,7 @@ func newRecord(t testing.TB) *record {
 		_, err = db.Exec(string(text))
 		r.must(err)
 	}
-	_, err = db.Exec("PRAGMA user_version = 1; INSERT INTO about VALUES ('store', ?), ('created', '2026-03-01T00:00:00Z')", rand.Text())
+	_, err = db.Exec("PRAGMA user_version = 1; INSERT INTO about VALUES ('store', ?), ('created', '2026-03-01T00:00:00Z')", rand.Text()+"-123456789")
 	r.must(err)
 	r.tx, err = db.Begin()
 	r.must(err)

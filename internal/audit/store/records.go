@@ -73,39 +73,40 @@ func (r *Record) close() {
 }
 
 // openRecord opens one file with all that it has.
-func openRecord(path string) (r *Record, err error) {
+func openRecord(path string) (*Record, error) {
 	db, err := viewWhole(path)
 	if err != nil {
 		return nil, err
 	}
-	r = &Record{Path: path, DB: db}
-	b := &base{path: path, db: db}
-	defer func() {
-		if b.conn != nil {
-			b.conn.Close()
-		}
-		if err != nil {
-			r.close()
-		}
-	}()
-	ctx := context.Background()
-	if b.conn, err = db.Conn(ctx); err != nil {
-		return nil, err
-	}
-	if err := b.findHead(ctx); err != nil {
+	r := &Record{Path: path, DB: db}
+	if err := r.look(); err != nil {
+		r.close()
 		return nil, viewError(path, err)
+	}
+	return r, nil
+}
+
+// look reads what the file has.
+func (r *Record) look() (err error) {
+	ctx := context.Background()
+	b := &base{path: r.Path, db: r.DB}
+	if b.conn, err = r.DB.Conn(ctx); err != nil {
+		return err
+	}
+	defer b.conn.Close()
+	if err := b.findHead(ctx); err != nil {
+		return err
 	}
 	r.Store, r.head = b.store, b.head
-	r.Waiting = left(path, b.store, b.head.last[Entry])
+	r.Waiting = left(r.Path, b.store, b.head.last[Entry])
 	s, err := b.stub(ctx)
 	if err != nil {
-		return nil, viewError(path, err)
+		return err
 	}
 	if s.Through > 0 {
 		r.stub = s
 	}
-	err = b.conn.QueryRowContext(ctx, "SELECT coalesce(min(seq), 1), coalesce(max(seq), 0) FROM entry").Scan(&r.First, &r.Last)
-	return r, err
+	return b.conn.QueryRowContext(ctx, "SELECT coalesce(min(seq), 1), coalesce(max(seq), 0) FROM entry").Scan(&r.First, &r.Last)
 }
 
 // share gives each of the files of one record the entries that no other has:

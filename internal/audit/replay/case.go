@@ -29,7 +29,7 @@ type again struct {
 	asker    *asker
 	origin   rules.Origin
 	ground   *ground
-	book     *terms.Book
+	settings settings
 	policy   *policy // nil: none was asked for
 	question terms.Question
 	late     bool // ground is of the verdict that followed
@@ -51,7 +51,7 @@ func (l *library) gather(ctx context.Context, r reader, e *entry, groundID int64
 	if a.origin, err = l.site(ctx, r, e.site); err != nil {
 		return nil, err
 	}
-	if a.book, err = l.book(ctx, r, a.ground.configuration); err != nil {
+	if a.settings, err = l.book(ctx, r, a.ground.configuration); err != nil {
 		return nil, err
 	}
 	if a.ground.policy != 0 {
@@ -81,13 +81,17 @@ func (a *again) ask(l *library) error {
 	if len(a.asker.userAgent) > cutAt && strings.HasSuffix(a.asker.userAgent, cutMark) {
 		return errors.New("the User-Agent was too long to be recorded whole")
 	}
-	client := a.book.ClientNamed(a.asker.name)
+	if a.settings.err != nil {
+		return a.settings.err
+	}
+	book := a.settings.Book
+	client := book.ClientNamed(a.asker.name)
 	if client == nil && a.asker.name != "" {
 		return fmt.Errorf("the recorded settings have no client %q", a.asker.name)
 	}
 	q := &a.question
 	q.Now, q.Target = time.UnixMicro(a.time), a.target
-	q.Terms = a.book.For(client, a.origin, q.Now)
+	q.Terms = book.For(client, a.origin, q.Now)
 	q.Names = q.Terms.Identity(a.asker.userAgent, l.agent)
 	if a.method != http.MethodConnect {
 		return nil
@@ -198,7 +202,11 @@ func (a *again) decide(later time.Duration) {
 
 // sameNames reports whether the agent is judged under the names recorded.
 func (a *again) sameNames() bool {
-	return slices.Equal(namesOf(a.question.Names.Judged), a.asker.tokens)
+	names, recorded := namesOf(a.question.Names.Judged), a.asker.tokens
+	if last := len(recorded) - 1; last >= 0 && recorded[last] == cutMark && len(names) > last {
+		names, recorded = names[:last], recorded[:last]
+	}
+	return slices.Equal(names, recorded)
 }
 
 func namesOf(agent *rules.Agent) []string {

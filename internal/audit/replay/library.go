@@ -47,7 +47,7 @@ type library struct {
 	askers   map[int64]*asker
 	sites    map[int64]rules.Origin
 	grounds  map[int64]*ground
-	settings map[int64]*terms.Book
+	settings map[int64]settings
 	policies map[int64]*policy
 	bytes    int // of policies
 	agents   map[string]*rules.Agent
@@ -95,7 +95,7 @@ func newLibrary(books func(string) (*terms.Book, error)) *library {
 	return &library{
 		parse: rules.NewAs, books: books,
 		askers: map[int64]*asker{}, sites: map[int64]rules.Origin{}, grounds: map[int64]*ground{},
-		settings: map[int64]*terms.Book{}, policies: map[int64]*policy{}, agents: map[string]*rules.Agent{},
+		settings: map[int64]settings{}, policies: map[int64]*policy{}, agents: map[string]*rules.Agent{},
 		variants: map[variantKey]*rules.Policy{},
 	}
 }
@@ -156,17 +156,24 @@ func (l *library) site(ctx context.Context, r reader, id int64) (rules.Origin, e
 	})
 }
 
-// book returns the settings of a row; nil for none.
-func (l *library) book(ctx context.Context, r reader, id int64) (*terms.Book, error) {
+// settings are those of a row; the zero settings are none.
+type settings struct {
+	*terms.Book
+	err error // why they cannot be read
+}
+
+// book returns the settings of a row.
+func (l *library) book(ctx context.Context, r reader, id int64) (settings, error) {
 	if id == 0 {
-		return nil, nil
+		return settings{}, nil
 	}
-	return known(l, l.settings, id, func() (*terms.Book, error) {
+	return known(l, l.settings, id, func() (s settings, err error) {
 		var text string
 		if err := r.QueryRowContext(ctx, "SELECT text FROM configuration WHERE id = ?", id).Scan(&text); err != nil {
-			return nil, missing("configuration", id, err)
+			return s, missing("configuration", id, err)
 		}
-		return l.books(text)
+		s.Book, s.err = l.books(text)
+		return s, nil
 	})
 }
 

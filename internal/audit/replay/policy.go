@@ -73,13 +73,13 @@ func (l *library) readPolicy(ctx context.Context, r reader, id int64) (*policy, 
 	if err != nil {
 		return nil, err
 	}
-	profile, ok := rules.ParseProfile(p.profile)
-	if !ok {
-		return nil, fmt.Errorf("policy %d is read as %q, which this heed does not know; a newer one may have made the record", id, p.profile)
-	}
 	source := p.source(origin)
 	made := &policy{state: source.State}
-	if source.Snapshot != nil {
+	profile, ok := rules.ParseProfile(p.profile)
+	switch {
+	case !ok:
+		made.err = fmt.Errorf("its robots.txt was read under the profile %q, which this heed does not know", p.profile)
+	case source.Snapshot != nil:
 		made.body, made.err = source.Snapshot.Body()
 	}
 	switch {

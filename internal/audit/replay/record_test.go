@@ -31,6 +31,15 @@ type crawl struct {
 	policies map[rules.Origin]*rules.Policy
 }
 
+// crowd has more names than a row of the record has room for.
+var crowd = func() string {
+	var b strings.Builder
+	for i := range 700 {
+		fmt.Fprintf(&b, "b%03d ", i)
+	}
+	return b.String()
+}()
+
 // noon is when crawls begin.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
@@ -174,7 +183,7 @@ func (c *crawl) entry() *audit.Entry {
 	e := &audit.Entry{
 		ID: audit.NewID(), Time: c.now, Client: fmt.Sprintf("192.0.2.%d:4000", c.random.IntN(8)), Method: pick(c, "GET", "GET", "HEAD", "POST"),
 		Scheme: o.Scheme, Host: o.Authority(), Target: c.target(), Judged: audit.ByPath,
-		UserAgent: pick(c, "", "curl/8.1", "LabBot/1.0", "Mozilla/5.0 (compatible; NewsBot/2.1; +https://news.test)", "python-requests/2"),
+		UserAgent: pick(c, "", "curl/8.1", "LabBot/1.0", "Mozilla/5.0 (compatible; NewsBot/2.1; +https://news.test)", "python-requests/2", crowd),
 	}
 	if c.random.IntN(10) == 0 {
 		e.Decision.Reason = pick(c, rules.ReasonAccess, rules.ReasonDestination, rules.ReasonMalformed, rules.ReasonLimit, rules.ReasonLoop)

@@ -115,6 +115,18 @@ func TestHeed_WhatIsMissingIsSaid(t *testing.T) {
 	if r.Incomplete == 0 || r.Different > 0 {
 		t.Errorf("%d incomplete, %d different", r.Incomplete, r.Different)
 	}
+	for _, change := range []string{"UPDATE policy SET profile = 'of 2040'", "UPDATE configuration SET text = '{'"} {
+		c := newCrawl(t).entries(1000)
+		c.closed().Close()
+		c.change(change)
+		r, err := Judge(t.Context(), c.view(), c.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Incomplete == 0 || r.Different > 0 {
+			t.Errorf("%s: %d incomplete, %d different", change, r.Incomplete, r.Different)
+		}
+	}
 	c.change("DELETE FROM ground WHERE id = 3")
 	if _, err := Judge(t.Context(), c.view(), c.options()); err == nil || !strings.Contains(err.Error(), "heed audit verify") {
 		t.Errorf("a record with holes: %v", err)

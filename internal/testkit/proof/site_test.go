@@ -58,7 +58,7 @@ func (s *site) serve(t *testing.T, secure *tls.Config) (addr string) {
 }
 
 // ServeHTTP answers by the target: /private is not for robots, /long takes its
-// time over many octets, /none is not found.
+// time over many octets, /long/ever more than anybody has, /none is not found.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/robots.txt" {
 		fmt.Fprint(w, "User-agent: *\nDisallow: /private\n")
@@ -69,7 +69,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/long"):
-		for range 20 {
+		for range map[bool]int{true: 20, false: 20_000}[r.URL.Path != "/long/ever"] {
 			if _, err := w.Write(make([]byte, 10_000)); err != nil {
 				return
 			}
@@ -114,6 +114,11 @@ func roots(t *testing.T, h *testkit.Heed) *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pem)
 	return pool
+}
+
+// h2 is how a client that trusts h speaks HTTP/2 to the site.
+func h2(t *testing.T, h *testkit.Heed) *tls.Config {
+	return &tls.Config{RootCAs: roots(t, h), ServerName: "proof.test", NextProtos: []string{"h2"}}
 }
 
 // client returns a client that goes through h and trusts its CA.

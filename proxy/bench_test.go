@@ -87,7 +87,11 @@ func BenchmarkRecorded(b *testing.B) {
 	certFile, keyFile := site.Leaf(b, "site.test")
 	origin := startRole(b, "origin", certFile, keyFile)
 	resolve := map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
-	record, err := store.Open(b.TempDir()+"/audit.db", store.Options{Heed: "bench"})
+	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"*token", "key", "sig", "*password*"}, make([]byte, audit.PrivacyKeySize))
+	if err != nil {
+		b.Fatal(err)
+	}
+	record, err := store.Open(b.TempDir()+"/audit.db", store.Options{Heed: "bench", Privacy: privacy})
 	if err != nil {
 		b.Fatal(err)
 	}

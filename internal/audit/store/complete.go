@@ -203,7 +203,7 @@ func (w *Writer) flush() {
 	}
 	b.waits++
 	w.mu.Unlock()
-	w.write(b)
+	_ = w.write(b) // trouble says it
 }
 
 // probe looks whether the tail can be written again when nobody asks for it.

@@ -59,7 +59,7 @@ type Writer struct {
 	lostWhy  string
 	queue    []byte // rows that the tail has and audit.db has not
 	queuedTo uint64 // the last block of them
-	spare    []byte // a buffer for the next batch
+	spare    *batch // to be used again; nil: none
 	closed   bool
 	trouble  trouble
 
@@ -116,16 +116,10 @@ func (w *Writer) Decided(e *audit.Entry) error {
 		}
 		w.mu.Unlock()
 		<-b.done
-	} else {
-		w.mu.Unlock()
-		w.write(b)
+		return w.lose(b.err)
 	}
-	if b.err == nil {
-		return nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.lostLocked(b.err)
+	w.mu.Unlock()
+	return w.lose(w.write(b))
 }
 
 // refusesLocked says why no decision is accepted now; nil when it is.
@@ -137,6 +131,16 @@ func (w *Writer) refusesLocked() error {
 		return cmp.Or(w.trouble.base, errTailFull)
 	}
 	return nil
+}
+
+// lose is what becomes of a decision whose writing ended with err.
+func (w *Writer) lose(err error) error {
+	if err == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lostLocked(err)
 }
 
 // lostLocked is what comes of a decision that could not be recorded.
@@ -201,12 +205,13 @@ func (w *Writer) againLocked(end ended) {
 	w.next.ended = append(w.next.ended, end)
 }
 
-// write writes b to the tail, as the first of those who wait for it.
-func (w *Writer) write(b *batch) {
+// write writes b to the tail, for the first of those who wait for it. When it
+// returns, b is the Writer's again, or that of the others who wait.
+func (w *Writer) write(b *batch) error {
 	w.io.Lock()
 	w.mu.Lock()
 	if w.next == b {
-		w.next = &batch{rows: w.spare}
+		w.next = cmp.Or(w.spare, &batch{})
 		w.spare = nil
 	}
 	last := w.speller.last
@@ -216,34 +221,42 @@ func (w *Writer) write(b *batch) {
 		if err == nil {
 			err = w.tail.write(b.rows)
 		}
-		w.settle(b, last, err)
+		if alone := w.settle(b, last, err); alone {
+			w.io.Unlock()
+			return nil
+		}
 	}
 	w.io.Unlock()
 	if b.done != nil {
 		close(b.done)
 	}
+	return b.err
 }
 
 // settle notes what became of the writing of b; last are the numbers given out
-// up to its end.
-func (w *Writer) settle(b *batch, last [len(tables)]int64, err error) {
+// up to its end. It reports whether b is written and nobody else waits for it.
+func (w *Writer) settle(b *batch, last [len(tables)]int64, err error) (alone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.troubleLocked(&w.trouble.tail, err)
 	if err != nil {
 		w.failLocked(b, err)
-		return
+		return false
 	}
 	w.written, w.queuedTo = last, w.tail.number
 	for _, o := range b.opened {
 		w.open[o.e] = o.seq
 	}
 	w.queue = append(w.queue, b.rows...)
-	if w.spare == nil && cap(b.rows) < 1<<20 {
-		w.spare = b.rows[:0]
-	}
-	b.rows, b.opened, b.ended = nil, nil, nil
 	w.rouse()
+	if b.waits > 1 || cap(b.rows) > maxSpare {
+		return b.waits <= 1
+	}
+	clear(b.opened)
+	clear(b.ended)
+	*b = batch{rows: b.rows[:0], opened: b.opened[:0], ended: b.ended[:0]}
+	w.spare = b
+	return true
 }
 
 // failLocked gives up b and what was to be written after it, since that refers

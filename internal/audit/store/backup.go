@@ -44,9 +44,10 @@ func Backup(ctx context.Context, path, to string, progress func(done, all int64)
 	if err != nil {
 		return nil, err
 	}
-	if proof.File = to; !proof.Whole {
+	if proof.File = path; !proof.Whole {
 		return proof, nil
 	}
+	proof.File = to
 	err = os.Link(copied, to) // which never takes another file's place, but which not every disk knows
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		err = os.Rename(copied, to)

@@ -38,7 +38,9 @@ type exchange struct {
 	mismatch string       // which names differ, when that is only to be reported; empty: none
 	late     chan verdict // brings the verdict on a request that was let through before it; else nil
 
-	turn Turn // its permission to start; nil: none is needed
+	turn   atomic.Pointer[permission] // its turn; nil: none is needed
+	giveUp context.CancelCauseFunc    // keeps it from being sent again; nil: nothing does
+	noTurn *TurnAnswer                // to being sent again; nil: it was not refused
 
 	recorded  bool     // the Recorder has accepted the entry
 	refusal   *refusal // the answer when heed itself answers; nil otherwise

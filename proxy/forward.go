@@ -29,12 +29,13 @@ func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
 	x.setIdentity(r.Header)
 	x.webSocket = isWebSocket(r.Header)
 	w.trace.GotConn = w.gotConn
-	if x.turn != nil {
+	if x.turn.Load() != nil {
 		w.trace.WroteHeaders = x.started
 	}
 	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
 		w.trace.Got1xxResponse = w.informational
 	}
+	r = x.sendsOnce(r, w)
 	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &w.trace))
 	resp, err := x.settings.Upstream.RoundTrip(r)
 	w.answered()
@@ -172,6 +173,10 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 		x.replyLimit(over)
 		o.Err = "client: " + over.Error()
 		return x.refusalResponse(r)
+	} else if x.noTurn != nil {
+		x.replyPaced(x.noTurn)
+		o.Err = "site: " + errorText(errNoTurn)
+		return x.refusalResponse(r)
 	} else if bad := x.upload.bad.Load(); bad != nil {
 		x.reply(rules.ReasonMalformed)
 		x.refusal.detail = "the request's body cannot be read"
@@ -217,7 +222,7 @@ func (x *exchange) failStatus(r *http.Request, status int) *http.Response {
 func (w *responseWriter) gotConn(i httptrace.GotConnInfo) {
 	w.site, _ = i.Conn.(*siteConn)
 	x := w.exchange
-	if x.turn == nil {
+	if x.turn.Load() == nil {
 		return
 	}
 	if w.site != nil {

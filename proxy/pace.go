@@ -73,6 +73,7 @@ type TurnAnswer struct {
 	Note   string        // what is to be recorded of the wishes; often empty
 
 	Refused, Left bool          // its turn is too far off; its client has gone
+	Ended         bool          // with Refused: nobody may wait any more, since this proxy ends
 	Owed          time.Duration // that it would have had to wait still
 	RetryAfter    time.Duration // when asking again will be served, with Refused
 }
@@ -88,20 +89,12 @@ func (x *exchange) pace(ctx context.Context) {
 	if !robotsTxt && !p.Paced(x.origin, wishes) {
 		return
 	}
-	q := x.turnAsked(wishes)
-	if q.RobotsTxt = robotsTxt; robotsTxt {
-		q.Rules = func() []*rules.Wish {
-			return x.wishes(x.settings.Policies.Policy(ctx, x.origin, firstOf(e.Sent, e.UserAgent)))
-		}
-	}
-	a := p.Turn(ctx, q)
-	x.turn = a.Turn
+	a := x.takeTurn(ctx, wishes, robotsTxt)
 	e.DelayAsked, e.Waited, e.Owed, e.PaceNote = a.Asked, a.Waited, a.Owed, a.Note
-	e.Outcome.Waited += a.Waited
 	switch {
 	case a.Left:
 		x.refuse(rules.Decision{Reason: rules.ReasonLeft}, "the client left before its turn came: it had waited for "+inSeconds(a.Waited)+" and would have had to for "+inSeconds(a.Owed)+" more")
-	case a.Refused && q.Observe:
+	case a.Refused && x.terms.Mode == terms.Observe:
 		e.Decision.Verdict, e.Decision.Reason = rules.WouldRefuse, rules.ReasonPaced
 	case a.Refused:
 		x.refusePaced(&a)
@@ -157,6 +150,22 @@ func (x *exchange) crowd() string {
 	return clientKey(x.who.Addr).String() + " " + x.who.Listener + " " + x.who.User
 }
 
+// takeTurn waits for a turn of x's request.
+func (x *exchange) takeTurn(ctx context.Context, wishes []*rules.Wish, robotsTxt bool) TurnAnswer {
+	q := x.turnAsked(wishes)
+	if q.RobotsTxt = robotsTxt; robotsTxt {
+		q.Rules = func() []*rules.Wish {
+			return x.wishes(x.settings.Policies.Policy(ctx, x.origin, firstOf(x.entry.Sent, x.entry.UserAgent)))
+		}
+	}
+	a := x.settings.Pacer.Turn(ctx, q)
+	if a.Turn != nil {
+		x.turn.Store(&permission{Turn: a.Turn})
+	}
+	x.entry.Outcome.Waited += a.Waited
+	return a
+}
+
 // refusePaced refuses x since its turn is too far off.
 func (x *exchange) refusePaced(a *TurnAnswer) {
 	d := rules.Decision{Reason: rules.ReasonPaced, Group: x.entry.Decision.Group, Token: x.entry.Decision.Token, Piece: x.entry.Decision.Piece}
@@ -164,7 +173,13 @@ func (x *exchange) refusePaced(a *TurnAnswer) {
 		d.Line, d.Rule = by.Line, by.Kind.String()+": "+by.Value
 	}
 	x.refuse(d, "")
-	x.refusal.paced = &a.TurnPlace
+	x.replyPaced(a)
+}
+
+// replyPaced prepares the answer to a request whose turn is too far off.
+func (x *exchange) replyPaced(a *TurnAnswer) {
+	x.reply(rules.ReasonPaced)
+	x.refusal.paced, x.refusal.ended = &a.TurnPlace, a.Ended
 	x.refusal.retryAfter = a.RetryAfter
 	x.refusal.phrase = printable(x.sentence(x.refusal), maxPhrase)
 }
@@ -179,8 +194,9 @@ func (p *TurnPlace) rule() rules.Field {
 
 // started tells that the header section of x's request has been written.
 func (x *exchange) started() {
-	if x.turn != nil {
-		x.turn.Started()
+	if t := x.turn.Load(); t != nil {
+		t.used.Store(true)
+		t.Started()
 	}
 }
 
@@ -194,13 +210,19 @@ func (x *exchange) heardFrom(resp *http.Response) {
 
 // endTurn gives x's turn back.
 func (x *exchange) endTurn() {
-	if x.turn != nil {
-		x.turn.End()
+	if t := x.turn.Load(); t != nil {
+		t.End()
+	}
+	if x.giveUp != nil {
+		x.giveUp(nil)
 	}
 }
 
 // pacedSentence says in a few words why a turn is too far off.
 func (x *exchange) pacedSentence(f *refusal) string {
+	if f.ended {
+		return "Refused by heed: it is ending, and lets nobody wait for a turn; ask again after " + inSeconds(f.retryAfter)
+	}
 	if f.paced == nil || f.paced.Wait == 0 {
 		return "Refused by heed: it paces as many sites as it can; ask again after " + inSeconds(f.retryAfter)
 	}
@@ -221,6 +243,9 @@ func othersWait(n int) string {
 // pacedDetail tells a person what the queue is, and what can be done.
 func (x *exchange) pacedDetail(p *problem) string {
 	f := x.refusal
+	if f.ended {
+		return "Requests to this site take turns, and this one waited for its own when the proxy was told to end. Nothing was sent to the site."
+	}
 	if f.paced == nil || f.paced.Wait == 0 {
 		return "heed knows the last request to each site that is paced, and there are more such sites than it can know at a time. Asking again can help."
 	}

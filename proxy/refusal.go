@@ -22,6 +22,7 @@ type refusal struct {
 	detail     string        // what went wrong when that was after the decision; empty: the entry's
 	cause      error         // why it cannot be reached; nil: the policy's
 	paced      *TurnPlace    // where it stood in the queue; nil: it was in none
+	ended      bool          // with paced: the proxy ends, and nobody waits any more
 }
 
 // maxPhrase bounds a reason phrase, in octets: some clients limit a status line.

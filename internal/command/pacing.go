@@ -52,7 +52,7 @@ func (p *pacer) Turn(ctx context.Context, q *proxy.TurnAsked) proxy.TurnAnswer {
 	a := p.Take(ctx, &ask)
 	answer := proxy.TurnAnswer{
 		TurnPlace: turnPlace(&a.Place), Waited: a.Waited, Note: a.Note,
-		Refused: a.Refused, Left: a.Left, Owed: a.Owed, RetryAfter: a.RetryAfter,
+		Refused: a.Refused, Ended: a.Ended, Left: a.Left, Owed: a.Owed, RetryAfter: a.RetryAfter,
 	}
 	if a.Turn != nil {
 		answer.Turn = a.Turn

@@ -244,8 +244,8 @@ func (d *daemon) serveForeground(a *App, signals <-chan os.Signal, lock *stateLo
 	if err := d.tell(); err != nil {
 		return err
 	}
+	defer d.onHangup()() // before anybody knows that heed is there
 	d.greet(a)
-	defer d.onHangup()()
 	go func() { d.failed <- control.serve() }()
 	select {
 	case <-signals:
@@ -306,6 +306,7 @@ func (d *daemon) drain(signals <-chan os.Signal, control *controlServer) error {
 }
 
 func (d *daemon) shutdown(control *controlServer) {
+	d.turns.EndWaits()
 	d.grants.close()
 	d.stop() // the runs' proxies drain at the same time
 	d.leaveAll()

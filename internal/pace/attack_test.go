@@ -196,7 +196,7 @@ func TestHeed_ManySitesDoNotMakeItForget(t *testing.T) {
 		c := newCrowd(t)
 		c.ask("a", delay("3600"))
 		refused := 0
-		for n := range 2 * maxSites {
+		for n := range maxSites + 100 {
 			o := rules.Origin{Scheme: "http", Host: fmt.Sprintf("n%d.test", n), Port: 80}
 			answer := c.Take(t.Context(), &Ask{Settings: defaults, Origin: o, Wishes: delay("3600"), Client: "walker"})
 			answer.Turn.Started()
@@ -205,12 +205,58 @@ func TestHeed_ManySitesDoNotMakeItForget(t *testing.T) {
 				refused++
 			}
 		}
-		if sites := c.Counts().Sites; sites > maxSites || refused < maxSites {
+		if sites := c.Counts().Sites; sites > maxSites || refused < 100 {
 			t.Errorf("%d sites are known, %d requests were refused", sites, refused)
 		}
 		if again := c.Take(t.Context(), &Ask{Settings: defaults, Origin: site1, Wishes: delay("3600"), Client: "a"}); !again.Refused {
 			t.Error("the first site has been forgotten")
 		}
+		c.wg.Wait()
+	})
+}
+
+// When heed is to end, who waits is told so at once, and nobody waits any more.
+func TestHeed_NobodyHoldsUpTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		for range 3 {
+			c.ask("a", delay("10"))
+		}
+		c.EndWaits()
+		c.ask("b", delay("10"))
+		c.expect("a 0s")
+		if len(c.refused) != 3 || time.Since(c.begun) != 0 {
+			t.Errorf("after %v %d were told: %+v", time.Since(c.begun), len(c.refused), c.refused)
+		}
+		for _, a := range c.refused {
+			if !a.Ended || a.RetryAfter < time.Second {
+				t.Errorf("%+v", a)
+			}
+		}
+	})
+}
+
+// A flood of requests for robots.txt before the first page is one that it waits
+// for no longer than for any other.
+func TestHeed_AFloodOfRobotsTxtBeforeTheFirstPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		ctx, stop := context.WithCancel(t.Context())
+		c.wg.Go(func() {
+			for ctx.Err() == nil {
+				a := c.Take(ctx, &Ask{Settings: defaults, Origin: site1, Client: "flood", RobotsTxt: true})
+				a.Turn.Started()
+				a.Turn.End()
+				time.Sleep(time.Millisecond)
+			}
+		})
+		time.Sleep(time.Second)
+		answer := c.Take(t.Context(), &Ask{Settings: defaults, Origin: site1, Wishes: delay("1"), Client: "a"})
+		if answer.Refused || answer.Waited > 3*time.Second {
+			t.Errorf("a page waited %v (refused: %v)", answer.Waited, answer.Refused)
+		}
+		answer.Turn.End()
+		stop()
 		c.wg.Wait()
 	})
 }

@@ -58,6 +58,7 @@ func (k *ticket) wait(ctx context.Context, a *Answer) {
 	}
 	a.Turn, a.Refused, a.RetryAfter = k.turn, k.refused, k.retry
 	if k.refused {
+		a.Ended = k.site.turns.ended.Load()
 		a.Owed = max(0, time.Until(k.due))
 	}
 }

@@ -115,6 +115,9 @@ func (s *site) arrive(k *ticket, strides []stride, now time.Time) {
 	if k.booked = s.comesBack(k, now); k.booked {
 		k.limit = now.Add(max(2*k.ask.MaxWait, 2*early))
 	}
+	if s.turns.ended.Load() {
+		k.limit = now
+	}
 	s.insert(k)
 	s.plan(now)
 	k.place = s.placeOf(k, now)

@@ -33,6 +33,7 @@ type Config struct {
 type Turns struct {
 	Config
 	count counters
+	ended atomic.Bool // nobody waits any more
 
 	known   atomic.Int64 // of sites
 	mu      sync.RWMutex
@@ -56,6 +57,8 @@ type Answer struct {
 	// Refused says that the request may not start, since its turn is too far off;
 	// Left that it may not since its context has ended.
 	Refused, Left bool
+	// Ended says of a refusal that nobody may wait any more.
+	Ended bool
 	// Owed is how long it would have had to wait still.
 	Owed time.Duration
 	// RetryAfter is when asking again will be served, for a request that was
@@ -124,6 +127,21 @@ func (t *Turns) Take(ctx context.Context, a *Ask) Answer {
 	answer.Waited = time.Since(now)
 	t.count.tell(&answer)
 	return answer
+}
+
+// EndWaits refuses who waits, and whoever would have to from now on: for a heed that
+// is to end.
+func (t *Turns) EndWaits() {
+	t.ended.Store(true)
+	for _, s := range t.all() {
+		now := time.Now()
+		s.mu.Lock()
+		for len(s.queue) > 0 {
+			s.refuse(s.queue[len(s.queue)-1], now)
+		}
+		s.turn(now)
+		s.mu.Unlock()
+	}
 }
 
 // fullHouse is when asking again may help where too many sites are paced at a time.

@@ -1,0 +1,401 @@
+package pacing
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"heed/internal/testkit"
+)
+
+// attack is a way in which somebody may get closer to a site than it wishes. It
+// goes on until ctx ends; number tells those apart that try the same.
+type attack func(ctx context.Context, b *bed, number int)
+
+// Nobody gets two requests to a site closer to each other than its delay, in
+// whatever way they are sent and broken off, and whatever the site does to
+// its connections.
+func TestHeed_NoWayToBeFaster(t *testing.T) {
+	const delay = 500 * time.Millisecond
+	for _, c := range []struct {
+		name   string
+		way    way
+		site   http.Handler
+		attack attack
+	}{
+		{"methods", plain, nil, methods},
+		{"names under one group", h1, nil, names},
+		{"spellings of the host", plain, nil, spellings},
+		{"requests that are taken back", plain, nil, takenBack},
+		{"streams that are taken back", h2, nil, takenBack},
+		{"requests behind each other on one connection", plain, nil, pipelined},
+		{"redirects", plain, redirecting(), methods},
+		{"uploads that begin late", plain, nil, lateUploads},
+		{"uploads that ask first", plain, nil, askingFirst},
+		{"handshakes of WebSockets", plain, nil, webSockets},
+		{"a site that drops its connections", plain, dropping(), methods},
+		{"a site that drops its HTTP/2 streams", h2, dropping(), methods},
+		{"a client's own look at robots.txt", plain, nil, robotsToo},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, testkit.GaugeOptions{Robots: delayed("0.5"), Handler: c.site}, "max_wait = \"10m\"\n")
+			b.way = c.way
+			lasts := 6 * time.Second
+			if full {
+				lasts = time.Minute
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), lasts)
+			defer cancel()
+			var busy sync.WaitGroup
+			for number := range 8 {
+				busy.Go(func() { c.attack(ctx, b, number) })
+			}
+			busy.Wait()
+			arrived := testkit.Pages(lowered(b.site.Starts()), b.way.scheme()+"://site.test")
+			testkit.Keep(t, c.name, arrived, delay)
+			if most := int(lasts/delay) / 4; len(arrived) < most {
+				t.Errorf("only %d requests came through: the attack starved everybody", len(arrived))
+			}
+		})
+	}
+}
+
+// lowered has the sites under one spelling of their names.
+func lowered(all []testkit.Arrival) []testkit.Arrival {
+	for i, a := range all {
+		host, _, _ := strings.Cut(strings.ToLower(a.Host), ":")
+		all[i].Host = strings.TrimSuffix(host, ".")
+	}
+	return all
+}
+
+// page is an address that nobody has asked for before.
+func (b *bed) page() string {
+	return fmt.Sprintf("%s://site.test/page/%d", b.way.scheme(), rand.Int64())
+}
+
+func methods(ctx context.Context, b *bed, number int) {
+	c := b.client(b.way, number)
+	for ctx.Err() == nil {
+		method := []string{"GET", "HEAD", "OPTIONS", "DELETE", "PROPFIND"}[rand.IntN(5)]
+		c.ask(ctx, method, b.page())
+	}
+}
+
+func names(ctx context.Context, b *bed, number int) {
+	c := b.client(b.way, number)
+	for ctx.Err() == nil {
+		c.agent = fmt.Sprintf("Robot%c/1.0", 'a'+rune(rand.IntN(26)))
+		c.ask(ctx, http.MethodGet, b.page())
+	}
+}
+
+func spellings(ctx context.Context, b *bed, number int) {
+	c := b.client(b.way, number)
+	for ctx.Err() == nil {
+		spelled := []string{"http://site.test/", "http://SITE.test/", "http://site.test:80/", "http://site.test:/", "http://site.test:080/", "http://u:p@site.test/"}[rand.IntN(6)]
+		c.ask(ctx, http.MethodGet, spelled+fmt.Sprint(rand.Int64()))
+	}
+}
+
+func takenBack(ctx context.Context, b *bed, number int) {
+	c := b.client(b.way, number)
+	for ctx.Err() == nil {
+		if number < 2 { // so that something comes through
+			c.ask(ctx, http.MethodGet, b.page())
+			continue
+		}
+		short, cancel := context.WithTimeout(ctx, rand.N(700*time.Millisecond))
+		c.ask(short, http.MethodGet, b.page())
+		cancel()
+	}
+}
+
+// raw is an attack in octets: each connection sends texts, one after the other,
+// and reads what comes until the site's heed closes it.
+func raw(ctx context.Context, b *bed, send func(w io.Writer)) {
+	for ctx.Err() == nil {
+		c, err := b.dial(ctx)
+		if err != nil {
+			return
+		}
+		stop := context.AfterFunc(ctx, func() { c.Close() })
+		go send(c)
+		read := bufio.NewReader(c)
+		for {
+			resp, err := http.ReadResponse(read, nil)
+			if err != nil {
+				break
+			}
+			io.Copy(io.Discard, resp.Body)
+			if resp.Close || resp.StatusCode >= http.StatusBadRequest {
+				break
+			}
+		}
+		stop()
+		c.Close()
+	}
+}
+
+func pipelined(ctx context.Context, b *bed, _ int) {
+	raw(ctx, b, func(w io.Writer) {
+		for range 20 {
+			fmt.Fprintf(w, "GET %s HTTP/1.1\r\nHost: site.test\r\n\r\n", b.page())
+		}
+	})
+}
+
+// lateUploads say how much they upload, and begin with it a second later.
+func lateUploads(ctx context.Context, b *bed, number int) {
+	if number%2 == 0 {
+		methods(ctx, b, number)
+		return
+	}
+	raw(ctx, b, func(w io.Writer) {
+		for ctx.Err() == nil {
+			fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: site.test\r\nContent-Length: 10\r\n\r\n", b.page())
+			select {
+			case <-ctx.Done():
+			case <-time.After(rand.N(2 * time.Second)):
+			}
+			if _, err := io.WriteString(w, "0123456789"); err != nil {
+				return
+			}
+		}
+	})
+}
+
+func askingFirst(ctx context.Context, b *bed, _ int) {
+	raw(ctx, b, func(w io.Writer) {
+		for ctx.Err() == nil {
+			fmt.Fprintf(w, "POST %s HTTP/1.1\r\nHost: site.test\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n", b.page())
+			select {
+			case <-ctx.Done():
+			case <-time.After(rand.N(time.Second)):
+			}
+			if _, err := io.WriteString(w, "5\r\n01234\r\n0\r\n\r\n"); err != nil {
+				return
+			}
+		}
+	})
+}
+
+func webSockets(ctx context.Context, b *bed, _ int) {
+	raw(ctx, b, func(w io.Writer) {
+		fmt.Fprintf(w, "GET %s HTTP/1.1\r\nHost: site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", b.page())
+	})
+}
+
+// robotsToo has every second client look at robots.txt all the time.
+func robotsToo(ctx context.Context, b *bed, number int) {
+	if number > 0 {
+		methods(ctx, b, number)
+		return
+	}
+	for c := b.client(b.way, number); ctx.Err() == nil; {
+		c.ask(ctx, http.MethodGet, "http://site.test/robots.txt")
+	}
+}
+
+// redirecting leads from every page to another.
+func redirecting() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
+	})
+}
+
+// dropping breaks off every second request, as a site does that has closed a
+// connection while a request was on its way: who sends it once more needs
+// another turn.
+func dropping() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rand.IntN(2) == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		io.WriteString(w, "ok")
+	})
+}
+
+// A request whose connection the site drops is not sent once more before its next
+// turn: where that is too far off, its client is told when to come back.
+func TestHeed_WhatWouldBeSentAgainTooLateIsRefused(t *testing.T) {
+	t.Parallel()
+	var once sync.Once
+	b := newBed(t, testkit.GaugeOptions{Robots: delayed("3"), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/dropped" {
+			once.Do(func() { panic(http.ErrAbortHandler) })
+		}
+		io.WriteString(w, "ok")
+	})}, "max_wait = \"4s\"\n[[client]]\nname = \"hurried\"\nuser_agent = \"hurried/*\"\nmax_wait = \"2s\"\n")
+	c := b.client(plain, 0)
+	c.get(t, "http://site.test/first") // and keeps a connection for later
+	<-time.After(3 * time.Second)
+	c.agent = "hurried/1.0"
+	a, err := c.ask(t.Context(), http.MethodGet, "http://site.test/dropped")
+	if err != nil || a.StatusCode != http.StatusTooManyRequests || !strings.Contains(a.Header.Get("Proxy-Status"), "http_request_error") {
+		t.Fatalf("%v, %v", a, err)
+	}
+	seconds, _ := strconv.Atoi(a.Header.Get("Retry-After"))
+	<-time.After(time.Duration(seconds) * time.Second)
+	c.get(t, "http://site.test/dropped")
+	testkit.Keep(t, "all", testkit.Pages(b.site.Starts(), "http://site.test"), 3*time.Second)
+	ended := b.Await("of the request that was dropped", func(r testkit.Record) bool {
+		return strings.HasSuffix(r.Text("url"), "/dropped") && r.Number("status") == http.StatusTooManyRequests
+	})
+	if !strings.Contains(ended.Text("error"), "closed the connection") {
+		t.Errorf("the record says %v", ended)
+	}
+}
+
+// A client that looks at robots.txt all the time neither swamps the site with that
+// nor keeps the others from it.
+func TestHeed_LookingAtRobotsDoesNotStarveOthers(t *testing.T) {
+	t.Parallel()
+	const delay = 500 * time.Millisecond
+	b := newBed(t, testkit.GaugeOptions{Robots: delayed("0.5")}, "max_wait = \"10m\"\n")
+	b.client(plain, 9).get(t, "http://site.test/first")
+	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	for number := range 8 {
+		busy.Go(func() { robotsToo(ctx, b, 0*number) })
+	}
+	for n := range tenth(40) {
+		a := b.client(plain, 100).get(t, numbered("http://site.test")(n))
+		if a.took > 4*delay {
+			t.Errorf("a page took %v", a.took)
+		}
+	}
+	cancel()
+	busy.Wait()
+	testkit.Keep(t, "pages", testkit.Pages(b.site.Starts(), "http://site.test"), delay)
+	if all := b.site.Starts(); len(all) > 0 {
+		lasted := all[len(all)-1].At.Sub(all[0].At)
+		if most := int(2*lasted/delay) + 3; len(all) > most {
+			t.Errorf("%d requests in %v reached the site, with robots.txt", len(all), lasted)
+		}
+		t.Log("with robots.txt: ", testkit.GapsOf(all))
+	}
+}
+
+// Several groups of one site have turns of their own; an agent that two of them
+// govern takes a turn of each, whatever the order of its names, and nobody waits
+// for ever.
+func TestHeed_SeveralGroupsAtOnce(t *testing.T) {
+	t.Parallel()
+	const delay = 500 * time.Millisecond
+	b := newBed(t, testkit.GaugeOptions{Robots: "User-agent: alphabot\nCrawl-delay: 0.5\nDisallow: /no\n\nUser-agent: betabot\nCrawl-delay: 0.5\n"}, "max_wait = \"10m\"\n")
+	var busy sync.WaitGroup
+	for number, agent := range []string{"alphabot/1", "betabot/1", "alphabot/1 betabot/1", "betabot/1 alphabot/1"} {
+		busy.Go(func() {
+			c := b.client(plain, number)
+			c.agent = agent
+			for n := range tenth(40) {
+				c.get(t, fmt.Sprintf("http://site.test/%d", n))
+			}
+		})
+	}
+	busy.Wait()
+	for _, name := range []string{"alphabot", "betabot"} {
+		var of []testkit.Arrival
+		for _, a := range testkit.Pages(b.site.Starts(), "http://site.test") {
+			if strings.Contains(a.Agent, name) {
+				of = append(of, a)
+			}
+		}
+		testkit.Keep(t, name, of, delay)
+	}
+}
+
+// While the settings are read anew, robots.txt is forgotten and fetched again, the
+// clock of a site goes on, and so do those who wait.
+func TestHeed_AReloadIsNoWayToBeFaster(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, testkit.GaugeOptions{Robots: delayed("0.5")}, "max_wait = \"10m\"\n")
+	stirred, cancel := context.WithCancel(t.Context())
+	var stirring sync.WaitGroup
+	stirring.Go(func() {
+		tick := time.NewTicker(300 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			b.Signal(syscall.SIGHUP)
+			if out, err := b.heed("cache", "purge", "http://site.test/").CombinedOutput(); err != nil {
+				t.Errorf("heed cache purge: %v: %s", err, out)
+			}
+			select {
+			case <-stirred.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	b.all(t, 5, tenth(100), plain, numbered("http://site.test"))
+	cancel()
+	stirring.Wait()
+	testkit.Keep(t, "pages", testkit.Pages(b.site.Starts(), "http://site.test"), 500*time.Millisecond)
+}
+
+// A heed that is told to end does not keep it up for those who wait.
+func TestHeed_TheWaitingDoNotHoldUpTheEnd(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, testkit.GaugeOptions{Robots: delayed("600")}, "max_wait = \"1h\"\n")
+	answers := make(chan *answer, 5)
+	for number := range 5 {
+		go func() {
+			a, _ := b.client(plain, number).ask(t.Context(), http.MethodGet, "http://site.test/waits")
+			answers <- a
+		}()
+	}
+	b.awaitWaiting(t, 5)
+	begun := time.Now()
+	b.Signal(syscall.SIGTERM)
+	if status := b.Exit(); status != 0 || time.Since(begun) > 10*time.Second {
+		t.Errorf("it ended with status %d after %v", status, time.Since(begun))
+	}
+	for range 5 {
+		if a := <-answers; a == nil || a.StatusCode != http.StatusServiceUnavailable && a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
+			t.Errorf("who waited was told %v", a)
+		}
+	}
+}
+
+// Many answers that turn away at once are one thing that happened, not many: the
+// pauses that a site without a Retry-After gets grow with what it says after each,
+// and it is not left alone for ever.
+func TestHeed_ABurstOfFailuresIsOnePause(t *testing.T) {
+	t.Parallel()
+	const atOnce = 20
+	var arrived sync.WaitGroup
+	arrived.Add(atOnce)
+	b := newBed(t, testkit.GaugeOptions{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/robots.txt":
+			http.NotFound(w, r)
+		case strings.HasPrefix(r.URL.Path, "/page/"):
+			arrived.Done()
+			arrived.Wait() // all of them are turned away at the same time
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			io.WriteString(w, "ok")
+		}
+	})}, "max_wait = \"2m\"\n")
+	var busy sync.WaitGroup
+	for number := range atOnce {
+		busy.Go(func() { b.client(plain, number).ask(t.Context(), http.MethodGet, numbered("http://site.test")(number)) })
+	}
+	busy.Wait()
+	if a := b.client(plain, 0).get(t, "http://site.test/well"); a.took > 15*time.Second {
+		t.Errorf("after one burst of failures the site was left alone for %v", a.took)
+	} else {
+		t.Logf("after one burst of failures the site was left alone for %v", a.took)
+	}
+}

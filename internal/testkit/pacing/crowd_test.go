@@ -1,0 +1,193 @@
+package pacing
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"heed/internal/testkit"
+)
+
+// perWaiter is what a waiting request may take beyond its connection, in octets.
+const perWaiter = 12 << 10
+
+// Ten thousand requests wait for a thousand sites. Each takes less than 12 KiB
+// beyond its connection, none holds anything of the site, and when their clients
+// have left nothing is left of them.
+func TestHeed_TenThousandWait(t *testing.T) {
+	hosts, waiters := make([]string, tenth(1000)), tenth(10_000)
+	for i := range hosts {
+		hosts[i] = fmt.Sprintf("site-%d.test", i)
+	}
+	hosts = append(hosts, "free.test")
+	b := newBed(t, testkit.GaugeOptions{Hosts: hosts, Plain: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close") // so that what is left afterwards is not for later requests
+		if r.URL.Path == "/robots.txt" && r.Host != "free.test" {
+			io.WriteString(w, delayed("600"))
+			return
+		}
+		io.WriteString(w, "ok")
+	})}, "max_wait = \"24h\"\n[limits]\nconnections = 10050\n"+
+		"[[client]]\nname = \"first\"\nuser_agent = \"first/*\"\nmode = \"observe\"\n")
+	calm := newBed(t, testkit.GaugeOptions{Plain: true}, "")
+	calm.underWay(t) // by then all of it runs
+	idle, _ := goroutines(t, calm.Heed)
+	eachOf := func(n int, do func(n int)) {
+		var busy sync.WaitGroup
+		var next atomic.Int64
+		for range 32 {
+			busy.Go(func() {
+				for i := int(next.Add(1)) - 1; i < n && !t.Failed(); i = int(next.Add(1)) - 1 {
+					do(i)
+				}
+			})
+		}
+		busy.Wait()
+	}
+	// Every site has been visited, by somebody who does not wait, and so its next
+	// visitors do.
+	conns := make([]*waiter, waiters)
+	eachOf(waiters, func(n int) {
+		host := "free.test"
+		if n < len(hosts)-1 {
+			host = hosts[n]
+		}
+		conns[n] = b.waiter(t, n)
+		conns[n].send(t, "first/1.0", host, "/first")
+		conns[n].status(t, http.StatusOK)
+	})
+	connected := b.memory(t)
+	eachOf(waiters, func(n int) { conns[n].send(t, "pacer/1.0", hosts[n%(len(hosts)-1)], "/waits") })
+	b.awaitWaiting(t, waiters)
+	waiting := b.memory(t)
+	each := (waiting - connected) / int64(waiters)
+	t.Logf("%d requests wait for %d sites: %d octets each, beyond their connections; heed takes %d MiB, %d MiB before they asked",
+		waiters, len(hosts)-1, each, waiting>>20, connected>>20)
+	if full && each > perWaiter {
+		t.Errorf("a waiting request takes %d octets", each)
+	}
+	if early := b.site.Await(t, 0, func(a testkit.Arrival) bool { return a.Target == "/waits" }); len(early) > 0 {
+		t.Errorf("%d did not wait", len(early))
+	}
+	eachOf(waiters, func(n int) { conns[n].Close() })
+	b.awaitWaiting(t, 0)
+	count, stacks := goroutines(t, b.Heed)
+	if count > idle {
+		t.Errorf("%d goroutines are left, an idle heed has %d:\n%s", count, idle, stacks)
+	}
+}
+
+// waiter is a connection to heed on which requests are spoken in octets, so that
+// the test itself stays small.
+type waiter struct {
+	net.Conn
+	read *bufio.Reader
+}
+
+// waiter connects from an address that it shares with 249 others.
+func (b *bed) waiter(t *testing.T, n int) *waiter {
+	from := &net.TCPAddr{IP: net.IPv4(127, 0, 2, byte(n/250+1))}
+	c, err := (&net.Dialer{LocalAddr: from, Timeout: testkit.Patience}).Dial("tcp", b.Addr)
+	if err != nil {
+		t.Error(err)
+		return &waiter{}
+	}
+	t.Cleanup(func() { c.Close() })
+	return &waiter{c, bufio.NewReaderSize(c, 64)}
+}
+
+func (w *waiter) send(t *testing.T, agent, host, path string) {
+	if _, err := fmt.Fprintf(w, "GET http://%s%s HTTP/1.1\r\nHost: %[1]s\r\nUser-Agent: %[3]s\r\n\r\n", host, path, agent); err != nil {
+		t.Error(err)
+	}
+}
+
+func (w *waiter) status(t *testing.T, want int) {
+	w.SetReadDeadline(time.Now().Add(2 * testkit.Patience))
+	resp, err := http.ReadResponse(w.read, nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != want {
+		t.Errorf("%s, %v: %s", resp.Status, err, body)
+	}
+}
+
+// memory is what heed has of the machine's memory, in octets.
+func (b *bed) memory(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", b.Pid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// goroutine finds what began each goroutine, in what a Go program prints when it
+// is told to quit. The runtime's own come and go.
+var goroutine = regexp.MustCompile(`(?m)^created by (heed|net|os|crypto|database)\b.*`)
+
+// goroutines ends h and returns how many goroutines it had, with their stacks.
+func goroutines(t *testing.T, h *testkit.Heed) (count int, stacks string) {
+	t.Helper()
+	h.Signal(syscall.SIGQUIT)
+	h.Exit()
+	stacks = h.Stderr()
+	return len(goroutine.FindAllString(stacks, -1)), stacks
+}
+
+// awaitWaiting waits until heed has so many requests under way.
+func (b *bed) awaitWaiting(t *testing.T, requests int) {
+	t.Helper()
+	late := time.After(4 * testkit.Patience)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		is := b.underWay(t)
+		if is == requests {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%d requests are under way, not %d", is, requests)
+		}
+	}
+}
+
+// underWay is how many requests heed has at present.
+func (b *bed) underWay(t *testing.T) int {
+	t.Helper()
+	out, _ := b.heed("status", "--json").Output() // its exit status tells whether all is well
+	var status struct {
+		Load struct{ Requests int }
+	}
+	if err := json.Unmarshal(out, &status); err != nil {
+		t.Fatalf("heed status: %v: %s", err, out)
+	}
+	return status.Load.Requests
+}
+
+// heed is a command that concerns the running heed.
+func (b *bed) heed(args ...string) *exec.Cmd {
+	cmd := exec.Command(testkit.Binary(b.t), args...)
+	cmd.Env = []string{"HEED_STATE=" + b.State, "HOME=" + b.State, testkit.RaceOptions}
+	return cmd
+}

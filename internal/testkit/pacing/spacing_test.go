@@ -1,0 +1,117 @@
+package pacing
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"heed/internal/testkit"
+)
+
+// Many clients at once: at the site no two requests start closer than its
+// Crawl-delay, whatever the way, the speed of the site and of its handshakes, and
+// the state of its connections.
+func TestHeed_ManyClientsAreOneToTheSite(t *testing.T) {
+	const half = 500 * time.Millisecond
+	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-time.After(3 * half) // three of them are answered at a time
+		io.WriteString(w, "slow")
+	})
+	fleeting := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		io.WriteString(w, "never again on this connection")
+	})
+	for _, c := range []struct {
+		name   string
+		way    way
+		site   testkit.GaugeOptions
+		pacing string
+		delay  time.Duration
+	}{
+		{"http", plain, testkit.GaugeOptions{Robots: delayed("0.5")}, "", half},
+		{"https", h1, testkit.GaugeOptions{Robots: delayed("0.5"), HTTP1: true}, "", half},
+		{"HTTP2", h2, testkit.GaugeOptions{Robots: delayed("0.5")}, "", half},
+		{"a slow site", plain, testkit.GaugeOptions{Robots: delayed("0.5"), Handler: slow}, "", half},
+		{"a slow site over HTTP2", h2, testkit.GaugeOptions{Robots: delayed("0.5"), Handler: slow}, "", half},
+		{"every request on a new connection", h1, testkit.GaugeOptions{Robots: delayed("0.5"), HTTP1: true, Handler: fleeting, Handshake: 200 * time.Millisecond}, "", half},
+		{"connections new and old by turns", h1, testkit.GaugeOptions{Robots: delayed("0.5"), HTTP1: true, Handler: closing(3), Handshake: 300 * time.Millisecond}, "", half},
+		{"a Request-rate", plain, testkit.GaugeOptions{Robots: "User-agent: *\nRequest-rate: 4/3s\n"}, "", 750 * time.Millisecond},
+		{"the operator's own floor", plain, testkit.GaugeOptions{Robots: "User-agent: *\nCrawl-delay: 0.1\n"}, "min_delay = \"600ms\"\n", 600 * time.Millisecond},
+		{"the operator's own floor, without a robots.txt", h2, testkit.GaugeOptions{Handler: noRobots("ok")}, "min_delay = \"600ms\"\n", 600 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, c.site, "max_wait = \"10m\"\n"+c.pacing)
+			origin := c.way.scheme() + "://site.test"
+			b.all(t, tenth(50), tenth(200), c.way, numbered(origin))
+			pages := testkit.Pages(b.site.Starts(), origin)
+			if len(pages) != tenth(200) {
+				t.Errorf("%d pages were asked for at the site, not %d", len(pages), tenth(200))
+			}
+			testkit.Keep(t, c.name, pages, c.delay)
+			testkit.Keep(t, "robots.txt and the first page", b.site.Starts()[:2], c.delay)
+		})
+	}
+}
+
+// closing answers and closes every n-th connection afterwards.
+func closing(n int) http.Handler {
+	var count atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if count.Add(1)%int64(n) == 0 {
+			w.Header().Set("Connection", "close")
+		}
+		io.WriteString(w, "ok")
+	})
+}
+
+// noRobots has one page everywhere, but no robots.txt.
+func noRobots(page string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" {
+			http.NotFound(w, r)
+			return
+		}
+		io.WriteString(w, page)
+	})
+}
+
+// Each origin has its own turns (RFC 9309 §2.3: a robots.txt speaks for one
+// scheme, host and port), so that one site does not slow down another.
+func TestHeed_OriginsHaveTheirOwnTurns(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, testkit.GaugeOptions{Hosts: []string{"one.test", "two.test"}, Robots: delayed("1")}, "max_wait = \"10m\"\n")
+	origins := []string{"http://one.test", "https://one.test", "http://two.test", "https://two.test"}
+	begun := time.Now()
+	var busy sync.WaitGroup
+	for number, origin := range origins {
+		busy.Go(func() {
+			c := b.client(h1, number)
+			for n := range 4 {
+				c.get(t, numbered(origin)(n))
+			}
+		})
+	}
+	busy.Wait()
+	took := time.Since(begun)
+	for _, origin := range origins {
+		testkit.Keep(t, origin, testkit.Pages(b.site.Starts(), origin), time.Second)
+	}
+	if took > 8*time.Second { // one after the other it would be 16
+		t.Errorf("four pages of each of four origins took %v: they wait for each other", took)
+	}
+}
+
+// A site that asks for nothing is not slowed down.
+func TestHeed_WithoutAWishNobodyWaits(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, testkit.GaugeOptions{Robots: "User-agent: *\nDisallow: /private\n\nUser-agent: other\nCrawl-delay: 30\n"}, "")
+	begun := time.Now()
+	b.all(t, 10, 200, plain, numbered("http://site.test"))
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("200 requests to a site without a wish took %v", took)
+	}
+}

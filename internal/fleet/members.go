@@ -96,7 +96,7 @@ func (t *Turns) sayShared(shared bool) {
 	t.mu.Unlock()
 	switch {
 	case changed && !shared:
-		t.store.log.Warn("turns are not shared while the store is away: this heed keeps each delay as many times as there were heeds", "heeds", p.Size)
+		t.store.log.Warn("turns are not shared for now: this heed keeps each delay as many times as there were heeds", "heeds", p.Size)
 	case changed:
 		t.store.log.Info("turns are shared again")
 	}

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/audit/replay"
+	"heed/internal/audit/report"
 )
 
 // WhyCmd is `heed why`: one recorded decision, told.
@@ -49,21 +51,13 @@ func (c *WhyCmd) Run(a *App) error {
 	defer leave()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var found *replay.Told
-	file := ""
-	for _, r := range records {
-		_, end := a.bar("looking into " + quoted(r.Name))
-		told, err := find(ctx, r.DB)
-		end()
-		if errors.Is(err, replay.ErrNone) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", quoted(r.Name), err)
-		}
-		if found == nil || found.Time.Before(told.Time) {
-			found, file = told, r.Name
-		}
+	file, found, err := c.look(ctx, a, records, find)
+	for wait := time.Duration(0); err == nil && found == nil && wait < completed && c.new(a.Now()); wait += lookAgain {
+		time.Sleep(lookAgain)
+		file, found, err = c.look(ctx, a, records, find)
+	}
+	if err != nil {
+		return err
 	}
 	if found == nil {
 		fmt.Fprintf(a.Stderr, "heed: the record has no decision on %s\n`heed audit list` shows those it has\n", quoted(c.What))
@@ -78,8 +72,53 @@ func (c *WhyCmd) Run(a *App) error {
 	return tellWhy(a.Stdout, colours(a.Environ, a.Stdout), file, found)
 }
 
+// A heed completes its record within a second: who asks for a refusal that was
+// just received gets it.
+const (
+	completed = 2 * time.Second
+	lookAgain = 200 * time.Millisecond
+)
+
+// new reports whether what is asked for is the id of a decision that may not be in
+// the record yet.
+func (c *WhyCmd) new(now time.Time) bool {
+	id, err := hex.DecodeString(strings.ReplaceAll(c.What, "-", ""))
+	if err != nil || len(id) != 16 || id[6]>>4 != 7 {
+		return false
+	}
+	var at uint64 // milliseconds since 1970 (RFC 9562 §5.7)
+	for _, octet := range id[:6] {
+		at = at<<8 | uint64(octet)
+	}
+	age := now.Sub(time.UnixMilli(int64(at)))
+	return -completed < age && age < 2*completed
+}
+
+// look looks the decision up in all records; nil when none has it. Of several the
+// last one is meant.
+func (c *WhyCmd) look(ctx context.Context, a *App, records []report.Record, find finder) (file string, found *replay.Told, err error) {
+	for _, r := range records {
+		_, end := a.bar("looking into " + quoted(r.Name))
+		told, err := find(ctx, r.DB)
+		end()
+		if errors.Is(err, replay.ErrNone) {
+			continue
+		}
+		if err != nil {
+			return "", nil, fmt.Errorf("%s: %w", quoted(r.Name), err)
+		}
+		if found == nil || found.Time.Before(told.Time) {
+			found, file = told, r.Name
+		}
+	}
+	return file, found, nil
+}
+
+// finder looks a decision up in one record.
+type finder func(context.Context, *sql.DB) (*replay.Told, error)
+
 // finder returns what looks the decision up in one record.
-func (c *WhyCmd) finder(now time.Time) (func(context.Context, *sql.DB) (*replay.Told, error), error) {
+func (c *WhyCmd) finder(now time.Time) (finder, error) {
 	if !strings.Contains(c.What, "://") {
 		if c.At != "" || c.Client != "" {
 			return nil, errors.New("--at and --client choose among the decisions on a URL, and an id names a single one\nLeave them out, or write the URL with http:// or https://")

@@ -19,7 +19,7 @@ func tellWhy(w io.Writer, paint painter, file string, t *replay.Told) error {
 		x.road = &rules.Explanation{}
 	}
 	y := &whyTeller{x, t}
-	fmt.Fprintf(&x.text, "%s %s %s\n", paint(verdictColour(t.Verdict.Verdict), t.Verdict.Verdict), quoted(t.Method), quoted(cmp.Or(t.URL, "(no host was learnt)")))
+	fmt.Fprintf(&x.text, "%s %s %s\n", paint(verdictColour(t.Verdict.Verdict), quoted(t.Verdict.Verdict)), quoted(t.Method), quoted(cmp.Or(t.URL, "(no host was learnt)")))
 	x.step("Decision", "%s of %s", t.ID, t.Time.Format("2006-01-02T15:04:05.000000Z"))
 	x.more("in %s", quoted(file))
 	if t.Revises != "" {
@@ -117,7 +117,7 @@ func (y *whyTeller) answer() {
 	case s == nil:
 		return
 	case s.Zlib != nil:
-		y.more("%s", plural(uint64(s.Size), "byte"))
+		y.more("%s", plural(uint64(max(0, s.Size)), "byte"))
 		y.more("sha256:%s", s.SHA256)
 	}
 	if s.Status != 0 {
@@ -152,13 +152,13 @@ func (y *whyTeller) verdict() {
 	case reason == rules.ReasonPart:
 		because = quoted(t.Settled)
 	default:
-		because = t.Reason
+		because = quoted(t.Reason)
 		if t.Again == replay.NotByRules {
 			because += ": " + t.What
 		}
 		because += y.remark()
 	}
-	y.step("Verdict", "%s: %s", y.paint(verdictColour(t.Verdict.Verdict), t.Verdict.Verdict), because)
+	y.step("Verdict", "%s: %s", y.paint(verdictColour(t.Verdict.Verdict), quoted(t.Verdict.Verdict)), because)
 	if t.Verdict.Verdict == "would-refuse" {
 		y.more("it was let through: nothing was to be refused")
 	}
@@ -172,7 +172,7 @@ func (y *whyTeller) verdict() {
 
 func (y *whyTeller) settings() {
 	if y.told.Config != "" {
-		y.step("Settings", "%s", y.told.Config)
+		y.step("Settings", "%s", quoted(y.told.Config))
 	}
 }
 

@@ -172,9 +172,12 @@ const patience = time.Minute
 // expires reports whether something that was settled ended while the decision
 // may have waited.
 func (a *again) expires() bool {
-	return slices.ContainsFunc(a.question.Terms.Site.Exceptions, func(e *terms.Exception) bool {
-		return !e.Expires.IsZero() && !e.Expires.Before(a.question.Now) && e.Expires.Sub(a.question.Now) <= patience
-	})
+	soon := func(end time.Time) bool {
+		return !end.IsZero() && !end.Before(a.question.Now) && end.Sub(a.question.Now) <= patience
+	}
+	book := a.settings.Book
+	return slices.ContainsFunc(a.question.Terms.Site.Exceptions, func(e *terms.Exception) bool { return soon(e.Expires) }) ||
+		book != nil && slices.ContainsFunc(book.Breaks, func(b terms.Break) bool { return soon(b.Until) })
 }
 
 func timeOf(e *again) time.Time { return time.UnixMicro(e.time) }
@@ -182,6 +185,9 @@ func timeOf(e *again) time.Time { return time.UnixMicro(e.time) }
 func (a *again) decide(later time.Duration) {
 	q := &a.question
 	q.Now = timeOf(a).Add(later)
+	if later > 0 {
+		q.Terms = a.settings.Book.For(q.Terms.Client, a.origin, q.Now)
+	}
 	var p *rules.Policy
 	if a.policy != nil {
 		p = a.policy.Policy

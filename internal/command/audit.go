@@ -26,19 +26,27 @@ type AuditCmd struct {
 
 // recordFiles are the records that a verb of heed audit reads.
 type recordFiles struct {
-	Files []string `arg:"" optional:"" name:"file" help:"Records to read; audit.db of the state directory if none is named."`
+	Files []string `arg:"" optional:"" name:"file" help:"Records to read; this heed's own if none is named."`
 }
 
-// paths returns the files named, or this machine's own.
-func (f *recordFiles) paths() ([]string, error) {
+// paths returns the files named, or the one that the settings here name.
+func (f *recordFiles) paths(a *App) ([]string, error) {
 	if len(f.Files) > 0 {
 		return f.Files, nil
 	}
-	dir, err := StateDir()
+	file, _ := lookup(a.Environ, "HEED_CONFIG")
+	cfg, err := Load(file, a.Defaults)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the settings do not tell where the record is: %w\nName the file", err)
 	}
-	path := filepath.Join(dir, "audit.db")
+	path := cfg.Audit.File
+	if path == "" {
+		dir, err := StateDir()
+		if err != nil {
+			return nil, err
+		}
+		path = filepath.Join(dir, auditFile)
+	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no record at %s\nName the file", path)
 	}
@@ -48,7 +56,7 @@ func (f *recordFiles) paths() ([]string, error) {
 // open opens the records for reading, those that no heed writes to completed;
 // close them with what it returns. Files of one record are read as one.
 func (f *recordFiles) open(a *App) (records []report.Record, leave func(), err error) {
-	paths, err := f.paths()
+	paths, err := f.paths(a)
 	if err != nil {
 		return nil, nil, err
 	}

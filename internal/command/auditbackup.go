@@ -11,7 +11,7 @@ import (
 
 // AuditBackupCmd is `heed audit backup`.
 type AuditBackupCmd struct {
-	File string `placeholder:"FILE" help:"The record to copy; audit.db of the state directory if none is named."`
+	File string `placeholder:"FILE" help:"The record to copy; this heed's own if none is named."`
 	JSON bool   `name:"json" help:"Print what was verified of the copy as a JSON object."`
 	To   string `arg:"" name:"to" help:"The new file."`
 }
@@ -39,7 +39,7 @@ func (c *AuditBackupCmd) Run(a *App) error {
 	if c.File != "" {
 		from.Files = []string{c.File}
 	}
-	paths, err := from.paths()
+	paths, err := from.paths(a)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ Example:
 
 // Run prints the heads of records that are whole.
 func (c *AuditSealCmd) Run(a *App) error {
-	files, err := c.paths()
+	files, err := c.paths(a)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ Examples:
 
 // Run verifies, and says what was found.
 func (c *AuditVerifyCmd) Run(a *App) error {
-	files, err := c.paths()
+	files, err := c.paths(a)
 	if err != nil {
 		return err
 	}

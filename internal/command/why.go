@@ -17,7 +17,7 @@ import (
 
 // WhyCmd is `heed why`: one recorded decision, told.
 type WhyCmd struct {
-	File   []string `short:"f" placeholder:"FILE" help:"Records to look into; audit.db of the state directory if none is named."`
+	File   []string `short:"f" placeholder:"FILE" help:"Records to look into; this heed's own if none is named."`
 	At     string   `placeholder:"TIME" help:"With a URL: the last decision up to that time: 2026-05-03T14:00:00Z, or 36h or 7d ago."`
 	Client string   `placeholder:"NAME" help:"With a URL: of that client alone: its address as the record has it, its [[client]], its user or a product token."`
 	JSON   bool     `name:"json" help:"Print one JSON object with all that is known."`

@@ -1,6 +1,7 @@
 package audittest_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -32,5 +33,27 @@ func TestHeed_ACrawlThatIsMadeUpHasAllKinds(t *testing.T) {
 		if err := db.QueryRow(query).Scan(&is); err != nil || !is {
 			t.Errorf("%s: %v (%v)", kind, is, err)
 		}
+	}
+}
+
+// In full, a million entries:
+//
+//	HEED_TEST_FULL=1 go test ./internal/audit/audittest -run LittleRoom -v
+func TestHeed_ACrawlTakesLittleRoom(t *testing.T) {
+	entries := 30_000
+	if os.Getenv("HEED_TEST_FULL") != "" {
+		entries = 1_000_000
+	}
+	path := filepath.Join(t.TempDir(), "audit.db")
+	if err := (audittest.Crawl{Entries: entries}).Write(path, store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d entries take %d octets", entries, info.Size())
+	if each := info.Size() / int64(entries); each > 150 {
+		t.Errorf("an entry with its outcome and its part of all else takes %d octets, want at most 150", each)
 	}
 }

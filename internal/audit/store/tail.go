@@ -11,7 +11,7 @@ import (
 
 // Bounds of the tail.
 const (
-	turnSize = 8 << 20  // octets of a file after which the other one is written, when it is empty
+	turnSize = 8 << 20  // tail.turnAt
 	maxTail  = 64 << 20 // octets of a file: more is refused until audit.db has caught up
 )
 
@@ -37,6 +37,7 @@ type tail struct {
 	size   [2]int64  // octets of whole blocks and what stands before them
 	last   [2]uint64 // the number of the last block; 0: there is none
 	turn   int       // which is written
+	turnAt int64     // octets of a file after which the other one is, when it is empty
 	number uint64    // of the last block written
 	store  string
 	sync   func(*os.File) error // after each block; nil: the system keeps what was written
@@ -50,7 +51,7 @@ func tailPaths(path string) [2]string { return [2]string{path + ".tail", path + 
 // openTail opens the tail beside path, locked: the error is errHeld when it is
 // another process's.
 func openTail(path string) (*tail, error) {
-	t := &tail{}
+	t := &tail{turnAt: turnSize}
 	for i, name := range tailPaths(path) {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
@@ -164,7 +165,7 @@ func cutBlock(data []byte) (b block, length int) {
 
 // write appends a block. After an error nothing of it is ever read.
 func (t *tail) write(rows []byte) error {
-	if t.size[t.turn] > turnSize && t.size[1-t.turn] <= tailStart {
+	if t.size[t.turn] > t.turnAt && t.size[1-t.turn] <= tailStart {
 		t.turn = 1 - t.turn
 	}
 	i := t.turn

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,17 +26,17 @@ func begun(t *testing.T, decisions int) (path string) {
 			t.Fatal(err)
 		}
 	}
-	to := filepath.Join(t.TempDir(), "audit.db")
+	return killed(t, path)
+}
+
+// killed returns a copy of the record at path, as a kill would leave it now.
+func killed(t *testing.T, path string) (copied string) {
+	t.Helper()
+	copied = filepath.Join(t.TempDir(), "audit.db")
 	for _, suffix := range []string{"", "-wal", ".tail", ".tail2"} {
-		data, err := os.ReadFile(path + suffix)
-		if err == nil {
-			err = os.WriteFile(to+suffix, data, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		write(t, copied+suffix, mustRead(t, path+suffix))
 	}
-	return to
+	return copied
 }
 
 func mustOpen(t *testing.T, path string, o Options) *Writer {
@@ -89,7 +90,7 @@ func TestHeed_ATailThatWasCutAnywhereHasItsWholeBlocks(t *testing.T) {
 	if ends = ends[1:]; len(ends) != 6 { // the first has the row of the run, which audit.db has, too
 		t.Fatalf("%d blocks", len(ends))
 	}
-	for cut := 0; cut <= len(whole); cut += 7 {
+	for cut := 0; cut <= len(whole); cut += 23 {
 		dir := filepath.Join(t.TempDir(), "audit.db")
 		write(t, dir, db)
 		write(t, dir+"-wal", wal)
@@ -202,5 +203,43 @@ func exec(t *testing.T, path string, statements ...string) {
 		if _, err := db.Exec(s); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// The two files of the tail take turns many times; heed is killed in between.
+func TestHeed_AKillLosesNothingWhereverTheTailIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := mustOpen(t, path, Options{})
+	w.tail.turnAt = 1500
+	random := rand.New(rand.NewPCG(1, 2))
+	turns, was := 0, 0
+	for i := range 400 {
+		if err := w.Decided(request(i)); err != nil {
+			t.Fatal(err)
+		}
+		if random.IntN(9) == 0 {
+			if err := w.Complete(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.completing.Lock()
+		w.io.Lock()
+		if w.tail.turn != was {
+			turns, was = turns+1, w.tail.turn
+		}
+		if random.IntN(16) == 0 {
+			left := killed(t, path)
+			if err := Settle(left); err != nil {
+				t.Fatal(err)
+			}
+			if n, _ := intact(t, left); n != i+1 {
+				t.Fatalf("%d of %d entries outlive a kill", n, i+1)
+			}
+		}
+		w.io.Unlock()
+		w.completing.Unlock()
+	}
+	if turns < 10 {
+		t.Errorf("the files took turns %d times only", turns)
 	}
 }

@@ -1,0 +1,102 @@
+package store_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/rules"
+)
+
+func TestHeed_WhateverStandsInATextIsKeptAsItIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{})
+	hostile := "a\x00b\xff\xfe\xed\xa0\xbd'\"\r\n;--\u202e"
+	p := policy("site.test")
+	e := asked(p, "/"+hostile)
+	e.Decision = rules.Decision{Reason: rules.ReasonRule, Group: hostile, Rule: "Disallow: /" + hostile, Line: 3, Token: hostile, Variant: "v1"}
+	e.UserAgent, e.Raw, e.Page, e.Part, e.Method, e.Detail, e.User = hostile, "/"+hostile, hostile, hostile, hostile, hostile, hostile
+	e.Sent, e.SentFrom, e.Settled, e.Client = hostile, hostile, hostile, hostile
+	if err := w.Decided(e); err != nil {
+		t.Fatal(err)
+	}
+	e.Outcome = audit.Outcome{Status: 403, Err: hostile}
+	w.Ended(e)
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	proof, err := store.Verify(t.Context(), path, nil, nil)
+	if err != nil || !proof.Whole {
+		t.Fatalf("not whole: %+v, %v", proof, err)
+	}
+	db := view(t, path)
+	var rule, agent, method, why string
+	var target []byte
+	if err := db.QueryRow("SELECT rule, user_agent, method, error, target FROM entry JOIN ground ON ground.id = ground JOIN asker ON asker.id = asker JOIN outcome ON entry = seq").
+		Scan(&rule, &agent, &method, &why, &target); err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range []string{strings.TrimPrefix(rule, "Disallow: /"), agent, method, why, strings.TrimPrefix(string(target), "/")} {
+		if got != hostile {
+			t.Errorf("%q is kept as %q", hostile, got)
+		}
+	}
+}
+
+func TestHeed_WhatClientsAndSitesChooseIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{})
+	long := strings.Repeat("x", 200_000)
+	p := policy("site.test")
+	e := asked(p, "/"+long) // the proxy has a limit for it; the record keeps it whole
+	e.UserAgent, e.Page, e.Part, e.Method, e.Detail, e.User, e.Sent, e.SentFrom = long, long, long, long, long, long, long, long
+	if err := w.Decided(e); err != nil {
+		t.Fatal(err)
+	}
+	e.Outcome.Err = long
+	w.Ended(e)
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	db := view(t, path)
+	if n := count(t, db, "SELECT length(target) FROM entry"); n != len(long)+1 {
+		t.Errorf("the target has %d octets", n)
+	}
+	for _, column := range []string{"user_agent", "user", "sent", "sent_from", "method", "page", "part", "detail", "error"} {
+		n := count(t, db, "SELECT max(length("+column+")) FROM entry JOIN ground ON ground.id = ground JOIN asker ON asker.id = asker JOIN outcome ON entry = seq")
+		if n != 4096+len("...") {
+			t.Errorf("%s has %d octets", column, n)
+		}
+	}
+}
+
+func TestHeed_ARobotsTxtIsStoredOnceAndAgainByNoRestart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	for range 3 {
+		w := open(t, path, store.Options{})
+		for _, host := range []string{"a.test", "b.test"} {
+			if err := w.Decided(asked(policy(host), "/")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := view(t, path)
+	if n := count(t, db, "SELECT count(*) FROM body"); n != 1 {
+		t.Errorf("the same file is stored %d times", n)
+	}
+	var sum []byte
+	if err := db.QueryRow("SELECT sha256 FROM body").Scan(&sum); err != nil || !bytes.Equal(sum, digestOf(robots)) {
+		t.Errorf("under the digest %x (%v)", sum, err)
+	}
+}
+
+func digestOf(b []byte) []byte {
+	d := rules.DigestOf(b)
+	return d[:]
+}

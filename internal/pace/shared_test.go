@@ -245,3 +245,36 @@ func TestHeed_APlaceInAFleetIsOfTheWholeQueue(t *testing.T) {
 		c.expect("b 10s")
 	})
 }
+
+// A Retry-After is true in a fleet, too: whoever comes back then is served,
+// however much other heeds ask for.
+func TestHeed_RetryAfterIsTrueInAFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		one, other := ally(t, f, "one"), ally(t, f, "other")
+		for _, c := range []*crowd{one, other} {
+			c.settings.MaxWait = 10 * time.Second
+			for range 12 {
+				c.ask("busy", delay("1"))
+			}
+		}
+		late := Ask{Settings: one.settings, Origin: site1, Wishes: delay("1"), Client: "busy", Target: "/late"}
+		refused := one.Take(t.Context(), &late)
+		if !refused.Refused || refused.RetryAfter < 10*time.Second {
+			t.Fatalf("%+v", refused)
+		}
+		time.Sleep(refused.RetryAfter)
+		for _, c := range []*crowd{one, other} {
+			for range 12 {
+				c.ask("busy", delay("1"))
+			}
+		}
+		again := one.Take(t.Context(), &late)
+		if again.Refused || again.Waited > 10*time.Second {
+			t.Errorf("told to come back after %v, then: %+v", refused.RetryAfter, again)
+		}
+		again.Turn.End()
+		one.wg.Wait()
+		other.wg.Wait()
+	})
+}

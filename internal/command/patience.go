@@ -31,10 +31,10 @@ func pacedWords(c audit.PaceCount) string {
 	text := fmt.Sprintf("  turns at %s: %s waited for %v in all, %v at most", quoted(c.Host), plural(c.Requests, "request"),
 		c.Total.Round(time.Millisecond), c.Longest.Round(time.Millisecond))
 	if c.Refused > 0 {
-		text += fmt.Sprintf("; %d were told when to come back", c.Refused)
+		text += fmt.Sprintf("; told when to come back: %d", c.Refused)
 	}
 	if c.Left > 0 {
-		text += fmt.Sprintf("; %d left before their turn, which was up to %v away", c.Left, c.Owed.Round(time.Second))
+		text += fmt.Sprintf("; left before their turn: %d, up to %v too early", c.Left, c.Owed.Round(time.Second))
 	}
 	return text
 }

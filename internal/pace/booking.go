@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Bounds of what is booked at one site.
+// Bounds of what is booked, at one site but for allBooked.
 const (
 	maxBooked    = 256
 	maxOwnBooked = 64               // of one client
+	allBooked    = 1 << 18          // at all sites
 	leastKept    = 30 * time.Second // how long after its time a booking is kept, at least
 	early        = time.Second      // before its time that a client may come
 )
@@ -49,7 +50,7 @@ func (s *site) comesBack(k *ticket, now time.Time) bool {
 	if !ok || now.Before(b.due.Add(-early)) {
 		return false
 	}
-	delete(s.booked, key)
+	s.unkeep(key)
 	return now.Before(b.expires)
 }
 
@@ -92,12 +93,14 @@ func (s *site) book(k *ticket, now time.Time) time.Time {
 		apart = max(apart, st.delay)
 	}
 	due := k.due.Add(time.Duration(before+2*own) * apart)
-	if own >= maxOwnBooked || len(all) >= maxBooked && !s.unbook(count, 1+own) {
+	if own >= maxOwnBooked || s.turns.booked.Load() >= allBooked || len(all) >= maxBooked && !s.unbook(count, 1+own) {
 		return due
 	}
 	if all == nil {
 		s.booked = map[uint64]booking{}
 	}
+	s.unkeep(key)
+	s.turns.booked.Add(1)
 	s.booked[key] = booking{due: due, expires: due.Add(max(leastKept, k.ask.MaxWait)), client: client}
 	return due
 }
@@ -113,7 +116,7 @@ func (s *site) unbook(count map[uint64]int, n int) bool {
 		}
 	}
 	if most > n {
-		delete(s.booked, latest)
+		s.unkeep(latest)
 	}
 	return most > n
 }
@@ -122,7 +125,7 @@ func (s *site) unbook(count map[uint64]int, n int) bool {
 func (s *site) live(now time.Time) map[uint64]booking {
 	for key, b := range s.booked {
 		if !now.Before(b.expires) {
-			delete(s.booked, key)
+			s.unkeep(key)
 		}
 	}
 	if len(s.booked) == 0 {
@@ -134,3 +137,11 @@ func (s *site) live(now time.Time) map[uint64]booking {
 // shortly is d in whole seconds, for a client that waits exactly that long: it
 // comes a little early, before others that would take its turn.
 func shortly(d time.Duration) time.Duration { return max(time.Second, d.Truncate(time.Second)) }
+
+// unkeep drops a booking, if there is one.
+func (s *site) unkeep(key uint64) {
+	if _, ok := s.booked[key]; ok {
+		delete(s.booked, key)
+		s.turns.booked.Add(-1)
+	}
+}

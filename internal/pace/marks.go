@@ -57,7 +57,7 @@ func (t *Turns) Restore(marks []Mark, since time.Time) {
 				if !since.IsZero() { // the last start may have been after the mark
 					l.next = later(l.next, since.Add(m.Delay))
 				}
-				s.lanes[m.Lane] = l
+				s.keep(l)
 			}
 		})
 	}

@@ -144,23 +144,35 @@ func (s *site) stepsOf(strides []stride, now time.Time) []step {
 	}
 	steps := make([]step, 0, len(strides))
 	for _, st := range strides {
-		if s.lanes[st.name] == nil && len(s.lanes) >= maxLanes {
-			s.sweepLanes(now)
-			if len(s.lanes) >= maxLanes {
-				st.name = otherLane
-			}
-		}
-		l := s.lanes[st.name]
-		if l == nil {
-			l = &lane{name: st.name, delay: st.delay}
-			if since := s.turns.since; !since.IsZero() {
-				l.next = since.Add(st.delay)
-			}
-			s.lanes[st.name] = l
-		}
-		steps = append(steps, step{l, st.delay})
+		steps = append(steps, step{s.lane(st, now), st.delay})
 	}
 	return steps
+}
+
+// lane returns the lane of a name, new or not; where there are too many, one that
+// others have, too.
+func (s *site) lane(st stride, now time.Time) *lane {
+	full := func() bool { return len(s.lanes) >= maxLanes || s.turns.lanes.Load() >= allLanes }
+	if s.lanes[st.name] == nil && full() {
+		s.sweepLanes(now)
+		if full() {
+			st.name = otherLane
+		}
+	}
+	if l := s.lanes[st.name]; l != nil {
+		return l
+	}
+	l := &lane{name: st.name, delay: st.delay}
+	if since := s.turns.since; !since.IsZero() {
+		l.next = since.Add(st.delay)
+	}
+	s.keep(l)
+	return l
+}
+
+func (s *site) keep(l *lane) {
+	s.lanes[l.name] = l
+	s.turns.lanes.Add(1)
 }
 
 // placeOf returns where a ticket stands that has been planned.
@@ -292,6 +304,7 @@ func (s *site) sweepLanes(now time.Time) {
 	for name, l := range s.lanes {
 		if l.waiting == 0 && l.held == nil && !l.next.After(now) {
 			delete(s.lanes, name)
+			s.turns.lanes.Add(-1)
 		}
 	}
 }

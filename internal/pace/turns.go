@@ -15,6 +15,7 @@ import (
 const (
 	maxSites = 1 << 16 // origins whose turns are known
 	maxLanes = 256     // of one origin
+	allLanes = 1 << 18 // of all origins; those beyond share one each
 	maxQueue = 1024    // requests that wait at one origin
 )
 
@@ -36,6 +37,8 @@ type Turns struct {
 	ended atomic.Bool // nobody waits any more
 
 	known   atomic.Int64 // of sites
+	lanes   atomic.Int64 // of them
+	booked  atomic.Int64 // at them
 	mu      sync.RWMutex
 	sites   map[rules.Origin]*site
 	tickets atomic.Uint64 // that other heeds were shown

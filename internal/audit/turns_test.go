@@ -1,0 +1,41 @@
+package audit
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+// What turns cost is told for each site: who waited, who was sent away, and who
+// left with how much still to wait.
+func TestHeed_WhatTurnsCostAtEachSite(t *testing.T) {
+	tally := &Tally{}
+	add := func(host string, waited, owed time.Duration, reason rules.Reason) {
+		e := &Entry{Host: host, Judged: ByPath, Waited: waited, Owed: owed, Decision: rules.Decision{Reason: reason}, Outcome: Outcome{Waited: waited}}
+		if reason == rules.ReasonNoRule {
+			e.Decision.Verdict = rules.Allow
+		}
+		_ = tally.Decided(e)
+		tally.Ended(e)
+	}
+	add("slow.test", 4*time.Second, 0, rules.ReasonNoRule)
+	add("slow.test", 6*time.Second, 0, rules.ReasonNoRule)
+	add("slow.test", 0, 40*time.Second, rules.ReasonPaced)
+	add("slow.test", 2*time.Second, 8*time.Second, rules.ReasonLeft)
+	add("quick.test", 0, 0, rules.ReasonNoRule)
+	add("other.test", time.Second, 0, rules.ReasonNoRule)
+	got := fmt.Sprintf("%+v", tally.Summary().Paced)
+	want := "[{Host:slow.test Waits:{Requests:3 Total:12s Longest:6s} Refused:1 Left:1 Owed:8s} " +
+		"{Host:other.test Waits:{Requests:1 Total:1s Longest:1s} Refused:0 Left:0 Owed:0s}]"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for n := range 2 * maxHosts {
+		add(fmt.Sprintf("h%d.test", n), time.Second, 0, rules.ReasonNoRule)
+	}
+	if got := len(tally.Summary().Paced); got != maxHosts+1 {
+		t.Errorf("%d hosts are counted by name", got-1)
+	}
+}

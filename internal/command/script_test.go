@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -114,6 +115,7 @@ func setUp(env *testscript.Env) error {
 		filepath.Dir(testkit.Binary(t)), testkit.Clients(t), env.Getenv("PATH"),
 	}, string(os.PathListSeparator)))
 	testkit.ExpiredCA(t, filepath.Join(env.WorkDir, "expired"))
+	env.Defer(func() { s.replays() })
 	env.Defer(func() { s.endBackground() })
 	config := []byte(s.origin.Config(""))
 	return errors.Join(
@@ -253,6 +255,19 @@ func (s *story) holder(state string) int {
 		s.t.Fatalf("the lock does not say who holds it: %v", err)
 	}
 	return held.PID
+}
+
+// replays has every decision of the story judged again: each must come out the
+// same.
+func (s *story) replays() {
+	record := filepath.Join(s.state, "audit.db")
+	if _, err := os.Stat(record); err != nil {
+		return // nothing was decided
+	}
+	out, err := exec.Command(testkit.Binary(s.t), "audit", "replay", record).CombinedOutput()
+	if status := (*exec.ExitError)(nil); errors.As(err, &status) && status.ExitCode() == 1 {
+		s.t.Errorf("not every decision comes out again:\n%s", out)
+	}
 }
 
 // endBackground ends the heeds that `heed run` left behind and waits until

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -20,6 +21,7 @@ type builder struct {
 	trails  map[pair]*trail // for conduct
 	back    int64           // how often the clock went back
 
+	known              map[string]bool // rows of exempt that have been counted
 	exempt, unrecorded int64
 
 	before, first, all int64 // for the progress
@@ -33,7 +35,12 @@ type pair struct{ agent, origin int }
 
 // New reads the records and returns what the query asks about.
 func New(records []Record, query Query, now time.Time) (*Report, error) {
-	b := &builder{query: &query, cells: map[place]*cell{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}}
+	records, release, err := frozen(context.Background(), records)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	b := &builder{query: &query, cells: map[place]*cell{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, known: map[string]bool{}}
 	rep := &Report{Made: now.UTC().Truncate(time.Second), Query: query}
 	extents := make([]extent, len(records))
 	for i, r := range records {
@@ -104,13 +111,19 @@ func (b *builder) uncounted(r Record) error {
 		return nil // nobody knows whose they were
 	}
 	from, to := b.query.window()
-	return each(r, `SELECT coalesce(sum(count) FILTER (WHERE why IS NULL), 0), coalesce(sum(count) FILTER (WHERE why IS NOT NULL), 0)
-		FROM exempt WHERE time >= ? AND time < ?`, func(scan scanner) error {
-		var exempt, unrecorded int64
-		err := scan(&exempt, &unrecorded)
-		b.exempt += exempt
-		b.unrecorded += unrecorded
-		return err
+	return each(r, "SELECT (SELECT value FROM about WHERE key = 'store') || id, count, why IS NULL FROM exempt WHERE time >= ? AND time < ?", func(scan scanner) error {
+		var id string // of one row, also where a copy of the record has it again
+		var n int64
+		var exempt bool
+		if err := scan(&id, &n, &exempt); err != nil || b.known[id] {
+			return err
+		}
+		if b.known[id] = true; exempt {
+			b.exempt += n
+		} else {
+			b.unrecorded += n
+		}
+		return nil
 	}, from, to)
 }
 

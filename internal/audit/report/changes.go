@@ -106,8 +106,8 @@ const mostBody = 8 << 20
 // bodyOf returns the bytes of a robots.txt.
 func bodyOf(r Record, id int64) ([]byte, error) {
 	var packed []byte
-	if err := r.DB.QueryRow("SELECT zlib FROM body WHERE id = ?", id).Scan(&packed); err != nil {
-		return nil, fmt.Errorf("%s: robots.txt %d cannot be read: %w", r.Name, id, err)
+	if err := each(r, "SELECT zlib FROM body WHERE id = ?", func(scan scanner) error { return scan(&packed) }, id); err != nil {
+		return nil, err
 	}
 	z, err := zlib.NewReader(bytes.NewReader(packed))
 	if err == nil {

@@ -94,9 +94,9 @@ type cursor struct {
 
 func newCursor(ctx context.Context, r Record, q *Query) (*cursor, error) {
 	where, args := q.where()
-	rows, err := r.DB.QueryContext(ctx, "SELECT * FROM decisions WHERE "+where+" ORDER BY seq", args...)
+	rows, err := r.query(ctx, "SELECT * FROM decisions WHERE "+where+" ORDER BY seq", args...)
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read as a record: %w", r.Name, err)
+		return nil, err
 	}
 	c := &cursor{record: r, rows: rows}
 	if c.columns, err = rows.Columns(); err != nil {
@@ -139,9 +139,9 @@ func (q *Query) where() (string, []any) {
 		add("time < ?", moment(q.To))
 	}
 	if below, ok := strings.CutPrefix(q.Host, "*"); ok {
-		add("substr(host, -length(?)) = ?", below, below)
+		add("substr(host, -length(?)) = ?", below, strings.ToLower(below))
 	} else if q.Host != "" {
-		add("host = ?", q.Host)
+		add("host = ?", strings.ToLower(q.Host))
 	}
 	if q.Client != "" {
 		add("(client = ? OR user = ? OR client_name = ? OR EXISTS (SELECT 1 FROM json_each(tokens) WHERE value = ? COLLATE NOCASE))", q.Client, q.Client, q.Client, q.Client)

@@ -134,11 +134,24 @@ func (d *Deciding) key() string {
 	return strings.Join([]string{d.Site, d.Agent, d.Verdict, d.Reason, d.Group, d.Rule, d.Settled}, "\x00")
 }
 
-// byMost sorts the largest number first, names in order among equals.
+// byMost sorts the largest number first, names in order among equals. of is
+// called once for each.
 func byMost[T any](list []T, of func(*T) (int64, string)) {
-	slices.SortStableFunc(list, func(x, y T) int {
-		n, name := of(&x)
-		m, other := of(&y)
-		return cmp.Or(cmp.Compare(m, n), strings.Compare(name, other))
+	type ranked struct {
+		n    int64
+		name string
+		at   int
+	}
+	places, sorted := make([]ranked, len(list)), make([]T, len(list))
+	for i := range list {
+		n, name := of(&list[i])
+		places[i] = ranked{n, name, i}
+	}
+	slices.SortFunc(places, func(x, y ranked) int {
+		return cmp.Or(cmp.Compare(y.n, x.n), strings.Compare(x.name, y.name), cmp.Compare(x.at, y.at))
 	})
+	for i, p := range places {
+		sorted[i] = list[p.at]
+	}
+	copy(list, sorted)
 }

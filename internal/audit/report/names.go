@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -190,9 +191,9 @@ type scanner = func(...any) error
 
 // each calls row for every row of the query's result.
 func each(r Record, query string, row func(scanner) error, args ...any) error {
-	rows, err := r.DB.Query(query, args...)
+	rows, err := r.query(context.Background(), query, args...)
 	if err != nil {
-		return fmt.Errorf("%s cannot be read as a record: %w", r.Name, err)
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {

@@ -41,6 +41,11 @@ type Paper struct {
 // Write writes the tables with the queries behind them, their codebook and a
 // paragraph on methods into dir, which must be empty or not there.
 func (p *Paper) Write(ctx context.Context, dir string, records []Record) error {
+	records, release, err := frozen(ctx, records)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := emptyDir(dir); err != nil {
 		return err
 	}
@@ -111,7 +116,7 @@ func (w *paperWriter) chosen(i int) string {
 	if q := &w.Query; !q.To.IsZero() {
 		all = append(all, fmt.Sprintf("time < %d", q.To.UnixMicro()))
 	}
-	if host := w.Query.Host; host != "" {
+	if host := strings.ToLower(w.Query.Host); host != "" {
 		condition := "host = " + literal(host)
 		if below, ok := strings.CutPrefix(host, "*"); ok {
 			condition = fmt.Sprintf("substr(host, -length(%s)) = %[1]s", literal(below))

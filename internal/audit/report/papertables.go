@@ -33,9 +33,9 @@ func (w *paperWriter) table(name string) error {
 
 // rows runs the query on one record; the first record's has the heads.
 func (w *paperWriter) rows(t *csv.Writer, table, query string, i int) error {
-	rows, err := w.records[i].DB.QueryContext(w.ctx, query)
+	rows, err := w.records[i].query(w.ctx, query)
 	if err != nil {
-		return fmt.Errorf("%s cannot be read as a record: %w", w.records[i].Name, err)
+		return err
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()

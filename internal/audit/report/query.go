@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -11,6 +12,41 @@ import (
 type Record struct {
 	Name string // what to call it, such as its path
 	DB   *sql.DB
+
+	tx *sql.Tx // when all is to be read as it was at one moment; nil: as it is
+}
+
+// query runs a query on the record.
+func (r Record) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	var rows *sql.Rows
+	var err error
+	if r.tx != nil {
+		rows, err = r.tx.QueryContext(ctx, query, args...)
+	} else {
+		rows, err = r.DB.QueryContext(ctx, query, args...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read as a record: %w", r.Name, err)
+	}
+	return rows, nil
+}
+
+// frozen returns the records as they are at this moment, whatever a heed writes
+// to them until release is called.
+func frozen(ctx context.Context, records []Record) (still []Record, release func(), err error) {
+	release = func() {
+		for _, r := range still {
+			_ = r.tx.Rollback() // nothing was written
+		}
+	}
+	for _, r := range records {
+		if r.tx, err = r.DB.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err != nil {
+			release()
+			return nil, nil, fmt.Errorf("%s cannot be read as a record: %w", r.Name, err)
+		}
+		still = append(still, r)
+	}
+	return still, release, nil
 }
 
 // Query says which decisions a report is about. The zero Query means all.
@@ -43,9 +79,9 @@ func (q *Query) window() (from, to int64) {
 // fitsHost reports whether decisions about host count.
 func (q *Query) fitsHost(host string) bool {
 	if below, ok := strings.CutPrefix(q.Host, "*"); ok {
-		return strings.HasSuffix(host, below)
+		return strings.HasSuffix(host, strings.ToLower(below))
 	}
-	return q.Host == "" || q.Host == host
+	return q.Host == "" || strings.EqualFold(q.Host, host)
 }
 
 // fitsClient reports whether decisions for the asker count.

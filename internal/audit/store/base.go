@@ -108,7 +108,8 @@ func (b *base) open(now time.Time) error {
 			return err
 		}
 	}
-	if err := b.exec(ctx, views); err != nil {
+	// At once: somebody may be reading.
+	if err := b.whole(ctx, func() error { return b.exec(ctx, views) }); err != nil {
 		return err
 	}
 	return b.findHead(ctx)
@@ -122,7 +123,7 @@ func (b *base) exec(ctx context.Context, text string, values ...any) error {
 // create makes the tables, whole or not at all.
 func (b *base) create(ctx context.Context, now time.Time) error {
 	return b.whole(ctx, func() error {
-		if err := b.exec(ctx, schema); err != nil {
+		if err := b.exec(ctx, schema+views); err != nil {
 			return err
 		}
 		if err := b.exec(ctx, "INSERT INTO about VALUES ('store', ?), ('created', ?)",

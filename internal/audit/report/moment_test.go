@@ -1,0 +1,57 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"heed/internal/audit/audittest"
+	"heed/internal/audit/report"
+	"heed/internal/audit/store"
+)
+
+// What a report counts, and the names it has for it, are of one moment, though
+// new clients, sites and rules come in all the while.
+func TestHeed_AReportIsOfOneMomentWhileHeedWrites(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	written := make(chan error, 1)
+	go func() { written <- audittest.Crawl{Entries: 5000, Sites: 2000}.Write(path, store.Options{}) }()
+	for last, done := int64(0), false; !done; {
+		select {
+		case err := <-written:
+			if err != nil {
+				t.Fatal(err)
+			}
+			done = true
+		default:
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+		}
+		db, err := store.View(path)
+		if err != nil {
+			continue // it is being made
+		}
+		records := []report.Record{{Name: path, DB: db}}
+		r, err := report.New(records, report.Query{Conduct: true}, time.Now())
+		if err == nil {
+			err = report.Export(context.Background(), records, report.Query{Host: "nobody.test"}, report.Lines(&bytes.Buffer{}))
+		}
+		db.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &r.Total
+		if c.Requests < last || c.Requests != c.Allowed+c.Refused+c.WouldRefuse+c.NotJudged {
+			t.Fatalf("after %d there are %+v", last, c)
+		}
+		if last = c.Requests; done && last != 5000 {
+			t.Errorf("at the end there are %d", last)
+		}
+	}
+}

@@ -105,7 +105,6 @@ func (x *exchange) record() {
 	}
 	if err := x.proxy.Recorder.Decided(&x.entry); err != nil {
 		x.refuse(rules.Decision{Reason: rules.ReasonRecord}, err.Error())
-		x.proxy.Log.Error("the record of a decision could not be written; the request is refused", "id", x.entry.ID, "error", err)
 		return
 	}
 	x.recorded = true

@@ -11,6 +11,7 @@ import (
 
 const (
 	completeEvery = 700 * time.Millisecond // at most one commit in that time
+	lockPatience  = 2 * time.Second        // for who completes the record to read it
 	retryEvery    = time.Second            // when one has failed
 	pruneEvery    = time.Minute            // how often it is looked for what is too old when nothing is recorded
 	presentEvery  = 50 * time.Millisecond  // how often it is looked whether the files are where they were
@@ -27,7 +28,7 @@ func Open(path string, o Options) (*Writer, error) {
 	}
 	w := &Writer{path: path, o: o, next: &batch{}, open: map[*audit.Entry]int64{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
-	if err := w.openFiles(); err != nil {
+	if err := w.openFiles(lockPatience); err != nil {
 		return nil, err
 	}
 	if o.Disk {
@@ -54,7 +55,7 @@ func Open(path string, o Options) (*Writer, error) {
 // decided. Where a heed writes to it, that one does within a second.
 func Settle(path string) error {
 	w := &Writer{path: path, o: Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
-	err := w.openFiles()
+	err := w.openFiles(0)
 	if errors.Is(err, errHeld) {
 		return nil
 	}
@@ -65,14 +66,14 @@ func Settle(path string) error {
 }
 
 // openFiles opens both parts of the record, and adds to audit.db what only the
-// tail has.
-func (w *Writer) openFiles() error {
+// tail has. Another process has until patience is over to leave them.
+func (w *Writer) openFiles(patience time.Duration) error {
 	at, err := placeOf(w.path)
 	if err != nil {
 		return explain(w.path, err)
 	}
 	w.path = at
-	if w.tail, err = openTail(w.path); err != nil {
+	if w.tail, err = openTail(w.path, patience); err != nil {
 		return explain(w.path, err)
 	}
 	if w.base, err = openBase(w.path, w.o.Now()); err != nil {

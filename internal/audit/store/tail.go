@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"time"
 )
 
 // Bounds of the tail.
@@ -49,8 +50,8 @@ type tail struct {
 func tailPaths(path string) [2]string { return [2]string{path + ".tail", path + ".tail2"} }
 
 // openTail opens the tail beside path, locked: the error is errHeld when it is
-// another process's.
-func openTail(path string) (*tail, error) {
+// another process's until patience is over.
+func openTail(path string, patience time.Duration) (*tail, error) {
 	t := &tail{turnAt: turnSize}
 	for i, name := range tailPaths(path) {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
@@ -62,12 +63,22 @@ func openTail(path string) (*tail, error) {
 		if i > 0 {
 			continue
 		}
-		if lock(f) != nil {
+		if !lockSoon(f, patience) {
 			t.close()
 			return nil, errHeld
 		}
 	}
 	return t, nil
+}
+
+// lockSoon locks f, within patience, and reports whether it did.
+func lockSoon(f *os.File, patience time.Duration) bool {
+	for end := time.Now().Add(patience); lock(f) != nil; time.Sleep(20 * time.Millisecond) {
+		if !time.Now().Before(end) {
+			return false
+		}
+	}
+	return true
 }
 
 func (t *tail) close() {

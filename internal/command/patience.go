@@ -23,6 +23,9 @@ var patiences = []patience{
 	{"scrapy", "Scrapy's DOWNLOAD_TIMEOUT"},
 	{"python", "the timeout of requests, httpx or urllib, or Scrapy's DOWNLOAD_TIMEOUT"},
 	{"node", "the signal of fetch (AbortSignal.timeout), or undici's headersTimeout"},
+	{"npm", "npm --fetch-timeout=MILLISECONDS"},
+	{"pip", "pip --timeout=SECONDS"},
+	{"perl", "the timeout of LWP::UserAgent"},
 	{"go", "the Timeout of http.Client, or its ResponseHeaderTimeout"},
 }
 
@@ -39,18 +42,30 @@ func pacedWords(c audit.PaceCount) string {
 	return text
 }
 
-// printPatience names the timeout to raise when clients left before their turns.
+// printPatience names the timeout to raise when clients left before their turns,
+// and the setting when they were told to come back.
 func printPatience(w io.Writer, s *audit.Summary, command string) {
-	var left uint64
+	var left, refused uint64
 	var owed time.Duration
 	for _, c := range s.Paced {
-		left, owed = left+c.Left, max(owed, c.Owed)
+		left, refused, owed = left+c.Left, refused+c.Refused, max(owed, c.Owed)
 	}
-	if left == 0 {
-		return
+	if left > 0 {
+		fmt.Fprintf(w, "  %s left before their turn came: have the client wait at least %v longer (%s), or let it ask for less at a time\n",
+			plural(left, "request"), owed.Round(time.Second)+time.Second, patienceOf(command))
 	}
-	fmt.Fprintf(w, "  %s left before their turn came: have the client wait at least %v longer (%s), or let it ask for less at a time\n",
-		plural(left, "request"), owed.Round(time.Second)+time.Second, patienceOf(command))
+	if refused > 0 {
+		fmt.Fprintf(w, "  %s told to come back later (429): with pacing.max_wait above the site's delay times what is asked for at a time, all of them wait\n",
+			wereTold(refused))
+	}
+}
+
+// wereTold is n requests, and the verb that goes with them.
+func wereTold(n uint64) string {
+	if n == 1 {
+		return "1 request was"
+	}
+	return plural(n, "request") + " were"
 }
 
 // patienceOf names the setting of a command; all that are known for others.

@@ -31,7 +31,7 @@ import scrapy
 class Spider(scrapy.Spider):
     name = "spider"
     custom_settings = {
-        "CONCURRENT_REQUESTS": 16, "CONCURRENT_REQUESTS_PER_DOMAIN": 16, "DOWNLOAD_DELAY": 0,
+        "CONCURRENT_REQUESTS": 16, "DOWNLOAD_DELAY": 0,
         "AUTOTHROTTLE_ENABLED": False, "ROBOTSTXT_OBEY": False, "TELNETCONSOLE_ENABLED": False, "LOG_LEVEL": "INFO",
     }
     def start_requests(self):
@@ -53,22 +53,28 @@ func TestHeed_CrawlersComeAtTheSitesSpeed(t *testing.T) {
 	if err := os.WriteFile(file, []byte(spider), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	scrapy := []string{testkit.Program(t, "scrapy"), "runspider", file, "-a"}
+	scrapy := func(start string, atOnce int) []string {
+		return []string{testkit.Program(t, "scrapy"), "runspider", file, "-a", "start=" + start, "-s", fmt.Sprint("CONCURRENT_REQUESTS_PER_DOMAIN=", atOnce)}
+	}
 	loop := `for n in $(seq 0 $(($2 - 1))); do curl -fsS "$1/page/$n" -o "$n" || exit; done; curl -fsS "$1/" -o first`
 	atOnce := `curl -fsS --parallel --parallel-immediate --parallel-max 16 "$1/page/[0-$(($2 - 1))]" -o '#1' "$1/" -o first`
+	patient := "max_wait = \"2m\"\n" // more than sixteen turns
 	for _, c := range []struct {
-		name, origin string
-		command      []string
+		name, origin, pacing string
+		command              []string
 	}{
-		{"wget", "http://site.test", []string{"wget", "-nv", "-r", "http://site.test/"}},
-		{"wget over https", "https://site.test", []string{"wget", "-nv", "-r", "https://site.test/"}},
-		{"Scrapy", "http://site.test", append(scrapy, "start=http://site.test/")},
-		{"a loop of curl", "http://site.test", []string{"sh", "-c", loop, "sh", "http://site.test", fmt.Sprint(pages)}},
-		{"curl with sixteen at once", "https://site.test", []string{"sh", "-c", atOnce, "sh", "https://site.test", fmt.Sprint(pages)}},
+		{"wget", "http://site.test", "", []string{"wget", "-nv", "-r", "http://site.test/"}},
+		{"wget over https", "https://site.test", "", []string{"wget", "-nv", "-r", "https://site.test/"}},
+		{"Scrapy", "http://site.test", patient, scrapy("http://site.test/", 16)},
+		{"Scrapy over https", "https://site.test", patient, scrapy("https://site.test/", 16)},
+		{"Scrapy's usual eight at a time", "http://site.test", "", scrapy("http://site.test/", 8)},
+		{"a loop of curl", "http://site.test", "", []string{"sh", "-c", loop, "sh", "http://site.test", fmt.Sprint(pages)}},
+		{"curl with sixteen at once", "https://site.test", patient, []string{"sh", "-c", atOnce, "sh", "https://site.test", fmt.Sprint(pages)}},
+		{"curl that comes back when told", "http://site.test", "max_wait = \"4s\"\n", []string{"sh", "-c", "curl --retry 30 " + atOnce[len("curl "):], "sh", "http://site.test", fmt.Sprint(pages)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, testkit.GaugeOptions{Robots: delayed("2"), Handler: linked(pages)}, "")
+			b := newBed(t, testkit.GaugeOptions{Robots: delayed("2"), Handler: linked(pages)}, c.pacing)
 			out := b.crawl(t, c.command...)
 			found := map[string]int{}
 			arrived := testkit.Pages(b.site.Starts(), c.origin)

@@ -1,0 +1,126 @@
+package report_test
+
+import (
+	"testing"
+	"time"
+
+	"heed/internal/audit/report"
+)
+
+// visits is a record of a client's requests for pages of one site, at the given
+// seconds, with a Crawl-delay of 10 seconds for it.
+func visits(t *testing.T, fill func(r *record, visit func(second float64, target string, waited time.Duration))) *report.Conduct {
+	t.Helper()
+	r := newRecord(t)
+	who := r.asker("192.0.2.7", "newsbot", "NewsBot/2.1")
+	p := r.policy("shop.example", 0, "User-agent: other\nDisallow: /\nCrawl-delay: 60\n\nUser-agent: NewsBot\nCrawl-delay: 10\nDisallow: /private\n")
+	free, robots := r.ground("path", "allow", "no-rule", "", 0, nil, p), r.ground("path", "allow", "robots-txt", "", 0, nil, nil)
+	fill(r, func(second float64, target string, waited time.Duration) {
+		ground := free
+		if target == "/robots.txt" {
+			ground = robots
+		}
+		r.ended(r.entry(time.Duration(second*float64(time.Second)), who, "shop.example", target, ground, waited), 200, true, 10)
+	})
+	rep, _ := made(t, report.Query{Conduct: true}, r.file())
+	if len(rep.Conduct) != 1 {
+		t.Fatalf("it tells of %d agents at sites", len(rep.Conduct))
+	}
+	return &rep.Conduct[0]
+}
+
+// is fails unless a number that there may be none of is what is wanted.
+func is(t *testing.T, what string, got *float64, want float64) {
+	t.Helper()
+	if got == nil {
+		t.Errorf("%s is not told, and is %v", what, want)
+	} else if *got < want-1e-6 || *got > want+1e-6 {
+		t.Errorf("%s is %v, not %v", what, *got, want)
+	}
+}
+
+func TestHeed_GapsAreHeldAgainstTheDelayThatTheAgentIsAskedToKeep(t *testing.T) {
+	c := visits(t, func(_ *record, visit func(float64, string, time.Duration)) {
+		visit(0, "/a", 0)
+		visit(2, "/b", 8*time.Second) // it waited for its turn: 10 s after the first
+		visit(20, "/c", 0)
+		visit(25, "/d", 5*time.Second)
+		visit(100, "/e", 0)
+	})
+	is(t, "the delay", c.Asked.Delay, 10)
+	is(t, "the share kept, as it asked", c.Asked.Kept, 0.5)
+	is(t, "the share kept, as it was sent on", c.Sent.Kept, 1)
+	is(t, "the median of gaps, as it asked", c.Asked.Median, 5)
+	is(t, "the median of gaps, as it was sent on", c.Sent.Median, 10)
+	is(t, "the 5th percentile", c.Asked.P5, 2)
+	if c.Asked.N != 4 || c.Fastest != 4 {
+		t.Errorf("there are %d gaps, and %d requests in the fastest minute", c.Asked.N, c.Fastest)
+	}
+}
+
+func TestHeed_ADelayThatTheRecordNotesCountsBeforeTheFiles(t *testing.T) {
+	c := visits(t, func(r *record, visit func(float64, string, time.Duration)) {
+		visit(0, "/a", 0)
+		visit(12, "/b", 0)
+		r.set(r.last["entry"], "asked", 15*time.Second.Microseconds())
+	})
+	is(t, "the delay", c.Asked.Delay, 15)
+	is(t, "the share kept", c.Asked.Kept, 0)
+}
+
+func TestHeed_ConductTellsWhetherRobotsTxtWasAskedForBeforePages(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		visits []string
+		asked  int64
+		before bool
+	}{
+		{"never", []string{"/a", "/b"}, 0, false},
+		{"first", []string{"/robots.txt", "/a", "/robots.txt"}, 2, true},
+		{"too late", []string{"/a", "/robots.txt", "/b"}, 1, false},
+		{"nothing else", []string{"/robots.txt"}, 1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := visits(t, func(_ *record, visit func(float64, string, time.Duration)) {
+				for i, target := range c.visits {
+					visit(float64(i), target, 0)
+				}
+			})
+			if got.RobotsAsked != c.asked || got.RobotsBeforePages != c.before || (got.RobotsFirst != nil) != (c.asked > 0) {
+				t.Errorf("it is told as asked %d times, before pages %v, at %v", got.RobotsAsked, got.RobotsBeforePages, got.RobotsFirst)
+			}
+		})
+	}
+}
+
+func TestHeed_ConductCountsWhatWasFetchedAgainAndTheFastestMinute(t *testing.T) {
+	c := visits(t, func(_ *record, visit func(float64, string, time.Duration)) {
+		for i := range 30 {
+			visit(float64(i), "/same", 0)
+		}
+		for i := range 5 {
+			visit(200+float64(i)*60, "/other?"+string(rune('a'+i)), 0)
+		}
+	})
+	if c.Repeated != 29 || c.Fastest != 30 || c.Requests != 35 {
+		t.Errorf("%d were fetched again, %d came in a minute, %d in all", c.Repeated, c.Fastest, c.Requests)
+	}
+}
+
+func TestHeed_TheLineOverTimeHasEveryRequestInAFewPeriods(t *testing.T) {
+	for _, length := range []time.Duration{time.Second, time.Minute, 7 * time.Hour, 90 * 24 * time.Hour, 40 * 365 * 24 * time.Hour} {
+		r := newRecord(t)
+		who, free := r.asker("192.0.2.7", "newsbot", "x"), r.ground("path", "allow", "no-rule", "", 0, nil, nil)
+		for i := range 200 {
+			r.entry(length*time.Duration(i)/200, who, "shop.example", "/", free, 0)
+		}
+		rep, _ := made(t, report.Query{}, r.file())
+		all := int64(0)
+		for i := range rep.Periods {
+			all += rep.Periods[i].All()
+		}
+		if all != 200 || len(rep.Periods) > 97 {
+			t.Errorf("over %v there are %d requests in %d periods", length, all, len(rep.Periods))
+		}
+	}
+}

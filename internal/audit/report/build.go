@@ -81,16 +81,17 @@ func (b *builder) record(r Record) error {
 	}
 	b.clients = append(b.clients, make([]map[string]*int64, len(b.agents.keys)-len(b.clients))...)
 	k := &delays{record: r, names: n}
-	last := int64(-1 << 63)
+	last := int64(-1 << 62)
 	return b.scan(r, func(e *entry) error {
 		a, s, g := n.askers[e.asker], n.sites[e.site], n.grounds[e.ground]
 		if a == nil {
 			return fmt.Errorf("decision %d is of asker %d, which is not there\nSee `heed audit verify`", e.seq, e.asker)
 		}
-		if e.time < last {
+		decided := e.time + e.waited.Int64
+		if decided+clockSlack < last {
 			b.back++
 		}
-		if last = e.time; a.skip || s.skip {
+		if last = decided; a.skip || s.skip {
 			return nil
 		}
 		if e.late != 0 {
@@ -104,6 +105,11 @@ func (b *builder) record(r Record) error {
 		return nil
 	})
 }
+
+// clockSlack is how much later than the next in the record a request may have been
+// decided on, in microseconds, before a clock is said to have gone back: a thread
+// may rest between the decision and its row.
+const clockSlack = 5_000_000
 
 // uncounted adds the requests of which only the number was recorded.
 func (b *builder) uncounted(r Record) error {

@@ -221,3 +221,13 @@ func TestHeed_JSONHasWhatTheTextTells(t *testing.T) {
 		t.Errorf("the JSON says %+v", got)
 	}
 }
+
+func TestHeed_WhoWaitsForATurnSetsNoClockBack(t *testing.T) {
+	r := newRecord(t)
+	who, free := r.asker("192.0.2.7", "newsbot", "x"), r.ground("path", "allow", "no-rule", "", 0, nil, nil)
+	r.entry(20*time.Second, who, "shop.example", "/came-later", free, 0)
+	r.set(r.entry(0, who, "shop.example", "/waited", free, 0), "waited", 21*time.Second/time.Microsecond)
+	if rep, _ := made(t, report.Query{}, r.file()); rep.ClockBack != 0 {
+		t.Errorf("the clock is said to have gone back %d times; a request only waited", rep.ClockBack)
+	}
+}

@@ -21,6 +21,8 @@ const (
 	turnsName = "turns.json"
 	// turnsPause is how long changes are gathered before they are written.
 	turnsPause = time.Second
+	// standingLook is how often it is looked whether the fleet has changed.
+	standingLook = 2 * time.Second
 	// turnsShare is how many times as long as a write the pause after it is at
 	// least: what is written grows with the sites.
 	turnsShare = 50
@@ -40,14 +42,17 @@ type turnsFile struct {
 	changed chan struct{} // has room for one
 	end     chan struct{}
 	ended   sync.WaitGroup
-	failing bool // the last write did; of the goroutine that writes
+	// Of the goroutine that writes:
+	failing bool // the last write did
+	stood   fleet.Standing
 }
 
 // keptTurns is what is in the file.
 type keptTurns struct {
 	Complete bool       `json:"complete"` // nothing has started since it was written
 	Turns    []keptTurn `json:"turns"`
-	Heeds    int        `json:"heeds,omitempty"` // of the fleet; 0: there was none
+
+	Fleet *fleet.Standing `json:"fleet,omitempty"` // nil: there was none
 }
 
 // keptTurn is a pace.Mark. Lane may hold any octets, and is base64.
@@ -85,8 +90,8 @@ func openTurnsFile(path string, store *fleet.Store, log *slog.Logger) *turnsFile
 		since = time.Time{}
 	}
 	f.turns.Restore(kept.marks(), since)
-	if store != nil {
-		store.Turns().Expect(kept.Heeds)
+	if store != nil && kept.Fleet != nil {
+		store.Turns().Expect(*kept.Fleet)
 	}
 	f.save(false)
 	f.ended.Go(f.keep)
@@ -132,10 +137,16 @@ func (f *turnsFile) change() {
 // keep writes what has changed, until close.
 func (f *turnsFile) keep() {
 	pause := turnsPause
+	look := time.NewTicker(standingLook)
+	defer look.Stop()
 	for {
 		select {
 		case <-f.end:
 			return
+		case <-look.C:
+			if !f.moved() {
+				continue
+			}
 		case <-f.changed:
 		}
 		select {
@@ -147,6 +158,15 @@ func (f *turnsFile) keep() {
 		f.save(false)
 		pause = max(turnsPause, turnsShare*time.Since(begun))
 	}
+}
+
+// moved reports whether the heed has another place in its fleet than was written.
+func (f *turnsFile) moved() bool {
+	if f.fleet == nil {
+		return false
+	}
+	is := f.fleet.Turns().Standing()
+	return is.Place != f.stood.Place || is.Size != f.stood.Size || is.Heeds != f.stood.Heeds
 }
 
 // close writes the last, once nothing starts any more.
@@ -169,7 +189,8 @@ func (f *turnsFile) write(complete bool) error {
 	marks := f.turns.Marks()
 	kept := keptTurns{Complete: complete && len(marks) <= maxTurnsMarks, Turns: []keptTurn{}}
 	if f.fleet != nil {
-		kept.Heeds = f.fleet.Turns().Heeds()
+		standing := f.fleet.Turns().Standing()
+		kept.Fleet, f.stood = &standing, standing
 	}
 	for _, m := range marks[:min(len(marks), maxTurnsMarks)] {
 		kept.Turns = append(kept.Turns, keptTurn{

@@ -24,6 +24,7 @@ type place struct {
 	Size  int // one more than the highest
 	Heeds int // how many there are
 
+	seen  bool          // the store, by this process
 	read  time.Time     // here
 	clock time.Time     // there, at the same moment; zero: never read
 	blur  time.Duration // the two may be so far apart
@@ -34,12 +35,42 @@ func (p *place) now(at time.Time) time.Time { return p.clock.Add(at.Sub(p.read))
 
 // with returns p after a beat that was sent and answered at these times.
 func (p place) with(mine, size, heeds int, clock, sent, answered time.Time) place {
-	p.Mine, p.Size, p.Heeds = mine, size, heeds
+	p.Mine, p.Size, p.Heeds, p.seen = mine, size, heeds, true
 	blur := answered.Sub(sent) / 2
 	if p.clock.IsZero() || blur <= p.blur || answered.Sub(p.read) > clockKept {
 		p.read, p.clock, p.blur = sent.Add(blur), clock, blur
 	}
 	return p
+}
+
+// Standing is what a heed knows of its fleet. The zero value is nothing.
+type Standing struct {
+	Place int           `json:"place"` // of its own, from 0
+	Size  int           `json:"size"`  // one more than the highest place
+	Heeds int           `json:"heeds"`
+	Ahead time.Duration `json:"ahead_ns"` // the store's clock, of this machine's
+}
+
+// Standing returns what is known.
+func (t *Turns) Standing() Standing {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := &t.place; !p.clock.IsZero() {
+		return Standing{p.Mine, p.Size, p.Heeds, p.clock.Sub(p.read.Round(0))}
+	}
+	return Standing{}
+}
+
+// Expect has a heed that has not seen the store yet go by what an earlier one,
+// which has ended, knew: it has that one's place.
+func (t *Turns) Expect(s Standing) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.place.seen || s.Place < 0 || s.Size <= s.Place || s.Heeds < 1 {
+		return
+	}
+	now := time.Now()
+	t.place = place{Mine: s.Place, Size: s.Size, Heeds: s.Heeds, read: now, clock: now.Round(0).Add(s.Ahead), blur: clockKept}
 }
 
 // beat says that this heed is there, until the store is closed.

@@ -211,16 +211,6 @@ func (t *Turns) Heeds() int {
 	return t.place.Heeds
 }
 
-// Expect says how many heeds there were when an earlier process last saw the
-// store: so many count until this one sees it.
-func (t *Turns) Expect(heeds int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.place.clock.IsZero() && heeds > 0 {
-		t.place.Size, t.place.Heeds = heeds, heeds
-	}
-}
-
 // lend notes a lease that is to be renewed.
 func (t *Turns) lend(l lent, turns []Turn) {
 	t.mu.Lock()

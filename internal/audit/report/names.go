@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
 )
 
@@ -161,30 +159,6 @@ func readPolicies(r Record, n *names) error {
 type agentKey struct{ client, tokens string }
 
 func (k agentKey) agent() Agent { return Agent{k.client, strings.Fields(k.tokens)} }
-
-// origin is a site.
-type origin struct {
-	scheme, host string
-	port         int
-}
-
-// noSite stands for requests of which no host was learnt.
-var noSite = origin{}
-
-// String writes the origin as an address, the default port left out.
-func (o origin) String() string {
-	switch {
-	case o == noSite:
-		return "(no site)"
-	case o.scheme == "http" && o.port == 80, o.scheme == "https" && o.port == 443:
-		host := o.host
-		if strings.Contains(host, ":") {
-			host = "[" + host + "]"
-		}
-		return o.scheme + "://" + host
-	}
-	return o.scheme + "://" + net.JoinHostPort(o.host, strconv.Itoa(o.port))
-}
 
 // scanner reads the columns of a row, as sql.Rows.Scan does.
 type scanner = func(...any) error

@@ -11,7 +11,7 @@ import (
 // A year later some sites have closed, some cannot be asked, and the others say
 // what they said.
 func TestHeed_PastRequestsAreJudgedByTodaysRules(t *testing.T) {
-	c := newCrawl(t).entries(3000)
+	c := newCrawl(t).entries(1500)
 	db := c.closed()
 	all := int64(0)
 	for _, d := range listed(t, db, Filter{Verdict: "allow"}) {

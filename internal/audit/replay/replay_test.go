@@ -13,7 +13,7 @@ import (
 // What was decided is decided again: all that rests on rules and settings, of
 // every kind, and what does not is counted by its reason.
 func TestHeed_EveryVerdictComesOutAgain(t *testing.T) {
-	n := 20_000
+	n := 5_000 // all kinds of decisions; a million with HEED_TEST_FULL
 	if os.Getenv("HEED_TEST_FULL") != "" {
 		n = 1_000_000
 	}
@@ -43,7 +43,7 @@ func TestHeed_EveryVerdictComesOutAgain(t *testing.T) {
 // as its number is the same; if the number was raised, the differences are
 // reported apart.
 func TestHeed_AChangedEngineIsCaught(t *testing.T) {
-	c := newCrawl(t).entries(3000)
+	c := newCrawl(t).entries(1500)
 	db := c.closed()
 	o := c.options()
 	o.parse = func(p rules.Profile, s rules.Source, body []byte) *rules.Policy {
@@ -89,7 +89,7 @@ func TestHeed_AChangedRecordDoesNotComeOutAgain(t *testing.T) {
 		"that a site failed": "UPDATE policy SET state = 'unavailable' WHERE state = 'unreachable'",
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCrawl(t).entries(1500)
+			c := newCrawl(t).entries(700)
 			c.closed().Close()
 			c.change(change)
 			r, err := Judge(t.Context(), c.view(), c.options())
@@ -134,7 +134,7 @@ func TestHeed_WhatIsMissingIsSaid(t *testing.T) {
 }
 
 func TestHeed_WhatWouldHaveBeenIsCounted(t *testing.T) {
-	c := newCrawl(t).entries(3000)
+	c := newCrawl(t).entries(1500)
 	db := c.closed()
 	judge := func(f If) *Changes {
 		t.Helper()

@@ -79,7 +79,7 @@ func TestHeed_SeveralRecordsAreListedAsOne(t *testing.T) {
 
 // Each decision is told with the line of robots.txt that it rests on.
 func TestHeed_ADecisionIsToldWithItsLine(t *testing.T) {
-	c := newCrawl(t).entries(400)
+	c := newCrawl(t).entries(200)
 	db, books := c.closed(), c.options().Books
 	lines := 0
 	for _, d := range listed(t, db, Filter{}) {
@@ -112,7 +112,7 @@ func TestHeed_ADecisionIsToldWithItsLine(t *testing.T) {
 }
 
 func TestHeed_OfAURLTheLastDecisionIsTold(t *testing.T) {
-	c := newCrawl(t).entries(3000)
+	c := newCrawl(t).entries(1500)
 	db, books := c.closed(), c.options().Books
 	first, last := map[string]*Decision{}, (*Decision)(nil)
 	for _, d := range listed(t, db, Filter{}) {

@@ -177,10 +177,13 @@ func (b *base) findHead(ctx context.Context) error {
 	return nil
 }
 
+// maxBodies bounds how many robots.txt files a restart remembers.
+const maxBodies = 4096
+
 // bodies has names know the robots.txt files that were stored last, so that a
-// restart stores none again.
+// restart stores none of them again.
 func (b *base) bodies(n *names) error {
-	rows, err := b.conn.QueryContext(context.Background(), "SELECT id, sha256 FROM body ORDER BY id DESC LIMIT ?", maxNames)
+	rows, err := b.conn.QueryContext(context.Background(), "SELECT id, sha256 FROM body ORDER BY id DESC LIMIT ?", maxBodies)
 	if err != nil {
 		return err
 	}

@@ -172,8 +172,9 @@ func (x *exchange) slow() bool {
 		return false
 	}
 	if refused := e.Decision.Reason; x.refusal != nil {
+		due := x.refusal.retryAfter - late.pause // when what refuses it may be over
 		x.refuseLimit(over)
-		x.refusal.retryAfter = late.retry
+		x.refusal.retryAfter = max(due, late.retry)
 		e.Detail = fmt.Sprintf("%s; without it, it would have been refused as well: %s", over.Error(), refused)
 	}
 	if late.unanswered > 0 {

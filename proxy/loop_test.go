@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -137,6 +138,25 @@ func TestHeed_AClientThatLoopsOnRefusalsIsTold429(t *testing.T) {
 	c.Send(get("http://site.test", "/private/other"))
 	if a := c.Answer("GET"); a.StatusCode != 403 {
 		t.Errorf("another client: %s", a.Status)
+	}
+}
+
+// What says itself when asking again can help is not asked for before that.
+func TestHeed_ASlowedRefusalIsNotDueBeforeItsCauseIsOver(t *testing.T) {
+	s := newSite(t, hello)
+	s.serve(t, "sick.test", &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })})
+	r := newRigBefore(t, s, func(c *Config) { c.Limits = Limits{RefusalsPerClient: 60} })
+	told := func(i int) (status, after int) {
+		a := r.ask(plain, question{host: "sick.test", path: fmt.Sprint("/", i)})
+		after, _ = strconv.Atoi(a.Header.Get("Retry-After"))
+		return a.StatusCode, after
+	}
+	status, after := told(0)
+	for i, before := 1, after; status == 503; i++ {
+		if status, after = told(i); status == 429 && after < before-5 || after == 0 {
+			t.Errorf("unreachable for %d s, and due in %d", before, after)
+		}
+		before = after
 	}
 }
 

@@ -51,7 +51,7 @@ func (p *TurnPlace) why(host string) string {
 	case p.Visit.Line > 0:
 		return fmt.Sprintf("%s asks to be visited at another time of the day (robots.txt line %d)", host, p.Visit.Line)
 	case p.Held > 0 && p.Held+p.Delay >= p.Wait:
-		return host + " has asked everybody to wait"
+		return host + " has answered that it is too busy"
 	case p.RobotsTxt && p.Delay > 0:
 		return fmt.Sprintf("requests for the robots.txt of %s come too often to go before all others, and keep %s between requests", host, inSeconds(p.Delay))
 	case p.By.Line > 0 && p.Asked > p.Delay:

@@ -18,6 +18,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/ca"
+	"heed/internal/pace"
 )
 
 // startDaemon runs a heed without a shared listener in this process until the
@@ -37,6 +38,7 @@ func startDaemon(t *testing.T, change func(*daemon)) (*daemon, string) {
 	app := &App{Environ: []string{}, Defaults: builtIn(t), Now: time.Now}
 	d, err := newDaemon(app, &place{cfg: cfg, joinHash: cfg.JoinHash(), state: state}, &opened{
 		authority: authority, log: slog.New(slog.DiscardHandler), level: &slog.LevelVar{}, record: audit.NewLog(slog.DiscardHandler, nil),
+		turns: pace.New(pace.Config{}),
 	})
 	if err != nil {
 		t.Fatal(err)

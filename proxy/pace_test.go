@@ -269,7 +269,7 @@ func TestHeed_LongWaitsAreAnnounced(t *testing.T) {
 		t.Errorf("%q", told)
 	}
 	for want, place := range map[string]TurnPlace{
-		"site.test has answered that it is too busy":                                                     {Held: time.Minute, Wait: time.Minute},
+		"site.test has answered that it is too busy":                                                {Held: time.Minute, Wait: time.Minute},
 		"heed's settings ask for 0.5 s between requests to site.test":                               {Asked: time.Second / 2, Delay: time.Second / 2, Wait: time.Second},
 		"site.test asks for 86400 s between requests (robots.txt line 5), of which 3600 s are kept": {Asked: 24 * time.Hour, Delay: time.Hour, By: place.By, Wait: time.Hour},
 		"site.test asks to be visited at another time of the day (robots.txt line 7)":               {Visit: rules.Field{Kind: rules.VisitTime, Line: 7}, Wait: time.Hour},

@@ -228,7 +228,7 @@ func (w *responseWriter) gotConn(i httptrace.GotConnInfo) {
 	if w.site != nil {
 		w.site.wrote.Store(x)
 	}
-	x.started() // from here on it may be written, also when its client leaves
+	x.going()
 }
 
 // informational passes a 1xx answer on (RFC 9110 §15.2). 100 is left to

@@ -25,6 +25,9 @@ type Pacer interface {
 
 // Turn is the permission to start.
 type Turn interface {
+	// Going is told when the request may be written from now on, also when its client
+	// leaves.
+	Going()
 	// Started is told each time the request's header section has been written.
 	Started()
 	// End is told once the exchange is over, whether it was started or not.
@@ -192,10 +195,17 @@ func (p *TurnPlace) rule() rules.Field {
 	return p.By
 }
 
+// going tells that x's request may be written from now on.
+func (x *exchange) going() {
+	if t := x.turn.Load(); t != nil {
+		t.used.Store(true)
+		t.Going()
+	}
+}
+
 // started tells that the header section of x's request has been written.
 func (x *exchange) started() {
 	if t := x.turn.Load(); t != nil {
-		t.used.Store(true)
 		t.Started()
 	}
 }

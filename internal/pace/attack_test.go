@@ -260,3 +260,68 @@ func TestHeed_AFloodOfRobotsTxtBeforeTheFirstPage(t *testing.T) {
 		c.wg.Wait()
 	})
 }
+
+// However many groups a site has, and however a client goes from one to the next,
+// each of them keeps its delay, and what is known of them is bounded.
+func TestHeed_MoreGroupsThanAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		c.settings.MaxWait = time.Hour
+		r := rand.New(rand.NewPCG(1, 2))
+		wishes := make([][]*rules.Wish, 26*26)
+		for n := range wishes {
+			agent := fmt.Sprintf("bot-%c%c", 'a'+n/26, 'a'+n%26)
+			wishes[n] = robots(agent+"/1", "User-agent: "+agent, fmt.Sprintf("Crawl-delay: %d", 5+5*(n%7)), "Disallow: /private")
+		}
+		last, most := map[int]time.Time{}, 0
+		for range 3000 {
+			time.Sleep(time.Duration(r.ExpFloat64() * float64(20*time.Millisecond)))
+			n := r.IntN(len(wishes))
+			c.wg.Go(func() {
+				answer := c.Take(t.Context(), &Ask{Settings: c.settings, Origin: site1, Wishes: wishes[n], Client: fmt.Sprint(n)})
+				defer answer.Turn.End()
+				if answer.Refused {
+					return
+				}
+				answer.Turn.Started()
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				if gap := time.Since(last[n]); gap < time.Duration(5+5*(n%7))*time.Second {
+					t.Errorf("group %d: %v between two starts", n, gap)
+				}
+				last[n] = time.Now()
+				s := c.find(site1)
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				most = max(most, len(s.lanes))
+			})
+		}
+		c.wg.Wait()
+		if most != maxLanes && most != maxLanes+1 {
+			t.Errorf("%d lanes were known at a time", most)
+		}
+	})
+}
+
+// A request that is on its way when its client leaves has had its turn, and one
+// that waits for a place on its connection does not let others go first.
+func TestHeed_WhatIsOnItsWayIsNotGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t)
+		left := c.Take(t.Context(), &Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "a"})
+		c.ask("b", delay("10"))
+		time.Sleep(2 * time.Second)
+		left.Turn.Going()
+		time.Sleep(time.Second)
+		left.Turn.End()
+		c.expect("b 13s")
+
+		slow := c.Take(t.Context(), &Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "a"})
+		c.ask("c", delay("10"))
+		slow.Turn.Going() // at 23s
+		time.Sleep(15 * time.Second)
+		slow.Turn.Started()
+		slow.Turn.End()
+		c.expect("b 13s, c 48s")
+	})
+}

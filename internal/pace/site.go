@@ -35,8 +35,20 @@ type Turn struct {
 	share   *share // of other heeds' turns; nil: there are none
 	given   time.Time
 	first   bool // for robots.txt, before all others
-	started bool // guarded by site.mu
+	going   bool // guarded by site.mu
+	started bool // likewise
 	ended   bool // likewise
+}
+
+// Going tells that the request may be written from now on, also when its client
+// leaves: the turn is not given back any more.
+func (t *Turn) Going() {
+	if t == nil {
+		return
+	}
+	t.site.mu.Lock()
+	defer t.site.mu.Unlock()
+	t.going = true
 }
 
 // Started tells that the request's header section has been written: the delays
@@ -45,10 +57,13 @@ func (t *Turn) Started() {
 	if t == nil {
 		return
 	}
+	t.site.mu.Lock()
+	defer t.site.mu.Unlock()
+	t.startLocked(time.Now())
+}
+
+func (t *Turn) startLocked(now time.Time) {
 	s := t.site
-	now := time.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !t.started {
 		t.started = true
 		s.lag = (3*s.lag + now.Sub(t.given)) / 4
@@ -69,7 +84,7 @@ func (t *Turn) Started() {
 	s.turn(now)
 }
 
-// End gives the turn back if it has not started, and its place among those that
+// End gives the turn back if its request was not on its way, and its place among those that
 // run. It may be called more than once.
 func (t *Turn) End() {
 	if t == nil {
@@ -83,6 +98,9 @@ func (t *Turn) End() {
 	}
 	t.ended = true
 	s.running--
+	if t.going && !t.started {
+		t.startLocked(time.Now())
+	}
 	for _, st := range t.steps {
 		if st.held == t {
 			st.held = nil
@@ -150,9 +168,12 @@ func (s *site) stepsOf(strides []stride, now time.Time) []step {
 }
 
 // lane returns the lane of a name, new or not; where there are too many, one that
-// others have, too.
+// others have, too. While that one is in use, the last start of a new name may have
+// been there.
 func (s *site) lane(st stride, now time.Time) *lane {
-	full := func() bool { return len(s.lanes) >= maxLanes || s.turns.lanes.Load() >= allLanes }
+	full := func() bool {
+		return len(s.lanes) >= maxLanes || s.turns.lanes.Load() >= allLanes || s.lanes[otherLane] != nil
+	}
 	if s.lanes[st.name] == nil && full() {
 		s.sweepLanes(now)
 		if full() {

@@ -40,6 +40,9 @@ type GaugeOptions struct {
 	Handler http.Handler
 	// HTTP1 keeps the sites from offering HTTP/2.
 	HTTP1 bool
+	// Streams is how many requests at a time an HTTP/2 connection takes; 0: as many
+	// as is usual.
+	Streams int
 	// Handshake is how long a TLS handshake takes.
 	Handshake time.Duration
 	// Plain leaves https away, for tests with very many sites.
@@ -106,6 +109,9 @@ func (g *Gauge) serve(t testing.TB, config *tls.Config) (addr string) {
 	if g.options.HTTP1 {
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
+	}
+	if g.options.Streams > 0 {
+		s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: g.options.Streams}
 	}
 	t.Cleanup(func() { s.Close() })
 	if config == nil {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -44,11 +45,16 @@ func TestHeed_NoWayToBeFaster(t *testing.T) {
 		{"handshakes of WebSockets", plain, nil, webSockets},
 		{"a site that drops its connections", plain, dropping(), methods},
 		{"a site that drops its HTTP/2 streams", h2, dropping(), methods},
+		{"a site that takes one stream at a time", h2, slowAtTimes(), methods},
 		{"a client's own look at robots.txt", plain, nil, robotsToo},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, testkit.GaugeOptions{Robots: delayed("0.5"), Handler: c.site}, "max_wait = \"10m\"\n")
+			streams := 0
+			if strings.HasSuffix(c.name, "one stream at a time") {
+				streams = 1
+			}
+			b := newBed(t, testkit.GaugeOptions{Robots: delayed("0.5"), Handler: c.site, Streams: streams}, "max_wait = \"10m\"\n")
 			b.way = c.way
 			lasts := 6 * time.Second
 			if full {
@@ -221,6 +227,17 @@ func dropping() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rand.IntN(2) == 0 {
 			panic(http.ErrAbortHandler)
+		}
+		io.WriteString(w, "ok")
+	})
+}
+
+// slowAtTimes takes two seconds for every third answer.
+func slowAtTimes() http.Handler {
+	var count atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if count.Add(1)%3 == 1 {
+			<-time.After(2 * time.Second)
 		}
 		io.WriteString(w, "ok")
 	})

@@ -9,16 +9,22 @@ import (
 )
 
 // placeOf returns where the record at path really is: by whatever links it is
-// named, its tail lies beside it.
+// named, its tail lies beside it. There need not be one yet.
 func placeOf(path string) (string, error) {
 	at, err := filepath.EvalSymlinks(path)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return at, err
+	if err == nil {
+		if info, err := os.Stat(at); err == nil && !info.Mode().IsRegular() {
+			return "", errForeign
+		}
+		return at, nil
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return "", errors.New("it is a link that leads nowhere: remove it, or name another file in [audit] file")
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("there is no directory %s: make it, or name another file in [audit] file", filepath.Dir(path))
+	}
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 

@@ -1,0 +1,57 @@
+package store_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/audit/store"
+)
+
+// A place where no record can be is named with the cure, and nothing is left
+// beside it.
+func TestHeed_APlaceWithoutARecordIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for place, want := range map[string]string{
+		filepath.Join(dir, "no", "audit.db"): "there is no directory",
+		filepath.Join(dir, "link"):           "leads nowhere",
+		dir:                                  "Move it away, or name another file",
+		os.DevNull:                           "Move it away, or name another file",
+	} {
+		if w, err := store.Open(place, store.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", place, err)
+			if err == nil {
+				w.Close("")
+			}
+		}
+		for _, suffix := range []string{".tail", ".tail2", "-journal"} {
+			if _, err := os.Lstat(place + suffix); err == nil {
+				t.Errorf("%s%s was left", place, suffix)
+			}
+		}
+	}
+}
+
+// A record is the same one by whatever link it is called: what a kill left in its
+// tail is not forgotten by who comes another way.
+func TestHeed_ALinkLeadsToTheRecordAndItsTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{})
+	defer w.Close("")
+	if err := w.Decided(asked(policy("site.test"), "/in-the-tail")); err != nil {
+		t.Fatal(err)
+	}
+	killed := copyOf(t, path)
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(killed, link); err != nil {
+		t.Fatal(err)
+	}
+	open(t, link, store.Options{}).Close("")
+	if n := count(t, view(t, killed), "SELECT count(*) FROM entry"); n != 1 {
+		t.Errorf("%d entries, want the one of the tail", n)
+	}
+}

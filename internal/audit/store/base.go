@@ -177,28 +177,6 @@ func (b *base) findHead(ctx context.Context) error {
 	return nil
 }
 
-// maxBodies bounds how many robots.txt files a restart remembers.
-const maxBodies = 4096
-
-// bodies has names know the robots.txt files that were stored last, so that a
-// restart stores none of them again.
-func (b *base) bodies(n *names) error {
-	rows, err := b.conn.QueryContext(context.Background(), "SELECT id, sha256 FROM body ORDER BY id DESC LIMIT ?", maxBodies)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id int64
-		var sum []byte
-		if err := rows.Scan(&id, &sum); err != nil {
-			return err
-		}
-		n.known[Body].put(string(sum), id, len(sum))
-	}
-	return rows.Err()
-}
-
 // about reads what the file says it is.
 func (b *base) about(ctx context.Context) (pairs [][2]string, err error) {
 	rows, err := b.conn.QueryContext(ctx, "SELECT key, value FROM about ORDER BY key")

@@ -100,6 +100,9 @@ func (w *Writer) failLocked(b *batch, err error) {
 	w.speller.back(w.written)
 	w.exempt, w.lost = w.exempt+b.exempt+after.exempt, w.lost+b.lost+after.lost
 	w.next = &batch{}
+	if w.speller.run > w.written[Run] { // the row of this run is among what is given up
+		w.next.rows = w.speller.runRow(nil)
+	}
 	for _, end := range slices.Concat(b.ended, after.ended) {
 		w.againLocked(end)
 	}

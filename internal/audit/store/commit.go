@@ -9,30 +9,43 @@ import (
 )
 
 // add puts rows, as they were spelt one after the other, into audit.db as one
-// commit. Whole or not at all.
+// commit, or as one for each run. Whole or not at all.
 func (b *base) add(rows []byte, now time.Time) error {
-	all := &b.sorting
-	defer all.clear()
-	if err := all.of(rows, b.head.n+1); err != nil {
+	defer b.sorting.clear()
+	ctx, before := context.Background(), b.head
+	err := b.whole(ctx, func() (err error) {
+		for len(rows) > 0 && err == nil {
+			rows, err = b.addOne(ctx, rows, now)
+		}
 		return err
+	})
+	if err != nil {
+		b.head = before
+	}
+	return err
+}
+
+// addOne puts those of rows that one commit covers into audit.db, and returns
+// the others.
+func (b *base) addOne(ctx context.Context, rows []byte, now time.Time) (rest []byte, err error) {
+	all := &b.sorting
+	if rest, err = all.of(rows, b.head.n+1); err != nil {
+		return nil, err
 	}
 	c, err := b.chain(&all.rows, now)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx := context.Background()
-	err = b.whole(ctx, func() error {
-		for t := Run; int(t) < len(tables); t++ {
-			if err := b.insert(ctx, t, all.rows[t]); err != nil {
-				return err
-			}
+	for t := Run; int(t) < len(tables); t++ {
+		if err := b.insert(ctx, t, all.rows[t]); err != nil {
+			return nil, err
 		}
-		return b.insert(ctx, commits, []spelt{c.row()})
-	})
-	if err == nil {
-		b.head = *c
 	}
-	return err
+	if err := b.insert(ctx, commits, []spelt{c.row()}); err != nil {
+		return nil, err
+	}
+	b.head = *c
+	return rest, nil
 }
 
 // chain returns the commit over all, which come after the last one.

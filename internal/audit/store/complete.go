@@ -36,16 +36,13 @@ func Open(path string, o Options) (*Writer, error) {
 	w.speller.o = &w.o
 	w.written = w.base.last()
 	w.speller.last = w.written
-	w.next.rows = w.speller.runRow(w.next.rows, o.Now())
-	err := w.base.bodies(&w.speller.names)
-	if err == nil {
-		err = w.Complete()
-	}
-	if err != nil {
+	w.speller.begun = o.Now()
+	w.next.rows = w.speller.runRow(w.next.rows)
+	if err := w.Complete(); err != nil {
 		w.shut()
 		return nil, explain(path, err)
 	}
-	w.pruner = &pruner{base: w.base, limits: limits{o.Keep, o.MaxSize}, tail: w.tailOctets, forget: w.forgetLocked}
+	w.pruner = &pruner{base: w.base, limits: limits{o.Keep, o.MaxSize}, tail: w.tailOctets, anew: w.anew}
 	go w.complete()
 	return w, nil
 }

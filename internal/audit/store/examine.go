@@ -57,6 +57,9 @@ func (v *verifier) there(c *commit, at *cursor, t Table, id int64) bool {
 	return id >= 1 && (id <= c.last[t] || at.table == Outcome && at.integer(1) > c.n)
 }
 
+// maxBody is more than heed reads of any robots.txt, in octets.
+const maxBody = 64 << 20
+
 // examineBody holds the bytes of a robots.txt against their size and hash.
 func examineBody(c *commit, at *cursor) *Damage {
 	sum, _ := at.values[1].([]byte)
@@ -66,7 +69,7 @@ func examineBody(c *commit, at *cursor) *Damage {
 		return damaged(c, Body, at.id, "its bytes cannot be unpacked: "+err.Error())
 	}
 	h := sha256.New()
-	n, err := io.Copy(h, io.LimitReader(z, at.integer(2)+1))
+	n, err := io.Copy(h, io.LimitReader(z, min(at.integer(2), maxBody)+1))
 	switch {
 	case err != nil:
 		return damaged(c, Body, at.id, "its bytes cannot be unpacked: "+err.Error())

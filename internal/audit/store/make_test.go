@@ -91,6 +91,16 @@ func (m *made) site() {
 	m.add(Ground, "path", "allow", "no-rule", nil, nil, nil, nil, nil, 0, nil, nil, policy, nil, 2)
 }
 
+// anew begins a part that refers to nothing before it.
+func (m *made) anew() {
+	m.t.Helper()
+	if len(m.rows[Entry])+len(m.rows[Outcome]) > 0 {
+		m.commit(nil)
+	}
+	m.old = m.ids
+	m.names()
+}
+
 // names adds what else decisions refer to.
 func (m *made) names() {
 	m.add(Run, m.now(), "heed 1.0", 2, `["crawl"]`, "a note")
@@ -103,8 +113,8 @@ func (m *made) names() {
 func (m *made) entries(n int) *made {
 	m.t.Helper()
 	for range n {
-		if m.ids[Run] == m.old[Run] || m.random.IntN(1000) == 0 {
-			m.names()
+		if m.ids[Entry]%300 == 0 {
+			m.anew()
 		}
 		if m.ids[Site] == m.old[Site] || m.random.IntN(50) == 0 {
 			m.site()

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"time"
 )
@@ -12,85 +13,129 @@ import (
 // Bounds of one step of pruning, which audit.db is not completed during.
 const (
 	pruneEntries = 20_000 // entries that one step removes, or as many as one commit has
-	scanEntries  = 200_000
 	vacuumPages  = 2_000
 )
 
+// parts is how many parts a full record has, about: a part refers to nothing
+// before it, and goes as a whole.
+const parts = 16
+
 // limits say when a record is pruned. The zero value keeps everything.
 type limits struct {
-	keep time.Duration // how old a commit may become; 0: as old as it likes
+	keep time.Duration // how old a part may become; 0: as old as it likes
 	size int64         // of the record with its log and tail, in octets; 0: any
 }
 
-// pruner removes the oldest commits of a record, in small steps, each of which
+// pruner removes the oldest part of a record, in small steps, each of which
 // leaves the record whole. It is used by the one who writes to the base.
 type pruner struct {
 	base   *base
 	limits limits
 	tail   func() int64 // octets of the tail
-	forget func() error // forgets all names and completes audit.db with what refers to them
+	anew   func()       // has the next commit begin a part that refers to nothing before it
 
-	round  bool // commits are being removed
-	failed bool // the last step
-	sweep  *sweep
+	failed bool  // the last step
+	begun  bool  // it is known what an earlier process left half done
+	target int64 // the last commit of the part that is being removed; 0: none is
+
+	part struct { // at work
+		run          int64     // by which it is known; 0: it has just been asked for
+		since        time.Time // when it began
+		entries      int64     // that came before it
+		grown, after int64     // octets that it has, and octets of the record at the last look
+	}
 }
 
 // step does a part of what is to be done at now, and reports whether there is more.
 func (p *pruner) step(ctx context.Context, now time.Time) (more bool, err error) {
-	if p.sweep != nil {
-		return true, p.sweepOn(ctx, now)
-	}
-	before, err := p.due(ctx, now)
+	s, err := p.size(ctx)
 	if err != nil {
 		return false, err
 	}
-	if before > 0 {
-		removed, err := p.remove(ctx, before, now)
-		p.round = p.round || removed
-		if removed || err != nil {
-			return removed, err
+	if !p.begun {
+		if err := p.resume(ctx); err != nil {
+			return false, err
+		}
+		p.begun = true
+	}
+	p.grow(s, now)
+	if p.target == 0 {
+		if p.target, err = p.aim(ctx, s, now); err != nil {
+			return false, err
 		}
 	}
-	if p.round {
-		err := p.beginSweep(ctx)
-		p.round = err != nil
-		return true, err
+	if p.target > 0 {
+		return true, p.remove(ctx, now)
 	}
-	return p.vacuum(ctx)
+	return p.vacuum(ctx, s)
 }
 
-// due returns the time, in microseconds, before which commits are to be
-// removed now; 0: none.
-func (p *pruner) due(ctx context.Context, now time.Time) (before int64, err error) {
-	var oldest int64
-	err = p.base.conn.QueryRowContext(ctx, "SELECT time FROM commits ORDER BY n LIMIT 1").Scan(&oldest)
+// resume goes on with a part that an earlier process began to remove.
+func (p *pruner) resume(ctx context.Context) error {
+	s, err := p.base.stub(ctx)
+	if err == nil && len(s.Kept) > 0 {
+		p.target, _, err = p.base.partEnd(ctx, s.Last[Run])
+	}
+	return err
+}
+
+// grow has a new part begin when the one at work is long enough.
+func (p *pruner) grow(s size, now time.Time) {
+	w := &p.part
+	if run := p.base.head.last[Run]; run != w.run {
+		w.run, w.since, w.entries, w.grown, w.after = run, now, p.base.head.last[Entry], 0, s.used
+		return
+	}
+	w.grown += max(0, s.used-w.after)
+	w.after = s.used
+	old := p.limits.keep > 0 && now.Sub(w.since) > p.limits.keep/parts
+	large := p.limits.size > 0 && w.grown > p.limits.size/parts
+	if (old || large) && p.base.head.last[Entry] > w.entries {
+		p.renew()
+	}
+}
+
+// renew has a new part begin.
+func (p *pruner) renew() {
+	p.anew()
+	p.part.entries = math.MaxInt64 // until it has
+}
+
+// aim returns the last commit of the part that is to be removed now; 0: none.
+func (p *pruner) aim(ctx context.Context, s size, now time.Time) (target int64, err error) {
+	var oldest, run int64
+	err = p.base.conn.QueryRowContext(ctx, "SELECT time, run FROM commits ORDER BY n LIMIT 1").Scan(&oldest, &run)
 	if err != nil {
 		return 0, ignoreNoRows(err)
 	}
-	if p.limits.keep > 0 {
-		end := now.Add(-p.limits.keep)
-		slack := min(p.limits.keep/100, 24*time.Hour) // rounds are worth their while
-		if p.round {
-			slack = 0
-		}
-		if oldest < micro(end.Add(-slack)) {
-			before = micro(end)
-		}
+	end := micro(now.Add(-p.limits.keep))
+	old := p.limits.keep > 0 && oldest < end
+	large := p.limits.size > 0 && s.used > p.limits.size/10*9
+	if !old && !large {
+		return 0, nil
 	}
-	if p.limits.size > 0 {
-		s, err := p.size(ctx)
-		if err != nil {
-			return 0, err
+	if run == p.base.head.last[Run] { // there is no part but the one at work
+		if large && p.base.head.last[Entry] > p.part.entries {
+			p.renew()
 		}
-		high := p.limits.size / 20 * 18
-		if p.round {
-			high = p.limits.size / 20 * 17
-		}
-		if s.used > high {
-			before = micro(now) + 1
-		}
+		return 0, nil
 	}
-	return before, nil
+	target, last, err := p.base.partEnd(ctx, run)
+	if err != nil || !large && last >= end {
+		return 0, err
+	}
+	return target, nil
+}
+
+// partEnd returns the last commit of the part with this run, and its time; 0 when
+// no part comes after it.
+func (b *base) partEnd(ctx context.Context, run int64) (n, time int64, err error) {
+	err = b.conn.QueryRowContext(ctx, "SELECT n - 1 FROM commits WHERE run > ? ORDER BY n LIMIT 1", run).Scan(&n)
+	if err != nil {
+		return 0, 0, ignoreNoRows(err)
+	}
+	err = b.conn.QueryRowContext(ctx, "SELECT time FROM commits WHERE n = ?", n).Scan(&time)
+	return n, time, ignoreNoRows(err)
 }
 
 // size is how much room a record takes, in octets.
@@ -118,58 +163,69 @@ func (p *pruner) size(ctx context.Context) (s size, err error) {
 	return s, nil
 }
 
-// remove removes the oldest commits made before the given time, some of them,
-// but for the last one there is. It reports whether there were any.
-func (p *pruner) remove(ctx context.Context, before int64, now time.Time) (removed bool, err error) {
-	err = p.base.whole(ctx, func() error {
+// remove removes some of the oldest commits, up to the target. With the last of
+// them go the names of the part.
+func (p *pruner) remove(ctx context.Context, now time.Time) error {
+	before, done := p.base.head, false
+	err := p.base.whole(ctx, func() error {
 		s, err := p.base.stub(ctx)
 		if err != nil {
 			return err
 		}
-		to, err := p.base.oldest(s, before)
-		if err != nil || to == nil {
+		to, err := p.base.oldest(s, p.target)
+		if err != nil {
 			return err
 		}
-		removed = true
+		if done = to == nil; done {
+			return nil
+		}
 		if err := p.base.take(ctx, s, to); err != nil {
 			return err
 		}
+		if done = to.n == p.target; done {
+			if err := p.base.dropNames(ctx, s); err != nil {
+				return err
+			}
+		}
 		return p.base.addStub(ctx, s, now)
 	})
-	return removed && err == nil, p.base.settle(ctx, err)
+	if err != nil {
+		p.base.head = before
+		return err
+	}
+	if done {
+		p.target = 0
+	}
+	return nil
 }
 
-// oldest returns the last of the oldest commits after s that one step removes;
-// nil: none, or none that covers a row.
-func (b *base) oldest(s *stub, before int64) (to *commit, err error) {
-	rows := 0
+// oldest returns the last of the commits after s, up to target, that one step
+// removes; nil: there is none.
+func (b *base) oldest(s *stub, target int64) (to *commit, err error) {
 	err = b.read(func(r reader) error {
 		at, err := r.openAt(commits, s.Through)
 		defer at.close()
-		for ; err == nil && at.id < b.head.n; err = at.next() {
+		for ; err == nil && at.id <= target; err = at.next() {
 			c, err := readCommit(at)
-			if err != nil || c.time >= before || to != nil && c.last[Entry]-s.Last[Entry] > pruneEntries {
+			if err != nil || to != nil && c.last[Entry]-s.Last[Entry] > pruneEntries {
 				return err
 			}
-			to, rows = c, rows+len(c.marks)
+			to = c
 		}
 		return err
 	})
-	if rows == 0 {
-		to = nil
-	}
 	return to, err
 }
 
-// take removes the commits after s up to c, and has s say so. What later rows
-// may refer to stays.
+// take removes the commits after s up to c, and has s say so. Their names stay as
+// long as a row of their part does.
 func (b *base) take(ctx context.Context, s *stub, c *commit) error {
 	if err := b.takenTimes(ctx, s, c); err != nil {
 		return err
 	}
 	part := kept{Last: c.last}
 	err := b.read(func(r reader) (err error) {
-		part.Digest, err = r.digest(s.Last, c.last, nil)
+		part.Digest, err = r.digest(s.Last, c.last)
 		return err
 	})
 	if err != nil {
@@ -194,6 +250,37 @@ func (b *base) take(ctx context.Context, s *stub, c *commit) error {
 	s.Kept = append(s.Kept, part)
 	s.Through, s.Time, s.Last, s.Exempt, s.Hash = c.n, c.time, c.last, c.exempt, hexDigest(c.hash)
 	return nil
+}
+
+// dropNames removes all names up to s: nothing that comes after refers to them.
+func (b *base) dropNames(ctx context.Context, s *stub) error {
+	for t := Run; t < lastTable; t++ {
+		if _, err := b.delete(ctx, fmt.Sprintf("DELETE FROM %s WHERE id <= ?", t), s.Last[t]); err != nil {
+			return err
+		}
+	}
+	s.Kept = nil
+	return nil
+}
+
+// digest digests the names after the ids from, up to the ids to.
+func (r reader) digest(from, to lasts) (hexDigest, error) {
+	d := newStaying()
+	for t := Run; t < lastTable; t++ {
+		at, err := r.openAt(t, from[t])
+		for ; err == nil && at.id <= to[t]; err = at.next() {
+			if at.row == nil {
+				err = damaged(nil, t, at.id, isStrange)
+				break
+			}
+			d.cover(at.row)
+		}
+		at.close()
+		if err != nil {
+			return hexDigest{}, err
+		}
+	}
+	return d.end(), nil
 }
 
 // takenTimes notes from when to when the entries up to c are.
@@ -250,21 +337,9 @@ func (b *base) addStub(ctx context.Context, s *stub, now time.Time) error {
 	return nil
 }
 
-// settle finds the head again after a change that failed.
-func (b *base) settle(ctx context.Context, err error) error {
-	if err != nil {
-		_ = b.findHead(ctx) // it fails again when it is needed
-	}
-	return err
-}
-
 // vacuum gives pages that are free back to the system when they are many or
 // the file is too large, and reports whether there are more.
-func (p *pruner) vacuum(ctx context.Context) (more bool, err error) {
-	s, err := p.size(ctx)
-	if err != nil {
-		return false, err
-	}
+func (p *pruner) vacuum(ctx context.Context, s size) (more bool, err error) {
 	tooLarge := p.limits.size > 0 && s.file > p.limits.size
 	if s.free == 0 || !tooLarge && s.free*s.page < s.file/2 {
 		return false, nil

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"log/slog"
-	"runtime"
 )
 
 // prune removes some of what is too old or too much. Traffic goes on: what is
@@ -26,25 +25,12 @@ func (w *Writer) tailOctets() int64 {
 	return w.tail.octets()
 }
 
-// forgetLocked forgets the rows that names have, and waits until audit.db has
-// all that was spelt before: what comes later refers to rows that come later.
-func (w *Writer) forgetLocked() error {
-	w.mu.Lock()
-	w.speller.forget()
-	b := w.next
-	w.mu.Unlock()
-	for !w.begun(b) {
-		w.flush()
-		runtime.Gosched() // one who waits for b is about to write it
-	}
-	w.io.Lock() // b is written
-	w.io.Unlock()
-	return w.completeLocked()
-}
-
-// begun reports whether all that was in b before now is being written, or is.
-func (w *Writer) begun(b *batch) bool {
+// anew begins a part of the record that refers to nothing before it: with the
+// row of this run once more, and with all names forgotten.
+func (w *Writer) anew() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.next != b || len(b.rows) == 0
+	w.speller.forget()
+	w.next.rows = w.speller.runRow(w.next.rows)
+	w.rouse()
 }

@@ -16,7 +16,9 @@ CREATE TABLE about (
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- A heed that wrote to this file, or one run of heed run.
+-- A heed that wrote to this file, or one run of heed run. Now and then it has
+-- another row, with the time of its first one: what comes after that refers to
+-- nothing before, so that the oldest part of the file can be removed.
 CREATE TABLE run (
     id      INTEGER PRIMARY KEY,
     time    INTEGER NOT NULL, -- when it began

@@ -78,6 +78,9 @@ func (v *verifier) sealed() error {
 	v.proof.Sealed = &Sealed{Hash: s.Hash, Commit: s.Commit, Found: s.found}
 	d := &Damage{What: "the sealed head is not in the chain", Commit: s.Commit}
 	switch {
+	case s.found && v.stub != nil && len(v.stub.Kept) > 0 && s.Commit < v.stub.at:
+		d.What = fmt.Sprintf("the sealed head is in the chain, but names of commits before it are proved by commit %d alone", v.stub.at)
+		d.Means = "A part of the record is being pruned. Verify again when heed is done with it, which takes it a minute; heed finishes it when it runs the next time."
 	case s.found:
 		return nil
 	case s.Store != "" && s.Store != v.proof.Store:

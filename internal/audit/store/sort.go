@@ -18,16 +18,22 @@ type sorting struct {
 	ended []byte // outcomes, which name the commit
 }
 
-// of sorts rows, which commit n is to cover. What it holds shares memory with them.
-func (s *sorting) of(rows []byte, n int64) error {
+// of sorts those of rows that commit n is to cover, and returns the others: what
+// comes after the beginning of a run refers to nothing before it, and the commits
+// keep the two apart, so that one can go without the other. What it holds shares
+// memory with rows.
+func (s *sorting) of(rows []byte, n int64) (rest []byte, err error) {
 	s.ended = s.ended[:0]
 	for t := range s.rows {
 		s.rows[t] = s.rows[t][:0]
 	}
-	for len(rows) > 0 {
+	for begin := len(rows); len(rows) > 0; {
 		t, id, length, err := measureRow(rows)
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if t == Run && len(rows) < begin {
+			break
 		}
 		row := rows[:length]
 		if rows = rows[length:]; t == Outcome {
@@ -38,7 +44,7 @@ func (s *sorting) of(rows []byte, n int64) error {
 		s.rows[t] = append(s.rows[t], spelt{id, row})
 	}
 	slices.SortStableFunc(s.rows[Outcome], func(a, b spelt) int { return cmp.Compare(a.id, b.id) })
-	return nil
+	return rows, nil
 }
 
 // clear forgets the rows, and gives back memory that few commits need.

@@ -17,8 +17,9 @@ const maxText = 4096
 // speller spells what is recorded, with rows for the names that have none yet.
 type speller struct {
 	names
-	o   *Options
-	run int64 // the id of this run
+	o     *Options
+	run   int64     // the id of this run
+	begun time.Time // when it began
 }
 
 func bounded(s string) string {
@@ -47,10 +48,10 @@ func appendPositive(b []byte, n int64) []byte {
 }
 
 // runRow adds the row of this run.
-func (s *speller) runRow(rows []byte, now time.Time) []byte {
+func (s *speller) runRow(rows []byte) []byte {
 	s.run = s.next(Run)
 	rows = appendInteger(append(rows, byte(Run)), s.run)
-	rows = appendInteger(rows, micro(now))
+	rows = appendInteger(rows, micro(s.begun))
 	rows = appendInteger(appendText(rows, s.o.Heed), rules.Engine)
 	if s.o.Command == nil {
 		rows = appendNull(rows)

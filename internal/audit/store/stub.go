@@ -10,8 +10,8 @@ import (
 )
 
 // stub stands in a commit, as JSON, for all that was removed from the file's
-// beginning: what went, and the digest of what stays of it because later rows
-// refer to it. The latest one counts; it tells of all that ever went.
+// beginning: what went, and the digest of what stays of it for a moment, since
+// rows of the same part refer to it. The latest one counts; it tells of all that ever went.
 type stub struct {
 	Through int64     `json:"through"` // the last commit that went
 	Time    int64     `json:"time"`    // of that commit
@@ -20,14 +20,16 @@ type stub struct {
 	Hash    hexDigest `json:"hash"`    // its hash, the predecessor of the first commit that stays
 	Root    hexDigest `json:"root"`    // the root of the chain
 	Removed Removed   `json:"removed"`
-	Kept    []kept    `json:"kept"` // in the order of their ids, up to Last
+	Kept    []kept    `json:"kept"` // in the order of their ids, up to Last; empty but while a part is being removed
+
+	at int64 // the commit it stands in
 }
 
 // lasts are the last ids of the tables by their number.
 type lasts [lastTable + 1]int64
 
-// kept are the rows of a part of what was removed that stay, of the tables
-// before entry.
+// kept are names, of some of the commits that were removed, that stay until the
+// rest of their part is removed.
 type kept struct {
 	Last   lasts     `json:"last"`   // up to these ids, from those of the part before
 	Digest hexDigest `json:"digest"` // over the rows as they are spelt, table by table

@@ -8,13 +8,16 @@ import (
 // latest finds the latest stub, and how many entries there should be.
 func (v *verifier) latest() error {
 	row := func(values []driver.Value) error {
+		n, _ := values[0].(int64)
 		b, _ := values[1].([]byte)
 		s, err := readStub(b)
 		if err != nil {
-			n, _ := values[0].(int64)
 			return damaged(&commit{n: n}, commits, n, "what it says was pruned cannot be read: "+err.Error())
 		}
-		v.stub = s
+		if !s.plausible() {
+			return damaged(&commit{n: n}, commits, n, "what it says was pruned contradicts itself")
+		}
+		s.at, v.stub = n, s
 		return nil
 	}
 	err := v.query("SELECT n, pruned FROM commits NOT INDEXED WHERE pruned IS NOT NULL ORDER BY n DESC LIMIT 1", row)
@@ -71,6 +74,12 @@ func (v *verifier) stay(d staying, t Table, last int64) error {
 		}
 	}
 	return nil
+}
+
+// plausible reports whether what s says went is what can have gone.
+func (s *stub) plausible() bool {
+	r := &s.Removed
+	return s.Through > 0 && r.Commits == s.Through && r.Entries == s.Last[Entry] && 0 <= r.Outcomes && r.Outcomes <= r.Entries
 }
 
 func (v *verifier) notStaying() *Damage {

@@ -153,7 +153,7 @@ func (y *whyTeller) verdict() {
 		because = quoted(t.Settled)
 	default:
 		because = quoted(t.Reason)
-		if t.Again == replay.NotByRules {
+		if t.Again == replay.NotByRules && t.Late == nil {
 			because += ": " + t.What
 		}
 		because += y.remark()
@@ -162,8 +162,12 @@ func (y *whyTeller) verdict() {
 	if t.Verdict.Verdict == "would-refuse" {
 		y.more("it was let through: nothing was to be refused")
 	}
+	if t.Late != nil {
+		y.more("the verdict that followed: %s", toldVerdict(t.Late))
+		y.Line = t.Late.Line
+	}
 	if t.Text != "" {
-		y.more("line %d, byte for byte: %s", t.Line, quoted(t.Text))
+		y.more("line %d, byte for byte: %s", y.Line, quoted(t.Text))
 	}
 	if t.Redacted {
 		y.more("values in the URL are kept as keyed hashes, so that it cannot be judged again")

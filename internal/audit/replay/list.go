@@ -62,7 +62,7 @@ type Decision struct {
 	// ended, or heed was killed before it did.
 	Outcome *Outcome `json:"outcome,omitempty"`
 
-	entry
+	entryRow
 }
 
 // Outcome is how an exchange ended.
@@ -79,7 +79,7 @@ type Outcome struct {
 const decisionQuery = `SELECT e.seq, e.id, e.time, a.client, e.port, a.user, a.client_name, a.mode, a.user_agent, a.tokens, a.declared, a.sent,
 e.method, s.scheme, s.host, s.port, e.target, e.redacted, g.judged, g.verdict, g.reason, g.token, g.group_name, g.rule, g.line, g.variant,
 g.unseen, g.settled, g.detail, e.asked, e.waited, c.hash, r.heed, g.engine, e.revises, e.asker, e.site, e.ground, e.part,
-o.status, o.from_site, o.bytes_in, o.bytes_out, o.duration, o.truncated, o.error
+o.status, o.from_site, o.bytes_in, o.bytes_out, o.duration, o.truncated, o.error, o.late
 FROM entry e JOIN asker a ON a.id = e.asker JOIN ground g ON g.id = e.ground JOIN run r ON r.id = e.run
 LEFT JOIN site s ON s.id = e.site LEFT JOIN configuration c ON c.id = g.configuration LEFT JOIN outcome o ON o.entry = e.seq
 WHERE `
@@ -89,8 +89,6 @@ func (f *Filter) where() (text string, values []any) {
 	all := []string{"1"}
 	add := func(condition string, v ...any) { all, values = append(all, condition), append(values, v...) }
 	if !f.From.IsZero() {
-		// What was committed before From was decided before it.
-		add("e.seq > (SELECT coalesce(max(entry), 0) FROM commits WHERE time < ?)", f.From.UnixMicro())
 		add("e.time >= ?", f.From.UnixMicro())
 	}
 	if !f.To.IsZero() {
@@ -161,8 +159,8 @@ func scanDecision(rows *sql.Rows) (*Decision, error) {
 	d, r := &Decision{}, decisionRow{}
 	err := rows.Scan(&d.seq, &d.id, &d.time, &d.Client, &r.port, &r.user, &r.name, &d.Mode, &r.agent, &r.tokens, &d.Declared, &r.sent,
 		&d.Method, &r.scheme, &r.host, &r.sitePort, &d.target, &d.Redacted, &d.Judged, &d.Verdict.Verdict, &d.Reason, &r.token, &r.group, &r.rule, &r.line, &r.variant,
-		&d.Unseen, &r.settled, &r.detail, &r.asked, &r.waited, &r.hash, &d.Heed, &d.Engine, &r.revises, &d.asker, &r.site, &d.ground, &r.part,
-		&r.status, &r.fromSite, &r.bytesIn, &r.bytesOut, &r.duration, &r.truncated, &r.failed)
+		&d.Unseen, &r.settled, &r.detail, &r.asked, &r.waited, &r.hash, &d.Heed, &d.Engine, &r.revises, &d.asker, &r.site, &d.entry.ground, &r.part,
+		&r.status, &r.fromSite, &r.bytesIn, &r.bytesOut, &r.duration, &r.truncated, &r.failed, &d.late)
 	if err != nil {
 		return nil, err
 	}

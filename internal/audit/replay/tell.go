@@ -23,6 +23,10 @@ type Told struct {
 	// none did, or its bytes are not in the record.
 	Text string `json:"text,omitempty"`
 
+	// Late is the verdict that followed a request which was let through before
+	// there were rules; nil: none did. Policy, Text, Again and Now are of it then.
+	Late *Verdict `json:"late,omitempty"`
+
 	Again Class   `json:"again"`          // what came of judging it again
 	Now   Verdict `json:"now,omitzero"`   // when it was judged
 	What  string  `json:"what,omitempty"` // what Again alone does not say
@@ -71,11 +75,17 @@ func tell(ctx context.Context, db *sql.DB, books func(string) (*terms.Book, erro
 		return nil, ErrNone
 	}
 	l := newLibrary(books)
-	a, err := l.gather(ctx, db, &t.entry, t.ground, false)
+	ground, line := t.entry.ground, t.Line
+	if t.late.Valid {
+		ground = t.late.Int64
+	}
+	a, err := l.gather(ctx, db, &t.entry, ground, t.late.Valid)
 	if err != nil {
 		return nil, err
 	}
-	a.judge(l)
+	if a.judge(l); a.late {
+		t.Late, line = &a.ground.verdict, a.ground.verdict.Line
+	}
 	t.Again, t.Now, t.What = a.class, a.verdict, a.said
 	if a.policy == nil {
 		return t, nil
@@ -84,7 +94,7 @@ func tell(ctx context.Context, db *sql.DB, books func(string) (*terms.Book, erro
 		return nil, err
 	}
 	t.rests(a.policy)
-	t.Text = lineOf(a.policy.body, t.Line)
+	t.Text = lineOf(a.policy.body, line)
 	if a.question.Names.Judged != nil {
 		t.Road = road(a)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,7 +82,7 @@ func TestHeed_SeveralRecordsAreListedAsOne(t *testing.T) {
 func TestHeed_ADecisionIsToldWithItsLine(t *testing.T) {
 	c := newCrawl(t).entries(200)
 	db, books := c.closed(), c.options().Books
-	lines := 0
+	lines, late := 0, 0
 	for _, d := range listed(t, db, Filter{}) {
 		told, err := Tell(t.Context(), db, books, d.ID)
 		if err != nil {
@@ -89,6 +90,12 @@ func TestHeed_ADecisionIsToldWithItsLine(t *testing.T) {
 		}
 		if told.ID != d.ID || told.Again != Same && told.Again != NotByRules && told.Again != Redacted {
 			t.Errorf("%s: %s, %s", d.ID, told.Again, told.What)
+		}
+		if d.Reason == "late" {
+			late++
+			if told.Late == nil || told.Late.Verdict == "refuse" || told.Policy == nil || told.Late.Reason == "rule" && !strings.HasSuffix(told.Text, told.Late.Rule) {
+				t.Errorf("%s: the verdict that followed is %+v, line %q", d.ID, told.Late, told.Text)
+			}
 		}
 		if d.Reason != "rule" || d.Line == 0 {
 			continue
@@ -101,8 +108,8 @@ func TestHeed_ADecisionIsToldWithItsLine(t *testing.T) {
 			t.Errorf("%s: the road leads to line %d, not %d", d.ID, told.Road.Decision.Line, d.Line)
 		}
 	}
-	if lines == 0 {
-		t.Error("no rule decided anything")
+	if lines == 0 || late == 0 {
+		t.Errorf("rules decided %d times, %d verdicts followed", lines, late)
 	}
 	for _, id := range []string{"", "x", "01a1ff09-53aa-7c7f-9f91-703e878567fa"} {
 		if _, err := Tell(t.Context(), db, books, id); !errors.Is(err, ErrNone) {

@@ -236,7 +236,7 @@ func TestHeed_WhatASiteAsksOneHeedForAllKeep(t *testing.T) {
 	}
 	store.Await("the first is released, too", func() bool {
 		out, _, _ := commandBeside(t, heeds[0].State, "pace", "list", "--json")
-		return !strings.Contains(out, "site.test") || strings.Contains(out, `"held":0`)
+		return !strings.Contains(out, "site.test") || strings.Contains(out, `"held_ns":0`)
 	})
 	for i, c := range []*http.Client{one, other} {
 		if got := status(t, c, "http://site.test/"); got != http.StatusOK {
@@ -250,6 +250,6 @@ func awaitHeld(t *testing.T, store *testkit.Redis, h *testkit.Heed) {
 	t.Helper()
 	store.Await("the site is held", func() bool {
 		out, _, _ := commandBeside(t, h.State, "pace", "list", "--json")
-		return strings.Contains(out, "site.test") && !strings.Contains(out, `"held":0`)
+		return strings.Contains(out, "site.test") && !strings.Contains(out, `"held_ns":0`)
 	})
 }

@@ -33,13 +33,13 @@ func (c *counters) tell(a *Answer) {
 
 // Counts are what has happened since the process began, and what is at the moment.
 type Counts struct {
-	Turns   uint64        `json:"turns"`   // that were given
-	Waits   uint64        `json:"waits"`   // of requests that had to wait, or were refused
-	Waited  time.Duration `json:"waited"`  // by all of them together
-	Refused uint64        `json:"refused"` // since their turn was too far off
-	Left    uint64        `json:"left"`    // before their turn came
-	Holds   uint64        `json:"holds"`   // answers that held a site back
-	Clamped uint64        `json:"clamped"` // wishes longer than is kept
+	Turns   uint64        `json:"turns"`     // that were given
+	Waits   uint64        `json:"waits"`     // of requests that had to wait, or were refused
+	Waited  time.Duration `json:"waited_ns"` // by all of them together
+	Refused uint64        `json:"refused"`   // since their turn was too far off
+	Left    uint64        `json:"left"`      // before their turn came
+	Holds   uint64        `json:"holds"`     // answers that held a site back
+	Clamped uint64        `json:"clamped"`   // wishes longer than is kept
 
 	Sites   int `json:"sites"` // at which something is known of the last start, or holds
 	Waiting int `json:"waiting"`
@@ -51,7 +51,7 @@ type SiteStatus struct {
 	Lanes   []LaneStatus  `json:"lanes"`
 	Waiting int           `json:"waiting"`
 	Running int           `json:"running"`        // turns that have not ended
-	Held    time.Duration `json:"held"`           // for how long nobody may start; 0: it is not held
+	Held    time.Duration `json:"held_ns"`        // for how long nobody may start; 0: it is not held
 	Asked   bool          `json:"asked"`          // with Held: by Retry-After; otherwise the site only failed
 	Booked  int           `json:"told_to_return"` // requests that were told when to come back
 }
@@ -59,8 +59,8 @@ type SiteStatus struct {
 // LaneStatus is how things are in one of its lanes. Group is text from the site.
 type LaneStatus struct {
 	Group   string        `json:"group"` // empty: the operator's own floor, or none
-	Delay   time.Duration `json:"delay"`
-	Next    time.Duration `json:"next"` // until the next start is possible
+	Delay   time.Duration `json:"delay_ns"`
+	Next    time.Duration `json:"next_ns"` // until the next start is possible
 	Waiting int           `json:"waiting"`
 }
 

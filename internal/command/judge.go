@@ -73,10 +73,11 @@ func (j *judge) ask(ctx context.Context, userAgent, address string, policy polic
 		j.tell(a, &rules.Policy{}, id.Judged, target)
 		return a.set(rules.Decision{Reason: rules.ReasonMalformed}), nil
 	}
-	d, settled, ok := t.Settled(target, id.Shown)
-	if a.Settled = settled; ok {
+	q := terms.Question{Terms: t, Names: id, Target: target, HTTPS: terms.Intercept, Now: j.now()}
+	if o, ok := q.WithoutRules(); ok {
 		j.tell(a, &rules.Policy{}, id.Judged, target)
-		return a.set(d), nil
+		a.Settled = o.Settled
+		return a.set(o.Decision), nil
 	}
 	p, robots, by := t.Site.Robots, "", byOperator
 	if p == nil {
@@ -85,7 +86,7 @@ func (j *judge) ask(ctx context.Context, userAgent, address string, policy polic
 		robots = origin.RobotsURL()
 	}
 	a.Robots, a.By, a.Profile = robots, by, p.Profile().String()
-	d = j.decide(a, p, id, target)
+	d := j.decide(a, p, id, target)
 	a.from(p.Source(), &d, j.now())
 	if e, rule := t.Override(target, terms.Overrides(d), j.now()); e != nil {
 		a.Settled, d = e.Reason, e.Verdict(rule)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"heed/internal/audit"
@@ -39,13 +40,19 @@ var clients = []struct{ address, name, userAgent, mode string }{
 // Write makes up the record at path.
 func (c Crawl) Write(path string, o store.Options) error {
 	m := c.maker()
-	o.Now = func() time.Time { return m.now }
+	var clock atomic.Int64 // the Writer looks at it from goroutines of its own
+	clock.Store(m.now.UnixMicro())
+	o.Now = func() time.Time { return time.UnixMicro(clock.Load()).UTC() }
 	w, err := store.Open(path, o)
 	if err != nil {
 		return err
 	}
 	var committed time.Time
-	err = m.each(w.Decided, func(e *audit.Entry) error {
+	err = m.each(func(e *audit.Entry) error {
+		clock.Store(m.now.UnixMicro())
+		return w.Decided(e)
+	}, func(e *audit.Entry) error {
+		clock.Store(m.now.UnixMicro())
 		w.Ended(e)
 		if m.now.Sub(committed) < 700*time.Millisecond { // as a Writer does by the clock
 			return nil

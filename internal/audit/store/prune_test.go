@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -154,5 +155,74 @@ func TestHeed_OutcomesOfPrunedDecisionsStayUntilTheirCommitGoes(t *testing.T) {
 	m.prune(m.pruner(limits{keep: 20 * time.Second}))
 	if n := m.count("SELECT count(*) FROM outcome WHERE entry NOT IN (SELECT seq FROM entry)"); n == 0 {
 		t.Error("no outcome is left of a decision that was pruned")
+	}
+}
+
+// TestHeed_ASealProvesWhatPruningLeft: whoever can write to the file can add a
+// commit that says that others were pruned, and prove by it names that he changed.
+// Of what was sealed before, nothing of that is believed.
+func TestHeed_ASealProvesWhatPruningLeft(t *testing.T) {
+	m := newMade(t).entries(3000)
+	seal := &Seal{Hash: hexOf(m.before.hash)}
+	p := m.pruner(limits{keep: 100 * time.Second})
+	m.prune(p)
+	if proof := prove(t, m.path, seal); !proof.Whole {
+		t.Fatalf("pruned as heed does it: %v", proof.Damage)
+	}
+	s, err := p.base.stub(t.Context())
+	if err != nil || s.Through == 0 || len(s.Kept) > 0 {
+		t.Fatalf("the stub is %+v: %v", s, err)
+	}
+	m.exec("UPDATE ground SET detail = 'forged' WHERE id = (SELECT min(id) FROM ground)")
+	m.half(p)
+	if proof := prove(t, m.path, seal); proof.Whole || !strings.Contains(proof.Damage.What, "proved by commit") {
+		t.Errorf("names were changed under a sealed head: %v", proof.Damage)
+	}
+}
+
+// TestHeed_AHalfRemovedPartIsFinishedByTheNext: heed ended while it pruned.
+func TestHeed_AHalfRemovedPartIsFinishedByTheNext(t *testing.T) {
+	m := newMade(t).entries(900)
+	m.anew()
+	m.commit(nil)
+	p := m.pruner(limits{keep: time.Second})
+	target, _, err := p.base.partEnd(t.Context(), 1)
+	if err != nil || target < 3 {
+		t.Fatalf("the first part ends with commit %d: %v", target, err)
+	}
+	m.half(p)
+	half := m.count("SELECT count(*) FROM ground")
+	p.base.close()
+	next := m.pruner(limits{keep: 1000 * time.Hour})
+	m.prune(next)
+	s, err := next.base.stub(t.Context())
+	if err != nil || len(s.Kept) > 0 || s.Through != target {
+		t.Errorf("the stub is %+v (%v), and the part ends with commit %d", s, err, target)
+	}
+	if now := m.count("SELECT count(*) FROM ground"); now >= half {
+		t.Errorf("%d grounds are left of %d", now, half)
+	}
+}
+
+// half removes the first two commits there are, and leaves their names.
+func (m *made) half(p *pruner) {
+	m.t.Helper()
+	ctx := m.t.Context()
+	err := p.base.whole(ctx, func() error {
+		s, err := p.base.stub(ctx)
+		if err != nil {
+			return err
+		}
+		to, err := p.base.oldest(s, s.Through+2)
+		if err != nil {
+			return err
+		}
+		if err := p.base.take(ctx, s, to); err != nil {
+			return err
+		}
+		return p.base.addStub(ctx, s, moment(m.now()))
+	})
+	if err != nil {
+		m.t.Fatal(err)
 	}
 }

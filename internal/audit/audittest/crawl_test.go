@@ -11,7 +11,7 @@ import (
 
 func TestHeed_ACrawlThatIsMadeUpHasAllKinds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.db")
-	if err := (audittest.Crawl{Entries: 20_000, Sites: 100, PerSecond: 5}).Write(path, store.Options{}); err != nil {
+	if err := (audittest.Crawl{Entries: 8_000, Sites: 60, PerSecond: 5}).Write(path, store.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	db, err := store.View(path)
@@ -20,11 +20,11 @@ func TestHeed_ACrawlThatIsMadeUpHasAllKinds(t *testing.T) {
 	}
 	defer db.Close()
 	for kind, query := range map[string]string{
-		"all":            "SELECT count(*) = 20000 FROM decisions",
-		"ended":          "SELECT count(*) = 20000 FROM outcome",
-		"allowed":        "SELECT count(*) > 10000 FROM decisions WHERE verdict = 'allow'",
-		"refused":        "SELECT count(*) > 1000 FROM decisions WHERE verdict = 'refuse' AND rule != ''",
-		"would refuse":   "SELECT count(*) > 100 FROM decisions WHERE verdict = 'would-refuse'",
+		"all":            "SELECT count(*) = 8000 FROM decisions",
+		"ended":          "SELECT count(*) = 8000 FROM outcome",
+		"allowed":        "SELECT count(*) > 4000 FROM decisions WHERE verdict = 'allow'",
+		"refused":        "SELECT count(*) > 300 FROM decisions WHERE verdict = 'refuse' AND rule != ''",
+		"would refuse":   "SELECT count(*) > 40 FROM decisions WHERE verdict = 'would-refuse'",
 		"not judged":     "SELECT count(*) > 10 FROM decisions WHERE judged = 'no'",
 		"unreachable":    "SELECT count(*) > 10 FROM decisions WHERE policy_state = 'unreachable'",
 		"changed policy": "SELECT count(*) > 0 FROM (SELECT site FROM snapshot GROUP BY site HAVING count(DISTINCT body) > 1)",
@@ -40,7 +40,7 @@ func TestHeed_ACrawlThatIsMadeUpHasAllKinds(t *testing.T) {
 //
 //	HEED_TEST_FULL=1 go test ./internal/audit/audittest -run LittleRoom -v
 func TestHeed_ACrawlTakesLittleRoom(t *testing.T) {
-	entries := 30_000
+	entries := 10_000
 	if os.Getenv("HEED_TEST_FULL") != "" {
 		entries = 1_000_000
 	}

@@ -13,6 +13,7 @@ const (
 	allBooked    = 1 << 18          // at all sites
 	leastKept    = 30 * time.Second // how long after its time a booking is kept, at least
 	early        = time.Second      // before its time that a client may come
+	jostle       = 3 * time.Second  // that clients which were told the same second may have to wait for each other
 )
 
 // booking is a place in the queue for a request that was told when to come back:

@@ -131,7 +131,7 @@ func (s *site) arrive(k *ticket, strides []stride, now time.Time) {
 	}
 	k.limit = now.Add(k.ask.MaxWait)
 	if k.booked = s.comesBack(k, now); k.booked {
-		k.limit = now.Add(max(2*k.ask.MaxWait, 2*early))
+		k.limit = now.Add(max(2*k.ask.MaxWait, k.ask.MaxWait+jostle))
 	}
 	if s.turns.ended.Load() {
 		k.limit = now

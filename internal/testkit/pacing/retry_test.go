@@ -150,7 +150,7 @@ func TestHeed_WhoComesBackInTimeIsServed(t *testing.T) {
 			}
 			<-time.After(time.Duration(seconds) * time.Second)
 			if b, err := c.ask(t.Context(), http.MethodGet, numbered("http://site.test")(number)); err != nil || b.StatusCode != http.StatusOK {
-				t.Errorf("told to come back after %d s, it came and was told %v, %v", seconds, b, err)
+				t.Errorf("told to come back after %d s, it came and was told: %+v, %v", seconds, b, err)
 				return
 			}
 			served.Add(1)

@@ -15,6 +15,7 @@ import (
 
 // Bounds of what a library remembers.
 const (
+	maxNames       = 1 << 18 // of each table
 	maxGrounds     = 1 << 18
 	groundsAtOnce  = 512
 	maxPolicyBytes = 256 << 20
@@ -125,8 +126,11 @@ func known[T any](l *library, from map[int64]T, id int64, load func() (T, error)
 	v, err := load()
 	if err == nil {
 		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(from) >= maxNames {
+			clear(from) // starting over is cheaper than keeping an order
+		}
 		from[id] = v
-		l.mu.Unlock()
 	}
 	return v, err
 }

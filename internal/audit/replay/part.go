@@ -112,12 +112,23 @@ func boolOf(b bool) int {
 // addWhy counts n more of w.
 func (r *Result) addWhy(w Why, n int64) {
 	i := slices.IndexFunc(r.Why, func(known Why) bool { return known.Class == w.Class && known.Reason == w.Reason && known.Why == w.Why })
-	if i < 0 {
-		i = len(r.Why)
+	switch {
+	case i >= 0:
+		r.Why[i].Count += n
+	case len(r.Why) >= maxWhys && w.Reason != others: // a damaged record may give as many as it has entries
+		r.addWhy(Why{Class: w.Class, Reason: others}, n)
+	default:
+		w.Count = n
 		r.Why = append(r.Why, w)
 	}
-	r.Why[i].Count += n
 }
+
+// A Result tells at most maxWhys reasons by themselves; what is beyond them stands
+// under others, for each class.
+const (
+	maxWhys = 200
+	others  = "others"
+)
 
 // compareWhy orders by class, the most frequent first.
 func compareWhy(a, b Why) int {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -100,6 +101,22 @@ func TestHeed_AChangedRecordDoesNotComeOutAgain(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// A record that was made to hurt cannot make the result as long as itself.
+func TestHeed_OfManyReasonsSomeAreTold(t *testing.T) {
+	r := newResult()
+	for i := range 10 * maxWhys {
+		r.addWhy(Why{Class: Different, Reason: "rule", Why: fmt.Sprint(i)}, 2)
+	}
+	r.addWhy(Why{Class: Incomplete, Reason: "rule"}, 1)
+	sum := int64(0)
+	for _, w := range r.Why {
+		sum += w.Count
+	}
+	if len(r.Why) > maxWhys+2 || sum != 20*maxWhys+1 {
+		t.Errorf("%d reasons for %d entries", len(r.Why), sum)
 	}
 }
 

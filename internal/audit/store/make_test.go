@@ -20,7 +20,6 @@ type made struct {
 	path   string
 	db     *sql.DB
 	random *rand.Rand
-	tx     *sql.Tx
 	before commit
 	ids    [Exempt + 1]int64
 	old    [Exempt + 1]int64   // up to these they are not referred to any more

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -86,8 +85,10 @@ func lowered(all []testkit.Arrival) []testkit.Arrival {
 }
 
 // page is an address that nobody has asked for before.
-func (b *bed) page() string {
-	return fmt.Sprintf("%s://site.test/page/%d", b.way.scheme(), rand.Int64())
+func (b *bed) page() string { return b.pageOf(b.way.scheme()) }
+
+func (b *bed) pageOf(scheme string) string {
+	return fmt.Sprintf("%s://site.test/page/%d", scheme, rand.Int64())
 }
 
 func methods(ctx context.Context, b *bed, number int) {
@@ -271,148 +272,5 @@ func TestHeed_WhatWouldBeSentAgainTooLateIsRefused(t *testing.T) {
 	})
 	if !strings.Contains(ended.Text("error"), "closed the connection") {
 		t.Errorf("the record says %v", ended)
-	}
-}
-
-// A client that looks at robots.txt all the time neither swamps the site with that
-// nor keeps the others from it.
-func TestHeed_LookingAtRobotsDoesNotStarveOthers(t *testing.T) {
-	t.Parallel()
-	const delay = 500 * time.Millisecond
-	b := newBed(t, testkit.GaugeOptions{Robots: delayed("0.5")}, "max_wait = \"10m\"\n")
-	b.client(plain, 9).get(t, "http://site.test/first")
-	ctx, cancel := context.WithCancel(t.Context())
-	var busy sync.WaitGroup
-	for number := range 8 {
-		busy.Go(func() { robotsToo(ctx, b, 0*number) })
-	}
-	for n := range tenth(40) {
-		a := b.client(plain, 100).get(t, numbered("http://site.test")(n))
-		if a.took > 4*delay {
-			t.Errorf("a page took %v", a.took)
-		}
-	}
-	cancel()
-	busy.Wait()
-	testkit.Keep(t, "pages", testkit.Pages(b.site.Starts(), "http://site.test"), delay)
-	if all := b.site.Starts(); len(all) > 0 {
-		lasted := all[len(all)-1].At.Sub(all[0].At)
-		if most := int(2*lasted/delay) + 3; len(all) > most {
-			t.Errorf("%d requests in %v reached the site, with robots.txt", len(all), lasted)
-		}
-		t.Log("with robots.txt: ", testkit.GapsOf(all))
-	}
-}
-
-// Several groups of one site have turns of their own; an agent that two of them
-// govern takes a turn of each, whatever the order of its names, and nobody waits
-// for ever.
-func TestHeed_SeveralGroupsAtOnce(t *testing.T) {
-	t.Parallel()
-	const delay = 500 * time.Millisecond
-	b := newBed(t, testkit.GaugeOptions{Robots: "User-agent: alphabot\nCrawl-delay: 0.5\nDisallow: /no\n\nUser-agent: betabot\nCrawl-delay: 0.5\n"}, "max_wait = \"10m\"\n")
-	var busy sync.WaitGroup
-	for number, agent := range []string{"alphabot/1", "betabot/1", "alphabot/1 betabot/1", "betabot/1 alphabot/1"} {
-		busy.Go(func() {
-			c := b.client(plain, number)
-			c.agent = agent
-			for n := range tenth(40) {
-				c.get(t, fmt.Sprintf("http://site.test/%d", n))
-			}
-		})
-	}
-	busy.Wait()
-	for _, name := range []string{"alphabot", "betabot"} {
-		var of []testkit.Arrival
-		for _, a := range testkit.Pages(b.site.Starts(), "http://site.test") {
-			if strings.Contains(a.Agent, name) {
-				of = append(of, a)
-			}
-		}
-		testkit.Keep(t, name, of, delay)
-	}
-}
-
-// While the settings are read anew, robots.txt is forgotten and fetched again, the
-// clock of a site goes on, and so do those who wait.
-func TestHeed_AReloadIsNoWayToBeFaster(t *testing.T) {
-	t.Parallel()
-	b := newBed(t, testkit.GaugeOptions{Robots: delayed("0.5")}, "max_wait = \"10m\"\n")
-	stirred, cancel := context.WithCancel(t.Context())
-	var stirring sync.WaitGroup
-	stirring.Go(func() {
-		tick := time.NewTicker(300 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			b.Signal(syscall.SIGHUP)
-			if out, err := b.heed("cache", "purge", "http://site.test/").CombinedOutput(); err != nil {
-				t.Errorf("heed cache purge: %v: %s", err, out)
-			}
-			select {
-			case <-stirred.Done():
-				return
-			case <-tick.C:
-			}
-		}
-	})
-	b.all(t, 5, tenth(100), plain, numbered("http://site.test"))
-	cancel()
-	stirring.Wait()
-	testkit.Keep(t, "pages", testkit.Pages(b.site.Starts(), "http://site.test"), 500*time.Millisecond)
-}
-
-// A heed that is told to end does not keep it up for those who wait.
-func TestHeed_TheWaitingDoNotHoldUpTheEnd(t *testing.T) {
-	t.Parallel()
-	b := newBed(t, testkit.GaugeOptions{Robots: delayed("600")}, "max_wait = \"1h\"\n")
-	answers := make(chan *answer, 5)
-	for number := range 5 {
-		go func() {
-			a, _ := b.client(plain, number).ask(t.Context(), http.MethodGet, "http://site.test/waits")
-			answers <- a
-		}()
-	}
-	b.awaitWaiting(t, 5)
-	begun := time.Now()
-	b.Signal(syscall.SIGTERM)
-	if status := b.Exit(); status != 0 || time.Since(begun) > 10*time.Second {
-		t.Errorf("it ended with status %d after %v", status, time.Since(begun))
-	}
-	for range 5 {
-		if a := <-answers; a == nil || a.StatusCode != http.StatusServiceUnavailable && a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
-			t.Errorf("who waited was told %v", a)
-		}
-	}
-}
-
-// Many answers that turn away at once are one thing that happened, not many: the
-// pauses that a site without a Retry-After gets grow with what it says after each,
-// and it is not left alone for ever.
-func TestHeed_ABurstOfFailuresIsOnePause(t *testing.T) {
-	t.Parallel()
-	const atOnce = 20
-	var arrived sync.WaitGroup
-	arrived.Add(atOnce)
-	b := newBed(t, testkit.GaugeOptions{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == "/robots.txt":
-			http.NotFound(w, r)
-		case strings.HasPrefix(r.URL.Path, "/page/"):
-			arrived.Done()
-			arrived.Wait() // all of them are turned away at the same time
-			w.WriteHeader(http.StatusServiceUnavailable)
-		default:
-			io.WriteString(w, "ok")
-		}
-	})}, "max_wait = \"2m\"\n")
-	var busy sync.WaitGroup
-	for number := range atOnce {
-		busy.Go(func() { b.client(plain, number).ask(t.Context(), http.MethodGet, numbered("http://site.test")(number)) })
-	}
-	busy.Wait()
-	if a := b.client(plain, 0).get(t, "http://site.test/well"); a.took > 15*time.Second {
-		t.Errorf("after one burst of failures the site was left alone for %v", a.took)
-	} else {
-		t.Logf("after one burst of failures the site was left alone for %v", a.took)
 	}
 }

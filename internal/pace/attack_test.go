@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,91 +22,98 @@ func TestHeed_WhateverClientsDoTheDelayIsKept(t *testing.T) {
 	}
 }
 
+// riotFile is the robots.txt of a riot, and riotDelays what its groups ask for.
+var (
+	riotFile   = []string{"User-agent: slowbot", "Crawl-delay: 20", "Disallow:", "User-agent: quickbot", "Crawl-delay: 0.5", "Disallow:", "User-agent: otherbot", "Request-rate: 20/1m"}
+	riotDelays = map[string]time.Duration{"slowbot/1": 20 * time.Second, "quickbot/1": 500 * time.Millisecond, "otherbot/1": 3 * time.Second}
+)
+
+// mob is the clients of a riot.
+type mob struct {
+	*crowd
+	r     *rand.Rand
+	lanes map[string][]time.Duration // when requests started in each
+	held  time.Duration              // until when the site wants to be left alone
+}
+
 // riot is an hour of it.
 func riot(t *testing.T, r *rand.Rand) {
-	c := newCrowd(t)
-	delays := map[string]time.Duration{"slowbot/1": 20 * time.Second, "quickbot/1": 500 * time.Millisecond, "otherbot/1": 3 * time.Second}
-	file := []string{"User-agent: slowbot", "Crawl-delay: 20", "Disallow:", "User-agent: quickbot", "Crawl-delay: 0.5", "Disallow:", "User-agent: otherbot", "Request-rate: 20/1m"}
-	agents := map[string][]*rules.Wish{}
-	for _, agent := range []string{"slowbot/1", "quickbot/1", "otherbot/1", "slowbot/1 quickbot/1", "quickbot/1 otherbot/1 slowbot/1", "otherbot/1 quickbot/1"} {
-		agents[agent] = robots(agent, file...)
-		if len(agents[agent]) != len(strings.Fields(agent)) {
-			t.Fatalf("%q is under %d groups", agent, len(agents[agent]))
-		}
-	}
-	names := slices.Sorted(func(yield func(string) bool) {
-		for name := range agents {
-			if !yield(name) {
-				return
-			}
-		}
-	})
-	starts := map[string][]time.Duration{}
-	held := time.Duration(0)
+	m := &mob{crowd: newCrowd(t), r: r, lanes: map[string][]time.Duration{}}
+	names := []string{"slowbot/1", "quickbot/1", "otherbot/1", "slowbot/1 quickbot/1", "quickbot/1 otherbot/1 slowbot/1", "otherbot/1 quickbot/1"}
 	for n := range 1500 {
 		time.Sleep(time.Duration(r.ExpFloat64() * float64(2*time.Second)))
 		if r.IntN(100) == 0 {
-			h := http.Header{"Retry-After": {fmt.Sprint(1 + r.IntN(20))}}
-			c.Answered(site1, http.StatusServiceUnavailable, h, time.Now())
-			c.mu.Lock()
-			d, _ := RetryAfter(h, time.Now())
-			held = max(held, time.Since(c.begun)+d)
-			c.mu.Unlock()
+			m.hold(time.Duration(1+r.IntN(20)) * time.Second)
 		}
 		agent := names[r.IntN(len(names))]
-		leaves, fails, late := r.IntN(4) == 0, r.IntN(8) == 0, time.Duration(r.ExpFloat64()*float64(100*time.Millisecond))
-		patience := time.Duration(r.Int64N(int64(10 * time.Second)))
-		ask := &Ask{Settings: defaults, Origin: site1, Wishes: agents[agent], Client: fmt.Sprint(r.IntN(5)), Name: agent, Target: fmt.Sprint(n % 50)}
-		c.wg.Go(func() {
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			if leaves {
-				ctx, cancel = context.WithTimeout(ctx, patience)
-				defer cancel()
-			}
-			answer := c.Take(ctx, ask)
-			defer answer.Turn.End()
-			c.mu.Lock()
-			until, given := held, time.Since(c.begun)
-			c.mu.Unlock()
-			if answer.Waited > 70*time.Second {
-				t.Errorf("a request waited %v", answer.Waited)
-			}
-			if answer.Refused || answer.Left {
-				return
-			}
-			time.Sleep(late)
-			if fails {
-				return
-			}
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			at := time.Since(c.begun)
-			if given < until {
-				t.Errorf("a turn was given at %v, the site is held until %v", given, until)
-			}
-			for _, lane := range strings.Fields(agent) {
-				starts[lane] = append(starts[lane], at)
-			}
-			answer.Turn.Started()
-		})
+		wishes := robots(agent, riotFile...)
+		if len(wishes) != len(strings.Fields(agent)) {
+			t.Fatalf("%q is under %d groups", agent, len(wishes))
+		}
+		m.one(&Ask{Settings: defaults, Origin: site1, Wishes: wishes, Client: fmt.Sprint(r.IntN(5)), Name: agent, Target: fmt.Sprint(n % 50)})
 	}
-	c.wg.Wait()
-	for lane, all := range starts {
+	m.wg.Wait()
+	for lane, all := range m.lanes {
 		for i := 1; i < len(all); i++ {
-			if gap := all[i] - all[i-1]; gap < delays[lane] {
+			if gap := all[i] - all[i-1]; gap < riotDelays[lane] {
 				t.Errorf("%s: %v between two starts", lane, gap)
 			}
 		}
+		t.Logf("%s: %d starts", lane, len(all))
 	}
-	if s := c.find(site1); s != nil && (s.timer != nil || len(s.queue) > 0 || s.running > 0) {
+	if s := m.find(site1); s != nil && (s.timer != nil || len(s.queue) > 0 || s.running > 0) {
 		t.Errorf("left over: timer %v, queue %d, running %d", s.timer, len(s.queue), s.running)
 	}
 	time.Sleep(3 * time.Hour)
-	if got := c.List(); len(got) != 0 {
+	if got := m.List(); len(got) != 0 {
 		t.Errorf("not forgotten: %+v", got)
 	}
-	t.Logf("starts: slow %d, quick %d, other %d", len(starts["slowbot/1"]), len(starts["quickbot/1"]), len(starts["otherbot/1"]))
+}
+
+// hold has the site ask everybody to wait.
+func (m *mob) hold(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.Answered(site1, http.StatusServiceUnavailable, http.Header{"Retry-After": {fmt.Sprint(d.Seconds())}}, time.Now())
+	m.held = max(m.held, time.Since(m.begun)+d)
+}
+
+// one sends a request, whose client may leave, or which may fail before it starts,
+// or start late.
+func (m *mob) one(ask *Ask) {
+	leaves, fails := m.r.IntN(4) == 0, m.r.IntN(8) == 0
+	late, patience := time.Duration(m.r.ExpFloat64()*float64(100*time.Millisecond)), time.Duration(m.r.Int64N(int64(10*time.Second)))
+	if !leaves {
+		patience = time.Hour
+	}
+	m.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		answer := m.Take(ctx, ask)
+		defer answer.Turn.End()
+		m.mu.Lock()
+		until, given := m.held, time.Since(m.begun)
+		m.mu.Unlock()
+		if answer.Waited > 70*time.Second {
+			m.t.Errorf("a request waited %v", answer.Waited)
+		}
+		if answer.Refused || answer.Left {
+			return
+		}
+		if given < until {
+			m.t.Errorf("a turn was given at %v, the site is held until %v", given, until)
+		}
+		time.Sleep(late)
+		if fails {
+			return
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, lane := range strings.Fields(ask.Name) {
+			m.lanes[lane] = append(m.lanes[lane], time.Since(m.begun))
+		}
+		answer.Turn.Started()
+	})
 }
 
 // A client that waits in two groups, one of them slow, does not keep those from

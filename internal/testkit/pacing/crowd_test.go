@@ -43,22 +43,10 @@ func TestHeed_TenThousandWait(t *testing.T) {
 	calm := newBed(t, testkit.GaugeOptions{Plain: true}, "")
 	calm.underWay(t) // by then all of it runs
 	idle, _ := goroutines(t, calm.Heed)
-	eachOf := func(n int, do func(n int)) {
-		var busy sync.WaitGroup
-		var next atomic.Int64
-		for range 32 {
-			busy.Go(func() {
-				for i := int(next.Add(1)) - 1; i < n && !t.Failed(); i = int(next.Add(1)) - 1 {
-					do(i)
-				}
-			})
-		}
-		busy.Wait()
-	}
 	// Every site has been visited, by somebody who does not wait, and so its next
 	// visitors do.
 	conns := make([]*waiter, waiters)
-	eachOf(waiters, func(n int) {
+	eachOf(t, waiters, func(n int) {
 		host := "free.test"
 		if n < len(hosts)-1 {
 			host = hosts[n]
@@ -68,7 +56,7 @@ func TestHeed_TenThousandWait(t *testing.T) {
 		conns[n].status(t, http.StatusOK)
 	})
 	connected := b.memory(t)
-	eachOf(waiters, func(n int) { conns[n].send(t, "pacer/1.0", hosts[n%(len(hosts)-1)], "/waits") })
+	eachOf(t, waiters, func(n int) { conns[n].send(t, "pacer/1.0", hosts[n%(len(hosts)-1)], "/waits") })
 	b.awaitWaiting(t, waiters)
 	waiting := b.memory(t)
 	each := (waiting - connected) / int64(waiters)
@@ -80,12 +68,26 @@ func TestHeed_TenThousandWait(t *testing.T) {
 	if early := b.site.Await(t, 0, func(a testkit.Arrival) bool { return a.Target == "/waits" }); len(early) > 0 {
 		t.Errorf("%d did not wait", len(early))
 	}
-	eachOf(waiters, func(n int) { conns[n].Close() })
+	eachOf(t, waiters, func(n int) { conns[n].Close() })
 	b.awaitWaiting(t, 0)
 	count, stacks := goroutines(t, b.Heed)
 	if count > idle {
 		t.Errorf("%d goroutines are left, an idle heed has %d:\n%s", count, idle, stacks)
 	}
+}
+
+// eachOf does something for each of n numbers, some at a time.
+func eachOf(t *testing.T, n int, do func(n int)) {
+	var busy sync.WaitGroup
+	var next atomic.Int64
+	for range 32 {
+		busy.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && !t.Failed(); i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	busy.Wait()
 }
 
 // waiter is a connection to heed on which requests are spoken in octets, so that

@@ -23,7 +23,7 @@ func Backup(ctx context.Context, path, to string, progress func(done, all int64)
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is there already\nName a new file for the backup", to)
 	}
-	db, err := viewWhole(path)
+	db, _, err := viewWhole(path)
 	if err != nil {
 		return nil, err
 	}

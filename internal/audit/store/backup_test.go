@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -176,5 +177,34 @@ func TestHeed_ARecordIsReadWithWhatStandsInItsTail(t *testing.T) {
 	defer store.Close(records)
 	if got := entries(t, records); got != "audit.db:1-7(7)" {
 		t.Error(got)
+	}
+}
+
+// TestHeed_AFalseViewDeceivesNoCommandOfHeed: the views in a file are no part of
+// what verify proves.
+func TestHeed_AFalseViewDeceivesNoCommandOfHeed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := open(t, path, store.Options{Heed: "test"})
+	if err := w.Decided(asked(policy("site.test"), "/private/x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("DROP VIEW decisions; CREATE VIEW decisions AS SELECT seq, 'allow' AS verdict FROM entry"); err != nil {
+		t.Fatal(err)
+	}
+	records, err := store.Records(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close(records)
+	if n := count(t, records[0].DB, "SELECT count(*) FROM decisions WHERE verdict = 'refuse' AND rule = 'Disallow: /private'"); n != 1 {
+		t.Error("a view in the file was believed")
 	}
 }

@@ -24,6 +24,7 @@ type Record struct {
 	First, Last int64 // entry.seq; Last is before First when it has none
 	Waiting     int64 // decisions that stand in the tail alone, since nobody could complete the record
 
+	mode string // in which it was opened
 	head commit
 	stub *stub // nil: nothing was pruned
 }
@@ -74,14 +75,18 @@ func (r *Record) close() {
 
 // openRecord opens one file with all that it has.
 func openRecord(path string) (*Record, error) {
-	db, err := viewWhole(path)
+	db, mode, err := viewWhole(path)
 	if err != nil {
 		return nil, err
 	}
-	r := &Record{Path: path, DB: db}
+	r := &Record{Path: path, DB: db, mode: mode}
 	if err := r.look(); err != nil {
 		r.close()
 		return nil, viewError(path, err)
+	}
+	if err := r.again(""); err != nil {
+		r.close()
+		return nil, err
 	}
 	return r, nil
 }
@@ -110,7 +115,7 @@ func (r *Record) look() (err error) {
 }
 
 // share gives each of the files of one record the entries that no other has:
-// those that were pruned from the latest come from an earlier copy.
+// what was pruned from the latest comes from an earlier copy.
 func share(same []*Record) error {
 	slices.SortStableFunc(same, func(a, b *Record) int {
 		return cmp.Or(cmp.Compare(b.head.n, a.head.n), cmp.Compare(a.First, b.First))
@@ -130,7 +135,8 @@ func share(same []*Record) error {
 			continue
 		}
 		first = r.First
-		if err := r.narrow(); err != nil {
+		own := fmt.Sprintf("CREATE TEMP VIEW entry AS SELECT * FROM main.entry WHERE seq <= %d;\n", r.Last)
+		if err := r.again(own); err != nil {
 			return err
 		}
 	}
@@ -155,15 +161,17 @@ func (r *Record) prefixOf(later *Record) error {
 	return nil
 }
 
-// narrow opens r anew with those of its entries that are its own to tell.
-func (r *Record) narrow() error {
-	r.close()
-	own := fmt.Sprintf("CREATE TEMP VIEW entry AS SELECT * FROM main.entry WHERE seq <= %d;\n", r.Last)
+// again opens r anew, with what is its own to tell, and with this heed's views:
+// those in the file may be older, or false.
+func (r *Record) again(own string) error {
 	over := strings.ReplaceAll(dropping.ReplaceAllString(views, ""), "CREATE VIEW", "CREATE TEMP VIEW")
-	r.DB = sql.OpenDB(narrowed{source(r.Path, "ro"), own + over})
-	if err := r.DB.Ping(); err != nil {
+	db := sql.OpenDB(narrowed{source(r.Path, r.mode), own + over})
+	if err := db.Ping(); err != nil {
+		db.Close()
 		return viewError(r.Path, err)
 	}
+	r.close()
+	r.DB = db
 	return nil
 }
 

@@ -17,25 +17,28 @@ import (
 // none does. The error says what to do about a file that is no record, is
 // damaged, or is of a layout that this heed does not know.
 func View(path string) (*sql.DB, error) {
+	db, _, err := view(path)
+	return db, err
+}
+
+// view is View, and says in which mode the record was opened.
+func view(path string) (db *sql.DB, mode string, err error) {
 	if err := looksLikeRecord(path); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	db, err := connect(path, "ro")
-	if err != nil {
-		return nil, err
-	}
-	err = isRecord(db)
-	if cannotOpen(err) && alone(path) { // a disk that cannot be written to
+	for _, mode = range []string{"ro", "immutable"} { // the second on a disk that cannot be written to
+		if db, err = connect(path, mode); err != nil {
+			return nil, "", err
+		}
+		if err = isRecord(db); err == nil {
+			return db, mode, nil
+		}
 		db.Close()
-		if db, err = connect(path, "immutable"); err == nil {
-			err = isRecord(db)
+		if !cannotOpen(err) || !alone(path) {
+			break
 		}
 	}
-	if err != nil {
-		db.Close()
-		return nil, viewError(path, err)
-	}
-	return db, nil
+	return nil, "", viewError(path, err)
 }
 
 var (

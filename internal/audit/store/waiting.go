@@ -9,17 +9,17 @@ import (
 )
 
 // viewWhole is View of a record that is completed from its tail before, unless
-// a heed does that, or nobody may.
-func viewWhole(path string) (*sql.DB, error) {
-	db, err := View(path)
+// a heed does that, or nobody may; and the mode in which it was opened.
+func viewWhole(path string) (db *sql.DB, mode string, err error) {
+	db, mode, err = view(path)
 	if err != nil || !hasTail(path) {
-		return db, err
+		return db, mode, err
 	}
 	if err := Settle(path); err != nil && !errors.Is(err, fs.ErrPermission) && !cannotOpen(err) {
 		db.Close()
-		return nil, err
+		return nil, "", err
 	}
-	return db, nil
+	return db, mode, nil
 }
 
 // hasTail reports whether there is something in the tail of a record.

@@ -39,7 +39,7 @@ func TestHeed_AWrongCommandLineIsOneSentenceAndWhatToDo(t *testing.T) {
 		heed(t, "", args...).is(t, exitUsage, "", "heed: "+want+"\n")
 	}
 	says("there is no command \"chek\"; did you mean \"check\"?\nSee `heed --help`", "chek")
-	says("there is no command \"wget\"; the commands are serve, run, env, check, lint, cache, reload, mode, allow, status, ca, config, doctor\nTo run a program through heed: heed run -- wget", "wget", "-q", "x")
+	says("there is no command \"wget\"; the commands are serve, run, env, check, why, lint, cache, pace, reload, mode, refuse, allow, audit, status, ca, config, doctor\nTo run a program through heed: heed run -- wget", "wget", "-q", "x")
 	says("unknown flag --agnt, did you mean \"--agent\"?\nSee `heed check --help`", "check", "--agnt", "x")
 	says("unexpected argument shw\nSee `heed config check --help`", "config", "shw")
 	says("unexpected argument x\nSee `heed serve --help`", "serve", "x")

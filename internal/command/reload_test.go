@@ -134,7 +134,7 @@ func (s *reloadStory) client(scheme string) {
 	defer transport.CloseIdleConnections()
 	for i := range reloadRequests() / reloadAsking {
 		path := []string{"/a", "/b"}[i%2]
-		status, err := answered(s.Context(), transport, scheme+"://site.test"+path)
+		status, err := answered(s.Context(), transport, fmt.Sprintf("%s://site.test%s?%d", scheme, path, i)) // who asks for one refused address all the time is slowed
 		if err != nil {
 			s.Errorf("%s %s: %v", scheme, path, err)
 			return

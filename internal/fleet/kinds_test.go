@@ -84,6 +84,9 @@ func TestHeed_ASentinelFailover(t *testing.T) {
 	}
 	await(t, "the replica is used", func() bool { return log.count(back) == 1 })
 	shows(t, p, "", 0, v, "record", "file")
+	if t.Failed() {
+		t.Logf("%+v; the replica has %s", store.Health(), replica.CLI("keys", "*"))
+	}
 	for tag := ""; tag != "https://after.test"; tag = <-told { // told by the new master
 		other, _ := open(t, "redis://"+replica.Addr)
 		if _, err := other.Policies("space").Drop(t.Context(), "https://after.test"); err != nil {

@@ -85,9 +85,9 @@ func (m *member) leave(turns []fleet.Turn) {
 // count.
 func settled(m *member) {
 	m.t.Helper()
-	other := m.at("https://settled.test")
-	other.take(of("settled"))
-	other.leave(of("settled"))
+	other, past := m.at("https://settled.test"), []fleet.Turn{{Name: "settled", Delay: 3 * time.Second}}
+	other.take(past)
+	other.leave(past)
 }
 
 func TestHeed_TurnsOfThreeHeedsAreADelayApartAndFair(t *testing.T) {
@@ -97,6 +97,9 @@ func TestHeed_TurnsOfThreeHeedsAreADelayApartAndFair(t *testing.T) {
 	var mu sync.Mutex
 	var starts []time.Time
 	var who []int
+	for _, m := range all {
+		settled(m)
+	}
 	var running sync.WaitGroup
 	for i, m := range all {
 		running.Go(func() {

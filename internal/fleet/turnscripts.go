@@ -13,7 +13,7 @@ import "github.com/redis/go-redis/v9"
 //	hold      until when the site wants to be left alone
 //	moved     when a request started that counts in all lines
 //	run       the server that wrote here last
-//	floor     when it took over from another
+//	floor     when it started, or took over from another
 //
 // A server that starts may have lost what was here, and one that takes over for
 // another may lack the last of it. So nothing counts as started before that
@@ -63,12 +63,14 @@ local ticket, keeps = 'q:'..ARGV[1], tonumber(ARGV[6])
 local server = redis.pcall('INFO', 'server')
 if type(server) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
 local run = string.match(server, 'run_id:(%w+)') or ''
--- whole seconds, on both sides: the server may be a second younger than it says
-local up = tonumber(string.match(server, 'uptime_in_seconds:(%d+)') or nil)
-local floor = up and now - up * 1000 + 1000 or 0
-if h.run and h.run ~= run then redis.call('HSET', KEYS[1], 'floor', text(now)) h.floor = text(now) end
-if h.run ~= run then redis.call('HSET', KEYS[1], 'run', run) end
-floor = math.max(floor, been('floor'), been('moved'))
+if h.run ~= run then
+  -- whole seconds, on both sides: the server may be a second younger than it says
+  local up = tonumber(string.match(server, 'uptime_in_seconds:(%d+)') or nil)
+  local born = up and math.min(now, now - up * 1000 + 1000) or 0
+  h.floor = text(math.max(been('floor'), h.run and now or born))
+  redis.call('HSET', KEYS[1], 'run', run, 'floor', h.floor)
+end
+local floor = math.max(been('floor'), been('moved'))
 local hold = math.max(math.min(tonumber(h.hold or 0), now + 3600000), now + tonumber(ARGV[4]))
 if hold > now then redis.call('HSET', KEYS[1], 'hold', text(hold)) end
 keep(math.max(keeps, (hold - now) * 2))

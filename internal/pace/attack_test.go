@@ -280,7 +280,7 @@ func TestHeed_MoreGroupsThanAreKept(t *testing.T) {
 			wishes[n] = robots(agent+"/1", "User-agent: "+agent, fmt.Sprintf("Crawl-delay: %d", 5+5*(n%7)), "Disallow: /private")
 		}
 		last, most := map[int]time.Time{}, 0
-		for range 3000 {
+		for range 1500 {
 			time.Sleep(time.Duration(r.ExpFloat64() * float64(20*time.Millisecond)))
 			n := r.IntN(len(wishes))
 			c.wg.Go(func() {

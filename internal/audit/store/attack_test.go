@@ -73,7 +73,7 @@ func TestHeed_AnyChangedValueIsFound(t *testing.T) {
 	tried, exact := 0, 0
 	for table := range Table(len(tables)) {
 		for place, column := range table.columns() {
-			for range rounds(50) {
+			for range rounds(20) {
 				id := some(t, m.db, random, table)
 				d := m.change(random, table, column, id)
 				if d == nil {
@@ -131,7 +131,7 @@ func TestHeed_AnySwappedInsertedOrDeletedRowIsFound(t *testing.T) {
 	m := newMade(t).entries(10_000)
 	random := rand.New(rand.NewPCG(5, 6))
 	for table := range Table(len(tables)) {
-		for range rounds(100) {
+		for range rounds(40) {
 			m.swap(table, some(t, m.db, random, table), some(t, m.db, random, table))
 			m.insert(table, some(t, m.db, random, table), random.Int64N(1<<40)-1<<39)
 			m.remove(table, some(t, m.db, random, table))

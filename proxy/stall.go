@@ -17,7 +17,8 @@ type streams struct {
 	open  map[*exchange]struct{} // whose handlers run
 	quiet time.Time              // when the last one returned; meaningless while one runs
 	idle  bool                   // no stream is open, says net/http
-	begun int                    // streams since it last said so
+	round uint                   // how often it has said so
+	begun int                    // streams in this round
 	gone  int                    // of these, those that were closed before their handler returned
 	timer *time.Timer            // nil until there is one
 }
@@ -25,6 +26,7 @@ type streams struct {
 // stream is what streams knows of one answer.
 type stream struct {
 	watched bool // set before the handler writes, and never again
+	round   uint // of streams in which it was; likewise
 
 	mu    sync.Mutex
 	since time.Time // when what is being written began; zero: nothing is
@@ -44,6 +46,7 @@ func (x *exchange) watch(major int) {
 	}
 	w.open[x], w.idle = struct{}{}, false
 	w.begun++
+	x.stream.round = w.round
 	if w.timer == nil {
 		t := x.conn.tunnel
 		w.timer = time.AfterFunc(t.proxy.limits().ReadTime/4, t.sweep)
@@ -58,7 +61,7 @@ func (x *exchange) unwatch() {
 		defer w.mu.Unlock()
 		delete(w.open, x)
 		w.quiet = time.Now()
-		if x.Context.Err() != nil {
+		if x.Context.Err() != nil && x.stream.round == w.round {
 			// A stream that its client took back may have been closed, and net/http
 			// have said that none is open, before its handler came to watch.
 			w.gone++
@@ -72,6 +75,7 @@ func (w *streams) idled() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.idle, w.begun, w.gone = true, 0, 0
+	w.round++
 }
 
 // sweep ends the answers that the client has not been taking for too long. Of

@@ -69,6 +69,19 @@ func TestHeed_AStreamTakenBackAtOnceLeavesAnIdleConnection(t *testing.T) {
 	if !tun.streams.idle {
 		t.Error("it counts as one whose answer waits to be read")
 	}
+	running, takeBack := open()
+	running.watch(2)
+	takeBack()
+	tun.streams.idled()
+	early, takeBack = open() // which net/http has seen end before the handlers of both come on
+	takeBack()
+	tun.streams.idled()
+	running.unwatch()
+	early.watch(2)
+	early.unwatch()
+	if !tun.streams.idle {
+		t.Error("one of an earlier time counts among those of this")
+	}
 	slow, takeBack := open()
 	slow.watch(2)
 	slow.unwatch() // its answer is still on its way

@@ -192,7 +192,32 @@ func (s *egresses) usedLocked() int {
 	return n
 }
 
+// make opens a way of its own to the sites.
 func (s *egresses) make(w way) (*egress, error) {
+	transport, err := s.transport(w)
+	if err != nil {
+		return nil, err
+	}
+	profile, known := rules.ParseProfile(cmp.Or(w.Profile, s.cfg.Profile))
+	if !known {
+		return nil, checkProfile(w.Profile)
+	}
+	config, err := s.policies(w, profile, transport)
+	if err != nil {
+		return nil, err
+	}
+	e := &egress{transport: transport}
+	if w.Policies != "" {
+		if e.recorded, err = replay.OpenPolicies(w.Policies, profile); err != nil {
+			return nil, fmt.Errorf("--policies: %w", err)
+		}
+	}
+	e.policies = cache.New(config)
+	return e, nil
+}
+
+// transport returns what requests go out by.
+func (s *egresses) transport(w way) (*proxy.Ways, error) {
 	roots, err := upstreamRoots(s.cfg, w.Roots)
 	if err != nil {
 		return nil, err
@@ -213,7 +238,7 @@ func (s *egresses) make(w way) (*egress, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := proxy.NewWays(proxy.TransportConfig{
+	return proxy.NewWays(proxy.TransportConfig{
 		Destinations:          destinations,
 		ConnsPerHost:          s.cfg.Limits.SiteConnections,
 		Proxy:                 through,
@@ -221,14 +246,14 @@ func (s *egresses) make(w way) (*egress, error) {
 		RootCAs:               roots,
 		ResponseHeaderTimeout: s.cfg.Upstream.ResponseHeaderTimeout,
 		Self:                  s.self,
-	}, hosts...)
+	}, hosts...), nil
+}
+
+// policies says how the policies of sites are had by transport, and kept.
+func (s *egresses) policies(w way, profile rules.Profile, transport *proxy.Ways) (cache.Config, error) {
 	id, err := s.identity(w)
 	if err != nil {
-		return nil, err
-	}
-	profile, known := rules.ParseProfile(cmp.Or(w.Profile, s.cfg.Profile))
-	if !known {
-		return nil, checkProfile(w.Profile)
+		return cache.Config{}, err
 	}
 	config := cache.Config{
 		Profile:   profile,
@@ -247,20 +272,11 @@ func (s *egresses) make(w way) (*egress, error) {
 		config.Keeper = s.stored.way(id)
 	}
 	if s.fleet != nil && w == (way{}) {
-		shared, err := s.shared()
-		if err != nil {
-			return nil, err
-		}
-		config.Shared = shared
-	}
-	e := &egress{transport: transport}
-	if w.Policies != "" {
-		if e.recorded, err = replay.OpenPolicies(w.Policies, profile); err != nil {
-			return nil, fmt.Errorf("--policies: %w", err)
+		if config.Shared, err = s.shared(); err != nil {
+			return cache.Config{}, err
 		}
 	}
-	e.policies = cache.New(config)
-	return e, nil
+	return config, nil
 }
 
 // hostWays returns the ways of single hosts, for those who go w.

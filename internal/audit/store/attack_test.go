@@ -64,36 +64,6 @@ func some(t testing.TB, db *sql.DB, random *rand.Rand, table Table) (id int64) {
 	return id
 }
 
-// TestHeed_AnyChangedValueIsFound changes every column of every table in some
-// of its rows, one after the other, and puts it right again.
-func TestHeed_AnyChangedValueIsFound(t *testing.T) {
-	t.Parallel()
-	m := newMade(t).entries(10_000)
-	random := rand.New(rand.NewPCG(3, 4))
-	tried, exact := 0, 0
-	for table := range Table(len(tables)) {
-		for place, column := range table.columns() {
-			for range rounds(20) {
-				id := some(t, m.db, random, table)
-				d := m.change(random, table, column, id)
-				if d == nil {
-					continue
-				}
-				if tried++; place > 0 && table != commits && d.Table == table.String() && d.ID == id {
-					exact++
-				}
-			}
-		}
-	}
-	t.Logf("%d changes, %d of them named by table and id", tried, exact)
-	if exact < tried/2 {
-		t.Errorf("of %d changes only %d were named by table and id", tried, exact)
-	}
-	if proof := prove(t, m.path, nil); !proof.Whole {
-		t.Errorf("after all was put right: %v", proof.Damage)
-	}
-}
-
 // change changes one value, expects verify to find it, and puts it right. It
 // returns what verify found; nil when SQLite did not take the value.
 func (m *made) change(random *rand.Rand, table Table, column string, id int64) *Damage {
@@ -122,24 +92,6 @@ func (m *made) change(random *rand.Rand, table Table, column string, id int64) *
 	}
 	m.exec(write, old, at)
 	return proof.Damage
-}
-
-// TestHeed_AnySwappedInsertedOrDeletedRowIsFound does each to some rows of
-// every table, one after the other, and puts them right again.
-func TestHeed_AnySwappedInsertedOrDeletedRowIsFound(t *testing.T) {
-	t.Parallel()
-	m := newMade(t).entries(10_000)
-	random := rand.New(rand.NewPCG(5, 6))
-	for table := range Table(len(tables)) {
-		for range rounds(40) {
-			m.swap(table, some(t, m.db, random, table), some(t, m.db, random, table))
-			m.insert(table, some(t, m.db, random, table), random.Int64N(1<<40)-1<<39)
-			m.remove(table, some(t, m.db, random, table))
-		}
-	}
-	if proof := prove(t, m.path, nil); !proof.Whole {
-		t.Errorf("after all was put right: %v", proof.Damage)
-	}
 }
 
 // found expects verify to find what was done.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -80,65 +79,6 @@ func TestHeed_WhatIsTooOldGoesAndTheRestStaysProved(t *testing.T) {
 	}
 	if again := m.prune(p); again != 1 {
 		t.Errorf("pruned again at the same time, in %d steps", again)
-	}
-}
-
-// TestHeed_AnyChangeOfAPrunedRecordIsFound: also in what stays of what went.
-func TestHeed_AnyChangeOfAPrunedRecordIsFound(t *testing.T) {
-	t.Parallel()
-	m := newMade(t).entries(3000)
-	m.prune(m.pruner(limits{keep: 100 * time.Second}))
-	for table := range Table(len(tables)) {
-		for _, column := range table.columns() {
-			for range rounds(20) {
-				m.change(m.random, table, column, some(t, m.db, m.random, table))
-			}
-		}
-		for range rounds(20) {
-			m.remove(table, some(t, m.db, m.random, table))
-			m.insert(table, some(t, m.db, m.random, table), m.random.Int64N(3000))
-		}
-	}
-	m.exec("UPDATE about SET value = 'x' WHERE key = 'store'")
-	m.found("the id of a pruned record was changed")
-}
-
-// TestHeed_TheRecordStaysUnderItsSize writes far more than fits.
-func TestHeed_TheRecordStaysUnderItsSize(t *testing.T) {
-	const limit = 8 << 20
-	m := newMade(t)
-	p := m.pruner(limits{size: limit})
-	largest := int64(0)
-	for range 16 {
-		m.entries(5000)
-		if err := p.base.findHead(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		m.prune(p)
-		m.before = p.base.head
-		s, err := p.size(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		largest = max(largest, s.file)
-	}
-	if largest > limit {
-		t.Errorf("the file had %d octets, more than %d", largest, limit)
-	}
-	if left := m.count("SELECT count(*) FROM entry"); left == 0 || left == 80000 {
-		t.Errorf("%d of 80000 entries are left", left)
-	}
-}
-
-// TestHeed_ASmallerSizeGivesRoomBack: when the bound is set lower than the record is.
-func TestHeed_ASmallerSizeGivesRoomBack(t *testing.T) {
-	m := newMade(t).entries(20_000)
-	m.exec("PRAGMA wal_checkpoint(TRUNCATE)")
-	m.prune(m.pruner(limits{size: 1 << 20}))
-	m.exec("PRAGMA wal_checkpoint(TRUNCATE)")
-	info, err := os.Stat(m.path)
-	if err != nil || info.Size() > 1<<20 {
-		t.Errorf("the file has %d octets (%v), %d pages are free, and %d entries left", info.Size(), err, m.count("PRAGMA freelist_count"), m.count("SELECT count(*) FROM entry"))
 	}
 }
 

@@ -1,0 +1,122 @@
+//go:build !race
+
+package store
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+)
+
+// What is here takes many rows and one goroutine: under the race detector, which
+// makes SQLite fifteen times as slow, it would show nothing more. all.sh runs it
+// without.
+
+// TestHeed_AnyChangedValueIsFound changes every column of every table in some
+// of its rows, one after the other, and puts it right again.
+func TestHeed_AnyChangedValueIsFound(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(max(3_000, rounds(10_000)))
+	random := rand.New(rand.NewPCG(3, 4))
+	tried, exact := 0, 0
+	for table := range Table(len(tables)) {
+		for place, column := range table.columns() {
+			for range rounds(20) {
+				id := some(t, m.db, random, table)
+				d := m.change(random, table, column, id)
+				if d == nil {
+					continue
+				}
+				if tried++; place > 0 && table != commits && d.Table == table.String() && d.ID == id {
+					exact++
+				}
+			}
+		}
+	}
+	t.Logf("%d changes, %d of them named by table and id", tried, exact)
+	if exact < tried/2 {
+		t.Errorf("of %d changes only %d were named by table and id", tried, exact)
+	}
+	if proof := prove(t, m.path, nil); !proof.Whole {
+		t.Errorf("after all was put right: %v", proof.Damage)
+	}
+}
+
+// TestHeed_AnySwappedInsertedOrDeletedRowIsFound does each to some rows of
+// every table, one after the other, and puts them right again.
+func TestHeed_AnySwappedInsertedOrDeletedRowIsFound(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(max(3_000, rounds(10_000)))
+	random := rand.New(rand.NewPCG(5, 6))
+	for table := range Table(len(tables)) {
+		for range rounds(40) {
+			m.swap(table, some(t, m.db, random, table), some(t, m.db, random, table))
+			m.insert(table, some(t, m.db, random, table), random.Int64N(1<<40)-1<<39)
+			m.remove(table, some(t, m.db, random, table))
+		}
+	}
+	if proof := prove(t, m.path, nil); !proof.Whole {
+		t.Errorf("after all was put right: %v", proof.Damage)
+	}
+}
+
+// TestHeed_AnyChangeOfAPrunedRecordIsFound: also in what stays of what went.
+func TestHeed_AnyChangeOfAPrunedRecordIsFound(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(3000)
+	m.prune(m.pruner(limits{keep: 100 * time.Second}))
+	for table := range Table(len(tables)) {
+		for _, column := range table.columns() {
+			for range rounds(20) {
+				m.change(m.random, table, column, some(t, m.db, m.random, table))
+			}
+		}
+		for range rounds(20) {
+			m.remove(table, some(t, m.db, m.random, table))
+			m.insert(table, some(t, m.db, m.random, table), m.random.Int64N(3000))
+		}
+	}
+	m.exec("UPDATE about SET value = 'x' WHERE key = 'store'")
+	m.found("the id of a pruned record was changed")
+}
+
+// TestHeed_TheRecordStaysUnderItsSize writes far more than fits.
+func TestHeed_TheRecordStaysUnderItsSize(t *testing.T) {
+	const limit = 6 << 20
+	m := newMade(t)
+	p := m.pruner(limits{size: limit})
+	largest := int64(0)
+	for range 16 {
+		m.entries(2500)
+		if err := p.base.findHead(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		m.prune(p)
+		m.before = p.base.head
+		s, err := p.size(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		largest = max(largest, s.file)
+	}
+	if largest > limit {
+		t.Errorf("the file had %d octets, more than %d", largest, limit)
+	}
+	if left := m.count("SELECT count(*) FROM entry"); left == 0 || left == 40_000 {
+		t.Errorf("%d of 40,000 entries are left", left)
+	}
+}
+
+// TestHeed_ASmallerSizeGivesRoomBack: when the bound is set lower than the record is.
+func TestHeed_ASmallerSizeGivesRoomBack(t *testing.T) {
+	m := newMade(t).entries(20_000)
+	m.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	m.prune(m.pruner(limits{size: 1 << 20}))
+	m.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	info, err := os.Stat(m.path)
+	if err != nil || info.Size() > 1<<20 {
+		t.Errorf("the file has %d octets (%v), %d pages are free, and %d entries left", info.Size(), err, m.count("PRAGMA freelist_count"), m.count("SELECT count(*) FROM entry"))
+	}
+}

@@ -115,7 +115,7 @@ func (s *Store) probe(key string) func(context.Context) error {
 		turns := s.turns
 		s.mu.Unlock()
 		if turns != nil {
-			return probeScript.Run(ctx, s.client, []string{key + ":probe"}, opTimeout.Milliseconds()).Err()
+			return probeScript.Run(ctx, s.client, []string{key + ":turns:probe"}, opTimeout.Milliseconds()).Err()
 		}
 		return s.client.Set(ctx, key+":probe", "", opTimeout).Err()
 	}

@@ -110,3 +110,19 @@ func TestHeed_AnImpatientCallerDoesNotBlameTheStore(t *testing.T) {
 		t.Errorf("health %+v", h)
 	}
 }
+
+// Several heeds look at the store as they start, some before they know of turns
+// and some after. What one leaves there for a moment is in nobody's way.
+func TestHeed_HeedsThatStartTogetherDoNotTakeTheStoreForAway(t *testing.T) {
+	store := testkit.NewRedis(t)
+	store.CLI("set", "heed:1:start:probe", "")
+	for range 20 {
+		s, log := open(t, "redis://"+store.Addr)
+		turns := s.Turns()
+		await(t, "the store is known", func() bool { return turns.Standing().Heeds > 0 })
+		if log.count("WRONGTYPE") > 0 {
+			t.Fatal(log.text.String())
+		}
+		s.Close()
+	}
+}

@@ -3,10 +3,16 @@ package cache
 import (
 	"bytes"
 	"cmp"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
 )
 
 const (
@@ -17,7 +23,7 @@ const (
 	// one of empty blocks has no end.
 	codingOverhead = 64 << 10
 
-	// shortBody is how much of every body is read without asking: the bodies of
+	// shortBody is how much of every body is read without a ticket: the bodies of
 	// slow sites must not keep those of others out.
 	shortBody = 64 << 10
 	// maxLongBodies is how many longer ones are in flight at a time: as many as
@@ -27,27 +33,27 @@ const (
 	maxSiteLongBodies = 2 // of them of one site
 )
 
-// room is what the reading of one body shares with all others.
-type room struct {
+// bodyLimits is what the reading of one body shares with all others.
+type bodyLimits struct {
 	long     func() error  // called before more than shortBody is held
-	decoders chan struct{} // has a place for each decoder at work
+	decoders chan struct{} // has room for each decoder at work
 }
 
 // readBody reads the body of a 200 or 203, decoded. When it is longer than
 // maxBody, cut is set and the body ends with its last whole line: half a line
 // is another rule ("Disallow: /" of "Disallow: /private"). A body shorter than
 // announced is an error.
-func (r *room) readBody(resp *http.Response) (body []byte, cut bool, err error) {
+func (r *bodyLimits) readBody(resp *http.Response) (body []byte, cut bool, err error) {
 	coding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
-	d, known := decoderOf(coding)
+	d, known := codings[coding] // several on one line are not known
 	if !known {
-		return nil, false, tell(nil, "came in a content coding that was not offered (%.40q)", coding)
+		return nil, false, publicErrorf(nil, "came in a content coding that was not offered (%.40q)", coding)
 	}
 	// What is sent is read before it is decoded, so that no decoder, whose
 	// windows may be large, waits for a slow site.
-	sent, more, err := gather(resp, maxBody+codingOverhead, r.long)
+	sent, more, err := readEncoded(resp, maxBody+codingOverhead, r.long)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = tell(err, "was cut off before its end")
+		err = publicErrorf(err, "was cut off before its end")
 	}
 	if err != nil {
 		return nil, false, err
@@ -58,29 +64,29 @@ func (r *room) readBody(resp *http.Response) (body []byte, cut bool, err error) 
 	body = sent
 	if d != nil && len(sent) > 0 {
 		if body, err = r.decode(d, sent); err != nil {
-			err = tell(err, "could not be decoded as %s", cmp.Or(coding, "gzip"))
+			err = publicErrorf(err, "could not be decoded as %s", cmp.Or(coding, "gzip"))
 		}
 	}
 	switch {
 	case len(body) > maxBody:
 		return body[:bytes.LastIndexAny(body[:maxBody], "\r\n")+1], true, nil
 	case more:
-		return nil, false, tell(nil, "came in a longer %s form than 4 MiB can have", coding)
+		return nil, false, publicErrorf(nil, "came in a longer %s form than 4 MiB can have", coding)
 	case err != nil:
 		return nil, false, err
 	}
 	return body, false, nil
 }
 
-func (r *room) decode(d decoder, sent []byte) ([]byte, error) {
+func (r *bodyLimits) decode(d decoder, sent []byte) ([]byte, error) {
 	r.decoders <- struct{}{}
 	defer func() { <-r.decoders }()
 	return d.decode(sent)
 }
 
-// gather reads what resp brings, most octets at the most; more reports whether
+// readEncoded reads what resp brings, most octets at the most; more reports whether
 // there were more.
-func gather(resp *http.Response, most int, long func() error) (sent []byte, more bool, err error) {
+func readEncoded(resp *http.Response, most int, long func() error) (sent []byte, more bool, err error) {
 	if known := resp.ContentLength; known >= 0 {
 		most = int(min(int64(most), known))
 	}
@@ -105,8 +111,8 @@ func gather(resp *http.Response, most int, long func() error) (sent []byte, more
 	return sent, resp.ContentLength > int64(most), nil
 }
 
-// grow makes room in a full b: by doubling while it is short, then at once for
-// most octets; always with one more, to see the end.
+// grow makes room in a full b: by doubling while it is short, then by allocating
+// room for most octets; always with one more, to see the end.
 func grow(b []byte, most int, long func() error) ([]byte, error) {
 	room := min(2*len(b), most+1, shortBody+1)
 	if room <= len(b) {
@@ -126,4 +132,52 @@ func isHTML(h http.Header, body []byte) bool {
 	}
 	start := bytes.ToLower(bytes.TrimLeft(body[:min(len(body), 64)], "\ufeff \t\r\n"))
 	return bytes.HasPrefix(start, []byte("<!doctype html")) || bytes.HasPrefix(start, []byte("<html"))
+}
+
+// acceptEncoding lists the codings that are offered.
+const acceptEncoding = "gzip, deflate, br, zstd"
+
+// maxWindow is how far back a zstd stream may refer. RFC 9659 §3 has senders
+// keep to it.
+const maxWindow = 8 << 20
+
+// decoder opens an encoded body that is not empty.
+type decoder func(sent []byte) (io.Reader, error)
+
+// codings are the decoders of content codings (RFC 9110 §8.4.1); nil for one that
+// changes nothing.
+var codings = map[string]decoder{
+	"": nil, "identity": nil, "gzip": openGzip, "x-gzip": openGzip, "deflate": openDeflate, "br": openBrotli, "zstd": openZstd,
+}
+
+func openGzip(sent []byte) (io.Reader, error) { return gzip.NewReader(bytes.NewReader(sent)) }
+
+// openDeflate opens the zlib form that RFC 9110 §8.4.1.2 means, and the bare
+// one that some servers send.
+func openDeflate(sent []byte) (io.Reader, error) {
+	if len(sent) >= 2 && sent[0]&0x0f == 8 && (uint(sent[0])<<8|uint(sent[1]))%31 == 0 {
+		return zlib.NewReader(bytes.NewReader(sent))
+	}
+	return flate.NewReader(bytes.NewReader(sent)), nil
+}
+
+func openBrotli(sent []byte) (io.Reader, error) { return brotli.NewReader(bytes.NewReader(sent)), nil }
+
+func openZstd(sent []byte) (io.Reader, error) {
+	// Without concurrency it starts no goroutines, and so needs no Close.
+	return zstd.NewReader(bytes.NewReader(sent), zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+}
+
+// decode returns what sent holds; more than maxBody of it only to show that
+// there is more.
+func (d decoder) decode(sent []byte) ([]byte, error) {
+	r, err := d(sent)
+	if errors.Is(err, io.EOF) { // in its first octets
+		return nil, io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(r, maxBody+1))
 }

@@ -43,8 +43,9 @@ func sends(coding string, body []byte) http.HandlerFunc {
 }
 
 func TestRFC9110_EveryCodingThatIsOfferedIsDecoded(t *testing.T) {
+	t.Parallel()
 	for coding := range strings.SplitSeq(acceptEncoding, ", ") {
-		if _, known := decoderOf(coding); !known {
+		if _, known := codings[coding]; !known {
 			t.Errorf("%s is offered and not known", coding)
 		}
 	}
@@ -61,13 +62,14 @@ func TestRFC9110_EveryCodingThatIsOfferedIsDecoded(t *testing.T) {
 
 // Half a file may be another file: wherever it ends, it is a failure.
 func TestHeed_TruncatedCodingsAreFailures(t *testing.T) {
+	t.Parallel()
 	noise := make([]byte, 3000)
 	for i := range noise {
 		noise[i] = 'a' + byte(rand.IntN(26))
 	}
 	for coding, body := range encoded(string(noise)) {
 		name, _, _ := strings.Cut(coding, ",")
-		d, _ := decoderOf(name)
+		d := codings[name]
 		for n := 1; n < len(body); n += 1 + n/16 {
 			if got, err := d.decode(body[:n]); err == nil {
 				t.Errorf("%s, %d of %d octets: no error, %d decoded", coding, n, len(body), len(got))
@@ -83,8 +85,9 @@ func TestHeed_TruncatedCodingsAreFailures(t *testing.T) {
 
 // Four MiB are read of a bomb, whatever it is packed in.
 func TestHeed_BombsAreCutAtTheLimit(t *testing.T) {
+	t.Parallel()
 	line := "Disallow: /x\n"
-	bomb := encoded(strings.Repeat(line, (16<<20)/len(line)))
+	bomb := encoded(strings.Repeat(line, (maxBody+1<<20)/len(line)))
 	for coding, body := range bomb {
 		a := fetch(t, serve(t, sends(coding, body)))
 		if a.err != nil || len(a.body) != maxBody/len(line)*len(line) || a.note == "" {
@@ -94,6 +97,7 @@ func TestHeed_BombsAreCutAtTheLimit(t *testing.T) {
 }
 
 func TestHeed_AZstdWindowIsBounded(t *testing.T) {
+	t.Parallel()
 	var b bytes.Buffer
 	w, err := zstd.NewWriter(&b, zstd.WithWindowSize(64<<20))
 	if err != nil {
@@ -111,6 +115,7 @@ func TestHeed_AZstdWindowIsBounded(t *testing.T) {
 // Short bodies never wait for long ones, and the long ones never hold more
 // than there is.
 func TestHeed_BytesInFlightAreBounded(t *testing.T) {
+	t.Parallel()
 	if maxLongBodies*(maxBody+codingOverhead) > 64<<20 {
 		t.Error("long bodies hold more than 64 MiB")
 	}
@@ -142,29 +147,30 @@ func TestHeed_BytesInFlightAreBounded(t *testing.T) {
 		}
 		a.done()
 	}
-	f.long.mu.Lock()
-	defer f.long.mu.Unlock()
-	if f.long.running != 0 {
-		t.Errorf("%d long bodies are still counted", f.long.running)
+	f.longBodies.mu.Lock()
+	defer f.longBodies.mu.Unlock()
+	if f.longBodies.running != 0 {
+		t.Errorf("%d long bodies are still counted", f.longBodies.running)
 	}
 }
 
 func TestHeed_ALongBodyWithoutRoomIsNotHeldAgainstTheSite(t *testing.T) {
+	t.Parallel()
 	o := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 2*shortBody)) })
 	f := testFetcher(t)
-	f.long.most = 0
-	f.long.mostWaiting = 0
+	f.longBodies.most = 0
+	f.longBodies.mostWaiting = 0
 	a := f.fetch(o, "", validators{})
-	if !errors.Is(a.err, errFull) || !a.ours {
-		t.Fatalf("err %v, ours %v", a.err, a.ours)
+	if !errors.Is(a.err, errFull) || !a.local {
+		t.Fatalf("err %v, ours %v", a.err, a.local)
 	}
 	a.done()
 	c, _ := newCache(t, Config{})
-	c.fetcher.long.mostWaiting, c.fetcher.long.most = 0, 0
+	c.fetcher.longBodies.mostWaiting, c.fetcher.longBodies.most = 0, 0
 	if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Unreachable || src.RetryAt.Sub(start) != ownRetry {
 		t.Errorf("%+v", src)
 	}
-	c.fetcher.long.most = maxLongBodies
+	c.fetcher.longBodies.most = maxLongBodies
 	if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {
 		t.Errorf("with room again: %+v", src)
 	}

@@ -1,9 +1,21 @@
+// Package cache provides the Policy of an origin: from memory, else from the site,
+// which is asked once for all callers that wait.
+//
+// The files in the order of a look-up: cache.go finds a fresh entry (entry.go) in
+// memory (memory.go), in the file that outlives the process (policystore.go,
+// file.go, filehealth.go, pending.go, bolt.go) or in the store of a fleet
+// (fleet.go), or waits for a fetch (fetch.go, limiter.go, body.go).
+// The pure function next (state.go, lifetime.go) turns the answer into the next
+// entry. info.go lists what is cached.
+//
+// Outside packages: github.com/patrickmn/go-cache, imported by memory.go alone;
+// go.etcd.io/bbolt, from file.go on; github.com/andybalholm/brotli and
+// github.com/klauspost/compress, by body.go.
 package cache
 
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -12,22 +24,23 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"golang.org/x/sync/singleflight"
 
+	"heed/internal/memo"
 	"heed/rules"
 )
 
 // Cache has the Policy of any origin at hand. Make one with New; it is safe
 // for concurrent use.
 type Cache struct {
-	store   *store
-	keeper  Keeper // nil: nothing outlives the process
-	shared  Shared // nil: there are no other heeds
-	fetcher *fetcher
-	flights singleflight.Group // flightKey -> *entry
-	beside  sync.Map           // flightKey -> nothing: asked while the entry at hand answers
-	agents  agentKeys
-	clock   func() time.Time
-	timeout time.Duration // of a caller's wait
-	profile rules.Profile
+	store      *store
+	disk       PolicyStore // nil: nothing outlives the process
+	shared     Shared      // nil: there are no other heeds
+	fetcher    *fetcher
+	flights    singleflight.Group       // flightKey -> *entry
+	refreshing sync.Map                 // flightKey -> nothing: asked while the entry at hand answers
+	variants   memo.Map[string, string] // User-Agent -> variantKey.key
+	clock      func() time.Time
+	timeout    time.Duration // of a caller's wait
+	profile    rules.Profile
 }
 
 // New returns an empty cache. It panics when config.Transport is nil.
@@ -38,7 +51,7 @@ func New(config Config) *Cache {
 	config = config.withDefaults()
 	c := &Cache{
 		store:   storeOf(config),
-		keeper:  config.Keeper,
+		disk:    config.Store,
 		shared:  config.Shared,
 		fetcher: newFetcher(config),
 		clock:   config.Now,
@@ -52,41 +65,36 @@ func New(config Config) *Cache {
 }
 
 // Policy returns what o's robots.txt says; it is never nil. A fresh policy is
-// returned at once, and one a little past its time too, while the site is asked
-// beside it; else the site is asked, once for all who wait. userAgent is the
+// returned immediately, and one a little past its time too, while the site is asked
+// in the background; else the site is asked, once for all who wait. userAgent is the
 // client's: an origin that answers 401 or 403 to us, or says that its file
-// depends on who asks, is asked again under that name, and the result kept for
+// depends on the client, is asked again under that name, and the result kept for
 // clients of its name alone.
 //
 // What cannot be had within Config.Timeout, or before ctx ends, is the last
 // good copy marked Stale, else a policy in state Unreachable with Source.Err
 // set.
 func (c *Cache) Policy(ctx context.Context, o rules.Origin, userAgent string) *rules.Policy {
-	if p := c.store.find(o); p != nil {
-		now := c.now()
-		if policy := p.at(now.UnixNano()); policy != nil {
-			p.touch(now)
-			return policy
-		}
-	}
 	if e := c.cached(o, userAgent); e != nil {
 		return e.policy
 	}
 	return c.await(ctx, o, userAgent)
 }
 
-// All returns the policies kept, fresh or not, in no order; for an origin that
-// answers each client for itself there is one for each name besides.
-func (c *Cache) All() iter.Seq[*rules.Policy] {
-	return func(yield func(*rules.Policy) bool) {
-		for _, p := range c.store.places() {
-			for _, policy := range p.policies() {
-				if !yield(policy) {
-					return
-				}
-			}
+// Held returns the files that o gave to clients under their names, fresh or not, of which
+// each holds for clients of one name alone: none where o answers all clients alike. It
+// asks neither the site nor the disk.
+func (c *Cache) Held(o rules.Origin) (files []*rules.Policy) {
+	p := c.store.find(o)
+	if p == nil {
+		return nil
+	}
+	for _, v := range p.all() {
+		if file := v.copy(); file != nil && v.name != "" {
+			files = append(files, file)
 		}
 	}
+	return files
 }
 
 // Size returns for how many origins something is kept, and about how many
@@ -100,10 +108,10 @@ func (c *Cache) cached(o rules.Origin, userAgent string) *entry {
 		return nil
 	}
 	now := c.now()
-	e := c.standing(p, o, asking{}, now)
-	if e != nil && c.asksAgain(e, userAgent) {
-		if own := c.standing(p, o, c.agents.asking(userAgent), now); own != nil {
-			e = e.or(own)
+	e := c.usable(p, o, variantKey{}, now)
+	if e != nil && c.needsOwnAnswer(e, userAgent) {
+		if own := c.usable(p, o, c.variantKey(userAgent), now); own != nil {
+			e = e.prefer(own)
 		} else {
 			e = nil
 		}
@@ -114,32 +122,32 @@ func (c *Cache) cached(o rules.Origin, userAgent string) *entry {
 	return e
 }
 
-// standing returns the entry of p for one way of asking when it may answer now,
+// usable returns the entry of p for one kind of client when it may answer now,
 // else nil. One past its time has the site asked beside it.
-func (c *Cache) standing(p *place, o rules.Origin, as asking, now time.Time) *entry {
+func (c *Cache) usable(p *originSlot, o rules.Origin, as variantKey, now time.Time) *entry {
 	e := p.entry(as.key, now)
 	switch e.use(now) {
 	case fresh:
 		return e
-	case graced:
-		c.askBeside(o, as)
+	case inGrace:
+		c.refreshInBackground(o, as)
 		return e
 	default:
 		return nil
 	}
 }
 
-// asksAgain reports whether e is an answer that may be another for the client.
-func (c *Cache) asksAgain(e *entry, userAgent string) bool {
+// needsOwnAnswer reports whether e is an answer that may be another for the client.
+func (c *Cache) needsOwnAnswer(e *entry, userAgent string) bool {
 	return e.personal() && userAgent != "" && userAgent != c.fetcher.userAgent &&
 		httpguts.ValidHeaderFieldValue(userAgent)
 }
 
-// or returns which of two entries holds for a client: own, what the site told
-// under the client's name, but for a denial or a failure where e, what it told
-// under ours, is a file.
-func (e *entry) or(own *entry) *entry {
-	if own.isFile() || !e.isFile() || !own.denied && own.failures == 0 {
+// prefer returns which of two entries holds for a client: own, what the site answered
+// under the client's name, except for a denial or a failure where e, what it
+// answered under ours, is a file.
+func (e *entry) prefer(own *entry) *entry {
+	if own.isFile() || !e.isFile() || !own.Denied && own.Failures == 0 {
 		return own
 	}
 	return e
@@ -147,75 +155,73 @@ func (e *entry) or(own *entry) *entry {
 
 // await waits for the policy of o, no longer than the cache's time limit.
 func (c *Cache) await(ctx context.Context, o rules.Origin, userAgent string) *rules.Policy {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, noAnswer(c.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, answerTimeout(c.timeout))
 	defer cancel()
 	o.Host = strings.Clone(o.Host) // it is kept, and may be part of a whole request
-	e := c.join(ctx, o, asking{})
-	if c.asksAgain(e, userAgent) {
-		e = e.or(c.join(ctx, o, c.agents.asking(strings.Clone(userAgent))))
+	e := c.join(ctx, o, variantKey{})
+	if c.needsOwnAnswer(e, userAgent) {
+		e = e.prefer(c.join(ctx, o, c.variantKey(strings.Clone(userAgent))))
 	}
 	return e.policy
 }
 
-// join waits for the entry of o asked as as, starting its fetch when nobody
+// join waits for the entry of o asked as as, starting its fetch when no caller
 // has. The end of ctx ends this wait alone; the fetch goes on for the others,
 // and for the next.
-func (c *Cache) join(ctx context.Context, o rules.Origin, as asking) *entry {
+func (c *Cache) join(ctx context.Context, o rules.Origin, as variantKey) *entry {
 	if ctx.Err() != nil {
-		return c.withoutAnswer(o, as, context.Cause(ctx))
+		return c.fallback(o, as, context.Cause(ctx))
 	}
 	done := c.flights.DoChan(flightKey(o, as), func() (any, error) { return c.refresh(o, as), nil })
 	select {
 	case r := <-done:
 		return r.Val.(*entry)
 	case <-ctx.Done():
-		return c.withoutAnswer(o, as, context.Cause(ctx))
+		return c.fallback(o, as, context.Cause(ctx))
 	}
 }
 
-// askBeside has o asked without anybody waiting, unless it is being asked.
-func (c *Cache) askBeside(o rules.Origin, as asking) {
+// refreshInBackground asks o in the background, unless it is being asked already.
+func (c *Cache) refreshInBackground(o rules.Origin, as variantKey) {
 	key := flightKey(o, as)
-	if _, busy := c.beside.LoadOrStore(key, nil); busy {
-		return
+	if _, busy := c.refreshing.LoadOrStore(key, nil); busy {
+		return // the flight would keep something for each caller until it ends
 	}
-	o.Host, as.name = strings.Clone(o.Host), strings.Clone(as.name)
-	done := c.flights.DoChan(key, func() (any, error) { return c.refresh(o, as), nil })
+	o.Host, as.userAgent = strings.Clone(o.Host), strings.Clone(as.userAgent)
 	go func() {
-		<-done
-		c.beside.Delete(key)
+		defer c.refreshing.Delete(key)
+		_, _, _ = c.flights.Do(key, func() (any, error) { return c.refresh(o, as), nil })
 	}()
 }
 
 // flightKey is what those who wait for the same fetch have in common.
-func flightKey(o rules.Origin, as asking) string {
+func flightKey(o rules.Origin, as variantKey) string {
 	return string(append(appendKey(nil, o), "\n"+as.key...))
 }
 
-// withoutAnswer returns what holds for a caller who could not wait. It is not kept.
-func (c *Cache) withoutAnswer(o rules.Origin, as asking, cause error) *entry {
+// fallback returns what holds for a caller who could not wait. It is not kept.
+func (c *Cache) fallback(o rules.Origin, as variantKey, cause error) *entry {
 	now := c.now()
 	var prev *entry
 	if p := c.store.find(o); p != nil {
 		prev = p.entry(as.key, now)
 	}
 	err := fmt.Errorf("waiting for %s: %w", o.RobotsURL(), cause)
-	return next(prev, answer{origin: o, as: as.name, err: err, ours: true}, now, 0, c.profile)
+	return next(prev, answer{origin: o, as: as.userAgent, err: err, local: true}, now, 0, c.profile)
 }
 
 // refresh asks o as as and keeps the result. It runs once at a time for each
 // pair of them.
-func (c *Cache) refresh(o rules.Origin, as asking) (e *entry) {
+func (c *Cache) refresh(o rules.Origin, as variantKey) (e *entry) {
 	now := c.now()
 	p := c.store.pin(o, now)
 	defer c.store.unpin(p)
 	prev := p.entry(as.key, now)
 	defer func() {
-		// A panic here would end the process: nobody stands above to recover
-		// it. It must not be the answer to a hostile file.
+		// A panic here would end the process: no caller recovers it. It must not be the answer to a hostile file.
 		if v := recover(); v != nil {
 			err := fmt.Errorf("internal fault while fetching %s: %v", o.RobotsURL(), v)
-			e = next(prev, answer{origin: o, as: as.name, err: err}, c.now(), rand.Float64(), c.profile)
+			e = next(prev, answer{origin: o, as: as.userAgent, err: err}, c.now(), rand.Float64(), c.profile)
 			p.set(as.key, e)
 		}
 	}()
@@ -226,31 +232,64 @@ func (c *Cache) refresh(o rules.Origin, as asking) (e *entry) {
 	if prev == nil {
 		prev = c.load(p, o, as.key)
 	}
-	t := c.consult(p, o, as, prev)
+	t := c.lease(p, o, as, prev)
 	defer t.abandon()
 	if prev = t.entry; prev.fresh(c.now()) {
 		return prev // another heed has asked, or this one before it was restarted
 	}
-	a := c.ask(o, as, prev, t.conditional())
+	var tags validators
+	if prev.copy() != nil {
+		tags = prev.validators
+	}
+	a := c.fetcher.fetch(o, as.userAgent, tags)
 	defer a.done()
 	e = next(prev, a, c.now(), rand.Float64(), c.profile)
-	if !a.ours { // the site was not asked: the next caller may have more luck
-		t.tell(&a, e)
+	if !a.local { // the site was not asked: the next caller may have more luck
+		t.publish(&a, e)
 		p.set(as.key, e)
 		c.save(p, o, as.key, &a, e)
 	}
 	return e
 }
 
-// ask fetches o's robots.txt; if there is a copy and conditional is set, only
-// when it has changed.
-func (c *Cache) ask(o rules.Origin, as asking, prev *entry, conditional bool) answer {
-	if conditional && prev.copy() != nil {
-		return c.fetcher.fetch(o, as.name, prev.tags)
-	}
-	return c.fetcher.fetch(o, as.name, validators{})
-}
-
-// now returns the time by the wall clock. The monotonic clock stands still
+// now returns the time by the wall clock. The monotonic clock stops
 // while a machine sleeps, and would keep a policy fresh for days.
 func (c *Cache) now() time.Time { return c.clock().Round(0) }
+
+// variantKey is a way of variantKey an origin: as ourselves (the zero value), or as a
+// client.
+type variantKey struct {
+	key       string // of the entries kept for it
+	userAgent string // the User-Agent that is sent
+}
+
+// agentMark begins the keys of agentKey.
+const agentMark = "as"
+
+// agentKey returns what the entries of clients with this User-Agent are kept
+// under; empty for an empty one. Clients are distinguished by their product
+// tokens, as rules distinguish them: every version of a program is one client.
+func agentKey(userAgent string) string {
+	if userAgent == "" {
+		return ""
+	}
+	key := agentMark
+	for _, t := range rules.Identify(userAgent).Tokens {
+		key += " " + t.Name
+	}
+	return key
+}
+
+// maxAgentKeys is how many User-Agents are remembered with their keys.
+const maxAgentKeys = 1024
+
+// variantKey returns the key for clients with this User-Agent.
+func (c *Cache) variantKey(userAgent string) variantKey {
+	key, ok := c.variants.Get(userAgent)
+	if ok {
+		return variantKey{key: key, userAgent: userAgent}
+	}
+	as := variantKey{key: agentKey(userAgent), userAgent: strings.Clone(userAgent)}
+	c.variants.Put(as.userAgent, as.key, maxAgentKeys)
+	return as
+}

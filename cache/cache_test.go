@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,9 @@ import (
 
 	"heed/rules"
 )
+
+// full is set when tests run in their long form, with HEED_TEST_FULL=1.
+var full = os.Getenv("HEED_TEST_FULL") != ""
 
 // stepped is a clock moved by hand.
 type stepped struct {
@@ -338,7 +343,7 @@ func TestCache_ADenialIsTriedOnceAsTheClient(t *testing.T) {
 	if want := "map[heed-test/1:2 other/1:1 tired/1:1 welcome/1:2]"; fmt.Sprint(seen) != want {
 		t.Errorf("two hours on: asked %v, want %s", seen, want)
 	}
-	for range c.All() {
+	for range c.List() {
 		seen["kept"]++
 	}
 	if seen["kept"] != 4 {
@@ -354,7 +359,7 @@ func TestCache_VariantsOfAnOriginAreBounded(t *testing.T) {
 		c.Policy(t.Context(), o, fmt.Sprintf("client-%d/1", i))
 		c.Policy(t.Context(), o, "client-0/1") // in steady use
 	}
-	if n := len(c.store.find(o).variants); n != maxVariants {
+	if n := len(c.store.find(o).all()) - 1; n != maxVariants {
 		t.Errorf("%d variants", n)
 	}
 	if n := site.count.Load(); n != 3*maxVariants+1 {
@@ -363,7 +368,7 @@ func TestCache_VariantsOfAnOriginAreBounded(t *testing.T) {
 	site.turn(status(404))
 	clock.step(2 * time.Hour)
 	c.Policy(t.Context(), o, "client-0/1")
-	if n := len(c.store.find(o).variants); n != 0 {
+	if n := len(c.store.find(o).all()) - 1; n != 0 {
 		t.Errorf("%d variants when they are of no use", n)
 	}
 }
@@ -397,16 +402,20 @@ func TestCache_OriginsAreKeptApart(t *testing.T) {
 
 // Whatever comes at once, the count stays true and nothing stays in use.
 func TestCache_ManyAtOnceWithinASmallBound(t *testing.T) {
-	c, clock := newCache(t, Config{MaxEntries: 50, Transport: transport(func(r *http.Request) (*http.Response, error) {
+	c, clock := newCache(t, Config{Memory: NewMemory(50, 0), Transport: transport(func(r *http.Request) (*http.Response, error) {
 		code := []int{200, 404, 403, 503, 304}[(len(r.URL.Host)+len(r.UserAgent()))%5]
 		return &http.Response{
 			StatusCode: code, Header: http.Header{"Etag": {"1"}}, Body: io.NopCloser(strings.NewReader(file)),
 		}, nil
 	})})
+	rounds := 500
+	if full {
+		rounds = 2000
+	}
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
-			for n := range 2000 {
+			for n := range rounds {
 				host := strings.Repeat("x", 1+(n*7+worker)%200)
 				c.Policy(t.Context(), rules.Origin{Scheme: "http", Host: host, Port: 80}, fmt.Sprint("c/", n%40))
 				clock.step(time.Second)
@@ -415,7 +424,7 @@ func TestCache_ManyAtOnceWithinASmallBound(t *testing.T) {
 	}
 	all.Wait()
 	var sum int64
-	for _, p := range c.store.places() {
+	for _, p := range c.store.slotsOf() {
 		if sum += p.size(); p.pins != 0 {
 			t.Errorf("%s: %d pins", p.key, p.pins)
 		}
@@ -423,4 +432,20 @@ func TestCache_ManyAtOnceWithinASmallBound(t *testing.T) {
 	if n, bytes := c.Size(); n > 50 || bytes != sum {
 		t.Errorf("%d origins; counted %d bytes, there are %d", n, bytes, sum)
 	}
+}
+
+// quiet is a logger for servers that are expected to complain.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+func TestHeed_UserAgentNamesTheContact(t *testing.T) {
+	names := func(contact, want string) {
+		t.Helper()
+		if got := DefaultUserAgent(contact); got != want {
+			t.Errorf("contact %q: %q, want %q", contact, got, want)
+		}
+	}
+	names("", "heed/1.0")
+	names("https://example.org/bots", "heed/1.0 (+https://example.org/bots)")
+	names("crawl@example.org", "heed/1.0 (+crawl@example.org)")
+	names("a(b)\r\nX: y\\é", "heed/1.0 (+abX:y)")
 }

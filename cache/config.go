@@ -8,14 +8,10 @@ import (
 	"heed/rules"
 )
 
-// Defaults of Config.
-const (
-	DefaultTimeout    = 15 * time.Second
-	DefaultMaxEntries = 250_000
-	DefaultMaxBytes   = 256 << 20
-)
+// DefaultTimeout is the Timeout of a Config that sets none.
+const DefaultTimeout = 15 * time.Second
 
-// Config says how a Cache fetches and how much it keeps.
+// Config configures the fetches and the bounds of a Cache.
 type Config struct {
 	// Transport carries the fetches. It must not be nil, must not follow
 	// redirects and must not answer from a cache. Telling an origin that cannot
@@ -23,13 +19,12 @@ type Config struct {
 	// *http.Transport serves it.
 	Transport http.RoundTripper
 	// PerFetch, when not nil, is called for each fetch and returns what carries
-	// it in Transport's place: its first request and then those that redirects
-	// lead to, one after the other. So whoever knows about addresses can see to
-	// it that no redirect leads where the client could not have gone.
+	// it in place of Transport: its first request and then those that redirects
+	// lead to, one after the other. It can refuse redirects that lead where the client could not have gone.
 	PerFetch func() http.RoundTripper
-	// Lanes bound the fetches of all caches that share them; nil means lanes of
-	// this cache's own.
-	Lanes *Lanes
+	// FetchLimits bound the fetches of all caches that share them; nil means separate
+	// limits.
+	Limits *FetchLimits
 	// Profile says how files are read, and how a site's silence and its denials
 	// are taken; the zero value is rules.Standard. Policies that outlive the
 	// process are judged by anew under another one; caches that share a Memory
@@ -44,21 +39,15 @@ type Config struct {
 	// Timeout is how long a caller waits for a policy at most, whatever has to
 	// be fetched for it; zero means DefaultTimeout.
 	Timeout time.Duration
-	// MaxEntries is how many origins are kept; zero means DefaultMaxEntries.
-	MaxEntries int
-	// MaxBytes is how much memory the kept policies may hold; zero means
-	// DefaultMaxBytes.
-	MaxBytes int64
-	// Memory, when not nil, is where the policies are kept, together with those
-	// of other caches; it has bounds of its own, and MaxEntries and MaxBytes are
-	// ignored.
+	// Memory is where the policies are kept, together with those of other caches;
+	// nil means a separate one with the default bounds.
 	Memory *Memory
-	// Way tells caches that share a Memory apart: those of one Way have their
+	// Route distinguishes caches that share a Memory: those of one Way have their
 	// policies in common. Different transports that may reach different sites
 	// under one name need different Ways. Empty is as good as any.
-	Way string
-	// Keeper has policies outlive the process; nil: they do not.
-	Keeper Keeper
+	Route string
+	// PolicyStore has policies outlive the process; nil: they do not.
+	Store PolicyStore
 	// Shared has policies in common with other heeds, which must reach sites in
 	// the same way; nil: there are none.
 	Shared Shared
@@ -75,11 +64,11 @@ func (c Config) withDefaults() Config {
 	if c.Timeout <= 0 {
 		c.Timeout = DefaultTimeout
 	}
-	if c.MaxEntries <= 0 {
-		c.MaxEntries = DefaultMaxEntries
+	if c.Memory == nil {
+		c.Memory = NewMemory(0, 0)
 	}
-	if c.MaxBytes <= 0 {
-		c.MaxBytes = DefaultMaxBytes
+	if c.Limits == nil {
+		c.Limits = &FetchLimits{}
 	}
 	return c
 }

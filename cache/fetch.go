@@ -9,14 +9,15 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"heed/rules"
 )
 
-// Limits of fetching, beside its time (Config.Timeout), its redirects
-// (redirect.go) and its bytes (body.go).
+// Limits of fetching, beside its time (Config.Timeout), its redirects and its bytes
+// (body.go).
 const (
 	// maxHeader is how long the header of an answer may be, in octets. The
 	// Transport bounds what is read of it.
@@ -28,36 +29,36 @@ const (
 	maxSiteFetches = 16   // of them to one site
 	maxQueue       = 2048 // waiting for their turn
 	maxSiteQueue   = 256  // of them for one site
-	// slowFetch is how long a fetch may take although others wait for its place.
+	// slowFetch is how long a fetch may take although others wait for its ticket.
 	slowFetch = 5 * time.Second
 )
 
-// fetcher asks sites for their robots.txt. It keeps nothing between fetches.
+// fetcher fetches the robots.txt of sites. It has no state between fetches.
 type fetcher struct {
 	perFetch  func() http.RoundTripper
 	userAgent string
 	timeout   time.Duration // of one fetch, redirects and body included; and of the wait for its turn
-	*Lanes
+	*FetchLimits
 }
 
-// Lanes bound what all fetches of the caches that share them take at a time:
+// FetchLimits bound what all fetches of the caches that share them take at a time:
 // how many they are, of one site and in all, and the bytes of their bodies. The
 // zero value is ready; it is safe for concurrent use.
-type Lanes struct {
-	once     sync.Once
-	turns    lane          // of all fetches
-	long     lane          // of those whose body is a long one
-	decoders chan struct{} // one place for each that may work at a time
+type FetchLimits struct {
+	once       sync.Once
+	fetches    fetchLimiter  // of all fetches
+	longBodies fetchLimiter  // of those whose body is a long one
+	decoders   chan struct{} // has room for each that may work at a time
 }
 
-func (l *Lanes) open() {
-	l.turns = lane{
+func (l *FetchLimits) open() {
+	l.fetches = fetchLimiter{
 		most: maxFetches, mostOfSite: maxSiteFetches,
-		mostWaiting: maxQueue, mostWaitingSite: maxSiteQueue, patience: slowFetch,
+		mostWaiting: maxQueue, mostWaitingSite: maxSiteQueue, slowAfter: slowFetch,
 	}
-	l.long = lane{
+	l.longBodies = fetchLimiter{
 		most: maxLongBodies, mostOfSite: maxSiteLongBodies,
-		mostWaiting: maxFetches, mostWaitingSite: maxSiteFetches, patience: slowFetch,
+		mostWaiting: maxFetches, mostWaitingSite: maxSiteFetches, slowAfter: slowFetch,
 	}
 	l.decoders = make(chan struct{}, runtime.GOMAXPROCS(0))
 }
@@ -69,11 +70,8 @@ func newFetcher(c Config) *fetcher {
 		userAgent: c.UserAgent,
 		// A little less than the wait of callers, so that who waits for all of a
 		// fetch learns how it failed.
-		timeout: c.Timeout - c.Timeout/30,
-		Lanes:   c.Lanes,
-	}
-	if f.Lanes == nil {
-		f.Lanes = &Lanes{}
+		timeout:     c.Timeout - c.Timeout/30,
+		FetchLimits: c.Limits,
 	}
 	f.once.Do(f.open)
 	if f.perFetch == nil {
@@ -88,21 +86,21 @@ type job struct {
 	carrier http.RoundTripper
 	site    string // for the lanes
 	end     context.CancelCauseFunc
-	passes  []*pass
+	tickets []*ticket
 }
 
 // fetch asks o for its robots.txt, following redirects. as is the client's
 // User-Agent to ask under, empty for our own; tags make the request
-// conditional. Whatever goes wrong is told in the answer, which is to be done
-// with.
+// conditional. An error is part of the answer. The caller calls done on
+// the answer.
 func (f *fetcher) fetch(o rules.Origin, as string, tags validators) answer {
-	// Nobody's request carries a fetch: all who wait share it, and the first
+	// A fetch has no client's context: all callers share it, and the first
 	// of them to leave must not take it along.
 	ctx, end := context.WithCancelCause(context.Background())
 	j := &job{fetcher: f, site: siteOf(o.Host), end: end}
 	panics := true
 	defer func() {
-		if panics { // then nobody has the answer to be done with
+		if panics { // then no caller can call done
 			j.leave()
 		}
 	}()
@@ -114,38 +112,38 @@ func (f *fetcher) fetch(o rules.Origin, as string, tags validators) answer {
 // answer waits for the fetch's turn and makes it.
 func (j *job) answer(ctx context.Context, o rules.Origin, as string, tags validators) answer {
 	a := answer{origin: o, as: as, release: j.leave}
-	if err := j.enter(ctx, &j.turns); err != nil {
-		a.err, a.ours = fmt.Errorf("fetching %s: %w", o.RobotsURL(), err), true
+	if err := j.enter(ctx, &j.fetches); err != nil {
+		a.err, a.local = fmt.Errorf("fetching %s: %w", o.RobotsURL(), err), true
 		return a
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, j.timeout, noAnswer(j.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, j.timeout, answerTimeout(j.timeout))
 	defer cancel()
 	j.carrier = j.perFetch()
-	j.walk(ctx, &a, tags)
+	j.follow(ctx, &a, tags)
 	return a
 }
 
-// enter takes a place in l until leave.
-func (j *job) enter(ctx context.Context, l *lane) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, j.timeout, noTurn(j.timeout))
+// enter takes a ticket of l until leave.
+func (j *job) enter(ctx context.Context, l *fetchLimiter) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, j.timeout, queueTimeout(j.timeout))
 	defer cancel()
 	p, err := l.enter(ctx, j.site, j.end)
 	if err == nil {
-		j.passes = append(j.passes, p)
+		j.tickets = append(j.tickets, p)
 	}
 	return err
 }
 
 func (j *job) leave() {
 	j.end(nil)
-	for _, p := range j.passes {
+	for _, p := range j.tickets {
 		p.leave()
 	}
-	j.passes = nil
+	j.tickets = nil
 }
 
-// walk follows the redirects to the final answer.
-func (j *job) walk(ctx context.Context, a *answer, tags validators) {
+// follow follows the redirects to the final answer.
+func (j *job) follow(ctx context.Context, a *answer, tags validators) {
 	o := a.origin
 	u := &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}
 	hops := redirects{from: u}
@@ -153,17 +151,17 @@ func (j *job) walk(ctx context.Context, a *answer, tags validators) {
 		a.hops = append(a.hops, u.String())
 		resp, connected, err := j.get(ctx, u, a.as, tags)
 		if err != nil {
-			a.noConnection = hops.count == 0 && !connected
-			a.err = hops.explain(because(ctx, err))
+			a.noConnection = hops.count == 0 && (!connected || notReached(err))
+			a.err = hops.explain(withCause(ctx, err))
 			return
 		}
-		if err := tooLong(resp.Header); err != nil {
+		if err := checkHeader(resp.Header); err != nil {
 			resp.Body.Close()
 			a.err = hops.explain(err)
 			return
 		}
-		if !isRedirect(resp.StatusCode) {
-			j.take(ctx, a, resp, u)
+		if !slices.Contains(redirectStatuses, resp.StatusCode) {
+			j.readAnswer(ctx, a, resp, u)
 			if a.err != nil {
 				a.err = hops.explain(a.err)
 			}
@@ -195,19 +193,29 @@ func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (
 	}
 	req.Header.Set("Accept", "text/plain, */*;q=0.5")
 	req.Header.Set("Accept-Encoding", acceptEncoding)
-	if tags.url == u.String() { // another resource's validators would mean nothing
-		setIf(req.Header, "If-None-Match", tags.etag)
-		setIf(req.Header, "If-Modified-Since", tags.lastModified)
+	if tags.URL == u.String() { // another resource's validators would mean nothing
+		setIf(req.Header, "If-None-Match", tags.ETag)
+		setIf(req.Header, "If-Modified-Since", tags.LastModified)
 	}
 	resp, err = j.carrier.RoundTrip(req)
 	if err == io.EOF { // net/http says no more
-		err = tell(err, "was not answered: the site closed the connection")
+		err = publicErrorf(err, "was not answered: the site closed the connection")
 	}
 	return resp, connected, err
 }
 
-// tooLong returns why a header is not worth reading; nil when it is.
-func tooLong(h http.Header) error {
+// notReached reports whether err says that the site was not reached although a
+// connection was had: to a proxy before it.
+func notReached(err error) bool {
+	var before interface {
+		error
+		NotReached() bool
+	}
+	return errors.As(err, &before) && before.NotReached()
+}
+
+// checkHeader returns why a header is not worth reading; nil when it is.
+func checkHeader(h http.Header) error {
 	n := 0
 	for name, values := range h {
 		for _, v := range values {
@@ -215,25 +223,25 @@ func tooLong(h http.Header) error {
 		}
 	}
 	if n > maxHeader {
-		return tell(nil, "was answered with a header longer than %d KiB", maxHeader>>10)
+		return publicErrorf(nil, "was answered with a header longer than %d KiB", maxHeader>>10)
 	}
 	return nil
 }
 
-// take moves the final answer into a and closes it.
-func (j *job) take(ctx context.Context, a *answer, resp *http.Response, u *url.URL) {
+// readAnswer moves the final answer into a and closes it.
+func (j *job) readAnswer(ctx context.Context, a *answer, resp *http.Response, u *url.URL) {
 	a.status, a.header, a.url = resp.StatusCode, resp.Header, u.String()
 	if a.status != http.StatusOK && a.status != http.StatusNonAuthoritativeInfo {
 		discard(resp)
 		return
 	}
 	defer resp.Body.Close()
-	r := room{long: func() error { return j.enter(ctx, &j.long) }, decoders: j.decoders}
+	r := bodyLimits{long: func() error { return j.enter(ctx, &j.longBodies) }, decoders: j.decoders}
 	body, cut, err := r.readBody(resp)
 	switch {
 	case err != nil:
-		a.err = because(ctx, fmt.Errorf("reading it: %w", err))
-		a.ours = errors.Is(err, errFull)
+		a.err = withCause(ctx, fmt.Errorf("reading it: %w", err))
+		a.local = errors.Is(err, errFull)
 	case cut:
 		a.note = fmt.Sprintf("longer than %d MiB: the rest is ignored", maxBody>>20)
 	case isHTML(resp.Header, body):
@@ -242,7 +250,7 @@ func (j *job) take(ctx context.Context, a *answer, resp *http.Response, u *url.U
 	a.body = body
 }
 
-// discard closes a body nobody wants. A small one is read first, so that its
+// discard closes a body that is not needed. A small one is read first, so that its
 // connection can be used again.
 func discard(resp *http.Response) {
 	if resp.ContentLength <= drainLimit { // -1 when unknown
@@ -257,8 +265,8 @@ func setIf(h http.Header, name, value string) {
 	}
 }
 
-// because returns err, with the reason for which ctx ended when it did.
-func because(ctx context.Context, err error) error {
+// withCause returns err, with the reason for which ctx ended when it did.
+func withCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
 	case cause == nil || errors.Is(err, cause):
@@ -269,23 +277,104 @@ func because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w (%w)", cause, err)
 }
 
-// noAnswer is why a fetch or a wait was given up after so long. It wraps
-// context.DeadlineExceeded, whose own words tell a person little.
-type noAnswer time.Duration
-
-// Error says how long was waited.
-func (d noAnswer) Error() string { return "no answer within " + time.Duration(d).String() }
-
-// Unwrap returns context.DeadlineExceeded.
-func (d noAnswer) Unwrap() error { return context.DeadlineExceeded }
-
-// noTurn is why a fetch never began, or its long body was not read.
-type noTurn time.Duration
-
-// Error says how long was waited.
-func (d noTurn) Error() string {
-	return fmt.Sprintf("%s within %s", errFull, time.Duration(d))
+// timeoutError is why a fetch or a wait was given up after so long. The text of
+// what it wraps would not help a person.
+type timeoutError struct {
+	text  string
+	cause error
 }
 
-// Unwrap returns errFull.
-func (d noTurn) Unwrap() error { return errFull }
+// answerTimeout is the error of a fetch or a wait that brought no answer in time.
+func answerTimeout(d time.Duration) error {
+	return &timeoutError{"no answer within " + d.String(), context.DeadlineExceeded}
+}
+
+// queueTimeout is the error of a fetch that never began, or whose long body was not
+// read.
+func queueTimeout(d time.Duration) error {
+	return &timeoutError{fmt.Sprintf("%s within %s", errFull, d), errFull}
+}
+
+// Error returns the text.
+func (e *timeoutError) Error() string { return e.text }
+
+// Unwrap returns what the error counts as.
+func (e *timeoutError) Unwrap() error { return e.cause }
+
+// Limits of following redirects. RFC 9309 §2.3.1.2 asks for five hops at least.
+const (
+	maxRedirects   = 10
+	maxLocationLen = 8192
+)
+
+// redirects is the way a fetch was sent on. The zero value with from set is
+// its start.
+type redirects struct {
+	from  *url.URL // where the fetch began
+	to    string   // the origin last sent to; empty before the first hop
+	count int
+	seen  map[string]bool
+}
+
+// redirectStatuses are the statuses whose Location is followed.
+var redirectStatuses = []int{
+	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+	http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
+}
+
+// follow returns where resp, an answer from u, sends the fetch, or why it is
+// not followed. The rules found there apply to the first authority all the
+// same (RFC 9309 §2.3.1.2).
+func (r *redirects) follow(resp *http.Response, u *url.URL) (*url.URL, error) {
+	if r.seen == nil {
+		r.seen = map[string]bool{u.String(): true}
+	}
+	target, err := location(resp, u)
+	if err != nil {
+		return nil, fmt.Errorf("redirect %d of %s: %w", r.count+1, r.from, err)
+	}
+	if r.seen[target.String()] {
+		return nil, fmt.Errorf("%s: %w", r.from, publicErrorf(nil, "redirects in a circle"))
+	}
+	if r.count == maxRedirects {
+		return nil, fmt.Errorf("%s: %w", r.from, publicErrorf(nil, "redirects more than %d times", maxRedirects))
+	}
+	r.count++
+	r.seen[target.String()] = true
+	r.to = target.Scheme + "://" + target.Host
+	return target, nil
+}
+
+// explain says of err where the fetch was going, and where the redirects had led it.
+func (r *redirects) explain(err error) error {
+	if r.count == 0 {
+		return fmt.Errorf("fetching %s: %w", r.from, err)
+	}
+	return fmt.Errorf("fetching %s, redirected to %s: %w", r.from, r.to, err)
+}
+
+// location returns where resp points: canonical host, no fragment, no
+// credentials, never from https to http.
+func location(resp *http.Response, u *url.URL) (*url.URL, error) {
+	raw := resp.Header.Get("Location")
+	if raw == "" {
+		return nil, publicErrorf(nil, "redirects without saying where to (status %d without a Location)", resp.StatusCode)
+	}
+	if len(raw) > maxLocationLen {
+		return nil, publicErrorf(nil, "redirects to a URL longer than %d octets", maxLocationLen)
+	}
+	target, err := u.Parse(raw)
+	if err != nil {
+		return nil, publicErrorf(nil, "redirects to what is no valid URL")
+	}
+	o, err := rules.OriginOf(target)
+	if err != nil {
+		return nil, publicErrorf(err, "redirects to what is no valid URL")
+	}
+	if u.Scheme == "https" && o.Scheme == "http" {
+		return nil, publicErrorf(nil, "redirects from https to http, which is not followed")
+	}
+	target.Scheme, target.Host = o.Scheme, o.Authority()
+	target.User, target.Fragment, target.RawFragment = nil, "", ""
+	return target, nil
+}

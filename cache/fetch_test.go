@@ -86,7 +86,7 @@ func fetch(t *testing.T, o rules.Origin) answer {
 }
 
 func fetcherOver(tr http.RoundTripper, timeout time.Duration) *fetcher {
-	return newFetcher(Config{Transport: tr, UserAgent: "heed-test/1", Timeout: timeout})
+	return newFetcher(Config{Transport: tr, UserAgent: "heed-test/1", Timeout: timeout}.withDefaults())
 }
 
 func zipped(s string) []byte {
@@ -364,7 +364,7 @@ func TestRFC9110_RevalidationAsksTheSameResource(t *testing.T) {
 			w.WriteHeader(304)
 		}
 	})
-	a := testFetcher(t).fetch(o, "", validators{url: o.String() + "/real.txt", etag: `"v1"`, lastModified: " then"})
+	a := testFetcher(t).fetch(o, "", validators{URL: o.String() + "/real.txt", ETag: `"v1"`, LastModified: " then"})
 	if a.err != nil || a.status != 304 {
 		t.Fatalf("answer %+v", a)
 	}

@@ -31,8 +31,8 @@ const (
 	retryDelay = 5 * time.Second
 	// maxShare is what part of the file one policy may take: an eighth.
 	maxShare = 8
-	// lockPatience is how long another process may take to let go of the file.
-	lockPatience = 500 * time.Millisecond
+	// lockTimeout is how long another process may take to let go of the file.
+	lockTimeout = 500 * time.Millisecond
 	// damagedSuffix is what a damaged file is set aside under. There is one at
 	// most: the next one replaces it.
 	damagedSuffix = ".damaged"
@@ -62,20 +62,20 @@ type File struct {
 
 	mu      sync.Mutex
 	db      *bbolt.DB         // nil while there is none to be had
-	is      os.FileInfo       // of the file behind db
-	ended   bool              // by Close, or since the file was damaged twice
+	info    os.FileInfo       // of the file behind db
+	closed  bool              // by Close, or since the file was damaged twice
 	pending map[string]change // waits for the writer
 	writing map[string]change // the writer is at it; immutable
 	bytes   int64             // of pending
 	damages int
-	trouble trouble
+	failure failure
 }
 
 // OpenFile opens the file at path, made with mode 0600 if there is none. Of it
 // about limit bytes are used: the policies written longest ago make room. It may
 // be twice as long, since what is written anew is written beside the old. log
 // hears of damage and of what cannot be saved, such as while another process has
-// the file. The error says what is wrong with the place, for a person.
+// the file. The error says what is wrong with the path, for a person.
 func OpenFile(path string, limit int64, log *slog.Logger) (*File, error) {
 	f := &File{
 		path: path, limit: limit, log: log, pending: map[string]change{},
@@ -83,13 +83,13 @@ func OpenFile(path string, limit int64, log *slog.Logger) (*File, error) {
 	}
 	f.mu.Lock()
 	err := f.openLocked()
-	if err != nil && passing(err) {
-		f.troubleLocked(err)
+	if err != nil && isTemporary(err) {
+		f.failedLocked(err)
 		err = nil
 	}
 	f.mu.Unlock()
 	if err != nil {
-		return nil, misplaced(path, err)
+		return nil, openError(path, err)
 	}
 	go f.write()
 	return f, nil
@@ -102,7 +102,7 @@ func (f *File) Close() error {
 	<-f.done
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ended = true
+	f.closed = true
 	if f.db == nil {
 		return nil
 	}
@@ -111,40 +111,40 @@ func (f *File) Close() error {
 	return db.Close()
 }
 
-// Way returns the part of f that is for one way to the sites: who goes another
+// ForRoute returns the part of f that is for one way to the sites: who goes another
 // one must not be given what was fetched over this.
-func (f *File) Way(id string) Keeper {
+func (f *File) ForRoute(id string) PolicyStore {
 	sum := sha256.Sum256([]byte(id))
-	return &fileWay{f, string(sum[:16])}
+	return &fileStore{f, string(sum[:16])}
 }
 
-// fileWay is the Keeper of one way. All keys of one begin alike and are equally
+// fileStore is the PolicyStore of one route. All keys of one begin alike and are equally
 // long there.
-type fileWay struct {
+type fileStore struct {
 	file   *File
 	prefix string
 }
 
 // Load finds what was saved, written or not.
-func (w *fileWay) Load(key string) (record, snapshot []byte, ok bool) {
+func (w *fileStore) Load(key string) (record, snapshot []byte, ok bool) {
 	return w.file.load(w.prefix + key)
 }
 
 // Save has the writer write.
-func (w *fileWay) Save(key string, record, snapshot []byte) bool {
-	return w.file.put(w.prefix+key, change{record: record, snapshot: snapshot, fresh: snapshot != nil})
+func (w *fileStore) Save(key string, record, snapshot []byte) bool {
+	return w.file.put(w.prefix+key, change{record: record, snapshot: snapshot})
 }
 
 // Drop has the writer remove key, and its family when it is the head of one.
-func (w *fileWay) Drop(key string) bool {
+func (w *fileStore) Drop(key string) bool {
 	key = w.prefix + key
-	return w.file.put(key, change{fresh: true, family: headOf(key) == key})
+	return w.file.put(key, change{family: familyOf(key) == key})
 }
 
 // load looks at what waits for the writer first.
 func (f *File) load(key string) (record, snapshot []byte, ok bool) {
 	c, waits, db := f.waiting(key)
-	if waits && c.fresh {
+	if waits {
 		return clone(c.record), clone(c.snapshot), c.record != nil
 	}
 	if db == nil {
@@ -154,9 +154,6 @@ func (f *File) load(key string) (record, snapshot []byte, ok bool) {
 	if damage := (*damage)(nil); errors.As(err, &damage) {
 		f.damaged(db, damage)
 		return nil, nil, false
-	}
-	if waits {
-		record = clone(c.record)
 	}
 	return record, snapshot, record != nil
 }
@@ -215,15 +212,50 @@ func (f *File) flush() bool {
 	defer f.mu.Unlock()
 	f.writing = nil
 	switch {
-	case f.ended:
+	case f.closed:
 	case err != nil:
-		f.giveBackLocked(left)
-		f.troubleLocked(err)
+		f.requeueLocked(left)
+		f.failedLocked(err)
 		return false
 	default:
-		f.wellLocked()
+		f.recoveredLocked()
 	}
 	return true
 }
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
+
+// readOnlyTimeout is how long a look into a file waits for who writes it.
+const readOnlyTimeout = 50 * time.Millisecond
+
+// OpenReadOnly returns a PolicyStore that finds what the file at path holds for one route
+// to the sites, as File.Way keeps it, and changes nothing. It has the file open
+// only while it looks, so that a heed can start meanwhile; a file that is
+// missing, in use or damaged holds nothing.
+func OpenReadOnly(path, id string) PolicyStore {
+	sum := sha256.Sum256([]byte(id))
+	return &readOnlyStore{path, string(sum[:16])}
+}
+
+// readOnlyStore is the PolicyStore of OpenReadOnly.
+type readOnlyStore struct{ path, prefix string }
+
+// Load opens the file, looks and closes it.
+func (w *readOnlyStore) Load(key string) (record, snapshot []byte, ok bool) {
+	err := guarded(func() error {
+		db, err := bbolt.Open(w.path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: readOnlyTimeout})
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		record, snapshot, err = readBolt(db, w.prefix+key)
+		return err
+	})
+	return record, snapshot, err == nil && record != nil
+}
+
+// Save saves nothing.
+func (w *readOnlyStore) Save(string, []byte, []byte) bool { return false }
+
+// Drop drops nothing.
+func (w *readOnlyStore) Drop(string) bool { return false }

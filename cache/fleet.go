@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -12,21 +13,20 @@ import (
 
 // Shared is what several heeds know together. A tag is an origin, a name a way
 // of asking it. What lies there has a version that changes with it; 0 is that
-// of nothing. Its methods wait for no more than a moment when it is away, and
+// of nothing. Its methods wait a moment at most when it is unreachable, and
 // then find nothing; they are called from many goroutines, and never for a
 // request that memory can answer.
 type Shared interface {
 	// Newer returns what is shared, unless its version is known. An empty record
-	// says that it was dropped. Version 0: there is nothing else, or it is away;
+	// says that it was dropped. Version 0: there is nothing else, or it is unreachable;
 	// -1: there is nothing any more, for it was lost, which says nothing.
 	Newer(ctx context.Context, tag, name string, known int64) (version int64, record, snapshot []byte)
 	// Lease asks for the right to fetch for all. When end is not nil it is given,
 	// and end must be called with what came of it, which is of use for keep: no
-	// record when others may have none, no snapshot (nil) when the one of version
-	// base holds on; it returns the version of what was stored, 0 when nothing
-	// was. When wait is not zero, somebody else fetches or has fetched: look, and
+	// record when others may have none; it returns the version of what was stored,
+	// 0 when nothing was. When wait is not zero, somebody else fetches or has fetched: look, and
 	// ask again after so long. When both are zero, each is to fetch for itself.
-	Lease(ctx context.Context, tag, name string, known int64) (end func(record, snapshot []byte, base int64, keep time.Duration) (version int64), wait time.Duration)
+	Lease(ctx context.Context, tag, name string, known int64) (end func(record, snapshot []byte, keep time.Duration) (version int64), wait time.Duration)
 	// Drop forgets tag, and has the others forget it. An error says that it
 	// could not.
 	Drop(ctx context.Context, tag string) (had bool, err error)
@@ -35,50 +35,50 @@ type Shared interface {
 	Watch(changed func(tag string))
 }
 
-// rechecks is how many entries are compared with the fleet's at a time after
-// word of changes may have been missed.
-const rechecks = 16
+// fleetWait is how long a fetch waits for another heed's before it asks the site
+// itself: what is shared may be wrong, and must cost no request more than a second.
+const fleetWait = 900 * time.Millisecond
 
-// turn is what the fleet says before a site is asked.
-type turn struct {
+// maxRechecks is how many entries are compared with the fleet's at a time after
+// word of changes may have been missed.
+const maxRechecks = 16
+
+// lease is the fleet's answer before a fetch.
+type lease struct {
 	cache *Cache
-	place *place
-	asking
+	place *originSlot
+	variantKey
 	origin rules.Origin
 	entry  *entry // the best that is known by now; may be nil
 	known  int64  // the version last seen there, whether or not entry is made of it
-	end    func(record, snapshot []byte, base int64, keep time.Duration) int64
+	end    func(record, snapshot []byte, keep time.Duration) int64
 }
 
-// consult looks what other heeds know of o, and waits while one of them asks
-// it. When it returns and the entry is not fresh, the site is to be asked, and
-// the turn told of the result or abandoned.
-func (c *Cache) consult(p *place, o rules.Origin, as asking, e *entry) *turn {
-	t := &turn{cache: c, place: p, origin: o, asking: as, entry: e, known: e.versionSeen()}
+// lease reads the fleet's policy of o, and waits up to fleetWait while another heed
+// fetches it. When it returns and the entry is not fresh, the caller must fetch, and publish or
+// abandon the lease.
+func (c *Cache) lease(p *originSlot, o rules.Origin, as variantKey, e *entry) *lease {
+	t := &lease{cache: c, place: p, origin: o, variantKey: as, entry: e, known: e.versionSeen()}
 	if c.shared == nil {
 		return t
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
-	defer cancel()
-	for ctx.Err() == nil {
-		t.look(ctx)
+	ctx := context.Background()
+	for deadline := time.Now().Add(min(fleetWait, c.timeout)); ; {
+		t.pull(ctx)
 		if t.entry.fresh(c.now()) {
 			break
 		}
 		var wait time.Duration
-		if t.end, wait = c.shared.Lease(ctx, tagOf(o), as.key, t.known); wait == 0 {
+		if t.end, wait = c.shared.Lease(ctx, tagOf(o), as.key, t.known); wait == 0 || time.Until(deadline) < wait {
 			break
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
+		time.Sleep(wait)
 	}
 	return t
 }
 
-// look takes over what the others know, if it is later than what is known here.
-func (t *turn) look(ctx context.Context) {
+// pull takes over what the others know, if it is later than what is known here.
+func (t *lease) pull(ctx context.Context) {
 	version, text, snapshot := t.cache.shared.Newer(ctx, tagOf(t.origin), t.key, t.known)
 	switch {
 	case version == 0:
@@ -89,12 +89,12 @@ func (t *turn) look(ctx context.Context) {
 	}
 	t.known = version
 	if len(text) == 0 {
-		t.cache.forgetOne(t.place, t.origin, t.key)
+		t.cache.forget(t.place, t.origin, t.key)
 		t.entry = nil
 		return
 	}
 	e, err := readForeign(t.origin, t.cache.profile, text, snapshot)
-	if err != nil || t.entry != nil && e.madeAt.Before(t.entry.madeAt) {
+	if err != nil || t.entry != nil && e.MadeAt.Before(t.entry.MadeAt) {
 		return
 	}
 	e.version = version
@@ -103,11 +103,8 @@ func (t *turn) look(ctx context.Context) {
 		return
 	}
 	t.entry = e
-	if t.cache.keeper != nil && !e.noStore {
-		if len(snapshot) == 0 {
-			snapshot = nil
-		}
-		t.place.kept.Store(t.cache.keeper.Save(keeperKey(t.origin, t.key), text, snapshot))
+	if t.cache.disk != nil && !e.NoStore {
+		t.place.persisted.Store(t.cache.disk.Save(storeKey(t.origin, t.key), text, snapshot))
 	}
 }
 
@@ -121,68 +118,42 @@ func readForeign(o rules.Origin, profile rules.Profile, text, snapshot []byte) (
 	return readRecord(o, profile, text, snapshot)
 }
 
-// conditional reports whether the site may be asked for changes only. Who asks
-// for all must have the file to show, unless the others have it already.
-func (t *turn) conditional() bool { return t.end == nil || t.base() >= 0 }
-
-// base is the version that has the copy at hand; negative when none has.
-func (t *turn) base() int64 {
-	if v := t.entry.versionShared(); v != 0 && v == t.known {
-		return v
-	}
-	return -1
-}
-
-// tell gives the others e, which a led to. What came of our own side of the
+// publish gives the others e, which a led to. What came of our own side of the
 // network says nothing to them, and what the site forbids to store is not
 // stored there either: then each asks for itself.
-func (t *turn) tell(a *answer, e *entry) {
+func (t *lease) publish(a *answer, e *entry) {
 	e.seen = t.known
 	if t.end == nil {
 		return
 	}
 	end := t.end
 	t.end = nil
-	if a.ours || e.noStore || e.failures > 0 && a.noConnection {
-		end(nil, nil, 0, 0)
+	if a.local || e.NoStore || e.Failures > 0 && a.noConnection {
+		end(nil, nil, 0)
 		return
 	}
-	keep, snapshot := staleLimit, encodeSnapshot(snapshotOf(a, e))
+	keep := staleLimit
 	if e.copy() == nil {
-		keep = e.askAt.Sub(e.madeAt) + maxLifetime
-		if snapshot == nil {
-			snapshot = []byte{} // none is needed
-		}
+		keep = e.AskAt.Sub(e.MadeAt) + maxLifetime
 	}
-	if v := end(encodeRecord(e, t.cache.profile), snapshot, t.base(), keep); v != 0 {
-		e.version = v
-	}
+	e.version = end(encodeRecord(e, t.cache.profile), encodeSnapshot(e.snapshot()), keep)
 }
 
-// abandon gives up what was not told.
-func (t *turn) abandon() {
+// abandon ends a lease that was not published.
+func (t *lease) abandon() {
 	if t.end != nil {
-		t.end(nil, nil, 0, 0)
+		t.end(nil, nil, 0)
 		t.end = nil
 	}
-}
-
-// versionShared is the version under which the fleet has e; 0 when it has not.
-// e may be nil.
-func (e *entry) versionShared() int64 {
-	if e == nil {
-		return 0
-	}
-	return e.version
 }
 
 // versionSeen is the fleet's version when e was made, or the one that e is; 0
 // for none. e may be nil.
 func (e *entry) versionSeen() int64 {
-	if v := e.versionShared(); v != 0 || e == nil {
-		return v
+	if e == nil {
+		return 0
 	}
-	return e.seen
+	return cmp.Or(e.version, e.seen)
 }
 
 // changed takes over what others have changed; see Shared.
@@ -195,12 +166,13 @@ func (c *Cache) changed(tag string) {
 		return
 	}
 	var wait sync.WaitGroup
-	room := make(chan struct{}, rechecks)
-	for _, p := range c.store.places() {
-		o, ok := p.origin()
-		if !ok {
+	room := make(chan struct{}, maxRechecks)
+	for _, p := range c.store.slotsOf() {
+		all := p.all()
+		if len(all) == 0 {
 			continue
 		}
+		o := all[0].policy.Source().Origin
 		room <- struct{}{}
 		wait.Go(func() {
 			c.recheck(o)
@@ -217,11 +189,11 @@ func (c *Cache) recheck(o rules.Origin) {
 	}
 	p := c.store.pin(o, c.now())
 	defer c.store.unpin(p)
-	for key, e := range p.entries() {
-		t := &turn{cache: c, place: p, origin: o, asking: asking{key: key}, entry: e, known: e.versionSeen()}
-		t.look(context.Background())
+	for _, v := range p.all() {
+		t := &lease{cache: c, place: p, origin: o, variantKey: variantKey{key: v.name}, entry: v.entry, known: v.versionSeen()}
+		t.pull(context.Background())
 	}
 }
 
-// tagOf is what the fleet knows o by.
+// tagOf returns the tag of o in the fleet.
 func tagOf(o rules.Origin) string { return o.String() }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -40,7 +41,7 @@ type seat struct {
 	number int
 }
 
-// seat returns the next place.
+// seat returns the next seat.
 func (f *table) seat() Shared {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,7 +70,7 @@ func (f *table) seenLocked(tag, name string) shared {
 	return shared{version: f.dropped[tag]}
 }
 
-func (s *seat) Lease(_ context.Context, tag, name string, known int64) (end func(record, snapshot []byte, base int64, keep time.Duration) int64, wait time.Duration) {
+func (s *seat) Lease(_ context.Context, tag, name string, known int64) (end func(record, snapshot []byte, keep time.Duration) int64, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := tag + "\n" + name
@@ -80,21 +81,17 @@ func (s *seat) Lease(_ context.Context, tag, name string, known int64) (end func
 		return nil, time.Millisecond
 	}
 	s.leases[key] = "held"
-	return func(record, snapshot []byte, base int64, keep time.Duration) int64 {
-		return s.end(tag, key, record, snapshot, base, keep)
+	return func(record, snapshot []byte, keep time.Duration) int64 {
+		return s.end(tag, key, record, snapshot, keep)
 	}, 0
 }
 
-func (s *seat) end(tag, key string, record, snapshot []byte, base int64, keep time.Duration) int64 {
+func (s *seat) end(tag, key string, record, snapshot []byte, keep time.Duration) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.all[key]
-	if s.away || len(record) == 0 || snapshot == nil && base != v.version || keep <= 0 {
+	if s.away || len(record) == 0 || keep <= 0 {
 		s.leases[key] = "alone"
 		return 0
-	}
-	if snapshot == nil {
-		snapshot = v.snapshot
 	}
 	delete(s.leases, key)
 	s.last++
@@ -165,7 +162,7 @@ func (f *table) alone() {
 func fleet(t *testing.T) (one, other *Cache, clock *stepped, store *table) {
 	store = newTable()
 	one, clock = newCache(t, Config{Shared: store.seat()})
-	other, _ = newCache(t, Config{Shared: store.seat(), Keeper: newDrawer()})
+	other, _ = newCache(t, Config{Shared: store.seat(), Store: newDrawer()})
 	other.clock = clock.Now
 	return one, other, clock, store
 }
@@ -277,9 +274,9 @@ func TestHeed_NoStoreIsNotShared(t *testing.T) {
 	}
 }
 
-// The store was emptied: who holds a copy asks for the whole file, since the
-// others have none.
-func TestHeed_WhoAsksForAllHasTheFileToShow(t *testing.T) {
+// The store was emptied: a heed that holds a copy has it confirmed, and shares the
+// whole file again.
+func TestHeed_AConfirmedFileIsSharedWhole(t *testing.T) {
 	conditions := make(chan string, 10)
 	site, o := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 		conditions <- r.Header.Get("If-None-Match")
@@ -298,7 +295,7 @@ func TestHeed_WhoAsksForAllHasTheFileToShow(t *testing.T) {
 	clock.step(2 * time.Hour)
 	refuses(t, other, o)
 	site.saw(t, "in four hours", 3)
-	for _, want := range []string{"", "", `"1"`} {
+	for _, want := range []string{"", `"1"`, `"1"`} {
 		if got := <-conditions; got != want {
 			t.Errorf("If-None-Match %q, want %q", got, want)
 		}
@@ -313,7 +310,7 @@ func TestHeed_AChangeReachesWhoDoesNotAsk(t *testing.T) {
 	if _, err := one.Purge(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() bool { return other.cached(o, "") == nil })
+	testkit.Until(t, "the other heed drops it", func() bool { return other.cached(o, "") == nil })
 	site.turn(status(404))
 	if src := one.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
 		t.Errorf("%+v", src)
@@ -328,7 +325,7 @@ func TestHeed_AChangeReachesWhoDoesNotAsk(t *testing.T) {
 func TestHeed_TheDiskDoesNotBringBackWhatWasDropped(t *testing.T) {
 	site, o := newSite(t, status(200))
 	store, disk := newTable(), newDrawer()
-	before, _ := newCache(t, Config{Shared: store.seat(), Keeper: disk})
+	before, _ := newCache(t, Config{Shared: store.seat(), Store: disk})
 	refuses(t, before, o)
 	other, _ := newCache(t, Config{Shared: store.seat()})
 	store.watchers[0] = nil // it is down
@@ -336,7 +333,7 @@ func TestHeed_TheDiskDoesNotBringBackWhatWasDropped(t *testing.T) {
 		t.Fatalf("purged: %v, %v", had, err)
 	}
 	site.turn(status(404))
-	after, _ := newCache(t, Config{Shared: store.seat(), Keeper: disk})
+	after, _ := newCache(t, Config{Shared: store.seat(), Store: disk})
 	if src := after.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
 		t.Errorf("%+v", src)
 	}
@@ -350,7 +347,7 @@ func TestHeed_WhatWasDroppedIsDroppedForClientsOfANameToo(t *testing.T) {
 			site, o := newSite(t, status(403))
 			store, disk := newTable(), newDrawer()
 			one, _ := newCache(t, Config{Shared: store.seat()})
-			other, _ := newCache(t, Config{Shared: store.seat(), Keeper: disk})
+			other, _ := newCache(t, Config{Shared: store.seat(), Store: disk})
 			for _, c := range []*Cache{one, other} {
 				c.Policy(t.Context(), o, "curl/8")
 			}
@@ -365,7 +362,7 @@ func TestHeed_WhatWasDroppedIsDroppedForClientsOfANameToo(t *testing.T) {
 			if by == "memory" {
 				told(tagOf(o))
 			} else {
-				other, _ = newCache(t, Config{Shared: store.seat(), Keeper: disk})
+				other, _ = newCache(t, Config{Shared: store.seat(), Store: disk})
 			}
 			other.Policy(t.Context(), o, "curl/8")
 			site.saw(t, "anew as curl", 4)
@@ -386,7 +383,7 @@ func TestHeed_ADropIsFollowedOnce(t *testing.T) {
 	if _, err := other.Purge(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() bool { return one.cached(o, "") == nil })
+	testkit.Until(t, "the other heed drops it", func() bool { return one.cached(o, "") == nil })
 	refuses(t, one, o)
 	for range 3 {
 		store.tell()
@@ -482,8 +479,8 @@ func TestHeed_HeldIsShown(t *testing.T) {
 		t.Fatalf("found %+v", got)
 	}
 	for _, c := range []*Cache{one, other} { // of the fleet, of the disk
-		s, ok := c.Snapshot(o, got[0])
-		if !ok {
+		s := c.Find(o)[0].Policy.Source().Snapshot
+		if s == nil {
 			t.Fatal("there is no file")
 		}
 		if body, err := s.Body(); string(body) != file || err != nil {
@@ -491,7 +488,7 @@ func TestHeed_HeldIsShown(t *testing.T) {
 		}
 	}
 	n := 0
-	for h := range other.Held() {
+	for h := range other.List() {
 		n++
 		if h.Policy.Source().Origin != o {
 			t.Errorf("held: %+v", h)
@@ -506,4 +503,28 @@ func TestHeed_HeldIsShown(t *testing.T) {
 	if n, bytes := other.Size(); n != 0 || bytes != 0 {
 		t.Errorf("after it %d places, %d bytes", n, bytes)
 	}
+}
+
+// stuck is a store that says of everything that another heed fetches it.
+type stuck struct{ Shared }
+
+func (stuck) Newer(context.Context, string, string, int64) (int64, []byte, []byte) {
+	return 0, nil, nil
+}
+
+func (stuck) Lease(context.Context, string, string, int64) (func([]byte, []byte, time.Duration) int64, time.Duration) {
+	return nil, 50 * time.Millisecond
+}
+
+func (stuck) Watch(func(string)) {}
+
+func TestHeed_NoRequestWaitsLongForAFetchThatIsOnlyClaimed(t *testing.T) {
+	site, o := newSite(t, status(200))
+	c, _ := newCache(t, Config{Shared: stuck{}})
+	began := time.Now()
+	refuses(t, c, o)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	site.saw(t, "after the wait", 1)
 }

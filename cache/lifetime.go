@@ -6,9 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"heed/internal/retryafter"
 )
 
-// freshness is what an answer says about how long it holds.
+// freshness contains an answer's fields about its lifetime.
 type freshness struct {
 	lifetime time.Duration // clamped to minLifetime and maxLifetime
 	grace    time.Duration // see graceOf
@@ -130,7 +132,10 @@ func untilExpires(h http.Header, now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return expires.Sub(sentAt(h, now))
+	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = sent
+	}
+	return expires.Sub(now)
 }
 
 // variesByAgent reports whether the answer may be another for another
@@ -146,27 +151,47 @@ func variesByAgent(h http.Header) bool {
 	return false
 }
 
-// sentAt returns the answer's Date, or now when it has none.
-func sentAt(h http.Header, now time.Time) time.Time {
-	if t, err := http.ParseTime(h.Get("Date")); err == nil {
-		return t
+// When a site that failed is asked again.
+const (
+	// ownRetry is the wait after a failure that was heed's own.
+	ownRetry = 10 * time.Second
+
+	// A site's Retry-After is obeyed within these bounds. The lower one doubles
+	// with every failure up to lastConnect, so that a site
+	// that always sends 0 is not asked without end.
+	minRetryAfter = time.Second
+	maxRetryAfter = maxLifetime
+
+	// Each wait is lengthened by up to a quarter (see backoff), so that the
+	// longest are 15 minutes and one minute.
+	firstRetry   = time.Minute
+	lastRetry    = 12 * time.Minute
+	firstConnect = time.Second
+	lastConnect  = 48 * time.Second
+)
+
+// retryIn returns how long a site is left alone after a failure: as long as it
+// asks for, else a wait that grows with every failure. A site that was never
+// reached carries no burden, so it is tried sooner: people expect one that
+// comes up to work.
+func retryIn(a answer, failures int, now time.Time, jitter float64) time.Duration {
+	if a.local {
+		return ownRetry
 	}
-	return now
+	if a.noConnection {
+		return backoff(firstConnect, lastConnect, failures, jitter)
+	}
+	if d, ok := retryafter.Parse(a.header, now); ok {
+		return min(max(d, backoff(minRetryAfter, lastConnect, failures, 0)), maxRetryAfter)
+	}
+	return backoff(firstRetry, lastRetry, failures, jitter)
 }
 
-// retryAfter reads Retry-After in either form (RFC 9110 §10.2.3). It may be
-// negative: a moment that has passed.
-func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if v == "" {
-		return 0, false
+// backoff doubles from first to last, lengthened by up to a quarter.
+func backoff(first, last time.Duration, failures int, jitter float64) time.Duration {
+	d := last
+	if shift := failures - 1; shift < 10 {
+		d = min(first<<shift, last)
 	}
-	if strings.Trim(v, "0123456789") == "" {
-		return deltaSeconds(v), true
-	}
-	t, err := http.ParseTime(v)
-	if err != nil {
-		return 0, false
-	}
-	return t.Sub(sentAt(h, now)), true
+	return d + time.Duration(jitter*float64(d)/4)
 }

@@ -195,49 +195,53 @@ func origins(t *testing.T) []struct {
 // Whatever an origin does, its clients have a policy in time, what could not be
 // read refuses, and nothing of the bounds is lost.
 func TestHeed_OriginsThatMisbehave(t *testing.T) {
+	t.Parallel()
 	all := origins(t)
 	if len(all) < 30 {
 		t.Fatalf("%d ways to misbehave", len(all))
 	}
-	lanes := &Lanes{}
-	for _, b := range all {
-		t.Run(b.name, func(t *testing.T) {
-			limit := 10 * time.Second
-			if strings.Contains(b.why, "no answer within") {
-				limit = 300 * time.Millisecond
-			}
-			c, clock := newCache(t, Config{Timeout: limit, Lanes: lanes})
-			p := c.Policy(t.Context(), bad(t, b.stage), "")
-			src := p.Source()
-			said := src.Note
-			if src.Err != nil {
-				said = src.Err.Error()
-			}
-			if src.State != b.want || !strings.Contains(said, b.why) {
-				t.Errorf("%v %q; want %v %q", src.State, said, b.want, b.why)
-			}
-			if verdict := p.Decide(nil, "/private").Verdict; src.State == rules.Unreachable && verdict != rules.Refuse {
-				t.Errorf("verdict %v", verdict)
-			}
-			if src.NoConnection {
-				t.Error("it was reached, and is said not to have been")
-			}
-			until := src.RetryAt
-			if src.State != rules.Unreachable {
-				until = src.FreshUntil
-			}
-			if in := until.Sub(clock.Now()); in < minRetryAfter || in > maxLifetime {
-				t.Errorf("asked again in %s", in)
-			}
-		})
-	}
+	lanes := &FetchLimits{}
+	t.Run("all", func(t *testing.T) {
+		for _, b := range all {
+			t.Run(b.name, func(t *testing.T) {
+				t.Parallel()
+				limit := 10 * time.Second
+				if strings.Contains(b.why, "no answer within") {
+					limit = 300 * time.Millisecond
+				}
+				c, clock := newCache(t, Config{Timeout: limit, Limits: lanes})
+				p := c.Policy(t.Context(), bad(t, b.stage), "")
+				src := p.Source()
+				said := src.Note
+				if src.Err != nil {
+					said = src.Err.Error()
+				}
+				if src.State != b.want || !strings.Contains(said, b.why) {
+					t.Errorf("%v %q; want %v %q", src.State, said, b.want, b.why)
+				}
+				if verdict := p.Decide(nil, "/private").Verdict; src.State == rules.Unreachable && verdict != rules.Refuse {
+					t.Errorf("verdict %v", verdict)
+				}
+				if src.NoConnection {
+					t.Error("it was reached, and is said not to have been")
+				}
+				until := src.RetryAt
+				if src.State != rules.Unreachable {
+					until = src.FreshUntil
+				}
+				if in := until.Sub(clock.Now()); in < minRetryAfter || in > maxLifetime {
+					t.Errorf("asked again in %s", in)
+				}
+			})
+		}
+	})
 	lanes.empty(t)
 }
 
 // empty fails the test unless every fetch has given back what it held.
-func (l *Lanes) empty(t *testing.T) {
+func (l *FetchLimits) empty(t *testing.T) {
 	t.Helper()
-	for name, lane := range map[string]*lane{"turns": &l.turns, "long": &l.long} {
+	for name, lane := range map[string]*fetchLimiter{"turns": &l.fetches, "long": &l.longBodies} {
 		lane.mu.Lock()
 		if lane.running != 0 || len(lane.sites) != 0 || len(lane.waiting) != 0 {
 			t.Errorf("%s: %d running, %d waiting, sites %v", name, lane.running, len(lane.waiting), lane.sites)
@@ -252,7 +256,7 @@ func TestHeed_OriginsThatMisbehaveInTLS(t *testing.T) {
 		s.Config.ErrorLog = quiet()
 		s.StartTLS()
 		t.Cleanup(s.Close)
-		c, _ := newCache(t, Config{Timeout: 300 * time.Millisecond, Transport: tr})
+		c, _ := newCache(t, Config{Transport: tr})
 		src := c.Policy(t.Context(), originOf(t, s.URL), "").Source()
 		if src.State != rules.Unreachable || !src.NoConnection || src.Err == nil || !strings.Contains(src.Err.Error(), why) {
 			t.Errorf("%s: %+v", name, src)
@@ -282,8 +286,8 @@ func TestHeed_OriginsThatMisbehaveInTLS(t *testing.T) {
 func TestHeed_ASlowSiteCostsItsOwnClientsOnly(t *testing.T) {
 	release := make(chan struct{})
 	arrived := make(chan struct{}, 1000)
-	lanes := &Lanes{}
-	c, _ := newCache(t, Config{Lanes: lanes, Transport: transport(func(r *http.Request) (*http.Response, error) {
+	lanes := &FetchLimits{}
+	c, _ := newCache(t, Config{Limits: lanes, Transport: transport(func(r *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(r.URL.Hostname(), ".slow.test") {
 			arrived <- struct{}{}
 			<-release

@@ -12,12 +12,11 @@ import (
 // change is what is to become of one key. Without a record it is dropped.
 type change struct {
 	record, snapshot []byte
-	fresh            bool // the snapshot on disk is not to be used any more
-	family           bool // nothing on disk is, of the keys that headOf holds together
+	family           bool // so is, before, all that familyOf holds together with it
 }
 
-// headOf returns the key that key is dropped together with.
-func headOf(key string) string { return key[:strings.LastIndexByte(key, '\n')+1] }
+// familyOf returns the key that key is dropped together with.
+func familyOf(key string) string { return key[:strings.LastIndexByte(key, '\n')+1] }
 
 // size is how many bytes a policy has.
 func (c change) size() int64 { return int64(len(c.record) + len(c.snapshot)) }
@@ -32,37 +31,38 @@ func (c change) weight(key string) int64 { return waitOverhead + int64(len(key))
 func (f *File) put(key string, c change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ended {
+	if f.closed {
 		return false
 	}
 	tooLarge := c.size() > f.limit/maxShare
 	if tooLarge {
-		c = change{fresh: true} // rather none than the one before
+		c = change{} // rather none than the one before
 	}
 	room := int64(maxPending)
 	if c.record == nil {
 		room *= 2 // it must not be found any more
 	}
 	if f.bytes > 0 && f.bytes+c.weight(key) > room {
-		f.trouble.unsaved++
-		f.troubleLocked(errFlood)
+		f.failure.unsaved++
+		f.failedLocked(errTooFast)
 		return false
 	}
 	if c.family {
 		f.dropFamilyLocked(key)
 	}
-	f.setLocked(key, c.after(f.pending[key], f.pending[headOf(key)]))
+	c.family = c.family || f.pending[key].family
+	f.setLocked(key, c)
 	select {
 	case f.wake <- struct{}{}:
 	default:
 	}
 	if tooLarge {
-		f.trouble.unsaved++
+		f.failure.unsaved++
 	}
 	return !tooLarge
 }
 
-// setLocked has c wait in place of what waits for key.
+// setLocked queues c in place of what is queued for key.
 func (f *File) setLocked(key string, c change) {
 	if before, is := f.pending[key]; is {
 		f.bytes -= before.weight(key)
@@ -71,18 +71,19 @@ func (f *File) setLocked(key string, c change) {
 	f.bytes += c.weight(key)
 }
 
-// giveBackLocked has changes wait again that could not be written, but for what
-// has been changed since.
-func (f *File) giveBackLocked(changes map[string]change) {
-	if f.ended {
+// requeueLocked queues changes again that could not be written, except for keys
+// that have changed since.
+func (f *File) requeueLocked(changes map[string]change) {
+	if f.closed {
 		return
 	}
 	for key, c := range changes {
 		later, is := f.pending[key]
 		switch {
 		case is:
-			c = later.after(c, change{})
-		case f.pending[headOf(key)].family:
+			later.family = later.family || c.family
+			c = later
+		case f.pending[familyOf(key)].family:
 			continue
 		}
 		f.setLocked(key, c)
@@ -111,20 +112,10 @@ func parts(changes map[string]change) iter.Seq[map[string]change] {
 	}
 }
 
-// after returns what c comes to when before was to become of the same key, and
-// head of the head of its family.
-func (c change) after(before, head change) change {
-	if c.snapshot == nil && !c.fresh {
-		c.snapshot, c.fresh = before.snapshot, before.fresh || head.family
-	}
-	c.family = c.family || before.family
-	return c
-}
-
 // dropFamilyLocked takes out what waits for the family of head, but head.
 func (f *File) dropFamilyLocked(head string) {
 	for key, c := range f.pending {
-		if key != head && headOf(key) == head {
+		if key != head && familyOf(key) == head {
 			f.bytes -= c.weight(key)
 			delete(f.pending, key)
 		}
@@ -136,13 +127,8 @@ func (f *File) waiting(key string) (c change, waits bool, db *bbolt.DB) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, batch := range []map[string]change{f.writing, f.pending} {
-		next, is := batch[key]
-		head := batch[headOf(key)]
-		switch {
-		case is:
-			c, waits = next.after(c, head), true
-		case head.family:
-			c, waits = change{fresh: true}, true
+		if next, is := batch[key]; is || batch[familyOf(key)].family {
+			c, waits = next, true
 		}
 	}
 	return c, waits, f.db

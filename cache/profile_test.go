@@ -12,17 +12,18 @@ import (
 // What is kept is the file, not what a profile made of it: after a restart with
 // another one the same file is read anew, and the site is not asked.
 func TestHeed_AKeptFileIsJudgedUnderTheProfileInForce(t *testing.T) {
+	t.Parallel()
 	const tie = "User-agent: *\nAllow: /tie\nDisallow: /tie\n"
 	for profile, want := range map[rules.Profile]rules.Verdict{
 		rules.Standard: rules.Allow, rules.Strict: rules.Refuse, rules.Google: rules.Allow, rules.REP1994: rules.Refuse,
 	} {
 		d := newDrawer()
 		site, o := newSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, tie) })
-		before, _ := newCache(t, Config{Keeper: d})
+		before, _ := newCache(t, Config{Store: d})
 		if got := before.Policy(t.Context(), o, "").Decide(nil, "/tie").Verdict; got != rules.Allow {
 			t.Fatalf("standard: %v", got)
 		}
-		after, _ := newCache(t, Config{Keeper: d, Profile: profile})
+		after, _ := newCache(t, Config{Store: d, Profile: profile})
 		p := after.Policy(t.Context(), o, "")
 		if got := p.Decide(nil, "/tie").Verdict; got != want || p.Profile() != profile || site.count.Load() != 1 {
 			t.Errorf("%v: %v under %v, %d requests", profile, got, p.Profile(), site.count.Load())
@@ -33,6 +34,7 @@ func TestHeed_AKeptFileIsJudgedUnderTheProfileInForce(t *testing.T) {
 // An answer that profiles take differently is no fact but a judgement: under
 // another profile the site is asked again.
 func TestHeed_AKeptDenialIsAskedAboutAgainUnderAnotherProfile(t *testing.T) {
+	t.Parallel()
 	d := newDrawer()
 	site, o := newSite(t, status(403))
 	for i, c := range []struct {
@@ -40,7 +42,7 @@ func TestHeed_AKeptDenialIsAskedAboutAgainUnderAnotherProfile(t *testing.T) {
 		want    rules.Verdict
 	}{{rules.Standard, rules.Allow}, {rules.Standard, rules.Allow}, {rules.Strict, rules.Refuse}, {rules.Standard, rules.Allow}} {
 		asked := site.count.Load()
-		cache, _ := newCache(t, Config{Keeper: d, Profile: c.profile})
+		cache, _ := newCache(t, Config{Store: d, Profile: c.profile})
 		got := cache.Policy(t.Context(), o, "").Decide(nil, "/").Verdict
 		if again := site.count.Load() > asked; got != c.want || again == (i == 1) {
 			t.Errorf("start %d, %v: %v, asked again: %v", i+1, c.profile, got, again)
@@ -51,9 +53,10 @@ func TestHeed_AKeptDenialIsAskedAboutAgainUnderAnotherProfile(t *testing.T) {
 // A failing site's old copy stands in under the profile in force, and is not
 // lost to one that lets none stand in.
 func TestHeed_AKeptCopyStandsInAsTheProfileInForceHasIt(t *testing.T) {
+	t.Parallel()
 	d := newDrawer()
 	site, o := newSite(t, status(200, "Cache-Control", "max-age=300"))
-	cache, clock := newCache(t, Config{Keeper: d})
+	cache, clock := newCache(t, Config{Store: d})
 	cache.Policy(t.Context(), o, "")
 	site.turn(status(503))
 	clock.step(2 * time.Hour)
@@ -62,7 +65,7 @@ func TestHeed_AKeptCopyStandsInAsTheProfileInForceHasIt(t *testing.T) {
 		profile rules.Profile
 		stale   bool
 	}{{rules.Standard, true}, {rules.Strict, false}, {rules.Google, false}, {rules.Standard, true}} {
-		again, at := newCache(t, Config{Keeper: d, Profile: c.profile})
+		again, at := newCache(t, Config{Store: d, Profile: c.profile})
 		at.step(2 * time.Hour)
 		src := again.Policy(t.Context(), o, "").Source()
 		if !stale.Stale || src.Stale != c.stale || src.Stale != (src.State == rules.Available) {

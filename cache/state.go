@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -22,11 +23,11 @@ import (
 //	all else, and no answer               failure
 //
 //	a failure                             becomes
-//	with a copy that may stand in         Available and Stale (§2.4); see profile.go
+//	with a copy that may be served        Available and Stale (§2.4); see mayServeStale
 //	without                               Unreachable: refused (§2.3.1.4)
 //
-// An entry is fresh until askAt: it answers at once. Until waitAt it answers
-// at once while the site is asked beside it; after that callers wait for the
+// An entry is fresh until askAt: it answers immediately. Until waitAt it answers
+// while the site is asked in the background; after that callers wait for the
 // site. For what the site said, waitAt is never later than maxLifetime after it
 // said so. A failing site is asked again after a wait that grows (retryIn).
 
@@ -77,26 +78,26 @@ func next(prev *entry, a answer, now time.Time, jitter float64, profile rules.Pr
 	}
 }
 
-// outcome classifies a; the error says why when it is failed or closed.
+// outcome classifies a; the error is the reason when it is failed or closed.
 func (a *answer) outcome(prev *entry, profile rules.Profile) (outcome, error) {
 	switch {
 	case a.err != nil:
 		return failed, a.err
-	case a.status == http.StatusNotModified && prev.copy() != nil && prev.tags.url == a.url:
+	case a.status == http.StatusNotModified && prev.copy() != nil && prev.validators.URL == a.url:
 		return confirmed, nil
 	case a.status == http.StatusOK, a.status == http.StatusNonAuthoritativeInfo, a.status == http.StatusNoContent:
 		if wall := challenge(a.header, a.body); wall != "" {
-			return failed, fmt.Errorf("%s: %w", a.origin.RobotsURL(), tell(nil, "was answered with a bot wall's challenge page (%s)", wall))
+			return failed, fmt.Errorf("%s: %w", a.origin.RobotsURL(), publicErrorf(nil, "was answered with a bot wall's challenge page (%s)", wall))
 		}
 		return read, nil
 	case a.denies() && denialCloses(profile):
-		return closed, a.unlike()
+		return closed, a.unexpectedStatus()
 	case a.status == http.StatusTooManyRequests, a.status == http.StatusProxyAuthRequired:
 		// 407 is the word of a proxy on the way: the site said nothing.
 	case a.status >= 400 && a.status < 500:
 		return absent, nil
 	}
-	return failed, a.unlike()
+	return failed, a.unexpectedStatus()
 }
 
 // denies reports whether the site keeps its robots.txt from us.
@@ -104,8 +105,8 @@ func (a *answer) denies() bool {
 	return a.status == http.StatusUnauthorized || a.status == http.StatusForbidden
 }
 
-// unlike says that the status is none a robots.txt comes with.
-func (a *answer) unlike() error {
+// unexpectedStatus says that the status is none a robots.txt comes with.
+func (a *answer) unexpectedStatus() error {
 	said := strings.TrimSpace(strconv.Itoa(a.status) + " " + http.StatusText(a.status))
 	return fmt.Errorf("%s answered %s", a.origin.RobotsURL(), said)
 }
@@ -113,26 +114,26 @@ func (a *answer) unlike() error {
 // accept makes the entry of an answer that replaces all that was known.
 func (a *answer) accept(state rules.State, err error, now time.Time, profile rules.Profile) *entry {
 	f := freshnessOf(a.header, now)
-	e := &entry{
-		madeAt:   now,
-		askAt:    now.Add(f.lifetime),
-		denied:   a.denies(),
-		varies:   variesByAgent(a.header),
-		lifetime: f.lifetime,
-		grace:    f.grace,
-		noStore:  f.noStore,
-	}
-	e.waitAt = e.askAt.Add(f.grace)
+	e := &entry{history: history{
+		MadeAt:   now,
+		AskAt:    now.Add(f.lifetime),
+		WaitAt:   now.Add(f.lifetime + f.grace),
+		Denied:   a.denies(),
+		Varies:   variesByAgent(a.header),
+		Lifetime: f.lifetime,
+		Grace:    f.grace,
+		NoStore:  f.noStore,
+	}}
 	if state == rules.Available && !f.noStore {
-		e.tags = validatorsOf(a.header, a.url)
+		e.validators = validatorsOf(a.header, a.url)
 	}
 	src := rules.Source{
 		Origin: a.origin, State: state, Status: a.status,
-		FetchedAt: now, FreshUntil: e.askAt, Err: err,
+		FetchedAt: now, FreshUntil: e.AskAt, Err: err,
 		RetriedAs: a.as, Note: a.note, Snapshot: a.answered(now, state == rules.Available),
 	}
 	if state == rules.Unreachable {
-		src.FreshUntil, src.RetryAt, e.waitAt = time.Time{}, e.askAt, e.askAt
+		src.FreshUntil, src.RetryAt, e.WaitAt = time.Time{}, e.AskAt, e.AskAt
 	}
 	e.policy = rules.NewAs(profile, src, a.body)
 	return e
@@ -142,22 +143,22 @@ func (a *answer) accept(state rules.State, err error, now time.Time, profile rul
 func (e *entry) confirm(a answer, now time.Time) *entry {
 	n := *e
 	if f := freshnessOf(a.header, now); f.stated {
-		n.lifetime, n.grace, n.noStore = f.lifetime, f.grace, f.noStore
+		n.Lifetime, n.Grace, n.NoStore = f.lifetime, f.grace, f.noStore
 	}
-	if tags := validatorsOf(a.header, a.url); tags.etag != "" {
-		n.tags = tags
+	if tags := validatorsOf(a.header, a.url); tags.ETag != "" {
+		n.validators = tags
 	}
-	if n.noStore {
-		n.tags = validators{}
+	if n.NoStore {
+		n.validators = validators{}
 	}
 	if a.header.Get("Vary") != "" {
-		n.varies = variesByAgent(a.header)
+		n.Varies = variesByAgent(a.header)
 	}
-	n.madeAt, n.askAt = now, now.Add(n.lifetime)
-	n.waitAt = n.askAt.Add(n.grace)
-	n.failures, n.failingSince, n.setAside = 0, time.Time{}, nil
+	n.MadeAt, n.AskAt = now, now.Add(n.Lifetime)
+	n.WaitAt = n.AskAt.Add(n.Grace)
+	n.Failures, n.FailingSince, n.lastGood = 0, time.Time{}, nil
 	src := e.copy().Source()
-	src.Status, src.FetchedAt, src.FreshUntil = a.status, now, n.askAt
+	src.Status, src.FetchedAt, src.FreshUntil = a.status, now, n.AskAt
 	src.Stale, src.Err, src.NoConnection = false, nil, false
 	n.policy = e.copy().With(src)
 	return &n
@@ -166,41 +167,41 @@ func (e *entry) confirm(a answer, now time.Time) *entry {
 // fail makes the entry after a failure: the copy at hand, stale, as long as it
 // may stand in, else an unreachable origin. e may be nil.
 func (e *entry) fail(a answer, err error, now time.Time, jitter float64, profile rules.Profile) *entry {
-	n := entry{madeAt: now, failures: 1, failingSince: now}
+	n := entry{history: history{MadeAt: now, Failures: 1, FailingSince: now}}
 	if e != nil {
-		n.denied, n.varies = e.denied, e.varies
-		if e.failures > 0 {
-			n.failingSince = e.failingSince
+		n.Denied, n.Varies = e.Denied, e.Varies
+		if e.Failures > 0 {
+			n.FailingSince = e.FailingSince
 		}
-		if e.failures > 0 && e.policy.Source().NoConnection == a.noConnection {
-			n.failures = e.failures + 1
+		if e.Failures > 0 && e.policy.Source().NoConnection == a.noConnection {
+			n.Failures = e.Failures + 1
 		}
 	}
-	n.askAt = now.Add(retryIn(a, n.failures, now, jitter))
-	n.waitAt = n.askAt
-	if file := e.copy(); file != nil && !e.noStore && now.Sub(file.Source().FetchedAt) <= staleLimit {
-		n.lifetime, n.grace, n.tags = e.lifetime, e.grace, e.tags
-		if copyStandsIn(profile, n.failingSince, now) {
-			return n.standIn(file, a, err)
+	n.AskAt = now.Add(retryIn(a, n.Failures, now, jitter))
+	n.WaitAt = n.AskAt
+	if file := e.copy(); file != nil && !e.NoStore && now.Sub(file.Source().FetchedAt) <= staleLimit {
+		n.Lifetime, n.Grace, n.validators = e.Lifetime, e.Grace, e.validators
+		if mayServeStale(profile, n.FailingSince, now) {
+			return n.serveStale(file, a, err)
 		}
-		n.setAside = file
+		n.lastGood = file
 	}
 	n.policy = rules.NewAs(profile, rules.Source{
 		Origin: a.origin, State: rules.Unreachable, Status: a.status,
-		FetchedAt: now, RetryAt: n.askAt, Err: err,
+		FetchedAt: now, RetryAt: n.AskAt, Err: err,
 		NoConnection: a.noConnection, RetriedAs: a.as, Snapshot: a.answered(now, false),
 	}, nil)
 	return &n
 }
 
-// standIn lets file stand in until n's site is asked again, and a little
+// serveStale serves file until n's site is asked again, and a little
 // longer while that goes on, but never beyond the limit of stale copies.
-func (n entry) standIn(file *rules.Policy, a answer, err error) *entry {
+func (n entry) serveStale(file *rules.Policy, a answer, err error) *entry {
 	src := file.Source()
 	limit := src.FetchedAt.Add(staleLimit)
-	n.askAt = earlier(n.askAt, limit)
-	n.waitAt = earlier(n.askAt.Add(revalidateGrace), limit)
-	src.Status, src.FreshUntil = a.status, n.askAt
+	n.AskAt = earlier(n.AskAt, limit)
+	n.WaitAt = earlier(n.AskAt.Add(revalidateGrace), limit)
+	src.Status, src.FreshUntil = a.status, n.AskAt
 	src.Stale, src.Err, src.NoConnection = true, err, a.noConnection
 	n.policy = file.With(src)
 	return &n
@@ -211,4 +212,85 @@ func earlier(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// What a profile says of a site's silence and of its denials. What all have in
+// common is RFC 9309; they differ where it leaves a choice:
+//
+//	Standard, REP1994  401 and 403 mean "no file" (§2.3.1.3); the last good copy
+//	                   stands in for a site that cannot be asked, for 30 days at
+//	                   most (§2.4)
+//	Strict             401 and 403 close the site, as the draft of 1996 had it;
+//	                   no old copy stands in (§2.3.1.4)
+//	Google             the first twelve hours of a failure are refused; only then
+//	                   the last good copy stands in, for 30 days at most
+
+// googleRefusal is how long Google leaves a failing site alone before it goes by
+// the last good copy.
+const googleRefusal = 12 * time.Hour
+
+// denialCloses reports whether 401 and 403 close the site.
+func denialCloses(p rules.Profile) bool { return p == rules.Strict }
+
+// mayServeStale reports whether a copy within its limit may be served at now for
+// a site that has been failing since failingSince.
+func mayServeStale(p rules.Profile, failingSince, now time.Time) bool {
+	switch p {
+	case rules.Strict:
+		return false
+	case rules.Google:
+		return now.Sub(failingSince) >= googleRefusal
+	default:
+		return true
+	}
+}
+
+// wallHeaders are fields by which a wall says that its answer is not the
+// site's: the value is what they hold then, empty for any.
+var wallHeaders = []struct{ name, value, wall string }{
+	{"Cf-Mitigated", "challenge", "Cloudflare"},
+	{"X-Amzn-Waf-Action", "", "AWS WAF"},
+	{"X-Vercel-Mitigated", "challenge", "Vercel"},
+}
+
+// wallMarks occur in the challenge pages of walls and not in pages that merely
+// are served behind one. They count in HTML only: a robots.txt may name such paths.
+var wallMarks = []struct{ mark, wall string }{
+	{"_cf_chl_opt", "Cloudflare"},
+	{"gokuProps", "AWS WAF"},
+	{"Incapsula incident ID", "Imperva"},
+	{"captcha-delivery.com/", "DataDome"},
+	{"px-captcha", "HUMAN"},
+	{"/_sec/cp_challenge/", "Akamai"},
+	{"bm-verify=", "Akamai"},
+	{"anubis_challenge", "Anubis"},
+	{"/.within.website/x/cmd/anubis/", "Anubis"},
+	{"sucuri_cloudproxy_js", "Sucuri"},
+	{"/.well-known/ddos-guard/", "DDoS-Guard"},
+	{"/.well-known/sgcaptcha/", "SiteGround"},
+	{"/_fs-ch-", "Fastly"},
+	{`document.cookie="__test=`, "testcookie"},
+}
+
+// maxChallenge is how much of a page is searched: such pages are short.
+const maxChallenge = 64 << 10
+
+// challenge returns whose challenge page a 2xx answer is, or "". Such a page is
+// neither the site's robots.txt nor a word on whether there is one.
+func challenge(h http.Header, body []byte) string {
+	for _, f := range wallHeaders {
+		if v := h.Get(f.name); v != "" && (f.value == "" || v == f.value) {
+			return f.wall
+		}
+	}
+	if !isHTML(h, body) {
+		return ""
+	}
+	body = body[:min(len(body), maxChallenge)]
+	for _, m := range wallMarks {
+		if bytes.Contains(body, []byte(m.mark)) {
+			return m.wall
+		}
+	}
+	return ""
 }

@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ func after(answers ...answer) *entry {
 }
 
 func TestState_WhatAnAnswerMeans(t *testing.T) {
+	t.Parallel()
 	means := func(name string, a answer, want rules.State) {
 		t.Helper()
 		if got := after(a).policy.Source(); got.State != want || got.Stale {
@@ -66,6 +68,7 @@ func TestState_WhatAnAnswerMeans(t *testing.T) {
 }
 
 func TestState_SourceTellsHowAPolicyWasObtained(t *testing.T) {
+	t.Parallel()
 	src := after(said(200, "Cache-Control", "max-age=7200")).policy.Source()
 	if src.Origin != site || src.Status != 200 || !src.FetchedAt.Equal(start) ||
 		!src.FreshUntil.Equal(start.Add(2*time.Hour)) || !src.RetryAt.IsZero() || src.Err != nil {
@@ -84,10 +87,11 @@ func TestState_SourceTellsHowAPolicyWasObtained(t *testing.T) {
 }
 
 func TestState_WhenTheSiteIsAskedAgain(t *testing.T) {
+	t.Parallel()
 	asked := func(name string, want time.Duration, answers ...answer) {
 		t.Helper()
 		e := after(answers...)
-		if got := e.askAt.Sub(e.madeAt); got != want {
+		if got := e.AskAt.Sub(e.MadeAt); got != want {
 			t.Errorf("%s: after %s, want %s", name, got, want)
 		}
 	}
@@ -117,6 +121,7 @@ func TestState_WhenTheSiteIsAskedAgain(t *testing.T) {
 }
 
 func TestState_RetriesStayWithinTheirLimits(t *testing.T) {
+	t.Parallel()
 	for failures := 1; failures < 200; failures++ {
 		for _, jitter := range []float64{0, 0.5, 0.999999} {
 			if d := retryIn(said(503), failures, start, jitter); d < time.Minute || d > 15*time.Minute {
@@ -134,13 +139,14 @@ func TestState_RetriesStayWithinTheirLimits(t *testing.T) {
 
 // A copy outlives a failing site (RFC 9309 §2.4), for 30 days.
 func TestState_StaleOnError(t *testing.T) {
+	t.Parallel()
 	file := said(200, "ETag", `"1"`)
 	e := after(file, said(503))
 	src := e.policy.Source()
 	if src.State != rules.Available || !src.Stale || src.Status != 503 || src.Err == nil || !src.FetchedAt.Equal(start) {
 		t.Fatalf("after a failure: %+v", src)
 	}
-	if e.tags.etag != `"1"` {
+	if e.validators.ETag != `"1"` {
 		t.Error("the copy lost its validator")
 	}
 	if src = next(e, broken(), start.Add(staleLimit), 0, rules.Standard).policy.Source(); !src.Stale {
@@ -156,6 +162,7 @@ func TestState_StaleOnError(t *testing.T) {
 }
 
 func TestState_WhatIsNoCopyIsNotServedStale(t *testing.T) {
+	t.Parallel()
 	for name, answers := range map[string][]answer{
 		"there was no file":         {said(404), said(503)},
 		"the file has gone":         {said(200), said(404), said(503)},
@@ -172,23 +179,24 @@ func TestState_WhatIsNoCopyIsNotServedStale(t *testing.T) {
 
 // A 304 restarts the clock of the copy (RFC 9111 §4.3.4).
 func TestState_Revalidation(t *testing.T) {
+	t.Parallel()
 	file := said(200, "ETag", `"1"`, "Cache-Control", "max-age=7200")
 	e := after(file, said(304))
 	src := e.policy.Source()
 	if src.State != rules.Available || src.Status != 304 || !src.FetchedAt.Equal(start.Add(time.Second)) {
 		t.Fatalf("confirmed: %+v", src)
 	}
-	if got := e.askAt.Sub(e.madeAt); got != 2*time.Hour {
+	if got := e.AskAt.Sub(e.MadeAt); got != 2*time.Hour {
 		t.Errorf("a 304 that states no lifetime keeps the copy's: %s", got)
 	}
-	if e = after(file, said(304, "Cache-Control", "max-age=600", "ETag", `"2"`)); e.askAt.Sub(e.madeAt) != 10*time.Minute {
-		t.Errorf("a 304 that states one: %s", e.askAt.Sub(e.madeAt))
+	if e = after(file, said(304, "Cache-Control", "max-age=600", "ETag", `"2"`)); e.AskAt.Sub(e.MadeAt) != 10*time.Minute {
+		t.Errorf("a 304 that states one: %s", e.AskAt.Sub(e.MadeAt))
 	}
-	if e.tags.etag != `"2"` {
-		t.Errorf("validator %q", e.tags.etag)
+	if e.validators.ETag != `"2"` {
+		t.Errorf("validator %q", e.validators.ETag)
 	}
 	e = after(file, said(503), said(503), said(304))
-	if src = e.policy.Source(); src.Stale || src.Err != nil || e.failures != 0 {
+	if src = e.policy.Source(); src.Stale || src.Err != nil || e.Failures != 0 {
 		t.Errorf("confirmed after failures: %+v", src)
 	}
 	elsewhere := said(304)
@@ -202,9 +210,10 @@ func TestState_Revalidation(t *testing.T) {
 }
 
 func TestState_DeniedUntilTheSiteSaysOtherwise(t *testing.T) {
+	t.Parallel()
 	denied := func(want bool, answers ...answer) {
 		t.Helper()
-		if got := after(answers...).denied; got != want {
+		if got := after(answers...).Denied; got != want {
 			t.Errorf("denied %v, want %v", got, want)
 		}
 	}
@@ -219,6 +228,7 @@ func TestState_DeniedUntilTheSiteSaysOtherwise(t *testing.T) {
 }
 
 func TestState_FreshByTheClock(t *testing.T) {
+	t.Parallel()
 	e := after(said(200))
 	fresh := func(want bool, name string, at time.Duration) {
 		t.Helper()
@@ -237,6 +247,7 @@ func TestState_FreshByTheClock(t *testing.T) {
 }
 
 func TestRFC9111_Lifetime(t *testing.T) {
+	t.Parallel()
 	date := start.Add(-240 * time.Hour).Format(http.TimeFormat) // the site's clock is ten days behind
 	in := func(d time.Duration) string { return start.Add(-240*time.Hour + d).Format(http.TimeFormat) }
 	lasts := func(name string, want time.Duration, fields ...string) {
@@ -266,4 +277,55 @@ func TestRFC9111_Lifetime(t *testing.T) {
 	lasts("no-cache", 5*time.Minute, "Cache-Control", "no-cache, max-age=1800")
 	lasts("private", 5*time.Minute, "Cache-Control", "private, max-age=1800")
 	lasts("what is unknown is ignored", 30*time.Minute, "Cache-Control", "immutable,,x=,max-age=1800")
+}
+
+// Walls answer robots.txt with a page of their own, which is neither the
+// site's file nor a word that there is none.
+func TestHeed_ChallengePagesAreNoPermission(t *testing.T) {
+	t.Parallel()
+	is := func(name string, a answer, wall string) {
+		t.Helper()
+		src := after(a).policy.Source()
+		got := src.Err != nil && strings.Contains(src.Err.Error(), "challenge page ("+wall+")")
+		if (src.State == rules.Unreachable) != (wall != "") || got != (wall != "") {
+			t.Errorf("%s: state %v, err %v; want a challenge of %q", name, src.State, src.Err, wall)
+		}
+	}
+	page := func(status int, html string) answer {
+		a := said(status, "Content-Type", "text/html; charset=utf-8")
+		a.body = []byte(html)
+		return a
+	}
+	for _, m := range wallMarks {
+		is(m.mark, page(200, "<!DOCTYPE html><html><script>var x='"+m.mark+"'</script></html>"), m.wall)
+	}
+	is("without a type", answer{
+		origin: site, url: site.RobotsURL(), status: 200,
+		body: []byte("<html><body><script id=\"anubis_challenge\">{}</script></body></html>"),
+	}, "Anubis")
+	is("203", page(203, "<html>window._cf_chl_opt={}</html>"), "Cloudflare")
+	is("by a field", said(200, "Cf-Mitigated", "challenge"), "Cloudflare")
+	is("by a field of any value", said(200, "X-Amzn-Waf-Action", "captcha"), "AWS WAF")
+
+	is("a field that says something else", said(200, "Cf-Mitigated", "none"), "")
+	is("a page behind a wall", page(200, "<html><script src=/cdn-cgi/challenge-platform/scripts/jsd/main.js></script></html>"), "")
+	file := said(200, "Content-Type", "text/plain")
+	file.body = []byte("User-agent: *\nDisallow: /.well-known/sgcaptcha/\nDisallow: /_sec/cp_challenge/\n")
+	is("a file that names the paths of a wall", file, "")
+	is("far down a long page", page(200, "<html>"+strings.Repeat("x", maxChallenge)+"_cf_chl_opt"), "")
+}
+
+func TestHeed_OtherPagesHoldNoRulesAndAreReported(t *testing.T) {
+	t.Parallel()
+	a := said(200, "Content-Type", "text/html")
+	a.body = []byte("<!DOCTYPE html><html><title>Welcome</title></html>")
+	src := after(a).policy.Source()
+	if src.State != rules.Unavailable || !strings.Contains(src.Note, "HTML") {
+		t.Errorf("%+v", src)
+	}
+	a.body = []byte("<html><pre>\nUser-agent: *\nDisallow: /private\n</pre></html>")
+	p := after(a).policy
+	if p.Source().State != rules.Available || p.Decide(nil, "/private").Verdict != rules.Refuse {
+		t.Errorf("a page with rules: %+v", p.Source())
+	}
 }

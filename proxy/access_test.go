@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/terms"
 	"heed/rules"
 )
 
@@ -19,6 +19,13 @@ func (u oneUser) Verify(_ context.Context, _ netip.Addr, user, password string) 
 	return u.wait == 0 && user == "ann" && password == "open sesame", u.wait
 }
 
+func (u oneUser) Proof(user string) (proof [32]byte) {
+	if user == "ann" {
+		proof[0] = 1
+	}
+	return proof
+}
+
 const (
 	annIs    = "Proxy-Authorization: Basic YW5uOm9wZW4gc2VzYW1l"
 	annIsNot = "Proxy-Authorization: Basic YW5uOm9wZW4gc2F5cyBtZQ=="
@@ -27,7 +34,7 @@ const (
 // The client's own side of a connection, before any tunnel: plain requests,
 // absolute https ones and CONNECT alike.
 func TestRFC9110_CredentialsForTheProxy(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { settle(c, &terms.Book{Users: oneUser{}}) })
+	r := newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Users: oneUser{}}) })
 	for _, target := range []string{"GET http://site.test/page", "GET https://site.test/page", "CONNECT site.test:443"} {
 		for _, header := range []string{"", annIsNot, annIs + "\r\n" + annIs, "Proxy-Authorization: Bearer YW5uOm9wZW4gc2VzYW1l", "Proxy-Authorization: Basic %%%"} {
 			c, _ := r.raw(plain)
@@ -65,7 +72,7 @@ func TestRFC9110_CredentialsForTheProxy(t *testing.T) {
 // Whoever opened a tunnel is asked inside it no more, and is known there.
 func TestHeed_ATunnelKnowsItsUser(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) {
-		settle(c, &terms.Book{Users: oneUser{}, Clients: []terms.Client{{Name: "annsbot", User: "ann", Agent: rules.Declare("BadBot")}}})
+		settle(c, &acl.Rules{Users: oneUser{}, Clients: []acl.Client{{Name: "annsbot", User: "ann", Agent: rules.Declare("BadBot")}}})
 	})
 	c, _ := r.raw(plain)
 	c.Send("CONNECT site.test:80 HTTP/1.1\r\nHost: site.test:80\r\n" + annIs + "\r\n\r\n")
@@ -82,7 +89,7 @@ func TestHeed_ATunnelKnowsItsUser(t *testing.T) {
 }
 
 func TestRFC6585_TooManyWrongPasswords(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { settle(c, &terms.Book{Users: oneUser{wait: 40 * time.Second}}) })
+	r := newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Users: oneUser{wait: 40 * time.Second}}) })
 	c, prefix := r.raw(plain)
 	c.Send(get(prefix, "/page", annIs))
 	if got := c.Head("GET"); got.StatusCode != 429 || got.Header.Get("Retry-After") != "40" {
@@ -92,7 +99,7 @@ func TestRFC6585_TooManyWrongPasswords(t *testing.T) {
 
 func TestHeed_OnlyClientsOfTheNamedNetworks(t *testing.T) {
 	for network, status := range map[string]int{"192.0.2.0/24": 403, "127.0.0.0/8": 200} {
-		r := newRig(t, hello, func(c *Config) { settle(c, &terms.Book{From: []netip.Prefix{netip.MustParsePrefix(network)}}) })
+		r := newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{From: []netip.Prefix{netip.MustParsePrefix(network)}}) })
 		got := r.ask(plain, question{path: "/page"})
 		if got.StatusCode != status {
 			t.Errorf("%s: %d", network, got.StatusCode)

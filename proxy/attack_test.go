@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/terms"
 	"heed/internal/testkit"
 	"heed/rules"
 )
@@ -37,7 +37,7 @@ func TestHeed_EveryUserAgentLineIsJudgedAndSent(t *testing.T) {
 func TestHeed_RulesAreFetchedUnderTheNameThatIsSent(t *testing.T) {
 	var asked []string
 	r := newRig(t, hello, func(c *Config) {
-		settle(c, &terms.Book{Clients: []terms.Client{{Agent: rules.Declare("NewsBot"), SendUserAgent: "NewsBot/1.0 (+https://bot.example/)"}}})
+		settle(c, &acl.Rules{Clients: []acl.Client{{Agent: rules.Declare("NewsBot"), SendUserAgent: "NewsBot/1.0 (+https://bot.example/)"}}})
 		c.Policies = policiesFunc(func(_ rules.Origin, userAgent string) *rules.Policy {
 			asked = append(asked, userAgent)
 			return rules.New(rules.Source{State: rules.Unavailable}, nil)
@@ -111,6 +111,8 @@ func (f policiesFunc) Policy(_ context.Context, o rules.Origin, userAgent string
 	return f(o, userAgent)
 }
 
+func (policiesFunc) Held(rules.Origin) []*rules.Policy { return nil }
+
 // A body that the client breaks is the client's fault, in the answer and in
 // the record.
 func TestHeed_BrokenUploadIsNotBlamedOnTheSite(t *testing.T) {
@@ -119,7 +121,7 @@ func TestHeed_BrokenUploadIsNotBlamedOnTheSite(t *testing.T) {
 		r := r.in(t)
 		c, prefix := r.raw(m)
 		path := "/broken-upload-" + string(m)
-		c.Send(request("POST", prefix, path, "Transfer-Encoding: chunked") + "-1\r\nx\r\n0\r\n\r\n")
+		c.Send(rawRequest("POST", prefix, path, "Transfer-Encoding: chunked") + "-1\r\nx\r\n0\r\n\r\n")
 		if a := c.Answer("POST"); a.StatusCode != 400 {
 			t.Errorf("%s %s", a.Status, a.Body)
 		}
@@ -144,6 +146,7 @@ func TestHeed_OpaqueTargetsAreNotKept(t *testing.T) {
 // A client that spoke in the tunnel has accepted the certificate, whatever it
 // said; one that said no more than goodbye may not have.
 func TestHeed_WhoSpeaksInTheTunnelTrustsTheCA(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, hello)
 	c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.trusting("site.test", "h2"))
 	c.Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00" +

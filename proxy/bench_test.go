@@ -22,8 +22,10 @@ import (
 	"heed/cache"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/busy"
 	"heed/internal/ca"
 	"heed/internal/testkit"
+	"heed/proxy/upstream"
 )
 
 // benchConns is how many keep-alive connections the benchmark's client holds.
@@ -38,7 +40,7 @@ func TestMain(m *testing.M) {
 	case "client":
 		benchClient()
 	default:
-		os.Exit(m.Run())
+		testkit.Main(m, 4)
 	}
 }
 
@@ -131,16 +133,16 @@ func benchProxy(b *testing.B, resolve map[string]string, roots *x509.CertPool, r
 	if err != nil {
 		b.Fatal(err)
 	}
-	var recorder Recorder = both{audit.NewLog(slog.NewJSONHandler(logFile, nil), nil), &audit.Tally{}}
+	var recorder Recorder = both{audit.NewLog(slog.NewJSONHandler(logFile, nil), nil), both{&audit.Tally{}, &busy.Counter{}}}
 	if record != nil {
 		recorder = both{recorder, record}
 	}
-	self := &Addrs{}
-	transport := NewTransport(TransportConfig{Resolve: resolve, RootCAs: roots, Self: self})
+	self := &upstream.Addrs{}
+	ways := upstream.NewHostTransports(upstream.TransportConfig{Resolve: resolve, RootCAs: roots, Self: self})
 	p, err := New(Config{
 		Name: "bench-1", Leaves: authority, Self: self,
 		Recorder: recorder,
-		Settings: Settings{Upstream: transport, Policies: cache.New(cache.Config{Transport: transport, UserAgent: "heed-bench"})},
+		Settings: Settings{Upstream: ways, Policies: cache.New(cache.Config{Transport: ways, UserAgent: "heed-bench"})},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"heed/cache"
+	"heed/proxy/upstream"
 )
 
 // Whoever is refused for want of rules is told in words what the site did
@@ -77,15 +78,14 @@ func TestHeed_ARefusalSaysWhatBecameOfRobotsTxt(t *testing.T) {
 	}
 	s.resolve["less.test:80"] = "127.0.0.2:9"
 	r := newRigBefore(t, s, func(c *Config) {
-		transport := NewTransport(TransportConfig{Resolve: s.resolve, Destinations: &Destinations{}})
-		t.Cleanup(transport.CloseIdleConnections)
-		guard := guardRedirects(only(transport), func(a netip.Addr) Class {
+		w := upstream.NewHostTransports(upstream.TransportConfig{Resolve: s.resolve, Destinations: &upstream.Destinations{ClassOf: func(a netip.Addr) upstream.Class {
 			if a.String() == "127.0.0.1" { // where the sites of this test are
-				return Public
+				return upstream.Public
 			}
-			return Classify(a)
-		})
-		c.Policies = cache.New(cache.Config{Transport: transport, PerFetch: guard})
+			return upstream.Classify(a)
+		}}})
+		t.Cleanup(w.CloseIdleConnections)
+		c.Policies = cache.New(cache.Config{Transport: w, PerFetch: w.GuardRedirects()})
 	})
 	for name, want := range answers {
 		a := r.in(t).ask(plain, question{host: name, path: "/page", header: []string{"Accept: text/plain"}})

@@ -1,12 +1,16 @@
 package proxy
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+
+	"heed/proxy/upstream"
 )
 
 // answering is a rig in front of raw.test, which answers over HTTP and HTTPS
@@ -142,7 +146,7 @@ func TestRFC9110_MaxForwardsEndsHere(t *testing.T) {
 
 // Nothing that decides how a message is taken travels behind its body: no
 // credentials for heed, no other name than the one that was judged.
-func TestTrap13_TrailersCarryNoFieldsOfTheHead(t *testing.T) {
+func TestTrailersCarryNoFieldsOfTheHead(t *testing.T) {
 	got := make(chan http.Header, 1)
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -162,4 +166,49 @@ func TestTrap13_TrailersCarryNoFieldsOfTheHead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An interim answer of an https site that is reached through an HTTP proxy has the
+// version that it came by in Via.
+func TestInterimAnswerThroughAnUpstreamProxyHasItsOwnVersionInVia(t *testing.T) {
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</a>")
+		w.WriteHeader(http.StatusEarlyHints)
+		hello(w, r)
+	})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			go func() {
+				defer c.Close()
+				r, err := http.ReadRequest(bufio.NewReader(c))
+				if err != nil {
+					return
+				}
+				site, err := net.Dial("tcp", s.resolve[r.Host])
+				if err != nil {
+					return
+				}
+				defer site.Close()
+				io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+				go io.Copy(site, c)
+				io.Copy(c, site)
+			}()
+		}
+	}()
+	r := newRigBefore(t, s, func(c *Config) {
+		through := http.ProxyURL(&url.URL{Scheme: "http", Host: l.Addr().String()})
+		c.Upstream = upstream.NewHostTransports(upstream.TransportConfig{Proxy: through, RootCAs: s.ca.Pool()})
+	})
+	for host, want := range map[string]string{"h1.test": "1.1 rig-7f3a", "site.test": "2 rig-7f3a"} {
+		c, _ := r.rawTo(mitmH1, host)
+		c.Send(requestTo(host, "GET", "", "/page"))
+		if interim := c.Head("GET"); interim.StatusCode != http.StatusEarlyHints || interim.Header.Get("Via") != want {
+			t.Errorf("%s: %s, Via %q, not %q", host, interim.Status, interim.Header["Via"], want)
+		}
+	}
 }

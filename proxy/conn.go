@@ -4,94 +4,123 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
+	"io"
 	"net"
 	"net/http"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"syscall"
+	"time"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/terms"
+	"heed/proxy/head"
+	"heed/proxy/limit"
+	"heed/proxy/refusal"
 	"heed/rules"
 )
 
 // clientConn is a client's connection as an http.Server sees it: the TCP
-// connection itself, or HTTP/1 inside a tunnel. It puts our reason phrases
-// into status lines, which net/http has no way to do, and owns up to the
-// answers that net/http gives to malformed requests before any handler runs.
-// For HTTP/2 it only carries what is known of the tunnel.
+// connection itself, or HTTP/1 inside a tunnel. It reads the heads of requests
+// before net/http does, puts our reason phrases into status lines, which net/http
+// has no way to do, and replaces the answers that net/http gives to malformed
+// requests before any handler runs (unread.go). For HTTP/2 it only carries what is
+// known of the tunnel.
 type clientConn struct {
 	net.Conn
 	proxy     *Proxy
-	who       terms.Who
-	tunnel    *tunnel // nil outside tunnels
-	phrase    atomic.Pointer[string]
-	answering atomic.Bool // a handler has taken the request
-	begun     atomic.Bool // octets of the next request have come
-	late      atomic.Bool // they did not become one in time: nothing more is said
+	counted   *limit.Conn            // the network connection that it is, or is inside
+	heads     *head.Reader           // of Conn; nil for HTTP/2
+	client    acl.ClientInfo         // as far as it is known before a request
+	tunnel    *tunnel                // nil outside tunnels
+	phrase    atomic.Pointer[string] // of the next status line; nil: net/http's
+	answering atomic.Bool            // a handler has taken the request
+	ended     atomic.Bool            // heed has answered in place of net/http: nothing more is sent
+}
+
+// newClientConn returns c, on which HTTP/1 is spoken, as a server takes it; t is nil
+// outside tunnels.
+func (p *Proxy) newClientConn(c net.Conn, counted *limit.Conn, client acl.ClientInfo, t *tunnel) *clientConn {
+	own := &clientConn{Conn: c, proxy: p, counted: counted, client: client, tunnel: t}
+	own.heads = head.NewReader(c, head.Limit{
+		Head: int(p.config.Limits.HeaderBytes) + headSlack, Hold: own.holdHead, Drop: counted.DropHead,
+	})
+	return own
+}
+
+// headSlack is how many octets more than Server.MaxHeaderBytes net/http takes of a
+// head before it refuses it.
+const headSlack = 4 << 10
+
+// holdHead counts octets of an unfinished head. While a handler runs, what comes is
+// the body of its request.
+func (c *clientConn) holdHead(octets int) error {
+	if c.answering.Load() {
+		return nil
+	}
+	if over := c.counted.HoldHead(octets); over != nil {
+		return over
+	}
+	return nil
+}
+
+// took notes that a handler has taken the request.
+func (c *clientConn) took() {
+	c.answering.Store(true)
+	c.counted.DropHead()
 }
 
 type clientConnKey struct{}
 
-// withClientConn is the servers' ConnContext: it makes the connection known
-// to newExchange.
+// withClientConn is the servers' ConnContext: newExchange finds the connection in
+// the context.
 func withClientConn(ctx context.Context, c net.Conn) context.Context {
-	switch c := c.(type) {
-	case *clientConn:
-		return context.WithValue(ctx, clientConnKey{}, c)
-	case *tls.Conn: // HTTP/2
-		t := c.NetConn().(*tunnelConn)
-		return context.WithValue(ctx, clientConnKey{}, &clientConn{Conn: c, proxy: t.exchange.proxy, who: t.exchange.who, tunnel: t.tunnel})
+	own, ok := c.(*clientConn)
+	if !ok { // HTTP/2
+		t := c.(*tls.Conn).NetConn().(*tunnelConn).tunnel
+		own = &clientConn{Conn: c, proxy: t.proxy, counted: t.counted, client: t.client, tunnel: t}
 	}
-	return ctx
+	return context.WithValue(ctx, clientConnKey{}, own)
 }
 
-// connState is the servers' ConnState: between two requests nobody is answering.
+// connState is the servers' ConnState: between two requests no handler is running.
 func connState(c net.Conn, state http.ConnState) {
 	switch c := c.(type) {
 	case *clientConn:
 		if state == http.StateIdle {
-			c.begun.Store(false)
+			c.heads.Idle()
 			c.answering.Store(false)
 		}
 		if state == http.StateClosed && c.tunnel != nil {
 			c.tunnel.end()
 		}
-	case *tls.Conn:
-		t, ok := c.NetConn().(*tunnelConn)
-		if !ok {
-			return
-		}
-		t.tunnel.unheard.state(t.tunnel, state)
+	case *tls.Conn: // HTTP/2
+		t := c.NetConn().(*tunnelConn).tunnel
+		t.rejected.state(t, state)
 		if state == http.StateIdle {
-			t.tunnel.streams.idled()
+			t.streams.idled()
 		}
 		if state == http.StateClosed {
-			t.tunnel.end()
+			t.end()
 		}
 	}
 }
 
-// end tells a tunnel that its connection is closed. net/http recovers from no
+// end calls closed when the connection of t is closed. net/http recovers from no
 // panic here, so that a fault in the Recorder would end the process.
 func (t *tunnel) end() {
 	defer func() {
 		if v := recover(); v != nil {
-			t.proxy.Log.Error("the end of a tunnel could not be recorded", "panic", v, "stack", string(debug.Stack()))
+			t.proxy.config.Log.Error("the end of a tunnel could not be recorded", "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
 	t.closed()
 }
 
-// setPhrase makes phrase the reason phrase of the next status line.
-func (c *clientConn) setPhrase(phrase string) { c.phrase.Store(&phrase) }
-
-// Write implements net.Conn. A head begins a write of its own, since net/http
+// Write implements net.Conn. A head begins a separate write, since net/http
 // flushes the answer before.
 func (c *clientConn) Write(b []byte) (int, error) {
-	if c.late.Load() {
+	if c.ended.Load() {
 		return 0, net.ErrClosed
 	}
 	phrase := c.phrase.Load()
@@ -103,21 +132,15 @@ func (c *clientConn) Write(b []byte) (int, error) {
 		return c.Conn.Write(b)
 	}
 	head := bytes.Clone(line[:len("HTTP/1.1 400")])
-	if phrase != nil {
-		if bytes.HasPrefix(line[len("HTTP/1.1 "):], []byte("100")) {
-			return c.Conn.Write(b)
-		}
-		c.phrase.Store(nil)
-		head = append(append(head, ' '), *phrase...)
-	} else {
-		text, ok := c.proxy.recordUnparsed(c, string(line[len("HTTP/1.1 "):]))
-		if !ok {
-			return 0, net.ErrClosed // there is no answer without a record
-		}
-		head = append(append(head, " Refused by heed: "...), text...)
-		head = append(append(head, "\r\nProxy-Status: "...), c.proxy.statusName...)
-		head = append(head, "; error=http_request_error"...)
+	if phrase == nil {
+		c.answerUnparsed(head[len("HTTP/1.1 "):])
+		return len(b), nil
 	}
+	if bytes.HasPrefix(line[len("HTTP/1.1 "):], []byte("100")) {
+		return c.Conn.Write(b)
+	}
+	c.phrase.Store(nil)
+	head = append(append(head, ' '), *phrase...)
 	head = append(append(head, "\r\n"...), rest...)
 	if _, err := c.Conn.Write(head); err != nil {
 		return 0, err
@@ -125,122 +148,90 @@ func (c *clientConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// Read implements net.Conn.
+func (c *clientConn) Read(b []byte) (int, error) {
+	n, err := c.heads.Read(b)
+	if err != nil && !c.answering.Load() {
+		c.answerUnread(err)
+	}
+	return n, err
+}
+
 // CloseWrite lets net/http end an answer before it closes the connection.
-func (c *clientConn) CloseWrite() error {
-	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return w.CloseWrite()
-	}
-	return nil
-}
+func (c *clientConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-// recordUnparsed records a request that net/http answered by itself, with
-// status (such as "400 Bad Request"), and returns what to tell the client, if it
-// could be recorded.
-func (p *Proxy) recordUnparsed(c *clientConn, status string) (text string, ok bool) {
-	text = map[string]string{
-		"400": "the request is not valid HTTP",
-		"413": "the request is too large",
-		"417": "the expectation cannot be met",
-		"431": "the request's header fields are too large",
-		"501": "the transfer coding is not known",
-		"505": "the HTTP version is not known",
-	}[status[:3]]
-	text, reason := firstOf(text, "the request cannot be read"), rules.ReasonMalformed
-	if status[:3] == "431" {
-		text, reason = text+": "+p.reach(limitHeaderBytes).Error(), rules.ReasonLimit
-	}
-	if c.tunnel != nil {
-		c.tunnel.requests.Add(1)
-	}
-	x := p.newUnread(c.RemoteAddr().String(), c.tunnel)
-	x.entry.Outcome.Status = int(status[0]-'0')*100 + int(status[1]-'0')*10 + int(status[2]-'0')
-	x.note(reason, text)
-	return text, x.recorded
-}
-
-// newUnread returns an exchange for which no request could be read.
-func (p *Proxy) newUnread(client string, t *tunnel) *exchange {
-	x := p.newExchange(&http.Request{RemoteAddr: client})
-	x.settle()
-	x.entry.Judged = audit.NotJudged
-	if t != nil {
-		x.entry.Scheme, x.entry.Host = t.origin.Scheme, t.origin.Authority()
-	}
-	return x
-}
-
-// note records an exchange that ends with its decision.
-func (x *exchange) note(reason rules.Reason, detail string) {
-	x.noteVerdict(rules.Refuse, reason, detail)
-}
-
-func (x *exchange) noteVerdict(v rules.Verdict, reason rules.Reason, detail string) {
-	x.entry.Decision, x.entry.Detail = rules.Decision{Verdict: v, Reason: reason}, detail
-	x.record()
-	if x.recorded {
-		x.proxy.Recorder.Ended(&x.entry)
-	}
-}
-
-// clientListener hands accepted connections to the outer server.
+// clientListener passes accepted connections, of type *limit.Conn, to the outer
+// server.
 type clientListener struct {
 	net.Listener
 	proxy *Proxy
 }
 
-// Accept implements net.Listener. A connection for which there is no place is
-// told so and forgotten.
+// Accept implements net.Listener.
 func (l *clientListener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-			l.proxy.reach(limitOpenFiles) // net/http waits, longer each time, and comes again
-		}
-		if err != nil {
-			return nil, err
-		}
-		if s := l.proxy.seated(c); s != nil {
-			return &clientConn{Conn: s, proxy: l.proxy, who: whoOf(c)}, nil
-		}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.proxy.newClientConn(c, c.(*limit.Conn), clientInfo(c), nil), nil
+}
+
+// limits are those in force.
+func (p *Proxy) limits() *limit.Limits { return &p.config.Live().Limits }
+
+func (p *Proxy) logLimit(over *limit.Exceeded, times uint64) {
+	p.config.Log.Warn("a limit keeps clients from more", "limit", over.Kind.String(), "value", over.Value, "times", times)
+}
+
+// turnAway answers a client for whose connection there is no room, and closes it. It
+// reads on for a moment: closed immediately, the connection could lose the answer.
+func (p *Proxy) turnAway(c net.Conn, over *limit.Exceeded) {
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(p.limits().DrainTime))
+	a := refusal.Case{Reason: rules.ReasonLimit, Entry: &audit.Entry{}, Err: over, Proxy: refusal.Proxy{Member: p.statusName}}
+	if _, err := c.Write(refusal.Raw(a, &http.Request{})); err == nil {
+		drain(c)
 	}
 }
 
-// handovers is the inner server's listener: connections that have been
+// drain ends what is sent on c and reads what the client still sends.
+func drain(c net.Conn) {
+	_ = closeWrite(c)
+	_, _ = io.CopyN(io.Discard, c, maxDrain)
+}
+
+// tunnelListener is the inner server's listener: connections that have been
 // decrypted arrive through it.
-type handovers struct {
+type tunnelListener struct {
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
 }
 
-func newHandovers() *handovers {
-	return &handovers{conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
 // push gives c to the inner server, or closes it when that has ended.
-func (h *handovers) push(c net.Conn) {
+func (l *tunnelListener) push(c net.Conn) {
 	select {
-	case h.conns <- c:
-	case <-h.done:
+	case l.conns <- c:
+	case <-l.done:
 		c.Close()
 	}
 }
 
 // Accept implements net.Listener.
-func (h *handovers) Accept() (net.Conn, error) {
+func (l *tunnelListener) Accept() (net.Conn, error) {
 	select {
-	case c := <-h.conns:
+	case c := <-l.conns:
 		return c, nil
-	case <-h.done:
+	case <-l.done:
 		return nil, net.ErrClosed
 	}
 }
 
 // Close implements net.Listener.
-func (h *handovers) Close() error {
-	h.once.Do(func() { close(h.done) })
+func (l *tunnelListener) Close() error {
+	l.once.Do(func() { close(l.done) })
 	return nil
 }
 
 // Addr implements net.Listener.
-func (h *handovers) Addr() net.Addr { return &net.UnixAddr{Name: "tunnels", Net: "unix"} }
+func (l *tunnelListener) Addr() net.Addr { return &net.UnixAddr{Name: "tunnels", Net: "unix"} }

@@ -1,141 +1,193 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/terms"
+	"heed/internal/safetext"
+	"heed/proxy/refusal"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
-// decide answers "may this agent fetch this target, now?" and records the
-// answer. Afterwards either x.refusal is set or the request may leave. The
-// steps: access, identify, policy, rules, pace, record.
-func (x *exchange) decide(r *http.Request) {
-	x.identify()
-	if x.https != terms.Intercept {
-		x.asItIs()
+// verdict is what the rules say of a request, with what that rests on.
+type verdict struct {
+	acl.Result
+	judged audit.Judged
+	policy *rules.Policy // nil: none was needed
+	age    time.Duration // of policy
+	waited time.Duration // for policy
+	detail string        // for the record; empty: nothing beside the decision
+}
+
+// decide answers "may this agent fetch this target, now?" and records the answer.
+// Afterwards either x.refusal is set or the request may leave.
+func (x *exchange) decide(ctx context.Context) {
+	q := &x.req
+	q.identify(x.proxy)
+	if q.https != acl.Intercept { // heed rewrites nothing in such a tunnel: the site sees the client's own name
+		q.names = q.effective.TunnelIdentity(q.names, q.userAgent, x.proxy.agentOf)
 	}
-	e := &x.entry
-	if err := x.access(); err != nil {
-		x.refuseDestination(err)
+	x.describe()
+	if err := q.settings.Destinations.CheckOrigin(q.origin); err != nil {
+		x.deny(forbidden(err))
 		x.record()
 		return
 	}
-	e.Judged = audit.ByPath
-	o := x.part(x.judge(r.Context()))
-	if x.mismatch != "" && x.terms.Mode == terms.Observe {
-		o.Decision, e.Detail = rules.Decision{Reason: rules.ReasonHostMismatch}, x.mismatch
-	}
-	o = x.terms.Observed(o)
-	e.Unseen, e.Settled = o.Unseen, o.Settled
-	if e.Decision = o.Decision; o.Verdict == rules.Refuse {
-		x.refuse(o.Decision, firstOf(e.Detail, refusalDetail(e.Policy)))
-	} else {
-		x.pace(r.Context())
+	v := x.judge(ctx)
+	x.adopt(&v)
+	if v.Verdict != rules.Refuse {
+		x.waitTurn(ctx)
 	}
 	x.record()
 }
 
-// access says why the place may not be asked for, as far as its name tells: its
-// addresses are looked at when it is dialled.
-func (x *exchange) access() error {
-	d := x.settings.Destinations
-	if d == nil || len(d.Refuse) == 0 && !mayBeAddress(x.origin.Host) {
-		return nil
+// identify sets the settings that apply to the client at this site, the names that q is
+// judged by and those that the site will see. It does so once.
+func (q *request) identify(p *Proxy) {
+	if q.identified {
+		return
 	}
-	_, placed := d.Placed[x.origin.HostPort()]
-	_, err := d.visit(x.origin.Host, x.origin.Port, placed)
-	return err
+	q.client.UserAgent = q.userAgent
+	q.effective = q.settings.Rules.For(q.settings.Rules.ClientOf(q.client), q.origin, p.config.Now())
+	q.names = q.effective.Identity(q.userAgent, p.agentOf)
+	q.identified = true
 }
 
-// mayBeAddress reports whether a canonical host may be an IP address; it is
-// sure of those that are not.
-func mayBeAddress(host string) bool {
-	last := host[len(host)-1]
-	return last >= '0' && last <= '9' || strings.IndexByte(host, ':') >= 0
+// Bounds of Proxy.agents: User-Agent strings are the client's to choose.
+const (
+	maxAgents      = 4096
+	maxAgentLength = 1024 // octets; longer strings are identified each time
+)
+
+// agentOf returns the Agent that a User-Agent names.
+func (p *Proxy) agentOf(userAgent string) *rules.Agent {
+	a, ok := p.agents.Get(userAgent)
+	if ok {
+		return a
+	}
+	a = rules.Identify(userAgent)
+	if len(userAgent) <= maxAgentLength {
+		p.agents.Put(strings.Clone(userAgent), a, maxAgents)
+	}
+	return a
 }
 
-// judge decides by what was settled with the site or the client, where that
-// says all, and asks the origin's policy otherwise.
-func (x *exchange) judge(ctx context.Context) terms.Opinion {
-	e, q := &x.entry, x.question()
-	if x.https != terms.Intercept {
-		e.Judged = audit.ByHost
+// judge decides by the operator's settings for the site or the client, where they
+// suffice, and by the origin's policy otherwise.
+func (x *exchange) judge(ctx context.Context) verdict {
+	r := &x.req
+	q := acl.Query{Effective: r.effective, Target: r.target, HTTPS: r.https, Uninspected: r.unseen, Names: r.names, Now: x.proxy.config.Now()}
+	v := verdict{judged: audit.ByPath}
+	if r.https != acl.Intercept {
+		v.judged = audit.ByHost
 	}
-	o, ok := q.WithoutRules()
-	if !ok {
-		o = x.judgePolicy(ctx, &q)
+	var settled bool
+	if v.Result, settled = q.WithoutRules(); !settled && !x.judgeOwnService(&q, &v) {
+		x.judgeByPolicy(ctx, &q, &v)
 	}
-	if o.Unjudged {
-		e.Judged = audit.NotJudged
+	if v.Unjudged {
+		v.judged = audit.NotJudged
 	}
-	return o
+	if c := r.effective.Client; c != nil && c.AllowSubresources {
+		x.proxy.pages.allowSubresource(r, &v, x.entry.Time)
+	}
+	if r.mismatch != "" && r.effective.Mode == acl.Observe {
+		v.Decision, v.detail = rules.Decision{Reason: rules.ReasonHostMismatch}, r.mismatch
+	}
+	v.Result = r.effective.Apply(v.Result)
+	if v.Verdict == rules.Refuse && v.detail == "" {
+		v.detail = policyError(v.policy)
+	}
+	return v
 }
 
-// question is what x asks, but for the rules of the site.
-func (x *exchange) question() terms.Question {
-	e := &x.entry
-	return terms.Question{
-		Terms: x.terms, Target: e.Target, HTTPS: x.https, Unlooked: x.unseen, Now: x.proxy.Now(),
-		Names: terms.Identity{Judged: e.Agent, Visible: x.visible, Shown: cmp.Or(e.Sent, e.UserAgent), From: e.SentFrom},
-	}
-}
-
-// judgePolicy asks the rules of the site, or those that the operator put in
-// their place, and the exceptions from them.
-func (x *exchange) judgePolicy(ctx context.Context, q *terms.Question) terms.Opinion {
-	e := &x.entry
-	p := x.policyFor(ctx, q)
+// judgeByPolicy decides by the rules of the site, or those that the operator put
+// in their place, and the exceptions from them.
+func (x *exchange) judgeByPolicy(ctx context.Context, q *acl.Query, v *verdict) {
+	p := x.policy(ctx, q)
 	now := time.Now()
-	e.Outcome.Waited = now.Sub(e.Time)
+	v.waited = now.Sub(x.entry.Time)
 	if p == nil {
-		return terms.Opinion{Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonLate}, Unjudged: true}
+		v.Result = acl.Result{Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRulesPending}, Unjudged: true}
+		return
 	}
-	if leftFirst(ctx, p) {
-		return terms.Opinion{Decision: rules.Decision{Reason: rules.ReasonLeft}, Unjudged: true}
+	if clientLeft(ctx, p) {
+		v.Result = acl.Result{Decision: rules.Decision{Reason: rules.ReasonClientLeft}, Unjudged: true}
+		return
 	}
-	e.Policy = p
-	if source := p.Source(); source.State != rules.Unreachable {
-		e.PolicyAge = max(0, now.Sub(source.FetchedAt))
+	q.Now = x.proxy.config.Now()
+	v.Result, v.policy = x.req.evaluate(q, p)
+	if source := v.policy.Source(); source.State != rules.Unreachable {
+		v.age = max(0, now.Sub(source.FetchedAt))
 	}
-	q.Now = x.proxy.Now()
-	return under(q, p)
 }
 
-// leftFirst reports whether p is not there because the client left before it
-// came: that says nothing of the site.
-func leftFirst(ctx context.Context, p *rules.Policy) bool {
+// evaluate returns the decision on query under p, and the policy that decided. Of an
+// origin that answers clients differently, a request without a User-Agent is refused when
+// any of the files refuses it that are held for clients with a name: otherwise a client
+// would get by leaving its name out what the site refuses to it.
+func (q *request) evaluate(query *acl.Query, p *rules.Policy) (acl.Result, *rules.Policy) {
+	r := evaluate(query, p)
+	if query.Names.Shown != "" || query.Effective.Site.Robots != nil || r.Verdict == rules.Refuse {
+		return r, p
+	}
+	for _, held := range q.settings.Policies.Held(q.origin) {
+		if strict := evaluate(query, held); strict.Verdict == rules.Refuse {
+			return strict, held
+		}
+	}
+	return r, p
+}
+
+// policy returns the policy that governs x; nil when x is observed only and its
+// verdict will follow.
+func (x *exchange) policy(ctx context.Context, q *acl.Query) *rules.Policy {
+	switch s := x.req.settings; {
+	case q.Effective.Site.Robots != nil:
+		return q.Effective.Site.Robots
+	case q.Effective.Mode == acl.Observe:
+		return x.policyOrDefer(ctx, q)
+	default:
+		return s.Policies.Policy(ctx, x.req.origin, q.Names.Shown)
+	}
+}
+
+// clientLeft reports whether p is not there because the client left before it
+// came: that is no statement of the site's.
+func clientLeft(ctx context.Context, p *rules.Policy) bool {
 	source := p.Source()
 	return ctx.Err() != nil && source.State == rules.Unreachable && errors.Is(source.Err, context.Cause(ctx))
 }
 
-// under judges q by p.
-func under(q *terms.Question, p *rules.Policy) terms.Opinion {
-	o := q.By(p)
-	if o.Reason == rules.ReasonOriginUnreachable && errors.Is(p.Source().Err, ErrDestination) {
+// evaluate returns the decision on q under p.
+func evaluate(q *acl.Query, p *rules.Policy) acl.Result {
+	o := q.Decide(p)
+	if o.Reason == rules.ReasonOriginUnreachable && errors.Is(p.Source().Err, upstream.ErrDestination) {
 		o.Reason = rules.ReasonDestination
 	}
 	return o
 }
 
-// asItIs undoes what was settled about names that a site is shown: in a tunnel
-// nothing is changed, so that the site sees who the client says it is.
-func (x *exchange) asItIs() {
+// adopt makes v the decision on x.
+func (x *exchange) adopt(v *verdict) {
 	e := &x.entry
-	id := x.terms.InTunnel(terms.Identity{Judged: e.Agent}, e.UserAgent, x.proxy.agents.identify)
-	e.Sent, e.SentFrom, x.visible = "", "", id.Visible
+	e.Judged, e.Policy, e.PolicyAge, e.Outcome.Waited = v.judged, v.policy, v.age, v.waited
+	e.Unseen, e.Settled, e.Detail, e.Decision = v.Unseen, v.OperatorReason, v.detail, v.Decision
+	if v.Verdict == rules.Refuse {
+		x.reply(refusal.Case{Reason: v.Reason})
+	}
 }
 
-// refusalDetail says why a policy is not there, for the record.
-func refusalDetail(p *rules.Policy) string {
+// policyError returns why a policy could not be had, for the record; empty when it
+// could.
+func policyError(p *rules.Policy) string {
 	if p == nil || p.Source().State != rules.Unreachable || p.Source().Err == nil {
 		return ""
 	}
-	return errorText(p.Source().Err)
+	return safetext.Error(p.Source().Err)
 }

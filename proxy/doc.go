@@ -1,14 +1,43 @@
-// Package proxy turns a request into a Decision and acts on it.
+// Package proxy decides on requests and acts on the decision.
 //
-// A connection takes this way: listener, outer http.Server, front (the handler
-// in front.go), goproxy, hook (hook.go), decide (decide.go), forward
-// (forward.go), the site. A CONNECT comes back to the same front through an
-// inner http.Server that speaks HTTP/1.1 and HTTP/2 inside our own TLS
-// (connect.go), so that there is one decision path and not two.
+// The way of a request, in the order in which to read it: a listener (proxy.go,
+// conn.go) reads its head (package head) and passes it to handle (handler.go), which
+// makes an exchange of it, checks that the client may use the proxy, and locates the
+// target (request.go, target.go).
+// goproxy then calls the hook (hook.go), which decides (decide.go): identify sets the
+// settings and the names, judge returns the verdict by the settings or the policy of
+// the site, and adopt makes it the decision. For a refusal reply (refuse.go) prepares
+// the answer; any other request waits for its turn (pace.go), which may end in a
+// refusal as well. The decision is recorded (record.go) before the request is sent to
+// the site (forward.go) and before a refusal is sent to the client. Recording may turn
+// it into another refusal: when it fails, or when the client has had too many. At the
+// end, finish (handler.go) closes the record.
 //
-// What the package needs from others it states as interfaces: Policies,
-// Recorder, Leaves.
+// A CONNECT (connect.go) is intercepted (intercept.go): the requests inside come back
+// to handle through an inner http.Server, so that there is one way to decide. Or its
+// host is judged, and the tunnel is passed on unread (tunnel.go, hello.go).
 //
-// Outside packages: github.com/elazarl/goproxy, in hook.go only;
-// github.com/dunglas/httpsfv for structured fields.
+// A Recorder stores decisions. heed has three, which internal/daemon chooses: the log
+// (internal/audit/log.go), the record audit.db (internal/audit/store/writer.go) and the
+// counts (internal/audit/tally.go).
+//
+// The rest is one subject a file: body.go the bodies on their way, writer.go the
+// answer to the client, unread.go requests that net/http refuses before handle,
+// observe.go verdicts that follow their request, h2.go what
+// net/http leaves undone of HTTP/2, subresource.go what a page needs to be shown,
+// ownservice.go local services of the client's own run, page.go what the proxy answers for itself, recheck.go the tunnels of clients that are
+// not admitted any more, shutdown.go its end.
+//
+// An exchange holds the facts (request), the record (audit.Entry) and what carries
+// the request; a denial is a refusal without a rule, a verdict what the rules say. An
+// exchange has more methods than other types, since each step of the way writes the
+// record, which belongs to it alone. Proxy has methods in the file of each step that
+// needs what all exchanges share.
+//
+// What the package needs from others it states as interfaces: Policies, Recorder,
+// Leaves, Pacer. The packages below it do not depend on an exchange: upstream reaches
+// sites, refusal makes answers, limit counts what clients hold, headers edits
+// fields, catrust remembers which clients accept the CA.
+//
+// Outside package: github.com/elazarl/goproxy, in hook.go only.
 package proxy

@@ -1,98 +1,98 @@
 package proxy
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"net/textproto"
+	"strconv"
 	"strings"
-	"time"
 
-	"heed/rules"
+	"heed/proxy/headers"
+	"heed/proxy/upstream"
 )
 
 // forward sends an allowed request to the site. It never fails: what goes
 // wrong is an answer too. goproxy calls it for plain and intercepted requests
 // alike.
-func (x *exchange) forward(r *http.Request, w *responseWriter) *http.Response {
-	p := x.proxy
+func (x *exchange) forward(r *http.Request) *http.Response {
 	if last, n := maxForwards(r); last {
-		return x.lastHop(r)
+		return x.answerLastHop(r)
 	} else if n != "" {
 		r.Header["Max-Forwards"] = []string{n}
 	}
-	x.prepareBody(r)
+	x.upload.prepare(x, r)
 	r.Close = false // the client's wish for its own connection
-	p.addVia(r.Header, r.ProtoMajor, r.ProtoMinor)
-	x.setIdentity(r.Header)
-	x.webSocket = isWebSocket(r.Header)
+	x.proxy.via.Add(r.Header, r.ProtoMajor, r.ProtoMinor)
+	x.req.setIdentity(r.Header)
+	webSocket := headers.IsWebSocket(r.Header)
+	resp, err := x.send(r, webSocket)
+	x.writer.answered()
+	switch {
+	case err != nil:
+		return x.fail(r, err)
+	case resp.StatusCode < 100 || resp.StatusCode == http.StatusProxyAuthRequired:
+		// The client would take a 407 for heed's and send credentials that the site
+		// has no business with (RFC 9110 §15.5.8).
+		resp.Body.Close()
+		failure := x.fail(r, upstream.ErrStatus)
+		x.entry.Outcome.Err = fmt.Sprintf("site: http_protocol_error: status %03d", resp.StatusCode)
+		return failure
+	}
+	x.entry.Outcome.FromSite = true
+	x.reportAnswer(resp)
+	x.cleanAnswer(resp)
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		x.relayAnswer(r, resp)
+	} else if !webSocket || !headers.IsWebSocket(resp.Header) {
+		resp.Body.Close()
+		x.entry.Outcome.FromSite = false
+		return x.fail(r, upstream.ErrUpgrade)
+	}
+	return resp // the body of a 101 stays what it is: both directions of the connection
+}
+
+// send sends r on its way and returns the site's answer.
+func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error) {
+	w := &x.writer
 	w.trace.GotConn = w.gotConn
-	if x.turn.Load() != nil {
-		w.trace.WroteHeaders = x.started
+	if x.turns != nil {
+		w.trace.WroteHeaders = x.turns.started
 	}
 	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
 		w.trace.Got1xxResponse = w.informational
 	}
-	r = x.sendsOnce(r, w)
-	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &w.trace))
-	resp, err := x.settings.Upstream.RoundTrip(r)
-	w.answered()
-	if err != nil {
-		return x.fail(r, err)
+	r = x.takeTurnOnRetry(r)
+	ctx := httptrace.WithClientTrace(r.Context(), &w.trace)
+	if webSocket {
+		ctx = upstream.HTTP1Only(ctx)
 	}
-	if resp.StatusCode < 100 || resp.StatusCode == http.StatusProxyAuthRequired {
-		resp.Body.Close()
-		return x.failStatus(r, resp.StatusCode)
-	}
-	x.entry.Outcome.FromSite = true
-	x.heardFrom(resp)
+	return x.upstream().RoundTrip(r.WithContext(ctx))
+}
+
+// cleanAnswer takes off resp what concerns the connection to the site only, and
+// adds heed's own fields.
+func (x *exchange) cleanAnswer(resp *http.Response) {
+	p := x.proxy
 	if resp.Close {
-		w.site.restoreConnection(resp.Header)
+		x.writer.site.RestoreConnection(resp.Header)
 	}
-	removeHopByHop(resp.Header)
-	dropForged(resp.Header, p.Name)
-	p.addVia(resp.Header, resp.ProtoMajor, resp.ProtoMinor)
+	headers.RemoveHopByHop(resp.Header)
+	headers.StripSpoofedStatus(resp.Header, p.config.Name)
+	p.via.Add(resp.Header, resp.ProtoMajor, resp.ProtoMinor)
 	if remark := x.remark(); remark != "" {
 		resp.Header.Add("Proxy-Status", remark)
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols {
-		if !x.webSocket || !isWebSocket(resp.Header) {
-			resp.Body.Close()
-			x.entry.Outcome.FromSite = false
-			return x.fail(r, errUpgrade)
-		}
-		return resp // its body has to stay what it is: both directions of the connection
-	}
-	x.pass(r, w, resp)
-	return resp
 }
 
-// prepareBody makes r's body one that is counted and whose framing the
-// Transport keeps.
-func (x *exchange) prepareBody(r *http.Request) {
-	if unreadBody(r) {
-		cleanTrailer(r.Trailer)
-		x.upload.Reader, x.upload.trailer = x.patient(r), r.Trailer
-		r.Body = &x.upload
-		return
-	}
-	if r.ContentLength != 0 {
-		return
-	}
-	r.Body = http.NoBody // HTTP/2's empty body is none that net/http would know
-	if _, ok := r.Header["Content-Length"]; ok && r.ProtoMajor == 1 {
-		r.TransferEncoding = []string{"identity"} // "Content-Length: 0" stays, whatever the method
-	}
-}
-
-// pass makes the site's answer, which is not an upgrade, the client's.
-func (x *exchange) pass(r *http.Request, w *responseWriter, resp *http.Response) {
+// relayAnswer makes the site's answer, which is not an upgrade, the client's.
+func (x *exchange) relayAnswer(r *http.Request, resp *http.Response) {
+	w := &x.writer
 	delete(resp.Header, "Connection") // on any other status goproxy would take the fields for a handshake
 	delete(resp.Header, "Upgrade")
-	if x.uploading(r) {
-		// An answer before the upload is complete goes out at once, beside the
+	if x.upload.pending.Load() {
+		// An answer before the upload is complete goes out immediately, beside the
 		// rest of the upload; without this net/http reads the rest itself first.
 		resp.Header["Connection"] = []string{"close"}
 	}
@@ -100,7 +100,7 @@ func (x *exchange) pass(r *http.Request, w *responseWriter, resp *http.Response)
 		keepNotModified(resp.Header, r.ProtoMajor)
 	}
 	if len(resp.Trailer) > 0 {
-		announce(r, resp)
+		headers.AnnounceTrailer(r, resp)
 		w.trailer = resp.Trailer
 	}
 	if r.ProtoMajor == 1 && resp.ProtoMajor == 1 {
@@ -109,11 +109,11 @@ func (x *exchange) pass(r *http.Request, w *responseWriter, resp *http.Response)
 	if r.Method != http.MethodHead {
 		w.stream, w.length = resp.ContentLength < 0, resp.ContentLength
 	}
-	x.download = downloadBody{ReadCloser: resp.Body, resp: resp, name: x.proxy.Name}
+	x.download = downloadBody{ReadCloser: resp.Body, exchange: x, resp: resp}
 	resp.Body = &x.download
 }
 
-// keepNotModified sees to the fields of a 304 that tell of what was not sent.
+// keepNotModified keeps the fields of a 304 that describe the content it omits.
 // net/http takes them off by their usual spelling; HTTP/2 clients may take a
 // length for a promise of content.
 func keepNotModified(h http.Header, major int) {
@@ -142,149 +142,54 @@ func oddPhrase(resp *http.Response) *string {
 			return nil
 		}
 	}
-	odd := phrase // of its own, so that the usual one costs no allocation
+	odd := phrase // a separate variable, so that the usual one costs no allocation
 	return &odd
 }
 
-// setIdentity puts the settled identity into h; without one the client's
-// own stays, and a missing one stays missing. Several lines become the one
-// that was judged: net/http would send the first alone.
-func (x *exchange) setIdentity(h http.Header) {
-	own := x.entry.Sent
-	if from := x.entry.SentFrom; from != "" {
-		h["From"] = []string{from}
+// maxForwards reads the field that counts a TRACE's or OPTIONS' hops (RFC 9110
+// §7.6.2): last when heed itself has to answer, else the value for the next
+// hop. Empty: the field is not there, or not a number, or of a method that it
+// means nothing to.
+func maxForwards(r *http.Request) (last bool, next string) {
+	values := r.Header["Max-Forwards"]
+	if len(values) == 0 || r.Method != http.MethodTrace && r.Method != http.MethodOptions {
+		return false, ""
 	}
-	lines, ok := h["User-Agent"]
-	switch {
-	case own != "":
-		h["User-Agent"] = []string{own}
-	case !ok:
-		h["User-Agent"] = nil // net/http would send its own
-	case len(lines) > 1:
-		h["User-Agent"] = []string{x.entry.UserAgent}
+	n, err := strconv.ParseUint(values[0], 10, 63)
+	if err != nil {
+		return false, ""
 	}
+	if n == 0 {
+		return true, ""
+	}
+	return false, strconv.FormatUint(n-1, 10)
 }
 
-// fail turns the Transport's error into an answer. A body that the client
-// broke is the client's fault and not the site's.
-func (x *exchange) fail(r *http.Request, err error) *http.Response {
-	o := &x.entry.Outcome
-	if over := x.lateBody(); over != nil {
-		x.replyLimit(over)
-		o.Err = "client: " + over.Error()
-		return x.refusalResponse(r)
-	} else if x.noTurn != nil {
-		x.replyPaced(x.noTurn)
-		o.Err = "site: " + errorText(errNoTurn)
-		return x.refusalResponse(r)
-	} else if bad := x.upload.bad.Load(); bad != nil {
-		x.reply(rules.ReasonMalformed)
-		x.refusal.detail = "the request's body cannot be read"
-		o.Err = "client: " + errorText(*bad)
-	} else if errors.Is(err, ErrDestination) {
-		x.reply(rules.ReasonDestination)
-		x.refusal.cause = err
-		o.Err = errorText(err)
-	} else {
-		x.reply(rules.ReasonOriginUnreachable)
-		x.refusal.status, x.refusal.errorType = classify(err)
-		switch {
-		case errors.Is(err, errStatus):
-			x.refusal.detail = statusDetail
-		case byUpstream(err):
-			x.refusal.detail = upstreamDetail
-		}
-		o.Err = "site: " + x.refusal.errorType + ": " + errorText(err)
+// secretFields are not shown by an answer to TRACE (RFC 9110 §9.3.8).
+var secretFields = map[string]bool{"Authorization": true, "Cookie": true, "Proxy-Authorization": true}
+
+// answerLastHop answers a request that was not to go further. Its Proxy-Status says
+// that this is not the site's answer (RFC 9209 §2.3).
+func (x *exchange) answerLastHop(r *http.Request) *http.Response {
+	resp := &http.Response{
+		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, Body: http.NoBody,
+		Header: http.Header{
+			"Content-Length": {"0"},
+			"Cache-Control":  {"no-store"},
+			"Proxy-Status":   {x.proxy.statusName + "; error=proxy_internal_response"},
+		},
 	}
-	x.refusal.phrase = printable(x.sentence(x.refusal), maxPhrase)
-	if x.Context.Err() != nil {
-		o.Err = "client: left before the site answered"
+	if x.upload.pending.Load() {
+		resp.Header.Set("Connection", "close")
 	}
-	return x.refusalResponse(r)
-}
-
-const statusDetail = "The answer carried a status that only a proxy may give (407), or none at all; it is not passed on, so that nobody sends " +
-	"credentials to the wrong place. Where heed itself goes through a proxy, that proxy may want other credentials: the operator finds them at [upstream] proxy."
-
-const upstreamDetail = "The proxy that heed itself reaches this site through could not be used, or did not open the way; no rule of robots.txt is behind this. " +
-	"The operator finds it at [upstream] proxy, or in the [[host]] of the site."
-
-// failStatus answers for a site whose status cannot be passed on. A 407 is one:
-// the client would take it for heed's and send credentials that the site has no
-// business with (RFC 9110 §15.5.8).
-func (x *exchange) failStatus(r *http.Request, status int) *http.Response {
-	resp := x.fail(r, errStatus)
-	x.entry.Outcome.Err = fmt.Sprintf("site: http_protocol_error: status %03d", status)
+	if r.Method == http.MethodTrace {
+		var b bytes.Buffer
+		fmt.Fprintf(&b, "TRACE %s %s\r\nHost: %s\r\n", x.req.target, r.Proto, r.Host)
+		_ = r.Header.WriteSubset(&b, secretFields) // a buffer takes all
+		b.WriteString("\r\n")
+		resp.Header.Set("Content-Type", "message/http")
+		resp.Header.Set("Content-Length", strconv.Itoa(b.Len()))
+		resp.Body, resp.ContentLength = io.NopCloser(&b), int64(b.Len())
+	}
 	return resp
-}
-
-// gotConn notes which connection the request goes out on.
-func (w *responseWriter) gotConn(i httptrace.GotConnInfo) {
-	w.site, _ = i.Conn.(*siteConn)
-	x := w.exchange
-	if x.turn.Load() == nil {
-		return
-	}
-	if w.site != nil {
-		w.site.wrote.Store(x)
-	}
-	x.going()
-}
-
-// informational passes a 1xx answer on (RFC 9110 §15.2). 100 is left to
-// net/http, which sends it when the site's own has let the body go.
-func (w *responseWriter) informational(code int, header textproto.MIMEHeader) error {
-	w.interim.Lock()
-	defer w.interim.Unlock()
-	if code == http.StatusContinue || w.final {
-		return nil
-	}
-	removeHopByHop(http.Header(header))
-	dropForged(http.Header(header), w.exchange.proxy.Name)
-	major := 2
-	if w.site != nil {
-		major = 1
-	}
-	w.exchange.proxy.addVia(http.Header(header), major, 1)
-	h := w.Header()
-	for k, v := range header {
-		h[k] = v
-	}
-	w.WriteHeader(code)
-	clear(h)
-	return nil
-}
-
-// answered ends the time of 1xx answers: the Transport may still report one
-// when a request was given up.
-func (w *responseWriter) answered() {
-	w.interim.Lock()
-	defer w.interim.Unlock()
-	w.final = true
-}
-
-// maxDrain bounds drain, in octets.
-const maxDrain = 32 << 20
-
-// uploading reports whether an HTTP/1 client may still be sending r's body.
-// HTTP/2 ends a stream without that.
-func (x *exchange) uploading(r *http.Request) bool {
-	return unreadBody(r) && r.ProtoMajor == 1 && !x.upload.eof.Load()
-}
-
-// drain reads on what a client goes on sending after it was answered, for a
-// bounded while. Many clients read the answer only when they have sent their
-// body, and a connection closed in their face would cost them the answer.
-func (x *exchange) drain(w *responseWriter, r *http.Request) {
-	if !x.uploading(r) || w.hijacked {
-		return
-	}
-	w.Flush()
-	if err := http.NewResponseController(w.ResponseWriter).SetReadDeadline(time.Now().Add(x.proxy.limits().drain)); err != nil {
-		return
-	}
-	if x.upload.Reader == nil {
-		x.upload.Reader = r.Body
-	}
-	_, _ = io.CopyN(io.Discard, &x.upload, maxDrain) // how it ends changes nothing: the connection closes
 }

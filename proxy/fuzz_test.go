@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/testkit"
+	"heed/proxy/limit"
 )
 
 // broken promises of a fuzz run, gathered from any goroutine.
@@ -60,7 +61,7 @@ func FuzzFront(f *testing.F) {
 	for _, p := range []string{"/private", "/%70rivate", "/x/../private", "//private", "/private/ok", "/private%2fx", "/./private", "/\\private", "/private;x"} {
 		f.Add([]byte(get("http://site.test", p)))
 		f.Add([]byte(get("", p) + get("", "/next")))
-		f.Add([]byte(request("POST", "https://site.test", p, "Transfer-Encoding: chunked") + "3\r\nabc\r\n0\r\n\r\n"))
+		f.Add([]byte(rawRequest("POST", "https://site.test", p, "Transfer-Encoding: chunked") + "3\r\nabc\r\n0\r\n\r\n"))
 	}
 	f.Add([]byte(webSocketHandshake("http://site.test", "/chat") + "bytes"))
 	f.Add([]byte("CONNECT site.test:80 HTTP/1.1\r\nHost: x\r\n\r\n" + get("", "/private")))
@@ -75,7 +76,7 @@ func FuzzFront(f *testing.F) {
 		hello(w, r)
 	})
 	r := newRigBefore(f, s, func(c *Config) {
-		c.Limits = Limits{HeaderTime: 500 * time.Millisecond, IdleTime: 500 * time.Millisecond, drain: 1}
+		c.Limits = limit.Limits{HeaderTime: 500 * time.Millisecond, IdleTime: 500 * time.Millisecond, DrainTime: 1}
 		c.Log = slog.New(slog.NewTextHandler(kept, &slog.HandlerOptions{Level: slog.LevelError}))
 	})
 	f.Fuzz(func(t *testing.T, data []byte) {

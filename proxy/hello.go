@@ -4,51 +4,52 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
+	"os"
 	"time"
 
-	"heed/internal/terms"
+	"heed/internal/acl"
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
-// look reads the first bytes that come through a tunnel which heed does not
-// intercept, and puts them back. A reason says why they may not go on: TLS for
+// checkHello reads the first octets that come through a tunnel which heed does not
+// intercept, and puts them back. reason is why they may not go on: TLS for
 // another host than the CONNECT's, or, where the host was judged, what is no
-// TLS at all. A client that names no host in its hello is taken at its
-// CONNECT's word.
-func (x *exchange) look(c *tunnelConn) (rules.Reason, string) {
-	patience := x.settings.Limits.ConnectTime
-	if x.https == terms.Tunnel { // the site may speak first
-		patience = x.settings.Limits.TunnelTime
+// TLS at all; observed is true when they go on all the same. A client that names no
+// host in its hello is taken at its CONNECT's word.
+func (t *opaqueTunnel) checkHello() (reason rules.Reason, detail string, observed bool) {
+	q, c := &t.x.req, t.client
+	patience := q.settings.Limits.ConnectTime
+	if q.https == acl.Tunnel { // the site may speak first
+		patience = q.settings.Limits.TunnelTime
 	}
 	_ = c.SetReadDeadline(time.Now().Add(patience))
 	first := make([]byte, 1)
 	if _, err := c.Read(first); err != nil {
-		if x.https == terms.Tunnel {
-			return "", "" // its end is passed on
+		if q.https == acl.Tunnel {
+			return "", "", false // its end is passed on
 		}
-		return rules.ReasonHandshake, "nothing came after CONNECT: " + endText(err)
+		return rules.ReasonHandshake, "nothing came after CONNECT: " + endText(err), false
 	}
 	c.unread(first)
 	if first[0] != recordHandshake {
-		if x.https == terms.Tunnel {
-			return "", ""
+		if q.https == acl.Tunnel {
+			return "", "", false
 		}
-		return rules.ReasonNotHTTP, "the bytes in the tunnel are not TLS"
+		return rules.ReasonNotHTTP, "the bytes in the tunnel are not TLS", q.effective.Mode == acl.Observe
 	}
-	_ = c.SetReadDeadline(time.Now().Add(x.settings.Limits.HandshakeTime))
+	_ = c.SetReadDeadline(time.Now().Add(q.settings.Limits.HandshakeTime))
 	name, ok := serverName(c)
 	if !ok {
-		return rules.ReasonNotHTTP, "the bytes in the tunnel begin like TLS and are none"
+		return rules.ReasonNotHTTP, "the bytes in the tunnel begin like TLS and are none", q.effective.Mode == acl.Observe
 	}
-	if o, err := rules.ParseOrigin("https", name); name != "" && (err != nil || o.Host != x.origin.Host) {
-		detail := "the TLS server name is " + quote(name) + ", but the tunnel was opened to " + x.origin.Authority()
-		if x.observes("https", name) {
-			x.mismatch = detail
-		}
-		return rules.ReasonHostMismatch, detail
+	if o, err := rules.ParseOrigin("https", name); name != "" && (err != nil || o.Host != q.origin.Host) {
+		detail := "the TLS server name is " + safetext.Quote(name) + ", but the tunnel was opened to " + q.host
+		return rules.ReasonHostMismatch, detail, q.observedAt("https", name, t.x.proxy.config.Now())
 	}
-	return "", ""
+	return "", "", false
 }
 
 // recordHandshake is the type of a TLS record that begins a connection (RFC
@@ -85,8 +86,13 @@ func (t *helloTap) Read(b []byte) (int, error) {
 // Write drops the alert by which the reading ends.
 func (t *helloTap) Write(b []byte) (int, error) { return len(b), nil }
 
-// unread puts back what was read from c last.
-func (c *tunnelConn) unread(b []byte) {
-	c.read.Add(-int64(len(b)))
-	c.head = append(b[:len(b):len(b)], c.head...)
+// endText returns how a connection ended, without addresses.
+func endText(err error) string {
+	switch {
+	case errors.Is(err, io.EOF):
+		return "the client hung up"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "no more bytes in time"
+	}
+	return safetext.Error(err)
 }

@@ -16,7 +16,7 @@ import (
 // of goproxy's own ways out are closed.
 func newEngine(p *Proxy) http.Handler {
 	g := goproxy.NewProxyHttpServer()
-	g.Logger = engineLog{p.Log}
+	g.Logger = engineLog{p.config.Log}
 	g.KeepHeader, g.KeepDestinationHeaders, g.KeepAcceptEncoding = true, true, true
 	g.ConnectDial = nil // goproxy took it from the environment
 	g.ConnectDialWithReq = func(*http.Request, string, string) (net.Conn, error) { return nil, errNoWayOut }
@@ -24,18 +24,18 @@ func newEngine(p *Proxy) http.Handler {
 
 	forward := goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
 		x := exchangeOf(r.Context())
-		return x.forward(r, x.writer), nil
+		return x.forward(r), nil
 	})
 	intercept := &goproxy.ConnectAction{
 		Action: goproxy.ConnectHijack,
 		Hijack: func(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
-			p.intercept(exchangeOf(r.Context()), client.(*tunnelConn))
+			exchangeOf(r.Context()).intercept(client.(*tunnelConn))
 		},
 	}
 	pass := &goproxy.ConnectAction{
 		Action: goproxy.ConnectHijack,
 		Hijack: func(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
-			p.pass(exchangeOf(r.Context()), client.(*tunnelConn))
+			exchangeOf(r.Context()).passTunnel(client.(*tunnelConn))
 		},
 	}
 	g.OnRequest().HandleConnectFunc(func(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
@@ -46,8 +46,8 @@ func newEngine(p *Proxy) http.Handler {
 	})
 	g.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
 		x := exchangeOf(r.Context())
-		if x.decide(r); x.refusal != nil {
-			return r, x.refusalResponse(r)
+		if x.decide(r.Context()); x.refusal != nil {
+			return r, x.response(r)
 		}
 		ctx.RoundTripper = forward
 		return r, nil
@@ -55,11 +55,28 @@ func newEngine(p *Proxy) http.Handler {
 	return g
 }
 
-// errNoWayOut is what goproxy gets when it tries to reach a site by itself.
+// exchangeKey is the context key of the exchange that a request belongs to.
+type exchangeKey struct{}
+
+// Value makes the exchange reachable from the request's context.
+func (x *exchange) Value(key any) any {
+	if key == (exchangeKey{}) {
+		return x
+	}
+	return x.Context.Value(key)
+}
+
+// exchangeOf returns the exchange that ctx belongs to. A request that did not
+// come through handle is an impossible state.
+func exchangeOf(ctx context.Context) *exchange {
+	return ctx.Value(exchangeKey{}).(*exchange)
+}
+
+// errNoWayOut is what goproxy gets when it tries to dial a site.
 var errNoWayOut = errors.New("proxy: goproxy must not dial")
 
 // engineLog takes goproxy's warnings. They concern single connections that
-// the record tells of anyway.
+// the record contains anyway.
 type engineLog struct{ log *slog.Logger }
 
 // Printf implements goproxy.Logger.

@@ -25,7 +25,7 @@ func TestHeed_WhoLeavesBeforeTheRulesAreHereHasLeft(t *testing.T) {
 		<-asked
 		c.Close()
 		e := r.records.target(t, path)
-		if d := e.Decision; d.Verdict != rules.Refuse || d.Reason != rules.ReasonLeft || e.Judged != audit.NotJudged {
+		if d := e.Decision; d.Verdict != rules.Refuse || d.Reason != rules.ReasonClientLeft || e.Judged != audit.NotJudged {
 			t.Errorf("the record says %v, %s, judged %v", d.Verdict, d.Reason, e.Judged)
 		}
 	})
@@ -47,7 +47,7 @@ func TestHeed_WhoClosedItsSideIsToldSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := c.Answer("GET")
-	want := "503 Refused by heed: the client closed its connection before the rules of site.test were here"
+	want := "503 Refused by heed: the client closed its connection before the rules of site.test had arrived"
 	if a.Status != want || a.Header.Get("Retry-After") != "1" {
 		t.Errorf("%s, Retry-After %q", a.Status, a.Header.Get("Retry-After"))
 	}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -16,26 +15,14 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/testkit"
+	"heed/proxy/limit"
 	"heed/rules"
 )
 
 // awaitLoad waits until what clients hold is as it should be.
-func (r *rig) awaitLoad(what string, fits func(LoadStatus) bool) {
+func (r *rig) awaitLoad(what string, fits func(limit.Status) bool) {
 	r.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(testkit.Patience)
-	for {
-		s := r.proxy.Load.Status()
-		if fits(s) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			r.t.Fatalf("never %s: %+v", what, s)
-		}
-	}
+	testkit.Until(r.t, what, func() bool { return fits(r.proxy.config.Load.Status()) })
 }
 
 // from opens a connection to the proxy from an address of loopback.
@@ -51,15 +38,15 @@ func (r *rig) from(address string) *testkit.Conn {
 
 // isLimit checks an answer that names a limit, in the status line, in
 // Proxy-Status and in the body.
-func isLimit(t *testing.T, a *testkit.Answer, status int, limit string) {
+func isLimit(t *testing.T, a *testkit.Answer, status int, text string) {
 	t.Helper()
 	errorType := "http_request_error"
 	if status == 503 {
 		errorType = "http_request_denied"
 	}
-	if a.StatusCode != status || proxyStatusOf(t, a.Header) != errorType || !strings.Contains(a.Header.Get("Proxy-Status"), limit) ||
-		!strings.Contains(string(a.Body), limit) || !strings.Contains(string(a.Body), `urn:heed:limit`) {
-		t.Errorf("%s %q: %s; want %d and %s", a.Status, a.Header["Proxy-Status"], a.Body, status, limit)
+	if a.StatusCode != status || proxyStatusOf(t, a.Header) != errorType || !strings.Contains(a.Header.Get("Proxy-Status"), text) ||
+		!strings.Contains(string(a.Body), text) || !strings.Contains(string(a.Body), `urn:heed:limit`) {
+		t.Errorf("%s %q: %s; want %d and %s", a.Status, a.Header["Proxy-Status"], a.Body, status, text)
 	}
 	if waits := status == 429 || status == 503; waits != (a.Header.Get("Retry-After") == "1") {
 		t.Errorf("%s says Retry-After: %q", a.Status, a.Header.Get("Retry-After"))
@@ -69,7 +56,7 @@ func isLimit(t *testing.T, a *testkit.Answer, status int, limit string) {
 // One client does not get all connections, all clients together not more than
 // there are, and what is closed is free again, whatever was spoken on it.
 func TestHeed_ConnectionsAreLimitedInAllAndByClient(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{Connections: 5, ConnectionsPerClient: 3} })
+	r := newRig(t, hello, func(c *Config) { c.Limits = limit.Limits{Connections: 5, ConnectionsPerClient: 3} })
 	one, _ := r.raw(plain)
 	one.Send(get("http://site.test", "/page"))
 	one.Answer("GET")
@@ -85,12 +72,12 @@ func TestHeed_ConnectionsAreLimitedInAllAndByClient(t *testing.T) {
 		t.Errorf("another client: %s", a.Status)
 	}
 	isLimit(t, r.from("127.0.0.2").Answer("GET"), 503, "limit connections (5) reached")
-	r.awaitLoad("five of three clients", func(s LoadStatus) bool { return s.Connections == 5 && s.Clients == 3 && s.Tunnels == 2 })
+	r.awaitLoad("five of three clients", func(s limit.Status) bool { return s.Connections == 5 && s.Clients == 3 && s.Tunnels == 2 })
 	for i, c := range []*testkit.Conn{one, two, three, four, five} {
 		c.Close()
-		r.awaitLoad("free again", func(s LoadStatus) bool { return s.Connections == 4-i })
+		r.awaitLoad("free again", func(s limit.Status) bool { return s.Connections == 4-i })
 	}
-	s := r.proxy.Load.Status()
+	s := r.proxy.config.Load.Status()
 	if s.Clients != 0 || s.Tunnels != 0 || s.Requests != 0 || s.Reached["connections"] != 1 || s.Reached["connections_per_client"] != 1 {
 		t.Errorf("at the end %+v", s)
 	}
@@ -99,7 +86,9 @@ func TestHeed_ConnectionsAreLimitedInAllAndByClient(t *testing.T) {
 // Those who come when there is no place are told so as long as that is cheap,
 // and in any case do not fill the proxy.
 func TestHeed_AFloodOfConnectionsIsTurnedAway(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{Connections: 10, ConnectionsPerClient: 5, drain: time.Minute} })
+	r := newRig(t, hello, func(c *Config) {
+		c.Limits = limit.Limits{Connections: 10, ConnectionsPerClient: 5, DrainTime: time.Minute}
+	})
 	var held []net.Conn
 	for range 300 {
 		c, err := net.Dial("tcp", r.addr)
@@ -109,8 +98,8 @@ func TestHeed_AFloodOfConnectionsIsTurnedAway(t *testing.T) {
 		t.Cleanup(func() { c.Close() })
 		held = append(held, c)
 	}
-	r.awaitLoad("all counted", func(s LoadStatus) bool { return s.Reached["connections_per_client"] == 295 })
-	if s := r.proxy.Load.Status(); s.Connections != 5 {
+	r.awaitLoad("all counted", func(s limit.Status) bool { return s.Reached["connections_per_client"] == 295 })
+	if s := r.proxy.config.Load.Status(); s.Connections != 5 {
 		t.Errorf("%+v", s)
 	}
 	other := r.from("127.0.0.2")
@@ -124,7 +113,7 @@ func TestHeed_AFloodOfConnectionsIsTurnedAway(t *testing.T) {
 }
 
 func TestHeed_TunnelsAreLimitedInAllAndByClient(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{Tunnels: 3, TunnelsPerClient: 2} })
+	r := newRig(t, hello, func(c *Config) { c.Limits = limit.Limits{Tunnels: 3, TunnelsPerClient: 2} })
 	connect := "CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\n\r\n"
 	first := testkit.Dial(t, r.addr).Connect("site.test:443")
 	testkit.Dial(t, r.addr).Connect("site.test:80")
@@ -144,14 +133,14 @@ func TestHeed_TunnelsAreLimitedInAllAndByClient(t *testing.T) {
 	d.Send(connect)
 	isLimit(t, d.Answer("CONNECT"), 503, "limit tunnels (3) reached")
 	first.Close()
-	r.awaitLoad("a tunnel less", func(s LoadStatus) bool { return s.Tunnels == 2 })
+	r.awaitLoad("a tunnel less", func(s limit.Status) bool { return s.Tunnels == 2 })
 	d.Connect("site.test:443")
 	bad := testkit.Dial(t, r.addr)
 	bad.Send("CONNECT site.test HTTP/1.1\r\nHost: site.test\r\n\r\n")
 	if a := bad.Answer("CONNECT"); a.StatusCode != 400 {
 		t.Error(a.Status)
 	}
-	if s := r.proxy.Load.Status(); s.Tunnels != 3 {
+	if s := r.proxy.config.Load.Status(); s.Tunnels != 3 {
 		t.Errorf("a CONNECT that is none counts: %+v", s)
 	}
 }
@@ -163,7 +152,7 @@ func TestHeed_RequestsUnderWayAreLimitedInAllAndByClient(t *testing.T) {
 			arrived <- true
 			<-goOn
 		}
-	}, func(c *Config) { c.Limits = Limits{Requests: 4, RequestsPerClient: 3} })
+	}, func(c *Config) { c.Limits = limit.Limits{Requests: 4, RequestsPerClient: 3} })
 	if a := r.ask(plain, question{path: "/page"}); a.StatusCode != 200 {
 		t.Fatal(a.Status)
 	}
@@ -192,7 +181,7 @@ func TestHeed_RequestsUnderWayAreLimitedInAllAndByClient(t *testing.T) {
 	close(goOn)
 	held.Wait()
 	other.Answer("GET")
-	r.awaitLoad("none under way", func(s LoadStatus) bool { return s.Requests == 0 })
+	r.awaitLoad("none under way", func(s limit.Status) bool { return s.Requests == 0 })
 	third.Send(get("http://site.test", "/page"))
 	if a := third.Answer("GET"); a.StatusCode != 200 {
 		t.Errorf("afterwards: %s", a.Status)
@@ -201,7 +190,7 @@ func TestHeed_RequestsUnderWayAreLimitedInAllAndByClient(t *testing.T) {
 
 // RFC 9110 §15.5.15.
 func TestRFC9110_ALongTargetIs414(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{URIBytes: 2000} })
+	r := newRig(t, hello, func(c *Config) { c.Limits = limit.Limits{URIBytes: 2000} })
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		a := r.in(t).ask(m, question{path: "/?" + strings.Repeat("x", 2000)})
 		isLimit(t, &testkit.Answer{Response: a.Response, Body: []byte(a.body)}, 414, "limit uri_bytes (2000 octets) reached")
@@ -209,14 +198,14 @@ func TestRFC9110_ALongTargetIs414(t *testing.T) {
 			t.Errorf("shorter: %s", a.Status)
 		}
 	})
-	if n := r.proxy.Load.Status().Reached["uri_bytes"]; n != uint64(len(allModes)) {
+	if n := r.proxy.config.Load.Status().Reached["uri_bytes"]; n != uint64(len(allModes)) {
 		t.Errorf("counted %d times", n)
 	}
 }
 
 // RFC 6585 §5: the answer says which limit it was.
 func TestRFC6585_ALargeHeadNamesTheLimit(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{HeaderBytes: 4 << 10} })
+	r := newRig(t, hello, func(c *Config) { c.Limits = limit.Limits{HeaderBytes: 4 << 10} })
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, "/", "X: "+strings.Repeat("x", 16<<10)))
@@ -229,6 +218,7 @@ func TestRFC6585_ALargeHeadNamesTheLimit(t *testing.T) {
 // RFC 9110 §15.5.9: a head that begins and does not come is answered; one that
 // never begins is not.
 func TestRFC9110_AHeadThatDoesNotComeIs408(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, hello, hasty)
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
@@ -251,12 +241,13 @@ func TestRFC9110_AHeadThatDoesNotComeIs408(t *testing.T) {
 }
 
 func TestHeed_SilentTunnelsAreCounted(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, hello, hasty)
 	testkit.Dial(t, r.addr).Connect("silent.test:443").Closed()
 	c := testkit.Dial(t, r.addr).Connect("half.test:443")
 	c.Send("\x16\x03\x01\x02\x00\x01\x00\x01")
 	c.Closed()
-	r.awaitLoad("both counted", func(s LoadStatus) bool { return s.Reached["connect_time"] == 1 && s.Reached["handshake_time"] == 1 })
+	r.awaitLoad("both counted", func(s limit.Status) bool { return s.Reached["connect_time"] == 1 && s.Reached["handshake_time"] == 1 })
 }
 
 // The operator learns of a limit when it is first reached, and not of each time.
@@ -264,7 +255,7 @@ func TestHeed_ALimitIsLoggedOnceInAWhile(t *testing.T) {
 	var mu sync.Mutex
 	var text strings.Builder
 	log := slog.New(slog.NewTextHandler(lockedWriter{&mu, &text}, nil))
-	r := newRig(t, hello, func(c *Config) { c.Limits, c.Log = Limits{URIBytes: 1000}, log })
+	r := newRig(t, hello, func(c *Config) { c.Limits, c.Log = limit.Limits{URIBytes: 1000}, log })
 	for range 5 {
 		r.ask(plain, question{path: "/?" + strings.Repeat("x", 1000)})
 	}
@@ -303,7 +294,7 @@ func TestHeed_ShortOfFilesItWaitsAndGoesOn(t *testing.T) {
 	if a := c.Answer("GET"); a.StatusCode != 200 {
 		t.Error(a.Status)
 	}
-	if n := r.proxy.Load.Status().Reached["open_files"]; n != 3 {
+	if n := r.proxy.config.Load.Status().Reached["open_files"]; n != 3 {
 		t.Errorf("counted %d times", n)
 	}
 }
@@ -319,26 +310,33 @@ func (w lockedWriter) Write(p []byte) (int, error) {
 	return w.w.Write(p)
 }
 
-func TestHeed_AClientIsAnAddressOrAnIPv6Network(t *testing.T) {
-	for a, want := range map[string]string{
-		"192.0.2.1": "192.0.2.1/32", "::ffff:192.0.2.1": "192.0.2.1/32", "2001:db8:1:2:3::4": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
-	} {
-		if got := clientKey(netip.MustParseAddr(a)).String(); got != want {
-			t.Errorf("%s counts as %s", a, got)
-		}
+// However many clients begin a head and do not end it, the octets that are kept of
+// all of them have a bound. Those that come beyond it are answered and recorded, and a
+// request that comes in one piece is served meanwhile.
+func TestUnfinishedHeadsShareOneBound(t *testing.T) {
+	const size, piece, clients = 1 << 20, 60 << 10, 60
+	r := newRig(t, hello, func(c *Config) { c.Limits = limit.Limits{HeadsSize: size} })
+	unfinished := "GET http://site.test/large HTTP/1.1\r\nHost: site.test\r\nX: " + strings.Repeat("x", piece)
+	conns := make([]*testkit.Conn, clients)
+	for i := range conns {
+		conns[i] = testkit.Dial(t, r.addr)
+		conns[i].Send(unfinished)
 	}
-}
-
-func TestHeed_OneClientHasLessThanAllByDefault(t *testing.T) {
-	for _, all := range []int{0, 2, 10, 9488} {
-		l := Limits{Connections: all}.WithDefaults()
-		if l.ConnectionsPerClient >= l.Connections || l.TunnelsPerClient >= l.Tunnels || l.RequestsPerClient >= l.Requests || l.ConnectionsPerClient < 1 {
-			t.Errorf("%d: %+v", all, l)
-		}
+	reached := func(s limit.Status) uint64 { return s.Reached["unfinished_heads_per_client"] }
+	held := func(s limit.Status) bool { return s.UnfinishedHeads > size/2 && reached(s) > clients/2 }
+	r.awaitLoad("most clients are refused", held)
+	if s := r.proxy.config.Load.Status(); s.UnfinishedHeads > size*3/4 {
+		t.Errorf("%d octets are held of one client, more than its share of %d", s.UnfinishedHeads, size)
 	}
-	for i := range limits {
-		if i.String() == "" || i.value(&Limits{}) == "" || i.status() == 0 {
-			t.Errorf("limit %d has no name or no value", i)
-		}
+	if a := r.ask(plain, question{path: "/page"}); a.StatusCode != 200 {
+		t.Errorf("a request in one piece: %s", a.Status)
 	}
+	e := r.records.await(t, "a refused head", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonLimit })
+	if e.Method != "GET" || e.Host != "site.test" || e.Target != "/large" || e.Outcome.Status != 429 {
+		t.Errorf("record %+v", e)
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	r.awaitLoad("nothing is held", func(s limit.Status) bool { return s.UnfinishedHeads == 0 })
 }

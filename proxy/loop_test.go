@@ -1,203 +1,130 @@
 package proxy
 
 import (
-	"fmt"
-	"net/http"
-	"net/netip"
-	"strconv"
+	"net"
+	"os"
+	"os/exec"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
+	"heed/internal/audit"
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
-func prefix(text string) netip.Prefix { return clientKey(netip.MustParseAddr(text)) }
-
-// An honest crawler that is refused tens of thousands of addresses in a row, each
-// once or a few times, as fast as it can ask, is not slowed.
-func TestHeed_AnHonestCrawlerMayBeRefusedOften(t *testing.T) {
-	var l loops
-	now, crawler := time.Now(), prefix("192.0.2.1")
-	for i := range 20_000 {
-		for range 3 { // some crawlers ask again
-			if late := l.take(crawler, fmt.Sprint("/", i), DefaultRefusals, now); late != nil {
-				t.Fatalf("slowed at address %d: %+v", i, late)
+// A request that has been here before is 502, however it comes back.
+func TestViaLoopIsRefused(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		path := "/loop/" + string(m)
+		for _, via := range []string{"1.1 rig-7f3a", "1.0 fred, HTTP/1.1 rig-7f3a (comment)", "2 rig-7f3a"} {
+			a := r.in(t).ask(m, question{path: path, header: []string{"Via: " + via}})
+			if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "proxy_loop_detected" {
+				t.Errorf("Via %q: %s %q", via, a.Status, got)
 			}
 		}
-		now = now.Add(time.Millisecond)
-	}
-}
-
-// One that asks for one address again and again is told so soon, about this
-// address alone, and told the truth about when to come back.
-func TestHeed_ARetryLoopIsSlowedByItsAddress(t *testing.T) {
-	var l loops
-	now, looping := time.Now(), prefix("192.0.2.1")
-	n := 0
-	var late *lateness
-	for ; late == nil; n++ {
-		late = l.take(looping, "/same", DefaultRefusals, now)
-	}
-	if n != leastTarget*10+1 {
-		t.Errorf("slowed at %d", n)
-	}
-	if other := l.take(looping, "/other", DefaultRefusals, now); other != nil {
-		t.Errorf("another address is slowed too: %+v", other)
-	}
-	early, due := now.Add(late.pause+late.retry-10*time.Millisecond), now.Add(late.pause+late.retry)
-	if l.take(looping, "/same", DefaultRefusals, early) == nil {
-		t.Error("it was said to be due later than it is")
-	}
-	if again := l.take(looping, "/same", DefaultRefusals, due); again != nil {
-		t.Errorf("it had waited as long as it was told, and is slowed again: %+v", again)
-	}
-}
-
-// Whoever asks for ever new addresses has a share, and others have their own.
-func TestHeed_AClientHasItsShareOfRefusals(t *testing.T) {
-	var l loops
-	now := time.Now()
-	rows, dropped := 0, uint64(0)
-	const asked = 200_000
-	for i := range asked { // 2000 a second
-		switch late := l.take(prefix("2001:db8::1"), fmt.Sprint("/", i), DefaultRefusals, now); {
-		case late == nil:
-			rows++
-		case late.drop:
-		default:
-			rows++
-			dropped += late.unanswered
+		if e := r.records.target(t, path); e.Decision.Reason != rules.ReasonLoop || e.Host != "site.test" {
+			t.Errorf("record %+v", e)
 		}
-		now = now.Add(time.Second / 2000)
-	}
-	if most := DefaultRefusals*10 + 100*(DefaultRefusals/60+5) + 200; rows > most || rows < DefaultRefusals*10 {
-		t.Errorf("%d rows of %d requests, at most %d expected", rows, asked, most)
-	}
-	dropped += l.clients[prefix("2001:db8::1")].unanswered
-	if uint64(rows)+dropped != asked {
-		t.Errorf("%d recorded and %d counted are not the %d asked", rows, dropped, asked)
-	}
-	l.take(prefix("2001:db8::2:1"), "", DefaultRefusals, now) // what has become due
-	if l.take(prefix("2001:db8::2:2"), "", DefaultRefusals, now) == nil {
-		t.Error("an address of the same /64 has a share of its own")
-	}
-	if late := l.take(prefix("2001:db8:0:1::1"), "", DefaultRefusals, now); late != nil {
-		t.Errorf("another client is slowed: %+v", late)
-	}
-}
-
-// The memory for clients is bounded, and the one that loops is not forgotten for
-// those that come and go.
-func TestHeed_LoopsAreRememberedInABoundedMemory(t *testing.T) {
-	var l loops
-	now, looping := time.Now(), prefix("192.0.2.1")
-	for range 100 {
-		l.take(looping, "", 6, now)
-	}
-	for i := range 20 * loopClients {
-		l.take(clientKey(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})), "/", 6, now)
-	}
-	if len(l.clients) > loopClients || len(l.targets) != loopTargets {
-		t.Errorf("%d clients, %d addresses", len(l.clients), len(l.targets))
-	}
-	if l.take(looping, "", 6, now) == nil {
-		t.Error("it was forgotten")
-	}
-}
-
-// On the wire: 403 as long as it is within bounds, then 429 with Retry-After and
-// the reason, late; what is allowed goes on, and every answer has its Entry.
-func TestHeed_AClientThatLoopsOnRefusalsIsTold429(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{RefusalsPerClient: 1} })
-	eachMode(t, []mode{plain, mitmH1, mitmH2}, func(t *testing.T, m mode) {
-		r := r.in(t)
-		for i := range 30 {
-			path := fmt.Sprintf("/private/%s/%d", m, i)
-			a := r.ask(m, question{path: path})
-			e := r.records.target(t, path)
-			if m == plain && i < 10 {
-				if a.StatusCode != 403 || e.Decision.Reason != rules.ReasonRule {
-					t.Fatalf("%s: %s, %+v", path, a.Status, e.Decision)
-				}
-				continue
-			}
-			after, _ := strconv.Atoi(a.Header.Get("Retry-After"))
-			if a.StatusCode != 429 || after < 30 || after > 60 || e.Decision.Reason != rules.ReasonLimit || e.Outcome.Status != 429 ||
-				!strings.Contains(e.Detail, "refused as well: rule") || !strings.Contains(a.body, "refusals_per_client") {
-				t.Fatalf("%s: %s, Retry-After %d, %+v %s\n%s", path, a.Status, after, e.Decision, e.Detail, a.body)
-			}
-			break
-		}
-		if a := r.ask(m, question{path: "/page"}); a.StatusCode != 200 {
-			t.Errorf("what is allowed: %s", a.Status)
+		a := r.in(t).ask(m, question{path: "/other", header: []string{"Via: 1.1 rig-7f3a2, 1.1 other-rig-7f3a"}})
+		if a.StatusCode != 200 {
+			t.Errorf("another proxy is no loop: %s", a.Status)
 		}
 	})
-	c := r.from("127.0.0.9")
-	c.Send(get("http://site.test", "/private/other"))
-	if a := c.Answer("GET"); a.StatusCode != 403 {
-		t.Errorf("another client: %s", a.Status)
+	c := testkit.Dial(t, r.addr)
+	c.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\nVia: 1.1 rig-7f3a\r\n\r\n")
+	if a := c.Answer("GET"); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
+		t.Errorf("CONNECT: %s", a.Status)
 	}
-}
-
-// What says itself when asking again can help is not asked for before that.
-func TestHeed_ASlowedRefusalIsNotDueBeforeItsCauseIsOver(t *testing.T) {
-	s := newSite(t, hello)
-	s.serve(t, "sick.test", &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })})
-	r := newRigBefore(t, s, func(c *Config) { c.Limits = Limits{RefusalsPerClient: 60} })
-	told := func(i int) (status, after int) {
-		a := r.ask(plain, question{host: "sick.test", path: fmt.Sprint("/", i)})
-		after, _ = strconv.Atoi(a.Header.Get("Retry-After"))
-		return a.StatusCode, after
-	}
-	status, after := told(0)
-	for i, before := 1, after; status == 503; i++ {
-		if status, after = told(i); status == 429 && after < before-5 || after == 0 {
-			t.Errorf("unreachable for %d s, and due in %d", before, after)
+	for _, seen := range r.site.reached() {
+		if strings.Contains(seen, "/loop") {
+			t.Errorf("the site saw %s", seen)
 		}
-		before = after
 	}
 }
 
-// A flood from one client leaves rows for what was answered, in which those are
-// counted that were not.
-func TestHeed_AFloodOfRefusalsIsCountedWhole(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{RefusalsPerClient: 1} })
-	const asked = 400
-	var flood sync.WaitGroup
-	var mu sync.Mutex
-	statuses := map[int]int{}
-	for range asked {
-		flood.Go(func() {
-			resp, err := r.client(plain).Get("http://site.test/private/flood")
-			status := 0
-			if err == nil {
-				status = resp.StatusCode
-				resp.Body.Close()
+// heed does not talk to itself: by address, by CONNECT, or by a name that
+// leads to it, whatever the path. One request of a client stays one request.
+func TestProxyingToItselfIsRefused(t *testing.T) {
+	r := newRig(t, hello)
+	_, port, _ := net.SplitHostPort(r.addr)
+	for _, path := range []string{"/page", "/robots.txt", "/ca.pem"} {
+		for _, authority := range []string{r.addr, "[::ffff:127.0.0.1]:" + port, "self.test"} {
+			c := testkit.Dial(t, r.addr)
+			c.Send(requestTo(authority, "GET", "http://"+authority, path))
+			a := c.Answer("GET")
+			if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "proxy_loop_detected" {
+				t.Errorf("http://%s%s: %s %q", authority, path, a.Status, got)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			statuses[status]++
-		})
-	}
-	r.awaitLoad("the flood has come", func(s LoadStatus) bool { return s.Reached["refusals_per_client"] == asked-10 })
-	r.proxy.endLasting() // as a stop does: who waits is answered now
-	flood.Wait()
-	rows := r.records.all()
-	if len(rows) != statuses[403]+statuses[429] || statuses[403] != 10 || statuses[429] < int(maxLateAnswer/lateEvery) || statuses[200] > 0 {
-		t.Errorf("%d rows of answers %v", len(rows), statuses)
-	}
-	counted := int(r.proxy.Load.loops.clients[prefix("127.0.0.1")].unanswered) // of the next row
-	for _, e := range rows {
-		if _, text, found := strings.Cut(e.Detail, "; "); found {
-			text = text[strings.LastIndex(text, "; ")+1:]
-			n := 0
-			_, _ = fmt.Sscanf(text, "%d before it got no answer", &n)
-			counted += n
+		}
+		a := r.ask(absolute, question{host: "self.test", path: path})
+		if got := proxyStatusOf(t, a.Header); a.StatusCode != 502 || got != "proxy_loop_detected" {
+			t.Errorf("https://self.test%s: %s %q", path, a.Status, got)
+		}
+		for _, m := range []mode{mitmH1, mitmH2, inTunnel} {
+			if a := r.ask(m, question{host: "self.test", path: path}); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
+				t.Errorf("%s to self.test%s: %s", m, path, a.Status)
+			}
 		}
 	}
-	if counted != statuses[0] {
-		t.Errorf("%d without an answer are counted, not %d", counted, statuses[0])
+	c := testkit.Dial(t, r.addr)
+	c.Send("CONNECT " + r.addr + " HTTP/1.1\r\nHost: " + r.addr + "\r\n\r\n")
+	if a := c.Answer("GET"); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
+		t.Errorf("CONNECT to itself: %s", a.Status)
+	}
+	r.records.await(t, "the CONNECT", func(e *audit.Entry) bool {
+		return e.Method == "CONNECT" && e.Host == r.addr && e.Decision.Reason == rules.ReasonLoop
+	})
+	for _, e := range r.records.all() {
+		if e.Outcome.Status != 502 {
+			t.Errorf("a request came back: %+v", e)
+		}
+	}
+}
+
+const proxyTrap = "PROXY_TRAP_ADDRESS"
+
+// Proxy variables in heed's own environment are ignored, by requests and by
+// the fetches of robots.txt. net/http reads the environment once per process,
+// so the test runs in a child of its own.
+func TestProxyVariablesAreIgnored(t *testing.T) {
+	if os.Getenv(proxyTrap) != "" {
+		r := newRig(t, hello)
+		eachMode(t, allModes, func(t *testing.T, m mode) {
+			if a := r.in(t).ask(m, question{path: "/page"}); a.StatusCode != 200 {
+				t.Errorf("%s %s", a.Status, a.body)
+			}
+		})
+		return
+	}
+	trap, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trap.Close()
+	caught := make(chan string, 100)
+	go func() {
+		for {
+			c, err := trap.Accept()
+			if err != nil {
+				return
+			}
+			head := make([]byte, 200)
+			n, _ := c.Read(head)
+			caught <- string(head[:n])
+			c.Close()
+		}
+	}()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), proxyTrap+"=1", "NO_PROXY=", "no_proxy=")
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		cmd.Env = append(cmd.Env, name+"=http://"+trap.Addr().String(), strings.ToLower(name)+"=http://"+trap.Addr().String())
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for len(caught) > 0 {
+		t.Errorf("the proxy of the environment was asked: %q", <-caught)
 	}
 }

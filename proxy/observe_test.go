@@ -5,18 +5,20 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/terms"
+	"heed/internal/pace"
 	"heed/internal/testkit"
 	"heed/rules"
 )
 
 // observing makes a rig observe only.
-func observing(c *Config) { settle(c, &terms.Book{Mode: terms.Observe}) }
+func observing(c *Config) { settle(c, &acl.Rules{Mode: acl.Observe}) }
 
 // A client without the CA loses one handshake; from then on its tunnels to that
 // host pass unseen, and the record says so.
@@ -55,6 +57,43 @@ func TestHeed_AnObservedClientWithoutTheCAGetsItsPage(t *testing.T) {
 	}
 }
 
+// A client that is observed for a name, which any client can send, has no tunnels that
+// pass unseen: not where it rejects the CA, and not for what is neither TLS nor HTTP. One
+// that is also recognised by its address has, and so has any where all are observed.
+func TestHeed_ANameAloneOpensNoUnseenTunnel(t *testing.T) {
+	observe, here := acl.Observe, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	for name, c := range map[string]struct {
+		rules  *acl.Rules
+		unseen bool
+	}{
+		"by name":             {&acl.Rules{Clients: []acl.Client{{Name: "a", UserAgent: acl.NewGlob("A/*"), Mode: &observe}}}, false},
+		"by name and address": {&acl.Rules{Clients: []acl.Client{{Name: "a", UserAgent: acl.NewGlob("A/*"), From: here, Mode: &observe}}}, true},
+		"by name, as all are": {&acl.Rules{Mode: acl.Observe, Clients: []acl.Client{{Name: "a", UserAgent: acl.NewGlob("A/*"), Mode: &observe}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, hello, func(config *Config) { settle(config, c.rules) })
+			r.rejectCA("site.test", "A/1", 1)
+			inside, err := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: A/1").TryTLS(r.bySite("site.test", "http/1.1"))
+			if (err == nil) != c.unseen {
+				t.Fatalf("the second tunnel: %v", err)
+			}
+			if c.unseen {
+				inside.Close()
+				return
+			}
+			r.awaitRejections("site.test", 2)
+			if a := r.askConnect("site.test", "A/1"); a.StatusCode != 403 {
+				t.Errorf("the third tunnel: %s", a.Status)
+			}
+			opaque := testkit.Dial(t, r.addr).Connect("h1.test:443", "User-Agent: A/1")
+			opaque.Send("SSH-2.0-x\r\n")
+			if _, err := opaque.Read(make([]byte, 1)); err == nil {
+				t.Error("a tunnel with something else is open")
+			}
+		})
+	}
+}
+
 // shut ends what is open, so that tunnels are recorded.
 func (r *rig) shut() {
 	r.proxy.open.closeAll()
@@ -78,6 +117,7 @@ func (p slowPolicies) Policy(ctx context.Context, o rules.Origin, userAgent stri
 // A policy that takes its time costs an observed request two seconds at most;
 // its verdict follows and is counted.
 func TestHeed_AnObservedRequestDoesNotWaitForItsRules(t *testing.T) {
+	t.Parallel()
 	come := make(chan struct{})
 	s := newSite(t, hello)
 	tally := &audit.Tally{}
@@ -97,7 +137,7 @@ func TestHeed_AnObservedRequestDoesNotWaitForItsRules(t *testing.T) {
 	}
 	close(come)
 	e := r.records.target(t, "/private/x")
-	if e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonLate || e.Judged != audit.NotJudged {
+	if e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonRulesPending || e.Judged != audit.NotJudged {
 		t.Errorf("the decision is %+v", e.Decision)
 	}
 	if d := e.Outcome.Late; d == nil || d.Verdict != rules.WouldRefuse || d.Line != 3 {
@@ -105,6 +145,24 @@ func TestHeed_AnObservedRequestDoesNotWaitForItsRules(t *testing.T) {
 	}
 	if got := tally.Summary(); got.NotJudged != 0 || got.WouldRefuse != 1 || got.ByPath != 1 || len(got.Unjudged) != 0 || len(got.Refusals) != 1 {
 		t.Errorf("after the verdict %+v", got)
+	}
+}
+
+// A verdict that follows its request has the reason of the temporary mode that let
+// the request pass, as one in time has.
+func TestVerdictAfterTheRequestHasTheReasonOfItsMode(t *testing.T) {
+	t.Parallel()
+	come := make(chan struct{})
+	r := newRig(t, hello, func(c *Config) {
+		c.Policies = slowPolicies{c.Policies, come}
+		settle(c, &acl.Rules{Overrides: []acl.ModeOverride{{Mode: acl.Observe, Reason: "until the audit", Until: time.Now().Add(time.Hour)}}})
+	})
+	if got := r.ask(plain, question{path: "/private/x"}); got.StatusCode != 200 {
+		t.Fatal(got.Status)
+	}
+	close(come)
+	if e := r.records.target(t, "/private/x"); e.Outcome.Late == nil || e.Outcome.LateSettled != "until the audit" {
+		t.Errorf("%+v", e.Outcome)
 	}
 }
 
@@ -127,7 +185,7 @@ func TestHeed_AnObservedMismatchIsReported(t *testing.T) {
 		t.Errorf("the site was asked as %q", at.Host)
 	}
 	// In a tunnel that heed does not look into, too.
-	r = newRig(t, hello, func(c *Config) { settle(c, &terms.Book{Mode: terms.Observe, HTTPS: terms.HostOnly}) })
+	r = newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Mode: acl.Observe, HTTPS: acl.HostOnly}) })
 	wrong := r.bySite("h1.test", "http/1.1")
 	wrong.InsecureSkipVerify = true
 	if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(wrong); err != nil {
@@ -141,12 +199,12 @@ func TestHeed_AnObservedMismatchIsReported(t *testing.T) {
 // A host that is observed only does not serve what another's rules refuse: both
 // names have to be observed.
 func TestHeed_AnObservedHostIsNoWayToAnother(t *testing.T) {
-	host, err := terms.ParseHostPattern("site.test")
+	host, err := acl.ParseHostPattern("site.test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	hosts := []terms.Host{{Match: []terms.HostPattern{host}, Mode: terms.Observe, ModeSet: true}}
-	r := newRig(t, hello, func(c *Config) { settle(c, &terms.Book{Hosts: hosts}) })
+	hosts := []acl.Host{{Match: []acl.HostPattern{host}, Mode: new(acl.Observe)}}
+	r := newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Hosts: hosts}) })
 	for _, m := range []mode{mitmH1, inTunnel} {
 		c, _ := r.raw(m)
 		c.Send("GET /other HTTP/1.1\r\nHost: other.test\r\n\r\n")
@@ -171,7 +229,7 @@ func TestHeed_AnObservedHostIsNoWayToAnother(t *testing.T) {
 		}
 	}
 	// In a tunnel that heed does not look into, as far as it is seen.
-	r = newRig(t, hello, func(c *Config) { settle(c, &terms.Book{Hosts: hosts, HTTPS: terms.HostOnly}) })
+	r = newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Hosts: hosts, HTTPS: acl.HostOnly}) })
 	hidden := r.bySite("h1.test", "http/1.1")
 	hidden.InsecureSkipVerify = true
 	if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(hidden); err == nil {
@@ -220,15 +278,46 @@ func TestHeed_AnObservedTunnelMayCarryAnything(t *testing.T) {
 	s := newSite(t, hello)
 	s.resolve["echo.test:443"] = echo.Addr().String()
 	r := newRigBefore(t, s, observing)
-	c := testkit.Dial(t, r.addr).Connect("echo.test:443")
-	c.Send("\x00\x01\x02")
-	got := make([]byte, 3)
-	if _, err := io.ReadFull(c.R, got); err != nil || string(got) != "\x00\x01\x02" {
-		t.Errorf("%q, %v", got, err)
+	for _, sent := range []string{"\x00\x01\x02", "SSH-2.0-OpenSSH_9.6\r\n"} {
+		c := testkit.Dial(t, r.addr).Connect("echo.test:443")
+		c.Send(sent)
+		got := make([]byte, len(sent))
+		if _, err := io.ReadFull(c.R, got); err != nil || string(got) != sent {
+			t.Errorf("%q, %v", got, err)
+		}
+		c.Close()
+		e := r.records.await(t, "the tunnel", func(e *audit.Entry) bool { return e.Host == "echo.test" && e.Outcome.BytesIn == int64(len(sent)) })
+		if e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonNotHTTP || e.Judged != audit.NotJudged {
+			t.Errorf("%+v", e)
+		}
 	}
-	c.Close()
-	e := r.records.await(t, "the tunnel", func(e *audit.Entry) bool { return e.Host == "echo.test" })
-	if e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonNotHTTP || e.Judged != audit.NotJudged || e.Outcome.BytesIn != 3 {
-		t.Errorf("%+v", e)
+}
+
+// What an observed answer says of a postponement is what the refusal would have
+// said.
+func TestObservedAnswerNamesTheTimeOfAPostponement(t *testing.T) {
+	far := &turnstile{answer: func(context.Context, *pace.Ask) pace.Answer {
+		return pace.Answer{Refused: true, RetryAfter: 40 * time.Second, Position: pace.Position{Wait: 40 * time.Second, Delay: 10 * time.Second, Asked: 10 * time.Second}}
+	}}
+	paced := newPaced(t, far, observing).ask(plain, question{path: "/page", header: slow})
+	if got := paced.Header.Get("Proxy-Status"); !strings.Contains(got, "observed only") || !strings.Contains(got, "no other request waits") || !strings.Contains(got, "40 s") {
+		t.Errorf("paced: %s", got)
 	}
+
+	unread := newRig(t, hello, observing, func(c *Config) {
+		c.Policies = stated{rules.Source{State: rules.Unreachable, RetryAt: time.Now().Add(time.Minute)}}
+	}).ask(plain, question{path: "/page"})
+	if got := unread.Header.Get("Proxy-Status"); !strings.Contains(got, "ask again after 60 s") {
+		t.Errorf("unreachable: %s", got)
+	}
+}
+
+// stated are policies of one kind.
+type stated struct{ source rules.Source }
+
+func (stated) Held(rules.Origin) []*rules.Policy { return nil }
+
+func (s stated) Policy(_ context.Context, o rules.Origin, _ string) *rules.Policy {
+	s.source.Origin = o
+	return rules.New(s.source, nil)
 }

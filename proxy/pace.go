@@ -2,274 +2,190 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"heed/internal/terms"
+	"heed/internal/acl"
+	"heed/internal/pace"
+	"heed/internal/safetext"
+	"heed/proxy/refusal"
 	"heed/rules"
 )
 
-// Pacer has requests take turns at sites. It is safe for concurrent use.
+// Pacer spaces the requests to a site. It is safe for concurrent use.
 type Pacer interface {
-	// Paced reports whether requests to o under these wishes may have to wait. It
-	// is asked for every request, and must be fast.
-	Paced(o rules.Origin, wishes []*rules.Wish) bool
-	// Turn waits for a request's turn, or until ctx ends.
-	Turn(ctx context.Context, q *TurnAsked) TurnAnswer
-	// Answered is told what a site answered to a request that was sent at sent. It
-	// returns what is to be recorded of that; often nothing.
+	// Paced reports whether requests to o with these hints may have to wait. It
+	// is called for every request, and must be fast.
+	Paced(o rules.Origin, hints []*rules.RateHint) bool
+	// Turn waits for a request's turn, or until ctx ends. It sets ask.Settings.
+	Turn(ctx context.Context, ask *pace.Ask) pace.Answer
+	// Answered takes the site's answer to a request that was sent at sent. It
+	// returns what is recorded of it; often the empty string.
 	Answered(o rules.Origin, status int, h http.Header, sent time.Time) (note string)
 }
 
-// Turn is the permission to start.
-type Turn interface {
-	// Going is told when the request may be written from now on, also when its client
-	// leaves.
-	Going()
-	// Started is told each time the request's header section has been written.
-	Started()
-	// End is told once the exchange is over, whether it was started or not.
-	End()
+// turns are the turns of one exchange, one after the other: each time that net/http
+// sends the request it needs another one.
+type turns struct {
+	current atomic.Pointer[turn]
+	giveUp  context.CancelCauseFunc // keeps the request from being sent again; nil: nothing does
 }
 
-// TurnAsked is a request that wants its turn.
-type TurnAsked struct {
-	Origin  rules.Origin
-	Wishes  []*rules.Wish  // of the groups that govern it
-	Fetched time.Time      // when the origin was last asked for its robots.txt; zero: not known
-	Agent   string         // the product token it goes by; "*" when it has none
-	Client  string         // who is asking, as far as the network and credentials tell
-	Name    string         // the User-Agent
-	Target  string         // what is asked for
-	MaxWait *time.Duration // for the turn; nil: as for all
-	Observe bool           // it is observed only
-
-	// RobotsTxt says that it is for /robots.txt: then it goes before all others,
-	// as long as these are not kept from starting by such requests.
-	RobotsTxt bool
-	// Rules returns the wishes, where they are not known yet: with RobotsTxt. It may
-	// ask the site.
-	Rules func() []*rules.Wish
-
-	// Waiting is called once, when a wait begins.
-	Waiting func(TurnPlace)
+// turn is one permission of the Pacer to send the request.
+type turn struct {
+	pace.Turn
+	used atomic.Bool // the request has been sent, or is being sent
 }
 
-// TurnPlace is where a request stood when it asked for its turn.
-type TurnPlace struct {
-	Asked, Delay time.Duration // between two requests: as is asked for, and as is kept
-	By           rules.Field   // the line that asks; zero: the operator does
-	Wait         time.Duration // until its turn, as far as could be told
-	Waiting      int           // requests at the site, with this one
-	Held         time.Duration // of Wait, what the site asked for with Retry-After, or by failing
-	Visit        rules.Field   // the Visit-time outside of which it came; zero: none
-	RobotsTxt    bool          // Delay is what requests for robots.txt keep, too
+// going reports to the Pacer that the request may be written from now on.
+func (t *turns) going() {
+	current := t.current.Load()
+	current.used.Store(true)
+	current.Going()
 }
 
-// TurnAnswer is what became of it.
-type TurnAnswer struct {
-	TurnPlace
-	Turn   Turn          // nil: nobody wants to be told of anything
-	Waited time.Duration // until the answer
-	Note   string        // what is to be recorded of the wishes; often empty
+// started reports to the Pacer that the header section has been written.
+func (t *turns) started() { t.current.Load().Started() }
 
-	Refused, Left bool          // its turn is too far off; its client has gone
-	Ended         bool          // with Refused: nobody may wait any more, since this proxy ends
-	Owed          time.Duration // that it would have had to wait still
-	RetryAfter    time.Duration // when asking again will be served, with Refused
+// end gives the current turn back.
+func (t *turns) end() {
+	t.current.Load().End()
+	if t.giveUp != nil {
+		t.giveUp(nil)
+	}
 }
 
-// pace has x wait for its turn, when it may be sent at all. People wait for
-// nothing.
-func (x *exchange) pace(ctx context.Context) {
-	p, e := x.settings.Pacer, &x.entry
-	if p == nil || !x.takesTurns() {
+// waitTurn waits until x may be sent, where requests to the site are paced.
+func (x *exchange) waitTurn(ctx context.Context) {
+	p, e := x.req.settings.Pacer, &x.entry
+	if p == nil || !x.req.paced(&x.entry.Decision) {
 		return
 	}
-	wishes, robotsTxt := x.wishes(e.Policy), e.Decision.Reason == rules.ReasonRobotsTxt
-	if !robotsTxt && !p.Paced(x.origin, wishes) {
+	hints, robotsTxt := x.req.hints(e.Policy), e.Decision.Reason == rules.ReasonRobotsTxt
+	if !robotsTxt && !p.Paced(x.req.origin, hints) {
 		return
 	}
-	a := x.takeTurn(ctx, wishes, robotsTxt)
-	e.DelayAsked, e.Waited, e.Owed, e.PaceNote = a.Asked, a.Waited, a.Owed, a.Note
+	a := x.takeTurn(ctx, hints, robotsTxt)
+	e.DelayAsked, e.TurnWaited, e.Owed, e.PaceNote = a.Asked, a.Waited, a.Owed, a.Note
 	switch {
 	case a.Left:
-		x.refuse(rules.Decision{Reason: rules.ReasonLeft}, "the client left before its turn came: it had waited for "+inSeconds(a.Waited)+" and would have had to for "+inSeconds(a.Owed)+" more")
-	case a.Refused && x.terms.Mode == terms.Observe:
+		x.deny(denial{reason: rules.ReasonClientLeft, detail: "the client left before its turn came: it had waited for " + refusal.Seconds(a.Waited) +
+			" and would have had to for " + refusal.Seconds(a.Owed) + " more"})
+	case a.Refused && x.req.effective.Mode == acl.Observe:
 		e.Decision.Verdict, e.Decision.Reason = rules.WouldRefuse, rules.ReasonPaced
+		x.paced = &a
 	case a.Refused:
 		x.refusePaced(&a)
 	}
 }
 
-// takesTurns reports whether x is a request of the kind that sites pace.
-func (x *exchange) takesTurns() bool {
-	switch x.entry.Decision.Reason {
-	case rules.ReasonNotACrawl, rules.ReasonExempt, rules.ReasonLate:
+// paced reports whether q is a request of the kind that sites pace.
+func (q *request) paced(d *rules.Decision) bool {
+	switch d.Reason {
+	case rules.ReasonNotACrawl, rules.ReasonOwnService, rules.ReasonExempt, rules.ReasonRulesPending:
 		return false
 	}
-	return x.terms.Mode != terms.Exempt && x.https != terms.Tunnel && x.entry.Decision.Verdict != rules.Refuse
+	return q.effective.Mode != acl.Exempt && q.https != acl.Tunnel && d.Verdict != rules.Refuse
 }
 
-// wishes returns what the groups that govern x ask about speed: those of the names
-// it is judged by, and of the names that the site sees.
-func (x *exchange) wishes(policy *rules.Policy) []*rules.Wish {
-	if policy == nil {
-		return nil
-	}
-	wishes := policy.Wishes(x.entry.Agent)
-	if x.visible != nil {
-		if seen := policy.Wishes(x.visible); len(seen) > 0 {
-			wishes = append(wishes[:len(wishes):len(wishes)], seen...)
+// takeTurn waits for a turn of x.
+func (x *exchange) takeTurn(ctx context.Context, hints []*rules.RateHint, robotsTxt bool) pace.Answer {
+	ask := x.req.paceAsk(x.entry.Policy, hints)
+	ask.Waiting = func(place pace.Position) { x.proxy.announceWait(&x.req, place) }
+	if ask.RobotsTxt = robotsTxt; robotsTxt {
+		ask.Rules = func() []*rules.RateHint {
+			return x.req.hints(x.req.settings.Policies.Policy(ctx, x.req.origin, x.req.names.Shown))
 		}
 	}
-	return wishes
-}
-
-func (x *exchange) turnAsked(wishes []*rules.Wish) *TurnAsked {
-	e := &x.entry
-	q := &TurnAsked{
-		Origin: x.origin, Wishes: wishes, Agent: "*", Client: x.crowd(), Name: e.UserAgent, Target: e.Method + " " + e.Target,
-		Observe: x.terms.Mode == terms.Observe,
-		Waiting: func(place TurnPlace) { x.proxy.announce(x.origin, place) },
-	}
-	if e.Policy != nil && x.terms.Site.Robots == nil {
-		q.Fetched = e.Policy.Source().FetchedAt
-	}
-	if e.Agent != nil && len(e.Agent.Tokens) > 0 {
-		q.Agent = e.Agent.Tokens[0].Name
-	}
-	if c := x.terms.Client; c != nil {
-		q.MaxWait = c.MaxWait
-	}
-	return q
-}
-
-// crowd tells x's client from others: where it is, which credentials it showed
-// and which listener it came to. A run has a listener of its own.
-func (x *exchange) crowd() string {
-	return clientKey(x.who.Addr).String() + " " + x.who.Listener + " " + x.who.User
-}
-
-// takeTurn waits for a turn of x's request.
-func (x *exchange) takeTurn(ctx context.Context, wishes []*rules.Wish, robotsTxt bool) TurnAnswer {
-	q := x.turnAsked(wishes)
-	if q.RobotsTxt = robotsTxt; robotsTxt {
-		q.Rules = func() []*rules.Wish {
-			return x.wishes(x.settings.Policies.Policy(ctx, x.origin, firstOf(x.entry.Sent, x.entry.UserAgent)))
-		}
-	}
-	a := x.settings.Pacer.Turn(ctx, q)
+	a := x.req.settings.Pacer.Turn(ctx, ask)
 	if a.Turn != nil {
-		x.turn.Store(&permission{Turn: a.Turn})
+		if x.turns == nil {
+			x.turns = &turns{}
+		}
+		x.turns.current.Store(&turn{Turn: a.Turn})
 	}
 	x.entry.Outcome.Waited += a.Waited
 	return a
 }
 
-// refusePaced refuses x since its turn is too far off.
-func (x *exchange) refusePaced(a *TurnAnswer) {
-	d := rules.Decision{Reason: rules.ReasonPaced, Group: x.entry.Decision.Group, Token: x.entry.Decision.Token, Piece: x.entry.Decision.Piece}
-	if by := a.rule(); by.Line > 0 {
-		d.Line, d.Rule = by.Line, by.Kind.String()+": "+by.Value
+// errNoTurn is why a request is not sent once more.
+var errNoTurn = errors.New("the site closed the connection, and the next turn is too far off to send the request once more")
+
+// takeTurnOnRetry returns r, for which another turn is taken when net/http sends it
+// again, as it does when the site has closed a connection that was kept: for the
+// site that is another request.
+func (x *exchange) takeTurnOnRetry(r *http.Request) *http.Request {
+	if x.turns == nil {
+		return r
 	}
-	x.refuse(d, "")
-	x.replyPaced(a)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	x.turns.giveUp = cancel
+	x.writer.trace.GetConn = func(string) { x.retryTurn(ctx) }
+	return r.WithContext(ctx)
 }
 
-// replyPaced prepares the answer to a request whose turn is too far off.
-func (x *exchange) replyPaced(a *TurnAnswer) {
-	x.reply(rules.ReasonPaced)
-	x.refusal.paced, x.refusal.ended = &a.TurnPlace, a.Ended
-	x.refusal.retryAfter = a.RetryAfter
-	x.refusal.phrase = printable(x.sentence(x.refusal), maxPhrase)
-}
-
-// rule is the line that makes a request wait.
-func (p *TurnPlace) rule() rules.Field {
-	if p.Visit.Line > 0 {
-		return p.Visit
+// retryTurn waits for another turn if there has been a start. net/http calls it
+// before it looks for a connection; it can be kept from going on only through
+// the request's context.
+func (x *exchange) retryTurn(ctx context.Context) {
+	current := x.turns.current.Load()
+	if !current.used.Load() {
+		return
 	}
-	return p.By
-}
-
-// going tells that x's request may be written from now on.
-func (x *exchange) going() {
-	if t := x.turn.Load(); t != nil {
-		t.used.Store(true)
-		t.Going()
+	current.End()
+	a := x.takeTurn(ctx, x.req.hints(x.entry.Policy), x.entry.Decision.Reason == rules.ReasonRobotsTxt)
+	if a.Refused && x.req.effective.Mode != acl.Observe {
+		x.paced = &a
+		x.turns.giveUp(errNoTurn)
 	}
 }
 
-// started tells that the header section of x's request has been written.
-func (x *exchange) started() {
-	if t := x.turn.Load(); t != nil {
-		t.Started()
-	}
-}
-
-// heardFrom tells the Pacer what the site answered.
-func (x *exchange) heardFrom(resp *http.Response) {
-	if p := x.settings.Pacer; p != nil && x.takesTurns() {
+// reportAnswer gives the Pacer what the site answered.
+func (x *exchange) reportAnswer(resp *http.Response) {
+	if p := x.req.settings.Pacer; p != nil && x.req.paced(&x.entry.Decision) {
 		sent := x.entry.Time.Add(x.entry.Outcome.Waited) // or a little later
-		x.entry.Outcome.Note = p.Answered(x.origin, resp.StatusCode, resp.Header, sent)
+		x.entry.Outcome.Note = p.Answered(x.req.origin, resp.StatusCode, resp.Header, sent)
 	}
 }
 
-// endTurn gives x's turn back.
-func (x *exchange) endTurn() {
-	if t := x.turn.Load(); t != nil {
-		t.End()
-	}
-	if x.giveUp != nil {
-		x.giveUp(nil)
-	}
+// When a wait is announced.
+const (
+	longWait      = 2 * time.Second
+	announceEvery = 30 * time.Second // of one host
+	maxAnnounced  = 1024             // hosts that are remembered
+)
+
+// announced remembers when waits for sites were last announced. The zero value is
+// ready.
+type announced struct {
+	mu   sync.Mutex
+	last map[rules.Origin]time.Time
 }
 
-// pacedSentence says in a few words why a turn is too far off.
-func (x *exchange) pacedSentence(f *refusal) string {
-	if f.ended {
-		return "Refused by heed: it is ending, and lets nobody wait for a turn; ask again after " + inSeconds(f.retryAfter)
+// due reports whether a wait for o is to be announced now, and remembers that it was.
+func (a *announced) due(o rules.Origin, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if last, ok := a.last[o]; ok && now.Sub(last) < announceEvery {
+		return false
 	}
-	if f.paced == nil || f.paced.Wait == 0 {
-		return "Refused by heed: it paces as many sites as it can; ask again after " + inSeconds(f.retryAfter)
+	if a.last == nil || len(a.last) >= maxAnnounced {
+		a.last = map[rules.Origin]time.Time{} // starting over is cheaper than keeping an order
 	}
-	return "Refused by heed: " + f.paced.why(x.entry.Host) + ", " + othersWait(f.paced.Waiting-1) + "; ask again after " + inSeconds(f.retryAfter)
+	a.last[o] = now
+	return true
 }
 
-// othersWait says how many requests wait.
-func othersWait(n int) string {
-	switch n {
-	case 0:
-		return "nobody else waits"
-	case 1:
-		return "1 other waits"
+// announceWait announces that q waits, and others for the same site, when it is for long.
+func (p *Proxy) announceWait(q *request, place pace.Position) {
+	if place.Wait < longWait || p.config.Announce == nil || !p.announced.due(q.origin, time.Now()) {
+		return
 	}
-	return strconv.Itoa(n) + " others wait"
-}
-
-// pacedDetail tells a person what the queue is, and what can be done.
-func (x *exchange) pacedDetail(p *problem) string {
-	f := x.refusal
-	if f.ended {
-		return "Requests to this site take turns, and this one waited for its own when the proxy was told to end. Nothing was sent to the site."
-	}
-	if f.paced == nil || f.paced.Wait == 0 {
-		return "heed knows the last request to each site that is paced, and there are more such sites than it can know at a time. Asking again can help."
-	}
-	return fmt.Sprintf("Requests to this site take turns, for all clients of this proxy together: %s. The turn of this request would have come in about %s, "+
-		"which is longer than this proxy lets a client wait (pacing.max_wait, or max_wait of its [[client]]). "+
-		"Nothing was sent to the site. Asking for the same again after %d seconds is served.", f.paced.why(x.entry.Host), inSeconds(f.paced.Wait), p.RetryAfter)
-}
-
-// queue returns the place as data.
-func (p *TurnPlace) queue() *queue {
-	q := &queue{Waiting: p.Waiting, Held: seconds(p.Held)}
-	if p.Asked > 0 {
-		delay, asked := p.Delay.Seconds(), p.Asked.Seconds()
-		q.Delay, q.Asked = &delay, &asked
-	}
-	return q
+	waiting := fmt.Sprintf("%s: %d waiting", refusal.WaitCause(&place, safetext.Printable(q.origin.Authority(), 100)), place.Others+1)
+	wait, client := refusal.Seconds(place.Wait), safetext.Printable(q.who().String(), 200)
+	p.config.Announce(waiting+", yours in "+wait, waiting+", that of "+client+" in "+wait)
 }

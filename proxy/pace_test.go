@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/terms"
+	"heed/internal/pace"
 	"heed/internal/testkit"
 	"heed/rules"
 )
@@ -23,14 +24,14 @@ const gentle = "User-agent: *\nDisallow: /private\n\nUser-agent: slow\nCrawl-del
 // turnstile is a Pacer that does as the test says, and remembers what it was told.
 type turnstile struct {
 	mu     sync.Mutex
-	asked  []TurnAsked
+	asked  []pace.Ask
 	events []string
-	answer func(ctx context.Context, q *TurnAsked) TurnAnswer
+	answer func(ctx context.Context, q *pace.Ask) pace.Answer
 }
 
-func (p *turnstile) Paced(_ rules.Origin, wishes []*rules.Wish) bool { return len(wishes) > 0 }
+func (p *turnstile) Paced(_ rules.Origin, wishes []*rules.RateHint) bool { return len(wishes) > 0 }
 
-func (p *turnstile) Turn(ctx context.Context, q *TurnAsked) TurnAnswer {
+func (p *turnstile) Turn(ctx context.Context, q *pace.Ask) pace.Answer {
 	p.mu.Lock()
 	p.asked = append(p.asked, *q)
 	p.mu.Unlock()
@@ -69,6 +70,18 @@ func (p *turnstile) told() string {
 	return strings.Join(all, ", ")
 }
 
+// ended waits for the end of a turn and returns what happened, each thing once.
+// The turn of a tunnel ends a moment after its entry does.
+func (p *turnstile) ended(t testing.TB) string {
+	t.Helper()
+	testkit.Until(t, "the end of the turn", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return slices.Contains(p.events, "ended")
+	})
+	return p.told()
+}
+
 type turnOf struct{ *turnstile }
 
 func (t turnOf) Going()   { t.event("going") }
@@ -83,8 +96,8 @@ func newPaced(t *testing.T, p *turnstile, changes ...func(*Config)) *rig {
 }
 
 // at once lets everybody start.
-func atOnce(context.Context, *TurnAsked) TurnAnswer {
-	return TurnAnswer{TurnPlace: TurnPlace{Asked: 10 * time.Second, Delay: 10 * time.Second}, Waited: time.Second}
+func atOnce(context.Context, *pace.Ask) pace.Answer {
+	return pace.Answer{Position: pace.Position{Asked: 10 * time.Second, Delay: 10 * time.Second}, Waited: time.Second}
 }
 
 var slow = []string{"User-Agent: slow/1.0"}
@@ -94,7 +107,7 @@ var slow = []string{"User-Agent: slow/1.0"}
 func TestHeed_ATurnIsTakenBeforeTheRecordAndBeginsWithTheRequest(t *testing.T) {
 	p := &turnstile{}
 	r := newPaced(t, p)
-	p.answer = func(ctx context.Context, q *TurnAsked) TurnAnswer {
+	p.answer = func(ctx context.Context, q *pace.Ask) pace.Answer {
 		for _, e := range r.records.all() {
 			if e.Target == q.Target {
 				p.event("recorded before its turn")
@@ -109,11 +122,11 @@ func TestHeed_ATurnIsTakenBeforeTheRecordAndBeginsWithTheRequest(t *testing.T) {
 			t.Fatal(a.Status)
 		}
 		e := r.records.target(t, path)
-		got := p.told() // HTTP/2 tells of the headers beside what becomes of the answer
+		got := p.ended(t) // HTTP/2 reports the headers while the answer is being handled
 		if !strings.HasPrefix(got, "turn, going, ") || !strings.Contains(got, "answered OK") || m == plain && got != "turn, going, started, answered OK, ended" {
 			t.Error(got)
 		}
-		if e.DelayAsked != 10*time.Second || e.Waited != time.Second || e.Outcome.Waited < time.Second || e.Outcome.Note != "noted" {
+		if e.DelayAsked != 10*time.Second || e.TurnWaited != time.Second || e.Outcome.Waited < time.Second || e.Outcome.Note != "noted" {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -127,11 +140,11 @@ func TestHeed_ATurnIsTakenBeforeTheRecordAndBeginsWithTheRequest(t *testing.T) {
 // A turn that is too far off is a 429 that says which line asks, how many wait,
 // and when to come back; nothing reaches the site.
 func TestHeed_ATurnTooFarOffIsRefused(t *testing.T) {
-	p := &turnstile{answer: func(_ context.Context, q *TurnAsked) TurnAnswer {
-		delay, by := q.Wishes[0].Delay(time.Now())
-		return TurnAnswer{
+	p := &turnstile{answer: func(_ context.Context, q *pace.Ask) pace.Answer {
+		delay, by := q.Hints[0].Delay(time.Now())
+		return pace.Answer{
 			Refused: true, RetryAfter: 40 * time.Second, Owed: 40 * time.Second,
-			TurnPlace: TurnPlace{Asked: delay, Delay: delay, By: by, Wait: 40 * time.Second, Waiting: 13},
+			Position: pace.Position{Asked: delay, Delay: delay, By: by, Wait: 40 * time.Second, Others: 12},
 		}
 	}}
 	r := newPaced(t, p)
@@ -155,7 +168,7 @@ func TestHeed_ATurnTooFarOffIsRefused(t *testing.T) {
 		}
 		if told.Title != "Refused by heed: site.test asks for 10 s between requests (robots.txt line 5), 12 others wait; ask again after 40 s" ||
 			told.Reason != "paced" || told.Line != 5 || told.Quoted.Rule != "crawl-delay: 10" || told.Queue.Waiting != 13 || told.Queue.Delay != 10 ||
-			!strings.Contains(told.Detail, "Asking for the same again after 40 seconds is served.") {
+			!strings.Contains(told.Detail, "The same request is served after 40 seconds.") {
 			t.Errorf("%s", a.body)
 		}
 		if e := r.records.target(t, path); e.Decision.Reason != rules.ReasonPaced || e.Owed != 40*time.Second || e.DelayAsked != 10*time.Second {
@@ -172,10 +185,10 @@ func TestHeed_ATurnTooFarOffIsRefused(t *testing.T) {
 // Who leaves while it waits is recorded with what it owed, and its turn is not used.
 func TestHeed_WhoLeavesBeforeItsTurnIsRecorded(t *testing.T) {
 	waiting := make(chan struct{}, 1)
-	p := &turnstile{answer: func(ctx context.Context, _ *TurnAsked) TurnAnswer {
+	p := &turnstile{answer: func(ctx context.Context, _ *pace.Ask) pace.Answer {
 		waiting <- struct{}{}
 		<-ctx.Done()
-		return TurnAnswer{Left: true, Waited: 2 * time.Second, Owed: 8 * time.Second}
+		return pace.Answer{Left: true, Waited: 2 * time.Second, Owed: 8 * time.Second}
 	}}
 	r := newPaced(t, p)
 	eachMode(t, allModes, func(t *testing.T, m mode) {
@@ -196,7 +209,7 @@ func TestHeed_WhoLeavesBeforeItsTurnIsRecorded(t *testing.T) {
 			c.Close()
 		}
 		e := r.records.target(t, path)
-		if e.Decision.Reason != rules.ReasonLeft || e.Owed != 8*time.Second || e.Waited != 2*time.Second ||
+		if e.Decision.Reason != rules.ReasonClientLeft || e.Owed != 8*time.Second || e.TurnWaited != 2*time.Second ||
 			e.Detail != "the client left before its turn came: it had waited for 2 s and would have had to for 8 s more" {
 			t.Errorf("%+v", e)
 		}
@@ -213,13 +226,13 @@ func TestHeed_WhatCannotBeSentDoesNotBeginItsTurn(t *testing.T) {
 	}
 	site.resolve["dead.test:80"] = l.Addr().String()
 	l.Close()
-	pattern, err := terms.ParseHostPattern("dead.test")
+	pattern, err := acl.ParseHostPattern("dead.test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := newRigBefore(t, site, func(c *Config) {
 		c.Pacer = p
-		c.Book = &terms.Book{Hosts: []terms.Host{{Match: []terms.HostPattern{pattern}, Robots: func(o rules.Origin) *rules.Policy {
+		c.Rules = &acl.Rules{Hosts: []acl.Host{{Match: []acl.HostPattern{pattern}, Robots: func(o rules.Origin) *rules.Policy {
 			return rules.New(rules.Source{Origin: o, State: rules.Available}, []byte(gentle))
 		}}}}
 	})
@@ -227,7 +240,7 @@ func TestHeed_WhatCannotBeSentDoesNotBeginItsTurn(t *testing.T) {
 		t.Error(a.Status)
 	}
 	r.records.target(t, "/dead")
-	if got := p.told(); got != "ended" {
+	if got := p.ended(t); got != "ended" {
 		t.Error(got)
 	}
 }
@@ -236,10 +249,10 @@ func TestHeed_WhatCannotBeSentDoesNotBeginItsTurn(t *testing.T) {
 func TestHeed_WhoIsNotPaced(t *testing.T) {
 	p := &turnstile{answer: atOnce}
 	r := newPaced(t, p, func(c *Config) {
-		c.Book = &terms.Book{
-			Mode: terms.Observe,
-			Clients: []terms.Client{
-				{Name: "people", UserAgent: terms.NewGlob("slow/people"), Mode: terms.Exempt, ModeSet: true},
+		c.Rules = &acl.Rules{
+			Mode: acl.Observe,
+			Clients: []acl.Client{
+				{Name: "people", UserAgent: acl.NewGlob("slow/people"), Mode: new(acl.Exempt)},
 			},
 		}
 	})
@@ -250,46 +263,38 @@ func TestHeed_WhoIsNotPaced(t *testing.T) {
 	}
 	r.ask(plain, question{path: "/observed", header: slow})
 	r.records.target(t, "/observed")
-	if len(p.asked) != 1 || !p.asked[0].Observe {
+	if len(p.asked) != 1 || !p.asked[0].Observed {
 		t.Errorf("%+v", p.asked)
 	}
 }
 
 // A wait that is long is told of when it begins, once per host and half a minute.
 func TestHeed_LongWaitsAreAnnounced(t *testing.T) {
-	place := TurnPlace{Asked: 10 * time.Second, Delay: 10 * time.Second, By: rules.Field{Kind: rules.CrawlDelay, Line: 5}, Wait: 40 * time.Second, Waiting: 12}
+	place := pace.Position{Asked: 10 * time.Second, Delay: 10 * time.Second, By: rules.Field{Kind: rules.CrawlDelay, Line: 5}, Wait: 40 * time.Second, Others: 11}
 	var told []string
-	p := &turnstile{answer: func(ctx context.Context, q *TurnAsked) TurnAnswer {
+	p := &turnstile{answer: func(ctx context.Context, q *pace.Ask) pace.Answer {
 		q.Waiting(place)
 		return atOnce(ctx, q)
 	}}
-	r := newPaced(t, p, func(c *Config) { c.Announce = func(sentence string) { told = append(told, sentence) } })
+	r := newPaced(t, p, func(c *Config) {
+		c.Announce = func(forClient, forLog string) { told = append(told, forClient, forLog) }
+	})
 	for range 3 {
 		r.ask(plain, question{path: "/", header: slow})
 	}
-	if len(told) != 1 || told[0] != "site.test asks for 10 s between requests (robots.txt line 5): 12 waiting, yours in 40 s" {
+	const cause = "site.test asks for 10 s between requests (robots.txt line 5): 12 waiting, "
+	if want := []string{cause + "yours in 40 s", cause + "that of 127.0.0.1 in 40 s"}; !slices.Equal(told, want) {
 		t.Errorf("%q", told)
-	}
-	for want, place := range map[string]TurnPlace{
-		"site.test has answered that it is too busy":                                                {Held: time.Minute, Wait: time.Minute},
-		"heed's settings ask for 0.5 s between requests to site.test":                               {Asked: time.Second / 2, Delay: time.Second / 2, Wait: time.Second},
-		"site.test asks for 86400 s between requests (robots.txt line 5), of which 3600 s are kept": {Asked: 24 * time.Hour, Delay: time.Hour, By: place.By, Wait: time.Hour},
-		"site.test asks to be visited at another time of the day (robots.txt line 7)":               {Visit: rules.Field{Kind: rules.VisitTime, Line: 7}, Wait: time.Hour},
-		"as many requests to site.test as heed's settings allow are under way":                      {Wait: time.Second},
-	} {
-		if got := place.why("site.test"); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
 	}
 }
 
 // Tunnels that are judged by their host take turns too: each opens a connection.
 func TestHeed_TunnelsTakeTurns(t *testing.T) {
 	p := &turnstile{answer: atOnce}
-	r := newPaced(t, p, func(c *Config) { c.Book = &terms.Book{HTTPS: terms.HostOnly} })
+	r := newPaced(t, p, func(c *Config) { c.Rules = &acl.Rules{HTTPS: acl.HostOnly} })
 	testkit.Dial(t, r.addr).Connect("site.test:443", slow...).Close()
 	r.records.await(t, "the tunnel", func(e *audit.Entry) bool { return e.Method == "CONNECT" })
-	if got := p.told(); got != "started, ended" {
+	if got := p.ended(t); got != "started, ended" {
 		t.Error(got)
 	}
 }

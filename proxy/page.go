@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// welcome is the page that clients are led to; ADDR stands for where they are.
+// welcome is the page for browsers; ADDR is replaced by the proxy's address.
 const welcome = `heed: a forward proxy that keeps robots.txt
 
 Point a client at this address as its HTTP proxy:
@@ -41,22 +41,24 @@ A client that insists on one certificate of its own ("pinning") cannot be
 intercepted: its hosts are named in proxy.toml with https = "host-only".
 `
 
-// page answers a request that is for the proxy itself (origin-form).
-func (p *Proxy) page(x *exchange, w *responseWriter, r *http.Request) {
+// servePage answers a request that is for the proxy itself (origin-form).
+func (x *exchange) servePage(r *http.Request) {
+	p, w := x.proxy, &x.writer
 	file := map[string]func() ([]byte, error){
-		"/":           func() ([]byte, error) { return []byte(strings.ReplaceAll(welcome, "ADDR", x.who.Listener)), nil },
-		"/ca.pem":     p.CACert,
-		"/bundle.pem": p.Bundle,
+		"/":           func() ([]byte, error) { return []byte(strings.ReplaceAll(welcome, "ADDR", x.req.client.Listener)), nil },
+		"/ca.pem":     p.config.CACert,
+		"/bundle.pem": p.config.Bundle,
 	}[r.URL.Path]
 	if file == nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
-		x.entry.Raw = r.RequestURI
-		x.refuse(malformed("this is a proxy: send an absolute URL (GET http://host/path), or ask for /, /ca.pem or /bundle.pem"))
-		x.answer(w, r)
+		x.req.raw = r.RequestURI
+		x.deny(malformed("this is a proxy: send an absolute URL (GET http://host/path), or ask for /, /ca.pem or /bundle.pem"))
+		x.answer(r)
 		return
 	}
+	w.Header().Set("Proxy-Status", p.statusName+`; details="a page of this proxy"`) // RFC 9209
 	body, err := file()
 	if err != nil {
-		p.Log.Error("a page of heed's own could not be made", "page", r.URL.Path, "error", err)
+		p.config.Log.Error("a page of heed's own could not be made", "page", r.URL.Path, "error", err)
 		http.Error(w, "This file could not be made; heed's log says why.", http.StatusInternalServerError)
 		return
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -13,18 +14,29 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
+	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/terms"
+	"heed/internal/memo"
+	"heed/proxy/catrust"
+	"heed/proxy/headers"
+	"heed/proxy/limit"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
 // Policies gives the policy of an origin.
 type Policies interface {
-	// Policy returns what the origin's robots.txt says, fetching it when it
+	// Policy returns the rules of the origin's robots.txt, fetching it when it
 	// is not at hand. It never returns nil: what could not be had is a policy
 	// in state rules.Unreachable. userAgent is the client's, for sites that
 	// answer heed's own name with 401 or 403. It returns early when ctx ends.
 	Policy(ctx context.Context, origin rules.Origin, userAgent string) *rules.Policy
+	// Held returns the files of the origin that are at hand under the names of
+	// clients, where the origin answers clients differently. A request without
+	// a User-Agent must be allowed by each of them. It fetches nothing.
+	Held(origin rules.Origin) []*rules.Policy
 }
 
 // Recorder keeps the record of decisions.
@@ -48,114 +60,114 @@ type Leaves interface {
 type Settings struct {
 	Policies Policies
 
-	// Upstream sends what was allowed to the site; see NewTransport.
+	// Upstream sends what was allowed to the site; see upstream.HostTransports.
 	Upstream http.RoundTripper
 
 	// DialTunnel opens the far end of a tunnel that is not intercepted, to a
-	// host:port; see TunnelDialer. Nil refuses such tunnels.
+	// host:port; see upstream.HostTransports. Nil refuses such tunnels.
 	DialTunnel func(ctx context.Context, hostPort string) (net.Conn, error)
 
-	// Destinations says which places may be asked for at all; Upstream and
+	// Destinations defines which destinations may be requested; Upstream and
 	// Policies look at the addresses as well. Nil: all.
-	Destinations *Destinations
+	Destinations *upstream.Destinations
 
-	// Book is what was settled with clients and sites. Nil: nothing was.
-	Book *terms.Book
+	// Rules are the operator's settings for clients and sites. Nil: there are none.
+	Rules *acl.Rules
 
 	// Limits bound what clients can hold; zero fields mean their defaults.
-	Limits Limits
+	Limits limit.Limits
 
-	// Mark has every answer name its decision: Proxy-Status says its id.
+	// Mark makes every answer name its decision: Proxy-Status contains its id.
 	Mark bool
 
-	// Pacer has requests take turns. Nil: nobody waits.
+	// Pacer has requests take turns. Nil: no request waits.
 	Pacer Pacer
 }
 
-// Config says what a Proxy is made of. Recorder and Leaves must not be nil.
+// Config configures a Proxy. Recorder and Leaves must not be nil.
 type Config struct {
-	// Name stands for this proxy in Via and Proxy-Status. It must be a token
+	// Name identifies this proxy in Via and Proxy-Status. It must be a token
 	// (RFC 9110 §5.6.2) and should be no product and no host name.
 	Name string
 
-	// Settings are those in force from the beginning, and for good where Live
+	// Settings are those in force from the beginning, and permanently where Live
 	// is nil. HeaderBytes, HeaderTime, IdleTime and Streams of their Limits hold
 	// as long as the Proxy does.
 	Settings
 
-	// Live returns the settings in force, the Limits WithDefaults. A request keeps to what it
-	// returned when the request arrived. It must be fast.
+	// Live returns the settings in force, the Limits WithDefaults. A request keeps to
+	// what it returned when the request arrived, but for the limits on connections,
+	// tunnels, refusals and times of the client's connection: those are the ones of
+	// the moment. It must be fast.
 	Live func() *Settings
 
 	Recorder Recorder
 	Leaves   Leaves
+
+	// OwnServices are those of the clients. Nil: they have none.
+	OwnServices *OwnServices
 
 	// Now is the clock that exceptions end by. Nil: time.Now.
 	Now func() time.Time
 
 	// Self holds the addresses this process listens on, which are never
 	// forwarded to. Nil: a set of this Proxy's own.
-	Self *Addrs
+	Self *upstream.Addrs
 
 	// CACert and Bundle return what /ca.pem and /bundle.pem answer to a
 	// direct request. Nil: not served.
 	CACert, Bundle func() ([]byte, error)
 
-	// Announce takes a sentence when requests begin to wait for their turn, now and
-	// then while they do. Nil: nobody wants to know.
-	Announce func(sentence string)
+	// Announce takes two sentences when requests begin to wait for their turn, now and
+	// then per site: for the client that waits, and for a log, which names the client.
+	// Nil: waits are not announced.
+	Announce func(forClient, forLog string)
 
 	// Log takes what is not a decision. Nil discards.
 	Log *slog.Logger
 
 	// Load counts what clients hold, for all proxies that have the same one.
 	// Nil: a Load of this Proxy's own.
-	Load *Load
+	Load *limit.Load
 }
 
 // Proxy is a forward proxy on one listener. Make it with New; it is safe for
 // concurrent use.
 type Proxy struct {
-	Config
-	viaHTTP10, viaHTTP11, viaHTTP2 []string // shared header values, never changed
-	statusName                     string   // Name as a Proxy-Status member
-	agents                         agentMemo
-	trusts                         trusts
-	pages                          pageMemo
-	announced                      announced
-	engine                         http.Handler // goproxy with our hooks
-	tlsConfig                      *tls.Config
-	outer, inner                   *http.Server
-	handovers                      *handovers    // decrypted connections on their way to inner
-	open                           openConns     // connections that no http.Server watches
-	leaving                        chan struct{} // a place for each connection that is being turned away
-	closing                        atomic.Bool
-	running                        atomic.Int64    // exchanges
-	late                           atomic.Int64    // of those, waiting for a verdict after the fact
-	lasting                        context.Context // of what outlives its exchange; ends when Shutdown begins
-	endLasting                     context.CancelFunc
-	cut                            atomic.Bool // what still ran at Shutdown's limit is being closed
+	config       Config
+	via          headers.Via
+	gate         *limit.Gate
+	statusName   string                         // Name as a Proxy-Status member
+	agents       memo.Map[string, *rules.Agent] // by User-Agent
+	caTrust      catrust.Memory
+	pages        pageVisits
+	announced    announced
+	engine       http.Handler // goproxy with our hooks
+	tlsConfig    *tls.Config
+	outer, inner *http.Server
+	tunnels      *tunnelListener // decrypted connections on their way to inner
+	open         openConns       // connections that no http.Server watches
+	closing      atomic.Bool
+	running      atomic.Int64    // exchanges
+	deferred     atomic.Int64    // of those, waiting for a verdict that follows
+	lasting      context.Context // of what outlives its exchange; ends when Shutdown begins
+	endLasting   context.CancelFunc
+	cut          atomic.Bool // what still ran at Shutdown's limit is being closed
 }
 
-// New returns a proxy made of what c says.
+// New returns a proxy for c.
 func New(c Config) (*Proxy, error) {
 	if c.Policies == nil || c.Recorder == nil || c.Leaves == nil || c.Upstream == nil {
 		return nil, errors.New("proxy: Policies, Recorder, Leaves and Upstream are all needed")
 	}
-	if !isToken(c.Name) {
+	if !httpguts.ValidHeaderFieldName(c.Name) { // another token (RFC 9110 §5.6.2)
 		return nil, fmt.Errorf("name %q is not a token: use letters, digits and -._ only", c.Name)
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Self = cmp.Or(c.Self, &upstream.Addrs{})
+	c.Load = cmp.Or(c.Load, &limit.Load{})
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Self == nil {
-		c.Self = &Addrs{}
-	}
-	if c.Load == nil {
-		c.Load = &Load{}
 	}
 	c.Limits = c.Limits.WithDefaults()
 	if c.Live == nil {
@@ -164,14 +176,12 @@ func New(c Config) (*Proxy, error) {
 	}
 	c.Recorder = steadyRecorder{c.Recorder, c.Log}
 	p := &Proxy{
-		Config:     c,
-		viaHTTP10:  []string{"1.0 " + c.Name},
-		viaHTTP11:  []string{"1.1 " + c.Name},
-		viaHTTP2:   []string{"2 " + c.Name},
+		config:     c,
+		via:        headers.NewVia(c.Name),
 		statusName: `"` + c.Name + `"`,
-		handovers:  newHandovers(),
-		leaving:    make(chan struct{}, maxLeaving),
+		tunnels:    &tunnelListener{conns: make(chan net.Conn), done: make(chan struct{})},
 	}
+	p.gate = limit.NewGate(c.Load, p.limits, p.logLimit)
 	p.lasting, p.endLasting = context.WithCancel(context.Background())
 	p.engine = newEngine(p)
 	p.tlsConfig = p.newTLSConfig()
@@ -184,9 +194,6 @@ func New(c Config) (*Proxy, error) {
 	return p, nil
 }
 
-// limits are those in force.
-func (p *Proxy) limits() *Limits { return &p.Live().Limits }
-
 // maxFrame is the largest HTTP/2 frame taken, in octets: what every client
 // keeps to unasked (RFC 9113 §6.5.2). Frames of a connection are read into memory.
 const maxFrame = 16 << 10
@@ -195,20 +202,20 @@ const maxFrame = 16 << 10
 // WriteTimeout: it would cut long downloads.
 func (p *Proxy) newServer() *http.Server {
 	return &http.Server{
-		Handler:                      http.HandlerFunc(p.front),
+		Handler:                      http.HandlerFunc(p.handle),
 		Protocols:                    new(http.Protocols),
-		ReadHeaderTimeout:            p.Limits.HeaderTime,
-		IdleTimeout:                  p.Limits.IdleTime,
-		MaxHeaderBytes:               p.Limits.HeaderBytes,
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: p.Limits.Streams, MaxReadFrameSize: maxFrame},
+		ReadHeaderTimeout:            p.config.Limits.HeaderTime,
+		IdleTimeout:                  p.config.Limits.IdleTime,
+		MaxHeaderBytes:               int(p.config.Limits.HeaderBytes),
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: p.config.Limits.Streams, MaxReadFrameSize: maxFrame},
 		DisableGeneralOptionsHandler: true, // OPTIONS * is judged like any request
 		ConnContext:                  withClientConn,
 		ConnState:                    connState,
-		ErrorLog:                     log.New(serverLog{p.Log}, "", 0),
+		ErrorLog:                     log.New(serverLog{p.config.Log}, "", 0),
 	}
 }
 
-// serverLog takes what an http.Server says. Broken connections are every day's
+// serverLog takes the messages of an http.Server. Broken connections are every day's
 // business and recorded anyway; that none can be accepted is the operator's.
 type serverLog struct{ log *slog.Logger }
 
@@ -226,9 +233,9 @@ func (l serverLog) Write(p []byte) (int, error) {
 // Serve accepts clients on l until Shutdown, then returns nil. It closes l.
 // The addresses of l are added to Self.
 func (p *Proxy) Serve(l net.Listener) error {
-	p.Self.Add(l.Addr())
-	defer p.Self.Remove(l.Addr())
-	err := p.outer.Serve(&clientListener{Listener: l, proxy: p})
+	p.config.Self.Add(l.Addr())
+	defer p.config.Self.Remove(l.Addr())
+	err := p.outer.Serve(&clientListener{p.gate.Listener(l, p.turnAway), p})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -236,48 +243,7 @@ func (p *Proxy) Serve(l net.Listener) error {
 }
 
 func (p *Proxy) serveInner() {
-	if err := p.inner.Serve(p.handovers); !errors.Is(err, http.ErrServerClosed) {
-		p.Log.Error("inner server ended", "error", err)
+	if err := p.inner.Serve(p.tunnels); !errors.Is(err, http.ErrServerClosed) {
+		p.config.Log.Error("inner server ended", "error", err)
 	}
-}
-
-// Shutdown stops accepting, lets running exchanges end, tunnels included, and
-// closes what is left when ctx ends; then it returns ctx's error.
-func (p *Proxy) Shutdown(ctx context.Context) error {
-	p.closing.Store(true)
-	p.endLasting()
-	inner := make(chan error, 1)
-	go func() { inner <- p.inner.Shutdown(ctx) }() // at once: tunnels take no new requests either
-	err := errors.Join(p.outer.Shutdown(ctx), <-inner, p.open.wait(ctx))
-	if err != nil {
-		p.cut.Store(true)
-		p.outer.Close()
-		p.inner.Close()
-		p.open.closeAll()
-		p.awaitRecords()
-		return ctx.Err()
-	}
-	p.awaitRecords()
-	return nil
-}
-
-// awaitRecords waits a moment for the exchanges whose connections were closed
-// and for those that a verdict was to follow: each still records its end.
-func (p *Proxy) awaitRecords() {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(time.Second); p.running.Load() > 0 && time.Now().Before(end); {
-		<-tick.C
-	}
-}
-
-// isToken reports whether s is a token (RFC 9110 §5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return false
-		}
-	}
-	return s != ""
 }

@@ -55,6 +55,7 @@ func (r *rig) program(name string, args ...string) string {
 // A refusal that time cures is a 503 with a true Retry-After, so that clients
 // recover which know how to retry, without a line of theirs about heed.
 func TestHeed_Urllib3RetriesAndRecovers(t *testing.T) {
+	t.Parallel()
 	r, asked := convalescent(t)
 	out := r.program(systemPython, "-c", `
 import os, urllib3
@@ -78,6 +79,7 @@ print(answer.status, answer.reason)
 // Scrapy retries without a look at Retry-After, so the delay that polite
 // spiders have is what brings it past.
 func TestHeed_ScrapyRetriesAndRecovers(t *testing.T) {
+	t.Parallel()
 	r, _ := convalescent(t)
 	spider := filepath.Join(t.TempDir(), "spider.py")
 	if err := os.WriteFile(spider, []byte(`

@@ -19,6 +19,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/ca"
 	"heed/internal/testkit"
+	"heed/proxy/upstream"
 )
 
 // robots is what the rig's site answers for /robots.txt.
@@ -64,16 +65,16 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	}
 	r.roots = x509.NewCertPool()
 	r.roots.AppendCertsFromPEM(authority.CertPEM())
-	self := &Addrs{}
-	transport := NewTransport(TransportConfig{
+	self := &upstream.Addrs{}
+	ways := upstream.NewHostTransports(upstream.TransportConfig{
 		Resolve: s.resolve, RootCAs: s.ca.Pool(), Self: self, ResponseHeaderTimeout: s.patience,
 	})
-	t.Cleanup(transport.CloseIdleConnections)
+	t.Cleanup(ways.CloseIdleConnections)
 	config := Config{
 		Name: "rig-7f3a", Leaves: authority, Recorder: r.records, Self: self,
 		Settings: Settings{
-			Upstream: transport, DialTunnel: TunnelDialer(transport),
-			Policies: cache.New(cache.Config{Transport: transport, UserAgent: "heed-rig"}),
+			Upstream: ways, DialTunnel: ways.DialTunnel,
+			Policies: cache.New(cache.Config{Transport: ways, UserAgent: "heed-rig"}),
 		},
 	}
 	for _, change := range changes {
@@ -269,10 +270,10 @@ func (r *rig) askH2(q question) *http.Response {
 
 // get is a request in bytes with the fields of header, each "Name: value".
 func get(prefix, path string, header ...string) string {
-	return request("GET", prefix, path, header...)
+	return rawRequest("GET", prefix, path, header...)
 }
 
-func request(method, prefix, path string, header ...string) string {
+func rawRequest(method, prefix, path string, header ...string) string {
 	return requestTo("site.test", method, prefix, path, header...)
 }
 

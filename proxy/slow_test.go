@@ -15,18 +15,20 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"heed/internal/testkit"
+	"heed/proxy/limit"
 )
 
 // A client that sends a kilobyte now and then is served, one that does not is
 // answered, and a site that reads slowly is not held against it.
 func TestHeed_ABodyHasToComeInTime(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body)
 		fmt.Fprint(w, n)
-	}, func(c *Config) { c.Limits = Limits{BodyTime: time.Second, drain: 1} })
+	}, func(c *Config) { c.Limits = limit.Limits{BodyTime: time.Second, DrainTime: 1} })
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)
-		c.Send(request("POST", prefix, "/late", "Content-Length: 5000") + "some")
+		c.Send(rawRequest("POST", prefix, "/late", "Content-Length: 5000") + "some")
 		isLimit(t, c.Answer("POST"), 408, "limit body_time (1s) reached")
 		c.Closed()
 	})
@@ -43,10 +45,10 @@ func TestHeed_ABodyHasToComeInTime(t *testing.T) {
 	if !strings.Contains(e.Outcome.Err, "client: limit body_time (1s) reached") {
 		t.Errorf("record %+v", e.Outcome)
 	}
-	r.awaitLoad("five counted", func(s LoadStatus) bool { return s.Reached["body_time"] == 5 })
+	r.awaitLoad("five counted", func(s limit.Status) bool { return s.Reached["body_time"] == 5 })
 
 	c, prefix := r.raw(plain)
-	c.Send(request("POST", prefix, "/steady", "Content-Length: 6144"))
+	c.Send(rawRequest("POST", prefix, "/steady", "Content-Length: 6144"))
 	tick := time.NewTicker(300 * time.Millisecond)
 	defer tick.Stop()
 	for range 6 { // longer in all than the limit
@@ -60,6 +62,7 @@ func TestHeed_ABodyHasToComeInTime(t *testing.T) {
 
 // A stream in both directions may take its time once it is answered.
 func TestHeed_AnAnsweredExchangeMayGoOnSlowly(t *testing.T) {
+	t.Parallel()
 	got := make(chan string, 1)
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).EnableFullDuplex()
@@ -67,7 +70,7 @@ func TestHeed_AnAnsweredExchangeMayGoOnSlowly(t *testing.T) {
 		http.NewResponseController(w).Flush()
 		body, err := io.ReadAll(r.Body)
 		got <- fmt.Sprint(string(body), err)
-	}, func(c *Config) { c.Limits = Limits{BodyTime: 200 * time.Millisecond} })
+	}, func(c *Config) { c.Limits = limit.Limits{BodyTime: 200 * time.Millisecond} })
 	in, out := io.Pipe()
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
@@ -84,7 +87,7 @@ func TestHeed_AnAnsweredExchangeMayGoOnSlowly(t *testing.T) {
 	if text := <-got; text != "ab<nil>" {
 		t.Errorf("the site got %q", text)
 	}
-	if n := r.proxy.Load.Status().Reached["body_time"]; n != 0 {
+	if n := r.proxy.config.Load.Status().Reached["body_time"]; n != 0 {
 		t.Errorf("counted %d times", n)
 	}
 }
@@ -104,23 +107,24 @@ func endless(w http.ResponseWriter, r *http.Request) {
 
 // A client that stops reading is let go, and so is the site.
 func TestHeed_AClientThatDoesNotReadIsCutOff(t *testing.T) {
-	r := newRig(t, endless, func(c *Config) { c.Limits = Limits{ReadTime: 300 * time.Millisecond} })
+	t.Parallel()
+	r := newRig(t, endless, func(c *Config) { c.Limits = limit.Limits{ReadTime: 300 * time.Millisecond} })
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
-		before := r.proxy.Load.Status().Reached["read_time"]
+		before := r.proxy.config.Load.Status().Reached["read_time"]
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, "/endless-"+string(m)))
 		e := r.records.target(t, "/endless-"+string(m))
 		if !e.Outcome.Truncated || !strings.HasPrefix(e.Outcome.Err, "client: ") {
 			t.Errorf("record %+v", e.Outcome)
 		}
-		r.in(t).awaitLoad("counted", func(s LoadStatus) bool { return s.Reached["read_time"] > before })
+		r.in(t).awaitLoad("counted", func(s limit.Status) bool { return s.Reached["read_time"] > before })
 	})
-	r.awaitLoad("none left", func(s LoadStatus) bool { return s.Connections == 0 })
+	r.awaitLoad("none left", func(s limit.Status) bool { return s.Connections == 0 })
 }
 
 // A client of HTTP/2 can stop taking one stream and go on with the others.
 func TestRFC9113_AStreamThatIsNotTakenIsReset(t *testing.T) {
-	r := newRig(t, endless, func(c *Config) { c.Limits = Limits{ReadTime: 300 * time.Millisecond} })
+	r := newRig(t, endless, func(c *Config) { c.Limits = limit.Limits{ReadTime: 300 * time.Millisecond} })
 	h := r.frames()
 	h.request(1, "/endless")
 	h.window(0, 1<<20) // the connection's is open, the stream's is not
@@ -138,7 +142,7 @@ func TestRFC9113_AStreamThatIsNotTakenIsReset(t *testing.T) {
 			break
 		}
 	}
-	if n := r.proxy.Load.Status().Reached["read_time"]; n != 1 {
+	if n := r.proxy.config.Load.Status().Reached["read_time"]; n != 1 {
 		t.Errorf("counted %d times", n)
 	}
 }
@@ -146,14 +150,14 @@ func TestRFC9113_AStreamThatIsNotTakenIsReset(t *testing.T) {
 // An answer that is ready whole waits in net/http, behind the handler: then the
 // connection goes.
 func TestRFC9113_AnAnswerThatIsNotTakenDoesNotStayForEver(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { c.Limits = Limits{ReadTime: 300 * time.Millisecond} })
+	r := newRig(t, hello, func(c *Config) { c.Limits = limit.Limits{ReadTime: 300 * time.Millisecond} })
 	h := r.framesTo("h1.test", http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}) // HTTP/1.1 tells the end with the last octet
 	for i := range uint32(5) {
 		h.request(2*i+1, "/page")
 	}
 	for h.next() != nil {
 	}
-	r.awaitLoad("gone", func(s LoadStatus) bool { return s.Connections == 0 && s.Requests == 0 && s.Reached["read_time"] > 0 })
+	r.awaitLoad("gone", func(s limit.Status) bool { return s.Connections == 0 && s.Requests == 0 && s.Reached["read_time"] > 0 })
 }
 
 // frames is HTTP/2 frame by frame.

@@ -1,91 +1,220 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"heed/internal/terms"
+	"golang.org/x/net/http/httpguts"
+
+	"heed/internal/pageurl"
+	"heed/internal/safetext"
+	"heed/proxy/headers"
+	"heed/proxy/limit"
 	"heed/rules"
 )
 
-// maxDetail bounds what is said of a malformed request, in octets: a client
-// chooses how long the part is that gets quoted.
-const maxDetail = 300
-
-func malformed(detail string) (rules.Decision, string) {
-	return rules.Decision{Reason: rules.ReasonMalformed}, printable(detail, maxDetail)
-}
-
-// locate finds the origin and the exact target of r, makes r.URL absolute and
-// fills the entry. The target judged is the target that will be sent. A
-// Decision with a reason means that there is nothing to judge.
-func (x *exchange) locate(r *http.Request) (rules.Decision, string) {
-	e := &x.entry
-	e.Raw = r.RequestURI
-	inTunnel := x.conn != nil && x.conn.tunnel != nil
-	if inTunnel { // where it leads to is known however broken the request is
-		x.origin = x.conn.tunnel.origin
-		e.Scheme, e.Host = x.origin.Scheme, x.origin.Authority()
+// locate finds the origin and the exact target of r, and makes r.URL absolute. The
+// target judged is the target that will be sent. A denial with a reason means that
+// there is nothing to judge.
+func (q *request) locate(p *Proxy, r *http.Request) denial {
+	uri, ok := r.RequestURI, true
+	if h := q.conn.heads; h != nil {
+		uri, ok = h.Target(uri)
+	}
+	if len(uri) > int(q.settings.Limits.URIBytes) {
+		return overLimit(p.gate.CountExceeded(limit.URIBytes))
+	}
+	if q.raw = uri; r.URL.User != nil || r.URL.Opaque != "" || r.Method == http.MethodConnect {
+		q.raw = "" // it may hold credentials
+	}
+	t := q.conn.tunnel
+	if t != nil { // where it leads to is known however broken the request is
+		q.setOrigin(t.origin)
 	}
 	if r.Method == "PRI" { // RFC 9113 §3.4
 		return malformed("HTTP/2 is spoken inside TLS only")
 	}
+	if !httpguts.ValidHeaderFieldName(r.Method) { // HTTP/2 alone lets such a method through
+		return malformed("the method is not a token (RFC 9110 §9.1)")
+	}
 	if r.URL.Opaque != "" || r.Method == http.MethodConnect {
-		e.Raw = "" // it may hold credentials
 		return malformed("the request target is neither an absolute URL nor a path")
 	}
-	if inTunnel {
-		if d, detail := x.locateInTunnel(r, x.conn.tunnel); d.Reason != "" {
-			return d, detail
+	if r.URL.User != nil || strings.IndexByte(r.Host, '@') >= 0 { // HTTP/2 alone lets such an authority through
+		return malformed("the URL carries userinfo; send credentials in an Authorization field")
+	}
+	if t != nil {
+		if d := q.locateInTunnel(p, r, t); d.reason != "" {
+			return d
 		}
 	} else {
-		if r.URL.User != nil {
-			e.Raw = "" // it holds credentials
-			return malformed("the URL carries userinfo; send credentials in an Authorization field")
-		}
 		origin, err := rules.OriginOf(r.URL)
 		if err != nil {
 			return malformed(err.Error())
 		}
-		x.origin = origin
+		q.setOrigin(origin)
 	}
-	e.Scheme, e.Host = x.origin.Scheme, x.origin.Authority()
-	r.URL.Scheme, r.URL.Host = e.Scheme, e.Host
-	if x.mismatch == "" {
-		r.Host = e.Host // the site is asked by the name that was judged
+	r.URL.Scheme, r.URL.Host = q.origin.Scheme, q.host
+	if q.mismatch == "" {
+		r.Host = q.host // the site is asked by the name that was judged
 	}
 	if r.URL.Path == "" && r.Method == http.MethodOptions && r.URL.RawQuery == "" {
 		r.URL.Path = "*" // RFC 9112 §3.2.4
 	}
-	if !sendable(r.URL) { // HTTP/2 alone lets such a target through
+	if !ok || !q.setTarget(r.URL, uri) { // HTTP/2 alone lets a blank through
 		return malformed("the request target contains a blank")
 	}
-	e.Target = r.URL.RequestURI()
-	if strings.HasSuffix(e.Raw, e.Target) {
-		e.Raw = ""
+	if strings.HasSuffix(uri, q.target) {
+		q.raw = ""
 	}
-	return judgeable(r, e.Target)
+	return judgeable(r, q.target)
 }
 
-// sendable makes u's target one that can be sent: octets that a URI may not
-// hold become escapes, all others go out as they came (RFC 9110 §7.7). By itself
-// net/http would write the whole path anew, with "%2F" as "/", and leave a "#"
-// in the query, where sites cut the query off that a rule was compared with. A
-// blank makes it false: it would end the target in the request line.
-func sendable(u *url.URL) bool {
-	if strings.IndexByte(u.RawPath, ' ') >= 0 || strings.IndexByte(u.RawQuery, ' ') >= 0 {
+// setTarget makes the target that is judged and sent the octets of uri, and reports
+// whether they can be sent. u is uri as net/http has parsed it, and afterwards what
+// makes net/http write the target. What a request line cannot contain is the
+// exception: see pageurl.SendableTarget.
+func (q *request) setTarget(u *url.URL, uri string) bool {
+	if u.Path == "*" {
+		q.target = u.RequestURI()
+		return true
+	}
+	target, ok := pageurl.SendableTarget(uri)
+	if !ok {
 		return false
 	}
-	if strings.IndexFunc(u.RawPath, illegal) >= 0 {
-		u.RawPath = escapeIllegal(u.RawPath)
+	if q.target = u.RequestURI(); q.target == target {
+		return true
 	}
-	if strings.IndexByte(u.RawQuery, '#') >= 0 {
-		u.RawQuery = strings.ReplaceAll(u.RawQuery, "#", "%23")
+	if !strings.HasPrefix(target, "//") {
+		u.Opaque, u.RawQuery, u.ForceQuery = target, "", false
+		q.target = target
+		return true
 	}
+	// net/http would write such an Opaque in absolute form, which not all servers take.
+	u.RawPath = escapeIllegal(u.RawPath)
+	u.RawQuery = strings.ReplaceAll(u.RawQuery, "#", "%23")
+	q.target = u.RequestURI()
 	return true
 }
+
+// checkFields refuses what the header fields of r forbid to forward, and removes
+// those that concern the client's connection. name is the proxy's.
+func checkFields(r *http.Request, name string) denial {
+	headers.ExpectTrailer(r)
+	if headers.IsWebSocket(r.Header) && hasBody(r) {
+		return malformed("a WebSocket handshake has no body (RFC 6455 §4.1)")
+	}
+	if headers.InVia(r.Header, name) {
+		return denial{reason: rules.ReasonLoop, detail: "the request has come through this proxy before"}
+	}
+	headers.RemoveHopByHop(r.Header)
+	return denial{}
+}
+
+// locateInTunnel checks that every name in a tunnel's request is the name the
+// tunnel was opened for: policy is never judged for one host and the request
+// served by another (RFC 9110 §7.4). Where both are observed only, q.mismatch
+// names the difference.
+func (q *request) locateInTunnel(p *Proxy, r *http.Request, t *tunnel) denial {
+	if !r.URL.IsAbs() {
+		r.URL.Scheme, r.URL.Host = t.origin.Scheme, q.host
+	}
+	if r.Host == "" && !r.ProtoAtLeast(1, 1) {
+		r.Host = q.host // HTTP/1.0 has no Host
+	}
+	for _, n := range [...]struct{ what, shown, scheme, authority string }{
+		{"the TLS server name", t.serverName, "https", t.serverName},
+		{"the request target", r.URL.Scheme + "://" + r.URL.Host, r.URL.Scheme, r.URL.Host},
+		{"the Host field", r.Host, t.origin.Scheme, r.Host},
+	} {
+		if n.what == "the TLS server name" && n.authority == "" {
+			continue
+		}
+		if o, err := rules.ParseOrigin(n.scheme, n.authority); err == nil && o == t.origin {
+			continue
+		}
+		detail := n.what + " names " + safetext.Quote(n.shown) + ", but the tunnel was opened to " + q.host
+		if q.identify(p); !q.observedAt(n.scheme, n.authority, p.config.Now()) {
+			q.target = r.URL.RequestURI()
+			return denial{reason: rules.ReasonHostMismatch, detail: detail}
+		}
+		q.mismatch = cmp.Or(q.mismatch, detail)
+	}
+	return denial{}
+}
+
+// locateTunnel finds where a CONNECT leads to.
+func (q *request) locateTunnel(r *http.Request) denial {
+	q.raw = r.RequestURI
+	origin, err := rules.ParseOrigin("https", r.Host)
+	if err == nil {
+		q.setOrigin(origin)
+	}
+	_, port, splitErr := net.SplitHostPort(r.Host)
+	switch {
+	case r.RequestURI != r.Host:
+		q.raw = "" // it may hold credentials
+		return malformed("CONNECT needs host:port and nothing else")
+	case err != nil:
+		return malformed("CONNECT: " + err.Error())
+	case splitErr != nil || port == "":
+		return malformed("CONNECT needs host:port")
+	}
+	return denial{}
+}
+
+// locateDenied finds the origin of a request that is not let in, for its record.
+func (q *request) locateDenied(r *http.Request) {
+	if t := q.conn.tunnel; t != nil {
+		q.setOrigin(t.origin)
+		return
+	}
+	origin, err := rules.OriginOf(r.URL)
+	if r.Method == http.MethodConnect {
+		origin, err = rules.ParseOrigin("https", r.Host)
+	}
+	if err == nil {
+		q.setOrigin(origin)
+	}
+}
+
+// locateUnread finds the origin and the target of a request that net/http refuses. A
+// target that may hold credentials is left out.
+func (q *request) locateUnread(uri string) {
+	if t := q.conn.tunnel; t != nil {
+		q.setOrigin(t.origin)
+	}
+	if uri == "" || len(uri) > int(q.settings.Limits.URIBytes) {
+		return
+	}
+	before, _ := pageurl.SplitTarget(uri)
+	if before != "" {
+		scheme, authority, found := strings.Cut(before, "://")
+		if q.method == http.MethodConnect {
+			scheme, authority, found = "https", before, true
+		}
+		o, err := rules.ParseOrigin(scheme, authority)
+		if !found || err != nil {
+			return
+		}
+		if q.conn.tunnel == nil {
+			q.setOrigin(o)
+		}
+	}
+	q.raw = uri
+	if target, ok := pageurl.SendableTarget(uri); ok && q.host != "" && q.method != http.MethodConnect {
+		if q.target = target; strings.HasSuffix(uri, target) {
+			q.raw = ""
+		}
+	}
+}
+
+func (q *request) setOrigin(o rules.Origin) { q.origin, q.host = o, o.Authority() }
 
 // escapeIllegal writes the octets of a path that need it as escapes.
 func escapeIllegal(path string) string {
@@ -110,65 +239,12 @@ func illegal(c rune) bool {
 }
 
 // judgeable refuses targets that no rule can be compared with.
-func judgeable(r *http.Request, target string) (rules.Decision, string) {
+func judgeable(r *http.Request, target string) denial {
 	if target[0] != '/' && !(target == "*" && r.Method == http.MethodOptions) {
 		return malformed("the target's path does not begin with a slash")
 	}
-	path, _, _ := strings.Cut(target, "?")
-	if strings.Contains(path, "%00") {
-		return malformed("the target's path contains a NUL octet")
+	if fault := pageurl.Fault(target); fault != "" {
+		return malformed(fault)
 	}
-	return rules.Decision{}, ""
-}
-
-// locateInTunnel checks that every name in a tunnel's request is the name the
-// tunnel was opened for: policy is never judged for one host and the request
-// served by another (RFC 9110 §7.4). Where both are observed only, x.mismatch
-// says so.
-func (x *exchange) locateInTunnel(r *http.Request, t *tunnel) (rules.Decision, string) {
-	if r.URL.User != nil {
-		x.entry.Raw = ""
-		return malformed("the URL carries userinfo; send credentials in an Authorization field")
-	}
-	if !r.URL.IsAbs() {
-		r.URL.Scheme, r.URL.Host = t.origin.Scheme, t.origin.Authority()
-	}
-	if r.Host == "" && !r.ProtoAtLeast(1, 1) {
-		r.Host = t.origin.Authority() // HTTP/1.0 knows no Host
-	}
-	for _, n := range [...]struct{ what, shown, scheme, authority string }{
-		{"the TLS server name", t.serverName, "https", t.serverName},
-		{"the request target", r.URL.Scheme + "://" + r.URL.Host, r.URL.Scheme, r.URL.Host},
-		{"the Host field", r.Host, t.origin.Scheme, r.Host},
-	} {
-		if n.what == "the TLS server name" && n.authority == "" {
-			continue
-		}
-		if o, err := rules.ParseOrigin(n.scheme, n.authority); err == nil && o == t.origin {
-			continue
-		}
-		detail := n.what + " names " + quote(n.shown) + ", but the tunnel was opened to " + t.origin.Authority()
-		if x.identify(); !x.observes(n.scheme, n.authority) {
-			x.entry.Target = r.URL.RequestURI()
-			return rules.Decision{Reason: rules.ReasonHostMismatch}, detail
-		}
-		x.mismatch = firstOf(x.mismatch, detail)
-	}
-	return rules.Decision{}, ""
-}
-
-// observes reports whether x is observed only, and would be at the host of that
-// name too: what one host's terms let pass is not served by another's that do not.
-func (x *exchange) observes(scheme, authority string) bool {
-	o, err := rules.ParseOrigin(scheme, authority)
-	if err != nil {
-		o = rules.Origin{} // of which no entry speaks
-	}
-	for _, port := range [...]uint16{x.origin.Port, o.Port} {
-		o.Port = port
-		if x.book.For(x.terms.Client, o, x.proxy.Now()).Mode != terms.Observe {
-			return false
-		}
-	}
-	return x.terms.Mode == terms.Observe
+	return denial{}
 }

@@ -8,25 +8,25 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/terms"
 	"heed/internal/testkit"
 	"heed/rules"
 )
 
-// settle makes b the terms of a rig.
-func settle(c *Config, b *terms.Book) {
-	c.Book = b
+// settle makes rules the terms of a rig.
+func settle(c *Config, rules *acl.Rules) {
+	c.Rules = rules
 }
 
 // everywhere is a pattern for all hosts.
-func everywhere(t testing.TB) []terms.HostPattern {
+func everywhere(t testing.TB) []acl.HostPattern {
 	t.Helper()
-	p, err := terms.ParseHostPattern("*")
+	p, err := acl.ParseHostPattern("*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []terms.HostPattern{p}
+	return []acl.HostPattern{p}
 }
 
 // A bot that calls itself a browser is judged as what it is; since the site
@@ -34,7 +34,7 @@ func everywhere(t testing.TB) []terms.HostPattern {
 func TestHeed_APinnedNameOnlyAddsRefusals(t *testing.T) {
 	pinned := func(name, send string) func(*Config) {
 		return func(c *Config) {
-			settle(c, &terms.Book{Clients: []terms.Client{{Name: "shop", Agent: rules.Declare(name), SendUserAgent: send}}})
+			settle(c, &acl.Rules{Clients: []acl.Client{{Name: "shop", Agent: rules.Declare(name), SendUserAgent: send}}})
 		}
 	}
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestHeed_APinnedNameOnlyAddsRefusals(t *testing.T) {
 
 func TestHeed_TheSiteSeesTheSettledIdentity(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) {
-		settle(c, &terms.Book{Clients: []terms.Client{{Name: "shop", SendFrom: "bots@example.org"}}})
+		settle(c, &acl.Rules{Clients: []acl.Client{{Name: "shop", SendFrom: "bots@example.org"}}})
 	})
 	r.ask(plain, question{path: "/from", header: []string{"From: somebody@example.net"}})
 	if got := r.site.last(t, "/from").Header["From"]; len(got) != 1 || got[0] != "bots@example.org" {
@@ -71,7 +71,7 @@ func TestHeed_TheSiteSeesTheSettledIdentity(t *testing.T) {
 
 // Whoever observes gets every answer, and is told what would have been refused.
 func TestHeed_ObserveRefusesNothingAndSaysSo(t *testing.T) {
-	r := newRig(t, hello, func(c *Config) { settle(c, &terms.Book{Mode: terms.Observe}) })
+	r := newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Mode: acl.Observe}) })
 	for _, m := range allModes {
 		path := "/private/" + string(m)
 		got := r.ask(m, question{path: path, header: []string{"User-Agent: curl/8"}})
@@ -91,13 +91,13 @@ func TestHeed_ObserveRefusesNothingAndSaysSo(t *testing.T) {
 // An exception lets through what was agreed, for as long as it was agreed.
 func TestHeed_AnExceptionStopsAtItsExpiry(t *testing.T) {
 	now := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
-	allow, err := terms.NewException(terms.Exception{Patterns: []string{"/private/feed"}, Reason: "written permission 2026-14", Expires: now.Add(time.Hour)})
+	allow, err := acl.NewException(acl.Exception{Patterns: []string{"/private/feed"}, Reason: "written permission 2026-14", Expires: now.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := newRig(t, hello, func(c *Config) {
 		c.Now = func() time.Time { return now }
-		settle(c, &terms.Book{Hosts: []terms.Host{{Match: everywhere(t), Exceptions: []*terms.Exception{allow}}}})
+		settle(c, &acl.Rules{Hosts: []acl.Host{{Match: everywhere(t), Exceptions: []*acl.Exception{allow}}}})
 	})
 	ask := func(path string) (int, audit.Entry) {
 		got := r.ask(plain, question{path: path})
@@ -116,12 +116,12 @@ func TestHeed_AnExceptionStopsAtItsExpiry(t *testing.T) {
 }
 
 func TestHeed_TheOperatorRefusesMoreThanTheSite(t *testing.T) {
-	refuse, err := terms.NewException(terms.Exception{Patterns: []string{"/page"}, Refuse: true, Reason: "asked for by mail"})
+	refuse, err := acl.NewException(acl.Exception{Patterns: []string{"/page"}, Refuse: true, Reason: "asked for by mail"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := newRig(t, hello, func(c *Config) {
-		settle(c, &terms.Book{Hosts: []terms.Host{{Match: everywhere(t), Exceptions: []*terms.Exception{refuse}}}})
+		settle(c, &acl.Rules{Hosts: []acl.Host{{Match: everywhere(t), Exceptions: []*acl.Exception{refuse}}}})
 	})
 	for _, m := range allModes {
 		got := r.ask(m, question{path: "/page/" + string(m)})
@@ -134,7 +134,7 @@ func TestHeed_TheOperatorRefusesMoreThanTheSite(t *testing.T) {
 // A host that programs call is not crawled: nothing is judged, and that is said.
 func TestHeed_AServiceIsCalledAndNotCrawled(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) {
-		settle(c, &terms.Book{Hosts: []terms.Host{{Match: everywhere(t), Service: "package registry"}}})
+		settle(c, &acl.Rules{Hosts: []acl.Host{{Match: everywhere(t), Service: "package registry"}}})
 	})
 	got := r.ask(mitmH1, question{path: "/private/x"})
 	if e := r.records.target(t, "/private/x"); got.StatusCode != 200 || e.Judged != audit.NotJudged || e.Decision.Reason != rules.ReasonNotACrawl || e.Settled != "package registry" {
@@ -147,7 +147,7 @@ func TestHeed_AServiceIsCalledAndNotCrawled(t *testing.T) {
 
 func TestHeed_AClientThatMustNameItself(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) {
-		settle(c, &terms.Book{Clients: []terms.Client{{Name: "strict", RefuseUnnamed: true}}})
+		settle(c, &acl.Rules{Clients: []acl.Client{{Name: "strict", RefuseUnnamed: true}}})
 	})
 	if got := r.ask(plain, question{path: "/page"}); got.StatusCode != http.StatusForbidden || !strings.Contains(got.Header.Get("Proxy-Status"), "names no User-Agent") {
 		t.Errorf("unnamed: %d, %q", got.StatusCode, got.Header.Get("Proxy-Status"))
@@ -160,7 +160,7 @@ func TestHeed_AClientThatMustNameItself(t *testing.T) {
 // The rules of a file of the operator's count in place of the site's own.
 func TestHeed_AnOwnRobotsTextForAHost(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) {
-		settle(c, &terms.Book{Hosts: []terms.Host{{Match: everywhere(t), Robots: func(o rules.Origin) *rules.Policy {
+		settle(c, &acl.Rules{Hosts: []acl.Host{{Match: everywhere(t), Robots: func(o rules.Origin) *rules.Policy {
 			return rules.New(rules.Source{Origin: o, State: rules.Available}, []byte("User-agent: *\nDisallow: /page\n"))
 		}}}})
 	})
@@ -175,27 +175,27 @@ func TestHeed_AnOwnRobotsTextForAHost(t *testing.T) {
 // Of a tunnel no path is seen, so that only what is about the whole site counts;
 // people's tunnels pass.
 func TestHeed_WhatWasSettledHoldsForTunnels(t *testing.T) {
-	whole, err := terms.NewException(terms.Exception{Patterns: []string{"/"}, Refuse: true, Reason: "asked by mail"})
+	whole, err := acl.NewException(acl.Exception{Patterns: []string{"/"}, Refuse: true, Reason: "asked by mail"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, err := terms.NewException(terms.Exception{Patterns: []string{"/private"}, Refuse: true, Reason: "asked by mail"})
+	part, err := acl.NewException(acl.Exception{Patterns: []string{"/private"}, Refuse: true, Reason: "asked by mail"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		name   string
-		book   *terms.Book
+		rules  *acl.Rules
 		status int
 		reason rules.Reason
 	}{
-		{"a tunnel is refused whole", &terms.Book{HTTPS: terms.Tunnel, Hosts: []terms.Host{{Match: everywhere(t), Exceptions: []*terms.Exception{whole}}}}, 403, rules.ReasonOverride},
-		{"a host is refused whole", &terms.Book{HTTPS: terms.HostOnly, Hosts: []terms.Host{{Match: everywhere(t), Exceptions: []*terms.Exception{whole}}}}, 403, rules.ReasonOverride},
-		{"a part is not seen", &terms.Book{HTTPS: terms.Tunnel, Hosts: []terms.Host{{Match: everywhere(t), Exceptions: []*terms.Exception{part}}}}, 200, rules.ReasonTunnel},
-		{"people", &terms.Book{Mode: terms.Exempt}, 200, rules.ReasonExempt},
-		{"people where https is refused", &terms.Book{Mode: terms.Exempt, HTTPS: terms.NoHTTPS}, 403, rules.ReasonAccess},
+		{"a tunnel is refused whole", &acl.Rules{HTTPS: acl.Tunnel, Hosts: []acl.Host{{Match: everywhere(t), Exceptions: []*acl.Exception{whole}}}}, 403, rules.ReasonOverride},
+		{"a host is refused whole", &acl.Rules{HTTPS: acl.HostOnly, Hosts: []acl.Host{{Match: everywhere(t), Exceptions: []*acl.Exception{whole}}}}, 403, rules.ReasonOverride},
+		{"a part is not seen", &acl.Rules{HTTPS: acl.Tunnel, Hosts: []acl.Host{{Match: everywhere(t), Exceptions: []*acl.Exception{part}}}}, 200, rules.ReasonTunnel},
+		{"people", &acl.Rules{Mode: acl.Exempt}, 200, rules.ReasonExempt},
+		{"people where https is refused", &acl.Rules{Mode: acl.Exempt, HTTPS: acl.NoHTTPS}, 403, rules.ReasonAccess},
 	} {
-		r := newRig(t, hello, func(config *Config) { settle(config, c.book) })
+		r := newRig(t, hello, func(config *Config) { settle(config, c.rules) })
 		conn := testkit.Dial(t, r.addr)
 		conn.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\n\r\n")
 		head := conn.Head("CONNECT")
@@ -211,7 +211,7 @@ func TestHeed_WhatWasSettledHoldsForTunnels(t *testing.T) {
 // in, whatever interface it came in by.
 func TestHeed_AZoneIsNoPartOfAClientsAddress(t *testing.T) {
 	at := addrOf(&net.TCPAddr{IP: net.ParseIP("fe80::7"), Port: 1, Zone: "eth0"})
-	if c := (&terms.Client{From: []netip.Prefix{netip.MustParsePrefix("fe80::/10")}}); !c.Fits(terms.Who{Addr: at}) {
+	if c := (&acl.Client{From: []netip.Prefix{netip.MustParsePrefix("fe80::/10")}}); !c.Matches(acl.ClientInfo{Addr: at}) {
 		t.Errorf("%v is not in fe80::/10", at)
 	}
 }

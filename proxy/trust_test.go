@@ -3,12 +3,13 @@ package proxy
 import (
 	"crypto/tls"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"heed/internal/audit"
 	"heed/internal/testkit"
@@ -20,71 +21,121 @@ func (r *rig) askConnect(host, userAgent string) *testkit.Answer {
 	r.t.Helper()
 	c := testkit.Dial(r.t, r.addr)
 	c.Send(fmt.Sprintf("CONNECT %s:443 HTTP/1.1\r\nHost: %[1]s:443\r\nUser-Agent: %s\r\n\r\n", host, userAgent))
-	return c.Answer("CONNECT")
+	resp := c.Head("CONNECT")
+	a := &testkit.Answer{Response: resp}
+	if resp.StatusCode != http.StatusOK { // what follows a 200 is the tunnel
+		a.Body, _ = io.ReadAll(resp.Body)
+	}
+	return a
 }
 
+// awaitUntrusted waits until the CA was rejected at host.
 func (r *rig) awaitUntrusted(host string) {
 	r.t.Helper()
-	r.records.await(r.t, "the rejection", func(e *audit.Entry) bool {
-		return e.Host == host && e.Decision.Reason == rules.ReasonUntrusted
-	})
+	r.awaitRejections(host, 1)
 }
 
-// A client that rejected the CA is told so where it looks, once; the tunnel
-// after that is tried again. Other clients and hosts have nothing to do with it.
-func TestTrap18_TheNextTunnelIsAnsweredWithTheCure(t *testing.T) {
-	r := newRig(t, hello)
-	if _, err := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: A/1").TryTLS(r.bySite("site.test")); err == nil {
-		t.Fatal("heed's certificate was accepted")
+// awaitRejections waits until the CA was rejected at host count times in all.
+func (r *rig) awaitRejections(host string, count int) {
+	r.t.Helper()
+	r.records.await(r.t, "the rejection", func(*audit.Entry) bool { return r.records.rejections(host) >= count })
+}
+
+// rejections counts the handshakes at host in which the CA was rejected. The caller
+// holds the lock.
+func (r *records) rejections(host string) (n int) {
+	for i := range r.ended {
+		if e := &r.ended[i]; e.Host == host && e.Decision.Reason == rules.ReasonUntrusted && e.Outcome.Status == 0 {
+			n++
+		}
 	}
-	r.awaitUntrusted("site.test")
+	return n
+}
+
+// rejectCA opens a tunnel in which the client rejects heed's certificate, the nth
+// time at that host.
+func (r *rig) rejectCA(host, userAgent string, nth int) {
+	r.t.Helper()
+	if _, err := testkit.Dial(r.t, r.addr).Connect(host+":443", "User-Agent: "+userAgent).TryTLS(r.bySite(host)); err == nil {
+		r.t.Fatal("heed's certificate was accepted")
+	}
+	r.awaitRejections(host, nth)
+}
+
+// A client that rejected the CA twice gets the explanation where it can be read, with
+// the third tunnel and each one after it. Other clients and hosts are not affected.
+func TestTheThirdTunnelIsAnsweredWithTheCure(t *testing.T) {
+	r := newRig(t, hello)
+	r.rejectCA("site.test", "A/1", 1)
+	r.rejectCA("site.test", "A/1", 2)
 	if a := r.askConnect("site.test", "B/1"); a.StatusCode != 200 {
 		t.Errorf("another client: %s", a.Status)
 	}
 	if a := r.askConnect("h1.test", "A/1"); a.StatusCode != 200 {
 		t.Errorf("another host: %s", a.Status)
 	}
-	a := r.askConnect("site.test", "A/1")
-	if want := "403 heed's CA is not trusted by this client: see http://" + r.addr + "/"; a.Status != want {
-		t.Errorf("%s, want %s", a.Status, want)
-	}
-	if proxyStatusOf(t, a.Header) != "http_request_denied" || !strings.Contains(string(a.Body), "http://"+r.addr+"/ca.pem") {
-		t.Errorf("%v\n%s", a.Header, a.Body)
+	for range 2 {
+		a := r.askConnect("site.test", "A/1")
+		if want := "403 heed's CA is not trusted by this client: see http://" + r.addr + "/"; a.Status != want {
+			t.Errorf("%s, want %s", a.Status, want)
+		}
+		if proxyStatusOf(t, a.Header) != "http_request_denied" || !strings.Contains(string(a.Body), "http://"+r.addr+"/ca.pem") {
+			t.Errorf("%v\n%s", a.Header, a.Body)
+		}
 	}
 	e := r.records.await(t, "the answer", func(e *audit.Entry) bool { return e.Outcome.Status == 403 })
 	if e.Decision.Reason != rules.ReasonUntrusted || e.Judged != audit.NotJudged || e.Host != "site.test" {
 		t.Errorf("record %+v", e)
 	}
+}
+
+// A browser that ignores the errors of certificates ends the handshake, and accepts the
+// same certificate in its next tunnel. It may open many of them side by side: each is
+// let through again, and once a request came through one, so is every later one.
+func TestABrowserThatIgnoresCertificateErrorsIsServed(t *testing.T) {
+	const parallel = 6
+	r := newRig(t, hello)
+	var first [parallel]*testkit.Conn
+	for i := range first {
+		first[i] = testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: A/1")
+	}
+	for _, c := range first {
+		if _, err := c.TryTLS(r.bySite("site.test")); err == nil {
+			t.Fatal("heed's certificate was accepted")
+		}
+	}
+	r.awaitRejections("site.test", parallel)
+	ignoring := &tls.Config{ServerName: "site.test", InsecureSkipVerify: true}
+	for i := range parallel {
+		c := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: A/1").TLS(ignoring)
+		c.Send(get("", "/page"))
+		if a := c.Answer("GET"); a.StatusCode != 200 {
+			t.Errorf("retry %d: %s", i, a.Status)
+		}
+	}
+	r.rejectCA("site.test", "A/1", parallel+1)
+	r.rejectCA("site.test", "A/1", parallel+2)
 	if a := r.askConnect("site.test", "A/1"); a.StatusCode != 200 {
-		t.Errorf("the one after: %s", a.Status)
+		t.Errorf("a later one: %s", a.Status)
 	}
 }
 
-// A client that is seen to trust the CA after all is owed no explanation, and
-// neither is one whose rejection is a while ago.
-func TestTrap18_WhoTrustsTheCANowIsNotToldOtherwise(t *testing.T) {
+// A plain request in a tunnel shows nothing of what the client makes of the CA.
+func TestPlainRequestInATunnelIsNoAcceptanceOfTheCA(t *testing.T) {
 	r := newRig(t, hello)
-	if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(r.bySite("site.test")); err == nil {
-		t.Fatal("heed's certificate was accepted")
-	}
-	r.awaitUntrusted("site.test")
-	var s trusts
-	tun := &tunnel{asker: askerOf("192.0.2.1:5", "a.test", "A/1")}
-	now := time.Now()
-	s.rejected(tun, now)
-	if s.owes(askerOf("192.0.2.1:6", "a.test", "A/1"), now.Add(2*time.Minute)) {
-		t.Error("two minutes later it is told")
-	}
-	s.rejected(tun, now)
-	s.saw(tun, now)
-	if s.owes(tun.asker, now) {
-		t.Error("it is told although a request came through")
+	plain := testkit.Dial(t, r.addr).Connect("site.test:80", "User-Agent: A/1")
+	plain.Send(get("", "/page"))
+	plain.Answer("GET")
+	r.rejectCA("site.test", "A/1", 1)
+	r.rejectCA("site.test", "A/1", 2)
+	if a := r.askConnect("site.test", "A/1"); a.StatusCode != 403 {
+		t.Errorf("the rejection is not explained: %s", a.Status)
 	}
 }
 
 // A program that shares its address and its User-Agent with another that trusts
 // the CA is told from it by its TLS library.
-func TestTrap18_ProgramsAreToldApartByTheirHello(t *testing.T) {
+func TestProgramsAreToldApartByTheirHello(t *testing.T) {
 	r := newRig(t, hello)
 	c, _ := r.raw(mitmH1)
 	c.Send(get("", "/page"))
@@ -98,15 +149,17 @@ func TestTrap18_ProgramsAreToldApartByTheirHello(t *testing.T) {
 
 // What rejects the CA does not cost a program its tunnels that trusts it, when a
 // CONNECT does not tell one from the other: many programs say no User-Agent there.
-func TestTrap18_WhoTrustsTheCAIsNotRefusedForAnother(t *testing.T) {
+func TestWhoTrustsTheCAIsNotRefusedForAnother(t *testing.T) {
 	r := newRig(t, hello)
 	c, _ := r.raw(mitmH1)
 	c.Send(get("", "/page"))
 	c.Answer("GET")
-	if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(r.bySite("site.test")); err == nil {
-		t.Fatal("heed's certificate was accepted")
+	for n := range 2 {
+		if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(r.bySite("site.test")); err == nil {
+			t.Fatal("heed's certificate was accepted")
+		}
+		r.awaitRejections("site.test", n+1) // recorded all the same
 	}
-	r.awaitUntrusted("site.test") // the record tells of it all the same
 	if a := r.askConnect("site.test", ""); a.StatusCode != 200 {
 		t.Errorf("%s", a.Status)
 	}
@@ -114,7 +167,7 @@ func TestTrap18_WhoTrustsTheCAIsNotRefusedForAnother(t *testing.T) {
 
 // A spare connection of a client that trusts the CA is no rejection, be its
 // session new or resumed.
-func TestTrap18_SpareConnectionsAreNoRejection(t *testing.T) {
+func TestSpareConnectionsAreNoRejection(t *testing.T) {
 	r := newRig(t, hello)
 	config := r.trusting("site.test", "http/1.1")
 	config.ClientSessionCache = tls.NewLRUClientSessionCache(4)
@@ -139,7 +192,8 @@ func TestTrap18_SpareConnectionsAreNoRejection(t *testing.T) {
 }
 
 // What a person reads who runs a client again that does not trust the CA.
-func TestTrap18_ClientsPrintTheCure(t *testing.T) {
+func TestClientsPrintTheCure(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, hello)
 	proxied := []string{"https_proxy=http://" + r.addr, "HTTPS_PROXY=http://" + r.addr, "no_proxy=", "NO_PROXY=", "SSL_CERT_FILE=", "CURL_CA_BUNDLE="}
 	phrase := "heed's CA is not trusted by this client: see http://" + r.addr + "/"
@@ -160,8 +214,10 @@ func TestTrap18_ClientsPrintTheCure(t *testing.T) {
 				}
 				return string(out)
 			}
-			run()
-			r.in(t).awaitUntrusted(host)
+			for n := range 2 {
+				run()
+				r.in(t).awaitRejections(host, n+1)
+			}
 			if said := run(); !strings.Contains(said, phrase) {
 				t.Errorf("it prints:\n%s", said)
 			}
@@ -174,7 +230,11 @@ func TestHeed_ThePageTellsTheCure(t *testing.T) {
 	r := newRig(t, hello)
 	c := testkit.Dial(t, r.addr)
 	c.Send("GET / HTTP/1.1\r\nHost: " + r.addr + "\r\n\r\n")
-	body := string(c.Answer("GET").Body)
+	page := c.Answer("GET")
+	body := string(page.Body)
+	if status := page.Header.Get("Proxy-Status"); status != `"rig-7f3a"; details="a page of this proxy"` {
+		t.Errorf("Proxy-Status is %q", status)
+	}
 	for _, want := range []string{"http://" + r.addr + "/ca.pem", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "keytool", "wget --ca-certificate", "Firefox"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in\n%s", want, body)

@@ -11,117 +11,136 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/terms"
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
 // openTunnel decides on a CONNECT that heed does not look into, and opens its
-// far end. What it says no to is answered here, where a client sees it.
-func (p *Proxy) openTunnel(x *exchange, r *http.Request) net.Conn {
-	ok, ports := x.terms.TunnelsTo(x.origin)
-	if !ok && x.unseen == "" || x.settings.DialTunnel == nil {
-		x.refuse(rules.Decision{Reason: rules.ReasonAccess}, "tunnels to "+printable(x.origin.Host, 100)+" go to port "+ports+" only")
+// far end. What it refuses is answered here, where a client sees it.
+func (x *exchange) openTunnel(r *http.Request) net.Conn {
+	q := &x.req
+	ok, ports := q.effective.TunnelsTo(q.origin)
+	if !ok && q.unseen == "" || x.dialTunnel() == nil {
+		x.deny(denial{reason: rules.ReasonAccess, detail: "tunnels to " + safetext.Printable(q.origin.Host, 100) + " go to port " + ports + " only"})
 		return nil
 	}
-	if x.decide(r); x.refusal != nil {
+	if x.decide(x); x.refusal != nil {
 		return nil
 	}
-	site, err := x.settings.DialTunnel(x, x.origin.HostPort())
+	site, err := x.dialTunnel()(x, q.origin.HostPort())
 	if err != nil {
 		x.fail(r, err)
 		return nil
 	}
-	x.started()
+	if x.turns != nil {
+		x.turns.started()
+	}
 	return site
 }
 
-// pass carries the bytes of a tunnel both ways until both sides have ended.
-// Nothing of the client's goes out before its first bytes were looked at.
-func (p *Proxy) pass(x *exchange, c *tunnelConn) {
+// passTunnel carries the octets of a tunnel both ways until both sides have ended.
+// None of the client's go out before its first ones were checked.
+func (x *exchange) passTunnel(c *tunnelConn) {
 	x.upgraded, x.writer.status = c, http.StatusOK // finish closes it
-	p.open.add(c)
-	if _, err := io.WriteString(c.Conn, x.established()); err != nil {
-		x.broken("client: " + errorText(err))
+	x.proxy.open.add(c)
+	x.lasts(c)
+	t := &opaqueTunnel{x: x, client: c, site: x.site}
+	reply := established
+	if remark := x.remark(); remark != "" {
+		reply = "HTTP/1.1 200 Connection established\r\nProxy-Status: " + remark + "\r\n\r\n"
+	}
+	if _, err := io.WriteString(c.Conn, reply); err != nil {
+		t.endedBy("client: " + safetext.Error(err))
 		return
 	}
-	p.relay(x, c)
+	t.relay()
 }
 
-// passUnread carries on as a tunnel that is not intercepted what heed cannot
-// read, for a client that is observed only. c has been told that it stands.
-func (p *Proxy) passUnread(x *exchange, c *tunnelConn) {
+// passOpaque passes on what heed cannot read in a tunnel, for a client that is
+// observed only. The CONNECT has been answered.
+func (x *exchange) passOpaque(c *tunnelConn) {
 	c.tunnel, x.upgraded, x.writer.status = nil, c, http.StatusOK
-	x.https, x.unseen = terms.Tunnel, rules.ReasonNotHTTP
-	if x.decide(new(http.Request).WithContext(x)); x.refusal != nil {
-		x.broken("heed: the tunnel was closed: " + x.refusal.phrase)
+	x.req.https, x.req.unseen = acl.Tunnel, rules.ReasonNotHTTP
+	t := &opaqueTunnel{x: x, client: c}
+	if x.decide(x); x.refusal != nil {
+		t.endedBy("heed: the tunnel was closed: " + x.refusal.Phrase)
 		return
 	}
-	site, err := x.settings.DialTunnel(x, x.origin.HostPort())
+	site, err := x.req.settings.DialTunnel(x, x.req.origin.HostPort())
 	if err != nil {
-		x.broken("site: " + errorText(err))
+		t.endedBy("site: " + safetext.Error(err))
 		return
 	}
 	defer site.Close()
-	x.site = site
-	p.relay(x, c)
+	t.site = site
+	x.lasts(c)
+	t.relay()
 }
 
-// relay carries the bytes of x's tunnel.
-func (p *Proxy) relay(x *exchange, c *tunnelConn) {
-	t := &relay{client: c, site: x.site, idle: x.settings.Limits.TunnelTime}
+// opaqueTunnel is a tunnel that heed does not intercept, at work.
+type opaqueTunnel struct {
+	x      *exchange // of the CONNECT
+	client *tunnelConn
+	site   net.Conn
+	idle   time.Duration // without an octet in either direction the tunnel ends
+	last   atomic.Int64  // when the last octet passed, in Unix nanoseconds
+	first  atomic.Value  // what went wrong first, as text
+}
+
+// relay carries the octets of t until both directions have ended.
+func (t *opaqueTunnel) relay() {
+	x := t.x
+	q := &x.req
+	t.idle = q.settings.Limits.TunnelTime
 	t.touch()
 	answered := make(chan error, 1)
-	go func() { answered <- t.copy(c, x.site, "site") }()
-	if x.terms.Mode == terms.Exempt || x.unseen == rules.ReasonNotHTTP {
-		// Nobody looks.
-	} else if reason, detail := x.look(c); x.mismatch != "" || reason == rules.ReasonNotHTTP && x.terms.Mode == terms.Observe {
-		p.noteTunnel(x, rules.WouldRefuse, reason, detail)
-	} else if reason != "" {
-		t.close()
-		<-answered
-		x.broken("heed: the tunnel was closed: " + detail)
-		p.noteTunnel(x, rules.Refuse, reason, detail)
-		return
+	go func() { answered <- t.copy(t.client, t.site, "site") }()
+	if q.effective.Mode != acl.Exempt && q.unseen != rules.ReasonNotHTTP && q.unseen != rules.ReasonOwnService {
+		reason, detail, observed := t.checkHello()
+		switch {
+		case observed:
+			t.revise(rules.WouldRefuse, reason, detail)
+		case reason != "" && t.client.revoked.Load() == nil:
+			t.close()
+			<-answered
+			t.endedBy("heed: the tunnel was closed: " + detail)
+			t.revise(rules.Refuse, reason, detail)
+			return
+		}
 	}
-	err := t.copy(x.site, c, "client")
+	err := t.copy(t.site, t.client, "client")
 	if err := errors.Join(err, <-answered); err != nil {
-		x.broken(t.first.Load().(string))
+		t.endedBy(t.first.Load().(string))
 	}
 }
 
-// broken notes what ended a tunnel. A client that resets its connection may
+// endedBy records what ended the tunnel. A client that resets its connection may
 // have had all it wanted: many do so when they close.
-func (x *exchange) broken(why string) {
-	x.entry.Outcome.Truncated, x.entry.Outcome.Err = !strings.HasPrefix(why, "client: "), why
+func (t *opaqueTunnel) endedBy(why string) {
+	o := &t.x.entry.Outcome
+	o.Truncated, o.Err = !strings.HasPrefix(why, "client: "), why
 }
 
-// noteTunnel records the verdict on what a client sent in x's tunnel, in place of
-// the one that opened it.
-func (p *Proxy) noteTunnel(x *exchange, v rules.Verdict, reason rules.Reason, detail string) {
-	bad := p.newUnread(x.entry.Client, nil)
-	e := &bad.entry
-	e.Method, e.UserAgent, e.Agent = http.MethodConnect, x.entry.UserAgent, x.entry.Agent
-	e.Scheme, e.Host = x.entry.Scheme, x.entry.Host
-	e.Outcome.Duration = e.Time.Sub(x.entry.Time)
-	e.ClientName, e.Mode = x.entry.ClientName, x.entry.Mode
-	e.Judged = x.entry.Judged
-	e.Revises = &audit.Revised{ID: x.entry.ID, Time: x.entry.Time, Decision: x.entry.Decision}
-	bad.noteVerdict(v, reason, detail)
+// revise records the verdict on what the client sent, in place of the one that
+// opened the tunnel.
+func (t *opaqueTunnel) revise(v rules.Verdict, reason rules.Reason, detail string) {
+	p, by := t.x.proxy, &t.x.entry
+	e := p.unreadEntry(by.Client, nil)
+	e.Method, e.UserAgent, e.Agent = by.Method, by.UserAgent, by.Agent
+	e.Scheme, e.Host = by.Scheme, by.Host
+	e.Outcome.Duration = e.Time.Sub(by.Time)
+	e.ClientName, e.Mode = by.ClientName, by.Mode
+	e.Judged = by.Judged
+	e.Revises = &audit.Revised{ID: by.ID, Time: by.Time, Decision: by.Decision}
+	p.note(e, v, reason, detail)
 }
 
-// relay is a tunnel at work.
-type relay struct {
-	client, site net.Conn
-	idle         time.Duration // without an octet in either direction the tunnel ends
-	last         atomic.Int64  // when the last octet passed, in Unix nanoseconds
-	first        atomic.Value  // what went wrong first, as text
-}
+func (t *opaqueTunnel) touch() { t.last.Store(time.Now().UnixNano()) }
 
-func (t *relay) touch() { t.last.Store(time.Now().UnixNano()) }
-
-// close ends both sides at once.
-func (t *relay) close() {
+// close closes both sides.
+func (t *opaqueTunnel) close() {
 	t.client.Close()
 	t.site.Close()
 }
@@ -130,9 +149,9 @@ func (t *relay) close() {
 // tunnels are idle most of the time.
 const calmBuffer = 1 << 10
 
-// copy passes on what comes from src, called name, until it ends, and tells
-// dst of the end. When anything breaks, both sides are closed.
-func (t *relay) copy(dst, src net.Conn, name string) error {
+// copy passes on what comes from src, called name, until it ends, and
+// closes dst for writing then. When anything breaks, both sides are closed.
+func (t *opaqueTunnel) copy(dst, src net.Conn, name string) error {
 	small := make([]byte, calmBuffer)
 	for {
 		err := t.step(dst, src, small)
@@ -140,7 +159,7 @@ func (t *relay) copy(dst, src net.Conn, name string) error {
 		case err == nil:
 			continue
 		case err == io.EOF:
-			closeWrite(dst)
+			_ = closeWrite(dst) // an error: the peer has gone
 			return nil
 		case errors.Is(err, errIdle):
 			name = "heed"
@@ -148,7 +167,7 @@ func (t *relay) copy(dst, src net.Conn, name string) error {
 		case errors.Is(err, errWrite):
 			name = map[string]string{"client": "site", "site": "client"}[name]
 		}
-		t.first.CompareAndSwap(nil, name+": "+errorText(err))
+		t.first.CompareAndSwap(nil, name+": "+safetext.Error(err))
 		t.close()
 		return err
 	}
@@ -161,7 +180,7 @@ var (
 
 // step passes on what src has to give now. More than fits into small is read
 // with a pooled buffer, as long as there is much of it.
-func (t *relay) step(dst, src net.Conn, small []byte) error {
+func (t *opaqueTunnel) step(dst, src net.Conn, small []byte) error {
 	n, err := t.read(src, small)
 	if werr := t.write(dst, small[:n]); werr != nil {
 		return werr
@@ -169,7 +188,7 @@ func (t *relay) step(dst, src net.Conn, small []byte) error {
 	if err != nil || n < len(small) {
 		return err
 	}
-	buf := copyBuffers.Get().(*[32 << 10]byte)
+	buf := copyBuffers.Get().(*copyBuffer)
 	defer copyBuffers.Put(buf)
 	for n := len(buf); n == len(buf) || n > len(small); {
 		n, err = t.read(src, buf[:])
@@ -184,7 +203,7 @@ func (t *relay) step(dst, src net.Conn, small []byte) error {
 }
 
 // read reads once, as long as either direction is alive.
-func (t *relay) read(src net.Conn, b []byte) (int, error) {
+func (t *opaqueTunnel) read(src net.Conn, b []byte) (int, error) {
 	for {
 		last := time.Unix(0, t.last.Load())
 		_ = src.SetReadDeadline(last.Add(t.idle))
@@ -202,7 +221,7 @@ func (t *relay) read(src net.Conn, b []byte) (int, error) {
 	}
 }
 
-func (t *relay) write(dst net.Conn, b []byte) error {
+func (t *opaqueTunnel) write(dst net.Conn, b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
@@ -212,14 +231,4 @@ func (t *relay) write(dst net.Conn, b []byte) error {
 	}
 	t.touch()
 	return nil
-}
-
-// closeWrite passes the end of one direction on; the other goes on. Who cannot
-// be told has gone.
-func closeWrite(c net.Conn) {
-	if w, ok := c.(interface{ CloseWrite() error }); ok {
-		_ = w.CloseWrite()
-		return
-	}
-	c.Close()
 }

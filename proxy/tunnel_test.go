@@ -9,29 +9,33 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/terms"
 	"heed/internal/testkit"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
 // settled makes a rig's operator say what becomes of https at each host.
-func settled(t testing.TB, hosts map[string]terms.HTTPS, ports ...uint16) func(*Config) {
+func settled(t testing.TB, hosts map[string]acl.HTTPS, ports ...uint16) func(*Config) {
 	t.Helper()
-	book := &terms.Book{}
+	r := &acl.Rules{}
 	for text, https := range hosts {
-		pattern, err := terms.ParseHostPattern(text)
+		pattern, err := acl.ParseHostPattern(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		book.Hosts = append(book.Hosts, terms.Host{Match: []terms.HostPattern{pattern}, HTTPS: https, HTTPSSet: true, Ports: ports})
+		r.Hosts = append(r.Hosts, acl.Host{Match: []acl.HostPattern{pattern}, HTTPS: &https, Ports: ports})
 	}
-	return func(c *Config) { c.Book = book }
+	return func(c *Config) { c.Rules = r }
 }
 
 // bySite is how a client inside a tunnel that is not intercepted trusts: it
@@ -50,7 +54,7 @@ func (r *rig) connectTo(host string) audit.Entry {
 // site itself; the record says that paths were not seen, and how many rules
 // speak of them.
 func TestHeed_AHostOnlyTunnelIsJudgedByTheHost(t *testing.T) {
-	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"site.test": terms.HostOnly}))
+	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"site.test": acl.HostOnly}))
 	c := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: curl/8").TLS(r.bySite("site.test", "http/1.1"))
 	c.Send(get("", "/private"))
 	if a := c.Answer("GET"); a.StatusCode != 200 || a.Header.Get("Via") != "" {
@@ -67,7 +71,7 @@ func TestHeed_AHostOnlyTunnelIsJudgedByTheHost(t *testing.T) {
 }
 
 func TestHeed_AHostOnlyTunnelIsRefusedToWhoIsBarredFromEverything(t *testing.T) {
-	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"site.test": terms.HostOnly}))
+	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"site.test": acl.HostOnly}))
 	c := testkit.Dial(t, r.addr)
 	c.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\nUser-Agent: BadBot/1.0\r\n\r\n")
 	a := c.Answer("CONNECT")
@@ -90,7 +94,7 @@ func TestHeed_AHostOnlyTunnelIsRefusedToWhoIsBarredFromEverything(t *testing.T) 
 func TestHeed_AHostOnlyTunnelWithoutRulesIs503(t *testing.T) {
 	s := newSite(t, hello)
 	s.script(t, "ill.test:443", func(net.Conn, *http.Request) {})
-	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.HostOnly}))
+	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.HostOnly}))
 	s.resolve["down.test:443"] = "127.0.0.1:1"
 	for host, status := range map[string]int{"ill.test": 502, "down.test": 502} {
 		c := testkit.Dial(t, r.addr)
@@ -104,7 +108,7 @@ func TestHeed_AHostOnlyTunnelWithoutRulesIs503(t *testing.T) {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })}
 	t.Cleanup(func() { server.Close() })
 	go server.ServeTLS(sick.listen(t, "sick.test:443"), certFile, keyFile)
-	r = newRigBefore(t, sick, settled(t, map[string]terms.HTTPS{"*": terms.HostOnly}))
+	r = newRigBefore(t, sick, settled(t, map[string]acl.HTTPS{"*": acl.HostOnly}))
 	c := testkit.Dial(t, r.addr)
 	c.Send("CONNECT sick.test:443 HTTP/1.1\r\nHost: x\r\n\r\n")
 	if a := c.Answer("CONNECT"); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
@@ -118,7 +122,7 @@ func TestHeed_AHostOnlyTunnelWithoutRulesIs503(t *testing.T) {
 // What the operator tunnels is not judged, and nobody is asked about it; the
 // record says so. What the operator does not name is intercepted as ever.
 func TestHeed_ATunnelIsRecordedAsNotJudged(t *testing.T) {
-	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"site.test": terms.Tunnel}))
+	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"site.test": acl.Tunnel}))
 	c := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: BadBot/1").TLS(r.bySite("site.test", "http/1.1"))
 	c.Send(get("", "/private"))
 	if a := c.Answer("GET"); a.StatusCode != 200 {
@@ -142,7 +146,7 @@ func TestHeed_ATunnelIsRecordedAsNotJudged(t *testing.T) {
 }
 
 func TestHeed_HTTPSCanBeRefused(t *testing.T) {
-	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"site.test": terms.NoHTTPS}))
+	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"site.test": acl.NoHTTPS}))
 	c := testkit.Dial(t, r.addr)
 	c.Send("CONNECT site.test:443 HTTP/1.1\r\nHost: x\r\n\r\n")
 	if a := c.Answer("CONNECT"); a.StatusCode != 403 {
@@ -160,9 +164,9 @@ func TestHeed_HTTPSCanBeRefused(t *testing.T) {
 
 // A tunnel that is not intercepted goes to 443, or to the ports listed.
 func TestHeed_TunnelsGoToThePortsListed(t *testing.T) {
-	for _, https := range []terms.HTTPS{terms.HostOnly, terms.Tunnel} {
+	for _, https := range []acl.HTTPS{acl.HostOnly, acl.Tunnel} {
 		for port, ports := range map[string][]uint16{"8443": nil, "80": nil, "443": {8443}} {
-			r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"site.test": https}, ports...))
+			r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"site.test": https}, ports...))
 			c := testkit.Dial(t, r.addr)
 			c.Send("CONNECT site.test:" + port + " HTTP/1.1\r\nHost: x\r\n\r\n")
 			if a := c.Answer("CONNECT"); a.StatusCode != 403 || !strings.Contains(a.Status, "tunnels to site.test go to port") {
@@ -172,7 +176,7 @@ func TestHeed_TunnelsGoToThePortsListed(t *testing.T) {
 	}
 	s := newSite(t, hello)
 	s.resolve["site.test:8443"] = s.resolve["site.test:443"]
-	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"site.test": terms.HostOnly}, 443, 8443))
+	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"site.test": acl.HostOnly}, 443, 8443))
 	testkit.Dial(t, r.addr).Connect("site.test:8443").TLS(r.bySite("site.test"))
 	r.records.mu.Lock()
 	defer r.records.mu.Unlock()
@@ -184,9 +188,9 @@ func TestHeed_TunnelsGoToThePortsListed(t *testing.T) {
 // A hello for another host than the CONNECT's goes nowhere; one without a name
 // passes; so does one that comes in the packet of the CONNECT.
 func TestTrap10And19_TheServerNameOfATunnelIsItsHost(t *testing.T) {
-	for _, https := range []terms.HTTPS{terms.HostOnly, terms.Tunnel} {
+	for _, https := range []acl.HTTPS{acl.HostOnly, acl.Tunnel} {
 		t.Run(https.String(), func(t *testing.T) {
-			r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"*": https}))
+			r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"*": https}))
 			config := r.bySite("h1.test", "http/1.1")
 			if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(config); err == nil {
 				t.Error("a tunnel to site.test carries h1.test")
@@ -214,9 +218,9 @@ func TestTrap10And19_TheServerNameOfATunnelIsItsHost(t *testing.T) {
 	}
 }
 
-func TestTrap10_AHelloInThePacketOfItsConnectIsNotLost(t *testing.T) {
-	for _, https := range []terms.HTTPS{terms.HostOnly, terms.Tunnel} {
-		r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"*": https}))
+func TestAHelloInThePacketOfItsConnectIsNotLost(t *testing.T) {
+	for _, https := range []acl.HTTPS{acl.HostOnly, acl.Tunnel} {
+		r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"*": https}))
 		early := testkit.Dial(t, r.addr)
 		early.Conn = &earlyConn{Conn: early.Conn, r: bufio.NewReader(early.Conn), head: "CONNECT site.test:443 HTTP/1.1\r\nHost: x\r\n\r\n"}
 		if _, err := early.TryTLS(r.bySite("site.test")); err != nil {
@@ -239,8 +243,8 @@ func revisesTunnel(r *rig, e *audit.Entry) bool {
 }
 
 // What is no TLS does not go through a tunnel that was judged by its host.
-func TestTrap16_AHostOnlyTunnelCarriesTLSOnly(t *testing.T) {
-	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"*": terms.HostOnly}))
+func TestAHostOnlyTunnelCarriesTLSOnly(t *testing.T) {
+	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"*": acl.HostOnly}))
 	for host, bytes := range map[string]string{
 		"site.test": "GET /private HTTP/1.1\r\nHost: site.test\r\n\r\n", "h1.test": "\x16\x03\x01\x00\x05hello",
 	} {
@@ -261,7 +265,7 @@ func TestTrap16_AHostOnlyTunnelCarriesTLSOnly(t *testing.T) {
 
 // Bytes that are neither TLS nor HTTP are closed and recorded where heed looks
 // inside.
-func TestTrap16_AnInterceptedTunnelCarriesTLSAndHTTPOnly(t *testing.T) {
+func TestAnInterceptedTunnelCarriesTLSAndHTTPOnly(t *testing.T) {
 	r := newRig(t, hello)
 	c := testkit.Dial(t, r.addr).Connect("site.test:443")
 	c.Send("\x00\x01\x02SSH-2.0-x\r\n")
@@ -271,8 +275,8 @@ func TestTrap16_AnInterceptedTunnelCarriesTLSAndHTTPOnly(t *testing.T) {
 	}
 }
 
-func TestTrap16_ASilentHostOnlyTunnelEnds(t *testing.T) {
-	r := newRig(t, hello, settled(t, map[string]terms.HTTPS{"*": terms.HostOnly}), func(c *Config) { c.Limits.ConnectTime = 50 * time.Millisecond })
+func TestASilentHostOnlyTunnelEnds(t *testing.T) {
+	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"*": acl.HostOnly}), func(c *Config) { c.Limits.ConnectTime = 50 * time.Millisecond })
 	testkit.Dial(t, r.addr).Connect("site.test:443").Closed()
 	r.records.await(t, "silence", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonHandshake })
 }
@@ -301,7 +305,7 @@ func echoSite(t *testing.T, s *site, hostPort, greeting string) {
 func TestHeed_TheHalvesOfATunnelEndByThemselves(t *testing.T) {
 	s := newSite(t, hello)
 	echoSite(t, s, "echo.test:22", "220 ready\r\n")
-	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22))
+	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22))
 	c := testkit.Dial(t, r.addr).Connect("echo.test:22")
 	expect(t, c.R, "220 ready\r\n")
 	c.Send(strings.Repeat("x", 1<<20))
@@ -333,7 +337,7 @@ func TestHeed_ASiteMayEndItsHalfOfATunnelFirst(t *testing.T) {
 		text, _ := io.ReadAll(c)
 		heard <- string(text)
 	}()
-	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22))
+	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22))
 	c := testkit.Dial(t, r.addr).Connect("far.test:22")
 	if rest := string(c.Rest()); rest != "bye" {
 		t.Errorf("the site said %q", rest)
@@ -350,7 +354,7 @@ func TestHeed_ASiteMayEndItsHalfOfATunnelFirst(t *testing.T) {
 func TestHeed_AnIdleTunnelEnds(t *testing.T) {
 	s := newSite(t, hello)
 	echoSite(t, s, "echo.test:22", "")
-	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22), func(c *Config) { c.Limits.TunnelTime = 150 * time.Millisecond })
+	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22), func(c *Config) { c.Limits.TunnelTime = 150 * time.Millisecond })
 	c := testkit.Dial(t, r.addr).Connect("echo.test:22")
 	begun := time.Now()
 	for range 10 {
@@ -368,10 +372,10 @@ func TestHeed_AnIdleTunnelEnds(t *testing.T) {
 
 // Shutdown waits for open tunnels within its limit and then ends them; each is
 // recorded.
-func TestTrap17_ShutdownDrainsTunnels(t *testing.T) {
+func TestShutdownDrainsTunnels(t *testing.T) {
 	s := newSite(t, hello)
 	echoSite(t, s, "echo.test:22", "hi")
-	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22))
+	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22))
 	ending, lasting := testkit.Dial(t, r.addr).Connect("echo.test:22"), testkit.Dial(t, r.addr).Connect("echo.test:22")
 	expect(t, ending.R, "hi")
 	expect(t, lasting.R, "hi")
@@ -392,7 +396,7 @@ func TestTrap17_ShutdownDrainsTunnels(t *testing.T) {
 }
 
 // A site that breaks off, and one that cannot be reached, leave a record.
-func TestTrap8_ATunnelThatFailsIsRecorded(t *testing.T) {
+func TestATunnelThatFailsIsRecorded(t *testing.T) {
 	s := newSite(t, hello)
 	l := s.listen(t, "broken.test:22")
 	go func() {
@@ -404,7 +408,7 @@ func TestTrap8_ATunnelThatFailsIsRecorded(t *testing.T) {
 			c.Close()
 		}
 	}()
-	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22))
+	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22))
 	c := testkit.Dial(t, r.addr).Connect("broken.test:22")
 	expect(t, c.R, "begun")
 	c.Send("x")
@@ -428,9 +432,9 @@ func TestTrap8_ATunnelThatFailsIsRecorded(t *testing.T) {
 func TestHeed_TunnelsGoThroughTheUpstreamProxy(t *testing.T) {
 	s := newSite(t, hello)
 	var asked bytes.Buffer
-	upstream := s.listen(t, "unused.test:1")
+	far := s.listen(t, "unused.test:1")
 	go func() {
-		c, err := upstream.Accept()
+		c, err := far.Accept()
 		if err != nil {
 			return
 		}
@@ -440,9 +444,9 @@ func TestHeed_TunnelsGoThroughTheUpstreamProxy(t *testing.T) {
 		asked.Write(buf[:n])
 		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\nfrom afar")
 	}()
-	through := &url.URL{Scheme: "http", Host: upstream.Addr().String(), User: url.UserPassword("u", "p")}
-	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22), func(c *Config) {
-		c.DialTunnel = TunnelDialer(NewTransport(TransportConfig{Proxy: http.ProxyURL(through)}))
+	through := &url.URL{Scheme: "http", Host: far.Addr().String(), User: url.UserPassword("u", "p")}
+	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22), func(c *Config) {
+		c.DialTunnel = upstream.NewHostTransports(upstream.TransportConfig{Proxy: http.ProxyURL(through)}).DialTunnel
 	})
 	c := testkit.Dial(t, r.addr).Connect("far.test:22", "Proxy-Authorization: Basic c2VjcmV0", "User-Agent: x/1")
 	if got := string(c.Rest()); got != "from afar" {
@@ -457,9 +461,9 @@ func TestHeed_TunnelsGoThroughTheUpstreamProxy(t *testing.T) {
 // as well: the directions of a tunnel end apart.
 func TestHeed_ATunnelThroughSOCKSEndsOneWayAtATime(t *testing.T) {
 	s := newSite(t, hello)
-	upstream := s.listen(t, "unused.test:1")
+	far := s.listen(t, "unused.test:1")
 	go func() {
-		c, err := upstream.Accept()
+		c, err := far.Accept()
 		if err != nil {
 			return
 		}
@@ -473,9 +477,9 @@ func TestHeed_ATunnelThroughSOCKSEndsOneWayAtATime(t *testing.T) {
 		all, _ := io.ReadAll(c)
 		c.Write(append([]byte("heard "), all...))
 	}()
-	through := &url.URL{Scheme: "socks5", Host: upstream.Addr().String()}
-	r := newRigBefore(t, s, settled(t, map[string]terms.HTTPS{"*": terms.Tunnel}, 22), func(c *Config) {
-		c.DialTunnel = TunnelDialer(NewTransport(TransportConfig{Proxy: http.ProxyURL(through)}))
+	through := &url.URL{Scheme: "socks5", Host: far.Addr().String()}
+	r := newRigBefore(t, s, settled(t, map[string]acl.HTTPS{"*": acl.Tunnel}, 22), func(c *Config) {
+		c.DialTunnel = upstream.NewHostTransports(upstream.TransportConfig{Proxy: http.ProxyURL(through)}).DialTunnel
 	})
 	c := testkit.Dial(t, r.addr).Connect("far.test:22")
 	c.Send("question")
@@ -483,4 +487,71 @@ func TestHeed_ATunnelThroughSOCKSEndsOneWayAtATime(t *testing.T) {
 	if got := string(c.Rest()); got != "heard question" {
 		t.Errorf("through the tunnel came %q", got)
 	}
+}
+
+// connWriter is a ResponseWriter whose connection can be taken over.
+type connWriter struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+func (w connWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return w.conn, bufio.NewReadWriter(bufio.NewReader(w.conn), bufio.NewWriter(w.conn)), nil
+}
+
+// An intercepted tunnel may live for days: what was known of its CONNECT is
+// released when the CONNECT has been answered.
+func TestInterceptedTunnelReleasesTheExchangeOfItsCONNECT(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, hello)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	conn, err := (&clientListener{r.proxy.gate.Listener(l, r.proxy.turnAway), r.proxy}).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.ReadRequest(bufio.NewReader(strings.NewReader("CONNECT site.test:80 HTTP/1.1\r\nHost: site.test:80\r\n\r\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request = request.WithContext(withClientConn(t.Context(), conn))
+	request.RemoteAddr = client.LocalAddr().String()
+	answered := make(chan weak.Pointer[exchange])
+	go func() {
+		x := newExchange(r.proxy, connWriter{httptest.NewRecorder(), conn}, request)
+		x.req.settings = r.proxy.config.Live()
+		x.connect(request)
+		x.finish()
+		answered <- weak.Make(x)
+	}()
+	in := bufio.NewReader(client)
+	get := func(method, text string) {
+		t.Helper()
+		_, _ = io.WriteString(client, text)
+		resp, err := http.ReadResponse(in, &http.Request{Method: method})
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %v", resp, err)
+		}
+		if method == "GET" { // what follows the answer to a CONNECT is the tunnel
+			_, _ = io.Copy(io.Discard, resp.Body)
+		}
+	}
+	get("CONNECT", "")
+	const inside = "GET / HTTP/1.1\r\nHost: site.test\r\n\r\n"
+	get("GET", inside)
+	x := <-answered
+	for deadline := time.Now().Add(testkit.Patience); x.Value() != nil; runtime.GC() {
+		if time.Now().After(deadline) {
+			t.Fatal("the tunnel keeps the exchange of its CONNECT")
+		}
+	}
+	get("GET", inside) // the tunnel is still open
 }

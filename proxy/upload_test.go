@@ -1,9 +1,13 @@
 package proxy
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"testing"
+
+	"heed/internal/testkit"
 )
 
 // An upload that is complete stays so: the Transport asks for more than the
@@ -68,4 +72,66 @@ func (b *tardyBody) Read(p []byte) (int, error) {
 		err = nil // its end is asked for
 	}
 	return n, err
+}
+
+// After an early answer the rest of an upload is read on two sides: by the
+// Transport, which still sends it, and by the handler, which empties the client's
+// connection. Its trailers are read by one of them. The race detector reports
+// more.
+func TestTrailersOfAnUploadAfterItsAnswer(t *testing.T) {
+	s := newSite(t, hello)
+	s.script(t, "early.test:80", func(c net.Conn, r *http.Request) {
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		_, _ = io.Copy(io.Discard, r.Body)
+	})
+	r := newRigBefore(t, s)
+	for range 20 {
+		c, prefix := r.rawTo(plain, "early.test")
+		c.Send(requestTo("early.test", "POST", prefix, "/upload", "Transfer-Encoding: chunked", "Trailer: X-Sum") + "1\r\na\r\n")
+		c.Head("POST")
+		c.Send("1\r\nb\r\n0\r\nX-Sum: 1\r\nConnection: X-Sum\r\n\r\n")
+		c.Rest()
+	}
+}
+
+// A client that has an early answer may stop sending its upload, without ending
+// it, and wait for the end of the answer. An HTTP/2 connection to the site must not
+// hold that end back until the upload has ended.
+func TestTheEndOfAnEarlyAnswerDoesNotWaitForTheUpload(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		io.WriteString(w, "no ")
+		_ = http.NewResponseController(w).Flush()
+		io.WriteString(w, "uploads")
+	})
+	whole := func(t *testing.T, resp *http.Response) {
+		t.Helper()
+		defer resp.Body.Close()
+		if body, err := io.ReadAll(resp.Body); resp.StatusCode != 405 || string(body) != "no uploads" || err != nil {
+			t.Errorf("%s %q, %v", resp.Status, body, err)
+		}
+	}
+	t.Run("HTTP/2", func(t *testing.T) {
+		upload, more := io.Pipe()
+		t.Cleanup(func() { more.Close() })
+		ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, "POST", "https://site.test/h2", upload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := r.in(t).h2("site.test").RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole(t, resp)
+		if e := r.records.target(t, "/h2"); e.Outcome.Status != 405 || e.Outcome.Err != "" {
+			t.Errorf("recorded: %+v", e.Outcome)
+		}
+	})
+	t.Run("HTTP/1", func(t *testing.T) {
+		c, prefix := r.in(t).raw(mitmH1)
+		c.Send(requestTo("site.test", "POST", prefix, "/h1", "Content-Length: 100") + "begun")
+		whole(t, c.Head("POST"))
+	})
 }

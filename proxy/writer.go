@@ -6,7 +6,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/textproto"
 	"sync"
+	"time"
+
+	"heed/proxy/headers"
+	"heed/proxy/upstream"
 )
 
 // responseWriter is the client's side of an exchange. It keeps what net/http
@@ -18,24 +23,25 @@ type responseWriter struct {
 	status   int
 	written  int64
 	err      error       // the client could not be written to
-	stream   bool        // nothing is held back: the length is not known
 	length   int64       // of the site's answer where it is known; else 0
-	whole    bool        // all of length has been sent; false where it is not known
 	phrase   *string     // the site's reason phrase where it is not the usual one; else nil
 	trailer  http.Header // what the site has announced to come after the body
+	stream   bool        // nothing is held back: the length is not known
+	whole    bool        // all of length has been sent; false where it is not known
 	hijacked bool
 
 	trace httptrace.ClientTrace // of the request to the site
-	site  *siteConn             // what the request went out on; nil before, and for HTTP/2
+	conn  net.Conn              // what the request went out on; nil before
+	site  *upstream.Conn        // the same, where heed has dialled it for HTTP/1; else nil
 
-	interim sync.Mutex // guards 1xx answers, which the Transport reports from a goroutine of its own
+	interim sync.Mutex // guards 1xx answers, which the Transport reports from a separate goroutine
 	final   bool       // no 1xx any more; guarded by interim
 }
 
 // Unwrap serves http.ResponseController.
 func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader sends the head of the answer, at once when the body streams.
+// WriteHeader sends the head of the answer, immediately when the body streams.
 func (w *responseWriter) WriteHeader(status int) {
 	if status >= 100 && status < 200 && status != http.StatusSwitchingProtocols {
 		w.ResponseWriter.WriteHeader(status)
@@ -46,10 +52,11 @@ func (w *responseWriter) WriteHeader(status int) {
 	if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // net/http would guess one
 	}
-	if x := w.exchange; x.refusal != nil && x.conn != nil {
-		x.conn.setPhrase(x.refusal.phrase)
-	} else if w.phrase != nil && x.conn != nil {
-		x.conn.setPhrase(*w.phrase)
+	if x := w.exchange; x.refusal != nil {
+		phrase := x.refusal.Phrase // a copy: HTTP/2 never takes it, and it would keep the exchange
+		x.req.conn.phrase.Store(&phrase)
+	} else if w.phrase != nil {
+		x.req.conn.phrase.Store(w.phrase)
 	}
 	w.ResponseWriter.WriteHeader(status)
 	for name := range w.trailer {
@@ -65,11 +72,11 @@ func (w *responseWriter) WriteHeader(status int) {
 // in one piece.
 const writeBuffer = 4 << 10
 
-// Write passes p on, at once when the body streams.
+// Write passes p on, immediately when the body streams.
 func (w *responseWriter) Write(p []byte) (int, error) {
-	w.exchange.stream.begin()
+	w.begin()
 	n, err := w.ResponseWriter.Write(p)
-	w.exchange.stream.end()
+	w.end()
 	w.written += int64(n)
 	if err != nil && err != http.ErrBodyNotAllowed && w.err == nil {
 		w.err = err
@@ -78,6 +85,31 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 		w.Flush()
 	}
 	return n, err
+}
+
+// begin notes that something is being written to an HTTP/2 stream.
+func (w *responseWriter) begin() {
+	if s := w.exchange.stream; s != nil {
+		s.note(time.Now())
+	}
+}
+
+// end notes that it has been. It waits for endStalled, which uses the server's writer
+// as long as the handler runs.
+func (w *responseWriter) end() {
+	if s := w.exchange.stream; s != nil {
+		s.note(time.Time{})
+	}
+}
+
+// send writes an answer of heed's own.
+func (w *responseWriter) send(resp *http.Response) {
+	h := w.Header()
+	for k, v := range resp.Header {
+		h[k] = v
+	}
+	w.WriteHeader(resp.StatusCode)
+	_, _ = w.ReadFrom(resp.Body) // w keeps its own error
 }
 
 type copyBuffer = [32 << 10]byte
@@ -109,7 +141,7 @@ func (w *responseWriter) ReadFrom(src io.Reader) (total int64, err error) {
 }
 
 // keepUp sends what is held back of an answer of known length where the site
-// may pause: n octets came last, total in all, and ended says whether more will
+// may pause: n octets came last, total in all, and ended is nil when more may
 // come. A site may take its time after the last octet, too.
 func (w *responseWriter) keepUp(total int64, n int, ended error) {
 	switch {
@@ -123,8 +155,8 @@ func (w *responseWriter) keepUp(total int64, n int, ended error) {
 
 // Flush sends what is buffered.
 func (w *responseWriter) Flush() {
-	w.exchange.stream.begin()
-	defer w.exchange.stream.end()
+	w.begin()
+	defer w.end()
 	if err := http.NewResponseController(w.ResponseWriter).Flush(); err != nil && w.err == nil && w.status != 0 {
 		w.err = err
 	}
@@ -141,12 +173,65 @@ func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	head := make([]byte, rw.Reader.Buffered())
 	_, _ = io.ReadFull(rw.Reader, head) // buffered bytes cannot fail
 	if c, ok := conn.(*clientConn); ok {
-		conn = c.Conn
+		conn, head = c.Conn, append(head, c.heads.Rest()...)
 	}
-	t := &tunnelConn{Conn: conn, head: head, exchange: w.exchange}
+	t := &tunnelConn{Conn: conn, head: head}
 	if w.status != 0 { // a WebSocket: finish closes it when either side ends
 		w.exchange.upgraded = t
 		w.exchange.proxy.open.add(t)
+		w.exchange.lasts(t)
 	}
 	return t, bufio.NewReadWriter(bufio.NewReaderSize(t, 16), bufio.NewWriterSize(t, 16)), nil
+}
+
+func (w *responseWriter) isAnswered() bool {
+	w.interim.Lock()
+	defer w.interim.Unlock()
+	return w.final
+}
+
+// gotConn notes which connection the request goes out on.
+func (w *responseWriter) gotConn(i httptrace.GotConnInfo) {
+	w.conn = i.Conn
+	w.site, _ = i.Conn.(*upstream.Conn)
+	t := w.exchange.turns
+	if t == nil {
+		return
+	}
+	if w.site != nil {
+		w.site.OnWrite(t.started)
+	}
+	t.going()
+}
+
+// informational passes a 1xx answer on (RFC 9110 §15.2). 100 is left to
+// net/http, which sends it when the site's own has let the body go.
+func (w *responseWriter) informational(code int, header textproto.MIMEHeader) error {
+	w.interim.Lock()
+	defer w.interim.Unlock()
+	if code == http.StatusContinue || w.final {
+		return nil
+	}
+	headers.RemoveHopByHop(http.Header(header))
+	headers.StripSpoofedStatus(http.Header(header), w.exchange.proxy.config.Name)
+	major := 1
+	if upstream.IsHTTP2(w.conn) {
+		major = 2
+	}
+	w.exchange.proxy.via.Add(http.Header(header), major, 1)
+	h := w.Header()
+	for k, v := range header {
+		h[k] = v
+	}
+	w.WriteHeader(code)
+	clear(h)
+	return nil
+}
+
+// answered ends the time of 1xx answers: the Transport may still report one
+// when a request was given up.
+func (w *responseWriter) answered() {
+	w.interim.Lock()
+	defer w.interim.Unlock()
+	w.final = true
 }

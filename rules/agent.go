@@ -1,9 +1,12 @@
 package rules
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+	"strings"
+)
 
-// Agent is who is asking: the product tokens under which rules are looked up,
-// in order, and where they come from. It is immutable and safe for concurrent
+// Agent is a client by its product tokens, in the order in which rules are
+// looked up for them, and where they come from. It is immutable and safe for concurrent
 // use. Agents come from Identify and Declare; for one made otherwise each
 // decision looks its groups up anew.
 type Agent struct {
@@ -17,10 +20,10 @@ type Agent struct {
 	// group governs.
 	Tokens []Token
 
-	key agentKey // under which policies remember what governs this agent
+	key agentKey // under which policies remember the groups that govern this agent
 }
 
-// agentKey is what an Agent was made of, digested; zero when it was made
+// agentKey is a digest of what an Agent was made of; zero when it was made
 // otherwise than by Identify and Declare.
 type agentKey [16]byte
 
@@ -34,7 +37,173 @@ func keyOf(way, text string) (key agentKey) {
 // Token is one name an agent may be known by.
 type Token struct {
 	Name  string // lower case, without version
-	Piece string // as it stands in the User-Agent string
+	Piece string // as in the User-Agent string
 
 	phrase string // the name of several words that this one is part of
+}
+
+// Identify finds the product tokens in a User-Agent string. An empty string
+// gives an agent without tokens. The result should be kept, as
+// this is not cheap.
+//
+// URLs and mail addresses are taken out first, since they name other robots.
+// The rest is split at brackets, commas and semicolons. Each piece, up to its first
+// "/", is a name, and each of its words is another. Words that only state what the
+// client is compatible with are dropped.
+func Identify(userAgent string) *Agent {
+	return &Agent{Header: userAgent, Tokens: identify(userAgent), key: keyOf("header ", userAgent)}
+}
+
+// Declare returns the agent an operator declared by its product tokens: every
+// one of them must allow. A version after a "/" is dropped.
+func Declare(tokens ...string) *Agent {
+	a := &Agent{Declared: true, key: keyOf("declared ", strings.Join(tokens, "\x00"))}
+	for _, t := range tokens {
+		name, _, _ := strings.Cut(t, "/")
+		if name = cleanName(name); name != "" {
+			a.Tokens = append(a.Tokens, Token{Name: name, Piece: t})
+		}
+	}
+	return a
+}
+
+// identify finds the names in a User-Agent string.
+func identify(userAgent string) []Token {
+	var tokens []Token
+	known := make(map[string]int)
+	add := func(name, phrase, piece string) {
+		i, again := known[name]
+		switch {
+		case again && tokens[i].phrase != phrase:
+			tokens[i].phrase = "" // it occurs elsewhere as well
+		case again, name == "", namesNoRobot(name):
+		default:
+			known[name] = len(tokens)
+			tokens = append(tokens, Token{Name: name, Piece: piece, phrase: phrase})
+		}
+	}
+	all := pieces(userAgent)
+	for _, piece := range all {
+		head, _, _ := strings.Cut(piece, "/")
+		phrase := cleanName(head)
+		add(phrase, "", strings.TrimSpace(piece))
+		for word := range strings.FieldsSeq(piece) {
+			head, _, versioned := strings.Cut(word, "/")
+			for name := range strings.FieldsSeq(cleanName(head)) {
+				add(trimName(name), phrase, word)
+			}
+			if versioned {
+				phrase = "" // which ended here
+			}
+		}
+	}
+	for i := 0; i < len(all) && len(tokens) == 0; i++ {
+		for word := range strings.FieldsSeq(all[i]) {
+			if head, _, versioned := strings.Cut(word, "/"); versioned && head != "" && strings.Trim(head, "0123456789") == "" {
+				tokens = append(tokens, Token{Name: head, Piece: word}) // a robot named by its number
+			}
+		}
+	}
+	return tokens
+}
+
+// Dropped is a piece of a User-Agent string that Identify takes no name from.
+type Dropped struct {
+	Piece string // as the client wrote it
+	Why   DropReason
+}
+
+// DropReason is why a piece of a User-Agent string names no robot.
+type DropReason string
+
+// The reasons. The list is closed and its identifiers are stable.
+const (
+	DroppedAddress    DropReason = "address"    // a URL or a mail address: it may contain another robot's name
+	DroppedCompatible DropReason = "compatible" // only what the client is compatible with or runs on
+)
+
+// Dropped returns the pieces of a's User-Agent string that name no robot, in
+// the order of the string; none for declared tokens.
+func (a *Agent) Dropped() []Dropped {
+	if a.Declared {
+		return nil
+	}
+	var all []Dropped
+	tokens := make(map[string]bool, len(a.Tokens))
+	for _, t := range a.Tokens {
+		tokens[t.Name] = true
+	}
+	split(a.Header, func(piece string, address bool) {
+		if address {
+			all = append(all, Dropped{piece, DroppedAddress})
+			return
+		}
+		for word := range strings.FieldsSeq(piece) {
+			head, _, _ := strings.Cut(word, "/")
+			name := trimName(cleanName(head))
+			if name != "" && namesNoRobot(name) && !tokens[name] {
+				all = append(all, Dropped{word, DroppedCompatible})
+			}
+		}
+	})
+	return all
+}
+
+// pieces splits a User-Agent string at brackets, commas, semicolons, URLs and
+// mail addresses, which are left out.
+func pieces(s string) []string {
+	var all []string
+	split(s, func(piece string, address bool) {
+		if !address && strings.TrimSpace(piece) != "" {
+			all = append(all, piece)
+		}
+	})
+	return all
+}
+
+// split yields the pieces of a User-Agent string, URLs and mail addresses
+// among them.
+func split(s string, yield func(piece string, address bool)) {
+	from := 0
+	end := func(at, next int) {
+		if at > from {
+			yield(s[from:at], false)
+		}
+		from = next
+	}
+	for i := 0; i < len(s); i++ {
+		switch {
+		case strings.IndexByte("()[]{},;", s[i]) >= 0:
+			end(i, i+1)
+		case strings.HasPrefix(s[i:], "://"):
+			at := i
+			for at > from && letter(s[at-1]) {
+				at--
+			}
+			if size := strings.IndexAny(s[i:], " \t()[]{}<>,;\"'"); size >= 0 {
+				i += size
+			} else {
+				i = len(s)
+			}
+			end(at, i)
+			yield(s[at:i], true)
+			i--
+		case s[i] == '@' && i > from && mailOctet(s[i-1]):
+			at := i
+			for at > from && mailOctet(s[at-1]) {
+				at--
+			}
+			for i++; i < len(s) && mailOctet(s[i]); i++ {
+			}
+			end(at, i)
+			yield(s[at:i], true)
+			i--
+		}
+	}
+	end(len(s), len(s))
+}
+
+// mailOctet reports whether c may occur in a mail address.
+func mailOctet(c byte) bool {
+	return letter(c) || c >= '0' && c <= '9' || strings.IndexByte("._%+-", c) >= 0
 }

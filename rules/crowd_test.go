@@ -13,12 +13,13 @@ import (
 // one where rules are so many and targets so long that the engine searches in
 // other ways than for small files.
 func TestHeed_CrowdsOfWildcardsAgainstReference(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	m := maker{rand.New(rand.NewPCG(seed, 2))}
 	refused := 0
 	sizes := []int{9, 20, 60, 300, 3000}
-	if raceDetector {
-		sizes = sizes[:3]
+	if !full || raceDetector {
+		sizes = sizes[:4]
 	}
 	for _, size := range sizes {
 		file := m.crowd(size)
@@ -68,6 +69,7 @@ func (m maker) letters(n int) string {
 // TestHeed_NestedPiecesStayBounded asks about a target that every one of many
 // rules nearly matches, each piece being the start of the next.
 func TestHeed_NestedPiecesStayBounded(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	b.WriteString("User-agent: *\n")
 	for i := 1; i < 2000; i++ {

@@ -5,10 +5,10 @@ import "sync"
 // Decide judges target, the path and query exactly as they are sent
 // ("/a%2Fb?q=1"), for agent. A nil agent is judged under the star group.
 // A target without path has the path "/"; any other that does not begin with
-// "/" is refused as malformed, and so is what would take too long to judge: an
-// agent of more than MaxGoverning names that are in the file, and an ambiguous
-// target of more than a KiB among more than 32,768 wildcards. Decide allocates
-// nothing once it has met the agent, and is safe for concurrent use.
+// "/" is refused as malformed. What would take too long to judge is refused as too
+// complex: an agent of more than MaxGoverning names that are in the file, and whatever
+// takes more than 16 Mi steps, which are about 20 ms. Decide allocates nothing once it
+// has met the agent, and is safe for concurrent use.
 func (p *Policy) Decide(agent *Agent, target string) Decision {
 	switch {
 	case target == robotsPath:
@@ -30,38 +30,45 @@ func (p *Policy) Decide(agent *Agent, target string) Decision {
 // robotsPath is the target that is always allowed (RFC 9309 §2.2.2).
 const robotsPath = "/robots.txt"
 
-// A target that must be read in several ways takes as often the time of one.
-// Where the rules have more wildcards than costlyStars, as none but hostile
-// files have, such a target longer than costlyTarget is refused unread.
-const (
-	costlyStars  = 1 << 15
-	costlyTarget = 1 << 10
-)
+// tooComplex is the Decision about a target that would take too long to judge.
+var tooComplex = Decision{Verdict: Refuse, Reason: ReasonTooComplex}
 
 // decide judges a target in all of its readings.
-func (e *engine) decide(sets []chosen, target string) Decision {
+func (e *engine) decide(sets []ruleSet, target string) Decision {
 	switch {
 	case len(sets) == 0:
 		return Decision{Verdict: Allow, Reason: ReasonNoRule}
 	case len(sets) > MaxGoverning:
-		return Decision{Verdict: Refuse, Reason: ReasonMalformed}
-	}
-	if e.asSent && plainLiteral(target) || !e.asSent && plain(target, e.allReadings) {
-		return e.judge(sets, target)
-	}
-	if e.costly && len(target) > costlyTarget {
-		return Decision{Verdict: Refuse, Reason: ReasonMalformed}
+		return tooComplex
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
-	var d Decision
+	return e.decideIn(s, sets, target)
+}
+
+// decideIn is decide in the memory of s, in which it leaves the steps that are left.
+func (e *engine) decideIn(s *scratch, sets []ruleSet, target string) (d Decision) {
+	s.begin()
 	e.read(s, target, func(name, reading string) bool {
-		if r := e.judge(sets, reading); d.Reason == "" || r.Verdict == Refuse {
+		if s.before(&s.judged, name, reading) {
+			return s.steps >= 0
+		}
+		if d.Reason == "" {
+			s.sent = append(s.sent[:0], reading...)
+		}
+		r := e.judge(s, sets, name, reading)
+		if s.steps < 0 {
+			return false
+		}
+		if d.Reason == "" || r.Verdict == Refuse {
 			d = r
 			d.Variant = name
 		}
 		return d.Verdict != Refuse
 	})
+	if s.steps < 0 {
+		return tooComplex
+	}
 	return d
 }
 
@@ -69,7 +76,7 @@ func (e *engine) decide(sets []chosen, target string) Decision {
 // judge returns false. What judge is given is valid during the call only.
 func (e *engine) read(s *scratch, target string, judge func(name, reading string) bool) {
 	if e.asSent {
-		s.literals(target, judge)
+		s.sentReadings(target, judge)
 		return
 	}
 	s.target = appendTarget(s.target[:0], target)
@@ -80,16 +87,16 @@ func (e *engine) read(s *scratch, target string, judge func(name, reading string
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// judge judges one reading of a target: every set must allow. Among sets that
-// allow, one with a rule for the target tells more than one without.
-func (e *engine) judge(sets []chosen, target string) Decision {
+// judge judges one reading of a target: every set must allow. Of sets that
+// allow, one with a rule for the target is reported rather than one without.
+func (e *engine) judge(s *scratch, sets []ruleSet, name, target string) Decision {
 	var allowed Decision
 	for i := range sets {
-		d := e.judgeSet(&sets[i], target)
+		d := e.judgeSet(s, sets, i, name, target)
 		if d.Verdict == Refuse {
 			return d
 		}
-		if sets[i].how != byList && (allowed.Reason == "" || allowed.Reason == ReasonNoRule && d.Reason == ReasonRule) {
+		if sets[i].how != ByList && (allowed.Reason == "" || allowed.Reason == ReasonNoRule && d.Reason == ReasonRule) {
 			allowed = d
 		}
 	}
@@ -99,19 +106,18 @@ func (e *engine) judge(sets []chosen, target string) Decision {
 	return allowed
 }
 
-func (e *engine) judgeSet(c *chosen, target string) Decision {
-	best := -1
-	if c.index != nil {
-		best = c.index.find(e, target, best)
-	} else {
-		for _, n := range e.names[c.at:c.end] {
-			best = e.findIn(n.group, target, best)
+// judgeSet judges the reading of a target that has a name by one of the sets.
+func (e *engine) judgeSet(s *scratch, sets []ruleSet, i int, name, target string) Decision {
+	set := &sets[i]
+	best := e.bestRule(s, set, target)
+	if i == len(s.sentRules) { // the target as sent, which is judged by each set first
+		s.sentRules = append(s.sentRules, best)
+	} else if best >= 0 && !e.rules[best].allows() {
+		if sent := s.sentRules[i]; e.allowsReading(s, sent, best, name, target) {
+			best = sent
 		}
 	}
-	d := Decision{
-		Verdict: Allow, Reason: ReasonNoRule,
-		Group: c.group, Token: c.token.Name, Piece: c.token.Piece,
-	}
+	d := set.decision(ReasonNoRule)
 	if best < 0 {
 		return d
 	}
@@ -121,4 +127,136 @@ func (e *engine) judgeSet(c *chosen, target string) Decision {
 		d.Verdict = Refuse
 	}
 	return d
+}
+
+// bestRule returns the rule of a set that decides about a packed target; -1 when
+// none matches.
+func (e *engine) bestRule(s *scratch, set *ruleSet, target string) int {
+	best := -1
+	if set.index != nil {
+		return set.index.find(s, &e.file, target)
+	}
+	for _, n := range e.names[set.at:set.end] {
+		for id := e.groups[n.group]; id < e.groupEnd(n.group); id++ {
+			best = s.try(&e.file, id, target, best)
+		}
+	}
+	return best
+}
+
+// allowsReading reports whether rule sent, which decides about the target as sent,
+// also allows a reading that rule refuses would refuse: it is an Allow without
+// wildcards, the better of both, and matches when its own escapes are read away as
+// those of the target were. An Allow that names a URL as it is sent names it in
+// every spelling.
+func (e *engine) allowsReading(s *scratch, sent, refuses int, name, target string) bool {
+	if sent < 0 || e.rules[sent].line&ruleWild != 0 || !e.rules[sent].allows() || !e.better(sent, refuses) {
+		return false
+	}
+	r := &e.rules[sent]
+	pattern := e.pattern(r)
+	if name == readV5 {
+		s.rule = decodeAgain(s.rule[:0], pattern)
+		pattern = view(s.rule)
+	}
+	if len(target) < len(pattern) || r.line&ruleEnds != 0 && len(target) != len(pattern) {
+		return false
+	}
+	for i := range len(pattern) {
+		if c := target[i]; c != pattern[i] && !readAs(pattern[i], c) {
+			return false
+		}
+	}
+	return true
+}
+
+// decision returns a Decision that allows, with what identifies the set.
+func (s *ruleSet) decision(reason Reason) Decision {
+	return Decision{Verdict: Allow, Reason: reason, Group: s.group, Token: s.token.Name, Piece: s.token.Piece}
+}
+
+// maxSteps bounds what a Decision may cost over all readings of its target. A step
+// takes about a nanosecond or less, so that no Decision takes much longer than 20 ms:
+// there is no need to end one whose client has left. Under an honest file it takes less
+// than a tenth of that.
+const maxSteps = 1 << 24
+
+// What is counted: an octet of a target that is looked up or searched is a step. To
+// that come
+const (
+	stepsPerRule    = 16 // for a rule that is tried
+	stepsPerPiece   = 16 // for each piece of its pattern
+	stepsPerLiteral = 8  // for a rule without wildcards that is looked at
+	octetsPerStep   = 16 // octets that are compared, or skipped, in one go
+)
+
+// try returns rule id when it is better than best and matches target, else
+// best. When the steps are used up it returns best.
+func (s *scratch) try(f *file, id uint32, target string, best int) int {
+	if s.steps < 0 || !f.better(int(id), best) {
+		s.steps--
+		return best
+	}
+	if f.matches(id, target, &s.steps) {
+		return int(id)
+	}
+	return best
+}
+
+// DecideHost judges a site of which no target can be seen, since it is reached
+// through a tunnel. It refuses when agent is barred from everything: a rule
+// disallows every path, and there is no Allow. Otherwise it allows, and unseen
+// is the number of rules that might have refused what goes through the tunnel;
+// 0 when there are none. A nil agent is judged under the star group. The
+// reason is ReasonHostOnly, or that of Decide where there are no rules.
+func (p *Policy) DecideHost(agent *Agent) (d Decision, unseen int) {
+	if p.source.State != Available || p.engine == nil {
+		return p.Decide(agent, "/"), 0
+	}
+	sets := p.engine.governing(agent)
+	if len(sets) > MaxGoverning {
+		return tooComplex, 0
+	}
+	d = Decision{Verdict: Allow, Reason: ReasonHostOnly}
+	steps := maxSteps
+	for i := range sets {
+		own, disallows := p.engine.judgeHost(&sets[i], &steps)
+		switch {
+		case steps < 0:
+			return tooComplex, 0
+		case own.Verdict == Refuse:
+			return own, 0
+		}
+		unseen += disallows
+		if i == 0 {
+			d = own
+		}
+	}
+	return d, unseen
+}
+
+// judgeHost judges a host by one set of rules. A rule that matches "/" has
+// only wildcards and at most one slash in its pattern; unless it is bound to
+// that slash, it matches every target.
+func (e *engine) judgeHost(set *ruleSet, steps *int) (d Decision, disallows int) {
+	d = set.decision(ReasonHostOnly)
+	bars, allows := -1, false
+	for _, n := range e.names[set.at:set.end] {
+		for id := e.groups[n.group]; id < e.groupEnd(n.group) && *steps >= 0; id++ {
+			*steps -= stepsPerRule
+			if e.rules[id].allows() {
+				allows = true
+				continue
+			}
+			disallows++
+			if bars < 0 && e.matches(id, "/", steps) && e.matches(id, "/x", steps) {
+				bars = int(id)
+			}
+		}
+	}
+	if bars >= 0 && !allows {
+		d.Verdict = Refuse
+		d.Rule, d.Line = e.ruleText(bars)
+	}
+	return d, disallows
 }

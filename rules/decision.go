@@ -1,7 +1,7 @@
 package rules
 
-// Verdict says what becomes of a request. The zero value is Refuse, so that a
-// Decision nobody filled in lets nothing through.
+// Verdict is what happens to a request. The zero value is Refuse, so that an
+// empty Decision lets nothing through.
 type Verdict uint8
 
 // The verdicts.
@@ -13,63 +13,61 @@ const (
 
 // String returns the verdict's stable name: refuse, allow or would-refuse.
 func (v Verdict) String() string {
-	switch v {
-	case Allow:
-		return "allow"
-	case WouldRefuse:
-		return "would-refuse"
-	default:
-		return "refuse"
+	if v > WouldRefuse {
+		v = Refuse
 	}
+	return [...]string{"refuse", "allow", "would-refuse"}[v]
 }
 
-// Reason says why a Decision is what it is. The list is closed and its
-// identifiers are stable: they stand in logs, answers and stored records.
+// Reason is the cause of a Decision. The list is closed and its identifiers are
+// stable: logs, answers and stored records contain them.
 type Reason string
 
 // Reasons that the rules of a site give.
 const (
 	ReasonRule              Reason = "rule"               // a rule matched the target
-	ReasonNoRule            Reason = "no-rule"            // no group or no rule speaks of this target
+	ReasonNoRule            Reason = "no-rule"            // no group or no rule applies to this target
 	ReasonRobotsTxt         Reason = "robots-txt"         // the target is /robots.txt itself (RFC 9309 §2.2.2)
 	ReasonRobotsUnavailable Reason = "robots-unavailable" // the site has no robots.txt to read (RFC 9309 §2.3.1.3)
-	ReasonRobotsUnreachable Reason = "robots-unreachable" // robots.txt could not be had (RFC 9309 §2.3.1.4)
+	ReasonRobotsUnreachable Reason = "robots-unreachable" // robots.txt could not be fetched (RFC 9309 §2.3.1.4)
+	ReasonTooComplex        Reason = "too-complex"        // judging this agent and target by the file would take too long
 )
 
 // Reasons that an operator gives.
 const (
-	ReasonOverride    Reason = "override"          // an exception that the operator wrote down, in place of the site's rules
-	ReasonPart        Reason = "part"              // a part of a page that may be read, for a client whose browser may load them
-	ReasonNotACrawl   Reason = "not-a-crawl"       // the host is declared a service that programs call, not a site they crawl
-	ReasonExempt      Reason = "exempt"            // the client is declared to be people, not a robot
-	ReasonLate        Reason = "late"              // observed only: the site's rules were not here in time; the verdict follows
-	ReasonUnnamed     Reason = "no-agent"          // the client names no User-Agent, and its entry asks for one
-	ReasonAccess      Reason = "access"            // the client may not use this proxy, or nobody may use it for this
-	ReasonCredentials Reason = "credentials"       // the client showed no credentials for this proxy, or wrong ones
-	ReasonFailures    Reason = "too-many-failures" // wrong credentials came from this address too often
+	ReasonOverride     Reason = "override"          // an exception in the operator's settings, in place of the site's rules
+	ReasonSubresource  Reason = "part"              // a part of a page that may be read, for a client whose browser may load them
+	ReasonNotACrawl    Reason = "not-a-crawl"       // the host is declared a service that programs call, not a site they crawl
+	ReasonOwnService   Reason = "own-service"       // a service on a loopback address that the client's own heed run has started
+	ReasonExempt       Reason = "exempt"            // the client is declared to be people, not a robot
+	ReasonRulesPending Reason = "late"              // observe mode only: the site's rules were not fetched in time; the verdict is recorded later
+	ReasonNoAgent      Reason = "no-agent"          // the client sent no User-Agent, and its entry requires one
+	ReasonAccess       Reason = "access"            // the client may not use this proxy, or no client may use it for this
+	ReasonCredentials  Reason = "credentials"       // the client showed no credentials for this proxy, or wrong ones
+	ReasonFailures     Reason = "too-many-failures" // wrong credentials came from this address too often
 )
 
 // Reasons that come from the way a request took, not from a site's rules.
 const (
 	ReasonOriginUnreachable Reason = "origin-unreachable" // the site itself cannot be reached: DNS, connect, TLS
 	ReasonDestination       Reason = "destination"        // heed may not reach the address: private, or on a list
-	ReasonLimit             Reason = "limit"              // a bound on what clients may take was reached
-	ReasonPaced             Reason = "paced"              // its turn at the site is too far off
-	ReasonLeft              Reason = "client-left"        // the client left while the site's rules were being fetched, or before its turn
+	ReasonLimit             Reason = "limit"              // a limit on what clients may use was reached
+	ReasonPaced             Reason = "paced"              // the wait for the site's crawl delay would be too long
+	ReasonClientLeft        Reason = "client-left"        // the client left while the site's rules were being fetched, or before its turn
 	ReasonHostMismatch      Reason = "host-mismatch"      // Host, authority or SNI name different places
 	ReasonMalformed         Reason = "malformed"          // no valid HTTP request, or a target that cannot be judged
 	ReasonLoop              Reason = "loop"               // the request came through this proxy already
 	ReasonHostOnly          Reason = "host-only"          // judged by the host alone: the paths in the tunnel are not seen
 	ReasonTunnel            Reason = "tunnel"             // not judged: the operator lets this host's tunnels pass
 	ReasonNotHTTP           Reason = "not-http"           // bytes in a tunnel that are neither TLS nor HTTP
-	ReasonUntrusted         Reason = "ca-untrusted"       // the client did not accept the CA; nothing was asked for
-	ReasonHandshake         Reason = "handshake"          // a tunnel in which no handshake came to an end
+	ReasonUntrusted         Reason = "ca-untrusted"       // the client did not accept the CA; nothing was requested
+	ReasonHandshake         Reason = "handshake"          // a tunnel in which no handshake was completed
 	ReasonRecord            Reason = "record"             // the record of the decision could not be written
 	ReasonInternal          Reason = "internal"           // a fault in heed; fails closed
 )
 
-// Decision is the answer to "may this agent fetch this target?", with what it
-// rests on. The zero value refuses without a reason.
+// Decision is the answer to "may this agent fetch this target?", with its
+// grounds. The zero value refuses without a reason.
 type Decision struct {
 	Verdict Verdict
 	Reason  Reason

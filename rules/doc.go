@@ -1,46 +1,70 @@
-// Package rules says what a site's robots.txt means: it parses the file, finds
-// the groups that govern an agent, and judges targets. It is pure: no I/O, no
-// clock, no logger. Parsing never fails, and no file and no target makes it
-// slow.
+// Package rules decides what a site's robots.txt allows: it parses the file,
+// finds the groups that govern an agent, and judges targets. It is pure: no I/O,
+// no clock, no logger. Parsing never fails, and the cost of a file and of a
+// target is bounded.
 //
-// # The road to a Decision
+// # Overview
 //
 // New parses a file once into a [Policy], which is immutable and safe for
-// concurrent use. [Identify] finds the names a User-Agent string goes by;
-// [Declare] takes them from an operator who knows better. [Policy.Decide] holds
-// a target, the path and query exactly as they are sent, against the rules of
-// the groups that govern the agent. [Policy.Explain] tells the same at length.
+// concurrent use. [Identify] finds the product tokens in a User-Agent string;
+// [Declare] takes them from the operator. [Policy.Decide] compares a target, the
+// path and query exactly as they are sent, with the rules of the groups that
+// govern the agent. [Policy.Explain] reports each step of that, and [Lint] what
+// is wrong with a file.
 //
-// It goes by RFC 9309. Where that leaves room:
+// The reading follows RFC 9309. Where that leaves room:
 //
 //   - Targets and rules are compared in one canonical form (§2.2.2): escapes of
 //     unreserved octets are decoded, all other octets but the "/" of the path,
 //     the first "?", "&" and "=" count as escaped. So "/~a" is "/%7Ea" and
 //     "/a:b" is "/a%3Ab", and "/a/b" is not "/a%2Fb".
-//   - The rule of most octets in that form decides, operators included; among
+//   - The rule of most octets in that form decides, its wildcards included; among
 //     equals Allow does.
 //   - A target that servers may read in several ways (dot segments, doubled
 //     slashes, escaped slashes, backslashes) is refused when any reading is,
-//     and the Decision names it.
+//     and the Decision contains the name of that reading.
 //   - An agent of several names is governed by the groups of each, all of which
-//     must allow. A name added to a User-Agent string therefore loosens nothing.
-//   - Names are compared whole and without case, digits and all; a version is
-//     left out. URLs, mail addresses and words that say what a client is
+//     must allow. A name added to a User-Agent string never adds permissions.
+//   - Names are compared whole and without case, digits included; a version is
+//     left out. URLs, mail addresses and words that state what a client is
 //     compatible with are no names.
-//   - Lines that most parsers give up on are read as they are meant where that
-//     is plain: misspelt fields, forgotten colons and slashes, lines and lists
-//     run together. [Lint] tells of every one, what it means and what to write.
+//   - Lines that most parsers reject are read as intended where the intention is
+//     plain: misspelt fields, missing colons and slashes, joined lines and lists.
+//     [Lint] reports each of them, its meaning and the correct form.
 //
-// A [Profile] reads files otherwise: more strictly, as Google's published parser
-// does, or as the consensus of 1994 had it.
+// A [Profile] reads files in another way: more strictly, as Google's published
+// parser does, or by the consensus of 1994.
+//
+// # Reading order
+//
+// Each step uses only the ones before it:
+//
+//   - text: text.go decodes the bytes and splits them into lines;
+//   - lines: parse.go splits a line into field and value and reads user-agent
+//     lines, parsepath.go reads rules, into a file (file.go);
+//   - fields: fields.go and fieldvalues.go for the lines that do not touch access,
+//     ratehint.go for those about speed;
+//   - names, or the client: agent.go and names.go take the product tokens from a
+//     User-Agent string, groups.go finds their groups in the file;
+//   - patterns, or the target: octets.go has the form that is compared,
+//     readings.go and readings_sent.go the readings of a target, pattern.go
+//     matches one rule and index.go finds the one that decides;
+//   - decide: decide.go, with the engine (engine.go) that a Policy (policy.go)
+//     asks, and the result (decision.go);
+//   - explain: explain.go, and lint.go with findings.go and remarks.go,
+//     which observe the parser.
 //
 // # Cost
 //
-// A Decision takes time by the length of the target, not by the number of
-// rules, and allocates nothing once the policy has met the agent. A Policy takes
-// about as much memory as the file, and less than twice as much; lists of
-// different paths or names of a few letters take up to seven times as much. To
-// that comes what it remembers of agents, at most [MaxRemembered].
+// A Decision takes time by the length of the target, the logarithm of the number of
+// rules and, a nanosecond each, the number of those with wildcards: only those whose
+// rarest three octets are in the target are compared with it. A budget bounds what is
+// compared for one Decision, over all readings of the target, to about 20 ms; more is
+// refused as too complex. A Decision allocates nothing once the
+// policy has met the agent. A Policy takes less than twice the memory of the
+// file; lists of different paths or names of a few letters take up to seven
+// times as much. To that comes what it remembers of agents, at most
+// [MaxRemembered].
 //
 // Outside package: golang.org/x/net/idna, for host names that are not ASCII.
 package rules

@@ -8,6 +8,7 @@ import (
 )
 
 func TestHeed_DroppedPiecesAreToldWithTheirReason(t *testing.T) {
+	t.Parallel()
 	for agent, want := range map[string][]rules.Dropped{
 		"Mozilla/5.0 (compatible; GoodBot/1.0; +https://example.org/bingbot.htm; bot@example.org)": {
 			{Piece: "Mozilla/5.0", Why: rules.DroppedCompatible}, {Piece: "compatible", Why: rules.DroppedCompatible},

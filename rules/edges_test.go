@@ -7,42 +7,42 @@ import (
 	"heed/rules"
 )
 
-// edgeStories hold the engine where two ways to read a file lie close together.
-var edgeStories = []story{
-	{from: "RFC9309 §2.2.2", says: "a wildcard runs into the query, and a slash after it is met there bare or escaped",
-		file: "User-agent: *\nDisallow: /*/print\nAllow: /ok\n", asks: `
+// edgeVectors hold the engine where two ways to read a file are nearly the same.
+var edgeVectors = []vector{
+	{from: "RFC9309 §2.2.2", name: "a wildcard runs into the query, and a slash after it is met there bare or escaped",
+		file: "User-agent: *\nDisallow: /*/print\nAllow: /ok\n", want: `
   refuse /a?u=/b/print 2
   refuse /a?u=%2Fb%2Fprint 2
   refuse /ok?u=/b/print 2
   allow /ok?u=print 3
   allow /a?u=print`},
-	{from: "RFC9309 §2.2.2", says: "a question mark after a wildcard is met inside a query too",
-		file: "User-agent: *\nDisallow: /*?sort=\n", asks: `
+	{from: "RFC9309 §2.2.2", name: "a question mark after a wildcard is met inside a query too",
+		file: "User-agent: *\nDisallow: /*?sort=\n", want: `
   refuse /a?sort=1 2
   refuse /a?u=/b?sort=1 2
   refuse /a?u=/b%3Fsort=1 2
   allow /a%3Fsort=1`},
-	{from: "RFC9309 §2.2.2", says: "the most octets are those of the canonical form, operators included",
-		file: "User-agent: *\nDisallow: /é\nAllow: /*****\n", asks: `
+	{from: "RFC9309 §2.2.2", name: "the most octets are those of the canonical form, operators included",
+		file: "User-agent: *\nDisallow: /é\nAllow: /*****\n", want: `
   refuse /%C3%A9 2
   allow /e 3`},
-	{from: "heed length", says: "a final dollar is an octet of the pattern",
-		file: "User-agent: *\nDisallow: /a*\nAllow: /a$\n", asks: `
+	{from: "heed length", name: "a final dollar is an octet of the pattern",
+		file: "User-agent: *\nDisallow: /a*\nAllow: /a$\n", want: `
   allow /a 3
   refuse /ab 2`},
-	{from: "heed spellings", says: "slash runs merge after dot segments are gone, too",
-		file: "User-agent: *\nDisallow: /a/b\n", asks: `
+	{from: "heed spellings", name: "slash runs merge after dot segments are gone, too",
+		file: "User-agent: *\nDisallow: /a/b\n", want: `
   refuse /a//..//b 2 v2`},
-	{from: "heed User-Agent", says: "the scheme of a URL names nobody, not even when it sticks to a name",
-		file: "User-agent: http\nDisallow: /http\n\nUser-agent: q42bot\nDisallow: /q\n", asks: `
+	{from: "heed User-Agent", name: "the scheme of a URL names nobody, not even when it sticks to a name",
+		file: "User-agent: http\nDisallow: /http\n\nUser-agent: q42bot\nDisallow: /q\n", want: `
 Foo/1.0 (+http://q42bot.test/)
   allow /http
   allow /q
 Q42bot+http://site.test/
   refuse /q 5
   allow /http`},
-	{from: "heed User-Agent", says: "brackets begin a piece with a name of its own",
-		file: "User-agent: Sogou web spider\nDisallow: /web\n\nUser-agent: Sogou inst spider\nDisallow: /inst\n", asks: `
+	{from: "heed User-Agent", name: "brackets begin a piece with a name of its own",
+		file: "User-agent: Sogou web spider\nDisallow: /web\n\nUser-agent: Sogou inst spider\nDisallow: /inst\n", want: `
 Mozilla/5.0 (X11) Sogou web spider/4.0
   refuse /web 2
   allow /inst
@@ -51,12 +51,13 @@ Mozilla/5.0 [X11] {Sogou inst spider}
   allow /web`},
 }
 
-// TestHeed_EdgeStories tells them.
-func TestHeed_EdgeStories(t *testing.T) { tell(t, edgeStories) }
+// TestHeed_EdgeVectors checks them.
+func TestHeed_EdgeVectors(t *testing.T) { checkVectors(t, edgeVectors) }
 
 // TestHeed_ALineThatTheLimitCutsIsDropped lets the limit fall into an Allow
 // line, the rest of which would open the whole site.
 func TestHeed_ALineThatTheLimitCutsIsDropped(t *testing.T) {
+	t.Parallel()
 	head := "User-agent: *\nDisallow: /\n"
 	comment := strings.Repeat("#", rules.MaxLine-1) + "\n"
 	for len(head)+len(comment)+100 < rules.MaxBytes {
@@ -68,7 +69,7 @@ func TestHeed_ALineThatTheLimitCutsIsDropped(t *testing.T) {
 		t.Errorf("half an Allow line opens the site: %+v", d)
 	}
 	if p.Source().Note == "" {
-		t.Error("nothing says that the file was cut")
+		t.Error("there is no note that the file was cut")
 	}
 	p = standard(head + "Allow: /")
 	if d := p.Decide(nil, "/x"); d.Verdict != rules.Allow || p.Source().Note != "" {
@@ -79,6 +80,7 @@ func TestHeed_ALineThatTheLimitCutsIsDropped(t *testing.T) {
 // TestHeed_HTMLWithoutARuleIsNoFile holds pages against files that look a
 // little like one.
 func TestHeed_HTMLWithoutARuleIsNoFile(t *testing.T) {
+	t.Parallel()
 	for body, want := range map[string]rules.Reason{
 		"<!doctype html><title>Not here</title>":          rules.ReasonRobotsUnavailable,
 		"\xEF\xBB\xBF \r\n<html>\nUser-agent: *\n</html>": rules.ReasonRobotsUnavailable,

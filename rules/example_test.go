@@ -97,9 +97,9 @@ func ExamplePolicy_Explain() {
 	p := rules.New(rules.Source{State: rules.Available}, []byte("User-agent: ExampleBot\nDisallow: /a\nAllow: /a/b\n"))
 	x := p.Explain(rules.Identify("ExampleBot/2.1 (OtherBot)"), "/a/b")
 	for _, t := range x.Tokens {
-		fmt.Println(t.Name, "leads to", len(t.To), "groups")
+		fmt.Println(t.Name, "leads to", len(t.Groups), "groups")
 	}
-	for _, m := range x.Readings[0].Opinions[0].Matches {
+	for _, m := range x.Readings[0].Results[0].Matches {
 		fmt.Println("line", m.Line, "matches:", m.Rule)
 	}
 	fmt.Println(x.Decision.Verdict)
@@ -128,19 +128,9 @@ func ExampleLint() {
 	}
 	// Output:
 	// 1:1 misleading Useragent
-	// The word is misspelt and understood; other robots may ignore the line.
+	// The field is misspelt but understood; other robots may ignore the line.
 	// Write User-agent, Allow, Disallow or Sitemap.
 	// 2:11 misleading private
 	// The path does not begin with /; it is read as if it did, other robots may ignore it.
 	// Begin it with / or *.
-}
-
-func ExamplePolicy_String() {
-	p := rules.New(rules.Source{State: rules.Available}, []byte("user-agent: A, B/1.0\n\ndissallow: /%7ejoe /x:y\n"))
-	fmt.Print(p)
-	// Output:
-	// User-agent: a
-	// User-agent: b
-	// Disallow: /~joe
-	// Disallow: /x%3Ay
 }

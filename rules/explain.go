@@ -5,50 +5,52 @@ import (
 	"strings"
 )
 
-// Explanation is the road from an agent to a verdict, for people. Its texts
+// Explanation is each step from an agent to a verdict, for people. Its texts
 // are from the client and the site: hostile until escaped.
 type Explanation struct {
-	// Tokens are the agent's names in order, and what each led to.
-	Tokens []TokenLed
+	// Tokens are the agent's names in order, with the groups found for each.
+	Tokens []TokenGroups
 	// Dropped are the pieces of the User-Agent string that name no robot.
 	Dropped []Dropped
 	// Governing are the names in the file whose groups govern; each must
-	// allow. None: there are no rules for this agent.
+	// allow. None: there are no rules for this agent. Of more than MaxGoverning
+	// one more than that is listed.
 	Governing []Governing
 	// Readings are the readings of the target that were judged, the target as
-	// sent first. They end with the one that was refused, if one was.
+	// sent first. They end with the one that was refused, if one was, and where
+	// listing them takes too long, which hostile files alone do.
 	Readings []Reading
 	Decision Decision
 }
 
-// TokenLed is a name of an agent with the names in the file it led to.
-type TokenLed struct {
+// TokenGroups is a name of an agent with the groups found for it.
+type TokenGroups struct {
 	Token
-	To []Led // none: no group is for this name
+	Groups []FoundGroup // none: no group has this name
 }
 
-// Led is a name in the file, and how a name of the agent led to it.
-type Led struct {
+// FoundGroup is a name in the file, and how it was found.
+type FoundGroup struct {
 	Name string // the value of the first user-agent line, as the site wrote it
 	How  How
 }
 
-// How says how a group came to govern an agent.
+// How is the way in which a group was found for an agent.
 type How string
 
 // The ways from an agent to its groups, the best first.
 const (
-	ByName  How = byName  // the group is for this name (RFC 9309 §2.2.1)
-	ByFirst How = byFirst // the group's name has several words, of which this is the first
-	ByChain How = byChain // the robot's operator says that it obeys this group when it has none of its own
-	ByPart  How = byPart  // the group's name is part of the robot's (1994)
-	ByList  How = byList  // the name stands among several on a line; such a group only adds refusals
-	ByStar  How = byStar  // no group is for any name of the agent
+	ByName  How = "name"  // the group has this name (RFC 9309 §2.2.1)
+	ByFirst How = "first" // the group's name has several words, of which this is the first
+	ByChain How = "chain" // by its vendor's documentation the robot obeys this group when it has none
+	ByPart  How = "part"  // the group's name is part of the robot's (1994)
+	ByList  How = "list"  // the name is one of several on a line; such a group only adds refusals
+	ByStar  How = "star"  // no group has any name of the agent
 )
 
 // Governing is the groups of one name, merged.
 type Governing struct {
-	Led
+	FoundGroup
 	Token Token // the zero Token for the star group
 	Lines []int // the user-agent lines with this name, in order
 	Rules int   // how many rules the groups have
@@ -56,15 +58,15 @@ type Governing struct {
 
 // Reading is one reading of a target, judged.
 type Reading struct {
-	Variant  string    // as in Decision
-	Target   string    // in the canonical form of RFC 9309 §2.2.2
-	Opinions []Opinion // of each of Governing, up to the first that refuses
+	Variant string        // as in Decision
+	Target  string        // in the canonical form of RFC 9309 §2.2.2
+	Results []GroupResult // of each of Governing, up to the first that refuses
 }
 
-// Opinion is what the groups of one name say of a target.
-type Opinion struct {
+// GroupResult is the result for a target under the groups of one name.
+type GroupResult struct {
 	Verdict Verdict
-	Matches []Match // at most MaxMatches, the one that decides first; none: no rule speaks of it
+	Matches []Match // at most MaxMatches, the one that decides first; none: no rule matches
 	Further int     // how many more rules match
 }
 
@@ -76,25 +78,26 @@ type Match struct {
 	Octets int // the length that counts: the most octets decide
 }
 
-// MaxMatches is how many rules an Opinion names.
+// MaxMatches is how many rules a GroupResult contains.
 const MaxMatches = 100
 
-// Explain tells how Decide comes to its Decision about target for agent. It
-// takes as long as there are rules.
+// Explain returns each step by which Decide comes to its Decision about target
+// for agent. Its time grows with the number of rules.
 func (p *Policy) Explain(agent *Agent, target string) Explanation {
 	x := Explanation{Decision: p.Decide(agent, target)}
 	e := p.engine
 	if agent != nil {
-		x.Tokens, x.Dropped = e.led(agent.Tokens), agent.Dropped()
+		x.Tokens, x.Dropped = e.groupsOfEach(agent.Tokens), agent.Dropped()
 	}
-	var sets []chosen
+	var sets []ruleSet
 	if e != nil {
 		sets = e.governing(agent)
+		sets = sets[:min(len(sets), MaxGoverning+1)]
 	}
 	for _, c := range sets {
 		groups := e.groupsOf(c.at)
 		x.Governing = append(x.Governing, Governing{
-			Led: Led{c.group, How(c.how)}, Token: c.token,
+			FoundGroup: FoundGroup{c.group, c.how}, Token: c.token,
 			Lines: e.agentLineNumbers(c.at), Rules: len(e.rulesOf(groups)),
 		})
 	}
@@ -104,75 +107,87 @@ func (p *Policy) Explain(agent *Agent, target string) Explanation {
 	return x
 }
 
-// led finds what each token leads to when it stands alone. e may be nil.
-func (e *engine) led(tokens []Token) []TokenLed {
-	c := choice{engine: e}
-	if e != nil && e.phrases {
-		c.readPhrases(tokens)
+// groupsOfEach finds the groups of each token alone. e may be nil.
+func (e *engine) groupsOfEach(tokens []Token) []TokenGroups {
+	c := groupChooser{engine: e}
+	if e != nil && e.words > 0 {
+		c.indexPhrases(tokens)
 	}
-	all := make([]TokenLed, len(tokens))
+	all := make([]TokenGroups, len(tokens))
 	for i, t := range tokens {
 		all[i].Token = t
 		if e == nil {
 			continue
 		}
-		c.known, c.all = make(map[int]bool), nil
+		c.added, c.all = make(map[int]bool), nil
 		if e.substring {
-			c.parts(tokens[i : i+1])
+			c.addContained(tokens[i : i+1])
 		} else {
-			c.token(t)
+			c.addBest(t)
 		}
-		c.lists(t)
+		c.addListed(t)
 		for _, to := range c.all {
-			all[i].To = append(all[i].To, Led{to.group, How(to.how)})
+			all[i].Groups = append(all[i].Groups, FoundGroup{to.group, to.how})
 		}
 	}
 	return all
 }
 
+// explainSteps bounds what the readings of an Explanation may cost, as maxSteps does for
+// a Decision: about a second.
+const explainSteps = 64 * maxSteps
+
+// stepsPerReading is for each octet of a reading that an Explanation contains, which has
+// room for at most 16 Mi of them.
+const stepsPerReading = 64
+
 // explainReadings judges the readings of a target as decide does.
-func (e *engine) explainReadings(sets []chosen, target string) []Reading {
+func (e *engine) explainReadings(sets []ruleSet, target string) []Reading {
 	if target == "" || target[0] == '?' {
 		target = "/" + target
 	}
 	var all []Reading
+	s, steps := new(scratch), explainSteps
 	judge := func(variant, target string) bool {
+		if all == nil {
+			s.sent = append(s.sent, target...)
+		}
 		r := Reading{Variant: variant, Target: strings.Clone(target)}
 		if !e.asSent {
-			r.Target = unpack(target)
+			r.Target = string(appendCanonical(nil, target))
 		}
 		for i := range sets {
-			o := e.explainSet(&sets[i], strings.Clone(target))
-			r.Opinions = append(r.Opinions, o)
+			o := e.explainSet(s, &steps, &sets[i], variant, target)
+			r.Results = append(r.Results, o)
 			if o.Verdict == Refuse {
 				break
 			}
 		}
 		all = append(all, r)
-		return len(r.Opinions) == 0 || r.Opinions[len(r.Opinions)-1].Verdict != Refuse
+		steps -= stepsPerReading * len(target)
+		return steps > 0 && (len(r.Results) == 0 || r.Results[len(r.Results)-1].Verdict != Refuse)
 	}
-	e.read(new(scratch), target, judge)
+	e.read(s, target, judge)
 	return all
 }
 
-// explainSet finds all rules of a set that match a packed target.
-func (e *engine) explainSet(c *chosen, target string) Opinion {
+// explainSet finds all rules of a set that match the reading of a target, and the
+// one that matches it as sent and allows the reading as well.
+func (e *engine) explainSet(s *scratch, steps *int, c *ruleSet, name, target string) GroupResult {
 	var ids []uint32
 	for _, id := range e.rulesOf(e.groupsOf(c.at)) {
-		if e.matches(id, target) {
+		if e.matches(id, target, steps) {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, func(a, b uint32) int {
-		switch {
-		case a == b:
-			return 0
-		case e.better(int(a), int(b)):
-			return -1
+	slices.SortFunc(ids, e.order)
+	if len(ids) > 0 && !e.rules[ids[0]].allows() {
+		s.begin()
+		if sent := e.bestRule(s, c, view(s.sent)); e.allowsReading(s, sent, int(ids[0]), name, target) {
+			ids = slices.Insert(ids, 0, uint32(sent))
 		}
-		return 1
-	})
-	o := Opinion{Verdict: Allow}
+	}
+	o := GroupResult{Verdict: Allow}
 	if len(ids) > 0 && !e.rules[ids[0]].allows() {
 		o.Verdict = Refuse
 	}
@@ -185,6 +200,19 @@ func (e *engine) explainSet(c *chosen, target string) Opinion {
 	return o
 }
 
+// FirstPieces calls each with every rule of each of Explanation.Governing, and with what
+// its targets begin with in canonical form, before a "*" (more) or a "$" (ends).
+func (p *Policy) FirstPieces(agent *Agent, each func(governing, line, octets int, first string, more, ends bool)) {
+	for i, set := range p.engine.governing(agent) {
+		for _, id := range p.engine.rulesOf(p.engine.groupsOf(set.at)) {
+			first, _ := p.engine.prefix(id)
+			_, line := p.engine.ruleText(int(id))
+			r := &p.engine.rules[id]
+			each(i, line, int(r.length), string(appendCanonical(nil, first)), r.line&ruleWild != 0, r.line&ruleEnds != 0)
+		}
+	}
+}
+
 // agentLineNumbers returns the numbers of the user-agent lines of a name.
 func (e *engine) agentLineNumbers(at int) []int {
 	var places []int
@@ -192,7 +220,7 @@ func (e *engine) agentLineNumbers(at int) []int {
 		places = append(places, int(e.names[at].value))
 	}
 	slices.Sort(places)
-	walk := lines{text: e.text, next: e.start, newline: -1}
+	walk := lines{text: e.text, next: e.start}
 	var numbers []int
 	for len(places) > 0 {
 		_, _, ok := walk.line()
@@ -205,24 +233,4 @@ func (e *engine) agentLineNumbers(at int) []int {
 		}
 	}
 	return slices.Compact(numbers)
-}
-
-// unpack returns the canonical form of a packed target.
-func unpack(packed string) string {
-	dst := make([]byte, 0, len(packed))
-	for i := 0; i < len(packed); i++ {
-		c := packed[i]
-		switch {
-		case c == '/' || c == '?' || c == '&' || c == '=' || unreserved[c]:
-			dst = append(dst, c)
-			continue
-		case c == codeLead:
-			c = codeFirst + (packed[i+1]-codeTrail)<<2 + (packed[i+2] - codeTrail)
-			i += 2
-		case c >= codeFirst:
-			c = "/?&="[c-codeSlash]
-		}
-		dst = append(dst, '%', hexDigits[c>>4], hexDigits[c&15])
-	}
-	return string(dst)
 }

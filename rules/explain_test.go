@@ -24,12 +24,12 @@ User-agent: goodbot
 Disallow: /x
 `
 
-// tellRoad puts an explanation into lines.
-func tellRoad(x rules.Explanation) string {
+// printSteps puts an explanation into lines.
+func printSteps(x rules.Explanation) string {
 	var b strings.Builder
 	for _, t := range x.Tokens {
 		fmt.Fprintf(&b, "%s from %q:", t.Name, t.Piece)
-		for _, to := range t.To {
+		for _, to := range t.Groups {
 			fmt.Fprintf(&b, " %s by %s", to.Name, to.How)
 		}
 		b.WriteByte('\n')
@@ -39,7 +39,7 @@ func tellRoad(x rules.Explanation) string {
 	}
 	for _, r := range x.Readings {
 		fmt.Fprintf(&b, "%s %s\n", r.Variant, r.Target)
-		for _, o := range r.Opinions {
+		for _, o := range r.Results {
 			fmt.Fprintf(&b, "  %v", o.Verdict)
 			for _, m := range o.Matches {
 				fmt.Fprintf(&b, "; %d %s (%v, %d)", m.Line, m.Rule, m.Allow, m.Octets)
@@ -55,6 +55,7 @@ func tellRoad(x rules.Explanation) string {
 }
 
 func TestHeed_ExplainTellsTheRoad(t *testing.T) {
+	t.Parallel()
 	p := policyAs(rules.Standard, explained)
 	for _, c := range []struct{ agent, target, want string }{
 		{"Mozilla/5.0 (compatible; GoodBot/1.0; NewBot)", "/a/b", `
@@ -106,13 +107,14 @@ GoodBot, lines [4 13], 4 rules, for "goodbot" by name
 allow robots-txt 0 
 `},
 	} {
-		if got := tellRoad(p.Explain(agentOf(c.agent), c.target)); got != c.want[1:] {
-			t.Errorf("%q asks for %s; told\n%swant%s", c.agent, c.target, got, c.want)
+		if got := printSteps(p.Explain(agentOf(c.agent), c.target)); got != c.want[1:] {
+			t.Errorf("%q asks for %s; got\n%swant%s", c.agent, c.target, got, c.want)
 		}
 	}
 }
 
 func TestHeed_ExplainWithoutRules(t *testing.T) {
+	t.Parallel()
 	agent := rules.Identify("GoodBot/1.0")
 	for state, want := range map[rules.State]string{
 		rules.Unreachable: "goodbot from \"GoodBot/1.0\":\nrefuse robots-unreachable 0 \n",
@@ -120,7 +122,7 @@ func TestHeed_ExplainWithoutRules(t *testing.T) {
 		rules.Available:   "goodbot from \"GoodBot/1.0\":\n /a\nallow no-rule 0 \n",
 	} {
 		p := rules.New(rules.Source{Origin: site, State: state}, nil)
-		if got := tellRoad(p.Explain(agent, "/a")); got != want {
+		if got := printSteps(p.Explain(agent, "/a")); got != want {
 			t.Errorf("%v: told\n%swant\n%s", state, got, want)
 		}
 	}
@@ -128,17 +130,19 @@ func TestHeed_ExplainWithoutRules(t *testing.T) {
 
 // TestHeed_ExplainIsBounded holds that a site cannot make an explanation long.
 func TestHeed_ExplainIsBounded(t *testing.T) {
+	t.Parallel()
 	p := policyAs(rules.Standard, "User-agent: *\n"+strings.Repeat("Disallow: /a\n", 1000))
 	x := p.Explain(nil, "/a")
-	if o := x.Readings[0].Opinions[0]; len(o.Matches) != rules.MaxMatches || o.Further != 1000-rules.MaxMatches || o.Matches[0].Line != 2 {
+	if o := x.Readings[0].Results[0]; len(o.Matches) != rules.MaxMatches || o.Further != 1000-rules.MaxMatches || o.Matches[0].Line != 2 {
 		t.Errorf("%d matches, %d further, the first is %+v", len(o.Matches), o.Further, o.Matches[0])
 	}
 }
 
-// TestHeed_ExplainAgreesWithDecide holds every explanation of the stories
+// TestHeed_ExplainAgreesWithDecide holds every explanation of the vectors
 // against the verdict.
 func TestHeed_ExplainAgreesWithDecide(t *testing.T) {
-	for _, s := range allStories {
+	t.Parallel()
+	for _, s := range allVectors {
 		p := policyAs(s.as, strings.TrimPrefix(s.file, "\n"))
 		for _, q := range s.questions(t) {
 			x := p.Explain(agentOf(q.agent), q.target)
@@ -147,7 +151,7 @@ func TestHeed_ExplainAgreesWithDecide(t *testing.T) {
 			}
 			verdict, line, variant := rules.Allow, 0, ""
 			for i, r := range x.Readings {
-				for j, o := range r.Opinions {
+				for j, o := range r.Results {
 					if o.Verdict == rules.Refuse {
 						verdict, line, variant = o.Verdict, o.Matches[0].Line, r.Variant
 					} else if i == 0 && line == 0 && len(o.Matches) > 0 && x.Governing[j].How != rules.ByList {
@@ -156,7 +160,7 @@ func TestHeed_ExplainAgreesWithDecide(t *testing.T) {
 				}
 			}
 			if verdict != q.verdict || line != q.line || variant != q.variant {
-				t.Errorf("%s: %q asks for %s: explained as %v by %d %s, decided %+v", s.says, q.agent, q.target, verdict, line, variant, x.Decision)
+				t.Errorf("%s: %q asks for %s: explained as %v by %d %s, decided %+v", s.name, q.agent, q.target, verdict, line, variant, x.Decision)
 			}
 		}
 	}

@@ -26,6 +26,8 @@ var findings = []struct {
 	{"<html>\n<body>Not found</body>\n</html>\n", "0:0 html-page \n1:1 no-field <html>\n2:1 no-field <body>Not found</body>\n3:1 no-field </html>"},
 	{"User-agent: *\n" + strings.Repeat("Disallow: /"+strings.Repeat("*a", 8000)+"\n", 140),
 		"0:0 over-500-kib \n0:0 many-wildcards \n" + repeated(3, 141, "11 repeated-rule /"+strings.Repeat("*a", 100)[:199])},
+	{strings.Repeat("User-agent: "+strings.Repeat("a ", 8000)+"\n", 9) + "Disallow: /\n",
+		"0:0 many-words \n" + repeated(1, 9, "13 name-of-words "+strings.Repeat("a ", 100))},
 	{"User-agent: *\nDisallow: /" + strings.Repeat("a", 16_660) + "\n", "2:16664 long-line aaaaaaaa"},
 	{"User-agent: *\nDisallow: /a\x00b\n", "2:13 nul \x00b"},
 	{"User-agent: *\nDisallow: /caf\xE9\n", "2:15 not-utf-8 \xE9"},
@@ -84,7 +86,7 @@ var findings = []struct {
 	{strings.Repeat("what\n", 10_001), "0:0 further-findings \n" + repeated(1, 10_000, "1 no-field what")},
 }
 
-// repeated tells a finding once for each of some lines.
+// repeated returns a finding once for each of some lines.
 func repeated(from, to int, finding string) string {
 	var b strings.Builder
 	for line := from; line <= to; line++ {
@@ -102,6 +104,7 @@ func told(found []rules.Finding) string {
 }
 
 func TestHeed_LintFinds(t *testing.T) {
+	t.Parallel()
 	for _, c := range findings {
 		got := told(rules.Lint(rules.Standard, site, []byte(c.file)))
 		if got != c.want {
@@ -111,8 +114,9 @@ func TestHeed_LintFinds(t *testing.T) {
 }
 
 // TestHeed_EveryFindingHasWords holds that each kind is found in some file, and
-// says what it means and what to write.
+// has a meaning and an advice.
 func TestHeed_EveryFindingHasWords(t *testing.T) {
+	t.Parallel()
 	source, err := os.ReadFile("findings.go")
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +129,7 @@ func TestHeed_EveryFindingHasWords(t *testing.T) {
 			}
 		}
 	}
-	kinds := regexp.MustCompile(`FindingKind = "([a-z0-9-]+)"`).FindAllStringSubmatch(string(source), -1)
+	kinds := regexp.MustCompile(`= finding\("([a-z0-9-]+)"`).FindAllStringSubmatch(string(source), -1)
 	if len(kinds) < 40 {
 		t.Fatalf("%d kinds", len(kinds))
 	}
@@ -148,6 +152,7 @@ func TestHeed_EveryFindingHasWords(t *testing.T) {
 // TestHeed_LintReadsAsTheProfileDoes holds that a finding is about the reading
 // that counts.
 func TestHeed_LintReadsAsTheProfileDoes(t *testing.T) {
+	t.Parallel()
 	file := []byte("User-agent: Q42bot\nDisallow: private\n")
 	if got := told(rules.Lint(rules.Google, site, file)); got != "1:14 name-cut 42bot\n2:11 no-slash private" {
 		t.Errorf("google: %s", got)

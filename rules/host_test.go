@@ -5,6 +5,7 @@ import "testing"
 // A tunnel's host is refused to whom the file bars from everything, and to
 // nobody else; what else the file says is counted as not seen.
 func TestHeed_AHostIsJudgedByWhatHoldsForAllOfIt(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name, file, userAgent string
 		verdict               Verdict

@@ -7,52 +7,52 @@ import (
 	"unicode/utf8"
 )
 
-// Finding is something odd in a robots.txt: what was repaired, ignored or is
-// likely to be understood otherwise than it was meant.
+// Finding is a fault or an oddity in a robots.txt: something that was repaired,
+// ignored, or that robots may understand in another way than intended.
 type Finding struct {
 	Kind   FindingKind
 	Line   int // from 1; 0 for the file as a whole
 	Column int // of the first character concerned, from 1; 0 for the file as a whole
-	// Text is what is concerned, as the site wrote it, at most 200 octets of
-	// it; empty for the file as a whole. It is hostile until escaped.
+	// Text is the part concerned, as the site wrote it, at most 200 octets;
+	// empty for the file as a whole. It is hostile until escaped.
 	Text string
 }
 
-// MaxFindings is how many findings Lint reports of one file, about.
+// MaxFindings is about the most findings that Lint reports for one file.
 const MaxFindings = 10_000
 
-// minimumBytes is how much of a file every robot reads (RFC 9309 §2.5).
+// minimumBytes is the size up to which every robot reads a file (RFC 9309 §2.5).
 const minimumBytes = 500 << 10
 
-// Lint returns what is odd in a file of origin, in the order of the file, as
-// the profile reads it; what concerns the file as a whole comes first. It goes
-// through the parser that New uses. Without an origin every absolute URL is
+// Lint returns the findings about a file of origin, in the order of the file, as
+// the profile reads it; those about the file as a whole are first. It uses the
+// same parser as New. Without an origin every absolute URL is
 // another site's.
 func Lint(profile Profile, origin Origin, body []byte) []Finding {
 	l := linter{names: map[string]int{}}
 	text, start, utf16, cut := read(body)
 	switch {
 	case cut:
-		l.file(LongFile)
+		l.file(longFile)
 	case len(body) > minimumBytes:
-		l.file(OverMinimum)
+		l.file(overMinimum)
 	}
 	switch {
 	case utf16:
-		l.file(UTF16)
+		l.file(inUTF16)
 	case start == 3:
-		l.file(ByteOrderMark)
+		l.file(byteOrderMark)
 	case start > 0:
-		l.file(PartialMark)
+		l.file(partialMark)
 	}
-	p := parser{differences: profile.differences(), engine: &engine{text: text, start: start}, origin: origin}
-	l.parser, p.find, p.watch = &p, l.found, &l
+	p := parser{differences: profile.differences(), file: &file{text: text, start: start}, origin: origin}
+	l.parser, p.onFinding, p.linter = &p, l.report, &l
 	p.parse(text, start)
 	l.end()
 	return l.findings
 }
 
-// linter makes findings of what the parser meets.
+// linter turns what the parser reports into findings.
 type linter struct {
 	parser   *parser
 	findings []Finding
@@ -60,20 +60,20 @@ type linter struct {
 
 	names   map[string]int // the groups that have a name, the last of them
 	agent   span           // the value of the last user-agent line
-	number  int            // the line it stands on
-	blank   bool           // a blank line stands between it and this line
-	between bool           // another field does
+	number  int            // its line
+	blank   bool           // a blank line is between it and this line
+	between bool           // another field is
 }
 
-// file makes a finding of the file as a whole.
+// file adds a finding of the file as a whole.
 func (l *linter) file(kind FindingKind) { l.findings = append(l.findings, Finding{Kind: kind}) }
 
-// found makes a finding of a place on the line being read.
-func (l *linter) found(kind FindingKind, at span) {
-	l.at(l.sharpen(kind, at), l.parser.lines.number, at)
+// found adds a finding about the line being read.
+func (l *linter) report(kind FindingKind, at span) {
+	l.at(l.refine(kind, at), l.parser.lines.number, at)
 }
 
-// at makes a finding of a place.
+// at adds a finding about part of a line.
 func (l *linter) at(kind FindingKind, number int, at span) {
 	switch {
 	case len(l.findings) < MaxFindings:
@@ -81,11 +81,11 @@ func (l *linter) at(kind FindingKind, number int, at span) {
 		return
 	default:
 		l.full = true
-		l.file(MoreFindings)
+		l.file(moreFindings)
 		return
 	}
 	text := l.parser.lines.text
-	line := max(l.parser.engine.start, strings.LastIndexAny(text[:at.from], "\r\n")+1)
+	line := max(l.parser.file.start, strings.LastIndexAny(text[:at.from], "\r\n")+1)
 	column := utf8.RuneCountInString(text[line:at.from]) + 1
 	at.to = max(at.from, min(at.to, at.from+maxFindingText))
 	l.findings = append(l.findings, Finding{Kind: kind, Line: number, Column: column, Text: text[at.from:at.to]})
@@ -93,24 +93,27 @@ func (l *linter) at(kind FindingKind, number int, at span) {
 
 const maxFindingText = 200
 
-// end adds what can be said when the whole file is read, and brings all
-// findings into the order of the file.
+// end adds the findings that need the whole file, and sorts all findings in the
+// order of the file.
 func (l *linter) end() {
 	p := l.parser
 	if p.stars > MaxWildcards {
-		l.file(ManyWildcards)
+		l.file(manyWildcards)
 	}
-	switch text := p.lines.text[p.engine.start:]; {
+	if p.file.words > MaxNameWords {
+		l.file(manyWords)
+	}
+	switch text := p.lines.text[p.file.start:]; {
 	case p.rules == 0 && looksBinary(text):
-		l.findings = []Finding{{Kind: BinaryFile}} // its lines are none
+		l.findings = []Finding{{Kind: binaryFile}} // its lines mean nothing
 		return
 	case p.rules == 0 && looksLikeHTML(text):
-		l.file(HTMLPage)
-	case len(p.engine.groups) == 0 && len(l.findings) == 0 && strings.TrimSpace(text) != "":
-		l.file(NoGroup)
+		l.file(htmlPage)
+	case len(p.file.groups) == 0 && len(l.findings) == 0 && strings.TrimSpace(text) != "":
+		l.file(noGroup)
 	}
 	if p.open && !p.inRules {
-		l.at(EmptyGroup, l.number, l.agent)
+		l.at(emptyGroup, l.number, l.agent)
 	}
 	l.compareRules()
 	slices.SortStableFunc(l.findings, func(a, b Finding) int {
@@ -118,7 +121,7 @@ func (l *linter) end() {
 	})
 }
 
-// magics are what files begin with that are no text.
+// magics are the first octets of files that are no text.
 var magics = []string{"\x1f\x8b", "\x89PNG", "%PDF-", "PK\x03\x04", "\x7fELF", "GIF8", "\xff\xd8\xff", "RIFF", "BZh", "\xfd7zXZ", "\x28\xb5\x2f\xfd", "MZ"}
 
 // looksBinary reports whether a file without a rule is no text at all.

@@ -2,24 +2,24 @@ package rules
 
 import "strings"
 
-// compatibility words stand in User-Agent strings for reasons of history and
-// name no robot. Sites that write "User-agent: mozilla/5" do not mean every
-// program that calls itself compatible with Mozilla.
+// compatibility is the words in User-Agent strings that are there for historical
+// reasons and name no robot. A site that writes "User-agent: mozilla/5" does not
+// mean every program that claims to be compatible with Mozilla.
 var compatibility = wordSet(`mozilla applewebkit khtml gecko like chrome
 	chromium safari version mobile firefox edge edg opr trident msie rv windows nt
 	macintosh intel mac os x x11 linux android iphone ipad ipod cpu compatible u
 	languages build win64 wow64 x64 x86_64 i686 i386 amd64 aarch64 arm64 wv tablet
 	nexus pixel 5x touch crios fxios edga edgios ppc cros`)
 
-// generic words are part of too many names to be one when they stand in a
-// list of names.
+// generic is the words that are part of too many names to be a name in a list
+// of names.
 var generic = wordSet(`a an and bot bots browser checker client collector crawl
 	crawler download downloader email engine explorer for free image images
 	internet link links mail net news of offline or page robot robots search site
 	spider spiders sucker the tool tools user agent web website www`)
 
-// chains names the groups that an agent obeys when none is addressed to its
-// own name, the nearer first, as the crawlers' operators publish them.
+// chains contains the groups that an agent obeys when none has its own name, the
+// nearest first, as the crawlers' vendors document them.
 var chains = map[string][]string{
 	"googlebot-image":       {"googlebot"},
 	"googlebot-video":       {"googlebot"},
@@ -35,7 +35,7 @@ var chains = map[string][]string{
 }
 
 // yandex are the robots of Yandex, without that name before theirs; they obey
-// its group when there is none of their own.
+// its group when there is none for them.
 var yandex = wordSet(`bot accessibilitybot additional additionalbot blogs calendar
 	direct directdyn favicons imageresizer images market media metrika mobilebot
 	mobilescreenshotbot news ontodb pagechecker renderresourcesbot screenshotbot
@@ -43,7 +43,7 @@ var yandex = wordSet(`bot accessibilitybot additional additionalbot blogs calend
 	webmaster`)
 
 // fallbacks returns the names under which name obeys groups, when there is
-// none for itself, the nearer first.
+// none for itself, the nearest first.
 func fallbacks(name string) []string {
 	if chain := chains[name]; chain != nil {
 		return chain
@@ -66,7 +66,7 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// nameOctet reports whether c may stand in a name: letters, digits, octets of
+// nameOctet reports whether c may occur in a name: letters, digits, octets of
 // letters beyond ASCII and a few signs that real names contain.
 func nameOctet(c byte) bool {
 	switch {
@@ -100,9 +100,9 @@ func oneWord(text string) bool {
 	return true
 }
 
-// namesNobody reports whether every word of a clean name is one of
+// namesNoRobot reports whether every word of a clean name is one of
 // compatibility, a number, a build or a language.
-func namesNobody(name string) bool {
+func namesNoRobot(name string) bool {
 	for word := range strings.FieldsSeq(name) {
 		if !compatibility[word] && !versionLike(word) && !languageTag(word) && !deviceModel(word) {
 			return false

@@ -1,14 +1,12 @@
 package rules
 
-import "strings"
-
 // Rules and targets are compared in one canonical form (RFC 9309 §2.2.2):
 // escapes of unreserved octets are decoded, every other octet that is not
 // structure counts as escaped, in upper case. That form is kept packed: an
 // escaped octet is the octet itself, one byte instead of three. Only where the
 // escaped and the bare octet differ ("%2F" is not "/") the escaped one has a
-// code of its own, taken from the bytes that no UTF-8 text contains. Octets
-// from that range become three bytes, none of which stands for anything else,
+// separate code, taken from the bytes that no UTF-8 text contains. Octets
+// from that range become three bytes, none of which means anything else,
 // so that a search in packed text never hits the middle of a code.
 //
 // In a query "/" and a further "?" are data (RFC 3986 §3.4): bare or escaped,
@@ -19,7 +17,7 @@ const (
 	codeQuery byte = 0xF7 // "%3F", and "?" in a query
 	codeAnd   byte = 0xF8 // "%26"
 	codeEqual byte = 0xF9 // "%3D"
-	codeLead  byte = 0xFA // leads two of the codes from codeTrail on
+	codeLead  byte = 0xFA // begins a pair of the codes from codeTrail on
 	codeTrail byte = 0xFB // 0xFB to 0xFE
 
 	codeFirst = codeStar // every byte from here on is a code
@@ -34,7 +32,7 @@ func appendOctet(dst []byte, c byte) []byte {
 	return append(dst, codeLead, codeTrail+c>>2, codeTrail+c&3)
 }
 
-// appendEscaped packs an octet that stood as an escape.
+// appendEscaped packs an octet that was written as an escape.
 func appendEscaped(dst []byte, c byte) []byte {
 	switch c {
 	case '/':
@@ -49,7 +47,7 @@ func appendEscaped(dst []byte, c byte) []byte {
 	return appendOctet(dst, c)
 }
 
-// appendBare packs an octet that stood bare.
+// appendBare packs an octet that was written bare.
 func appendBare(dst []byte, c byte, inQuery bool) []byte {
 	if inQuery && (c == '/' || c == '?') {
 		return appendEscaped(dst, c)
@@ -61,53 +59,20 @@ func appendBare(dst []byte, c byte, inQuery bool) []byte {
 func appendTarget(dst []byte, target string) []byte {
 	inQuery := false
 	for i := 0; i < len(target); i++ {
+		c := target[i]
+		if c < codeFirst && c != '%' && c != '?' && c != '/' { // nearly all
+			dst = append(dst, c)
+			continue
+		}
 		if v, ok := unescape(target[i:]); ok {
 			dst = appendEscaped(dst, v)
 			i += 2
 			continue
 		}
-		dst = appendBare(dst, target[i], inQuery)
-		inQuery = inQuery || target[i] == '?'
+		dst = appendBare(dst, c, inQuery)
+		inQuery = inQuery || c == '?'
 	}
 	return dst
-}
-
-// ordinary are the octets that mean the same in every packing and reading.
-var ordinary = func() (set [256]bool) {
-	for c := range set {
-		set[c] = c < int(codeFirst) && strings.IndexByte(`%?/\;&=`, byte(c)) < 0
-	}
-	return set
-}()
-
-// plain reports whether target is its own packed form and has, in its path, no
-// other reading than itself; all is set when the readings v4 and v5 count.
-func plain(target string, all bool) bool {
-	for i := 0; i < len(target); i++ {
-		c := target[i]
-		if ordinary[c] {
-			continue
-		}
-		switch {
-		case c == '?':
-			return plainQuery(target[i+1:])
-		case c == '%', c == '\\', c == '&', c == '=', c >= codeFirst, c == ';' && all:
-			return false
-		case c == '/' && i+1 < len(target) && (target[i+1] == '/' || target[i+1] == '.'):
-			return false
-		}
-	}
-	return true
-}
-
-// plainQuery reports whether a query is its own packed form.
-func plainQuery(query string) bool {
-	for i := range len(query) {
-		if c := query[i]; !ordinary[c] && strings.IndexByte(`\;&=`, c) < 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // unescape reads "%" and two hexadecimal digits at the start of s.
@@ -143,13 +108,36 @@ var unreserved = func() (set [256]bool) {
 	return set
 }()
 
-// width is how many octets c takes in the canonical form.
-func width(c byte, escaped, inQuery bool) int {
-	if unreserved[c] {
+// canonicalWidth returns how many octets the packed octet c, or the code that c
+// begins, takes in the canonical form.
+func canonicalWidth(c byte) int {
+	if c == '/' || c == '?' || c == '&' || c == '=' || unreserved[c] {
 		return 1
 	}
-	if !escaped && (c == '&' || c == '=' || !inQuery && (c == '/' || c == '?')) {
-		return 1
+	return len("%00")
+}
+
+// appendCanonical appends the canonical form of a packed text without wildcards.
+func appendCanonical(dst []byte, packed string) []byte {
+	for i := 0; i < len(packed); i++ {
+		c := packed[i]
+		switch {
+		case canonicalWidth(c) == 1:
+			dst = append(dst, c)
+			continue
+		case c == codeLead:
+			c = codeFirst + (packed[i+1]-codeTrail)<<2 + (packed[i+2] - codeTrail)
+			i += 2
+		case c >= codeFirst:
+			c = "/?&="[c-codeSlash]
+		}
+		dst = appendEscape(dst, c)
 	}
-	return 3
+	return dst
+}
+
+// appendEscape appends the percent escape of an octet.
+func appendEscape(dst []byte, c byte) []byte {
+	const digits = "0123456789ABCDEF"
+	return append(dst, '%', digits[c>>4], digits[c&15])
 }

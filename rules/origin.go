@@ -3,15 +3,17 @@ package rules
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 )
 
-// Origin is what one robots.txt speaks for: scheme, host and port
+// Origin is the scope of one robots.txt: scheme, host and port
 // (RFC 9309 §2.3). Values made by ParseOrigin or OriginOf are canonical, so
 // that == compares origins and an Origin serves as a map key.
 type Origin struct {
@@ -20,7 +22,7 @@ type Origin struct {
 	Port   uint16 // never 0 in a canonical Origin
 }
 
-// ErrHost is wrapped by the errors of OriginOf for hosts that name no single place.
+// ErrHost is wrapped by the errors of OriginOf for hosts that do not identify a single host.
 var ErrHost = errors.New("invalid host")
 
 // OriginOf returns the canonical origin of an absolute http or https URL: host
@@ -65,34 +67,27 @@ func ParseOrigin(scheme, authority string) (Origin, error) {
 // String returns the origin as scheme://host[:port], the default port left out.
 func (o Origin) String() string { return o.Scheme + "://" + o.Authority() }
 
-// RobotsURL returns where the origin's robots.txt lies (RFC 9309 §2.3).
+// RobotsURL returns the URL of the origin's robots.txt (RFC 9309 §2.3).
 func (o Origin) RobotsURL() string { return o.String() + "/robots.txt" }
 
-// Authority returns host[:port] as it stands in a Host field: IPv6 in
+// Authority returns host[:port] as in a Host field: IPv6 in
 // brackets, the default port of the scheme left out.
 func (o Origin) Authority() string {
-	host := o.Host
-	if strings.IndexByte(host, ':') >= 0 {
-		host = "[" + host + "]"
+	switch {
+	case (o.Port != 80 || o.Scheme != "http") && (o.Port != 443 || o.Scheme != "https"):
+		return o.HostPort()
+	case strings.IndexByte(o.Host, ':') >= 0:
+		return "[" + o.Host + "]"
 	}
-	if o.Port == 80 && o.Scheme == "http" || o.Port == 443 && o.Scheme == "https" {
-		return host
-	}
-	return host + ":" + strconv.Itoa(int(o.Port))
+	return o.Host
 }
 
 // HostPort returns host:port as a dialler takes it, the port always present.
-func (o Origin) HostPort() string {
-	host := o.Host
-	if strings.IndexByte(host, ':') >= 0 {
-		host = "[" + host + "]"
-	}
-	return host + ":" + strconv.Itoa(int(o.Port))
-}
+func (o Origin) HostPort() string { return net.JoinHostPort(o.Host, strconv.Itoa(int(o.Port))) }
 
 func splitAuthority(a string) (host, port string, err error) {
 	if strings.IndexByte(a, '@') >= 0 {
-		return "", "", fmt.Errorf("%w: %q carries userinfo", ErrHost, a)
+		return "", "", fmt.Errorf("%w: %q contains userinfo", ErrHost, a)
 	}
 	if strings.HasPrefix(a, "[") {
 		end := strings.IndexByte(a, ']')
@@ -129,7 +124,7 @@ func canonicalHost(h string) (string, error) {
 	if h == "" || len(h) > 253 {
 		return "", fmt.Errorf("%w: empty or longer than 253 octets", ErrHost)
 	}
-	if ascii(h) {
+	if !strings.ContainsFunc(h, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		h = strings.ToLower(h)
 	} else {
 		a, err := idna.Lookup.ToASCII(h)
@@ -139,7 +134,7 @@ func canonicalHost(h string) (string, error) {
 		h = strings.TrimSuffix(strings.ToLower(a), ".")
 	}
 	if numericLast(h) {
-		return "", fmt.Errorf("%w: %q is an odd spelling of an address", ErrHost, h)
+		return "", fmt.Errorf("%w: %q is not the canonical spelling of an IPv4 address", ErrHost, h)
 	}
 	if !plainHost(h) {
 		return "", fmt.Errorf("%w: %q", ErrHost, h)
@@ -183,13 +178,4 @@ func numericLast(h string) bool {
 		return true
 	}
 	return strings.Trim(last, "0123456789") == "" || last == "0x"
-}
-
-func ascii(s string) bool {
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
 }

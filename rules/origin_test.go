@@ -12,6 +12,7 @@ import (
 // TestRFC9309_OriginsAreSchemeHostAndPort holds spellings of a place against
 // its canonical form: what is one place has one robots.txt.
 func TestRFC9309_OriginsAreSchemeHostAndPort(t *testing.T) {
+	t.Parallel()
 	label := strings.Repeat("a", 63)
 	for _, c := range []struct{ scheme, authority, want string }{
 		{"http", "example.org", "http://example.org"},
@@ -52,6 +53,7 @@ func TestRFC9309_OriginsAreSchemeHostAndPort(t *testing.T) {
 // TestHeed_SpellingsThatNameNoSinglePlaceAreErrors holds what the dialler and
 // the rules could take for two places.
 func TestHeed_SpellingsThatNameNoSinglePlaceAreErrors(t *testing.T) {
+	t.Parallel()
 	for _, authority := range []string{
 		"", ".", "..", "a..b", ".example.org", "example.org..", "exa mple.org", "example.org/", "example.org?x", "exa%6Dple.org",
 		"user@example.org", "user:pass@example.org", "example.org\\", "example.org\x00",
@@ -73,6 +75,7 @@ func TestHeed_SpellingsThatNameNoSinglePlaceAreErrors(t *testing.T) {
 }
 
 func TestHeed_OriginOfAURL(t *testing.T) {
+	t.Parallel()
 	u, err := url.Parse("HTTPS://Example.ORG.:443/a/b?c#d")
 	if err != nil {
 		t.Fatal(err)

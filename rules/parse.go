@@ -1,28 +1,33 @@
 package rules
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // parser reads a robots.txt. It never fails: every line that can be understood
-// is used (RFC 9309 §2.3.1.5). New and Lint read through the same parser.
+// is used (RFC 9309 §2.3.1.5). New and Lint use the same parser.
 type parser struct {
 	differences
-	engine *engine
-	origin Origin
-	lines  lines
-	find   func(kind FindingKind, at span) // nil: nobody asks for findings
-	watch  *linter                         // nil as well: looks at what is read without a doubt
+	compiler  compiler
+	file      *file
+	origin    Origin
+	lines     lines
+	onFinding func(kind FindingKind, at span) // nil: findings are not wanted
+	linter    *linter                         // nil as well: checks lines that are valid
 
-	open     bool // there is a group
-	joined   bool // the field stands on a line with others
-	inRules  bool // the group has a rule, so that a user-agent line begins the next
-	lastLine int  // of the last user-agent line
-	rules    int  // Allow and Disallow lines with a path
-	stars    int  // wildcards in all patterns
+	open    bool // there is a group
+	joined  bool // the field shares its line with others
+	inRules bool // the group has a rule, so that a user-agent line begins the next
+
+	interrupted int // 1 + the group without rules before a joined line; 0: none
+	rules       int // Allow and Disallow lines with a path
+	stars       int // wildcards in all patterns
 }
 
 // parse reads all lines.
 func (p *parser) parse(text string, start int) {
-	p.lines = lines{text: text, next: start, newline: -1}
+	p.lines = lines{text: text, next: start}
 	for {
 		from, to, ok := p.lines.line()
 		if !ok {
@@ -32,24 +37,24 @@ func (p *parser) parse(text string, start int) {
 	}
 }
 
-func (p *parser) found(kind FindingKind, at span) {
-	if p.find != nil {
-		p.find(kind, at)
+func (p *parser) report(kind FindingKind, at span) {
+	if p.onFinding != nil {
+		p.onFinding(kind, at)
 	}
 }
 
 // line reads one line: comment off, field and value apart.
 func (p *parser) line(at span) {
 	text := p.lines.text
-	if p.watch != nil {
-		p.watch.line(at)
+	if p.linter != nil {
+		p.linter.line(at)
 	}
 	if at.to-at.from > MaxLine {
-		p.found(LongLine, span{at.from + MaxLine, at.to})
+		p.report(longLine, span{at.from + MaxLine, at.to})
 		at.to = at.from + MaxLine
 	}
 	if i := strings.IndexByte(text[at.from:at.to], 0); i >= 0 {
-		p.found(NulOctet, span{at.from + i, at.to})
+		p.report(nulOctet, span{at.from + i, at.to})
 		at.to = at.from + i
 	}
 	commented := false
@@ -58,29 +63,24 @@ func (p *parser) line(at span) {
 		at.to = at.from + i
 	}
 	if at = at.trim(text); at.empty() {
-		if !commented {
-			p.blankLine()
+		if !commented && p.blankEnds { // it means nothing since RFC 9309
+			p.open, p.inRules = false, false
 		}
 		return
 	}
 	key, value, ok := p.split(at)
 	if !ok {
-		p.found(NoField, at)
+		p.report(noField, at)
 		return
 	}
 	kind, exact := fieldOf(text[key.from:key.to])
 	if !exact && kind != fieldUnknown {
-		p.found(MisspeltField, key)
+		p.report(misspeltField, key)
 	}
-	p.joined = false
+	if p.joined = false; p.open && p.interrupted > 0 && (kind == fieldAllow || kind == fieldDisallow) {
+		p.resumeGroup()
+	}
 	p.field(kind, at, key, value)
-}
-
-// blankLine reads an empty line, which means nothing since RFC 9309.
-func (p *parser) blankLine() {
-	if p.blankEnds {
-		p.open, p.inRules = false, false
-	}
 }
 
 // split divides a line into field and value. A colon may be missing when
@@ -102,26 +102,30 @@ func (p *parser) split(at span) (key, value span, ok bool) {
 	if kind, _ := fieldOf(text[words[0].from:words[0].to]); kind == fieldUnknown {
 		return key, value, false
 	}
-	p.found(MissingColon, at)
+	p.report(missingColon, at)
 	return words[0], words[1], true
 }
 
-// field reads what a field says. A further field within its value, from a line
-// break that was lost, is read as a line of its own.
+// field reads one field. A further field within its value, from a line break that
+// was lost, is read as a separate line. A rule that is joined to a user-agent line in
+// this way is for the robots of that line alone.
 func (p *parser) field(kind FieldKind, at, key, value span) {
 	text := p.lines.text
 	joined := span{}
 	if kind >= fieldUserAgent && kind <= fieldDisallow {
 		if i, ok := embedded(text, value, kind == fieldUserAgent); ok {
+			if kind == fieldUserAgent && !p.joined && joinsRule(text, value) {
+				p.beginOwnGroup()
+			}
 			joined = span{i, at.to}
 			p.joined = true
-			p.found(JoinedLines, joined)
+			p.report(joinedLines, joined)
 			at.to = i
 			at, value = at.trim(text), span{value.from, i}.trim(text)
 		}
 	}
-	if p.watch != nil {
-		p.watch.field(kind, key, value)
+	if p.linter != nil {
+		p.linter.field(kind, key, value)
 	}
 	switch {
 	case kind == fieldUserAgent:
@@ -129,15 +133,61 @@ func (p *parser) field(kind FieldKind, at, key, value span) {
 	case kind == fieldDisallow, kind == fieldAllow && !p.noAllow:
 		p.rule(kind == fieldAllow, at, value)
 	case kind >= Sitemap:
-		p.carry(kind, value)
+		p.keepField(kind, value)
 	default:
-		p.found(UnknownLine, key)
+		p.report(unknownLine, key)
 	}
 	if !joined.empty() {
-		colon := joined.from + strings.IndexByte(text[joined.from:], ':')
-		key, value = span{joined.from, colon}.trim(text), span{colon + 1, joined.to}.trim(text)
-		kind, _ = fieldOf(text[key.from:key.to])
+		kind, key, value = joinedField(text, joined)
 		p.field(kind, joined, key, value)
+	}
+}
+
+// beginOwnGroup makes the next user-agent line begin a group, also where the group
+// before has no rule yet. That one gets the rules of the lines to come as well.
+func (p *parser) beginOwnGroup() {
+	if p.open && !p.inRules {
+		p.interrupted = len(p.file.groups)
+	}
+	p.inRules = true
+}
+
+// resumeGroup begins a group for the names of an interrupted group and of those after it.
+func (p *parser) resumeGroup() {
+	f := p.file
+	from, group := uint32(p.interrupted-1), uint32(len(f.groups))
+	p.interrupted = 0
+	f.groups = append(f.groups, uint32(len(f.rules)))
+	first := len(f.names) // names are in the order of their groups
+	for first > 0 && f.names[first-1].group >= from {
+		first--
+	}
+	for _, n := range f.names[first:] {
+		n.group = group
+		f.names = append(f.names, n)
+	}
+}
+
+// joinedField divides a field that embedded found.
+func joinedField(text string, at span) (kind FieldKind, key, value span) {
+	colon := at.from + strings.IndexByte(text[at.from:at.to], ':')
+	key, value = span{at.from, colon}.trim(text), span{colon + 1, at.to}.trim(text)
+	kind, _ = fieldOf(text[key.from:key.to])
+	return kind, key, value
+}
+
+// joinsRule reports whether a rule is joined to the value of a user-agent line.
+func joinsRule(text string, value span) bool {
+	for {
+		i, ok := embedded(text, value, true)
+		if !ok {
+			return false
+		}
+		var kind FieldKind
+		kind, _, value = joinedField(text, span{i, value.to})
+		if kind != fieldUserAgent {
+			return kind == fieldAllow || kind == fieldDisallow
+		}
 	}
 }
 
@@ -146,42 +196,164 @@ func (p *parser) field(kind FieldKind, at, key, value span) {
 func (p *parser) userAgent(value span) {
 	if !p.open || p.inRules {
 		p.open, p.inRules = true, false
-		p.engine.groups = append(p.engine.groups, uint32(len(p.engine.rules)))
+		if !p.joined {
+			p.interrupted = 0
+		}
+		p.file.groups = append(p.file.groups, uint32(len(p.file.rules)))
 	}
-	p.lastLine = p.lines.number
 	p.names(value)
 }
 
-// rule reads an Allow or Disallow line. One without a path is no rule, but it
-// ends the run of user-agent lines all the same.
-func (p *parser) rule(allow bool, at, value span) {
-	if !p.open {
-		p.found(OrphanRule, at)
-		return
-	}
-	p.inRules = true
-	if value.empty() {
-		return
-	}
-	p.rules++
-	if !allow && value.hasBlank(p.lines.text) {
-		if words := value.words(p.lines.text); p.paths(words) {
-			p.found(PathList, value)
-			for _, w := range words {
-				p.path(allow, at, w, true)
+// names adds the names of a user-agent line to the open group.
+func (p *parser) names(value span) {
+	text := p.lines.text[value.from:value.to]
+	switch {
+	case text == "":
+		p.report(noName, value)
+	case p.cutNames:
+		name := cutName(text)
+		if name != "" && name != "*" && len(name) < len(text) {
+			p.report(nameCut, span{value.from + len(name), value.to})
+		}
+		p.name(value, value.from, name)
+	case prefixFold(text, "mozilla/"):
+		tokens := identify(text)
+		if len(tokens) == 0 {
+			p.report(nameOfNoRobot, value)
+		} else {
+			p.report(wholeUserAgent, value)
+		}
+		for _, t := range tokens {
+			if !p.wordList || strings.IndexByte(t.Name, ' ') < 0 { // its words are tokens, too
+				p.name(value, value.to, t.Name)
 			}
-			return
+		}
+	default:
+		if strings.IndexByte(text, ',') >= 0 {
+			p.report(nameList, value)
+		}
+		for from := value.from; from < value.to; {
+			to := value.to
+			if i := strings.IndexByte(p.lines.text[from:to], ','); i >= 0 {
+				to = from + i
+			}
+			p.listedName(value, span{from, to}.trim(p.lines.text))
+			from = to + 1
 		}
 	}
-	p.path(allow, at, value, false)
 }
 
-// paths reports whether every word begins as a path does.
-func (p *parser) paths(words []span) bool {
-	for _, w := range words {
-		if c := p.lines.text[w.from]; c != '/' && c != '*' {
-			return false
+// listedName adds one of the names of a user-agent line.
+func (p *parser) listedName(value, at span) {
+	part := p.lines.text[at.from:at.to]
+	if part == "" {
+		return
+	}
+	if namesAll(part) {
+		if part != "*" {
+			p.report(starAndText, value)
+		}
+		p.name(value, at.from, "*")
+		return
+	}
+	name, _, versioned := strings.Cut(part, "/")
+	if versioned {
+		p.report(nameVersion, value)
+	}
+	bare := strings.Trim(name, "* \t")
+	if strings.IndexByte(name, '*') >= 0 {
+		p.report(nameStar, value)
+	}
+	bare = withoutCompatible(bare)
+	clean := cleanName(bare)
+	switch {
+	case clean == "":
+		p.report(nameOfNoRobot, value)
+		return
+	case strings.IndexByte(clean, ' ') >= 0:
+		p.report(nameOfWords, value)
+	case p.onFinding != nil && namesNoRobot(clean):
+		p.report(nameOfNoRobot, value)
+	}
+	if p.wordList {
+		from := at.from
+		for w := range strings.FieldsSeq(clean) {
+			if w = trimName(w); w != "" {
+				from = p.name(value, from, w)
+			}
 		}
 	}
-	return true
+	p.name(value, at.from, clean)
+}
+
+// namesAll reports whether a name is the star: no letter or digit is joined to its stars.
+// Stars around a name are not part of it: "*bot" is the name "bot".
+func namesAll(name string) bool {
+	rest := strings.TrimLeft(name, "*")
+	if len(rest) == len(name) {
+		return false
+	}
+	joined := strings.Fields("x" + rest)[0][1:]
+	return joined == "" || !nameOctet(joined[0]) ||
+		!strings.ContainsFunc(joined, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+}
+
+// withoutCompatible returns a name without what follows it about robots that it is
+// compatible with, as in "SentiBot www.sentibot.eu (compatible with Googlebot)".
+func withoutCompatible(name string) string {
+	for i := range len(name) {
+		if prefixFold(name[i:], "compatible with ") && (i == 0 || !nameOctet(name[i-1])) {
+			if namesNoRobot(cleanName(name[:i])) {
+				break
+			}
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// cutName returns the name that Google's parser sees in a value: "*" alone or
+// before white space, else the part before the first octet that is neither a
+// letter nor "-" nor "_".
+func cutName(value string) string {
+	if value[0] == '*' && (len(value) == 1 || blank(value[1])) {
+		return "*"
+	}
+	end := 0
+	for end < len(value) && (letter(value[end]) || value[end] == '-' || value[end] == '_') {
+		end++
+	}
+	return strings.ToLower(value[:end])
+}
+
+// name adds a clean name, in lower case, to the open group. Where value
+// has it as it is, at from or after signs that are no part of names, it is not
+// copied. The result is its end, or from.
+func (p *parser) name(value span, from int, clean string) (end int) {
+	if clean == "" {
+		p.report(nameOfNoRobot, value)
+		return from
+	}
+	f := p.file
+	n := name{
+		size:  uint16(len(clean)),
+		value: uint32(value.from), valueSize: uint16(value.to - value.from),
+		group: uint32(len(f.groups) - 1),
+	}
+	text := p.lines.text[:value.to]
+	at := from
+	for at < len(text) && text[at] != clean[0] && (!nameOctet(text[at]) || trimName(text[at:at+1]) == "") {
+		at++
+	}
+	if prefixFold(text[at:], clean) {
+		n.text, end = uint32(at), at+len(clean)
+	} else {
+		n.text, end = uint32(len(p.lines.text)+f.extra.Len()), from
+		f.extra.WriteString(clean)
+	}
+	if blanks := strings.Count(clean, " "); blanks > 0 {
+		f.words += blanks + 1
+	}
+	f.names = append(f.names, n)
+	return end
 }

@@ -2,16 +2,16 @@ package rules
 
 import "strings"
 
-// rule is an Allow or Disallow line, or one path of it. Its pattern is a place
-// in the engine's text: literal pieces with "any run of octets" between one
-// and the next. It either is the value as the site wrote it, when that is its
-// own packed form, and "*" is the separator; or it was packed, and codeStar is.
+// rule is an Allow or Disallow line, or one path of it. Its pattern is part of
+// the file's text: literal pieces with "any run of octets" between one and the
+// next. It either is the value as the site wrote it, when that is its own
+// packed form, and "*" is the separator; or it was packed, and codeStar is.
 // A final "$" is not part of it.
 type rule struct {
 	pattern uint32 // where the pattern begins
 	line    uint32 // number of the line, with flags above it
 	size    uint16 // of the pattern
-	length  uint16 // octets of the canonical form, operators included
+	length  uint16 // octets of the canonical form, wildcards included
 }
 
 // The flags in rule.line.
@@ -19,7 +19,7 @@ const (
 	ruleAllows = 1 << 31
 	ruleEnds   = 1 << 30 // bound to the end of the target
 	ruleWild   = 1 << 29 // has more than one piece
-	rulePacked = 1 << 28 // packed: before the pattern lies where its line is
+	rulePacked = 1 << 28 // packed: the position of its line is before the pattern
 	ruleLine   = 1<<28 - 1
 )
 
@@ -34,105 +34,78 @@ func (r *rule) separator() byte {
 }
 
 // compiler packs the paths of rules (RFC 9309 §2.2.2, §2.2.3). A bare "*" and
-// a final bare "$" are operators, a "$" elsewhere is itself.
+// a final bare "$" are wildcards, a "$" elsewhere is itself.
 type compiler struct {
-	asSent, literal bool
-
-	plain  bool // the path, without a final "$", is its own packed form
+	packed []byte // the packed form, without a final "$"
+	plain  bool   // it is the path as written, "*" for codeStar
 	flags  uint32
-	length int
+	length int // octets of the canonical form, wildcards included
 	stars  int
 }
 
-// measure finds everything about a path but its packed form.
-func (c *compiler) measure(path string) {
-	c.plain = true
+// compile sets the fields of c for a path.
+func (c *compiler) compile(path string, d differences) {
+	*c = compiler{packed: c.packed[:0], plain: true}
+	if end := len(path) - 1; !d.literal && end >= 0 && path[end] == '$' {
+		c.flags |= ruleEnds
+		c.length++
+		path = path[:end]
+	}
 	inQuery := false
 	for i := 0; i < len(path); i++ {
-		v := path[i]
-		switch {
-		case unreserved[v]:
-			c.length++
-			continue
-		case v == '%':
-			c.plain = false
-			if octet, ok := unescape(path[i:]); ok {
-				c.length += c.width(octet, true, inQuery)
-				i += 2
-				continue
-			}
-		case v == '*' && !c.literal:
-			c.length++
-			c.stars++
-			c.flags |= ruleWild
-			continue
-		case v == '$' && i == len(path)-1 && !c.literal:
-			c.length++
-			c.flags |= ruleEnds
-			continue
-		case v == '*', v >= codeFirst, inQuery && (v == '/' || v == '?'), c.asSent && !legal[v]:
-			c.plain = false
-		}
-		c.length += c.width(v, false, inQuery)
-		inQuery = inQuery || v == '?'
-	}
-}
-
-// width is how many octets v takes in the form that is compared.
-func (c *compiler) width(v byte, escaped, inQuery bool) int {
-	switch {
-	case !c.asSent:
-		return width(v, escaped, inQuery)
-	case escaped || !legal[v]:
-		return 3
-	}
-	return 1
-}
-
-// pack returns the packed form of a path that was measured.
-func (c *compiler) pack(path string) string {
-	if c.flags&ruleEnds != 0 {
-		path = path[:len(path)-1]
-	}
-	dst := make([]byte, 0, len(path))
-	inQuery := false
-	for i := 0; i < len(path); i++ {
+		at := len(c.packed)
 		v, escaped := unescape(path[i:])
 		switch {
-		case escaped && c.asSent:
-			dst = append(dst, '%', upper(path[i+1]), upper(path[i+2]))
+		case path[i] == '*' && !d.literal:
+			c.packed = append(c.packed, codeStar)
+			c.flags |= ruleWild
+			c.length++
+			c.stars++
+			continue
+		case d.asSent && escaped:
+			c.packed = appendEscape(c.packed, v)
+		case d.asSent && !legal[path[i]]:
+			c.packed = appendEscape(c.packed, path[i])
+		case d.asSent:
+			c.packed = append(c.packed, path[i])
 		case escaped:
-			dst = appendEscaped(dst, v)
-		case path[i] == '*' && !c.literal:
-			dst = append(dst, codeStar)
-		case c.asSent && !legal[path[i]]:
-			dst = append(dst, '%', hexDigits[path[i]>>4], hexDigits[path[i]&15])
-		case c.asSent:
-			dst = append(dst, path[i])
+			c.packed = appendEscaped(c.packed, v)
 		default:
-			dst = appendBare(dst, path[i], inQuery)
+			c.packed = appendBare(c.packed, path[i], inQuery)
 			inQuery = inQuery || path[i] == '?'
+		}
+		if c.packed[at] != path[i] || escaped || len(c.packed) > at+1 {
+			c.plain = false
+		}
+		if d.asSent {
+			c.length += len(c.packed) - at
+		} else {
+			c.length += canonicalWidth(c.packed[at])
 		}
 		if escaped {
 			i += 2
 		}
 	}
-	return string(dst)
 }
 
-const hexDigits = "0123456789ABCDEF"
-
-func upper(c byte) byte {
-	if c >= 'a' && c <= 'z' {
-		return c - 'a' + 'A'
+// matches reports whether a rule matches a packed target. What that costs is taken from
+// steps.
+func (f *file) matches(id uint32, target string, steps *int) bool {
+	r := &f.rules[id]
+	*steps -= stepsPerRule + int(r.size)/octetsPerStep
+	pattern, ends := f.pattern(r), r.line&ruleEnds != 0
+	if r.line&ruleWild == 0 {
+		return strings.HasPrefix(target, pattern) && (!ends || len(target) == len(pattern))
 	}
-	return c
+	first := strings.IndexByte(pattern, r.separator())
+	return strings.HasPrefix(target, pattern[:first]) &&
+		matchWild(pattern[first:], r.separator(), ends, target[first:], steps)
 }
 
 // matchWild reports whether what follows the first piece of a pattern, from
 // its separator on, matches the rest of a target. Its time is linear: the
 // leftmost place for a piece leaves the most room for those after it.
-func matchWild(pattern string, separator byte, ends bool, target string) bool {
+func matchWild(pattern string, separator byte, ends bool, target string, steps *int) bool {
 	for {
 		pattern = pattern[1:]
 		next := strings.IndexByte(pattern, separator)
@@ -141,13 +114,45 @@ func matchWild(pattern string, separator byte, ends bool, target string) bool {
 		}
 		at := strings.Index(target, pattern[:next])
 		if at < 0 {
+			*steps -= searchSteps(next, len(target))
 			return false
 		}
+		*steps -= searchSteps(next, at)
 		target = target[at+next:]
 		pattern = pattern[next:]
 	}
 	if ends {
 		return strings.HasSuffix(target, pattern)
 	}
+	*steps -= searchSteps(len(pattern), len(target))
 	return strings.Contains(target, pattern)
+}
+
+// searchSteps returns what it costs to search octets for a piece: strings.Index takes
+// twice as long for one of more than 63 octets.
+func searchSteps(piece, octets int) int {
+	if piece > 63 {
+		octets *= 2
+	}
+	return stepsPerPiece + piece + octets
+}
+
+// prefix returns the first piece of a rule, and whether a target must be equal
+// to it.
+func (f *file) prefix(id uint32) (text string, whole bool) {
+	r := &f.rules[id]
+	text = f.pattern(r)
+	if r.line&ruleWild == 0 {
+		return text, r.line&ruleEnds != 0
+	}
+	return text[:strings.IndexByte(text, r.separator())], false
+}
+
+// endsInStars reports whether a wildcard rule has nothing after its first
+// piece but wildcards.
+func (f *file) endsInStars(id uint32) bool {
+	r := &f.rules[id]
+	first, _ := f.prefix(id)
+	rest := f.pattern(r)[len(first):]
+	return strings.Count(rest, rest[:1]) == len(rest)
 }

@@ -9,6 +9,7 @@ func policyOf(text string) *Policy {
 
 // TestRFC9309_Examples holds rules against targets, each as one line of a file.
 func TestRFC9309_Examples(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		rules, target string
 		want          Verdict
@@ -53,6 +54,7 @@ func TestRFC9309_Examples(t *testing.T) {
 
 // TestHeed_AgentsFindTheirGroups holds User-Agent strings against group names.
 func TestHeed_AgentsFindTheirGroups(t *testing.T) {
+	t.Parallel()
 	file := `User-agent: MJ12bot
 Disallow: /mj
 

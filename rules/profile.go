@@ -1,17 +1,18 @@
 package rules
 
+import "slices"
+
 // Profile is a way to read robots.txt files. The zero value is Standard.
 type Profile uint8
 
-// The profiles. Every one is the same engine; what differs is said here and
-// nowhere else.
+// The profiles. All use the same engine; only this file has the differences.
 const (
 	// Standard is RFC 9309 in full, lenient as RFC 9309 §2.2.4 allows.
 	Standard Profile = iota
 	// Strict is Standard where the more cautious answer wins: Disallow wins a
 	// tie, and targets are judged in the readings v4 and v5 too.
 	Strict
-	// Google is Standard but for three habits of Google's published parser; see
+	// Google is Standard but for three differences of Google's published parser; see
 	// the table below.
 	Google
 	// REP1994 reads as the consensus of 30 June 1994: a blank line ends a
@@ -21,34 +22,28 @@ const (
 	REP1994
 )
 
+// profileNames are the profiles' names in settings.
+var profileNames = [...]string{Standard: "standard", Strict: "strict", Google: "google", REP1994: "rep1994"}
+
 // String returns the profile's name in settings: standard, strict, google or rep1994.
 func (p Profile) String() string {
-	switch p {
-	case Strict:
-		return "strict"
-	case Google:
-		return "google"
-	case REP1994:
-		return "rep1994"
-	default:
-		return "standard"
+	if int(p) >= len(profileNames) {
+		p = Standard
 	}
+	return profileNames[p]
 }
 
 // ParseProfile returns the profile of that name; the empty name is Standard.
 func ParseProfile(name string) (p Profile, ok bool) {
-	for _, p := range []Profile{Standard, Strict, Google, REP1994} {
-		if p.String() == name {
-			return p, true
-		}
+	if i := slices.Index(profileNames[:], name); i >= 0 {
+		return Profile(i), true
 	}
 	return Standard, name == ""
 }
 
-// What Google's published parser does otherwise than most, and what becomes of
-// it under the profile Google:
+// Where Google's published parser differs from most, and the profile Google:
 //
-//	its habit                                       Standard     Google
+//	difference                                      Standard     Google
 //	a byte order mark, even a broken one, is no text     the same
 //	a line is cut at 16,663 octets, and at a NUL         the same
 //	a colon may be missing on a line of two words        the same
@@ -60,16 +55,16 @@ func ParseProfile(name string) (p Profile, ok bool) {
 //	Allow: /x/index.html allows /x/                   no       indexHTML
 //	/robots.txt itself may be refused                 no       no
 //
-// What they cost: with cutNames a group for "MJ12bot" is one for "MJ", and the
-// robot comes under the star group, or under none. With asSent a rule that
+// Consequences: with cutNames a group for "MJ12bot" is one for "MJ", and the
+// star group governs the robot, or none does. With asSent a rule that
 // holds escapes of octets that need none is kept for targets sent with these
 // escapes only: "Disallow: /%7Ejoe" lets "/~joe" through, as Google's own robot
-// would be. The other way round is guarded: "Disallow: /~joe" refuses "/%7Ejoe"
+// would be. The opposite is prevented: "Disallow: /~joe" refuses "/%7Ejoe"
 // and "/x/../~joe" as in Standard, and an Allow must hold for the target as
 // sent and for its decoded forms. With indexHTML nothing is let through that
 // the site did not mean to allow.
 
-// differences are what sets the profiles apart. The zero value is Standard.
+// differences is how a profile differs from Standard, the zero value.
 type differences struct {
 	tieRefuses  bool // Disallow wins over Allow of the same length
 	allReadings bool // targets are read up to v5
@@ -79,7 +74,7 @@ type differences struct {
 	blankEnds   bool // a blank line ends a record
 	noAllow     bool // Allow is an unknown field
 	literal     bool // "*" and "$" are themselves
-	substring   bool // a name in the file is looked for inside the robot's name
+	substring   bool // a name in the file matches robots whose name contains it
 	wordList    bool // blanks on a user-agent line separate names
 }
 

@@ -1,15 +1,17 @@
 package rules
 
 import (
+	"hash/maphash"
+	"slices"
 	"strings"
 	"unsafe"
 )
 
 // The readings of a target. Servers resolve dot segments, doubled slashes and
-// escaped separators in different ways, so that one page can be asked for in
+// escaped separators in different ways, so that one page can be requested in
 // many spellings. A target that is ambiguous in this sense is judged in every
-// plausible reading, and refused when one of them is refused; what is sent on
-// stays as it was. Readings concern the path only.
+// plausible reading, and refused when one of them is refused; what is forwarded
+// stays unchanged. Readings concern the path only.
 //
 //	v1  dot segments removed (RFC 3986 §5.2.4)
 //	v2  slash runs merged, before or after that
@@ -18,9 +20,9 @@ import (
 //	v4  v3 with ";" and what follows cut from every segment
 //	v5  escapes decoded once more, then v3
 //
-// Servers differ in what they take for a separator: one that decodes "%2F" may
+// Servers differ in their separators: one that decodes "%2F" may
 // have files with a "\" in their name, so that "/a%5Cb/..%2Fc" is its "/c".
-// And where the resolved path ends in a slash that stood for nothing ("/a/.",
+// And where the resolved path ends in a slash of an empty segment ("/a/.",
 // "/a%2F"), many drop it (path.Clean, posixpath.normpath).
 const (
 	readV1 = "v1"
@@ -33,7 +35,7 @@ const (
 // foldings are the sets of octets that servers read as "/" besides "/" itself.
 var foldings = [...]string{string([]byte{codeSlash, '\\'}), string([]byte{codeSlash}), "\\"}
 
-// data are the octets that "%26" and "%3D" stand for, and their codes.
+// data are the octets of "%26" and "%3D", and their codes.
 var data = string([]byte{'&', '=', codeAnd, codeEqual})
 
 // ambiguous reports whether a packed path has another reading than itself
@@ -60,7 +62,41 @@ func ambiguous(path string, all bool) bool {
 type scratch struct {
 	target, last, bare, path, folded, merged, reading []byte
 
-	closed bool // the path as sent ends in "/"
+	sent []byte // the target as sent, packed
+	rule []byte // a pattern with its escapes decoded once more
+
+	slashEnds bool // the path as sent ends in "/"
+
+	steps     int      // left for the decision; negative: none
+	sentRules []int    // by each set, the rule that decides about the target as sent
+	judged    []uint64 // hashes of the readings that were judged
+	resolved  []uint64 // hashes of the paths that judgeResolved was called with
+	seen      gramSet  // the grams of the reading that is judged
+}
+
+// begin prepares s for a decision.
+func (s *scratch) begin() {
+	s.steps, s.sentRules = maxSteps, s.sentRules[:0]
+	s.judged, s.resolved = s.judged[:0], s.resolved[:0]
+}
+
+// readingSeed keys the hashes of readings, so that no client can find two that are alike.
+var readingSeed = maphash.MakeSeed()
+
+// before reports whether what has the name of a reading is among those before, and adds
+// it. For v5 rules may be read in another way than for all others. What that costs is
+// taken from the steps: a path that ends in many slashes has as many readings.
+func (s *scratch) before(those *[]uint64, name, text string) bool {
+	s.steps -= len(text)/octetsPerStep + len(*those)
+	hash := maphash.String(readingSeed, text)
+	if name == readV5 {
+		hash++
+	}
+	if slices.Contains(*those, hash) {
+		return true
+	}
+	*those = append(*those, hash)
+	return false
 }
 
 // view returns b as a string without copying it. The string lives no longer
@@ -81,37 +117,37 @@ func (s *scratch) readings(target string, all bool, judge func(name, target stri
 	if !ambiguous(path, all) {
 		return
 	}
-	s.closed = strings.HasSuffix(path, "/")
-	if !s.both(path, query, readV1, readV2, judge) || !s.fold(path, path, query, readV3, judge) {
+	s.slashEnds = strings.HasSuffix(path, "/")
+	if !s.judgeResolved(path, query, readV1, readV2, judge) || !s.judgeFolded(path, path, query, readV3, judge) {
 		return
 	}
-	if !s.data(path, query, judge) || !all {
+	if !s.judgeData(path, query, judge) || !all {
 		return
 	}
-	if strings.IndexByte(path, ';') >= 0 && !s.parameters(path, query, judge) {
+	if strings.IndexByte(path, ';') >= 0 && !s.judgeCut(path, query, judge) {
 		return
 	}
 	if strings.IndexByte(path, '%') >= 0 {
 		s.path = decodeAgain(s.path[:0], path)
-		s.fold("", view(s.path), query, readV5, judge)
+		s.judgeFolded("", view(s.path), query, readV5, judge)
 	}
 }
 
-// fold judges path with the separators of each kind of server as "/". What is
-// known already is not judged again.
-func (s *scratch) fold(known, path, query, name string, judge func(name, target string) bool) bool {
+// judgeFolded judges path with the separators of each kind of server as "/". A path
+// equal to known is not judged again.
+func (s *scratch) judgeFolded(known, path, query, name string, judge func(name, target string) bool) bool {
 	for _, separators := range foldings {
 		s.folded = fold(s.folded[:0], path, separators)
-		if view(s.folded) != known && !s.both(view(s.folded), query, name, name, judge) {
+		if view(s.folded) != known && !s.judgeResolved(view(s.folded), query, name, name, judge) {
 			return false
 		}
 	}
 	return true
 }
 
-// data judges path with each "&" and "=" bare, and with each escaped: to a rule
-// these differ, in a path no server tells them apart.
-func (s *scratch) data(path, query string, judge func(name, target string) bool) bool {
+// judgeData judges path with each "&" and "=" bare, and with each escaped: to a rule
+// these differ, to servers they are the same in a path.
+func (s *scratch) judgeData(path, query string, judge func(name, target string) bool) bool {
 	for _, to := range []string{"&=&=", string([]byte{codeAnd, codeEqual, codeAnd, codeEqual})} {
 		s.path = append(s.path[:0], path...)
 		for i, c := range s.path {
@@ -120,27 +156,27 @@ func (s *scratch) data(path, query string, judge func(name, target string) bool)
 			}
 		}
 		form := view(s.path)
-		if form != path && (!s.both(form, query, readV3, readV3, judge) || !s.fold(form, form, query, readV3, judge)) {
+		if form != path && (!s.judgeResolved(form, query, readV3, readV3, judge) || !s.judgeFolded(form, form, query, readV3, judge)) {
 			return false
 		}
 	}
 	return true
 }
 
-// parameters judges path with the parameters of its segments cut.
-func (s *scratch) parameters(path, query string, judge func(name, target string) bool) bool {
+// judgeCut judges path with the parameters of its segments cut.
+func (s *scratch) judgeCut(path, query string, judge func(name, target string) bool) bool {
 	for _, separators := range foldings {
 		s.folded = fold(s.folded[:0], path, separators)
 		s.path = cutParameters(s.path[:0], view(s.folded))
-		if !s.both(view(s.path), query, readV4, readV4, judge) {
+		if !s.judgeResolved(view(s.path), query, readV4, readV4, judge) {
 			return false
 		}
 	}
 	return true
 }
 
-// appendBareQuery appends query with the "/" and "?" that are data bare: the
-// form that a "/" of a rule meets when a wildcard before it runs into the query.
+// appendBareQuery appends query with the "/" and "?" that are data bare, the form
+// that matches a "/" of a rule after a wildcard that extends into the query.
 func appendBareQuery(dst []byte, query string) []byte {
 	for i := range len(query) {
 		c := query[i]
@@ -161,26 +197,32 @@ func (s *scratch) join(path []byte, query string) string {
 	return view(s.reading)
 }
 
-// both judges path with dot segments removed, and with slash runs merged
+// judgeResolved judges path with dot segments removed, and with slash runs merged
 // before and after their removal.
-func (s *scratch) both(path, query, dots, slashes string, judge func(name, target string) bool) bool {
-	if !s.judge(removeDots(s.reading[:0], path), query, dots, judge) {
+func (s *scratch) judgeResolved(path, query, dots, slashes string, judge func(name, target string) bool) bool {
+	if s.before(&s.resolved, dots, path) {
+		return true
+	}
+	if !s.judgeForms(removeDots(s.reading[:0], path), query, dots, judge) {
 		return false
 	}
 	if !strings.Contains(path, "//") {
 		return true
 	}
 	s.merged = mergeSlashes(s.merged[:0], path)
-	if !s.judge(removeDots(s.reading[:0], view(s.merged)), query, slashes, judge) {
+	if !s.judgeForms(removeDots(s.reading[:0], view(s.merged)), query, slashes, judge) {
 		return false
 	}
+	if !strings.Contains(path, "/.") {
+		return true
+	}
 	s.merged = removeDots(s.merged[:0], path)
-	return s.judge(mergeSlashes(s.reading[:0], view(s.merged)), query, slashes, judge)
+	return s.judgeForms(mergeSlashes(s.reading[:0], view(s.merged)), query, slashes, judge)
 }
 
-// judge judges a path with and without a slash that only its reading put at
+// judgeForms judges a path with and without a slash that only its reading put at
 // its end, each with the query in both of its forms.
-func (s *scratch) judge(path []byte, query, name string, judge func(name, target string) bool) bool {
+func (s *scratch) judgeForms(path []byte, query, name string, judge func(name, target string) bool) bool {
 	for {
 		if !judge(name, s.join(path, query)) {
 			return false
@@ -192,7 +234,7 @@ func (s *scratch) judge(path []byte, query, name string, judge func(name, target
 			}
 			path = s.reading[:len(path)]
 		}
-		if s.closed || len(path) < 2 || path[len(path)-1] != '/' {
+		if s.slashEnds || len(path) < 2 || path[len(path)-1] != '/' {
 			return true
 		}
 		path = path[:len(path)-1]
@@ -201,12 +243,16 @@ func (s *scratch) judge(path []byte, query, name string, judge func(name, target
 
 // fold appends path with the octets of separators as "/".
 func fold(dst []byte, path, separators string) []byte {
-	for i := range len(path) {
-		c := path[i]
-		if strings.IndexByte(separators, c) >= 0 {
-			c = '/'
+	var separates [256]bool
+	for i := range len(separators) {
+		separates[separators[i]] = true
+	}
+	from := len(dst)
+	dst = append(dst, path...)
+	for i, c := range dst[from:] {
+		if separates[c] {
+			dst[from+i] = '/'
 		}
-		dst = append(dst, c)
 	}
 	return dst
 }
@@ -237,20 +283,36 @@ func decodeAgain(dst []byte, path string) []byte {
 	return dst
 }
 
+// readAs reports whether a reading may have the packed octet c as to.
+func readAs(c, to byte) bool {
+	switch to {
+	case '/':
+		return c == codeSlash || c == '\\'
+	case '?':
+		return c == codeQuery
+	}
+	at := strings.IndexByte(data, c)
+	return at >= 0 && data[at^2] == to
+}
+
 // mergeSlashes appends path with each run of slashes as one.
 func mergeSlashes(dst []byte, path string) []byte {
-	for i := range len(path) {
-		if path[i] == '/' && i > 0 && path[i-1] == '/' {
-			continue
+	for {
+		i := strings.Index(path, "//")
+		if i < 0 {
+			return append(dst, path...)
 		}
-		dst = append(dst, path[i])
+		dst = append(dst, path[:i]...)
+		path = path[i+1:]
 	}
-	return dst
 }
 
 // removeDots appends path without its dot segments (RFC 3986 §5.2.4) to dst,
 // which is empty. path begins with "/"; so does the result.
 func removeDots(dst []byte, path string) []byte {
+	if !strings.Contains(path, "/.") {
+		return append(dst, path...)
+	}
 	for len(path) > 0 {
 		segment := path[1:]
 		if next := strings.IndexByte(segment, '/'); next >= 0 {

@@ -223,6 +223,35 @@ type refVerdict struct {
 	line     int  // of the rule that decided; 0 when none did
 }
 
+// refBest returns the longest rule that matches a reading, an Allow among equals; one
+// that allows, of -1 octets, when there is none.
+func refBest(all []refRule, reading []string) refRule {
+	best := refRule{octets: -1, allow: true}
+	for _, r := range all {
+		if r.octets > best.octets || r.octets == best.octets && r.allow && !best.allow {
+			if refMatch(r.pattern, reading) {
+				best = r
+			}
+		}
+	}
+	return best
+}
+
+// refNames reports whether a pattern without wildcards matches a reading in which
+// symbols of it may have been read as others.
+func refNames(pattern, reading []string) bool {
+	readAs := map[string]string{"%2F": "/", "%5C": "/", "%3F": "?", "%26": "&", "%3D": "=", "&": "%26", "=": "%3D"}
+	for i, p := range pattern {
+		switch {
+		case p == "$":
+			return i == len(reading)
+		case p == "*", i == len(reading), reading[i] != p && reading[i] != readAs[p]:
+			return false
+		}
+	}
+	return true
+}
+
 // refDecide judges target for an agent known by names.
 func refDecide(groups []refGroup, names []string, readings [][]string) refVerdict {
 	v := refVerdict{allow: true}
@@ -253,14 +282,11 @@ func refDecide(groups []refGroup, names []string, readings [][]string) refVerdic
 		collect("*")
 	}
 	for _, name := range order {
+		sent := refBest(sets[name], readings[0])
 		for _, reading := range readings {
-			best := refRule{octets: -1, allow: true}
-			for _, r := range sets[name] {
-				if r.octets > best.octets || r.octets == best.octets && r.allow && !best.allow {
-					if refMatch(r.pattern, reading) {
-						best = r
-					}
-				}
+			best := refBest(sets[name], reading)
+			if !best.allow && sent.allow && sent.octets >= best.octets && refNames(sent.pattern, reading) {
+				best = sent
 			}
 			if strings.Contains(strings.Join(best.pattern, ""), "*") {
 				v.wildcard = true

@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// What Lint says of lines that the parser reads without a doubt: they may not
-// mean what they seem to mean.
+// Findings about lines that are valid, but may not mean what they seem to mean.
 
 // line looks at a whole line before it is read.
 func (l *linter) line(at span) {
@@ -19,7 +18,7 @@ func (l *linter) line(at span) {
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		if r == utf8.RuneError && size == 1 {
-			l.found(NotUTF8, span{at.from + i, at.to})
+			l.report(notUTF8, span{at.from + i, at.to})
 			return
 		}
 		i += size
@@ -33,12 +32,12 @@ func (l *linter) field(kind FieldKind, key, value span) {
 		l.userAgent(key, value)
 	case kind == fieldAllow, kind == fieldDisallow:
 		if l.parser.open && !l.parser.inRules && l.blank {
-			l.found(BlankInGroup, key)
+			l.report(blankInGroup, key)
 		}
 		l.rule(kind == fieldAllow, key, value)
 	default:
 		l.between = true
-		l.carried(kind, key, value)
+		l.otherField(kind, key, value)
 	}
 }
 
@@ -47,9 +46,9 @@ func (l *linter) userAgent(key, value span) {
 	p := l.parser
 	begins := !p.open || p.inRules
 	if !begins && (l.blank || l.between) {
-		l.found(SharedGroup, key)
+		l.report(sharedGroup, key)
 	}
-	group := len(p.engine.groups)
+	group := len(p.file.groups)
 	if begins {
 		group++
 	}
@@ -59,11 +58,11 @@ func (l *linter) userAgent(key, value span) {
 			continue
 		}
 		if last, known := l.names[name]; known && last != group {
-			l.found(RepeatedGroup, value)
+			l.report(repeatedGroup, value)
 		}
 		l.names[name] = group
 		if name != "*" && !p.cutNames && !strings.ContainsAny(name, " \t/*") && cutName(name) != name {
-			l.found(NameCharacter, value)
+			l.report(nameCharacter, value)
 		}
 	}
 	l.agent, l.number, l.blank, l.between = value, p.lines.number, false, false
@@ -75,87 +74,83 @@ func (l *linter) rule(allow bool, key, value span) {
 	path := text[value.from:value.to]
 	if path == "" {
 		if allow {
-			l.found(EmptyAllow, key)
+			l.report(emptyAllow, key)
 		}
 		return
 	}
 	if value.to < len(text) && text[value.to] == '#' {
-		l.found(HashInPath, span{value.to, value.to + 1})
+		l.report(hashInPath, span{value.to, value.to + 1})
 	}
 	if i := strings.Index(path, ", /"); i >= 0 {
-		l.found(CommaInPath, span{value.from + i, value.from + i + 1})
+		l.report(commaInPath, span{value.from + i, value.from + i + 1})
 	}
 	bare, _, _ := strings.Cut(path, "?")
 	segments := strings.Split(strings.TrimRight(bare, "$"), "/")[1:]
 	if slices.Contains(segments, "..") || slices.Contains(segments, ".") {
-		l.found(DotSegment, value)
+		l.report(dotSegment, value)
 	}
 	if len(path) > 1 && path[len(path)-1] == '*' {
-		l.found(TrailingStar, span{value.to - 1, value.to})
+		l.report(trailingStar, span{value.to - 1, value.to})
 	}
 	if !allow && strings.TrimSuffix(path, "$") == robotsPath {
-		l.found(RuleForFile, value)
+		l.report(ruleForFile, value)
 	}
 }
 
-// carried looks at a field that access ignores.
-func (l *linter) carried(kind FieldKind, key, value span) {
+// otherField looks at a field that access ignores.
+func (l *linter) otherField(kind FieldKind, key, value span) {
 	switch kind {
 	case fieldUnknown:
 		return
 	case Noindex, Nofollow:
-		l.found(NoEffect, key)
+		l.report(noEffect, key)
 		return
 	case Host, CacheDelay, RobotVersion:
-		l.found(OldField, key)
+		l.report(oldField, key)
 		return
 	}
 	f := Field{Kind: kind, Value: l.parser.lines.text[value.from:value.to]}
 	if !f.valid() {
-		l.found(BadValue, value)
+		l.report(badValue, value)
 	}
 	if !kind.global() && !l.parser.open {
-		l.found(OrphanField, key)
+		l.report(orphanField, key)
 	}
 }
 
-// sharpen returns a better word for what the parser found, if there is one.
-func (l *linter) sharpen(kind FindingKind, at span) FindingKind {
+// refine returns a more specific kind for a finding of the parser, if there is one.
+func (l *linter) refine(kind FindingKind, at span) FindingKind {
 	text := l.parser.lines.text[at.from:at.to]
 	switch kind {
-	case UnknownLine:
-		if kind, _ := fieldOf(visible(text)); kind != fieldUnknown && visible(text) != text {
-			return HiddenCharacter
+	case unknownLine:
+		if kind, _ := fieldOf(trimInvisible(text)); kind != fieldUnknown && trimInvisible(text) != text {
+			return hiddenCharacter
 		}
-		if likely(strings.ToLower(text)) {
-			return LikelyMisspelt
+		// It is nearly a field of RFC 9309.
+		if word := strings.ToLower(text); distance(word, "disallow") <= 2 || distance(word, "user-agent") <= 2 || distance(word, "allow") == 1 {
+			return likelyMisspelt
 		}
-	case NoSlash:
-		if v := visible(text); v != text && strings.HasPrefix(v, "/") {
-			return HiddenCharacter
+	case noSlash:
+		if v := trimInvisible(text); v != text && strings.HasPrefix(v, "/") {
+			return hiddenCharacter
 		}
-	case NoField, NamesNobody:
-		if v := visible(text); v == "" || v == "*" && text != "*" {
-			return HiddenCharacter
+	case noField, nameOfNoRobot:
+		if v := trimInvisible(text); v == "" || v == "*" && text != "*" {
+			return hiddenCharacter
 		}
 	}
 	return kind
 }
 
-// visible returns s without the characters around it that cannot be seen.
-func visible(s string) string {
+// trimInvisible returns s without the characters around it that cannot be seen.
+func trimInvisible(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Cc) || r == '\u2800' || r == '\u3164'
 	})
 }
 
-// likely reports whether a word, in lower case, is nearly a field of RFC 9309.
-func likely(word string) bool {
-	return distance(word, "disallow") <= 2 || distance(word, "user-agent") <= 2 || distance(word, "allow") == 1
-}
-
-// distance returns how many letters must be changed, added or removed to make
-// b of a; something over 2 when the words are too unlike to count.
+// distance returns the number of letters to change, add or remove to make b of
+// a; a number over 2 when the words are too unlike to count.
 func distance(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return 3
@@ -179,9 +174,9 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// compareRules looks for rules that a group has twice, or against each other.
+// compareRules finds rules that a group has twice, or that contradict each other.
 func (l *linter) compareRules() {
-	e := l.parser.engine
+	e := l.parser.file
 	packed := e.text + e.extra.String()
 	for g := range e.groups {
 		known := map[string]uint32{}
@@ -193,9 +188,9 @@ func (l *linter) compareRules() {
 			case !again:
 				known[key] = id
 			case e.rules[first].allows() != r.allows():
-				l.at(OpposedRules, int(r.line&ruleLine), placeOf(packed, r))
+				l.at(opposedRules, int(r.line&ruleLine), positionOf(packed, r))
 			default:
-				l.at(RepeatedRule, int(r.line&ruleLine), placeOf(packed, r))
+				l.at(repeatedRule, int(r.line&ruleLine), positionOf(packed, r))
 			}
 		}
 	}
@@ -213,11 +208,11 @@ func patternKey(pattern string, r *rule) string {
 	return pattern
 }
 
-// placeOf returns where a rule stands: its path, or its line when that is
-// packed elsewhere.
-func placeOf(text string, r *rule) span {
+// positionOf returns the position of a rule's path, or of its line when the path
+// is packed elsewhere.
+func positionOf(text string, r *rule) span {
 	if r.line&rulePacked != 0 {
-		return packedPlace(text, r)
+		return packedPosition(text, r)
 	}
 	return span{int(r.pattern), int(r.pattern) + int(r.size)}
 }

@@ -13,20 +13,19 @@ import (
 	"unsafe"
 )
 
-// Snapshot is one answer to a request for a robots.txt: what a Policy was made
-// of, so that it can be made again, and shown to somebody who doubts it. It is
-// data; whoever holds one must not change what it refers to. That of a file of
-// the operator's own has no Chain, no Header, and the status 0.
+// Snapshot is one answer to a request for a robots.txt, from which a Policy is
+// made, and can be made and verified again. It is data and must not be changed.
+// The snapshot of an operator's own file has no Chain, no Header, and status 0.
 type Snapshot struct {
 	Origin Origin `json:"origin"`
 	// AskedAs is the client's User-Agent that was sent; empty: heed's own.
 	AskedAs string `json:"asked_as,omitempty"`
-	// Chain is the URLs asked, the origin's robots.txt first. The last one gave
+	// Chain is the URLs requested, the origin's robots.txt first. The last one gave
 	// the answer; those before it were redirects.
 	Chain  []string `json:"chain"`
 	Status int      `json:"status"` // of the answer
-	// Header is the fields of the answer that say what it is and for how long
-	// it holds, under their canonical names; the others are left out.
+	// Header is the fields of the answer about its type and lifetime, under their
+	// canonical names; the others are left out.
 	Header map[string][]string `json:"header,omitempty"`
 	// FetchedAt is when the bytes were received. A later confirmation (304)
 	// leaves it as it is.
@@ -38,9 +37,9 @@ type Snapshot struct {
 	Zlib []byte `json:"-"`
 }
 
-// Pack has s hold body: the file without its content coding, which is what the
-// rules were read from, so that the same file has one digest whether or not it
-// came compressed. Nothing else of it is changed. body is not kept.
+// Pack stores body in s: the file without its content coding, as the parser reads
+// it, so that the same file has one digest whether or not it was compressed.
+// body is not kept.
 func (s *Snapshot) Pack(body []byte) {
 	s.SHA256, s.Size = DigestOf(body), len(body)
 	var packed bytes.Buffer
@@ -48,27 +47,27 @@ func (s *Snapshot) Pack(body []byte) {
 	w := packers.Get().(*zlib.Writer)
 	defer packers.Put(w)
 	w.Reset(&packed)
-	// A bytes.Buffer takes everything.
+	// A bytes.Buffer never fails.
 	_, _ = w.Write(body)
 	_ = w.Close()
 	s.Zlib = bytes.Clone(packed.Bytes())
 }
 
-// packers take a third of the time that the usual level takes, and come within a
-// tenth of its size.
+// packers use BestSpeed: a third of the time of the default level, and at most a
+// tenth more in size.
 var packers = sync.Pool{New: func() any {
 	w, err := zlib.NewWriterLevel(nil, zlib.BestSpeed)
 	if err != nil {
-		panic("a level of compress/zlib is unknown to it: " + err.Error())
+		panic("compress/zlib does not accept BestSpeed: " + err.Error())
 	}
 	return w
 }}
 
-// ErrNotIntact says that what a Snapshot holds is not what its digest is of.
-var ErrNotIntact = errors.New("the bytes of the robots.txt are not those that its SHA-256 is of")
+// ErrNotIntact is the error for a Snapshot whose bytes do not match its digest.
+var ErrNotIntact = errors.New("the bytes of the robots.txt do not match its SHA-256")
 
-// Body returns the bytes that s was packed with, nil when it holds none. It
-// fails with ErrNotIntact when they are others.
+// Body returns the bytes that s was packed with, nil when it has none. It
+// fails with ErrNotIntact when they do not match the digest.
 func (s *Snapshot) Body() ([]byte, error) {
 	if s.Zlib == nil {
 		return nil, nil
@@ -89,8 +88,8 @@ func (s *Snapshot) Body() ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// held returns about how many bytes of memory s takes; nil takes none.
-func (s *Snapshot) held() int {
+// memory returns about how many bytes of memory s takes; 0 for nil.
+func (s *Snapshot) memory() int {
 	if s == nil {
 		return 0
 	}
@@ -107,7 +106,7 @@ func (s *Snapshot) held() int {
 	return n
 }
 
-// headerOverhead is about what a field takes in a map beside its text.
+// headerOverhead is about the memory of a map entry beside its text.
 const headerOverhead = 64
 
 // Digest is a SHA-256. As text it is 64 hexadecimal digits.
@@ -119,10 +118,10 @@ func DigestOf(body []byte) Digest { return sha256.Sum256(body) }
 // String returns d as hexadecimal digits.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// MarshalText returns what String does.
+// MarshalText returns the text of String.
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the text of MarshalText.
 func (d *Digest) UnmarshalText(text []byte) error {
 	if hex.DecodedLen(len(text)) != len(d) {
 		return fmt.Errorf("a SHA-256 has %d hexadecimal digits, not %d", hex.EncodedLen(len(d)), len(text))

@@ -13,6 +13,7 @@ import (
 )
 
 func TestHeed_ASnapshotGivesBackExactlyWhatItWasPackedWith(t *testing.T) {
+	t.Parallel()
 	for _, body := range []string{"", "User-agent: *\nDisallow: /a\n", "\xEF\xBB\xBF\x00\xFF\r", strings.Repeat("Disallow: /a\n", 1<<16)} {
 		var s Snapshot
 		s.Pack([]byte(body))
@@ -36,6 +37,7 @@ func TestHeed_ASnapshotGivesBackExactlyWhatItWasPackedWith(t *testing.T) {
 
 // No changed octet goes unseen, and a size that lies fills no memory.
 func TestHeed_ASnapshotKnowsWhetherItIsIntact(t *testing.T) {
+	t.Parallel()
 	var s Snapshot
 	s.Pack([]byte("User-agent: *\nDisallow: /a\nDisallow: /ab\nDisallow: /abc\n"))
 	broken := func(name string, change func(*Snapshot)) {
@@ -61,6 +63,7 @@ func TestHeed_ASnapshotKnowsWhetherItIsIntact(t *testing.T) {
 }
 
 func TestHeed_ADigestIsHexadecimal(t *testing.T) {
+	t.Parallel()
 	// The SHA-256 of no bytes (FIPS 180-4).
 	const empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 	if got := DigestOf(nil).String(); got != empty {
@@ -78,6 +81,7 @@ func TestHeed_ADigestIsHexadecimal(t *testing.T) {
 }
 
 func TestHeed_ASnapshotIsWrittenAndReadAsJSON(t *testing.T) {
+	t.Parallel()
 	s := Snapshot{
 		Origin: Origin{Scheme: "https", Host: "site.test", Port: 443}, AskedAs: "curl/8",
 		Chain: []string{"https://site.test/robots.txt"}, Status: 200, Header: map[string][]string{"Etag": {`"1"`}},

@@ -1,25 +1,27 @@
 package rules
 
 import (
+	"bytes"
+	"cmp"
 	"strings"
 	"unicode/utf16"
 )
 
-// Limits of what is read of a file.
+// The limits of reading a file.
 const (
-	// MaxBytes is how much of a robots.txt is read. RFC 9309 §2.5 asks for 500
-	// KiB at least; the largest files seen in the open have nearly 4 MiB.
+	// MaxBytes is how much of a robots.txt is read. RFC 9309 §2.5 requires at
+	// least 500 KiB; the largest files seen in the open have nearly 4 MiB.
 	MaxBytes = 4 << 20
 	// MaxLine is how much of one line is read, in octets; Google's parser has
 	// the same limit.
 	MaxLine = 16663
 )
 
-// read returns what is read of a file as text, where it starts after a byte
+// read returns the part of a file that is read as text, where it starts after a byte
 // order mark, whether it was UTF-16, and whether it was longer than MaxBytes.
-// Half a line would say something else than the line ("Allow: /pub" cut to
-// "Allow: /"), so the one that is cut goes too; but of one longer than MaxLine
-// no more than what is there would be read.
+// A line that is cut would mean something else ("Allow: /pub" cut to "Allow: /"),
+// so it is dropped as well; one longer than MaxLine is kept, since its rest would
+// not be read anyway.
 func read(body []byte) (text string, start int, utf16, cut bool) {
 	cut = len(body) > MaxBytes
 	text, start, utf16 = decode(body[:min(len(body), MaxBytes)])
@@ -31,9 +33,13 @@ func read(body []byte) (text string, start int, utf16, cut bool) {
 
 // decode returns the text of a file and where it starts after a byte order
 // mark. A mark in UTF-8 may be incomplete, as Google's parser allows. UTF-16 is
-// read only with a mark.
+// read only with a mark, and only when the text has a NUL octet, as all UTF-16 of
+// a robots.txt has: a mark may be before UTF-8 as well.
 func decode(body []byte) (text string, start int, utf bool) {
 	if len(body) >= 2 && (body[0] == 0xFF && body[1] == 0xFE || body[0] == 0xFE && body[1] == 0xFF) {
+		if bytes.IndexByte(body, 0) < 0 {
+			return string(body), 2, false
+		}
 		return decodeUTF16(body[2:], body[0] == 0xFE), 0, true
 	}
 	for start < len(body) && start < 3 && body[start] == "\xEF\xBB\xBF"[start] {
@@ -56,10 +62,9 @@ func decodeUTF16(body []byte, bigEndian bool) string {
 
 // lines walks through a text line by line. CR, LF and CRLF end a line.
 type lines struct {
-	text    string
-	next    int // where the next line begins
-	newline int // the next LF at or after next, len(text) when there is none; -1: not looked for
-	number  int // of the line last returned, from 1
+	text   string
+	next   int // where the next line begins
+	number int // of the line last returned, from 1
 }
 
 // line returns the place of the next line without its end.
@@ -68,22 +73,14 @@ func (l *lines) line() (from, to int, ok bool) {
 		return 0, 0, false
 	}
 	l.number++
-	from = l.next
-	if l.newline < from {
-		l.newline = len(l.text)
-		if i := strings.IndexByte(l.text[from:], '\n'); i >= 0 {
-			l.newline = from + i
-		}
-	}
-	to = l.newline
-	if i := strings.IndexByte(l.text[from:to], '\r'); i >= 0 {
+	from, to = l.next, len(l.text)
+	if i := strings.IndexAny(l.text[from:], "\r\n"); i >= 0 {
 		to = from + i
-		if to+1 != l.newline {
-			l.next = to + 1
-			return from, to, true
-		}
 	}
-	l.next = l.newline + 1
+	l.next = to + 1
+	if strings.HasPrefix(l.text[to:], "\r\n") {
+		l.next++
+	}
 	return from, to, true
 }
 
@@ -152,3 +149,13 @@ func prefixFold(s, prefix string) bool {
 
 // equalFold reports whether s is word, which is in lower case, whatever the case of s.
 func equalFold(s, word string) bool { return len(s) == len(word) && prefixFold(s, word) }
+
+// compareFold compares two names whatever their case.
+func compareFold(a, b string) int {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if x, y := lower(a[i]), lower(b[i]); x != y {
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}

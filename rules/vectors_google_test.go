@@ -7,17 +7,18 @@ import (
 	"heed/rules"
 )
 
-// TestHeed_GoogleStories is what sets google apart, each habit under its name.
-func TestHeed_GoogleStories(t *testing.T) { tell(t, googleHabits) }
+// TestHeed_GoogleVectors is what sets google apart, each habit under its name.
+func TestHeed_GoogleVectors(t *testing.T) { checkVectors(t, googleHabits) }
 
-// TestHeed_GoogleAlikeStories is what Google's published parser and standard do
+// TestHeed_GoogleAlikeVectors is what Google's published parser and standard do
 // alike, and what keeps a proxy under google from being walked round.
-func TestHeed_GoogleAlikeStories(t *testing.T) { tell(t, googleAlike) }
+func TestHeed_GoogleAlikeVectors(t *testing.T) { checkVectors(t, googleAlike) }
 
 // TestHeed_GoogleHabitsAreItsOwn reads the habits' files under standard, which
 // gives another answer to each, and the others', which get the same.
 func TestHeed_GoogleHabitsAreItsOwn(t *testing.T) {
-	same := func(s story) bool {
+	t.Parallel()
+	same := func(s vector) bool {
 		file := strings.TrimPrefix(s.file, "\n")
 		p := policyAs(rules.Standard, file)
 		for _, q := range s.questions(t) {
@@ -29,12 +30,12 @@ func TestHeed_GoogleHabitsAreItsOwn(t *testing.T) {
 	}
 	for _, s := range googleHabits {
 		if same(s) {
-			t.Errorf("%s: standard says the same", s.says)
+			t.Errorf("%s: standard decides alike", s.name)
 		}
 	}
 	for _, s := range googleAlike {
 		if !same(s) {
-			t.Errorf("%s: standard says something else", s.says)
+			t.Errorf("%s: standard decides otherwise", s.name)
 		}
 	}
 }
@@ -42,8 +43,9 @@ func TestHeed_GoogleHabitsAreItsOwn(t *testing.T) {
 // TestHeed_UnderGoogleAnotherSpellingLoosensNothing asks for what google refuses in
 // other spellings, escapes of its letters among them.
 func TestHeed_UnderGoogleAnotherSpellingLoosensNothing(t *testing.T) {
+	t.Parallel()
 	m := propertyMaker(t, 15)
-	for range rounds {
+	for range times(20_000) {
 		file := m.file()
 		p := policyAs(rules.Google, file)
 		header, _ := m.agent()
@@ -56,8 +58,8 @@ func TestHeed_UnderGoogleAnotherSpellingLoosensNothing(t *testing.T) {
 	}
 }
 
-var googleHabits = []story{
-	{from: "heed google", says: "cutNames: a name ends at a digit, a point, a comma, a slash and a blank", as: rules.Google,
+var googleHabits = []vector{
+	{from: "heed google", name: "cutNames: a name ends at a digit, a point, a comma, a slash and a blank", as: rules.Google,
 		file: `
 User-agent: Q42bot
 Disallow: /cut
@@ -75,7 +77,7 @@ User-agent: *
 Disallow: /star
 User-agent: * and all
 Disallow: /text
-`, asks: `
+`, want: `
 Q42bot/1.0
 	allow  /cut
 	refuse /star 14
@@ -96,8 +98,8 @@ Wget/1.21
 	refuse /wget 10
 Mediapartners-Google
 	refuse /media 12`},
-	{from: "heed google", says: "asSent: escapes in a rule are not decoded", as: rules.Google,
-		file: "User-agent: *\nDisallow: /foo/bar/%62%61%7A\nDisallow: /%7Ejoe\nDisallow: /file-%2A.html\nDisallow: /foo-%24\nDisallow: /a%3Ab\n", asks: `
+	{from: "heed google", name: "asSent: escapes in a rule are not decoded", as: rules.Google,
+		file: "User-agent: *\nDisallow: /foo/bar/%62%61%7A\nDisallow: /%7Ejoe\nDisallow: /file-%2A.html\nDisallow: /foo-%24\nDisallow: /a%3Ab\n", want: `
 	allow  /foo/bar/baz
 	refuse /foo/bar/%62%61%7A 2
 	refuse /foo/bar/%62%61%7a 2
@@ -112,20 +114,20 @@ Mediapartners-Google
 	refuse /foo-%24 5
 	allow  /a:b
 	refuse /a%3ab 6`},
-	{from: "heed google", says: "asSent: an escape that a rule of Allow does not have is not allowed by it", as: rules.Google,
-		file: "User-agent: *\nDisallow: /\nAllow: /~joe\nAllow: /a:b\nAllow: /q?u=/x\n", asks: `
+	{from: "heed google", name: "asSent: an escape that a rule of Allow does not have is not allowed by it", as: rules.Google,
+		file: "User-agent: *\nDisallow: /\nAllow: /~joe\nAllow: /a:b\nAllow: /q?u=/x\n", want: `
 	allow  /~joe 3
 	refuse /%7Ejoe 2
 	allow  /a:b 4
 	refuse /a%3Ab 2
 	allow  /q?u=/x 5
 	refuse /q?u=%2Fx 2`},
-	{from: "heed google", says: "asSent: a reserved octet counts as one octet", as: rules.Google,
-		file: "User-agent: *\nDisallow: /a:\nAllow: /a*c\n", asks: `
+	{from: "heed google", name: "asSent: a reserved octet counts as one octet", as: rules.Google,
+		file: "User-agent: *\nDisallow: /a:\nAllow: /a*c\n", want: `
 	allow  /a:c 3
 	refuse /a:b 2`},
-	{from: "heed google", says: "indexHTML: Allow for an index.html or index.htm is Allow for its directory", as: rules.Google,
-		file: "User-agent: *\nDisallow: /\nAllow: /a/index.html\nAllow: /b/index.htm\nAllow: /index.html\n", asks: `
+	{from: "heed google", name: "indexHTML: Allow for an index.html or index.htm is Allow for its directory", as: rules.Google,
+		file: "User-agent: *\nDisallow: /\nAllow: /a/index.html\nAllow: /b/index.htm\nAllow: /index.html\n", want: `
 	allow  /a/index.html 3
 	allow  /a/ 3
 	refuse /a/x 2
@@ -136,9 +138,9 @@ Mediapartners-Google
 }
 
 // googleAlike is judged alike under standard, but for the name of the reading.
-var googleAlike = []story{
-	{from: "heed google", says: "no spelling of a target walks round a rule", as: rules.Google,
-		file: "User-agent: *\nDisallow: /private/\nDisallow: /a:b\nDisallow: /q?u=/x\nDisallow: /ツ\nDisallow: /page.html$\nDisallow: /c&d\n", asks: `
+var googleAlike = []vector{
+	{from: "heed google", name: "no spelling of a target walks round a rule", as: rules.Google,
+		file: "User-agent: *\nDisallow: /private/\nDisallow: /a:b\nDisallow: /q?u=/x\nDisallow: /ツ\nDisallow: /page.html$\nDisallow: /c&d\n", want: `
 	refuse /private/ 2
 	refuse /%70rivate/ 2 v0
 	refuse /%70%72ivate%2f 2 v3
@@ -166,15 +168,15 @@ var googleAlike = []story{
 	allow  /...private/
 	allow  /%252570rivate/
 	allow  /x/../`},
-	{from: "heed google", says: "robots.txt stays allowed", as: rules.Google,
-		file: "User-agent: *\nDisallow: /\n", asks: `
+	{from: "heed google", name: "robots.txt stays allowed", as: rules.Google,
+		file: "User-agent: *\nDisallow: /\n", want: `
 	allow  /robots.txt
 	refuse /robots.txt? 2
 	refuse / 2`},
-	{from: "heed google", says: "marks, misspellings, missing colons, beginnings of fields, NULs and long lines", as: rules.Google,
+	{from: "heed google", name: "marks, misspellings, missing colons, beginnings of fields, NULs and long lines", as: rules.Google,
 		file: "\xEF\xBBuser agent: *\nDissallow: /a\nDisallow /b\nDisallow: /c\x00d\nDisallowed: /e\nDisallow: /" + longPath +
 			"\nuseragent: f\nDissalow: /1\nDisalow: /2\nDiasllow: /3\nDisallaw: /4\nDisallow /5 6\n",
-		asks: `
+		want: `
 	refuse /a 2
 	refuse /b 3
 	refuse /c 4
@@ -188,10 +190,10 @@ f
 	refuse /3 10
 	refuse /4 11
 	allow  /5`},
-	{from: "heed google", says: "a whole mark is left out, too", as: rules.Google,
-		file: "\xEF\xBB\xBFUser-agent: *\nDisallow: /a\n", asks: "\n\trefuse /a 2\n"},
-	{from: "heed google", says: "what is plainly meant is repaired", as: rules.Google,
-		file: "User-agent: * Disallow: /j\nDisallow: noslash\nDisallow: /one /two\nDisallow: /my folder/\nDisallow: https://site.test/own\nDisallow: https://other.test/foreign\n", asks: `
+	{from: "heed google", name: "a whole mark is left out, too", as: rules.Google,
+		file: "\xEF\xBB\xBFUser-agent: *\nDisallow: /a\n", want: "\n\trefuse /a 2\n"},
+	{from: "heed google", name: "what is plainly meant is repaired", as: rules.Google,
+		file: "User-agent: * Disallow: /j\nDisallow: noslash\nDisallow: /one /two\nDisallow: /my folder/\nDisallow: https://site.test/own\nDisallow: https://other.test/foreign\n", want: `
 	refuse /j 1
 	refuse /noslash 2
 	refuse /one 3
@@ -199,8 +201,8 @@ f
 	refuse /my%20folder/ 4
 	refuse /own 5
 	allow  /foreign`},
-	{from: "heed google", says: "blank lines and other fields end no group, groups of one name are one", as: rules.Google,
-		file: "User-agent: a\n\nCrawl-delay: 1\nUser-agent: b\n\nDisallow: /x\n\nDisallow: /y\nUser-agent: A\nDisallow: /z\n", asks: `
+	{from: "heed google", name: "blank lines and other fields end no group, groups of one name are one", as: rules.Google,
+		file: "User-agent: a\n\nCrawl-delay: 1\nUser-agent: b\n\nDisallow: /x\n\nDisallow: /y\nUser-agent: A\nDisallow: /z\n", want: `
 a
 	refuse /x 6
 	refuse /y 8
@@ -208,8 +210,8 @@ a
 b
 	refuse /y 8
 	allow  /z`},
-	{from: "heed google", says: "Allow wins a tie, the longest match decides", as: rules.Google,
-		file: "User-agent: *\nDisallow: /a\nAllow: /a\nAllow: /b\nDisallow: /b/c\nDisallow: /d*.gif$\n", asks: `
+	{from: "heed google", name: "Allow wins a tie, the longest match decides", as: rules.Google,
+		file: "User-agent: *\nDisallow: /a\nAllow: /a\nAllow: /b\nDisallow: /b/c\nDisallow: /d*.gif$\n", want: `
 	allow  /a 3
 	allow  /b/x 4
 	refuse /b/c 5

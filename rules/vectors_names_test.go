@@ -2,12 +2,12 @@ package rules_test
 
 import "testing"
 
-// TestHeed_NameStories is how user-agent lines are read where RFC 9309 leaves it
+// TestHeed_NameVectors is how user-agent lines are read where RFC 9309 leaves it
 // open.
-func TestHeed_NameStories(t *testing.T) { tell(t, nameStories) }
+func TestHeed_NameVectors(t *testing.T) { checkVectors(t, nameVectors) }
 
-var nameStories = []story{
-	{from: "heed names", says: "keep digits, points, signs and spaces",
+var nameVectors = []vector{
+	{from: "heed names", name: "keep digits, points, signs and spaces",
 		file: `
 User-agent: MJ12bot
 Disallow: /1
@@ -21,7 +21,7 @@ User-agent: AB42bot
 Disallow: /5
 User-agent: Sogou web spider
 Disallow: /6
-`, asks: `
+`, want: `
 Mozilla/5.0 (compatible; MJ12bot/v1.4.8; http://mj12bot.com/)
 	refuse /1 2
 	allow  /2
@@ -43,8 +43,8 @@ Sogou web spider/4.0(+http://www.sogou.com/docs/help/webmasters.htm#07)
 	refuse /6 12
 Sogou/1.0
 	refuse /6 12`},
-	{from: "heed names", says: "are not cut at digits, points and signs",
-		file: "User-agent: archive.org_bot\nDisallow: /1\nUser-agent: e!bot\nDisallow: /2\nUser-agent: l'bot\nDisallow: /3\nUser-agent: one-two_three\nDisallow: /4\nUser-agent: FooBot/BarBot\nDisallow: /5\n", asks: `
+	{from: "heed names", name: "are not cut at digits, points and signs",
+		file: "User-agent: archive.org_bot\nDisallow: /1\nUser-agent: e!bot\nDisallow: /2\nUser-agent: l'bot\nDisallow: /3\nUser-agent: one-two_three\nDisallow: /4\nUser-agent: FooBot/BarBot\nDisallow: /5\n", want: `
 archive/1.0
 	allow  /1
 org_bot
@@ -64,24 +64,24 @@ FooBot/2.0
 	refuse /5 10
 BarBot
 	allow  /5`},
-	{from: "heed names", says: "are compared whole before their first word counts",
-		file: "User-agent: Sogou web spider\nDisallow: /web\nUser-agent: Sogou\nDisallow: /any\nUser-agent: Sogou pic spider\nDisallow: /pic\n", asks: `
+	{from: "heed names", name: "are compared whole before their first word counts",
+		file: "User-agent: Sogou web spider\nDisallow: /web\nUser-agent: Sogou\nDisallow: /any\nUser-agent: Sogou pic spider\nDisallow: /pic\n", want: `
 Sogou web spider/4.0
 	refuse /web 2
 	allow  /pic
 Sogou/1.0
 	refuse /any 4
 	allow  /web`},
-	{from: "heed versions", says: "in a user-agent line are ignored",
-		file: "User-agent: wget/1.6\nDisallow: /a\nUser-agent: Twitterbot/1.0\nDisallow: /b\n", asks: `
+	{from: "heed versions", name: "in a user-agent line are ignored",
+		file: "User-agent: wget/1.6\nDisallow: /a\nUser-agent: Twitterbot/1.0\nDisallow: /b\n", want: `
 Wget/1.21.3
 	refuse /a 2
 wget
 	refuse /a 2
 Twitterbot/2.0
 	refuse /b 4`},
-	{from: "heed stars", says: "after a name are ignored, and text after a star is",
-		file: "User-agent: Mediapartners-Google*\nDisallow: /a\nUser-agent: googlebot *\nDisallow: /b\nUser-agent: * and everybody\nDisallow: /c\n", asks: `
+	{from: "heed stars", name: "after a name are ignored, and text after a star is",
+		file: "User-agent: Mediapartners-Google*\nDisallow: /a\nUser-agent: googlebot *\nDisallow: /b\nUser-agent: * and everybody\nDisallow: /c\n", want: `
 Mediapartners-Google
 	refuse /a 2
 Mediapartners-GoogleX
@@ -91,8 +91,8 @@ Googlebot/2.1
 	refuse /b 4
 Other
 	refuse /c 6`},
-	{from: "heed name lists", says: "of names are split at commas",
-		file: "User-agent: ABot, BBot/1.0,CBot*, ,\nDisallow: /a\nUser-agent: x,*\nDisallow: /b\n", asks: `
+	{from: "heed name lists", name: "of names are split at commas",
+		file: "User-agent: ABot, BBot/1.0,CBot*, ,\nDisallow: /a\nUser-agent: x,*\nDisallow: /b\n", want: `
 ABot
 	refuse /a 2
 BBot/2.0
@@ -102,8 +102,8 @@ CBot
 DBot
 	allow  /a
 	refuse /b 4`},
-	{from: "heed name lists", says: "of names with blanks: the first is the group's, others may add refusals",
-		file: "User-Agent: Copernicus Fred\nDisallow: /a\nAllow: /b\nUser-agent: *\nDisallow: /b\n", asks: `
+	{from: "heed name lists", name: "of names with blanks: the first is the group's, others may add refusals",
+		file: "User-Agent: Copernicus Fred\nDisallow: /a\nAllow: /b\nUser-agent: *\nDisallow: /b\n", want: `
 Copernicus/1.0
 	refuse /a 2
 	allow  /b 3
@@ -113,12 +113,12 @@ Fred/1.0
 Gina/1.0
 	allow  /a
 	refuse /b 5`},
-	{from: "heed name lists", says: "of names with blanks take nothing from a group of one's own",
-		file: "User-agent: Copernicus Fred\nAllow: /\nUser-agent: Fred\nDisallow: /f\n", asks: `
+	{from: "heed name lists", name: "of names with blanks take nothing from a group of one's own",
+		file: "User-agent: Copernicus Fred\nAllow: /\nUser-agent: Fred\nDisallow: /f\n", want: `
 Fred
 	refuse /f 4
 	allow  /g`},
-	{from: "heed whole strings", says: "as a group's name stand for the robots they name",
+	{from: "heed whole strings", name: "as a group's name stand for the robots they name",
 		file: `
 User-agent: Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)
 Disallow: /g
@@ -128,7 +128,7 @@ User-agent: mozilla/5
 Disallow: /m
 User-agent: Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36
 Disallow: /c
-`, asks: `
+`, want: `
 Googlebot/2.1
 	refuse /g 2
 	allow  /b
@@ -143,8 +143,8 @@ Mozilla/5.0 (X11; Linux x86_64; rv:109.0) Gecko/20100101 Firefox/115.0
 Mozilla/5.0 (compatible; OtherBot/1.0)
 	allow  /m
 	allow  /c`},
-	{from: "heed empty values", says: "of a user-agent line name nobody",
-		file: "User-agent:\nDisallow: /a\nUser-agent: *\nDisallow: /b\n", asks: `
+	{from: "heed empty values", name: "of a user-agent line name nobody",
+		file: "User-agent:\nDisallow: /a\nUser-agent: *\nDisallow: /b\n", want: `
 	allow  /a
 	refuse /b 4`},
 }

@@ -10,21 +10,21 @@ import (
 	"heed/rules"
 )
 
-// story is a robots.txt and what it says to those who ask. Stories are told in
-// the files vectors_*_test.go.
-type story struct {
-	from string // the document and section the rule comes from; heed where it is our own choice
-	says string
+// vector is a robots.txt with the expected decisions about some targets. Vectors
+// are in the files vectors_*_test.go.
+type vector struct {
+	from string // the document and section of the rule; heed where it is our own choice
+	name string
 	as   rules.Profile
 	file string // a line break at its start does not count
-	// asks has a User-Agent string on a line of its own, and indented below it
-	// what that agent is told: verdict, target, the line that decides, and the
+	// want has a User-Agent string on a separate line, and indented below it the
+	// decisions for that agent: verdict, target, the line that decides, and the
 	// reading of the target when it is not the target as sent. Without a
-	// User-Agent nobody in particular asks.
-	asks string
+	// User-Agent the agent is nil.
+	want string
 }
 
-// question is one line of asks.
+// question is one line of want.
 type question struct {
 	agent   string
 	target  string
@@ -33,11 +33,11 @@ type question struct {
 	variant string
 }
 
-// questions reads asks.
-func (s *story) questions(t *testing.T) (all []question) {
+// questions parses want.
+func (s *vector) questions(t *testing.T) (all []question) {
 	t.Helper()
 	agent := ""
-	for text := range strings.Lines(s.asks) {
+	for text := range strings.Lines(s.want) {
 		text = strings.TrimSuffix(text, "\n")
 		words := strings.Fields(text)
 		switch {
@@ -45,13 +45,13 @@ func (s *story) questions(t *testing.T) (all []question) {
 		case text[0] != ' ' && text[0] != '\t':
 			agent = text
 		case len(words) < 2 || len(words) > 4:
-			t.Fatalf("%s: cannot read %q", s.says, text)
+			t.Fatalf("%s: cannot read %q", s.name, text)
 		default:
 			q := question{agent: agent, target: words[1], verdict: verdictOf(t, words[0])}
 			if len(words) > 2 {
 				n, err := strconv.Atoi(words[2])
 				if err != nil {
-					t.Fatalf("%s: cannot read %q", s.says, text)
+					t.Fatalf("%s: cannot read %q", s.name, text)
 				}
 				q.line = n
 			}
@@ -76,14 +76,14 @@ func verdictOf(t *testing.T, word string) rules.Verdict {
 	return rules.Refuse
 }
 
-// site is the place of every story's robots.txt.
+// site is the origin of every vector's robots.txt.
 var site = rules.Origin{Scheme: "https", Host: "site.test", Port: 443}
 
 func policyAs(profile rules.Profile, file string) *rules.Policy {
 	return rules.NewAs(profile, rules.Source{Origin: site, State: rules.Available}, []byte(file))
 }
 
-// agentOf reads what stands for an agent in a story: a User-Agent string, or
+// agentOf parses the agent of a vector: a User-Agent string, or
 // "declared:" with product tokens.
 func agentOf(text string) *rules.Agent {
 	if text == "" {
@@ -95,11 +95,11 @@ func agentOf(text string) *rules.Agent {
 	return rules.Identify(text)
 }
 
-// tell puts every question of the stories to the engine.
-func tell(t *testing.T, stories []story) {
-	t.Helper()
-	for _, s := range stories {
-		t.Run(fmt.Sprintf("%s %s", s.from, s.says), func(t *testing.T) {
+// checkVectors compares the decisions of the engine with those of vectors.
+func checkVectors(t *testing.T, vectors []vector) {
+	t.Parallel()
+	for _, s := range vectors {
+		t.Run(fmt.Sprintf("%s %s", s.from, s.name), func(t *testing.T) {
 			p := policyAs(s.as, strings.TrimPrefix(s.file, "\n"))
 			for _, q := range s.questions(t) {
 				d := p.Decide(agentOf(q.agent), q.target)
@@ -112,13 +112,14 @@ func tell(t *testing.T, stories []story) {
 	}
 }
 
-var allStories = slices.Concat(rfc9309Stories, rep1994Stories, koster1996Stories, parsingStories, nameStories, matchingStories, identityStories, strictStories, googleHabits, googleAlike)
+var allVectors = slices.Concat(rfc9309Vectors, rep1994Vectors, koster1996Vectors, parsingVectors, nameVectors, matchingVectors, identityVectors, strictVectors, googleHabits, googleAlike)
 
-// TestHeed_VectorsAreManyAndOfEveryOrigin keeps the stories from thinning out.
+// TestHeed_VectorsAreManyAndOfEveryOrigin keeps the vectors from being lost.
 func TestHeed_VectorsAreManyAndOfEveryOrigin(t *testing.T) {
+	t.Parallel()
 	count := 0
 	origins := map[string]int{}
-	for _, s := range allStories {
+	for _, s := range allVectors {
 		n := len(s.questions(t))
 		count += n
 		origin, _, _ := strings.Cut(s.from, " ")

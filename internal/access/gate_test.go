@@ -145,7 +145,7 @@ func TestHeed_AnUnusableUsersFileSaysWhatToDo(t *testing.T) {
 		{"# nobody yet\n", "there is no user in it"},
 		{"ann\n", ":1: the password of \"ann\" is not hashed with bcrypt"},
 		{good + "bob:$apr1$x$y\n", ":2: the password of \"bob\" is not hashed with bcrypt; write it anew with: htpasswd -B"},
-		{good + good, ":2: the user \"ann\" stands there twice"},
+		{good + good, ":2: the user \"ann\" is listed twice"},
 		{"ann:$2y$31$" + strings.Repeat("a", 53) + "\n", "takes too long to check"},
 		{":" + hash(t, "a"), ":1: a line is NAME:HASH"},
 	} {

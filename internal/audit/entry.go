@@ -6,31 +6,24 @@ import (
 
 	"github.com/google/uuid"
 
+	"heed/internal/reason"
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
-// Judged says how much of a request the verdict rests on.
+// Judged is how much of a request the verdict rests on.
 type Judged uint8
 
-// How a request was judged. The zero value is NotJudged: "we could not see it"
-// is never taken for a verdict on it.
+// How a request was judged. The zero value is NotJudged, so that a request
+// that could not be seen is never taken for a judged one.
 const (
-	NotJudged Judged = iota // nothing was judged; the reason says why
+	NotJudged Judged = iota // nothing was judged; the reason explains why
 	ByPath                  // the exact bytes of the target were judged
 	ByHost                  // only the host was seen: a tunnel that is not intercepted
 )
 
 // String returns the stable name: no, path or host.
-func (j Judged) String() string {
-	switch j {
-	case ByPath:
-		return "path"
-	case ByHost:
-		return "host"
-	default:
-		return "no"
-	}
-}
+func (j Judged) String() string { return [...]string{"no", "path", "host"}[j] }
 
 // Entry is the record of one Decision and of how the exchange ended. The
 // proxy fills the first part before anything leaves and hands the Entry to
@@ -41,13 +34,13 @@ type Entry struct {
 	Time   time.Time // when the request was decided on
 	Client string    // the client's address, host:port
 
-	User       string // whose credentials for the proxy were shown; empty: none were asked for
-	ClientName string // of the entry in the configuration that fits; empty: none does
-	Mode       string // what the verdict does: enforce, observe or exempt
-	Config     string // the hash of the configuration that was in force; empty: none has one
-	Settings   string // what Config is of, as text without secrets; empty as well
+	User       string // that authenticated to the proxy; empty: none did
+	ClientName string // of the [[client]] that matches; empty: none does
+	Mode       string // effect of the verdict: enforce, observe or exempt
+	Config     string // identifies the settings in force; empty: none
+	Settings   string // those settings, as JSON without secrets; empty when Config is
 
-	Agent     *rules.Agent // nil when no request was read
+	Agent     *rules.Agent // that was judged; nil when the request was refused before it was identified, or was not read
 	UserAgent string       // as received; empty when none
 	Sent      string       // the User-Agent sent on when it differs from the received one
 	SentFrom  string       // the From field sent in place of the client's; empty: the client's
@@ -55,30 +48,30 @@ type Entry struct {
 	Method string
 	Scheme string
 	Host   string // host[:port] in canonical form
-	Target string // path and query, as judged and as sent to the site
+	Target string // path and query, as judged and as sent to the site: any octets
 	Raw    string // the request target as received, when it differs from Target
 
-	Part string // as what a page asks for it (Sec-Fetch-Dest); empty: it is no part of a page
-	Page string // the address of that page; empty when the browser does not tell
+	Part string // Sec-Fetch-Dest of a subresource of a page; empty: it is not a subresource
+	Page string // the address of that page; empty when the browser does not send it
 
-	// Revises is the decision that this one takes back, about the same tunnel:
-	// what came through it was not what it was opened for. Nil: it takes none back.
+	// Revises is the earlier decision about the same tunnel that this one
+	// replaces, since the traffic was not what the tunnel was opened for. Nil: none.
 	Revises *Revised
 
 	Judged    Judged
 	Unseen    int // rules that might have refused what a tunnel judged by its host hides
 	Decision  rules.Decision
-	Settled   string        // the operator's reason for an exception that decided; empty: none did
-	Policy    *rules.Policy // nil when none was asked for
+	Settled   string        // the operator's reason for the exception that decided; empty: none did
+	Policy    *rules.Policy // nil when none was needed
 	PolicyAge time.Duration // since the policy was fetched or revalidated
 
-	DelayAsked time.Duration // between two requests, by the site or the operator; 0: none is
-	Waited     time.Duration // for a turn, before the decision took effect
-	Owed       time.Duration // still, when its turn was too far off or its client left
-	PaceNote   string        // what of the site's wishes about speed was clamped, or only noted; empty: nothing
+	DelayAsked time.Duration // crawl delay of the site or the operator; 0: none
+	TurnWaited time.Duration // for a turn, before the decision took effect
+	Owed       time.Duration // the wait that remained when the turn was too far off or the client left
+	PaceNote   string        // rate hints of the site that were clamped or only noted; empty: none
 
-	// Detail says more about a refusal that no rule made; empty when the
-	// reason says it all. It never holds credentials.
+	// Detail adds to the reason, such as the error of a connection; empty when the
+	// reason is enough. It never contains credentials.
 	Detail string
 
 	Outcome Outcome
@@ -92,28 +85,33 @@ func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 // Outcome is how an exchange ended.
 type Outcome struct {
 	Status    int             // sent to the client; 0 when nothing was
-	FromSite  bool            // the answer came from the site, not from heed
+	FromSite  bool            // the response came from the site, not from heed
 	BytesIn   int64           // of the request body, read from the client
 	BytesOut  int64           // of the response body, written to the client
-	Waited    time.Duration   // for the policy and for a turn
-	Duration  time.Duration   // from the request's head to the end of the answer
-	Truncated bool            // the answer did not arrive whole
-	Late      *rules.Decision // the verdict that came after a request that was only observed; nil: it did not
-	// LatePolicy is what Late rests on, LateSettled the operator's reason for an
-	// exception that decided it; zero as Settled and Policy are.
+	Waited    time.Duration   // for the policy and for all turns; see also Entry.TurnWaited
+	Duration  time.Duration   // from the request's header to the end of the response
+	Truncated bool            // the response is incomplete
+	Late      *rules.Decision // the verdict that followed a request in observe mode; nil: none did
+	// LatePolicy and LateSettled are the Policy and Settled of Late.
 	LatePolicy  *rules.Policy
 	LateSettled string
 
-	Note string // what the site's answer leads to for others: a pause that it asks for; empty: nothing
-	Err  string // what broke off the exchange; empty when nothing did
+	Note string // the pause that the response asks of later requests; empty: none
+	Err  string // the error that ended the exchange; empty: none
 }
 
-// SiteRefused reports whether the site itself refused what heed had let through.
+// SiteRefused reports whether the site refused a request that heed had allowed.
 func (e *Entry) SiteRefused() bool { return e.Outcome.FromSite && SiteRefused(e.Outcome.Status) }
 
-// Became says in a word what became of the exchange, once it has ended:
-// refused-by-heed, refused-by-site, answered (by the site), tunnelled or
-// failed.
+// Failed reports whether heed answered a request that it had allowed with one of
+// reason.FailedStatuses.
+func (e *Entry) Failed() bool {
+	return e.Decision.Verdict != rules.Refuse && !e.Outcome.FromSite && reason.FailedStatus(e.Outcome.Status)
+}
+
+// Became returns the result of an exchange that has ended: refused-by-heed,
+// refused-by-site, answered (by the site, or by heed where Max-Forwards was 0),
+// tunnelled or failed.
 func (e *Entry) Became() string {
 	switch {
 	case e.Decision.Verdict == rules.Refuse:
@@ -124,16 +122,18 @@ func (e *Entry) Became() string {
 		return "answered"
 	case e.Method == http.MethodConnect && e.Outcome.Status == http.StatusOK:
 		return "tunnelled"
+	case e.Outcome.Status == http.StatusOK: // TRACE or OPTIONS that was not to go further (RFC 9110 §7.6.2)
+		return "answered"
 	default:
 		return "failed"
 	}
 }
 
-// URL returns the address asked for: without a target the host (CONNECT), and
-// nothing when no host was learnt.
+// URL returns the URL requested, with the target as safetext.Octets writes it: scheme
+// and host alone for CONNECT, and empty when the host is not known.
 func (e *Entry) URL() string {
 	if e.Host == "" {
 		return ""
 	}
-	return e.Scheme + "://" + e.Host + e.Target
+	return e.Scheme + "://" + e.Host + safetext.Octets(e.Target)
 }

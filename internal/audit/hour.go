@@ -8,10 +8,10 @@ import (
 	"heed/rules"
 )
 
-// hour counts by minute, for an hour, in place: a slot is emptied when a later
-// minute claims it.
+// hour is a ring of counts, one slot per minute. A slot is cleared when a later
+// minute uses it.
 type hour struct {
-	minute [60]int64 // unix time in minutes that the slot counts; 0: none
+	minute [60]int64 // unix time of the slot in minutes; 0: unused
 	counts [60]Counts
 }
 
@@ -23,6 +23,16 @@ func (h *hour) at(t time.Time) *Counts {
 		h.minute[i], h.counts[i] = m, Counts{}
 	}
 	return &h.counts[i]
+}
+
+// past returns the slot of the minute that t lies in, or an unused one when the ring
+// no longer has that minute.
+func (h *hour) past(t time.Time) *Counts {
+	m := t.Unix() / 60
+	if i := ((m % 60) + 60) % 60; h.minute[i] == m {
+		return &h.counts[i]
+	}
+	return &Counts{}
 }
 
 // Hour returns the counts of the sixty minutes that end with now's minute.
@@ -39,59 +49,56 @@ func (t *Tally) Hour(now time.Time) Counts {
 	return sum
 }
 
-// maxTroubles is how many origins are remembered as troubled.
-const maxTroubles = 100
+// maxFailing bounds the origins listed by Troubles.
+const maxFailing = 100
 
-// Trouble is an origin whose robots.txt could not be had when it was last
-// asked about, so that it is refused or judged by an old copy. A site that
-// cannot be reached at all is not listed: it would fail without heed as well.
+// Trouble is an origin whose robots.txt could not be fetched when a request
+// last needed it, so that requests are refused or judged by a stale copy. A site
+// that is unreachable is not listed: it would fail without heed as well.
 type Trouble struct {
 	Origin string    `json:"origin"`
 	State  string    `json:"state"` // "unreachable" or "stale"
 	Err    string    `json:"error"`
-	Seen   time.Time `json:"seen"`     // when a request last met it
-	Retry  time.Time `json:"retry_at"` // when the file is asked for again; zero if not known
+	Seen   time.Time `json:"seen"`     // when a request last needed the file
+	Retry  time.Time `json:"retry_at"` // when the file is fetched again; zero: not known
 }
 
-type troubles map[rules.Origin]*trouble
+// failingOrigins are the origins whose robots.txt could not be fetched.
+type failingOrigins map[rules.Origin]*failingOrigin
 
-type trouble struct {
+type failingOrigin struct {
 	source rules.Source
 	seen   time.Time
 }
 
-// see remembers or forgets e's origin as its policy says.
-func (t *troubles) see(e *Entry) {
+// update adds or removes e's origin, depending on its policy. It adds none beyond
+// maxFailing.
+func (t *failingOrigins) update(e *Entry) {
 	if e.Policy == nil {
 		return
 	}
 	s := e.Policy.Source()
 	known := (*t)[s.Origin]
-	switch ill := s.Stale || s.State == rules.Unreachable && !s.NoConnection; {
-	case !ill && known != nil:
+	switch failing := s.Stale || s.State == rules.Unreachable && !s.NoConnection; {
+	case !failing && known != nil:
 		delete(*t, s.Origin)
-	case ill && known != nil:
+	case failing && known != nil:
 		known.source, known.seen = s, e.Time
-	case ill:
-		t.remember(s, e.Time)
+	case failing:
+		if *t == nil {
+			*t = failingOrigins{}
+		}
+		if len(*t) >= maxFailing {
+			t.expire(e.Time)
+		}
+		if len(*t) < maxFailing {
+			(*t)[s.Origin] = &failingOrigin{s, e.Time}
+		}
 	}
 }
 
-// remember adds an origin, when there is room for it.
-func (t *troubles) remember(s rules.Source, now time.Time) {
-	if *t == nil {
-		*t = troubles{}
-	}
-	if len(*t) >= maxTroubles {
-		t.forget(now)
-	}
-	if len(*t) < maxTroubles {
-		(*t)[s.Origin] = &trouble{s, now}
-	}
-}
-
-// forget drops the origins that nobody asked about in the hour before now.
-func (t troubles) forget(now time.Time) {
+// expire removes the origins that no request needed in the hour before now.
+func (t failingOrigins) expire(now time.Time) {
 	for o, k := range t {
 		if now.Sub(k.seen) > time.Hour {
 			delete(t, o)
@@ -99,14 +106,14 @@ func (t troubles) forget(now time.Time) {
 	}
 }
 
-// Troubles returns the origins in trouble that a request met within the hour
-// before now, in the order of their names.
+// Troubles returns the origins whose robots.txt could not be fetched and that a
+// request needed in the hour before now, ordered by name.
 func (t *Tally) Troubles(now time.Time) []Trouble {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.trouble.forget(now)
-	list := make([]Trouble, 0, len(t.trouble))
-	for o, k := range t.trouble {
+	t.failing.expire(now)
+	list := make([]Trouble, 0, len(t.failing))
+	for o, k := range t.failing {
 		x := Trouble{Origin: o.String(), State: "unreachable", Seen: k.seen, Retry: k.source.RetryAt}
 		if k.source.Stale {
 			x.State = "stale"

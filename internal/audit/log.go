@@ -10,36 +10,37 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
-// LongExchange is how long an exchange may last before its decision is logged
-// ahead of its end.
+// LongExchange is the duration after which the decision of an open exchange is
+// logged before the exchange has ended.
 const LongExchange = 10 * time.Second
 
 // maxLogged bounds each text of a log line that a client or a site chose, in octets.
 const maxLogged = 4096
 
 // Log is a recorder that writes one structured line per decision, when the
-// exchange has ended; people's have none, and are counted once a day. An exchange that lasts over LongExchange has two lines
-// with the same id: the decision, once that time has passed, and the end. It
-// is safe for concurrent use.
+// exchange has ended. Requests of exempt clients are counted in one line per day.
+// An exchange that lasts longer than LongExchange has two lines with the same id:
+// the decision, after that time, and the end. It is safe for concurrent use.
 type Log struct {
 	handler slog.Handler
 	retry   func() error
-	failed  atomic.Pointer[error] // why the last line could not be written; nil when it was
+	failed  atomic.Pointer[error] // the error of the last line; nil: it was written
 
 	mu     sync.Mutex
-	open   map[*Entry]bool // exchanges that have not ended; true: the decision is logged already
+	open   map[*Entry]bool // exchanges that have not ended; true: the decision has been logged
 	closed bool
 	people people
-	pages  pages // of which a part has been answered lately
+	pages  pages // with subresources that were answered recently
 }
 
-// NewLog returns a recorder that writes to handler. Run has to be running for
-// the lines of long exchanges. When a line could not be written, no decision
-// is accepted until retry, which tries again, returns nil; a nil retry never
-// does.
+// NewLog returns a recorder that writes to handler. The lines of long exchanges
+// are written by Run. After a line could not be written, decisions are refused
+// until retry, which tries to write again, returns nil; with a nil retry they
+// are refused permanently.
 func NewLog(handler slog.Handler, retry func() error) *Log {
 	return &Log{handler: handler, retry: retry, open: make(map[*Entry]bool)}
 }
@@ -47,7 +48,7 @@ func NewLog(handler slog.Handler, retry func() error) *Log {
 var errClosed = errors.New("heed is stopping")
 
 // Decided implements the proxy's Recorder. It fails while the log cannot be
-// written, so that nothing goes on unrecorded.
+// written, so that no request proceeds unrecorded.
 func (l *Log) Decided(e *Entry) error {
 	if failed := l.failed.Load(); failed != nil {
 		if l.retry == nil || l.retry() != nil {
@@ -68,7 +69,7 @@ func (l *Log) Decided(e *Entry) error {
 	return nil
 }
 
-// Err says why the log cannot be written; nil when it can.
+// Err returns why the log cannot be written; nil when it can.
 func (l *Log) Err() error {
 	if failed := l.failed.Load(); failed != nil {
 		return *failed
@@ -76,20 +77,20 @@ func (l *Log) Err() error {
 	return nil
 }
 
-// Close logs the exchanges that have not ended, with why as what ended them,
-// and accepts nothing more.
+// Close logs the exchanges that have not ended, with why as their error, and
+// refuses all later decisions.
 func (l *Log) Close(why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
 	for _, e := range l.sortedLocked(func(*Entry, bool) bool { return true }) {
-		l.write(e, message(l.open[e]), func(a []slog.Attr) []slog.Attr {
+		l.write(e, messages[l.open[e]], func(a []slog.Attr) []slog.Attr {
 			return append(a, slog.Bool("truncated", true), slog.String("error", why))
 		})
 	}
 	clear(l.open)
-	l.pagesLocked(time.Now().Add(pageRest))
-	l.peopleLocked(time.Now().AddDate(0, 0, 1))
+	l.logPagesLocked(time.Now().Add(pageIdle))
+	l.logExemptLocked(time.Now().AddDate(0, 0, 1))
 }
 
 // Ended implements the proxy's Recorder.
@@ -98,22 +99,16 @@ func (l *Log) Ended(e *Entry) {
 	logged, known := l.open[e]
 	delete(l.open, e)
 	if known && e.Part != "" {
-		l.partLocked(e, time.Now())
+		l.countPageLocked(e, time.Now())
 	}
 	l.mu.Unlock()
-	if known { // else Close has told its end
-		l.write(e, message(logged), func(a []slog.Attr) []slog.Attr { return appendOutcome(a, e) })
+	if known { // else Close has logged its end
+		l.write(e, messages[logged], func(a []slog.Attr) []slog.Attr { return appendOutcome(a, e) })
 	}
 }
 
-// message is what a line is called: the end of an exchange of which the
-// decision is logged already has its own name.
-func message(logged bool) string {
-	if logged {
-		return "ended"
-	}
-	return "decision"
-}
+// messages are the messages of lines, by whether the decision has been logged before.
+var messages = map[bool]string{false: "decision", true: "ended"}
 
 // Run logs the decisions of long exchanges until ctx ends.
 func (l *Log) Run(ctx context.Context) {
@@ -129,25 +124,25 @@ func (l *Log) Run(ctx context.Context) {
 	}
 }
 
-// tick logs the exchanges that have lasted LongExchange at now. It holds the
-// lock while it writes, so that no exchange ends before its decision is told.
+// tick logs the decisions of exchanges that have lasted LongExchange at now. It
+// holds the lock while it writes, so that the decision is logged before the end.
 func (l *Log) tick(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	due := l.sortedLocked(func(e *Entry, logged bool) bool { return !logged && now.Sub(e.Time) >= LongExchange })
 	for _, e := range due {
 		l.open[e] = true
-		l.write(e, message(false), nil)
+		l.write(e, messages[false], nil)
 	}
-	l.pagesLocked(now)
-	l.peopleLocked(now)
+	l.logPagesLocked(now)
+	l.logExemptLocked(now)
 }
 
-// sortedLocked returns the open entries that fit, oldest first.
-func (l *Log) sortedLocked(fits func(e *Entry, logged bool) bool) []*Entry {
+// sortedLocked returns the open entries that match, oldest first.
+func (l *Log) sortedLocked(match func(e *Entry, logged bool) bool) []*Entry {
 	var found []*Entry
 	for e, logged := range l.open {
-		if fits(e, logged) {
+		if match(e, logged) {
 			found = append(found, e)
 		}
 	}
@@ -157,15 +152,14 @@ func (l *Log) sortedLocked(fits func(e *Entry, logged bool) bool) []*Entry {
 
 var attrs = sync.Pool{New: func() any { s := make([]slog.Attr, 0, 40); return &s }}
 
-// write logs e's decision, and what outcome adds: nil before the exchange has
-// ended, since the outcome is still being written then.
+// write logs e's decision and the attributes that outcome appends. outcome is
+// nil before the exchange has ended: e.Outcome may not be read until then.
 func (l *Log) write(e *Entry, message string, outcome func([]slog.Attr) []slog.Attr) {
 	level := slog.LevelInfo
 	if e.Decision.Reason == rules.ReasonUntrusted && e.Decision.Verdict == rules.Refuse || e.Decision.Reason == rules.ReasonRecord || e.Decision.Reason == rules.ReasonInternal {
 		level = slog.LevelWarn
 	}
-	ctx := context.Background()
-	if !l.handler.Enabled(ctx, level) {
+	if !l.handler.Enabled(context.Background(), level) {
 		return
 	}
 	buf := attrs.Get().(*[]slog.Attr)
@@ -173,20 +167,28 @@ func (l *Log) write(e *Entry, message string, outcome func([]slog.Attr) []slog.A
 	if outcome != nil {
 		a = outcome(a)
 	}
-	r := slog.NewRecord(time.Now(), level, message, 0)
-	r.AddAttrs(a...)
-	if err := l.handler.Handle(ctx, r); err != nil {
-		l.failed.Store(&err)
-	}
+	l.log(time.Now(), level, message, a...)
 	clear(a)
 	*buf = a
 	attrs.Put(buf)
 }
 
-// configDigits are enough of a configuration's hash to tell it from others.
+// log logs one line, and keeps the error.
+func (l *Log) log(now time.Time, level slog.Level, message string, a ...slog.Attr) {
+	if !l.handler.Enabled(context.Background(), level) {
+		return
+	}
+	r := slog.NewRecord(now, level, message, 0)
+	r.AddAttrs(a...)
+	if err := l.handler.Handle(context.Background(), r); err != nil {
+		l.failed.Store(&err)
+	}
+}
+
+// configDigits is the number of digits logged of a configuration's hash.
 const configDigits = 12
 
-// appendDecision adds what was known when the request was decided on.
+// appendDecision appends the attributes known when the request was decided on.
 func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	d := &e.Decision
 	name, from := agentOf(e)
@@ -216,15 +218,15 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	a = appendText(a, "variant", d.Variant)
 	a = appendPolicy(a, e)
 	a = appendPace(a, e)
-	a = appendText(a, "raw_target", e.Raw)
-	a = appendTerms(a, e)
+	a = appendText(a, "raw_target", safetext.Octets(e.Raw))
+	a = appendSettings(a, e)
 	if e.Revises != nil {
 		a = append(a, slog.String("revises", e.Revises.ID.String()))
 	}
 	return appendText(a, "detail", e.Detail)
 }
 
-// appendText adds a text that there may be none of.
+// appendText appends a text unless it is empty.
 func appendText(a []slog.Attr, key, value string) []slog.Attr {
 	if value == "" {
 		return a
@@ -232,7 +234,7 @@ func appendText(a []slog.Attr, key, value string) []slog.Attr {
 	return append(a, slog.String(key, bounded(value)))
 }
 
-// appendPolicy adds how old the rules were.
+// appendPolicy appends the age of the rules.
 func appendPolicy(a []slog.Attr, e *Entry) []slog.Attr {
 	if e.Policy == nil {
 		return a
@@ -247,13 +249,13 @@ func appendPolicy(a []slog.Attr, e *Entry) []slog.Attr {
 	return a
 }
 
-// appendPace adds what was asked for about speed, and what that cost.
+// appendPace appends the crawl delay and the time waited for it.
 func appendPace(a []slog.Attr, e *Entry) []slog.Attr {
 	if e.DelayAsked > 0 {
 		a = append(a, slog.Float64("delay_asked_ms", milliseconds(e.DelayAsked)))
 	}
-	if e.Waited > 0 {
-		a = append(a, slog.Float64("turn_ms", milliseconds(e.Waited)))
+	if e.TurnWaited > 0 {
+		a = append(a, slog.Float64("turn_ms", milliseconds(e.TurnWaited)))
 	}
 	if e.Owed > 0 {
 		a = append(a, slog.Float64("owed_ms", milliseconds(e.Owed)))
@@ -261,8 +263,8 @@ func appendPace(a []slog.Attr, e *Entry) []slog.Attr {
 	return appendText(a, "pace", e.PaceNote)
 }
 
-// appendTerms adds what had been settled with the client and the site.
-func appendTerms(a []slog.Attr, e *Entry) []slog.Attr {
+// appendSettings appends the settings that applied to the client and the site.
+func appendSettings(a []slog.Attr, e *Entry) []slog.Attr {
 	a = appendText(a, "sent_user_agent", e.Sent)
 	a = appendText(a, "sent_from", e.SentFrom)
 	a = appendText(a, "user", e.User)
@@ -274,7 +276,7 @@ func appendTerms(a []slog.Attr, e *Entry) []slog.Attr {
 	return appendText(a, "settled", e.Settled)
 }
 
-// appendOutcome adds how the exchange ended.
+// appendOutcome appends the result of the exchange.
 func appendOutcome(a []slog.Attr, e *Entry) []slog.Attr {
 	o := &e.Outcome
 	by := "heed"
@@ -303,7 +305,7 @@ func appendOutcome(a []slog.Attr, e *Entry) []slog.Attr {
 	return appendText(a, "error", o.Err)
 }
 
-// agentOf returns the name an entry was judged by and where it comes from.
+// agentOf returns the product token that an entry was judged by, and its source.
 func agentOf(e *Entry) (name, from string) {
 	switch {
 	case e.Agent == nil:

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"slices"
 	"strings"
@@ -14,47 +13,30 @@ import (
 // maxPages bounds the pages that are counted by their address.
 const maxPages = 1000
 
-// pageRest is how long after its last part a page counts as loaded.
-const pageRest = 2 * time.Second
+// pageIdle is the time after its last subresource when a page counts as loaded.
+const pageIdle = 2 * time.Second
 
-// PageCount is what became of the parts of one page: what a browser asked for
-// to show it. Page is the address that the browser named, cut to 200 bytes;
-// empty where it named none, Other for pages beyond a bound.
+// PageCount counts the requests that a browser made for the subresources of one
+// page. Page is the address that the browser sent, cut to 200 bytes; empty when
+// it sent none, and Other for pages beyond a bound.
 type PageCount struct {
 	Page        string `json:"page"`
 	Parts       uint64 `json:"parts"`
 	Refused     uint64 `json:"refused"`         // by heed
-	SiteRefused uint64 `json:"refused_by_site"` // let through, and refused by the site itself
+	SiteRefused uint64 `json:"refused_by_site"` // allowed by heed, and refused by the site
 }
 
-// pages counts the parts of pages.
-type pages map[string]*page
+// pages counts requests for subresources by page.
+type pages struct{ boundedMap[string, page] }
 
 type page struct {
 	PageCount
-	last time.Time // when a part was asked for last, or answered
+	last time.Time // when a subresource was last requested or answered
 }
 
-// at returns the counts of e's page, made when there are none; full when
-// there is no room.
-func (p *pages) at(e *Entry, full string) *page {
-	key := clip(e.Page)
-	if c := (*p)[key]; c != nil {
-		return c
-	}
-	if *p == nil {
-		*p = pages{}
-	}
-	if len(*p) >= maxPages {
-		key = full
-	}
-	c := (*p)[key]
-	if c == nil {
-		key = strings.Clone(key)
-		c = &page{PageCount: PageCount{Page: key}}
-		(*p)[key] = c
-	}
-	return c
+// of returns the counts of e's page.
+func (p *pages) of(e *Entry) *page {
+	return p.at(clip(e.Page), Other, maxPages, strings.Clone)
 }
 
 func (c *page) decided(e *Entry) {
@@ -64,11 +46,12 @@ func (c *page) decided(e *Entry) {
 	}
 }
 
-// refused returns the pages of which a part was refused, the most first.
+// refused returns the pages with refused subresources, most first.
 func (p pages) refused() []PageCount {
-	list := make([]PageCount, 0, len(p))
-	for _, c := range p {
+	list := make([]PageCount, 0, len(p.boundedMap))
+	for address, c := range p.boundedMap {
 		if c.Refused+c.SiteRefused > 0 {
+			c.Page = address
 			list = append(list, c.PageCount)
 		}
 	}
@@ -78,9 +61,9 @@ func (p pages) refused() []PageCount {
 	return list
 }
 
-// partLocked counts a part that has been answered.
-func (l *Log) partLocked(e *Entry, now time.Time) {
-	c := l.pages.at(e, Other)
+// countPageLocked counts a subresource whose exchange has ended.
+func (l *Log) countPageLocked(e *Entry, now time.Time) {
+	c := l.pages.of(e)
 	c.decided(e)
 	if e.SiteRefused() {
 		c.SiteRefused++
@@ -88,28 +71,18 @@ func (l *Log) partLocked(e *Entry, now time.Time) {
 	c.last = now
 }
 
-// pagesLocked logs a line for each page that has come to rest at now and of
-// which a part was refused, and forgets it.
-func (l *Log) pagesLocked(now time.Time) {
-	var done pages
-	for key, c := range l.pages {
-		if now.Sub(c.last) >= pageRest {
-			if done == nil {
-				done = pages{}
-			}
-			done[key] = c
-			delete(l.pages, key)
+// logPagesLocked removes the pages that are loaded at now, and logs a line for
+// each with refused subresources.
+func (l *Log) logPagesLocked(now time.Time) {
+	done := pages{boundedMap[string, page]{}}
+	for address, c := range l.pages.boundedMap {
+		if now.Sub(c.last) >= pageIdle {
+			done.boundedMap[address] = c
+			delete(l.pages.boundedMap, address)
 		}
 	}
 	for _, c := range done.refused() {
-		r := slog.NewRecord(now, slog.LevelInfo, "page", 0)
-		r.AddAttrs(slog.String("page", c.Page), slog.Uint64("parts", c.Parts),
+		l.log(now, slog.LevelInfo, "page", slog.String("page", c.Page), slog.Uint64("parts", c.Parts),
 			slog.Uint64("refused", c.Refused), slog.Uint64("refused_by_site", c.SiteRefused))
-		if !l.handler.Enabled(context.Background(), r.Level) {
-			return
-		}
-		if err := l.handler.Handle(context.Background(), r); err != nil {
-			l.failed.Store(&err)
-		}
 	}
 }

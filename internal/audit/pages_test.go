@@ -93,4 +93,9 @@ func TestHeed_WhatBecameOfARequestIsOneWord(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
+	last := partEntry("", rules.Allow, 200, false)
+	last.Method = "TRACE"
+	if got := last.Became(); got != "answered" {
+		t.Errorf("a TRACE that was not to go further: got %s", got)
+	}
 }

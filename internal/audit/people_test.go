@@ -42,6 +42,6 @@ func TestHeed_ExemptClientsAreCountedOnceADay(t *testing.T) {
 	}
 	l.Close("stopped")
 	if strings.Contains(out.String(), "somewhere.test") {
-		t.Error("the log tells where people go")
+		t.Error("the log contains where people go")
 	}
 }

@@ -1,12 +1,15 @@
 package audit
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
-// Redact returns s, a target, an address or a text that may quote one, with
-// what must not be kept replaced by keyed hashes, and whether there was any:
-// the values of parameters whose names fit (in the query, between & and ;, in
-// the path behind ; or as a segment, and in an address inside another's value),
-// and credentials before a host. All else stays, octet by octet.
+// Redact returns s, a target, a URL or a text that contains one, with secrets
+// replaced by keyed hashes, and whether there were any. Secrets are the values of
+// parameters whose names match a pattern (in the query, between & and ;, in the
+// path after ; or as a segment, and in a URL inside another's value), and
+// credentials before a host. All other octets are unchanged.
 func (p *Privacy) Redact(s string) (string, bool) {
 	if p == nil || strings.IndexByte(s, '=') < 0 && strings.IndexByte(s, '@') < 0 && strings.IndexByte(s, '%') < 0 {
 		return s, false
@@ -14,7 +17,7 @@ func (p *Privacy) Redact(s string) (string, bool) {
 	var out strings.Builder
 	done, query := 0, strings.IndexByte(s, '?')
 	for at, found := 0, 0; at < len(s); {
-		from, to := p.secret(s, at, query)
+		from, to := p.findSecret(s, at, query)
 		if from < to {
 			if found++; found == maxSecrets {
 				to = len(s)
@@ -23,11 +26,7 @@ func (p *Privacy) Redact(s string) (string, bool) {
 			out.WriteString(p.hash("redacted", s[from:to]))
 			done = to
 		}
-		at = to
-		for at < len(s) && !begins(s[at]) { // to where the next name begins
-			at++
-		}
-		at++
+		at = pieceEnd(s, to) + 1 // where the next name begins
 	}
 	if done == 0 {
 		return s, false
@@ -36,27 +35,52 @@ func (p *Privacy) Redact(s string) (string, bool) {
 	return out.String(), true
 }
 
-// maxSecrets bounds how many are hashed of one text: the last is all that follows.
+// redacted matches what Redact writes in place of a secret.
+var redacted = regexp.MustCompile(`redacted-[0-9a-f]{16}`)
+
+// BeforeRedacted returns the beginning of s up to the first value that Redact has
+// replaced; ok is false when there is none.
+func BeforeRedacted(s string) (beginning string, ok bool) {
+	if at := redacted.FindStringIndex(s); at != nil {
+		return s[:at[0]], true
+	}
+	return s, false
+}
+
+// MaskRedacted returns s with the same word for all values that Redact has replaced.
+func MaskRedacted(s string) string {
+	if !strings.Contains(s, "redacted-") {
+		return s
+	}
+	return redacted.ReplaceAllString(s, "redacted")
+}
+
+// maxSecrets bounds the hashes of one text: the last one covers the rest of it.
 const maxSecrets = 64
 
-// begins reports whether a name can begin behind c.
-func begins(c byte) bool { return c == '&' || c == ';' || c == '?' || c == '/' || c == '#' }
+// isSeparator reports whether a name can begin after c.
+func isSeparator(c byte) bool { return c == '&' || c == ';' || c == '?' || c == '/' || c == '#' }
 
-// secret returns where the secret lies that the piece beginning at s[at] holds,
-// if from < to; the search goes on at to. The query of s begins at query; where
-// that is negative, there is none.
-func (p *Privacy) secret(s string, at, query int) (from, to int) {
-	if to := credentials(s, at); to > at {
+// pieceEnd returns the index of the next separator in s from at on, or the length.
+func pieceEnd(s string, at int) int {
+	for at < len(s) && !isSeparator(s[at]) {
+		at++
+	}
+	return at
+}
+
+// findSecret returns the bounds of the secret in the piece that begins at s[at];
+// from == to when it has none. The search continues at to. query is the index of
+// the query in s, negative without one.
+func (p *Privacy) findSecret(s string, at, query int) (from, to int) {
+	if to := credentialsEnd(s, at); to > at {
 		return at, to
 	}
-	end := at
-	for end < len(s) && !begins(s[end]) {
-		end++
-	}
+	end := pieceEnd(s, at)
 	name, value, valued := strings.Cut(s[at:end], "=")
 	from = at + len(name) + 1
 	switch {
-	case valued && p.names.fits(name):
+	case valued && p.names.matches(name):
 		return from, valueEnd(s, from, query)
 	case p.nested(name): // its own = is an escape
 		return at, valueEnd(s, at, query)
@@ -66,9 +90,9 @@ func (p *Privacy) secret(s string, at, query int) (from, to int) {
 	return end, end
 }
 
-// credentials returns where those before a host end that stand at s[at:], the
-// place behind "//" of an address; at when there are none.
-func credentials(s string, at int) int {
+// credentialsEnd returns the end of the credentials before a host at s[at:], if
+// that is after "://"; at when there are none.
+func credentialsEnd(s string, at int) int {
 	if at < 3 || s[at-3:at] != "://" {
 		return at
 	}
@@ -82,64 +106,60 @@ func credentials(s string, at int) int {
 	return at
 }
 
-// valueEnd returns where the value ends that begins at s[from:]: in the path at
-// the next slash, in the query at the next &. What follows a ; is part of it
-// unless it reads as a parameter, since not every site takes it for the end.
+// valueEnd returns the end of the value at s[from:]: in the path the next slash,
+// in the query the next &. A ; ends it only before another parameter, since not
+// every site separates parameters by ; .
 func valueEnd(s string, from, query int) int {
 	inPath := query < 0 || from <= query
 	for i := from; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '&', c == '#', inPath && (c == '/' || c == '?'):
 			return i
-		case c == ';' && parameter(s[i+1:]):
+		case c == ';' && isParameter(s[i+1:]):
 			return i
 		}
 	}
 	return len(s)
 }
 
-// parameter reports whether s begins with a name, = and a value.
-func parameter(s string) bool {
+// isParameter reports whether s begins with a name, = and a value.
+func isParameter(s string) bool {
 	i := 0
 	for i < len(s) && isNameByte(s[i]) {
 		i++
 	}
-	return i > 0 && i+1 < len(s) && s[i] == '=' && s[i+1] != '=' && !begins(s[i+1])
+	return i > 0 && i+1 < len(s) && s[i] == '=' && s[i+1] != '=' && !isSeparator(s[i+1])
 }
 
 func isNameByte(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("_-.[]%", c) >= 0
 }
 
-// nested reports whether a piece, unescaped, holds what has to be hidden.
+// nested reports whether a piece contains a secret once it is unescaped.
 func (p *Privacy) nested(piece string) bool {
 	for range maxDecodings {
 		plain := unescape(piece)
 		if plain == piece {
 			return false
 		}
-		if piece = plain; p.holds(piece) {
+		if piece = plain; p.hasSecret(piece) {
 			return true
 		}
 	}
 	return false
 }
 
-// holds reports whether s, in which nothing is escaped that matters, has a
-// secret.
-func (p *Privacy) holds(s string) bool {
+// hasSecret reports whether s, which is unescaped, contains a secret.
+func (p *Privacy) hasSecret(s string) bool {
 	for at := 0; at < len(s); at++ {
-		if at > 0 && !begins(s[at-1]) {
+		if at > 0 && !isSeparator(s[at-1]) {
 			continue
 		}
-		if credentials(s, at) > at {
+		if credentialsEnd(s, at) > at {
 			return true
 		}
-		end := at
-		for end < len(s) && !begins(s[end]) {
-			end++
-		}
-		if name, value, valued := strings.Cut(s[at:end], "="); valued && value != "" && p.names.fits(name) {
+		end := pieceEnd(s, at)
+		if name, value, valued := strings.Cut(s[at:end], "="); valued && value != "" && p.names.matches(name) {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -15,7 +16,7 @@ func newPrivacy(t testing.TB, clients Clients) *Privacy {
 	return p
 }
 
-// A value stands in braces where it is to be hidden; all else must stay as it is.
+// A value in braces is to be hidden; everything else must not change.
 func TestHeed_ValuesThatMustNotBeKeptAreHiddenInEverySpellingOfTheirNames(t *testing.T) {
 	p := newPrivacy(t, ClientsFull)
 	for _, c := range []string{
@@ -41,7 +42,7 @@ func TestHeed_ValuesThatMustNotBeKeptAreHiddenInEverySpellingOfTheirNames(t *tes
 	}
 }
 
-// hide returns c with what stands in braces hidden.
+// hide returns c with the text in braces hidden.
 func hide(p *Privacy, c string) string {
 	var out strings.Builder
 	for c != "" {
@@ -156,5 +157,25 @@ func BenchmarkRedact(b *testing.B) {
 				p.Redact(target)
 			}
 		})
+	}
+}
+
+// Secrets are found among octets that are no text, and these are kept.
+func TestRedact_OctetsThatAreNoText(t *testing.T) {
+	t.Parallel()
+	p, err := NewPrivacy(ClientsFull, []string{"token"}, make([]byte, PrivacyKeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]string{
+		"/\xff%zz|\"{^}?q=\xfe&token=\xc3(\x00&r=%":   "/\xff%zz|\"{^}?q=\xfe&token=HASH&r=%",
+		"/caf\u00e9?\xfftoken\xff=a\xffb;c":           "/caf\u00e9?\xfftoken\xff=HASH",
+		"/%?to%6Ben=100%-\xe2\x28\xa1/x;token=\xff/y": "/%?to%6Ben=HASH;token=HASH",
+		"/\xff\xfe?\xff=%zz":                          "/\xff\xfe?\xff=%zz",
+	} {
+		got, _ := p.Redact(target)
+		if got = regexp.MustCompile(`redacted-[0-9a-f]{16}`).ReplaceAllString(got, "HASH"); got != want {
+			t.Errorf("%q is kept as %q, not %q", target, got, want)
+		}
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// names are patterns for the names of query parameters.
-type names struct {
+// namePatterns are patterns for the names of query parameters.
+type namePatterns struct {
 	exact    map[string]bool
-	patterns [][]string // those with a *: what stands between the stars
+	patterns [][]string // those with a *, split at each *
 }
 
-func newNames(patterns []string) *names {
-	n := &names{exact: map[string]bool{}}
+func newNamePatterns(patterns []string) *namePatterns {
+	n := &namePatterns{exact: map[string]bool{}}
 	for _, pattern := range patterns {
 		if strings.Contains(pattern, "*") {
 			n.patterns = append(n.patterns, strings.Split(pattern, "*"))
@@ -24,14 +24,14 @@ func newNames(patterns []string) *names {
 	return n
 }
 
-// maxDecodings is how often a name is unescaped at most: a site that sits
-// behind others may do so more than once.
+// maxDecodings bounds how often a name is unescaped: each of several servers in
+// front of a site may do so once.
 const maxDecodings = 4
 
-// fits reports whether a name, in whatever spelling, fits a pattern: as a whole,
-// with what is no letter or digit left out, or by one of its words. So "token"
-// fits token, access_token, tok%65n, user[token] and pageToken.
-func (n *names) fits(name string) bool {
+// matches reports whether a name, unescaped and reduced to its letters and
+// digits, matches a pattern as a whole or by one of its words. So "token" matches
+// token, access_token, tok%65n, user[token] and pageToken.
+func (n *namePatterns) matches(name string) bool {
 	for range maxDecodings {
 		plain := unescape(name)
 		if plain == name {
@@ -39,12 +39,12 @@ func (n *names) fits(name string) bool {
 		}
 		name = plain
 	}
-	if n.fit(fold(name)) {
+	if n.matchesFolded(fold(name)) {
 		return true
 	}
 	word, rest := nextWord(name)
 	for len(word) < len(name) && word != "" {
-		if n.fit(fold(word)) {
+		if n.matchesFolded(fold(word)) {
 			return true
 		}
 		word, rest = nextWord(rest)
@@ -52,22 +52,22 @@ func (n *names) fits(name string) bool {
 	return false
 }
 
-// fit reports whether a pattern fits s.
-func (n *names) fit(s string) bool {
+// matchesFolded reports whether s, which is folded, matches a pattern.
+func (n *namePatterns) matchesFolded(s string) bool {
 	if s == "" || n.exact[s] {
 		return s != ""
 	}
 	for _, pattern := range n.patterns {
-		if fitsAround(pattern, s) {
+		if matchesParts(pattern, s) {
 			return true
 		}
 	}
 	return false
 }
 
-// fitsAround reports whether s begins with the first of parts, ends with the
-// last and has the others between, in their order.
-func fitsAround(parts []string, s string) bool {
+// matchesParts reports whether s begins with the first of parts, ends with the
+// last and contains the others between them, in their order.
+func matchesParts(parts []string, s string) bool {
 	last := len(parts) - 1
 	s, begins := strings.CutPrefix(s, parts[0])
 	s, ends := strings.CutSuffix(s, parts[last])
@@ -80,13 +80,6 @@ func fitsAround(parts []string, s string) bool {
 
 // fold returns the letters and digits of s, in lower case.
 func fold(s string) string {
-	plain := true
-	for i := 0; i < len(s) && plain; i++ {
-		plain = s[i] >= 'a' && s[i] <= 'z' || s[i] >= '0' && s[i] <= '9'
-	}
-	if plain {
-		return s
-	}
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 			return -1
@@ -95,18 +88,18 @@ func fold(s string) string {
 	}, s)
 }
 
-// nextWord cuts the first word off a name: words end at what is no letter or
-// digit, and before a capital after a small letter or before the last capital of
-// several ("apiKey", "APIKey").
+// nextWord cuts the first word off a name. A word ends before a character that is
+// not a letter or digit, before an upper-case letter that follows a lower-case
+// one, and before the last of several upper-case letters ("apiKey", "APIKey").
 func nextWord(s string) (word, rest string) {
 	var before rune
 	start := -1
 	for i, r := range s {
-		switch wordly := unicode.IsLetter(r) || unicode.IsDigit(r); {
-		case start < 0 && wordly:
+		switch inWord := unicode.IsLetter(r) || unicode.IsDigit(r); {
+		case start < 0 && inWord:
 			start = i
 		case start < 0:
-		case !wordly, unicode.IsUpper(r) && !unicode.IsUpper(before), unicode.IsUpper(r) && smallFollows(s[i:]):
+		case !inWord, unicode.IsUpper(r) && !unicode.IsUpper(before), unicode.IsUpper(r) && lowerFollows(s[i:]):
 			return s[start:i], s[i:]
 		}
 		before = r
@@ -114,15 +107,15 @@ func nextWord(s string) (word, rest string) {
 	return s[max(start, 0):], ""
 }
 
-// smallFollows reports whether the second letter of s is a small one.
-func smallFollows(s string) bool {
+// lowerFollows reports whether the second character of s is a lower-case letter.
+func lowerFollows(s string) bool {
 	_, n := utf8.DecodeRuneInString(s)
 	second, _ := utf8.DecodeRuneInString(s[n:])
 	return unicode.IsLower(second)
 }
 
-// unescape decodes %XX, and %uXXXX as some servers take it; what is no escape
-// stays. It returns s itself when there is nothing to decode.
+// unescape decodes %XX, and %uXXXX as some servers do. Invalid escapes are kept.
+// It returns s itself when there is nothing to decode.
 func unescape(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
@@ -145,7 +138,7 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// hexAt returns the number that n hexadecimal digits at s[i:] are.
+// hexAt returns the value of the n hexadecimal digits at s[i:].
 func hexAt(s string, i, n int) (v int, ok bool) {
 	if i+n > len(s) {
 		return 0, false

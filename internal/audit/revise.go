@@ -8,7 +8,7 @@ import (
 	"heed/rules"
 )
 
-// Revised is a decision that was taken back.
+// Revised is a decision that was replaced by a later one.
 type Revised struct {
 	ID       uuid.UUID
 	Time     time.Time
@@ -16,24 +16,25 @@ type Revised struct {
 }
 
 // reviseLocked counts a tunnel by its second decision in place of its first: it
-// is one request, and stays judged by what was seen of it.
+// remains one request, judged by path or host as before.
 func (t *Tally) reviseLocked(e *Entry) {
 	was := &e.Revises.Decision
+	t.reclassLocked(e, e.Revises.Time, classOf(was, false), classOf(&e.Decision, false))
 	if e.Judged == NotJudged {
 		uncount(t.unjudged, unjudgedKey{e.countedHost(), was.Reason, was.Verdict}, unjudgedKey{host: Other})
 	} else {
-		for _, c := range []*Counts{&t.total, t.hour.at(e.Revises.Time), t.hostLocked(e.countedHost())} {
+		for _, c := range []*Counts{&t.total, t.hour.past(e.Revises.Time), t.hostLocked(e.countedHost())} {
 			c.revise(was.Verdict, e.Decision.Verdict)
 		}
 		if was.Verdict != rules.Allow {
 			uncount(t.refusals, keyOf(e.Host, was), refusalKey{host: Other})
 		}
 	}
-	t.whyLocked(e)
+	t.reasonLocked(e)
 }
 
-// revise moves a judged request from one verdict to another. An hour that has
-// forgotten the request has nothing to move.
+// revise moves a judged request from one verdict to another. It does nothing
+// when c, of an earlier hour, no longer counts the request.
 func (c *Counts) revise(from, to rules.Verdict) {
 	if n := c.of(from); *n > 0 {
 		*n--

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"heed/internal/audit"
+	"heed/internal/reason"
 	"heed/rules"
 )
 
@@ -20,9 +21,10 @@ func TestHeed_ATunnelThatTurnsOutBadCountsOnce(t *testing.T) {
 			bad.Revises = &audit.Revised{Time: opened.Time, Decision: opened.Decision}
 			decide(t, &tally, opened, bad)
 
-			want := audit.Counts{Requests: 1, NotJudged: 1}
+			want := audit.Counts{Requests: 1, NotJudged: 1, Classes: reason.Counts{reason.NotJudged: 1}}
 			if judged == audit.ByHost {
 				want = [...]audit.Counts{{Requests: 1, ByHost: 1, Refused: 1}, {Requests: 1, ByHost: 1, WouldRefuse: 1}}[last]
+				want.Classes = reason.Counts{reason.NotJudged: 1} // by neither rules nor settings
 			}
 			s := tally.Summary()
 			if s.Counts != want || s.Hosts[0].Counts != want {

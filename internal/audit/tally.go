@@ -8,44 +8,46 @@ import (
 	"sync"
 	"time"
 
+	"heed/internal/reason"
 	"heed/rules"
 )
 
-// Bounds of a Tally. What comes beyond a bound is counted under Other, so that
-// the sums stay true while one client cannot fill the memory with names.
+// Bounds of a Tally. Names beyond a bound are counted under Other, so that the
+// sums remain correct and no client can fill the memory with names.
 const (
 	maxHosts   = 1000 // hosts counted by name
 	maxRefusal = 1000 // pairs of host and rule counted by name
 	maxSites   = 1000 // pairs of host and status counted by name
 	maxText    = 200  // bytes kept of one text from a site
 
-	// Other stands for all names beyond a bound.
+	// Other replaces all names beyond a bound.
 	Other = "(others)"
 
-	// waitedFrom is the shortest wait that is told: less is not felt.
+	// waitedFrom is the shortest wait that is counted.
 	waitedFrom = 10 * time.Millisecond
 )
 
-// Tally is a Recorder that counts. It keeps no Entry, holds a bounded amount of
-// memory, and allocates nothing for a host and rule it has met before. The zero
+// Tally is a Recorder that counts. It keeps no Entry, uses a bounded amount of
+// memory, and does not allocate for a host and rule counted before. The zero
 // value is ready; it is safe for concurrent use.
 type Tally struct {
 	mu       sync.Mutex
 	total    Counts
 	waits    Waits
-	hosts    map[string]*Counts
-	refusals map[refusalKey]*uint64
-	unjudged map[unjudgedKey]*uint64
-	sites    map[siteKey]*uint64
-	turns    map[string]*PaceCount
+	hosts    boundedMap[string, Counts]
+	refusals boundedMap[refusalKey, uint64]
+	unjudged boundedMap[unjudgedKey, uint64]
+	sites    boundedMap[siteKey, uint64]
+	failed   boundedMap[siteKey, uint64]
+	turns    boundedMap[string, PaceCount]
 	pages    pages
 	hour     hour
-	trouble  troubles
+	failing  failingOrigins
 }
 
-// Counts are requests by what became of them. Requests is the sum of the other
-// four: a request counts as NotJudged whatever its verdict, since a verdict on
-// what was not seen says nothing about the rules.
+// Counts are requests by result. Requests is the sum of Classes, and of the next
+// four: there a request of which nothing was seen that could be judged counts as
+// NotJudged whatever its verdict.
 type Counts struct {
 	Requests    uint64 `json:"requests"`
 	Allowed     uint64 `json:"allowed"`
@@ -53,12 +55,17 @@ type Counts struct {
 	WouldRefuse uint64 `json:"would_refuse"`
 	NotJudged   uint64 `json:"not_judged"`
 
-	// SiteRefused are those of the allowed that the site itself then refused.
+	// SiteRefused are the allowed requests that the site refused.
 	SiteRefused uint64 `json:"site_refused"`
 
-	// ByPath and ByHost divide the judged ones by what was seen of them.
+	// ByPath and ByHost are the judged requests by how they were judged.
 	ByPath uint64 `json:"by_path"`
 	ByHost uint64 `json:"by_host"`
+
+	// Classes are the requests by class, and WouldBe those that were only observed
+	// by the class of their refusal; Classes has these as allowed or failed.
+	Classes reason.Counts `json:"classes"`
+	WouldBe reason.Counts `json:"would_be"`
 }
 
 // Waits are the requests that had to wait for a policy or a turn.
@@ -100,21 +107,21 @@ func (t *Tally) Decided(e *Entry) error {
 	t.total.add(e)
 	t.hour.at(e.Time).add(e)
 	t.hostLocked(e.countedHost()).add(e)
-	t.trouble.see(e)
+	t.failing.update(e)
 	if e.Part != "" && !e.exempt() {
-		t.pages.at(e, Other).decided(e)
+		t.pages.of(e).decided(e)
 	}
-	t.whyLocked(e)
+	t.reasonLocked(e)
 	return nil
 }
 
-// whyLocked counts why e was not judged, or not allowed.
-func (t *Tally) whyLocked(e *Entry) {
+// reasonLocked counts the reason why e was not judged, or not allowed.
+func (t *Tally) reasonLocked(e *Entry) {
 	switch d := &e.Decision; {
 	case e.Judged == NotJudged:
-		t.unjudged = count(t.unjudged, unjudgedKey{e.countedHost(), d.Reason, d.Verdict}, maxRefusal, unjudgedKey.keep, unjudgedKey{host: Other})
+		*t.unjudged.at(unjudgedKey{e.countedHost(), d.Reason, d.Verdict}, unjudgedKey{host: Other}, maxRefusal, unjudgedKey.clone)++
 	case d.Verdict != rules.Allow:
-		t.refusals = count(t.refusals, keyOf(e.Host, d), maxRefusal, refusalKey.keep, refusalKey{host: Other})
+		*t.refusals.at(keyOf(e.Host, d), refusalKey{host: Other}, maxRefusal, refusalKey.clone)++
 	}
 }
 
@@ -122,51 +129,60 @@ func keyOf(host string, d *rules.Decision) refusalKey {
 	return refusalKey{host, d.Reason, clip(d.Group), clip(d.Rule), d.Line, d.Verdict == rules.WouldRefuse}
 }
 
-// Ended counts how e ended: waits, and refusals by the site itself.
+// Ended counts e's wait, its late verdict and a refusal by the site.
 func (t *Tally) Ended(e *Entry) {
 	o := &e.Outcome
-	refused := e.SiteRefused()
-	if o.Waited < waitedFrom && !refused && o.Late == nil && e.Owed == 0 {
+	refused, failed := e.SiteRefused(), e.Failed()
+	if o.Waited < waitedFrom && !refused && !failed && o.Late == nil && e.Owed == 0 {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if o.Late != nil {
-		t.lateLocked(e)
+		t.lateVerdictLocked(e)
 	}
-	t.turnLocked(e)
+	if o.Late != nil || failed {
+		final := &e.Decision
+		if o.Late != nil {
+			final = o.Late
+		}
+		t.reclassLocked(e, e.Time, classOf(&e.Decision, false), classOf(final, failed))
+	}
+	t.paceLocked(e)
 	if o.Waited >= waitedFrom {
 		t.waits.Requests++
 		t.waits.Total += o.Waited
 		t.waits.Longest = max(t.waits.Longest, o.Waited)
+	}
+	if failed {
+		*t.failed.at(siteKey{e.countedHost(), o.Status}, siteKey{host: Other}, maxSites, siteKey.clone)++
 	}
 	if refused {
 		t.total.SiteRefused++
 		t.hostLocked(e.countedHost()).SiteRefused++
 		t.hour.at(e.Time.Add(o.Duration)).SiteRefused++
 		if e.Part != "" && !e.exempt() {
-			t.pages.at(e, Other).SiteRefused++
+			t.pages.of(e).SiteRefused++
 		}
-		t.sites = count(t.sites, siteKey{e.countedHost(), o.Status}, maxSites, siteKey.keep, siteKey{host: Other})
+		*t.sites.at(siteKey{e.countedHost(), o.Status}, siteKey{host: Other}, maxSites, siteKey.clone)++
 	}
 }
 
-// lateLocked counts a request anew whose verdict came after it: it was judged
-// after all.
-func (t *Tally) lateLocked(e *Entry) {
+// lateVerdictLocked counts a request whose verdict followed it as judged.
+func (t *Tally) lateVerdictLocked(e *Entry) {
 	d := e.Outcome.Late
-	for _, c := range []*Counts{&t.total, t.hour.at(e.Time), t.hostLocked(e.countedHost())} {
-		c.late(d.Verdict, e.Method == http.MethodConnect)
+	for _, c := range []*Counts{&t.total, t.hour.past(e.Time), t.hostLocked(e.countedHost())} {
+		c.lateVerdict(d.Verdict, e.Method == http.MethodConnect)
 	}
 	uncount(t.unjudged, unjudgedKey{e.Host, e.Decision.Reason, e.Decision.Verdict}, unjudgedKey{host: Other})
 	if d.Verdict != rules.Allow {
-		t.refusals = count(t.refusals, keyOf(e.Host, d), maxRefusal, refusalKey.keep, refusalKey{host: Other})
+		*t.refusals.at(keyOf(e.Host, d), refusalKey{host: Other}, maxRefusal, refusalKey.clone)++
 	}
 }
 
-// late moves a request from those not judged to where its verdict belongs. An
-// hour that has forgotten the request has nothing to move.
-func (c *Counts) late(v rules.Verdict, byHost bool) {
+// lateVerdict moves a request from NotJudged to the count of its verdict. It does
+// nothing when c, of an earlier hour, no longer counts the request.
+func (c *Counts) lateVerdict(v rules.Verdict, byHost bool) {
 	if c.NotJudged == 0 {
 		return
 	}
@@ -182,36 +198,19 @@ func (c *Counts) late(v rules.Verdict, byHost bool) {
 	}
 }
 
-// SiteRefused reports whether a site's answer means "not you" or "not now":
-// 401, 403, 429, 451 and 503. Other errors are failures, not refusals.
+// SiteRefused reports whether status is a refusal by the site: 401, 403, 429, 451
+// or 503. Other errors are failures, not refusals.
 func SiteRefused(status int) bool {
-	switch status {
-	case 401, 403, 429, 451, 503:
-		return true
-	}
-	return false
+	return slices.Contains([]int{401, 403, 429, 451, 503}, status)
 }
 
 func (t *Tally) hostLocked(host string) *Counts {
-	if c := t.hosts[host]; c != nil {
-		return c
-	}
-	if t.hosts == nil {
-		t.hosts = map[string]*Counts{}
-	}
-	if len(t.hosts) >= maxHosts {
-		host = Other
-	}
-	c := t.hosts[host]
-	if c == nil {
-		c = &Counts{}
-		t.hosts[strings.Clone(host)] = c
-	}
-	return c
+	return t.hosts.at(host, Other, maxHosts, strings.Clone)
 }
 
 func (c *Counts) add(e *Entry) {
 	c.Requests++
+	c.class(classOf(&e.Decision, false), 1)
 	switch e.Judged {
 	case NotJudged:
 		c.NotJudged++
@@ -233,33 +232,36 @@ func (c *Counts) plus(o *Counts) {
 	c.ByPath += o.ByPath
 	c.ByHost += o.ByHost
 	c.SiteRefused += o.SiteRefused
+	c.Classes.Add(&o.Classes)
+	c.WouldBe.Add(&o.WouldBe)
 }
 
-// count adds one to k's number in m, made when nil. A new key is stored as
-// keep returns it, so that it holds on to no request's memory; beyond limit,
-// other is counted instead.
-func count[K comparable](m map[K]*uint64, k K, limit int, keep func(K) K, other K) map[K]*uint64 {
-	if n := m[k]; n != nil {
-		*n++
-		return m
+// boundedMap is a map that cannot be filled with names by clients.
+type boundedMap[K comparable, V any] map[K]*V
+
+// at returns the value of key, which it adds when necessary, or that of other when m
+// has limit keys. A new key is cloned, so that it does not retain the memory of a
+// request.
+func (m *boundedMap[K, V]) at(key, other K, limit int, clone func(K) K) *V {
+	if v := (*m)[key]; v != nil {
+		return v
 	}
-	if m == nil {
-		m = map[K]*uint64{}
+	if *m == nil {
+		*m = boundedMap[K, V]{}
 	}
-	if len(m) >= limit {
-		k = other
+	if len(*m) >= limit {
+		key = other
 	}
-	n := m[k]
-	if n == nil {
-		n = new(uint64)
-		m[keep(k)] = n
+	v := (*m)[key]
+	if v == nil {
+		v = new(V)
+		(*m)[clone(key)] = v
 	}
-	*n++
-	return m
+	return v
 }
 
-// uncount takes one from k's number in m, or from other's where k had no place.
-func uncount[K comparable](m map[K]*uint64, k, other K) {
+// uncount subtracts one from k's number in m, or from other's when m has no k.
+func uncount[K comparable](m boundedMap[K, uint64], k, other K) {
 	for _, k := range []K{k, other} {
 		if n := m[k]; n != nil {
 			if *n--; *n == 0 {
@@ -270,38 +272,51 @@ func uncount[K comparable](m map[K]*uint64, k, other K) {
 	}
 }
 
-func (k refusalKey) keep() refusalKey {
+func (k refusalKey) clone() refusalKey {
 	k.host, k.group, k.rule = strings.Clone(k.host), strings.Clone(k.group), strings.Clone(k.rule)
 	return k
 }
 
-func (k unjudgedKey) keep() unjudgedKey { k.host = strings.Clone(k.host); return k }
+func (k unjudgedKey) clone() unjudgedKey { k.host = strings.Clone(k.host); return k }
 
-func (k siteKey) keep() siteKey { k.host = strings.Clone(k.host); return k }
+// class returns the name of the class of a refusal; empty for Other.
+func (k refusalKey) class() string { return className(k.host, rules.Refuse, k.reason) }
+
+func (k unjudgedKey) class() string { return className(k.host, k.verdict, k.reason) }
+
+func className(host string, v rules.Verdict, r rules.Reason) string {
+	if host == Other {
+		return ""
+	}
+	return reason.ClassOf(v, r, false).String()
+}
+
+func (k siteKey) clone() siteKey { k.host = strings.Clone(k.host); return k }
 
 func clip(s string) string { return s[:min(len(s), maxText)] }
 
-// Summary is what a Tally counted, as data: largest numbers first, names in
-// order among equals. Texts from sites are cut to 200 bytes and otherwise as
-// they came: escape them before showing them.
+// Summary is a snapshot of a Tally. Lists are ordered by number, largest first,
+// then by name. Texts from sites are cut to 200 bytes and not escaped.
 type Summary struct {
 	Counts
 	Waited   Waits         `json:"waited"`
 	Hosts    []HostCount   `json:"hosts"`
 	Refusals []RuleCount   `json:"refusals"`
 	Sites    []SiteCount   `json:"refused_by_sites"`
+	Failed   []SiteCount   `json:"failed"` // after they were allowed
 	Unjudged []ReasonCount `json:"not_judged_why"`
-	Pages    []PageCount   `json:"pages"` // of which a part was refused
-	Paced    []PaceCount   `json:"paced"` // hosts at which requests took turns
+	Pages    []PageCount   `json:"pages"` // with refused subresources
+	Paced    []PaceCount   `json:"paced"` // hosts at which requests waited for a turn
 }
 
-// HostCount is one host's part; Host is Other for those beyond the bound.
+// HostCount is the counts of one host; Host is Other for those beyond the bound.
 type HostCount struct {
 	Host string `json:"host"`
 	Counts
 }
 
-// RuleCount is how often one rule, or one reason without a rule, refused.
+// RuleCount is how often one rule, or one reason without a rule, refused. Class is
+// the name of the class of such a refusal; empty for Other.
 type RuleCount struct {
 	Host   string       `json:"host"`
 	Reason rules.Reason `json:"reason"`
@@ -310,27 +325,31 @@ type RuleCount struct {
 	Line   int          `json:"line"`
 	Count  uint64       `json:"count"`
 
-	// Observed says that they were let through all the same.
-	Observed bool `json:"observed,omitempty"`
+	// Observed reports that the requests were let through (observe mode).
+	Observed bool   `json:"observed,omitempty"`
+	Class    string `json:"class,omitempty"`
 }
 
-// SiteCount is how often a site itself refused, by the status it sent.
+// SiteCount is how often a site refused requests with a status, or how often heed
+// answered requests to it with that status itself.
 type SiteCount struct {
 	Host   string `json:"host"`
 	Status int    `json:"status"`
 	Count  uint64 `json:"count"`
 }
 
-// ReasonCount is how often requests to a host could not be judged, why, and
-// whether they were let through ("allow") or not ("refuse").
+// ReasonCount is how often requests to a host could not be judged for a reason.
+// Verdict is "allow" when they were let through, else "refuse". Class is the name of
+// their class; empty for Other.
 type ReasonCount struct {
 	Host    string       `json:"host"`
 	Reason  rules.Reason `json:"reason"`
 	Verdict string       `json:"verdict"`
 	Count   uint64       `json:"count"`
+	Class   string       `json:"class,omitempty"`
 }
 
-// Summary returns what was counted so far.
+// Summary returns the counts so far.
 func (t *Tally) Summary() Summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -341,15 +360,12 @@ func (t *Tally) Summary() Summary {
 	}
 	s.Refusals = make([]RuleCount, 0, len(t.refusals))
 	for k, n := range t.refusals {
-		s.Refusals = append(s.Refusals, RuleCount{k.host, k.reason, k.group, k.rule, k.line, *n, k.observed})
+		s.Refusals = append(s.Refusals, RuleCount{k.host, k.reason, k.group, k.rule, k.line, *n, k.observed, k.class()})
 	}
-	s.Sites = make([]SiteCount, 0, len(t.sites))
-	for k, n := range t.sites {
-		s.Sites = append(s.Sites, SiteCount{k.host, k.status, *n})
-	}
+	s.Sites, s.Failed = siteCounts(t.sites), siteCounts(t.failed)
 	s.Unjudged = make([]ReasonCount, 0, len(t.unjudged))
 	for k, n := range t.unjudged {
-		s.Unjudged = append(s.Unjudged, ReasonCount{k.host, k.reason, k.verdict.String(), *n})
+		s.Unjudged = append(s.Unjudged, ReasonCount{k.host, k.reason, k.verdict.String(), *n, k.class()})
 	}
 	s.sort()
 	return s
@@ -363,11 +379,20 @@ func (s *Summary) sort() {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host),
 			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Group, b.Group))
 	})
-	slices.SortFunc(s.Sites, func(a, b SiteCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Status, b.Status))
-	})
 	slices.SortFunc(s.Unjudged, func(a, b ReasonCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host),
 			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Verdict, b.Verdict))
 	})
+}
+
+// siteCounts returns the counts, the largest first.
+func siteCounts(counts boundedMap[siteKey, uint64]) []SiteCount {
+	list := make([]SiteCount, 0, len(counts))
+	for k, n := range counts {
+		list = append(list, SiteCount{k.host, k.status, *n})
+	}
+	slices.SortFunc(list, func(a, b SiteCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Status, b.Status))
+	})
+	return list
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/reason"
 	"heed/rules"
 )
 
@@ -48,7 +49,10 @@ func TestHeed_TallyCountsEveryRequestOnce(t *testing.T) {
 	decide(t, &tally, asked("a.test", allowed()), asked("a.test", refusedBy(2, "Disallow: /")), would, blind, byHost)
 
 	s := tally.Summary()
-	want := audit.Counts{Requests: 5, Allowed: 2, Refused: 1, WouldRefuse: 1, NotJudged: 1, ByPath: 3, ByHost: 1}
+	want := audit.Counts{
+		Requests: 5, Allowed: 2, Refused: 1, WouldRefuse: 1, NotJudged: 1, ByPath: 3, ByHost: 1,
+		Classes: reason.Counts{reason.Allowed: 3, reason.RefusedByRule: 1, reason.NotJudged: 1}, WouldBe: reason.Counts{reason.RefusedByRule: 1},
+	}
 	if s.Counts != want {
 		t.Errorf("counted %+v, want %+v", s.Counts, want)
 	}
@@ -58,7 +62,7 @@ func TestHeed_TallyCountsEveryRequestOnce(t *testing.T) {
 	if len(s.Hosts) != 2 || s.Hosts[0].Host != "a.test" || s.Hosts[0].Requests != 3 || s.Hosts[1].Counts.NotJudged != 1 {
 		t.Errorf("hosts %+v", s.Hosts)
 	}
-	if len(s.Unjudged) != 1 || s.Unjudged[0] != (audit.ReasonCount{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1}) {
+	if len(s.Unjudged) != 1 || s.Unjudged[0] != (audit.ReasonCount{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1, Class: "not judged"}) {
 		t.Errorf("not judged: %+v", s.Unjudged)
 	}
 }
@@ -75,7 +79,7 @@ func TestHeed_TallyNamesTheRuleThatRefused(t *testing.T) {
 	if len(got) != 3 {
 		t.Fatalf("refusals %+v, want three kinds", got)
 	}
-	want := audit.RuleCount{Host: "a.test", Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /private", Line: 12, Count: 3}
+	want := audit.RuleCount{Host: "a.test", Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /private", Line: 12, Count: 3, Class: "refused by rule"}
 	if got[0] != want {
 		t.Errorf("the most frequent first: got %+v, want %+v", got[0], want)
 	}

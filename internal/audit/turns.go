@@ -9,55 +9,41 @@ import (
 	"heed/rules"
 )
 
-// PaceCount is what taking turns cost at one host; Host is Other for those beyond
-// the bound.
+// PaceCount counts the waits for a turn at one host; Host is Other for those
+// beyond the bound.
 type PaceCount struct {
 	Host string `json:"host"`
 	Waits
-	Refused uint64        `json:"refused"` // since their turn was too far off
+	Refused uint64        `json:"refused"` // because their turn was too far off
 	Left    uint64        `json:"left"`    // before their turn came
-	Owed    time.Duration `json:"owed_ns"` // by the one of those that left earliest before its turn
+	Owed    time.Duration `json:"owed_ns"` // the longest remaining wait of those that left
 }
 
-// turnLocked counts what e's turn cost.
-func (t *Tally) turnLocked(e *Entry) {
-	if e.Waited < waitedFrom && e.Owed == 0 {
+// paceLocked counts e's wait for its turn.
+func (t *Tally) paceLocked(e *Entry) {
+	if e.TurnWaited < waitedFrom && e.Owed == 0 {
 		return
 	}
-	c := t.turnsLocked(e.countedHost())
-	if e.Waited >= waitedFrom {
+	c := t.turns.at(e.countedHost(), Other, maxHosts, strings.Clone)
+	if e.TurnWaited >= waitedFrom {
 		c.Requests++
-		c.Total += e.Waited
-		c.Longest = max(c.Longest, e.Waited)
+		c.Total += e.TurnWaited
+		c.Longest = max(c.Longest, e.TurnWaited)
 	}
 	switch {
 	case e.Decision.Reason == rules.ReasonPaced:
 		c.Refused++
-	case e.Decision.Reason == rules.ReasonLeft:
+	case e.Decision.Reason == rules.ReasonClientLeft:
 		c.Left++
 		c.Owed = max(c.Owed, e.Owed)
 	}
 }
 
-func (t *Tally) turnsLocked(host string) *PaceCount {
-	if t.turns == nil {
-		t.turns = map[string]*PaceCount{}
-	}
-	if t.turns[host] == nil && len(t.turns) >= maxHosts {
-		host = Other
-	}
-	c := t.turns[host]
-	if c == nil {
-		c = &PaceCount{Host: strings.Clone(host)}
-		t.turns[c.Host] = c
-	}
-	return c
-}
-
-// pacedLocked returns the counts, those first that cost most.
+// pacedLocked returns the counts, the longest total wait first.
 func (t *Tally) pacedLocked() []PaceCount {
 	all := make([]PaceCount, 0, len(t.turns))
-	for _, c := range t.turns {
+	for host, c := range t.turns {
+		c.Host = host
 		all = append(all, *c)
 	}
 	slices.SortFunc(all, func(a, b PaceCount) int {

@@ -13,7 +13,7 @@ import (
 func TestHeed_WhatTurnsCostAtEachSite(t *testing.T) {
 	tally := &Tally{}
 	add := func(host string, waited, owed time.Duration, reason rules.Reason) {
-		e := &Entry{Host: host, Judged: ByPath, Waited: waited, Owed: owed, Decision: rules.Decision{Reason: reason}, Outcome: Outcome{Waited: waited}}
+		e := &Entry{Host: host, Judged: ByPath, TurnWaited: waited, Owed: owed, Decision: rules.Decision{Reason: reason}, Outcome: Outcome{Waited: waited}}
 		if reason == rules.ReasonNoRule {
 			e.Decision.Verdict = rules.Allow
 		}
@@ -23,7 +23,7 @@ func TestHeed_WhatTurnsCostAtEachSite(t *testing.T) {
 	add("slow.test", 4*time.Second, 0, rules.ReasonNoRule)
 	add("slow.test", 6*time.Second, 0, rules.ReasonNoRule)
 	add("slow.test", 0, 40*time.Second, rules.ReasonPaced)
-	add("slow.test", 2*time.Second, 8*time.Second, rules.ReasonLeft)
+	add("slow.test", 2*time.Second, 8*time.Second, rules.ReasonClientLeft)
 	add("quick.test", 0, 0, rules.ReasonNoRule)
 	add("other.test", time.Second, 0, rules.ReasonNoRule)
 	got := fmt.Sprintf("%+v", tally.Summary().Paced)

@@ -1,10 +1,20 @@
+// Package ca is the local certificate authority: the root that clients trust,
+// the certificates made for the sites they visit, and the places a root has to
+// be put for a client to trust it.
+//
+// A root made here is an ECDSA P-256 key in a file only its owner can read. It
+// may sign end certificates but no further authorities. Leaves get keys of
+// their own from crypto/rand and carry exactly one name, so that a client never
+// reuses a connection to one site for another (RFC 9113 §9.1.1).
+//
+// Outside packages: software.sslmate.com/src/go-pkcs12, for the trust store
+// Java reads.
 package ca
 
 import (
 	"crypto"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -22,13 +32,13 @@ type Authority struct {
 	now      func() time.Time
 
 	send        [][]byte // what follows the leaf in a handshake
-	constrained bool     // a name constraint stands somewhere in the chain
+	constrained bool     // the chain has a name constraint
 	leaves      leafCache
 }
 
 // Open returns the authority kept in dir, as ca.pem and ca-key.pem (0600), and
 // makes directory (0700), key and certificate when there are none. Any number
-// of processes may open an empty dir at once: they end up with the same
+// of processes may open an empty dir at the same time: they end up with the same
 // authority. now is the clock for validity; nil means time.Now.
 //
 // An authority that others could have read or replaced, that is not valid now
@@ -124,7 +134,7 @@ func (a *Authority) CertPath() string { return a.certPath }
 func (a *Authority) CertPEM() []byte {
 	var out []byte
 	for _, r := range a.Roots() {
-		out = append(out, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: r.Cert.Raw})...)
+		out = append(out, pemOf(certificateBlock, r.Cert.Raw)...)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package ca
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -15,8 +16,9 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"strings"
 	"time"
+
+	"heed/internal/safetext"
 )
 
 const (
@@ -33,7 +35,7 @@ func currentPair(dir string) pair {
 }
 
 // create makes key and certificate when there is no certificate. Whatever
-// number of processes does so at once, each file appears whole and once: the
+// number of processes does so at the same time, each file appears whole and once: the
 // key first, and the certificate for the key that is there, so that a maker
 // who died in between is continued by the next.
 func (p pair) create(now time.Time) error {
@@ -76,7 +78,7 @@ func selfSign(key crypto.Signer, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The identifier is any value that tells keys apart (RFC 7093 §2).
+	// The identifier is any value that identifies a key (RFC 7093 §2).
 	sum := sha256.Sum256(pub)
 	id := sum[:20]
 	start := now.Add(-backdate).Truncate(time.Second)
@@ -106,20 +108,15 @@ func rootName(id []byte) pkix.Name {
 	}
 	return pkix.Name{
 		Organization:       []string{"heed local CA"},
-		OrganizationalUnit: []string{printable(whose)},
+		OrganizationalUnit: []string{safetext.Printable(whose, maxName)},
 		CommonName:         fmt.Sprintf("heed local CA %x", id[:4]),
 	}
 }
 
-// printable bounds a name and drops what would look odd in a list.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, s)
-	return s[:min(len(s), maxName)]
+// isPEMOf reports whether the first PEM block of text is c.
+func isPEMOf(text []byte, c *x509.Certificate) bool {
+	block, _ := pem.Decode(text)
+	return block != nil && bytes.Equal(block.Bytes, c.Raw)
 }
 
 func pemOf(kind string, der []byte) []byte {

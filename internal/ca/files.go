@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+
+	"heed/internal/safetext"
 )
 
 // makeDir makes a directory for keys, or says why the one there cannot be
@@ -30,7 +32,7 @@ func makeDir(dir string) error {
 		return fmt.Errorf("the directory of the CA %s belongs to user %d, and this is user %d: run as its owner, or set HEED_STATE to a directory of your own", dir, uid, os.Geteuid())
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("the directory of the CA %s can be changed by others (mode %#o): run `chmod 700 %s`, or set HEED_STATE to a directory of your own", dir, mode, shellQuote(dir))
+		return fmt.Errorf("the directory of the CA %s can be changed by others (mode %#o): run `chmod 700 %s`, or set HEED_STATE to a directory of your own", dir, mode, safetext.ShellQuote(dir))
 	}
 	return nil
 }
@@ -89,13 +91,11 @@ func unwritable(path string, err error) error {
 
 // reason strips the operation and paths of our making from a file error.
 func reason(err error) error {
-	var pathErr *fs.PathError
-	var linkErr *os.LinkError
-	switch {
-	case errors.As(err, &pathErr):
-		return pathErr.Err
-	case errors.As(err, &linkErr):
-		return linkErr.Err
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path.Err
+	}
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
+		return link.Err
 	}
 	return err
 }

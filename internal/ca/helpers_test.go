@@ -162,3 +162,12 @@ func run(t *testing.T, wantOK bool, name string, args ...string) string {
 	}
 	return string(out)
 }
+
+// writeBundle writes what Bundle returns to path.
+func writeBundle(path string, a *Authority) error {
+	data, err := Bundle(a, nil)
+	if err != nil {
+		return err
+	}
+	return WriteFile(path, data, 0o644)
+}

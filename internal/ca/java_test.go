@@ -31,7 +31,7 @@ public class Client {
 }
 `
 
-func TestHeed_JavaTrustsTheTrustStore(t *testing.T) {
+func TestJavaTrustsTheTrustStore(t *testing.T) {
 	java := testkit.Program(t, "java")
 	testkit.Program(t, "javac")
 	onlyRoots(t, issue(t, "One", nil, nil, nil), issue(t, "One", nil, nil, nil)) // two of one name
@@ -57,7 +57,7 @@ func TestHeed_JavaTrustsTheTrustStore(t *testing.T) {
 	}
 }
 
-func TestHeed_KeytoolReadsTheTrustStore(t *testing.T) {
+func TestKeytoolReadsTheTrustStore(t *testing.T) {
 	keytool := testkit.Program(t, "keytool")
 	onlyRoots(t, issue(t, "One", nil, nil, nil))
 	a := open(t, noon)

@@ -1,6 +1,7 @@
 package ca
 
 import (
+	"container/list"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -21,7 +23,7 @@ const leafDays = 60
 // Leaf returns a certificate for host and its key, from memory when there is
 // one that stays valid for a third of its life, else freshly made: ECDSA P-256,
 // exactly one name, 60 days but never beyond the authority's own end. Callers
-// for one host at once share one making. The result is shared: do not change
+// for one host at the same time share one making. The result is shared: do not change
 // it.
 //
 // host is canonical: a name of lower-case A-labels without trailing dot, or an
@@ -68,7 +70,7 @@ func renewal(start, end, authorityEnd time.Time) time.Time {
 	return end.Add(-end.Sub(start) / 3)
 }
 
-// template describes a leaf for host. The name stands in the one place clients
+// template describes a leaf for host. The name is in the one field that clients
 // look at, the subject alternative name (RFC 9525 §6.3), and in the subject
 // for people where it fits; with an empty subject the alternative name is
 // critical (RFC 5280 §4.2.1.6).
@@ -136,4 +138,81 @@ func (a *Authority) verify(der []byte, host string, now time.Time) error {
 		return fmt.Errorf("no certificate for %s: the CA %q may not sign for it: exempt the host from interception, or use a CA without this constraint (%w)", host, name(a.chain[0]), err)
 	}
 	return nil
+}
+
+// maxLeaves bounds the leaves in memory; the one unused for longest goes.
+const maxLeaves = 4096
+
+// maker makes the certificate for a host and says when the next is due.
+type maker func(host string, now time.Time) (*tls.Certificate, time.Time, error)
+
+// leafCache keeps certificates by host, each made once for all callers that wait for it.
+type leafCache struct {
+	mu     sync.Mutex
+	limit  int
+	byHost map[string]*list.Element // of *leafEntry
+	recent list.List                // the most recently used first
+}
+
+type leafEntry struct {
+	host string
+
+	lock chan struct{} // of one place, taken by the caller that uses the fields below
+	cert *tls.Certificate
+	due  time.Time // after this another is made
+}
+
+func (c *leafCache) init(limit int) {
+	c.limit = limit
+	c.byHost = make(map[string]*list.Element)
+}
+
+// get returns the certificate for host, making it when there is none or it is
+// due for another. A failure is not kept: each caller that waited tries itself.
+func (c *leafCache) get(host string, now time.Time, make maker) (_ *tls.Certificate, err error) {
+	e := c.entry(host)
+	e.lock <- struct{}{}
+	defer func() { <-e.lock }()
+	if e.cert != nil && !now.After(e.due) {
+		return e.cert, nil
+	}
+	e.cert = nil
+	defer func() {
+		if e.cert == nil { // also when the making panics
+			c.forget(e)
+		}
+	}()
+	e.cert, e.due, err = make(e.host, now)
+	return e.cert, err
+}
+
+// entry returns the entry for host, which it adds if there is none.
+func (c *leafCache) entry(host string) *leafEntry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if elem := c.byHost[host]; elem != nil {
+		c.recent.MoveToFront(elem)
+		return elem.Value.(*leafEntry)
+	}
+	host = strings.Clone(host) // the caller's may be a piece of a whole request head
+	e := &leafEntry{host: host, lock: make(chan struct{}, 1)}
+	c.byHost[host] = c.recent.PushFront(e)
+	if len(c.byHost) > c.limit {
+		c.dropLocked(c.recent.Back())
+	}
+	return e
+}
+
+// forget drops an entry unless another has taken its place.
+func (c *leafCache) forget(e *leafEntry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if elem := c.byHost[e.host]; elem != nil && elem.Value == e {
+		c.dropLocked(elem)
+	}
+}
+
+func (c *leafCache) dropLocked(elem *list.Element) {
+	c.recent.Remove(elem)
+	delete(c.byHost, elem.Value.(*leafEntry).host)
 }

@@ -3,6 +3,7 @@ package ca
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,7 +14,7 @@ import (
 
 var longName = strings.Repeat(strings.Repeat("a", 40)+".", 5) + "test" // 209 octets
 
-func TestHeed_LeafCarriesExactlyOneName(t *testing.T) {
+func TestLeafCarriesExactlyOneName(t *testing.T) {
 	a := open(t, noon)
 	for _, host := range []string{"example.com", "localhost", "xn--bcher-kva.example", "a_b-c.test", longName, "192.0.2.7", "2001:db8::1"} {
 		_, c := leaf(t, a, host)
@@ -30,7 +31,7 @@ func TestHeed_LeafCarriesExactlyOneName(t *testing.T) {
 	}
 }
 
-func TestHeed_LeafRefusesWhatIsNotCanonical(t *testing.T) {
+func TestLeafRefusesWhatIsNotCanonical(t *testing.T) {
 	a := open(t, noon)
 	for _, host := range []string{
 		"", "Example.com", "example.com.", "a..b", ".a", "*.example.com", "example.com:443", "[::1]", "::1%eth0",
@@ -59,7 +60,7 @@ func TestRFC5280_LeafSaysWhatItIsForAndWhoMadeIt(t *testing.T) {
 	}
 }
 
-func TestHeed_LeavesDifferInKeyAndSerialNumber(t *testing.T) {
+func TestLeavesDifferInKeyAndSerialNumber(t *testing.T) {
 	a := open(t, noon)
 	seen := map[string]bool{}
 	for i := range 8 {
@@ -72,7 +73,7 @@ func TestHeed_LeavesDifferInKeyAndSerialNumber(t *testing.T) {
 	}
 }
 
-func TestHeed_LeafStaysWithinItsAuthoritysTime(t *testing.T) {
+func TestLeafStaysWithinItsAuthoritysTime(t *testing.T) {
 	now := noon
 	a, err := Open(newDir(t), func() time.Time { return now })
 	if err != nil {
@@ -100,7 +101,7 @@ func TestHeed_LeafStaysWithinItsAuthoritysTime(t *testing.T) {
 	fails(t, err, "expired on", "heed ca renew")
 }
 
-func TestHeed_LeafIsMadeAnewWithAThirdOfItsLifeLeft(t *testing.T) {
+func TestLeafIsMadeAnewWithAThirdOfItsLifeLeft(t *testing.T) {
 	now := noon
 	a, err := Open(newDir(t), func() time.Time { return now })
 	if err != nil {
@@ -122,7 +123,7 @@ func TestHeed_LeafIsMadeAnewWithAThirdOfItsLifeLeft(t *testing.T) {
 	}
 }
 
-func TestHeed_CacheIsBoundedAndKeepsWhatIsUsed(t *testing.T) {
+func TestCacheIsBoundedAndKeepsWhatIsUsed(t *testing.T) {
 	made := map[string]int{}
 	var c leafCache
 	c.init(3)
@@ -147,7 +148,7 @@ func TestHeed_CacheIsBoundedAndKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-func TestHeed_OneMakingForAllWhoWait(t *testing.T) {
+func TestOneMakingForAllWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c leafCache
 		c.init(10)
@@ -174,30 +175,32 @@ func TestHeed_OneMakingForAllWhoWait(t *testing.T) {
 	})
 }
 
-func TestHeed_APanicInTheMakingReleasesThoseWhoWait(t *testing.T) {
+func TestAPanicInTheMakingLetsTheNextCallerMakeIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c leafCache
 		c.init(10)
 		release := make(chan struct{})
-		broken := func(string, time.Time) (*tls.Certificate, time.Time, error) { <-release; panic("broken") }
 		go func() {
 			defer func() { _ = recover() }()
-			_, _ = c.get("site.test", noon, broken)
+			_, _ = c.get("site.test", noon, func(string, time.Time) (*tls.Certificate, time.Time, error) { <-release; panic("broken") })
 		}()
 		synctest.Wait()
 		var err error
-		go func() { _, err = c.get("site.test", noon, broken) }()
-		synctest.Wait()
+		go func() {
+			_, err = c.get("site.test", noon, func(string, time.Time) (*tls.Certificate, time.Time, error) {
+				return nil, time.Time{}, errors.New("no key")
+			})
+		}()
 		close(release)
 		synctest.Wait()
-		fails(t, err, "broke off")
+		fails(t, err, "no key")
 		if len(c.byHost) != 0 {
 			t.Error("the failure is kept")
 		}
 	})
 }
 
-func TestHeed_ManyAtOnceFromASmallCache(t *testing.T) {
+func TestManyAtOnceFromASmallCache(t *testing.T) {
 	a := open(t, noon)
 	a.leaves.init(4)
 	var clients sync.WaitGroup
@@ -215,7 +218,7 @@ func TestHeed_ManyAtOnceFromASmallCache(t *testing.T) {
 	clients.Wait()
 }
 
-func TestHeed_KnownLeafCostsNoAllocation(t *testing.T) {
+func TestKnownLeafCostsNoAllocation(t *testing.T) {
 	a := open(t, noon)
 	leaf(t, a, "example.com")
 	if n := testing.AllocsPerRun(100, func() { _, _ = a.Leaf("example.com") }); n != 0 {

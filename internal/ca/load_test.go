@@ -40,7 +40,7 @@ func withID(id string) func(*x509.Certificate) {
 	}
 }
 
-func TestHeed_LoadTakesEveryFormOfKey(t *testing.T) {
+func TestLoadTakesEveryFormOfKey(t *testing.T) {
 	all := keys(t)
 	ec, err := x509.MarshalECPrivateKey(all["ECDSA"].(*ecdsa.PrivateKey))
 	if err != nil {
@@ -73,7 +73,7 @@ func TestHeed_LoadTakesEveryFormOfKey(t *testing.T) {
 	}
 }
 
-func TestHeed_LoadTakesCertificateAndKeyFromOneFile(t *testing.T) {
+func TestLoadTakesCertificateAndKeyFromOneFile(t *testing.T) {
 	ca := issue(t, "Example CA", nil, nil, nil)
 	der, err := x509.MarshalPKCS8PrivateKey(ca.key)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestRFC5280_NameConstraintsAreKeptLeafByLeaf(t *testing.T) {
 	}
 }
 
-func TestHeed_LoadSaysWhatIsWrong(t *testing.T) {
+func TestLoadSaysWhatIsWrong(t *testing.T) {
 	root := issue(t, "Example Root", nil, nil, func(c *x509.Certificate) { c.MaxPathLenZero = true })
 	good := issue(t, "Example CA", nil, nil, nil)
 	der, err := x509.MarshalPKCS8PrivateKey(good.key)
@@ -175,7 +175,7 @@ func expiredRoot(t *testing.T) []*issued {
 	return []*issued{issue(t, "Example Intermediate", root, nil, nil), root}
 }
 
-func TestHeed_LoadSaysWhichFileIsMissing(t *testing.T) {
+func TestLoadSaysWhichFileIsMissing(t *testing.T) {
 	certFile, keyFile := write(t, nil, issue(t, "Example CA", nil, nil, nil))
 	_, err := Load(certFile+"x", keyFile, at(noon))
 	fails(t, err, certFile+"x is missing")

@@ -13,7 +13,10 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
+
+	"heed/internal/safetext"
 )
 
 const (
@@ -41,14 +44,14 @@ func readPair(p pair) ([]*x509.Certificate, crypto.Signer, error) {
 	return chain, key, nil
 }
 
-// readKey reads a private key that nobody but its owner can read.
+// readKey reads a private key that only its owner can read.
 func readKey(path string) (crypto.Signer, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, unreadable("key of the CA", path, err)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("the key of the CA %s can be read or changed by others (mode %#o): run `chmod 600 %s`, and make a new CA if somebody may have copied it", path, mode, shellQuote(path))
+		return nil, fmt.Errorf("the key of the CA %s can be read or changed by others (mode %#o): run `chmod 600 %s`, and make a new CA if somebody may have copied it", path, mode, safetext.ShellQuote(path))
 	}
 	data, err := readFile(path)
 	if err != nil {
@@ -151,11 +154,7 @@ func readFile(path string) ([]byte, error) {
 
 // unreadable says in a sentence why a file cannot be read and what helps.
 func unreadable(what, path string, err error) error {
-	var pathErr *fs.PathError
-	cause := err
-	if errors.As(err, &pathErr) {
-		cause = pathErr.Err
-	}
+	cause := reason(err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("the %s %s is missing: restore it from a backup, or name another (%w)", what, path, cause)
@@ -165,17 +164,63 @@ func unreadable(what, path string, err error) error {
 	return fmt.Errorf("the %s %s cannot be read: %w", what, path, cause)
 }
 
-// shellQuote makes a path safe to paste into a shell.
-func shellQuote(s string) string {
-	plain := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+=:,@%", r))
-	}
-	if s != "" && strings.IndexFunc(s, plain) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
 func selfSigned(c *x509.Certificate) bool {
 	return bytes.Equal(c.RawSubject, c.RawIssuer) && c.CheckSignatureFrom(c) == nil
+}
+
+// checkChain says why no client would accept an end certificate under this
+// chain, whatever the time: RFC 5280 §6.1 as far as it does not depend on the
+// end certificate's name.
+func checkChain(chain []*x509.Certificate) error {
+	below := 0 // intermediates between certificate i and the leaf that count for its path length
+	for i, c := range chain {
+		if err := checkIssuer(c); err != nil {
+			return fmt.Errorf("%q %w", name(c), err)
+		}
+		if limitsPath(c) && below > c.MaxPathLen {
+			return fmt.Errorf("%q allows %d authorities below it and there are %d: get an intermediate whose issuers allow it", name(c), c.MaxPathLen, below)
+		}
+		if i+1 < len(chain) {
+			if err := c.CheckSignatureFrom(chain[i+1]); err != nil {
+				return fmt.Errorf("%q is not signed by %q which follows it (%v): put the signing certificate first, then each issuer", name(c), name(chain[i+1]), err)
+			}
+		}
+		if !bytes.Equal(c.RawSubject, c.RawIssuer) {
+			below++
+		}
+	}
+	return nil
+}
+
+func limitsPath(c *x509.Certificate) bool { return c.MaxPathLen > 0 || c.MaxPathLenZero }
+
+// checkIssuer says why a certificate may not sign certificates for servers.
+func checkIssuer(c *x509.Certificate) error {
+	if !c.BasicConstraintsValid || !c.IsCA {
+		return errors.New("is not a CA certificate: use one with basic constraints CA:TRUE")
+	}
+	if c.KeyUsage != 0 && c.KeyUsage&x509.KeyUsageCertSign == 0 {
+		return errors.New("may not sign certificates: use one with the key usage keyCertSign")
+	}
+	usages := c.ExtKeyUsage
+	if len(usages)+len(c.UnknownExtKeyUsage) > 0 &&
+		!slices.Contains(usages, x509.ExtKeyUsageServerAuth) && !slices.Contains(usages, x509.ExtKeyUsageAny) {
+		return errors.New("may not sign certificates for servers: use one with the extended key usage serverAuth, or without any")
+	}
+	if len(c.UnhandledCriticalExtensions) > 0 {
+		return fmt.Errorf("has a critical extension clients do not know (%v): use one without", c.UnhandledCriticalExtensions[0])
+	}
+	if excludesAll(c) {
+		return errors.New("has name constraints that exclude every name: use one that may sign for the sites your clients visit")
+	}
+	return nil
+}
+
+// excludesAll reports whether the name constraints leave no name a site could
+// have: the empty DNS name matches all (RFC 5280 §4.2.1.10). A constraint
+// on some names is met leaf by leaf.
+func excludesAll(c *x509.Certificate) bool { return slices.Contains(c.ExcludedDNSDomains, "") }
+
+func hasNameConstraints(c *x509.Certificate) bool {
+	return len(c.PermittedDNSDomains)+len(c.ExcludedDNSDomains)+len(c.PermittedIPRanges)+len(c.ExcludedIPRanges) > 0
 }

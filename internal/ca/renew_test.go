@@ -38,7 +38,7 @@ func reopen(t *testing.T, dir string, now time.Time) *Authority {
 	return a
 }
 
-func TestHeed_RenewalBreaksNoClientThatFollows(t *testing.T) {
+func TestRenewalBreaksNoClientThatFollows(t *testing.T) {
 	dir := newDir(t)
 	running := reopen(t, dir, noon)
 	early := trusting(t, running)
@@ -75,7 +75,7 @@ func TestHeed_RenewalBreaksNoClientThatFollows(t *testing.T) {
 	}
 }
 
-func TestHeed_RenewalKeepsTheOldCertificateUntilItExpires(t *testing.T) {
+func TestRenewalKeepsTheOldCertificateUntilItExpires(t *testing.T) {
 	dir := newDir(t)
 	old := reopen(t, dir, noon)
 	later := noon.AddDate(9, 0, 0)
@@ -95,7 +95,7 @@ func TestHeed_RenewalKeepsTheOldCertificateUntilItExpires(t *testing.T) {
 	}
 }
 
-func TestHeed_ADeadRootIsSwitchedAtOnce(t *testing.T) {
+func TestADeadRootIsSwitchedAtOnce(t *testing.T) {
 	dir := newDir(t)
 	reopen(t, dir, noon)
 	dead := noon.AddDate(11, 0, 0)
@@ -108,7 +108,7 @@ func TestHeed_ADeadRootIsSwitchedAtOnce(t *testing.T) {
 	}
 }
 
-func TestHeed_RenewMakesTheFirstRoot(t *testing.T) {
+func TestRenewMakesTheFirstRoot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ca")
 	r := renew(t, dir, noon, false)
 	if !r.Switched || r.Old != nil || !r.New.Equal(reopen(t, dir, noon).chain[0]) {
@@ -116,7 +116,7 @@ func TestHeed_RenewMakesTheFirstRoot(t *testing.T) {
 	}
 }
 
-func TestHeed_AnInterruptedSwitchIsFinished(t *testing.T) {
+func TestAnInterruptedSwitchIsFinished(t *testing.T) {
 	for name, finish := range map[string]func(dir string) error{
 		"by Open":  func(dir string) error { _, err := Open(dir, at(noon)); return err },
 		"by Renew": func(dir string) error { _, err := Renew(dir, noon, true); return err },
@@ -139,7 +139,7 @@ func TestHeed_AnInterruptedSwitchIsFinished(t *testing.T) {
 	}
 }
 
-func TestHeed_RenewSaysWhatIsWrong(t *testing.T) {
+func TestRenewSaysWhatIsWrong(t *testing.T) {
 	dir := newDir(t)
 	reopen(t, dir, noon)
 	chmod(t, currentPair(dir).key, 0o644)

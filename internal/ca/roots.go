@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
-
-// ErrNoSystemRoots is wrapped by errors about systems that keep their roots in
-// no file a program can read.
-var ErrNoSystemRoots = errors.New("this system keeps its trusted roots in no file")
 
 // systemFiles are the places of the system's roots in one file; the first that
 // exists is taken.
@@ -48,25 +45,54 @@ func (s *rootSet) add(ders ...[]byte) {
 	}
 }
 
+func (s *rootSet) pem() (text []byte) {
+	for _, der := range s.der {
+		text = append(text, pemOf(certificateBlock, der)...)
+	}
+	return text
+}
+
 // Bundle returns, as PEM, what a client behind heed has to trust: the system's
 // roots, the certificates in the extra files or directories, and the
-// authority's (CertPEM). Each certificate stands there once, in an order that
+// authority's (CertPEM). Each certificate is contained once, in an order that
 // stays.
 //
 // The system's roots are found as OpenSSL and Go find them: SSL_CERT_FILE and
-// SSL_CERT_DIR name other places when set. An error wraps ErrNoSystemRoots
-// where the system has no such file; it is an error, too, when SSL_CERT_FILE
-// or one of extra cannot be read or holds no certificate.
+// SSL_CERT_DIR name other places when set. It is an error when the
+// system has no such file, and when SSL_CERT_FILE or one of extra cannot be
+// read or holds no certificate.
 func Bundle(a *Authority, extra []string) ([]byte, error) {
 	set, err := bundle(a, extra)
 	if err != nil {
 		return nil, err
 	}
-	var out []byte
-	for _, der := range set.der {
-		out = append(out, pemOf(certificateBlock, der)...)
+	return set.pem(), nil
+}
+
+// ReadCerts returns, as PEM, the certificates of files and directories, each once and
+// without those that cannot be parsed. It also returns the paths that could be read, and
+// an error for each of the others.
+func ReadCerts(paths []string) (certs []byte, good []string, errs []error) {
+	all := new(rootSet)
+	for _, path := range paths {
+		found := new(rootSet)
+		err := addPath(found, path)
+		n := len(found.der)
+		found.der = slices.DeleteFunc(found.der, func(der []byte) bool {
+			_, err := x509.ParseCertificate(der)
+			return err != nil
+		})
+		if n > 0 && len(found.der) == 0 {
+			err = fmt.Errorf("the certificates in %s are damaged: restore the file from a backup", path)
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		good = append(good, path)
+		all.add(found.der...)
 	}
-	return out, nil
+	return all.pem(), good, errs
 }
 
 func bundle(a *Authority, extra []string) (*rootSet, error) {
@@ -81,16 +107,6 @@ func bundle(a *Authority, extra []string) (*rootSet, error) {
 	}
 	set.add(certificates(a.CertPEM())...)
 	return set, nil
-}
-
-// WriteBundle writes what Bundle returns to path, whole or not at all, for
-// everyone to read (0644).
-func WriteBundle(path string, a *Authority, extra []string) error {
-	data, err := Bundle(a, extra)
-	if err != nil {
-		return err
-	}
-	return WriteFile(path, data, 0o644)
 }
 
 // SystemPool returns what sites' certificates are verified against: the
@@ -123,7 +139,7 @@ func SystemPool(extra ...string) (*x509.CertPool, error) {
 
 // addSystem adds the system's roots. The directories are read where no file
 // was found, or when the environment names them: beside the file they hold
-// certificates nobody chose to trust, such as a test server's own.
+// certificates that the user did not choose to trust, such as a test server's own.
 func addSystem(set *rootSet) error {
 	if file := os.Getenv("SSL_CERT_FILE"); file != "" {
 		if err := addPath(set, file); err != nil {
@@ -142,7 +158,7 @@ func addSystem(set *rootSet) error {
 		_ = addDir(set, dir) // the list names places that need not exist
 	}
 	if len(set.der) == 0 {
-		return fmt.Errorf("%w that could be found: install them (Debian: ca-certificates), or name a PEM file with SSL_CERT_FILE", ErrNoSystemRoots)
+		return errors.New("no file with the system's trusted roots was found: install them (Debian: ca-certificates), or name a PEM file with SSL_CERT_FILE")
 	}
 	return nil
 }

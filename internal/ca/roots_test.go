@@ -39,7 +39,7 @@ func holds(t *testing.T, text []byte, want ...*x509.Certificate) {
 	}
 }
 
-func TestHeed_BundleIsSystemThenExtraThenCAEachOnce(t *testing.T) {
+func TestBundleIsSystemThenExtraThenCAEachOnce(t *testing.T) {
 	one, two, three := issue(t, "One", nil, nil, nil), issue(t, "Two", nil, nil, nil), issue(t, "Three", nil, nil, nil)
 	onlyRoots(t, two, one, two)
 	extraFile, _ := write(t, nil, one, three)
@@ -53,7 +53,7 @@ func TestHeed_BundleIsSystemThenExtraThenCAEachOnce(t *testing.T) {
 	}
 }
 
-func TestHeed_BundleReadsDirectories(t *testing.T) {
+func TestBundleReadsDirectories(t *testing.T) {
 	one, two, three := issue(t, "One", nil, nil, nil), issue(t, "Two", nil, nil, nil), issue(t, "Three", nil, nil, nil)
 	onlyRoots(t, one)
 	hashed, extra := t.TempDir(), t.TempDir()
@@ -72,7 +72,7 @@ func TestHeed_BundleReadsDirectories(t *testing.T) {
 	holds(t, bundle, one.cert, two.cert, three.cert, a.chain[0])
 }
 
-func TestHeed_BundleFindsTheRootsOfThisSystem(t *testing.T) {
+func TestBundleFindsTheRootsOfThisSystem(t *testing.T) {
 	t.Setenv("SSL_CERT_FILE", "")
 	t.Setenv("SSL_CERT_DIR", "")
 	a := open(t, noon)
@@ -85,7 +85,7 @@ func TestHeed_BundleFindsTheRootsOfThisSystem(t *testing.T) {
 	}
 }
 
-func TestHeed_BundleSaysWhatIsMissing(t *testing.T) {
+func TestBundleSaysWhatIsMissing(t *testing.T) {
 	system := onlyRoots(t, issue(t, "One", nil, nil, nil))
 	a := open(t, noon)
 	_, err := Bundle(a, []string{system + "x"})
@@ -103,13 +103,13 @@ func TestHeed_BundleSaysWhatIsMissing(t *testing.T) {
 	fails(t, err, "SSL_CERT_FILE", system+"x is missing")
 }
 
-func TestHeed_BundleFileIsForEveryoneAndReplacedWhole(t *testing.T) {
+func TestBundleFileIsForEveryoneAndReplacedWhole(t *testing.T) {
 	one := issue(t, "One", nil, nil, nil)
 	onlyRoots(t, one)
 	a := open(t, noon)
 	path := filepath.Join(t.TempDir(), "bundle.pem")
 	put(t, path, bytes.Repeat([]byte("old "), 10000), 0o600)
-	if err := WriteBundle(path, a, nil); err != nil {
+	if err := writeBundle(path, a); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
@@ -120,10 +120,10 @@ func TestHeed_BundleFileIsForEveryoneAndReplacedWhole(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	fails(t, WriteBundle(filepath.Join(path, "x"), a, nil), "cannot be written")
+	fails(t, writeBundle(filepath.Join(path, "x"), a), "cannot be written")
 }
 
-func TestHeed_SystemPoolHoldsTheExtraRoots(t *testing.T) {
+func TestSystemPoolHoldsTheExtraRoots(t *testing.T) {
 	extra := issue(t, "Extra", nil, nil, nil)
 	file, _ := write(t, nil, extra)
 	site := issue(t, "Site", extra, nil, func(c *x509.Certificate) {
@@ -143,13 +143,13 @@ func TestHeed_SystemPoolHoldsTheExtraRoots(t *testing.T) {
 	}
 }
 
-func TestHeed_OpenSSLAndPythonTrustTheBundle(t *testing.T) {
+func TestOpenSSLAndPythonTrustTheBundle(t *testing.T) {
 	a, err := Open(newDir(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "bundle.pem")
-	if err := WriteBundle(path, a, nil); err != nil {
+	if err := writeBundle(path, a); err != nil {
 		t.Fatal(err)
 	}
 	port := serve(t, a)

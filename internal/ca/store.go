@@ -8,9 +8,44 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
+
+	"heed/internal/safetext"
 )
+
+// Machine is the system and user whose stores are meant.
+type Machine struct {
+	goos   string
+	home   string // of the user, for browsers' databases
+	euid   int
+	getenv func(string) string
+	look   func(program string) (string, error)
+	run    runner
+}
+
+// ThisMachine is the system this process runs on and the user it acts as.
+func ThisMachine() Machine {
+	home, _ := os.UserHomeDir() // without a home there are no browsers' databases
+	return Machine{
+		goos: runtime.GOOS, home: home, euid: os.Geteuid(),
+		getenv: os.Getenv, look: exec.LookPath, run: runCommand,
+	}
+}
+
+// Stores returns the stores found: the system's, the NSS databases of the
+// user's browsers, and the one of the Java in JAVA_HOME or else in PATH. A
+// store that was found and cannot be changed is among them and says why when
+// it is used.
+func (m Machine) Stores() []Store {
+	stores := m.systemStores()
+	if m.goos != "windows" { // where certutil is another program, and Firefox reads the system's store
+		stores = append(stores, m.nssStores()...)
+	}
+	return append(stores, m.javaStores()...)
+}
 
 // maxCommand bounds one command of a store: rebuilding a system's bundle takes
 // seconds.
@@ -65,12 +100,7 @@ type Result struct {
 // nothing and says what it would do. One store's failure does not keep it from
 // the next.
 func Install(stores []Store, roots []Root, dryRun bool) []Result {
-	var wanted []Root
-	for _, r := range roots {
-		if r.Role != Replaced {
-			wanted = append(wanted, r)
-		}
-	}
+	wanted := slices.DeleteFunc(slices.Clone(roots), func(r Root) bool { return r.Role == Replaced })
 	return change(stores, wanted, true, dryRun)
 }
 
@@ -89,9 +119,6 @@ func change(stores []Store, roots []Root, install, dryRun bool) []Result {
 	}
 	return results
 }
-
-// Installed reports whether programs that look here trust c.
-func (s *Store) Installed(c *x509.Certificate) (bool, error) { return s.has(c) }
 
 func (s *Store) change(r Root, install, dryRun bool) Result {
 	result := Result{Store: s.Name, Cert: r.Cert}
@@ -180,7 +207,7 @@ func shell(prefix string, commands [][]string) string {
 	for _, c := range commands {
 		var words []string
 		for _, w := range c {
-			words = append(words, shellQuote(w))
+			words = append(words, safetext.ShellQuote(w))
 		}
 		lines = append(lines, prefix+strings.Join(words, " "))
 	}

@@ -43,8 +43,8 @@ func story(t *testing.T, s Store, a *Authority, trusted func() bool) {
 		t.Error("not trusted after the installation")
 	}
 	became(t, Install(stores, roots, false), Unchanged)
-	if there, err := s.Installed(roots[0].Cert); err != nil || !there {
-		t.Errorf("Installed: %v, %v", there, err)
+	if there, err := s.has(roots[0].Cert); err != nil || !there {
+		t.Errorf("installed: %v, %v", there, err)
 	}
 	became(t, Uninstall(stores, roots, false), Done)
 	if trusted() {
@@ -53,7 +53,7 @@ func story(t *testing.T, s Store, a *Authority, trusted func() bool) {
 	became(t, Uninstall(stores, roots, false), Unchanged)
 }
 
-func TestHeed_NSSDatabaseOfABrowser(t *testing.T) {
+func TestNSSDatabaseOfABrowser(t *testing.T) {
 	certutil := testkit.Program(t, "certutil")
 	home := filepath.Join(t.TempDir(), "a [home]")
 	m := ThisMachine()
@@ -82,7 +82,7 @@ func TestHeed_NSSDatabaseOfABrowser(t *testing.T) {
 	})
 }
 
-func TestHeed_SystemStoreOfDebian(t *testing.T) {
+func TestSystemStoreOfDebian(t *testing.T) {
 	testkit.Program(t, "update-ca-certificates")
 	local, etc, hooks := t.TempDir(), t.TempDir(), t.TempDir()
 	conf := filepath.Join(t.TempDir(), "ca-certificates.conf")
@@ -112,7 +112,7 @@ func TestHeed_SystemStoreOfDebian(t *testing.T) {
 	})
 }
 
-func TestHeed_JavaTrustStoreIsChangedUnderWhateverName(t *testing.T) {
+func TestJavaTrustStoreIsChangedUnderWhateverName(t *testing.T) {
 	keytool := testkit.Program(t, "keytool")
 	a, home := open(t, noon), t.TempDir()
 	other := issue(t, "Other", nil, nil, nil)
@@ -147,7 +147,7 @@ func TestHeed_JavaTrustStoreIsChangedUnderWhateverName(t *testing.T) {
 	}
 }
 
-func TestHeed_WhoMayNotIsToldTheCommands(t *testing.T) {
+func TestWhoMayNotIsToldTheCommands(t *testing.T) {
 	m := ThisMachine()
 	m.euid = 1000
 	m.run = func(name string, _ ...string) ([]byte, error) {
@@ -164,7 +164,7 @@ func TestHeed_WhoMayNotIsToldTheCommands(t *testing.T) {
 	}
 }
 
-func TestHeed_AMissingProgramIsNamedWithItsCure(t *testing.T) {
+func TestAMissingProgramIsNamedWithItsCure(t *testing.T) {
 	a := open(t, noon)
 	r := became(t, Install([]Store{{Name: "x", tool: "no-such-program", getTool: "install it"}}, a.Roots(), false), Skipped)
 	if !strings.Contains(r.Why, "no-such-program") || r.Cure != "install it" {
@@ -172,7 +172,7 @@ func TestHeed_AMissingProgramIsNamedWithItsCure(t *testing.T) {
 	}
 }
 
-func TestHeed_AStoresFailureIsToldAndTheNextIsDone(t *testing.T) {
+func TestAStoresFailureIsToldAndTheNextIsDone(t *testing.T) {
 	a := open(t, noon)
 	there := false
 	store := func(out string, err error) Store {
@@ -195,7 +195,7 @@ func TestHeed_AStoresFailureIsToldAndTheNextIsDone(t *testing.T) {
 	became(t, results[1:2], Done)
 }
 
-func TestHeed_ReplacedRootsAreOnlyRemoved(t *testing.T) {
+func TestReplacedRootsAreOnlyRemoved(t *testing.T) {
 	dir := newDir(t)
 	reopen(t, dir, noon)
 	renew(t, dir, noon, true)
@@ -238,7 +238,7 @@ func (r *recorded) run(name string, args ...string) ([]byte, error) {
 	return nil, nil
 }
 
-func TestHeed_CommandsOfMacOSAndWindows(t *testing.T) {
+func TestCommandsOfMacOSAndWindows(t *testing.T) {
 	a := open(t, noon)
 	hash := sha1Of(a.chain[0])
 	cases := map[string]struct{ install, uninstall string }{

@@ -127,7 +127,8 @@ func (s *site) asked() int {
 	return s.n
 }
 
-func TestHeed_TwentyRunsAtOnceShareOneHeed(t *testing.T) {
+func TestTwentyRunsAtOnceShareOneHeed(t *testing.T) {
+	t.Parallel()
 	p, s := newPlace(t), newSite(t)
 	var all sync.WaitGroup
 	pids := make(chan string, 20)
@@ -153,7 +154,8 @@ func TestHeed_TwentyRunsAtOnceShareOneHeed(t *testing.T) {
 	}
 }
 
-func TestHeed_OtherSettingsReplaceAnIdleBackgroundHeed(t *testing.T) {
+func TestOtherSettingsReplaceAnIdleBackgroundHeed(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok("run", "--quiet", "--", "true")
 	first := p.pid()
@@ -170,7 +172,8 @@ func TestHeed_OtherSettingsReplaceAnIdleBackgroundHeed(t *testing.T) {
 	}
 }
 
-func TestHeed_AHeedStartedByHandTakesTheStateDirectoryFromAnIdleOne(t *testing.T) {
+func TestAHeedStartedByHandTakesTheStateDirectoryFromAnIdleOne(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok("run", "--quiet", "--", "true")
 	h := testkit.Start(t, testkit.Options{State: p.state})
@@ -184,7 +187,8 @@ func TestHeed_AHeedStartedByHandTakesTheStateDirectoryFromAnIdleOne(t *testing.T
 	}
 }
 
-func TestHeed_ASecondSignalEndsHeedAtOnce(t *testing.T) {
+func TestASecondSignalEndsHeedAtOnce(t *testing.T) {
+	t.Parallel()
 	arrived := make(chan struct{})
 	slow := newSite(t)
 	slow.hold = func(r *http.Request) {
@@ -231,7 +235,8 @@ func after(t *testing.T, lines *bufio.Reader, text string) string {
 	}
 }
 
-func TestHeed_AKilledRunTakesItsProxyWithIt(t *testing.T) {
+func TestAKilledRunTakesItsProxyWithIt(t *testing.T) {
+	t.Parallel()
 	p, s := newPlace(t), newSite(t)
 	pipe := filepath.Join(p.dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -267,7 +272,8 @@ func TestHeed_AKilledRunTakesItsProxyWithIt(t *testing.T) {
 	}
 }
 
-func TestHeed_SignalsReachTheCommand(t *testing.T) {
+func TestSignalsReachTheCommand(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
 		pipe := filepath.Join(t.TempDir(), "pipe")
@@ -293,7 +299,8 @@ func TestHeed_SignalsReachTheCommand(t *testing.T) {
 	}
 }
 
-func TestHeed_ABackgroundHeedThatCannotStartSaysWhy(t *testing.T) {
+func TestABackgroundHeedThatCannotStartSaysWhy(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.ok("ca", "path")
 	if err := os.Chmod(filepath.Join(p.state, "ca-key.pem"), 0o644); err != nil {
@@ -318,7 +325,8 @@ func TestHeed_ABackgroundHeedThatCannotStartSaysWhy(t *testing.T) {
 	}
 }
 
-func TestHeed_ALongStateDirectoryWorksLikeAnyOther(t *testing.T) {
+func TestALongStateDirectoryWorksLikeAnyOther(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.state = filepath.Join(p.state, strings.Repeat("long", 40))
 	s := newSite(t)

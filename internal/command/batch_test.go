@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"heed/rules"
+	"heed/internal/console"
+	"heed/internal/testkit"
 )
 
-func TestHeed_BatchAnswersEachLineInItsPlace(t *testing.T) {
+func TestBatchAnswersEachLineInItsPlace(t *testing.T) {
 	in := strings.Join([]string{
 		`{"robots":"User-agent: *\nDisallow: /a","agent":"x","url":"http://h.test/a","id":1,"tags":["<b>"]}`,
 		`{"robots_b64":"` + base64.StdEncoding.EncodeToString([]byte(someRules)) + `","agent":"GoodBot","url":"http://h.test/private"}`,
@@ -46,11 +47,11 @@ func TestHeed_BatchAnswersEachLineInItsPlace(t *testing.T) {
 		`{"agent":"x","url":"http://h.test/","error":"robots_b64 is not base64"}`,
 		`{"agent":"x","url":"http://h.test/robots.txt","ö\n":1e999,"allowed":true,"reason":"robots-txt","group":"","rule":"","line":0}`,
 	}, "\n") + "\n"
-	heed(t, in, "check", "--batch").is(t, exitUsage, want, "")
+	heed(t, in, "check", "--batch").is(t, console.ExitUsage, want, "")
 }
 
-func TestHeed_BatchAgainstAFileKeepsTheOrder(t *testing.T) {
-	robots := write(t, filepath.Join(t.TempDir(), "robots.txt"), someRules)
+func TestBatchAgainstAFileKeepsTheOrder(t *testing.T) {
+	robots := testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), someRules)
 	var in strings.Builder
 	const lines = 10_000
 	for i := range lines {
@@ -78,13 +79,13 @@ func TestHeed_BatchAgainstAFileKeepsTheOrder(t *testing.T) {
 
 // A program that asks one question and waits must get its answer before it
 // asks the next.
-func TestHeed_BatchAnswersBeforeTheNextQuestion(t *testing.T) {
-	for _, more := range [][]string{nil, {"--robots", write(t, filepath.Join(t.TempDir(), "robots.txt"), someRules)}} {
+func TestBatchAnswersBeforeTheNextQuestion(t *testing.T) {
+	for _, more := range [][]string{nil, {"--robots", testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), someRules)}} {
 		inRead, inWrite := io.Pipe()
 		outRead, outWrite := io.Pipe()
-		a := &App{Stdin: inRead, Stdout: outWrite, Stderr: io.Discard, Defaults: builtIn(t), Now: time.Now}
+		a := &console.App{Stdin: inRead, Stdout: outWrite, Stderr: io.Discard, Defaults: testkit.BuiltIn(t), Now: time.Now}
 		ended := make(chan int)
-		go func() { ended <- a.main(append([]string{"check", "--batch"}, more...)) }()
+		go func() { ended <- dispatch(a, append([]string{"check", "--batch"}, more...)) }()
 		answers := json.NewDecoder(outRead)
 		for i := range 3 {
 			fmt.Fprintf(inWrite, "{\"robots\":\"\",\"agent\":\"x\",\"url\":\"http://h.test/\",\"id\":%d}\n", i)
@@ -97,52 +98,6 @@ func TestHeed_BatchAnswersBeforeTheNextQuestion(t *testing.T) {
 		if status := <-ended; status != 0 {
 			t.Errorf("status %d", status)
 		}
-	}
-}
-
-func TestHeed_ParsedTextsAreBounded(t *testing.T) {
-	p := newParsed(rules.Standard)
-	o, _, err := parseURL("http://h.test/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	same := p.policy(o, someRules)
-	if p.policy(o, someRules) != same {
-		t.Error("the same text was parsed twice")
-	}
-	other, _, err := parseURL("http://other.test/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sitemap := someRules + "Sitemap: https://h.test/map.xml\n"
-	if p.policy(o, sitemap) != p.policy(other, sitemap) {
-		t.Error("a text that means the same everywhere was parsed twice")
-	}
-	bound := "User-agent: *\nDisallow: http://h.test/a\n"
-	if at := p.policy(other, bound).Decide(nil, "/a"); at.Verdict != rules.Allow {
-		t.Errorf("a rule for another origin counts: %+v", at)
-	}
-	if at := p.policy(o, bound).Decide(nil, "/a"); at.Verdict != rules.Refuse {
-		t.Errorf("a rule for this origin does not count: %+v", at)
-	}
-	at := p.of(bound)
-	if at(o).Decide(nil, "/a").Verdict != rules.Refuse || at(other).Decide(nil, "/a").Verdict != rules.Allow {
-		t.Error("a file is judged without regard to the origin")
-	}
-	p.limit = 1 << 20
-	for i := range 1000 {
-		p.policy(o, fmt.Sprint("User-agent: ", i, "\n", strings.Repeat("Disallow: /a\n", 100)))
-	}
-	size := 0
-	for key, made := range p.policies {
-		size += len(key.text) + made.Size()
-	}
-	if size > p.limit || size != p.size || len(p.policies) == 1000 {
-		t.Errorf("%d bytes of %d policies are kept, %d counted", size, len(p.policies), p.size)
-	}
-	cut := p.policy(o, strings.Repeat("# a line\n", rules.MaxBytes/9)+"User-agent: *\nDisallow: /")
-	if d := cut.Decide(rules.Identify("x"), "/"); d.Verdict != rules.Allow {
-		t.Errorf("a line beyond the limit counts: %+v", d)
 	}
 }
 
@@ -160,8 +115,8 @@ func BenchmarkBatch(b *testing.B) {
 		fmt.Fprintf(&in, "{\"agent\":\"Mozilla/5.0 (compatible; bot%d/1.0)\",\"url\":\"https://h%d.test/private/%d?q=1\"}\n", i%50, i%7, i)
 	}
 	b.ResetTimer()
-	a := &App{Stdin: strings.NewReader(in.String()), Stdout: io.Discard, Stderr: io.Discard, Defaults: defaults, Now: time.Now}
-	if status := a.main([]string{"check", "--batch", "--robots", robots}); status != 0 {
+	a := &console.App{Stdin: strings.NewReader(in.String()), Stdout: io.Discard, Stderr: io.Discard, Defaults: defaults, Now: time.Now}
+	if status := dispatch(a, []string{"check", "--batch", "--robots", robots}); status != 0 {
 		b.Fatalf("status %d", status)
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lines/s")

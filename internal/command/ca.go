@@ -3,146 +3,141 @@ package command
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"heed/internal/ca"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/route"
+	"heed/internal/state"
 )
 
 // CACmd is `heed ca`: heed's certificate authority.
 type CACmd struct {
-	Path      CAPathCmd      `cmd:"" default:"withargs" help:"Print where the CA's certificate is; make the CA if there is none (also plain heed ca)."`
-	Print     CAPrintCmd     `cmd:"" help:"Print the CA's certificate."`
-	Bundle    CABundleCmd    `cmd:"" help:"Print the system's roots and the CA's certificate."`
-	Install   CAInstallCmd   `cmd:"" help:"Put the CA into this machine's trust stores."`
-	Uninstall CAUninstallCmd `cmd:"" help:"Take the CA out of this machine's trust stores."`
-	Renew     CARenewCmd     `cmd:"" help:"Make a new CA beside the old one."`
+	Path      CAPathCmd      `cmd:"" default:"withargs" help:"Print the path of the CA certificate (also plain heed ca)."`
+	Print     CAPrintCmd     `cmd:"" help:"Print the CA certificate."`
+	Bundle    CABundleCmd    `cmd:"" help:"Print the system's root certificates and the CA's."`
+	Install   CAInstallCmd   `cmd:"" help:"Add the CA to this machine's trust stores."`
+	Uninstall CAUninstallCmd `cmd:"" help:"Remove the CA from this machine's trust stores."`
+	Renew     CARenewCmd     `cmd:"" help:"Create a new CA beside the old one."`
 }
 
-// authority returns the authority that a heed started here with the settings
-// in file would use.
-func (a *App) authority(file string) (*ca.Authority, error) {
-	cfg, err := Load(file, a.Defaults)
+// openAuthority returns the authority of a heed that is started with the settings that
+// flags select.
+func openAuthority(a *console.App, flags *config.FileFlags) (*ca.Authority, error) {
+	cfg, err := flags.Load(a)
 	if err != nil {
 		return nil, err
 	}
 	stateDir := ""
 	if cfg.HTTPS.CACert == "" {
-		if stateDir, err = StateDir(); err != nil {
+		if stateDir, err = state.Dir(); err != nil {
 			return nil, err
 		}
 	}
-	return openCA(cfg, stateDir, a.Now)
+	return route.OpenCA(cfg.HTTPS.CACert, cfg.HTTPS.CAKey, stateDir, a.Now)
+}
+
+// printCA prints what text returns for the authority.
+func printCA(a *console.App, flags *config.FileFlags, text func(*ca.Authority) ([]byte, error)) error {
+	authority, err := openAuthority(a, flags)
+	if err != nil {
+		return err
+	}
+	out, err := text(authority)
+	if err != nil {
+		return err
+	}
+	_, err = a.Stdout.Write(out)
+	return err
 }
 
 // CAPathCmd is `heed ca path`.
 type CAPathCmd struct {
-	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	config.FileFlags
 }
 
-// Help says what the path is good for.
+// Help describes the use of the path.
 func (c *CAPathCmd) Help() string {
-	return `The file holds the certificate alone, in PEM form: what a client, a browser or a
-phone has to trust. The key lies beside it and leaves this machine for nobody.
+	return `Creates the CA if there is none. The file holds only the certificate, in PEM form:
+clients, browsers and phones must trust it. The key is stored beside it; do not
+copy it.
 
-Example:
-
-    cp "$(heed ca path)" /usr/local/share/ca-certificates/heed.crt`
+  cp "$(heed ca path)" /usr/local/share/ca-certificates/heed.crt`
 }
 
 // Run prints the path.
-func (c *CAPathCmd) Run(a *App) error {
-	authority, err := a.authority(c.Config)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(a.Stdout, authority.CertPath())
-	return err
+func (c *CAPathCmd) Run(a *console.App) error {
+	return printCA(a, &c.FileFlags, func(authority *ca.Authority) ([]byte, error) {
+		return []byte(authority.CertPath() + "\n"), nil
+	})
 }
 
 // CAPrintCmd is `heed ca print`.
 type CAPrintCmd struct {
-	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	config.FileFlags
 }
 
-// Help says what is printed.
+// Help describes the output.
 func (c *CAPrintCmd) Help() string {
-	return `Prints the certificate in PEM form. During a renewal it prints the old and the
-new one. A running heed gives the same to anybody at http://127.0.0.1:3128/ca.pem.
+	return `Prints the certificate in PEM form. During a renewal it prints the old and the new
+one. A running heed serves the same file at http://127.0.0.1:3128/ca.pem.
 
-Example:
-
-    heed ca print | ssh HOST 'cat > heed-ca.pem'`
+  heed ca print | ssh HOST 'cat > heed-ca.pem'`
 }
 
 // Run prints the certificate.
-func (c *CAPrintCmd) Run(a *App) error {
-	authority, err := a.authority(c.Config)
-	if err != nil {
-		return err
-	}
-	_, err = a.Stdout.Write(authority.CertPEM())
-	return err
+func (c *CAPrintCmd) Run(a *console.App) error {
+	return printCA(a, &c.FileFlags, func(authority *ca.Authority) ([]byte, error) { return authority.CertPEM(), nil })
 }
 
 // CABundleCmd is `heed ca bundle`.
 type CABundleCmd struct {
-	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
+	config.FileFlags
 }
 
-// Help says whom the bundle is for.
+// Help describes the use of the bundle.
 func (c *CABundleCmd) Help() string {
-	return `For clients whose setting replaces the roots they trust instead of adding to
-them. A running heed gives the same to anybody at http://127.0.0.1:3128/bundle.pem.
+	return `For clients whose setting replaces the trusted root certificates instead of adding
+to them. A running heed serves the same file at http://127.0.0.1:3128/bundle.pem.
 
-Example:
-
-    heed ca bundle > bundle.pem && curl --cacert bundle.pem ...`
+  heed ca bundle > bundle.pem && curl --cacert bundle.pem ...`
 }
 
 // Run prints the bundle.
-func (c *CABundleCmd) Run(a *App) error {
-	authority, err := a.authority(c.Config)
-	if err != nil {
-		return err
-	}
-	bundle, err := ca.Bundle(authority, nil)
-	if err != nil {
-		return err
-	}
-	_, err = a.Stdout.Write(bundle)
-	return err
+func (c *CABundleCmd) Run(a *console.App) error {
+	return printCA(a, &c.FileFlags, func(authority *ca.Authority) ([]byte, error) { return ca.Bundle(authority, nil) })
 }
 
 // CARenewCmd is `heed ca renew`.
 type CARenewCmd struct {
-	Config string `short:"c" env:"HEED_CONFIG" placeholder:"FILE" help:"Read settings from FILE instead of ./proxy.toml."`
-	Now    bool   `help:"Let the new CA sign from the next start on."`
+	config.FileFlags
+	Now bool `help:"Sign with the new CA from the next start on."`
 }
 
-// Help tells the two steps.
+// Help describes the two steps.
 func (c *CARenewCmd) Help() string {
-	return `The first call makes a new CA beside the old one. Both are in ca print, ca bundle
-and heed run from then on, and the old one goes on signing: this is the time to
-bring the new one to the clients. With --now the new one takes over, in every
-heed started from then on; the old certificate stays in the bundle until it
-expires. A CA that has expired is replaced at once.
+	return `The first call creates a new CA beside the old one. From then on ca print, ca bundle
+and heed run contain both, and the old one still signs. Install the new one in all
+clients, then call it with --now: every heed started afterwards signs with the new
+CA. The old certificate stays in the bundle until it expires. An expired CA is
+replaced immediately.
 
-Example:
-
-    heed ca renew && heed ca install    # and some days later:
-    heed ca renew --now`
+  heed ca renew && heed ca install    # and some days later:
+  heed ca renew --now`
 }
 
-// Run makes the new CA, or lets it take over.
-func (c *CARenewCmd) Run(a *App) error {
-	cfg, err := Load(c.Config, a.Defaults)
+// Run creates the new CA, or with --now makes it the one that signs.
+func (c *CARenewCmd) Run(a *console.App) error {
+	cfg, err := c.Load(a)
 	if err != nil {
 		return err
 	}
 	if cfg.HTTPS.CACert != "" {
 		return errors.New("the CA that https.ca_cert names is not heed's to renew\nPut a new certificate and key in the place of " + cfg.HTTPS.CACert + " and " + cfg.HTTPS.CAKey)
 	}
-	stateDir, err := StateDir()
+	stateDir, err := state.Dir()
 	if err != nil {
 		return err
 	}
@@ -157,4 +152,87 @@ func (c *CARenewCmd) Run(a *App) error {
 		fmt.Fprintln(a.Stdout, "The old one signs until `heed ca renew --now`. Bring the new one to the clients first (heed ca install, print, bundle).")
 	}
 	return nil
+}
+
+// storeFlags are the flags of install and uninstall.
+type storeFlags struct {
+	config.FileFlags
+	DryRun bool `help:"Change nothing; print what would be done."`
+	JSON   bool `name:"json" help:"Print one JSON object per store and certificate."`
+}
+
+// CAInstallCmd is `heed ca install`.
+type CAInstallCmd struct{ storeFlags }
+
+// Help describes the trust stores.
+func (c *CAInstallCmd) Help() string {
+	return `Adds the certificate to the system's trust store, to the NSS databases of this
+user's browsers and to Java's trust stores, and names each. Do not use sudo: root
+has a separate state directory and CA. Commands for stores that this user may not
+change are printed. heed run and heed env work without installation.
+
+Exit status: 0 when at least one store has the CA (or would have it) and none
+failed, else 1.
+
+  heed ca install --dry-run && heed ca install`
+}
+
+// Run installs the CA.
+func (c *CAInstallCmd) Run(a *console.App) error { return c.change(a, ca.Install) }
+
+// CAUninstallCmd is `heed ca uninstall`.
+type CAUninstallCmd struct{ storeFlags }
+
+// Help describes what is not removed.
+func (c *CAUninstallCmd) Help() string {
+	return `Removes the certificate, and those of earlier renewals, from the stores that heed ca
+install uses. The CA itself stays in the state directory.
+
+Exit status: 0 when at least one store could be read and none failed, else 1.
+
+  heed ca uninstall`
+}
+
+// Run uninstalls the CA.
+func (c *CAUninstallCmd) Run(a *console.App) error { return c.change(a, ca.Uninstall) }
+
+func (c *storeFlags) change(a *console.App, how func([]ca.Store, []ca.Root, bool) []ca.Result) error {
+	authority, err := openAuthority(a, &c.FileFlags)
+	if err != nil {
+		return err
+	}
+	count := map[ca.State]int{}
+	results := how(ca.ThisMachine().Stores(), authority.Roots(), c.DryRun)
+	for _, r := range results {
+		count[r.State]++
+		if err := c.print(a, r); err != nil {
+			return err
+		}
+	}
+	if len(results) == 0 {
+		return fmt.Errorf("no trust store was found on this machine\nGive your programs the certificate by hand: %s", authority.CertPath())
+	}
+	if count[ca.Failed] > 0 || count[ca.Skipped] == len(results) {
+		return console.Exit(console.ExitNo)
+	}
+	return nil
+}
+
+// print writes the result for one certificate in one store.
+func (c *storeFlags) print(a *console.App, r ca.Result) error {
+	if c.JSON {
+		return console.NewJSON(a.Stdout).Encode(map[string]string{
+			"store": r.Store, "certificate": ca.Fingerprint(r.Cert), "state": r.State.String(), "why": r.Why, "cure": r.Cure,
+		})
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%-9s %s: %s\n", r.State, r.Store, console.Printable(r.Cert.Subject.CommonName))
+	if r.Why != "" {
+		fmt.Fprintf(&text, "          %s\n", console.Printable(r.Why))
+	}
+	if r.Cure != "" {
+		fmt.Fprintf(&text, "          do: %s\n", console.Printable(r.Cure))
+	}
+	_, err := fmt.Fprint(a.Stdout, text.String())
+	return err
 }

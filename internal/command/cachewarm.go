@@ -10,79 +10,84 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
+
+	"heed/internal/console"
+	"heed/internal/control"
 )
 
 // CacheWarmCmd is `heed cache warm`.
 type CacheWarmCmd struct {
 	cacheFlags
-	Quiet bool   `short:"q" help:"Print nothing; the exit status tells."`
+	Quiet bool   `short:"q" help:"Print nothing; only set the exit status."`
 	File  string `arg:"" help:"A file with one host or URL per line; - for stdin."`
 }
 
-// Help says what the file may hold and how it ends.
+// Help describes the file and the exit status.
 func (CacheWarmCmd) Help() string {
-	return `Has the robots.txt of each site at hand, fetching what is not there or not fresh.
-A line is a host (https is meant), an origin or the URL of a page; empty lines
-and lines that begin with # are left out. Prints a line per site, in the order
-of the file. Exit status 0 when all could be had, 1 when a site could not be
-asked, 2 when a line is wrong.
+	return `Fetches the robots.txt of each site that is not stored or no longer fresh. A line of
+the file is a host (with https), an origin or a URL; empty lines and lines that
+begin with # are skipped. Prints one line per site, in the order of the file.
 
-Example:
+Exit status: 0 when all sites answered, 1 when a site is unreachable, 2 when a line
+is invalid.
 
-    cut -d, -f1 sites.csv | heed cache warm -`
+  cut -d, -f1 sites.csv | heed cache warm -`
 }
 
-// maxWarm is how long a list of sites may be, in bytes.
+// maxWarm bounds the list of sites, in bytes.
 const maxWarm = 64 << 20
 
-// Run fetches, and says what came of it.
-func (c *CacheWarmCmd) Run(a *App) error {
+// Run fetches the files and prints the result of each.
+func (c *CacheWarmCmd) Run(a *console.App) error {
 	sites, err := c.sites(a)
 	if err != nil {
 		return err
 	}
-	k, leave, err := c.desk(a)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	w := &warming{app: a, all: len(sites)}
-	// Lines on the same screen are progress enough.
-	defer w.show(isTerminal(a.Stderr) && (c.Quiet || !isTerminal(a.Stdout)))()
-	out := bufio.NewWriter(a.Stdout)
-	err = inOrder(checkWidth, slices.Values(sites), func(site string) warmed {
-		line, err := k.warm(context.Background(), site)
-		return w.count(warmed{line, err})
-	}, func(r warmed, waiting bool) error {
-		if err := c.print(out, r); err != nil {
-			return err
-		}
-		if waiting {
-			return nil
-		}
-		return out.Flush()
-	})
-	if err = errors.Join(err, out.Flush()); err != nil {
+	err = c.with(a, func(k control.CacheAPI) error { return c.warm(k, w, sites) })
+	if err != nil {
 		return err
 	}
 	return w.exit()
 }
 
-// print writes what came of one site; errors are told at the end.
+// warm fetches the files of sites and prints the results.
+func (c *CacheWarmCmd) warm(k control.CacheAPI, w *warming, sites []string) error {
+	// On a terminal the lines of the results show the progress.
+	if console.IsTerminal(w.app.Stderr) && (c.Quiet || !console.IsTerminal(w.app.Stdout)) {
+		end := w.app.Live(w.words)
+		defer func() {
+			end()
+			fmt.Fprintf(w.app.Stderr, "heed: %s\n", w.words())
+		}()
+	}
+	out := bufio.NewWriter(w.app.Stdout)
+	err := console.InOrder(console.FetchWidth, slices.Values(sites), func(site string) warmed {
+		line, err := k.Warm(context.Background(), site)
+		return w.count(warmed{line, err})
+	}, func(r warmed, waiting bool) error {
+		if err := c.print(out, r); err != nil || waiting {
+			return err
+		}
+		return out.Flush()
+	})
+	return errors.Join(err, out.Flush())
+}
+
+// print writes the result of one site; errors are printed at the end, by exit.
 func (c *CacheWarmCmd) print(out io.Writer, r warmed) error {
 	switch {
 	case r.err != nil, c.Quiet:
 		return nil
 	case c.JSON:
-		return printJSON(out, []*heldLine{r.line})
+		return console.PrintJSON(out, []*control.CacheEntry{r.line})
 	}
-	_, err := fmt.Fprintf(out, "%-11s  %s  %s\n", r.line.State, r.line.whose(), r.line.Why)
+	_, err := fmt.Fprintf(out, "%-11s  %s  %s\n", r.line.State, entryName(r.line), r.line.Why)
 	return err
 }
 
-// sites reads the list.
-func (c *CacheWarmCmd) sites(a *App) ([]string, error) {
+// sites returns the sites of the command line or the file.
+func (c *CacheWarmCmd) sites(a *console.App) ([]string, error) {
 	in := a.Stdin
 	if c.File != "-" {
 		f, err := os.Open(c.File)
@@ -108,28 +113,28 @@ func (c *CacheWarmCmd) sites(a *App) ([]string, error) {
 	return sites, nil
 }
 
-// warmed is what came of one site.
+// warmed is the result of one site.
 type warmed struct {
-	line *heldLine
+	line *control.CacheEntry
 	err  error
 }
 
-// warming is how far warm has come.
+// warming is the progress of warm.
 type warming struct {
-	app *App
+	app *console.App
 	all int
 
 	mu    sync.Mutex
 	so    int     // done with
 	lost  int     // of those, not asked
-	wrong []error // what was no site, as far as it is told
+	wrong []error // lines that name no site, at most maxWrong
 	bad   int     // how many
 }
 
-// maxWrong is how many wrong lines are told.
+// maxWrong is the number of wrong lines that are printed.
 const maxWrong = 20
 
-// count counts r in.
+// count adds r to the counts, and returns it.
 func (w *warming) count(r warmed) warmed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,50 +150,13 @@ func (w *warming) count(r warmed) warmed {
 	return r
 }
 
-const (
-	progressAfter = time.Second // work that is done sooner needs no progress
-	progressEvery = 200 * time.Millisecond
-)
-
-// show shows progress on a terminal until the function it returns is called.
-func (w *warming) show(terminal bool) (end func()) {
-	if !terminal {
-		return func() {}
-	}
-	quit, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		w.tick(quit)
-	}()
-	return func() {
-		close(quit)
-		<-gone
-		fmt.Fprintf(w.app.Stderr, "heed: %s\n", w.words())
-	}
-}
-
-func (w *warming) tick(quit <-chan struct{}) {
-	for wait := progressAfter; ; wait = progressEvery {
-		select {
-		case <-quit:
-			fmt.Fprint(w.app.Stderr, clearLine)
-			return
-		case <-time.After(wait):
-			fmt.Fprint(w.app.Stderr, clearLine+"heed: "+w.words())
-		}
-	}
-}
-
-// clearLine has a terminal begin its line anew.
-const clearLine = "\r\x1b[K"
-
 func (w *warming) words() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return fmt.Sprintf("%d of %s, %d could not be asked", w.so, plural(uint64(w.all), "site"), w.lost)
+	return fmt.Sprintf("%d of %s, %d could not be asked", w.so, console.Plural(uint64(w.all), "site"), w.lost)
 }
 
-// exit tells what was wrong, and returns the status that fits.
+// exit prints the errors and returns the exit status.
 func (w *warming) exit() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,13 +164,13 @@ func (w *warming) exit() error {
 		fmt.Fprintln(w.app.Stderr, "heed:", err)
 	}
 	if more := w.bad - len(w.wrong); more > 0 {
-		fmt.Fprintf(w.app.Stderr, "heed: %s more were wrong\n", plural(uint64(more), "line"))
+		fmt.Fprintf(w.app.Stderr, "heed: %s more were wrong\n", console.Plural(uint64(more), "line"))
 	}
 	switch {
 	case w.bad > 0:
-		return Exit(exitUsage)
+		return console.Exit(console.ExitUsage)
 	case w.lost > 0:
-		return Exit(exitNo)
+		return console.Exit(console.ExitNo)
 	}
 	return nil
 }

@@ -1,165 +1,262 @@
 package command
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"io"
+	"strings"
 	"time"
 
-	"heed/rules"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/daemon"
+	"heed/internal/remark"
+	"heed/internal/state"
 )
 
-// configName is the file that is read when it lies in the working directory.
-const configName = "proxy.toml"
+// ConfigCmd is `heed config`: the settings, checked or shown.
+type ConfigCmd struct {
+	Check ConfigCheckCmd `cmd:"" default:"withargs" help:"Check the settings without starting (also plain heed config)."`
+	Show  ConfigShowCmd  `cmd:"" help:"Print the settings in use and where they come from."`
 
-// Config is the settings of proxy.toml, checked. Paths are absolute.
-type Config struct {
-	Listen  Addresses     `toml:"listen"`
-	Profile string        `toml:"profile"` // a name that rules.ParseProfile knows
-	Contact string        `toml:"contact"` // URL or mail address; empty: none
-	Name    string        `toml:"name"`    // pseudonym in Via; empty: see ProxyName
-	Drain   time.Duration `toml:"drain"`   // how long a stop waits for running exchanges
-
-	HTTPS    HTTPSConfig    `toml:"https"`
-	Cache    CacheConfig    `toml:"cache"`
-	Fleet    FleetConfig    `toml:"fleet"`
-	Pacing   PacingConfig   `toml:"pacing"`
-	Access   AccessConfig   `toml:"access"`
-	Limits   LimitsConfig   `toml:"limits"`
-	Upstream UpstreamConfig `toml:"upstream"`
-	Audit    AuditConfig    `toml:"audit"`
-	Log      LogConfig      `toml:"log"`
-
-	Clients []ClientConfig `toml:"client"` // the first that fits a request is about it
-	Hosts   []HostConfig   `toml:"host"`   // of each setting the first that fits a host and has it counts
-
-	// Observe is --observe: nothing is refused.
-	Observe bool `toml:"-" json:",omitempty"`
-
-	// File is where the settings were read from; empty for the built-in ones.
-	File string `toml:"-" json:"-"`
+	Pinned ConfigPinnedCmd `cmd:"" help:"Print the list of hosts known to pin certificates."`
 }
 
-// HTTPSConfig is [https]: what becomes of https, and which CA signs for
-// intercepted sites.
-type HTTPSConfig struct {
-	Mode   string `toml:"mode"`    // of hosts that no [[host]] is about; see terms.HTTPS
-	Pinned string `toml:"pinned"`  // of hosts that are known to pin certificates, the same; empty: as of the others
-	CACert string `toml:"ca_cert"` // PEM file; empty: the CA of the state directory
-	CAKey  string `toml:"ca_key"`  // set exactly when CACert is
+// ConfigCheckCmd is `heed config check`.
+type ConfigCheckCmd struct {
+	servedAt
+	config.FileFlags
+	Quiet bool `short:"q" help:"Print nothing when the settings are valid."`
+	JSON  bool `name:"json" help:"Print the mistakes and remarks as a JSON object."`
 }
 
-// HostConfig is [[host]]: what holds for the hosts that are asked for.
-type HostConfig struct {
-	Match []string `toml:"match"` // as terms.ParseHostPattern takes them
-	HTTPS string   `toml:"https"` // as HTTPSConfig.Mode; empty: as that says
-	Ports []int64  `toml:"ports"` // that tunnels may go to; empty: 443
+// Help describes the check.
+func (c *ConfigCheckCmd) Help() string {
+	return `Reports everything that would prevent heed from starting with these settings, all
+at a time: unknown keys, wrong values, contradictions, and missing or invalid files.
+Remarks are about what cannot be meant: entries that never match since an earlier
+one does, settings without effect, directories that do not exist. It starts and
+changes nothing. Exits with 0 when the settings are valid, also with remarks, else
+with 2.
 
-	HostUpstream
-	HostTerms
+  heed config check --config /etc/heed/proxy.toml`
 }
 
-// CacheConfig is [cache]: where policies are kept, and how many.
-type CacheConfig struct {
-	MaxBytes ByteSize `toml:"max_bytes"` // of memory; at least minMemory
-	File     string   `toml:"file"`      // ends in .db; empty: policiesFile in the state directory
+// Run checks the settings and the files they name.
+func (c *ConfigCheckCmd) Run(a *console.App) error {
+	cfg, err := c.load(&c.FileFlags, a)
+	if err == nil {
+		err = daemon.CheckSettings(cfg, a)
+	}
+	if c.JSON {
+		return c.printJSON(a, cfg, err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, notice := range cfg.Notices(a.Now()) {
+		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
+	}
+	for _, f := range remark.Of(cfg) {
+		fmt.Fprintf(a.Stderr, "heed: %s\n", console.Printable(f.String()))
+	}
+	if !c.Quiet {
+		fmt.Fprintf(a.Stdout, "%s: well\n", cfg.Source())
+	}
+	return nil
 }
 
-// FleetConfig is [fleet]: the store that several heeds share.
-type FleetConfig struct {
-	URL    string `toml:"url"`     // as fleet.CheckURL says, or where that stands, as revealed has it; empty: there is none
-	CAFile string `toml:"ca_file"` // PEM file of further roots for rediss://; empty: none
+// printJSON prints the result of the check. cfg is nil when it could not be read because of
+// err.
+func (c *ConfigCheckCmd) printJSON(a *console.App, cfg *config.Config, err error) error {
+	out := struct {
+		Source   string           `json:"source,omitempty"`
+		Valid    bool             `json:"valid"`
+		Mistakes config.Mistakes  `json:"mistakes"`
+		Remarks  []config.Finding `json:"remarks"`
+		Notices  []string         `json:"notices"` // that every start prints
+	}{Valid: err == nil, Mistakes: config.Mistakes{}, Remarks: []config.Finding{}, Notices: []string{}}
+	if cfg != nil {
+		out.Source = cfg.Source()
+	}
+	if err != nil {
+		out.Mistakes = config.MistakesOf(err, out.Source)
+		out.Source = out.Mistakes[0].File
+	} else {
+		out.Remarks, out.Notices = append(out.Remarks, remark.Of(cfg)...), append(out.Notices, cfg.Notices(a.Now())...)
+	}
+	if bad := console.NewJSON(a.Stdout).Encode(out); bad != nil || err == nil {
+		return bad
+	}
+	return console.Exit(console.ExitUsage)
 }
 
-// UpstreamConfig is [upstream]: how sites are reached.
-type UpstreamConfig struct {
-	Proxy                 string            `toml:"proxy"`   // empty: none; "env"; a URL; or where that stands, as revealed has it
-	CAFile                string            `toml:"ca_file"` // PEM file of further roots; empty: none
-	Resolve               map[string]string `toml:"resolve"` // "host:port" to "address:port"
-	ResponseHeaderTimeout time.Duration     `toml:"response_header_timeout"`
+// servedAt contains the settings that `heed serve` takes from flags or the
+// environment instead of its file.
+type servedAt struct {
+	Listen  string   `short:"l" env:"HEED_LISTEN" placeholder:"ADDR" help:"Check as with heed serve --listen ADDR."`
+	Clients []string `env:"HEED_CLIENTS" placeholder:"NETWORK,..." help:"Check as with heed serve --clients NETWORK,..."`
 }
 
-// LogConfig is [log]: the line per decision.
-type LogConfig struct {
-	Format string `toml:"format"` // auto, text or json
-	Level  string `toml:"level"`  // debug, info, warn or error
-	Mark   bool   `toml:"mark"`   // answers name their decisions
+// keys returns the keys of the settings that do not come from the file.
+func (s *servedAt) keys() []string {
+	keys := []string{}
+	if s.Listen != "" {
+		keys = append(keys, "listen")
+	}
+	if len(s.Clients) > 0 {
+		keys = append(keys, "access.clients")
+	}
+	return keys
 }
 
-// Load reads the settings from path, over those of defaults, the built-in
-// proxy.toml. An empty path means proxy.toml in the working directory if there
-// is one, else the defaults alone. All that is wrong with the file is in the
-// error, each with file and line.
-func Load(path string, defaults []byte) (*Config, error) {
-	c, err := builtInConfig(defaults)
+// load returns the settings that flags select, changed by s.
+func (s *servedAt) load(flags *config.FileFlags, a *console.App) (*config.Config, error) {
+	cfg, err := flags.Load(a)
 	if err != nil {
 		return nil, err
 	}
-	data, path, err := readConfig(path)
-	if err != nil || path == "" {
-		return c, err
-	}
-	c.File = path
-	if err := c.decode(path, data); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return cfg, cfg.ServeAt(s.Listen, s.Clients)
 }
 
-// builtInConfig returns the settings of a heed that has no file.
-func builtInConfig(defaults []byte) (*Config, error) {
-	c := &Config{}
-	if err := c.decode("the built-in proxy.toml", defaults); err != nil {
-		return nil, err
-	}
-	return c, nil
+// ConfigShowCmd is `heed config show`.
+type ConfigShowCmd struct {
+	servedAt
+	config.FileFlags
+	JSON bool   `name:"json" help:"Print the settings as JSON."`
+	Hash bool   `help:"Print only the hash of the settings, as logged (shortened) in config."`
+	For  string `placeholder:"CLIENT" help:"Print the settings for a client at URL: [[client]], address or User-Agent."`
+
+	URL string `arg:"" optional:"" name:"url" help:"With --for: the URL that is requested."`
 }
 
-// readConfig returns an empty path when there is no file to read.
-func readConfig(path string) (data []byte, abs string, err error) {
-	name := path
-	if name == "" {
-		name = configName
-	}
-	data, err = os.ReadFile(name)
-	if path == "" && errors.Is(err, fs.ErrNotExist) {
-		return nil, "", nil
-	}
+// Help describes the output.
+func (c *ConfigShowCmd) Help() string {
+	return `Prints every setting with the value that a heed started here would use, in the form
+of proxy.toml, without passwords. Flags override the environment (HEED_LISTEN,
+HEED_CLIENTS, HEED_CONFIG), and the environment overrides the file.
+
+  heed config show
+  heed config show --for newsbot https://example.org/page`
+}
+
+// Run prints the settings.
+func (c *ConfigShowCmd) Run(a *console.App) error {
+	cfg, err := c.load(&c.FileFlags, a)
 	if err != nil {
-		return nil, "", fmt.Errorf("the settings cannot be read: %w", err)
+		return err
 	}
-	abs, err = filepath.Abs(name)
-	return data, abs, err
+	if c.For != "" || c.URL != "" {
+		return c.showFor(a, cfg)
+	}
+	hash := cfg.Hash()
+	if c.Hash {
+		_, err := fmt.Fprintln(a.Stdout, hash)
+		return err
+	}
+	cfg.Redact()
+	if c.JSON {
+		return console.NewJSON(a.Stdout).Encode(map[string]any{"source": cfg.Source(), "over": c.keys(), "hash": hash, "settings": cfg.Tree()})
+	}
+	over := ""
+	if keys := c.keys(); len(keys) > 0 {
+		over = "\n# but from a flag or the environment: " + strings.Join(keys, ", ")
+	}
+	_, err = fmt.Fprintf(a.Stdout, "# from %s%s\n# hash %s\n%s", cfg.Source(), over, hash, cfg.Text())
+	return err
 }
 
-// profile is what Profile names.
-func (c *Config) profile() rules.Profile {
-	p, _ := rules.ParseProfile(c.Profile) // it was checked
-	return p
+// ConfigPinnedCmd is `heed config pinned`.
+type ConfigPinnedCmd struct{}
+
+// Help describes the use of the list.
+func (ConfigPinnedCmd) Help() string {
+	return `Prints the hosts whose programs accept only the certificates they were built with,
+with the source of each. With pinned = "host-only" under [https], heed tunnels them
+and judges them by their host.
+
+  heed config pinned`
 }
 
-// Hash identifies the settings: equal settings have equal hashes, wherever
-// they were read from.
-func (c *Config) Hash() string { return c.hash(*c) }
-
-// JoinHash identifies the settings that a `heed run` shares with the heed it
-// joins: all but where that one listens, how it logs and how long it drains.
-func (c *Config) JoinHash() string {
-	d := *c
-	d.Listen, d.Drain, d.Log = nil, 0, LogConfig{}
-	return c.hash(d)
+// Run prints the list.
+func (ConfigPinnedCmd) Run(a *console.App) error {
+	_, err := io.WriteString(a.Stdout, config.PinnedText)
+	return err
 }
 
-func (c *Config) hash(d Config) string {
-	text, err := json.Marshal(d)
+// ReloadCmd is `heed reload`: makes the running heed read its settings again.
+type ReloadCmd struct {
+	Quiet bool `short:"q" help:"Print nothing when the settings are in force."`
+}
+
+// Help is what `heed reload --help` prints at the end.
+func (ReloadCmd) Help() string {
+	return `Either all settings take effect, or heed reports the errors and keeps the old ones.
+Requests under way end under the
+settings they began with. SIGHUP does the same and logs the result. Settings that
+need a restart are named.
+
+The files that settings name are read again even when the settings are unchanged:
+users, CA files, client certificates, robots files and file: references of upstream
+proxies. Cached failures to reach a site are dropped, so that the next request asks
+the site.
+
+Exit status: 0 when the settings are in force, 1 when they are not or heed is not
+running.
+
+  heed config check && heed reload`
+}
+
+// reloadTimeout bounds a reload, which reads files and does not check passwords.
+const reloadTimeout = time.Minute
+
+// Run makes the running heed reload and prints the result.
+func (c *ReloadCmd) Run(a *console.App) error {
+	state, err := state.Dir()
 	if err != nil {
-		panic("settings of plain strings and numbers cannot be marshalled: " + err.Error())
+		return err
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
+	defer cancel()
+	done, err := control.NewClient(state).Reload(ctx)
+	if err != nil {
+		refused := (*control.Refusal)(nil)
+		switch {
+		case errors.Is(err, control.ErrNotRunning):
+			err = fmt.Errorf("heed is not running in %s\nIt reads its settings when it is started with `heed serve`", state)
+		case errors.As(err, &refused):
+			err = fmt.Errorf("%s\nThe running heed stays with the settings it has", refused.Message)
+		}
+		a.Complain(err)
+		return console.Exit(console.ExitNo)
+	}
+	for _, notice := range done.Notices {
+		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
+	}
+	what := "in force"
+	if done.Same {
+		what = "in force, unchanged"
+	}
+	if !c.Quiet {
+		fmt.Fprintf(a.Stdout, "%s: %s (%s)\n", done.Source, what, control.ShortHash(done.Hash))
+		if text := refreshed(done); text != "" {
+			fmt.Fprintln(a.Stdout, text)
+		}
+	}
+	return nil
+}
+
+// refreshed states what a reload has read and dropped beside the settings; empty when
+// that is nothing.
+func refreshed(done *control.ReloadReply) string {
+	var parts []string
+	if len(done.Read) > 0 {
+		parts = append(parts, "read again: "+console.Printable(strings.Join(done.Read, ", ")))
+	}
+	if done.Dropped > 0 {
+		parts = append(parts, "dropped: "+console.Plural(uint64(done.Dropped), "cached failure"))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -1,272 +1,195 @@
 package command
 
 import (
-	"cmp"
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"heed/internal/terms"
-	"heed/proxy"
+	"heed/internal/acl"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/testkit"
+	"heed/internal/testkit/fixture"
 	"heed/rules"
 )
 
-// builtIn is the proxy.toml that heed carries.
-func builtIn(t *testing.T) []byte {
-	t.Helper()
-	data, err := os.ReadFile("../../proxy.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
-func write(t *testing.T, path, text string) string {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// Every file in testdata/config is wrong in its own way. The comment at its
-// end is what heed says of it, word for word, FILE standing for its path.
-func TestHeed_BrokenSettingsAreNamedWithLineAndCure(t *testing.T) {
-	files, err := filepath.Glob("testdata/config/*.toml")
-	if err != nil || len(files) < 40 {
-		t.Fatalf("%d broken files, %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".toml"), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, want, _ := strings.Cut(string(data), "\n#= ")
-			want = strings.ReplaceAll(strings.TrimSpace(want), "\n#= ", "\n")
-			broken := write(t, filepath.Join(t.TempDir(), "proxy.toml"), text+"\n")
-			_, err = Load(broken, builtIn(t))
-			if err == nil {
-				t.Fatal("no error")
-			}
-			if got := strings.ReplaceAll(err.Error(), broken, "FILE"); got != want {
-				t.Errorf("got:\n%s\nwant:\n%s", got, want)
-			}
-		})
-	}
-}
-
-// defaultLimits is [limits] as it is built in.
-func defaultLimits() LimitsConfig {
-	return LimitsConfig{
-		Streams: proxy.DefaultStreams, SiteConnections: 512, RefusalsPerClient: proxy.DefaultRefusals, HeaderBytes: proxy.DefaultHeaderBytes, URIBytes: proxy.DefaultURIBytes,
-		HeaderTime: proxy.DefaultHeaderTime, ConnectTime: proxy.DefaultConnectTime, HandshakeTime: proxy.DefaultHandshakeTime,
-		IdleTime: proxy.DefaultIdleTime, BodyTime: proxy.DefaultBodyTime, ReadTime: proxy.DefaultReadTime, TunnelTime: proxy.DefaultTunnelTime,
-	}
-}
-
-// defaultPacing is [pacing] as it is built in.
-func defaultPacing() PacingConfig {
-	return PacingConfig{MaxDelay: time.Hour, MaxWait: 30 * time.Second, Share: "group", VisitTime: "observe", RetryAfter: "obey", Observed: "record"}
-}
-
-func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
-	got, err := Load("", builtIn(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits := defaultLimits()
-	want := &Config{
-		Listen:   Addresses{"127.0.0.1:3128"},
-		Profile:  "standard",
-		Drain:    30 * time.Second,
-		HTTPS:    HTTPSConfig{Mode: "intercept"},
-		Cache:    CacheConfig{MaxBytes: 256 << 20},
-		Access:   AccessConfig{Clients: []string{}, PrivateDestinations: "auto", AllowTo: []string{}, RefuseTo: []string{}},
-		Pacing:   defaultPacing(),
-		Limits:   limits,
-		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
-		Audit:    AuditConfig{Enabled: true, Durability: "process", OnFailure: "refuse", MaxSize: 2 << 30, Clients: "full", Redact: got.Audit.Redact}, // whose names are looked at by what they hide
-		Log:      LogConfig{Format: "auto", Level: "info"},
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("built in: %+v\nwant:     %+v", got, want)
-	}
-}
-
-func TestHeed_EverySettingStandsInProxyTomlWithARemark(t *testing.T) {
-	text := string(builtIn(t))
-	lines := keyLines([]byte(text))
-	all := strings.Split(text, "\n")
-	for _, key := range keyNames(reflect.TypeFor[Config](), "") {
-		if table, leaf, _ := cutLast(key); isArray(key) || isArray(table) { // there is none by itself
-			if array := cmp.Or(table, key); !strings.Contains(text, "\n# [["+array+"]]\n") || table != "" && !strings.Contains(text, "\n# "+leaf+" = ") {
-				t.Errorf("%s does not stand in the example", key)
-			}
-			continue
-		}
-		line, ok := lines[key]
-		if !ok {
-			t.Errorf("%s is missing", key)
-			continue
-		}
-		_, leaf, _ := cutLast(key)
-		above := all[line-2]
-		isTable := strings.HasPrefix(all[line-1], "[")
-		if !isTable && !strings.HasPrefix(above, "#") && leaf != "ca_key" { // ca_key shares the remark of ca_cert
-			t.Errorf("%s has no remark above it, but %q", key, above)
-		}
-	}
-}
-
-func TestHeed_AFileStandsOverTheDefaults(t *testing.T) {
+func TestConfigCheckFindsWhatStartingWould(t *testing.T) {
 	dir := t.TempDir()
-	file := write(t, filepath.Join(dir, "my.toml"), `
-listen = "[::1]:0"
-profile = "strict"
-[https]
-ca_cert = "ca.pem"
-ca_key = "/keys/ca-key.pem"
-[cache]
-max_bytes = "1GiB"
-file = "kept.db"
-[fleet]
-url = "rediss://heed:secret@store.test/2"
-ca_file = "store.pem"
-[access]
-private_destinations = "refuse"
-allow_to = ["*.corp.example", "10.0.0.0/8:443"]
-refuse_to = ["*:25"]
-[limits]
-connections = 1000
-uri_bytes = "8KiB"
-body_time = "30s"
-[upstream]
-resolve = { "Site.TEST:443" = "127.0.0.1:8443" }
-response_header_timeout = "1h30m"
-`)
-	c, err := Load(file, builtIn(t))
-	if err != nil {
+	fixture.CA(t, filepath.Join(dir, "mine"))
+	fixture.CA(t, filepath.Join(dir, "other"))
+	check := func(text string) said {
+		t.Helper()
+		return heed(t, "", "config", "check", "--config", testkit.Write(t, filepath.Join(dir, "proxy.toml"), text))
+	}
+	fails := func(text, want string) {
+		t.Helper()
+		if s := check(text); s.status != console.ExitUsage || !strings.Contains(s.errors, want) {
+			t.Errorf("%q: %+v, want %q", text, s, want)
+		}
+	}
+	well := "[https]\nca_cert = \"mine/ca.pem\"\nca_key = \"mine/ca-key.pem\"\n[upstream]\nca_file = \"other/ca.pem\"\n"
+	check(well).is(t, 0, filepath.Join(dir, "proxy.toml")+": well\n", "")
+	fails("lisen = 1", "did you mean \"listen\"?")
+	fails("[https]\nca_cert = \"none.pem\"\nca_key = \"none.key\"", "none.key is missing")
+	fails("[https]\nca_cert = \"mine/ca.pem\"\nca_key = \"other/ca-key.pem\"", "does not belong to the certificate")
+	fails("[upstream]\nca_file = \"none.pem\"", "upstream.ca_file: the CA file cannot be read")
+	fails("[upstream]\nca_file = \"mine/ca-key.pem\"", "upstream.ca_file: the CA file "+filepath.Join(dir, "mine", "ca-key.pem")+" holds no certificate")
+	if err := os.Chmod(filepath.Join(dir, "mine", "ca-key.pem"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	limits := defaultLimits()
-	limits.Connections, limits.URIBytes, limits.BodyTime = 1000, 8<<10, 30*time.Second
-	want := Config{
-		Listen: Addresses{"[::1]:0"}, Profile: "strict", Drain: 30 * time.Second, File: file,
-		HTTPS:  HTTPSConfig{Mode: "intercept", CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
-		Cache:  CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
-		Access: AccessConfig{Clients: []string{}, PrivateDestinations: "refuse", AllowTo: []string{"*.corp.example", "10.0.0.0/8:443"}, RefuseTo: []string{"*:25"}},
-		Pacing: defaultPacing(),
-		Limits: limits,
-		Fleet:  FleetConfig{URL: "rediss://heed:secret@store.test/2", CAFile: filepath.Join(dir, "store.pem")},
-		Upstream: UpstreamConfig{
-			Resolve:               map[string]string{"site.test:443": "127.0.0.1:8443"},
-			ResponseHeaderTimeout: 90 * time.Minute,
-		},
-		Audit: c.Audit,
-		Log:   LogConfig{Format: "auto", Level: "info"},
-	}
-	if !reflect.DeepEqual(*c, want) {
-		t.Errorf("got  %+v\nwant %+v", *c, want)
-	}
+	fails(well, "chmod 600")
 }
 
-func TestHeed_ProxyTomlOfTheWorkingDirectoryIsUsed(t *testing.T) {
-	defaults := builtIn(t)
-	t.Chdir(t.TempDir())
-	write(t, "proxy.toml", `contact = "bot@example.org"`)
-	c, err := Load("", defaults)
-	if err != nil || c.Contact != "bot@example.org" || !filepath.IsAbs(c.File) {
-		t.Errorf("contact %q from %q, %v", c.Contact, c.File, err)
+// All that is wrong is said at once, and what only needs attention keeps nobody
+// from starting.
+func TestConfigCheckSaysAllAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "proxy.toml")
+	check := func(text string) said {
+		return heed(t, "", "config", "check", "--config", testkit.Write(t, path, text))
 	}
-}
-
-func TestHeed_AMissingFileThatWasNamedIsAnError(t *testing.T) {
-	_, err := Load(filepath.Join(t.TempDir(), "none.toml"), builtIn(t))
-	if err == nil || !strings.Contains(err.Error(), "none.toml") {
-		t.Errorf("error is %v", err)
-	}
-}
-
-func TestHeed_HashFollowsTheSettingsAndNotTheFile(t *testing.T) {
-	load := func(text string) *Config {
-		c, err := Load(write(t, filepath.Join(t.TempDir(), "p.toml"), text), builtIn(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	plain, spelledOut := load(""), load("drain = \"0h0m30s\"\n[upstream]\nproxy = \"\"")
-	if plain.Hash() != spelledOut.Hash() {
-		t.Error("equal settings, different hashes")
-	}
-	elsewhere, other := load(`listen = "127.0.0.1:0"`), load(`contact = "bot@example.org"`)
-	if plain.Hash() == elsewhere.Hash() || plain.Hash() == other.Hash() {
-		t.Error("different settings, equal hashes")
-	}
-	if plain.JoinHash() != elsewhere.JoinHash() {
-		t.Error("where a heed listens keeps a run from joining it")
-	}
-	if plain.JoinHash() == other.JoinHash() {
-		t.Error("a run joins a heed with other settings")
-	}
-}
-
-func TestHeed_ContactsThatReachSomebody(t *testing.T) {
-	for _, good := range []string{"", "https://example.org/bot", "http://example.org", "bot@example.org", "mailto:bot@example.org"} {
-		if err := checkContact(good); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
-	}
-	for _, bad := range []string{"me", "ftp://example.org", "Bot <bot@example.org>", "https://", "a b@example.org", "bot@example.org\n"} {
-		if checkContact(bad) == nil {
-			t.Errorf("%q is accepted", bad)
-		}
-	}
-}
-
-func TestHeed_HostsAreCanonicalAndTheFirstThatFitsStandsFirst(t *testing.T) {
-	file := write(t, filepath.Join(t.TempDir(), "p.toml"), `
-[https]
-mode = "host-only"
-[[host]]
-match = ["WWW.Example.org.", "*.Bücher.example", "[2001:DB8::1]"]
-ports = [443, 8443]
-[[host]]
-match = ["*:8443"]
-https = "tunnel"
+	s := check(`listen = ["127.0.0.1:3128", "0.0.0.0:3128"]
+[upstream]
+ca_file = "none.pem"
+[fleet]
+ca_file = "nothing.pem"
 [[host]]
 match = ["a.test"]
-https = "refuse"
+robots_file = "agreed.txt"
+reason = "a letter"
+[[host]]
+match = ["b.test"]
+robots_file = "other.txt"
+reason = "a letter"
 `)
-	c, err := Load(file, builtIn(t))
+	for _, want := range []string{"0.0.0.0:3128 can be reached from other machines", "upstream.ca_file: ", "fleet.ca_file: ", "agreed.txt", "other.txt"} {
+		if s.status != console.ExitUsage || strings.Count(s.errors, want) != 1 {
+			t.Errorf("%+v, want %q once", s, want)
+		}
+	}
+	s = check(`[[client]]
+name = "second"
+listener = "127.0.0.1:3129"
+[[host]]
+match = ["a.test"]
+allow = ["/feed"]
+reason = "a letter"
+expires = 2001-01-01
+`)
+	if s.status != 0 || !strings.Contains(s.errors, "has ended on 2001-01-02") || !strings.Contains(s.errors, `client "second" never matches: heed does not listen on 127.0.0.1:3129`) {
+		t.Errorf("what needs attention: %+v", s)
+	}
+}
+
+// What show prints is a file that gives the same settings.
+func TestConfigShowCanBeReadBack(t *testing.T) {
+	dir := t.TempDir()
+	file := testkit.Write(t, filepath.Join(dir, "proxy.toml"), "drain = \"90s\"\nname = \"edge\"\n[upstream]\nproxy = \"http://corp.test:3128\"\nresolve = { \"A.test:443\" = \"127.0.0.1:1\" }\n")
+	s := heed(t, "", "config", "show", "--config", file)
+	shown, err := config.Load(testkit.Write(t, filepath.Join(dir, "shown.toml"), s.out), testkit.BuiltIn(t))
+	if s.status != 0 || err != nil {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	want, err := config.Load(file, testkit.BuiltIn(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	book, err := c.book(time.Now)
-	if err != nil {
+	if shown.Hash() != want.Hash() || shown.Text() != want.Text() {
+		t.Errorf("shown %+v\nwant  %+v", shown, want)
+	}
+	if !strings.Contains(s.out, "# from "+file+"\n# hash "+want.Hash()+"\n") || !strings.Contains(s.out, "1m30s") {
+		t.Errorf("shown:\n%s", s.out)
+	}
+}
+
+func TestConfigShowKeepsPasswords(t *testing.T) {
+	file := testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), "[upstream]\nproxy = \"http://me:pa5sw0rd@corp.test:3128\"")
+	for _, form := range [][]string{nil, {"--json"}} {
+		s := heed(t, "", append([]string{"config", "show", "--config", file}, form...)...)
+		if s.status != 0 || strings.Contains(s.out, "pa5sw0rd") || !strings.Contains(s.out, "corp.test:3128") {
+			t.Errorf("%+v", s)
+		}
+		if form != nil && !json.Valid([]byte(s.out)) {
+			t.Errorf("no JSON: %s", s.out)
+		}
+	}
+}
+
+// What heed shows can be used as settings again, and means the same.
+func TestShownSettingsAreSettings(t *testing.T) {
+	c := fixture.Agreed(t)
+	var out bytes.Buffer
+	if err := (&ConfigShowCmd{FileFlags: config.FileFlags{Config: c.File}}).Run(&console.App{Stdout: &out, Defaults: testkit.BuiltIn(t)}); err != nil {
 		t.Fatal(err)
 	}
-	for host, want := range map[string]terms.HTTPS{
-		"www.example.org": terms.HostOnly, "a.xn--bcher-kva.example": terms.HostOnly, "[2001:db8::1]": terms.HostOnly,
-		"a.test": terms.NoHTTPS, "b.test": terms.HostOnly, "a.test:8443": terms.Tunnel,
-	} {
-		o, err := rules.ParseOrigin("https", host)
+	again, err := config.Load(testkit.Write(t, filepath.Join(t.TempDir(), "again.toml"), out.String()), testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if again.Hash() != c.Hash() {
+		t.Errorf("other settings:\n%s", out.String())
+	}
+}
+
+func TestAListOfHostsThatPinIsUsedWhenAskedFor(t *testing.T) {
+	https := func(text, host string) acl.HTTPS {
+		t.Helper()
+		r, err := fixture.Settings(t, text).Rules(time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := book.For(nil, o, time.Now())
-		if got := said.HTTPS(); got != want {
-			t.Errorf("%s: %s, want %s", host, got, want)
-		}
-		if ok, ports := said.TunnelsTo(o); host == "www.example.org" && (!ok || ports != "443, 8443") {
-			t.Errorf("tunnels go to %s", ports)
+		return r.For(nil, rules.Origin{Scheme: "https", Host: host, Port: 443}, time.Now()).HTTPS()
+	}
+	const asked = "[https]\npinned = \"host-only\"\n"
+	for _, c := range []struct {
+		text, host string
+		want       acl.HTTPS
+	}{
+		{"", "courier.push.apple.com", acl.Intercept},
+		{asked, "courier.push.apple.com", acl.HostOnly},
+		{asked, "mtalk.google.com", acl.HostOnly},
+		{asked, "www.example.org", acl.Intercept},
+		{asked + "[[host]]\nmatch = [\"mtalk.google.com\"]\nhttps = \"refuse\"\n", "mtalk.google.com", acl.NoHTTPS},
+	} {
+		if got := https(c.text, c.host); got != c.want {
+			t.Errorf("with %q, https to %s is %v, want %v", c.text, c.host, got, c.want)
 		}
 	}
-	if said := strings.Join(c.unjudged(), "\n"); strings.Count(said, "by its host alone") != 2 || strings.Count(said, "NOT JUDGED") != 1 || !strings.Contains(said, "443, 8443") {
-		t.Errorf("it says %q", said)
+	if said := strings.Join(fixture.Settings(t, asked).Unjudged(), "\n"); !strings.Contains(said, "hosts that are known to pin certificates (heed config pinned) is judged by its host alone") {
+		t.Errorf("at the start heed says %q", said)
+	}
+	var out bytes.Buffer
+	if err := (ConfigPinnedCmd{}).Run(&console.App{Stdout: &out}); err != nil || !strings.Contains(out.String(), "\n*.push.apple.com\n") {
+		t.Errorf("heed config pinned prints %q, %v", out.String(), err)
+	}
+}
+
+func TestConfigShowTellsNoPasswords(t *testing.T) {
+	file := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), `
+[upstream]
+proxy = "http://user:hunter2@proxy.example:3128"
+[fleet]
+url = "env:STORE"
+[[host]]
+match = ["a.test"]
+upstream = "socks5://user:hunter2@proxy.example"
+[[host]]
+match = ["b.test"]
+upstream = "file:secret"
+`)
+	var out bytes.Buffer
+	if err := (&ConfigShowCmd{FileFlags: config.FileFlags{Config: file}}).Run(&console.App{Stdout: &out, Defaults: testkit.BuiltIn(t)}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "hunter2") {
+		t.Errorf("a password is shown:\n%s", out.String())
+	}
+	for _, text := range []string{"socks5://...@proxy.example", "file:" + filepath.Join(filepath.Dir(file), "secret"), "env:STORE"} {
+		if !strings.Contains(out.String(), text) {
+			t.Errorf("%s is not shown:\n%s", text, out.String())
+		}
 	}
 }

@@ -8,31 +8,34 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/terms"
+	"heed/internal/acl"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/pageurl"
 	"heed/rules"
 )
 
-// showFor prints what the settings come to for one client and one URL, and why.
-func (c *ConfigShowCmd) showFor(a *App, cfg *Config) error {
+// showFor prints the settings in force for one client and one URL, and their origin.
+func (c *ConfigShowCmd) showFor(a *console.App, cfg *config.Config) error {
 	if c.For == "" || c.URL == "" {
 		return errors.New("--for needs a client and a URL\nWrite: heed config show --for newsbot https://example.org/page")
 	}
 	if c.JSON {
 		return errors.New("--for is for people, --json for programs\nLeave one of them out")
 	}
-	origin, target, err := parseURL(c.URL)
+	origin, target, err := pageurl.Parse(c.URL)
 	if err != nil {
 		return err
 	}
 	clients := *cfg
-	clients.Access = AccessConfig{} // who may use the proxy is another question
-	book, err := clients.book(a.Now)
+	clients.Access = config.AccessConfig{} // access to the proxy is not shown
+	settled, err := clients.Rules(a.Now)
 	if err != nil {
 		return err
 	}
 	s := &shownFor{out: a.Stdout, cfg: cfg, origin: origin, target: target, now: a.Now()}
-	client := s.client(book, c.For)
-	s.Terms = book.For(client, origin, s.now)
+	client := s.client(settled, c.For)
+	s.Effective = settled.For(client, origin, s.now)
 	s.names()
 	s.mode()
 	s.rules()
@@ -41,14 +44,14 @@ func (c *ConfigShowCmd) showFor(a *App, cfg *Config) error {
 	return nil
 }
 
-// shownFor writes the answer, a row each.
+// shownFor writes the settings in force, one row each.
 type shownFor struct {
-	terms.Terms
+	acl.Effective
 	out       io.Writer
-	cfg       *Config
+	cfg       *config.Config
 	origin    rules.Origin
 	target    string
-	userAgent string // that the client is taken to send; empty: not known
+	userAgent string // that the client is assumed to send; empty: not known
 	now       time.Time
 }
 
@@ -56,21 +59,21 @@ func (s *shownFor) row(name, format string, values ...any) {
 	fmt.Fprintf(s.out, "%-11s %s\n", name, fmt.Sprintf(format, values...))
 }
 
-// client finds out who is meant: the name of an entry, an address, or a
+// client identifies the client: by the name of an entry, an address, or a
 // User-Agent.
-func (s *shownFor) client(book *terms.Book, who string) *terms.Client {
-	if c := book.ClientNamed(who); c != nil {
+func (s *shownFor) client(r *acl.Rules, who string) *acl.Client {
+	if c := r.ClientNamed(who); c != nil {
 		s.row("client", "%s, by its name", c.Name)
 		return c
 	}
-	asks, by := terms.Who{UserAgent: who}, "by its User-Agent"
+	asks, by := acl.ClientInfo{UserAgent: who}, "by its User-Agent"
 	if addr, err := netip.ParseAddr(who); err == nil {
-		asks, by = terms.Who{Addr: addr.Unmap()}, "by its address"
+		asks, by = acl.ClientInfo{Addr: addr.Unmap()}, "by its address"
 	}
 	s.userAgent = asks.UserAgent
-	c := book.ClientOf(asks)
+	c := r.ClientOf(asks)
 	if c == nil {
-		s.row("client", "no [[client]] fits %s", quoted(who))
+		s.row("client", "no [[client]] fits %s", console.Quoted(who))
 	} else {
 		s.row("client", "%s, %s: the first [[client]] that fits", c.Name, by)
 	}
@@ -91,10 +94,10 @@ func (s *shownFor) names() {
 		s.row("judged as", "%s (from its User-Agent)", tokenNames(id.Judged))
 	}
 	if c := s.Client; c != nil && c.SendUserAgent != "" {
-		s.row("sends", "User-Agent: %s", quoted(c.SendUserAgent))
+		s.row("sends", "User-Agent: %s", console.Quoted(c.SendUserAgent))
 	}
 	if id.From != "" {
-		s.row("sends", "From: %s", quoted(id.From))
+		s.row("sends", "From: %s", console.Quoted(id.From))
 	}
 }
 
@@ -102,10 +105,10 @@ func tokenNames(a *rules.Agent) string {
 	var names []string
 	for _, t := range a.Tokens {
 		name, _, _ := strings.Cut(t.Piece, "/")
-		names = append(names, quoted(name))
+		names = append(names, console.Quoted(name))
 	}
 	if len(names) == 0 {
-		return "nobody in particular: the rules for all (*)"
+		return "no product token: the rules for all robots (*) apply"
 	}
 	return strings.Join(names, ", ")
 }
@@ -113,9 +116,9 @@ func tokenNames(a *rules.Agent) string {
 func (s *shownFor) mode() {
 	by := "by default"
 	switch {
-	case s.Client != nil && s.Client.ModeSet && s.Client.Mode == s.Mode:
+	case s.Client != nil && s.Client.Mode != nil && *s.Client.Mode == s.Mode:
 		by = "as its [[client]] says"
-	case s.Site.ModeSet && s.Site.Mode == s.Mode:
+	case s.Site.Mode != nil && *s.Site.Mode == s.Mode:
 		by = "as a [[host]] says"
 	case s.cfg.Observe:
 		by = "as --observe says"
@@ -124,24 +127,24 @@ func (s *shownFor) mode() {
 	https := s.HTTPS()
 	by = "as [https] says"
 	switch {
-	case s.Mode == terms.Exempt && https == terms.Tunnel:
+	case s.Mode == acl.Exempt && https == acl.Tunnel:
 		by = "since the client is exempt"
-	case s.Site.HTTPSSet:
+	case s.Site.HTTPS != nil:
 		by = "as a [[host]] says"
 	}
 	s.row("https", "%s, %s", https, by)
 }
 
-// rules tells whose rules decide, if any do.
+// rules prints the rules that decide, if any do.
 func (s *shownFor) rules() {
-	d, reason, ok := s.Settled(s.target, "known")
+	d, reason, ok := s.DecideWithoutRules(s.target, "known")
 	switch {
 	case ok && reason != "":
-		s.row("rules", "none count: %s (%s)", explain(d.Reason), quoted(reason))
+		s.row("rules", "none count: %s (%s)", console.ReasonText(d.Reason), console.Quoted(reason))
 	case ok && d.Reason == rules.ReasonRobotsTxt:
 		s.row("rules", "none count: robots.txt may always be asked for")
 	case ok:
-		s.row("rules", "none count: %s", explain(d.Reason))
+		s.row("rules", "none count: %s", console.ReasonText(d.Reason))
 	case s.Site.Robots != nil:
 		s.row("rules", "those of the robots_file of a [[host]], read as the profile %s has it", s.cfg.Profile)
 	default:
@@ -152,15 +155,15 @@ func (s *shownFor) rules() {
 	}
 }
 
-// exceptions tells all that are written for the origin, and which counts.
+// exceptions prints the exceptions for the origin, and marks the one that applies.
 func (s *shownFor) exceptions() {
-	counts, _ := s.Override(s.target, true, s.now)
+	counts, _ := s.Exception(s.target, true, s.now)
 	for _, e := range s.Site.Exceptions {
 		verb := "allow"
 		if e.Refuse {
 			verb = "refuse"
 		}
-		text := fmt.Sprintf("%s %s (%s)", verb, quoted(strings.Join(e.Patterns, " ")), quoted(e.Reason))
+		text := fmt.Sprintf("%s %s (%s)", verb, console.Quoted(strings.Join(e.Patterns, " ")), console.Quoted(e.Reason))
 		if len(e.Clients) > 0 {
 			text += ", for " + strings.Join(e.Clients, ", ")
 		}
@@ -180,7 +183,7 @@ func (s *shownFor) exceptions() {
 	}
 }
 
-// upstream says how the host is reached.
+// upstream returns how the host is reached.
 func (s *shownFor) upstream() string {
 	proxy, by := s.cfg.Upstream.Proxy, "as [upstream] says"
 	for i := range s.cfg.Hosts {
@@ -190,17 +193,17 @@ func (s *shownFor) upstream() string {
 		}
 	}
 	switch proxy {
-	case "", directWord:
+	case "", config.Direct:
 		return "directly"
 	case "env":
 		return "through the proxy that the environment names"
 	}
-	return "through " + redactURL(proxy) + ", " + by
+	return "through " + config.RedactURL(proxy) + ", " + by
 }
 
-func (s *shownFor) fits(h *HostConfig) bool {
+func (s *shownFor) fits(h *config.HostConfig) bool {
 	for _, text := range h.Match {
-		if p, err := terms.ParseHostPattern(text); err == nil && p.Fits(s.origin) {
+		if p, err := acl.ParseHostPattern(text); err == nil && p.Matches(s.origin) {
 			return true
 		}
 	}

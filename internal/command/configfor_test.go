@@ -4,12 +4,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"heed/internal/console"
+	"heed/internal/testkit"
 )
 
 // One question tells an operator what the entries come to, and why.
-func TestHeed_ConfigShowsWhatHoldsForAClient(t *testing.T) {
+func TestConfigShowsWhatHoldsForAClient(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "proxy.toml")
-	write(t, path, `
+	testkit.Write(t, path, `
 [[client]]
 name = "shop"
 user_agent = "Mozilla/*"
@@ -51,11 +54,11 @@ reason = "a registry"
 		}},
 		{"192.0.2.7", "https://example.net/", []string{
 			"client      people, by its address", "mode        exempt, as its [[client]] says",
-			"https       tunnel, since the client is exempt", "rules       none count: people, who are not judged [exempt]", "reached     directly",
+			"https       tunnel, since the client is exempt", "rules       none count: an exempt client: people, not a robot [exempt]", "reached     directly",
 		}},
 		{"curl/8", "https://registry.test/simple/", []string{
 			"client      no [[client]] fits curl/8", "judged as   curl (from its User-Agent)",
-			"rules       none count: a service that is called and not crawled [not-a-crawl] (a registry)", "mode        enforce, by default",
+			"rules       none count: a service that programs call, not a site they crawl [not-a-crawl] (a registry)", "mode        enforce, by default",
 		}},
 		{"people", "https://example.net/", []string{"client      people, by its name"}},
 	} {
@@ -69,7 +72,7 @@ reason = "a registry"
 			t.Errorf("a password is shown:\n%s", got.out)
 		}
 	}
-	if got := heed(t, "", "config", "show", "--for", "people"); got.status != exitUsage || !strings.Contains(got.errors, "--for needs a client and a URL") {
+	if got := heed(t, "", "config", "show", "--for", "people"); got.status != console.ExitUsage || !strings.Contains(got.errors, "--for needs a client and a URL") {
 		t.Errorf("%+v", got)
 	}
 }

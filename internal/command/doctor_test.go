@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"heed/internal/clientenv"
 	"heed/internal/testkit"
 )
 
@@ -44,7 +45,8 @@ func doctorIn(t *testing.T, path string, args ...string) (out string, status int
 }
 
 // What is on a machine and cannot be tried is told, and so is that nothing is.
-func TestHeed_DoctorTellsWhatItDoesNotTry(t *testing.T) {
+func TestDoctorTellsWhatItDoesNotTry(t *testing.T) {
+	t.Parallel()
 	few := t.TempDir()
 	for _, name := range []string{"curl", "java"} {
 		if err := os.Symlink(testkit.Program(t, name), filepath.Join(few, name)); err != nil {
@@ -73,14 +75,15 @@ type examined struct {
 
 // Every runtime that the tests install goes through heed, trusts it and sees
 // refusals, with nothing but what heed run sets.
-func TestHeed_DoctorFindsTheRuntimesWell(t *testing.T) {
+func TestDoctorFindsTheRuntimesWell(t *testing.T) {
+	t.Parallel()
 	testkit.Clients(t) // they are all there
 	out, _ := doctor(t, "--json")
 	var report struct{ Runtimes []examined }
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, name := range []string{"curl", "wget", "python3 urllib", "node", "java", "go", "git", "perl LWP"} {
+	for _, name := range []string{"curl", "wget", "python3 urllib", "node", "java", "go", "git", "perl LWP", "php curl", "php streams"} {
 		i := slices.IndexFunc(report.Runtimes, func(r examined) bool { return r.Name == name })
 		if i < 0 {
 			t.Errorf("%s was not tried", name)
@@ -95,7 +98,10 @@ func TestHeed_DoctorFindsTheRuntimesWell(t *testing.T) {
 
 // A command that does not get, or does not keep, what it needs is told the line
 // that it is missing.
-func TestHeed_DoctorNamesTheMissingLine(t *testing.T) {
+func TestDoctorNamesTheMissingLine(t *testing.T) {
+	t.Parallel()
+	php, _ := clientenv.ProgramOf("php")
+	stream := testkit.Write(t, filepath.Join(t.TempDir(), "stream.php"), "<?php exit(@file_get_contents($argv[1]) === false ? 1 : 0);")
 	node := `fetch(process.argv[1]).then(r => process.exit(r.ok ? 0 : 1)).catch(e => process.exit(2))`
 	for _, c := range []struct {
 		command string // words
@@ -107,8 +113,10 @@ func TestHeed_DoctorNamesTheMissingLine(t *testing.T) {
 		{"env -u NODE_EXTRA_CA_CERTS node -e", node, []string{"yes", "no", "yes", "NODE_EXTRA_CA_CERTS=BUNDLE"}},
 		{"env -u https_proxy -u HTTPS_PROXY -u all_proxy -u ALL_PROXY curl -sSf", "", []string{"http only", "-", "yes", "http_proxy=http://HEED https_proxy=http://HEED"}},
 		{"env -u CURL_CA_BUNDLE -u SSL_CERT_FILE curl -sSf", "", []string{"yes", "no", "yes", "CURL_CA_BUNDLE=BUNDLE"}},
-		{"curl -sS", "", []string{"yes", "yes", "no", "a look at the answer's status: 403 is taken for success"}},
+		{"curl -sS", "", []string{"yes", "yes", "no", "a check of the answer's status: 403 is taken for success"}},
 		{"curl -sSf --noproxy *", "", []string{"no", "-", "-", "http_proxy=http://HEED https_proxy=http://HEED"}},
+		{"env -u PHP_INI_SCAN_DIR php " + stream, "", []string{"no", "-", "-", php.Proxy}},
+		{"aria2c -q --dry-run=true", "", []string{"yes", "no", "yes", "aria2c --ca-certificate=BUNDLE"}},
 		{"no-such-command", "", []string{"no", "-", "-", "http_proxy=http://HEED https_proxy=http://HEED"}},
 	} {
 		args := append([]string{"--"}, strings.Fields(c.command)...)

@@ -3,17 +3,20 @@ package command
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"heed/internal/console"
+	"heed/internal/testkit"
+	"heed/internal/testkit/fixture"
 )
 
-func TestHeed_EnvPointsAShellAtHeed(t *testing.T) {
-	systemRoots(t)
+func TestEnvPointsAShellAtHeed(t *testing.T) {
+	fixture.SystemRoots(t)
 	t.Setenv("HEED_STATE", filepath.Join(t.TempDir(), "state"))
-	file := write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "127.0.0.1:1"`) // where nobody listens
+	file := testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "127.0.0.1:1"`) // where nobody listens
 	s := heed(t, "", "env", "--config", file)
 	if s.status != 0 || s.errors != "heed: heed is not running; start it with `heed serve`\n" {
 		t.Fatalf("status %d, stderr %q", s.status, s.errors)
@@ -28,14 +31,8 @@ func TestHeed_EnvPointsAShellAtHeed(t *testing.T) {
 	}
 }
 
-func TestHeed_EnvNamesNoFileThatItsCallerCannotRead(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can give a directory away")
-	}
-	dir := t.TempDir()
-	if err := os.Chown(dir, 65534, -1); err != nil {
-		t.Fatal(err)
-	}
+func TestEnvNamesNoFileThatItsCallerCannotRead(t *testing.T) {
+	dir := testkit.ForeignDir(t)
 	t.Setenv("HEED_STATE", dir)
 	s := heed(t, "", "env")
 	if s.status != 0 || !strings.Contains(s.out, "export https_proxy=http://127.0.0.1:3128\n") || strings.Contains(s.out, dir) {
@@ -48,8 +45,8 @@ func TestHeed_EnvNamesNoFileThatItsCallerCannotRead(t *testing.T) {
 
 // A heed that runs as a service has a state directory that its users cannot
 // know: they are told how to get its CA, not given another heed's.
-func TestHeed_EnvNamesNoFileOfAnotherHeed(t *testing.T) {
-	other := testCA(t, filepath.Join(t.TempDir(), "other"))
+func TestEnvNamesNoFileOfAnotherHeed(t *testing.T) {
+	other := fixture.CA(t, filepath.Join(t.TempDir(), "other"))
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Write(other.CertPEM())
 	}))
@@ -57,7 +54,7 @@ func TestHeed_EnvNamesNoFileOfAnotherHeed(t *testing.T) {
 	addr := strings.TrimPrefix(service.URL, "http://")
 	state := filepath.Join(t.TempDir(), "state")
 	t.Setenv("HEED_STATE", state)
-	s := heed(t, "", "env", "--config", write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "`+addr+`"`))
+	s := heed(t, "", "env", "--config", testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "`+addr+`"`))
 	if s.status != 0 || !strings.Contains(s.out, "export https_proxy=http://"+addr+"\n") || strings.Contains(s.out, "SSL_CERT_FILE") {
 		t.Errorf("%+v", s)
 	}
@@ -66,9 +63,9 @@ func TestHeed_EnvNamesNoFileOfAnotherHeed(t *testing.T) {
 	}
 }
 
-func TestHeed_EnvNamesNoPortThatIsNotKnown(t *testing.T) {
+func TestEnvNamesNoPortThatIsNotKnown(t *testing.T) {
 	t.Setenv("HEED_STATE", filepath.Join(t.TempDir(), "state"))
-	file := write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "127.0.0.1:0"`)
-	heed(t, "", "env", "--config", file).is(t, exitUsage, "",
+	file := testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "127.0.0.1:0"`)
+	heed(t, "", "env", "--config", file).is(t, console.ExitUsage, "",
 		"heed: heed is not running, and would listen on any free port\nStart it with `heed serve` first\n")
 }

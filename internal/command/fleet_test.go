@@ -98,8 +98,12 @@ func status(t *testing.T, c *http.Client, address string) int {
 	return resp.StatusCode
 }
 
-func TestHeed_ThreeHeedsAskASiteOnceForAThousand(t *testing.T) {
-	const requests = 1000
+func TestThreeHeedsAskASiteOnce(t *testing.T) {
+	t.Parallel()
+	requests := 100 // no heed waits for another's answer for longer than a second
+	if testkit.Full {
+		requests = 1000
+	}
 	site := newFleetSite(t, 1)
 	heeds := fleetOf(t, site, "redis://"+testkit.NewRedis(t).Addr)
 	var sent sync.WaitGroup
@@ -125,7 +129,10 @@ func TestHeed_ThreeHeedsAskASiteOnceForAThousand(t *testing.T) {
 	}
 }
 
-func TestHeed_AKilledHeedDelaysTheOthersByItsLeaseAtMost(t *testing.T) {
+// The others wait for the dead's answer for less than its lease: no request waits for
+// the store for longer than a second, and then each heed asks the site itself.
+func TestAKilledHeedDelaysTheOthersByItsLeaseAtMost(t *testing.T) {
+	t.Parallel()
 	site := newFleetSite(t, 1)
 	store := testkit.NewRedis(t)
 	heeds := fleetOf(t, site, "redis://"+store.Addr)
@@ -165,12 +172,13 @@ func TestHeed_AKilledHeedDelaysTheOthersByItsLeaseAtMost(t *testing.T) {
 	<-site.asked
 	t.Logf("the lease had %v left; the next heed asked after %v", left, time.Since(killed).Round(time.Millisecond))
 	all.Wait()
-	if n := site.fetches(0); n != 2 {
-		t.Errorf("the robots.txt was fetched %d times, want that of the dead and one more", n)
+	if n := site.fetches(0); n < 2 || n > 3 {
+		t.Errorf("the robots.txt was fetched %d times, want that of the dead and at most one of each other", n)
 	}
 }
 
-func TestHeed_NoRequestFailsForAStoreThatIsKilled(t *testing.T) {
+func TestNoRequestFailsForAStoreThatIsKilled(t *testing.T) {
+	t.Parallel()
 	const names = 400
 	site := newFleetSite(t, names)
 	store := testkit.NewRedis(t)
@@ -179,6 +187,8 @@ func TestHeed_NoRequestFailsForAStoreThatIsKilled(t *testing.T) {
 	reached := func(n int64) func() bool { return func() bool { return done.Load() >= n } }
 	var all sync.WaitGroup
 	stop := make(chan struct{})
+	end := sync.OnceFunc(func() { close(stop); all.Wait() })
+	defer end()
 	for i := range 12 {
 		c := client(t, heeds[i%len(heeds)])
 		all.Go(func() {
@@ -205,14 +215,13 @@ func TestHeed_NoRequestFailsForAStoreThatIsKilled(t *testing.T) {
 	for _, h := range heeds {
 		h.Await("that the store is away", func(r testkit.Record) bool { return strings.Contains(r.Text("msg"), "store is away") })
 	}
-	store.Await("requests while the store is away", reached(done.Load()+600))
+	store.Await("requests while the store is away", reached(done.Load()+300))
 	store.Restart()
 	for _, h := range heeds {
 		h.Await("that the store is back", func(r testkit.Record) bool { return strings.Contains(r.Text("msg"), "store is back") })
 	}
-	store.Await("requests after it is back", reached(done.Load()+1500))
-	close(stop)
-	all.Wait()
+	store.Await("requests after it is back", reached(done.Load()+300))
+	end()
 	if store.Count("dbsize") == 0 {
 		t.Error("nothing was shared after the return")
 	}
@@ -244,7 +253,8 @@ func commandBeside(t *testing.T, state string, args ...string) (stdout, stderr s
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-func TestHeed_AnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
+func TestAnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
+	t.Parallel()
 	site := newFleetSite(t, 3)
 	store := testkit.NewRedis(t)
 	heeds := fleetOf(t, site, "redis://"+store.Addr)
@@ -316,7 +326,7 @@ func TestHeed_AnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 	if _, errs, code := ofFleet("list"); code != 2 || !strings.Contains(errs, "cannot be used") {
 		t.Errorf("list without the store: status %d\n%s", code, errs)
 	}
-	if _, errs, code := cacheCommand(t, heeds[0].State, "purge", "s2.test"); code != 2 || !strings.Contains(errs, "the others could not be told") {
+	if _, errs, code := cacheCommand(t, heeds[0].State, "purge", "s2.test"); code != 2 || !strings.Contains(errs, "the other instances were not notified") {
 		t.Errorf("purge without the store: status %d\n%s", code, errs)
 	}
 	if out, _, _ := cacheCommand(t, heeds[0].State, "list"); strings.Contains(out, "s2.test") {
@@ -330,7 +340,8 @@ func TestHeed_AnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 
 // The password of an upstream proxy, the one secret among what tells ways
 // apart, does not show in the store, not even in what is made of it.
-func TestHeed_NothingSecretIsInTheStore(t *testing.T) {
+func TestNothingSecretIsInTheStore(t *testing.T) {
+	t.Parallel()
 	store := testkit.NewRedis(t)
 	spaces := map[string]bool{}
 	site := newFleetSite(t, 0)

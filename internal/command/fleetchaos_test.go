@@ -3,7 +3,6 @@ package command_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -26,9 +25,10 @@ type calamity struct {
 
 // Whatever happens to heeds and store, and in what order, the site's delay is
 // kept, and requests go on. HEED_TEST_FULL=1: for 40 events.
-func TestHeed_NoCalamityOfAFleetBreaksADelay(t *testing.T) {
+func TestNoCalamityOfAFleetBreaksADelay(t *testing.T) {
+	t.Parallel()
 	events, seed := 4, uint64(time.Now().UnixNano())
-	if os.Getenv("HEED_TEST_FULL") != "" {
+	if testkit.Full {
 		events = 40
 	}
 	t.Logf("seed %d", seed)

@@ -100,9 +100,10 @@ func (c *crowd) leave() {
 // clients as there are; also while one of them is killed, while the store is
 // restarted, and while it is away. HEED_TEST_FULL=1: for 200 requests in each of
 // these.
-func TestHeed_ThreeHeedsKeepTheDelayOfASiteTogether(t *testing.T) {
+func TestThreeHeedsKeepTheDelayOfASiteTogether(t *testing.T) {
+	t.Parallel()
 	clients, requests := 12, 10
-	if os.Getenv("HEED_TEST_FULL") != "" {
+	if testkit.Full {
 		clients, requests = 50, 200
 	}
 	site, store := pacedSite(t), testkit.NewRedis(t)
@@ -156,7 +157,8 @@ func TestHeed_ThreeHeedsKeepTheDelayOfASiteTogether(t *testing.T) {
 }
 
 // Neither a restart nor a kill brings a request too early.
-func TestHeed_NoBurstAfterARestart(t *testing.T) {
+func TestNoBurstAfterARestart(t *testing.T) {
+	t.Parallel()
 	site := pacedSite(t)
 	config := pacedConfig(site, "")
 	h := testkit.Start(t, testkit.Options{Config: config})
@@ -192,7 +194,8 @@ func TestHeed_NoBurstAfterARestart(t *testing.T) {
 
 // A site that tells one heed to wait has told all of them, and an operator
 // releases it for all.
-func TestHeed_WhatASiteAsksOneHeedForAllKeep(t *testing.T) {
+func TestWhatASiteAsksOneHeedForAllKeep(t *testing.T) {
+	t.Parallel()
 	site := testkit.NewGauge(t, testkit.GaugeOptions{
 		Robots: "User-agent: *\nDisallow:\n", Plain: true,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

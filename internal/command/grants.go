@@ -1,385 +1,288 @@
 package command
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
-	"os"
+	"io"
+	"net/http"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"time"
 
-	"heed/internal/terms"
-	"heed/rules"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/state"
 )
 
-// What may be granted while heed runs.
-const (
-	grantsFile  = "granted.json"       // in the state directory
-	maxBreak    = 7 * 24 * time.Hour   // of `heed mode observe`
-	maxGrant    = 366 * 24 * time.Hour // of `heed allow`
-	maxGrants   = 1000                 // of both kinds together
-	maxReason   = 500                  // octets
-	anotherTime = "\nWrite a time such as 30m, 2h or 14d"
-)
+// AllowCmd is `heed allow`: grants exceptions for a limited time.
+type AllowCmd struct {
+	Client string `placeholder:"NAME" help:"Grant the exception to the [[client]] NAME only."`
+	Reason string `placeholder:"TEXT" help:"Give the reason or who agreed; the record quotes it."`
+	For    string `placeholder:"TIME" help:"Grant it for this time: 2h, 14d; at most 366 days."`
+	End    string `placeholder:"ID" help:"End the exception ID now."`
+	JSON   bool   `name:"json" help:"Print JSON."`
 
-// grantedBreak is a break that `heed mode observe` began.
-type grantedBreak struct {
-	ID string `json:"id"`
-	terms.Break
+	Pattern string `arg:"" optional:"" help:"What may be fetched: https://example.org/api/, *.example.org/api/; the path may contain * and a final $."`
 }
 
-// grantedException is an exception that `heed allow` or `heed refuse` added.
-type grantedException struct {
-	ID      string            `json:"id"`
-	Host    terms.HostPattern `json:"host"`
-	Path    string            `json:"path"` // as in robots.txt
-	Refuse  bool              `json:"refuse,omitempty"`
-	Client  string            `json:"client"` // empty: all, which only a refusal is for
-	Reason  string            `json:"reason"`
-	Since   time.Time         `json:"since"`
-	Expires time.Time         `json:"expires,omitzero"` // zero: it lasts until it is ended, as only a refusal may
+// Help describes the effect of an exception.
+func (AllowCmd) Help() string {
+	return `Adds an exception to the settings of the running heed. The exception ends after
+the time of --for, also when heed restarts meanwhile. Requests that it allows are
+recorded as override, with the reason. It does not apply to hosts with
+never_allow. Without arguments, the exceptions granted this way are listed.
+
+  heed allow https://example.org/api/ --client newsbot --reason 'mail of 3 May' --for 14d
+  heed allow
+  heed allow --end 1`
 }
 
-// granted is what was added to the settings while heed runs, the latest first.
-type granted struct {
-	Last       int                `json:"last"` // the last id
-	Breaks     []grantedBreak     `json:"breaks"`
-	Exceptions []grantedException `json:"exceptions"`
+// Run grants, lists or ends exceptions of the running heed.
+func (c *AllowCmd) Run(a *console.App) error {
+	switch {
+	case c.End != "":
+		return endException(a, c.End, c.Pattern, "exception")
+	case c.Pattern != "":
+		return c.allow(a)
+	case c.Client != "" || c.Reason != "" || c.For != "":
+		return errors.New("there is no pattern to allow\nWrite it first: heed allow https://example.org/api/ --client NAME --reason TEXT --for 14d")
+	}
+	return listExceptions(a, false, c.JSON, "no exceptions were granted: those of the settings hold")
 }
 
-// clone returns a granted of its own that says the same.
-func (g granted) clone() granted {
-	g.Breaks, g.Exceptions = slices.Clone(g.Breaks), slices.Clone(g.Exceptions)
-	return g
-}
-
-// grants keeps what was granted: in force, and in a file that a restart reads.
-type grants struct {
-	path  string
-	log   *slog.Logger
-	now   func() time.Time
-	amend func(func(*terms.Book) *terms.Book) // puts it in force
-
-	mu    sync.Mutex
-	held  granted
-	timer *time.Timer // until the next one ends; nil: none does
-}
-
-// openGrants reads what was granted before a restart and puts it in force. What
-// has ended meanwhile is told. A file that cannot be read is an error: what was
-// granted is not to be lost in silence, and no exception is guessed.
-func openGrants(g *grants) (*grants, error) {
-	data, err := os.ReadFile(g.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return g, nil
+func (c *AllowCmd) allow(a *console.App) error {
+	if c.Client == "" {
+		return errors.New("--client is needed: the name of the [[client]] that the exception is for")
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &g.held)
+	if c.For == "" {
+		return errors.New("--for is needed: the duration of the exception" + console.TimeHint)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("what was granted with `heed mode` and `heed allow` cannot be read from %s: %w\nRemove the file, and grant it again", g.path, err)
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g, g.putLocked(g.held)
-}
-
-// list returns what is in force now.
-func (g *grants) list() granted {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	kept, _ := g.held.without(g.now())
-	return kept
-}
-
-// observe begins a break. It ends by the wall clock, as it is told: the other
-// clock stands still while a machine sleeps.
-func (g *grants) observe(b terms.Break) (*grantedBreak, error) {
-	b.Since, b.Until = b.Since.Round(0), b.Until.Round(0)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	next := g.held.clone()
-	next.Last++
-	kept := grantedBreak{strconv.Itoa(next.Last), b}
-	next.Breaks = append([]grantedBreak{kept}, next.Breaks...)
-	if err := g.putLocked(next); err != nil {
-		return nil, err
-	}
-	g.log.Warn("break-glass: only observed from now on", "until", b.Until, "client", b.Client, "host", b.Host.String(), "reason", b.Reason)
-	return &kept, nil
-}
-
-// enforce ends all breaks and returns how many there were.
-func (g *grants) enforce() (int, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	next := g.held.clone()
-	ended := len(next.Breaks)
-	next.Breaks = nil
-	if err := g.putLocked(next); err != nil {
-		return 0, err
-	}
-	g.log.Warn("break-glass: ended by hand, the settings hold again", "breaks", ended)
-	return ended, nil
-}
-
-// allow adds an exception, which ends by the wall clock too.
-func (g *grants) allow(e grantedException) (*grantedException, error) {
-	e.Since, e.Expires = e.Since.Round(0), e.Expires.Round(0)
-	if _, err := e.terms(); err != nil {
-		return nil, err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	next := g.held.clone()
-	next.Last++
-	e.ID = strconv.Itoa(next.Last)
-	next.Exceptions = append([]grantedException{e}, next.Exceptions...)
-	if err := g.putLocked(next); err != nil {
-		return nil, err
-	}
-	what, verb := "an exception was granted", "allow"
-	if e.Refuse {
-		what, verb = "stopped: refused from now on", "refuse"
-	}
-	g.log.Warn(what, "id", e.ID, "host", e.Host.String(), verb, e.Path, "client", e.Client, "expires", e.Expires, "reason", e.Reason)
-	return &e, nil
-}
-
-// end ends an exception before its time and reports whether there was one.
-func (g *grants) end(id string) (bool, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	next := g.held.clone()
-	next.Exceptions = slices.DeleteFunc(next.Exceptions, func(e grantedException) bool { return e.ID == id })
-	if len(next.Exceptions) == len(g.held.Exceptions) {
-		return false, nil
-	}
-	if err := g.putLocked(next); err != nil {
-		return false, err
-	}
-	g.log.Warn("a granted exception was ended by hand", "id", id)
-	return true, nil
-}
-
-// putLocked saves what is granted, puts it in force, and waits for the next end.
-// What cannot be saved does not hold.
-func (g *grants) putLocked(next granted) error {
-	next, ended := next.without(g.now())
-	if len(next.Breaks)+len(next.Exceptions) > maxGrants {
-		return fmt.Errorf("%d are granted already\nEnd some, or write lasting exceptions into proxy.toml", maxGrants)
-	}
-	hosts, breaks, err := next.terms()
-	if err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(next, "", "  ")
-	if err != nil {
-		return err
-	}
-	temp, err := writeTemp(g.path, append(text, '\n'), 0o600)
-	if err != nil {
-		return fmt.Errorf("it cannot be saved for a restart: %w", err)
-	}
-	if err := os.Rename(temp, g.path); err != nil {
-		return errors.Join(fmt.Errorf("it cannot be saved for a restart: %w", err), os.Remove(temp))
-	}
-	g.held = next
-	g.amend(func(b *terms.Book) *terms.Book {
-		return amended(b.With(breaks, hosts), func(in *inForce) { in.Granted = next.orNil() })
+	q := &control.GrantRequest{Reason: c.Reason, Client: c.Client, Pattern: c.Pattern}
+	return except(a, q, c.For, c.JSON, func(e *control.Exception) string {
+		return fmt.Sprintf("%s  %s\nEnd it before with `heed allow --end %s`\n", e.ID, e.Text(), e.ID)
 	})
-	for _, text := range ended {
-		g.log.Warn("a grant has ended by itself: the settings hold again", "grant", text)
+}
+
+// RefuseCmd is `heed refuse`: blocks a client or a host immediately.
+type RefuseCmd struct {
+	Client string `placeholder:"NAME" help:"Block only the [[client]] NAME; without a pattern, at every host."`
+	Reason string `placeholder:"TEXT" help:"Give the reason or who asked; the record quotes it."`
+	For    string `placeholder:"TIME" help:"Block for this time: 2h, 14d (default: until lifted)."`
+	End    string `placeholder:"ID" help:"Lift the block ID now."`
+	JSON   bool   `name:"json" help:"Print JSON."`
+
+	Pattern string `arg:"" optional:"" help:"What is refused: example.org, *.example.org, https://example.org/api/; the path may contain * and a final $."`
+}
+
+// Help describes the effect of a block.
+func (RefuseCmd) Help() string {
+	return `Makes the running heed refuse a host, a part of a host, or all requests of one
+client, from the next request on. Blocks also apply in observe mode and after a
+restart. heed itself no longer contacts a blocked host. Requests and tunnels under
+way continue, exempt clients are not affected, and /robots.txt stays allowed. Each
+refusal is recorded as override, with the reason. Without arguments, the blocks are
+listed.
+
+  heed refuse shop.example --reason 'mail of their admin, 3 May'
+  heed refuse --client newsbot --reason 'it loops' --for 2h
+  heed refuse
+  heed refuse --end 1`
+}
+
+// Run blocks, lists or lifts blocks at the running heed.
+func (c *RefuseCmd) Run(a *console.App) error {
+	switch {
+	case c.End != "":
+		return endException(a, c.End, c.Pattern, "block")
+	case c.Pattern != "" || c.Client != "":
+		return c.refuse(a)
+	case c.Reason != "" || c.For != "":
+		return errors.New("nothing is named that is to be refused\nWrite a host first: heed refuse example.org --reason TEXT, or --client NAME")
 	}
-	g.waitLocked()
+	return listExceptions(a, true, c.JSON, "there are no blocks: the settings apply")
+}
+
+func (c *RefuseCmd) refuse(a *console.App) error {
+	q := &control.GrantRequest{Reason: c.Reason, Client: c.Client, Pattern: c.pattern(), Refuse: true}
+	return except(a, q, c.For, c.JSON, func(e *control.Exception) string {
+		return fmt.Sprintf("%s  refused from now on: %s\nEnd it with `heed refuse --end %s`\n", e.ID, e.Text(), e.ID)
+	})
+}
+
+// pattern returns the complete pattern: a host without a path means all of its paths,
+// and no pattern means all hosts.
+func (c *RefuseCmd) pattern() string {
+	_, rest, named := strings.Cut(c.Pattern, "://")
+	if !named {
+		rest = c.Pattern
+	}
+	switch {
+	case c.Pattern == "":
+		return "*/"
+	case !strings.Contains(rest, "/"):
+		return c.Pattern + "/"
+	}
+	return c.Pattern
+}
+
+// ModeCmd is `heed mode`: switches to observe mode for a limited time.
+type ModeCmd struct {
+	For    string `placeholder:"TIME" help:"Observe for this time: 30m, 2h, 3d; at most 7 days."`
+	Reason string `placeholder:"TEXT" help:"Give the reason; the record quotes it."`
+	Client string `placeholder:"NAME" help:"Observe only the [[client]] NAME."`
+	Host   string `placeholder:"PATTERN" help:"Observe only these hosts: example.org, *.example.org."`
+	JSON   bool   `name:"json" help:"Print JSON."`
+
+	Mode string `arg:"" optional:"" enum:",observe,enforce" default:"" help:"observe (for a limited time) or enforce; without it the observations are listed."`
+}
+
+// Help describes the effect of observe mode.
+func (ModeCmd) Help() string {
+	return `In observe mode the running heed judges and records requests but refuses nothing.
+It ends after the time of --for, also when heed restarts meanwhile. heed status
+shows it, and each record names it. Without arguments, active observations are
+listed.
+
+  heed mode observe --for 2h --reason 'shop is down, ticket 4711' --client shop
+  heed mode
+  heed mode enforce`
+}
+
+// Run begins, lists or ends the observe mode of the running heed.
+func (c *ModeCmd) Run(a *console.App) error {
+	if c.Mode == "observe" {
+		return c.observe(a)
+	}
+	if flagged := c.For != "" || c.Reason != "" || c.Client != "" || c.Host != ""; flagged && c.Mode == "enforce" {
+		return errors.New("heed mode enforce ends observe mode for every client and host, and takes no --for, --reason, --client or --host\nLeave them out, or let a single observation end by its time")
+	} else if flagged {
+		return errors.New("--for, --reason, --client and --host are for observe mode\nWrite: heed mode observe --for 2h --reason TEXT")
+	}
+	client, err := runningHeed("")
+	if err != nil {
+		return err
+	}
+	if c.Mode == "enforce" {
+		ended, err := control.Grant[int](client, http.MethodDelete, "/breaks", nil)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.Stdout, "%s ended: the settings hold again\n", console.Plural(uint64(ended), "break"))
+		return nil
+	}
+	g, err := client.Granted()
+	if err != nil {
+		return err
+	}
+	return printList(a, c.JSON, g.Breaks, "observe mode is not granted: the settings hold", func(b *control.Break) string { return "only observed: " + b.Text() })
+}
+
+func (c *ModeCmd) observe(a *console.App) error {
+	if c.For == "" {
+		return errors.New("--for is needed: the duration of observe mode" + console.TimeHint)
+	}
+	lasting, err := console.ParseFor(c.For, control.MaxBreak)
+	if err != nil {
+		return err
+	}
+	q := &control.GrantRequest{For: lasting, Reason: c.Reason, Client: c.Client, Host: c.Host}
+	return grant(a, "/breaks", q, c.JSON, func(b *control.Break) string {
+		return fmt.Sprintf("only observed from now on: %s\nEnd it before with `heed mode enforce`\n", b.Text())
+	})
+}
+
+// runningHeed returns a client for the heed of the state directory. hint ends the error when
+// none runs.
+func runningHeed(hint string) (*control.Client, error) {
+	state, err := state.Dir()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := control.ReadStatus(context.Background(), state); errors.Is(err, control.ErrNotRunning) {
+		return nil, fmt.Errorf("heed is not running in %s\nStart it with `heed serve`%s", state, hint)
+	} else if err != nil {
+		return nil, err
+	}
+	return control.NewClient(state), nil
+}
+
+// except makes the running heed add the exception or block q, for the time that lasting
+// names; empty: until it is ended.
+func except(a *console.App, q *control.GrantRequest, lasting string, asJSON bool, text func(*control.Exception) string) (err error) {
+	if lasting != "" {
+		if q.For, err = console.ParseFor(lasting, control.MaxGrant); err != nil {
+			return err
+		}
+	}
+	if _, _, err := control.ParsePattern(q.Pattern); err != nil {
+		return err
+	}
+	return grant(a, "/exceptions", q, asJSON, text)
+}
+
+// grant makes the running heed grant q and prints the result, a *T: its text or JSON.
+func grant[T any](a *console.App, path string, q *control.GrantRequest, asJSON bool, text func(*T) string) error {
+	if err := control.CheckReason(q.Reason); err != nil {
+		return err
+	}
+	client, err := runningHeed("")
+	if err != nil {
+		return err
+	}
+	made, err := control.Grant[T](client, http.MethodPost, path, q)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return console.NewJSON(a.Stdout).Encode(made)
+	}
+	_, err = io.WriteString(a.Stdout, text(&made))
+	return err
+}
+
+// endException ends an exception or a block, which kind names. A pattern is an error.
+func endException(a *console.App, id, pattern, kind string) error {
+	if pattern != "" {
+		return fmt.Errorf("--end ends the %s with an ID, a pattern begins a new one\nLeave one of them out", kind)
+	}
+	client, err := runningHeed("")
+	if err != nil {
+		return err
+	}
+	ended, err := control.Grant[string](client, http.MethodDelete, "/exceptions/"+url.PathEscape(id), nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Stdout, "the %s %s has ended\n", kind, console.Printable(ended))
 	return nil
 }
 
-// waitLocked waits for the next grant to end, to tell of it. It ends by itself
-// whether or not anybody waits.
-func (g *grants) waitLocked() {
-	if g.timer != nil {
-		g.timer.Stop()
-		g.timer = nil
+// listExceptions prints the exceptions that were granted, or the blocks.
+func listExceptions(a *console.App, blocks, asJSON bool, none string) error {
+	client, err := runningHeed("")
+	if err != nil {
+		return err
 	}
-	var first time.Time
-	for _, end := range g.held.ends() {
-		if first.IsZero() || end.Before(first) {
-			first = end
-		}
+	g, err := client.Granted()
+	if err != nil {
+		return err
 	}
-	if !first.IsZero() {
-		g.timer = time.AfterFunc(first.Sub(g.now()), g.expire)
-	}
+	list := slices.DeleteFunc(g.Exceptions, func(e control.Exception) bool { return e.Refuse != blocks })
+	return printList(a, asJSON, list, none, func(e *control.Exception) string { return e.ID + "  " + e.Text() })
 }
 
-func (g *grants) expire() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := g.putLocked(g.held.clone()); err != nil {
-		g.log.Error("a grant that has ended could not be taken out of its file", "error", err)
+// printList prints a line for each element of list, none when there are none, or the list
+// as JSON.
+func printList[T any](a *console.App, asJSON bool, list []T, none string, line func(*T) string) error {
+	if asJSON {
+		return console.NewJSON(a.Stdout).Encode(list)
 	}
-}
-
-// orNil returns g; nil when nothing is granted.
-func (g granted) orNil() *granted {
-	if len(g.Breaks)+len(g.Exceptions) == 0 {
-		return nil
+	if len(list) == 0 {
+		fmt.Fprintln(a.Stdout, none)
 	}
-	return &g
-}
-
-// close ends the waiting.
-func (g *grants) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.timer != nil {
-		g.timer.Stop()
-	}
-}
-
-func (g granted) ends() (ends []time.Time) {
-	for _, b := range g.Breaks {
-		ends = append(ends, b.Until)
-	}
-	for _, e := range g.Exceptions {
-		if !e.Expires.IsZero() {
-			ends = append(ends, e.Expires)
-		}
-	}
-	return ends
-}
-
-// without returns what has not ended now, and what has, in words.
-func (g granted) without(now time.Time) (left granted, ended []string) {
-	left.Last, left.Breaks, left.Exceptions = g.Last, []grantedBreak{}, []grantedException{}
-	for _, b := range g.Breaks {
-		if now.Before(b.Until) {
-			left.Breaks = append(left.Breaks, b)
-		} else {
-			ended = append(ended, b.words())
-		}
-	}
-	for _, e := range g.Exceptions {
-		if e.Expires.IsZero() || now.Before(e.Expires) {
-			left.Exceptions = append(left.Exceptions, e)
-		} else {
-			ended = append(ended, e.words())
-		}
-	}
-	return left, ended
-}
-
-// terms returns what is granted as a Book takes it.
-func (g granted) terms() (hosts []terms.Host, breaks []terms.Break, err error) {
-	for _, b := range g.Breaks {
-		breaks = append(breaks, b.Break)
-	}
-	for _, e := range g.Exceptions {
-		made, err := e.terms()
-		if err != nil {
-			return nil, nil, err
-		}
-		hosts = append(hosts, terms.Host{Match: []terms.HostPattern{e.Host}, Exceptions: []*terms.Exception{made}})
-	}
-	return hosts, breaks, nil
-}
-
-func (e *grantedException) terms() (*terms.Exception, error) {
-	x := terms.Exception{Patterns: []string{e.Path}, Refuse: e.Refuse, Reason: e.Reason, Expires: e.Expires, Granted: true}
-	if e.Client != "" {
-		x.Clients = []string{e.Client}
-	}
-	return terms.NewException(x)
-}
-
-// words says whom a break is for, until when and why.
-func (b *grantedBreak) words() string {
-	var of []string
-	if b.Client != "" {
-		of = append(of, "client "+b.Client)
-	}
-	if b.Host != (terms.HostPattern{}) {
-		of = append(of, "host "+b.Host.String())
-	}
-	if len(of) == 0 {
-		of = []string{"everything"}
-	}
-	return fmt.Sprintf("%s until %s: %s", strings.Join(of, ", "), b.Until.Format(time.RFC3339), quoted(b.Reason))
-}
-
-// words says what an exception lets through, or stops, for whom, until when and why.
-func (e *grantedException) words() string {
-	who, until := "client "+e.Client, "until "+e.Expires.Format(time.RFC3339)
-	if e.Client == "" {
-		who = "all clients"
-	}
-	if e.Expires.IsZero() {
-		until = "until it is ended"
-	}
-	return fmt.Sprintf("%s%s for %s %s: %s", e.Host, quoted(e.Path), who, until, quoted(e.Reason))
-}
-
-// parsePattern takes "https://example.org/api/" or "example.org/api/" apart into
-// the hosts and the path pattern that an exception is for. A scheme stands for
-// its port.
-func parsePattern(text string) (host terms.HostPattern, path string, err error) {
-	scheme, rest, named := strings.Cut(text, "://")
-	if !named {
-		rest = text
-	}
-	at := strings.IndexByte(rest, '/')
-	if at < 0 {
-		return host, "", fmt.Errorf("%q names no path\nWrite %q for all of the site", text, text+"/")
-	}
-	authority := rest[:at]
-	if named {
-		o, err := rules.ParseOrigin(scheme, strings.TrimPrefix(authority, "*."))
-		if err != nil {
-			return host, "", fmt.Errorf("%q is no address: %w\nWrite it such as https://example.org/api/", text, err)
-		}
-		if !strings.HasSuffix(authority, ":"+strconv.Itoa(int(o.Port))) {
-			authority += ":" + strconv.Itoa(int(o.Port))
-		}
-	}
-	if host, err = terms.ParseHostPattern(authority); err != nil {
-		return host, "", err
-	}
-	if _, err := terms.NewException(terms.Exception{Patterns: []string{rest[at:]}}); err != nil {
-		return host, "", err
-	}
-	return host, rest[at:], nil
-}
-
-// parseFor reads how long something is to last: 30m, 2h or 14d.
-func parseFor(text string, most time.Duration) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16)
-		d = time.Duration(n) * 24 * time.Hour
-	}
-	switch {
-	case err != nil || d <= 0:
-		return 0, fmt.Errorf("--for: %q is no time that something can last"+anotherTime, text)
-	case d > most:
-		return 0, fmt.Errorf("--for: %s is too long; at most %d days can be granted this way\nWhat is to last is written into proxy.toml", text, most/(24*time.Hour))
-	}
-	return d, nil
-}
-
-// checkReason returns an error for a reason that nobody could read later.
-func checkReason(text string) error {
-	switch {
-	case strings.TrimSpace(text) == "":
-		return errors.New("--reason is needed: the record quotes it, such as --reason 'outage of the shop, ticket 4711'")
-	case len(text) > maxReason:
-		return fmt.Errorf("--reason: at most %d octets are kept", maxReason)
+	for i := range list {
+		fmt.Fprintln(a.Stdout, line(&list[i]))
 	}
 	return nil
 }

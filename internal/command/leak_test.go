@@ -164,7 +164,8 @@ func nowhere(t *testing.T, where, text, user, password string) {
 // stands in nothing that is sent on, logged, stored or shown. Clients take the
 // user and the password from the address of the proxy, as it is written into an
 // environment.
-func TestHeed_CredentialsDoNotLeak(t *testing.T) {
+func TestCredentialsDoNotLeak(t *testing.T) {
+	t.Parallel()
 	for _, upstream := range []bool{false, true} {
 		t.Run(map[bool]string{false: "directly", true: "through another proxy"}[upstream], func(t *testing.T) {
 			testLeaks(t, upstream)

@@ -10,10 +10,11 @@ import (
 	"heed/internal/testkit"
 )
 
-// A bot in a network that has no other way out than heed, as in README's chapter
-// on containers: whatever it does, it is judged or does not get anywhere. heed is
-// told all by its environment.
-func TestHeed_ANetworkWithNoOtherWayOut(t *testing.T) {
+// A bot in a network whose only exit is heed, as in the topic containers of the
+// manual: each of its requests is judged or fails. heed is configured by its
+// environment alone.
+func TestANetworkWithNoOtherWayOut(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"unshare", "ip", "curl"} {
 		testkit.Program(t, program)
 	}

@@ -26,9 +26,9 @@ const (
 
 // reloadRequests is how many requests are sent meanwhile; all of them with
 //
-//	HEED_TEST_FULL=1 go test ./internal/command -run TestHeed_ReloadUnderLoad -v
+//	HEED_TEST_FULL=1 go test ./internal/command -run TestReloadUnderLoad -v
 func reloadRequests() int {
-	if os.Getenv("HEED_TEST_FULL") != "" {
+	if testkit.Full {
 		return 50_000
 	}
 	return 5_000
@@ -62,7 +62,8 @@ type reloadStory struct {
 // A hundred times the settings are replaced under load, by others that say the
 // opposite and now and then reach sites another way. No request fails, and each
 // record names the settings that explain its verdict.
-func TestHeed_ReloadUnderLoad(t *testing.T) {
+func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
 	origin := testkit.NewOrigin(t, testkit.Site{
 		Name: "site.test", Robots: "User-agent: *\nDisallow: /a\nDisallow: /b\n", Files: map[string]string{"/a": "a", "/b": "b"},
 	})

@@ -20,6 +20,9 @@ import (
 	"heed/internal/testkit"
 )
 
+// TestMain has several tests run at once: they wait more than they compute.
+func TestMain(m *testing.M) { testkit.Main(m, 6) }
+
 // TestScripts runs one story per file in testdata/script, with the real heed,
 // a real nginx and real clients. Every story has a state directory and an
 // origin of its own; proxy.toml says where the origin's sites are and nothing
@@ -35,7 +38,10 @@ import (
 //	asked URL COUNT          the origin saw URL so many times, from whomever
 //	named URL TEXT           the origin saw URL, asked for under the User-Agent TEXT
 //	background               a heed that `heed run` started is at work
+//
+// With -update, what `cmp` compares with a file of the script is rewritten.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata/script",
 		Setup: setUp,
@@ -45,6 +51,7 @@ func TestScripts(t *testing.T) {
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		UpdateScripts:       *testkit.Update,
 	})
 }
 
@@ -80,6 +87,7 @@ func sites() []testkit.Site {
 		{Name: "open.test", Files: map[string]string{"/page.html": page}}, // no robots.txt
 		{Name: "registry.test", Robots: "User-agent: *\nDisallow: /\n"},   // nothing here is to be crawled
 		{Name: "slow.test", Robots: "# Gently\nUser-agent: *\nCrawl-delay: 3\n", Files: map[string]string{"/page.html": page}},
+		{Name: "slower.test", Robots: "User-agent: *\nCrawl-delay: 25\n", Files: map[string]string{"/page.html": page}},
 		{Name: "busy.test", Config: "location = /busy { add_header Retry-After 600 always; return 503; }"},
 		{Name: "broken.test", Config: "location = /robots.txt { return 503; }"},
 		{Name: "guarded.test", Config: "location / { return 451; }"},
@@ -188,7 +196,7 @@ func via(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	for _, hit := range hits {
 		if hit.Via == "" {
-			hits = nil // one went round heed: none counts
+			hits = nil // one bypassed heed: none counts
 		}
 	}
 	if len(hits) == 0 || len(args) > 1 && strconv.Itoa(len(hits)) != args[1] {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,100 +12,107 @@ import (
 	"time"
 
 	"heed/internal/audit"
-	"heed/proxy"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/fleet"
+	"heed/internal/state"
+	"heed/proxy/limit"
 )
 
-// StatusCmd is `heed status`: is it well?
+// StatusCmd is `heed status`: prints the health of the running heed.
 type StatusCmd struct {
-	Quiet bool `short:"q" help:"Print nothing; the exit status tells."`
+	Quiet bool `short:"q" help:"Print nothing; only set the exit status."`
 	JSON  bool `name:"json" help:"Print the status as JSON."`
 }
 
 // Help is what `heed status --help` prints at the end.
 func (StatusCmd) Help() string {
-	return `Exit status: 0 when heed is running and well; 1 when it is not running, is about to end, its log or its record cannot be written, its CA has 30 days left or less, its fleet's store is away, policies cannot be saved, or the robots.txt of a site asked for in the last hour cannot be had or is an old copy.
+	return `Exit status: 0 when heed is running and healthy. 1 when it is not running or is
+stopping, when its log or its record cannot be written, when its CA expires within
+30 days, when the fleet's store is unreachable, when policies cannot be saved, when
+the upstream proxy cannot be reached or refuses heed's credentials, or when more than
+half of the sites requested in the last ten minutes failed, of five at least. A single
+site that fails is listed and does not change the status.
 
-  heed status --quiet || echo "look after heed"`
+  heed status --quiet || echo "heed needs attention"`
 }
 
-// Run asks the running heed how it is.
-func (c *StatusCmd) Run(a *App) error {
-	state, err := StateDir()
+// Run prints the status of the running heed.
+func (c *StatusCmd) Run(a *console.App) error {
+	state, err := state.Dir()
 	if err != nil {
 		return err
 	}
-	s, err := readStatus(context.Background(), state)
+	s, err := control.ReadStatus(context.Background(), state)
 	if err != nil {
-		if errors.Is(err, errNotRunning) {
+		if errors.Is(err, control.ErrNotRunning) {
 			err = fmt.Errorf("heed is not running in %s\nStart it with `heed serve`", state)
 		}
-		return c.sayNone(a, err)
+		return c.printNone(a, err)
 	}
-	ills := s.ills()
+	unwell := ills(s)
 	switch {
 	case c.Quiet:
 	case c.JSON:
-		err = newJSON(a.Stdout).Encode(struct {
+		err = console.NewJSON(a.Stdout).Encode(struct {
 			Well bool     `json:"well"`
 			Why  []string `json:"why_not"`
-			*Status
-		}{len(ills) == 0, ills, s})
+			*control.Status
+		}{len(unwell) == 0, unwell, s})
 	default:
-		s.print(a.Stdout, a.Now())
-		for _, ill := range ills {
+		printStatus(a.Stdout, s, a.Now())
+		for _, ill := range unwell {
 			fmt.Fprintln(a.Stdout, "not well:", ill)
 		}
 	}
-	if err == nil && len(ills) > 0 {
-		return Exit(exitNo)
+	if err == nil && len(unwell) > 0 {
+		return console.Exit(console.ExitNo)
 	}
 	return err
 }
 
-// sayNone says why there is no status; that is not well.
-func (c *StatusCmd) sayNone(a *App, why error) error {
+// printNone prints why there is no status, and returns ExitNo.
+func (c *StatusCmd) printNone(a *console.App, why error) error {
 	switch {
 	case c.Quiet:
 	case c.JSON:
-		_ = newJSON(a.Stdout).Encode(struct {
+		_ = console.NewJSON(a.Stdout).Encode(struct {
 			Well bool     `json:"well"`
 			Why  []string `json:"why_not"`
-		}{false, []string{why.Error()}}) // the exit status says it too
+		}{false, []string{why.Error()}}) // the exit status is the error
 	default:
-		a.complain(why)
+		a.Complain(why)
 	}
-	return Exit(exitNo)
+	return console.Exit(console.ExitNo)
 }
 
-// ills are the reasons why not all is well; empty when it is.
-func (s *Status) ills() []string {
+// ills returns the reasons why heed is not healthy; empty when it is.
+func ills(s *control.Status) []string {
 	ills := []string{}
 	if s.Ending {
 		ills = append(ills, "heed is about to end")
 	}
 	if s.Log != "" {
-		ills = append(ills, "decisions cannot be logged, so requests are refused: "+quoted(s.Log))
+		ills = append(ills, "decisions cannot be logged, so requests are refused: "+console.Quoted(s.Log))
 	}
 	if s.Record != "" {
-		ills = append(ills, "decisions cannot be recorded: "+quoted(s.Record))
+		ills = append(ills, "decisions cannot be recorded: "+console.Quoted(s.Record))
 	}
-	if s.CA.DaysLeft <= caRemarkDays {
-		ills = append(ills, "the CA certificate"+daysLeft(s.CA.DaysLeft))
+	if s.CA.DaysLeft <= console.CAWarningDays {
+		ills = append(ills, "the CA certificate"+console.DaysLeft(s.CA.DaysLeft))
 	}
-	if n := len(s.Troubles); n > 0 {
-		ills = append(ills, "the robots.txt of "+plural(uint64(n), "site")+" cannot be had")
-	}
+	ills = append(ills, reachIlls(&s.Reach)...)
 	if s.Kept != nil && s.Kept.Why != "" {
-		ills = append(ills, "policies cannot be saved for a restart: "+quoted(s.Kept.Why))
+		ills = append(ills, "policies cannot be saved for a restart: "+console.Quoted(s.Kept.Why))
 	}
 	if s.Fleet != nil && s.Fleet.Away {
-		ills = append(ills, "the fleet's store is away: "+quoted(s.Fleet.Why))
+		ills = append(ills, "the fleet's store is away: "+console.Quoted(s.Fleet.Why))
 	}
 	return ills
 }
 
-// print writes the status for a person.
-func (s *Status) print(w io.Writer, now time.Time) {
+// printStatus writes the status for a person.
+func printStatus(w io.Writer, s *control.Status, now time.Time) {
 	row := func(name, format string, values ...any) {
 		fmt.Fprintf(w, "%-14s %s\n", name, fmt.Sprintf(format, values...))
 	}
@@ -113,11 +121,7 @@ func (s *Status) print(w io.Writer, now time.Time) {
 		kind = "started by heed run"
 	}
 	row("heed", "%s, pid %d, %s, up %v", s.Version, s.PID, kind, now.Sub(s.Since).Round(time.Second))
-	file := s.ConfigFile
-	if file == "" {
-		file = "built-in settings"
-	}
-	row("configuration", "%s (%.12s)", file, s.ConfigHash)
+	row("configuration", "%s (%.12s)", cmp.Or(s.ConfigFile, "built-in settings"), s.ConfigHash)
 	if len(s.Listeners) > 0 {
 		row("listens on", "%s", strings.Join(s.Listeners, ", "))
 	}
@@ -126,14 +130,14 @@ func (s *Status) print(w io.Writer, now time.Time) {
 	}
 	row("mode", "%s", s.Mode)
 	for i := range s.Breaks {
-		row("only observed", "%s", s.Breaks[i].words())
+		row("only observed", "%s", s.Breaks[i].Text())
 	}
 	for i := range s.Exceptions {
 		name := "allowed"
 		if s.Exceptions[i].Refuse {
 			name = "stopped"
 		}
-		row(name, "%s", s.Exceptions[i].words())
+		row(name, "%s", s.Exceptions[i].Text())
 	}
 	row("profile", "%s", s.Profile)
 	for _, text := range s.Unjudged {
@@ -154,11 +158,14 @@ func (s *Status) print(w io.Writer, now time.Time) {
 		row("not saved", "%s since the start", policies(s.Kept.Unsaved))
 	}
 	if s.Unrecorded > 0 {
-		row("not recorded", "%s since the start", plural(uint64(s.Unrecorded), "decision"))
+		row("not recorded", "%s since the start", console.Plural(uint64(s.Unrecorded), "decision"))
 	}
 	row("last hour", "%s", shares(&s.Hour))
+	printBusiest(row, &s.Busiest)
+	printRoom(row, &s.Room)
+	printReach(row, &s.Reach, s.Troubles)
 	for _, t := range s.Troubles {
-		row("in trouble", "%s: robots.txt %s: %s", t.Origin, t.State, quoted(t.Err))
+		row("in trouble", "%s: robots.txt %s: %s", t.Origin, t.State, console.Quoted(t.Err))
 	}
 }
 
@@ -169,30 +176,29 @@ func policies(n uint64) string {
 	return fmt.Sprintf("%d policies", n)
 }
 
-// shares puts counts into words, with percentages.
+// shares returns counts in words, with percentages.
 func shares(c *audit.Counts) string {
 	if c.Requests == 0 {
 		return "no requests"
 	}
-	percent := func(n uint64) string { return share(n, c) }
-	text := fmt.Sprintf("%s: %s allowed, %s refused, %s not judged", plural(c.Requests, "request"),
-		percent(c.Allowed), percent(c.Refused), percent(c.NotJudged))
-	if c.WouldRefuse > 0 {
-		text += ", " + percent(c.WouldRefuse) + " would be refused"
+	percent := func(n int64) string { return console.Share(uint64(n), c) }
+	text := console.Plural(c.Requests, "request") + ": " + c.Classes.Words(percent)
+	if observed := c.WouldBe.OnlyWords(percent); observed != "" {
+		text += "; only observed, would be: " + observed
 	}
 	if c.SiteRefused > 0 {
-		text += ", " + percent(c.SiteRefused) + " refused by sites themselves"
+		text += "; " + console.Share(c.SiteRefused, c) + " refused by sites themselves"
 	}
-	return text + "; judged " + coverage(c)
+	return text + "; judged " + console.Coverage(c)
 }
 
-// loadWords says what clients hold.
-func loadWords(l *proxy.LoadStatus) string {
-	return fmt.Sprintf("%s of %s, %s, %s under way", plural(uint64(l.Connections), "connection"),
-		plural(uint64(l.Clients), "client"), plural(uint64(l.Tunnels), "tunnel"), plural(uint64(l.Requests), "request"))
+// loadWords returns the resources that clients use.
+func loadWords(l *limit.Status) string {
+	return fmt.Sprintf("%s of %s, %s, %s under way", console.Plural(uint64(l.Connections), "connection"),
+		console.Plural(uint64(l.Clients), "client"), console.Plural(uint64(l.Tunnels), "tunnel"), console.Plural(uint64(l.Requests), "request"))
 }
 
-// reachedWords says how often each limit was reached; empty when none was.
+// reachedWords returns how often each limit was reached; empty when none was.
 func reachedWords(reached map[string]uint64) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(reached)) {
@@ -206,4 +212,22 @@ func times(n uint64) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
+}
+
+// fleetWords returns the state of the store and its past outages.
+func fleetWords(h *fleet.Health, now time.Time) string {
+	text := h.Hosts + ", shared"
+	if h.Away {
+		text = fmt.Sprintf("%s, away for %v: %s", h.Hosts, now.Sub(h.Since).Round(time.Second), console.Quoted(h.Why))
+	}
+	switch {
+	case h.Heeds > 0 && h.Away:
+		text += fmt.Sprintf("; every delay of a site is kept once for each of %s until it is back", console.Plural(uint64(h.Heeds), "heed"))
+	case h.Heeds > 0:
+		text += "; turns at sites are taken together by " + console.Plural(uint64(h.Heeds), "heed")
+	}
+	if h.Outages > 0 {
+		text += fmt.Sprintf("; found away %s, %s not answered", console.Plural(h.Outages, "time"), console.Plural(h.Missed, "question"))
+	}
+	return text
 }

@@ -46,10 +46,11 @@ func terminal(t *testing.T) (person, program *os.File) {
 // The terminal sends Ctrl-C to every process of its foreground, so to the
 // command as well as to heed. Passed on once more, it would end programs that
 // take the second one for "at once".
-func TestHeed_CtrlCReachesTheCommandOnce(t *testing.T) {
+func TestCtrlCReachesTheCommandOnce(t *testing.T) {
+	t.Parallel()
 	person, program := terminal(t)
 	cmd := newPlace(t).heed("run", "--quiet", "--", "sh", "-c",
-		`n=0; trap 'n=$((n+1)); echo interrupted' INT; trap 'echo "times $n."; exit $n' USR1
+		`n=0; trap 'n=$((n+1)); echo interrupted' INT; trap 'echo "times $n."; exit $n' USR1; trap 'echo second' USR2
 		 echo ready; while :; do sleep 0.02; done`)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -72,7 +73,9 @@ func TestHeed_CtrlCReachesTheCommandOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	after(t, screen, "interrupted")
-	send(syscall.SIGUSR1, syscall.SIGCONT) // heed passes on in order: behind this one, none is left
+	send(syscall.SIGCONT, syscall.SIGUSR2) // heed passes on in order: behind this one, none is left
+	after(t, screen, "second")
+	send(syscall.SIGUSR1)
 	if got := after(t, screen, "times "); got != "1." {
 		t.Errorf("the command was interrupted %q times", got)
 	}
@@ -83,7 +86,8 @@ func TestHeed_CtrlCReachesTheCommandOnce(t *testing.T) {
 }
 
 // A person who waits for many sites sees how far it has come.
-func TestHeed_WarmShowsProgressOnATerminal(t *testing.T) {
+func TestWarmShowsProgressOnATerminal(t *testing.T) {
+	t.Parallel()
 	person, program := terminal(t)
 	held := make(chan struct{})
 	release := sync.OnceFunc(func() { close(held) })
@@ -123,7 +127,8 @@ func TestHeed_WarmShowsProgressOnATerminal(t *testing.T) {
 
 // A site's owner reads in colours what a site wrote, and the terminal obeys
 // heed's alone.
-func TestHeed_OnATerminalOnlyHeedsOwnColoursAreObeyed(t *testing.T) {
+func TestOnATerminalOnlyHeedsOwnColoursAreObeyed(t *testing.T) {
+	t.Parallel()
 	const hostile = "\x1b[2J\x1b[32m\u009b1m\u202e\x7f"
 	file := filepath.Join(t.TempDir(), "robots.txt")
 	if err := os.WriteFile(file, []byte("User-agent: *\nDisallow: /"+hostile+"*\nDisallow: /\nDisalow: /a\n"), 0o600); err != nil {

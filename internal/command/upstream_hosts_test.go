@@ -17,7 +17,8 @@ import (
 	"heed/internal/testkit"
 )
 
-func TestHeed_HostsAreReachedInWaysOfTheirOwn(t *testing.T) {
+func TestHostsAreReachedInWaysOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	f := newFar(t, "site.test", "tunnel.test") // through Squid
 	near := testkit.NewOrigin(t, testkit.Site{
 		Name: "near.test", Robots: "User-agent: *\nDisallow: /private\n", Config: "deny " + testkit.LeavesFrom + "; allow all;",
@@ -121,7 +122,8 @@ func (s *certSite) hash(t *testing.T, name string, of func(*x509.Certificate) []
 	return hex.EncodeToString(sum[:])
 }
 
-func TestHeed_WhichCertificatesOfAHostAreAccepted(t *testing.T) {
+func TestWhichCertificatesOfAHostAreAccepted(t *testing.T) {
+	t.Parallel()
 	names := []string{"plain.test", "rooted.test", "any.test", "cert.test", "key.test", "wrong.test", "mutual.test", "mutual-without.test", "any-behind.test", "any-tunnel.test"}
 	s := newCertSite(t, names...)
 	squid := testkit.NewSquid(t, testkit.NewCA(t), false) // its certificate is nobody's that heed trusts
@@ -176,13 +178,13 @@ func TestHeed_WhichCertificatesOfAHostAreAccepted(t *testing.T) {
 	if status, _, body := answer(t, c, "https://mutual-without.test/page"); status != http.StatusServiceUnavailable || !strings.Contains(body, "robots.txt was not answered") {
 		t.Errorf("a site that wants a certificate and gets none is told of with %d %s", status, body)
 	}
-	if _, err := c.Get("https://any-tunnel.test/page"); err == nil || !strings.Contains(err.Error(), "tls_certificate_error") {
+	if _, err := c.Get("https://any-tunnel.test/page"); err == nil || !strings.Contains(err.Error(), "its certificate is signed by an authority that heed does not trust") {
 		t.Errorf("a tunnel through a proxy with a certificate of nobody's ends in %v", err)
 	}
 	if log := squid.Log(); strings.Contains(log, "CONNECT") {
 		t.Errorf("a proxy that cannot be trusted was asked:\n%s", log)
 	}
-	for _, text := range []string{"the certificate of any.test is NOT VERIFIED", "(a test server)", "cert.test is known by the hash of its certificate alone", "(an appliance)"} {
+	for _, text := range []string{"the certificate of any.test is NOT VERIFIED", "(a test server)", "cert.test is verified by the hash of its certificate only", "(an appliance)"} {
 		if !strings.Contains(h.Stderr(), text) {
 			t.Errorf("heed does not tell %q at its start:\n%s", text, h.Stderr())
 		}
@@ -191,7 +193,8 @@ func TestHeed_WhichCertificatesOfAHostAreAccepted(t *testing.T) {
 
 // What is wrong with the files that the settings name is found by config check,
 // and keeps heed from starting.
-func TestHeed_FilesOfAHostsWayThatDoNotFit(t *testing.T) {
+func TestFilesOfAHostsWayThatDoNotFit(t *testing.T) {
+	t.Parallel()
 	ca := testkit.NewCA(t)
 	cert, key := ca.Leaf(t, "AcmeBot")
 	_, otherKey := ca.Leaf(t, "OtherBot")
@@ -206,16 +209,18 @@ func TestHeed_FilesOfAHostsWayThatDoNotFit(t *testing.T) {
 	for settings, want := range map[string]string{
 		`ca_file = "none.pem"`:                                           "ca_file: the CA file cannot be read",
 		fmt.Sprintf("ca_file = %q", key):                                 "holds no certificate",
-		fmt.Sprintf("client_cert = %q\nclient_key = %q", cert, open):     "can be read or changed by others (mode 0640); take that away with: chmod 600 " + open,
+		fmt.Sprintf("client_cert = %q\nclient_key = %q", cert, open):     "can be read or changed by others (mode 0640); run: chmod 600 " + open,
 		fmt.Sprintf("client_cert = %q\nclient_key = %q", cert, otherKey): "cannot be used",
 		fmt.Sprintf("client_cert = %q\nclient_key = \"none.pem\"", cert): "client_key: the key cannot be read",
 		`upstream = "env:NOT_SET"`:                                       "upstream: heed's environment has no variable NOT_SET",
 		`upstream = "file:none"`:                                         "upstream: the file cannot be read",
-		fmt.Sprintf("upstream = \"file:%s\"", key):                       "does not hold one line",
+		fmt.Sprintf("upstream = \"file:%s\"", key):                       "does not contain exactly one line",
 	} {
 		h := testkit.Launch(t, testkit.Options{Config: testkit.AnyPort + "[[host]]\nmatch = [\"a.test\", \"b.test\"]\n" + settings + "\n"})
-		if status := h.Exit(); status == 0 || !strings.Contains(h.Stderr(), "the [[host]] of a.test, b.test: ") || !strings.Contains(h.Stderr(), want) {
-			t.Errorf("with %s heed ends with %d:\n%s", settings, status, h.Stderr())
+		status, said := h.Exit(), h.Stderr()
+		entry := strings.Contains(said, "proxy.toml:4: host.") || strings.Contains(said, "the [[host]] of a.test, b.test: ")
+		if status == 0 || !entry || !strings.Contains(said, want) {
+			t.Errorf("with %s heed ends with %d:\n%s", settings, status, said)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -132,7 +133,8 @@ func credentials(asks bool) *url.Userinfo {
 	return url.UserPassword(testkit.UpstreamUser, testkit.UpstreamPassword)
 }
 
-func TestHeed_SitesAndTheirRobotsTxtAreReachedThroughSquid(t *testing.T) {
+func TestSitesAndTheirRobotsTxtAreReachedThroughSquid(t *testing.T) {
+	t.Parallel()
 	f := newFar(t, "site.test", "tunnel.test")
 	for _, asks := range []bool{false, true} {
 		squid := testkit.NewSquid(t, f.o.CA, asks, "site.test", "tunnel.test")
@@ -155,7 +157,8 @@ func TestHeed_SitesAndTheirRobotsTxtAreReachedThroughSquid(t *testing.T) {
 
 // microsocks tells hosts and ports alone. That the sites let nobody else in, and
 // that the rules of their robots.txt are kept, shows the rest.
-func TestHeed_SitesAndTheirRobotsTxtAreReachedThroughSOCKS(t *testing.T) {
+func TestSitesAndTheirRobotsTxtAreReachedThroughSOCKS(t *testing.T) {
+	t.Parallel()
 	f := newFar(t, "localhost", "127.0.0.1")
 	for _, asks := range []bool{false, true} {
 		t.Run(fmt.Sprint("asks=", asks), func(t *testing.T) {
@@ -170,7 +173,8 @@ func TestHeed_SitesAndTheirRobotsTxtAreReachedThroughSOCKS(t *testing.T) {
 	}
 }
 
-func TestHeed_TheUpstreamProxyAndItsPasswordMayStandElsewhere(t *testing.T) {
+func TestTheUpstreamProxyAndItsPasswordMayStandElsewhere(t *testing.T) {
+	t.Parallel()
 	f := newFar(t, "site.test", "tunnel.test")
 	squid := testkit.NewSquid(t, f.o.CA, true, "site.test", "tunnel.test")
 	u := url.URL{Scheme: "http", Host: squid.Addr, User: credentials(true)}
@@ -196,6 +200,7 @@ func TestHeed_TheUpstreamProxyAndItsPasswordMayStandElsewhere(t *testing.T) {
 
 // What the upstream proxy does wrong is not told as a word of the site's.
 func TestRFC9209_WhatTheUpstreamProxyDoesWrongIsA502(t *testing.T) {
+	t.Parallel()
 	f := newFar(t, "site.test", "tunnel.test")
 	squid := testkit.NewSquid(t, f.o.CA, true, "site.test")
 	socks := testkit.NewSOCKS(t, true)
@@ -227,5 +232,51 @@ func TestRFC9209_WhatTheUpstreamProxyDoesWrongIsA502(t *testing.T) {
 	}
 	if hits := len(f.o.HitsOf("site.test", "/page.txt")); hits > 0 {
 		t.Errorf("the site was reached %d times", hits)
+	}
+}
+
+// An upstream proxy that refuses heed's credentials is named by every answer, and makes
+// heed unhealthy; a reload after its file was corrected is all that is needed.
+func TestUpstream_WrongCredentialsAreTheProxysAndEndWithAReload(t *testing.T) {
+	t.Parallel()
+	f := newFar(t, "web.test", "tunnel.test")
+	squid := testkit.NewSquid(t, f.o.CA, true, "web.test", "tunnel.test")
+	secret := filepath.Join(t.TempDir(), "upstream")
+	write := func(password string) {
+		t.Helper()
+		text := fmt.Sprintf("http://%s:%s@%s\n", testkit.UpstreamUser, password, squid.Addr)
+		if err := os.WriteFile(secret, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("wrong")
+	h := testkit.Start(t, testkit.Options{Config: f.config("file:"+secret, "")})
+	c := trusting(t, h)
+	for _, site := range []string{f.web, f.secure} {
+		status, proxyStatus, body := answer(t, c, site+"/page.txt")
+		if status != 502 || !strings.Contains(proxyStatus, "proxy_configuration_error") || !strings.Contains(body, "upstream proxy "+squid.Addr) || strings.Contains(body, "robots.txt was") {
+			t.Errorf("%s: status %d, %s\n%s", site, status, proxyStatus, body)
+		}
+	}
+	heed := func(verb string) (status int, out string) {
+		cmd := exec.Command(testkit.Binary(t), verb)
+		cmd.Env = append(os.Environ(), "HEED_STATE="+h.State)
+		text, _ := cmd.CombinedOutput()
+		return cmd.ProcessState.ExitCode(), string(text)
+	}
+	if status, out := heed("status"); status != 1 || !strings.Contains(out, "the upstream proxy "+squid.Addr+" cannot be used: ") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	write(testkit.UpstreamPassword)
+	if status, out := heed("reload"); status != 0 || !strings.Contains(out, "upstream.proxy ("+secret+"); dropped: 2 cached failures") {
+		t.Errorf("reload: status %d:\n%s", status, out)
+	}
+	for _, site := range []string{f.web, f.secure} {
+		if status, _, body := answer(t, c, site+"/page.txt"); status != http.StatusOK || body != "a page" {
+			t.Errorf("%s after the reload: status %d\n%s", site, status, body)
+		}
+	}
+	if status, out := heed("status"); status != 0 {
+		t.Errorf("after the reload: status %d:\n%s", status, out)
 	}
 }

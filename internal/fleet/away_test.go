@@ -15,13 +15,14 @@ import (
 const away, back = "the fleet's store is away", "the fleet's store is back"
 
 func TestHeed_AStoreThatIsAwayIsToldOnceAndComesBackByItself(t *testing.T) {
+	t.Parallel()
 	server := testkit.NewRedis(t)
 	store, log := open(t, "redis://"+server.Addr)
 	p := store.Policies("space")
 	told := make(chan string, 10)
 	p.Watch(func(tag string) { told <- tag })
 	<-told
-	v := lease(t, p, "", 0)([]byte("record"), []byte{}, 0, time.Hour)
+	v := lease(t, p, "", 0)([]byte("record"), []byte{}, time.Hour)
 	server.Kill()
 	var all sync.WaitGroup
 	for range 100 {
@@ -42,8 +43,8 @@ func TestHeed_AStoreThatIsAwayIsToldOnceAndComesBackByItself(t *testing.T) {
 		t.Errorf("health %+v", h)
 	}
 	server.Restart()
-	await(t, "the store is back", func() bool { return !store.Health().Away })
-	lease(t, p, "", 0)([]byte("record"), []byte{}, 0, time.Hour)
+	testkit.Until(t, "the store is back", func() bool { return !store.Health().Away })
+	lease(t, p, "", 0)([]byte("record"), []byte{}, time.Hour)
 	if tag := <-told; tag != "" {
 		t.Errorf("after the return told of %q, not that anything may have changed", tag)
 	}
@@ -54,6 +55,7 @@ func TestHeed_AStoreThatIsAwayIsToldOnceAndComesBackByItself(t *testing.T) {
 
 // A store behind a wire that was cut answers neither yes nor no.
 func TestHeed_NobodyWaitsLongForAStoreThatHangs(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +63,7 @@ func TestHeed_NobodyWaitsLongForAStoreThatHangs(t *testing.T) {
 	defer l.Close() // connections are taken by the system, and never answered
 	store, log := open(t, "redis://"+l.Addr().String())
 	p := store.Policies("space")
-	await(t, "the store counts as away", func() bool {
+	testkit.Until(t, "the store counts as away", func() bool {
 		p.Newer(t.Context(), tag, "", 0)
 		return store.Health().Away
 	})
@@ -74,16 +76,18 @@ func TestHeed_NobodyWaitsLongForAStoreThatHangs(t *testing.T) {
 }
 
 func TestHeed_AStoreThatIsAwayAtTheStartIsUsedWhenItComes(t *testing.T) {
+	t.Parallel()
 	server := testkit.NewRedis(t)
 	server.Kill()
 	store, log := open(t, "redis://"+server.Addr)
-	await(t, "the log says that it is away", func() bool { return log.count(away) == 1 })
+	testkit.Until(t, "the log says that it is away", func() bool { return log.count(away) == 1 })
 	server.Restart()
-	await(t, "the store is back", func() bool { return !store.Health().Away })
+	testkit.Until(t, "the store is back", func() bool { return !store.Health().Away })
 	lease(t, store.Policies("space"), "", 0)
 }
 
 func TestHeed_AStoreThatTakesNothingIsAway(t *testing.T) {
+	t.Parallel()
 	server := testkit.NewRedis(t)
 	store, log := open(t, "redis://"+server.Addr)
 	p := store.Policies("space")
@@ -96,10 +100,11 @@ func TestHeed_AStoreThatTakesNothingIsAway(t *testing.T) {
 		t.Errorf("health %+v", h)
 	}
 	server.CLI("config", "set", "maxmemory", "0")
-	await(t, "the store is back", func() bool { return log.count(back) == 1 })
+	testkit.Until(t, "the store is back", func() bool { return log.count(back) == 1 })
 }
 
 func TestHeed_AnImpatientCallerDoesNotBlameTheStore(t *testing.T) {
+	t.Parallel()
 	store, _ := open(t, "redis://"+testkit.NewRedis(t).Addr)
 	p := store.Policies("space")
 	lease(t, p, "", 0)
@@ -114,12 +119,13 @@ func TestHeed_AnImpatientCallerDoesNotBlameTheStore(t *testing.T) {
 // Several heeds look at the store as they start, some before they know of turns
 // and some after. What one leaves there for a moment is in nobody's way.
 func TestHeed_HeedsThatStartTogetherDoNotTakeTheStoreForAway(t *testing.T) {
+	t.Parallel()
 	store := testkit.NewRedis(t)
 	store.CLI("set", "heed:1:start:probe", "")
 	for range 20 {
 		s, log := open(t, "redis://"+store.Addr)
-		turns := s.Turns()
-		await(t, "the store is known", func() bool { return turns.Standing().Heeds > 0 })
+		turns := s.Lanes()
+		testkit.Until(t, "the store is known", func() bool { return turns.Membership().Heeds > 0 })
 		if log.count("WRONGTYPE") > 0 {
 			t.Fatal(log.text.String())
 		}

@@ -2,17 +2,27 @@ package fleet_test
 
 import (
 	"bytes"
+	"flag"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"heed/internal/fleet"
-	"heed/internal/testkit"
 )
 
 const tag = "https://site.test"
+
+// TestMain runs more tests side by side than there are processors: they wait for
+// the clocks of their servers most of the time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // book is a log that can be read while it is written.
 type book struct {
@@ -59,19 +69,4 @@ func lease(t *testing.T, p *fleet.Policies, name string, known int64) fleet.End 
 		t.Fatalf("no lease of %q; wait %v", name, wait)
 	}
 	return end
-}
-
-// await waits until done.
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(testkit.Patience)
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("not within %v: %s", testkit.Patience, what)
-		}
-	}
 }

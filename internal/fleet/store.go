@@ -1,9 +1,37 @@
+// Package fleet shares state between several heeds in a Redis or Valkey server:
+// policies, which one heed fetches for all, and turns to start requests.
+//
+// It handles bytes and keys and does not interpret them. Open connects to the store
+// (store.go, url.go), Policies shares entries of origins (policies.go)
+// and reports changes (watch.go), Lanes coordinates the starts of requests
+// (lanes.go, lanescripts.go) and counts the heeds (members.go). A store that does
+// not answer delays the first caller by a moment and the others not at all:
+// every heed can continue without it, for turns too (local.go). A store that
+// answers nonsense (replies.go), too much (internal/fleet/resp) or slowly counts as
+// one that does not answer.
+//
+// The store contains, all of it with a time to live:
+//
+//	heed:1:SPACE:{TAG}:policy       hash: version, record and snapshot by name, and the last drop
+//	heed:1:SPACE:{TAG}:lease:NAME   token of the heed that fetches, or "alone"
+//	heed:1:SPACE:changes            channel: sender and tag of what has changed
+//	heed:1:{HOST}:turns             hash: who has started, may start and waits
+//	heed:1:heeds                    hash: who takes turns
+//	heed:1:pauses                   channel: sites that asked for a pause
+//
+// SPACE separates heeds that reach sites in different ways. The braces put all keys
+// of one tag on one node of a Cluster.
+//
+// Outside package: github.com/redis/go-redis.
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -19,8 +47,15 @@ const (
 	// opTimeout is how long one question may take, a connection to be made for
 	// it included: no request waits longer for a store that is dead.
 	opTimeout = time.Second
+	// fastAnswer is how long an answer may take without counting against opTimeout of
+	// the questions after it.
+	fastAnswer = 100 * time.Millisecond
 	// probeEvery is how often a store that was away is tried again.
 	probeEvery = 500 * time.Millisecond
+	// A store that is away again within steadyTime of its return is tried half as often
+	// each time, down to once in maxProbeEvery.
+	steadyTime    = 10 * time.Second
+	maxProbeEvery = 16 * time.Second
 	// connections is how many are open at a time, to each node.
 	connections = 32
 )
@@ -32,7 +67,7 @@ type Options struct {
 	// RootCAs are what its certificate is verified against, with rediss://;
 	// nil: the system's.
 	RootCAs *x509.CertPool
-	// Log hears when the store is away and when it is back. It must not be nil.
+	// Log receives a line when the store becomes unreachable and when it is back. It must not be nil.
 	Log *slog.Logger
 }
 
@@ -52,28 +87,30 @@ type Store struct {
 
 	mu     sync.Mutex
 	health Health
-	back   time.Time // when it was last found back after it was away; zero: never
+	back   time.Time     // when it was last found back after it was away; zero: never
+	every  time.Duration // until the next probe; 0: probeEvery
+	spent  time.Duration // that the last answers took, since one was fast
 	closed bool
 	spaces map[string]*Policies
-	turns  *Turns // nil until they are asked for
+	turns  *Lanes // nil until they are asked for
 }
 
 // Open prepares the way to the store. It does not wait for it: a store that is
-// away is told to the log, and used when it comes. The error says what is wrong
-// with the URL.
+// unreachable is logged, and used as soon as it answers. The error describes
+// what is wrong with the URL.
 func Open(options Options) (*Store, error) {
 	o, err := parseURL(options.URL, options.RootCAs)
 	if err != nil {
 		return nil, err
 	}
-	// The library writes lines of its own to stderr, where heed's log is.
+	// The library writes its own lines to stderr, where heed's log is.
 	logging.Disable()
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = opTimeout, opTimeout, opTimeout
 	o.ContextTimeoutEnabled, o.PoolTimeout, o.PoolSize = true, opTimeout, connections
-	o.MaxRetries, o.DialerRetries = -1, 1 // who asks can do without, and others try again soon
+	o.MaxRetries, o.DialerRetries = -1, 1 // callers continue without it
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	s := &Store{client: redis.NewUniversalClient(o), log: options.Log, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now()}
+	s := &Store{client: newClient(o), log: options.Log, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now()}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.spawn(func() { s.do(s.ctx, keyPrefix+"start", s.probe(keyPrefix+"start")) })
 	return s, nil
@@ -85,7 +122,7 @@ func (s *Store) Close() error {
 	turns := s.turns
 	s.mu.Unlock()
 	if turns != nil {
-		turns.sayGone()
+		turns.deregister()
 	}
 	s.mu.Lock()
 	s.closed = true
@@ -102,5 +139,168 @@ func (s *Store) spawn(task func()) {
 	defer s.mu.Unlock()
 	if !s.closed {
 		s.tasks.Go(task)
+	}
+}
+
+// Health is how a store has been.
+type Health struct {
+	Hosts string `json:"hosts"`
+	// Away is set while the store does not answer: no request waits for it then, and
+	// heed tries to reconnect.
+	Away  bool      `json:"away"`
+	Since time.Time `json:"since,omitzero"` // when it was found away
+	Why   string    `json:"why,omitempty"`  // what it said last, or did not
+
+	Heeds   int    `json:"heeds,omitempty"` // that take turns, this one among them, when it was last there; 0: none do
+	Outages uint64 `json:"outages"`         // how often it was found away
+	Missed  uint64 `json:"missed"`          // questions that were not answered for it
+}
+
+// Health returns how the store is and has been.
+func (s *Store) Health() Health {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.health
+	h.Hosts = s.hosts
+	if s.turns != nil {
+		h.Heeds = s.turns.Heeds()
+	}
+	return h
+}
+
+// do runs op, which asks the store about key, within opTimeout, and reports
+// whether it was answered. While the store is unreachable it is not asked.
+func (s *Store) do(ctx context.Context, key string, op func(context.Context) error) bool {
+	if s.isAway() {
+		return false
+	}
+	s.mu.Lock()
+	spent := s.spent
+	s.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, max(opTimeout-spent, fastAnswer))
+	defer cancel()
+	asked := time.Now()
+	err := guard(func() error { return op(limited) })
+	if err == nil || errors.Is(err, redis.Nil) {
+		s.answered(spent, time.Since(asked))
+		return true
+	}
+	if ctx.Err() == nil { // else the caller has lost patience, and the store no part in it
+		s.markAway(key, err)
+	}
+	return false
+}
+
+// answered notes how long an answer took, after earlier slow ones. A request that asks
+// several times waits no longer than opTimeout for answers that are not fast.
+func (s *Store) answered(spent, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if took < fastAnswer {
+		s.spent = 0
+	} else {
+		s.spent = max(s.spent, spent+took)
+	}
+}
+
+// run runs a script on keys of one node and returns its reply. The error of that is
+// ErrAway, or the context's, when the store did not answer or the script cannot have
+// returned the reply.
+func (s *Store) run(ctx context.Context, of *script, keys []string, args ...any) (reply *redis.Cmd) {
+	ok := s.do(ctx, keys[0], func(ctx context.Context) error {
+		reply = of.Run(ctx, s.client, keys, args...)
+		return of.check(reply)
+	})
+	if !ok {
+		reply = redis.NewCmd(ctx)
+		reply.SetErr(cmp.Or(ctx.Err(), ErrAway))
+	}
+	return reply
+}
+
+// isAway counts a question that is not asked, if the store is unreachable.
+func (s *Store) isAway() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.health.Away || s.closed {
+		s.health.Missed++
+		return true
+	}
+	return false
+}
+
+// markAway notes that the store is unreachable, and begins to look for it with the key
+// that failed: in a Cluster each node has its own.
+func (s *Store) markAway(key string, err error) {
+	s.mu.Lock()
+	s.health.Missed++
+	s.spent = 0
+	first := !s.health.Away && !s.closed
+	if first {
+		if s.back.IsZero() || time.Since(s.back) > steadyTime {
+			s.every = probeEvery
+		} else {
+			s.every = min(2*s.every, maxProbeEvery)
+		}
+		s.health.Away, s.health.Since, s.health.Why = true, time.Now(), err.Error()
+		s.health.Outages++
+	}
+	s.mu.Unlock()
+	if !first {
+		return
+	}
+	s.log.Warn("the fleet's store is away: heed goes on with what it has, and looks for it", "store", s.hosts, "error", err)
+	s.spawn(func() { s.reconnect(key) })
+}
+
+// reconnect waits until the store can be written to again.
+func (s *Store) reconnect(key string) {
+	probe := s.probe(key)
+	s.mu.Lock()
+	every := s.every
+	s.mu.Unlock()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(every):
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, opTimeout)
+		err := guard(func() error { return probe(ctx) })
+		cancel()
+		if err == nil {
+			break
+		}
+		s.mu.Lock()
+		s.health.Why = err.Error() // the first may have been no more than a delay
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	since := s.health.Since
+	s.health.Away, s.health.Since, s.health.Why, s.back = false, time.Time{}, "", time.Now()
+	s.mu.Unlock()
+	s.log.Info("the fleet's store is back", "store", s.hosts, "after", time.Since(since).Round(time.Millisecond))
+}
+
+// probe returns a check whether the node of key can be written to, runs scripts and
+// returns what it was given, and does what turns need if there are any.
+func (s *Store) probe(key string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		s.mu.Lock()
+		turns := s.turns
+		s.mu.Unlock()
+		of, key := plainProbeScript, key+":probe"
+		if turns != nil {
+			of, key = probeScript, key+":turns:probe"
+		}
+		token := rand.Text()
+		reply := of.Run(ctx, s.client, []string{key}, opTimeout.Milliseconds(), token)
+		if err := of.check(reply); err != nil {
+			return err
+		}
+		if reply.Val() != token {
+			return fmt.Errorf("%w: a probe wrote %s and read %.40q", errNonsense, token, reply.Val())
+		}
+		return nil
 	}
 }

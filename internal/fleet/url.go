@@ -21,8 +21,7 @@ const (
 
 const example = `write "redis://host:6379", with rediss:// for TLS`
 
-// CheckURL says what is wrong with the URL of a store, without repeating its
-// password; nil when it can be opened.
+// CheckURL returns what is wrong with the URL of a store, without its password; nil when it can be opened.
 //
 //	redis://[USER[:PASSWORD]@]HOST[:PORT][/DB]           one server
 //	redis://[USER[:PASSWORD]@]HOST[:PORT],HOST[:PORT]... a Cluster; or one HOST and ?cluster=true
@@ -49,7 +48,7 @@ func parseURL(text string, roots *x509.CertPool) (*redis.UniversalOptions, error
 	if at := strings.LastIndexByte(hosts, '@'); at >= 0 {
 		user, hosts = hosts[:at+1], hosts[at+1:]
 	}
-	// net/url knows one host only; what stands around it, it reads for us.
+	// net/url parses one host only, and the rest of the URL for us.
 	u, err := url.Parse("redis://" + user + "host" + rest[end:])
 	if err != nil {
 		return nil, errors.New("the store's URL has a character that must be written as %XX, perhaps in the password")
@@ -93,7 +92,7 @@ func readQuery(o *redis.UniversalOptions, q url.Values) error {
 		}
 	}
 	if o.IsClusterMode && o.MasterName != "" {
-		return errors.New("the store's URL asks for Sentinel (master) and Cluster (cluster) at once; leave one out")
+		return errors.New("the store's URL sets both master (Sentinel) and cluster (Cluster); leave one out")
 	}
 	return nil
 }
@@ -107,7 +106,7 @@ func addresses(hosts string, sentinel bool) ([]string, error) {
 	for host := range strings.SplitSeq(hosts, ",") {
 		u, err := url.Parse("redis://" + host)
 		if err != nil || u.Hostname() == "" || u.User != nil {
-			return nil, fmt.Errorf("the store's URL has no host where %.60q stands; %s", host, example)
+			return nil, fmt.Errorf("the store's URL has no host in %.60q; %s", host, example)
 		}
 		if u.Port() == "" {
 			host = net.JoinHostPort(u.Hostname(), port)
@@ -127,7 +126,7 @@ func readDB(o *redis.UniversalOptions, u *url.URL) error {
 	case err != nil, u.Fragment != "":
 		return fmt.Errorf("the store's URL ends in %.40q, which is not the number of a database; %s", db, example)
 	case o.IsClusterMode && n != 0:
-		return errors.New("the store's URL names a database, and a Cluster has none but 0; leave it out")
+		return errors.New("the store's URL names a database other than 0, which a Cluster does not have; leave it out")
 	}
 	o.DB = int(n)
 	return nil

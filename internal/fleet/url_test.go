@@ -8,6 +8,7 @@ import (
 )
 
 func TestHeed_StoresAreNamedByURL(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{
 		"redis://store.test", "redis://store.test:6380/3", "rediss://user:p%40ss@store.test/", "redis://:pass@[::1]:6379",
 		"redis://a.test:1,b.test,c.test:3", "rediss://a.test?cluster=true", "redis://u:p@a.test,b.test:26380/2?master=heeds&sentinel_user=s&sentinel_password=p",
@@ -25,7 +26,7 @@ func TestHeed_StoresAreNamedByURL(t *testing.T) {
 		"redis://a.test:port":                        "no host",
 		"redis://u:secret%zz@a.test":                 "%XX",
 		"redis://a.test/one":                         "not the number of a database",
-		"redis://a.test,b.test/1":                    "a Cluster has none but 0",
+		"redis://a.test,b.test/1":                    "which a Cluster does not have",
 		"redis://a.test?db=1":                        `unknown parameter "db"`,
 		"redis://a.test?cluster=yes":                 "cluster=true",
 		"redis://a.test?cluster=true&master=heeds":   "leave one out",

@@ -1,8 +1,16 @@
 package fleet
 
-import "strings"
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"time"
 
-// maxPending is how many changes may wait to be told; more count as one change
+	"github.com/redis/go-redis/v9"
+)
+
+// maxPending is how many changes may wait to be delivered; more count as one change
 // of everything.
 const maxPending = 10_000
 
@@ -17,7 +25,7 @@ func (p *Policies) Watch(changed func(tag string)) {
 	p.mu.Unlock()
 	if first {
 		p.store.spawn(p.listen)
-		p.store.spawn(p.tell)
+		p.store.spawn(p.deliver)
 	}
 }
 
@@ -25,15 +33,15 @@ func (p *Policies) Watch(changed func(tag string)) {
 func (p *Policies) listen() {
 	p.store.listen(p.channel(), func(message string, missed bool) {
 		if sender, tag, ok := strings.Cut(message, "\n"); missed {
-			p.note("")
+			p.queueChange("")
 		} else if ok && sender != p.store.sender {
-			p.note(tag)
+			p.queueChange(tag)
 		}
 	})
 }
 
-// note has tag told.
-func (p *Policies) note(tag string) {
+// queueChange queues a change of tag.
+func (p *Policies) queueChange(tag string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.pending) >= maxPending {
@@ -51,8 +59,8 @@ func (p *Policies) note(tag string) {
 	}
 }
 
-// tell tells what was noted, until the store is closed.
-func (p *Policies) tell() {
+// deliver reports queued changes, until the store is closed.
+func (p *Policies) deliver() {
 	for {
 		select {
 		case <-p.store.ctx.Done():
@@ -71,8 +79,55 @@ func (p *Policies) tell() {
 	}
 }
 
-// channel is where changes are told.
+// channel is the name of the channel of changes.
 func (p *Policies) channel() string { return keyPrefix + p.space + ":changes" }
 
-// message tells of a change of tag.
+// message returns the message for a change of tag.
 func (p *Policies) message(tag string) string { return p.store.sender + "\n" + tag }
+
+// watchPing is how long a channel may be silent before it is asked whether it is
+// still there.
+const watchPing = time.Second
+
+// listen follows a channel until the store is closed. hear is called with each
+// message, by one goroutine; missed says that there may have been others before
+// it is heard, and that this is none.
+func (s *Store) listen(name string, hear func(message string, missed bool)) {
+	for s.ctx.Err() == nil {
+		channel := s.client.Subscribe(s.ctx, name)
+		_ = guard(func() error { s.follow(channel, hear); return nil })
+		channel.Close()
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
+// follow receives the messages of the channel until the connection is lost.
+func (s *Store) follow(channel *redis.PubSub, hear func(string, bool)) {
+	// The client may wait for the first octet of an answer without a deadline;
+	// only a closed connection ends that.
+	defer context.AfterFunc(s.ctx, func() { channel.Close() })()
+	asked := false
+	for {
+		said, err := channel.ReceiveTimeout(s.ctx, watchPing)
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() && !asked {
+			asked = true
+			if channel.Ping(s.ctx) != nil {
+				return
+			}
+			continue
+		}
+		if err != nil {
+			return
+		}
+		asked = false
+		switch said := said.(type) {
+		case *redis.Subscription: // anything before it was missed
+			hear("", true)
+		case *redis.Message:
+			hear(said.Payload, false)
+		}
+	}
+}

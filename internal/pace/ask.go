@@ -1,56 +1,68 @@
 package pace
 
 import (
+	"cmp"
 	"time"
 
+	"heed/internal/fleet"
 	"heed/rules"
 )
 
-// Settings say how turns are kept. The zero value keeps what sites ask for, lets
-// nobody wait and clamps every delay to nothing: MaxDelay and MaxWait want
-// values.
+// Settings configure pacing. The zero value clamps every delay to zero and makes
+// no request wait: MaxDelay and MaxWait need values.
 type Settings struct {
-	MinDelay    time.Duration // between two requests to one origin, whoever makes them; 0: none of the operator's own
-	MaxDelay    time.Duration // the longest delay that is kept; what is asked for beyond it is clamped, and told
-	MaxWait     time.Duration // for a turn
-	MaxParallel int           // requests to one origin under way; 0: any number
-	ByAgent     bool          // each product token has turns of its own; otherwise all that a group governs share them
-	ObeyVisits  bool          // Visit-time is kept; otherwise it is noted
+	MinDelay    time.Duration `toml:"min_delay"`    // between two requests to one origin, of all clients; 0: the operator sets none
+	MaxDelay    time.Duration `toml:"max_delay"`    // the longest delay that is kept; longer ones are clamped and noted
+	MaxWait     time.Duration `toml:"max_wait"`     // for a turn
+	MaxParallel int           `toml:"max_parallel"` // requests to one origin under way; 0: any number
+	ByAgent     bool          `toml:"-" json:"-"`   // each product token has separate turns; otherwise all clients of a group share them
+	ObeyVisits  bool          `toml:"-" json:"-"`   // Visit-time is kept; otherwise it is noted
+	PaceObserve bool          `toml:"-" json:"-"`   // requests that are only observed wait, too
 }
 
-// Ask is a request that wants to start.
+// Ask is a request for a turn.
 type Ask struct {
-	Settings
-	Origin  rules.Origin
-	Wishes  []*rules.Wish // of the groups that govern it; a turn is taken in each
-	Fetched time.Time     // when heed itself last asked the origin for its robots.txt; zero: not known
+	*Settings // in force; the Pacer sets them
+	Origin    rules.Origin
+	Hints     []*rules.RateHint // of the groups that govern it; a turn is taken in each
+	Fetched   time.Time         // when heed itself last asked the origin for its robots.txt; zero: not known
 
-	Agent  string // the product token that it goes by; for ByAgent
-	Client string // turns go round between clients,
-	Name   string // and between names that one client goes by
-	Target string // what is asked for: coming back for it is known by that
+	Agent  string // its product token; for ByAgent
+	Client string // turns alternate between clients,
+	Name   string // and between the names of one client
+	Target string // method and target of the request; identifies a request that comes back
+	Who    Who    // for List
 
-	// RobotsTxt says that it is for /robots.txt: it waits for nobody, unless such
-	// requests come so often that others would never start.
+	// RobotsTxt marks a request for /robots.txt: it does not wait, unless such
+	// requests are so frequent that others would never start.
 	RobotsTxt bool
 	// Rules returns what the site asks for, once that matters: for RobotsTxt the
 	// rules are not known beforehand. It may take its time. Nil: nothing is known.
-	Rules func() []*rules.Wish
-	// NoWait has the request start at once: what it would owe is told.
-	NoWait bool
-	// Waiting is called once, when a wait begins. Nil: nobody wants to know.
-	Waiting func(Place)
+	Rules func() []*rules.RateHint
+	// Patience is the client's own bound of the wait. Nil: MaxWait applies.
+	Patience *time.Duration
+	// Observed marks a request that is only observed. Unless PaceObserve is set it
+	// starts immediately, and the Answer contains what it would owe.
+	Observed bool
+	// Waiting is called once, when a wait begins. Nil: it is not reported.
+	Waiting func(Position)
 }
 
-// Place is where a request stands. Durations are as they were when the wait began.
-type Place struct {
+// patience returns for how long the request may wait.
+func (a *Ask) patience() time.Duration { return *cmp.Or(a.Patience, &a.MaxWait) }
+
+// exempt reports whether the request waits for no turn.
+func (a *Ask) exempt() bool { return a.Observed && !a.PaceObserve }
+
+// Position is the position of a request in the queue. Durations are as they were when the wait began.
+type Position struct {
 	Asked  time.Duration // between two requests, as is asked for: by the site, or by the operator's MinDelay
 	Delay  time.Duration // that is kept: Asked, clamped
 	By     rules.Field   // the line that asks; zero: MinDelay does
-	Wait   time.Duration // until the turn, as far as can be told
+	Wait   time.Duration // until the turn, estimated
 	Ahead  int           // requests that come first
 	Others int           // requests that wait for the same site
-	Held   time.Duration // of the time until the turn, what the site asked for with Retry-After, or by failing
+	Pause  time.Duration // the part of Wait that is due to a pause of the site
 	// RobotsTxt says that Delay is what requests for robots.txt keep.
 	RobotsTxt bool
 	Visit     rules.Field // the Visit-time outside of which the request comes; zero: none
@@ -59,16 +71,16 @@ type Place struct {
 // lane is one sequence of turns at an origin: no two requests in it start closer
 // than the delay.
 type lane struct {
-	name  string
-	next  time.Time     // nobody starts before
-	delay time.Duration // of the last turn; of the first to come before there was one
-	held  *Turn         // a turn that has been given and has not started; nil: none
-	round uint64        // of the fair order that has been served
+	name    string
+	next    time.Time     // no request starts before
+	delay   time.Duration // of the last turn; of the first to come before there was one
+	pending *permit       // a turn that has been given and has not started; nil: none
+	round   uint64        // of the fair order that has been served
 
 	others  int       // of other heeds, that ask for turns in it, as last heard
 	waiting int       // tickets in the queue
 	plan    gap       // site.plan's own
-	promise time.Time // site.dispatch's own: when the first that waits is due; zero: nobody does
+	promise time.Time // site.dispatch's own: when the first that waits is due; zero: none waits
 }
 
 // gap is where there is room in a lane while turns are planned: after the last of
@@ -83,40 +95,35 @@ type step struct {
 	delay time.Duration
 }
 
-// stride is what a request keeps in a lane, before there is one.
-type stride struct {
-	name  string
-	delay time.Duration
-}
-
 // Names of lanes that are no group's.
 const (
-	floorLane = "\x00floor" // of the operator's MinDelay: everybody's
-	pauseLane = "\x00pause" // of sites that nobody paces, when a pause ends
+	floorLane = "\x00floor" // of the operator's MinDelay, for all requests
+	pauseLane = "\x00pause" // of sites without a delay, when a pause ends
 	otherLane = "\x00other" // of groups beyond maxLanes
 )
 
 // afterPause is the delay between requests that a pause has held back, where no
-// other is kept: who asked for a pause is not to be stormed when it is over.
+// other is kept: a site that asked for a pause must not get all requests together
+// when it ends.
 const afterPause = 200 * time.Millisecond
 
-// strides returns the lanes that a request takes its turns in at now, and what
-// is to be told of them.
-func (a *Ask) strides(now time.Time) (all []stride, p Place) {
+// laneDelays returns the lanes that a request takes its turns in at now, and the
+// position that they imply.
+func (a *Ask) laneDelays(now time.Time) (all []fleet.Lane, p Position) {
 	own := ""
 	if a.ByAgent {
 		own = "\x00" + a.Agent
 	}
 	if a.MinDelay > 0 {
-		all = append(all, stride{floorLane + own, a.clamp(a.MinDelay)})
+		all = append(all, fleet.Lane{Name: floorLane + own, Delay: a.clamp(a.MinDelay)})
 		p.Asked = a.MinDelay
 	}
-	for _, w := range a.Wishes {
+	for _, w := range a.Hints {
 		asked, by := w.Delay(now)
 		if asked <= 0 {
 			continue
 		}
-		all = append(all, stride{w.Group + own, a.clamp(asked)})
+		all = append(all, fleet.Lane{Name: w.Group + own, Delay: a.clamp(asked)})
 		if asked >= p.Asked {
 			p.Asked, p.By = asked, by
 		}
@@ -127,12 +134,12 @@ func (a *Ask) strides(now time.Time) (all []stride, p Place) {
 
 func (a *Ask) clamp(d time.Duration) time.Duration { return min(d, a.MaxDelay) }
 
-// welcome returns from when on the site wants to be visited, and the line that
-// says so when that is not now.
-func (a *Ask) welcome(now time.Time) (from time.Time, by rules.Field) {
+// visitStart returns the start of the site's next Visit-time, and the line that sets
+// it; now and zero when the site may be visited now.
+func (a *Ask) visitStart(now time.Time) (from time.Time, by rules.Field) {
 	from = now
-	for _, w := range a.Wishes {
-		if t, line := w.Welcome(now); t.After(from) {
+	for _, w := range a.Hints {
+		if t, line := w.NextVisit(now); t.After(from) {
 			from, by = t, line
 		}
 	}

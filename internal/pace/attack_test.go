@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,7 +18,12 @@ import (
 // waits for ever, and nothing is left: clients of several groups that come, leave,
 // fail before they start, start late, and come back, at a site that holds them.
 func TestHeed_WhateverClientsDoTheDelayIsKept(t *testing.T) {
-	for seed := range uint64(10) {
+	t.Parallel()
+	seeds := uint64(3)
+	if os.Getenv("HEED_TEST_FULL") != "" {
+		seeds = 30
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { riot(t, rand.New(rand.NewPCG(seed, 1))) })
 	}
 }
@@ -50,7 +56,7 @@ func riot(t *testing.T, r *rand.Rand) {
 		if len(wishes) != len(strings.Fields(agent)) {
 			t.Fatalf("%q is under %d groups", agent, len(wishes))
 		}
-		m.one(&Ask{Settings: defaults, Origin: site1, Wishes: wishes, Client: fmt.Sprint(r.IntN(5)), Name: agent, Target: fmt.Sprint(n % 50)})
+		m.one(&Ask{Settings: &defaults, Origin: site1, Hints: wishes, Client: fmt.Sprint(r.IntN(5)), Name: agent, Target: fmt.Sprint(n % 50)})
 	}
 	m.wg.Wait()
 	for lane, all := range m.lanes {
@@ -90,7 +96,7 @@ func (m *mob) one(ask *Ask) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		answer := m.Take(ctx, ask)
-		defer answer.Turn.End()
+		defer turnOf(answer).End()
 		m.mu.Lock()
 		until, given := m.held, time.Since(m.begun)
 		m.mu.Unlock()
@@ -112,7 +118,7 @@ func (m *mob) one(ask *Ask) {
 		for _, lane := range strings.Fields(ask.Name) {
 			m.lanes[lane] = append(m.lanes[lane], time.Since(m.begun))
 		}
-		answer.Turn.Started()
+		turnOf(answer).Started()
 	})
 }
 
@@ -130,9 +136,9 @@ func TestHeed_TheSlowGroupDoesNotSlowDownTheQuickOne(t *testing.T) {
 		for range 3 {
 			c.wg.Go(func() {
 				for ctx.Err() == nil {
-					answer := c.Take(ctx, &Ask{Settings: defaults, Origin: site1, Wishes: both, Client: "attacker"})
-					answer.Turn.Started()
-					answer.Turn.End()
+					answer := c.Take(ctx, &Ask{Settings: &defaults, Origin: site1, Hints: both, Client: "attacker"})
+					turnOf(answer).Started()
+					turnOf(answer).End()
 					if answer.Refused {
 						time.Sleep(time.Second)
 					}
@@ -141,12 +147,12 @@ func TestHeed_TheSlowGroupDoesNotSlowDownTheQuickOne(t *testing.T) {
 		}
 		synctest.Wait()
 		for n := range 40 {
-			answer := c.Take(t.Context(), &Ask{Settings: defaults, Origin: site1, Wishes: quick, Client: "quiet"})
+			answer := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: quick, Client: "quiet"})
 			if answer.Refused || answer.Waited > 1500*time.Millisecond {
 				t.Errorf("request %d in the quick group waited %v (refused: %v)", n, answer.Waited, answer.Refused)
 			}
-			answer.Turn.Started()
-			answer.Turn.End()
+			turnOf(answer).Started()
+			turnOf(answer).End()
 		}
 		stop()
 		c.wg.Wait()
@@ -156,15 +162,16 @@ func TestHeed_TheSlowGroupDoesNotSlowDownTheQuickOne(t *testing.T) {
 // At a site whose delay is longer than anybody may wait, who comes back when told
 // is served, however many others do not care for what they are told.
 func TestHeed_TheRudeDoNotStarveWhoComesBackWhenTold(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		ctx, stop := context.WithCancel(t.Context())
 		for rude := range 5 {
 			c.wg.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
-					answer := c.Take(ctx, &Ask{Settings: defaults, Origin: site1, Wishes: delay("60"), Client: fmt.Sprint("rude", rude), Target: fmt.Sprint(n)})
-					answer.Turn.Started()
-					answer.Turn.End()
+					answer := c.Take(ctx, &Ask{Settings: &defaults, Origin: site1, Hints: delay("60"), Client: fmt.Sprint("rude", rude), Target: fmt.Sprint(n)})
+					turnOf(answer).Started()
+					turnOf(answer).End()
 					time.Sleep(time.Second)
 				}
 			})
@@ -172,13 +179,13 @@ func TestHeed_TheRudeDoNotStarveWhoComesBackWhenTold(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		served := 0
 		for n := range 10 {
-			polite := &Ask{Settings: defaults, Origin: site1, Wishes: delay("60"), Client: "polite", Target: fmt.Sprint(n)}
+			polite := &Ask{Settings: &defaults, Origin: site1, Hints: delay("60"), Client: "polite", Target: fmt.Sprint(n)}
 			begun := time.Now()
 			for try := 0; ; try++ {
 				answer := c.Take(t.Context(), polite)
 				if !answer.Refused {
-					answer.Turn.Started()
-					answer.Turn.End()
+					turnOf(answer).Started()
+					turnOf(answer).End()
 					served++
 					break
 				}
@@ -198,15 +205,16 @@ func TestHeed_TheRudeDoNotStarveWhoComesBackWhenTold(t *testing.T) {
 // A client that walks through any number of sites neither makes heed forget when
 // it was at another, nor takes more than a bounded memory.
 func TestHeed_ManySitesDoNotMakeItForget(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		c.ask("a", delay("3600"))
 		refused := 0
 		for n := range maxSites + 100 {
 			o := rules.Origin{Scheme: "http", Host: fmt.Sprintf("n%d.test", n), Port: 80}
-			answer := c.Take(t.Context(), &Ask{Settings: defaults, Origin: o, Wishes: delay("3600"), Client: "walker"})
-			answer.Turn.Started()
-			answer.Turn.End()
+			answer := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: o, Hints: delay("3600"), Client: "walker"})
+			turnOf(answer).Started()
+			turnOf(answer).End()
 			if answer.Refused {
 				refused++
 			}
@@ -214,7 +222,7 @@ func TestHeed_ManySitesDoNotMakeItForget(t *testing.T) {
 		if sites := c.Counts().Sites; sites > maxSites || refused < 100 {
 			t.Errorf("%d sites are known, %d requests were refused", sites, refused)
 		}
-		if again := c.Take(t.Context(), &Ask{Settings: defaults, Origin: site1, Wishes: delay("3600"), Client: "a"}); !again.Refused {
+		if again := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("3600"), Client: "a"}); !again.Refused {
 			t.Error("the first site has been forgotten")
 		}
 		c.wg.Wait()
@@ -250,18 +258,18 @@ func TestHeed_AFloodOfRobotsTxtBeforeTheFirstPage(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		c.wg.Go(func() {
 			for ctx.Err() == nil {
-				a := c.Take(ctx, &Ask{Settings: defaults, Origin: site1, Client: "flood", RobotsTxt: true})
-				a.Turn.Started()
-				a.Turn.End()
+				a := c.Take(ctx, &Ask{Settings: &defaults, Origin: site1, Client: "flood", RobotsTxt: true})
+				turnOf(a).Started()
+				turnOf(a).End()
 				time.Sleep(time.Millisecond)
 			}
 		})
 		time.Sleep(time.Second)
-		answer := c.Take(t.Context(), &Ask{Settings: defaults, Origin: site1, Wishes: delay("1"), Client: "a"})
+		answer := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("1"), Client: "a"})
 		if answer.Refused || answer.Waited > 3*time.Second {
 			t.Errorf("a page waited %v (refused: %v)", answer.Waited, answer.Refused)
 		}
-		answer.Turn.End()
+		turnOf(answer).End()
 		stop()
 		c.wg.Wait()
 	})
@@ -270,11 +278,12 @@ func TestHeed_AFloodOfRobotsTxtBeforeTheFirstPage(t *testing.T) {
 // However many groups a site has, and however a client goes from one to the next,
 // each of them keeps its delay, and what is known of them is bounded.
 func TestHeed_MoreGroupsThanAreKept(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		c.settings.MaxWait = time.Hour
 		r := rand.New(rand.NewPCG(1, 2))
-		wishes := make([][]*rules.Wish, 26*26)
+		wishes := make([][]*rules.RateHint, 26*26)
 		for n := range wishes {
 			agent := fmt.Sprintf("bot-%c%c", 'a'+n/26, 'a'+n%26)
 			wishes[n] = robots(agent+"/1", "User-agent: "+agent, fmt.Sprintf("Crawl-delay: %d", 5+5*(n%7)), "Disallow: /private")
@@ -284,12 +293,12 @@ func TestHeed_MoreGroupsThanAreKept(t *testing.T) {
 			time.Sleep(time.Duration(r.ExpFloat64() * float64(20*time.Millisecond)))
 			n := r.IntN(len(wishes))
 			c.wg.Go(func() {
-				answer := c.Take(t.Context(), &Ask{Settings: c.settings, Origin: site1, Wishes: wishes[n], Client: fmt.Sprint(n)})
-				defer answer.Turn.End()
+				answer := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1, Hints: wishes[n], Client: fmt.Sprint(n)})
+				defer turnOf(answer).End()
 				if answer.Refused {
 					return
 				}
-				answer.Turn.Started()
+				turnOf(answer).Started()
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				if gap := time.Since(last[n]); gap < time.Duration(5+5*(n%7))*time.Second {
@@ -314,20 +323,20 @@ func TestHeed_MoreGroupsThanAreKept(t *testing.T) {
 func TestHeed_WhatIsOnItsWayIsNotGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
-		left := c.Take(t.Context(), &Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "a"})
+		left := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a"})
 		c.ask("b", delay("10"))
 		time.Sleep(2 * time.Second)
-		left.Turn.Going()
+		turnOf(left).Going()
 		time.Sleep(time.Second)
-		left.Turn.End()
+		turnOf(left).End()
 		c.expect("b 13s")
 
-		slow := c.Take(t.Context(), &Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "a"})
+		slow := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a"})
 		c.ask("c", delay("10"))
-		slow.Turn.Going() // at 23s
+		turnOf(slow).Going() // at 23s
 		time.Sleep(15 * time.Second)
-		slow.Turn.Started()
-		slow.Turn.End()
+		turnOf(slow).Started()
+		turnOf(slow).End()
 		c.expect("b 13s, c 48s")
 	})
 }

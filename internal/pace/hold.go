@@ -4,120 +4,92 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
+	"heed/internal/retryafter"
 	"heed/rules"
 )
 
 // Bounds of what a site's failing answers do.
 const (
 	maxPause   = time.Hour       // of what Retry-After asks for
-	firstPause = time.Second     // where a site says "not now" and no more
-	mostGrown  = 5 * time.Minute // of pauses that grow
+	firstPause = time.Second     // without Retry-After
+	maxBackoff = 5 * time.Minute // of pauses that grow
 )
 
-// pause is a time in which nobody may start at a site. The zero value is none.
+// pause is a time in which no request may start at a site. The zero value is none.
 type pause struct {
-	began time.Time
-	until time.Time
-	asked bool          // for, with Retry-After; otherwise the site only failed
-	grown time.Duration // of the last pause that nobody asked for; 0: there was none lately
+	began   time.Time
+	until   time.Time
+	asked   bool          // for, with Retry-After; otherwise the site only failed
+	backoff time.Duration // of the last pause without Retry-After; 0: there was none lately
 }
 
 func (p *pause) holds(now time.Time) bool { return p.until.After(now) }
 
 // matters reports whether the pause, or what has grown, makes a difference still.
 func (p *pause) matters(now time.Time) bool {
-	return p.holds(now) || p.grown > 0 && now.Sub(p.until) < mostGrown
+	return p.holds(now) || p.backoff > 0 && now.Sub(p.until) < maxBackoff
 }
 
-// Answered takes note of a site's answer to a request that was sent at sent. 429
-// and 503 hold everybody back: until the time that Retry-After names, at most an
+// Answered records a site's answer to a request that was sent at sent. 429
+// and 503 pause the site: until the time that Retry-After names, at most an
 // hour; without one for a while that doubles each time, and halves with each
-// answer of another kind. note is what is to be recorded of it; often empty.
-func (t *Turns) Answered(o rules.Origin, status int, h http.Header, sent time.Time) (note string) {
+// answer of another kind. note is a remark for the record; often empty.
+func (t *Scheduler) Answered(o rules.Origin, status int, h http.Header, sent time.Time) (note string) {
 	busy := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-	if !busy && !t.held(o) {
+	if !busy && !t.mayWait(o) {
 		return ""
 	}
 	now := time.Now()
-	var held time.Duration
+	var paused time.Duration
 	t.at(o, func(s *site) {
-		switch asked, ok := RetryAfter(h, now); {
+		switch asked, ok := retryafter.Parse(h, now); {
 		case !busy:
-			s.pause.grown /= 2
-			if s.pause.grown < firstPause {
-				s.pause.grown = 0
+			s.pause.backoff /= 2
+			if s.pause.backoff < firstPause {
+				s.pause.backoff = 0
 			}
 			return
-		case ok:
-			held = min(asked, maxPause)
-			s.hold(held, true, now)
-			if note = fmt.Sprintf("the site asks everybody to wait for %v (Retry-After)", asked); asked > held {
-				note += fmt.Sprintf("; it is kept for %v", held)
+		case ok && asked > 0:
+			paused = min(asked, maxPause)
+			s.startPause(paused, true, now)
+			if note = fmt.Sprintf("the site asks all clients to wait for %v (Retry-After)", asked); asked > paused {
+				note += fmt.Sprintf("; it is kept for %v", paused)
 				t.count.clamped.Add(1)
 			}
 		case sent.After(s.pause.began) && !s.pause.holds(sent):
-			s.pause.grown = min(max(firstPause, 2*s.pause.grown), mostGrown)
-			held = s.pause.grown
-			s.hold(held, false, now)
-			note = fmt.Sprintf("the site has enough for now, and says no time: nobody starts there for %v", held)
+			s.pause.backoff = min(max(firstPause, 2*s.pause.backoff), maxBackoff)
+			paused = s.pause.backoff
+			s.startPause(paused, false, now)
+			note = fmt.Sprintf("the site is overloaded and sent no Retry-After: no request starts there for %v", paused)
 		}
-		s.turn(now)
+		s.advance(now)
 	})
-	if held > 0 {
+	if paused > 0 {
 		t.count.holds.Add(1)
 		t.changed()
-		t.share(func(ctx context.Context, f Shared) { f.Hold(ctx, o.String(), held) })
+		t.callFleet(o, func(ctx context.Context, f Shared, origin string) error { return f.Hold(ctx, origin, paused) })
 	}
 	return note
 }
 
-// Hold has nobody start at o for d, since another heed was told so; 0 ends it,
-// since another heed was.
-func (t *Turns) Hold(o rules.Origin, d time.Duration) {
+// Hold stops requests from starting at o for d, since another heed was asked to
+// wait; 0 ends it.
+func (t *Scheduler) Hold(o rules.Origin, d time.Duration) {
 	now := time.Now()
 	t.at(o, func(s *site) {
-		if s.hold(min(d, maxPause), true, now); d <= 0 {
+		if s.startPause(min(d, maxPause), true, now); d <= 0 {
 			s.release(now)
 		}
-		s.turn(now)
+		s.advance(now)
 	})
 }
 
-func (s *site) hold(d time.Duration, asked bool, now time.Time) {
+// startPause pauses the site for d, unless it is paused for longer already.
+func (s *site) startPause(d time.Duration, asked bool, now time.Time) {
 	if until := now.Add(d); until.After(s.pause.until) {
 		s.pause.began, s.pause.until, s.pause.asked = now, until, asked
-		s.held.Store(true)
+		s.mayWait.Store(true)
 	}
-}
-
-// RetryAfter returns how long after now an answer's Retry-After (RFC 9110
-// §10.2.3) wants the client to wait: a number of seconds, or a date, which is
-// read by the clock that the answer's own Date shows. ok is false when it asks
-// for no wait.
-func RetryAfter(h http.Header, now time.Time) (d time.Duration, ok bool) {
-	value := strings.TrimSpace(h.Get("Retry-After"))
-	if value == "" {
-		return 0, false
-	}
-	if strings.Trim(value, "0123456789") == "" {
-		n, err := strconv.ParseInt(value, 10, 32)
-		if err != nil { // too long for a number: longer than anything
-			n = 1<<31 - 1
-		}
-		return time.Duration(n) * time.Second, n > 0
-	}
-	at, err := http.ParseTime(value)
-	if err != nil {
-		return 0, false
-	}
-	from := now
-	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		from = date
-	}
-	d = at.Sub(from)
-	return d, d > 0
 }

@@ -13,26 +13,40 @@ import (
 	"heed/rules"
 )
 
+// turnOf returns the turn of an answer; one that ignores all reports when there is none.
+func turnOf(a Answer) Turn {
+	if a.Turn == nil {
+		return noTurn{}
+	}
+	return a.Turn
+}
+
+type noTurn struct{}
+
+func (noTurn) Going()   {}
+func (noTurn) Started() {}
+func (noTurn) End()     {}
+
 // defaults are the settings of proxy.toml.
 var defaults = Settings{MaxDelay: time.Hour, MaxWait: 30 * time.Second}
 
 var site1 = rules.Origin{Scheme: "http", Host: "site.test", Port: 80}
 
 // robots returns the wishes of a robots.txt for an agent.
-func robots(agent string, lines ...string) []*rules.Wish {
+func robots(agent string, lines ...string) []*rules.RateHint {
 	p := rules.New(rules.Source{Origin: site1, State: rules.Available}, []byte(strings.Join(lines, "\n")))
-	return p.Wishes(rules.Identify(agent))
+	return p.RateHints(rules.Identify(agent))
 }
 
 // delay returns the wishes of a site that asks everybody for a delay.
-func delay(value string) []*rules.Wish {
+func delay(value string) []*rules.RateHint {
 	return robots("TestBot/1.0", "User-agent: *", "Crawl-delay: "+value)
 }
 
 // crowd is clients of one Turns, and when they started.
 type crowd struct {
 	t *testing.T
-	*Turns
+	*Scheduler
 	settings Settings
 	begun    time.Time
 	wg       sync.WaitGroup
@@ -47,12 +61,12 @@ type start struct {
 }
 
 func newCrowd(t *testing.T) *crowd {
-	return &crowd{t: t, Turns: New(Config{}), settings: defaults, begun: time.Now()}
+	return &crowd{t: t, Scheduler: New(Config{}), settings: defaults, begun: time.Now()}
 }
 
 // ask has a client ask for its turn, beside the others.
-func (c *crowd) ask(client string, wishes []*rules.Wish) {
-	c.send(&Ask{Settings: c.settings, Origin: site1, Wishes: wishes, Client: client})
+func (c *crowd) ask(client string, wishes []*rules.RateHint) {
+	c.send(&Ask{Settings: &c.settings, Origin: site1, Hints: wishes, Client: client})
 }
 
 func (c *crowd) send(a *Ask) {
@@ -65,8 +79,8 @@ func (c *crowd) send(a *Ask) {
 			return
 		}
 		c.starts = append(c.starts, start{a.Client, time.Since(c.begun)})
-		answer.Turn.Started()
-		answer.Turn.End()
+		turnOf(answer).Started()
+		turnOf(answer).End()
 	})
 	synctest.Wait() // it waits, or has been served: the order of arrival is certain
 }
@@ -121,11 +135,11 @@ func TestHeed_ABusyClientDoesNotStarveAQuietOne(t *testing.T) {
 func TestHeed_WhatWasNeverSentCostsNobodyATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
-		ask := &Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "a"}
+		ask := &Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a"}
 		first := c.Take(t.Context(), ask)
 		c.ask("b", delay("10"))
 		time.Sleep(3 * time.Second)
-		first.Turn.End() // it could not connect
+		turnOf(first).End() // it could not connect
 		c.expect("b 3s")
 	})
 }
@@ -138,7 +152,7 @@ func TestHeed_WhoLeavesGivesItsTurnBack(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan Answer, 1)
 		go func() {
-			left <- c.Take(ctx, &Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "b"})
+			left <- c.Take(ctx, &Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "b"})
 		}()
 		synctest.Wait()
 		c.ask("c", delay("10"))
@@ -159,7 +173,7 @@ func TestRFC9110_RetryAfterIsTrue(t *testing.T) {
 		for range 4 {
 			c.ask("a", delay("10"))
 		}
-		late := Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "a", Target: "/5"}
+		late := Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a", Target: "/5"}
 		answer := c.Take(t.Context(), &late)
 		if !answer.Refused || answer.RetryAfter != 40*time.Second || answer.Waited != 0 {
 			t.Fatalf("%+v", answer)
@@ -173,7 +187,7 @@ func TestRFC9110_RetryAfterIsTrue(t *testing.T) {
 		if again.Refused || again.Waited > 10*time.Second {
 			t.Errorf("came back when it was told to: %+v", again)
 		}
-		again.Turn.End()
+		turnOf(again).End()
 		c.wg.Wait()
 	})
 }
@@ -211,7 +225,7 @@ func TestHeed_TurnsByAgent(t *testing.T) {
 		c := newCrowd(t)
 		c.settings.ByAgent = true
 		for _, name := range []string{"one", "two", "one"} {
-			c.send(&Ask{Settings: c.settings, Origin: site1, Wishes: delay("10"), Client: name, Agent: name})
+			c.send(&Ask{Settings: &c.settings, Origin: site1, Hints: delay("10"), Client: name, Agent: name})
 		}
 		c.expect("one 0s, two 0s, one 10s")
 	})
@@ -228,10 +242,10 @@ func TestHeed_HostileDelaysAreClampedAndTold(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			turns := New(Config{})
-			ask := Ask{Settings: defaults, Origin: site1, Wishes: delay(value), Client: "a"}
+			ask := Ask{Settings: &defaults, Origin: site1, Hints: delay(value), Client: "a"}
 			first := turns.Take(t.Context(), &ask)
-			first.Turn.Started()
-			first.Turn.End()
+			turnOf(first).Started()
+			turnOf(first).End()
 			if first.Note != want {
 				t.Errorf("%s: %q", value, first.Note)
 			}
@@ -247,12 +261,12 @@ func TestHeed_HostileDelaysAreClampedAndTold(t *testing.T) {
 func TestHeed_RobotsTxtMovesTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
-		c.send(&Ask{Settings: defaults, Origin: site1, Wishes: delay("10"), Client: "a", Fetched: time.Now().Round(0).Add(-3 * time.Second)})
+		c.send(&Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a", Fetched: time.Now().Round(0).Add(-3 * time.Second)})
 		c.ask("b", delay("10"))
 		time.Sleep(12 * time.Second) // a started at 7s; b is due at 17s
 		c.Fetches(site1)
 		c.expect("a 7s, b 22s")
-		c.send(&Ask{Settings: defaults, Origin: site1, Client: "robots", RobotsTxt: true})
+		c.send(&Ask{Settings: &defaults, Origin: site1, Client: "robots", RobotsTxt: true})
 		c.ask("c", delay("10"))
 		c.expect("a 7s, b 22s, robots 32s, c 42s")
 	})
@@ -267,7 +281,7 @@ func TestHeed_AFloodOfRobotsTxtStarvesNobody(t *testing.T) {
 			c.ask("a", delay("10"))
 		}
 		for range 35 {
-			c.send(&Ask{Settings: c.settings, Origin: site1, Client: "flood", RobotsTxt: true})
+			c.send(&Ask{Settings: &c.settings, Origin: site1, Client: "flood", RobotsTxt: true})
 			c.Fetches(site1) // as for clients that each have a robots.txt of their own
 			time.Sleep(time.Second)
 		}
@@ -291,8 +305,8 @@ func TestHeed_AFloodOfRobotsTxtIsPaced(t *testing.T) {
 		c.settings.MaxWait = time.Minute
 		for range 4 {
 			c.send(&Ask{
-				Settings: c.settings, Origin: site1, Client: "flood", RobotsTxt: true,
-				Rules: func() []*rules.Wish { return delay("10") },
+				Settings: &c.settings, Origin: site1, Client: "flood", RobotsTxt: true,
+				Rules: func() []*rules.RateHint { return delay("10") },
 			})
 		}
 		c.expect("flood 0s, flood 10s, flood 20s, flood 30s")
@@ -341,8 +355,8 @@ func TestHeed_RetryAfterIsClampedAndTold(t *testing.T) {
 		if !strings.Contains(note, "wait for 27777h46m39s (Retry-After); it is kept for 1h0m0s") {
 			t.Error(note)
 		}
-		ask := Ask{Settings: defaults, Origin: site1, Client: "a"}
-		if a := turns.Take(t.Context(), &ask); !a.Refused || a.RetryAfter != time.Hour || a.Held != time.Hour {
+		ask := Ask{Settings: &defaults, Origin: site1, Client: "a"}
+		if a := turns.Take(t.Context(), &ask); !a.Refused || a.RetryAfter != time.Hour || a.Pause != time.Hour {
 			t.Errorf("%+v", a)
 		}
 		if got := turns.Release("site.test"); len(got) != 1 {
@@ -361,7 +375,7 @@ func TestHeed_PausesGrowAndDecay(t *testing.T) {
 		turns := New(Config{})
 		held := func() time.Duration {
 			for _, s := range turns.List() {
-				return s.Held
+				return s.Pause
 			}
 			return 0
 		}
@@ -383,6 +397,7 @@ func TestHeed_PausesGrowAndDecay(t *testing.T) {
 
 // What waits at a site is bounded: those that would be served last are sent away.
 func TestHeed_TheQueueIsBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		c.settings.MaxWait = time.Hour
@@ -422,7 +437,7 @@ func TestConner_VisitTime(t *testing.T) {
 	night := robots("A/1", "User-agent: *", "Visit-time: 0200-0400")
 	synctest.Test(t, func(t *testing.T) { // begins at midnight UTC
 		turns := New(Config{})
-		ask := Ask{Settings: defaults, Origin: site1, Wishes: night, Client: "a"}
+		ask := Ask{Settings: &defaults, Origin: site1, Hints: night, Client: "a"}
 		if a := turns.Take(t.Context(), &ask); a.Refused || a.Note != `outside of the Visit-time "0200-0400" (robots.txt line 2)` {
 			t.Errorf("%+v", a)
 		}
@@ -445,12 +460,12 @@ func TestHeed_MarksOutliveTheProcess(t *testing.T) {
 		before.wg.Wait()
 		time.Sleep(4 * time.Second)
 		after := newCrowd(t)
-		after.Restore(before.Marks(), time.Time{})
+		after.Restore(before.Checkpoints(), time.Time{})
 		after.ask("b", delay("10"))
 		after.expect("b 6s")
 		time.Sleep(4 * time.Second)
 		crashed := newCrowd(t)
-		crashed.Restore(after.Marks(), time.Now())
+		crashed.Restore(after.Checkpoints(), time.Now())
 		crashed.ask("c", delay("10"))
 		crashed.expect("c 10s")
 	})
@@ -461,11 +476,11 @@ func TestHeed_MaxParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		c.settings.MaxParallel = 1
-		first := c.Take(t.Context(), &Ask{Settings: c.settings, Origin: site1, Client: "a"})
-		first.Turn.Started()
+		first := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1, Client: "a"})
+		turnOf(first).Started()
 		c.ask("b", nil)
 		time.Sleep(7 * time.Second)
-		first.Turn.End()
+		turnOf(first).End()
 		c.expect("b 7s")
 	})
 }
@@ -479,7 +494,7 @@ func BenchmarkNotPaced(b *testing.B) {
 	turns.Answered(other, http.StatusServiceUnavailable, nil, time.Now()) // something is known of another site
 	b.ReportAllocs()
 	for b.Loop() {
-		if turns.Paced(site1, p.Wishes(agent), &defaults) {
+		if turns.Paced(site1, p.RateHints(agent), &defaults) {
 			b.Fatal("paced")
 		}
 	}

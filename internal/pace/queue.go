@@ -9,46 +9,38 @@ import (
 )
 
 // ticket is a request that waits at a site. What is below ready is guarded by the
-// site's lock until ready is closed, and by nobody from then on.
+// site's lock until ready is closed, and not at all from then on.
 type ticket struct {
 	ask   *Ask
 	came  time.Time
 	steps []step
-	lanes string // the key of its share; empty without a fleet
+	lanes string // the key of its fleetTicket; empty without a fleet
 	site  *site
 
 	round, inner uint64    // the fair order: among clients, and among the names of this one
 	from         time.Time // Visit-time: not before
 	visit        rules.Field
-	due          time.Time // when its turn will be, as far as can be told
+	due          time.Time // estimated time of its turn
 	limit        time.Time // it is not kept waiting for longer
-	booked       bool      // it has come back at the time it was told
+	returning    bool      // it has returned at its reserved time
 
-	ready   chan struct{} // closed when the wait is over
-	turn    *Turn         // given
-	share   *share        // that it was given through; nil: there is no fleet
-	heard   chan struct{} // closed when the fleet has said where it stands; nil: it was not asked
-	refused bool
-	retry   time.Duration
-	place   Place // when it came
-}
-
-func newTicket(a *Ask, now time.Time) *ticket {
-	return &ticket{ask: a, came: now, ready: make(chan struct{})}
+	ready       chan struct{} // closed when the wait is over
+	turn        *permit       // given; nil: not yet
+	fleetTicket *fleetTicket  // that it was given through; nil: there is no fleet
+	answered    chan struct{} // closed when the fleet has answered; nil: it was not asked
+	refused     bool
+	retry       time.Duration
+	position    Position // when it came
 }
 
 // wait waits for the end of the wait, or of ctx.
 func (k *ticket) wait(ctx context.Context, a *Answer) {
 	select {
 	case <-k.ready:
-	default:
-		select {
-		case <-k.ready:
-		case <-ctx.Done():
-			if k.site.leave(k) {
-				a.Left, a.Owed = true, max(0, time.Until(k.due))
-				return
-			}
+	case <-ctx.Done():
+		if k.site.leave(k) {
+			a.Left, a.Owed = true, max(0, time.Until(k.due))
+			return
 		}
 	}
 	if ctx.Err() != nil && k.turn != nil {
@@ -56,16 +48,19 @@ func (k *ticket) wait(ctx context.Context, a *Answer) {
 		a.Left = true
 		return
 	}
-	a.Turn, a.Refused, a.RetryAfter = k.turn, k.refused, k.retry
+	if k.turn != nil {
+		a.Turn = k.turn
+	}
+	a.Refused, a.RetryAfter = k.refused, k.retry
 	if k.refused {
-		a.Ended = k.site.turns.ended.Load()
+		a.Ended = k.site.scheduler.closing.Load()
 		a.Owed = max(0, time.Until(k.due))
 	}
 }
 
-// insert gives a ticket its place: the turns of a lane go round between clients,
-// and within a client between its names. Who comes for the first time waits for
-// no more than one turn of each other client.
+// insert gives a ticket its place: the turns of a lane alternate between clients, and
+// within a client between its names. The first request of a client waits for at most
+// one turn of each other client.
 func (s *site) insert(k *ticket) {
 	for _, st := range k.steps {
 		k.round = max(k.round, st.round)
@@ -84,7 +79,7 @@ func (s *site) insert(k *ticket) {
 	}
 	k.round++
 	k.inner = max(k.inner, inner+1)
-	if k.booked {
+	if k.returning {
 		k.inner = 0
 	}
 	at, _ := slices.BinarySearchFunc(s.queue, k.round, func(o *ticket, round uint64) int {
@@ -101,7 +96,7 @@ func (s *site) insert(k *ticket) {
 			at = i
 		}
 	}
-	for ; k.booked && at > 0 && s.queue[at-1].round == k.round && !s.queue[at-1].booked; at-- {
+	for ; k.returning && at > 0 && s.queue[at-1].round == k.round && !s.queue[at-1].returning; at-- {
 		s.queue[at-1], s.queue[at] = k, s.queue[at-1] // who was promised nothing
 	}
 	for _, st := range k.steps {
@@ -143,6 +138,98 @@ func (s *site) leave(k *ticket) bool {
 		return false
 	}
 	s.remove(i)
-	s.turn(time.Now())
+	s.advance(time.Now())
 	return true
+}
+
+// plan works out when each ticket's turn will be. The start of a turn that has
+// been given is taken to be now.
+func (s *site) plan(now time.Time) {
+	for _, l := range s.lanes {
+		free := l.next
+		if l.pending != nil {
+			free = now.Add(l.delay)
+		}
+		l.plan = gap{from: free, free: free}
+	}
+	for _, k := range s.queue {
+		if s.planBetween(k, now) {
+			continue
+		}
+		k.due = s.possible(k, now)
+		for _, st := range k.steps {
+			k.due = later(k.due, st.plan.free)
+		}
+		for _, st := range k.steps {
+			after := k.due.Add(time.Duration(1+st.others)*st.delay + s.lag)
+			switch g := &st.plan; {
+			case k.due.After(g.free):
+				*g = gap{from: g.free, until: k.due, free: after}
+			case g.until.IsZero():
+				*g = gap{from: after, free: after}
+			default:
+				g.free = after
+			}
+		}
+	}
+}
+
+// possible returns when k may start as far as no other ticket of this heed is in
+// its way.
+func (s *site) possible(k *ticket, now time.Time) time.Time {
+	at := s.earliest(k, now)
+	if len(s.fleetTickets) > 0 {
+		if ft := s.fleetTickets[k.lanes]; ft != nil {
+			at = later(at, ft.due)
+		}
+	}
+	return at
+}
+
+// planBetween plans the turn of k before one that is planned already, and reports
+// whether its delays end by then. A request that waits for several lanes leaves such
+// room in those that are free before the others.
+func (s *site) planBetween(k *ticket, now time.Time) (fits bool) {
+	due := s.possible(k, now)
+	for _, st := range k.steps {
+		due = later(due, st.plan.from)
+	}
+	for _, st := range k.steps {
+		if g := st.plan; !g.until.IsZero() {
+			fits = true
+			if due.Add(time.Duration(1+st.others)*st.delay + s.lag).After(g.until) {
+				return false
+			}
+		}
+	}
+	if !fits {
+		return false
+	}
+	k.due = due
+	for _, st := range k.steps {
+		g := &st.plan
+		g.from = due.Add(time.Duration(1+st.others)*st.delay + s.lag)
+		if g.until.IsZero() {
+			g.free = g.from
+		}
+	}
+	return true
+}
+
+// earliest returns when k may start by what holds for the whole site.
+func (s *site) earliest(k *ticket, now time.Time) time.Time {
+	at := later(later(now, k.from), s.pause.until)
+	for _, st := range k.steps {
+		if !s.robotsSent.IsZero() {
+			at = later(at, s.robotsSent.Add(st.delay))
+		}
+	}
+	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

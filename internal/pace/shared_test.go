@@ -10,10 +10,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"heed/internal/fleet"
 )
 
-// fleet is a Shared of which every heed of a test knows.
-type fleet struct {
+// fakeFleet is a Shared of which every heed of a test knows.
+type fakeFleet struct {
 	mu    sync.Mutex
 	next  map[string]time.Time // of a lane: nobody starts before
 	held  map[string]string    // of a lane: the ticket that may start
@@ -22,9 +24,11 @@ type fleet struct {
 	told  []string             // what else it heard
 }
 
-func newFleet() *fleet { return &fleet{next: map[string]time.Time{}, held: map[string]string{}} }
+func newFleet() *fakeFleet {
+	return &fakeFleet{next: map[string]time.Time{}, held: map[string]string{}}
+}
 
-func (f *fleet) Ask(_ context.Context, _, ticket string, lanes []SharedLane) SharedAnswer {
+func (f *fakeFleet) Ask(_ context.Context, _, ticket string, lanes []fleet.Lane) fleet.Answer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
@@ -46,15 +50,15 @@ func (f *fleet) Ask(_ context.Context, _, ticket string, lanes []SharedLane) Sha
 		for _, l := range lanes {
 			f.held[l.Name] = ticket
 		}
-		return SharedAnswer{Now: true, Others: len(f.line)}
+		return fleet.Answer{Now: true, Others: len(f.line)}
 	}
 	wait := max(time.Millisecond, at.Sub(now))
-	return SharedAnswer{
-		Again: wait, Wait: wait + time.Duration(place)*longest, Held: max(0, f.until.Sub(now)), Others: len(f.line) - 1,
+	return fleet.Answer{
+		Again: wait, Wait: wait + time.Duration(place)*longest, Pause: max(0, f.until.Sub(now)), Others: len(f.line) - 1,
 	}
 }
 
-func (f *fleet) Started(_ context.Context, _, ticket string, lanes []SharedLane, ago time.Duration) {
+func (f *fakeFleet) Started(_ context.Context, _, ticket string, lanes []fleet.Lane, ago time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range lanes {
@@ -63,9 +67,10 @@ func (f *fleet) Started(_ context.Context, _, ticket string, lanes []SharedLane,
 			delete(f.held, l.Name)
 		}
 	}
+	return nil
 }
 
-func (f *fleet) Leave(_ context.Context, _, ticket string, lanes []SharedLane) {
+func (f *fakeFleet) Leave(_ context.Context, _, ticket string, lanes []fleet.Lane) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.line = slices.DeleteFunc(f.line, func(t string) bool { return t == ticket })
@@ -74,24 +79,28 @@ func (f *fleet) Leave(_ context.Context, _, ticket string, lanes []SharedLane) {
 			delete(f.held, l.Name)
 		}
 	}
+	return nil
 }
 
-func (f *fleet) Moved(_ context.Context, origin string) { f.hear("moved " + origin) }
+func (f *fakeFleet) Moved(_ context.Context, origin string) error { return f.hear("moved " + origin) }
 
-func (f *fleet) Hold(_ context.Context, origin string, d time.Duration) {
-	f.hear(fmt.Sprintf("hold %s %v", origin, d))
+func (f *fakeFleet) Hold(_ context.Context, origin string, d time.Duration) error {
+	return f.hear(fmt.Sprintf("hold %s %v", origin, d))
 }
 
-func (f *fleet) Release(_ context.Context, origin string) { f.hear("release " + origin) }
+func (f *fakeFleet) Release(_ context.Context, origin string) error {
+	return f.hear("release " + origin)
+}
 
-func (f *fleet) hear(what string) {
+func (f *fakeFleet) hear(what string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.told = append(f.told, what)
+	return nil
 }
 
 // left is what is open with the fleet still: turns that were given, and places.
-func (f *fleet) left() int {
+func (f *fakeFleet) left() int {
 	synctest.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,26 +109,26 @@ func (f *fleet) left() int {
 
 // seat is where one heed of a fleet is.
 type seat struct {
-	*fleet
+	*fakeFleet
 	name string
 }
 
-func (s seat) Ask(ctx context.Context, origin, ticket string, lanes []SharedLane) SharedAnswer {
-	return s.fleet.Ask(ctx, origin, s.name+ticket, lanes)
+func (s seat) Ask(ctx context.Context, origin, ticket string, lanes []fleet.Lane) fleet.Answer {
+	return s.fakeFleet.Ask(ctx, origin, s.name+ticket, lanes)
 }
 
-func (s seat) Started(ctx context.Context, origin, ticket string, lanes []SharedLane, ago time.Duration) {
-	s.fleet.Started(ctx, origin, s.name+ticket, lanes, ago)
+func (s seat) Started(ctx context.Context, origin, ticket string, lanes []fleet.Lane, ago time.Duration) error {
+	return s.fakeFleet.Started(ctx, origin, s.name+ticket, lanes, ago)
 }
 
-func (s seat) Leave(ctx context.Context, origin, ticket string, lanes []SharedLane) {
-	s.fleet.Leave(ctx, origin, s.name+ticket, lanes)
+func (s seat) Leave(ctx context.Context, origin, ticket string, lanes []fleet.Lane) error {
+	return s.fakeFleet.Leave(ctx, origin, s.name+ticket, lanes)
 }
 
 // ally is a heed whose clients take turns with those of others.
-func ally(t *testing.T, f *fleet, name string) *crowd {
+func ally(t *testing.T, f *fakeFleet, name string) *crowd {
 	c := newCrowd(t)
-	c.Turns = New(Config{Shared: seat{f, name}})
+	c.Scheduler = New(Config{Shared: seat{f, name}})
 	c.settings.MaxWait = time.Minute
 	return c
 }
@@ -161,18 +170,18 @@ func TestHeed_WaitsOfAFleetAreTold(t *testing.T) {
 		c := ally(t, f, "one")
 		wishes := robots("TestBot/1.0", "User-agent: *", "Crawl-delay: 10")
 		f.next[wishes[0].Group] = time.Now().Add(40 * time.Second)
-		var told Place
+		var told Position
 		ctx, leave := context.WithCancel(t.Context())
 		done := make(chan Answer)
 		go func() {
-			done <- c.Take(ctx, &Ask{Settings: c.settings, Origin: site1, Wishes: wishes, Waiting: func(p Place) { told = p }})
+			done <- c.Take(ctx, &Ask{Settings: &c.settings, Origin: site1, Hints: wishes, Waiting: func(p Position) { told = p }})
 		}()
 		synctest.Wait()
 		if told.Wait != 40*time.Second {
 			t.Errorf("told of %+v", told)
 		}
 		c.settings.MaxWait = 20 * time.Second
-		if a := c.Take(t.Context(), &Ask{Settings: c.settings, Origin: site1, Wishes: wishes, Client: "b"}); !a.Refused || a.RetryAfter < 40*time.Second || a.Waited > 0 {
+		if a := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1, Hints: wishes, Client: "b"}); !a.Refused || a.RetryAfter < 40*time.Second || a.Waited > 0 {
 			t.Errorf("%+v", a)
 		}
 		leave()
@@ -190,8 +199,8 @@ func TestHeed_WhatHoldsAFleetIsTold(t *testing.T) {
 		f := newFleet()
 		f.until = time.Now().Add(10 * time.Minute)
 		c := ally(t, f, "one")
-		ask := Ask{Settings: c.settings, Origin: site1, Wishes: delay("1")}
-		if a := c.Take(t.Context(), &ask); !a.Refused || a.Held != 10*time.Minute || a.RetryAfter != 10*time.Minute {
+		ask := Ask{Settings: &c.settings, Origin: site1, Hints: delay("1")}
+		if a := c.Take(t.Context(), &ask); !a.Refused || a.Pause != 10*time.Minute || a.RetryAfter != 10*time.Minute {
 			t.Errorf("%+v", a)
 		}
 		f.mu.Lock()
@@ -200,20 +209,20 @@ func TestHeed_WhatHoldsAFleetIsTold(t *testing.T) {
 		if a := c.Take(t.Context(), &ask); a.Refused {
 			t.Errorf("%+v", a)
 		} else {
-			a.Turn.End()
+			turnOf(a).End()
 		}
 		c.Answered(site1, http.StatusTooManyRequests, http.Header{"Retry-After": {"5"}}, time.Now())
 		c.Fetches(site1)
 		c.Release("site.test")
 		c.Hold(site1, 2*time.Minute) // another heed was told
-		if a := c.Take(t.Context(), &ask); !a.Refused || a.Held != 2*time.Minute {
+		if a := c.Take(t.Context(), &ask); !a.Refused || a.Pause != 2*time.Minute {
 			t.Errorf("%+v", a)
 		}
 		c.Hold(site1, 0)
 		if a := c.Take(t.Context(), &ask); a.Refused {
 			t.Errorf("%+v", a)
 		} else {
-			a.Turn.End()
+			turnOf(a).End()
 		}
 		if n := f.left(); n > 0 {
 			t.Errorf("%d turns and places are left", n)
@@ -235,11 +244,11 @@ func TestHeed_APlaceInAFleetIsOfTheWholeQueue(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		first := make(chan Answer)
 		go func() {
-			first <- c.Take(ctx, &Ask{Settings: c.settings, Origin: site1, Wishes: wishes, Client: "a"})
+			first <- c.Take(ctx, &Ask{Settings: &c.settings, Origin: site1, Hints: wishes, Client: "a"})
 		}()
 		synctest.Wait()
 		c.ask("b", wishes)
-		f.Ask(t.Context(), "", "of another heed", []SharedLane{{wishes[0].Group, 10 * time.Second}})
+		f.Ask(t.Context(), "", "of another heed", []fleet.Lane{{Name: wishes[0].Group, Delay: 10 * time.Second}})
 		leave()
 		<-first
 		c.expect("b 10s")
@@ -258,7 +267,7 @@ func TestHeed_RetryAfterIsTrueInAFleet(t *testing.T) {
 				c.ask("busy", delay("1"))
 			}
 		}
-		late := Ask{Settings: one.settings, Origin: site1, Wishes: delay("1"), Client: "busy", Target: "/late"}
+		late := Ask{Settings: &one.settings, Origin: site1, Hints: delay("1"), Client: "busy", Target: "/late"}
 		refused := one.Take(t.Context(), &late)
 		if !refused.Refused || refused.RetryAfter < 10*time.Second {
 			t.Fatalf("%+v", refused)
@@ -273,7 +282,7 @@ func TestHeed_RetryAfterIsTrueInAFleet(t *testing.T) {
 		if again.Refused || again.Waited > 10*time.Second {
 			t.Errorf("told to come back after %v, then: %+v", refused.RetryAfter, again)
 		}
-		again.Turn.End()
+		turnOf(again).End()
 		one.wg.Wait()
 		other.wg.Wait()
 	})

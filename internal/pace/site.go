@@ -1,95 +1,98 @@
 package pace
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"heed/internal/fleet"
 	"heed/rules"
 )
 
 // site is the turns at one origin.
 type site struct {
-	turns  *Turns
-	origin rules.Origin
+	scheduler *Scheduler
+	origin    rules.Origin
 
-	mu      sync.Mutex
-	gone    bool // it is not in the list any more
-	lanes   map[string]*lane
-	queue   []*ticket // in the order they are served
-	timer   *time.Timer
-	moved   time.Time     // when a request for robots.txt went out last that waited for nobody
-	robots  time.Time     // likewise, or was let go before all others
-	running int           // turns that have been given and not ended
-	lag     time.Duration // from a turn's being given to its start, smoothed
-	pause   pause
-	held    atomic.Bool // there is a pause, or somebody waits; true a little too long
-	booked  map[uint64]booking
-	shares  map[string]*share // where requests stand among those of other heeds
+	mu           sync.Mutex
+	gone         bool // it is not in the list any more
+	lanes        map[string]*lane
+	queue        []*ticket // in the order they are served
+	timer        *time.Timer
+	robotsSent   time.Time     // when a request for robots.txt that did not wait was last sent, by a client or by heed
+	robotsFirst  time.Time     // when a request for robots.txt was last let go before all others
+	running      int           // turns that have been given and not ended
+	lag          time.Duration // from a turn's being given to its start, smoothed
+	pause        pause
+	mayWait      atomic.Bool // there is or was a pause that matters, or requests wait; it may stay true a little too long
+	reservations map[uint64]reservation
+	fleetTickets map[string]*fleetTicket // positions among the requests of other heeds
 }
 
-// Turn is the permission to start. Nil is one of which nothing has to be told.
-type Turn struct {
-	site    *site
-	steps   []step
-	share   *share // of other heeds' turns; nil: there are none
-	given   time.Time
-	first   bool // for robots.txt, before all others
-	going   bool // guarded by site.mu
-	started bool // likewise
-	ended   bool // likewise
+// Turn is the permission to start one request. It is safe for concurrent use.
+type Turn interface {
+	// Going reports that the request may be written from now on, also when its
+	// client leaves: the turn is not given back any more.
+	Going()
+	// Started reports that the request's header section has been written: the
+	// delays begin. It is called again for a request that is sent again.
+	Started()
+	// End ends the turn, and gives it back when its request was not on its way. It
+	// may be called more than once.
+	End()
 }
 
-// Going tells that the request may be written from now on, also when its client
-// leaves: the turn is not given back any more.
-func (t *Turn) Going() {
-	if t == nil {
-		return
-	}
+// permit is a Turn at one site.
+type permit struct {
+	site        *site
+	steps       []step
+	fleetTicket *fleetTicket // that it was given through; nil: there is no fleet
+	given       time.Time
+	first       bool // for robots.txt, before all others
+	going       bool // guarded by site.mu
+	started     bool // likewise
+	ended       bool // likewise
+}
+
+// Going implements Turn.
+func (t *permit) Going() {
 	t.site.mu.Lock()
 	defer t.site.mu.Unlock()
 	t.going = true
 }
 
-// Started tells that the request's header section has been written: the delays
-// begin. A request that is sent again is told again.
-func (t *Turn) Started() {
-	if t == nil {
-		return
-	}
+// Started implements Turn.
+func (t *permit) Started() {
 	t.site.mu.Lock()
 	defer t.site.mu.Unlock()
 	t.startLocked(time.Now())
 }
 
-func (t *Turn) startLocked(now time.Time) {
+func (t *permit) startLocked(now time.Time) {
 	s := t.site
 	if !t.started {
 		t.started = true
 		s.lag = (3*s.lag + now.Sub(t.given)) / 4
 	}
 	for _, st := range t.steps {
-		if st.held == t {
-			st.held = nil
+		if st.pending == t {
+			st.pending = nil
 		}
 		if next := now.Add(st.delay); next.After(st.next) {
 			st.next, st.lane.delay = next, st.delay
 		}
 	}
 	if t.first {
-		s.move(now)
+		s.restartDelays(now)
 	}
-	t.share.started(s, now)
-	s.turns.changed()
-	s.turn(now)
+	t.fleetTicket.started(s, now)
+	s.scheduler.changed()
+	s.advance(now)
 }
 
-// End gives the turn back if its request was not on its way, and its place among those that
-// run. It may be called more than once.
-func (t *Turn) End() {
-	if t == nil {
-		return
-	}
+// End implements Turn.
+func (t *permit) End() {
 	s := t.site
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,108 +105,123 @@ func (t *Turn) End() {
 		t.startLocked(time.Now())
 	}
 	for _, st := range t.steps {
-		if st.held == t {
-			st.held = nil
+		if st.pending == t {
+			st.pending = nil
 		}
 	}
 	if !t.started {
-		t.share.back(s)
+		t.fleetTicket.giveBack(s)
 	}
-	s.turn(time.Now())
+	s.advance(time.Now())
 }
 
 // arrive lets a ticket in, or refuses it.
-func (s *site) arrive(k *ticket, strides []stride, now time.Time) {
+func (s *site) arrive(k *ticket, lanes []fleet.Lane, now time.Time) {
 	k.site = s
-	if k.ask.RobotsTxt && s.goesFirst(now, longest(strides)) {
-		s.robots = now
+	if k.ask.RobotsTxt && s.goesFirst(now, lanes) {
+		s.robotsFirst = now
 		s.give(k, now)
 		return
 	}
-	k.steps = s.stepsOf(strides, now)
-	if s.turns.Shared != nil {
-		k.lanes = k.shareKey()
+	k.steps = s.stepsOf(lanes, now)
+	if s.scheduler.Shared != nil {
+		k.lanes = k.lanesKey()
 	}
 	s.fetched(k.ask.Fetched, now)
 	k.from = now
 	if k.ask.ObeyVisits {
-		k.from, k.visit = k.ask.welcome(now)
+		k.from, k.visit = k.ask.visitStart(now)
 	}
-	k.limit = now.Add(k.ask.MaxWait)
-	if k.booked = s.comesBack(k, now); k.booked {
-		k.limit = now.Add(max(2*k.ask.MaxWait, k.ask.MaxWait+jostle))
+	patience := k.ask.patience()
+	k.limit = now.Add(patience)
+	if k.returning = s.claim(k, now); k.returning {
+		k.limit = now.Add(max(2*patience, patience+returnSlack))
 	}
-	if s.turns.ended.Load() {
+	if s.scheduler.closing.Load() {
 		k.limit = now
 	}
 	s.insert(k)
 	s.plan(now)
-	k.place = s.placeOf(k, now)
+	k.position = s.positionOf(k, now)
 	if k.due.After(k.limit) {
 		s.refuse(k, now)
 	} else if len(s.queue) > maxQueue {
 		s.refuse(s.queue[len(s.queue)-1], now)
 	}
-	s.turn(now)
+	s.advance(now)
+}
+
+// refuse ends a wait that would exceed its bound, and sets when to come back.
+func (s *site) refuse(k *ticket, now time.Time) {
+	i := slices.Index(s.queue, k)
+	if i < 0 {
+		return
+	}
+	if k.unanswered() {
+		k.position = s.positionOf(k, now)
+	}
+	s.remove(i)
+	k.refused, k.retry = true, wholeSeconds(s.reserve(k, now).Sub(now))
+	close(k.ready)
 }
 
 // fetched takes note of when heed asked for the site's robots.txt, by the wall
 // clock.
 func (s *site) fetched(at, now time.Time) {
 	if age := now.Round(0).Sub(at); !at.IsZero() && age >= 0 && age < maxPause {
-		s.moved = later(s.moved, now.Add(-age))
+		s.robotsSent = later(s.robotsSent, now.Add(-age))
 	}
 }
 
 // stepsOf returns the lanes of a request, making those that are new.
-func (s *site) stepsOf(strides []stride, now time.Time) []step {
-	if l := s.lanes[pauseLane]; len(strides) == 0 && (s.pause.holds(now) || l != nil && l.waiting > 0) {
-		strides = []stride{{pauseLane, afterPause}}
+func (s *site) stepsOf(lanes []fleet.Lane, now time.Time) []step {
+	if l := s.lanes[pauseLane]; len(lanes) == 0 && (s.pause.holds(now) || l != nil && l.waiting > 0) {
+		lanes = []fleet.Lane{{Name: pauseLane, Delay: afterPause}}
 	}
-	steps := make([]step, 0, len(strides))
-	for _, st := range strides {
-		steps = append(steps, step{s.lane(st, now), st.delay})
+	steps := make([]step, 0, len(lanes))
+	for _, l := range lanes {
+		steps = append(steps, step{s.lane(l.Name, l.Delay, now), l.Delay})
 	}
 	return steps
 }
 
-// lane returns the lane of a name, new or not; where there are too many, one that
-// others have, too. While that one is in use, the last start of a new name may have
-// been there.
-func (s *site) lane(st stride, now time.Time) *lane {
+// lane returns the lane with that name, which it creates if there is none. When there
+// are too many lanes, new names share otherLane. While that lane exists every new name
+// uses it, since the last request of that name may have started in it.
+func (s *site) lane(name string, delay time.Duration, now time.Time) *lane {
 	full := func() bool {
-		return len(s.lanes) >= maxLanes || s.turns.lanes.Load() >= allLanes || s.lanes[otherLane] != nil
+		return len(s.lanes) >= maxLanes || s.scheduler.lanes.Load() >= allLanes || s.lanes[otherLane] != nil
 	}
-	if s.lanes[st.name] == nil && full() {
+	if s.lanes[name] == nil && full() {
 		s.sweepLanes(now)
 		if full() {
-			st.name = otherLane
+			name = otherLane
 		}
 	}
-	if l := s.lanes[st.name]; l != nil {
+	if l := s.lanes[name]; l != nil {
 		return l
 	}
-	l := &lane{name: st.name, delay: st.delay}
-	if since := s.turns.since; !since.IsZero() {
-		l.next = since.Add(st.delay)
+	l := &lane{name: name, delay: delay}
+	if since := s.scheduler.since; !since.IsZero() {
+		l.next = since.Add(delay)
 	}
-	s.keep(l)
+	s.addLane(l)
 	return l
 }
 
-func (s *site) keep(l *lane) {
+func (s *site) addLane(l *lane) {
 	s.lanes[l.name] = l
-	s.turns.lanes.Add(1)
+	s.scheduler.lanes.Add(1)
 }
 
-// placeOf returns where a ticket stands that has been planned.
-func (s *site) placeOf(k *ticket, now time.Time) Place {
-	p := Place{Wait: max(0, k.due.Sub(now)), Others: len(s.queue) - 1, Visit: k.visit}
+// positionOf returns the position of a ticket that has been planned.
+func (s *site) positionOf(k *ticket, now time.Time) Position {
+	p := Position{Wait: max(0, k.due.Sub(now)), Others: len(s.queue) - 1, Visit: k.visit}
 	if s.pause.until.After(now) {
-		p.Held = s.pause.until.Sub(now)
+		p.Pause = s.pause.until.Sub(now)
 	}
-	if sh := s.shares[k.lanes]; sh != nil && sh.held.After(later(now, s.pause.until)) {
-		p.Held = sh.held.Sub(now)
+	if ft := s.fleetTickets[k.lanes]; ft != nil && ft.pauseEnd.After(later(now, s.pause.until)) {
+		p.Pause = ft.pauseEnd.Sub(now)
 	}
 	for _, o := range s.queue {
 		if o == k {
@@ -214,9 +232,9 @@ func (s *site) placeOf(k *ticket, now time.Time) Place {
 	return p
 }
 
-// turn gives the turns that have come, refuses who would wait in vain, and sets
+// advance gives the turns that have come, refuses who would wait in vain, and sets
 // the clock for what comes next.
-func (s *site) turn(now time.Time) {
+func (s *site) advance(now time.Time) {
 	s.plan(now)
 	s.dispatch(now)
 	s.plan(now)
@@ -225,9 +243,9 @@ func (s *site) turn(now time.Time) {
 			s.refuse(k, now)
 		}
 	}
-	s.leaveShares()
+	s.leaveFleet()
 	s.schedule(now)
-	s.held.Store(s.pause.matters(now) || len(s.queue) > 0)
+	s.mayWait.Store(s.pause.matters(now) || len(s.queue) > 0)
 }
 
 // end is when a ticket that was let in is refused after all. What was promised to
@@ -236,8 +254,9 @@ func (k *ticket) end() time.Time {
 	return k.limit.Add(time.Second + k.limit.Sub(k.came)/10)
 }
 
-// dispatch gives each turn that has come to the first in the queue that wants it,
-// as planned: what others in a lane have been promised stays theirs.
+// dispatch gives the turns that have come, in the order of the queue. A request starts
+// before an earlier one, which waits for another lane still, only if that does not
+// delay the planned turn of the earlier one.
 func (s *site) dispatch(now time.Time) {
 	for _, l := range s.lanes {
 		l.promise = time.Time{}
@@ -246,7 +265,7 @@ func (s *site) dispatch(now time.Time) {
 		k := s.queue[i]
 		switch {
 		case k.ask.MaxParallel > 0 && s.running >= k.ask.MaxParallel:
-			return // whoever comes next waits for the same
+			return // the next ones wait for the same
 		case s.ready(k, now) && s.admitted(k, now):
 			s.remove(i)
 			s.give(k, now)
@@ -265,7 +284,7 @@ func (s *site) dispatch(now time.Time) {
 func (s *site) ready(k *ticket, now time.Time) bool {
 	for _, st := range k.steps {
 		over := now.Add(st.delay + s.lag)
-		if st.held != nil || st.next.After(now) || !st.promise.IsZero() && over.After(st.promise) {
+		if st.pending != nil || st.next.After(now) || !st.promise.IsZero() && over.After(st.promise) {
 			return false
 		}
 	}
@@ -274,9 +293,9 @@ func (s *site) ready(k *ticket, now time.Time) bool {
 
 // give gives k its turn.
 func (s *site) give(k *ticket, now time.Time) {
-	k.turn = &Turn{site: s, steps: k.steps, share: k.share, given: now, first: k.ask.RobotsTxt && k.steps == nil}
+	k.turn = &permit{site: s, steps: k.steps, fleetTicket: k.fleetTicket, given: now, first: k.ask.RobotsTxt && k.steps == nil}
 	for _, st := range k.steps {
-		st.held = k.turn
+		st.pending = k.turn
 		st.round = max(st.round, k.round)
 		st.lane.delay = st.delay
 	}
@@ -285,7 +304,7 @@ func (s *site) give(k *ticket, now time.Time) {
 }
 
 // schedule sets the timer to when something may be done next; there is none
-// while nobody waits.
+// while no request waits.
 func (s *site) schedule(now time.Time) {
 	var next time.Time
 	for _, k := range s.queue {
@@ -295,9 +314,9 @@ func (s *site) schedule(now time.Time) {
 			}
 		}
 	}
-	for _, sh := range s.shares {
-		if !sh.asking && (next.IsZero() || sh.again.Before(next)) {
-			next = later(sh.again, now)
+	for _, ft := range s.fleetTickets {
+		if !ft.asking && (next.IsZero() || ft.again.Before(next)) {
+			next = later(ft.again, now)
 		}
 	}
 	switch {
@@ -317,15 +336,19 @@ func (s *site) schedule(now time.Time) {
 func (s *site) tick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.turn(time.Now())
+	s.advance(time.Now())
 }
 
-// sweepLanes drops the lanes in which anybody may start.
+// free returns from when on a request may start in l: a delay after the last one
+// there, and after a request for robots.txt.
+func (s *site) free(l *lane) time.Time { return later(l.next, s.robotsSent.Add(l.delay)) }
+
+// sweepLanes drops the lanes in which any request may start.
 func (s *site) sweepLanes(now time.Time) {
 	for name, l := range s.lanes {
-		if l.waiting == 0 && l.held == nil && !l.next.After(now) {
+		if l.waiting == 0 && l.pending == nil && !s.free(l).After(now) {
 			delete(s.lanes, name)
-			s.turns.lanes.Add(-1)
+			s.scheduler.lanes.Add(-1)
 		}
 	}
 }
@@ -335,16 +358,16 @@ func (s *site) forget(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweepLanes(now)
-	s.gone = s.running == 0 && len(s.queue) == 0 && len(s.shares) == 0 && len(s.lanes) == 0 && !s.pause.matters(now) &&
-		len(s.live(now)) == 0 && now.Sub(s.moved) > movedMatters
+	s.gone = s.running == 0 && len(s.queue) == 0 && len(s.fleetTickets) == 0 && len(s.lanes) == 0 && !s.pause.matters(now) &&
+		len(s.liveReservations(now)) == 0 && now.Sub(s.robotsSent) > restartMemory
 	return s.gone
 }
 
-// movedMatters is how long a request that waits for nobody is remembered at a
+// restartMemory is how long a request that does not wait is remembered at a
 // site where nothing else is.
-const movedMatters = time.Minute
+const restartMemory = time.Minute
 
-func (t *Turns) changed() {
+func (t *Scheduler) changed() {
 	if t.Changed != nil {
 		t.Changed()
 	}

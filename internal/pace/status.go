@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"heed/rules"
 )
 
 // counters count since the process began.
@@ -15,8 +17,8 @@ type counters struct {
 	waited                                      atomic.Int64
 }
 
-// tell counts what became of a request that took its turn.
-func (c *counters) tell(a *Answer) {
+// add counts what became of a request that took its turn.
+func (c *counters) add(a *Answer) {
 	switch {
 	case a.Left:
 		c.left.Add(1)
@@ -38,8 +40,8 @@ type Counts struct {
 	Waited  time.Duration `json:"waited_ns"` // by all of them together
 	Refused uint64        `json:"refused"`   // since their turn was too far off
 	Left    uint64        `json:"left"`      // before their turn came
-	Holds   uint64        `json:"holds"`     // answers that held a site back
-	Clamped uint64        `json:"clamped"`   // wishes longer than is kept
+	Holds   uint64        `json:"holds"`     // answers that paused a site
+	Clamped uint64        `json:"clamped"`   // delays longer than is kept
 
 	Sites   int `json:"sites"` // at which something is known of the last start, or holds
 	Waiting int `json:"waiting"`
@@ -47,13 +49,14 @@ type Counts struct {
 
 // SiteStatus is how things are at one site.
 type SiteStatus struct {
-	Origin  string        `json:"origin"`
-	Lanes   []LaneStatus  `json:"lanes"`
-	Waiting int           `json:"waiting"`
-	Running int           `json:"running"`        // turns that have not ended
-	Held    time.Duration `json:"held_ns"`        // for how long nobody may start; 0: it is not held
-	Asked   bool          `json:"asked"`          // with Held: by Retry-After; otherwise the site only failed
-	Booked  int           `json:"told_to_return"` // requests that were told when to come back
+	Origin   string        `json:"origin"`
+	Lanes    []LaneStatus  `json:"lanes"`
+	Waiting  int           `json:"waiting"`
+	Running  int           `json:"running"`        // turns that have not ended
+	Pause    time.Duration `json:"held_ns"`        // for how long no request may start; 0: it is not paused
+	Asked    bool          `json:"asked"`          // with Pause: it was asked for with Retry-After; otherwise the site only failed
+	Reserved int           `json:"told_to_return"` // requests with a reserved time to return
+	Waiters  []Waiter      `json:"waiters"`        // the first of those that wait, in their order
 }
 
 // LaneStatus is how things are in one of its lanes. Group is text from the site.
@@ -65,7 +68,7 @@ type LaneStatus struct {
 }
 
 // Counts returns the counts.
-func (t *Turns) Counts() Counts {
+func (t *Scheduler) Counts() Counts {
 	c := &t.count
 	n := Counts{
 		Turns: c.turns.Load(), Waits: c.waits.Load(), Waited: time.Duration(c.waited.Load()), Refused: c.refused.Load(),
@@ -81,7 +84,7 @@ func (t *Turns) Counts() Counts {
 }
 
 // all returns the sites at which something matters now.
-func (t *Turns) all() []*site {
+func (t *Scheduler) all() []*site {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sweepLocked(time.Now())
@@ -94,7 +97,7 @@ func (t *Turns) all() []*site {
 
 // List returns how things are at all sites where requests take turns, those first
 // at which most wait.
-func (t *Turns) List() []SiteStatus {
+func (t *Scheduler) List() []SiteStatus {
 	now := time.Now()
 	list := []SiteStatus{}
 	for _, s := range t.all() {
@@ -111,19 +114,21 @@ func (s *site) status(now time.Time) SiteStatus {
 	defer s.mu.Unlock()
 	status := SiteStatus{
 		Origin: s.origin.String(), Lanes: []LaneStatus{}, Waiting: len(s.queue), Running: s.running,
-		Held: max(0, s.pause.until.Sub(now)), Asked: s.pause.asked, Booked: len(s.live(now)),
+		Pause: max(0, s.pause.until.Sub(now)), Asked: s.pause.asked, Reserved: len(s.liveReservations(now)),
+		Waiters: s.waiters(now),
 	}
 	for _, l := range s.lanes {
-		status.Lanes = append(status.Lanes, LaneStatus{groupOf(l.name), l.delay, max(0, l.next.Sub(now)), l.waiting})
+		group, _, _ := strings.Cut(l.name, "\x00")
+		status.Lanes = append(status.Lanes, LaneStatus{group, l.delay, max(0, s.free(l).Sub(now)), l.waiting})
 	}
 	slices.SortFunc(status.Lanes, func(a, b LaneStatus) int { return cmp.Compare(a.Group, b.Group) })
 	return status
 }
 
-// Release ends what holds a host: pauses that it asked for, or brought about by
-// failing. The delays that its robots.txt asks for stay. host is a host, with its
-// port or without, or an origin. It returns the origins that were held.
-func (t *Turns) Release(host string) []string {
+// Release ends the pauses of a host: those that it asked for, and those that its failing
+// answers caused. The delays that its robots.txt asks for stay. host is a host, with its
+// port or without, or an origin. It returns the origins that were paused.
+func (t *Scheduler) Release(host string) []string {
 	now := time.Now()
 	released := []string{}
 	for _, s := range t.all() {
@@ -136,8 +141,8 @@ func (t *Turns) Release(host string) []string {
 			released = append(released, o.String())
 		}
 		s.release(now)
-		s.share(func(ctx context.Context, f Shared, origin string) { f.Release(ctx, origin) })
-		s.turn(now)
+		s.scheduler.callFleet(s.origin, func(ctx context.Context, f Shared, origin string) error { return f.Release(ctx, origin) })
+		s.advance(now)
 		s.mu.Unlock()
 	}
 	slices.Sort(released)
@@ -145,16 +150,67 @@ func (t *Turns) Release(host string) []string {
 	return released
 }
 
-// release ends what holds the site; the fleet is to be asked anew.
+// release ends the pause of the site; the fleet is to be asked anew.
 func (s *site) release(now time.Time) {
 	s.pause = pause{}
-	for _, sh := range s.shares {
-		sh.again, sh.due, sh.held = now, now, time.Time{}
+	for _, ft := range s.fleetTickets {
+		ft.again, ft.due, ft.pauseEnd = now, now, time.Time{}
 	}
 }
 
-// groupOf returns the group that a lane is named after.
-func groupOf(name string) string {
-	group, _, _ := strings.Cut(name, "\x00")
-	return group
+// Checkpoint is what has to outlive the process, so that a restart brings no burst:
+// from when on a lane may be used again, or an origin whose pause ends.
+type Checkpoint struct {
+	Origin rules.Origin
+	Lane   string        // empty with Hold
+	Delay  time.Duration // of the lane; 0 with Hold
+	Next   time.Time     // by the wall clock
+	Hold   bool          // no request may start at the origin before Next
+}
+
+// Checkpoints returns what a restart has to know.
+func (t *Scheduler) Checkpoints() []Checkpoint {
+	now := time.Now()
+	wall := func(next time.Time) time.Time { return now.Round(0).Add(next.Sub(now)) }
+	var all []Checkpoint
+	for _, s := range t.all() {
+		s.mu.Lock()
+		if s.pause.holds(now) {
+			all = append(all, Checkpoint{Origin: s.origin, Next: wall(s.pause.until), Hold: true})
+		}
+		for _, l := range s.lanes {
+			if free := s.free(l); free.After(now) {
+				all = append(all, Checkpoint{Origin: s.origin, Lane: l.name, Delay: l.delay, Next: wall(free)})
+			}
+		}
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// Restore continues from the checkpoints of an earlier process. A pause of more than an
+// hour, and a next start that is more than a delay away, are shortened to that: the
+// clock was changed. If the earlier process may have started requests after the
+// checkpoints were written, since is the start of this one, and every lane keeps its
+// delay once from there. It is for a Scheduler that is not used yet.
+func (t *Scheduler) Restore(checkpoints []Checkpoint, since time.Time) {
+	now := time.Now()
+	t.since = since
+	for _, c := range checkpoints {
+		left := c.Next.Sub(now.Round(0))
+		if left <= 0 {
+			continue
+		}
+		t.at(c.Origin, func(s *site) {
+			if c.Hold {
+				s.startPause(min(left, maxPause), true, now)
+			} else if len(s.lanes) < maxLanes {
+				l := &lane{name: c.Lane, delay: c.Delay, next: now.Add(min(left, c.Delay))}
+				if !since.IsZero() { // the last start may have been after the checkpoint
+					l.next = later(l.next, since.Add(c.Delay))
+				}
+				s.addLane(l)
+			}
+		})
+	}
 }

@@ -14,6 +14,8 @@ cd "$(dirname "$0")/../.."
 # Debian 12 has Node 18, which ignores proxy variables; 24 can use them.
 node_version=24.21.0
 express_version=5.3.0
+playwright_version=1.65.1
+puppeteer_version=25.16.0
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 begun=$(date +%s)
@@ -79,6 +81,23 @@ find_missing() {
 	lacks npm have npm
 	lacks chromium have chromium
 	lacks sqlite3 have sqlite3
+	lacks php-cli have php
+	lacks php-curl php -r 'exit(function_exists("curl_init") ? 0 : 1);'
+	lacks aria2 have aria2c
+	lacks lftp have lftp
+	lacks links have links
+	lacks lynx have lynx
+	lacks wget2 have wget2
+	lacks httrack have httrack
+	lacks python3-mechanize /usr/bin/python3 -c 'import mechanize'
+	lacks python3-aiohttp /usr/bin/python3 -c 'import aiohttp'
+	[ -n "${HEED_TEST_FULL:-}" ] || return 0
+	lacks r-base-core have Rscript
+	lacks r-cran-curl Rscript -e 'library(curl)'
+	lacks r-cran-httr Rscript -e 'library(httr)'
+	lacks yt-dlp have yt-dlp
+	lacks chromium-driver have chromedriver
+	lacks python3-selenium /usr/bin/python3 -c 'import selenium'
 }
 
 as_root() {
@@ -138,6 +157,15 @@ install_express() {
 		--prefix .build/express "express@$express_version" || fail "npm install express@$express_version"
 }
 
+# Libraries that drive the installed Chromium, for the tests in their long form.
+install_browser_libraries() {
+	! grep -q "\"version\": \"$playwright_version\"" .build/browsers/node_modules/playwright-core/package.json 2>/dev/null ||
+		! grep -q "\"version\": \"$puppeteer_version\"" .build/browsers/node_modules/puppeteer-core/package.json 2>/dev/null || return 0
+	printf '\n== installing playwright-core %s and puppeteer-core %s\n' "$playwright_version" "$puppeteer_version"
+	npm install --silent --no-save --no-audit --no-fund --ignore-scripts --prefix .build/browsers \
+		"playwright-core@$playwright_version" "puppeteer-core@$puppeteer_version" || fail "npm install playwright-core puppeteer-core"
+}
+
 formatted() {
 	unformatted=$(find . -name '*.go' -not -path './.build/*' -exec gofmt -l {} +) || return 1
 	[ -z "$unformatted" ] || {
@@ -152,12 +180,42 @@ find_missing
 [ -z "$missing" ] || install_missing
 install_node
 install_express
+[ -z "${HEED_TEST_FULL:-}" ] || install_browser_libraries
 
-step gofmt formatted
-step 'go vet' go vet ./...
-step staticcheck go run "$staticcheck" ./...
-step 'go test, of what is left out under the race detector' go test -timeout 5m ./internal/audit/store
-# Many tests wait more than they work: three packages at a time use two cores well.
-step 'go test -race' env CGO_ENABLED=1 go test -race -p 3 -timeout 14m ./...
+# Beside the tests, which often wait.
+checks() {
+	step gofmt formatted
+	step 'go vet' go vet ./...
+	step staticcheck go run "$staticcheck" ./...
+	step 'go test, of what is left out under the race detector' \
+		go test -vet=off -timeout 15m ./cache ./internal/audit/store ./rules -run "$without_race"
+}
+
+# The tests in files that the race detector leaves out.
+without_race=$(grep -rl --include='*_test.go' '^//go:build !race$' . | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' | paste -sd'|')
+
+checks >.build/checks.log 2>&1 &
+checks=$!
+trap 'kill "$checks" 2>/dev/null || :' EXIT
+
+# SQLite, C that was translated to Go, is built without the race detector, which
+# makes it four times slower; so is that of the heed under test (testkit.Binary).
+# Three packages at a time use two cores well. The suites that take longest start
+# first.
+race() {
+	CGO_ENABLED=1 go test -race -gcflags=modernc.org/sqlite/lib=-race=false -vet=off -timeout 20m "$@"
+}
+# shellcheck disable=SC2046 # a list of words
+step 'go test -race' race -p 3 ./internal/command ./internal/testkit/bypass ./proxy ./internal/testkit/transparent \
+	./internal/testkit/proof ./cache $(go list ./... | grep -v /testkit/pacing)
+
+wait "$checks" || {
+	cat .build/checks.log
+	exit 1
+}
+cat .build/checks.log
+
+# Delays at a site are measured while nothing else runs.
+step 'go test -race, of pacing' race ./internal/testkit/pacing
 
 printf '\nPASSED: gofmt, go vet, staticcheck and all tests with the race detector, in %s s\n' "$(($(date +%s) - begun))"

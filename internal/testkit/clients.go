@@ -62,17 +62,25 @@ var builtClients = sync.OnceValues(func() (string, error) {
 	return dir, javaBuild(filepath.Join(source, "Fetch.java"), dir)
 })
 
-// javaBuild compiles one class, beside its place as goBuild does.
+// javaBuild compiles one class unless it is there, newer than its source.
 func javaBuild(source, dir string) error {
-	beside, err := os.MkdirTemp(dir, "javac-")
+	unlock, err := lockBuilds(dir)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(beside)
-	if out, err := exec.Command("javac", "-d", beside, source).CombinedOutput(); err != nil {
+	defer unlock()
+	text, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	class, err := os.Stat(filepath.Join(dir, "Fetch.class"))
+	if err == nil && class.ModTime().After(text.ModTime()) {
+		return nil
+	}
+	if out, err := exec.Command("javac", "-d", dir, source).CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
-	return os.Rename(filepath.Join(beside, "Fetch.class"), filepath.Join(dir, "Fetch.class"))
+	return nil
 }
 
 // Node is the path of a Node that can be told to use proxy variables

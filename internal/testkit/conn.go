@@ -172,3 +172,15 @@ func (c *Conn) HTTP2() *http.ClientConn {
 	}
 	return client
 }
+
+// Accept calls converse with each connection that l accepts, in a goroutine of its
+// own, until l is closed: a site whose every octet a test writes.
+func Accept(l net.Listener, converse func(net.Conn)) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go converse(c)
+	}
+}

@@ -12,10 +12,15 @@
 package testkit
 
 import (
+	"flag"
+	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -23,6 +28,45 @@ import (
 // Patience is how long any helper waits for something that should take
 // milliseconds, on a busy machine with the race detector on.
 const Patience = 20 * time.Second
+
+// Until waits until done, which it asks every few milliseconds. A test that it
+// waits for in vain fails with what.
+func Until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(Patience)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("not within %v: %s", Patience, what)
+		}
+	}
+}
+
+// Update is the flag -update of every test program that uses this package: tests
+// that compare an output with a file rewrite the file.
+//
+//	go test ./internal/command -run 'TestScripts|BrokenSettings' -update
+var Update = flag.Bool("update", false, "rewrite the expected outputs of tests that keep them in files")
+
+// Full reports whether long tests run in full: the environment variable
+// HEED_TEST_FULL is set. They run at about a tenth otherwise.
+var Full = os.Getenv("HEED_TEST_FULL") != ""
+
+// Main runs the tests of a package whose tests wait more than they compute, n of
+// those that are parallel at a time. It is called by TestMain and does not return.
+func Main(m *testing.M, n int) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err)
+	}
+	if signal.Ignored(syscall.SIGHUP) { // under nohup: what tests start is to have the default again
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
+	os.Exit(m.Run())
+}
 
 // cure tells the person whose machine lacks a program what to do.
 const cure = "run `sh internal/testkit/all.sh` once: it installs what the tests need"

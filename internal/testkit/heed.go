@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,8 +15,9 @@ import (
 	"time"
 )
 
-// Binary is the path of the real heed, built once for all tests of one test
-// program, with the race detector when they have it.
+// Binary returns the path of the heed under test, built from the sources as they
+// are now, with the race detector when the tests have it. All test programs
+// share one build.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path, err := binary()
@@ -25,8 +27,6 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// The built program stays in the build folder, which git ignores: a test
-// program has no place to remove it at its end, and the next one uses it again.
 var binary = sync.OnceValues(func() (string, error) {
 	top, err := root()
 	if err != nil {
@@ -34,30 +34,56 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 	dir, flags := filepath.Join(top, buildFolder), []string(nil)
 	if raceEnabled {
-		// A folder of its own, since stories find heed in the PATH by its name.
-		dir, flags = filepath.Join(dir, "race"), []string{"-race"}
+		// A folder of its own, since scripts find heed in the PATH by its name.
+		dir, flags = filepath.Join(dir, "race"), []string{"-race", withoutSQLite}
 	}
 	path := filepath.Join(dir, "heed")
 	return path, goBuild(top, path, ".", flags...)
 })
 
-// buildFolder is where programs for tests are built, from the top.
+// withoutSQLite leaves SQLite, C that was translated to Go, out of the race
+// detector, which makes it four times slower. No package with generic functions
+// may be left out: their instances would serve the whole program. The test command
+// (all.sh) builds the test programs in the same way.
+const withoutSQLite = "-gcflags=modernc.org/sqlite/lib=-race=false"
+
+// buildFolder is where programs for tests are built, relative to the top folder.
+// Git ignores it.
 const buildFolder = ".build/testkit"
 
-// goBuild builds a main package of the module whose top folder is named. It
-// builds beside the target and renames, since test programs of several folders
-// build at once and run what the others have built.
+// goBuild builds a main package of the module whose top folder is given. The go
+// command leaves a target that is up to date as it is.
 func goBuild(top, target, pkg string, flags ...string) error {
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+	unlock, err := lockBuilds(filepath.Dir(target))
+	if err != nil {
 		return err
 	}
-	beside := fmt.Sprint(target, "-", os.Getpid())
-	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", beside, pkg)...)
+	defer unlock()
+	cmd := exec.Command("go", slices.Concat([]string{"build"}, flags, []string{"-o", target, pkg})...)
 	cmd.Dir = top
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
-	return os.Rename(beside, target)
+	return nil
+}
+
+// lockBuilds makes dir and waits until no other test program builds there.
+func lockBuilds(dir string) (unlock func() error, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err == nil {
+			return lock.Close, nil
+		} else if err != syscall.EINTR {
+			lock.Close()
+			return nil, fmt.Errorf("locking %s: %w", lock.Name(), err)
+		}
+	}
 }
 
 // RaceOptions is for the environment of a heed built with the race detector:
@@ -147,6 +173,19 @@ func StateDir(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// ForeignDir returns a directory that belongs to another user.
+func ForeignDir(t testing.TB) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return "/etc" // only root can give a directory away
+	}
+	dir := t.TempDir()
+	if err := os.Chown(dir, 65534, -1); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,34 +17,73 @@ import (
 // that is not here turns the house around.
 var arrows = map[string][]string{
 	"heed":                          {"heed/internal/command"},
-	"heed/internal/command":         {"heed/cache", "heed/internal/access", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/ca", "heed/internal/fleet", "heed/internal/pace", "heed/internal/terms", "heed/proxy", "heed/rules"},
-	"heed/proxy":                    {"heed/internal/audit", "heed/internal/terms", "heed/rules"},
-	"heed/cache":                    {"heed/rules"},
-	"heed/internal/audit":           {"heed/rules"},
-	"heed/internal/audit/store":     {"heed/internal/audit", "heed/rules"},
-	"heed/internal/audit/replay":    {"heed/internal/audit/store", "heed/internal/terms", "heed/rules"},
+	"heed/internal/console":         {"heed/internal/audit", "heed/internal/reason", "heed/internal/safetext", "heed/rules"},
+	"heed/internal/state":           {"heed/internal/safetext"},
+	"heed/internal/control":         {"heed/cache", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/fleet", "heed/internal/pace", "heed/internal/reach", "heed/internal/room", "heed/proxy/limit", "heed/rules"},
+	"heed/internal/config":          {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/fleet", "heed/internal/pace", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
+	"heed/internal/route":           {"heed/cache", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/fleet", "heed/internal/pace", "heed/proxy/upstream", "heed/rules"},
+	"heed/internal/check":           {"heed/cache", "heed/internal/acl", "heed/internal/memo", "heed/internal/pageurl", "heed/internal/reason", "heed/proxy/upstream", "heed/rules"},
+	"heed/internal/clientenv":       {"heed/internal/ca", "heed/internal/safetext"},
+	"heed/internal/daemon":          {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/process", "heed/internal/reach", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
+	"heed/internal/auditcmd":        {"heed/internal/audit", "heed/internal/audit/compare", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/safetext", "heed/rules"},
+	"heed/internal/run":             {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/process", "heed/internal/reason", "heed/rules"},
+	"heed/internal/doctor":          {"heed/internal/ca"},
+	"heed/internal/command":         {"heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reach", "heed/internal/reason", "heed/internal/remark", "heed/internal/room", "heed/proxy/limit", "heed/rules"},
+	"heed/proxy":                    {"heed/internal/acl", "heed/internal/audit", "heed/internal/memo", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/proxy/catrust", "heed/proxy/head", "heed/proxy/headers", "heed/proxy/limit", "heed/proxy/refusal", "heed/proxy/upstream", "heed/rules"},
+	"heed/proxy/refusal":            {"heed/internal/audit", "heed/internal/pace", "heed/internal/reason", "heed/internal/safetext", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
+	"heed/proxy/upstream":           {"heed/internal/acl", "heed/proxy/headers", "heed/rules"},
+	"heed/proxy/head":               {"heed/internal/pageurl"},
+	"heed/internal/pageurl":         {"heed/rules"},
+	"heed/proxy/headers":            {},
+	"heed/proxy/limit":              {},
+	"heed/proxy/catrust":            {},
+	"heed/cache":                    {"heed/internal/memo", "heed/internal/retryafter", "heed/rules"},
+	"heed/internal/audit":           {"heed/internal/reason", "heed/internal/safetext", "heed/rules"},
+	"heed/internal/audit/compare":   {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/audit/audittest": {"heed/internal/audit", "heed/internal/audit/store", "heed/rules"},
-	"heed/internal/audit/report":    {"heed/internal/audit/store", "heed/rules"},
-	"heed/internal/access":          {},
-	"heed/internal/ca":              {},
-	"heed/internal/fleet":           {},
-	"heed/internal/pace":            {"heed/rules"},
-	"heed/internal/terms":           {"heed/rules"},
+	"heed/internal/audit/replay":    {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/memo", "heed/internal/reason", "heed/internal/safetext", "heed/rules"},
+	"heed/internal/audit/report":    {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/reason", "heed/internal/safetext", "heed/rules"},
+	"heed/internal/audit/store":     {"heed/internal/acl", "heed/internal/audit", "heed/internal/reason", "heed/rules"},
+	"heed/internal/busy":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/reason", "heed/rules"},
+	"heed/internal/remark":          {"heed/internal/acl", "heed/internal/config", "heed/proxy/upstream"},
+	"heed/internal/room":            {},
+	"heed/internal/journal":         {},
+	"heed/internal/memo":            {},
+	"heed/internal/process":         {},
+	"heed/internal/retryafter":      {},
+	"heed/internal/access":          {"heed/internal/memo"},
+	"heed/internal/reason":          {"heed/rules"},
+	"heed/internal/ca":              {"heed/internal/safetext"},
+	"heed/internal/fleet":           {"heed/internal/fleet/resp"},
+	"heed/internal/fleet/resp":      {},
+	"heed/internal/reach":           {"heed/internal/audit", "heed/rules"},
+	"heed/internal/manual":          {},
+	"heed/internal/pace":            {"heed/internal/fleet", "heed/internal/retryafter", "heed/rules"},
+	"heed/internal/safetext":        {},
+	"heed/internal/acl":             {"heed/internal/memo", "heed/rules"},
 	"heed/rules":                    {},
 	"heed/internal/testkit":         {},
+	"heed/internal/testkit/fixture": {"heed/internal/ca", "heed/internal/config", "heed/internal/testkit"},
+}
+
+// rooms are the packages of the verbs. Each may import those before it, in addition
+// to its arrows.
+var rooms = []string{
+	"heed/internal/console", "heed/internal/state", "heed/internal/control", "heed/internal/config", "heed/internal/route", "heed/internal/check",
+	"heed/internal/clientenv", "heed/internal/daemon", "heed/internal/auditcmd", "heed/internal/run", "heed/internal/doctor", "heed/internal/command",
 }
 
 // homes are the folders that outside packages live in, one each.
 var homes = map[string]string{
 	"github.com/elazarl/goproxy":         "heed/proxy",
-	"github.com/dunglas/httpsfv":         "heed/proxy",
+	"github.com/dunglas/httpsfv":         "heed/proxy/headers",
 	"github.com/patrickmn/go-cache":      "heed/cache",
 	"github.com/andybalholm/brotli":      "heed/cache",
 	"github.com/klauspost/compress":      "heed/cache",
 	"go.etcd.io/bbolt":                   "heed/cache",
 	"github.com/redis/go-redis":          "heed/internal/fleet",
 	"github.com/alecthomas/kong":         "heed/internal/command",
-	"github.com/pelletier/go-toml":       "heed/internal/command",
+	"github.com/pelletier/go-toml":       "heed/internal/config",
 	"modernc.org/sqlite":                 "heed/internal/audit/store",
 	"github.com/google/uuid":             "heed/internal/audit",
 	"software.sslmate.com/src/go-pkcs12": "heed/internal/ca",
@@ -83,10 +123,64 @@ func TestHouse_ArrowsRunOneWay(t *testing.T) {
 		if !known {
 			t.Errorf("folder %s is not in the list of arrows", p.ImportPath)
 		}
+		if at := slices.Index(rooms, p.ImportPath); at >= 0 {
+			allowed = slices.Concat(allowed, rooms[:at])
+		}
 		for _, i := range p.Imports {
 			if (i == "heed" || strings.HasPrefix(i, "heed/")) && !slices.Contains(allowed, i) {
 				t.Errorf("%s imports %s", p.ImportPath, i)
 			}
+		}
+	}
+}
+
+// Bounds of what a reader has to hold in mind.
+const (
+	maxFiles        = 40   // of a package, without tests
+	maxLines        = 5000 // of a package, without tests
+	maxFileLines    = 400
+	maxFunctionLine = 60
+)
+
+func TestHouse_PackagesFilesAndFunctionsAreSmall(t *testing.T) {
+	for _, p := range packages(t) {
+		lines := 0
+		for _, name := range p.GoFiles {
+			n, long := measure(t, filepath.Join(p.Dir, name))
+			lines += n
+			if n > maxFileLines {
+				t.Errorf("%s/%s has %d lines, more than %d", p.ImportPath, name, n, maxFileLines)
+			}
+			for _, f := range long {
+				t.Errorf("%s/%s: %s has more than %d lines", p.ImportPath, name, f, maxFunctionLine)
+			}
+		}
+		if len(p.GoFiles) > maxFiles || lines > maxLines {
+			t.Errorf("%s has %d files and %d lines, more than %d or %d", p.ImportPath, len(p.GoFiles), lines, maxFiles, maxLines)
+		}
+	}
+}
+
+// measure returns the number of lines of a file, and its functions that are too long.
+func measure(t *testing.T, path string) (lines int, long []string) {
+	t.Helper()
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range f.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && set.Position(fn.End()).Line-set.Position(fn.Pos()).Line >= maxFunctionLine {
+			long = append(long, fn.Name.Name)
+		}
+	}
+	return set.File(f.Pos()).LineCount(), long
+}
+
+func TestHouse_OnlyTheStoreOfTheRecordUsesSQL(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.ImportPath != "heed/internal/audit/store" && slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, "database/sql") }) {
+			t.Errorf("%s uses SQL: the reader of heed/internal/audit/store is for that", p.ImportPath)
 		}
 	}
 }
@@ -148,6 +242,54 @@ func TestHouse_EveryExportedNameIsDocumented(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The methods of a type are at most 30, in at most five files, unless the package
+// comment says why its methods are more.
+func TestHouse_MethodsOfATypeAreTogether(t *testing.T) {
+	for _, p := range packages(t) {
+		count, files := map[string]int{}, map[string]map[string]bool{}
+		for _, name := range p.GoFiles {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range f.Decls {
+				m, ok := d.(*ast.FuncDecl)
+				if !ok || m.Recv == nil {
+					continue
+				}
+				of := receiverType(m.Recv.List[0].Type)
+				count[of]++
+				if files[of] == nil {
+					files[of] = map[string]bool{}
+				}
+				files[of][name] = true
+			}
+		}
+		comment := strings.Join(strings.Fields(packageComment(t, p)), " ")
+		for of, n := range count {
+			reason := regexp.MustCompile(`\b` + of + `\b[^.]*\bmethods\b`)
+			if (n > 30 || len(files[of]) > 5) && !reason.MatchString(comment) {
+				t.Errorf("%s.%s has %d methods in %d files, and the package comment does not say why", p.ImportPath, of, n, len(files[of]))
+			}
+		}
+	}
+}
+
+// receiverType returns the name of a receiver's type without pointer and parameters.
+func receiverType(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiverType(e.X)
+	case *ast.IndexExpr:
+		return receiverType(e.X)
+	case *ast.IndexListExpr:
+		return receiverType(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
 }
 
 func packageComment(t *testing.T, p pkg) string {

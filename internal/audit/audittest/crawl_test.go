@@ -1,6 +1,7 @@
 package audittest_test
 
 import (
+	"database/sql"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,7 +15,7 @@ func TestHeed_ACrawlThatIsMadeUpHasAllKinds(t *testing.T) {
 	if err := (audittest.Crawl{Entries: 8_000, Sites: 60, PerSecond: 5}).Write(path, store.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	db, err := store.View(path)
+	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}

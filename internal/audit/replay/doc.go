@@ -1,9 +1,9 @@
 // Package replay judges recorded decisions again, by the robots.txt and the
-// settings that the record has of them, and looks single ones up.
+// settings in the record, and explains single decisions.
 //
-// What is judged again: the target, under the names of the agent, by the bytes
-// of the robots.txt, its profile and the settings in force. What is taken from
-// the record, since no later look can find it out: which client it was, what of
-// the request was seen, what the network said of a site that could not be
-// reached, and what a browser had read before it asked for a part of a page.
+// The target is judged again, under the names of the agent, by the bytes of the
+// robots.txt, its profile and the settings in force. What cannot be determined
+// later is taken from the record: the client, which parts of the request were
+// seen, the network error of an unreachable site, and the page that a browser had
+// loaded before it requested a subresource.
 package replay

@@ -4,30 +4,30 @@ import (
 	"cmp"
 	"slices"
 
-	"heed/internal/terms"
+	"heed/internal/acl"
 	"heed/rules"
 )
 
-// If is what is taken to have been otherwise. The zero value changes nothing.
+// If is a set of hypothetical changes. The zero value changes nothing.
 type If struct {
-	Profile *rules.Profile // that files are read under; nil: the recorded one
-	Agent   string         // the User-Agent that all clients show; empty: their own
-	// Policies returns the file in place of a site's own; nil or ok false: none.
+	Profile *rules.Profile // that files are parsed under; nil: the recorded one
+	Agent   string         // the User-Agent that all clients send; empty: their own
+	// Policies returns the file that replaces a site's own. With ok false, or a
+	// nil func, the site's own file is used.
 	Policies func(rules.Origin) (body []byte, ok bool, err error)
 }
 
-// Changes is what would have been otherwise.
+// Changes counts the verdicts that If would have changed.
 type Changes struct {
-	Judged int64 `json:"judged"` // entries that could be judged otherwise
-	// Allowed and Refused are how many would have been allowed that were refused,
-	// and the other way round; Otherwise, how many had the same verdict for
-	// another reason or by another rule. A refusal that is only observed counts
-	// as one.
+	Judged int64 `json:"judged"` // entries that could be judged by If
+	// Allowed counts refused entries that would have been allowed, and Refused
+	// allowed ones that would have been refused, in observe mode too; Otherwise
+	// counts entries with the same verdict for another reason or by another rule.
 	Allowed   int64 `json:"would_be_allowed"`
 	Refused   int64 `json:"would_be_refused"`
 	Otherwise int64 `json:"for_another_reason"`
-	// Sites are those with another verdict, the most first, at most maxSites;
-	// Further is how many more there are.
+	// Sites are the sites with another verdict, most entries first, at most
+	// maxSites; Further is the number of the others.
 	Sites    []SiteChange `json:"sites"`
 	Further  int          `json:"further_sites"`
 	Examples []Example    `json:"examples"` // the first with another verdict, at most maxExamples
@@ -35,53 +35,42 @@ type Changes struct {
 	bySite map[rules.Origin]*SiteChange
 }
 
-// SiteChange is how many entries of a site would have been decided otherwise.
+// SiteChange counts the changed verdicts of a site.
 type SiteChange struct {
 	Site    string `json:"site"`
 	Allowed int64  `json:"would_be_allowed"`
 	Refused int64  `json:"would_be_refused"`
 }
 
-// maxSites is how many sites Changes tell of by themselves.
+// maxSites bounds Changes.Sites.
 const maxSites = 100
 
-func newChanges() *Changes {
-	return &Changes{Sites: []SiteChange{}, Examples: []Example{}, bySite: map[rules.Origin]*SiteChange{}}
-}
-
-// judge judges an entry as it would have been, and counts what differs.
-func (f *If) judge(l *library, c *Changes, a *again) error {
+// judge returns the entry judged with the changes of f; nil when f does not apply
+// to it.
+func (f *If) judge(l *library, a *assessment) (then *assessment, err error) {
 	if a.class != Same && a.class != Different && a.class != OtherEngine || a.late {
-		return nil // it rests on something else
+		return nil, nil
 	}
 	then, p, err := f.otherwise(l, a)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o, ok := then.opinion(p)
-	if !ok {
-		return nil
+	o, ok := then.evaluate(p)
+	if !ok || a.doubt { // by what is redacted
+		return nil, nil
 	}
-	c.Judged++
 	then.verdict = verdictOf(&o)
-	was, is := a.ground.verdict.Verdict == "allow", then.verdict.Verdict == "allow"
-	if was == is {
-		if then.verdict != a.ground.verdict {
-			c.Otherwise++
-		}
-		return nil
-	}
-	c.count(&then, is)
-	return nil
+	return then, nil
 }
 
-// otherwise returns the entry and its policy as they would have been.
-func (f *If) otherwise(l *library, a *again) (then again, p *rules.Policy, err error) {
-	then = *a
-	then.question.Now = timeOf(a)
+// otherwise returns the entry and its policy with the changes of f.
+func (f *If) otherwise(l *library, a *assessment) (then *assessment, p *rules.Policy, err error) {
+	changed := *a
+	then = &changed
+	then.query.Now = a.time()
 	if f.Agent != "" {
 		agent := l.agent(f.Agent)
-		then.question.Names = terms.Identity{Judged: agent, Shown: f.Agent}
+		then.query.Names = acl.Identity{Judged: agent, Shown: f.Agent}
 	}
 	if a.policy == nil {
 		return then, nil, nil
@@ -90,13 +79,14 @@ func (f *If) otherwise(l *library, a *again) (then again, p *rules.Policy, err e
 	profile := p.Profile()
 	if f.Profile != nil {
 		if profile = *f.Profile; profile != p.Profile() {
-			p, err = l.variant(a.ground.policy, a.origin, "", func() (*rules.Policy, error) { return a.policy.under(profile), nil })
+			key := variantKey{policy: a.basis.Policy, origin: a.origin}
+			p, err = l.variants.get(key, func() (*rules.Policy, error) { return a.policy.under(profile), nil })
 		}
 	}
 	if f.Policies == nil || err != nil {
 		return then, p, err
 	}
-	other, err := l.variant(0, a.origin, profile.String(), func() (*rules.Policy, error) {
+	other, err := l.variants.get(variantKey{origin: a.origin, profile: profile}, func() (*rules.Policy, error) {
 		body, ok, err := f.Policies(a.origin)
 		if err != nil || !ok {
 			return nil, err
@@ -106,45 +96,32 @@ func (f *If) otherwise(l *library, a *again) (then again, p *rules.Policy, err e
 	return then, cmp.Or(other, p), err
 }
 
-// count counts an entry with another verdict.
-func (c *Changes) count(a *again, allowed bool) {
+// count counts an entry that is judged otherwise.
+func (c *Changes) count(a, then *assessment) {
+	c.Judged++
+	was, is := a.basis.Verdict.Verdict == "allow", then.verdict.Verdict == "allow"
+	if was == is {
+		if then.verdict != a.basis.Verdict {
+			c.Otherwise++
+		}
+		return
+	}
 	s := c.bySite[a.origin]
 	if s == nil {
 		s = &SiteChange{Site: a.origin.String()}
 		c.bySite[a.origin] = s
 	}
-	if allowed {
+	if is {
 		c.Allowed++
 		s.Allowed++
 	} else {
 		c.Refused++
 		s.Refused++
 	}
-	if len(c.Examples) < maxExamples {
-		c.Examples = append(c.Examples, a.example())
-	}
+	c.Examples = then.addTo(c.Examples, 0)
 }
 
-// add adds what a part came to.
-func (c *Changes) add(p *Changes) {
-	c.Judged += p.Judged
-	c.Allowed += p.Allowed
-	c.Refused += p.Refused
-	c.Otherwise += p.Otherwise
-	for o, s := range p.bySite {
-		if known := c.bySite[o]; known != nil {
-			known.Allowed += s.Allowed
-			known.Refused += s.Refused
-		} else {
-			c.bySite[o] = s
-		}
-	}
-	c.Examples = append(c.Examples, p.Examples...)
-	slices.SortStableFunc(c.Examples, func(a, b Example) int { return cmp.Compare(a.Seq, b.Seq) })
-	c.Examples = c.Examples[:min(len(c.Examples), maxExamples)]
-}
-
-// finish lists the sites.
+// finish sets Sites and Further.
 func (c *Changes) finish() {
 	for _, s := range c.bySite {
 		c.Sites = append(c.Sites, *s)

@@ -1,246 +1,205 @@
 package replay
 
 import (
-	"cmp"
-	"context"
-	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 
-	"heed/internal/terms"
+	"heed/internal/acl"
+	"heed/internal/audit/store"
 	"heed/rules"
 )
 
-// Bounds of what a library remembers.
+// Bounds of the caches of a library.
 const (
 	maxNames       = 1 << 18 // of each table
-	maxGrounds     = 1 << 18
-	groundsAtOnce  = 512
-	maxPolicyBytes = 256 << 20
 	maxAgents      = 1 << 16
+	maxPolicyBytes = 256 << 20
+	basesRead      = 512 // in one query
 )
 
-// asker is a row of the record: who asked, and as whom it was judged.
-type asker struct {
-	client, user, name, mode string
-	userAgent, sent          string
-	tokens                   []string
+// cache is a bounded cache, safe for concurrent use.
+type cache[K comparable, V any] struct {
+	limit int         // of the sum of sizes
+	size  func(V) int // nil: each has size 1
+
+	mu     sync.RWMutex
+	values map[K]V
+	used   int
 }
 
-// ground is a row of the record: a verdict, and all that it rests on.
-type ground struct {
-	judged  string
-	verdict Verdict
-
-	policy, configuration int64 // 0: none
-	engine                int
-}
-
-// library has the names and grounds of a record at hand. It is safe for
-// concurrent use.
-type library struct {
-	parse func(rules.Profile, rules.Source, []byte) *rules.Policy
-	books func(text string) (*terms.Book, error)
-
-	mu       sync.RWMutex
-	askers   map[int64]*asker
-	sites    map[int64]rules.Origin
-	grounds  map[int64]*ground
-	settings map[int64]settings
-	policies map[int64]*policy
-	bytes    int // of policies
-	agents   map[string]*rules.Agent
-	variants map[variantKey]*rules.Policy // nil where there is none
-
-	variantBytes int
-}
-
-// variantKey names a policy as it would have been: that of a row, or of an
-// origin.
-type variantKey struct {
-	policy int64
-	origin rules.Origin
-	as     string
-}
-
-// variant returns a policy as it would have been, which make makes; nil: there
-// is none.
-func (l *library) variant(policy int64, o rules.Origin, as string, make func() (*rules.Policy, error)) (*rules.Policy, error) {
-	key := variantKey{policy, o, as}
-	l.mu.RLock()
-	p, ok := l.variants[key]
-	l.mu.RUnlock()
-	if ok {
-		return p, nil
-	}
-	p, err := make()
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p != nil {
-		l.variantBytes += p.Size()
-	}
-	if l.variantBytes > maxPolicyBytes {
-		clear(l.variants)
-		l.variantBytes = 0
-	}
-	l.variants[key] = p
-	return p, nil
-}
-
-func newLibrary(books func(string) (*terms.Book, error)) *library {
-	return &library{
-		parse: rules.NewAs, books: books,
-		askers: map[int64]*asker{}, sites: map[int64]rules.Origin{}, grounds: map[int64]*ground{},
-		settings: map[int64]settings{}, policies: map[int64]*policy{}, agents: map[string]*rules.Agent{},
-		variants: map[variantKey]*rules.Policy{},
-	}
-}
-
-// reader reads a record as it was at one moment.
-type reader interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// missing says that a row is not there which another refers to.
-func missing(table string, id int64, err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("the record has no %s %d, which it refers to; see `heed audit verify`", table, id)
-	}
-	return err
-}
-
-// known returns what from has of id, or what load makes of it.
-func known[T any](l *library, from map[int64]T, id int64, load func() (T, error)) (T, error) {
-	l.mu.RLock()
-	v, ok := from[id]
-	l.mu.RUnlock()
+// get returns the value of key from the cache, or else the result of load.
+func (c *cache[K, V]) get(key K, load func() (V, error)) (V, error) {
+	c.mu.RLock()
+	v, ok := c.values[key]
+	c.mu.RUnlock()
 	if ok {
 		return v, nil
 	}
 	v, err := load()
 	if err == nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if len(from) >= maxNames {
-			clear(from) // starting over is cheaper than keeping an order
-		}
-		from[id] = v
+		c.put(key, v)
 	}
 	return v, err
 }
 
-func (l *library) asker(ctx context.Context, r reader, id int64) (*asker, error) {
-	return known(l, l.askers, id, func() (*asker, error) {
-		a := &asker{}
-		var user, name, userAgent, sent sql.NullString
-		var tokens string
-		err := r.QueryRowContext(ctx, "SELECT client, user, client_name, mode, user_agent, tokens, sent FROM asker WHERE id = ?", id).
-			Scan(&a.client, &user, &name, &a.mode, &userAgent, &tokens, &sent)
-		if err != nil {
-			return nil, missing("asker", id, err)
-		}
-		a.user, a.name, a.userAgent, a.sent = user.String, name.String, userAgent.String, sent.String
-		return a, json.Unmarshal([]byte(tokens), &a.tokens)
-	})
-}
-
-func (l *library) site(ctx context.Context, r reader, id int64) (rules.Origin, error) {
-	if id == 0 {
-		return rules.Origin{}, nil
+// put adds a value. A full cache is emptied first, which is cheaper than tracking
+// the order of use.
+func (c *cache[K, V]) put(key K, v V) {
+	size := 1
+	if c.size != nil {
+		size = c.size(v)
 	}
-	return known(l, l.sites, id, func() (o rules.Origin, err error) {
-		err = r.QueryRowContext(ctx, "SELECT scheme, host, port FROM site WHERE id = ?", id).Scan(&o.Scheme, &o.Host, &o.Port)
-		return o, missing("site", id, err)
-	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.values[key]; known {
+		return // another goroutine added it
+	}
+	if c.used += size; c.used > c.limit || c.values == nil {
+		c.values, c.used = map[K]V{}, size
+	}
+	c.values[key] = v
 }
 
-// settings are those of a row; the zero settings are none.
+// sizeOf returns the size of p, which may be nil.
+func sizeOf(p *rules.Policy) int {
+	if p == nil {
+		return 0
+	}
+	return p.Size()
+}
+
+// library caches the rows that entries of a record refer to. It is safe for
+// concurrent use.
+type library struct {
+	parse func(rules.Profile, rules.Source, []byte) *rules.Policy
+	// parseRules is Options.ParseRules; nil: settings are not parsed.
+	parseRules func(text string) (*acl.Rules, error)
+
+	clients  cache[int64, *store.Client]
+	sites    cache[int64, rules.Origin]
+	bases    cache[int64, *store.Basis]
+	settings cache[int64, settings]
+	versions cache[int64, string] // of heed, by run
+	agents   cache[string, *rules.Agent]
+	policies cache[int64, *policy]
+	variants cache[variantKey, *rules.Policy] // nil: the origin has none
+}
+
+// variantKey identifies a hypothetical policy: that of a row, or else that of an
+// origin under a profile.
+type variantKey struct {
+	policy  int64
+	origin  rules.Origin
+	profile rules.Profile
+}
+
+func newLibrary(parseRules func(string) (*acl.Rules, error)) *library {
+	l := &library{parse: rules.NewAs, parseRules: parseRules}
+	l.clients.limit, l.sites.limit, l.bases.limit = maxNames, maxNames, maxNames
+	l.settings.limit, l.versions.limit, l.agents.limit = maxNames, maxNames, maxAgents
+	l.policies.limit, l.policies.size = maxPolicyBytes, func(p *policy) int { return p.Size() + len(p.body) }
+	l.variants.limit, l.variants.size = maxPolicyBytes, sizeOf
+	return l
+}
+
+// settings are the settings of a configuration; zero: none were recorded.
 type settings struct {
-	*terms.Book
-	err error // why they cannot be read
+	*acl.Rules
+	hash string
+	err  error // why they cannot be parsed
 }
 
-// book returns the settings of a row.
-func (l *library) book(ctx context.Context, r reader, id int64) (settings, error) {
+// settingsOf returns the settings of a configuration.
+func (l *library) settingsOf(r *store.Reader, id int64) (settings, error) {
 	if id == 0 {
 		return settings{}, nil
 	}
-	return known(l, l.settings, id, func() (s settings, err error) {
+	return l.settings.get(id, func() (s settings, err error) {
 		var text string
-		if err := r.QueryRowContext(ctx, "SELECT text FROM configuration WHERE id = ?", id).Scan(&text); err != nil {
-			return s, missing("configuration", id, err)
+		if s.hash, text, err = r.Configuration(id); err == nil && l.parseRules != nil {
+			s.Rules, s.err = l.parseRules(text)
 		}
-		s.Book, s.err = l.books(text)
-		return s, nil
+		return s, err
 	})
 }
 
-// agent returns whom a User-Agent string names.
+// agent returns rules.Identify of a User-Agent, cached.
 func (l *library) agent(userAgent string) *rules.Agent {
-	l.mu.RLock()
-	a := l.agents[userAgent]
-	l.mu.RUnlock()
-	if a != nil {
-		return a
-	}
-	a = rules.Identify(userAgent)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.agents) >= maxAgents {
-		clear(l.agents)
-	}
-	l.agents[userAgent] = a
+	a, _ := l.agents.get(userAgent, func() (*rules.Agent, error) { return rules.Identify(userAgent), nil })
 	return a
 }
 
-// ground returns the row of that number. Those behind it come along: they are
-// asked for next.
-func (l *library) ground(ctx context.Context, r reader, id int64) (*ground, error) {
-	l.mu.RLock()
-	g := l.grounds[id]
-	l.mu.RUnlock()
-	if g != nil {
-		return g, nil
-	}
-	rows, err := r.QueryContext(ctx, groundQuery, id, id+groundsAtOnce)
+// basis returns a basis. It also reads those after it, which are needed next.
+func (l *library) basis(r *store.Reader, id int64) (*store.Basis, error) {
+	return l.bases.get(id, func() (found *store.Basis, err error) {
+		err = r.Bases(id, id+basesRead, func(b *store.Basis) {
+			if b.ID == id {
+				found = b
+			}
+			l.bases.put(b.ID, b)
+		})
+		if found == nil && err == nil {
+			err = fmt.Errorf("the record has no verdict %d, which it refers to\nSee `heed audit verify`", id)
+		}
+		return found, err
+	})
+}
+
+// policy is a Policy made of a row of the record.
+type policy struct {
+	*rules.Policy
+	body  []byte // of the file; nil: there was none
+	state string // available, unavailable or unreachable, as recorded
+	err   error  // why its file cannot be parsed
+}
+
+// policy returns the policy with an id.
+func (l *library) policy(r *store.Reader, id int64) (*policy, error) {
+	return l.policies.get(id, func() (*policy, error) { return l.readPolicy(r, id) })
+}
+
+func (l *library) readPolicy(r *store.Reader, id int64) (*policy, error) {
+	p, err := r.Policy(id)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.grounds) > maxGrounds {
-		clear(l.grounds)
+	source := p.Source
+	made := &policy{state: p.State}
+	profile, ok := rules.ParseProfile(p.Profile)
+	switch {
+	case !ok:
+		made.err = fmt.Errorf("its robots.txt was read under the profile %q, which this heed does not know", p.Profile)
+	case source.Snapshot != nil:
+		made.body, made.err = source.Snapshot.Body()
 	}
-	for rows.Next() {
-		at, g, err := scanGround(rows)
-		if err != nil {
-			return nil, err
-		}
-		l.grounds[at] = g
+	switch {
+	case made.err != nil:
+	case made.body != nil:
+		// The state of a site with a file is determined by the file.
+		source.State = rules.Available
+	case source.State == rules.Available:
+		made.err = errors.New("the record does not have the bytes of its robots.txt")
 	}
-	if g := l.grounds[id]; g != nil {
-		return g, rows.Err()
-	}
-	return nil, cmp.Or(rows.Err(), missing("ground", id, sql.ErrNoRows))
+	made.Policy = l.parse(profile, source, made.body)
+	return made, nil
 }
 
-const groundQuery = `SELECT id, judged, verdict, reason, token, group_name, rule, line, variant, unseen, settled, policy, configuration, engine
-FROM ground WHERE id >= ? AND id < ?`
-
-func scanGround(rows *sql.Rows) (id int64, g *ground, err error) {
-	g = &ground{}
-	v := &g.verdict
-	var token, group, rule, variant, settled sql.NullString
-	var line, policy, configuration sql.NullInt64
-	err = rows.Scan(&id, &g.judged, &v.Verdict, &v.Reason, &token, &group, &rule, &line, &variant, &v.Unseen, &settled, &policy, &configuration, &g.engine)
-	v.Token, v.Group, v.Rule, v.Variant, v.Settled = token.String, group.String, rule.String, variant.String, settled.String
-	v.Line, g.policy, g.configuration = int(line.Int64), policy.Int64, configuration.Int64
-	return id, g, err
+// under returns p under another profile: the file is parsed again, and a response
+// without a file is interpreted as the profile requires.
+func (p *policy) under(profile rules.Profile) *rules.Policy {
+	s := p.Source()
+	denied := s.Snapshot != nil && (s.Snapshot.Status == http.StatusUnauthorized || s.Snapshot.Status == http.StatusForbidden)
+	switch {
+	case p.body != nil && s.Stale && profile == rules.Strict:
+		s.State = rules.Unreachable // which does not use stale copies
+	case p.body != nil:
+		s.State = rules.Available
+	case denied && profile == rules.Strict:
+		s.State = rules.Unreachable
+	case denied:
+		s.State = rules.Unavailable
+	}
+	return rules.NewAs(profile, s, p.body)
 }

@@ -2,35 +2,16 @@ package replay
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
 	"errors"
-	"strings"
+	"fmt"
+	"iter"
+	"slices"
 	"time"
 
+	"heed/internal/audit"
+	"heed/internal/audit/store"
 	"heed/rules"
 )
-
-// Filter says which decisions are meant. The zero Filter means all.
-type Filter struct {
-	From, To time.Time // from From on, and before To; zero: no limit
-	// Client names who asked: an address as the record has it, the name of a
-	// [[client]], a proxy user or a product token. Empty: everybody.
-	Client string
-	// Host is a host, or "*.example.org" for all below it. Empty: all.
-	Host    string
-	Verdict string // allow, refuse or would-refuse; empty: all
-
-	id     []byte // of one decision; nil: any
-	url    *place // nil: any
-	newest bool   // the last one alone
-}
-
-// place is the address that was asked for.
-type place struct {
-	rules.Origin
-	target string
-}
 
 // Decision is a decision as it was recorded.
 type Decision struct {
@@ -46,146 +27,123 @@ type Decision struct {
 	Tokens     []string  `json:"tokens"`
 	Declared   bool      `json:"declared,omitempty"`
 	Sent       string    `json:"sent_user_agent,omitempty"`
+	Agent      string    `json:"agent"` // the name in reports: store.AgentName
 	Method     string    `json:"method"`
 	URL        string    `json:"url"`
 	Redacted   bool      `json:"redacted,omitempty"`
 	Judged     string    `json:"judged"`
-	Verdict
+	store.Verdict
 	Detail  string  `json:"detail,omitempty"`
-	Delay   float64 `json:"delay_s,omitempty"`  // that the site or the settings ask for
+	Delay   float64 `json:"delay_s,omitempty"`  // crawl delay of the site or the settings
 	Waited  float64 `json:"waited_s,omitempty"` // for a turn
 	Config  string  `json:"config,omitempty"`
 	Heed    string  `json:"heed"`
 	Engine  int     `json:"engine"`
-	Revises string  `json:"revises,omitempty"` // the decision that this one takes back
-	// Outcome is how the exchange ended; nil when that is not recorded: it has not
-	// ended, or heed was killed before it did.
-	Outcome *Outcome `json:"outcome,omitempty"`
+	Revises string  `json:"revises,omitempty"` // the decision that this one replaces
+	// Outcome is the result of the exchange; nil when it is not recorded: the
+	// exchange has not ended, or heed was killed before it did.
+	Outcome *store.Outcome `json:"outcome,omitempty"`
 
-	entryRow
+	entry *store.Entry
 }
 
-// Outcome is how an exchange ended.
-type Outcome struct {
-	Status    int     `json:"status"` // 0: none was sent
-	FromSite  bool    `json:"from_site"`
-	BytesIn   int64   `json:"bytes_in"`
-	BytesOut  int64   `json:"bytes_out"`
-	Duration  float64 `json:"duration_s"`
-	Truncated bool    `json:"truncated,omitempty"`
-	Error     string  `json:"error,omitempty"`
-}
-
-const decisionQuery = `SELECT e.seq, e.id, e.time, a.client, e.port, a.user, a.client_name, a.mode, a.user_agent, a.tokens, a.declared, a.sent,
-e.method, s.scheme, s.host, s.port, e.target, e.redacted, g.judged, g.verdict, g.reason, g.token, g.group_name, g.rule, g.line, g.variant,
-g.unseen, g.settled, g.detail, e.asked, e.waited, c.hash, r.heed, g.engine, e.revises, e.asker, e.site, e.ground, e.part,
-o.status, o.from_site, o.bytes_in, o.bytes_out, o.duration, o.truncated, o.error, o.late
-FROM entry e JOIN asker a ON a.id = e.asker JOIN ground g ON g.id = e.ground JOIN run r ON r.id = e.run
-LEFT JOIN site s ON s.id = e.site LEFT JOIN configuration c ON c.id = g.configuration LEFT JOIN outcome o ON o.entry = e.seq
-WHERE `
-
-// where returns f as the condition of a query, and its values.
-func (f *Filter) where() (text string, values []any) {
-	all := []string{"1"}
-	add := func(condition string, v ...any) { all, values = append(all, condition), append(values, v...) }
-	if !f.From.IsZero() {
-		add("e.time >= ?", f.From.UnixMicro())
-	}
-	if !f.To.IsZero() {
-		add("e.time < ?", f.To.UnixMicro())
-	}
-	if f.Client != "" {
-		add(`e.asker IN (SELECT id FROM asker WHERE ? IN (client, user, client_name)
-OR EXISTS (SELECT 1 FROM json_each(tokens) WHERE value = ?))`, f.Client, strings.ToLower(f.Client))
-	}
-	if below, ok := strings.CutPrefix(f.Host, "*"); ok {
-		add("e.site IN (SELECT id FROM site WHERE substr(host, -length(?)) = ?)", below, below)
-	} else if f.Host != "" {
-		add("e.site IN (SELECT id FROM site WHERE host = ?)", f.Host)
-	}
-	if f.Verdict != "" {
-		add("e.ground IN (SELECT id FROM ground WHERE verdict = ?)", f.Verdict)
-	}
-	if f.id != nil {
-		add("e.id = ?", f.id)
-	}
-	if u := f.url; u != nil {
-		add("e.site IN (SELECT id FROM site WHERE scheme = ? AND host = ? AND port = ?)", u.Scheme, u.Host, u.Port)
-		if u.target == "/" {
-			add("e.target IN (?, ?)", []byte("/"), []byte("")) // and a tunnel to the host
-		} else {
-			add("e.target = ?", []byte(u.target))
+// List calls each with the decisions of several records that f selects, ordered by
+// time, and the index of the record, until each returns an error.
+func List(ctx context.Context, records []*store.Record, f store.Filter, each func(record int, d *Decision) error) error {
+	sources := make([]func() (*Decision, error), len(records))
+	for i, r := range records {
+		next, stop := iter.Pull2(decisions(ctx, r, f))
+		defer stop()
+		sources[i] = func() (*Decision, error) {
+			d, err, _ := next()
+			return d, err
 		}
 	}
-	text = strings.Join(all, " AND ")
-	if f.newest {
-		return text + " ORDER BY e.seq DESC LIMIT 1", values
-	}
-	return text + " ORDER BY e.seq", values
+	return audit.Merge(sources, func(a, b *Decision) bool { return a.Time.Before(b.Time) }, each)
 }
 
-// List calls each with the decisions of a record, in their order, until it
-// returns an error.
-func List(ctx context.Context, db *sql.DB, f Filter, each func(*Decision) error) error {
-	text, values := f.where()
-	rows, err := db.QueryContext(ctx, decisionQuery+text, values...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		d, err := scanDecision(rows)
-		if err == nil {
-			err = each(d)
-		}
+var errStopped = errors.New("iteration stopped")
+
+// decisions returns the decisions of a record that f selects, in its order, as a
+// sequence that ends with the first error.
+func decisions(ctx context.Context, record *store.Record, f store.Filter) iter.Seq2[*Decision, error] {
+	return func(yield func(*Decision, error) bool) {
+		r, err := record.Read(ctx)
 		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer r.Close()
+		l := newLibrary(nil)
+		err = r.Entries(&f, func(e *store.Entry) error {
+			d, err := l.decision(r, e)
+			if err == nil && !yield(d, nil) {
+				err = errStopped
+			}
 			return err
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
 		}
 	}
-	return rows.Err()
 }
 
-// decisionRow is what decisionQuery finds, as far as it may be NULL.
-type decisionRow struct {
-	port, sitePort, line, asked, waited, site                 sql.NullInt64
-	user, name, agent, sent, scheme, host, token, group, rule sql.NullString
-	variant, settled, detail, hash, part, failed              sql.NullString
-	status, fromSite, bytesIn, bytesOut, duration, truncated  sql.NullInt64
-	tokens                                                    string
-	revises                                                   []byte
+// Gap is a time in which a record could not be written.
+type Gap struct {
+	Record int // its index
+	audit.Gap
 }
 
-func scanDecision(rows *sql.Rows) (*Decision, error) {
-	d, r := &Decision{}, decisionRow{}
-	err := rows.Scan(&d.seq, &d.id, &d.time, &d.Client, &r.port, &r.user, &r.name, &d.Mode, &r.agent, &r.tokens, &d.Declared, &r.sent,
-		&d.Method, &r.scheme, &r.host, &r.sitePort, &d.target, &d.Redacted, &d.Judged, &d.Verdict.Verdict, &d.Reason, &r.token, &r.group, &r.rule, &r.line, &r.variant,
-		&d.Unseen, &r.settled, &r.detail, &r.asked, &r.waited, &r.hash, &d.Heed, &d.Engine, &r.revises, &d.asker, &r.site, &d.entry.ground, &r.part,
-		&r.status, &r.fromSite, &r.bytesIn, &r.bytesOut, &r.duration, &r.truncated, &r.failed, &d.late)
+// Gaps returns the gaps of several records in the window of f, each once, ordered by
+// time; none when f selects clients, hosts or another verdict than refuse, since
+// nothing else is known of the requests.
+func Gaps(ctx context.Context, records []*store.Record, f store.Filter) (all []Gap, err error) {
+	if f.Client != "" || f.Host != "" || f.Verdict != "" && f.Verdict != rules.Refuse.String() {
+		return nil, nil
+	}
+	known := map[string]bool{}
+	for i, record := range records {
+		r, err := record.Read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		err = r.Counted(&f, func(n *store.Counted) {
+			if key := fmt.Sprint(record.Store, n.ID); n.Gap != nil && !known[key] {
+				known[key] = true
+				all = append(all, Gap{i, *n.Gap})
+			}
+		})
+		r.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, func(a, b Gap) int { return a.From.Compare(b.From) })
+	return all, nil
+}
+
+// decision returns e with the rows it refers to.
+func (l *library) decision(r *store.Reader, e *store.Entry) (*Decision, error) {
+	a, err := l.load(r, e, false)
 	if err != nil {
 		return nil, err
 	}
-	d.Seq, d.ID, d.Time, d.Port = d.seq, uuidText(d.id), time.UnixMicro(d.time).UTC(), int(r.port.Int64)
-	d.User, d.ClientName, d.UserAgent, d.Sent = r.user.String, r.name.String, r.agent.String, r.sent.String
-	d.Token, d.Group, d.Rule, d.Line, d.Variant = r.token.String, r.group.String, r.rule.String, int(r.line.Int64), r.variant.String
-	d.Settled, d.Detail, d.Config = r.settled.String, r.detail.String, r.hash.String
-	d.Delay, d.Waited = seconds(r.asked.Int64), seconds(r.waited.Int64)
-	d.method, d.part, d.redacted, d.site = d.Method, r.part.String, d.Redacted, r.site.Int64
-	if r.host.Valid {
-		d.URL = rules.Origin{Scheme: r.scheme.String, Host: r.host.String, Port: uint16(r.sitePort.Int64)}.String() + d.target
+	version, err := l.versions.get(e.Run, func() (string, error) { return r.Run(e.Run) })
+	if err != nil {
+		return nil, err
 	}
-	if r.revises != nil {
-		d.Revises = uuidText(r.revises)
-	}
-	if r.status.Valid {
-		d.Outcome = &Outcome{
-			Status: int(r.status.Int64), FromSite: r.fromSite.Int64 != 0, BytesIn: r.bytesIn.Int64, BytesOut: r.bytesOut.Int64,
-			Duration: seconds(r.duration.Int64), Truncated: r.truncated.Int64 != 0, Error: r.failed.String,
-		}
-	}
-	return d, json.Unmarshal([]byte(r.tokens), &d.Tokens)
+	c, b := a.client, a.basis
+	return &Decision{
+		Seq: e.Seq, ID: uuidText(e.ID), Time: time.UnixMicro(e.Time).UTC(),
+		Client: c.Address, Port: e.Port, User: c.User, ClientName: c.Name, Mode: c.Mode,
+		UserAgent: c.UserAgent, Tokens: c.Tokens, Declared: c.Declared, Sent: c.Sent, Agent: store.AgentName(c.Configured(), c.Tokens),
+		Method: e.Method, URL: urlOf(a.origin, e.Target), Redacted: e.Redacted, Judged: b.Judged, Verdict: b.Verdict, Detail: b.Detail,
+		Delay: seconds(e.Delay), Waited: seconds(e.Waited), Config: a.settings.hash, Heed: version, Engine: b.Engine, Revises: uuidText(e.Revises),
+		Outcome: e.Outcome, entry: e,
+	}, nil
 }
 
 func seconds(microseconds int64) float64 { return float64(microseconds) / 1e6 }
 
-// ErrNone says that there is no such decision in a record.
+// ErrNone is returned when a record has no such decision.
 var ErrNone = errors.New("no such decision is in the record")

@@ -2,94 +2,90 @@ package replay
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
-	"sync"
+	"slices"
 
 	"heed/internal/audit/store"
 	"heed/rules"
 )
 
-// Policies are those of an earlier run, to judge another one by: of each site
-// the last answer in the record that says what its rules are, or that there are
-// none; where there was never one, the site is unreachable as it was then. A site
-// that is not in the record is unreachable, too: nothing is asked for, so that
-// two runs differ by nothing but themselves. It is safe for concurrent use.
+// Policies are the policies of an earlier run, by which another run is judged. The
+// policy of a site is that of the last usable response in the record: a file, or
+// the status that there is none. A site without one, or that is not in the record,
+// is unreachable. Nothing is fetched, so that two runs are judged by the same
+// rules. It is safe for concurrent use.
 type Policies struct {
 	name    string
-	db      *sql.DB
+	record  *store.Record
 	library *library
 	profile rules.Profile
-	sites   map[rules.Origin]told // by its site
-
-	mu    sync.Mutex
-	known map[int64]*rules.Policy
-	bytes int
+	sites   map[rules.Origin]sitePolicies
+	known   cache[int64, *rules.Policy]
 }
 
-// told are the policies of a site by the User-Agent that it was asked under;
-// empty for heed's own.
-type told map[string]answered
+// sitePolicies are the policies of a site by the User-Agent of the request for
+// robots.txt; empty: heed's own.
+type sitePolicies map[string]recordedPolicy
 
-// answered is a policy of the record, and whether it says what the rules are.
-type answered struct {
+// recordedPolicy is a policy of the record, and whether it is usable: the site
+// was not unreachable.
+type recordedPolicy struct {
 	policy int64
-	says   bool
+	usable bool
 }
 
-// OpenPolicies opens the record at path. Files are read under profile, whatever
-// they were read under then.
+// OpenPolicies opens the record at path. Files are parsed under profile, whatever
+// the profile of the earlier run.
 func OpenPolicies(path string, profile rules.Profile) (*Policies, error) {
-	db, err := store.View(path)
+	record, err := store.OpenRecord(path)
 	if err != nil {
 		return nil, err
 	}
 	p := &Policies{
-		name: filepath.Base(path), db: db, library: newLibrary(nil), profile: profile,
-		sites: map[rules.Origin]told{}, known: map[int64]*rules.Policy{},
+		name: filepath.Base(path), record: record, library: newLibrary(nil), profile: profile,
+		sites: map[rules.Origin]sitePolicies{},
 	}
-	if err := p.find(); err != nil {
-		db.Close()
+	p.known.limit, p.known.size = maxPolicyBytes, sizeOf
+	if err := p.index(); err != nil {
 		return nil, fmt.Errorf("the policies in %s cannot be read: %w", path, err)
 	}
 	return p, nil
 }
 
-// Close closes the record.
-func (p *Policies) Close() error { return p.db.Close() }
-
-// Len returns how many sites the record has something of.
+// Len returns the number of sites with a policy in the record.
 func (p *Policies) Len() int { return len(p.sites) }
 
-// find notes which policy counts for whom.
-func (p *Policies) find() error {
-	rows, err := p.db.Query(`SELECT s.scheme, s.host, s.port, p.id, p.state != 'unreachable', coalesce(n.asked_as, '')
-FROM policy p JOIN site s ON s.id = p.site LEFT JOIN snapshot n ON n.id = p.snapshot WHERE p.own = 0 ORDER BY p.id`)
+// index sets the policy of each site and User-Agent.
+func (p *Policies) index() error {
+	r, err := p.record.Read(context.Background())
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var o rules.Origin
-		var a answered
-		var as string
-		if err := rows.Scan(&o.Scheme, &o.Host, &o.Port, &a.policy, &a.says, &as); err != nil {
-			return err
-		}
-		site := p.sites[o]
-		if site == nil {
-			site = told{}
-			p.sites[o] = site
-		}
-		if a.says || !site[as].says {
-			site[as] = a
-		}
-	}
-	return rows.Err()
+	defer r.Close()
+	askedAs, origins := map[int64]string{}, map[int64]rules.Origin{}
+	return errors.Join(
+		r.Answers(func(a *store.Answer) { askedAs[a.ID] = a.AskedAs }),
+		r.Sites(&store.Filter{}, func(id int64, o rules.Origin, _ bool) { origins[id] = o }),
+		r.Policies(func(row *store.Policy) {
+			if row.Source.Own {
+				return
+			}
+			o := origins[row.Site]
+			if p.sites[o] == nil {
+				p.sites[o] = sitePolicies{}
+			}
+			as, a := askedAs[row.Snapshot], recordedPolicy{row.ID, row.State != "unreachable"}
+			if a.usable || !p.sites[o][as].usable {
+				p.sites[o][as] = a
+			}
+		}),
+	)
 }
 
-// Policy returns what o's robots.txt said; it is never nil.
+// Policy returns o's policy for a client with a User-Agent; it is never nil.
 func (p *Policies) Policy(ctx context.Context, o rules.Origin, userAgent string) *rules.Policy {
 	site := p.sites[o]
 	a, ok := site[userAgent]
@@ -97,48 +93,56 @@ func (p *Policies) Policy(ctx context.Context, o rules.Origin, userAgent string)
 		a, ok = site[""]
 	}
 	if !ok {
-		return p.without(o, &notRecorded{p.name, nil})
+		return p.unreachable(o, &notRecorded{p.name, nil})
 	}
-	p.mu.Lock()
-	known := p.known[a.policy]
-	p.mu.Unlock()
-	if known != nil {
-		return known
-	}
-	made, err := p.library.policy(ctx, p.db, a.policy)
-	if err == nil {
-		err = made.err
-	}
+	made, err := p.made(ctx, a)
 	if err != nil {
-		return p.without(o, &notRecorded{p.name, err})
+		return p.unreachable(o, &notRecorded{p.name, err})
 	}
-	return p.keep(a.policy, made.under(p.profile))
-}
-
-// keep remembers a policy.
-func (p *Policies) keep(id int64, made *rules.Policy) *rules.Policy {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.bytes += made.Size(); p.bytes > maxPolicyBytes {
-		clear(p.known)
-		p.bytes = made.Size()
-	}
-	p.known[id] = made
 	return made
 }
 
-// without is the policy of a site that there is nothing to judge by.
-func (p *Policies) without(o rules.Origin, err error) *rules.Policy {
+// Held returns the policies of o that were recorded for clients with a User-Agent.
+func (p *Policies) Held(o rules.Origin) (files []*rules.Policy) {
+	site := p.sites[o]
+	for _, as := range slices.Sorted(maps.Keys(site)) {
+		if made, err := p.made(context.Background(), site[as]); as != "" && err == nil && made.Source().State == rules.Available {
+			files = append(files, made)
+		}
+	}
+	return files
+}
+
+func (p *Policies) made(ctx context.Context, a recordedPolicy) (*rules.Policy, error) {
+	return p.known.get(a.policy, func() (*rules.Policy, error) { return p.read(ctx, a.policy) })
+}
+
+// read reads a policy of the record, and parses its file under p's profile.
+func (p *Policies) read(ctx context.Context, id int64) (*rules.Policy, error) {
+	r, err := p.record.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	recorded, err := p.library.policy(r, id)
+	if err != nil {
+		return nil, err
+	}
+	return recorded.under(p.profile), recorded.err
+}
+
+// unreachable returns the policy of a site without a usable policy.
+func (p *Policies) unreachable(o rules.Origin, err error) *rules.Policy {
 	return rules.NewAs(p.profile, rules.Source{Origin: o, State: rules.Unreachable, Err: err}, nil)
 }
 
-// notRecorded says that a record has no robots.txt of a site.
+// notRecorded is the error that a record has no robots.txt of a site.
 type notRecorded struct {
 	name string
 	err  error // why it cannot be read; nil: there is none
 }
 
-// Error says which record, and why.
+// Error names the record, and why its robots.txt cannot be used.
 func (e *notRecorded) Error() string {
 	if e.err != nil {
 		return fmt.Sprintf("the robots.txt in the record %s cannot be used: %v", e.name, e.err)
@@ -146,10 +150,11 @@ func (e *notRecorded) Error() string {
 	return "the record " + e.name + " has no robots.txt of this site, and only that record is judged by"
 }
 
-// Told returns what may be told to anybody: words that go on after "robots.txt".
-func (e *notRecorded) Told() string {
+// PublicText returns the text for clients, which follows "robots.txt" in a
+// sentence.
+func (e *notRecorded) PublicText() string {
 	return "is not in the record of an earlier run, by which alone this run is judged"
 }
 
-// Unwrap returns what is behind it.
+// Unwrap returns the error of reading the record; nil: it has no robots.txt.
 func (e *notRecorded) Unwrap() error { return e.err }

@@ -1,57 +1,59 @@
 package replay
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
+	"slices"
 	"sync"
 
-	"heed/internal/terms"
+	"heed/internal/acl"
+	"heed/internal/audit/store"
 	"heed/rules"
 )
 
-// Recheck says how past requests are judged by today's policies.
+// Recheck judges past requests by the current policies of their sites.
 type Recheck struct {
-	Books func(text string) (*terms.Book, error) // as in Options
-	Host  string                                 // as in Filter; empty: all
-	// Policy returns what a site's robots.txt says now; it is never nil. Width is
-	// how many sites are asked at a time.
+	ParseRules func(text string) (*acl.Rules, error) // as in Options
+	Host       string                                // as in Filter; empty: all
+	// Policy returns a site's current policy, never nil. Width bounds the calls at
+	// a time.
 	Policy func(context.Context, rules.Origin) *rules.Policy
 	Width  int
-	// Progress is told how much of all has been done; nil: nobody is.
+	// Progress, if not nil, is called with the work done and all of it.
 	Progress func(done, all int64)
 }
 
-// Rechecked is what came of it.
+// Rechecked is the result of a Recheck.
 type Rechecked struct {
 	Sites int `json:"sites"`
-	// Allowed is how many requests had been allowed by rules, or for want of
-	// them; Refused is how many of them would be refused now.
+	// Allowed counts the requests that were allowed by rules or because there
+	// were none; Refused counts those of them that would be refused now.
 	Allowed int64 `json:"allowed"`
 	Refused int64 `json:"would_be_refused"`
-	// Unknown is how many of them cannot be judged, since the site's robots.txt
-	// cannot be had now; Redacted, since parts of their targets are not kept;
-	// Incomplete, since other things are not in the record.
+	// Unknown counts requests that cannot be judged because the robots.txt cannot
+	// be fetched now, Redacted those whose verdict may depend on a redacted value, and
+	// Incomplete those with other data missing from the record.
 	Unknown    int64 `json:"site_cannot_be_asked"`
 	Redacted   int64 `json:"redacted"`
 	Incomplete int64 `json:"incomplete"`
-	// Hosts are the sites with requests that would be refused, the most first,
-	// and those that cannot be asked.
+	// Hosts are the sites with requests that would be refused, most first, and
+	// those whose robots.txt cannot be fetched.
 	Hosts []SiteNow `json:"hosts"`
 }
 
-// SiteNow is a site of which past requests would be refused now, or that cannot
-// be asked.
+// SiteNow is a site with past requests that would be refused now, or whose
+// robots.txt cannot be fetched.
 type SiteNow struct {
 	Site    string `json:"site"`
 	Allowed int64  `json:"allowed"`
 	Refused int64  `json:"would_be_refused"`
-	// Error is why its robots.txt cannot be had now; empty when it can.
+	// Error is why its robots.txt cannot be fetched; empty when it can.
 	Error  string      `json:"error,omitempty"`
 	SHA256 string      `json:"robots_sha256,omitempty"` // of the file as it is now
-	Rules  []RuleNow   `json:"rules,omitempty"`         // that would refuse, the most first
+	Rules  []RuleNow   `json:"rules,omitempty"`         // that would refuse, most requests first
 	URLs   []Refetched `json:"urls,omitempty"`          // that would be refused, in the order of their first request, at most maxURLs
 
-	urls map[string]int // places in URLs
+	urls map[string]int // indexes of URLs
 }
 
 // RuleNow is a rule that would refuse.
@@ -62,72 +64,49 @@ type RuleNow struct {
 	Count int64  `json:"count"`
 }
 
-// Refetched is an address that would be refused now.
+// Refetched is a URL that would be refused now.
 type Refetched struct {
 	URL   string `json:"url"`
 	Agent string `json:"user_agent"` // of the first request
 	Count int64  `json:"count"`
 }
 
-// maxURLs is how many addresses of a site are told.
+// maxURLs bounds SiteNow.URLs.
 const maxURLs = 1000
 
-// Run judges all past requests that were allowed again by what their sites say
-// now. Names, settings and exceptions are those of their time.
-func (r *Recheck) Run(ctx context.Context, db *sql.DB) (*Rechecked, error) {
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+// Run judges all allowed requests of a record by the current policies of their
+// sites, and by the recorded names, settings and exceptions.
+func (r *Recheck) Run(ctx context.Context, record *store.Record) (*Rechecked, error) {
+	reader, err := record.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer tx.Rollback()
-	l := newLibrary(r.Books)
-	sites, err := r.sites(ctx, tx, l)
+	defer reader.Close()
+	filter := &store.Filter{Host: r.Host, AllowedByRules: true}
+	sites, err := reader.RequestedSites(filter)
 	if err != nil {
 		return nil, err
 	}
-	s := &rechecking{Recheck: r, library: l, tx: tx, now: r.ask(ctx, sites), hosts: map[rules.Origin]*SiteNow{}, result: &Rechecked{Sites: len(sites), Hosts: []SiteNow{}}}
+	s := &rechecking{Recheck: r, library: newLibrary(r.ParseRules), reader: reader, now: r.fetch(ctx, sites), hosts: map[rules.Origin]*SiteNow{}, result: &Rechecked{Sites: len(sites), Hosts: []SiteNow{}}}
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := s.all(ctx); err != nil {
+	if err := s.all(filter); err != nil {
 		return nil, err
 	}
 	return s.finish(), nil
 }
 
-// byRules fits entries that rules allowed, or the want of them.
-const byRules = `e.ground IN (SELECT id FROM ground WHERE verdict = 'allow' AND policy IS NOT NULL AND judged = 'path')`
-
-// sites returns the sites of past requests.
-func (r *Recheck) sites(ctx context.Context, tx *sql.Tx, l *library) ([]rules.Origin, error) {
-	f := Filter{Host: r.Host}
-	where, values := f.where()
-	rows, err := tx.QueryContext(ctx, "SELECT DISTINCT s.scheme, s.host, s.port FROM site s WHERE s.id IN (SELECT e.site FROM entry e WHERE "+byRules+" AND "+where+")", values...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []rules.Origin
-	for rows.Next() {
-		var o rules.Origin
-		if err := rows.Scan(&o.Scheme, &o.Host, &o.Port); err != nil {
-			return nil, err
-		}
-		all = append(all, o)
-	}
-	return all, rows.Err()
-}
-
-// ask asks all sites, a bounded number at a time.
-func (r *Recheck) ask(ctx context.Context, sites []rules.Origin) map[rules.Origin]*rules.Policy {
+// fetch returns the current policies of sites, at most Width at a time.
+func (r *Recheck) fetch(ctx context.Context, sites []rules.Origin) map[rules.Origin]*rules.Policy {
 	now := make(map[rules.Origin]*rules.Policy, len(sites))
 	var mu sync.Mutex
-	var asking sync.WaitGroup
-	room := make(chan struct{}, max(1, r.Width))
+	var fetches sync.WaitGroup
+	slots := make(chan struct{}, max(1, r.Width))
 	for _, o := range sites {
-		room <- struct{}{}
-		asking.Go(func() {
-			defer func() { <-room }()
+		slots <- struct{}{}
+		fetches.Go(func() {
+			defer func() { <-slots }()
 			if ctx.Err() != nil {
 				return
 			}
@@ -135,15 +114,127 @@ func (r *Recheck) ask(ctx context.Context, sites []rules.Origin) map[rules.Origi
 			mu.Lock()
 			defer mu.Unlock()
 			now[o] = p
-			r.tell(int64(len(now)), int64(len(sites)))
+			r.progress(int64(len(now)), int64(len(sites)))
 		})
 	}
-	asking.Wait()
+	fetches.Wait()
 	return now
 }
 
-func (r *Recheck) tell(done, all int64) {
+func (r *Recheck) progress(done, all int64) {
 	if r.Progress != nil {
 		r.Progress(done, all)
 	}
+}
+
+// rechecking is one run of Recheck.
+type rechecking struct {
+	*Recheck
+	library *library
+	reader  *store.Reader
+	now     map[rules.Origin]*rules.Policy
+	hosts   map[rules.Origin]*SiteNow
+	result  *Rechecked
+}
+
+// all judges all entries that filter selects.
+func (s *rechecking) all(filter *store.Filter) error {
+	f, err := s.reader.File()
+	if err != nil {
+		return err
+	}
+	return s.reader.Entries(filter, func(e *store.Entry) error {
+		if e.Seq%chunk == 0 {
+			s.progress(e.Seq-f.FirstSeq, f.LastSeq-f.FirstSeq)
+		}
+		return s.judge(e)
+	})
+}
+
+// judge judges an entry.
+func (s *rechecking) judge(e *store.Entry) error {
+	a, err := s.library.load(s.reader, e, false)
+	if err != nil {
+		return err
+	}
+	p := s.now[a.origin]
+	if p == nil || !a.replayable() {
+		return nil // of a host that was not selected
+	}
+	s.result.Allowed++
+	host := s.host(a.origin, p)
+	host.Allowed++
+	if p.Source().State == rules.Unreachable {
+		s.result.Unknown++
+		return nil
+	}
+	if err := a.prepare(s.library); err != nil {
+		s.result.Incomplete++
+		return nil
+	}
+	switch o, ok := a.evaluate(p); {
+	case a.doubt:
+		s.result.Redacted++
+	case ok && o.Verdict != rules.Allow:
+		s.result.Refused++
+		host.refused(a, &o)
+	}
+	return nil
+}
+
+// host returns the SiteNow of a site, which it adds when necessary.
+func (s *rechecking) host(o rules.Origin, p *rules.Policy) *SiteNow {
+	if h := s.hosts[o]; h != nil {
+		return h
+	}
+	h := &SiteNow{Site: o.String(), urls: map[string]int{}}
+	source := p.Source()
+	if source.State == rules.Unreachable {
+		h.Error = "its robots.txt cannot be fetched"
+		if source.Err != nil {
+			h.Error = source.Err.Error()
+		}
+	}
+	if source.Snapshot != nil && source.Snapshot.Zlib != nil {
+		h.SHA256 = source.Snapshot.SHA256.String()
+	}
+	s.hosts[o] = h
+	return h
+}
+
+// refused counts a request that would be refused.
+func (h *SiteNow) refused(a *assessment, o *acl.Result) {
+	h.Refused++
+	i := slices.IndexFunc(h.Rules, func(r RuleNow) bool { return r.Rule == o.Rule && r.Line == o.Line && r.Group == o.Group })
+	if i < 0 {
+		i = len(h.Rules)
+		h.Rules = append(h.Rules, RuleNow{Group: o.Group, Rule: o.Rule, Line: o.Line})
+	}
+	h.Rules[i].Count++
+	address := urlOf(a.origin, a.Target)
+	at, known := h.urls[address]
+	if !known {
+		if len(h.URLs) == maxURLs {
+			return
+		}
+		at = len(h.URLs)
+		h.urls[address] = at
+		h.URLs = append(h.URLs, Refetched{URL: address, Agent: a.client.UserAgent})
+	}
+	h.URLs[at].Count++
+}
+
+// finish sets Hosts, and returns the result.
+func (s *rechecking) finish() *Rechecked {
+	for _, h := range s.hosts {
+		if h.Refused == 0 && h.Error == "" {
+			continue
+		}
+		slices.SortStableFunc(h.Rules, func(a, b RuleNow) int { return cmp.Compare(b.Count, a.Count) })
+		s.result.Hosts = append(s.result.Hosts, *h)
+	}
+	slices.SortFunc(s.result.Hosts, func(a, b SiteNow) int {
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Site, b.Site))
+	})
+	return s.result
 }

@@ -6,27 +6,28 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/terms"
 	"heed/rules"
 )
 
 // crawl is a heed that is not there: it decides at random questions as a proxy
 // does, and records what it decides.
 type crawl struct {
-	t      testing.TB
-	path   string
-	random *rand.Rand
-	writer *store.Writer
-	now    time.Time
-	books  map[string]*terms.Book // by their text
-	order  []*terms.Book
+	t        testing.TB
+	path     string
+	random   *rand.Rand
+	writer   *store.Writer
+	now      time.Time
+	settings map[string]*acl.Rules // by their text
+	order    []*acl.Rules
 
 	policies map[rules.Origin]*rules.Policy
 }
@@ -47,7 +48,7 @@ func newCrawl(t testing.TB) *crawl {
 	t.Helper()
 	c := &crawl{
 		t: t, path: filepath.Join(t.TempDir(), "audit.db"), random: rand.New(rand.NewPCG(7, 11)), now: noon,
-		books: map[string]*terms.Book{}, policies: map[rules.Origin]*rules.Policy{},
+		settings: map[string]*acl.Rules{}, policies: map[rules.Origin]*rules.Policy{},
 	}
 	c.agree()
 	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, make([]byte, audit.PrivacyKeySize))
@@ -63,40 +64,40 @@ func newCrawl(t testing.TB) *crawl {
 
 // agree makes settings in which everything occurs that verdicts rest on.
 func (c *crawl) agree() {
-	exception := func(e terms.Exception) *terms.Exception {
-		made, err := terms.NewException(e)
+	exception := func(e acl.Exception) *acl.Exception {
+		made, err := acl.NewException(e)
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		return made
 	}
-	clients := []terms.Client{
+	clients := []acl.Client{
 		{Name: "declared", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}, Agent: rules.Declare("LabBot"), SendUserAgent: "LabBot/2 (+https://lab.test)"},
 		{Name: "hidden", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.2/32")}, Agent: rules.Declare("NewsBot")},
 		{Name: "shown", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.3/32")}, SendUserAgent: "OtherBot/1"},
-		{Name: "browser", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.4/32")}, AllowParts: true, RefuseUnnamed: true},
-		{Name: "watched", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.5/32")}, Mode: terms.Observe, ModeSet: true},
+		{Name: "browser", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.4/32")}, AllowSubresources: true, RefuseUnnamed: true},
+		{Name: "watched", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.5/32")}, Mode: new(acl.Observe)},
 	}
-	host := func(text string) []terms.HostPattern {
-		p, err := terms.ParseHostPattern(text)
+	host := func(text string) []acl.HostPattern {
+		p, err := acl.ParseHostPattern(text)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		return []terms.HostPattern{p}
+		return []acl.HostPattern{p}
 	}
-	hosts := []terms.Host{
-		{Match: host("s1.test"), Exceptions: []*terms.Exception{exception(terms.Exception{Patterns: []string{"/a"}, Reason: "agreed", Expires: noon.Add(3 * time.Minute)})}},
-		{Match: host("s2.test"), Exceptions: []*terms.Exception{exception(terms.Exception{Patterns: []string{"/b/"}, Refuse: true, Reason: "asked to", Clients: []string{"declared", "shown"}})}},
+	hosts := []acl.Host{
+		{Match: host("s1.test"), Exceptions: []*acl.Exception{exception(acl.Exception{Patterns: []string{"/a"}, Reason: "agreed", Expires: noon.Add(3 * time.Minute)})}},
+		{Match: host("s2.test"), Exceptions: []*acl.Exception{exception(acl.Exception{Patterns: []string{"/b/"}, Refuse: true, Reason: "asked to", Clients: []string{"declared", "shown"}})}},
 		{Match: host("s3.test"), Service: "a service"},
-		{Match: host("s4.test"), NeverAllow: true, HTTPS: terms.HostOnly, HTTPSSet: true},
-		{Match: host("s5.test"), HTTPS: terms.Tunnel, HTTPSSet: true, Exceptions: []*terms.Exception{exception(terms.Exception{Patterns: []string{"/"}, Refuse: true, Reason: "no tunnels there"})}},
-		{Match: host("s6.test"), HTTPS: terms.HostOnly, HTTPSSet: true},
+		{Match: host("s4.test"), NeverAllow: true, HTTPS: new(acl.HostOnly)},
+		{Match: host("s5.test"), HTTPS: new(acl.Tunnel), Exceptions: []*acl.Exception{exception(acl.Exception{Patterns: []string{"/"}, Refuse: true, Reason: "no tunnels there"})}},
+		{Match: host("s6.test"), HTTPS: new(acl.HostOnly)},
 	}
-	breaks := []terms.Break{{Mode: terms.Observe, Client: "hidden", Since: noon, Until: noon.Add(2 * time.Minute), Reason: "break-glass"}}
-	for i, b := range []*terms.Book{{}, {Clients: clients, Hosts: hosts}, {Clients: clients, Hosts: hosts, Breaks: breaks}, {Observe: true, Hosts: hosts}} {
-		b.Text = fmt.Sprintf("book %d", i)
+	breaks := []acl.ModeOverride{{Mode: acl.Observe, Client: "hidden", Since: noon, Until: noon.Add(2 * time.Minute), Reason: "break-glass"}}
+	for i, b := range []*acl.Rules{{}, {Clients: clients, Hosts: hosts}, {Clients: clients, Hosts: hosts, Overrides: breaks}, {Observe: true, Hosts: hosts}} {
+		b.Text = fmt.Sprintf("settings %d", i)
 		b.Hash = fmt.Sprintf("%064d", i)
-		c.books[b.Text] = b
+		c.settings[b.Text] = b
 		c.order = append(c.order, b)
 	}
 }
@@ -198,16 +199,16 @@ func (c *crawl) entry() *audit.Entry {
 }
 
 // decide does what a proxy does.
-func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *terms.Book) {
+func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *acl.Rules) {
 	at, _ := netip.ParseAddrPort(e.Client)
-	q := terms.Question{Target: e.Target, Now: c.now, Terms: b.For(b.ClientOf(terms.Who{Addr: at.Addr(), UserAgent: e.UserAgent}), o, c.now)}
-	q.Names = q.Terms.Identity(e.UserAgent, rules.Identify)
-	if h := q.Terms.HTTPS(); h != terms.Intercept && c.random.IntN(2) == 0 {
+	q := acl.Query{Target: e.Target, Now: c.now, Effective: b.For(b.ClientOf(acl.ClientInfo{Addr: at.Addr(), UserAgent: e.UserAgent}), o, c.now)}
+	q.Names = q.Effective.Identity(e.UserAgent, rules.Identify)
+	if h := q.Effective.HTTPS(); h != acl.Intercept && c.random.IntN(2) == 0 {
 		e.Method, e.Target, q.Target, q.HTTPS = "CONNECT", "", "", h
 		e.Judged = audit.ByHost
-		q.Names = q.Terms.InTunnel(q.Names, e.UserAgent, rules.Identify)
+		q.Names = q.Effective.TunnelIdentity(q.Names, e.UserAgent, rules.Identify)
 	}
-	e.Config, e.Settings, e.Agent, e.ClientName, e.Mode = b.Hash, b.Text, q.Names.Judged, q.Terms.Name(), q.Terms.Mode.String()
+	e.Config, e.Settings, e.Agent, e.ClientName, e.Mode = b.Hash, b.Text, q.Names.Judged, q.Effective.Name(), q.Effective.Mode.String()
 	if q.Names.Shown != e.UserAgent {
 		e.Sent = q.Names.Shown
 	}
@@ -218,33 +219,33 @@ func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *terms.Book) {
 			c.late(e, &q)
 			return
 		}
-		answer = q.By(e.Policy)
+		answer = q.Decide(e.Policy)
 	}
 	if answer.Unjudged {
 		e.Judged = audit.NotJudged
 	}
-	if e.Part != "" && q.Terms.MayBePart(answer) && c.random.IntN(2) == 0 {
-		answer = q.Terms.AsPart(answer, e.Part)
+	if e.Part != "" && q.Effective.MayBeSubresource(answer) && c.random.IntN(2) == 0 {
+		answer = q.Effective.AsSubresource(answer, e.Part)
 	}
-	answer = q.Terms.Observed(answer)
-	e.Decision, e.Settled, e.Unseen = answer.Decision, answer.Settled, answer.Unseen
+	answer = q.Effective.Apply(answer)
+	e.Decision, e.Settled, e.Unseen = answer.Decision, answer.OperatorReason, answer.Unseen
 }
 
 // late lets a request through whose verdict follows.
-func (c *crawl) late(e *audit.Entry, q *terms.Question) {
-	o := q.By(e.Policy)
+func (c *crawl) late(e *audit.Entry, q *acl.Query) {
+	o := q.Decide(e.Policy)
 	if o.Verdict == rules.Refuse {
 		o.Verdict = rules.WouldRefuse
 	}
-	e.Outcome.Late, e.Outcome.LatePolicy, e.Outcome.LateSettled = &o.Decision, e.Policy, o.Settled
+	e.Outcome.Late, e.Outcome.LatePolicy, e.Outcome.LateSettled = &o.Decision, e.Policy, o.OperatorReason
 	e.Policy, e.Judged = nil, audit.NotJudged
-	e.Decision = rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonLate}
+	e.Decision = rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRulesPending}
 }
 
 // options are those under which c's record is judged again.
 func (c *crawl) options() Options {
-	return Options{Books: func(text string) (*terms.Book, error) {
-		if b := c.books[text]; b != nil {
+	return Options{ParseRules: func(text string) (*acl.Rules, error) {
+		if b := c.settings[text]; b != nil {
 			return b, nil
 		}
 		return nil, fmt.Errorf("%q are no settings", text)
@@ -252,7 +253,7 @@ func (c *crawl) options() Options {
 }
 
 // closed closes the record and opens it for reading.
-func (c *crawl) closed() *sql.DB {
+func (c *crawl) closed() *store.Record {
 	c.t.Helper()
 	if err := c.writer.Close("the test is over"); err != nil {
 		c.t.Fatal(err)
@@ -261,14 +262,13 @@ func (c *crawl) closed() *sql.DB {
 }
 
 // view opens the closed record for reading.
-func (c *crawl) view() *sql.DB {
+func (c *crawl) view() *store.Record {
 	c.t.Helper()
-	db, err := store.View(c.path)
+	record, err := store.OpenRecord(c.path)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() { db.Close() })
-	return db
+	return record
 }
 
 // change changes the closed record with SQL.
@@ -282,4 +282,19 @@ func (c *crawl) change(text string, values ...any) {
 	if err = cmp.Or(err, db.Close()); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// copied returns c, which is closed, with a copy of its record.
+func (c *crawl) copied(t testing.TB) *crawl {
+	t.Helper()
+	text, err := os.ReadFile(c.path)
+	copied := *c
+	copied.t, copied.path = t, filepath.Join(t.TempDir(), "audit.db")
+	if err == nil {
+		err = os.WriteFile(copied.path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &copied
 }

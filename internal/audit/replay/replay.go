@@ -2,65 +2,65 @@ package replay
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"heed/internal/terms"
+	"heed/internal/acl"
+	"heed/internal/audit/store"
 	"heed/rules"
 )
 
-// Options say how a record is judged again.
+// Options are the options of Judge.
 type Options struct {
-	// Books makes the settings of the text that the record has of them, but for
-	// files; never nil.
-	Books func(text string) (*terms.Book, error)
-	// If is what is taken to have been otherwise; nil: nothing, what was decided
-	// is held against what the record has.
+	// ParseRules parses recorded settings, without the files they name; never nil.
+	ParseRules func(text string) (*acl.Rules, error)
+	// If is a set of hypothetical changes; nil: none, decisions are only compared
+	// with the record.
 	If *If
-	// Progress is told how many entries of all have been judged, from several
-	// goroutines; nil: nobody is.
+	// Progress, if not nil, is called with the number of entries judged and of all
+	// entries, from several goroutines.
 	Progress func(done, all int64)
 
 	parse func(rules.Profile, rules.Source, []byte) *rules.Policy // nil: rules.NewAs
 }
 
-// Result is what came of judging a record again.
+// Result counts the entries of a record by Class.
 type Result struct {
 	Entries int64 `json:"entries"`
-	// Same is how many had the same verdict, reason, group, rule and line.
+	// Same counts the entries with the same verdict, reason, group, rule and line.
 	Same int64 `json:"same"`
-	// Late is how many verdicts that followed their requests were judged again
-	// as well; they are counted in Same and the others.
+	// Late counts the late verdicts among the judged; they are counted in Same and
+	// the following as well.
 	Late        int64 `json:"late_verdicts"`
 	Different   int64 `json:"different"`
 	OtherEngine int64 `json:"other_engine"`
 	Redacted    int64 `json:"redacted"`
 	Incomplete  int64 `json:"incomplete"`
 	NotByRules  int64 `json:"not_by_rules"`
-	// Exempt is how many requests of exempt clients are counted in the record,
-	// of which nothing else is kept.
+	// Exempt is the recorded number of requests of exempt clients, of which nothing
+	// else is recorded.
 	Exempt int64 `json:"exempt"`
 
-	// Engines is how many entries each engine decided, by its number; Engine is
-	// this one's.
+	// Engines counts the entries by the number of the engine that decided; Engine
+	// is the number of this one.
 	Engine  int           `json:"engine"`
 	Engines map[int]int64 `json:"engines"`
-	// Why counts what was not judged again, by reason, and what differs by what
-	// is to be said of it.
+	// Why counts the entries that are not Same, by class and reason.
 	Why []Why `json:"why"`
 	// Examples are the first entries that differ, at most maxExamples; those of
-	// another engine come after the others.
+	// other engines are last.
 	Examples []Example `json:"examples"`
 
-	// If is what would have been otherwise; nil: nothing was asked.
+	// If is the effect of Options.If; nil without it.
 	If *Changes `json:"if,omitempty"`
+
+	why map[Why]int64 // keys without counts
 }
 
-// Why is how many entries are of a class for a reason.
+// Why counts the entries of a class with a recorded reason and an explanation.
 type Why struct {
 	Class  Class  `json:"class"`
 	Reason string `json:"reason"`
@@ -68,49 +68,55 @@ type Why struct {
 	Count  int64  `json:"count"`
 }
 
-// maxExamples is how many entries a Result tells of by themselves.
+// maxExamples bounds Result.Examples and Changes.Examples.
 const maxExamples = 20
 
-// Example is an entry that comes out otherwise.
+// Example is an entry with a different verdict.
 type Example struct {
-	Seq      int64     `json:"seq"`
-	ID       string    `json:"id"`
-	Time     time.Time `json:"time"`
-	URL      string    `json:"url"`
-	Agent    string    `json:"user_agent"`
-	Recorded Verdict   `json:"recorded"`
-	Now      Verdict   `json:"now"`
-	Engine   int       `json:"engine"` // that decided
-	Late     bool      `json:"late,omitempty"`
-	What     string    `json:"what,omitempty"` // what the verdicts alone do not say
+	Seq      int64         `json:"seq"`
+	ID       string        `json:"id"`
+	Time     time.Time     `json:"time"`
+	URL      string        `json:"url"`
+	Agent    string        `json:"user_agent"`
+	Recorded store.Verdict `json:"recorded"`
+	Now      store.Verdict `json:"now"`
+	Engine   int           `json:"engine"` // that decided
+	Late     bool          `json:"late,omitempty"`
+	What     string        `json:"what,omitempty"` // an explanation; empty: none
+
+	order int64 // among the Examples
 }
 
-// Judge judges all entries of a record again.
-func Judge(ctx context.Context, db *sql.DB, o Options) (*Result, error) {
-	s := &scan{Options: o, db: db, library: newLibrary(o.Books), result: newResult()}
+// Judge judges all entries of a record again, on all processors.
+func Judge(ctx context.Context, record *store.Record, o Options) (*Result, error) {
+	s := &scan{Options: o, record: record, library: newLibrary(o.ParseRules), result: newResult()}
 	if o.parse != nil {
 		s.library.parse = o.parse
 	}
 	if o.If != nil {
-		s.result.If = newChanges()
+		s.result.If = &Changes{Sites: []SiteChange{}, Examples: []Example{}, bySite: map[rules.Origin]*SiteChange{}}
 	}
-	return s.run(ctx)
+	if err := s.run(ctx); err != nil {
+		return nil, err
+	}
+	s.result.finish()
+	return s.result, nil
 }
 
 func newResult() *Result {
-	return &Result{Engine: rules.Engine, Engines: map[int]int64{}, Why: []Why{}, Examples: []Example{}}
+	return &Result{Engine: rules.Engine, Engines: map[int]int64{}, Why: []Why{}, Examples: []Example{}, why: map[Why]int64{}}
 }
 
-// chunk is how many entries are judged in one go.
+// chunk is the number of entries that a worker takes at a time.
 const chunk = 8192
 
 // scan is one run of Judge.
 type scan struct {
 	Options
-	db      *sql.DB
+	record  *store.Record
 	library *library
 	last    int64
-	next    atomic.Int64 // where the next chunk begins
+	next    atomic.Int64 // the first entry of the next chunk
 	done    atomic.Int64
 	all     int64
 
@@ -118,28 +124,27 @@ type scan struct {
 	result *Result
 }
 
-func (s *scan) run(ctx context.Context) (*Result, error) {
-	var first sql.NullInt64
-	var last, exempt sql.NullInt64
-	err := s.db.QueryRowContext(ctx, `SELECT (SELECT min(seq) FROM entry), (SELECT max(seq) FROM entry), (SELECT sum(count) FROM exempt WHERE why IS NULL)`).
-		Scan(&first, &last, &exempt)
+func (s *scan) run(ctx context.Context) error {
+	r, err := s.record.Read(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.result.Exempt = exempt.Int64
-	if first.Valid {
-		s.last, s.all = last.Int64, last.Int64-first.Int64+1
-		s.next.Store(first.Int64)
-		err = s.work(ctx)
+	f, err := r.File()
+	err = errors.Join(err, r.Counted(&store.Filter{}, func(n *store.Counted) {
+		if n.Exempt {
+			s.result.Exempt += n.Count
+		}
+	}))
+	r.Close()
+	if err != nil {
+		return err
 	}
-	slices.SortFunc(s.result.Why, compareWhy)
-	if s.result.If != nil {
-		s.result.If.finish()
-	}
-	return s.result, err
+	s.last, s.all = f.LastSeq, f.LastSeq-f.FirstSeq+1
+	s.next.Store(f.FirstSeq)
+	return s.work(ctx)
 }
 
-// work has as many workers as there are processors judge chunk after chunk.
+// work runs one worker per processor until all chunks are judged.
 func (s *scan) work(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -155,94 +160,56 @@ func (s *scan) work(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// worker judges chunks until there are no more, all as the record was when it
-// began.
+// worker judges chunks until there are no more, all in one snapshot of the
+// record.
 func (s *scan) worker(ctx context.Context) error {
-	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	r, err := s.record.Read(ctx)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback()
+	defer r.Close()
 	for {
 		from := s.next.Add(chunk) - chunk
 		if from > s.last {
 			return nil
 		}
-		part, err := s.chunk(ctx, tx, from, min(from+chunk-1, s.last))
+		filter := &store.Filter{First: from, Last: min(from+chunk-1, s.last)}
+		err := r.Entries(filter, func(e *store.Entry) error {
+			if err := s.judge(r, e, false); err != nil || e.Late == 0 {
+				return err
+			}
+			return s.judge(r, e, true)
+		})
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		s.result.add(part)
-		s.mu.Unlock()
 		if done := s.done.Add(chunk); s.Progress != nil {
 			s.Progress(min(done, s.all), s.all)
 		}
 	}
 }
 
-const entryQuery = `SELECT e.seq, e.id, e.time, e.asker, e.site, e.ground, e.method, e.target, e.part, e.redacted, o.late
-FROM entry e LEFT JOIN outcome o ON o.entry = e.seq WHERE e.seq BETWEEN ? AND ? `
-
-// chunk judges the entries from one number to another.
-func (s *scan) chunk(ctx context.Context, tx *sql.Tx, from, to int64) (*part, error) {
-	// What entries refer to is read on the same connection: their rows are
-	// gathered first.
-	entries, err := readEntries(ctx, tx, "", from, to)
-	if err != nil {
-		return nil, err
-	}
-	p := newPart(s.If != nil)
-	for i := range entries {
-		e := &entries[i]
-		if err := s.judge(ctx, tx, p, &e.entry, e.entry.ground, false); err != nil {
-			return nil, err
-		}
-		if e.late.Valid {
-			if err := s.judge(ctx, tx, p, &e.entry, e.late.Int64, true); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return p, nil
-}
-
-func (s *scan) judge(ctx context.Context, tx *sql.Tx, p *part, e *entry, ground int64, late bool) error {
-	a, err := s.library.gather(ctx, tx, e, ground, late)
+// judge judges an entry, or its late verdict, and counts the result.
+func (s *scan) judge(r *store.Reader, e *store.Entry, late bool) error {
+	a, err := s.library.load(r, e, late)
 	if err != nil {
 		return err
 	}
+	if err := a.loadPolicy(s.library, r); err != nil {
+		return err
+	}
 	a.judge(s.library)
-	p.count(a)
+	var then *assessment
 	if s.If != nil {
-		return s.If.judge(s.library, p.changes, a)
+		if then, err = s.If.judge(s.library, a); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.result.count(a)
+	if then != nil {
+		s.result.If.count(a, then)
 	}
 	return nil
-}
-
-// entryRow is an entry, and the ground of the verdict that followed it.
-type entryRow struct {
-	entry
-	late sql.NullInt64
-}
-
-// readEntries reads the entries from one number to another, of those that fit.
-func readEntries(ctx context.Context, r reader, fit string, from, to int64) ([]entryRow, error) {
-	rows, err := r.QueryContext(ctx, entryQuery+fit+" ORDER BY e.seq", from, to)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	entries := make([]entryRow, 0, to-from+1)
-	for rows.Next() {
-		var e entryRow
-		var site sql.NullInt64
-		var part sql.NullString
-		if err := rows.Scan(&e.seq, &e.id, &e.time, &e.asker, &site, &e.entry.ground, &e.method, &e.target, &part, &e.redacted, &e.late); err != nil {
-			return nil, err
-		}
-		e.site, e.part = site.Int64, part.String
-		entries = append(entries, e)
-	}
-	return entries, rows.Err()
 }

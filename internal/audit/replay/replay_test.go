@@ -2,26 +2,31 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"heed/internal/audit/report"
+	"heed/internal/audit/store"
 	"heed/rules"
 )
 
 // What was decided is decided again: all that rests on rules and settings, of
 // every kind, and what does not is counted by its reason.
 func TestHeed_EveryVerdictComesOutAgain(t *testing.T) {
-	n := 5_000 // all kinds of decisions; a million with HEED_TEST_FULL
+	t.Parallel()
+	n := 2_500 // all kinds of decisions; a million with HEED_TEST_FULL
 	if os.Getenv("HEED_TEST_FULL") != "" {
 		n = 1_000_000
 	}
 	c := newCrawl(t).entries(n)
-	db := c.closed()
+	record := c.closed()
 	start := time.Now()
-	r, err := Judge(context.Background(), db, c.options())
+	r, err := Judge(context.Background(), record, c.options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +49,9 @@ func TestHeed_EveryVerdictComesOutAgain(t *testing.T) {
 // as its number is the same; if the number was raised, the differences are
 // reported apart.
 func TestHeed_AChangedEngineIsCaught(t *testing.T) {
+	t.Parallel()
 	c := newCrawl(t).entries(1500)
-	db := c.closed()
+	record := c.closed()
 	o := c.options()
 	o.parse = func(p rules.Profile, s rules.Source, body []byte) *rules.Policy {
 		if p == rules.Standard {
@@ -53,7 +59,7 @@ func TestHeed_AChangedEngineIsCaught(t *testing.T) {
 		}
 		return rules.NewAs(p, s, body)
 	}
-	r, err := Judge(t.Context(), db, o)
+	r, err := Judge(t.Context(), record, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +67,6 @@ func TestHeed_AChangedEngineIsCaught(t *testing.T) {
 		t.Fatalf("%d different, %d of another engine: %+v", r.Different, r.OtherEngine, r.Examples)
 	}
 	different := r.Different
-	db.Close()
 	c.change("UPDATE ground SET engine = engine - 1")
 	if r, err = Judge(t.Context(), c.view(), o); err != nil {
 		t.Fatal(err)
@@ -71,8 +76,54 @@ func TestHeed_AChangedEngineIsCaught(t *testing.T) {
 	}
 }
 
+// A record of two engines, of which the older one decided otherwise: the differences are
+// reported separately, and each form of the report names both engines.
+func TestHeed_ARecordOfTwoEngines(t *testing.T) {
+	t.Parallel()
+	c := newCrawl(t).entries(700)
+	record := c.closed()
+	o := c.options()
+	before, err := Judge(t.Context(), record, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.change(fmt.Sprintf("UPDATE ground SET engine = %d, line = line + 1 WHERE reason = 'rule'", rules.Engine-1))
+	r, err := Judge(t.Context(), c.view(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.OtherEngine == 0 || r.Different > 0 || r.Same != before.Same-r.OtherEngine || r.Engines[rules.Engine-1] == 0 || r.Engines[rules.Engine] == 0 {
+		t.Errorf("%d of another engine, %d different, %d same of %d; %v", r.OtherEngine, r.Different, r.Same, before.Same, r.Engines)
+	}
+	rep, err := report.New([]*store.Record{c.view()}, report.Query{}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "tables")
+	if err := (&report.Paper{Now: noon}).Write(t.Context(), dir, []*store.Record{c.view()}); err != nil {
+		t.Fatal(err)
+	}
+	methods, err := os.ReadFile(filepath.Join(dir, "methods.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("rules engines %d, %d", rules.Engine-1, rules.Engine)
+	var text, page strings.Builder
+	if err := errors.Join(rep.WriteText(&text), rep.WriteHTML(&page)); err != nil {
+		t.Fatal(err)
+	}
+	for form, text := range map[string]string{"text": text.String(), "page": page.String(), "methods": strings.Join(strings.Fields(string(methods)), " ")} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the %s does not name the %s:\n%.600s", form, want, text)
+		}
+	}
+}
+
 // What was changed in the record afterwards no longer comes out.
 func TestHeed_AChangedRecordDoesNotComeOutAgain(t *testing.T) {
+	t.Parallel()
+	made := newCrawl(t).entries(700)
+	made.closed()
 	for name, change := range map[string]string{
 		"a verdict":          "UPDATE ground SET verdict = 'allow' WHERE id = (SELECT min(g.id) FROM ground g JOIN entry e ON e.ground = g.id WHERE g.reason = 'rule' AND g.verdict = 'refuse' AND e.redacted = 0)",
 		"a line":             "UPDATE ground SET line = line + 1 WHERE reason = 'rule'",
@@ -90,8 +141,8 @@ func TestHeed_AChangedRecordDoesNotComeOutAgain(t *testing.T) {
 		"that a site failed": "UPDATE policy SET state = 'unavailable' WHERE state = 'unreachable'",
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCrawl(t).entries(700)
-			c.closed().Close()
+			t.Parallel()
+			c := made.copied(t)
 			c.change(change)
 			r, err := Judge(t.Context(), c.view(), c.options())
 			if err != nil {
@@ -106,24 +157,28 @@ func TestHeed_AChangedRecordDoesNotComeOutAgain(t *testing.T) {
 
 // A record that was made to hurt cannot make the result as long as itself.
 func TestHeed_OfManyReasonsSomeAreTold(t *testing.T) {
+	t.Parallel()
 	r := newResult()
 	for i := range 10 * maxWhys {
-		r.addWhy(Why{Class: Different, Reason: "rule", Why: fmt.Sprint(i)}, 2)
+		r.countWhy(Why{Class: Different, Reason: "rule", Why: fmt.Sprint(i)})
 	}
-	r.addWhy(Why{Class: Incomplete, Reason: "rule"}, 1)
+	r.countWhy(Why{Class: Incomplete, Reason: "rule"})
+	r.finish()
 	sum := int64(0)
 	for _, w := range r.Why {
 		sum += w.Count
 	}
-	if len(r.Why) > maxWhys+2 || sum != 20*maxWhys+1 {
+	if len(r.Why) > maxWhys+2 || sum != 10*maxWhys+1 {
 		t.Errorf("%d reasons for %d entries", len(r.Why), sum)
 	}
 }
 
 // What the record does not have is said, and nothing is guessed.
 func TestHeed_WhatIsMissingIsSaid(t *testing.T) {
-	c := newCrawl(t).entries(1000)
-	c.closed().Close()
+	t.Parallel()
+	made := newCrawl(t).entries(1000)
+	made.closed()
+	c := made.copied(t)
 	c.change("UPDATE policy SET snapshot = NULL")
 	r, err := Judge(t.Context(), c.view(), c.options())
 	if err != nil {
@@ -133,8 +188,7 @@ func TestHeed_WhatIsMissingIsSaid(t *testing.T) {
 		t.Errorf("%d incomplete, %d different", r.Incomplete, r.Different)
 	}
 	for _, change := range []string{"UPDATE policy SET profile = 'of 2040'", "UPDATE configuration SET text = '{'"} {
-		c := newCrawl(t).entries(1000)
-		c.closed().Close()
+		c := made.copied(t)
 		c.change(change)
 		r, err := Judge(t.Context(), c.view(), c.options())
 		if err != nil {
@@ -151,13 +205,14 @@ func TestHeed_WhatIsMissingIsSaid(t *testing.T) {
 }
 
 func TestHeed_WhatWouldHaveBeenIsCounted(t *testing.T) {
+	t.Parallel()
 	c := newCrawl(t).entries(1500)
-	db := c.closed()
+	record := c.closed()
 	judge := func(f If) *Changes {
 		t.Helper()
 		o := c.options()
 		o.If = &f
-		r, err := Judge(t.Context(), db, o)
+		r, err := Judge(t.Context(), record, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,5 +240,22 @@ func TestHeed_WhatWouldHaveBeenIsCounted(t *testing.T) {
 		if !strings.Contains(s.Site, "//s7.test") {
 			t.Errorf("%+v is another site's", s)
 		}
+	}
+}
+
+// A value that several goroutines read is counted once, so that a cache that is
+// large enough is not emptied.
+func TestHeed_ACacheCountsAValueOnce(t *testing.T) {
+	t.Parallel()
+	c := cache[int, string]{limit: 2}
+	c.put(1, "one")
+	for range 5 {
+		c.put(2, "two")
+	}
+	if len(c.values) != 2 {
+		t.Errorf("of two values it has %v", c.values)
+	}
+	if c.put(3, "three"); len(c.values) != 1 {
+		t.Errorf("it is full, and has %v", c.values)
 	}
 }

@@ -4,25 +4,31 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/rules"
 )
 
 // builder makes a Report out of records.
 type builder struct {
 	query   *Query
 	agents  numbered[agentKey]
-	origins numbered[origin]
+	origins numbered[rules.Origin]
 	ways    numbered[way]
-	cells   map[place]*cell
-	clients []map[string]*int64 // by agent: requests by the address they came from
+	kinds   []kind // by way
+	cells   map[place]*Counts
+	clients []map[string]int64 // by agent: requests by the address they came from
 	trouble map[troubled]*Unreachable
 	answers []answer // the robots.txt files, as they came
-	records int      // how many have been begun
+	readers []*store.Reader
 	line    timeline
 	trails  map[pair]*trail // for conduct
 	back    int64           // how often the clock went back
 
-	known              map[string]bool // rows of exempt that have been counted
+	counted            map[string]bool // numbers of requests that have been added
 	exempt, unrecorded int64
+	gaps               []audit.Gap
 
 	before, first, all int64 // for the progress
 }
@@ -33,74 +39,89 @@ type place struct{ agent, origin, way int }
 // pair is an agent at a site.
 type pair struct{ agent, origin int }
 
-// New reads the records and returns what the query asks about.
-func New(records []Record, query Query, now time.Time) (*Report, error) {
-	records, release, err := frozen(context.Background(), records)
+// New reads the records and returns the report that the query selects.
+func New(records []*store.Record, query Query, now time.Time) (*Report, error) {
+	all, release, err := readers(context.Background(), records)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	b := &builder{query: &query, cells: map[place]*cell{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, known: map[string]bool{}}
+	b := &builder{query: &query, readers: all, cells: map[place]*Counts{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, counted: map[string]bool{}, line: newTimeline()}
 	rep := &Report{Made: now.UTC().Truncate(time.Second), Query: query}
-	extents := make([]extent, len(records))
-	for i, r := range records {
-		f, x, err := fileOf(r)
+	for _, r := range all {
+		f, err := r.File()
 		if err != nil {
 			return nil, err
 		}
 		rep.Records = append(rep.Records, f)
-		extents[i] = x
-		b.all += x.last - x.first + 1
-		b.line.cover(x, &query)
+		b.all += f.LastSeq - f.FirstSeq + 1
+		b.line.cover(&f, &query)
 	}
 	b.line.begin()
-	for i, r := range records {
-		b.first = extents[i].first
-		if err := b.record(r); err != nil {
+	for i := range all {
+		b.first = rep.Records[i].FirstSeq
+		if err := b.record(i, rep.Records[i].Store); err != nil {
 			return nil, err
 		}
-		b.before += extents[i].last - extents[i].first + 1
+		b.before += rep.Records[i].LastSeq - b.first + 1
 	}
-	if err := b.finish(rep, records); err != nil {
-		return nil, err
-	}
-	return rep, nil
+	return rep, b.finish(rep)
 }
 
-// record counts the decisions of one record.
-func (b *builder) record(r Record) error {
+// record counts the decisions of record i.
+func (b *builder) record(i int, store string) error {
+	r := b.readers[i]
 	n, err := b.names(r)
 	if err != nil {
 		return err
 	}
-	if err := b.snapshots(r, n); err != nil {
+	if err := b.snapshots(i, n); err != nil {
 		return err
 	}
-	if err := b.uncounted(r); err != nil {
+	if err := b.uncounted(r, store); err != nil {
 		return err
 	}
-	b.clients = append(b.clients, make([]map[string]*int64, len(b.agents.keys)-len(b.clients))...)
-	k := &delays{record: r, names: n}
-	last := int64(-1 << 62)
-	return b.scan(r, func(e *entry) error {
-		a, s, g := n.askers[e.asker], n.sites[e.site], n.grounds[e.ground]
-		if a == nil {
-			return fmt.Errorf("decision %d is of asker %d, which is not there\nSee `heed audit verify`", e.seq, e.asker)
+	b.clients = append(b.clients, make([]map[string]int64, len(b.agents.keys)-len(b.clients))...)
+	if err := b.requests(r, n); err != nil {
+		return err
+	}
+	for _, c := range n.clients {
+		if c.asked > 0 {
+			if b.clients[c.agent] == nil {
+				b.clients[c.agent] = map[string]int64{}
+			}
+			b.clients[c.agent][c.Address] += c.asked
 		}
-		decided := e.time + e.waited.Int64
+	}
+	return nil
+}
+
+// progressEvery is how many decisions are read between two calls of Progress.
+const progressEvery = 8192
+
+// requests counts the requests of one record.
+func (b *builder) requests(r *store.Reader, n *names) error {
+	d := &delays{reader: r, names: n}
+	last, read := int64(-1<<62), 0
+	return r.Requests(b.query.filter(), b.query.Conduct, func(q *store.Request) error {
+		if read++; read%progressEvery == 0 && b.query.Progress != nil {
+			b.query.Progress(b.before+q.Seq-b.first, b.all)
+		}
+		c, s, x := n.clients[q.Client], n.sites[q.Site], n.bases[q.Basis]
+		if c == nil {
+			return fmt.Errorf("decision %d is of client %d, which is missing\nSee `heed audit verify`", q.Seq, q.Client)
+		}
+		decided := q.Time + q.Waited
 		if decided+clockSlack < last {
 			b.back++
 		}
-		if last = decided; a.skip || s.skip {
+		if last = decided; !c.Selected || !s.selected {
 			return nil
 		}
-		if e.late != 0 {
-			g = n.grounds[e.late]
-		}
-		b.count(e, a, s, g)
-		b.troubled(e, s, g, n)
+		b.count(q, c, s, x)
+		b.troubled(q, s, x, n)
 		if b.query.Conduct {
-			return b.follow(e, a, s, g, k)
+			return b.follow(q, c, s, x, d)
 		}
 		return nil
 	})
@@ -111,77 +132,73 @@ func (b *builder) record(r Record) error {
 // may rest between the decision and its row.
 const clockSlack = 5_000_000
 
-// uncounted adds the requests of which only the number was recorded.
-func (b *builder) uncounted(r Record) error {
+// uncounted adds the requests of which only the number was recorded. Their
+// clients and hosts are not known.
+func (b *builder) uncounted(r *store.Reader, record string) error {
 	if b.query.Client != "" || b.query.Host != "" {
-		return nil // nobody knows whose they were
-	}
-	from, to := b.query.window()
-	return each(r, "SELECT (SELECT value FROM about WHERE key = 'store') || id, count, why IS NULL FROM exempt WHERE time >= ? AND time < ?", func(scan scanner) error {
-		var id string // of one row, also where a copy of the record has it again
-		var n int64
-		var exempt bool
-		if err := scan(&id, &n, &exempt); err != nil || b.known[id] {
-			return err
-		}
-		if b.known[id] = true; exempt {
-			b.exempt += n
-		} else {
-			b.unrecorded += n
-		}
 		return nil
-	}, from, to)
+	}
+	return r.Counted(b.query.filter(), func(n *store.Counted) {
+		id := fmt.Sprint(record, n.ID) // the same in another copy of the record
+		switch {
+		case b.counted[id]:
+		case n.Exempt:
+			b.exempt += n.Count
+		case n.Gap != nil:
+			b.gaps = append(b.gaps, *n.Gap)
+		default:
+			b.unrecorded += n.Count
+		}
+		b.counted[id] = true
+	})
 }
 
 // count counts one decision.
-func (b *builder) count(e *entry, a *asker, s site, g ground) {
-	p := place{a.number, s.number, g.number}
+func (b *builder) count(q *store.Request, a *client, s site, x basis) {
+	p := place{a.agent, s.origin, x.way}
 	c := b.cells[p]
 	if c == nil {
-		c = &cell{}
+		c = &Counts{}
 		b.cells[p] = c
 	}
-	c.add(e)
-	b.line.add(e.time, b.ways.keys[g.number].class())
-	clients := b.clients[a.number]
-	if clients == nil {
-		clients = map[string]*int64{}
-		b.clients[a.number] = clients
-	}
-	if clients[a.client] == nil {
-		clients[a.client] = new(int64)
-	}
-	*clients[a.client]++
+	k := &b.kinds[x.way]
+	c.count(q, k, b.ways.keys[x.way].judged == judgedHost)
+	b.line.add(q.Time, k.result, k.of(q))
+	a.asked++
 }
 
-// troubled is what the robots.txt of a site was in place of a file.
+// troubled is a site without a fresh robots.txt, and the state of its policy.
 type troubled struct {
 	origin int
 	state  string
 }
 
-// troubled notes a decision that an old copy, or the lack of one, stands behind.
-func (b *builder) troubled(e *entry, s site, g ground, n *names) {
-	p := n.policies[g.policy]
-	if p == nil || p.own || !p.stale && p.state != "unreachable" {
+// troubled counts a decision that rests on a stale copy, or on no copy at all.
+func (b *builder) troubled(q *store.Request, s site, x basis, n *names) {
+	p := n.policies[x.policy]
+	if p == nil || p.Source.Own || !p.Source.Stale && p.State != "unreachable" {
 		return
 	}
-	k := troubled{s.number, p.state}
-	if p.stale {
+	k := troubled{s.origin, p.State}
+	if p.Source.Stale {
 		k.state = "stale"
 	}
 	u := b.trouble[k]
 	if u == nil {
-		u = &Unreachable{Site: b.origins.keys[s.number].String(), State: k.state, First: micros(e.time), Last: micros(e.time)}
+		u = &Unreachable{Site: siteName(b.origins.keys[s.origin]), State: k.state, First: moment(q.Time), Last: moment(q.Time)}
 		b.trouble[k] = u
 	}
-	if at := micros(e.time); at.Before(u.First) {
+	if at := moment(q.Time); at.Before(u.First) {
 		u.First = at
 	} else if !at.Before(u.Last) {
-		u.Last, u.Error = at, p.err
+		u.Last, u.Error = at, ""
+		if p.Source.Err != nil {
+			u.Error = p.Source.Err.Error()
+		}
 	}
 	u.Requests++
-	if b.ways.keys[g.number].class() == classRefused {
+	u.Classes[b.kinds[x.way].of(q)]++
+	if b.kinds[x.way].result == 1 {
 		u.Refused++
 	}
 }

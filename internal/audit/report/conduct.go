@@ -5,24 +5,27 @@ import (
 	"hash/maphash"
 	"slices"
 	"time"
+
+	"heed/internal/audit/store"
+	"heed/rules"
 )
 
-// Conduct is what a client did at a site of its own accord, whatever heed made
-// of it.
+// Conduct is the behaviour of a client at a site, as requested, whatever heed's
+// verdicts.
 type Conduct struct {
 	Agent string `json:"agent"`
 	Site  string `json:"site"`
 	Counts
 
-	// RobotsAsked is how often it asked for /robots.txt itself. heed does that
-	// too, on its behalf, so that a client which does not is no worse for it.
+	// RobotsAsked is how often it requested /robots.txt. A client need not, since
+	// heed fetches the file as well.
 	RobotsAsked       int64      `json:"robots_asked"`
 	RobotsFirst       *time.Time `json:"robots_first"` // nil: never
 	RobotsLast        *time.Time `json:"robots_last"`
 	RobotsBeforePages bool       `json:"robots_before_pages"` // before its first page
 
-	// BreachShare is the share of what it asked for, pages alone, that the
-	// rules do not let it have: refused and would-refuse; nil: no page was judged.
+	// BreachShare is the share of what it asked for that the rules of the site do not
+	// let it have, of the pages that these rules were applied to; nil: there were none.
 	BreachShare *float64 `json:"breach_share"`
 
 	Asked Gaps `json:"gaps_asked"` // between its requests, as it made them
@@ -37,10 +40,10 @@ type Conduct struct {
 // robots.txt apart.
 type Gaps struct {
 	N      int64    `json:"n"`
-	Median *float64 `json:"median_s"` // nil: there are none
-	P5     *float64 `json:"p5_s"`     // the 5th percentile: 95 % are longer
+	Median *Seconds `json:"median_s"` // nil: there are none
+	P5     *Seconds `json:"p5_s"`     // the 5th percentile: 95 % are longer
 
-	Delay *float64 `json:"crawl_delay_s"` // the longest delay asked for; nil: none
+	Delay *Seconds `json:"crawl_delay_s"` // the longest delay asked for; nil: none
 	Kept  *float64 `json:"kept_share"`    // the share of gaps not shorter than the delay asked for; nil: none was
 }
 
@@ -54,48 +57,55 @@ type trail struct {
 	robots                 int64
 	robotsFirst, robotsEnd int64
 	page                   int64 // the first; 0: none yet
+	judged, breaches       int64 // pages that the rules of the site decided on, and did not allow
 	agents                 map[string]bool
 }
 
-// mostAgents is how many User-Agents are told of one client at one site.
+// mostAgents bounds the User-Agents listed of one client at one site.
 const mostAgents = 20
 
 var seed = maphash.MakeSeed()
 
 // follow adds a decision to its trail.
-func (b *builder) follow(e *entry, a *asker, s site, g ground, d *delays) error {
-	k := pair{a.number, s.number}
+func (b *builder) follow(q *store.Request, a *client, s site, x basis, d *delays) error {
+	k := pair{a.agent, s.origin}
 	t := b.trails[k]
 	if t == nil {
 		t = &trail{agents: map[string]bool{}}
 		b.trails[k] = t
 	}
 	if len(t.agents) < mostAgents {
-		t.agents[a.userAgent] = true
+		t.agents[a.UserAgent] = true
 	}
-	if string(e.target) == "/robots.txt" {
-		if t.robots++; t.robots == 1 || e.time < t.robotsFirst {
-			t.robotsFirst = e.time
+	if q.Target == "/robots.txt" {
+		if t.robots++; t.robots == 1 || q.Time < t.robotsFirst {
+			t.robotsFirst = q.Time
 		}
-		t.robotsEnd = max(t.robotsEnd, e.time)
+		t.robotsEnd = max(t.robotsEnd, q.Time)
 		return nil
 	}
-	if t.page == 0 || e.time < t.page {
-		t.page = e.time
+	if t.page == 0 || q.Time < t.page {
+		t.page = q.Time
 	}
-	if string(e.method) == "GET" {
-		t.pages = append(t.pages, maphash.Bytes(seed, e.target))
+	if k := &b.kinds[x.way]; k.byRules {
+		t.judged++
+		if k.breach {
+			t.breaches++
+		}
 	}
-	if b.ways.keys[g.number].verdict == refuse {
+	if q.Method == "GET" {
+		t.pages = append(t.pages, maphash.String(seed, q.Target))
+	}
+	if b.ways.keys[x.way].verdict == refuse {
 		return nil
 	}
-	delay, err := d.of(e, a, g)
-	t.asked = append(t.asked, start{e.time, delay})
-	t.sent = append(t.sent, start{e.time + e.waited.Int64, delay})
+	delay, err := d.of(q, a, x)
+	t.asked = append(t.asked, start{q.Time, delay})
+	t.sent = append(t.sent, start{q.Time + q.Waited, delay})
 	return err
 }
 
-// conduct returns what the trails come to; nil without any.
+// conduct returns the Conduct of each trail; nil without any.
 func (b *builder) conduct() []Conduct {
 	pairs := map[pair]*Conduct{}
 	for p, c := range b.cells {
@@ -104,9 +114,9 @@ func (b *builder) conduct() []Conduct {
 			continue
 		}
 		if pairs[at] == nil {
-			pairs[at] = &Conduct{Agent: b.agents.keys[p.agent].agent().String(), Site: b.origins.keys[p.origin].String()}
+			pairs[at] = &Conduct{Agent: b.agents.keys[p.agent].String(), Site: siteName(b.origins.keys[p.origin])}
 		}
-		pairs[at].add(c.counts(&b.ways.keys[p.way]))
+		pairs[at].add(c)
 	}
 	var list []Conduct
 	for at, c := range pairs {
@@ -116,7 +126,7 @@ func (b *builder) conduct() []Conduct {
 	return list
 }
 
-// conclude fills in what the trail tells.
+// conclude sets the fields that are derived from the trail.
 func (c *Conduct) conclude(t *trail) {
 	c.Asked, c.Sent = gaps(t.asked), gaps(t.sent)
 	c.Fastest = fastest(t.sent)
@@ -127,12 +137,12 @@ func (c *Conduct) conclude(t *trail) {
 	}
 	slices.Sort(c.Agents)
 	if c.RobotsAsked = t.robots; t.robots > 0 {
-		first, last := micros(t.robotsFirst), micros(t.robotsEnd)
+		first, last := moment(t.robotsFirst), moment(t.robotsEnd)
 		c.RobotsFirst, c.RobotsLast = &first, &last
 		c.RobotsBeforePages = t.page == 0 || t.robotsFirst <= t.page
 	}
-	if judged := c.Requests - c.NotJudged - t.robots; judged > 0 {
-		share := float64(c.Refused+c.WouldRefuse) / float64(judged)
+	if t.judged > 0 {
+		share := float64(t.breaches) / float64(t.judged)
 		c.BreachShare = &share
 	}
 }
@@ -151,7 +161,7 @@ func gaps(starts []start) (g Gaps) {
 		if limited++; gap >= delay {
 			kept++
 		}
-		if s := seconds(delay); g.Delay == nil || s > *g.Delay {
+		if s := Seconds(delay); g.Delay == nil || s > *g.Delay {
 			g.Delay = &s
 		}
 	}
@@ -159,7 +169,7 @@ func gaps(starts []start) (g Gaps) {
 		return g
 	}
 	slices.Sort(list)
-	median, p5 := seconds(percentile(list, 50)), seconds(percentile(list, 5))
+	median, p5 := Seconds(percentile(list, 50)), Seconds(percentile(list, 5))
 	g.Median, g.P5 = &median, &p5
 	if limited > 0 {
 		share := float64(kept) / float64(limited)
@@ -184,4 +194,53 @@ func fastest(starts []start) (most int64) {
 		most = max(most, int64(i-from+1))
 	}
 	return most
+}
+
+// delays looks up which time between requests a site asked of an agent.
+type delays struct {
+	reader *store.Reader
+	names  *names
+	known  map[fileFor]int64
+	bodies map[int64]int64 // the id of the robots.txt, by the snapshot
+}
+
+// fileFor is an agent under a file.
+type fileFor struct {
+	body   int64
+	tokens string
+}
+
+// of returns the delay, in microseconds, that applied to q; 0: none. It is what
+// the decision notes, else what the robots.txt that was in force asks for.
+func (d *delays) of(q *store.Request, c *client, x basis) (int64, error) {
+	if q.Delay > 0 {
+		return q.Delay, nil
+	}
+	p := d.names.policies[x.policy]
+	if p == nil || p.Snapshot == 0 {
+		return 0, nil
+	}
+	if d.bodies == nil {
+		d.bodies, d.known = map[int64]int64{}, map[fileFor]int64{}
+		if err := d.reader.Answers(func(a *store.Answer) { d.bodies[a.ID] = a.Body }); err != nil {
+			return 0, err
+		}
+	}
+	k := fileFor{d.bodies[p.Snapshot], c.tokens}
+	delay, ok := d.known[k]
+	if ok || k.body == 0 {
+		return delay, nil
+	}
+	text, err := d.reader.Body(k.body)
+	if err != nil {
+		return 0, err
+	}
+	file := rules.New(rules.Source{State: rules.Available}, text)
+	for _, field := range file.FieldsFor(rules.Declare(c.Tokens...), rules.CrawlDelay) {
+		if asked, ok := field.Delay(); ok {
+			delay = max(delay, asked.Microseconds())
+		}
+	}
+	d.known[k] = delay
+	return delay, nil
 }

@@ -24,18 +24,18 @@ func visits(t *testing.T, fill func(r *record, visit func(second float64, target
 	})
 	rep, _ := made(t, report.Query{Conduct: true}, r.file())
 	if len(rep.Conduct) != 1 {
-		t.Fatalf("it tells of %d agents at sites", len(rep.Conduct))
+		t.Fatalf("it has %d agents at sites", len(rep.Conduct))
 	}
 	return &rep.Conduct[0]
 }
 
 // is fails unless a number that there may be none of is what is wanted.
-func is(t *testing.T, what string, got *float64, want float64) {
+func is[N comparable](t *testing.T, what string, got *N, want N) {
 	t.Helper()
 	if got == nil {
-		t.Errorf("%s is not told, and is %v", what, want)
-	} else if *got < want-1e-6 || *got > want+1e-6 {
-		t.Errorf("%s is %v, not %v", what, *got, want)
+		t.Errorf("%s is missing, want %v", what, want)
+	} else if *got != want {
+		t.Errorf("%s is %v, want %v", what, *got, want)
 	}
 }
 
@@ -47,12 +47,12 @@ func TestHeed_GapsAreHeldAgainstTheDelayThatTheAgentIsAskedToKeep(t *testing.T) 
 		visit(25, "/d", 5*time.Second)
 		visit(100, "/e", 0)
 	})
-	is(t, "the delay", c.Asked.Delay, 10)
+	is(t, "the delay", c.Asked.Delay, 10e6)
 	is(t, "the share kept, as it asked", c.Asked.Kept, 0.5)
 	is(t, "the share kept, as it was sent on", c.Sent.Kept, 1)
-	is(t, "the median of gaps, as it asked", c.Asked.Median, 5)
-	is(t, "the median of gaps, as it was sent on", c.Sent.Median, 10)
-	is(t, "the 5th percentile", c.Asked.P5, 2)
+	is(t, "the median of gaps, as it asked", c.Asked.Median, 5e6)
+	is(t, "the median of gaps, as it was sent on", c.Sent.Median, 10e6)
+	is(t, "the 5th percentile", c.Asked.P5, 2e6)
 	if c.Asked.N != 4 || c.Fastest != 4 {
 		t.Errorf("there are %d gaps, and %d requests in the fastest minute", c.Asked.N, c.Fastest)
 	}
@@ -64,7 +64,7 @@ func TestHeed_ADelayThatTheRecordNotesCountsBeforeTheFiles(t *testing.T) {
 		visit(12, "/b", 0)
 		r.set(r.last["entry"], "asked", 15*time.Second.Microseconds())
 	})
-	is(t, "the delay", c.Asked.Delay, 15)
+	is(t, "the delay", c.Asked.Delay, 15e6)
 	is(t, "the share kept", c.Asked.Kept, 0)
 }
 

@@ -1,9 +1,17 @@
 package report
 
-import "time"
+import (
+	"encoding/json"
+	"time"
 
-// Counts are requests by what became of them. Requests is the sum of the four
-// that follow: one that was not judged counts there whatever its verdict.
+	"heed/internal/audit/store"
+	"heed/internal/reason"
+	"heed/rules"
+)
+
+// Counts are requests by what became of them. Requests is the sum of Classes, and
+// of the four that follow: there one of which nothing was seen that could be judged
+// counts as NotJudged whatever its verdict.
 type Counts struct {
 	Requests    int64 `json:"requests"`
 	Allowed     int64 `json:"allowed"`
@@ -17,11 +25,16 @@ type Counts struct {
 	Bytes       int64 `json:"bytes"`        // of the answers' bodies, as clients received them
 
 	Waited      int64   `json:"waited"`           // had to wait for rules or a turn, 10 ms or longer
-	WaitedTotal float64 `json:"waited_s"`         // all of them together, in seconds
-	WaitedMost  float64 `json:"waited_longest_s"` // the longest, in seconds
+	WaitedTotal Seconds `json:"waited_s"`         // all of them together
+	WaitedMost  Seconds `json:"waited_longest_s"` // the longest
 
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
+
+	// Classes are the requests by class, and WouldBe those that were only observed
+	// by the class of their refusal; Classes has these as allowed or failed.
+	Classes reason.Counts `json:"classes"`
+	WouldBe reason.Counts `json:"would_be"`
 }
 
 // add adds o to c.
@@ -47,6 +60,8 @@ func (c *Counts) add(o *Counts) {
 	c.Waited += o.Waited
 	c.WaitedTotal += o.WaitedTotal
 	c.WaitedMost = max(c.WaitedMost, o.WaitedMost)
+	c.Classes.Add(&o.Classes)
+	c.WouldBe.Add(&o.WouldBe)
 }
 
 // The names that a record has for how a request was judged, and for verdicts.
@@ -58,84 +73,95 @@ const (
 	wouldRefuse = "would-refuse"
 )
 
-// class is where a decision is counted.
-type class int
+// verdict returns the rules.Verdict with a name.
+func verdict(name string) rules.Verdict {
+	switch name {
+	case allow:
+		return rules.Allow
+	case wouldRefuse:
+		return rules.WouldRefuse
+	}
+	return rules.Refuse
+}
 
-const (
-	classAllowed class = iota
-	classRefused
-	classWouldRefuse
-	classNotJudged
-	classes
-)
+// kind is where decisions that came about in one way are counted.
+type kind struct {
+	result   int             // the index of Allowed, Refused, WouldRefuse or NotJudged
+	class    [2]reason.Class // of a request that did not fail, and of one that did
+	wouldBe  reason.Class
+	observed bool // it counts in WouldBe too
+	byRules  bool // the rules of the site decided
+	breach   bool // and did not allow it
+}
 
-func (w *way) class() class {
+func (w *way) kind() kind {
+	v, r := verdict(w.verdict), rules.Reason(w.reason)
+	k := kind{class: [2]reason.Class{reason.ClassOf(v, r, false), reason.ClassOf(v, r, true)}}
+	k.wouldBe, k.observed = reason.WouldBe(v, r)
 	switch {
 	case w.judged == judgedNo:
-		return classNotJudged
-	case w.verdict == allow:
-		return classAllowed
-	case w.verdict == wouldRefuse:
-		return classWouldRefuse
+		k.result = 3
+	case v == rules.WouldRefuse:
+		k.result = 2
+	case v == rules.Refuse:
+		k.result = 1
 	}
-	return classRefused
+	k.breach = k.class[0] == reason.RefusedByRule || k.observed && k.wouldBe == reason.RefusedByRule
+	k.byRules = k.breach || k.observed && k.wouldBe == reason.Postponed ||
+		k.class[0] == reason.Allowed && !k.observed && r != rules.ReasonOverride && r != rules.ReasonSubresource
+	return k
 }
 
-// cell counts the decisions of one agent about one site that came about in one way.
-type cell struct {
-	n, siteRefused, unknown, bytes int64
-	waits, waited, waitedMost      int64 // microseconds
-	first, last                    int64
+// of returns the class of a request.
+func (k *kind) of(q *store.Request) reason.Class {
+	if q.Failed {
+		return k.class[1]
+	}
+	return k.class[0]
 }
 
-// waitedFrom is the shortest wait that is told, in microseconds: less is not felt.
+// waitedFrom is the shortest wait that is counted, in microseconds.
 const waitedFrom = 10_000
 
-func (c *cell) add(e *entry) {
-	if c.n == 0 || e.time < c.first {
-		c.first = e.time
+// count counts a request that was decided on as k describes.
+func (c *Counts) count(q *store.Request, k *kind, byHost bool) {
+	at := moment(q.Time)
+	if c.Requests == 0 || at.Before(c.First) {
+		c.First = at
 	}
-	if c.n == 0 || e.time > c.last {
-		c.last = e.time
+	if at.After(c.Last) {
+		c.Last = at
 	}
-	c.n++
-	if w := e.waited.Int64; w >= waitedFrom {
-		c.waits++
-		c.waited += w
-		c.waitedMost = max(c.waitedMost, w)
+	c.Requests++
+	*[...]*int64{&c.Allowed, &c.Refused, &c.WouldRefuse, &c.NotJudged}[k.result]++
+	c.Classes[k.of(q)]++
+	if k.observed {
+		c.WouldBe[k.wouldBe]++
+	}
+	if byHost {
+		c.ByHost++
+	}
+	c.Bytes += q.BytesOut
+	if q.Waited >= waitedFrom {
+		c.Waited++
+		c.WaitedTotal += Seconds(q.Waited)
+		c.WaitedMost = max(c.WaitedMost, Seconds(q.Waited))
 	}
 	switch {
-	case !e.status.Valid:
-		c.unknown++
-	case e.fromSite.Int64 == 1 && siteRefused(e.status.Int64):
-		c.siteRefused++
+	case !q.Ended:
+		c.Unknown++
+	case q.SiteRefused:
+		c.SiteRefused++
 	}
-	c.bytes += e.bytesOut.Int64
 }
 
-// siteRefused reports whether a site's answer means "not you" or "not now".
-func siteRefused(status int64) bool {
-	switch status {
-	case 401, 403, 429, 451, 503:
-		return true
-	}
-	return false
-}
+// Seconds is a duration in microseconds, which is seconds in JSON.
+type Seconds int64
 
-// counts returns what the cell counts of decisions that came about as w says.
-func (c *cell) counts(w *way) *Counts {
-	counts := &Counts{
-		Requests: c.n, SiteRefused: c.siteRefused, Unknown: c.unknown, Bytes: c.bytes,
-		Waited: c.waits, WaitedTotal: seconds(c.waited), WaitedMost: seconds(c.waitedMost),
-		First: micros(c.first), Last: micros(c.last),
-	}
-	*[]*int64{&counts.Allowed, &counts.Refused, &counts.WouldRefuse, &counts.NotJudged}[w.class()] = c.n
-	if w.judged == judgedHost {
-		counts.ByHost = c.n
-	}
-	return counts
-}
+func (s Seconds) float() float64 { return float64(s) / 1e6 }
 
-func micros(t int64) time.Time { return time.UnixMicro(t).UTC() }
+// MarshalJSON implements json.Marshaler.
+func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(s.float()) }
 
-func seconds(micros int64) float64 { return float64(micros) / 1e6 }
+// moment returns the time of a number of microseconds since 1970.
+func moment(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -6,9 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"heed/internal/reason"
+	"heed/internal/safetext"
 )
 
-// cubeColumns are the columns of WriteCSV.
+// cubeColumns are the columns of WriteCSV; the first is named as Report.By is.
 var cubeColumns = []string{
 	"agent", "site", "judged", "verdict", "reason", "group", "rule", "line", "exception",
 	"requests", "site_refused", "outcome_unknown", "bytes", "waited", "waited_s", "waited_longest_s", "first", "last",
@@ -29,14 +32,14 @@ func (r *Report) WriteCSV(w io.Writer) error {
 }
 
 func (r *Report) cubeCSV(c *csv.Writer) {
-	_ = c.Write(cubeColumns) // the writer keeps its error
+	_ = c.Write(append([]string{r.By}, append(cubeColumns[1:], classColumns()...)...)) // the writer keeps its error
 	for i := range r.cube {
 		d, n := &r.cube[i].deciding, &r.cube[i].counts
-		_ = c.Write([]string{
+		_ = c.Write(append([]string{
 			plain(d.Agent), plain(d.Site), plain(d.Judged), plain(d.Verdict), plain(d.Reason), plain(d.Group), plain(d.Rule), whole(d.Line), plain(d.Settled),
-			whole(n.Requests), whole(n.SiteRefused), whole(n.Unknown), whole(n.Bytes), whole(n.Waited), decimal(n.WaitedTotal), decimal(n.WaitedMost),
-			moment(n.First), moment(n.Last),
-		})
+			whole(n.Requests), whole(n.SiteRefused), whole(n.Unknown), whole(n.Bytes), whole(n.Waited), decimal(n.WaitedTotal.float()), decimal(n.WaitedMost.float()),
+			microStamp(n.First), microStamp(n.Last),
+		}, n.classCells()...))
 	}
 }
 
@@ -50,27 +53,49 @@ var conductColumns = []string{
 }
 
 func (r *Report) conductCSV(c *csv.Writer) {
-	_ = c.Write(conductColumns)
+	_ = c.Write(append([]string{r.By}, append(conductColumns[1:], classColumns()...)...))
 	for i := range r.Conduct {
 		d := &r.Conduct[i]
 		robots := [2]string{}
 		if d.RobotsAsked > 0 {
-			robots = [2]string{moment(*d.RobotsFirst), moment(*d.RobotsLast)}
+			robots = [2]string{microStamp(*d.RobotsFirst), microStamp(*d.RobotsLast)}
 		}
-		_ = c.Write([]string{
+		_ = c.Write(append([]string{
 			plain(d.Agent), plain(d.Site), whole(d.Requests), whole(d.Allowed), whole(d.Refused), whole(d.WouldRefuse), whole(d.NotJudged),
 			whole(d.RobotsAsked), robots[0], robots[1], strconv.FormatBool(d.RobotsBeforePages), maybe(d.BreachShare),
-			whole(d.Asked.N), maybe(d.Asked.Median), maybe(d.Asked.P5), maybe(d.Asked.Kept),
-			maybe(d.Sent.Median), maybe(d.Sent.P5), maybe(d.Sent.Kept), maybe(d.Sent.Delay),
+			whole(d.Asked.N), maybeSeconds(d.Asked.Median), maybeSeconds(d.Asked.P5), maybe(d.Asked.Kept),
+			maybeSeconds(d.Sent.Median), maybeSeconds(d.Sent.P5), maybe(d.Sent.Kept), maybeSeconds(d.Sent.Delay),
 			whole(d.Fastest), whole(d.Repeated), plain(strings.Join(d.Agents, " | ")),
-		})
+		}, d.classCells()...))
 	}
+}
+
+// classColumns returns the names of the columns of classCells.
+func classColumns() (all []string) {
+	for _, k := range reason.Classes() {
+		all = append(all, "class_"+k.Key())
+	}
+	for _, k := range reason.WouldBeClasses() {
+		all = append(all, "would_be_"+k.Key())
+	}
+	return all
+}
+
+// classCells returns the numbers by class.
+func (c *Counts) classCells() (all []string) {
+	for _, k := range reason.Classes() {
+		all = append(all, whole(c.Classes[k]))
+	}
+	for _, k := range reason.WouldBeClasses() {
+		all = append(all, whole(c.WouldBe[k]))
+	}
+	return all
 }
 
 // plain keeps a text of a client or a site from being taken for a formula by a
 // program that opens tables, and its control characters from being obeyed.
 func plain(s string) string {
-	s = Printable(s)
+	s = safetext.Visible(s)
 	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
 		return "'" + s
 	}
@@ -81,7 +106,7 @@ func whole(n int64) string { return strconv.FormatInt(n, 10) }
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// maybe writes a number that there may be none of.
+// maybe writes a number; nothing for nil.
 func maybe(f *float64) string {
 	if f == nil {
 		return ""
@@ -89,5 +114,12 @@ func maybe(f *float64) string {
 	return decimal(*f)
 }
 
-// moment writes a time with its microseconds.
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+func maybeSeconds(s *Seconds) string {
+	if s == nil {
+		return ""
+	}
+	return decimal(s.float())
+}
+
+// microStamp writes a time with its microseconds.
+func microStamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

@@ -1,10 +1,9 @@
-// Package report tells people what a record of decisions comes to: reports by
-// agent and by site, what clients did of their own accord, tables for a paper,
-// and every decision for other programs.
+// Package report summarizes records of decisions: reports by agent and by site, the
+// behaviour of clients, tables for a paper, and exports of every decision.
 //
-// It reads records and changes nothing. Texts that clients and sites chose
-// stand in its data as they came; what is written as text or HTML is escaped.
+// It only reads records. Texts from clients and sites are unchanged in its data, and
+// escaped in text and HTML.
 //
-// Outside package: github.com/rogpeppe/go-internal/diff, for what changed
-// between two files.
+// Outside package: github.com/rogpeppe/go-internal/diff, for the differences between
+// two files.
 package report

@@ -2,9 +2,10 @@ package report
 
 import (
 	"context"
-	"database/sql"
-	"fmt"
-	"strings"
+	"slices"
+
+	"heed/internal/audit"
+	"heed/internal/audit/store"
 )
 
 // Sink takes the decisions of an export one by one.
@@ -16,135 +17,62 @@ type Sink interface {
 
 // Export writes every decision that the query asks about, with every field of
 // the view "decisions", by time. Reading goes on while a heed writes.
-func Export(ctx context.Context, records []Record, query Query, to Sink) error {
-	var all int64
-	var open []*cursor
-	defer func() {
-		for _, c := range open {
-			_ = c.rows.Close()
-		}
-	}()
-	for _, r := range records {
-		x, err := extentOf(r)
+func Export(ctx context.Context, records []*store.Record, query Query, to Sink) error {
+	all, release, err := readers(ctx, records)
+	if err != nil {
+		return err
+	}
+	defer release()
+	var total, n int64
+	var sources []func() (*decision, error)
+	var columns []string
+	for _, r := range all {
+		f, err := r.File()
 		if err != nil {
 			return err
 		}
-		all += x.n
-		c, err := newCursor(ctx, r, &query)
+		total += f.Decisions
+		rows, err := r.Decisions(query.filter())
 		if err != nil {
 			return err
 		}
-		open = append(open, c)
+		defer rows.Close()
+		columns = rows.Columns
+		sources = append(sources, decisionsOf(rows))
 	}
-	if len(open) > 0 {
-		if err := to.head(open[0].columns); err != nil {
-			return err
-		}
+	if len(all) == 0 {
+		return to.end()
 	}
-	if err := merge(open, to, func(n int64) {
-		if query.Progress != nil {
-			query.Progress(n, all)
+	if err := to.head(columns); err != nil {
+		return err
+	}
+	err = audit.Merge(sources, func(a, b *decision) bool { return a.time < b.time }, func(_ int, d *decision) error {
+		if n++; n%progressEvery == 0 && query.Progress != nil {
+			query.Progress(n, total)
 		}
-	}); err != nil {
+		return to.row(d.values)
+	})
+	if err != nil {
 		return err
 	}
 	return to.end()
 }
 
-// merge hands the rows of all cursors to the sink, the oldest first; of one
-// record in its own order.
-func merge(open []*cursor, to Sink, progress func(int64)) error {
-	for _, c := range open {
-		if err := c.next(); err != nil {
-			return err
-		}
-	}
-	for n := int64(1); ; n++ {
-		var first *cursor
-		for _, c := range open {
-			if !c.done && (first == nil || c.time() < first.time()) {
-				first = c
-			}
-		}
-		if first == nil {
-			return nil
-		}
-		if err := to.row(first.values); err != nil {
-			return err
-		}
-		if err := first.next(); err != nil {
-			return err
-		}
-		if n%told == 0 {
-			progress(n)
-		}
-	}
+// decision is a row of the view "decisions". As texts, times are in order.
+type decision struct {
+	time   string
+	values []any
 }
 
-// cursor stands at a row of a record's decisions.
-type cursor struct {
-	record  Record
-	rows    *sql.Rows
-	columns []string
-	at      int // where the time stands
-	values  []any
-	into    []any
-	done    bool
-}
-
-func newCursor(ctx context.Context, r Record, q *Query) (*cursor, error) {
-	where, args := q.where()
-	rows, err := r.query(ctx, "SELECT * FROM decisions WHERE "+where+" ORDER BY seq", args...)
-	if err != nil {
-		return nil, err
-	}
-	c := &cursor{record: r, rows: rows}
-	if c.columns, err = rows.Columns(); err != nil {
-		return nil, err
-	}
-	c.values, c.into = make([]any, len(c.columns)), make([]any, len(c.columns))
-	for i, name := range c.columns {
-		if c.into[i] = &c.values[i]; name == "time" {
-			c.at = i
+// decisionsOf returns a func that returns the next of rows; nil after the last.
+func decisionsOf(rows *store.Rows) func() (*decision, error) {
+	column := slices.Index(rows.Columns, "time")
+	return func() (*decision, error) {
+		values, err := rows.Next()
+		if values == nil {
+			return nil, err
 		}
+		time, _ := values[column].(string)
+		return &decision{time, values}, nil
 	}
-	return c, nil
-}
-
-func (c *cursor) next() error {
-	if c.done = !c.rows.Next(); !c.done {
-		return c.rows.Scan(c.into...)
-	}
-	if err := c.rows.Err(); err != nil {
-		return fmt.Errorf("%s cannot be read to its end: %w", c.record.Name, err)
-	}
-	return nil
-}
-
-// time returns when the row was decided; times are written so that they are in
-// order as texts.
-func (c *cursor) time() string {
-	s, _ := c.values[c.at].(string)
-	return s
-}
-
-// where returns the query as a condition on the view "decisions".
-func (q *Query) where() (string, []any) {
-	all, args := []string{"1"}, []any(nil)
-	add := func(condition string, values ...any) { all, args = append(all, condition), append(args, values...) }
-	if !q.From.IsZero() {
-		add("time >= ?", moment(q.From))
-	}
-	if !q.To.IsZero() {
-		add("time < ?", moment(q.To))
-	}
-	if below, ok := strings.CutPrefix(q.Host, "*"); ok {
-		add("substr(host, -length(?)) = ?", below, strings.ToLower(below))
-	} else if q.Host != "" {
-		add("host = ?", strings.ToLower(q.Host))
-	}
-	if q.Client != "" {
-		add("(client = ? OR user = ? OR client_name = ? OR EXISTS (SELECT 1 FROM json_each(tokens) WHERE value = ? COLLATE NOCASE))", q.Client, q.Client, q.Client, q.Client)
-	}
-	return strings.Join(all, " AND "), args
 }

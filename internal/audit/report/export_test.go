@@ -15,7 +15,7 @@ import (
 // exported returns the lines of an export as JSON.
 func exported(t *testing.T, q report.Query, paths ...string) []map[string]any {
 	t.Helper()
-	var records []report.Record
+	var records []*store.Record
 	for _, path := range paths {
 		records = append(records, read(t, path))
 	}
@@ -73,14 +73,9 @@ func TestHeed_SeveralRecordsAreExportedByTime(t *testing.T) {
 
 func TestHeed_ARecordBesideItsBackupIsNotCountedTwice(t *testing.T) {
 	path := aDay(t)
-	files, err := store.Records(path, path)
+	records, err := store.Records(path, path)
 	if err != nil {
 		t.Fatal(err)
-	}
-	defer store.Close(files)
-	var records []report.Record
-	for _, f := range files {
-		records = append(records, report.Record{Name: f.Path, DB: f.DB})
 	}
 	if r, err := report.New(records, report.Query{}, begun); err != nil || r.Total.Requests != 9 {
 		t.Errorf("one record named twice comes to %d requests: %v", r.Total.Requests, err)
@@ -96,7 +91,7 @@ func TestHeed_ATableOfHostileTextsIsStillATable(t *testing.T) {
 	r := newRecord(t)
 	r.entry(0, r.once("asker", "192.0.2.7", nil, nil, "enforce", hostile, "[]", 0, nil, nil), "shop.example", "/", r.ground("path", "allow", "no-rule", "", 0, nil, nil), 0)
 	var out bytes.Buffer
-	if err := report.Export(context.Background(), []report.Record{read(t, r.file())}, report.Query{}, report.Table(&out)); err != nil {
+	if err := report.Export(context.Background(), []*store.Record{read(t, r.file())}, report.Query{}, report.Table(&out)); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()

@@ -4,17 +4,17 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"heed/internal/reason"
 )
 
 // finish makes the lists of a report out of what was counted.
-func (b *builder) finish(rep *Report, records []Record) error {
-	rep.Window = b.query.Words()
+func (b *builder) finish(rep *Report) error {
+	rep.Window, rep.By = b.query.Words(), b.query.by()
 	rep.Agents, rep.Sites = []AgentPart{}, []SitePart{} // in JSON a list is never null
 	rep.Refusals, rep.NotJudged, rep.Exceptions, rep.Trouble = []Deciding{}, []Deciding{}, []Deciding{}, []Unreachable{}
 	agents, sites, pairs := make([]Counts, len(b.agents.keys)), make([]Counts, len(b.origins.keys)), map[pair]*Counts{}
-	for p, c := range b.cells {
-		w := &b.ways.keys[p.way]
-		counts := c.counts(w)
+	for p, counts := range b.cells {
 		rep.Total.add(counts)
 		agents[p.agent].add(counts)
 		sites[p.origin].add(counts)
@@ -23,27 +23,28 @@ func (b *builder) finish(rep *Report, records []Record) error {
 			pairs[at] = &Counts{}
 		}
 		pairs[at].add(counts)
-		b.sort(rep, row{b.deciding(p, c, w), *counts})
+		b.sort(rep, row{b.deciding(p, counts), *counts})
 	}
 	b.parts(rep, agents, sites, pairs)
 	rep.Reasons = b.reasons()
 	for _, u := range b.trouble {
 		rep.Trouble = append(rep.Trouble, *u)
 	}
-	rep.Periods, rep.PeriodSeconds, rep.ClockBack = b.line.periods(), seconds(b.line.width), b.back
-	rep.Exempt, rep.Unrecorded = b.exempt, b.unrecorded
+	rep.Periods, rep.PeriodSeconds, rep.ClockBack = b.line.periods(), Seconds(b.line.width).float(), b.back
+	rep.Exempt, rep.Unrecorded, rep.Gaps = b.exempt, b.unrecorded, b.gaps
 	rep.Conduct = b.conduct()
 	var err error
-	rep.Changes, err = b.changes(records)
+	rep.Changes, err = b.changes()
 	rep.order()
 	return err
 }
 
-func (b *builder) deciding(p place, c *cell, w *way) Deciding {
+func (b *builder) deciding(p place, c *Counts) Deciding {
+	w := &b.ways.keys[p.way]
 	return Deciding{
-		Agent: b.agents.keys[p.agent].agent().String(), Site: b.origins.keys[p.origin].String(),
-		Judged: w.judged, Verdict: w.verdict, Reason: w.reason, Group: w.group, Rule: w.rule, Line: w.line, Settled: w.settled,
-		Count: c.n, First: micros(c.first), Last: micros(c.last),
+		Agent: b.agents.keys[p.agent].String(), Site: siteName(b.origins.keys[p.origin]),
+		Judged: w.judged, Verdict: w.verdict, Reason: w.reason, Group: w.group, Rule: w.rule, Line: int64(w.line), Settled: w.settled,
+		Count: c.Requests, First: c.First, Last: c.Last,
 	}
 }
 
@@ -67,20 +68,22 @@ func (b *builder) reasons() []Reason {
 	type counted struct {
 		n             int64
 		sites, agents map[int]bool
+		classes       reason.Counts
 	}
 	counts := map[Reason]*counted{}
 	for p, c := range b.cells {
 		w := &b.ways.keys[p.way]
 		k := Reason{Judged: w.judged, Verdict: w.verdict, Reason: w.reason}
 		if counts[k] == nil {
-			counts[k] = &counted{0, map[int]bool{}, map[int]bool{}}
+			counts[k] = &counted{sites: map[int]bool{}, agents: map[int]bool{}}
 		}
-		counts[k].n += c.n
+		counts[k].n += c.Requests
+		counts[k].classes.Add(&c.Classes)
 		counts[k].sites[p.origin], counts[k].agents[p.agent] = true, true
 	}
 	list := make([]Reason, 0, len(counts))
 	for k, c := range counts {
-		k.Requests, k.Sites, k.Agents = c.n, len(c.sites), len(c.agents)
+		k.Requests, k.Sites, k.Agents, k.Classes = c.n, len(c.sites), len(c.agents), c.classes
 		list = append(list, k)
 	}
 	byMost(list, func(r *Reason) (int64, string) { return r.Requests, r.Verdict + r.Reason + r.Judged })
@@ -92,66 +95,53 @@ func (b *builder) parts(rep *Report, agents, sites []Counts, pairs map[pair]*Cou
 	asked, by := make([]int, len(agents)), make([][]AgentCount, len(sites))
 	for p, c := range pairs {
 		asked[p.agent]++
-		by[p.origin] = append(by[p.origin], AgentCount{b.agents.keys[p.agent].agent().String(), *c})
+		by[p.origin] = append(by[p.origin], AgentCount{b.agents.keys[p.agent].String(), *c})
 	}
 	for i, c := range agents {
 		if c.Requests > 0 {
-			agent := b.agents.keys[i].agent()
-			rep.Agents = append(rep.Agents, AgentPart{agent, agent.String(), c, asked[i], clientsOf(b.clients[i])})
+			agent := b.agents.keys[i]
+			rep.Agents = append(rep.Agents, AgentPart{agent.agent(), agent.String(), c, asked[i], clientsOf(b.clients[i])})
 		}
 	}
 	for i, c := range sites {
 		if c.Requests > 0 {
 			byMost(by[i], func(a *AgentCount) (int64, string) { return a.Requests, a.Agent })
-			rep.Sites = append(rep.Sites, SitePart{b.origins.keys[i].String(), c, by[i]})
+			rep.Sites = append(rep.Sites, SitePart{siteName(b.origins.keys[i]), c, by[i]})
 		}
 	}
 }
 
-func clientsOf(counts map[string]*int64) []Client {
+func clientsOf(counts map[string]int64) []Client {
 	list := make([]Client, 0, len(counts))
 	for address, n := range counts {
-		list = append(list, Client{address, *n})
+		list = append(list, Client{address, n})
 	}
 	byMost(list, func(c *Client) (int64, string) { return c.Requests, c.Address })
 	return list
 }
 
-// order puts all lists in order.
-func (r *Report) order() {
-	byMost(r.Agents, func(a *AgentPart) (int64, string) { return a.Requests, a.Name })
-	byMost(r.Sites, func(s *SitePart) (int64, string) { return s.Requests, s.Site })
-	for _, list := range [][]Deciding{r.Refusals, r.NotJudged, r.Exceptions} {
-		byMost(list, func(d *Deciding) (int64, string) { return d.Count, d.key() })
-	}
-	byMost(r.cube, func(c *row) (int64, string) { return c.deciding.Count, c.deciding.key() })
-	byMost(r.Trouble, func(u *Unreachable) (int64, string) { return u.Requests, u.Site + u.State })
-	byMost(r.Conduct, func(c *Conduct) (int64, string) { return c.Requests, c.Agent + "\x00" + c.Site })
-}
-
-// key tells decidings apart.
+// key returns a key that orders decidings and differs between them.
 func (d *Deciding) key() string {
 	return strings.Join([]string{d.Site, d.Agent, d.Verdict, d.Reason, d.Group, d.Rule, d.Settled}, "\x00")
 }
 
-// byMost sorts the largest number first, names in order among equals. of is
-// called once for each.
+// byMost sorts the largest number first, names in order among equals. It calls of
+// once for each, since making a name takes longer than the rest.
 func byMost[T any](list []T, of func(*T) (int64, string)) {
 	type ranked struct {
 		n    int64
 		name string
-		at   int
+		what T
 	}
-	places, sorted := make([]ranked, len(list)), make([]T, len(list))
+	all := make([]ranked, len(list))
 	for i := range list {
 		n, name := of(&list[i])
-		places[i] = ranked{n, name, i}
+		all[i] = ranked{n, name, list[i]}
 	}
-	slices.SortFunc(places, func(x, y ranked) int {
-		return cmp.Or(cmp.Compare(y.n, x.n), strings.Compare(x.name, y.name), cmp.Compare(x.at, y.at))
+	slices.SortFunc(all, func(x, y ranked) int {
+		return cmp.Or(cmp.Compare(y.n, x.n), strings.Compare(x.name, y.name))
 	})
-	for i, p := range places {
-		sorted[i] = list[p.at]
+	for i := range all {
+		list[i] = all[i].what
 	}
-	copy(list, sorted)
 }

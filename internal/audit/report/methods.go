@@ -5,23 +5,25 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"heed/internal/audit/store"
+	"heed/internal/reason"
+	"heed/internal/safetext"
 )
 
 // methods is what a paragraph on methods says of a record; it is gathered from
 // the rows of the tables, so that it cannot say other than they do.
 type methods struct {
-	record Record
-	last   int64 // entry.seq
+	reader *store.Reader
+	last   int64 // the last entry.seq that counts
+	commit int64 // that covers it
 
-	store                    string
-	row                      map[string]string // of table "record"
-	agents, sites            map[string]bool
-	allowed, refused, would  int64
-	not, path, host          int64
-	decided, stale           int64 // under a policy
-	unavailable, unreachable int64
-	own                      int64
-	sensitivity              []Sensitivity
+	row           map[string]string // of table "record"
+	agents, sites map[string]bool
+	sums          map[string]int64 // of requests, by how they were judged and by their policy
+	classes       reason.Counts
+	wouldBe       reason.Counts // those that were only observed, by the class of their refusal
+	sensitivity   []Sensitivity
 }
 
 // note takes in a row of a table.
@@ -36,75 +38,85 @@ func (m *methods) note(table string, columns, cells []string) {
 	}
 	switch table {
 	case "record":
-		m.row, m.store = row, row["record"]
-		m.agents, m.sites = map[string]bool{}, map[string]bool{}
+		m.row, m.agents, m.sites, m.sums = row, map[string]bool{}, map[string]bool{}, map[string]int64{}
 	case "requests":
 		m.agents[row["agent"]], m.sites[row["site"]] = true, true
-		m.allowed += number("allowed")
-		m.refused += number("refused")
-		m.would += number("would_refuse")
-		m.not += number("not_judged")
-	case "coverage":
-		switch row["judged"] {
-		case judgedHost:
-			m.host += number("requests")
-		case "path":
-			m.path += number("requests")
+		m.sums["all"] += number("requests")
+		for _, class := range reason.Classes() {
+			m.classes[class] += number("class_" + class.Key())
+			m.wouldBe[class] += number("would_be_" + class.Key()) // 0 for those without a column
 		}
+	case "coverage":
+		m.sums["by "+row["judged"]] += number("requests")
 	case "policies":
-		m.policy(row, number("requests"))
-	}
-}
-
-func (m *methods) policy(row map[string]string, n int64) {
-	m.decided += n
-	switch {
-	case row["own"] == "1":
-		m.own += n
-	case row["stale"] == "1":
-		m.stale += n
-	case row["state"] == "unavailable":
-		m.unavailable += n
-	case row["state"] == "unreachable":
-		m.unreachable += n
+		m.sums["decided"] += number("requests")
+		switch {
+		case row["own"] == "1":
+			m.sums["own"] += number("requests")
+		case row["stale"] == "1":
+			m.sums["stale"] += number("requests")
+		default:
+			m.sums["state "+row["state"]] += number("requests")
+		}
 	}
 }
 
 // write writes the paragraph, in lines that a terminal shows whole.
 func (m *methods) write(w io.Writer, window string) {
-	all := m.allowed + m.refused + m.would + m.not
+	all, decided := m.sums["all"], m.sums["decided"]
+	of := func(sum string) string { return percent(m.sums[sum], all) }
+	ofDecided := func(sum string) string { return percent(m.sums[sum], decided) }
 	if all == 0 {
-		fmt.Fprintf(w, "The record %s holds no requests%s.\n\n", m.store, comma(window))
+		fmt.Fprintf(w, "The record %s holds no requests%s.\n\n", m.row["record"], comma(window))
 		return
 	}
-	text := fmt.Sprintf("Requests were made through heed %s, a forward proxy that judges every request by the site's robots.txt (RFC 9309; rules engine %s, profile %s) before it leaves. ",
-		m.row["heed"], m.row["engine"], m.row["profile"])
-	text += fmt.Sprintf("From %s to %s%s it recorded %s by %s to %s: %s (%s) were allowed, %s (%s) refused, %s (%s) not allowed but let through while only observed, and %s (%s) not judged. ",
+	list := func(column string) string { return strings.Join(strings.Fields(m.row[column]), ", ") }
+	profiles := "profile " + list("profile")
+	if strings.Contains(profiles, ",") {
+		profiles = "profiles " + list("profile")
+	}
+	text := fmt.Sprintf("Requests were made through heed %s, a forward proxy that judges every request by the site's robots.txt (RFC 9309; %s, %s) before it leaves. ",
+		list("heed"), enginesNamed(strings.Fields(m.row["engine"])), profiles)
+	text += fmt.Sprintf("From %s to %s%s it recorded %s by %s to %s: %s. ",
 		m.row["first"], m.row["last"], comma(window), number(all, "request"), number(int64(len(m.agents)), "agent"), number(int64(len(m.sites)), "site"),
-		commas(m.allowed), percent(m.allowed, all), commas(m.refused), percent(m.refused, all), commas(m.would), percent(m.would, all), commas(m.not), percent(m.not, all))
-	text += fmt.Sprintf("%s of all requests were judged by their path, %s by the host alone. ", percent(m.path, all), percent(m.host, all))
-	text += fmt.Sprintf("Of the requests decided under a site's policy, %s rested on an old copy of a robots.txt that could not be had again, %s on the site's statement that it has none (4xx), %s were decided while it could not be had, and %s by a file of the operator in its place. ",
-		percent(m.stale, m.decided), percent(m.unavailable, m.decided), percent(m.unreachable, m.decided), percent(m.own, m.decided))
+		m.classes.Words(func(n int64) string { return commas(n) + " (" + percent(n, all) + ")" }))
+	text += "Refused by rule are only the requests that a rule of the site's robots.txt does not allow; rules unavailable are those to sites whose robots.txt could not be read, and failed those to sites that did not answer or that heed could not process. "
+	if observed := m.wouldBe.OnlyWords(commas); observed != "" {
+		text += fmt.Sprintf("Of the allowed and the failed, %s only observed; enforced, these would be: %s. ", were(m.wouldBe.Sum()), observed)
+	}
+	text += fmt.Sprintf("%s of all requests were judged by their path, %s by the host alone. ", of("by path"), of("by host"))
+	text += fmt.Sprintf("Of the requests decided under a site's policy, %s rested on an old copy of a robots.txt that could not be read again, %s on the site's statement that it has none (4xx), %s were decided while it could not be read, and %s by a file of the operator in its place. ",
+		ofDecided("stale"), ofDecided("state unavailable"), ofDecided("state unreachable"), ofDecided("own"))
 	for _, s := range m.sensitivity {
 		text += fmt.Sprintf("Judged again under the profile %s, %s of %s would have had another verdict. ", s.Profile, commas(s.Allowed+s.Refused), commas(s.Judged))
 	}
 	if m.row["exempt"] != "0" {
 		text += fmt.Sprintf("%s requests of exempt clients were only counted. ", m.row["exempt"])
 	}
+	if m.row["refused_unrecorded"] != "0" {
+		text += fmt.Sprintf("%s requests were refused while the record could not be written, and are in no table. ", m.row["refused_unrecorded"])
+	}
 	if m.row["unrecorded"] != "0" {
 		text += fmt.Sprintf("%s requests could not be recorded. ", m.row["unrecorded"])
 	}
 	text += fmt.Sprintf("The settings in force have the SHA-256 %s. Each decision was recorded before it took effect, in a record chained by SHA-256 (%s) whose head was %s at commit %s; a copy of it can be held against that with heed audit verify --head, and every verdict made again with heed audit replay.",
-		strings.Join(strings.Fields(m.row["configuration"]), ", "), m.store, m.row["head"], m.row["head_commit"])
+		list("configuration"), m.row["record"], m.row["head"], m.row["head_commit"])
 	fmt.Fprintln(w, wrap(text, 80))
 	fmt.Fprintln(w)
+}
+
+func were(n int64) string {
+	if n == 1 {
+		return "1 was"
+	}
+	return commas(n) + " were"
 }
 
 func comma(window string) string {
 	if window == "" {
 		return ""
 	}
-	return " (" + Printable(window) + ")"
+	return " (" + safetext.Visible(window) + ")"
 }
 
 // wrap breaks a text into lines; a number keeps its percent sign.

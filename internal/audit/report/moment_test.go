@@ -33,16 +33,15 @@ func TestHeed_AReportIsOfOneMomentWhileHeedWrites(t *testing.T) {
 				continue
 			}
 		}
-		db, err := store.View(path)
+		record, err := store.OpenRecord(path)
 		if err != nil {
 			continue // it is being made
 		}
-		records := []report.Record{{Name: path, DB: db}}
+		records := []*store.Record{record}
 		r, err := report.New(records, report.Query{Conduct: true}, time.Now())
 		if err == nil {
-			err = report.Export(context.Background(), records, report.Query{Host: "nobody.test"}, report.Lines(&bytes.Buffer{}))
+			err = report.Export(context.Background(), records, report.Query{Host: "unvisited.test"}, report.Lines(&bytes.Buffer{}))
 		}
-		db.Close()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,21 +3,47 @@ package report
 import (
 	"bytes"
 	"context"
-	"embed"
+	_ "embed" // codebook.csv
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
+
+	"heed/internal/audit/store"
+	"heed/internal/reason"
 )
 
-//go:embed paper
-var paperFiles embed.FS
+//go:embed codebook.csv
+var codebookText string
+
+// codebook returns the explanation of every column, and of each class and reason.
+func codebook() []byte {
+	var out bytes.Buffer
+	out.WriteString(codebookText)
+	t := csv.NewWriter(&out)
+	for _, table := range []string{"requests", "hours"} {
+		for _, c := range reason.Classes() {
+			_ = t.Write([]string{table, "class_" + c.Key(), "requests", c.Sentence()})
+		}
+		for _, c := range reason.WouldBeClasses() {
+			_ = t.Write([]string{table, "would_be_" + c.Key(), "requests", "Only observed, and counted in class_allowed or class_failed. Otherwise: " + c.Sentence()})
+		}
+	}
+	for _, c := range reason.Classes() {
+		_ = t.Write([]string{"class", c.String(), "", c.Sentence()})
+	}
+	for _, info := range reason.All() {
+		_ = t.Write([]string{"reason", string(info.Reason), "", info.Words + ": " + info.Sentence})
+	}
+	t.Flush()
+	return out.Bytes()
+}
 
 // tables are those of a paper, in the order in which a reader needs them. Each
-// is made by the query that is written beside it.
+// is made by the query that is written beside it (store.Reader.Table).
 var tables = []string{"record", "requests", "rules", "coverage", "policies", "hours", "outcomes"}
 
 // Sensitivity is how the decisions of a record would have been others under a
@@ -33,15 +59,15 @@ type Paper struct {
 	Now   time.Time
 	// Sensitivity judges the record again under each profile; nil leaves that
 	// table out.
-	Sensitivity func(context.Context, Record) ([]Sensitivity, error)
-	// Step is told what is being made; nil: nobody asks.
+	Sensitivity func(context.Context, *store.Record) ([]Sensitivity, error)
+	// Step, if not nil, is called with the name of each file before it is made.
 	Step func(what string)
 }
 
 // Write writes the tables with the queries behind them, their codebook and a
 // paragraph on methods into dir, which must be empty or not there.
-func (p *Paper) Write(ctx context.Context, dir string, records []Record) error {
-	records, release, err := frozen(ctx, records)
+func (p *Paper) Write(ctx context.Context, dir string, records []*store.Record) error {
+	all, release, err := readers(ctx, records)
 	if err != nil {
 		return err
 	}
@@ -49,22 +75,23 @@ func (p *Paper) Write(ctx context.Context, dir string, records []Record) error {
 	if err := emptyDir(dir); err != nil {
 		return err
 	}
-	w := &paperWriter{p, ctx, dir, records, make([]*methods, len(records)), make([]string, len(records))}
-	for i, r := range records {
-		if err := w.bound(i, r); err != nil {
+	w := &paperWriter{Paper: p, dir: dir}
+	for _, r := range all {
+		f, err := r.File()
+		if err != nil {
 			return err
 		}
+		w.records = append(w.records, &methods{reader: r, last: f.CommittedTo, commit: f.Commit})
 	}
 	for _, table := range tables {
 		if err := w.table(table); err != nil {
 			return err
 		}
 	}
-	if err := w.sensitivity(); err != nil {
+	if err := w.sensitivity(ctx, records); err != nil {
 		return err
 	}
-	codebook, err := paperFiles.ReadFile("paper/codebook.csv")
-	return errors.Join(err, w.file("codebook.csv", codebook), w.file("methods.txt", w.methods()))
+	return errors.Join(w.file("codebook.csv", codebook()), w.file("methods.txt", w.methods()))
 }
 
 // emptyDir makes dir, or sees that nothing in it would be written over.
@@ -81,56 +108,18 @@ func emptyDir(dir string) error {
 
 type paperWriter struct {
 	*Paper
-	ctx     context.Context
 	dir     string
-	records []Record
-	told    []*methods
-	heads   []string // by record: which commit the tables end with
+	records []*methods
 }
 
-// bound has the tables of a record end where its chain ends now, so that the
-// head covers all that they count although a heed goes on writing.
-func (w *paperWriter) bound(i int, r Record) error {
-	var n, last int64
-	err := each(r, "SELECT n, entry FROM commits WHERE n = (SELECT max(n) FROM commits)", func(scan scanner) error { return scan(&n, &last) })
-	w.heads[i] = fmt.Sprintf("n = %d", n)
-	w.told[i] = &methods{record: r, last: last}
-	return err
+// filter returns the decisions that count: those that the last commit of the
+// record covers, so that its head proves all that the tables count although a
+// heed goes on writing.
+func (w *paperWriter) filter(m *methods) *store.Filter {
+	f := w.Query.filter()
+	f.Last = max(1, m.last)
+	return f
 }
-
-// query returns the query of a table for a record.
-func (w *paperWriter) query(table string, i int) (string, error) {
-	text, err := paperFiles.ReadFile("paper/" + table + ".sql")
-	if err != nil {
-		return "", err
-	}
-	return strings.NewReplacer("{{chosen}}", w.chosen(i), "{{head}}", w.heads[i]).Replace(string(text)), nil
-}
-
-// chosen is the condition on the decisions that count.
-func (w *paperWriter) chosen(i int) string {
-	all := []string{fmt.Sprintf("seq <= %d", w.told[i].last)}
-	if q := &w.Query; !q.From.IsZero() {
-		all = append(all, fmt.Sprintf("time >= %d", q.From.UnixMicro()))
-	}
-	if q := &w.Query; !q.To.IsZero() {
-		all = append(all, fmt.Sprintf("time < %d", q.To.UnixMicro()))
-	}
-	if host := strings.ToLower(w.Query.Host); host != "" {
-		condition := "host = " + literal(host)
-		if below, ok := strings.CutPrefix(host, "*"); ok {
-			condition = fmt.Sprintf("substr(host, -length(%s)) = %[1]s", literal(below))
-		}
-		all = append(all, "site IN (SELECT id FROM site WHERE "+condition+")")
-	}
-	if name := literal(w.Query.Client); w.Query.Client != "" {
-		all = append(all, fmt.Sprintf("asker IN (SELECT id FROM asker WHERE client = %s OR user = %[1]s OR client_name = %[1]s OR EXISTS (SELECT 1 FROM json_each(tokens) WHERE value = %[1]s COLLATE NOCASE))", name))
-	}
-	return strings.Join(all, " AND ")
-}
-
-// literal writes a text as SQL has it.
-func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 func (w *paperWriter) file(name string, text []byte) error {
 	if err := os.WriteFile(filepath.Join(w.dir, name), text, 0o666); err != nil {
@@ -146,9 +135,78 @@ func (w *paperWriter) file(name string, text []byte) error {
 // methods writes a paragraph about each record.
 func (w *paperWriter) methods() []byte {
 	var out bytes.Buffer
-	for _, m := range w.told {
+	for _, m := range w.records {
 		m.write(&out, w.Query.Words())
 	}
 	fmt.Fprintf(&out, "Made with heed audit report --paper on %s. The tables are explained in codebook.csv;\neach .sql makes the .csv of its name: sqlite3 -csv -header audit.db < requests.sql\n", stamp(w.Now))
 	return out.Bytes()
+}
+
+// table writes the rows of all records, and beside them the query of each.
+func (w *paperWriter) table(name string) error {
+	if w.Step != nil {
+		w.Step(name + ".csv")
+	}
+	var out bytes.Buffer
+	t := csv.NewWriter(&out)
+	for i, m := range w.records {
+		file := name + ".sql"
+		if len(w.records) > 1 {
+			file = fmt.Sprintf("%s-%d.sql", name, i+1)
+		}
+		rows, query, err := m.reader.Table(name, w.filter(m), m.commit)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			_ = t.Write(rows.Columns) // the writer keeps its error
+		}
+		if err := errors.Join(w.file(file, []byte(query)), m.read(name, rows, t)); err != nil {
+			return err
+		}
+	}
+	t.Flush()
+	return errors.Join(t.Error(), w.file(name+".csv", out.Bytes()))
+}
+
+// read writes the rows of a table and notes what they contain.
+func (m *methods) read(table string, rows *store.Rows, t *csv.Writer) error {
+	defer rows.Close()
+	for {
+		values, err := rows.Next()
+		if err != nil || values == nil {
+			return err
+		}
+		cells := make([]string, len(values))
+		for c, v := range values {
+			cells[c] = csvCell(v)
+		}
+		_ = t.Write(cells)
+		m.note(table, rows.Columns, cells)
+	}
+}
+
+// sensitivity writes what would have been otherwise under each profile.
+func (w *paperWriter) sensitivity(ctx context.Context, records []*store.Record) error {
+	if w.Sensitivity == nil {
+		return nil
+	}
+	var out bytes.Buffer
+	t := csv.NewWriter(&out)
+	_ = t.Write([]string{"record", "profile", "judged", "would_be_allowed", "would_be_refused", "for_another_reason"})
+	for i, r := range records {
+		if w.Step != nil {
+			w.Step("sensitivity.csv")
+		}
+		list, err := w.Sensitivity(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, s := range list {
+			_ = t.Write([]string{w.records[i].row["record"], s.Profile, whole(s.Judged), whole(s.Allowed), whole(s.Refused), whole(s.Otherwise)})
+		}
+		w.records[i].sensitivity = list
+	}
+	t.Flush()
+	return errors.Join(t.Error(), w.file("sensitivity.csv", out.Bytes()))
 }

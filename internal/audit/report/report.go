@@ -1,14 +1,25 @@
 package report
 
-import "time"
+import (
+	"encoding/json"
+	"io"
+	"time"
 
-// Report is what the decisions of some records come to, as data. Lists are
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/internal/reason"
+)
+
+// Report summarizes the decisions of records. Lists are
 // ordered by their requests, the most first, and by name among equals.
 type Report struct {
-	Made    time.Time `json:"made"`
-	Records []File    `json:"records"`
-	Query   Query     `json:"-"`
-	Window  string    `json:"window"` // what was asked for, in words; empty: all
+	Made    time.Time    `json:"made"`
+	Records []store.File `json:"records"`
+	Query   Query        `json:"-"`
+	Window  string       `json:"window"` // what was asked for, in words; empty: all
+
+	// By is what Agents are, here and in all lists: agent, address or user.
+	By string `json:"by"`
 
 	Total      Counts        `json:"total"`
 	Agents     []AgentPart   `json:"agents"`
@@ -26,30 +37,15 @@ type Report struct {
 	// could not be recorded: of both only the number is known.
 	Exempt     int64 `json:"exempt"`
 	Unrecorded int64 `json:"unrecorded"`
+	// Gaps are the times in which requests were refused because the record could not
+	// be written. They are in none of the counts.
+	Gaps []audit.Gap `json:"gaps,omitempty"`
 
 	ClockBack int64 `json:"clock_went_back"` // how often a decision is older than the one before it
 
 	Conduct []Conduct `json:"conduct,omitempty"` // when it was asked for
 
 	cube []row
-}
-
-// File is a record that was read.
-type File struct {
-	Name    string   `json:"name"`
-	Store   string   `json:"store"`   // the id of the record
-	Created string   `json:"created"` // when it was begun
-	Heeds   []string `json:"heed"`    // the versions that wrote to it
-	Engines []int64  `json:"engines"` // the numbers of the rules by which it was judged
-	Configs []string `json:"configurations"`
-	Notes   []string `json:"notes,omitempty"` // of heed run --note
-
-	Decisions int64     `json:"decisions"`
-	First     time.Time `json:"first"` // of the decisions that are still there
-	Last      time.Time `json:"last"`
-	Pruned    int64     `json:"pruned"` // decisions that are no longer kept
-	Commit    int64     `json:"commit"` // the number of the last link of the chain
-	Head      string    `json:"head"`   // its hash; empty: there is none
 }
 
 // AgentPart is what one agent asked.
@@ -88,6 +84,8 @@ type Reason struct {
 	Requests int64  `json:"requests"`
 	Sites    int    `json:"sites"`
 	Agents   int    `json:"agents"`
+
+	Classes reason.Counts `json:"classes"`
 }
 
 // Deciding is how often one rule, exception or reason decided about what an
@@ -117,23 +115,25 @@ type Change struct {
 	Cut     bool   `json:"diff_cut,omitempty"`
 }
 
-// Answer is what a site said when it was asked for its robots.txt.
+// Answer is a site's response to a request for its robots.txt.
 type Answer struct {
 	Time   time.Time `json:"time"`
 	Status int64     `json:"status"`
 	SHA256 string    `json:"sha256,omitempty"` // of the file; empty: there was none
 }
 
-// Unreachable is a site whose robots.txt could not be had, so that it was
-// refused, or judged by an old copy.
+// Unreachable is a site whose robots.txt could not be fetched, so that requests were
+// refused, or judged by a stale copy.
 type Unreachable struct {
 	Site     string    `json:"site"`
-	State    string    `json:"state"` // unreachable, or stale: an old copy stood in
+	State    string    `json:"state"` // unreachable, or stale: judged by an old copy
 	Error    string    `json:"error"` // the last
 	Requests int64     `json:"requests"`
 	Refused  int64     `json:"refused"`
 	First    time.Time `json:"first"`
 	Last     time.Time `json:"last"`
+
+	Classes reason.Counts `json:"classes"`
 }
 
 // row counts the decisions of one agent about one site that came about in one
@@ -141,4 +141,12 @@ type Unreachable struct {
 type row struct {
 	deciding Deciding
 	counts   Counts
+}
+
+// WriteJSON writes the report as one JSON object. What cannot be seen in texts
+// of clients and sites is for w to escape.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(r)
 }

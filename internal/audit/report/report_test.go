@@ -2,30 +2,32 @@ package report_test
 
 import (
 	"bytes"
-	"database/sql"
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"heed/internal/audit/report"
+	"heed/internal/audit/store"
 )
 
 // read opens a record as `heed audit report` does.
-func read(t testing.TB, path string) report.Record {
+func read(t testing.TB, path string) *store.Record {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
+	r, err := store.OpenRecord(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() })
-	return report.Record{Name: "audit.db", DB: db}
+	r.Path = "audit.db"
+	return r
 }
 
 // made returns the report about the records, and as text.
 func made(t testing.TB, q report.Query, paths ...string) (*report.Report, string) {
 	t.Helper()
-	var records []report.Record
+	var records []*store.Record
 	for _, path := range paths {
 		records = append(records, read(t, path))
 	}
@@ -40,8 +42,8 @@ func made(t testing.TB, q report.Query, paths ...string) (*report.Report, string
 	return r, text.String()
 }
 
-// tells fails unless the text holds all that is wanted, blanks apart.
-func tells(t *testing.T, text string, wanted ...string) {
+// contains fails unless the text contains everything wanted, ignoring blanks.
+func contains(t *testing.T, text string, wanted ...string) {
 	t.Helper()
 	flat := strings.Join(strings.Fields(text), " ")
 	for _, w := range wanted {
@@ -76,26 +78,52 @@ func aDay(t testing.TB) string {
 
 func TestHeed_AReportTellsWhoAskedWhatAndWhatBecameOfIt(t *testing.T) {
 	_, text := made(t, report.Query{}, aDay(t))
-	tells(t, text,
-		"requests 9: 5 allowed, 2 refused, 1 would be refused (only observed), 1 not judged",
-		"coverage 88.9 % judged by path, 0 % by host alone, 11.1 % not judged",
+	contains(t, text,
+		"requests 9: 6 allowed, 1 refused by rule, 1 rules unavailable, 1 not judged",
+		"only observed 1 request, which would be: 1 refused by rule",
+		"coverage 88.9 % judged by path, 0 % by host alone, 11.1 % by neither",
 		"waited 1 request, 2s in all, at most 2s",
 		"refused by sites 1",
 		"end not recorded 1 (still open, or heed was killed)",
-		"newsbot 192.0.2.7 5 4 1 0 0 2s",
-		"other 192.0.2.9 4 1 1 1 1 -",
-		"https://shop.example 7 5 1 1 0 2s",
-		"3 33.3 % allow no-rule path 1 1",
-		"1 11.1 % allow tunnel not judged 1 1",
-		"1 x https://shop.example newsbot refuse robots.txt line 2 Disallow: /private (group *)",
-		"1 x https://shop.example other would-refuse robots.txt line 3 Disallow: /cart (group *)",
-		"1 x https://away.example other allow tunnel",
-		"1 x https://shop.example other allow override: Allow: /private/, because: mail of 3 May",
-		"https://away.example unreachable 1 asked 1 refused",
+		"newsbot 192.0.2.7 5 4 1 0 0 0 2s",
+		"other 192.0.2.9 4 2 0 1 1 1 -",
+		"https://shop.example 7 6 1 0 0 1 2s",
+		"3 33.3 % allowed allow path 1 1 no rule applies",
+		"1 11.1 % not judged allow neither 1 1 the settings let its tunnels pass unjudged",
+		"1 x refused by rule https://shop.example newsbot robots.txt line 2 Disallow: /private (group *)",
+		"1 x would be refused by rule https://shop.example other robots.txt line 3 Disallow: /cart (group *)",
+		"1 x not judged https://away.example other the settings let its tunnels pass unjudged",
+		"1 x allowed https://shop.example other an exception of the operator: Allow: /private/, because: mail of 3 May",
+		"https://away.example unreachable 1 asked: 1 rules unavailable",
 		"the site answered 503",
 		"https://shop.example 2026-03-02T10:00:00Z file",
 		"+Disallow: /cart",
 	)
+}
+
+func TestReport_CountsByAddressAndByUser(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	free := r.ground("path", "allow", "no-rule", "", 0, nil, nil)
+	asker := func(address string, user any, token string) int64 {
+		return r.once("asker", address, user, nil, "enforce", token, fmt.Sprintf("[%q]", token), 0, nil, nil)
+	}
+	r.entry(0, asker("192.0.2.7", "ann", "curl"), "shop.example", "/a", free, 0)
+	r.entry(1, asker("192.0.2.7", nil, "wget"), "shop.example", "/b", free, 0)
+	r.entry(2, asker("192.0.2.9", "ann", "wget"), "shop.example", "/c", free, 0)
+	path := r.file()
+	for by, want := range map[string][]string{
+		"":               {"Agents", "wget 192.0.2.7, 192.0.2.9 2", "curl 192.0.2.7 1"},
+		report.ByAddress: {"Addresses", "192.0.2.7 192.0.2.7 2", "192.0.2.9 192.0.2.9 1"},
+		report.ByUser:    {"Users", "ann 192.0.2.7, 192.0.2.9 2", "(no user) 192.0.2.7 1"},
+	} {
+		rep, text := made(t, report.Query{By: by, Conduct: true}, path)
+		contains(t, text, want...)
+		var table bytes.Buffer
+		if err := rep.WriteCSV(&table); err != nil || !strings.HasPrefix(table.String(), cmp.Or(by, "agent")+",site,") || len(rep.Conduct) != 2 {
+			t.Errorf("by %q: %v, %d lines of conduct:\n%s", by, err, len(rep.Conduct), &table)
+		}
+	}
 }
 
 func TestHeed_AReportIsAboutWhatWasAskedFor(t *testing.T) {
@@ -134,7 +162,7 @@ func TestHeed_AVerdictThatCameLateAndOneThatWasTakenBackCountOnce(t *testing.T) 
 	r.must(r.tx.QueryRow("SELECT id FROM entry WHERE seq = ?", tunnel).Scan(&id))
 	r.set(again, "revises", id)
 	_, text := made(t, report.Query{}, r.file())
-	tells(t, text, "requests 2: 0 allowed, 1 refused, 1 would be refused", "50.0 % judged by path, 50.0 % by host alone, 0 % not judged")
+	contains(t, text, "requests 2: 1 allowed, 0 refused by rule, 1 not judged", "which would be: 1 refused by rule", "50.0 % judged by path, 50.0 % by host alone, 0 % by neither")
 }
 
 func TestHeed_OddRecordsGiveSensibleReports(t *testing.T) {
@@ -146,7 +174,7 @@ func TestHeed_OddRecordsGiveSensibleReports(t *testing.T) {
 		{"nothing was asked", func(*record) {}, "requests none"},
 		{"one decision without an end", func(r *record) {
 			r.entry(0, r.asker("192.0.2.7", "newsbot", "x"), "shop.example", "/", r.ground("path", "allow", "no-rule", "", 0, nil, nil), 0)
-		}, "requests 1: 1 allowed, 0 refused"},
+		}, "requests 1: 1 allowed, 0 refused by rule"},
 		{"only exempt people", func(r *record) { r.add("exempt", r.micros(0), 1234, nil) }, "exempt 1,234 requests of people: only counted"},
 		{"what could not be recorded", func(r *record) { r.add("exempt", r.micros(0), 2, "disk full") }, "UNRECORDED 2 requests"},
 		{"pruned", func(r *record) {
@@ -161,13 +189,13 @@ func TestHeed_OddRecordsGiveSensibleReports(t *testing.T) {
 		}, "clock went back 1 time"},
 		{"no host was learnt", func(r *record) {
 			r.set(r.entry(0, r.asker("192.0.2.7", "newsbot", "x"), "shop.example", "/", r.ground("no", "refuse", "malformed", "", 0, nil, nil), 0), "site", nil)
-		}, "(no site) 1 0 0 0 1"},
+		}, "(no site) 1 0 0 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRecord(t)
 			c.make(r)
 			rep, text := made(t, report.Query{Conduct: true}, r.file())
-			tells(t, text, c.want)
+			contains(t, text, c.want)
 			for _, write := range []func() error{
 				func() error { return rep.WriteJSON(&bytes.Buffer{}) },
 				func() error { return rep.WriteCSV(&bytes.Buffer{}) },

@@ -24,7 +24,7 @@ type lines struct {
 
 // field is a column and how it is written.
 type field struct {
-	key       string // as it stands in JSON, with its colon
+	key       string // quoted for JSON, with its colon
 	flag, raw bool   // 0 or 1; JSON already
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"heed/internal/safetext"
 )
 
 // mostRows is how many rows of a list are shown to people; programs get all.
@@ -28,7 +30,7 @@ func (r *Report) WriteText(w io.Writer) error {
 // text writes tables of plain text.
 type text struct{ *tabwriter.Writer }
 
-// line writes cells of a row. Its writer keeps the first error, which Flush tells.
+// line writes the cells of a row. Flush returns the first error of the writer.
 func (t *text) line(cells ...any) {
 	for i, c := range cells {
 		if i > 0 {
@@ -48,12 +50,16 @@ func (t *text) title(s string) {
 func (t *text) head(r *Report) {
 	for i := range r.Records {
 		f := &r.Records[i]
-		t.line("record", Printable(f.Name)+", "+number(f.Decisions, "decision"))
+		t.line("record", safetext.Visible(f.Name)+", "+number(f.Decisions, "decision"))
 		if f.Decisions > 0 {
-			t.line("", fmt.Sprintf("%s to %s, heed %s", stamp(f.First), stamp(f.Last), Printable(strings.Join(f.Heeds, ", "))))
+			t.line("", fmt.Sprintf("%s to %s, heed %s", stamp(f.First), stamp(f.Last), safetext.Visible(strings.Join(f.Heeds, ", "))))
+			t.line("", "judged by "+engines(f.Engines))
 		}
 		for _, note := range f.Notes {
-			t.line("", "note: "+Printable(note))
+			t.line("", "note: "+safetext.Visible(note))
+		}
+		if f.Elsewhere > 0 {
+			t.line("", number(f.Elsewhere, "decision")+" of it are in a file before it too, and count once")
 		}
 		if f.Pruned > 0 {
 			t.line("", number(f.Pruned, "decision")+" before that are no longer kept")
@@ -63,13 +69,16 @@ func (t *text) head(r *Report) {
 		}
 	}
 	if r.Window != "" {
-		t.line("about", Printable(r.Window))
+		t.line("about", safetext.Visible(r.Window))
 	}
 	if r.ClockBack > 0 {
 		t.line("clock", "went back "+number(r.ClockBack, "time")+": the order of the record is that of its rows")
 	}
 	if r.Exempt > 0 {
 		t.line("exempt", number(r.Exempt, "request")+" of people: only counted")
+	}
+	for _, g := range r.Gaps {
+		t.line("UNRECORDED", safetext.Visible(g.String()))
 	}
 	if r.Unrecorded > 0 {
 		t.line("UNRECORDED", number(r.Unrecorded, "request")+" that the record could not be written for, let through by [audit] on_failure")
@@ -82,6 +91,9 @@ func (t *text) head(r *Report) {
 func (t *text) counts(r *Report) {
 	c := &r.Total
 	t.line("requests", fmt.Sprintf("%s: %s", commas(c.Requests), c.words()))
+	if observed := c.observed(); observed != "" {
+		t.line("only observed", observed)
+	}
 	t.line("coverage", c.coverage())
 	if c.Waited > 0 {
 		t.line("waited", c.waits())
@@ -92,61 +104,81 @@ func (t *text) counts(r *Report) {
 	if c.Unknown > 0 {
 		t.line("end not recorded", commas(c.Unknown)+" (still open, or heed was killed)")
 	}
-	columns := []any{"requests", "allowed", "refused", "would refuse", "not judged", "waited"}
-	row := func(c *Counts) []any {
-		return []any{commas(c.Requests), commas(c.Allowed), commas(c.Refused), commas(c.WouldRefuse), commas(c.NotJudged), span(c.WaitedTotal)}
+	classes, observed := c.columns(), c.WouldBe.Sum() > 0
+	columns := []any{"requests"}
+	for _, k := range classes {
+		columns = append(columns, k.String())
 	}
-	t.title("Agents")
-	t.line(append([]any{"agent", "clients"}, columns...)...)
-	limited(t, r.Agents, func(a *AgentPart) { t.line(append([]any{Printable(a.Name), a.Where()}, row(&a.Counts)...)...) })
+	if observed {
+		columns = append(columns, "only observed")
+	}
+	columns = append(columns, "waited")
+	row := func(c *Counts) []any {
+		cells := []any{commas(c.Requests)}
+		for _, k := range classes {
+			cells = append(cells, commas(c.Classes[k]))
+		}
+		if observed {
+			cells = append(cells, commas(c.WouldBe.Sum()))
+		}
+		return append(cells, span(c.WaitedTotal))
+	}
+	t.title(r.ByTitle())
+	t.line(append([]any{r.By, "clients"}, columns...)...)
+	limited(t, r.Agents, func(a *AgentPart) { t.line(append([]any{safetext.Visible(a.Name), a.Where()}, row(&a.Counts)...)...) })
 	t.title("Sites")
 	t.line(append([]any{"site"}, columns...)...)
-	limited(t, r.Sites, func(s *SitePart) { t.line(append([]any{Printable(s.Site)}, row(&s.Counts)...)...) })
+	limited(t, r.Sites, func(s *SitePart) { t.line(append([]any{safetext.Visible(s.Site)}, row(&s.Counts)...)...) })
+}
+
+// ByTitle returns By as a heading: Agents, Addresses or Users.
+func (r *Report) ByTitle() string {
+	return map[string]string{ByAgent: "Agents", ByAddress: "Addresses", ByUser: "Users"}[r.By]
 }
 
 // Where says which addresses an agent asked from.
 func (a *AgentPart) Where() string {
 	switch len(a.Clients) {
 	case 1:
-		return Printable(a.Clients[0].Address)
+		return safetext.Visible(a.Clients[0].Address)
 	case 2:
-		return Printable(a.Clients[0].Address + ", " + a.Clients[1].Address)
+		return safetext.Visible(a.Clients[0].Address + ", " + a.Clients[1].Address)
 	}
-	return fmt.Sprintf("%s and %d more", Printable(a.Clients[0].Address), len(a.Clients)-1)
+	return fmt.Sprintf("%s and %d more", safetext.Visible(a.Clients[0].Address), len(a.Clients)-1)
 }
 
 func (t *text) whys(r *Report) {
 	t.title("Decided by")
-	t.line("requests", "share", "verdict", "reason", "judged by", "sites", "agents")
+	t.line("requests", "share", "class", "verdict", "judged by", "sites", strings.ToLower(r.ByTitle()), "reason")
 	limited(t, r.Reasons, func(w *Reason) {
-		t.line(commas(w.Requests), percent(w.Requests, r.Total.Requests), Printable(w.Verdict), Printable(w.Reason), w.judgedBy(), commas(int64(w.Sites)), commas(int64(w.Agents)))
+		t.line(commas(w.Requests), percent(w.Requests, r.Total.Requests), w.Class(), safetext.Visible(w.Verdict), w.judgedBy(), commas(int64(w.Sites)), commas(int64(w.Agents)), words(w.Reason))
 	})
-	list := func(title string, all []Deciding, why func(*Deciding) string) {
+	list := func(title string, all []Listed) {
 		if len(all) == 0 {
 			return
 		}
 		t.title(title)
-		limited(t, all, func(d *Deciding) {
-			t.line(commas(d.Count)+" x", Printable(d.Site), Printable(d.Agent), Printable(d.Verdict), why(d))
+		limited(t, all, func(d *Listed) {
+			t.line(commas(d.Count)+" x", d.Class, safetext.Visible(d.Site), safetext.Visible(d.Agent), d.Why())
 		})
 	}
-	list("Refused by", r.Refusals, (*Deciding).Why)
-	list("Not judged because of", r.NotJudged, (*Deciding).Why)
-	list("Exceptions that decided", r.Exceptions, (*Deciding).Why)
+	list("Not allowed", r.NotAllowed())
+	list("Not judged", r.Unjudged())
+	list("Exceptions that decided", r.ByException())
 	if len(r.Trouble) > 0 {
-		t.title("robots.txt that could not be had")
+		t.title("robots.txt that could not be read")
 		limited(t, r.Trouble, func(u *Unreachable) {
-			t.line(Printable(u.Site), u.State, commas(u.Requests)+" asked", commas(u.Refused)+" refused", stamp(u.First)+" to "+stamp(u.Last), Printable(u.Error))
+			t.line(safetext.Visible(u.Site), u.State, commas(u.Requests)+" asked: "+u.Classes.OnlyWords(commas), stamp(u.First)+" to "+stamp(u.Last), safetext.Visible(u.Error))
 		})
 	}
 }
 
-// judgedBy says what was judged, in a word.
+// judgedBy returns what was judged: path, host or neither.
 func (r *Reason) judgedBy() string {
 	if r.Judged == judgedNo {
-		return "not judged"
+		return "neither"
 	}
-	return Printable(r.Judged)
+	return safetext.Visible(r.Judged)
 }
 
 // Why says in a line what decided; the texts in it are escaped.
@@ -154,16 +186,79 @@ func (d *Deciding) Why() string {
 	var parts []string
 	switch {
 	case d.Line > 0:
-		parts = append(parts, fmt.Sprintf("robots.txt line %d %s (group %s)", d.Line, Printable(d.Rule), Printable(d.Group)))
+		parts = append(parts, fmt.Sprintf("robots.txt line %d %s (group %s)", d.Line, safetext.Visible(d.Rule), safetext.Visible(d.Group)))
 	case d.Rule != "":
-		parts = append(parts, Printable(d.Reason)+": "+Printable(d.Rule))
+		parts = append(parts, words(d.Reason)+": "+safetext.Visible(d.Rule))
 	default:
-		parts = append(parts, Printable(d.Reason))
+		parts = append(parts, words(d.Reason))
 	}
 	if d.Settled != "" {
-		parts = append(parts, "because: "+Printable(d.Settled))
+		parts = append(parts, "because: "+safetext.Visible(d.Settled))
 	}
 	return strings.Join(parts, ", ")
+}
+
+func (t *text) changes(r *Report) {
+	if len(r.Changes) == 0 {
+		return
+	}
+	t.title("robots.txt that changed")
+	limited(t, r.Changes, func(c *Change) {
+		t.line(safetext.Visible(c.Site), stamp(c.After.Time), c.Words())
+		if c.Diff == "" {
+			return
+		}
+		_ = t.Flush()
+		n := 0
+		for line := range strings.Lines(c.Diff) {
+			if n++; n > mostRows {
+				fmt.Fprintln(t, "    ...")
+				break
+			}
+			fmt.Fprintln(t, "    "+safetext.Visible(strings.TrimRight(line, "\r\n")))
+		}
+		if c.Cut {
+			fmt.Fprintln(t, "    ... (cut)")
+		}
+	})
+}
+
+// Words says what was there before and after.
+func (c *Change) Words() string {
+	what := func(a *Answer) string {
+		if a.SHA256 == "" {
+			return fmt.Sprintf("no file (%d)", a.Status)
+		}
+		return "file " + a.SHA256[:min(12, len(a.SHA256))]
+	}
+	words := what(&c.Before) + " -> " + what(&c.After)
+	if c.AskedAs != "" {
+		words += ", asked as " + safetext.Visible(c.AskedAs)
+	}
+	return words
+}
+
+func (t *text) conduct(r *Report) {
+	if !r.Query.Conduct {
+		return
+	}
+	t.title("Conduct: client behaviour, regardless of heed's verdicts")
+	t.line(r.By, "site", "requests", "robots.txt", "against rules", "delay", "kept", "kept as sent", "median gap", "5 %", "fastest minute", "repeated", "User-Agents")
+	limited(t, r.Conduct, func(c *Conduct) {
+		t.line(safetext.Visible(c.Agent), safetext.Visible(c.Site), commas(c.Requests), c.Robots(), share(c.BreachShare), gapTime(c.Asked.Delay), share(c.Asked.Kept), share(c.Sent.Kept),
+			gapTime(c.Asked.Median), gapTime(c.Asked.P5), c.Fastest, commas(c.Repeated), len(c.Agents))
+	})
+}
+
+// Robots says when and how often the client itself asked for /robots.txt.
+func (c *Conduct) Robots() string {
+	switch {
+	case c.RobotsAsked == 0:
+		return "never asked"
+	case c.RobotsBeforePages:
+		return fmt.Sprintf("%d x, first", c.RobotsAsked)
+	}
+	return fmt.Sprintf("%d x, after pages", c.RobotsAsked)
 }
 
 // limited shows the first rows of a list, and says how many there are beyond.
@@ -178,11 +273,11 @@ func limited[T any](t *text, list []T, row func(*T)) {
 }
 
 // span writes seconds as a person reads them.
-func span(s float64) string {
+func span(s Seconds) string {
 	if s == 0 {
 		return "-"
 	}
-	d := time.Duration(s * float64(time.Second))
+	d := time.Duration(s) * time.Microsecond
 	switch {
 	case d >= time.Minute:
 		return d.Round(time.Second).String()
@@ -192,9 +287,9 @@ func span(s float64) string {
 	return d.Round(time.Millisecond).String()
 }
 
-func gapTime(s *float64) string {
+func gapTime(s *Seconds) string {
 	if s == nil {
 		return "-"
 	}
-	return span(max(*s, 1e-6))
+	return span(max(*s, 1))
 }

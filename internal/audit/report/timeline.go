@@ -1,6 +1,12 @@
 package report
 
-import "time"
+import (
+	"math"
+	"time"
+
+	"heed/internal/audit/store"
+	"heed/internal/reason"
+)
 
 // Period is what was asked in a part of the time.
 type Period struct {
@@ -9,12 +15,14 @@ type Period struct {
 	Refused     int64     `json:"refused"`
 	WouldRefuse int64     `json:"would_refuse"`
 	NotJudged   int64     `json:"not_judged"`
+
+	Classes reason.Counts `json:"classes"`
 }
 
 // All returns the requests of the period.
-func (p *Period) All() int64 { return p.Allowed + p.Refused + p.WouldRefuse + p.NotJudged }
+func (p *Period) All() int64 { return p.Classes.Sum() }
 
-// most periods are told: what a narrow screen can show.
+// mostPeriods bounds the periods of a report.
 const mostPeriods = 96
 
 // widths are the periods that people count in.
@@ -26,33 +34,35 @@ var widths = [...]time.Duration{
 // timeline counts by time.
 type timeline struct {
 	from, to int64 // microseconds; from > to: nothing to count
-	any      bool
 	width    int64
-	counts   [][classes]int64
+	counts   []periodCounts
 }
 
-// cover has the line reach over x, as far as the query goes.
-func (l *timeline) cover(x extent, q *Query) {
-	if x.n == 0 {
+// periodCounts are the requests of a period by kind.result and by class.
+type periodCounts struct {
+	results [4]int64
+	classes reason.Counts
+}
+
+// newTimeline returns a timeline that covers nothing.
+func newTimeline() timeline { return timeline{from: math.MaxInt64, to: math.MinInt64} }
+
+// cover extends the line to the decisions of f that q selects.
+func (l *timeline) cover(f *store.File, q *Query) {
+	if f.Decisions == 0 {
 		return
 	}
 	from, to := q.window()
-	from, to = max(x.from, from), min(x.to, to-1)
+	from, to = max(f.First.UnixMicro(), from), min(f.Last.UnixMicro(), to-1)
 	if from > to {
 		return
 	}
-	if !l.any || from < l.from {
-		l.from = from
-	}
-	if !l.any || to > l.to {
-		l.to = to
-	}
-	l.any = true
+	l.from, l.to = min(l.from, from), max(l.to, to)
 }
 
 // begin chooses the periods.
 func (l *timeline) begin() {
-	if !l.any {
+	if l.from > l.to {
 		return
 	}
 	for _, w := range widths {
@@ -63,12 +73,13 @@ func (l *timeline) begin() {
 	}
 	l.width = max(l.width, (l.to-l.from)/(mostPeriods-1)) // clocks may be set to any time
 	l.from -= ((l.from % l.width) + l.width) % l.width
-	l.counts = make([][classes]int64, (l.to-l.from)/l.width+1)
+	l.counts = make([]periodCounts, (l.to-l.from)/l.width+1)
 }
 
-func (l *timeline) add(at int64, c class) {
+func (l *timeline) add(at int64, result int, class reason.Class) {
 	if i := (at - l.from) / l.width; i >= 0 && i < int64(len(l.counts)) {
-		l.counts[i][c]++
+		l.counts[i].results[result]++
+		l.counts[i].classes[class]++
 	}
 }
 
@@ -76,7 +87,7 @@ func (l *timeline) add(at int64, c class) {
 func (l *timeline) periods() []Period {
 	list := make([]Period, len(l.counts))
 	for i, c := range l.counts {
-		list[i] = Period{micros(l.from + int64(i)*l.width), c[classAllowed], c[classRefused], c[classWouldRefuse], c[classNotJudged]}
+		list[i] = Period{moment(l.from + int64(i)*l.width), c.results[0], c.results[1], c.results[2], c.results[3], c.classes}
 	}
 	return list
 }

@@ -2,32 +2,62 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"heed/internal/reason"
+	"heed/internal/safetext"
+	"heed/rules"
 )
 
+// words returns the phrase for a reason of a record.
+func words(r string) string { return safetext.Visible(reason.Of(rules.Reason(r)).Words) }
+
 // words says what became of the requests.
-func (c *Counts) words() string {
-	parts := []string{commas(c.Allowed) + " allowed", commas(c.Refused) + " refused"}
-	if c.WouldRefuse > 0 {
-		parts = append(parts, commas(c.WouldRefuse)+" would be refused (only observed)")
+func (c *Counts) words() string { return c.Classes.Words(commas) }
+
+// observed says what became of those that were only observed; empty: none was.
+func (c *Counts) observed() string {
+	words := c.WouldBe.OnlyWords(commas)
+	if words == "" {
+		return ""
 	}
-	if c.NotJudged > 0 {
-		parts = append(parts, commas(c.NotJudged)+" not judged")
-	}
-	return strings.Join(parts, ", ")
+	return number(c.WouldBe.Sum(), "request") + ", which would be: " + words
 }
 
-// coverage says how much was seen.
+// coverage says by what the requests were judged.
 func (c *Counts) coverage() string {
 	path := c.Requests - c.NotJudged - c.ByHost
-	switch {
-	case c.NotJudged+c.ByHost == 0:
+	if c.NotJudged+c.ByHost == 0 {
 		return "all judged by their path"
-	default:
-		return fmt.Sprintf("%s judged by path, %s by host alone, %s not judged", percent(path, c.Requests), percent(c.ByHost, c.Requests), percent(c.NotJudged, c.Requests))
 	}
+	return fmt.Sprintf("%s judged by path, %s by host alone, %s by neither", percent(path, c.Requests), percent(c.ByHost, c.Requests), percent(c.NotJudged, c.Requests))
+}
+
+// engines names the rules engines with these numbers.
+func engines(numbers []int64) string {
+	text := make([]string, len(numbers))
+	for i, n := range numbers {
+		text[i] = strconv.FormatInt(n, 10)
+	}
+	return enginesNamed(text)
+}
+
+func enginesNamed(numbers []string) string {
+	if len(numbers) == 1 {
+		return "rules engine " + numbers[0]
+	}
+	return "rules engines " + strings.Join(numbers, ", ")
+}
+
+// columns returns the classes that have a column in tables: those with requests, and
+// the two that every reader looks for.
+func (c *Counts) columns() []reason.Class {
+	return slices.DeleteFunc(reason.Classes(), func(k reason.Class) bool {
+		return c.Classes[k] == 0 && k != reason.Allowed && k != reason.RefusedByRule
+	})
 }
 
 func (c *Counts) waits() string {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -23,12 +24,20 @@ func TestHeed_NumbersAreWrittenForPeople(t *testing.T) {
 		commas(0): "0", commas(999): "999", commas(1000): "1,000", commas(-1234567): "-1,234,567",
 		number(1, "request"): "1 request", number(2000, "request"): "2,000 requests",
 		unit(time.Hour): "1 hour", unit(15 * time.Minute): "15 minutes", unit(7 * 24 * time.Hour): "7 days", unit(1500 * time.Millisecond): "1.5s",
-		span(0): "-", span(0.012): "12ms", span(3.25): "3.3s", span(3723): "1h2m3s",
+		span(0): "-", span(12_000): "12ms", span(3_250_000): "3.3s", span(3723e6): "1h2m3s",
 		commas(ceiling(0)): "2", commas(ceiling(7)): "8", commas(ceiling(1500)): "2,000", commas(ceiling(20_000)): "20,000",
 		wrap("aa bb cc 5.0 % dd", 9): "aa bb cc\n5.0 % dd",
 	} {
 		if got != want {
 			t.Errorf("it is written %q, not %q", got, want)
 		}
+	}
+}
+
+func TestHeed_ListsAreSortedByNumberThenName(t *testing.T) {
+	list, calls := []string{"b", "aa", "c", "a", "bb"}, 0
+	byMost(list, func(s *string) (int64, string) { calls++; return int64(len(*s)), *s })
+	if !slices.Equal(list, []string{"aa", "bb", "a", "b", "c"}) || calls != 5 {
+		t.Errorf("%q after %d calls", list, calls)
 	}
 }

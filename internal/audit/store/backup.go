@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,33 +10,34 @@ import (
 	"time"
 )
 
-// patience is how long Backup waits for a heed to complete the record, which
-// takes it a second.
-const patience = 15 * time.Second
+// completeTimeout is how long Backup waits for a running heed to complete the
+// record, which takes about a second.
+const completeTimeout = 15 * time.Second
 
-// Backup copies the record at path to the new file at to, as it is at one
-// moment, with all that was decided before: a heed may be writing to it. The
-// copy is one file, and is verified before it gets its name: nothing stands at
-// to otherwise. progress is as in Verify.
+// Backup copies a snapshot of the record at path, with all earlier decisions, to
+// the new file at to; a heed may be writing to the record. The copy is one file.
+// It is verified first: if it is damaged, the Proof says how, and no file is
+// created at to. progress is as in Verify.
 func Backup(ctx context.Context, path, to string, progress func(done, all int64)) (*Proof, error) {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is there already\nName a new file for the backup", to)
 	}
-	db, _, err := viewWhole(path)
+	c, _, err := viewWhole(path)
 	if err != nil {
 		return nil, err
 	}
-	defer db.Close()
-	if err := caughtUp(ctx, db, path); err != nil {
+	defer c.Close()
+	c.ctx = ctx
+	if err := waitComplete(c); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(to), ".heed-backup-*") // which nobody else can read
+	dir, err := os.MkdirTemp(filepath.Dir(to), ".heed-backup-*") // readable by this user only
 	if err != nil {
 		return nil, fmt.Errorf("the backup cannot be written: %w\nName a file in a directory that you may write to", err)
 	}
 	defer os.RemoveAll(dir)
 	copied := filepath.Join(dir, filepath.Base(to))
-	if err := copyTo(ctx, db, copied); err != nil {
+	if err := copyTo(c, copied); err != nil {
 		return nil, fmt.Errorf("the backup cannot be written: %w\nMake room, or name a file elsewhere", err)
 	}
 	proof, err := Verify(ctx, copied, nil, progress)
@@ -48,7 +48,7 @@ func Backup(ctx context.Context, path, to string, progress func(done, all int64)
 		return proof, nil
 	}
 	proof.File = to
-	err = os.Link(copied, to) // which never takes another file's place, but which not every disk knows
+	err = os.Link(copied, to) // never replaces a file, but not every file system supports it
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		err = os.Rename(copied, to)
 	}
@@ -58,34 +58,28 @@ func Backup(ctx context.Context, path, to string, progress func(done, all int64)
 	return proof, nil
 }
 
-// copyTo writes all of db into a file that its owner alone can read, and waits
-// until it is on the disk.
-func copyTo(ctx context.Context, db *sql.DB, to string) error {
+// copyTo writes a copy of the database to a new file that only its owner can read, and syncs it.
+func copyTo(c *conn, to string) error {
 	f, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", to); err != nil {
+	if _, err := c.exec("VACUUM INTO ?", to); err != nil {
 		return err
 	}
 	return f.Sync()
 }
 
-// caughtUp waits until db has all decisions and outcomes that the tail has now.
-func caughtUp(ctx context.Context, db *sql.DB, path string) error {
-	b := &base{path: path, db: db}
-	var err error
-	if b.conn, err = db.Conn(ctx); err != nil {
-		return err
-	}
-	defer b.conn.Close()
-	if err := b.findHead(ctx); err != nil {
+// waitComplete waits until the database has all rows that the tail has now.
+func waitComplete(c *conn) error {
+	path, b := c.path, &database{conn: c}
+	if err := b.findHead(); err != nil {
 		return viewError(path, err)
 	}
-	blocks := tailBlocks(path, b.store)
-	for end := time.Now().Add(patience); len(blocks) > 0; {
-		if err := b.findHead(ctx); err != nil {
+	blocks := walBlocks(path, b.store)
+	for end := time.Now().Add(completeTimeout); len(blocks) > 0; {
+		if err := b.findHead(); err != nil {
 			return viewError(path, err)
 		}
 		missing, err := b.missing(nil, blocks[len(blocks)-1].rows)
@@ -94,11 +88,11 @@ func caughtUp(ctx context.Context, db *sql.DB, path string) error {
 			continue
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("some decisions stand in the tail of %s alone, and no heed completes it\nSee `heed status`, or run this as the user who owns the record", path)
+			return fmt.Errorf("some decisions are only in the tail of %s, and no heed completes it\nSee `heed status`, or run this as the user who owns the record", path)
 		}
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-c.ctx.Done():
+			return c.ctx.Err()
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 // TestHeed_ABackupHasAllThatWasDecidedBefore: while many decide.
 func TestHeed_ABackupHasAllThatWasDecidedBefore(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path, to := filepath.Join(dir, "audit.db"), filepath.Join(dir, "copy.db")
 	w := open(t, path, store.Options{Heed: "test"})
@@ -64,18 +65,56 @@ func entries(t *testing.T, records []*store.Record) string {
 	t.Helper()
 	var all []string
 	for _, r := range records {
-		all = append(all, fmt.Sprintf("%s:%d-%d(%d)", filepath.Base(r.Path), r.First, r.Last,
-			count(t, r.DB, "SELECT count(*) FROM entry e LEFT JOIN outcome o ON o.entry = e.seq")))
-		if beside := count(t, r.DB, "SELECT count(*) FROM decisions"); int64(beside) != r.Last-r.First+1 {
+		reader, err := r.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		if err := reader.Entries(&store.Filter{}, func(*store.Entry) error { n++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		reader.Close()
+		all = append(all, fmt.Sprintf("%s:%d-%d(%d)", filepath.Base(r.Path), r.First, r.Last, n))
+		if beside := len(decisions(t, r)); int64(beside) != r.Last-r.First+1 {
 			t.Errorf("the view of %s has %d decisions with those of other files", r.Path, beside)
 		}
 	}
 	return strings.Join(all, " ")
 }
 
+// decisions returns the rows of the view decisions.
+func decisions(t *testing.T, record *store.Record) (all []map[string]any) {
+	t.Helper()
+	r, err := record.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rows, err := r.Decisions(&store.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for {
+		values, err := rows.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if values == nil {
+			return all
+		}
+		row := map[string]any{}
+		for i, column := range rows.Columns {
+			row[column] = values[i]
+		}
+		all = append(all, row)
+	}
+}
+
 // TestHeed_FilesOfOneRecordAreReadAsOne: a file named twice, a backup beside its
 // original, and one that has what was pruned since.
 func TestHeed_FilesOfOneRecordAreReadAsOne(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path, old, recent := filepath.Join(dir, "audit.db"), filepath.Join(dir, "old.db"), filepath.Join(dir, "recent.db")
 	var late time.Duration
@@ -130,12 +169,12 @@ func TestHeed_FilesOfOneRecordAreReadAsOne(t *testing.T) {
 		if got := entries(t, records); got != c.want {
 			t.Errorf("%v: %s, want %s", c.files, got, c.want)
 		}
-		store.Close(records)
 	}
 }
 
 // TestHeed_TwoFilesThatSayTheyAreOneAreNotMixed: a copy that somebody else wrote on.
 func TestHeed_TwoFilesThatSayTheyAreOneAreNotMixed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path, other := filepath.Join(dir, "audit.db"), filepath.Join(dir, "other.db")
 	w := open(t, path, store.Options{Heed: "test"})
@@ -161,6 +200,7 @@ func TestHeed_TwoFilesThatSayTheyAreOneAreNotMixed(t *testing.T) {
 
 // TestHeed_ARecordIsReadWithWhatStandsInItsTail: after a kill.
 func TestHeed_ARecordIsReadWithWhatStandsInItsTail(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{Heed: "test"})
 	for range 7 {
@@ -174,7 +214,6 @@ func TestHeed_ARecordIsReadWithWhatStandsInItsTail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close(records)
 	if got := entries(t, records); got != "audit.db:1-7(7)" {
 		t.Error(got)
 	}
@@ -183,6 +222,7 @@ func TestHeed_ARecordIsReadWithWhatStandsInItsTail(t *testing.T) {
 // TestHeed_AFalseViewDeceivesNoCommandOfHeed: the views in a file are no part of
 // what verify proves.
 func TestHeed_AFalseViewDeceivesNoCommandOfHeed(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{Heed: "test"})
 	if err := w.Decided(asked(policy("site.test"), "/private/x")); err != nil {
@@ -203,8 +243,7 @@ func TestHeed_AFalseViewDeceivesNoCommandOfHeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close(records)
-	if n := count(t, records[0].DB, "SELECT count(*) FROM decisions WHERE verdict = 'refuse' AND rule = 'Disallow: /private'"); n != 1 {
+	if rows := decisions(t, records[0]); len(rows) != 1 || rows[0]["verdict"] != "refuse" || rows[0]["rule"] != "Disallow: /private" {
 		t.Error("a view in the file was believed")
 	}
 }

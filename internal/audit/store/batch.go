@@ -1,19 +1,21 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 
 	"heed/internal/audit"
 )
 
-// batch is rows that are written to the tail at once.
+// batch is rows that are written to the tail in one block.
 type batch struct {
 	rows   []byte
 	opened []opened // entries among the rows
 	ended  []ended  // outcomes among them
-	exempt int64    // requests that are only counted among them, and those that were lost
+	exempt int64    // exempt requests that the rows count, and lost decisions
 	lost   int64
-	waits  int // how many wait for the write
+	gap    audit.Gap // the refused decisions that they count
+	waits  int       // callers that wait for the write
 	done   chan struct{}
 	err    error
 }
@@ -23,21 +25,21 @@ type opened struct {
 	seq int64
 }
 
-// ended is an outcome that has to be spelt again when it could not be written.
+// ended is an outcome, which is encoded again when it could not be written.
 type ended struct {
 	seq int64
 	e   *audit.Entry // of a late verdict; else nil
 	o   audit.Outcome
 }
 
-// againLocked spells an outcome, for the first time or after a failure.
-func (w *Writer) againLocked(end ended) {
-	w.next.rows = w.speller.outcome(w.next.rows, end.seq, end.e, &end.o)
+// addOutcomeLocked adds an outcome to the next batch.
+func (w *Writer) addOutcomeLocked(end ended) {
+	w.next.rows = w.encode.outcome(w.next.rows, end.seq, end.e, &end.o)
 	w.next.ended = append(w.next.ended, end)
 }
 
-// write writes b to the tail, for the first of those who wait for it. When it
-// returns, b is the Writer's again, or that of the others who wait.
+// write writes b to the tail. The first caller that waits for b calls it, and may
+// not use b afterwards.
 func (w *Writer) write(b *batch) error {
 	w.io.Lock()
 	w.mu.Lock()
@@ -46,12 +48,12 @@ func (w *Writer) write(b *batch) error {
 			w.next = &batch{}
 		}
 	}
-	last := w.speller.last
+	last := w.encode.last
 	w.mu.Unlock()
-	if b.err == nil { // else the batch before it has failed
+	if b.err == nil { // else the previous batch has failed
 		err := w.present()
 		if err == nil {
-			err = w.tail.write(b.rows)
+			err = w.wal.write(b.rows)
 		}
 		if alone := w.settle(b, last, err); alone {
 			w.io.Unlock()
@@ -65,22 +67,23 @@ func (w *Writer) write(b *batch) error {
 	return b.err
 }
 
-// settle notes what became of the writing of b; last are the numbers given out
-// up to its end. It reports whether b is written and nobody else waits for it.
+// settle handles the result of writing b; last are the ids allocated up to its
+// end. It reports whether b is written and no other caller waits for it.
 func (w *Writer) settle(b *batch, last [len(tables)]int64, err error) (alone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.troubleLocked(&w.trouble.tail, err)
+	w.setHealthLocked(&w.health.wal, err)
 	if err != nil {
 		w.failLocked(b, err)
 		return false
 	}
-	w.written, w.queuedTo = last, w.tail.number
+	w.written, w.queuedTo = last, w.wal.number
 	for _, o := range b.opened {
 		w.open[o.e] = o.seq
 	}
 	w.queue = append(w.queue, b.rows...)
-	w.rouse()
+	w.endGapLocked()
+	w.signal()
 	if b.waits > 1 || cap(b.rows) > maxSpare {
 		return b.waits <= 1
 	}
@@ -91,20 +94,59 @@ func (w *Writer) settle(b *batch, last [len(tables)]int64, err error) (alone boo
 	return true
 }
 
-// failLocked gives up b and what was to be written after it, since that refers
-// to numbers that b has given out; but not how exchanges ended whose entries the
-// record has.
+// failLocked discards b and the next batch, which refers to ids allocated in b,
+// but keeps the outcomes of entries that the record has.
 func (w *Writer) failLocked(b *batch, err error) {
 	after := w.next
 	b.err, after.err = err, err
-	w.speller.back(w.written)
+	w.encode.rollback(w.written)
 	w.exempt, w.lost = w.exempt+b.exempt+after.exempt, w.lost+b.lost+after.lost
+	w.gap = b.gap.And(after.gap).And(w.gap)
 	w.next = &batch{}
-	if w.speller.run > w.written[Run] { // the row of this run is among what is given up
-		w.next.rows = w.speller.runRow(nil)
+	if w.encode.run > w.written[runTable] { // the row of this run is discarded
+		w.next.rows = w.encode.runRow(nil)
 	}
 	for _, end := range slices.Concat(b.ended, after.ended) {
-		w.againLocked(end)
+		w.addOutcomeLocked(end)
 	}
-	w.rouse()
+	w.signal()
 }
+
+// row is an encoded row of a table. Its values would take several times its memory.
+type row struct {
+	id     int64 // of an outcome, that of its entry
+	octets []byte
+}
+
+// rowsByTable are the rows of a commit, in the order in which it covers them.
+type rowsByTable [len(tables)][]row
+
+// split returns the rows that commit n covers, and the encoded others. A commit ends
+// before the row of a run: later rows refer to none before it, so that the earlier
+// ones can be pruned. The result shares memory with rows.
+func split(rows []byte, n int64) (all *rowsByTable, rest []byte, err error) {
+	all = new(rowsByTable)
+	for begin := len(rows); len(rows) > 0; rows = rest {
+		t, values, after, err := cutRow(rows)
+		if err != nil {
+			return nil, nil, err
+		}
+		if t == runTable && len(rows) < begin {
+			break
+		}
+		id, _ := values[0].(int64)
+		r := row{id, rows[:len(rows)-len(after)]}
+		if rest = after; t == outcomeTable {
+			values[1] = n // in_commit
+			if r.octets, err = appendRow(nil, t, values); err != nil {
+				return nil, nil, err
+			}
+		}
+		all[t] = append(all[t], r)
+	}
+	slices.SortStableFunc(all[outcomeTable], func(a, b row) int { return cmp.Compare(a.id, b.id) })
+	return all, rows, nil
+}
+
+// maxSpare bounds the octets of a buffer that is kept for reuse.
+const maxSpare = 4 << 20

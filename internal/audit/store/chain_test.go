@@ -6,6 +6,7 @@ import (
 )
 
 func TestHeed_ACommitIsSpeltAsItsRowInTheTable(t *testing.T) {
+	t.Parallel()
 	c := commit{n: 3, time: 5, last: lasts{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, outcomes: 7, exempt: 8}
 	row := []any{int64(3), int64(5), int64(1), int64(2), int64(3), int64(4), int64(5), int64(6), int64(7), int64(8), int64(9), int64(7), int64(8), nil}
 	for _, pruned := range [][]byte{nil, {}, {1, 2}} {

@@ -1,21 +1,23 @@
 package store
 
 import (
-	"context"
+	"crypto/sha256"
 	"database/sql/driver"
+	"encoding/binary"
 	"fmt"
+	"hash"
+	"hash/crc32"
 	"strings"
 	"time"
 )
 
-// add puts rows, as they were spelt one after the other, into audit.db as one
-// commit, or as one for each run. Whole or not at all.
-func (b *base) add(rows []byte, now time.Time) error {
-	defer b.sorting.clear()
-	ctx, before := context.Background(), b.head
-	err := b.whole(ctx, func() (err error) {
+// add adds encoded rows to audit.db as one commit for each run, in one
+// transaction.
+func (b *database) add(rows []byte, now time.Time) error {
+	before := b.head
+	err := b.inTransaction(func() (err error) {
 		for len(rows) > 0 && err == nil {
-			rows, err = b.addOne(ctx, rows, now)
+			rows, err = b.addOne(rows, now)
 		}
 		return err
 	})
@@ -25,34 +27,33 @@ func (b *base) add(rows []byte, now time.Time) error {
 	return err
 }
 
-// addOne puts those of rows that one commit covers into audit.db, and returns
-// the others.
-func (b *base) addOne(ctx context.Context, rows []byte, now time.Time) (rest []byte, err error) {
-	all := &b.sorting
-	if rest, err = all.of(rows, b.head.n+1); err != nil {
-		return nil, err
-	}
-	c, err := b.chain(&all.rows, now)
+// addOne adds the rows of one commit to audit.db, and returns the others.
+func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
+	all, rest, err := split(rows, b.head.n+1)
 	if err != nil {
 		return nil, err
 	}
-	for t := Run; int(t) < len(tables); t++ {
-		if err := b.insert(ctx, t, all.rows[t]); err != nil {
+	c, err := b.chain(all, now)
+	if err != nil {
+		return nil, err
+	}
+	for t := runTable; int(t) < len(tables); t++ {
+		if err := b.insert(t, all[t]); err != nil {
 			return nil, err
 		}
 	}
-	if err := b.insert(ctx, commits, []spelt{c.row()}); err != nil {
+	if err := b.insert(commits, []row{c.row()}); err != nil {
 		return nil, err
 	}
 	b.head = *c
 	return rest, nil
 }
 
-// chain returns the commit over all, which come after the last one.
-func (b *base) chain(all *[len(tables)][]spelt, now time.Time) (*commit, error) {
+// chain returns the commit over all, which follows the last one.
+func (b *database) chain(all *rowsByTable, now time.Time) (*commit, error) {
 	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, exempt: b.head.exempt}
-	for t := Run; int(t) < len(tables); t++ {
-		if t == Outcome {
+	for t := runTable; int(t) < len(tables); t++ {
+		if t == outcomeTable {
 			continue
 		}
 		last := &c.exempt
@@ -66,9 +67,9 @@ func (b *base) chain(all *[len(tables)][]spelt, now time.Time) (*commit, error) 
 			*last++
 		}
 	}
-	c.outcomes = int64(len(all[Outcome]))
+	c.outcomes = int64(len(all[outcomeTable]))
 	l := c.begin(b.head.hash)
-	for t := Run; int(t) < len(tables); t++ {
+	for t := runTable; int(t) < len(tables); t++ {
 		for _, row := range all[t] {
 			l.cover(row.octets)
 		}
@@ -77,20 +78,20 @@ func (b *base) chain(all *[len(tables)][]spelt, now time.Time) (*commit, error) 
 	return c, nil
 }
 
-// row returns c as its table has it.
-func (c *commit) row() spelt {
-	return spelt{c.n, appendBlob(appendBlob(c.appendTo(nil), c.hash[:]), c.marks)}
+// row returns c encoded.
+func (c *commit) row() row {
+	return row{c.n, appendBlob(appendBlob(c.appendTo(nil), c.hash[:]), c.marks)}
 }
 
 // insert adds rows to t, many with one statement.
-func (b *base) insert(ctx context.Context, t Table, rows []spelt) error {
+func (b *database) insert(t table, rows []row) error {
 	for len(rows) > 0 {
 		size := 0
 		for size+1 < len(perStatement) && perStatement[size] > len(rows) {
 			size++
 		}
 		n := perStatement[size]
-		if err := b.insertOnce(ctx, t, size, rows[:n]); err != nil {
+		if err := b.insertOnce(t, size, rows[:n]); err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
 		rows = rows[n:]
@@ -98,13 +99,11 @@ func (b *base) insert(ctx context.Context, t Table, rows []spelt) error {
 	return nil
 }
 
-// insertOnce adds as many rows as perStatement says at size. It speaks to the
-// driver itself: database/sql would look at each value and copy it.
-func (b *base) insertOnce(ctx context.Context, t Table, size int, rows []spelt) error {
+// insertOnce adds perStatement[size] rows.
+func (b *database) insertOnce(t table, size int, rows []row) error {
 	values := b.values[:0]
 	for _, row := range rows {
-		rest := row.octets[1:]
-		for len(rest) > 0 {
+		for rest := row.octets[1:]; len(rest) > 0; {
 			v := driver.NamedValue{Ordinal: len(values) + 1}
 			var err error
 			if v.Value, rest, err = cutValue(rest); err != nil {
@@ -115,43 +114,38 @@ func (b *base) insertOnce(ctx context.Context, t Table, size int, rows []spelt) 
 	}
 	b.values = values
 	defer clear(values)
-	return b.conn.Raw(func(conn any) error {
-		statement := b.insertions[t][size]
-		if statement == nil {
-			prepared, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, insertion(t, len(rows)))
-			if err != nil {
-				return err
-			}
-			statement = prepared.(statementOf)
-			b.insertions[t][size] = statement
+	if b.insertions[t][size] == nil {
+		prepared, err := b.Prepare(insertion(t, len(rows)))
+		if err != nil {
+			return err
 		}
-		_, err := statement.ExecContext(ctx, values)
-		return err
-	})
+		b.insertions[t][size] = prepared.(execStmt)
+	}
+	_, err := b.insertions[t][size].ExecContext(b.ctx, values)
+	return err
 }
 
-// statementOf is a statement of the driver.
-type statementOf interface {
+// execStmt is a prepared statement of the driver.
+type execStmt interface {
 	driver.Stmt
 	driver.StmtExecContext
 }
 
-// insertion is the statement that adds n rows.
-func insertion(t Table, n int) string {
+// insertion returns the statement that adds n rows to t.
+func insertion(t table, n int) string {
 	row := "(?" + strings.Repeat(",?", len(t.columns())-1) + ")"
 	return "INSERT INTO " + t.String() + " VALUES " + row + strings.Repeat(","+row, n-1)
 }
 
-// last returns the last number of each table.
-func (b *base) last() (last [len(tables)]int64) {
+// last returns the last id of each table.
+func (b *database) last() (last [len(tables)]int64) {
 	copy(last[:], b.head.last[:])
-	last[Exempt] = b.head.exempt
+	last[exemptTable] = b.head.exempt
 	return last
 }
 
-// missing adds to found those of rows, one after the other, that audit.db does
-// not have.
-func (b *base) missing(found, rows []byte) ([]byte, error) {
+// missing appends to found those of the encoded rows that audit.db does not have.
+func (b *database) missing(found, rows []byte) ([]byte, error) {
 	last := b.last()
 	for len(rows) > 0 {
 		t, values, rest, err := cutRow(rows)
@@ -159,8 +153,8 @@ func (b *base) missing(found, rows []byte) ([]byte, error) {
 			return nil, err
 		}
 		id, _ := values[0].(int64)
-		has := t != Outcome && id <= last[t]
-		if t == Outcome && id <= last[Entry] {
+		has := t != outcomeTable && id <= last[t]
+		if t == outcomeTable && id <= last[entryTable] {
 			if has, err = b.hasOutcome(id); err != nil {
 				return nil, err
 			}
@@ -173,11 +167,82 @@ func (b *base) missing(found, rows []byte) ([]byte, error) {
 	return found, nil
 }
 
-// hasOutcome reports whether the outcome of an entry is there, or was pruned
-// with its entry.
-func (b *base) hasOutcome(entry int64) (has bool, err error) {
-	row := b.conn.QueryRowContext(context.Background(),
-		"SELECT EXISTS (SELECT 1 FROM outcome WHERE entry = ?1) OR NOT EXISTS (SELECT 1 FROM entry WHERE seq = ?1)", entry)
-	err = row.Scan(&has)
-	return has, err
+// hasOutcome reports whether audit.db has the outcome of an entry, or the entry
+// was pruned.
+func (b *database) hasOutcome(entry int64) (bool, error) {
+	has, err := b.integer(fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM outcome WHERE entry = %d) OR NOT EXISTS (SELECT 1 FROM entry WHERE seq = %[1]d)", entry))
+	return has != 0, err
 }
+
+// digest is a SHA-256.
+type digest = [sha256.Size]byte
+
+// lastTable is the last table whose last id is recorded in commits.
+const lastTable = entryTable
+
+// commit is a row of "commits": a link of the chain.
+type commit struct {
+	n, time  int64
+	last     lasts  // the last id of each table, by its number
+	outcomes int64  // how many
+	exempt   int64  // the last id
+	pruned   []byte // an encoded stub; nil: nothing was removed
+	hash     digest
+	marks    []byte // not in the hash: derived from the rows
+}
+
+// appendTo appends the encoded columns of c that its hash covers, up to pruned.
+func (c *commit) appendTo(b []byte) []byte {
+	b = append(b, byte(commits))
+	b = appendInteger(appendInteger(b, c.n), c.time)
+	for _, id := range c.last[runTable:] {
+		b = appendInteger(b, id)
+	}
+	b = appendInteger(appendInteger(b, c.outcomes), c.exempt)
+	if c.pruned == nil {
+		return appendNull(b)
+	}
+	return appendBlob(b, c.pruned)
+}
+
+// root returns the hash before the first commit's. It binds the chain to the table
+// "about": pairs are its rows, key and value, ordered by key.
+func root(pairs [][2]string) digest {
+	b := []byte("heed record\n")
+	for _, p := range pairs {
+		b = appendText(appendText(b, p[0]), p[1])
+	}
+	return sha256.Sum256(b)
+}
+
+// link is a commit whose hash is being computed.
+type link struct {
+	*commit
+	h hash.Hash
+}
+
+// begin begins the hash of c, which follows the hash before.
+func (c *commit) begin(before digest) link {
+	l := link{c, sha256.New()}
+	c.marks = []byte{}
+	l.h.Write([]byte("heed commit\n"))
+	l.h.Write(before[:])
+	l.h.Write(c.appendTo(nil))
+	return l
+}
+
+// cover adds an encoded row to the hash. The order is that of the tables' numbers,
+// and of the ids in each: of outcomes, those of their entries.
+func (l link) cover(row []byte) {
+	l.h.Write(row)
+	l.marks = binary.LittleEndian.AppendUint16(l.marks, mark(row))
+}
+
+// end sets the hash of the commit.
+func (l link) end() { l.h.Sum(l.hash[:0]) }
+
+// mark returns a checksum of a row. It proves nothing, but locates a change.
+func mark(row []byte) uint16 { return uint16(crc32.Checksum(row, castagnoli)) }
+
+// castagnoli is the table of CRC-32C, which processors compute in hardware.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)

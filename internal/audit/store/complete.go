@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -9,15 +10,16 @@ import (
 )
 
 const (
-	completeEvery = 700 * time.Millisecond // at most one commit in that time
-	lockPatience  = 2 * time.Second        // for who completes the record to read it
-	retryEvery    = time.Second            // when one has failed
-	pruneEvery    = time.Minute            // how often it is looked for what is too old when nothing is recorded
-	presentEvery  = 50 * time.Millisecond  // how often it is looked whether the files are where they were
+	completeEvery = 700 * time.Millisecond // minimum time between commits
+	lockTimeout   = 2 * time.Second        // for a reader that completes the record
+	retryEvery    = time.Second            // after a failed commit
+	pruneEvery    = time.Minute            // while nothing is recorded
+	presentEvery  = 50 * time.Millisecond  // minimum time between checks that the files are in place
 )
 
 // Open opens the record at path for writing, completes it from its tail, and
-// begins to complete it from then on. Only one process can at a time.
+// starts a goroutine that completes it until Close. Only one process can have a
+// record open for writing.
 func Open(path string, o Options) (*Writer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -27,27 +29,27 @@ func Open(path string, o Options) (*Writer, error) {
 	}
 	w := &Writer{path: path, o: o, next: &batch{}, open: map[*audit.Entry]int64{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
-	if err := w.openFiles(lockPatience); err != nil {
+	if err := w.openFiles(lockTimeout); err != nil {
 		return nil, err
 	}
 	if o.Disk {
-		w.tail.sync = fsync
+		w.wal.sync = fsync
 	}
-	w.speller.o = &w.o
-	w.written = w.base.last()
-	w.speller.last = w.written
-	w.speller.begun = o.Now()
-	w.next.rows = w.speller.runRow(w.next.rows)
+	w.encode.o = &w.o
+	w.written = w.db.last()
+	w.encode.last = w.written
+	w.encode.begun = o.Now()
+	w.next.rows = w.encode.runRow(w.next.rows)
 	if err := w.Complete(); err != nil {
-		w.shut()
+		w.closeFiles()
 		return nil, explain(path, err)
 	}
-	w.pruner = &pruner{base: w.base, limits: limits{o.Keep, o.MaxSize}, tail: w.tailOctets, anew: w.anew}
+	w.pruner = &pruner{db: w.db, limits: limits{o.Keep, o.MaxSize}, tail: w.tailOctets, newPart: w.newPart}
 	go w.complete()
 	return w, nil
 }
 
-// complete completes audit.db now and then, until stop is closed.
+// complete completes audit.db when there are new rows, until stop is closed.
 func (w *Writer) complete() {
 	defer close(w.done)
 	wait := completeEvery
@@ -66,15 +68,15 @@ func (w *Writer) complete() {
 		wait = completeEvery
 		if w.Complete() != nil {
 			wait = retryEvery
-			w.rouse()
+			w.signal()
 			continue
 		}
 		w.prune()
 	}
 }
 
-// Complete has audit.db hold all that was recorded before the call. Nobody needs
-// to call it but who cannot wait for a second.
+// Complete adds to audit.db everything recorded before the call, which otherwise
+// happens within a second. It returns an error while the record cannot be written.
 func (w *Writer) Complete() error {
 	w.flush()
 	w.completing.Lock()
@@ -82,24 +84,22 @@ func (w *Writer) Complete() error {
 	return w.completeLocked()
 }
 
-// completeLocked has audit.db hold what the tail has.
+// completeLocked adds the rows of the tail to audit.db.
 func (w *Writer) completeLocked() error {
 	w.mu.Lock()
 	rows, number := w.queue, w.queuedTo
-	w.queue = w.emptied[:0]
+	w.queue = nil
 	w.mu.Unlock()
-	err := w.base.present()
+	err := w.db.present()
 	if err == nil && len(rows) > 0 {
-		err = w.base.add(rows, w.o.Now())
+		err = w.db.add(rows, w.o.Now())
 	}
 	w.mu.Lock()
-	w.troubleLocked(&w.trouble.base, err)
+	w.setHealthLocked(&w.health.db, err)
 	if err != nil {
 		w.queue = append(rows, w.queue...)
-	} else if w.emptied = rows; cap(rows) > maxSpare {
-		w.emptied = nil
 	}
-	failed := w.trouble.tail
+	failed := w.health.wal
 	w.mu.Unlock()
 	if err == nil {
 		err = w.dropSpent(number)
@@ -107,76 +107,98 @@ func (w *Writer) completeLocked() error {
 	return errors.Join(err, failed)
 }
 
-// flush writes what nobody waits for.
+// flush writes the next batch unless a caller that waits for it does.
 func (w *Writer) flush() {
 	w.mu.Lock()
 	b := w.next
 	if w.exempt > 0 {
-		b.rows, b.exempt, w.exempt = w.speller.exempt(b.rows, w.o.Now(), w.exempt, ""), w.exempt, 0
+		b.rows, b.exempt, w.exempt = w.encode.exempt(b.rows, w.o.Now(), w.exempt, ""), w.exempt, 0
 	}
 	if w.lost > 0 {
-		b.rows, b.lost, w.lost = w.speller.exempt(b.rows, w.o.Now(), w.lost, w.lostWhy), w.lost, 0
+		b.rows, b.lost, w.lost = w.encode.exempt(b.rows, w.o.Now(), w.lost, w.lostWhy), w.lost, 0
 	}
-	if b.waits > 0 { // one who waits writes it
+	// The last octets of a file may have room for a row while the disk is full, which
+	// must not end the gap before there is room for decisions, but can be used at the end.
+	if w.closed || w.health.wal == nil && w.refusesLocked() == nil {
+		w.endGapLocked()
+	}
+	if b.waits > 0 { // a caller that waits writes it
 		w.mu.Unlock()
 		return
 	}
 	if len(b.rows) == 0 {
-		ill := w.trouble.tail != nil
+		failing := w.health.wal != nil
 		w.mu.Unlock()
-		if ill {
-			w.probe()
+		if failing && w.probe() {
+			w.flush() // the gap
 		}
 		return
 	}
 	b.waits++
 	w.mu.Unlock()
-	_ = w.write(b) // trouble says it
+	_ = w.write(b) // health has the error
 }
 
-// probe looks whether the tail can be written again when nobody asks for it.
-func (w *Writer) probe() {
+// probe tests whether the tail can be written again while no decision arrives, and
+// reports the result.
+func (w *Writer) probe() bool {
 	w.io.Lock()
 	defer w.io.Unlock()
 	err := w.present()
 	if err == nil {
-		err = w.tail.probe()
+		err = w.wal.probe()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.troubleLocked(&w.trouble.tail, err)
+	w.setHealthLocked(&w.health.wal, err)
+	return err == nil
 }
 
-// dropSpent empties the part of the tail that audit.db has for good.
+// dropSpent empties the file of the tail whose rows audit.db has, after a sync of
+// audit.db.
 func (w *Writer) dropSpent(number uint64) error {
 	w.io.Lock()
-	spent := w.tail.spent(number)
+	spent := w.wal.spent(number)
 	w.io.Unlock()
-	if !spent { // nobody but us makes it less so
+	if !spent { // only this goroutine empties files
 		return nil
 	}
-	if err := w.base.keep(); err != nil {
+	if err := w.db.sync(); err != nil {
 		return err
 	}
 	w.io.Lock()
 	defer w.io.Unlock()
-	return w.tail.drop(false)
+	return w.wal.drop(false)
 }
 
-// finish ends the record: all is in audit.db, and the tail is empty.
+// finish completes audit.db, empties the tail and closes the files.
 func (w *Writer) finish() error {
 	for {
 		if err := w.Complete(); err != nil {
-			return errors.Join(err, w.shut()) // the tail has it for the next who opens the record
+			return errors.Join(err, w.uncounted(), w.closeFiles()) // the next writer completes it from the tail
 		}
 		if ended, err := w.end(); ended {
-			return errors.Join(err, w.shut())
+			return errors.Join(err, w.closeFiles())
 		}
-		time.Sleep(time.Millisecond) // somebody is about to write what was decided before
+		time.Sleep(time.Millisecond) // a caller is about to write an earlier decision
 	}
 }
 
-// end empties the tail when nothing is under way any more.
+// uncounted returns an error with the requests that were refused or went on unrecorded and
+// could not be counted in the record either; nil when there are none.
+func (w *Writer) uncounted() (err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gap.Refused > 0 {
+		err = errors.New("it does not count: " + w.gap.String())
+	}
+	if w.lost > 0 {
+		err = errors.Join(err, fmt.Errorf("it does not count %d requests that went on unrecorded: %s", w.lost, w.lostWhy))
+	}
+	return err
+}
+
+// end empties the tail unless a write is pending.
 func (w *Writer) end() (ended bool, err error) {
 	w.io.Lock()
 	defer w.io.Unlock()
@@ -185,8 +207,77 @@ func (w *Writer) end() (ended bool, err error) {
 	if len(w.next.rows) > 0 || len(w.queue) > 0 {
 		return false, nil
 	}
-	if err := w.base.keep(); err != nil {
+	if err := w.db.sync(); err != nil {
 		return true, err
 	}
-	return true, w.tail.drop(true)
+	return true, w.wal.drop(true)
+}
+
+// Settle completes the record at path from its tail. It does nothing while another
+// process has the record open, which completes it within a second.
+func Settle(path string) error {
+	w := &Writer{path: path, o: Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
+	err := w.openFiles(0)
+	if errors.Is(err, errHeld) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return w.closeFiles()
+}
+
+// openFiles opens the tail and audit.db, and adds to audit.db the rows that only
+// the tail has. It waits for another process to close them until timeout.
+func (w *Writer) openFiles(timeout time.Duration) error {
+	resolved, err := resolvePath(w.path)
+	if err != nil {
+		return explain(w.path, err)
+	}
+	w.path = resolved
+	if w.wal, err = openWAL(w.path, timeout); err != nil {
+		return explain(w.path, err)
+	}
+	if w.db, err = openDatabase(w.path, w.o.Now()); err != nil {
+		w.wal.close()
+		return err
+	}
+	if err = w.recover(); err != nil {
+		w.closeFiles()
+		return explain(w.path, err)
+	}
+	return nil
+}
+
+// recover adds to audit.db the rows that only the tail has, and empties the tail.
+func (w *Writer) recover() error {
+	blocks, torn, err := w.wal.read(w.db.store)
+	if err != nil {
+		return err
+	}
+	if torn > 0 {
+		w.o.Log.Warn("the record's tail ended in what was not written whole; no decision of it took effect", "file", w.path, "octets", torn)
+	}
+	var missing []byte
+	for _, b := range blocks {
+		if missing, err = w.db.missing(missing, b.rows); err != nil {
+			return fmt.Errorf("%w: %w", errApart, err)
+		}
+	}
+	if len(missing) > 0 {
+		if err := w.db.add(missing, w.o.Now()); err != nil {
+			return err
+		}
+	}
+	if err := w.db.sync(); err != nil {
+		return err
+	}
+	return w.wal.drop(true)
+}
+
+// closeFiles closes the tail and audit.db.
+func (w *Writer) closeFiles() error {
+	err := w.db.close()
+	w.wal.close()
+	return err
 }

@@ -12,6 +12,7 @@ import (
 )
 
 func TestHeed_WhateverStandsInATextIsKeptAsItIs(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
 	hostile := "a\x00b\xff\xfe\xed\xa0\xbd'\"\r\n;--\u202e"
@@ -47,6 +48,7 @@ func TestHeed_WhateverStandsInATextIsKeptAsItIs(t *testing.T) {
 }
 
 func TestHeed_WhatClientsAndSitesChooseIsBounded(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
 	long := strings.Repeat("x", 200_000)
@@ -76,6 +78,7 @@ func TestHeed_WhatClientsAndSitesChooseIsBounded(t *testing.T) {
 // TestHeed_ARobotsTxtIsStoredOnceByEachRun: what a run writes refers to nothing
 // before it, so that the oldest part of a record can go.
 func TestHeed_ARobotsTxtIsStoredOnceByEachRun(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	for range 3 {
 		w := open(t, path, store.Options{})

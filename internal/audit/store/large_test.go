@@ -3,7 +3,6 @@
 package store
 
 import (
-	"context"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -21,7 +20,7 @@ func TestHeed_AnyChangedValueIsFound(t *testing.T) {
 	m := newMade(t).entries(max(3_000, rounds(10_000)))
 	random := rand.New(rand.NewPCG(3, 4))
 	tried, exact := 0, 0
-	for table := range Table(len(tables)) {
+	for table := range table(len(tables)) {
 		for place, column := range table.columns() {
 			for range rounds(20) {
 				id := some(t, m.db, random, table)
@@ -50,7 +49,7 @@ func TestHeed_AnySwappedInsertedOrDeletedRowIsFound(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(max(3_000, rounds(10_000)))
 	random := rand.New(rand.NewPCG(5, 6))
-	for table := range Table(len(tables)) {
+	for table := range table(len(tables)) {
 		for range rounds(40) {
 			m.swap(table, some(t, m.db, random, table), some(t, m.db, random, table))
 			m.insert(table, some(t, m.db, random, table), random.Int64N(1<<40)-1<<39)
@@ -67,7 +66,7 @@ func TestHeed_AnyChangeOfAPrunedRecordIsFound(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(3000)
 	m.prune(m.pruner(limits{keep: 100 * time.Second}))
-	for table := range Table(len(tables)) {
+	for table := range table(len(tables)) {
 		for _, column := range table.columns() {
 			for range rounds(20) {
 				m.change(m.random, table, column, some(t, m.db, m.random, table))
@@ -84,18 +83,19 @@ func TestHeed_AnyChangeOfAPrunedRecordIsFound(t *testing.T) {
 
 // TestHeed_TheRecordStaysUnderItsSize writes far more than fits.
 func TestHeed_TheRecordStaysUnderItsSize(t *testing.T) {
+	t.Parallel()
 	const limit = 6 << 20
 	m := newMade(t)
 	p := m.pruner(limits{size: limit})
 	largest := int64(0)
 	for range 16 {
 		m.entries(2500)
-		if err := p.base.findHead(context.Background()); err != nil {
+		if err := p.db.findHead(); err != nil {
 			t.Fatal(err)
 		}
 		m.prune(p)
-		m.before = p.base.head
-		s, err := p.size(context.Background())
+		m.before = p.db.head
+		s, err := p.size()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,6 +111,7 @@ func TestHeed_TheRecordStaysUnderItsSize(t *testing.T) {
 
 // TestHeed_ASmallerSizeGivesRoomBack: when the bound is set lower than the record is.
 func TestHeed_ASmallerSizeGivesRoomBack(t *testing.T) {
+	t.Parallel()
 	m := newMade(t).entries(20_000)
 	m.exec("PRAGMA wal_checkpoint(TRUNCATE)")
 	m.prune(m.pruner(limits{size: 1 << 20}))

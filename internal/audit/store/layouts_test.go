@@ -9,11 +9,16 @@ import (
 	"heed/internal/audit/store"
 )
 
-// TestHeed_RecordsOfEveryLayoutStayReadable: files that heeds made once, and their
-// heads as they were noted down then. None is ever made anew.
-func TestHeed_RecordsOfEveryLayoutStayReadable(t *testing.T) {
-	for name, hash := range map[string]string{
-		"layout1.db": "f49970ae460b65b38b317c474111afc63036ddd180bcaebd4e9a7f1dc61ebbf0",
+// The files were written by earlier versions of heed. The hashes of their heads
+// were noted then; none is ever written again.
+func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	for name, made := range map[string]struct {
+		hash              string
+		entries, refusals int
+	}{
+		"layout1.db": {"f49970ae460b65b38b317c474111afc63036ddd180bcaebd4e9a7f1dc61ebbf0", 12, 4},
+		"engine2.db": {"721e5f1aa99adece0052eba1808fe9a2d1375995329bae7543b16b3d3ba224d9", 15, 1},
 	} {
 		data, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
@@ -23,15 +28,15 @@ func TestHeed_RecordsOfEveryLayoutStayReadable(t *testing.T) {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		still := func(when string, entries int64) {
+		still := func(when string, entries int) {
 			t.Helper()
-			proof, err := store.Verify(context.Background(), path, &store.Seal{Hash: hash}, nil)
-			if err != nil || !proof.Whole || proof.Rows["entry"] != entries {
+			proof, err := store.Verify(context.Background(), path, &store.Seal{Hash: made.hash}, nil)
+			if err != nil || !proof.Whole || proof.Rows["entry"] != int64(entries) {
 				t.Fatalf("%s, %s: %+v, %v", name, when, proof, err)
 			}
 		}
-		still("as it was made", 12)
-		if n := count(t, view(t, path), "SELECT count(*) FROM decisions WHERE verdict = 'refuse' AND rule = 'Disallow: /private'"); n != 4 {
+		still("as it was made", made.entries)
+		if n := count(t, view(t, path), "SELECT count(*) FROM decisions WHERE verdict = 'refuse' AND rule = 'Disallow: /private'"); n != made.refusals {
 			t.Errorf("%s has %d refusals", name, n)
 		}
 		w := open(t, path, store.Options{Heed: "test"})
@@ -41,6 +46,6 @@ func TestHeed_RecordsOfEveryLayoutStayReadable(t *testing.T) {
 		if err := w.Close(""); err != nil {
 			t.Fatal(err)
 		}
-		still("written on", 13)
+		still("written on", made.entries+1)
 	}
 }

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// lock fails: two writers would spoil the record.
+// lock returns an error, since two writers would damage the record.
 func lock(*os.File) error { return errors.New("this system has no file locks that heed knows") }

@@ -21,10 +21,10 @@ type made struct {
 	db     *sql.DB
 	random *rand.Rand
 	before commit
-	ids    [Exempt + 1]int64
-	old    [Exempt + 1]int64   // up to these they are not referred to any more
-	rows   [Exempt + 1][][]any // of the commit to come
-	open   []int64             // entries without an outcome
+	ids    [exemptTable + 1]int64
+	old    [exemptTable + 1]int64   // up to these they are not referred to any more
+	rows   [exemptTable + 1][][]any // of the commit to come
+	open   []int64                  // entries without an outcome
 }
 
 // day is when the made record begins, in microseconds.
@@ -34,7 +34,7 @@ var day = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMicro()
 func newMade(t testing.TB) *made {
 	t.Helper()
 	m := &made{t: t, path: filepath.Join(t.TempDir(), "audit.db"), random: rand.New(rand.NewPCG(1, 2))}
-	db, err := connect(m.path, "rwc")
+	db, err := sql.Open("sqlite", source(m.path, "rwc"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func (m *made) exec(query string, args ...any) {
 }
 
 // add puts a row into the commit to come and returns its id.
-func (m *made) add(t Table, values ...any) int64 {
+func (m *made) add(t table, values ...any) int64 {
 	m.ids[t]++
 	for i, v := range values {
 		if n, ok := v.(int); ok {
@@ -69,31 +69,31 @@ func (m *made) add(t Table, values ...any) int64 {
 }
 
 // one returns the id of some row of t.
-func (m *made) one(t Table) int64 { return m.old[t] + 1 + m.random.Int64N(m.ids[t]-m.old[t]) }
+func (m *made) one(t table) int64 { return m.old[t] + 1 + m.random.Int64N(m.ids[t]-m.old[t]) }
 
 // now is the time of the next entry: ten a second.
-func (m *made) now() int64 { return day + m.ids[Entry]*100_000 }
+func (m *made) now() int64 { return day + m.ids[entryTable]*100_000 }
 
 // site adds a site with its robots.txt and what it leads to.
 func (m *made) site() {
-	text := []byte(fmt.Sprintf("User-agent: *\nDisallow: /%d\n", m.ids[Site]))
+	text := []byte(fmt.Sprintf("User-agent: *\nDisallow: /%d\n", m.ids[siteTable]))
 	var packed bytes.Buffer
 	z := zlib.NewWriter(&packed)
 	z.Write(text)
 	z.Close()
 	sum := sha256.Sum256(text)
-	site := m.add(Site, "https", fmt.Sprintf("s%d.example.org", m.ids[Site]), 443)
-	body := m.add(Body, sum[:], len(text), packed.Bytes())
-	snapshot := m.add(Snapshot, site, m.now(), nil, `["https://example.org/robots.txt"]`, 200, `{"Content-Type":["text/plain"]}`, body)
-	policy := m.add(Policy, site, snapshot, "standard", "available", 200, m.now(), m.now()+3600e6, 0, 0, 0, nil, "a note")
-	m.add(Ground, "path", "refuse", "rule", "newsbot", "*", "Disallow: /1", 2, "/one", 0, "because", "detail", policy, m.one(Configuration), 2)
-	m.add(Ground, "path", "allow", "no-rule", nil, nil, nil, nil, nil, 0, nil, nil, policy, nil, 2)
+	site := m.add(siteTable, "https", fmt.Sprintf("s%d.example.org", m.ids[siteTable]), 443)
+	body := m.add(bodyTable, sum[:], len(text), packed.Bytes())
+	snapshot := m.add(snapshotTable, site, m.now(), nil, `["https://example.org/robots.txt"]`, 200, `{"Content-Type":["text/plain"]}`, body)
+	policy := m.add(policyTable, site, snapshot, "standard", "available", 200, m.now(), m.now()+3600e6, 0, 0, 0, nil, "a note")
+	m.add(groundTable, "path", "refuse", "rule", "newsbot", "*", "Disallow: /1", 2, "/one", 0, "because", "detail", policy, m.one(configurationTable), 2)
+	m.add(groundTable, "path", "allow", "no-rule", nil, nil, nil, nil, nil, 0, nil, nil, policy, nil, 2)
 }
 
 // anew begins a part that refers to nothing before it.
 func (m *made) anew() {
 	m.t.Helper()
-	if len(m.rows[Entry])+len(m.rows[Outcome]) > 0 {
+	if len(m.rows[entryTable])+len(m.rows[outcomeTable]) > 0 {
 		m.commit(nil)
 	}
 	m.old = m.ids
@@ -102,20 +102,20 @@ func (m *made) anew() {
 
 // names adds what else decisions refer to.
 func (m *made) names() {
-	m.add(Run, m.now(), "heed 1.0", 2, `["crawl"]`, "a note")
-	m.add(Configuration, fmt.Sprintf("%012x", m.ids[Configuration]), "profile = standard")
-	m.add(Asker, fmt.Sprintf("192.0.2.%d", m.ids[Asker]), "user", "newsbot", "enforce", "NewsBot/1", `["NewsBot"]`, 1, "NewsBot/2", "bot@example.org")
-	m.add(Asker, fmt.Sprintf("192.0.2.%d", m.ids[Asker]), nil, nil, "observe", nil, `[]`, 0, nil, nil)
+	m.add(runTable, m.now(), "heed 1.0", 2, `["crawl"]`, "a note")
+	m.add(configurationTable, fmt.Sprintf("%012x", m.ids[configurationTable]), "profile = standard")
+	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), "user", "newsbot", "enforce", "NewsBot/1", `["NewsBot"]`, 1, "NewsBot/2", "bot@example.org")
+	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), nil, nil, "observe", nil, `[]`, 0, nil, nil)
 }
 
 // entries adds n decisions in commits of several sizes. Some exchanges last long, some have no end.
 func (m *made) entries(n int) *made {
 	m.t.Helper()
 	for range n {
-		if m.ids[Entry]%300 == 0 {
+		if m.ids[entryTable]%300 == 0 {
 			m.anew()
 		}
-		if m.ids[Site] == m.old[Site] || m.random.IntN(50) == 0 {
+		if m.ids[siteTable] == m.old[siteTable] || m.random.IntN(50) == 0 {
 			m.site()
 		}
 		id := make([]byte, 16)
@@ -126,13 +126,13 @@ func (m *made) entries(n int) *made {
 		if m.random.IntN(10) == 0 {
 			raw, page, revises = []byte("/%7Eraw"), "https://example.org/", id
 		}
-		e := m.add(Entry, id, m.now(), m.one(Run), m.one(Asker), 40000, m.one(Site), m.one(Ground), "GET", []byte(fmt.Sprintf("/page/%d", m.ids[Entry])),
+		e := m.add(entryTable, id, m.now(), m.one(runTable), m.one(askerTable), 40000, m.one(siteTable), m.one(groundTable), "GET", []byte(fmt.Sprintf("/page/%d", m.ids[entryTable])),
 			raw, 0, 12, 500000, 20, "document", page, revises)
 		if m.open = append(m.open, e); m.random.IntN(3) == 0 {
 			m.end(m.random.IntN(min(len(m.open), 30)))
 		}
 		if m.random.IntN(500) == 0 {
-			m.add(Exempt, m.now(), 3, nil)
+			m.add(exemptTable, m.now(), 3, nil)
 		}
 		if m.random.IntN(60) == 0 {
 			m.commit(nil)
@@ -150,29 +150,29 @@ func (m *made) end(n int) {
 		m.open = append(m.open[:i], m.open[i+1:]...)
 		var failed, late any
 		if m.random.IntN(10) == 0 {
-			failed, late = "it broke off", m.one(Ground)
+			failed, late = "it broke off", m.one(groundTable)
 		}
-		m.rows[Outcome] = append(m.rows[Outcome], []any{entry, m.before.n + 1, int64(200), int64(1), int64(0), entry * 7, int64(5000), int64(0), failed, late})
+		m.rows[outcomeTable] = append(m.rows[outcomeTable], []any{entry, m.before.n + 1, int64(200), int64(1), int64(0), entry * 7, int64(5000), int64(0), failed, late})
 	}
 }
 
 // commit writes the rows that were added, and their commit.
 func (m *made) commit(pruned []byte) {
 	m.t.Helper()
-	c := commit{n: m.before.n + 1, time: m.now(), last: lasts(m.ids[:Entry+1]), outcomes: int64(len(m.rows[Outcome])), exempt: m.ids[Exempt], pruned: pruned}
+	c := commit{n: m.before.n + 1, time: m.now(), last: lasts(m.ids[:entryTable+1]), outcomes: int64(len(m.rows[outcomeTable])), exempt: m.ids[exemptTable], pruned: pruned}
 	l := c.begin(m.before.hash)
 	tx, err := m.db.Begin()
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	defer tx.Rollback()
-	outcomes := m.rows[Outcome]
+	outcomes := m.rows[outcomeTable]
 	for i := range outcomes { // by entry
 		for j := i; j > 0 && outcomes[j][0].(int64) < outcomes[j-1][0].(int64); j-- {
 			outcomes[j], outcomes[j-1] = outcomes[j-1], outcomes[j]
 		}
 	}
-	for t := Run; t <= Exempt; t++ {
+	for t := runTable; t <= exemptTable; t++ {
 		for _, row := range m.rows[t] {
 			spelt, err := appendRow(nil, t, row)
 			if err != nil {
@@ -185,7 +185,7 @@ func (m *made) commit(pruned []byte) {
 	}
 	l.end()
 	row := []any{c.n, c.time}
-	for _, id := range c.last[Run:] {
+	for _, id := range c.last[runTable:] {
 		row = append(row, id)
 	}
 	var stub any
@@ -199,7 +199,7 @@ func (m *made) commit(pruned []byte) {
 	m.before = c
 }
 
-func insert(t testing.TB, tx *sql.Tx, table Table, row []any) {
+func insert(t testing.TB, tx *sql.Tx, table table, row []any) {
 	t.Helper()
 	query := fmt.Sprintf("INSERT INTO %s VALUES (?%s)", table, strings.Repeat(", ?", len(row)-1))
 	if _, err := tx.Exec(query, row...); err != nil {

@@ -1,34 +1,188 @@
 package store
 
 import (
-	"database/sql"
+	"encoding/binary"
+	"errors"
 	"fmt"
-	"net/url"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	sqlite "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// connect opens the database at path in the given SQLite mode: ro, rw or rwc;
-// or immutable: ro, on a disk where nobody can write. Readers never hold up
-// the writer (write-ahead log). Pages that are removed can be given back to
-// the system.
-func connect(path, mode string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", source(path, mode))
-	if err != nil {
-		return nil, fmt.Errorf("the record %s cannot be opened: %w", path, err)
+// view opens the record at path for reading, to which a heed may be writing, and
+// returns the mode in which it was opened. The error says what to do about a file
+// that is not a record, is damaged, or has a newer layout.
+func view(path string) (c *conn, mode string, err error) {
+	if err := looksLikeRecord(path); err != nil {
+		return nil, "", err
 	}
-	return db, nil
+	for _, mode = range []string{"ro", "immutable"} { // immutable on a read-only disk
+		if c, err = connect(path, mode); err == nil {
+			if err = isRecord(c); err == nil {
+				return c, mode, nil
+			}
+			c.Close()
+		}
+		if !cannotOpen(err) || hasWAL(path) {
+			break
+		}
+	}
+	return nil, "", viewError(path, err)
 }
 
-// source is how the driver is told what to open.
-func source(path, mode string) string {
-	q := url.Values{"mode": {mode}, "_pragma": {"busy_timeout(5000)"}}
-	switch mode {
-	case "immutable":
-		q.Set("mode", "ro")
-		q.Set("immutable", "1")
-	case "rw", "rwc":
-		q["_pragma"] = append(q["_pragma"], "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)", "journal_size_limit(8388608)")
+var (
+	errNoRecord  = errors.New("it is a file of SQLite, but no record of heed's")
+	errNewLayout = errors.New("a newer heed wrote it")
+)
+
+// viewError returns err with the path and what to do about it.
+func viewError(path string, err error) error {
+	var e *sqlite.Error
+	switch {
+	case errors.Is(err, errNewLayout):
+		return fmt.Errorf("the record %s cannot be read: %w\nRead it with that heed", path, err)
+	case errors.Is(err, errNoRecord):
+		return fmt.Errorf("%s cannot be read: %w\nName the file that [audit] file names", path, err)
+	case errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY:
+		return fmt.Errorf("the record %s is locked by another program: %w\nTry again when that one is done with it", path, err)
+	case broken(err) != nil:
+		return fmt.Errorf("the record %s is damaged: %w\nSee what `heed audit verify` says of it", path, err)
 	}
-	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
+	return fmt.Errorf("the record %s cannot be read: %w", path, err)
+}
+
+// looksLikeRecord returns an error for a file that cannot be a record, with a
+// clearer text than SQLite's.
+func looksLikeRecord(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no record %s\nName the file that [audit] file names, or that heed run --audit made", path)
+	}
+	if err != nil {
+		return fmt.Errorf("the record cannot be read: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return fmt.Errorf("the record cannot be read: %w", err)
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory, not a record\nName the file in it", path)
+	case info.Size() == 0:
+		return fmt.Errorf("%s is empty: nothing was recorded in it", path)
+	}
+	head := make([]byte, headerSize)
+	if n, err := io.ReadFull(f, head); string(head[:min(n, len(magic))]) != magic[:min(n, len(magic))] {
+		return fmt.Errorf("%s is no record: heed keeps records in files of SQLite, and this is none", path)
+	} else if err != nil {
+		return cutOff(path, info.Size(), headerSize)
+	}
+	// While a process writes, pages are in the write-ahead log.
+	if whole := wholeSize(head); info.Size() < whole && !hasWAL(path) {
+		return cutOff(path, info.Size(), whole)
+	}
+	return nil
+}
+
+// headerSize is the size of the header of an SQLite file, in octets
+// (https://sqlite.org/fileformat2.html, 1.3).
+const headerSize = 100
+
+// wholeSize returns the size of the file according to its header, in octets; 0
+// when the header has none.
+func wholeSize(header []byte) int64 {
+	if string(header[24:28]) != string(header[92:96]) {
+		return 0
+	}
+	size := int64(binary.BigEndian.Uint16(header[16:]))
+	if size == 1 {
+		size = 65536
+	}
+	return size * int64(binary.BigEndian.Uint32(header[28:]))
+}
+
+// cutOff returns the error for a truncated file.
+func cutOff(path string, has, whole int64) error {
+	return fmt.Errorf("the record %s is damaged: %w\nTake another copy of it", path, &Damage{
+		What:  fmt.Sprintf("its end is missing: it has %d octets of %d", has, whole),
+		Means: "A copy of it broke off, or the disk was full. Nothing in it is proved; take another copy.",
+	})
+}
+
+// isRecord returns an error unless the database has the tables and the layout of a
+// record.
+func isRecord(c *conn) error {
+	layout, err := c.integer("PRAGMA user_version")
+	if err != nil {
+		return err
+	}
+	about, err := c.integer("SELECT count(*) FROM sqlite_schema WHERE name IN ('about', 'commits')")
+	switch {
+	case err != nil:
+		return err
+	case about != 2 || layout < 1:
+		return errNoRecord
+	case layout > Schema:
+		return fmt.Errorf("%w: its layout is number %d, and this heed knows those up to %d", errNewLayout, layout, Schema)
+	}
+	return nil
+}
+
+// cannotOpen reports whether SQLite could not create the files that readers share
+// with the writer.
+func cannotOpen(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CANTOPEN || e.Code()&0xff == sqlite3.SQLITE_READONLY)
+}
+
+// hasWAL reports whether there is a write-ahead log of SQLite that is not empty.
+func hasWAL(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return err == nil && info.Size() != 0
+}
+
+// resolvePath returns the path of the record with links resolved, since its tail is
+// beside the file itself. The record need not exist.
+func resolvePath(path string) (string, error) {
+	at, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		if info, err := os.Stat(at); err == nil && !info.Mode().IsRegular() {
+			return "", errForeign
+		}
+		return at, nil
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return "", errors.New("it is a link to a file that does not exist: remove it, or name another file in [audit] file")
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("there is no directory %s: make it, or name another file in [audit] file", filepath.Dir(path))
+	}
+	return filepath.Join(dir, filepath.Base(path)), err
+}
+
+// lockFile opens and locks the file at path, which it creates for its owner when
+// there is none, and checks that it can be a record. The caller closes it, after
+// SQLite has: closing it releases SQLite's locks too.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the record cannot be opened: %w\nMake it writable, or name another file in [audit] file", err)
+	}
+	err = lock(f)
+	head := make([]byte, len(magic))
+	if n, _ := f.ReadAt(head, 0); err != nil {
+		err = errHeld
+	} else if n > 0 && string(head[:n]) != magic[:n] {
+		err = errForeign
+	}
+	if err != nil {
+		f.Close()
+		return nil, explain(path, err)
+	}
+	return f, nil
 }

@@ -12,13 +12,14 @@ import (
 // A place where no record can be is named with the cure, and nothing is left
 // beside it.
 func TestHeed_APlaceWithoutARecordIsNamed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Symlink(filepath.Join(dir, "nowhere"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
 	for place, want := range map[string]string{
 		filepath.Join(dir, "no", "audit.db"): "there is no directory",
-		filepath.Join(dir, "link"):           "leads nowhere",
+		filepath.Join(dir, "link"):           "link to a file that does not exist",
 		dir:                                  "Move it away, or name another file",
 		os.DevNull:                           "Move it away, or name another file",
 	} {
@@ -39,6 +40,7 @@ func TestHeed_APlaceWithoutARecordIsNamed(t *testing.T) {
 // A record is the same one by whatever link it is called: what a kill left in its
 // tail is not forgotten by who comes another way.
 func TestHeed_ALinkLeadsToTheRecordAndItsTail(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
 	defer w.Close("")

@@ -1,69 +1,69 @@
 package store
 
 import (
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"hash"
+	"log/slog"
 	"time"
 )
 
 // oldest returns the last of the commits after s, up to target, that one step
 // removes; nil: there is none.
-func (b *base) oldest(s *stub, target int64) (to *commit, err error) {
-	err = b.read(func(r reader) error {
-		at, err := r.openAt(commits, s.Through)
-		defer at.close()
-		for ; err == nil && at.id <= target; err = at.next() {
-			c, err := readCommit(at)
-			if err != nil || to != nil && c.last[Entry]-s.Last[Entry] > pruneEntries {
-				return err
-			}
-			to = c
+func (b *database) oldest(s *stub, target int64) (to *commit, err error) {
+	at, err := b.openAt(commits, s.Through)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	for ; err == nil && at.id <= target; err = at.next() {
+		c, err := readCommit(at)
+		if err != nil || to != nil && c.last[entryTable]-s.Last[entryTable] > pruneEntries {
+			return to, err
 		}
-		return err
-	})
+		to = c
+	}
 	return to, err
 }
 
-// take removes the commits after s up to c, and has s say so. Their names stay as
-// long as a row of their part does.
-func (b *base) take(ctx context.Context, s *stub, c *commit) error {
-	if err := b.takenTimes(ctx, s, c); err != nil {
+// removeCommits removes the commits after s up to c, and adds them to s. Their names
+// are kept until the rest of their part is removed.
+func (b *database) removeCommits(s *stub, c *commit) error {
+	if err := b.addTimes(s, c); err != nil {
 		return err
 	}
-	part := kept{Last: c.last}
-	err := b.read(func(r reader) (err error) {
-		part.Digest, err = r.digest(s.Last, c.last)
-		return err
-	})
+	digest, err := b.digest(s.Last, c.last)
 	if err != nil {
 		return err
 	}
-	outcomes, err := b.delete(ctx, "DELETE FROM outcome WHERE entry <= ? AND in_commit <= ?", c.last[Entry], c.n)
+	outcomes, err := b.exec("DELETE FROM outcome WHERE entry <= ? AND in_commit <= ?", c.last[entryTable], c.n)
 	if err != nil {
 		return err
 	}
 	for _, d := range []struct {
 		query string
 		last  int64
-	}{{"DELETE FROM entry WHERE seq <= ?", c.last[Entry]}, {"DELETE FROM exempt WHERE id <= ?", c.exempt}, {"DELETE FROM commits WHERE n <= ?", c.n}} {
-		if _, err := b.delete(ctx, d.query, d.last); err != nil {
+	}{{"DELETE FROM entry WHERE seq <= ?", c.last[entryTable]}, {"DELETE FROM exempt WHERE id <= ?", c.exempt}, {"DELETE FROM commits WHERE n <= ?", c.n}} {
+		if _, err := b.exec(d.query, d.last); err != nil {
 			return err
 		}
 	}
 	s.Removed.Commits += c.n - s.Through
-	s.Removed.Entries += c.last[Entry] - s.Last[Entry]
+	s.Removed.Entries += c.last[entryTable] - s.Last[entryTable]
 	s.Removed.Exempt += c.exempt - s.Exempt
 	s.Removed.Outcomes += outcomes
-	s.Kept = append(s.Kept, part)
+	s.Kept = append(s.Kept, kept{c.last, digest})
 	s.Through, s.Time, s.Last, s.Exempt, s.Hash = c.n, c.time, c.last, c.exempt, hexDigest(c.hash)
 	return nil
 }
 
-// dropNames removes all names up to s: nothing that comes after refers to them.
-func (b *base) dropNames(ctx context.Context, s *stub) error {
-	for t := Run; t < lastTable; t++ {
-		if _, err := b.delete(ctx, fmt.Sprintf("DELETE FROM %s WHERE id <= ?", t), s.Last[t]); err != nil {
+// dropNames removes all names up to s, to which no later row refers.
+func (b *database) dropNames(s *stub) error {
+	for t := runTable; t < lastTable; t++ {
+		if _, err := b.exec(fmt.Sprintf("DELETE FROM %s WHERE id <= ?", t), s.Last[t]); err != nil {
 			return err
 		}
 	}
@@ -71,34 +71,35 @@ func (b *base) dropNames(ctx context.Context, s *stub) error {
 	return nil
 }
 
-// digest digests the names after the ids from, up to the ids to.
-func (r reader) digest(from, to lasts) (hexDigest, error) {
-	d := newStaying()
-	for t := Run; t < lastTable; t++ {
-		at, err := r.openAt(t, from[t])
+// digest returns the digest of the names after the ids from, up to the ids to.
+func (c *conn) digest(from, to lasts) (hexDigest, error) {
+	d := newKeptHash()
+	for t := runTable; t < lastTable; t++ {
+		at, err := c.openAt(t, from[t])
 		for ; err == nil && at.id <= to[t]; err = at.next() {
 			if at.row == nil {
 				err = damaged(nil, t, at.id, isStrange)
 				break
 			}
-			d.cover(at.row)
+			d.Write(at.row)
 		}
 		at.close()
 		if err != nil {
 			return hexDigest{}, err
 		}
 	}
-	return d.end(), nil
+	return hexDigest(d.Sum(nil)), nil
 }
 
-// takenTimes notes from when to when the entries up to c are.
-func (b *base) takenTimes(ctx context.Context, s *stub, c *commit) error {
-	if c.last[Entry] == s.Last[Entry] {
+// addTimes adds the times of the entries after s up to c to s.
+func (b *database) addTimes(s *stub, c *commit) error {
+	if c.last[entryTable] == s.Last[entryTable] {
 		return nil
 	}
 	var first, last int64
-	row := b.conn.QueryRowContext(ctx, "SELECT (SELECT time FROM entry WHERE seq = ?), (SELECT time FROM entry WHERE seq = ?)", s.Last[Entry]+1, c.last[Entry])
-	if err := row.Scan(&first, &last); err != nil {
+	query := fmt.Sprintf("SELECT (SELECT time FROM entry WHERE seq = %d), (SELECT time FROM entry WHERE seq = %d)", s.Last[entryTable]+1, c.last[entryTable])
+	err := b.each(query, func(f *fields) error { first, last = f.integer(), f.integer(); return nil })
+	if err != nil {
 		return err
 	}
 	if s.Removed.From.IsZero() {
@@ -108,39 +109,133 @@ func (b *base) takenTimes(ctx context.Context, s *stub, c *commit) error {
 	return nil
 }
 
-func (b *base) delete(ctx context.Context, query string, values ...any) (rows int64, err error) {
-	result, err := b.conn.ExecContext(ctx, query, values...)
-	if err != nil {
-		return 0, err
+// stub returns the latest stub; an empty one when nothing was removed.
+func (b *database) stub() (s *stub, err error) {
+	err = b.each("SELECT pruned FROM commits WHERE pruned IS NOT NULL ORDER BY n DESC LIMIT 1", func(f *fields) error {
+		s, err = readStub(f.octets())
+		return err
+	})
+	if err != nil || s != nil {
+		return s, err
 	}
-	return result.RowsAffected()
+	pairs, _, err := b.about()
+	return &stub{Root: hexDigest(root(pairs))}, err
 }
 
-// stub returns what was removed so far; an empty one when nothing was.
-func (b *base) stub(ctx context.Context) (*stub, error) {
-	var text []byte
-	err := b.conn.QueryRowContext(ctx, "SELECT pruned FROM commits WHERE pruned IS NOT NULL ORDER BY n DESC LIMIT 1").Scan(&text)
-	if err == nil {
-		return readStub(text)
-	}
-	pairs, about := b.about(ctx)
-	if about != nil {
-		return nil, about
-	}
-	return &stub{Root: hexDigest(root(pairs))}, ignoreNoRows(err)
-}
-
-// addStub adds a commit over no rows that says what was removed.
-func (b *base) addStub(ctx context.Context, s *stub, now time.Time) error {
+// addStub adds a commit over no rows that contains s.
+func (b *database) addStub(s *stub, now time.Time) error {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
 	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, exempt: b.head.exempt, pruned: text}
 	c.begin(b.head.hash).end()
-	if err := b.insert(ctx, commits, []spelt{c.row()}); err != nil {
+	if err := b.insert(commits, []row{c.row()}); err != nil {
 		return err
 	}
 	b.head = *c
 	return nil
+}
+
+// stub describes, as JSON in a commit, everything removed from the beginning of the
+// record, and the names kept until the rest of their part is removed. The latest
+// stub is valid; it includes the earlier ones.
+type stub struct {
+	Through int64     `json:"through"` // the last commit removed
+	Time    int64     `json:"time"`    // of that commit
+	Last    lasts     `json:"last"`    // its last ids
+	Exempt  int64     `json:"exempt"`  // likewise
+	Hash    hexDigest `json:"hash"`    // its hash, the predecessor of the first commit in the file
+	Root    hexDigest `json:"root"`    // the root of the chain
+	Removed Removed   `json:"removed"`
+	Kept    []kept    `json:"kept"` // in the order of their ids, up to Last; only while a part is being removed
+
+	at int64 // the commit that contains it
+}
+
+// lasts are the last ids of the tables by their number.
+type lasts [lastTable + 1]int64
+
+// kept are names of removed commits that are kept until the rest of their part is
+// removed.
+type kept struct {
+	Last   lasts     `json:"last"`   // up to these ids, from those of the part before
+	Digest hexDigest `json:"digest"` // over the encoded rows, table by table
+}
+
+// Removed is what was removed from the beginning of a record. Zero: nothing.
+type Removed struct {
+	Commits  int64     `json:"commits"`
+	Entries  int64     `json:"entries"`
+	Outcomes int64     `json:"outcomes"`
+	Exempt   int64     `json:"exempt"`
+	From     time.Time `json:"from"` // of the first decision removed
+	To       time.Time `json:"to"`   // and of the last
+}
+
+// hexDigest is a digest that is hexadecimal digits in JSON.
+type hexDigest digest
+
+// MarshalText implements encoding.TextMarshaler.
+func (d hexDigest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *hexDigest) UnmarshalText(text []byte) error {
+	b, err := hex.DecodeString(string(text))
+	if err != nil || len(b) != len(d) {
+		return errors.New("it is not a SHA-256 in hexadecimal digits")
+	}
+	copy(d[:], b)
+	return nil
+}
+
+// readStub decodes the stub in a commit's column pruned.
+func readStub(b []byte) (*stub, error) {
+	s := new(stub)
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// last returns the last commit removed.
+func (s *stub) last() *commit {
+	return &commit{n: s.Through, time: s.Time, last: s.Last, exempt: s.Exempt, hash: digest(s.Hash)}
+}
+
+// newKeptHash returns the hash of kept rows.
+func newKeptHash() hash.Hash {
+	h := sha256.New()
+	h.Write([]byte("heed kept\n"))
+	return h
+}
+
+// prune does one step of pruning. Decisions are written to the tail meanwhile. After
+// an error it is tried again later.
+func (w *Writer) prune() {
+	w.completing.Lock()
+	defer w.completing.Unlock()
+	more, err := w.pruner.step(w.o.Now())
+	if err != nil && !w.pruner.failed {
+		w.o.Log.Warn("what is too old could not be removed from the record; heed tries again", slog.String("file", w.path), slog.Any("error", err))
+	}
+	if w.pruner.failed = err != nil; more && err == nil {
+		w.signal()
+	}
+}
+
+func (w *Writer) tailOctets() int64 {
+	w.io.Lock()
+	defer w.io.Unlock()
+	return w.wal.octets()
+}
+
+// newPart begins a part of the record, which refers to no earlier row: it repeats
+// the row of this run, and names get new rows.
+func (w *Writer) newPart() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.encode.clear()
+	w.next.rows = w.encode.runRow(w.next.rows)
+	w.signal()
 }

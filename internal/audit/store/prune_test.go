@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -10,12 +9,12 @@ import (
 // pruned returns a pruner of m, whose end the test does not write to any more.
 func (m *made) pruner(l limits) *pruner {
 	m.t.Helper()
-	b, err := openBase(m.path, moment(m.now()))
+	b, err := openDatabase(m.path, moment(m.now()))
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	m.t.Cleanup(func() { b.close() })
-	return &pruner{base: b, limits: l, tail: func() int64 { return 0 }, anew: func() {}}
+	return &pruner{db: b, limits: l, tail: func() int64 { return 0 }, newPart: func() {}}
 }
 
 // prune prunes until there is nothing to do, and verifies after most steps.
@@ -23,7 +22,7 @@ func (m *made) prune(p *pruner) (steps int) {
 	m.t.Helper()
 	for more := true; more; steps++ {
 		var err error
-		if more, err = p.step(context.Background(), moment(m.now())); err != nil {
+		if more, err = p.step(moment(m.now())); err != nil {
 			m.t.Fatal(err)
 		}
 		if steps > 5 && steps%20 > 0 && more {
@@ -48,9 +47,11 @@ func (m *made) count(query string, args ...any) (n int64) {
 }
 
 // TestHeed_WhatIsTooOldGoesAndTheRestStaysProved: entries, outcomes, and the
-// names and robots.txt files that nobody refers to any more.
+// names and robots.txt files that no row refers to any more.
 func TestHeed_WhatIsTooOldGoesAndTheRestStaysProved(t *testing.T) {
-	m := newMade(t).entries(5000) // ten in a second
+	t.Parallel()
+	all := max(2000, entriesOf(5000))
+	m := newMade(t).entries(all) // ten in a second
 	seal := &Seal{Hash: hexOf(m.before.hash)}
 	bodies := m.count("SELECT count(*) FROM body")
 	p := m.pruner(limits{keep: 100 * time.Second})
@@ -67,12 +68,12 @@ func TestHeed_WhatIsTooOldGoesAndTheRestStaysProved(t *testing.T) {
 		t.Fatal(proof.Damage)
 	}
 	r := proof.Pruned
-	if r == nil || r.Entries+left != 5000 || r.From != moment(day) || proof.Head.Entries != 5000 {
+	if r == nil || r.Entries+left != int64(all) || r.From != moment(day) || proof.Head.Entries != int64(all) {
 		t.Errorf("pruned %+v, head %+v, %d left", r, proof.Head, left)
 	}
 	unused := m.count("SELECT count(*) FROM body WHERE id NOT IN (SELECT body FROM snapshot)")
 	if now := m.count("SELECT count(*) FROM body"); unused > 0 || now > bodies {
-		t.Errorf("of %d robots.txt files %d are left, %d of them for nobody", bodies, now, unused)
+		t.Errorf("of %d robots.txt files %d are left, %d of them without a reference", bodies, now, unused)
 	}
 	if gone := m.count("SELECT count(*) FROM asker WHERE id NOT IN (SELECT asker FROM entry)"); gone > 2 {
 		t.Errorf("%d askers are left that no decision names", gone)
@@ -85,10 +86,11 @@ func TestHeed_WhatIsTooOldGoesAndTheRestStaysProved(t *testing.T) {
 // TestHeed_OutcomesOfPrunedDecisionsStayUntilTheirCommitGoes: a long exchange
 // ends after its decision was removed.
 func TestHeed_OutcomesOfPrunedDecisionsStayUntilTheirCommitGoes(t *testing.T) {
-	m := newMade(t).entries(500)
+	t.Parallel()
+	m := newMade(t).entries(max(250, entriesOf(500)))
 	long := m.open
 	m.open = nil
-	m.entries(1500)
+	m.entries(max(750, entriesOf(1500)))
 	m.open = long
 	m.end(len(long))
 	m.commit(nil)
@@ -98,18 +100,19 @@ func TestHeed_OutcomesOfPrunedDecisionsStayUntilTheirCommitGoes(t *testing.T) {
 	}
 }
 
-// TestHeed_ASealProvesWhatPruningLeft: whoever can write to the file can add a
+// TestHeed_ASealProvesWhatPruningLeft: a program that can write to the file can add a
 // commit that says that others were pruned, and prove by it names that he changed.
 // Of what was sealed before, nothing of that is believed.
 func TestHeed_ASealProvesWhatPruningLeft(t *testing.T) {
-	m := newMade(t).entries(3000)
+	t.Parallel()
+	m := newMade(t).entries(max(1500, entriesOf(3000)))
 	seal := &Seal{Hash: hexOf(m.before.hash)}
 	p := m.pruner(limits{keep: 100 * time.Second})
 	m.prune(p)
 	if proof := prove(t, m.path, seal); !proof.Whole {
 		t.Fatalf("pruned as heed does it: %v", proof.Damage)
 	}
-	s, err := p.base.stub(t.Context())
+	s, err := p.db.stub()
 	if err != nil || s.Through == 0 || len(s.Kept) > 0 {
 		t.Fatalf("the stub is %+v: %v", s, err)
 	}
@@ -122,20 +125,21 @@ func TestHeed_ASealProvesWhatPruningLeft(t *testing.T) {
 
 // TestHeed_AHalfRemovedPartIsFinishedByTheNext: heed ended while it pruned.
 func TestHeed_AHalfRemovedPartIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
 	m := newMade(t).entries(900)
 	m.anew()
 	m.commit(nil)
 	p := m.pruner(limits{keep: time.Second})
-	target, _, err := p.base.partEnd(t.Context(), 1)
+	target, _, err := p.db.partEnd(1)
 	if err != nil || target < 3 {
 		t.Fatalf("the first part ends with commit %d: %v", target, err)
 	}
 	m.half(p)
 	half := m.count("SELECT count(*) FROM ground")
-	p.base.close()
+	p.db.close()
 	next := m.pruner(limits{keep: 1000 * time.Hour})
 	m.prune(next)
-	s, err := next.base.stub(t.Context())
+	s, err := next.db.stub()
 	if err != nil || len(s.Kept) > 0 || s.Through != target {
 		t.Errorf("the stub is %+v (%v), and the part ends with commit %d", s, err, target)
 	}
@@ -147,20 +151,19 @@ func TestHeed_AHalfRemovedPartIsFinishedByTheNext(t *testing.T) {
 // half removes the first two commits there are, and leaves their names.
 func (m *made) half(p *pruner) {
 	m.t.Helper()
-	ctx := m.t.Context()
-	err := p.base.whole(ctx, func() error {
-		s, err := p.base.stub(ctx)
+	err := p.db.inTransaction(func() error {
+		s, err := p.db.stub()
 		if err != nil {
 			return err
 		}
-		to, err := p.base.oldest(s, s.Through+2)
+		to, err := p.db.oldest(s, s.Through+2)
 		if err != nil {
 			return err
 		}
-		if err := p.base.take(ctx, s, to); err != nil {
+		if err := p.db.removeCommits(s, to); err != nil {
 			return err
 		}
-		return p.base.addStub(ctx, s, moment(m.now()))
+		return p.db.addStub(s, moment(m.now()))
 	})
 	if err != nil {
 		m.t.Fatal(err)

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
+	"heed/internal/testkit"
 )
 
 // TestHeed_PruningGoesOnUnderTraffic: many decide while far more is recorded
 // than fits, names come and go, and every moment's record is whole.
 func TestHeed_PruningGoesOnUnderTraffic(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	begun := time.Now()
 	now := func() time.Time { return begun.Add(2000 * time.Since(begun)) } // an hour in less than two seconds
@@ -36,6 +38,7 @@ func TestHeed_PruningGoesOnUnderTraffic(t *testing.T) {
 				if n%10 > 0 { // some never end
 					w.Ended(e)
 				}
+				time.Sleep(5 * time.Millisecond)
 			}
 		})
 	}
@@ -66,7 +69,7 @@ func verify(t *testing.T, path string) *store.Proof {
 // the test wants it.
 func waitFor(t *testing.T, path string, enough func(*store.Proof) bool) *store.Proof {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); {
 		proof := verify(t, path)
 		if !proof.Whole {
 			t.Fatalf("while it is written: %v", proof.Damage)

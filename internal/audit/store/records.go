@@ -3,119 +3,133 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"database/sql/driver"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
+	"io/fs"
+	"os"
 	"slices"
-	"strings"
-
-	sqlite "modernc.org/sqlite"
+	"time"
 )
 
-// Record is one file of several that are read together.
+// Record is a file of decisions, read alone or with others.
 type Record struct {
 	Path  string
-	Store string // the id of the record; a backup has that of its original
-	// DB has the entries from First to Last alone, in the table entry and
-	// in the views: the others stand in another file of the same record.
-	DB          *sql.DB
-	First, Last int64 // entry.seq; Last is before First when it has none
-	Waiting     int64 // decisions that stand in the tail alone, since nobody could complete the record
+	Store string // the id of the record, the same in a backup
+	// First and Last are the first and last entry.seq read from this file; other
+	// decisions are read from another file of the same record. Last is less than
+	// First when there are none.
+	First, Last int64
+	Waiting     int64 // decisions that are only in the tail, because the record could not be completed
+	Elsewhere   int64 // decisions of this file that are read from the file of another record
 
-	mode string // in which it was opened
-	head commit
-	stub *stub // nil: nothing was pruned
+	source string // the data source name, for the driver
+	begin  string // statements that each Reader executes first
+	hidden bool   // all that it has is read from another file
+	// Set by Records when it is given several records: how many decisions are read from
+	// this file, the first and the last time of them, whether it has numbers of requests
+	// that are not recorded one by one, and the decisions left out.
+	count, start, end int64
+	counted           bool
+	without           []span
+	head              commit
+	stub              *stub // nil: nothing was pruned
 }
 
-// Records opens the files at paths for reading, after having completed those that
-// no heed writes to. Files of one record (a file named twice, a backup beside its
-// original) are read as one: each entry is in one of them alone. The caller closes
-// what is returned; it is never more than there are paths, and in their order.
-func Records(paths ...string) (all []*Record, err error) {
-	defer func() {
-		if err != nil {
-			Close(all)
-			all = nil
-		}
-	}()
+// Records opens the files at paths, after completing those that no heed writes to.
+// Of several files of one record (a file named twice, a backup and its original),
+// each decision is read from only one, and so is a decision that several records have,
+// by its id: from the first of them. The records are in the order of paths; files
+// without decisions of their own are left out.
+func Records(paths ...string) ([]*Record, error) {
+	var all []*Record
+	byStore := map[string][]*Record{}
 	for _, path := range paths {
-		r, err := openRecord(path)
+		c, mode, err := viewWhole(path)
 		if err != nil {
-			return all, err
+			return nil, err
+		}
+		r, err := newRecord(c, mode)
+		if err != nil {
+			return nil, err
 		}
 		all = append(all, r)
-	}
-	byStore := map[string][]*Record{}
-	for _, r := range all {
 		byStore[r.Store] = append(byStore[r.Store], r)
 	}
 	for _, same := range byStore {
 		if err := share(same); err != nil {
-			return all, err
+			return nil, err
 		}
 	}
-	return slices.DeleteFunc(all, func(r *Record) bool { return r.DB == nil }), nil
-}
-
-// Close closes the files of all records.
-func Close(records []*Record) {
-	for _, r := range records {
-		r.close()
+	if len(byStore) > 1 {
+		for _, r := range all {
+			if err := r.readTimes(); err != nil {
+				return nil, err
+			}
+		}
+		if err := once(all); err != nil {
+			return nil, err
+		}
 	}
+	return slices.DeleteFunc(all, func(r *Record) bool { return r.hidden }), nil
 }
 
-func (r *Record) close() {
-	if r.DB != nil {
-		r.DB.Close()
-		r.DB = nil
-	}
-}
-
-// openRecord opens one file with all that it has.
-func openRecord(path string) (*Record, error) {
-	db, mode, err := viewWhole(path)
+// OpenRecord opens the file at path without completing it: decisions that are only
+// in its tail are not read.
+func OpenRecord(path string) (*Record, error) {
+	c, mode, err := view(path)
 	if err != nil {
 		return nil, err
 	}
-	r := &Record{Path: path, DB: db, mode: mode}
-	if err := r.look(); err != nil {
-		r.close()
-		return nil, viewError(path, err)
-	}
-	if err := r.again(""); err != nil {
-		r.close()
-		return nil, err
+	return newRecord(c, mode)
+}
+
+// newRecord returns the Record of the database, and closes c.
+func newRecord(c *conn, mode string) (*Record, error) {
+	defer c.Close()
+	r := &Record{Path: c.path, source: source(c.path, mode)}
+	if err := r.readHead(c); err != nil {
+		return nil, viewError(r.Path, err)
 	}
 	return r, nil
 }
 
-// look reads what the file has.
-func (r *Record) look() (err error) {
-	ctx := context.Background()
-	b := &base{path: r.Path, db: r.DB}
-	if b.conn, err = r.DB.Conn(ctx); err != nil {
-		return err
-	}
-	defer b.conn.Close()
-	if err := b.findHead(ctx); err != nil {
+// readHead reads the head of the chain and the range of entries.
+func (r *Record) readHead(c *conn) error {
+	b := &database{conn: c}
+	if err := b.findHead(); err != nil {
 		return err
 	}
 	r.Store, r.head = b.store, b.head
-	r.Waiting = left(r.Path, b.store, b.head.last[Entry])
-	s, err := b.stub(ctx)
+	r.Waiting = stranded(r.Path, b.store, b.head.last[entryTable])
+	s, err := b.stub()
 	if err != nil {
 		return err
 	}
 	if s.Through > 0 {
 		r.stub = s
 	}
-	return b.conn.QueryRowContext(ctx, "SELECT coalesce(min(seq), 1), coalesce(max(seq), 0) FROM entry").Scan(&r.First, &r.Last)
+	return c.each("SELECT coalesce(min(seq), 1), max(seq) FROM entry", func(f *fields) error {
+		r.First, r.Last = f.integer(), f.integer()
+		return nil
+	})
 }
 
-// share gives each of the files of one record the entries that no other has:
-// what was pruned from the latest comes from an earlier copy.
+// readTimes sets count, start, end, counted and Last.
+func (r *Record) readTimes() error {
+	c, err := r.Read(context.Background())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.each("SELECT count(*), min(time), max(time), max(seq), EXISTS (SELECT 1 FROM exempt) FROM entry", func(f *fields) error {
+		r.count, r.start, r.end, r.Last, r.counted = f.integer(), f.integer(), f.integer(), f.integer(), f.flag()
+		return nil
+	})
+}
+
+// share assigns each entry to one of the files of a record: the latest file that has
+// it. Entries pruned from the latest file are read from an earlier copy.
 func share(same []*Record) error {
 	slices.SortStableFunc(same, func(a, b *Record) int {
 		return cmp.Or(cmp.Compare(b.head.n, a.head.n), cmp.Compare(a.First, b.First))
@@ -127,33 +141,36 @@ func share(same []*Record) error {
 	}
 	first := same[0].First
 	if same[0].Last < same[0].First {
-		first = same[0].head.last[Entry] + 1
+		first = same[0].head.last[entryTable] + 1
 	}
 	for _, r := range same[1:] {
 		if r.Last = min(r.Last, first-1); r.Last < r.First {
-			r.close()
+			r.hidden = true
 			continue
 		}
 		first = r.First
-		own := fmt.Sprintf("CREATE TEMP VIEW entry AS SELECT * FROM main.entry WHERE seq <= %d;\n", r.Last)
-		if err := r.again(own); err != nil {
-			return err
-		}
+		r.begin = fmt.Sprintf("CREATE TEMP VIEW entry AS SELECT * FROM main.entry WHERE seq <= %d;\n", r.Last)
 	}
 	return nil
 }
 
-// prefixOf returns an error when the chain of r is no part of that of later.
+// prefixOf returns an error unless the chain of r is a prefix of that of later.
 func (r *Record) prefixOf(later *Record) error {
-	var hash []byte
-	err := later.DB.QueryRow("SELECT hash FROM commits WHERE n = ?", r.head.n).Scan(&hash)
-	switch {
-	case errors.Is(err, sql.ErrNoRows) && later.stub != nil && later.stub.Through == r.head.n:
-		hash = later.stub.Hash[:]
-	case errors.Is(err, sql.ErrNoRows) && (r.head.n == 0 || later.stub != nil && later.stub.Through > r.head.n):
-		return nil // it was pruned, and nobody knows its hash any more
-	case err != nil && !errors.Is(err, sql.ErrNoRows):
+	reader, err := later.Read(context.Background())
+	if err != nil {
 		return err
+	}
+	defer reader.Close()
+	var hash []byte
+	err = reader.each(fmt.Sprintf("SELECT hash FROM commits WHERE n = %d", r.head.n), func(f *fields) error { hash = f.octets(); return nil })
+	switch {
+	case err != nil:
+		return err
+	case hash != nil:
+	case later.stub != nil && later.stub.Through == r.head.n:
+		hash = later.stub.Hash[:]
+	case r.head.n == 0 || later.stub != nil && later.stub.Through > r.head.n:
+		return nil // the commit was pruned
 	}
 	if string(hash) != string(r.head.hash[:]) {
 		return fmt.Errorf("%s and %s say that they are one record, but they differ at commit %d\nSee `heed audit verify`, and name one of them", later.Path, r.Path, r.head.n)
@@ -161,37 +178,125 @@ func (r *Record) prefixOf(later *Record) error {
 	return nil
 }
 
-// again opens r anew, with what is its own to tell, and with this heed's views:
-// those in the file may be older, or false.
-func (r *Record) again(own string) error {
-	over := strings.ReplaceAll(dropping.ReplaceAllString(views, ""), "CREATE VIEW", "CREATE TEMP VIEW")
-	db := sql.OpenDB(narrowed{source(r.Path, r.mode), own + over})
-	if err := db.Ping(); err != nil {
-		db.Close()
-		return viewError(r.Path, err)
+// viewWhole is view after the record was completed from its tail, unless a heed does
+// that or the record cannot be written.
+func viewWhole(path string) (c *conn, mode string, err error) {
+	c, mode, err = view(path)
+	if err != nil || !hasTail(path) {
+		return c, mode, err
 	}
-	r.close()
-	r.DB = db
-	return nil
+	if err := Settle(path); err != nil && !errors.Is(err, fs.ErrPermission) && !cannotOpen(err) {
+		c.Close()
+		return nil, "", err
+	}
+	return c, mode, nil
 }
 
-// dropping is what makes room for the views in a file.
-var dropping = regexp.MustCompile(`DROP VIEW [^;]*;`)
-
-// narrowed opens connections to a database that begin with a statement.
-type narrowed struct{ name, begin string }
-
-// Driver implements driver.Connector.
-func (narrowed) Driver() driver.Driver { return new(sqlite.Driver) }
-
-// Connect implements driver.Connector.
-func (n narrowed) Connect(ctx context.Context) (driver.Conn, error) {
-	c, err := n.Driver().Open(n.name)
-	if err != nil {
-		return nil, err
+// hasTail reports whether the tail of a record has blocks.
+func hasTail(path string) bool {
+	for _, name := range walPaths(path) {
+		if info, err := os.Stat(name); err == nil && info.Size() > tailStart {
+			return true
+		}
 	}
-	if _, err := c.(driver.ExecerContext).ExecContext(ctx, n.begin, nil); err != nil {
-		return nil, errors.Join(err, c.Close())
+	return false
+}
+
+// abandoned is the time without a write after which no heed is expected to complete
+// the record from its tail.
+const abandoned = 5 * time.Second
+
+// stranded returns the number of decisions after id last in an abandoned tail; 0
+// while a heed writes to it.
+func stranded(path, store string, last int64) (n int64) {
+	for _, name := range walPaths(path) {
+		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) < abandoned {
+			return 0
+		}
 	}
-	return c, nil
+	return inTail(path, store, last)
+}
+
+// inTail returns the number of decisions after id last in the tail of a record.
+func inTail(path, store string, last int64) (n int64) {
+	for _, b := range walBlocks(path, store) {
+		for rows := b.rows; len(rows) > 0; {
+			t, values, rest, err := cutRow(rows)
+			if err != nil {
+				break
+			}
+			if id, _ := values[0].(int64); t == entryTable && id > last {
+				n++
+			}
+			rows = rest
+		}
+	}
+	return n
+}
+
+// walBlocks returns the blocks in the tail of a record, which may be open for
+// writing.
+func walBlocks(path, store string) (all []block) {
+	for _, name := range walPaths(path) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		if blocks, _, err := readBlocks(data, store); err == nil {
+			all = append(all, blocks...)
+		}
+	}
+	return all
+}
+
+// File describes a record.
+type File struct {
+	Name    string   `json:"name"`
+	Store   string   `json:"store"`   // the id of the record
+	Created string   `json:"created"` // RFC 3339
+	Heeds   []string `json:"heed"`    // the versions that wrote to it
+	Engines []int64  `json:"engines"` // the numbers of the engines that judged
+	Configs []string `json:"configurations"`
+	Notes   []string `json:"notes,omitempty"` // of heed run --note
+
+	Decisions int64     `json:"decisions"`
+	Elsewhere int64     `json:"elsewhere,omitempty"` // decisions that are counted in the file of another record
+	First     time.Time `json:"first"`               // of the decisions in the file
+	Last      time.Time `json:"last"`
+	Pruned    int64     `json:"pruned"` // decisions that were removed
+	Commit    int64     `json:"commit"` // the number of the last commit; 0: there is none
+	Head      string    `json:"head"`   // its hash, in hexadecimal digits; empty: there is none
+
+	FirstSeq    int64 `json:"-"` // entry.seq
+	LastSeq     int64 `json:"-"` // before FirstSeq when it has no decisions
+	CommittedTo int64 `json:"-"` // the last entry.seq that the last commit covers
+}
+
+// File returns the description of the record.
+func (r *Reader) File() (File, error) {
+	f := File{Name: r.path}
+	for query, row := range map[string]func(*fields) error{
+		"SELECT (SELECT value FROM about WHERE key = 'store'), (SELECT value FROM about WHERE key = 'created')": func(c *fields) error {
+			f.Store, f.Created = c.text(), c.text()
+			return nil
+		},
+		"SELECT coalesce(min(seq), 1), max(seq), min(time), max(time), count(*), (SELECT coalesce(min(seq), 1) FROM main.entry) FROM entry": func(c *fields) error {
+			f.FirstSeq, f.LastSeq, f.First, f.Last, f.Decisions = c.integer(), c.integer(), c.time(), c.time(), c.integer()
+			f.Pruned, f.Elsewhere = c.integer()-1, r.elsewhere
+			return nil
+		},
+		"SELECT DISTINCT heed FROM run ORDER BY 1":                        func(c *fields) error { f.Heeds = append(f.Heeds, c.text()); return nil },
+		"SELECT DISTINCT engine FROM ground ORDER BY 1":                   func(c *fields) error { f.Engines = append(f.Engines, c.integer()); return nil },
+		"SELECT DISTINCT hash FROM configuration ORDER BY 1":              func(c *fields) error { f.Configs = append(f.Configs, c.text()); return nil },
+		"SELECT DISTINCT note FROM run WHERE note IS NOT NULL ORDER BY 1": func(c *fields) error { f.Notes = append(f.Notes, c.text()); return nil },
+		"SELECT n, entry, hash FROM commits ORDER BY n DESC LIMIT 1": func(c *fields) error {
+			f.Commit, f.CommittedTo, f.Head = c.integer(), c.integer(), hex.EncodeToString(c.octets())
+			return nil
+		},
+	} {
+		if err := r.each(query, row); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
 }

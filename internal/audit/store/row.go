@@ -1,48 +1,91 @@
 package store
 
 import (
+	_ "embed" // schema.sql, views.sql
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"heed/internal/reason"
 )
 
-// commits is the table of the chain itself. Its number is no table's in the tail.
-const commits Table = 0
+// Schema is the number of the layout of audit.db, in its PRAGMA user_version.
+const Schema = 1
+
+//go:embed schema.sql
+var schema string
+
+//go:embed views.sql
+var viewsText string
+
+var views = reason.InSQL(viewsText)
+
+// table numbers a table of the record, in the order in which a commit covers
+// them: a row is after the rows that it refers to.
+type table uint8
+
+// The tables of the record. The numbers are part of the tail and of the chain:
+// they never change.
+const (
+	runTable table = 1 + iota
+	configurationTable
+	askerTable
+	siteTable
+	bodyTable
+	snapshotTable
+	policyTable
+	groundTable
+	entryTable
+	outcomeTable
+	exemptTable
+)
+
+// commits is the table of the chain. Its number is not used in the tail.
+const commits table = 0
+
+// reference is a column that refers to a row of another table.
+type reference struct {
+	column int
+	to     table
+}
 
 // tables are the tables by their number, with their columns in the order of
-// schema.sql.
+// schema.sql, and the references among these.
 var tables = [...]struct {
-	name    string
-	columns []string
+	name       string
+	columns    []string
+	references []reference
 }{
 	commits: {"commits", []string{
 		"n", "time", "run", "configuration", "asker", "site", "body", "snapshot", "policy", "ground", "entry", "outcomes", "exempt", "pruned", "hash", "marks",
-	}},
-	Run:           {"run", []string{"id", "time", "heed", "engine", "command", "note"}},
-	Configuration: {"configuration", []string{"id", "hash", "text"}},
-	Asker: {"asker", []string{
+	}, nil},
+	runTable:           {"run", []string{"id", "time", "heed", "engine", "command", "note"}, nil},
+	configurationTable: {"configuration", []string{"id", "hash", "text"}, nil},
+	askerTable: {"asker", []string{
 		"id", "client", "user", "client_name", "mode", "user_agent", "tokens", "declared", "sent", "sent_from",
-	}},
-	Site:     {"site", []string{"id", "scheme", "host", "port"}},
-	Body:     {"body", []string{"id", "sha256", "size", "zlib"}},
-	Snapshot: {"snapshot", []string{"id", "site", "time", "asked_as", "chain", "status", "headers", "body"}},
-	Policy: {"policy", []string{
+	}, nil},
+	siteTable: {"site", []string{"id", "scheme", "host", "port"}, nil},
+	bodyTable: {"body", []string{"id", "sha256", "size", "zlib"}, nil},
+	snapshotTable: {"snapshot", []string{
+		"id", "site", "time", "asked_as", "chain", "status", "headers", "body",
+	}, []reference{{1, siteTable}, {7, bodyTable}}},
+	policyTable: {"policy", []string{
 		"id", "site", "snapshot", "profile", "state", "status", "time", "fresh_until", "stale", "no_connection", "own", "error", "note",
-	}},
-	Ground: {"ground", []string{
+	}, []reference{{1, siteTable}, {2, snapshotTable}}},
+	groundTable: {"ground", []string{
 		"id", "judged", "verdict", "reason", "token", "group_name", "rule", "line", "variant", "unseen", "settled", "detail", "policy", "configuration", "engine",
-	}},
-	Entry: {"entry", []string{
+	}, []reference{{12, policyTable}, {13, configurationTable}}},
+	entryTable: {"entry", []string{
 		"seq", "id", "time", "run", "asker", "port", "site", "ground", "method", "target", "raw", "redacted", "policy_age", "asked", "waited", "part", "page", "revises",
-	}},
-	Outcome: {"outcome", []string{
+	}, []reference{{3, runTable}, {4, askerTable}, {6, siteTable}, {7, groundTable}}},
+	outcomeTable: {"outcome", []string{
 		"entry", "in_commit", "status", "from_site", "bytes_in", "bytes_out", "duration", "truncated", "error", "late",
-	}},
-	Exempt: {"exempt", []string{"id", "time", "count", "why"}},
+	}, []reference{{9, groundTable}}},
+	exemptTable: {"exempt", []string{"id", "time", "count", "why"}, nil},
 }
 
 // String returns the table's name in audit.db.
-func (t Table) String() string {
+func (t table) String() string {
 	if int(t) < len(tables) {
 		return tables[t].name
 	}
@@ -50,8 +93,8 @@ func (t Table) String() string {
 }
 
 // columns returns the names of the table's columns, in the order in which its
-// rows are spelt.
-func (t Table) columns() []string { return tables[t].columns }
+// rows are encoded.
+func (t table) columns() []string { return tables[t].columns }
 
 // The tags of a row's values.
 const (
@@ -69,7 +112,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(append(b, tagText), uint64(len(s))), s...)
 }
 
-// appendSome is appendText for a text that is NULL when there is none.
+// appendSome appends a text; NULL for the empty one.
 func appendSome(b []byte, s string) []byte {
 	if s == "" {
 		return appendNull(b)
@@ -88,9 +131,9 @@ func appendFlag(b []byte, set bool) []byte {
 	return appendInteger(b, 0)
 }
 
-// appendRow spells a row of t with values as database/sql has them: nil, int64,
-// string or []byte. Another type is an error: heed writes none.
-func appendRow[V any](b []byte, t Table, values []V) ([]byte, error) {
+// appendRow appends the encoded row of t with values as database/sql returns them:
+// nil, int64, string or []byte. Another type, which heed never writes, is an error.
+func appendRow[V any](b []byte, t table, values []V) ([]byte, error) {
 	b = append(b, byte(t))
 	for i, value := range values {
 		switch v := any(value).(type) {
@@ -109,16 +152,16 @@ func appendRow[V any](b []byte, t Table, values []V) ([]byte, error) {
 	return b, nil
 }
 
-var errRow = errors.New("what stands there is no row of the record")
+var errRow = errors.New("these octets are not a row of the record")
 
 // cutRow reads the row at the start of b: its table, its values as appendRow
-// takes them, and what comes after it. Blobs share memory with b. It takes nothing
-// but the one spelling of a row.
-func cutRow(b []byte) (t Table, values []any, rest []byte, err error) {
-	if len(b) == 0 || int(b[0]) >= len(tables) || Table(b[0]) == commits {
+// takes them, and the octets after it. Blobs share memory with b. It returns errRow
+// for any other than the one encoding of a row.
+func cutRow(b []byte) (t table, values []any, rest []byte, err error) {
+	if len(b) == 0 || int(b[0]) >= len(tables) || table(b[0]) == commits {
 		return 0, nil, nil, errRow
 	}
-	t, b = Table(b[0]), b[1:]
+	t, b = table(b[0]), b[1:]
 	values = make([]any, 0, len(t.columns()))
 	for range t.columns() {
 		var v any
@@ -156,47 +199,4 @@ func cutValue(b []byte) (value any, rest []byte, err error) {
 		return data[:len(data):len(data)], b[size+int(n):], nil
 	}
 	return nil, nil, errRow
-}
-
-// measureRow returns the table and the number of the row at the start of b, and
-// its length. Of what cutRow takes, it does not look whether numbers are spelt
-// as they should be.
-func measureRow(b []byte) (t Table, id int64, length int, err error) {
-	if len(b) == 0 || int(b[0]) >= len(tables) || Table(b[0]) == commits {
-		return 0, 0, 0, errRow
-	}
-	t = Table(b[0])
-	at := 1
-	for column := range t.columns() {
-		size := measureValue(b[at:])
-		if size == 0 || column == 0 && b[at] != tagInteger {
-			return 0, 0, 0, errRow
-		}
-		if column == 0 {
-			id, _ = binary.Varint(b[at+1:])
-		}
-		at += size
-	}
-	return t, id, at, nil
-}
-
-// measureValue returns the length of the value at the start of b; 0 when there
-// is none.
-func measureValue(b []byte) int {
-	if len(b) == 0 {
-		return 0
-	}
-	switch b[0] {
-	case tagNull:
-		return 1
-	case tagInteger:
-		if _, size := binary.Varint(b[1:]); size > 0 {
-			return 1 + size
-		}
-	case tagText, tagBlob:
-		if n, size := binary.Uvarint(b[1:]); size > 0 && n <= uint64(len(b)-1-size) {
-			return 1 + size + int(n)
-		}
-	}
-	return 0
 }

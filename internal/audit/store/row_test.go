@@ -4,51 +4,53 @@ import (
 	"bytes"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"testing"
 )
 
 func TestHeed_RowsAreSpeltInTheOrderOfTheSchema(t *testing.T) {
+	t.Parallel()
 	db, err := connect(filepath.Join(t.TempDir(), "audit.db"), "rwc")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec(schema); err != nil {
+	if _, err := db.exec(schema); err != nil {
 		t.Fatal(err)
 	}
 	for number := range tables {
-		rows, err := db.Query("SELECT * FROM " + Table(number).String())
+		rows, err := db.rows("SELECT * FROM " + table(number).String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		names, err := rows.Columns()
 		rows.Close()
-		if err != nil || !slices.Equal(names, Table(number).columns()) {
-			t.Errorf("%v has the columns %v in SQLite (%v), %v here", Table(number), names, err, Table(number).columns())
+		if !slices.Equal(rows.Columns, table(number).columns()) {
+			t.Errorf("%v has the columns %v in SQLite, %v here", table(number), rows.Columns, table(number).columns())
 		}
 	}
 }
 
 func TestHeed_RowsReadBackAsWritten(t *testing.T) {
+	t.Parallel()
 	values := []any{int64(-1), "h\x00\xffost", []byte{}, nil}
-	row, err := appendRow(nil, Site, values)
+	row, err := appendRow(nil, siteTable, values)
 	if err != nil {
 		t.Fatal(err)
 	}
 	table, got, rest, err := cutRow(append(row, 9, 9))
-	if err != nil || table != Site || !reflect.DeepEqual(got, values) || !bytes.Equal(rest, []byte{9, 9}) {
+	if err != nil || table != siteTable || !reflect.DeepEqual(got, values) || !bytes.Equal(rest, []byte{9, 9}) {
 		t.Errorf("got %v %#v, rest %v, %v", table, got, rest, err)
 	}
-	if _, err := appendRow(nil, Site, []any{1.5}); err == nil {
+	if _, err := appendRow(nil, siteTable, []any{1.5}); err == nil {
 		t.Error("a number with a fraction was spelt")
 	}
 }
 
 // FuzzRow finds octets that read as a row and are not its one spelling.
 func FuzzRow(f *testing.F) {
-	f.Add([]byte{byte(Site), tagInteger, 2, tagText, 1, 'a', tagBlob, 0, tagNull})
-	f.Add([]byte{byte(Site), tagInteger, 0x82, 0, tagText, 0x81, 0, 'a', tagBlob, 0, tagNull})
+	f.Add([]byte{byte(siteTable), tagInteger, 2, tagText, 1, 'a', tagBlob, 0, tagNull})
+	f.Add([]byte{byte(siteTable), tagInteger, 0x82, 0, tagText, 0x81, 0, 'a', tagBlob, 0, tagNull})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		table, values, rest, err := cutRow(data)
 		if err != nil {
@@ -59,4 +61,34 @@ func FuzzRow(f *testing.F) {
 			t.Errorf("%x reads as %v %#v and is spelt %x (%v)", data, table, values, again, err)
 		}
 	})
+}
+
+// While audit.db cannot be written, rows wait in memory up to maxQueued. Adding
+// them takes a small multiple of that.
+func TestHeed_TheRowsOfACommitTakeLittleMemory(t *testing.T) {
+	var rows []byte
+	for id := int64(1); len(rows) < 4<<20; id++ {
+		values := make([]any, len(entryTable.columns()))
+		for i := range values {
+			values[i] = id * 1000
+		}
+		values[0], values[8], values[9], values[10] = id, "GET", []byte("/a/page/of/the/site.html"), nil
+		rows, _ = appendRow(rows, entryTable, values)
+		rows, _ = appendRow(rows, outcomeTable, []any{id, int64(0), int64(200), int64(1), int64(0), int64(12345), int64(83_000), int64(0), nil, nil})
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	all, _, err := split(rows, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if taken := heap() - before; taken > 3*int64(len(rows)) {
+		t.Errorf("%d octets of rows take %d", len(rows), taken)
+	}
+	runtime.KeepAlive(all)
 }

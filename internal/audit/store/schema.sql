@@ -148,13 +148,14 @@ CREATE TABLE outcome (
     late      INTEGER REFERENCES ground -- the verdict that came after an observed request
 );
 
--- Requests of which only the number is kept: those of clients that are exempt
--- are nobody's business.
+-- Requests of which only the number is kept: those of exempt clients, those that
+-- could not be recorded and went on, and those that were refused since they could not
+-- be recorded, with one row for each time in which the record could not be written.
 CREATE TABLE exempt (
     id    INTEGER PRIMARY KEY,
     time  INTEGER NOT NULL,
     count INTEGER NOT NULL,
-    why   TEXT -- NULL: the client is exempt; else why they could not be recorded ([audit] on_failure = "continue")
+    why   TEXT -- NULL: the client is exempt; "refused from TIME to TIME: ERROR": they were refused; else why they could not be recorded ([audit] on_failure = "continue")
 );
 
 -- The chain. A commit is over all rows added since the one before: of each

@@ -6,17 +6,18 @@ import (
 )
 
 func TestHeed_TheSchemaIsWhatSQLiteTakes(t *testing.T) {
+	t.Parallel()
 	db, err := connect(filepath.Join(t.TempDir(), "a file.db"), "rwc")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	for _, text := range []string{schema, views} {
-		if _, err := db.Exec(text); err != nil {
+		if _, err := db.exec(text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.Exec("SELECT * FROM decisions"); err != nil {
+	if _, err := db.exec("SELECT * FROM decisions"); err != nil {
 		t.Error(err)
 	}
 }

@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// Seal is a head that was noted down once, to be looked for in the chain. A
-// nil Seal is none.
+// Seal is a head noted earlier, which Verify looks for in the chain. A nil Seal is
+// none.
 type Seal struct {
 	Store  string `json:"store"`  // empty: not known
 	Commit int64  `json:"commit"` // 0: not known
@@ -20,7 +23,7 @@ type Seal struct {
 	found bool
 }
 
-// Sealed says whether a head that was noted down is in the chain.
+// Sealed is the result of looking for a Seal in the chain.
 type Sealed struct {
 	Hash   string `json:"hash"`
 	Commit int64  `json:"commit"` // 0: not known
@@ -33,8 +36,8 @@ var (
 	storePattern  = regexp.MustCompile(`(?m)^\s*record\s+(\S+)`)
 )
 
-// ReadSeal reads a hash in hexadecimal digits, or what heed audit seal printed,
-// as text or JSON.
+// ReadSeal reads a hash in hexadecimal digits, or the output of heed audit seal, as
+// text or JSON.
 func ReadSeal(text []byte) (*Seal, error) {
 	s := new(Seal)
 	if json.Unmarshal(text, s) == nil && s.Hash != "" {
@@ -54,22 +57,22 @@ func ReadSeal(text []byte) (*Seal, error) {
 	return s, nil
 }
 
-// fresh returns the seal as it is before it is looked for.
-func (s *Seal) fresh() *Seal {
+// clone returns a copy that was not found yet; nil for nil.
+func (s *Seal) clone() *Seal {
 	if s == nil {
 		return nil
 	}
 	return &Seal{Store: s.Store, Commit: s.Commit, Hash: s.Hash}
 }
 
-// met looks at a commit that is as it was written.
-func (s *Seal) met(c *commit) {
+// match notes whether c, which is intact, is the sealed commit.
+func (s *Seal) match(c *commit) {
 	if s != nil && s.Hash == hexOf(c.hash) && (s.Commit == 0 || s.Commit == c.n) {
 		s.found, s.Commit = true, c.n
 	}
 }
 
-// sealed holds the chain against the head that was noted down.
+// sealed returns a *Damage unless the seal is in the chain.
 func (v *verifier) sealed() error {
 	s := v.seal
 	if s == nil {
@@ -85,7 +88,7 @@ func (v *verifier) sealed() error {
 		return nil
 	case s.Store != "" && s.Store != v.proof.Store:
 		d.What = fmt.Sprintf("the seal is of another record, %s", s.Store)
-		d.Means = "Each file has a chain of its own. Verify the file that was sealed."
+		d.Means = "Each file has a separate chain. Verify the file that was sealed."
 	case v.stub != nil && s.Commit > 0 && s.Commit < v.stub.Through:
 		d.What = fmt.Sprintf("the sealed commit was pruned, with all up to commit %d", v.stub.Through)
 		d.Means = "What is left is consistent, but this seal proves nothing of it. Use a later one, or a backup from that time."
@@ -98,3 +101,102 @@ func (v *verifier) sealed() error {
 }
 
 func hexOf(d digest) string { return hex.EncodeToString(d[:]) }
+
+// about returns the table "about", and sets what the proof has of it.
+func (v *verifier) about() ([][2]string, error) {
+	pairs, store, err := v.conn.about()
+	if errors.Is(err, errStrange) {
+		err = &Damage{Table: "about", What: isStrange, Means: "The file was changed by something else than heed."}
+	}
+	v.proof.Store, v.proof.Head.Store = store, store
+	for _, p := range pairs {
+		if p[0] == "created" {
+			v.proof.Created = p[1]
+		}
+	}
+	return pairs, err
+}
+
+// layout compares the tables with the schema. Any other object that can change what
+// ordinary tools read (a trigger, a false index) is damage; a view that differs is
+// only a remark, since views are not part of the record.
+func (v *verifier) layout() error {
+	want, err := expectedSchema()
+	if err != nil {
+		return err
+	}
+	have := map[string]string{}
+	if err := v.each(objectsQuery, objects(have)); err != nil {
+		return err
+	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(have)), maps.Keys(want))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if have[name] == want[name] || strings.HasPrefix(name, "table sqlite_stat") { // ANALYZE makes these
+			continue
+		}
+		what := fmt.Sprintf("the %s is not the one that heed made", name)
+		if want[name] == "" {
+			what = fmt.Sprintf("heed made no %s", name)
+		}
+		if have[name] == "" {
+			what = fmt.Sprintf("the %s is missing", name)
+		}
+		if strings.HasPrefix(name, "view ") {
+			v.proof.Remarks = append(v.proof.Remarks, what+": it is of another version, or was changed; heed's own commands do not read it")
+			continue
+		}
+		return &Damage{What: what, Means: "The layout of the file was changed by something else than heed, and ordinary tools may read in it what was never recorded."}
+	}
+	return nil
+}
+
+// objectsQuery selects the name and the statement of each object. SQLite also
+// executes a statement that is stored as a blob, which heed never writes.
+const objectsQuery = "SELECT type || ' ' || name, iif(typeof(sql) = 'text', sql, '') FROM sqlite_schema"
+
+// objects returns a func that adds rows of objectsQuery to in.
+func objects(in map[string]string) func(*fields) error {
+	return func(f *fields) error {
+		name, sql := f.text(), f.text()
+		in[name] = normalizeSQL(sql)
+		return nil
+	}
+}
+
+// expectedSchema returns the objects of the schema and the views.
+var expectedSchema = sync.OnceValues(func() (map[string]string, error) {
+	c, err := dial("", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if _, err := c.exec(schema + views); err != nil {
+		return nil, err
+	}
+	want := map[string]string{}
+	return want, c.each(objectsQuery, objects(want))
+})
+
+var (
+	comments = regexp.MustCompile(`--[^\n]*`)
+	spaces   = regexp.MustCompile(`\s+`)
+)
+
+// normalizeSQL returns a statement without comments, which may differ between
+// versions, and with single spaces.
+func normalizeSQL(text string) string {
+	return strings.TrimSpace(spaces.ReplaceAllString(comments.ReplaceAllString(text, ""), " "))
+}
+
+// pages runs SQLite's check of the pages of the file.
+func (v *verifier) pages() error {
+	return v.each("PRAGMA quick_check(1)", func(f *fields) error {
+		found := f.text()
+		if found == "ok" {
+			return nil
+		}
+		return errors.Join(&Damage{What: "SQLite finds it inconsistent: " + found,
+			Means: "All rows are as they were written, but ordinary tools may not find all of them. heed audit backup makes a sound copy."})
+	})
+}

@@ -60,18 +60,20 @@ func request(i int) *audit.Entry {
 // entries counts what the record at path holds, without its tail.
 func entries(t *testing.T, path string) (n int) {
 	t.Helper()
-	db, err := View(path)
+	c, _, err := view(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	if err := db.QueryRow("SELECT count(*) FROM entry").Scan(&n); err != nil {
+	defer c.Close()
+	all, err := c.integer("SELECT count(*) FROM entry")
+	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return int(all)
 }
 
 func TestHeed_ATailThatWasCutAnywhereHasItsWholeBlocks(t *testing.T) {
+	t.Parallel()
 	path := begun(t, 6)
 	whole, err := os.ReadFile(path + ".tail")
 	if err != nil {
@@ -127,6 +129,7 @@ func write(t *testing.T, path string, data []byte) {
 }
 
 func TestHeed_ATailIsReadOnceHoweverOften(t *testing.T) {
+	t.Parallel()
 	path := begun(t, 5)
 	tail := mustRead(t, path+".tail")
 	for range 3 { // as when heed is killed before it could empty the tail
@@ -141,6 +144,7 @@ func TestHeed_ATailIsReadOnceHoweverOften(t *testing.T) {
 }
 
 func TestHeed_ARecordThatCannotBeTrustedStopsTheStart(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, path string)
 		want  string
@@ -200,7 +204,7 @@ func exec(t *testing.T, path string, statements ...string) {
 	}
 	defer db.Close()
 	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
+		if _, err := db.exec(s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,12 +212,13 @@ func exec(t *testing.T, path string, statements ...string) {
 
 // The two files of the tail take turns many times; heed is killed in between.
 func TestHeed_AKillLosesNothingWhereverTheTailIs(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := mustOpen(t, path, Options{})
-	w.tail.turnAt = 1500
+	w.wal.switchAt = 1500
 	random := rand.New(rand.NewPCG(1, 2))
 	turns, was := 0, 0
-	for i := range 400 {
+	for i := range max(200, entriesOf(400)) {
 		if err := w.Decided(request(i)); err != nil {
 			t.Fatal(err)
 		}
@@ -224,8 +229,8 @@ func TestHeed_AKillLosesNothingWhereverTheTailIs(t *testing.T) {
 		}
 		w.completing.Lock()
 		w.io.Lock()
-		if w.tail.turn != was {
-			turns, was = turns+1, w.tail.turn
+		if w.wal.active != was {
+			turns, was = turns+1, w.wal.active
 		}
 		if random.IntN(16) == 0 {
 			left := killed(t, path)

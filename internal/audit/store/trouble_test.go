@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,12 +23,12 @@ func stuck(t *testing.T, w *Writer) (free func()) {
 	}
 	w.io.Lock()
 	defer w.io.Unlock()
-	real := w.tail.files
-	w.tail.files[w.tail.turn] = deaf
+	real := w.wal.files
+	w.wal.files[w.wal.active] = deaf
 	return func() {
 		w.io.Lock()
 		defer w.io.Unlock()
-		w.tail.files = real
+		w.wal.files = real
 		deaf.Close()
 	}
 }
@@ -36,12 +37,16 @@ func stuck(t *testing.T, w *Writer) (free func()) {
 // numbers of its entries and outcomes.
 func intact(t *testing.T, path string) (entries, outcomes int) {
 	t.Helper()
-	db, err := View(path)
+	c, _, err := view(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	if err := db.QueryRow("SELECT (SELECT count(*) FROM entry), (SELECT count(*) FROM outcome)").Scan(&entries, &outcomes); err != nil {
+	defer c.Close()
+	err = c.each("SELECT (SELECT count(*) FROM entry), (SELECT count(*) FROM outcome)", func(f *fields) error {
+		entries, outcomes = int(f.integer()), int(f.integer())
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	report, err := Verify(t.Context(), path, nil, nil)
@@ -52,6 +57,7 @@ func intact(t *testing.T, path string) (entries, outcomes int) {
 }
 
 func TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	var log bytes.Buffer
 	w := mustOpen(t, path, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -83,15 +89,111 @@ func TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan(t *testing.T) {
 	if entries, outcomes := intact(t, path); entries != 2 || outcomes != 2 {
 		t.Errorf("%d entries and %d outcomes, want those of the two that were accepted", entries, outcomes)
 	}
+	gaps := gapsOf(t, path)
+	if len(gaps) != 1 || gaps[0].Refused != 5 || !gaps[0].From.Before(gaps[0].To) || !strings.Contains(gaps[0].Why, "audit.db.tail") {
+		t.Errorf("the record has the gaps %v, want one of 5 refusals", gaps)
+	}
 	if n := strings.Count(log.String(), "decisions cannot be recorded; requests are refused until they can"); n != 1 {
-		t.Errorf("the log tells %d times of it:\n%s", n, &log)
+		t.Errorf("the log has it %d times:\n%s", n, &log)
 	}
 	if !strings.Contains(log.String(), "decisions are recorded again") {
 		t.Errorf("the log does not tell of the end:\n%s", &log)
 	}
 }
 
+// gapsOf returns the gaps of the record at path, which Verify and readers agree on.
+func gapsOf(t *testing.T, path string) (gaps []audit.Gap) {
+	t.Helper()
+	record, err := OpenRecord(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := record.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	err = r.Counted(&Filter{}, func(n *Counted) { gaps = append(gaps, *n.Gap) })
+	proof, err2 := Verify(t.Context(), path, nil, nil)
+	if err != nil || err2 != nil || !proof.Whole || !slices.Equal(proof.Gaps, gaps) {
+		t.Errorf("%v, %v: %+v, and the gaps %v", err, err2, proof, gaps)
+	}
+	return gaps
+}
+
+// A gap ends when there is room for decisions again: the file may have room for the
+// row of the gap long before.
+func TestWriter_AGapIsOneEntry(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := mustOpen(t, path, Options{})
+	free := stuck(t, w)
+	for i := range 3 {
+		if w.Decided(request(i)) == nil {
+			t.Fatal("recorded all the same")
+		}
+		if w.Complete() == nil {
+			t.Fatal("completed all the same")
+		}
+	}
+	free()
+	for range 2 {
+		if err := w.Complete(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if gaps := gapsOf(t, path); len(gaps) != 1 || gaps[0].Refused != 3 {
+		t.Errorf("before the next decision the record has the gaps %v, want one of 3 refusals", gaps)
+	}
+	if err := w.Decided(request(4)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	if gaps := gapsOf(t, path); len(gaps) != 1 {
+		t.Errorf("the record has the gaps %v", gaps)
+	}
+}
+
+// A heed that stops in a gap leaves it in the tail, for the next one.
+func TestWriter_AGapOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := mustOpen(t, path, Options{})
+	free := stuck(t, w)
+	for i := range 4 {
+		_ = w.Decided(request(i))
+	}
+	free()
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	if gaps := gapsOf(t, path); len(gaps) != 1 || gaps[0].Refused != 4 {
+		t.Errorf("the record has the gaps %v, want one of 4 refusals", gaps)
+	}
+
+	w = mustOpen(t, path, Options{})
+	stuck(t, w)
+	_ = w.Decided(request(1))
+	if err := w.Close(""); err == nil || !strings.Contains(err.Error(), "and 1 request was refused") {
+		t.Errorf("what the record could not count is lost: %v", err)
+	}
+
+	w = mustOpen(t, filepath.Join(t.TempDir(), "audit.db"), Options{Continue: true})
+	stuck(t, w)
+	for i := range 2 {
+		if err := w.Decided(request(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(""); err == nil || !strings.Contains(err.Error(), "2 requests that went on unrecorded") {
+		t.Errorf("what went on unrecorded is lost: %v", err)
+	}
+}
+
 func TestHeed_ARecordThatNobodyAsksForIsWellAgainByItself(t *testing.T) {
+	t.Parallel()
 	w := mustOpen(t, filepath.Join(t.TempDir(), "audit.db"), Options{})
 	free := stuck(t, w)
 	if w.Decided(request(1)) == nil {
@@ -104,6 +206,7 @@ func TestHeed_ARecordThatNobodyAsksForIsWellAgainByItself(t *testing.T) {
 }
 
 func TestHeed_UnrecordedDecisionsAreCountedWhereTheyGoOn(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := mustOpen(t, path, Options{Continue: true})
 	free := stuck(t, w)
@@ -121,19 +224,21 @@ func TestHeed_UnrecordedDecisionsAreCountedWhereTheyGoOn(t *testing.T) {
 	if entries, _ := intact(t, path); entries != 0 || w.Lost() != 7 {
 		t.Errorf("%d entries, %d lost; want none and 7", entries, w.Lost())
 	}
-	db, err := View(path)
+	c, _, err := view(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	var n int
+	defer c.Close()
+	var n int64
 	var why string
-	if err := db.QueryRow("SELECT sum(count), max(why) FROM exempt").Scan(&n, &why); err != nil || n != 7 || !strings.Contains(why, "audit.db.tail") {
+	err = c.each("SELECT sum(count), max(why) FROM exempt", func(f *fields) error { n, why = f.integer(), f.text(); return nil })
+	if err != nil || n != 7 || !strings.Contains(why, "audit.db.tail") {
 		t.Errorf("the record says %d: %q (%v)", n, why, err)
 	}
 }
 
 func TestHeed_ADecisionIsNotRecordedInAFileThatIsGone(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"audit.db", "audit.db.tail", "audit.db.tail2"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -145,7 +250,7 @@ func TestHeed_ADecisionIsNotRecordedInAFileThatIsGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.io.Lock()
-			w.looked = w.looked.Add(-presentEvery)
+			w.checked = w.checked.Add(-presentEvery)
 			w.io.Unlock()
 			if err := w.Decided(request(2)); err == nil || !strings.Contains(err.Error(), "no longer where it was: bring it back, or restart heed") {
 				t.Errorf("got %v", err)
@@ -167,9 +272,10 @@ func TestHeed_ADecisionIsNotRecordedInAFileThatIsGone(t *testing.T) {
 }
 
 func TestHeed_OnRequestADecisionWaitsForTheDisk(t *testing.T) {
+	t.Parallel()
 	w := mustOpen(t, filepath.Join(t.TempDir(), "audit.db"), Options{Disk: true})
 	synced := 0
-	w.tail.sync = func(f *os.File) error { synced++; return fsync(f) }
+	w.wal.sync = func(f *os.File) error { synced++; return fsync(f) }
 	for i := range 3 {
 		if err := w.Decided(request(i)); err != nil {
 			t.Fatal(err)
@@ -178,14 +284,15 @@ func TestHeed_OnRequestADecisionWaitsForTheDisk(t *testing.T) {
 			t.Errorf("after decision %d the disk was waited for %d times", i+1, synced)
 		}
 	}
-	w.tail.sync = func(*os.File) error { return os.ErrDeadlineExceeded }
+	w.wal.sync = func(*os.File) error { return os.ErrDeadlineExceeded }
 	if err := w.Decided(request(4)); err == nil {
 		t.Error("recorded although the disk did not take it")
 	}
-	w.tail.sync = fsync
+	w.wal.sync = fsync
 }
 
 func TestHeed_FailedWritesNeverSpoilTheRecord(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := mustOpen(t, path, Options{})
 	var all sync.WaitGroup

@@ -1,56 +1,62 @@
 package store
 
 import (
+	"bytes"
+	"compress/zlib"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"time"
+
+	"heed/internal/audit"
+
+	sqlite "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Proof is what Verify found in a record.
+// Proof is the result of Verify.
 type Proof struct {
 	File    string           `json:"file"`
 	Store   string           `json:"store"`            // the id of the record
 	Created string           `json:"created"`          // RFC 3339
-	Whole   bool             `json:"whole"`            // every row is as heed wrote it
-	Commits int64            `json:"commits"`          // that are in the file
-	Rows    map[string]int64 `json:"rows"`             // of each table, as far as they were read
+	Whole   bool             `json:"whole"`            // no damage was found
+	Commits int64            `json:"commits"`          // in the file
+	Rows    map[string]int64 `json:"rows"`             // of each table, up to the damage
 	From    time.Time        `json:"from,omitzero"`    // of the first decision in the file
 	To      time.Time        `json:"to,omitzero"`      // and of the last
-	Head    Head             `json:"head"`             // the last commit that is as it was written
+	Head    Head             `json:"head"`             // the last intact commit
 	Pruned  *Removed         `json:"pruned"`           // nil: nothing was removed
-	Sealed  *Sealed          `json:"sealed"`           // nil: no head was asked for
+	Sealed  *Sealed          `json:"sealed"`           // nil: no seal was given
 	Damage  *Damage          `json:"damage"`           // nil: none was found
-	Remarks []string         `json:"remarks,omitzero"` // what is no damage and should be known
+	Remarks []string         `json:"remarks,omitzero"` // observations that are not damage
+	Gaps    []audit.Gap      `json:"gaps,omitempty"`   // times in which requests were refused unrecorded
 }
 
-// Head names all that a record holds up to a commit: as long as the head is
-// known, nothing of it can be changed unnoticed.
+// Head identifies the contents of a record up to a commit: a change to them is
+// detected by comparison with the head.
 type Head struct {
 	Store    string    `json:"store"`
 	Commit   int64     `json:"commit"` // 0: before the first
 	Hash     string    `json:"hash"`   // SHA-256, hexadecimal
 	Time     time.Time `json:"time,omitzero"`
-	Entries  int64     `json:"entries"`  // ever, those that were pruned among them
+	Entries  int64     `json:"entries"`  // including those that were pruned
 	Outcomes int64     `json:"outcomes"` // likewise
 }
 
-// Verify reads the record at path, which a heed may be writing to, and holds
-// all of it against the chain. When seal is given, its head has to be in the
-// chain. progress, which may be nil, is told now and then how many entries of
-// how many were read. An error means that the file could not be examined; what
-// is wrong with the record is in the Proof.
+// Verify reads the record at path, to which a heed may be writing, and compares all
+// of it with the chain. If seal is not nil, its head must be in the chain. progress,
+// which may be nil, is called with the number of entries read and of all. An error
+// means that the file could not be examined; damage is reported in the Proof.
 func Verify(ctx context.Context, path string, seal *Seal, progress func(done, all int64)) (*Proof, error) {
 	proof := &Proof{File: path, Rows: map[string]int64{}, Remarks: []string{}}
-	seal = seal.fresh()
-	db, err := View(path)
+	seal = seal.clone()
+	c, _, err := view(path)
 	if err == nil {
-		defer db.Close()
-		err = read(ctx, db, func(r reader) error {
-			v := &verifier{reader: r, ctx: ctx, proof: proof, seal: seal, progress: progress, late: map[int64][]early{}}
-			defer v.close()
-			return v.verify()
-		})
+		v := &verifier{conn: c, ctx: ctx, proof: proof, seal: seal, progress: progress, pending: map[int64][]pendingOutcome{}}
+		err = v.verify()
+		v.close()
 	}
 	if !errors.As(err, &proof.Damage) {
 		if proof.Damage = broken(err); proof.Damage == nil && err != nil {
@@ -61,32 +67,35 @@ func Verify(ctx context.Context, path string, seal *Seal, progress func(done, al
 	return proof, nil
 }
 
-// verifier goes through a record from its first commit to its last.
+// verifier checks a record from its first commit to its last.
 type verifier struct {
-	reader
+	*conn
 	ctx      context.Context
 	proof    *Proof
 	seal     *Seal
 	progress func(done, all int64)
 
-	at     [len(tables)]*cursor // where it stands in each table
-	before *commit              // the last one that was good
-	stub   *stub                // nil: nothing was removed
-	kept   [Entry]map[int64]bool
-	all    int64             // entries there should be
-	late   map[int64][]early // outcomes by the commit that is to come
-	ended  []int64           // the entries whose outcomes the commit at hand covers
-	bad    *Damage           // in a commit whose hash may be good
+	at      [len(tables)]*cursor // the current row of each table
+	before  *commit              // the last intact commit
+	stub    *stub                // nil: nothing was removed
+	kept    [entryTable]map[int64]bool
+	all     int64                      // number of entries
+	pending map[int64][]pendingOutcome // outcomes by the later commit that covers them
+	ended   []int64                    // the entries whose outcomes the current commit covers
+	bad     *Damage                    // in the current commit, reported if its hash is right
 }
 
-// early is an outcome met before its commit.
-type early struct {
+// pendingOutcome is an outcome read before its commit.
+type pendingOutcome struct {
 	entry int64
 	row   []byte
 }
 
-// verify returns a *Damage, or another error when it cannot tell.
+// verify returns a *Damage, or another error when the record cannot be examined.
 func (v *verifier) verify() error {
+	if _, err := v.exec("BEGIN"); err != nil {
+		return err
+	}
 	if err := v.layout(); err != nil {
 		return err
 	}
@@ -102,7 +111,7 @@ func (v *verifier) verify() error {
 			return err
 		}
 		if v.advance(c); v.progress != nil {
-			v.progress(v.proof.Rows[Entry.String()], v.all)
+			v.progress(v.proof.Rows[entryTable.String()], v.all)
 		}
 		if err := chain.next(); err != nil {
 			return err
@@ -114,27 +123,27 @@ func (v *verifier) verify() error {
 	if err := v.pages(); err != nil {
 		return err
 	}
-	if n := left(v.proof.File, v.proof.Store, v.before.last[Entry]); n > 0 {
-		v.proof.Remarks = append(v.proof.Remarks, fmt.Sprintf("%d more decisions stand in the tail beside it, which the next heed completes it from", n))
+	if n := stranded(v.proof.File, v.proof.Store, v.before.last[entryTable]); n > 0 {
+		v.proof.Remarks = append(v.proof.Remarks, fmt.Sprintf("%d more decisions are only in the tail beside it, from which the next heed completes it", n))
 	}
 	return v.sealed()
 }
 
 func (v *verifier) close() {
-	for _, c := range v.at {
-		c.close()
+	for _, at := range v.at {
+		at.close()
 	}
+	_ = v.conn.Close() // nothing was written
 }
 
-// begin opens the tables and sets out from the root of the chain, or from the
-// stub of what was removed.
+// begin opens the tables, and starts at the root of the chain or at the stub.
 func (v *verifier) begin() error {
 	pairs, err := v.about()
 	if err != nil {
 		return err
 	}
 	for t := range v.at {
-		if v.at[t], err = v.open(Table(t)); err != nil {
+		if v.at[t], err = v.open(table(t)); err != nil {
 			return err
 		}
 	}
@@ -148,36 +157,156 @@ func (v *verifier) begin() error {
 		}
 		v.before = v.stub.last()
 	}
-	v.all -= v.before.last[Entry]
+	v.all -= v.before.last[entryTable]
 	v.advance(v.before)
 	v.proof.Commits = 0
 	return nil
 }
 
-// advance takes c for the last good commit.
+// advance makes c the last intact commit.
 func (v *verifier) advance(c *commit) {
 	v.before = c
 	v.proof.Commits++
 	h := &v.proof.Head
-	h.Commit, h.Hash, h.Entries = c.n, hexOf(c.hash), c.last[Entry]
+	h.Commit, h.Hash, h.Entries = c.n, hexOf(c.hash), c.last[entryTable]
 	if c.n > 0 {
 		h.Time = moment(c.time)
 	}
 	if c.n > 0 && (v.stub == nil || c.n > v.stub.Through) {
 		h.Outcomes += c.outcomes
 	}
-	v.seal.met(c)
+	v.seal.match(c)
 }
 
-// nothingLeft finds rows after the last commit.
+// nothingLeft returns a *Damage when there are rows after the last commit.
 func (v *verifier) nothingLeft() error {
-	for t := Run; t <= Exempt; t++ {
+	for t := runTable; t <= exemptTable; t++ {
 		if v.at[t].id != end {
 			return uncovered(v.before, t, v.at[t].id)
 		}
 	}
-	for _, rows := range v.late {
-		return uncovered(v.before, Outcome, rows[0].entry)
+	for _, rows := range v.pending {
+		return uncovered(v.before, outcomeTable, rows[0].entry)
 	}
 	return nil
 }
+
+// examine returns the damage of a row that the hash does not detect: a reference to
+// a missing row, or a body that differs from its SHA-256. nil: none.
+func (v *verifier) examine(c *commit, at *cursor) *Damage {
+	for _, r := range tables[at.table].references {
+		id, isNumber := at.values[r.column].(int64)
+		if at.values[r.column] == nil || isNumber && v.exists(c, at, r.to, id) {
+			continue
+		}
+		return damaged(c, at.table, at.id, fmt.Sprintf("its %s %v is not there", at.table.columns()[r.column], at.values[r.column]))
+	}
+	if at.table == bodyTable {
+		return examineBody(c, at)
+	}
+	return nil
+}
+
+// exists reports whether the row id of t is in the file. A row that an outcome refers
+// to may be in the commit that covers the outcome, which is not read yet.
+func (v *verifier) exists(c *commit, at *cursor, t table, id int64) bool {
+	if v.stub != nil && id <= v.stub.Last[t] {
+		return v.kept[t][id]
+	}
+	return id >= 1 && (id <= c.last[t] || at.table == outcomeTable && at.integer(1) > c.n)
+}
+
+// maxBody is more than heed reads of a robots.txt, in octets.
+const maxBody = 64 << 20
+
+// examineBody compares the bytes of a robots.txt with their size and hash.
+func examineBody(c *commit, at *cursor) *Damage {
+	sum, _ := at.values[1].([]byte)
+	packed, _ := at.values[3].([]byte)
+	z, err := zlib.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return damaged(c, bodyTable, at.id, "its bytes cannot be unpacked: "+err.Error())
+	}
+	h := sha256.New()
+	n, err := io.Copy(h, io.LimitReader(z, min(at.integer(2), maxBody)+1))
+	switch {
+	case err != nil:
+		return damaged(c, bodyTable, at.id, "its bytes cannot be unpacked: "+err.Error())
+	case n != at.integer(2):
+		return damaged(c, bodyTable, at.id, "its size is not that of its bytes")
+	case !bytes.Equal(h.Sum(nil), sum):
+		return damaged(c, bodyTable, at.id, "its SHA-256 is not that of its bytes")
+	}
+	return nil
+}
+
+// Damage is the first difference between a record and what heed wrote.
+type Damage struct {
+	Table  string    `json:"table,omitempty"` // empty: the file itself
+	ID     int64     `json:"id,omitempty"`    // of the row; 0: not known
+	Commit int64     `json:"commit"`          // the commit that covers the row
+	Time   time.Time `json:"time,omitzero"`   // of that commit; zero: not known
+	What   string    `json:"what"`            // what differs
+	Means  string    `json:"means"`           // the consequences
+}
+
+// Error returns the place and the kind of the damage.
+func (d *Damage) Error() string {
+	where := "the file"
+	if d.Table != "" {
+		where = d.Table
+	}
+	if d.ID != 0 {
+		where += fmt.Sprintf(" %d", d.ID)
+	}
+	if d.Commit > 0 {
+		where += fmt.Sprintf(", in commit %d", d.Commit)
+	}
+	if !d.Time.IsZero() {
+		where += " of " + d.Time.Format(time.RFC3339)
+	}
+	return where + ": " + d.What
+}
+
+// The kinds of damage of a row.
+const (
+	isChanged  = "the row is not as it was written"
+	isGone     = "the row is missing"
+	isStrange  = "the row has a value of a kind that heed never writes"
+	isExtra    = "no commit covers this row"
+	linkBroken = "the hash does not fit"
+)
+
+// damaged returns the damage of a row of t in the commit c, which may be nil.
+func damaged(c *commit, t table, id int64, what string) *Damage {
+	d := &Damage{Table: t.String(), ID: id, What: what}
+	if c != nil && c.n > 0 {
+		d.Commit, d.Time = c.n, moment(c.time)
+		d.Means = fmt.Sprintf("Something was changed, added or removed after heed wrote it. All before commit %d is as it was written; of what comes from there on nothing is proved.", c.n)
+	}
+	return d
+}
+
+// uncovered returns the damage of a row after the last commit, c.
+func uncovered(c *commit, t table, id int64) *Damage {
+	return &Damage{Table: t.String(), ID: id, Commit: 0, What: isExtra,
+		Means: fmt.Sprintf("It was added by something else than heed, or the commit that covered it was removed. All up to commit %d is as it was written.", c.n)}
+}
+
+// broken returns the damage of a file that SQLite cannot read because of its
+// contents; nil for other errors.
+func broken(err error) *Damage {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return nil
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_IOERR:
+		return &Damage{What: "SQLite cannot read it: " + e.Error(),
+			Means: "The file is damaged below its rows: by a disk, a copy that broke off, or by hand. Take a backup of it (heed audit backup makes them)."}
+	}
+	return nil
+}
+
+// moment returns the time of a number of microseconds since 1970.
+func moment(micro int64) time.Time { return time.UnixMicro(micro).UTC() }

@@ -2,29 +2,33 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"hash"
+
+	"heed/internal/audit"
 )
 
-// commit checks the commit that chain stands on, and all rows it covers.
+// commit checks the current commit of chain, and all rows it covers.
 func (v *verifier) commit(chain *cursor) (*commit, error) {
 	c, err := readCommit(chain)
 	switch {
 	case chain.id != v.before.n+1:
-		return nil, v.astray(chain, v.before.n+1)
+		return nil, v.outOfOrder(chain, v.before.n+1)
 	case err != nil:
 		return nil, err
 	case !c.plausible(v.before):
 		return nil, damaged(c, commits, c.n, "its numbers do not fit the rows it covers")
 	}
 	v.ended, v.bad = v.ended[:0], nil
-	again := *c
-	l := again.begin(v.before.hash)
+	actual := *c
+	l := actual.begin(v.before.hash)
 	if err := v.cover(l, c); err != nil {
 		return nil, err
 	}
 	l.end()
-	if again.hash != c.hash || !bytes.Equal(again.marks, c.marks) {
-		return nil, v.blame(c, &again)
+	if actual.hash != c.hash || !bytes.Equal(actual.marks, c.marks) {
+		return nil, v.locate(c, &actual)
 	}
 	if v.bad != nil {
 		return nil, v.bad
@@ -32,8 +36,8 @@ func (v *verifier) commit(chain *cursor) (*commit, error) {
 	return c, nil
 }
 
-// astray is the damage of a cursor that is not on the row it should be on.
-func (v *verifier) astray(at *cursor, want int64) error {
+// outOfOrder returns the damage when the current row is not the one with id want.
+func (v *verifier) outOfOrder(at *cursor, want int64) error {
 	if at.id < want {
 		return damaged(v.before, at.table, at.id, isExtra)
 	}
@@ -43,10 +47,10 @@ func (v *verifier) astray(at *cursor, want int64) error {
 	return d
 }
 
-// readCommit reads the commit that chain stands on.
+// readCommit reads the current commit of chain.
 func readCommit(chain *cursor) (*commit, error) {
 	c := &commit{n: chain.integer(0), time: chain.integer(1)}
-	for t := Run; t <= lastTable; t++ {
+	for t := runTable; t <= lastTable; t++ {
 		c.last[t] = chain.integer(int(t) + 1)
 	}
 	c.outcomes, c.exempt = chain.integer(int(lastTable)+2), chain.integer(int(lastTable)+3)
@@ -56,19 +60,19 @@ func readCommit(chain *cursor) (*commit, error) {
 	if chain.row == nil || copy(c.hash[:], hash) != len(c.hash) || len(hash) != len(c.hash) {
 		return c, damaged(c, commits, c.n, isStrange)
 	}
-	// What was read is what is hashed: no column has a value of another kind.
-	spelt := appendBlob(appendBlob(c.appendTo(nil), hash), c.marks)
-	if !bytes.Equal(spelt, chain.row) {
+	// The values read must be those hashed: no column has a value of another type.
+	row := appendBlob(appendBlob(c.appendTo(nil), hash), c.marks)
+	if !bytes.Equal(row, chain.row) {
 		return c, damaged(c, commits, c.n, isStrange)
 	}
 	return c, nil
 }
 
-// plausible reports whether c can follow before: it takes no id back, and has
-// a mark for each row.
+// plausible reports whether c can follow before: no last id decreases, and c has a
+// mark for each row.
 func (c *commit) plausible(before *commit) bool {
 	rows := c.outcomes + c.exempt - before.exempt
-	for t := Run; t <= lastTable; t++ {
+	for t := runTable; t <= lastTable; t++ {
 		if c.last[t] < before.last[t] {
 			return false
 		}
@@ -77,9 +81,9 @@ func (c *commit) plausible(before *commit) bool {
 	return c.outcomes >= 0 && c.exempt >= before.exempt && rows == int64(len(c.marks)/2) && len(c.marks)%2 == 0
 }
 
-// cover puts the rows that c covers into the hash.
+// cover adds the rows that c covers to the hash.
 func (v *verifier) cover(l link, c *commit) error {
-	for t := Run; t <= lastTable; t++ {
+	for t := runTable; t <= lastTable; t++ {
 		if err := v.coverUpTo(l, c, t, v.before.last[t], c.last[t]); err != nil {
 			return err
 		}
@@ -87,14 +91,14 @@ func (v *verifier) cover(l link, c *commit) error {
 	if err := v.coverOutcomes(l, c); err != nil {
 		return err
 	}
-	return v.coverUpTo(l, c, Exempt, v.before.exempt, c.exempt)
+	return v.coverUpTo(l, c, exemptTable, v.before.exempt, c.exempt)
 }
 
-func (v *verifier) coverUpTo(l link, c *commit, t Table, from, to int64) error {
+func (v *verifier) coverUpTo(l link, c *commit, t table, from, to int64) error {
 	at := v.at[t]
 	for id := from + 1; id <= to; id++ {
 		if at.id != id {
-			return v.astray(at, id)
+			return v.outOfOrder(at, id)
 		}
 		if err := v.coverRow(l, c, at); err != nil {
 			return err
@@ -103,7 +107,7 @@ func (v *verifier) coverUpTo(l link, c *commit, t Table, from, to int64) error {
 	return nil
 }
 
-// coverRow puts in the row that at stands on, and goes to the next.
+// coverRow adds the current row of at to the hash, and moves to the next.
 func (v *verifier) coverRow(l link, c *commit, at *cursor) error {
 	if at.row == nil {
 		return damaged(c, at.table, at.id, isStrange)
@@ -116,10 +120,16 @@ func (v *verifier) coverRow(l link, c *commit, at *cursor) error {
 	return at.next()
 }
 
-// count counts a row in.
+// count counts the current row of at.
 func (v *verifier) count(at *cursor) {
 	v.proof.Rows[at.table.String()]++
-	if at.table == Entry {
+	if at.table == exemptTable {
+		why, _ := at.values[3].(string)
+		if g, ok := audit.ParseGap(why, at.integer(2)); ok {
+			v.proof.Gaps = append(v.proof.Gaps, g)
+		}
+	}
+	if at.table == entryTable {
 		v.proof.To = moment(at.integer(2))
 		if v.proof.From.IsZero() {
 			v.proof.From = v.proof.To
@@ -127,25 +137,25 @@ func (v *verifier) count(at *cursor) {
 	}
 }
 
-// coverOutcomes puts in the outcomes that name c. An entry is in the same
-// commit as its outcome or in one before, so they are among those met already
-// and those of the entries up to c's.
+// coverOutcomes adds the outcomes of commit c to the hash. The entry of an outcome is
+// in the same commit or an earlier one, so that they are among the pending ones and
+// those of the entries up to c's.
 func (v *verifier) coverOutcomes(l link, c *commit) error {
-	for _, o := range v.late[c.n] {
+	for _, o := range v.pending[c.n] {
 		l.cover(o.row)
 		v.ended = append(v.ended, o.entry)
 	}
-	delete(v.late, c.n)
-	for at := v.at[Outcome]; at.id <= c.last[Entry]; {
+	delete(v.pending, c.n)
+	for at := v.at[outcomeTable]; at.id <= c.last[entryTable]; {
 		in := at.integer(1)
 		if at.row == nil || at.id < 1 {
-			return damaged(c, Outcome, at.id, isStrange)
+			return damaged(c, outcomeTable, at.id, isStrange)
 		}
 		if in < c.n {
-			return damaged(c, Outcome, at.id, fmt.Sprintf("it names commit %d, which does not cover it", in))
+			return damaged(c, outcomeTable, at.id, fmt.Sprintf("it names commit %d, which does not cover it", in))
 		}
 		if in > c.n {
-			v.late[in] = append(v.late[in], early{at.id, bytes.Clone(at.row)})
+			v.pending[in] = append(v.pending[in], pendingOutcome{at.id, bytes.Clone(at.row)})
 		}
 		if in == c.n {
 			v.ended = append(v.ended, at.id)
@@ -162,20 +172,20 @@ func (v *verifier) coverOutcomes(l link, c *commit) error {
 	return nil
 }
 
-// blame finds the row because of which the hash of c does not fit: again is c
-// with the hash and the marks that its rows have now.
-func (v *verifier) blame(c, again *commit) error {
-	if again.hash == c.hash {
+// locate returns the damage of a commit whose hash is wrong: actual is c with the
+// hash and the marks of the rows in the file.
+func (v *verifier) locate(c, actual *commit) error {
+	if actual.hash == c.hash {
 		return damaged(c, commits, c.n, "the marks of its rows were changed")
 	}
-	for i := 0; i+2 <= min(len(c.marks), len(again.marks)); i += 2 {
-		if !bytes.Equal(c.marks[i:i+2], again.marks[i:i+2]) {
+	for i := 0; i+2 <= min(len(c.marks), len(actual.marks)); i += 2 {
+		if !bytes.Equal(c.marks[i:i+2], actual.marks[i:i+2]) {
 			t, id := v.covered(c, int64(i/2))
 			return damaged(c, t, id, isChanged)
 		}
 	}
-	if len(c.marks) != len(again.marks) {
-		return damaged(c, Outcome, 0, fmt.Sprintf("%d rows name this commit, which counted %d", len(v.ended), c.outcomes))
+	if len(c.marks) != len(actual.marks) {
+		return damaged(c, outcomeTable, 0, fmt.Sprintf("%d rows name this commit, which counted %d", len(v.ended), c.outcomes))
 	}
 	d := damaged(c, commits, c.n, linkBroken)
 	if c.n == 1 {
@@ -184,9 +194,9 @@ func (v *verifier) blame(c, again *commit) error {
 	return d
 }
 
-// covered names the row of c with the given place.
-func (v *verifier) covered(c *commit, place int64) (Table, int64) {
-	for t := Run; t <= lastTable; t++ {
+// covered returns the row of c at an index in the order of the hash.
+func (v *verifier) covered(c *commit, place int64) (table, int64) {
+	for t := runTable; t <= lastTable; t++ {
 		if n := c.last[t] - v.before.last[t]; place >= n {
 			place -= n
 			continue
@@ -194,7 +204,100 @@ func (v *verifier) covered(c *commit, place int64) (Table, int64) {
 		return t, v.before.last[t] + 1 + place
 	}
 	if n := int64(len(v.ended)); place >= n {
-		return Exempt, v.before.exempt + 1 + place - n
+		return exemptTable, v.before.exempt + 1 + place - n
 	}
-	return Outcome, v.ended[place]
+	return outcomeTable, v.ended[place]
+}
+
+// latest reads the latest stub and the number of entries.
+func (v *verifier) latest() error {
+	at, err := v.openWhere(commits, "pruned IS NOT NULL AND n = (SELECT max(n) FROM commits NOT INDEXED WHERE pruned IS NOT NULL)")
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	if at.id != end {
+		b, _ := at.values[lastTable+4].([]byte)
+		s, err := readStub(b)
+		if err != nil {
+			return damaged(&commit{n: at.id}, commits, at.id, "what it says was pruned cannot be read: "+err.Error())
+		}
+		if !s.plausible() {
+			return damaged(&commit{n: at.id}, commits, at.id, "what it says was pruned contradicts itself")
+		}
+		s.at, v.stub = at.id, s
+	}
+	v.all, err = v.integer("SELECT entry FROM commits NOT INDEXED ORDER BY n DESC LIMIT 1")
+	if errors.Is(err, errStrange) {
+		err = nil // found with the commit
+	}
+	return err
+}
+
+// removed compares the kept names of the removed commits with the stub. The stub
+// itself is verified with the commit that contains it.
+func (v *verifier) removed(root digest) error {
+	s := v.stub
+	v.proof.Pruned = &s.Removed
+	v.proof.Head.Outcomes = s.Removed.Outcomes
+	if digest(s.Root) != root {
+		return &Damage{Table: "about", What: linkBroken,
+			Means: "What the table about says was changed, or what the commits say of those that were pruned."}
+	}
+	for t := range v.kept {
+		v.kept[t] = map[int64]bool{}
+	}
+	for _, part := range s.Kept {
+		d := newKeptHash()
+		for t := runTable; t < lastTable; t++ {
+			if err := v.coverKept(d, t, part.Last[t]); err != nil {
+				return err
+			}
+		}
+		if hexDigest(d.Sum(nil)) != part.Digest {
+			return v.keptDamage()
+		}
+	}
+	return v.noneRemoved()
+}
+
+// coverKept adds the rows of t up to the id last to d.
+func (v *verifier) coverKept(d hash.Hash, t table, last int64) error {
+	at := v.at[t]
+	for ; at.id <= last; v.count(at) {
+		if at.row == nil {
+			return damaged(nil, t, at.id, isStrange)
+		}
+		d.Write(at.row)
+		v.kept[t][at.id] = true
+		if v.bad = v.examine(v.stub.last(), at); v.bad != nil {
+			return v.bad
+		}
+		if err := at.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plausible reports whether the numbers of s are consistent.
+func (s *stub) plausible() bool {
+	r := &s.Removed
+	return s.Through > 0 && r.Commits == s.Through && r.Entries == s.Last[entryTable] && 0 <= r.Outcomes && r.Outcomes <= r.Entries
+}
+
+func (v *verifier) keptDamage() *Damage {
+	return &Damage{What: fmt.Sprintf("the rows of the commits up to %d that stayed when they were pruned are not as they were written", v.stub.Through),
+		Means: "A name, a robots.txt or a reason that decisions refer to was changed, added or removed. The chain from there on says who asked and when, but the names themselves are not proved."}
+}
+
+// noneRemoved returns a *Damage when rows of removed commits are in the file that the
+// stub does not list as kept.
+func (v *verifier) noneRemoved() error {
+	for t := runTable; t < lastTable; t++ {
+		if id := v.at[t].id; id <= v.stub.Last[t] {
+			return damaged(v.stub.last(), t, id, isExtra)
+		}
+	}
+	return nil
 }

@@ -16,17 +16,20 @@ func prove(t testing.TB, path string, seal *Seal) *Proof {
 }
 
 func TestHeed_ARecordAsItWasWrittenIsWhole(t *testing.T) {
-	m := newMade(t).entries(2000)
+	t.Parallel()
+	n := entriesOf(2000)
+	m := newMade(t).entries(n)
 	proof := prove(t, m.path, nil)
 	if !proof.Whole || proof.Damage != nil || len(proof.Remarks) != 0 {
 		t.Fatalf("damage %v, remarks %q", proof.Damage, proof.Remarks)
 	}
-	if proof.Head.Hash != hexOf(m.before.hash) || proof.Head.Commit != m.before.n || proof.Rows["entry"] != 2000 {
+	if proof.Head.Hash != hexOf(m.before.hash) || proof.Head.Commit != m.before.n || proof.Rows["entry"] != int64(n) {
 		t.Errorf("head %+v, rows %v; the last commit is %d, %x", proof.Head, proof.Rows, m.before.n, m.before.hash)
 	}
 }
 
 func TestHeed_AnEmptyRecordIsWhole(t *testing.T) {
+	t.Parallel()
 	if proof := prove(t, newMade(t).path, nil); !proof.Whole || proof.Head.Commit != 0 {
 		t.Errorf("damage %v, head %+v", proof.Damage, proof.Head)
 	}

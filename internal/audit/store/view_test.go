@@ -11,6 +11,7 @@ import (
 )
 
 func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
@@ -30,7 +31,7 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec("CREATE TABLE a (b)"); err != nil {
+	if _, err := db.exec("CREATE TABLE a (b)"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ path, want string }{
@@ -42,7 +43,7 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 		{other, "no record of heed's"},
 		{changed("PRAGMA user_version = 7"), "a newer heed wrote it: its layout is number 7"},
 	} {
-		if _, err := View(c.path); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := view(c.path); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.path, err, c.want)
 		}
 	}
@@ -50,6 +51,7 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 
 // TestHeed_AFileThatLostItsEndIsDamaged cuts a record at many places.
 func TestHeed_AFileThatLostItsEndIsDamaged(t *testing.T) {
+	t.Parallel()
 	m := newMade(t).entries(500)
 	whole := m.copy()
 	data, err := os.ReadFile(whole)
@@ -72,7 +74,8 @@ func TestHeed_AFileThatLostItsEndIsDamaged(t *testing.T) {
 // TestHeed_AChangedPageIsNotReadAsARecord changes single bits of the file.
 // Those in the free space of its pages change nothing that anybody reads.
 func TestHeed_AChangedPageIsNotReadAsARecord(t *testing.T) {
-	m := newMade(t).entries(2000)
+	t.Parallel()
+	m := newMade(t).entries(entriesOf(2000))
 	path := m.copy()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -110,13 +113,47 @@ func (m *made) copy() string {
 }
 
 func TestHeed_DamageIsToldAsSuch(t *testing.T) {
+	t.Parallel()
 	m := newMade(t).entries(10)
 	path := m.copy()
 	if err := os.Truncate(path, 4096); err != nil {
 		t.Fatal(err)
 	}
 	var d *Damage
-	if _, err := View(path); !errors.As(err, &d) {
+	if _, _, err := view(path); !errors.As(err, &d) {
 		t.Error(fmt.Sprint(err))
+	}
+}
+
+// A reader stops in the middle of a query when its context ends.
+func TestHeed_AReaderEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	record, err := OpenRecord(newMade(t).entries(100).path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	r, err := record.Read(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rows, err := r.Decisions(&Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	n, enough := 0, errors.New("enough")
+	err = r.Entries(&Filter{}, func(*Entry) error {
+		if n++; n == 10 {
+			cancel(enough)
+		}
+		return nil
+	})
+	if n != 10 || !errors.Is(err, enough) {
+		t.Errorf("%d rows were read: %v", n, err)
+	}
+	if values, err := rows.Next(); values != nil || !errors.Is(err, enough) {
+		t.Errorf("another query goes on: %v, %v", values, err)
 	}
 }

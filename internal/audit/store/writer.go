@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -12,25 +13,25 @@ import (
 	"heed/rules"
 )
 
-// maxQueued bounds the octets of rows in the tail that audit.db does not have:
-// more is refused until it has caught up.
+// maxQueued bounds the octets of rows in the tail that audit.db does not have.
+// Decisions beyond it are refused until audit.db is completed.
 const maxQueued = 32 << 20
 
-// Options say how a record is kept. The zero value keeps everything as it is
-// and lets nothing go unrecorded.
+// Options are the options of Open. The zero value keeps everything unchanged, and
+// refuses decisions that cannot be recorded.
 type Options struct {
 	Heed    string   // the version of heed
 	Command []string // of heed run; nil: heed serve
 	Note    string   // of heed run; empty: none
 
-	Disk     bool // a decision is recorded when it is on the disk, not only with the system
-	Continue bool // what cannot be recorded goes on all the same; else it is an error
+	Disk     bool // sync each decision to the disk before it takes effect
+	Continue bool // accept decisions that cannot be recorded; else they are an error
 
-	Keep    time.Duration // how old what is recorded may become; 0: any age
-	MaxSize int64         // how many octets the files may have together, and what is oldest goes; 0: any
+	Keep    time.Duration // maximum age of decisions; 0: any
+	MaxSize int64         // maximum octets of the files together; the oldest decisions are removed; 0: any
 
 	Privacy *audit.Privacy   // nil: everything is kept
-	Log     *slog.Logger     // of what is no decision; nil: none
+	Log     *slog.Logger     // for errors of the record; nil: none
 	Now     func() time.Time // nil: time.Now
 }
 
@@ -38,39 +39,39 @@ type Options struct {
 type Writer struct {
 	path string
 	o    Options
-	base *base
+	db   *database
 
-	io     sync.Mutex // held while the tail is written or emptied; before mu
-	tail   *tail
-	looked time.Time // when the files were last seen where they were
+	io      sync.Mutex // held while the tail is written or emptied; before mu
+	wal     *wal
+	checked time.Time // when present last succeeded
 
 	completing sync.Mutex // held while audit.db is written; before io
-	emptied    []byte     // a buffer for queue
 	pruner     *pruner
 
 	mu       sync.Mutex
-	speller  speller
-	next     *batch                 // what is to be written next
-	written  [len(tables)]int64     // the last number of each table that the tail has
-	open     map[*audit.Entry]int64 // the exchanges that have not ended, and the numbers of their entries
-	exempt   int64                  // requests of exempt clients that no row counts yet
-	lost     int64                  // decisions that took effect unrecorded (Continue) and that no row counts yet
+	encode   encoder
+	next     *batch                 // to be written next
+	written  [len(tables)]int64     // the last id of each table in the tail
+	open     map[*audit.Entry]int64 // open exchanges, with entry.seq
+	exempt   int64                  // exempt requests not counted in a row yet
+	lost     int64                  // unrecorded decisions (Continue) not counted in a row yet
 	lostWhy  string
-	queue    []byte // rows that the tail has and audit.db has not
-	queuedTo uint64 // the last block of them
-	spare    *batch // to be used again; nil: none
+	gap      audit.Gap // refused decisions that are not counted in a row yet
+	queue    []byte    // rows in the tail that audit.db does not have
+	queuedTo uint64    // the number of their last block
+	spare    *batch    // for reuse; nil: none
 	closed   bool
-	trouble  trouble
+	health   health
 
-	wake chan struct{} // there is something to do
+	wake chan struct{} // there are new rows
 	stop chan struct{} // closed by Close
-	done chan struct{} // closed when complete has ended
+	done chan struct{} // closed when complete returns
 }
 
 var errClosed = errors.New("heed is stopping")
 
-// Decided implements the proxy's Recorder: when it returns nil, the decision
-// outlives this process.
+// Decided implements the proxy's Recorder. When it returns nil, the decision is in
+// the tail and survives this process; with Options.Continue it may be unrecorded.
 func (w *Writer) Decided(e *audit.Entry) error {
 	w.mu.Lock()
 	if e.Decision.Reason == rules.ReasonExempt {
@@ -83,7 +84,7 @@ func (w *Writer) Decided(e *audit.Entry) error {
 	}
 	b := w.next
 	var seq int64
-	b.rows, seq = w.speller.entry(b.rows, e)
+	b.rows, seq = w.encode.entry(b.rows, e)
 	b.opened = append(b.opened, opened{e, seq})
 	if b.waits++; b.waits > 1 {
 		if b.done == nil {
@@ -91,25 +92,25 @@ func (w *Writer) Decided(e *audit.Entry) error {
 		}
 		w.mu.Unlock()
 		<-b.done
-		return w.lose(b.err)
+		return w.checkLost(b.err)
 	}
 	w.mu.Unlock()
-	return w.lose(w.write(b))
+	return w.checkLost(w.write(b))
 }
 
-// refusesLocked says why no decision is accepted now; nil when it is.
+// refusesLocked returns why decisions are refused now; nil when they are not.
 func (w *Writer) refusesLocked() error {
 	switch {
 	case w.closed:
 		return errClosed
 	case len(w.queue) > maxQueued:
-		return cmp.Or(w.trouble.base, errTailFull)
+		return cmp.Or(w.health.db, errTailFull)
 	}
 	return nil
 }
 
-// lose is what becomes of a decision whose writing ended with err.
-func (w *Writer) lose(err error) error {
+// checkLost returns the result of Decided after a write that returned err.
+func (w *Writer) checkLost(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -118,16 +119,30 @@ func (w *Writer) lose(err error) error {
 	return w.lostLocked(err)
 }
 
-// lostLocked is what comes of a decision that could not be recorded.
+// lostLocked counts a decision that cannot be recorded: with Continue as unrecorded,
+// else as refused, and returns err.
 func (w *Writer) lostLocked(err error) error {
 	if !w.o.Continue || w.closed {
+		if !errors.Is(err, errClosed) {
+			w.gap = w.gap.And(audit.Gap{From: w.o.Now(), Refused: 1, Why: err.Error()})
+			w.signal()
+		}
 		return fmt.Errorf("the record %s cannot be written: %w", w.path, err)
 	}
 	w.lost++
-	w.trouble.lost++
+	w.health.lost++
 	w.lostWhy = err.Error()
-	w.rouse()
+	w.signal()
 	return nil
+}
+
+// endGapLocked adds a row for the gap to the next batch, if there is one.
+func (w *Writer) endGapLocked() {
+	if g := w.gap; g.Refused > 0 {
+		g.To = w.o.Now()
+		w.next.rows = w.encode.exempt(w.next.rows, g.To, g.Refused, g.Text())
+		w.next.gap, w.gap = w.next.gap.And(g), audit.Gap{}
+	}
 }
 
 func (w *Writer) exemptLocked() error {
@@ -135,12 +150,12 @@ func (w *Writer) exemptLocked() error {
 		return errClosed
 	}
 	w.exempt++
-	w.rouse()
+	w.signal()
 	return nil
 }
 
-// rouse has the record completed soon.
-func (w *Writer) rouse() {
+// signal wakes the goroutine that completes audit.db.
+func (w *Writer) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -153,29 +168,29 @@ func (w *Writer) Ended(e *audit.Entry) {
 	defer w.mu.Unlock()
 	seq, known := w.open[e]
 	if !known {
-		return // it is told, or there is nothing to be told
+		return // its outcome is recorded, or its entry is not
 	}
 	delete(w.open, e)
 	o := e.Outcome
-	if e.Decision.Reason == rules.ReasonRecord { // another recorder has refused what this one took
+	if e.Decision.Reason == rules.ReasonRecord { // another recorder refused it after this one recorded it
 		o = audit.Outcome{Status: 503, Duration: w.o.Now().Sub(e.Time), Err: "heed: refused after all: " + e.Detail}
 	}
 	w.endLocked(seq, e, o)
 }
 
-// endLocked adds an outcome to what is written next; nobody waits for it.
+// endLocked adds an outcome to the next batch; no caller waits for it.
 func (w *Writer) endLocked(seq int64, e *audit.Entry, o audit.Outcome) {
 	end := ended{seq: seq, o: o}
 	if o.Late != nil {
 		copied := *e
 		end.e = &copied
 	}
-	w.againLocked(end)
-	w.rouse()
+	w.addOutcomeLocked(end)
+	w.signal()
 }
 
-// Close gives the exchanges that have not ended why as what ended them, completes
-// audit.db, and accepts nothing more.
+// Close records why as the error of the exchanges that have not ended, completes
+// audit.db, and refuses all later decisions.
 func (w *Writer) Close(why string) error {
 	w.mu.Lock()
 	if w.closed {
@@ -193,4 +208,93 @@ func (w *Writer) Close(why string) error {
 	close(w.stop)
 	<-w.done
 	return w.finish()
+}
+
+// health is the result of the last writes. The zero value is healthy.
+type health struct {
+	wal, db error // nil: it can be written
+	logged  int   // what has been logged: 0 nothing, 1 the error of db, 2 that of wal
+	lost    int64 // unrecorded decisions since the start
+}
+
+// Err returns why decisions cannot be recorded now; nil when they can.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return cmp.Or(w.health.wal, w.health.db)
+}
+
+// Lost returns the number of decisions that took effect unrecorded since the start,
+// which is 0 without Options.Continue.
+func (w *Writer) Lost() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.health.lost
+}
+
+// setHealthLocked sets *part, w.health.wal or db, to the result of a write. It logs
+// the first error, an error of the WAL, after which requests are refused, and when
+// both can be written again.
+func (w *Writer) setHealthLocked(part *error, err error) {
+	*part = err
+	t := &w.health
+	now := 0
+	switch {
+	case t.wal != nil:
+		now = 2
+	case t.db != nil:
+		now = 1
+	}
+	switch {
+	case now == 0 && t.logged > 0:
+		w.o.Log.Info("decisions are recorded again", "file", w.path, "unrecorded", t.lost)
+		t.logged = 0
+		return
+	case now <= t.logged: // reported
+		return
+	case w.o.Continue:
+		now = 2 // one line reports both
+		w.o.Log.Error("decisions cannot be recorded; requests go on all the same, since the settings say so", "file", w.path, "error", err)
+	case now == 2:
+		w.o.Log.Error("decisions cannot be recorded; requests are refused until they can", "file", w.path, "error", err)
+	default:
+		w.o.Log.Error("the record cannot be completed; decisions wait in its tail", "file", w.path, "error", err)
+	}
+	t.logged = now
+}
+
+// present returns an error when the files were moved or removed, since writes to
+// them would be lost. The caller holds io. It checks once per presentEvery.
+func (w *Writer) present() error {
+	now := time.Now()
+	if now.Sub(w.checked) < presentEvery {
+		return nil
+	}
+	if err := w.db.present(); err != nil {
+		return err
+	}
+	for i, name := range walPaths(w.path) {
+		if err := sameFile(name, w.wal.files[i], w.wal.size[i]); err != nil {
+			return err
+		}
+	}
+	w.checked = now
+	return nil
+}
+
+// sameFile returns an error when f is no longer the file with this name, or has
+// fewer than size octets.
+func sameFile(name string, f *os.File, size int64) error {
+	is, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	at, err := os.Stat(name)
+	switch {
+	case err != nil || !os.SameFile(at, is):
+		return errors.New("its tail " + name + " is no longer where it was: bring it back, or restart heed")
+	case is.Size() < size:
+		return errors.New("somebody has cut its tail " + name + ": restart heed")
+	}
+	return nil
 }

@@ -26,7 +26,10 @@ func open(t testing.TB, path string, o store.Options) *store.Writer {
 
 func view(t testing.TB, path string) *sql.DB {
 	t.Helper()
-	db, err := store.View(path)
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(5000)")
+	if err == nil {
+		err = db.Ping()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +66,7 @@ func asked(p *rules.Policy, target string) *audit.Entry {
 }
 
 func TestHeed_ADecisionIsReadInSQLiteWithItsOutcome(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{Heed: "test"})
 	p := policy("site.test")
@@ -96,6 +100,7 @@ func TestHeed_ADecisionIsReadInSQLiteWithItsOutcome(t *testing.T) {
 }
 
 func TestHeed_NamesAreStoredOnce(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
 	p := policy("site.test")
@@ -119,6 +124,7 @@ func TestHeed_NamesAreStoredOnce(t *testing.T) {
 }
 
 func TestHeed_ManyDecideAtOnceAndNoneIsLost(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
 	var all sync.WaitGroup
@@ -170,6 +176,7 @@ func copyOf(t *testing.T, path string) string {
 }
 
 func TestHeed_WhatWasDecidedOutlivesAKill(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
 	defer w.Close("")
@@ -209,6 +216,7 @@ func TestHeed_WhatWasDecidedOutlivesAKill(t *testing.T) {
 }
 
 func TestHeed_ARecordHasOneWriter(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})
 	_, err := store.Open(path, store.Options{})

@@ -28,28 +28,32 @@ const seed = 20260901
 // share is how many of the generated spellings are sent: a tenth, or all with
 // HEED_TEST_FULL=1.
 func share() int {
-	if os.Getenv("HEED_TEST_FULL") == "1" {
+	if testkit.Full {
 		return spellings
 	}
 	return spellings / 10
 }
 
+func TestMain(m *testing.M) { testkit.Main(m, 6) }
+
 // No spelling, in any way to ask, brings back what robots.txt disallows.
 func TestHeed_NoSpellingGetsRound(t *testing.T) {
+	t.Parallel()
 	probes := append(listed(t), generate(rand.New(rand.NewPCG(seed, 1)), share())...)
-	var table strings.Builder
-	fmt.Fprintf(&table, "%d spellings, %d of them by hand\n%s", len(probes), len(probes)-share(), heading)
 	for _, s := range servers {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, s)
 			found := r.reach(probes)
+			var table strings.Builder
+			fmt.Fprintf(&table, "%d spellings, %d of them by hand\n%s", len(probes), len(probes)-share(), heading)
 			for _, w := range ways {
 				table.WriteString(r.throughHeed(w, probes, found).row())
 			}
 			r.recordsAgree()
+			t.Logf("\n%s", table.String())
 		})
 	}
-	t.Logf("\n%s", table.String())
 }
 
 // rig is one server with its witness behind a heed of its own.
@@ -247,7 +251,10 @@ func (r *rig) compare(allowed, answered, arrived map[string][]string) {
 			continue // heed's own, for robots.txt
 		}
 		total += len(seen)
-		if more := without(seen, allowed[agent]); len(more) > 0 {
+		// One that was allowed arrives again when the site closes the kept connection
+		// that it was sent on: net/http sends it on another one.
+		more := slices.DeleteFunc(without(seen, allowed[agent]), func(s string) bool { return slices.Contains(allowed[agent], s) })
+		if len(more) > 0 {
 			r.t.Errorf("%s: %q stood at the site's door, the log says %q", agent, more, allowed[agent])
 		}
 	}

@@ -10,6 +10,9 @@
 // would have reached a canary, and what stood at its door is compared with
 // heed's log.
 //
+// Bodies that are requests (bodies_test.go) are sent to servers that may take what
+// they have not read for the next request.
+//
 // One tenth of the generated spellings is sent unless HEED_TEST_FULL=1:
 //
 //	HEED_TEST_FULL=1 go test -v -timeout 60m ./internal/testkit/bypass

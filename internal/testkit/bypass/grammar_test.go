@@ -99,7 +99,7 @@ func (s *spelling) dot() { s.insert(".") }
 
 // detour goes into a folder, which need not be there, and out again.
 func (s *spelling) detour() {
-	name := pick(s, "open", "open", "x", "holes", "private", "a.b", "%20", "...", ".x")
+	name := pick(s, "open", "open", "x", "holes", "private", "a.b", "%20", "...", ".x", "100%", "%zz", "a|b", "caf\xe9")
 	if s.IntN(4) > 0 {
 		s.insert(name, "..")
 		return
@@ -164,7 +164,7 @@ func (s *spelling) overEscape() {
 // junk adds what some servers cut off.
 func (s *spelling) junk() {
 	at := s.segmentAt()
-	s.parts[at] += pick(s, ";p=1", ";", "%00", "%20", "%09", ".", "\xe9", "\xc0\xae", "é", "%0d%0a", "::$DATA", "%EF%BC%8F", "\u202e", "|", "^", "\"", "{}", "~1", "+", "%zz", "%")
+	s.parts[at] += pick(s, ";p=1", ";", "%00", "%20", "%09", ".", "\xe9", "\xc0\xae", "é", "%0d%0a", "::$DATA", "%EF%BC%8F", "\u202e", "|", "^", "\"", "{}", "~1", "+", "%zz", "%", "%2", "%%", "%2%46")
 }
 
 // end adds what may stand behind the target and change nothing.

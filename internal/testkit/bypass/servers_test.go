@@ -130,24 +130,32 @@ DocumentRoot %[3]q
 const apacheModules = "/usr/lib/apache2/modules"
 
 func startApache(t testing.TB, root string) string {
-	dir := t.TempDir()
-	// Apache takes no open socket: the port is found free and then named.
+	return startAt(t, func(addr string) *exec.Cmd {
+		dir := t.TempDir()
+		conf := fmt.Sprintf(apacheConf, dir, addr, root, apacheModules)
+		if os.Geteuid() == 0 {
+			conf += "User nobody\nGroup nogroup\n" // it serves nothing as root
+		}
+		file := filepath.Join(dir, "httpd.conf")
+		if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return exec.Command(testkit.Program(t, "apache2"), "-f", file, "-D", "FOREGROUND")
+	})
+}
+
+// startAt runs a server until the test ends that takes no open socket: the port is
+// found free and then named.
+func startAt(t testing.TB, command func(addr string) *exec.Cmd) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	addr := l.Addr().String()
 	l.Close()
-	conf := fmt.Sprintf(apacheConf, dir, addr, root, apacheModules)
-	if os.Geteuid() == 0 {
-		conf += "User nobody\nGroup nogroup\n" // it serves nothing as root
-	}
-	file := filepath.Join(dir, "httpd.conf")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	var said bytes.Buffer
-	cmd := exec.Command(testkit.Program(t, "apache2"), "-f", file, "-D", "FOREGROUND")
+	cmd := command(addr)
 	cmd.Stderr, cmd.Stdout = &said, &said
 	testkit.NotOrphaned(cmd)
 	if err := cmd.Start(); err != nil {

@@ -69,6 +69,7 @@ func (k trick) bytes(r route, port string, agent func() string) string {
 // No request that breaks the rules of HTTP, or stretches them, brings back what
 // robots.txt disallows either.
 func TestHeed_NoTrickGetsRound(t *testing.T) {
+	t.Parallel()
 	all := tricks(t)
 	for _, s := range servers {
 		t.Run(s.name, func(t *testing.T) {
@@ -101,7 +102,7 @@ func (r *rig) play(w way, all []trick) (sum played) {
 	_, port, _ := net.SplitHostPort(addr)
 	var mu sync.Mutex
 	var players sync.WaitGroup
-	slots := make(chan struct{}, 8)
+	slots := make(chan struct{}, 24) // most of them wait
 	for _, k := range all {
 		slots <- struct{}{}
 		players.Go(func() {
@@ -209,26 +210,36 @@ func h2Tricks(site string) []h2Trick {
 	}
 }
 
-// playH2 sends each trick on a connection of its own, and asks for a disallowed
-// page behind it.
+// playH2 sends each trick on a separate connection, several at a time, and asks for a
+// disallowed page behind it.
 func (r *rig) playH2() {
 	r.t.Helper()
 	refused, page := 0, 0
 	all := h2Tricks(r.site)
+	var mu sync.Mutex
+	var players sync.WaitGroup
+	slots := make(chan struct{}, 8)
 	for _, k := range all {
-		a := &h2Asker{route: r.route(mitmH2)}
-		got := a.send(merge(r.site, r.agent(), k.fields), k.body)
-		next := a.ask(wanted, r.agent())
-		a.close()
-		switch {
-		case got.leaks(), next.leaks():
-			r.t.Errorf("%s, h2: the canary came back for %q:\n%.300s", r.name, k.name, got.text+next.text)
-		case strings.Contains(got.text, pageToken):
-			page++
-		case got.refused():
-			refused++
-		}
+		slots <- struct{}{}
+		players.Go(func() {
+			defer func() { <-slots }()
+			a := &h2Asker{route: r.route(mitmH2)}
+			defer a.close()
+			got := a.send(merge(r.site, r.agent(), k.fields), k.body)
+			next := a.ask(wanted, r.agent())
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case got.leaks(), next.leaks():
+				r.t.Errorf("%s, h2: the canary came back for %q:\n%.300s", r.name, k.name, got.text+next.text)
+			case strings.Contains(got.text, pageToken):
+				page++
+			case got.refused():
+				refused++
+			}
+		})
 	}
+	players.Wait()
 	r.t.Logf("%s, h2: %d tricks, %d refused by heed, %d brought an allowed page", r.name, len(all), refused, page)
 	if page == 0 {
 		r.t.Errorf("%s, h2: nothing comes through at all", r.name)
@@ -256,6 +267,7 @@ func merge(site, agent string, fields []field) []field {
 // A tunnel to one site is none to another: neither the TLS server name nor a
 // name inside leads elsewhere.
 func TestHeed_NoTunnelLeadsElsewhere(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, servers[2])
 	for _, inside := range []string{r.site, strings.ToUpper(r.site) + ".", r.site + ":443"} {
 		to := route{way: mitmH1, name: "free.test", addr: r.heed.Addr, roots: r.roots}

@@ -2,15 +2,18 @@ package bypass
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"heed/internal/safetext"
 	"heed/internal/testkit"
+	"heed/proxy/head"
 )
 
 // witness stands at a server's door: it passes bytes on as they come, takes
@@ -20,6 +23,8 @@ type witness struct {
 
 	server string // the server's own address
 	open   sync.WaitGroup
+
+	leaked atomic.Int64 // lines of canaries in the server's answers to heed
 
 	mu      sync.Mutex
 	arrived map[string][]string // User-Agent -> "METHOD scheme://host/target", in order
@@ -70,8 +75,10 @@ func (w *witness) pass(heed net.Conn, scheme string) {
 	answers := make(chan struct{})
 	go func() {
 		defer close(answers)
-		io.Copy(heed, site)
+		seen := canaryCounter{found: &w.leaked}
+		io.Copy(heed, io.TeeReader(site, &seen))
 		heed.Close()
+		io.Copy(&seen, site) // an answer that heed does not wait for
 	}()
 	w.watch(io.TeeReader(heed, site), scheme)
 	site.(*net.TCPConn).CloseWrite()
@@ -81,17 +88,22 @@ func (w *witness) pass(heed net.Conn, scheme string) {
 
 // watch reads requests until the connection ends.
 func (w *witness) watch(from io.Reader, scheme string) {
-	r := bufio.NewReader(from)
+	any := func(int) error { return nil }
+	heads := head.NewReader(from, head.Limit{Head: 1 << 20, Hold: any, Drop: func() {}})
+	r := bufio.NewReader(heads)
 	for {
-		first, err := r.Peek(1)
-		if err != nil {
-			return
-		}
-		if first[0] == 0x16 { // TLS, where a trick asks for https at http's port
+		switch _, err := r.Peek(1); err {
+		case nil:
+		case head.ErrTLS: // where a trick asks for https at http's port
 			io.Copy(io.Discard, r)
+			return
+		default:
 			return
 		}
 		req, err := http.ReadRequest(r)
+		if err == nil {
+			req.RequestURI, _ = heads.Target(req.RequestURI)
+		}
 		w.note(req, err, scheme)
 		if err == nil {
 			_, err = io.Copy(io.Discard, req.Body)
@@ -111,7 +123,8 @@ func (w *witness) note(r *http.Request, err error, scheme string) {
 		return
 	}
 	agent := r.Header.Get("User-Agent")
-	w.arrived[agent] = append(w.arrived[agent], fmt.Sprintf("%s %s://%s%s", r.Method, scheme, r.Host, r.RequestURI))
+	url := safetext.Octets(scheme + "://" + r.Host + r.RequestURI) // as the log has it
+	w.arrived[agent] = append(w.arrived[agent], r.Method+" "+url)
 }
 
 // arrivals waits for the end of all connections and returns what was noted.
@@ -120,4 +133,24 @@ func (w *witness) arrivals() (byAgent map[string][]string, broken []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.arrived, w.broken
+}
+
+// canaryCounter counts the canary's lines in a stream of answers.
+type canaryCounter struct {
+	found *atomic.Int64
+	tail  []byte // what may be the beginning of one
+}
+
+// Write implements io.Writer.
+func (c *canaryCounter) Write(b []byte) (int, error) {
+	text := append(c.tail, b...)
+	for {
+		_, rest, found := bytes.Cut(text, []byte(canaryToken))
+		if !found {
+			c.tail = bytes.Clone(text[max(0, len(text)-len(canaryToken)+1):])
+			return len(b), nil
+		}
+		c.found.Add(1)
+		text = rest
+	}
 }

@@ -56,7 +56,7 @@ func TestHeed_NoWayToBeFaster(t *testing.T) {
 			b := newBed(t, testkit.GaugeOptions{Robots: delayed("0.5"), Handler: c.site, Streams: streams}, "max_wait = \"10m\"\n")
 			b.way = c.way
 			lasts := 6 * time.Second
-			if full {
+			if testkit.Full {
 				lasts = time.Minute
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), lasts)

@@ -46,7 +46,7 @@ class Spider(scrapy.Spider):
 // come at the site's speed, get every page, and none of them fails of the waiting.
 func TestHeed_CrawlersComeAtTheSitesSpeed(t *testing.T) {
 	pages := 5
-	if full {
+	if testkit.Full {
 		pages = 40
 	}
 	file := filepath.Join(t.TempDir(), "spider.py")

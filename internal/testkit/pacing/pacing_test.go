@@ -13,7 +13,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -30,20 +29,11 @@ import (
 )
 
 // TestMain has many tests go on at once: they spend their time waiting.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
-
-// full is set for the long form of the tests, which is run by hand.
-var full = os.Getenv("HEED_TEST_FULL") != ""
+func TestMain(m *testing.M) { testkit.Main(m, 16) }
 
 // tenth is n, or a tenth of it in the short form.
 func tenth(n int) int {
-	if full {
+	if testkit.Full {
 		return n
 	}
 	return max(1, n/10)
@@ -77,10 +67,10 @@ type bed struct {
 }
 
 // newBed starts both; pacing is what stands in the table [pacing] of the settings.
-func newBed(t testing.TB, options testkit.GaugeOptions, pacing string) *bed {
+func newBed(t testing.TB, options testkit.GaugeOptions, pacing string, env ...string) *bed {
 	t.Helper()
 	site := testkit.NewGauge(t, options)
-	h := testkit.Start(t, testkit.Options{Config: site.Config("[pacing]\n" + pacing)})
+	h := testkit.Start(t, testkit.Options{Config: site.Config("[pacing]\n" + pacing), Env: env})
 	pem, err := os.ReadFile(filepath.Join(h.State, "ca.pem"))
 	if err != nil {
 		t.Fatal(err)

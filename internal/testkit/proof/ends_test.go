@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/audit/store"
 	"heed/internal/testkit"
 )
 
@@ -44,6 +43,7 @@ func begin(t *testing.T, h *testkit.Heed) (open []string) {
 // What is still open when heed stops gets its outcome: cut off. Also a second
 // signal, which ends heed at once, costs no decision.
 func TestHeed_WhatIsOpenWhenHeedStopsIsRecordedAsCutOff(t *testing.T) {
+	t.Parallel()
 	for _, signals := range []int{1, 2} {
 		t.Run(fmt.Sprint(signals, " signals"), func(t *testing.T) {
 			s, addr, dir := newSite(t), rawSite(t), t.TempDir()
@@ -58,11 +58,7 @@ func TestHeed_WhatIsOpenWhenHeedStopsIsRecordedAsCutOff(t *testing.T) {
 			}
 			h.Exit()
 			verify(t, path)
-			db, err := store.View(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
+			db := view(t, path)
 			for _, target := range open {
 				w := toldOf(t, db, target)
 				if w.verdict != "allow" || !w.ends || !w.truncated || !strings.HasPrefix(w.err, "heed: cut off") {
@@ -80,6 +76,7 @@ func TestHeed_WhatIsOpenWhenHeedStopsIsRecordedAsCutOff(t *testing.T) {
 // An HTTP/2 client that takes back its streams at any moment leaves an entry for
 // each that was decided on, and each has its end.
 func TestHeed_StreamsThatAreTakenBackAreRecorded(t *testing.T) {
+	t.Parallel()
 	s, dir := newSite(t), t.TempDir()
 	path := filepath.Join(dir, "audit.db")
 	h := withRecord(t, s, path, "")

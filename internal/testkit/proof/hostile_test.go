@@ -18,6 +18,7 @@ import (
 // What clients choose freely, in hostile octets and sizes, is in the record as it
 // came, or cut and marked as cut; it breaks neither the record nor who reads it.
 func TestHeed_HostileOctetsDoNotBreakTheRecord(t *testing.T) {
+	t.Parallel()
 	addr, dir := rawSite(t), t.TempDir()
 	path := filepath.Join(dir, "audit.db")
 	h := testkit.Start(t, testkit.Options{Config: testkit.AnyPort + fmt.Sprintf(
@@ -47,11 +48,7 @@ func TestHeed_HostileOctetsDoNotBreakTheRecord(t *testing.T) {
 	h.Signal(os.Interrupt)
 	h.Exit()
 	verify(t, path)
-	db, err := store.View(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := view(t, path)
 	var entries, agents, tokens, methods int
 	if err := db.QueryRow("SELECT count(*), max(length(user_agent)), max(length(tokens)), max(length(method)) FROM decisions").Scan(&entries, &agents, &tokens, &methods); err != nil {
 		t.Fatal(err)
@@ -88,6 +85,7 @@ func secretNowhere(t *testing.T, dir, secret string) {
 // What must not be kept is in none of the files, neither while heed writes nor
 // after it was killed: neither secrets of addresses nor who the client is.
 func TestHeed_WhatMustNotBeKeptIsInNoFile(t *testing.T) {
+	t.Parallel()
 	s, state := newSite(t), testkit.StateDir(t)
 	h := testkit.Start(t, testkit.Options{State: state, Config: s.config("[log]\nlevel = \"warn\"\n[audit]\nclients = \"hashed\"\n")})
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 77)}, Timeout: testkit.Patience}
@@ -119,11 +117,7 @@ func TestHeed_WhatMustNotBeKeptIsInNoFile(t *testing.T) {
 	if err := store.Settle(path); err != nil {
 		t.Fatal(err)
 	}
-	db, err := store.View(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := view(t, path)
 	var n, redacted, clients int
 	if err := db.QueryRow("SELECT count(*), sum(redacted), count(DISTINCT client) FROM decisions WHERE judged = 'path'").Scan(&n, &redacted, &clients); err != nil || n != 12 || redacted != n || clients != 1 {
 		t.Errorf("%d entries, %d redacted, %d clients, %v", n, redacted, clients, err)

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/audit/store"
 	"heed/internal/testkit"
 )
 
@@ -83,11 +82,7 @@ type row struct {
 // rowsAfter returns the entries after seq, and the last seq.
 func rowsAfter(t *testing.T, path string, seq int64) (map[string]row, int64) {
 	t.Helper()
-	db, err := store.View(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := view(t, path)
 	rows, err := db.Query("SELECT seq, id, target, verdict, status, from_site, bytes_out, truncated FROM decisions WHERE seq > ? AND method <> 'CONNECT'", seq)
 	if err != nil {
 		t.Fatal(err)
@@ -151,6 +146,20 @@ func verify(t *testing.T, path string) {
 	}
 }
 
+// view opens the record at path for reading.
+func view(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro&_pragma=busy_timeout(5000)")
+	if err == nil {
+		err = db.Ping()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
 // since returns what of now is not in before.
 func since(now, before map[string]int) map[string]int {
 	fresh := map[string]int{}
@@ -162,12 +171,15 @@ func since(now, before map[string]int) map[string]int {
 	return fresh
 }
 
+func TestMain(m *testing.M) { testkit.Main(m, 4) }
+
 // However often heed is killed, and at whatever moment: every answer that anybody
 // received has its entry, every request that came to the site has one that allows
 // it, what an outcome says has happened, and the chain is whole.
 func TestHeed_AKillLosesNothingFromTheRecord(t *testing.T) {
-	rounds := 10
-	if os.Getenv("HEED_TEST_FULL") != "" {
+	t.Parallel()
+	rounds := 6
+	if testkit.Full {
 		rounds = 100
 	}
 	s, state := newSite(t), testkit.StateDir(t)

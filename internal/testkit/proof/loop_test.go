@@ -14,6 +14,7 @@ import (
 // fast as it can, leaves the record a few rows; what it is allowed, and the other
 // refusals of it, come as fast as before.
 func TestHeed_ALoopingClientDoesNotFillTheRecord(t *testing.T) {
+	t.Parallel()
 	s, dir := newSite(t), t.TempDir()
 	path := filepath.Join(dir, "audit.db")
 	h := withRecord(t, s, path, "")

@@ -29,8 +29,9 @@ func oldRecord(t *testing.T, entries int) (path string) {
 // A kill while old decisions are being removed costs none of those that are kept,
 // and the chain stays whole; in the end the old ones are gone.
 func TestHeed_AKillWhileOldDecisionsAreRemoved(t *testing.T) {
-	rounds, entries := 2, 30_000
-	if os.Getenv("HEED_TEST_FULL") != "" {
+	t.Parallel()
+	rounds, entries := 1, 24_000 // more than one step of pruning
+	if testkit.Full {
 		rounds, entries = 40, 200_000
 	}
 	s, old := newSite(t), oldRecord(t, entries)
@@ -76,13 +77,9 @@ func TestHeed_AKillWhileOldDecisionsAreRemoved(t *testing.T) {
 func awaitOldest(t *testing.T, path string, seq int64) {
 	t.Helper()
 	var oldest int64
+	db := view(t, path)
 	for late := time.After(testkit.Patience); ; {
-		db, err := store.View(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = db.QueryRow("SELECT coalesce(min(seq), 1 << 62) FROM entry").Scan(&oldest)
-		db.Close()
+		err := db.QueryRow("SELECT coalesce(min(seq), 1 << 62) FROM entry").Scan(&oldest)
 		if err != nil && !strings.Contains(fmt.Sprint(err), "locked") {
 			t.Fatal(err)
 		}

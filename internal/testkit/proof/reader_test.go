@@ -62,6 +62,7 @@ func (s *sqlite) do(t *testing.T, statement string) string {
 // Whoever reads the record, or locks it, holds up no request and loses none: the
 // tail has them meanwhile.
 func TestHeed_WhoLocksTheRecordHoldsUpNothing(t *testing.T) {
+	t.Parallel()
 	s, dir := newSite(t), t.TempDir()
 	path := filepath.Join(dir, "audit.db")
 	h := withRecord(t, s, path, "")

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/audit/store"
 	"heed/internal/testkit"
 )
 
@@ -159,6 +158,7 @@ func (s *shape) exchange(c *testkit.Conn, prefix, target string) (status int, oc
 // client saw, whose it was, how many octets went either way, whether all came, and
 // who broke it off.
 func TestHeed_TheOutcomeIsWhatHappened(t *testing.T) {
+	t.Parallel()
 	addr, dir := rawSite(t), t.TempDir()
 	path := filepath.Join(dir, "audit.db")
 	h := testkit.Start(t, testkit.Options{Config: testkit.AnyPort + fmt.Sprintf(
@@ -180,11 +180,7 @@ func TestHeed_TheOutcomeIsWhatHappened(t *testing.T) {
 	h.Signal(os.Interrupt)
 	h.Exit()
 	verify(t, path)
-	db, err := store.View(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := view(t, path)
 	for target, octets := range seen {
 		compare(t, toldOf(t, db, target), target, octets)
 	}

@@ -14,6 +14,7 @@ import (
 // A record has one writer, by whatever name it is called, and also while that one
 // is stopped: the second heed says so and does not start.
 func TestHeed_TwoHeedsDoNotWriteToOneRecord(t *testing.T) {
+	t.Parallel()
 	s, dir := newSite(t), t.TempDir()
 	real := filepath.Join(dir, "real")
 	if err := os.Mkdir(real, 0o700); err != nil {

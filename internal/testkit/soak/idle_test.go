@@ -27,7 +27,7 @@ const (
 // and leave nothing behind.
 func TestHeed_IdleTunnels(t *testing.T) {
 	tunnels := mostIdle / 10
-	if full {
+	if testkit.Full {
 		tunnels = mostIdle
 	}
 	ledger := newLedger()

@@ -22,9 +22,6 @@ import (
 	"heed/internal/testkit"
 )
 
-// full is set for the long form of the tests, which is run by hand.
-var full = os.Getenv("HEED_TEST_FULL") != ""
-
 // quiet takes what servers say of clients that break off.
 var quiet = log.New(io.Discard, "", 0)
 
@@ -49,8 +46,8 @@ func TestHeed_Soak(t *testing.T) {
 	// from that.
 	// In so short a time the heap has not found its size, and the race detector
 	// multiplies it: memory is what the long form is about.
-	lasts, warm, calm, slack := 12*time.Second, 3*time.Second, testkit.Patience, int64(1<<30)
-	if full {
+	lasts, warm, calm, slack := 6*time.Second, 2*time.Second, testkit.Patience, int64(1<<30)
+	if testkit.Full {
 		lasts, warm, calm, slack = 30*time.Minute, 3*time.Minute, 5*time.Minute, 16<<20
 	}
 	ledger := newLedger()

@@ -159,7 +159,7 @@ func TestTransparency_LargeBodiesTakeNoMemory(t *testing.T) {
 	}}
 	w := newWorld(t, []*shape{down, up})
 	ways := []way{plain, h2}
-	if os.Getenv("HEED_TEST_FULL") != "" {
+	if testkit.Full {
 		ways, large = everyWay, 200<<20
 	}
 	round := func(m way) {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+
+	"heed/internal/testkit"
 )
 
 // speak is the site script.test.
@@ -14,13 +16,7 @@ func (w *world) speak(l net.Listener, secure *tls.Config) {
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		go w.converse(c)
-	}
+	testkit.Accept(l, w.converse)
 }
 
 // converse answers one request after the other with what the shapes say.

@@ -1,0 +1,49 @@
+package cache
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+func hangsUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+// A failure to reach a site ends with DropFailures; what a site has answered does not,
+// nor does an older copy of its file.
+func TestHeed_DroppedFailuresAreAskedAgain(t *testing.T) {
+	dead, deadOrigin := newSite(t, status(200))
+	dead.turn(hangsUp)
+	busy, busyOrigin := newSite(t, status(503, "Retry-After", "600"))
+	well, wellOrigin := newSite(t, status(200))
+	c, clock := newCache(t, Config{})
+	refuses(t, c, wellOrigin)
+	clock.step(25 * time.Hour)
+	well.turn(hangsUp)
+	for _, o := range []rules.Origin{deadOrigin, busyOrigin} {
+		if s := c.Policy(t.Context(), o, "").Source(); s.State != rules.Unreachable {
+			t.Fatalf("%+v", s)
+		}
+	}
+	if s := c.Policy(t.Context(), wellOrigin, "").Source(); !s.Stale {
+		t.Fatalf("%+v", s)
+	}
+	asked := busy.count.Load()
+	dead.turn(status(200))
+	well.turn(status(200))
+	if s := c.Policy(t.Context(), deadOrigin, "").Source(); s.State != rules.Unreachable {
+		t.Fatalf("asked again before its time: %+v", s)
+	}
+	if n := c.DropFailures(t.Context()); n != 2 {
+		t.Errorf("%d failures dropped, not 2", n)
+	}
+	for _, o := range []rules.Origin{deadOrigin, wellOrigin} {
+		if s := c.Policy(t.Context(), o, "").Source(); s.State != rules.Available || s.Stale {
+			t.Errorf("after that: %+v", s)
+		}
+	}
+	if s := c.Policy(t.Context(), busyOrigin, "").Source(); s.State != rules.Unreachable || busy.count.Load() != asked {
+		t.Errorf("a site that asked for ten minutes was asked again: %+v", s)
+	}
+}

@@ -1,0 +1,170 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// failure is why a File cannot be written. The zero value is none.
+type failure struct {
+	why      string
+	since    time.Time
+	unsaved  uint64    // policies, since the start
+	logged   bool      // the log has heard of it
+	loggedAt time.Time // when it last heard of any
+}
+
+// FileHealth is how a File is.
+type FileHealth struct {
+	// Why says what keeps policies from being saved now; empty when nothing does.
+	Why string `json:"why,omitempty"`
+	// Since is when that began.
+	Since time.Time `json:"since,omitzero"`
+	// Unsaved is how many policies could not be saved since the start: after the
+	// next one their sites are asked again.
+	Unsaved uint64 `json:"unsaved"`
+}
+
+// Health returns how f is.
+func (f *File) Health() FileHealth {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return FileHealth{Why: f.failure.why, Since: f.failure.since, Unsaved: f.failure.unsaved}
+}
+
+// failedLocked notes why nothing can be saved. It logs the first failure, at
+// most once a minute.
+func (f *File) failedLocked(why error) {
+	now := time.Now()
+	if f.failure.why == "" {
+		f.failure.since = now
+	}
+	f.failure.why = why.Error()
+	if !f.failure.logged && now.Sub(f.failure.loggedAt) > time.Minute {
+		f.failure.logged, f.failure.loggedAt = true, now
+		f.log.Warn("policies cannot be saved for now: heed goes on with what is in memory, and sites may be asked again after a restart",
+			"file", f.path, "error", f.failure.why)
+	}
+}
+
+// recoveredLocked notes that all is saved.
+func (f *File) recoveredLocked() {
+	if f.failure.logged {
+		f.log.Info("policies are saved again", "file", f.path, "not_saved", f.failure.unsaved)
+	}
+	f.failure.why, f.failure.since, f.failure.logged = "", time.Time{}, false
+}
+
+// openLocked opens the file, or a new one when what is there is damaged.
+func (f *File) openLocked() error {
+	db, err := openBolt(f.path)
+	if damage := (*damage)(nil); errors.As(err, &damage) {
+		f.damages++
+		if err := f.setAside(damage); err != nil {
+			return err
+		}
+		db, err = openBolt(f.path)
+	}
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return errInUse
+	}
+	if err != nil {
+		return err
+	}
+	if f.info, err = os.Stat(f.path); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	f.db = db
+	return nil
+}
+
+// isTemporary reports whether a file that cannot be opened may be had later, without
+// a change of the configuration.
+func isTemporary(err error) bool {
+	for _, e := range []error{
+		errInUse, fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EMFILE, syscall.ENFILE,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// openError returns what is wrong with the path of a file that cannot be opened.
+func openError(path string, err error) error {
+	var place *fs.PathError
+	if errors.As(err, &place) {
+		err = place.Err
+	}
+	return fmt.Errorf("the policies file %s cannot be opened: %w\nMake its directory, or name another file in [cache] file", path, err)
+}
+
+// readyLocked returns the file to write to: the one that is open, or another one
+// when that is not there any more or never was.
+func (f *File) readyLocked() (*bbolt.DB, error) {
+	switch {
+	case f.closed:
+		return nil, errClosed
+	case len(f.writing) == 0:
+		return f.db, nil
+	}
+	if f.db != nil {
+		is, err := os.Stat(f.path)
+		if err == nil && os.SameFile(is, f.info) {
+			return f.db, nil
+		}
+		f.log.Warn("the policies file was removed or replaced while heed used it: what is there now is used", "file", f.path)
+		f.db.Close() // nothing is lost that was not lost before
+		f.db = nil
+	}
+	err := f.openLocked()
+	return f.db, err
+}
+
+var (
+	errClosed  = errors.New("nothing is kept on disk any more")
+	errInUse   = errors.New("another process has the file: give each heed a file of its own in [cache] file, or a state directory of its own")
+	errTooFast = errors.New("they come faster than the disk takes them")
+)
+
+// setAside moves a damaged file out of the way.
+func (f *File) setAside(why *damage) error {
+	aside := f.path + damagedSuffix
+	if err := os.Rename(f.path, aside); err != nil {
+		return fmt.Errorf("the policies file %s is damaged and cannot be moved: %w\nRemove it", f.path, err)
+	}
+	f.log.Warn("the policies file is damaged: it was set aside, and policies are fetched anew",
+		"file", f.path, "moved_to", aside, "damage", why.what)
+	return nil
+}
+
+// damaged sets the file behind db aside, so that a new one is begun; when that
+// too turns out to be damaged, the disk cannot be trusted, and f goes on without.
+// db is not closed: after a fault inside it that might never end.
+func (f *File) damaged(db *bbolt.DB, why *damage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.db != db || f.closed {
+		return // somebody else found it first
+	}
+	f.db = nil
+	if f.damages++; f.damages > 1 {
+		f.closed, f.pending, f.bytes = true, map[string]change{}, 0
+		f.log.Error("the policies file is damaged again: nothing is kept on disk until the next start", "file", f.path, "damage", why.what)
+		return
+	}
+	if err := f.setAside(why); err != nil {
+		f.log.Error(err.Error())
+	}
+	if err := f.openLocked(); err != nil {
+		f.failedLocked(err)
+	}
+}

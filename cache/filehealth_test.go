@@ -1,0 +1,375 @@
+package cache
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"heed/internal/testkit"
+)
+
+const (
+	toldTrouble = "policies cannot be saved for now: heed goes on with what is in memory"
+	toldWell    = "policies are saved again"
+)
+
+// saysSo fails the test unless the log heard text so often.
+func saysSo(t *testing.T, heard *bytes.Buffer, text string, times int) {
+	t.Helper()
+	if n := strings.Count(heard.String(), text); n != times {
+		t.Errorf("%q was told %d times, want %d: %s", text, n, times, heard)
+	}
+}
+
+func TestHeed_WhatTheDiskCannotTakeIsTold(t *testing.T) {
+	t.Parallel()
+	f, heard := openFile(t, t.TempDir(), 1<<40)
+	f.flushing.Lock() // the disk is busy
+	k := f.ForRoute("")
+	body := make([]byte, 1000)
+	saved := 0
+	for n := range 20_000 {
+		if k.Save(fmt.Sprint("key ", n), []byte("r"), body) {
+			saved++
+		}
+	}
+	if f.bytes > maxPending || saved < maxPending/2000 || saved == 20_000 {
+		t.Errorf("%d policies of %d bytes wait", saved, f.bytes)
+	}
+	if !k.Drop("key 1") {
+		t.Error("there was no room to forget")
+	}
+	saysSo(t, heard, toldTrouble, 1)
+	if h := f.Health(); h.Unsaved != uint64(20_000-saved) || h.Why != errTooFast.Error() || h.Since.IsZero() {
+		t.Errorf("%+v", h)
+	}
+	f.flushing.Unlock()
+	f.flush()
+	saysSo(t, heard, toldWell, 1)
+	if h := f.Health(); h.Unsaved != uint64(20_000-saved) || h.Why != "" {
+		t.Errorf("%+v", h)
+	}
+	lacks(t, k, "key 1")
+	holds(t, k, "key 2", "r", string(body))
+	closeFile(t, f)
+}
+
+// smallDisk is an empty file system of a few megabytes.
+func smallDisk(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err == nil {
+		t.Cleanup(func() {
+			if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+				t.Error(err)
+			}
+		})
+		return dir
+	}
+	out, err := exec.Command("sudo", "-n", "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=4m,mode=700,uid=%d", os.Getuid()), "tmpfs", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("this test fills a small disk, for which it mounts a tmpfs: run it as root, or where sudo asks for no password: %v %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("sudo", "-n", "umount", "-l", dir).CombinedOutput(); err != nil {
+			t.Errorf("%v %s", err, out)
+		}
+	})
+	return dir
+}
+
+// A full disk costs what does not fit on it, while it is full. What was there
+// before stays, what waited is written when there is room again, and the file is
+// whole.
+func TestHeed_AFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t)
+	f, heard := openFile(t, dir, 1<<30)
+	k := f.ForRoute("")
+	k.Save("before", []byte("r"), []byte("s"))
+	if !f.flush() {
+		t.Fatal(heard)
+	}
+	ballast := filepath.Join(dir, "ballast")
+	_ = os.WriteFile(ballast, make([]byte, 4<<20), 0o600) // as far as it goes
+	body := bytes.Repeat([]byte("x"), 10_000)
+	for n := range 150 {
+		k.Save(fmt.Sprint("key ", n), []byte("r"), body)
+	}
+	k.Drop("before")
+	for range 3 {
+		if f.flush() {
+			t.Fatal("it fits")
+		}
+	}
+	saysSo(t, heard, toldTrouble, 1)
+	if h := f.Health(); !strings.Contains(h.Why, syscall.ENOSPC.Error()) || h.Unsaved != 0 {
+		t.Errorf("%+v", h)
+	}
+	holds(t, k, "key 7", "r", string(body)) // it waits
+	lacks(t, k, "before")
+	k.Save("key 7", []byte("r2"), body)
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if !f.flush() {
+		t.Fatalf("it does not fit: %+v", f.Health())
+	}
+	saysSo(t, heard, toldWell, 1)
+	closeFile(t, f)
+	f, _ = openFile(t, dir, 1<<30)
+	k = f.ForRoute("")
+	holds(t, k, "key 7", "r2", string(body))
+	holds(t, k, "key 8", "r", string(body))
+	lacks(t, k, "before")
+	closeFile(t, f)
+}
+
+// The writer tries again by itself, without anything new to save.
+func TestHeed_AFullDiskThatHasRoomAgainIsNoticed(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t)
+	f, heard := openFile(t, dir, 1<<30)
+	ballast := filepath.Join(dir, "ballast")
+	_ = os.WriteFile(ballast, make([]byte, 4<<20), 0o600)
+	k := f.ForRoute("")
+	k.Save("key", []byte("r"), bytes.Repeat([]byte("x"), 1<<20))
+	testkit.Until(t, "the failure shows", func() bool { return f.Health().Why != "" })
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Until(t, "the failure is over", func() bool { return f.Health().Why == "" })
+	closeFile(t, f)
+	saysSo(t, heard, toldTrouble, 1)
+	saysSo(t, heard, toldWell, 1)
+}
+
+// A file that another process has, or that may not be written, is no reason not
+// to start: heed says so, and has it when it can be had.
+func TestHeed_AFileThatCannotBeHadYet(t *testing.T) {
+	t.Parallel()
+	for name, takeAway := range map[string]func(t *testing.T, path string) (giveBack func()){
+		"locked": func(t *testing.T, path string) func() {
+			db, err := bbolt.Open(path, 0o600, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { db.Close() }
+		},
+		"read-only": func(t *testing.T, path string) func() { return readOnly(t, filepath.Dir(path)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := smallDisk(t)
+			f, _ := openFile(t, dir, 1<<30)
+			f.ForRoute("").Save("before", []byte("r"), []byte("s"))
+			closeFile(t, f)
+			giveBack := takeAway(t, f.path)
+			f, heard := openFile(t, dir, 1<<30)
+			saysSo(t, heard, toldTrouble, 1)
+			k := f.ForRoute("")
+			lacks(t, k, "before")
+			k.Save("key", []byte("r"), []byte("s"))
+			if f.flush() {
+				t.Error("it was saved")
+			}
+			holds(t, k, "key", "r", "s")
+			giveBack()
+			if !f.flush() {
+				t.Fatalf("%+v", f.Health())
+			}
+			saysSo(t, heard, toldTrouble, 1)
+			saysSo(t, heard, toldWell, 1)
+			holds(t, k, "before", "r", "s")
+			holds(t, k, "key", "r", "s")
+			closeFile(t, f)
+		})
+	}
+}
+
+// readOnly has nobody, root neither, write to the file system at dir.
+func readOnly(t *testing.T, dir string) (undo func()) {
+	t.Helper()
+	remount := func(flags uintptr, option string) {
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, "size=4m"); err == nil {
+			return
+		}
+		if out, err := exec.Command("sudo", "-n", "mount", "-o", "remount,"+option, dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+	remount(syscall.MS_RDONLY, "ro")
+	return func() { remount(0, "rw") }
+}
+
+// Who removes the file, or puts another one there, does not have heed write
+// into what nobody will find again.
+func TestHeed_AFileRemovedWhileItIsUsed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f, heard := openFile(t, dir, 1<<30)
+	k := f.ForRoute("")
+	k.Save("before", []byte("r"), nil)
+	f.flush()
+	if err := os.Remove(f.path); err != nil {
+		t.Fatal(err)
+	}
+	k.Save("key", []byte("r"), []byte("s"))
+	if !f.flush() {
+		t.Errorf("%+v", f.Health())
+	}
+	saysSo(t, heard, "the policies file was removed or replaced while heed used it", 1)
+	lacks(t, k, "before")
+	closeFile(t, f)
+	f, _ = openFile(t, dir, 1<<30)
+	holds(t, f.ForRoute(""), "key", "r", "s")
+	other, _ := filled(t)
+	if err := os.Rename(other, f.path); err != nil {
+		t.Fatal(err)
+	}
+	f.ForRoute("").Save("key", []byte("r2"), []byte("s2"))
+	f.flush()
+	holds(t, f.ForRoute(""), "key", "r2", "s2")
+	holds(t, f.ForRoute(""), "key 1", "record key 1", "1 1 1 1 1 1 1 1 1 1 ")
+	closeFile(t, f)
+}
+
+// Any page may be lost, whether it holds policies or holds the file together.
+// The process lives, nothing wrong is read, and heed saves on.
+func TestHeed_ADamagedPageAnywhere(t *testing.T) {
+	t.Parallel()
+	path, want := filled(t)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, step := len(good)/os.Getpagesize(), 61
+	if full {
+		step = 1
+	}
+	for _, fill := range []byte{0, 0xff, 0x41} {
+		for page := int(fill) % step; page < pages; page += step {
+			bad := bytes.Clone(good)
+			copy(bad[page*os.Getpagesize():], bytes.Repeat([]byte{fill}, os.Getpagesize()))
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "policies.db"), bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, _ := openFile(t, dir, 1<<30)
+			right(t, f, want)
+			k := f.ForRoute("")
+			for n := range 20 {
+				key := fmt.Sprint("key ", n*15)
+				k.Save(key, []byte("record "+key), []byte(want[key]))
+			}
+			f.flush()
+			f.flush() // into the new file, if the first met the damage
+			right(t, f, want)
+			if err := f.Close(); err != nil {
+				t.Errorf("page %d of %#x: %v", page, fill, err)
+			}
+		}
+	}
+}
+
+// A change that could not be written does not undo what was saved later.
+func TestHeed_WhatWaitsAgainIsNotNewerThanWhatCameSince(t *testing.T) {
+	t.Parallel()
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	k := f.ForRoute("").(*fileStore)
+	failed := map[string]change{
+		k.prefix + "a\n":   {record: []byte("old"), snapshot: []byte("s")},
+		k.prefix + "b\nas": {record: []byte("old")},
+		k.prefix + "c":     {record: []byte("old")},
+	}
+	k.Save("a\n", []byte("new"), nil)
+	k.Drop("b\n")
+	f.mu.Lock()
+	f.requeueLocked(failed)
+	bytes := int64(0)
+	for key, c := range f.pending {
+		bytes += c.weight(key)
+	}
+	if bytes != f.bytes {
+		t.Errorf("%d bytes are counted, %d wait", f.bytes, bytes)
+	}
+	f.mu.Unlock()
+	for range 2 {
+		holds(t, k, "a\n", "new", "")
+		lacks(t, k, "b\nas")
+		holds(t, k, "c", "old", "")
+		f.flush()
+	}
+	closeFile(t, f)
+}
+
+// A purge that the disk cannot take is told: the rules might come back.
+func TestHeed_APurgeThatTheDiskDoesNotTakeIsTold(t *testing.T) {
+	t.Parallel()
+	_, o := newSite(t, status(200))
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	c, _ := newCache(t, Config{Store: f.ForRoute("")})
+	c.Policy(t.Context(), o, "")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if had, err := c.Purge(t.Context(), o); !had || err == nil || !strings.Contains(err.Error(), "on disk cannot be removed now") {
+		t.Errorf("%v, %v", had, err)
+	}
+	if errors.Is(openError("x", syscall.ENOTDIR), syscall.ENOTDIR) == isTemporary(syscall.ENOTDIR) {
+		t.Error("a place that is none passes")
+	}
+}
+
+// What a site told single clients goes with the rest of it, also when it lies on
+// disk alone.
+func TestHeed_APurgeReachesWhatLiesOnDiskAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	site, o := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.UserAgent(), "heed") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = io.WriteString(w, file)
+	})
+	agents := []string{"curl/8", "Wget/1.25", "NewsBot/2"}
+	f, _ := openFile(t, dir, 1<<30)
+	c, clock := newCache(t, Config{Store: f.ForRoute("")})
+	restart := func() {
+		t.Helper()
+		closeFile(t, f)
+		f, _ = openFile(t, dir, 1<<30)
+		c = restarted(t, f, clock)
+	}
+	ask := func(when string, want int32) {
+		t.Helper()
+		before := site.count.Load()
+		for _, agent := range agents {
+			c.Policy(t.Context(), o, agent)
+		}
+		if n := site.count.Load() - before; n != want {
+			t.Errorf("%s: the site was asked %d times, want %d", when, n, want)
+		}
+	}
+	ask("at first", 4)
+	restart()
+	ask("from the disk", 0)
+	restart()
+	if had, err := c.Purge(t.Context(), o); !had || err != nil {
+		t.Errorf("%v, %v", had, err)
+	}
+	restart()
+	ask("after the purge", 4)
+	restart()
+	closeFile(t, f)
+}

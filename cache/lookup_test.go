@@ -1,0 +1,267 @@
+package cache
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+// These tests cover the choices that RFC 9309 leaves in fetching a robots.txt;
+// stale_test.go covers those in keeping it.
+
+// scene is one site, what it says now, and a cache whose clock is stepped.
+type scene struct {
+	t     *testing.T
+	cache *Cache
+	clock *stepped
+
+	mu    sync.Mutex
+	says  func(*http.Request) (*http.Response, error)
+	asked []*http.Request
+}
+
+func newScene(t *testing.T, profile rules.Profile) *scene {
+	s := &scene{t: t}
+	s.cache, s.clock = newCache(t, Config{
+		Profile: profile, UserAgent: DefaultUserAgent("https://example.org/bots"),
+		Transport: transport(func(r *http.Request) (*http.Response, error) {
+			s.mu.Lock()
+			s.asked = append(s.asked, r)
+			says := s.says
+			s.mu.Unlock()
+			return says(r)
+		}),
+	})
+	return s
+}
+
+// turns has the site answer with a status and header fields from now on.
+func (s *scene) turns(status int, fields ...string) {
+	s.turn(func(*http.Request) (*http.Response, error) { return reply(status, fields...), nil })
+}
+
+func (s *scene) turn(says func(*http.Request) (*http.Response, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.says = says
+}
+
+func (s *scene) breaks() {
+	s.turn(func(*http.Request) (*http.Response, error) { return nil, errNetwork })
+}
+
+func reply(status int, fields ...string) *http.Response {
+	r := &http.Response{StatusCode: status, Header: said(status, fields...).header, Body: http.NoBody}
+	if status == 200 {
+		r.Body = io.NopCloser(strings.NewReader(file))
+		r.ContentLength = int64(len(file))
+	}
+	return r
+}
+
+func (s *scene) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked)
+}
+
+// shows asks for the policy of the site as userAgent, and fails the test unless
+// /private is judged as told.
+func (s *scene) shows(when string, userAgent string, want rules.Verdict) rules.Source {
+	s.t.Helper()
+	p := s.cache.Policy(s.t.Context(), site, userAgent)
+	if d := p.Decide(rules.Identify(userAgent), "/private/x"); d.Verdict != want {
+		s.t.Errorf("%s: %v (%s), want %v: %+v", when, d.Verdict, d.Reason, want, p.Source())
+	}
+	return p.Source()
+}
+
+func (s *scene) askedTimes(when string, want int) {
+	s.t.Helper()
+	if n := s.count(); n != want {
+		s.t.Errorf("%s: the site was asked %d times, want %d", when, n, want)
+	}
+}
+
+func TestPolicy_SchemeHostAndPortAreTheScope(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, rules.Standard)
+	s.turns(404)
+	for _, o := range []rules.Origin{{Scheme: "http", Host: "h.test", Port: 80}, {Scheme: "https", Host: "h.test", Port: 443}, {Scheme: "https", Host: "h.test", Port: 8443}} {
+		for range 2 {
+			s.cache.Policy(t.Context(), o, "")
+		}
+	}
+	s.askedTimes("three origins", 3)
+}
+
+func TestPolicy_TheFetchSaysWhoAsksAndHowToReachThem(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, rules.Standard)
+	s.turns(200)
+	s.shows("a file", "Client/1", rules.Refuse)
+	if ua := s.asked[0].UserAgent(); ua != "heed/1.0 (+https://example.org/bots)" {
+		t.Errorf("User-Agent %q", ua)
+	}
+}
+
+func TestPolicy_ADenialIsRetriedOnceAsTheClientAndKeptForItAlone(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, rules.Standard)
+	s.turn(func(r *http.Request) (*http.Response, error) {
+		if strings.HasPrefix(r.UserAgent(), "Welcome/") {
+			return reply(200), nil
+		}
+		return reply(403), nil
+	})
+	src := s.shows("who is let in", "Welcome/1", rules.Refuse)
+	if src.RetriedAs != "Welcome/1" {
+		t.Errorf("retried as %q", src.RetriedAs)
+	}
+	s.askedTimes("ourselves and the client", 2)
+	for name := range s.asked[1].Header {
+		if name != "User-Agent" && name != "Accept" && name != "Accept-Encoding" {
+			t.Errorf("of the client's, %s is sent", name)
+		}
+	}
+	s.shows("another version of it", "Welcome/2", rules.Refuse)
+	s.askedTimes("the same product", 2)
+	s.shows("another client", "Other/1", rules.Allow)
+	s.askedTimes("another product", 3)
+	s.shows("nobody in particular", "", rules.Allow)
+	if held := s.cache.Held(site); len(held) != 1 || held[0].Source().RetriedAs != "Welcome/1" {
+		t.Errorf("%d files are held for named clients", len(held))
+	}
+	s.askedTimes("no name", 3)
+	for n := range 2 * maxVariants {
+		s.shows("many clients", fmt.Sprintf("c%dx/1", n), rules.Allow)
+	}
+	if n := len(s.cache.store.find(site).all()) - 1; n > maxVariants {
+		t.Errorf("%d variants", n)
+	}
+}
+
+func TestPolicy_VaryUserAgentAddsTheAgentToTheKey(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, rules.Standard)
+	s.turn(func(r *http.Request) (*http.Response, error) {
+		switch r.UserAgent() {
+		case "Guest/1":
+			free := reply(200, "Vary", "Accept-Encoding, user-agent")
+			free.Body, free.ContentLength = io.NopCloser(strings.NewReader("User-agent: *\nAllow: /\n")), -1
+			return free, nil
+		case "Banned/1":
+			return reply(403), nil
+		case "Broken/1":
+			return reply(500), nil
+		}
+		return reply(200, "Vary", "Accept-Encoding, user-agent"), nil
+	})
+	s.shows("by its own file", "Guest/1", rules.Allow)
+	s.shows("by a file like ours", "Plain/1", rules.Refuse)
+	s.shows("denied: by ours", "Banned/1", rules.Refuse)
+	if src := s.shows("no answer: by ours", "Broken/1", rules.Refuse); src.State != rules.Available {
+		t.Errorf("%+v", src)
+	}
+	s.askedTimes("once each", 5)
+	for range 3 {
+		s.shows("again", "Guest/2", rules.Allow)
+		s.shows("again", "Plain/2", rules.Refuse)
+		s.shows("again", "Banned/2", rules.Refuse)
+	}
+	s.askedTimes("while fresh", 5)
+	s.breaks()
+	s.clock.step(2 * time.Hour)
+	s.shows("while it is down, by its own last copy", "Guest/1", rules.Allow)
+	s.askedTimes("as ourselves and as the client", 7)
+	s.turns(200)
+	s.clock.step(2 * time.Hour)
+	s.shows("when all are told the same", "Guest/1", rules.Refuse)
+	s.askedTimes("as ourselves alone", 8)
+}
+
+func TestPolicy_OtherClientErrorsAllow(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{400, 402, 404, 405, 408, 410, 451} {
+		s := newScene(t, rules.Standard)
+		s.turns(status)
+		if src := s.shows(fmt.Sprint(status), "", rules.Allow); src.State != rules.Unavailable {
+			t.Errorf("%d: %+v", status, src)
+		}
+		strict := newScene(t, rules.Strict)
+		strict.turns(status)
+		strict.shows(fmt.Sprint("strict, ", status), "", rules.Allow)
+	}
+}
+
+func TestPolicy_401And403AllowAfterTheRetry(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{401, 403} {
+		for profile, want := range map[rules.Profile]rules.Verdict{rules.Standard: rules.Allow, rules.Google: rules.Allow, rules.Strict: rules.Refuse} {
+			s := newScene(t, profile)
+			s.turns(status)
+			src := s.shows(fmt.Sprint(profile, status), "Client/1", want)
+			s.askedTimes("as ourselves and as the client", 2)
+			if profile == rules.Strict && (src.Err == nil || !src.RetryAt.Equal(start.Add(time.Hour))) {
+				t.Errorf("strict: %+v", src)
+			}
+		}
+	}
+	s := newScene(t, rules.Strict)
+	s.turns(200)
+	s.shows("a file", "", rules.Refuse)
+	s.turns(403)
+	s.clock.step(2 * time.Hour)
+	if src := s.shows("strict: what was read before says nothing now", "", rules.Refuse); src.State != rules.Unreachable {
+		t.Errorf("%+v", src)
+	}
+}
+
+func TestPolicy_429IsAServersTroubleAndItsRetryAfterIsObeyed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, rules.Standard)
+	s.turns(429, "Retry-After", "1800")
+	src := s.shows("without a copy", "", rules.Refuse)
+	if src.State != rules.Unreachable || !src.RetryAt.Equal(start.Add(30*time.Minute)) {
+		t.Errorf("%+v", src)
+	}
+	s.clock.step(30*time.Minute - time.Second)
+	s.shows("before the time", "", rules.Refuse)
+	s.askedTimes("before the time", 1)
+	s.clock.step(time.Second)
+	s.shows("at the time", "", rules.Refuse)
+	s.askedTimes("at the time", 2)
+}
+
+func TestPolicy_WithoutACopyWhatCannotBeReadRefuses(t *testing.T) {
+	t.Parallel()
+	short := func(*http.Request) (*http.Response, error) {
+		r := reply(200)
+		r.Body = io.NopCloser(io.MultiReader(strings.NewReader("User-"), failing{}))
+		return r, nil
+	}
+	for _, profile := range []rules.Profile{rules.Standard, rules.Strict, rules.Google} {
+		for _, status := range []int{206, 202, 500, 502, 503, 504} {
+			s := newScene(t, profile)
+			s.turns(status)
+			s.shows(fmt.Sprint(status), "", rules.Refuse)
+		}
+		s := newScene(t, profile)
+		s.breaks()
+		s.shows("a broken connection", "", rules.Refuse)
+		s = newScene(t, profile)
+		s.turn(short)
+		s.shows("a short body", "", rules.Refuse)
+	}
+}
+
+// failing is a body that breaks off.
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

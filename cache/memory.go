@@ -1,0 +1,344 @@
+package cache
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	gocache "github.com/patrickmn/go-cache"
+
+	"heed/rules"
+)
+
+const (
+	// evictionSample is of how many places the one to give up is chosen.
+	evictionSample = 16
+	// maxDrawn is how many are drawn at most while all of them are in use.
+	maxDrawn = 4 * evictionSample
+)
+
+// Memory is room for the policies of any number of caches: one bound for all.
+// Make one with NewMemory; it is safe for concurrent use.
+//
+// go-cache holds the places. Its own expiry is not used, since what has expired
+// cannot be had from it any more and a stale copy is still of use: age lives
+// in the entry. It has no bound, and reports neither replaced nor flushed
+// items, so the count and the choice of what goes are kept beside it.
+type Memory struct {
+	items      *gocache.Cache // key -> *originSlot
+	maxEntries int
+	maxBytes   int64
+
+	mu    sync.Mutex
+	slots map[*originSlot]struct{} // all in items: a range over a map begins at random
+	bytes int64                    // sum of what they count for
+	now   time.Time                // of the last pin
+}
+
+// Bounds of a Memory without any.
+const (
+	defaultMaxEntries = 250_000
+	defaultMaxBytes   = 256 << 20
+)
+
+// NewMemory returns room for maxEntries origins that hold maxBytes; for either,
+// zero means the default.
+func NewMemory(maxEntries int, maxBytes int64) *Memory {
+	return &Memory{
+		items:      gocache.New(gocache.NoExpiration, 0),
+		slots:      map[*originSlot]struct{}{},
+		maxEntries: cmp.Or(maxEntries, defaultMaxEntries),
+		maxBytes:   cmp.Or(maxBytes, defaultMaxBytes),
+	}
+}
+
+// store keeps the places of one cache by origin.
+type store struct {
+	*Memory
+	route string // begins the keys; see Config.Way
+}
+
+// storeOf returns the store that config asks for.
+func storeOf(config Config) *store {
+	s := &store{Memory: config.Memory}
+	if config.Route != "" {
+		sum := sha256.Sum256([]byte(config.Route))
+		s.route = "\x00" + string(sum[:routeLen-1]) // no scheme begins so
+	}
+	return s
+}
+
+// routeLen is how long store.way is when it is not empty.
+const routeLen = 8
+
+// find returns the slot of o, or nil. It does not allocate.
+func (s *store) find(o rules.Origin) *originSlot {
+	var room [routeLen + 3 + 256]byte // on the stack, and enough for any valid host
+	key := appendKey(append(room[:0], s.route...), o)
+	// Get compares the key and does not keep it, so it may be read where it is.
+	v, ok := s.items.Get(unsafe.String(unsafe.SliceData(key), len(key)))
+	if !ok {
+		return nil
+	}
+	return v.(*originSlot)
+}
+
+// pin returns the slot of o, made if there is none, and keeps it from being
+// given up until unpin.
+func (s *store) pin(o rules.Origin, now time.Time) *originSlot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = now
+	p := s.find(o)
+	if p == nil {
+		p = &originSlot{key: string(appendKey([]byte(s.route), o))}
+		p.lastUsed.Store(now.UnixNano())
+		s.slots[p] = struct{}{}
+		// NoExpiration is -1: any negative duration means for ever.
+		s.items.Set(p.key, p, gocache.NoExpiration)
+	}
+	p.pins++
+	return p
+}
+
+// unpin counts what p holds by now, and makes room when it is too much.
+func (m *Memory) unpin(p *originSlot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.pins--
+	m.countLocked(p)
+}
+
+func (m *Memory) countLocked(p *originSlot) {
+	size := p.size()
+	m.bytes += size - p.counted
+	p.counted = size
+	for len(m.slots) > m.maxEntries || m.bytes > m.maxBytes {
+		victim := m.victimLocked()
+		if victim == nil {
+			return // all in use: the next unpin makes room
+		}
+		m.removeLocked(victim)
+	}
+}
+
+// victimLocked draws the slot to evict: the one of a sample that would be
+// missed least. Places that are pinned are left alone: somebody waits for them.
+func (m *Memory) victimLocked() *originSlot {
+	var victim *originSlot
+	var least int64
+	drawn := 0
+	for p := range m.slots {
+		if drawn++; drawn > evictionSample && victim != nil || drawn > maxDrawn {
+			break
+		}
+		if p.pins > 0 {
+			continue
+		}
+		if worth := p.value(m.now); victim == nil || worth < least {
+			victim, least = p, worth
+		}
+	}
+	return victim
+}
+
+func (m *Memory) removeLocked(p *originSlot) {
+	delete(m.slots, p)
+	m.bytes -= p.counted
+	m.items.Delete(p.key)
+}
+
+// size returns how many places there are and how many bytes they hold, of all
+// caches that share m.
+func (m *Memory) size() (entries int, bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.slots), m.bytes
+}
+
+// slotsOf returns all places of this cache, in no order.
+func (s *store) slotsOf() []*originSlot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var mine []*originSlot
+	for p := range s.slots {
+		if strings.HasPrefix(p.key, s.route) && (s.route != "" || p.key[0] != 0) {
+			mine = append(mine, p)
+		}
+	}
+	return mine
+}
+
+// appendKey appends what o is stored under: short, so that it lies in few cache
+// lines. The host comes last and so needs no mark at its end.
+func appendKey(b []byte, o rules.Origin) []byte {
+	scheme := byte('p') // http: the last letters differ
+	if o.Scheme == "https" {
+		scheme = 's'
+	}
+	b = append(b, scheme, byte(o.Port>>8), byte(o.Port))
+	return append(b, o.Host...)
+}
+
+const (
+	// maxVariants is for how many kinds of clients the answers of one origin are
+	// kept.
+	maxVariants = 16
+	// slotOverhead is about what a slot and its entry take beside the policy
+	// and the key.
+	slotOverhead = 640
+	// variantOverhead is about what a variant takes beside its policy and name.
+	variantOverhead = 350
+)
+
+// By how much younger a slot counts than by when it was used: how much it
+// would be missed.
+const (
+	// reuseBonus is for those used again after their fetch: others are asked for
+	// once, by a walk through names.
+	reuseBonus = 10 * time.Minute
+	// fetchBonus is for those whose site would have to be asked again, while the
+	// others can be had from the disk.
+	fetchBonus = 5 * time.Minute
+	// emptyPenalty is taken from those that hold nothing which would spare a fetch
+	// or stand in for one.
+	emptyPenalty = 24 * time.Hour
+)
+
+// originSlot is where the entries of one origin are kept: one for all clients, and
+// for an origin that answers each client differently one for each of those. It
+// is safe for concurrent use.
+type originSlot struct {
+	key       string
+	lastUsed  atomic.Int64 // nanoseconds since 1970
+	reused    atomic.Bool  // after its fetch
+	persisted atomic.Bool  // the PolicyStore has the last entry
+	// The next two are guarded by Memory.mu.
+	counted int64 // size as counted in Memory.bytes
+	pins    int   // fetches under way
+
+	mu       sync.RWMutex
+	variants []*variant // that for all clients, which has no name, is the first
+}
+
+// variant is the entry for one kind of client.
+type variant struct {
+	*entry
+	name     string // agentKey of the client; empty: for all
+	lastUsed atomic.Int64
+}
+
+// entry returns the entry for one kind of client; nil when there is none.
+func (p *originSlot) entry(as string, now time.Time) *entry {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, v := range p.variants {
+		if v.name == as {
+			v.lastUsed.Store(now.UnixNano())
+			return v.entry
+		}
+	}
+	return nil
+}
+
+// all returns what p holds, that for all clients first.
+func (p *originSlot) all() []*variant {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Clone(p.variants)
+}
+
+// set replaces the entry that entry returns. Of too many variants the one goes
+// that was not used for longest; when the site answers all clients alike again, all go.
+func (p *originSlot) set(as string, e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.setLocked(as, e)
+}
+
+func (p *originSlot) setLocked(as string, e *entry) {
+	v := &variant{entry: e, name: as}
+	v.lastUsed.Store(e.MadeAt.UnixNano())
+	if as == "" {
+		p.dropLocked(func(o *variant) bool { return o.name == "" || !e.personal() })
+		p.variants = slices.Insert(p.variants, 0, v)
+		return
+	}
+	p.dropLocked(func(o *variant) bool { return o.name == as })
+	if len(p.variants) > maxVariants {
+		oldest := slices.MinFunc(p.variants[1:], func(a, b *variant) int { return cmp.Compare(a.lastUsed.Load(), b.lastUsed.Load()) })
+		p.dropLocked(func(o *variant) bool { return o == oldest })
+	}
+	p.variants = append(p.variants, v)
+}
+
+func (p *originSlot) dropLocked(goes func(*variant) bool) {
+	p.variants = slices.DeleteFunc(p.variants, goes)
+}
+
+// replace is set, unless the entry is not old any more.
+func (p *originSlot) replace(as string, old, e *entry) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.IndexFunc(p.variants, func(v *variant) bool { return v.name == as })
+	if at < 0 && old != nil || at >= 0 && p.variants[at].entry != old {
+		return false
+	}
+	p.setLocked(as, e)
+	return true
+}
+
+// drop removes the entry for one kind of client; with that for all clients goes
+// every other.
+func (p *originSlot) drop(as string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dropLocked(func(v *variant) bool { return as == "" || v.name == as })
+}
+
+// touch notes that p was of use at now, without a fetch.
+func (p *originSlot) touch(now time.Time) {
+	p.lastUsed.Store(now.UnixNano())
+	p.reused.Store(true)
+}
+
+// value orders places by how much one would be missed.
+func (p *originSlot) value(now time.Time) int64 {
+	w := p.lastUsed.Load()
+	if p.reused.Load() {
+		w += int64(reuseBonus)
+	}
+	switch e := p.entry("", now); {
+	case e == nil, e.copy() == nil && e.use(now) == expired:
+		w -= int64(emptyPenalty)
+	case e.Failures == 0 && !p.persisted.Load():
+		w += int64(fetchBonus)
+	}
+	return w
+}
+
+// size returns about how many bytes p holds.
+func (p *originSlot) size() int64 {
+	n := int64(slotOverhead + 2*len(p.key)) // the host is held once more
+	for _, v := range p.all() {
+		n += int64(v.size())
+		if v.name != "" {
+			n += int64(variantOverhead + len(v.name))
+		}
+	}
+	return n
+}
+
+// remove gives p up, unless somebody waits for it.
+func (m *Memory) remove(p *originSlot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, held := m.slots[p]; held && p.pins == 0 {
+		m.removeLocked(p)
+	}
+}

@@ -1,0 +1,253 @@
+package cache
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"heed/rules"
+)
+
+func numbered(n int) rules.Origin {
+	return rules.Origin{Scheme: "https", Host: fmt.Sprintf("host-%d.example.test", n), Port: 443}
+}
+
+// put keeps e for o, as a fetch does.
+func put(s *store, o rules.Origin, e *entry, now time.Time) *originSlot {
+	p := s.pin(o, now)
+	p.set("", e)
+	s.unpin(p)
+	return p
+}
+
+// A walk through random names must not fill the memory, nor drive out what is
+// in use.
+func TestHeed_AFloodOfNamesIsBounded(t *testing.T) {
+	t.Parallel()
+	bound, working, flood := 1000, 50, 20_000
+	if full {
+		bound, working, flood = 5_000, 250, 100_000
+	}
+	s := &store{Memory: NewMemory(bound, 0)}
+	e := after(said(404))
+	now := start
+	for n := range working {
+		put(s, numbered(n), e, now).touch(now)
+	}
+	lost := 0
+	for n := range flood {
+		now = now.Add(time.Millisecond)
+		put(s, numbered(working+n), e, now)
+		if n%50 != 0 { // each of those in use is asked for every 2.5 turnovers
+			continue
+		}
+		o := numbered(n / 50 % working)
+		if p := s.find(o); p != nil {
+			p.touch(now)
+		} else {
+			lost++
+			put(s, o, e, now)
+		}
+	}
+	if n, _ := s.size(); n > bound || s.items.ItemCount() != n {
+		t.Errorf("%d places, %d items, bound %d", n, s.items.ItemCount(), bound)
+	}
+	if lost > flood/50/100 {
+		t.Errorf("%d of %d times a place in use was gone", lost, flood/50)
+	}
+}
+
+func TestHeed_TheBytesAreBounded(t *testing.T) {
+	e := after(said(404))
+	s := &store{Memory: NewMemory(1<<30, 100*int64(slotOverhead+e.size()+60))}
+	for n := range 1000 {
+		put(s, numbered(n), e, start)
+	}
+	n, bytes := s.size()
+	if bytes > s.maxBytes || n < 90 || n > 110 {
+		t.Errorf("%d places of %d bytes, bound %d", n, bytes, s.maxBytes)
+	}
+	var sum int64
+	for _, p := range s.slotsOf() {
+		sum += p.size()
+	}
+	if sum != bytes {
+		t.Errorf("counted %d bytes, there are %d", bytes, sum)
+	}
+}
+
+// A policy remembers the agents that asked: it grows between fetches.
+// Of places used at the same time, those go first that are the least trouble to
+// have again.
+func TestHeed_WhatIsCheapToHaveAgainGoesFirst(t *testing.T) {
+	s := &store{Memory: NewMemory(1<<30, 1<<40)}
+	now := start.Add(time.Hour)
+	at := func(n int, e *entry, change func(p *originSlot)) *originSlot {
+		p := put(s, numbered(n), e, now)
+		if change != nil {
+			change(p)
+		}
+		return p
+	}
+	file := next(nil, said(200), now, 0, rules.Standard)
+	order := []*originSlot{
+		at(0, after(said(404, "Cache-Control", "max-age=0")), nil), // long over, and no copy of anything
+		at(1, next(nil, broken(), now, 0, rules.Standard), nil),
+		at(2, file, func(p *originSlot) { p.persisted.Store(true) }),
+		at(3, file, nil),
+		at(4, file, func(p *originSlot) { p.reused.Store(true); p.persisted.Store(true) }),
+		at(5, file, func(p *originSlot) { p.reused.Store(true) }),
+	}
+	for i, p := range order[1:] {
+		if p.value(now) < order[i].value(now) {
+			t.Errorf("%s would be missed less than %s", p.key, order[i].key)
+		}
+	}
+	s.now = now
+	drawn := map[*originSlot]int{} // at random, so that one sample may miss it
+	for range 100 {
+		drawn[s.victimLocked()]++
+	}
+	if drawn[order[0]] < 50 || drawn[order[5]] > 0 {
+		t.Errorf("of 100 times the cheapest would go %d times, the dearest %d times", drawn[order[0]], drawn[order[5]])
+	}
+}
+
+func TestHeed_PlacesInUseAreNotGivenUp(t *testing.T) {
+	s := &store{Memory: NewMemory(10, 1<<40)}
+	e := after(said(404))
+	var fetching []*originSlot
+	for n := range 20 { // more than there is room for
+		fetching = append(fetching, s.pin(numbered(n), start))
+	}
+	for n := range 100 {
+		put(s, numbered(1000+n), e, start.Add(time.Hour))
+	}
+	for n, p := range fetching {
+		if s.find(numbered(n)) != p {
+			t.Fatalf("place %d is gone while its fetch goes on", n)
+		}
+	}
+	for _, p := range fetching {
+		p.set("", e)
+		s.unpin(p)
+	}
+	if n, _ := s.size(); n > 10 {
+		t.Errorf("%d places are left afterwards", n)
+	}
+}
+
+func TestHeed_APolicyBeyondTheBoundIsServedButNotKept(t *testing.T) {
+	_, o := newSite(t, status(200))
+	c, _ := newCache(t, Config{Memory: NewMemory(0, 1)})
+	if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {
+		t.Errorf("%+v", src)
+	}
+	if n, bytes := c.Size(); n != 0 || bytes != 0 {
+		t.Errorf("%d places of %d bytes are kept", n, bytes)
+	}
+}
+
+// go-cache counts lifetimes by the wall clock, and takes a negative one for
+// ever: neither may reach a policy.
+func TestHeed_ClockStepsNeitherReviveNorBury(t *testing.T) {
+	site, o := newSite(t, status(200))
+	c, clock := newCache(t, Config{})
+	c.Policy(t.Context(), o, "")
+	clock.step(-365 * 24 * time.Hour) // back: of unknown age, asked for again
+	c.Policy(t.Context(), o, "")
+	if n := site.count.Load(); n != 2 {
+		t.Errorf("set back: %d requests", n)
+	}
+	clock.step(10 * 24 * time.Hour) // forward, and the site is away: still there
+	site.turn(status(503))
+	if src := c.Policy(t.Context(), o, "").Source(); !src.Stale || src.State != rules.Available {
+		t.Errorf("set forward: %+v", src)
+	}
+}
+
+// The monotonic clock stands still while a machine sleeps.
+func TestHeed_AgeIsCountedByTheWallClock(t *testing.T) {
+	c := New(Config{Transport: http.DefaultTransport})
+	if now := c.now(); now != now.Round(0) {
+		t.Errorf("%s carries a monotonic reading", now)
+	}
+}
+
+func TestHeed_WhatAnEntryHoldsIsCounted(t *testing.T) {
+	small := after(said(404)).size()
+	if n := after(said(200, "ETag", strings.Repeat("x", 1000))).size(); n < small+1000 {
+		t.Errorf("with a long ETag: %d bytes", n)
+	}
+	if e := after(said(200, "ETag", strings.Repeat("x", 100_000))); e.size() > small+100 || e.validators != (validators{}) {
+		t.Errorf("with one too long to keep: %d bytes", e.size())
+	}
+	a := broken()
+	a.err = fmt.Errorf("handshake: %w", &tls.CertificateVerificationError{
+		UnverifiedCertificates: []*x509.Certificate{{Raw: make([]byte, 10_000)}}, Err: errors.New("unknown authority"),
+	})
+	if n := after(a).size(); n < small+10_000 {
+		t.Errorf("with the certificates of a failed handshake: %d bytes", n)
+	}
+}
+
+// BenchmarkLookup is what a look-up adds to every request: half a microsecond at
+// the most, however many origins there are. It must not allocate, whatever the
+// length of the host.
+func BenchmarkLookup(b *testing.B) {
+	c := New(Config{Transport: transport(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 404, Header: http.Header{}, Body: http.NoBody}, nil
+	})})
+	for n := range 100_000 {
+		put(c.store, numbered(n), next(nil, said(404), time.Now(), 0, rules.Standard), time.Now())
+	}
+	for _, count := range []int{1, 1000, 100_000} { // the last do not fit into the processor's caches
+		b.Run(fmt.Sprintf("origins=%d", count), func(b *testing.B) {
+			host := make([]byte, 0, 64) // a request has just brought it
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				host = append(strconv.AppendInt(append(host[:0], "host-"...), int64(n*7919%count), 10), ".example.test"...)
+				c.Policy(b.Context(), rules.Origin{Scheme: "https", Host: unsafe.String(&host[0], len(host)), Port: 443}, "curl/8")
+			}
+		})
+	}
+	longest := rules.Origin{Scheme: "https", Host: strings.Repeat("label.", 41) + "test", Port: 8443}
+	b.Run("longest", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c.Policy(b.Context(), longest, "curl/8")
+		}
+	})
+	b.Run("parallel", func(b *testing.B) {
+		var origins []rules.Origin
+		for n := range 1000 {
+			origins = append(origins, numbered(n))
+		}
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for n := rand.IntN(1000); pb.Next(); n++ {
+				c.Policy(b.Context(), origins[n*7919%1000], "curl/8")
+			}
+		})
+	})
+}
+
+func TestHeed_ACachedLookUpDoesNotAllocate(t *testing.T) {
+	_, o := newSite(t, status(403))
+	c, _ := newCache(t, Config{})
+	ctx := t.Context()
+	for _, userAgent := range []string{"", "curl/8"} {
+		c.Policy(ctx, o, userAgent)
+		if n := testing.AllocsPerRun(100, func() { c.Policy(ctx, o, userAgent) }); n != 0 {
+			t.Errorf("%q: %v allocations", userAgent, n)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package acl
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"heed/rules"
+)
+
+func hostPattern(t testing.TB, text string) HostPattern {
+	t.Helper()
+	p, err := ParseHostPattern(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestPatternsThatCoverOthers(t *testing.T) {
+	for _, c := range []struct {
+		p, q string
+		want bool
+	}{
+		{"*", "a.test", true}, {"*", "*.test:443", true}, {"*:443", "a.test:443", true}, {"*:443", "a.test", false},
+		{"*.test", "a.test", true}, {"*.test", "*.a.test", true}, {"*.test", "*.test", true}, {"*.test", "test", false}, {"*.test", "*", false},
+		{"*.a.test", "*.test", false}, {"*.test", "a.xtest", false}, {"a.test", "A.test.", true}, {"a.test", "*.a.test", false}, {"a.test:80", "a.test", false},
+		{"a.test", "a.test:8080", true},
+	} {
+		if got := hostPattern(t, c.p).Covers(hostPattern(t, c.q)); got != c.want {
+			t.Errorf("%s covers %s: %v", c.p, c.q, got)
+		}
+	}
+	for _, c := range []struct {
+		g, o string
+		want bool
+	}{
+		{"", "x", true}, {"*", "", true}, {"", "", true}, {"news*", "NewsBot*", true}, {"*bot*", "news*bot/1*", true}, {"x", "", false}, {"x", "x*", false}, {"*x", "x*", false},
+		{"a*b", "a*c*b", true}, {"a*c*b", "a*b", false}, {"a\x00b", "a*b", false},
+	} {
+		if got := NewGlob(c.g).Covers(NewGlob(c.o)); got != c.want {
+			t.Errorf("%q covers %q: %v", c.g, c.o, got)
+		}
+	}
+}
+
+// What is covered never matches alone, whatever the patterns are.
+func TestACoveredPatternNeverMatchesAlone(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	text := func(alphabet string) string {
+		var b strings.Builder
+		for range r.IntN(5) {
+			b.WriteByte(alphabet[r.IntN(len(alphabet))])
+		}
+		return b.String()
+	}
+	covered := 0
+	for range 50_000 {
+		host := func() string { return pick("a", "b", "aa", "ab") + pick("", ".a", ".b", ".a.b") }
+		p, q := hostPattern(t, pick("", "*.")+host()+pick("", ":80")), hostPattern(t, pick("", "*.")+host()+pick("", ":80", ":81"))
+		if r.IntN(9) == 0 {
+			p = hostPattern(t, "*"+pick("", ":80"))
+		}
+		o := rules.Origin{Host: host(), Port: uint16(80 + r.IntN(2))}
+		if p.Covers(q) && q.Matches(o) {
+			if covered++; !p.Matches(o) {
+				t.Fatalf("%s covers %s, but only the latter matches %v", p, q, o)
+			}
+		}
+		g, h, s := NewGlob(text("ab*")), NewGlob(text("ab*")), text("abAB")
+		if g.Covers(h) && h.Matches(s) {
+			if covered++; !g.Matches(s) {
+				t.Fatalf("%q covers %q, but only the latter matches %q", g, h, s)
+			}
+		}
+		client := func() *Client {
+			c := &Client{User: pick("", "u", "v"), Listener: pick("", "l"), UserAgent: NewGlob(pick("", "*", "a*", "ab"))}
+			for range r.IntN(3) {
+				c.From = append(c.From, netip.MustParsePrefix(pick("10.0.0.0/8", "10.1.0.0/16", "10.1.0.1/32", "::/0")))
+			}
+			return c
+		}
+		c, d := client(), client()
+		who := ClientInfo{Addr: netip.MustParseAddr(pick("10.1.0.1", "10.1.0.2", "10.2.0.1", "192.0.2.1", "::1")), User: pick("", "u", "v"), Listener: pick("l", "m"), UserAgent: pick("", "a", "ab", "b")}
+		if c.Covers(d) && d.Matches(who) {
+			if covered++; !c.Matches(who) {
+				t.Fatalf("%+v covers %+v, but only the latter matches %+v", c, d, who)
+			}
+		}
+	}
+	if covered < 1000 {
+		t.Errorf("only %d covered matches were seen", covered)
+	}
+}

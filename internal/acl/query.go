@@ -1,0 +1,282 @@
+package acl
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"heed/rules"
+)
+
+// Query is "may this agent fetch this target, now?" with all that the answer
+// depends on beside the site's rules. It is the same question a year later.
+type Query struct {
+	Effective Effective
+	Names     Identity
+	// Target is path and query as they are sent; "*" asks about the whole site.
+	Target string
+	// HTTPS is what becomes of a CONNECT; Intercept for everything else.
+	HTTPS HTTPS
+	// Uninspected is why a tunnel passes although it should be looked into; empty:
+	// the terms let it pass.
+	Uninspected rules.Reason
+	Now         time.Time
+	// Judge judges a target by a policy; nil: the method Decide of the policy. A Query
+	// about all targets that begin with Target has another one.
+	Judge func(p *rules.Policy, agent *rules.Agent, target string) rules.Decision
+}
+
+func (q *Query) judge(p *rules.Policy, agent *rules.Agent, target string) rules.Decision {
+	if q.Judge != nil {
+		return q.Judge(p, agent, target)
+	}
+	return p.Decide(agent, target)
+}
+
+// Result is a Decision with further facts for the record.
+type Result struct {
+	rules.Decision
+	Unjudged       bool   // nothing was judged; the reason says why
+	Unseen         int    // rules that might have refused what a tunnel hides
+	OperatorReason string // the operator's reason for an exception that decided
+	Blocked        bool   // the operator stopped it while heed ran: it is refused in every mode but exempt
+}
+
+// WithoutRules answers q when the settings alone decide; ok is false when the rules of the
+// site are needed. /robots.txt itself is always allowed (RFC 9309 §2.2.2).
+func (q *Query) WithoutRules() (o Result, ok bool) {
+	if o, ok = q.blocked(); ok {
+		return o, true
+	}
+	if q.HTTPS == Tunnel && q.Effective.Mode != Exempt {
+		return q.WithoutSite(cmp.Or(q.Uninspected, rules.ReasonTunnel)), true
+	}
+	if o.Decision, o.OperatorReason, ok = q.Effective.DecideWithoutRules(q.Target, q.Names.Shown); !ok {
+		return Result{}, false
+	}
+	o.Unjudged = o.Reason == rules.ReasonExempt || o.Reason == rules.ReasonNotACrawl
+	return o, true
+}
+
+// WithoutSite answers q when the rules of the site do not count, for the reason given: it
+// is allowed and not judged, unless an exception of the operator refuses it.
+func (q *Query) WithoutSite(reason rules.Reason) (o Result) {
+	allowed := rules.Decision{Verdict: rules.Allow, Reason: reason}
+	o.Decision, o.OperatorReason = q.applyException(allowed)
+	o.Unjudged = o.Decision == allowed
+	return o
+}
+
+// blocked answers q when the operator has blocked the target at run time. Then not even
+// the robots.txt of the site is fetched: the site may have requested the block.
+func (q *Query) blocked() (o Result, ok bool) {
+	if q.Effective.Mode == Exempt || q.HTTPS == Intercept && q.Target == "/robots.txt" {
+		return o, false
+	}
+	for _, e := range q.Effective.Site.Exceptions {
+		if !e.Block() || !e.applies(q.Effective.Name(), q.Now) {
+			continue
+		}
+		if rule, ok := q.match(e); ok {
+			return Result{Decision: e.Decision(rule), OperatorReason: e.Reason, Blocked: true}, true
+		}
+	}
+	return o, false
+}
+
+// Decide answers q by p, the rules of the site or those that the operator put in
+// their place, and the exceptions from them. A name that the site will not see
+// can only add refusals.
+func (q *Query) Decide(p *rules.Policy) (o Result) {
+	o.Decision, o.Unseen = q.evaluate(p, q.Names.Judged)
+	if q.Names.Visible != nil && o.Verdict == rules.Allow {
+		seen, unseen := q.evaluate(p, q.Names.Visible)
+		if o.Unseen = max(o.Unseen, unseen); seen.Verdict == rules.Refuse {
+			o.Decision = seen
+		}
+	}
+	if o.Reason == rules.ReasonRobotsUnreachable && p.Source().NoConnection {
+		o.Reason = rules.ReasonOriginUnreachable
+	}
+	o.Decision, o.OperatorReason = q.applyException(o.Decision)
+	return o
+}
+
+// evaluate asks the policy about the target, or about the host of a tunnel.
+func (q *Query) evaluate(p *rules.Policy, agent *rules.Agent) (d rules.Decision, unseen int) {
+	switch {
+	case q.HTTPS == HostOnly:
+		return p.DecideHost(agent)
+	case q.Target == "*":
+		return p.Decide(agent, "/"), 0
+	}
+	return q.judge(p, agent, q.Target), 0
+}
+
+// applyException returns the decision of the exception that applies in place of d, and
+// its reason: one that refuses always does, one that allows when d refuses for lack of
+// permission.
+func (q *Query) applyException(d rules.Decision) (rules.Decision, string) {
+	exception, rule := q.Effective.exception(Exceptable(d), q.Now, q.match)
+	if exception == nil {
+		return d, ""
+	}
+	return exception.Decision(rule), exception.Reason
+}
+
+// match returns the pattern of e that matches the target of q, and whether one does. The
+// targets in a tunnel are not visible: there only a pattern for the whole site matches.
+func (q *Query) match(e *Exception) (string, bool) {
+	if q.HTTPS != Intercept {
+		return e.wholeSite()
+	}
+	return e.match(q.judge, cmp.Or(strings.TrimPrefix(q.Target, "*"), "/"))
+}
+
+// Apply returns o as it takes effect: where nothing is to be refused, a
+// refusal becomes would-refuse, with the reason of the override that it is due to. What
+// cannot be let through at all is refused all the same.
+func (t Effective) Apply(o Result) Result {
+	if o.Verdict != rules.Refuse || t.Mode != Observe || o.Blocked || o.Reason == rules.ReasonDestination || o.Reason == rules.ReasonClientLeft {
+		return o
+	}
+	o.Verdict = rules.WouldRefuse
+	if b := t.ModeOverride; b != nil {
+		o.OperatorReason = cmp.Or(o.OperatorReason, b.Reason)
+	}
+	return o
+}
+
+// MayBeSubresource reports whether a target that o refuses may be loaded as part of a page
+// that the client may read: the settings of the client allow parts, and only a rule of the
+// site refuses.
+func (t Effective) MayBeSubresource(o Result) bool {
+	return t.Client != nil && t.Client.AllowSubresources && o.Reason == rules.ReasonRule && o.Verdict == rules.Refuse &&
+		!t.Site.NeverAllow && t.Mode == Enforce
+}
+
+// AsSubresource returns o for a part that may be loaded, of the kind that
+// Sec-Fetch-Dest names.
+func (t Effective) AsSubresource(o Result, kind string) Result {
+	o.OperatorReason = "a part (" + kind + ") of a page that " + t.Client.Name + " may read"
+	o.Verdict, o.Reason = rules.Allow, rules.ReasonSubresource
+	return o
+}
+
+// TunnelIdentity returns the names of a client in a tunnel that is not intercepted: the
+// site sees its own User-Agent. id is the result of Identity.
+func (t Effective) TunnelIdentity(id Identity, userAgent string, identify func(string) *rules.Agent) Identity {
+	id.Shown, id.From, id.Visible = userAgent, "", nil
+	if own := identify(userAgent); t.Client != nil && !HasTokens(own, id.Judged) {
+		id.Visible = own
+	}
+	return id
+}
+
+// Identity holds the names of a request.
+type Identity struct {
+	Judged  *rules.Agent // whose rules count
+	Visible *rules.Agent // seen by the site when it differs: both must be allowed; nil: the same
+	Shown   string       // the User-Agent that the site sees; empty: none
+	From    string       // sent in the From field; empty: the client's own
+}
+
+// Identity returns the names of a request with the User-Agent field given.
+// identify returns the names in such a field.
+func (t Effective) Identity(userAgent string, identify func(string) *rules.Agent) Identity {
+	c := t.Client
+	if c == nil {
+		return Identity{Judged: identify(userAgent), Shown: userAgent}
+	}
+	id := Identity{Judged: c.Agent, Shown: cmp.Or(c.SendUserAgent, userAgent), From: c.SendFrom}
+	visible := identify(id.Shown)
+	if id.Judged == nil {
+		id.Judged = visible
+	} else if !HasTokens(visible, id.Judged) {
+		id.Visible = visible
+	}
+	return id
+}
+
+// HasTokens reports whether a has all the tokens of other.
+func HasTokens(a, other *rules.Agent) bool {
+	return !slices.ContainsFunc(other.Tokens, func(t rules.Token) bool {
+		return !slices.ContainsFunc(a.Tokens, func(own rules.Token) bool { return own.Name == t.Name })
+	})
+}
+
+// DecideWithoutRules returns the decision about a target that needs no rules of the site,
+// since what was settled says all, and the operator's reason for it. shown is
+// the User-Agent that the site sees. ok is false when the rules count.
+// /robots.txt itself is always allowed (RFC 9309 §2.2.2).
+func (t Effective) DecideWithoutRules(target, shown string) (d rules.Decision, reason string, ok bool) {
+	d.Verdict = rules.Allow
+	switch c := t.Client; {
+	case t.Mode == Exempt:
+		d.Reason = rules.ReasonExempt
+	case target == "/robots.txt":
+		d.Reason = rules.ReasonRobotsTxt
+	case t.Site.Service != "" && !t.Site.NeverAllow:
+		d.Reason, reason = rules.ReasonNotACrawl, t.Site.Service
+	case c != nil && c.RefuseUnnamed && shown == "":
+		d = rules.Decision{Reason: rules.ReasonNoAgent}
+	default:
+		return rules.Decision{}, "", false
+	}
+	return d, reason, true
+}
+
+// Exception returns the exception that decides about the target at the time now,
+// and its pattern as a rule; nil when none does and the site's rules count. What
+// an exception refuses, none allows; one that allows only counts when the rules
+// refuse, which the caller knows.
+func (t Effective) Exception(target string, refused bool, now time.Time) (*Exception, string) {
+	return t.exception(refused, now, func(e *Exception) (string, bool) { return e.match((&Query{}).judge, target) })
+}
+
+func (t Effective) exception(refused bool, now time.Time, fits func(*Exception) (string, bool)) (*Exception, string) {
+	for _, refuse := range []bool{true, false} {
+		if !refuse && (!refused || t.Site.NeverAllow) {
+			break
+		}
+		for _, e := range t.Site.Exceptions {
+			if e.Refuse != refuse || !e.applies(t.Name(), now) {
+				continue
+			}
+			if rule, ok := fits(e); ok {
+				return e, rule
+			}
+		}
+	}
+	return nil, ""
+}
+
+// Exceptable reports whether an exception that allows could replace what
+// refuses: rules, or their lack. That a site is out of reach cannot be excepted.
+func Exceptable(d rules.Decision) bool {
+	return d.Verdict == rules.Refuse && d.Reason != rules.ReasonOriginUnreachable && d.Reason != rules.ReasonDestination
+}
+
+// Decision returns the exception's decision, with its pattern as the rule.
+func (e *Exception) Decision(rule string) rules.Decision {
+	d := rules.Decision{Reason: rules.ReasonOverride, Rule: rule}
+	if !e.Refuse {
+		d.Verdict = rules.Allow
+	}
+	return d
+}
+
+// wholeSite returns the pattern that is for all of a site, and whether there is one.
+func (e *Exception) wholeSite() (string, bool) {
+	field := "Allow: "
+	if e.Refuse {
+		field = "Disallow: "
+	}
+	for _, p := range e.Patterns {
+		if p == "/" || p == "*" || p == "/*" {
+			return field + p, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,226 @@
+// Package acl contains what an operator configures for clients and hosts: the name
+// and mode of each client, the agent it is judged as, and the exceptions for each
+// site. It does not evaluate robots.txt.
+//
+// Rules is one configuration, together with what was added while heed runs (a
+// ModeOverride, an exception granted over the control socket). It is immutable: a
+// reload creates another. The clock is a parameter, since exceptions and overrides
+// expire.
+//
+// It imports rules and memo, and no package from outside.
+package acl
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"heed/internal/memo"
+	"heed/rules"
+)
+
+// ModeOverride is a mode that was set while heed runs and expires: the operator's
+// break-glass.
+type ModeOverride struct {
+	Mode   Mode        `json:"mode"`
+	Client string      `json:"client,omitempty"` // the name of an entry; empty: every client
+	Host   HostPattern `json:"host,omitzero"`    // the zero pattern: every host
+	Since  time.Time   `json:"since"`
+	Until  time.Time   `json:"until"`
+	Reason string      `json:"reason"`
+}
+
+// applies reports whether the override is for this client and origin now.
+func (b *ModeOverride) applies(client string, o rules.Origin, now time.Time) bool {
+	return now.Before(b.Until) && (b.Client == "" || b.Client == client) && (b.Host == HostPattern{} || b.Host.Matches(o))
+}
+
+// Users verifies the credentials that clients show for the proxy itself.
+type Users interface {
+	// Verify reports whether the password is correct. For an address that failed
+	// too often, it returns how long that address has to wait.
+	Verify(ctx context.Context, from netip.Addr, user, password string) (right bool, wait time.Duration)
+	// Proof identifies the password of a user: it changes with the password. It
+	// is zero for a user that there is not.
+	Proof(user string) [32]byte
+}
+
+// Rules is a whole configuration. It is immutable and safe for concurrent use; nil is an
+// empty one.
+type Rules struct {
+	Mode      Mode  // for clients and hosts without a mode
+	Observe   bool  // no client is refused, whatever its mode
+	HTTPS     HTTPS // for hosts without one
+	Clients   []Client
+	Hosts     []Host
+	Overrides []ModeOverride // the latest first
+	From      []netip.Prefix // where clients may be; empty: anywhere
+	Users     Users          // who may use the proxy; nil: no credentials are needed
+	Hash      string         // identifies the configuration, for the record
+	Text      string         // what Hash is of, without secrets, for the record
+
+	sites memo.Map[rules.Origin, *Site]
+}
+
+// Run holds the settings that one `heed run` requests for itself.
+type Run struct {
+	Agent     []string      `json:"agent,omitempty"`      // product tokens that it is judged as; empty: by the User-Agent
+	UserAgent string        `json:"user_agent,omitempty"` // sent in place of the client's; empty: the client's
+	Observe   bool          `json:"observe,omitempty"`    // no request is refused
+	Services  []HostPattern `json:"services,omitempty"`   // services that are not crawled
+}
+
+// RunName is the client name of a Run with an Agent or a UserAgent.
+const RunName = "run"
+
+// serviceReason is the recorded reason for Run.Services.
+const serviceReason = "declared by heed run --service"
+
+// ForRun returns r for the listener of a run, whose clients need no credentials. The
+// settings of the run have precedence; r may be nil.
+func (r *Rules) ForRun(run Run) *Rules {
+	out := r.copy()
+	out.From, out.Users, out.Observe = nil, nil, out.Observe || run.Observe
+	if len(run.Agent) > 0 || run.UserAgent != "" {
+		client := Client{Name: RunName, SendUserAgent: run.UserAgent}
+		if len(run.Agent) > 0 {
+			client.Agent = rules.Declare(run.Agent...)
+		}
+		out.Clients = append([]Client{client}, out.Clients...)
+	}
+	if len(run.Services) > 0 {
+		out.Hosts = append([]Host{{Match: run.Services, Service: serviceReason}}, out.Hosts...)
+	}
+	return out
+}
+
+// With returns r and what was added to it while heed runs: overrides, and hosts
+// with exceptions.
+func (r *Rules) With(overrides []ModeOverride, hosts []Host) *Rules {
+	more := r.copy()
+	more.Overrides = append(overrides[:len(overrides):len(overrides)], more.Overrides...)
+	more.Hosts = append(more.Hosts[:len(more.Hosts):len(more.Hosts)], hosts...)
+	return more
+}
+
+// copy returns rules equal to r.
+func (r *Rules) copy() *Rules {
+	if r == nil {
+		return &Rules{}
+	}
+	return &Rules{
+		Mode: r.Mode, Observe: r.Observe, HTTPS: r.HTTPS, Clients: r.Clients, Hosts: r.Hosts,
+		Overrides: r.Overrides, From: r.From, Users: r.Users, Hash: r.Hash, Text: r.Text,
+	}
+}
+
+// maxSites bounds the number of origins whose Site a Rules remembers.
+const maxSites = 4096
+
+// Effective holds the settings of one client for one origin.
+type Effective struct {
+	Client       *Client       // nil: no entry fits
+	Site         *Site         // never nil
+	Mode         Mode          // what a verdict does
+	ModeOverride *ModeOverride // the override that Mode comes from; nil: none
+
+	https     HTTPS // the default
+	byOneName bool  // only observed for a name that any client can send
+}
+
+// MayPassUnseen reports whether a tunnel of the client may pass unseen where it cannot be
+// intercepted: the client is only observed, and not for its User-Agent alone, which any
+// client can send.
+func (t Effective) MayPassUnseen() bool { return t.Mode == Observe && !t.byOneName }
+
+// noSite is the Site of an origin without an entry.
+var noSite = &Site{}
+
+// ClientOf returns the first entry that fits, or nil.
+func (r *Rules) ClientOf(who ClientInfo) *Client {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Clients {
+		if r.Clients[i].Matches(who) {
+			return &r.Clients[i]
+		}
+	}
+	return nil
+}
+
+// For returns the settings of c, which may be nil, for the origin o at the time now.
+func (r *Rules) For(c *Client, o rules.Origin, now time.Time) Effective {
+	t := r.effective(c, o, now)
+	if t.Mode == Observe && c != nil && c.ByNameAlone() {
+		t.byOneName = r.effective(nil, o, now).Mode != Observe
+	}
+	return t
+}
+
+func (r *Rules) effective(c *Client, o rules.Origin, now time.Time) Effective {
+	t := Effective{Client: c, Site: r.siteOf(o)}
+	if r == nil {
+		return t
+	}
+	t.https = r.HTTPS
+	switch t.Mode = r.mode(c, t.Site); {
+	case t.Mode != Enforce:
+		return t // exempt and observed clients are not refused anyway
+	case r.Observe:
+		t.Mode = Observe
+	}
+	for i := range r.Overrides {
+		if r.Overrides[i].applies(t.Name(), o, now) {
+			t.ModeOverride, t.Mode = &r.Overrides[i], r.Overrides[i].Mode
+			break
+		}
+	}
+	return t
+}
+
+// mode returns the mode that the client or the site sets, else the default. An exempt
+// client is exempt on every site; otherwise the one that observes has precedence.
+func (r *Rules) mode(c *Client, s *Site) Mode {
+	if c != nil && c.Mode != nil && (*c.Mode != Enforce || s.Mode == nil) {
+		return *c.Mode
+	}
+	if s.Mode != nil {
+		return *s.Mode
+	}
+	return r.Mode
+}
+
+// siteOf returns the Site of o.
+func (r *Rules) siteOf(o rules.Origin) *Site {
+	if r == nil || len(r.Hosts) == 0 {
+		return noSite
+	}
+	s, ok := r.sites.Get(o)
+	if !ok {
+		s = site(r.Hosts, o)
+		r.sites.Put(o, s, maxSites)
+	}
+	return s
+}
+
+// ClientNamed returns the entry of that name, or nil.
+func (r *Rules) ClientNamed(name string) *Client {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Clients {
+		if r.Clients[i].Name == name {
+			return &r.Clients[i]
+		}
+	}
+	return nil
+}
+
+// Name returns the name of the client's entry; empty when none fits.
+func (t Effective) Name() string {
+	if t.Client == nil {
+		return ""
+	}
+	return t.Client.Name
+}

@@ -1,0 +1,166 @@
+package acl
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/rules"
+)
+
+func cutOrigin(s string) (scheme, authority string, ok bool) { return strings.Cut(s, "://") }
+
+func origin(t *testing.T, s string) rules.Origin {
+	t.Helper()
+	scheme, authority, _ := cutOrigin(s)
+	o, err := rules.ParseOrigin(scheme, authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func host(t *testing.T, s string) HostPattern {
+	t.Helper()
+	p, err := ParseHostPattern(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func exception(t *testing.T, e Exception) *Exception {
+	t.Helper()
+	made, err := NewException(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func TestHeed_TheFirstClientThatFitsIsMeant(t *testing.T) {
+	b := &Rules{Clients: []Client{
+		{Name: "lab", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, UserAgent: NewGlob("labbot*")},
+		{Name: "net", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
+		{Name: "ann", User: "ann", Listener: "127.0.0.1:3129"},
+	}}
+	for _, c := range []struct {
+		who  ClientInfo
+		name string
+	}{
+		{ClientInfo{Addr: netip.MustParseAddr("192.0.2.7"), UserAgent: "LabBot/1"}, "lab"},
+		{ClientInfo{Addr: netip.MustParseAddr("192.0.2.7")}, "net"},
+		{ClientInfo{Addr: netip.MustParseAddr("198.51.100.1"), User: "ann", Listener: "127.0.0.1:3129"}, "ann"},
+		{ClientInfo{User: "ann", Listener: "127.0.0.1:3128"}, ""},
+	} {
+		if got := (Effective{Client: b.ClientOf(c.who)}).Name(); got != c.name {
+			t.Errorf("%+v is %q, not %q", c.who, got, c.name)
+		}
+	}
+}
+
+func TestHeed_ObservingCostsNobodyAnAnswer(t *testing.T) {
+	o := origin(t, "https://example.org")
+	for _, c := range []struct {
+		name         string
+		standard     Mode
+		client, site *Mode
+		want         Mode
+	}{
+		{"nothing said", Enforce, nil, nil, Enforce},
+		{"the default observes", Observe, nil, nil, Observe},
+		{"a client is enforced though the default observes", Observe, new(Enforce), nil, Enforce},
+		{"the site observes", Enforce, new(Enforce), new(Observe), Observe},
+		{"the client observes", Enforce, new(Observe), new(Enforce), Observe},
+		{"people stay people", Enforce, new(Exempt), new(Observe), Exempt},
+	} {
+		b := &Rules{Mode: c.standard, Hosts: []Host{{Match: []HostPattern{host(t, "*")}, Mode: c.site}}}
+		if got := b.For(&Client{Mode: c.client}, o, noon).Mode; got != c.want {
+			t.Errorf("%s: %v, not %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestHeed_ABreakEndsByItself(t *testing.T) {
+	b := &Rules{
+		Clients:   []Client{{Name: "shop"}},
+		Overrides: []ModeOverride{{Mode: Observe, Client: "shop", Host: host(t, "*.example.org"), Since: noon, Until: noon.Add(2 * time.Hour), Reason: "outage"}},
+	}
+	o := origin(t, "https://www.example.org")
+	if got := b.For(&b.Clients[0], o, noon.Add(time.Hour)); got.Mode != Observe || got.ModeOverride.Reason != "outage" {
+		t.Errorf("during the break: %+v", got)
+	}
+	if got := b.For(&b.Clients[0], o, noon.Add(2*time.Hour)); got.Mode != Enforce {
+		t.Errorf("after the break: %v", got.Mode)
+	}
+	if got := b.For(nil, o, noon.Add(time.Hour)); got.Mode != Enforce {
+		t.Errorf("another client: %v", got.Mode)
+	}
+	if got := b.For(&b.Clients[0], origin(t, "https://example.net"), noon); got.Mode != Enforce {
+		t.Errorf("another host: %v", got.Mode)
+	}
+}
+
+func TestHeed_AnExceptionHoldsForItsPathItsClientsAndItsTime(t *testing.T) {
+	allow := exception(t, Exception{Patterns: []string{"/api/", "/feed$"}, Reason: "letter 14", Expires: noon, Clients: []string{"news"}})
+	refuse := exception(t, Exception{Patterns: []string{"/api/admin"}, Refuse: true, Reason: "asked by mail"})
+	b := &Rules{
+		Clients: []Client{{Name: "news"}, {Name: "other"}},
+		Hosts:   []Host{{Match: []HostPattern{host(t, "example.org")}, Exceptions: []*Exception{allow, refuse}}},
+	}
+	early := noon.Add(-time.Second)
+	for _, c := range []struct {
+		client  int
+		target  string
+		refused bool
+		at      time.Time
+		want    *Exception
+	}{
+		{0, "/api/items", true, early, allow},
+		{0, "/api/items", false, early, nil}, // nothing to allow: the site allows it
+		{0, "/api/items", true, noon, nil},
+		{1, "/api/items", true, early, nil},
+		{0, "/feed", true, early, allow},
+		{0, "/feed2", true, early, nil},
+		{0, "/api/admin", true, early, refuse},
+		{1, "/api/admin", false, noon, refuse},
+		{0, "/x/../api/items", true, early, nil}, // one reading is not enough
+		{1, "/x/../api/admin", false, early, refuse},
+	} {
+		got, rule := b.For(&b.Clients[c.client], origin(t, "http://example.org"), c.at).Exception(c.target, c.refused, c.at)
+		if got != c.want {
+			t.Errorf("%+v: %v %q", c, got, rule)
+		}
+	}
+	b = &Rules{Hosts: append([]Host{{Match: []HostPattern{host(t, "*")}, NeverAllow: true}}, b.Hosts...), Clients: b.Clients}
+	if got, _ := b.For(&b.Clients[0], origin(t, "http://example.org"), early).Exception("/api/items", true, early); got != nil {
+		t.Error("a host that is never to be allowed is allowed")
+	}
+}
+
+func TestHeed_APatternThatCouldNeverMatchIsAnError(t *testing.T) {
+	for _, p := range []string{"", "api/", "/a b", "/a#b"} {
+		if _, err := NewException(Exception{Patterns: []string{p}}); err == nil {
+			t.Errorf("%q is accepted", p)
+		}
+	}
+}
+
+func TestHeed_EachSettingComesFromTheFirstHostEntryThatHasIt(t *testing.T) {
+	e1, e2 := exception(t, Exception{Patterns: []string{"/a"}}), exception(t, Exception{Patterns: []string{"/b"}})
+	b := &Rules{Hosts: []Host{
+		{Match: []HostPattern{host(t, "www.example.org")}, Exceptions: []*Exception{e1}},
+		{Match: []HostPattern{host(t, "*.example.org")}, Mode: new(Observe), Exceptions: []*Exception{e2}, Service: "an API"},
+		{Match: []HostPattern{host(t, "*")}, Mode: new(Enforce), Service: "another"},
+	}}
+	s := b.For(nil, origin(t, "http://www.example.org"), noon).Site
+	if *s.Mode != Observe || s.Service != "an API" || len(s.Exceptions) != 2 {
+		t.Errorf("%+v", s)
+	}
+	if b.For(nil, origin(t, "http://www.example.org"), noon).Site != s {
+		t.Error("the terms of an origin are put together anew each time")
+	}
+}

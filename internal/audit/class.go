@@ -1,0 +1,41 @@
+package audit
+
+import (
+	"time"
+
+	"heed/internal/reason"
+	"heed/rules"
+)
+
+// class is where a decision is counted in Counts.
+type class struct {
+	reason.Class
+	wouldBe  reason.Class
+	observed bool // it counts in WouldBe too
+}
+
+// classOf returns the class of d. Failed is as for reason.ClassOf.
+func classOf(d *rules.Decision, failed bool) class {
+	c := class{Class: reason.ClassOf(d.Verdict, d.Reason, failed)}
+	c.wouldBe, c.observed = reason.WouldBe(d.Verdict, d.Reason)
+	return c
+}
+
+// class adds n requests to a class.
+func (c *Counts) class(k class, n int64) {
+	c.Classes[k.Class] += n
+	if k.observed {
+		c.WouldBe[k.wouldBe] += n
+	}
+}
+
+// reclassLocked moves e, which was decided on at a time, from one class to another.
+// It leaves out an hour that no longer counts the request.
+func (t *Tally) reclassLocked(e *Entry, decided time.Time, from, to class) {
+	for _, c := range []*Counts{&t.total, t.hour.past(decided), t.hostLocked(e.countedHost())} {
+		if c.Classes[from.Class] > 0 {
+			c.class(from, -1)
+			c.class(to, 1)
+		}
+	}
+}

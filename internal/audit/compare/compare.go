@@ -1,0 +1,145 @@
+// Package compare compares the requests of two records and their verdicts, such as
+// those of one crawl on two days or under two settings.
+package compare
+
+import (
+	"context"
+	"math"
+
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/internal/safetext"
+	"heed/rules"
+)
+
+// Result is the comparison of two records. They are equal when Different, OnlyA and
+// OnlyB are empty.
+type Result struct {
+	A Side `json:"a"`
+	B Side `json:"b"`
+	// Equal counts the requests of both records with the same verdict, reason, group
+	// and rule. The line of a rule may differ.
+	Equal     int64    `json:"equal"`
+	Different []Change `json:"different"` // requests of both with another verdict, in the order of B
+	OnlyA     []Single `json:"only_a"`    // in the order of the record
+	OnlyB     []Single `json:"only_b"`
+}
+
+// Side is one of the records.
+type Side struct {
+	File     string  `json:"file"`
+	Requests int64   `json:"requests"`
+	Engines  []int64 `json:"engines"` // the numbers of the engines that judged
+}
+
+// Request identifies a request in both records. Of several with the same Request, the
+// first of one record is compared with the first of the other, and so on.
+type Request struct {
+	Agent  string `json:"agent"` // store.AgentName
+	Method string `json:"method"`
+	// URL has its target as safetext.Octets writes it, and one word for the values that
+	// the record keeps as keyed hashes. Empty: no host was known.
+	URL string `json:"url"`
+}
+
+// Change is a request with its verdicts in both records.
+type Change struct {
+	Request
+	A store.Verdict `json:"a"`
+	B store.Verdict `json:"b"`
+}
+
+// Single is a request that only one record has.
+type Single struct {
+	Request
+	store.Verdict
+}
+
+// EqualRecords reports whether there is no difference.
+func (r *Result) EqualRecords() bool { return len(r.Different)+len(r.OnlyA)+len(r.OnlyB) == 0 }
+
+// request is a request of the first record.
+type request struct {
+	Request
+	verdict *store.Verdict
+	matched bool
+}
+
+// Records compares two records. A request counts once, with its last verdict.
+func Records(ctx context.Context, a, b *store.Record) (*Result, error) {
+	r := &Result{Different: []Change{}, OnlyA: []Single{}, OnlyB: []Single{}}
+	var all []*request
+	open := map[Request][]*request{} // that have no counterpart yet
+	err := read(ctx, a, &r.A, func(q Request, v *store.Verdict) {
+		x := &request{Request: q, verdict: v}
+		all, open[q] = append(all, x), append(open[q], x)
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = read(ctx, b, &r.B, func(q Request, v *store.Verdict) {
+		queue := open[q]
+		if len(queue) == 0 {
+			r.OnlyB = append(r.OnlyB, Single{q, *v})
+			return
+		}
+		x := queue[0]
+		open[q], x.matched = queue[1:], true
+		if same(x.verdict, v) {
+			r.Equal++
+		} else {
+			r.Different = append(r.Different, Change{q, *x.verdict, *v})
+		}
+	})
+	for _, x := range all {
+		if !x.matched {
+			r.OnlyA = append(r.OnlyA, Single{x.Request, *x.verdict})
+		}
+	}
+	return r, err
+}
+
+func same(a, b *store.Verdict) bool {
+	return a.Verdict == b.Verdict && a.Reason == b.Reason && a.Group == b.Group && a.Rule == b.Rule
+}
+
+// read calls row with the requests of a record, in its order, and sets side.
+func read(ctx context.Context, record *store.Record, side *Side, row func(Request, *store.Verdict)) error {
+	r, err := record.Read(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	file, err := r.File()
+	if err != nil {
+		return err
+	}
+	side.File, side.Engines = record.Path, file.Engines
+	agents, sites, verdicts := map[int64]string{}, map[int64]string{}, map[int64]*store.Verdict{}
+	all := &store.Filter{}
+	if err := r.Clients(all, func(c *store.Client) { agents[c.ID] = store.AgentName(c.Configured(), c.Tokens) }); err != nil {
+		return err
+	}
+	if err := r.Sites(all, func(id int64, o rules.Origin, _ bool) { sites[id] = o.String() }); err != nil {
+		return err
+	}
+	if err := r.Bases(0, math.MaxInt64, func(b *store.Basis) { verdicts[b.ID] = &b.Verdict }); err != nil {
+		return err
+	}
+	return r.Requests(all, true, func(q *store.Request) error {
+		side.Requests++
+		v := verdicts[q.Basis]
+		if v == nil {
+			v = &store.Verdict{} // the record is damaged, which heed audit verify reports
+		}
+		x := Request{Agent: agents[q.Client], Method: q.Method}
+		if q.Redacted {
+			q.Target = audit.MaskRedacted(q.Target)
+		}
+		if site := sites[q.Site]; site != "" {
+			x.URL = site + safetext.Octets(q.Target)
+		}
+		row(x, v)
+		return nil
+	})
+}

@@ -1,0 +1,94 @@
+package compare_test
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"heed/internal/audit"
+	"heed/internal/audit/compare"
+	"heed/internal/audit/store"
+	"heed/rules"
+)
+
+// record makes a record of requests, each a target, under a robots.txt and a key.
+func record(t *testing.T, robots string, key byte, targets ...string) *store.Record {
+	t.Helper()
+	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, slices.Repeat([]byte{key}, audit.PrivacyKeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := rules.New(rules.Source{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, State: rules.Available}, []byte(robots))
+	agent := rules.Declare("alphabot")
+	for _, target := range targets {
+		e := &audit.Entry{
+			ID: audit.NewID(), Client: "192.0.2.7:4711", ClientName: "run", Mode: "enforce", Agent: agent, Method: "GET", Scheme: "https", Host: "a.test", Target: target,
+			Judged: audit.ByPath, Decision: policy.Decide(agent, target), Policy: policy,
+		}
+		if err := w.Decided(e); err != nil {
+			t.Fatal(err)
+		}
+		w.Ended(e)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	records, err := store.Records(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records[0]
+}
+
+func TestRecords_RequestsArePairedByAgentMethodAndURLInTheirOrder(t *testing.T) {
+	t.Parallel()
+	const monday, tuesday = "User-agent: *\nDisallow: /p\n", "# new\nUser-agent: *\nDisallow: /p\nDisallow: /late\n"
+	url := func(targets ...string) (all []string) {
+		for _, target := range targets {
+			all = append(all, "alphabot GET https://a.test"+target)
+		}
+		return all
+	}
+	of := func(q compare.Request) string { return q.Agent + " " + q.Method + " " + q.URL }
+	for name, c := range map[string]struct {
+		a, b                  *store.Record
+		equal                 int64
+		changed, onlyA, onlyB []string
+	}{
+		"the same, in another order": {record(t, monday, 1, "/x", "/p", "/x?token=s"), record(t, monday, 2, "/x?token=t", "/p", "/x"), 3, nil, nil, nil},
+		"another line of a rule":     {record(t, monday, 1, "/p"), record(t, tuesday, 1, "/p"), 1, nil, nil, nil},
+		"another verdict":            {record(t, monday, 1, "/late", "/x"), record(t, tuesday, 1, "/x", "/late"), 1, url("/late"), nil, nil},
+		"repeated":                   {record(t, monday, 1, "/x", "/x", "/x"), record(t, monday, 1, "/x", "/x"), 2, nil, url("/x"), nil},
+		"a text like a hidden value": {record(t, monday, 1, "/redacted-0123456789abcdef"), record(t, monday, 1, "/redacted-fedcba9876543210"), 0, nil, url("/redacted-0123456789abcdef"), url("/redacted-fedcba9876543210")},
+		"others":                     {record(t, monday, 1, "/1", "/x"), record(t, monday, 1, "/x", "/\xff"), 1, nil, url("/1"), url(`/\xFF`)},
+	} {
+		r, err := compare.Records(t.Context(), c.a, c.b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var changed, onlyA, onlyB []string
+		for _, x := range r.Different {
+			if changed = append(changed, of(x.Request)); x.A.Verdict != "allow" || x.B.Verdict != "refuse" || x.B.Rule != "Disallow: /late" {
+				t.Errorf("%s: from %+v to %+v", name, x.A, x.B)
+			}
+		}
+		for _, x := range r.OnlyA {
+			onlyA = append(onlyA, of(x.Request))
+		}
+		for _, x := range r.OnlyB {
+			onlyB = append(onlyB, of(x.Request))
+		}
+		if r.Equal != c.equal || !reflect.DeepEqual([][]string{changed, onlyA, onlyB}, [][]string{c.changed, c.onlyA, c.onlyB}) {
+			t.Errorf("%s: %d equal, changed %q, only in the first %q, only in the second %q", name, r.Equal, changed, onlyA, onlyB)
+		}
+		if r.EqualRecords() != (c.changed == nil && c.onlyA == nil && c.onlyB == nil) {
+			t.Errorf("%s: equal: %v", name, r.EqualRecords())
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/internal/reason"
+	"heed/rules"
+)
+
+// assessment is an entry with everything its verdict rests on, and the result
+// of judging it again.
+type assessment struct {
+	*store.Entry
+	client   *store.Client
+	origin   rules.Origin
+	basis    *store.Basis // with the recorded verdict
+	settings settings
+	policy   *policy // nil: none was needed, or it is not loaded
+	query    acl.Query
+	late     bool // basis is that of the late verdict
+
+	doubt   bool // another value of what is redacted may lead to another verdict
+	class   Class
+	verdict store.Verdict // by the judgement now
+	note    string        // the reason of the class; empty: none
+}
+
+// load returns the assessment of e, or of its late verdict, before it is judged and
+// without its policy.
+func (l *library) load(r *store.Reader, e *store.Entry, late bool) (a *assessment, err error) {
+	a = &assessment{Entry: e, late: late}
+	id := e.Basis
+	if late {
+		id = e.Late
+	}
+	if a.basis, err = l.basis(r, id); err != nil {
+		return nil, err
+	}
+	if a.client, err = l.clients.get(e.Client, func() (*store.Client, error) { return r.Client(e.Client) }); err != nil {
+		return nil, err
+	}
+	if a.origin, err = l.sites.get(e.Site, func() (rules.Origin, error) { return r.Site(e.Site) }); err != nil {
+		return nil, err
+	}
+	a.settings, err = l.settingsOf(r, a.basis.Configuration)
+	return a, err
+}
+
+// loadPolicy sets the policy.
+func (a *assessment) loadPolicy(l *library, r *store.Reader) (err error) {
+	if a.basis.Policy != 0 {
+		a.policy, err = l.policy(r, a.basis.Policy)
+	}
+	return err
+}
+
+// replayable reports whether the verdict rests on rules or settings, so that it
+// can be judged again.
+func (a *assessment) replayable() bool {
+	reason := rules.Reason(a.basis.Reason)
+	if a.basis.Policy == 0 {
+		return settingsReasons[reason]
+	}
+	return ruleReasons[reason]
+}
+
+// The store cuts a text after maxRecorded octets and appends cutMark.
+const (
+	cutMark     = "..."
+	maxRecorded = 4096
+)
+
+// prepare sets the query that the entry answered. It returns an error when the
+// record does not contain all of it.
+func (a *assessment) prepare(l *library) error {
+	if len(a.client.UserAgent) > maxRecorded && strings.HasSuffix(a.client.UserAgent, cutMark) {
+		return errors.New("the User-Agent was too long to be recorded whole")
+	}
+	if a.settings.err != nil {
+		return a.settings.err
+	}
+	settings := a.settings.Rules
+	client := settings.ClientNamed(a.client.Name)
+	if client == nil && a.client.Name != "" {
+		return fmt.Errorf("the recorded settings have no client %q", a.client.Name)
+	}
+	q := &a.query
+	if q.Now, q.Target = a.time(), a.Target; a.Redacted {
+		a.judgeRedacted()
+	}
+	q.Effective = settings.For(client, a.origin, q.Now)
+	q.Names = q.Effective.Identity(a.client.UserAgent, l.agent)
+	if a.Method != http.MethodConnect {
+		return nil
+	}
+	if q.HTTPS = q.Effective.HTTPS(); a.basis.Policy != 0 {
+		q.HTTPS = acl.HostOnly
+	}
+	if q.HTTPS != acl.Intercept {
+		q.Names = q.Effective.TunnelIdentity(q.Names, a.client.UserAgent, l.agent)
+	}
+	return nil
+}
+
+// evaluate returns the result of the query, by p where rules are needed; ok is
+// false when they are needed and p is nil.
+func (a *assessment) evaluate(p *rules.Policy) (o acl.Result, ok bool) {
+	q := &a.query
+	if o, ok = q.WithoutRules(); !ok || a.late {
+		if p == nil {
+			return o, false
+		}
+		o = q.Decide(p)
+	}
+	if a.late {
+		if o.Unseen = 0; o.Verdict == rules.Refuse { // a late verdict is recorded without Unseen
+			o.Verdict = rules.WouldRefuse
+		}
+		return o, true
+	}
+	if a.basis.Reason == string(rules.ReasonSubresource) && a.Part != "" && q.Effective.MayBeSubresource(o) {
+		o = q.Effective.AsSubresource(o, a.Part)
+	}
+	if a.basis.Reason == string(rules.ReasonDestination) && o.Reason == rules.ReasonOriginUnreachable {
+		o.Reason = rules.ReasonDestination // why there was no connection is taken from the record
+	}
+	return q.Effective.Apply(o), true
+}
+
+// judge judges the entry again and sets class, verdict and note.
+func (a *assessment) judge(l *library) {
+	switch {
+	case !a.replayable():
+		a.class, a.note = NotByRules, reason.Of(rules.Reason(a.basis.Reason)).Sentence
+		return
+	case a.policy != nil && a.policy.err != nil:
+		a.class, a.note = Incomplete, a.policy.err.Error()
+		if errors.Is(a.policy.err, rules.ErrNotIntact) {
+			a.class = Different
+		}
+		return
+	}
+	if err := a.prepare(l); err != nil {
+		a.class, a.note = Incomplete, err.Error()
+		return
+	}
+	if a.compare(); a.doubt {
+		a.class, a.verdict, a.note = Redacted, store.Verdict{}, "parts of the target are kept as keyed hashes, and the verdict may depend on them"
+	}
+}
+
+// judgeRedacted sets the query to all targets that begin as the recorded one does up to
+// its first keyed hash, in place of the value that is not known.
+func (a *assessment) judgeRedacted() {
+	beginning, redacted := audit.BeforeRedacted(a.Target)
+	if !redacted {
+		return // other parts of the request are
+	}
+	a.doubt = strings.HasPrefix("/robots.txt", beginning)
+	a.query.Target = beginning
+	a.query.Judge = func(p *rules.Policy, agent *rules.Agent, beginning string) rules.Decision {
+		d, sure := decideBeginning(p, agent, beginning)
+		a.doubt = a.doubt || !sure
+		return d
+	}
+}
+
+// compare judges the entry and compares the verdict with the recorded one.
+func (a *assessment) compare() {
+	a.decide(0)
+	if a.class != Same && a.mayExpire() {
+		a.decide(maxWait) // a setting expired while it waited for the policy
+	}
+	if a.class == Different && a.basis.Engine != rules.Engine {
+		a.class = OtherEngine
+		a.note = fmt.Sprintf("decided by engine %d, this is %d", a.basis.Engine, rules.Engine)
+	}
+}
+
+// maxWait bounds the time that a decision waits after its settings are read and
+// before their exceptions are applied.
+const maxWait = time.Minute
+
+// mayExpire reports whether an exception or override expired within maxWait
+// after the request.
+func (a *assessment) mayExpire() bool {
+	soon := func(end time.Time) bool {
+		return !end.IsZero() && !end.Before(a.query.Now) && end.Sub(a.query.Now) <= maxWait
+	}
+	settings := a.settings.Rules
+	return slices.ContainsFunc(a.query.Effective.Site.Exceptions, func(e *acl.Exception) bool { return soon(e.Expires) }) ||
+		settings != nil && slices.ContainsFunc(settings.Overrides, func(b acl.ModeOverride) bool { return soon(b.Until) })
+}
+
+func (a *assessment) time() time.Time { return time.UnixMicro(a.Time) }
+
+// decide evaluates the query as of later after the request, and sets class,
+// verdict and note.
+func (a *assessment) decide(later time.Duration) {
+	q := &a.query
+	q.Now = a.time().Add(later)
+	if later > 0 {
+		q.Effective = a.settings.Rules.For(q.Effective.Client, a.origin, q.Now)
+	}
+	var p *rules.Policy
+	if a.policy != nil {
+		p = a.policy.Policy
+	}
+	o, ok := a.evaluate(p)
+	a.class, a.verdict, a.note = Same, verdictOf(&o), ""
+	switch {
+	case !ok:
+		a.class, a.note = Different, "by these settings a robots.txt counts, and the record has none for it"
+	case a.verdict != a.basis.Verdict:
+		a.class = Different
+	case q.Effective.Mode.String() != a.client.Mode && !a.late:
+		a.class, a.note = Different, fmt.Sprintf("by these settings the mode is %s, recorded is %s", q.Effective.Mode, a.client.Mode)
+	case !a.sameNames():
+		a.class, a.note = Different, "it is judged under other names: "+strings.Join(namesOf(q.Names.Judged), ", ")
+	}
+}
+
+// sameNames reports whether the agent is judged under the recorded names.
+func (a *assessment) sameNames() bool {
+	names, recorded := namesOf(a.query.Names.Judged), a.client.Tokens
+	if last := len(recorded) - 1; last >= 0 && recorded[last] == cutMark && len(names) > last {
+		names, recorded = names[:last], recorded[:last]
+	}
+	return slices.Equal(names, recorded)
+}
+
+func namesOf(agent *rules.Agent) []string {
+	names := []string{}
+	for _, t := range agent.Tokens {
+		names = append(names, t.Name)
+	}
+	return names
+}

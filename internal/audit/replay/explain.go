@@ -1,0 +1,167 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/audit/store"
+	"heed/rules"
+)
+
+// Explained is a decision with everything it rests on, and the result of judging it
+// again.
+type Explained struct {
+	*Decision
+	// Age is the age of the policy in seconds. Policy is the policy that decided;
+	// nil: none was needed.
+	Age    float64          `json:"policy_age_s,omitempty"`
+	Policy *ExplainedPolicy `json:"policy,omitempty"`
+	// Text is the line of robots.txt that decided, with the bytes that the site
+	// sent; empty: none did, or the file is not in the record.
+	Text string `json:"text,omitempty"`
+
+	// Late is the verdict that followed a request which was allowed before the
+	// rules were fetched; nil: none did. Otherwise Policy, Text, Again and Now are
+	// those of Late.
+	Late *store.Verdict `json:"late,omitempty"`
+
+	Again Class         `json:"again"`          // the result of judging it again
+	Now   store.Verdict `json:"now,omitzero"`   // the verdict now; zero: it was not judged
+	What  string        `json:"what,omitempty"` // the reason of Again; empty: none
+
+	Road *rules.Explanation `json:"road,omitempty"` // the matching of rules; nil: no rules were used
+}
+
+// ExplainedPolicy is the policy that a decision rests on.
+type ExplainedPolicy struct {
+	Profile string `json:"profile"`
+	State   string `json:"state"`
+	Stale   bool   `json:"stale,omitempty"`
+	Own     bool   `json:"own,omitempty"` // the operator's file in place of the site's
+	Error   string `json:"error,omitempty"`
+	Note    string `json:"note,omitempty"`
+	// Confirmed is when it was received or last confirmed; zero: never.
+	Confirmed time.Time `json:"confirmed,omitzero"`
+	// Snapshot is the response it was made of, without the body; nil: none was
+	// received.
+	Snapshot *rules.Snapshot `json:"snapshot,omitempty"`
+}
+
+// ExplainID explains the decision with an id, a UUID as text. parseRules is as in
+// Options.
+// It returns ErrNone when the record has no such decision.
+func ExplainID(ctx context.Context, record *store.Record, parseRules func(string) (*acl.Rules, error), id string) (*Explained, error) {
+	octets, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
+	if err != nil || len(octets) != 16 {
+		return nil, ErrNone
+	}
+	return explain(ctx, record, parseRules, &store.Filter{IDs: [2][]byte{octets, octets}, Newest: true})
+}
+
+// ExplainURL explains the last decision about a URL that f selects. It returns
+// ErrNone when the record has no such decision.
+func ExplainURL(ctx context.Context, record *store.Record, parseRules func(string) (*acl.Rules, error), o rules.Origin, target string, f store.Filter) (*Explained, error) {
+	f.URL, f.Newest = &store.Address{Origin: o, Target: target}, true
+	return explain(ctx, record, parseRules, &f)
+}
+
+func explain(ctx context.Context, record *store.Record, parseRules func(string) (*acl.Rules, error), f *store.Filter) (*Explained, error) {
+	r, err := record.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	l := newLibrary(parseRules)
+	t := &Explained{}
+	if err := r.Entries(f, func(e *store.Entry) (err error) { t.Decision, err = l.decision(r, e); return err }); err != nil {
+		return nil, err
+	}
+	if t.Decision == nil {
+		return nil, ErrNone
+	}
+	line := t.Line
+	a, err := l.load(r, t.entry, t.entry.Late != 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.loadPolicy(l, r); err != nil {
+		return nil, err
+	}
+	if a.judge(l); a.late {
+		t.Late, line = &a.basis.Verdict, a.basis.Line
+	}
+	t.Again, t.Now, t.What = a.class, a.verdict, a.note
+	if a.policy == nil {
+		return t, nil
+	}
+	t.setAge(a)
+	t.setPolicy(a.policy)
+	t.Text = lineOf(a.policy.body, line)
+	if a.query.Names.Judged != nil && !a.doubt {
+		t.Road = explanation(a)
+	}
+	return t, nil
+}
+
+// setAge sets the age of the policy.
+func (t *Explained) setAge(a *assessment) {
+	switch at := a.policy.Source().FetchedAt; {
+	case a.PolicyAge >= 0:
+		t.Age = float64(a.PolicyAge) / 1000
+	case a.policy.state != "unreachable" && !at.IsZero():
+		t.Age = max(0, t.Time.Sub(at).Seconds())
+	}
+}
+
+// setPolicy sets the policy that the decision rests on.
+func (t *Explained) setPolicy(p *policy) {
+	s := p.Source()
+	t.Policy = &ExplainedPolicy{
+		Profile: p.Profile().String(), State: p.state, Stale: s.Stale, Own: s.Own, Note: s.Note, Confirmed: s.FetchedAt, Snapshot: s.Snapshot,
+	}
+	if s.Err != nil {
+		t.Policy.Error = s.Err.Error()
+	}
+}
+
+// explanation explains the verdict under the name that led to it: the name that
+// the site sees when only that one is refused, else the one judged.
+func explanation(a *assessment) *rules.Explanation {
+	names, target := a.query.Names, a.Target
+	if target == "" || target == "*" {
+		target = "/"
+	}
+	x := a.policy.Explain(names.Judged, target)
+	if names.Visible != nil && x.Decision.Verdict == rules.Allow {
+		if seen := a.policy.Explain(names.Visible, target); seen.Decision.Verdict == rules.Refuse {
+			x = seen
+		}
+	}
+	return &x
+}
+
+// lineOf returns line n of a file, counted from 1, without its end (CR, LF or
+// CRLF). It is empty when there is no such line, or the file is in UTF-16.
+func lineOf(body []byte, n int) string {
+	if n < 1 || bytes.HasPrefix(body, []byte("\xFF\xFE")) || bytes.HasPrefix(body, []byte("\xFE\xFF")) {
+		return ""
+	}
+	for ; ; n-- {
+		end := bytes.IndexAny(body, "\r\n")
+		switch {
+		case n == 1 && end >= 0:
+			return string(body[:end])
+		case n == 1:
+			return string(body)
+		case end < 0:
+			return ""
+		case bytes.HasPrefix(body[end:], []byte("\r\n")):
+			end++
+		}
+		body = body[end+1:]
+	}
+}

@@ -1,0 +1,78 @@
+package replay_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/audit"
+	"heed/internal/audit/replay"
+	"heed/internal/audit/store"
+	"heed/rules"
+)
+
+// A target with a redacted value is judged again where no value can change the verdict,
+// also by the exceptions of the settings.
+func TestJudge_RedactedTargets(t *testing.T) {
+	t.Parallel()
+	host, err := acl.ParseHostPattern("a.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	never, err := acl.NewException(acl.Exception{Patterns: []string{"/vault/*open"}, Refuse: true, Reason: "never"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := &acl.Rules{Hosts: []acl.Host{{Match: []acl.HostPattern{host}, Exceptions: []*acl.Exception{never}}}}
+	robots := []byte("User-agent: *\nDisallow: /private\nDisallow: /shop/*pdf\n")
+	answer := &rules.Snapshot{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, Status: 200, FetchedAt: time.Now()}
+	answer.Pack(robots)
+	policy := rules.New(rules.Source{Origin: answer.Origin, State: rules.Available, Status: 200, Snapshot: answer}, robots)
+	for target, want := range map[string]replay.Class{
+		"/c?token=s3cret":              replay.Same,
+		"/private/x?token=s3cret":      replay.Same,
+		"/shop/?token=s3cret&type=pdf": replay.Redacted,
+		"/shop/?token=s3cret":          replay.Redacted,
+		"/c;token=s3cret":              replay.Redacted, // "/../private" would be another page
+		"/vault/?token=s3cret":         replay.Redacted, // by the exception
+		"/vault/open?token=s3cret":     replay.Same,
+		"/c?q=open":                    replay.Same,
+	} {
+		path := filepath.Join(t.TempDir(), "audit.db")
+		privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, make([]byte, audit.PrivacyKeySize))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		agent := rules.Identify("TestBot/1.0")
+		e := &audit.Entry{
+			ID: audit.NewID(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: agent, UserAgent: "TestBot/1.0", Config: "1", Settings: "1",
+			Method: "GET", Scheme: "https", Host: "a.test", Target: target, Judged: audit.ByPath, Policy: policy,
+		}
+		q := acl.Query{Effective: settings.For(nil, policy.Source().Origin, e.Time), Names: acl.Identity{Judged: agent}, Target: target}
+		o := q.Decide(policy)
+		e.Decision, e.Settled = o.Decision, o.OperatorReason
+		if err := w.Decided(e); err != nil {
+			t.Fatal(err)
+		}
+		w.Ended(e)
+		if err := w.Close(""); err != nil {
+			t.Fatal(err)
+		}
+		record, err := store.OpenRecord(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := replay.Judge(t.Context(), record, replay.Options{ParseRules: func(string) (*acl.Rules, error) { return settings, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := map[replay.Class]int64{replay.Same: r.Same, replay.Redacted: r.Redacted}; got[want] != 1 {
+			t.Errorf("%s is not %s: %+v", target, want, r)
+		}
+	}
+}

@@ -1,8 +1,0 @@
--- How much was judged, and by what.
-WITH chosen AS (SELECT * FROM standing WHERE {{chosen}})
-SELECT (SELECT value FROM about WHERE key = 'store') AS record,
-    g.judged, g.verdict, g.reason, sum(c.requests) AS requests
-FROM (SELECT ground, count(*) AS requests FROM chosen GROUP BY ground) c
-JOIN ground g ON g.id = c.ground
-GROUP BY 2, 3, 4
-ORDER BY 2, 3, 4;

@@ -1,0 +1,178 @@
+package store
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"heed/internal/audit"
+)
+
+// perStatement are the numbers of rows of an INSERT: its cost is mostly that of the
+// statement, not of the rows.
+var perStatement = [...]int{64, 16, 4, 1}
+
+// database is audit.db, open for writing. It is not safe for concurrent use.
+type database struct {
+	*conn
+	claim *os.File    // locked
+	file  os.FileInfo // the file at path when it was opened
+	store string      // the id of the record
+	head  commit      // the last one; before the first, its number is 0 and its hash the root
+
+	insertions [len(tables)][len(perStatement)]execStmt // prepared on first use
+	values     []driver.NamedValue                      // of one insertion
+}
+
+// openDatabase opens the record at path for writing, and creates it when there is
+// none. It returns errHeld while another process has it open.
+func openDatabase(path string, now time.Time) (*database, error) {
+	claim, err := lockFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect(path, "rwc")
+	if err == nil {
+		b := &database{conn: c, claim: claim}
+		if err = b.begin(now); err == nil {
+			return b, nil
+		}
+		c.Close()
+	}
+	claim.Close()
+	return nil, explain(path, err)
+}
+
+// magic is the beginning of every SQLite file.
+const magic = "SQLite format 3\x00"
+
+var (
+	errForeign = errors.New("it is no record of heed's")
+	errNewer   = errors.New("it was made by a newer heed")
+	errApart   = errors.New("the tail does not belong to this state of the record")
+)
+
+// explain returns err with the path and what to do about it.
+func explain(path string, err error) error {
+	for cause, advice := range map[error]string{
+		errForeign: "Move it away, or name another file in [audit] file",
+		errNewer:   "Use that heed, or name another file in [audit] file",
+		errApart:   "Keep a copy of its tail (.tail and .tail2), and move it away",
+		errHeld:    "Stop that one, or name another file in [audit] file",
+	} {
+		if errors.Is(err, cause) {
+			return fmt.Errorf("the record %s cannot be used: %w\n%s", path, err, advice)
+		}
+	}
+	if text := err.Error(); strings.Contains(text, "malformed") || strings.Contains(text, "not a database") {
+		return fmt.Errorf("the record %s is damaged: %w\nMove it away with the files beside it (-wal, .tail, .tail2), and look with `heed audit verify` what of it can be read", path, err)
+	}
+	return fmt.Errorf("the record %s cannot be used: %w", path, err)
+}
+
+// begin creates the tables when there are none, and reads the end of the chain.
+func (b *database) begin(now time.Time) (err error) {
+	if b.file, err = os.Stat(b.path); err != nil {
+		return err
+	}
+	version, err := b.integer("PRAGMA user_version")
+	if err != nil {
+		return err
+	}
+	tables, err := b.integer("SELECT count(*) FROM sqlite_schema")
+	switch {
+	case err != nil:
+		return err
+	case version > Schema:
+		return fmt.Errorf("%w (layout %d, this one knows %d)", errNewer, version, Schema)
+	case version == 0 && tables > 0:
+		return errForeign
+	case version == 0:
+		err = b.inTransaction(func() error { return b.create(now) })
+	default:
+		err = b.inTransaction(func() error { // a reader may be using them
+			_, err := b.exec(views)
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return b.findHead()
+}
+
+// create creates the tables and the views.
+func (b *database) create(now time.Time) error {
+	if _, err := b.exec(schema + views); err != nil {
+		return err
+	}
+	_, err := b.exec("INSERT INTO about VALUES ('store', ?), ('created', ?)", audit.NewID().String(), now.UTC().Format(time.RFC3339))
+	if err != nil {
+		return err
+	}
+	_, err = b.exec(fmt.Sprintf("PRAGMA user_version = %d", Schema))
+	return err
+}
+
+// findHead reads the id of the record and its last commit.
+func (b *database) findHead() error {
+	pairs, store, err := b.about()
+	if err != nil {
+		return err
+	}
+	if b.store = store; len(store) != storeSize {
+		return errForeign
+	}
+	c := commit{hash: root(pairs)}
+	names := strings.Join(commits.columns()[:2+lastTable], ", ")
+	err = b.each("SELECT "+names+", exempt, hash FROM commits ORDER BY n DESC LIMIT 1", func(f *fields) error {
+		c.n, c.time = f.integer(), f.integer()
+		for t := runTable; t <= lastTable; t++ {
+			c.last[t] = f.integer()
+		}
+		c.exempt = f.integer()
+		copy(c.hash[:], f.octets())
+		return nil
+	})
+	if err == nil {
+		b.head = c
+	}
+	return err
+}
+
+// sync syncs all commits to the disk. SQLite has synced those that it moved from
+// its write-ahead log into the file.
+func (b *database) sync() error {
+	f, err := os.Open(b.path + "-wal")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// present returns an error when the file at path is not the one that was opened.
+func (b *database) present() error {
+	now, err := os.Stat(b.path)
+	if err != nil || !os.SameFile(now, b.file) {
+		return errors.New("it is no longer where it was: bring it back, or restart heed to begin a new one")
+	}
+	return nil
+}
+
+func (b *database) close() error {
+	for t := range b.insertions {
+		for _, statement := range b.insertions[t] {
+			if statement != nil {
+				statement.Close()
+			}
+		}
+	}
+	return errors.Join(b.conn.Close(), b.claim.Close())
+}

@@ -1,0 +1,298 @@
+package store
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+	"weak"
+
+	"heed/internal/audit"
+	"heed/rules"
+)
+
+// maxText bounds each text of a row from a client or a site, in octets, except the
+// target of a request. A text that was cut ends in "...".
+const maxText = 4096
+
+// encoder encodes rows, and before each the rows that it refers to and that are not
+// recorded yet.
+type encoder struct {
+	names
+	o     *Options
+	run   int64     // the id of this run
+	begun time.Time // when it began
+}
+
+func bounded(s string) string {
+	if len(s) > maxText {
+		return s[:maxText] + "..."
+	}
+	return s
+}
+
+func micro(t time.Time) int64 { return t.UnixMicro() }
+
+// appendTime appends a time; NULL for the zero time.
+func appendTime(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return appendNull(b)
+	}
+	return appendInteger(b, micro(t))
+}
+
+// appendPositive appends a number; NULL unless it is positive.
+func appendPositive(b []byte, n int64) []byte {
+	if n <= 0 {
+		return appendNull(b)
+	}
+	return appendInteger(b, n)
+}
+
+// runRow appends a row for this run, and begins a new part of the record.
+func (s *encoder) runRow(rows []byte) []byte {
+	s.run = s.next(runTable)
+	rows = appendInteger(append(rows, byte(runTable)), s.run)
+	rows = appendInteger(rows, micro(s.begun))
+	rows = appendInteger(appendText(rows, s.o.Heed), rules.Engine)
+	if s.o.Command == nil {
+		rows = appendNull(rows)
+	} else {
+		rows = appendText(rows, jsonText(s.o.Command))
+	}
+	return appendSome(rows, bounded(s.o.Note))
+}
+
+// jsonText returns v, which is made of texts, as JSON.
+func jsonText(v any) string {
+	text, _ := json.Marshal(v) // texts can always be marshalled
+	return string(text)
+}
+
+// entry appends the row of e under a new id, after the rows that it refers to.
+func (s *encoder) entry(rows []byte, e *audit.Entry) (_ []byte, seq int64) {
+	client, port := s.o.Privacy.Client(e.Client)
+	clientID := s.client(&rows, e, client)
+	site := s.siteOf(&rows, e)
+	basis := s.basis(&rows, e, &e.Decision, e.Settled)
+	target, raw, page := e.Target, e.Raw, bounded(e.Page)
+	var t, r, p bool
+	target, t = s.o.Privacy.Redact(target)
+	raw, r = s.o.Privacy.Redact(raw)
+	page, p = s.o.Privacy.Redact(page)
+	_, v := s.o.Privacy.Redact(e.Decision.Variant)
+
+	seq = s.next(entryTable)
+	rows = appendInteger(append(rows, byte(entryTable)), seq)
+	rows = appendBlob(rows, e.ID[:])
+	rows = appendInteger(appendInteger(rows, micro(e.Time)), s.run)
+	rows = appendPositive(appendInteger(rows, clientID), int64(port))
+	rows = appendInteger(appendPositive(rows, site), basis)
+	rows = appendBlob(appendText(rows, bounded(e.Method)), target)
+	if raw == "" {
+		rows = appendNull(rows)
+	} else {
+		rows = appendBlob(rows, raw)
+	}
+	rows = appendFlag(rows, t || r || p || v)
+	rows = appendAge(rows, e)
+	rows = appendPositive(rows, e.DelayAsked.Microseconds())
+	rows = appendPositive(rows, e.Outcome.Waited.Microseconds())
+	rows = appendSome(appendSome(rows, bounded(e.Part)), page)
+	if e.Revises == nil {
+		return appendNull(rows), seq
+	}
+	return appendBlob(rows, e.Revises.ID[:]), seq
+}
+
+// appendAge appends the age of e's policy; NULL when it is the difference between
+// the times of the entry and the policy.
+func appendAge(rows []byte, e *audit.Entry) []byte {
+	if e.Policy == nil || e.PolicyAge <= 0 {
+		return appendNull(rows)
+	}
+	implied := max(0, e.Time.Sub(e.Policy.Source().FetchedAt))
+	if d := e.PolicyAge - implied; -time.Second < d && d < time.Second {
+		return appendNull(rows)
+	}
+	return appendInteger(rows, e.PolicyAge.Milliseconds())
+}
+
+// client returns the id of e's client at address. The key is made of the values of
+// the row, so that a known client is found without encoding JSON.
+func (s *encoder) client(rows *[]byte, e *audit.Entry, address string) int64 {
+	user, declared := bounded(s.o.Privacy.User(e.User)), e.Agent != nil && e.Agent.Declared
+	b := appendText(appendText(s.scratch[:0], address), user)
+	b = appendText(appendText(b, e.ClientName), e.Mode)
+	b = appendFlag(appendSome(b, bounded(e.UserAgent)), declared)
+	b = appendText(appendText(b, bounded(e.Sent)), bounded(e.SentFrom))
+	if e.Agent != nil {
+		for i := range e.Agent.Tokens {
+			b = appendText(b, e.Agent.Tokens[i].Name)
+		}
+	}
+	s.scratch = b
+	return s.idBy(b, rows, askerTable, func(row []byte) []byte {
+		row = appendSome(appendSome(appendText(row, address), user), e.ClientName)
+		row = appendSome(appendText(row, e.Mode), bounded(e.UserAgent))
+		row = appendFlag(appendText(row, tokensOf(e.Agent)), declared)
+		return appendSome(appendSome(row, bounded(e.Sent)), bounded(e.SentFrom))
+	})
+}
+
+// tokensOf returns the product tokens as a JSON array. When they exceed
+// maxText, the last element is "...".
+func tokensOf(a *rules.Agent) string {
+	names := []string{}
+	if a == nil {
+		return jsonText(names)
+	}
+	size := 0
+	for i := range a.Tokens {
+		name := a.Tokens[i].Name
+		if size += len(name) + len(`"",`); size > maxText {
+			names = append(names, "...")
+			break
+		}
+		names = append(names, name)
+	}
+	return jsonText(names)
+}
+
+// siteOf returns the id of the site requested; 0 when it is not known.
+func (s *encoder) siteOf(rows *[]byte, e *audit.Entry) int64 {
+	if e.Host == "" {
+		return 0
+	}
+	host, port := e.Host, uint16(80)
+	if e.Scheme == "https" {
+		port = 443
+	}
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		if n, err := strconv.ParseUint(host[i+1:], 10, 16); err == nil {
+			host, port = host[:i], uint16(n)
+		}
+	}
+	return s.site(rows, e.Scheme, strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), port)
+}
+
+func (s *encoder) site(rows *[]byte, scheme, host string, port uint16) int64 {
+	b := appendText(appendText(s.scratch[:0], scheme), host)
+	b = appendInteger(b, int64(port))
+	s.scratch = b
+	return s.id(rows, siteTable, b)
+}
+
+// outcome appends the outcome of entry seq. Its commit is set when it is added to
+// audit.db.
+func (s *encoder) outcome(rows []byte, seq int64, e *audit.Entry, o *audit.Outcome) []byte {
+	var late int64
+	if o.Late != nil {
+		late = s.late(&rows, e, o)
+	}
+	rows = appendInteger(appendInteger(append(rows, byte(outcomeTable)), seq), 0)
+	rows = appendFlag(appendInteger(rows, int64(o.Status)), o.FromSite)
+	rows = appendInteger(appendInteger(rows, o.BytesIn), o.BytesOut)
+	rows = appendFlag(appendInteger(rows, o.Duration.Microseconds()), o.Truncated)
+	text, _ := s.o.Privacy.Redact(bounded(o.Err))
+	return appendPositive(appendSome(rows, text), late)
+}
+
+// exempt appends a row with a number of requests that are not recorded one by one.
+func (s *encoder) exempt(rows []byte, now time.Time, count int64, why string) []byte {
+	rows = appendInteger(append(rows, byte(exemptTable)), s.next(exemptTable))
+	return appendSome(appendInteger(appendInteger(rows, micro(now)), count), bounded(why))
+}
+
+// Bounds of the cache of recorded names. A name that was evicted gets another row.
+const (
+	maxNames      = 1 << 15 // of one table, in each of two halves
+	maxNameOctets = 4 << 20
+)
+
+// names allocates the ids of rows, and caches those of recorded names by a key, in
+// most tables the encoded row after its id. It is not safe for concurrent use.
+type names struct {
+	last     [len(tables)]int64 // the last id allocated, by table
+	known    [lastTable]idCache[string]
+	policies idCache[weak.Pointer[rules.Policy]] // weak: policies can be collected
+	scratch  []byte
+}
+
+// idCache is a cache of ids of bounded size, which evicts keys not used recently.
+type idCache[K comparable] struct {
+	recent, older map[K]int64
+	octets        int // of recent
+}
+
+// get returns the id of key.
+func (h *idCache[K]) get(key K) (id int64, ok bool) {
+	if id, ok = h.recent[key]; !ok {
+		if id, ok = h.older[key]; ok {
+			h.put(key, id, 0)
+		}
+	}
+	return id, ok
+}
+
+// put caches the id of key, which uses octets of memory.
+func (h *idCache[K]) put(key K, id int64, octets int) {
+	if h.recent == nil || len(h.recent) >= maxNames || h.octets > maxNameOctets {
+		h.older, h.recent, h.octets = h.recent, map[K]int64{}, 0
+	}
+	h.recent[key] = id
+	h.octets += octets
+}
+
+// clear removes all names from the cache.
+func (n *names) clear() { *n = names{last: n.last, scratch: n.scratch[:0]} }
+
+// rollback sets the last ids allocated, and removes the names with later ids, whose
+// rows were not written.
+func (n *names) rollback(last [len(tables)]int64) {
+	for t := range n.known {
+		if n.last[t] > last[t] {
+			n.known[t].rollback(last[t])
+		}
+	}
+	if n.last[policyTable] > last[policyTable] {
+		n.policies.rollback(last[policyTable])
+	}
+	n.last = last
+}
+
+func (h *idCache[K]) rollback(last int64) {
+	later := func(_ K, id int64) bool { return id > last }
+	maps.DeleteFunc(h.recent, later)
+	maps.DeleteFunc(h.older, later)
+}
+
+// next allocates an id.
+func (n *names) next(t table) int64 {
+	n.last[t]++
+	return n.last[t]
+}
+
+// id returns the id of the row of t that is encoded as row after its id. A new row
+// is appended to rows.
+func (n *names) id(rows *[]byte, t table, row []byte) int64 {
+	return n.idBy(row, rows, t, func(b []byte) []byte { return append(b, row...) })
+}
+
+// idBy returns the id of the row of t with a key. A new row is appended to rows;
+// columns appends those after its id.
+func (n *names) idBy(key []byte, rows *[]byte, t table, columns func([]byte) []byte) int64 {
+	h := &n.known[t]
+	if id, ok := h.recent[string(key)]; ok { // without an allocation
+		return id
+	}
+	text := string(key)
+	if id, ok := h.get(text); ok {
+		return id
+	}
+	id := n.next(t)
+	*rows = columns(appendInteger(append(*rows, byte(t)), id))
+	h.put(text, id, len(text))
+	return id
+}

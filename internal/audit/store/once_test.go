@@ -1,0 +1,107 @@
+package store_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/rules"
+)
+
+// written makes a record of decisions: the same Entry may be in several.
+func written(t *testing.T, entries ...*audit.Entry) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w, err := store.Open(path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if err := w.Decided(e); err != nil {
+			t.Fatal(err)
+		}
+		w.Ended(e)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// theDecisions returns n decisions, a second apart.
+func theDecisions(n int) (all []*audit.Entry) {
+	for i := range n {
+		e := &audit.Entry{
+			ID: audit.NewID(), Time: time.Date(2026, 5, 1, 12, 0, i, 0, time.UTC), Client: "127.0.0.1:40000", Mode: "enforce",
+			Method: "GET", Scheme: "http", Host: "site.test", Target: "/", Judged: audit.ByPath,
+			Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule},
+		}
+		e.Outcome.Status, e.Outcome.FromSite = 200, true
+		all = append(all, e)
+	}
+	return all
+}
+
+// countedIn returns how many decisions of each file are read.
+func countedIn(t *testing.T, paths ...string) (counts map[string]int64) {
+	t.Helper()
+	records, err := store.Records(paths...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts = map[string]int64{}
+	for _, record := range records {
+		r, err := record.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := r.File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n int64
+		if err := r.Requests(&store.Filter{}, false, func(*store.Request) error { n++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		if n != f.Decisions || f.Pruned != 0 {
+			t.Errorf("%s: %d requests are read of %d decisions, and %d are pruned", record.Path, n, f.Decisions, f.Pruned)
+		}
+		counts[record.Path] = n
+	}
+	return counts
+}
+
+func TestRecords_ADecisionOfSeveralRecordsIsReadOnce(t *testing.T) {
+	t.Parallel()
+	all := theDecisions(12)
+	own := written(t, all...)                                                    // of a heed
+	first, second := written(t, all[1], all[4], all[5]), written(t, all[7:9]...) // of two runs that it served
+	later := written(t, append(theDecisions(2), all[11])...)                     // of a run, and then of another heed
+	for _, c := range []struct {
+		name  string
+		paths []string
+		want  map[string]int64
+	}{
+		{"a run's record adds nothing", []string{own, first}, map[string]int64{own: 12}},
+		{"nor when it is named first", []string{first, own}, map[string]int64{first: 3, own: 9}},
+		{"runs and their heed", []string{second, own, first}, map[string]int64{second: 2, own: 10}},
+		{"two runs", []string{first, second}, map[string]int64{first: 3, second: 2}},
+		{"some of its decisions", []string{own, later}, map[string]int64{own: 12, later: 2}},
+		{"a file twice, and a run", []string{own, own, first}, map[string]int64{own: 12}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := countedIn(t, c.paths...)
+			if len(got) != len(c.want) {
+				t.Errorf("read are %v, want %v", got, c.want)
+			}
+			for path, n := range c.want {
+				if got[path] != n {
+					t.Errorf("read are %v, want %v", got, c.want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,19 @@
+-- What was asked in each hour (UTC).
+WITH chosen AS (SELECT * FROM standing WHERE {{chosen}}),
+counted AS (SELECT time / 3600000000 AS hour, ground, {{failed}} AS failed, count(*) AS requests FROM chosen GROUP BY 1, 2, 3),
+classed AS (
+    SELECT c.*, {{class}} AS class,
+        {{would_be}} AS would_be
+    FROM counted c JOIN ground g ON g.id = c.ground)
+SELECT (SELECT value FROM about WHERE key = 'store') AS record,
+    strftime('%Y-%m-%dT%H:00:00Z', c.hour * 3600, 'unixepoch') AS hour,
+    sum(c.requests) AS requests,
+    sum(c.requests * (g.judged <> 'no' AND g.verdict = 'allow')) AS allowed,
+    sum(c.requests * (g.judged <> 'no' AND g.verdict = 'refuse')) AS refused,
+    sum(c.requests * (g.judged <> 'no' AND g.verdict = 'would-refuse')) AS would_refuse,
+    sum(c.requests * (g.judged = 'no')) AS not_judged,
+    {{classes}}
+FROM classed c
+JOIN ground g ON g.id = c.ground
+GROUP BY 2
+ORDER BY 2;

@@ -1,0 +1,377 @@
+package store
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"heed/internal/acl"
+	"heed/internal/audit"
+	"heed/internal/reason"
+	"heed/rules"
+)
+
+// Run returns the version of heed of a run.
+func (r *Reader) Run(id int64) (heed string, err error) {
+	err = r.one(runTable, id, "SELECT heed FROM run WHERE id = %d", func(f *fields) error { heed = f.text(); return nil })
+	return heed, err
+}
+
+// Configuration returns the hash and the text of settings, without secrets.
+func (r *Reader) Configuration(id int64) (hash, text string, err error) {
+	err = r.one(configurationTable, id, "SELECT hash, text FROM configuration WHERE id = %d", func(f *fields) error {
+		hash, text = f.text(), f.text()
+		return nil
+	})
+	return hash, text, err
+}
+
+// Client is the client of a request, with the names it was judged under.
+type Client struct {
+	ID      int64
+	Address string // as the record keeps it: in full, truncated or as a keyed hash
+	User    string // authenticated to the proxy; empty: none
+	Name    string // of the [[client]] that applied; empty: none
+	Mode    string
+
+	UserAgent string // as received
+	Tokens    []string
+	Declared  bool   // Tokens are from the settings
+	Sent      string // the User-Agent that was sent; empty: UserAgent
+
+	Selected bool // by the Filter of Clients
+}
+
+// Configured returns the name of the [[client]] that applied; empty when none did,
+// also for a client of heed run --agent, whose recorded name is acl.RunName.
+func (c *Client) Configured() string {
+	if c.Name == acl.RunName {
+		return ""
+	}
+	return c.Name
+}
+
+// AgentName returns the name of an agent in reports: that of its [[client]], else
+// the product tokens that it was judged under, else "(no name)".
+func AgentName(configured string, tokens []string) string {
+	return cmp.Or(configured, strings.Join(tokens, " "), "(no name)")
+}
+
+const clientColumns = "SELECT id, client, user, client_name, mode, user_agent, tokens, declared, sent"
+
+func (f *fields) client(c *Client) error {
+	c.ID, c.Address, c.User, c.Name, c.Mode = f.integer(), f.text(), f.text(), f.text(), f.text()
+	c.UserAgent = f.text()
+	tokens := f.text()
+	c.Declared, c.Sent = f.flag(), f.text()
+	if err := json.Unmarshal([]byte(tokens), &c.Tokens); err != nil {
+		return fmt.Errorf("%s %d: its tokens are no JSON array\nSee `heed audit verify`", askerTable, c.ID)
+	}
+	return nil
+}
+
+// Client returns one client.
+func (r *Reader) Client(id int64) (*Client, error) {
+	c := &Client{}
+	return c, r.one(askerTable, id, clientColumns+" FROM asker WHERE id = %d", func(f *fields) error { return f.client(c) })
+}
+
+// Clients calls row with every client.
+func (r *Reader) Clients(filter *Filter, row func(*Client)) error {
+	return r.each(clientColumns+", "+filter.clients()+" FROM asker", func(f *fields) error {
+		c := &Client{}
+		err := f.client(c)
+		c.Selected = f.flag()
+		row(c)
+		return err
+	})
+}
+
+func (f *fields) origin() rules.Origin {
+	return rules.Origin{Scheme: f.text(), Host: f.text(), Port: uint16(f.integer())}
+}
+
+// Site returns one site; the zero Origin for id 0.
+func (r *Reader) Site(id int64) (o rules.Origin, err error) {
+	if id == 0 {
+		return o, nil
+	}
+	err = r.one(siteTable, id, "SELECT scheme, host, port FROM site WHERE id = %d", func(f *fields) error { o = f.origin(); return nil })
+	return o, err
+}
+
+// Sites calls row with every site, and whether filter selects it.
+func (r *Reader) Sites(filter *Filter, row func(id int64, o rules.Origin, selected bool)) error {
+	return r.each("SELECT id, scheme, host, port, "+filter.hosts()+" FROM site", func(f *fields) error {
+		row(f.integer(), f.origin(), f.flag())
+		return nil
+	})
+}
+
+// RequestedSites returns the sites of the decisions that filter selects.
+func (r *Reader) RequestedSites(filter *Filter) (all []rules.Origin, err error) {
+	err = r.each("SELECT DISTINCT scheme, host, port FROM site WHERE id IN (SELECT site FROM entry WHERE "+filter.condition()+")", func(f *fields) error {
+		all = append(all, f.origin())
+		return nil
+	})
+	return all, err
+}
+
+// Verdict is a verdict with its reason and the rule that decided.
+type Verdict struct {
+	Verdict string `json:"verdict"`
+	Reason  string `json:"reason"`
+	Group   string `json:"group,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+	Line    int    `json:"line,omitempty"`    // of robots.txt; 0: no rule decided
+	Token   string `json:"token,omitempty"`   // the product token whose group decided
+	Variant string `json:"variant,omitempty"` // the reading of the target that the rule matched; empty: the target itself
+	Unseen  int    `json:"unseen,omitempty"`  // rules that might have refused what a tunnel hides
+	Settled string `json:"settled,omitempty"` // the operator's reason for the exception that decided
+}
+
+// Basis is a verdict and what it rests on.
+type Basis struct {
+	ID     int64
+	Judged string // path, host or no
+	Verdict
+	Detail string
+
+	Policy, Configuration int64 // ids; 0: none
+	Engine                int
+}
+
+// Bases calls row with every basis with an id of at least from and less than before.
+func (r *Reader) Bases(from, before int64, row func(*Basis)) error {
+	return r.each(fmt.Sprintf("SELECT %s FROM ground WHERE id >= %d AND id < %d", strings.Join(groundTable.columns(), ", "), from, before), func(f *fields) error {
+		row(&Basis{
+			ID: f.integer(), Judged: f.text(),
+			Verdict: Verdict{
+				Verdict: f.text(), Reason: f.text(), Token: f.text(), Group: f.text(), Rule: f.text(), Line: int(f.integer()),
+				Variant: f.text(), Unseen: int(f.integer()), Settled: f.text(),
+			},
+			Detail: f.text(), Policy: f.integer(), Configuration: f.integer(), Engine: int(f.integer()),
+		})
+		return nil
+	})
+}
+
+// Policy is a recorded policy of a site.
+type Policy struct {
+	ID, Site int64
+	Snapshot int64 // 0: none was received
+	Profile  string
+	State    string // available, unavailable or unreachable
+	Source   rules.Source
+}
+
+// states are the names of rules.State in the record.
+var states = []string{rules.Available: "available", rules.Unavailable: "unavailable", rules.Unreachable: "unreachable"}
+
+func (f *fields) policy() *Policy {
+	p := &Policy{ID: f.integer(), Site: f.integer(), Snapshot: f.integer(), Profile: f.text(), State: f.text()}
+	p.Source = rules.Source{
+		State: rules.State(max(0, slices.Index(states, p.State))), Status: int(f.integer()), FetchedAt: f.time(), FreshUntil: f.time(),
+		Stale: f.flag(), NoConnection: f.flag(), Own: f.flag(),
+	}
+	if text := f.text(); text != "" {
+		p.Source.Err = errors.New(text)
+	}
+	p.Source.Note = f.text()
+	return p
+}
+
+// Policy returns one policy, with its origin and snapshot.
+func (r *Reader) Policy(id int64) (p *Policy, err error) {
+	err = r.one(policyTable, id, policyColumns+" FROM policy WHERE id = %d", func(f *fields) error { p = f.policy(); return nil })
+	if err != nil {
+		return nil, err
+	}
+	s := &p.Source
+	if s.Origin, err = r.Site(p.Site); err != nil || p.Snapshot == 0 {
+		return p, err
+	}
+	n, err := r.Snapshot(p.Snapshot)
+	n.Origin = s.Origin
+	s.Snapshot, s.RetriedAs = n, n.AskedAs
+	return p, err
+}
+
+var policyColumns = "SELECT " + strings.Join(policyTable.columns(), ", ")
+
+// Policies calls row with every policy, in the order of their ids. Their
+// sources have no origin and no snapshot.
+func (r *Reader) Policies(row func(*Policy)) error {
+	return r.each(policyColumns+" FROM policy ORDER BY id", func(f *fields) error { row(f.policy()); return nil })
+}
+
+// Snapshot returns one response to a request for a robots.txt, without its origin.
+func (r *Reader) Snapshot(id int64) (*rules.Snapshot, error) {
+	n := &rules.Snapshot{SHA256: rules.DigestOf(nil)}
+	err := r.one(snapshotTable, id, `SELECT n.time, n.asked_as, n.chain, n.status, n.headers, b.sha256, b.size, b.zlib
+FROM snapshot n LEFT JOIN body b ON b.id = n.body WHERE n.id = %d`, func(f *fields) error {
+		n.FetchedAt, n.AskedAs = f.time(), f.text()
+		_ = json.Unmarshal([]byte(f.text()), &n.Chain) // an invalid value is left out; Verify reports it
+		n.Status = int(f.integer())
+		_ = json.Unmarshal([]byte(f.text()), &n.Header)
+		copy(n.SHA256[:], f.octets())
+		n.Size, n.Zlib = int(f.integer()), f.octets()
+		return nil
+	})
+	return n, err
+}
+
+// Answer is a site's response to a request for its robots.txt.
+type Answer struct {
+	ID, Site int64
+	AskedAs  string // the User-Agent; empty: heed's own
+	Time     int64  // microseconds since 1970
+	Status   int64
+	SHA256   string // of the file, in hexadecimal digits; empty: it was no file
+	Body     int64  // the id of the file; 0: it was no file
+}
+
+// Answers calls row with every Answer.
+func (r *Reader) Answers(row func(*Answer)) error {
+	return r.each("SELECT n.id, n.site, n.asked_as, n.time, n.status, b.sha256, n.body FROM snapshot n LEFT JOIN body b ON b.id = n.body", func(f *fields) error {
+		row(&Answer{f.integer(), f.integer(), f.text(), f.integer(), f.integer(), hex.EncodeToString(f.octets()), f.integer()})
+		return nil
+	})
+}
+
+// Body returns the bytes of a robots.txt.
+func (r *Reader) Body(id int64) (text []byte, err error) {
+	n := &rules.Snapshot{}
+	err = r.one(bodyTable, id, "SELECT sha256, size, zlib FROM body WHERE id = %d", func(f *fields) error {
+		copy(n.SHA256[:], f.octets())
+		n.Size, n.Zlib = int(f.integer()), f.octets()
+		return nil
+	})
+	if err == nil {
+		text, err = n.Body()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: robots.txt %d cannot be read: %w\nSee `heed audit verify`", r.path, id, err)
+	}
+	return text, nil
+}
+
+// Entry is a recorded decision.
+type Entry struct {
+	Seq  int64
+	ID   []byte // a UUID
+	Time int64  // microseconds since 1970
+
+	Run, Client, Site, Basis int64 // ids; Site is 0 when the host is not known
+	Late                     int64 // the basis of the late verdict; 0: none
+
+	Port      int // of the client; 0: not kept
+	Method    string
+	Target    string
+	Redacted  bool  // Target has keyed hashes in place of values
+	PolicyAge int64 // milliseconds; -1: the difference of Time and the policy's time
+	Delay     int64 // crawl delay in microseconds; 0: none
+	Waited    int64 // microseconds, for the rules and for a turn
+	Part      string
+	Revises   []byte // the decision that this one replaces; nil: none
+
+	Outcome *Outcome // nil: not recorded
+}
+
+// Outcome is the result of an exchange.
+type Outcome struct {
+	Status    int     `json:"status"` // 0: none was sent
+	FromSite  bool    `json:"from_site"`
+	BytesIn   int64   `json:"bytes_in"`
+	BytesOut  int64   `json:"bytes_out"`
+	Duration  float64 `json:"duration_s"`
+	Truncated bool    `json:"truncated,omitempty"`
+	Error     string  `json:"error,omitempty"`
+}
+
+// Entries calls row with every decision that filter selects, in the order of
+// the record, until row returns an error.
+func (r *Reader) Entries(filter *Filter, row func(*Entry) error) error {
+	order := " ORDER BY seq"
+	if filter.Newest {
+		order = " ORDER BY seq DESC LIMIT 1"
+	}
+	return r.each(`SELECT seq, id, time, run, asker, site, ground, port, method, target, redacted, policy_age, asked, waited, part, revises,
+status, from_site, bytes_in, bytes_out, duration, truncated, error, late
+FROM entry LEFT JOIN outcome ON entry = seq WHERE `+filter.condition()+order, func(f *fields) error {
+		e := &Entry{
+			Seq: f.integer(), ID: f.octets(), Time: f.integer(), Run: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(),
+			Port: int(f.integer()), Method: f.text(), Target: string(f.octets()), Redacted: f.flag(), PolicyAge: -1,
+		}
+		if !f.null() {
+			e.PolicyAge = f.integer()
+		} else {
+			f.at++
+		}
+		e.Delay, e.Waited, e.Part, e.Revises = f.integer(), f.integer(), f.text(), f.octets()
+		if f.null() {
+			return row(e)
+		}
+		e.Outcome = &Outcome{
+			Status: int(f.integer()), FromSite: f.flag(), BytesIn: f.integer(), BytesOut: f.integer(),
+			Duration: float64(f.integer()) / 1e6, Truncated: f.flag(), Error: f.text(),
+		}
+		e.Late = f.integer()
+		return row(e)
+	})
+}
+
+// Request is a request as reports count it, with its last verdict: the late one if
+// there is one, and the later of two decisions of which one replaces the other.
+type Request struct {
+	Seq, Time           int64 // as in Entry
+	Client, Site, Basis int64
+	Waited, Delay       int64
+
+	Ended       bool // the next three are recorded
+	SiteRefused bool // heed let it through, and the site refused it
+	Failed      bool // heed answered it with an error (reason.FailedStatus)
+	BytesOut    int64
+
+	Method, Target string // empty unless targets were requested
+	Redacted       bool   // as in Entry, likewise
+}
+
+// Requests calls row with every request in the window of filter, in the order
+// of the record, with or without their targets. The Request is valid until row
+// returns.
+func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error) error {
+	columns := ""
+	if targets {
+		columns = ", method, target, redacted"
+	}
+	where := strings.Join(append(filter.window(), "id NOT IN (SELECT revises FROM main.entry WHERE revises IS NOT NULL)"), " AND ")
+	q := &Request{}
+	return r.each("SELECT seq, time, asker, site, coalesce(late, ground), waited, asked, status, from_site, bytes_out"+columns+
+		" FROM entry LEFT JOIN outcome ON entry = seq WHERE "+where+" ORDER BY seq", func(f *fields) error {
+		*q = Request{
+			Seq: f.integer(), Time: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(), Waited: f.integer(), Delay: f.integer(),
+			Ended: !f.null(),
+		}
+		status, fromSite := int(f.integer()), f.flag()
+		q.SiteRefused, q.Failed, q.BytesOut = fromSite && audit.SiteRefused(status), !fromSite && reason.FailedStatus(status), f.integer()
+		if targets {
+			q.Method, q.Target, q.Redacted = f.text(), string(f.octets()), f.flag()
+		}
+		return row(q)
+	})
+}
+
+// Decisions returns the rows of the view decisions that filter selects, in the
+// order of the record.
+func (r *Reader) Decisions(filter *Filter) (*Rows, error) {
+	where := filter.condition()
+	if where != "TRUE" {
+		where = "seq IN (SELECT seq FROM entry WHERE " + where + ")"
+	}
+	return r.viewRows("SELECT * FROM decisions WHERE " + where + " ORDER BY seq")
+}

@@ -1,0 +1,113 @@
+// Package auditcmd holds the commands over the record of decisions: heed audit and
+// heed why.
+package auditcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"heed/internal/audit/store"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/state"
+)
+
+// AuditCmd is `heed audit`: the record of decisions.
+type AuditCmd struct {
+	Verify  AuditVerifyCmd  `cmd:"" help:"Verify that a record is as heed wrote it."`
+	Seal    AuditSealCmd    `cmd:"" help:"Print the head of a record, for publication or a signature."`
+	Backup  AuditBackupCmd  `cmd:"" help:"Copy a record into one file while heed writes to it."`
+	List    AuditListCmd    `cmd:"" help:"List decisions, one per line."`
+	Replay  AuditReplayCmd  `cmd:"" help:"Judge every decision again, also by other rules or agents."`
+	Recheck AuditRecheckCmd `cmd:"" help:"List past requests that today's robots.txt would refuse."`
+	Report  AuditReportCmd  `cmd:"" help:"Report requests and refusals by agent and by site."`
+	Export  AuditExportCmd  `cmd:"" help:"Export every decision as JSON Lines or CSV."`
+	Diff    AuditDiffCmd    `cmd:"" help:"Compare the requests of two records, and their verdicts."`
+}
+
+// recordFiles are the records that a verb of heed audit reads.
+type recordFiles struct {
+	config.FileFlags
+	Files []string `arg:"" optional:"" name:"file" help:"Records to read (default: this heed's own)."`
+}
+
+// paths returns the files named, or the record that the settings name.
+func (f *recordFiles) paths(a *console.App) ([]string, error) {
+	if len(f.Files) > 0 {
+		return f.Files, nil
+	}
+	cfg, err := f.Load(a)
+	if err != nil {
+		return nil, fmt.Errorf("the path of the record cannot be read from the settings: %w\nName the file", err)
+	}
+	path := cfg.Audit.File
+	if path == "" {
+		dir, err := state.Dir()
+		if err != nil {
+			return nil, err
+		}
+		path = filepath.Join(dir, state.AuditFile)
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no record at %s\nName the file", path)
+	}
+	return []string{path}, nil
+}
+
+// open opens the records, and completes those that no heed writes to. Files of one
+// record are read as one.
+func (f *recordFiles) open(a *console.App) ([]*store.Record, error) {
+	paths, err := f.paths(a)
+	if err != nil {
+		return nil, err
+	}
+	records, err := store.Records(paths...)
+	for _, r := range records {
+		if r.Waiting > 0 {
+			fmt.Fprintf(a.Stderr, "heed: %s in the tail of %s are left out, since no heed is running to complete the record: run this as the owner of the file\n", console.Plural(uint64(r.Waiting), "decision"), console.Quoted(r.Path))
+		}
+	}
+	return records, err
+}
+
+// judgeEach opens the records, judges one after the other, with a progress bar, and prints
+// each result. It ends with ExitNo when print reports that a record did not come out well,
+// and at an interrupt.
+func judgeEach[R any](a *console.App, files *recordFiles, doing string,
+	judge func(context.Context, *store.Record, func(done, all int64)) (R, error),
+	print func(file string, result R) (well bool, err error),
+) error {
+	records, err := files.open(a)
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	status := error(nil)
+	for _, r := range records {
+		progress, end := a.Bar(fmt.Sprintf(doing, console.Quoted(r.Path)))
+		result, err := judge(ctx, r, progress)
+		end()
+		if err != nil {
+			return fmt.Errorf("%s cannot be judged again: %w", console.Quoted(r.Path), err)
+		}
+		well, err := print(r.Path, result)
+		if err != nil {
+			return err
+		}
+		if !well {
+			status = console.Exit(console.ExitNo)
+		}
+	}
+	return status
+}
+
+// interruptible returns a context that ends at an interrupt. The caller must call stop.
+func interruptible() (ctx context.Context, stop context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt)
+}

@@ -1,0 +1,158 @@
+package auditcmd
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/audit/replay"
+	"heed/internal/audit/store"
+	"heed/internal/console"
+	"heed/rules"
+)
+
+// AuditListCmd is `heed audit list`.
+type AuditListCmd struct {
+	recordFiles
+	Since   string `placeholder:"TIME" aliases:"from" help:"Select from TIME on: 2026-05-03, 2026-05-03T14:00:00Z, or 36h or 7d ago."`
+	Until   string `placeholder:"TIME" aliases:"to" help:"Select before TIME."`
+	Client  string `placeholder:"NAME" help:"Select one client: address, [[client]], user or product token."`
+	Host    string `placeholder:"PATTERN" help:"Select these hosts: example.org, or *.example.org for all below it."`
+	Verdict string `placeholder:"WORD" help:"Select one verdict: allow, refuse or would-refuse."`
+	JSON    bool   `name:"json" help:"Print one JSON object per decision, with every field."`
+}
+
+// Help describes the columns.
+func (AuditListCmd) Help() string {
+	return `Prints one line per decision: time, id, verdict, the status that the client got
+(- while there is none), client, request and reason. The client is preceded by its
+name where the settings or --agent set one. Several records are merged in the order
+of time. A time in which the record could not be written has a line, too. To explain
+one decision, pass its id to heed why.
+
+  heed audit list --since 1h --verdict refuse
+  heed audit list --client newsbot --host '*.example.org' audit.db
+  heed audit list --since 2026-05-03 --until 2026-05-04 --json`
+}
+
+// Run lists the decisions.
+func (c *AuditListCmd) Run(a *console.App) error {
+	f, err := c.filter(a.Now())
+	if err != nil {
+		return err
+	}
+	records, err := c.open(a)
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	gaps, err := replay.Gaps(ctx, records, f)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(a.Stdout)
+	l := &listPrinter{out: out, encoder: console.NewJSON(out), paint: console.Colours(a.Environ, a.Stdout), json: c.JSON, records: records, gaps: gaps}
+	err = replay.List(ctx, records, f, func(i int, d *replay.Decision) error {
+		return errors.Join(l.printGaps(d.Time), l.decision(i, d))
+	})
+	if err == nil {
+		err = l.printGaps(time.Time{})
+	}
+	return errors.Join(err, out.Flush())
+}
+
+// listPrinter prints decisions and gaps, one per line.
+type listPrinter struct {
+	out     io.Writer
+	encoder *json.Encoder
+	paint   console.Painter
+	json    bool
+	records []*store.Record
+	gaps    []replay.Gap // that are not printed yet
+}
+
+func (l *listPrinter) decision(record int, d *replay.Decision) error {
+	if !l.json {
+		return printLine(l.out, l.paint, d)
+	}
+	return l.encoder.Encode(struct {
+		File string `json:"file"`
+		*replay.Decision
+	}{l.records[record].Path, d})
+}
+
+// printGaps prints the gaps that begin before a time; zero: all.
+func (l *listPrinter) printGaps(before time.Time) (err error) {
+	for len(l.gaps) > 0 && err == nil && (before.IsZero() || l.gaps[0].From.Before(before)) {
+		g := l.gaps[0]
+		l.gaps = l.gaps[1:]
+		if l.json {
+			err = l.encoder.Encode(struct {
+				File string    `json:"file"`
+				Gap  audit.Gap `json:"gap"`
+			}{l.records[g.Record].Path, g.Gap})
+		} else {
+			_, err = fmt.Fprintln(l.out, l.paint(console.Yellow, console.Printable(g.String())))
+		}
+	}
+	return err
+}
+
+func (c *AuditListCmd) filter(now time.Time) (f store.Filter, err error) {
+	f = store.Filter{Client: c.Client, Host: strings.ToLower(c.Host), Verdict: c.Verdict}
+	switch c.Verdict {
+	case "", "allow", "refuse", "would-refuse":
+	default:
+		return f, fmt.Errorf("--verdict: %q is not a verdict; write allow, refuse or would-refuse", c.Verdict)
+	}
+	f.From, f.To, err = parseWindow("--since", c.Since, "--until", c.Until, now)
+	return f, err
+}
+
+// printLine writes a decision in one line.
+func printLine(w io.Writer, paint console.Painter, d *replay.Decision) error {
+	status := "-"
+	if d.Outcome != nil {
+		status = fmt.Sprint(d.Outcome.Status)
+	}
+	method := console.Quoted(d.Method)
+	if strings.ContainsRune(method, ' ') { // not a token; without quotes it could imitate the other columns
+		method = strconv.Quote(d.Method)
+	}
+	verdict := paint(verdictColour(d.Verdict.Verdict), fmt.Sprintf("%-12s", d.Verdict.Verdict))
+	_, err := fmt.Fprintf(w, "%s %s %s %3s %s %s %s  %s\n", d.Time.Format("2006-01-02T15:04:05.000Z"), d.ID, verdict, status,
+		console.Quoted(clientName(d)), method, console.Quoted(cmp.Or(d.URL, "-")), reasonText(&d.Verdict))
+	return err
+}
+
+// clientName returns the client. Where the settings or heed run --agent set its name,
+// that is before it, as in reports.
+func clientName(d *replay.Decision) string {
+	if d.ClientName == "" {
+		return d.Client
+	}
+	return strings.ReplaceAll(d.Agent, " ", ",") + "@" + d.Client
+}
+
+// reasonText returns the reason of a verdict in words, with the rule and line behind it.
+func reasonText(v *store.Verdict) string {
+	text := console.ReasonText(rules.Reason(v.Reason))
+	if v.Rule != "" {
+		text += ": " + v.Rule
+		if v.Line > 0 {
+			text += fmt.Sprintf(" (line %d)", v.Line)
+		}
+	}
+	if v.Settled != "" {
+		text += " [" + v.Settled + "]"
+	}
+	return console.Quoted(text)
+}

@@ -1,0 +1,300 @@
+package auditcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"heed/internal/audit/replay"
+	"heed/internal/audit/store"
+	"heed/internal/check"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/route"
+	"heed/rules"
+)
+
+// AuditReplayCmd is `heed audit replay`.
+type AuditReplayCmd struct {
+	recordFiles
+	Profile string `placeholder:"NAME" help:"Compare with this profile: standard, strict, google or rep1994."`
+	Agent   string `placeholder:"UA" help:"Compare as if every client had sent this User-Agent."`
+	Policy  string `placeholder:"DIR" help:"Compare with the robots.txt files in DIR, each named by its host."`
+	JSON    bool   `name:"json" help:"Print one JSON object per record."`
+}
+
+// Help describes what is judged again, what is not, and the exit status.
+func (AuditReplayCmd) Help() string {
+	return `Judges every decision again: its URL, its agents, the recorded bytes of the
+robots.txt and the recorded settings. Verdict, reason, group, rule and line must be
+the same. Decisions that do not depend on a robots.txt (access, destinations,
+limits) are counted by reason. A request with a redacted value is judged again when
+every value would lead to the same verdict, and else reported as redacted.
+
+Every decision holds the number of the engine that made it. A difference between
+two engines is a change in heed's rules: it is reported separately and is no damage.
+
+--profile, --agent and --policy also report what would have been decided otherwise.
+DIR holds files such as example.org or example.org:8443, with or without .txt; for
+other sites the recorded file is used.
+
+Exit status: 0 when all decisions are the same or are from another engine, 1 when
+some differ, 2 when a record cannot be read.
+
+  heed audit replay
+  heed audit replay --profile strict crawl.db
+  heed audit replay --policy new-rules/ --json crawl.db`
+}
+
+// Run replays the records, one after the other.
+func (c *AuditReplayCmd) Run(a *console.App) error {
+	otherwise, leave, err := c.otherwise()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return judgeEach(a, &c.recordFiles, "judging %s again", func(ctx context.Context, r *store.Record, progress func(done, all int64)) (*replay.Result, error) {
+		return replay.Judge(ctx, r, replay.Options{ParseRules: config.RecordedRules, If: otherwise, Progress: progress})
+	}, func(file string, r *replay.Result) (same bool, err error) {
+		return r.Different == 0, c.print(a, file, r)
+	})
+}
+
+// otherwise returns the conditions to compare with, as the flags set them; nil when
+// there are none. leave, which is not nil without an error, closes what they use.
+func (c *AuditReplayCmd) otherwise() (f *replay.If, leave func(), err error) {
+	leave = func() {}
+	if c.Profile == "" && c.Agent == "" && c.Policy == "" {
+		return nil, leave, nil
+	}
+	f = &replay.If{Agent: c.Agent}
+	if c.Profile != "" {
+		if err := config.CheckProfile(c.Profile); err != nil {
+			return nil, nil, fmt.Errorf("--profile: %w", err)
+		}
+		p, _ := rules.ParseProfile(c.Profile)
+		f.Profile = &p
+	}
+	if c.Policy != "" {
+		dir, err := os.OpenRoot(c.Policy)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--policy: the directory cannot be opened: %w\nName one with files such as example.org.txt", err)
+		}
+		f.Policies, leave = policiesIn(dir), func() { _ = dir.Close() }
+	}
+	return f, leave, nil
+}
+
+// policiesIn returns a function that reads the robots.txt of an origin from dir: the
+// file named by host and port, otherwise by the host.
+func policiesIn(dir *os.Root) func(rules.Origin) ([]byte, bool, error) {
+	return func(o rules.Origin) ([]byte, bool, error) {
+		for _, name := range []string{o.HostPort(), o.Host} {
+			for _, ending := range []string{"", ".txt"} {
+				body, err := dir.ReadFile(name + ending)
+				if errors.Is(err, os.ErrNotExist) {
+					continue
+				}
+				return body, err == nil, err
+			}
+		}
+		return nil, false, nil
+	}
+}
+
+func (c *AuditReplayCmd) print(a *console.App, file string, r *replay.Result) error {
+	if c.JSON {
+		return console.NewJSON(a.Stdout).Encode(struct {
+			File string `json:"file"`
+			*replay.Result
+		}{file, r})
+	}
+	p := &replayPrinter{paint: console.Colours(a.Environ, a.Stdout)}
+	p.result(file, r)
+	if r.If != nil {
+		p.changes(r.If)
+	}
+	_, err := io.WriteString(a.Stdout, p.text.String())
+	return err
+}
+
+// replayPrinter writes the result of a replay as text.
+type replayPrinter struct {
+	paint console.Painter
+	text  strings.Builder
+}
+
+func (p *replayPrinter) line(format string, values ...any) {
+	fmt.Fprintf(&p.text, format+"\n", values...)
+}
+
+func (p *replayPrinter) result(file string, r *replay.Result) {
+	word := p.paint(console.Green, "same")
+	if r.Different > 0 {
+		word = p.paint(console.Red, "different")
+	}
+	p.line("%s  %s: %s, judged again by engine %d", word, console.Quoted(file), console.Plural(uint64(r.Entries), "decision"), r.Engine)
+	p.count(r.Same, "came out the same: verdict, reason, group, rule and line")
+	p.count(r.Different, "came out otherwise")
+	p.count(r.OtherEngine, "came out otherwise, decided by an engine of another number: the rules of heed have changed since")
+	p.count(r.Redacted, "not replayable: redacted")
+	p.count(r.Incomplete, "not replayable: the record does not have all they rest on")
+	p.count(r.NotByRules, "rest on no robots.txt:")
+	for _, w := range r.Why {
+		if w.Class == replay.NotByRules {
+			p.line("             %9d  %s: %s", w.Count, console.Quoted(w.Reason), w.Why)
+		}
+	}
+	p.count(r.Late, "verdicts that followed their requests are among them")
+	p.count(r.Exempt, "requests of exempt clients are only counted")
+	for _, w := range r.Why {
+		if w.Why != "" && (w.Class == replay.Different || w.Class == replay.Incomplete) {
+			p.line("  %s", console.Quoted(fmt.Sprintf("%d of %s: %s", w.Count, w.Reason, w.Why)))
+		}
+	}
+	p.examples(r.Examples, "recorded", "now")
+}
+
+// count writes a line with n, unless n is 0.
+func (p *replayPrinter) count(n int64, what string) {
+	if n > 0 {
+		p.line("  %9d  %s", n, what)
+	}
+}
+
+func (p *replayPrinter) examples(all []replay.Example, was, is string) {
+	for _, x := range all {
+		p.line("  %s  %s  %s", x.ID, x.Time.Format(time.RFC3339), console.Quoted(x.URL))
+		p.line("      %-9s %s", was, verdictText(&x.Recorded))
+		p.line("      %-9s %s", is, verdictText(&x.Now))
+	}
+}
+
+// verdictText returns a verdict in one line.
+func verdictText(v *store.Verdict) string {
+	if v.Verdict == "" {
+		return "nothing: it could not be judged"
+	}
+	text := v.Verdict + " (" + console.ReasonText(rules.Reason(v.Reason))
+	if v.Rule != "" {
+		text += fmt.Sprintf(": line %d, %s", v.Line, v.Rule)
+	}
+	if v.Group != "" {
+		text += ", group " + v.Group
+	}
+	if v.Variant != "" {
+		text += ", in another spelling (" + v.Variant + ")"
+	}
+	if v.Settled != "" {
+		text += ", " + v.Settled
+	}
+	return console.Quoted(text + ")")
+}
+
+func (p *replayPrinter) changes(c *replay.Changes) {
+	p.line("what would have been otherwise, of %s:", console.Plural(uint64(c.Judged), "decision"))
+	p.line("  %9d  refused that was allowed", c.Refused)
+	p.line("  %9d  allowed that was refused", c.Allowed)
+	p.line("  %9d  the same for another reason, or by another rule", c.Otherwise)
+	for i, s := range c.Sites {
+		if i == check.MaxListed {
+			p.line("  and %s", console.Plural(uint64(len(c.Sites)-check.MaxListed+c.Further), "further site"))
+			break
+		}
+		p.line("  %s: %d refused, %d allowed", console.Quoted(s.Site), s.Refused, s.Allowed)
+	}
+	p.examples(c.Examples, "recorded", "otherwise")
+}
+
+// AuditRecheckCmd is `heed audit recheck`.
+type AuditRecheckCmd struct {
+	recordFiles
+	Host string `placeholder:"PATTERN" help:"Select these hosts: example.org, or *.example.org for all below it."`
+	JSON bool   `name:"json" help:"Print one JSON object per record, with every URL."`
+}
+
+// Help describes the requests that are judged and the exit status.
+func (AuditRecheckCmd) Help() string {
+	return `Fetches the robots.txt of every site in the record, as the proxy would, and judges
+the requests that were allowed again by it. Agents, settings and exceptions are
+those of the time of the request, so that only changes of the sites are reported.
+
+Sites that cannot be fetched now are listed; their requests are not judged.
+
+Exit status: 0 when all requests would be allowed, 1 when some would be refused,
+2 when a record cannot be read.
+
+  heed audit recheck crawl.db
+  heed audit recheck --host '*.example.org' --json`
+}
+
+// Run rechecks the records, one after the other.
+func (c *AuditRecheckCmd) Run(a *console.App) error {
+	cfg, err := c.Load(a)
+	if err != nil {
+		return err
+	}
+	out, err := route.Open(cfg, a.Environ, route.Options{}, control.RouteSpec{}) // without stored copies
+	if err != nil {
+		return err
+	}
+	policy := func(ctx context.Context, o rules.Origin) *rules.Policy { return out.Policies.Policy(ctx, o, "") }
+	return judgeEach(a, &c.recordFiles, "rechecking %s", func(ctx context.Context, r *store.Record, progress func(done, all int64)) (*replay.Rechecked, error) {
+		check := replay.Recheck{ParseRules: config.RecordedRules, Host: strings.ToLower(c.Host), Policy: policy, Width: console.FetchWidth, Progress: progress}
+		return check.Run(ctx, r)
+	}, func(file string, r *replay.Rechecked) (allowed bool, err error) {
+		return r.Refused == 0, c.print(a, file, r)
+	})
+}
+
+func (c *AuditRecheckCmd) print(a *console.App, file string, r *replay.Rechecked) error {
+	if c.JSON {
+		return console.NewJSON(a.Stdout).Encode(struct {
+			File string `json:"file"`
+			*replay.Rechecked
+		}{file, r})
+	}
+	p := &replayPrinter{paint: console.Colours(a.Environ, a.Stdout)}
+	word := p.paint(console.Green, "allowed")
+	if r.Refused > 0 {
+		word = p.paint(console.Red, "refused")
+	}
+	p.line("%s  %s: %s to %s were allowed", word, console.Quoted(file), console.Plural(uint64(r.Allowed), "request"), console.Plural(uint64(r.Sites), "site"))
+	p.line("  %9d  would be refused now", r.Refused)
+	p.count(r.Unknown, "to sites that cannot be asked now")
+	p.count(r.Redacted, "not replayable: redacted")
+	p.count(r.Incomplete, "not replayable: the record does not have all they rest on")
+	for _, h := range r.Hosts {
+		p.site(&h)
+	}
+	_, err := io.WriteString(a.Stdout, p.text.String())
+	return err
+}
+
+// site prints the requests to one site that would be refused now.
+func (p *replayPrinter) site(h *replay.SiteNow) {
+	if h.Error != "" {
+		p.line("  %s: %s cannot be judged: %s", console.Quoted(h.Site), console.Plural(uint64(h.Allowed), "request"), console.Quoted(h.Error))
+		return
+	}
+	p.line("  %s: %d of %s", console.Quoted(h.Site), h.Refused, console.Plural(uint64(h.Allowed), "request"))
+	for i, r := range h.Rules {
+		if i == check.MaxListed {
+			p.line("      and %s", console.Plural(uint64(len(h.Rules)-check.MaxListed), "further rule"))
+			break
+		}
+		p.line("      %6d  line %d, %s, group %s", r.Count, r.Line, console.Quoted(r.Rule), console.Quoted(r.Group))
+	}
+	for i, u := range h.URLs {
+		if i == check.MaxListed {
+			p.line("      and %s; --json lists them", console.Plural(uint64(len(h.URLs)-check.MaxListed), "further URL"))
+			break
+		}
+		p.line("      %6d  %s", u.Count, console.Quoted(u.URL))
+	}
+}

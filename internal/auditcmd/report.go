@@ -1,0 +1,165 @@
+package auditcmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"heed/internal/audit/replay"
+	"heed/internal/audit/report"
+	"heed/internal/audit/store"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/rules"
+)
+
+// auditWindow selects decisions.
+type auditWindow struct {
+	From   string `placeholder:"TIME" help:"Select from TIME on: 2026-05-03, 2026-05-03T14:00:00Z, or 36h or 7d ago."`
+	To     string `placeholder:"TIME" help:"Select before TIME."`
+	Client string `placeholder:"NAME" help:"Select one client: address, [[client]], user or product token."`
+	Host   string `placeholder:"PATTERN" help:"Select these hosts: example.org, or *.example.org for all below it."`
+}
+
+// query parses the window.
+func (w *auditWindow) query(now time.Time) (q report.Query, err error) {
+	q.Client, q.Host = w.Client, w.Host
+	q.From, q.To, err = parseWindow("--from", w.From, "--to", w.To, now)
+	return q, err
+}
+
+// parseWindow parses the values of the two flags that bound a window. An empty
+// value is the zero time: the window is open at that end.
+func parseWindow(fromFlag, fromText, toFlag, toText string, now time.Time) (from, to time.Time, err error) {
+	if from, err = parseTime(fromFlag, fromText, now); err != nil {
+		return from, to, err
+	}
+	if to, err = parseTime(toFlag, toText, now); err != nil {
+		return from, to, err
+	}
+	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		return from, to, fmt.Errorf("%s is not before %s: the window is empty\nExchange them", fromFlag, toFlag)
+	}
+	return from, to, nil
+}
+
+// parseTime parses the value of flag: a day (UTC), a time (RFC 3339), or a duration
+// before now. An empty text is the zero time.
+func parseTime(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", time.DateTime, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	if ago, err := console.ParseFor(text, 100*366*24*time.Hour); err == nil {
+		return now.Add(-ago), nil
+	}
+	return time.Time{}, fmt.Errorf("%s: %q is not a time\nWrite a day such as 2026-05-03, a time such as 2026-05-03T14:00:00Z, or how long ago: 36h, 7d", flag, text)
+}
+
+// AuditReportCmd is `heed audit report`.
+type AuditReportCmd struct {
+	recordFiles
+	auditWindow
+	Conduct bool   `help:"Add the conduct of each client: robots.txt, gaps, repetitions."`
+	By      string `enum:"agent,address,user" default:"agent" placeholder:"WORD" help:"Count by agent (the judged name), address or user."`
+	Paper   string `xor:"form" placeholder:"DIR" help:"Write tables for a paper, queries and a codebook to a new directory."`
+	Text    bool   `xor:"form" help:"Print plain text (the default)."`
+	HTML    bool   `xor:"form" name:"html" help:"Print one self-contained HTML page."`
+	JSON    bool   `xor:"form" name:"json" help:"Print one JSON object with everything."`
+	CSV     bool   `xor:"form" name:"csv" help:"Print a CSV table by agent, site, verdict and reason."`
+}
+
+// Help describes the report.
+func (AuditReportCmd) Help() string {
+	return `Reports, by agent and by site, the requests, refusals and their rules, the waiting
+times, requests that were not judged, exceptions that decided, and robots.txt files
+that changed or were unreachable. Several records are reported as one. With
+--conduct, --csv prints one row per agent and site.
+
+  heed audit report --from 7d
+  heed audit report --conduct --html > report.html
+  heed audit report --by user --from 30d
+  heed audit report --client newsbot --csv audit.db > newsbot.csv
+  heed audit report --paper tables/ crawl.db
+  heed audit report --conduct heed1/audit.db heed2/audit.db`
+}
+
+// Run reads the records and prints the report.
+func (c *AuditReportCmd) Run(a *console.App) error {
+	q, err := c.query(a.Now())
+	if err != nil {
+		return err
+	}
+	records, err := c.open(a)
+	if err != nil {
+		return err
+	}
+	if c.Paper != "" && c.By != report.ByAgent {
+		return fmt.Errorf("--by %s does not apply to --paper, whose tables are by agent\nLeave out --by, or print the report as --csv", c.By)
+	}
+	if c.Paper != "" {
+		return c.paper(a, q, records)
+	}
+	q.Conduct, q.By = c.Conduct, c.By
+	var done func()
+	q.Progress, done = a.Bar("reading decisions")
+	r, err := report.New(records, q, a.Now())
+	done()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(a.Stdout)
+	return errors.Join(c.write(out, r), out.Flush())
+}
+
+func (c *AuditReportCmd) write(w io.Writer, r *report.Report) error {
+	switch {
+	case c.HTML:
+		return r.WriteHTML(w)
+	case c.JSON:
+		return r.WriteJSON(console.EscapingWriter{Writer: w})
+	case c.CSV:
+		return r.WriteCSV(w)
+	}
+	return r.WriteText(w)
+}
+
+// paper writes the tables of a paper.
+func (c *AuditReportCmd) paper(a *console.App, q report.Query, records []*store.Record) error {
+	ctx, stop := interruptible()
+	defer stop()
+	p := &report.Paper{
+		Query: q, Now: a.Now(), Step: func(what string) { a.Progress("making " + what) },
+		Sensitivity: func(ctx context.Context, r *store.Record) ([]report.Sensitivity, error) {
+			return sensitivity(ctx, a, r)
+		},
+	}
+	if err := p.Write(ctx, c.Paper, records); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Stdout, "the tables are in %s; begin with methods.txt and codebook.csv\n", console.Quoted(c.Paper))
+	return nil
+}
+
+// sensitivity judges a record again under each profile.
+func sensitivity(ctx context.Context, a *console.App, r *store.Record) (list []report.Sensitivity, err error) {
+	for _, profile := range []rules.Profile{rules.Standard, rules.Strict, rules.Google, rules.REP1994} {
+		progress, end := a.Bar("judging again under " + profile.String())
+		result, err := replay.Judge(ctx, r, replay.Options{ParseRules: config.RecordedRules, If: &replay.If{Profile: &profile}, Progress: progress})
+		end()
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be judged again: %w", console.Quoted(r.Path), err)
+		}
+		list = append(list, report.Sensitivity{
+			Profile: profile.String(), Judged: result.If.Judged, Allowed: result.If.Allowed, Refused: result.If.Refused, Otherwise: result.If.Otherwise,
+		})
+	}
+	return list, nil
+}

@@ -1,0 +1,209 @@
+package auditcmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"heed/internal/audit/store"
+	"heed/internal/console"
+)
+
+// AuditVerifyCmd is `heed audit verify`.
+type AuditVerifyCmd struct {
+	recordFiles
+	Head string `placeholder:"HASH|FILE" help:"Require this head in the chain: a hash, or a file from heed audit seal."`
+	JSON bool   `name:"json" help:"Print one JSON object per file."`
+}
+
+// Help describes what is verified and the exit status.
+func (AuditVerifyCmd) Help() string {
+	return `Reads each record completely and compares it with its chain of hashes: every row,
+every value, the bytes of every robots.txt, all references, and the schema. The
+first changed, added or removed row is reported. heed may be writing to the record
+meanwhile.
+
+The chain alone cannot show that its end was cut off, or that all of it was written
+anew. A head that was stored elsewhere shows both: see heed audit seal, and --head.
+
+Exit status: 0 when every record is intact, 1 when one is not, 2 when one cannot be
+read.
+
+  heed audit verify
+  heed audit verify --head seal-2026-03.txt audit.db`
+}
+
+// Run verifies the records and prints the results.
+func (c *AuditVerifyCmd) Run(a *console.App) error {
+	files, err := c.paths(a)
+	if err != nil {
+		return err
+	}
+	seal, err := readHead(c.Head)
+	if err != nil {
+		return err
+	}
+	if seal != nil && len(files) > 1 {
+		return errors.New("a head belongs to one record\nName one file with --head")
+	}
+	return verifyAll(a, files, seal, func(p *store.Proof) error {
+		if c.JSON {
+			return console.PrintJSON(a.Stdout, []*store.Proof{p})
+		}
+		return printProof(a.Stdout, console.Colours(a.Environ, a.Stdout), p)
+	})
+}
+
+// readHead parses the value of --head, a hash or the name of a file; nil when it is
+// empty.
+func readHead(head string) (*store.Seal, error) {
+	if head == "" {
+		return nil, nil
+	}
+	if seal, err := store.ReadSeal([]byte(head)); err == nil {
+		return seal, nil
+	}
+	text, err := os.ReadFile(head)
+	if err != nil {
+		return nil, fmt.Errorf("%s is neither a hash of 64 hexadecimal digits nor a file that can be read: %w", console.Quoted(head), errors.Unwrap(err))
+	}
+	seal, err := store.ReadSeal(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a seal: %w", console.Quoted(head), err)
+	}
+	return seal, nil
+}
+
+// verifyAll verifies the records and calls print with each result. The error is the
+// exit status when a record is damaged or cannot be read.
+func verifyAll(a *console.App, files []string, seal *store.Seal, print func(*store.Proof) error) error {
+	status := 0
+	for _, file := range files {
+		proof, err := verifyFile(a, file, seal)
+		if err != nil {
+			a.Complain(err)
+			status = console.ExitUsage
+			continue
+		}
+		if !proof.Whole {
+			status = max(status, console.ExitNo)
+		}
+		if err := print(proof); err != nil {
+			return err
+		}
+	}
+	if status != 0 {
+		return console.Exit(status)
+	}
+	return nil
+}
+
+// verifyFile verifies one record, with a progress bar.
+func verifyFile(a *console.App, file string, seal *store.Seal) (*store.Proof, error) {
+	ctx, stop := interruptible()
+	defer stop()
+	progress, end := a.Bar("verifying " + console.Quoted(file))
+	defer end()
+	return store.Verify(ctx, file, seal, progress)
+}
+
+// printProof writes the result of a verification as text.
+func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
+	word := paint(console.Green, "whole  ")
+	if !p.Whole {
+		word = paint(console.Red, "damaged")
+	}
+	lines := []string{word + "  " + console.Quoted(p.File)}
+	if p.Damage != nil {
+		lines = append(lines, p.Damage.Error(), p.Damage.Means)
+	}
+	lines = append(lines, holds(p))
+	if p.Pruned != nil {
+		lines = append(lines, "pruned before: "+pruned(p.Pruned))
+	}
+	if p.Sealed != nil && p.Sealed.Found {
+		lines = append(lines, fmt.Sprintf("the sealed head is in the chain: commit %d", p.Sealed.Commit))
+	}
+	if p.Head.Commit > 0 {
+		lines = append(lines, fmt.Sprintf("good up to commit %d of %s, head %s", p.Head.Commit, p.Head.Time.Format(time.RFC3339), p.Head.Hash))
+	}
+	for _, g := range p.Gaps {
+		lines = append(lines, paint(console.Yellow, "unrecorded")+": "+console.Printable(g.String()))
+	}
+	for _, remark := range p.Remarks {
+		lines = append(lines, paint(console.Yellow, "note")+": "+remark)
+	}
+	for i, line := range lines {
+		if i > 0 {
+			line = "         " + line
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds returns what was read of a record.
+func holds(p *store.Proof) string {
+	text := fmt.Sprintf("%s, %s and %s in %s", console.Plural(uint64(p.Rows["entry"]), "decision"), console.Plural(uint64(p.Rows["outcome"]), "outcome"),
+		console.Plural(uint64(p.Rows["body"]), "robots.txt file"), console.Plural(uint64(p.Commits), "commit"))
+	if !p.From.IsZero() {
+		text += ", from " + p.From.Format(time.RFC3339) + " to " + p.To.Format(time.RFC3339)
+	}
+	if !p.Whole {
+		text = "read: " + text
+	}
+	return text
+}
+
+// pruned returns what was removed from a record.
+func pruned(r *store.Removed) string {
+	text := fmt.Sprintf("%s and %s in %s", console.Plural(uint64(r.Entries), "decision"), console.Plural(uint64(r.Outcomes), "outcome"), console.Plural(uint64(r.Commits), "commit"))
+	if !r.From.IsZero() {
+		text += ", from " + r.From.Format(time.RFC3339) + " to " + r.To.Format(time.RFC3339)
+	}
+	return text
+}
+
+// AuditSealCmd is `heed audit seal`.
+type AuditSealCmd struct {
+	recordFiles
+	JSON bool `name:"json" help:"Print one JSON object per file."`
+}
+
+// Help describes the use of a head and the exit status.
+func (AuditSealCmd) Help() string {
+	return `Verifies each record and prints its head: the hash of the last commit, which covers
+the whole record. Store it where the record's owner cannot change it: publish it,
+mail it, sign it or have it timestamped. Later, heed audit verify --head proves
+that nothing up to this commit was changed or removed.
+
+Exit status: 0 when every record is intact, 1 when one is not, 2 when one cannot be
+read.
+
+  heed audit seal audit.db > seal-2026-03.txt`
+}
+
+// Run prints the heads of records that are whole.
+func (c *AuditSealCmd) Run(a *console.App) error {
+	files, err := c.paths(a)
+	if err != nil {
+		return err
+	}
+	return verifyAll(a, files, nil, func(p *store.Proof) error {
+		h := p.Head
+		switch {
+		case !p.Whole:
+			_, err = fmt.Fprintf(a.Stderr, "heed: %s is damaged and has no head: %v\nSee `heed audit verify`\n", console.Quoted(p.File), p.Damage)
+		case c.JSON:
+			err = console.PrintJSON(a.Stdout, []store.Head{h})
+		default:
+			_, err = fmt.Fprintf(a.Stdout, "record    %s\ncommit    %d\nhash      %s\ntime      %s\nentries   %d\noutcomes  %d\n",
+				h.Store, h.Commit, h.Hash, h.Time.Format(time.RFC3339), h.Entries, h.Outcomes)
+		}
+		return err
+	})
+}

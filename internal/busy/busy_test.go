@@ -1,0 +1,183 @@
+package busy
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/reason"
+	"heed/rules"
+)
+
+var noon = time.Date(2026, 5, 1, 12, 0, 30, 0, time.UTC)
+
+// asked is a request from an address to a host at a time, refused for a reason or, with
+// an empty one, allowed.
+func asked(at time.Time, client, host string, why rules.Reason) *audit.Entry {
+	d := rules.Decision{Reason: why}
+	if why == "" {
+		d = rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}
+	}
+	return &audit.Entry{Time: at, Client: client + ":40000", Host: host, Decision: d}
+}
+
+// record counts an exchange from its decision to its end.
+func record(t testing.TB, c *Counter, e *audit.Entry) {
+	t.Helper()
+	if err := c.Decided(e); err != nil {
+		t.Fatal(err)
+	}
+	c.Ended(e)
+}
+
+func TestTheBusiestClientsAndSitesAreListedWithTheirClassesAndWaits(t *testing.T) {
+	var c Counter
+	for range 5 {
+		record(t, &c, asked(noon, "192.0.2.7", "a.test", ""))
+	}
+	record(t, &c, asked(noon, "192.0.2.7", "a.test", rules.ReasonRule))
+	slow := asked(noon, "192.0.2.8", "a.test", "")
+	slow.Outcome.Waited = 3 * time.Second
+	record(t, &c, slow)
+	dead := asked(noon.Add(20*time.Minute), "192.0.2.8", "b.test", "")
+	dead.Outcome.Status = 502
+	record(t, &c, dead)
+	site502 := asked(noon.Add(20*time.Minute), "192.0.2.8", "b.test", "")
+	site502.Outcome.Status, site502.Outcome.FromSite = 502, true
+	record(t, &c, site502)
+
+	got := c.Hour(noon.Add(21*time.Minute), 10)
+	if len(got.Clients) != 2 || len(got.Sites) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	first, second := got.Clients[0], got.Clients[1]
+	if first.Name != "192.0.2.7" || first.Requests != 6 || first.Classes["allowed"] != 5 || first.Classes["refused by rule"] != 1 || len(first.Classes) != 2 {
+		t.Errorf("the busiest client: %+v", first)
+	}
+	if second.Name != "192.0.2.8" || second.Requests != 3 || second.Waits != 1 || second.Waited != 3*time.Second || second.Classes["failed"] != 1 || second.Classes["allowed"] != 2 {
+		t.Errorf("the other client: %+v", second)
+	}
+	if s := got.Sites[1]; s.Name != "b.test" || s.Classes["failed"] != 1 || s.Classes["allowed"] != 1 {
+		t.Errorf("a site that was not reached once, and answered 502 once: %+v", s)
+	}
+	if only := c.Hour(noon.Add(21*time.Minute), 1); len(only.Clients) != 1 || len(only.Sites) != 1 {
+		t.Errorf("more than one is listed: %+v", only)
+	}
+}
+
+func TestAClientHasTheNameThatTheOperatorKnows(t *testing.T) {
+	e := asked(noon, "192.0.2.7", "a.test", "")
+	for _, step := range []struct {
+		change func()
+		want   string
+	}{
+		{func() {}, "192.0.2.7"},
+		{func() { e.Client = "[2001:db8::1]:3" }, "2001:db8::1"},
+		{func() { e.User = "alice" }, "alice"},
+		{func() { e.ClientName = "newsbot" }, "newsbot"},
+		{func() { e.ClientName, e.Agent = "run", rules.Declare("AlphaBot") }, "alphabot"},
+	} {
+		step.change()
+		if got := clientOf(e); got != step.want {
+			t.Errorf("the client is %q, want %q", got, step.want)
+		}
+	}
+	e.Decision.Reason = rules.ReasonExempt
+	if got := siteOf(e); got != audit.People {
+		t.Errorf("the site of an exempt client is %q", got)
+	}
+}
+
+func TestWhatIsOlderThanAnHourIsNotListed(t *testing.T) {
+	var c Counter
+	record(t, &c, asked(noon, "192.0.2.7", "a.test", ""))
+	late := asked(noon.Add(-time.Minute), "192.0.2.9", "c.test", "")
+	late.Outcome.Waited = time.Hour
+	if got := c.Hour(noon.Add(59*time.Minute), 9); len(got.Clients) != 1 {
+		t.Errorf("after 59 minutes: %+v", got)
+	}
+	if got := c.Hour(noon.Add(66*time.Minute), 9); len(got.Clients) != 0 || got.Clients == nil {
+		t.Errorf("after 66 minutes: %+v", got)
+	}
+	record(t, &c, asked(noon.Add(time.Hour), "192.0.2.8", "b.test", "")) // in the same slot
+	c.Ended(late)                                                        // and the end of an older one is not counted there
+	if got := c.Hour(noon.Add(time.Hour), 9); len(got.Clients) != 1 || got.Clients[0].Name != "192.0.2.8" || got.Clients[0].Waits != 0 {
+		t.Errorf("an hour later: %+v", got)
+	}
+}
+
+// A flood of names neither fills the memory nor hides the client that asks most, even if
+// the names before it came several times and it comes last.
+func TestAFloodOfNamesHidesNoBusyClient(t *testing.T) {
+	var c Counter
+	for i := range 3 * maxNames {
+		record(t, &c, asked(noon, fmt.Sprint("early", i%maxNames), fmt.Sprint("early", i%maxNames, ".test"), ""))
+	}
+	for i := range 200_000 {
+		record(t, &c, asked(noon, fmt.Sprint("flood", i), fmt.Sprint("host", i, ".test"), rules.ReasonRule))
+		if i%100 == 0 {
+			record(t, &c, asked(noon, "192.0.2.7", "a.test", ""))
+		}
+	}
+	_, s := c.at(noon)
+	for _, table := range []*table{&s.clients, &s.sites} {
+		if len(table.names) != maxNames || len(table.heap) != maxNames {
+			t.Errorf("%d names, %d in the heap, want %d", len(table.names), len(table.heap), maxNames)
+		}
+		for i, n := range table.heap {
+			if n.at != i || table.names[n.text] != n {
+				t.Fatalf("the heap and the names differ at %d", i)
+			}
+		}
+	}
+	got := c.Hour(noon, 1)
+	if got.Clients[0].Name != "192.0.2.7" || got.Sites[0].Name != "a.test" || got.Clients[0].Requests < 1000 {
+		t.Errorf("the busiest: %+v", got)
+	}
+}
+
+func TestAKnownNameCostsNoMemory(t *testing.T) {
+	var c Counter
+	e := asked(noon, "192.0.2.7", "a.test", "")
+	e.Outcome.Waited = time.Second
+	record(t, &c, e)
+	if n := testing.AllocsPerRun(100, func() { record(t, &c, e) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestConcurrentRequestsAreAllCounted(t *testing.T) {
+	var c Counter
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := range 500 {
+				e := asked(noon, fmt.Sprint("192.0.2.", worker), fmt.Sprint(i%50, ".test"), "")
+				e.Outcome.Status = 504
+				if err := c.Decided(e); err != nil {
+					t.Error(err)
+				}
+				c.Ended(e)
+			}
+		})
+	}
+	all.Wait()
+	sum := uint64(0)
+	for _, s := range c.Hour(noon, 100).Sites {
+		sum += s.Classes[reason.Failed.String()]
+	}
+	if sum != 4000 {
+		t.Errorf("counted %d of 4000 failed requests", sum)
+	}
+}
+
+func BenchmarkKnown(b *testing.B) {
+	var c Counter
+	e := asked(noon, "192.0.2.7", "a.test", "")
+	b.ReportAllocs()
+	for b.Loop() {
+		record(b, &c, e)
+	}
+}

@@ -1,0 +1,220 @@
+package check
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/rules"
+)
+
+const (
+	maxLine   = 64 << 20 // bytes of a line of a batch
+	batchSize = 128      // most lines that are judged together
+)
+
+// batch answers the questions on stdin, one per line, in their order.
+func (c *CheckCmd) batch(a *console.App, fallback judgeFunc) error {
+	profile, _ := rules.ParseProfile(c.Profile) // it was checked
+	b := &batch{fallback: fallback, judge: Judge{Now: a.Now}, texts: newParsed(profile)}
+	width, size := runtime.GOMAXPROCS(0), batchSize
+	if c.Robots == "" {
+		width, size = console.FetchWidth, 1 // a line may wait for a site: the next does not wait with it
+	}
+	in := bufio.NewReaderSize(a.Stdin, 1<<16)
+	out := bufio.NewWriterSize(a.Stdout, 1<<16)
+	var readErr error
+	err := console.InOrder(width, chunks(in, size, &readErr), b.answer, func(answers []byte, waiting bool) error {
+		_, err := out.Write(answers)
+		if waiting {
+			return err
+		}
+		return errors.Join(err, out.Flush())
+	})
+	if err == nil && readErr != nil {
+		err = fmt.Errorf("stdin cannot be read to its end: %w", readErr)
+	}
+	if err == nil && b.bad.Load() {
+		return console.Exit(console.ExitUsage)
+	}
+	return err
+}
+
+// chunks yields the lines of in, in groups of up to size. It yields the lines that
+// have arrived without waiting for more, so that interactive use works. A read
+// error is stored in failed.
+func chunks(in *bufio.Reader, size int, failed *error) iter.Seq[[][]byte] {
+	return func(yield func([][]byte) bool) {
+		var chunk [][]byte
+		for {
+			line, err := readLine(in)
+			if len(line) > 0 {
+				chunk = append(chunk, line)
+			}
+			if err != nil && err != io.EOF {
+				*failed = err
+			}
+			if len(chunk) > 0 && (err != nil || len(chunk) >= size || !lineWaits(in)) {
+				if !yield(chunk) {
+					return
+				}
+				chunk = nil
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// lineWaits reports whether a whole line has been read already.
+func lineWaits(in *bufio.Reader) bool {
+	waiting, _ := in.Peek(in.Buffered())
+	return bytes.IndexByte(waiting, '\n') >= 0
+}
+
+// readLine returns the next line without its end. A line that is too long is
+// truncated, so that it is not valid JSON.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line) <= maxLine {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return bytes.TrimSpace(line), err
+		}
+	}
+}
+
+// batch judges the lines of one input.
+type batch struct {
+	fallback judgeFunc // for lines without robots.txt
+	judge    Judge     // for lines with one
+	texts    *parsed
+	bad      atomic.Bool // a line was invalid
+}
+
+// question is one line of the input. Its other members are copied to the answer.
+type question struct {
+	robots *string
+	agent  *string
+	url    *string
+	rest   map[string]json.RawMessage
+}
+
+func (b *batch) answer(lines [][]byte) []byte {
+	var out []byte
+	for _, line := range lines {
+		q, err := parseQuestion(line)
+		var a *control.Judgement
+		if err == nil {
+			a, err = b.judgementOn(q)
+		}
+		if err != nil {
+			b.bad.Store(true)
+		}
+		out = appendAnswer(out, q.rest, a, err)
+	}
+	return console.Escaped(out)
+}
+
+// judgementOn judges by the robots.txt of the question, or by fallback when it
+// contains none.
+func (b *batch) judgementOn(q *question) (*control.Judgement, error) {
+	ctx := context.Background()
+	if q.robots == nil {
+		return b.fallback(ctx, *q.agent, *q.url)
+	}
+	return b.judge.Ask(ctx, *q.agent, *q.url, func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string, string) {
+		return b.texts.policy(o, *q.robots), "", ""
+	})
+}
+
+// parseQuestion parses one line of the input. With an error, the question contains
+// the members that could be parsed.
+func parseQuestion(line []byte) (*question, error) {
+	q := &question{}
+	if err := json.Unmarshal(line, &q.rest); err != nil || q.rest == nil || len(line) > maxLine {
+		q.rest = map[string]json.RawMessage{}
+		return q, errors.New("the line is not a JSON object")
+	}
+	defer delete(q.rest, "robots")
+	defer delete(q.rest, "robots_b64")
+	var encoded *string
+	for name, into := range map[string]**string{"robots": &q.robots, "robots_b64": &encoded, "agent": &q.agent, "url": &q.url} {
+		raw, given := q.rest[name]
+		if given && json.Unmarshal(raw, into) != nil {
+			return q, fmt.Errorf("%s is not a text", name)
+		}
+	}
+	switch {
+	case q.agent == nil:
+		return q, errors.New("agent is missing")
+	case q.url == nil:
+		return q, errors.New("url is missing")
+	case encoded == nil:
+		return q, nil
+	case q.robots != nil:
+		return q, errors.New("robots and robots_b64 exclude each other")
+	}
+	text, err := base64.StdEncoding.DecodeString(*encoded)
+	if err != nil {
+		return q, errors.New("robots_b64 is not base64")
+	}
+	decoded := string(text)
+	q.robots = &decoded
+	return q, nil
+}
+
+// answerMembers are the names of the answer's own members. Members of a question
+// with these names are not copied.
+var answerMembers = []string{"allowed", "reason", "group", "rule", "line", "detail", "error"}
+
+// appendAnswer appends one line of the output: the copied members, ordered by name,
+// then the answer or the error.
+func appendAnswer(out []byte, rest map[string]json.RawMessage, a *control.Judgement, err error) []byte {
+	out = append(out, '{')
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
+		if !slices.Contains(answerMembers, name) {
+			out = append(append(appendName(out, name), rest[name]...), ',')
+		}
+	}
+	if err != nil {
+		return append(appendText(appendName(out, "error"), err.Error()), "}\n"...)
+	}
+	out = strconv.AppendBool(appendName(out, "allowed"), a.Allowed)
+	out = appendText(appendName(append(out, ','), "reason"), string(a.Reason))
+	out = appendText(appendName(append(out, ','), "group"), a.Group)
+	out = appendText(appendName(append(out, ','), "rule"), a.Rule)
+	out = strconv.AppendInt(appendName(append(out, ','), "line"), int64(a.Line), 10)
+	if a.Detail != "" {
+		out = appendText(appendName(append(out, ','), "detail"), a.Detail)
+	}
+	return append(out, "}\n"...)
+}
+
+func appendName(out []byte, name string) []byte { return append(appendText(out, name), ':') }
+
+// appendText appends s as JSON.
+func appendText(out []byte, s string) []byte {
+	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
+		return append(append(append(out, '"'), s...), '"') // nearly always, and many times faster
+	}
+	return append(out, console.MustJSON(s)...)
+}

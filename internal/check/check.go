@@ -1,0 +1,175 @@
+// Package check judges URLs outside a request: heed check, its batches and its
+// explanations, and heed lint.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/reason"
+	"heed/rules"
+)
+
+// CheckCmd is `heed check`: judges URLs as the proxy would.
+type CheckCmd struct {
+	config.FileFlags
+	Robots  string   `placeholder:"FILE" help:"Judge by this robots.txt instead of the site's; - is stdin."`
+	Agent   *string  `short:"a" placeholder:"UA" help:"Judge this client: a User-Agent, or a product token."`
+	Client  string   `placeholder:"NAME" help:"Judge as the [[client]] NAME, whichever the User-Agent matches."`
+	Profile string   `placeholder:"NAME" help:"Use this profile: standard, strict, google or rep1994."`
+	Local   bool     `help:"Judge in this process, not in the running heed."`
+	Fresh   bool     `help:"Judge in this process and fetch each robots.txt now."`
+	Batch   bool     `help:"Read JSON Lines from stdin, write JSON Lines to stdout."`
+	Explain bool     `help:"Explain each step from the User-Agent to the verdict."`
+	JSON    bool     `name:"json" help:"Print one JSON object per URL."`
+	Quiet   bool     `short:"q" help:"Print nothing; only set the exit status."`
+	URLs    []string `arg:"" optional:"" name:"url" help:"The URLs to judge."`
+}
+
+// Help describes the output, the exit status and the format of a batch.
+func (c *CheckCmd) Help() string {
+	return `Prints one line per URL: allow or refuse, the URL, the reason with rule, line and
+group, and the source and age of the rules. A running heed is asked, so that its
+settings and stored files decide. Otherwise, and with --local, the URL is judged in
+this process, by a stored copy while it is fresh, else by a fetched one.
+
+Exit status: 0 when all URLs are allowed, 1 when one is refused, 2 when the command
+line is wrong.
+
+  heed check --agent ExampleBot https://example.org/private/
+  heed check --robots robots.txt --agent 'ExampleBot/2.1' https://example.org/a
+  heed check --explain --agent 'Mozilla/5.0 (compatible; ExampleBot/2.1)' https://example.org/
+
+With --batch, each line of stdin is an object with agent, url and optionally robots
+(the text of a robots.txt) or robots_b64; without them, --robots or the site's own
+file is used. Each line of stdout is the answer: allowed, reason, group, rule and
+line; other members are copied. An invalid line is answered by an object with error.
+The exit status is then 2, else 0.
+
+  echo '{"robots":"User-agent: *\nDisallow: /a","agent":"x","url":"http://h.test/a"}' |
+      heed check --batch`
+}
+
+// Run judges the URLs.
+func (c *CheckCmd) Run(a *console.App) error {
+	if err := c.usage(); err != nil {
+		return err
+	}
+	judge, err := c.judgeFunc(a)
+	if err != nil {
+		return err
+	}
+	if c.Batch {
+		return c.batch(a, judge)
+	}
+	type result struct {
+		*control.Judgement
+		err error
+	}
+	worst, paint := 0, console.Colours(a.Environ, a.Stdout)
+	work := func(address string) (r result) {
+		r.Judgement, r.err = judge(context.Background(), *c.Agent, address)
+		return r
+	}
+	err = console.InOrder(console.FetchWidth, slices.Values(c.URLs), work, func(r result, _ bool) error {
+		if r.err != nil {
+			a.Complain(r.err)
+			worst = console.ExitUsage
+			return nil
+		}
+		if !r.Allowed {
+			worst = max(worst, console.ExitNo)
+		}
+		return c.print(a.Stdout, paint, r.Judgement)
+	})
+	if err == nil && worst != 0 {
+		return console.Exit(worst)
+	}
+	return err
+}
+
+func (c *CheckCmd) usage() error {
+	switch {
+	case c.Local && c.Fresh, c.Robots != "" && (c.Local || c.Fresh):
+		return errors.New("--robots, --local and --fresh are three different sources of rules\nLeave all but one out")
+	case c.Profile != "" && config.CheckProfile(c.Profile) != nil:
+		return fmt.Errorf("--profile: %w", config.CheckProfile(c.Profile))
+	case c.Batch && len(c.URLs) > 0:
+		return errors.New("--batch takes its URLs from stdin\nLeave out the URLs, or --batch")
+	case c.Batch && c.Robots == "-":
+		return errors.New("--batch and --robots - would both read stdin\nName a file")
+	case c.Batch && c.Agent != nil:
+		return errors.New("--batch takes the agent from each line\nLeave out --agent, or --batch")
+	case c.Explain && (c.Batch || c.JSON):
+		return errors.New("--explain is for people, --json and --batch are for programs\nLeave one of them out")
+	case c.Client != "" && (c.Batch || c.Robots != ""):
+		return errors.New("--client names an entry of the settings, which --batch and --robots do without\nLeave one of them out")
+	case c.Batch:
+		return nil
+	case len(c.URLs) == 0:
+		return errors.New("there is no URL to check\nWrite one, such as: heed check --agent ExampleBot https://example.org/page")
+	case c.Agent == nil:
+		return errors.New("--agent is required: the answer depends on the client's name\nAdd --agent with a User-Agent string or a product token, such as --agent ExampleBot")
+	}
+	return nil
+}
+
+// print writes one answer for people or as JSON.
+func (c *CheckCmd) print(w io.Writer, paint console.Painter, a *control.Judgement) error {
+	if c.Quiet {
+		return nil
+	}
+	if c.JSON {
+		return console.NewJSON(w).Encode(a)
+	}
+	colour, verdict := console.Red, "refuse"
+	if a.Allowed {
+		colour, verdict = console.Green, "allow "
+	}
+	_, err := fmt.Fprintf(w, "%s %s  %s: %s\n", paint(colour, verdict), console.Printable(a.URL), a.Reason, whyText(a))
+	if err == nil && c.Explain {
+		err = printExplanation(w, paint, a)
+	}
+	return err
+}
+
+// whyText describes the reason of the decision in words.
+func whyText(a *control.Judgement) string {
+	var why strings.Builder
+	switch a.Reason {
+	case rules.ReasonRule:
+		fmt.Fprintf(&why, "line %d, %s", a.Line, console.Quoted(a.Rule))
+	case rules.ReasonOverride:
+		fmt.Fprintf(&why, "%s, an exception (%s)", console.Quoted(a.Rule), console.Quoted(a.Settled))
+	case rules.ReasonNotACrawl:
+		fmt.Fprintf(&why, "%s (%s)", reason.Of(a.Reason).Words, console.Quoted(a.Settled))
+	default:
+		if a.Reason == rules.ReasonRobotsUnreachable && tooMany(a) != "" {
+			return a.Detail + "; all but /robots.txt is refused (" + sourceText(a) + ")"
+		}
+		why.WriteString(console.Quoted(reason.Of(a.Reason).Words))
+	}
+	if a.Group != "" {
+		fmt.Fprintf(&why, ", group %s", console.Quoted(a.Group))
+	}
+	if a.Variant != "" {
+		fmt.Fprintf(&why, ", in another spelling of the path (%s)", a.Variant)
+	}
+	if a.Detail != "" {
+		fmt.Fprintf(&why, " (%s)", console.Quoted(a.Detail))
+	}
+	if source := sourceText(a); source != "" {
+		fmt.Fprintf(&why, " (%s)", source)
+	}
+	if a.Mode != "" && !a.Allowed {
+		why.WriteString(" (only observed: let through)")
+	}
+	return why.String()
+}

@@ -1,0 +1,373 @@
+package check
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/reason"
+	"heed/rules"
+)
+
+// How the explanation is laid out.
+const (
+	pageWidth  = 80 // columns
+	labelWidth = 11 // of the first word of a step, and the blanks around it
+	// MaxListed is the largest number of names, pieces, readings or rules of one kind
+	// that is printed; the rest is counted.
+	MaxListed = 8
+	// maxAgentShown is the largest number of characters of a User-Agent string that
+	// is printed.
+	maxAgentShown = 600
+)
+
+// Explainer writes the steps from a User-Agent to a verdict, one paragraph each.
+type Explainer struct {
+	*control.Judgement
+	Road  *rules.Explanation
+	Paint console.Painter
+	Text  strings.Builder
+}
+
+// printExplanation writes the steps to the verdict.
+func printExplanation(w io.Writer, paint console.Painter, a *control.Judgement) error {
+	x := &Explainer{Judgement: a, Road: a.Road, Paint: paint}
+	if x.Road == nil {
+		x.Road = &rules.Explanation{} // the running heed sent none
+	}
+	x.AgentStep()
+	if a.Robots != "" {
+		x.RulesStep()
+		x.GroupsStep()
+		x.MatchesStep()
+	}
+	x.verdict()
+	x.Text.WriteByte('\n')
+	_, err := io.WriteString(w, x.Text.String())
+	return err
+}
+
+// Step begins a paragraph.
+func (x *Explainer) Step(label, format string, values ...any) {
+	x.line(x.Paint(console.Bold, fmt.Sprintf("  %-*s", labelWidth-2, label)), format, values...)
+}
+
+// More continues the paragraph on a new line.
+func (x *Explainer) More(format string, values ...any) {
+	x.line(strings.Repeat(" ", labelWidth), format, values...)
+}
+
+// line writes one line, wrapped at blanks; words are never split. Continuation lines
+// are indented by two more columns.
+func (x *Explainer) line(head, format string, values ...any) {
+	words := strings.Split(fmt.Sprintf(format, values...), " ")
+	x.Text.WriteString(head)
+	at := labelWidth
+	for i, word := range words {
+		size := len([]rune(word))
+		switch {
+		case i == 0:
+		case at+1+size > pageWidth:
+			x.Text.WriteString("\n" + strings.Repeat(" ", labelWidth+2))
+			at = labelWidth + 2
+		default:
+			x.Text.WriteByte(' ')
+			at++
+		}
+		x.Text.WriteString(word)
+		at += size
+	}
+	x.Text.WriteByte('\n')
+}
+
+// AgentStep prints which pieces of the User-Agent are names of robots, the groups
+// that each name selects, and the pieces that are ignored.
+func (x *Explainer) AgentStep() {
+	if x.Client != "" {
+		x.Step("Client", "%s, an entry of the settings", console.Quoted(x.Client))
+	}
+	if x.Agent == "" {
+		x.Step("Agent", "no User-Agent: the rules for all robots (*) apply")
+		return
+	}
+	x.Step("Agent", "%s", console.Truncated(x.Agent, maxAgentShown))
+	for i, t := range x.Road.Tokens {
+		if i == MaxListed {
+			x.More("and %s", console.Plural(uint64(len(x.Road.Tokens)-MaxListed), "further name"))
+			break
+		}
+		x.More("%s", tokenText(t.Token)+x.groupsOf(t))
+	}
+	if len(x.Road.Tokens) == 0 {
+		x.More("contains no name of a robot: the rules for all robots (*) apply")
+	}
+	for _, why := range []rules.DropReason{rules.DroppedCompatible, rules.DroppedAddress} {
+		if left := x.dropped(why); left != "" {
+			x.More("ignored: %s (%s)", left, droppedText[why])
+		}
+	}
+}
+
+var droppedText = map[rules.DropReason]string{
+	rules.DroppedCompatible: "a platform or a compatible browser",
+	rules.DroppedAddress:    "an address, which may contain names of other robots",
+}
+
+func (x *Explainer) dropped(why rules.DropReason) string {
+	var left []string
+	for _, d := range x.Road.Dropped {
+		if d.Why == why {
+			left = append(left, console.Quoted(d.Piece))
+		}
+	}
+	if more := len(left) - MaxListed; more > 0 {
+		left = append(left[:MaxListed], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(left, ", ")
+}
+
+// tokenText returns a name, with the piece it was taken from when they differ.
+func tokenText(t rules.Token) string {
+	if strings.EqualFold(t.Name, t.Piece) {
+		return console.Quoted(t.Name)
+	}
+	return fmt.Sprintf(`%s (from "%s")`, console.Quoted(t.Name), console.Quoted(t.Piece))
+}
+
+// groupsOf returns the groups that a name selects, after a colon.
+func (x *Explainer) groupsOf(t rules.TokenGroups) string {
+	if len(t.Groups) == 0 {
+		if x.Robots == "" || x.Group == "" {
+			return ""
+		}
+		return ": no group has this name"
+	}
+	var to []string
+	for _, g := range t.Groups[:min(len(t.Groups), MaxListed)] {
+		to = append(to, fmt.Sprintf("group %s%s", console.Quoted(g.Name), howText[g.How]))
+	}
+	return ": " + strings.Join(to, ", ")
+}
+
+// howText describes how a name selected a group, where it is not an exact match.
+var howText = map[rules.How]string{
+	rules.ByFirst: ", by its first word",
+	rules.ByChain: ", which its operator documents as the fallback when no group has this name",
+	rules.ByPart:  ", whose name is part of this one (1994)",
+	rules.ByList:  ", one of several names on that line: it may only add refusals",
+}
+
+// RulesStep prints the source of the rules and the profile they are read by.
+func (x *Explainer) RulesStep() {
+	x.Step("Rules", "%s", console.Quoted(x.Robots))
+	from := "asked just now"
+	switch x.By {
+	case byFile:
+		from = ""
+	case ByHeed:
+		from = fmt.Sprintf("as the running heed has them, %s old", ageOf(x.Judgement))
+	case ByOperator:
+		from = "but read from the file that the settings name in its place"
+	case ByRecord:
+		from = fmt.Sprintf("as recorded, %s old", ageOf(x.Judgement))
+		if r := x.Reason; r == rules.ReasonRobotsUnreachable || r == rules.ReasonOriginUnreachable || r == rules.ReasonDestination {
+			from = "which could not be fetched"
+		}
+	case byStore:
+		from = fmt.Sprintf("as stored %s ago", ageOf(x.Judgement))
+	}
+	if x.Stale {
+		from = fmt.Sprintf("an old copy, %s old, since the site cannot be asked", ageOf(x.Judgement))
+	}
+	if from != "" {
+		x.More("%s", from)
+	}
+	if x.Profile != "" && x.Profile != rules.Standard.String() {
+		x.More("read by the profile %s", x.Profile)
+	}
+}
+
+// GroupsStep prints the groups that govern.
+func (x *Explainer) GroupsStep() {
+	for i, g := range x.Road.Governing {
+		if i == MaxListed {
+			x.More("and %s", console.Plural(uint64(len(x.Road.Governing)-MaxListed), "further group"))
+			break
+		}
+		why := "since no group is for a name of the agent"
+		if g.Token.Name != "" {
+			why = "for " + console.Quoted(g.Token.Name)
+		}
+		print := x.More
+		if i == 0 {
+			print = func(f string, v ...any) { x.Step("Group", f, v...) }
+		}
+		print("%s (%s, %s), %s", console.Quoted(g.Name), lineList(g.Lines), console.Plural(uint64(g.Rules), "rule"), why)
+	}
+	if len(x.Road.Governing) > 1 {
+		x.More("each of them must allow")
+	}
+	if len(x.Road.Governing) == 0 && (x.Reason == rules.ReasonNoRule || x.Reason == rules.ReasonRule) {
+		x.Step("Group", "none: no group is for a name of the agent, nor for all robots (*)")
+	}
+}
+
+// lineList returns line numbers as text.
+func lineList(lines []int) string {
+	var numbers []string
+	for i, n := range lines {
+		if i == MaxListed {
+			numbers = append(numbers, "...")
+			break
+		}
+		numbers = append(numbers, fmt.Sprint(n))
+	}
+	if len(numbers) == 1 {
+		return "line " + numbers[0]
+	}
+	return "lines " + strings.Join(numbers, ", ")
+}
+
+// verdict prints the verdict and its reason.
+func (x *Explainer) verdict() {
+	colour, verdict := console.Red, "refuse"
+	if x.Allowed {
+		colour, verdict = console.Green, "allow"
+	}
+	x.Step("Verdict", "%s: %s", x.Paint(colour, verdict), x.Because())
+}
+
+// Because returns the reason of the verdict in words.
+func (x *Explainer) Because() string {
+	switch x.Reason {
+	case rules.ReasonRule:
+		if x.Allowed {
+			return fmt.Sprintf("line %d, %s, lets %s fetch it", x.Line, console.Quoted(x.Rule), x.subject())
+		}
+		return fmt.Sprintf("line %d, %s, keeps %s from it", x.Line, console.Quoted(x.Rule), x.subject())
+	case rules.ReasonOverride:
+		verb := "lets it through whatever the rules say"
+		if !x.Allowed {
+			verb = "refuses it whatever the rules say"
+		}
+		return fmt.Sprintf("%s, an exception of the operator's, %s (%s)", console.Quoted(x.Rule), verb, console.Quoted(x.Settled))
+	case rules.ReasonNotACrawl:
+		return fmt.Sprintf("%s (%s)", reason.Of(x.Reason).Words, console.Quoted(x.Settled))
+	}
+	if what := tooMany(x.Judgement); what != "" {
+		return "the rules have " + what + ", too many to judge by: everything but /robots.txt is refused until the site has fewer"
+	}
+	return console.Quoted(reason.Of(x.Reason).Words) + x.Remark()
+}
+
+// subject returns the name that the deciding group is for.
+func (x *Explainer) subject() string {
+	if x.Token == "" {
+		return "all robots (*)"
+	}
+	return console.Quoted(x.Token)
+}
+
+// Remark returns the detail of the reason, after a colon; empty when there is none.
+func (x *Explainer) Remark() string {
+	if x.Detail == "" {
+		return ""
+	}
+	return ": " + console.Quoted(x.Detail)
+}
+
+// MatchesStep prints each reading of the target with the rules that match it.
+func (x *Explainer) MatchesStep() {
+	quiet := 0 // readings after the first that are allowed
+	for i, r := range x.Road.Readings {
+		last := i == len(x.Road.Readings)-1
+		if i > 0 && !(last && x.refused(r)) {
+			quiet++
+			continue
+		}
+		if quiet > 0 {
+			x.More("in %s: allowed, too", console.Plural(uint64(quiet), "other spelling"))
+			quiet = 0
+		}
+		if i == 0 {
+			x.Step("Judged", "%s", console.Quoted(r.Target))
+		} else {
+			x.More("but a server may take it for %s (%s):", console.Quoted(r.Target), spelling(r.Variant))
+		}
+		x.matches(r)
+	}
+	if quiet > 0 {
+		x.More("in %s that servers may read it in: allowed, too", console.Plural(uint64(quiet), "other spelling"))
+	}
+}
+
+func (x *Explainer) refused(r rules.Reading) bool {
+	return len(r.Results) > 0 && r.Results[len(r.Results)-1].Verdict == rules.Refuse
+}
+
+// spellings describes the readings by their names in Variant.
+var spellings = map[string]string{
+	"":   "with & and = as they may be sent",
+	"v0": "decoded",
+	"v1": "v1: dot segments resolved",
+	"v2": "v2: slashes joined and dot segments resolved",
+	"v3": `v3: escaped slashes and \ are slashes`,
+	"v4": "v4: without what follows ;",
+	"v5": "v5: decoded once more",
+}
+
+func spelling(variant string) string {
+	if text, known := spellings[variant]; known {
+		return text
+	}
+	return variant
+}
+
+// matches prints the rules that match a reading, by group.
+func (x *Explainer) matches(r rules.Reading) {
+	for i, o := range r.Results {
+		of := ""
+		if len(x.Road.Governing) > 1 && i < len(x.Road.Governing) {
+			of = "of group " + console.Quoted(x.Road.Governing[i].Name) + " "
+		}
+		if len(o.Matches) == 0 {
+			x.More("  no rule %sfits", of)
+			continue
+		}
+		if of != "" {
+			x.More("  %sthese fit:", of)
+		}
+		for j, m := range o.Matches[:min(len(o.Matches), MaxListed)] {
+			text := fmt.Sprintf("  line %d: %s (%s)", m.Line, console.Quoted(m.Rule), console.Plural(uint64(m.Octets), "octet"))
+			if j == 0 {
+				text += " <- " + x.precedence(o)
+			}
+			x.More("%s", text)
+		}
+		if more := len(o.Matches) + o.Further - MaxListed; more > 0 {
+			x.More("  and %s that count for less", console.Plural(uint64(more), "rule"))
+		}
+	}
+}
+
+// precedence returns why the first rule of a result decides.
+func (x *Explainer) precedence(o rules.GroupResult) string {
+	first := o.Matches[0]
+	switch {
+	case len(o.Matches) == 1:
+		return "the only one that fits"
+	case x.Profile == rules.REP1994.String():
+		return "any Disallow that fits refuses"
+	}
+	for _, m := range o.Matches[1:] {
+		if m.Octets == first.Octets && m.Allow != first.Allow {
+			if first.Allow {
+				return fmt.Sprintf("as long as line %d, and Allow counts then", m.Line)
+			}
+			return fmt.Sprintf("as long as line %d, and Disallow counts then", m.Line)
+		}
+	}
+	return "the longest counts"
+}

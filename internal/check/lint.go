@@ -1,0 +1,204 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"heed/cache"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/pageurl"
+	"heed/internal/route"
+	"heed/rules"
+)
+
+// LintCmd is `heed lint`: reports faults of a robots.txt.
+type LintCmd struct {
+	config.FileFlags
+	Site    string   `placeholder:"URL" help:"Read FILE as the robots.txt of this site."`
+	Profile string   `placeholder:"NAME" help:"Use this profile: standard (the default), strict, google or rep1994."`
+	JSON    bool     `name:"json" help:"Print one JSON object per finding."`
+	Quiet   bool     `short:"q" help:"Print nothing; only set the exit status."`
+	Files   []string `arg:"" optional:"" name:"file|url" help:"Files, - for stdin, or sites whose robots.txt is fetched."`
+}
+
+// Help describes the output and the exit status.
+func (c *LintCmd) Help() string {
+	return `Prints one line per finding: where it is, what it means to heed and to other robots,
+and what to write instead. With --site, URLs of that site are recognised as its own.
+
+Exit status: 0 when no rule is lost or misleading, 1 when one is, 2 when a file
+cannot be read.
+
+  heed lint robots.txt
+  heed lint https://example.org/`
+}
+
+// lintTimeout bounds the fetch of one robots.txt, as in the proxy.
+const lintTimeout = cache.DefaultTimeout
+
+// finding is one line of the output.
+type finding struct {
+	File    string            `json:"file"`
+	Line    int               `json:"line"`
+	Column  int               `json:"column"`
+	Kind    rules.FindingKind `json:"kind"`
+	Text    string            `json:"text"`
+	Means   string            `json:"means"`
+	Instead string            `json:"instead"`
+	Serious bool              `json:"serious"`
+}
+
+// Run lints the files.
+func (c *LintCmd) Run(a *console.App) error {
+	if len(c.Files) == 0 {
+		return errors.New("there is no file to look at\nName one, or a site: heed lint robots.txt, heed lint https://example.org/")
+	}
+	if c.Profile != "" && config.CheckProfile(c.Profile) != nil {
+		return fmt.Errorf("--profile: %w", config.CheckProfile(c.Profile))
+	}
+	site := rules.Origin{}
+	if c.Site != "" {
+		var err error
+		if site, _, err = pageurl.Parse(c.Site); err != nil {
+			return fmt.Errorf("--site: %w", err)
+		}
+	}
+	worst := 0
+	for _, name := range c.Files {
+		status, err := c.lint(a, name, site)
+		if err != nil {
+			a.Complain(err)
+			status = console.ExitUsage
+		}
+		worst = max(worst, status)
+	}
+	if worst != 0 {
+		return console.Exit(worst)
+	}
+	return nil
+}
+
+// lint prints the findings of one file and returns the exit status.
+func (c *LintCmd) lint(a *console.App, name string, site rules.Origin) (status int, err error) {
+	var text string
+	if isURL(name) {
+		text, site, err = c.fetch(a, name)
+	} else {
+		text, err = readRobots(a, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w\nTo look at a site's, write its URL, such as https://example.org/", err)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	paint := console.Colours(a.Environ, a.Stdout)
+	profile, _ := rules.ParseProfile(c.Profile) // it was checked
+	found := rules.Lint(profile, site, []byte(text))
+	for _, f := range found {
+		serious := f.Kind.Severity() > rules.Note
+		if serious {
+			status = console.ExitNo
+		}
+		if err := c.print(a.Stdout, paint, finding{name, f.Line, f.Column, f.Kind, f.Text, f.Kind.Means(), f.Kind.Instead(), serious}); err != nil {
+			return 0, err
+		}
+	}
+	if len(found) == 0 && !c.Quiet {
+		fmt.Fprintf(a.Stderr, "heed: %s: nothing odd\n", console.Printable(name))
+	}
+	return status, nil
+}
+
+func isURL(name string) bool {
+	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
+}
+
+// fetch fetches the robots.txt of a site as the proxy does, without using or
+// changing stored copies.
+func (c *LintCmd) fetch(a *console.App, address string) (text string, o rules.Origin, err error) {
+	o, _, err = pageurl.Parse(address)
+	if err != nil {
+		return "", o, err
+	}
+	cfg, err := c.Load(a)
+	if err != nil {
+		return "", o, err
+	}
+	out, err := route.Open(cfg, a.Environ, route.Options{}, control.RouteSpec{})
+	if err != nil {
+		return "", o, err
+	}
+	slow := time.AfterFunc(time.Second, func() { a.Progress("waiting for " + o.RobotsURL()) })
+	defer slow.Stop()
+	text, err = fetchText(&http.Client{Transport: out.Transport, CheckRedirect: noDowngrade}, o, cache.DefaultUserAgent(cfg.Contact))
+	return text, o, err
+}
+
+func fetchText(client *http.Client, o rules.Origin, userAgent string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lintTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.RobotsURL(), nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("User-Agent", userAgent)
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", fmt.Errorf("the robots.txt cannot be fetched: %w", err)
+	}
+	defer resp.Body.Close()
+	if !slices.Contains([]int{http.StatusOK, http.StatusNonAuthoritativeInfo, http.StatusNoContent}, resp.StatusCode) {
+		return "", fmt.Errorf("there is no robots.txt to look at: %s is answered with status %d", o.RobotsURL(), resp.StatusCode)
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, rules.MaxBytes+1))
+	if err != nil {
+		return "", fmt.Errorf("the robots.txt cannot be fetched: %w", err)
+	}
+	return string(data), nil
+}
+
+// noDowngrade follows redirects as the proxy does: ten of them, and none from
+// https to http.
+func noDowngrade(req *http.Request, via []*http.Request) error {
+	if len(via) > 10 {
+		return errors.New("more than 10 redirects")
+	}
+	if req.URL.Scheme == "http" && via[len(via)-1].URL.Scheme == "https" {
+		return errors.New("a redirect from https to http is not followed")
+	}
+	return nil
+}
+
+// print writes one finding for people or as JSON.
+func (c *LintCmd) print(w io.Writer, paint console.Painter, f finding) error {
+	if c.Quiet {
+		return nil
+	}
+	if c.JSON {
+		return console.NewJSON(w).Encode(f)
+	}
+	place := console.Printable(f.File)
+	if f.Line > 0 {
+		place = fmt.Sprintf("%s:%d:%d", place, f.Line, f.Column)
+	}
+	colour := console.Yellow
+	if f.Serious {
+		colour = console.Red
+	}
+	text := ""
+	if f.Text != "" {
+		text = "  " + console.Quoted(f.Text)
+	}
+	_, err := fmt.Fprintf(w, "%s %s%s\n    %s\n    %s\n", paint(console.Bold, place+":"), paint(colour, string(f.Kind)), text, f.Means, f.Instead)
+	return err
+}

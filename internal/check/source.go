@@ -1,0 +1,252 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/route"
+	"heed/internal/state"
+	"heed/rules"
+)
+
+// Sources of the rules of a Judgement (its By).
+const (
+	byFile  = "file"  // the one of --robots
+	ByHeed  = "heed"  // the running one, which was asked
+	byStore = "store" // a copy that a heed stored and that is fresh
+	bySite  = "site"  // the site itself, which was asked just now
+
+	ByRecord   = "record"   // the record of the decision
+	ByOperator = "operator" // a file that the settings put in place of the site's
+)
+
+// sourceText describes the source and the age of the rules; empty when no rules
+// were looked up.
+func sourceText(a *control.Judgement) string {
+	age := ageOf(a).String() + " old"
+	switch {
+	case a.Robots == "":
+		return ""
+	case a.By == byFile:
+		return "by " + console.Quoted(a.Robots)
+	case a.Stale && a.By == ByHeed:
+		return "by the running heed's copy, " + age + ", since the site cannot be asked"
+	case a.Stale:
+		return "by a copy " + age + ", since the site cannot be asked"
+	case a.By == ByOperator:
+		return "by the file that the settings name in place of the site's"
+	case a.By == ByHeed:
+		return "by the running heed's copy, " + age
+	case a.By == byStore:
+		return "by the stored copy, " + age
+	}
+	return "asked just now"
+}
+
+// ageOf returns the age of the rules, rounded to seconds.
+func ageOf(a *control.Judgement) time.Duration {
+	return time.Duration(a.Age * float64(time.Second)).Round(time.Second)
+}
+
+// policies returns the source of rules for judging in this process: the file named
+// by --robots, otherwise fresh stored copies and the sites.
+func (c *CheckCmd) policies(a *console.App) (policyOf, error) {
+	if c.Robots != "" {
+		text, err := readRobots(a, c.Robots)
+		if err != nil {
+			return nil, err
+		}
+		profile, _ := rules.ParseProfile(c.Profile) // it was checked
+		policy := newParsed(profile).of(text)
+		return func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string, string) {
+			return policy(o), c.Robots, byFile
+		}, nil
+	}
+	cfg, err := c.Load(a)
+	if err != nil {
+		return nil, err
+	}
+	options := route.Options{}
+	if !c.Fresh {
+		options.Stored = route.FindStored(cfg)
+	}
+	out, err := route.Open(cfg, a.Environ, options, control.RouteSpec{Profile: c.Profile})
+	if err != nil {
+		return nil, err
+	}
+	start := a.Now()
+	return func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
+		slow := time.AfterFunc(time.Second, func() { a.Progress("waiting for " + o.RobotsURL()) })
+		defer slow.Stop()
+		p := out.Policies.Policy(ctx, o, userAgent)
+		if at := p.Source().FetchedAt; at.Before(start) {
+			return p, o.RobotsURL(), byStore
+		}
+		return p, o.RobotsURL(), bySite
+	}, nil
+}
+
+func readRobots(a *console.App, path string) (text string, err error) {
+	in := a.Stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, rules.MaxBytes+1))
+	if err != nil {
+		return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
+	}
+	return string(data), nil
+}
+
+// heedHere returns a client for the heed that serves this user's state
+// directory; nil when none runs or it belongs to another user.
+func heedHere(ctx context.Context) (*control.Client, error) {
+	stateDir, ok := state.Own()
+	if !ok {
+		return nil, nil
+	}
+	status, err := control.ReadStatus(ctx, stateDir)
+	if errors.Is(err, control.ErrNotRunning) || err == nil && len(status.Listeners) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return control.NewClient(stateDir), nil
+}
+
+// judgeFunc judges one URL for one agent.
+type judgeFunc func(ctx context.Context, agent, address string) (*control.Judgement, error)
+
+// judgeFunc returns the function that judges: by the running heed, with its settings
+// and stored files, or in this process when none runs or the flags require it.
+func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
+	if c.Robots == "" && !c.Chosen(a) && !c.Local && !c.Fresh {
+		client, err := heedHere(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		if client != nil {
+			return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
+				return client.Check(ctx, &control.CheckRequest{Agent: agent, URL: address, Profile: c.Profile, Explain: c.Explain, Client: c.Client})
+			}, nil
+		}
+	}
+	policy, err := c.policies(a)
+	if err != nil {
+		return nil, err
+	}
+	j := &Judge{Now: a.Now, Explain: c.Explain, Client: c.Client}
+	if c.Robots == "" {
+		if j.Rules, err = c.rules(a); err != nil {
+			return nil, err
+		}
+	}
+	return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
+		return j.Ask(ctx, agent, address, policy)
+	}, nil
+}
+
+// rules returns the settings about clients and hosts.
+func (c *CheckCmd) rules(a *console.App) (*acl.Rules, error) {
+	cfg, err := c.Load(a)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Access = config.AccessConfig{} // access to the proxy does not matter here
+	r, err := cfg.Rules(a.Now)
+	if err == nil && c.Client != "" && r.ClientNamed(c.Client) == nil {
+		err = fmt.Errorf("--client: there is no [[client]] called %s in %s", console.Quoted(c.Client), cfg.Source())
+	}
+	return r, err
+}
+
+// maxParsed bounds the texts and policies that parsed keeps, in bytes.
+const maxParsed = 64 << 20
+
+// parsed caches the policies of robots.txt texts. It is safe for concurrent use.
+type parsed struct {
+	profile rules.Profile
+
+	mu       sync.Mutex
+	policies map[parsedKey]*rules.Policy
+	size     int // bytes of the texts and policies kept
+	limit    int // of size
+}
+
+type parsedKey struct {
+	origin rules.Origin
+	text   string
+}
+
+func newParsed(profile rules.Profile) *parsed {
+	return &parsed{profile: profile, policies: map[parsedKey]*rules.Policy{}, limit: maxParsed}
+}
+
+// policy returns the policy of text as the robots.txt of o.
+func (p *parsed) policy(o rules.Origin, text string) *rules.Policy {
+	if !namesOrigin(text) {
+		o = rules.Origin{}
+	}
+	return p.get(parsedKey{o, text}, text)
+}
+
+// of returns a function that returns the policy of text for any origin. The text
+// is searched for absolute URLs only once.
+func (p *parsed) of(text string) func(rules.Origin) *rules.Policy {
+	if !namesOrigin(text) {
+		only := p.get(parsedKey{text: text}, text)
+		return func(rules.Origin) *rules.Policy { return only }
+	}
+	return func(o rules.Origin) *rules.Policy { return p.get(parsedKey{origin: o}, text) }
+}
+
+// get returns the policy cached under key, and parses text when there is none.
+func (p *parsed) get(key parsedKey, text string) *rules.Policy {
+	p.mu.Lock()
+	known := p.policies[key]
+	p.mu.Unlock()
+	if known != nil {
+		return known
+	}
+	made := rules.NewAs(p.profile, rules.Source{Origin: key.origin, State: rules.Available, Status: 200}, []byte(text))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.size += len(key.text) + made.Size(); p.size > p.limit {
+		clear(p.policies)
+		p.size = len(key.text) + made.Size()
+	}
+	p.policies[key] = made
+	return made
+}
+
+// namesOrigin reports whether a rule of the text may be an absolute URL, which
+// counts at the origin it names and at no other. The URLs of Sitemap lines,
+// which most files have, do not matter to decisions.
+func namesOrigin(text string) bool {
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, "://") {
+			continue
+		}
+		field, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if !strings.EqualFold(strings.TrimSpace(field), "sitemap") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,58 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"heed/internal/pageurl"
+	"heed/rules"
+)
+
+func TestParsedTextsAreBounded(t *testing.T) {
+	p := newParsed(rules.Standard)
+	o, _, err := pageurl.Parse("http://h.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := p.policy(o, someRules)
+	if p.policy(o, someRules) != same {
+		t.Error("the same text was parsed twice")
+	}
+	other, _, err := pageurl.Parse("http://other.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sitemap := someRules + "Sitemap: https://h.test/map.xml\n"
+	if p.policy(o, sitemap) != p.policy(other, sitemap) {
+		t.Error("a text that means the same everywhere was parsed twice")
+	}
+	bound := "User-agent: *\nDisallow: http://h.test/a\n"
+	if at := p.policy(other, bound).Decide(nil, "/a"); at.Verdict != rules.Allow {
+		t.Errorf("a rule for another origin counts: %+v", at)
+	}
+	if at := p.policy(o, bound).Decide(nil, "/a"); at.Verdict != rules.Refuse {
+		t.Errorf("a rule for this origin does not count: %+v", at)
+	}
+	at := p.of(bound)
+	if at(o).Decide(nil, "/a").Verdict != rules.Refuse || at(other).Decide(nil, "/a").Verdict != rules.Allow {
+		t.Error("a file is judged without regard to the origin")
+	}
+	p.limit = 1 << 20
+	for i := range 1000 {
+		p.policy(o, fmt.Sprint("User-agent: ", i, "\n", strings.Repeat("Disallow: /a\n", 100)))
+	}
+	size := 0
+	for key, made := range p.policies {
+		size += len(key.text) + made.Size()
+	}
+	if size > p.limit || size != p.size || len(p.policies) == 1000 {
+		t.Errorf("%d bytes of %d policies are kept, %d counted", size, len(p.policies), p.size)
+	}
+	cut := p.policy(o, strings.Repeat("# a line\n", rules.MaxBytes/9)+"User-agent: *\nDisallow: /")
+	if d := cut.Decide(rules.Identify("x"), "/"); d.Verdict != rules.Allow {
+		t.Errorf("a line beyond the limit counts: %+v", d)
+	}
+}
+
+const someRules = "User-agent: *\nDisallow: /private\n\nUser-agent: GoodBot\nAllow: /\n"

@@ -1,0 +1,111 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"heed/internal/console"
+	"heed/internal/manual"
+)
+
+// HelpCmd is `heed help`: the manual.
+type HelpCmd struct {
+	Topic []string `arg:"" optional:"" help:"A topic of the manual, or a command; without it the topics are listed."`
+}
+
+// Help is what `heed help --help` prints at the end.
+func (HelpCmd) Help() string {
+	return `Lists the topics of the manual, or prints one. The name of a command prints the help
+of that command. On a terminal the text is shown with $PAGER, or with less -FRX when
+PAGER is not set.
+
+  heed help
+  heed help pacing
+  heed help audit report | grep host`
+}
+
+// Run prints the topic or the help of a command.
+func (c *HelpCmd) Run(a *console.App, k *kong.Context) error {
+	if len(c.Topic) == 0 {
+		return showPage(a, topicList())
+	}
+	verbs := verbNames(k.Model)
+	if slices.Contains(verbs, c.Topic[0]) {
+		return console.Exit(dispatch(a, append(slices.Clone(c.Topic), "--help")))
+	}
+	name := strings.ToLower(strings.Join(c.Topic, " "))
+	if topic, ok := manual.Lookup(name); ok {
+		return showPage(a, topic.Text)
+	}
+	return unknownTopic(name, verbs)
+}
+
+// unknownTopic returns an error that names up to four topics or commands near
+// to name: of similar spelling, then those that mention it.
+func unknownTopic(name string, verbs []string) error {
+	var names, near []string
+	for _, t := range manual.Topics() {
+		names = append(names, t.Name)
+	}
+	if similar := console.Nearest(name, append(names, verbs...)); similar != "" {
+		near = append(near, similar)
+	}
+	for _, t := range manual.Mentioning(name) {
+		if len(near) < 4 && !slices.Contains(near, t.Name) {
+			near = append(near, t.Name)
+		}
+	}
+	if near == nil {
+		return fmt.Errorf("there is no topic %q\nSee `heed help` for the list", name)
+	}
+	return fmt.Errorf("there is no topic %q; the nearest are: %s\nSee `heed help` for the list", name, strings.Join(near, ", "))
+}
+
+// topicList returns the names and titles of all topics, by section.
+func topicList() string {
+	var b strings.Builder
+	b.WriteString("The manual of heed. `heed help TOPIC` prints a topic, `heed COMMAND --help` the\nflags of a command.\n")
+	section := ""
+	for _, t := range manual.Topics() {
+		if t.Section != section {
+			section = t.Section
+			fmt.Fprintf(&b, "\n%s\n", section)
+		}
+		fmt.Fprintf(&b, "  %-13s %s\n", t.Name, t.Title)
+	}
+	return b.String()
+}
+
+// showPage writes text to stdout: through the pager on a terminal, otherwise, and
+// when the pager cannot be started or fails, as it is.
+func showPage(a *console.App, text string) error {
+	if console.IsTerminal(a.Stdout) {
+		pager := []string{"less", "-FRX"}
+		if command, set := console.Lookup(a.Environ, "PAGER"); set {
+			pager = []string{"sh", "-c", command} // it may have arguments
+		}
+		if pager[len(pager)-1] != "" && runPager(a, pager, text) == nil {
+			return nil
+		}
+	}
+	_, err := io.WriteString(a.Stdout, text)
+	return err
+}
+
+// runPager shows text with a program that ends when its reader does. Ctrl-C is
+// the pager's meanwhile.
+func runPager(a *console.App, command []string, text string) error {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+	pager := exec.Command(command[0], command[1:]...)
+	pager.Stdin, pager.Stdout, pager.Env = strings.NewReader(text), a.Stdout, a.Environ
+	return pager.Run()
+}

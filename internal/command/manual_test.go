@@ -1,0 +1,450 @@
+package command
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/manual"
+	"heed/internal/reason"
+	"heed/proxy/limit"
+	"heed/proxy/refusal"
+)
+
+// The lists of the manual are held against the code that they describe.
+
+// topic returns the text of a topic.
+func topic(t *testing.T, name string) string {
+	t.Helper()
+	found, ok := manual.Lookup(name)
+	if !ok {
+		t.Fatalf("the manual has no topic %s", name)
+	}
+	return found.Text
+}
+
+// chapter returns what follows a heading of the manual, up to the next one.
+func chapter(text, heading string) (string, bool) {
+	_, after, found := strings.Cut(text, "\n## "+heading)
+	if !found {
+		return "", false
+	}
+	_, after, _ = strings.Cut(after, "\n")
+	after, _, _ = strings.Cut(after, "\n## ")
+	return after, true
+}
+
+// model is the command line as the parser knows it.
+func model(t *testing.T) *kong.Application {
+	t.Helper()
+	var g grammar
+	parser, err := kong.New(&g, kong.Name("heed"), kong.Vars{"version": "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parser.Model
+}
+
+func TestManual_ListsEveryCommandAndFlag(t *testing.T) {
+	t.Parallel()
+	commands, option := topic(t, "commands"), regexp.MustCompile(`--[a-z-]+`)
+	for _, verb := range model(t).Leaves(true) {
+		path := "heed " + strings.TrimPrefix(verb.Path(), "heed ")
+		text, ok := chapter(commands, path+"\n")
+		if !ok {
+			t.Errorf("the topic commands has no heading %q", path)
+			continue
+		}
+		if !strings.Contains(text, verb.Help) {
+			t.Errorf("%s: the topic commands does not contain %q", path, verb.Help)
+		}
+		var flags []string
+		for _, flag := range verb.Flags {
+			if !flag.Hidden {
+				flags = append(flags, "--"+flag.Name)
+			}
+		}
+		synopsis := strings.Join(regexp.MustCompile(`(?m)^    .*`).FindAllString(text, -1), "\n")
+		written := option.FindAllString(synopsis, -1)
+		if slices.Sort(flags); !slices.Equal(flags, slices.Sorted(slices.Values(written))) {
+			t.Errorf("%s: the topic commands lists the flags %v, the command has %v", path, written, flags)
+		}
+	}
+}
+
+func TestManual_TopicsAndCommandsHaveDifferentNames(t *testing.T) {
+	t.Parallel()
+	verbs := verbNames(model(t))
+	for _, topic := range manual.Topics() {
+		if slices.Contains(verbs, topic.Name) {
+			t.Errorf("`heed help %s` means a command and a topic", topic.Name)
+		}
+	}
+}
+
+func TestHelp_EveryLineBeginsWithAVerbAndIsShort(t *testing.T) {
+	t.Parallel()
+	check := func(where, help string, most int) {
+		if help == "" || help[0] < 'A' || help[0] > 'Z' || !strings.HasSuffix(help, ".") || len(help) > most || strings.Contains(help, ". ") && most < 70 {
+			t.Errorf("%s: %q is not one sentence of up to %d characters", where, help, most)
+		}
+	}
+	for _, verb := range model(t).Leaves(true) {
+		check(verb.Path(), verb.Help, 62) // a line of `heed --help`
+		for _, flag := range verb.Flags {
+			if flag.Hidden {
+				continue
+			}
+			check(verb.Path()+" --"+flag.Name, flag.Help, 76)
+		}
+	}
+}
+
+// keys returns the names of the settings in t, grouped by table as the manual
+// writes them: "[audit]", "[[client]]", or "" for those above the first table.
+func keys(t reflect.Type, table string, found map[string][]string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, inner := f.Tag.Get("toml"), f.Type
+		brackets := "[%s]"
+		if inner.Kind() == reflect.Slice {
+			inner, brackets = inner.Elem(), "[[%s]]"
+		}
+		switch {
+		case f.Anonymous:
+			keys(f.Type, table, found)
+		case key == "" || key == "-":
+		case inner.Kind() == reflect.Struct && inner != reflect.TypeFor[config.Date]():
+			keys(inner, fmt.Sprintf(brackets, key), found)
+		default:
+			found[table] = append(found[table], key)
+		}
+	}
+}
+
+func TestManual_ListsEverySetting(t *testing.T) {
+	t.Parallel()
+	settings, found := topic(t, "settings"), map[string][]string{}
+	keys(reflect.TypeFor[config.Config](), "", found)
+	if len(found) < 11 {
+		t.Errorf("the settings have %d tables", len(found))
+	}
+	for table, names := range found {
+		heading := table
+		if table == "" {
+			heading = "At the top of the file"
+		}
+		text, ok := chapter(settings, heading)
+		if !ok {
+			t.Errorf("the topic settings has no heading %s", heading)
+		}
+		var written []string
+		for _, m := range regexp.MustCompile(`(?m)^    ([a-z_]+)  `).FindAllStringSubmatch(text, -1) {
+			written = append(written, m[1])
+		}
+		slices.Sort(names)
+		if slices.Sort(written); !slices.Equal(names, written) {
+			t.Errorf("%s: the topic settings lists %v, the code has %v", heading, written, names)
+		}
+	}
+}
+
+func TestManual_ListsEveryReasonWithItsStatus(t *testing.T) {
+	t.Parallel()
+	answers := topic(t, "answers")
+	refusing, _ := chapter(answers, "Reasons that refuse")
+	others, _ := chapter(answers, "Reasons that allow")
+	for _, info := range reason.All() {
+		withStatus := fmt.Sprintf("- `%s`, %d", info.Reason, info.Status)
+		if !strings.Contains(refusing, withStatus) && !strings.Contains(others, fmt.Sprintf("- `%s`: ", info.Reason)) {
+			t.Errorf("the topic answers has no line that begins with %q", withStatus)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^- `([a-z-]+)`").FindAllStringSubmatch(refusing+others, -1) {
+		if !slices.ContainsFunc(reason.All(), func(i reason.Info) bool { return string(i.Reason) == m[1] }) {
+			t.Errorf("the topic answers explains %s, which is no reason", m[1])
+		}
+	}
+}
+
+func TestManual_ExplainsEveryClassAndReasonInTheWordsOfReports(t *testing.T) {
+	t.Parallel()
+	text := strings.Join(strings.Fields(topic(t, "numbers")), " ") + " - "
+	for _, info := range reason.All() {
+		want := fmt.Sprintf("- `%s`: %s. %s - ", info.Reason, info.Words, info.Sentence)
+		if !strings.Contains(text, want) {
+			t.Errorf("the topic numbers does not have\n%s", want)
+		}
+	}
+	for _, c := range reason.Classes() {
+		if !strings.Contains(topic(t, "numbers"), "\n    "+c.String()+" ") {
+			t.Errorf("the topic numbers does not explain the class %q", c)
+		}
+	}
+}
+
+func TestManual_ListsTheStatusOfEveryLimit(t *testing.T) {
+	t.Parallel()
+	_, row, _ := strings.Cut(topic(t, "answers"), "\n- `limit`, ")
+	row, _, _ = strings.Cut(row, "\n- ")
+	for kind := limit.Connections; kind <= limit.OpenFiles; kind++ {
+		if !strings.Contains(row, strconv.Itoa(kind.Status())) {
+			t.Errorf("the topic answers does not list %d, the status of %s", kind.Status(), kind)
+		}
+	}
+}
+
+// members returns the names of the JSON members of t and of those within them.
+func members(t reflect.Type) []string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var names []string
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names = append(append(names, name), members(t.Field(i).Type)...)
+	}
+	return names
+}
+
+func TestManual_ListsEveryMemberOfARefusal(t *testing.T) {
+	t.Parallel()
+	list, _, _ := strings.Cut(topic(t, "answers"), "\n## ")
+	for _, name := range members(reflect.TypeFor[refusal.Problem]()) {
+		if !regexp.MustCompile(`(?m)^    .*\b` + name + `\b`).MatchString(list) {
+			t.Errorf("the topic answers does not explain %s", name)
+		}
+	}
+}
+
+// logFields returns the names of the attributes that the package audit logs:
+// the constant first arguments of slog.String and the like, and of appendText.
+func logFields(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob("../audit/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			at := -1
+			switch f := call.Fun.(type) {
+			case *ast.SelectorExpr:
+				if x, ok := f.X.(*ast.Ident); ok && x.Name == "slog" && f.Sel.Name != "NewRecord" {
+					at = 0
+				}
+			case *ast.Ident:
+				if f.Name == "appendText" {
+					at = 1
+				}
+			}
+			if at >= 0 && at < len(call.Args) {
+				if key, ok := call.Args[at].(*ast.BasicLit); ok && key.Kind == token.STRING {
+					name, _ := strconv.Unquote(key.Value)
+					found = append(found, name)
+				}
+			}
+			return true
+		})
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func TestManual_ListsEveryFieldOfTheLog(t *testing.T) {
+	t.Parallel()
+	fields := logFields(t)
+	if len(fields) < 50 {
+		t.Fatalf("the code has %d fields: %v", len(fields), fields)
+	}
+	var written []string
+	for line := range strings.Lines(topic(t, "log")) {
+		if !strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "     ") {
+			continue
+		}
+		names, _, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		for name := range strings.SplitSeq(names, ",") {
+			written = append(written, strings.TrimSpace(name))
+		}
+	}
+	for _, field := range fields {
+		if !slices.Contains(written, field) {
+			t.Errorf("the topic log does not explain the field %s", field)
+		}
+	}
+	for _, field := range written {
+		if field != "time" && !slices.Contains(fields, field) { // slog writes the time
+			t.Errorf("the topic log explains %s, which is not logged", field)
+		}
+	}
+}
+
+func TestManual_TestsThatItNamesExist(t *testing.T) {
+	t.Parallel()
+	folder, pattern := regexp.MustCompile(` \./(\S+)`), regexp.MustCompile(`-(?:run|fuzz|bench) '?([\w|]+)`)
+	found := 0
+	for _, topic := range manual.Topics() {
+		for line := range strings.Lines(topic.Text) {
+			if !strings.Contains(line, "go test ") {
+				continue
+			}
+			tests := ""
+			for _, m := range folder.FindAllStringSubmatch(line, -1) {
+				paths, _ := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(m[1]), "*_test.go"))
+				if len(paths) == 0 && m[1] != "..." {
+					t.Errorf("%s: there are no tests in %s", topic.Name, m[1])
+				}
+				for _, path := range paths {
+					text, err := os.ReadFile(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					tests += string(text)
+				}
+			}
+			for _, m := range pattern.FindAllStringSubmatch(line, -1) {
+				for name := range strings.SplitSeq(m[1], "|") {
+					if found++; name != "xxx" && !regexp.MustCompile(`\nfunc \w*`+name).MatchString(tests) {
+						t.Errorf("%s: no test is called %s: %s", topic.Name, name, line)
+					}
+				}
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("the manual names %d tests", found)
+	}
+}
+
+func TestReadme_IsAFrontPageThatLeadsToTheManual(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := string(text)
+	if lines := strings.Count(readme, "\n"); lines > 200 {
+		t.Errorf("the README has %d lines", lines)
+	}
+	for _, m := range regexp.MustCompile("`heed help ([a-z]+)`|internal/manual/([a-z]+)\\.md").FindAllStringSubmatch(readme, -1) {
+		if _, ok := manual.Lookup(m[1] + m[2]); !ok {
+			t.Errorf("the README names the topic %s, which does not exist", m[1]+m[2])
+		}
+	}
+	commands, _ := chapter(readme, "Commands\n")
+	for _, verb := range verbNames(model(t)) {
+		if !regexp.MustCompile(`(?m)^    heed.{0,14}\b` + verb + `\b`).MatchString(commands) {
+			t.Errorf("the README does not list heed %s", verb)
+		}
+	}
+	for _, m := range regexp.MustCompile(`\]\(([^)]+)\)|`+"`((?:internal|proxy|rules|cache)/[a-z./]*)`").FindAllStringSubmatch(readme, -1) {
+		if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(m[1]+m[2]))); err != nil {
+			t.Errorf("the README names %s: %v", m[1]+m[2], err)
+		}
+	}
+}
+
+// The declared names and the files that the README names as places to look exist; a
+// file without a folder is in the one named before.
+func TestReadme_PlacesToLookExist(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, places, found := strings.Cut(string(readme), "Where to look:")
+	if !found {
+		t.Fatal("the README names no places to look")
+	}
+	folder := ""
+	for _, m := range regexp.MustCompile("`([a-z/]+/)`|([a-z/]+\\.go)").FindAllStringSubmatch(places, -1) {
+		file := m[2]
+		if m[1] != "" {
+			folder = m[1]
+		} else if !strings.Contains(file, "/") {
+			file = folder + file
+		}
+		if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(file))); err != nil {
+			t.Errorf("the README names %s: %v", file, err)
+		}
+	}
+	code := sourceText(t)
+	for _, m := range regexp.MustCompile("`(?:[A-Z]\\w*\\.)?([A-Za-z]+)`").FindAllStringSubmatch(places, -1) {
+		if !regexp.MustCompile(`(?m)^(type|func|func \(.*\)) ` + m[1] + `\b`).MatchString(code) {
+			t.Errorf("the README names %s, which is not declared", m[1])
+		}
+	}
+}
+
+// sourceText is all Go source of heed, tests included.
+func sourceText(t *testing.T) string {
+	t.Helper()
+	var code strings.Builder
+	err := filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		code.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code.String()
+}
+
+func TestHelp_PrintsTopicsAndCommands(t *testing.T) {
+	t.Parallel()
+	list := heed(t, "", "help")
+	for _, topic := range manual.Topics() {
+		if !strings.Contains(list.out, fmt.Sprintf("\n  %-13s %s\n", topic.Name, topic.Title)) {
+			t.Errorf("heed help does not list %s", topic.Name)
+		}
+		if topic.Section == "" || !strings.Contains(list.out, "\n"+topic.Section+"\n") {
+			t.Errorf("heed help has no section %q", topic.Section)
+		}
+	}
+	heed(t, "", "help", "Pacing").is(t, 0, topic(t, "pacing"), "")
+	heed(t, "", "help", "run").is(t, 0, heed(t, "", "run", "--help").out, "")
+	heed(t, "", "help", "audit", "list").is(t, 0, heed(t, "", "audit", "list", "--help").out, "")
+	heed(t, "", "help", "help").is(t, 0, heed(t, "", "help", "--help").out, "")
+}
+
+func TestHelp_AnUnknownTopicListsTheNearest(t *testing.T) {
+	t.Parallel()
+	heed(t, "", "help", "pacng").is(t, console.ExitUsage, "", "heed: there is no topic \"pacng\"; the nearest are: pacing\nSee `heed help` for the list\n")
+	heed(t, "", "help", "xyzzy").is(t, console.ExitUsage, "", "heed: there is no topic \"xyzzy\"\nSee `heed help` for the list\n")
+	if s := heed(t, "", "help", "wget"); s.status != console.ExitUsage || !strings.HasPrefix(s.errors, `heed: there is no topic "wget"; the nearest are: curl, `) {
+		t.Errorf("heed help wget: status %d, stderr %q", s.status, s.errors)
+	}
+}

@@ -1,0 +1,46 @@
+package command_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/manual"
+)
+
+// The commands of the manual about the record are run, and what they print is
+// compared, by two scripts. This test compares the manual with the scripts.
+func TestManual_CommandsAboutTheRecordAreRunByScripts(t *testing.T) {
+	t.Parallel()
+	bare := strings.NewReplacer("'", "", `"`, "")
+	scripts := ""
+	for _, name := range []string{"auditing.txtar", "site_writes.txtar"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "script", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts += bare.Replace(string(text))
+	}
+	found := 0
+	for _, name := range []string{"record", "auditing", "verification", "replay", "complaints"} {
+		topic, ok := manual.Lookup(name)
+		if !ok {
+			t.Fatalf("the manual has no topic %s", name)
+		}
+		for line := range strings.Lines(topic.Text) {
+			command, ok := strings.CutPrefix(line, "    $ ")
+			if !ok {
+				continue
+			}
+			found++
+			command, _, _ = strings.Cut(strings.TrimSpace(command), " > ")
+			if !strings.Contains(scripts, "\nexec "+bare.Replace(command)+"\n") {
+				t.Errorf("%s: no script runs %q", name, command)
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("the topics have %d commands", found)
+	}
+}

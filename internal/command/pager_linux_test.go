@@ -1,0 +1,50 @@
+package command_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+
+	"heed/internal/manual"
+)
+
+func TestHelp_UsesThePagerOnATerminal(t *testing.T) {
+	t.Parallel()
+	topic, _ := manual.Lookup("perl")
+	plain := strings.ReplaceAll(topic.Text, "\n", "\r\n") // as a terminal shows it
+	for name, c := range map[string]struct{ pager, want string }{
+		"a pager with arguments":        {"PAGER=sed s/^/paged:/", "paged:" + strings.TrimSuffix(strings.ReplaceAll(plain, "\r\n", "\r\npaged:"), "paged:")},
+		"no PAGER and no less":          {"", plain},
+		"an empty PAGER":                {"PAGER=", plain},
+		"a pager that does not exist":   {"PAGER=/no/such/pager 2>/dev/null", plain},
+		"a pager that fails in silence": {"PAGER=false", plain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			person, program := terminal(t)
+			cmd := newPlace(t).heed("help", "perl")
+			if c.pager == "" {
+				cmd.Env[0] = "PATH=/no/such/directory"
+			} else {
+				cmd.Env = append(cmd.Env, c.pager)
+			}
+			cmd.Stdout = program
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			program.Close()
+			screen, err := io.ReadAll(person)
+			if err != nil && !errors.Is(err, syscall.EIO) { // how a terminal without programs ends
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			if string(screen) != c.want {
+				t.Errorf("the terminal shows\n%s\nwant\n%s", screen, c.want)
+			}
+		})
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package command
-
-import "net"
-
-// peerAllowed leaves it to the modes of socket and directory.
-func peerAllowed(net.Conn) bool { return true }

@@ -1,0 +1,115 @@
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/testkit"
+)
+
+func TestCheckAsksTheHeedThatRuns(t *testing.T) {
+	var asked atomic.Int32
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		fmt.Fprint(w, someRules)
+	}))
+	defer site.Close()
+	testkit.Serve(t, "")
+
+	for range 2 { // the second answer comes from what the heed has kept
+		s := heed(t, "", "check", "--agent", "x", site.URL+"/private", site.URL+"/robots.txt")
+		want := regexp.MustCompile(`^refuse ` + site.URL + `/private  rule: line 2, Disallow: /private, group \* \(by the running heed's copy, \ds old\)
+allow  ` + site.URL + `/robots.txt  robots-txt: robots.txt itself may always be fetched
+$`)
+		if s.status != console.ExitNo || !want.MatchString(s.out) || s.errors != "" {
+			t.Errorf("%+v", s)
+		}
+	}
+	if got := asked.Load(); got != 1 {
+		t.Errorf("the site was asked %d times", got)
+	}
+	s := heed(t, `{"agent":"x","url":"`+site.URL+`/private"}`, "check", "--batch")
+	if s.status != 0 || !strings.Contains(s.out, `"allowed":false`) || asked.Load() != 1 {
+		t.Errorf("batch: %+v, the site was asked %d times", s, asked.Load())
+	}
+	s = heed(t, "", "check", "--json", "--agent", "x", site.URL+"/")
+	var got control.Judgement
+	if err := json.Unmarshal([]byte(s.out), &got); err != nil || got.By != "heed" || got.Robots != site.URL+"/robots.txt" || !got.Allowed {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if s := heed(t, "", "check", "--agent", "x", "site.test"); s.status != console.ExitUsage || !strings.Contains(s.errors, `"site.test" is not the URL of a site`) {
+		t.Errorf("no URL: %+v", s)
+	}
+	for _, c := range []struct {
+		flag, source string
+		asked        int32
+	}{{"--local", "by the stored copy", 1}, {"--fresh", "asked just now", 2}} {
+		s := heed(t, "", "check", c.flag, "--agent", "x", site.URL+"/private")
+		if s.status != console.ExitNo || !strings.Contains(s.out, c.source) || asked.Load() != c.asked {
+			t.Errorf("%s: %+v, the site was asked %d times", c.flag, s, asked.Load())
+		}
+	}
+}
+
+const settledTerms = `
+[[client]]
+name = "shop"
+user_agent = "Mozilla/*"
+agent = ["otherbot"]
+[[client]]
+name = "people"
+from = ["192.0.2.0/24"]
+mode = "exempt"
+[[host]]
+match = ["127.0.0.1"]
+allow = ["/private/feed"]
+refuse = ["/open"]
+reason = "letter 14"
+[[host]]
+match = ["api.test"]
+crawl = false
+reason = "a registry"
+`
+
+// Exceptions, pins and services of the running heed decide in check as they do
+// for requests, and the line quotes the operator's reason.
+func TestCheckAppliesWhatWasSettled(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, someRules) }))
+	defer site.Close()
+	testkit.Serve(t, settledTerms)
+	for _, c := range []struct {
+		url, want string
+		args      []string
+	}{
+		{site.URL + "/private/feed/1", `allow  %s  override: Allow: /private/feed, an exception (letter 14)`, []string{"--agent", "x"}},
+		{site.URL + "/open", `refuse %s  override: Disallow: /open, an exception (letter 14)`, []string{"--agent", "x"}},
+		{site.URL + "/private", `refuse %s  rule: line 2`, []string{"--agent", "x"}},
+		{site.URL + "/private", `allow  %s  exempt: an exempt client: people, not a robot`, []string{"--agent", "x", "--client", "people"}},
+		{"https://api.test/v1", `allow  %s  not-a-crawl: a service that programs call, not a site they crawl (a registry)`, []string{"--agent", "x"}},
+	} {
+		got := heed(t, "", append(append([]string{"check"}, c.args...), c.url)...)
+		if want := strings.ReplaceAll(c.want, "%s", c.url); !strings.HasPrefix(got.out, want) {
+			t.Errorf("%v: %+v, want %s", c.args, got, want)
+		}
+	}
+	explained := heed(t, "", "check", "--explain", "--agent", "x", site.URL+"/private/feed/1")
+	if !strings.Contains(strings.Join(strings.Fields(explained.out), " "), "an exception of the operator's, lets it through whatever the rules say (letter 14)") {
+		t.Errorf("explained: %s", explained.out)
+	}
+	var pinned control.Judgement
+	s := heed(t, "", "check", "--json", "--agent", "Mozilla/5.0 Chrome/130", site.URL+"/private")
+	if err := json.Unmarshal([]byte(s.out), &pinned); err != nil || pinned.Client != "shop" {
+		t.Errorf("pinned: %+v, %v", s, err)
+	}
+	if s := heed(t, "", "check", "--client", "nobody", "--agent", "x", site.URL); s.status != console.ExitUsage || !strings.Contains(s.errors, "no [[client]] called nobody") {
+		t.Errorf("unknown client: %+v", s)
+	}
+}

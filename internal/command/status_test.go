@@ -1,0 +1,105 @@
+package command
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/reach"
+	"heed/internal/reason"
+	"heed/internal/testkit"
+	"heed/proxy/limit"
+)
+
+func TestStatusIsWellUnlessSomethingIsNot(t *testing.T) {
+	well := control.Status{CA: control.CAStatus{DaysLeft: 31}}
+	cases := []struct {
+		name   string
+		change func(*control.Status)
+		want   string
+	}{
+		{"nothing", func(*control.Status) {}, ""},
+		{"its CA", func(s *control.Status) { s.CA.DaysLeft = 30 }, "30 days left"},
+		{"its CA at the end", func(s *control.Status) { s.CA.DaysLeft = 1 }, "1 day left"},
+		{"nothing, with a site that fails", func(s *control.Status) { s.Troubles, s.Reach = []audit.Trouble{{}}, reach.Status{Asked: 1, Failed: 1} }, ""},
+		{"most sites", func(s *control.Status) { s.Reach = reach.Status{Asked: 5, Failed: 3} }, "3 of the 5 sites asked in the last 10 minutes failed"},
+		{"nothing, with half of the sites", func(s *control.Status) { s.Reach = reach.Status{Asked: 6, Failed: 3} }, ""},
+		{"its upstream proxy", func(s *control.Status) {
+			s.Reach.Proxies = []reach.Proxy{{Name: "p.test:3128", Err: "connection refused"}}
+		}, "the upstream proxy p.test:3128 cannot be used: connection refused"},
+		{"its end", func(s *control.Status) { s.Ending = true }, "about to end"},
+	}
+	for _, c := range cases {
+		s := well
+		c.change(&s)
+		got := strings.Join(ills(&s), "; ")
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestStatusReadsWell(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	s := &control.Status{
+		Info:      control.Info{Version: "v1", PID: 42, ConfigHash: "0123456789abcdef"},
+		Since:     now.Add(-90 * time.Second),
+		Listeners: []string{"127.0.0.1:3128"}, Runs: []string{"127.0.0.1:4000"},
+		Mode: "enforce, https intercepted", Profile: "strict", CA: control.CAStatus{Path: "/s/ca.pem", DaysLeft: 99},
+		Load: limit.Status{
+			Connections: 3, Clients: 1, Tunnels: 2, Requests: 1, Reached: map[string]uint64{"uri_bytes": 7, "connections_per_client": 1},
+		},
+		Hour:     audit.Counts{Requests: 4, NotJudged: 1, ByPath: 3, Classes: reason.Counts{reason.Allowed: 2, reason.RefusedByRule: 1, reason.NotJudged: 1}},
+		Troubles: []audit.Trouble{{Origin: "https://ill.test", State: "unreachable", Err: "status 500\x1b"}},
+	}
+	var out bytes.Buffer
+	printStatus(&out, s, now)
+	want := `heed           v1, pid 42, started by hand, up 1m30s
+configuration  built-in settings (0123456789ab)
+listens on     127.0.0.1:3128
+runs           1: 127.0.0.1:4000
+mode           enforce, https intercepted
+profile        strict
+CA             /s/ca.pem, 99 days left
+open now       3 connections of 1 client, 2 tunnels, 1 request under way
+limits reached connections_per_client once, uri_bytes 7 times
+last hour      4 requests: 2 (50.0%) allowed, 1 (25.0%) refused by rule, 1 (25.0%) not judged; judged by path 3 (75.0%), by host only 0 (0.0%), by neither 1 (25.0%)
+in trouble     https://ill.test: robots.txt unreachable: status 500\x1b
+`
+	if got := out.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestStatusOfNobodyIsOne(t *testing.T) {
+	t.Setenv("HEED_STATE", t.TempDir())
+	for _, c := range []StatusCmd{{}, {Quiet: true}, {JSON: true}} {
+		var out, errs bytes.Buffer
+		app := &console.App{Stdout: &out, Stderr: &errs, Now: time.Now}
+		if status := app.Fail(c.Run(app)); status != 1 {
+			t.Errorf("%+v: status %d", c, status)
+		}
+		said := out.String() + errs.String()
+		if c.Quiet != (said == "") || c.JSON != strings.HasPrefix(said, `{"well":false`) {
+			t.Errorf("%+v: it says %q", c, said)
+		}
+	}
+}
+
+func TestStatusOfARunningHeedIsZero(t *testing.T) {
+	testkit.Serve(t, "")
+	for _, c := range []StatusCmd{{}, {Quiet: true}, {JSON: true}} {
+		var out, errs bytes.Buffer
+		app := &console.App{Stdout: &out, Stderr: &errs, Now: time.Now}
+		if status := app.Fail(c.Run(app)); status != 0 {
+			t.Errorf("%+v: status %d: %s", c, status, errs.String())
+		}
+		if said := out.String(); c.Quiet != (said == "") || c.JSON != strings.HasPrefix(said, `{"well":true,"why_not":[],"version"`) {
+			t.Errorf("%+v: it says %q", c, said)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"heed/internal/access"
+	"heed/internal/acl"
+	"heed/proxy/upstream"
+)
+
+// AccessConfig holds [access]: which clients may use heed, and which destinations it connects to.
+type AccessConfig struct {
+	Clients             []string `toml:"clients"`              // addresses and networks; empty: any
+	Users               string   `toml:"users"`                // htpasswd file; empty: no password is required
+	PrivateDestinations string   `toml:"private_destinations"` // auto, allow or refuse
+	AllowTo             []string `toml:"allow_to"`             // each as upstream.ParseDestination reads it
+	RefuseTo            []string `toml:"refuse_to"`            // the same; beats AllowTo
+}
+
+// check reports the problems of the settings to d.
+func (c *AccessConfig) check(d *decoder) {
+	d.oneOf("access.private_destinations", c.PrivateDestinations, "auto", "allow", "refuse")
+	d.destinations("access.allow_to", c.AllowTo)
+	d.destinations("access.refuse_to", c.RefuseTo)
+	d.networks("access.clients", c.Clients)
+}
+
+// networks reports the entries that are not networks and brings the others into
+// canonical form.
+func (d *decoder) networks(path string, list []string) {
+	for i, text := range list {
+		p, err := parseNetwork(text)
+		if err != nil {
+			d.problem(element(path, i), "%s: %v", path, err)
+			continue
+		}
+		list[i] = p.String()
+	}
+}
+
+// ServeAt replaces the configured values by those of --listen and --clients (or
+// HEED_LISTEN and HEED_CLIENTS). Empty arguments change nothing.
+func (c *Config) ServeAt(listen string, clients []string) error {
+	if listen != "" {
+		if err := checkListen(listen); err != nil {
+			return fmt.Errorf("--listen: %w", err)
+		}
+		c.Listen = Addresses{listen}
+	}
+	if len(clients) == 0 {
+		return nil
+	}
+	c.Access.Clients = nil
+	for _, text := range clients {
+		p, err := parseNetwork(text)
+		if err != nil {
+			return fmt.Errorf("--clients: %w", err)
+		}
+		c.Access.Clients = append(c.Access.Clients, p.String())
+	}
+	return nil
+}
+
+// CheckExposure returns an error when other machines can connect to heed and neither
+// access.clients nor access.users restricts them.
+func (c *Config) CheckExposure() error {
+	if c.loopbackOnly() || len(c.Access.Clients) > 0 || c.Access.Users != "" {
+		return nil
+	}
+	open := c.Listen[slices.IndexFunc(c.Listen, func(at string) bool { return !loopbackOnly(at) })]
+	return fmt.Errorf(`%s can be reached from other machines, and nothing says who may use heed
+Say so in the settings: [access] with clients = ["192.0.2.0/24"], or users = "FILE" for passwords
+In a container, for the clients of its network: --listen 0.0.0.0:3128 --clients 172.16.0.0/12
+or the same in its environment: HEED_LISTEN=0.0.0.0:3128 HEED_CLIENTS=172.16.0.0/12`, open)
+}
+
+// addAccess adds the allowed clients and users to r. It reads the users file.
+func (c *AccessConfig) addAccess(r *acl.Rules, now func() time.Time) error {
+	for _, text := range c.Clients {
+		r.From = append(r.From, netip.MustParsePrefix(text)) // checked
+	}
+	if c.Users == "" {
+		return nil
+	}
+	gate, err := access.Open(c.Users, now)
+	if err != nil {
+		return fmt.Errorf("access.users: %w", err)
+	}
+	r.Users = gate
+	return nil
+}
+
+// checkUsers returns why the users file cannot be used; nil when it can, or there is none.
+func (c *AccessConfig) checkUsers() error {
+	if c.Users == "" {
+		return nil
+	}
+	_, err := access.Open(c.Users, time.Now)
+	return err
+}
+
+// destinations reports the entries that are not destinations, each with its line.
+func (d *decoder) destinations(path string, list []string) {
+	for i, text := range list {
+		if _, err := upstream.ParseDestination(text); err != nil {
+			d.problem(element(path, i), "%s: %v", path, err)
+		}
+	}
+}
+
+// Destinations returns the destinations that these settings allow.
+func (c *Config) Destinations() (*upstream.Destinations, error) {
+	d := &upstream.Destinations{Placed: c.Upstream.Resolve}
+	switch c.Access.PrivateDestinations {
+	case "allow":
+		d.Private = true
+	case "auto":
+		d.Private = c.loopbackOnly()
+	}
+	for _, l := range []struct {
+		from []string
+		to   *[]upstream.Destination
+	}{{c.Access.AllowTo, &d.Allow}, {c.Access.RefuseTo, &d.Refuse}} {
+		for _, text := range l.from {
+			entry, err := upstream.ParseDestination(text)
+			if err != nil {
+				return nil, err
+			}
+			*l.to = append(*l.to, entry)
+		}
+	}
+	return d, nil
+}
+
+// loopbackOnly reports whether heed listens on loopback addresses only.
+func (c *Config) loopbackOnly() bool {
+	return !slices.ContainsFunc(c.Listen, func(at string) bool { return !loopbackOnly(at) })
+}
+
+// loopbackOnly reports whether the address of a listener is a loopback address.
+func loopbackOnly(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
+}
+
+// Addresses are the addresses that heed listens on, host:port each. In TOML they are a
+// string or a list of strings.
+type Addresses []string
+
+// First returns the address to configure in programs on this machine; empty when l is
+// empty.
+func (l Addresses) First() string {
+	if len(l) == 0 {
+		return ""
+	}
+	return l[0]
+}
+
+// String returns all addresses, separated by commas.
+func (l Addresses) String() string { return strings.Join(l, ", ") }
+
+// addresses reads one address or a list of them.
+func (d *decoder) addresses(value any, full string) Addresses {
+	if text, ok := value.(string); ok {
+		return Addresses{text}
+	}
+	if _, ok := typed[[]any](d, value, full, "a text in quotes, or a list of them"); !ok {
+		return nil
+	}
+	return listOf[string](d, value, full, "texts", `["127.0.0.1:3128", "[::1]:3128"]`, "a text in quotes")
+}
+
+// checkAddresses reports missing, invalid and repeated addresses.
+func (d *decoder) checkAddresses(path string, l Addresses) {
+	if len(l) == 0 {
+		d.problem(path, `%s has no address; write "127.0.0.1:3128"`, path)
+	}
+	for i, addr := range l {
+		at := element(path, i)
+		if _, listed := d.lines[at]; !listed {
+			at = path
+		}
+		if err := checkListen(addr); err != nil {
+			d.problem(at, "%s: %v", path, err)
+		} else if slices.Contains(l[:i], addr) {
+			d.problem(at, "%s: %q is listed twice; remove one of them", path, addr)
+		}
+	}
+}
+
+// unmatchedListener returns a notice when heed does not listen on the listener of an
+// entry, so that the entry never matches; empty when it does.
+func (c *Config) unmatchedListener(cl *ClientConfig) string {
+	if cl.Listener == "" || slices.ContainsFunc(c.Listen, func(at string) bool { return mayAccept(at, cl.Listener) }) {
+		return ""
+	}
+	return fmt.Sprintf("client %q never matches: heed does not listen on %s (listen has %s)", cl.Name, cl.Listener, c.Listen)
+}
+
+// mayAccept reports whether a client that connects to addr may reach the listener at.
+// An unspecified address accepts connections on every address of the machine, and port
+// 0 matches every port.
+func mayAccept(at, addr string) bool {
+	host, port, err := net.SplitHostPort(at)
+	to, bad := netip.ParseAddrPort(addr)
+	if err != nil || bad != nil {
+		return false
+	}
+	a, err := netip.ParseAddr(host)
+	everywhere := err == nil && a.IsUnspecified()
+	sameHost := everywhere || err == nil && a.Unmap() == to.Addr().Unmap() || host == "localhost" && to.Addr().IsLoopback()
+	return sameHost && (port == "0" || port == fmt.Sprint(to.Port()))
+}

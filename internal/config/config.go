@@ -1,0 +1,209 @@
+// Package config reads proxy.toml and checks it. A Config holds the settings of
+// the file; its methods convert them for the proxy, the scheduler and the record.
+//
+// It parses with github.com/pelletier/go-toml/v2, which no other package imports.
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"heed/internal/console"
+	"heed/proxy/limit"
+	"heed/rules"
+)
+
+// FileName is the file that is read from the working directory by default.
+const FileName = "proxy.toml"
+
+// Config holds the checked settings of proxy.toml. Paths are absolute.
+type Config struct {
+	Listen  Addresses     `toml:"listen"`
+	Profile string        `toml:"profile"` // a name that rules.ParseProfile accepts
+	Contact string        `toml:"contact"` // URL or mail address; empty: none
+	Name    string        `toml:"name"`    // pseudonym in Via; empty: see daemon.ProxyName
+	Drain   time.Duration `toml:"drain"`   // how long a stop waits for running exchanges
+
+	HTTPS    HTTPSConfig    `toml:"https"`
+	Cache    CacheConfig    `toml:"cache"`
+	Fleet    FleetConfig    `toml:"fleet"`
+	Pacing   PacingConfig   `toml:"pacing"`
+	Access   AccessConfig   `toml:"access"`
+	Limits   limit.Limits   `toml:"limits"`
+	Upstream UpstreamConfig `toml:"upstream"`
+	Audit    AuditConfig    `toml:"audit"`
+	Log      LogConfig      `toml:"log"`
+
+	Clients []ClientConfig `toml:"client"` // the first entry that matches a request applies
+	Hosts   []HostConfig   `toml:"host"`   // for each setting, the first matching entry that sets it applies
+
+	// Observe is set by --observe: no request is refused.
+	Observe bool `toml:"-" json:",omitempty"`
+
+	// File is where the settings were read from; empty for the built-in ones.
+	File string `toml:"-" json:"-"`
+
+	lines map[string]int // of the keys of File, as keyLines returns them
+}
+
+// HTTPSConfig holds [https]: how CONNECT requests are handled, and the CA that signs
+// the certificates of intercepted sites.
+type HTTPSConfig struct {
+	Mode   string `toml:"mode"`    // for hosts without a matching [[host]]; see acl.HTTPS
+	Pinned string `toml:"pinned"`  // for hosts that are known to pin certificates; empty: Mode
+	CACert string `toml:"ca_cert"` // PEM file; empty: the CA of the state directory
+	CAKey  string `toml:"ca_key"`  // set exactly when CACert is
+}
+
+// HostConfig holds one [[host]]: the settings of the hosts that it matches.
+type HostConfig struct {
+	Match []string `toml:"match"` // patterns for acl.ParseHostPattern
+	HTTPS string   `toml:"https"` // as HTTPSConfig.Mode; empty: that mode
+	Ports []int64  `toml:"ports"` // allowed for tunnels; empty: 443
+
+	HostUpstream
+	HostRules
+}
+
+// CacheConfig holds [cache]: where policies are stored, and how many.
+type CacheConfig struct {
+	MaxBytes ByteSize `toml:"max_bytes"` // of memory; at least minCacheSize
+	File     string   `toml:"file"`      // ends in .db; empty: policiesFile in the state directory
+}
+
+// FleetConfig holds [fleet]: the store that several instances share.
+type FleetConfig struct {
+	URL    string `toml:"url"`     // as fleet.CheckURL requires, or a reference to it (see resolveSecret); empty: no fleet
+	CAFile string `toml:"ca_file"` // PEM file of further roots for rediss://; empty: none
+}
+
+// UpstreamConfig holds [upstream]: how sites are reached.
+type UpstreamConfig struct {
+	Proxy                 string            `toml:"proxy"`   // empty: none; "env"; a URL; or a reference to one (see resolveSecret)
+	CAFile                string            `toml:"ca_file"` // PEM file of further roots; empty: none
+	Resolve               map[string]string `toml:"resolve"` // "host:port" to "address:port"
+	ResponseHeaderTimeout time.Duration     `toml:"response_header_timeout"`
+}
+
+// LogConfig holds [log]: the line per decision.
+type LogConfig struct {
+	Format string `toml:"format"` // auto, text or json
+	Level  string `toml:"level"`  // debug, info, warn or error
+	Mark   bool   `toml:"mark"`   // responses carry the ID of their decision
+}
+
+// Load reads the settings from path. Keys that the file does not set have the
+// value of defaults, the built-in proxy.toml. An empty path means proxy.toml in the
+// working directory or, if there is none, the defaults alone. The error lists every
+// problem of the file with its line.
+func Load(path string, defaults []byte) (*Config, error) {
+	c, err := BuiltIn(defaults)
+	if err != nil {
+		return nil, err
+	}
+	data, path, err := readConfig(path)
+	if err != nil || path == "" {
+		return c, err
+	}
+	c.File = path
+	if err := c.decode(path, data); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// BuiltIn returns the settings that apply without a file.
+func BuiltIn(defaults []byte) (*Config, error) {
+	c := &Config{}
+	if err := c.decode("the built-in proxy.toml", defaults); err != nil {
+		return nil, err
+	}
+	c.lines = nil
+	return c, nil
+}
+
+// readConfig returns an empty path when there is no file to read.
+func readConfig(path string) (data []byte, abs string, err error) {
+	name := cmp.Or(path, FileName)
+	data, err = os.ReadFile(name)
+	if path == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("the settings cannot be read: %w", err)
+	}
+	abs, err = filepath.Abs(name)
+	return data, abs, err
+}
+
+// RulesProfile returns the profile that Profile names.
+func (c *Config) RulesProfile() rules.Profile {
+	p, _ := rules.ParseProfile(c.Profile) // it was checked
+	return p
+}
+
+// Hash returns a hash of the settings in hexadecimal. It does not depend on the file
+// that they were read from.
+func (c *Config) Hash() string { return console.Digest(c) }
+
+// JoinHash returns a hash of the settings that `heed run` must have in common with
+// the daemon it joins: all except listen, drain and [log].
+func (c *Config) JoinHash() string {
+	d := *c
+	d.Listen, d.Drain, d.Log = nil, 0, LogConfig{}
+	return d.Hash()
+}
+
+// RoutesKey returns the settings that affect routes to sites, as text. Routes of
+// settings with equal keys are interchangeable.
+func (c *Config) RoutesKey() string {
+	private := fmt.Sprint(c.loopbackOnly()) // access.private_destinations = "auto" depends on it
+	w := *c
+	w.Listen, w.Drain, w.HTTPS, w.Log, w.Clients = Addresses{private}, 0, HTTPSConfig{}, LogConfig{}, nil
+	w.Audit = AuditConfig{}
+	w.Pacing = PacingConfig{RetryAfter: c.Pacing.RetryAfter}
+	w.Limits = limit.Limits{SiteConnections: c.Limits.SiteConnections}
+	w.Access.Clients, w.Access.Users = nil, ""
+	w.Hosts = slices.Clone(c.Hosts)
+	for i := range w.Hosts {
+		h := &w.Hosts[i]
+		h.HTTPS, h.Ports, h.HostRules = "", nil, HostRules{}
+	}
+	w.Hosts = slices.DeleteFunc(w.Hosts, func(h HostConfig) bool { return reflect.DeepEqual(h, HostConfig{Match: h.Match}) })
+	return string(console.MustJSON(w))
+}
+
+// fixed lists the settings that a reload cannot change.
+var fixed = []string{
+	"name", "https.ca_cert", "https.ca_key", "cache.max_bytes", "cache.file", "fleet.url", "fleet.ca_file", "log.format",
+	"audit.enabled", "audit.file", "audit.durability", "audit.on_failure", "audit.keep", "audit.max_size", "audit.clients", "audit.redact",
+	"limits.header_bytes", "limits.header_time", "limits.idle_time", "limits.streams",
+}
+
+// FixedKeys returns the keys of settings that differ from next and need a restart.
+func (c *Config) FixedKeys(next *Config) []string {
+	var keys []string
+	for _, key := range fixed {
+		if !reflect.DeepEqual(c.valueOf(key), next.valueOf(key)) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// valueOf returns the value of a key by its full name.
+func (c *Config) valueOf(key string) any {
+	v := reflect.ValueOf(*c)
+	for part := range strings.SplitSeq(key, ".") {
+		v = fieldsByKey(v)[part]
+	}
+	return v.Interface()
+}

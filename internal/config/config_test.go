@@ -1,0 +1,262 @@
+package config
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/pace"
+	"heed/internal/testkit"
+	"heed/proxy/limit"
+	"heed/rules"
+)
+
+// Every file in testdata/broken is wrong in its own way. The comment at its
+// end is heed's message, word for word, with FILE for its path and DIR for its directory; -update
+// rewrites it.
+func TestHeed_BrokenSettingsAreNamedWithLineAndCure(t *testing.T) {
+	files, err := filepath.Glob("testdata/broken/*.toml")
+	if err != nil || len(files) < 40 {
+		t.Fatalf("%d broken files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".toml"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, want, _ := strings.Cut(string(data), "\n#= ")
+			want = strings.ReplaceAll(strings.TrimSpace(want), "\n#= ", "\n")
+			broken := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text+"\n")
+			_, err = Load(broken, testkit.BuiltIn(t))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			got := strings.ReplaceAll(err.Error(), broken, "FILE")
+			got = strings.ReplaceAll(got, filepath.Dir(broken), "DIR")
+			if *testkit.Update && got != want {
+				testkit.Write(t, file, text+"\n#= "+strings.ReplaceAll(got, "\n", "\n#= ")+"\n")
+			} else if got != want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+// defaultLimits is [limits] as it is built in.
+func defaultLimits() limit.Limits {
+	return limit.Limits{
+		Streams: limit.DefaultStreams, SiteConnections: 512, RefusalsPerClient: limit.DefaultRefusals, HeaderBytes: limit.DefaultHeaderBytes, URIBytes: limit.DefaultURIBytes,
+		HeaderTime: limit.DefaultHeaderTime, ConnectTime: limit.DefaultConnectTime, HandshakeTime: limit.DefaultHandshakeTime,
+		IdleTime: limit.DefaultIdleTime, BodyTime: limit.DefaultBodyTime, ReadTime: limit.DefaultReadTime, TunnelTime: limit.DefaultTunnelTime,
+	}
+}
+
+// defaultPacing is [pacing] as it is built in.
+func defaultPacing() PacingConfig {
+	return PacingConfig{Settings: pace.Settings{MaxDelay: time.Hour, MaxWait: 30 * time.Second}, Share: "group", VisitTime: "observe", RetryAfter: "obey", Observed: "record"}
+}
+
+func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
+	got, err := Load("", testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := defaultLimits()
+	want := &Config{
+		Listen:   Addresses{"127.0.0.1:3128"},
+		Profile:  "standard",
+		Drain:    30 * time.Second,
+		HTTPS:    HTTPSConfig{Mode: "intercept"},
+		Cache:    CacheConfig{MaxBytes: 256 << 20},
+		Access:   AccessConfig{Clients: []string{}, PrivateDestinations: "auto", AllowTo: []string{}, RefuseTo: []string{}},
+		Pacing:   defaultPacing(),
+		Limits:   limits,
+		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
+		Audit:    AuditConfig{Enabled: true, Durability: "process", OnFailure: "refuse", MaxSize: 2 << 30, Clients: "full", Redact: got.Audit.Redact}, // whose names are looked at by what they hide
+		Log:      LogConfig{Format: "auto", Level: "info"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("built in: %+v\nwant:     %+v", got, want)
+	}
+}
+
+func TestHeed_EverySettingStandsInProxyTomlWithARemark(t *testing.T) {
+	text := string(testkit.BuiltIn(t))
+	lines := keyLines([]byte(text))
+	all := strings.Split(text, "\n")
+	for _, key := range keyNames(reflect.TypeFor[Config](), "") {
+		if table, leaf, _ := cutLast(key); isArray(key) || isArray(table) { // there is none by itself
+			if array := cmp.Or(table, key); !strings.Contains(text, "\n# [["+array+"]]\n") || table != "" && !strings.Contains(text, "\n# "+leaf+" = ") {
+				t.Errorf("%s does not stand in the example", key)
+			}
+			continue
+		}
+		line, ok := lines[key]
+		if !ok {
+			t.Errorf("%s is missing", key)
+			continue
+		}
+		_, leaf, _ := cutLast(key)
+		above := all[line-2]
+		isTable := strings.HasPrefix(all[line-1], "[")
+		if !isTable && !strings.HasPrefix(above, "#") && leaf != "ca_key" { // ca_key shares the remark of ca_cert
+			t.Errorf("%s has no remark above it, but %q", key, above)
+		}
+	}
+}
+
+func TestHeed_AFileStandsOverTheDefaults(t *testing.T) {
+	dir := t.TempDir()
+	file := testkit.Write(t, filepath.Join(dir, "my.toml"), `
+listen = "[::1]:0"
+profile = "strict"
+[https]
+ca_cert = "ca.pem"
+ca_key = "/keys/ca-key.pem"
+[cache]
+max_bytes = "1GiB"
+file = "kept.db"
+[fleet]
+url = "rediss://heed:secret@store.test/2"
+ca_file = "store.pem"
+[access]
+private_destinations = "refuse"
+allow_to = ["*.corp.example", "10.0.0.0/8:443"]
+refuse_to = ["*:25"]
+[limits]
+connections = 1000
+uri_bytes = "8KiB"
+body_time = "30s"
+[upstream]
+resolve = { "Site.TEST:443" = "127.0.0.1:8443" }
+response_header_timeout = "1h30m"
+`)
+	c, err := Load(file, testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := defaultLimits()
+	limits.Connections, limits.URIBytes, limits.BodyTime = 1000, 8<<10, 30*time.Second
+	want := Config{
+		Listen: Addresses{"[::1]:0"}, Profile: "strict", Drain: 30 * time.Second, File: file,
+		HTTPS:  HTTPSConfig{Mode: "intercept", CACert: filepath.Join(dir, "ca.pem"), CAKey: "/keys/ca-key.pem"},
+		Cache:  CacheConfig{MaxBytes: 1 << 30, File: filepath.Join(dir, "kept.db")},
+		Access: AccessConfig{Clients: []string{}, PrivateDestinations: "refuse", AllowTo: []string{"*.corp.example", "10.0.0.0/8:443"}, RefuseTo: []string{"*:25"}},
+		Pacing: defaultPacing(),
+		Limits: limits,
+		Fleet:  FleetConfig{URL: "rediss://heed:secret@store.test/2", CAFile: filepath.Join(dir, "store.pem")},
+		Upstream: UpstreamConfig{
+			Resolve:               map[string]string{"site.test:443": "127.0.0.1:8443"},
+			ResponseHeaderTimeout: 90 * time.Minute,
+		},
+		Audit: c.Audit,
+		Log:   LogConfig{Format: "auto", Level: "info"},
+	}
+	c.lines = nil
+	if !reflect.DeepEqual(*c, want) {
+		t.Errorf("got  %+v\nwant %+v", *c, want)
+	}
+}
+
+func TestHeed_ProxyTomlOfTheWorkingDirectoryIsUsed(t *testing.T) {
+	defaults := testkit.BuiltIn(t)
+	t.Chdir(t.TempDir())
+	testkit.Write(t, "proxy.toml", `contact = "bot@example.org"`)
+	c, err := Load("", defaults)
+	if err != nil || c.Contact != "bot@example.org" || !filepath.IsAbs(c.File) {
+		t.Errorf("contact %q from %q, %v", c.Contact, c.File, err)
+	}
+}
+
+func TestHeed_AMissingFileThatWasNamedIsAnError(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "none.toml"), testkit.BuiltIn(t))
+	if err == nil || !strings.Contains(err.Error(), "none.toml") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestHeed_HashFollowsTheSettingsAndNotTheFile(t *testing.T) {
+	load := func(text string) *Config {
+		c, err := Load(testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), text), testkit.BuiltIn(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	plain, spelledOut := load(""), load("drain = \"0h0m30s\"\n[upstream]\nproxy = \"\"")
+	if plain.Hash() != spelledOut.Hash() {
+		t.Error("equal settings, different hashes")
+	}
+	elsewhere, other := load(`listen = "127.0.0.1:0"`), load(`contact = "bot@example.org"`)
+	if plain.Hash() == elsewhere.Hash() || plain.Hash() == other.Hash() {
+		t.Error("different settings, equal hashes")
+	}
+	if plain.JoinHash() != elsewhere.JoinHash() {
+		t.Error("where a heed listens keeps a run from joining it")
+	}
+	if plain.JoinHash() == other.JoinHash() {
+		t.Error("a run joins a heed with other settings")
+	}
+}
+
+func TestHeed_ContactsThatReachSomebody(t *testing.T) {
+	for _, good := range []string{"", "https://example.org/bot", "http://example.org", "bot@example.org", "mailto:bot@example.org"} {
+		if err := CheckContact(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{"me", "ftp://example.org", "Bot <bot@example.org>", "https://", "a b@example.org", "bot@example.org\n"} {
+		if CheckContact(bad) == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}
+
+func TestHeed_HostsAreCanonicalAndTheFirstThatFitsStandsFirst(t *testing.T) {
+	file := testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), `
+[https]
+mode = "host-only"
+[[host]]
+match = ["WWW.Example.org.", "*.Bücher.example", "[2001:DB8::1]"]
+ports = [443, 8443]
+[[host]]
+match = ["*:8443"]
+https = "tunnel"
+[[host]]
+match = ["a.test"]
+https = "refuse"
+`)
+	c, err := Load(file, testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Rules(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]acl.HTTPS{
+		"www.example.org": acl.HostOnly, "a.xn--bcher-kva.example": acl.HostOnly, "[2001:db8::1]": acl.HostOnly,
+		"a.test": acl.NoHTTPS, "b.test": acl.HostOnly, "a.test:8443": acl.Tunnel,
+	} {
+		o, err := rules.ParseOrigin("https", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := r.For(nil, o, time.Now())
+		if got := out.HTTPS(); got != want {
+			t.Errorf("%s: %s, want %s", host, got, want)
+		}
+		if ok, ports := out.TunnelsTo(o); host == "www.example.org" && (!ok || ports != "443, 8443") {
+			t.Errorf("tunnels go to %s", ports)
+		}
+	}
+	if out := strings.Join(c.Unjudged(), "\n"); strings.Count(out, "by its host alone") != 2 || strings.Count(out, "NOT JUDGED") != 1 || !strings.Contains(out, "443, 8443") {
+		t.Errorf("it says %q", out)
+	}
+}

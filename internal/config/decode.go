@@ -1,0 +1,331 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+
+	"heed/internal/console"
+	"heed/proxy/limit"
+)
+
+// decode overwrites the settings of c with those of a TOML document. The error lists
+// all problems. The library would stop at the first value of a wrong type, so it only
+// parses the document, and decoder sets the fields.
+func (c *Config) decode(file string, data []byte) error {
+	var tree map[string]any
+	if err := toml.Unmarshal(data, &tree); err != nil {
+		return syntaxError(file, err)
+	}
+	d := &decoder{file: file, lines: keyLines(data), wrong: map[string]bool{}}
+	d.table(reflect.ValueOf(c).Elem(), tree, "")
+	d.checking = true
+	c.check(d)
+	if len(d.problems) > 0 && c.File != "" {
+		c.checkFiles(d)
+	}
+	c.lines = d.lines
+	return d.err()
+}
+
+func syntaxError(file string, err error) error {
+	var at *toml.DecodeError
+	if !errors.As(err, &at) {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	line, column := at.Position()
+	return Mistakes{{File: file, Line: line, Column: column, Text: "this is not TOML: " + strings.TrimPrefix(at.Error(), "toml: ")}}
+}
+
+// decoder decodes one file and collects its problems.
+type decoder struct {
+	file     string
+	lines    map[string]int // of each key, by its full dotted name
+	scope    string         // prefix in lines of the keys of the current array entry; empty outside of one
+	problems Mistakes
+
+	checking bool            // the values are decoded, and are checked
+	wrong    map[string]bool // keys, with their scope, whose values could not be decoded
+}
+
+// problem records a problem of the key with the full name path, unless its value could not
+// be decoded: that has been recorded.
+func (d *decoder) problem(path, format string, args ...any) {
+	switch {
+	case d.checking && d.isWrong(path):
+		return
+	case !d.checking:
+		d.wrong[d.scope+path] = true
+	}
+	d.problems = append(d.problems, Finding{File: d.file, Line: lineOf(d.lines, d.scope, path), Key: path, Text: fmt.Sprintf(format, args...)})
+}
+
+// isWrong reports whether the value of one of the keys, of their tables or of their
+// elements could not be decoded, so that nothing follows from it.
+func (d *decoder) isWrong(paths ...string) bool {
+	for wrong := range d.wrong {
+		for _, path := range paths {
+			path = d.scope + path
+			if wrong == path || strings.HasPrefix(wrong, path+".") || strings.HasPrefix(path, wrong+".") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// entry returns the scope of the i-th entry of an array, from 0.
+func entry(i int) string { return fmt.Sprintf("%d ", i) }
+
+// err returns all problems as one error, in the order of the file, or nil.
+func (d *decoder) err() error {
+	if len(d.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(d.problems, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
+	return d.problems
+}
+
+// table sets the fields of into that tree names.
+func (d *decoder) table(into reflect.Value, tree map[string]any, path string) {
+	fields := fieldsByKey(into)
+	for _, key := range slices.Sorted(maps.Keys(tree)) { // a fixed order for keys on one line
+		value, full := tree[key], dotted(path, key)
+		field, known := fields[key]
+		if !known {
+			hint, meant := suggest(full, into.Type(), path)
+			d.problem(full, "unknown key %q; %s", full, hint)
+			if _, set := d.lines[d.scope+meant]; !set { // else that one is checked as well
+				d.wrong[d.scope+meant] = true
+			}
+			continue
+		}
+		d.value(field, value, full)
+	}
+}
+
+// value sets one field, or records a problem with the expected form.
+func (d *decoder) value(field reflect.Value, value any, full string) {
+	switch into := field.Addr().Interface().(type) {
+	case *string:
+		*into, _ = typed[string](d, value, full, "a text in quotes")
+	case *time.Duration:
+		*into = d.duration(value, full)
+	case **time.Duration:
+		*into = new(d.duration(value, full))
+	case *ByteSize:
+		*into = d.size(value, full)
+	case *limit.Size:
+		*into = limit.Size(d.size(value, full))
+	case *map[string]string:
+		*into = d.texts(value, full)
+	case *[]string:
+		*into = listOf[string](d, value, full, "texts", `["one", "two"]`, "a text in quotes")
+	case *[]int64:
+		*into = listOf[int64](d, value, full, "numbers", `[443, 8443]`, "a number without quotes")
+	case *int:
+		*into = d.count(value, full)
+	case *Addresses:
+		*into = d.addresses(value, full)
+	case *bool:
+		*into = d.boolean(value, full)
+	case **bool:
+		*into = new(d.boolean(value, full))
+	case *Date:
+		v, err := dateOf(value)
+		if err != nil {
+			d.problem(full, "%s %v", full, err)
+		}
+		*into = v
+	case *[]ClientConfig:
+		*into = entries[ClientConfig](d, value, full)
+	case *[]HostConfig:
+		*into = entries[HostConfig](d, value, full)
+	default:
+		if tree, ok := typed[map[string]any](d, value, full, "a table, written ["+full+"]"); ok {
+			d.table(field, tree, full)
+		}
+	}
+}
+
+// typed returns the value as a T. A value of another type is a problem that names the
+// expected form.
+func typed[T any](d *decoder, value any, full, form string) (v T, ok bool) {
+	if v, ok = value.(T); !ok {
+		d.problem(full, "%s must be %s, not %s", full, form, kindName(value))
+	}
+	return v, ok
+}
+
+func (d *decoder) boolean(value any, full string) bool {
+	v, _ := typed[bool](d, value, full, "true or false without quotes")
+	return v
+}
+
+func (d *decoder) duration(value any, full string) time.Duration {
+	s, ok := typed[string](d, value, full, `a duration in quotes with its unit, such as "30s" or "10m"`)
+	v, err := console.ParseDuration(s)
+	if ok && (err != nil || v < 0) {
+		d.problem(full, `%s = %q is not a duration; write a number and a unit, such as "30s", "10m" or "1h"`, full, s)
+	}
+	return v
+}
+
+func (d *decoder) size(value any, full string) ByteSize {
+	s, ok := typed[string](d, value, full, `a size in quotes with its unit, such as "64MiB" or "1GiB"`)
+	v, err := parseByteSize(s)
+	if ok && err != nil {
+		d.problem(full, "%s = %v", full, err)
+	}
+	return v
+}
+
+// count decodes an integer from 0 to MaxCount.
+func (d *decoder) count(value any, full string) int {
+	n, _ := typed[int64](d, value, full, "a number without quotes, such as 1000")
+	if n < 0 || n > MaxCount {
+		d.problem(full, "%s = %d is not possible; write a number from 0 to %d", full, n, MaxCount)
+	}
+	return int(n)
+}
+
+// MaxCount is the largest integer that a setting accepts.
+const MaxCount = 100_000_000
+
+// listOf decodes a list of Ts. Problems call the elements what, one element each, and
+// show example.
+func listOf[T any](d *decoder, value any, full, what, example, each string) []T {
+	items, ok := typed[[]any](d, value, full, "a list of "+what+", written "+example)
+	if !ok {
+		return nil
+	}
+	out := make([]T, len(items))
+	for i, item := range items {
+		if out[i], ok = item.(T); !ok {
+			d.problem(element(full, i), "%s: each must be %s, not %s", full, each, kindName(item))
+		}
+	}
+	return out
+}
+
+// element returns the full name of the i-th element of a list.
+func element(full string, i int) string { return full + "." + strconv.Itoa(i) }
+
+func (d *decoder) texts(value any, full string) map[string]string {
+	tree, ok := typed[map[string]any](d, value, full, `a table, written { "from" = "to" }`)
+	if !ok {
+		return nil
+	}
+	out := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
+		if out[key], ok = tree[key].(string); !ok {
+			d.problem(dotted(full, key), "%s: %q must be a text in quotes, not %s", full, key, kindName(tree[key]))
+		}
+	}
+	return out
+}
+
+// entries decodes an array of tables, each written [[full]].
+func entries[T any](d *decoder, value any, full string) []T {
+	form := "written [[" + full + "]]"
+	elements, ok := typed[[]any](d, value, full, "an array of tables, each "+form)
+	if !ok {
+		return nil
+	}
+	out := make([]T, len(elements))
+	defer func() { d.scope = "" }()
+	for i, e := range elements {
+		d.scope = entry(i)
+		if tree, ok := typed[map[string]any](d, e, full, "a table, "+form); ok {
+			d.table(reflect.ValueOf(&out[i]).Elem(), tree, full)
+		}
+	}
+	return out
+}
+
+// keyLines returns the first line of each key, table and list element of a valid
+// document. The names of keys in an array of tables begin with the scope of their entry.
+func keyLines(data []byte) map[string]int {
+	lines := map[string]int{}
+	var p unstable.Parser
+	p.Reset(data)
+	table, scope, seen := "", "", map[string]int{}
+	for p.NextExpression() {
+		e := p.Expression()
+		switch e.Kind {
+		case unstable.Table:
+			table = noteKeys(lines, &p, e, "", "")
+		case unstable.ArrayTable:
+			table = noteKeys(lines, &p, e, "", "")
+			scope = entry(seen[table])
+			seen[table]++
+			table = noteKeys(lines, &p, e, "", scope)
+		case unstable.KeyValue:
+			noteValue(lines, &p, e, table)
+		}
+	}
+	return lines
+}
+
+func noteValue(lines map[string]int, p *unstable.Parser, e *unstable.Node, path string) {
+	full := noteKeys(lines, p, e, path, "")
+	inner := e.Value().Children()
+	for i := 0; e.Value().Kind == unstable.Array && inner.Next(); i++ {
+		if raw := inner.Node().Raw; raw.Length > 0 {
+			lines[element(full, i)] = p.Shape(raw).Start.Line
+		}
+	}
+	for e.Value().Kind == unstable.InlineTable && inner.Next() {
+		noteValue(lines, p, inner.Node(), full)
+	}
+}
+
+// noteKeys records the line of each part of a dotted key and returns its full name with
+// the scope.
+func noteKeys(lines map[string]int, p *unstable.Parser, e *unstable.Node, path, scope string) string {
+	keys := e.Key()
+	for keys.Next() {
+		path = dotted(path, string(keys.Node().Data))
+		if scope != "" {
+			path, scope = scope+path, ""
+		}
+		if _, seen := lines[path]; !seen {
+			lines[path] = p.Shape(keys.Node().Raw).Start.Line
+		}
+	}
+	return path
+}
+
+func dotted(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// kindName returns the name of a TOML value's type for messages.
+func kindName(value any) string {
+	switch value.(type) {
+	case string:
+		return "a text"
+	case bool:
+		return "true or false"
+	case int64, float64:
+		return "a number"
+	case map[string]any:
+		return "a table"
+	case []any:
+		return "a list"
+	default:
+		return "a date or time"
+	}
+}

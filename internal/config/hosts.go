@@ -1,0 +1,327 @@
+package config
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/console"
+	"heed/rules"
+)
+
+// checkHosts reports the problems of [[host]] to d.
+func (c *Config) checkHosts(d *decoder) {
+	defer func() { d.scope = "" }()
+	for i := range c.Hosts {
+		d.scope = entry(i)
+		h := &c.Hosts[i]
+		if len(h.Match) == 0 {
+			d.problem("host.match", `this [[host]] matches no host; set match = ["www.example.org", "*.example.com"]`)
+		}
+		for _, pattern := range h.Match {
+			_, err := acl.ParseHostPattern(pattern)
+			d.note("host.match", err)
+		}
+		c.checkTerms(d, &h.HostRules)
+		c.checkHostUpstream(d, &h.HostUpstream, h.Reason)
+		if h.HTTPS != "" {
+			d.oneOf("host.https", h.HTTPS, acl.HTTPSNames...)
+		}
+		mode := cmp.Or(h.HTTPS, c.HTTPS.Mode)
+		if len(h.Ports) > 0 && !d.isWrong("host.https") && (mode == "intercept" || mode == "refuse") {
+			d.problem("host.ports", "host.ports applies to tunnels, but https = %q allows none; remove ports", mode)
+		}
+		for _, port := range h.Ports {
+			if port < 1 || port > 65535 {
+				d.problem("host.ports", "host.ports: %d is not a port; write 1 to 65535", port)
+			}
+		}
+	}
+}
+
+// Unjudged returns one line for each set of hosts whose traffic is not judged, or judged
+// by host only. It is empty when every request is judged by its path.
+func (c *Config) Unjudged() []string {
+	out := unjudgedLine(c.HTTPS.Mode, []string{"every host without a matching [[host]]"}, nil)
+	for _, h := range c.Hosts {
+		out = append(out, unjudgedLine(cmp.Or(h.HTTPS, c.HTTPS.Mode), h.Match, h.Ports)...)
+	}
+	if c.HTTPS.Pinned != "" && c.HTTPS.Pinned != c.HTTPS.Mode {
+		out = append(out, unjudgedLine(c.HTTPS.Pinned, []string{"hosts that are known to pin certificates (heed config pinned)"}, nil)...)
+	}
+	return out
+}
+
+func unjudgedLine(mode string, hosts []string, ports []int64) []string {
+	if len(ports) == 0 {
+		ports = []int64{443}
+	}
+	names := strings.Join(hosts, ", ")
+	to := strings.Trim(strings.ReplaceAll(fmt.Sprint(slices.Sorted(slices.Values(ports))), " ", ", "), "[]")
+	switch mode {
+	case "tunnel":
+		return []string{fmt.Sprintf("https to %s is NOT JUDGED: tunnels to port %s pass as they are", names, to)}
+	case "host-only":
+		return []string{fmt.Sprintf("https to %s is judged by its host alone: tunnels to port %s pass unless robots.txt bars the agent from everything", names, to)}
+	}
+	return nil
+}
+
+// DefaultMode describes the mode and the handling of https in a few words.
+func (c *Config) DefaultMode() string {
+	text := "enforce"
+	if c.Observe {
+		text = "observe"
+	}
+	text += ", https " + map[string]string{
+		"intercept": "intercepted", "host-only": "judged by host only", "tunnel": "tunnelled unjudged", "refuse": "refused",
+	}[c.HTTPS.Mode]
+	if len(c.Hosts) > 0 {
+		text += ", unless [[host]] says otherwise"
+	}
+	return text
+}
+
+// PinnedText is the list of hosts that are known to pin certificates, one pattern a line,
+// with comments.
+//
+//go:embed pinned.txt
+var PinnedText string
+
+// pinnedPatterns returns the patterns of PinnedText.
+func pinnedPatterns() ([]acl.HostPattern, error) {
+	var out []acl.HostPattern
+	for line := range strings.Lines(PinnedText) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		p, err := acl.ParseHostPattern(line)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// pinned appends the entry of https.pinned to r.Hosts. It is the last one, so that the
+// entries of [[host]] have precedence over it.
+func (c *HTTPSConfig) pinned(r *acl.Rules) error {
+	if c.Pinned == "" {
+		return nil
+	}
+	match, err := pinnedPatterns()
+	if err != nil {
+		return fmt.Errorf("the list of hosts that pin certificates: %w", err)
+	}
+	https, _ := acl.ParseHTTPS(c.Pinned) // checked
+	r.Hosts = append(r.Hosts, acl.Host{Match: match, HTTPS: &https})
+	return nil
+}
+
+// HostRules holds the keys of [[host]] that change how requests are judged.
+type HostRules struct {
+	Mode       string   `toml:"mode"`        // enforce or observe; empty: the general mode
+	Allow      []string `toml:"allow"`       // path patterns; override robots.txt
+	Refuse     []string `toml:"refuse"`      // path patterns; override robots.txt
+	Clients    []string `toml:"clients"`     // names of [[client]] that Allow and Refuse apply to; empty: all
+	Reason     string   `toml:"reason"`      // of allow, refuse, robots_file, crawl and upstream_tls
+	Expires    Date     `toml:"expires"`     // of allow and refuse; zero: never
+	RobotsFile string   `toml:"robots_file"` // replaces the robots.txt of the site
+	Crawl      *bool    `toml:"crawl"`       // false: a service that is not crawled; nil: true
+	NeverAllow bool     `toml:"never_allow"` // no exception may allow what robots.txt disallows
+}
+
+// service reports whether the host is a service that is not crawled.
+func (t *HostRules) service() bool { return t.Crawl != nil && !*t.Crawl }
+
+// checkTerms reports the problems of one [[host]]'s terms to d.
+func (c *Config) checkTerms(d *decoder, t *HostRules) {
+	if t.Mode != "" {
+		d.oneOf("host.mode", t.Mode, "enforce", "observe")
+	}
+	for key, patterns := range map[string][]string{"host.allow": t.Allow, "host.refuse": t.Refuse} {
+		if _, err := acl.NewException(acl.Exception{Patterns: patterns}); err != nil {
+			d.note(key, err)
+		}
+	}
+	exception := len(t.Allow)+len(t.Refuse) > 0 || d.isWrong("host.allow", "host.refuse")
+	for key, set := range map[string]bool{"host.allow": len(t.Allow) > 0, "host.refuse": len(t.Refuse) > 0, "host.robots_file": t.RobotsFile != "", "host.crawl": t.service()} {
+		if set && t.Reason == "" && !d.isWrong("host.reason") {
+			d.problem(key, `%s needs a reason beside it, which the record will quote: reason = "written permission of 2026-03-14"`, key)
+		}
+	}
+	if !exception && len(t.Clients) > 0 {
+		d.problem("host.clients", "host.clients restricts allow and refuse, but neither is set")
+	}
+	if !exception && !t.Expires.IsZero() {
+		d.problem("host.expires", "host.expires ends allow and refuse, but neither is set")
+	}
+	if t.NeverAllow && len(t.Allow) > 0 {
+		d.problem("host.never_allow", "host.never_allow = true and host.allow contradict each other; remove one of them")
+	}
+	for _, name := range t.Clients {
+		known := slices.ContainsFunc(c.Clients, func(cl ClientConfig) bool { return cl.Name == name })
+		if !known && !c.namesUnknown(d) {
+			d.problem("host.clients", "host.clients: there is no [[client]] called %q", name)
+		}
+	}
+	t.RobotsFile = beside(c.File, t.RobotsFile)
+}
+
+// namesUnknown reports whether the name of a [[client]] could not be decoded.
+func (c *Config) namesUnknown(d *decoder) bool {
+	defer func(scope string) { d.scope = scope }(d.scope)
+	for i := range c.Clients {
+		if d.scope = entry(i); d.isWrong("client.name") {
+			return true
+		}
+	}
+	d.scope = ""
+	return d.isWrong("client")
+}
+
+// host converts the entry for package acl, without robots_file.
+func (h *HostConfig) host() (acl.Host, error) {
+	t := acl.Host{NeverAllow: h.NeverAllow}
+	if h.HTTPS != "" {
+		https, _ := acl.ParseHTTPS(h.HTTPS) // checked
+		t.HTTPS = &https
+	}
+	for _, port := range h.Ports {
+		t.Ports = append(t.Ports, uint16(port))
+	}
+	for _, text := range h.Match {
+		p, err := acl.ParseHostPattern(text)
+		if err != nil {
+			return t, fmt.Errorf("host.match: %w", err)
+		}
+		t.Match = append(t.Match, p)
+	}
+	if h.Mode != "" {
+		mode, _ := acl.ParseMode(h.Mode) // checked
+		t.Mode = &mode
+	}
+	if h.service() {
+		t.Service = h.Reason
+	}
+	agreed := acl.Exception{Reason: h.Reason, Expires: h.Expires.Time, Clients: h.Clients}
+	for _, refuse := range []bool{true, false} {
+		agreed.Refuse, agreed.Patterns = refuse, h.Allow
+		if refuse {
+			agreed.Patterns = h.Refuse
+		}
+		if len(agreed.Patterns) == 0 {
+			continue
+		}
+		e, err := acl.NewException(agreed)
+		if err != nil {
+			return t, err
+		}
+		t.Exceptions = append(t.Exceptions, e)
+	}
+	return t, nil
+}
+
+// robots reads robots_file and returns a function that returns its policy for an origin;
+// nil when robots_file is not set.
+func (h *HostConfig) robots(profile rules.Profile) (func(rules.Origin) *rules.Policy, error) {
+	if h.RobotsFile == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(h.RobotsFile)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(h.RobotsFile)
+	if err != nil {
+		return nil, err
+	}
+	return ownRobots(profile, info.ModTime(), text), nil
+}
+
+// ownRobots returns a function that returns the policy of the operator's file for an
+// origin.
+func ownRobots(profile rules.Profile, modified time.Time, text []byte) func(rules.Origin) *rules.Policy {
+	file := rules.Snapshot{FetchedAt: modified}
+	file.Pack(text)
+	return func(o rules.Origin) *rules.Policy {
+		snapshot := file
+		snapshot.Origin = o
+		return rules.NewAs(profile, rules.Source{
+			Origin: o, State: rules.Available, Own: true, FetchedAt: modified, Note: "a file of the operator's", Snapshot: &snapshot,
+		}, text)
+	}
+}
+
+// Rules converts the settings for package acl. It reads the files that they name and
+// joins all their errors. now is the clock.
+func (c *Config) Rules(now func() time.Time) (*acl.Rules, error) {
+	r, err := c.baseRules()
+	wrong := []error{c.Access.addAccess(r, now), err}
+	for i := range c.Hosts {
+		var err error
+		if r.Hosts[i].Robots, err = c.Hosts[i].robots(c.RulesProfile()); err != nil {
+			wrong = append(wrong, fmt.Errorf("host.robots_file: %w", err))
+		}
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
+	}
+	r.Hash, r.Text = c.Hash(), string(console.MustJSON(c.recordedSettings()))
+	return r, nil
+}
+
+// baseRules converts the settings that need no file: [[client]], [[host]] and https.
+func (c *Config) baseRules() (*acl.Rules, error) {
+	r := &acl.Rules{Observe: c.Observe}
+	r.HTTPS, _ = acl.ParseHTTPS(c.HTTPS.Mode) // checked
+	var wrong []error
+	r.Clients = c.ACLClients()
+	for i := range c.Hosts {
+		h, err := c.Hosts[i].host()
+		wrong = append(wrong, err)
+		r.Hosts = append(r.Hosts, h)
+	}
+	return r, errors.Join(append(wrong, c.HTTPS.pinned(r))...)
+}
+
+// hostNotices returns the remarks on [[host]] that every start prints.
+func (c *Config) hostNotices(now time.Time) []string {
+	var out []string
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		names := strings.Join(h.Match, ", ")
+		exception := len(h.Allow)+len(h.Refuse) > 0
+		switch {
+		case exception && h.Expires.IsZero():
+			out = append(out, fmt.Sprintf("the exception for %s never ends (%s); give it an end with expires", names, h.Reason))
+		case exception && !now.Before(h.Expires.Time):
+			out = append(out, fmt.Sprintf("the exception for %s has ended on %s and holds no more (%s)", names, h.Expires.Format(time.DateOnly), h.Reason))
+		}
+		if h.Mode == "observe" {
+			out = append(out, fmt.Sprintf("%s is only observed: nothing is refused there", names))
+		}
+		if h.service() {
+			out = append(out, fmt.Sprintf("%s is a service and not crawled: nothing is judged there (%s)", names, h.Reason))
+		}
+	}
+	return out
+}
+
+// Notices returns the remarks on the settings that every start prints: what is not
+// enforced, and which exceptions have expired or never do.
+func (c *Config) Notices(now time.Time) []string {
+	var observed []string
+	if c.Observe {
+		observed = append(observed, "everything is only observed (--observe): nothing is refused")
+	}
+	return slices.Concat(observed, c.clientNotices(), c.hostNotices(now), c.upstreamNotices(), c.Audit.notices())
+}

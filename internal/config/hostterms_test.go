@@ -1,0 +1,98 @@
+package config
+
+import (
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+func TestHeed_WhatWasAgreedStandsInTheSettings(t *testing.T) {
+	b, err := agreedConfig(t).Rules(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2027, 1, 31, 23, 59, 59, 0, time.UTC)
+	news := b.ClientOf(acl.ClientInfo{Addr: netip.MustParseAddr("192.0.2.9"), UserAgent: "Mozilla/5.0 (X11)"})
+	if news == nil || news.Name != "news" || len(news.Agent.Tokens) != 2 || !news.RefuseUnnamed {
+		t.Fatalf("%+v", news)
+	}
+	at := func(host string, now time.Time) acl.Effective {
+		o, err := rules.ParseOrigin("https", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.For(news, o, now)
+	}
+	if e, rule := at("www.example.com", now).Exception("/api/x", true, now); e == nil || rule != "Allow: /api/" {
+		t.Errorf("on its last day: %v %q", e, rule)
+	}
+	if e, rule := at("example.com", now).Exception("/api/admin", true, now); e == nil || !e.Refuse {
+		t.Errorf("refused: %v %q", e, rule)
+	}
+	later := now.Add(time.Second)
+	if e, _ := at("example.com", later).Exception("/api/x", true, later); e != nil {
+		t.Error("after its last day it still holds")
+	}
+	if got := at("registry.test", now).Site.Service; got != "package registry" {
+		t.Errorf("service: %q", got)
+	}
+	mirror := at("mirror.test", now)
+	if d := mirror.Site.Robots.Decide(news.Agent, "/drafts/1"); mirror.Mode != acl.Observe || d.Verdict != rules.Refuse || d.Line != 2 {
+		t.Errorf("%v, %+v", mirror.Mode, d)
+	}
+	if b.Hash != agreedConfig(t).Hash() && b.Hash == "" {
+		t.Error("the settings have no hash")
+	}
+}
+
+func TestHeed_TheOperatorIsToldWhatIsNotEnforced(t *testing.T) {
+	got := strings.Join(agreedConfig(t).Notices(time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)), "\n")
+	for _, want := range []string{
+		`client "news" is judged as NewsBot, NewsBot-Images, which the site does not see`,
+		`client "people" is EXEMPT`,
+		"the exception for *.Example.COM, example.com has ended on 2027-02-01",
+		"mirror.test is only observed",
+		"registry.test is a service and not crawled",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not told:\n%s", want, got)
+		}
+	}
+}
+
+// An observed client that any client can claim to be is reported; one that is recognised
+// by more, and one where nothing is intercepted, are not.
+func TestHeed_AnObservedClientByNameAloneIsReported(t *testing.T) {
+	for text, want := range map[string]bool{
+		"user_agent = \"Shop/*\"":                             true,
+		"user_agent = \"Shop/*\"\nfrom = [\"192.0.2.7\"]":     false,
+		"user_agent = \"Shop/*\"\nlistener = \"127.0.0.1:1\"": false,
+		"from = [\"192.0.2.7\"]":                              false,
+	} {
+		file := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), "[[client]]\nname = \"shop\"\nmode = \"observe\"\n"+text+"\n")
+		c, err := Load(file, testkit.BuiltIn(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		notices := strings.Join(c.Notices(time.Now()), "\n")
+		if got := strings.Contains(notices, `client "shop" is recognised by its user_agent alone`); got != want {
+			t.Errorf("%s:\n%s", text, notices)
+		}
+	}
+}
+
+// agreedConfig returns the settings of testdata/agreed.toml.
+func agreedConfig(t *testing.T) *Config {
+	t.Helper()
+	c, err := Load("testdata/agreed.toml", testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

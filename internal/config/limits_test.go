@@ -1,0 +1,36 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"heed/proxy/limit"
+)
+
+// Each client may need a connection to a site beside its own, so that accepting
+// never takes the last file.
+func TestHeed_ConnectionsLeaveRoomForThoseToSites(t *testing.T) {
+	for files, want := range map[int]int{1 << 20: 16384, 20000: 9488, 4096: 1536, 1024: 384, 256: 96, 20: 16} {
+		if got := roomFor(files); got != want {
+			t.Errorf("of %d files, %d connections, want %d", files, got, want)
+		}
+	}
+	c := &Config{Limits: defaultLimits()}
+	l := c.ProxyLimits(20000)
+	if l.Connections != 9488 || l.ConnectionsPerClient != 7116 || l.Requests != 9488 || l.Tunnels != 9488 {
+		t.Errorf("%+v", l)
+	}
+	if c.LimitsRemark(1024) != "" {
+		t.Error("a remark on what was derived")
+	}
+	c.Limits.Connections = 1000
+	if text := c.LimitsRemark(1024); !strings.Contains(text, "it may open 1024 files, which is enough for 384") || c.LimitsRemark(20000) != "" || c.LimitsRemark(0) != "" {
+		t.Errorf("remark %q", text)
+	}
+	if l := c.ProxyLimits(1024); l.Connections != 1000 {
+		t.Errorf("what is set is not kept: %+v", l)
+	}
+	if l := (&Config{}).ProxyLimits(0); l.Connections != limit.DefaultConnections {
+		t.Errorf("where the number of files is not known: %+v", l)
+	}
+}

@@ -1,0 +1,43 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/console"
+	"heed/internal/testkit"
+)
+
+// Nothing secret reaches the record: no password, no file of passwords or keys.
+func TestHeed_TheRecordedSettingsHoldNoSecrets(t *testing.T) {
+	dir := t.TempDir()
+	c, err := Load(testkit.Write(t, filepath.Join(dir, "proxy.toml"), `
+[access]
+users = "people.htpasswd"
+[upstream]
+proxy = "http://scraper:s3cret@proxy.test:8080"
+[fleet]
+url = "redis://heed:s3cret@store.test:6379"
+[[host]]
+match = ["one.test"]
+upstream = "http://scraper:s3cret@other.test:8080"
+client_cert = "one.pem"
+client_key = "one.key"
+`), testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(console.MustJSON(c.recordedSettings()))
+	for _, secret := range []string{"s3cret", "scraper", "htpasswd", ".key", dir} {
+		if strings.Contains(text, secret) {
+			t.Errorf("%q stands in %s", secret, text)
+		}
+	}
+	if _, err := RecordedRules(text); err != nil {
+		t.Error(err)
+	}
+	if _, err := RecordedRules("{"); err == nil {
+		t.Error("half a text is taken for settings")
+	}
+}

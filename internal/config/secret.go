@@ -1,0 +1,127 @@
+package config
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"heed/internal/access"
+	"heed/internal/console"
+)
+
+// Prefixes of a reference, which a setting that may contain a password accepts in place
+// of its value.
+const (
+	filePrefix = "file:" // the first line of a file
+	envPrefix  = "env:"  // a variable of heed's environment
+)
+
+// isReference reports whether the value of a setting is a reference to a secret.
+func isReference(value string) bool {
+	return strings.HasPrefix(value, filePrefix) || strings.HasPrefix(value, envPrefix)
+}
+
+// checkReference returns an error for a reference without a valid name.
+func checkReference(value string) error {
+	if name, ok := strings.CutPrefix(value, envPrefix); ok && (name == "" || strings.ContainsAny(name, "= \t$")) {
+		return fmt.Errorf(`%q names no variable; write "env:UPSTREAM_PROXY"`, value)
+	}
+	if value == filePrefix {
+		return errors.New(`"file:" names no file; write "file:/run/secrets/heed"`)
+	}
+	return nil
+}
+
+// referenceBeside is beside for a reference to a file. It returns other values unchanged.
+func referenceBeside(file, value string) string {
+	if path, ok := strings.CutPrefix(value, filePrefix); ok && path != "" {
+		return filePrefix + beside(file, path)
+	}
+	return value
+}
+
+// maxSecret is the greatest size of a file with a secret, in bytes.
+const maxSecret = 64 << 10
+
+// resolveSecret returns value or, if it is a reference, the secret that it refers to.
+// Errors never contain the secret.
+func resolveSecret(value string, environ []string) (string, error) {
+	if name, ok := strings.CutPrefix(value, envPrefix); ok {
+		secret, _ := console.Lookup(environ, name)
+		if secret = strings.TrimSpace(secret); secret == "" {
+			return "", fmt.Errorf("heed's environment has no variable %s; set it, or name another one", name)
+		}
+		return secret, nil
+	}
+	path, ok := strings.CutPrefix(value, filePrefix)
+	if !ok {
+		return value, nil
+	}
+	if err := access.Private(path); err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("the file cannot be read: %w", err)
+	}
+	first, rest, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	if first = strings.TrimSpace(first); first == "" || rest != "" || len(text) > maxSecret {
+		return "", fmt.Errorf("%s does not contain exactly one line; write only the value of the setting into it", path)
+	}
+	return first, nil
+}
+
+// UpstreamFlag checks and returns the value of --upstream. A file: reference becomes
+// absolute, relative to the working directory.
+func UpstreamFlag(value string) (string, error) {
+	if err := checkUpstream(value); err != nil {
+		return "", err
+	}
+	path, ok := strings.CutPrefix(value, filePrefix)
+	if !ok {
+		return value, nil
+	}
+	path, err := filepath.Abs(path)
+	return filePrefix + path, err
+}
+
+// maxCAFile is the greatest size of a CA file, in bytes.
+const maxCAFile = 16 << 20
+
+// ReadCerts returns the certificates of a PEM file as PEM. Everything else in the file
+// (comments, a private key) is left out, as are certificates that cannot be parsed. A file
+// without certificates is an error.
+func ReadCerts(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the CA file cannot be read: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxCAFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("the CA file cannot be read: %w", err)
+	}
+	if len(text) > maxCAFile {
+		return nil, fmt.Errorf("the CA file %s is larger than %d MiB", path, maxCAFile>>20)
+	}
+	var certs bytes.Buffer
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if _, err := x509.ParseCertificate(block.Bytes); block.Type != "CERTIFICATE" || err != nil {
+			continue // Go and OpenSSL skip invalid certificates of a bundle too
+		}
+		block.Headers = nil
+		if err := pem.Encode(&certs, block); err != nil {
+			return nil, err
+		}
+	}
+	if certs.Len() == 0 {
+		return nil, fmt.Errorf("the CA file %s holds no certificate in PEM form", path)
+	}
+	return certs.Bytes(), nil
+}

@@ -1,0 +1,266 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"heed/internal/console"
+	"heed/proxy/limit"
+)
+
+// fieldsByKey returns the fields of a settings struct by their TOML keys, those of
+// embedded structs included.
+func fieldsByKey(v reflect.Value) map[string]reflect.Value {
+	fields := map[string]reflect.Value{}
+	for i := range v.NumField() {
+		if v.Type().Field(i).Anonymous {
+			maps.Copy(fields, fieldsByKey(v.Field(i)))
+		} else if key := v.Type().Field(i).Tag.Get("toml"); key != "-" && v.Type().Field(i).IsExported() {
+			fields[key] = v.Field(i)
+		}
+	}
+	return fields
+}
+
+// keyNames returns the full names of all keys under t, in the order of the
+// struct; a table precedes its keys.
+func keyNames(t reflect.Type, path string) []string {
+	var names []string
+	for i := range t.NumField() {
+		key := t.Field(i).Tag.Get("toml")
+		if t.Field(i).Anonymous {
+			names = append(names, keyNames(t.Field(i).Type, path)...)
+			continue
+		}
+		if key == "-" || !t.Field(i).IsExported() {
+			continue
+		}
+		names = append(names, dotted(path, key))
+		f := t.Field(i).Type
+		if f.Kind() == reflect.Slice {
+			f = f.Elem()
+		}
+		if f.Kind() == reflect.Struct && f != reflect.TypeFor[Date]() {
+			names = append(names, keyNames(f, dotted(path, key))...)
+		}
+	}
+	return names
+}
+
+// suggest returns a hint for the unknown key full in the table path of type t, and the
+// key that is probably meant, or full.
+func suggest(full string, t reflect.Type, path string) (hint, meant string) {
+	_, leaf, _ := cutLast(full)
+	for _, name := range keyNames(reflect.TypeFor[Config](), "") {
+		table, key, _ := cutLast(name)
+		switch {
+		case key != leaf:
+		case table == "":
+			return fmt.Sprintf("%q belongs above the first [table]", key), name
+		case isArray(table):
+			return fmt.Sprintf("%q belongs under [[%s]]", key, table), full
+		default:
+			return fmt.Sprintf("%q belongs under [%s]", key, table), name
+		}
+	}
+	var here []string
+	for _, name := range keyNames(t, path) {
+		if table, key, _ := cutLast(name); table == path {
+			here = append(here, key)
+		}
+	}
+	if near := console.Nearest(leaf, here); near != "" {
+		return fmt.Sprintf("did you mean %q?", dotted(path, near)), dotted(path, near)
+	}
+	return "the keys here are " + strings.Join(here, ", "), full
+}
+
+// isArray reports whether table is an array of tables.
+func isArray(table string) bool {
+	field, ok := fieldsByKey(reflect.ValueOf(&Config{}).Elem())[table]
+	return ok && field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct
+}
+
+func cutLast(name string) (table, key string, found bool) {
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 {
+		return "", name, false
+	}
+	return name[:i], name[i+1:], true
+}
+
+// Redact removes user names and passwords from the URLs in c.
+func (c *Config) Redact() {
+	c.Upstream.Proxy, c.Fleet.URL = RedactURL(c.Upstream.Proxy), redactFleet(c.Fleet.URL)
+	for i := range c.Hosts {
+		c.Hosts[i].Upstream = RedactURL(c.Hosts[i].Upstream)
+	}
+}
+
+// Source returns the path of the file, or a phrase for the built-in settings.
+func (c *Config) Source() string {
+	return cmp.Or(c.File, "the built-in settings")
+}
+
+// Tree returns the settings as a JSON object in the form of proxy.toml.
+func (c *Config) Tree() map[string]any { return keyTree(reflect.ValueOf(*c)) }
+
+// Text returns the settings in the form of proxy.toml.
+func (c *Config) Text() string {
+	text, err := toml.Marshal(c.Tree())
+	if err != nil {
+		panic("settings of plain strings and numbers cannot be marshalled: " + err.Error())
+	}
+	return string(text)
+}
+
+// keyTree returns a settings struct as a TOML table, durations as text.
+func keyTree(v reflect.Value) map[string]any {
+	tree := map[string]any{}
+	for key, field := range fieldsByKey(v) {
+		switch value := field.Interface().(type) {
+		case time.Duration:
+			tree[key] = shortDuration(value)
+		case *time.Duration:
+			if value != nil {
+				tree[key] = shortDuration(*value)
+			}
+		case ByteSize:
+			tree[key] = value.String()
+		case limit.Size:
+			tree[key] = ByteSize(value).String()
+		case string, map[string]string, []string, []int64, int:
+			tree[key] = value
+		case Addresses:
+			if tree[key] = []string(value); len(value) == 1 {
+				tree[key] = value[0]
+			}
+		case bool:
+			if value {
+				tree[key] = value
+			}
+		case *bool:
+			if value != nil {
+				tree[key] = *value
+			}
+		case Date:
+			if !value.IsZero() {
+				tree[key] = value.Time
+			}
+		case []ClientConfig:
+			if len(value) > 0 {
+				tree[key] = entryTrees(value)
+			}
+		case []HostConfig:
+			if len(value) > 0 { // host = [] would prevent adding a [[host]]
+				tree[key] = entryTrees(value)
+			}
+		default:
+			tree[key] = keyTree(field)
+		}
+	}
+	return tree
+}
+
+// entryTrees returns the entries of an array of tables without keys that are unset.
+func entryTrees[T any](entries []T) []map[string]any {
+	trees := make([]map[string]any, len(entries))
+	for i := range entries {
+		trees[i] = keyTree(reflect.ValueOf(entries[i]))
+		maps.DeleteFunc(trees[i], func(_ string, v any) bool { return isUnset(reflect.ValueOf(v)) })
+	}
+	return trees
+}
+
+// isUnset reports whether an entry may leave the value out.
+func isUnset(v reflect.Value) bool {
+	return v.Kind() == reflect.Slice && v.Len() == 0 || v.Kind() != reflect.Bool && v.IsZero()
+}
+
+// shortDuration formats a duration without trailing zero units: 10m, not 10m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// ByteSize is a number of bytes, written in TOML with a unit: "256MiB".
+type ByteSize int64
+
+// byteUnits are the units of sizes. The first four, powers of 1024 in descending order,
+// are those that String uses.
+var byteUnits = []struct {
+	name  string
+	bytes int64
+}{
+	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1},
+}
+
+// maxByteSize is the largest valid size.
+const maxByteSize = 1 << 50
+
+// parseByteSize parses a whole number and a unit.
+func parseByteSize(s string) (ByteSize, error) {
+	for _, u := range byteUnits {
+		digits, ok := strings.CutSuffix(s, u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || n < 0 || n > maxByteSize/u.bytes {
+			break
+		}
+		return ByteSize(n * u.bytes), nil
+	}
+	return 0, fmt.Errorf(`%q is not a size; write a whole number and a unit, such as "64MiB" or "1GiB"`, s)
+}
+
+// String formats b in the largest unit that gives a whole number.
+func (b ByteSize) String() string {
+	for _, u := range byteUnits[:4] {
+		if int64(b) >= u.bytes && int64(b)%u.bytes == 0 {
+			return strconv.FormatInt(int64(b)/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(b), 10) + "B"
+}
+
+// Date is a moment in a setting, written as a day (until its end in UTC) or as a day and
+// a time. The zero Date is unset.
+type Date struct{ time.Time }
+
+// MarshalJSON returns the date in UTC, so that hashes do not depend on the time zone, and
+// null for the zero Date.
+func (d Date) MarshalJSON() ([]byte, error) {
+	if d.IsZero() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(d.UTC().Format(time.RFC3339))
+}
+
+// dateOf converts a TOML date, local or with a zone.
+func dateOf(value any) (Date, error) {
+	switch v := value.(type) {
+	case toml.LocalDate:
+		return Date{v.AsTime(time.UTC).AddDate(0, 0, 1)}, nil
+	case toml.LocalDateTime:
+		return Date{v.AsTime(time.UTC)}, nil
+	case time.Time:
+		return Date{v.UTC()}, nil
+	}
+	return Date{}, fmt.Errorf("must be a day without quotes, such as 2027-01-31, or with a time, such as 2027-01-31T18:00:00Z, not %s", kindName(value))
+}

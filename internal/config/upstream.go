@@ -1,0 +1,251 @@
+package config
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+
+	"heed/internal/acl"
+	"heed/internal/fleet"
+	"heed/proxy/upstream"
+)
+
+// HostUpstream holds the keys of [[host]] that change how the hosts are reached.
+type HostUpstream struct {
+	Upstream    string `toml:"upstream"`     // Direct, a URL or a reference to one; empty: upstream.proxy
+	UpstreamTLS string `toml:"upstream_tls"` // unverifiedWord, or pinPrefix and 64 hexadecimal digits; empty: verified
+	CAFile      string `toml:"ca_file"`      // PEM file of further roots; empty: none
+	ClientCert  string `toml:"client_cert"`  // PEM file of the client certificate; empty: none
+	ClientKey   string `toml:"client_key"`   // set exactly when ClientCert is
+}
+
+// Values of [[host]].
+const (
+	Direct         = "direct"
+	unverifiedWord = "unverified"
+	pinPrefix      = "sha256:"
+)
+
+// checkHostUpstream reports the problems of one [[host]]'s upstream keys to d. reason is
+// the reason of that [[host]].
+func (c *Config) checkHostUpstream(d *decoder, h *HostUpstream, reason string) {
+	switch {
+	case h.Upstream == "env":
+		d.problem("host.upstream", `host.upstream = "env" is valid in [upstream] only; write a proxy's URL, or "direct"`)
+	case h.Upstream != "" && h.Upstream != Direct:
+		d.note("host.upstream", checkProxyURL(h.Upstream, `"direct"`))
+	}
+	if _, err := siteCert(h.UpstreamTLS); err != nil {
+		d.note("host.upstream_tls", err)
+	}
+	if h.UpstreamTLS != "" && reason == "" && !d.isWrong("host.reason") {
+		d.problem("host.upstream_tls", `host.upstream_tls needs a reason beside it, which every start prints: reason = "a test server with a self-signed certificate"`)
+	}
+	if h.UpstreamTLS != "" && h.CAFile != "" {
+		d.problem("host.ca_file", "host.ca_file and upstream_tls contradict each other; remove one of them")
+	}
+	d.pair("host.client_cert", h.ClientCert, "host.client_key", h.ClientKey)
+	h.Upstream = referenceBeside(c.File, h.Upstream)
+	for _, path := range []*string{&h.CAFile, &h.ClientCert, &h.ClientKey} {
+		*path = beside(c.File, *path)
+	}
+}
+
+var errSiteCert = errors.New(`write "unverified", or "sha256:" and the 64 hexadecimal digits of the SHA-256 of the site's certificate or of its public key`)
+
+// siteCert parses upstream_tls; nil for an empty text.
+func siteCert(text string) (*upstream.SiteCert, error) {
+	switch text {
+	case "":
+		return nil, nil
+	case unverifiedWord:
+		return &upstream.SiteCert{Any: true}, nil
+	}
+	digits, ok := strings.CutPrefix(text, pinPrefix)
+	sum, err := hex.DecodeString(strings.ReplaceAll(digits, ":", "")) // openssl writes colons
+	if !ok || err != nil || len(sum) != sha256.Size {
+		return nil, fmt.Errorf("%q is not a valid upstream_tls value; %w", text, errSiteCert)
+	}
+	return &upstream.SiteCert{SHA256: [sha256.Size]byte(sum)}, nil
+}
+
+// HostRoute is the route of the hosts of one [[host]]. Its fields identify it: they are
+// part of the hash in route.Pool.Identity.
+type HostRoute struct {
+	Route  upstream.HostRoute // without RootCAs
+	CAFile string             // further roots; empty: none
+
+	Match    []string
+	Upstream string // as in HostUpstream, with references resolved
+	TLS      string
+	CA       []byte // content of CAFile
+	Cert     []byte // the client certificate, DER
+}
+
+// HostRoutes returns the routes of every [[host]] that sets a key of HostUpstream. It
+// reads the files that they name; environ resolves env: references.
+func (c *Config) HostRoutes(environ []string) ([]HostRoute, error) {
+	var out []HostRoute
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		if h.HostUpstream == (HostUpstream{}) {
+			continue
+		}
+		w, err := h.route(environ)
+		if err != nil {
+			return nil, fmt.Errorf("the [[host]] of %s: %w", strings.Join(h.Match, ", "), err)
+		}
+		out = append(out, w)
+	}
+	return out, nil
+}
+
+func (h *HostConfig) route(environ []string) (w HostRoute, err error) {
+	w = HostRoute{Match: h.Match, TLS: h.UpstreamTLS, CAFile: h.CAFile}
+	for _, text := range h.Match {
+		p, err := acl.ParseHostPattern(text)
+		if err != nil {
+			return w, fmt.Errorf("match: %w", err)
+		}
+		w.Route.Match = append(w.Route.Match, p)
+	}
+	if w.Upstream, err = ResolveUpstream(h.Upstream, environ); err != nil {
+		return w, fmt.Errorf("upstream: %w", err)
+	}
+	if w.Route.Proxy, err = hostProxy(w.Upstream); err != nil {
+		return w, fmt.Errorf("upstream: %w", err)
+	}
+	if w.Route.Site, err = siteCert(h.UpstreamTLS); err != nil {
+		return w, fmt.Errorf("upstream_tls: %w", err)
+	}
+	if h.CAFile != "" {
+		if w.CA, err = ReadCerts(h.CAFile); err != nil {
+			return w, fmt.Errorf("ca_file: %w", err)
+		}
+	}
+	if h.ClientCert == "" {
+		return w, nil
+	}
+	if w.Route.Certificate, err = readClientCert(h.ClientCert, h.ClientKey); err != nil {
+		return w, err
+	}
+	w.Cert = w.Route.Certificate.Certificate[0]
+	return w, nil
+}
+
+// ResolveUpstream returns value or, if it is a reference, the proxy URL that it refers to.
+// The error is about a reference that cannot be resolved or is not to a proxy URL.
+func ResolveUpstream(value string, environ []string) (string, error) {
+	secret, err := resolveSecret(value, environ)
+	if err != nil || secret == value {
+		return secret, err
+	}
+	if secret == "env" || isReference(secret) || checkUpstream(secret) != nil {
+		return "", fmt.Errorf(`the value of %s is not a proxy's URL; write one, such as "http://user:password@proxy.example:3128"`, value)
+	}
+	return secret, nil
+}
+
+func hostProxy(text string) (*upstream.HostProxy, error) {
+	switch text {
+	case "":
+		return nil, nil
+	case Direct:
+		return &upstream.HostProxy{}, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a proxy's URL", RedactURL(text))
+	}
+	return &upstream.HostProxy{URL: u}, nil
+}
+
+// readClientCert reads a client certificate and its key. A key file that other users can
+// read is an error.
+func readClientCert(certFile, keyFile string) (*tls.Certificate, error) {
+	info, err := os.Stat(keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("client_key: the key cannot be read: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("client_key: %s can be read or changed by others (mode %#o); run: chmod 600 %s", keyFile, mode, keyFile)
+	}
+	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("client_cert %s and client_key %s cannot be used: %w", certFile, keyFile, err)
+	}
+	return &cert, nil
+}
+
+// upstreamNotices returns the remarks on how hosts are reached that every start prints.
+func (c *Config) upstreamNotices() []string {
+	var out []string
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		names := strings.Join(h.Match, ", ")
+		switch h.Upstream {
+		case "":
+		case Direct:
+			out = append(out, fmt.Sprintf("%s is reached directly", names))
+		default:
+			out = append(out, fmt.Sprintf("%s is reached through %s", names, RedactURL(h.Upstream)))
+		}
+		switch h.UpstreamTLS {
+		case "":
+		case unverifiedWord:
+			out = append(out, fmt.Sprintf("the certificate of %s is NOT VERIFIED: an attacker on the path can read and change what is sent (%s)", names, h.Reason))
+		default:
+			out = append(out, fmt.Sprintf("%s is verified by the hash of its certificate only, not by name, date or authority (%s)", names, h.Reason))
+		}
+	}
+	return out
+}
+
+// FleetURL returns the URL of the fleet store with references resolved; empty when there
+// is none.
+func FleetURL(cfg *Config, environ []string) (string, error) {
+	url, err := resolveSecret(cfg.Fleet.URL, environ)
+	if err == nil && url != "" {
+		err = fleet.CheckURL(url)
+	}
+	if err != nil {
+		return "", fmt.Errorf("fleet.url: %w", err)
+	}
+	return url, nil
+}
+
+// checkFleet returns an error unless url is "", the URL of a store or a reference to one.
+func checkFleet(url string) error {
+	if url == "" {
+		return nil
+	}
+	if isReference(url) {
+		return checkReference(url)
+	}
+	return fleet.CheckURL(url)
+}
+
+// redactFleet returns the URL of a store without passwords.
+func redactFleet(url string) string {
+	if isReference(url) {
+		return url
+	}
+	url, query, more := strings.Cut(url, "?")
+	url = RedactURL(url)
+	if !more {
+		return url
+	}
+	parameters := strings.Split(query, "&")
+	for i, p := range parameters {
+		if strings.HasPrefix(p, "sentinel_password=") {
+			parameters[i] = "sentinel_password=..."
+		}
+	}
+	return url + "?" + strings.Join(parameters, "&")
+}

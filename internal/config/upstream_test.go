@@ -1,0 +1,38 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+func settings(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestHeed_ThePasswordOfTheFleetsStoreMayStandElsewhere(t *testing.T) {
+	c := settings(t, "[fleet]\nurl = \"env:STORE\"\n")
+	if got, err := FleetURL(c, []string{"STORE=redis://heed:hunter2@store.test"}); got != "redis://heed:hunter2@store.test" || err != nil {
+		t.Errorf("the store is at %q, %v", got, err)
+	}
+	if _, err := FleetURL(c, []string{"STORE=http://heed:hunter2@store.test"}); err == nil || strings.Contains(err.Error(), "hunter2") || !strings.HasPrefix(err.Error(), "fleet.url: ") {
+		t.Errorf("a URL that is no store's: %v", err)
+	}
+}
+
+// What stands at a reference and is no URL of a proxy is never told.
+func TestHeed_AReferenceToWhatIsNoProxyTellsNothingOfIt(t *testing.T) {
+	for _, secret := range []string{"hunter2", "ftp://user:hunter2@proxy.example", "http://user:hunter2@proxy.example/path", "file:hunter2", "env", "http://user:hunter2%zz@proxy.example"} {
+		_, err := ResolveUpstream("env:P", []string{"P=" + secret})
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", secret, err)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package console
+
+import (
+	"errors"
+	"io"
+	"iter"
+	"sync"
+	"time"
+)
+
+const (
+	// maxPending bounds the unwritten log, in bytes. Above it Err returns ErrPending
+	// and no new request is decided; only requests under way add to it.
+	maxPending = 4 << 20
+	// RetryEvery is the interval between attempts to write after an error.
+	RetryEvery = 200 * time.Millisecond
+	// DrainTimeout bounds the wait for unwritten log lines at exit.
+	DrainTimeout = 2 * time.Second
+)
+
+// ErrPending is the error of an AsyncWriter with too much unwritten text.
+var ErrPending = errors.New("its lines are not taken fast enough")
+
+// AsyncWriter writes a log without blocking its callers. It keeps lines whole and in
+// order, and buffers them while the writer fails or blocks. It is safe for
+// concurrent use.
+type AsyncWriter struct {
+	out io.Writer
+
+	mu      sync.Mutex
+	pending []byte // what is not written yet
+	spare   []byte // memory of the last pending, for the next
+	err     error  // of the last attempt; nil when it succeeded
+	wake    chan struct{}
+	empty   chan struct{} // closed when nothing is pending; nil while no Drain waits
+}
+
+// NewAsyncWriter returns a writer to out, whose writes may fail or block. It starts a
+// goroutine that runs until the process ends.
+func NewAsyncWriter(out io.Writer) *AsyncWriter {
+	s := &AsyncWriter{out: out, wake: make(chan struct{}, 1)}
+	go s.pump()
+	return s
+}
+
+// Write appends p to the pending text and never blocks. The error is that of the last
+// attempt to write, or ErrPending; p is kept even then, as long as it fits.
+func (s *AsyncWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending)+len(p) > maxPending {
+		return 0, ErrPending
+	}
+	s.pending = append(s.pending, p...)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return len(p), s.err
+}
+
+// Err returns why the log cannot be written; nil when it can.
+func (s *AsyncWriter) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil && len(s.pending) > maxPending/2 {
+		return ErrPending
+	}
+	return s.err
+}
+
+// pump writes the pending text.
+func (s *AsyncWriter) pump() {
+	for {
+		s.mu.Lock()
+		text := s.pending
+		s.pending = s.spare[:0]
+		s.mu.Unlock()
+		n, err := 0, error(nil)
+		if len(text) > 0 {
+			n, err = s.out.Write(text)
+		}
+		if s.settle(text, n, err) {
+			<-s.wake
+		} else if err != nil {
+			time.Sleep(RetryEvery)
+		}
+	}
+}
+
+// settle records the result of writing text, of which n bytes were written, and
+// reports whether nothing is pending.
+func (s *AsyncWriter) settle(text []byte, n int, err error) (done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	if rest := text[n:]; len(rest) > 0 {
+		s.pending = append(append([]byte(nil), rest...), s.pending...)
+		return false
+	}
+	if s.spare = text[:0]; cap(s.spare) > maxPending/4 {
+		s.spare = nil
+	}
+	if len(s.pending) > 0 {
+		return false
+	}
+	if s.empty != nil {
+		close(s.empty)
+		s.empty = nil
+	}
+	return true
+}
+
+// Drain waits up to limit until everything is written; the error is the reason why it
+// is not.
+func (s *AsyncWriter) Drain(limit time.Duration) error {
+	s.mu.Lock()
+	if s.empty == nil {
+		s.empty = make(chan struct{})
+	}
+	empty := s.empty
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-empty:
+		return nil
+	case <-time.After(limit):
+	}
+	if err := s.Err(); err != nil {
+		return err
+	}
+	return ErrPending
+}
+
+// FetchWidth is the number of URLs that are judged at the same time when each may
+// need a fetch.
+const FetchWidth = 64
+
+// InOrder does the work of each input, up to width at the same time, and
+// hands the results to emit in the order of the inputs. It stops at the first
+// error of emit. waiting reports that further results will follow.
+func InOrder[In, Out any](width int, inputs iter.Seq[In], work func(In) Out, emit func(out Out, waiting bool) error) error {
+	queue := make(chan chan Out, width) // one place for each result under way
+	done := make(chan struct{})
+	defer close(done)
+	go feed(queue, done, inputs, work)
+	for result := range queue {
+		if err := emit(<-result, len(queue) > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// feed starts the work of each input when there is room in the queue.
+func feed[In, Out any](queue chan<- chan Out, done <-chan struct{}, inputs iter.Seq[In], work func(In) Out) {
+	defer close(queue)
+	for in := range inputs {
+		result := make(chan Out, 1)
+		select {
+		case queue <- result:
+			go func() { result <- work(in) }()
+		case <-done:
+			return
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package console
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"syscall"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// disk takes room bytes and then no more.
+type disk struct {
+	mu   sync.Mutex
+	held bytes.Buffer
+	room int
+}
+
+func (d *disk) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := min(d.room, len(p))
+	d.room -= n
+	d.held.Write(p[:n])
+	if n < len(p) {
+		return n, syscall.ENOSPC
+	}
+	return n, nil
+}
+
+// A disk that fills up in the middle of a line tears none apart: what did not
+// fit comes first when there is room again.
+func TestHeed_ALogOutlivesAFullDisk(t *testing.T) {
+	d := &disk{room: 10}
+	log := NewAsyncWriter(d)
+	for _, line := range []string{"first\n", "second\n", "third\n"} {
+		_, _ = log.Write([]byte(line)) // whether it fits shows later
+	}
+	if err := log.Drain(DrainTimeout / 10); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("while the disk is full: %v", err)
+	}
+	if err := log.Err(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("nothing is to be decided while the disk is full: %v", err)
+	}
+	d.mu.Lock()
+	d.room = 1000
+	d.mu.Unlock()
+	if _, err := log.Write([]byte("fourth\n")); err != nil && !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+	if err := log.Drain(testkit.Patience); err != nil {
+		t.Error(err)
+	}
+	if got := d.held.String(); got != "first\nsecond\nthird\nfourth\n" {
+		t.Errorf("the log holds %q", got)
+	}
+	if err := log.Err(); err != nil {
+		t.Errorf("after there was room again: %v", err)
+	}
+}
+
+// stuck is a reader that has gone to lunch.
+type stuck struct{ back chan struct{} }
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s.back
+	return len(p), nil
+}
+
+// A reader that does not read holds nobody up: lines wait, and when too many
+// do, it is said so, for decisions to be refused.
+func TestHeed_AStalledLogHoldsNobodyUp(t *testing.T) {
+	reader := stuck{make(chan struct{})}
+	log := NewAsyncWriter(reader)
+	line := bytes.Repeat([]byte("x"), 1<<16)
+	var err error
+	for range 2 * maxPending / len(line) {
+		_, err = log.Write(line)
+	}
+	if !errors.Is(err, ErrPending) || !errors.Is(log.Err(), ErrPending) {
+		t.Errorf("%v, %v", err, log.Err())
+	}
+	close(reader.back)
+	if err := log.Drain(testkit.Patience); err != nil {
+		t.Errorf("after it came back: %v", err)
+	}
+}

@@ -1,0 +1,30 @@
+package console
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHeed_ABarSaysHowFarItIsAndHowLongItTakes(t *testing.T) {
+	for _, c := range []struct {
+		done, all int64
+		want      string
+	}{
+		{0, 0, "for 10s"},
+		{0, 100, "for 10s"},
+		{50, 100, "[###############...............]  50 %, 50 of 100, 10s left"},
+		{100, 100, "[##############################] 100 %, 100 of 100, 0s left"},
+		{101, 100, "[##############################] 100 %, 101 of 100, 0s left"},
+	} {
+		if got := barWords(c.done, c.all, 10*time.Second); got != c.want {
+			t.Errorf("%d of %d is told as %q, not %q", c.done, c.all, got, c.want)
+		}
+	}
+}
+
+func TestHeed_ColoursAreForTerminals(t *testing.T) {
+	if got := Colours(nil, &strings.Builder{})(Red, "x"); got != "x" {
+		t.Errorf("%q", got)
+	}
+}

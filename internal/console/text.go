@@ -1,0 +1,249 @@
+package console
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"heed/internal/audit"
+	"heed/internal/reason"
+	"heed/internal/safetext"
+	"heed/rules"
+)
+
+// Text of sites and clients may contain characters that change a terminal: control
+// characters (C0, DEL, C1), bidi marks, and octets that are not UTF-8. They are
+// always escaped: by Printable in text for people, by Escaped in JSON and log lines.
+
+// Printable returns s with all invisible characters written as Go escapes.
+func Printable(s string) string { return safetext.Visible(s) }
+
+// PrintableLines is Printable for a text of several lines.
+func PrintableLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = Printable(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Complain prints err to stderr. Its text may come from a site.
+func (a *App) Complain(err error) { fmt.Fprintln(a.Stderr, "heed:", PrintableLines(err.Error())) }
+
+// EscapingWriter writes JSON or log lines with all invisible characters as escapes;
+// their meaning is unchanged. Each Write must contain whole characters, as those of
+// encoders do. Control characters below U+0020 must be escaped by the encoder.
+type EscapingWriter struct{ io.Writer }
+
+// Write writes p with escapes.
+func (v EscapingWriter) Write(p []byte) (int, error) {
+	_, err := v.Writer.Write(Escaped(p))
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Escaped returns p, which is JSON, with invisible characters as JSON escapes. It
+// returns p itself when there is nothing to escape.
+func Escaped(p []byte) []byte {
+	i := 0
+	for i < len(p) && p[i] < 0x7f {
+		i++
+	}
+	if i == len(p) {
+		return p
+	}
+	out := append(make([]byte, 0, len(p)+64), p[:i]...)
+	for i < len(p) {
+		r, size := utf8.DecodeRune(p[i:])
+		switch {
+		case r < 0x7f, unicode.IsPrint(r) && (r != utf8.RuneError || size > 1):
+			out = append(out, p[i:i+size]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		i += size
+	}
+	return out
+}
+
+// NewJSON returns an encoder of lines for programs.
+func NewJSON(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(EscapingWriter{w})
+	e.SetEscapeHTML(false)
+	return e
+}
+
+// PrintJSON prints one object per line.
+func PrintJSON[T any](w io.Writer, lines []T) error {
+	out := bufio.NewWriter(w)
+	encoder := NewJSON(out)
+	for _, line := range lines {
+		if err := encoder.Encode(line); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// MustJSON returns v as JSON. It panics for values that JSON cannot represent.
+func MustJSON(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("a value cannot be marshalled: " + err.Error())
+	}
+	return text
+}
+
+// Digest returns the SHA-256 of v as JSON, in hexadecimal.
+func Digest(v any) string {
+	sum := sha256.Sum256(MustJSON(v))
+	return hex.EncodeToString(sum[:])
+}
+
+// maxQuoted bounds one text from a site that is printed, in characters.
+const maxQuoted = 120
+
+// Coverage returns how many requests were judged, and by which part of them.
+func Coverage(c *audit.Counts) string {
+	return fmt.Sprintf("by path %s, by host only %s, by neither %s", Share(c.ByPath, c), Share(c.ByHost, c), Share(c.NotJudged, c))
+}
+
+// Share is a number of requests with its percentage.
+func Share(n uint64, c *audit.Counts) string {
+	return fmt.Sprintf("%d (%.1f%%)", n, 100*float64(n)/float64(max(1, c.Requests)))
+}
+
+// ReasonText returns a reason in words, followed by its code.
+func ReasonText(r rules.Reason) string {
+	words := reason.Of(r).Words
+	if words == string(r) {
+		return words
+	}
+	return words + " [" + string(r) + "]"
+}
+
+// Plural returns n and the word, with an s unless n is 1.
+func Plural(n uint64, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return strconv.FormatUint(n, 10) + " " + word + "s"
+}
+
+// Quoted returns text from a site or a client for a terminal: Printable, and no longer
+// than maxQuoted characters.
+func Quoted(s string) string { return Truncated(s, maxQuoted) }
+
+// Truncated returns s as Printable does, cut after most characters.
+func Truncated(s string, most int) string {
+	s = Printable(s)
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "..."
+	}
+	return s
+}
+
+// Nearest returns the candidate closest to word by edit distance; "" when none is
+// close.
+func Nearest(word string, candidates []string) string {
+	if len(candidates) == 0 {
+		return ""
+	}
+	best := slices.MinFunc(candidates, func(a, b string) int { return distance(word, a) - distance(word, b) })
+	if distance(word, best) > max(1, len(best)/3) {
+		return ""
+	}
+	return best
+}
+
+// distance returns the Levenshtein distance: insertions, deletions, substitutions.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Lookup returns the value of a variable in environ: that of its last entry, as a
+// program started with environ sees it.
+func Lookup(environ []string, name string) (value string, present bool) {
+	for _, entry := range slices.Backward(environ) {
+		if n, v, ok := strings.Cut(entry, "="); ok && n == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// TimeHint ends errors about a time that cannot be parsed.
+const TimeHint = "\nWrite a time such as 30m, 2h or 14d"
+
+// maxDays is the longest duration in days. It does not overflow a time.Duration.
+const maxDays = 36500
+
+// ParseDuration is time.ParseDuration that also accepts days, such as 90d.
+func ParseDuration(text string) (time.Duration, error) {
+	if digits, ok := strings.CutSuffix(text, "d"); ok {
+		if days, err := strconv.Atoi(digits); err == nil && days >= 0 && days <= maxDays {
+			return time.Duration(days) * 24 * time.Hour, nil
+		}
+	}
+	return time.ParseDuration(text)
+}
+
+// ParseFor parses the value of --for, such as 30m, 2h or 14d. It must be positive and
+// at most most.
+func ParseFor(text string, most time.Duration) (time.Duration, error) {
+	d, err := ParseDuration(text)
+	switch {
+	case err != nil || d <= 0:
+		return 0, fmt.Errorf("--for: %q is not a valid duration"+TimeHint, text)
+	case d > most:
+		return 0, fmt.Errorf("--for: %s is too long; at most %d days can be granted this way\nWrite a permanent setting into proxy.toml", text, most/(24*time.Hour))
+	}
+	return d, nil
+}
+
+// CAWarningDays is the remaining validity of the CA, in days, from which on heed
+// warns.
+const CAWarningDays = 30
+
+// DaysLeft returns a remark on a CA that expires within CAWarningDays; empty for
+// others.
+func DaysLeft(days int) string {
+	switch {
+	case days > CAWarningDays:
+		return ""
+	case days == 1:
+		return "  (1 day left; make the next one with `heed ca renew`)"
+	}
+	return fmt.Sprintf("  (%d days left; make the next one with `heed ca renew`)", days)
+}

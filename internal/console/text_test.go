@@ -1,0 +1,44 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+// What a program reads of a line of JSON is what was written into it.
+func TestHeed_EscapesInJSONChangeNothingForPrograms(t *testing.T) {
+	valid := strings.ToValidUTF8(testkit.Hostile, "\uFFFD") + "é漢字😀"
+	var out bytes.Buffer
+	if err := NewJSON(&out).Encode(valid); err != nil {
+		t.Fatal(err)
+	}
+	var back string
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back != valid {
+		t.Errorf("%q, %v; want %q", back, err, valid)
+	}
+	testkit.Harmless(t, "JSON", out.String())
+	if !strings.Contains(out.String(), "é漢字😀") {
+		t.Errorf("what can be seen is escaped: %s", out.String())
+	}
+}
+
+func TestHeed_EveryRefusalWithoutARuleIsExplained(t *testing.T) {
+	for _, reason := range []rules.Reason{
+		rules.ReasonRobotsUnreachable, rules.ReasonOriginUnreachable, rules.ReasonHostMismatch, rules.ReasonMalformed,
+		rules.ReasonLoop, rules.ReasonTunnel, rules.ReasonUntrusted, rules.ReasonHandshake, rules.ReasonRecord, rules.ReasonInternal,
+		rules.ReasonDestination, rules.ReasonLimit,
+		rules.ReasonHostOnly, rules.ReasonAccess, rules.ReasonNotHTTP,
+	} {
+		if ReasonText(reason) == string(reason) {
+			t.Errorf("%s is not put into words", reason)
+		}
+	}
+	if got := ReasonText("new-reason"); got != "new-reason" {
+		t.Errorf("an unknown one reads %q", got)
+	}
+}

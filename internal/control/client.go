@@ -1,0 +1,345 @@
+// Package control is the control socket of a running heed as its callers see it: the
+// types on the wire, and a client. The socket speaks HTTP; package daemon holds the
+// server and lists its requests.
+//
+// Only processes of the same user reach it: the socket has mode 0600, and where the
+// system reports the caller's user, that is checked as well.
+package control
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"heed/internal/state"
+	"heed/rules"
+)
+
+// ErrNotRunning is the error of a request to a state directory without a running heed.
+var ErrNotRunning = errors.New("heed is not running")
+
+// Client sends requests to the control socket of the heed of a state directory.
+type Client struct {
+	state string
+	http  http.Client
+}
+
+// NewClient returns a client for the heed of the state directory. It
+// dials with each request, which fails with ErrNotRunning when none is there.
+func NewClient(state string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		path, err := findControl(state)
+		if err != nil {
+			return nil, err
+		}
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	return &Client{state, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+// do sends a request. A response other than 2xx is an error, a *Refusal when its body
+// is one. The caller closes the body.
+func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://heed"+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	switch {
+	case gone(err):
+		return nil, ErrNotRunning
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		h, _ := state.ReadHolder(c.state) // without it, the message has no number
+		return nil, fmt.Errorf("the running heed (pid %d) does not respond\nIt may be stopped or hang: end it with `kill -KILL %d`, and start it again", h.PID, h.PID)
+	case err != nil:
+		return nil, fmt.Errorf("the running heed cannot be reached over its control socket: %w\nEnd it, and start it again", err)
+	case resp.StatusCode < 300:
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	refused := &Refusal{}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(refused); err != nil || refused.Message == "" {
+		return nil, fmt.Errorf("the running heed responds with %s on its control socket\nIs it another version? Stop it and try again", resp.Status)
+	}
+	return nil, refused
+}
+
+// gone reports whether err means that no process listens on the socket, or that the
+// listener ended before it responded.
+func gone(err error) bool {
+	return errors.Is(err, ErrNotRunning) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) ||
+		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// call sends a request and returns the JSON response as an A.
+func call[A any](ctx context.Context, c *Client, method, path string, body any) (answer A, err error) {
+	resp, err := c.do(ctx, method, path, body)
+	if err != nil {
+		return answer, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return answer, fmt.Errorf("the response of the running heed cannot be parsed: %w", err)
+	}
+	return answer, nil
+}
+
+// ReadStatus requests the status of the heed of the state directory. The error is
+// ErrNotRunning when there is none.
+func ReadStatus(ctx context.Context, state string) (*Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return call[*Status](ctx, NewClient(state), http.MethodGet, "/status", nil)
+}
+
+// Retire requests that a background heed without runs end, and reports whether it will
+// (or has ended already).
+func (c *Client) Retire(ctx context.Context) bool {
+	resp, err := c.do(ctx, http.MethodPost, "/retire", nil)
+	if err != nil {
+		return errors.Is(err, ErrNotRunning)
+	}
+	resp.Body.Close()
+	return true
+}
+
+// RunClient is the client side of a run that joined.
+type RunClient struct {
+	JoinReply
+	Client *Client
+	Leave  func() // closes the stream: the run's proxy ends immediately
+	lines  *json.Decoder
+}
+
+// Join joins the heed of the state directory. ctx applies only until the first line of
+// the stream has arrived; the run lasts until Leave or End. The error is ErrNotRunning
+// when there is no heed, or a *Refusal.
+func (c *Client) Join(ctx context.Context, j *JoinRequest) (*RunClient, error) {
+	lasting, leave := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, leave)
+	resp, err := c.do(lasting, http.MethodPost, "/runs", j)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	m := &RunClient{Client: c, Leave: leave, lines: json.NewDecoder(resp.Body)}
+	var first StreamLine
+	if err := m.lines.Decode(&first); err != nil || first.Joined == nil || !stop() {
+		leave()
+		return nil, ErrNotRunning // it ended before it responded
+	}
+	m.JoinReply = *first.Joined
+	return m, nil
+}
+
+// Next returns the next line of the stream, or an error when the stream has ended.
+func (m *RunClient) Next() (*StreamLine, error) {
+	line := &StreamLine{}
+	return line, m.lines.Decode(line)
+}
+
+// End requests the end of the run; the summary is the last line of the stream.
+func (m *RunClient) End(ctx context.Context) error {
+	resp, err := m.Client.do(ctx, http.MethodDelete, "/runs/"+m.ID, nil)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// CheckRequest is the body of POST /check.
+type CheckRequest struct {
+	Agent   string `json:"agent"`
+	URL     string `json:"url"`
+	Profile string `json:"profile,omitempty"` // to judge by; empty: that of the settings
+	Explain bool   `json:"explain,omitempty"` // include an explanation
+	Client  string `json:"client,omitempty"`  // name of a [[client]]; empty: judge by Agent only
+}
+
+// Check makes the running heed judge a URL.
+func (c *Client) Check(ctx context.Context, q *CheckRequest) (*Judgement, error) {
+	return call[*Judgement](ctx, c, http.MethodPost, "/check", q)
+}
+
+// StoredKey is the body of POST /stored: one key of one route.
+type StoredKey struct {
+	Route string `json:"way"` // its identity
+	Key   []byte `json:"key"` // any octets
+}
+
+// StoredCopy is the response to a StoredKey.
+type StoredCopy struct {
+	Found    bool   `json:"found"`
+	Record   []byte `json:"record,omitempty"`
+	Snapshot []byte `json:"snapshot,omitempty"`
+}
+
+// Stored returns the copy that the running heed stored under a key.
+func (c *Client) Stored(ctx context.Context, q *StoredKey) (*StoredCopy, error) {
+	return call[*StoredCopy](ctx, c, http.MethodPost, "/stored", q)
+}
+
+// Reload makes the running heed reload its settings.
+func (c *Client) Reload(ctx context.Context) (*ReloadReply, error) {
+	return call[*ReloadReply](ctx, c, http.MethodPost, "/reload", nil)
+}
+
+// maxSocketPath is the longest path a Unix socket may have: 104 bytes with the
+// final zero on BSD and macOS, 108 on Linux.
+const maxSocketPath = 103
+
+// SocketPath returns the path for the control socket of the state directory: inside it
+// or, when that path is too long for a socket, in a private directory of this user,
+// which it creates with mode 0700.
+func SocketPath(state string) (string, error) {
+	path := filepath.Join(state, "control.sock")
+	if len(path) <= maxSocketPath {
+		return path, nil
+	}
+	sum := sha256.Sum256([]byte(state))
+	name := filepath.Join("heed-"+strconv.Itoa(os.Geteuid()), hex.EncodeToString(sum[:10])+".sock")
+	for _, base := range []string{os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
+		path := filepath.Join(base, name)
+		if filepath.IsAbs(base) && len(path) <= maxSocketPath {
+			return path, ownDir(filepath.Dir(path))
+		}
+	}
+	return "", fmt.Errorf("the path %s is too long for a socket\nSet HEED_STATE to a shorter one", path)
+}
+
+// findControl returns the control socket of the heed that runs in the state directory.
+// It reads the path from the lock file, since SocketPath depends on the environment.
+func findControl(stateDir string) (string, error) {
+	h, err := state.ReadHolder(stateDir)
+	if err != nil || h.Socket == "" {
+		return "", ErrNotRunning
+	}
+	return h.Socket, nil
+}
+
+// ownDir creates dir with mode 0700, or checks that it is a directory of this user that
+// no other user may enter: in a world-writable directory another user may have created
+// a link or a directory of that name first.
+func ownDir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+		return fmt.Errorf("no place for the control socket: %w\nSet HEED_STATE to a shorter path", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return fmt.Errorf("no place for the control socket: %w\nSet HEED_STATE to a shorter path", err)
+	}
+	if !info.IsDir() || !state.OwnedByUs(info) || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is not a private directory of yours (mode %04o)\nRemove it, or set HEED_STATE to a shorter path",
+			dir, info.Mode().Perm())
+	}
+	return nil
+}
+
+// RemoteCache implements CacheAPI over the control socket.
+type RemoteCache struct{ Client *Client }
+
+var errCutShort = errors.New("the running heed ended in the middle of its answer\nTry again")
+
+// List implements CacheAPI.
+func (k RemoteCache) List(ctx context.Context, each func(*CacheEntry) error) error {
+	resp, err := k.Client.do(ctx, http.MethodGet, "/cache", nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	for lines := json.NewDecoder(resp.Body); ; {
+		var line *CacheEntry
+		switch err := lines.Decode(&line); {
+		case err == io.EOF, err == io.ErrUnexpectedEOF:
+			return errCutShort
+		case err != nil:
+			return fmt.Errorf("the list of the running heed cannot be parsed: %w", err)
+		case line == nil:
+			return nil
+		}
+		if err := each(line); err != nil {
+			return err
+		}
+	}
+}
+
+// Show implements CacheAPI.
+func (k RemoteCache) Show(ctx context.Context, what string) ([]*CacheEntry, error) {
+	return call[[]*CacheEntry](ctx, k.Client, http.MethodGet, cachePath("one", what), nil)
+}
+
+// Text implements CacheAPI.
+func (k RemoteCache) Text(ctx context.Context, what string) ([]byte, error) {
+	return call[[]byte](ctx, k.Client, http.MethodGet, cachePath("text", what), nil)
+}
+
+// Purge implements CacheAPI.
+func (k RemoteCache) Purge(ctx context.Context, what string) ([]string, error) {
+	return call[[]string](ctx, k.Client, http.MethodDelete, cachePath("one", what), nil)
+}
+
+// Warm implements CacheAPI.
+func (k RemoteCache) Warm(ctx context.Context, origin string) (*CacheEntry, error) {
+	return call[*CacheEntry](ctx, k.Client, http.MethodPost, cachePath("one", origin), nil)
+}
+
+// cachePath returns the path of a request about a host or an origin.
+func cachePath(name, what string) string { return "/cache/" + name + "?of=" + url.QueryEscape(what) }
+
+// CacheEntry describes the cached policy of one origin, for one kind of client, as
+// printed by `heed cache`.
+type CacheEntry struct {
+	Origin    string    `json:"origin"`
+	For       string    `json:"for,omitempty"` // which clients; empty: all
+	Route     string    `json:"way,omitempty"` // the route to the site; empty: that of the settings
+	State     string    `json:"state"`         // available, stale, unavailable or unreachable
+	Why       string    `json:"why"`
+	Status    int       `json:"status,omitempty"`
+	FetchedAt time.Time `json:"fetched_at"` // fetched, revalidated or attempted
+	NextAt    time.Time `json:"next_at"`    // from then on, the next request causes a fetch
+	WaitAt    time.Time `json:"wait_at"`    // from then on, that request waits for the fetch
+	Failures  int       `json:"failures,omitempty"`
+	Bytes     int       `json:"bytes"` // of memory
+	Shared    bool      `json:"shared,omitempty"`
+
+	// Set by Show only. Text is the received content, decoded.
+	Snapshot *rules.Snapshot `json:"snapshot,omitempty"`
+	Text     *string         `json:"text,omitempty"` // nil: not stored
+	Cut      bool            `json:"text_cut,omitempty"`
+}
+
+// MaxShown is the greatest length of CacheEntry.Text, in bytes.
+const MaxShown = 512 << 10
+
+// CacheAPI is the interface behind `heed cache`.
+type CacheAPI interface {
+	// List calls each with every entry in memory, in no order, until it fails.
+	List(ctx context.Context, each func(*CacheEntry) error) error
+	// Show returns the entries of a host or an origin, with their text.
+	Show(ctx context.Context, what string) ([]*CacheEntry, error)
+	// Text returns the robots.txt of an origin, or of the first origin of a host
+	// that has one, decoded; nil when none is stored.
+	Text(ctx context.Context, what string) ([]byte, error)
+	// Purge removes a host or an origin and returns the origins it removed.
+	Purge(ctx context.Context, what string) ([]string, error)
+	// Warm fetches the policy of an origin unless it is fresh, and returns its entry.
+	Warm(ctx context.Context, origin string) (*CacheEntry, error)
+}

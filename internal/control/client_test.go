@@ -1,0 +1,78 @@
+package control
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/state"
+)
+
+func TestHeed_TheControlSocketLiesInTheStateDirectory(t *testing.T) {
+	if got, err := SocketPath("/x/heed"); err != nil || got != "/x/heed/control.sock" {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+// longState is a state directory too long for a socket in it, and the
+// directory that the socket goes to instead.
+func longState(t *testing.T) (state, place string) {
+	t.Helper()
+	runtime, err := os.MkdirTemp("", "h") // short, unlike the test's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(runtime) })
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	state = filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path, err := SocketPath(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(path) > maxSocketPath || !strings.HasPrefix(path, runtime) {
+		t.Fatalf("the socket goes to %s", path)
+	}
+	return state, filepath.Dir(path)
+}
+
+func TestHeed_ALongStateDirectoryHasItsSocketInAShortPlaceOfTheSameUser(t *testing.T) {
+	stateDir, place := longState(t)
+	info, err := os.Lstat(place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !info.IsDir() || info.Mode().Perm() != 0o700 || !state.OwnedByUs(info) {
+		t.Errorf("the place has mode %v", info.Mode())
+	}
+	one, err1 := SocketPath(stateDir)
+	two, err2 := SocketPath(stateDir + "er")
+	if err1 != nil || err2 != nil || one == two {
+		t.Errorf("two state directories: %s (%v) and %s (%v)", one, err1, two, err2)
+	}
+}
+
+func TestHeed_APlaceThatSomebodyElsePreparedIsNotUsed(t *testing.T) {
+	cases := map[string]func(place string) error{
+		"a link": func(place string) error { return os.Symlink(t.TempDir(), place) },
+		"a file": func(place string) error { return os.WriteFile(place, nil, 0o700) },
+		"a directory others may enter": func(place string) error {
+			return errors.Join(os.Mkdir(place, 0o755), os.Chmod(place, 0o755))
+		},
+	}
+	for name, prepare := range cases {
+		t.Run(name, func(t *testing.T) {
+			state, place := longState(t)
+			if err := errors.Join(os.Remove(place), prepare(place)); err != nil {
+				t.Fatal(err)
+			}
+			if path, err := SocketPath(state); err == nil || !strings.Contains(err.Error(), place) {
+				t.Errorf("it takes %s (%v)", path, err)
+			}
+		})
+	}
+}

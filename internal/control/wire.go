@@ -1,0 +1,233 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"heed/cache"
+	"heed/internal/audit"
+	"heed/internal/busy"
+	"heed/internal/console"
+	"heed/internal/fleet"
+	"heed/internal/pace"
+	"heed/internal/reach"
+	"heed/internal/room"
+	"heed/proxy/limit"
+	"heed/rules"
+)
+
+// JoinRequest is the body of POST /runs.
+type JoinRequest struct {
+	Version   string    `json:"version"`              // of the caller; must be that of the heed it joins
+	Config    string    `json:"config"`               // Config.JoinHash of the caller
+	Asked     bool      `json:"asked"`                // the caller chose its settings: different ones are an error
+	Route     RouteSpec `json:"way"`                  // to the sites
+	Agent     string    `json:"agent,omitempty"`      // declared product token; empty: judge each request by its User-Agent
+	UserAgent string    `json:"user_agent,omitempty"` // sent in place of the client's; empty: the client's
+	Log       bool      `json:"log,omitempty"`        // send decisions on the stream
+
+	Audit *RunAudit `json:"audit,omitempty"` // separate record of the run; nil: none
+
+	Observe  bool     `json:"observe,omitempty"`  // observe mode
+	Services []string `json:"services,omitempty"` // host patterns of services that are not crawled
+}
+
+// StreamLine is one line of the answer to POST /runs. Exactly one of the first
+// four members is set.
+type StreamLine struct {
+	Joined  *JoinReply      `json:"joined,omitempty"`  // the first line
+	Log     json.RawMessage `json:"log,omitempty"`     // a decision
+	Notice  string          `json:"notice,omitempty"`  // a sentence to print
+	Summary *audit.Summary  `json:"summary,omitempty"` // the last line
+
+	// Dropped is the number of log lines that were not sent because the run did not
+	// read them in time. It is set with Summary only.
+	Dropped uint64 `json:"dropped,omitempty"`
+}
+
+// JoinReply is the first line of the stream: the proxy of the run and the heed behind it.
+type JoinReply struct {
+	ID     string   `json:"id"`
+	Listen string   `json:"listen"` // host:port of the run's own listener
+	CA     CAFiles  `json:"ca"`
+	CADays int      `json:"ca_days"`
+	Own    []string `json:"own"` // all addresses this heed listens on
+
+	Unjudged []string `json:"unjudged,omitempty"` // traffic that is not judged by its path, a sentence each
+
+	Daemon Info `json:"heed"`
+}
+
+// CAFiles names the files of a configured CA; empty paths mean the CA of the state
+// directory.
+type CAFiles struct {
+	CACert string
+	CAKey  string
+}
+
+// Info identifies a running heed.
+type Info struct {
+	Version    string `json:"version"`
+	PID        int    `json:"pid"`
+	Background bool   `json:"background"`            // started by `heed run`
+	ConfigFile string `json:"config_file,omitempty"` // empty: the built-in settings
+	ConfigHash string `json:"config_hash"`
+}
+
+// Refusal is the body of an answer other than 200.
+type Refusal struct {
+	Message string `json:"error"`
+	Again   bool   `json:"again,omitempty"`  // heed is ending: start or join the next one
+	Retire  bool   `json:"retire,omitempty"` // heed is in the background and has no runs: Client.Retire ends it
+}
+
+// Error returns the message for the user.
+func (r *Refusal) Error() string { return r.Message }
+
+// Status is the response to GET /status.
+type Status struct {
+	Info
+	Since  time.Time `json:"since"`
+	Ending bool      `json:"ending"`              // it drains and accepts no runs
+	Log    string    `json:"log_error,omitempty"` // why decisions cannot be logged; empty: they can
+
+	Record     string   `json:"record_error,omitempty"` // why decisions cannot be recorded; empty: they can
+	Unrecorded int64    `json:"unrecorded,omitempty"`   // decisions that took effect unrecorded, since the start
+	Listeners  []string `json:"listeners"`              // shared listeners; none for a background heed
+	Runs       []string `json:"runs"`                   // listeners of the runs that joined
+	Mode       string   `json:"mode"`
+	Profile    string   `json:"profile"`
+	Unjudged   []string `json:"unjudged,omitempty"` // traffic that is not judged by its path, a sentence each
+	CA         CAStatus `json:"ca"`
+
+	Breaks     []Break     `json:"breaks"`     // current mode overrides
+	Exceptions []Exception `json:"exceptions"` // current exceptions
+
+	Fleet *fleet.Health     `json:"fleet,omitempty"`         // nil: no fleet
+	Kept  *cache.FileHealth `json:"policies_file,omitempty"` // nil: policies are not stored
+
+	Busiest busy.Busiest `json:"busiest"` // clients and sites of the last hour
+	Room    Room         `json:"room"`
+	Reach   reach.Status `json:"reach"` // of sites and upstream proxies
+
+	Load     limit.Status    `json:"load"`
+	Turns    pace.Counts     `json:"turns"` // at sites with delays between requests
+	Hour     audit.Counts    `json:"last_hour"`
+	Troubles []audit.Trouble `json:"policies_in_trouble"`
+}
+
+// Room is the space that the files of heed use and have left.
+type Room struct {
+	Record   *room.Growing `json:"record,omitempty"`        // nil: decisions are not recorded
+	Policies *room.File    `json:"policies_file,omitempty"` // nil: policies are not stored
+}
+
+// CAStatus describes the CA certificate.
+type CAStatus struct {
+	Path     string    `json:"path"`
+	NotAfter time.Time `json:"not_after"`
+	DaysLeft int       `json:"days_left"`
+}
+
+// Start and end of a background heed.
+const (
+	ExitTimeout = 12 * time.Second // for a heed that is about to end
+	ReadyWord   = "ready"          // printed when the background heed accepts runs
+	HeldWord    = "held"           // printed when another heed has the lock
+)
+
+// RunDrain is the time for open exchanges to end after the run's command has ended.
+const RunDrain = 2 * time.Second
+
+// RouteSpec holds what a run changes in how sites are reached. The zero value is the route
+// of the settings.
+type RouteSpec struct {
+	Proxy *UpstreamProxy `json:"proxy,omitempty"` // nil: upstream.proxy
+	Roots string         `json:"roots,omitempty"` // PEM certificates to trust beside the others
+	// Profile is the name of the rules profile; empty: that of the settings.
+	Profile string `json:"profile,omitempty"`
+	// Policies is the absolute path of the record of an earlier run. Requests are judged
+	// only by the robots.txt files in it. Empty: robots.txt is fetched from sites.
+	Policies string `json:"policies,omitempty"`
+}
+
+// UpstreamProxy is the proxy between heed and sites: All, or the values of the proxy
+// variables of an environment. The zero value is no proxy.
+type UpstreamProxy struct {
+	All     string `json:"all,omitempty"`
+	HTTP    string `json:"http,omitempty"`
+	HTTPS   string `json:"https,omitempty"`
+	NoProxy string `json:"no_proxy,omitempty"` // as in the variable of that name
+}
+
+// Key returns a hash of the route: equal routes share policies and connections.
+func (s RouteSpec) Key() string { return console.Digest(s) }
+
+// RunAudit requests a separate record for a run.
+type RunAudit struct {
+	File    string   `json:"file"` // absolute; must not exist
+	Command []string `json:"command"`
+	Note    string   `json:"note,omitempty"`
+}
+
+// Check returns an error when the file cannot be created or the note is too long.
+func (a *RunAudit) Check() error {
+	if len(a.Note) > maxNote {
+		return fmt.Errorf("--note takes up to %d octets, and this one has %d", maxNote, len(a.Note))
+	}
+	if _, err := os.Lstat(a.File); err == nil {
+		return fmt.Errorf("--audit: %s exists already, and each run needs a new file\nName another file, or move that one away", console.Printable(a.File))
+	}
+	if dir, err := os.Stat(filepath.Dir(a.File)); err != nil || !dir.IsDir() {
+		return fmt.Errorf("--audit: there is no directory %s\nMake it, or name a file elsewhere", console.Printable(filepath.Dir(a.File)))
+	}
+	return nil
+}
+
+// maxNote is the greatest length of --note, in octets.
+const maxNote = 4096
+
+// Judgement is the result of `heed check` for one URL: the decision that the proxy would
+// make, and its basis.
+type Judgement struct {
+	URL     string       `json:"url"`
+	Agent   string       `json:"agent"`
+	Allowed bool         `json:"allowed"`
+	Reason  rules.Reason `json:"reason"`
+	Group   string       `json:"group"`
+	Rule    string       `json:"rule"`
+	Line    int          `json:"line"`
+	Token   string       `json:"token,omitempty"`   // the name in Agent that matched Group
+	Variant string       `json:"variant,omitempty"` // the interpretation of an ambiguous path that decided
+	Robots  string       `json:"robots,omitempty"`  // URL or file of the rules
+	By      string       `json:"by,omitempty"`      // file, heed, store or site; see package check
+	Age     float64      `json:"age,omitempty"`     // of the rules, in seconds
+	Stale   bool         `json:"stale,omitempty"`   // an older copy, since the site is unreachable
+	Detail  string       `json:"detail,omitempty"`  // details of Reason
+	Client  string       `json:"client,omitempty"`  // name of the matching [[client]]; empty: none
+	Settled string       `json:"settled,omitempty"` // the operator's reason, when a setting decided
+	Mode    string       `json:"mode,omitempty"`    // observe: a refusal is not enforced
+
+	Profile string             `json:"profile,omitempty"` // that the rules were parsed with
+	Road    *rules.Explanation `json:"road,omitempty"`    // explanation; nil: not requested
+}
+
+// ReloadReply is the result of a reload.
+type ReloadReply struct {
+	Source  string   `json:"source"` // file or phrase, for people
+	Hash    string   `json:"hash"`
+	Same    bool     `json:"same"`    // the settings have not changed
+	Notices []string `json:"notices"` // the remarks that every start prints
+
+	Read    []string `json:"read_again"`       // the files that settings name: "access.users (FILE)"
+	Dropped int      `json:"dropped_failures"` // fetches of robots.txt that had failed, which are made again
+}
+
+// ShortHash returns the first 12 digits of a hash, for the log.
+func ShortHash(hash string) string { return hash[:min(12, len(hash))] }
+
+// EndTimeout is how long a run waits for its summary.
+const EndTimeout = RunDrain + 5*time.Second

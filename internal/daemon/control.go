@@ -1,0 +1,211 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"heed/internal/control"
+	"heed/internal/pace"
+)
+
+// controlServer is the server on the control socket.
+type controlServer struct {
+	http.Server
+	listener net.Listener
+	path     string
+}
+
+// listenControl opens the control socket of the state directory. The caller
+// holds the lock of that directory, so that an existing socket is stale.
+func listenControl(state string, d *daemon) (*controlServer, error) {
+	path, err := control.SocketPath(state)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("the control socket cannot be made: %w\nRemove %s", err, path)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("the control socket cannot be made: %w\nSet HEED_STATE to a directory on a local file system", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("the control socket %s cannot be protected: %w", filepath.Base(path), err)
+	}
+	s := &controlServer{listener: sameUser{l}, path: path}
+	s.Handler = d.routes()
+	s.ReadHeaderTimeout = 10 * time.Second
+	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, callerKey{}, peerProcess(c))
+	}
+	return s, nil
+}
+
+// callerKey is the context key of the id of the process that sent a request.
+type callerKey struct{}
+
+// routes returns the handlers of the control socket:
+//
+//	GET    /status           the control.Status
+//	POST   /runs             join: a stream of lines that lasts as long as the run
+//	DELETE /runs/{id}        end a run; the last line of its stream is its summary
+//	POST   /retire           end a heed that heed run started and no run uses
+//	POST   /reload           reload the settings
+//	POST   /check            judge a URL as a request for it would be judged
+//	POST   /stored           the copy under a key in the policies file
+//	GET    /cache            the entries in memory: a stream of lines
+//	GET    /cache/one?of=    entries of a host or origin, with the text
+//	GET    /cache/text?of=   the text only
+//	DELETE /cache/one?of=    remove them
+//	POST   /cache/one?of=    fetch the policy of an origin unless it is fresh
+//	GET    /granted          the current mode overrides and exceptions
+//	POST   /breaks           begin a mode override (observe mode)
+//	DELETE /breaks           end all mode overrides
+//	POST   /exceptions       add an exception
+//	DELETE /exceptions/{id}  end it
+//	GET    /pace             the sites where requests wait or that are paused, with counts
+//	DELETE /pace?of=         end the pause of a host
+func (d *daemon) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", jsonHandler(func(*http.Request) (any, error) { return d.status(), nil }))
+	mux.HandleFunc("POST /runs", d.postRun)
+	mux.HandleFunc("DELETE /runs/{id}", d.deleteRun)
+	mux.HandleFunc("POST /retire", d.postRetire)
+	mux.HandleFunc("POST /reload", jsonHandler(func(*http.Request) (any, error) { return d.reload() }))
+	mux.HandleFunc("POST /check", bodyHandler(d.check))
+	mux.HandleFunc("POST /stored", bodyHandler(d.stored))
+	mux.HandleFunc("GET /cache", d.listCache)
+	mux.HandleFunc("GET /cache/one", cacheHandler(d, (*LocalCache).Show))
+	mux.HandleFunc("GET /cache/text", cacheHandler(d, (*LocalCache).Text))
+	mux.HandleFunc("DELETE /cache/one", cacheHandler(d, (*LocalCache).Purge))
+	mux.HandleFunc("POST /cache/one", cacheHandler(d, (*LocalCache).Warm))
+	mux.HandleFunc("GET /granted", jsonHandler(func(*http.Request) (any, error) { return d.grants.list(), nil }))
+	mux.HandleFunc("POST /breaks", bodyHandler(d.postBreak))
+	mux.HandleFunc("DELETE /breaks", jsonHandler(func(*http.Request) (any, error) { return d.grants.enforce() }))
+	mux.HandleFunc("POST /exceptions", bodyHandler(d.postException))
+	mux.HandleFunc("DELETE /exceptions/{id}", jsonHandler(d.endException))
+	mux.HandleFunc("GET /pace", jsonHandler(func(*http.Request) (any, error) { return d.waits(), nil }))
+	mux.HandleFunc("DELETE /pace", jsonHandler(func(r *http.Request) (any, error) { return d.Turns.Release(r.FormValue("of")), nil }))
+	return mux
+}
+
+// waits returns the sites where requests wait or that are paused, with the requests of
+// runs marked.
+func (d *daemon) waits() []pace.SiteStatus {
+	list, runs := d.Turns.List(), d.runAddresses()
+	for _, s := range list {
+		for i := range s.Waiters {
+			s.Waiters[i].Run = slices.Contains(runs, s.Waiters[i].Listener)
+		}
+	}
+	return list
+}
+
+// maxBody is the greatest size of a request body, in bytes, except for POST /runs.
+const maxBody = 1 << 20
+
+// jsonHandler returns a handler that responds with the result of do as JSON, or with a
+// control.Refusal for an error.
+func jsonHandler(do func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := do(r)
+		if err != nil {
+			writeJSON(w, http.StatusUnprocessableEntity, &control.Refusal{Message: err.Error()})
+			return
+		}
+		writeJSON(w, http.StatusOK, body)
+	}
+}
+
+// bodyHandler returns a handler that responds with the result of do for the JSON in the
+// body of the request.
+func bodyHandler[Q, A any](do func(context.Context, *Q) (A, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q := new(Q)
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(q); err != nil {
+			writeJSON(w, http.StatusBadRequest, &control.Refusal{Message: "the request on the control socket cannot be parsed: " + err.Error()})
+			return
+		}
+		jsonHandler(func(r *http.Request) (any, error) { return do(r.Context(), q) })(w, r)
+	}
+}
+
+// cacheHandler returns a handler that responds with the result of do for the host or
+// origin in the query, over all open routes.
+func cacheHandler[A any](d *daemon, do func(*LocalCache, context.Context, string) (A, error)) http.HandlerFunc {
+	return jsonHandler(func(r *http.Request) (any, error) {
+		k, leave, err := d.openCache()
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		return do(k, r.Context(), r.FormValue("of"))
+	})
+}
+
+// serve serves until stop.
+func (s *controlServer) serve() error {
+	if err := s.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// stop waits up to timeout for responses in progress, those of runs included, and
+// removes the socket.
+func (s *controlServer) stop(timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if s.Shutdown(ctx) != nil {
+		s.Close()
+	}
+}
+
+// sameUser accepts connections only from processes of this user and of root.
+type sameUser struct{ net.Listener }
+
+// Accept waits for an allowed connection and closes all others.
+func (l sameUser) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil || peerAllowed(c) {
+			return c, err
+		}
+		c.Close()
+	}
+}
+
+func (d *daemon) deleteRun(w http.ResponseWriter, r *http.Request) {
+	if !d.endRun(r.PathValue("id")) {
+		writeJSON(w, http.StatusNotFound, &control.Refusal{Message: "there is no such run"})
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (d *daemon) postRetire(w http.ResponseWriter, _ *http.Request) {
+	if !d.background {
+		writeJSON(w, http.StatusConflict, &control.Refusal{Message: "this heed runs in the foreground: stop it where it was started"})
+		return
+	}
+	if !d.retire() {
+		writeJSON(w, http.StatusConflict, &control.Refusal{Message: "runs are using this heed"})
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client has disconnected
+}

@@ -1,0 +1,348 @@
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/ca"
+	"heed/internal/check"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/pace"
+	"heed/internal/route"
+	"heed/internal/state"
+	"heed/internal/testkit"
+)
+
+// startDaemon runs a heed without a shared listener in this process until the
+// test ends, and returns it with its state directory.
+func startDaemon(t *testing.T, change func(*daemon)) (*daemon, string) {
+	t.Helper()
+	stateDir := t.TempDir()
+	t.Setenv("HEED_STATE", stateDir)
+	cfg, err := config.Load("", testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := ca.Open(stateDir, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := &console.App{Environ: []string{}, Defaults: testkit.BuiltIn(t), Now: time.Now}
+	d, err := newDaemon(app, &serveEnv{cfg: cfg, joinHash: cfg.JoinHash(), state: stateDir}, &resources{
+		authority: authority, log: slog.New(slog.DiscardHandler), level: &slog.LevelVar{}, decisionLog: audit.NewLog(slog.DiscardHandler, nil),
+		Options: route.Options{Turns: pace.New(pace.Config{})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.background = true
+	if change != nil {
+		change(d)
+	}
+	lock, err := state.Acquire(stateDir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	control, err := listenControl(stateDir, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Publish(state.Holder{PID: os.Getpid(), Background: d.background, Socket: control.path}); err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- control.serve() }()
+	t.Cleanup(func() {
+		d.shutdown(control)
+		if err := <-served; err != nil {
+			t.Errorf("the control socket: %v", err)
+		}
+		lock.Release()
+	})
+	return d, stateDir
+}
+
+// joinAs joins as a run of the same version and settings does, with changes.
+func joinAs(t *testing.T, d *daemon, state string, change func(*control.JoinRequest)) (*control.RunClient, error) {
+	t.Helper()
+	j := &control.JoinRequest{Version: console.Version(), Config: d.current.Load().cfg.JoinHash()}
+	if change != nil {
+		change(j)
+	}
+	m, err := control.NewClient(state).Join(t.Context(), j)
+	if err == nil {
+		t.Cleanup(m.Leave)
+	}
+	return m, err
+}
+
+// through fetches target through the proxy at addr.
+func through(t *testing.T, addr, target string) string {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: addr}), DisableKeepAlives: true,
+	}}
+	resp, err := client.Get(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func TestHeed_ControlSocketIsForItsOwnerOnly(t *testing.T) {
+	_, state := startDaemon(t, nil)
+	info, err := os.Lstat(filepath.Join(state, "control.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode() != fs.ModeSocket|0o600 {
+		t.Errorf("mode %v, want a socket with 0600", info.Mode())
+	}
+}
+
+func TestHeed_ARunHasAListenerOfItsOwnForAsLongAsItLasts(t *testing.T) {
+	d, state := startDaemon(t, nil)
+	target := testkit.Page(t)
+	first, err := joinAs(t, d, state, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := joinAs(t, d, state, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Listen == second.Listen {
+		t.Errorf("both runs listen on %s", first.Listen)
+	}
+	through(t, first.Listen, target)
+	through(t, first.Listen, target)
+	through(t, second.Listen, target)
+
+	if err := first.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	line, err := first.Next()
+	if err != nil || line.Summary == nil {
+		t.Fatalf("the last line is %+v (%v), want a summary", line, err)
+	}
+	if got := line.Summary.Requests; got != 2 {
+		t.Errorf("the first run is told of %d requests, want its own 2", got)
+	}
+	if _, err := first.Next(); !errors.Is(err, io.EOF) {
+		t.Errorf("after the summary: %v, want the end", err)
+	}
+	refuses(t, first.Listen)
+	through(t, second.Listen, target)
+	if got := d.tally.Summary().Requests; got != 4 {
+		t.Errorf("heed has counted %d, want those of both", got)
+	}
+}
+
+// refuses asserts that nobody listens at addr.
+func refuses(t *testing.T, addr string) {
+	t.Helper()
+	if c, err := net.Dial("tcp", addr); err == nil {
+		c.Close()
+		t.Errorf("%s still takes connections", addr)
+	}
+}
+
+func TestHeed_TheListenerGoesWithARunThatJustVanishes(t *testing.T) {
+	d, state := startDaemon(t, nil)
+	m, err := joinAs(t, d, state, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := keepAlive(t, m.Listen, testkit.Page(t))
+	m.Leave() // as the system does for a killed process
+	awaitClose(t, kept)
+	refuses(t, m.Listen)
+}
+
+// keepAlive asks for target through the proxy at addr and returns the
+// connection, open and idle.
+func keepAlive(t *testing.T, addr, target string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	host := strings.TrimPrefix(target, "http://")
+	if _, err := io.WriteString(c, "GET "+target+"/ HTTP/1.1\r\nHost: "+host+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatalf("through heed: %v, %v", resp, err)
+	}
+	io.Copy(io.Discard, resp.Body)
+	return c
+}
+
+// awaitClose waits until the other end closes c.
+func awaitClose(t *testing.T, c net.Conn) {
+	t.Helper()
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Fatalf("waiting for the connection's end: %v", err)
+	}
+}
+
+func TestHeed_ARunIsToldWhatItAskedForWhenHeedStops(t *testing.T) {
+	d, state := startDaemon(t, nil)
+	m, err := joinAs(t, d, state, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through(t, m.Listen, testkit.Page(t))
+	d.stop()
+	line, err := m.Next()
+	if err != nil || line.Summary == nil || line.Summary.Requests != 1 {
+		t.Fatalf("the last line is %+v (%v), want a summary of one request", line, err)
+	}
+	if _, err := joinAs(t, d, state, nil); err == nil {
+		t.Error("a heed that is ending lets a run join")
+	}
+}
+
+func TestHeed_DecisionLinesTravelToTheRunThatWantsThem(t *testing.T) {
+	d, state := startDaemon(t, nil)
+	m, err := joinAs(t, d, state, func(j *control.JoinRequest) {
+		j.Log, j.Agent, j.UserAgent = true, "NewsBot", "NewsBot/2 (+https://example.org/)"
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := through(t, m.Listen, testkit.Page(t)); got != "NewsBot/2 (+https://example.org/)" {
+		t.Errorf("the site is told %q", got)
+	}
+	line, err := m.Next()
+	if err != nil || line.Log == nil {
+		t.Fatalf("got %+v (%v), want a decision", line, err)
+	}
+	for _, part := range []string{`"verdict":"allow"`, `"agent":"NewsBot"`, `"agent_from":"declared"`} {
+		if !strings.Contains(strings.ToLower(string(line.Log)), strings.ToLower(part)) {
+			t.Errorf("the line lacks %s: %s", part, line.Log)
+		}
+	}
+}
+
+func TestHeed_AJoinThatCannotBeReadIsRefused(t *testing.T) {
+	_, state := startDaemon(t, nil)
+	path, err := control.SocketPath(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", path) }}}
+	resp, err := client.Post("http://heed/runs", "application/json", strings.NewReader("nonsense"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "cannot be parsed") {
+		t.Errorf("status %d, %q, %v", resp.StatusCode, text, err)
+	}
+}
+
+func TestHeed_StatusSaysWhatIsGoingOn(t *testing.T) {
+	d, state := startDaemon(t, nil)
+	m, err := joinAs(t, d, state, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through(t, m.Listen, testkit.Page(t))
+	s, err := control.ReadStatus(t.Context(), state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.PID != os.Getpid() || !s.Background || s.Version != console.Version() || s.ConfigHash != d.current.Load().cfg.Hash() {
+		t.Errorf("it says of itself %+v", s.Info)
+	}
+	if len(s.Listeners) != 0 || len(s.Runs) != 1 || s.Runs[0] != m.Listen {
+		t.Errorf("listeners %v, runs %v", s.Listeners, s.Runs)
+	}
+	if s.Hour.Requests != 1 || s.CA.DaysLeft < 3000 || s.CA.Path != d.authority.CertPath() || len(s.Troubles) != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestHeed_StatusOfNobodyIsNotRunning(t *testing.T) {
+	state := t.TempDir()
+	if _, err := control.ReadStatus(t.Context(), state); !errors.Is(err, control.ErrNotRunning) {
+		t.Errorf("in an empty directory: %v", err)
+	}
+	l, err := net.Listen("unix", filepath.Join(state, "control.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // as after a kill
+	l.Close()
+	testkit.Write(t, filepath.Join(state, "lock"), `{"socket": "`+l.Addr().String()+`"}`)
+	if _, err := control.ReadStatus(t.Context(), state); !errors.Is(err, control.ErrNotRunning) {
+		t.Errorf("with a dead one's socket: %v", err)
+	}
+}
+
+func TestHeed_ALogLineAfterTheEndOfTheStreamIsAnError(t *testing.T) {
+	s := newStream(httptest.NewRecorder())
+	go s.pump()
+	s.close(control.StreamLine{Summary: &audit.Summary{}})
+	if _, err := s.Write([]byte("{}\n")); !errors.Is(err, errStream) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A run that does not read its log loses lines of it, is told how many, and
+// holds nobody up.
+func TestHeed_AStalledReaderCostsLinesOfItsOwnLogOnly(t *testing.T) {
+	answer := httptest.NewRecorder()
+	s := newStream(answer)
+	for range maxQueued + 7 { // nobody pumps yet
+		if _, err := s.Write([]byte("{}\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go s.pump()
+	s.close(control.StreamLine{Summary: &audit.Summary{}})
+	lines := strings.Split(strings.TrimSpace(answer.Body.String()), "\n")
+	if len(lines) != maxQueued+1 || !strings.Contains(lines[maxQueued], `"dropped":7`) {
+		t.Errorf("%d lines, the last is %s", len(lines), lines[len(lines)-1])
+	}
+}
+
+// A heed that `heed run` started serves that run alone, and may end at any moment:
+// check does not ask it.
+func TestDaemon_CheckDoesNotAskTheHeedOfARun(t *testing.T) {
+	startDaemon(t, nil)
+	var out bytes.Buffer
+	app := &console.App{Stdout: &out, Stderr: &out, Defaults: testkit.BuiltIn(t), Now: time.Now}
+	agent := "x"
+	err := (&check.CheckCmd{Agent: &agent, URLs: []string{testkit.Page(t)}}).Run(app)
+	if err != nil || !strings.Contains(out.String(), "(asked just now)") {
+		t.Errorf("%v, %s", err, out.String())
+	}
+}

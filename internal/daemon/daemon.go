@@ -1,0 +1,320 @@
+// Package daemon implements a running heed: heed serve, the current settings and their
+// reload, the listeners, the runs that joined, and the server of the control socket.
+// The type daemon has methods in the file of each of these subjects, since they change
+// the same state.
+package daemon
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/audit"
+	"heed/internal/busy"
+	"heed/internal/clientenv"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/reach"
+	"heed/internal/room"
+	"heed/internal/route"
+	"heed/internal/state"
+	"heed/proxy"
+)
+
+// daemon is a running heed: its resources, the current settings and the runs that joined.
+type daemon struct {
+	*resources
+	grants       *grants                                                 // mode overrides and exceptions added at run time
+	loadSettings func() (cfg *config.Config, joinHash string, err error) // reads the settings anew
+	environ      []string
+	tally        *audit.Tally
+	busy         *busy.Counter
+	reach        *reach.Tracker
+	shared       proxy.Config // of the shared proxy; each run changes a copy
+	background   bool
+	now          func() time.Time
+	since        time.Time
+
+	state    string        // the state directory
+	stopping chan struct{} // closed when heed begins to stop
+
+	changing sync.Mutex                     // held to change the settings, or which runs there are
+	added    func(*acl.Rules) *acl.Rules    // adds mode overrides and exceptions; nil: none
+	current  atomic.Pointer[runtimeConfig]  // the current settings
+	settings atomic.Pointer[proxy.Settings] // of the shared listeners
+
+	failed        chan error     // errors of servers that must not end before heed
+	draining      sync.WaitGroup // listeners that are shutting down
+	publishHolder func() error   // writes the holder into the lock file
+
+	mu        sync.Mutex
+	listeners []*sharedListener      // shared; none in the background
+	runs      map[string]*runSession // changed with changing held as well
+	joining   int                    // admitted, not yet in runs
+	ending    bool                   // no run is admitted any more
+	idle      *time.Timer            // running while a background heed has no runs; else nil
+	idleFor   time.Duration
+}
+
+// stop begins to stop heed. It may be called more than once.
+func (d *daemon) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopLocked()
+}
+
+func (d *daemon) stopLocked() {
+	if !d.ending {
+		d.ending = true
+		close(d.stopping)
+	}
+}
+
+// retire stops a heed without runs and reports whether it did.
+func (d *daemon) retire() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.busyLocked() {
+		return false
+	}
+	d.stopLocked()
+	return true
+}
+
+func (d *daemon) busyLocked() bool { return len(d.runs)+d.joining > 0 }
+
+// awaitIdle starts the idle timer: a background heed stops after idleFor without runs.
+func (d *daemon) awaitIdle() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.idleLocked()
+}
+
+func (d *daemon) idleLocked() {
+	if d.idle != nil {
+		d.idle.Stop()
+		d.idle = nil
+	}
+	if d.background && !d.busyLocked() {
+		d.idle = time.AfterFunc(d.idleFor, func() { d.retire() })
+	}
+}
+
+// admit returns an error unless the run may join, and counts it as joining.
+func (d *daemon) admit(j *control.JoinRequest) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ending {
+		return &control.Refusal{Message: "heed is ending", Again: true}
+	}
+	if text := d.mismatch(j); text != "" {
+		return &control.Refusal{Message: text, Retire: d.background && !d.busyLocked()}
+	}
+	if len(d.runs)+d.joining >= maxRuns {
+		return &control.Refusal{Message: "too many simultaneous runs share this state directory\nWait for one to end, or set HEED_STATE to another directory"}
+	}
+	d.joining++
+	d.idleLocked()
+	return nil
+}
+
+// mismatch returns why this heed does not fit j; empty when it does.
+func (d *daemon) mismatch(j *control.JoinRequest) string {
+	is := d.info()
+	switch {
+	case j.Version != is.Version:
+		return fmt.Sprintf("the running heed (pid %d) is version %s, this one is %s\nStop that one, wait for its runs to end, or set HEED_STATE to another directory",
+			is.PID, is.Version, j.Version)
+	case j.Config != is.ConfigHash && (j.Asked || d.background):
+		return fmt.Sprintf("the running heed (pid %d) has different settings from this run: those of %s\nUse the same ones, wait until it has ended, or set HEED_STATE to another directory",
+			is.PID, d.current.Load().cfg.Source())
+	}
+	return ""
+}
+
+// enter adds an admitted run to the runs.
+func (d *daemon) enter(s *runSession) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.joining--
+	d.runs[s.id] = s
+}
+
+// leave removes a run; nil means one that was admitted but not entered.
+func (d *daemon) leave(s *runSession) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s == nil {
+		d.joining--
+	} else {
+		delete(d.runs, s.id)
+	}
+	d.idleLocked()
+}
+
+// endRun ends a run and reports whether it existed.
+func (d *daemon) endRun(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.runs[id]
+	if s == nil {
+		return false
+	}
+	select {
+	case <-s.done:
+	default:
+		close(s.done)
+	}
+	return true
+}
+
+// runDrain returns how long a run's open exchanges may take to end.
+func (d *daemon) runDrain() time.Duration {
+	select {
+	case <-d.stopping:
+		return d.current.Load().cfg.Drain
+	default:
+		return control.RunDrain
+	}
+}
+
+func (d *daemon) info() control.Info {
+	return control.Info{
+		Version: console.Version(), PID: os.Getpid(), Background: d.background,
+		ConfigFile: d.current.Load().cfg.File, ConfigHash: d.current.Load().joinHash,
+	}
+}
+
+func (d *daemon) status() *control.Status {
+	now, cfg := d.now(), d.current.Load().cfg
+	s := &control.Status{
+		Info: d.info(), Since: d.since,
+		Mode: cfg.DefaultMode(), Profile: cfg.Profile, Unjudged: cfg.Unjudged(),
+		CA:   control.CAStatus{Path: d.authority.CertPath(), NotAfter: d.authority.NotAfter(), DaysLeft: d.authority.DaysLeft(now)},
+		Load: d.shared.Load.Status(), Turns: d.Turns.Counts(),
+		Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
+	}
+	granted := d.grants.list()
+	s.Breaks, s.Exceptions = granted.Breaks, granted.Exceptions
+	s.ConfigHash = cfg.Hash()
+	if err := d.decisionLog.Err(); err != nil {
+		s.Log = err.Error()
+	}
+	if d.unrecorded != nil {
+		s.Record = d.unrecorded.Error()
+	}
+	if d.record != nil {
+		s.Unrecorded = d.record.Lost()
+		if err := d.record.Err(); err != nil {
+			s.Record = err.Error()
+		}
+	}
+	s.Busiest, s.Room = d.busy.Hour(now, mostBusy), d.room(now)
+	s.Reach = d.reach.Status(now)
+	if d.Fleet != nil {
+		s.Fleet = new(d.Fleet.Health())
+	}
+	if d.File != nil {
+		s.Kept = new(d.File.Health())
+	}
+	s.Listeners, s.Runs = d.addresses(), d.runAddresses()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Ending = d.ending
+	return s
+}
+
+// mostBusy is how many clients, and how many sites, the status lists.
+const mostBusy = 10
+
+// room returns the space that the record and the stored policies have.
+func (d *daemon) room(now time.Time) (r control.Room) {
+	if d.recordRoom != nil {
+		r.Record = new(d.recordRoom.Now(now))
+	}
+	if d.File != nil {
+		r.Policies = new(room.Measure(route.PoliciesPath(d.current.Load().cfg, d.state)))
+	}
+	return r
+}
+
+// addresses returns the addresses of the shared listeners.
+func (d *daemon) addresses() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := []string{} // in JSON a list, also when it is empty
+	for _, l := range d.listeners {
+		all = append(all, l.Addr().String())
+	}
+	return all
+}
+
+// runAddresses returns the addresses of the listeners of the runs.
+func (d *daemon) runAddresses() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := []string{}
+	for _, r := range d.runs {
+		all = append(all, r.listen)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// greet prints the addresses, how to use them, the CA, and the remarks of the start.
+func (d *daemon) greet(a *console.App) {
+	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", strings.Join(d.addresses(), ", http://"))
+	fmt.Fprintf(a.Stderr, "Point a client at it:  eval \"$(heed env)\"\n")
+	fmt.Fprintf(a.Stderr, "Its CA certificate is  %s%s\n", d.authority.CertPath(), console.DaysLeft(d.authority.DaysLeft(a.Now())))
+	cfg, through := d.current.Load().cfg, d.current.Load().route.Proxy
+	for _, text := range cfg.Unjudged() {
+		fmt.Fprintf(a.Stderr, "heed: %s\n", text)
+	}
+	if remark := cfg.LimitsRemark(openFiles()); remark != "" {
+		fmt.Fprintf(a.Stderr, "heed: %s\n", remark)
+	}
+	found := clientenv.Inspect(a.Environ, "", d.addresses()[0])
+	switch proxy := through; {
+	case proxy != nil && proxy.All != "":
+		fmt.Fprintf(a.Stderr, "heed: sites are reached through %s\n", config.RedactURL(proxy.All))
+	case proxy != nil:
+		fmt.Fprintf(a.Stderr, "heed: sites are reached through the proxy that the environment names (%s)\n", clientenv.List(found.Proxies))
+	case cfg.Upstream.Proxy == "env":
+		fmt.Fprintln(a.Stderr, "heed: sites are reached directly: the environment names no proxy")
+	case len(found.Proxies) > 0:
+		fmt.Fprintf(a.Stderr, "heed: the proxy that the environment names is not used (%s); to go through it, add --upstream env\n", clientenv.List(found.Proxies))
+	}
+	for _, notice := range cfg.Notices(a.Now()) {
+		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
+	}
+	if through != nil {
+		fmt.Fprintln(a.Stderr, "heed: that proxy resolves names, so [access] applies to host names and literal addresses, not to resolved addresses")
+	}
+}
+
+// ProxyName returns the pseudonym of this heed in Via: the configured one, or a random one
+// that is created once per state directory dir. It reveals neither the machine nor the
+// product to sites.
+func ProxyName(c *config.Config, dir string) (string, error) {
+	if c.Name != "" {
+		return c.Name, nil
+	}
+	path := filepath.Join(dir, "name")
+	text, err := state.ReadOrCreate(path, strings.ToLower(rand.Text())[:12]+"\n")
+	if err != nil {
+		return "", fmt.Errorf("the proxy's name cannot be kept: %w", err)
+	}
+	name := strings.TrimSpace(text)
+	if err := config.CheckName(name); err != nil || name == "" {
+		return "", fmt.Errorf("the file %s contains no valid name\nRemove it; heed creates a new one", path)
+	}
+	return name, nil
+}

@@ -1,0 +1,158 @@
+package daemon
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+func TestHeed_ARunJoinsOnlyTheHeedItAskedFor(t *testing.T) {
+	cases := []struct {
+		name       string
+		background bool
+		change     func(*control.JoinRequest)
+		want       string // part of the complaint; empty when it joins
+		retire     bool
+	}{
+		{"the same settings", true, nil, "", false},
+		{"another version", false, func(j *control.JoinRequest) { j.Version = "v0" }, "this one is v0", false},
+		{"other settings by default, a heed started by hand", false, func(j *control.JoinRequest) { j.Config = "x" }, "", false},
+		{"other settings that were named", false, func(j *control.JoinRequest) { j.Config, j.Asked = "x", true }, "different settings", false},
+		{"other settings, a background heed without runs", true, func(j *control.JoinRequest) { j.Config = "x" }, "different settings", true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			d, state := startDaemon(t, func(d *daemon) { d.background = c.background })
+			_, err := joinAs(t, d, state, c.change)
+			if c.want == "" {
+				if err != nil {
+					t.Errorf("does not join: %v", err)
+				}
+				return
+			}
+			var refused *control.Refusal
+			if !errors.As(err, &refused) || !strings.Contains(refused.Message, c.want) || refused.Retire != c.retire {
+				t.Errorf("got %+v, want %q and retire %v", err, c.want, c.retire)
+			}
+		})
+	}
+}
+
+func TestHeed_RunsAreBounded(t *testing.T) {
+	d, state := startDaemon(t, func(d *daemon) { d.joining = maxRuns })
+	if _, err := joinAs(t, d, state, nil); err == nil || !strings.Contains(err.Error(), "too many simultaneous runs") {
+		t.Errorf("one more than the bound: %v", err)
+	}
+	d.mu.Lock()
+	d.joining = 0
+	d.mu.Unlock()
+	if _, err := joinAs(t, d, state, nil); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
+
+func TestHeed_OnlyAnIdleBackgroundHeedRetires(t *testing.T) {
+	d, state := startDaemon(t, nil)
+	c := control.NewClient(state)
+	m, err := joinAs(t, d, state, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Retire(t.Context()) {
+		t.Error("it retires from under a run")
+	}
+	kept := keepAlive(t, m.Listen, testkit.Page(t))
+	if err := m.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	awaitClose(t, kept)
+	if _, err := m.Next(); err != nil { // the summary comes after the run has been forgotten
+		t.Fatal(err)
+	}
+	if !c.Retire(t.Context()) {
+		t.Error("it does not retire although nobody uses it")
+	}
+	byHand, state := startDaemon(t, func(d *daemon) { d.background = false })
+	if control.NewClient(state).Retire(t.Context()) || byHand.ending {
+		t.Error("a heed started by hand retires")
+	}
+}
+
+func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &daemon{background: true, idleFor: 30 * time.Second, stopping: make(chan struct{}), runs: map[string]*runSession{}}
+		d.current.Store(&runtimeConfig{cfg: &config.Config{}, joinHash: (&config.Config{}).JoinHash()})
+		ended := func() bool {
+			synctest.Wait()
+			select {
+			case <-d.stopping:
+				return true
+			default:
+				return false
+			}
+		}
+		d.awaitIdle()
+		time.Sleep(29 * time.Second)
+		j := &control.JoinRequest{Version: console.Version(), Config: d.current.Load().cfg.JoinHash()}
+		if err := d.admit(j); err != nil {
+			t.Fatal(err)
+		}
+		s := &runSession{id: "1"}
+		d.enter(s)
+		time.Sleep(time.Hour)
+		if ended() {
+			t.Fatal("it ended under a run")
+		}
+		d.leave(s)
+		time.Sleep(29 * time.Second)
+		if ended() {
+			t.Fatal("it ended before its time")
+		}
+		time.Sleep(2 * time.Second)
+		if !ended() {
+			t.Fatal("it goes on although nobody uses it")
+		}
+		var refused *control.Refusal
+		if err := d.admit(j); !errors.As(err, &refused) || !refused.Again {
+			t.Errorf("a late run is told %v, want to try again", err)
+		}
+	})
+}
+
+// failing is a recorder that cannot write.
+type failing struct{}
+
+func (failing) Decided(*audit.Entry) error { return errors.New("disk full") }
+
+func (failing) Ended(*audit.Entry) { panic("never decided") }
+
+// ignoreRetryAfter is a recorder that remembers the verdicts it was told at the end.
+type ignoreRetryAfter struct{ ended []rules.Decision }
+
+func (n *ignoreRetryAfter) Decided(*audit.Entry) error { return nil }
+
+func (n *ignoreRetryAfter) Ended(e *audit.Entry) { n.ended = append(n.ended, e.Decision) }
+
+func TestHeed_WhenOneRecorderFailsTheOthersSayThatTheRequestWasRefused(t *testing.T) {
+	first, last := &ignoreRetryAfter{}, &audit.Tally{}
+	e := &audit.Entry{Judged: audit.ByPath, Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}}
+	if err := (recorders{first, failing{}, last}).Decided(e); err == nil {
+		t.Fatal("the failure is not told")
+	}
+	want := rules.Decision{Reason: rules.ReasonRecord}
+	if len(first.ended) != 1 || first.ended[0] != want || e.Decision != want {
+		t.Errorf("recorded %+v, the entry says %+v", first.ended, e.Decision)
+	}
+	if sum := last.Summary(); sum.Requests != 1 || sum.Refused != 1 {
+		t.Errorf("counted behind the failure: %+v", sum)
+	}
+}

@@ -1,0 +1,240 @@
+package daemon
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/testkit"
+	"heed/internal/testkit/fixture"
+	"heed/rules"
+)
+
+// grantDesk is grants over a clock of its own and rules that shop is known to.
+type grantDesk struct {
+	*grants
+	at    time.Time
+	rules *acl.Rules
+	log   strings.Builder
+}
+
+func openGrantDesk(t *testing.T, path string, at time.Time) *grantDesk {
+	t.Helper()
+	d := &grantDesk{at: at}
+	base := &acl.Rules{Clients: []acl.Client{{Name: "shop"}}}
+	d.rules = base
+	g, err := openGrants(&grants{
+		path: path, log: slog.New(slog.NewTextHandler(&d.log, nil)), now: func() time.Time { return d.at },
+		amend: func(add func(*acl.Rules) *acl.Rules) { d.rules = add(base) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.close)
+	d.grants = g
+	return d
+}
+
+// terms is what holds for a client at https://www.example.org.
+func (d *grantDesk) terms(t *testing.T, client string) acl.Effective {
+	t.Helper()
+	o, err := rules.ParseOrigin("https", "www.example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.rules.For(d.rules.ClientNamed(client), o, d.at)
+}
+
+// A machine that sleeps does not make what was granted last longer than was told.
+func TestHeed_WhatIsGrantedEndsByTheWallClock(t *testing.T) {
+	now := time.Now()
+	d := openGrantDesk(t, filepath.Join(t.TempDir(), grantsFile), now)
+	if _, err := d.observe(acl.ModeOverride{Mode: acl.Observe, Until: now.Add(time.Hour), Reason: "outage"}); err != nil {
+		t.Fatal(err)
+	}
+	host, err := acl.ParseHostPattern("example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.allow(control.Exception{Host: host, Path: "/", Client: "shop", Reason: "agreed", Expires: now.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range d.current.Ends() {
+		if end != end.Round(0) || !end.Equal(now.Add(time.Hour)) {
+			t.Errorf("it ends at %v", end)
+		}
+	}
+}
+
+var aMorning = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
+
+// The break-glass survives a restart and ends by itself.
+func TestHeed_ABreakSurvivesARestartAndEndsByItself(t *testing.T) {
+	path := filepath.Join(t.TempDir(), grantsFile)
+	d := openGrantDesk(t, path, aMorning)
+	host, err := acl.ParseHostPattern("*.example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.observe(acl.ModeOverride{Mode: acl.Observe, Client: "shop", Host: host, Since: d.at, Until: d.at.Add(2 * time.Hour), Reason: "outage"}); err != nil {
+		t.Fatal(err)
+	}
+	d.close()
+	info, err := os.Stat(path)
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+
+	d = openGrantDesk(t, path, aMorning.Add(time.Hour))
+	if got := d.terms(t, "shop"); got.Mode != acl.Observe || got.ModeOverride.Reason != "outage" {
+		t.Errorf("after a restart: %+v", got)
+	}
+	if got := d.terms(t, ""); got.Mode != acl.Enforce {
+		t.Errorf("for others: %v", got.Mode)
+	}
+	d.at = aMorning.Add(2 * time.Hour)
+	if got := d.terms(t, "shop"); got.Mode != acl.Enforce || len(d.list().Breaks) != 0 {
+		t.Errorf("after its end: %v, %+v", got.Mode, d.list())
+	}
+	d.expire() // as the timer does
+	if !strings.Contains(d.log.String(), "ended by itself") {
+		t.Errorf("nothing is said of the end: %s", d.log.String())
+	}
+	if d = openGrantDesk(t, path, aMorning.Add(time.Hour)); len(d.list().Breaks) != 0 {
+		t.Error("what has ended is kept")
+	}
+}
+
+func TestHeed_AGrantedExceptionIsForItsClientItsPathAndItsTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), grantsFile)
+	d := openGrantDesk(t, path, aMorning)
+	host, pattern, err := control.ParsePattern("https://www.example.org/api/")
+	if err != nil || host.String() != "www.example.org:443" || pattern != "/api/" {
+		t.Fatalf("%s %s, %v", host, pattern, err)
+	}
+	e, err := d.allow(control.Exception{Host: host, Path: pattern, Client: "shop", Reason: "mail of 3 May", Since: d.at, Expires: d.at.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d = openGrantDesk(t, path, aMorning)
+	if got, rule := d.terms(t, "shop").Exception("/api/x", true, d.at); got == nil || rule != "Allow: /api/" || got.Reason != "mail of 3 May" || !got.Granted {
+		t.Errorf("%+v, %s", got, rule)
+	}
+	if got, _ := d.terms(t, "").Exception("/api/x", true, d.at); got != nil {
+		t.Errorf("for others: %+v", got)
+	}
+	if got, _ := d.terms(t, "shop").Exception("/api/x", true, d.at.Add(time.Hour)); got != nil {
+		t.Errorf("after its end: %+v", got)
+	}
+	if known, err := d.end(e.ID); !known || err != nil {
+		t.Errorf("ended by hand: %v, %v", known, err)
+	}
+	if got, _ := d.terms(t, "shop").Exception("/api/x", true, d.at); got != nil {
+		t.Errorf("ended by hand, it holds: %+v", got)
+	}
+}
+
+// What cannot be saved is not granted, and a broken file is no empty one.
+func TestHeed_AGrantThatWouldBeLostIsNone(t *testing.T) {
+	dir := t.TempDir()
+	d := openGrantDesk(t, filepath.Join(dir, "gone", grantsFile), aMorning)
+	if _, err := d.observe(acl.ModeOverride{Mode: acl.Observe, Until: d.at.Add(time.Hour), Reason: "x"}); err == nil || d.terms(t, "").Mode != acl.Enforce {
+		t.Errorf("granted: %v", err)
+	}
+	path := filepath.Join(dir, grantsFile)
+	testkit.Write(t, path, "{")
+	if _, err := openGrants(&grants{path: path, now: time.Now}); err == nil || !strings.Contains(err.Error(), "Remove the file") {
+		t.Errorf("a broken file: %v", err)
+	}
+}
+
+func TestHeed_PatternsAndTimesOfGrants(t *testing.T) {
+	for text, want := range map[string]string{
+		"example.org/api/":             "example.org /api/",
+		"*.example.org/api/*.json$":    "*.example.org /api/*.json$",
+		"http://example.org:8080/":     "example.org:8080 /",
+		"http://example.org/":          "example.org:80 /",
+		"https://*.example.org/feed":   "*.example.org:443 /feed",
+		"https://example.org":          `"https://example.org" names no path`,
+		"ftp://example.org/":           "is no address",
+		"example.org/a b":              "write a blank as %20",
+		"https://u:p@example.org/":     "is no address",
+		"https://exa mple.org/private": "is no address",
+	} {
+		host, path, err := control.ParsePattern(text)
+		got := host.String() + " " + path
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want && (err == nil || !strings.Contains(got, want)) {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	for text, want := range map[string]time.Duration{"30m": 30 * time.Minute, "7d": 7 * 24 * time.Hour, "8d": 0, "-1h": 0, "0": 0, "": 0, "d": 0, "99999999999d": 0} {
+		if got, err := console.ParseFor(text, control.MaxBreak); got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}
+
+// agreedBy returns what rules say, without what it would read from files.
+func agreedBy(r *acl.Rules) *acl.Rules {
+	plain := r.With(nil, nil)
+	plain.Hash, plain.Text, plain.Users = "", "", nil
+	for i := range plain.Hosts {
+		plain.Hosts[i].Robots = nil
+	}
+	return plain
+}
+
+// A year later, the text in the record makes the same terms: of the settings,
+// of what was granted while heed ran, and of what a run asked for.
+func TestHeed_TheRecordedSettingsMakeTheSameTerms(t *testing.T) {
+	settled, err := fixture.Agreed(t).Rules(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := acl.ParseHostPattern("shop.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	g := &grants{path: filepath.Join(t.TempDir(), grantsFile), log: slog.New(slog.DiscardHandler), now: func() time.Time { return now }}
+	inForce := settled
+	g.amend = func(add func(*acl.Rules) *acl.Rules) { inForce = add(settled) }
+	if _, err := g.allow(control.Exception{Host: host, Path: "/api/", Client: "news", Reason: "by phone", Since: now, Expires: now.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	granted := inForce
+	if _, err := g.observe(acl.ModeOverride{Mode: acl.Observe, Since: now, Until: now.Add(time.Minute), Reason: "outage"}); err != nil {
+		t.Fatal(err)
+	}
+	broken := inForce
+	g.close()
+	run := rulesForRun(broken, acl.Run{
+		Agent: []string{"LabBot/2"}, UserAgent: "LabBot/2.1", Observe: true, Services: []acl.HostPattern{host},
+	})
+	hashes := map[string]bool{}
+	for name, b := range map[string]*acl.Rules{"settings": settled, "an exception granted": granted, "a break": broken, "a run": run} {
+		again, err := config.RecordedRules(b.Text)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", name, err, b.Text)
+			continue
+		}
+		if got, want := agreedBy(again), agreedBy(b); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, want)
+		}
+		if hashes[b.Hash] || !strings.HasPrefix(b.Hash, settled.Hash) {
+			t.Errorf("%s: the hash is %s", name, b.Hash)
+		}
+		hashes[b.Hash] = true
+	}
+}

@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+
+	"heed/internal/config"
+	"heed/internal/console"
+)
+
+// maxBackgroundLog is the size in bytes at which the log of a background heed is rotated.
+// One old file is kept.
+const maxBackgroundLog = 8 << 20
+
+// logFile is a log file that is rotated, so that it uses at most twice limit on disk.
+type logFile struct {
+	path  string
+	limit int64
+
+	mu   sync.Mutex
+	file *os.File
+	size int64
+}
+
+// openLogFile opens or creates the log at path, readable by its owner only.
+func openLogFile(path string, limit int64) (io.Writer, error) {
+	l := &logFile{path: path, limit: limit}
+	return l, l.open()
+}
+
+func (l *logFile) open() error {
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return err
+	}
+	l.file, l.size = f, info.Size()
+	return nil
+}
+
+// Write appends p. When the file is full, it is renamed to path.old first.
+func (l *logFile) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.size > 0 && l.size+int64(len(p)) > l.limit {
+		if err := l.rotateLocked(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := l.file.Write(p)
+	l.size += int64(n)
+	return n, err
+}
+
+func (l *logFile) rotateLocked() error {
+	// The file may have been renamed by an attempt that could not open the next.
+	if err := os.Rename(l.path, l.path+".old"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	old := l.file
+	if err := l.open(); err != nil {
+		return err
+	}
+	return old.Close()
+}
+
+// logHandler returns the handler that writes log lines to w in the configured format:
+// "auto" is text on a terminal and JSON elsewhere.
+func logHandler(c config.LogConfig, level slog.Leveler, w io.Writer, terminal bool) slog.Handler {
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" || c.Format == "auto" && !terminal {
+		return slog.NewJSONHandler(console.EscapingWriter{Writer: w}, options)
+	}
+	return slog.NewTextHandler(console.EscapingWriter{Writer: w}, options)
+}

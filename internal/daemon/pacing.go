@@ -1,0 +1,249 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"heed/internal/fleet"
+	"heed/internal/pace"
+	"heed/internal/retryafter"
+	"heed/internal/state"
+	"heed/rules"
+)
+
+// pacer implements proxy.Pacer with one version of the settings.
+type pacer struct {
+	*pace.Scheduler
+	settings         *pace.Settings // current
+	ignoreRetryAfter bool           // pacing.retry_after = "observe"
+}
+
+// Paced implements proxy.Pacer.
+func (p *pacer) Paced(o rules.Origin, hints []*rules.RateHint) bool {
+	return p.Scheduler.Paced(o, hints, p.settings)
+}
+
+// Answered implements proxy.Pacer.
+func (p *pacer) Answered(o rules.Origin, status int, h http.Header, sent time.Time) string {
+	if !p.ignoreRetryAfter {
+		return p.Scheduler.Answered(o, status, h, sent)
+	}
+	if asked, ok := retryafter.Parse(h, time.Now()); ok && asked > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+		return fmt.Sprintf("the site asks everybody to wait for %v (Retry-After), which is not kept", asked)
+	}
+	return ""
+}
+
+// Turn implements proxy.Pacer.
+func (p *pacer) Turn(ctx context.Context, ask *pace.Ask) pace.Answer {
+	ask.Settings = p.settings
+	return p.Take(ctx, ask)
+}
+
+const (
+	// turnsName is the file of the last starts, in the state directory.
+	turnsName = "turns.json"
+	// turnsPause is how long changes are collected before they are written.
+	turnsPause = time.Second
+	// membershipPoll is how often the fleet membership is checked for changes.
+	membershipPoll = 2 * time.Second
+	// turnsShare is the least ratio of the pause after a write to the duration of the
+	// write, which grows with the number of sites.
+	turnsShare = 50
+	// maxCheckpoints is the greatest number of checkpoints that are written, and
+	// maxTurnsFile the greatest size in bytes that is read.
+	maxCheckpoints = 100_000
+	maxTurnsFile   = 64 << 20
+)
+
+// turnsFile stores the last starts of requests to paced sites, so that a restart causes no
+// burst. While heed runs, the file is slightly out of date and marked as incomplete: after
+// a crash, the delay of every site is applied once from the start.
+type turnsFile struct {
+	path    string
+	log     *slog.Logger
+	turns   *pace.Scheduler
+	fleet   *fleet.Store  // nil: no fleet
+	changed chan struct{} // buffered, 1
+	end     chan struct{}
+	ended   sync.WaitGroup
+	// Used only by the goroutine that writes:
+	failing bool // the last write failed
+	written fleet.Membership
+}
+
+// keptTurns is the content of the file.
+type keptTurns struct {
+	Complete bool       `json:"complete"` // no request has started since it was written
+	Turns    []keptTurn `json:"turns"`
+
+	Fleet *fleet.Membership `json:"fleet,omitempty"` // nil: no fleet
+}
+
+// keptTurn is a pace.Checkpoint. Lane may contain any octets; JSON encodes it in base64.
+type keptTurn struct {
+	Scheme    string    `json:"scheme"`
+	Authority string    `json:"authority"`
+	Lane      []byte    `json:"lane,omitempty"`
+	Delay     int64     `json:"delay_ms,omitempty"`
+	Next      time.Time `json:"next"`
+	Hold      bool      `json:"hold,omitempty"`
+}
+
+// openTurnsFile returns a scheduler that continues from the file of an earlier heed, and
+// saves it until close. A file that cannot be read is logged and treated as incomplete.
+func openTurnsFile(path string, store *fleet.Store, log *slog.Logger) *turnsFile {
+	f := &turnsFile{path: path, fleet: store, log: log, changed: make(chan struct{}, 1), end: make(chan struct{})}
+	c := pace.Config{Changed: f.change}
+	if store != nil {
+		c.Shared = store.Lanes()
+	}
+	f.turns = pace.New(c)
+	since := time.Now()
+	kept, err := readTurns(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		since = time.Time{}
+	case err != nil:
+		log.Warn("the last starts at sites cannot be read: the delay of each site applies once from now on", "error", err)
+	case kept.Complete:
+		since = time.Time{}
+	}
+	f.turns.Restore(kept.checkpoints(), since)
+	if store != nil {
+		f.joinFleet(kept.Fleet)
+	}
+	f.save(false)
+	f.ended.Go(f.keep)
+	return f
+}
+
+// joinFleet applies the pauses that sites requested from other instances. was is the
+// membership of the earlier heed; nil: none.
+func (f *turnsFile) joinFleet(was *fleet.Membership) {
+	if was != nil {
+		f.fleet.Lanes().Expect(*was)
+	}
+	f.fleet.Lanes().Watch(func(host string, pause time.Duration) {
+		scheme, authority, _ := strings.Cut(host, "://")
+		if origin, err := rules.ParseOrigin(scheme, authority); err == nil {
+			f.turns.Hold(origin, pause)
+		}
+	})
+}
+
+func readTurns(path string) (kept keptTurns, err error) {
+	if info, err := os.Stat(path); err == nil && info.Size() > maxTurnsFile {
+		return kept, fmt.Errorf("%s is larger than %d MiB", path, maxTurnsFile>>20)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return kept, err
+	}
+	if err := json.Unmarshal(data, &kept); err != nil {
+		return keptTurns{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return kept, nil
+}
+
+// checkpoints returns the checkpoints in the file; invalid origins are left out.
+func (k *keptTurns) checkpoints() (all []pace.Checkpoint) {
+	for _, t := range k.Turns {
+		origin, err := rules.ParseOrigin(t.Scheme, t.Authority)
+		if err != nil {
+			continue
+		}
+		all = append(all, pace.Checkpoint{
+			Origin: origin, Lane: string(t.Lane), Delay: time.Duration(t.Delay) * time.Millisecond, Next: t.Next, Hold: t.Hold,
+		})
+	}
+	return all
+}
+
+// change makes keep write the file soon.
+func (f *turnsFile) change() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// keep writes the file after changes, until close.
+func (f *turnsFile) keep() {
+	pause := turnsPause
+	look := time.NewTicker(membershipPoll)
+	defer look.Stop()
+	for {
+		select {
+		case <-f.end:
+			return
+		case <-look.C:
+			if !f.membershipChanged() {
+				continue
+			}
+		case <-f.changed:
+		}
+		select {
+		case <-f.end:
+			return
+		case <-time.After(pause):
+		}
+		begun := time.Now()
+		f.save(false)
+		pause = max(turnsPause, turnsShare*time.Since(begun))
+	}
+}
+
+// membershipChanged reports whether the fleet membership differs from the written one.
+func (f *turnsFile) membershipChanged() bool {
+	if f.fleet == nil {
+		return false
+	}
+	is := f.fleet.Lanes().Membership()
+	return is.Place != f.written.Place || is.Size != f.written.Size || is.Heeds != f.written.Heeds
+}
+
+// close writes the complete file. It is called when no request starts any more.
+func (f *turnsFile) close() {
+	close(f.end)
+	f.ended.Wait()
+	f.save(true)
+}
+
+// save writes the file. Of consecutive failures only the first is logged.
+func (f *turnsFile) save(complete bool) {
+	err := f.write(complete)
+	if err != nil && !f.failing {
+		f.log.Warn("the last starts at sites cannot be saved for a restart", "error", err)
+	}
+	f.failing = err != nil
+}
+
+func (f *turnsFile) write(complete bool) error {
+	checkpoints := f.turns.Checkpoints()
+	kept := keptTurns{Complete: complete && len(checkpoints) <= maxCheckpoints, Turns: []keptTurn{}}
+	if f.fleet != nil {
+		membership := f.fleet.Lanes().Membership()
+		kept.Fleet, f.written = &membership, membership
+	}
+	for _, c := range checkpoints[:min(len(checkpoints), maxCheckpoints)] {
+		kept.Turns = append(kept.Turns, keptTurn{
+			Scheme: c.Origin.Scheme, Authority: c.Origin.Authority(), Lane: []byte(c.Lane),
+			Delay: (c.Delay + time.Millisecond - 1).Milliseconds(), Next: c.Next, Hold: c.Hold,
+		})
+	}
+	text, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	return state.WriteFile(f.path, append(text, '\n'), 0o600)
+}

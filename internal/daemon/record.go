@@ -1,0 +1,122 @@
+package daemon
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"heed/internal/access"
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/journal"
+	"heed/internal/room"
+	"heed/internal/state"
+)
+
+// openLog opens the log and the recorder that writes decisions to it: on stderr, or for a
+// background heed in a file of bounded size. It also returns the writer of both.
+func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) (*resources, *console.AsyncWriter, error) {
+	out := a.Stderr
+	if c.Background {
+		f, err := openLogFile(filepath.Join(stateDir, state.BackgroundLog), maxBackgroundLog)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the log cannot be written: %w", err)
+		}
+		out = f
+	}
+	o, buffered := &resources{level: &slog.LevelVar{}}, console.NewAsyncWriter(out)
+	o.level.Set(cfg.Log.MinLevel())
+	format := func(w io.Writer) slog.Handler { return logHandler(cfg.Log, o.level, w, console.IsTerminal(out)) }
+	handler := format(buffered)
+	if stream, _ := console.Lookup(a.Environ, journal.Variable); journal.Connected(stream, out) {
+		handler = journal.Prefixed(buffered, format)
+	}
+	o.log, o.decisionLog = slog.New(handler), audit.NewLog(handler, buffered.Err)
+	return o, buffered, nil
+}
+
+// openRecord opens the record of decisions, if it is enabled. A record that cannot be
+// opened is an error unless audit.on_failure is "continue".
+func (o *resources) openRecord(cfg *config.Config, stateDir string) error {
+	c := &cfg.Audit
+	if !c.Enabled {
+		return nil
+	}
+	privacy, err := openPrivacy(c, stateDir)
+	if err != nil {
+		return err
+	}
+	how := c.StoreOptions(privacy, o.log)
+	how.Keep, how.MaxSize = c.Keep, int64(c.MaxSize)
+	path := cmp.Or(c.File, filepath.Join(stateDir, state.AuditFile))
+	o.record, err = store.Open(path, how)
+	o.recordRoom = room.Watch(path, how.MaxSize, time.Now())
+	if err != nil && how.Continue {
+		o.log.Error("decisions are not recorded until heed is restarted; requests continue (audit.on_failure)", "error", err)
+		o.unrecorded, err = err, nil
+	}
+	return err
+}
+
+// closeRecord completes the record. Open exchanges are recorded as cut off.
+func (o *resources) closeRecord() {
+	if o.record == nil {
+		return
+	}
+	if err := o.record.Close("heed: cut off, since heed is stopping"); err != nil {
+		o.log.Error("the record of decisions could not be completed; the next start will complete it", "error", err)
+	}
+}
+
+// recorders returns the recorders of every decision. The log is the first, since it
+// refuses decisions that it cannot log, and logs none before its end.
+func (d *daemon) recorders() recorders {
+	all := recorders{d.decisionLog}
+	if d.record != nil {
+		all = append(all, d.record)
+	}
+	return append(all, d.tally, d.busy, d.reach)
+}
+
+// privacyKeyFile is the key for hashed values in the record, in the state directory.
+const privacyKeyFile = "audit.key"
+
+// openPrivacy returns the redaction that c configures, with the key of the state
+// directory, which is created on first use.
+func openPrivacy(c *config.AuditConfig, state string) (*audit.Privacy, error) {
+	key, err := privacyKey(filepath.Join(state, privacyKeyFile))
+	if err != nil {
+		return nil, err
+	}
+	clients, err := audit.ParseClients(c.Clients)
+	if err != nil {
+		return nil, err
+	}
+	return audit.NewPrivacy(clients, c.Redact, key)
+}
+
+// privacyKey reads the key at path, or creates it.
+func privacyKey(path string) ([]byte, error) {
+	fresh := make([]byte, audit.PrivacyKeySize)
+	_, _ = rand.Read(fresh) // never fails
+	text, err := state.ReadOrCreate(path, hex.EncodeToString(fresh)+"\n")
+	if err == nil {
+		err = access.Private(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the key for hidden values of the record cannot be used: %w\nMake the state directory writable, or set HEED_STATE to another one", err)
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(text))
+	if err != nil || len(key) != audit.PrivacyKeySize {
+		return nil, fmt.Errorf("the file %s contains no key\nRemove it and heed creates a new one; values hidden from then on cannot be compared with earlier ones", path)
+	}
+	return key, nil
+}

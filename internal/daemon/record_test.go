@@ -1,0 +1,79 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/config"
+	"heed/internal/testkit"
+)
+
+// defaultPrivacy is what the built-in settings hide.
+func defaultPrivacy(t *testing.T) *config.AuditConfig {
+	t.Helper()
+	c, err := config.Load("", testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &c.Audit
+}
+
+// The names that stand in proxy.toml cover what sites and APIs usually call
+// secrets, and leave the usual rest of a query alone.
+func TestHeed_TheUsualNamesOfSecretsAreHiddenUnasked(t *testing.T) {
+	p, err := openPrivacy(defaultPrivacy(t), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"token", "access_token", "accessToken", "id_token", "refresh_token", "oauth_token", "csrfToken", "X-Amz-Security-Token", "authtoken",
+		"key", "api_key", "apikey", "API-KEY", "apiKey", "x-api-key", "subscription-key", "appkey", "access_key", "accesskey", "private_key", "license_key",
+		"password", "passwd", "pass", "pwd", "passphrase", "new_password", "user[password]", "sig", "signature", "X-Amz-Signature", "oauth_signature",
+		"secret", "client_secret", "clientsecret", "auth", "authorization", "session", "session_id", "sessionid", "PHPSESSID", "jsessionid", "sid",
+		"jwt", "bearer", "credential", "credentials", "otp", "SAMLResponse",
+	} {
+		if got, privacy := p.Redact("/a?b=1&" + name + "=5ecret&c=2"); !privacy || strings.Contains(got, "5ecret") || !strings.HasSuffix(got, "&c=2") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	for _, name := range []string{"q", "id", "page", "keyword", "keywords", "author", "passenger", "sight", "design", "code", "state", "lang", "sort", "compass", "monkey", "side", "authors"} {
+		if got, privacy := p.Redact("/a?" + name + "=1"); privacy {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestHeed_TheKeyOfWhatIsHiddenIsMadeOnceAndIsNobodyElsesBusiness(t *testing.T) {
+	state, c := t.TempDir(), defaultPrivacy(t)
+	first, err := openPrivacy(c, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(state, privacyKeyFile)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	second, err := openPrivacy(c, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := first.Redact("/?token=x")
+	if b, _ := second.Redact("/?token=x"); a != b {
+		t.Errorf("after a restart %s is %s", a, b)
+	}
+	if err := os.Chmod(path, 0o604); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openPrivacy(c, state); err == nil || !strings.Contains(err.Error(), "chmod") {
+		t.Errorf("a key that everyone can read: %v", err)
+	}
+	testkit.Write(t, filepath.Join(state, "other"), "no key\n")
+	if err := os.Rename(filepath.Join(state, "other"), path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openPrivacy(c, state); err == nil || !strings.Contains(err.Error(), "Remove it") {
+		t.Errorf("a file without a key: %v", err)
+	}
+}

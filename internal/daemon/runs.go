@@ -1,0 +1,387 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/internal/ca"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/process"
+	"heed/internal/route"
+	"heed/proxy"
+	"heed/proxy/upstream"
+	"heed/rules"
+)
+
+const (
+	maxRuns       = 256              // simultaneous runs
+	maxJoin       = 8 << 20          // bytes of a JoinRequest, which contains CA files
+	streamTimeout = 10 * time.Second // for a run that does not read its log
+)
+
+// runSession is a run that joined, with a separate listener and proxy.
+type runSession struct {
+	id     string
+	listen string
+	proxy  *proxy.Proxy
+	tally  *audit.Tally
+	log    *audit.Log // writes to the stream; nil: not requested
+
+	overrides acl.Run
+	spec      control.RouteSpec
+	route     *route.Route // of spec in the current pool; guarded by daemon.changing
+	settings  atomic.Pointer[proxy.Settings]
+
+	record     *store.Writer // the separate record; nil: not requested
+	recordPath string        // path of record
+	stream     *stream
+	group      *process.Group // the processes of the run; nil: not known
+	done       chan struct{}  // closed by endRun
+}
+
+// postRun joins a run. Its proxy exists as long as the response: until the run requests
+// its end or disconnects, or heed stops.
+func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
+	var j control.JoinRequest
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoin)).Decode(&j); err != nil {
+		writeJSON(w, http.StatusBadRequest, &control.Refusal{Message: "the join request cannot be parsed: " + err.Error()})
+		return
+	}
+	caller, _ := r.Context().Value(callerKey{}).(int)
+	s, err := d.openRun(&j, newStream(w), process.NewGroup(caller))
+	if err != nil {
+		var refused *control.Refusal
+		if !errors.As(err, &refused) {
+			refused = &control.Refusal{Message: err.Error()}
+		}
+		writeJSON(w, http.StatusConflict, refused)
+		return
+	}
+	_ = s.stream.send(control.StreamLine{Joined: d.joined(s)}) // a client that has disconnected ends the context
+	if s.log != nil {
+		go s.log.Run(r.Context())
+	}
+	go s.stream.pump()
+	select {
+	case <-r.Context().Done():
+	case <-s.done:
+	case <-d.stopping:
+	}
+	d.closeRun(s)
+	if s.log != nil {
+		s.log.Close("heed: cut off, since the run has ended")
+	}
+	s.closeRecord(d.log)
+	if d.record != nil {
+		_ = d.record.Complete() // so that heed audit has the run as soon as it ends; the record logs its own errors
+	}
+	s.stream.close(control.StreamLine{Summary: new(s.tally.Summary())})
+}
+
+// openRun creates the run's proxy and serves on it. The processes of the run are those of
+// group.
+func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Group) (*runSession, error) {
+	overrides, err := overridesOf(j)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.admit(j); err != nil {
+		return nil, err
+	}
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	g := d.current.Load()
+	r, err := g.pool.Take(j.Route)
+	if err != nil {
+		d.leave(nil)
+		return nil, err
+	}
+	s := &runSession{
+		id: audit.NewID().String(), tally: &audit.Tally{}, stream: out, done: make(chan struct{}),
+		overrides: overrides, spec: j.Route, route: r, group: group,
+	}
+	s.apply(g, d.rules())
+	l, err := d.openProxy(s, j)
+	if err != nil {
+		s.closeRecord(d.log)
+		r.Give()
+		d.leave(nil)
+		return nil, err
+	}
+	d.enter(s)
+	go func() {
+		if err := s.proxy.Serve(l); err != nil {
+			d.log.Error("the listener of a run ended", "listen", s.listen, "error", err)
+		}
+	}()
+	return s, nil
+}
+
+// overridesOf returns the settings that the join request overrides.
+func overridesOf(j *control.JoinRequest) (acl.Run, error) {
+	r := acl.Run{UserAgent: j.UserAgent, Observe: j.Observe}
+	if j.Agent != "" {
+		r.Agent = []string{j.Agent}
+	}
+	for _, text := range j.Services {
+		p, err := acl.ParseHostPattern(text)
+		if err != nil {
+			return r, err
+		}
+		r.Services = append(r.Services, p)
+	}
+	return r, nil
+}
+
+// openProxy creates the proxy of s, with its record and its listener.
+func (d *daemon) openProxy(s *runSession, j *control.JoinRequest) (net.Listener, error) {
+	var err error
+	if s.record, err = d.openRunRecord(j.Audit); err != nil {
+		return nil, err
+	}
+	if s.record != nil {
+		s.recordPath = j.Audit.File
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		s.listen = l.Addr().String()
+		s.proxy, err = proxy.New(d.proxyConfig(s, j))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the proxy for the run cannot be started: %w", err)
+	}
+	return l, nil
+}
+
+// openRunRecord opens the separate record of a run; nil when a is nil. It is not pruned
+// by age or size.
+func (d *daemon) openRunRecord(a *control.RunAudit) (*store.Writer, error) {
+	if a == nil {
+		return nil, nil
+	}
+	if err := a.Check(); err != nil {
+		return nil, err
+	}
+	c := &d.current.Load().cfg.Audit
+	privacy, err := openPrivacy(c, d.state)
+	if err != nil {
+		return nil, err
+	}
+	o := c.StoreOptions(privacy, d.log)
+	o.Command, o.Note = privacy.Command(a.Command), a.Note
+	return store.Open(a.File, o)
+}
+
+// closeRecord completes the record of a run that has ended.
+func (s *runSession) closeRecord(log *slog.Logger) {
+	if s.record == nil {
+		return
+	}
+	err := s.record.Close("heed: cut off, since the run has ended")
+	if err == nil {
+		err = store.DropWAL(s.recordPath)
+	}
+	if err != nil {
+		log.Error("the record of a run could not be completed; its reader will complete it", "error", err)
+	}
+}
+
+// proxyConfig returns the configuration of the shared proxy, changed for the run.
+func (d *daemon) proxyConfig(s *runSession, j *control.JoinRequest) proxy.Config {
+	c := d.shared
+	c.Announce = func(forClient, forLog string) {
+		d.log.Info(forLog, "listen", s.listen)
+		s.stream.notice(forClient)
+	}
+	var own recorders
+	if j.Log {
+		s.log = audit.NewLog(slog.NewJSONHandler(console.EscapingWriter{Writer: s.stream}, nil), nil)
+		own = append(own, s.log) // first: a decision that it refuses does not reach the others
+	}
+	if s.record != nil {
+		own = append(own, s.record)
+	}
+	c.Recorder = append(own, d.shared.Recorder, s.tally)
+	c.Live, c.Settings = s.settings.Load, *s.settings.Load()
+	if s.group != nil {
+		to := upstream.NewHostTransports(upstream.TransportConfig{Connect: s.group.Dial})
+		c.OwnServices = &proxy.OwnServices{Find: s.group.Service, Upstream: to, DialTunnel: to.DialTunnel}
+	}
+	return c
+}
+
+// closeRun shuts down the run's proxy; open exchanges have the time runDrain to end.
+func (d *daemon) closeRun(s *runSession) {
+	ctx, cancel := context.WithTimeout(context.Background(), d.runDrain())
+	defer cancel()
+	if err := s.proxy.Shutdown(ctx); err != nil {
+		d.log.Debug("exchanges of a run were cut off", "listen", s.listen)
+	}
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	d.leave(s)
+	s.route.Give()
+}
+
+// joined returns the first line of the stream of s.
+func (d *daemon) joined(s *runSession) *control.JoinReply {
+	cfg := d.current.Load().cfg
+	return &control.JoinReply{
+		ID: s.id, Listen: s.listen, Own: append(d.addresses(), d.runAddresses()...), Daemon: d.info(),
+		CA:     control.CAFiles{CACert: cfg.HTTPS.CACert, CAKey: cfg.HTTPS.CAKey},
+		CADays: d.authority.DaysLeft(d.now()), Unjudged: cfg.Unjudged(),
+	}
+}
+
+// rootsPEM returns the roots that clients must trust, as PEM: two while the CA is being
+// renewed, else one.
+func rootsPEM(a *ca.Authority) string {
+	var text bytes.Buffer
+	for _, r := range a.Roots() {
+		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: r.Cert.Raw}) // writing to memory does not fail
+	}
+	return text.String()
+}
+
+// recorders is a Recorder that calls each of its elements in order.
+type recorders []proxy.Recorder
+
+// Decided calls Decided of each recorder. When one fails, the decision becomes a refusal,
+// which all others record: those before it with Ended, those after it with both calls.
+func (all recorders) Decided(e *audit.Entry) error {
+	for i, r := range all {
+		if err := r.Decided(e); err != nil {
+			e.Decision, e.Detail = rules.Decision{Reason: rules.ReasonRecord}, err.Error()
+			all[:i].Ended(e)
+			for _, later := range all[i+1:] {
+				if later.Decided(e) == nil {
+					later.Ended(e)
+				}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Ended calls Ended of each recorder.
+func (all recorders) Ended(e *audit.Entry) {
+	for _, r := range all {
+		r.Ended(e)
+	}
+}
+
+// maxQueued is the greatest number of log lines that wait for a slow run. Further lines
+// are dropped and counted, so that a slow reader delays neither requests nor other logs.
+const maxQueued = 4096
+
+// stream writes the response to a run that joined: lines, the last of which is the
+// summary.
+type stream struct {
+	w http.ResponseWriter
+
+	mu      sync.Mutex // guards ended, and lines against being closed
+	lines   chan []byte
+	ended   bool
+	dropped atomic.Uint64 // log lines
+	sent    chan struct{} // closed when every queued line was sent or the run has disconnected
+}
+
+var errStream = errors.New("the run does not read its log any more")
+
+// send writes one line immediately. It is used for the first and the last line.
+func (s *stream) send(line control.StreamLine) error {
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	return s.write(append(text, '\n'))
+}
+
+func (s *stream) write(text []byte) error {
+	if _, err := s.w.Write(text); err != nil {
+		return errStream
+	}
+	if http.NewResponseController(s.w).Flush() != nil {
+		return errStream
+	}
+	return nil
+}
+
+// newStream returns a stream of lines to w.
+func newStream(w http.ResponseWriter) *stream {
+	return &stream{w: w, lines: make(chan []byte, maxQueued), sent: make(chan struct{})}
+}
+
+// Write implements io.Writer for log lines. It never blocks and does not retain p.
+func (s *stream) Write(p []byte) (int, error) {
+	ok, err := s.offer(control.StreamLine{Log: bytes.TrimSpace(p)})
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		s.dropped.Add(1)
+	}
+	return len(p), nil
+}
+
+// notice queues a sentence to print, if there is room for it.
+func (s *stream) notice(sentence string) {
+	_, _ = s.offer(control.StreamLine{Notice: sentence})
+}
+
+// offer queues a line and reports whether there was room for it.
+func (s *stream) offer(line control.StreamLine) (ok bool, err error) {
+	text, err := json.Marshal(line)
+	if err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false, errStream
+	}
+	select {
+	case s.lines <- append(text, '\n'):
+		return true, nil
+	default:
+		return false, nil
+	}
+}
+
+// pump sends the queued lines until close.
+func (s *stream) pump() {
+	defer close(s.sent)
+	for text := range s.lines {
+		if s.write(text) != nil {
+			return // the run has disconnected
+		}
+	}
+}
+
+// close sends the queued lines and the last line, within streamTimeout.
+func (s *stream) close(last control.StreamLine) {
+	deadline := time.Now().Add(streamTimeout)
+	_ = http.NewResponseController(s.w).SetWriteDeadline(deadline) // sockets support deadlines
+	s.mu.Lock()
+	s.ended = true
+	last.Dropped = s.dropped.Load()
+	close(s.lines)
+	s.mu.Unlock()
+	<-s.sent
+	_ = s.send(last) // the run may have disconnected
+}

@@ -1,0 +1,344 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"heed/cache"
+	"heed/internal/audit"
+	"heed/internal/busy"
+	"heed/internal/ca"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/reach"
+	"heed/internal/remark"
+	"heed/internal/route"
+	"heed/internal/state"
+	"heed/proxy"
+	"heed/proxy/limit"
+	"heed/proxy/upstream"
+)
+
+// ServeCmd is `heed serve`: the proxy in the foreground.
+type ServeCmd struct {
+	config.FileFlags
+	Listen   string   `short:"l" env:"HEED_LISTEN" placeholder:"ADDR" help:"Listen on ADDR (host:port) instead of the configured address."`
+	Clients  []string `env:"HEED_CLIENTS" placeholder:"NETWORK,..." help:"Serve only clients of these networks, not the configured ones."`
+	Profile  string   `placeholder:"NAME" help:"Use this profile: standard, strict, google or rep1994."`
+	Upstream string   `placeholder:"env|URL" help:"Reach sites through a proxy: URL, file:PATH, env:NAME or env."`
+
+	Observe bool `help:"Refuse nothing; judge, record and log what would be refused."`
+
+	// Background is set by run, which starts the heed that runs share.
+	Background bool `hidden:""`
+}
+
+// Help is what `heed serve --help` prints at the end.
+func (ServeCmd) Help() string {
+	return `Listens until Ctrl-C or SIGTERM. Then it accepts no new requests, and those under
+way have the time drain to end; a second signal ends heed immediately.
+
+  heed serve &
+  eval "$(heed env)"
+  curl https://example.org/`
+}
+
+// Run opens the parts of a heed in the order of their dependencies and serves until a
+// signal.
+func (c *ServeCmd) Run(a *console.App) error {
+	if c.Background {
+		a.Stderr = a.Stdout // a pipe: the process that starts heed reads errors from it
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	signal.Ignore(syscall.SIGPIPE) // a closed log pipe makes heed refuse requests, not end
+
+	state, err := state.Dir()
+	if err != nil {
+		return err
+	}
+	cfg, joinHash, err := c.settings(a, nil)
+	if err != nil {
+		return err
+	}
+	lock, err := c.lock(a, state)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	return c.serve(a, signals, &serveEnv{cfg, joinHash, lock, state})
+}
+
+// serveEnv holds the settings of a heed and the state directory that it has locked.
+type serveEnv struct {
+	cfg      *config.Config
+	joinHash string
+	lock     *state.Lock
+	state    string
+}
+
+// serve opens the resources, serves, and closes them.
+func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) error {
+	cfg, state := env.cfg, env.state
+	authority, err := route.OpenCA(cfg.HTTPS.CACert, cfg.HTTPS.CAKey, state, a.Now)
+	if err != nil {
+		return err
+	}
+	o, written, err := c.openLog(a, cfg, state)
+	if err != nil {
+		return err
+	}
+	o.authority = authority
+	for _, f := range remark.Of(cfg) {
+		o.log.Warn(f.Text, "file", f.File, "line", f.Line)
+	}
+	go o.decisionLog.Run(context.Background()) // as long as the process lives
+	defer func() {
+		o.decisionLog.Close("heed: cut off, since heed is stopping")
+		_ = written.Drain(console.DrainTimeout) // a log that cannot be written cannot report that
+	}()
+	if err = o.openRecord(cfg, state); err != nil {
+		return err
+	}
+	defer o.closeRecord()
+	if o.File, err = route.OpenPolicies(cfg, state, o.log); err != nil {
+		return err
+	}
+	defer func() {
+		if err := o.File.Close(); err != nil {
+			o.log.Error("the policies file could not be closed", "error", err)
+		}
+	}()
+	if o.Fleet, err = route.OpenFleet(cfg, a.Environ, o.log); err != nil {
+		return err
+	}
+	if o.Fleet != nil {
+		defer o.Fleet.Close() // its error does not matter any more
+	}
+	turns := openTurnsFile(filepath.Join(state, turnsName), o.Fleet, o.log)
+	defer turns.close()
+	o.Turns = turns.turns
+	d, err := newDaemon(a, env, o)
+	if err != nil {
+		return err
+	}
+	d.loadSettings = func() (*config.Config, string, error) { return c.settings(a, cfg) }
+	d.background = c.Background
+	return d.serve(a, signals, env)
+}
+
+// settings returns the settings with the flags applied, and their JoinHash without flags,
+// since runs do not compare those. At a reload, before are the settings of the start; at
+// the start it is nil.
+func (c *ServeCmd) settings(a *console.App, before *config.Config) (cfg *config.Config, joinHash string, err error) {
+	if before != nil {
+		cfg, err = c.Again(a, before)
+	} else {
+		cfg, err = c.Load(a)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	joinHash = cfg.JoinHash()
+	if err := c.override(cfg, a.Environ); err != nil {
+		return nil, "", err
+	}
+	return cfg, joinHash, checkFiles(cfg, a)
+}
+
+// override applies the flags to the settings.
+func (c *ServeCmd) override(cfg *config.Config, environ []string) error {
+	if !c.Background { // it serves only runs, on separate addresses
+		if err := cfg.ServeAt(c.Listen, c.Clients); err != nil {
+			return err
+		}
+		if err := cfg.CheckExposure(); err != nil {
+			return err
+		}
+	}
+	cfg.Observe = c.Observe
+	if c.Profile != "" {
+		if err := config.CheckProfile(c.Profile); err != nil {
+			return fmt.Errorf("--profile: %w", err)
+		}
+		cfg.Profile = c.Profile
+	}
+	if c.Upstream != "" {
+		var err error
+		if cfg.Upstream.Proxy, err = config.UpstreamFlag(c.Upstream); err != nil {
+			return fmt.Errorf("--upstream: %w", err)
+		}
+	}
+	if c.Upstream == "env" && route.ProxyOfEnviron(environ) == nil {
+		return route.ErrNoEnvProxy
+	}
+	return nil
+}
+
+// lock acquires the lock of the state directory. A foreground heed replaces a background
+// heed without runs.
+func (c *ServeCmd) lock(a *console.App, stateDir string) (*state.Lock, error) {
+	if c.Background {
+		lock, err := state.Acquire(stateDir, control.ExitTimeout)
+		if held := (*state.HeldError)(nil); errors.As(err, &held) {
+			fmt.Fprintln(a.Stdout, control.HeldWord) // the run joins that heed
+			return nil, console.Exit(0)
+		}
+		return lock, err
+	}
+	lock, err := state.Acquire(stateDir, 0)
+	if held := (*state.HeldError)(nil); errors.As(err, &held) && held.Background {
+		if control.NewClient(stateDir).Retire(context.Background()) {
+			return state.Acquire(stateDir, control.ExitTimeout)
+		}
+	}
+	return lock, err
+}
+
+// newDaemon returns a daemon with what all listeners share: the current settings, the
+// record and the name.
+func newDaemon(a *console.App, env *serveEnv, o *resources) (*daemon, error) {
+	name, err := ProxyName(env.cfg, env.state)
+	if err != nil {
+		return nil, err
+	}
+	o.Self, o.Memory, o.FetchLimits = &upstream.Addrs{}, route.PolicyMemory(env.cfg), &cache.FetchLimits{}
+	d := &daemon{
+		resources: o, state: env.state, environ: a.Environ, tally: &audit.Tally{}, busy: &busy.Counter{}, reach: &reach.Tracker{}, now: a.Now, since: a.Now(),
+		idleFor: idleTimeout, stopping: make(chan struct{}), failed: make(chan error, 2), runs: map[string]*runSession{},
+	}
+	o.ProxyUsed = d.reach.ProxyUsed
+	d.shared = proxy.Config{
+		Name: name, Live: d.settings.Load, Recorder: d.recorders(), Leaves: o.authority, Self: o.Self,
+		Load: &limit.Load{}, Log: o.log, Announce: func(_, forLog string) { o.log.Info(forLog) },
+		CACert: func() ([]byte, error) { return []byte(rootsPEM(o.authority)), nil },
+		Bundle: func() ([]byte, error) { return ca.Bundle(o.authority, nil) },
+	}
+	first, err := d.newRuntimeConfig(env.cfg, env.joinHash)
+	if err != nil {
+		return nil, err
+	}
+	d.applyLocked(first)
+	d.grants, err = openGrants(&grants{path: filepath.Join(env.state, grantsFile), log: o.log, now: a.Now, amend: d.amend})
+	if err != nil {
+		return nil, err
+	}
+	d.shared.Settings = *d.settings.Load()
+	return d, nil
+}
+
+// serve serves on the shared listeners, or in the background the runs that join, until a
+// signal, an error, or the end of an idle background heed.
+func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) error {
+	opened, err := d.openNew(env.cfg.Listen)
+	if err != nil {
+		return err
+	}
+	socket, err := listenControl(env.state, d)
+	if err != nil {
+		return err
+	}
+	d.replaceListeners(env.cfg.Listen, opened)
+	d.publishHolder = func() error {
+		listen := config.Addresses(d.addresses()).First()
+		return env.lock.Publish(state.Holder{PID: os.Getpid(), Background: d.background, Listen: listen, Socket: socket.path})
+	}
+	if err := d.publishHolder(); err != nil {
+		return err
+	}
+	defer d.onHangup()() // before heed announces that it is ready
+	go func() { d.failed <- socket.serve() }()
+	if d.background {
+		d.announceReady(a)
+	} else {
+		d.greet(a)
+	}
+	select {
+	case <-signals:
+	case <-d.stopping:
+	case err = <-d.failed:
+	}
+	if err != nil {
+		return fmt.Errorf("heed must stop: %w", err)
+	}
+	farewell := fmt.Sprintf("heed: stopping; open exchanges have %v to end, a second signal ends them immediately", d.current.Load().cfg.Drain)
+	go fmt.Fprintln(a.Stderr, farewell) // a reader that is blocked does not delay the end
+	return d.drain(signals, socket)
+}
+
+// announceReady reports to the run that started this heed that it can join. heed ends
+// after it has been idle for idleTimeout.
+func (d *daemon) announceReady(a *console.App) {
+	d.awaitIdle()
+	fmt.Fprintln(a.Stdout, control.ReadyWord)
+	if pipe, ok := a.Stdout.(io.Closer); ok {
+		pipe.Close()
+	}
+	a.Stderr = io.Discard // it was the same pipe
+}
+
+// drain accepts no new connections and waits for the open exchanges of all listeners, up
+// to the time drain of the settings. A signal ends them immediately.
+func (d *daemon) drain(signals <-chan os.Signal, control *controlServer) error {
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		d.shutdown(control)
+	}()
+	select {
+	case <-drained:
+		return nil
+	case s := <-signals:
+		return console.Exit(console.SignalStatus(s))
+	}
+}
+
+func (d *daemon) shutdown(socket *controlServer) {
+	d.Turns.EndWaits()
+	d.grants.close()
+	d.stop() // the runs' proxies drain at the same time
+	d.drainListeners()
+	socket.stop(control.EndTimeout) // runs had the same time; this is for their summaries
+}
+
+// idleTimeout is how long a background heed waits for the next run before it ends.
+const idleTimeout = 30 * time.Second
+
+// CheckSettings returns every error that would prevent a heed with these settings from
+// starting: errors of the files and variables that they name, and missing client
+// restrictions. The errors are joined; nil when there are none.
+func CheckSettings(c *config.Config, a *console.App) error {
+	if err := checkFiles(c, a); err != nil {
+		return errors.Join(err, c.CheckExposure())
+	}
+	_, routes := route.NewPool(c, a.Environ, route.Options{})
+	_, rules := c.Rules(a.Now)
+	return errors.Join(c.CheckExposure(), routes, rules)
+}
+
+// checkFiles returns the mistakes in the files that the settings name, as
+// config.Mistakes; nil when there are none.
+func checkFiles(c *config.Config, a *console.App) error {
+	all := c.FileMistakes()
+	if c.HTTPS.CACert != "" {
+		if _, err := ca.Load(c.HTTPS.CACert, c.HTTPS.CAKey, a.Now); err != nil {
+			all = append(all, c.Find("https.ca_cert", "https.ca_cert: %v", err))
+		}
+	}
+	if _, err := config.FleetURL(c, a.Environ); err != nil {
+		all = append(all, c.Find("fleet.url", "%v", err))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}

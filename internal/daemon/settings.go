@@ -1,0 +1,257 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"heed/internal/acl"
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/internal/ca"
+	"heed/internal/config"
+	"heed/internal/control"
+	"heed/internal/remark"
+	"heed/internal/room"
+	"heed/internal/route"
+	"heed/proxy"
+	"heed/proxy/limit"
+	"heed/proxy/upstream"
+)
+
+// resources holds what heed opens once and keeps across reloads.
+type resources struct {
+	authority     *ca.Authority
+	log           *slog.Logger
+	level         *slog.LevelVar // of log and of decisionLog
+	decisionLog   *audit.Log     // takes the decisions as log lines
+	record        *store.Writer  // nil: decisions are written to the log only
+	unrecorded    error          // why record could not be opened; nil: no failure
+	recordRoom    *room.Growth   // of the files of record; nil: it is not enabled
+	route.Options                // of all routes
+}
+
+// runtimeConfig is one version of the settings, with what they open. It is immutable: a
+// reload replaces it.
+type runtimeConfig struct {
+	cfg          *config.Config
+	joinHash     string       // JoinHash of the settings, without flags
+	rules        *acl.Rules   // without mode overrides and exceptions added at run time
+	pool         *route.Pool  // of routes to sites
+	route        *route.Route // the route of the settings
+	limits       limit.Limits
+	destinations *upstream.Destinations
+	pacer        *pacer
+}
+
+// newRuntimeConfig opens what the settings need. The error is about a file or a variable
+// that they name.
+func (d *daemon) newRuntimeConfig(cfg *config.Config, joinHash string) (*runtimeConfig, error) {
+	g := &runtimeConfig{
+		cfg: cfg, joinHash: joinHash, limits: cfg.ProxyLimits(openFiles()),
+		pacer: &pacer{d.Turns, &cfg.Pacing.Settings, cfg.Pacing.RetryAfter == "observe"},
+	}
+	var err error
+	if g.rules, err = cfg.Rules(d.now); err != nil {
+		return nil, err
+	}
+	if g.destinations, err = cfg.Destinations(); err != nil {
+		return nil, err
+	}
+	var pool *route.Pool
+	if before := d.current.Load(); before != nil {
+		pool = before.pool
+	}
+	if g.pool, err = route.Renew(pool, cfg, d.environ, d.Options); err != nil {
+		return nil, err
+	}
+	g.route, err = g.pool.Take(control.RouteSpec{})
+	return g, err
+}
+
+// settings returns the settings of a proxy with the route and the rules.
+func (g *runtimeConfig) settings(r *route.Route, rules *acl.Rules) *proxy.Settings {
+	s := &proxy.Settings{
+		Destinations: g.destinations, Rules: rules, Limits: g.limits, Pacer: g.pacer, Mark: g.cfg.Log.Mark,
+		Policies: r.Policies, Upstream: r.Transport, DialTunnel: r.Transport.DialTunnel,
+	}
+	if r.Recorded != nil {
+		s.Policies = r.Recorded
+	}
+	return s
+}
+
+// rules returns the current rules, with what was added at run time.
+func (d *daemon) rules() *acl.Rules { return d.settings.Load().Rules }
+
+// amend applies add to the rules of the settings from now on, after reloads too. add
+// returns a copy and does not change its argument.
+func (d *daemon) amend(add func(*acl.Rules) *acl.Rules) {
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	d.added = add
+	d.applyLocked(d.current.Load())
+}
+
+// applyLocked makes g the current settings of the shared listeners and of the runs.
+func (d *daemon) applyLocked(g *runtimeConfig) {
+	rules := g.rules
+	if d.added != nil {
+		rules = d.added(rules)
+	}
+	d.current.Store(g)
+	d.settings.Store(g.settings(g.route, rules))
+	for _, s := range d.runs {
+		s.apply(g, rules)
+	}
+}
+
+// apply makes g and the rules the current settings of the run, with its overrides. Runs
+// need no authentication, since they join over the control socket.
+func (s *runSession) apply(g *runtimeConfig, rules *acl.Rules) {
+	s.settings.Store(g.settings(s.route, rulesForRun(rules, s.overrides)))
+}
+
+// rulesForRun returns rules with the overrides of a run.
+func rulesForRun(rules *acl.Rules, overrides acl.Run) *acl.Rules {
+	return config.AmendRules(rules.ForRun(overrides), func(in *config.RecordedSettings) { in.Run = overrides })
+}
+
+// reload reads the settings again and applies them, all or none. Requests in progress
+// keep the settings that they began with.
+func (d *daemon) reload() (*control.ReloadReply, error) {
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	done, err := d.reloadLocked()
+	if err != nil {
+		d.log.Error("the settings were not reloaded; the previous ones stay in effect", "config", control.ShortHash(d.current.Load().cfg.Hash()), "error", err)
+		return nil, err
+	}
+	d.log.Info("the settings were reloaded", "from", done.Source, "config", control.ShortHash(done.Hash), "same", done.Same,
+		"read_again", strings.Join(done.Read, ", "), "dropped_failures", done.Dropped)
+	for _, notice := range done.Notices {
+		d.log.Warn(notice)
+	}
+	return done, nil
+}
+
+func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
+	before := d.current.Load()
+	cfg, joinHash, err := d.loadSettings()
+	if err != nil {
+		return nil, err
+	}
+	if keys := before.cfg.FixedKeys(cfg); len(keys) > 0 {
+		return nil, fmt.Errorf("%s: these changes need a restart: %s\nRestart heed, or undo them and reload again", cfg.Source(), strings.Join(keys, ", "))
+	}
+	next, err := d.newRuntimeConfig(cfg, joinHash)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := d.openNew(cfg.Listen)
+	var replaced []*route.Route
+	if err == nil {
+		replaced, err = d.changeRoutesLocked(next.pool)
+	}
+	if err != nil {
+		closeAll(opened)
+		next.close(before.pool)
+		return nil, err
+	}
+	d.applyLocked(next)
+	d.recheckClients()
+	d.replaceListeners(cfg.Listen, opened)
+	if err := d.publishHolder(); err != nil {
+		d.log.Warn("the lock file could not be updated with the listener address", "error", err)
+	}
+	d.level.Set(cfg.Log.MinLevel())
+	for _, r := range replaced {
+		r.Give()
+	}
+	dropped := before.pool.Refresh()
+	if next.pool != before.pool {
+		dropped += next.pool.Refresh() // other routes can have the same policies
+	}
+	before.close(next.pool)
+	d.reach.Forget()
+	notices := append(cfg.Unjudged(), cfg.Notices(d.now())...)
+	for _, f := range remark.Of(cfg) {
+		notices = append(notices, f.String())
+	}
+	return &control.ReloadReply{
+		Source: cfg.Source(), Hash: cfg.Hash(), Same: cfg.Hash() == before.cfg.Hash(), Notices: notices,
+		Read: readAgain(cfg), Dropped: dropped,
+	}, nil
+}
+
+// readAgain returns the files that a reload to cfg has read, with the settings that name
+// them.
+func readAgain(cfg *config.Config) []string {
+	all := []string{}
+	for _, f := range cfg.ReloadedFiles() {
+		all = append(all, f.Key+" ("+f.Path+")")
+	}
+	return all
+}
+
+// changeRoutesLocked replaces the routes of all runs, or none, by those in pool. It
+// returns the replaced routes, which the caller gives back.
+func (d *daemon) changeRoutesLocked(pool *route.Pool) ([]*route.Route, error) {
+	routes := map[*runSession]*route.Route{}
+	for _, s := range d.runs {
+		next, err := pool.Take(s.spec)
+		if err != nil {
+			for _, taken := range routes {
+				taken.Give()
+			}
+			return nil, err
+		}
+		routes[s] = next
+	}
+	var replaced []*route.Route
+	for s, next := range routes {
+		replaced = append(replaced, s.route)
+		s.route = next
+	}
+	return replaced, nil
+}
+
+// close gives the route of g back, which is not current. Its pool retires unless it is
+// the one in use.
+func (g *runtimeConfig) close(inUse *route.Pool) {
+	g.route.Give()
+	if g.pool != inUse {
+		g.pool.Retire()
+	}
+}
+
+// onHangup reloads the settings at every SIGHUP until stop is called. A SIGHUP because the
+// terminal was closed stops heed, unless the signal was ignored at the start (nohup).
+func (d *daemon) onHangup() (stop func()) {
+	with := hasTerminal() && !signal.Ignored(syscall.SIGHUP)
+	hangups, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
+	go d.reloadOn(hangups, done, with)
+	return func() {
+		signal.Stop(hangups)
+		close(done)
+	}
+}
+
+func (d *daemon) reloadOn(hangups <-chan os.Signal, done <-chan struct{}, withTerminal bool) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-hangups:
+		}
+		if withTerminal && !hasTerminal() {
+			d.stop()
+			return
+		}
+		_, _ = d.reload() // it logs its result
+	}
+}

@@ -1,0 +1,133 @@
+package daemon
+
+import (
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heed/internal/pace"
+	"heed/rules"
+)
+
+// turnsDesk is turns in a file, and what is logged of it.
+type turnsDesk struct {
+	*turnsFile
+	log strings.Builder
+}
+
+func openTurnsDesk(path string) *turnsDesk {
+	d := &turnsDesk{}
+	d.turnsFile = openTurnsFile(path, nil, slog.New(slog.NewTextHandler(&d.log, nil)))
+	return d
+}
+
+var quietSite = rules.Origin{Scheme: "https", Host: "site.test", Port: 443}
+
+// wait has a request take its turn at a site that asks for 10 s, and returns how
+// long it waited.
+func (d *turnsDesk) wait(t *testing.T) time.Duration {
+	t.Helper()
+	p := rules.New(rules.Source{Origin: quietSite, State: rules.Available}, []byte("User-agent: *\nCrawl-delay: 10\n"))
+	a := d.turns.Take(t.Context(), &pace.Ask{
+		Settings: &pace.Settings{MaxDelay: time.Hour, MaxWait: 2 * time.Hour},
+		Origin:   quietSite, Hints: p.RateHints(rules.Identify("TestBot/1.0")),
+	})
+	if a.Refused {
+		t.Fatalf("%+v", a)
+	}
+	a.Turn.Started()
+	a.Turn.End()
+	return a.Waited
+}
+
+func TestHeed_AHeedThatEndedWellGoesOnWhereItWas(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "turns.json")
+	synctest.Test(t, func(t *testing.T) {
+		first := openTurnsDesk(path)
+		if got := first.wait(t); got != 0 {
+			t.Errorf("the first request ever waited %v", got)
+		}
+		first.close()
+		time.Sleep(4 * time.Second)
+		second := openTurnsDesk(path)
+		if got := second.wait(t); got != 6*time.Second {
+			t.Errorf("after a restart of 4s waited %v", got)
+		}
+		second.close()
+		time.Sleep(time.Minute)
+		third := openTurnsDesk(path)
+		if got := third.wait(t); got != 0 {
+			t.Errorf("after a minute waited %v", got)
+		}
+		third.close()
+	})
+}
+
+// What was written last is older than what was done last, perhaps.
+func TestHeed_AHeedThatWasKilledKeepsEachDelayOnceFromItsStart(t *testing.T) {
+	dir := t.TempDir()
+	path, killed := filepath.Join(dir, "turns.json"), filepath.Join(dir, "killed.json")
+	synctest.Test(t, func(t *testing.T) {
+		first := openTurnsDesk(path)
+		other := rules.Origin{Scheme: "https", Host: "busy.test", Port: 443}
+		first.turns.Answered(other, http.StatusServiceUnavailable, http.Header{"Retry-After": {"600"}}, time.Now())
+		time.Sleep(5 * time.Second) // by now it is written
+		first.wait(t)
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(killed, data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.close()
+		second := openTurnsDesk(killed)
+		held := time.Duration(0)
+		for _, s := range second.turns.List() {
+			held = max(held, s.Pause)
+		}
+		if held != 595*time.Second {
+			t.Errorf("what holds a site holds for another %v", held)
+		}
+		if got := second.wait(t); got != 10*time.Second {
+			t.Errorf("after a kill waited %v", got)
+		}
+		second.close()
+	})
+}
+
+func TestHeed_AFileOfTurnsThatIsBrokenIsToldAndCostsADelay(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "turns.json")
+	if err := os.WriteFile(path, []byte(`{"complete":true,`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := openTurnsDesk(path)
+		if got := d.wait(t); got != 10*time.Second {
+			t.Errorf("waited %v", got)
+		}
+		d.close()
+		if !strings.Contains(d.log.String(), "the last starts at sites cannot be read") {
+			t.Errorf("the log says: %s", d.log.String())
+		}
+	})
+}
+
+func TestHeed_ThatTurnsCannotBeSavedIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := openTurnsDesk(filepath.Join(t.TempDir(), "missing", "turns.json"))
+		d.wait(t)
+		time.Sleep(5 * time.Second)
+		d.wait(t)
+		time.Sleep(5 * time.Second)
+		d.close()
+		if n := strings.Count(d.log.String(), "cannot be saved for a restart"); n != 1 {
+			t.Errorf("the log says %d times: %s", n, d.log.String())
+		}
+	})
+}

@@ -1,0 +1,285 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"heed/internal/ca"
+	"heed/internal/clientenv"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/run"
+	"heed/internal/state"
+)
+
+const (
+	doctorTimeout = 2 * time.Minute // for one fetch, or one preparation, on a busy machine
+	doctorWidth   = 2               // runtimes tried at the same time
+	doctorDomain  = ".doctor.test"  // each runtime has a separate host below it; RFC 6761 §6.2 reserves .test
+)
+
+// trial is one fetch.
+type trial struct {
+	scheme, path string
+	status       int    // exit status; -1 when it was killed or did not start
+	output       string // stdout and stderr
+}
+
+// trials returns the fetches that each runtime makes.
+func trials() []trial {
+	return []trial{
+		{scheme: "http", path: allowedPath},
+		{scheme: "http", path: refusedPath}, // before https: a tunnel, which Node uses for http too, waits after a failed handshake
+		{scheme: "https", path: allowedPath},
+		{scheme: "https", path: refusedPath},
+	}
+}
+
+// examine tries the candidates with a separate heed and site, in a temporary directory
+// that it removes.
+func examine(ctx context.Context, a *console.App, candidates []candidate) (found []diagnosis, err error) {
+	dir, err := os.MkdirTemp("", "heed-doctor-")
+	if err != nil {
+		return nil, fmt.Errorf("the temporary directory cannot be created: %w\nSet TMPDIR to a directory that you may write to", err)
+	}
+	defer os.RemoveAll(dir)
+	site, err := openDoctorSite(filepath.Join(dir, "site"), a.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer site.close()
+	state, settings := filepath.Join(dir, "state"), filepath.Join(dir, config.FileName)
+	if err := errors.Join(os.Mkdir(state, 0o700), os.WriteFile(settings, site.config(candidates), 0o600)); err != nil {
+		return nil, err
+	}
+	cfg, err := config.Load(settings, a.Defaults)
+	if err != nil {
+		return nil, err
+	}
+	m, err := run.JoinOrStart(ctx, state, cfg.File, &control.JoinRequest{Version: console.Version(), Config: cfg.JoinHash(), Asked: true, Log: true})
+	if err != nil {
+		return nil, err
+	}
+	defer endHeed(m, state)
+	environ, err := run.ClientEnviron(a, m, state, clientenv.Inspect(a.Environ, state))
+	if err != nil {
+		return nil, err
+	}
+	environ = clientenv.SetVariable(environ, "GIT_TERMINAL_PROMPT", "0")
+	var record bytes.Buffer // whole when the run has been finished
+	finish := run.ReadStream(m, &record, io.Discard, false)
+	tried := tryAll(ctx, candidates, dir, environ, a.Environ)
+	if finish() == nil {
+		return nil, errors.New("the heed that was to judge ended before the runtimes had been tried\nTry again")
+	}
+	judged := judgedOf(&record)
+	for i := range candidates {
+		found = append(found, candidates[i].diagnose(tried[i], site, judged))
+	}
+	return found, nil
+}
+
+// endHeed leaves the heed that judged, which has no other client, and waits until it
+// has exited.
+func endHeed(m *control.RunClient, stateDir string) {
+	m.Leave()
+	ctx, cancel := context.WithTimeout(context.Background(), control.ExitTimeout)
+	defer cancel()
+	m.Client.Retire(ctx)
+	if lock, err := state.Acquire(stateDir, control.ExitTimeout); err == nil {
+		lock.Release()
+	}
+}
+
+// tryAll makes the fetches of all candidates, doctorWidth at a time.
+func tryAll(ctx context.Context, candidates []candidate, dir string, environ, bare []string) [][]trial {
+	tried := make([][]trial, len(candidates))
+	slots := make(chan struct{}, doctorWidth)
+	var all sync.WaitGroup
+	for i := range candidates {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			tried[i] = candidates[i].try(ctx, filepath.Join(dir, fmt.Sprint("runtime", i)), environ, bare)
+		})
+	}
+	all.Wait()
+	return tried
+}
+
+// try prepares the candidate in dir and makes its fetches.
+func (p *candidate) try(ctx context.Context, dir string, environ, bare []string) []trial {
+	done := trials()
+	if err := p.prepare(ctx, dir, bare); err != nil {
+		done[0].status, done[0].output = -1, err.Error()
+		return done[:1]
+	}
+	for i := range done {
+		t := &done[i]
+		address := url.URL{Scheme: t.scheme, Host: p.host(), Path: t.path}
+		t.status, t.output = execute(ctx, dir, environ, p.line(dir, address.String()))
+	}
+	return done
+}
+
+// prepare writes and builds the program that fetches, if the runtime needs one.
+func (p *candidate) prepare(ctx context.Context, dir string, environ []string) error {
+	if p.source == "" {
+		return nil
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, p.sourceName), []byte(p.source), 0o600); err != nil {
+		return err
+	}
+	if p.build == nil {
+		return nil
+	}
+	if status, output := execute(ctx, dir, environ, p.build); status != 0 {
+		return fmt.Errorf("%s: %s", strings.Join(p.build, " "), output)
+	}
+	return nil
+}
+
+// execute runs a command line and returns its exit status and its output. The status
+// is -1 when it was killed or did not start.
+func execute(ctx context.Context, dir string, environ, line []string) (status int, output string) {
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Env = environ
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		cmd.Dir = dir
+	}
+	cmd.WaitDelay = time.Second // for children that hold its output open
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		return -1, err.Error()
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// judgedRequest contains the fields of one line of heed's log that a diagnosis
+// needs.
+type judgedRequest struct {
+	Method, URL, Verdict, Reason string
+}
+
+// judgedOf parses the log of a heed.
+func judgedOf(record io.Reader) []judgedRequest {
+	var all []judgedRequest
+	for d := json.NewDecoder(record); ; {
+		var j judgedRequest
+		if err := d.Decode(&j); err != nil { // the end: heed writes valid lines
+			return all
+		}
+		all = append(all, j)
+	}
+}
+
+// The pages of the doctor's site. All paths below them are answered alike, for git.
+const (
+	allowedPath = "/allowed"
+	refusedPath = "/refused"
+)
+
+// doctorSite is a site on a loopback address, over http and https, that serves
+// any host and records the requests. Its certificates are signed by its own
+// authority.
+type doctorSite struct {
+	authority *ca.Authority
+	http      net.Listener
+	https     net.Listener
+	server    *http.Server
+
+	mu   sync.Mutex
+	hits []string // scheme://host/path
+}
+
+// openDoctorSite starts a site. It creates dir for the files of its authority.
+func openDoctorSite(dir string, now func() time.Time) (*doctorSite, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	authority, err := ca.Open(dir, now)
+	if err != nil {
+		return nil, err
+	}
+	s := &doctorSite{authority: authority}
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: doctorTimeout, ErrorLog: log.New(io.Discard, "", 0)}
+	if s.http, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	if s.https, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, errors.Join(err, s.http.Close())
+	}
+	secure := tls.NewListener(s.https, &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return authority.Leaf(strings.ToLower(hello.ServerName))
+	}})
+	go s.serve(s.http)
+	go s.serve(secure)
+	return s, nil
+}
+
+// serve serves until the site is closed; a listener on loopback does not fail before.
+func (s *doctorSite) serve(l net.Listener) { _ = s.server.Serve(l) }
+
+func (s *doctorSite) close() { _ = s.server.Close() }
+
+// ServeHTTP answers all hosts in the same way.
+func (s *doctorSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	s.mu.Lock()
+	s.hits = append(s.hits, scheme+"://"+r.Host+r.URL.Path)
+	s.mu.Unlock()
+	switch {
+	case r.URL.Path == "/robots.txt":
+		fmt.Fprint(w, "User-agent: *\nDisallow: "+refusedPath+"\n")
+	case strings.HasSuffix(r.URL.Path, "/info/refs"):
+		fmt.Fprint(w, strings.Repeat("0123456789", 4)+"\trefs/heads/main\n")
+	case strings.HasSuffix(r.URL.Path, videoSuffix):
+		w.Header().Set("Content-Type", "video/mp4")
+		fallthrough
+	default:
+		fmt.Fprintln(w, "a page of heed doctor")
+	}
+}
+
+// requested reports whether a page, or one below it, was requested.
+func (s *doctorSite) requested(scheme, host, path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.hits, func(hit string) bool { return strings.HasPrefix(hit, scheme+"://"+host+path) })
+}
+
+// config returns the proxy.toml of a heed that reaches the site as the hosts of the
+// candidates and trusts its authority.
+func (s *doctorSite) config(candidates []candidate) []byte {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "[access]\nprivate_destinations = \"allow\"\n[upstream]\nca_file = %q\n[upstream.resolve]\n", s.authority.CertPath())
+	for i := range candidates {
+		fmt.Fprintf(&text, "\"%s:80\" = %q\n\"%[1]s:443\" = %[3]q\n", candidates[i].host(), s.http.Addr(), s.https.Addr())
+	}
+	return text.Bytes()
+}

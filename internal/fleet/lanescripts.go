@@ -1,0 +1,227 @@
+package fleet
+
+// The turns of a host are one hash, so that a Cluster has all of it on one
+// node. Times are milliseconds of that node's clock; no other clock is asked.
+// Its fields:
+//
+//	s:TURN    when the last request of the turn started
+//	l:TURN    ticket that may start now, until when it may, since when
+//	q:TICKET  who waits: the place in the line, until when it is kept, the turns
+//	n         the last place that was given
+//	hold      until when the site wants to be left alone
+//	moved     when a request started that counts in all lines
+//	run       the server that wrote here last
+//	floor     when it started, or took over from another
+//
+// A server that starts may have lost what was here, and one that takes over for
+// another may lack the last of it. So nothing counts as started before that
+// moment: one delay passes then.
+
+// turnClock begins every script that needs the time: now, and h, the hash.
+const turnClock = `
+local t = redis.pcall('TIME')
+if t.err then return redis.error_reply('NOPERM the user needs the right +time') end
+local now = t[1] * 1000 + math.ceil(t[2] / 1000)
+local function text(n) return string.format('%.0f', n) end
+local h = {}
+local flat = redis.call('HGETALL', KEYS[1])
+for i = 1, #flat, 2 do h[flat[i]] = flat[i + 1] end
+local function keep(ms)
+  if redis.call('PTTL', KEYS[1]) < ms then redis.call('PEXPIRE', KEYS[1], text(ms)) end
+end
+-- a time that has been: if it has not, the clock was set
+local function been(field)
+  if tonumber(h[field] or 0) > now then
+    h[field] = text(now)
+    redis.call('HSET', KEYS[1], field, h[field])
+  end
+  return tonumber(h[field] or 0)
+end
+local function started(turn, at)
+  if at > been('s:'..turn) then
+    h['s:'..turn] = text(at)
+    redis.call('HSET', KEYS[1], 's:'..turn, h['s:'..turn])
+  end
+end
+`
+
+// askScript gives the right to start, or says how long to wait for it. It
+// returns whether it was given; else milliseconds after which to ask again, those
+// until the turn comes if all before it are taken, those of them that the site
+// is to be left alone, and how many others wait.
+//
+//	KEYS  the hash
+//	ARGV  ticket, milliseconds of the lease, most fields,
+//	      milliseconds to leave the site alone, milliseconds that a ticket
+//	      outlasts its wait, milliseconds to keep, then for each turn: its name,
+//	      its delay, and the time since the last start known to the caller
+//	      (it may be to come)
+var askScript = newScript(isInts(5), turnClock+`
+local ticket, keeps = 'q:'..ARGV[1], tonumber(ARGV[6])
+local server = redis.pcall('INFO', 'server')
+if type(server) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
+local run = string.match(server, 'run_id:(%w+)') or ''
+if h.run ~= run then
+  -- whole seconds, on both sides: the server may be a second younger than it says
+  local up = tonumber(string.match(server, 'uptime_in_seconds:(%d+)') or nil)
+  local born = up and math.min(now, now - up * 1000 + 1000) or 0
+  h.floor = text(math.max(been('floor'), h.run and now or born))
+  redis.call('HSET', KEYS[1], 'run', run, 'floor', h.floor)
+end
+local floor = math.max(been('floor'), been('moved'))
+local hold = math.max(math.min(tonumber(h.hold or 0), now + 3600000), now + tonumber(ARGV[4]))
+if hold > now then redis.call('HSET', KEYS[1], 'hold', text(hold)) end
+keep(math.max(keeps, (hold - now) * 2))
+
+local mine, turns, longest, ready, held = {}, '', 0, hold, false
+for i = 7, #ARGV, 3 do
+  local turn, delay = ARGV[i], tonumber(ARGV[i + 1])
+  mine[turn], turns, longest = true, turns..' '..turn, math.max(longest, delay)
+  local holder, till, since = string.match(h['l:'..turn] or '', '^(%S+) (%d+) (%d+)$')
+  if holder and tonumber(till) <= now then
+    started(turn, tonumber(till)) -- whoever had it has died, perhaps after the start
+    redis.call('HDEL', KEYS[1], 'l:'..turn)
+  elseif holder then
+    ready, held = math.max(ready, since + delay, now + 50), true
+  end
+  ready = math.max(ready, math.max(floor, now - tonumber(ARGV[i + 2]), been('s:'..turn)) + delay)
+end
+
+local place = tonumber(string.match(h[ticket] or '', '^%d+') or nil)
+local ahead, others, fields = 0, 0, 0
+for name, value in pairs(h) do
+  local kind, n, till, of = string.sub(name, 1, 2), string.match(value, '^(%d+) (%d+)( .+)$')
+  fields = fields + 1
+  if kind == 'q:' and name ~= ticket then
+    if tonumber(till) < now then
+      redis.call('HDEL', KEYS[1], name)
+    else
+      local meets = 0
+      for turn in string.gmatch(of, '%S+') do
+        if mine[turn] then meets = 1 end
+      end
+      others = others + meets
+      if not (place and tonumber(n) > place) then ahead = ahead + meets end
+    end
+  elseif kind == 's:' and tonumber(value) + keeps < now then
+    redis.call('HDEL', KEYS[1], name)
+  end
+end
+
+if ahead == 0 and ready <= now then
+  for turn in pairs(mine) do
+    redis.call('HSET', KEYS[1], 'l:'..turn, ARGV[1]..' '..text(now + tonumber(ARGV[2]))..' '..text(now))
+  end
+  redis.call('HDEL', KEYS[1], ticket)
+  return {1, 0, 0, 0, others}
+end
+local again, left = math.max(ready - now, 1), math.max(hold - now, 0)
+if ahead > 0 then again = math.max(again, 100) end
+local wait = again + ahead * longest
+if held and hold <= now then again = math.min(again, 200) end -- it may be given back
+if not place then
+  if fields >= tonumber(ARGV[3]) then return {0, math.max(again, 1000), wait, left, others} end
+  place = redis.call('HINCRBY', KEYS[1], 'n', 1)
+end
+redis.call('HSET', KEYS[1], ticket, text(place)..' '..text(now + again + tonumber(ARGV[5]))..turns)
+return {0, again, wait, left, others}
+`)
+
+// probeScript does what the other scripts do, to see whether it can be done.
+//
+//	KEYS  a hash used only for the probe
+//	ARGV  milliseconds to keep it, a token, which it returns
+var probeScript = newScript(isText, turnClock+`
+if type(redis.pcall('INFO', 'server')) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
+redis.call('HSET', KEYS[1], 'at', text(now), 'token', ARGV[2])
+keep(tonumber(ARGV[1]))
+return redis.call('HGET', KEYS[1], 'token')
+`)
+
+// movedScript notes that a request started which counts in all lines.
+//
+//	KEYS  the hash
+//	ARGV  milliseconds since then, milliseconds to keep
+var movedScript = newScript(isFlag, turnClock+`
+local at = now - tonumber(ARGV[1])
+if at > been('moved') then redis.call('HSET', KEYS[1], 'moved', text(at)) end
+keep(tonumber(ARGV[2]))
+return 1
+`)
+
+// startedScript notes that a request of turns started some time ago, and ends
+// the lease for it.
+//
+//	KEYS  the hash
+//	ARGV  ticket, milliseconds since then, milliseconds to keep, turns
+var startedScript = newScript(isFlag, turnClock+`
+for i = 4, #ARGV do
+  started(ARGV[i], now - tonumber(ARGV[2]))
+  if string.match(h['l:'..ARGV[i]] or '', '^%S+') == ARGV[1] then redis.call('HDEL', KEYS[1], 'l:'..ARGV[i]) end
+end
+keep(tonumber(ARGV[3]))
+return 1
+`)
+
+// heldScript makes leases last that are still the caller's; with 0 milliseconds
+// it gives them back, as if they had never been, and the place in the line.
+//
+//	KEYS  the hash
+//	ARGV  ticket, milliseconds, turns
+var heldScript = newScript(isFlag, turnClock+`
+if ARGV[2] == '0' then redis.call('HDEL', KEYS[1], 'q:'..ARGV[1]) end
+for i = 3, #ARGV do
+  local holder, till, since = string.match(h['l:'..ARGV[i]] or '', '^(%S+) (%d+) (%d+)$')
+  if holder == ARGV[1] and ARGV[2] == '0' then
+    redis.call('HDEL', KEYS[1], 'l:'..ARGV[i])
+  elseif holder == ARGV[1] then
+    redis.call('HSET', KEYS[1], 'l:'..ARGV[i], holder..' '..text(now + tonumber(ARGV[2]))..' '..since)
+  end
+end
+return 1
+`)
+
+// holdScript has the site left alone, or with 0 milliseconds no longer, and says
+// so.
+//
+//	KEYS  the hash
+//	ARGV  milliseconds from now, milliseconds to keep, channel, message
+var holdScript = newScript(isFlag, turnClock+`
+local till = now + tonumber(ARGV[1])
+if ARGV[1] == '0' then
+  redis.call('HDEL', KEYS[1], 'hold')
+elseif till > tonumber(h.hold or 0) then
+  redis.call('HSET', KEYS[1], 'hold', text(till))
+end
+keep(tonumber(ARGV[2]))
+redis.call('PUBLISH', ARGV[3], ARGV[4])
+return 1
+`)
+
+// beatScript says that a heed is there, and returns the server's time, the place
+// of the heed among all, one more than the highest place, and their number. A
+// place stays the same while its heed is there; it is free some time after.
+//
+//	KEYS  the hash of heeds: place and until when it counts
+//	ARGV  heed, milliseconds that it counts
+var beatScript = newScript(isInts(4), turnClock+`
+local taken, mine, size, count = {}, nil, 0, 1
+for name, value in pairs(h) do
+  local place, till = string.match(value, '^(%d+) (%d+)$')
+  place = tonumber(place)
+  if name == ARGV[1] then
+    mine = place
+  elseif tonumber(till) < now then
+    redis.call('HDEL', KEYS[1], name)
+  else
+    taken[place], size, count = true, math.max(size, place + 1), count + 1
+  end
+end
+if not mine then
+  mine = 0
+  while taken[mine] do mine = mine + 1 end
+end
+redis.call('HSET', KEYS[1], ARGV[1], text(mine)..' '..text(now + tonumber(ARGV[2])))
+keep(tonumber(ARGV[2]))
+return {now, mine, math.max(size, mine + 1), count}
+`)

@@ -1,0 +1,102 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+)
+
+// theirClock is a store's clock that is far from ours.
+var theirClock = time.Unix(1_000_000_000, 0)
+
+// placesOf are those of some heeds that read the store's clock at a time.
+func placesOf(size int, at time.Time) (all []member) {
+	for i := range size {
+		all = append(all, member{}.with(i, size, size, theirClock, at, at))
+	}
+	return all
+}
+
+// Each heed has as much to do as it may: for minutes they start what they can.
+func TestHeed_HeedsByThemselvesDoNotMeet(t *testing.T) {
+	t.Parallel()
+	for _, delay := range []time.Duration{500 * time.Millisecond, 2 * time.Second, 10 * time.Second, time.Minute} {
+		begun := time.Now()
+		away := begun.Add(time.Minute)
+		last, lastOf := away, make([]time.Time, 3)
+		counts := make([]int, 3)
+		places := placesOf(3, begun)
+		for now := away; now.Before(away.Add(100 * delay)); now = now.Add(5 * time.Millisecond) {
+			for i := range places {
+				a := localState{turns: []Lane{{Delay: delay}}, starts: lastOf[i : i+1], since: away}
+				if places[i].waitAlone(&a, now) > 0 {
+					continue
+				}
+				if gap := now.Sub(last); gap < delay {
+					t.Fatalf("delay %v: two started %v apart", delay, gap)
+				}
+				if gap := now.Sub(lastOf[i]); !lastOf[i].IsZero() && gap < 3*delay {
+					t.Fatalf("delay %v: one started two %v apart", delay, gap)
+				}
+				last, lastOf[i] = now, now
+				counts[i]++
+			}
+		}
+		for i, n := range counts {
+			if n < 20 {
+				t.Errorf("delay %v: heed %d started %d in a hundred delays", delay, i, n)
+			}
+		}
+	}
+}
+
+func TestHeed_TheWaitOfAHeedByItselfIsTrue(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	places := placesOf(4, begun)
+	for i := range places {
+		a := localState{
+			turns: []Lane{{Delay: 3 * time.Second}, {Delay: time.Second}}, starts: []time.Time{{}, begun},
+			hold: begun.Add(time.Minute), since: begun,
+		}
+		wait := places[i].waitAlone(&a, begun)
+		if wait < time.Minute {
+			t.Errorf("place %d: %v, in which the site wants to be left alone", i, wait)
+		}
+		if again := places[i].waitAlone(&a, begun.Add(wait)); again != 0 {
+			t.Errorf("place %d: told to come after %v, and then to wait %v", i, wait, again)
+		}
+		if early := places[i].waitAlone(&a, begun.Add(wait-time.Millisecond)); early == 0 {
+			t.Errorf("place %d: a millisecond earlier would have done", i)
+		}
+	}
+}
+
+func TestHeed_AHeedThatNeverSawTheStoreKeepsTheDelay(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	p := member{Membership: Membership{Size: 1}}
+	a := localState{turns: []Lane{{Delay: 10 * time.Second}}, starts: []time.Time{begun}, since: begun.Add(-time.Hour)}
+	if wait := p.waitAlone(&a, begun.Add(time.Second)); wait != 9*time.Second {
+		t.Errorf("wait %v", wait)
+	}
+	a.starts[0], a.since = time.Time{}, begun
+	if wait := p.waitAlone(&a, begun); wait < noticeTime {
+		t.Errorf("a start %v after the store was lost", wait)
+	}
+}
+
+func TestHeed_TheBestReadingOfTheStoresClockCounts(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	p := member{}.with(0, 2, 2, theirClock, begun, begun.Add(10*time.Millisecond))
+	q := p.with(1, 3, 3, theirClock.Add(time.Hour), begun.Add(time.Second), begun.Add(2*time.Second))
+	if !q.clock.Equal(p.clock) || q.Place != 1 || q.Size != 3 {
+		t.Errorf("a slow answer counts: %+v", q)
+	}
+	if q = q.with(1, 3, 3, theirClock, begun.Add(time.Second), begun.Add(time.Second)); q.uncertainty != 0 {
+		t.Errorf("a fast answer does not count: %+v", q)
+	}
+	if q = p.with(0, 2, 2, theirClock, begun.Add(time.Hour), begun.Add(time.Hour+time.Second)); q.uncertainty != time.Second/2 {
+		t.Errorf("an old reading stands over a new one: %+v", q)
+	}
+}

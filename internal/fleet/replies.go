@@ -1,0 +1,122 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// errNonsense is the error of a reply that no script of ours returns: the other end
+// is not a Redis server, or not an honest one.
+var errNonsense = errors.New("the store answered nonsense")
+
+// script is a script with the shape of its replies.
+type script struct {
+	*redis.Script
+	shape func(reply any) bool // nil is the reply false
+}
+
+func newScript(shape func(any) bool, text string) *script {
+	return &script{redis.NewScript(text), shape}
+}
+
+// check returns the error of a reply of s; errNonsense when s cannot have returned it.
+func (s *script) check(reply *redis.Cmd) error {
+	value, err := reply.Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	if !s.shape(value) {
+		return fmt.Errorf("%w: %.60q to a script", errNonsense, fmt.Sprint(value))
+	}
+	return nil
+}
+
+// isFlag is the shape of what was done, 1, or was not, 0.
+func isFlag(reply any) bool { return reply == int64(0) || reply == int64(1) }
+
+// isText is the shape of a text.
+func isText(reply any) bool {
+	_, ok := reply.(string)
+	return ok
+}
+
+// isInts returns the shape of n numbers from 0 on.
+func isInts(n int) func(any) bool {
+	return func(reply any) bool {
+		all, ok := reply.([]any)
+		if !ok || len(all) != n {
+			return false
+		}
+		for _, e := range all {
+			if i, ok := e.(int64); !ok || i < 0 {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// isEntry is the shape of newerScript: nothing, or version, record and snapshot.
+func isEntry(reply any) bool {
+	if reply == nil {
+		return true
+	}
+	all, ok := reply.([]any)
+	if !ok || len(all) != 3 || !isText(all[0]) || !isText(all[1]) || !isText(all[2]) {
+		return false
+	}
+	version, err := strconv.ParseInt(all[0].(string), 10, 64)
+	return err == nil && version >= -1 && version != 0
+}
+
+// isLease is the shape of leaseScript.
+func isLease(reply any) bool {
+	switch reply {
+	case "ours", "look", "alone", "held":
+		return true
+	}
+	return false
+}
+
+// creditTime is by how much the clocks and the delays of an honest store may differ
+// from what a heed calculates itself.
+const creditTime = settleTime + grantTime + ticketGrace
+
+// credible reports whether askScript can have returned reply, of five numbers, for
+// turns whose last starts by this heed are given, and until when it leaves the site
+// alone. A turn that this heed itself would not give yet, or a wait that no number of
+// waiting requests explains, is not.
+func credible(reply []int64, turns []Lane, starts []time.Time, till time.Time) bool {
+	now := time.Now()
+	longest, next := time.Duration(0), till
+	for i, turn := range turns {
+		longest = max(longest, turn.Delay)
+		if at := starts[i].Add(turn.Delay); !starts[i].IsZero() && at.After(next) {
+			next = at
+		}
+	}
+	given, again, wait, pause, others := reply[0], reply[1], reply[2], reply[3], reply[4]
+	if others > maxHostFields || given > 1 || pause > maxPause.Milliseconds() {
+		return false
+	}
+	if given == 1 {
+		return next.Sub(now) <= creditTime
+	}
+	most := max(longest, millis(pause), next.Sub(now)) + creditTime
+	return again >= 1 && millis(again) <= most && wait >= again && millis(wait) <= most+time.Duration(others)*longest
+}
+
+// guard returns the error of op, or what it panicked with: the client library does
+// that on some replies.
+func guard(op func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%w: %v", errNonsense, v)
+		}
+	}()
+	return op()
+}

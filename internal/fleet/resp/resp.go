@@ -1,0 +1,216 @@
+// Package resp bounds what a Redis server may send, before a client library reads
+// it: libraries make room for as many octets and elements as a reply announces.
+//
+// Conn follows the framing of version 2 of the protocol (RESP2) and closes the
+// connection at the first reply that is malformed or beyond a limit. It does not
+// interpret replies.
+package resp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+)
+
+// Limits of a reply. The largest that a store of heed has reason to send is the list
+// of its commands (20,000 elements, 0.3 MiB), and an entry with a snapshot (1 MiB).
+const (
+	maxLine     = 64 << 10 // octets of a status, an error or a number
+	maxBulk     = 4 << 20  // octets of a bulk string
+	maxReply    = 8 << 20  // octets of a reply with all its elements
+	maxElements = 128 << 10
+	maxDepth    = 16 // arrays in arrays
+	maxHeader   = 20 // octets of the length of a bulk string or an array
+)
+
+// ErrReply is the error of a connection whose other end sent something that is
+// malformed or exceeds a limit.
+var ErrReply = errors.New("the store's reply is not one of a Redis server")
+
+// Limit returns c with its replies bounded.
+func Limit(c net.Conn) net.Conn {
+	limited := &conn{Conn: c}
+	if sys, ok := c.(syscall.Conn); ok { // the library looks there whether an idle connection has ended
+		return &sysConn{limited, sys}
+	}
+	return limited
+}
+
+// conn is a connection to a Redis server.
+type conn struct {
+	net.Conn
+	replies walker // Read's own
+	failed  atomic.Pointer[error]
+}
+
+// sysConn is a conn whose file descriptor can be examined.
+type sysConn struct {
+	*conn
+	sys syscall.Conn
+}
+
+// SyscallConn implements syscall.Conn.
+func (c *sysConn) SyscallConn() (syscall.RawConn, error) { return c.sys.SyscallConn() }
+
+// Read implements net.Conn. A reply that is not complete when the deadline passes
+// ends the connection: what follows would be read as the beginning of another one.
+func (c *conn) Read(p []byte) (int, error) {
+	if failed := c.failed.Load(); failed != nil {
+		return 0, *failed
+	}
+	n, err := c.Conn.Read(p)
+	if bad := c.replies.walk(p[:n]); bad != nil {
+		return 0, c.fail(bad)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.replies.atStart() {
+		return 0, c.fail(fmt.Errorf("%w: it stopped in the middle", ErrReply))
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (int, error) {
+	if failed := c.failed.Load(); failed != nil {
+		return 0, *failed
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *conn) fail(err error) error {
+	c.failed.Store(&err)
+	c.Conn.Close()
+	return err
+}
+
+// walker follows replies. The zero value is before the first one.
+type walker struct {
+	kind     byte   // of the line that is being read; 0: between lines
+	line     int    // octets of it so far, the kind included
+	header   []byte // its text, for lengths
+	cr       bool   // the last octet of it was CR
+	bulk     int    // octets left of a bulk string and its CRLF
+	open     []int  // elements left of each array that is open, the innermost last
+	octets   int    // of the reply
+	elements int    // announced in the reply
+}
+
+// atStart reports whether the last reply is complete.
+func (w *walker) atStart() bool { return w.kind == 0 && w.bulk == 0 && len(w.open) == 0 }
+
+// walk reads p, which continues the replies. An error ends them.
+func (w *walker) walk(p []byte) error {
+	for len(p) > 0 {
+		n, err := w.step(p)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrReply, err)
+		}
+		if w.octets += n; w.octets > maxReply {
+			return fmt.Errorf("%w: it is longer than %d octets", ErrReply, maxReply)
+		}
+		p = p[n:]
+		if w.atStart() {
+			w.octets, w.elements = 0, 0
+		}
+	}
+	return nil
+}
+
+// step reads the beginning of p, which is not empty, and returns its length.
+func (w *walker) step(p []byte) (int, error) {
+	switch {
+	case w.bulk > 0:
+		return w.stepBulk(p)
+	case w.kind != 0:
+		return w.stepLine(p)
+	}
+	switch p[0] {
+	case '+', '-', ':', '$', '*':
+		w.kind, w.line, w.header, w.cr = p[0], 1, w.header[:0], false
+		return 1, nil
+	}
+	return 0, fmt.Errorf("it begins with the octet %q", p[0])
+}
+
+func (w *walker) stepBulk(p []byte) (int, error) {
+	n := min(len(p), w.bulk)
+	for i := max(0, w.bulk-len("\r\n")); i < n; i++ { // its last two octets
+		if want := "\n\r"[w.bulk-i-1]; p[i] != want {
+			return 0, errors.New("a string is longer than it announced")
+		}
+	}
+	if w.bulk -= n; w.bulk == 0 {
+		w.elementEnds()
+	}
+	return n, nil
+}
+
+func (w *walker) stepLine(p []byte) (int, error) {
+	length := w.kind == '$' || w.kind == '*'
+	for i, b := range p {
+		w.line++
+		switch {
+		case w.cr && b == '\n':
+			return i + 1, w.lineEnds()
+		case w.cr || b == '\n':
+			return 0, errors.New("a line does not end in CRLF")
+		case b == '\r':
+			w.cr = true
+		case length && len(w.header) == maxHeader, w.line > maxLine:
+			return 0, errors.New("a line is too long")
+		case length:
+			w.header = append(w.header, b)
+		}
+	}
+	return len(p), nil
+}
+
+// lineEnds acts on a complete line.
+func (w *walker) lineEnds() error {
+	kind := w.kind
+	w.kind = 0
+	if kind != '$' && kind != '*' {
+		if w.line <= len("+\r\n") && kind == ':' {
+			return errors.New("a number is empty")
+		}
+		w.elementEnds()
+		return nil
+	}
+	if string(w.header) == "-1" { // nil
+		w.elementEnds()
+		return nil
+	}
+	n, err := strconv.ParseUint(string(w.header), 10, 63)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is not a length", w.header)
+	case kind == '$' && n > maxBulk:
+		return fmt.Errorf("it announces a string of %d octets, over %d", n, maxBulk)
+	case kind == '$':
+		w.bulk = int(n) + len("\r\n")
+	case n > maxElements || w.elements+int(n) > maxElements:
+		return fmt.Errorf("it announces %d elements, over %d in all", n, maxElements)
+	case n == 0:
+		w.elementEnds()
+	case len(w.open) == maxDepth:
+		return fmt.Errorf("its arrays are nested more than %d deep", maxDepth)
+	default:
+		w.elements += int(n)
+		w.open = append(w.open, int(n))
+	}
+	return nil
+}
+
+// elementEnds counts an element that is complete, and the arrays that it completes.
+func (w *walker) elementEnds() {
+	for len(w.open) > 0 {
+		last := &w.open[len(w.open)-1]
+		if *last--; *last > 0 {
+			return
+		}
+		w.open = w.open[:len(w.open)-1]
+	}
+}

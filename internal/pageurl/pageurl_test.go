@@ -1,0 +1,70 @@
+package pageurl
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestEscapePercents(t *testing.T) {
+	for target, want := range map[string]string{
+		"/": "/", "": "", "*": "*", "/a%20b": "/a%20b", "/100%-cotton": "/100%25-cotton", "/%": "/%25", "/%2": "/%252", "/%2g%zz": "/%252g%25zz",
+		"/%%20": "/%25%20", "/a?%zz": "/a?%zz", "http://h.test/%zz?%zz": "http://h.test/%25zz?%zz", "http://h%zz.test/%zz": "http://h%zz.test/%25zz",
+		"http://h.test?%zz": "http://h.test?%zz", "h.test:443%zz": "h.test:443%zz",
+	} {
+		if got := EscapePercents(target); got != want {
+			t.Errorf("%q: %q, want %q", target, got, want)
+		}
+	}
+}
+
+func TestFault(t *testing.T) {
+	for target, faulty := range map[string]bool{
+		"/": false, "/a%00b": true, "/a?b%00": false, "/%u0070rivate": true, "/a/%U4E2d": true, "/%u007": false, "/%u00g0": false, "/a?%u0070": false, "*": false,
+		"/%25u0070": false, "/%%u0070": true, "/%u": false,
+	} {
+		if got := Fault(target); (got != "") != faulty {
+			t.Errorf("%q: %q", target, got)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://h.test": "/", "http://h.test?q": "/?q", "https://H.test:443/a%zz?b#c": "/a%zz?b", "http://h.test/a b|c": "/a%20b|c",
+		"http://h.test/%": "/%", "http://h.test//x": "//x", "http://h.test/\xe9\"{}^": "/\xe9\"{}^",
+	} {
+		o, target, err := Parse(address)
+		if err != nil || target != want || o.Host != "h.test" {
+			t.Errorf("%q: %v %q %v, want %q", address, o, target, err, want)
+		}
+	}
+	for _, address := range []string{"", "/a", "ftp://h.test/", "http:///x", "http://h%zz.test/", "http://h.test/\x00", "http://h.test/\n", "http:h.test/"} {
+		if _, target, err := Parse(address); err == nil {
+			t.Errorf("%q is taken for %q", address, target)
+		}
+	}
+}
+
+// net/url parses every target once its percents are escaped, unless it is no target at
+// all, and then its path decodes to the octets that were meant.
+func FuzzEscapePercents(f *testing.F) {
+	for _, s := range []string{"/", "/%zz", "http://h.test/%?%", "/%2%46", "%", "a://%zz/%zz"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		escaped := EscapePercents(target)
+		if again := EscapePercents(escaped); again != escaped {
+			t.Errorf("%q: %q, then %q", target, escaped, again)
+		}
+		if _, err := url.ParseRequestURI(target); err == nil && escaped != target {
+			t.Errorf("%q needs no change and became %q", target, escaped)
+		}
+		if _, err := url.ParseRequestURI(escaped); err != nil && strings.HasPrefix(target, "/") && !strings.ContainsFunc(target, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+			t.Errorf("%q became %q: %v", target, escaped, err)
+		}
+		if sent, ok := SendableTarget(target); ok && (sent[0] != '/' || strings.ContainsAny(sent, "# \r\n\t")) {
+			t.Errorf("%q is sent as %q", target, sent)
+		}
+	})
+}

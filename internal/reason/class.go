@@ -1,0 +1,157 @@
+package reason
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"heed/rules"
+)
+
+// Class is where a decision is counted. The zero value is NotJudged.
+type Class uint8
+
+// The classes.
+const (
+	NotJudged         Class = iota // no verdict on the URL by rules or settings
+	Allowed                        // forwarded
+	RefusedByRule                  // the site's rules refuse it
+	RefusedByOperator              // the settings refuse it
+	RulesUnavailable               // the site's rules could not be read
+	Postponed                      // a later request can be served
+	Failed                         // the site was not reached, or heed failed
+
+	classes = iota
+)
+
+// Classes returns all classes in the order in which they are printed.
+func Classes() []Class {
+	return []Class{Allowed, RefusedByRule, RefusedByOperator, RulesUnavailable, Postponed, Failed, NotJudged}
+}
+
+// WouldBeClasses returns the classes that a refusal can have, in the order of Classes.
+func WouldBeClasses() []Class {
+	return []Class{RefusedByRule, RefusedByOperator, RulesUnavailable, Postponed, Failed}
+}
+
+// String returns the name of the class.
+func (c Class) String() string {
+	return [...]string{"not judged", "allowed", "refused by rule", "refused by the operator", "rules unavailable", "postponed", "failed"}[c]
+}
+
+// Sentence explains the class.
+func (c Class) Sentence() string {
+	return [...]string{
+		"Neither the site's rules nor the settings gave a verdict on the URL.",
+		"The request was forwarded.",
+		"A rule of the site's robots.txt does not allow the URL.",
+		"The settings do not allow the request.",
+		"The site's robots.txt could not be read or judged by, and nothing may be fetched while its rules are unknown.",
+		"The request is to be sent again later: its turn was too far off, or a limit was reached.",
+		"The site was not reached or did not answer, or heed could not record or process the request.",
+	}[c]
+}
+
+// Key returns the name of the class in JSON and in the columns of tables, such as
+// refused_by_operator.
+func (c Class) Key() string {
+	return strings.ReplaceAll(strings.ReplaceAll(c.String(), " the ", " "), " ", "_")
+}
+
+// ClassOf returns the class of a decision. A request that is only observed
+// (rules.WouldRefuse) counts as allowed: the class it would have is that of
+// rules.Refuse. Failed reports that heed answered the allowed request itself with
+// one of FailedStatuses.
+func ClassOf(v rules.Verdict, r rules.Reason, failed bool) Class {
+	info := Of(r)
+	switch {
+	case info.notJudged, v == rules.Allow && r == rules.ReasonHostOnly:
+		return NotJudged
+	case v == rules.Refuse:
+		return info.refused
+	case failed:
+		return Failed
+	}
+	return Allowed
+}
+
+// WouldBe returns the class that a request which was only observed would have if it
+// had been refused. It reports false for other requests, and for those that are not
+// judged.
+func WouldBe(v rules.Verdict, r rules.Reason) (c Class, observed bool) {
+	c = ClassOf(rules.Refuse, r, false)
+	return c, v == rules.WouldRefuse && c != NotJudged
+}
+
+// FailedStatuses are the statuses of heed's own answers to an allowed request that
+// make it count as Failed: the site was not reached (502, 504), heed had a fault (500), or
+// another record of the same decision could not be written (503).
+var FailedStatuses = [...]int{http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+
+// FailedStatus reports whether status is one of FailedStatuses.
+func FailedStatus(status int) bool { return slices.Contains(FailedStatuses[:], status) }
+
+// Counts are numbers of requests by class. In JSON they are an object with a member
+// for each Class.Key.
+type Counts [classes]int64
+
+// Add adds o to c.
+func (c *Counts) Add(o *Counts) {
+	for i := range c {
+		c[i] += o[i]
+	}
+}
+
+// Sum returns the number of requests.
+func (c *Counts) Sum() (n int64) {
+	for _, k := range c {
+		n += k
+	}
+	return n
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c Counts) MarshalJSON() ([]byte, error) {
+	text := []byte{'{'}
+	for i, class := range Classes() {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = fmt.Appendf(text, "%q:%d", class.Key(), c[class])
+	}
+	return append(text, '}'), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler. Members that are no class are ignored.
+func (c *Counts) UnmarshalJSON(text []byte) error {
+	var members map[string]int64
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	for _, class := range Classes() {
+		c[class] = members[class.Key()]
+	}
+	return nil
+}
+
+// Words returns the numbers in words, such as "6 allowed, 8 refused by rule", with
+// each number as format returns it. Allowed and RefusedByRule are always included, the
+// other classes when they have requests.
+func (c *Counts) Words(format func(int64) string) string {
+	return c.words(format, Allowed, RefusedByRule)
+}
+
+// OnlyWords is Words without the classes that have no requests: empty when c has none.
+func (c *Counts) OnlyWords(format func(int64) string) string { return c.words(format) }
+
+func (c *Counts) words(format func(int64) string, always ...Class) string {
+	var parts []string
+	for _, class := range Classes() {
+		if c[class] != 0 || slices.Contains(always, class) {
+			parts = append(parts, format(c[class])+" "+class.String())
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,188 @@
+// Package remark finds settings with which heed starts, but which cannot be meant: entries
+// that never apply, files in directories that do not exist, protection that is switched
+// off. It reports only what is certain.
+package remark
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"heed/internal/acl"
+	"heed/internal/config"
+	"heed/proxy/upstream"
+)
+
+// Of returns the remarks on settings without mistakes, in the order of the file.
+func Of(c *config.Config) []config.Finding {
+	all := slices.Concat(general(c), directories(c), access(c), clients(c), hosts(c))
+	slices.SortStableFunc(all, func(a, b config.Finding) int { return a.Line - b.Line })
+	return all
+}
+
+// general returns the remarks on single settings.
+func general(c *config.Config) (all []config.Finding) {
+	if c.HTTPS.Mode == "tunnel" {
+		all = append(all, c.Find("https.mode", `https.mode = "tunnel" lets every https request pass unjudged; write "intercept", and https = "tunnel" only in the [[host]] that needs it`))
+	}
+	if !c.Audit.Enabled && c.Audit.File != "" {
+		all = append(all, c.Find("audit.file", "audit.file is not used, since audit.enabled = false; remove one of them"))
+	}
+	if !c.Audit.Enabled && (c.Log.Level == "warn" || c.Log.Level == "error") {
+		all = append(all, c.Find("log.level", `decisions are kept nowhere: audit.enabled = false, and log.level = %q leaves them out of the log; enable one of them`, c.Log.Level))
+	}
+	switch {
+	case c.Fleet.CAFile == "":
+	case c.Fleet.URL == "":
+		all = append(all, c.Find("fleet.ca_file", "fleet.ca_file is not used, since fleet.url is empty; name the store there"))
+	case strings.HasPrefix(c.Fleet.URL, "redis://"):
+		all = append(all, c.Find("fleet.ca_file", "fleet.ca_file is not used, since redis:// is not encrypted; write rediss:// in fleet.url"))
+	}
+	return all
+}
+
+// directories returns a remark for each file that heed creates in a directory that does not
+// exist.
+func directories(c *config.Config) (all []config.Finding) {
+	files := map[string]string{"cache.file": c.Cache.File}
+	if c.Audit.Enabled {
+		files["audit.file"] = c.Audit.File
+	}
+	for key, file := range files {
+		if file == "" {
+			continue
+		}
+		dir := filepath.Dir(file)
+		if info, err := os.Stat(dir); os.IsNotExist(err) || err == nil && !info.IsDir() {
+			all = append(all, c.Find(key, "%s: there is no directory %s; create it before heed starts, or name another file", key, dir))
+		}
+	}
+	return all
+}
+
+// access returns the remarks on [access].
+func access(c *config.Config) (all []config.Finding) {
+	for i, text := range c.Access.AllowTo {
+		allowed, err := upstream.ParseDestination(text)
+		for _, refused := range c.Access.RefuseTo {
+			if r, bad := upstream.ParseDestination(refused); err == nil && bad == nil && r.Covers(allowed) {
+				all = append(all, c.FindElement(i, "access.allow_to", "access.allow_to: %q is never allowed, since access.refuse_to has %q; remove one of them", text, refused))
+				break
+			}
+		}
+	}
+	if c.Access.Users != "" || c.CheckExposure() != nil || onlyLoopback(c) {
+		return all
+	}
+	for i, text := range c.Access.Clients {
+		if p, err := netip.ParsePrefix(text); err == nil && p.Bits() == 0 {
+			all = append(all, c.FindElement(i, "access.clients", "access.clients: %q lets every machine that reaches heed use it without a password; name your networks, or set access.users", text))
+		}
+	}
+	return all
+}
+
+// onlyLoopback reports whether heed listens on loopback addresses only.
+func onlyLoopback(c *config.Config) bool {
+	without := *c
+	without.Access = config.AccessConfig{}
+	return without.CheckExposure() == nil
+}
+
+// clients returns a remark for each [[client]] that never matches.
+func clients(c *config.Config) (all []config.Finding) {
+	entries := c.ACLClients()
+	for i := range entries {
+		e := &entries[i]
+		name := fmt.Sprintf("client %q never matches", e.Name)
+		if e.User != "" && c.Access.Users == "" {
+			all = append(all, c.FindEntry(i, "client.user", "%s: no client can log in as %q, since access.users is empty; name a users file there, or recognise the client by from, listener or user_agent", name, e.User))
+		}
+		if len(e.From) > 0 && len(c.Access.Clients) > 0 && !slices.ContainsFunc(e.From, func(p netip.Prefix) bool { return overlapsAny(p, c.Access.Clients) }) {
+			all = append(all, c.FindEntry(i, "client.from", "%s: access.clients admits none of its addresses; add them there, or remove the entry", name))
+		}
+		if j := slices.IndexFunc(entries[:i], func(earlier acl.Client) bool { return earlier.Covers(e) }); j >= 0 {
+			all = append(all, c.FindEntry(i, "client.name", "%s: the earlier client %q matches every request that it would; move it above that one, or narrow that one", name, entries[j].Name))
+		}
+	}
+	return all
+}
+
+func overlapsAny(p netip.Prefix, networks []string) bool {
+	return slices.ContainsFunc(networks, func(text string) bool {
+		q, err := netip.ParsePrefix(text)
+		return err != nil || p.Overlaps(q)
+	})
+}
+
+// hostKeys are the keys of [[host]] of which the first matching entry that sets one counts,
+// each with a function that reports whether an entry sets it.
+var hostKeys = []struct {
+	name string
+	set  func(*config.HostConfig) bool
+}{
+	{"https", func(h *config.HostConfig) bool { return h.HTTPS != "" }},
+	{"ports", func(h *config.HostConfig) bool { return len(h.Ports) > 0 }},
+	{"mode", func(h *config.HostConfig) bool { return h.Mode != "" }},
+	{"crawl", func(h *config.HostConfig) bool { return h.Crawl != nil && !*h.Crawl }},
+	{"robots_file", func(h *config.HostConfig) bool { return h.RobotsFile != "" }},
+	{"upstream", func(h *config.HostConfig) bool { return h.Upstream != "" }},
+	{"upstream_tls", func(h *config.HostConfig) bool { return h.UpstreamTLS != "" }},
+	{"ca_file", func(h *config.HostConfig) bool { return h.CAFile != "" }},
+	{"client_cert", func(h *config.HostConfig) bool { return h.ClientCert != "" }},
+}
+
+// hosts returns the remarks on [[host]]: entries without settings, and settings that never
+// apply.
+func hosts(c *config.Config) (all []config.Finding) {
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		sets := len(h.Allow)+len(h.Refuse) > 0 || h.NeverAllow
+		for _, key := range hostKeys {
+			if !key.set(h) {
+				continue
+			}
+			sets = true
+			if by := covering(h, c.Hosts[:i], key.set); by != nil {
+				all = append(all, c.FindEntry(i, "host."+key.name, "host.%s never applies to %s: an earlier [[host]], of %s, sets it for these hosts; move this entry above that one, or narrow that one",
+					key.name, strings.Join(h.Match, ", "), strings.Join(by.Match, ", ")))
+			}
+		}
+		if by := covering(h, c.Hosts, func(o *config.HostConfig) bool { return o.NeverAllow }); by != nil {
+			for key, set := range map[string]bool{"host.allow": len(h.Allow) > 0, "host.crawl": h.Crawl != nil && !*h.Crawl} {
+				if set {
+					all = append(all, c.FindEntry(i, key, "%s never applies to %s: never_allow in the [[host]] of %s forbids it; remove one of them", key, strings.Join(h.Match, ", "), strings.Join(by.Match, ", ")))
+				}
+			}
+		}
+		if !sets {
+			all = append(all, c.FindEntry(i, "host.match", "this [[host]] sets nothing for %s; add a setting, or remove it", strings.Join(h.Match, ", ")))
+		}
+	}
+	return all
+}
+
+// covering returns an entry that sets something, if those that set it match every host that
+// h matches; else nil.
+func covering(h *config.HostConfig, entries []config.HostConfig, set func(*config.HostConfig) bool) (by *config.HostConfig) {
+	for _, text := range h.Match {
+		q, err := acl.ParseHostPattern(text)
+		if err != nil {
+			return nil
+		}
+		i := slices.IndexFunc(entries, func(o config.HostConfig) bool {
+			return set(&o) && slices.ContainsFunc(o.Match, func(text string) bool {
+				p, err := acl.ParseHostPattern(text)
+				return err == nil && p.Covers(q)
+			})
+		})
+		if i < 0 {
+			return nil
+		}
+		by = &entries[i]
+	}
+	return by
+}

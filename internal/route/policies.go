@@ -1,0 +1,211 @@
+package route
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"heed/cache"
+	"heed/internal/ca"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/fleet"
+	"heed/internal/pace"
+	"heed/internal/state"
+	"heed/rules"
+)
+
+const (
+	// policiesFile is the default of cache.file, in the state directory.
+	policiesFile = "policies.db"
+	// fileShare is the ratio of policies on disk to policies in memory, in bytes. The
+	// file may become twice as long.
+	fileShare = 2
+	// minPolicySize is about the size of the smallest policy in memory. It bounds their
+	// number.
+	minPolicySize = 1 << 10
+)
+
+// OpenPolicies opens the file that stores policies across restarts.
+func OpenPolicies(cfg *config.Config, state string, log *slog.Logger) (*cache.File, error) {
+	return cache.OpenFile(PoliciesPath(cfg, state), fileShare*int64(cfg.Cache.MaxBytes), log)
+}
+
+// PoliciesPath returns the path of the file that stores policies across restarts.
+func PoliciesPath(cfg *config.Config, state string) string {
+	return cmp.Or(cfg.Cache.File, filepath.Join(state, policiesFile))
+}
+
+// PolicyMemory returns the memory for policies that all routes share: cache.max_bytes
+// minus the buffer for writes to disk, but at least half of cache.max_bytes.
+func PolicyMemory(cfg *config.Config) *cache.Memory {
+	all := int64(cfg.Cache.MaxBytes)
+	room := max(all-cache.FileMemory, all/2)
+	return cache.NewMemory(int(room/minPolicySize), room)
+}
+
+// cacheConfig returns the configuration of the cache that fetches over r, whose identity
+// is id.
+func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Config {
+	c := cache.Config{
+		Profile:   profile,
+		Transport: r.Transport, PerFetch: r.Transport.GuardRedirects(),
+		UserAgent: cache.DefaultUserAgent(p.cfg.Contact),
+		Memory:    p.Memory, Limits: p.FetchLimits, Route: id + " " + profile.String(),
+	}
+	if p.Turns != nil {
+		guarded := c.PerFetch
+		c.PerFetch = func() http.RoundTripper {
+			return pacedTransport{guarded(), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
+		}
+	}
+	switch {
+	case p.File != nil:
+		c.Store = p.File.ForRoute(id)
+	case p.Stored != nil:
+		c.Store = p.Stored.store(id)
+	}
+	if r.Shared != nil {
+		c.Shared = r.Shared
+	}
+	return c
+}
+
+// identity returns a hash that identifies the route of spec across settings. A policy is
+// valid only for the route it was fetched over: through another proxy, or without
+// upstream.resolve, the same name may be another site.
+func (p *Pool) identity(spec control.RouteSpec) (string, error) {
+	parts := struct {
+		Proxy   *control.UpstreamProxy
+		Roots   string
+		CA      []byte
+		Resolve map[string]string
+		Hosts   []config.HostRoute `json:",omitempty"`
+	}{Proxy: cmp.Or(spec.Proxy, p.proxy), Hosts: p.hosts, Roots: spec.Roots, Resolve: p.cfg.Upstream.Resolve}
+	if p.cfg.Upstream.CAFile != "" {
+		var err error
+		if parts.CA, err = os.ReadFile(p.cfg.Upstream.CAFile); err != nil {
+			return "", fmt.Errorf("upstream.ca_file: %w", err)
+		}
+	}
+	return console.Digest(parts), nil
+}
+
+// shared returns the fleet's policies for the route of the settings. Runs with another
+// route share nothing. The passwords of upstream proxies are not part of the key: not even
+// a hash of them may be in the store.
+func (p *Pool) shared() (*fleet.Policies, error) {
+	redacted := Pool{cfg: p.cfg, hosts: slices.Clone(p.hosts)}
+	for i := range redacted.hosts {
+		redacted.hosts[i].Upstream = config.RedactURL(redacted.hosts[i].Upstream)
+	}
+	if proxy := p.proxy; proxy != nil {
+		redacted.proxy = &control.UpstreamProxy{All: config.RedactURL(proxy.All), HTTP: config.RedactURL(proxy.HTTP), HTTPS: config.RedactURL(proxy.HTTPS), NoProxy: proxy.NoProxy}
+	}
+	space, err := redacted.identity(control.RouteSpec{})
+	if err != nil {
+		return nil, err
+	}
+	if profile := p.cfg.RulesProfile(); profile != rules.Standard {
+		space += "-" + profile.String() // instances with different profiles interpret a denial differently
+	}
+	return p.Fleet.Policies(space), nil
+}
+
+// OpenFleet opens the store of the fleet; nil when none is configured.
+func OpenFleet(cfg *config.Config, environ []string, log *slog.Logger) (*fleet.Store, error) {
+	url, err := config.FleetURL(cfg, environ)
+	if url == "" || err != nil {
+		return nil, err
+	}
+	var roots *x509.CertPool // the system's
+	if cfg.Fleet.CAFile != "" {
+		if roots, err = ca.SystemPool(cfg.Fleet.CAFile); err != nil {
+			return nil, fmt.Errorf("fleet.ca_file: %w", err)
+		}
+	}
+	return fleet.Open(fleet.Options{URL: url, RootCAs: roots, Log: log})
+}
+
+// pacedTransport sends heed's own fetches. They are never delayed, but the pacing of the
+// site counts them.
+type pacedTransport struct {
+	http.RoundTripper
+	turns            *pace.Scheduler
+	ignoreRetryAfter bool // pacing.retry_after = "observe"
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f pacedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	o, err := rules.OriginOf(r.URL)
+	if err != nil {
+		return f.RoundTripper.RoundTrip(r) // which returns the error
+	}
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { f.turns.Fetches(o) }}
+	sent := time.Now()
+	resp, err := f.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	if err == nil && !f.ignoreRetryAfter {
+		f.turns.Answered(o, resp.StatusCode, resp.Header, sent)
+	}
+	return resp, err
+}
+
+// StoredCopies gives read access to the policies that a heed stored. It is safe for
+// concurrent use.
+type StoredCopies struct {
+	path   string          // of the file
+	client *control.Client // of the heed that has the file open; nil: none has
+}
+
+// FindStored returns the policies that this user's heed stored; nil when there is no
+// state directory.
+func FindStored(cfg *config.Config) *StoredCopies {
+	state, ok := state.Own()
+	if !ok {
+		return nil
+	}
+	s := &StoredCopies{path: PoliciesPath(cfg, state)}
+	if _, err := control.ReadStatus(context.Background(), state); err == nil {
+		s.client = control.NewClient(state)
+	}
+	return s
+}
+
+// store returns the copies of the route with the identity id.
+func (s *StoredCopies) store(id string) cache.PolicyStore {
+	if s.client != nil {
+		return &remoteCopies{s.client, id}
+	}
+	return cache.OpenReadOnly(s.path, id)
+}
+
+// remoteCopies reads the copies of one route from a running heed.
+type remoteCopies struct {
+	client *control.Client
+	id     string
+}
+
+// Load requests the copy from the running heed. On an error ok is false, and the caller
+// fetches from the site.
+func (h *remoteCopies) Load(key string) (record, snapshot []byte, ok bool) {
+	got, err := h.client.Stored(context.Background(), &control.StoredKey{Route: h.id, Key: []byte(key)})
+	if err != nil || !got.Found {
+		return nil, nil, false
+	}
+	return got.Record, got.Snapshot, true
+}
+
+// Save does nothing: the store is read-only.
+func (h *remoteCopies) Save(string, []byte, []byte) bool { return false }
+
+// Drop does nothing: the store is read-only.
+func (h *remoteCopies) Drop(string) bool { return false }

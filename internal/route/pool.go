@@ -1,0 +1,349 @@
+// Package route holds the routes to sites: upstream proxies, certificate authorities and
+// a pool of transports, each with the policies that were fetched over it.
+package route
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"heed/cache"
+	"heed/internal/audit/replay"
+	"heed/internal/ca"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/fleet"
+	"heed/internal/pace"
+	"heed/proxy/upstream"
+	"heed/rules"
+)
+
+// Bounds of the number of open routes.
+const (
+	maxRoutes     = 32 // in use; one more is refused
+	maxIdleRoutes = 4  // kept open without users for the next run
+)
+
+// Route is an open route to sites: a transport, and the policies fetched over it.
+type Route struct {
+	Key       string
+	Proxy     *control.UpstreamProxy // nil: none
+	Policies  *cache.Cache
+	Transport *upstream.HostTransports
+	Recorded  *replay.Policies // used in place of Policies; nil: not used
+	Shared    *fleet.Policies  // shared by the fleet; nil: not shared
+
+	pool  *Pool
+	users int
+}
+
+// Options holds what all routes of a pool have in common.
+type Options struct {
+	Self        *upstream.Addrs               // addresses of heed itself, never dialled; nil: none
+	Memory      *cache.Memory                 // nil: each route has separate memory
+	FetchLimits *cache.FetchLimits            // nil: each route has separate limits
+	File        *cache.File                   // stores policies across restarts; nil: none
+	Stored      *StoredCopies                 // read in place of File; nil: none
+	Fleet       *fleet.Store                  // nil: no fleet
+	Turns       *pace.Scheduler               // counts fetches of robots.txt; nil: none
+	ProxyUsed   func(proxy string, err error) // as in upstream.TransportConfig; may be nil
+}
+
+// Pool holds the open routes of one configuration. It is safe for concurrent use.
+type Pool struct {
+	Options
+	cfg     *config.Config
+	proxy   *control.UpstreamProxy // of the settings; nil for none
+	hosts   []config.HostRoute     // routes of [[host]] entries
+	version string                 // equal for pools with the same routes; empty: not compared
+
+	mu      sync.Mutex
+	open    []*Route // least recently used first
+	retired bool     // replaced: routes without users are closed
+}
+
+// NewPool returns a pool for the settings without open routes. environ resolves their
+// env: references.
+func NewPool(cfg *config.Config, environ []string, o Options) (*Pool, error) {
+	proxy, err := configuredProxy(cfg, environ)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := cfg.HostRoutes(environ)
+	if err != nil {
+		return nil, err
+	}
+	if o.Self == nil {
+		o.Self = &upstream.Addrs{}
+	}
+	return &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts}, nil
+}
+
+// Open opens one route without a pool to share it: spec with the settings.
+func Open(cfg *config.Config, environ []string, o Options, spec control.RouteSpec) (*Route, error) {
+	pool, err := NewPool(cfg, environ, o)
+	if err != nil {
+		return nil, err
+	}
+	return pool.Take(spec)
+}
+
+// Renew returns a pool for the settings: current, which may be nil, when that has the same
+// routes.
+func Renew(current *Pool, cfg *config.Config, environ []string, o Options) (*Pool, error) {
+	next, err := NewPool(cfg, environ, o)
+	if err != nil {
+		return nil, err
+	}
+	id, err := next.identity(control.RouteSpec{})
+	if err != nil {
+		return nil, err
+	}
+	if next.version = id + cfg.RoutesKey(); current != nil && current.version == next.version {
+		return current, nil
+	}
+	return next, nil
+}
+
+var errTooManyRoutes = errors.New("too many runs with different upstream proxies or CA files at once\nWait for one of them to end")
+
+// Take returns the route that spec describes, which it opens unless it is open. Every Take
+// needs a Give.
+func (p *Pool) Take(spec control.RouteSpec) (*Route, error) {
+	if spec.Profile == p.cfg.Profile {
+		spec.Profile = ""
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := spec.Key()
+	i := slices.IndexFunc(p.open, func(r *Route) bool { return r.Key == key })
+	if i >= 0 {
+		r := p.open[i]
+		r.users++
+		p.open = append(slices.Delete(p.open, i, i+1), r)
+		return r, nil
+	}
+	if p.usedLocked() >= maxRoutes {
+		return nil, errTooManyRoutes
+	}
+	r, err := p.newRoute(spec)
+	if err != nil {
+		return nil, err
+	}
+	r.pool, r.Key, r.users = p, key, 1
+	p.open = append(p.open, r)
+	return r, nil
+}
+
+// Give ends one use of r. Up to maxIdleRoutes routes without users stay open.
+func (r *Route) Give() {
+	r.pool.mu.Lock()
+	defer r.pool.mu.Unlock()
+	r.users--
+	r.pool.closeLocked()
+}
+
+// Retire closes the routes without users, now and at every later Give.
+func (p *Pool) Retire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retired = true
+	p.closeLocked()
+}
+
+func (p *Pool) closeLocked() {
+	most := maxIdleRoutes
+	if p.retired {
+		most = 0
+	}
+	for idle := len(p.open) - p.usedLocked(); idle > most; idle-- {
+		i := slices.IndexFunc(p.open, func(r *Route) bool { return r.users == 0 })
+		p.open[i].Transport.CloseIdleConnections()
+		p.open = slices.Delete(p.open, i, i+1)
+	}
+}
+
+// Refresh drops what earlier settings may have caused: the cached failures to reach sites
+// and the idle connections. It returns how many failures were dropped.
+func (p *Pool) Refresh() (dropped int) {
+	for _, r := range p.All() {
+		r.Transport.CloseIdleConnections()
+		dropped += r.Policies.DropFailures(context.Background())
+	}
+	return dropped
+}
+
+// All returns the open routes.
+func (p *Pool) All() []*Route {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.open)
+}
+
+func (p *Pool) usedLocked() int {
+	n := 0
+	for _, r := range p.open {
+		if r.users > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// newRoute opens the route that spec describes.
+func (p *Pool) newRoute(spec control.RouteSpec) (*Route, error) {
+	r := &Route{Proxy: cmp.Or(spec.Proxy, p.proxy)}
+	var err error
+	if r.Transport, err = p.transport(r.Proxy, spec.Roots); err != nil {
+		return nil, err
+	}
+	profile, known := rules.ParseProfile(cmp.Or(spec.Profile, p.cfg.Profile))
+	if !known {
+		return nil, config.CheckProfile(spec.Profile)
+	}
+	if p.Fleet != nil && spec == (control.RouteSpec{}) {
+		if r.Shared, err = p.shared(); err != nil {
+			return nil, err
+		}
+	}
+	id, err := p.identity(spec)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Policies != "" {
+		if r.Recorded, err = replay.OpenPolicies(spec.Policies, profile); err != nil {
+			return nil, fmt.Errorf("--policies: %w", err)
+		}
+	}
+	r.Policies = cache.New(p.cacheConfig(r, profile, id))
+	return r, nil
+}
+
+// transport returns a transport through proxy, which trusts the certificates in roots
+// beside the others.
+func (p *Pool) transport(proxy *control.UpstreamProxy, roots string) (*upstream.HostTransports, error) {
+	trusted, err := upstreamRoots(p.cfg, roots)
+	if err != nil {
+		return nil, err
+	}
+	through, err := proxyFunc(proxy)
+	if err != nil {
+		return nil, err
+	}
+	destinations, err := p.cfg.Destinations()
+	if err != nil {
+		return nil, err
+	}
+	hosts := make([]upstream.HostRoute, len(p.hosts))
+	for i, h := range p.hosts {
+		if hosts[i] = h.Route; h.CAFile == "" {
+			continue
+		}
+		if hosts[i].RootCAs, err = upstreamRoots(p.cfg, roots, h.CAFile); err != nil {
+			return nil, err
+		}
+	}
+	return upstream.NewHostTransports(upstream.TransportConfig{
+		Destinations:          destinations,
+		ConnsPerHost:          p.cfg.Limits.SiteConnections,
+		Proxy:                 through,
+		Resolve:               p.cfg.Upstream.Resolve,
+		RootCAs:               trusted,
+		ResponseHeaderTimeout: p.cfg.Upstream.ResponseHeaderTimeout,
+		Self:                  p.Self,
+		ProxyUsed:             p.ProxyUsed,
+	}, hosts...), nil
+}
+
+// ErrNoEnvProxy is the error of --upstream env in an environment that names no proxy.
+var ErrNoEnvProxy = errors.New("--upstream env: the environment names no proxy\nSet HTTPS_PROXY and HTTP_PROXY, or leave the flag out")
+
+// proxyFunc returns a function that returns the proxy of a request; nil when there is no
+// proxy. The values of an environment apply with NO_PROXY, as in package httpproxy.
+func proxyFunc(p *control.UpstreamProxy) (func(*http.Request) (*url.URL, error), error) {
+	if p == nil {
+		return nil, nil
+	}
+	if p.All != "" {
+		u, err := url.Parse(p.All)
+		if err != nil {
+			return nil, fmt.Errorf("the upstream proxy %q is not a URL", config.RedactURL(p.All))
+		}
+		return http.ProxyURL(u), nil
+	}
+	choose := (&httpproxy.Config{HTTPProxy: p.HTTP, HTTPSProxy: p.HTTPS, NoProxy: p.NoProxy}).ProxyFunc()
+	return func(r *http.Request) (*url.URL, error) { return choose(r.URL) }, nil
+}
+
+// upstreamRoots returns the authorities that sites' certificates are verified
+// against: the system's, those of upstream.ca_file, those in extra and those of
+// the files.
+func upstreamRoots(cfg *config.Config, extra string, files ...string) (*x509.CertPool, error) {
+	if cfg.Upstream.CAFile != "" {
+		files = append(files, cfg.Upstream.CAFile)
+	}
+	pool, err := ca.SystemPool(files...)
+	if err != nil {
+		return nil, err
+	}
+	if extra != "" && !pool.AppendCertsFromPEM([]byte(extra)) {
+		return nil, errors.New("the CA files of the run's environment hold no certificate")
+	}
+	return pool, nil
+}
+
+// configuredProxy returns the proxy of upstream.proxy; nil when there is none.
+func configuredProxy(cfg *config.Config, environ []string) (*control.UpstreamProxy, error) {
+	switch cfg.Upstream.Proxy {
+	case "":
+		return nil, nil
+	case "env":
+		return ProxyOfEnviron(environ), nil
+	}
+	all, err := config.ResolveUpstream(cfg.Upstream.Proxy, environ)
+	if err != nil {
+		return nil, fmt.Errorf("upstream.proxy: %w", err)
+	}
+	return &control.UpstreamProxy{All: all}, nil
+}
+
+// ProxyOfEnviron returns the proxy of the variables that curl and Go read; nil when none
+// is set.
+func ProxyOfEnviron(environ []string) *control.UpstreamProxy {
+	get := func(names ...string) string {
+		for _, name := range names {
+			if value, _ := console.Lookup(environ, name); value != "" {
+				return value
+			}
+		}
+		return ""
+	}
+	p := &control.UpstreamProxy{
+		HTTP:    get("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"),
+		HTTPS:   get("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
+		NoProxy: get("no_proxy", "NO_PROXY"),
+	}
+	if p.HTTP == "" && p.HTTPS == "" {
+		return nil
+	}
+	return p
+}
+
+// OpenCA opens the CA in the files cert and key, or, when cert is empty, the one of
+// the state directory, which is created on first use.
+func OpenCA(cert, key, state string, now func() time.Time) (*ca.Authority, error) {
+	if cert != "" {
+		return ca.Load(cert, key, now)
+	}
+	return ca.Open(state, now)
+}

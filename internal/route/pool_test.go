@@ -1,0 +1,185 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"heed/internal/config"
+	"heed/internal/control"
+	"heed/internal/testkit/fixture"
+	"heed/proxy/upstream"
+)
+
+func emptyPool(t *testing.T) *Pool {
+	t.Helper()
+	return &Pool{cfg: &config.Config{}, Options: Options{Self: &upstream.Addrs{}}}
+}
+
+func byProxy(n int) control.RouteSpec {
+	return control.RouteSpec{Proxy: &control.UpstreamProxy{All: fmt.Sprintf("http://127.0.0.1:%d", n)}}
+}
+
+func take(t *testing.T, s *Pool, w control.RouteSpec) *Route {
+	t.Helper()
+	e, err := s.Take(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestHeed_RunsWithTheSameRouteSharePolicies(t *testing.T) {
+	s := emptyPool(t)
+	one, same, other := take(t, s, control.RouteSpec{}), take(t, s, control.RouteSpec{}), take(t, s, byProxy(1))
+	if one != same {
+		t.Error("two runs with the same route have separate policies")
+	}
+	if one == other {
+		t.Error("a run behind another proxy shares policies with one that is not")
+	}
+	one.Give()
+	same.Give()
+	if again := take(t, s, control.RouteSpec{}); again != one {
+		t.Error("the policies are gone when the next run comes")
+	}
+}
+
+func TestHeed_UnusedRoutesAreClosed(t *testing.T) {
+	s := emptyPool(t)
+	used := take(t, s, control.RouteSpec{})
+	for i := range 20 {
+		take(t, s, byProxy(i)).Give()
+	}
+	if len(s.open) != maxIdleRoutes+1 {
+		t.Errorf("%d routes are open, want %d idle ones and the used one", len(s.open), maxIdleRoutes)
+	}
+	if take(t, s, control.RouteSpec{}) != used {
+		t.Error("the one in use was dropped")
+	}
+}
+
+func TestHeed_RoutesInUseAreBounded(t *testing.T) {
+	s := emptyPool(t)
+	for i := range maxRoutes {
+		take(t, s, byProxy(i))
+	}
+	if _, err := s.Take(byProxy(1000)); !errors.Is(err, errTooManyRoutes) {
+		t.Errorf("one more: %v", err)
+	}
+	take(t, s, byProxy(0)) // one that is open takes any number of users
+}
+
+func TestHeed_RootsThatAreNoneAreAnError(t *testing.T) {
+	if _, err := emptyPool(t).Take(control.RouteSpec{Roots: "nonsense"}); err == nil {
+		t.Error("no error")
+	}
+}
+
+// goes returns the proxy that a request for target takes; empty for none.
+func goes(t *testing.T, p *control.UpstreamProxy, target string) string {
+	t.Helper()
+	choose, err := proxyFunc(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if choose == nil {
+		return ""
+	}
+	r, err := http.NewRequest("GET", target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := choose(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u == nil {
+		return ""
+	}
+	return u.String()
+}
+
+func TestHeed_UpstreamProxyIsReadAsClientsReadIt(t *testing.T) {
+	cases := []struct {
+		environ string
+		target  string
+		want    string
+	}{
+		{"https_proxy=http://p:1", "https://site.test/", "http://p:1"},
+		{"https_proxy=http://p:1", "http://site.test/", ""},
+		{"HTTPS_PROXY=http://p:1 https_proxy=http://q:2", "https://site.test/", "http://q:2"},
+		{"HTTP_PROXY=p:1", "http://site.test/", "http://p:1"},
+		{"ALL_PROXY=socks5://p:1", "https://site.test/", "socks5://p:1"},
+		{"ALL_PROXY=http://p:1 HTTPS_PROXY=http://q:2", "https://site.test/", "http://q:2"},
+		{"ALL_PROXY=http://p:1 NO_PROXY=.site.test", "https://www.site.test/", ""},
+	}
+	for _, c := range cases {
+		p := ProxyOfEnviron(strings.Fields(c.environ))
+		if got := goes(t, p, c.target); got != c.want {
+			t.Errorf("%s: %s goes through %q, want %q", c.environ, c.target, got, c.want)
+		}
+	}
+	if p := ProxyOfEnviron([]string{"NO_PROXY=x", "HTTPS_PROXY="}); p != nil {
+		t.Errorf("an environment without a proxy gives %+v", p)
+	}
+}
+
+func TestHeed_ANamedUpstreamProxyTakesEverything(t *testing.T) {
+	p := &control.UpstreamProxy{All: "http://user:pw@p:1"}
+	for _, target := range []string{"http://site.test/", "https://site.test/", "http://127.0.0.1:80/", "http://localhost/"} {
+		if got := goes(t, p, target); got != "http://user:pw@p:1" {
+			t.Errorf("%s goes through %q", target, got)
+		}
+	}
+	if got := goes(t, nil, "https://site.test/"); got != "" {
+		t.Errorf("without one it goes through %q", got)
+	}
+}
+
+func TestHeed_TheConfiguredUpstreamProxyCountsUnlessARunNamesAnother(t *testing.T) {
+	environ := []string{"https_proxy=http://env:1"}
+	for value, want := range map[string]string{"": "", "env": "http://env:1", "http://own:2": "http://own:2"} {
+		p, err := configuredProxy(&config.Config{Upstream: config.UpstreamConfig{Proxy: value}}, environ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := goes(t, p, "https://site.test/"); got != want {
+			t.Errorf("upstream.proxy = %q leads through %q, want %q", value, got, want)
+		}
+	}
+}
+
+// Policies that were fetched over one route are not used on another.
+func TestHeed_HostsWithASeparateRouteMakeAnotherRoute(t *testing.T) {
+	seen := map[string]string{}
+	for _, c := range []string{
+		"",
+		"upstream = \"direct\"",
+		"upstream = \"http://p.example:1\"",
+		"upstream_tls = \"unverified\"\nreason = \"a test\"",
+		"upstream_tls = \"sha256:" + strings.Repeat("0", 64) + "\"\nreason = \"a test\"",
+	} {
+		pool, err := NewPool(fixture.Settings(t, "[[host]]\nmatch = [\"a.test\"]\nmode = \"observe\"\n"+c+"\n"), nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := pool.identity(control.RouteSpec{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, twice := seen[id]; twice {
+			t.Errorf("%q and %q are one route", c, other)
+		}
+		seen[id] = c
+	}
+	plain, err := NewPool(fixture.Settings(t, ""), nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := plain.identity(control.RouteSpec{}); err != nil || seen[id] != "" {
+		t.Errorf("settings of hosts without a route make another one, %v", err)
+	}
+}

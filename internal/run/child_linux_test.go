@@ -1,0 +1,60 @@
+package run
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"heed/internal/control"
+)
+
+// A log that nobody reads for longer than heed's patience is whole all the same
+// once somebody does; a signal ends the wait.
+func TestTheLogOfARunWaitsForItsReader(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "log")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	log, err := openRunLog(pipe, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Repeat("x", 1023) + "\n"
+	for range 1000 { // more than a pipe holds
+		if _, err := log.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopped := make(chan os.Signal, 1)
+	stopped <- os.Interrupt
+	if err := log.wait(stopped, nil); err == nil {
+		t.Error("a signal during the wait, and the log is said to be whole")
+	}
+	ended, told := make(chan error, 1), make(chan bool, 1)
+	go func() { ended <- log.wait(nil, func() { told <- true }) }()
+	select {
+	case <-told:
+	case err := <-ended:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(2 * control.EndTimeout):
+		t.Fatal("nobody is told of the wait")
+	}
+	in := bufio.NewReader(reader)
+	for i := range 1000 {
+		if got, err := in.ReadString('\n'); err != nil || got != line {
+			t.Fatalf("line %d: %v", i, err)
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("after all was read: %v", err)
+	}
+}

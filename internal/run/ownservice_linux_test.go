@@ -1,0 +1,71 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// closed answers every page, and disallows all of them.
+const closed = `
+import http.server, os, sys
+class Site(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"User-agent: *\nDisallow: /\n")
+    def log_message(self, *words): pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Site)
+open("port.part", "w").write(str(server.server_port))
+os.rename("port.part", "port")
+server.serve_forever()
+`
+
+// Requests of a command to its own server on this machine are recorded and not judged,
+// plain or in a tunnel, also when the server has lost its parent. The same pages of a
+// server that is not the command's are refused, and so are those of its own once that has
+// ended and another program has its port.
+func TestACommandsOwnServiceIsNoSite(t *testing.T) {
+	testkit.Serve(t, "")
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "User-agent: *\nDisallow: /\n")
+	}))
+	t.Cleanup(foreign.Close)
+	dir := t.TempDir()
+	script := testkit.Write(t, filepath.Join(dir, "closed.py"), closed)
+	log := filepath.Join(dir, "log")
+	shell := `cd ` + dir + `
+		serve() { rm -f port; (python3 ` + script + ` & echo $! >pid); until test -e port; do sleep 0.01; done; port=$(cat port); }
+		get() { curl -sS -o /dev/null -w '%{http_code} ' "$@"; }
+		serve
+		get http://localhost:$port/1; get http://127.0.0.1:$port/2; get -p http://localhost:$port/3
+		get ` + foreign.URL + `/4; get -p ` + foreign.URL + `/5
+		kill $(cat pid); while kill -0 $(cat pid) 2>/dev/null; do sleep 0.01; done
+		get http://localhost:$port/6`
+	_, stdout, stderr := heedRun(t, RunCmd{Command: command("sh", "-c", shell), Log: log})
+	if want := "200 200 200 403 403 502 "; stdout != want {
+		t.Errorf("the answers are %q, want %q\n%s", stdout, want, stderr)
+	}
+	if !strings.Contains(stderr, ": a local service of the command itself") {
+		t.Errorf("the summary does not name the service:\n%s", stderr)
+	}
+	var got []string
+	for line := range strings.Lines(testkit.Read(t, log)) {
+		var e struct{ Verdict, Reason, Judged string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.Verdict+" "+e.Reason+" "+e.Judged)
+	}
+	own := "allow own-service no"
+	want := []string{own, own, own, "refuse rule path", "refuse rule path", "refuse origin-unreachable path"}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("recorded\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -1,0 +1,347 @@
+// Package run is heed run: it joins or starts a heed, runs the command, watches for
+// connections that bypass heed, and prints the summary.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"heed/internal/acl"
+	"heed/internal/audit"
+	"heed/internal/audit/replay"
+	"heed/internal/clientenv"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/reason"
+	"heed/internal/route"
+	"heed/internal/state"
+	"heed/rules"
+)
+
+// RunCmd is `heed run`: it runs one command with a separate proxy.
+type RunCmd struct {
+	config.FileFlags
+	Profile  string   `placeholder:"NAME" help:"Use this profile: standard, strict, google or rep1994."`
+	Upstream string   `placeholder:"env|URL" help:"Reach sites through a proxy: URL, file:PATH, env:NAME or env."`
+	Agent    string   `placeholder:"NAME" help:"Judge the command as NAME and send NAME to sites; needs --contact."`
+	Contact  string   `placeholder:"URL" help:"Send this URL or mail address with --agent."`
+	Observe  bool     `help:"Refuse nothing; report what would be refused."`
+	FailOn   string   `placeholder:"would-refuse" enum:",would-refuse" default:"" help:"Exit with 3 when a rule or a setting would refuse a request."`
+	Service  []string `sep:"none" placeholder:"HOST" help:"Do not judge requests to HOST, a service that is not crawled. Repeatable."`
+	Quiet    bool     `short:"q" help:"Print no summary and no remarks."`
+	JSON     bool     `name:"json" help:"Print the summary as JSON on stderr."`
+	Log      string   `placeholder:"FILE" help:"Append a JSON line per decision to FILE; - is stderr."`
+	Audit    string   `placeholder:"FILE" help:"Record this run in a new FILE, for heed audit."`
+	Policies string   `placeholder:"FILE" help:"Judge by the robots.txt files in the record FILE; fetch none."`
+	Note     string   `placeholder:"TEXT" help:"Store TEXT in the record as a note; needs --audit."`
+
+	Command []string `arg:"" optional:"" passthrough:"" name:"cmd" help:"The command and its arguments."`
+}
+
+// Help is what `heed run --help` prints at the end.
+func (RunCmd) Help() string {
+	return `Starts a proxy for CMD on a free port, sets the variables that make CMD use it and
+trust heed's CA, and runs CMD. Signals and the exit status are passed on. Then a
+summary on stderr reports what was allowed, what was refused by which rule, and, on
+Linux, which connections bypassed heed. Runs at the same time share one heed, so
+that each robots.txt is fetched once.
+
+  heed run -- curl https://example.org/
+  heed run --agent NewsBot --contact https://example.org/newsbot -- python3 fetch.py
+  heed run --audit crawl.db --note "first crawl" -- ./crawl
+  heed run --policies crawl.db --audit other.db -- ./other-crawl
+  heed run --observe --fail-on would-refuse -- ./crawl
+  heed run --service registry.example.org -- npm install
+
+Exit status: that of CMD; 3 when CMD succeeded and --fail-on found something; 128
+plus the signal's number when a signal ended it; 126 or 127 when CMD cannot be run;
+2 when heed fails.`
+}
+
+// run is the state of one `heed run`.
+type run struct {
+	app    *console.App
+	cmd    *RunCmd
+	path   string // of the command
+	args   []string
+	state  string
+	cfg    *config.Config
+	found  clientenv.Found
+	log    *runLog // nil: no --log
+	join   control.JoinRequest
+	own    []string      // addresses that heed listens on, host:port each
+	bypass *bypassReport // set when the command has ended
+}
+
+// Run runs the command and ends with its exit status.
+func (c *RunCmd) Run(a *console.App) error {
+	r, err := c.prepare(a)
+	if err != nil {
+		return err
+	}
+	m, err := JoinOrStart(context.Background(), r.state, r.cfg.File, &r.join)
+	if err != nil {
+		return err
+	}
+	defer m.Leave()
+	environ, err := ClientEnviron(a, m, r.state, r.found)
+	if err != nil {
+		return err
+	}
+	remarks := r.remarks(m)
+	log := io.Discard
+	if r.log != nil {
+		log = r.log
+	}
+	finish := ReadStream(m, log, a.Stderr, !c.Quiet && !c.JSON)
+	r.own = append(m.Own, m.Listen)
+	status, err := r.child(environ)
+	if err != nil {
+		return err
+	}
+	summary := finish()
+	if r.log != nil {
+		r.closeLog()
+	}
+	r.report(status, summary, remarks)
+	return console.Exit(r.failOn(status, summary))
+}
+
+// ClientEnviron returns the environment of a command behind the heed that m joined. found
+// holds the CAs that the command trusts as well.
+func ClientEnviron(a *console.App, m *control.RunClient, stateDir string, found clientenv.Found) ([]string, error) {
+	// The CA is that of the joined heed, whose settings may differ.
+	authority, err := route.OpenCA(m.CA.CACert, m.CA.CAKey, stateDir, a.Now)
+	if err != nil {
+		return nil, err
+	}
+	files, err := clientenv.MakeClientFiles(stateDir, authority, found, a.Now())
+	if err != nil {
+		return nil, err
+	}
+	return clientenv.ClientEnviron(a.Environ, m.Listen, files), nil
+}
+
+// exitObserved is the status for a command that succeeded although a request would have
+// been refused.
+const exitObserved = 3
+
+// failOn returns the exit status of heed: with --fail-on, a command that succeeded fails
+// when a request would have been refused by a rule or by the operator, or when there is
+// no summary. A site whose robots.txt cannot be read refuses nothing.
+func (r *run) failOn(status int, s *audit.Summary) int {
+	switch {
+	case status != 0 || r.cmd.FailOn == "":
+		return status
+	case s == nil:
+		return console.ExitUsage
+	}
+	refusals := s.WouldBe[reason.RefusedByRule] + s.WouldBe[reason.RefusedByOperator]
+	print := !r.cmd.Quiet && !r.cmd.JSON
+	if refusals == 0 {
+		if refused := s.Classes[reason.RefusedByRule] + s.Classes[reason.RefusedByOperator]; refused > 0 && print {
+			fmt.Fprintf(r.app.Stderr, "heed: --fail-on would-refuse counts only requests in observe mode, and %s refused: add --observe\n", requestsWere(uint64(refused)))
+		}
+		return 0
+	}
+	if print {
+		fmt.Fprintf(r.app.Stderr, "heed: status %d, since %s would be refused (--fail-on would-refuse)\n", exitObserved, console.Plural(uint64(refusals), "request"))
+	}
+	return exitObserved
+}
+
+// closeLog waits until the log is written and closes it, and reports lines that were lost.
+// An interrupt ends the wait.
+func (r *run) closeLog() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	err := r.log.wait(signals, func() {
+		if !r.cmd.Quiet {
+			fmt.Fprintln(r.app.Stderr, "heed: waiting for the reader of the log; Ctrl-C discards the rest")
+		}
+	})
+	if err = errors.Join(err, r.log.closeFile()); err != nil {
+		fmt.Fprintf(r.app.Stderr, "heed: the log is not complete: %v\n", err)
+	}
+}
+
+// prepare checks the flags, the settings and the environment before anything is started.
+func (c *RunCmd) prepare(a *console.App) (*run, error) {
+	r := &run{app: a, cmd: c, args: c.Command}
+	if len(r.args) > 0 && r.args[0] == "--" {
+		r.args = r.args[1:]
+	}
+	switch {
+	case len(r.args) > 0 && strings.HasPrefix(r.args[0], "-") && len(r.args) == len(c.Command): // not after two dashes
+		return nil, fmt.Errorf("heed run has no flag %s\nSee `heed run --help`, and write the command behind two dashes: heed run -- CMD", console.Quoted(r.args[0]))
+	case len(r.args) == 0:
+		return nil, errors.New("there is no command to run\nWrite it behind two dashes: heed run -- curl https://example.org/")
+	}
+	var err error
+	if r.join.Agent, r.join.UserAgent, err = declared(c.Agent, c.Contact); err != nil {
+		return nil, err
+	}
+	for _, host := range c.Service {
+		if _, err := acl.ParseHostPattern(host); err != nil {
+			return nil, fmt.Errorf("--service: %w", err)
+		}
+	}
+	r.join.Observe, r.join.Services = c.Observe, c.Service
+	if err := r.audit(); err != nil {
+		return nil, err
+	}
+	if r.cfg, err = c.Load(a); err != nil {
+		return nil, err
+	}
+	if r.path, err = findCommand(a, r.args[0]); err != nil {
+		return nil, err
+	}
+	if r.state, err = state.Dir(); err != nil {
+		return nil, err
+	}
+	r.found = clientenv.Inspect(a.Environ, r.state)
+	if r.join.Route, err = c.routeSpec(a, r.cfg, r.found); err != nil {
+		return nil, err
+	}
+	r.join.Version, r.join.Config, r.join.Asked = console.Version(), r.cfg.JoinHash(), r.cfg.File != "" || c.NoConfig
+	if c.Log != "" {
+		r.join.Log = true
+		r.log, err = openRunLog(c.Log, a.Stderr)
+	}
+	return r, err
+}
+
+// audit adds the record of --audit to the join request.
+func (r *run) audit() error {
+	if r.cmd.Audit == "" {
+		if r.cmd.Note != "" {
+			return errors.New("--note needs --audit FILE: the note is stored in the record of the run")
+		}
+		return nil
+	}
+	file, err := filepath.Abs(r.cmd.Audit)
+	if err != nil {
+		return fmt.Errorf("--audit: %w", err)
+	}
+	r.join.Audit = &control.RunAudit{File: file, Command: r.args, Note: r.cmd.Note}
+	return r.join.Audit.Check()
+}
+
+// routeSpec returns the route to sites that the environment and the flags select.
+func (c *RunCmd) routeSpec(a *console.App, cfg *config.Config, found clientenv.Found) (control.RouteSpec, error) {
+	w := control.RouteSpec{Roots: string(found.Certs()), Profile: c.Profile} // unreadable certificates are reported by remarks
+	if c.Profile != "" {
+		if err := config.CheckProfile(c.Profile); err != nil {
+			return w, fmt.Errorf("--profile: %w", err)
+		}
+	}
+	if c.Policies != "" {
+		var err error
+		if w.Policies, err = recordedPolicies(c.Policies); err != nil {
+			return w, fmt.Errorf("--policies: %w", err)
+		}
+	}
+	switch {
+	case c.Upstream == "env":
+		if w.Proxy = route.ProxyOfEnviron(a.Environ); w.Proxy == nil {
+			return w, route.ErrNoEnvProxy
+		}
+	case c.Upstream != "":
+		all, err := config.UpstreamFlag(c.Upstream)
+		if err == nil {
+			all, err = config.ResolveUpstream(all, a.Environ)
+		}
+		if err != nil {
+			return w, fmt.Errorf("--upstream: %w", err)
+		}
+		w.Proxy = &control.UpstreamProxy{All: all}
+	case cfg.Upstream.Proxy == "env":
+		w.Proxy = route.ProxyOfEnviron(a.Environ)
+	}
+	return w, nil
+}
+
+// remarks returns the remarks on the environment and the settings, and prints them unless
+// --quiet or --json is set.
+func (r *run) remarks(m *control.RunClient) []string {
+	found := clientenv.Inspect(r.app.Environ, r.state, m.Own...)
+	if r.join.Route.Proxy != nil {
+		found.Proxies = nil // used, or replaced by --upstream
+	}
+	remarks := found.Remarks()
+	remarks = append(remarks, m.Unjudged...)
+	if r.cmd.Policies != "" {
+		remarks = append(remarks, "judged by the robots.txt files in "+console.Quoted(r.cmd.Policies)+" alone; requests to sites that it has none of are refused")
+	}
+	if days := m.CADays; days <= console.CAWarningDays {
+		remarks = append(remarks, "heed's CA certificate"+console.DaysLeft(days))
+	}
+	if !r.cmd.Quiet && !r.cmd.JSON {
+		for _, text := range remarks {
+			fmt.Fprintln(r.app.Stderr, "heed:", text)
+		}
+	}
+	return remarks
+}
+
+// declared returns the product token to judge by and the User-Agent to send, from --agent
+// and --contact. Both are empty without these flags.
+func declared(name, contact string) (token, userAgent string, err error) {
+	switch {
+	case name == "" && contact == "":
+		return "", "", nil
+	case name == "":
+		return "", "", errors.New("--contact needs --agent: the name of the client, such as --agent NewsBot")
+	case contact == "":
+		return "", "", errors.New("--agent needs --contact: a URL or mail address where the site's owner can reach you")
+	}
+	if err := config.CheckContact(contact); err != nil {
+		return "", "", fmt.Errorf("--contact: %w", err)
+	}
+	token, version, versioned := strings.Cut(name, "/")
+	if !versioned {
+		version = "1.0"
+	}
+	if !isProductToken(token) || config.CheckName(version) != nil || version == "" {
+		return "", "", fmt.Errorf("--agent: %q is not a valid product token; write letters, digits, - and _, such as NewsBot or NewsBot/2.1", console.Printable(name))
+	}
+	return token, token + "/" + version + " (+" + contact + ")", nil
+}
+
+// isProductToken reports whether s is a product token (RFC 9309 §2.2.1). Digits are
+// accepted too, since real names contain them.
+func isProductToken(s string) bool {
+	letters := 0
+	for _, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z':
+			letters++
+		case r >= '0' && r <= '9', r == '-', r == '_':
+		default:
+			return false
+		}
+	}
+	return letters > 0 && len(s) <= 64
+}
+
+// recordedPolicies returns the absolute path of a record, or an error unless it contains
+// policies.
+func recordedPolicies(path string) (string, error) {
+	p, err := replay.OpenPolicies(path, rules.Standard)
+	if err != nil {
+		return "", err
+	}
+	if p.Len() == 0 {
+		return "", fmt.Errorf("the record %s contains no robots.txt\nName the record of a run that fetched some", path)
+	}
+	return filepath.Abs(path)
+}

@@ -1,0 +1,324 @@
+package run
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/clientenv"
+	"heed/internal/console"
+	"heed/rules"
+)
+
+// maxSummaryLines is the greatest number of lines in each part of the summary; the rest is
+// counted in one line.
+const maxSummaryLines = 12
+
+// runReport is the summary of `heed run --json`.
+type runReport struct {
+	Command []string `json:"command"`
+	Exit    int      `json:"exit"`
+	Remarks []string `json:"remarks"`
+	// Complete is false when heed ended before the command; then all counts are 0.
+	Complete bool          `json:"complete"`
+	Bypass   *bypassReport `json:"went_round"`
+	audit.Summary
+}
+
+// report prints the summary of the run.
+func (r *run) report(status int, s *audit.Summary, remarks []string) {
+	switch {
+	case r.cmd.JSON:
+		report := runReport{Command: r.args, Exit: status, Remarks: remarks, Complete: s != nil, Bypass: r.bypass}
+		if remarks == nil {
+			report.Remarks = []string{}
+		}
+		if s != nil {
+			report.Summary = *s
+		}
+		_ = console.NewJSON(r.app.Stderr).Encode(report) // there is no other place for the error
+	case r.cmd.Quiet:
+	case s == nil:
+		fmt.Fprintln(r.app.Stderr, "heed: the heed that judged this run ended before it: later requests failed, and there is no summary")
+	case s.Requests == 0:
+		r.bypass.print(r.app.Stderr)
+		printHints(r.app.Stderr, r.args[0])
+	default:
+		printSummary(r.app.Stderr, s)
+		printTimeoutHints(r.app.Stderr, s, r.args[0])
+		r.bypass.print(r.app.Stderr)
+		printMixedHints(r.app.Stderr, s, r.bypass, r.args[0])
+	}
+}
+
+// maxBypassed is the greatest number of destinations in a bypassReport.
+const maxBypassed = 5
+
+// bypassReport counts the connections of a run's processes that bypassed heed. It is
+// based on samples: connections of a few milliseconds can be missed.
+type bypassReport struct {
+	// Watched is false on systems that do not list the connections of processes.
+	Watched     bool       `json:"watched"`
+	Connections uint64     `json:"connections"`
+	To          []bypassed `json:"to"` // most connections first, at most maxBypassed
+}
+
+// bypassed is one destination of one command.
+type bypassed struct {
+	Command     string `json:"command"`
+	To          string `json:"to"`       // address:port
+	Protocol    string `json:"protocol"` // tcp or udp
+	Connections uint64 `json:"connections"`
+}
+
+// print writes the line of the summary; nothing when there were no connections.
+func (r *bypassReport) print(w io.Writer) {
+	if r == nil || r.Connections == 0 {
+		return
+	}
+	var named []string
+	var count uint64
+	for _, to := range r.To {
+		text := console.Quoted(to.Command) + " to " + to.To
+		if to.Protocol == "udp" {
+			text += " by UDP"
+		}
+		if to.Connections > 1 {
+			text += fmt.Sprintf(" (%d)", to.Connections)
+		}
+		named, count = append(named, text), count+to.Connections
+	}
+	if more := r.Connections - count; more > 0 {
+		named = append(named, fmt.Sprintf("%d more", more))
+	}
+	fmt.Fprintf(w, "heed: at least %s bypassed heed (not judged): %s\n", console.Plural(r.Connections, "connection"), strings.Join(named, ", "))
+}
+
+// hostName returns a host for a person. A request that is not valid HTTP has none.
+func hostName(host string) string { return cmp.Or(console.Quoted(host), "(no host)") }
+
+// printSummary writes s for a person.
+func printSummary(w io.Writer, s *audit.Summary) {
+	out := bufio.NewWriter(w)
+	defer out.Flush()
+	fmt.Fprintf(out, "heed: %s came through, to %s: %s\n", console.Plural(s.Requests, "request"), hostsOf(s), s.Classes.Words(plain))
+	if observed := s.WouldBe.OnlyWords(plain); observed != "" {
+		fmt.Fprintf(out, "  only observed; in enforce mode they would be: %s\n", observed)
+	}
+	if len(s.Hosts) > 1 {
+		part(out, s.Hosts, func(h audit.HostCount) string {
+			return fmt.Sprintf("  %s: %s, %s", hostName(h.Host), console.Plural(h.Requests, "request"), h.Classes.Words(plain))
+		})
+	}
+	if s.ByPath == s.Requests {
+		fmt.Fprintln(out, "  judged by path: all of what came through heed")
+	} else {
+		fmt.Fprintf(out, "  judged, of what came through heed: %s\n", console.Coverage(&s.Counts))
+	}
+	part(out, s.Refusals, func(c audit.RuleCount) string {
+		class := cmp.Or(c.Class, "not allowed")
+		if c.Observed {
+			class = "would be " + class
+		}
+		return fmt.Sprintf("  %s %d x %s: %s", class, c.Count, hostName(c.Host), because(c))
+	})
+	part(out, s.Failed, func(c audit.SiteCount) string {
+		return fmt.Sprintf("  failed %d x %s: allowed, and answered by heed with an error", c.Count, hostName(c.Host)) + withStatus(c.Status)
+	})
+	part(out, s.Sites, func(c audit.SiteCount) string {
+		if c.Status == 0 {
+			return fmt.Sprintf("  refused by sites themselves: %d x %s", c.Count, hostName(c.Host))
+		}
+		return fmt.Sprintf("  refused by the site itself: %d x %s with status %d", c.Count, hostName(c.Host), c.Status)
+	})
+	part(out, s.Pages, func(c audit.PageCount) string {
+		return fmt.Sprintf("  page %s: %d of %s refused%s", cmp.Or(console.Quoted(c.Page), "(unnamed)"), c.Refused, console.Plural(c.Parts, "part"), andBySite(c.SiteRefused))
+	})
+	part(out, s.Unjudged, func(c audit.ReasonCount) string {
+		if c.Host == audit.Other {
+			return fmt.Sprintf("  not judged %d x %s: for various reasons", c.Count, c.Host)
+		}
+		return fmt.Sprintf("  %s %d x %s: %s", cmp.Or(c.Class, "not judged"), c.Count, hostName(c.Host), console.ReasonText(c.Reason))
+	})
+	if s.Waited.Requests > 0 {
+		fmt.Fprintf(out, "  waited: %s, %v in all, %v at most\n", console.Plural(s.Waited.Requests, "request"),
+			s.Waited.Total.Round(time.Millisecond), s.Waited.Longest.Round(time.Millisecond))
+	}
+	part(out, s.Paced, pacedWords)
+}
+
+// part prints a line per element, up to maxSummaryLines, and the number of the others.
+func part[T any](w io.Writer, list []T, line func(T) string) {
+	for i, x := range list {
+		if i == maxSummaryLines {
+			fmt.Fprintf(w, "  ... and %d more; --json prints them all\n", len(list)-i)
+			return
+		}
+		fmt.Fprintln(w, line(x))
+	}
+}
+
+// andBySite returns the part of a page's line about refusals by the site; empty for 0.
+func andBySite(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d by the site itself", n)
+}
+
+// because returns the rule that refused, or the reason when no rule did.
+func because(c audit.RuleCount) string {
+	if c.Host == audit.Other {
+		return "for various reasons"
+	}
+	if c.Line == 0 {
+		return console.ReasonText(c.Reason)
+	}
+	return fmt.Sprintf("robots.txt line %d %s (group %s)", c.Line, console.Quoted(c.Rule), console.Quoted(c.Group))
+}
+
+// withStatus returns the part of a line about heed's status; empty for 0.
+func withStatus(status int) string {
+	if status == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (status %d)", status)
+}
+
+// plain returns a number without any separators.
+func plain(n int64) string { return strconv.FormatInt(n, 10) }
+
+func hostsOf(s *audit.Summary) string {
+	if len(s.Hosts) == 1 {
+		return hostName(s.Hosts[0].Host)
+	}
+	return console.Plural(uint64(len(s.Hosts)), "host")
+}
+
+// timeoutHint names the timeout setting of a kind of client.
+type timeoutHint struct {
+	command string // prefix of the command's name
+	setting string
+}
+
+// timeoutHints are printed when a client closed requests before their turn.
+var timeoutHints = []timeoutHint{
+	{"curl", "curl --max-time SECONDS, or none"},
+	{"wget", "wget --timeout=SECONDS, or --read-timeout"},
+	{"scrapy", "Scrapy's DOWNLOAD_TIMEOUT"},
+	{"python", "the timeout of requests, httpx or urllib, or Scrapy's DOWNLOAD_TIMEOUT"},
+	{"node", "the signal of fetch (AbortSignal.timeout), or undici's headersTimeout"},
+	{"npm", "npm --fetch-timeout=MILLISECONDS"},
+	{"pip", "pip --timeout=SECONDS"},
+	{"perl", "the timeout of LWP::UserAgent"},
+	{"go", "the Timeout of http.Client, or its ResponseHeaderTimeout"},
+}
+
+// pacedWords returns the line about pacing at one host.
+func pacedWords(c audit.PaceCount) string {
+	text := fmt.Sprintf("  turns at %s: %s waited for %v in all, %v at most", hostName(c.Host), console.Plural(c.Requests, "request"),
+		c.Total.Round(time.Millisecond), c.Longest.Round(time.Millisecond))
+	if c.Refused > 0 {
+		text += fmt.Sprintf("; told when to come back: %d", c.Refused)
+	}
+	if c.Left > 0 {
+		text += fmt.Sprintf("; left before their turn: %d, up to %v too early", c.Left, c.Owed.Round(time.Second))
+	}
+	return text
+}
+
+// printTimeoutHints prints which timeout to raise when clients closed requests before
+// their turn, and which setting when requests were refused with 429.
+func printTimeoutHints(w io.Writer, s *audit.Summary, command string) {
+	var left, refused uint64
+	var owed time.Duration
+	for _, c := range s.Paced {
+		left, refused, owed = left+c.Left, refused+c.Refused, max(owed, c.Owed)
+	}
+	if left > 0 {
+		fmt.Fprintf(w, "  %s left before their turn came: have the client wait at least %v longer (%s), or let it ask for less at a time\n",
+			console.Plural(left, "request"), owed.Round(time.Second)+time.Second, timeoutHintFor(command))
+	}
+	if refused > 0 {
+		fmt.Fprintf(w, "  %s told to come back later (429): with pacing.max_wait above the site's delay times what is asked for at a time, all of them wait\n",
+			requestsWere(refused))
+	}
+}
+
+// requestsWere returns the number of requests and the matching verb.
+func requestsWere(n uint64) string {
+	if n == 1 {
+		return "1 request was"
+	}
+	return console.Plural(n, "request") + " were"
+}
+
+// timeoutHintFor returns the timeout setting of a command; all settings for an unknown one.
+func timeoutHintFor(command string) string {
+	name := strings.ToLower(filepath.Base(command))
+	var all []string
+	for _, p := range timeoutHints {
+		if strings.HasPrefix(name, p.command) {
+			return p.setting
+		}
+		all = append(all, p.setting)
+	}
+	return strings.Join(all, "; ")
+}
+
+// printHints reports that nothing was judged and prints what makes the command use heed:
+// its own setting, and for one that is not known or runs others those of the usual kinds.
+func printHints(w io.Writer, command string) {
+	fmt.Fprintf(w, "heed: no request came through, so nothing %s did was judged\n", console.Printable(filepath.Base(command)))
+	fmt.Fprintln(w, "If it should have sent requests, they bypassed the proxy:")
+	own, known := clientenv.ProgramOf(command)
+	if known {
+		fmt.Fprintf(w, "  %s: %s\n", own.Kind, own.Proxy)
+	}
+	for _, p := range clientenv.Programs {
+		if p.Usual && (!known || own.Wraps && p.Kind != own.Kind) {
+			fmt.Fprintf(w, "  %s: %s\n", p.Kind, p.Proxy)
+		}
+	}
+	fmt.Fprintf(w, "  %s: %s\n", clientenv.OtherPrograms.Kind, clientenv.OtherPrograms.Proxy)
+	explainPlaceholder(w)
+}
+
+// explainPlaceholder prints what stands for the address of heed in hints.
+func explainPlaceholder(w io.Writer) {
+	fmt.Fprintln(w, "  HEED is the address in http_proxy, and BUNDLE the file in SSL_CERT_FILE, in the environment of the command")
+}
+
+// printMixedHints prints the settings of the programs that bypassed heed, and of the
+// command when it rejected heed's CA, although other requests came through.
+func printMixedHints(w io.Writer, s *audit.Summary, bypass *bypassReport, command string) {
+	hints := map[string]string{}
+	if bypass != nil {
+		for _, to := range bypass.To {
+			p, _ := clientenv.ProgramOf(to.Command)
+			hints[console.Quoted(to.Command)+" bypassed heed: "] = p.Proxy
+		}
+	}
+	if slices.ContainsFunc(s.Unjudged, func(c audit.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted }) {
+		who := "a program of the run"
+		p, known := clientenv.ProgramOf(command)
+		if known && !p.Wraps {
+			who = console.Printable(filepath.Base(command)) + ", or a program that it started,"
+		}
+		hints[who+" does not trust heed's CA: "] = cmp.Or(p.Trust, clientenv.OtherPrograms.Trust)
+	}
+	for _, what := range slices.Sorted(maps.Keys(hints)) {
+		fmt.Fprintf(w, "  %s%s\n", what, hints[what])
+	}
+	if len(hints) > 0 {
+		explainPlaceholder(w)
+	}
+}

@@ -1,0 +1,173 @@
+package run
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/clientenv"
+	"heed/internal/reason"
+	"heed/rules"
+)
+
+func summarised(s *audit.Summary) string {
+	var out bytes.Buffer
+	printSummary(&out, s)
+	return out.String()
+}
+
+func TestSummaryTellsEveryKindOfOutcome(t *testing.T) {
+	s := &audit.Summary{
+		Counts: audit.Counts{
+			Requests: 14, Allowed: 9, Refused: 3, WouldRefuse: 1, NotJudged: 1, ByPath: 12, ByHost: 1,
+			Classes: reason.Counts{reason.Allowed: 9, reason.RefusedByRule: 2, reason.RulesUnavailable: 1, reason.Failed: 1, reason.NotJudged: 1},
+			WouldBe: reason.Counts{reason.RefusedByRule: 1},
+		},
+		Waited: audit.Waits{Requests: 2, Total: 3 * time.Second, Longest: 2 * time.Second},
+		Hosts: []audit.HostCount{
+			{Host: "a.test", Counts: audit.Counts{Requests: 13, Classes: reason.Counts{reason.Allowed: 9, reason.RefusedByRule: 2, reason.RulesUnavailable: 1, reason.Failed: 1}}},
+			{Host: "b.test", Counts: audit.Counts{Requests: 1, Classes: reason.Counts{reason.NotJudged: 1}}},
+		},
+		Refusals: []audit.RuleCount{
+			{Host: "a.test", Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /private", Line: 12, Count: 2, Class: "refused by rule"},
+			{Host: "a.test", Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /seen", Line: 13, Count: 1, Class: "refused by rule", Observed: true},
+			{Host: "a.test", Reason: rules.ReasonRobotsUnreachable, Count: 1, Class: "rules unavailable"},
+			{Host: audit.Other, Count: 7},
+		},
+		Failed:   []audit.SiteCount{{Host: "a.test", Status: 504, Count: 1}},
+		Sites:    []audit.SiteCount{{Host: "a.test", Status: 429, Count: 4}, {Host: audit.Other, Count: 2}},
+		Pages:    []audit.PageCount{{Page: "https://a.test/news", Parts: 50, Refused: 7}, {Parts: 1, SiteRefused: 1}},
+		Unjudged: []audit.ReasonCount{{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1, Class: "not judged"}, {Reason: rules.ReasonMalformed, Count: 3, Class: "not judged"}},
+	}
+	want := `heed: 14 requests came through, to 2 hosts: 9 allowed, 2 refused by rule, 1 rules unavailable, 1 failed, 1 not judged
+  only observed; in enforce mode they would be: 1 refused by rule
+  a.test: 13 requests, 9 allowed, 2 refused by rule, 1 rules unavailable, 1 failed
+  b.test: 1 request, 0 allowed, 0 refused by rule, 1 not judged
+  judged, of what came through heed: by path 12 (85.7%), by host only 1 (7.1%), by neither 1 (7.1%)
+  refused by rule 2 x a.test: robots.txt line 12 Disallow: /private (group *)
+  would be refused by rule 1 x a.test: robots.txt line 13 Disallow: /seen (group *)
+  rules unavailable 1 x a.test: its robots.txt could not be read [robots-unreachable]
+  not allowed 7 x (others): for various reasons
+  failed 1 x a.test: allowed, and answered by heed with an error (status 504)
+  refused by the site itself: 4 x a.test with status 429
+  refused by sites themselves: 2 x (others)
+  page https://a.test/news: 7 of 50 parts refused
+  page (unnamed): 0 of 1 part refused, 1 by the site itself
+  not judged 1 x b.test: the client does not trust heed's CA; see heed doctor [ca-untrusted]
+  not judged 3 x (no host): the request or its URL is malformed [malformed]
+  waited: 2 requests, 3s in all, 2s at most
+`
+	if got := summarised(s); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestARuleCannotCommandTheTerminal(t *testing.T) {
+	for _, hostile := range []string{
+		"Disallow: /\x1b]0;owned\x07", "Disallow: /\x1b[2J", "Disallow: /\u202egnp", "Disallow: /\u0085x",
+		"Disallow: /\xff\xfe", "Disallow: /\nheed: 0 refused", "Disallow: /\r", strings.Repeat("\x1b", 5000),
+	} {
+		got := summarised(&audit.Summary{
+			Hosts:    []audit.HostCount{{Host: "evil\x1b.test"}},
+			Refusals: []audit.RuleCount{{Host: "evil\x1b.test", Reason: rules.ReasonRule, Group: hostile, Rule: hostile, Line: 1, Count: 1}},
+		})
+		if i := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x202e) }); i >= 0 {
+			t.Errorf("%q gets through in %q", got[i:min(len(got), i+8)], got)
+		}
+		if n := strings.Count(got, "\n"); n != 3 {
+			t.Errorf("%d lines instead of three: %q", n, got)
+		}
+		if len(got) > 1000 {
+			t.Errorf("%d bytes printed for one rule", len(got))
+		}
+	}
+}
+
+func TestTheSummaryIsShortHoweverMuchHappened(t *testing.T) {
+	s := &audit.Summary{}
+	for i := range 500 {
+		s.Hosts = append(s.Hosts, audit.HostCount{Host: fmt.Sprintf("h%d.test", i)})
+		s.Refusals = append(s.Refusals, audit.RuleCount{Host: fmt.Sprintf("h%d.test", i), Reason: rules.ReasonRule, Line: 1})
+	}
+	got := summarised(s)
+	if n := strings.Count(got, "\n"); n > 30 {
+		t.Errorf("%d lines", n)
+	}
+	if strings.Count(got, "... and 488 more; --json prints them all") != 2 {
+		t.Errorf("it does not say how many are left out:\n%s", got)
+	}
+}
+
+// A command of a known kind gets its own setting; for any other, those of the usual kinds
+// are listed.
+func TestTheHintsAreThoseOfTheCommand(t *testing.T) {
+	for command, want := range map[string]string{
+		"node": "Node.js: ", "/usr/bin/python3.12": "Python: ", "java": "Java: ", "sudo": "sudo", "docker": "Containers: ", "Firefox": "Browsers: ",
+		"links2": "links: links -http-proxy HEED", "wget2": "wget2: ", "httrack": "HTTrack: httrack -P HEED", "Rscript": "R: ",
+	} {
+		var out bytes.Buffer
+		printHints(&out, command)
+		lines := strings.Split(out.String(), "\n")
+		if p, _ := clientenv.ProgramOf(command); p.Wraps {
+			lines = slices.Delete(lines, 3, len(lines)-3)
+		}
+		if len(lines) != 6 || !strings.HasPrefix(lines[2], "  "+want) || !strings.HasPrefix(lines[3], "  Others: ") {
+			t.Errorf("for %s it prints\n%s", command, &out)
+		}
+	}
+	var out bytes.Buffer
+	printHints(&out, "./crawl")
+	for _, p := range clientenv.Programs {
+		if strings.Contains(out.String(), "  "+p.Kind+": ") != p.Usual {
+			t.Errorf("for an unknown command, %s:\n%s", p.Kind, &out)
+		}
+	}
+}
+
+// Programs that bypassed heed, and a command that rejected its CA, get their settings
+// although other requests came through.
+func TestHintsAreGivenWhenSomeRequestsCameThrough(t *testing.T) {
+	var out strings.Builder
+	bypass := &bypassReport{Watched: true, Connections: 3, To: []bypassed{{"curl", "192.0.2.1:443", "tcp", 2}, {"crawl", "192.0.2.1:80", "tcp", 1}}}
+	s := &audit.Summary{Unjudged: []audit.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}
+	printMixedHints(&out, s, bypass, "aria2c")
+	for _, want := range []string{
+		"  aria2c, or a program that it started, does not trust heed's CA: aria2c --ca-certificate=BUNDLE\n", "  curl bypassed heed: --noproxy", "  crawl bypassed heed: a proxy set", "BUNDLE the file in SSL_CERT_FILE",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, out.String())
+		}
+	}
+	out.Reset()
+	if printMixedHints(&out, &audit.Summary{}, &bypassReport{}, "curl"); out.Len() > 0 {
+		t.Errorf("nothing is wrong, and it prints %q", out.String())
+	}
+}
+
+// A summary says what turns cost, and whoever ran a client that left too early
+// learns which setting of it to raise.
+func TestTheSummaryNamesTheTimeoutToRaise(t *testing.T) {
+	s := &audit.Summary{Paced: []audit.PaceCount{
+		{Host: "slow.test", Waits: audit.Waits{Requests: 3, Total: 12 * time.Second, Longest: 6 * time.Second}, Refused: 1, Left: 2, Owed: 8 * time.Second},
+	}}
+	if got, want := pacedWords(s.Paced[0]), "  turns at slow.test: 3 requests waited for 12s in all, 6s at most; told when to come back: 1; left before their turn: 2, up to 8s too early"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for command, want := range map[string]string{
+		"/usr/bin/curl": "--max-time", "wget": "--timeout", "scrapy": "DOWNLOAD_TIMEOUT", "./crawl.sh": "DOWNLOAD_TIMEOUT",
+	} {
+		var out strings.Builder
+		printTimeoutHints(&out, s, command)
+		if !strings.HasPrefix(out.String(), "  2 requests left before their turn came: have the client wait at least 9s longer (") || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %q", command, out.String())
+		}
+	}
+	var out strings.Builder
+	if printTimeoutHints(&out, &audit.Summary{}, "curl"); out.Len() > 0 {
+		t.Errorf("nobody left: %q", out.String())
+	}
+}

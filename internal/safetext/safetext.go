@@ -1,0 +1,121 @@
+// Package safetext makes text of clients, sites and errors fit for a status
+// line, a field value, a log and a terminal. It imports the standard library
+// only.
+package safetext
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxQuoted bounds the text of Quote, maxError that of Error, in octets.
+const (
+	maxQuoted = 80
+	maxError  = 300
+)
+
+// Printable returns s as printable ASCII of at most limit octets. Any other
+// character becomes "?", and a text that is cut ends with "...". limit must be
+// at least 3.
+func Printable(s string, limit int) string {
+	var b strings.Builder
+	for _, c := range s {
+		if b.Len() >= limit-3 {
+			b.WriteString("...")
+			break
+		}
+		if c < ' ' || c > '~' {
+			c = '?'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// Visible returns s with all invisible characters written as escapes of Go, for
+// people: a terminal obeys some of them.
+func Visible(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) < 0 {
+		return s
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// Quote returns s as Printable does, at most 80 octets of it, between quotation
+// marks. It escapes nothing.
+func Quote(s string) string { return `"` + Printable(s, maxQuoted) + `"` }
+
+// Error returns the text of err as Printable does, at most 300 octets of it. err
+// must not be nil.
+func Error(err error) string { return Printable(err.Error(), maxError) }
+
+// Octets returns s, a request target or a URL with one, as printable ASCII without
+// blanks: every other octet is written as \xHH, and a backslash that would begin such
+// an escape as \x5C. No two texts have the same form, and ParseOctets reverses it.
+func Octets(s string) string {
+	plain := func(i int) bool {
+		_, escape := octetAt(s[i:])
+		return s[i] > ' ' && s[i] <= '~' && !escape
+	}
+	done := 0
+	for done < len(s) && plain(done) {
+		done++
+	}
+	if done == len(s) {
+		return s
+	}
+	out := append(make([]byte, 0, len(s)+16), s[:done]...)
+	for i := done; i < len(s); i++ {
+		if plain(i) {
+			out = append(out, s[i])
+		} else {
+			out = fmt.Appendf(out, `\x%02X`, s[i])
+		}
+	}
+	return string(out)
+}
+
+// ParseOctets returns the octets that Octets wrote as s.
+func ParseOctets(s string) string {
+	if !strings.Contains(s, `\x`) {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if octet, ok := octetAt(s[i:]); ok {
+			out = append(out, octet)
+			i += len(`\xHH`) - 1
+		} else {
+			out = append(out, s[i])
+		}
+	}
+	return string(out)
+}
+
+// octetAt reads \xHH at the start of s.
+func octetAt(s string) (octet byte, ok bool) {
+	if len(s) < len(`\xHH`) || s[:2] != `\x` {
+		return 0, false
+	}
+	octets, err := hex.DecodeString(s[2:4])
+	if err != nil {
+		return 0, false
+	}
+	return octets[0], true
+}
+
+// ShellQuote quotes s for a POSIX shell, if it needs quotes.
+func ShellQuote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=,+@%", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

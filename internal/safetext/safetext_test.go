@@ -1,0 +1,67 @@
+package safetext
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestPrintable_KeepsPrintableASCIIWithinTheLimit(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                             "",
+		"robots.txt":                   "robots.txt",
+		"a\r\nb\x00c\x7fd":             "a??b?c?d",
+		"\u202ereversed":               "?reversed",
+		"caf\xc3\xa9 \xff":             "caf? ?",
+		strings.Repeat("x", 17):        strings.Repeat("x", 17),
+		strings.Repeat("x", 21):        strings.Repeat("x", 17) + "...",
+		strings.Repeat("\u00e9", 2000): strings.Repeat("?", 17) + "...",
+	} {
+		if got := Printable(text, 20); got != want {
+			t.Errorf("Printable(%q, 20) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestQuoteAndError_AreBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1000)
+	if got := Quote("a\nb"); got != `"a?b"` {
+		t.Errorf("Quote = %s", got)
+	}
+	if got := Quote(long); len(got) != maxQuoted+2 {
+		t.Errorf("Quote is %d octets long, want %d", len(got), maxQuoted+2)
+	}
+	if got := Error(errors.New(long)); len(got) != maxError {
+		t.Errorf("Error is %d octets long, want %d", len(got), maxError)
+	}
+}
+
+// Targets of every kind are printable, and nothing of them is lost.
+func FuzzOctets(f *testing.F) {
+	for text, want := range map[string]string{
+		"":                         "",
+		"/a?b=%zz|{^}\"":           "/a?b=%zz|{^}\"",
+		"/caf\u00e9":               `/caf\xC3\xA9`,
+		"/\xff\xfe \x00\x7f\r\n":   `/\xFF\xFE\x20\x00\x7F\x0D\x0A`,
+		`/a\b\x4`:                  `/a\b\x4`,
+		`/\x41\x5C`:                `/\x5Cx41\x5Cx5C`,
+		"\u202e/":                  `\xE2\x80\xAE/`,
+		"https://a.test/\\x00\x01": `https://a.test/\x5Cx00\x01`,
+	} {
+		if got := Octets(text); got != want {
+			f.Errorf("Octets(%q) = %s, want %s", text, got, want)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		shown := Octets(text)
+		if strings.ContainsFunc(shown, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			t.Errorf("%q is shown as %q", text, shown)
+		}
+		if back := ParseOctets(shown); back != text {
+			t.Errorf("%q is shown as %s, which is %q", text, shown, back)
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package state
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHeed_OneStateDirectoryBelongsToOneHeed(t *testing.T) {
+	state := t.TempDir()
+	lock, err := Acquire(state, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(h Holder, parts ...string) {
+		t.Helper()
+		if h != (Holder{}) {
+			if err := lock.Publish(h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Acquire(state, 0)
+		var held *HeldError
+		if !errors.As(err, &held) {
+			t.Fatalf("a second heed is told %v", err)
+		}
+		for _, part := range parts {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q lacks %q", err, part)
+			}
+		}
+	}
+	says(Holder{}, "is starting", "Try again")
+	says(Holder{PID: 42, Listen: "127.0.0.1:3128"}, "pid 42", "127.0.0.1:3128", state, "HEED_STATE")
+	says(Holder{PID: 42, Background: true}, "heed run", "HEED_STATE")
+	lock.Release()
+	next, err := Acquire(state, 0)
+	if err != nil {
+		t.Fatalf("after the first has gone: %v", err)
+	}
+	defer next.Release()
+	if h, err := ReadHolder(state); err == nil {
+		t.Errorf("the next one finds what the first wrote: %+v", h)
+	}
+}
+
+func TestHeed_TheNextHeedWaitsForOneThatIsEnding(t *testing.T) {
+	state := t.TempDir()
+	lock, err := Acquire(state, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error)
+	go func() {
+		next, err := Acquire(state, 20*time.Second)
+		if err == nil {
+			next.Release()
+		}
+		got <- err
+	}()
+	lock.Release()
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHeed_AStateDirectoryThatCannotBeLockedIsNamed(t *testing.T) {
+	state := t.TempDir()
+	if err := os.Mkdir(filepath.Join(state, lockName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Acquire(state, 0); err == nil || !strings.Contains(err.Error(), "cannot be locked") {
+		t.Errorf("got %v", err)
+	}
+}

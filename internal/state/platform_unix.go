@@ -1,0 +1,31 @@
+//go:build unix
+
+package state
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// tryLock locks the file exclusively, or fails immediately.
+func tryLock(f *os.File) error { return flock(f, unix.LOCK_EX|unix.LOCK_NB) }
+
+// WaitLock locks the file exclusively. It blocks until the lock is free.
+func WaitLock(f *os.File) error { return flock(f, unix.LOCK_EX) }
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// OwnedByUs reports whether the file belongs to the user heed runs as.
+func OwnedByUs(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}

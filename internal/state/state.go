@@ -1,0 +1,258 @@
+// Package state finds, checks and locks the state directory, and names the files in
+// it that several packages use.
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"heed/internal/safetext"
+)
+
+// Dir returns the directory that holds what heed keeps between runs (the
+// CA, the control socket), making it with mode 0700 if there is none:
+// $HEED_STATE, otherwise the platform's default. It is an error when the directory
+// belongs to another user or others may write to it.
+func Dir() (string, error) {
+	dir, err := statePath(os.Getenv, os.UserHomeDir, runtime.GOOS)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("the state directory cannot be made: %w\nSet HEED_STATE to a directory that you may write to", err)
+	}
+	return dir, checkState(dir)
+}
+
+func statePath(getenv func(string) string, home func() (string, error), goos string) (string, error) {
+	if dir := getenv("HEED_STATE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) { // the XDG specification has relative ones ignored
+		return filepath.Join(dir, "heed"), nil
+	}
+	h, err := home()
+	if err != nil {
+		return "", errors.New("there is no home directory to keep state in\nSet HEED_STATE to a directory that you may write to")
+	}
+	switch goos {
+	case "darwin":
+		return filepath.Join(h, "Library", "Application Support", "heed"), nil
+	case "windows":
+		if dir := getenv("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, "heed"), nil
+		}
+	}
+	return filepath.Join(h, ".local", "state", "heed"), nil
+}
+
+// checkState returns an error for a directory in which another user could place a CA.
+func checkState(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("the state directory cannot be used: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("the state directory %s is not a directory\nRemove it, or set HEED_STATE to another place", dir)
+	}
+	if !OwnedByUs(info) {
+		return fmt.Errorf("the state directory %s belongs to another user\nRun heed as that user, or set HEED_STATE to a directory of your own", dir)
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("the state directory %s may be written to by others (mode %04o)\nRun: chmod 700 %s", dir, mode, safetext.ShellQuote(dir))
+	}
+	return checkWritable(dir)
+}
+
+func checkWritable(dir string) error {
+	f, err := os.CreateTemp(dir, ".writable-*")
+	if err != nil {
+		return fmt.Errorf("the state directory %s cannot be written to: %w\nMake it writable, or set HEED_STATE to another place", dir, errors.Unwrap(err))
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// Own returns this user's state directory, without making it; ok is false when its
+// path is not known or it belongs to another user.
+func Own() (path string, ok bool) {
+	if foreign, err := Foreign(); foreign != "" || err != nil {
+		return "", false
+	}
+	path, err := statePath(os.Getenv, os.UserHomeDir, runtime.GOOS)
+	return path, err == nil
+}
+
+// BackgroundLog is the log of a heed that `heed run` started, in the state directory.
+const BackgroundLog = "background.log"
+
+// Foreign returns the state directory when it belongs to another user, so that this
+// user's programs cannot read its files; otherwise "".
+func Foreign() (string, error) {
+	dir, err := statePath(os.Getenv, os.UserHomeDir, runtime.GOOS)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return dir, nil
+	case err == nil && info.IsDir() && !OwnedByUs(info):
+		return dir, nil
+	default:
+		return "", nil // ours, absent, or a fault that Dir reports
+	}
+}
+
+// AuditFile is the name of the record of decisions in the state directory, for when
+// audit.file is empty.
+const AuditFile = "audit.db"
+
+// ReadOrCreate returns the content of a file. When there is none, it creates one
+// atomically, with mode 0600 and this content.
+func ReadOrCreate(path, content string) (string, error) {
+	data, err := os.ReadFile(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return string(data), err
+	}
+	temp, err := writeTemp(path, []byte(content), 0o600)
+	if err != nil {
+		return "", err
+	}
+	err = os.Link(temp, path)
+	if errors.Is(err, fs.ErrExist) {
+		err = nil // another process was first
+	}
+	if err := errors.Join(err, os.Remove(temp)); err != nil {
+		return "", err
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil {
+		return "", err
+	}
+	data, err = os.ReadFile(path)
+	return string(data), err
+}
+
+// WriteFile creates or replaces a file atomically. When it returns nil, the content
+// is on the disk: a file system may write a new name before the data of its file,
+// which after a power failure would be an empty file.
+func WriteFile(path string, data []byte, mode os.FileMode) error {
+	temp, err := writeTemp(path, data, mode)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir waits until the names in a directory are on the disk. On Windows, where a
+// directory cannot be synced, it does nothing.
+func syncDir(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// writeTemp writes data to a new file beside path, with this mode, and returns its
+// path. The data is on the disk. On an error it removes the file.
+func writeTemp(path string, data []byte, mode os.FileMode) (temp string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+const lockName = "lock" // in the state directory
+
+// Lock shows that this process is the only heed of a state directory. The system
+// releases it when the process ends.
+type Lock struct{ file *os.File }
+
+// Holder is the content of the lock file: the heed that holds it.
+type Holder struct {
+	PID        int    `json:"pid"`
+	Listen     string `json:"listen,omitempty"` // empty: only listeners of runs
+	Background bool   `json:"background"`
+	Socket     string `json:"socket"` // the control socket
+}
+
+// HeldError is the error of Acquire when another heed holds the lock.
+type HeldError struct {
+	state string
+	Holder
+}
+
+// Error describes the heed that holds the lock, and what to do.
+func (e *HeldError) Error() string {
+	switch {
+	case e.Background:
+		return fmt.Sprintf("a heed that `heed run` started uses %s (pid %d)\nWait for the run to end, or set HEED_STATE to another directory", e.state, e.PID)
+	case e.PID == 0:
+		return fmt.Sprintf("another heed is starting in %s\nTry again in a moment", e.state)
+	}
+	return fmt.Sprintf("heed is running already: it listens on %s (pid %d, state directory %s)\nUse it with `eval \"$(heed env)\"`, stop it, or set HEED_STATE to another directory for a second one", e.Listen, e.PID, e.state)
+}
+
+// Acquire locks the state directory for this process. It waits up to patience for
+// another heed to release it, and returns a *HeldError if it does not.
+func Acquire(state string, patience time.Duration) (*Lock, error) {
+	f, err := os.OpenFile(filepath.Join(state, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the state directory cannot be locked: %w\nMake it writable, or set HEED_STATE to another place", err)
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if err = tryLock(f); err == nil {
+			return &Lock{f}, f.Truncate(0)
+		}
+		if !time.Now().Before(end) {
+			break
+		}
+	}
+	f.Close()
+	held := &HeldError{state: state}
+	held.Holder, _ = ReadHolder(state) // unknown while it is starting
+	return nil, held
+}
+
+// ReadHolder returns the heed that holds the lock of the state directory, or held it
+// last. It is an error when no heed has held it.
+func ReadHolder(state string) (h Holder, err error) {
+	text, err := os.ReadFile(filepath.Join(state, lockName))
+	if err == nil {
+		err = json.Unmarshal(text, &h)
+	}
+	return h, err
+}
+
+// Publish writes h to the lock file, for processes that cannot acquire the lock.
+func (l *Lock) Publish(h Holder) error {
+	text, err := json.Marshal(h)
+	if err == nil {
+		_, err = l.file.WriteAt(text, 0)
+	}
+	if err == nil {
+		err = l.file.Truncate(int64(len(text)))
+	}
+	return err
+}
+
+// Release unlocks the state directory. The file is not removed, since then two
+// processes could lock two files of the same name.
+func (l *Lock) Release() { l.file.Close() }

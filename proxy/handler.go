@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/pace"
+	"heed/proxy/refusal"
+	"heed/rules"
+)
+
+// exchange is one request on its way through the proxy: what was asked, what was
+// decided, and what became of it. It is the request's context, so that it travels
+// through goproxy without a further allocation.
+type exchange struct {
+	context.Context
+	proxy    *Proxy
+	req      request         // the facts
+	entry    audit.Entry     // the record
+	recorded bool            // the Recorder has accepted the entry
+	refusal  *refusal.Answer // the answer when heed itself answers; nil: the site's
+	turns    *turns          // that x has taken; nil: none so far
+	paced    *pace.Answer    // the last answer of the Pacer when the turn was too far off; nil: none was
+	deferred chan verdict    // brings the verdict on a request that was let through before it; else nil
+	site     net.Conn        // the far end of a tunnel that is not intercepted; else nil
+
+	writer   responseWriter
+	upload   uploadBody
+	download downloadBody
+	upgraded *tunnelConn // the client's side of a WebSocket or a tunnel
+	stream   *stream     // of HTTP/2; else nil
+}
+
+func newExchange(p *Proxy, w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{Context: r.Context(), proxy: p}
+	x.upload.pending.Store(r.ProtoMajor == 1 && hasBody(r))
+	x.req = newRequest(x.Context.Value(clientConnKey{}).(*clientConn), r)
+	x.entry.ID, x.entry.Time, x.entry.Client = audit.NewID(), time.Now(), r.RemoteAddr
+	x.writer.ResponseWriter, x.writer.exchange = w, x
+	return x
+}
+
+// hasBody reports whether r has a body, of which the client may still be sending a
+// part.
+func hasBody(r *http.Request) bool {
+	return r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0
+}
+
+// handle takes every request of every connection and of every intercepted tunnel. It
+// finds out what was asked, and hands requests for a site to goproxy (hook.go).
+func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
+	p.running.Add(1)
+	defer p.running.Add(-1)
+	x := newExchange(p, w, r)
+	x.req.conn.took()
+	t := x.req.conn.tunnel
+	if r.ProtoMajor == 2 && t != nil { // the preface of HTTP/2 outside TLS counts as a request, too
+		x.stream = t.watch(w)
+		defer func() { t.unwatch(x.stream, x.Context.Err() != nil) }()
+	}
+	defer x.finish()
+
+	x.req.settings = p.config.Live()
+	if t != nil {
+		t.requested(x.entry.Time)
+	}
+	if d := x.req.admit(r); d.reason != "" {
+		x.deny(d)
+		x.answer(r)
+		return
+	}
+	switch {
+	case t != nil:
+		x.serveSite(r)
+	case r.Method == http.MethodConnect:
+		x.connect(r)
+	case !r.URL.IsAbs():
+		x.servePage(r)
+	default:
+		x.serveSite(r)
+	}
+}
+
+// serveSite handles a request for a site.
+func (x *exchange) serveSite(r *http.Request) {
+	q := &x.req
+	d := q.locate(x.proxy, r)
+	if d.reason == "" {
+		d = checkFields(r, x.proxy.config.Name)
+	}
+	if d.reason == "" {
+		if over := q.conn.counted.EnterRequest(&q.settings.Limits); over != nil {
+			d = overLimit(over)
+		} else {
+			defer q.conn.counted.LeaveRequest()
+		}
+	}
+	if d.reason != "" {
+		x.deny(d)
+		x.answer(r)
+		return
+	}
+	x.proxy.engine.ServeHTTP(&x.writer, r.WithContext(x))
+	if x.upload.pending.Load() {
+		x.upload.drain(&x.writer, r)
+	}
+}
+
+// finish closes the record and makes sure that nothing broken looks whole: an
+// answer that ended early aborts the connection (or the stream, on HTTP/2)
+// instead of ending it cleanly.
+func (x *exchange) finish() {
+	p, w := x.proxy, &x.writer
+	w.answered() // from here on the handler alone writes to the connection
+	v := recover()
+	if v != nil && v != http.ErrAbortHandler {
+		p.config.Log.Error("a request failed inside heed; only this request is affected",
+			"id", x.entry.ID, "panic", v, "stack", string(debug.Stack()))
+		x.entry.Outcome.Err = "internal error"
+		switch {
+		case w.hijacked && !x.recorded: // a tunnel in its handshake, closed by now
+			x.deny(denial{reason: rules.ReasonInternal})
+			x.record()
+		case w.status == 0:
+			x.answerPanic()
+			v = nil
+		}
+	}
+	if x.upgraded != nil {
+		x.upgraded.Close()
+		p.open.remove(x.upgraded)
+	}
+	x.end()
+	if v != nil || x.truncation() != nil || w.err != nil && !w.hijacked {
+		if w.status != 0 {
+			_ = http.NewResponseController(w.ResponseWriter).Flush() // what did arrive is the client's
+		}
+		panic(http.ErrAbortHandler)
+	}
+}

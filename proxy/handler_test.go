@@ -1,0 +1,148 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"heed/proxy/refusal"
+	"heed/rules"
+)
+
+func hello(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "hello from %s", r.RequestURI) }
+
+// An exchange is allocated for every request, in the size class of 1,536 octets; the
+// next one has 1,792.
+func TestAnExchangeFitsItsSizeClass(t *testing.T) {
+	if n := unsafe.Sizeof(exchange{}); n > 1536 {
+		t.Errorf("an exchange has %d octets", n)
+	}
+}
+
+// A client fetches an allowed page and is refused a disallowed one, by each of
+// the five ways to a site.
+func TestHeed_AllowsAndRefusesInEveryMode(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.raw(m)
+		c.Send(get(prefix, "/public?q=1", "User-Agent: curl/8"))
+		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "hello from /public?q=1" {
+			t.Fatalf("public page: %s %q", a.Status, a.Body)
+		}
+		c.Send(get(prefix, "/private/page", "User-Agent: curl/8"))
+		a := c.Answer("GET")
+		if want := "403 Refused by heed: robots.txt line 3 Disallow: /private"; a.Status != want {
+			t.Errorf("status line %q, want %q", a.Status, want)
+		}
+		c.Send(get(prefix, "/private/ok", "User-Agent: curl/8"))
+		if a := c.Answer("GET"); a.StatusCode != 200 {
+			t.Errorf("after a refusal the same connection must go on: %s", a.Status)
+		}
+		c.Send(get(prefix, "/public", "User-Agent: Mozilla/5.0 (compatible; BadBot/1.0; +http://bad.example/)"))
+		if a := c.Answer("GET"); a.StatusCode != 403 {
+			t.Errorf("BadBot is shut out of everything, got %s", a.Status)
+		}
+	})
+	t.Run("h2", func(t *testing.T) {
+		c := r.client(mitmH2)
+		resp, err := c.Get("https://site.test/public")
+		if err != nil || resp.StatusCode != 200 || resp.ProtoMajor != 2 {
+			t.Fatalf("public page: %v %v", resp, err)
+		}
+		resp, err = c.Get("https://site.test/private/x")
+		if err != nil || resp.StatusCode != 403 {
+			t.Fatalf("private page: %v %v", resp, err)
+		}
+	})
+	for _, seen := range r.site.reached() {
+		if strings.Contains(seen, "/private/page") || strings.Contains(seen, "/private/x") {
+			t.Errorf("a disallowed request reached the site: %s", seen)
+		}
+	}
+}
+
+// The body of a refusal tells everything a reviewer asks for, the sentence first.
+func TestHeed_RefusalNamesRuleLineGroupAndDecision(t *testing.T) {
+	r := newRig(t, hello)
+	req, _ := http.NewRequest("GET", "http://site.test/private/page", nil)
+	req.Header.Set("User-Agent", "AnyBot/1.0")
+	resp, err := r.client(plain).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	if !strings.HasPrefix(string(body), "{\n  \"title\": \"Refused by heed: robots.txt line 3 Disallow: /private\"") {
+		t.Errorf("the sentence comes first, got %s", body)
+	}
+	var p refusal.Problem
+	if err := json.Unmarshal(body, &p); err != nil {
+		t.Fatal(err)
+	}
+	e := r.records.target(t, "/private/page")
+	if p.Line != 3 || p.Quoted == nil || p.Quoted.Rule != "Disallow: /private" || p.Quoted.Group != "*" ||
+		p.RobotsURL != "http://site.test/robots.txt" || p.PolicyAge == nil || p.Retry != "no" ||
+		p.DecisionID != e.ID.String() || p.Status != 403 {
+		t.Errorf("incomplete problem: %s", body)
+	}
+	if e.Decision.Verdict != rules.Refuse || e.Outcome.Status != 403 || e.Outcome.FromSite || int(e.Outcome.BytesOut) != len(body) {
+		t.Errorf("record: %+v", e)
+	}
+	if got := resp.Header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("Content-Type %q", got)
+	}
+}
+
+// Each method is judged, and OPTIONS for the whole site as its path "/".
+func TestHeed_EveryMethodIsJudged(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		r := r.in(t)
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"} {
+			c, prefix := r.raw(m)
+			c.Send(rawRequest(method, prefix, "/private"))
+			if a := c.Answer(method); a.StatusCode != http.StatusForbidden {
+				t.Errorf("%s: %s", method, a.Status)
+			}
+		}
+		if m != mitmH1 && m != inTunnel {
+			return // there the target names a host
+		}
+		for agent, want := range map[string]int{"BadBot/1.0": http.StatusForbidden, "GoodBot/1.0": http.StatusOK} {
+			c, _ := r.raw(m)
+			c.Send(rawRequest("OPTIONS", "", "*", "User-Agent: "+agent))
+			if a := c.Answer("OPTIONS"); a.StatusCode != want {
+				t.Errorf("OPTIONS * of %s: %s, want %d", agent, a.Status, want)
+			}
+		}
+	})
+	for _, a := range r.site.requests() {
+		if a.Target == "/private" {
+			t.Errorf("%s /private arrived", a.Method)
+		}
+	}
+}
+
+// Signatures of a client go to the site as they came, and name nobody.
+func TestHeed_SignaturesPassUntouchedAndNameNobody(t *testing.T) {
+	r := newRig(t, hello)
+	fields := []string{
+		`Signature-Agent: sig="https://badbot.test"`,
+		`Signature-Input: sig=("@authority" "signature-agent";key="sig");created=1;expires=2;keyid="k";tag="web-bot-auth"`,
+		"Signature: sig=:AAAA:",
+	}
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		if a := r.in(t).ask(m, question{path: "/signed", header: fields}); a.StatusCode != http.StatusOK {
+			t.Errorf("%s", a.Status)
+		}
+		got := r.site.last(t, "/signed").Header
+		for _, f := range fields {
+			if name, value, _ := strings.Cut(f, ": "); got.Get(name) != value {
+				t.Errorf("%s arrived as %q", f, got.Get(name))
+			}
+		}
+	})
+}

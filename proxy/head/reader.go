@@ -1,0 +1,298 @@
+package head
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"sync/atomic"
+
+	"heed/internal/pageurl"
+)
+
+// Reader reads the requests of one connection. Its methods follow net/http's use of a
+// connection: Read is called by one goroutine at a time, and the others only while
+// none is in Read, except Target, which may be called at any time.
+type Reader struct {
+	from  io.Reader
+	limit Limit
+
+	state  state
+	left   int64  // of a body with a length
+	chunks chunks // of a chunked body
+	ahead  []byte // read, and not looked at yet
+	out    []byte // looked at, and not passed on yet
+	head   []byte // the head that is being read, or the last one
+	passed int    // octets of head that were passed on before it was complete
+	held   int    // octets that Limit.Hold has counted for head
+	came   bool   // octets have come since Idle
+	begun  bool   // a request has come: what follows is no TLS hello, or is for a tunnel
+
+	large *http.Request       // what Seen returns for a head that is not kept; else nil
+	odd   atomic.Pointer[odd] // the target that was replaced in the last head; nil: none was
+}
+
+// Limit bounds what a Reader keeps.
+type Limit struct {
+	// Head is the largest head, in octets. The octets of a larger one are passed on
+	// as they come.
+	Head int
+
+	// Hold is called with a number of octets before so many more octets of an
+	// unfinished head are kept, by the Reader or by net/http. Its error ends the
+	// connection: Read returns it.
+	Hold func(octets int) error
+
+	// Drop is called when the octets are not kept any more.
+	Drop func()
+}
+
+// state is what comes next on the connection.
+type state uint8
+
+const (
+	between   state = iota // a head
+	inMethod               // the rest of a method, which is passed on as it comes
+	inHead                 // the rest of a head
+	inBody                 // the rest of a body with a length
+	inChunks               // the rest of a chunked body
+	unchanged              // anything, which is passed on
+)
+
+// odd is a target that net/http's parser rejects, and the one that it got.
+type odd struct{ target, passed string }
+
+const (
+	keptHead  = 4 << 10 // octets of a head that may be kept with an idle connection
+	maxMethod = 32      // octets of a method that are passed on before the head is complete
+	maxBlank  = 4       // line ends that net/http skips before a head
+)
+
+// ErrTLS is returned by Read when a TLS hello comes in place of the first request. The next
+// Read passes it on unchanged, and Rest returns it.
+var ErrTLS = errors.New("head: a TLS hello")
+
+// recordHandshake is the type of a TLS record that begins a connection (RFC 8446
+// §5.1).
+const recordHandshake = 0x16
+
+// NewReader returns a Reader of the requests that come from a connection.
+func NewReader(from io.Reader, limit Limit) *Reader { return &Reader{from: from, limit: limit} }
+
+// Read implements io.Reader.
+func (r *Reader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for {
+		if len(r.out) > 0 {
+			return r.passOut(p), nil
+		}
+		n, err := 0, error(nil)
+		switch r.state {
+		case between, inMethod:
+			n, err = r.readMethod(p)
+		case inHead:
+			err = r.readHead()
+		default:
+			return r.readBody(p)
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+// passOut passes on what was held back.
+func (r *Reader) passOut(p []byte) int {
+	n := copy(p, r.out)
+	if r.out = r.out[n:]; len(r.out) > 0 {
+		return n
+	}
+	r.out = nil
+	if r.large != nil {
+		r.head = nil
+	}
+	return n
+}
+
+// fill reads octets into p: those that were read before, or new ones.
+func (r *Reader) fill(p []byte) (int, error) {
+	r.came = true
+	if len(r.ahead) == 0 {
+		return r.from.Read(p)
+	}
+	n := copy(p, r.ahead)
+	if r.ahead = r.ahead[n:]; len(r.ahead) == 0 {
+		r.ahead = nil
+	}
+	return n, nil
+}
+
+// unread puts back octets that fill has returned.
+func (r *Reader) unread(b []byte) {
+	if len(b) > 0 {
+		r.ahead = append(bytes.Clone(b), r.ahead...)
+	}
+}
+
+// readMethod reads the beginning of a head into p, which is all of it as a rule. It
+// returns how many octets of p are to be passed on.
+func (r *Reader) readMethod(p []byte) (int, error) {
+	n, err := r.fill(p)
+	if n == 0 {
+		return 0, err
+	}
+	p = p[:n] // an error comes again
+	before, skipped := len(r.head), 0
+	if r.state == between {
+		r.head, r.large, before = r.head[:0], nil, 0
+		if p[0] == recordHandshake && !r.begun {
+			r.state = unchanged
+			r.unread(p)
+			return 0, ErrTLS
+		}
+		for skipped < min(n, maxBlank) && (p[skipped] == '\r' || p[skipped] == '\n') {
+			skipped++
+		}
+		if skipped == n {
+			return n, nil
+		}
+		r.state, r.begun = inMethod, true
+	}
+	r.head = append(r.head, p[skipped:]...)
+	method, _, found := bytes.Cut(r.head, blank)
+	switch {
+	case len(method) == 0 || !isToken(method):
+		r.state = unchanged
+		return n, r.limit.Hold(n)
+	case !found && len(r.head) <= maxMethod:
+		r.passed = len(r.head)
+		return n, nil
+	case len(method) > maxMethod:
+		method = method[:max(before, maxMethod)]
+	default:
+		method = r.head[:len(method)+1]
+	}
+	r.state, r.passed = inHead, len(method)
+	if end := headEnd(r.head, before); end > 0 && !r.complete(end) {
+		r.out, r.passed = nil, end // p contains the head as it is
+	}
+	return skipped + r.passed - before, nil
+}
+
+var blank = []byte(" ")
+
+// readHead reads the rest of a head, which is held back until it is complete.
+func (r *Reader) readHead() error {
+	size := cap(r.head)
+	if len(r.head) == size {
+		size = max(keptHead, min(2*size, r.limit.Head+1))
+	}
+	if more := size - r.held; more > 0 {
+		if err := r.limit.Hold(more); err != nil {
+			return err
+		}
+		r.held += more
+	}
+	if size > cap(r.head) {
+		r.head = append(make([]byte, 0, size), r.head...)
+	}
+	before := len(r.head)
+	n, err := r.fill(r.head[before:cap(r.head)])
+	r.head = r.head[:before+n]
+	if end := headEnd(r.head, before); end > 0 {
+		r.complete(end)
+	} else if len(r.head) > r.limit.Head {
+		r.state = unchanged
+		r.passTarget()
+	}
+	if len(r.out) > 0 {
+		return nil // the error comes again
+	}
+	return err
+}
+
+// complete takes the head that ends at end, finds out what follows it, and makes out
+// what was not passed on of it. It reports whether a target was replaced.
+func (r *Reader) complete(end int) (replaced bool) {
+	r.unread(r.head[end:])
+	r.head = r.head[:end]
+	r.state, r.left = framing(r.head)
+	r.chunks = chunks{}
+	if r.held > 0 {
+		r.limit.Drop()
+		r.held = 0
+	}
+	if len(r.head) > keptHead {
+		r.large = parse(r.head)
+	}
+	return r.passTarget()
+}
+
+// passTarget makes out what was not passed on of the head, with a target that
+// net/http's parser takes. It reports whether that is another one than the head's.
+func (r *Reader) passTarget() (replaced bool) {
+	passed := r.head
+	from, to := targetOf(r.head)
+	target := string(r.head[from:to])
+	if o := (odd{target, pageurl.EscapePercents(target)}); o.target != o.passed {
+		r.odd.Store(&o)
+		passed = slices.Concat(r.head[:from], []byte(o.passed), r.head[to:])
+		replaced = true
+	} else if r.odd.Load() != nil {
+		r.odd.Store(nil)
+	}
+	r.out = passed[r.passed:]
+	return replaced
+}
+
+// Idle is called between two requests. It forgets what belongs to the last one.
+func (r *Reader) Idle() {
+	r.came = false
+	if r.odd.Load() != nil {
+		r.odd.Store(nil)
+	}
+	if r.state == unchanged || r.state == between && cap(r.head) > keptHead {
+		r.head = nil
+	}
+	r.large = nil
+}
+
+// Unfinished reports whether octets of a head have come, and not all of it.
+func (r *Reader) Unfinished() bool {
+	return r.state == inMethod || r.state == inHead || r.state == unchanged && r.came
+}
+
+// Target returns the request target as it came on the connection, where net/http has
+// uri. ok is false when net/http has another target than the one it got from r.
+func (r *Reader) Target(uri string) (target string, ok bool) {
+	o := r.odd.Load()
+	if o == nil {
+		return uri, true
+	}
+	return o.target, o.passed == uri
+}
+
+// Rest returns the octets that were read from the connection and not passed on, and
+// ends the use of r: the connection is not HTTP any more.
+func (r *Reader) Rest() []byte {
+	rest := r.out
+	if r.state == inHead {
+		rest = r.head[r.passed:]
+	}
+	rest = append(bytes.Clone(rest), r.ahead...)
+	r.state, r.out, r.ahead, r.head = unchanged, nil, nil, nil
+	return rest
+}
+
+// Seen returns what could be read of the last head, complete or not: method, target,
+// version and fields. It is for requests that net/http refuses: the parts may be
+// anything. Nil: nothing has come.
+func (r *Reader) Seen() *http.Request {
+	if r.large != nil || len(r.head) == 0 {
+		return r.large
+	}
+	return parse(r.head)
+}

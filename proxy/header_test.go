@@ -1,0 +1,164 @@
+package proxy
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"heed/internal/acl"
+	"heed/internal/testkit"
+)
+
+// secret stands for credentials meant for heed, and for nobody else.
+const secret = "Basic c2VjcmV0OnNlY3JldA=="
+
+// Credentials for the proxy never reach a site: not from a request, not from a
+// CONNECT, not inside a tunnel, not with the fetch of robots.txt.
+func TestProxyCredentialsNeverReachASite(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		r.in(t).ask(m, question{path: "/page", header: []string{"Proxy-Authorization: " + secret}})
+	})
+	for _, authority := range []string{"site.test:80", "h1.test:443"} {
+		c := testkit.Dial(t, r.addr).Connect(authority, "Proxy-Authorization: "+secret)
+		if strings.HasSuffix(authority, "443") {
+			c = c.TLS(r.trusting("h1.test", "http/1.1"))
+		}
+		host, _, _ := net.SplitHostPort(authority)
+		c.Send(requestTo(host, "GET", "", "/inside", "Proxy-Authorization: "+secret))
+		if a := c.Answer("GET"); a.StatusCode != 200 {
+			t.Errorf("%s: %s", authority, a.Status)
+		}
+	}
+	all := r.site.requests()
+	if len(all) < len(allModes)+4 {
+		t.Fatalf("only %d requests arrived", len(all))
+	}
+	for _, a := range all {
+		for name, values := range a.Header {
+			if strings.Contains(strings.Join(values, " "), "c2VjcmV0") {
+				t.Errorf("%s %s carries %s: %v", a.Method, a.Target, name, values)
+			}
+		}
+	}
+}
+
+// What belongs to the client's connection stays on it, named by Connection or
+// known by name; everything else passes as it is.
+func TestRequestFieldsOfOneHopStayThere(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(get(prefix, "/page", "Connection: close, X-Hop , x-other", "X-Hop: 1", "X-Other: 2",
+			"Keep-Alive: timeout=5", "Proxy-Connection: keep-alive", "TE: gzip", "Upgrade: h2c",
+			"X-End: stays", "Cookie: a=b", "Authorization: Basic eDp5", "Referer: http://site.test/", "Accept: a, b", "User-Agent: curl/8"))
+		if a := c.Answer("GET"); a.StatusCode != 200 {
+			t.Fatal(a.Status)
+		}
+		got := r.site.last(t, "/page").Header
+		want := http.Header{"X-End": {"stays"}, "Cookie": {"a=b"}, "Authorization": {"Basic eDp5"},
+			"Referer": {"http://site.test/"}, "Accept": {"a, b"}, "User-Agent": {"curl/8"}, "Via": {"1.1 rig-7f3a"}}
+		same(t, got, want)
+	})
+}
+
+// same compares header sections whole.
+func same(t *testing.T, got, want http.Header) {
+	t.Helper()
+	for name := range want {
+		if strings.Join(got[name], "|") != strings.Join(want[name], "|") {
+			t.Errorf("%s: %q, want %q", name, got[name], want[name])
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s: %q was not sent", name, got[name])
+		}
+	}
+}
+
+// A client that has Connection name its User-Agent is judged by the name that
+// the site then sees.
+func TestConnectionCannotHideTheUserAgent(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(get(prefix, "/page", "User-Agent: curl/8", "Connection: User-Agent"))
+		c.Answer("GET")
+		if got := r.site.last(t, "/page").Header.Get("User-Agent"); got != "curl/8" {
+			t.Errorf("judged as curl/8, the site saw %q", got)
+		}
+	})
+}
+
+// The other way too: a site speaks for itself and not for the proxy.
+func TestAnswerFieldsOfOneHopStayThere(t *testing.T) {
+	r := answering(t, func(*http.Request) string {
+		return "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=9\r\n" +
+			"Proxy-Authenticate: Basic realm=phish\r\nProxy-Connection: keep-alive\r\nUpgrade: h2c\r\nTE: x\r\nX-End: stays\r\n" +
+			"Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nVia: 1.0 other\r\nDate: Tue, 15 Nov 1994 08:12:31 GMT\r\n\r\nok"
+	})
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		a := r.in(t).ask(m, question{host: "raw.test", path: "/"})
+		same(t, a.Header, http.Header{"Content-Length": {"2"}, "X-End": {"stays"}, "Set-Cookie": {"a=1", "b=2"},
+			"Via": {"1.0 other", "1.1 rig-7f3a"}, "Date": {"Tue, 15 Nov 1994 08:12:31 GMT"}})
+		if a.body != "ok" {
+			t.Errorf("%q", a.body)
+		}
+	})
+}
+
+// Nothing is added that the client did not say: no User-Agent, no
+// Accept-Encoding, no Forwarded; Via alone tells of the proxy.
+func TestNothingIsInvented(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Content-Type"] = nil
+		io.WriteString(w, "<html>looks like a page")
+	})
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		for _, host := range []string{"site.test", "h1.test"} {
+			a := r.in(t).ask(m, question{host: host, path: "/bare"})
+			if v, ok := a.Header["Content-Type"]; ok {
+				t.Errorf("the answer got a Content-Type: %q", v)
+			}
+			got := r.site.last(t, "/bare")
+			via := "1.1 rig-7f3a"
+			if m == mitmH2 {
+				via = "2 rig-7f3a"
+			}
+			if got.Host != host {
+				t.Errorf("Host %q", got.Host)
+			}
+			same(t, got.Header, http.Header{"Via": {via}})
+		}
+		r.in(t).ask(m, question{method: "POST", path: "/post", body: "x"})
+		got := r.site.last(t, "/post").Header
+		if proto := r.site.last(t, "/post").Proto; proto == "HTTP/1.1" && got.Get("Connection") != "close" {
+			t.Errorf("the connection goes on after an upload: %v", got)
+		}
+		delete(got, "Connection")
+		if len(got) != 2 || got.Get("Content-Length") != "1" {
+			t.Errorf("fields of an upload: %v", got)
+		}
+	})
+}
+
+// A declared identity replaces the client's name, and both are recorded.
+func TestHeed_DeclaredUserAgentIsSent(t *testing.T) {
+	const own = "NewsBot/2.1 (+https://bots.example/about)"
+	r := newRig(t, hello, func(c *Config) {
+		settle(c, &acl.Rules{Clients: []acl.Client{{SendUserAgent: own}}})
+	})
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		path := "/page/" + string(m)
+		r.in(t).ask(m, question{path: path, header: []string{"User-Agent: curl/8"}})
+		if got := r.site.last(t, path).Header["User-Agent"]; len(got) != 1 || got[0] != own {
+			t.Errorf("the site saw %q", got)
+		}
+		if e := r.records.target(t, path); e.UserAgent != "curl/8" || e.Sent != own {
+			t.Errorf("record: %q sent as %q", e.UserAgent, e.Sent)
+		}
+	})
+}

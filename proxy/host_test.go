@@ -1,0 +1,200 @@
+package proxy
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"heed/internal/audit"
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+// tunnels are the modes in which a CONNECT names the place before a request does.
+var tunnels = []mode{mitmH1, inTunnel}
+
+// A request for another place than its tunnel leads to is 421: nothing is
+// judged for one host and served by another.
+func TestHostIsTheTunnelsHost(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, tunnels, func(t *testing.T, m mode) {
+		for _, other := range []string{"h1.test", "site.test:8080", "127.0.0.1", "site.test.example", "sub.site.test", "xn--site.test"} {
+			path := "/" + string(m) + "/" + other
+			c, _ := r.in(t).raw(m)
+			c.Send(requestTo(other, "GET", "", path))
+			misdirected(t, r, c.Answer("GET"), path)
+			c.Send(get("", "/page"))
+			if a := c.Answer("GET"); a.StatusCode != 200 {
+				t.Errorf("after 421 the connection goes on: %s", a.Status)
+			}
+		}
+		wrong := map[mode]string{mitmH1: "http", inTunnel: "https"}[m]
+		for _, prefix := range []string{"http://h1.test", "https://h1.test", wrong + "://site.test", "ftp://site.test"} {
+			path := "/absolute/" + string(m)
+			c, _ := r.in(t).raw(m)
+			c.Send(get(prefix, path))
+			misdirected(t, r, c.Answer("GET"), path)
+		}
+		c, _ := r.in(t).raw(m)
+		c.Send(get(m.scheme()+"://site.test", "/page")) // the same place in absolute form
+		if a := c.Answer("GET"); a.StatusCode != 200 {
+			t.Errorf("absolute form of the tunnel's own place: %s", a.Status)
+		}
+	})
+	t.Run("h2", func(t *testing.T) {
+		for _, other := range []string{"h1.test", "site.test:8080"} {
+			req, _ := http.NewRequest("GET", "https://site.test/h2", nil)
+			req.Host = other
+			resp, err := r.in(t).h2("site.test").RoundTrip(req)
+			if err != nil || resp.StatusCode != 421 {
+				t.Errorf("%s: %v %v", other, resp, err)
+			}
+		}
+	})
+	for _, seen := range r.site.reached() {
+		if seen != "GET /page" {
+			t.Errorf("the site saw %q", seen)
+		}
+	}
+}
+
+func misdirected(t *testing.T, r *rig, a *testkit.Answer, path string) {
+	t.Helper()
+	if got := proxyStatusOf(t, a.Header); a.StatusCode != 421 || got != "http_request_denied" {
+		t.Errorf("%s: %s %q", path, a.Status, got)
+	}
+	e := r.records.target(t, path)
+	if e.Decision.Reason != rules.ReasonHostMismatch || e.Host != "site.test" || e.Detail == "" {
+		t.Errorf("record %+v", e)
+	}
+}
+
+// A Host that names no place, or smuggles a path, is no request at all.
+func TestHostThatIsNone(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, tunnels, func(t *testing.T, m mode) {
+		for _, host := range []string{"site.test#", "site.test?", "site.test/x?", "u:p@site.test", "site test", "", "site.test:0", "site.test:x", "[::1", "0x7f.1"} {
+			c, _ := r.in(t).raw(m)
+			c.Send(requestTo(host, "GET", "", "/hostless"))
+			if a := c.Answer("GET"); a.StatusCode != 400 && a.StatusCode != 421 {
+				t.Errorf("Host %q: %s", host, a.Status)
+			}
+		}
+	})
+	if seen := r.site.reached(); len(seen) > 0 {
+		t.Errorf("the site saw %q", seen)
+	}
+}
+
+// All spellings of a place are one place: one robots.txt, the same rules, and
+// the one name that was judged goes to the site.
+func TestSpellingsOfAHostAreOnePlace(t *testing.T) {
+	s := newSite(t, hello)
+	s.serve(t, "xn--bcher-kva.test", &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.note(r)
+		if r.URL.Path == "/robots.txt" {
+			fmt.Fprint(w, robots)
+			return
+		}
+		hello(w, r)
+	})})
+	r := newRigBefore(t, s)
+	for name, spellings := range map[string][]string{
+		"site.test":          {"site.test", "SITE.test", "site.test.", "site.test:80", "Site.Test.:80", "site.test:"},
+		"xn--bcher-kva.test": {"xn--bcher-kva.test", "XN--BCHER-KVA.test", "b%C3%BCcher.test", "B%C3%BCCHER.test."},
+	} {
+		for _, spelling := range spellings {
+			c := testkit.Dial(t, r.addr)
+			c.Send(requestTo(name, "GET", "http://"+spelling, "/page"))
+			if a := c.Answer("GET"); a.StatusCode != 200 {
+				t.Errorf("%s: %s", spelling, a.Status)
+				continue
+			}
+			if got := s.last(t, "/page").Host; got != name {
+				t.Errorf("%s was judged as %s and asked as %s", spelling, name, got)
+			}
+			c.Send(requestTo(name, "GET", "http://"+spelling, "/private"))
+			if a := c.Answer("GET"); a.StatusCode != 403 {
+				t.Errorf("%s: %s for a disallowed page", spelling, a.Status)
+			}
+		}
+	}
+	for _, spelling := range []string{"SITE.test:443", "site.test.:443"} {
+		c := testkit.Dial(t, r.addr).Connect(spelling).TLS(r.trusting("site.test", "http/1.1"))
+		c.Send(requestTo(spelling, "GET", "", "/private"))
+		if a := c.Answer("GET"); a.StatusCode != 403 {
+			t.Errorf("CONNECT %s: %s", spelling, a.Status)
+		}
+	}
+	fetched := map[string]int{}
+	for _, a := range s.requests() {
+		if a.Target == "/robots.txt" {
+			fetched[a.Host]++
+		}
+	}
+	if fetched["site.test"] != 2 || fetched["xn--bcher-kva.test"] != 1 || len(fetched) != 2 { // http and https
+		t.Errorf("robots.txt was fetched %v times", fetched)
+	}
+}
+
+// IPv6 literals are places too, in any spelling.
+func TestIPv6Literals(t *testing.T) {
+	s := newSite(t, hello)
+	s.script(t, "[2001:db8::1]:80", func(c net.Conn, r *http.Request) {
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n%s", r.Host)
+	})
+	r := newRigBefore(t, s)
+	for _, spelling := range []string{"[2001:db8::1]", "[2001:DB8:0:0::1]", "[2001:db8::1]:80"} {
+		for path, want := range map[string]int{"/page": 200, "/private": 403} {
+			c := testkit.Dial(t, r.addr)
+			c.Send(requestTo(spelling, "GET", "http://"+spelling, path))
+			a := c.Answer("GET")
+			if a.StatusCode != want || want == 200 && string(a.Body) != "[2001:db8::1]" {
+				t.Errorf("%s%s: %s %q", spelling, path, a.Status, a.Body)
+			}
+			c = testkit.Dial(t, r.addr).Connect(strings.TrimSuffix(spelling, ":80") + ":80")
+			c.Send(requestTo(spelling, "GET", "", path))
+			if a := c.Answer("GET"); a.StatusCode != want {
+				t.Errorf("tunnel to %s%s: %s", spelling, path, a.Status)
+			}
+		}
+	}
+}
+
+// Spellings of addresses that resolvers read differently are refused.
+func TestOddAddressesAreRefused(t *testing.T) {
+	r := newRig(t, hello)
+	for _, host := range []string{"2130706433", "0x7f000001", "127.1", "0177.0.0.1", "127.0.0.1.", "[fe80::1%25eth0]", "[::1"} {
+		c := testkit.Dial(t, r.addr)
+		c.Send(requestTo("x.test", "GET", "http://"+host+":1", "/"))
+		a := c.Answer("GET")
+		if want := 400; a.StatusCode != want && host != "127.0.0.1." {
+			t.Errorf("%s: %s", host, a.Status)
+		}
+		c = testkit.Dial(t, r.addr)
+		c.Send("CONNECT " + host + ":443 HTTP/1.1\r\nHost: x\r\n\r\n")
+		if resp := c.Head("CONNECT"); resp.StatusCode != 400 && host != "127.0.0.1." {
+			t.Errorf("CONNECT %s: %s", host, resp.Status)
+		}
+	}
+}
+
+// Two origins differ by port alone; each has rules of its own.
+func TestRFC9309_EachPortHasRulesOfItsOwn(t *testing.T) {
+	s := newSite(t, hello)
+	s.script(t, "site.test:8080", func(c net.Conn, r *http.Request) {
+		fmt.Fprint(c, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n8080")
+	})
+	r := newRigBefore(t, s)
+	c := testkit.Dial(t, r.addr)
+	c.Send(requestTo("site.test:8080", "GET", "http://site.test:8080", "/page"))
+	if a := c.Answer("GET"); string(a.Body) != "8080" {
+		t.Errorf("%s %q", a.Status, a.Body)
+	}
+	e := r.records.await(t, "8080", func(e *audit.Entry) bool { return e.Host == "site.test:8080" })
+	if got := e.Policy.Source().Origin.RobotsURL(); got != "http://site.test:8080/robots.txt" {
+		t.Errorf("judged by %s", got)
+	}
+}

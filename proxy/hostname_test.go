@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// In absolute form the target names the place and the Host field says nothing
+// (RFC 9112 §3.2.2): the site is asked by the name that was judged.
+func TestTheTargetOutranksTheHostField(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, []mode{plain, absolute}, func(t *testing.T, m mode) {
+		for _, host := range []string{"h1.test", "site.test:8080", "127.0.0.1", "SITE.TEST."} {
+			r := r.in(t)
+			c, prefix := r.raw(m)
+			path := "/outranked-" + string(m) + "-" + host
+			c.Send(requestTo(host, "GET", prefix, path))
+			if a := c.Answer("GET"); a.StatusCode != 200 {
+				t.Errorf("Host %s: %s", host, a.Status)
+				continue
+			}
+			if got := r.site.last(t, path).Host; got != "site.test" {
+				t.Errorf("Host %s: the site was asked as %s", host, got)
+			}
+			c.Send(requestTo(host, "GET", prefix, "/private"))
+			if a := c.Answer("GET"); a.StatusCode != 403 {
+				t.Errorf("Host %s: %s for a disallowed page", host, a.Status)
+			}
+		}
+	})
+}
+
+// placeNames are spellings of one host each, by the name they mean.
+var placeNames = map[string][]string{
+	"site.test":          {"site.test", "SITE.test", "site.test.", "Site.Test."},
+	"xn--bcher-kva.test": {"xn--bcher-kva.test", "XN--Bcher-KVA.test", "xn--bcher-kva.test."},
+}
+
+// However CONNECT and the requests inside spell a host: it is one place, with
+// one set of rules, over HTTP/1.1 and HTTP/2.
+func TestSpellingsOfAHostInsideTLS(t *testing.T) {
+	s := newSite(t, hello)
+	s.serve(t, "xn--bcher-kva.test", &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.note(r)
+		if r.URL.Path == "/robots.txt" {
+			fmt.Fprint(w, robots)
+			return
+		}
+		hello(w, r)
+	})})
+	r := newRigBefore(t, s)
+	for name, spellings := range placeNames {
+		for i, outside := range spellings {
+			inside := spellings[(i+1)%len(spellings)] + []string{"", ":443"}[i%2]
+			eachMode(t, []mode{mitmH1, mitmH2}, func(t *testing.T, m mode) {
+				r := r.in(t)
+				for path, want := range map[string]int{"/page": 200, "/private": 403} {
+					if got := r.askSpelled(m, name, outside, inside, path); got != want {
+						t.Errorf("CONNECT %s, %s inside: %d for %s", outside, inside, got, path)
+					}
+				}
+				if got := s.last(t, "/page").Host; got != name {
+					t.Errorf("CONNECT %s, %s inside: the site was asked as %s", outside, inside, got)
+				}
+			})
+		}
+	}
+	fetched := map[string]int{}
+	for _, a := range s.requests() {
+		if a.Target == "/robots.txt" {
+			fetched[a.Host]++
+		}
+	}
+	if fetched["site.test"] != 1 || fetched["xn--bcher-kva.test"] != 1 || len(fetched) != 2 {
+		t.Errorf("robots.txt was fetched %v times", fetched)
+	}
+}
+
+// askSpelled asks the host called name in a tunnel opened to outside, with
+// inside as the Host field or :authority, and returns the status.
+func (r *rig) askSpelled(m mode, name, outside, inside, path string) int {
+	r.t.Helper()
+	c := testkit.Dial(r.t, r.addr).Connect(outside + ":443")
+	if m == mitmH1 {
+		s := c.TLS(r.trusting(name, "http/1.1"))
+		s.Send(requestTo(inside, "GET", "", path))
+		return s.Answer("GET").StatusCode
+	}
+	req, err := http.NewRequest("GET", "https://"+name+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Host = inside
+	resp, err := r.h2On(c.TLS(r.trusting(name, "h2"))).RoundTrip(req)
+	if err != nil {
+		r.t.Fatalf("CONNECT %s, %s inside: %v", outside, inside, err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// The same for IPv6 literals, which TLS clients do not name in the handshake.
+func TestIPv6LiteralsInsideTLS(t *testing.T) {
+	const name = "2001:db8::1"
+	s := newSite(t, hello)
+	certFile, keyFile := s.ca.Leaf(t, name)
+	s.scriptTLS(t, "["+name+"]:443", certFile, keyFile, func(c net.Conn, r *http.Request) {
+		fmt.Fprint(c, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello")
+	})
+	r := newRigBefore(t, s)
+	spellings := []string{"[2001:db8::1]", "[2001:DB8::1]", "[2001:db8:0:0:0:0:0:1]", "[2001:0db8::0001]"}
+	for i, outside := range spellings {
+		inside := spellings[(i+1)%len(spellings)]
+		for path, want := range map[string]int{"/page": 200, "/private": 403} {
+			c := testkit.Dial(t, r.addr).Connect(outside + ":443").TLS(&tls.Config{RootCAs: r.roots, ServerName: name, NextProtos: []string{"http/1.1"}})
+			c.Send(requestTo(inside, "GET", "", path))
+			if a := c.Answer("GET"); a.StatusCode != want {
+				t.Errorf("CONNECT %s, Host %s: %s for %s", outside, inside, a.Status, path)
+			}
+			req, _ := http.NewRequest("GET", "https://["+name+"]"+path, nil)
+			req.Host = inside
+			tunnel := testkit.Dial(t, r.addr).Connect(outside + ":443").TLS(&tls.Config{RootCAs: r.roots, ServerName: name, NextProtos: []string{"h2"}})
+			resp, err := r.h2On(tunnel).RoundTrip(req)
+			if err != nil || resp.StatusCode != want {
+				t.Errorf("CONNECT %s, :authority %s: %v %v for %s", outside, inside, resp, err, path)
+			}
+		}
+	}
+	if got := s.last(t, "/page").Host; got != "["+name+"]" {
+		t.Errorf("the site was asked as %s", got)
+	}
+}
+
+// Names that lead two ways are refused inside TLS as outside.
+func TestOddNamesInsideTLS(t *testing.T) {
+	r := newRig(t, hello)
+	for _, inside := range []string{"site.test..", "site.test:0443", "site.test:80", "site.test:443:443", "2130706433", "0x7f.1", "user@site.test", "site.test/private?", "[::1]", "%73ite.test"} {
+		eachMode(t, []mode{mitmH1, mitmH2}, func(t *testing.T, m mode) {
+			if m == mitmH2 && strings.ContainsAny(inside, "/@") {
+				return // this client would send none of it
+			}
+			got := r.in(t).askSpelled(m, "site.test", "site.test", inside, "/page")
+			if inside == "site.test:0443" {
+				if got != 200 { // the port is a number
+					t.Errorf("%s: %d", inside, got)
+				}
+			} else if got != 400 && got != 421 {
+				t.Errorf("%s: %d", inside, got)
+			}
+		})
+	}
+}

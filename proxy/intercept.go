@@ -1,0 +1,201 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"heed/internal/acl"
+	"heed/proxy/catrust"
+	"heed/proxy/limit"
+	"heed/rules"
+)
+
+// tunnel is an intercepted tunnel.
+type tunnel struct {
+	proxy      *Proxy
+	addr       string         // the client's, with its port
+	client     acl.ClientInfo // as its requests are judged
+	proof      [32]byte       // of the password of its user; see request
+	counted    *limit.Conn    // the network connection
+	userAgent  string         // of the CONNECT
+	trust      catrust.Attempt
+	origin     rules.Origin
+	serverName string // the TLS server name when it differs from the CONNECT host; else empty
+	opened     time.Time
+	shown      bool  // a certificate was sent, so that the client can dislike it
+	resumed    bool  // the client accepted the certificate in an earlier connection
+	leafErr    error // why there was none to send
+	conn       *tunnelConn
+	handshake  int64 // records with data that belong to the handshake
+	requests   atomic.Int64
+	streams    streams // of HTTP/2
+	rejected   h2RejectedStreams
+}
+
+// intercept takes over a CONNECT's connection: TLS or plain HTTP, nothing
+// else, and hands what is inside to the inner server.
+func (x *exchange) intercept(c *tunnelConn) {
+	p := x.proxy
+	t := &tunnel{
+		proxy: p, addr: x.entry.Client, client: x.req.client, proof: x.req.proof, counted: x.req.conn.counted,
+		userAgent: x.req.userAgent, trust: catrust.Attempt{Client: x.req.trustClient(x.entry.Client)}, origin: x.req.origin, opened: x.entry.Time, conn: c,
+	}
+	c.tunnel = t
+	p.open.add(c)
+	defer p.open.remove(c)
+	p.caTrust.Opened(&t.trust, t.opened)
+	defer func() {
+		if v := recover(); v != nil {
+			p.caTrust.Closed(&t.trust)
+			c.Close() // the connection has left its server, which does not
+			panic(v)
+		}
+	}()
+	_ = c.SetDeadline(time.Now().Add(p.limits().ConnectTime))
+	first, err := c.open()
+	_ = c.SetDeadline(time.Now().Add(p.limits().HandshakeTime))
+	switch {
+	case err != nil:
+		p.gate.CountTimeout(limit.ConnectTime, err)
+		t.refused(c, rules.ReasonHandshake, "nothing came after CONNECT: "+endText(err))
+	case first == recordHandshake:
+		t.handshakeTLS(c)
+	case first|0x20 >= 'a' && first|0x20 <= 'z' && !c.begins("SSH-"): // methods are spelt in either case
+		t.origin.Scheme = "http"
+		p.caTrust.Closed(&t.trust) // it shows nothing of what its client makes of the CA
+		_ = c.SetDeadline(time.Time{})
+		p.tunnels.push(t.clientConn(c))
+	case x.req.mayPassOpaque():
+		p.caTrust.Closed(&t.trust)
+		x.passOpaque(c)
+	default:
+		t.refused(c, rules.ReasonNotHTTP, "the bytes in the tunnel are neither TLS nor HTTP")
+	}
+}
+
+// clientConn returns c, the decrypted side of t, as the inner server takes it.
+func (t *tunnel) clientConn(c net.Conn) *clientConn {
+	return t.proxy.newClientConn(c, t.counted, t.client, t)
+}
+
+// handshakeTLS makes the handshake and hands the decrypted connection to the inner
+// server.
+func (t *tunnel) handshakeTLS(c *tunnelConn) {
+	p := t.proxy
+	conn := tls.Server(c, p.tlsConfig)
+	if err := conn.Handshake(); err != nil {
+		p.gate.CountTimeout(limit.HandshakeTime, err)
+		t.refused(c, t.handshakeReason(err), "the TLS handshake failed: "+endText(err))
+		return
+	}
+	_ = c.SetDeadline(time.Time{})
+	state := conn.ConnectionState()
+	t.resumed = state.DidResume
+	if state.Version >= tls.VersionTLS13 {
+		t.handshake = 1 // the client's Finished is encrypted as data is
+	}
+	if o, err := rules.ParseOrigin("https", state.ServerName); state.ServerName != "" && (err != nil || o.Host != t.origin.Host) {
+		t.serverName = state.ServerName // refused inside, where the client can read it
+	}
+	if state.NegotiatedProtocol == "h2" {
+		p.tunnels.push(conn) // net/http speaks HTTP/2 on a bare *tls.Conn only
+		return
+	}
+	p.tunnels.push(t.clientConn(conn))
+}
+
+// newTLSConfig returns the one configuration that all tunnels share, so that
+// sessions resume.
+func (p *Proxy) newTLSConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			t := hello.Conn.(*tunnelConn).tunnel
+			t.trust.Hello = catrust.Fingerprint(hello)
+			host := t.origin.Host
+			if hello.ServerName != "" {
+				o, err := rules.ParseOrigin("https", hello.ServerName)
+				if err != nil {
+					return nil, err
+				}
+				host = o.Host
+			}
+			leaf, err := p.config.Leaves.Leaf(host)
+			t.shown, t.leafErr = err == nil, err
+			return leaf, err
+		},
+	}
+}
+
+// requested notes that a request came through t. The first one inside TLS shows
+// that the client accepts the CA.
+func (t *tunnel) requested(now time.Time) {
+	if t.requests.Add(1) == 1 && t.origin.Scheme == "https" {
+		t.proxy.caTrust.Accepted(&t.trust, now)
+	}
+}
+
+// handshakeReason distinguishes a client that does not trust the CA from one that
+// never finished or never saw a certificate. What is seen of the former
+// depends on its TLS library: an alert, a hang-up, or (OpenSSL on TLS 1.3) a
+// record that cannot be decrypted.
+func (t *tunnel) handshakeReason(err error) rules.Reason {
+	var netErr net.Error
+	switch {
+	case t.leafErr != nil:
+		return rules.ReasonInternal
+	case !t.shown, errors.As(err, &netErr) && netErr.Timeout():
+		return rules.ReasonHandshake
+	}
+	return rules.ReasonUntrusted
+}
+
+// trustHint is added to the record of a client that does not accept the CA.
+const trustHint = "; if this client does not trust heed's CA yet, give it the file that heed ca path prints"
+
+// refused records a tunnel in which nothing was asked for, and closes it.
+func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
+	c.Close()
+	t.proxy.caTrust.Closed(&t.trust)
+	e := t.proxy.unreadEntry(t.addr, t)
+	if reason == rules.ReasonUntrusted {
+		detail += trustHint
+		t.proxy.caTrust.Rejected(&t.trust, e.Time)
+	}
+	e.Method, e.UserAgent, e.Agent = http.MethodConnect, t.userAgent, t.proxy.agentOf(t.userAgent)
+	e.Outcome.Duration = e.Time.Sub(t.opened)
+	t.proxy.note(e, rules.Refuse, reason, detail)
+}
+
+// closed is called when a tunnel's connection has ended. GnuTLS and others
+// finish the handshake before they reject a certificate, so that a tunnel
+// without a request is all there is to see.
+func (t *tunnel) closed() {
+	last := t.proxy.caTrust.Closed(&t.trust)
+	if t.requests.Load() > 0 || t.rejected.any() || t.proxy.closing.Load() {
+		return
+	}
+	reason, detail := rules.ReasonUntrusted, "the client closed the tunnel after the handshake, without a request"
+	if t.conn.records.data.Load() > t.handshake {
+		reason, detail = rules.ReasonHandshake, "no request that can be read came through the tunnel"
+	}
+	if time.Since(t.opened) >= t.proxy.limits().HeaderTime {
+		reason, detail = rules.ReasonHandshake, "no request came after the handshake"
+	}
+	if t.origin.Scheme == "http" {
+		reason, detail = rules.ReasonHandshake, "no complete request came through the tunnel"
+	}
+	t.requests.Add(1) // once
+	sameHost, anyHost := t.proxy.caTrust.Recently(&t.trust, time.Now())
+	spare := reason == rules.ReasonUntrusted && (!last || anyHost)
+	if t.origin.Scheme == "https" && (spare || sameHost || t.resumed) {
+		return // a spare connection: nothing was asked for and nothing is wrong
+	}
+	t.refused(io.NopCloser(nil), reason, detail)
+}

@@ -1,0 +1,343 @@
+package limit
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Gate applies the limits in force to what clients hold. Make it with NewGate; it
+// is safe for concurrent use.
+type Gate struct {
+	load      *Load
+	limits    func() *Limits
+	log       func(over *Exceeded, times uint64)
+	rejecting chan struct{} // holds one value for each connection that is being rejected
+}
+
+const (
+	maxRejecting = 64          // connections that are being rejected at a time
+	logEvery     = time.Minute // a limit that is reached again and again is logged so often
+)
+
+// NewGate returns a gate that counts in load. limits returns the limits in force,
+// WithDefaults; it is called for every write to a client and must be fast. log is
+// called when a limit is reached, at most once a minute for each, with the number of
+// times that it was reached since the process began.
+func NewGate(load *Load, limits func() *Limits, log func(over *Exceeded, times uint64)) *Gate {
+	return &Gate{load: load, limits: limits, log: log, rejecting: make(chan struct{}, maxRejecting)}
+}
+
+// CountExceeded counts that a limit was reached, logs it now and then, and returns the error
+// for the client.
+func (g *Gate) CountExceeded(which Kind) *Exceeded {
+	over := g.load.exceeded(which, g.limits())
+	g.logLimit(over)
+	return over
+}
+
+// CountTimeout is CountExceeded if err is that of a deadline, and does nothing otherwise.
+func (g *Gate) CountTimeout(which Kind, err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		g.CountExceeded(which)
+	}
+}
+
+func (g *Gate) logLimit(over *Exceeded) {
+	now, logged := time.Now().Unix(), &g.load.logged[over.Kind]
+	last := logged.Load()
+	if now-last < int64(logEvery/time.Second) || !logged.CompareAndSwap(last, now) {
+		return
+	}
+	g.log(over, g.load.reached[over.Kind].Load())
+}
+
+// Listener returns a listener that counts the connections of l. Each that Accept
+// returns is a *Conn. What a limit stops goes to reject, which must close it; it runs
+// in a separate goroutine, a bounded number at a time, and what comes beyond is
+// closed.
+func (g *Gate) Listener(l net.Listener, reject func(net.Conn, *Exceeded)) net.Listener {
+	return &listener{l, g, reject}
+}
+
+type listener struct {
+	net.Listener
+	gate   *Gate
+	reject func(net.Conn, *Exceeded)
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			l.gate.CountExceeded(OpenFiles) // net/http waits, longer each time, and comes again
+		}
+		if err != nil {
+			return nil, err
+		}
+		if counted := l.admitConn(c); counted != nil {
+			return counted, nil
+		}
+	}
+}
+
+// admitConn counts c, or rejects it and returns nil.
+func (l *listener) admitConn(c net.Conn) *Conn {
+	g := l.gate
+	at, _ := netip.ParseAddrPort(c.RemoteAddr().String())
+	client, over := g.load.enter(at.Addr(), g.limits())
+	if over == nil {
+		return &Conn{Conn: c, gate: g, client: client}
+	}
+	g.logLimit(over)
+	select {
+	case g.rejecting <- struct{}{}:
+		go func() {
+			defer func() { <-g.rejecting }()
+			l.reject(c, over)
+		}()
+	default:
+		c.Close()
+	}
+	return nil
+}
+
+// Conn is a client's connection, the octets of the network: whatever protocol is
+// spoken on it, it counts until it is closed, and it is cut off when the client does
+// not take what is written within ReadTime.
+type Conn struct {
+	net.Conn
+	gate     *Gate
+	client   *client
+	tunnel   atomic.Bool  // it counts as a tunnel too
+	closed   atomic.Bool  // it does not count any more
+	deadline atomic.Int64 // of writing, in unix nanoseconds; 0: not set by Write
+	foreign  atomic.Bool  // a caller has set a deadline for writing
+	head     atomic.Int64 // octets of a head that is not complete
+}
+
+// Write implements net.Conn. The deadline is moved only when it has come near,
+// so that it costs nothing to speak of.
+func (c *Conn) Write(b []byte) (int, error) {
+	if !c.foreign.Load() {
+		limit := c.gate.limits().ReadTime
+		now := time.Now()
+		if c.deadline.Load()-now.UnixNano() < int64(limit) {
+			end := now.Add(limit + limit/4)
+			c.deadline.Store(end.UnixNano())
+			_ = c.Conn.SetWriteDeadline(end) // on a closed connection Write fails as well
+		}
+	}
+	n, err := c.Conn.Write(b)
+	if err != nil && !c.foreign.Load() {
+		c.gate.CountTimeout(ReadTime, err)
+	}
+	return n, err
+}
+
+// SetDeadline implements net.Conn.
+func (c *Conn) SetDeadline(t time.Time) error {
+	c.foreign.Store(!t.IsZero())
+	c.deadline.Store(0)
+	return c.Conn.SetDeadline(t)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c *Conn) SetWriteDeadline(t time.Time) error {
+	c.foreign.Store(!t.IsZero())
+	c.deadline.Store(0)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// CloseWrite passes a half-close on.
+func (c *Conn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
+
+// Close implements net.Conn. It ends the counting of c, and of its tunnel.
+func (c *Conn) Close() error {
+	err := c.Conn.Close()
+	if c.closed.CompareAndSwap(false, true) {
+		c.LeaveTunnel()
+		c.DropHead()
+		c.gate.load.leave(c.client)
+	}
+	return err
+}
+
+// EnterTunnel counts c as a tunnel until LeaveTunnel or Close, or returns the limit
+// that stops it.
+func (c *Conn) EnterTunnel() *Exceeded {
+	l, of := c.gate.load, c.gate.limits()
+	over := l.take(1, &l.tunnels, &c.client.tunnels, of.Tunnels, of.TunnelsPerClient, Tunnels, of)
+	if over != nil {
+		c.gate.logLimit(over)
+		return over
+	}
+	c.tunnel.Store(true)
+	return nil
+}
+
+// LeaveTunnel undoes EnterTunnel, if that has counted c.
+func (c *Conn) LeaveTunnel() {
+	if c.tunnel.CompareAndSwap(true, false) {
+		c.gate.load.tunnels.Add(-1)
+		c.client.tunnels.Add(-1)
+	}
+}
+
+// EnterRequest counts a request on c until LeaveRequest, or returns which of the
+// limits stops it.
+func (c *Conn) EnterRequest(of *Limits) *Exceeded {
+	l := c.gate.load
+	over := l.take(1, &l.requests, &c.client.requests, of.Requests, of.RequestsPerClient, Requests, of)
+	if over != nil {
+		c.gate.logLimit(over)
+	}
+	return over
+}
+
+// LeaveRequest undoes an EnterRequest that returned nil.
+func (c *Conn) LeaveRequest() {
+	c.gate.load.requests.Add(-1)
+	c.client.requests.Add(-1)
+}
+
+// HoldHead counts n more octets of a head on c that is not complete, until DropHead or
+// Close, or returns the limit that stops them.
+func (c *Conn) HoldHead(n int) *Exceeded {
+	l, of := c.gate.load, c.gate.limits()
+	over := l.take(int64(n), &l.heads, &c.client.heads, int(of.HeadsSize), int(of.headsShare()), Heads, of)
+	if over != nil {
+		c.gate.logLimit(over)
+		return over
+	}
+	if c.head.Add(int64(n)); c.closed.Load() {
+		c.DropHead()
+	}
+	return nil
+}
+
+// DropHead undoes every HoldHead that returned nil.
+func (c *Conn) DropHead() {
+	if c.head.Load() == 0 {
+		return
+	}
+	n := c.head.Swap(0)
+	c.gate.load.heads.Add(-n)
+	c.client.heads.Add(-n)
+}
+
+// Load counts what clients hold at the moment, and how often limits stopped them.
+// The proxies of one process share one. The zero value is ready; it is safe for
+// concurrent use.
+type Load struct {
+	tunnels, requests atomic.Int64
+	heads             atomic.Int64 // octets of those that are not complete
+	reached           [kinds]atomic.Uint64
+	logged            [kinds]atomic.Int64 // when each was last logged, in unix seconds
+	refusals          refusalLimiter
+
+	mu      sync.Mutex
+	conns   int
+	clients map[netip.Prefix]*client // those with a connection
+}
+
+// client is what one client holds.
+type client struct {
+	key               netip.Prefix
+	conns             int // guarded by Load.mu
+	tunnels, requests atomic.Int64
+	heads             atomic.Int64 // octets
+}
+
+// Status is a Load as data.
+type Status struct {
+	Connections int `json:"connections"`
+	Clients     int `json:"clients"`
+	Tunnels     int `json:"tunnels"`
+	Requests    int `json:"requests"`
+
+	UnfinishedHeads int64 `json:"unfinished_heads"` // octets that are kept of heads that have not ended
+
+	Reached map[string]uint64 `json:"limits_reached"` // by the name of the Kind; only those that were
+}
+
+// Status returns what clients hold at the moment.
+func (l *Load) Status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := Status{
+		Connections: l.conns, Clients: len(l.clients), Tunnels: int(l.tunnels.Load()), Requests: int(l.requests.Load()),
+		UnfinishedHeads: l.heads.Load(), Reached: map[string]uint64{},
+	}
+	for i := range l.reached {
+		if n := l.reached[i].Load(); n > 0 {
+			s.Reached[Kind(i).String()] = n
+		}
+	}
+	return s
+}
+
+// enter counts a connection from a, or returns the limit that stops it.
+func (l *Load) enter(a netip.Addr, of *Limits) (*client, *Exceeded) {
+	key := ClientKey(a)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.clients[key]
+	switch {
+	case l.conns >= of.Connections:
+		return nil, l.exceeded(Connections, of)
+	case c != nil && c.conns >= of.ConnectionsPerClient:
+		return nil, l.exceeded(ConnectionsPerClient, of)
+	case c == nil:
+		if l.clients == nil {
+			l.clients = map[netip.Prefix]*client{}
+		}
+		c = &client{key: key}
+		l.clients[key] = c
+	}
+	l.conns++
+	c.conns++
+	return c, nil
+}
+
+// leave undoes one enter.
+func (l *Load) leave(c *client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns--
+	if c.conns--; c.conns == 0 {
+		delete(l.clients, c.key)
+	}
+}
+
+// take counts n more tunnels, requests or octets, of all clients and of one, or returns
+// the limit that stops them.
+func (l *Load) take(n int64, all, own *atomic.Int64, most, mostOwn int, inAll Kind, of *Limits) *Exceeded {
+	if own.Add(n) > int64(mostOwn) {
+		own.Add(-n)
+		return l.exceeded(inAll+1, of)
+	}
+	if all.Add(n) > int64(most) {
+		all.Add(-n)
+		own.Add(-n)
+		return l.exceeded(inAll, of)
+	}
+	return nil
+}
+
+// exceeded counts that a limit was reached.
+func (l *Load) exceeded(which Kind, of *Limits) *Exceeded {
+	l.reached[which].Add(1)
+	return &Exceeded{which, which.value(of)}
+}

@@ -1,0 +1,102 @@
+package limit
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func prefix(text string) netip.Prefix { return ClientKey(netip.MustParseAddr(text)) }
+
+// An honest crawler that is refused tens of thousands of addresses in a row, each
+// once or a few times, as fast as it can ask, is not slowed.
+func TestRefusalLimiter_AnHonestCrawlerIsNotSlowed(t *testing.T) {
+	var l refusalLimiter
+	now, crawler := time.Now(), prefix("192.0.2.1")
+	for i := range 20_000 {
+		for range 3 { // some crawlers ask again
+			if late := l.take(crawler, fmt.Sprint("/", i), DefaultRefusals, now); late != nil {
+				t.Fatalf("slowed at address %d: %+v", i, late)
+			}
+		}
+		now = now.Add(time.Millisecond)
+	}
+}
+
+// One that asks for one address again and again is told so soon, about this
+// address alone, and told the truth about when to come back.
+func TestRefusalLimiter_ARetryLoopIsSlowedByItsTarget(t *testing.T) {
+	var l refusalLimiter
+	now, looping := time.Now(), prefix("192.0.2.1")
+	n := 0
+	var late *Penalty
+	for ; late == nil; n++ {
+		late = l.take(looping, "/same", DefaultRefusals, now)
+	}
+	if n != leastTarget*10+1 {
+		t.Errorf("slowed at %d", n)
+	}
+	if other := l.take(looping, "/other", DefaultRefusals, now); other != nil {
+		t.Errorf("another address is slowed too: %+v", other)
+	}
+	early, due := now.Add(late.Pause+late.RetryAfter-10*time.Millisecond), now.Add(late.Pause+late.RetryAfter)
+	if l.take(looping, "/same", DefaultRefusals, early) == nil {
+		t.Error("it was said to be due later than it is")
+	}
+	if again := l.take(looping, "/same", DefaultRefusals, due); again != nil {
+		t.Errorf("it had waited as long as it was told, and is slowed again: %+v", again)
+	}
+}
+
+// Whoever asks for ever new addresses has a share, and others have their own.
+func TestRefusalLimiter_EachClientHasItsAllowance(t *testing.T) {
+	var l refusalLimiter
+	now := time.Now()
+	rows, dropped := 0, uint64(0)
+	const asked = 200_000
+	for i := range asked { // 2000 a second
+		switch late := l.take(prefix("2001:db8::1"), fmt.Sprint("/", i), DefaultRefusals, now); {
+		case late == nil:
+			rows++
+		case late.Drop:
+		default:
+			rows++
+			dropped += late.Unanswered
+		}
+		now = now.Add(time.Second / 2000)
+	}
+	if most := DefaultRefusals*10 + 100*(DefaultRefusals/60+5) + 200; rows > most || rows < DefaultRefusals*10 {
+		t.Errorf("%d rows of %d requests, at most %d expected", rows, asked, most)
+	}
+	dropped += l.clients[prefix("2001:db8::1")].unanswered
+	if uint64(rows)+dropped != asked {
+		t.Errorf("%d recorded and %d counted are not the %d asked", rows, dropped, asked)
+	}
+	l.take(prefix("2001:db8::2:1"), "", DefaultRefusals, now) // what has become due
+	if l.take(prefix("2001:db8::2:2"), "", DefaultRefusals, now) == nil {
+		t.Error("an address of the same /64 has a share of its own")
+	}
+	if late := l.take(prefix("2001:db8:0:1::1"), "", DefaultRefusals, now); late != nil {
+		t.Errorf("another client is slowed: %+v", late)
+	}
+}
+
+// The memory for clients is bounded, and the one that loops is not forgotten for
+// those that come and go.
+func TestRefusalLimiter_ItsMemoryIsBounded(t *testing.T) {
+	var l refusalLimiter
+	now, looping := time.Now(), prefix("192.0.2.1")
+	for range 100 {
+		l.take(looping, "", 6, now)
+	}
+	for i := range 20 * maxClients {
+		l.take(ClientKey(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})), "/", 6, now)
+	}
+	if len(l.clients) > maxClients || len(l.targets) != maxTargets {
+		t.Errorf("%d clients, %d addresses", len(l.clients), len(l.targets))
+	}
+	if l.take(looping, "", 6, now) == nil {
+		t.Error("it was forgotten")
+	}
+}

@@ -1,0 +1,179 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/proxy/limit"
+	"heed/rules"
+)
+
+// broken is a request that is none; %P stands for what comes before a path.
+type broken struct {
+	name   string
+	bytes  string
+	status int
+}
+
+var malformedRequests = []broken{
+	{"no request line", "GARBAGE\r\n\r\n", 400},
+	{"two spaces", "GET  %P/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"no version", "GET %P/\r\nHost: site.test\r\n\r\n", 400},
+	{"lower-case version", "GET %P/ http/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"method with a control", "G\x01T %P/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"version 3", "GET %P/ HTTP/3.0\r\nHost: site.test\r\n\r\n", 505},
+	{"space in the target", "GET %P/a b HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"control in the target", "GET %P/a\x7fb HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"NUL in the path", "GET %P/a%00b HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"NUL in a field", "GET %P/ HTTP/1.1\r\nHost: site.test\r\nX: a\x00b\r\n\r\n", 400},
+	{"two lengths", "POST %P/ HTTP/1.1\r\nHost: site.test\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx", 400},
+	{"signed length", "POST %P/ HTTP/1.1\r\nHost: site.test\r\nContent-Length: +1\r\n\r\nx", 400},
+	{"unknown coding", "POST %P/ HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: xchunked\r\n\r\n", 501},
+	{"two codings", "POST %P/ HTTP/1.1\r\nHost: site.test\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501},
+	{"space before colon", "GET %P/ HTTP/1.1\r\nHost: site.test\r\nContent-Length : 1\r\n\r\nx", 400},
+	{"folded first", "GET %P/ HTTP/1.1\r\n X: y\r\nHost: site.test\r\n\r\n", 400},
+	{"no Host", "GET %P/ HTTP/1.1\r\n\r\n", 400},
+	{"two Hosts", "GET %P/ HTTP/1.1\r\nHost: site.test\r\nHost: h1.test\r\n\r\n", 400},
+	{"bad Host", "GET %P/ HTTP/1.1\r\nHost: a b\r\n\r\n", 400},
+	{"unknown expectation", "POST %P/ HTTP/1.1\r\nHost: site.test\r\nContent-Length: 1\r\nExpect: tea\r\n\r\nx", 417},
+	{"large field", "GET %P/ HTTP/1.1\r\nHost: site.test\r\nX: " + strings.Repeat("x", 2*limit.DefaultHeaderBytes) + "\r\n\r\n", 431},
+	{"large target", "GET %P/" + strings.Repeat("x", 2*limit.DefaultHeaderBytes) + " HTTP/1.1\r\nHost: site.test\r\n\r\n", 431},
+	{"asterisk", "GET * HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"HTTP/2 in clear", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
+}
+
+// Requests that only the proxy's own port can get wrong.
+var malformedProxyRequests = []broken{
+	{"userinfo", "GET http://user:secret@site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"ftp", "GET ftp://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"file", "GET file:///etc/passwd HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"no host", "GET http:///page HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"opaque", "GET http:site.test/page HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"bad port", "GET http://site.test:99999/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"host with a space", "GET http://site%20.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"origin form", "GET /page HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"CONNECT without port", "CONNECT site.test HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"CONNECT with an empty port", "CONNECT site.test: HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"CONNECT with a path", "CONNECT /page HTTP/1.1\r\nHost: site.test:443\r\n\r\n", 400},
+	{"CONNECT with host and path", "CONNECT site.test:443/page HTTP/1.1\r\nHost: site.test:443\r\n\r\n", 400},
+	{"CONNECT with userinfo", "CONNECT user:secret@site.test:443 HTTP/1.1\r\nHost: site.test:443\r\n\r\n", 400},
+	{"CONNECT to a URL", "CONNECT http://site.test/ HTTP/1.1\r\nHost: site.test\r\n\r\n", 400},
+	{"TLS", "\x16\x03\x01\x00\x05hello\r\n\r\n", 400},
+}
+
+// What is not HTTP gets an answer that says so, with Proxy-Status; the
+// connection closes, the record has it, the next client is served.
+func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
+	r := newRig(t, hello)
+	test := func(t *testing.T, m mode, b broken) {
+		t.Parallel()
+		c, prefix := r.in(t).raw(m)
+		self, begun := c.LocalAddr().String(), time.Now()
+		c.Send(strings.ReplaceAll(b.bytes, "%P", prefix))
+		a := c.Answer("GET")
+		if got := proxyStatusOf(t, a.Header); a.StatusCode != b.status || got != "http_request_error" {
+			t.Errorf("%s %q, want %d", a.Status, got, b.status)
+		}
+		if !strings.Contains(a.Status, " Refused by heed: ") {
+			t.Errorf("the status line says %q", a.Status)
+		}
+		c.Closed()
+		e := r.records.await(t, b.name, func(e *audit.Entry) bool { return e.Client == self && e.Time.After(begun) })
+		reason := rules.ReasonMalformed
+		if b.status == http.StatusRequestHeaderFieldsTooLarge {
+			reason = rules.ReasonLimit
+		}
+		if e.Decision.Reason != reason || e.Outcome.Status != b.status || e.Detail == "" {
+			t.Errorf("record %+v", e)
+		}
+		if (m == mitmH1 || m == inTunnel) && e.Host != "site.test" {
+			t.Errorf("the record does not say where the tunnel led: %+v", e)
+		}
+		if strings.Contains(e.Raw+e.Detail+e.Target+string(a.Body), "secret") {
+			t.Errorf("credentials are told or recorded: %+v", e)
+		}
+	}
+	t.Run("all", func(t *testing.T) {
+		eachMode(t, rawModes, func(t *testing.T, m mode) {
+			for _, b := range malformedRequests {
+				t.Run(b.name, func(t *testing.T) { test(t, m, b) })
+			}
+		})
+		for _, m := range tunnels {
+			t.Run("CONNECT in "+string(m), func(t *testing.T) {
+				test(t, m, broken{"CONNECT inside", "CONNECT site.test:443 HTTP/1.1\r\nHost: site.test\r\n\r\n", 400})
+			})
+		}
+		for _, b := range malformedProxyRequests {
+			t.Run(b.name, func(t *testing.T) { test(t, plain, b) })
+		}
+	})
+	if seen := r.site.reached(); len(seen) > 0 {
+		t.Errorf("the site saw %q", seen)
+	}
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		if a := r.in(t).ask(m, question{path: "/fine"}); a.StatusCode != 200 {
+			t.Error(a.Status)
+		}
+	})
+}
+
+// A malformed request after a good one is told as such too: the answer before
+// it is whole.
+func TestHeed_MalformedRequestAfterAGoodOne(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(get(prefix, "/page") + "GARBAGE\r\n\r\n" + get(prefix, "/after"))
+		if a := c.Answer("GET"); a.StatusCode != 200 {
+			t.Errorf("the good one: %s", a.Status)
+		}
+		if a := c.Answer("GET"); a.StatusCode != 400 || proxyStatusOf(t, a.Header) != "http_request_error" {
+			t.Errorf("the bad one: %s", a.Status)
+		}
+		c.Closed()
+	})
+	for _, seen := range r.site.reached() {
+		if strings.Contains(seen, "/after") {
+			t.Error("what followed a malformed request was forwarded")
+		}
+	}
+}
+
+// A page that begins like a status line is not edited, and not recorded as one.
+func TestHeed_BodyThatLooksLikeAHeadIsUntouched(t *testing.T) {
+	const body = "HTTP/1.1 400 Bad Request\r\nX: y\r\n\r\n"
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush() // the body gets a write of its own
+		io.WriteString(w, body)
+	})
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		for range 2 {
+			c.Send(get(prefix, "/page"))
+			if a := c.Answer("GET"); string(a.Body) != body {
+				t.Errorf("%q", a.Body)
+			}
+		}
+	})
+}
+
+// HTTP/2 carries a method that HTTP/1 could not: it is refused before a rule is
+// applied to its target, and recorded as it came.
+func TestMethodThatIsNotATokenIsMalformed(t *testing.T) {
+	r := newRig(t, hello)
+	if got := r.rawH2().ask(":method", "GET /private", ":scheme", "https", ":authority", "site.test", ":path", "/page"); got != "400" {
+		t.Errorf("status %s, want 400", got)
+	}
+	e := r.records.await(t, "the malformed request", func(e *audit.Entry) bool { return e.Decision.Reason == rules.ReasonMalformed })
+	if e.Method != "GET /private" || e.Decision.Verdict != rules.Refuse {
+		t.Errorf("%+v", e)
+	}
+	if seen := r.site.reached(); len(seen) > 0 {
+		t.Errorf("the site saw %q", seen)
+	}
+}

@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"heed/internal/acl"
+	"heed/rules"
+)
+
+// Bounds of a verdict that follows its request.
+const (
+	observePatience = 2 * time.Second  // for a policy, before a request that is observed only leaves without a verdict
+	deferredTime    = 30 * time.Second // for the policy from then on
+	maxDeferred     = 1024             // requests that wait for a verdict at a time; more get none
+)
+
+// policyOrDefer returns the policy that governs x, which is observed only. That
+// costs no client an answer: where the policy does not come soon it returns nil,
+// and the verdict follows the request.
+func (x *exchange) policyOrDefer(ctx context.Context, q *acl.Query) *rules.Policy {
+	soon, cancel := context.WithTimeout(ctx, observePatience)
+	defer cancel()
+	p := x.req.settings.Policies.Policy(soon, x.req.origin, q.Names.Shown)
+	if soon.Err() == nil || ctx.Err() != nil || p.Source().State != rules.Unreachable {
+		return p
+	}
+	if n := x.proxy.deferred.Add(1); n > maxDeferred {
+		x.proxy.deferred.Add(-1)
+		return nil
+	}
+	x.proxy.running.Add(1) // until the record is closed
+	x.deferred = make(chan verdict, 1)
+	go x.judgeDeferred(*q)
+	return nil
+}
+
+// judgeDeferred judges a request that has left, when the policy comes. It runs
+// beside the handler and reads nothing of x that the handler changes.
+func (x *exchange) judgeDeferred(q acl.Query) {
+	defer x.proxy.deferred.Add(-1)
+	defer close(x.deferred)
+	defer func() {
+		if v := recover(); v != nil {
+			x.proxy.config.Log.Error("a verdict after the fact failed inside heed", "id", x.entry.ID, "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	ctx, cancel := context.WithTimeout(x.proxy.lasting, deferredTime)
+	defer cancel()
+	p := x.req.settings.Policies.Policy(ctx, x.req.origin, q.Names.Shown)
+	if ctx.Err() != nil && p.Source().State == rules.Unreachable {
+		return // it never came
+	}
+	q.Now = x.proxy.config.Now()
+	decided, p := x.req.evaluate(&q, p)
+	v := verdict{Result: q.Effective.Apply(decided), policy: p}
+	if v.Verdict == rules.Refuse { // it has left all the same
+		v.Verdict = rules.WouldRefuse
+	}
+	x.deferred <- v
+}
+
+// endDeferred closes the record when the verdict has followed.
+func (x *exchange) endDeferred() {
+	defer x.proxy.running.Add(-1)
+	if v, ok := <-x.deferred; ok {
+		o := &x.entry.Outcome
+		o.Late, o.LatePolicy, o.LateSettled = &v.Decision, v.policy, v.OperatorReason
+	}
+	if x.recorded {
+		x.proxy.config.Recorder.Ended(&x.entry)
+	}
+}

@@ -1,0 +1,306 @@
+package refusal
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"heed/internal/safetext"
+	"heed/proxy/limit"
+	"heed/proxy/upstream"
+	"heed/rules"
+)
+
+// Problem is the body of a refusal (RFC 9457). The sentence comes first, since a
+// reader may see no more than the beginning.
+type Problem struct {
+	Title      string  `json:"title"`
+	Type       string  `json:"type"`
+	Status     int     `json:"status"`
+	Detail     string  `json:"detail"`
+	Reason     string  `json:"reason"`
+	Retry      string  `json:"retry"` // "no" or "after"
+	RetryAfter int     `json:"retry_after,omitempty"`
+	URL        string  `json:"url,omitempty"`
+	RobotsURL  string  `json:"robots_url,omitempty"`
+	Line       int     `json:"line,omitempty"`
+	Quoted     *quoted `json:"quoted_from_site,omitempty"`
+	Token      string  `json:"product_token,omitempty"`
+	Piece      string  `json:"user_agent_piece,omitempty"`
+	Queue      *queue  `json:"queue,omitempty"`
+	PolicyAge  *int64  `json:"policy_age_seconds,omitempty"`
+	FetchedAt  string  `json:"fetched_at,omitempty"`
+	DecisionID string  `json:"decision_id"` // empty: nothing was recorded
+}
+
+// quoted holds text that the site wrote, separate from heed's own.
+type quoted struct {
+	Rule  string `json:"rule,omitempty"`
+	Group string `json:"group,omitempty"`
+}
+
+// maxQuoted bounds each quoted text, in octets.
+const maxQuoted = 300
+
+func (a *Answer) problem() Problem {
+	e := a.of.Entry
+	p := Problem{
+		Title: a.Phrase, Type: "urn:heed:" + string(a.of.Reason), Status: a.Status,
+		Reason: string(a.of.Reason), Retry: "no",
+	}
+	if e.ID != [16]byte{} {
+		p.DecisionID = e.ID.String()
+	}
+	if e.Host != "" {
+		p.URL = safetext.Printable(e.URL(), 2000)
+	}
+	if a.RetryAfter > 0 {
+		p.Retry, p.RetryAfter = "after", seconds(a.RetryAfter)
+	}
+	if a.of.Reason == rules.ReasonOriginUnreachable && upstream.FailureOf(a.err()).Certificate == "" {
+		p.Retry = "after" // when, the site's operator knows
+	}
+	if e.Policy != nil {
+		source := e.Policy.Source()
+		p.RobotsURL = source.Origin.RobotsURL()
+		if source.State != rules.Unreachable {
+			age := int64(e.PolicyAge / time.Second)
+			p.PolicyAge, p.FetchedAt = &age, source.FetchedAt.UTC().Format(time.RFC3339)
+		}
+	}
+	if d := &e.Decision; a.of.Reason == rules.ReasonRule || a.of.Reason == rules.ReasonHostOnly || d.Reason == rules.ReasonPaced && d.Line > 0 {
+		p.Line, p.Quoted = d.Line, &quoted{Rule: legible(d.Rule), Group: legible(d.Group)}
+		p.Token, p.Piece = legible(d.Token), legible(d.Piece)
+	}
+	if a.of.Paced != nil {
+		if rule := WaitRule(&a.of.Paced.Position); p.Line == 0 && rule.Line > 0 { // the decision was another one
+			p.Line, p.Quoted = rule.Line, &quoted{Rule: legible(rule.Kind.String() + ": " + rule.Value)}
+		}
+		p.Queue = newQueue(&a.of.Paced.Position)
+	}
+	p.Detail = a.explain(&p)
+	return p
+}
+
+// explain returns an explanation for a person: what led to the refusal and whether
+// a retry can help. It never suggests another User-Agent.
+func (a *Answer) explain(p *Problem) string {
+	e := a.of.Entry
+	switch a.of.Reason {
+	case rules.ReasonRule:
+		who := "It was judged under the rules for all agents, since no group names this one."
+		if e.Decision.Token != "" {
+			who = fmt.Sprintf("The piece %s of the User-Agent led to the group that holds it.", safetext.Quote(e.Decision.Piece))
+			if e.Agent != nil && e.Agent.Declared {
+				who = fmt.Sprintf("The declared name %s led to the group that holds it.", safetext.Quote(e.Decision.Token))
+			}
+		}
+		return fmt.Sprintf("The site's robots.txt does not let this agent fetch this address: line %d of %s. %s "+
+			"A retry will not help while the site keeps this rule.%s", e.Decision.Line, p.RobotsURL, who, a.serviceHint())
+	case rules.ReasonOverride:
+		return "The operator of this proxy refuses this part of the site, independently of its robots.txt. A retry will not help."
+	case rules.ReasonNoAgent:
+		return "The operator of this proxy requires that every client names itself. Send a User-Agent field."
+	case rules.ReasonHostOnly:
+		return fmt.Sprintf("The site's robots.txt bars this agent from the whole site: line %d of %s. "+
+			"This proxy does not decrypt tunnels to the site, and so refuses them to agents that may fetch nothing there.%s", e.Decision.Line, p.RobotsURL, a.serviceHint())
+	case rules.ReasonPaced:
+		return a.pacedDetail(p)
+	case rules.ReasonUntrusted:
+		return fmt.Sprintf("heed decrypts https with certificates of its own CA, so that it can judge each request, and this client rejected one: %s. "+
+			"To make a client trust it, see http://%s/; its certificate is http://%s/ca.pem.", e.Detail, a.of.Proxy.Page, a.of.Proxy.Page)
+	case rules.ReasonRobotsUnreachable:
+		return fmt.Sprintf("Nothing may be fetched from a site while its rules cannot be read (RFC 9309 section 2.3.1.4): %s. "+
+			"A retry after %d seconds can help.", cause(e.Policy.Source()), p.RetryAfter)
+	case rules.ReasonOriginUnreachable:
+		if a.detail != "" {
+			return a.detail
+		}
+		return "The site itself could not be reached; no rule of robots.txt is behind this. A retry can help when the site is reachable again."
+	case rules.ReasonLimit:
+		if over, ok := a.of.Err.(*limit.Exceeded); ok {
+			return limitDetail(over.Kind)
+		}
+		return a.detail
+	case rules.ReasonDestination:
+		return "This proxy connects to public addresses, and to others as far as its operator allows: access.private_destinations, access.allow_to and access.refuse_to in its settings. A retry will not help while they stay the same."
+	case rules.ReasonClientLeft:
+		if e.TurnWaited > 0 {
+			return "The client had closed its connection, or one direction of it, while the request waited for its turn. A client that waits for longer is served."
+		}
+		return "The client had closed its connection, or one direction of it, while the site's robots.txt was being fetched for it. A retry can help: the rules may have arrived by now."
+	case rules.ReasonRecord:
+		return "Every decision has to be recorded before it takes effect, and the record could not be written. The operator of this proxy finds the cause in its log."
+	case rules.ReasonInternal:
+		return "A fault inside heed; nothing was sent to the site. The operator finds it in the log under the decision id."
+	default:
+		return cmp.Or(a.detail, e.Detail)
+	}
+}
+
+// installers are the names by which programs go that install packages.
+var installers = []string{"pip", "uv", "npm", "yarn", "pnpm", "cargo", "rubygems", "ruby", "bundler", "composer", "debian"}
+
+// serviceHint names the setting for programs that call a service, where this
+// may be one: a host that crawlers are to leave alone altogether, or a program
+// that installs packages.
+func (a *Answer) serviceHint() string {
+	e := a.of.Entry
+	product, _, _ := strings.Cut(e.UserAgent, "/")
+	product, _, _ = strings.Cut(strings.TrimSpace(product), " ")
+	installs := slices.Contains(installers, strings.ToLower(product))
+	if d, _ := e.Policy.DecideHost(e.Agent); !installs && d.Verdict != rules.Refuse {
+		return ""
+	}
+	host := safetext.Printable(a.of.Host, 100)
+	return " A service that programs call, such as a package registry, is not crawled: where " + host +
+		" is one, the operator of this proxy says so with crawl = false at its [[host]] in proxy.toml, or for one command with heed run --service " + host + "."
+}
+
+// cause states why rules could not be read, without the details of the error about
+// heed's network.
+func cause(source rules.Source) string {
+	for _, tooMany := range []error{rules.ErrTooManyWildcards, rules.ErrTooManyWords} {
+		if errors.Is(source.Err, tooMany) {
+			return tooMany.Error()
+		}
+	}
+	var public publicError
+	switch {
+	case errors.Is(source.Err, upstream.ErrLessPublic):
+		return "robots.txt redirects to a less public address than its own, which is not followed"
+	case errors.Is(source.Err, upstream.ErrDestination):
+		return "robots.txt redirects to an address that heed may not reach"
+	case errors.As(source.Err, &public) && public.PublicText() != "":
+		return "robots.txt " + safetext.Printable(public.PublicText(), 300)
+	case source.Status == http.StatusOK, source.Status == http.StatusNonAuthoritativeInfo:
+		return "robots.txt could not be read to its end"
+	case source.Status != 0:
+		return fmt.Sprintf("robots.txt was answered with status %d", source.Status)
+	}
+	failure := upstream.FailureOf(source.Err)
+	if failure.Status == http.StatusGatewayTimeout {
+		return "robots.txt was not answered in time (" + failure.Type + ")"
+	}
+	return "robots.txt was not answered (" + failure.Type + ")"
+}
+
+// publicError is an error of fetching robots.txt with a text that clients may
+// read: words that follow "robots.txt" in a sentence, and that hold nothing about
+// heed's network.
+type publicError interface {
+	error
+	PublicText() string
+}
+
+// render returns the refusal as problem+json, HTML or plain text, whichever
+// accept prefers.
+func (a *Answer) render(accept []string) (contentType string, body []byte) {
+	p := a.problem()
+	var b bytes.Buffer
+	switch preferred(accept) {
+	case "text/html":
+		if err := page.Execute(&b, p); err == nil {
+			return "text/html; charset=utf-8", b.Bytes()
+		}
+	case "text/plain":
+		fmt.Fprintf(&b, "%s\n\n%s\n\nreason: %s\ndecision: %s\n", p.Title, p.Detail, p.Reason, p.DecisionID)
+		return "text/plain; charset=utf-8", b.Bytes()
+	}
+	b.Reset()
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(true)
+	e.SetIndent("", "  ")
+	_ = e.Encode(p) // strings and numbers cannot fail
+	return "application/problem+json", b.Bytes()
+}
+
+// preferred picks the format of a refusal by the Accept field (RFC 9110
+// §12.5.1): problem+json unless HTML or plain text is asked for above it.
+func preferred(accept []string) string {
+	offers := []string{"application/problem+json", "text/html", "text/plain"}
+	return slices.MaxFunc(offers, func(a, b string) int { return cmp.Compare(quality(accept, a), quality(accept, b)) })
+}
+
+// quality returns the weight accept gives to a media type; the most specific
+// range counts.
+func quality(accept []string, offer string) float64 {
+	if len(accept) == 0 {
+		return 1
+	}
+	kind, _, _ := strings.Cut(offer, "/")
+	weight, specific := 0.0, -1
+	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		mediaRange, params, _ := strings.Cut(strings.ToLower(part), ";")
+		s := -1
+		switch strings.TrimSpace(mediaRange) {
+		case offer:
+			s = 2
+		case "application/json":
+			if offer == "application/problem+json" {
+				s = 2
+			}
+		case kind + "/*":
+			s = 1
+		case "*/*":
+			s = 0
+		}
+		if s > specific {
+			weight, specific = weightOf(params), s
+		}
+	}
+	return weight
+}
+
+func weightOf(params string) float64 {
+	for p := range strings.SplitSeq(params, ";") {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(p), "q="); ok {
+			if q, err := strconv.ParseFloat(v, 64); err == nil && q >= 0 && q <= 1 {
+				return q
+			}
+		}
+	}
+	return 1
+}
+
+// legible returns text of the site without what could deceive a reader:
+// control and invisible characters replaced, bounded.
+func legible(s string) string {
+	if len(s) > maxQuoted {
+		s = s[:maxQuoted] + "..."
+	}
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+var page = template.Must(template.New("refusal").Parse(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{{.Title}}</title>
+<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:42em;margin:3em auto;padding:0 1em}
+dt{font-weight:600}dd{margin:0 0 .6em;overflow-wrap:anywhere}</style>
+<h1>{{.Title}}</h1>
+<p>{{.Detail}}</p>
+<dl>
+{{with .URL}}<dt>Address asked for</dt><dd>{{.}}</dd>{{end}}
+{{with .RobotsURL}}<dt>Rules of the site</dt><dd>{{.}}</dd>{{end}}
+{{with .Quoted}}<dt>Quoted from the site</dt><dd><q>{{.Rule}}</q>, group <q>{{.Group}}</q></dd>{{end}}
+{{with .PolicyAge}}<dt>Age of the rules</dt><dd>{{.}} s</dd>{{end}}
+{{with .RetryAfter}}<dt>Asking again can help after</dt><dd>{{.}} s</dd>{{end}}
+<dt>Decision</dt><dd>{{.DecisionID}}</dd>
+</dl>
+<p>This page is heed's, not the site's.</p>
+</html>
+`))

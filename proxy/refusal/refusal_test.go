@@ -1,0 +1,154 @@
+package refusal
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/pace"
+	"heed/internal/reason"
+	"heed/proxy/limit"
+	"heed/rules"
+)
+
+func caseOf(r rules.Reason) Case {
+	return Case{Reason: r, Entry: &audit.Entry{Host: "site.test"}, Host: "site.test", Proxy: Proxy{Member: `"rig"`, Page: "127.0.0.1:3128"}}
+}
+
+// Each reason has the answer of the one table, unless an error is more exact.
+func TestNew_EachReasonHasItsAnswer(t *testing.T) {
+	t.Parallel()
+	for _, row := range reason.All() {
+		a := New(caseOf(row.Reason))
+		if a.Status != row.Status || a.ErrorType != row.Error || a.RetryAfter != row.RetryAfter || !strings.Contains(a.Phrase, "heed") {
+			t.Errorf("%s: %d %q, error %q, Retry-After %v", row.Reason, a.Status, a.Phrase, a.ErrorType, a.RetryAfter)
+		}
+	}
+}
+
+func TestNew_AnErrorIsMoreExactThanItsReason(t *testing.T) {
+	t.Parallel()
+	limited := caseOf(rules.ReasonLimit)
+	limited.Err = &limit.Exceeded{Kind: limit.TunnelsPerClient, Value: "2"}
+	if a := New(limited); a.Status != http.StatusTooManyRequests || a.RetryAfter != time.Second || !strings.Contains(a.Phrase, "tunnels_per_client (2)") {
+		t.Errorf("%+v", a)
+	}
+	limited.RetryAfter = time.Minute
+	if a := New(limited); a.RetryAfter != time.Minute {
+		t.Errorf("Retry-After %v", a.RetryAfter)
+	}
+	unreachable := caseOf(rules.ReasonOriginUnreachable)
+	unreachable.Err = context.DeadlineExceeded
+	if a := New(unreachable); a.Status != http.StatusGatewayTimeout || a.ErrorType != "connection_timeout" {
+		t.Errorf("%+v", a)
+	}
+	paced := caseOf(rules.ReasonPaced)
+	paced.Paced = &pace.Answer{Position: pace.Position{Wait: time.Hour}, RetryAfter: time.Hour}
+	if a := New(paced); a.RetryAfter != time.Hour {
+		t.Errorf("Retry-After %v", a.RetryAfter)
+	}
+}
+
+// What a site writes into robots.txt can hurt neither a browser, a terminal,
+// a log, nor a parser of status lines and fields.
+func TestResponse_HostileRuleTextIsHarmless(t *testing.T) {
+	t.Parallel()
+	const hostile = "/x<script>alert(1)</script>\"'&\\{{.}}\x1b[31m\r\nX: y\x00\x07\u009b\u202e\u200b\xff\tend"
+	for name, text := range map[string]string{"hostile": hostile, "long": "/" + strings.Repeat("g\u00e9", 100_000)} {
+		for _, accept := range []string{"text/html", "text/plain", "application/json"} {
+			c := caseOf(rules.ReasonRule)
+			c.Entry.Policy = rules.New(rules.Source{}, nil)
+			c.Entry.Decision = rules.Decision{Reason: c.Reason, Line: 3, Rule: "Disallow: " + text, Group: text, Token: text, Piece: text}
+			a := New(c)
+			resp := a.Response(&http.Request{Method: "GET", Header: http.Header{"Accept": {accept}}}, false)
+			body, _ := io.ReadAll(resp.Body)
+			t.Run(name+" "+accept, func(t *testing.T) { harmless(t, a, string(body)) })
+			if strings.Contains(string(body), "<script>") && accept != "text/plain" {
+				t.Errorf("the page contains markup of the site:\n%s", body)
+			}
+		}
+	}
+}
+
+func harmless(t *testing.T, a *Answer, body string) {
+	if len(body) > 8<<10 || len(a.Phrase) > maxPhrase {
+		t.Errorf("a body of %d octets, a phrase of %d", len(body), len(a.Phrase))
+	}
+	for _, s := range []string{a.Phrase, a.ProxyStatus()} {
+		if strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) {
+			t.Errorf("not printable ASCII: %q", s)
+		}
+	}
+	if i := strings.IndexFunc(body, func(c rune) bool {
+		return c < ' ' && c != '\n' || c == 0x7f || c >= 0x80 && c < 0xa0 || c == '\u202e' || c == '\u200b'
+	}); i >= 0 {
+		t.Errorf("a deceiving character at %d of the body: %q", i, body)
+	}
+}
+
+func TestWaitCause_NamesWhatAsksForTheWait(t *testing.T) {
+	t.Parallel()
+	for want, place := range map[string]pace.Position{
+		"site.test has answered that it is too busy":                                                {Pause: time.Minute, Wait: time.Minute},
+		"heed's settings ask for 0.5 s between requests to site.test":                               {Asked: time.Second / 2, Delay: time.Second / 2, Wait: time.Second},
+		"site.test asks for 86400 s between requests (robots.txt line 5), of which 3600 s are kept": {Asked: 24 * time.Hour, Delay: time.Hour, By: rules.Field{Kind: rules.CrawlDelay, Line: 5}, Wait: time.Hour},
+		"site.test asks to be visited at another time of the day (robots.txt line 7)":               {Visit: rules.Field{Kind: rules.VisitTime, Line: 7}, Wait: time.Hour},
+		"as many requests to site.test as heed's settings allow are under way":                      {Wait: time.Second},
+	} {
+		if got := WaitCause(&place, "site.test"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A request that was allowed and is refused its turn to be sent again quotes the
+// line that paces, not the one that allowed it.
+func TestProblem_OfARetryQuotesTheLineThatPaces(t *testing.T) {
+	e := &audit.Entry{Host: "a.test", Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRule, Rule: "Allow: /", Line: 2, Group: "*"}}
+	turn := &pace.Answer{Refused: true, Position: pace.Position{Wait: time.Minute, By: rules.Field{Kind: rules.CrawlDelay, Value: "60", Line: 7}}}
+	p := New(Case{Reason: rules.ReasonPaced, Entry: e, Paced: turn}).problem()
+	if p.Line != 7 || p.Quoted == nil || !strings.HasSuffix(p.Quoted.Rule, ": 60") {
+		t.Errorf("line %d, %+v", p.Line, p.Quoted)
+	}
+}
+
+// The answer where no request was read is one like any other: its body names the
+// decision, and announces a retry exactly where the field does.
+func TestRaw_BodyAgreesWithTheHead(t *testing.T) {
+	for _, c := range []struct {
+		kind  limit.Kind
+		entry audit.Entry
+		id    string
+		retry string
+		after int
+	}{
+		{limit.HeaderTime, audit.Entry{ID: audit.NewID()}, "", "no", 0},
+		{limit.Connections, audit.Entry{}, "", "after", 1},
+	} {
+		if c.entry.ID != (audit.Entry{}).ID {
+			c.id = c.entry.ID.String()
+		}
+		raw := Raw(Case{Reason: rules.ReasonLimit, Err: &limit.Exceeded{Kind: c.kind, Value: "1"}, Entry: &c.entry, Proxy: Proxy{Member: `"heed"`}}, &http.Request{})
+		resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p Problem
+		if err := json.NewDecoder(resp.Body).Decode(&p); err != nil {
+			t.Fatalf("%v in %s", err, raw)
+		}
+		if p.DecisionID != c.id || p.Retry != c.retry || p.RetryAfter != c.after || (p.RetryAfter > 0) != (resp.Header.Get("Retry-After") != "") {
+			t.Errorf("%s", raw)
+		}
+		if resp.StatusCode != c.kind.Status() || !strings.HasSuffix(resp.Status, " reached") || resp.Header.Get("X-Content-Type-Options") != "nosniff" || !resp.Close {
+			t.Errorf("%s", raw)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+// GET and HEAD are refused, and the connection goes on with the right answer
+// to the next request, refused or not.
+func TestConnectionGoesOnAfterARefusal(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(get(prefix, "/private/1") + rawRequest("HEAD", prefix, "/private/2") + get(prefix, "/public/3") +
+			rawRequest("HEAD", prefix, "/public/4") + get(prefix, "/private/5"))
+		var lengths []int64
+		for i, method := range []string{"GET", "HEAD", "GET", "HEAD", "GET"} {
+			a := c.Answer(method)
+			path := fmt.Sprintf("/%d", i+1)
+			refused := i == 0 || i == 1 || i == 4
+			if refused != (a.StatusCode == 403) {
+				t.Fatalf("answer %d: %s", i+1, a.Status)
+			}
+			if method == "GET" && !strings.Contains(string(a.Body), path) {
+				t.Errorf("answer %d is not about %s: %s", i+1, path, a.Body)
+			}
+			lengths = append(lengths, a.ContentLength)
+		}
+		if lengths[0] <= 0 || lengths[0] != lengths[1] || lengths[0] != lengths[4] {
+			t.Errorf("Content-Length of refusals to GET, HEAD, GET: %v", lengths)
+		}
+	})
+}
+
+// A refusal has its length stated, and none of it is left over for a client
+// that reads exactly that much. Nothing is chunked.
+func TestRefusalsCarryContentLength(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		for _, method := range []string{"GET", "HEAD", "DELETE"} {
+			a := r.in(t).ask(m, question{method: method, path: "/private"})
+			length, err := strconv.Atoi(a.Header.Get("Content-Length"))
+			if a.StatusCode != 403 || err != nil || len(a.TransferEncoding) > 0 {
+				t.Fatalf("%s: %s, Content-Length %q, %v", method, a.Status, a.Header.Get("Content-Length"), a.TransferEncoding)
+			}
+			if method == "HEAD" != (len(a.body) == 0) || method != "HEAD" && len(a.body) != length {
+				t.Errorf("%s: %d octets of body, Content-Length %d", method, len(a.body), length)
+			}
+		}
+	})
+}
+
+// upload is one way of sending a body that will be refused.
+type upload struct {
+	name   string
+	header string
+	body   string // sent with the head; the rest never comes
+}
+
+var uploads = []upload{
+	{"whole", "Content-Length: 5", "hello"},
+	{"chunked", "Transfer-Encoding: chunked", "5\r\nhello\r\n0\r\n\r\n"},
+	{"never comes", "Content-Length: 100", ""},
+	{"never comes, chunked", "Transfer-Encoding: chunked", ""},
+	{"half", "Content-Length: 10", "hello"},
+	{"half a chunk", "Transfer-Encoding: chunked", "ff\r\nhello"},
+	{"huge, never comes", "Content-Length: 10000000000", ""},
+	{"Expect", "Content-Length: 5\r\nExpect: 100-continue", ""},
+	{"Expect, huge", "Content-Length: 10000000000\r\nExpect: 100-continue", ""},
+	{"Expect, chunked", "Transfer-Encoding: chunked\r\nExpect: 100-continue", ""},
+}
+
+// The 403 to an upload comes whether the body comes or not, and no 100 is sent
+// for a body that nobody wants. heed would read on for an hour here: an answer
+// that waited for the body or for that limit would not come within Patience.
+func TestRefusedUploadIsAnsweredAtOnce(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { c.Limits.DrainTime = time.Hour })
+	eachUpload(t, r, func(c *testkit.Conn) {})
+	if seen := r.site.reached(); len(seen) > 0 {
+		t.Errorf("the site saw %q", seen)
+	}
+}
+
+// Afterwards the connection closes by itself, however little came of the body.
+func TestRefusedUploadEndsTheConnection(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { c.Limits.DrainTime = time.Millisecond })
+	eachUpload(t, r, func(c *testkit.Conn) { c.Closed() })
+}
+
+func eachUpload(t *testing.T, r *rig, then func(c *testkit.Conn)) {
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		for _, u := range uploads {
+			t.Run(u.name, func(t *testing.T) {
+				c, prefix := r.in(t).raw(m)
+				c.Send(rawRequest("POST", prefix, "/private/upload", u.header) + u.body)
+				if a := c.Answer("POST"); a.StatusCode != 403 || !a.Close {
+					t.Errorf("%s, Connection: close %v", a.Status, a.Close)
+				}
+				then(c)
+			})
+		}
+	})
+}
+
+// What follows a refused upload on the wire is neither answered nor forwarded.
+func TestBodyOfARefusedUploadIsNotARequest(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		smuggled := get(prefix, "/public/smuggled")
+		c.Send(rawRequest("POST", prefix, "/private", fmt.Sprintf("Content-Length: %d", len(smuggled))) + smuggled + smuggled)
+		if a := c.Answer("POST"); a.StatusCode != 403 {
+			t.Fatal(a.Status)
+		}
+		c.Closed()
+	})
+	if seen := r.site.reached(); len(seen) > 0 {
+		t.Errorf("the site saw %q", seen)
+	}
+}
+
+// A client that reads only when it has sent its whole body gets the 403 too,
+// and not a reset in its face.
+func TestClientThatSendsAllBeforeReadingGetsTheRefusal(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		const size = 8 << 20
+		c.Send(rawRequest("POST", prefix, "/private", fmt.Sprintf("Content-Length: %d", size)) + strings.Repeat("x", size))
+		if a := c.Answer("POST"); a.StatusCode != 403 {
+			t.Fatal(a.Status)
+		}
+	})
+}
+
+// A client that sends without end is not read without end.
+func TestHugeRefusedUploadIsBounded(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(rawRequest("POST", prefix, "/private", "Content-Length: 1000000000000"))
+		sent := make(chan int)
+		c.SetWriteDeadline(time.Now().Add(testkit.Patience))
+		go func() {
+			n, chunk := 0, make([]byte, 1<<20)
+			for {
+				w, err := c.Write(chunk)
+				if n += w; err != nil {
+					sent <- n
+					return
+				}
+			}
+		}()
+		if a := c.Answer("POST"); a.StatusCode != 403 {
+			t.Fatal(a.Status)
+		}
+		if n := <-sent; n > 2*maxDrain {
+			t.Errorf("%d octets were taken from a client that was refused", n)
+		}
+	})
+}
+
+// On HTTP/2 a refused upload ends its stream and nothing else: a stream that
+// was open before goes on, and a new one is answered.
+func TestHTTP2RefusalEndsTheStreamOnly(t *testing.T) {
+	held, release := make(chan bool), make(chan bool)
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/held" {
+			fmt.Fprint(w, "first ")
+			w.(http.Flusher).Flush()
+			held <- true
+			<-release
+		}
+		fmt.Fprint(w, "rest")
+	})
+	c := r.h2("site.test")
+	ask := func(method, path string, body io.Reader, header ...string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, "https://site.test"+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range header {
+			req.Header.Set(h, "100-continue")
+		}
+		resp, err := c.RoundTrip(req)
+		if err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+		return resp
+	}
+	open := ask("GET", "/held", nil)
+	<-held
+	silent, end := io.Pipe()
+	defer end.Close()
+	for name, body := range map[string]io.Reader{
+		"small": strings.NewReader("hello"), "large": bytes.NewReader(make([]byte, 8<<20)), "never comes": silent,
+	} {
+		resp := ask("POST", "/private", body)
+		text, err := io.ReadAll(resp.Body)
+		if resp.StatusCode != 403 || !strings.Contains(string(text), "Refused by heed") || err != nil {
+			t.Errorf("%s: %s %q %v", name, resp.Status, text, err)
+		}
+	}
+	if resp := ask("GET", "/after", nil); resp.StatusCode != 200 {
+		t.Errorf("a new stream: %s", resp.Status)
+	}
+	close(release)
+	if text, err := io.ReadAll(open.Body); string(text) != "first rest" || err != nil {
+		t.Errorf("the stream that was open before: %q %v", text, err)
+	}
+	for _, seen := range r.site.reached() {
+		if strings.Contains(seen, "private") {
+			t.Errorf("the site saw %s", seen)
+		}
+	}
+}
+
+// Our own refusal is not taken for the site's answer by anything behind it:
+// its fields are exactly ours, no Via, and the record says whose it was.
+func TestRefusalIsNotTheSitesAnswer(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		path := "/private/" + string(m)
+		a := r.in(t).ask(m, question{path: path})
+		want := map[string]bool{"Content-Type": true, "Content-Length": true, "Cache-Control": true,
+			"Proxy-Status": true, "X-Content-Type-Options": true, "Date": true}
+		for name := range a.Header {
+			if !want[name] {
+				t.Errorf("unexpected field %s: %q", name, a.Header[name])
+			}
+			delete(want, name)
+		}
+		if len(want) > 0 || a.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("missing fields %v, Cache-Control %q", want, a.Header.Get("Cache-Control"))
+		}
+		if e := r.records.target(t, path); e.Outcome.FromSite || e.Outcome.Status != 403 || e.Decision.Reason != rules.ReasonRule {
+			t.Errorf("record %+v", e)
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/pace"
+	"heed/internal/safetext"
+	"heed/proxy/limit"
+	"heed/proxy/refusal"
+	"heed/proxy/upstream"
+	"heed/rules"
+)
+
+// denial is a refusal for which no rule is the reason. The zero value denies
+// nothing.
+type denial struct {
+	reason rules.Reason
+	detail string        // for the record
+	retry  time.Duration // when asking again can help, in place of the reason's; 0: the reason's
+	err    error         // what stopped the request, where that decides on the answer; see refusal.Case
+}
+
+// maxDetail bounds the detail of a malformed request, in octets: a client
+// chooses how long the part is that gets quoted.
+const maxDetail = 300
+
+func malformed(detail string) denial {
+	return denial{reason: rules.ReasonMalformed, detail: safetext.Printable(detail, maxDetail)}
+}
+
+func overLimit(over *limit.Exceeded) denial {
+	return denial{reason: rules.ReasonLimit, detail: over.Error(), err: over}
+}
+
+// forbidden denies a destination for the reason that err is.
+func forbidden(err error) denial {
+	return denial{reason: rules.ReasonDestination, detail: safetext.Error(err), err: err}
+}
+
+// deny makes d the decision and prepares its answer.
+func (x *exchange) deny(d denial) {
+	if !x.recorded {
+		x.describe()
+	}
+	x.refuse(rules.Decision{Reason: d.reason}, d.detail, refusal.Case{Err: d.err, RetryAfter: d.retry})
+}
+
+// refuse makes d the decision and prepares the answer: c, with the reason of d.
+func (x *exchange) refuse(d rules.Decision, detail string, c refusal.Case) {
+	x.entry.Decision, x.entry.Detail, c.Reason = d, detail, d.Reason
+	x.reply(c)
+}
+
+// refusePaced refuses x since its turn is too far off.
+func (x *exchange) refusePaced(a *pace.Answer) {
+	by := x.entry.Decision
+	d := rules.Decision{Reason: rules.ReasonPaced, Group: by.Group, Token: by.Token, Piece: by.Piece}
+	if rule := refusal.WaitRule(&a.Position); rule.Line > 0 {
+		d.Line, d.Rule = rule.Line, rule.Kind.String()+": "+rule.Value
+	}
+	x.refuse(d, "", refusal.Case{Paced: a})
+}
+
+// fail turns the Transport's error into an answer. A body that the client
+// broke is the client's fault and not the site's.
+func (x *exchange) fail(r *http.Request, err error) *http.Response {
+	o := &x.entry.Outcome
+	switch over, bad := x.upload.exceeded.Load(), x.upload.bad.Load(); {
+	case over != nil:
+		x.reply(refusal.Case{Reason: rules.ReasonLimit, Err: over})
+		o.Err = "client: " + over.Error()
+		return x.response(r)
+	case x.paced != nil && x.req.effective.Mode != acl.Observe:
+		x.reply(refusal.Case{Reason: rules.ReasonPaced, Paced: x.paced})
+		o.Err = "site: " + safetext.Error(errNoTurn)
+		return x.response(r)
+	case bad != nil:
+		x.reply(refusal.Case{Reason: rules.ReasonMalformed, Detail: "the request's body cannot be read"})
+		o.Err = "client: " + safetext.Error(*bad)
+	case errors.Is(err, upstream.ErrDestination):
+		x.reply(refusal.Case{Reason: rules.ReasonDestination, Err: err})
+		o.Err = safetext.Error(err)
+	default:
+		x.reply(refusal.Case{Reason: rules.ReasonOriginUnreachable, Err: err})
+		who := "site: "
+		if upstream.FailureOf(err).ByProxy {
+			who = "upstream proxy: "
+		}
+		o.Err = who + x.refusal.ErrorType + ": " + safetext.Error(err)
+	}
+	if x.Context.Err() != nil {
+		o.Err = "client: left before the site answered"
+	}
+	return x.response(r)
+}
+
+// reply prepares the answer for c without changing the decision: an allowed
+// request may still fail on its way.
+func (x *exchange) reply(c refusal.Case) {
+	c.Entry, c.Host, c.Proxy = &x.entry, x.req.origin.Host, x.refuser()
+	x.refusal = refusal.New(c)
+}
+
+// refuser returns what answers contain of the proxy.
+func (x *exchange) refuser() refusal.Proxy {
+	q := &x.req
+	return refusal.Proxy{Member: x.proxy.statusName, Page: q.client.Listener, Mark: q.settings != nil && q.settings.Mark}
+}
+
+// remark returns the Proxy-Status field for a site's own answer; empty for none.
+func (x *exchange) remark() string { return x.refuser().Remark(&x.entry, x.paced) }
+
+// answer records x's refusal and writes it without asking the engine.
+func (x *exchange) answer(r *http.Request) {
+	x.record()
+	x.writer.send(x.response(r))
+	if x.upload.pending.Load() {
+		x.upload.drain(&x.writer, r)
+	}
+}
+
+// response renders the prepared answer for r.
+func (x *exchange) response(r *http.Request) *http.Response {
+	return x.refusal.Response(r, x.upload.pending.Load())
+}
+
+// answerPanic answers for a panic before the first octet of an answer.
+func (x *exchange) answerPanic() {
+	if !x.recorded {
+		x.deny(denial{reason: rules.ReasonInternal})
+		x.record()
+	}
+	x.reply(refusal.Case{Reason: rules.ReasonInternal})
+	clear(x.writer.Header())
+	resp := x.response(&http.Request{Method: x.req.method, ProtoMajor: 1})
+	resp.Header.Set("Connection", "close")
+	x.writer.send(resp)
+}

@@ -1,0 +1,328 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"strings"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// streaming starts a request whose answer is read as it comes.
+func (r *rig) streaming(m mode, method, path string, body io.Reader, header ...string) *http.Response {
+	r.t.Helper()
+	if m != mitmH2 {
+		c, prefix := r.raw(m)
+		if body != nil {
+			header = append(header, "Transfer-Encoding: chunked")
+		}
+		c.Send(rawRequest(method, prefix, path, header...))
+		if body != nil {
+			go sendChunked(c, body)
+		}
+		return c.Head(method)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	r.t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, method, "https://site.test"+path, body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	resp, err := r.h2("site.test").RoundTrip(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return resp
+}
+
+func sendChunked(c net.Conn, body io.Reader) {
+	buf := make([]byte, 4096)
+	for {
+		n, err := body.Read(buf)
+		if n > 0 {
+			fmt.Fprintf(c, "%x\r\n%s\r\n", n, buf[:n])
+		}
+		if err != nil {
+			io.WriteString(c, "0\r\n\r\n")
+			return
+		}
+	}
+}
+
+// expect reads exactly the bytes of want.
+func expect(t *testing.T, r io.Reader, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if n, err := io.ReadFull(r, got); err != nil || string(got) != want {
+		t.Fatalf("read %q, %v; want %q", got[:n], err, want)
+	}
+}
+
+// Each piece of an answer of unknown length arrives before the site writes the
+// next: the site waits until the client has it. The head comes before the
+// first piece.
+func TestPiecesArriveAsTheyAreSent(t *testing.T) {
+	next := make(chan bool)
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/events" {
+			w.Header().Set("Content-Type", "text/event-stream")
+		}
+		w.(http.Flusher).Flush()
+		for i := range 3 {
+			<-next
+			fmt.Fprintf(w, "data: %d\n\n", i)
+			w.(http.Flusher).Flush()
+		}
+		<-next
+	})
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		for _, path := range []string{"/events", "/log"} {
+			resp := r.in(t).streaming(m, "GET", path, nil)
+			for i := range 3 {
+				next <- true
+				expect(t, resp.Body, fmt.Sprintf("data: %d\n\n", i))
+			}
+			next <- true
+			if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
+				t.Errorf("%s: the end is %q, %v", path, rest, err)
+			}
+		}
+	})
+}
+
+// Both directions flow at once: the site answers each piece of an upload while
+// the next is not yet sent.
+func TestBothDirectionsAtOnce(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		w.(http.Flusher).Flush()
+		lines := bufio.NewScanner(r.Body)
+		for lines.Scan() {
+			fmt.Fprintf(w, "echo %s\n", lines.Text())
+			w.(http.Flusher).Flush()
+		}
+	})
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		up, send := io.Pipe()
+		resp := r.in(t).streaming(m, "POST", "/echo", up)
+		for i := range 5 {
+			fmt.Fprintf(send, "%d\n", i)
+			expect(t, resp.Body, fmt.Sprintf("echo %d\n", i))
+		}
+		send.Close()
+		if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
+			t.Errorf("the end is %q, %v", rest, err)
+		}
+	})
+}
+
+// An upload of a size that no buffer holds arrives whole, and so does the
+// same on the way back.
+func TestHeed_LargeBodiesArriveWhole(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		w.Write(body)
+	})
+	var body strings.Builder
+	for i := range 1 << 18 {
+		fmt.Fprintf(&body, "%08x", i)
+	}
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		path := "/large/" + string(m)
+		a := r.in(t).ask(m, question{method: "PUT", path: path, body: body.String()})
+		if a.StatusCode != 200 || a.body != body.String() || a.err != nil {
+			t.Errorf("%s, %d octets, %v", a.Status, len(a.body), a.err)
+		}
+		e := r.records.target(t, path)
+		if int(e.Outcome.BytesIn) != body.Len() || int(e.Outcome.BytesOut) != body.Len() {
+			t.Errorf("record: %d in, %d out", e.Outcome.BytesIn, e.Outcome.BytesOut)
+		}
+	})
+}
+
+// A site that answers before it has the whole upload is heard at once, whether
+// it goes on reading or not, and the connection to the client then ends.
+func TestEarlyAnswerOfTheSiteIsPassedOnAtOnce(t *testing.T) {
+	s := newSite(t, hello)
+	act := func(c net.Conn, r *http.Request) {
+		io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig")
+		io.Copy(io.Discard, c) // never hangs up by itself
+	}
+	s.script(t, "early.test:80", act)
+	certFile, keyFile := s.ca.Leaf(t, "early.test")
+	s.scriptTLS(t, "early.test:443", certFile, keyFile, act)
+	r := newRigBefore(t, s, func(c *Config) { c.Limits.DrainTime = 1 })
+	for name, header := range map[string]string{
+		"small":   "Content-Length: 100",
+		"huge":    "Content-Length: 10000000000",
+		"chunked": "Transfer-Encoding: chunked",
+	} {
+		eachMode(t, rawModes, func(t *testing.T, m mode) {
+			c, prefix := r.in(t).rawTo(m, "early.test")
+			c.Send(requestTo("early.test", "POST", prefix, "/"+name, header))
+			if header == "Transfer-Encoding: chunked" {
+				c.Send("3\r\nabc\r\n")
+			} else {
+				c.Send("abc")
+			}
+			if a := c.Answer("POST"); a.StatusCode != 413 || string(a.Body) != "big" || !a.Close {
+				t.Errorf("%s: %s %q close %v", name, a.Status, a.Body, a.Close)
+			}
+			c.Closed()
+		})
+	}
+}
+
+// 100 Continue comes when the site wants the body, and not before.
+func TestContinueIsTheSitesToGive(t *testing.T) {
+	asked, goOn := make(chan bool), make(chan bool)
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "POST" && r.ProtoMajor == 1 && r.Header.Get("Expect") == "" { // net/http's HTTP/2 server hides it
+			t.Error("the site was not asked")
+		}
+		asked <- true
+		<-goOn
+		body, _ := io.ReadAll(r.Body) // sends the 100
+		fmt.Fprintf(w, "got %s", body)
+	})
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(rawRequest("POST", prefix, "/upload", "Content-Length: 5", "Expect: 100-continue"))
+		<-asked
+		goOn <- true
+		if resp := c.Head("POST"); resp.StatusCode != 100 {
+			t.Fatalf("before the body: %s", resp.Status)
+		}
+		c.Send("hello" + get(prefix, "/unused"))
+		if a := c.Answer("POST"); a.StatusCode != 200 || string(a.Body) != "got hello" {
+			t.Errorf("%s %q", a.Status, a.Body)
+		}
+		<-asked // the next request on the same connection
+		goOn <- true
+		if a := c.Answer("GET"); a.StatusCode != 200 {
+			t.Errorf("the next request: %s", a.Status)
+		}
+	})
+}
+
+// A site that declines an expectation is heard without the body being asked
+// for.
+func TestRefusalOfTheSiteComesWithoutContinue(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusExpectationFailed)
+		fmt.Fprint(w, "no")
+	})
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(rawRequest("POST", prefix, "/upload", "Content-Length: 5", "Expect: 100-continue"))
+		if a := c.Answer("POST"); a.StatusCode != 417 || string(a.Body) != "no" {
+			t.Errorf("%s %q", a.Status, a.Body)
+		}
+	})
+}
+
+// 103 Early Hints pass, with their fields and nothing of the connection; the
+// final answer does not inherit them. HTTP/1.0 gets none (RFC 9110 §15.2).
+func TestRFC9110_InformationalAnswersPass(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Del("Link")
+		fmt.Fprint(w, "page")
+	})
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(get(prefix, "/"))
+		if hints := c.Head("GET"); hints.StatusCode != 103 || hints.Header.Get("Link") != "</style.css>; rel=preload" || len(hints.Header) != 2 || !strings.HasSuffix(hints.Header.Get("Via"), " rig-7f3a") {
+			t.Errorf("%s %v", hints.Status, hints.Header)
+		}
+		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "page" || a.Header.Get("Link") != "" {
+			t.Errorf("%s %v %q", a.Status, a.Header, a.Body)
+		}
+		c.Send(strings.Replace(get(prefix, "/"), "HTTP/1.1", "HTTP/1.0", 1))
+		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "page" {
+			t.Errorf("HTTP/1.0: %s %q", a.Status, a.Body)
+		}
+	})
+	t.Run("h2", func(t *testing.T) {
+		var hints []int
+		trace := &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+			hints = append(hints, code)
+			return nil
+		}}
+		req, _ := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "GET", "https://site.test/", nil)
+		resp, err := r.in(t).client(mitmH2).Do(req)
+		if err != nil || resp.StatusCode != 200 || len(hints) != 1 || hints[0] != 103 {
+			t.Errorf("%v %v, hints %v", resp, err, hints)
+		}
+	})
+}
+
+// Fields of the site's connection stay there in a 1xx too.
+func TestRFC9110_InformationalAnswersLoseFieldsOfOneHop(t *testing.T) {
+	s := newSite(t, hello)
+	s.script(t, "hints.test:80", func(c net.Conn, r *http.Request) {
+		io.WriteString(c, "HTTP/1.1 103 Early Hints\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nLink: </a>\r\n\r\n"+
+			"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	})
+	r := newRigBefore(t, s)
+	c, prefix := r.rawTo(plain, "hints.test")
+	c.Send(requestTo("hints.test", "GET", prefix, "/"))
+	same(t, c.Head("GET").Header, http.Header{"Link": {"</a>"}, "Via": {"1.1 rig-7f3a"}})
+	if a := c.Answer("GET"); string(a.Body) != "ok" {
+		t.Errorf("%s %q", a.Status, a.Body)
+	}
+}
+
+// Trailers pass both ways, announced or (from the site) not.
+func TestRFC9110_TrailersPassBothWays(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/announced" {
+			w.Header().Set("Trailer", "X-Sum")
+		}
+		io.Copy(w, r.Body)
+		w.(http.Flusher).Flush()
+		name := "X-Sum"
+		if r.URL.Path != "/announced" {
+			name = http.TrailerPrefix + name
+		}
+		w.Header().Set(name, "down "+r.Trailer.Get("X-Sum"))
+	})
+	for _, path := range []string{"/announced", "/not"} {
+		eachMode(t, rawModes, func(t *testing.T, m mode) {
+			c, prefix := r.in(t).raw(m)
+			c.Send(rawRequest("POST", prefix, path, "Transfer-Encoding: chunked", "Trailer: X-Sum", "TE: trailers") +
+				"5\r\nhello\r\n0\r\nX-Sum: up\r\n\r\n")
+			if a := c.Answer("POST"); string(a.Body) != "hello" || a.Trailer.Get("X-Sum") != "down up" {
+				t.Errorf("%s: %q, trailer %v", path, a.Body, a.Trailer)
+			}
+			c.Send(get(prefix, "/next"))
+			if a := c.Answer("GET"); a.StatusCode != 200 {
+				t.Errorf("after trailers: %s", a.Status)
+			}
+		})
+		t.Run("h2"+path, func(t *testing.T) {
+			body := struct{ io.Reader }{strings.NewReader("hello")}
+			req, _ := http.NewRequest("POST", "https://site.test"+path, body)
+			req.Trailer = http.Header{"X-Sum": {"up"}}
+			resp, err := r.in(t).h2("site.test").RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(resp.Body)
+			if string(text) != "hello" || err != nil || resp.Trailer.Get("X-Sum") != "down up" {
+				t.Errorf("%q %v, trailer %v", text, err, resp.Trailer)
+			}
+		})
+	}
+}

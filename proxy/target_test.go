@@ -1,0 +1,280 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"heed/proxy/head"
+	"heed/rules"
+)
+
+// targetsAsSent are targets and what goes to the site for them: the octets as they
+// came, but for what would be cut off at a "#". Empty: nothing is sent.
+var targetsAsSent = []struct{ target, sent string }{
+	{"/page", "/page"},
+	{"/a/../b", "/a/../b"},
+	{"/a/%2e%2E/b", "/a/%2e%2E/b"},
+	{"/a/./b/.", "/a/./b/."},
+	{"/a//b", "/a//b"},
+	{"//other.test/x", "//other.test/x"},
+	{"///x", "///x"},
+	{"//a|b?c|d", "//a%7Cb?c|d"}, // net/http would make a host of it
+	{"/a%2Fb%2fc", "/a%2Fb%2fc"},
+	{"/%41%7Ejoe", "/%41%7Ejoe"},
+	{"/a%252Fb", "/a%252Fb"},
+	{`/a\b`, `/a\b`},
+	{`/a\..\b%5c`, `/a\..\b%5c`},
+	{`/a%2Fb\c%41`, `/a%2Fb\c%41`},
+	{"/a|b^c`d", "/a|b^c`d"},
+	{`/a{b}"c<d>`, `/a{b}"c<d>`},
+	{"/caf\u00e9", "/caf\u00e9"},
+	{"/caf\xe9", "/caf\xe9"},
+	{"/caf\u00e9?x=caf\xe9", "/caf\u00e9?x=caf\xe9"},
+	{"/a;p=1/b", "/a;p=1/b"},
+	{"/a/.;/..;x/b", "/a/.;/..;x/b"},
+	{"/a#f", "/a%23f"},
+	{"/a?x#f", "/a?x%23f"},
+	{"/a|b?x#f", "/a|b?x%23f"},
+	{"/a?x=caf\u00e9", "/a?x=caf\u00e9"},
+	{"/a?", "/a?"},
+	{"/a|?", "/a|?"},
+	{"/a??b?", "/a??b?"},
+	{"/a?b=/../c&d=%2F;e", "/a?b=/../c&d=%2F;e"},
+	{`/a?b\c|d^"<>{}`, `/a?b\c|d^"<>{}`},
+	{"/a:b@c!$&'()*+,=-._~", "/a:b@c!$&'()*+,=-._~"},
+	{"/a[b]", "/a[b]"},
+	{"", "/"},
+	{"?q", "/?q"},
+	{"/a%00b", ""},
+	{"/%u0070rivate", ""},
+	{"/a b", ""},
+	{"/a?b c", ""},
+	{"/a? HTTP/1.1", ""},
+	{"/a\tb", ""},
+	{"/a\x7fb", ""},
+	{"/a\x00b", ""},
+}
+
+// oddTargets have a "%" in their path that begins no escape.
+var oddTargets = []struct{ target, sent string }{
+	{"/100%-cotton", "/100%-cotton"},
+	{"/%zz", "/%zz"},
+	{"/a%", "/a%"},
+	{"/a%4", "/a%4"},
+	{"/%", "/%"},
+	{"/%25%zz%2F|?%zz", "/%25%zz%2F|?%zz"},
+	{"/%zz#%", "/%zz%23%"},
+	{"/%%20%2", "/%%20%2"},
+	{"/a%zz?b c", ""},
+	{"/a%zz%00", ""},
+	{"//a%zz", "//a%25zz"},
+}
+
+// What is judged is what is sent, to the octet, in every way to ask: the site,
+// the record and the table have the same target, and the record has what came
+// where that differs.
+func TestTargetsAreJudgedAsTheyAreSent(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		for _, c := range targetsAsSent {
+			if c.target == "" || c.target[0] != '/' {
+				if m != plain && m != absolute {
+					continue // without a path there is nothing to send in a tunnel
+				}
+			}
+			r := r.in(t)
+			before := len(r.site.requests())
+			status, answered := r.askRaw(m, c.target)
+			if c.sent == "" {
+				if answered && status != http.StatusBadRequest {
+					t.Errorf("%q: %d, want 400", c.target, status)
+				}
+				continue
+			}
+			if status != http.StatusOK {
+				t.Errorf("%q: %d", c.target, status)
+				continue
+			}
+			seen := r.site.requests()[before:]
+			if got := seen[len(seen)-1].Target; got != c.sent {
+				t.Errorf("%q: the site saw %q, want %q", c.target, got, c.sent)
+			}
+			e := r.records.target(t, c.sent)
+			if e.Decision.Verdict != rules.Allow || c.target != c.sent && !strings.HasSuffix(e.Raw, c.target) {
+				t.Errorf("%q: %+v", c.target, e)
+			}
+		}
+	})
+	for _, seen := range r.site.reached() {
+		if strings.Contains(seen, "%00") {
+			t.Errorf("the site saw %q", seen)
+		}
+	}
+}
+
+// lenient is a listener for a server that takes targets which net/http's parser rejects.
+type lenient struct{ net.Listener }
+
+// lenientConn reads requests as heed does.
+type lenientConn struct {
+	net.Conn
+	heads *head.Reader
+}
+
+// Accept implements net.Listener.
+func (l lenient) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	limit := head.Limit{Head: 1 << 20, Hold: func(int) error { return nil }, Drop: func() {}}
+	return lenientConn{c, head.NewReader(c, limit)}, nil
+}
+
+// Read implements net.Conn.
+func (c lenientConn) Read(p []byte) (int, error) { return c.heads.Read(p) }
+
+// newLenientSite returns a site that serves every target of a request line as site.test,
+// over HTTP/1.
+func newLenientSite(t testing.TB) *site {
+	s := newSite(t, hello)
+	type key struct{}
+	server := &http.Server{
+		ErrorLog:    log.New(io.Discard, "", 0),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, key{}, c) },
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if state == http.StateIdle {
+				c.(lenientConn).heads.Idle()
+			}
+		},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.RequestURI, _ = r.Context().Value(key{}).(lenientConn).heads.Target(r.RequestURI)
+			s.note(r)
+			_, _ = io.Copy(io.Discard, r.Body) // an answer before its end would close the client's connection
+			if r.URL.Path == "/robots.txt" {
+				io.WriteString(w, s.robots)
+			}
+		}),
+	}
+	t.Cleanup(func() { server.Close() })
+	cert, err := tls.LoadX509KeyPair(s.ca.Leaf(t, "site.test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}}
+	go server.Serve(lenient{s.listen(t, "site.test:80")})
+	go server.Serve(lenient{tls.NewListener(s.listen(t, "site.test:443"), config)})
+	return s
+}
+
+// A "%" that begins no escape is a literal "%": it is judged as one, and reaches the
+// site as it came.
+func TestOddPercentsReachTheSiteAsTheyCame(t *testing.T) {
+	s := newLenientSite(t)
+	s.robots = "User-agent: *\nDisallow: /50%-off\nDisallow: /%25zz/no\n"
+	r := newRigBefore(t, s)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		r := r.in(t)
+		for _, c := range oddTargets {
+			before := len(s.requests())
+			status, _ := r.askRaw(m, c.target)
+			if c.sent == "" {
+				if status != http.StatusBadRequest {
+					t.Errorf("%q: %d, want 400", c.target, status)
+				}
+				continue
+			}
+			seen := s.requests()[before:]
+			if status != http.StatusOK || len(seen) == 0 || seen[len(seen)-1].Target != c.sent {
+				t.Errorf("%q: %d, and the site saw %v, want %q", c.target, status, seen, c.sent)
+				continue
+			}
+			if e := r.records.target(t, c.sent); e.Decision.Verdict != rules.Allow || e.Target != c.target && !strings.HasSuffix(e.Raw, c.target) {
+				t.Errorf("%q: %+v", c.target, e)
+			}
+		}
+		for _, refused := range []string{"/50%-off", "/50%25-off/x", "/%zz/no", "/%25zz/no"} {
+			if status, _ := r.askRaw(m, refused); status != http.StatusForbidden {
+				t.Errorf("%s: %d, want 403", refused, status)
+			}
+		}
+	})
+}
+
+// A site that resets HTTP/2 streams for such a target is not asked for a minute.
+func TestOddPercentsThatASiteResets(t *testing.T) {
+	r := newRig(t, hello)
+	c, prefix := r.raw(mitmH1)
+	c.Send(get(prefix, "/%zz")) // to net/http's HTTP/2
+	if a := c.Answer("GET"); a.StatusCode != http.StatusBadGateway || proxyStatusOf(t, a.Header) != "connection_terminated" {
+		t.Errorf("%s %v", a.Status, a.Header)
+	}
+}
+
+// Several requests of one connection, with and without bodies, keep their targets.
+func TestOddPercentsOnOneConnection(t *testing.T) {
+	r := newRigBefore(t, newLenientSite(t))
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		post := func(path, framing string) string {
+			return "POST " + prefix + path + " HTTP/1.1\r\nHost: site.test\r\n" + framing
+		}
+		c.Send(post("/%a?1", "Content-Length: 5\r\n\r\n%zz G") + get(prefix, "/%zz?2") +
+			post("/%?3", "Transfer-Encoding: chunked\r\n\r\n3\r\n%zz\r\n0\r\n\r\n") + get(prefix, "/plain?4") + get(prefix, "/%?5"))
+		for n := range 5 {
+			if a := c.Answer("GET"); a.StatusCode != http.StatusOK {
+				t.Errorf("request %d: %s", n, a.Status)
+			}
+		}
+		for _, target := range []string{"/%a?1", "/%zz?2", "/%?3", "/plain?4", "/%?5"} {
+			r.site.last(t, target)
+		}
+	})
+}
+
+// askRaw asks for a target in octets. A stream that is reset is not answered.
+func (r *rig) askRaw(m mode, target string) (status int, answered bool) {
+	r.t.Helper()
+	if m != mitmH2 {
+		c, prefix := r.raw(m)
+		c.Send(get(prefix, target))
+		return c.Answer("GET").StatusCode, true
+	}
+	req := &http.Request{Method: "GET", Host: "site.test", Header: http.Header{"User-Agent": nil},
+		URL: &url.URL{Scheme: "https", Host: "site.test", Opaque: "//site.test" + target}}
+	resp, err := r.h2("site.test").RoundTrip(req)
+	if err != nil {
+		return 0, false
+	}
+	resp.Body.Close()
+	return resp.StatusCode, true
+}
+
+// A rule that ends in "$" is not walked round by what a server cuts off.
+func TestFragmentsHideNothing(t *testing.T) {
+	s := newSite(t, hello)
+	s.robots = "User-agent: *\nDisallow: /end$\nDisallow: /*?x$\n"
+	r := newRigBefore(t, s)
+	eachMode(t, allModes, func(t *testing.T, m mode) {
+		for _, target := range []string{"/end", "/a?x", "/end/."} {
+			if status, _ := r.in(t).askRaw(m, target); status != http.StatusForbidden {
+				t.Errorf("%s: %d", target, status)
+			}
+		}
+		for _, target := range []string{"/end#f", "/a?x#f"} {
+			r.in(t).askRaw(m, target)
+		}
+	})
+	for _, seen := range r.site.reached() {
+		if strings.ContainsAny(seen, "#") {
+			t.Errorf("the site saw a fragment: %q", seen)
+		}
+	}
+}

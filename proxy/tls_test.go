@@ -1,0 +1,228 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/audit"
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+// distrust are clients that do not know heed's CA, by the host they ask.
+func distrust(t *testing.T, r *rig) map[string]func(host string) {
+	run := func(env []string, name string, args ...string) {
+		cmd := exec.Command(testkit.Program(t, name), args...)
+		cmd.Env = append(os.Environ(), env...)
+		cmd.Stdin = strings.NewReader("GET /private HTTP/1.1\r\nHost: x\r\n\r\n")
+		if out, err := cmd.CombinedOutput(); err == nil {
+			t.Errorf("%s accepted a certificate of an unknown CA:\n%s", name, out)
+		}
+	}
+	openssl := func(version string) func(string) {
+		return func(host string) {
+			run(nil, "openssl", "s_client", "-proxy", r.addr, "-connect", host+":443", "-servername", host,
+				"-verify_return_error", "-quiet", version)
+		}
+	}
+	proxied := []string{"https_proxy=http://" + r.addr, "HTTPS_PROXY=http://" + r.addr, "no_proxy=", "NO_PROXY=", "SSL_CERT_FILE=", "CURL_CA_BUNDLE="}
+	return map[string]func(string){
+		"go12.test":      func(host string) { r.distrustInGo(host, tls.VersionTLS12) },
+		"go13.test":      func(host string) { r.distrustInGo(host, tls.VersionTLS13) },
+		"openssl12.test": openssl("-tls1_2"),
+		"openssl13.test": openssl("-tls1_3"),
+		"curl.test": func(host string) {
+			run(nil, "curl", "-sS", "-m", "20", "-x", "http://"+r.addr, "https://"+host+"/private")
+		},
+		"wget.test": func(host string) { run(proxied, "wget", "-q", "-t", "1", "-O", "-", "https://"+host+"/private") },
+		"python.test": func(host string) {
+			run(proxied, "python3", "-c", "import sys, urllib.request; urllib.request.urlopen(sys.argv[1])", "https://"+host+"/private")
+		},
+	}
+}
+
+func (r *rig) distrustInGo(host string, version uint16) {
+	r.t.Helper()
+	config := &tls.Config{ServerName: host, RootCAs: x509.NewCertPool(), MinVersion: version, MaxVersion: version}
+	if _, err := testkit.Dial(r.t, r.addr).Connect(host + ":443").TryTLS(config); err == nil {
+		r.t.Error("Go accepted a certificate of an unknown CA")
+	}
+}
+
+// A client that does not trust the CA is recorded as such, whatever its TLS
+// library shows of it, with what to do about it. Nothing is fetched for it.
+func TestClientsThatDoNotTrustTheCAAreTold(t *testing.T) {
+	s := newSite(t, hello)
+	r := newRigBefore(t, s)
+	for host, fetch := range distrust(t, r) {
+		t.Run(host, func(t *testing.T) {
+			fetch(host)
+			e := r.records.await(t, host, func(e *audit.Entry) bool { return e.Host == host })
+			if e.Decision.Reason != rules.ReasonUntrusted || e.Decision.Verdict != rules.Refuse || e.Judged != audit.NotJudged {
+				t.Errorf("recorded as %q: %s", e.Decision.Reason, e.Detail)
+			}
+			if !strings.Contains(e.Detail, "heed ca path") || e.Method != "CONNECT" || e.Client == "" {
+				t.Errorf("record %+v", e)
+			}
+		})
+	}
+	if all := s.requests(); len(all) > 0 {
+		t.Errorf("sites were asked: %v", all)
+	}
+}
+
+// A handshake that fails before a certificate is shown is nobody's distrust.
+func TestOtherFailuresAreNotBlamedOnTheCA(t *testing.T) {
+	r := newRig(t, hello)
+	for host, config := range map[string]*tls.Config{
+		"alpn.test": {NextProtos: []string{"h3"}},
+		"old.test":  {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
+	} {
+		config.RootCAs, config.ServerName = r.roots, host
+		if _, err := testkit.Dial(t, r.addr).Connect(host + ":443").TryTLS(config); err == nil {
+			t.Errorf("%s: a handshake that cannot be", host)
+		}
+		if e := r.records.await(t, host, func(e *audit.Entry) bool { return e.Host == host }); e.Decision.Reason != rules.ReasonHandshake {
+			t.Errorf("%s: recorded as %q: %s", host, e.Decision.Reason, e.Detail)
+		}
+	}
+}
+
+// The certificate is for the name the client asks for in TLS, else for the
+// place of the CONNECT. A name that is not the place gets its 421 inside,
+// where the client can read it.
+func TestCertificateFollowsTheServerName(t *testing.T) {
+	r := newRig(t, hello)
+	t.Run("SNI, CONNECT to an address", func(t *testing.T) {
+		c := testkit.Dial(t, r.addr).Connect("127.0.0.1:1").TLS(r.trusting("site.test", "http/1.1"))
+		c.Send(get("", "/page"))
+		if a := c.Answer("GET"); a.StatusCode != 421 || proxyStatusOf(t, a.Header) != "http_request_denied" {
+			t.Errorf("%s", a.Status)
+		}
+		e := r.records.target(t, "/page")
+		if e.Decision.Reason != rules.ReasonHostMismatch || !strings.Contains(e.Detail, "site.test") {
+			t.Errorf("record %+v", e)
+		}
+	})
+	t.Run("no SNI, CONNECT to a name", func(t *testing.T) {
+		c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.withoutSNI("site.test"))
+		c.Send(get("", "/private"))
+		if a := c.Answer("GET"); a.StatusCode != 403 {
+			t.Errorf("%s", a.Status)
+		}
+	})
+	t.Run("no SNI, CONNECT to an address", func(t *testing.T) {
+		for _, address := range []string{"127.0.0.1", "::1"} {
+			c := testkit.Dial(t, r.addr).Connect(net.JoinHostPort(address, "1")).TLS(r.withoutSNI(address))
+			if got := c.State().PeerCertificates[0].IPAddresses; len(got) != 1 || got[0].String() != address {
+				t.Errorf("certificate for %v", got)
+			}
+		}
+	})
+	t.Run("SNI in capitals", func(t *testing.T) {
+		c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.trusting("SITE.test", "http/1.1"))
+		c.Send(get("", "/page"))
+		if a := c.Answer("GET"); a.StatusCode != 200 {
+			t.Errorf("%s", a.Status)
+		}
+	})
+	if seen := r.site.reached(); len(seen) != 1 {
+		t.Errorf("the site saw %q", seen)
+	}
+}
+
+// withoutSNI sends no server name and checks the certificate by itself.
+func (r *rig) withoutSNI(host string) *tls.Config {
+	return &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}, VerifyConnection: func(s tls.ConnectionState) error {
+		_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: host, Roots: r.roots})
+		return err
+	}}
+}
+
+// Clients that offer one protocol only get it.
+func TestProtocolIsTheClientsChoice(t *testing.T) {
+	r := newRig(t, hello)
+	for _, offer := range []struct {
+		protocols []string
+		want      string
+	}{{[]string{"h2"}, "h2"}, {[]string{"http/1.1"}, "http/1.1"}, {[]string{"http/1.1", "h2"}, "h2"}, {nil, ""}, {[]string{"h2", "x"}, "h2"}} {
+		c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(r.trusting("site.test", offer.protocols...))
+		if got := c.State().NegotiatedProtocol; got != offer.want {
+			t.Errorf("offer %v: %q, want %q", offer.protocols, got, offer.want)
+		}
+		if offer.want == "h2" {
+			continue
+		}
+		c.Send(get("", "/private"))
+		if a := c.Answer("GET"); a.StatusCode != 403 {
+			t.Errorf("offer %v: %s", offer.protocols, a.Status)
+		}
+	}
+}
+
+// Sessions resume over connections of their own, on both versions of TLS, and
+// a resumed tunnel is judged like any other.
+func TestSessionsResume(t *testing.T) {
+	r := newRig(t, hello)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		config := r.trusting("site.test", "http/1.1")
+		config.MinVersion, config.MaxVersion = version, version
+		config.ClientSessionCache = tls.NewLRUClientSessionCache(4)
+		for i := range 3 {
+			c := testkit.Dial(t, r.addr).Connect("site.test:443").TLS(config)
+			if got := c.State().DidResume; got != (i > 0) {
+				t.Errorf("%s, connection %d: resumed %v", tls.VersionName(version), i+1, got)
+			}
+			c.Send(get("", "/private"))
+			if a := c.Answer("GET"); a.StatusCode != 403 {
+				t.Errorf("%s", a.Status)
+			}
+			c.Close()
+		}
+	}
+}
+
+// Each host has a certificate and key of its own, and the strictest reader
+// accepts it.
+func TestLeavesDifferAndVerifyStrictly(t *testing.T) {
+	var authority interface{ CertPEM() []byte }
+	r := newRig(t, hello, func(c *Config) { authority = c.Leaves.(interface{ CertPEM() []byte }) })
+	root := filepath.Join(t.TempDir(), "root.pem")
+	if err := os.WriteFile(root, authority.CertPEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, host := range []string{"site.test", "h1.test", "127.0.0.1", strings.Repeat("long-label.", 20) + "test"} {
+		config := r.withoutSNI(host)
+		leaf := testkit.Dial(t, r.addr).Connect(host + ":443").TLS(config).State().PeerCertificates[0]
+		again := testkit.Dial(t, r.addr).Connect(host + ":443").TLS(config).State().PeerCertificates[0]
+		if !bytes.Equal(leaf.Raw, again.Raw) {
+			t.Errorf("%s: a certificate for each connection", host)
+		}
+		for _, id := range []string{leaf.SerialNumber.String(), string(leaf.RawSubjectPublicKeyInfo)} {
+			if seen[id] {
+				t.Errorf("%s shares its serial number or key with another host", host)
+			}
+			seen[id] = true
+		}
+		file := filepath.Join(t.TempDir(), "leaf.pem")
+		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		check := []string{"verify", "-x509_strict", "-purpose", "sslserver", "-CAfile", root, "-verify_hostname", host, file}
+		if net.ParseIP(host) != nil {
+			check[6] = "-verify_ip"
+		}
+		if out, err := exec.Command(testkit.Program(t, "openssl"), check...).CombinedOutput(); err != nil {
+			t.Errorf("openssl %v: %v\n%s", check, err, out)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"heed/internal/acl"
+	"heed/internal/audit"
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+// A request that net/http refuses before a handler runs is answered as heed answers
+// others, and recorded with what could be read of it.
+func TestARequestThatNetHTTPRefusesHasAFullAnswerAndEntry(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		r := r.in(t)
+		for _, b := range []struct {
+			head, body, says string
+			status           int
+		}{
+			{"", "", "the request has no Host field", 400},
+			{"Host: site.test\r\nHost: h1.test\r\n", "", "more than one Host field", 400},
+			{"Host: site.test\r\nTransfer-Encoding: x\r\n", "", "the transfer coding is not known", 501},
+			{"Host: site.test\r\nExpect: tea\r\nContent-Length: 1\r\n", "x", "the expectation cannot be met", 417},
+			{"Host: site.test\r\nX: " + strings.Repeat("x", 300<<10) + "\r\n", "", "limit header_bytes", 431},
+		} {
+			c, prefix := r.raw(m)
+			self := c.LocalAddr().String()
+			c.Send("GET " + prefix + "/odd%zz?q HTTP/1.1\r\nUser-Agent: ExampleBot/2\r\n" + b.head + "\r\n" + b.body)
+			a := c.Answer("GET")
+			var problem struct {
+				Title, Reason, DecisionID string
+				Status                    int
+			}
+			if err := json.Unmarshal(a.Body, &problem); err != nil || problem.Status != b.status || a.StatusCode != b.status || !strings.Contains(problem.Title, b.says) {
+				t.Errorf("%.40q: %s %q, %v", b.head, a.Status, a.Body, err)
+			}
+			if proxyStatusOf(t, a.Header) != "http_request_error" || a.Header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%.40q: %v", b.head, a.Header)
+			}
+			c.Closed()
+			e := r.records.await(t, b.says, func(e *audit.Entry) bool { return e.Client == self && e.Decision.Reason != rules.ReasonNoRule })
+			if e.Method != "GET" || e.Target != "/odd%zz?q" || e.Host != "site.test" || e.UserAgent != "ExampleBot/2" || e.Outcome.Status != b.status || e.Agent == nil {
+				t.Errorf("%.40q: recorded as %+v", b.head, e)
+			}
+		}
+	})
+}
+
+// The format is what the client accepts, and an answer to HEAD has no body.
+func TestAnAnswerWithoutARequestSuitsItsClient(t *testing.T) {
+	r := newRig(t, hello)
+	c, prefix := r.raw(plain)
+	c.Send("GET " + prefix + "/ HTTP/1.1\r\nAccept: text/plain\r\n\r\n")
+	if a := c.Answer("GET"); !strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") {
+		t.Error(a.Header)
+	}
+	c, prefix = r.raw(plain)
+	c.Send("HEAD " + prefix + "/ HTTP/1.1\r\n\r\n")
+	if rest, _ := io.ReadAll(c.R); strings.Contains(string(rest), "{") || !strings.HasPrefix(string(rest), "HTTP/1.1 400 ") {
+		t.Errorf("%q", rest)
+	}
+}
+
+// heardConn keeps what is read.
+type heardConn struct {
+	net.Conn
+	text strings.Builder
+}
+
+// Read implements net.Conn.
+func (c *heardConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.text.Write(p[:n])
+	return n, err
+}
+
+// The user is recorded whose password is right, and no other; credentials in the
+// target are not recorded.
+func TestTheEntryOfARefusedRequestHasItsUser(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Users: oneUser{}}) })
+	for credentials, user := range map[string]string{"ann:open sesame": "ann", "ann:secret": "", "": ""} {
+		c, _ := r.raw(plain)
+		self := c.LocalAddr().String()
+		c.Send("GET http://bob:secret@site.test/ HTTP/1.1\r\nProxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(credentials)) + "\r\n\r\n")
+		c.Answer("GET")
+		e := r.records.await(t, credentials, func(e *audit.Entry) bool { return e.Client == self })
+		if e.User != user || strings.Contains(e.Raw+e.Target+e.Host+e.Detail, "secret") {
+			t.Errorf("%q: recorded as %+v", credentials, e)
+		}
+	}
+}
+
+// A client that takes heed for an https proxy is answered in plain text, and the record
+// has the name that it asked for.
+func TestATLSHelloOnThePlainPortIsNamed(t *testing.T) {
+	r := newRig(t, hello)
+	c := testkit.Dial(t, r.addr)
+	self := c.LocalAddr().String()
+	heard := &heardConn{Conn: c.Conn}
+	if err := tls.Client(heard, &tls.Config{ServerName: "Proxy.Example"}).Handshake(); err == nil {
+		t.Error("a handshake was made")
+	}
+	_, _ = io.Copy(io.Discard, heard)
+	if text := heard.text.String(); !strings.HasPrefix(text, "HTTP/1.1 400 ") || !strings.Contains(text, "https proxy") {
+		t.Errorf("answered %q", text)
+	}
+	e := r.records.await(t, "the hello", func(e *audit.Entry) bool { return e.Client == self })
+	if e.Host != "proxy.example" || e.Decision.Reason != rules.ReasonMalformed || e.Outcome.Status != http.StatusBadRequest || !strings.Contains(e.Detail, "curl -x http://") {
+		t.Errorf("recorded as %+v", e)
+	}
+}

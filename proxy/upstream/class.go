@@ -1,0 +1,184 @@
+package upstream
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// Class is how public an address is. Greater is more public; the zero value is the
+// class of what is not an address.
+type Class uint8
+
+// The classes of addresses, the least public first, after the IANA registries
+// of special-purpose addresses (RFC 6890).
+const (
+	Invalid       Class = iota // no address
+	Unspecified                // 0.0.0.0/8, ::
+	Multicast                  // many machines
+	Broadcast                  // all machines of a network
+	Documentation              // of examples, on no network
+	Metadata                   // where clouds give a machine its secrets
+	Loopback                   // this machine
+	LinkLocal                  // this cable
+	Private                    // this organisation (RFC 1918)
+	UniqueLocal                // the same in IPv6 (RFC 4193)
+	SiteLocal                  // the same in early IPv6 (RFC 3879)
+	Reserved                   // protocols, and what is not assigned
+	Benchmark                  // test networks (RFC 2544)
+	CGNAT                      // this access provider (RFC 6598)
+	Public                     // all else
+)
+
+// String returns the class's stable name.
+func (c Class) String() string {
+	names := [...]string{
+		"invalid", "unspecified", "multicast", "broadcast", "documentation", "metadata", "loopback",
+		"link-local", "private", "unique-local", "site-local", "reserved", "benchmark", "cgnat", "public",
+	}
+	if int(c) >= len(names) {
+		return names[Invalid]
+	}
+	return names[c]
+}
+
+// lessPublic reports whether an address of class c is less public than one of
+// class d. The addresses of one organisation are equals, whatever their form.
+func (c Class) lessPublic(d Class) bool { return c.rank() < d.rank() }
+
+func (c Class) rank() Class {
+	switch c {
+	case UniqueLocal, SiteLocal:
+		return Private
+	case Benchmark:
+		return Reserved
+	case Broadcast:
+		return Multicast
+	}
+	return c
+}
+
+// ownNetwork reports whether addresses of class c are in the network that heed runs
+// in, where a site may be: its operator decides whether clients may reach it. Of the
+// other classes, only Public has addresses of sites.
+func (c Class) ownNetwork() bool {
+	switch c {
+	case Unspecified, Loopback, Private, UniqueLocal, SiteLocal, Benchmark, CGNAT:
+		return true
+	}
+	return false
+}
+
+// Classify returns the class of a. An IPv6 address that carries an IPv4 one to
+// be reached through it (mapped, NAT64, 6to4, Teredo, ISATAP) has the less
+// public class of the two. A zone makes no difference.
+func Classify(a netip.Addr) Class {
+	a = a.WithZone("").Unmap()
+	if !a.IsValid() {
+		return Invalid
+	}
+	c := specialOf(a)
+	for _, inner := range embedded(a) {
+		c = min(c, specialOf(inner))
+	}
+	return c
+}
+
+// specialOf looks a up in the table: the longest prefix decides.
+func specialOf(a netip.Addr) Class {
+	c, bits := Public, -1
+	if a.Is6() && a.As16()[0]>>5 != 1 { // only 2000::/3 was ever assigned (RFC 4291 §2.4)
+		c = Reserved
+	}
+	for _, s := range special {
+		if s.prefix.Bits() > bits && s.prefix.Contains(a) {
+			c, bits = s.class, s.prefix.Bits()
+		}
+	}
+	return c
+}
+
+// embedded returns the IPv4 addresses that a carries.
+func embedded(a netip.Addr) []netip.Addr {
+	if !a.Is6() {
+		return nil
+	}
+	b := a.As16()
+	last := netip.AddrFrom4([4]byte(b[12:]))
+	switch {
+	case b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe: // ISATAP (RFC 5214 §6.1)
+		return []netip.Addr{last}
+	case nat64.Contains(a), nat64Local.Contains(a), translated.Contains(a):
+		return []netip.Addr{last}
+	case compatible.Contains(a) && binary.BigEndian.Uint32(b[12:]) > 0xffff: // :: and ::1 are themselves
+		return []netip.Addr{last}
+	case sixToFour.Contains(a):
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[2:6]))}
+	case teredo.Contains(a):
+		var client [4]byte
+		binary.BigEndian.PutUint32(client[:], ^binary.BigEndian.Uint32(b[12:]))
+		return []netip.Addr{netip.AddrFrom4([4]byte(b[4:8])), netip.AddrFrom4(client)}
+	}
+	return nil
+}
+
+// Prefixes of IPv6 addresses that carry an IPv4 address.
+var (
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")    // RFC 6052
+	nat64Local = netip.MustParsePrefix("64:ff9b:1::/48")  // RFC 8215
+	translated = netip.MustParsePrefix("::ffff:0:0:0/96") // RFC 2765
+	compatible = netip.MustParsePrefix("::/96")           // RFC 4291 §2.5.5.1
+	sixToFour  = netip.MustParsePrefix("2002::/16")       // RFC 3056
+	teredo     = netip.MustParsePrefix("2001::/32")       // RFC 4380
+)
+
+// special are the prefixes that are not public.
+var special = []struct {
+	prefix netip.Prefix
+	class  Class
+}{
+	{netip.MustParsePrefix("0.0.0.0/8"), Unspecified},         // RFC 791 §3.2; connects to this machine
+	{netip.MustParsePrefix("10.0.0.0/8"), Private},            // RFC 1918
+	{netip.MustParsePrefix("100.64.0.0/10"), CGNAT},           // RFC 6598
+	{netip.MustParsePrefix("127.0.0.0/8"), Loopback},          // RFC 1122 §3.2.1.3
+	{netip.MustParsePrefix("169.254.0.0/16"), LinkLocal},      // RFC 3927
+	{netip.MustParsePrefix("172.16.0.0/12"), Private},         // RFC 1918
+	{netip.MustParsePrefix("192.0.0.0/24"), Reserved},         // RFC 6890
+	{netip.MustParsePrefix("192.0.2.0/24"), Documentation},    // RFC 5737
+	{netip.MustParsePrefix("192.88.99.0/24"), Reserved},       // RFC 7526
+	{netip.MustParsePrefix("192.168.0.0/16"), Private},        // RFC 1918
+	{netip.MustParsePrefix("198.18.0.0/15"), Benchmark},       // RFC 2544
+	{netip.MustParsePrefix("198.51.100.0/24"), Documentation}, // RFC 5737
+	{netip.MustParsePrefix("203.0.113.0/24"), Documentation},  // RFC 5737
+	{netip.MustParsePrefix("224.0.0.0/4"), Multicast},         // RFC 1112
+	{netip.MustParsePrefix("240.0.0.0/4"), Reserved},          // RFC 1112 §4
+	{netip.MustParsePrefix("255.255.255.255/32"), Broadcast},  // RFC 919
+
+	{netip.MustParsePrefix("::/128"), Unspecified},          // RFC 4291 §2.5.2
+	{netip.MustParsePrefix("::1/128"), Loopback},            // RFC 4291 §2.5.3
+	{compatible, Reserved},                                  // and what they carry
+	{nat64, Public},                                         // is what it carries
+	{nat64Local, Private},                                   // and what they carry
+	{netip.MustParsePrefix("2001::/23"), Reserved},          // RFC 2928
+	{netip.MustParsePrefix("2001:2::/48"), Benchmark},       // RFC 5180
+	{teredo, Public},                                        // is what it carries
+	{netip.MustParsePrefix("2001:db8::/32"), Documentation}, // RFC 3849
+	{netip.MustParsePrefix("3fff::/20"), Documentation},     // RFC 9637
+	{netip.MustParsePrefix("fc00::/7"), UniqueLocal},        // RFC 4193
+	{netip.MustParsePrefix("fe80::/10"), LinkLocal},         // RFC 4291 §2.5.6
+	{netip.MustParsePrefix("fec0::/10"), SiteLocal},         // RFC 3879
+	{netip.MustParsePrefix("ff00::/8"), Multicast},          // RFC 4291 §2.7
+
+	{netip.MustParsePrefix("169.254.169.254/32"), Metadata},  // most clouds
+	{netip.MustParsePrefix("169.254.170.2/32"), Metadata},    // AWS, containers
+	{netip.MustParsePrefix("169.254.170.23/32"), Metadata},   // AWS, pods
+	{netip.MustParsePrefix("169.254.0.23/32"), Metadata},     // Tencent Cloud
+	{netip.MustParsePrefix("169.254.42.42/32"), Metadata},    // Scaleway
+	{netip.MustParsePrefix("100.100.100.200/32"), Metadata},  // Alibaba Cloud
+	{netip.MustParsePrefix("168.63.129.16/32"), Metadata},    // Azure
+	{netip.MustParsePrefix("192.0.0.192/32"), Metadata},      // Oracle Cloud
+	{netip.MustParsePrefix("fd00:ec2::254/128"), Metadata},   // AWS
+	{netip.MustParsePrefix("fd00:ec2::23/128"), Metadata},    // AWS, pods
+	{netip.MustParsePrefix("fd20:ce::254/128"), Metadata},    // Google Cloud
+	{netip.MustParsePrefix("fd00:42::42/128"), Metadata},     // Scaleway
+	{netip.MustParsePrefix("fe80::a9fe:a9fe/128"), Metadata}, // OpenStack
+}

@@ -1,0 +1,306 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"heed/internal/acl"
+	"heed/rules"
+)
+
+// ErrDestination is wrapped by every error of a destination that heed may not reach.
+var ErrDestination = errors.New("heed may not reach it")
+
+// Destinations defines which destinations may be reached. A destination is checked
+// by name and, when it is dialled, by the address that the name has at that moment,
+// in this order:
+//
+//  1. A name or an address in Refuse is refused.
+//  2. An address in Allow is allowed.
+//  3. A public address is allowed.
+//  4. An address of heed's own network (loopback, private, carrier-grade NAT,
+//     benchmarks) is allowed when Private is set, or the name is in Allow.
+//  5. Any other is refused: no site has a link-local or multicast address, or the
+//     address of a cloud's metadata service.
+//
+// The zero value allows what is public. A nil *Destinations allows everything.
+type Destinations struct {
+	Private bool
+	Allow   []Destination
+	Refuse  []Destination
+	// Placed has a key "host:port" for each destination whose address the settings
+	// define: it is allowed unless Refuse contains it.
+	Placed map[string]string
+
+	// ClassOf returns the class of an address. Nil: Classify. For tests, whose sites
+	// all have loopback addresses.
+	ClassOf func(netip.Addr) Class
+}
+
+// DestinationError is why a destination may not be reached. It wraps
+// ErrDestination.
+type DestinationError struct {
+	host    string     // as asked for
+	address netip.Addr // that it has; invalid when the name alone was refused
+	class   Class      // of address
+	listed  bool       // by Refuse
+}
+
+// Error returns the text for the record, with the address, which is not for
+// clients.
+func (e *DestinationError) Error() string {
+	text := ErrDestination.Error() + ": " + e.host
+	if e.address.IsValid() && e.host != e.address.String() {
+		text += " is at " + e.address.String()
+	}
+	if e.listed {
+		return text + ", which access.refuse_to names"
+	}
+	return fmt.Sprintf("%s, a %s address", text, e.class)
+}
+
+// Unwrap returns ErrDestination.
+func (e *DestinationError) Unwrap() error { return ErrDestination }
+
+// Sentence returns the text for clients, without the address: what a name resolves
+// to in heed's network is not for them.
+func (e *DestinationError) Sentence() string {
+	if e.listed {
+		return "Refused by heed: " + e.host + " is on this proxy's list of places it does not go to"
+	}
+	return fmt.Sprintf("Refused by heed: %s is at a %s address, where this proxy does not go", e.host, e.class)
+}
+
+// checkedHost is a destination whose name may be reached. The zero value may reach
+// every address.
+type checkedHost struct {
+	*Destinations
+	host   string
+	opened bool // Allow contains the host
+	placed bool // the settings define its address
+}
+
+// CheckOrigin returns why o may not be reached, as far as its name shows; nil when
+// it may. Addresses are checked when they are dialled. A nil d allows all.
+func (d *Destinations) CheckOrigin(o rules.Origin) error {
+	if d == nil || len(d.Refuse) == 0 && !mayBeAddress(o.Host) {
+		return nil
+	}
+	_, placed := d.Placed[o.HostPort()]
+	_, err := d.checkHost(o.Host, o.Port, placed)
+	return err
+}
+
+// mayBeAddress reports whether a canonical host may be an IP address; it is
+// sure of those that are not.
+func mayBeAddress(host string) bool {
+	last := host[len(host)-1]
+	return last >= '0' && last <= '9' || strings.IndexByte(host, ':') >= 0
+}
+
+// checkHost checks a destination as it was requested, before it is resolved. The
+// address of one that is placed comes from the settings, whatever its name is.
+func (d *Destinations) checkHost(host string, port uint16, placed bool) (checkedHost, error) {
+	if d == nil {
+		return checkedHost{}, nil
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	a, noAddress := netip.ParseAddr(name)
+	if noAddress == nil {
+		name = "" // only "*" means it
+	}
+	named := func(p Destination) bool { return p.hasName(name, port) }
+	if slices.ContainsFunc(d.Refuse, named) {
+		return checkedHost{}, &DestinationError{host: host, listed: true}
+	}
+	v := checkedHost{d, host, slices.ContainsFunc(d.Allow, named), placed}
+	if noAddress == nil && !placed {
+		return v, v.checkAddr(a, port)
+	}
+	return v, nil
+}
+
+// checkHostOnly checks a destination that another proxy will resolve, as far as its
+// name shows.
+func (d *Destinations) checkHostOnly(host string, port uint16) error {
+	v, err := d.checkHost(host, port, false)
+	local := host == "localhost" || strings.HasSuffix(host, ".localhost") // RFC 6761 §6.3
+	if err == nil && local && d != nil && !d.Private && !v.opened {
+		err = &DestinationError{host: host, class: Loopback}
+	}
+	return err
+}
+
+// checkAddr checks an address of the host.
+func (v checkedHost) checkAddr(a netip.Addr, port uint16) error {
+	if v.Destinations == nil {
+		return nil
+	}
+	a = a.WithZone("").Unmap()
+	meant := func(p Destination) bool { return p.hasAddress(a, port) }
+	if slices.ContainsFunc(v.Refuse, func(p Destination) bool { return meant(p) || p.carriedBy(a, port) }) {
+		return &DestinationError{host: v.host, address: a, listed: true}
+	}
+	c := v.class(a)
+	switch {
+	case v.placed, c == Public, slices.ContainsFunc(v.Allow, meant), c.ownNetwork() && (v.Private || v.opened):
+		return nil
+	}
+	return &DestinationError{host: v.host, address: a, class: c}
+}
+
+func (d *Destinations) class(a netip.Addr) Class {
+	if d != nil && d.ClassOf != nil {
+		return d.ClassOf(a)
+	}
+	return Classify(a)
+}
+
+// Destination is one entry of a list of destinations; see ParseDestination. The
+// zero value matches none.
+type Destination struct {
+	prefix netip.Prefix // valid for addresses
+	port   uint16       // of those; 0: any
+	names  acl.HostPattern
+}
+
+// ParseDestination reads an entry: an address or a range of them (192.0.2.7,
+// 10.0.0.0/8, [2001:db8::]/32), a host (intranet.example), all hosts under one
+// (*.corp.example, which does not match corp.example itself) or any (*), with or
+// without ":port" behind it. An error contains what should have been written.
+func ParseDestination(text string) (Destination, error) {
+	if text == "" || strings.ContainsAny(text, " \t@?#") || strings.Contains(text, "://") || strings.HasPrefix(text, "[") != strings.Contains(text, "]") {
+		return Destination{}, fmt.Errorf(`%q is not a destination; write an address, a range or a host, such as "10.1.0.0/16" or "*.corp.example", and a port behind it if one is meant, such as "192.0.2.7:8080"`, text)
+	}
+	host, port := cutPort(text)
+	d := Destination{}
+	if port != "" {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return Destination{}, fmt.Errorf("%q has no port from 1 to 65535; write %q", text, host+":443")
+		}
+		d.port = uint16(n)
+	}
+	bare := strings.NewReplacer("[", "", "]", "").Replace(host)
+	a, err := netip.ParseAddr(bare)
+	switch {
+	case err == nil && a.Zone() == "":
+		d.prefix = netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen())
+		return d, nil
+	case strings.Contains(bare, "/"):
+		d.prefix, err = parsePrefix(text, bare)
+		return d, err
+	}
+	d.names, err = acl.ParseHostPattern(text)
+	return d, err
+}
+
+// cutPort cuts the port off: what follows the last colon, unless that one is
+// within an IPv6 address.
+func cutPort(text string) (host, port string) {
+	i := strings.LastIndexByte(text, ':')
+	if i < 0 || i < strings.LastIndexByte(text, ']') || !strings.Contains(text, "]") && strings.IndexByte(text, ':') < i {
+		return text, ""
+	}
+	return text[:i], text[i+1:]
+}
+
+func parsePrefix(text, bare string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(bare)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf(`%q is not a range of addresses; write one such as "10.1.0.0/16" or "[2001:db8::]/32"`, text)
+	}
+	if p.Masked() != p {
+		return netip.Prefix{}, fmt.Errorf("%q has bits set beyond its length; write %q", text, p.Masked())
+	}
+	if p.Addr().Is4In6() {
+		return netip.Prefix{}, fmt.Errorf("%q is a range of IPv4 addresses in IPv6 form; write it as IPv4", text)
+	}
+	return p, nil
+}
+
+// hasName reports whether d matches a host; an empty host is an address, which only
+// "*" matches.
+func (d Destination) hasName(host string, port uint16) bool {
+	return !d.prefix.IsValid() && d.names.Matches(rules.Origin{Host: host, Port: port})
+}
+
+// hasAddress reports whether d matches an address.
+func (d Destination) hasAddress(a netip.Addr, port uint16) bool {
+	return (d.port == 0 || d.port == port) && d.prefix.IsValid() && d.prefix.Contains(a)
+}
+
+// Covers reports whether d matches every destination that e matches. It may be false for a
+// pair of which that is true.
+func (d Destination) Covers(e Destination) bool {
+	switch {
+	case !d.prefix.IsValid() && e.prefix.IsValid():
+		return d.names.String() == "*" // a host pattern that matches addresses as well
+	case !d.prefix.IsValid():
+		return d.names.Covers(e.names)
+	}
+	return e.prefix.IsValid() && (d.port == 0 || d.port == e.port) && d.prefix.Bits() <= e.prefix.Bits() && d.prefix.Contains(e.prefix.Addr())
+}
+
+// carriedBy reports whether d matches an IPv4 address that a carries.
+func (d Destination) carriedBy(a netip.Addr, port uint16) bool {
+	for _, inner := range embedded(a) {
+		if d.hasAddress(inner, port) {
+			return true
+		}
+	}
+	return false
+}
+
+// Addrs is the set of addresses a process listens on. The zero value is empty
+// and ready; it is safe for concurrent use.
+type Addrs struct {
+	mu    sync.RWMutex
+	addrs map[string]int
+}
+
+// Add adds an address; each Add needs a Remove.
+func (a *Addrs) Add(addr net.Addr) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.addrs == nil {
+		a.addrs = make(map[string]int)
+	}
+	a.addrs[addr.String()]++
+}
+
+// Remove undoes one Add of an address.
+func (a *Addrs) Remove(addr net.Addr) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.addrs[addr.String()]--; a.addrs[addr.String()] <= 0 {
+		delete(a.addrs, addr.String())
+	}
+}
+
+// Has reports whether hostPort, an address with port, is in the set. An
+// IPv4-mapped address is the address it maps, and the unspecified one (0.0.0.0
+// or ::) is every address of its port: systems connect it to themselves.
+func (a *Addrs) Has(hostPort string) bool {
+	ap, err := netip.ParseAddrPort(hostPort)
+	if err == nil {
+		ap = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+		hostPort = ap.String()
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if err == nil && ap.Addr().IsUnspecified() {
+		for own := range a.addrs {
+			if strings.HasSuffix(own, ":"+strconv.Itoa(int(ap.Port()))) {
+				return true
+			}
+		}
+	}
+	return a.addrs[hostPort] > 0
+}

@@ -1,0 +1,211 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// errSelf is returned by the dialler for an address that heed listens on.
+var errSelf = errors.New("the address is heed's own")
+
+// ErrUpgrade is the failure of a site that switches to a protocol the client did
+// not ask for.
+var ErrUpgrade = errors.New("the site switched protocols unasked")
+
+// ErrStatus is the failure of a site whose answer has a status that no site may
+// give: one below 100, or 407, which belongs to proxies (RFC 9110 §15.5.8).
+var ErrStatus = errors.New("the site's status is not a site's to give")
+
+// upstreamRefused is the error of a tunnel that another proxy would not open, or of a
+// plain request that it would not pass on without other credentials.
+type upstreamRefused struct{ status int }
+
+// Error implements error.
+func (e *upstreamRefused) Error() string {
+	return fmt.Sprintf("it answered status %d", e.status)
+}
+
+// ProxyError is the failure of the proxy that heed reaches sites through.
+type ProxyError struct {
+	Proxy string // host:port
+	Err   error
+}
+
+// Error implements error.
+func (e *ProxyError) Error() string { return "the upstream proxy " + e.Proxy + ": " + e.Err.Error() }
+
+// Unwrap returns what failed.
+func (e *ProxyError) Unwrap() error { return e.Err }
+
+// NotReached reports that no site was reached, although the proxy may have been.
+func (e *ProxyError) NotReached() bool { return true }
+
+// usable returns the part of err that makes the proxy useless for any site: that it
+// cannot be reached or refuses heed's credentials; nil when err is about one site.
+func (e *ProxyError) usable() error {
+	var refused *upstreamRefused
+	if errors.As(e.Err, &refused) && refused.status != http.StatusProxyAuthRequired {
+		return nil
+	}
+	return e.Err
+}
+
+// Failure is what a client may learn of a failure to reach a site. The error's
+// text may hold resolver and network details and is for the record only.
+type Failure struct {
+	Status  int    // of the answer: 502 or 504
+	Type    string // Proxy-Status error type (RFC 9209 §2.3)
+	ByProxy bool   // the proxy that heed goes through has failed, and not the site
+
+	Proxy       string // host:port of the proxy that has failed; empty where it is not known
+	Refused     int    // status of its answer; 0 when it gave none
+	Certificate string // what is wrong with a certificate, as words that follow "it"; empty: nothing
+}
+
+// FailureOf classifies an error of a Transport or of a tunnel's dialler. Any error
+// that it does not recognise, nil included, is status 502 and
+// "destination_unavailable".
+func FailureOf(err error) Failure {
+	var f Failure
+	var failed *ProxyError
+	var refused *upstreamRefused
+	if f.ByProxy = errors.As(err, &failed); f.ByProxy {
+		f.Proxy = failed.Proxy
+	}
+	if errors.As(err, &refused) {
+		f.Refused = refused.status
+	}
+	if f.Status, f.Type = proxyFailure(err); f.Type != "" {
+		f.ByProxy = true
+		return f
+	}
+	f.Status, f.Type = siteFailure(err)
+	if f.Type == "tls_certificate_error" {
+		f.Certificate = certificateFault(err)
+	}
+	return f
+}
+
+// Faults of a certificate that a client may learn, for Failure.Certificate.
+const (
+	UnknownAuthority = "is signed by an authority that heed does not trust"
+	Expired          = "has expired"
+	NotYetValid      = "is not valid yet"
+	OtherNames       = "is for other names"
+	OtherThanPinned  = "is not the one that upstream_tls names"
+	Unverifiable     = "cannot be verified"
+)
+
+func certificateFault(err error) string {
+	var invalid x509.CertificateInvalidError
+	var host x509.HostnameError
+	var authority x509.UnknownAuthorityError
+	switch {
+	case errors.Is(err, errPinned):
+		return OtherThanPinned
+	case errors.As(err, &authority):
+		return UnknownAuthority
+	case errors.As(err, &host):
+		return OtherNames
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired: // of both ends of its time
+		if invalid.Cert != nil && time.Now().Before(invalid.Cert.NotBefore) {
+			return NotYetValid
+		}
+		return Expired
+	}
+	return Unverifiable
+}
+
+// proxyFailure classifies what the proxy behind heed has answered; the type is
+// empty for all other errors.
+func proxyFailure(err error) (status int, errorType string) {
+	var refused *upstreamRefused
+	var op *net.OpError
+	switch {
+	case errors.As(err, &refused):
+		switch refused.status {
+		case http.StatusProxyAuthRequired:
+			return http.StatusBadGateway, "proxy_configuration_error"
+		case http.StatusForbidden:
+			return http.StatusBadGateway, "http_request_denied"
+		case http.StatusGatewayTimeout:
+			return http.StatusGatewayTimeout, "connection_timeout"
+		}
+		return http.StatusBadGateway, "destination_unavailable"
+	case errors.As(err, &op) && op.Op == "socks connect":
+		switch text := op.Err.Error(); { // RFC 1928 §6, as x/net and net/http have it
+		case strings.Contains(text, "authentication"):
+			return http.StatusBadGateway, "proxy_configuration_error"
+		case strings.Contains(text, "not allowed"):
+			return http.StatusBadGateway, "http_request_denied"
+		case text == "unknown error connection refused":
+			return http.StatusBadGateway, "connection_refused"
+		case strings.Contains(text, "unreachable"):
+			return http.StatusBadGateway, "destination_ip_unroutable"
+		}
+	}
+	return 0, ""
+}
+
+func siteFailure(err error) (status int, errorType string) {
+	var dns *net.DNSError
+	var netErr net.Error
+	var op *net.OpError
+	var record tls.RecordHeaderError
+	timeout := errors.As(err, &netErr) && netErr.Timeout() || errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case errors.Is(err, ErrDestination):
+		return http.StatusBadGateway, "destination_ip_prohibited"
+	case errors.Is(err, errSelf):
+		return http.StatusBadGateway, "proxy_loop_detected"
+	case errors.Is(err, ErrUpgrade):
+		return http.StatusBadGateway, "http_upgrade_failed"
+	case errors.Is(err, ErrStatus):
+		return http.StatusBadGateway, "http_protocol_error"
+	case errors.As(err, &dns) && dns.IsTimeout:
+		return http.StatusGatewayTimeout, "dns_timeout"
+	case errors.As(err, &dns):
+		return http.StatusBadGateway, "dns_error"
+	case isCertificateError(err):
+		return http.StatusBadGateway, "tls_certificate_error"
+	case errors.As(err, &op) && op.Op == "remote error": // crypto/tls on an alert
+		return http.StatusBadGateway, "tls_alert_received"
+	case errors.As(err, &record), errors.As(err, &op) && op.Op == "local error":
+		return http.StatusBadGateway, "tls_protocol_error"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return http.StatusBadGateway, "connection_refused"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return http.StatusBadGateway, "destination_ip_unroutable"
+	case timeout && strings.Contains(err.Error(), "awaiting response headers"):
+		return http.StatusGatewayTimeout, "http_response_timeout"
+	case timeout:
+		return http.StatusGatewayTimeout, "connection_timeout"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		err != nil && strings.Contains(err.Error(), "stream error"): // HTTP/2's reset
+		return http.StatusBadGateway, "connection_terminated"
+	case err != nil && strings.Contains(err.Error(), "response headers exceeded"):
+		return http.StatusBadGateway, "http_response_header_section_size"
+	case err != nil && (strings.Contains(err.Error(), "malformed HTTP") || strings.Contains(err.Error(), "malformed MIME header")):
+		return http.StatusBadGateway, "http_protocol_error"
+	default:
+		return http.StatusBadGateway, "destination_unavailable"
+	}
+}
+
+func isCertificateError(err error) bool {
+	var verification *tls.CertificateVerificationError
+	var host x509.HostnameError
+	var authority x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	return errors.Is(err, errPinned) || errors.As(err, &verification) || errors.As(err, &host) || errors.As(err, &authority) || errors.As(err, &invalid)
+}

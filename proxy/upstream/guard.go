@@ -1,0 +1,138 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+)
+
+// ErrLessPublic is wrapped by the error of a redirect that is not followed, since
+// it leads to a less public address than the first request of its fetch.
+var ErrLessPublic = errors.New("the redirect leads to a less public address")
+
+// GuardRedirects returns a function that returns a RoundTripper for one fetch: a first
+// request and then those of its redirects. The first is sent as h sends any request,
+// also over idle connections. The others may not reach an address of a less public
+// class than the first did. They use separate connections: the address is checked
+// when it is dialled, as the name resolves at that moment, and an idle connection was
+// dialled for another request.
+//
+// A site that is only redirected to, and has another transport than the first, is
+// shown no client certificate: only the redirecting site has asked for its URL.
+//
+// A request that goes through another proxy is resolved there; of such a request,
+// only a host that is an address, or this machine by name, is known to be less
+// public.
+func (h *HostTransports) GuardRedirects() func() http.RoundTripper {
+	return func() http.RoundTripper {
+		return &guardedFetch{transports: h, others: map[*transport]*transport{}}
+	}
+}
+
+// guardedFetch carries the requests of one fetch, one after the other.
+type guardedFetch struct {
+	transports *HostTransports
+	first      *transport                // what the first request took
+	others     map[*transport]*transport // for each, what redirects take
+	begun      bool
+	from       atomic.Uint32 // the Class of what the first request reached; 0 when it was not seen
+}
+
+// RoundTrip sends the first request as it is, the others guarded.
+func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
+	t := g.transports.transport(r.URL.Scheme, r.URL.Host)
+	if g.begun && t != g.first {
+		t = g.transports.withoutCertificate(r)
+	}
+	through, err := t.dialer.through(r)
+	proxied := through != nil
+	switch {
+	case err != nil:
+		return nil, err
+	case !g.begun:
+		g.begun, g.first = true, t
+		return t.RoundTrip(g.watched(r, proxied))
+	}
+	low := floor{class: Class(g.from.Load()), classify: g.class}
+	if low.class == Invalid {
+		low.class = Public
+	}
+	if !proxied {
+		r = r.WithContext(context.WithValue(r.Context(), floorKey{}, low))
+	} else if c, known := g.looksLike(r.URL.Hostname()); known && c.lessPublic(low.class) {
+		return nil, low.refuse(r.URL.Hostname(), c)
+	}
+	alone := g.others[t]
+	if alone == nil {
+		alone = &transport{t.Clone(), t.dialer}
+		alone.DisableKeepAlives = true
+		g.others[t] = alone
+	}
+	return alone.RoundTrip(r)
+}
+
+// watched returns r, the first request, with a trace that stores the class of the
+// address it reaches. Behind another proxy it counts as public unless its host shows
+// otherwise.
+func (g *guardedFetch) watched(r *http.Request, proxied bool) *http.Request {
+	if proxied {
+		c, _ := g.looksLike(r.URL.Hostname())
+		g.from.Store(uint32(c))
+		return r
+	}
+	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		if at, err := netip.ParseAddrPort(i.Conn.RemoteAddr().String()); err == nil {
+			g.from.Store(uint32(g.class(at.Addr())))
+		}
+	}}
+	return r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
+}
+
+func (g *guardedFetch) class(a netip.Addr) Class { return g.transports.config.Destinations.class(a) }
+
+// looksLike returns the class of a host that is an address, or this machine by
+// name (RFC 6761 §6.3); known is false for a host that has to be resolved.
+func (g *guardedFetch) looksLike(host string) (c Class, known bool) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return g.class(a), true
+	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return Loopback, true
+	}
+	return Invalid, false
+}
+
+// floor is the least public class that a connection may reach.
+type floor struct {
+	class    Class
+	classify func(netip.Addr) Class
+}
+
+// floorKey is the context key of the floor for what is dialled under a context.
+type floorKey struct{}
+
+// checkFloor returns the error for a connection dialled under ctx that may not reach
+// address, an IP address and a port; nil when it may.
+func checkFloor(ctx context.Context, address string) error {
+	low, ok := ctx.Value(floorKey{}).(floor)
+	if !ok {
+		return nil
+	}
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return low.refuse(address, Invalid)
+	}
+	if c := low.classify(to.Addr()); c.lessPublic(low.class) {
+		return low.refuse(to.Addr().String(), c)
+	}
+	return nil
+}
+
+func (f floor) refuse(where string, c Class) error {
+	return fmt.Errorf("%w: %s is %s, where it began is %s", ErrLessPublic, where, c, f.class)
+}

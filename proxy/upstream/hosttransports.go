@@ -1,0 +1,185 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+
+	"heed/internal/acl"
+	"heed/rules"
+)
+
+// HostRoute is how some hosts are reached. A setting that is nil is that of the
+// TransportConfig.
+type HostRoute struct {
+	Match       []acl.HostPattern // any of them
+	Proxy       *HostProxy
+	Site        *SiteCert
+	RootCAs     *x509.CertPool   // in place of TransportConfig.RootCAs, for the site only
+	Certificate *tls.Certificate // the client certificate for sites that ask for one
+}
+
+// HostProxy is the proxy of a HostRoute.
+type HostProxy struct {
+	URL *url.URL // as TransportConfig.Proxy returns it; nil: the hosts are reached directly
+}
+
+// SiteCert defines which certificates of a site are accepted, in place of those
+// that an authority has signed. The zero value accepts none.
+type SiteCert struct {
+	Any bool // every certificate, which verifies nothing
+	// SHA256 is the hash of the site's own certificate, or of the public key
+	// in it (its SubjectPublicKeyInfo). Names and dates are not checked.
+	SHA256 [sha256.Size]byte
+}
+
+// errPinned is the error of a handshake with a site that shows another certificate
+// than the settings name.
+var errPinned = errors.New("the site shows another certificate than the settings say")
+
+// check returns errPinned unless the certificate that the site has shown is
+// accepted. crypto/tls calls it for resumed sessions too.
+func (s *SiteCert) check(c tls.ConnectionState) error {
+	if s.Any {
+		return nil
+	}
+	if len(c.PeerCertificates) > 0 {
+		leaf := c.PeerCertificates[0]
+		if sha256.Sum256(leaf.Raw) == s.SHA256 || sha256.Sum256(leaf.RawSubjectPublicKeyInfo) == s.SHA256 {
+			return nil
+		}
+	}
+	return errPinned
+}
+
+// routeKey is what differs for an origin: each setting of the first HostRoute that
+// matches and has it. The zero value is that of all other origins.
+type routeKey struct {
+	proxy       *HostProxy
+	site        *SiteCert
+	roots       *x509.CertPool
+	certificate *tls.Certificate
+}
+
+// HostTransports is an http.RoundTripper with a Transport for each combination of
+// the hosts' settings: routes that differ share no connections. It is safe for
+// concurrent use.
+type HostTransports struct {
+	config TransportConfig
+	routes []HostRoute
+	others *transport // of the hosts that match no route
+
+	mu      sync.Mutex
+	special map[routeKey]*transport // no more than the settings can be combined
+}
+
+// NewHostTransports returns the transports for c and routes. Of each setting, that of
+// the first route that matches and has it applies.
+func NewHostTransports(c TransportConfig, routes ...HostRoute) *HostTransports {
+	return &HostTransports{config: c, routes: routes, others: newTransport(c), special: map[routeKey]*transport{}}
+}
+
+// RoundTrip implements http.RoundTripper. A request with a body is the last one of
+// its connection, unless that is an HTTP/2 connection.
+func (h *HostTransports) RoundTrip(r *http.Request) (*http.Response, error) {
+	t := h.transport(r.URL.Scheme, r.URL.Host)
+	if r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody {
+		r = closeAfterBody(r)
+	}
+	if r.URL.Opaque != "" {
+		return sendOdd(t, r)
+	}
+	return t.RoundTrip(r)
+}
+
+// DialTunnel opens the far end of a tunnel to a host:port, as a request for https
+// to it would be sent: through the same proxy, with the same checks.
+func (h *HostTransports) DialTunnel(ctx context.Context, hostPort string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout+tlsTimeout)
+	defer cancel()
+	return h.transport("https", hostPort).dialer.dialSite(ctx, hostPort)
+}
+
+// CloseIdleConnections closes the connections that no request uses.
+func (h *HostTransports) CloseIdleConnections() {
+	h.others.CloseIdleConnections()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.special {
+		t.CloseIdleConnections()
+	}
+}
+
+func (h *HostTransports) transport(scheme, authority string) *transport {
+	if len(h.routes) == 0 {
+		return h.others
+	}
+	o, err := rules.ParseOrigin(scheme, authority)
+	if err != nil {
+		return h.others // which fails, or trusts less than any other
+	}
+	return h.byKey(h.keyOf(o))
+}
+
+// withoutCertificate returns the transport for r that shows no client certificate.
+func (h *HostTransports) withoutCertificate(r *http.Request) *transport {
+	o, err := rules.OriginOf(r.URL)
+	if err != nil {
+		return h.others
+	}
+	k := h.keyOf(o)
+	k.certificate = nil
+	return h.byKey(k)
+}
+
+func (h *HostTransports) keyOf(o rules.Origin) routeKey {
+	var k routeKey
+	for i := range h.routes {
+		r := &h.routes[i]
+		if !slices.ContainsFunc(r.Match, func(p acl.HostPattern) bool { return p.Matches(o) }) {
+			continue
+		}
+		k.proxy = cmp.Or(k.proxy, r.Proxy)
+		k.site = cmp.Or(k.site, r.Site)
+		k.roots = cmp.Or(k.roots, r.RootCAs)
+		k.certificate = cmp.Or(k.certificate, r.Certificate)
+	}
+	return k
+}
+
+func (h *HostTransports) byKey(k routeKey) *transport {
+	if k == (routeKey{}) {
+		return h.others
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.special[k]
+	if t == nil {
+		t = newTransport(k.config(h.config))
+		h.special[k] = t
+	}
+	return t
+}
+
+// config returns c with the settings of k.
+func (k *routeKey) config(c TransportConfig) TransportConfig {
+	if k.proxy != nil {
+		c.Proxy = nil
+		if k.proxy.URL != nil {
+			c.Proxy = http.ProxyURL(k.proxy.URL)
+		}
+	}
+	if k.roots != nil {
+		c.siteRoots = k.roots
+	}
+	c.site, c.certificate = k.site, k.certificate
+	return c
+}

@@ -1,0 +1,286 @@
+// Package upstream reaches sites: directly, through a proxy, over TLS or into a
+// tunnel, and only where heed may go.
+//
+// transport.go makes the Transport that all requests take, hosttransports.go picks one for
+// each host, tunneldial.go opens connections to sites, through proxies too. destination.go and class.go decide which
+// addresses may be reached, guard.go which ones the redirects of a robots.txt may
+// reach. conn.go is the connection to a site, failure.go what a client may learn
+// when it fails.
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Limits of the connections to sites.
+const (
+	dialTimeout           = 10 * time.Second
+	tlsTimeout            = 10 * time.Second
+	connectTimeout        = time.Minute // of a proxy's answer to CONNECT
+	idleUpstream          = 90 * time.Second
+	maxIdlePerHost        = 64
+	maxIdle               = 1024
+	maxResponseHeader     = 256 << 10
+	expectContinueTimeout = time.Second
+
+	// DefaultResponseHeaderTimeout is generous, because slow APIs and long
+	// polls are legitimate.
+	DefaultResponseHeaderTimeout = 10 * time.Minute
+)
+
+// TransportConfig defines how sites are reached. The zero value reaches them directly,
+// verifies against the system's roots and waits DefaultResponseHeaderTimeout.
+type TransportConfig struct {
+	// Resolve replaces the address of a "host:port" by another "host:port".
+	// Nil replaces nothing.
+	Resolve map[string]string
+	// Proxy returns the proxy that a request goes through (http, https or
+	// socks5, with userinfo as credentials), or nil for a direct connection. A nil
+	// Proxy returns nil for all. The environment is never read.
+	Proxy func(*http.Request) (*url.URL, error)
+	// ProxyUsed is called after each use of a proxy, named by host:port: with an error
+	// when it could not be reached or refused heed's credentials, with nil when it
+	// worked, whatever became of the site. Nil is not called.
+	ProxyUsed func(proxy string, err error)
+	// RootCAs verify sites and an https proxy; nil means the system's.
+	RootCAs *x509.CertPool
+	// ResponseHeaderTimeout bounds the wait for a site's answer; 0 means
+	// DefaultResponseHeaderTimeout.
+	ResponseHeaderTimeout time.Duration
+	// ConnsPerHost is how many connections to one site may be open; further requests
+	// wait for one of them. 0: any number.
+	ConnsPerHost int
+	// Self holds addresses that must not be dialled; nil holds none.
+	Self *Addrs
+	// Destinations defines which destinations may be reached; nil: all. Requests
+	// through Proxy are resolved there, so that only names are checked, and hosts that
+	// are addresses. What Resolve contains is allowed unless it is refused expressly.
+	Destinations *Destinations
+
+	// Connect, if not nil, dials in place of everything above, and does the checks itself.
+	// Its connections serve one request each.
+	Connect func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// Settings of a HostRoute for sites, which do not apply to an https proxy.
+	siteRoots   *x509.CertPool   // nil: RootCAs
+	site        *SiteCert        // nil: what the roots have signed
+	certificate *tls.Certificate // nil: none is shown
+
+	// Dialer dials what the checks let pass. Its Timeout is overwritten, and its
+	// ControlContext is called after the checks of an address. For tests, which give
+	// it a resolver and keep it on this machine; the zero value dials as usual.
+	Dialer net.Dialer
+}
+
+// transport is a Transport with its dialler, which opens the tunnels of https through
+// a proxy: net/http passes on only the plain requests.
+type transport struct {
+	*http.Transport
+	dialer *dialer
+}
+
+// toProxy is the context key of requests whose connection ends at a proxy.
+type toProxy struct{}
+
+// RoundTrip implements http.RoundTripper. A plain request that an HTTP proxy answers
+// with 407 fails: the credentials are heed's.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.dialer.Proxy == nil || r.URL.Scheme != "http" {
+		return t.Transport.RoundTrip(r)
+	}
+	through, err := t.dialer.through(r)
+	if err != nil || through == nil {
+		return t.Transport.RoundTrip(r)
+	}
+	resp, err := t.Transport.RoundTrip(r.WithContext(context.WithValue(r.Context(), toProxy{}, true)))
+	var op *net.OpError
+	switch {
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		err = &ProxyError{hostPortOf(through), err}
+	case err != nil:
+		err = ofSOCKS(err, through)
+	case resp.StatusCode == http.StatusProxyAuthRequired && strings.HasPrefix(through.Scheme, "http"):
+		resp.Body.Close()
+		resp, err = nil, &ProxyError{hostPortOf(through), &upstreamRefused{resp.StatusCode}}
+	}
+	return resp, t.dialer.used(through, err)
+}
+
+// newTransport returns a Transport that changes nothing on the way: no
+// decompression, no added header, no proxy from the environment.
+func newTransport(c TransportConfig) *transport {
+	d := &dialer{TransportConfig: c, tls: c.siteTLS()}
+	t := &http.Transport{
+		DialContext:            d.dialHTTP,
+		DialTLSContext:         d.dialTLS,
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    maxIdlePerHost,
+		MaxConnsPerHost:        c.ConnsPerHost,
+		DisableKeepAlives:      c.Connect != nil,
+		IdleConnTimeout:        idleUpstream,
+		ResponseHeaderTimeout:  c.ResponseHeaderTimeout,
+		ExpectContinueTimeout:  expectContinueTimeout,
+		MaxResponseHeaderBytes: maxResponseHeader,
+	}
+	if t.ResponseHeaderTimeout == 0 {
+		t.ResponseHeaderTimeout = DefaultResponseHeaderTimeout
+	}
+	t.Proxy = d.forPlain
+	return &transport{t, d}
+}
+
+// siteTLS returns the TLS configuration for sites.
+func (c *TransportConfig) siteTLS() *tls.Config {
+	config := &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if c.siteRoots != nil {
+		config.RootCAs = c.siteRoots
+	}
+	if c.site != nil {
+		config.InsecureSkipVerify, config.VerifyConnection = true, c.site.check
+	}
+	if c.certificate != nil {
+		config.Certificates = []tls.Certificate{*c.certificate}
+	}
+	return config
+}
+
+// dialer dials for a Transport.
+type dialer struct {
+	TransportConfig
+	tls     *tls.Config
+	proxies sync.Map // by host:port, those that Proxy has named
+}
+
+// forPlain is the Proxy of a Transport: dialTLS reaches the proxies of other requests.
+func (d *dialer) forPlain(r *http.Request) (*url.URL, error) {
+	if b, ok := r.Context().Value(bodySentKey{}).(*bodySent); ok {
+		b.request = r
+	}
+	if r.URL.Scheme != "http" {
+		return nil, nil
+	}
+	return d.through(r)
+}
+
+// through returns the proxy for r; an error when r's destination may not be reached.
+func (d *dialer) through(r *http.Request) (*url.URL, error) {
+	if d.Proxy == nil {
+		return nil, nil
+	}
+	u, err := d.Proxy(r)
+	if u == nil || err != nil {
+		return u, err
+	}
+	host, port := r.URL.Hostname(), portOf(r.URL)
+	if err := d.Destinations.checkHostOnly(host, port); err != nil {
+		return nil, err
+	}
+	at := hostPortOf(u)
+	if _, known := d.proxies.Load(at); !known {
+		d.proxies.Store(at, nil)
+	}
+	makeAbsolute(r, u)
+	return u, nil
+}
+
+// makeAbsolute completes a target that net/http writes as it is to the absolute form
+// that an HTTP proxy takes for plain http (RFC 9112 §3.2.2).
+func makeAbsolute(r *http.Request, proxy *url.URL) {
+	if !strings.HasPrefix(r.URL.Opaque, "/") || r.URL.Scheme != "http" || proxy.Scheme != "http" && proxy.Scheme != "https" {
+		return
+	}
+	own := *r.URL
+	own.Opaque = "http://" + cmp.Or(r.Host, own.Host) + own.Opaque
+	r.URL = &own
+}
+
+// portOf returns the port of a site's or a proxy's URL; 0 when it has none and its
+// scheme has no default.
+func portOf(u *url.URL) uint16 {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme]
+	}
+	n, _ := strconv.ParseUint(port, 10, 16)
+	return uint16(n)
+}
+
+// hostPortOf returns the host and the port of a site's or a proxy's URL.
+func hostPortOf(u *url.URL) string {
+	return net.JoinHostPort(u.Hostname(), strconv.Itoa(int(portOf(u))))
+}
+
+// dial connects to addr. ControlContext checks each address that a name resolved
+// to, so that no name leads back to heed itself, below the floor, or to an address
+// that may not be reached; of several addresses, the others are tried.
+func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if d.Connect != nil {
+		return d.Connect(ctx, network, addr)
+	}
+	to, placed := d.Resolve[addr]
+	v, err := d.checkDial(addr, placed)
+	if err != nil {
+		return nil, err
+	}
+	if placed {
+		addr = to
+	}
+	netDialer := d.Dialer
+	netDialer.Timeout = dialTimeout
+	netDialer.ControlContext = func(ctx context.Context, network, address string, conn syscall.RawConn) error {
+		if err := d.mayReach(ctx, v, address); err != nil || d.Dialer.ControlContext == nil {
+			return err
+		}
+		return d.Dialer.ControlContext(ctx, network, address, conn)
+	}
+	return netDialer.DialContext(ctx, network, addr)
+}
+
+// checkDial checks what is dialled by its name. The proxy that Proxy returned is
+// allowed wherever it is.
+func (d *dialer) checkDial(addr string, placed bool) (checkedHost, error) {
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		return checkedHost{}, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return checkedHost{}, err
+	}
+	if _, isProxy := d.proxies.Load(addr); isProxy {
+		return checkedHost{}, nil
+	}
+	return d.Destinations.checkHost(host, uint16(port), placed)
+}
+
+// mayReach returns an error when heed may not connect to address, an IP address and
+// a port.
+func (d *dialer) mayReach(ctx context.Context, v checkedHost, address string) error {
+	if d.Self != nil && d.Self.Has(address) {
+		return errSelf
+	}
+	if err := checkFloor(ctx, address); err != nil {
+		return err
+	}
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("%w: %s is no address", ErrDestination, address)
+	}
+	return v.checkAddr(to.Addr(), to.Port())
+}

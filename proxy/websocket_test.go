@@ -1,0 +1,150 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/testkit"
+	"heed/proxy/headers"
+)
+
+// webSocketSite accepts handshakes and echoes bytes; a connection that sends
+// "bye" is closed. Every end is told to ended.
+func webSocketSite(ended chan<- string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !headers.IsWebSocket(r.Header) || r.Header.Get("Sec-WebSocket-Key") == "" {
+			hello(w, r)
+			return
+		}
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { c.Close(); ended <- r.URL.Path }()
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+			"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\nwelcome ")
+		echo(c, rw.Reader)
+	}
+}
+
+func echo(c net.Conn, r *bufio.Reader) {
+	buf := make([]byte, 100)
+	for {
+		n, err := r.Read(buf)
+		if err != nil || strings.HasPrefix(string(buf[:n]), "bye") {
+			return
+		}
+		c.Write(buf[:n])
+	}
+}
+
+func webSocketHandshake(prefix, path string) string {
+	return get(prefix, path, "Connection: keep-alive, Upgrade", "Upgrade: WebSocket", "Sec-WebSocket-Version: 13",
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
+}
+
+// openWebSocket makes a handshake and sends its first bytes along with it.
+func (r *rig) openWebSocket(m mode, path string) *testkit.Conn {
+	r.t.Helper()
+	c, prefix := r.raw(m)
+	c.Send(webSocketHandshake(prefix, path) + "early ")
+	resp := c.Head("GET")
+	if resp.StatusCode != 101 || resp.Header.Get("Sec-WebSocket-Accept") == "" || !headers.IsWebSocket(resp.Header) {
+		r.t.Fatalf("%s %v", resp.Status, resp.Header)
+	}
+	r.expect(c, "welcome early ")
+	return c
+}
+
+func (r *rig) expect(c *testkit.Conn, want string) {
+	r.t.Helper()
+	c.SetReadDeadline(time.Now().Add(testkit.Patience))
+	got := make([]byte, len(want))
+	if n, err := io.ReadFull(c.R, got); err != nil || string(got) != want {
+		r.t.Fatalf("read %q, %v; want %q", got[:n], err, want)
+	}
+}
+
+// Bytes flow both ways after a handshake, those sent along with it included,
+// and when either side closes, the other is closed too and the record ends.
+func TestWebSocketClosesFromEitherSide(t *testing.T) {
+	ended := make(chan string, 1)
+	r := newRig(t, webSocketSite(ended))
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		r := r.in(t)
+		for _, side := range []string{"client", "site"} {
+			path := "/chat/" + side + "/" + string(m)
+			c := r.openWebSocket(m, path)
+			for i := range 3 {
+				c.Send(fmt.Sprint("message ", i))
+				r.expect(c, fmt.Sprint("message ", i))
+			}
+			if side == "site" {
+				c.Send("bye")
+				c.Closed()
+			} else {
+				c.Close()
+			}
+			select {
+			case got := <-ended:
+				if got != path {
+					t.Errorf("%s ended, not %s", got, path)
+				}
+			case <-time.After(testkit.Patience):
+				t.Fatalf("the %s closed and the other side was not told", side)
+			}
+			if e := r.records.target(t, path); e.Outcome.Status != 101 || !e.Outcome.FromSite {
+				t.Errorf("record %+v", e.Outcome)
+			}
+		}
+	})
+}
+
+// A disallowed handshake is refused like any request, and other upgrades are
+// not passed on.
+func TestHeed_WebSocketHandshakeIsJudged(t *testing.T) {
+	r := newRig(t, webSocketSite(make(chan string, 1)))
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(webSocketHandshake(prefix, "/private/chat"))
+		if a := c.Answer("GET"); a.StatusCode != 403 {
+			t.Errorf("%s", a.Status)
+		}
+		c.Send(get(prefix, "/page", "Connection: Upgrade", "Upgrade: h2c"))
+		if a := c.Answer("GET"); a.StatusCode != 200 {
+			t.Errorf("another upgrade: %s", a.Status)
+		}
+		if got := r.site.last(t, "/page").Header.Get("Upgrade"); got != "" {
+			t.Errorf("Upgrade: %s went through", got)
+		}
+	})
+	for _, seen := range r.site.reached() {
+		if strings.Contains(seen, "private") {
+			t.Errorf("the site saw %s", seen)
+		}
+	}
+}
+
+// A site that answers a handshake with a page is heard.
+func TestHeed_DeclinedHandshakeIsAnOrdinaryAnswer(t *testing.T) {
+	r := newRig(t, hello)
+	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(webSocketHandshake(prefix, "/page"))
+		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "hello from /page" {
+			t.Errorf("%s %q", a.Status, a.Body)
+		}
+		c.Send(get(prefix, "/next"))
+		if a := c.Answer("GET"); a.StatusCode != 200 {
+			t.Errorf("the next request: %s", a.Status)
+		}
+	})
+	r.records.await(t, "the page", func(e *audit.Entry) bool { return e.Target == "/page" && e.Outcome.Status == 200 })
+}

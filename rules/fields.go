@@ -1,0 +1,216 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+)
+
+// FieldKind is the meaning of a line beyond those of RFC 9309.
+type FieldKind uint8
+
+// The fields. Those that an operator may want to honour are kept with the
+// policy; none of them touches access (RFC 9309 §2.2.4).
+const (
+	fieldUnknown   FieldKind = iota
+	fieldUserAgent           // begins or continues a group (RFC 9309 §2.2.1)
+	fieldAllow               // a rule (RFC 9309 §2.2.2)
+	fieldDisallow            // a rule (RFC 9309 §2.2.2)
+
+	Sitemap       // the URL of a sitemap, for all robots (sitemaps.org)
+	CrawlDelay    // seconds between two requests of a group's agents
+	RequestRate   // documents per time of a group's agents (Conner 1996)
+	VisitTime     // hours of UTC at which a group's agents may come (Conner 1996)
+	ContentSignal // what a group's content may be used for (Cloudflare 2025)
+	ContentUsage  // what a group's content may be used for (IETF aipref)
+	License       // the URL of the content's licence (RSL 1.0)
+	Host          // the preferred name of the site (Yandex, until 2018)
+	CleanParam    // query parameters that do not change a page (Yandex)
+	Noindex       // never a standard; ignored by Google since 2019
+	Nofollow      // never a standard; ignored by Google since 2019
+	CacheDelay    // seconds between two requests of a caching robot
+	Comment       // a remark for the robot's operator (Conner 1996)
+	RobotVersion  // the version of the record (Conner 1996)
+)
+
+// fieldNames are the names of the fields in lower case, as sites write them.
+var fieldNames = [...]string{
+	fieldUserAgent: "user-agent", fieldAllow: "allow", fieldDisallow: "disallow",
+	Sitemap: "sitemap", CrawlDelay: "crawl-delay", RequestRate: "request-rate",
+	VisitTime: "visit-time", ContentSignal: "content-signal", ContentUsage: "content-usage",
+	License: "license", Host: "host", CleanParam: "clean-param", Noindex: "noindex",
+	Nofollow: "nofollow", CacheDelay: "cache-delay", Comment: "comment", RobotVersion: "robot-version",
+}
+
+// String returns the field's name in lower case; empty for an unknown field.
+func (k FieldKind) String() string {
+	if int(k) < len(fieldNames) {
+		return fieldNames[k]
+	}
+	return ""
+}
+
+// global reports whether a field applies to the whole file and not to the
+// group that contains it.
+func (k FieldKind) global() bool {
+	return k == Sitemap || k == Host || k == CleanParam || k == License
+}
+
+// misspellings are those that Google's parser accepts.
+var misspellings = map[string]FieldKind{
+	"useragent": fieldUserAgent, "user agent": fieldUserAgent,
+	"dissallow": fieldDisallow, "dissalow": fieldDisallow, "disalow": fieldDisallow,
+	"diasllow": fieldDisallow, "disallaw": fieldDisallow,
+	"site-map": Sitemap,
+}
+
+// fieldOf returns which field a key is. Keys of RFC 9309 and Sitemap are known
+// by how they begin ("Disallowed" is Disallow), and in the misspellings above;
+// exact reports that the key is written as it should be.
+func fieldOf(key string) (kind FieldKind, exact bool) {
+	for _, k := range [...]FieldKind{fieldDisallow, fieldAllow, fieldUserAgent, Sitemap} {
+		name := fieldNames[k]
+		if prefixFold(key, name) && strings.IndexByte(key, ' ') < 0 {
+			return k, len(key) == len(name)
+		}
+	}
+	for k := CrawlDelay; int(k) < len(fieldNames); k++ {
+		if equalFold(key, fieldNames[k]) {
+			return k, true
+		}
+	}
+	if len(key) < len("disalow") {
+		return fieldUnknown, false
+	}
+	for wrong, k := range misspellings {
+		if prefixFold(key, wrong) && strings.IndexByte(key[len(wrong):], ' ') < 0 {
+			return k, false
+		}
+	}
+	return fieldUnknown, false
+}
+
+// embedded finds a further field within a value: a line break was lost, as in
+// "User-agent: * Disallow: /". A field begins the value or follows white space
+// or, on a user-agent line, a star. The result is where it begins.
+func embedded(text string, value span, onAgentLine bool) (at int, found bool) {
+	for i := value.from; i < value.to; i++ {
+		colon := strings.IndexByte(text[i:value.to], ':')
+		if colon < 0 {
+			return 0, false
+		}
+		i += colon
+		end := i
+		for end > value.from && blank(text[end-1]) {
+			end--
+		}
+		from := end
+		for from > value.from && (letter(text[from-1]) || text[from-1] == '-') {
+			from--
+		}
+		starts := from == value.from || blank(text[from-1]) || onAgentLine && text[from-1] == '*'
+		if starts && mayFollow(text[from:end]) {
+			return from, true
+		}
+	}
+	return 0, false
+}
+
+// mayFollow reports whether a key is one of those that lose their line break.
+func mayFollow(key string) bool {
+	for _, k := range [...]FieldKind{fieldDisallow, fieldAllow, fieldUserAgent, Sitemap, CrawlDelay} {
+		if equalFold(key, fieldNames[k]) {
+			return true
+		}
+	}
+	_, known := misspellings[strings.ToLower(key)]
+	return known
+}
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// fieldLine is a line beyond RFC 9309's own that is kept: its value is a place
+// in the engine's text.
+type fieldLine struct {
+	value uint32
+	line  uint32
+	group uint32 // 1 + the group that contains it; 0 for the file
+	size  uint16
+	kind  FieldKind
+}
+
+// keepField keeps a field that some robots understand.
+func (p *parser) keepField(kind FieldKind, value span) {
+	f := p.file
+	c := fieldLine{
+		kind: kind, value: uint32(value.from), size: uint16(value.to - value.from),
+		line: uint32(p.lines.number),
+	}
+	if p.open && !kind.global() {
+		c.group = uint32(len(f.groups))
+	}
+	f.fields = append(f.fields, c)
+}
+
+func (f *file) field(i int) Field {
+	c := f.fields[i]
+	return Field{Kind: c.kind, Value: f.text[c.value:][:c.size], Line: int(c.line)}
+}
+
+// Field is a line of a robots.txt beyond RFC 9309's own. Access ignores it.
+type Field struct {
+	Kind  FieldKind
+	Value string // as the site wrote it: hostile until escaped; may be empty
+	Line  int    // from 1
+}
+
+// FieldsFor returns the lines of one kind that concern agent, in the order of
+// the file: those of the groups that govern it, and those of the whole file.
+// Sitemap, Host, Clean-param and License apply to the whole file wherever they
+// are, and any field before the first group does. A
+// group that names the agent inherits nothing from the star group. For an
+// agent of several names the groups of all are used.
+func (p *Policy) FieldsFor(agent *Agent, kind FieldKind) []Field {
+	if p.engine == nil {
+		return nil
+	}
+	e := p.engine
+	governs := make(map[uint32]bool)
+	for _, c := range e.governing(agent) {
+		for _, g := range e.groupsOf(c.at) {
+			governs[g+1] = true
+		}
+	}
+	var all []Field
+	for i, f := range e.fields {
+		if f.kind == kind && (f.group == 0 || governs[f.group]) {
+			all = append(all, e.field(i))
+		}
+	}
+	return all
+}
+
+// RateHints returns the limits of speed in the groups that govern agent, one for
+// each group that has any; nil for none. It allocates nothing once it has met the agent,
+// unless groups of several names govern it. The result must not be changed.
+func (p *Policy) RateHints(agent *Agent) []*RateHint {
+	if p.engine == nil || !p.engine.paced {
+		return nil
+	}
+	sets := p.engine.governing(agent)
+	if len(sets) == 1 {
+		return sets[0].hints
+	}
+	var all []*RateHint
+	for i := range sets {
+		for _, w := range sets[i].hints {
+			known := slices.ContainsFunc(all, func(o *RateHint) bool { return o.Group == w.Group })
+			if !known && len(all) < maxHints {
+				all = append(all, w)
+			}
+		}
+	}
+	if len(sets) == 0 {
+		return p.engine.general
+	}
+	return all
+}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -162,9 +163,8 @@ func TestCache_ACopyOutlivesAFailingSite(t *testing.T) {
 
 // A site that comes up is expected to work: nobody was burdened by asking.
 func TestCache_ASiteThatComesUpIsNoticedWithinSeconds(t *testing.T) {
-	l := listen(t)
-	o := originOf(t, "http://"+l.Addr().String())
-	l.Close()
+	addr := testkit.FreeAddr(t)
+	o := originOf(t, "http://"+addr)
 	c, clock := newCache(t, Config{})
 	src := c.Policy(t.Context(), o, "").Source()
 	if src.State != rules.Unreachable || !src.NoConnection {
@@ -174,11 +174,11 @@ func TestCache_ASiteThatComesUpIsNoticedWithinSeconds(t *testing.T) {
 		t.Errorf("asked again after %s", in)
 	}
 	up := &http.Server{Handler: status(200)}
-	l2, err := net.Listen("tcp", l.Addr().String())
+	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = up.Serve(l2) }()
+	go func() { _ = up.Serve(l) }()
 	t.Cleanup(func() { up.Close() })
 	clock.step(2 * time.Second)
 	if src = c.Policy(t.Context(), o, "").Source(); src.State != rules.Available {

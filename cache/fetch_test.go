@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -381,9 +382,7 @@ func TestHeed_AnOriginNeverReachedIsToldApart(t *testing.T) {
 			t.Errorf("%s: err %v (%T wanted), no connection %v", name, a.err, target, a.noConnection)
 		}
 	}
-	l := listen(t)
-	closed := originOf(t, "http://"+l.Addr().String())
-	l.Close()
+	closed := originOf(t, "http://"+testkit.FreeAddr(t))
 	reached("connect", false, testFetcher(t), closed, new(*net.OpError))
 	reached("DNS", false, failingDial(&net.DNSError{Err: "no such host", Name: "site.test", IsNotFound: true}), site, new(*net.DNSError))
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -100,9 +101,7 @@ func origins(t *testing.T) []struct {
 	deeper := func(c net.Conn, r *http.Request) {
 		fmt.Fprintf(c, "HTTP/1.1 307 There\r\nLocation: %s/x\r\nContent-Length: 0\r\n\r\n", r.URL.Path)
 	}
-	closed := listen(t)
-	closed.Close()
-	away := "Location: http://" + closed.Addr().String() + "/\r\n"
+	away := "Location: http://" + testkit.FreeAddr(t) + "/\r\n"
 	forms := encoded(strings.Repeat(file, 100))
 	utf16 := "\xff\xfe" + strings.Join(strings.Split(file, ""), "\x00") + "\x00"
 	return []struct {

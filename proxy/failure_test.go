@@ -151,9 +151,7 @@ func TestSiteFailuresAreToldApart(t *testing.T) {
 
 // brokenSites makes the sites of failures.
 func brokenSites(t *testing.T, s *site) {
-	l := s.listen(t, "refused.test:80")
-	s.resolve["refused.test:443"] = l.Addr().String()
-	l.Close() // nobody listens there now
+	s.resolve["refused.test:80"], s.resolve["refused.test:443"] = testkit.FreeAddr(t), testkit.FreeAddr(t)
 
 	stranger := testkit.NewCA(t)
 	tlsSite := func(host string, certFile, keyFile string, change func(*tls.Config)) {
@@ -224,8 +222,7 @@ func serve(l net.Listener, act func(net.Conn)) {
 // body has not come; and what follows on the wire is not a request.
 func TestFailureDoesNotWaitForTheBody(t *testing.T) {
 	s := newSite(t, hello)
-	l := s.listen(t, "refused.test:80")
-	l.Close()
+	s.resolve["refused.test:80"] = testkit.FreeAddr(t)
 	r := newRigBefore(t, s, func(c *Config) { c.Limits.DrainTime = 1 })
 	eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
 		for _, path := range []string{"/robots.txt", "/page"} { // robots.txt fails in forward, all else before

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -220,12 +219,7 @@ func TestHeed_WhoLeavesBeforeItsTurnIsRecorded(t *testing.T) {
 func TestHeed_WhatCannotBeSentDoesNotBeginItsTurn(t *testing.T) {
 	p := &turnstile{answer: atOnce}
 	site := newSite(t, hello)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	site.resolve["dead.test:80"] = l.Addr().String()
-	l.Close()
+	site.resolve["dead.test:80"] = testkit.FreeAddr(t)
 	pattern, err := acl.ParseHostPattern("dead.test")
 	if err != nil {
 		t.Fatal(err)

@@ -76,18 +76,6 @@ func NewRedisCluster(t testing.TB) []*Redis {
 	return nodes
 }
 
-// FreeAddr returns an address that nobody listens on, for a server that cannot
-// be handed an open socket. Somebody may take it before the server does.
-func FreeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // start runs the server and reports whether it serves.
 func (r *Redis) start() bool {
 	r.t.Helper()

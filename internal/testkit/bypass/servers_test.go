@@ -144,16 +144,10 @@ func startApache(t testing.TB, root string) string {
 	})
 }
 
-// startAt runs a server until the test ends that takes no open socket: the port is
-// found free and then named.
+// startAt runs a server until the test ends that takes no open socket.
 func startAt(t testing.TB, command func(addr string) *exec.Cmd) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := testkit.FreeAddr(t)
 	var said bytes.Buffer
 	cmd := command(addr)
 	cmd.Stderr, cmd.Stdout = &said, &said

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"heed/internal/testkit"
@@ -254,38 +255,37 @@ func TestCache_WhoHasLeftAlreadyStartsNoFetch(t *testing.T) {
 }
 
 func TestCache_NobodyWaitsLongerThanTheLimit(t *testing.T) {
-	silent := originOf(t, "http://"+listen(t).Addr().String())
-	c, clock := newCache(t, Config{Timeout: 400 * time.Millisecond})
-	begun := time.Now()
-	src := c.Policy(t.Context(), silent, "").Source()
-	if took := time.Since(begun); took > 2*time.Second {
-		t.Errorf("waited %s", took)
-	}
-	if src.State != rules.Unreachable || !errors.Is(src.Err, context.DeadlineExceeded) {
-		t.Errorf("%+v", src)
-	}
-	if c.Policy(t.Context(), silent, ""); time.Since(begun) > 2*time.Second {
-		t.Error("the failure was not kept")
-	}
-	// Two fetches, one after the other, share the limit of who waits for both.
-	release := make(chan struct{})
-	var as atomic.Value
-	o := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.UserAgent() == "heed/1.0" {
-			<-time.After(200 * time.Millisecond) // of the 400 there are
-			w.WriteHeader(403)
-			return
+	synctest.Test(t, func(t *testing.T) {
+		var as atomic.Value
+		silent := transport(func(r *http.Request) (*http.Response, error) {
+			if as.Store(r.UserAgent()); r.URL.Hostname() == "denies.test" && r.UserAgent() == "heed/1.0" {
+				time.Sleep(6 * time.Second) // of the ten there are
+				return reply(403), nil
+			}
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		c, _ := newCache(t, Config{Timeout: 10 * time.Second, Transport: silent})
+		begun := time.Now()
+		src := c.Policy(t.Context(), site, "").Source()
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("waited %s", took)
 		}
-		as.Store(r.UserAgent())
-		<-release
+		if src.State != rules.Unreachable || !errors.Is(src.Err, context.DeadlineExceeded) {
+			t.Errorf("%+v", src)
+		}
+		begun = time.Now()
+		if c.Policy(t.Context(), site, ""); time.Since(begun) > 0 {
+			t.Error("the failure was not kept")
+		}
+		// Two fetches, one after the other, share the limit of who waits for both.
+		src = c.Policy(t.Context(), rules.Origin{Scheme: "http", Host: "denies.test", Port: 80}, "curl/8").Source()
+		if took := time.Since(begun); took > 10*time.Second || src.State != rules.Unreachable || as.Load() != "curl/8" ||
+			!errors.Is(src.Err, context.DeadlineExceeded) || !strings.HasPrefix(src.Err.Error(), "waiting for ") {
+			t.Errorf("after %s, as %v: %+v", took, as.Load(), src)
+		}
+		time.Sleep(time.Minute) // the second fetch gives up
 	})
-	defer close(release)
-	clock.step(time.Hour)
-	src = c.Policy(t.Context(), o, "curl/8").Source()
-	if src.State != rules.Unreachable || !errors.Is(src.Err, context.DeadlineExceeded) || as.Load() != "curl/8" ||
-		!strings.HasPrefix(src.Err.Error(), "waiting for ") {
-		t.Errorf("as %v: %+v", as.Load(), src)
-	}
 }
 
 func TestCache_APanicInAFetchIsAFailure(t *testing.T) {

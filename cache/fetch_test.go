@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"heed/internal/testkit"
@@ -78,7 +80,7 @@ func listen(t *testing.T) net.Listener {
 func testFetcher(t testing.TB) *fetcher {
 	tr := &http.Transport{DisableCompression: true}
 	t.Cleanup(tr.CloseIdleConnections)
-	return fetcherOver(tr, 5*time.Second)
+	return fetcherOver(tr, time.Minute)
 }
 
 func fetch(t *testing.T, o rules.Origin) answer {
@@ -427,44 +429,60 @@ func failingDial(err error) *fetcher {
 	}, time.Second)
 }
 
-func TestHeed_AFetchEndsInTime(t *testing.T) {
-	ends := func(name string, noConnection bool, o rules.Origin) {
-		t.Helper()
-		f := testFetcher(t)
-		f.timeout = 100 * time.Millisecond
-		begun := time.Now()
-		a := f.fetch(o, "", validators{})
-		if !errors.Is(a.err, context.DeadlineExceeded) || !strings.Contains(a.err.Error(), "no answer within 100ms") {
-			t.Errorf("%s: err %v", name, a.err)
-		}
-		if a.noConnection != noConnection {
-			t.Errorf("%s: no connection %v", name, a.noConnection)
-		}
-		if took := time.Since(begun); took > 2*time.Second {
-			t.Errorf("%s: took %s", name, took)
-		}
-	}
-	silent := originOf(t, "http://"+listen(t).Addr().String())
-	ends("before the answer", false, silent)
-	silent.Scheme = "https"
-	ends("in the handshake", true, silent)
-	drip := func(w http.ResponseWriter, r *http.Request) {
-		for err := error(nil); err == nil; {
-			_, err = io.WriteString(w, "#")
-			w.(http.Flusher).Flush()
-			select {
-			case <-r.Context().Done():
+// piped is a Transport whose connections are pipes that serve reads from.
+func piped(serve func(net.Conn)) *http.Transport {
+	return &http.Transport{DisableCompression: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		client, c := net.Pipe()
+		go func() {
+			defer c.Close()
+			serve(c)
+		}()
+		return client, nil
+	}}
+}
+
+// inTurn has s answer each request of a connection.
+func inTurn(s stage) func(net.Conn) {
+	return func(c net.Conn) {
+		in := bufio.NewReader(c)
+		for {
+			r, err := http.ReadRequest(in)
+			if err != nil {
 				return
-			case <-time.After(time.Millisecond):
 			}
+			s(c, r)
 		}
 	}
-	ends("in the body", false, serve(t, drip))
-	ends("in redirects", false, serve(t, func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-r.Context().Done():
-		case <-time.After(30 * time.Millisecond):
-			http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
-		}
+}
+
+func TestHeed_AFetchEndsInTime(t *testing.T) {
+	ends := func(name string, noConnection bool, o rules.Origin, serve func(net.Conn)) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			tr := piped(serve)
+			defer tr.CloseIdleConnections()
+			f := fetcherOver(tr, time.Minute)
+			f.timeout = 10 * time.Second
+			begun := time.Now()
+			a := f.fetch(o, "", validators{})
+			if !errors.Is(a.err, context.DeadlineExceeded) || !strings.Contains(a.err.Error(), "no answer within 10s") {
+				t.Errorf("%s: err %v", name, a.err)
+			}
+			if a.noConnection != noConnection {
+				t.Errorf("%s: no connection %v", name, a.noConnection)
+			}
+			if took := time.Since(begun); took > 10*time.Second {
+				t.Errorf("%s: took %s", name, took)
+			}
+		})
+	}
+	plain := rules.Origin{Scheme: "http", Host: "site.test", Port: 80}
+	silent := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	ends("before the answer", false, plain, silent)
+	ends("in the handshake", true, site, silent)
+	ends("in the body", false, plain, inTurn(drips(ok+"\r\n")))
+	ends("in redirects", false, plain, inTurn(func(c net.Conn, r *http.Request) {
+		time.Sleep(3 * time.Second)
+		fmt.Fprintf(c, "HTTP/1.1 302 Found\r\nLocation: %sx\r\nContent-Length: 0\r\n\r\n", r.URL.Path)
 	}))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"heed/internal/testkit"
@@ -519,12 +520,16 @@ func (stuck) Lease(context.Context, string, string, int64) (func([]byte, []byte,
 func (stuck) Watch(func(string)) {}
 
 func TestHeed_NoRequestWaitsLongForAFetchThatIsOnlyClaimed(t *testing.T) {
-	site, o := newSite(t, status(200))
-	c, _ := newCache(t, Config{Shared: stuck{}})
-	began := time.Now()
-	refuses(t, c, o)
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it took %v", took)
-	}
-	site.saw(t, "after the wait", 1)
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		c, _ := newCache(t, Config{Shared: stuck{}, Transport: transport(func(*http.Request) (*http.Response, error) {
+			asked++
+			return reply(200), nil
+		})})
+		began := time.Now()
+		refuses(t, c, site)
+		if took := time.Since(began); took > fleetWait || asked != 1 {
+			t.Errorf("it took %v, the site was asked %d times", took, asked)
+		}
+	})
 }

@@ -204,9 +204,9 @@ func TestHeed_OriginsThatMisbehave(t *testing.T) {
 		for _, b := range all {
 			t.Run(b.name, func(t *testing.T) {
 				t.Parallel()
-				limit := 10 * time.Second
+				limit := time.Minute
 				if strings.Contains(b.why, "no answer within") {
-					limit = 300 * time.Millisecond
+					limit = time.Second
 				}
 				c, clock := newCache(t, Config{Timeout: limit, Limits: lanes})
 				p := c.Policy(t.Context(), bad(t, b.stage), "")
@@ -273,7 +273,7 @@ func TestHeed_OriginsThatMisbehaveInTLS(t *testing.T) {
 	speaksPlain.Scheme = "https"
 	silent := originOf(t, "https://"+listen(t).Addr().String())
 	for name, o := range map[string]rules.Origin{"http on the port of https": speaksPlain, "no handshake": silent} {
-		c, _ := newCache(t, Config{Timeout: 300 * time.Millisecond})
+		c, _ := newCache(t, Config{Timeout: time.Second})
 		if src := c.Policy(t.Context(), o, "").Source(); src.State != rules.Unreachable || !src.NoConnection {
 			t.Errorf("%s: %+v", name, src)
 		}

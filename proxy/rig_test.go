@@ -53,11 +53,11 @@ func newRig(t testing.TB, handler http.HandlerFunc, changes ...func(*Config)) *r
 func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, site: s, records: &records{}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	r.addr = testkit.FreeAddr(t) // no other server gets it after a Shutdown
+	l, err := net.Listen("tcp", r.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.addr = l.Addr().String()
 	s.resolve["self.test:80"], s.resolve["self.test:443"] = r.addr, r.addr
 	authority, err := ca.Open(t.TempDir(), time.Now)
 	if err != nil {

@@ -2,13 +2,13 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -18,8 +18,7 @@ import (
 	"heed/proxy/limit"
 )
 
-// A client that sends a kilobyte now and then is served, one that does not is
-// answered, and a site that reads slowly is not held against it.
+// A client whose body does not come is answered.
 func TestHeed_ABodyHasToComeInTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
@@ -46,50 +45,51 @@ func TestHeed_ABodyHasToComeInTime(t *testing.T) {
 		t.Errorf("record %+v", e.Outcome)
 	}
 	r.awaitLoad("five counted", func(s limit.Status) bool { return s.Reached["body_time"] == 5 })
+}
 
-	c, prefix := r.raw(plain)
-	c.Send(rawRequest("POST", prefix, "/steady", "Content-Length: 6144"))
-	tick := time.NewTicker(300 * time.Millisecond)
-	defer tick.Stop()
-	for range 6 { // longer in all than the limit
-		<-tick.C
-		c.Send(strings.Repeat("x", 1024))
-	}
-	if a := c.Answer("POST"); a.StatusCode != 200 || string(a.Body) != "6144" {
-		t.Errorf("a steady body: %s %s", a.Status, a.Body)
-	}
+// slowBodyOf is a body that in brings, for which the client has a second.
+func slowBodyOf(in io.ReadCloser) *slowBody {
+	x := &exchange{}
+	x.req.settings = &Settings{Limits: limit.Limits{BodyTime: time.Second}}
+	return &slowBody{server: in, exchange: x, left: time.Second}
+}
+
+// A client that sends a kilobyte now and then is not cut off.
+func TestHeed_ASteadyBodyMayTakeLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, out := io.Pipe()
+		go func() {
+			for range 60 {
+				time.Sleep(990 * time.Millisecond)
+				fmt.Fprint(out, strings.Repeat("x", leastProgress))
+			}
+			out.Close()
+		}()
+		if n, err := io.Copy(io.Discard, slowBodyOf(in)); n != 60*leastProgress || err != nil {
+			t.Errorf("%d octets, %v", n, err)
+		}
+	})
 }
 
 // A stream in both directions may take its time once it is answered.
 func TestHeed_AnAnsweredExchangeMayGoOnSlowly(t *testing.T) {
-	t.Parallel()
-	got := make(chan string, 1)
-	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
-		http.NewResponseController(w).EnableFullDuplex()
-		w.WriteHeader(200)
-		http.NewResponseController(w).Flush()
-		body, err := io.ReadAll(r.Body)
-		got <- fmt.Sprint(string(body), err)
-	}, func(c *Config) { c.Limits = limit.Limits{BodyTime: 200 * time.Millisecond} })
-	in, out := io.Pipe()
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-	defer cancel()
-	req, _ := http.NewRequestWithContext(ctx, "POST", "https://site.test/both", in)
-	go fmt.Fprint(out, "a")
-	resp, err := r.h2("site.test").RoundTrip(req)
-	if err != nil || resp.StatusCode != 200 {
-		t.Fatalf("%v %+v", err, resp)
-	}
-	wait := time.NewTimer(600 * time.Millisecond)
-	<-wait.C
-	fmt.Fprint(out, "b")
-	out.Close()
-	if text := <-got; text != "ab<nil>" {
-		t.Errorf("the site got %q", text)
-	}
-	if n := r.proxy.config.Load.Status().Reached["body_time"]; n != 0 {
-		t.Errorf("counted %d times", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		in, out := io.Pipe()
+		body := slowBodyOf(in)
+		go func() {
+			time.Sleep(time.Second / 2)
+			w := &body.exchange.writer
+			w.interim.Lock()
+			w.final = true
+			w.interim.Unlock()
+			time.Sleep(time.Hour)
+			fmt.Fprint(out, "b")
+			out.Close()
+		}()
+		if rest, err := io.ReadAll(body); string(rest) != "b" || err != nil {
+			t.Errorf("%q, %v", rest, err)
+		}
+	})
 }
 
 // endless is a site whose answer has no end.

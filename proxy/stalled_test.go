@@ -18,10 +18,10 @@ import (
 	"heed/rules"
 )
 
-// hasty makes every limit on a client that does nothing short, the handshake's
-// less so: a busy machine has to manage it.
+// hasty makes every limit on a client that does nothing as short as a client that
+// does something can keep on a busy machine.
 func hasty(c *Config) {
-	c.Limits = limit.Limits{HeaderTime: 300 * time.Millisecond, IdleTime: 100 * time.Millisecond, ConnectTime: time.Second, HandshakeTime: time.Second, DrainTime: 1}
+	c.Limits = limit.Limits{HeaderTime: time.Second, IdleTime: 300 * time.Millisecond, ConnectTime: 2 * time.Second, HandshakeTime: 2 * time.Second, DrainTime: 1}
 }
 
 // closeIdle closes the connections to sites that are kept for later.

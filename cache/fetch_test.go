@@ -474,6 +474,7 @@ func TestHeed_AFetchEndsInTime(t *testing.T) {
 			if took := time.Since(begun); took > 10*time.Second {
 				t.Errorf("%s: took %s", name, took)
 			}
+			time.Sleep(time.Minute) // the site sees that its connection has gone
 		})
 	}
 	plain := rules.Origin{Scheme: "http", Host: "site.test", Port: 80}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -42,9 +43,9 @@ type clientConn struct {
 // outside tunnels.
 func (p *Proxy) newClientConn(c net.Conn, counted *limit.Conn, client acl.ClientInfo, t *tunnel) *clientConn {
 	own := &clientConn{Conn: c, proxy: p, counted: counted, client: client, tunnel: t}
-	own.heads = head.NewReader(c, head.Limit{
+	own.heads = &head.Reader{From: c, Limit: head.Limit{
 		Head: int(p.config.Limits.HeaderBytes) + headSlack, Hold: own.holdHead, Drop: counted.DropHead,
-	})
+	}}
 	return own
 }
 
@@ -64,10 +65,15 @@ func (c *clientConn) holdHead(octets int) error {
 	return nil
 }
 
-// took notes that a handler has taken the request.
-func (c *clientConn) took() {
+// took notes that a handler has taken the request with the target uri. It returns the
+// target as it came on the connection; exact is false when net/http has another one.
+func (c *clientConn) took(uri string) (target string, exact bool) {
 	c.answering.Store(true)
 	c.counted.DropHead()
+	if c.heads == nil {
+		return uri, true
+	}
+	return c.heads.Target(uri)
 }
 
 type clientConnKey struct{}
@@ -176,13 +182,6 @@ func (l *clientListener) Accept() (net.Conn, error) {
 	return l.proxy.newClientConn(c, c.(*limit.Conn), clientInfo(c), nil), nil
 }
 
-// limits are those in force.
-func (p *Proxy) limits() *limit.Limits { return &p.config.Live().Limits }
-
-func (p *Proxy) logLimit(over *limit.Exceeded, times uint64) {
-	p.config.Log.Warn("a limit keeps clients from more", "limit", over.Kind.String(), "value", over.Value, "times", times)
-}
-
 // turnAway answers a client for whose connection there is no room, and closes it. It
 // reads on for a moment: closed immediately, the connection could lose the answer.
 func (p *Proxy) turnAway(c net.Conn, over *limit.Exceeded) {
@@ -235,3 +234,24 @@ func (l *tunnelListener) Close() error {
 
 // Addr implements net.Listener.
 func (l *tunnelListener) Addr() net.Addr { return &net.UnixAddr{Name: "tunnels", Net: "unix"} }
+
+// clientInfo returns what is known of the client of a connection before its first
+// request.
+func clientInfo(c net.Conn) acl.ClientInfo {
+	return acl.ClientInfo{Addr: addrOf(c.RemoteAddr()), Listener: c.LocalAddr().String()}
+}
+
+// addrOf returns an address without its zone, since no network is written with one.
+func addrOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("")
+	}
+	return netip.Addr{}
+}
+
+// limits are those in force.
+func (p *Proxy) limits() *limit.Limits { return &p.config.Live().Limits }
+
+func (p *Proxy) logLimit(over *limit.Exceeded, times uint64) {
+	p.config.Log.Warn("a limit keeps clients from more", "limit", over.Kind.String(), "value", over.Value, "times", times)
+}

@@ -5,7 +5,6 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/safetext"
-	"heed/proxy/catrust"
 	"heed/proxy/headers"
 	"heed/rules"
 )
@@ -61,19 +60,13 @@ func (x *exchange) connect(r *http.Request) {
 // observed for its User-Agent alone.
 func (x *exchange) httpsMode() (mode acl.HTTPS, unseen rules.Reason) {
 	h := x.req.effective.HTTPS()
-	if h != acl.NoHTTPS && x.isOwnService() {
+	if h != acl.NoHTTPS && x.proxy.config.OwnServices.has(&x.req) {
 		return acl.Tunnel, rules.ReasonOwnService
 	}
 	if h == acl.Intercept && x.req.effective.MayPassUnseen() && x.proxy.caTrust.Rejects(x.req.trustClient(x.entry.Client), x.entry.Time) {
 		return acl.Tunnel, rules.ReasonUntrusted
 	}
 	return h, ""
-}
-
-// trustClient identifies the client of a CONNECT among those that accept the CA or
-// reject it.
-func (q *request) trustClient(addr string) catrust.Client {
-	return catrust.ClientOf(addr, q.origin.Host, q.userAgent)
 }
 
 // mayIntercept refuses a CONNECT whose client has rejected the CA twice, so that

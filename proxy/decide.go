@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/memo"
 	"heed/internal/safetext"
 	"heed/proxy/refusal"
 	"heed/proxy/upstream"
@@ -30,7 +31,7 @@ func (x *exchange) decide(ctx context.Context) {
 	q := &x.req
 	q.identify(x.proxy)
 	if q.https != acl.Intercept { // heed rewrites nothing in such a tunnel: the site sees the client's own name
-		q.names = q.effective.TunnelIdentity(q.names, q.userAgent, x.proxy.agentOf)
+		q.names = q.effective.TunnelIdentity(q.names, q.userAgent, x.proxy.agents.agentOf)
 	}
 	x.describe()
 	if err := q.settings.Destinations.CheckOrigin(q.origin); err != nil {
@@ -54,25 +55,28 @@ func (q *request) identify(p *Proxy) {
 	}
 	q.client.UserAgent = q.userAgent
 	q.effective = q.settings.Rules.For(q.settings.Rules.ClientOf(q.client), q.origin, p.config.Now())
-	q.names = q.effective.Identity(q.userAgent, p.agentOf)
+	q.names = q.effective.Identity(q.userAgent, p.agents.agentOf)
 	q.identified = true
 }
 
-// Bounds of Proxy.agents: User-Agent strings are the client's to choose.
+// Bounds of an agentMemo: User-Agent strings are the client's to choose.
 const (
 	maxAgents      = 4096
 	maxAgentLength = 1024 // octets; longer strings are identified each time
 )
 
+// agentMemo holds the Agents that User-Agent strings name. The zero value is ready.
+type agentMemo struct{ memo.Map[string, *rules.Agent] }
+
 // agentOf returns the Agent that a User-Agent names.
-func (p *Proxy) agentOf(userAgent string) *rules.Agent {
-	a, ok := p.agents.Get(userAgent)
+func (m *agentMemo) agentOf(userAgent string) *rules.Agent {
+	a, ok := m.Get(userAgent)
 	if ok {
 		return a
 	}
 	a = rules.Identify(userAgent)
 	if len(userAgent) <= maxAgentLength {
-		p.agents.Put(strings.Clone(userAgent), a, maxAgents)
+		m.Put(strings.Clone(userAgent), a, maxAgents)
 	}
 	return a
 }
@@ -87,7 +91,11 @@ func (x *exchange) judge(ctx context.Context) verdict {
 		v.judged = audit.ByHost
 	}
 	var settled bool
-	if v.Result, settled = q.WithoutRules(); !settled && !x.judgeOwnService(&q, &v) {
+	v.Result, settled = q.WithoutRules()
+	if own := x.proxy.config.OwnServices; !settled && own != nil {
+		settled = own.judge(r, &q, &v)
+	}
+	if !settled {
 		x.judgeByPolicy(ctx, &q, &v)
 	}
 	if v.Unjudged {

@@ -3,7 +3,8 @@
 // The way of a request, in the order in which to read it: a listener (proxy.go,
 // conn.go) reads its head (package head) and passes it to handle (handler.go), which
 // makes an exchange of it, checks that the client may use the proxy, and locates the
-// target (request.go, target.go).
+// target (request.go; target.go has the targets inside tunnels and those of requests
+// that are refused before).
 // goproxy then calls the hook (hook.go), which decides (decide.go): identify sets the
 // settings and the names, judge returns the verdict by the settings or the policy of
 // the site, and adopt makes it the decision. For a refusal reply (refuse.go) prepares
@@ -23,16 +24,18 @@
 //
 // The rest is one subject a file: body.go the bodies on their way, writer.go the
 // answer to the client, unread.go requests that net/http refuses before handle,
-// observe.go verdicts that follow their request, h2.go what
-// net/http leaves undone of HTTP/2, subresource.go what a page needs to be shown,
-// ownservice.go local services of the client's own run, page.go what the proxy answers for itself, recheck.go the tunnels of clients that are
-// not admitted any more, shutdown.go its end.
+// credentials.go users and their passwords, observe.go verdicts that follow their
+// request, h2.go what net/http leaves undone of HTTP/2, subresource.go what a page needs
+// to be shown, ownservice.go local services of the client's own run, page.go what the
+// proxy answers for itself, recheck.go the tunnels of clients that are not admitted any
+// more, shutdown.go its end.
 //
 // An exchange holds the facts (request), the record (audit.Entry) and what carries
 // the request; a denial is a refusal without a rule, a verdict what the rules say. An
 // exchange has more methods than other types, since each step of the way writes the
 // record, which belongs to it alone. Proxy has methods in the file of each step that
-// needs what all exchanges share.
+// begins without an exchange, or outlives it: connections, refusals that no handler
+// sees, tunnels whose settings change, the end.
 //
 // What the package needs from others it states as interfaces: Policies, Recorder,
 // Leaves, Pacer. The packages below it do not depend on an exchange: upstream reaches

@@ -28,7 +28,6 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 	x.req.setIdentity(r.Header)
 	webSocket := headers.IsWebSocket(r.Header)
 	resp, err := x.send(r, webSocket)
-	x.writer.answered()
 	switch {
 	case err != nil:
 		return x.fail(r, err)
@@ -53,9 +52,11 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 	return resp // the body of a 101 stays what it is: both directions of the connection
 }
 
-// send sends r on its way and returns the site's answer.
+// send sends r on its way and returns the site's answer. Afterwards the handler alone
+// writes to the client.
 func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error) {
 	w := &x.writer
+	defer w.answered()
 	w.trace.GotConn = w.gotConn
 	if x.turns != nil {
 		w.trace.WroteHeaders = x.turns.started
@@ -68,7 +69,10 @@ func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error)
 	if webSocket {
 		ctx = upstream.HTTP1Only(ctx)
 	}
-	return x.upstream().RoundTrip(r.WithContext(ctx))
+	if x.req.own {
+		return x.proxy.config.OwnServices.Upstream.RoundTrip(r.WithContext(ctx))
+	}
+	return x.req.settings.Upstream.RoundTrip(r.WithContext(ctx))
 }
 
 // cleanAnswer takes off resp what concerns the connection to the site only, and

@@ -35,10 +35,10 @@ type exchange struct {
 	stream   *stream     // of HTTP/2; else nil
 }
 
-func newExchange(p *Proxy, w http.ResponseWriter, r *http.Request) *exchange {
+func newExchange(p *Proxy, conn *clientConn, w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{Context: r.Context(), proxy: p}
 	x.upload.pending.Store(r.ProtoMajor == 1 && hasBody(r))
-	x.req = newRequest(x.Context.Value(clientConnKey{}).(*clientConn), r)
+	x.req = newRequest(conn, r, p.config.Live())
 	x.entry.ID, x.entry.Time, x.entry.Client = audit.NewID(), time.Now(), r.RemoteAddr
 	x.writer.ResponseWriter, x.writer.exchange = w, x
 	return x
@@ -55,55 +55,46 @@ func hasBody(r *http.Request) bool {
 func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	p.running.Add(1)
 	defer p.running.Add(-1)
-	x := newExchange(p, w, r)
-	x.req.conn.took()
-	t := x.req.conn.tunnel
+	conn := r.Context().Value(clientConnKey{}).(*clientConn)
+	uri, exact := conn.took(r.RequestURI)
+	x := newExchange(p, conn, w, r)
+	t := conn.tunnel
 	if r.ProtoMajor == 2 && t != nil { // the preface of HTTP/2 outside TLS counts as a request, too
 		x.stream = t.watch(w)
 		defer func() { t.unwatch(x.stream, x.Context.Err() != nil) }()
 	}
 	defer x.finish()
 
-	x.req.settings = p.config.Live()
 	if t != nil {
 		t.requested(x.entry.Time)
 	}
-	if d := x.req.admit(r); d.reason != "" {
-		x.deny(d)
-		x.answer(r)
-		return
+	site := t != nil || r.Method != http.MethodConnect && r.URL.IsAbs()
+	d := x.req.admit(r)
+	if d.reason == "" && site {
+		d = x.req.locate(p, r, uri, exact)
 	}
 	switch {
-	case t != nil:
+	case d.reason != "":
+		x.deny(d)
+		x.answer(r)
+	case site:
 		x.serveSite(r)
 	case r.Method == http.MethodConnect:
 		x.connect(r)
-	case !r.URL.IsAbs():
-		x.servePage(r)
 	default:
-		x.serveSite(r)
+		x.servePage(r)
 	}
 }
 
 // serveSite handles a request for a site.
 func (x *exchange) serveSite(r *http.Request) {
 	q := &x.req
-	d := q.locate(x.proxy, r)
-	if d.reason == "" {
-		d = checkFields(r, x.proxy.config.Name)
-	}
-	if d.reason == "" {
-		if over := q.conn.counted.EnterRequest(&q.settings.Limits); over != nil {
-			d = overLimit(over)
-		} else {
-			defer q.conn.counted.LeaveRequest()
-		}
-	}
-	if d.reason != "" {
-		x.deny(d)
+	if over := q.conn.counted.EnterRequest(&q.settings.Limits); over != nil {
+		x.deny(overLimit(over))
 		x.answer(r)
 		return
 	}
+	defer q.conn.counted.LeaveRequest()
 	x.proxy.engine.ServeHTTP(&x.writer, r.WithContext(x))
 	if x.upload.pending.Load() {
 		x.upload.drain(&x.writer, r)
@@ -115,7 +106,6 @@ func (x *exchange) serveSite(r *http.Request) {
 // instead of ending it cleanly.
 func (x *exchange) finish() {
 	p, w := x.proxy, &x.writer
-	w.answered() // from here on the handler alone writes to the connection
 	v := recover()
 	if v != nil && v != http.ErrAbortHandler {
 		p.config.Log.Error("a request failed inside heed; only this request is affected",

@@ -47,7 +47,7 @@ func newEngine(p *Proxy) http.Handler {
 	g.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
 		x := exchangeOf(r.Context())
 		if x.decide(r.Context()); x.refusal != nil {
-			return r, x.response(r)
+			return r, x.refusal.Response(r)
 		}
 		ctx.RoundTripper = forward
 		return r, nil

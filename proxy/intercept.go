@@ -168,7 +168,7 @@ func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 		detail += trustHint
 		t.proxy.caTrust.Rejected(&t.trust, e.Time)
 	}
-	e.Method, e.UserAgent, e.Agent = http.MethodConnect, t.userAgent, t.proxy.agentOf(t.userAgent)
+	e.Method, e.UserAgent, e.Agent = http.MethodConnect, t.userAgent, t.proxy.agents.agentOf(t.userAgent)
 	e.Outcome.Duration = e.Time.Sub(t.opened)
 	t.proxy.note(e, rules.Refuse, reason, detail)
 }

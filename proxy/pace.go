@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/pace"
 	"heed/internal/safetext"
+	"heed/proxy/limit"
 	"heed/proxy/refusal"
 	"heed/rules"
 )
@@ -95,7 +97,7 @@ func (q *request) paced(d *rules.Decision) bool {
 // takeTurn waits for a turn of x.
 func (x *exchange) takeTurn(ctx context.Context, hints []*rules.RateHint, robotsTxt bool) pace.Answer {
 	ask := x.req.paceAsk(x.entry.Policy, hints)
-	ask.Waiting = func(place pace.Position) { x.proxy.announceWait(&x.req, place) }
+	ask.Waiting = func(place pace.Position) { x.proxy.announced.announce(x.proxy.config.Announce, &x.req, place) }
 	if ask.RobotsTxt = robotsTxt; robotsTxt {
 		ask.Rules = func() []*rules.RateHint {
 			return x.req.hints(x.req.settings.Policies.Policy(ctx, x.req.origin, x.req.names.Shown))
@@ -180,12 +182,55 @@ func (a *announced) due(o rules.Origin, now time.Time) bool {
 	return true
 }
 
-// announceWait announces that q waits, and others for the same site, when it is for long.
-func (p *Proxy) announceWait(q *request, place pace.Position) {
-	if place.Wait < longWait || p.config.Announce == nil || !p.announced.due(q.origin, time.Now()) {
+// announce calls take (see Config.Announce) when q, and others for the same site, wait for
+// long.
+func (a *announced) announce(take func(forClient, forLog string), q *request, place pace.Position) {
+	if place.Wait < longWait || take == nil || !a.due(q.origin, time.Now()) {
 		return
 	}
 	waiting := fmt.Sprintf("%s: %d waiting", refusal.WaitCause(&place, safetext.Printable(q.origin.Authority(), 100)), place.Others+1)
 	wait, client := refusal.Seconds(place.Wait), safetext.Printable(q.who().String(), 200)
-	p.config.Announce(waiting+", yours in "+wait, waiting+", that of "+client+" in "+wait)
+	take(waiting+", yours in "+wait, waiting+", that of "+client+" in "+wait)
+}
+
+// hints returns what the groups that govern q ask about speed: those of the names
+// it is judged by, and of the names that the site sees.
+func (q *request) hints(policy *rules.Policy) []*rules.RateHint {
+	if policy == nil {
+		return nil
+	}
+	hints := policy.RateHints(q.names.Judged)
+	if q.names.Visible != nil {
+		hints = slices.Concat(hints, policy.RateHints(q.names.Visible))
+	}
+	return hints
+}
+
+// paceAsk returns the request for a turn of q.
+func (q *request) paceAsk(policy *rules.Policy, hints []*rules.RateHint) *pace.Ask {
+	ask := &pace.Ask{
+		Origin: q.origin, Hints: hints, Agent: "*", Client: q.pacingKey(), Name: q.userAgent, Target: q.method + " " + q.target,
+		Observed: q.effective.Mode == acl.Observe, Who: q.who(),
+	}
+	if policy != nil && q.effective.Site.Robots == nil {
+		ask.Fetched = policy.Source().FetchedAt
+	}
+	if a := q.names.Judged; a != nil && len(a.Tokens) > 0 {
+		ask.Agent = a.Tokens[0].Name
+	}
+	if c := q.effective.Client; c != nil {
+		ask.Patience = c.MaxWait
+	}
+	return ask
+}
+
+// who describes q's client for people.
+func (q *request) who() pace.Who {
+	return pace.Who{Address: q.client.Addr.String(), User: q.client.User, Name: q.effective.Name(), Listener: q.client.Listener}
+}
+
+// pacingKey identifies q's client: where it is, which credentials it showed and
+// which listener it came to. Each run has a separate listener.
+func (q *request) pacingKey() string {
+	return limit.ClientKey(q.client.Addr).String() + " " + q.client.Listener + " " + q.client.User
 }

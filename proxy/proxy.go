@@ -18,7 +18,6 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/memo"
 	"heed/proxy/catrust"
 	"heed/proxy/headers"
 	"heed/proxy/limit"
@@ -97,8 +96,7 @@ type Config struct {
 
 	// Live returns the settings in force, the Limits WithDefaults. A request keeps to
 	// what it returned when the request arrived, but for the limits on connections,
-	// tunnels, refusals and times of the client's connection: those are the ones of
-	// the moment. It must be fast.
+	// tunnels and times of the client's connection: those are the ones of the moment. It must be fast.
 	Live func() *Settings
 
 	Recorder Recorder
@@ -137,8 +135,8 @@ type Proxy struct {
 	config       Config
 	via          headers.Via
 	gate         *limit.Gate
-	statusName   string                         // Name as a Proxy-Status member
-	agents       memo.Map[string, *rules.Agent] // by User-Agent
+	statusName   string // Name as a Proxy-Status member
+	agents       agentMemo
 	caTrust      catrust.Memory
 	pages        pageVisits
 	announced    announced

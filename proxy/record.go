@@ -60,7 +60,7 @@ func (x *exchange) describe() {
 // counted in the next entry of its client. If its answer is prepared, throttle panics
 // with http.ErrAbortHandler, so that the server ends the connection or the stream.
 func (x *exchange) throttle() bool {
-	penalty, ok := x.proxy.throttleRefusal(x.Context, &x.entry)
+	penalty, ok := x.proxy.throttleRefusal(x.Context, &x.entry, &x.req.settings.Limits)
 	switch {
 	case !ok && x.refusal != nil:
 		panic(http.ErrAbortHandler)
@@ -152,7 +152,7 @@ func (p *Proxy) unreadEntry(client string, t *tunnel) *audit.Entry {
 // recorded and is to be answered.
 func (p *Proxy) note(e *audit.Entry, v rules.Verdict, reason rules.Reason, detail string) bool {
 	e.Decision, e.Detail = rules.Decision{Verdict: v, Reason: reason}, detail
-	penalty, ok := p.throttleRefusal(context.Background(), e)
+	penalty, ok := p.throttleRefusal(context.Background(), e, p.limits())
 	if !ok {
 		return false
 	}
@@ -170,12 +170,12 @@ func (p *Proxy) note(e *audit.Entry, v rules.Verdict, reason rules.Reason, detai
 // allowance, and returns the penalty; nil for none. ok is false when the refusal is
 // neither recorded nor answered. A decision that revises another, and a fault of
 // heed's own, are not delayed.
-func (p *Proxy) throttleRefusal(ctx context.Context, e *audit.Entry) (penalty *limit.Penalty, ok bool) {
+func (p *Proxy) throttleRefusal(ctx context.Context, e *audit.Entry, of *limit.Limits) (penalty *limit.Penalty, ok bool) {
 	if e.Decision.Verdict != rules.Refuse || e.Revises != nil || e.Decision.Reason == rules.ReasonInternal {
 		return nil, true
 	}
 	at, _ := netip.ParseAddrPort(e.Client)
-	penalty = p.gate.CountRefusal(at.Addr(), throttleTarget(e), time.Now())
+	penalty = p.gate.CountRefusal(at.Addr(), throttleTarget(e), of, time.Now())
 	switch {
 	case penalty == nil:
 		return nil, true

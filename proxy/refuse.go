@@ -72,11 +72,11 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 	case over != nil:
 		x.reply(refusal.Case{Reason: rules.ReasonLimit, Err: over})
 		o.Err = "client: " + over.Error()
-		return x.response(r)
+		return x.refusal.Response(r)
 	case x.paced != nil && x.req.effective.Mode != acl.Observe:
 		x.reply(refusal.Case{Reason: rules.ReasonPaced, Paced: x.paced})
 		o.Err = "site: " + safetext.Error(errNoTurn)
-		return x.response(r)
+		return x.refusal.Response(r)
 	case bad != nil:
 		x.reply(refusal.Case{Reason: rules.ReasonMalformed, Detail: "the request's body cannot be read"})
 		o.Err = "client: " + safetext.Error(*bad)
@@ -94,13 +94,13 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 	if x.Context.Err() != nil {
 		o.Err = "client: left before the site answered"
 	}
-	return x.response(r)
+	return x.refusal.Response(r)
 }
 
 // reply prepares the answer for c without changing the decision: an allowed
 // request may still fail on its way.
 func (x *exchange) reply(c refusal.Case) {
-	c.Entry, c.Host, c.Proxy = &x.entry, x.req.origin.Host, x.refuser()
+	c.Entry, c.Host, c.Proxy, c.Closes = &x.entry, x.req.origin.Host, x.refuser(), x.upload.pending.Load()
 	x.refusal = refusal.New(c)
 }
 
@@ -116,15 +116,10 @@ func (x *exchange) remark() string { return x.refuser().Remark(&x.entry, x.paced
 // answer records x's refusal and writes it without asking the engine.
 func (x *exchange) answer(r *http.Request) {
 	x.record()
-	x.writer.send(x.response(r))
+	x.writer.send(x.refusal.Response(r))
 	if x.upload.pending.Load() {
 		x.upload.drain(&x.writer, r)
 	}
-}
-
-// response renders the prepared answer for r.
-func (x *exchange) response(r *http.Request) *http.Response {
-	return x.refusal.Response(r, x.upload.pending.Load())
 }
 
 // answerPanic answers for a panic before the first octet of an answer.
@@ -135,7 +130,7 @@ func (x *exchange) answerPanic() {
 	}
 	x.reply(refusal.Case{Reason: rules.ReasonInternal})
 	clear(x.writer.Header())
-	resp := x.response(&http.Request{Method: x.req.method, ProtoMajor: 1})
+	resp := x.refusal.Response(&http.Request{Method: x.req.method, ProtoMajor: 1})
 	resp.Header.Set("Connection", "close")
 	x.writer.send(resp)
 }

@@ -1,18 +1,17 @@
 package proxy
 
 import (
-	"encoding/base64"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"heed/internal/acl"
-	"heed/internal/pace"
 	"heed/internal/pageurl"
+	"heed/proxy/headers"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -45,8 +44,8 @@ type request struct {
 	names      acl.Identity
 }
 
-func newRequest(conn *clientConn, r *http.Request) request {
-	q := request{conn: conn, client: conn.client, method: r.Method, userAgent: userAgent(r.Header)}
+func newRequest(conn *clientConn, r *http.Request, s *Settings) request {
+	q := request{settings: s, conn: conn, client: conn.client, method: r.Method, userAgent: userAgent(r.Header)}
 	q.part, q.page = partOf(r.Header)
 	if t := conn.tunnel; t != nil {
 		q.proof = t.proof
@@ -90,118 +89,115 @@ func (q *request) checkAddress(r *acl.Rules) denial {
 	return denial{}
 }
 
-// stillAdmitted decides whether a client that was admitted before may use this proxy
-// under r: its user was not removed since, and has the same password.
-func (q *request) stillAdmitted(r *acl.Rules) denial {
-	if d := q.checkAddress(r); d.reason != "" || r.Users == nil {
+// locate finds the origin and the exact target of r, and makes r.URL absolute. The
+// target judged is the target that will be sent. A denial with a reason means that
+// there is nothing to judge. uri and exact are those of clientConn.took.
+func (q *request) locate(p *Proxy, r *http.Request, uri string, exact bool) denial {
+	if len(uri) > int(q.settings.Limits.URIBytes) {
+		return overLimit(p.gate.CountExceeded(limit.URIBytes))
+	}
+	if q.raw = uri; r.URL.User != nil || r.URL.Opaque != "" || r.Method == http.MethodConnect {
+		q.raw = "" // it may hold credentials
+	}
+	t := q.conn.tunnel
+	if t != nil { // where it leads to is known however broken the request is
+		q.setOrigin(t.origin)
+	}
+	if r.Method == "PRI" { // RFC 9113 §3.4
+		return malformed("HTTP/2 is spoken inside TLS only")
+	}
+	if !httpguts.ValidHeaderFieldName(r.Method) { // HTTP/2 alone lets such a method through
+		return malformed("the method is not a token (RFC 9110 §9.1)")
+	}
+	if r.URL.Opaque != "" || r.Method == http.MethodConnect {
+		return malformed("the request target is neither an absolute URL nor a path")
+	}
+	if r.URL.User != nil || strings.IndexByte(r.Host, '@') >= 0 { // HTTP/2 alone lets such an authority through
+		return malformed("the URL carries userinfo; send credentials in an Authorization field")
+	}
+	if t != nil {
+		if d := q.locateInTunnel(p, r, t); d.reason != "" {
+			return d
+		}
+	} else {
+		origin, err := rules.OriginOf(r.URL)
+		if err != nil {
+			return malformed(err.Error())
+		}
+		q.setOrigin(origin)
+	}
+	r.URL.Scheme, r.URL.Host = q.origin.Scheme, q.host
+	if q.mismatch == "" {
+		r.Host = q.host // the site is asked by the name that was judged
+	}
+	if r.URL.Path == "" && r.Method == http.MethodOptions && r.URL.RawQuery == "" {
+		r.URL.Path = "*" // RFC 9112 §3.2.4
+	}
+	if !exact || !q.setTarget(r.URL, uri) { // HTTP/2 alone lets a blank through
+		return malformed("the request target contains a blank")
+	}
+	if strings.HasSuffix(uri, q.target) {
+		q.raw = ""
+	}
+	if d := judgeable(r, q.target); d.reason != "" {
 		return d
 	}
-	switch proof := r.Users.Proof(q.client.User); {
-	case q.client.User == "":
-		return denial{reason: rules.ReasonAccess, detail: "this proxy asks for a user name and a password since this tunnel was opened; open a new one"}
-	case proof == [32]byte{}:
-		return denial{reason: rules.ReasonAccess, detail: "the user who opened this tunnel may not use this proxy any more"}
-	case proof != q.proof:
-		return denial{reason: rules.ReasonAccess, detail: "the password of the user who opened this tunnel was changed since; open a new one"}
+	return checkFields(r, p.config.Name)
+}
+
+// setTarget makes the target that is judged and sent the octets of uri, and reports
+// whether they can be sent. u is uri as net/http has parsed it, and afterwards what
+// makes net/http write the target. What a request line cannot contain is the
+// exception: see pageurl.SendableTarget.
+func (q *request) setTarget(u *url.URL, uri string) bool {
+	if u.Path == "*" {
+		q.target = u.RequestURI()
+		return true
 	}
+	target, ok := pageurl.SendableTarget(uri)
+	if !ok {
+		return false
+	}
+	if q.target = u.RequestURI(); q.target == target {
+		return true
+	}
+	if !strings.HasPrefix(target, "//") {
+		u.Opaque, u.RawQuery, u.ForceQuery = target, "", false
+		q.target = target
+		return true
+	}
+	// net/http would write such an Opaque in absolute form, which not all servers take.
+	u.RawPath = escapeIllegal(u.RawPath)
+	u.RawQuery = strings.ReplaceAll(u.RawQuery, "#", "%23")
+	q.target = u.RequestURI()
+	return true
+}
+
+func (q *request) setOrigin(o rules.Origin) { q.origin, q.host = o, o.Authority() }
+
+// checkFields refuses what the header fields of r forbid to forward, and removes
+// those that concern the client's connection. name is the proxy's.
+func checkFields(r *http.Request, name string) denial {
+	headers.ExpectTrailer(r)
+	if headers.IsWebSocket(r.Header) && hasBody(r) {
+		return malformed("a WebSocket handshake has no body (RFC 6455 §4.1)")
+	}
+	if headers.InVia(r.Header, name) {
+		return denial{reason: rules.ReasonLoop, detail: "the request has come through this proxy before"}
+	}
+	headers.RemoveHopByHop(r.Header)
 	return denial{}
 }
 
-// authenticate verifies the client's credentials for this proxy (RFC 7617).
-func (q *request) authenticate(r *http.Request) denial {
-	user, password, ok := basic(r.Header["Proxy-Authorization"])
-	if !ok {
-		return denial{reason: rules.ReasonCredentials, detail: "this proxy asks for a user name and a password"}
+// judgeable refuses targets that no rule can be compared with.
+func judgeable(r *http.Request, target string) denial {
+	if target[0] != '/' && !(target == "*" && r.Method == http.MethodOptions) {
+		return malformed("the target's path does not begin with a slash")
 	}
-	right, wait := q.settings.Rules.Users.Verify(r.Context(), q.client.Addr, user, password)
-	switch {
-	case right:
-		q.client.User, q.proof = user, q.settings.Rules.Users.Proof(user)
-		return denial{}
-	case wait > 0:
-		return denial{reason: rules.ReasonFailures, detail: "too many wrong passwords came from this address", retry: max(wait, time.Second)}
+	if fault := pageurl.Fault(target); fault != "" {
+		return malformed(fault)
 	}
-	return denial{reason: rules.ReasonCredentials, detail: "the user name or the password is wrong"}
-}
-
-// basic reads the credentials of one Basic authorization.
-func basic(lines []string) (user, password string, ok bool) {
-	if len(lines) != 1 {
-		return "", "", false
-	}
-	scheme, text, _ := strings.Cut(lines[0], " ")
-	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
-	if !strings.EqualFold(scheme, "Basic") || err != nil {
-		return "", "", false
-	}
-	return strings.Cut(string(decoded), ":")
-}
-
-// observedAt reports whether q is only observed, both at its own host and at the host in
-// authority. A request that is not refused for one of them must not reach the other
-// unless that one is only observed as well.
-func (q *request) observedAt(scheme, authority string, now time.Time) bool {
-	o, err := rules.ParseOrigin(scheme, authority)
-	if err != nil {
-		o = rules.Origin{} // of which no entry speaks
-	}
-	for _, port := range [...]uint16{q.origin.Port, o.Port} {
-		o.Port = port
-		if q.settings.Rules.For(q.effective.Client, o, now).Mode != acl.Observe {
-			return false
-		}
-	}
-	return q.effective.Mode == acl.Observe
-}
-
-// mayPassOpaque reports whether what is neither TLS nor HTTP may pass in q's
-// tunnel: where it is observed only, and not for its User-Agent alone, to ports that
-// tunnels may go to.
-func (q *request) mayPassOpaque() bool {
-	ok, _ := q.effective.TunnelsTo(q.origin)
-	return ok && q.effective.MayPassUnseen() && q.settings.DialTunnel != nil
-}
-
-// hints returns what the groups that govern q ask about speed: those of the names
-// it is judged by, and of the names that the site sees.
-func (q *request) hints(policy *rules.Policy) []*rules.RateHint {
-	if policy == nil {
-		return nil
-	}
-	hints := policy.RateHints(q.names.Judged)
-	if q.names.Visible != nil {
-		hints = slices.Concat(hints, policy.RateHints(q.names.Visible))
-	}
-	return hints
-}
-
-// paceAsk returns the request for a turn of q.
-func (q *request) paceAsk(policy *rules.Policy, hints []*rules.RateHint) *pace.Ask {
-	ask := &pace.Ask{
-		Origin: q.origin, Hints: hints, Agent: "*", Client: q.pacingKey(), Name: q.userAgent, Target: q.method + " " + q.target,
-		Observed: q.effective.Mode == acl.Observe, Who: q.who(),
-	}
-	if policy != nil && q.effective.Site.Robots == nil {
-		ask.Fetched = policy.Source().FetchedAt
-	}
-	if a := q.names.Judged; a != nil && len(a.Tokens) > 0 {
-		ask.Agent = a.Tokens[0].Name
-	}
-	if c := q.effective.Client; c != nil {
-		ask.Patience = c.MaxWait
-	}
-	return ask
-}
-
-// who describes q's client for people.
-func (q *request) who() pace.Who {
-	return pace.Who{Address: q.client.Addr.String(), User: q.client.User, Name: q.effective.Name(), Listener: q.client.Listener}
-}
-
-// pacingKey identifies q's client: where it is, which credentials it showed and
-// which listener it came to. Each run has a separate listener.
-func (q *request) pacingKey() string {
-	return limit.ClientKey(q.client.Addr).String() + " " + q.client.Listener + " " + q.client.User
+	return denial{}
 }
 
 // setIdentity puts the names that the site is to see into h. Where none were
@@ -221,20 +217,6 @@ func (q *request) setIdentity(h http.Header) {
 	case len(lines) > 1:
 		h["User-Agent"] = []string{q.userAgent}
 	}
-}
-
-// clientInfo returns what is known of the client of a connection before its first
-// request.
-func clientInfo(c net.Conn) acl.ClientInfo {
-	return acl.ClientInfo{Addr: addrOf(c.RemoteAddr()), Listener: c.LocalAddr().String()}
-}
-
-// addrOf returns an address without its zone, since no network is written with one.
-func addrOf(a net.Addr) netip.Addr {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap().WithZone("")
-	}
-	return netip.Addr{}
 }
 
 // userAgent returns the User-Agent of a request. Several lines are one value,

@@ -5,116 +5,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
+	"time"
 
-	"golang.org/x/net/http/httpguts"
-
+	"heed/internal/acl"
 	"heed/internal/pageurl"
 	"heed/internal/safetext"
-	"heed/proxy/headers"
-	"heed/proxy/limit"
 	"heed/rules"
 )
-
-// locate finds the origin and the exact target of r, and makes r.URL absolute. The
-// target judged is the target that will be sent. A denial with a reason means that
-// there is nothing to judge.
-func (q *request) locate(p *Proxy, r *http.Request) denial {
-	uri, ok := r.RequestURI, true
-	if h := q.conn.heads; h != nil {
-		uri, ok = h.Target(uri)
-	}
-	if len(uri) > int(q.settings.Limits.URIBytes) {
-		return overLimit(p.gate.CountExceeded(limit.URIBytes))
-	}
-	if q.raw = uri; r.URL.User != nil || r.URL.Opaque != "" || r.Method == http.MethodConnect {
-		q.raw = "" // it may hold credentials
-	}
-	t := q.conn.tunnel
-	if t != nil { // where it leads to is known however broken the request is
-		q.setOrigin(t.origin)
-	}
-	if r.Method == "PRI" { // RFC 9113 §3.4
-		return malformed("HTTP/2 is spoken inside TLS only")
-	}
-	if !httpguts.ValidHeaderFieldName(r.Method) { // HTTP/2 alone lets such a method through
-		return malformed("the method is not a token (RFC 9110 §9.1)")
-	}
-	if r.URL.Opaque != "" || r.Method == http.MethodConnect {
-		return malformed("the request target is neither an absolute URL nor a path")
-	}
-	if r.URL.User != nil || strings.IndexByte(r.Host, '@') >= 0 { // HTTP/2 alone lets such an authority through
-		return malformed("the URL carries userinfo; send credentials in an Authorization field")
-	}
-	if t != nil {
-		if d := q.locateInTunnel(p, r, t); d.reason != "" {
-			return d
-		}
-	} else {
-		origin, err := rules.OriginOf(r.URL)
-		if err != nil {
-			return malformed(err.Error())
-		}
-		q.setOrigin(origin)
-	}
-	r.URL.Scheme, r.URL.Host = q.origin.Scheme, q.host
-	if q.mismatch == "" {
-		r.Host = q.host // the site is asked by the name that was judged
-	}
-	if r.URL.Path == "" && r.Method == http.MethodOptions && r.URL.RawQuery == "" {
-		r.URL.Path = "*" // RFC 9112 §3.2.4
-	}
-	if !ok || !q.setTarget(r.URL, uri) { // HTTP/2 alone lets a blank through
-		return malformed("the request target contains a blank")
-	}
-	if strings.HasSuffix(uri, q.target) {
-		q.raw = ""
-	}
-	return judgeable(r, q.target)
-}
-
-// setTarget makes the target that is judged and sent the octets of uri, and reports
-// whether they can be sent. u is uri as net/http has parsed it, and afterwards what
-// makes net/http write the target. What a request line cannot contain is the
-// exception: see pageurl.SendableTarget.
-func (q *request) setTarget(u *url.URL, uri string) bool {
-	if u.Path == "*" {
-		q.target = u.RequestURI()
-		return true
-	}
-	target, ok := pageurl.SendableTarget(uri)
-	if !ok {
-		return false
-	}
-	if q.target = u.RequestURI(); q.target == target {
-		return true
-	}
-	if !strings.HasPrefix(target, "//") {
-		u.Opaque, u.RawQuery, u.ForceQuery = target, "", false
-		q.target = target
-		return true
-	}
-	// net/http would write such an Opaque in absolute form, which not all servers take.
-	u.RawPath = escapeIllegal(u.RawPath)
-	u.RawQuery = strings.ReplaceAll(u.RawQuery, "#", "%23")
-	q.target = u.RequestURI()
-	return true
-}
-
-// checkFields refuses what the header fields of r forbid to forward, and removes
-// those that concern the client's connection. name is the proxy's.
-func checkFields(r *http.Request, name string) denial {
-	headers.ExpectTrailer(r)
-	if headers.IsWebSocket(r.Header) && hasBody(r) {
-		return malformed("a WebSocket handshake has no body (RFC 6455 §4.1)")
-	}
-	if headers.InVia(r.Header, name) {
-		return denial{reason: rules.ReasonLoop, detail: "the request has come through this proxy before"}
-	}
-	headers.RemoveHopByHop(r.Header)
-	return denial{}
-}
 
 // locateInTunnel checks that every name in a tunnel's request is the name the
 // tunnel was opened for: policy is never judged for one host and the request
@@ -214,8 +112,6 @@ func (q *request) locateUnread(uri string) {
 	}
 }
 
-func (q *request) setOrigin(o rules.Origin) { q.origin, q.host = o, o.Authority() }
-
 // escapeIllegal writes the octets of a path that need it as escapes.
 func escapeIllegal(path string) string {
 	var b strings.Builder
@@ -238,13 +134,27 @@ func illegal(c rune) bool {
 	return c >= 0x80 || strings.IndexByte("-._~!$&'()*+,;=:@/%[]", byte(c)) < 0
 }
 
-// judgeable refuses targets that no rule can be compared with.
-func judgeable(r *http.Request, target string) denial {
-	if target[0] != '/' && !(target == "*" && r.Method == http.MethodOptions) {
-		return malformed("the target's path does not begin with a slash")
+// observedAt reports whether q is only observed, both at its own host and at the host in
+// authority. A request that is not refused for one of them must not reach the other
+// unless that one is only observed as well.
+func (q *request) observedAt(scheme, authority string, now time.Time) bool {
+	o, err := rules.ParseOrigin(scheme, authority)
+	if err != nil {
+		o = rules.Origin{} // of which no entry speaks
 	}
-	if fault := pageurl.Fault(target); fault != "" {
-		return malformed(fault)
+	for _, port := range [...]uint16{q.origin.Port, o.Port} {
+		o.Port = port
+		if q.settings.Rules.For(q.effective.Client, o, now).Mode != acl.Observe {
+			return false
+		}
 	}
-	return denial{}
+	return q.effective.Mode == acl.Observe
+}
+
+// mayPassOpaque reports whether what is neither TLS nor HTTP may pass in q's
+// tunnel: where it is observed only, and not for its User-Agent alone, to ports that
+// tunnels may go to.
+func (q *request) mayPassOpaque() bool {
+	ok, _ := q.effective.TunnelsTo(q.origin)
+	return ok && q.effective.MayPassUnseen() && q.settings.DialTunnel != nil
 }

@@ -135,7 +135,7 @@ func (l lenient) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	limit := head.Limit{Head: 1 << 20, Hold: func(int) error { return nil }, Drop: func() {}}
-	return lenientConn{c, head.NewReader(c, limit)}, nil
+	return lenientConn{c, &head.Reader{From: c, Limit: limit}}, nil
 }
 
 // Read implements net.Conn.

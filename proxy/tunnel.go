@@ -21,15 +21,19 @@ import (
 // far end. What it refuses is answered here, where a client sees it.
 func (x *exchange) openTunnel(r *http.Request) net.Conn {
 	q := &x.req
+	dial := q.settings.DialTunnel
+	if q.unseen == rules.ReasonOwnService {
+		dial = x.proxy.config.OwnServices.DialTunnel
+	}
 	ok, ports := q.effective.TunnelsTo(q.origin)
-	if !ok && q.unseen == "" || x.dialTunnel() == nil {
+	if !ok && q.unseen == "" || dial == nil {
 		x.deny(denial{reason: rules.ReasonAccess, detail: "tunnels to " + safetext.Printable(q.origin.Host, 100) + " go to port " + ports + " only"})
 		return nil
 	}
 	if x.decide(x); x.refusal != nil {
 		return nil
 	}
-	site, err := x.dialTunnel()(x, q.origin.HostPort())
+	site, err := dial(x, q.origin.HostPort())
 	if err != nil {
 		x.fail(r, err)
 		return nil

@@ -549,8 +549,7 @@ func TestInterceptedTunnelReleasesTheExchangeOfItsCONNECT(t *testing.T) {
 	request.RemoteAddr = client.LocalAddr().String()
 	answered := make(chan weak.Pointer[exchange])
 	go func() {
-		x := newExchange(r.proxy, connWriter{httptest.NewRecorder(), conn}, request)
-		x.req.settings = r.proxy.config.Live()
+		x := newExchange(r.proxy, conn.(*clientConn), connWriter{httptest.NewRecorder(), conn}, request)
 		x.connect(request)
 		x.finish()
 		answered <- weak.Make(x)

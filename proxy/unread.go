@@ -108,7 +108,7 @@ func (c *clientConn) unread() *unread {
 	}
 	seen := cmp.Or(c.heads.Seen(), &http.Request{Header: http.Header{}})
 	u := &unread{&exchange{Context: context.Background(), proxy: c.proxy}, seen}
-	u.req, u.req.settings = newRequest(c, seen), c.proxy.config.Live()
+	u.req = newRequest(c, seen, c.proxy.config.Live())
 	u.req.method = methodOf(seen.Method)
 	u.entry = audit.Entry{ID: audit.NewID(), Time: time.Now(), Client: c.RemoteAddr().String(), Judged: audit.NotJudged}
 	u.req.locateUnread(seen.RequestURI)

@@ -13,6 +13,6 @@
 // rest of the connection on unchanged: a request there is served as usual, and
 // refused by net/http when its target is one of those above.
 //
-// reader.go has the Reader, framing.go the ends of heads and bodies, seen.go what can
-// be read of a head.
+// reader.go reads heads, body.go what follows them, seen.go what a request contains that
+// net/http refuses.
 package head

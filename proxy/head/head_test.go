@@ -14,6 +14,9 @@ import (
 	"heed/internal/pageurl"
 )
 
+// newReader returns a Reader of what comes from a connection.
+func newReader(from io.Reader, limit Limit) *Reader { return &Reader{From: from, Limit: limit} }
+
 // counter is what a Reader may keep.
 type counter struct {
 	held, most int
@@ -99,7 +102,7 @@ var samples = []string{
 func check(t *testing.T, stream string, way []int) {
 	t.Helper()
 	c := &counter{}
-	r := NewReader(&sizes{stream, way, 0}, c.limit(64<<10))
+	r := newReader(&sizes{stream, way, 0}, c.limit(64<<10))
 	var passed bytes.Buffer
 	odd := false
 	got := requests(io.TeeReader(r, &passed), func(uri string) string {
@@ -158,7 +161,7 @@ func TestReader_KeepsOddTargets(t *testing.T) {
 	} {
 		for _, way := range ways {
 			c := &counter{}
-			r := NewReader(&sizes{samples[i], way, 0}, c.limit(64<<10))
+			r := newReader(&sizes{samples[i], way, 0}, c.limit(64<<10))
 			var got []string
 			for _, q := range requests(r, func(uri string) string { target, _ := r.Target(uri); return target }, r.Idle) {
 				got = append(got, q.uri)
@@ -175,11 +178,11 @@ func TestReader_KeepsOddTargets(t *testing.T) {
 func TestReader_ChangesNothingInDoubt(t *testing.T) {
 	const doubt = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
 	const rest = "0\r\n\r\nGET /%zz HTTP/1.1\r\nHost: a.test\r\n\r\n"
-	r := NewReader(strings.NewReader(doubt+rest), (&counter{}).limit(64<<10))
+	r := newReader(strings.NewReader(doubt+rest), (&counter{}).limit(64<<10))
 	if got, err := io.ReadAll(r); string(got) != doubt+rest || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	r = NewReader(strings.NewReader("GET /%zz HTTP/1.1\r\n\r\n"), (&counter{}).limit(64<<10))
+	r = newReader(strings.NewReader("GET /%zz HTTP/1.1\r\n\r\n"), (&counter{}).limit(64<<10))
 	_, _ = io.ReadAll(r)
 	if target, ok := r.Target("/%25zz"); !ok || target != "/%zz" {
 		t.Errorf("%q, %v", target, ok)
@@ -195,7 +198,7 @@ func TestReader_BoundsUnfinishedHeads(t *testing.T) {
 	endless := "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20)
 	for _, stream := range []string{endless, strings.Repeat("M", 1<<20), "GARBAGE\r\n" + endless} {
 		c := &counter{bound: 20 << 10}
-		r := NewReader(strings.NewReader(stream), c.limit(128<<10))
+		r := newReader(strings.NewReader(stream), c.limit(128<<10))
 		passed, err := io.ReadAll(r)
 		if !errors.Is(err, errBound) {
 			t.Errorf("%.20q: %v", stream, err)
@@ -205,7 +208,7 @@ func TestReader_BoundsUnfinishedHeads(t *testing.T) {
 		}
 	}
 	c := &counter{}
-	r := NewReader(strings.NewReader(endless), c.limit(8<<10))
+	r := newReader(strings.NewReader(endless), c.limit(8<<10))
 	if passed, err := io.ReadAll(r); len(passed) != len(endless) || err != nil {
 		t.Errorf("%d of %d octets, %v: net/http refuses a head that is too large", len(passed), len(endless), err)
 	}
@@ -215,7 +218,7 @@ func TestReader_BoundsUnfinishedHeads(t *testing.T) {
 func TestReader_KeepsNoLargeHeadWhileIdle(t *testing.T) {
 	large := "GET / HTTP/1.1\r\nHost: a.test\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n"
 	for _, way := range ways {
-		r := NewReader(&sizes{large, way, 0}, (&counter{}).limit(128<<10))
+		r := newReader(&sizes{large, way, 0}, (&counter{}).limit(128<<10))
 		if got := requests(r, func(uri string) string { return uri }, r.Idle); len(got) != 1 {
 			t.Fatalf("%d requests were read", len(got))
 		}
@@ -229,7 +232,7 @@ func TestReader_KeepsNoLargeHeadWhileIdle(t *testing.T) {
 func TestReader_GivesTheRestBack(t *testing.T) {
 	const connect, inside = "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n", "GET /half HTT"
 	for _, way := range ways {
-		r := NewReader(&sizes{connect + inside, way, 0}, (&counter{}).limit(64<<10))
+		r := newReader(&sizes{connect + inside, way, 0}, (&counter{}).limit(64<<10))
 		b := bufio.NewReader(r)
 		if _, err := http.ReadRequest(b); err != nil {
 			t.Fatal(err)
@@ -252,21 +255,21 @@ func TestReader_Seen(t *testing.T) {
 		"POST / HTTP/1.1\r\nUser-Agent: x/1\r\nHost: half":                                  "POST / HTTP/1.1 x/1 ",
 		"GET / HTTP/1.1\r\nUser-Agent: big\r\nX: " + strings.Repeat("x", 9000) + "\r\n\r\n": "GET / HTTP/1.1 big ",
 	} {
-		r := NewReader(iotest.HalfReader(strings.NewReader(stream)), (&counter{}).limit(64<<10))
+		r := newReader(iotest.HalfReader(strings.NewReader(stream)), (&counter{}).limit(64<<10))
 		_, _ = io.ReadAll(r)
 		s := r.Seen()
 		if got := strings.Join([]string{s.Method, s.RequestURI, s.Proto, s.Header.Get("User-Agent"), strings.Join(s.Header["Host"], ",")}, " "); got != want {
 			t.Errorf("%.60q: %q, want %q", stream, got, want)
 		}
 	}
-	if s := NewReader(strings.NewReader(""), Limit{}).Seen(); s != nil {
+	if s := newReader(strings.NewReader(""), Limit{}).Seen(); s != nil {
 		t.Errorf("of nothing %+v was seen", s)
 	}
 }
 
 func TestReader_RecognisesTLS(t *testing.T) {
 	const hello = "\x16\x03\x01\x00\x05hello"
-	r := NewReader(strings.NewReader(hello), (&counter{}).limit(64<<10))
+	r := newReader(strings.NewReader(hello), (&counter{}).limit(64<<10))
 	if _, err := r.Read(make([]byte, 100)); err != ErrTLS {
 		t.Error(err)
 	}
@@ -275,7 +278,7 @@ func TestReader_RecognisesTLS(t *testing.T) {
 	}
 	for _, before := range []string{"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", "CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n"} {
 		for _, way := range ways {
-			r := NewReader(&sizes{before + hello, way, 0}, (&counter{}).limit(64<<10))
+			r := newReader(&sizes{before + hello, way, 0}, (&counter{}).limit(64<<10))
 			if got, err := io.ReadAll(r); string(got) != before+hello || err != nil {
 				t.Errorf("after a request, in pieces of %v: %q, %v", way, got, err)
 			}

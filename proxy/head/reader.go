@@ -6,7 +6,10 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync/atomic"
+
+	"golang.org/x/net/http/httpguts"
 
 	"heed/internal/pageurl"
 )
@@ -15,8 +18,8 @@ import (
 // connection: Read is called by one goroutine at a time, and the others only while
 // none is in Read, except Target, which may be called at any time.
 type Reader struct {
-	from  io.Reader
-	limit Limit
+	From  io.Reader // the connection
+	Limit Limit
 
 	state  state
 	left   int64  // of a body with a length
@@ -77,9 +80,6 @@ var ErrTLS = errors.New("head: a TLS hello")
 // §5.1).
 const recordHandshake = 0x16
 
-// NewReader returns a Reader of the requests that come from a connection.
-func NewReader(from io.Reader, limit Limit) *Reader { return &Reader{from: from, limit: limit} }
-
 // Read implements io.Reader.
 func (r *Reader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
@@ -121,7 +121,7 @@ func (r *Reader) passOut(p []byte) int {
 func (r *Reader) fill(p []byte) (int, error) {
 	r.came = true
 	if len(r.ahead) == 0 {
-		return r.from.Read(p)
+		return r.From.Read(p)
 	}
 	n := copy(p, r.ahead)
 	if r.ahead = r.ahead[n:]; len(r.ahead) == 0 {
@@ -166,7 +166,7 @@ func (r *Reader) readMethod(p []byte) (int, error) {
 	switch {
 	case len(method) == 0 || !isToken(method):
 		r.state = unchanged
-		return n, r.limit.Hold(n)
+		return n, r.Limit.Hold(n)
 	case !found && len(r.head) <= maxMethod:
 		r.passed = len(r.head)
 		return n, nil
@@ -182,16 +182,14 @@ func (r *Reader) readMethod(p []byte) (int, error) {
 	return skipped + r.passed - before, nil
 }
 
-var blank = []byte(" ")
-
 // readHead reads the rest of a head, which is held back until it is complete.
 func (r *Reader) readHead() error {
 	size := cap(r.head)
 	if len(r.head) == size {
-		size = max(keptHead, min(2*size, r.limit.Head+1))
+		size = max(keptHead, min(2*size, r.Limit.Head+1))
 	}
 	if more := size - r.held; more > 0 {
-		if err := r.limit.Hold(more); err != nil {
+		if err := r.Limit.Hold(more); err != nil {
 			return err
 		}
 		r.held += more
@@ -204,7 +202,7 @@ func (r *Reader) readHead() error {
 	r.head = r.head[:before+n]
 	if end := headEnd(r.head, before); end > 0 {
 		r.complete(end)
-	} else if len(r.head) > r.limit.Head {
+	} else if len(r.head) > r.Limit.Head {
 		r.state = unchanged
 		r.passTarget()
 	}
@@ -222,7 +220,7 @@ func (r *Reader) complete(end int) (replaced bool) {
 	r.state, r.left = framing(r.head)
 	r.chunks = chunks{}
 	if r.held > 0 {
-		r.limit.Drop()
+		r.Limit.Drop()
 		r.held = 0
 	}
 	if len(r.head) > keptHead {
@@ -275,24 +273,101 @@ func (r *Reader) Target(uri string) (target string, ok bool) {
 	return o.target, o.passed == uri
 }
 
-// Rest returns the octets that were read from the connection and not passed on, and
-// ends the use of r: the connection is not HTTP any more.
-func (r *Reader) Rest() []byte {
-	rest := r.out
-	if r.state == inHead {
-		rest = r.head[r.passed:]
+func isToken(b []byte) bool {
+	for _, c := range b {
+		if !httpguts.IsTokenRune(rune(c)) {
+			return false
+		}
 	}
-	rest = append(bytes.Clone(rest), r.ahead...)
-	r.state, r.out, r.ahead, r.head = unchanged, nil, nil, nil
-	return rest
+	return true
 }
 
-// Seen returns what could be read of the last head, complete or not: method, target,
-// version and fields. It is for requests that net/http refuses: the parts may be
-// anything. Nil: nothing has come.
-func (r *Reader) Seen() *http.Request {
-	if r.large != nil || len(r.head) == 0 {
-		return r.large
+// headEnd returns where the head that b begins with ends; -1 when it does not. The
+// first octets of b were searched before.
+func headEnd(b []byte, searched int) int {
+	for i := max(0, searched-2); ; i++ {
+		next := bytes.IndexByte(b[i:], '\n')
+		if next < 0 {
+			return -1
+		}
+		i += next
+		switch rest := b[i+1:]; {
+		case len(rest) > 0 && rest[0] == '\n':
+			return i + 2
+		case len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n':
+			return i + 3
+		}
 	}
-	return parse(r.head)
 }
+
+// targetOf returns where the target of a head is that may hold a "%"; 0 and 0 for none.
+func targetOf(head []byte) (from, to int) {
+	end := bytes.IndexByte(head, '\n')
+	if end < 0 || bytes.IndexByte(head[:end], '%') < 0 || bytes.HasPrefix(head, connectMethod) {
+		return 0, 0
+	}
+	from = bytes.IndexByte(head[:end], ' ') + 1
+	if length := bytes.IndexByte(head[from:end], ' '); from > 0 && length > 0 {
+		return from, from + length
+	}
+	return 0, 0
+}
+
+// framing returns what follows a head, and the length of a body. Where net/http could
+// read the fields in another way than here, that is unchanged.
+func framing(head []byte) (next state, length int64) {
+	line, rest, _ := bytes.Cut(head, lineEnd)
+	line = bytes.TrimSuffix(line, carriageReturn)
+	modern := bytes.HasSuffix(line, http11)
+	if !modern && !bytes.HasSuffix(line, http10) {
+		return unchanged, 0
+	}
+	length = -1
+	chunked := false
+	for len(rest) > 0 {
+		line, rest, _ = bytes.Cut(rest, lineEnd)
+		if len(line) == 0 {
+			continue
+		}
+		name, value, _ := bytes.Cut(line, colon)
+		name = bytes.TrimRight(name, " \t")
+		switch {
+		case len(name) == len(contentLength) && bytes.EqualFold(name, contentLength):
+			n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 62)
+			if err != nil || length >= 0 && length != int64(n) || isFolded(rest) {
+				return unchanged, 0
+			}
+			length = int64(n)
+		case len(name) == len(transferEncoding) && bytes.EqualFold(name, transferEncoding):
+			if chunked || !modern || !bytes.EqualFold(bytes.TrimSpace(value), chunkedCoding) || isFolded(rest) {
+				return unchanged, 0
+			}
+			chunked = true
+		}
+	}
+	switch {
+	case chunked && length >= 0:
+		return unchanged, 0
+	case chunked:
+		return inChunks, 0
+	case length > 0:
+		return inBody, length
+	}
+	return between, 0
+}
+
+// isFolded reports whether a line continues the one before.
+func isFolded(line []byte) bool { return len(line) > 0 && (line[0] == ' ' || line[0] == '\t') }
+
+var (
+	blank            = []byte(" ")
+	connectMethod    = []byte("CONNECT ")
+	lineEnd          = []byte("\n")
+	carriageReturn   = []byte("\r")
+	colon            = []byte(":")
+	http10           = []byte(" HTTP/1.0")
+	http11           = []byte(" HTTP/1.1")
+	contentLength    = []byte("content-length")
+	transferEncoding = []byte("transfer-encoding")
+	chunkedCoding    = []byte("chunked")
+)

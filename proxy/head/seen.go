@@ -34,3 +34,13 @@ func parse(head []byte) *http.Request {
 	r.Host = r.Header.Get("Host")
 	return r
 }
+
+// Seen returns what could be read of the last head, complete or not: method, target,
+// version and fields. It is for requests that net/http refuses: the parts may be
+// anything. Nil: nothing has come.
+func (r *Reader) Seen() *http.Request {
+	if r.large != nil || len(r.head) == 0 {
+		return r.large
+	}
+	return parse(r.head)
+}

@@ -65,10 +65,11 @@ func ClientKey(a netip.Addr) netip.Prefix {
 // CountRefusal counts a refusal to the client at addr. target is what was requested; it
 // is empty where the client asks for no target or for a different one each time. It
 // returns nil while the client keeps to its allowance.
-func (g *Gate) CountRefusal(addr netip.Addr, target string, now time.Time) *Penalty {
-	p := g.load.refusals.take(ClientKey(addr), target, g.limits().RefusalsPerClient, now)
+func (g *Gate) CountRefusal(addr netip.Addr, target string, of *Limits, now time.Time) *Penalty {
+	p := g.load.refusals.take(ClientKey(addr), target, of.RefusalsPerClient, now)
 	if p != nil {
-		p.Exceeded = g.CountExceeded(RefusalsPerClient)
+		p.Exceeded = g.load.exceeded(RefusalsPerClient, of)
+		g.logLimit(p.Exceeded)
 	}
 	return p
 }

@@ -42,6 +42,7 @@ type Case struct {
 	RetryAfter time.Duration // in place of the reason's; 0: the reason's
 	Paced      *pace.Answer  // the answer of the Pacer when the turn was too far off; nil: it was not
 	Proxy      Proxy
+	Closes     bool // the client may still be sending: without "Connection: close" net/http reads the request's body before it answers
 }
 
 // Proxy is what an answer contains of the proxy and its settings.
@@ -115,10 +116,8 @@ func (a *Answer) setFailure(err error) {
 }
 
 // Response renders a for the request r, in the format that its Accept prefers. The
-// response to a HEAD request has no body. closes adds "Connection: close", for a
-// client that may still be sending: without it net/http reads the request's body
-// before it answers.
-func (a *Answer) Response(r *http.Request, closes bool) *http.Response {
+// response to a HEAD request has no body.
+func (a *Answer) Response(r *http.Request) *http.Response {
 	h := http.Header{
 		"Cache-Control":          {"no-store"},
 		"Proxy-Status":           {a.ProxyStatus()},
@@ -132,7 +131,7 @@ func (a *Answer) Response(r *http.Request, closes bool) *http.Response {
 	if a.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(seconds(a.RetryAfter)))
 	}
-	if closes || a.of.Reason == rules.ReasonMalformed && r.ProtoMajor == 1 { // nor is what follows a malformed request trusted
+	if a.of.Closes || a.of.Reason == rules.ReasonMalformed && r.ProtoMajor == 1 { // nor is what follows a malformed request trusted
 		h.Set("Connection", "close")
 	}
 	resp := &http.Response{
@@ -237,8 +236,9 @@ func (a *Answer) destinationSentence() string {
 // Raw returns the answer for c as octets, head and body, for a connection on which
 // no request was read; r is what could be read of one.
 func Raw(c Case, r *http.Request) []byte {
+	c.Closes = true
 	a := New(c)
-	resp := a.Response(r, true)
+	resp := a.Response(r)
 	resp.Status = a.Phrase
 	var b bytes.Buffer
 	_ = resp.Write(&b) // a buffer takes all

@@ -67,7 +67,7 @@ func TestResponse_HostileRuleTextIsHarmless(t *testing.T) {
 			c.Entry.Policy = rules.New(rules.Source{}, nil)
 			c.Entry.Decision = rules.Decision{Reason: c.Reason, Line: 3, Rule: "Disallow: " + text, Group: text, Token: text, Piece: text}
 			a := New(c)
-			resp := a.Response(&http.Request{Method: "GET", Header: http.Header{"Accept": {accept}}}, false)
+			resp := a.Response(&http.Request{Method: "GET", Header: http.Header{"Accept": {accept}}})
 			body, _ := io.ReadAll(resp.Body)
 			t.Run(name+" "+accept, func(t *testing.T) { harmless(t, a, string(body)) })
 			if strings.Contains(string(body), "<script>") && accept != "text/plain" {

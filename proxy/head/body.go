@@ -3,106 +3,6 @@ package head
 import (
 	"bytes"
 	"strconv"
-
-	"golang.org/x/net/http/httpguts"
-)
-
-func isToken(b []byte) bool {
-	for _, c := range b {
-		if !httpguts.IsTokenRune(rune(c)) {
-			return false
-		}
-	}
-	return true
-}
-
-// headEnd returns where the head that b begins with ends; -1 when it does not. The
-// first octets of b were searched before.
-func headEnd(b []byte, searched int) int {
-	for i := max(0, searched-2); ; i++ {
-		next := bytes.IndexByte(b[i:], '\n')
-		if next < 0 {
-			return -1
-		}
-		i += next
-		switch rest := b[i+1:]; {
-		case len(rest) > 0 && rest[0] == '\n':
-			return i + 2
-		case len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n':
-			return i + 3
-		}
-	}
-}
-
-// targetOf returns where the target of a head is that may hold a "%"; 0 and 0 for none.
-func targetOf(head []byte) (from, to int) {
-	end := bytes.IndexByte(head, '\n')
-	if end < 0 || bytes.IndexByte(head[:end], '%') < 0 || bytes.HasPrefix(head, connectMethod) {
-		return 0, 0
-	}
-	from = bytes.IndexByte(head[:end], ' ') + 1
-	if length := bytes.IndexByte(head[from:end], ' '); from > 0 && length > 0 {
-		return from, from + length
-	}
-	return 0, 0
-}
-
-// framing returns what follows a head, and the length of a body. Where net/http could
-// read the fields in another way than here, that is unchanged.
-func framing(head []byte) (next state, length int64) {
-	line, rest, _ := bytes.Cut(head, lineEnd)
-	line = bytes.TrimSuffix(line, carriageReturn)
-	modern := bytes.HasSuffix(line, http11)
-	if !modern && !bytes.HasSuffix(line, http10) {
-		return unchanged, 0
-	}
-	length = -1
-	chunked := false
-	for len(rest) > 0 {
-		line, rest, _ = bytes.Cut(rest, lineEnd)
-		if len(line) == 0 {
-			continue
-		}
-		name, value, _ := bytes.Cut(line, colon)
-		name = bytes.TrimRight(name, " \t")
-		switch {
-		case len(name) == len(contentLength) && bytes.EqualFold(name, contentLength):
-			n, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 62)
-			if err != nil || length >= 0 && length != int64(n) || isFolded(rest) {
-				return unchanged, 0
-			}
-			length = int64(n)
-		case len(name) == len(transferEncoding) && bytes.EqualFold(name, transferEncoding):
-			if chunked || !modern || !bytes.EqualFold(bytes.TrimSpace(value), chunkedCoding) || isFolded(rest) {
-				return unchanged, 0
-			}
-			chunked = true
-		}
-	}
-	switch {
-	case chunked && length >= 0:
-		return unchanged, 0
-	case chunked:
-		return inChunks, 0
-	case length > 0:
-		return inBody, length
-	}
-	return between, 0
-}
-
-// isFolded reports whether a line continues the one before.
-func isFolded(line []byte) bool { return len(line) > 0 && (line[0] == ' ' || line[0] == '\t') }
-
-var (
-	connectMethod    = []byte("CONNECT ")
-	lineEnd          = []byte("\n")
-	carriageReturn   = []byte("\r")
-	colon            = []byte(":")
-	http10           = []byte(" HTTP/1.0")
-	http11           = []byte(" HTTP/1.1")
-	contentLength    = []byte("content-length")
-	transferEncoding = []byte("transfer-encoding")
-	chunkedCoding    = []byte("chunked")
 )
 
 // readBody passes on octets of a body, or of anything, as they are.
@@ -125,7 +25,7 @@ func (r *Reader) readBody(p []byte) (int, error) {
 			r.state, n = between, end
 		}
 	case unchanged:
-		if hold := r.limit.Hold(n); n > 0 && hold != nil {
+		if hold := r.Limit.Hold(n); n > 0 && hold != nil {
 			return 0, hold
 		}
 	}
@@ -239,4 +139,16 @@ func (c *chunks) size(octet byte) chunkState {
 		return inExtension
 	}
 	return broken
+}
+
+// Rest returns the octets that were read from the connection and not passed on, and
+// ends the use of r: the connection is not HTTP any more.
+func (r *Reader) Rest() []byte {
+	rest := r.out
+	if r.state == inHead {
+		rest = r.head[r.passed:]
+	}
+	rest = append(bytes.Clone(rest), r.ahead...)
+	r.state, r.out, r.ahead, r.head = unchanged, nil, nil, nil
+	return rest
 }

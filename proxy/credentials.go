@@ -1,0 +1,65 @@
+package proxy
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"time"
+
+	"heed/internal/acl"
+	"heed/proxy/catrust"
+	"heed/rules"
+)
+
+// stillAdmitted decides whether a client that was admitted before may use this proxy
+// under r: its user was not removed since, and has the same password.
+func (q *request) stillAdmitted(r *acl.Rules) denial {
+	if d := q.checkAddress(r); d.reason != "" || r.Users == nil {
+		return d
+	}
+	switch proof := r.Users.Proof(q.client.User); {
+	case q.client.User == "":
+		return denial{reason: rules.ReasonAccess, detail: "this proxy asks for a user name and a password since this tunnel was opened; open a new one"}
+	case proof == [32]byte{}:
+		return denial{reason: rules.ReasonAccess, detail: "the user who opened this tunnel may not use this proxy any more"}
+	case proof != q.proof:
+		return denial{reason: rules.ReasonAccess, detail: "the password of the user who opened this tunnel was changed since; open a new one"}
+	}
+	return denial{}
+}
+
+// authenticate verifies the client's credentials for this proxy (RFC 7617).
+func (q *request) authenticate(r *http.Request) denial {
+	user, password, ok := basic(r.Header["Proxy-Authorization"])
+	if !ok {
+		return denial{reason: rules.ReasonCredentials, detail: "this proxy asks for a user name and a password"}
+	}
+	right, wait := q.settings.Rules.Users.Verify(r.Context(), q.client.Addr, user, password)
+	switch {
+	case right:
+		q.client.User, q.proof = user, q.settings.Rules.Users.Proof(user)
+		return denial{}
+	case wait > 0:
+		return denial{reason: rules.ReasonFailures, detail: "too many wrong passwords came from this address", retry: max(wait, time.Second)}
+	}
+	return denial{reason: rules.ReasonCredentials, detail: "the user name or the password is wrong"}
+}
+
+// basic reads the credentials of one Basic authorization.
+func basic(lines []string) (user, password string, ok bool) {
+	if len(lines) != 1 {
+		return "", "", false
+	}
+	scheme, text, _ := strings.Cut(lines[0], " ")
+	decoded, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if !strings.EqualFold(scheme, "Basic") || err != nil {
+		return "", "", false
+	}
+	return strings.Cut(string(decoded), ":")
+}
+
+// trustClient identifies the client of a CONNECT among those that accept the CA or
+// reject it.
+func (q *request) trustClient(addr string) catrust.Client {
+	return catrust.ClientOf(addr, q.origin.Host, q.userAgent)
+}

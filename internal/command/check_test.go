@@ -115,8 +115,7 @@ func TestCheckFetchesAsTheProxyWould(t *testing.T) {
 	if len(agents) != 1 || agents[0] != "/robots.txt heed/1.0" {
 		t.Errorf("the site was asked for %q", agents)
 	}
-	site.Close()
-	s = heed(t, "", "check", "--agent", "x", site.URL+"/")
+	s = heed(t, "", "check", "--agent", "x", "http://"+testkit.FreeAddr(t)+"/")
 	if s.status != console.ExitNo || !strings.Contains(s.out, "origin-unreachable: the site cannot be reached (") {
 		t.Errorf("%+v", s)
 	}

@@ -26,7 +26,7 @@ func TestCheckAsksTheHeedThatRuns(t *testing.T) {
 
 	for range 2 { // the second answer comes from what the heed has kept
 		s := heed(t, "", "check", "--agent", "x", site.URL+"/private", site.URL+"/robots.txt")
-		want := regexp.MustCompile(`^refuse ` + site.URL + `/private  rule: line 2, Disallow: /private, group \* \(by the running heed's copy, \ds old\)
+		want := regexp.MustCompile(`^refuse ` + site.URL + `/private  rule: line 2, Disallow: /private, group \* \(by the running heed's copy, \d+s old\)
 allow  ` + site.URL + `/robots.txt  robots-txt: robots.txt itself may always be fetched
 $`)
 		if s.status != console.ExitNo || !want.MatchString(s.out) || s.errors != "" {

@@ -199,6 +199,9 @@ func TestHeed_EverythingInTheStoreEndsOfItself(t *testing.T) {
 			t.Errorf("key %q has no version", key)
 		}
 		left := time.Duration(server.Count("pttl", key)) * time.Millisecond
+		if left == -2*time.Millisecond {
+			continue // it has ended since
+		}
 		if left <= 0 || strings.Contains(key, "{https://site.test}:policy") && left < 59*time.Minute {
 			t.Errorf("%s ends in %v", key, left)
 		}

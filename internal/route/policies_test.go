@@ -116,12 +116,13 @@ type obtained struct {
 }
 
 // browse has clients ask for new sites until heed is gone, and returns those
-// whose policy heed had.
-func browse(t *testing.T, addr string, round int) []obtained {
+// whose policy heed had. It calls begun when it has the first.
+func browse(t *testing.T, addr string, round int, begun func()) []obtained {
 	const clients = 4
 	var mu sync.Mutex
 	var all []obtained
 	var busy sync.WaitGroup
+	var first sync.Once
 	for c := range clients {
 		client := clientOf(t, addr)
 		busy.Go(func() {
@@ -133,6 +134,7 @@ func browse(t *testing.T, addr string, round int) []obtained {
 				mu.Lock()
 				all = append(all, obtained{host, time.Now()})
 				mu.Unlock()
+				first.Do(begun)
 			}
 		})
 	}
@@ -141,7 +143,7 @@ func browse(t *testing.T, addr string, round int) []obtained {
 }
 
 // heed is killed at random moments while it learns of new sites. What it had
-// for more than a second is there when it starts again: no site is asked
+// for more than two seconds is there when it starts again: no site is asked
 // twice. In full (testkit.Full), 50 rounds.
 func TestHeed_PoliciesSurviveKills(t *testing.T) {
 	rounds := 5
@@ -163,21 +165,22 @@ func TestHeed_PoliciesSurviveKills(t *testing.T) {
 			}
 		}
 		var killedAt time.Time
-		time.AfterFunc(1100*time.Millisecond+rand.N(time.Second), func() {
-			killedAt = time.Now()
-			h.Signal(syscall.SIGKILL)
+		new := browse(t, h.Addr, round, func() {
+			time.AfterFunc(2100*time.Millisecond+rand.N(time.Second), func() {
+				killedAt = time.Now()
+				h.Signal(syscall.SIGKILL)
+			})
 		})
-		new := browse(t, h.Addr, round)
 		h.Exit()
 		kept := 0
 		for _, o := range new {
-			if killedAt.Sub(o.at) > time.Second {
+			if killedAt.Sub(o.at) > 2*time.Second {
 				known = append(known, o.host)
 				kept++
 			}
 		}
 		if kept == 0 {
-			t.Errorf("round %d: of %d sites none is a second old", round, len(new))
+			t.Errorf("round %d: of %d sites none is two seconds old", round, len(new))
 		}
 		if strings.Contains(h.Stderr(), "damaged") {
 			t.Errorf("round %d: %s", round, h.Stderr())

@@ -3,6 +3,8 @@ package rules
 import (
 	"crypto/sha256"
 	"strings"
+
+	"heed/rules/names"
 )
 
 // Agent is a client by its product tokens, in the order in which rules are
@@ -60,7 +62,7 @@ func Declare(tokens ...string) *Agent {
 	a := &Agent{Declared: true, key: keyOf("declared ", strings.Join(tokens, "\x00"))}
 	for _, t := range tokens {
 		name, _, _ := strings.Cut(t, "/")
-		if name = cleanName(name); name != "" {
+		if name = names.Clean(name); name != "" {
 			a.Tokens = append(a.Tokens, Token{Name: name, Piece: t})
 		}
 	}
@@ -76,7 +78,7 @@ func identify(userAgent string) []Token {
 		switch {
 		case again && tokens[i].phrase != phrase:
 			tokens[i].phrase = "" // it occurs elsewhere as well
-		case again, name == "", namesNoRobot(name):
+		case again, name == "", names.NoRobot(name):
 		default:
 			known[name] = len(tokens)
 			tokens = append(tokens, Token{Name: name, Piece: piece, phrase: phrase})
@@ -85,12 +87,12 @@ func identify(userAgent string) []Token {
 	all := pieces(userAgent)
 	for _, piece := range all {
 		head, _, _ := strings.Cut(piece, "/")
-		phrase := cleanName(head)
+		phrase := names.Clean(head)
 		add(phrase, "", strings.TrimSpace(piece))
 		for word := range strings.FieldsSeq(piece) {
 			head, _, versioned := strings.Cut(word, "/")
-			for name := range strings.FieldsSeq(cleanName(head)) {
-				add(trimName(name), phrase, word)
+			for name := range strings.FieldsSeq(names.Clean(head)) {
+				add(names.Trim(name), phrase, word)
 			}
 			if versioned {
 				phrase = "" // which ended here
@@ -140,8 +142,8 @@ func (a *Agent) Dropped() []Dropped {
 		}
 		for word := range strings.FieldsSeq(piece) {
 			head, _, _ := strings.Cut(word, "/")
-			name := trimName(cleanName(head))
-			if name != "" && namesNoRobot(name) && !tokens[name] {
+			name := names.Trim(names.Clean(head))
+			if name != "" && names.NoRobot(name) && !tokens[name] {
 				all = append(all, Dropped{word, DroppedCompatible})
 			}
 		}

@@ -44,8 +44,8 @@
 //     lines, parsepath.go reads rules, into a file (file.go);
 //   - fields: fields.go and fieldvalues.go for the lines that do not touch access,
 //     ratehint.go for those about speed;
-//   - names, or the client: agent.go and names.go take the product tokens from a
-//     User-Agent string, groups.go finds their groups in the file;
+//   - names, or the client: agent.go takes the product tokens from a User-Agent
+//     string (names/ has the words), groups.go finds their groups in the file;
 //   - patterns, or the target: octets.go has the form that is compared,
 //     readings.go and readings_sent.go the readings of a target, pattern.go
 //     matches one rule and index.go finds the one that decides;

@@ -4,6 +4,8 @@ import (
 	"index/suffixarray"
 	"slices"
 	"strings"
+
+	"heed/rules/names"
 )
 
 // ruleSet is the merged groups of one name; the sets of an agent govern it.
@@ -104,10 +106,10 @@ func (c *groupChooser) indexPhrases(tokens []Token) {
 func (c *groupChooser) indexPhrase(at int, phrase string, asked map[string]bool) {
 	into, first, whole := c.first, "", true
 	for word := range strings.FieldsSeq(phrase) {
-		if word = trimName(word); asked[word] {
+		if word = names.Trim(word); asked[word] {
 			into[word] = append(into[word], at)
 		} else {
-			whole = whole && first != "" && namesNoRobot(word)
+			whole = whole && first != "" && names.NoRobot(word)
 		}
 		if first == "" {
 			into, first = c.other, word
@@ -124,7 +126,7 @@ func (c *groupChooser) indexPhrase(at int, phrase string, asked map[string]bool)
 // its User-Agent string.
 func (c *groupChooser) addListed(t Token) {
 	c.addAll(c.whole[t.Name], t, ByList)
-	if !generic[t.Name] {
+	if !names.Generic(t.Name) {
 		c.addAll(c.other[t.Name], t, ByList)
 	}
 }
@@ -143,7 +145,7 @@ func (c *groupChooser) addBest(t Token) {
 		c.addAll(fits, t, ByFirst)
 		return
 	}
-	for _, next := range fallbacks(t.Name) {
+	for _, next := range names.Fallbacks(t.Name) {
 		if at := e.named(next); at >= 0 {
 			c.add(at, t, ByChain)
 			return

@@ -3,6 +3,8 @@ package rules
 import (
 	"strings"
 	"unicode"
+
+	"heed/rules/names"
 )
 
 // parser reads a robots.txt. It never fails: every line that can be understood
@@ -265,20 +267,20 @@ func (p *parser) listedName(value, at span) {
 		p.report(nameStar, value)
 	}
 	bare = withoutCompatible(bare)
-	clean := cleanName(bare)
+	clean := names.Clean(bare)
 	switch {
 	case clean == "":
 		p.report(nameOfNoRobot, value)
 		return
 	case strings.IndexByte(clean, ' ') >= 0:
 		p.report(nameOfWords, value)
-	case p.onFinding != nil && namesNoRobot(clean):
+	case p.onFinding != nil && names.NoRobot(clean):
 		p.report(nameOfNoRobot, value)
 	}
 	if p.wordList {
 		from := at.from
 		for w := range strings.FieldsSeq(clean) {
-			if w = trimName(w); w != "" {
+			if w = names.Trim(w); w != "" {
 				from = p.name(value, from, w)
 			}
 		}
@@ -294,7 +296,7 @@ func namesAll(name string) bool {
 		return false
 	}
 	joined := strings.Fields("x" + rest)[0][1:]
-	return joined == "" || !nameOctet(joined[0]) ||
+	return joined == "" || !names.Octet(joined[0]) ||
 		!strings.ContainsFunc(joined, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
@@ -302,8 +304,8 @@ func namesAll(name string) bool {
 // compatible with, as in "SentiBot www.sentibot.eu (compatible with Googlebot)".
 func withoutCompatible(name string) string {
 	for i := range len(name) {
-		if prefixFold(name[i:], "compatible with ") && (i == 0 || !nameOctet(name[i-1])) {
-			if namesNoRobot(cleanName(name[:i])) {
+		if prefixFold(name[i:], "compatible with ") && (i == 0 || !names.Octet(name[i-1])) {
+			if names.NoRobot(names.Clean(name[:i])) {
 				break
 			}
 			return name[:i]
@@ -342,7 +344,7 @@ func (p *parser) name(value span, from int, clean string) (end int) {
 	}
 	text := p.lines.text[:value.to]
 	at := from
-	for at < len(text) && text[at] != clean[0] && (!nameOctet(text[at]) || trimName(text[at:at+1]) == "") {
+	for at < len(text) && text[at] != clean[0] && (!names.Octet(text[at]) || names.Trim(text[at:at+1]) == "") {
 		at++
 	}
 	if prefixFold(text[at:], clean) {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"heed/internal/audit/store/wal"
 )
 
 // completeTimeout is how long Backup waits for a running heed to complete the
@@ -77,12 +79,12 @@ func waitComplete(c *conn) error {
 	if err := b.findHead(); err != nil {
 		return viewError(path, err)
 	}
-	blocks := walBlocks(path, b.store)
+	blocks := wal.Blocks(path, b.store)
 	for end := time.Now().Add(completeTimeout); len(blocks) > 0; {
 		if err := b.findHead(); err != nil {
 			return viewError(path, err)
 		}
-		missing, err := b.missing(nil, blocks[len(blocks)-1].rows)
+		missing, err := b.missing(nil, blocks[len(blocks)-1].Rows)
 		if err != nil || len(missing) == 0 {
 			blocks = blocks[:len(blocks)-1] // and it has those before
 			continue

@@ -53,7 +53,7 @@ func (w *Writer) write(b *batch) error {
 	if b.err == nil { // else the previous batch has failed
 		err := w.present()
 		if err == nil {
-			err = w.wal.write(b.rows)
+			err = w.wal.Write(b.rows)
 		}
 		if alone := w.settle(b, last, err); alone {
 			w.io.Unlock()
@@ -77,7 +77,7 @@ func (w *Writer) settle(b *batch, last [len(tables)]int64, err error) (alone boo
 		w.failLocked(b, err)
 		return false
 	}
-	w.written, w.queuedTo = last, w.wal.number
+	w.written, w.queuedTo = last, w.wal.Number
 	for _, o := range b.opened {
 		w.open[o.e] = o.seq
 	}

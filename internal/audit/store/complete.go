@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/audit/store/wal"
 )
 
 const (
@@ -33,7 +34,7 @@ func Open(path string, o Options) (*Writer, error) {
 		return nil, err
 	}
 	if o.Disk {
-		w.wal.sync = fsync
+		w.wal.Sync = wal.Fsync
 	}
 	w.encode.o = &w.o
 	w.written = w.db.last()
@@ -146,7 +147,7 @@ func (w *Writer) probe() bool {
 	defer w.io.Unlock()
 	err := w.present()
 	if err == nil {
-		err = w.wal.probe()
+		err = w.wal.Probe()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,7 +159,7 @@ func (w *Writer) probe() bool {
 // audit.db.
 func (w *Writer) dropSpent(number uint64) error {
 	w.io.Lock()
-	spent := w.wal.spent(number)
+	spent := w.wal.Spent(number)
 	w.io.Unlock()
 	if !spent { // only this goroutine empties files
 		return nil
@@ -168,7 +169,7 @@ func (w *Writer) dropSpent(number uint64) error {
 	}
 	w.io.Lock()
 	defer w.io.Unlock()
-	return w.wal.drop(false)
+	return w.wal.Drop(false)
 }
 
 // finish completes audit.db, empties the tail and closes the files.
@@ -210,7 +211,7 @@ func (w *Writer) end() (ended bool, err error) {
 	if err := w.db.sync(); err != nil {
 		return true, err
 	}
-	return true, w.wal.drop(true)
+	return true, w.wal.Drop(true)
 }
 
 // Settle completes the record at path from its tail. It does nothing while another
@@ -218,7 +219,7 @@ func (w *Writer) end() (ended bool, err error) {
 func Settle(path string) error {
 	w := &Writer{path: path, o: Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
 	err := w.openFiles(0)
-	if errors.Is(err, errHeld) {
+	if errors.Is(err, wal.ErrHeld) {
 		return nil
 	}
 	if err != nil {
@@ -235,11 +236,11 @@ func (w *Writer) openFiles(timeout time.Duration) error {
 		return explain(w.path, err)
 	}
 	w.path = resolved
-	if w.wal, err = openWAL(w.path, timeout); err != nil {
+	if w.wal, err = wal.Open(w.path, timeout); err != nil {
 		return explain(w.path, err)
 	}
 	if w.db, err = openDatabase(w.path, w.o.Now()); err != nil {
-		w.wal.close()
+		w.wal.Close()
 		return err
 	}
 	if err = w.recover(); err != nil {
@@ -251,7 +252,7 @@ func (w *Writer) openFiles(timeout time.Duration) error {
 
 // recover adds to audit.db the rows that only the tail has, and empties the tail.
 func (w *Writer) recover() error {
-	blocks, torn, err := w.wal.read(w.db.store)
+	blocks, torn, err := w.wal.Read(w.db.store)
 	if err != nil {
 		return err
 	}
@@ -260,7 +261,7 @@ func (w *Writer) recover() error {
 	}
 	var missing []byte
 	for _, b := range blocks {
-		if missing, err = w.db.missing(missing, b.rows); err != nil {
+		if missing, err = w.db.missing(missing, b.Rows); err != nil {
 			return fmt.Errorf("%w: %w", errApart, err)
 		}
 	}
@@ -272,12 +273,12 @@ func (w *Writer) recover() error {
 	if err := w.db.sync(); err != nil {
 		return err
 	}
-	return w.wal.drop(true)
+	return w.wal.Drop(true)
 }
 
 // closeFiles closes the tail and audit.db.
 func (w *Writer) closeFiles() error {
 	err := w.db.close()
-	w.wal.close()
+	w.wal.Close()
 	return err
 }

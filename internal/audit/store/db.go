@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/audit/store/wal"
 )
 
 // perStatement are the numbers of rows of an INSERT: its cost is mostly that of the
@@ -28,7 +29,7 @@ type database struct {
 }
 
 // openDatabase opens the record at path for writing, and creates it when there is
-// none. It returns errHeld while another process has it open.
+// none. It returns wal.ErrHeld while another process has it open.
 func openDatabase(path string, now time.Time) (*database, error) {
 	claim, err := lockFile(path)
 	if err != nil {
@@ -58,10 +59,10 @@ var (
 // explain returns err with the path and what to do about it.
 func explain(path string, err error) error {
 	for cause, advice := range map[error]string{
-		errForeign: "Move it away, or name another file in [audit] file",
-		errNewer:   "Use that heed, or name another file in [audit] file",
-		errApart:   "Keep a copy of its tail (.tail and .tail2), and move it away",
-		errHeld:    "Stop that one, or name another file in [audit] file",
+		errForeign:  "Move it away, or name another file in [audit] file",
+		errNewer:    "Use that heed, or name another file in [audit] file",
+		errApart:    "Keep a copy of its tail (.tail and .tail2), and move it away",
+		wal.ErrHeld: "Stop that one, or name another file in [audit] file",
 	} {
 		if errors.Is(err, cause) {
 			return fmt.Errorf("the record %s cannot be used: %w\n%s", path, err, advice)
@@ -123,7 +124,7 @@ func (b *database) findHead() error {
 	if err != nil {
 		return err
 	}
-	if b.store = store; len(store) != storeSize {
+	if b.store = store; len(store) != wal.IDSize {
 		return errForeign
 	}
 	c := commit{hash: root(pairs)}

@@ -2,7 +2,7 @@
 // that ordinary tools read while heed runs.
 //
 // A decision is written twice. Before it takes effect, its rows are written to
-// the tail, a log of two append-only files beside audit.db (".tail" and ".tail2"
+// the tail (wal/), a log of two append-only files beside audit.db (".tail" and ".tail2"
 // after its name) that are used in turn. Many decisions share one write. Within a
 // second one writer adds the rows of the tail to audit.db, in one transaction with
 // a row in "commits" that has a hash over the rows and the previous hash. After a

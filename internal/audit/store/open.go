@@ -11,6 +11,8 @@ import (
 
 	sqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"heed/internal/audit/store/wal"
 )
 
 // view opens the record at path for reading, to which a heed may be writing, and
@@ -173,10 +175,10 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the record cannot be opened: %w\nMake it writable, or name another file in [audit] file", err)
 	}
-	err = lock(f)
+	err = wal.Lock(f)
 	head := make([]byte, len(magic))
 	if n, _ := f.ReadAt(head, 0); err != nil {
-		err = errHeld
+		err = wal.ErrHeld
 	} else if n > 0 && string(head[:n]) != magic[:n] {
 		err = errForeign
 	}
@@ -185,4 +187,21 @@ func lockFile(path string) (*os.File, error) {
 		return nil, explain(path, err)
 	}
 	return f, nil
+}
+
+// DropWAL removes the files of the tail beside a record that is closed permanently,
+// so that the record is one file. A file that is not empty is kept.
+func DropWAL(path string) error {
+	var all error
+	for _, name := range wal.Paths(path) {
+		info, err := os.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+			err = os.Remove(name)
+		}
+		all = errors.Join(all, err)
+	}
+	return all
 }

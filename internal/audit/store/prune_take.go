@@ -227,7 +227,7 @@ func (w *Writer) prune() {
 func (w *Writer) tailOctets() int64 {
 	w.io.Lock()
 	defer w.io.Unlock()
-	return w.wal.octets()
+	return w.wal.Octets()
 }
 
 // newPart begins a part of the record, which refers to no earlier row: it repeats

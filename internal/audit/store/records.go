@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"heed/internal/audit/store/wal"
 )
 
 // Record is a file of decisions, read alone or with others.
@@ -182,7 +184,7 @@ func (r *Record) prefixOf(later *Record) error {
 // that or the record cannot be written.
 func viewWhole(path string) (c *conn, mode string, err error) {
 	c, mode, err = view(path)
-	if err != nil || !hasTail(path) {
+	if err != nil || !wal.HasBlocks(path) {
 		return c, mode, err
 	}
 	if err := Settle(path); err != nil && !errors.Is(err, fs.ErrPermission) && !cannotOpen(err) {
@@ -192,16 +194,6 @@ func viewWhole(path string) (c *conn, mode string, err error) {
 	return c, mode, nil
 }
 
-// hasTail reports whether the tail of a record has blocks.
-func hasTail(path string) bool {
-	for _, name := range walPaths(path) {
-		if info, err := os.Stat(name); err == nil && info.Size() > tailStart {
-			return true
-		}
-	}
-	return false
-}
-
 // abandoned is the time without a write after which no heed is expected to complete
 // the record from its tail.
 const abandoned = 5 * time.Second
@@ -209,7 +201,7 @@ const abandoned = 5 * time.Second
 // stranded returns the number of decisions after id last in an abandoned tail; 0
 // while a heed writes to it.
 func stranded(path, store string, last int64) (n int64) {
-	for _, name := range walPaths(path) {
+	for _, name := range wal.Paths(path) {
 		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) < abandoned {
 			return 0
 		}
@@ -219,8 +211,8 @@ func stranded(path, store string, last int64) (n int64) {
 
 // inTail returns the number of decisions after id last in the tail of a record.
 func inTail(path, store string, last int64) (n int64) {
-	for _, b := range walBlocks(path, store) {
-		for rows := b.rows; len(rows) > 0; {
+	for _, b := range wal.Blocks(path, store) {
+		for rows := b.Rows; len(rows) > 0; {
 			t, values, rest, err := cutRow(rows)
 			if err != nil {
 				break
@@ -232,21 +224,6 @@ func inTail(path, store string, last int64) (n int64) {
 		}
 	}
 	return n
-}
-
-// walBlocks returns the blocks in the tail of a record, which may be open for
-// writing.
-func walBlocks(path, store string) (all []block) {
-	for _, name := range walPaths(path) {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			continue
-		}
-		if blocks, _, err := readBlocks(data, store); err == nil {
-			all = append(all, blocks...)
-		}
-	}
-	return all
 }
 
 // File describes a record.

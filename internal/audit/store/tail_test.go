@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/audit/store/wal"
 	"heed/rules"
 )
 
@@ -79,10 +80,10 @@ func TestHeed_ATailThatWasCutAnywhereHasItsWholeBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, wal := mustRead(t, path), mustRead(t, path+"-wal")
+	db, log := mustRead(t, path), mustRead(t, path+"-wal")
 	var ends []int // of the blocks
-	for at := int(tailStart); at < len(whole); {
-		_, length := cutBlock(whole[at:])
+	for at := int(wal.Start); at < len(whole); {
+		_, length := wal.Cut(whole[at:])
 		if length == 0 {
 			t.Fatalf("no block at %d of %d", at, len(whole))
 		}
@@ -95,7 +96,7 @@ func TestHeed_ATailThatWasCutAnywhereHasItsWholeBlocks(t *testing.T) {
 	for cut := 0; cut <= len(whole); cut += 23 {
 		dir := filepath.Join(t.TempDir(), "audit.db")
 		write(t, dir, db)
-		write(t, dir+"-wal", wal)
+		write(t, dir+"-wal", log)
 		write(t, dir+".tail", whole[:cut])
 		if err := Settle(dir); err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
@@ -151,7 +152,7 @@ func TestHeed_ARecordThatCannotBeTrustedStopsTheStart(t *testing.T) {
 	}{
 		"a block in the middle is damaged": {func(t *testing.T, path string) {
 			tail := mustRead(t, path+".tail")
-			tail[tailStart+blockStart+3] ^= 1
+			tail[wal.Start+wal.BlockStart+3] ^= 1
 			write(t, path+".tail", tail)
 		}, "is damaged at octet 48, with decisions after it: keep a copy, and move it away"},
 		"the tail is of another record": {func(t *testing.T, path string) {
@@ -173,12 +174,12 @@ func TestHeed_ARecordThatCannotBeTrustedStopsTheStart(t *testing.T) {
 		}, "it was made by a newer heed (layout 99, this one knows 1)\nUse that heed"},
 		"audit.db is older than what its tail follows": {func(t *testing.T, path string) {
 			tail := mustRead(t, path+".tail")
-			at := int(tailStart)
+			at := int(wal.Start)
 			for range 2 {
-				_, length := cutBlock(tail[at:])
+				_, length := wal.Cut(tail[at:])
 				at += length
 			}
-			write(t, path+".tail", append(tail[:tailStart:tailStart], tail[at:]...))
+			write(t, path+".tail", append(tail[:wal.Start:wal.Start], tail[at:]...))
 		}, "row 2 of entry comes after row 0: the tail does not belong to this state of the record\nKeep a copy of its tail"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +216,7 @@ func TestHeed_AKillLosesNothingWhereverTheTailIs(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := mustOpen(t, path, Options{})
-	w.wal.switchAt = 1500
+	w.wal.SwitchAt = 1500
 	random := rand.New(rand.NewPCG(1, 2))
 	turns, was := 0, 0
 	for i := range max(200, entriesOf(400)) {
@@ -229,8 +230,8 @@ func TestHeed_AKillLosesNothingWhereverTheTailIs(t *testing.T) {
 		}
 		w.completing.Lock()
 		w.io.Lock()
-		if w.wal.active != was {
-			turns, was = turns+1, w.wal.active
+		if w.wal.Active != was {
+			turns, was = turns+1, w.wal.Active
 		}
 		if random.IntN(16) == 0 {
 			left := killed(t, path)

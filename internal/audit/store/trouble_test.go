@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"heed/internal/audit"
+	"heed/internal/audit/store/wal"
 )
 
 // stuck has nothing be written to w's tail until the function it returns is
@@ -23,12 +24,12 @@ func stuck(t *testing.T, w *Writer) (free func()) {
 	}
 	w.io.Lock()
 	defer w.io.Unlock()
-	real := w.wal.files
-	w.wal.files[w.wal.active] = deaf
+	real := w.wal.Files
+	w.wal.Files[w.wal.Active] = deaf
 	return func() {
 		w.io.Lock()
 		defer w.io.Unlock()
-		w.wal.files = real
+		w.wal.Files = real
 		deaf.Close()
 	}
 }
@@ -275,7 +276,7 @@ func TestHeed_OnRequestADecisionWaitsForTheDisk(t *testing.T) {
 	t.Parallel()
 	w := mustOpen(t, filepath.Join(t.TempDir(), "audit.db"), Options{Disk: true})
 	synced := 0
-	w.wal.sync = func(f *os.File) error { synced++; return fsync(f) }
+	w.wal.Sync = func(f *os.File) error { synced++; return wal.Fsync(f) }
 	for i := range 3 {
 		if err := w.Decided(request(i)); err != nil {
 			t.Fatal(err)
@@ -284,11 +285,11 @@ func TestHeed_OnRequestADecisionWaitsForTheDisk(t *testing.T) {
 			t.Errorf("after decision %d the disk was waited for %d times", i+1, synced)
 		}
 	}
-	w.wal.sync = func(*os.File) error { return os.ErrDeadlineExceeded }
+	w.wal.Sync = func(*os.File) error { return os.ErrDeadlineExceeded }
 	if err := w.Decided(request(4)); err == nil {
 		t.Error("recorded although the disk did not take it")
 	}
-	w.wal.sync = fsync
+	w.wal.Sync = wal.Fsync
 }
 
 func TestHeed_FailedWritesNeverSpoilTheRecord(t *testing.T) {

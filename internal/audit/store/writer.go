@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/audit/store/wal"
 	"heed/rules"
 )
 
@@ -42,7 +43,7 @@ type Writer struct {
 	db   *database
 
 	io      sync.Mutex // held while the tail is written or emptied; before mu
-	wal     *wal
+	wal     *wal.Log
 	checked time.Time // when present last succeeded
 
 	completing sync.Mutex // held while audit.db is written; before io
@@ -104,7 +105,7 @@ func (w *Writer) refusesLocked() error {
 	case w.closed:
 		return errClosed
 	case len(w.queue) > maxQueued:
-		return cmp.Or(w.health.db, errTailFull)
+		return cmp.Or(w.health.db, wal.ErrFull)
 	}
 	return nil
 }
@@ -273,8 +274,8 @@ func (w *Writer) present() error {
 	if err := w.db.present(); err != nil {
 		return err
 	}
-	for i, name := range walPaths(w.path) {
-		if err := sameFile(name, w.wal.files[i], w.wal.size[i]); err != nil {
+	for i, name := range wal.Paths(w.path) {
+		if err := sameFile(name, w.wal.Files[i], w.wal.Size[i]); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package store
+package wal
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock locks f exclusively, or returns an error without waiting.
-func lock(f *os.File) error {
+// Lock locks f exclusively, or returns an error without waiting.
+func Lock(f *os.File) error {
 	for {
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EINTR) {
 			return err

@@ -1,4 +1,6 @@
-package rules
+// Package names has what is known of the names of robots: how they are spelt, which words of a
+// User-Agent string name none, and which robots obey the groups of others.
+package names
 
 import "strings"
 
@@ -11,8 +13,10 @@ var compatibility = wordSet(`mozilla applewebkit khtml gecko like chrome
 	languages build win64 wow64 x64 x86_64 i686 i386 amd64 aarch64 arm64 wv tablet
 	nexus pixel 5x touch crios fxios edga edgios ppc cros`)
 
-// generic is the words that are part of too many names to be a name in a list
-// of names.
+// Generic reports whether a word is part of too many names to be a name in a list of
+// names.
+func Generic(word string) bool { return generic[word] }
+
 var generic = wordSet(`a an and bot bots browser checker client collector crawl
 	crawler download downloader email engine explorer for free image images
 	internet link links mail net news of offline or page robot robots search site
@@ -42,9 +46,9 @@ var yandex = wordSet(`bot accessibilitybot additional additionalbot blogs calend
 	searchshop sitelinks spravbot tracker turbo vertis verticals video videoparser
 	webmaster`)
 
-// fallbacks returns the names under which name obeys groups, when there is
+// Fallbacks returns the names under which name obeys groups, when there is
 // none for itself, the nearest first.
-func fallbacks(name string) []string {
+func Fallbacks(name string) []string {
 	if chain := chains[name]; chain != nil {
 		return chain
 	}
@@ -66,9 +70,9 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// nameOctet reports whether c may occur in a name: letters, digits, octets of
+// Octet reports whether c may occur in a name: letters, digits, octets of
 // letters beyond ASCII and a few signs that real names contain.
-func nameOctet(c byte) bool {
+func Octet(c byte) bool {
 	switch {
 	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c >= 0x80:
 		return true
@@ -76,18 +80,18 @@ func nameOctet(c byte) bool {
 	return c == '.' || c == '_' || c == '-' || c == '!' || c == '\''
 }
 
-// cleanName returns the name that text spells: lower case, words with one
+// Clean returns the name that text spells: lower case, words with one
 // blank between them, without the signs around them.
-func cleanName(text string) string {
+func Clean(text string) string {
 	if oneWord(text) {
 		return strings.ToLower(text)
 	}
-	words := strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !nameOctet(byte(r)) })
-	return strings.ToLower(trimName(strings.Join(words, " ")))
+	words := strings.FieldsFunc(text, func(r rune) bool { return r < 0x80 && !Octet(byte(r)) })
+	return strings.ToLower(Trim(strings.Join(words, " ")))
 }
 
-// trimName returns a name without the signs around it.
-func trimName(name string) string { return strings.Trim(name, "._-!' ") }
+// Trim returns a name without the signs around it.
+func Trim(name string) string { return strings.Trim(name, "._-!' ") }
 
 // oneWord reports whether text is a clean name but for its case, as nearly all
 // names in files are.
@@ -100,9 +104,9 @@ func oneWord(text string) bool {
 	return true
 }
 
-// namesNoRobot reports whether every word of a clean name is one of
+// NoRobot reports whether every word of a clean name is one of
 // compatibility, a number, a build or a language.
-func namesNoRobot(name string) bool {
+func NoRobot(name string) bool {
 	for word := range strings.FieldsSeq(name) {
 		if !compatibility[word] && !versionLike(word) && !languageTag(word) && !deviceModel(word) {
 			return false
@@ -135,3 +139,5 @@ func letters(s string) bool {
 	}
 	return true
 }
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

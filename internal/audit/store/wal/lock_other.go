@@ -1,0 +1,11 @@
+//go:build !unix
+
+package wal
+
+import (
+	"errors"
+	"os"
+)
+
+// Lock returns an error, since two writers would damage the record.
+func Lock(*os.File) error { return errors.New("this system has no file locks that heed knows") }

@@ -25,20 +25,12 @@ type stage func(c net.Conn, request *http.Request)
 func bad(t *testing.T, s stage) rules.Origin {
 	t.Helper()
 	l := listen(t)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-					s(c, r)
-				}
-			}()
+	go testkit.Accept(l, func(c net.Conn) {
+		defer c.Close()
+		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			s(c, r)
 		}
-	}()
+	})
 	return originOf(t, "http://"+l.Addr().String())
 }
 

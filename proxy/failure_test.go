@@ -215,19 +215,11 @@ func misbehave(c net.Conn, r *http.Request) {
 
 // serve runs act on every connection of l and closes it.
 func serve(l net.Listener, act func(net.Conn)) {
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				act(c)
-				io.Copy(io.Discard, bufio.NewReader(c))
-			}()
-		}
-	}()
+	go testkit.Accept(l, func(c net.Conn) {
+		defer c.Close()
+		act(c)
+		io.Copy(io.Discard, bufio.NewReader(c))
+	})
 }
 
 // A site that fails before it took the body is told of at once, though the

@@ -285,20 +285,12 @@ func TestASilentHostOnlyTunnelEnds(t *testing.T) {
 // echoSite reads to the end of what comes, and then says so and how much it was.
 func echoSite(t *testing.T, s *site, hostPort, greeting string) {
 	l := s.listen(t, hostPort)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				io.WriteString(c, greeting)
-				n, _ := io.Copy(io.Discard, c)
-				fmt.Fprintf(c, "%d octets", n)
-			}()
-		}
-	}()
+	go testkit.Accept(l, func(c net.Conn) {
+		defer c.Close()
+		io.WriteString(c, greeting)
+		n, _ := io.Copy(io.Discard, c)
+		fmt.Fprintf(c, "%d octets", n)
+	})
 }
 
 // Either side may end its half of a tunnel and go on hearing the other; a site

@@ -22,21 +22,7 @@ type reply func(command string, args []string, n int) string
 // impostor listens where a store is expected, and answers as it likes.
 func impostor(t *testing.T, answer reply) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go pretend(c, answer)
-		}
-	}()
-	return l.Addr().String()
+	return testkit.RawSite(t, func(c net.Conn) { pretend(c, answer) })
 }
 
 func pretend(c net.Conn, answer reply) {

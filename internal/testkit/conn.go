@@ -184,3 +184,15 @@ func Accept(l net.Listener, converse func(net.Conn)) {
 		go converse(c)
 	}
 }
+
+// RawSite is Accept for a new address, until the test ends. It returns the address.
+func RawSite(t testing.TB, converse func(net.Conn)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go Accept(l, converse)
+	return l.Addr().String()
+}

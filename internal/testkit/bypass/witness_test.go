@@ -46,22 +46,10 @@ func newWitness(t testing.TB, server, name string, ca *testkit.CA) *witness {
 
 func (w *witness) listen(t testing.TB, scheme string, wrap func(net.Conn) net.Conn) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			w.open.Add(1)
-			go w.pass(wrap(c), scheme)
-		}
-	}()
-	return l.Addr().String()
+	return testkit.RawSite(t, func(c net.Conn) {
+		w.open.Add(1)
+		w.pass(wrap(c), scheme)
+	})
 }
 
 // pass joins a connection of heed's with one to the server.

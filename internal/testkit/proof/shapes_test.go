@@ -19,21 +19,7 @@ import (
 // segment of its path says, in bytes.
 func rawSite(t *testing.T) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go answerRaw(c)
-		}
-	}()
-	return l.Addr().String()
+	return testkit.RawSite(t, answerRaw)
 }
 
 func answerRaw(c net.Conn) {

@@ -226,6 +226,9 @@ func (r *rig) recordsAgree() {
 		if !strings.HasPrefix(agent, "Probe/") || strings.Contains(line.Text("url"), "://free.test") {
 			continue
 		}
+		if line.Text("outcome") == "" {
+			continue // the first line of a request that took long; the second has its outcome
+		}
 		bySite := line.Text("by") == "site"
 		if allow := line.Text("verdict") == "allow"; bySite && !allow || allow && !bySite && line.Text("error") == "" && line.Number("status") < 500 {
 			r.t.Errorf("a record contradicts itself: %v", line)

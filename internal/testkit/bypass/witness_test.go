@@ -77,7 +77,7 @@ func (w *witness) pass(heed net.Conn, scheme string) {
 // watch reads requests until the connection ends.
 func (w *witness) watch(from io.Reader, scheme string) {
 	any := func(int) error { return nil }
-	heads := head.NewReader(from, head.Limit{Head: 1 << 20, Hold: any, Drop: func() {}})
+	heads := &head.Reader{From: from, Limit: head.Limit{Head: 1 << 20, Hold: any, Drop: func() {}}}
 	r := bufio.NewReader(heads)
 	for {
 		switch _, err := r.Peek(1); err {

@@ -7,8 +7,8 @@ import (
 
 // DropFailures forgets the failures of fetches that brought no answer of a site, so that
 // the next request asks the site: other settings may reach it. An older copy that is used
-// in place of the file of the site is kept. What a site has answered is kept too, 5xx among it. It returns
-// how many failures were dropped.
+// in place of the file of the site is kept. What a site has answered is kept too, 5xx among it.
+// It returns how many failures were dropped.
 func (c *Cache) DropFailures(ctx context.Context) (dropped int) {
 	for _, p := range c.store.slotsOf() {
 		dropped += c.dropFailuresOf(ctx, p)

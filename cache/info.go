@@ -95,8 +95,8 @@ func (c *Cache) loadKept(o rules.Origin) {
 	}
 }
 
-// Purge forgets o in memory, on disk and in the fleet, single clients' entries too, and reports whether anything was known of it. The next request
-// asks the site. The error says that the disk does not take it, or that the
+// Purge forgets o in memory, on disk and in the fleet, single clients' entries too, and
+// reports whether anything was known of it. The next request asks the site. The error says that the disk does not take it, or that the
 // other heeds of the fleet could not be notified.
 func (c *Cache) Purge(ctx context.Context, o rules.Origin) (had bool, err error) {
 	had = len(c.Find(o)) > 0

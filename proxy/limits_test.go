@@ -227,7 +227,7 @@ func TestRFC9110_AHeadThatDoesNotComeIs408(t *testing.T) {
 		c.Send("GET " + prefix + "/late HTTP/1.1\r\nHost: si")
 		self := c.LocalAddr().String()
 		a := c.Answer("GET")
-		if a.StatusCode != 408 || !strings.Contains(string(a.Body), "limit header_time (300ms) reached") || a.Header.Get("Retry-After") != "" {
+		if a.StatusCode != 408 || !strings.Contains(string(a.Body), "limit header_time (1s) reached") || a.Header.Get("Retry-After") != "" {
 			t.Errorf("%s %s", a.Status, a.Body)
 		}
 		c.Closed()

@@ -192,6 +192,9 @@ func TestHeed_AKillLosesNothingFromTheRecord(t *testing.T) {
 	for round := range rounds {
 		n := &notes{}
 		over := n.load(client(t, h), round)
+		if round == 0 {
+			testkit.Until(t, "something is answered", func() bool { return len(n.statuses()) > 0 })
+		}
 		<-time.After(time.Duration(rand.IntN(400)) * time.Millisecond)
 		h.Signal(syscall.SIGKILL)
 		h.Exit()

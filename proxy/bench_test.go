@@ -48,21 +48,22 @@ func TestMain(m *testing.M) {
 // on: cached policy, a rule list, counts, and a JSON log line written to a file.
 // allocs/req and cpu-us/req are the proxy process's own.
 func BenchmarkProxied(b *testing.B) {
-	for _, m := range []struct{ name, target string }{
-		{"plain", "http://site.test/ok"},
-		{"intercepted", "https://site.test/ok"},
+	for _, m := range []struct{ name, target, protocol string }{
+		{"plain", "http://site.test/ok", "HTTP/1.1"},
+		{"intercepted", "https://site.test/ok", "HTTP/1.1"},
+		{"intercepted, HTTP/2", "https://site.test/ok", "HTTP/2.0"},
 	} {
-		b.Run(m.name, func(b *testing.B) { benchProxied(b, m.target) })
+		b.Run(m.name, func(b *testing.B) { benchProxied(b, m.target, m.protocol) })
 	}
 }
 
-func benchProxied(b *testing.B, target string) {
+func benchProxied(b *testing.B, target, protocol string) {
 	site := testkit.NewCA(b)
 	certFile, keyFile := site.Leaf(b, "site.test")
 	origin := startRole(b, "origin", certFile, keyFile)
 	resolve := map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
 	addr, caPEM := benchProxy(b, resolve, site.Pool(), nil)
-	client := startRole(b, "client", "http://"+addr, target, caPEM)
+	client := startRole(b, "client", "http://"+addr, target, caPEM, protocol)
 	client.run(b, 4*benchConns) // warm: connections, leaf, policy
 
 	var before, after runtime.MemStats
@@ -103,7 +104,7 @@ func BenchmarkRecorded(b *testing.B) {
 	var cpu [2]time.Duration
 	for i, kept := range []Recorder{nil, record} {
 		addr, caPEM := benchProxy(b, resolve, site.Pool(), kept)
-		clients[i] = startRole(b, "client", "http://"+addr, "http://site.test/ok", caPEM)
+		clients[i] = startRole(b, "client", "http://"+addr, "http://site.test/ok", caPEM, "HTTP/1.1")
 		clients[i].run(b, 4*benchConns)
 	}
 	b.ResetTimer()
@@ -152,7 +153,7 @@ func benchProxy(b *testing.B, resolve map[string]string, roots *x509.CertPool, r
 		b.Fatal(err)
 	}
 	go p.Serve(l)
-	b.Cleanup(func() { p.outer.Close(); p.inner.Close() })
+	b.Cleanup(func() { p.close() })
 	return l.Addr().String(), string(authority.CertPEM())
 }
 
@@ -259,7 +260,7 @@ func benchClient() {
 	roots.AppendCertsFromPEM([]byte(os.Args[3]))
 	c := &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyURL(proxyURL), MaxIdleConnsPerHost: benchConns, DisableCompression: true,
-		TLSClientConfig: &tls.Config{RootCAs: roots},
+		TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: os.Args[4] == "HTTP/2.0",
 	}}
 	for {
 		var n int
@@ -315,8 +316,8 @@ func sendOne(c *http.Client, target string) error {
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err == nil && (resp.StatusCode != 200 || string(body) != "ok") {
-		err = fmt.Errorf("%s: %q", resp.Status, body)
+	if err == nil && (resp.StatusCode != 200 || string(body) != "ok" || resp.Proto != os.Args[4]) {
+		err = fmt.Errorf("%s %s: %q", resp.Proto, resp.Status, body)
 	}
 	return err
 }

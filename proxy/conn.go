@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -25,8 +24,8 @@ import (
 // connection itself, or HTTP/1 inside a tunnel. It reads the heads of requests
 // before net/http does, puts our reason phrases into status lines, which net/http
 // has no way to do, and replaces the answers that net/http gives to malformed
-// requests before any handler runs (unread.go). For HTTP/2 it only carries what is
-// known of the tunnel.
+// requests before any handler runs (unread.go). Of a connection with HTTP/2 it is the
+// part that requests use (h2.go).
 type clientConn struct {
 	net.Conn
 	proxy     *Proxy
@@ -69,10 +68,10 @@ func (c *clientConn) holdHead(octets int) error {
 // target as it came on the connection; exact is false when net/http has another one.
 func (c *clientConn) took(uri string) (target string, exact bool) {
 	c.answering.Store(true)
-	c.counted.DropHead()
-	if c.heads == nil {
+	if c.heads == nil { // over HTTP/2 the next head may be coming
 		return uri, true
 	}
+	c.counted.DropHead()
 	return c.heads.Target(uri)
 }
 
@@ -82,9 +81,8 @@ type clientConnKey struct{}
 // the context.
 func withClientConn(ctx context.Context, c net.Conn) context.Context {
 	own, ok := c.(*clientConn)
-	if !ok { // HTTP/2
-		t := c.(*tls.Conn).NetConn().(*tunnelConn).tunnel
-		own = &clientConn{Conn: c, proxy: t.proxy, counted: t.counted, client: t.client, tunnel: t}
+	if !ok {
+		own = &c.(*h2Conn).clientConn
 	}
 	return context.WithValue(ctx, clientConnKey{}, own)
 }
@@ -100,14 +98,12 @@ func connState(c net.Conn, state http.ConnState) {
 		if state == http.StateClosed && c.tunnel != nil {
 			c.tunnel.end()
 		}
-	case *tls.Conn: // HTTP/2
-		t := c.NetConn().(*tunnelConn).tunnel
-		t.rejected.state(t, state)
+	case *h2Conn:
 		if state == http.StateIdle {
-			t.streams.idled()
+			c.tunnel.streams.idled()
 		}
 		if state == http.StateClosed {
-			t.end()
+			c.tunnel.end()
 		}
 	}
 }

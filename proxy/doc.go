@@ -1,7 +1,7 @@
 // Package proxy decides on requests and acts on the decision.
 //
 // The way of a request, in the order in which to read it: a listener (proxy.go,
-// conn.go) reads its head (package head) and passes it to handle (handler.go), which
+// conn.go) reads its head (packages head and h2head) and passes it to handle (handler.go), which
 // makes an exchange of it, checks that the client may use the proxy, and locates the
 // target (request.go; target.go has the targets inside tunnels and those of requests
 // that are refused before).

@@ -2,13 +2,14 @@ package proxy
 
 import (
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"heed/proxy/h2head"
 	"heed/proxy/limit"
-	"heed/rules"
 )
 
 // streams watches the answers on one HTTP/2 connection. A client may go on
@@ -130,54 +131,49 @@ func (s *stream) note(since time.Time) {
 	s.since = since
 }
 
-// h2RejectedStreams notices HTTP/2 requests that net/http answers itself, without
-// calling the handler: a connection-specific field with 400, too many fields
-// with 431, no path with a reset. It reports only when the first stream of
-// a connection opens and when none is left. So those beside or right before
-// other requests stay unnoticed, as does what HTTP/2 does not even take for
-// fields (a name in upper case), which opens no stream; none of it is forwarded.
-// The zero value is ready; it is safe for concurrent use.
-type h2RejectedStreams struct {
-	mu      sync.Mutex
-	begun   bool  // net/http also reports once at the start that it is active, then idle
-	active  bool  // a stream is open
-	before  int64 // the requests that were handed on before it
-	suspect bool  // one ended without a request
+// h2Conn is a client's connection in an intercepted tunnel on which HTTP/2 is spoken, as
+// its server sees it: the octets inside TLS. It has no ConnectionState, since net/http
+// would take it for TLS and expect HTTP/1. net/http then does not reject the cipher
+// suites of RFC 9113 appendix A either; crypto/tls chooses one only for a client that
+// offers no other.
+type h2Conn struct {
+	clientConn
+	frames *h2head.Reader
 }
 
-// lateHandler is how late a request may be handed on: a stream that is reset
-// immediately can end before.
-const lateHandler = 200 * time.Millisecond
-
-// state takes in the state that net/http reports of t's connection.
-func (u *h2RejectedStreams) state(t *tunnel, state http.ConnState) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if state == http.StateActive {
-		u.active, u.before = u.begun, t.requests.Load()
-		u.begun = true
-		return
-	}
-	if !u.active {
-		return
-	}
-	u.active = false
-	if before := u.before; t.requests.Load() == before {
-		u.suspect = true
-		time.AfterFunc(lateHandler, func() { lookAgain(t, before) })
-	}
+// h2Conn returns c, the decrypted side of t, as the server of HTTP/2 takes it.
+func (t *tunnel) h2Conn(c net.Conn) *h2Conn {
+	p := t.proxy
+	own := &h2Conn{clientConn: clientConn{Conn: c, proxy: p, counted: t.counted, client: t.client, tunnel: t}}
+	own.frames = h2head.NewReader(c, h2head.Limit{
+		Head: p.h2HeaderBytes(), Frame: maxFrame, Time: p.config.Limits.HeaderTime,
+		Hold: t.counted.HoldHead, Drop: t.counted.DropHead, Exceeded: p.gate.CountExceeded,
+	}, own.recordBroken)
+	return own
 }
 
-// lookAgain records that nothing was handed on, if that is still so.
-func lookAgain(t *tunnel, before int64) {
-	if t.requests.Load() == before && !t.proxy.closing.Load() {
-		t.proxy.note(t.proxy.unreadEntry(t.addr, t), rules.Refuse, rules.ReasonMalformed, "HTTP/2: what came was not a request")
-	}
-}
+// h2HeaderBytes returns how large a head of HTTP/2 may be, counted as in RFC 9113 §6.5.2:
+// every field counts 32 octets more than it has.
+func (p *Proxy) h2HeaderBytes() int { return int(p.config.Limits.HeaderBytes) + 10*32 }
 
-// any reports whether something may have come that was no request.
-func (u *h2RejectedStreams) any() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.suspect
+// Read implements net.Conn.
+func (c *h2Conn) Read(b []byte) (int, error) { return c.frames.Read(b) }
+
+// Write implements net.Conn.
+func (c *h2Conn) Write(b []byte) (int, error) { return c.Conn.Write(b) }
+
+// noted returns the denial of a request that net/http would have rejected for what n
+// contains.
+func (x *exchange) noted(n *h2head.Note) denial {
+	q := &x.req
+	q.method = methodOf(string(n.Method))
+	q.locateUnread(string(n.Target))
+	q.identify(x.proxy)
+	if n.Last {
+		x.writer.Header().Set("Connection", "close")
+	}
+	if n.Over != nil {
+		return overLimit(n.Over)
+	}
+	return malformed(n.Fault)
 }

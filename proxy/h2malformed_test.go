@@ -2,8 +2,13 @@ package proxy
 
 import (
 	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -18,7 +23,9 @@ import (
 type rawH2 struct {
 	t testing.TB
 	*http2.Framer
-	next uint32 // stream
+	next uint32                  // stream
+	head *http2.MetaHeadersFrame // of the last answer
+	body []byte
 }
 
 func (r *rig) rawH2() *rawH2 {
@@ -38,22 +45,35 @@ func (f *rawH2) sent(err error) {
 	}
 }
 
-// ask sends a request of these fields, name and value in turn, and returns the
-// status of the answer; "reset" when the stream was reset.
-func (f *rawH2) ask(fields ...string) string {
-	f.t.Helper()
+// block returns fields, name and value in turn, as a header block. It uses HPACK's static
+// table alone.
+func (f *rawH2) block(fields ...string) []byte {
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
 	for i := 0; i < len(fields); i += 2 {
 		f.sent(encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}))
 	}
+	return block.Bytes()
+}
+
+// ask sends a request of these fields, name and value in turn, and returns the
+// status of the answer; "reset" when the stream was reset.
+func (f *rawH2) ask(fields ...string) string {
+	f.t.Helper()
+	block := bytes.NewBuffer(f.block(fields...))
 	stream := f.next
 	f.next += 2
 	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Next(maxFrame), EndStream: true, EndHeaders: block.Len() == 0}))
 	for block.Len() > 0 {
 		f.sent(f.WriteContinuation(stream, block.Len() <= maxFrame, block.Next(maxFrame)))
 	}
-	for status := ""; ; {
+	return f.answer(stream)
+}
+
+// answer reads an answer and returns its status; "reset" when the stream was reset.
+func (f *rawH2) answer(stream uint32) (status string) {
+	f.t.Helper()
+	for f.body = nil; ; {
 		frame, err := f.ReadFrame()
 		if err != nil {
 			f.t.Fatal(err)
@@ -63,11 +83,15 @@ func (f *rawH2) ask(fields ...string) string {
 		}
 		switch frame := frame.(type) {
 		case *http2.MetaHeadersFrame:
-			status = frame.PseudoValue("status")
+			status, f.head = frame.PseudoValue("status"), frame
+		case *http2.DataFrame:
+			f.body = append(f.body, frame.Data()...)
 		case *http2.RSTStreamFrame:
 			return "reset"
 		case *http2.GoAwayFrame:
-			f.t.Fatal(frame.ErrCode)
+			if frame.ErrCode != http2.ErrCodeNo {
+				f.t.Fatal(frame.ErrCode)
+			}
 		}
 		if frame.Header().Flags.Has(http2.FlagDataEndStream) { // of HEADERS too
 			return status
@@ -75,30 +99,24 @@ func (f *rawH2) ask(fields ...string) string {
 	}
 }
 
-// rest waits until the proxy knows that no stream is open: it answers a PING
-// when it has done with all that it wrote before.
-func (f *rawH2) rest() {
-	f.t.Helper()
-	f.sent(f.WritePing(false, [8]byte{7}))
-	for {
-		frame, err := f.ReadFrame()
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		if ping, ok := frame.(*http2.PingFrame); ok && ping.IsAck() {
-			return
+// field returns a field of the last answer.
+func (f *rawH2) field(name string) string {
+	for _, field := range f.head.RegularFields() {
+		if field.Name == name {
+			return field.Value
 		}
 	}
+	return ""
 }
 
-// What is no request even to the reader of frames is reset and leads nowhere;
-// other streams go on.
+// What is no request even to the reader of frames is answered and leads nowhere; other
+// streams go on.
 func TestRFC9113_AStreamThatIsNoRequestLeadsNowhere(t *testing.T) {
 	r := newRig(t, hello)
 	f := r.rawH2()
 	good := []string{":method", "GET", ":scheme", "https", ":authority", "site.test", ":path"}
 	for _, bad := range [][]string{{"/bad", "X-Upper", "1"}, {"/bad", ":x", "1"}, {"/bad", ":path", "/worse"}, {"/bad", "x", "a\x00b"}} {
-		if got := f.ask(append(append([]string{}, good...), bad...)...); got != "reset" {
+		if got := f.ask(append(append([]string{}, good...), bad...)...); got != "400" {
 			t.Errorf("%q: %q", bad, got)
 		}
 		if got := f.ask(append(append([]string{}, good...), "/fine")...); got != "200" {
@@ -117,16 +135,10 @@ func TestHeed_ARequestTakenBackAtOnceIsNotCalledMalformed(t *testing.T) {
 	r := newRig(t, hello)
 	f := r.rawH2()
 	for range 50 {
-		var block bytes.Buffer
-		encoder := hpack.NewEncoder(&block)
-		for _, field := range []string{":method GET", ":scheme https", ":authority site.test", ":path /back"} {
-			name, value, _ := strings.Cut(field, " ")
-			f.sent(encoder.WriteField(hpack.HeaderField{Name: name, Value: value}))
-		}
-		f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: f.next, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true}))
+		block := f.block(":method", "GET", ":scheme", "https", ":authority", "site.test", ":path", "/back")
+		f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: f.next, BlockFragment: block, EndStream: true, EndHeaders: true}))
 		f.sent(f.WriteRSTStream(f.next, http2.ErrCodeCancel))
 		f.next += 2
-		f.rest()
 	}
 	ids := map[string]bool{}
 	r.records.await(t, "all of them", func(e *audit.Entry) bool { ids[e.ID.String()] = true; return len(ids) == 50 })
@@ -145,43 +157,49 @@ func TestHeed_ARequestTakenBackAtOnceIsNotCalledMalformed(t *testing.T) {
 	}
 }
 
-// What HTTP/2 forbids never reaches the site and is recorded, also after
-// requests of the same connection that were in order.
-func TestRFC9113_AMalformedStreamIsRecorded(t *testing.T) {
-	t.Parallel()
+// What HTTP/2 forbids never reaches the site. It is answered and recorded as other
+// refusals are, also after requests of the same connection that were in order.
+func TestRFC9113_AMalformedStreamHasAFullAnswerAndEntry(t *testing.T) {
 	r, seen := newRig(t, hello), map[string]bool{}
 	good := []string{":method", "GET", ":scheme", "https", ":authority", "site.test", ":path", "/fine"}
-	bad := func(fields ...string) []string { return append(append([]string{}, good[:6]...), fields...) }
+	bad := func(fields ...string) []string {
+		return append([]string{":method", "POST", ":scheme", "https", ":authority", "site.test", ":path", "/bad%zz?q", "user-agent", "ExampleBot/2"}, fields...)
+	}
 	var many []string
 	for range limit.DefaultHeaderBytes/1000 + 1 {
 		many = append(many, "x", strings.Repeat("x", 1000))
 	}
-	for name, b := range map[string]struct {
+	for says, b := range map[string]struct {
 		fields []string
-		status string
+		status int
+		reason rules.Reason
 	}{
-		"a connection-specific field": {bad(":path", "/bad", "connection", "x"), "400"},
-		"TE that is not trailers":     {bad(":path", "/bad", "te", "gzip"), "400"},
-		"too many fields":             {bad(append([]string{":path", "/bad"}, many...)...), "431"},
-		"no path":                     {bad(), "reset"},
+		"concerns a connection":       {bad("connection", "x"), 400, rules.ReasonMalformed},
+		`only be \"trailers\"`:        {bad("te", "gzip"), 400, rules.ReasonMalformed},
+		"limit header_bytes (131072":  {bad(many...), 431, rules.ReasonLimit},
+		"in lower case":               {bad("X-Upper", "x"), 400, rules.ReasonMalformed},
+		"more than one field :method": {append([]string{":method", "POST"}, bad()...), 400, rules.ReasonMalformed},
+		"the :scheme of the request":  {append([]string{":method", "POST", ":scheme", "ftp"}, bad()[4:]...), 400, rules.ReasonMalformed},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(says, func(t *testing.T) {
 			r := r.in(t)
 			f := r.rawH2()
 			for range 2 { // at first, and after a request in order
-				if got := f.ask(b.fields...); got != b.status {
-					t.Errorf("answered %q, want %q", got, b.status)
+				status := f.ask(b.fields...)
+				if status != strconv.Itoa(b.status) || !strings.Contains(string(f.body), says) || !strings.Contains(string(f.body), "urn:heed:"+string(b.reason)) ||
+					!strings.Contains(f.field("proxy-status"), "http_request_error") || f.field("content-type") != "application/problem+json" {
+					t.Errorf("answered %q %v %q", status, f.head, f.body)
 				}
-				e := r.records.await(t, "the malformed stream", func(e *audit.Entry) bool {
-					return e.Decision.Reason == rules.ReasonMalformed && !seen[e.ID.String()]
+				e := r.records.await(t, says, func(e *audit.Entry) bool {
+					return e.Decision.Reason == b.reason && strings.Contains(e.Detail, strings.ReplaceAll(says, `\`, "")) && !seen[e.ID.String()]
 				})
-				if seen[e.ID.String()] = true; e.Decision.Verdict != rules.Refuse || e.Host != "site.test" || e.Judged != audit.NotJudged {
+				if seen[e.ID.String()] = true; e.Decision.Verdict != rules.Refuse || e.Host != "site.test" || e.Judged != audit.NotJudged || e.Method != "POST" ||
+					e.Target != "/bad%zz?q" || e.UserAgent != "ExampleBot/2" || e.Outcome.Status != b.status || e.Agent == nil {
 					t.Errorf("recorded as %+v", e)
 				}
 				if got := f.ask(good...); got != "200" {
 					t.Errorf("after it: %q", got)
 				}
-				f.rest()
 			}
 		})
 	}
@@ -193,6 +211,96 @@ func TestRFC9113_AMalformedStreamIsRecorded(t *testing.T) {
 	for _, seen := range r.site.reached() {
 		if strings.Contains(seen, "/bad") {
 			t.Errorf("the site saw %s", seen)
+		}
+	}
+}
+
+// What ends an HTTP/2 connection is recorded with what could be read of its request.
+func TestRFC9113_ABrokenHeaderBlockIsRecorded(t *testing.T) {
+	r := newRig(t, hello)
+	f := r.rawH2()
+	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: append(f.block(":method", "GET", ":path", "/broken", "user-agent", "ExampleBot/3"), 0x80), EndHeaders: true}))
+	for {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if away, ok := frame.(*http2.GoAwayFrame); ok {
+			if away.ErrCode != http2.ErrCodeCompression {
+				t.Error(away.ErrCode)
+			}
+			break
+		}
+	}
+	e := r.records.await(t, "the broken block", func(e *audit.Entry) bool { return e.Target == "/broken" })
+	if e.Decision.Reason != rules.ReasonMalformed || e.Host != "site.test" || e.Method != "GET" || e.UserAgent != "ExampleBot/3" || !strings.Contains(e.Detail, "cannot be decoded") {
+		t.Errorf("recorded as %+v", e)
+	}
+	r.awaitLoad("an end of the connection", func(s limit.Status) bool { return s.Connections == 0 })
+	if n := len(r.records.all()); n != 1 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// The octets of unfinished heads count over HTTP/2 as they do over HTTP/1, and a head that
+// takes too long is answered.
+func TestHeed_UnfinishedHeadsInHTTP2Count(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { c.Limits.HeaderTime = 2 * time.Second })
+	f := r.rawH2()
+	block := f.block(":method", "GET", ":scheme", "https", ":authority", "site.test", ":path", "/slow", "x", strings.Repeat("~", 10<<10))
+	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:9<<10], EndStream: true}))
+	r.awaitLoad("an unfinished head", func(s limit.Status) bool { return s.UnfinishedHeads > 9<<10 && s.UnfinishedHeads < 30<<10 })
+	if got := f.answer(1); got != "408" || !strings.Contains(string(f.body), "limit header_time") {
+		t.Errorf("%q %q", got, f.body)
+	}
+	if s := r.proxy.config.Load.Status(); s.UnfinishedHeads != 0 || s.Reached["header_time"] != 1 {
+		t.Errorf("%+v", s)
+	}
+	if e := r.records.target(t, "/slow"); e.Decision.Reason != rules.ReasonLimit || e.Outcome.Status != 408 || e.Method != "GET" {
+		t.Errorf("recorded as %+v", e)
+	}
+	r.awaitLoad("an end of the connection", func(s limit.Status) bool { return s.Connections == 0 })
+}
+
+// All unfinished heads together are bounded, whatever the protocol.
+func TestHeed_UnfinishedHeadsInHTTP2AreBounded(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { c.Limits.HeadsSize = 40 << 10 })
+	for n := range 2 {
+		f := r.rawH2()
+		block := f.block(":method", "GET", ":scheme", "https", ":authority", "site.test", ":path", "/part", "x", strings.Repeat("~", 12<<10), "y", strings.Repeat("~", 10<<10))
+		f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:13<<10], EndStream: true}))
+		if n == 0 {
+			r.awaitLoad("an unfinished head", func(s limit.Status) bool { return s.UnfinishedHeads > 13<<10 })
+		} else if got := f.answer(1); got != "429" || !strings.Contains(string(f.body), "unfinished_heads_per_client") {
+			t.Errorf("%q %q", got, f.body)
+		}
+	}
+	if e := r.records.target(t, "/part"); e.Decision.Reason != rules.ReasonLimit || e.Outcome.Status != 429 {
+		t.Errorf("recorded as %+v", e)
+	}
+}
+
+// curl sends a target as it was written; the rules are compared with it, and the site gets
+// it so.
+func TestCurlOverHTTP2SendsOddTargets(t *testing.T) {
+	curl := testkit.Program(t, "curl")
+	s := newLenientSite(t)
+	s.robots = "User-agent: *\nDisallow: /50%-off\n"
+	r := newRigBefore(t, s)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, r.caPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for target, status := range map[string]string{"/100%-cotton": "2 200", "/%zz?%": "2 200", "/a|b^\"c": "2 200", "/50%-off": "2 403"} {
+		out, err := exec.Command(curl, "-sS", "-g", "--http2", "-m", "20", "-x", "http://"+r.addr, "--cacert", ca, "-o", os.DevNull, "-w", "%{http_version} %{http_code}", "https://site.test"+target).CombinedOutput()
+		if err != nil || string(out) != status {
+			t.Errorf("%s: %s, %v", target, out, err)
+		}
+		if e := r.records.target(t, target); e.Method != "GET" {
+			t.Errorf("%+v", e)
+		}
+		if status == "2 200" {
+			s.last(t, target)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/pace"
+	"heed/proxy/h2head"
 	"heed/proxy/refusal"
 	"heed/rules"
 )
@@ -55,6 +56,10 @@ func hasBody(r *http.Request) bool {
 func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	p.running.Add(1)
 	defer p.running.Add(-1)
+	var note *h2head.Note
+	if r.ProtoMajor == 2 {
+		note = h2head.TakeNote(r)
+	}
 	conn := r.Context().Value(clientConnKey{}).(*clientConn)
 	uri, exact := conn.took(r.RequestURI)
 	x := newExchange(p, conn, w, r)
@@ -70,7 +75,11 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	site := t != nil || r.Method != http.MethodConnect && r.URL.IsAbs()
 	d := x.req.admit(r)
-	if d.reason == "" && site {
+	switch {
+	case d.reason != "":
+	case note != nil && note.Refused():
+		d = x.noted(note)
+	case site:
 		d = x.req.locate(p, r, uri, exact)
 	}
 	switch {

@@ -34,7 +34,6 @@ type tunnel struct {
 	handshake  int64 // records with data that belong to the handshake
 	requests   atomic.Int64
 	streams    streams // of HTTP/2
-	rejected   h2RejectedStreams
 }
 
 // intercept takes over a CONNECT's connection: TLS or plain HTTP, nothing
@@ -69,7 +68,7 @@ func (x *exchange) intercept(c *tunnelConn) {
 		t.origin.Scheme = "http"
 		p.caTrust.Closed(&t.trust) // it shows nothing of what its client makes of the CA
 		_ = c.SetDeadline(time.Time{})
-		p.tunnels.push(t.clientConn(c))
+		p.inner[inH1].tunnels.push(t.clientConn(c))
 	case x.req.mayPassOpaque():
 		p.caTrust.Closed(&t.trust)
 		x.passOpaque(c)
@@ -103,10 +102,10 @@ func (t *tunnel) handshakeTLS(c *tunnelConn) {
 		t.serverName = state.ServerName // refused inside, where the client can read it
 	}
 	if state.NegotiatedProtocol == "h2" {
-		p.tunnels.push(conn) // net/http speaks HTTP/2 on a bare *tls.Conn only
+		p.inner[inH2].tunnels.push(t.h2Conn(conn))
 		return
 	}
-	p.tunnels.push(t.clientConn(conn))
+	p.inner[inH1].tunnels.push(t.clientConn(conn))
 }
 
 // newTLSConfig returns the one configuration that all tunnels share, so that
@@ -178,7 +177,7 @@ func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 // without a request is all there is to see.
 func (t *tunnel) closed() {
 	last := t.proxy.caTrust.Closed(&t.trust)
-	if t.requests.Load() > 0 || t.rejected.any() || t.proxy.closing.Load() {
+	if t.requests.Load() > 0 || t.proxy.closing.Load() {
 		return
 	}
 	reason, detail := rules.ReasonUntrusted, "the client closed the tunnel after the handshake, without a request"

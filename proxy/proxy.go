@@ -19,6 +19,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/proxy/catrust"
+	"heed/proxy/h2head"
 	"heed/proxy/headers"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
@@ -132,25 +133,25 @@ type Config struct {
 // Proxy is a forward proxy on one listener. Make it with New; it is safe for
 // concurrent use.
 type Proxy struct {
-	config       Config
-	via          headers.Via
-	gate         *limit.Gate
-	statusName   string // Name as a Proxy-Status member
-	agents       agentMemo
-	caTrust      catrust.Memory
-	pages        pageVisits
-	announced    announced
-	engine       http.Handler // goproxy with our hooks
-	tlsConfig    *tls.Config
-	outer, inner *http.Server
-	tunnels      *tunnelListener // decrypted connections on their way to inner
-	open         openConns       // connections that no http.Server watches
-	closing      atomic.Bool
-	running      atomic.Int64    // exchanges
-	deferred     atomic.Int64    // of those, waiting for a verdict that follows
-	lasting      context.Context // of what outlives its exchange; ends when Shutdown begins
-	endLasting   context.CancelFunc
-	cut          atomic.Bool // what still ran at Shutdown's limit is being closed
+	config     Config
+	via        headers.Via
+	gate       *limit.Gate
+	statusName string // Name as a Proxy-Status member
+	agents     agentMemo
+	caTrust    catrust.Memory
+	pages      pageVisits
+	announced  announced
+	engine     http.Handler // goproxy with our hooks
+	tlsConfig  *tls.Config
+	outer      *http.Server
+	inner      [2]innerServer // of intercepted tunnels: inH1, inH2
+	open       openConns      // connections that no http.Server watches
+	closing    atomic.Bool
+	running    atomic.Int64    // exchanges
+	deferred   atomic.Int64    // of those, waiting for a verdict that follows
+	lasting    context.Context // of what outlives its exchange; ends when Shutdown begins
+	endLasting context.CancelFunc
+	cut        atomic.Bool // what still ran at Shutdown's limit is being closed
 }
 
 // New returns a proxy for c.
@@ -177,7 +178,6 @@ func New(c Config) (*Proxy, error) {
 		config:     c,
 		via:        headers.NewVia(c.Name),
 		statusName: `"` + c.Name + `"`,
-		tunnels:    &tunnelListener{conns: make(chan net.Conn), done: make(chan struct{})},
 	}
 	p.gate = limit.NewGate(c.Load, p.limits, p.logLimit)
 	p.lasting, p.endLasting = context.WithCancel(context.Background())
@@ -185,12 +185,29 @@ func New(c Config) (*Proxy, error) {
 	p.tlsConfig = p.newTLSConfig()
 	p.outer = p.newServer()
 	p.outer.Protocols.SetHTTP1(true)
-	p.inner = p.newServer()
-	p.inner.Protocols.SetHTTP1(true)
-	p.inner.Protocols.SetHTTP2(true)
-	go p.serveInner()
+	for i := range p.inner {
+		p.inner[i] = innerServer{p.newServer(), &tunnelListener{conns: make(chan net.Conn), done: make(chan struct{})}}
+	}
+	p.inner[inH1].Protocols.SetHTTP1(true)
+	p.inner[inH2].Protocols.SetUnencryptedHTTP2(true) // heed makes the TLS handshake
+	p.inner[inH2].MaxHeaderBytes = h2head.ListSize(p.h2HeaderBytes())
+	for _, s := range p.inner {
+		go p.serveInner(s)
+	}
 	return p, nil
 }
+
+// innerServer serves what is inside intercepted tunnels.
+type innerServer struct {
+	*http.Server
+	tunnels *tunnelListener // connections on their way to it
+}
+
+// The inner servers.
+const (
+	inH1 = iota
+	inH2
+)
 
 // maxFrame is the largest HTTP/2 frame taken, in octets: what every client
 // keeps to unasked (RFC 9113 §6.5.2). Frames of a connection are read into memory.
@@ -240,8 +257,8 @@ func (p *Proxy) Serve(l net.Listener) error {
 	return err
 }
 
-func (p *Proxy) serveInner() {
-	if err := p.inner.Serve(p.tunnels); !errors.Is(err, http.ErrServerClosed) {
+func (p *Proxy) serveInner(s innerServer) {
+	if err := s.Serve(s.tunnels); !errors.Is(err, http.ErrServerClosed) {
 		p.config.Log.Error("inner server ended", "error", err)
 	}
 }

@@ -39,6 +39,7 @@ type rig struct {
 	proxy   *Proxy
 	addr    string
 	roots   *x509.CertPool // trusts the proxy's CA
+	caPEM   []byte         // that CA
 	records *records
 	site    *site
 }
@@ -64,7 +65,8 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 		t.Fatal(err)
 	}
 	r.roots = x509.NewCertPool()
-	r.roots.AppendCertsFromPEM(authority.CertPEM())
+	r.caPEM = authority.CertPEM()
+	r.roots.AppendCertsFromPEM(r.caPEM)
 	self := &upstream.Addrs{}
 	ways := upstream.NewHostTransports(upstream.TransportConfig{
 		Resolve: s.resolve, RootCAs: s.ca.Pool(), Self: self, ResponseHeaderTimeout: s.patience,
@@ -86,8 +88,7 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	served := make(chan error, 1)
 	go func() { served <- r.proxy.Serve(l) }()
 	t.Cleanup(func() {
-		r.proxy.outer.Close()
-		r.proxy.inner.Close()
+		r.proxy.close()
 		r.proxy.open.closeAll()
 		if err := <-served; err != nil {
 			t.Errorf("Serve: %v", err)
@@ -182,6 +183,13 @@ func (r *rig) rawTo(m mode, host string) (c *testkit.Conn, prefix string) {
 // trusting is the TLS configuration of a client that trusts the proxy's CA.
 func (r *rig) trusting(host string, protocols ...string) *tls.Config {
 	return &tls.Config{RootCAs: r.roots, ServerName: host, NextProtos: protocols}
+}
+
+// close ends every connection of p.
+func (p *Proxy) close() {
+	for _, s := range p.servers() {
+		s.Close()
+	}
 }
 
 // h2 opens a tunnel in which HTTP/2 is spoken.

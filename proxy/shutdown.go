@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -15,19 +16,31 @@ import (
 func (p *Proxy) Shutdown(ctx context.Context) error {
 	p.closing.Store(true)
 	p.endLasting()
-	inner := make(chan error, 1)
-	go func() { inner <- p.inner.Shutdown(ctx) }() // beside the outer one: tunnels take no new requests either
-	err := errors.Join(p.outer.Shutdown(ctx), <-inner, poll(ctx, p.open.empty))
-	if err != nil {
+	servers := p.servers()
+	ended := make(chan error, len(servers))
+	for _, s := range servers { // together: tunnels take no new requests either
+		go func() { ended <- s.Shutdown(ctx) }()
+	}
+	var err error
+	for range servers {
+		err = errors.Join(err, <-ended)
+	}
+	if err = errors.Join(err, poll(ctx, p.open.empty)); err != nil {
 		p.cut.Store(true)
-		p.outer.Close()
-		p.inner.Close()
+		for _, s := range servers {
+			s.Close()
+		}
 		p.open.closeAll()
 		p.awaitRecords()
 		return ctx.Err()
 	}
 	p.awaitRecords()
 	return nil
+}
+
+// servers returns the servers of p.
+func (p *Proxy) servers() []*http.Server {
+	return []*http.Server{p.outer, p.inner[inH1].Server, p.inner[inH2].Server}
 }
 
 // awaitRecords waits a moment for the exchanges whose connections were closed

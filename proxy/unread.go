@@ -103,10 +103,14 @@ type unread struct {
 
 // unread returns the request on c that no handler gets.
 func (c *clientConn) unread() *unread {
+	return c.unreadAs(cmp.Or(c.heads.Seen(), &http.Request{Header: http.Header{}}))
+}
+
+// unreadAs returns a request on c that no handler gets, of which seen could be read.
+func (c *clientConn) unreadAs(seen *http.Request) *unread {
 	if c.tunnel != nil {
 		c.tunnel.requests.Add(1)
 	}
-	seen := cmp.Or(c.heads.Seen(), &http.Request{Header: http.Header{}})
 	u := &unread{&exchange{Context: context.Background(), proxy: c.proxy}, seen}
 	u.req = newRequest(c, seen, c.proxy.config.Live())
 	u.req.method = methodOf(seen.Method)
@@ -138,10 +142,7 @@ func (u *unread) reject(a refusal.Case) {
 	if q.conn.ended.Swap(true) {
 		return
 	}
-	if q.host != "" {
-		q.identify(p)
-	}
-	u.describe()
+	u.identify()
 	detail := a.Detail
 	if a.Err != nil {
 		detail = a.Err.Error()
@@ -156,4 +157,24 @@ func (u *unread) reject(a refusal.Case) {
 			drain(c)
 		}
 	}
+}
+
+// identify completes the facts of u and writes them into its record.
+func (u *unread) identify() {
+	if u.req.host != "" {
+		u.req.identify(u.proxy)
+	}
+	u.describe()
+}
+
+// recordBroken records a request over HTTP/2 that ends its connection without an answer,
+// for err, which may be a *limit.Exceeded.
+func (c *h2Conn) recordBroken(seen *http.Request, err error) {
+	reason := rules.ReasonMalformed
+	if over := (*limit.Exceeded)(nil); errors.As(err, &over) {
+		reason = rules.ReasonLimit
+	}
+	u := c.unreadAs(seen)
+	u.identify()
+	c.proxy.note(&u.entry, rules.Refuse, reason, err.Error())
 }

@@ -1,0 +1,304 @@
+package h2head
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/net/http2/hpack"
+
+	"heed/proxy/limit"
+)
+
+// connError is a fault that ends a connection (RFC 9113 §5.4.1).
+type connError struct {
+	text string
+	bait string // a frame for which net/http ends the connection with the right code
+}
+
+// Error implements error.
+func (e *connError) Error() string { return e.text }
+
+const (
+	// baitOrder is a CONTINUATION frame that continues nothing: PROTOCOL_ERROR.
+	baitOrder = "\x00\x00\x00\x09\x04\x00\x00\x00\x01"
+	// baitIndex is a HEADERS frame with a field of index 0: COMPRESSION_ERROR.
+	baitIndex = "\x00\x00\x01\x01\x04\x00\x00\x00\x01\x80"
+	// baitSize is the beginning of a frame that is too large: FRAME_SIZE_ERROR.
+	baitSize = "\xff\xff\xff\x01\x04\x00\x00\x00\x01"
+)
+
+var (
+	errOrder       = &connError{"HTTP/2: a header block is not HEADERS followed by its CONTINUATION frames (RFC 9113, section 6.10)", baitOrder}
+	errStream      = &connError{"HTTP/2: HEADERS on a stream that a client cannot open (RFC 9113, section 5.1.1)", baitOrder}
+	errPadding     = &connError{"HTTP/2: HEADERS with padding or a priority that exceeds the frame (RFC 9113, section 6.2)", baitOrder}
+	errMany        = &connError{"HTTP/2: a header block in too many CONTINUATION frames", baitOrder}
+	errCompression = &connError{"HTTP/2: a header block that cannot be decoded (RFC 9113, section 4.3)", baitIndex}
+	errFrameSize   = &connError{"HTTP/2: a frame that is larger than SETTINGS_MAX_FRAME_SIZE (RFC 9113, section 4.2)", baitSize}
+)
+
+// block is a header block that is being read.
+type block struct {
+	frame  frame // HEADERS
+	fields []hpack.HeaderField
+	size   int  // of the fields, counted as in RFC 9113 §6.5.2
+	large  bool // the fields are not all: size exceeds the limit
+	octets int  // encoded, with the headers of the frames
+	frames int
+	held   int  // octets that Hold has counted
+	timed  bool // there is a deadline for reading
+}
+
+// maxKeptFields is how much room for fields is kept with an idle connection.
+const maxKeptFields = 32
+
+func (b *block) begin(f frame) {
+	clear(b.fields)
+	fields := b.fields[:0]
+	if cap(fields) > maxKeptFields {
+		fields = nil
+	}
+	*b = block{frame: f, fields: fields}
+}
+
+// readHead reads the rest of a header block, which begins with f, and passes on what
+// takes its place.
+func (r *Reader) readHead(f frame) error {
+	b := &r.block
+	b.begin(f)
+	r.decoder.SetEmitEnabled(true)
+	err := r.readBlock(f)
+	if b.timed {
+		_ = r.conn.SetReadDeadline(time.Time{})
+	}
+	if b.held > 0 {
+		r.limit.Drop()
+	}
+	var fault *connError
+	var over *limit.Exceeded
+	switch request := f.stream > r.newest; {
+	case errors.As(err, &fault):
+		r.fail(fault)
+	case errors.As(err, &over) && !request:
+		r.fail(over)
+	case errors.As(err, &over):
+		r.newest, r.ended = f.stream, true
+		r.emit(f.stream, flagEndStream, refused(b.fields, Note{Over: over, Last: true}))
+	case err != nil:
+		return err
+	case !request:
+		r.passTrailers()
+	default:
+		r.newest = f.stream
+		r.passRequest()
+	}
+	if len(b.fields) > maxKeptFields {
+		b.fields = nil
+	}
+	return nil
+}
+
+// passRequest passes on the request of a complete block.
+func (r *Reader) passRequest() {
+	b := &r.block
+	note := &Note{}
+	if b.large {
+		note.Over = r.limit.Exceeded(limit.HeaderBytes)
+	} else {
+		note = check(b.fields)
+	}
+	fields := b.fields
+	switch {
+	case note != nil && note.Refused():
+		fields = refused(fields, *note)
+	case note != nil:
+		fields = append(fields, note.field())
+	}
+	r.emit(b.frame.stream, b.frame.flags&flagEndStream, fields)
+}
+
+// passTrailers passes on a block that opens no stream. net/http decides what it is.
+func (r *Reader) passTrailers() {
+	b := &r.block
+	fields := b.fields
+	if b.large { // net/http resets the stream for a field of answers
+		fields = []hpack.HeaderField{{Name: ":status", Value: "200"}}
+	}
+	r.emit(b.frame.stream, b.frame.flags&flagEndStream, fields)
+}
+
+// readBlock decodes a header block, of which the header of the first frame was read.
+func (r *Reader) readBlock(f frame) error {
+	switch {
+	case f.length > r.limit.Frame:
+		return errFrameSize
+	case f.kind == kindContinuation:
+		return errOrder
+	case f.stream%2 == 0:
+		return errStream
+	}
+	padding, err := r.readPrefix(&f)
+	for {
+		if err != nil {
+			return err
+		}
+		if err := r.decode(f.length); err != nil {
+			return err
+		}
+		if err := r.discard(padding); err != nil {
+			return err
+		}
+		if f.flags&flagEndHeaders != 0 {
+			break
+		}
+		padding = 0
+		f, err = r.readContinuation()
+	}
+	if r.decoder.Close() != nil {
+		return errCompression
+	}
+	return nil
+}
+
+// readPrefix reads what comes before the header block in a HEADERS frame, and removes it
+// and the padding from f's length.
+func (r *Reader) readPrefix(f *frame) (padding int, err error) {
+	n := 0
+	if f.flags&flagPadded != 0 {
+		n++
+	}
+	if f.flags&flagPriority != 0 {
+		n += 5
+	}
+	if n > f.length {
+		return 0, errPadding
+	}
+	prefix, err := r.await(n)
+	if err != nil {
+		return 0, err
+	}
+	if f.flags&flagPadded != 0 {
+		padding = int(prefix[0])
+	}
+	_, _ = r.from.Discard(n)
+	if f.length -= n + padding; f.length < 0 {
+		return 0, errPadding
+	}
+	return padding, nil
+}
+
+// readContinuation reads the header of the frame that continues the block.
+func (r *Reader) readContinuation() (f frame, err error) {
+	header, err := r.await(frameHeader)
+	if err != nil {
+		return f, err
+	}
+	f = parseFrame(header)
+	b := &r.block
+	b.frames++
+	switch {
+	case f.kind != kindContinuation || f.stream != b.frame.stream:
+		return f, errOrder
+	case f.length > r.limit.Frame:
+		return f, errFrameSize
+	case b.frames > 8+r.limit.Head>>10: // the decoder may copy all that it has, for each
+		return f, errMany
+	}
+	_, _ = r.from.Discard(frameHeader)
+	b.octets += frameHeader
+	return f, nil
+}
+
+// decode decodes the next n octets.
+func (r *Reader) decode(n int) error {
+	for b := &r.block; n > 0; {
+		part, err := r.await(min(n, bufferSize))
+		if err != nil {
+			return err
+		}
+		if b.octets += len(part); b.octets > 8*r.limit.Head {
+			return r.limit.Exceeded(limit.HeaderBytes)
+		}
+		if _, err := r.decoder.Write(part); errors.Is(err, hpack.ErrStringLength) {
+			return r.limit.Exceeded(limit.HeaderBytes)
+		} else if err != nil {
+			return errCompression
+		}
+		n -= len(part)
+		_, _ = r.from.Discard(len(part))
+	}
+	return nil
+}
+
+// discard reads n octets that mean nothing.
+func (r *Reader) discard(n int) error {
+	if n == 0 {
+		return nil
+	}
+	if _, err := r.await(n); err != nil { // at most 255
+		return err
+	}
+	_, err := r.from.Discard(n)
+	return err
+}
+
+// keep takes a field of the block.
+func (r *Reader) keep(f hpack.HeaderField) {
+	b := &r.block
+	if f.Name == noteName {
+		return // it would be taken for ours
+	}
+	if b.size += int(f.Size()); b.size > r.limit.Head {
+		b.large = true
+		r.decoder.SetEmitEnabled(false)
+		return
+	}
+	b.fields = append(b.fields, f)
+}
+
+// await returns the next n octets of a header block, at most bufferSize, without
+// consuming them. While it waits for them, what is kept of the block counts.
+func (r *Reader) await(n int) ([]byte, error) {
+	b := &r.block
+	if r.from.Buffered() < n {
+		kept := bufferSize + b.size + min(b.octets, r.limit.Head)
+		if more := kept - b.held; more > 0 {
+			if over := r.limit.Hold(more); over != nil {
+				return nil, over
+			}
+			b.held = kept
+		}
+		if !b.timed {
+			b.timed = true
+			if err := r.conn.SetReadDeadline(time.Now().Add(r.limit.Time)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	next, err := r.from.Peek(n)
+	if b.timed && errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, r.limit.Exceeded(limit.HeaderTime)
+	}
+	return next, err
+}
+
+// fail ends the connection for a fault in a header block.
+func (r *Reader) fail(err error) {
+	r.report(err)
+	bait := baitOrder
+	if fault, ok := err.(*connError); ok {
+		bait = fault.bait
+	}
+	r.out, r.ended = []byte(bait), true
+}
+
+// report reports a request that ends the connection.
+func (r *Reader) report(err error) {
+	q := parse(r.block.fields)
+	seen := &http.Request{Method: q.value[method], RequestURI: q.value[path], Header: http.Header{}}
+	if q.agent != "" {
+		seen.Header.Set("User-Agent", q.agent)
+	}
+	r.broken(seen, err)
+}

@@ -1,0 +1,458 @@
+package h2head
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"heed/internal/testkit"
+	"heed/proxy/limit"
+)
+
+// testLimit allows heads of so many octets, and any number of them.
+func testLimit(head int) Limit {
+	return Limit{
+		Head: head, Frame: 16 << 10, Time: time.Minute,
+		Hold: func(int) *limit.Exceeded { return nil }, Drop: func() {},
+		Exceeded: func(k limit.Kind) *limit.Exceeded { return &limit.Exceeded{Kind: k, Value: "test"} },
+	}
+}
+
+// handled is a request as the handler gets it.
+type handled struct {
+	*http.Request
+	note *Note
+}
+
+func (h handled) String() string {
+	return fmt.Sprintf("%s %s %s %v %v", h.Method, h.RequestURI, h.Host, h.Header, h.note)
+}
+
+// server is net/http's, with a Reader or without.
+type server struct {
+	net.Listener
+	handled chan handled
+	broken  chan error
+	limit   *Limit // nil: no Reader
+}
+
+// framed is a connection that is read by a Reader.
+type framed struct {
+	net.Conn
+	r *Reader
+}
+
+func (c framed) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+// Accept implements net.Listener.
+func (s *server) Accept() (net.Conn, error) {
+	c, err := s.Listener.Accept()
+	if err != nil || s.limit == nil {
+		return c, err
+	}
+	return framed{c, NewReader(c, *s.limit, func(_ *http.Request, err error) { s.broken <- err })}, nil
+}
+
+func newServer(t testing.TB, l *Limit) *server {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{listener, make(chan handled, 100), make(chan error, 100), l}
+	h := &http.Server{Protocols: new(http.Protocols), ErrorLog: log.New(io.Discard, "", 0), MaxHeaderBytes: ListSize(128 << 10), HTTP2: &http.HTTP2Config{MaxReadFrameSize: 16 << 10}}
+	h.Protocols.SetUnencryptedHTTP2(true)
+	h.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		note := TakeNote(r)
+		_, _ = io.Copy(io.Discard, r.Body)
+		s.handled <- handled{r.Clone(context.Background()), note}
+		w.WriteHeader(204)
+	})
+	go h.Serve(s)
+	t.Cleanup(func() { h.Close() })
+	return s
+}
+
+// client is a connection on which a test may send any frame.
+type client struct {
+	t testing.TB
+	net.Conn
+	*http2.Framer
+	encoder *hpack.Encoder
+	block   bytes.Buffer
+}
+
+func (s *server) dial(t testing.TB) *client {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(testkit.Patience))
+	c := &client{t: t, Conn: conn, Framer: http2.NewFramer(conn, conn)}
+	c.Framer.AllowIllegalWrites = true
+	c.encoder = hpack.NewEncoder(&c.block)
+	c.sent(io.WriteString(conn, http2.ClientPreface))
+	c.sent(0, c.WriteSettings())
+	return c
+}
+
+func (c *client) sent(_ int, err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// encode returns the fields, name and value in turn, as a header block.
+func (c *client) encode(fields ...string) []byte {
+	c.block.Reset()
+	for i := 0; i < len(fields); i += 2 {
+		_ = c.encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+	}
+	return bytes.Clone(c.block.Bytes())
+}
+
+// end reads until the stream is answered or reset, or the connection ends.
+func (c *client) end(stream uint32) string {
+	for {
+		f, err := c.ReadFrame()
+		if err != nil {
+			return "closed"
+		}
+		switch f := f.(type) {
+		case *http2.HeadersFrame:
+			if f.StreamID == stream && f.StreamEnded() {
+				return "answered"
+			}
+		case *http2.RSTStreamFrame:
+			if f.StreamID == stream {
+				return "reset " + f.ErrCode.String()
+			}
+		case *http2.GoAwayFrame:
+			if f.ErrCode != http2.ErrCodeNo {
+				return "goaway " + f.ErrCode.String()
+			}
+		}
+	}
+}
+
+// ask sends a request of these fields and returns what becomes of it, with the request as
+// the handler got it.
+func (c *client) ask(s *server, stream uint32, fields ...string) (string, *handled) {
+	c.t.Helper()
+	c.sent(0, c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.encode(fields...), EndStream: true, EndHeaders: true}))
+	end := c.end(stream)
+	select {
+	case h := <-s.handled:
+		return end, &h
+	default:
+		return end, nil
+	}
+}
+
+// good returns the fields of a request that is in order, and others.
+func good(target string, others ...string) []string {
+	return append([]string{":method", "GET", ":scheme", "https", ":authority", "site.test", ":path", target, "user-agent", "ExampleBot/1"}, others...)
+}
+
+// What net/http would reject reaches the handler, with what is wrong and what was asked
+// for; other requests of the connection reach it as they are.
+func TestReader_HandsEveryRequestToTheHandler(t *testing.T) {
+	l := testLimit(16 << 10)
+	s := newServer(t, &l)
+	c, stream := s.dial(t), uint32(1)
+	for _, b := range []struct {
+		fault  string
+		fields []string
+	}{
+		{"concerns a connection", good("/a", "connection", "close")},
+		{"concerns a connection", good("/a", "upgrade", "h2c")},
+		{`only be "trailers"`, good("/a", "te", "gzip")},
+		{"not a token", good("/a", "X-Upper", "1")},
+		{"not a token", good("/a", "", "1")},
+		{"field x contains a control", good("/a", "x", "a\x00b")},
+		{"field :path contains a control", good("/a\nb")},
+		{"contains a control", good("/a\tb")},
+		{"neither an absolute URL nor a path", good("a")},
+		{"more than one field :path", append([]string{":path", "/a"}, good("/b")...)},
+		{"after other fields", good("/a", ":method", "GET")},
+		{"is not one of a request", append([]string{":status", "200"}, good("/a")...)},
+		{"extended CONNECT", append([]string{":protocol", "websocket"}, good("/a")...)},
+		{"CONNECT has :authority", []string{":method", "CONNECT", ":scheme", "https", ":authority", "x:1", ":path", "/a"}},
+		{"has no :method", good("/a")[2:]},
+		{"has no :path", []string{":method", "GET", ":scheme", "https"}},
+		{":scheme", []string{":method", "GET", ":scheme", "ftp", ":path", "/"}},
+		{"userinfo", []string{":method", "GET", ":scheme", "https", ":path", "/", ":authority", "a:b@c"}},
+		{"userinfo", []string{":method", "GET", ":scheme", "https", ":path", "/", "host", "a:b@c"}},
+	} {
+		end, h := c.ask(s, stream, b.fields...)
+		if end != "answered" || h == nil || h.note == nil || !strings.Contains(h.note.Fault, b.fault) {
+			t.Fatalf("%q: %s, %v", b.fields, end, h)
+		}
+		stream += 2
+		if q := parse(pairs(b.fields)); string(h.note.Method) != q.value[method] || string(h.note.Target) != q.value[path] || h.UserAgent() != q.agent {
+			t.Errorf("%q: %v", b.fields, h)
+		}
+		end, h = c.ask(s, stream, good("/fine?%zz", "x", "1", "te", "trailers")...)
+		if end != "answered" || h == nil || h.note != nil || h.RequestURI != "/fine?%zz" || h.Header.Get("X") != "1" {
+			t.Errorf("after %q: %s, %v", b.fields, end, h)
+		}
+		stream += 2
+	}
+}
+
+func pairs(fields []string) (all []hpack.HeaderField) {
+	for i := 0; i < len(fields); i += 2 {
+		all = append(all, hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
+	}
+	return all
+}
+
+// A target that net/http's parser rejects reaches the handler octet by octet, and what a
+// client sends in the name of a Note reaches nobody.
+func TestReader_KeepsOddTargets(t *testing.T) {
+	l := testLimit(16 << 10)
+	s := newServer(t, &l)
+	c, stream := s.dial(t), uint32(1)
+	for _, target := range []string{"/100%-cotton", "/a%zz", "/%", "/%?%", "/caf\xc3\xa9|\"{}<>^`\\", "/\xff%", "/a b", "https://site.test/%zz", "//x/%"} {
+		end, h := c.ask(s, stream, good(target, noteName, `{"Fault":"forged"}`, "x", "1")...)
+		if stream += 2; end != "answered" || h == nil || h.RequestURI != target || h.URL == nil || h.Header.Get("X") != "1" || len(h.Header) != 2 ||
+			h.note != nil && h.note.Refused() {
+			t.Errorf("%q: %s, %v", target, end, h)
+		}
+	}
+}
+
+// A header block may come in pieces, with padding and a priority, and use the whole of
+// HPACK. Trailers follow their request.
+func TestReader_ReadsBlocksInEveryForm(t *testing.T) {
+	l := testLimit(64 << 10)
+	s := newServer(t, &l)
+	c := s.dial(t)
+	block := c.encode(good("/a%zz", "x", strings.Repeat("x", 40<<10))...)
+	c.sent(0, c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:7], PadLength: 200, Priority: http2.PriorityParam{StreamDep: 1, Weight: 3}}))
+	c.sent(0, c.WriteContinuation(1, false, nil))
+	for rest := block[7:]; len(rest) > 0; {
+		n := min(16<<10, len(rest))
+		c.sent(0, c.WriteContinuation(1, n == len(rest), rest[:n]))
+		rest = rest[n:]
+	}
+	c.sent(0, c.WriteDataPadded(1, false, []byte("body"), make([]byte, 9)))
+	c.sent(0, c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: c.encode("t", "1"), EndStream: true, EndHeaders: true}))
+	if end := c.end(1); end != "answered" {
+		t.Fatal(end)
+	}
+	if h := <-s.handled; h.RequestURI != "/a%zz" || len(h.Header.Get("X")) != 40<<10 {
+		t.Error(h)
+	}
+	c.encoder.SetMaxDynamicTableSize(0)
+	c.encoder.SetMaxDynamicTableSize(2000)
+	for stream := uint32(3); stream < 40; stream += 2 {
+		if end, h := c.ask(s, stream, good(fmt.Sprint("/", stream), "x", strings.Repeat("x", int(stream)*20))...); end != "answered" || h == nil || h.RequestURI != fmt.Sprint("/", stream) || len(h.Header.Get("X")) != int(stream)*20 {
+			t.Errorf("%d: %s %v", stream, end, h)
+		}
+	}
+}
+
+// What no decoder could go on after ends the connection with the code that RFC 9113
+// requires, is reported, and never reaches the handler.
+func TestReader_EndsBrokenConnections(t *testing.T) {
+	l := testLimit(16 << 10)
+	s := newServer(t, &l)
+	request := func(c *client) []byte { return c.encode(good("/a")...) }
+	for name, b := range map[string]struct {
+		code string
+		send func(c *client) error
+	}{
+		"an index beyond the table": {"COMPRESSION_ERROR", func(c *client) error {
+			return c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, append(request(c), 0xff, 0xff, 0x03))
+		}},
+		"half a field": {"COMPRESSION_ERROR", func(c *client) error {
+			return c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, append(request(c), 0x40))
+		}},
+		"a table that is too large": {"COMPRESSION_ERROR", func(c *client) error {
+			return c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, append([]byte{0x3f, 0xff, 0x7f}, request(c)...))
+		}},
+		"a frame in between": {"PROTOCOL_ERROR", func(c *client) error {
+			_ = c.WriteRawFrame(http2.FrameHeaders, 0, 1, request(c))
+			return c.WritePing(false, [8]byte{})
+		}},
+		"a CONTINUATION of another stream": {"PROTOCOL_ERROR", func(c *client) error {
+			_ = c.WriteRawFrame(http2.FrameHeaders, 0, 1, request(c))
+			return c.WriteContinuation(3, true, nil)
+		}},
+		"a CONTINUATION alone": {"PROTOCOL_ERROR", func(c *client) error { return c.WriteContinuation(1, true, request(c)) }},
+		"endless CONTINUATIONs": {"PROTOCOL_ERROR", func(c *client) error {
+			_ = c.WriteRawFrame(http2.FrameHeaders, 0, 1, request(c))
+			for range 1000 {
+				_ = c.WriteContinuation(1, false, nil)
+			}
+			return nil
+		}},
+		"a stream of the server": {"PROTOCOL_ERROR", func(c *client) error {
+			return c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 2, request(c))
+		}},
+		"no stream": {"PROTOCOL_ERROR", func(c *client) error {
+			return c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 0, request(c))
+		}},
+		"too much padding": {"PROTOCOL_ERROR", func(c *client) error {
+			return c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersPadded, 1, append([]byte{255}, request(c)...))
+		}},
+		"no room for a priority": {"PROTOCOL_ERROR", func(c *client) error {
+			return c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders|http2.FlagHeadersPriority, 1, []byte{1, 2, 3})
+		}},
+		"a frame that is too large": {"FRAME_SIZE_ERROR", func(c *client) error {
+			return c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, 1, make([]byte, 16<<10+1))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := s.dial(t)
+			c.sent(0, b.send(c))
+			if end := c.end(1); end != "goaway "+b.code {
+				t.Errorf("%s, want %s", end, b.code)
+			}
+			select {
+			case <-s.broken:
+			default:
+				t.Error("not reported")
+			}
+			c.Close()
+		})
+	}
+	if n := len(s.handled); n > 0 {
+		t.Errorf("%d reached the handler", n)
+	}
+}
+
+// A head that is too large is answered, and the connection goes on, as long as the rest of
+// it is not too much to read.
+func TestReader_AnswersLargeHeads(t *testing.T) {
+	l := testLimit(8 << 10)
+	s := newServer(t, &l)
+	c := s.dial(t)
+	send := func(stream uint32, octets int) {
+		block := c.encode(good("/large", "x", "1", "y", strings.Repeat("y", 7000), "z", strings.Repeat("z", octets))...)
+		for kind := http2.FrameHeaders; len(block) > 0; kind = http2.FrameContinuation {
+			n := min(16<<10, len(block))
+			flags := http2.FlagHeadersEndHeaders
+			if n < len(block) {
+				flags = 0
+			}
+			if kind == http2.FrameHeaders {
+				flags |= http2.FlagHeadersEndStream
+			}
+			if c.WriteRawFrame(kind, flags, stream, block[:n]) != nil {
+				return
+			}
+			block = block[n:]
+		}
+	}
+	large := func(stream uint32, last bool) {
+		t.Helper()
+		if end := c.end(stream); end != "answered" {
+			t.Fatal(end)
+		}
+		if h := <-s.handled; h.note == nil || h.note.Over == nil || h.note.Over.Kind != limit.HeaderBytes || h.note.Last != last ||
+			string(h.note.Target) != "/large" || string(h.note.Method) != "GET" || h.UserAgent() != "ExampleBot/1" {
+			t.Errorf("%d: %v", stream, h)
+		}
+	}
+	send(1, 7000) // in all
+	large(1, false)
+	if end, h := c.ask(s, 3, good("/next")...); end != "answered" || h == nil || h.note != nil {
+		t.Fatal(end, h)
+	}
+	send(5, 9000) // one string
+	large(5, true)
+}
+
+// A few octets can stand for one large field of the table very often.
+func TestReader_ABlockThatGrowsIsLarge(t *testing.T) {
+	l := testLimit(128 << 10)
+	s := newServer(t, &l)
+	c := s.dial(t)
+	if end, _ := c.ask(s, 1, good("/", "x", strings.Repeat("x", 3000))...); end != "answered" {
+		t.Fatal(end)
+	}
+	var bomb []string
+	for range 10000 {
+		bomb = append(bomb, "x", strings.Repeat("x", 3000))
+	}
+	end, h := c.ask(s, 3, good("/bomb", bomb...)...)
+	if end != "answered" || h == nil || h.note == nil || h.note.Over == nil || string(h.note.Target) != "/bomb" {
+		t.Errorf("%s, %v", end, h)
+	}
+}
+
+// Octets of a head that is not complete count while the Reader waits for the rest, and
+// not longer.
+func TestReader_CountsUnfinishedHeads(t *testing.T) {
+	l := testLimit(64 << 10)
+	held, dropped := make(chan int, 100), make(chan bool, 100)
+	most := 30 << 10
+	l.Hold = func(n int) *limit.Exceeded {
+		if most -= n; most < 0 {
+			return &limit.Exceeded{Kind: limit.Heads, Value: "few"}
+		}
+		held <- n
+		return nil
+	}
+	l.Drop = func() { most = 30 << 10; dropped <- true }
+	s := newServer(t, &l)
+	c := s.dial(t)
+	block := c.encode(good("/slow")...)
+	c.sent(0, c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndStream, 1, block[:20]))
+	if n := <-held; n < 20 {
+		t.Error(n)
+	}
+	if len(dropped) > 0 {
+		t.Error("dropped before the end")
+	}
+	c.sent(0, c.WriteContinuation(1, true, block[20:]))
+	if end := c.end(1); end != "answered" {
+		t.Fatal(end)
+	}
+	<-dropped
+	<-s.handled
+
+	rest := c.encode(good("/much", "x", strings.Repeat("x", 5000), "y", strings.Repeat("y", 12000))...)
+	c.sent(0, c.WriteRawFrame(http2.FrameHeaders, http2.FlagHeadersEndStream, 3, rest))
+	if end := c.end(3); end != "answered" {
+		t.Fatal(end)
+	}
+	if h := <-s.handled; h.note == nil || h.note.Over == nil || h.note.Over.Kind != limit.Heads || !h.note.Last || string(h.note.Target) != "/much" {
+		t.Error(h)
+	}
+	<-dropped
+}
+
+// A head that takes too long is answered, and the connection ends.
+func TestReader_AnswersSlowHeads(t *testing.T) {
+	l := testLimit(64 << 10)
+	l.Time = 10 * time.Millisecond
+	s := newServer(t, &l)
+	c := s.dial(t)
+	if end, h := c.ask(s, 1, good("/fast")...); end != "answered" || h == nil || h.note != nil {
+		t.Fatal(end, h)
+	}
+	block := c.encode(good("/slow")...)
+	c.sent(0, c.WriteRawFrame(http2.FrameHeaders, 0, 3, block))
+	if end := c.end(3); end != "answered" {
+		t.Fatal(end)
+	}
+	if h := <-s.handled; h.note == nil || h.note.Over == nil || h.note.Over.Kind != limit.HeaderTime || !h.note.Last || string(h.note.Target) != "/slow" {
+		t.Error(h)
+	}
+}

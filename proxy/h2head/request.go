@@ -1,0 +1,205 @@
+package h2head
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http2/hpack"
+
+	"heed/internal/pageurl"
+)
+
+// The pseudo-header fields of requests (RFC 9113 §8.3.1, RFC 8441 §4).
+const (
+	method = iota
+	scheme
+	authority
+	path
+	protocol
+	pseudoFields
+)
+
+var pseudoNames = [pseudoFields]string{":method", ":scheme", ":authority", ":path", ":protocol"}
+
+// request is what the fields of a header block contain.
+type request struct {
+	value [pseudoFields]string
+	has   [pseudoFields]bool
+	hosts []string
+	agent string // the first User-Agent field
+	te    bool   // there is a TE field
+	plain bool   // a field that is no pseudo-header field has come
+	fault string // the first thing that is wrong; empty: nothing is
+}
+
+// parse reads fields. It finds every fault for which net/http resets a stream or answers
+// without calling the handler, except those of the target and of missing fields.
+func parse(fields []hpack.HeaderField) (q request) {
+	for _, f := range fields {
+		if !httpguts.ValidHeaderFieldValue(f.Value) {
+			q.wrong("the field " + f.Name + " contains a control character")
+			continue
+		}
+		if strings.HasPrefix(f.Name, ":") {
+			q.pseudo(f)
+		} else {
+			q.regular(f)
+		}
+	}
+	return q
+}
+
+// wrong notes a fault.
+func (q *request) wrong(fault string) {
+	if q.fault == "" {
+		q.fault = fault
+	}
+}
+
+func (q *request) pseudo(f hpack.HeaderField) {
+	if q.plain {
+		q.wrong("the field " + f.Name + " comes after other fields (RFC 9113, section 8.3)")
+	}
+	for i, name := range pseudoNames {
+		if f.Name != name {
+			continue
+		}
+		if q.has[i] {
+			q.wrong("the request has more than one field " + name)
+			return
+		}
+		q.has[i], q.value[i] = true, f.Value
+		return
+	}
+	q.wrong("the field " + f.Name + " is not one of a request (RFC 9113, section 8.3)")
+}
+
+func (q *request) regular(f hpack.HeaderField) {
+	q.plain = true
+	switch f.Name {
+	case "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade":
+		q.wrong("the field " + f.Name + " concerns a connection; HTTP/2 forbids it (RFC 9113, section 8.2.2)")
+	case "te":
+		if q.te || f.Value != "" && f.Value != "trailers" {
+			q.wrong("the field te may only be \"trailers\" in HTTP/2 (RFC 9113, section 8.2.2)")
+		}
+		q.te = true
+	case "host":
+		q.hosts = append(q.hosts, f.Value)
+	case "user-agent":
+		if q.agent == "" {
+			q.agent = f.Value
+		}
+	default:
+		if !isName(f.Name) {
+			q.wrong("the name of a field is not a token in lower case (RFC 9113, section 8.2.1)")
+		}
+	}
+}
+
+// isName reports whether a field of HTTP/2 may have this name.
+func isName(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; 'A' <= c && c <= 'Z' || !httpguts.IsTokenRune(rune(c)) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// incomplete returns what keeps q, which has no other fault, from being a request to
+// net/http; empty when nothing does.
+func (q *request) incomplete() string {
+	v := &q.value
+	switch {
+	case v[protocol] != "":
+		return "extended CONNECT (RFC 8441) is not supported"
+	case v[method] == http.MethodConnect:
+		if v[path] != "" || v[scheme] != "" || v[authority] == "" {
+			return "CONNECT has :authority and neither :scheme nor :path (RFC 9113, section 8.5)"
+		}
+		return ""
+	case v[method] == "":
+		return "the request has no :method"
+	case v[scheme] != "https" && v[scheme] != "http":
+		return "the :scheme of the request is neither https nor http"
+	case v[path] == "":
+		return "the request has no :path"
+	case strings.IndexByte(q.site(), '@') >= 0:
+		return "the authority contains userinfo; send credentials in an Authorization field"
+	}
+	return ""
+}
+
+// site returns what net/http takes for the authority.
+func (q *request) site() string {
+	if q.value[authority] == "" && len(q.hosts) > 0 {
+		return q.hosts[0]
+	}
+	return q.value[authority]
+}
+
+// parseTarget parses a request target as the handler gets it.
+func parseTarget(target string) (*url.URL, error) {
+	return url.ParseRequestURI(pageurl.EscapePercents(target))
+}
+
+// check returns what the handler has to know of a request with these fields; nil: nothing
+// beside them. Without a fault it makes the fields those to be passed on to net/http.
+func check(fields []hpack.HeaderField) *Note {
+	q := parse(fields)
+	if q.wrong(q.incomplete()); q.fault != "" {
+		return &Note{Fault: q.fault}
+	}
+	target := q.value[path]
+	if strings.IndexByte(target, '\t') >= 0 {
+		return &Note{Fault: "the request target contains a control character"}
+	}
+	odd := strings.IndexByte(target, '%') >= 0 && pageurl.EscapePercents(target) != target
+	if odd || !strings.HasPrefix(target, "/") && target != "" {
+		if _, err := parseTarget(target); err != nil {
+			return &Note{Fault: "the request target is neither an absolute URL nor a path"}
+		}
+	}
+	for i := range fields {
+		if f := &fields[i]; f.Name == ":path" {
+			f.Sensitive = true // a target comes once as a rule: it would fill the table
+			if odd {
+				f.Value = "/"
+			}
+		}
+	}
+	if odd {
+		return &Note{Target: []byte(target)}
+	}
+	return nil
+}
+
+// refused returns a request that net/http hands to the handler, in place of one with
+// these fields that it would reject, or that is not complete.
+func refused(fields []hpack.HeaderField, note Note) []hpack.HeaderField {
+	q := parse(fields)
+	m := q.value[method]
+	note.Method, note.Target = []byte(m[:min(len(m), maxMethod)]), []byte(q.value[path])
+	if m != http.MethodHead {
+		m = http.MethodGet
+	}
+	own := []hpack.HeaderField{{Name: ":method", Value: m}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: "/"}}
+	for _, f := range fields {
+		if described[f.Name] && httpguts.ValidHeaderFieldValue(f.Value) {
+			own = append(own, f)
+		}
+	}
+	return append(own, note.field())
+}
+
+// maxMethod bounds what a Note contains in place of a method, in octets.
+const maxMethod = 256
+
+// described are the fields of a refused request that its answer and its record use.
+var described = map[string]bool{
+	"accept": true, "accept-language": true, "from": true, "referer": true, "user-agent": true,
+	"sec-fetch-dest": true, "sec-fetch-mode": true, "sec-fetch-site": true, "sec-fetch-user": true,
+}

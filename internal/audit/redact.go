@@ -47,6 +47,33 @@ func BeforeRedacted(s string) (beginning string, ok bool) {
 	return s, false
 }
 
+// MayBeRedacted reports whether Redact may have written recorded for s: the texts before,
+// between and after the values that it replaced are the same.
+func MayBeRedacted(recorded, s string) bool {
+	texts := redacted.Split(recorded, -1)
+	first, last := texts[0], texts[len(texts)-1]
+	if len(texts) == 1 || len(s) < len(first)+len(last) || !strings.HasPrefix(s, first) || !strings.HasSuffix(s, last) {
+		return false
+	}
+	s = s[len(first) : len(s)-len(last)]
+	for i, text := range texts[1:] {
+		if i == len(texts)-2 {
+			return isValue(s, last) || s != "" && len(texts) > maxSecrets // the last one covers the rest
+		}
+		at := strings.Index(s[min(1, len(s)):], text) + 1
+		if at == 0 || !isValue(s[:at], text) {
+			return false
+		}
+		s = s[at+len(text):]
+	}
+	return false
+}
+
+// isValue reports whether Redact may replace s by one hash, before the text next.
+func isValue(s, next string) bool {
+	return s != "" && (!strings.ContainsAny(s, "&#") || strings.HasPrefix(next, "@"))
+}
+
 // MaskRedacted returns s with the same word for all values that Redact has replaced.
 func MaskRedacted(s string) string {
 	if !strings.Contains(s, "redacted-") {

@@ -39,6 +39,9 @@ func TestHeed_ValuesThatMustNotBeKeptAreHiddenInEverySpellingOfTheirNames(t *tes
 		if got != want || hidden != (want != target) {
 			t.Errorf("%s became %s, not %s (%v)", target, got, want, hidden)
 		}
+		if MayBeRedacted(got, target) != hidden || MayBeRedacted(got, target+"&other=1") || MayBeRedacted(got, "/other"+target) {
+			t.Errorf("%s is not told from others by %s", target, got)
+		}
 	}
 }
 
@@ -133,6 +136,9 @@ func FuzzRedact(f *testing.F) {
 		got, hidden := p.Redact(s)
 		if hidden == (got == s) && !strings.Contains(s, "redacted-") {
 			t.Errorf("%q became %q, hidden %v", s, got, hidden)
+		}
+		if hidden && !MayBeRedacted(got, s) && !strings.Contains(s, "redacted-") {
+			t.Errorf("%q is not recognised by %q", s, got)
 		}
 		for _, target := range []string{"/a?token=5ecret&" + s, "/a;token=5ecret/" + s, "http://5ecret@s.test/" + s} {
 			if got, _ := p.Redact(target); strings.Contains(strings.Replace(got, s, "", 1), "5ecret") {

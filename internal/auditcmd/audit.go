@@ -54,7 +54,7 @@ func (f *recordFiles) paths(a *console.App) ([]string, error) {
 		path = filepath.Join(dir, state.AuditFile)
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no record at %s\nName the file", path)
+		return nil, fmt.Errorf("there is no record at %s\nName the file (see --help), or its settings with --config", path)
 	}
 	return []string{path}, nil
 }

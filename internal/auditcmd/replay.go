@@ -181,8 +181,11 @@ func verdictText(v *store.Verdict) string {
 		return "nothing: it could not be judged"
 	}
 	text := v.Verdict + " (" + console.ReasonText(rules.Reason(v.Reason))
-	if v.Rule != "" {
+	switch {
+	case v.Rule != "" && v.Line > 0:
 		text += fmt.Sprintf(": line %d, %s", v.Line, v.Rule)
+	case v.Rule != "": // of the operator's
+		text += ": " + v.Rule
 	}
 	if v.Group != "" {
 		text += ", group " + v.Group

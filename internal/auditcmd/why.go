@@ -42,8 +42,8 @@ the waiting time and the outcome. The decision is also judged again.
 
 Ids are in every refusal, in the log and in heed audit list. The beginning of an id,
 at least 6 digits, is enough where no other one has it; else they are listed, and
-heed exits with 2. For a URL, the last decision is explained. Exits with 1 when there
-is none.
+heed exits with 2. For a URL, the last decision is explained; values that the record
+keeps as hashes are not compared. Exits with 1 when there is none.
 
   heed why 01a1ff09-53aa-7c7f-9f91-703e878567fa
   heed why https://example.org/page --at 2026-05-03T14:00:00Z --client newsbot`
@@ -75,6 +75,9 @@ func (c *WhyCmd) Run(a *console.App) error {
 	if found == nil {
 		fmt.Fprintf(a.Stderr, "heed: the record has no decision on %s\n`heed audit list` shows those it has\n", console.Quoted(c.What))
 		return console.Exit(console.ExitNo)
+	}
+	if c.likely(found) {
+		fmt.Fprintln(a.Stderr, "heed: the record keeps values of this URL as keyed hashes; this is the last decision on a URL that differs from it in such values at most")
 	}
 	if c.JSON {
 		return console.NewJSON(a.Stdout).Encode(struct {
@@ -162,10 +165,10 @@ func (c *WhyCmd) finder(now time.Time) (finder, error) {
 	return func(ctx context.Context, r *store.Record) (t *replay.Explained, err error) {
 		for _, target := range targets {
 			if t, err = replay.ExplainURL(ctx, r, config.RecordedRules, origin, target, f); !errors.Is(err, replay.ErrNone) {
-				break
+				return t, err
 			}
 		}
-		return t, err
+		return explainRedacted(ctx, r, origin, targets, f)
 	}, nil
 }
 

@@ -31,6 +31,7 @@ type content uint8
 const (
 	ProxyURL content = iota // http://host:port of heed
 	Empty                   // the empty text
+	NoHost                  // noSuchHost
 	one                     // 1
 	Bundle                  // ClientFiles.Bundle
 	wgetrc                  // ClientFiles.Wgetrc
@@ -39,6 +40,9 @@ const (
 	rProfile                // ClientFiles.RProfile
 	rBefore                 // the R_PROFILE that rProfile replaces, which its file reads
 )
+
+// noSuchHost is a list of hosts without a proxy that lists none that exists (RFC 2606 §2).
+const noSuchHost = "heed.invalid"
 
 // over marks a variable that is set only where it is set already.
 const over content = 0x80
@@ -60,8 +64,8 @@ var clientVariables = []clientVariable{
 	{"HTTPS_PROXY", ProxyURL},
 	{"all_proxy", ProxyURL}, // the fallback of curl, httpx, aria2; else a SOCKS proxy found here would be used
 	{"ALL_PROXY", ProxyURL},
-	{"no_proxy", Empty}, // hosts listed here would bypass it
-	{"NO_PROXY", Empty},
+	{"no_proxy", NoHost}, // hosts listed here would bypass it; Emacs takes an empty list for all hosts
+	{"NO_PROXY", NoHost},
 	{"NODE_USE_ENV_PROXY", one},                   // Node reads the variables above only when this is set
 	{"GLOBAL_AGENT_HTTP_PROXY", ProxyURL},         // Node programs with global-agent read separate names
 	{"GLOBAL_AGENT_HTTPS_PROXY", ProxyURL | over}, // unset, it follows GLOBAL_AGENT_HTTP_PROXY
@@ -147,6 +151,8 @@ func (c content) value(old, proxyAddr string, files ClientFiles) string {
 	switch c &^ over {
 	case ProxyURL:
 		return "http://" + proxyAddr
+	case NoHost:
+		return noSuchHost
 	case one:
 		return "1"
 	case Bundle:

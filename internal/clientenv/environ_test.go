@@ -40,7 +40,7 @@ func TestClientEnviron(t *testing.T) {
 		set(empty, name, "http://127.0.0.1:3128")
 	}
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
-		set(empty, name, "") // there and empty, so that a default list does not apply
+		set(empty, name, "heed.invalid") // there, so that no default list applies, and not empty, which Emacs takes for all hosts
 	}
 	for _, name := range []string{"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PERL_LWP_SSL_CA_FILE"} {
 		set(empty, name, "/s/bundle.pem")
@@ -58,7 +58,7 @@ func TestClientEnviron(t *testing.T) {
 	set(there, "grpc_proxy", "http://127.0.0.1:3128")
 	set(there, "npm_config_noproxy", "")
 	set(there, "NIX_SSL_CERT_FILE", "/s/bundle.pem")
-	set(there, "NO_PROXY", "")
+	set(there, "NO_PROXY", "heed.invalid")
 	set(there, "http_proxy", "http://127.0.0.1:3128")
 
 	noFiles := env(ClientFiles{}, "SSL_CERT_FILE=/mine.pem", "PATH=/bin")

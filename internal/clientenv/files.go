@@ -153,7 +153,7 @@ func Inspect(environ []string, stateDir string, own ...string) Found {
 	for i := range f.Proxies {
 		f.Proxies[i].Value = config.RedactURL(f.Proxies[i].Value)
 	}
-	f.Bypass = each(environ, NamesOf(Empty), func(string) bool { return true })
+	f.Bypass = each(environ, NamesOf(Empty, NoHost), func(value string) bool { return value != noSuchHost })
 	for _, v := range each(environ, append(NamesOf(Bundle), furtherCAs...), func(string) bool { return true }) {
 		paths := []string{v.Value}
 		if v.Name == "SSL_CERT_DIR" { // the one that OpenSSL and Go take as a list

@@ -23,6 +23,7 @@ func TestInspect(t *testing.T) {
 	finds(Found{Proxies: []Variable{{"all_proxy", "socks5://corp.test:1080"}}}, "all_proxy=socks5://corp.test:1080")
 	finds(Found{}, "http_proxy=http://127.0.0.1:3128", "HTTPS_PROXY=http://127.0.0.1:3128/", "grpc_proxy=127.0.0.1:3128")
 	finds(Found{Bypass: []Variable{{"no_proxy", "localhost,.corp.test"}}}, "no_proxy=localhost,.corp.test")
+	finds(Found{}, "no_proxy=heed.invalid", "NO_PROXY=heed.invalid")
 	finds(Found{CAs: []string{"/corp.pem", "/other.pem", "/certs", "/more"}},
 		"SSL_CERT_FILE=/corp.pem", "CURL_CA_BUNDLE=/corp.pem", "AWS_CA_BUNDLE=/other.pem", "SSL_CERT_DIR=/certs:/more")
 

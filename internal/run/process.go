@@ -130,7 +130,7 @@ func awaitReady(ctx context.Context, pipe *os.File, p *os.Process) error {
 // backgroundEnviron returns environ without the variables of one run: its proxies and
 // CAs are part of its JoinRequest.
 func backgroundEnviron(environ []string, state string) []string {
-	own := clientenv.NamesOf(clientenv.ProxyURL, clientenv.Empty, clientenv.Bundle)
+	own := clientenv.NamesOf(clientenv.ProxyURL, clientenv.Empty, clientenv.NoHost, clientenv.Bundle)
 	own = append(own, "SSL_CERT_DIR", "HEED_STATE")
 	environ = slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

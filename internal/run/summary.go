@@ -50,7 +50,7 @@ func (r *run) report(status int, s *audit.Summary, remarks []string) {
 		fmt.Fprintln(r.app.Stderr, "heed: the heed that judged this run ended before it: later requests failed, and there is no summary")
 	case s.Requests == 0:
 		r.bypass.print(r.app.Stderr)
-		printHints(r.app.Stderr, r.args[0])
+		printHints(r.app.Stderr, r.bypass, r.args[0])
 	default:
 		printSummary(r.app.Stderr, s)
 		printTimeoutHints(r.app.Stderr, s, r.args[0])
@@ -275,9 +275,14 @@ func timeoutHintFor(command string) string {
 }
 
 // printHints reports that nothing was judged and prints what makes the command use heed:
-// its own setting, and for one that is not known or runs others those of the usual kinds.
-func printHints(w io.Writer, command string) {
+// the settings of the programs that bypassed it. Where none was seen, it prints that of the
+// command, and for one that is not known or runs others those of the usual kinds.
+func printHints(w io.Writer, bypass *bypassReport, command string) {
 	fmt.Fprintf(w, "heed: no request came through, so nothing %s did was judged\n", console.Printable(filepath.Base(command)))
+	if hints := bypassHints(bypass); len(hints) > 0 {
+		printSorted(w, hints)
+		return
+	}
 	fmt.Fprintln(w, "If it should have sent requests, they bypassed the proxy:")
 	own, known := clientenv.ProgramOf(command)
 	if known {
@@ -300,13 +305,7 @@ func explainPlaceholder(w io.Writer) {
 // printMixedHints prints the settings of the programs that bypassed heed, and of the
 // command when it rejected heed's CA, although other requests came through.
 func printMixedHints(w io.Writer, s *audit.Summary, bypass *bypassReport, command string) {
-	hints := map[string]string{}
-	if bypass != nil {
-		for _, to := range bypass.To {
-			p, _ := clientenv.ProgramOf(to.Command)
-			hints[console.Quoted(to.Command)+" bypassed heed: "] = p.Proxy
-		}
-	}
+	hints := bypassHints(bypass)
 	if slices.ContainsFunc(s.Unjudged, func(c audit.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted }) {
 		who := "a program of the run"
 		p, known := clientenv.ProgramOf(command)
@@ -315,10 +314,27 @@ func printMixedHints(w io.Writer, s *audit.Summary, bypass *bypassReport, comman
 		}
 		hints[who+" does not trust heed's CA: "] = cmp.Or(p.Trust, clientenv.OtherPrograms.Trust)
 	}
+	if len(hints) > 0 {
+		printSorted(w, hints)
+	}
+}
+
+// bypassHints returns the settings of the programs that bypassed heed.
+func bypassHints(bypass *bypassReport) map[string]string {
+	hints := map[string]string{}
+	if bypass != nil {
+		for _, to := range bypass.To {
+			p, _ := clientenv.ProgramOf(to.Command)
+			hints[console.Quoted(to.Command)+" bypassed heed: "] = p.Proxy
+		}
+	}
+	return hints
+}
+
+// printSorted prints hints in the order of their keys.
+func printSorted(w io.Writer, hints map[string]string) {
 	for _, what := range slices.Sorted(maps.Keys(hints)) {
 		fmt.Fprintf(w, "  %s%s\n", what, hints[what])
 	}
-	if len(hints) > 0 {
-		explainPlaceholder(w)
-	}
+	explainPlaceholder(w)
 }

@@ -110,7 +110,7 @@ func TestTheHintsAreThoseOfTheCommand(t *testing.T) {
 		"links2": "links: links -http-proxy HEED", "wget2": "wget2: ", "httrack": "HTTrack: httrack -P HEED", "Rscript": "R: ",
 	} {
 		var out bytes.Buffer
-		printHints(&out, command)
+		printHints(&out, nil, command)
 		lines := strings.Split(out.String(), "\n")
 		if p, _ := clientenv.ProgramOf(command); p.Wraps {
 			lines = slices.Delete(lines, 3, len(lines)-3)
@@ -120,11 +120,22 @@ func TestTheHintsAreThoseOfTheCommand(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	printHints(&out, "./crawl")
+	printHints(&out, nil, "./crawl")
 	for _, p := range clientenv.Programs {
 		if strings.Contains(out.String(), "  "+p.Kind+": ") != p.Usual {
 			t.Errorf("for an unknown command, %s:\n%s", p.Kind, &out)
 		}
+	}
+}
+
+// Where nothing came through, the programs that were seen to bypass heed get their settings,
+// and no others.
+func TestTheHintsAreThoseOfTheProgramsThatBypassed(t *testing.T) {
+	var out strings.Builder
+	printHints(&out, &bypassReport{Watched: true, Connections: 2, To: []bypassed{{"beam.smp", "192.0.2.1:443", "tcp", 1}, {"tclsh8.6", "192.0.2.1:80", "tcp", 1}}}, "sh")
+	lines := strings.Split(out.String(), "\n")
+	if len(lines) != 5 || !strings.HasPrefix(lines[1], "  beam.smp bypassed heed: httpc:set_options(") || !strings.HasPrefix(lines[2], "  tclsh8.6 bypassed heed: the package autoproxy") {
+		t.Errorf("it prints\n%s", &out)
 	}
 }
 

@@ -89,6 +89,7 @@ find_missing() {
 	lacks lynx have lynx
 	lacks wget2 have wget2
 	lacks httrack have httrack
+	lacks w3m have w3m
 	lacks python3-mechanize /usr/bin/python3 -c 'import mechanize'
 	lacks python3-aiohttp /usr/bin/python3 -c 'import aiohttp'
 	[ -n "${HEED_TEST_FULL:-}" ] || return 0
@@ -96,6 +97,8 @@ find_missing() {
 	lacks r-cran-curl Rscript -e 'library(curl)'
 	lacks r-cran-httr Rscript -e 'library(httr)'
 	lacks yt-dlp have yt-dlp
+	lacks emacs-nox have emacs
+	lacks ruby have ruby
 	lacks chromium-driver have chromedriver
 	lacks python3-selenium /usr/bin/python3 -c 'import selenium'
 }

@@ -9,6 +9,7 @@ package refusal
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -106,6 +107,8 @@ func (a *Answer) setFailure(err error) {
 	failure := upstream.FailureOf(err)
 	a.Status, a.ErrorType = failure.Status, failure.Type
 	switch {
+	case errors.Is(err, context.Canceled):
+		a.detail = leftDetail
 	case errors.Is(err, upstream.ErrStatus):
 		a.detail = statusDetail
 	case failure.ByProxy && failure.Certificate == "":

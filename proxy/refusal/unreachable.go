@@ -1,6 +1,8 @@
 package refusal
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"heed/proxy/upstream"
@@ -15,6 +17,8 @@ func (a *Answer) unreachableSentence() string {
 		proxy += " " + f.Proxy
 	}
 	switch {
+	case errors.Is(a.err(), context.Canceled):
+		return "the client closed its side of the connection before " + site + " answered"
 	case f.ByProxy && f.Certificate != "":
 		return fmt.Sprintf("heed cannot use %s: its certificate %s", proxy, f.Certificate)
 	case f.Certificate != "":
@@ -57,6 +61,9 @@ func certificateDetail(f upstream.Failure) string {
 const (
 	statusDetail = "The answer carried a status that only a proxy may give (407), or none at all; it is not passed on, so that no client sends " +
 		"credentials to the wrong place. Where heed itself goes through a proxy, that proxy may need other credentials: see [upstream] proxy in the settings."
+
+	leftDetail = "heed ends a request when its client closes the connection, or only its side of it; no rule of robots.txt is behind this, and the site was not waited for. " +
+		"A client that closes its side while it waits for the answer cannot use heed."
 
 	upstreamDetail = "The proxy that heed itself reaches this site through could not be used, or did not open the tunnel; no rule of robots.txt is behind this. " +
 		"See [upstream] proxy in the settings, or the [[host]] of the site."

@@ -46,7 +46,6 @@ func once(records []*Record) error {
 		if err != nil {
 			return err
 		}
-		r.hidden = r.Elsewhere > 0 && r.Elsewhere == r.count && !r.counted
 		r.begin = r.beginWithout()
 	}
 	return nil

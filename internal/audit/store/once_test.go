@@ -85,12 +85,12 @@ func TestRecords_ADecisionOfSeveralRecordsIsReadOnce(t *testing.T) {
 		paths []string
 		want  map[string]int64
 	}{
-		{"a run's record adds nothing", []string{own, first}, map[string]int64{own: 12}},
+		{"a run's record adds nothing", []string{own, first}, map[string]int64{own: 12, first: 0}},
 		{"nor when it is named first", []string{first, own}, map[string]int64{first: 3, own: 9}},
-		{"runs and their heed", []string{second, own, first}, map[string]int64{second: 2, own: 10}},
+		{"runs and their heed", []string{second, own, first}, map[string]int64{second: 2, own: 10, first: 0}},
 		{"two runs", []string{first, second}, map[string]int64{first: 3, second: 2}},
 		{"some of its decisions", []string{own, later}, map[string]int64{own: 12, later: 2}},
-		{"a file twice, and a run", []string{own, own, first}, map[string]int64{own: 12}},
+		{"a file twice, and a run", []string{own, own, first}, map[string]int64{own: 12, first: 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := countedIn(t, c.paths...)

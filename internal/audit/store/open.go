@@ -48,7 +48,7 @@ func viewError(path string, err error) error {
 	case errors.Is(err, errNewLayout):
 		return fmt.Errorf("the record %s cannot be read: %w\nRead it with that heed", path, err)
 	case errors.Is(err, errNoRecord):
-		return fmt.Errorf("%s cannot be read: %w\nName the file that [audit] file names", path, err)
+		return fmt.Errorf("%s cannot be read: %w\nName the file that [audit] file names; for a copy of a record that a heed writes to, use `heed audit backup`", path, err)
 	case errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY:
 		return fmt.Errorf("the record %s is locked by another program: %w\nTry again when that one is done with it", path, err)
 	case broken(err) != nil:

@@ -28,21 +28,19 @@ type Record struct {
 	source string // the data source name, for the driver
 	begin  string // statements that each Reader executes first
 	hidden bool   // all that it has is read from another file
-	// Set by Records when it is given several records: how many decisions are read from
-	// this file, the first and the last time of them, whether it has numbers of requests
-	// that are not recorded one by one, and the decisions left out.
-	count, start, end int64
-	counted           bool
-	without           []span
-	head              commit
-	stub              *stub // nil: nothing was pruned
+	// Set by Records when it is given several records: the first and the last time of the
+	// decisions that are read from this file, and the decisions left out.
+	start, end int64
+	without    []span
+	head       commit
+	stub       *stub // nil: nothing was pruned
 }
 
 // Records opens the files at paths, after completing those that no heed writes to.
 // Of several files of one record (a file named twice, a backup and its original),
 // each decision is read from only one, and so is a decision that several records have,
-// by its id: from the first of them. The records are in the order of paths; files
-// without decisions of their own are left out.
+// by its id: from the first of them. The records are in the order of paths; copies of a
+// record that have no decisions of their own are left out.
 func Records(paths ...string) ([]*Record, error) {
 	var all []*Record
 	byStore := map[string][]*Record{}
@@ -117,15 +115,15 @@ func (r *Record) readHead(c *conn) error {
 	})
 }
 
-// readTimes sets count, start, end, counted and Last.
+// readTimes sets start, end and Last.
 func (r *Record) readTimes() error {
 	c, err := r.Read(context.Background())
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return c.each("SELECT count(*), min(time), max(time), max(seq), EXISTS (SELECT 1 FROM exempt) FROM entry", func(f *fields) error {
-		r.count, r.start, r.end, r.Last, r.counted = f.integer(), f.integer(), f.integer(), f.integer(), f.flag()
+	return c.each("SELECT min(time), max(time), max(seq) FROM entry", func(f *fields) error {
+		r.start, r.end, r.Last = f.integer(), f.integer(), f.integer()
 		return nil
 	})
 }

@@ -2,7 +2,7 @@
 // run, against a site on this machine: each gets an allowed page, over http and https, is
 // refused a disallowed one, and is named in the record.
 //
-// Browsers, R and yt-dlp run with
+// Browsers, Emacs, R, Ruby and yt-dlp run with
 //
 //	HEED_TEST_FULL=1 go test ./internal/testkit/programs
 package programs
@@ -48,10 +48,13 @@ var programs = []program{
 	{name: "lynx", needs: "lynx", agent: "Lynx", shell: `lynx -source "$1"`, each: true},
 	{name: "wget2", needs: "wget2", agent: "wget2", shell: `wget2 -q -O - "$1"`, each: true, only: "http"},
 	{name: "HTTrack", needs: "httrack", agent: "HTTrack", shell: `httrack -q -s0 -r1 -O mirror -P ${http_proxy#http://} "$1"; cat mirror/site.test/page.html; rm -rf mirror`, each: true, only: "http"},
+	{name: "w3m", needs: "w3m", agent: "w3m", shell: `w3m -dump_source "$1"`, each: true},
 	{name: "mechanize", needs: "python3", agent: "Python-urllib", shell: `/usr/bin/python3 "$SOURCE/mechanized.py" "$@"`},
 	{name: "aiohttp", needs: "python3", agent: "aiohttp", shell: `/usr/bin/python3 "$SOURCE/async.py" "$@"`},
 	{name: "Scrapy", needs: "scrapy", agent: "Scrapy", shell: `scrapy runspider "$SOURCE/spider.py" -a urls="$(echo "$@" | tr ' ' ,)"`},
 
+	{name: "Emacs", needs: "emacs", agent: "Emacs", shell: `emacs -Q --batch -l "$SOURCE/fetch.el" "$@"`, full: true},
+	{name: "Ruby", needs: "ruby", agent: "Ruby", shell: `ruby "$SOURCE/fetch.rb" "$@"`, full: true},
 	{name: "R", needs: "Rscript", agent: "curl", shell: `Rscript "$SOURCE/fetch.R" "$@"`, full: true},
 	{name: "yt-dlp", needs: "yt-dlp", agent: "Mozilla", shell: `yt-dlp --compat-options no-certifi -q -o - "$1"`, each: true, page: "page.mp4", full: true},
 	{name: "Selenium", needs: "chromedriver", agent: "Chrome", shell: `/usr/bin/python3 "$SOURCE/selenium_chromium.py" "$@"`, nss: true, drives: true, full: true},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -64,11 +65,33 @@ func Main(args []string, defaults []byte) int {
 	return dispatch(app, args)
 }
 
+// grammarFor returns a pointer to a grammar, or to the part of one that holds only
+// the verb that args begin with. A parser of the whole grammar takes longer to build
+// than most commands take to run. Only the command help looks at the other verbs.
+func grammarFor(args []string) any {
+	whole := reflect.TypeFor[grammar]()
+	var fields []reflect.StructField
+	verb := false
+	for i := range whole.NumField() {
+		field := whole.Field(i)
+		_, command := field.Tag.Lookup("cmd")
+		named := len(args) > 0 && args[0] == strings.ToLower(field.Name)
+		if command && !named {
+			continue
+		}
+		verb = verb || command && args[0] != "help"
+		fields = append(fields, field)
+	}
+	if !verb {
+		return new(grammar)
+	}
+	return reflect.New(reflect.StructOf(fields)).Interface()
+}
+
 // dispatch runs the verb that args name and returns the exit status.
 func dispatch(a *console.App, args []string) int {
 	left := -1 // the status --help and --version end with
-	var g grammar
-	parser, err := kong.New(&g,
+	parser, err := kong.New(grammarFor(args),
 		kong.Name("heed"), kong.Description(description),
 		kong.Writers(a.Stdout, a.Stderr),
 		kong.Exit(func(code int) { left = code }),

@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -57,6 +58,44 @@ func model(t *testing.T) *kong.Application {
 		t.Fatal(err)
 	}
 	return parser.Model
+}
+
+// Each verb is parsed by a grammar of this verb only, with all of its commands and
+// flags. Without a verb, and for the command help, the grammar is whole.
+func TestGrammarFor_HoldsTheVerbThatIsNamed(t *testing.T) {
+	t.Parallel()
+	nodes := func(g any) map[string]string {
+		parser, err := kong.New(g, kong.Name("heed"), kong.Vars{"version": "0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, verb := range parser.Model.Children {
+			for _, leaf := range verb.Leaves(false) {
+				all[verb.Name] += leaf.Summary() + "\n"
+				for _, flag := range leaf.Flags {
+					all[verb.Name] += flag.Summary() + "\n"
+				}
+			}
+			all[verb.Name] += verb.Help
+		}
+		return all
+	}
+	whole := nodes(new(grammar))
+	for verb, text := range whole {
+		want := map[string]string{verb: text}
+		if verb == "help" {
+			want = whole
+		}
+		if got := nodes(grammarFor([]string{verb, "--help"})); !maps.Equal(got, want) {
+			t.Errorf("%s: the grammar is %q, want %q", verb, got, want)
+		}
+	}
+	for _, args := range [][]string{nil, {""}, {"--help"}, {"audi"}, {"Audit"}, {"version"}} {
+		if got := nodes(grammarFor(args)); !maps.Equal(got, whole) {
+			t.Errorf("%q: the grammar holds %d verbs, want %d", args, len(got), len(whole))
+		}
+	}
 }
 
 func TestManual_ListsEveryCommandAndFlag(t *testing.T) {

@@ -33,7 +33,7 @@ var arrows = map[string][]string{
 	"heed/proxy/refusal":            {"heed/internal/audit", "heed/internal/pace", "heed/internal/reason", "heed/internal/safetext", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/proxy/upstream":           {"heed/internal/acl", "heed/proxy/headers", "heed/rules"},
 	"heed/proxy/head":               {"heed/internal/pageurl"},
-	"heed/proxy/h2head":             {"heed/internal/pageurl", "heed/proxy/limit"},
+	"heed/proxy/h2head":             {"heed/internal/pageurl", "heed/internal/safetext", "heed/proxy/limit"},
 	"heed/internal/pageurl":         {"heed/rules"},
 	"heed/proxy/headers":            {},
 	"heed/proxy/limit":              {},

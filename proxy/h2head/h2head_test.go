@@ -456,3 +456,32 @@ func TestReader_AnswersSlowHeads(t *testing.T) {
 		t.Error(h)
 	}
 }
+
+// However long the name of a faulty field is, and whatever it consists of, the request is
+// answered.
+func TestReader_AnswersFaultsInLongNames(t *testing.T) {
+	l := testLimit(128 << 10)
+	s := newServer(t, &l)
+	c, stream := s.dial(t), uint32(1)
+	for _, name := range []string{strings.Repeat("&", 100<<10), strings.Repeat("\x01", 100<<10), ":" + strings.Repeat("\xff", 100<<10)} {
+		block := c.encode(good("/a", name, "a\x00b")...)
+		for kind, part := http2.FrameHeaders, block; len(part) > 0; kind = http2.FrameContinuation {
+			n, flags := min(16<<10, len(part)), http2.Flags(0)
+			if n == len(part) {
+				flags = http2.FlagHeadersEndHeaders
+			}
+			if kind == http2.FrameHeaders {
+				flags |= http2.FlagHeadersEndStream
+			}
+			c.sent(0, c.WriteRawFrame(kind, flags, stream, part[:n]))
+			part = part[n:]
+		}
+		if end := c.end(stream); end != "answered" {
+			t.Fatalf("%.5q: %s", name, end)
+		}
+		if h := <-s.handled; h.note == nil || !h.note.Refused() || string(h.note.Target) != "/a" || len(h.note.Fault) > 300 {
+			t.Errorf("%.5q: %.300v", name, h)
+		}
+		stream += 2
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"heed/internal/pageurl"
+	"heed/internal/safetext"
 )
 
 // The pseudo-header fields of requests (RFC 9113 §8.3.1, RFC 8441 §4).
@@ -39,7 +40,7 @@ type request struct {
 func parse(fields []hpack.HeaderField) (q request) {
 	for _, f := range fields {
 		if !httpguts.ValidHeaderFieldValue(f.Value) {
-			q.wrong("the field " + f.Name + " contains a control character")
+			q.wrong("the field " + shown(f.Name) + " contains a control character")
 			continue
 		}
 		if strings.HasPrefix(f.Name, ":") {
@@ -60,7 +61,7 @@ func (q *request) wrong(fault string) {
 
 func (q *request) pseudo(f hpack.HeaderField) {
 	if q.plain {
-		q.wrong("the field " + f.Name + " comes after other fields (RFC 9113, section 8.3)")
+		q.wrong("the field " + shown(f.Name) + " comes after other fields (RFC 9113, section 8.3)")
 	}
 	for i, name := range pseudoNames {
 		if f.Name != name {
@@ -73,7 +74,7 @@ func (q *request) pseudo(f hpack.HeaderField) {
 		q.has[i], q.value[i] = true, f.Value
 		return
 	}
-	q.wrong("the field " + f.Name + " is not one of a request (RFC 9113, section 8.3)")
+	q.wrong("the field " + shown(f.Name) + " is not one of a request (RFC 9113, section 8.3)")
 }
 
 func (q *request) regular(f hpack.HeaderField) {
@@ -98,6 +99,9 @@ func (q *request) regular(f hpack.HeaderField) {
 		}
 	}
 }
+
+// shown returns what a fault contains of a field's name: a Note has to fit into a head.
+func shown(name string) string { return safetext.Printable(name, 80) }
 
 // isName reports whether a field of HTTP/2 may have this name.
 func isName(name string) bool {

@@ -21,7 +21,7 @@ func (t *Tally) reviseLocked(e *Entry) {
 	was := &e.Revises.Decision
 	t.reclassLocked(e, e.Revises.Time, classOf(was, false), classOf(&e.Decision, false))
 	if e.Judged == NotJudged {
-		uncount(t.unjudged, unjudgedKey{e.countedHost(), was.Reason, was.Verdict}, unjudgedKey{host: Other})
+		uncount(t.unjudged, unjudgedKeyOf(e.countedHost(), e.Detail, was), unjudgedKey{host: Other})
 	} else {
 		for _, c := range []*Counts{&t.total, t.hour.past(e.Revises.Time), t.hostLocked(e.countedHost())} {
 			c.revise(was.Verdict, e.Decision.Verdict)

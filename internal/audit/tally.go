@@ -89,6 +89,15 @@ type unjudgedKey struct {
 	host    string
 	reason  rules.Reason
 	verdict rules.Verdict
+	detail  string // of rules.ReasonMalformed, whose requests have nothing else in common
+}
+
+func unjudgedKeyOf(host, detail string, d *rules.Decision) unjudgedKey {
+	k := unjudgedKey{host, d.Reason, d.Verdict, ""}
+	if d.Reason == rules.ReasonMalformed {
+		k.detail = clip(detail)
+	}
+	return k
 }
 
 type siteKey struct {
@@ -119,7 +128,7 @@ func (t *Tally) Decided(e *Entry) error {
 func (t *Tally) reasonLocked(e *Entry) {
 	switch d := &e.Decision; {
 	case e.Judged == NotJudged:
-		*t.unjudged.at(unjudgedKey{e.countedHost(), d.Reason, d.Verdict}, unjudgedKey{host: Other}, maxRefusal, unjudgedKey.clone)++
+		*t.unjudged.at(unjudgedKeyOf(e.countedHost(), e.Detail, d), unjudgedKey{host: Other}, maxRefusal, unjudgedKey.clone)++
 	case d.Verdict != rules.Allow:
 		*t.refusals.at(keyOf(e.Host, d), refusalKey{host: Other}, maxRefusal, refusalKey.clone)++
 	}
@@ -174,7 +183,7 @@ func (t *Tally) lateVerdictLocked(e *Entry) {
 	for _, c := range []*Counts{&t.total, t.hour.past(e.Time), t.hostLocked(e.countedHost())} {
 		c.lateVerdict(d.Verdict, e.Method == http.MethodConnect)
 	}
-	uncount(t.unjudged, unjudgedKey{e.Host, e.Decision.Reason, e.Decision.Verdict}, unjudgedKey{host: Other})
+	uncount(t.unjudged, unjudgedKeyOf(e.Host, e.Detail, &e.Decision), unjudgedKey{host: Other})
 	if d.Verdict != rules.Allow {
 		*t.refusals.at(keyOf(e.Host, d), refusalKey{host: Other}, maxRefusal, refusalKey.clone)++
 	}
@@ -236,48 +245,15 @@ func (c *Counts) plus(o *Counts) {
 	c.WouldBe.Add(&o.WouldBe)
 }
 
-// boundedMap is a map that cannot be filled with names by clients.
-type boundedMap[K comparable, V any] map[K]*V
-
-// at returns the value of key, which it adds when necessary, or that of other when m
-// has limit keys. A new key is cloned, so that it does not retain the memory of a
-// request.
-func (m *boundedMap[K, V]) at(key, other K, limit int, clone func(K) K) *V {
-	if v := (*m)[key]; v != nil {
-		return v
-	}
-	if *m == nil {
-		*m = boundedMap[K, V]{}
-	}
-	if len(*m) >= limit {
-		key = other
-	}
-	v := (*m)[key]
-	if v == nil {
-		v = new(V)
-		(*m)[clone(key)] = v
-	}
-	return v
-}
-
-// uncount subtracts one from k's number in m, or from other's when m has no k.
-func uncount[K comparable](m boundedMap[K, uint64], k, other K) {
-	for _, k := range []K{k, other} {
-		if n := m[k]; n != nil {
-			if *n--; *n == 0 {
-				delete(m, k)
-			}
-			return
-		}
-	}
-}
-
 func (k refusalKey) clone() refusalKey {
 	k.host, k.group, k.rule = strings.Clone(k.host), strings.Clone(k.group), strings.Clone(k.rule)
 	return k
 }
 
-func (k unjudgedKey) clone() unjudgedKey { k.host = strings.Clone(k.host); return k }
+func (k unjudgedKey) clone() unjudgedKey {
+	k.host, k.detail = strings.Clone(k.host), strings.Clone(k.detail)
+	return k
+}
 
 // class returns the name of the class of a refusal; empty for Other.
 func (k refusalKey) class() string { return className(k.host, rules.Refuse, k.reason) }
@@ -340,13 +316,14 @@ type SiteCount struct {
 
 // ReasonCount is how often requests to a host could not be judged for a reason.
 // Verdict is "allow" when they were let through, else "refuse". Class is the name of
-// their class; empty for Other.
+// their class; empty for Other. Detail is what was wrong with malformed requests.
 type ReasonCount struct {
 	Host    string       `json:"host"`
 	Reason  rules.Reason `json:"reason"`
 	Verdict string       `json:"verdict"`
 	Count   uint64       `json:"count"`
 	Class   string       `json:"class,omitempty"`
+	Detail  string       `json:"detail,omitempty"`
 }
 
 // Summary returns the counts so far.
@@ -365,7 +342,7 @@ func (t *Tally) Summary() Summary {
 	s.Sites, s.Failed = siteCounts(t.sites), siteCounts(t.failed)
 	s.Unjudged = make([]ReasonCount, 0, len(t.unjudged))
 	for k, n := range t.unjudged {
-		s.Unjudged = append(s.Unjudged, ReasonCount{k.host, k.reason, k.verdict.String(), *n, k.class()})
+		s.Unjudged = append(s.Unjudged, ReasonCount{k.host, k.reason, k.verdict.String(), *n, k.class(), k.detail})
 	}
 	s.sort()
 	return s
@@ -381,7 +358,7 @@ func (s *Summary) sort() {
 	})
 	slices.SortFunc(s.Unjudged, func(a, b ReasonCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host),
-			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Verdict, b.Verdict))
+			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Detail, b.Detail))
 	})
 }
 

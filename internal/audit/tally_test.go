@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -64,6 +65,30 @@ func TestHeed_TallyCountsEveryRequestOnce(t *testing.T) {
 	}
 	if len(s.Unjudged) != 1 || s.Unjudged[0] != (audit.ReasonCount{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1, Class: "not judged"}) {
 		t.Errorf("not judged: %+v", s.Unjudged)
+	}
+}
+
+// Requests that are malformed for different reasons are counted apart, each with what was
+// wrong; other reasons need no detail.
+func TestTally_MalformedRequestsHaveTheirFault(t *testing.T) {
+	var tally audit.Tally
+	for reason, details := range map[rules.Reason][]string{
+		rules.ReasonMalformed: {"TLS came in place of HTTP", "TLS came in place of HTTP", "the path contains a NUL octet"},
+		rules.ReasonUntrusted: {"one alert", "another alert"},
+	} {
+		for _, detail := range details {
+			e := asked("", rules.Decision{Reason: reason})
+			e.Judged, e.Detail = audit.NotJudged, detail
+			decide(t, &tally, e)
+		}
+	}
+	var got []string
+	for _, c := range tally.Summary().Unjudged {
+		got = append(got, fmt.Sprint(c.Count, " ", c.Reason, " ", c.Detail))
+	}
+	want := []string{"2 ca-untrusted ", "2 malformed TLS came in place of HTTP", "1 malformed the path contains a NUL octet"}
+	if !slices.Equal(got, want) {
+		t.Errorf("it has %q, want %q", got, want)
 	}
 }
 

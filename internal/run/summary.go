@@ -146,7 +146,11 @@ func printSummary(w io.Writer, s *audit.Summary) {
 		if c.Host == audit.Other {
 			return fmt.Sprintf("  not judged %d x %s: for various reasons", c.Count, c.Host)
 		}
-		return fmt.Sprintf("  %s %d x %s: %s", cmp.Or(c.Class, "not judged"), c.Count, hostName(c.Host), console.ReasonText(c.Reason))
+		text := fmt.Sprintf("  %s %d x %s: %s", cmp.Or(c.Class, "not judged"), c.Count, hostName(c.Host), console.ReasonText(c.Reason))
+		if c.Detail != "" {
+			text += ": " + console.Printable(c.Detail)
+		}
+		return text
 	})
 	if s.Waited.Requests > 0 {
 		fmt.Fprintf(out, "  waited: %s, %v in all, %v at most\n", console.Plural(s.Waited.Requests, "request"),

@@ -41,7 +41,7 @@ func TestSummaryTellsEveryKindOfOutcome(t *testing.T) {
 		Failed:   []audit.SiteCount{{Host: "a.test", Status: 504, Count: 1}},
 		Sites:    []audit.SiteCount{{Host: "a.test", Status: 429, Count: 4}, {Host: audit.Other, Count: 2}},
 		Pages:    []audit.PageCount{{Page: "https://a.test/news", Parts: 50, Refused: 7}, {Parts: 1, SiteRefused: 1}},
-		Unjudged: []audit.ReasonCount{{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1, Class: "not judged"}, {Reason: rules.ReasonMalformed, Count: 3, Class: "not judged"}},
+		Unjudged: []audit.ReasonCount{{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1, Class: "not judged"}, {Reason: rules.ReasonMalformed, Count: 3, Class: "not judged", Detail: "TLS came in place of HTTP"}},
 	}
 	want := `heed: 14 requests came through, to 2 hosts: 9 allowed, 2 refused by rule, 1 rules unavailable, 1 failed, 1 not judged
   only observed; in enforce mode they would be: 1 refused by rule
@@ -58,7 +58,7 @@ func TestSummaryTellsEveryKindOfOutcome(t *testing.T) {
   page https://a.test/news: 7 of 50 parts refused
   page (unnamed): 0 of 1 part refused, 1 by the site itself
   not judged 1 x b.test: the client does not trust heed's CA; see heed doctor [ca-untrusted]
-  not judged 3 x (no host): the request or its URL is malformed [malformed]
+  not judged 3 x (no host): the request or its URL is malformed [malformed]: TLS came in place of HTTP
   waited: 2 requests, 3s in all, 2s at most
 `
 	if got := summarised(s); got != want {

@@ -42,7 +42,7 @@ never_allow. Without arguments, the exceptions granted this way are listed.
 func (c *AllowCmd) Run(a *console.App) error {
 	switch {
 	case c.End != "":
-		return endException(a, c.End, c.Pattern, "exception")
+		return endException(a, c.End, c.Pattern, false)
 	case c.Pattern != "":
 		return c.allow(a)
 	case c.Client != "" || c.Reason != "" || c.For != "":
@@ -94,7 +94,7 @@ listed.
 func (c *RefuseCmd) Run(a *console.App) error {
 	switch {
 	case c.End != "":
-		return endException(a, c.End, c.Pattern, "block")
+		return endException(a, c.End, c.Pattern, true)
 	case c.Pattern != "" || c.Client != "":
 		return c.refuse(a)
 	case c.Reason != "" || c.For != "":
@@ -241,14 +241,26 @@ func grant[T any](a *console.App, path string, q *control.GrantRequest, asJSON b
 	return err
 }
 
-// endException ends an exception or a block, which kind names. A pattern is an error.
-func endException(a *console.App, id, pattern, kind string) error {
+// endException ends an exception, or with block a block. An id of the other kind is an
+// error, and so is a pattern.
+func endException(a *console.App, id, pattern string, block bool) error {
+	kind, other, verb := "exception", "a block", "refuse"
+	if block {
+		kind, other, verb = "block", "an exception", "allow"
+	}
 	if pattern != "" {
 		return fmt.Errorf("--end ends the %s with an ID, a pattern begins a new one\nLeave one of them out", kind)
 	}
 	client, err := runningHeed("")
 	if err != nil {
 		return err
+	}
+	g, err := client.Granted()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(g.Exceptions, func(e control.Exception) bool { return e.ID == id && e.Refuse != block }) {
+		return fmt.Errorf("%s is %s\nEnd it with `heed %s --end %[1]s`", console.Quoted(id), other, verb)
 	}
 	ended, err := control.Grant[string](client, http.MethodDelete, "/exceptions/"+url.PathEscape(id), nil)
 	if err != nil {

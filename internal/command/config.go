@@ -53,19 +53,30 @@ func (c *ConfigCheckCmd) Run(a *console.App) error {
 	if c.JSON {
 		return c.printJSON(a, cfg, err)
 	}
+	if cfg != nil {
+		for _, f := range remarks(cfg, err) {
+			fmt.Fprintf(a.Stderr, "heed: %s\n", console.Printable(f.String()))
+		}
+	}
 	if err != nil {
 		return err
 	}
 	for _, notice := range cfg.Notices(a.Now()) {
 		fmt.Fprintf(a.Stderr, "heed: %s\n", notice)
 	}
-	for _, f := range remark.Of(cfg) {
-		fmt.Fprintf(a.Stderr, "heed: %s\n", console.Printable(f.String()))
-	}
 	if !c.Quiet {
 		fmt.Fprintf(a.Stdout, "%s: well\n", cfg.Source())
 	}
 	return nil
+}
+
+// remarks returns the remarks on settings, and where err has mistakes in them only those
+// that do not depend on other settings.
+func remarks(cfg *config.Config, err error) []config.Finding {
+	if err != nil {
+		return remark.Directories(cfg)
+	}
+	return remark.Of(cfg)
 }
 
 // printJSON prints the result of the check. cfg is nil when it could not be read because of
@@ -80,12 +91,13 @@ func (c *ConfigCheckCmd) printJSON(a *console.App, cfg *config.Config, err error
 	}{Valid: err == nil, Mistakes: config.Mistakes{}, Remarks: []config.Finding{}, Notices: []string{}}
 	if cfg != nil {
 		out.Source = cfg.Source()
+		out.Remarks = append(out.Remarks, remarks(cfg, err)...)
 	}
 	if err != nil {
 		out.Mistakes = config.MistakesOf(err, out.Source)
 		out.Source = out.Mistakes[0].File
 	} else {
-		out.Remarks, out.Notices = append(out.Remarks, remark.Of(cfg)...), append(out.Notices, cfg.Notices(a.Now())...)
+		out.Notices = append(out.Notices, cfg.Notices(a.Now())...)
 	}
 	if bad := console.NewJSON(a.Stdout).Encode(out); bad != nil || err == nil {
 		return bad
@@ -112,11 +124,12 @@ func (s *servedAt) keys() []string {
 	return keys
 }
 
-// load returns the settings that flags select, changed by s.
+// load returns the settings that flags select, changed by s. Beside an error they are nil
+// or only fit for remarks.
 func (s *servedAt) load(flags *config.FileFlags, a *console.App) (*config.Config, error) {
 	cfg, err := flags.Load(a)
 	if err != nil {
-		return nil, err
+		return cfg, err
 	}
 	return cfg, cfg.ServeAt(s.Listen, s.Clients)
 }

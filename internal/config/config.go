@@ -103,7 +103,7 @@ type LogConfig struct {
 // Load reads the settings from path. Keys that the file does not set have the
 // value of defaults, the built-in proxy.toml. An empty path means proxy.toml in the
 // working directory or, if there is none, the defaults alone. The error lists every
-// problem of the file with its line.
+// problem of the file with its line; the settings beside it are only fit for remarks.
 func Load(path string, defaults []byte) (*Config, error) {
 	c, err := BuiltIn(defaults)
 	if err != nil {
@@ -114,10 +114,7 @@ func Load(path string, defaults []byte) (*Config, error) {
 		return c, err
 	}
 	c.File = path
-	if err := c.decode(path, data); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, c.decode(path, data)
 }
 
 // BuiltIn returns the settings that apply without a file.

@@ -20,7 +20,7 @@ const fileVariable = "HEED_CONFIG"
 
 // Load returns the settings that the flags, the environment or the working directory
 // select. The error lists every mistake of the file, why it was read, and how to read
-// another one or none.
+// another one or none; the settings beside it are nil or only fit for remarks.
 func (f *FileFlags) Load(a *console.App) (*Config, error) {
 	named, set := console.Lookup(a.Environ, fileVariable)
 	switch {
@@ -56,7 +56,7 @@ func (f *FileFlags) Again(a *console.App, before *Config) (*Config, error) {
 func loadBecause(path string, a *console.App, why string) (*Config, error) {
 	c, err := Load(path, a.Defaults)
 	if err != nil {
-		return nil, fmt.Errorf("%w\nheed reads %s because %s", err, cmp.Or(path, FileName), why)
+		return c, fmt.Errorf("%w\nheed reads %s because %s", err, cmp.Or(path, FileName), why)
 	}
 	return c, nil
 }

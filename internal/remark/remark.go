@@ -1,6 +1,6 @@
-// Package remark finds settings with which heed starts, but which cannot be meant: entries
-// that never apply, files in directories that do not exist, protection that is switched
-// off. It reports only what is certain.
+// Package remark finds valid settings that cannot be meant: entries that never apply, files
+// in directories that do not exist, protection that is switched off. It reports only what
+// is certain.
 package remark
 
 import (
@@ -18,7 +18,7 @@ import (
 
 // Of returns the remarks on settings without mistakes, in the order of the file.
 func Of(c *config.Config) []config.Finding {
-	all := slices.Concat(general(c), directories(c), access(c), clients(c), hosts(c))
+	all := slices.Concat(general(c), Directories(c), access(c), clients(c), hosts(c))
 	slices.SortStableFunc(all, func(a, b config.Finding) int { return a.Line - b.Line })
 	return all
 }
@@ -44,9 +44,9 @@ func general(c *config.Config) (all []config.Finding) {
 	return all
 }
 
-// directories returns a remark for each file that heed creates in a directory that does not
-// exist.
-func directories(c *config.Config) (all []config.Finding) {
+// Directories returns a remark for each file that heed creates in a directory that does not
+// exist. Settings with mistakes may have them too.
+func Directories(c *config.Config) (all []config.Finding) {
 	files := map[string]string{"cache.file": c.Cache.File}
 	if c.Audit.Enabled {
 		files["audit.file"] = c.Audit.File

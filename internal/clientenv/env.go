@@ -113,6 +113,9 @@ func (c *EnvCmd) endpoint(a *console.App) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Access.Users != "" {
+		p.remarks = append(p.remarks, "this heed asks for a user and a password; write them into the proxy variables: http://USER:PASSWORD@"+p.addr)
+	}
 	found := Inspect(a.Environ, stateDir, p.addr)
 	p.remarks = append(p.remarks, found.Remarks()...)
 	p.files, err = MakeClientFiles(stateDir, authority, found, a.Now())

@@ -14,6 +14,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/console"
+	"heed/internal/control"
 	"heed/internal/state"
 )
 
@@ -36,7 +37,8 @@ type recordFiles struct {
 	Files []string `arg:"" optional:"" name:"file" help:"Records to read (default: this heed's own)."`
 }
 
-// paths returns the files named, or the record that the settings name.
+// paths returns the files named, else the record that the settings name. Where no settings
+// are selected, it is that of the running heed.
 func (f *recordFiles) paths(a *console.App) ([]string, error) {
 	if len(f.Files) > 0 {
 		return f.Files, nil
@@ -52,11 +54,24 @@ func (f *recordFiles) paths(a *console.App) ([]string, error) {
 			return nil, err
 		}
 		path = filepath.Join(dir, state.AuditFile)
+		if running := runningRecord(dir); running != "" && cfg.File == "" && !f.Chosen(a) {
+			path = running
+		}
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no record at %s\nName the file (see --help), or its settings with --config", path)
 	}
 	return []string{path}, nil
+}
+
+// runningRecord returns the record that the heed of the state directory writes to; empty
+// when none runs, or it keeps no record.
+func runningRecord(dir string) string {
+	s, err := control.ReadStatus(context.Background(), dir)
+	if err != nil || s.Room.Record == nil {
+		return ""
+	}
+	return s.Room.Record.Path
 }
 
 // open opens the records, and completes those that no heed writes to. Files of one
@@ -75,6 +90,27 @@ func (f *recordFiles) open(a *console.App) ([]*store.Record, error) {
 	return records, err
 }
 
+// openWhole is open for commands whose result is about all decisions of the records. It
+// prints a warning about each record with missing or added rows.
+func (f *recordFiles) openWhole(a *console.App) ([]*store.Record, error) {
+	records, err := f.open(a)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	for _, r := range records {
+		miscount, err := r.Miscount(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if miscount != "" {
+			fmt.Fprintf(a.Stderr, "heed: %s is not as heed wrote it: %s\nSee `heed audit verify`\n", console.Quoted(r.Path), miscount)
+		}
+	}
+	return records, nil
+}
+
 // judgeEach opens the records, judges one after the other, with a progress bar, and prints
 // each result. It ends with ExitNo when print reports that a record did not come out well,
 // and at an interrupt.
@@ -82,7 +118,7 @@ func judgeEach[R any](a *console.App, files *recordFiles, doing string,
 	judge func(context.Context, *store.Record, func(done, all int64)) (R, error),
 	print func(file string, result R) (well bool, err error),
 ) error {
-	records, err := files.open(a)
+	records, err := files.openWhole(a)
 	if err != nil {
 		return err
 	}

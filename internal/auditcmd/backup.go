@@ -89,7 +89,7 @@ func (c *AuditExportCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
-	records, err := c.open(a)
+	records, err := c.openWhole(a)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ read.
 func (c *AuditDiffCmd) Run(a *console.App) error {
 	var records [2]*store.Record
 	for i, file := range []string{c.A, c.B} {
-		opened, err := (&recordFiles{Files: []string{file}}).open(a)
+		opened, err := (&recordFiles{Files: []string{file}}).openWhole(a)
 		if err != nil {
 			return err
 		}

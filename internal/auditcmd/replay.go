@@ -39,6 +39,9 @@ every value would lead to the same verdict, and else reported as redacted.
 Every decision holds the number of the engine that made it. A difference between
 two engines is a change in heed's rules: it is reported separately and is no damage.
 
+Missing or added rows are a warning on stderr. Only heed audit verify finds every
+value that was changed: run it first.
+
 --profile, --agent and --policy also report what would have been decided otherwise.
 DIR holds files such as example.org or example.org:8443, with or without .txt; for
 other sites the recorded file is used.

@@ -83,6 +83,9 @@ times, requests that were not judged, exceptions that decided, and robots.txt fi
 that changed or were unreachable. Several records are reported as one. With
 --conduct, --csv prints one row per agent and site.
 
+The record is reported as it is; missing or added rows are a warning on stderr. Only
+heed audit verify finds values that were changed: run it first.
+
   heed audit report --from 7d
   heed audit report --conduct --html > report.html
   heed audit report --by user --from 30d
@@ -97,7 +100,7 @@ func (c *AuditReportCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
-	records, err := c.open(a)
+	records, err := c.openWhole(a)
 	if err != nil {
 		return err
 	}

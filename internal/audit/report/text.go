@@ -66,6 +66,7 @@ func (t *text) head(r *Report) {
 		}
 		if f.Head != "" {
 			t.line("", fmt.Sprintf("chain: commit %d, %s", f.Commit, f.Head))
+			t.line("", "not verified by this report: see heed audit verify")
 		}
 	}
 	if r.Window != "" {

@@ -12,6 +12,11 @@ func prove(t testing.TB, path string, seal *Seal) *Proof {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if proof.Whole {
+		if miscount := miscountOf(t, path); miscount != "" {
+			t.Errorf("a whole record has rows that its commits do not have: %s", miscount)
+		}
+	}
 	return proof
 }
 

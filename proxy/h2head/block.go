@@ -50,16 +50,9 @@ type block struct {
 	timed  bool // there is a deadline for reading
 }
 
-// maxKeptFields is how much room for fields is kept with an idle connection.
-const maxKeptFields = 32
-
 func (b *block) begin(f frame) {
 	clear(b.fields)
-	fields := b.fields[:0]
-	if cap(fields) > maxKeptFields {
-		fields = nil
-	}
-	*b = block{frame: f, fields: fields}
+	*b = block{frame: f, fields: b.fields[:0]}
 }
 
 // readHead reads the rest of a header block, which begins with f, and passes on what
@@ -93,7 +86,7 @@ func (r *Reader) readHead(f frame) error {
 		r.newest = f.stream
 		r.passRequest()
 	}
-	if len(b.fields) > maxKeptFields {
+	if b.size > keptSize {
 		b.fields = nil
 	}
 	return nil

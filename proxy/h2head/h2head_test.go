@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -484,4 +485,39 @@ func TestReader_AnswersFaultsInLongNames(t *testing.T) {
 		}
 		stream += 2
 	}
+}
+
+// A connection on which a large head has come keeps little of it once it is passed on.
+func TestReader_KeepsLittleOfALargeHead(t *testing.T) {
+	const readers, head = 40, 100 << 10
+	var block, octets bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for _, f := range pairs(good("/", "x", strings.Repeat("~", head))) {
+		_ = encoder.WriteField(f)
+	}
+	f := http2.NewFramer(&octets, nil)
+	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Next(testFrame)})
+	for block.Len() > 0 {
+		_ = f.WriteContinuation(1, block.Len() <= testFrame, block.Next(testFrame))
+	}
+	inUse := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := inUse()
+	var all []*Reader
+	for range readers {
+		r := NewReader(wire{nil, io.MultiReader(strings.NewReader(http2.ClientPreface), bytes.NewReader(octets.Bytes()))}, testLimit(128<<10), nil)
+		if n, err := io.Copy(io.Discard, struct{ io.Reader }{r}); n < head || err != nil {
+			t.Fatal(n, err)
+		}
+		all = append(all, r)
+	}
+	// The decoder keeps its room for a string that came in pieces.
+	if kept := (inUse() - before) / readers; kept > 5*head/2 {
+		t.Errorf("%d octets are kept with each, for a head of %d", kept, head)
+	}
+	runtime.KeepAlive(all)
 }

@@ -88,8 +88,11 @@ func (r *Reader) Read(p []byte) (int, error) {
 		return n, err
 	}
 	n := copy(p, r.out)
-	if r.out = r.out[n:]; len(r.out) == 0 && r.encoded.Cap() > keptSize {
-		r.encoded = bytes.Buffer{}
+	if r.out = r.out[n:]; len(r.out) == 0 {
+		r.out = nil
+		if r.encoded.Cap() > keptSize {
+			r.encoded = bytes.Buffer{}
+		}
 	}
 	return n, nil
 }
@@ -155,7 +158,7 @@ func (r *Reader) emit(stream uint32, flags byte, fields []hpack.HeaderField) {
 	r.encoded.Reset()
 	r.encoded.Write(make([]byte, frameHeader))
 	for _, f := range fields {
-		_ = r.encoder.WriteField(f) // a Buffer takes everything
+		r.encode(f)
 	}
 	r.out = r.encoded.Bytes()
 	f := frame{kind: kindHeaders, flags: flags | flagEndHeaders, stream: stream, length: len(r.out) - frameHeader}
@@ -164,6 +167,24 @@ func (r *Reader) emit(stream uint32, flags byte, fields []hpack.HeaderField) {
 		return
 	}
 	f.put(r.out)
+}
+
+// encode writes a field to encoded.
+func (r *Reader) encode(f hpack.HeaderField) {
+	if f.Size() <= tableSize {
+		_ = r.encoder.WriteField(f) // a Buffer takes everything
+		return
+	}
+	r.encoded.WriteByte(0x10) // never indexed; the Encoder would keep as much room for ever
+	for _, s := range [...]string{f.Name, f.Value} {
+		n := len(s)
+		if n < 0x7f { // RFC 7541 §5.1, with a prefix of seven bits
+			r.encoded.WriteByte(byte(n))
+		} else {
+			r.encoded.Write(binary.AppendUvarint([]byte{0x7f}, uint64(n-0x7f)))
+		}
+		r.encoded.WriteString(s)
+	}
 }
 
 // split returns a header block as a HEADERS frame and CONTINUATION frames. f is the header

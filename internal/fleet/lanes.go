@@ -97,7 +97,7 @@ func (t *Lanes) Ask(ctx context.Context, host, ticket string, turns []Lane) Answ
 	case err != nil && ctx.Err() != nil:
 		return Answer{Again: time.Millisecond}
 	case err == nil && !credible(reply, turns, starts, hold.till):
-		t.store.markAway(key, fmt.Errorf("%w: %v to a request for a turn", errNonsense, reply))
+		t.store.markAway(nil, key, fmt.Errorf("%w: %v to a request for a turn", errNonsense, reply))
 		return t.askAlone(key, turns)
 	case err != nil:
 		return t.askAlone(key, turns)

@@ -200,10 +200,13 @@ return 1
 
 // beatScript says that a heed is there, and returns the server's time, the place
 // of the heed among all, one more than the highest place, and their number. A
-// place stays the same while its heed is there; it is free some time after.
+// place stays the same while its heed is there, also when the store has lost it; it is
+// free some time after. For so long the highest place of those that were lost counts
+// for all: their heeds may not have reported yet.
 //
 //	KEYS  the hash of heeds: place and until when it counts
-//	ARGV  heed, milliseconds that it counts
+//	ARGV  heed, milliseconds that it counts, place that it had, -1: none, and one more
+//	      than the highest place then
 var beatScript = newScript(isInts(4), turnClock+`
 local taken, mine, size, count = {}, nil, 0, 1
 for name, value in pairs(h) do
@@ -211,6 +214,8 @@ for name, value in pairs(h) do
   place = tonumber(place)
   if name == ARGV[1] then
     mine = place
+  elseif name == 'lost' then
+    if tonumber(till) >= now then size = math.max(size, place + 1) end
   elseif tonumber(till) < now then
     redis.call('HDEL', KEYS[1], name)
   else
@@ -218,7 +223,12 @@ for name, value in pairs(h) do
   end
 end
 if not mine then
-  mine = 0
+  mine = tonumber(ARGV[3])
+  if mine >= 0 then
+    size = math.max(size, tonumber(ARGV[4]))
+    redis.call('HSET', KEYS[1], 'lost', text(size - 1)..' '..text(now + tonumber(ARGV[2])))
+  end
+  if mine < 0 or taken[mine] then mine = 0 end
   while taken[mine] do mine = mine + 1 end
 end
 redis.call('HSET', KEYS[1], ARGV[1], text(mine)..' '..text(now + tonumber(ARGV[2])))

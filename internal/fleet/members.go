@@ -94,8 +94,14 @@ func (t *Lanes) heartbeat() {
 	if !away.IsZero() {
 		return
 	}
+	place, size := -1, 0
+	t.mu.Lock()
+	if t.member.seen {
+		place, size = t.member.Place, t.member.Size
+	}
+	t.mu.Unlock()
 	sent := time.Now()
-	reply, err := t.store.run(t.store.ctx, beatScript, []string{heedsKey}, t.store.sender, memberTTL.Milliseconds()).Int64Slice()
+	reply, err := t.store.run(t.store.ctx, beatScript, []string{heedsKey}, t.store.sender, memberTTL.Milliseconds(), place, size).Int64Slice()
 	if err != nil || len(reply) != 4 {
 		return
 	}
@@ -108,7 +114,7 @@ func (t *Lanes) heartbeat() {
 func (t *Lanes) deregister() {
 	ctx, cancel := context.WithTimeout(t.store.ctx, deregisterTimeout)
 	defer cancel()
-	t.store.do(ctx, heedsKey, func(ctx context.Context) error {
+	t.store.do(ctx, nil, heedsKey, func(ctx context.Context) error {
 		return t.store.client.HDel(ctx, heedsKey, t.store.sender).Err()
 	})
 }

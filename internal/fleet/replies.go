@@ -13,6 +13,10 @@ import (
 // is not a Redis server, or not an honest one.
 var errNonsense = errors.New("the store answered nonsense")
 
+// errUnknown is the error of a question that is to be asked with the whole script: the
+// store has not seen it yet.
+var errUnknown = errors.New("the store does not know the script")
+
 // script is a script with the shape of its replies.
 type script struct {
 	*redis.Script

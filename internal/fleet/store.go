@@ -48,12 +48,16 @@ const (
 	// it included: no request waits longer for a store that is dead.
 	opTimeout = time.Second
 	// fastAnswer is how long an answer may take without counting against opTimeout of
-	// the questions after it.
-	fastAnswer = 100 * time.Millisecond
+	// the questions after it: of those a request asks four, as a rule.
+	fastAnswer = opTimeout / 4
+	// forgetShare is which part of the time is forgotten of what slow answers took.
+	forgetShare = 10
 	// probeEvery is how often a store that was away is tried again.
 	probeEvery = 500 * time.Millisecond
-	// A store that is away again within steadyTime of its return is tried half as often
-	// each time, down to once in maxProbeEvery.
+	// A store that fails at a question again within steadyTime of its return, and has
+	// answered none of that kind since, is tried half as often each time, down to once in
+	// maxProbeEvery. One that goes and returns is not: then all heeds must notice at
+	// about the same time (settleTime).
 	steadyTime    = 10 * time.Second
 	maxProbeEvery = 16 * time.Second
 	// connections is how many are open at a time, to each node.
@@ -85,14 +89,16 @@ type Store struct {
 
 	opened time.Time
 
-	mu     sync.Mutex
-	health Health
-	back   time.Time     // when it was last found back after it was away; zero: never
-	every  time.Duration // until the next probe; 0: probeEvery
-	spent  time.Duration // that the last answers took, since one was fast
-	closed bool
-	spaces map[string]*Policies
-	turns  *Lanes // nil until they are asked for
+	mu      sync.Mutex
+	health  Health
+	back    time.Time        // when it was last found back after it was away; zero: never
+	every   time.Duration    // until the next probe; 0: probeEvery
+	kept    map[*script]bool // what it has answered fast since it is back
+	spent   time.Duration    // that slow answers took, at spentAt
+	spentAt time.Time
+	closed  bool
+	spaces  map[string]*Policies
+	turns   *Lanes // nil until they are asked for
 }
 
 // Open prepares the way to the store. It does not wait for it: a store that is
@@ -110,9 +116,9 @@ func Open(options Options) (*Store, error) {
 	o.MaxRetries, o.DialerRetries = -1, 1 // callers continue without it
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	s := &Store{client: newClient(o), log: options.Log, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now()}
+	s := &Store{client: newClient(o), log: options.Log, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), kept: map[*script]bool{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
-	s.spawn(func() { s.do(s.ctx, keyPrefix+"start", s.probe(keyPrefix+"start")) })
+	s.spawn(func() { s.do(s.ctx, nil, keyPrefix+"start", s.probe(keyPrefix+"start")) })
 	return s, nil
 }
 
@@ -168,38 +174,49 @@ func (s *Store) Health() Health {
 	return h
 }
 
-// do runs op, which asks the store about key, within opTimeout, and reports
-// whether it was answered. While the store is unreachable it is not asked.
-func (s *Store) do(ctx context.Context, key string, op func(context.Context) error) bool {
+// do runs op, which asks the store about key, and reports whether it was answered. of
+// is the script that it runs, nil for others. While the store is unreachable it is not asked.
+//
+// It takes opTimeout at most, less what slow answers have taken lately, and fastAnswer
+// at least: so a request that asks several times waits about opTimeout in all.
+func (s *Store) do(ctx context.Context, of *script, key string, op func(context.Context) error) bool {
 	if s.isAway() {
 		return false
 	}
+	asked := time.Now()
 	s.mu.Lock()
-	spent := s.spent
+	spent := s.spentLocked(asked)
 	s.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, max(opTimeout-spent, fastAnswer))
 	defer cancel()
-	asked := time.Now()
 	err := guard(func() error { return op(limited) })
-	if err == nil || errors.Is(err, redis.Nil) {
-		s.answered(spent, time.Since(asked))
+	switch {
+	case err == nil || errors.Is(err, redis.Nil):
+		s.answered(of, spent, asked)
 		return true
-	}
-	if ctx.Err() == nil { // else the caller has lost patience, and the store no part in it
-		s.markAway(key, err)
+	case err == errUnknown:
+		s.answered(nil, spent, asked)
+	case ctx.Err() == nil: // else the caller has lost patience, and the store no part in it
+		s.markAway(of, key, err)
 	}
 	return false
 }
 
-// answered notes how long an answer took, after earlier slow ones. A request that asks
-// several times waits no longer than opTimeout for answers that are not fast.
-func (s *Store) answered(spent, took time.Duration) {
+// spentLocked is what slow answers have taken, as far as it is not forgotten.
+func (s *Store) spentLocked(now time.Time) time.Duration {
+	return max(0, s.spent-now.Sub(s.spentAt)/forgetShare)
+}
+
+// answered notes how long the answer to a question took that was asked after slow ones.
+// Those to questions that were asked together count once.
+func (s *Store) answered(of *script, spent time.Duration, asked time.Time) {
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if took < fastAnswer {
-		s.spent = 0
-	} else {
-		s.spent = max(s.spent, spent+took)
+	if took := now.Sub(asked); took >= fastAnswer {
+		s.spent, s.spentAt = max(s.spentLocked(now), spent+took), now
+	} else if of != nil {
+		s.kept[of] = true
 	}
 }
 
@@ -207,8 +224,15 @@ func (s *Store) answered(spent, took time.Duration) {
 // ErrAway, or the context's, when the store did not answer or the script cannot have
 // returned the reply.
 func (s *Store) run(ctx context.Context, of *script, keys []string, args ...any) (reply *redis.Cmd) {
-	ok := s.do(ctx, keys[0], func(ctx context.Context) error {
-		reply = of.Run(ctx, s.client, keys, args...)
+	unknown := false
+	ok := s.do(ctx, of, keys[0], func(ctx context.Context) error {
+		reply = of.EvalSha(ctx, s.client, keys, args...)
+		if unknown = redis.HasErrorPrefix(reply.Err(), "NOSCRIPT"); unknown {
+			return errUnknown
+		}
+		return of.check(reply)
+	}) || unknown && s.do(ctx, of, keys[0], func(ctx context.Context) error {
+		reply = of.Eval(ctx, s.client, keys, args...)
 		return of.check(reply)
 	})
 	if !ok {
@@ -230,18 +254,19 @@ func (s *Store) isAway() bool {
 }
 
 // markAway notes that the store is unreachable, and begins to look for it with the key
-// that failed: in a Cluster each node has its own.
-func (s *Store) markAway(key string, err error) {
+// that failed: in a Cluster each node has its own. of is the script that failed; nil: its
+// answers so far were no better.
+func (s *Store) markAway(of *script, key string, err error) {
 	s.mu.Lock()
 	s.health.Missed++
-	s.spent = 0
 	first := !s.health.Away && !s.closed
 	if first {
-		if s.back.IsZero() || time.Since(s.back) > steadyTime {
+		if s.back.IsZero() || time.Since(s.back) > steadyTime || s.kept[of] {
 			s.every = probeEvery
 		} else {
 			s.every = min(2*s.every, maxProbeEvery)
 		}
+		clear(s.kept)
 		s.health.Away, s.health.Since, s.health.Why = true, time.Now(), err.Error()
 		s.health.Outages++
 	}

@@ -109,15 +109,22 @@ func (f *rawH2) field(name string) string {
 	return ""
 }
 
-// What is no request even to the reader of frames is answered and leads nowhere; other
+// The stream of what is no request by RFC 9113 §8.1.1 is reset, and leads nowhere; other
 // streams go on.
 func TestRFC9113_AStreamThatIsNoRequestLeadsNowhere(t *testing.T) {
 	r := newRig(t, hello)
 	f := r.rawH2()
 	good := []string{":method", "GET", ":scheme", "https", ":authority", "site.test", ":path"}
-	for _, bad := range [][]string{{"/bad", "X-Upper", "1"}, {"/bad", ":x", "1"}, {"/bad", ":path", "/worse"}, {"/bad", "x", "a\x00b"}} {
-		if got := f.ask(append(append([]string{}, good...), bad...)...); got != "400" {
+	for says, bad := range map[string][]string{
+		"not a token in lower case": {"/bad", "X-Upper", "1"}, "not one of a request": {"/bad", ":x", "1"},
+		"more than one field :path": {"/bad", ":path", "/worse"}, "field x contains a control": {"/bad", "x", "a\x00b"},
+	} {
+		if got := f.ask(append(append([]string{}, good...), bad...)...); got != "reset" {
 			t.Errorf("%q: %q", bad, got)
+		}
+		e := r.records.await(t, says, func(e *audit.Entry) bool { return strings.Contains(e.Detail, says) })
+		if e.Decision.Reason != rules.ReasonMalformed || e.Host != "site.test" || e.Target != "/bad" || e.Method != "GET" || e.Outcome.Status != 0 {
+			t.Errorf("recorded as %+v", e)
 		}
 		if got := f.ask(append(append([]string{}, good...), "/fine")...); got != "200" {
 			t.Errorf("after %q: %q", bad, got)
@@ -174,12 +181,10 @@ func TestRFC9113_AMalformedStreamHasAFullAnswerAndEntry(t *testing.T) {
 		status int
 		reason rules.Reason
 	}{
-		"concerns a connection":       {bad("connection", "x"), 400, rules.ReasonMalformed},
-		`only be \"trailers\"`:        {bad("te", "gzip"), 400, rules.ReasonMalformed},
-		"limit header_bytes (131072":  {bad(many...), 431, rules.ReasonLimit},
-		"in lower case":               {bad("X-Upper", "x"), 400, rules.ReasonMalformed},
-		"more than one field :method": {append([]string{":method", "POST"}, bad()...), 400, rules.ReasonMalformed},
-		"the :scheme of the request":  {append([]string{":method", "POST", ":scheme", "ftp"}, bad()[4:]...), 400, rules.ReasonMalformed},
+		"concerns a connection":      {bad("connection", "x"), 400, rules.ReasonMalformed},
+		`only be \"trailers\"`:       {bad("te", "gzip"), 400, rules.ReasonMalformed},
+		"limit header_bytes (131072": {bad(many...), 431, rules.ReasonLimit},
+		"the :scheme of the request": {append([]string{":method", "POST", ":scheme", "ftp"}, bad()[4:]...), 400, rules.ReasonMalformed},
 	} {
 		t.Run(says, func(t *testing.T) {
 			r := r.in(t)

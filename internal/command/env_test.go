@@ -23,7 +23,7 @@ func TestEnvPointsAShellAtHeed(t *testing.T) {
 	}
 	script := s.out + `printf '%s %s %s' "$http_proxy" "$NO_PROXY" "$JAVA_TOOL_OPTIONS"; grep -c BEGIN "$SSL_CERT_FILE"; ` + heed(t, "", "env", "--unset").out + `printf %s "${SSL_CERT_FILE-gone}"`
 	out, err := exec.Command("sh", "-euc", script).CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), "http://127.0.0.1:1  -Dhttp.proxyHost=127.0.0.1 ") || !strings.HasSuffix(string(out), "2\ngone") {
+	if err != nil || !strings.HasPrefix(string(out), "http://127.0.0.1:1 heed.invalid -Dhttp.proxyHost=127.0.0.1 ") || !strings.HasSuffix(string(out), "2\ngone") {
 		t.Errorf("a shell says %q, %v", out, err)
 	}
 	if s := heed(t, "", "env", "--config", file, "-q", "--shell", "fish"); s.errors != "" || !strings.Contains(s.out, "set -gx https_proxy 'http://127.0.0.1:1'\n") {

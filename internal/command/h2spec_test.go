@@ -61,7 +61,7 @@ func tunnelTo(client net.Conn, proxy, authority string) {
 // knownFailures are the cases of h2spec that fail, and why that is right.
 var knownFailures = map[string]string{
 	"http2/6.5.3 Sends multiple values of SETTINGS_INITIAL_WINDOW_SIZE":                                            "net/http hangs up on a SETTINGS frame that names one setting twice, as no client does",
-	"http2/8.1.2.2 Sends a HEADERS frame that contains the connection-specific header field":                       "net/http answers 400 where a reset is asked for; nothing is forwarded",
+	"http2/8.1.2.2 Sends a HEADERS frame that contains the connection-specific header field":                       "heed answers 400 where a reset is asked for; nothing is forwarded",
 	"http2/8.1.2.2 Sends a HEADERS frame that contains the TE header field with any value other than \"trailers\"": "the same",
 }
 

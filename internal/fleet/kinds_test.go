@@ -57,9 +57,10 @@ func TestHeed_OneHostOfAClusterIsEnough(t *testing.T) {
 	store, _ := open(t, "redis://"+nodes[1].Addr+"?cluster=true")
 	p := store.Policies("space")
 	for i := range 10 {
-		if end, _ := p.Lease(t.Context(), fmt.Sprint("https://site", i), "", 0); end == nil {
-			t.Errorf("no lease %d; %+v", i, store.Health())
-		}
+		testkit.Until(t, fmt.Sprint("lease ", i), func() bool { // on a busy machine the store may count as away for a moment
+			end, _ := p.Lease(t.Context(), fmt.Sprint("https://site", i), "", 0)
+			return end != nil
+		})
 	}
 }
 

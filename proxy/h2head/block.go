@@ -1,6 +1,7 @@
 package h2head
 
 import (
+	"encoding/binary"
 	"errors"
 	"net/http"
 	"os"
@@ -38,6 +39,9 @@ var (
 	errFrameSize   = &connError{"HTTP/2: a frame that is larger than SETTINGS_MAX_FRAME_SIZE (RFC 9113, section 4.2)", baitSize}
 )
 
+// baitReset is a header block for which net/http resets the stream: a field of answers.
+var baitReset = []hpack.HeaderField{{Name: ":status", Value: "200"}}
+
 // block is a header block that is being read.
 type block struct {
 	frame  frame // HEADERS
@@ -48,6 +52,7 @@ type block struct {
 	frames int
 	held   int  // octets that Hold has counted
 	timed  bool // there is a deadline for reading
+	itself bool // the stream depends on itself
 }
 
 func (b *block) begin(f frame) {
@@ -96,13 +101,19 @@ func (r *Reader) readHead(f frame) error {
 func (r *Reader) passRequest() {
 	b := &r.block
 	note := &Note{}
-	if b.large {
+	switch {
+	case b.itself:
+		note.Fault, note.reset = "the stream depends on itself (RFC 7540, section 5.3.1)", true
+	case b.large:
 		note.Over = r.limit.Exceeded(limit.HeaderBytes)
-	} else {
+	default:
 		note = check(b.fields)
 	}
 	fields := b.fields
 	switch {
+	case note != nil && note.reset:
+		r.report(errors.New("HTTP/2: " + note.Fault))
+		fields = baitReset
 	case note != nil && note.Refused():
 		fields = refused(fields, *note)
 	case note != nil:
@@ -115,8 +126,8 @@ func (r *Reader) passRequest() {
 func (r *Reader) passTrailers() {
 	b := &r.block
 	fields := b.fields
-	if b.large { // net/http resets the stream for a field of answers
-		fields = []hpack.HeaderField{{Name: ":status", Value: "200"}}
+	if b.large || b.itself {
+		fields = baitReset
 	}
 	r.emit(b.frame.stream, b.frame.flags&flagEndStream, fields)
 }
@@ -173,6 +184,9 @@ func (r *Reader) readPrefix(f *frame) (padding int, err error) {
 	}
 	if f.flags&flagPadded != 0 {
 		padding = int(prefix[0])
+	}
+	if f.flags&flagPriority != 0 {
+		r.block.itself = binary.BigEndian.Uint32(prefix[n-5:])&^(1<<31) == f.stream
 	}
 	_, _ = r.from.Discard(n)
 	if f.length -= n + padding; f.length < 0 {
@@ -286,7 +300,7 @@ func (r *Reader) fail(err error) {
 	r.out, r.ended = []byte(bait), true
 }
 
-// report reports a request that ends the connection.
+// report reports a request that is not answered.
 func (r *Reader) report(err error) {
 	q := parse(r.block.fields)
 	seen := &http.Request{Method: q.value[method], RequestURI: q.value[path], Header: http.Header{}}

@@ -10,8 +10,8 @@
 // unchanged, except header blocks. These it decodes, checks, and encodes again: HPACK
 // has a state, and only a block that was encoded here is read by net/http as it was
 // read here. A request that net/http would reject becomes one that it hands to the
-// handler, with a Note that contains what was received and what is wrong with it. A
-// header block that cannot be decoded is never passed on. In its place goes a frame that
+// handler, with a Note that contains what was received and what is wrong with it; where
+// RFC 9113 §8.1.1 requires it, net/http resets the stream instead. A header block that cannot be decoded is never passed on. In its place goes a frame that
 // makes net/http end the connection with the error that RFC 9113 requires.
 //
 // reader.go reads frames, block.go header blocks, request.go checks a request, and

@@ -43,8 +43,14 @@ func (h handled) String() string {
 type server struct {
 	net.Listener
 	handled chan handled
-	broken  chan error
+	broken  chan broken
 	limit   *Limit // nil: no Reader
+}
+
+// broken is a request that is not answered.
+type broken struct {
+	seen *http.Request
+	err  error
 }
 
 // framed is a connection that is read by a Reader.
@@ -61,7 +67,7 @@ func (s *server) Accept() (net.Conn, error) {
 	if err != nil || s.limit == nil {
 		return c, err
 	}
-	return framed{c, NewReader(c, *s.limit, func(_ *http.Request, err error) { s.broken <- err })}, nil
+	return framed{c, NewReader(c, *s.limit, func(seen *http.Request, err error) { s.broken <- broken{seen, err} })}, nil
 }
 
 func newServer(t testing.TB, l *Limit) *server {
@@ -70,7 +76,7 @@ func newServer(t testing.TB, l *Limit) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{listener, make(chan handled, 100), make(chan error, 100), l}
+	s := &server{listener, make(chan handled, 100), make(chan broken, 100), l}
 	h := &http.Server{Protocols: new(http.Protocols), ErrorLog: log.New(io.Discard, "", 0), MaxHeaderBytes: ListSize(128 << 10), HTTP2: &http.HTTP2Config{MaxReadFrameSize: 16 << 10}}
 	h.Protocols.SetUnencryptedHTTP2(true)
 	h.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -169,42 +175,55 @@ func good(target string, others ...string) []string {
 }
 
 // What net/http would reject reaches the handler, with what is wrong and what was asked
-// for; other requests of the connection reach it as they are.
+// for, or is reported, and its stream reset, where HTTP/2 wants that; other requests of
+// the connection reach the handler as they are.
 func TestReader_HandsEveryRequestToTheHandler(t *testing.T) {
+	const malformed = "reset PROTOCOL_ERROR"
 	l := testLimit(16 << 10)
 	s := newServer(t, &l)
 	c, stream := s.dial(t), uint32(1)
 	for _, b := range []struct {
+		end    string
 		fault  string
 		fields []string
 	}{
-		{"concerns a connection", good("/a", "connection", "close")},
-		{"concerns a connection", good("/a", "upgrade", "h2c")},
-		{`only be "trailers"`, good("/a", "te", "gzip")},
-		{"not a token", good("/a", "X-Upper", "1")},
-		{"not a token", good("/a", "", "1")},
-		{"field x contains a control", good("/a", "x", "a\x00b")},
-		{"field :path contains a control", good("/a\nb")},
-		{"contains a control", good("/a\tb")},
-		{"neither an absolute URL nor a path", good("a")},
-		{"more than one field :path", append([]string{":path", "/a"}, good("/b")...)},
-		{"after other fields", good("/a", ":method", "GET")},
-		{"is not one of a request", append([]string{":status", "200"}, good("/a")...)},
-		{"extended CONNECT", append([]string{":protocol", "websocket"}, good("/a")...)},
-		{"CONNECT has :authority", []string{":method", "CONNECT", ":scheme", "https", ":authority", "x:1", ":path", "/a"}},
-		{"has no :method", good("/a")[2:]},
-		{"has no :path", []string{":method", "GET", ":scheme", "https"}},
-		{":scheme", []string{":method", "GET", ":scheme", "ftp", ":path", "/"}},
-		{"userinfo", []string{":method", "GET", ":scheme", "https", ":path", "/", ":authority", "a:b@c"}},
-		{"userinfo", []string{":method", "GET", ":scheme", "https", ":path", "/", "host", "a:b@c"}},
+		{"answered", "concerns a connection", good("/a", "connection", "close")},
+		{"answered", "concerns a connection", good("/a", "upgrade", "h2c")},
+		{"answered", `only be "trailers"`, good("/a", "te", "gzip")},
+		{malformed, "not a token", good("/a", "X-Upper", "1")},
+		{malformed, "not a token", good("/a", "", "1")},
+		{malformed, "field x contains a control", good("/a", "x", "a\x00b")},
+		{malformed, "field :path contains a control", good("/a\nb")},
+		{"answered", "contains a control", good("/a\tb")},
+		{"answered", "neither an absolute URL nor a path", good("a")},
+		{malformed, "more than one field :path", append([]string{":path", "/a"}, good("/b")...)},
+		{malformed, "after other fields", good("/a", ":method", "GET")},
+		{malformed, "is not one of a request", append([]string{":status", "200"}, good("/a")...)},
+		{"answered", "extended CONNECT", append([]string{":protocol", "websocket"}, good("/a")...)},
+		{malformed, "CONNECT has :authority", []string{":method", "CONNECT", ":scheme", "https", ":authority", "x:1", ":path", "/a"}},
+		{malformed, "has no :method", good("/a")[2:]},
+		{malformed, "has no :scheme", []string{":method", "GET", ":path", "/"}},
+		{malformed, "has no :path", []string{":method", "GET", ":scheme", "https"}},
+		{"answered", ":scheme", []string{":method", "GET", ":scheme", "ftp", ":path", "/"}},
+		{"answered", "userinfo", []string{":method", "GET", ":scheme", "https", ":path", "/", ":authority", "a:b@c"}},
+		{"answered", "userinfo", []string{":method", "GET", ":scheme", "https", ":path", "/", "host", "a:b@c"}},
 	} {
 		end, h := c.ask(s, stream, b.fields...)
-		if end != "answered" || h == nil || h.note == nil || !strings.Contains(h.note.Fault, b.fault) {
-			t.Fatalf("%q: %s, %v", b.fields, end, h)
-		}
 		stream += 2
-		if q := parse(pairs(b.fields)); string(h.note.Method) != q.value[method] || string(h.note.Target) != q.value[path] || h.UserAgent() != q.agent {
-			t.Errorf("%q: %v", b.fields, h)
+		var asked, target, agent, fault string
+		switch {
+		case end != b.end:
+			t.Fatalf("%q: %s, want %s", b.fields, end, b.end)
+		case h == nil:
+			lost := <-s.broken
+			asked, target, agent, fault = lost.seen.Method, lost.seen.RequestURI, lost.seen.UserAgent(), lost.err.Error()
+		case h.note == nil:
+			t.Fatalf("%q: %v", b.fields, h)
+		default:
+			asked, target, agent, fault = string(h.note.Method), string(h.note.Target), h.UserAgent(), h.note.Fault
+		}
+		if q := parse(pairs(b.fields)); asked != q.value[method] || target != q.value[path] || agent != q.agent || !strings.Contains(fault, b.fault) {
+			t.Errorf("%q: %q %q %q %q", b.fields, asked, target, agent, fault)
 		}
 		end, h = c.ask(s, stream, good("/fine?%zz", "x", "1", "te", "trailers")...)
 		if end != "answered" || h == nil || h.note != nil || h.RequestURI != "/fine?%zz" || h.Header.Get("X") != "1" {
@@ -243,7 +262,7 @@ func TestReader_ReadsBlocksInEveryForm(t *testing.T) {
 	s := newServer(t, &l)
 	c := s.dial(t)
 	block := c.encode(good("/a%zz", "x", strings.Repeat("x", 40<<10))...)
-	c.sent(0, c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:7], PadLength: 200, Priority: http2.PriorityParam{StreamDep: 1, Weight: 3}}))
+	c.sent(0, c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:7], PadLength: 200, Priority: http2.PriorityParam{StreamDep: 3, Weight: 3}}))
 	c.sent(0, c.WriteContinuation(1, false, nil))
 	for rest := block[7:]; len(rest) > 0; {
 		n := min(16<<10, len(rest))
@@ -458,9 +477,9 @@ func TestReader_AnswersSlowHeads(t *testing.T) {
 	}
 }
 
-// However long the name of a faulty field is, and whatever it consists of, the request is
-// answered.
-func TestReader_AnswersFaultsInLongNames(t *testing.T) {
+// However long the name of a faulty field is, and whatever it consists of, the report
+// quotes a part of it, and the connection goes on.
+func TestReader_QuotesAPartOfALongName(t *testing.T) {
 	l := testLimit(128 << 10)
 	s := newServer(t, &l)
 	c, stream := s.dial(t), uint32(1)
@@ -477,11 +496,11 @@ func TestReader_AnswersFaultsInLongNames(t *testing.T) {
 			c.sent(0, c.WriteRawFrame(kind, flags, stream, part[:n]))
 			part = part[n:]
 		}
-		if end := c.end(stream); end != "answered" {
+		if end := c.end(stream); end != "reset PROTOCOL_ERROR" {
 			t.Fatalf("%.5q: %s", name, end)
 		}
-		if h := <-s.handled; h.note == nil || !h.note.Refused() || string(h.note.Target) != "/a" || len(h.note.Fault) > 300 {
-			t.Errorf("%.5q: %.300v", name, h)
+		if lost := <-s.broken; lost.seen.RequestURI != "/a" || len(lost.err.Error()) > 300 {
+			t.Errorf("%.5q: %s %.300v", name, lost.seen.RequestURI, lost.err)
 		}
 		stream += 2
 	}

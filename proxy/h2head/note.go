@@ -18,6 +18,8 @@ type Note struct {
 	Fault  string          // what is wrong with the request; empty: nothing is
 	Over   *limit.Exceeded // the limit that stops the request; nil: none does
 	Last   bool            // nothing more is read from the connection
+
+	reset bool // the stream is reset for Fault: no handler gets the request
 }
 
 // noteName is the field in which a Note travels through net/http. What a client sends

@@ -62,8 +62,9 @@ const (
 const preface = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 
 // NewReader returns a Reader of the frames that come from c, and sets deadlines for
-// reading on it. broken is called with what could be read of a head that ends the
-// connection, and the reason, which may be a *limit.Exceeded.
+// reading on it. broken is called with what could be read of a request for which
+// the stream is reset or the connection ended, and the reason, which may be a
+// *limit.Exceeded.
 func NewReader(c net.Conn, l Limit, broken func(seen *http.Request, err error)) *Reader {
 	r := &Reader{conn: c, from: bufio.NewReaderSize(c, bufferSize), limit: l, broken: broken, pass: preface}
 	r.decoder = hpack.NewDecoder(tableSize, r.keep)

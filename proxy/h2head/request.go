@@ -33,6 +33,7 @@ type request struct {
 	te    bool   // there is a TE field
 	plain bool   // a field that is no pseudo-header field has come
 	fault string // the first thing that is wrong; empty: nothing is
+	reset bool   // the fault is one for which the stream is reset, without an answer
 }
 
 // parse reads fields. It finds every fault for which net/http resets a stream or answers
@@ -40,7 +41,7 @@ type request struct {
 func parse(fields []hpack.HeaderField) (q request) {
 	for _, f := range fields {
 		if !httpguts.ValidHeaderFieldValue(f.Value) {
-			q.wrong("the field " + shown(f.Name) + " contains a control character")
+			q.malformed("the field " + shown(f.Name) + " contains a control character")
 			continue
 		}
 		if strings.HasPrefix(f.Name, ":") {
@@ -52,29 +53,36 @@ func parse(fields []hpack.HeaderField) (q request) {
 	return q
 }
 
-// wrong notes a fault.
+// wrong notes a fault that is answered.
 func (q *request) wrong(fault string) {
 	if q.fault == "" {
 		q.fault = fault
 	}
 }
 
+// malformed notes a fault that is a stream error (RFC 9113 §8.1.1).
+func (q *request) malformed(fault string) {
+	if q.fault == "" {
+		q.fault, q.reset = fault, true
+	}
+}
+
 func (q *request) pseudo(f hpack.HeaderField) {
 	if q.plain {
-		q.wrong("the field " + shown(f.Name) + " comes after other fields (RFC 9113, section 8.3)")
+		q.malformed("the field " + shown(f.Name) + " comes after other fields (RFC 9113, section 8.3)")
 	}
 	for i, name := range pseudoNames {
 		if f.Name != name {
 			continue
 		}
 		if q.has[i] {
-			q.wrong("the request has more than one field " + name)
+			q.malformed("the request has more than one field " + name)
 			return
 		}
 		q.has[i], q.value[i] = true, f.Value
 		return
 	}
-	q.wrong("the field " + shown(f.Name) + " is not one of a request (RFC 9113, section 8.3)")
+	q.malformed("the field " + shown(f.Name) + " is not one of a request (RFC 9113, section 8.3)")
 }
 
 func (q *request) regular(f hpack.HeaderField) {
@@ -95,7 +103,7 @@ func (q *request) regular(f hpack.HeaderField) {
 		}
 	default:
 		if !isName(f.Name) {
-			q.wrong("the name of a field is not a token in lower case (RFC 9113, section 8.2.1)")
+			q.malformed("the name of a field is not a token in lower case (RFC 9113, section 8.2.1)")
 		}
 	}
 }
@@ -113,28 +121,27 @@ func isName(name string) bool {
 	return name != ""
 }
 
-// incomplete returns what keeps q, which has no other fault, from being a request to
-// net/http; empty when nothing does.
-func (q *request) incomplete() string {
+// complete notes what keeps q from being a request to net/http.
+func (q *request) complete() {
 	v := &q.value
 	switch {
 	case v[protocol] != "":
-		return "extended CONNECT (RFC 8441) is not supported"
+		q.wrong("extended CONNECT (RFC 8441) is not supported")
 	case v[method] == http.MethodConnect:
 		if v[path] != "" || v[scheme] != "" || v[authority] == "" {
-			return "CONNECT has :authority and neither :scheme nor :path (RFC 9113, section 8.5)"
+			q.malformed("CONNECT has :authority and neither :scheme nor :path (RFC 9113, section 8.5)")
 		}
-		return ""
 	case v[method] == "":
-		return "the request has no :method"
+		q.malformed("the request has no :method")
+	case v[scheme] == "":
+		q.malformed("the request has no :scheme")
 	case v[scheme] != "https" && v[scheme] != "http":
-		return "the :scheme of the request is neither https nor http"
+		q.wrong("the :scheme of the request is neither https nor http")
 	case v[path] == "":
-		return "the request has no :path"
+		q.malformed("the request has no :path")
 	case strings.IndexByte(q.site(), '@') >= 0:
-		return "the authority contains userinfo; send credentials in an Authorization field"
+		q.wrong("the authority contains userinfo; send credentials in an Authorization field")
 	}
-	return ""
 }
 
 // site returns what net/http takes for the authority.
@@ -154,8 +161,8 @@ func parseTarget(target string) (*url.URL, error) {
 // beside them. Without a fault it makes the fields those to be passed on to net/http.
 func check(fields []hpack.HeaderField) *Note {
 	q := parse(fields)
-	if q.wrong(q.incomplete()); q.fault != "" {
-		return &Note{Fault: q.fault}
+	if q.complete(); q.fault != "" {
+		return &Note{Fault: q.fault, reset: q.reset}
 	}
 	target := q.value[path]
 	if strings.IndexByte(target, '\t') >= 0 {

@@ -147,8 +147,8 @@ func highest(t *testing.T, pid int) (kib int) {
 // Large bodies arrive octet for octet, both ways, and heed holds no more memory
 // for many megabytes than for eight.
 func TestTransparency_LargeBodiesTakeNoMemory(t *testing.T) {
-	const warm, room = 8 << 20, 32 << 10
-	large := int64(40 << 20)
+	const warm, room = 8 << 20, 48 << 10
+	large := int64(72 << 20)
 	var size atomic.Int64
 	size.Store(warm)
 	down := &shape{name: "large download", unseen: true, site: served, serve: func(rw http.ResponseWriter, r *http.Request) {

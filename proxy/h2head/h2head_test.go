@@ -143,6 +143,10 @@ func (c *client) end(stream uint32) string {
 			if f.StreamID == stream && f.StreamEnded() {
 				return "answered"
 			}
+		case *http2.DataFrame:
+			if f.StreamID == stream && f.StreamEnded() {
+				return "answered"
+			}
 		case *http2.RSTStreamFrame:
 			if f.StreamID == stream {
 				return "reset " + f.ErrCode.String()

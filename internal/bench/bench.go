@@ -1,0 +1,354 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"heed/internal/ca"
+)
+
+// bench is a run of the benchmark.
+type bench struct {
+	dir        string // for all files; other users may enter it
+	self       string // this program, for the load generator and proxies of its own
+	scale      scale
+	cases      []workload
+	contenders []contender
+	rounds     int
+	slice      time.Duration
+	progress   func(string)
+
+	caCert, caKey string // of intercepted connections
+	caRoots       string // the certificate as PEM
+	generator     *generator
+	origin        *origin
+}
+
+// sample is what one slice, or one start, showed.
+type sample struct {
+	Cost      float64 `json:"cost"` // in the unit of the case
+	Requests  int64   `json:"requests"`
+	PerSecond float64 `json:"per_second"`
+	P50, P99  time.Duration
+	Resident  int64   `json:"resident"` // bytes, after the slice
+	Passed    float64 `json:"passed_ms,omitempty"`
+	Resumed   int64   `json:"resumed,omitempty"`
+	Reopened  int64   `json:"reopened,omitempty"`
+}
+
+// entrant is a contender in a case.
+type entrant struct {
+	contender
+	state   string
+	dir     string
+	addr    string
+	process *process
+	rate    float64 // of tailAtHalf
+	samples []sample
+	wrong   int64
+	first   string // of the wrong answers
+}
+
+// run starts the site and the load generator, and runs all cases.
+func (b *bench) run(ctx context.Context) (rep report, err error) {
+	authority, err := ca.Open(filepath.Join(b.dir, "ca"), time.Now)
+	if err != nil {
+		return rep, err
+	}
+	b.caCert, b.caRoots = authority.CertPath(), string(authority.CertPEM())
+	b.caKey = filepath.Join(filepath.Dir(b.caCert), "ca-key.pem")
+	originDir := filepath.Join(b.dir, "origin")
+	if err := os.Mkdir(originDir, 0o755); err != nil {
+		return rep, err
+	}
+	if b.origin, err = startOrigin(ctx, originDir, b.scale); err != nil {
+		return rep, err
+	}
+	defer b.origin.server.stop()
+	if err := b.origin.server.accepting(net.JoinHostPort("127.0.0.1", b.origin.plain)); err != nil {
+		return rep, err
+	}
+	if b.generator, err = startGenerator(ctx, b.self); err != nil {
+		return rep, err
+	}
+	defer func() {
+		if stopped := b.generator.stop(); err == nil {
+			err = stopped
+		}
+	}()
+	for _, w := range b.cases {
+		result, err := b.runCase(ctx, w)
+		if err != nil {
+			return rep, fmt.Errorf("%s: %w", w.name, err)
+		}
+		rep.Cases = append(rep.Cases, result)
+	}
+	return rep, nil
+}
+
+// runCase gives each contender a slice per round, in an order that changes.
+func (b *bench) runCase(ctx context.Context, w workload) (caseReport, error) {
+	var entrants []*entrant
+	defer func() {
+		for _, e := range entrants {
+			e.stop()
+		}
+	}()
+	for _, c := range b.contenders {
+		if !c.can(w) {
+			continue
+		}
+		b.progress(w.name + ": starting " + c.name)
+		e := &entrant{contender: c}
+		entrants = append(entrants, e)
+		if err := b.enter(ctx, w, e); err != nil {
+			return caseReport{}, e.failed(err)
+		}
+	}
+	for round := range b.rounds {
+		b.progress(fmt.Sprintf("%s: round %d of %d", w.name, round+1, b.rounds))
+		for i := range entrants {
+			e := entrants[(i+round)%len(entrants)]
+			if err := ctx.Err(); err != nil {
+				return caseReport{}, err
+			}
+			s, err := b.sample(ctx, w, e)
+			if err != nil {
+				return caseReport{}, e.failed(err)
+			}
+			e.samples = append(e.samples, s)
+		}
+	}
+	return newCaseReport(w, entrants), nil
+}
+
+// enter makes the contender's directory and, unless each sample has a process of its
+// own, starts it and sends it one request to each target.
+func (b *bench) enter(ctx context.Context, w workload, e *entrant) (err error) {
+	if e.dir, err = os.MkdirTemp(b.dir, w.name+"-"+e.name+"-"); err != nil {
+		return err
+	}
+	if err := os.Chmod(e.dir, 0o755); err != nil {
+		return err
+	}
+	e.state = filepath.Join(e.dir, "state")
+	if err := os.Mkdir(e.state, 0o700); err != nil {
+		return err
+	}
+	if err := b.start(ctx, w, e); err != nil {
+		return err
+	}
+	warm := b.job(w, e)
+	warm.Count = max(int64(w.targets), int64(8*b.scale.Conns))
+	warm.Conns = min(warm.Conns, b.scale.Conns)
+	r, err := b.load(e, warm)
+	if err != nil {
+		return err
+	}
+	if w.unit == tailAtHalf {
+		full := b.job(w, e)
+		if r, err = b.load(e, full); err != nil {
+			return err
+		}
+		e.rate = float64(r.Requests) / r.Elapsed.Seconds() / 2
+	}
+	if w.fresh() {
+		e.stop()
+	}
+	return nil
+}
+
+// start starts the contender's process and waits until it accepts connections.
+func (b *bench) start(ctx context.Context, w workload, e *entrant) error {
+	dir, err := os.MkdirTemp(e.dir, "start-")
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	if e.addr, err = freeAddr(); err != nil {
+		return err
+	}
+	cmd, err := e.command(ctx, w, place{dir: dir, state: e.state, addr: e.addr, bench: b, origin: b.origin})
+	if err != nil {
+		return err
+	}
+	if e.process, err = start(cmd, filepath.Join(dir, "output")); err != nil {
+		return err
+	}
+	return e.process.accepting(e.addr)
+}
+
+// failed names the contender in an error, with the last lines that it printed.
+func (e *entrant) failed(err error) error {
+	if e.process == nil {
+		return fmt.Errorf("%s: %w", e.name, err)
+	}
+	return fmt.Errorf("%s: %w\n%s", e.name, err, e.process.said())
+}
+
+func (e *entrant) stop() {
+	if e.process != nil {
+		e.process.stop()
+		e.process = nil
+	}
+}
+
+// job is the case's load for a contender.
+func (b *bench) job(w workload, e *entrant) job {
+	j := job{
+		Proxy: e.addr, Roots: b.caRoots, Target: b.origin.target(w), Targets: w.targets,
+		Status: w.status, Size: w.size, Mode: w.mode, Conns: w.conns, Duration: b.slice, Rate: e.rate,
+	}
+	if e.shipsCA {
+		j.Roots = shippedGoproxyCA()
+	}
+	return j
+}
+
+// load runs a job and keeps its wrong answers.
+func (b *bench) load(e *entrant, j job) (result, error) {
+	r, err := b.generator.do(j)
+	e.count(r)
+	return r, err
+}
+
+func (e *entrant) count(r result) {
+	e.wrong += r.Wrong
+	if e.first == "" {
+		e.first = r.FirstWrong
+	}
+}
+
+// sample takes one sample of the case.
+func (b *bench) sample(ctx context.Context, w workload, e *entrant) (sample, error) {
+	switch w.unit {
+	case startCPU:
+		return b.sampleStart(ctx, w, e)
+	case connMemory:
+		return b.sampleIdle(ctx, w, e)
+	}
+	return b.sampleLoad(w, e)
+}
+
+// sampleLoad measures a slice of load.
+func (b *bench) sampleLoad(w workload, e *entrant) (s sample, err error) {
+	if err := b.generator.prepare(b.job(w, e)); err != nil {
+		return s, err
+	}
+	accepted, err := b.origin.connections()
+	if err != nil {
+		return s, err
+	}
+	before, _, err := settled(e.process.pid())
+	if err != nil {
+		return s, err
+	}
+	r, err := b.generator.run()
+	if err != nil {
+		return s, err
+	}
+	after, resident, err := settled(e.process.pid())
+	if err != nil {
+		return s, err
+	}
+	e.count(r)
+	s = sample{
+		Requests: r.Requests, PerSecond: float64(r.Requests) / r.Elapsed.Seconds(), P50: r.P50, P99: r.P99,
+		Resident: resident, Resumed: r.Resumed, Reopened: r.Reopened,
+	}
+	s.Cost = float64((after - before).Microseconds()) / float64(max(r.Requests, 1))
+	if w.unit == tailAtHalf {
+		s.Cost = float64(r.P99.Microseconds())
+	}
+	if w.status != 200 {
+		if err := b.untouched(e, accepted); err != nil {
+			return s, err
+		}
+	}
+	return s, b.generator.release()
+}
+
+// untouched counts a connection to the site as a wrong answer: for a refused request
+// there is none. accepted is how many there were before, with the benchmark's own.
+func (b *bench) untouched(e *entrant, accepted int) error {
+	now, err := b.origin.connections()
+	if err != nil {
+		return err
+	}
+	if more := now - accepted - 1; more > 0 {
+		e.count(result{Wrong: int64(more), FirstWrong: fmt.Sprintf("%d connections to the site for refused requests", more)})
+	}
+	return nil
+}
+
+// sampleStart measures a start: CPU time until the first answer.
+func (b *bench) sampleStart(ctx context.Context, w workload, e *entrant) (s sample, err error) {
+	begun := time.Now()
+	if err := b.start(ctx, w, e); err != nil {
+		return s, err
+	}
+	defer e.stop()
+	j := b.job(w, e)
+	j.Conns, j.Count = 1, 1
+	if err := b.generator.prepare(j); err != nil { // with the first request
+		return s, err
+	}
+	passed := time.Since(begun)
+	cpu, resident, err := usage(e.process.pid())
+	if err != nil {
+		return s, err
+	}
+	r, err := b.generator.run()
+	e.count(r)
+	s = sample{Cost: milliseconds(cpu), Passed: milliseconds(passed), Resident: resident, Requests: 1 + r.Requests}
+	return s, errors.Join(err, b.generator.release())
+}
+
+// sampleIdle measures the memory of a new process with idle connections and without.
+func (b *bench) sampleIdle(ctx context.Context, w workload, e *entrant) (s sample, err error) {
+	if err := b.start(ctx, w, e); err != nil {
+		return s, err
+	}
+	defer e.stop()
+	warm := b.job(w, e)
+	warm.Conns, warm.Count = 1, int64(b.scale.Conns)
+	if _, err := b.load(e, warm); err != nil {
+		return s, err
+	}
+	_, before, err := settled(e.process.pid())
+	if err != nil {
+		return s, err
+	}
+	idle := b.job(w, e)
+	idle.Count = 1
+	if err := b.generator.prepare(idle); err != nil {
+		return s, err
+	}
+	_, after, err := settled(e.process.pid())
+	if err != nil {
+		return s, err
+	}
+	r, err := b.generator.run()
+	e.count(r)
+	s = sample{Cost: float64(after-before) / 1024 / float64(w.conns), Resident: after, Requests: int64(w.conns) + r.Requests}
+	return s, errors.Join(err, b.generator.release())
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// costs returns the cost of each round.
+func (e *entrant) costs() []float64 {
+	costs := make([]float64, 0, len(e.samples))
+	for s := range slices.Values(e.samples) {
+		costs = append(costs, s.Cost)
+	}
+	return costs
+}

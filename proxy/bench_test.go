@@ -124,7 +124,7 @@ func BenchmarkRecorded(b *testing.B) {
 }
 
 // benchProxy starts a proxy as heed serve wires it; record may be nil.
-func benchProxy(b *testing.B, resolve map[string]string, roots *x509.CertPool, record Recorder) (addr, caPEM string) {
+func benchProxy(b testing.TB, resolve map[string]string, roots *x509.CertPool, record Recorder) (addr, caPEM string) {
 	b.Helper()
 	authority, err := ca.Open(b.TempDir(), time.Now)
 	if err != nil {
@@ -169,7 +169,7 @@ func (r both) Decided(e *audit.Entry) error {
 
 func (r both) Ended(e *audit.Entry) { r[0].Ended(e); r[1].Ended(e) }
 
-func cpuTime(b *testing.B) time.Duration {
+func cpuTime(b testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)
@@ -183,7 +183,7 @@ type role struct {
 	out *bufio.Reader
 }
 
-func startRole(b *testing.B, name string, args ...string) *role {
+func startRole(b testing.TB, name string, args ...string) *role {
 	b.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -206,7 +206,7 @@ func startRole(b *testing.B, name string, args ...string) *role {
 	return &role{in, bufio.NewReader(out)}
 }
 
-func (r *role) line(b *testing.B) string {
+func (r *role) line(b testing.TB) string {
 	b.Helper()
 	s, err := r.out.ReadString('\n')
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *role) line(b *testing.B) string {
 }
 
 // run makes the client send n requests and waits for them.
-func (r *role) run(b *testing.B, n int) {
+func (r *role) run(b testing.TB, n int) {
 	b.Helper()
 	fmt.Fprintln(r.in, n)
 	if got := r.line(b); got != "done" {

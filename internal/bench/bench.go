@@ -57,31 +57,10 @@ type entrant struct {
 
 // run starts the site and the load generator, and runs all cases.
 func (b *bench) run(ctx context.Context) (rep report, err error) {
-	authority, err := ca.Open(filepath.Join(b.dir, "ca"), time.Now)
-	if err != nil {
+	defer func() { err = errors.Join(err, b.end()) }()
+	if err := b.begin(ctx); err != nil {
 		return rep, err
 	}
-	b.caCert, b.caRoots = authority.CertPath(), string(authority.CertPEM())
-	b.caKey = filepath.Join(filepath.Dir(b.caCert), "ca-key.pem")
-	originDir := filepath.Join(b.dir, "origin")
-	if err := os.Mkdir(originDir, 0o755); err != nil {
-		return rep, err
-	}
-	if b.origin, err = startOrigin(ctx, originDir, b.scale); err != nil {
-		return rep, err
-	}
-	defer b.origin.server.stop()
-	if err := b.origin.server.accepting(net.JoinHostPort("127.0.0.1", b.origin.plain)); err != nil {
-		return rep, err
-	}
-	if b.generator, err = startGenerator(ctx, b.self); err != nil {
-		return rep, err
-	}
-	defer func() {
-		if stopped := b.generator.stop(); err == nil {
-			err = stopped
-		}
-	}()
 	for _, w := range b.cases {
 		result, err := b.runCase(ctx, w)
 		if err != nil {
@@ -90,6 +69,40 @@ func (b *bench) run(ctx context.Context) (rep report, err error) {
 		rep.Cases = append(rep.Cases, result)
 	}
 	return rep, nil
+}
+
+// begin makes the CA of intercepted connections, and starts the site and the load
+// generator.
+func (b *bench) begin(ctx context.Context) error {
+	authority, err := ca.Open(filepath.Join(b.dir, "ca"), time.Now)
+	if err != nil {
+		return err
+	}
+	b.caCert, b.caRoots = authority.CertPath(), string(authority.CertPEM())
+	b.caKey = filepath.Join(filepath.Dir(b.caCert), "ca-key.pem")
+	originDir := filepath.Join(b.dir, "origin")
+	if err := os.Mkdir(originDir, 0o755); err != nil {
+		return err
+	}
+	if b.origin, err = startOrigin(ctx, originDir, b.scale); err != nil {
+		return err
+	}
+	if err := b.origin.server.accepting(net.JoinHostPort("127.0.0.1", b.origin.plain)); err != nil {
+		return fmt.Errorf("%w\n%s", err, b.origin.server.said())
+	}
+	b.generator, err = startGenerator(ctx, b.self)
+	return err
+}
+
+// end stops what begin started.
+func (b *bench) end() (err error) {
+	if b.generator != nil {
+		err = b.generator.stop()
+	}
+	if b.origin != nil {
+		b.origin.server.stop()
+	}
+	return err
 }
 
 // runCase gives each contender a slice per round, in an order that changes.

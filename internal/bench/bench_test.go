@@ -29,19 +29,7 @@ func TestMain(m *testing.M) {
 // A maintainer changes the harness: each case still runs against the real heed, its
 // answers are the site's, and the report has a line for each.
 func TestEachCaseRunsAgainstHeed(t *testing.T) {
-	small := scale{Conns: 2, Hosts: 20, Paths: 20, Idle: 20, Large: 1 << 20}
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{
-		dir: dir, self: self, scale: small, cases: workloads(small), contenders: contenders(testkit.Binary(t), "", "")[:1],
-		rounds: 1, slice: 100 * time.Millisecond, progress: func(string) {},
-	}
+	b := smallBench(t)
 	rep, err := b.run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +51,24 @@ func TestEachCaseRunsAgainstHeed(t *testing.T) {
 	}
 	if len(rep.Cases) != len(b.cases) {
 		t.Errorf("%d of %d cases are in the report", len(rep.Cases), len(b.cases))
+	}
+}
+
+// smallBench is a benchmark of heed alone that takes little time.
+func smallBench(t *testing.T) *bench {
+	t.Helper()
+	small := scale{Conns: 2, Hosts: 20, Paths: 20, Idle: 20, Large: 1 << 20}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{
+		dir: dir, self: self, scale: small, cases: workloads(small), contenders: contenders(testkit.Binary(t), "", "")[:1],
+		rounds: 1, slice: 100 * time.Millisecond, progress: func(string) {},
 	}
 }
 
@@ -148,12 +154,15 @@ func FuzzParseStat(f *testing.F) {
 // parent's.
 func TestUsageCountsChildren(t *testing.T) {
 	const burn = `i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done`
-	cmd := exec.Command("sh", "-c", `sh -c '`+burn+`'; sh -c '`+burn+`; echo done; read wait' & wait`)
+	cmd := exec.Command("sh", "-c", `sh -c '`+burn+`'; sh -c '`+burn+`; echo done; read end'; true`)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Stdin, _ = os.Open("/dev/null")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	notOrphaned(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -169,6 +178,7 @@ func TestUsageCountsChildren(t *testing.T) {
 	if err == nil && (after <= before || resident == 0) {
 		t.Errorf("%v before, %v after, %d bytes", before, after, resident)
 	}
+	in.Close()
 	cmd.Wait()
 	if _, _, err := usage(cmd.Process.Pid); err == nil {
 		t.Error("a process that has ended has a usage")

@@ -162,7 +162,7 @@ func newBench(ctx context.Context, o *options) (*bench, error) {
 	}
 	for _, c := range b.contenders {
 		if c.name == "squid" && !exists(certgenOf(squid)) {
-			return nil, errors.New("no Squid with OpenSSL; see `go doc -cmd ./internal/bench`, or leave squid out of --contenders")
+			return nil, errors.New("no Squid with OpenSSL; see `go doc ./internal/bench`, or leave squid out of --contenders")
 		}
 	}
 	return b, nil

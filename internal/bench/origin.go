@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/template"
 	"time"
 
@@ -113,8 +114,17 @@ func startOrigin(ctx context.Context, dir string, s scale) (*origin, error) {
 	if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), conf.Bytes(), 0o600); err != nil {
 		return nil, err
 	}
-	o.server, err = start(cmd, filepath.Join(dir, "nginx.out"))
-	return o, err
+	if o.server, err = start(cmd, filepath.Join(dir, "nginx.out")); err != nil {
+		return nil, err
+	}
+	// Handing a socket to a child makes it blocking, for both. A worker of nginx would
+	// wait in accept for a connection that another one took.
+	for _, file := range cmd.ExtraFiles {
+		if err := syscall.SetNonblock(int(file.Fd()), true); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
 }
 
 // listen opens the ports, which nginx inherits, so that no other process takes one

@@ -81,6 +81,7 @@ find_missing() {
 	lacks npm have npm
 	lacks chromium have chromium
 	lacks sqlite3 have sqlite3
+	lacks strace have strace # for what a request costs
 	lacks php-cli have php
 	lacks php-curl php -r 'exit(function_exists("curl_init") ? 0 : 1);'
 	lacks aria2 have aria2c
@@ -191,7 +192,7 @@ checks() {
 	step 'go vet' go vet ./...
 	step staticcheck go run "$staticcheck" ./...
 	step 'go test, of what is left out under the race detector' \
-		go test -vet=off -timeout 15m ./cache ./internal/audit/store ./rules -run "$without_race"
+		go test -vet=off -timeout 15m ./cache ./internal/audit/store ./internal/bench ./proxy ./rules -run "$without_race"
 }
 
 # The tests in files that the race detector leaves out.

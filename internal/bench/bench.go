@@ -158,7 +158,7 @@ func (b *bench) enter(ctx context.Context, w workload, e *entrant) (err error) {
 		return err
 	}
 	warm := b.job(w, e)
-	warm.Count = max(int64(w.targets), int64(8*b.scale.Conns))
+	warm.Count = max(int64(w.targets), int64(2*b.scale.Conns))
 	warm.Conns = min(warm.Conns, b.scale.Conns)
 	r, err := b.load(e, warm)
 	if err != nil {

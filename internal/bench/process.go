@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// patience is how long the start or the end of a process may take.
-const patience = 20 * time.Second
+// patience is how long the start or the end of a process may take, and any answer: a
+// goproxy as shipped signs a certificate with RSA for each connection.
+const patience = 60 * time.Second
 
 // process is a running program.
 type process struct {

@@ -96,11 +96,8 @@ func command(ctx context.Context, o options) (err error) {
 	rep := newReport(o.rounds, o.slice)
 	rep.Profile = o.pgo
 	ran, err := b.run(ctx)
-	if err != nil {
-		return err
-	}
-	rep.Cases = ran.Cases
-	return publish(rep, o)
+	rep.Cases = ran.Cases // also of a run that was interrupted
+	return errors.Join(err, publish(rep, o))
 }
 
 // publish prints the report and writes the files.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -108,10 +109,10 @@ func (t *tunnel) handshakeTLS(c *tunnelConn) {
 	p.inner[inH1].tunnels.push(t.clientConn(conn))
 }
 
-// newTLSConfig returns the one configuration that all tunnels share, so that
-// sessions resume.
+// newTLSConfig returns the configuration that all tunnels share, so that sessions
+// resume. What it returns for a client on this machine uses its ticket keys, too.
 func (p *Proxy) newTLSConfig() *tls.Config {
-	return &tls.Config{
+	config := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -130,7 +131,23 @@ func (p *Proxy) newTLSConfig() *tls.Config {
 			return leaf, err
 		},
 	}
+	local := config.Clone()
+	local.CurvePreferences = classicCurves
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if hello.Conn.(*tunnelConn).tunnel.client.Addr.IsLoopback() && slices.ContainsFunc(hello.SupportedCurves, isClassicCurve) {
+			return local, nil
+		}
+		return nil, nil
+	}
+	return config
 }
+
+// classicCurves are the key exchanges without a post-quantum part. That part protects
+// recorded traffic from later decryption, takes a sixth of the CPU time of a new
+// connection, and is of no use on a connection that does not leave the machine.
+var classicCurves = []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384, tls.CurveP521}
+
+func isClassicCurve(c tls.CurveID) bool { return slices.Contains(classicCurves, c) }
 
 // requested notes that a request came through t. The first one inside TLS shows
 // that the client accepts the CA.

@@ -190,6 +190,69 @@ func TestSessionsResume(t *testing.T) {
 	}
 }
 
+// A client on heed's machine is spared the post-quantum key exchange, unless it offers
+// no other; a client elsewhere has it. A session of one resumes for the other.
+func TestPostQuantumKeyExchangeIsForClientsElsewhere(t *testing.T) {
+	r := newRig(t, hello)
+	elsewhere := r.elsewhere("192.0.2.7")
+	sessions := tls.NewLRUClientSessionCache(4)
+	for _, c := range []struct {
+		name, addr string
+		offered    []tls.CurveID // nil: what Go offers
+		want       tls.CurveID
+		resumed    bool
+	}{
+		{"here", r.addr, nil, tls.X25519, false},
+		{"here again", r.addr, nil, tls.X25519, true},
+		{"elsewhere", elsewhere, nil, tls.X25519MLKEM768, true},
+		{"here, post-quantum only", r.addr, []tls.CurveID{tls.X25519MLKEM768}, tls.X25519MLKEM768, true},
+		{"elsewhere, classic only", elsewhere, []tls.CurveID{tls.CurveP256}, tls.CurveP256, true},
+	} {
+		config := r.trusting("site.test", "http/1.1")
+		config.CurvePreferences, config.ClientSessionCache = c.offered, sessions
+		conn := testkit.Dial(t, c.addr).Connect("site.test:443").TLS(config)
+		if got := conn.State(); got.CurveID != c.want || got.DidResume != c.resumed {
+			t.Errorf("%s: %s, resumed %v; want %s and %v", c.name, got.CurveID, got.DidResume, c.want, c.resumed)
+		}
+		conn.Send(get("", "/private"))
+		if a := conn.Answer("GET"); a.StatusCode != 403 {
+			t.Errorf("%s: %s", c.name, a.Status)
+		}
+		conn.Close()
+	}
+}
+
+// elsewhere makes the proxy listen where all clients seem to come from ip.
+func (r *rig) elsewhere(ip string) (addr string) {
+	r.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	go r.proxy.Serve(seemingListener{l, net.ParseIP(ip)})
+	return l.Addr().String()
+}
+
+// seemingListener is a listener whose connections seem to come from an address.
+type seemingListener struct {
+	net.Listener
+	ip net.IP
+}
+
+// Accept implements net.Listener.
+func (l seemingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return seemingConn{c, l.ip}, err
+}
+
+type seemingConn struct {
+	net.Conn
+	ip net.IP
+}
+
+// RemoteAddr implements net.Conn.
+func (c seemingConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.ip, Port: 40000} }
+
 // Each host has a certificate and key of its own, and the strictest reader
 // accepts it.
 func TestLeavesDifferAndVerifyStrictly(t *testing.T) {

@@ -232,18 +232,19 @@ func (r *Reader) complete(end int) (replaced bool) {
 // passTarget makes out what was not passed on of the head, with a target that
 // net/http's parser takes. It reports whether that is another one than the head's.
 func (r *Reader) passTarget() (replaced bool) {
-	passed := r.head
 	from, to := targetOf(r.head)
 	target := string(r.head[from:to])
-	if o := (odd{target, pageurl.EscapePercents(target)}); o.target != o.passed {
-		r.odd.Store(&o)
-		passed = slices.Concat(r.head[:from], []byte(o.passed), r.head[to:])
-		replaced = true
-	} else if r.odd.Load() != nil {
-		r.odd.Store(nil)
+	escaped := pageurl.EscapePercents(target)
+	if escaped == target {
+		if r.odd.Load() != nil {
+			r.odd.Store(nil)
+		}
+		r.out = r.head[r.passed:]
+		return false
 	}
-	r.out = passed[r.passed:]
-	return replaced
+	r.odd.Store(&odd{target, escaped})
+	r.out = slices.Concat(r.head[:from], []byte(escaped), r.head[to:])[r.passed:]
+	return true
 }
 
 // Idle is called between two requests. It forgets what belongs to the last one.

@@ -33,7 +33,7 @@ func TestRequestCost(t *testing.T) {
 	}
 	defer flag.Set("test.benchtime", benchtime)
 	for _, bound := range requestCost {
-		r := testing.Benchmark(func(b *testing.B) { benchProxied(b, bound.target) })
+		r := testing.Benchmark(func(b *testing.B) { benchProxied(b, bound.target, "HTTP/1.1") })
 		allocations, bytes := r.Extra["allocs/req"], r.Extra["B/req"]
 		t.Logf("%s: %.1f allocations and %.0f bytes per request", bound.name, allocations, bytes)
 		if r.N == 0 || allocations > bound.allocations || bytes > bound.bytes {
@@ -50,7 +50,7 @@ func TestGoroutinesOfAConnection(t *testing.T) {
 	resolve := map[string]string{"site.test:80": origin.line(t), "site.test:443": origin.line(t)}
 	for _, bound := range requestCost {
 		addr, caPEM := benchProxy(t, resolve, site.Pool(), nil)
-		client := startRole(t, "client", "http://"+addr, bound.target, caPEM)
+		client := startRole(t, "client", "http://"+addr, bound.target, caPEM, "HTTP/1.1")
 		before := runtime.NumGoroutine()
 		client.run(t, 8*benchConns)
 		testkit.Until(t, fmt.Sprintf("%d goroutines or fewer for each %s connection", bound.goroutinesPerClient, bound.name), func() bool {

@@ -189,8 +189,8 @@ func FuzzReader(f *testing.F) {
 }
 
 // FuzzRequest sends fields of any kind to net/http's server: a request that it hands to a
-// handler is the same when it comes through a Reader, and one that it rejects reaches the
-// handler as refused, or has an odd target.
+// handler is the same when it comes through a Reader, and one that it rejects is reported,
+// reaches the handler as refused, or has an odd target.
 func FuzzRequest(f *testing.F) {
 	for _, fields := range [][]string{
 		good("/a%zz"), good("/", "te", "trailers"), good("/", "te", "x"), good("/", "host", "h"), good("a"), good("/\t"), good("*"), good("//a@b/%"),
@@ -214,6 +214,12 @@ func FuzzRequest(f *testing.F) {
 		plain, want := ask(direct)
 		end, got := ask(through)
 		switch {
+		case got == nil && want == nil:
+			select {
+			case <-through.broken:
+			default:
+				t.Errorf("%q: %s, and not reported", fields, end)
+			}
 		case end != "answered" || got == nil:
 			t.Errorf("%q: %s, and without a Reader %s", fields, end, plain)
 		case got.note != nil && got.note.Refused():

@@ -197,7 +197,7 @@ func TestReader_HandsEveryRequestToTheHandler(t *testing.T) {
 		{malformed, "not a token", good("/a", "X-Upper", "1")},
 		{malformed, "not a token", good("/a", "", "1")},
 		{malformed, "field x contains a control", good("/a", "x", "a\x00b")},
-		{malformed, "field :path contains a control", good("/a\nb")},
+		{"answered", "target contains a control", good("/a\nb")},
 		{"answered", "contains a control", good("/a\tb")},
 		{"answered", "neither an absolute URL nor a path", good("a")},
 		{malformed, "more than one field :path", append([]string{":path", "/a"}, good("/b")...)},

@@ -41,6 +41,9 @@ type request struct {
 func parse(fields []hpack.HeaderField) (q request) {
 	for _, f := range fields {
 		if !httpguts.ValidHeaderFieldValue(f.Value) {
+			if f.Name == ":path" { // answered, as over HTTP/1
+				q.wrong("the request target contains a control character")
+			}
 			q.malformed("the field " + shown(f.Name) + " contains a control character")
 			continue
 		}

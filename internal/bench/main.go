@@ -16,15 +16,15 @@ import (
 
 // options are the flags.
 type options struct {
-	cases, contenders     string
-	rounds                int
-	slice                 time.Duration
-	heed, against, squid  string
-	json, svg             string
-	pgo, profile          string
-	quiet                 bool
-	profileSlice          time.Duration
-	root, dir, heedBinary string
+	cases, contenders    string
+	rounds               int
+	slice                time.Duration
+	heed, against, squid string
+	json, svg            string
+	pgo, profile         string
+	quiet                bool
+	profileSlice         time.Duration
+	root, dir            string
 }
 
 // defaultProfile is the profile for builds, relative to the top folder.

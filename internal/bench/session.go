@@ -17,8 +17,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/net/http2"
 )
 
 // userAgent is that of every request.
@@ -194,16 +192,16 @@ func (s *h1Session) close() {
 type h2Session struct {
 	dialer *dialer
 	mu     sync.Mutex
-	client *http2.ClientConn
+	client *http.ClientConn
 }
 
 func (s *h2Session) get(_ int64, check func(int, io.Reader) error) error {
-	client, err := s.open()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client, err := s.open(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	resp, err := client.RoundTrip((&http.Request{
 		Method: http.MethodGet, URL: s.dialer.url, Header: http.Header{"User-Agent": {userAgent}, "Accept": {"*/*"}},
 	}).WithContext(ctx))
@@ -215,24 +213,28 @@ func (s *h2Session) get(_ int64, check func(int, io.Reader) error) error {
 }
 
 // open returns the connection. A connection that the proxy ends is replaced.
-func (s *h2Session) open() (*http2.ClientConn, error) {
+func (s *h2Session) open(ctx context.Context) (*http.ClientConn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.client != nil && s.client.CanTakeNewRequest() {
+	if s.client != nil && s.client.Err() == nil {
 		return s.client, nil
 	}
 	if s.client != nil {
 		s.dialer.reopened.Add(1)
 	}
-	conn, err := s.dialer.open(s.dialer.tls, "h2")
-	if err != nil {
-		return nil, err
-	}
-	if p := conn.(*tls.Conn).ConnectionState().NegotiatedProtocol; p != "h2" {
-		conn.Close()
-		return nil, fmt.Errorf("the proxy speaks %q instead of HTTP/2", p)
-	}
-	s.client, err = (&http2.Transport{DisableCompression: true}).NewClientConn(conn)
+	transport := &http.Transport{DisableCompression: true, ForceAttemptHTTP2: true, DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
+		conn, err := s.dialer.open(s.dialer.tls, "h2")
+		if err != nil {
+			return nil, err
+		}
+		if p := conn.(*tls.Conn).ConnectionState().NegotiatedProtocol; p != "h2" {
+			conn.Close()
+			return nil, fmt.Errorf("the proxy speaks %q instead of HTTP/2", p)
+		}
+		return conn, nil
+	}}
+	var err error
+	s.client, err = transport.NewClientConn(ctx, "https", s.dialer.url.Host)
 	return s.client, err
 }
 

@@ -65,7 +65,8 @@ func bar(out *strings.Builder, y int, e contenderReport, one float64) {
 	end := length(e.Median)
 	fmt.Fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n", labelWidth-6, y+10, html.EscapeString(e.Name))
 	fmt.Fprintf(out, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", labelWidth, y, end-labelWidth, barHeight, fill)
-	fmt.Fprintf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%[3].1f\" stroke=\"#333333\"/>\n", length(e.LowerQuart), length(e.UpperQuart), middle)
+	fmt.Fprintf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#333333\"/>\n",
+		length(e.LowerQuart), length(e.UpperQuart), middle, middle)
 	cut := ""
 	if e.Median > fullBar*one {
 		cut = ", cut"

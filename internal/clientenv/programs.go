@@ -32,7 +32,8 @@ var OtherPrograms = Program{
 
 // Programs are the kinds of programs with settings of their own.
 var Programs = []Program{
-	{Kind: "Node.js", Names: []string{"node", "npm", "npx", "yarn", "pnpm"}, Usual: true,
+	// Node 24 gives its process the name MainThread.
+	{Kind: "Node.js", Names: []string{"node", "mainthread", "npm", "npx", "yarn", "pnpm"}, Usual: true,
 		Proxy: "before 22.21 and 24 it ignores proxy variables: use a newer version, or give its client an agent such as undici's EnvHttpProxyAgent",
 		Trust: "NODE_EXTRA_CA_CERTS=BUNDLE; a browser that it starts (Playwright, Puppeteer) needs `heed ca install`"},
 	{Kind: "Java", Names: []string{"java", "jshell", "mvn", "gradle", "sbt", "kotlin", "scala"}, Usual: true,

@@ -30,7 +30,7 @@ func Backup(ctx context.Context, path, to string, progress func(done, all int64)
 	}
 	defer c.Close()
 	c.ctx = ctx
-	if err := waitComplete(c); err != nil {
+	if err := waitComplete(c, completeTimeout); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(to), ".heed-backup-*") // readable by this user only
@@ -73,14 +73,15 @@ func copyTo(c *conn, to string) error {
 	return f.Sync()
 }
 
-// waitComplete waits until the database has all rows that the tail has now.
-func waitComplete(c *conn) error {
+// waitComplete waits until the database has all rows that the tail has now. It returns
+// an error after the timeout.
+func waitComplete(c *conn, timeout time.Duration) error {
 	path, b := c.path, &database{conn: c}
 	if err := b.findHead(); err != nil {
 		return viewError(path, err)
 	}
 	blocks := wal.Blocks(path, b.store)
-	for end := time.Now().Add(completeTimeout); len(blocks) > 0; {
+	for end := time.Now().Add(timeout); len(blocks) > 0; {
 		if err := b.findHead(); err != nil {
 			return viewError(path, err)
 		}

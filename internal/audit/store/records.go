@@ -178,8 +178,12 @@ func (r *Record) prefixOf(later *Record) error {
 	return nil
 }
 
-// viewWhole is view after the record was completed from its tail, unless a heed does
-// that or the record cannot be written.
+// viewTimeout is how long viewWhole waits for a running heed, which completes the record
+// once in completeEvery.
+const viewTimeout = 3 * completeEvery
+
+// viewWhole is view after the record was completed from its tail: by this process, or by
+// the heed that writes to it. A record that neither completes is read as it is.
 func viewWhole(path string) (c *conn, mode string, err error) {
 	c, mode, err = view(path)
 	if err != nil || !wal.HasBlocks(path) {
@@ -189,6 +193,9 @@ func viewWhole(path string) (c *conn, mode string, err error) {
 		c.Close()
 		return nil, "", err
 	}
+	if !isAbandoned(path) {
+		_ = waitComplete(c, viewTimeout) // Record.Waiting counts what is missing
+	}
 	return c, mode, nil
 }
 
@@ -196,13 +203,21 @@ func viewWhole(path string) (c *conn, mode string, err error) {
 // the record from its tail.
 const abandoned = 5 * time.Second
 
+// isAbandoned reports whether the tail of the record at path is abandoned.
+func isAbandoned(path string) bool {
+	for _, name := range wal.Paths(path) {
+		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) < abandoned {
+			return false
+		}
+	}
+	return true
+}
+
 // stranded returns the number of decisions after id last in an abandoned tail; 0
 // while a heed writes to it.
 func stranded(path, store string, last int64) (n int64) {
-	for _, name := range wal.Paths(path) {
-		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) < abandoned {
-			return 0
-		}
+	if !isAbandoned(path) {
+		return 0
 	}
 	return inTail(path, store, last)
 }

@@ -51,6 +51,11 @@ type Entry struct {
 	Target string // path and query, as judged and as sent to the site: any octets
 	Raw    string // the request target as received, when it differs from Target
 
+	// Purposes are what the client says that it crawls for; nil: nothing. Signals is what
+	// the site says of the use of its pages, as JSON; empty: nothing was read.
+	Purposes []string
+	Signals  string
+
 	Part string // Sec-Fetch-Dest of a subresource of a page; empty: it is not a subresource
 	Page string // the address of that page; empty when the browser does not send it
 
@@ -95,6 +100,10 @@ type Outcome struct {
 	// LatePolicy and LateSettled are the Policy and Settled of Late.
 	LatePolicy  *rules.Policy
 	LateSettled string
+
+	SiteStatus int    // the site's, when heed sent another in its place; else 0
+	SiteAnswer string // the kind of the site's refusal; empty: it did not refuse
+	Signals    string // what the page says of its use, as JSON; empty: nothing was read
 
 	Note string // the pause that the response asks of later requests; empty: none
 	Err  string // the error that ended the exchange; empty: none

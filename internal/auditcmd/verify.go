@@ -120,6 +120,9 @@ func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
 		lines = append(lines, p.Damage.Error(), p.Damage.Means)
 	}
 	lines = append(lines, holds(p))
+	if p.Follows != "" {
+		lines = append(lines, "continues "+console.Printable(p.Follows))
+	}
 	if p.Pruned != nil {
 		lines = append(lines, "pruned before: "+pruned(p.Pruned))
 	}

@@ -44,7 +44,7 @@ func newRecord(t testing.TB) *record {
 		_, err = db.Exec(head + rest)
 		r.must(err)
 	}
-	_, err = db.Exec("PRAGMA user_version = 1; INSERT INTO about VALUES ('store', ?), ('created', '2026-03-01T00:00:00Z')", rand.Text()+"-123456789")
+	_, err = db.Exec("PRAGMA user_version = 2; INSERT INTO about VALUES ('store', ?), ('created', '2026-03-01T00:00:00Z')", rand.Text()+"-123456789")
 	r.must(err)
 	r.tx, err = db.Begin()
 	r.must(err)
@@ -83,12 +83,15 @@ func (r *record) once(table string, values ...any) int64 {
 	return r.known[key]
 }
 
+// insert adds a row. Columns without a value are NULL.
 func (r *record) insert(table string, values ...any) {
 	s := r.held[table]
 	if s == nil {
-		marks := bytes.Repeat([]byte(",?"), len(values))
+		var columns int
+		r.must(r.tx.QueryRow("SELECT count(*) FROM pragma_table_info(?)", table).Scan(&columns))
+		missing := strings.Repeat(",NULL", columns-len(values))
 		var err error
-		s, err = r.tx.Prepare("INSERT INTO " + table + " VALUES (" + string(marks[1:]) + ")")
+		s, err = r.tx.Prepare("INSERT INTO " + table + " VALUES (" + strings.Repeat(",?", len(values))[1:] + missing + ")")
 		r.must(err)
 		r.held[table] = s
 	}

@@ -65,7 +65,7 @@ func some(t testing.TB, db *sql.DB, random *rand.Rand, table table) (id int64) {
 	if n == 0 {
 		return 0
 	}
-	err := db.QueryRow(fmt.Sprintf("SELECT %s FROM %[2]s ORDER BY 1 LIMIT 1 OFFSET ?", table.columns()[0], table), random.Int64N(n)).Scan(&id)
+	err := db.QueryRow(fmt.Sprintf("SELECT %s FROM %[2]s ORDER BY 1 LIMIT 1 OFFSET ?", Schema.columns(table)[0], table), random.Int64N(n)).Scan(&id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func some(t testing.TB, db *sql.DB, random *rand.Rand, table table) (id int64) {
 // returns what verify found; nil when SQLite did not take the value.
 func (m *made) change(random *rand.Rand, table table, column string, id int64) *Damage {
 	m.t.Helper()
-	key := table.columns()[0]
+	key := Schema.columns(table)[0]
 	var old, now any
 	read := fmt.Sprintf("SELECT %s FROM %s WHERE %s = ?", column, table, key)
 	if err := m.db.QueryRow(read, id).Scan(&old); err != nil {
@@ -118,7 +118,7 @@ func (m *made) swap(table table, a, b int64) {
 	}
 	const free = 1 << 62
 	move := func(from, to int64) {
-		m.exec(fmt.Sprintf("UPDATE %s SET %[2]s = ? WHERE %[2]s = ?", table, table.columns()[0]), to, from)
+		m.exec(fmt.Sprintf("UPDATE %s SET %[2]s = ? WHERE %[2]s = ?", table, Schema.columns(table)[0]), to, from)
 	}
 	for round := range 2 {
 		move(a, free)
@@ -133,8 +133,8 @@ func (m *made) swap(table table, a, b int64) {
 // insert adds a copy of a row under another id, and takes it away.
 func (m *made) insert(table table, id, as int64) {
 	m.t.Helper()
-	columns := strings.Join(table.columns()[1:], ", ")
-	key := table.columns()[0]
+	columns := strings.Join(Schema.columns(table)[1:], ", ")
+	key := Schema.columns(table)[0]
 	_, err := m.db.Exec(fmt.Sprintf("INSERT INTO %s (%s, %s) SELECT ?, %[3]s FROM %[1]s WHERE %[2]s = ?", table, key, columns), as, id)
 	if err != nil {
 		return // the id is there
@@ -146,7 +146,7 @@ func (m *made) insert(table table, id, as int64) {
 // remove takes a row away, and puts it back.
 func (m *made) remove(table table, id int64) {
 	m.t.Helper()
-	key := table.columns()[0]
+	key := Schema.columns(table)[0]
 	m.exec(fmt.Sprintf("CREATE TEMP TABLE gone AS SELECT * FROM %s WHERE %s = ?", table, key), id)
 	m.exec(fmt.Sprintf("DELETE FROM %s WHERE %s = ?", table, key), id)
 	m.found("the row %d of %s was removed", id, table)
@@ -237,7 +237,7 @@ func (m *made) cut() {
 	m.exec("DELETE FROM outcome WHERE in_commit = ?", n)
 	for t := runTable; t <= exemptTable; t++ {
 		if t != outcomeTable {
-			m.exec(fmt.Sprintf("DELETE FROM %s WHERE %s > (SELECT %[1]s FROM commits WHERE n = ?)", t, t.columns()[0]), n-1)
+			m.exec(fmt.Sprintf("DELETE FROM %s WHERE %s > (SELECT %[1]s FROM commits WHERE n = ?)", t, Schema.columns(t)[0]), n-1)
 		}
 	}
 	m.exec("DELETE FROM commits WHERE n = ?", n)

@@ -23,7 +23,7 @@ func (s *encoder) basis(rows *[]byte, e *audit.Entry, d *rules.Decision, settled
 	b = appendInteger(appendSome(b, variant), int64(e.Unseen))
 	b = appendSome(appendSome(b, settled), detail)
 	b = appendPositive(appendPositive(b, policy), configuration)
-	b = appendInteger(b, rules.Engine)
+	b = appendSome(appendInteger(b, rules.Engine), e.Signals)
 	s.scratch = b
 	return s.id(rows, groundTable, b)
 }

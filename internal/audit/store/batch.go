@@ -124,10 +124,10 @@ type rowsByTable [len(tables)][]row
 // split returns the rows that commit n covers, and the encoded others. A commit ends
 // before the row of a run: later rows refer to none before it, so that the earlier
 // ones can be pruned. The result shares memory with rows.
-func split(rows []byte, n int64) (all *rowsByTable, rest []byte, err error) {
+func split(l layout, rows []byte, n int64) (all *rowsByTable, rest []byte, err error) {
 	all = new(rowsByTable)
 	for begin := len(rows); len(rows) > 0; rows = rest {
-		t, values, after, err := cutRow(rows)
+		t, values, after, err := l.cutRow(rows)
 		if err != nil {
 			return nil, nil, err
 		}

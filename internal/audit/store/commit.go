@@ -29,7 +29,7 @@ func (b *database) add(rows []byte, now time.Time) error {
 
 // addOne adds the rows of one commit to audit.db, and returns the others.
 func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
-	all, rest, err := split(rows, b.head.n+1)
+	all, rest, err := split(b.layout, rows, b.head.n+1)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (b *database) insertOnce(t table, size int, rows []row) error {
 	b.values = values
 	defer clear(values)
 	if b.insertions[t][size] == nil {
-		prepared, err := b.Prepare(insertion(t, len(rows)))
+		prepared, err := b.Prepare(insertion(b.layout, t, len(rows)))
 		if err != nil {
 			return err
 		}
@@ -132,8 +132,8 @@ type execStmt interface {
 }
 
 // insertion returns the statement that adds n rows to t.
-func insertion(t table, n int) string {
-	row := "(?" + strings.Repeat(",?", len(t.columns())-1) + ")"
+func insertion(l layout, t table, n int) string {
+	row := "(?" + strings.Repeat(",?", len(l.columns(t))-1) + ")"
 	return "INSERT INTO " + t.String() + " VALUES " + row + strings.Repeat(","+row, n-1)
 }
 
@@ -148,7 +148,7 @@ func (b *database) last() (last [len(tables)]int64) {
 func (b *database) missing(found, rows []byte) ([]byte, error) {
 	last := b.last()
 	for len(rows) > 0 {
-		t, values, rest, err := cutRow(rows)
+		t, values, rest, err := b.layout.cutRow(rows)
 		if err != nil {
 			return nil, err
 		}

@@ -19,8 +19,9 @@ const (
 )
 
 // Open opens the record at path for writing, completes it from its tail, and
-// starts a goroutine that completes it until Close. Only one process can have a
-// record open for writing.
+// starts a goroutine that completes it until Close. A record of an earlier layout is
+// moved aside, and a new one continues it. Only one process can have a record open for
+// writing.
 func Open(path string, o Options) (*Writer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -32,6 +33,11 @@ func Open(path string, o Options) (*Writer, error) {
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	if err := w.openFiles(lockTimeout); err != nil {
 		return nil, err
+	}
+	if w.db.layout != Schema {
+		if err := w.supersede(); err != nil {
+			return nil, explain(path, err)
+		}
 	}
 	if o.Disk {
 		w.wal.Sync = wal.Fsync
@@ -239,7 +245,7 @@ func (w *Writer) openFiles(timeout time.Duration) error {
 	if w.wal, err = wal.Open(w.path, timeout); err != nil {
 		return explain(w.path, err)
 	}
-	if w.db, err = openDatabase(w.path, w.o.Now()); err != nil {
+	if w.db, err = openDatabase(w.path, w.o.Now(), w.follows); err != nil {
 		w.wal.Close()
 		return err
 	}

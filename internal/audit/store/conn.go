@@ -19,8 +19,9 @@ import (
 // conversions would double the cost of reading. It is not safe for concurrent use.
 type conn struct {
 	driver.Conn
-	path string
-	ctx  context.Context // ends statements
+	path   string
+	ctx    context.Context // ends statements
+	layout layout          // 0: not read yet
 }
 
 // connect opens the database at path in an SQLite mode, ro, rw or rwc, or in the
@@ -36,7 +37,7 @@ func dial(path, name string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{c, path, context.Background()}, nil
+	return &conn{Conn: c, path: path, ctx: context.Background()}, nil
 }
 
 // source returns the data source name for the driver.
@@ -125,6 +126,13 @@ func (r *Rows) next() ([]driver.Value, error) {
 
 // Close ends the query.
 func (r *Rows) Close() { _ = r.rows.Close() } // nothing was written
+
+// readLayout sets the layout.
+func (c *conn) readLayout() error {
+	n, err := c.integer("PRAGMA user_version")
+	c.layout = layout(n)
+	return err
+}
 
 // each calls row with every row of a query's result, until row returns an error.
 func (c *conn) each(query string, row func(*fields) error) error {
@@ -282,11 +290,11 @@ func (c *conn) open(t table) (*cursor, error) { return c.openWhere(t, "TRUE") }
 
 // openAt opens a cursor of t on the first row after the id.
 func (c *conn) openAt(t table, after int64) (*cursor, error) {
-	return c.openWhere(t, fmt.Sprintf("%s > %d", t.columns()[0], after))
+	return c.openWhere(t, fmt.Sprintf("%s > %d", tables[t].columns[0], after))
 }
 
 func (c *conn) openWhere(t table, where string) (*cursor, error) {
-	query := fmt.Sprintf("SELECT %s FROM %s NOT INDEXED WHERE %s ORDER BY %s", strings.Join(t.columns(), ", "), t, where, t.columns()[0])
+	query := fmt.Sprintf("SELECT %s FROM %s NOT INDEXED WHERE %s ORDER BY %s", strings.Join(c.layout.columns(t), ", "), t, where, tables[t].columns[0])
 	rows, err := c.rows(query)
 	if err != nil {
 		return nil, err

@@ -28,9 +28,10 @@ type database struct {
 	values     []driver.NamedValue                      // of one insertion
 }
 
-// openDatabase opens the record at path for writing, and creates it when there is
-// none. It returns wal.ErrHeld while another process has it open.
-func openDatabase(path string, now time.Time) (*database, error) {
+// openDatabase opens the record at path for writing. When there is none, it creates
+// one that follows another, whose head is named; empty: it follows none. It returns
+// wal.ErrHeld while another process has it open.
+func openDatabase(path string, now time.Time, follows string) (*database, error) {
 	claim, err := lockFile(path)
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func openDatabase(path string, now time.Time) (*database, error) {
 	c, err := connect(path, "rwc")
 	if err == nil {
 		b := &database{conn: c, claim: claim}
-		if err = b.begin(now); err == nil {
+		if err = b.begin(now, follows); err == nil {
 			return b, nil
 		}
 		c.Close()
@@ -75,25 +76,24 @@ func explain(path string, err error) error {
 }
 
 // begin creates the tables when there are none, and reads the end of the chain.
-func (b *database) begin(now time.Time) (err error) {
+func (b *database) begin(now time.Time, follows string) (err error) {
 	if b.file, err = os.Stat(b.path); err != nil {
 		return err
 	}
-	version, err := b.integer("PRAGMA user_version")
-	if err != nil {
+	if err = b.readLayout(); err != nil {
 		return err
 	}
 	tables, err := b.integer("SELECT count(*) FROM sqlite_schema")
 	switch {
 	case err != nil:
 		return err
-	case version > Schema:
-		return fmt.Errorf("%w (layout %d, this one knows %d)", errNewer, version, Schema)
-	case version == 0 && tables > 0:
+	case b.layout > Schema:
+		return fmt.Errorf("%w (layout %d, this one knows %d)", errNewer, b.layout, Schema)
+	case b.layout == 0 && tables > 0:
 		return errForeign
-	case version == 0:
-		err = b.inTransaction(func() error { return b.create(now) })
-	default:
+	case b.layout == 0:
+		err = b.inTransaction(func() error { return b.create(now, follows) })
+	case b.layout == Schema:
 		err = b.inTransaction(func() error { // a reader may be using them
 			_, err := b.exec(views)
 			return err
@@ -106,15 +106,19 @@ func (b *database) begin(now time.Time) (err error) {
 }
 
 // create creates the tables and the views.
-func (b *database) create(now time.Time) error {
+func (b *database) create(now time.Time, follows string) error {
 	if _, err := b.exec(schema + views); err != nil {
 		return err
 	}
 	_, err := b.exec("INSERT INTO about VALUES ('store', ?), ('created', ?)", audit.NewID().String(), now.UTC().Format(time.RFC3339))
+	if err == nil && follows != "" {
+		_, err = b.exec("INSERT INTO about VALUES ('follows', ?)", follows)
+	}
 	if err != nil {
 		return err
 	}
 	_, err = b.exec(fmt.Sprintf("PRAGMA user_version = %d", Schema))
+	b.layout = Schema
 	return err
 }
 
@@ -128,7 +132,7 @@ func (b *database) findHead() error {
 		return errForeign
 	}
 	c := commit{hash: root(pairs)}
-	names := strings.Join(commits.columns()[:2+lastTable], ", ")
+	names := strings.Join(tables[commits].columns[:2+lastTable], ", ")
 	err = b.each("SELECT "+names+", exempt, hash FROM commits ORDER BY n DESC LIMIT 1", func(f *fields) error {
 		c.n, c.time = f.integer(), f.integer()
 		for t := runTable; t <= lastTable; t++ {

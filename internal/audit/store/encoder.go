@@ -127,6 +127,9 @@ func (s *encoder) client(rows *[]byte, e *audit.Entry, address string) int64 {
 	b = appendText(appendText(b, e.ClientName), e.Mode)
 	b = appendFlag(appendSome(b, bounded(e.UserAgent)), declared)
 	b = appendText(appendText(b, bounded(e.Sent)), bounded(e.SentFrom))
+	for _, purpose := range e.Purposes {
+		b = appendBlob(b, purpose)
+	}
 	if e.Agent != nil {
 		for i := range e.Agent.Tokens {
 			b = appendText(b, e.Agent.Tokens[i].Name)
@@ -137,7 +140,11 @@ func (s *encoder) client(rows *[]byte, e *audit.Entry, address string) int64 {
 		row = appendSome(appendSome(appendText(row, address), user), e.ClientName)
 		row = appendSome(appendText(row, e.Mode), bounded(e.UserAgent))
 		row = appendFlag(appendText(row, tokensOf(e.Agent)), declared)
-		return appendSome(appendSome(row, bounded(e.Sent)), bounded(e.SentFrom))
+		row = appendSome(appendSome(row, bounded(e.Sent)), bounded(e.SentFrom))
+		if len(e.Purposes) == 0 {
+			return appendNull(row)
+		}
+		return appendText(row, jsonText(e.Purposes))
 	})
 }
 
@@ -196,7 +203,9 @@ func (s *encoder) outcome(rows []byte, seq int64, e *audit.Entry, o *audit.Outco
 	rows = appendInteger(appendInteger(rows, o.BytesIn), o.BytesOut)
 	rows = appendFlag(appendInteger(rows, o.Duration.Microseconds()), o.Truncated)
 	text, _ := s.o.Privacy.Redact(bounded(o.Err))
-	return appendPositive(appendSome(rows, text), late)
+	rows = appendPositive(appendSome(rows, text), late)
+	rows = appendPositive(rows, int64(o.SiteStatus))
+	return appendSome(appendSome(rows, o.SiteAnswer), o.Signals)
 }
 
 // exempt appends a row with a number of requests that are not recorded one by one.

@@ -21,7 +21,7 @@ func TestHeed_AnyChangedValueIsFound(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	tried, exact := 0, 0
 	for table := range table(len(tables)) {
-		for place, column := range table.columns() {
+		for place, column := range Schema.columns(table) {
 			for range rounds(20) {
 				id := some(t, m.db, random, table)
 				d := m.change(random, table, column, id)
@@ -67,7 +67,7 @@ func TestHeed_AnyChangeOfAPrunedRecordIsFound(t *testing.T) {
 	m := newMade(t).entries(3000)
 	m.prune(m.pruner(limits{keep: 100 * time.Second}))
 	for table := range table(len(tables)) {
-		for _, column := range table.columns() {
+		for _, column := range Schema.columns(table) {
 			for range rounds(20) {
 				m.change(m.random, table, column, some(t, m.db, m.random, table))
 			}

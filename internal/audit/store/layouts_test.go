@@ -4,13 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"heed/internal/audit/store"
 )
 
 // The files were written by earlier versions of heed. The hashes of their heads
-// were noted then; none is ever written again.
+// were noted then. A heed that is to write to one moves it aside as it is.
 func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]struct {
@@ -46,6 +47,14 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 		if err := w.Close(""); err != nil {
 			t.Fatal(err)
 		}
-		still("written on", made.entries+1)
+		proof, err := store.Verify(context.Background(), path, nil, nil)
+		if err != nil || !proof.Whole || proof.Rows["entry"] != 1 || !strings.Contains(proof.Follows, made.hash) {
+			t.Errorf("%s: the record that continues it: %+v, %v", name, proof, err)
+		}
+		path = strings.TrimSuffix(path, ".db") + ".layout1.db"
+		still("moved aside", made.entries)
+		if all, err := store.Records(path, filepath.Join(filepath.Dir(path), name)); err != nil || len(all) != 2 {
+			t.Errorf("%s: both together: %v, %v", name, all, err)
+		}
 	}
 }

@@ -86,8 +86,8 @@ func (m *made) site() {
 	body := m.add(bodyTable, sum[:], len(text), packed.Bytes())
 	snapshot := m.add(snapshotTable, site, m.now(), nil, `["https://example.org/robots.txt"]`, 200, `{"Content-Type":["text/plain"]}`, body)
 	policy := m.add(policyTable, site, snapshot, "standard", "available", 200, m.now(), m.now()+3600e6, 0, 0, 0, nil, "a note")
-	m.add(groundTable, "path", "refuse", "rule", "newsbot", "*", "Disallow: /1", 2, "/one", 0, "because", "detail", policy, m.one(configurationTable), 2)
-	m.add(groundTable, "path", "allow", "no-rule", nil, nil, nil, nil, nil, 0, nil, nil, policy, nil, 2)
+	m.add(groundTable, "path", "refuse", "rule", "newsbot", "*", "Disallow: /1", 2, "/one", 0, "because", "detail", policy, m.one(configurationTable), 2, `{"crawl":"allow"}`)
+	m.add(groundTable, "path", "allow", "no-rule", nil, nil, nil, nil, nil, 0, nil, nil, policy, nil, 2, nil)
 }
 
 // anew begins a part that refers to nothing before it.
@@ -104,8 +104,8 @@ func (m *made) anew() {
 func (m *made) names() {
 	m.add(runTable, m.now(), "heed 1.0", 2, `["crawl"]`, "a note")
 	m.add(configurationTable, fmt.Sprintf("%012x", m.ids[configurationTable]), "profile = standard")
-	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), "user", "newsbot", "enforce", "NewsBot/1", `["NewsBot"]`, 1, "NewsBot/2", "bot@example.org")
-	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), nil, nil, "observe", nil, `[]`, 0, nil, nil)
+	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), "user", "newsbot", "enforce", "NewsBot/1", `["NewsBot"]`, 1, "NewsBot/2", "bot@example.org", `["search"]`)
+	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), nil, nil, "observe", nil, `[]`, 0, nil, nil, nil)
 }
 
 // entries adds n decisions in commits of several sizes. Some exchanges last long, some have no end.
@@ -152,7 +152,7 @@ func (m *made) end(n int) {
 		if m.random.IntN(10) == 0 {
 			failed, late = "it broke off", m.one(groundTable)
 		}
-		m.rows[outcomeTable] = append(m.rows[outcomeTable], []any{entry, m.before.n + 1, int64(200), int64(1), int64(0), entry * 7, int64(5000), int64(0), failed, late})
+		m.rows[outcomeTable] = append(m.rows[outcomeTable], []any{entry, m.before.n + 1, int64(200), int64(1), int64(0), entry * 7, int64(5000), int64(0), failed, late, nil, nil, nil})
 	}
 }
 

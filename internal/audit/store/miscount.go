@@ -43,7 +43,7 @@ func (r *Record) Miscount(ctx context.Context) (string, error) {
 // miscount returns how many rows of t are missing after the stub s, up to the last commit, and
 // how many are after it.
 func (b *database) miscount(s *stub, t table) (missing, extra int64, err error) {
-	column, from, to := t.columns()[0], s.Through, b.head.n
+	column, from, to := tables[t].columns[0], s.Through, b.head.n
 	switch {
 	case t == outcomeTable:
 		column = "in_commit"

@@ -38,7 +38,7 @@ func TestMiscount_MissingAndAddedRowsAreSeen(t *testing.T) {
 			if m.count("SELECT count(*) FROM "+table.String()) == 0 {
 				continue
 			}
-			key := table.columns()[0]
+			key := Schema.columns(table)[0]
 			m.exec("ATTACH ':memory:' AS aside")
 			m.exec(fmt.Sprintf("CREATE TABLE aside.gone AS SELECT * FROM %s ORDER BY %s LIMIT 1 OFFSET 0", table, key))
 			m.exec(fmt.Sprintf("DELETE FROM %s WHERE %s = (SELECT %[2]s FROM aside.gone)", table, key))

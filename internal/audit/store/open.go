@@ -115,21 +115,20 @@ func cutOff(path string, has, whole int64) error {
 	})
 }
 
-// isRecord returns an error unless the database has the tables and the layout of a
-// record.
+// isRecord reads the layout, and returns an error unless the database has the tables
+// and a known layout of a record.
 func isRecord(c *conn) error {
-	layout, err := c.integer("PRAGMA user_version")
-	if err != nil {
+	if err := c.readLayout(); err != nil {
 		return err
 	}
 	about, err := c.integer("SELECT count(*) FROM sqlite_schema WHERE name IN ('about', 'commits')")
 	switch {
 	case err != nil:
 		return err
-	case about != 2 || layout < 1:
+	case about != 2 || c.layout < 1:
 		return errNoRecord
-	case layout > Schema:
-		return fmt.Errorf("%w: its layout is number %d, and this heed knows those up to %d", errNewLayout, layout, Schema)
+	case c.layout > Schema:
+		return fmt.Errorf("%w: its layout is number %d, and this heed knows those up to %d", errNewLayout, c.layout, Schema)
 	}
 	return nil
 }

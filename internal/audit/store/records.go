@@ -87,7 +87,7 @@ func OpenRecord(path string) (*Record, error) {
 // newRecord returns the Record of the database, and closes c.
 func newRecord(c *conn, mode string) (*Record, error) {
 	defer c.Close()
-	r := &Record{Path: c.path, source: source(c.path, mode)}
+	r := &Record{Path: c.path, source: source(c.path, mode), begin: c.layout.present()}
 	if err := r.readHead(c); err != nil {
 		return nil, viewError(r.Path, err)
 	}
@@ -101,7 +101,7 @@ func (r *Record) readHead(c *conn) error {
 		return err
 	}
 	r.Store, r.head = b.store, b.head
-	r.Waiting = stranded(r.Path, b.store, b.head.last[entryTable])
+	r.Waiting = c.stranded(r.Path, b.store, b.head.last[entryTable])
 	s, err := b.stub()
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func share(same []*Record) error {
 			continue
 		}
 		first = r.First
-		r.begin = fmt.Sprintf("CREATE TEMP VIEW entry AS SELECT * FROM main.entry WHERE seq <= %d;\n", r.Last)
+		r.begin += fmt.Sprintf("CREATE TEMP VIEW entry AS SELECT * FROM main.entry WHERE seq <= %d;\n", r.Last)
 	}
 	return nil
 }
@@ -215,18 +215,18 @@ func isAbandoned(path string) bool {
 
 // stranded returns the number of decisions after id last in an abandoned tail; 0
 // while a heed writes to it.
-func stranded(path, store string, last int64) (n int64) {
+func (c *conn) stranded(path, store string, last int64) (n int64) {
 	if !isAbandoned(path) {
 		return 0
 	}
-	return inTail(path, store, last)
+	return inTail(c.layout, path, store, last)
 }
 
 // inTail returns the number of decisions after id last in the tail of a record.
-func inTail(path, store string, last int64) (n int64) {
+func inTail(l layout, path, store string, last int64) (n int64) {
 	for _, b := range wal.Blocks(path, store) {
 		for rows := b.Rows; len(rows) > 0; {
-			t, values, rest, err := cutRow(rows)
+			t, values, rest, err := l.cutRow(rows)
 			if err != nil {
 				break
 			}

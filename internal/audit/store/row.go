@@ -9,9 +9,6 @@ import (
 	"heed/internal/reason"
 )
 
-// Schema is the number of the layout of audit.db, in its PRAGMA user_version.
-const Schema = 1
-
 //go:embed schema.sql
 var schema string
 
@@ -50,38 +47,40 @@ type reference struct {
 }
 
 // tables are the tables by their number, with their columns in the order of
-// schema.sql, and the references among these.
+// schema.sql, the references among these, and how many of the columns, the last ones,
+// layout 1 lacks.
 var tables = [...]struct {
 	name       string
 	columns    []string
 	references []reference
+	added      int
 }{
 	commits: {"commits", []string{
 		"n", "time", "run", "configuration", "asker", "site", "body", "snapshot", "policy", "ground", "entry", "outcomes", "exempt", "pruned", "hash", "marks",
-	}, nil},
-	runTable:           {"run", []string{"id", "time", "heed", "engine", "command", "note"}, nil},
-	configurationTable: {"configuration", []string{"id", "hash", "text"}, nil},
+	}, nil, 0},
+	runTable:           {"run", []string{"id", "time", "heed", "engine", "command", "note"}, nil, 0},
+	configurationTable: {"configuration", []string{"id", "hash", "text"}, nil, 0},
 	askerTable: {"asker", []string{
-		"id", "client", "user", "client_name", "mode", "user_agent", "tokens", "declared", "sent", "sent_from",
-	}, nil},
-	siteTable: {"site", []string{"id", "scheme", "host", "port"}, nil},
-	bodyTable: {"body", []string{"id", "sha256", "size", "zlib"}, nil},
+		"id", "client", "user", "client_name", "mode", "user_agent", "tokens", "declared", "sent", "sent_from", "purpose",
+	}, nil, 1},
+	siteTable: {"site", []string{"id", "scheme", "host", "port"}, nil, 0},
+	bodyTable: {"body", []string{"id", "sha256", "size", "zlib"}, nil, 0},
 	snapshotTable: {"snapshot", []string{
 		"id", "site", "time", "asked_as", "chain", "status", "headers", "body",
-	}, []reference{{1, siteTable}, {7, bodyTable}}},
+	}, []reference{{1, siteTable}, {7, bodyTable}}, 0},
 	policyTable: {"policy", []string{
 		"id", "site", "snapshot", "profile", "state", "status", "time", "fresh_until", "stale", "no_connection", "own", "error", "note",
-	}, []reference{{1, siteTable}, {2, snapshotTable}}},
+	}, []reference{{1, siteTable}, {2, snapshotTable}}, 0},
 	groundTable: {"ground", []string{
-		"id", "judged", "verdict", "reason", "token", "group_name", "rule", "line", "variant", "unseen", "settled", "detail", "policy", "configuration", "engine",
-	}, []reference{{12, policyTable}, {13, configurationTable}}},
+		"id", "judged", "verdict", "reason", "token", "group_name", "rule", "line", "variant", "unseen", "settled", "detail", "policy", "configuration", "engine", "signals",
+	}, []reference{{12, policyTable}, {13, configurationTable}}, 1},
 	entryTable: {"entry", []string{
 		"seq", "id", "time", "run", "asker", "port", "site", "ground", "method", "target", "raw", "redacted", "policy_age", "asked", "waited", "part", "page", "revises",
-	}, []reference{{3, runTable}, {4, askerTable}, {6, siteTable}, {7, groundTable}}},
+	}, []reference{{3, runTable}, {4, askerTable}, {6, siteTable}, {7, groundTable}}, 0},
 	outcomeTable: {"outcome", []string{
-		"entry", "in_commit", "status", "from_site", "bytes_in", "bytes_out", "duration", "truncated", "error", "late",
-	}, []reference{{9, groundTable}}},
-	exemptTable: {"exempt", []string{"id", "time", "count", "why"}, nil},
+		"entry", "in_commit", "status", "from_site", "bytes_in", "bytes_out", "duration", "truncated", "error", "late", "site_status", "site_answer", "signals",
+	}, []reference{{9, groundTable}}, 3},
+	exemptTable: {"exempt", []string{"id", "time", "count", "why"}, nil, 0},
 }
 
 // String returns the table's name in audit.db.
@@ -91,10 +90,6 @@ func (t table) String() string {
 	}
 	return fmt.Sprintf("table %d", uint8(t))
 }
-
-// columns returns the names of the table's columns, in the order in which its
-// rows are encoded.
-func (t table) columns() []string { return tables[t].columns }
 
 // The tags of a row's values.
 const (
@@ -146,7 +141,7 @@ func appendRow[V any](b []byte, t table, values []V) ([]byte, error) {
 		case []byte:
 			b = appendBlob(b, v)
 		default:
-			return nil, fmt.Errorf("column %s of %s has a value of the type %T, which heed never writes", t.columns()[i], t, v)
+			return nil, fmt.Errorf("column %s of %s has a value of the type %T, which heed never writes", tables[t].columns[i], t, v)
 		}
 	}
 	return b, nil
@@ -154,16 +149,16 @@ func appendRow[V any](b []byte, t table, values []V) ([]byte, error) {
 
 var errRow = errors.New("these octets are not a row of the record")
 
-// cutRow reads the row at the start of b: its table, its values as appendRow
-// takes them, and the octets after it. Blobs share memory with b. It returns errRow
-// for any other than the one encoding of a row.
-func cutRow(b []byte) (t table, values []any, rest []byte, err error) {
+// cutRow reads the row of the layout at the start of b: its table, its values as
+// appendRow takes them, and the octets after it. Blobs share memory with b. It returns
+// errRow for any other than the one encoding of a row.
+func (l layout) cutRow(b []byte) (t table, values []any, rest []byte, err error) {
 	if len(b) == 0 || int(b[0]) >= len(tables) || table(b[0]) == commits {
 		return 0, nil, nil, errRow
 	}
 	t, b = table(b[0]), b[1:]
-	values = make([]any, 0, len(t.columns()))
-	for range t.columns() {
+	values = make([]any, 0, len(l.columns(t)))
+	for range l.columns(t) {
 		var v any
 		if v, b, err = cutValue(b); err != nil {
 			return 0, nil, nil, err

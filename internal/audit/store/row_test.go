@@ -25,8 +25,8 @@ func TestHeed_RowsAreSpeltInTheOrderOfTheSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows.Close()
-		if !slices.Equal(rows.Columns, table(number).columns()) {
-			t.Errorf("%v has the columns %v in SQLite, %v here", table(number), rows.Columns, table(number).columns())
+		if !slices.Equal(rows.Columns, Schema.columns(table(number))) {
+			t.Errorf("%v has the columns %v in SQLite, %v here", table(number), rows.Columns, Schema.columns(table(number)))
 		}
 	}
 }
@@ -38,7 +38,7 @@ func TestHeed_RowsReadBackAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, got, rest, err := cutRow(append(row, 9, 9))
+	table, got, rest, err := Schema.cutRow(append(row, 9, 9))
 	if err != nil || table != siteTable || !reflect.DeepEqual(got, values) || !bytes.Equal(rest, []byte{9, 9}) {
 		t.Errorf("got %v %#v, rest %v, %v", table, got, rest, err)
 	}
@@ -52,7 +52,7 @@ func FuzzRow(f *testing.F) {
 	f.Add([]byte{byte(siteTable), tagInteger, 2, tagText, 1, 'a', tagBlob, 0, tagNull})
 	f.Add([]byte{byte(siteTable), tagInteger, 0x82, 0, tagText, 0x81, 0, 'a', tagBlob, 0, tagNull})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		table, values, rest, err := cutRow(data)
+		table, values, rest, err := Schema.cutRow(data)
 		if err != nil {
 			return
 		}
@@ -68,13 +68,13 @@ func FuzzRow(f *testing.F) {
 func TestHeed_TheRowsOfACommitTakeLittleMemory(t *testing.T) {
 	var rows []byte
 	for id := int64(1); len(rows) < 4<<20; id++ {
-		values := make([]any, len(entryTable.columns()))
+		values := make([]any, len(Schema.columns(entryTable)))
 		for i := range values {
 			values[i] = id * 1000
 		}
 		values[0], values[8], values[9], values[10] = id, "GET", []byte("/a/page/of/the/site.html"), nil
 		rows, _ = appendRow(rows, entryTable, values)
-		rows, _ = appendRow(rows, outcomeTable, []any{id, int64(0), int64(200), int64(1), int64(0), int64(12345), int64(83_000), int64(0), nil, nil})
+		rows, _ = appendRow(rows, outcomeTable, []any{id, int64(0), int64(200), int64(1), int64(0), int64(12345), int64(83_000), int64(0), nil, nil, nil, nil, nil})
 	}
 	heap := func() int64 {
 		var m runtime.MemStats
@@ -83,7 +83,7 @@ func TestHeed_TheRowsOfACommitTakeLittleMemory(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before := heap()
-	all, _, err := split(rows, 1)
+	all, _, err := split(Schema, rows, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

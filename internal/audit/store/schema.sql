@@ -8,11 +8,12 @@
 -- 1970-01-01 UTC, durations microseconds, sizes octets.
 --
 -- Every table of the record is covered by the hash chain in "commits"
--- (heed audit verify). The schema's number is in PRAGMA user_version.
+-- (heed audit verify). The schema's number is in PRAGMA user_version: 2. Layout 1
+-- lacks the columns of which the comment says so.
 
 -- What this file is: the chain begins with it.
 CREATE TABLE about (
-    key   TEXT PRIMARY KEY, -- store: the id of this file, a UUID; created: when, RFC 3339
+    key   TEXT PRIMARY KEY, -- store: the id of this file, a UUID; created: when, RFC 3339; follows: the head of the record that this one continues
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
@@ -46,7 +47,8 @@ CREATE TABLE asker (
     tokens      TEXT NOT NULL, -- the product tokens judged, a JSON array
     declared    INTEGER NOT NULL, -- 1: the operator declared them; 0: they come from user_agent
     sent        TEXT,          -- the User-Agent sent on when it differs
-    sent_from   TEXT           -- the From field sent in place of the client's
+    sent_from   TEXT,          -- the From field sent in place of the client's
+    purpose     TEXT           -- what the client says that it crawls for, a JSON array; NULL: nothing (layout 2)
 );
 
 CREATE TABLE site (
@@ -109,7 +111,8 @@ CREATE TABLE ground (
     detail        TEXT,          -- more about it, or about the delay asked for
     policy        INTEGER REFERENCES policy,        -- NULL: none was asked for
     configuration INTEGER REFERENCES configuration, -- NULL: the defaults have none
-    engine        INTEGER NOT NULL
+    engine        INTEGER NOT NULL,
+    signals       TEXT           -- what the site says of the use of its pages, JSON; NULL: nothing was read (layout 2)
 );
 
 -- A decision, written before any byte of the request left or of the refusal returned.
@@ -145,7 +148,10 @@ CREATE TABLE outcome (
     duration  INTEGER NOT NULL,
     truncated INTEGER NOT NULL,
     error     TEXT,
-    late      INTEGER REFERENCES ground -- the verdict that came after an observed request
+    late      INTEGER REFERENCES ground, -- the verdict that came after the request: of one that was observed, or by what its page says
+    site_status INTEGER, -- the site's status when heed sent another in its place (layout 2)
+    site_answer TEXT,    -- the kind of the site's refusal: priced, challenge, signature-wanted, licence-wanted, forbidden, rate, legal (layout 2)
+    signals     TEXT     -- what the page says of its use, JSON; NULL: nothing was read (layout 2)
 );
 
 -- Requests of which only the number is kept: those of exempt clients, those that

@@ -110,8 +110,11 @@ func (v *verifier) about() ([][2]string, error) {
 	}
 	v.proof.Store, v.proof.Head.Store = store, store
 	for _, p := range pairs {
-		if p[0] == "created" {
+		switch p[0] {
+		case "created":
 			v.proof.Created = p[1]
+		case "follows":
+			v.proof.Follows = p[1]
 		}
 	}
 	return pairs, err
@@ -121,7 +124,7 @@ func (v *verifier) about() ([][2]string, error) {
 // ordinary tools read (a trigger, a false index) is damage; a view that differs is
 // only a remark, since views are not part of the record.
 func (v *verifier) layout() error {
-	want, err := expectedSchema()
+	want, err := v.conn.layout.schema()
 	if err != nil {
 		return err
 	}
@@ -164,7 +167,7 @@ func objects(in map[string]string) func(*fields) error {
 	}
 }
 
-// expectedSchema returns the objects of the schema and the views.
+// expectedSchema returns the objects of Schema.
 var expectedSchema = sync.OnceValues(func() (map[string]string, error) {
 	c, err := dial("", ":memory:")
 	if err != nil {

@@ -171,7 +171,7 @@ func TestHeed_ARecordThatCannotBeTrustedStopsTheStart(t *testing.T) {
 		}, "it is no record of heed's\nMove it away"},
 		"audit.db is a newer heed's": {func(t *testing.T, path string) {
 			exec(t, path, "PRAGMA user_version = 99")
-		}, "it was made by a newer heed (layout 99, this one knows 1)\nUse that heed"},
+		}, "it was made by a newer heed (layout 99, this one knows 2)\nUse that heed"},
 		"audit.db is older than what its tail follows": {func(t *testing.T, path string) {
 			tail := mustRead(t, path+".tail")
 			at := int(wal.Start)

@@ -40,8 +40,9 @@ type Client struct {
 
 	UserAgent string // as received
 	Tokens    []string
-	Declared  bool   // Tokens are from the settings
-	Sent      string // the User-Agent that was sent; empty: UserAgent
+	Declared  bool     // Tokens are from the settings
+	Sent      string   // the User-Agent that was sent; empty: UserAgent
+	Purposes  []string // what it says that it crawls for; nil: nothing
 
 	Selected bool // by the Filter of Clients
 }
@@ -61,13 +62,17 @@ func AgentName(configured string, tokens []string) string {
 	return cmp.Or(configured, strings.Join(tokens, " "), "(no name)")
 }
 
-const clientColumns = "SELECT id, client, user, client_name, mode, user_agent, tokens, declared, sent"
+const clientColumns = "SELECT id, client, user, client_name, mode, user_agent, tokens, declared, sent, purpose"
 
 func (f *fields) client(c *Client) error {
 	c.ID, c.Address, c.User, c.Name, c.Mode = f.integer(), f.text(), f.text(), f.text(), f.text()
 	c.UserAgent = f.text()
 	tokens := f.text()
 	c.Declared, c.Sent = f.flag(), f.text()
+	purposes := f.text()
+	if purposes != "" && json.Unmarshal([]byte(purposes), &c.Purposes) != nil {
+		return fmt.Errorf("%s %d: its purposes are no JSON array\nSee `heed audit verify`", askerTable, c.ID)
+	}
 	if err := json.Unmarshal([]byte(tokens), &c.Tokens); err != nil {
 		return fmt.Errorf("%s %d: its tokens are no JSON array\nSee `heed audit verify`", askerTable, c.ID)
 	}
@@ -143,18 +148,19 @@ type Basis struct {
 
 	Policy, Configuration int64 // ids; 0: none
 	Engine                int
+	Signals               string // what the site says of the use of its pages, as JSON; empty: nothing was read
 }
 
 // Bases calls row with every basis with an id of at least from and less than before.
 func (r *Reader) Bases(from, before int64, row func(*Basis)) error {
-	return r.each(fmt.Sprintf("SELECT %s FROM ground WHERE id >= %d AND id < %d", strings.Join(groundTable.columns(), ", "), from, before), func(f *fields) error {
+	return r.each(fmt.Sprintf("SELECT %s FROM ground WHERE id >= %d AND id < %d", strings.Join(tables[groundTable].columns, ", "), from, before), func(f *fields) error {
 		row(&Basis{
 			ID: f.integer(), Judged: f.text(),
 			Verdict: Verdict{
 				Verdict: f.text(), Reason: f.text(), Token: f.text(), Group: f.text(), Rule: f.text(), Line: int(f.integer()),
 				Variant: f.text(), Unseen: int(f.integer()), Settled: f.text(),
 			},
-			Detail: f.text(), Policy: f.integer(), Configuration: f.integer(), Engine: int(f.integer()),
+			Detail: f.text(), Policy: f.integer(), Configuration: f.integer(), Engine: int(f.integer()), Signals: f.text(),
 		})
 		return nil
 	})
@@ -201,7 +207,7 @@ func (r *Reader) Policy(id int64) (p *Policy, err error) {
 	return p, err
 }
 
-var policyColumns = "SELECT " + strings.Join(policyTable.columns(), ", ")
+var policyColumns = "SELECT " + strings.Join(tables[policyTable].columns, ", ")
 
 // Policies calls row with every policy, in the order of their ids. Their
 // sources have no origin and no snapshot.
@@ -291,6 +297,10 @@ type Outcome struct {
 	Duration  float64 `json:"duration_s"`
 	Truncated bool    `json:"truncated,omitempty"`
 	Error     string  `json:"error,omitempty"`
+
+	SiteStatus int    `json:"site_status,omitempty"` // the site's, when heed sent another in its place
+	SiteAnswer string `json:"site_answer,omitempty"` // the kind of the site's refusal
+	Signals    string `json:"-"`                     // what the page says of its use, as JSON; empty: nothing was read
 }
 
 // Entries calls row with every decision that filter selects, in the order of
@@ -301,7 +311,7 @@ func (r *Reader) Entries(filter *Filter, row func(*Entry) error) error {
 		order = " ORDER BY seq DESC LIMIT 1"
 	}
 	return r.each(`SELECT seq, id, time, run, asker, site, ground, port, method, target, redacted, policy_age, asked, waited, part, revises,
-status, from_site, bytes_in, bytes_out, duration, truncated, error, late
+status, from_site, bytes_in, bytes_out, duration, truncated, error, late, site_status, site_answer, outcome.signals
 FROM entry LEFT JOIN outcome ON entry = seq WHERE `+filter.condition()+order, func(f *fields) error {
 		e := &Entry{
 			Seq: f.integer(), ID: f.octets(), Time: f.integer(), Run: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(),
@@ -321,6 +331,7 @@ FROM entry LEFT JOIN outcome ON entry = seq WHERE `+filter.condition()+order, fu
 			Duration: float64(f.integer()) / 1e6, Truncated: f.flag(), Error: f.text(),
 		}
 		e.Late = f.integer()
+		e.Outcome.SiteStatus, e.Outcome.SiteAnswer, e.Outcome.Signals = int(f.integer()), f.text(), f.text()
 		return row(e)
 	})
 }

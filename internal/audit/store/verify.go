@@ -19,19 +19,20 @@ import (
 // Proof is the result of Verify.
 type Proof struct {
 	File    string           `json:"file"`
-	Store   string           `json:"store"`            // the id of the record
-	Created string           `json:"created"`          // RFC 3339
-	Whole   bool             `json:"whole"`            // no damage was found
-	Commits int64            `json:"commits"`          // in the file
-	Rows    map[string]int64 `json:"rows"`             // of each table, up to the damage
-	From    time.Time        `json:"from,omitzero"`    // of the first decision in the file
-	To      time.Time        `json:"to,omitzero"`      // and of the last
-	Head    Head             `json:"head"`             // the last intact commit
-	Pruned  *Removed         `json:"pruned"`           // nil: nothing was removed
-	Sealed  *Sealed          `json:"sealed"`           // nil: no seal was given
-	Damage  *Damage          `json:"damage"`           // nil: none was found
-	Remarks []string         `json:"remarks,omitzero"` // observations that are not damage
-	Gaps    []audit.Gap      `json:"gaps,omitempty"`   // times in which requests were refused unrecorded
+	Store   string           `json:"store"`             // the id of the record
+	Created string           `json:"created"`           // RFC 3339
+	Follows string           `json:"follows,omitempty"` // the head of the record that this one continues
+	Whole   bool             `json:"whole"`             // no damage was found
+	Commits int64            `json:"commits"`           // in the file
+	Rows    map[string]int64 `json:"rows"`              // of each table, up to the damage
+	From    time.Time        `json:"from,omitzero"`     // of the first decision in the file
+	To      time.Time        `json:"to,omitzero"`       // and of the last
+	Head    Head             `json:"head"`              // the last intact commit
+	Pruned  *Removed         `json:"pruned"`            // nil: nothing was removed
+	Sealed  *Sealed          `json:"sealed"`            // nil: no seal was given
+	Damage  *Damage          `json:"damage"`            // nil: none was found
+	Remarks []string         `json:"remarks,omitzero"`  // observations that are not damage
+	Gaps    []audit.Gap      `json:"gaps,omitempty"`    // times in which requests were refused unrecorded
 }
 
 // Head identifies the contents of a record up to a commit: a change to them is
@@ -123,7 +124,7 @@ func (v *verifier) verify() error {
 	if err := v.pages(); err != nil {
 		return err
 	}
-	if n := stranded(v.proof.File, v.proof.Store, v.before.last[entryTable]); n > 0 {
+	if n := v.stranded(v.proof.File, v.proof.Store, v.before.last[entryTable]); n > 0 {
 		v.proof.Remarks = append(v.proof.Remarks, fmt.Sprintf("%d more decisions are only in the tail beside it, from which the next heed completes it", n))
 	}
 	return v.sealed()
@@ -199,7 +200,7 @@ func (v *verifier) examine(c *commit, at *cursor) *Damage {
 		if at.values[r.column] == nil || isNumber && v.exists(c, at, r.to, id) {
 			continue
 		}
-		return damaged(c, at.table, at.id, fmt.Sprintf("its %s %v is not there", at.table.columns()[r.column], at.values[r.column]))
+		return damaged(c, at.table, at.id, fmt.Sprintf("its %s %v is not there", tables[at.table].columns[r.column], at.values[r.column]))
 	}
 	if at.table == bodyTable {
 		return examineBody(c, at)

@@ -38,9 +38,10 @@ type Options struct {
 
 // Writer is the recorder that keeps audit.db. It is safe for concurrent use.
 type Writer struct {
-	path string
-	o    Options
-	db   *database
+	path    string
+	o       Options
+	db      *database
+	follows string // the head of the record that a new one continues; empty: none
 
 	io      sync.Mutex // held while the tail is written or emptied; before mu
 	wal     *wal.Log

@@ -1,4 +1,4 @@
-// Package testkit is what the tests of every folder stand on: a real nginx as
+// Package testkit is what the tests of every folder use: a real nginx as
 // the site, certificates for it, the real heed binary as a child process, the
 // programs of real clients, and raw sockets.
 //
@@ -22,6 +22,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -44,6 +45,19 @@ func Until(t testing.TB, what string, done func() bool) {
 		}
 	}
 }
+
+// Advance moves the clock of a testing/synctest bubble forward by d, and returns when
+// everything that is due by then has happened. It panics outside of a bubble: there a
+// test waits for the thing itself, with Until.
+func Advance(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// Delay takes d. It plays the time that another program takes: a slow site, a distant
+// store, a client that pauses between its requests or keeps a Retry-After. It is not for
+// waiting until something has happened: Until is.
+func Delay(d time.Duration) { time.Sleep(d) }
 
 // Update is the flag -update of every test program that uses this package: tests
 // that compare an output with a file rewrite the file.
@@ -68,7 +82,7 @@ func Main(m *testing.M, n int) {
 	os.Exit(m.Run())
 }
 
-// cure tells the person whose machine lacks a program what to do.
+// cure is what to do on a machine that lacks a program.
 const cure = "run `sh internal/testkit/all.sh` once: it installs what the tests need"
 
 // Root is the checkout's top folder, where go.mod lies.

@@ -99,7 +99,7 @@ type step struct {
 const (
 	floorLane = "\x00floor" // of the operator's MinDelay, for all requests
 	pauseLane = "\x00pause" // of sites without a delay, when a pause ends
-	otherLane = "\x00other" // of groups beyond maxLanes
+	otherLane = "\x00other" // of groups beyond bounds.lanes
 )
 
 // afterPause is the delay between requests that a pause has held back, where no

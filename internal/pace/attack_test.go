@@ -11,10 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
-// Whatever clients do, turns of a lane do not start closer than its delay, nobody
+// Whatever clients do, turns of a lane do not start closer than its delay, no request
 // waits for ever, and nothing is left: clients of several groups that come, leave,
 // fail before they start, start late, and come back, at a site that holds them.
 func TestHeed_WhateverClientsDoTheDelayIsKept(t *testing.T) {
@@ -47,7 +48,7 @@ func riot(t *testing.T, r *rand.Rand) {
 	m := &mob{crowd: newCrowd(t), r: r, lanes: map[string][]time.Duration{}}
 	names := []string{"slowbot/1", "quickbot/1", "otherbot/1", "slowbot/1 quickbot/1", "quickbot/1 otherbot/1 slowbot/1", "otherbot/1 quickbot/1"}
 	for n := range 1500 {
-		time.Sleep(time.Duration(r.ExpFloat64() * float64(2*time.Second)))
+		testkit.Advance(time.Duration(r.ExpFloat64() * float64(2*time.Second)))
 		if r.IntN(100) == 0 {
 			m.hold(time.Duration(1+r.IntN(20)) * time.Second)
 		}
@@ -70,13 +71,13 @@ func riot(t *testing.T, r *rand.Rand) {
 	if s := m.find(site1); s != nil && (s.timer != nil || len(s.queue) > 0 || s.running > 0) {
 		t.Errorf("left over: timer %v, queue %d, running %d", s.timer, len(s.queue), s.running)
 	}
-	time.Sleep(3 * time.Hour)
+	testkit.Advance(3 * time.Hour)
 	if got := m.List(); len(got) != 0 {
 		t.Errorf("not forgotten: %+v", got)
 	}
 }
 
-// hold has the site ask everybody to wait.
+// hold makes the site ask all clients to wait.
 func (m *mob) hold(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +110,7 @@ func (m *mob) one(ask *Ask) {
 		if given < until {
 			m.t.Errorf("a turn was given at %v, the site is held until %v", given, until)
 		}
-		time.Sleep(late)
+		testkit.Delay(late)
 		if fails {
 			return
 		}
@@ -140,7 +141,7 @@ func TestHeed_TheSlowGroupDoesNotSlowDownTheQuickOne(t *testing.T) {
 					turnOf(answer).Started()
 					turnOf(answer).End()
 					if answer.Refused {
-						time.Sleep(time.Second)
+						testkit.Delay(time.Second)
 					}
 				}
 			})
@@ -159,9 +160,9 @@ func TestHeed_TheSlowGroupDoesNotSlowDownTheQuickOne(t *testing.T) {
 	})
 }
 
-// At a site whose delay is longer than anybody may wait, who comes back when told
-// is served, however many others do not care for what they are told.
-func TestHeed_TheRudeDoNotStarveWhoComesBackWhenTold(t *testing.T) {
+// At a site whose delay is longer than max_wait, a client that comes back after its
+// Retry-After is served, however many others ignore theirs.
+func TestHeed_ClientsThatKeepTheirRetryAfterAreNotStarved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
@@ -172,11 +173,11 @@ func TestHeed_TheRudeDoNotStarveWhoComesBackWhenTold(t *testing.T) {
 					answer := c.Take(ctx, &Ask{Settings: &defaults, Origin: site1, Hints: delay("60"), Client: fmt.Sprint("rude", rude), Target: fmt.Sprint(n)})
 					turnOf(answer).Started()
 					turnOf(answer).End()
-					time.Sleep(time.Second)
+					testkit.Delay(5 * time.Second)
 				}
 			})
 		}
-		time.Sleep(10 * time.Second)
+		testkit.Advance(10 * time.Second)
 		served := 0
 		for n := range 10 {
 			polite := &Ask{Settings: &defaults, Origin: site1, Hints: delay("60"), Client: "polite", Target: fmt.Sprint(n)}
@@ -190,10 +191,10 @@ func TestHeed_TheRudeDoNotStarveWhoComesBackWhenTold(t *testing.T) {
 					break
 				}
 				if try == 2 {
-					t.Errorf("request %d was told three times to come back, in %v", n, time.Since(begun))
+					t.Errorf("request %d was refused three times, in %v", n, time.Since(begun))
 					break
 				}
-				time.Sleep(answer.RetryAfter)
+				testkit.Advance(answer.RetryAfter)
 			}
 		}
 		stop()
@@ -208,9 +209,10 @@ func TestHeed_ManySitesDoNotMakeItForget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
+		c.bounds.sites = 2000
 		c.ask("a", delay("3600"))
 		refused := 0
-		for n := range maxSites + 100 {
+		for n := range c.bounds.sites + 100 {
 			o := rules.Origin{Scheme: "http", Host: fmt.Sprintf("n%d.test", n), Port: 80}
 			answer := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: o, Hints: delay("3600"), Client: "walker"})
 			turnOf(answer).Started()
@@ -219,7 +221,7 @@ func TestHeed_ManySitesDoNotMakeItForget(t *testing.T) {
 				refused++
 			}
 		}
-		if sites := c.Counts().Sites; sites > maxSites || refused < 100 {
+		if sites := c.Counts().Sites; sites > c.bounds.sites || refused < 100 {
 			t.Errorf("%d sites are known, %d requests were refused", sites, refused)
 		}
 		if again := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("3600"), Client: "a"}); !again.Refused {
@@ -229,8 +231,9 @@ func TestHeed_ManySitesDoNotMakeItForget(t *testing.T) {
 	})
 }
 
-// When heed is to end, who waits is told so at once, and nobody waits any more.
-func TestHeed_NobodyHoldsUpTheEnd(t *testing.T) {
+// When heed is to end, requests that wait are refused immediately, and new ones do not
+// wait.
+func TestHeed_NoRequestDelaysTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		for range 3 {
@@ -261,10 +264,10 @@ func TestHeed_AFloodOfRobotsTxtBeforeTheFirstPage(t *testing.T) {
 				a := c.Take(ctx, &Ask{Settings: &defaults, Origin: site1, Client: "flood", RobotsTxt: true})
 				turnOf(a).Started()
 				turnOf(a).End()
-				time.Sleep(time.Millisecond)
+				testkit.Delay(time.Millisecond)
 			}
 		})
-		time.Sleep(time.Second)
+		testkit.Advance(time.Second)
 		answer := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("1"), Client: "a"})
 		if answer.Refused || answer.Waited > 3*time.Second {
 			t.Errorf("a page waited %v (refused: %v)", answer.Waited, answer.Refused)
@@ -281,16 +284,16 @@ func TestHeed_MoreGroupsThanAreKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
-		c.settings.MaxWait = time.Hour
+		c.settings.MaxWait, c.bounds.lanes = time.Hour, 32
 		r := rand.New(rand.NewPCG(1, 2))
-		wishes := make([][]*rules.RateHint, 26*26)
+		wishes := make([][]*rules.RateHint, 4*26)
 		for n := range wishes {
 			agent := fmt.Sprintf("bot-%c%c", 'a'+n/26, 'a'+n%26)
 			wishes[n] = robots(agent+"/1", "User-agent: "+agent, fmt.Sprintf("Crawl-delay: %d", 5+5*(n%7)), "Disallow: /private")
 		}
 		last, most := map[int]time.Time{}, 0
-		for range 1500 {
-			time.Sleep(time.Duration(r.ExpFloat64() * float64(20*time.Millisecond)))
+		for range 300 {
+			testkit.Advance(time.Duration(r.ExpFloat64() * float64(100*time.Millisecond)))
 			n := r.IntN(len(wishes))
 			c.wg.Go(func() {
 				answer := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1, Hints: wishes[n], Client: fmt.Sprint(n)})
@@ -312,7 +315,7 @@ func TestHeed_MoreGroupsThanAreKept(t *testing.T) {
 			})
 		}
 		c.wg.Wait()
-		if most != maxLanes && most != maxLanes+1 {
+		if most != c.bounds.lanes && most != c.bounds.lanes+1 {
 			t.Errorf("%d lanes were known at a time", most)
 		}
 	})
@@ -325,16 +328,16 @@ func TestHeed_WhatIsOnItsWayIsNotGivenBack(t *testing.T) {
 		c := newCrowd(t)
 		left := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a"})
 		c.ask("b", delay("10"))
-		time.Sleep(2 * time.Second)
+		testkit.Advance(2 * time.Second)
 		turnOf(left).Going()
-		time.Sleep(time.Second)
+		testkit.Advance(time.Second)
 		turnOf(left).End()
 		c.expect("b 13s")
 
 		slow := c.Take(t.Context(), &Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a"})
 		c.ask("c", delay("10"))
 		turnOf(slow).Going() // at 23s
-		time.Sleep(15 * time.Second)
+		testkit.Advance(15 * time.Second)
 		turnOf(slow).Started()
 		turnOf(slow).End()
 		c.expect("b 13s, c 48s")

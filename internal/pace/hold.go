@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"heed/internal/retryafter"
@@ -32,6 +33,13 @@ func (p *pause) matters(now time.Time) bool {
 	return p.holds(now) || p.backoff > 0 && now.Sub(p.until) < maxBackoff
 }
 
+// extend begins a pause of d, unless one is in force that lasts longer.
+func (p *pause) extend(d time.Duration, asked bool, now time.Time) {
+	if until := now.Add(d); until.After(p.until) {
+		p.began, p.until, p.asked = now, until, asked
+	}
+}
+
 // Answered records a site's answer to a request that was sent at sent. 429
 // and 503 pause the site: until the time that Retry-After names, at most an
 // hour; without one for a while that doubles each time, and halves with each
@@ -53,7 +61,7 @@ func (t *Scheduler) Answered(o rules.Origin, status int, h http.Header, sent tim
 			return
 		case ok && asked > 0:
 			paused = min(asked, maxPause)
-			s.startPause(paused, true, now)
+			s.pause.extend(paused, true, now)
 			if note = fmt.Sprintf("the site asks all clients to wait for %v (Retry-After)", asked); asked > paused {
 				note += fmt.Sprintf("; it is kept for %v", paused)
 				t.count.clamped.Add(1)
@@ -61,7 +69,7 @@ func (t *Scheduler) Answered(o rules.Origin, status int, h http.Header, sent tim
 		case sent.After(s.pause.began) && !s.pause.holds(sent):
 			s.pause.backoff = min(max(firstPause, 2*s.pause.backoff), maxBackoff)
 			paused = s.pause.backoff
-			s.startPause(paused, false, now)
+			s.pause.extend(paused, false, now)
 			note = fmt.Sprintf("the site is overloaded and sent no Retry-After: no request starts there for %v", paused)
 		}
 		s.advance(now)
@@ -79,17 +87,34 @@ func (t *Scheduler) Answered(o rules.Origin, status int, h http.Header, sent tim
 func (t *Scheduler) Hold(o rules.Origin, d time.Duration) {
 	now := time.Now()
 	t.at(o, func(s *site) {
-		if s.startPause(min(d, maxPause), true, now); d <= 0 {
+		if s.pause.extend(min(d, maxPause), true, now); d <= 0 {
 			s.release(now)
 		}
 		s.advance(now)
 	})
 }
 
-// startPause pauses the site for d, unless it is paused for longer already.
-func (s *site) startPause(d time.Duration, asked bool, now time.Time) {
-	if until := now.Add(d); until.After(s.pause.until) {
-		s.pause.began, s.pause.until, s.pause.asked = now, until, asked
-		s.mayWait.Store(true)
+// Release ends the pauses of a host: those that it asked for, and those that its failing
+// answers caused. The delays that its robots.txt asks for stay. host is a host, with its
+// port or without, or an origin. It returns the origins that were paused.
+func (t *Scheduler) Release(host string) []string {
+	now := time.Now()
+	released := []string{}
+	for _, s := range t.all() {
+		o := s.origin
+		if host != o.Host && host != o.Authority() && host != o.String() {
+			continue
+		}
+		s.mu.Lock()
+		if s.pause.holds(now) {
+			released = append(released, o.String())
+		}
+		s.release(now)
+		s.scheduler.callFleet(s.origin, func(ctx context.Context, f Shared, origin string) error { return f.Release(ctx, origin) })
+		s.advance(now)
+		s.mu.Unlock()
 	}
+	slices.Sort(released)
+	t.changed()
+	return released
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -32,13 +33,13 @@ var defaults = Settings{MaxDelay: time.Hour, MaxWait: 30 * time.Second}
 
 var site1 = rules.Origin{Scheme: "http", Host: "site.test", Port: 80}
 
-// robots returns the wishes of a robots.txt for an agent.
+// robots returns the rate hints of a robots.txt for an agent.
 func robots(agent string, lines ...string) []*rules.RateHint {
 	p := rules.New(rules.Source{Origin: site1, State: rules.Available}, []byte(strings.Join(lines, "\n")))
 	return p.RateHints(rules.Identify(agent))
 }
 
-// delay returns the wishes of a site that asks everybody for a delay.
+// delay returns the rate hints of a site that asks all clients for a delay.
 func delay(value string) []*rules.RateHint {
 	return robots("TestBot/1.0", "User-agent: *", "Crawl-delay: "+value)
 }
@@ -102,7 +103,7 @@ func (c *crowd) expect(want string) {
 	}
 }
 
-// Whoever asks for a page of a site with a Crawl-delay gets a turn of its own.
+// Each request for a page of a site with a Crawl-delay has a separate turn.
 func TestConner_OneStartPerDelayInOrderOfArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
@@ -113,14 +114,14 @@ func TestConner_OneStartPerDelayInOrderOfArrival(t *testing.T) {
 	})
 }
 
-// A client that asks for a hundred pages at once keeps nobody else waiting.
+// A client that asks for a hundred pages at once does not delay other clients.
 func TestHeed_ABusyClientDoesNotStarveAQuietOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		for range 50 {
 			c.ask("busy", delay("0.5"))
 		}
-		time.Sleep(1200 * time.Millisecond)
+		testkit.Advance(1200 * time.Millisecond)
 		c.ask("quiet", delay("0.5"))
 		c.wg.Wait()
 		for _, s := range c.starts {
@@ -132,13 +133,13 @@ func TestHeed_ABusyClientDoesNotStarveAQuietOne(t *testing.T) {
 }
 
 // The turn of a request that cannot be sent is the next one's at once.
-func TestHeed_WhatWasNeverSentCostsNobodyATurn(t *testing.T) {
+func TestHeed_ARequestThatWasNeverSentCostsNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		ask := &Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a"}
 		first := c.Take(t.Context(), ask)
 		c.ask("b", delay("10"))
-		time.Sleep(3 * time.Second)
+		testkit.Advance(3 * time.Second)
 		turnOf(first).End() // it could not connect
 		c.expect("b 3s")
 	})
@@ -156,7 +157,7 @@ func TestHeed_WhoLeavesGivesItsTurnBack(t *testing.T) {
 		}()
 		synctest.Wait()
 		c.ask("c", delay("10"))
-		time.Sleep(4 * time.Second)
+		testkit.Advance(4 * time.Second)
 		leave()
 		if a := <-left; !a.Left || a.Owed != 6*time.Second || a.Waited != 4*time.Second {
 			t.Errorf("%+v", a)
@@ -165,8 +166,8 @@ func TestHeed_WhoLeavesGivesItsTurnBack(t *testing.T) {
 	})
 }
 
-// Nobody is kept waiting in vain: who would wait too long is told at once, and
-// when to come back; then it is served.
+// A request that would wait too long is refused immediately, with the time to come back;
+// then it is served.
 func TestRFC9110_RetryAfterIsTrue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
@@ -178,14 +179,14 @@ func TestRFC9110_RetryAfterIsTrue(t *testing.T) {
 		if !answer.Refused || answer.RetryAfter != 40*time.Second || answer.Waited != 0 {
 			t.Fatalf("%+v", answer)
 		}
-		time.Sleep(answer.RetryAfter - 100*time.Millisecond)
+		testkit.Advance(answer.RetryAfter - 100*time.Millisecond)
 		for range 4 { // its client goes on asking
 			c.ask("a", delay("10"))
 		}
-		time.Sleep(100 * time.Millisecond)
+		testkit.Advance(100 * time.Millisecond)
 		again := c.Take(t.Context(), &late)
 		if again.Refused || again.Waited > 10*time.Second {
-			t.Errorf("came back when it was told to: %+v", again)
+			t.Errorf("it came back after its Retry-After: %+v", again)
 		}
 		turnOf(again).End()
 		c.wg.Wait()
@@ -233,7 +234,7 @@ func TestHeed_TurnsByAgent(t *testing.T) {
 
 // A site that would have one request per fortnight gets the longest delay that is
 // kept, and the record says so.
-func TestHeed_HostileDelaysAreClampedAndTold(t *testing.T) {
+func TestHeed_HostileDelaysAreClampedAndNoted(t *testing.T) {
 	for value, want := range map[string]string{
 		"1e9":          "robots.txt line 2 asks for 8760h0m0s between requests; pacing.max_delay makes it 1h0m0s",
 		"999999999999": "robots.txt line 2 asks for 8760h0m0s between requests; pacing.max_delay makes it 1h0m0s",
@@ -256,14 +257,14 @@ func TestHeed_HostileDelaysAreClampedAndTold(t *testing.T) {
 	}
 }
 
-// heed's own request for robots.txt, and a client's, wait for nobody, and whoever
-// comes next keeps its distance from them.
+// heed's own request for robots.txt, and a client's, do not wait, and the next request
+// keeps its distance from them.
 func TestHeed_RobotsTxtMovesTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		c.send(&Ask{Settings: &defaults, Origin: site1, Hints: delay("10"), Client: "a", Fetched: time.Now().Round(0).Add(-3 * time.Second)})
 		c.ask("b", delay("10"))
-		time.Sleep(12 * time.Second) // a started at 7s; b is due at 17s
+		testkit.Advance(12 * time.Second) // a started at 7s; b is due at 17s
 		c.Fetches(site1)
 		c.expect("a 7s, b 22s")
 		c.send(&Ask{Settings: &defaults, Origin: site1, Client: "robots", RobotsTxt: true})
@@ -272,8 +273,8 @@ func TestHeed_RobotsTxtMovesTheClock(t *testing.T) {
 	})
 }
 
-// A client that asks for robots.txt all the time keeps nobody from the pages.
-func TestHeed_AFloodOfRobotsTxtStarvesNobody(t *testing.T) {
+// A client that asks for robots.txt all the time does not block requests for pages.
+func TestHeed_AFloodOfRobotsTxtStarvesNoOtherRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
 		c.settings.MaxWait = 3 * time.Minute
@@ -283,7 +284,7 @@ func TestHeed_AFloodOfRobotsTxtStarvesNobody(t *testing.T) {
 		for range 35 {
 			c.send(&Ask{Settings: &c.settings, Origin: site1, Client: "flood", RobotsTxt: true})
 			c.Fetches(site1) // as for clients that each have a robots.txt of their own
-			time.Sleep(time.Second)
+			testkit.Advance(time.Second)
 		}
 		c.wg.Wait()
 		pages, last := 0, time.Duration(0)
@@ -313,7 +314,7 @@ func TestHeed_AFloodOfRobotsTxtIsPaced(t *testing.T) {
 	})
 }
 
-// Whoever is in no group that asks for a delay waits for none.
+// An agent in no group with a delay does not wait.
 func TestHeed_OthersDoNotWaitForASlowGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
@@ -338,7 +339,7 @@ func TestRFC9110_RetryAfterHoldsEverybody(t *testing.T) {
 				c := newCrowd(t)
 				c.Answered(site1, http.StatusServiceUnavailable, h, time.Now())
 				c.ask("a", nil)
-				time.Sleep(time.Second)
+				testkit.Advance(time.Second)
 				c.ask("a", nil) // who was held back does not storm the site either
 				c.expect("a 20s, a 20.2s")
 				c.ask("b", delay("5"))
@@ -348,7 +349,7 @@ func TestRFC9110_RetryAfterHoldsEverybody(t *testing.T) {
 	}
 }
 
-func TestHeed_RetryAfterIsClampedAndTold(t *testing.T) {
+func TestHeed_RetryAfterIsClampedAndNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := New(Config{})
 		note := turns.Answered(site1, http.StatusTooManyRequests, http.Header{"Retry-After": {"99999999"}}, time.Now())
@@ -385,7 +386,7 @@ func TestHeed_PausesGrowAndDecay(t *testing.T) {
 			if got := held(); got != want*time.Second {
 				t.Errorf("held for %v, want %v", got, want*time.Second)
 			}
-			time.Sleep(want*time.Second + time.Second)
+			testkit.Advance(want*time.Second + time.Second)
 		}
 		turns.Answered(site1, http.StatusOK, nil, time.Now())
 		turns.Answered(site1, http.StatusServiceUnavailable, nil, time.Now())
@@ -400,8 +401,8 @@ func TestHeed_TheQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
-		c.settings.MaxWait = time.Hour
-		for range maxQueue + 50 {
+		c.settings.MaxWait, c.bounds.queue = time.Hour, 100
+		for range c.bounds.queue + 50 {
 			c.ask("busy", delay("1"))
 		}
 		c.ask("quiet", delay("1"))
@@ -415,7 +416,7 @@ func TestHeed_TheQueueIsBounded(t *testing.T) {
 	})
 }
 
-// When nobody waits there is no timer, and what is of no use is forgotten.
+// While no request waits there is no timer, and state that is of no use is dropped.
 func TestHeed_NothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t)
@@ -425,7 +426,7 @@ func TestHeed_NothingIsLeft(t *testing.T) {
 		if s := c.find(site1); s.timer != nil || len(s.queue) != 0 {
 			t.Errorf("timer %v, queue %v", s.timer, s.queue)
 		}
-		time.Sleep(time.Hour)
+		testkit.Advance(time.Hour)
 		if got := c.List(); len(got) != 0 {
 			t.Errorf("%+v", got)
 		}
@@ -445,7 +446,7 @@ func TestConner_VisitTime(t *testing.T) {
 		if a := turns.Take(t.Context(), &ask); !a.Refused || a.RetryAfter != 2*time.Hour || a.Visit.Line != 2 {
 			t.Errorf("%+v", a)
 		}
-		time.Sleep(2*time.Hour - 10*time.Second)
+		testkit.Advance(2*time.Hour - 10*time.Second)
 		if a := turns.Take(t.Context(), &ask); a.Refused || a.Waited != 10*time.Second {
 			t.Errorf("%+v", a)
 		}
@@ -458,12 +459,12 @@ func TestHeed_MarksOutliveTheProcess(t *testing.T) {
 		before := newCrowd(t)
 		before.ask("a", delay("10"))
 		before.wg.Wait()
-		time.Sleep(4 * time.Second)
+		testkit.Advance(4 * time.Second)
 		after := newCrowd(t)
 		after.Restore(before.Checkpoints(), time.Time{})
 		after.ask("b", delay("10"))
 		after.expect("b 6s")
-		time.Sleep(4 * time.Second)
+		testkit.Advance(4 * time.Second)
 		crashed := newCrowd(t)
 		crashed.Restore(after.Checkpoints(), time.Now())
 		crashed.ask("c", delay("10"))
@@ -479,7 +480,7 @@ func TestHeed_MaxParallel(t *testing.T) {
 		first := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1, Client: "a"})
 		turnOf(first).Started()
 		c.ask("b", nil)
-		time.Sleep(7 * time.Second)
+		testkit.Advance(7 * time.Second)
 		turnOf(first).End()
 		c.expect("b 7s")
 	})

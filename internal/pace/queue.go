@@ -220,8 +220,8 @@ func (s *site) planBetween(k *ticket, now time.Time) (fits bool) {
 func (s *site) earliest(k *ticket, now time.Time) time.Time {
 	at := later(later(now, k.from), s.pause.until)
 	for _, st := range k.steps {
-		if !s.robotsSent.IsZero() {
-			at = later(at, s.robotsSent.Add(st.delay))
+		if !s.robots.sent.IsZero() {
+			at = later(at, s.robots.sent.Add(st.delay))
 		}
 	}
 	return at

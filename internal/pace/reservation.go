@@ -2,6 +2,7 @@ package pace
 
 import (
 	"hash/maphash"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,6 +25,12 @@ type reservation struct {
 	client  uint64
 }
 
+// reservations are those of one site. They are guarded by its lock.
+type reservations struct {
+	kept  map[uint64]reservation // by the key of the request
+	total *atomic.Int64          // those of all sites
+}
+
 // seed keeps what clients choose from colliding on purpose.
 var seed = maphash.MakeSeed()
 
@@ -41,16 +48,16 @@ func (k *ticket) key() (request, client uint64) {
 }
 
 // claim reports whether k comes at the time of its reservation, which it removes.
-func (s *site) claim(k *ticket, now time.Time) bool {
-	if len(s.reservations) == 0 {
+func (rs *reservations) claim(k *ticket, now time.Time) bool {
+	if len(rs.kept) == 0 {
 		return false
 	}
 	key, _ := k.key()
-	r, ok := s.reservations[key]
+	r, ok := rs.kept[key]
 	if !ok || now.Before(r.due.Add(-earlyReturn)) {
 		return false
 	}
-	s.dropReservation(key)
+	rs.drop(key)
 	return now.Before(r.expires)
 }
 
@@ -58,9 +65,9 @@ func (s *site) claim(k *ticket, now time.Time) bool {
 // its client has n reservations, the time is after at most n+1 reservations of each
 // other client, and two delays later for each of the n: between them there is time for
 // other requests of the client.
-func (s *site) reserve(k *ticket, now time.Time) time.Time {
+func (rs *reservations) reserve(k *ticket, now time.Time) time.Time {
 	key, client := k.key()
-	all := s.liveReservations(now)
+	all := rs.live(now)
 	if r, ok := all[key]; ok && r.due.After(now) {
 		return r.due
 	}
@@ -81,55 +88,55 @@ func (s *site) reserve(k *ticket, now time.Time) time.Time {
 		apart = max(apart, st.delay)
 	}
 	due := k.due.Add(time.Duration(before+2*own) * apart)
-	if own >= maxClientReservations || s.scheduler.reserved.Load() >= allReservations || len(all) >= maxReservations && !s.evictReservation(count, 1+own) {
+	if own >= maxClientReservations || rs.total.Load() >= allReservations || len(all) >= maxReservations && !rs.evict(count, 1+own) {
 		return due
 	}
 	if all == nil {
-		s.reservations = map[uint64]reservation{}
+		rs.kept = map[uint64]reservation{}
 	}
-	s.dropReservation(key)
-	s.scheduler.reserved.Add(1)
-	s.reservations[key] = reservation{due: due, expires: due.Add(max(minReservation, k.ask.patience())), client: client}
+	rs.drop(key)
+	rs.total.Add(1)
+	rs.kept[key] = reservation{due: due, expires: due.Add(max(minReservation, k.ask.patience())), client: client}
 	return due
 }
 
-// evictReservation makes room for a client's n-th reservation: it drops the latest one of
-// the client that has most, if that is more than n, and reports whether it did.
-func (s *site) evictReservation(count map[uint64]int, n int) bool {
+// evict makes room for a client's n-th reservation: it drops the latest one of the client
+// that has most, if that is more than n, and reports whether it did.
+func (rs *reservations) evict(count map[uint64]int, n int) bool {
 	var latest uint64
 	most := n
-	for key, r := range s.reservations {
-		if c := count[r.client]; c > most || c == most && c > n && r.due.After(s.reservations[latest].due) {
+	for key, r := range rs.kept {
+		if c := count[r.client]; c > most || c == most && c > n && r.due.After(rs.kept[latest].due) {
 			latest, most = key, c
 		}
 	}
 	if most > n {
-		s.dropReservation(latest)
+		rs.drop(latest)
 	}
 	return most > n
 }
 
-// liveReservations drops the reservations that have expired and returns the others.
-func (s *site) liveReservations(now time.Time) map[uint64]reservation {
-	for key, r := range s.reservations {
+// live drops the reservations that have expired and returns the others.
+func (rs *reservations) live(now time.Time) map[uint64]reservation {
+	for key, r := range rs.kept {
 		if !now.Before(r.expires) {
-			s.dropReservation(key)
+			rs.drop(key)
 		}
 	}
-	if len(s.reservations) == 0 {
-		s.reservations = nil
+	if len(rs.kept) == 0 {
+		rs.kept = nil
 	}
-	return s.reservations
+	return rs.kept
 }
 
 // wholeSeconds is d in whole seconds, for a client that waits exactly that long: it
 // comes a little early, before others that would take its turn.
 func wholeSeconds(d time.Duration) time.Duration { return max(time.Second, d.Truncate(time.Second)) }
 
-// dropReservation drops a reservation, if there is one.
-func (s *site) dropReservation(key uint64) {
-	if _, ok := s.reservations[key]; ok {
-		delete(s.reservations, key)
-		s.scheduler.reserved.Add(-1)
+// drop drops a reservation, if there is one.
+func (rs *reservations) drop(key uint64) {
+	if _, ok := rs.kept[key]; ok {
+		delete(rs.kept, key)
+		rs.total.Add(-1)
 	}
 }

@@ -2,7 +2,6 @@ package pace
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -15,11 +14,36 @@ import (
 // block all other requests to a site, they do so at most every other turn. Further
 // ones take turns like other requests.
 
-// robotsLanes returns the lanes of the site and own, that with the longest delay
+// robotsRequests is when requests for robots.txt were last sent to a site. It is guarded
+// by the site's lock.
+type robotsRequests struct {
+	sent  time.Time // without waiting, by a client or by heed
+	first time.Time // before all other requests
+}
+
+// goesFirst reports whether a request for robots.txt, which takes turns in these
+// lanes, may go before all others now.
+func (r *robotsRequests) goesFirst(now time.Time, lanes []fleet.Lane) bool {
+	return r.first.IsZero() || len(lanes) == 0 || now.Sub(r.first) >= 2*lanes[0].Delay
+}
+
+// started records a request that did not wait.
+func (r *robotsRequests) started(now time.Time) {
+	r.first, r.sent = later(r.first, now), later(r.sent, now)
+}
+
+// fetched records when heed asked the site for its robots.txt, by the wall clock.
+func (r *robotsRequests) fetched(at, now time.Time) {
+	if age := now.Round(0).Sub(at); !at.IsZero() && age >= 0 && age < maxPause {
+		r.sent = later(r.sent, now.Add(-age))
+	}
+}
+
+// robotsLanes returns the lanes of a site and own, that with the longest delay
 // first: a request for robots.txt takes a turn in each.
-func (s *site) robotsLanes(own []fleet.Lane, p *Position) []fleet.Lane {
+func robotsLanes(lanes map[string]*lane, own []fleet.Lane, p *Position) []fleet.Lane {
 	all := own
-	for _, l := range s.lanes {
+	for _, l := range lanes {
 		if !slices.ContainsFunc(own, func(o fleet.Lane) bool { return o.Name == l.name }) {
 			all = append(all, fleet.Lane{Name: l.name, Delay: l.delay})
 		}
@@ -35,12 +59,6 @@ func (s *site) robotsLanes(own []fleet.Lane, p *Position) []fleet.Lane {
 // maxSteps bounds the lanes in which a request for robots.txt takes turns.
 const maxSteps = 16
 
-// goesFirst reports whether a request for robots.txt, which takes turns in these
-// lanes, may go before all others now.
-func (s *site) goesFirst(now time.Time, lanes []fleet.Lane) bool {
-	return s.robotsFirst.IsZero() || len(lanes) == 0 || now.Sub(s.robotsFirst) >= 2*lanes[0].Delay
-}
-
 // fetchedBefore reports whether o was asked for its robots.txt a short while ago and
 // nothing is known yet of what it asks for.
 func (t *Scheduler) fetchedBefore(o rules.Origin) (again bool) {
@@ -50,26 +68,25 @@ func (t *Scheduler) fetchedBefore(o rules.Origin) (again bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.lanes) == 0 && !s.robotsFirst.IsZero() && time.Since(s.robotsFirst) < restartMemory
+	return len(s.lanes) == 0 && !s.robots.first.IsZero() && time.Since(s.robots.first) < robotsMemory
 }
 
-// restartDelays restarts the delays of all lanes.
-func (s *site) restartDelays(now time.Time) {
-	s.robotsFirst, s.robotsSent = later(s.robotsFirst, now), later(s.robotsSent, now)
-	s.scheduler.callFleet(s.origin, func(ctx context.Context, f Shared, origin string) error { return f.Moved(ctx, origin) })
-}
+// robotsMemory is how long a request for robots.txt is remembered at a site of which
+// nothing else is known.
+const robotsMemory = time.Minute
 
 // Fetches records that heed's own request for o's robots.txt starts. For an origin
 // without a client so far, Ask.Fetched contains that time later.
 func (t *Scheduler) Fetches(o rules.Origin) {
 	if t.known.Load() == 0 || t.find(o) == nil {
-		t.callFleet(o, func(ctx context.Context, f Shared, origin string) error { return f.Moved(ctx, origin) }) // another heed may have the first client
+		t.moved(o) // another heed may have the first client
 		return
 	}
 	now := time.Now()
 	t.at(o, func(s *site) {
-		if s.goesFirst(now, s.robotsLanes(nil, &Position{})) {
-			s.restartDelays(now)
+		if s.robots.goesFirst(now, robotsLanes(s.lanes, nil, &Position{})) {
+			s.robots.started(now)
+			t.moved(o)
 			s.advance(now)
 		}
 	})

@@ -7,8 +7,8 @@
 // too long (site.go). Requests for robots.txt go first (robots.go). An answer
 // of the site may stop all requests for a time (hold.go). Shared (shared.go)
 // coordinates several heeds; Checkpoint (status.go) carries delays over a
-// restart. Scheduler and site have methods in most of these files: all that happens at
-// one origin is guarded by the lock of its site.
+// restart. The types pause (hold.go), reservations (reservation.go) and robotsRequests
+// (robots.go) are parts of a site, guarded by its lock.
 package pace
 
 import (
@@ -22,13 +22,13 @@ import (
 	"heed/rules"
 )
 
-// Bounds of what is kept in memory.
-const (
-	maxSites = 1 << 16 // origins whose turns are known
-	maxLanes = 256     // of one origin
-	allLanes = 1 << 18 // of all origins; those beyond share one each
-	maxQueue = 1024    // requests that wait at one origin
-)
+// bounds limit what is kept in memory.
+type bounds struct {
+	sites    int   // origins whose turns are known
+	lanes    int   // of one origin
+	allLanes int64 // of all origins; those beyond share one each
+	queue    int   // requests that wait at one origin
+}
 
 // Config configures a Scheduler. The zero value is valid.
 type Config struct {
@@ -44,6 +44,7 @@ type Config struct {
 // concurrent use.
 type Scheduler struct {
 	Config
+	bounds  bounds
 	count   counters
 	closing atomic.Bool // no request waits any more
 
@@ -59,7 +60,12 @@ type Scheduler struct {
 }
 
 // New returns a Scheduler without any requests.
-func New(c Config) *Scheduler { return &Scheduler{Config: c, sites: map[rules.Origin]*site{}} }
+func New(c Config) *Scheduler {
+	return &Scheduler{
+		Config: c, sites: map[rules.Origin]*site{},
+		bounds: bounds{sites: 1 << 16, lanes: 256, allLanes: 1 << 18, queue: 1024},
+	}
+}
 
 // Answer is what became of an Ask.
 type Answer struct {
@@ -119,7 +125,7 @@ func (t *Scheduler) Take(ctx context.Context, a *Ask) Answer {
 	var heard <-chan struct{}
 	full := t.at(a.Origin, func(s *site) {
 		if a.RobotsTxt {
-			lanes = s.robotsLanes(lanes, &answer.Position)
+			lanes = robotsLanes(s.lanes, lanes, &answer.Position)
 		}
 		s.arrive(tk, lanes, now)
 		heard = tk.answered
@@ -191,14 +197,14 @@ func (t *Scheduler) site(o rules.Origin) *site {
 	if s := t.sites[o]; s != nil {
 		return s
 	}
-	if now := time.Now(); len(t.sites) >= max(64, 2*t.swept) || len(t.sites) >= maxSites && now.Sub(t.sweptAt) >= time.Second {
+	if now := time.Now(); len(t.sites) >= max(64, 2*t.swept) || len(t.sites) >= t.bounds.sites && now.Sub(t.sweptAt) >= time.Second {
 		t.sweepLocked(now)
 	}
-	if len(t.sites) >= maxSites {
+	if len(t.sites) >= t.bounds.sites {
 		return nil
 	}
 	o.Host = strings.Clone(o.Host) // it may be part of a whole request
-	s := &site{scheduler: t, origin: o, lanes: map[string]*lane{}}
+	s := &site{scheduler: t, origin: o, lanes: map[string]*lane{}, reservations: reservations{total: &t.reserved}}
 	t.sites[o] = s
 	t.known.Store(int64(len(t.sites)))
 	return s
@@ -213,6 +219,13 @@ func (t *Scheduler) sweepLocked(now time.Time) {
 	}
 	t.swept, t.sweptAt = len(t.sites), now
 	t.known.Store(int64(t.swept))
+}
+
+// changed reports that a Checkpoint may have changed.
+func (t *Scheduler) changed() {
+	if t.Changed != nil {
+		t.Changed()
+	}
 }
 
 // note returns what is recorded beside the delay: what was clamped, and a

@@ -154,6 +154,11 @@ func (t *Scheduler) callFleet(o rules.Origin, call func(ctx context.Context, f S
 	}()
 }
 
+// moved reports to the fleet a request that did not wait.
+func (t *Scheduler) moved(o rules.Origin) {
+	t.callFleet(o, func(ctx context.Context, f Shared, origin string) error { return f.Moved(ctx, origin) })
+}
+
 // unanswered reports whether the fleet was asked and has not answered yet.
 func (k *ticket) unanswered() bool {
 	if k.answered == nil {

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"heed/internal/fleet"
+	"heed/internal/testkit"
 )
 
 // fakeFleet is a Shared of which every heed of a test knows.
 type fakeFleet struct {
 	mu    sync.Mutex
-	next  map[string]time.Time // of a lane: nobody starts before
+	next  map[string]time.Time // of a lane: no request starts before
 	held  map[string]string    // of a lane: the ticket that may start
 	line  []string             // tickets that wait
 	until time.Time            // the site is to be left alone
@@ -161,9 +162,9 @@ func TestHeed_HeedsOfAFleetTakeTurns(t *testing.T) {
 	})
 }
 
-// How long others keep a site busy is known when the fleet has said so; who would
-// wait too long is told at once all the same.
-func TestHeed_WaitsOfAFleetAreTold(t *testing.T) {
+// How long others keep a site busy is known once the fleet has answered; a request that
+// would wait too long is refused immediately all the same.
+func TestHeed_WaitsOfAFleetAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet()
 		f.next["*"] = time.Now().Add(40 * time.Second)
@@ -194,7 +195,7 @@ func TestHeed_WaitsOfAFleetAreTold(t *testing.T) {
 	})
 }
 
-func TestHeed_WhatHoldsAFleetIsTold(t *testing.T) {
+func TestHeed_ThePauseOfAFleetIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet()
 		f.until = time.Now().Add(10 * time.Minute)
@@ -234,7 +235,7 @@ func TestHeed_WhatHoldsAFleetIsTold(t *testing.T) {
 	})
 }
 
-// A turn that is given for one request goes to whoever is first by then.
+// A turn that is given for one request goes to the request that is first by then.
 func TestHeed_APlaceInAFleetIsOfTheWholeQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet()
@@ -255,7 +256,7 @@ func TestHeed_APlaceInAFleetIsOfTheWholeQueue(t *testing.T) {
 	})
 }
 
-// A Retry-After is true in a fleet, too: whoever comes back then is served,
+// A Retry-After is true in a fleet, too: a client that comes back then is served,
 // however much other heeds ask for.
 func TestHeed_RetryAfterIsTrueInAFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -272,7 +273,7 @@ func TestHeed_RetryAfterIsTrueInAFleet(t *testing.T) {
 		if !refused.Refused || refused.RetryAfter < 10*time.Second {
 			t.Fatalf("%+v", refused)
 		}
-		time.Sleep(refused.RetryAfter)
+		testkit.Advance(refused.RetryAfter)
 		for _, c := range []*crowd{one, other} {
 			for range 12 {
 				c.ask("busy", delay("1"))
@@ -280,7 +281,7 @@ func TestHeed_RetryAfterIsTrueInAFleet(t *testing.T) {
 		}
 		again := one.Take(t.Context(), &late)
 		if again.Refused || again.Waited > 10*time.Second {
-			t.Errorf("told to come back after %v, then: %+v", refused.RetryAfter, again)
+			t.Errorf("refused with Retry-After %v, then: %+v", refused.RetryAfter, again)
 		}
 		turnOf(again).End()
 		one.wg.Wait()

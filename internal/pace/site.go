@@ -20,13 +20,12 @@ type site struct {
 	lanes        map[string]*lane
 	queue        []*ticket // in the order they are served
 	timer        *time.Timer
-	robotsSent   time.Time     // when a request for robots.txt that did not wait was last sent, by a client or by heed
-	robotsFirst  time.Time     // when a request for robots.txt was last let go before all others
+	robots       robotsRequests
 	running      int           // turns that have been given and not ended
 	lag          time.Duration // from a turn's being given to its start, smoothed
 	pause        pause
 	mayWait      atomic.Bool // there is or was a pause that matters, or requests wait; it may stay true a little too long
-	reservations map[uint64]reservation
+	reservations reservations
 	fleetTickets map[string]*fleetTicket // positions among the requests of other heeds
 }
 
@@ -84,7 +83,8 @@ func (t *permit) startLocked(now time.Time) {
 		}
 	}
 	if t.first {
-		s.restartDelays(now)
+		s.robots.started(now)
+		s.scheduler.moved(s.origin)
 	}
 	t.fleetTicket.started(s, now)
 	s.scheduler.changed()
@@ -118,8 +118,8 @@ func (t *permit) End() {
 // arrive lets a ticket in, or refuses it.
 func (s *site) arrive(k *ticket, lanes []fleet.Lane, now time.Time) {
 	k.site = s
-	if k.ask.RobotsTxt && s.goesFirst(now, lanes) {
-		s.robotsFirst = now
+	if k.ask.RobotsTxt && s.robots.goesFirst(now, lanes) {
+		s.robots.first = now
 		s.give(k, now)
 		return
 	}
@@ -127,14 +127,14 @@ func (s *site) arrive(k *ticket, lanes []fleet.Lane, now time.Time) {
 	if s.scheduler.Shared != nil {
 		k.lanes = k.lanesKey()
 	}
-	s.fetched(k.ask.Fetched, now)
+	s.robots.fetched(k.ask.Fetched, now)
 	k.from = now
 	if k.ask.ObeyVisits {
 		k.from, k.visit = k.ask.visitStart(now)
 	}
 	patience := k.ask.patience()
 	k.limit = now.Add(patience)
-	if k.returning = s.claim(k, now); k.returning {
+	if k.returning = s.reservations.claim(k, now); k.returning {
 		k.limit = now.Add(max(2*patience, patience+returnSlack))
 	}
 	if s.scheduler.closing.Load() {
@@ -145,7 +145,7 @@ func (s *site) arrive(k *ticket, lanes []fleet.Lane, now time.Time) {
 	k.position = s.positionOf(k, now)
 	if k.due.After(k.limit) {
 		s.refuse(k, now)
-	} else if len(s.queue) > maxQueue {
+	} else if len(s.queue) > s.scheduler.bounds.queue {
 		s.refuse(s.queue[len(s.queue)-1], now)
 	}
 	s.advance(now)
@@ -161,16 +161,8 @@ func (s *site) refuse(k *ticket, now time.Time) {
 		k.position = s.positionOf(k, now)
 	}
 	s.remove(i)
-	k.refused, k.retry = true, wholeSeconds(s.reserve(k, now).Sub(now))
+	k.refused, k.retry = true, wholeSeconds(s.reservations.reserve(k, now).Sub(now))
 	close(k.ready)
-}
-
-// fetched takes note of when heed asked for the site's robots.txt, by the wall
-// clock.
-func (s *site) fetched(at, now time.Time) {
-	if age := now.Round(0).Sub(at); !at.IsZero() && age >= 0 && age < maxPause {
-		s.robotsSent = later(s.robotsSent, now.Add(-age))
-	}
 }
 
 // stepsOf returns the lanes of a request, making those that are new.
@@ -189,8 +181,9 @@ func (s *site) stepsOf(lanes []fleet.Lane, now time.Time) []step {
 // are too many lanes, new names share otherLane. While that lane exists every new name
 // uses it, since the last request of that name may have started in it.
 func (s *site) lane(name string, delay time.Duration, now time.Time) *lane {
+	bounds := &s.scheduler.bounds
 	full := func() bool {
-		return len(s.lanes) >= maxLanes || s.scheduler.lanes.Load() >= allLanes || s.lanes[otherLane] != nil
+		return len(s.lanes) >= bounds.lanes || s.scheduler.lanes.Load() >= bounds.allLanes || s.lanes[otherLane] != nil
 	}
 	if s.lanes[name] == nil && full() {
 		s.sweepLanes(now)
@@ -339,9 +332,17 @@ func (s *site) tick() {
 	s.advance(time.Now())
 }
 
+// release ends the pause of the site; the fleet is to be asked anew.
+func (s *site) release(now time.Time) {
+	s.pause = pause{}
+	for _, ft := range s.fleetTickets {
+		ft.again, ft.due, ft.pauseEnd = now, now, time.Time{}
+	}
+}
+
 // free returns from when on a request may start in l: a delay after the last one
 // there, and after a request for robots.txt.
-func (s *site) free(l *lane) time.Time { return later(l.next, s.robotsSent.Add(l.delay)) }
+func (s *site) free(l *lane) time.Time { return later(l.next, s.robots.sent.Add(l.delay)) }
 
 // sweepLanes drops the lanes in which any request may start.
 func (s *site) sweepLanes(now time.Time) {
@@ -359,16 +360,6 @@ func (s *site) forget(now time.Time) bool {
 	defer s.mu.Unlock()
 	s.sweepLanes(now)
 	s.gone = s.running == 0 && len(s.queue) == 0 && len(s.fleetTickets) == 0 && len(s.lanes) == 0 && !s.pause.matters(now) &&
-		len(s.liveReservations(now)) == 0 && now.Sub(s.robotsSent) > restartMemory
+		len(s.reservations.live(now)) == 0 && now.Sub(s.robots.sent) > robotsMemory
 	return s.gone
-}
-
-// restartMemory is how long a request that does not wait is remembered at a
-// site where nothing else is.
-const restartMemory = time.Minute
-
-func (t *Scheduler) changed() {
-	if t.Changed != nil {
-		t.Changed()
-	}
 }

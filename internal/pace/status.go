@@ -2,7 +2,6 @@ package pace
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -114,8 +113,8 @@ func (s *site) status(now time.Time) SiteStatus {
 	defer s.mu.Unlock()
 	status := SiteStatus{
 		Origin: s.origin.String(), Lanes: []LaneStatus{}, Waiting: len(s.queue), Running: s.running,
-		Pause: max(0, s.pause.until.Sub(now)), Asked: s.pause.asked, Reserved: len(s.liveReservations(now)),
-		Waiters: s.waiters(now),
+		Pause: max(0, s.pause.until.Sub(now)), Asked: s.pause.asked, Reserved: len(s.reservations.live(now)),
+		Waiters: waiters(s.queue, now),
 	}
 	for _, l := range s.lanes {
 		group, _, _ := strings.Cut(l.name, "\x00")
@@ -123,39 +122,6 @@ func (s *site) status(now time.Time) SiteStatus {
 	}
 	slices.SortFunc(status.Lanes, func(a, b LaneStatus) int { return cmp.Compare(a.Group, b.Group) })
 	return status
-}
-
-// Release ends the pauses of a host: those that it asked for, and those that its failing
-// answers caused. The delays that its robots.txt asks for stay. host is a host, with its
-// port or without, or an origin. It returns the origins that were paused.
-func (t *Scheduler) Release(host string) []string {
-	now := time.Now()
-	released := []string{}
-	for _, s := range t.all() {
-		o := s.origin
-		if host != o.Host && host != o.Authority() && host != o.String() {
-			continue
-		}
-		s.mu.Lock()
-		if s.pause.holds(now) {
-			released = append(released, o.String())
-		}
-		s.release(now)
-		s.scheduler.callFleet(s.origin, func(ctx context.Context, f Shared, origin string) error { return f.Release(ctx, origin) })
-		s.advance(now)
-		s.mu.Unlock()
-	}
-	slices.Sort(released)
-	t.changed()
-	return released
-}
-
-// release ends the pause of the site; the fleet is to be asked anew.
-func (s *site) release(now time.Time) {
-	s.pause = pause{}
-	for _, ft := range s.fleetTickets {
-		ft.again, ft.due, ft.pauseEnd = now, now, time.Time{}
-	}
 }
 
 // Checkpoint is what has to outlive the process, so that a restart brings no burst:
@@ -203,8 +169,9 @@ func (t *Scheduler) Restore(checkpoints []Checkpoint, since time.Time) {
 		}
 		t.at(c.Origin, func(s *site) {
 			if c.Hold {
-				s.startPause(min(left, maxPause), true, now)
-			} else if len(s.lanes) < maxLanes {
+				s.pause.extend(min(left, maxPause), true, now)
+				s.advance(now)
+			} else if len(s.lanes) < t.bounds.lanes {
 				l := &lane{name: c.Lane, delay: c.Delay, next: now.Add(min(left, c.Delay))}
 				if !since.IsZero() { // the last start may have been after the checkpoint
 					l.next = later(l.next, since.Add(c.Delay))

@@ -44,10 +44,10 @@ type Waiter struct {
 	Next    time.Duration `json:"next_ns"` // until its turn, estimated
 }
 
-// waiters returns the first requests in the queue.
-func (s *site) waiters(now time.Time) []Waiter {
+// waiters describes the first requests of a site's queue.
+func waiters(queue []*ticket, now time.Time) []Waiter {
 	list := []Waiter{}
-	for _, k := range s.queue[:min(maxWaiters, len(s.queue))] {
+	for _, k := range queue[:min(maxWaiters, len(queue))] {
 		path, _, _ := strings.Cut(k.ask.Target, "?") // a query may contain secrets
 		list = append(list, Waiter{
 			Who: k.ask.Who, Request: strings.Clone(path[:min(maxRequest, len(path))]), Since: k.came.Round(0),

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"heed/internal/testkit"
 )
 
 // The operator sees who waits at a site: in the order of the turns, since when, and when
@@ -20,10 +22,10 @@ func TestHeed_TheListHasThoseThatWait(t *testing.T) {
 		}
 		alice := Who{Address: "192.0.2.7", User: "alice", Name: "newsbot", Listener: "127.0.0.1:3128"}
 		send(alice, "GET /first")
-		time.Sleep(2 * time.Second)
+		testkit.Advance(2 * time.Second)
 		second := time.Now()
 		send(alice, "GET /second?token=secret")
-		time.Sleep(time.Second)
+		testkit.Advance(time.Second)
 		send(Who{Address: "192.0.2.8"}, "GET /"+strings.Repeat("x", 1000))
 		got := c.List()[0].Waiters
 		if len(got) != 2 {

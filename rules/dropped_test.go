@@ -7,7 +7,7 @@ import (
 	"heed/rules"
 )
 
-func TestHeed_DroppedPiecesAreToldWithTheirReason(t *testing.T) {
+func TestHeed_DroppedPiecesAreExplainedWithTheirReason(t *testing.T) {
 	t.Parallel()
 	for agent, want := range map[string][]rules.Dropped{
 		"Mozilla/5.0 (compatible; GoodBot/1.0; +https://example.org/bingbot.htm; bot@example.org)": {

@@ -33,7 +33,7 @@ var edgeVectors = []vector{
 	{from: "heed spellings", name: "slash runs merge after dot segments are gone, too",
 		file: "User-agent: *\nDisallow: /a/b\n", want: `
   refuse /a//..//b 2 v2`},
-	{from: "heed User-Agent", name: "the scheme of a URL names nobody, not even when it sticks to a name",
+	{from: "heed User-Agent", name: "the scheme of a URL is no name, not even when it sticks to a name",
 		file: "User-agent: http\nDisallow: /http\n\nUser-agent: q42bot\nDisallow: /q\n", want: `
 Foo/1.0 (+http://q42bot.test/)
   allow /http

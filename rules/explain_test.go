@@ -54,7 +54,7 @@ func printSteps(x rules.Explanation) string {
 	return b.String()
 }
 
-func TestHeed_ExplainTellsTheRoad(t *testing.T) {
+func TestHeed_ExplainPrintsTheSteps(t *testing.T) {
 	t.Parallel()
 	p := policyAs(rules.Standard, explained)
 	for _, c := range []struct{ agent, target, want string }{

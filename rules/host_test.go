@@ -2,8 +2,8 @@ package rules
 
 import "testing"
 
-// A tunnel's host is refused to whom the file bars from everything, and to
-// nobody else; what else the file says is counted as not seen.
+// A tunnel's host is refused only to an agent that the file disallows everything;
+// the other rules of the file are counted as not seen.
 func TestHeed_AHostIsJudgedByWhatHoldsForAllOfIt(t *testing.T) {
 	t.Parallel()
 	cases := []struct {

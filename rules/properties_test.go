@@ -78,7 +78,7 @@ func FuzzHeed_ADecoyNameLoosensNothing(f *testing.F) {
 	f.Add("User-agent: Sogou web spider\nDisallow: /a\nUser-agent: sogou\nDisallow:", "Sogou web spider/4.0", "x", "/a")
 	f.Fuzz(func(t *testing.T, file, header, decoy, target string) {
 		if strings.ContainsAny(decoy+header, "@:/") {
-			return // an address swallows what stands beside it
+			return // the text beside an address is read as part of it
 		}
 		p := standard(file)
 		if p.Source().State == rules.Available {

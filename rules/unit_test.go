@@ -88,7 +88,7 @@ func TestHeed_ANameOfWordsIsTakenWhole(t *testing.T) {
 }
 
 // TestHeed_AVersionMakesNoOtherName merges the groups of one name whatever
-// version stands behind it.
+// version follows it.
 func TestHeed_AVersionMakesNoOtherName(t *testing.T) {
 	t.Parallel()
 	p := standard("User-agent: wget\nDisallow: /1\n\nUser-agent: Wget/1.6\nDisallow: /2\n\nUser-agent: WGET*\nDisallow: /3\n")

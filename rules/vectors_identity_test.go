@@ -34,7 +34,7 @@ Wget/1.21.4
 	refuse /6 12
 Java/17.0.2
 	refuse /star 14`},
-	{from: "heed User-Agent", name: "the robot stands after compatible;",
+	{from: "heed User-Agent", name: "the robot comes after compatible;",
 		file: "User-agent: bingbot\nDisallow: /1\nUser-agent: AhrefsBot\nDisallow: /2\nUser-agent: GPTBot\nDisallow: /3\nUser-agent: ClaudeBot\nDisallow: /4\nUser-agent: OAI-SearchBot\nDisallow: /5\nUser-agent: *\nDisallow: /star\n", want: `
 Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)
 	refuse /1 2
@@ -53,7 +53,7 @@ Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; ClaudeBot/1.0; +c
 Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; OAI-SearchBot/1.0; +https://openai.com/searchbot
 	refuse /5 10
 	allow  /3`},
-	{from: "heed User-Agent", name: "the robot stands anywhere else",
+	{from: "heed User-Agent", name: "the robot is anywhere else",
 		file: "User-agent: Applebot\nDisallow: /1\nUser-agent: Bytespider\nDisallow: /2\nUser-agent: Storebot-Google\nDisallow: /3\nUser-agent: Amazonbot\nDisallow: /4\nUser-agent: meta-externalagent\nDisallow: /5\nUser-agent: *\nDisallow: /star\n", want: `
 Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_5) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/13.1.1 Safari/605.1.15 (Applebot/0.1; +http://www.apple.com/go/applebot)
 	refuse /1 2
@@ -82,7 +82,7 @@ Mozilla/5.0 (compatible; Linux x86_64; Mail.RU_Bot/2.0; +http://go.mail.ru/help/
 Sogou web spider/4.0(+http://www.sogou.com/docs/help/webmasters.htm#07)
 	refuse /4 8
 	allow  /star`},
-	{from: "heed User-Agent", name: "URLs and mail addresses name nobody",
+	{from: "heed User-Agent", name: "URLs and mail addresses are no names",
 		file: "User-agent: bingbot\nDisallow: /1\nUser-agent: msnbot\nDisallow: /2\nUser-agent: commoncrawl\nDisallow: /3\nUser-agent: gptbot\nDisallow: /4\nUser-agent: *\nDisallow: /star\n", want: `
 adidxbot/2.0; +http://www.bing.com/bingbot.htm
 	allow  /1
@@ -102,7 +102,7 @@ OtherBot/1.0 (+mailto:gptbot@site.test)
 OtherBot (https://gptbot)
 	allow  /4
 	refuse /star 10`},
-	{from: "heed User-Agent", name: "compatibility words name nobody, neither in the string nor in the file",
+	{from: "heed User-Agent", name: "compatibility words are no names, neither in the string nor in the file",
 		file: "User-agent: mozilla\nDisallow: /1\nUser-agent: Mozilla/5\nDisallow: /2\nUser-agent: Chrome\nDisallow: /3\nUser-agent: Safari\nDisallow: /4\nUser-agent: compatible\nDisallow: /5\nUser-agent: linux\nDisallow: /6\nUser-agent: *\nDisallow: /star\n", want: `
 Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36
 	allow  /1
@@ -123,7 +123,7 @@ Mozilla/5.0 (iPhone; CPU iPhone OS 17_2 like Mac OS X) AppleWebKit/605.1.15 (KHT
 	refuse /star 2
 Mozilla/5.0 (Macintosh; U; Intel Mac OS X 10.6; en-US) AppleWebKit/534.16 Chrome/10.0.648.205 Safari/534.16
 	refuse /star 2`},
-	{from: "heed User-Agent", name: "an empty one, or one of signs only, is nobody in particular",
+	{from: "heed User-Agent", name: "an empty one, or one of signs only, has no name",
 		file: "User-agent: *\nDisallow: /star\nUser-agent: FooBot\nDisallow: /\n", want: `
 	refuse /star 2
 	allow  /x
@@ -280,7 +280,7 @@ declared: Googlebot Google-Extended
 declared: Applebot Applebot-Extended
 	refuse /a 4
 	allow  /g 6`},
-	{from: "heed control tokens", name: "are nobody's fallback",
+	{from: "heed control tokens", name: "are no robot's fallback",
 		file: "User-agent: Google-Extended\nDisallow: /g\nUser-agent: Applebot-Extended\nDisallow: /a\n", want: `
 Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)
 	allow  /g

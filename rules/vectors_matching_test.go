@@ -154,7 +154,7 @@ declared: d
 	refuse /xb 2
 	allow  /cd 5
 	refuse /ce 4`},
-	{from: "heed length of a match", name: "the first of equal lines is the one that is told",
+	{from: "heed length of a match", name: "the first of equal lines is the one that is reported",
 		file: "User-agent: *\nDisallow: /a\nDisallow: /a\nDisallow: /%61\n", want: `
 	refuse /a 2`},
 	{from: "heed case", name: "of a path matters, that of escapes does not",
@@ -178,7 +178,7 @@ declared: d
 	allow  /x/../
 	allow  /...private/
 	allow  /x/..private/`},
-	{from: "heed spellings", name: "what leaves a refused path by dots is refused as it stands",
+	{from: "heed spellings", name: "a target that leaves a refused path by dots is refused as written",
 		file: "User-agent: *\nDisallow: /private/\n", want: `
 	refuse /private/../public 2
 	refuse /private/. 2

@@ -143,7 +143,7 @@ Mozilla/5.0 (X11; Linux x86_64; rv:109.0) Gecko/20100101 Firefox/115.0
 Mozilla/5.0 (compatible; OtherBot/1.0)
 	allow  /m
 	allow  /c`},
-	{from: "heed empty values", name: "of a user-agent line name nobody",
+	{from: "heed empty values", name: "of a user-agent line name no robot",
 		file: "User-agent:\nDisallow: /a\nUser-agent: *\nDisallow: /b\n", want: `
 	allow  /a
 	refuse /b 4`},

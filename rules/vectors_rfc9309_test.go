@@ -48,7 +48,7 @@ quxbot/1.0
 	allow  /example/page.html
 other/1.0
 	refuse / 2`},
-	{from: "RFC9309 §2.2", name: "field names have no case, and white space stands around name, colon and value",
+	{from: "RFC9309 §2.2", name: "field names have no case, and white space is allowed around name, colon and value",
 		file: "  uSeR-AgEnT\t:\t *  \n\tDISALLOW :\t/a\t \ndisallow:/b\nDisallow  :  /c\n", want: `
 	refuse /a/1 2
 	refuse /b/1 3

@@ -244,7 +244,7 @@ func TestHeed_BodiesAreReadWholeOrNotAtAll(t *testing.T) {
 	got("chunks without an end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\na: b\n\r\n", "", "unexpected EOF")
 	got("half a gzip", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"+string(half[:len(half)-9]), "", "unexpected EOF")
 	got("no gzip", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nDisallow: /private\n", "", "invalid header")
-	got("a coding nobody offered", "HTTP/1.1 200 OK\r\nContent-Encoding: compress\r\n\r\nxx", "", `content coding that was not offered ("compress")`)
+	got("a coding that was not offered", "HTTP/1.1 200 OK\r\nContent-Encoding: compress\r\n\r\nxx", "", `content coding that was not offered ("compress")`)
 	got("two codings", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\n\r\nxx", "", "content coding that was not offered")
 	got("no HTTP", "SSH-2.0-OpenSSH_9.2\r\n", "", "malformed HTTP")
 	got("nothing", "", "", "the site closed the connection")
@@ -376,7 +376,7 @@ func TestRFC9110_RevalidationAsksTheSameResource(t *testing.T) {
 	}
 }
 
-func TestHeed_AnOriginNeverReachedIsToldApart(t *testing.T) {
+func TestHeed_AnOriginNeverReachedIsDistinguished(t *testing.T) {
 	reached := func(name string, want bool, f *fetcher, o rules.Origin, target any) {
 		t.Helper()
 		a := f.fetch(o, "", validators{})
@@ -474,7 +474,7 @@ func TestHeed_AFetchEndsInTime(t *testing.T) {
 			if took := time.Since(begun); took > 10*time.Second {
 				t.Errorf("%s: took %s", name, took)
 			}
-			time.Sleep(time.Minute) // the site sees that its connection has gone
+			testkit.Advance(time.Minute) // the site sees that its connection has gone
 		})
 	}
 	plain := rules.Origin{Scheme: "http", Host: "site.test", Port: 80}
@@ -483,7 +483,7 @@ func TestHeed_AFetchEndsInTime(t *testing.T) {
 	ends("in the handshake", true, site, silent)
 	ends("in the body", false, plain, inTurn(drips(ok+"\r\n")))
 	ends("in redirects", false, plain, inTurn(func(c net.Conn, r *http.Request) {
-		time.Sleep(3 * time.Second)
+		testkit.Delay(3 * time.Second)
 		fmt.Fprintf(c, "HTTP/1.1 302 Found\r\nLocation: %sx\r\nContent-Length: 0\r\n\r\n", r.URL.Path)
 	}))
 }

@@ -235,7 +235,7 @@ func TestHeed_TheFileIsBoundedAndTheOldestGoes(t *testing.T) {
 	}
 }
 
-func TestRFC9309_WhatNobodyMayUseAnyMoreLeavesTheDisk(t *testing.T) {
+func TestRFC9309_ExpiredCopiesAreDeletedFromTheDisk(t *testing.T) {
 	t.Parallel()
 	f, _ := openFile(t, t.TempDir(), 1<<30)
 	k := f.ForRoute("").(*fileStore)

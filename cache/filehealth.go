@@ -153,7 +153,7 @@ func (f *File) damaged(db *bbolt.DB, why *damage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.db != db || f.closed {
-		return // somebody else found it first
+		return // another goroutine found it first
 	}
 	f.db = nil
 	if f.damages++; f.damages > 1 {

@@ -31,7 +31,7 @@ func saysSo(t *testing.T, heard *bytes.Buffer, text string, times int) {
 	}
 }
 
-func TestHeed_WhatTheDiskCannotTakeIsTold(t *testing.T) {
+func TestHeed_AWriteThatFailsIsReported(t *testing.T) {
 	t.Parallel()
 	f, heard := openFile(t, t.TempDir(), 1<<40)
 	f.flushing.Lock() // the disk is busy
@@ -196,7 +196,7 @@ func TestHeed_AFileThatCannotBeHadYet(t *testing.T) {
 	}
 }
 
-// readOnly has nobody, root neither, write to the file system at dir.
+// readOnly mounts the file system at dir read-only: root cannot write to it either.
 func readOnly(t *testing.T, dir string) (undo func()) {
 	t.Helper()
 	remount := func(flags uintptr, option string) {
@@ -211,8 +211,8 @@ func readOnly(t *testing.T, dir string) (undo func()) {
 	return func() { remount(0, "rw") }
 }
 
-// Who removes the file, or puts another one there, does not have heed write
-// into what nobody will find again.
+// When the file is removed or replaced while heed uses it, heed does not go on
+// writing to the old one, which has no name any more.
 func TestHeed_AFileRemovedWhileItIsUsed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -312,8 +312,9 @@ func TestHeed_WhatWaitsAgainIsNotNewerThanWhatCameSince(t *testing.T) {
 	closeFile(t, f)
 }
 
-// A purge that the disk cannot take is told: the rules might come back.
-func TestHeed_APurgeThatTheDiskDoesNotTakeIsTold(t *testing.T) {
+// A purge that cannot be written to the disk is reported: the rules might come back
+// after a restart.
+func TestHeed_AFailedPurgeIsReported(t *testing.T) {
 	t.Parallel()
 	_, o := newSite(t, status(200))
 	f, _ := openFile(t, t.TempDir(), 1<<30)

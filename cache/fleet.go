@@ -21,11 +21,11 @@ type Shared interface {
 	// says that it was dropped. Version 0: there is nothing else, or it is unreachable;
 	// -1: there is nothing any more, for it was lost, which says nothing.
 	Newer(ctx context.Context, tag, name string, known int64) (version int64, record, snapshot []byte)
-	// Lease asks for the right to fetch for all. When end is not nil it is given,
-	// and end must be called with what came of it, which is of use for keep: no
-	// record when others may have none; it returns the version of what was stored,
-	// 0 when nothing was. When wait is not zero, somebody else fetches or has fetched: look, and
-	// ask again after so long. When both are zero, each is to fetch for itself.
+	// Lease asks for the right to fetch for all heeds. When end is not nil the right is
+	// given, and end must be called with the result, which is valid for keep; an empty
+	// record means that the others get none. end returns the version of what was stored,
+	// 0 when nothing was. When wait is not zero, another heed fetches or has fetched: look,
+	// and ask again after wait. When both are zero, each is to fetch for itself.
 	Lease(ctx context.Context, tag, name string, known int64) (end func(record, snapshot []byte, keep time.Duration) (version int64), wait time.Duration)
 	// Drop forgets tag, and has the others forget it. An error says that it
 	// could not.
@@ -98,7 +98,7 @@ func (t *lease) pull(ctx context.Context) {
 		return
 	}
 	e.version = version
-	if !t.place.replace(t.key, t.entry, e) { // somebody else was at it meanwhile
+	if !t.place.replace(t.key, t.entry, e) { // it was changed meanwhile
 		t.entry = t.place.entry(t.key, t.cache.now())
 		return
 	}

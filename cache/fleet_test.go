@@ -97,7 +97,7 @@ func (s *seat) end(tag, key string, record, snapshot []byte, keep time.Duration)
 	delete(s.leases, key)
 	s.last++
 	s.all[key] = shared{s.last, record, snapshot}
-	s.tellLocked(tag)
+	s.notifyLocked(tag)
 	return s.last
 }
 
@@ -115,7 +115,7 @@ func (s *seat) Drop(_ context.Context, tag string) (had bool, err error) {
 	}
 	s.last++
 	s.dropped[tag] = s.last
-	s.tellLocked(tag)
+	s.notifyLocked(tag)
 	return had, nil
 }
 
@@ -125,8 +125,8 @@ func (s *seat) Watch(changed func(string)) {
 	s.watchers[s.number] = changed
 }
 
-// tellLocked tells the others, as a store does: a moment later.
-func (s *seat) tellLocked(tag string) {
+// notifyLocked notifies the other heeds of a change, as a store does: a moment later.
+func (s *seat) notifyLocked(tag string) {
 	for i, changed := range s.watchers {
 		if i != s.number && changed != nil {
 			go changed(tag)

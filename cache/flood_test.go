@@ -91,7 +91,7 @@ func TestHeed_WhatIsCountedIsWhatIsHeld(t *testing.T) {
 	}
 }
 
-// A walk through names nobody asked for before neither fills the memory nor
+// A walk through names that were never requested before neither fills the memory nor
 // drives out the sites in steady use, whether or not a disk is kept busy with
 // them. HEED_TEST_FULL=1 makes it a million names.
 func TestHeed_AMillionNamesAreBounded(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"heed/internal/testkit"
 )
 
 // stay is a fetch in a fetchLimiter that lasts as long as told, or until told to end.
@@ -118,7 +120,7 @@ func TestLane_TheSlowGiveWay(t *testing.T) {
 		var slow []*stay
 		for n := range 4 {
 			slow = append(slow, enter(t, l, fmt.Sprint("slow", n), 14*time.Second))
-			<-time.After(time.Millisecond)
+			testkit.Advance(time.Millisecond)
 		}
 		begun := time.Now()
 		first := enter(t, l, "quick.test", time.Millisecond)
@@ -132,11 +134,11 @@ func TestLane_TheSlowGiveWay(t *testing.T) {
 		}
 		for n, s := range slow[1:] {
 			if !s.running() {
-				t.Errorf("slow site %d was ended for nobody", n+1)
+				t.Errorf("slow site %d was ended although no fetch waited for its slot", n+1)
 			}
 		}
 		if !enter(t, l, "quick.test", time.Millisecond).running() {
-			t.Error("there is a place, and nobody is let in")
+			t.Error("a slot is free, and the fetch that waits for it does not start")
 		}
 		<-slow[3].ended
 		l.empty(t)
@@ -144,7 +146,7 @@ func TestLane_TheSlowGiveWay(t *testing.T) {
 }
 
 // Who waits for its own site has no right to the ticket of another.
-func TestLane_NobodyGivesWayToASiteThatHasItsShare(t *testing.T) {
+func TestLane_NoFetchGivesWayToASiteThatHasItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLane()
 		steady := []*stay{enter(t, l, "a.test", 9*time.Second), enter(t, l, "b.test", 9*time.Second)}
@@ -156,7 +158,7 @@ func TestLane_NobodyGivesWayToASiteThatHasItsShare(t *testing.T) {
 				t.Errorf("a steady one: %v", s.err)
 			}
 		}
-		<-time.After(time.Minute) // of the test's own time
+		testkit.Advance(time.Minute)
 		l.empty(t)
 	})
 }
@@ -178,7 +180,7 @@ func TestLane_TheQueueIsBounded(t *testing.T) {
 		if s := enter(t, l, "last.test", time.Second); !errors.Is(s.err, errFull) {
 			t.Errorf("the seventh to wait: %v", s.err)
 		}
-		<-time.After(time.Minute)
+		testkit.Advance(time.Minute)
 		l.empty(t)
 	})
 }
@@ -197,7 +199,7 @@ func TestLane_WhoWaitsTooLongLeavesNothingBehind(t *testing.T) {
 		if len(l.waiting) != 0 {
 			t.Error("it still waits")
 		}
-		<-time.After(time.Minute)
+		testkit.Advance(time.Minute)
 		l.empty(t)
 	})
 }

@@ -134,7 +134,7 @@ func TestPolicy_ADenialIsRetriedOnceAsTheClientAndKeptForItAlone(t *testing.T) {
 	s.askedTimes("the same product", 2)
 	s.shows("another client", "Other/1", rules.Allow)
 	s.askedTimes("another product", 3)
-	s.shows("nobody in particular", "", rules.Allow)
+	s.shows("no name", "", rules.Allow)
 	if held := s.cache.Held(site); len(held) != 1 || held[0].Source().RetriedAs != "Welcome/1" {
 		t.Errorf("%d files are held for named clients", len(held))
 	}
@@ -182,7 +182,7 @@ func TestPolicy_VaryUserAgentAddsTheAgentToTheKey(t *testing.T) {
 	s.askedTimes("as ourselves and as the client", 7)
 	s.turns(200)
 	s.clock.step(2 * time.Hour)
-	s.shows("when all are told the same", "Guest/1", rules.Refuse)
+	s.shows("when every client gets the same file", "Guest/1", rules.Refuse)
 	s.askedTimes("as ourselves alone", 8)
 }
 

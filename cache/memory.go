@@ -128,7 +128,7 @@ func (m *Memory) countLocked(p *originSlot) {
 }
 
 // victimLocked draws the slot to evict: the one of a sample that would be
-// missed least. Places that are pinned are left alone: somebody waits for them.
+// missed least. Slots that are pinned are left alone: a request waits for them.
 func (m *Memory) victimLocked() *originSlot {
 	var victim *originSlot
 	var least int64
@@ -205,8 +205,8 @@ const (
 	// fetchBonus is for those whose site would have to be asked again, while the
 	// others can be had from the disk.
 	fetchBonus = 5 * time.Minute
-	// emptyPenalty is taken from those that hold nothing which would spare a fetch
-	// or stand in for one.
+	// emptyPenalty is taken from those that hold no copy which could be used in place of
+	// a fetch.
 	emptyPenalty = 24 * time.Hour
 )
 
@@ -334,7 +334,7 @@ func (p *originSlot) size() int64 {
 	return n
 }
 
-// remove gives p up, unless somebody waits for it.
+// remove drops p, unless a request waits for it.
 func (m *Memory) remove(p *originSlot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

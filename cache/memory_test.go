@@ -174,7 +174,7 @@ func TestHeed_ClockStepsNeitherReviveNorBury(t *testing.T) {
 	}
 }
 
-// The monotonic clock stands still while a machine sleeps.
+// The monotonic clock does not advance while a machine sleeps.
 func TestHeed_AgeIsCountedByTheWallClock(t *testing.T) {
 	c := New(Config{Transport: http.DefaultTransport})
 	if now := c.now(); now != now.Round(0) {

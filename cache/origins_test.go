@@ -34,7 +34,7 @@ func bad(t *testing.T, s stage) rules.Origin {
 	return originOf(t, "http://"+l.Addr().String())
 }
 
-// says answers with text as it stands.
+// says answers with text, unchanged.
 func says(text string) stage {
 	return func(c net.Conn, _ *http.Request) { _, _ = io.WriteString(c, text) }
 }
@@ -64,7 +64,7 @@ func drips(text string) stage {
 		_, err := io.WriteString(c, text)
 		for err == nil {
 			_, err = io.WriteString(c, "a")
-			<-time.After(time.Millisecond)
+			testkit.Delay(time.Millisecond)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func origins(t *testing.T) []struct {
 		{"too many requests", sized("429 Too Many Requests", "Retry-After: 30\r\n", ""), rules.Unreachable, "429"},
 		{"a proxy's word", sized("407 Proxy Authentication Required", "", ""), rules.Unreachable, "407"},
 		{"unavailable", sized("503 Service Unavailable", "Retry-After: Tue, 99 Foo\r\n", ""), rules.Unreachable, "503"},
-		{"a status nobody knows", sized("999 No", "", ""), rules.Unreachable, "999"},
+		{"an unknown status", sized("999 No", "", ""), rules.Unreachable, "999"},
 		{"a status that is no number", says("HTTP/1.1 abc OK\r\n\r\n"), rules.Unreachable, "malformed HTTP"},
 		{"switching protocols, unasked", says("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), rules.Unreachable, "101"},
 		{"interim answers without end", endless("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), rules.Unreachable, ""},
@@ -156,7 +156,7 @@ func origins(t *testing.T) []struct {
 		{"plain text called gzip", sized("200 OK", "Content-Encoding: gzip\r\n", file), rules.Unreachable, "invalid header"},
 		{"plain text called zstd", sized("200 OK", "Content-Encoding: zstd\r\n", file), rules.Unreachable, "magic number"},
 		{"a gzip of a gzip", sized("200 OK", "Content-Encoding: gzip, gzip\r\n", string(forms["gzip"])), rules.Unreachable, "content coding"},
-		{"a coding nobody offered", sized("200 OK", "Content-Encoding: compress\r\n", "x"), rules.Unreachable, "content coding"},
+		{"a coding that was not offered", sized("200 OK", "Content-Encoding: compress\r\n", "x"), rules.Unreachable, "content coding"},
 		{"a gzip of nothing without end", endless(ok+"Content-Encoding: gzip\r\n\r\n", string(zipped(""))), rules.Unreachable, "longer gzip form than"},
 		// What is no robots.txt.
 		{"a page", sized("200 OK", "Content-Type: text/html\r\n", "<!DOCTYPE html><html><h1>Hello</h1></html>"), rules.Unavailable, "HTML"},
@@ -253,7 +253,7 @@ func TestHeed_OriginsThatMisbehaveInTLS(t *testing.T) {
 			t.Errorf("%s: %+v", name, src)
 		}
 	}
-	refuses("a certificate nobody signed", "certificate", httptest.NewUnstartedServer(http.NotFoundHandler()), &http.Transport{})
+	refuses("a certificate that no authority signed", "certificate", httptest.NewUnstartedServer(http.NotFoundHandler()), &http.Transport{})
 	old := httptest.NewUnstartedServer(http.NotFoundHandler())
 	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}
 	refuses("a version of long ago", "protocol version", old, &http.Transport{})

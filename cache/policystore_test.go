@@ -134,7 +134,7 @@ func TestHeed_NothingOfAnEntryIsForgotten(t *testing.T) {
 }
 
 // What may be told of a failure is known after a restart, too.
-func TestHeed_WhatMayBeToldIsKept(t *testing.T) {
+func TestHeed_PublicTextIsKept(t *testing.T) {
 	t.Parallel()
 	e := next(nil, answer{origin: site, status: 302, err: publicErrorf(errNetwork, "redirects in a circle")}, start, 0, rules.Standard)
 	again, err := readRecord(site, rules.Standard, encodeRecord(e, rules.Standard), nil)
@@ -252,9 +252,9 @@ func TestHeed_ARestartAsksNoSiteAgain(t *testing.T) {
 	closeFile(t, f)
 }
 
-// A copy that was confirmed, or that stands in for a failing site, is on disk
-// once; what is known of it changes.
-func TestHeed_ACopyOnDiskIsRevalidatedAndStandsIn(t *testing.T) {
+// A copy that was confirmed, or that is used while the site fails, is stored once; only
+// its source changes.
+func TestHeed_ACopyOnDiskIsRevalidatedAndUsedWhileTheSiteFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	f, _ := openFile(t, dir, 1<<30)

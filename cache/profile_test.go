@@ -50,9 +50,9 @@ func TestHeed_AKeptDenialIsAskedAboutAgainUnderAnotherProfile(t *testing.T) {
 	}
 }
 
-// A failing site's old copy stands in under the profile in force, and is not
-// lost to one that lets none stand in.
-func TestHeed_AKeptCopyStandsInAsTheProfileInForceHasIt(t *testing.T) {
+// Whether a failing site's old copy is used depends on the profile in force. A profile
+// that uses none does not delete it.
+func TestHeed_TheProfileInForceDecidesWhetherAnOldCopyIsUsed(t *testing.T) {
 	t.Parallel()
 	d := newDrawer()
 	site, o := newSite(t, status(200, "Cache-Control", "max-age=300"))

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -21,7 +22,7 @@ func (s *scene) passes(d time.Duration) {
 	}
 }
 
-func TestPolicy_TheLastGoodCopyStandsInForThirtyDays(t *testing.T) {
+func TestPolicy_TheLastGoodCopyIsUsedForThirtyDays(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, rules.Standard)
 	s.turns(200)
@@ -306,7 +307,7 @@ func TestPolicy_AFailureBesideACopyLeavesItStanding(t *testing.T) {
 			t.Errorf("%+v", src)
 		}
 		s.askedTimes("afterwards", 2)
-		s.clock.step(75 * time.Second) // the retry is due: nobody waits for a site that is down
+		s.clock.step(75 * time.Second) // the retry is due: no request waits for a site that is down
 		s.turn(func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() })
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // who cannot wait has an answer all the same
@@ -316,7 +317,7 @@ func TestPolicy_AFailureBesideACopyLeavesItStanding(t *testing.T) {
 		s.cache.Policy(t.Context(), site, "")
 		synctest.Wait()
 		s.askedTimes("at the retry", 3)
-		<-time.After(time.Minute) // of the test's own time: the fetch gives up
+		testkit.Advance(time.Minute) // the fetch gives up
 	})
 }
 
@@ -422,7 +423,7 @@ func TestPolicy_TheFirstRequestWaitsFifteenSecondsThenRefuses(t *testing.T) {
 		s.askedTimes("a silent site", 1)
 		// What comes within that time counts.
 		other := newScene(t, rules.Standard)
-		other.turn(func(*http.Request) (*http.Response, error) { <-time.After(14 * time.Second); return reply(404), nil })
+		other.turn(func(*http.Request) (*http.Response, error) { testkit.Delay(14 * time.Second); return reply(404), nil })
 		other.shows("a slow site", "", rules.Allow)
 	})
 }

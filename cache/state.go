@@ -165,7 +165,7 @@ func (e *entry) confirm(a answer, now time.Time) *entry {
 }
 
 // fail makes the entry after a failure: the copy at hand, stale, as long as it
-// may stand in, else an unreachable origin. e may be nil.
+// may be used, else an unreachable origin. e may be nil.
 func (e *entry) fail(a answer, err error, now time.Time, jitter float64, profile rules.Profile) *entry {
 	n := entry{history: history{MadeAt: now, Failures: 1, FailingSince: now}}
 	if e != nil {
@@ -218,12 +218,12 @@ func earlier(a, b time.Time) time.Time {
 // common is RFC 9309; they differ where it leaves a choice:
 //
 //	Standard, REP1994  401 and 403 mean "no file" (§2.3.1.3); the last good copy
-//	                   stands in for a site that cannot be asked, for 30 days at
+//	                   is used while a site cannot be asked, for 30 days at
 //	                   most (§2.4)
 //	Strict             401 and 403 close the site, as the draft of 1996 had it;
-//	                   no old copy stands in (§2.3.1.4)
+//	                   no old copy is used (§2.3.1.4)
 //	Google             the first twelve hours of a failure are refused; only then
-//	                   the last good copy stands in, for 30 days at most
+//	                   the last good copy is used, for 30 days at most
 
 // googleRefusal is how long Google leaves a failing site alone before it goes by
 // the last good copy.

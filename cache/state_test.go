@@ -67,7 +67,7 @@ func TestState_WhatAnAnswerMeans(t *testing.T) {
 		answer{origin: site, status: 200, err: errNetwork}, rules.Unreachable)
 }
 
-func TestState_SourceTellsHowAPolicyWasObtained(t *testing.T) {
+func TestState_SourceRecordsHowAPolicyWasObtained(t *testing.T) {
 	t.Parallel()
 	src := after(said(200, "Cache-Control", "max-age=7200")).policy.Source()
 	if src.Origin != site || src.Status != 200 || !src.FetchedAt.Equal(start) ||
@@ -205,7 +205,7 @@ func TestState_Revalidation(t *testing.T) {
 		t.Errorf("another resource's 304 confirmed the copy: %+v", src)
 	}
 	if src = after(said(200), said(304)).policy.Source(); !src.Stale {
-		t.Errorf("a 304 nobody asked for confirmed the copy: %+v", src)
+		t.Errorf("a 304 to an unconditional request confirmed the copy: %+v", src)
 	}
 }
 

@@ -69,7 +69,8 @@ func TestRFC9110_CredentialsForTheProxy(t *testing.T) {
 	}
 }
 
-// Whoever opened a tunnel is asked inside it no more, and is known there.
+// The user who opened a tunnel needs no credentials inside it and is recorded with the
+// requests in it.
 func TestHeed_ATunnelKnowsItsUser(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) {
 		settle(c, &acl.Rules{Users: oneUser{}, Clients: []acl.Client{{Name: "annsbot", User: "ann", Agent: rules.Declare("BadBot")}}})

@@ -84,9 +84,9 @@ func TestHeed_UnspecifiedAddressIsHeedItself(t *testing.T) {
 	}
 }
 
-// What a client is told of rules that could not be had names no address of
-// heed's network, and no age of a file that was never there.
-func TestHeed_UnreachableRulesTellNothingOfTheNetwork(t *testing.T) {
+// A refusal because robots.txt could not be fetched contains no address of heed's
+// network, and no age of a file that was never fetched.
+func TestHeed_ARefusalForUnreachableRulesContainsNoAddress(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) {
 		c.Policies = policiesFunc(func(rules.Origin, string) *rules.Policy {
 			err := &net.OpError{Op: "read", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 9, 8, 7), Port: 4321}, Err: io.ErrUnexpectedEOF}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What the site compressed arrives octet for octet, HEAD tells the length of
-// GET, and ETag and ranges are untouched.
+// A body that the site compressed arrives octet for octet, the Content-Length of HEAD is
+// that of GET, and ETag and ranges are unchanged.
 func TestEncodedBodiesAreUntouched(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)

@@ -14,8 +14,8 @@ import (
 	"heed/proxy/upstream"
 )
 
-// Whoever is refused for want of rules is told in words what the site did
-// instead of sending them.
+// A refusal because there are no rules says in words what the site did in place of
+// sending them.
 func TestHeed_ARefusalSaysWhatBecameOfRobotsTxt(t *testing.T) {
 	var zipped bytes.Buffer
 	z := gzip.NewWriter(&zipped)

@@ -37,7 +37,7 @@ func TestRFC9209_SiteCannotSpeakForHeed(t *testing.T) {
 		`other; details="rig-7f3a, \"rig-7f3a\""`:        `other;details="rig-7f3a, \"rig-7f3a\""`,
 		`rig-7f3a; error="`:                              "", // cannot be read
 		`cdn; error=http_request_denied, rig-7f3a-not;x`: `cdn;error=http_request_denied, rig-7f3a-not;x`,
-		`cdn-1; received-status=503 ,  "b"`:              `cdn-1; received-status=503 ,  "b"`, // names nobody: untouched
+		`cdn-1; received-status=503 ,  "b"`:              `cdn-1; received-status=503 ,  "b"`, // not heed's name: unchanged
 	}
 	for field, want := range forged {
 		r := answering(t, func(*http.Request) string {
@@ -120,7 +120,7 @@ func TestRFC9110_MaxForwardsEndsHere(t *testing.T) {
 			t.Errorf("TRACE: %s %v %q", a.Status, a.Header, a.body)
 		}
 		if strings.Contains(a.body, "secret") || strings.Contains(a.body, "eDp5") {
-			t.Errorf("TRACE tells secrets: %q", a.body)
+			t.Errorf("the answer to TRACE contains secrets: %q", a.body)
 		}
 		o := r.ask(m, question{method: "OPTIONS", path: "/last/" + string(m), header: header})
 		if proxyStatusOf(t, o.Header) != "proxy_internal_response" || o.StatusCode != 200 || o.body != "" {

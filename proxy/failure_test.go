@@ -107,8 +107,8 @@ var needsTLS = regexp.MustCompile(`^(untrusted|expired|othername|alert|nottls)\.
 var inside = regexp.MustCompile(`127\.0\.0\.1|\[::1\]|:\d{4,5}\b|dial tcp|lookup |no such host|x509|tls: |read tcp|write tcp|EOF|context |net/http|malformed`)
 
 // A site that fails is 502 or 504 with the right Proxy-Status, never a 403,
-// and tells nothing of heed's inside. The record does.
-func TestSiteFailuresAreToldApart(t *testing.T) {
+// and its text contains no internals of heed. The record does.
+func TestSiteFailuresAreDistinguished(t *testing.T) {
 	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/reset" {
 			panic(http.ErrAbortHandler)
@@ -138,7 +138,7 @@ func TestSiteFailuresAreToldApart(t *testing.T) {
 				}
 				told := a.Status + fmt.Sprint(a.Header) + a.body
 				if leak := inside.FindString(told); leak != "" {
-					t.Errorf("%q is told: %s", leak, told)
+					t.Errorf("the answer contains %q: %s", leak, told)
 				}
 				if a.ContentLength != int64(len(a.body)) {
 					t.Errorf("Content-Length %d, %d octets", a.ContentLength, len(a.body))
@@ -222,8 +222,8 @@ func serve(l net.Listener, act func(net.Conn)) {
 	})
 }
 
-// A site that fails before it took the body is told of at once, though the
-// body has not come; and what follows on the wire is not a request.
+// The failure of a site before it has read the body is answered immediately, although
+// the body has not arrived; and the octets that follow are not read as a request.
 func TestFailureDoesNotWaitForTheBody(t *testing.T) {
 	s := newSite(t, hello)
 	s.resolve["refused.test:80"] = testkit.FreeAddr(t)
@@ -275,7 +275,7 @@ func TestHeed_NothingHappensUnrecorded(t *testing.T) {
 				t.Errorf("%s: %s %v", path, a.Status, a.Header)
 			}
 			if strings.Contains(a.body, "secret") {
-				t.Errorf("the operator's path is told: %s", a.body)
+				t.Errorf("the answer contains the operator's path: %s", a.body)
 			}
 		}
 	})

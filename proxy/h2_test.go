@@ -9,8 +9,8 @@ import (
 	"heed/internal/testkit"
 )
 
-// lastStream is an answer whose reset net/http takes only once it has told that
-// no stream is left: the goroutine that takes resets is the one that tells.
+// lastStream is an answer whose reset ends only after told has returned, which reports
+// that no stream is open: in net/http one goroutine does both.
 type lastStream struct {
 	http.ResponseWriter
 	told func()

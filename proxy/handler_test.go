@@ -65,7 +65,7 @@ func TestHeed_AllowsAndRefusesInEveryMode(t *testing.T) {
 	}
 }
 
-// The body of a refusal tells everything a reviewer asks for, the sentence first.
+// The body of a refusal contains everything a reviewer needs, the sentence first.
 func TestHeed_RefusalNamesRuleLineGroupAndDecision(t *testing.T) {
 	r := newRig(t, hello)
 	req, _ := http.NewRequest("GET", "http://site.test/private/page", nil)
@@ -126,8 +126,9 @@ func TestHeed_EveryMethodIsJudged(t *testing.T) {
 	}
 }
 
-// Signatures of a client go to the site as they came, and name nobody.
-func TestHeed_SignaturesPassUntouchedAndNameNobody(t *testing.T) {
+// Signatures of a client go to the site unchanged, and do not identify the client to
+// heed.
+func TestHeed_SignaturesPassUnchangedAndNameNoClient(t *testing.T) {
 	r := newRig(t, hello)
 	fields := []string{
 		`Signature-Agent: sig="https://badbot.test"`,

@@ -11,7 +11,7 @@ import (
 	"heed/internal/testkit"
 )
 
-// secret stands for credentials meant for heed, and for nobody else.
+// secret is in place of credentials for heed, which no other program may receive.
 const secret = "Basic c2VjcmV0OnNlY3JldA=="
 
 // Credentials for the proxy never reach a site: not from a request, not from a
@@ -111,7 +111,7 @@ func TestAnswerFieldsOfOneHopStayThere(t *testing.T) {
 }
 
 // Nothing is added that the client did not say: no User-Agent, no
-// Accept-Encoding, no Forwarded; Via alone tells of the proxy.
+// Accept-Encoding, no Forwarded; only Via names the proxy.
 func TestNothingIsInvented(t *testing.T) {
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Content-Type"] = nil

@@ -35,8 +35,8 @@ func TestHeed_WhoLeavesBeforeTheRulesAreHereHasLeft(t *testing.T) {
 	}
 }
 
-// Who closes one direction only can still read, and is told.
-func TestHeed_WhoClosedItsSideIsToldSo(t *testing.T) {
+// A client that closes only its sending direction still reads the answer.
+func TestHeed_AClientThatClosedItsSideGetsTheReason(t *testing.T) {
 	asked, answer := make(chan bool, 1), make(chan bool)
 	defer close(answer)
 	r := newRig(t, hello, func(c *Config) { c.Policies = waiting{c.Policies, asked, answer} })
@@ -53,7 +53,7 @@ func TestHeed_WhoClosedItsSideIsToldSo(t *testing.T) {
 	}
 }
 
-// waiting has policies come when answer is closed, and tells of each question.
+// waiting returns policies when answer is closed, and reports each question.
 type waiting struct {
 	Policies
 	asked, answer chan bool

@@ -83,8 +83,8 @@ func TestHeed_ConnectionsAreLimitedInAllAndByClient(t *testing.T) {
 	}
 }
 
-// Those who come when there is no place are told so as long as that is cheap,
-// and in any case do not fill the proxy.
+// Connections beyond the limit are answered with a refusal as long as that is cheap, and
+// never exhaust the proxy.
 func TestHeed_AFloodOfConnectionsIsTurnedAway(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) {
 		c.Limits = limit.Limits{Connections: 10, ConnectionsPerClient: 5, DrainTime: time.Minute}

@@ -12,7 +12,7 @@ import (
 	"heed/rules"
 )
 
-// broken is a request that is none; %P stands for what comes before a path.
+// broken is a request that is none; %P is replaced by the text before a path.
 type broken struct {
 	name   string
 	bytes  string
@@ -94,7 +94,7 @@ func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
 			t.Errorf("the record does not say where the tunnel led: %+v", e)
 		}
 		if strings.Contains(e.Raw+e.Detail+e.Target+string(a.Body), "secret") {
-			t.Errorf("credentials are told or recorded: %+v", e)
+			t.Errorf("credentials are answered or recorded: %+v", e)
 		}
 	}
 	t.Run("all", func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestHeed_MalformedRequestsAreAnsweredRecordedAndClosed(t *testing.T) {
 	})
 }
 
-// A malformed request after a good one is told as such too: the answer before
-// it is whole.
+// A malformed request after a good one is answered as such as well: the answer before it
+// is complete.
 func TestHeed_MalformedRequestAfterAGoodOne(t *testing.T) {
 	r := newRig(t, hello)
 	eachMode(t, rawModes, func(t *testing.T, m mode) {

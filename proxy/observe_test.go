@@ -167,7 +167,7 @@ func TestVerdictAfterTheRequestHasTheReasonOfItsMode(t *testing.T) {
 	}
 }
 
-// Names that differ are reported to whoever observes; the request goes where its
+// In observe mode names that differ are reported; the request goes to the host that its
 // tunnel was opened to.
 func TestHeed_AnObservedMismatchIsReported(t *testing.T) {
 	r := newRig(t, hello, observing)
@@ -234,7 +234,7 @@ func TestHeed_AnObservedHostIsNoWayToAnother(t *testing.T) {
 	hidden := r.bySite("h1.test", "http/1.1")
 	hidden.InsecureSkipVerify = true
 	if _, err := testkit.Dial(t, r.addr).Connect("site.test:443").TryTLS(hidden); err == nil {
-		t.Error("the tunnel stands")
+		t.Error("the tunnel is open")
 	}
 }
 
@@ -253,7 +253,7 @@ func TestHeed_CredentialsBehindAMismatchAreNotRecorded(t *testing.T) {
 	}
 }
 
-// What cannot be forwarded is refused to whoever observes as well.
+// A request that cannot be forwarded is refused in observe mode as well.
 func TestHeed_ObservingDoesNotMakeSenseOfWhatHasNone(t *testing.T) {
 	r := newRig(t, hello, observing)
 	if got := r.ask(plain, question{path: "/a%00b"}); got.StatusCode != http.StatusBadRequest {
@@ -264,7 +264,7 @@ func TestHeed_ObservingDoesNotMakeSenseOfWhatHasNone(t *testing.T) {
 	}
 }
 
-// Bytes that are no HTTP pass where a tunnel might go, for whoever observes.
+// In observe mode bytes that are no HTTP pass where a tunnel would be allowed.
 func TestHeed_AnObservedTunnelMayCarryAnything(t *testing.T) {
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

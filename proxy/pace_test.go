@@ -132,7 +132,7 @@ func TestHeed_ATurnIsTakenBeforeTheRecordAndBeginsWithTheRequest(t *testing.T) {
 	r.ask(plain, question{path: "/quick", header: []string{"User-Agent: quick/1.0"}})
 	r.records.target(t, "/quick")
 	if got := p.told(); got != "answered OK" {
-		t.Errorf("a request that nobody paces: %s", got)
+		t.Errorf("a request that is not paced: %s", got)
 	}
 }
 
@@ -239,7 +239,8 @@ func TestHeed_WhatCannotBeSentDoesNotBeginItsTurn(t *testing.T) {
 	}
 }
 
-// People wait for nothing, and whoever is only observed is known as such.
+// Requests of an exempt client do not wait, and requests that are only observed are
+// passed to the Pacer as such.
 func TestHeed_WhoIsNotPaced(t *testing.T) {
 	p := &turnstile{answer: atOnce}
 	r := newPaced(t, p, func(c *Config) {
@@ -262,7 +263,7 @@ func TestHeed_WhoIsNotPaced(t *testing.T) {
 	}
 }
 
-// A wait that is long is told of when it begins, once per host and half a minute.
+// A long wait is reported when it begins, once per host in half a minute.
 func TestHeed_LongWaitsAreAnnounced(t *testing.T) {
 	place := pace.Position{Asked: 10 * time.Second, Delay: 10 * time.Second, By: rules.Field{Kind: rules.CrawlDelay, Line: 5}, Wait: 40 * time.Second, Others: 11}
 	var told []string

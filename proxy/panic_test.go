@@ -142,8 +142,8 @@ func TestFaultCostsOneRequest(t *testing.T) {
 			if a.StatusCode != 500 || proxyStatusOf(t, a.Header) != "proxy_internal_error" {
 				t.Errorf("%s: %s %v", f.path, a.Status, a.Header)
 			}
-			if told := a.body + a.Status; strings.Contains(told, "10.0.0.1") || strings.Contains(told, "goroutine") {
-				t.Errorf("the client is told the inside: %s", told)
+			if text := a.body + a.Status; strings.Contains(text, "10.0.0.1") || strings.Contains(text, "goroutine") {
+				t.Errorf("the answer contains internals: %s", text)
 			}
 			r.records.await(t, f.path, func(e *audit.Entry) bool { return e.Target == f.path && e.Outcome.Status == 500 })
 			if f.path != "/upstream" {
@@ -169,8 +169,8 @@ func TestFaultCostsOneRequest(t *testing.T) {
 	}
 }
 
-// What fails before the decision is refused
-// with the table's answer on the connection that stands, and recorded.
+// A fault before the decision is answered by the table of reasons, on the open
+// connection, and recorded.
 func TestFaultBeforeTheDecision(t *testing.T) {
 	f := new(faults)
 	r := newRig(t, hello, f.config)
@@ -223,8 +223,8 @@ func TestFaultInTheReadingOfRobots(t *testing.T) {
 		if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" || proxyStatusOf(t, a.Header) != "http_request_denied" {
 			t.Errorf("%s %v", a.Status, a.Header)
 		}
-		if told := a.body + a.Status; strings.Contains(told, "10.0.0.1") {
-			t.Errorf("the client is told the inside: %s", told)
+		if text := a.body + a.Status; strings.Contains(text, "10.0.0.1") {
+			t.Errorf("the answer contains internals: %s", text)
 		}
 		if e := r.records.target(t, path); e.Decision.Reason != rules.ReasonRobotsUnreachable || !strings.Contains(e.Detail, "internal fault") {
 			t.Errorf("recorded as %+v, %q", e.Decision, e.Detail)
@@ -263,8 +263,8 @@ func TestFaultInTheRecorder(t *testing.T) {
 			if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" || proxyStatusOf(t, a.Header) != "proxy_internal_error" {
 				t.Errorf("%s: %s %v", path, a.Status, a.Header)
 			}
-			if told := a.body + a.Status; strings.Contains(told, "10.0.0.1") {
-				t.Errorf("the client is told the inside: %s", told)
+			if text := a.body + a.Status; strings.Contains(text, "10.0.0.1") {
+				t.Errorf("the answer contains internals: %s", text)
 			}
 		}
 		if seen := r.site.reached(); len(seen) > 0 {
@@ -281,7 +281,7 @@ func TestFaultInTheRecorder(t *testing.T) {
 	})
 }
 
-// A CA that fails is told where a client can read it: in the answer to CONNECT.
+// A failure of the CA is answered where a client can read it: to CONNECT.
 func TestFaultInTheSigner(t *testing.T) {
 	r := newRig(t, hello, new(faults).config)
 	c := testkit.Dial(t, r.addr)
@@ -296,7 +296,7 @@ func TestFaultInTheSigner(t *testing.T) {
 }
 
 // A certificate that cannot be made for the name in the handshake ends its
-// tunnel: nobody else would close that connection. The record does not blame the client.
+// tunnel: nothing else would close that connection. The record does not blame the client.
 func TestFaultInTheHandshakeClosesTheTunnel(t *testing.T) {
 	r := newRig(t, hello, new(faults).config)
 	c := testkit.Dial(t, r.addr).Connect("site.test:443")

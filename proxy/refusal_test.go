@@ -80,7 +80,7 @@ var uploads = []upload{
 }
 
 // The 403 to an upload comes whether the body comes or not, and no 100 is sent
-// for a body that nobody wants. heed would read on for an hour here: an answer
+// for a body that is not read. heed would read on for an hour here: an answer
 // that waited for the body or for that limit would not come within Patience.
 func TestRefusedUploadIsAnsweredAtOnce(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) { c.Limits.DrainTime = time.Hour })

@@ -154,8 +154,8 @@ func (r *rig) in(t testing.TB) *rig {
 	return &sub
 }
 
-// raw opens a connection on which HTTP/1 is spoken in bytes, and returns what
-// stands before the path in a request line.
+// raw opens a connection on which HTTP/1 is spoken in bytes, and returns
+// the text before the path in a request line.
 func (r *rig) raw(m mode) (c *testkit.Conn, prefix string) {
 	r.t.Helper()
 	return r.rawTo(m, "site.test")

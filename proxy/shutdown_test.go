@@ -27,7 +27,7 @@ func (r *rig) awaitClosing() {
 	r.t.Fatal("the proxy goes on accepting")
 }
 
-// shutdown begins a Shutdown and tells its result later.
+// shutdown begins a Shutdown and returns a channel for its result.
 func (r *rig) shutdown(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- r.proxy.Shutdown(ctx) }()
@@ -45,8 +45,8 @@ func (r *rig) awaitShutdown(done <-chan error) error {
 	}
 }
 
-// A download that runs when the proxy is told to end arrives whole, tunnels
-// included; idle connections close, new ones are not taken.
+// A download that runs when the proxy is shut down arrives whole, also in tunnels; idle
+// connections are closed, new ones are not accepted.
 func TestShutdownLetsDownloadsEnd(t *testing.T) {
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		goOn := make(chan bool)

@@ -60,7 +60,7 @@ func TestHeed_ASteadyBodyMayTakeLong(t *testing.T) {
 		in, out := io.Pipe()
 		go func() {
 			for range 60 {
-				time.Sleep(990 * time.Millisecond)
+				testkit.Delay(990 * time.Millisecond)
 				fmt.Fprint(out, strings.Repeat("x", leastProgress))
 			}
 			out.Close()
@@ -77,12 +77,12 @@ func TestHeed_AnAnsweredExchangeMayGoOnSlowly(t *testing.T) {
 		in, out := io.Pipe()
 		body := slowBodyOf(in)
 		go func() {
-			time.Sleep(time.Second / 2)
+			testkit.Delay(time.Second / 2)
 			w := &body.exchange.writer
 			w.interim.Lock()
 			w.final = true
 			w.interim.Unlock()
-			time.Sleep(time.Hour)
+			testkit.Delay(time.Hour)
 			fmt.Fprint(out, "b")
 			out.Close()
 		}()
@@ -151,7 +151,7 @@ func TestRFC9113_AStreamThatIsNotTakenIsReset(t *testing.T) {
 // connection goes.
 func TestRFC9113_AnAnswerThatIsNotTakenDoesNotStayForEver(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) { c.Limits = limit.Limits{ReadTime: 300 * time.Millisecond} })
-	h := r.framesTo("h1.test", http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}) // HTTP/1.1 tells the end with the last octet
+	h := r.framesTo("h1.test", http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}) // in HTTP/1.1 the end comes with the last octet
 	for i := range uint32(5) {
 		h.request(2*i+1, "/page")
 	}

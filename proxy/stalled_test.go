@@ -264,7 +264,7 @@ func TestNoTunnelIsEverBlind(t *testing.T) {
 		}
 	}
 	if len(dialled) > 0 {
-		t.Error("a tunnel was dialled that nobody could look into")
+		t.Error("a tunnel was dialled that heed could not look into")
 	}
 	for _, m := range []mode{mitmH1, inTunnel} { // with credentials a tunnel is still looked into
 		c := testkit.Dial(t, r.addr).Connect("site.test:"+map[mode]string{mitmH1: "443", inTunnel: "80"}[m], "Proxy-Authorization: "+secret)

@@ -69,7 +69,8 @@ func TestHeed_TheSiteSeesTheSettledIdentity(t *testing.T) {
 	}
 }
 
-// Whoever observes gets every answer, and is told what would have been refused.
+// In observe mode the client gets every answer, with a Proxy-Status when it would have
+// been refused.
 func TestHeed_ObserveRefusesNothingAndSaysSo(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Mode: acl.Observe}) })
 	for _, m := range allModes {
@@ -84,7 +85,7 @@ func TestHeed_ObserveRefusesNothingAndSaysSo(t *testing.T) {
 		}
 	}
 	if got := r.ask(plain, question{path: "/page"}); got.Header.Get("Proxy-Status") != "" {
-		t.Errorf("an allowed request is told %q", got.Header.Get("Proxy-Status"))
+		t.Errorf("an allowed request has the Proxy-Status %q", got.Header.Get("Proxy-Status"))
 	}
 }
 

@@ -116,8 +116,8 @@ func TestHeed_TextOfTheClientComesBackBounded(t *testing.T) {
 	}
 }
 
-// A problem says all it knows in members of their own, and what the site wrote
-// stands in one that says so.
+// A problem contains its facts in separate members, and the text of the site in one that
+// is named so.
 func TestRFC9457_ProblemNamesPieceAndQuotesTheSite(t *testing.T) {
 	r := newRig(t, hello)
 	eachMode(t, allModes, func(t *testing.T, m mode) {

@@ -59,7 +59,7 @@ func (r *rig) distrustInGo(host string, version uint16) {
 
 // A client that does not trust the CA is recorded as such, whatever its TLS
 // library shows of it, with what to do about it. Nothing is fetched for it.
-func TestClientsThatDoNotTrustTheCAAreTold(t *testing.T) {
+func TestClientsThatDoNotTrustTheCAGetTheReason(t *testing.T) {
 	s := newSite(t, hello)
 	r := newRigBefore(t, s)
 	for host, fetch := range distrust(t, r) {
@@ -79,7 +79,7 @@ func TestClientsThatDoNotTrustTheCAAreTold(t *testing.T) {
 	}
 }
 
-// A handshake that fails before a certificate is shown is nobody's distrust.
+// A handshake that fails before a certificate is sent is not distrust of the CA.
 func TestOtherFailuresAreNotBlamedOnTheCA(t *testing.T) {
 	r := newRig(t, hello)
 	for host, config := range map[string]*tls.Config{

@@ -133,9 +133,9 @@ func TestPlainRequestInATunnelIsNoAcceptanceOfTheCA(t *testing.T) {
 	}
 }
 
-// A program that shares its address and its User-Agent with another that trusts
-// the CA is told from it by its TLS library.
-func TestProgramsAreToldApartByTheirHello(t *testing.T) {
+// A program that shares its address and its User-Agent with another that trusts the CA
+// is distinguished from it by its TLS library.
+func TestProgramsAreDistinguishedByTheirHello(t *testing.T) {
 	r := newRig(t, hello)
 	c, _ := r.raw(mitmH1)
 	c.Send(get("", "/page"))
@@ -226,7 +226,7 @@ func TestClientsPrintTheCure(t *testing.T) {
 }
 
 // The page that clients are led to says where everything is, at this address.
-func TestHeed_ThePageTellsTheCure(t *testing.T) {
+func TestHeed_ThePageNamesTheCure(t *testing.T) {
 	r := newRig(t, hello)
 	c := testkit.Dial(t, r.addr)
 	c.Send("GET / HTTP/1.1\r\nHost: " + r.addr + "\r\n\r\n")

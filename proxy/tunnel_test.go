@@ -91,7 +91,7 @@ func TestHeed_AHostOnlyTunnelIsRefusedToWhoIsBarredFromEverything(t *testing.T) 
 	}
 }
 
-// Without a robots.txt to go by nobody gets through, and later they may.
+// While robots.txt is unreachable no client gets a tunnel; once it is read, they do.
 func TestHeed_AHostOnlyTunnelWithoutRulesIs503(t *testing.T) {
 	s := newSite(t, hello)
 	s.script(t, "ill.test:443", func(net.Conn, *http.Request) {})
@@ -120,8 +120,8 @@ func TestHeed_AHostOnlyTunnelWithoutRulesIs503(t *testing.T) {
 	}
 }
 
-// What the operator tunnels is not judged, and nobody is asked about it; the
-// record says so. What the operator does not name is intercepted as ever.
+// Hosts that the operator tunnels are not judged, and their robots.txt is not fetched;
+// the record says so. All other hosts are intercepted.
 func TestHeed_ATunnelIsRecordedAsNotJudged(t *testing.T) {
 	r := newRig(t, hello, settled(t, map[string]acl.HTTPS{"site.test": acl.Tunnel}))
 	c := testkit.Dial(t, r.addr).Connect("site.test:443", "User-Agent: BadBot/1").TLS(r.bySite("site.test", "http/1.1"))
@@ -369,7 +369,7 @@ func TestHeed_AnOctetInEitherDirectionKeepsATunnelOpen(t *testing.T) {
 			if i >= 10 {
 				from, to = site, client
 			}
-			time.Sleep(59 * time.Second)
+			testkit.Advance(59 * time.Second)
 			if _, err := from.Write([]byte("x")); err != nil {
 				t.Fatalf("after %v: %v", time.Since(begun), err)
 			}
@@ -488,7 +488,7 @@ func TestHeed_ATunnelThroughSOCKSEndsOneWayAtATime(t *testing.T) {
 		c.Write([]byte{5, 0})
 		io.ReadFull(c, buf[:5])                       // CONNECT to a name of so many octets
 		io.ReadFull(c, buf[:int(buf[4])+2])           // and a port
-		c.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0}) // it stands
+		c.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0}) // the tunnel is open
 		all, _ := io.ReadAll(c)
 		c.Write(append([]byte("heard "), all...))
 	}()

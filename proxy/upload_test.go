@@ -37,8 +37,8 @@ func TestHeed_AnAnswerThatOvertakesTheEndOfItsUploadIsWhole(t *testing.T) {
 	})
 }
 
-// tardy asks for the end of an upload only when somebody waits for asked, which
-// is told what came.
+// tardy reads the end of an upload only when asked is received from, and sends the
+// result to it.
 type tardy struct {
 	http.RoundTripper
 	asked chan error

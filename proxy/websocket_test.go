@@ -16,7 +16,7 @@ import (
 )
 
 // webSocketSite accepts handshakes and echoes bytes; a connection that sends
-// "bye" is closed. Every end is told to ended.
+// "bye" is closed. The end of every connection is sent to ended.
 func webSocketSite(ended chan<- string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !headers.IsWebSocket(r.Header) || r.Header.Get("Sec-WebSocket-Key") == "" {

@@ -244,8 +244,8 @@ func pairs(fields []string) (all []hpack.HeaderField) {
 	return all
 }
 
-// A target that net/http's parser rejects reaches the handler octet by octet, and what a
-// client sends in the name of a Note reaches nobody.
+// A target that net/http's parser rejects reaches the handler octet by octet, and a
+// field of a client with the name of a Note does not reach the handler.
 func TestReader_KeepsOddTargets(t *testing.T) {
 	l := testLimit(16 << 10)
 	s := newServer(t, &l)

@@ -24,8 +24,8 @@ func TestRefusalLimiter_AnHonestCrawlerIsNotSlowed(t *testing.T) {
 	}
 }
 
-// One that asks for one address again and again is told so soon, about this
-// address alone, and told the truth about when to come back.
+// A client that requests one refused address again and again is slowed soon, for this
+// address only, and its Retry-After is true.
 func TestRefusalLimiter_ARetryLoopIsSlowedByItsTarget(t *testing.T) {
 	var l refusalLimiter
 	now, looping := time.Now(), prefix("192.0.2.1")
@@ -49,7 +49,8 @@ func TestRefusalLimiter_ARetryLoopIsSlowedByItsTarget(t *testing.T) {
 	}
 }
 
-// Whoever asks for ever new addresses has a share, and others have their own.
+// A client that requests ever new addresses uses up its own allowance, not that of
+// others.
 func TestRefusalLimiter_EachClientHasItsAllowance(t *testing.T) {
 	var l refusalLimiter
 	now := time.Now()

@@ -69,7 +69,7 @@ func TestClassify_AddressesThatCarryAnother(t *testing.T) {
 	is("::ffff:8.8.8.8", Public)
 	is("::ffff:0:10.0.0.1", Private) // RFC 2765
 	is("::10.0.0.1", Private)        // RFC 4291 2.5.5.1
-	is("::8.8.8.8", Reserved)        // nobody routes it
+	is("::8.8.8.8", Reserved)        // not routed
 	is("64:ff9b::8.8.8.8", Public)   // RFC 6052
 	is("64:ff9b::10.0.0.1", Private) //
 	is("64:ff9b::169.254.169.254", Metadata)

@@ -27,8 +27,8 @@ type pieces struct {
 func (p pieces) Read(b []byte) (int, error)  { return p.r.Read(b) }
 func (p pieces) Write(b []byte) (int, error) { return len(b), nil }
 
-// What Connection names beside close is noted however the head is cut up, and
-// what stands in a body names nothing.
+// The names in Connection other than close are noted however the head is split into
+// reads; the same text in a body is not.
 func TestRestoreConnection_NamesBesideCloseAreKept(t *testing.T) {
 	const early = "HTTP/1.1 103 Early Hints\r\nConnection: X-Early\r\n\r\n"
 	for in, want := range map[string]string{

@@ -49,7 +49,7 @@ func policyOf(t *testing.T, w *HostTransports, hostPort string) rules.Source {
 	return c.Policy(t.Context(), o, "").Source()
 }
 
-// A site anybody may put up must not have heed fetch what only heed can reach.
+// A redirect of a public site must not make heed fetch what only heed can reach.
 func TestGuardRedirects_ARedirectReachesNothingLessPublic(t *testing.T) {
 	n := testkit.NewNetwork(t, map[string]string{
 		"site.test": "127.1.0.1", "inside.test": "127.2.0.1", "loop.test": "127.0.0.1", "ten.test": "10.0.0.1",

@@ -45,9 +45,9 @@ func leads(t *testing.T, w *HostTransports, address string) string {
 
 func TestHostTransports_TheFirstRouteWithASettingApplies(t *testing.T) {
 	general, special := &url.URL{Scheme: "http", Host: "p.test:1"}, &url.URL{Scheme: "socks5", Host: "q.test:2"}
-	anybody := &SiteCert{Any: true}
+	anyCert := &SiteCert{Any: true}
 	w := NewHostTransports(TransportConfig{Proxy: http.ProxyURL(general)},
-		HostRoute{Match: pattern(t, "a.test"), Site: anybody},
+		HostRoute{Match: pattern(t, "a.test"), Site: anyCert},
 		HostRoute{Match: pattern(t, "*.in.test"), Proxy: &HostProxy{}},
 		HostRoute{Match: pattern(t, "*:8443"), Proxy: &HostProxy{URL: special}},
 		HostRoute{Match: pattern(t, "a.test"), Proxy: &HostProxy{}, Site: &SiteCert{}},
@@ -113,7 +113,7 @@ func TestHostTransports_ConcurrentRequestsOfOneHostShareATransport(t *testing.T)
 // What a site's robots.txt redirects to is not asked under the operator's name:
 // only a site that was asked for itself is shown a client certificate.
 func TestGuardRedirects_ARedirectIsNotFollowedUnderTheOperatorsName(t *testing.T) {
-	refused := errors.New("nobody is dialled")
+	refused := errors.New("no host is dialled")
 	config := TransportConfig{Dialer: net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error { return refused }}}
 	w := NewHostTransports(config, HostRoute{Match: pattern(t, "127.0.0.7"), Certificate: &tls.Certificate{}, Site: &SiteCert{Any: true}})
 	for first, want := range map[string]int{"http://127.0.0.6/": 0, "https://127.0.0.7/": 1} {

@@ -282,7 +282,7 @@ func TestSignalsReachTheCommand(t *testing.T) {
 		}
 		cmd := p.heed("run", "--quiet", "--", "sh", "-c",
 			`trap 'exit 3' TERM INT HUP USR1; : > "$0"; while :; do sleep 0.02; done`, pipe)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal: nobody else sends it to the command
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, which would send it to the command as well
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

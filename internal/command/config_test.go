@@ -44,9 +44,8 @@ func TestConfigCheckFindsWhatStartingWould(t *testing.T) {
 	fails(well, "chmod 600")
 }
 
-// All that is wrong is said at once, and what only needs attention keeps nobody
-// from starting.
-func TestConfigCheckSaysAllAtOnce(t *testing.T) {
+// All errors of a file are printed together. Warnings do not keep heed from starting.
+func TestConfigCheckPrintsAllErrorsTogether(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "proxy.toml")
 	check := func(text string) said {
 		return heed(t, "", "config", "check", "--config", testkit.Write(t, path, text))
@@ -167,7 +166,7 @@ func TestAListOfHostsThatPinIsUsedWhenAskedFor(t *testing.T) {
 	}
 }
 
-func TestConfigShowTellsNoPasswords(t *testing.T) {
+func TestConfigShowPrintsNoPasswords(t *testing.T) {
 	file := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), `
 [upstream]
 proxy = "http://user:hunter2@proxy.example:3128"

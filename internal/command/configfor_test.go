@@ -9,7 +9,8 @@ import (
 	"heed/internal/testkit"
 )
 
-// One question tells an operator what the entries come to, and why.
+// `heed config show --for` prints the settings that apply to a client, and the entry that
+// each comes from.
 func TestConfigShowsWhatHoldsForAClient(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "proxy.toml")
 	testkit.Write(t, path, `

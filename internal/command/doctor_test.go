@@ -14,7 +14,7 @@ import (
 	"heed/internal/testkit"
 )
 
-// doctor runs `heed doctor` where a new Node stands first in the PATH.
+// doctor runs `heed doctor` with a new Node first in the PATH.
 func doctor(t *testing.T, args ...string) (out string, status int) {
 	t.Helper()
 	return doctorIn(t, filepath.Dir(testkit.Node(t))+string(os.PathListSeparator)+os.Getenv("PATH"), args...)
@@ -44,8 +44,8 @@ func doctorIn(t *testing.T, path string, args ...string) (out string, status int
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
-// What is on a machine and cannot be tried is told, and so is that nothing is.
-func TestDoctorTellsWhatItDoesNotTry(t *testing.T) {
+// Runtimes that cannot be tested are listed, and so is the lack of any.
+func TestDoctorListsWhatItDoesNotTry(t *testing.T) {
 	t.Parallel()
 	few := t.TempDir()
 	for _, name := range []string{"curl", "java"} {
@@ -96,8 +96,7 @@ func TestDoctorFindsTheRuntimesWell(t *testing.T) {
 	}
 }
 
-// A command that does not get, or does not keep, what it needs is told the line
-// that it is missing.
+// For a command that lacks a variable, doctor prints the line that sets it.
 func TestDoctorNamesTheMissingLine(t *testing.T) {
 	t.Parallel()
 	php, _ := clientenv.ProgramOf("php")

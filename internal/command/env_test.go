@@ -16,7 +16,7 @@ import (
 func TestEnvPointsAShellAtHeed(t *testing.T) {
 	fixture.SystemRoots(t)
 	t.Setenv("HEED_STATE", filepath.Join(t.TempDir(), "state"))
-	file := testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "127.0.0.1:1"`) // where nobody listens
+	file := testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), `listen = "127.0.0.1:1"`) // where no program listens
 	s := heed(t, "", "env", "--config", file)
 	if s.status != 0 || s.errors != "heed: heed is not running; start it with `heed serve`\n" {
 		t.Fatalf("status %d, stderr %q", s.status, s.errors)
@@ -44,7 +44,7 @@ func TestEnvNamesNoFileThatItsCallerCannotRead(t *testing.T) {
 }
 
 // A heed that runs as a service has a state directory that its users cannot
-// know: they are told how to get its CA, not given another heed's.
+// read: `heed env` prints how to get its CA, not the path of another heed's.
 func TestEnvNamesNoFileOfAnotherHeed(t *testing.T) {
 	other := fixture.CA(t, filepath.Join(t.TempDir(), "other"))
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -33,15 +33,15 @@ Allow: /private
 
 func TestCheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
 	robots := testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), explainedRules)
-	tells := func(agent, url, want string, flags ...string) {
+	explains := func(agent, url, want string, flags ...string) {
 		t.Helper()
 		s := heed(t, "", append([]string{"check", "--explain", "--robots", robots, "--agent", agent, url}, flags...)...)
 		_, told, _ := strings.Cut(s.out, "\n")
 		if told = strings.ReplaceAll(told, robots, "FILE"); told != want[1:] || s.errors != "" {
-			t.Errorf("%q %s is told\n%swant%s%s", agent, url, told, want, s.errors)
+			t.Errorf("%q %s: printed\n%swant%s%s", agent, url, told, want, s.errors)
 		}
 	}
-	tells("Mozilla/5.0 (compatible; GoodBot/1.0; NewBot; +https://example.org/bingbot.htm) Chrome/130.0 Safari/537.36", "https://h.test/a/b", `
+	explains("Mozilla/5.0 (compatible; GoodBot/1.0; NewBot; +https://example.org/bingbot.htm) Chrome/130.0 Safari/537.36", "https://h.test/a/b", `
   Agent    Mozilla/5.0 (compatible; GoodBot/1.0; NewBot;
              +https://example.org/bingbot.htm) Chrome/130.0 Safari/537.36
            goodbot (from "GoodBot/1.0"): group GoodBot
@@ -59,7 +59,7 @@ func TestCheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
   Verdict  refuse: line 10, Disallow: /a/b*, keeps goodbot from it
 
 `)
-	tells("Applebot/0.1 GoodBot/1", "https://h.test/g", `
+	explains("Applebot/0.1 GoodBot/1", "https://h.test/g", `
   Agent    Applebot/0.1 GoodBot/1
            applebot (from "Applebot/0.1 GoodBot/1"): group Googlebot, which its
              operator documents as the fallback when no group has this name
@@ -74,7 +74,7 @@ func TestCheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
   Verdict  refuse: line 13, Disallow: /g, keeps applebot from it
 
 `)
-	tells("Good", "https://h.test/b", `
+	explains("Good", "https://h.test/b", `
   Agent    Good
            good: group Other Good Bot, one of several names on that line: it may
              only add refusals
@@ -88,7 +88,7 @@ func TestCheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
   Verdict  allow: no rule applies
 
 `)
-	tells("", "https://h.test/x/..%2Fprivate/page", `
+	explains("", "https://h.test/x/..%2Fprivate/page", `
   Agent    no User-Agent: the rules for all robots (*) apply
   Rules    FILE
   Group    * (line 1, 3 rules), since no group is for a name of the agent
@@ -112,23 +112,23 @@ func TestCheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
 %s
 
 `
-	tells("Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0", "https://h.test/tie", fmt.Sprintf(firefox, "", "3 rules", `
+	explains("Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0", "https://h.test/tie", fmt.Sprintf(firefox, "", "3 rules", `
              line 3: Allow: /tie (4 octets) <- as long as line 4, and Allow
              counts then
              line 4: Disallow: /tie (4 octets)
   Verdict  allow: line 3, Allow: /tie, lets all robots (*) fetch it`[1:]))
-	tells("Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0", "https://h.test/tie", fmt.Sprintf(firefox, "           read by the profile strict\n", "3 rules", `
+	explains("Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0", "https://h.test/tie", fmt.Sprintf(firefox, "           read by the profile strict\n", "3 rules", `
              line 4: Disallow: /tie (4 octets) <- as long as line 3, and
              Disallow counts then
              line 3: Allow: /tie (4 octets)
   Verdict  refuse: line 4, Disallow: /tie, keeps all robots (*) from it`[1:]), "--profile", "strict")
-	tells("examplebot", "https://h.test/robots.txt", `
+	explains("examplebot", "https://h.test/robots.txt", `
   Agent    examplebot
            examplebot
   Verdict  allow: robots.txt itself may always be fetched
 
 `)
-	tells("examplebot", "https://h.test/%00", `
+	explains("examplebot", "https://h.test/%00", `
   Agent    examplebot
            examplebot
   Verdict  refuse: the request or its URL is malformed: the path contains a NUL
@@ -169,7 +169,8 @@ func TestCheckExplainsMissingRules(t *testing.T) {
 	}
 }
 
-// A heed that runs tells the road as it went itself, with what it has.
+// With a running heed, `heed check --explain` prints that heed's decision, made with its
+// settings and its stored rules.
 func TestTheRunningHeedExplains(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, someRules) }))
 	defer site.Close()

@@ -109,7 +109,7 @@ func TestThreeHeedsAskASiteOnce(t *testing.T) {
 	const sites = 3
 	site := newFleetSite(t, sites)
 	var sent atomic.Pointer[sync.WaitGroup]
-	site.hold = func(string) { sent.Load().Wait() } // nobody comes too late to wait
+	site.hold = func(string) { sent.Load().Wait() } // all requests wait for the same fetch
 	heeds := fleetOf(t, site, "redis://"+testkit.NewRedis(t).Addr)
 	for n := range sites {
 		sent.Store(new(sync.WaitGroup))
@@ -303,7 +303,7 @@ func TestAnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 		t.Errorf("fetched %d and %d times", site.fetches(0), site.fetches(1))
 	}
 
-	// One heed is told to forget: within a moment all have.
+	// A purge at one heed takes effect at all of them within a moment.
 	if out, errs, code := cacheCommand(t, heeds[0].State, "purge", "s0.test"); code != 0 || out != "forgotten: http://s0.test\n" {
 		t.Errorf("purge: status %d\n%s%s", code, out, errs)
 	}
@@ -353,8 +353,8 @@ func TestAnOperatorSeesTheFleetAndChangesIt(t *testing.T) {
 	}
 }
 
-// The password of an upstream proxy, the one secret among what tells ways
-// apart, does not show in the store, not even in what is made of it.
+// The password of an upstream proxy is part of what distinguishes routes. Neither it nor
+// anything derived from it alone is in the store.
 func TestNothingSecretIsInTheStore(t *testing.T) {
 	t.Parallel()
 	store := testkit.NewRedis(t)

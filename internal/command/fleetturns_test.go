@@ -192,8 +192,8 @@ func TestNoBurstAfterARestart(t *testing.T) {
 	testkit.Keep(t, "also when the file is lost", starts(site), siteDelay)
 }
 
-// A site that tells one heed to wait has told all of them, and an operator
-// releases it for all.
+// A Retry-After that one heed receives holds for all of them, and an operator ends it for
+// all.
 func TestWhatASiteAsksOneHeedForAllKeep(t *testing.T) {
 	t.Parallel()
 	site := testkit.NewGauge(t, testkit.GaugeOptions{
@@ -212,7 +212,7 @@ func TestWhatASiteAsksOneHeedForAllKeep(t *testing.T) {
 	for range 2 {
 		heeds = append(heeds, testkit.Start(t, testkit.Options{Config: config}))
 	}
-	store.Await("both listen", func() bool { return store.Count("publish", "heed:1:pauses", "nobody") == 2 })
+	store.Await("both listen", func() bool { return store.Count("publish", "heed:1:pauses", "no message") == 2 })
 	one, other := client(t, heeds[0]), client(t, heeds[1])
 	if got := status(t, other, "http://site.test/"); got != http.StatusOK {
 		t.Errorf("before: status %d", got)

@@ -168,7 +168,7 @@ func (c *ModeCmd) Run(a *console.App) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Stdout, "%s ended: the settings hold again\n", console.Plural(uint64(ended), "break"))
+		fmt.Fprintf(a.Stdout, "%s ended: the settings apply again\n", console.Plural(uint64(ended), "break"))
 		return nil
 	}
 	g, err := client.Granted()

@@ -150,18 +150,18 @@ func spelled(user, password string) []string {
 	}
 }
 
-// nowhere checks that no spelling of a password stands in a text.
+// nowhere checks that a text contains no spelling of a password.
 func nowhere(t *testing.T, where, text, user, password string) {
 	t.Helper()
 	for _, s := range spelled(user, password) {
 		if i := strings.Index(text, s); i >= 0 {
-			t.Errorf("%s: %q stands in it: ...%q", where, s, text[max(0, i-200):i+len(s)])
+			t.Errorf("%s contains %q: ...%q", where, s, text[max(0, i-200):i+len(s)])
 		}
 	}
 }
 
-// What clients and operators show heed to be let in, and heed its own proxy,
-// stands in nothing that is sent on, logged, stored or shown. Clients take the
+// The credentials that clients and operators send to heed, and that heed sends to its own
+// proxy, are in nothing that is forwarded, logged, stored or printed. Clients take the
 // user and the password from the address of the proxy, as it is written into an
 // environment.
 func TestCredentialsDoNotLeak(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"heed/rules"
 )
 
-func TestLintTellsPlaceMeaningAndCure(t *testing.T) {
+func TestLintPrintsPlaceMeaningAndCure(t *testing.T) {
 	file := testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "Useragent: *\nDisallow: private\nAllow: /a%\n")
 	heed(t, "", "lint", file).is(t, console.ExitNo,
 		file+":1:1: misspelt-field  Useragent\n"+

@@ -167,7 +167,7 @@ func answered(ctx context.Context, t *http.Transport, address string) (int, erro
 func (s *reloadStory) line(line []byte) {
 	var r testkit.Record
 	if json.Unmarshal(line, &r) != nil {
-		return // what a person is told
+		return // a line for people
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -109,7 +109,7 @@ func TestCheckAppliesWhatWasSettled(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.out), &pinned); err != nil || pinned.Client != "shop" {
 		t.Errorf("pinned: %+v, %v", s, err)
 	}
-	if s := heed(t, "", "check", "--client", "nobody", "--agent", "x", site.URL); s.status != console.ExitUsage || !strings.Contains(s.errors, "no [[client]] called nobody") {
+	if s := heed(t, "", "check", "--client", "unknown", "--agent", "x", site.URL); s.status != console.ExitUsage || !strings.Contains(s.errors, "no [[client]] called unknown") {
 		t.Errorf("unknown client: %+v", s)
 	}
 }

@@ -75,7 +75,7 @@ in trouble     https://ill.test: robots.txt unreachable: status 500\x1b
 	}
 }
 
-func TestStatusOfNobodyIsOne(t *testing.T) {
+func TestStatusWithoutAHeedIsOne(t *testing.T) {
 	t.Setenv("HEED_STATE", t.TempDir())
 	for _, c := range []StatusCmd{{}, {Quiet: true}, {JSON: true}} {
 		var out, errs bytes.Buffer

@@ -65,7 +65,7 @@ ports = [%s]
 		}
 	}
 	if strings.Contains(h.Stderr(), testkit.UpstreamPassword) {
-		t.Error("heed tells the password")
+		t.Error("the log contains the password")
 	}
 }
 
@@ -126,7 +126,7 @@ func TestWhichCertificatesOfAHostAreAccepted(t *testing.T) {
 	t.Parallel()
 	names := []string{"plain.test", "rooted.test", "any.test", "cert.test", "key.test", "wrong.test", "mutual.test", "mutual-without.test", "any-behind.test", "any-tunnel.test"}
 	s := newCertSite(t, names...)
-	squid := testkit.NewSquid(t, testkit.NewCA(t), false) // its certificate is nobody's that heed trusts
+	squid := testkit.NewSquid(t, testkit.NewCA(t), false) // heed does not trust the authority of its certificate
 	whole := func(c *x509.Certificate) []byte { return c.Raw }
 	key := func(c *x509.Certificate) []byte { return c.RawSubjectPublicKeyInfo }
 	clientCert, clientKey := s.ca.Leaf(t, "AcmeBot")
@@ -176,10 +176,10 @@ func TestWhichCertificatesOfAHostAreAccepted(t *testing.T) {
 	// In TLS 1.3 a site says after the handshake that it wants another certificate,
 	// and HTTP/2 may keep to itself what it said.
 	if status, _, body := answer(t, c, "https://mutual-without.test/page"); status != http.StatusServiceUnavailable || !strings.Contains(body, "robots.txt was not answered") {
-		t.Errorf("a site that wants a certificate and gets none is told of with %d %s", status, body)
+		t.Errorf("a site that wants a certificate and gets none is answered with %d %s", status, body)
 	}
 	if _, err := c.Get("https://any-tunnel.test/page"); err == nil || !strings.Contains(err.Error(), "its certificate is signed by an authority that heed does not trust") {
-		t.Errorf("a tunnel through a proxy with a certificate of nobody's ends in %v", err)
+		t.Errorf("a tunnel through a proxy with an untrusted certificate ends in %v", err)
 	}
 	if log := squid.Log(); strings.Contains(log, "CONNECT") {
 		t.Errorf("a proxy that cannot be trusted was asked:\n%s", log)

@@ -120,7 +120,7 @@ func (f *far) visit(t *testing.T, options testkit.Options) string {
 		}
 	}
 	if said := h.Stderr(); strings.Contains(said, testkit.UpstreamPassword) {
-		t.Errorf("heed tells the password:\n%s", said)
+		t.Errorf("the log contains the password:\n%s", said)
 	}
 	return h.Stderr()
 }
@@ -155,8 +155,8 @@ func TestSitesAndTheirRobotsTxtAreReachedThroughSquid(t *testing.T) {
 	}
 }
 
-// microsocks tells hosts and ports alone. That the sites let nobody else in, and
-// that the rules of their robots.txt are kept, shows the rest.
+// microsocks logs only hosts and ports. The rest is shown by the sites, which accept no
+// other address, and by the rules of their robots.txt, which are kept.
 func TestSitesAndTheirRobotsTxtAreReachedThroughSOCKS(t *testing.T) {
 	t.Parallel()
 	f := newFar(t, "localhost", "127.0.0.1")
@@ -204,11 +204,11 @@ func TestRFC9209_WhatTheUpstreamProxyDoesWrongIsA502(t *testing.T) {
 	f := newFar(t, "site.test", "tunnel.test")
 	squid := testkit.NewSquid(t, f.o.CA, true, "site.test")
 	socks := testkit.NewSOCKS(t, true)
-	nobody := testkit.FreeAddr(t)
+	closed := testkit.FreeAddr(t)
 	for upstream, want := range map[string]string{
-		"http://" + nobody:                  "connection_refused",
-		"https://" + nobody:                 "connection_refused",
-		"socks5://" + nobody:                "connection_refused",
+		"http://" + closed:                  "connection_refused",
+		"https://" + closed:                 "connection_refused",
+		"socks5://" + closed:                "connection_refused",
 		"http://" + squid.Addr:              "proxy_configuration_error",
 		"http://news:wrong@" + squid.Addr:   "proxy_configuration_error",
 		"socks5://" + socks.Addr:            "proxy_configuration_error",
@@ -226,7 +226,7 @@ func TestRFC9209_WhatTheUpstreamProxyDoesWrongIsA502(t *testing.T) {
 				t.Errorf("the answer does not say whose fault it is:\n%s", body)
 			}
 			if strings.Contains(body, "wrong") || strings.Contains(h.Stderr(), "wrong") {
-				t.Errorf("the password is told:\n%s\n%s", body, h.Stderr())
+				t.Errorf("the answer or the log contains the password:\n%s\n%s", body, h.Stderr())
 			}
 		})
 	}

@@ -75,7 +75,7 @@ find_missing() {
 	lacks default-jdk-headless have javac
 	lacks openssl have openssl
 	lacks gnutls-bin have gnutls-cli
-	lacks iproute2 have ip # for networks that lead nowhere
+	lacks iproute2 have ip # for networks without a route
 	lacks e2fsprogs have mkfs.ext4 # for a disk that loses its power
 	lacks libnss3-tools have certutil
 	lacks npm have npm

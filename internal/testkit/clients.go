@@ -83,7 +83,7 @@ func javaBuild(source, dir string) error {
 	return nil
 }
 
-// Node is the path of a Node that can be told to use proxy variables
+// Node is the path of a Node that can be set to use proxy variables
 // (NODE_USE_ENV_PROXY), installed from npm by the test command.
 func Node(t testing.TB) string {
 	t.Helper()

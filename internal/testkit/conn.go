@@ -154,7 +154,7 @@ func (c *Conn) State() tls.ConnectionState {
 }
 
 // HTTP2 speaks HTTP/2 on a connection made by TLS with "h2" in NextProtos, and
-// asks for no compression of its own accord. c is not to be used any more.
+// asks for no compression by default. c is not to be used any more.
 func (c *Conn) HTTP2() *http.ClientConn {
 	c.t.Helper()
 	if got := c.State().NegotiatedProtocol; got != "h2" {

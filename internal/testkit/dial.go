@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// dialMapped dials the mapped address in place of the named one; what is not
-// in the map is dialled as it stands.
+// dialMapped dials the mapped address in place of the named one; an
+// address that is not in the map is dialled unchanged.
 func dialMapped(d *net.Dialer, addrs map[string]string) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if mapped, ok := addrs[addr]; ok {

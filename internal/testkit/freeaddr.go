@@ -9,9 +9,9 @@ import (
 )
 
 // FreeAddr returns an address of this machine at which connections are refused
-// until a server listens there. Until the test ends, the system gives its port to
-// no one who asks for any port, so that it stays the test's own also before the
-// server starts, after it, and without one. The server has to set SO_REUSEADDR, as
+// until a server listens there. Until the test ends, the system does not choose its port
+// for other listeners, so that it belongs to the test also before the server starts and
+// after it. The server has to set SO_REUSEADDR, as
 // nearly all do.
 func FreeAddr(t testing.TB) string {
 	t.Helper()

@@ -9,8 +9,8 @@ import (
 	"heed/internal/testkit"
 )
 
-// A free address refuses connections, is given to nobody who asks for any port,
-// and takes a server.
+// A free address refuses connections, is not chosen for a listener on any port, and can
+// be listened on.
 func TestFreeAddrIsTheTestsOwn(t *testing.T) {
 	addr := testkit.FreeAddr(t)
 	refused := func() {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A gauge tells when a request arrived at its machine, not when it came round to
-// looking: a head that lies unread for a while has the time at which it came.
-func TestGauge_TellsWhenAHeadArrived(t *testing.T) {
+// A gauge records when a request arrived at its machine, not when it was read: a head
+// that is read late has the time at which it came.
+func TestGauge_RecordsWhenAHeadArrived(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

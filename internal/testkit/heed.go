@@ -191,8 +191,7 @@ func ForeignDir(t testing.TB) string {
 	return dir
 }
 
-// end stops what is still running; whoever tests the stop calls Signal and
-// Exit.
+// end stops what is still running; a test of the stop calls Signal and Exit.
 func (h *Heed) end() {
 	h.cmd.Process.Signal(syscall.SIGTERM)
 	select {

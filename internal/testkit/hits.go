@@ -92,7 +92,8 @@ func (l *hitLog) add(hit Hit) {
 	}
 }
 
-// expect names a mark and where its place in the log will be told.
+// expect returns the target of a new mark, and a channel that receives its position in
+// the log.
 func (l *hitLog) expect() (target string, logged <-chan int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

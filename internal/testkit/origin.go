@@ -167,7 +167,7 @@ func (o *Origin) Addr(name, scheme string) string {
 	return addr
 }
 
-// Root is the folder of a site's files. What is put there is served at once.
+// Root is the folder of a site's files. A file that is put there is served immediately.
 func (o *Origin) Root(name string) string { return filepath.Join(o.dir, name) }
 
 // URL is the direct address of a path, without the proxy and without the

@@ -70,7 +70,7 @@ func (c *stampedConn) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// note keeps the kernel's time, or the present one when it tells none.
+// note keeps the kernel's time, or the present one when there is none.
 func (c *stampedConn) note(control []byte) {
 	at := time.Now().UnixNano()
 	messages, _ := unix.ParseSocketControlMessage(control) // none then

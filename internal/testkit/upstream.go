@@ -15,7 +15,7 @@ import (
 )
 
 // LeavesFrom is the address that upstream proxies connect to sites from. A site
-// that lets nobody else in is one that is reached through them alone.
+// that accepts no other address can be reached only through them.
 const LeavesFrom = "127.0.0.2"
 
 // LetsUpstreamIn is for Site.Config: the site forbids itself to all others.
@@ -28,7 +28,7 @@ const (
 	UpstreamPassword = "hunter2-upstream"
 )
 
-// Upstream is a real proxy that stands behind heed.
+// Upstream is a real proxy between heed and the sites.
 type Upstream struct {
 	Addr string // "127.0.0.1:PORT"
 	TLS  string // where Squid speaks TLS; empty for others
@@ -40,8 +40,8 @@ type Upstream struct {
 	stderr *output
 }
 
-// NewSquid starts a Squid that knows the address of names, which nobody else
-// does, and shows a certificate of ca's where it speaks TLS. With asks, it wants
+// NewSquid starts a Squid that resolves names, which heed cannot, and presents a
+// certificate of ca's where it speaks TLS. With asks, it wants
 // UpstreamUser's credentials.
 func NewSquid(t testing.TB, ca *CA, asks bool, names ...string) *Upstream {
 	t.Helper()

@@ -116,7 +116,7 @@ func asSent(prefix, target string) (string, error) {
 	return sent, checkSent(sent)
 }
 
-// checkSent tells what heed refuses without asking a rule.
+// checkSent returns an error for a target that heed refuses without a rule.
 func checkSent(sent string) error {
 	path, _, _ := strings.Cut(sent, "?")
 	if sent[0] != '/' || strings.Contains(path, "%00") {
@@ -132,7 +132,8 @@ type oracle struct {
 	files     http.Handler // net/http's own
 }
 
-// gives names who would give the page away; empty when nobody would.
+// gives returns the name of a server that would answer with the page; empty when there is
+// none.
 func (o *oracle) gives(p page, sent string) string {
 	path, query, asked := strings.Cut(sent, "?")
 	if p.exact && asked {
@@ -158,8 +159,8 @@ func (o *oracle) gives(p page, sent string) string {
 	return ""
 }
 
-// unescapeLetters decodes what stands for a letter: all that a rule of the site
-// takes for the same.
+// unescapeLetters decodes escaped letters: only those make a difference to the rules of
+// the site.
 func unescapeLetters(query string) string {
 	for i := 0; i+2 < len(query); i++ {
 		if c, err := url.QueryUnescape(query[i : i+min(3, len(query)-i)]); query[i] == '%' && err == nil && (c[0]|0x20) >= 'a' && (c[0]|0x20) <= 'z' {

@@ -15,7 +15,7 @@ const canaryToken = "CANARY-OF-HEED\n"
 const canarySize = 273 * len(canaryToken)
 
 // pageToken is what an allowed page says.
-const pageToken = "anybody may read this"
+const pageToken = "every client may read this"
 
 // robots disallows every canary, each by another kind of rule.
 const robots = `User-agent: *

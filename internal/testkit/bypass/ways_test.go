@@ -60,7 +60,7 @@ type route struct {
 	roots *x509.CertPool
 }
 
-// prefix stands before the path in a request line.
+// prefix is the text before the path in a request line.
 func (r route) prefix() string {
 	switch r.way {
 	case plain:

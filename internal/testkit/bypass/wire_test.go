@@ -22,7 +22,7 @@ type trick struct {
 // for octets; a line that ends in "\" is joined to the next without CRLF. These
 // words are replaced:
 //
-//	%P  what stands before the path: "http://SITE", "https://SITE" or nothing
+//	%P  the text before the path: "http://SITE", "https://SITE" or nothing
 //	%H  the site's name   %U  the same in upper case   %W  the site's port on 127.0.0.1   %S  the scheme
 //	%T  a disallowed target   %O  an allowed one   %A  the rest of a head: a
 //	    User-Agent of its own, and the empty line

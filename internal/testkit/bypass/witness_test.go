@@ -16,8 +16,8 @@ import (
 	"heed/proxy/head"
 )
 
-// witness stands at a server's door: it passes bytes on as they come, takes
-// TLS off, and notes every request that heed sends.
+// witness is a reverse proxy before a server: it passes bytes on as they come, terminates
+// TLS, and notes every request that heed sends.
 type witness struct {
 	http, https string // where heed finds the site
 

@@ -17,13 +17,12 @@ import (
 	"heed/internal/testkit"
 )
 
-// attack is a way in which somebody may get closer to a site than it wishes. It
-// goes on until ctx ends; number tells those apart that try the same.
+// attack is a way in which a client may send requests closer together than the site asks
+// for. It lasts until ctx ends; number distinguishes clients that try the same.
 type attack func(ctx context.Context, b *bed, number int)
 
-// Nobody gets two requests to a site closer to each other than its delay, in
-// whatever way they are sent and broken off, and whatever the site does to
-// its connections.
+// No two requests to a site start closer to each other than its delay, in whatever way
+// they are sent and broken off, and whatever the site does to its connections.
 func TestHeed_NoWayToBeFaster(t *testing.T) {
 	const delay = 500 * time.Millisecond
 	for _, c := range []struct {
@@ -84,7 +83,7 @@ func lowered(all []testkit.Arrival) []testkit.Arrival {
 	return all
 }
 
-// page is an address that nobody has asked for before.
+// page is an address that has not been requested before.
 func (b *bed) page() string { return b.pageOf(b.way.scheme()) }
 
 func (b *bed) pageOf(scheme string) string {
@@ -238,14 +237,14 @@ func slowAtTimes() http.Handler {
 	var count atomic.Int64
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if count.Add(1)%3 == 1 {
-			<-time.After(2 * time.Second)
+			testkit.Delay(2 * time.Second)
 		}
 		io.WriteString(w, "ok")
 	})
 }
 
 // A request whose connection the site drops is not sent once more before its next
-// turn: where that is too far off, its client is told when to come back.
+// turn: where that is too far off, it is refused with a Retry-After.
 func TestHeed_WhatWouldBeSentAgainTooLateIsRefused(t *testing.T) {
 	t.Parallel()
 	var once sync.Once
@@ -257,14 +256,14 @@ func TestHeed_WhatWouldBeSentAgainTooLateIsRefused(t *testing.T) {
 	})}, "max_wait = \"4s\"\n[[client]]\nname = \"hurried\"\nuser_agent = \"hurried/*\"\nmax_wait = \"2s\"\n")
 	c := b.client(plain, 0)
 	c.get(t, "http://site.test/first") // and keeps a connection for later
-	<-time.After(3 * time.Second)
+	testkit.Delay(3 * time.Second)     // of the client: its next request need not wait
 	c.agent = "hurried/1.0"
 	a, err := c.ask(t.Context(), http.MethodGet, "http://site.test/dropped")
 	if err != nil || a.StatusCode != http.StatusTooManyRequests || !strings.Contains(a.Header.Get("Proxy-Status"), "http_request_error") {
 		t.Fatalf("%v, %v", a, err)
 	}
 	seconds, _ := strconv.Atoi(a.Header.Get("Retry-After"))
-	<-time.After(time.Duration(seconds) * time.Second)
+	testkit.Delay(time.Duration(seconds) * time.Second) // the client keeps its Retry-After
 	c.get(t, "http://site.test/dropped")
 	testkit.Keep(t, "all", testkit.Pages(b.site.Starts(), "http://site.test"), 3*time.Second)
 	ended := b.Await("of the request that was dropped", func(r testkit.Record) bool {

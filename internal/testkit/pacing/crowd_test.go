@@ -150,8 +150,8 @@ func (b *bed) memory(t *testing.T) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// goroutine finds what began each goroutine, in what a Go program prints when it
-// is told to quit. The runtime's own come and go.
+// goroutine finds what began each goroutine, in what a Go program prints on
+// SIGQUIT. The runtime's own come and go.
 var goroutine = regexp.MustCompile(`(?m)^created by (heed|net|os|crypto|database)\b.*`)
 
 // goroutines ends h and returns how many goroutines it had, with their stacks.
@@ -187,7 +187,7 @@ type load struct{ Requests, Connections int }
 
 func (b *bed) load(t *testing.T) load {
 	t.Helper()
-	out, _ := b.heed("status", "--json").Output() // its exit status tells whether all is well
+	out, _ := b.heed("status", "--json").Output() // its exit status is 1 when heed is unhealthy
 	var status struct{ Load load }
 	if err := json.Unmarshal(out, &status); err != nil {
 		t.Fatalf("heed status: %v: %s", err, out)

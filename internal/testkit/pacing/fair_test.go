@@ -23,7 +23,7 @@ func TestHeed_TheQuietClientIsServedInTime(t *testing.T) {
 	}{
 		{"a hundred connections", plain, "max_wait = \"10m\"\n"},
 		{"a hundred streams on one connection", h2, "max_wait = \"10m\"\n"},
-		{"more than may wait", plain, "max_wait = \"5s\"\n"}, // the busy one is told to come back
+		{"more than may wait", plain, "max_wait = \"5s\"\n"}, // the busy one is refused with a Retry-After
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

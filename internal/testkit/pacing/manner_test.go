@@ -48,8 +48,8 @@ func TestHeed_LookingAtRobotsDoesNotStarveOthers(t *testing.T) {
 }
 
 // Several groups of one site have turns of their own; an agent that two of them
-// govern takes a turn of each, whatever the order of its names, and nobody waits
-// for ever.
+// govern takes a turn of each, whatever the order of its names, and no request
+// waits for ever.
 func TestHeed_SeveralGroupsAtOnce(t *testing.T) {
 	t.Parallel()
 	const delay = 500 * time.Millisecond
@@ -104,7 +104,7 @@ func TestHeed_AReloadIsNoWayToBeFaster(t *testing.T) {
 	testkit.Keep(t, "pages", testkit.Pages(b.site.Starts(), "http://site.test"), 500*time.Millisecond)
 }
 
-// A heed that is told to end does not keep it up for those who wait.
+// The end of heed is not delayed by requests that wait.
 func TestHeed_TheWaitingDoNotHoldUpTheEnd(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, testkit.GaugeOptions{Robots: delayed("600")}, "max_wait = \"1h\"\n")
@@ -229,8 +229,8 @@ func TestHeed_NoMoreAtATimeThanMaxParallel(t *testing.T) {
 		})
 	}
 	busy.Wait()
-	// A client that leaves is told to the site a moment after its place has been
-	// given to another.
+	// The site sees that a client has left a moment after its turn has been given to
+	// another.
 	if most.Load() < 2 || most.Load() > 4 {
 		t.Errorf("%d requests were at the site at a time", most.Load())
 	}
@@ -240,7 +240,7 @@ func TestHeed_NoMoreAtATimeThanMaxParallel(t *testing.T) {
 
 // A WebSocket has had its turn with its handshake: the next request does not wait
 // for its end, and comes a delay after it.
-func TestHeed_AnOpenWebSocketHoldsNobodyUp(t *testing.T) {
+func TestHeed_AnOpenWebSocketDelaysNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, testkit.GaugeOptions{Robots: delayed("0.5"), HTTP1: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {

@@ -1,6 +1,6 @@
 // Package pacing measures at sites, by their own clock, how heed keeps what a
 // site wishes about speed: with many clients at once, with real crawlers, and
-// against whoever would have it otherwise.
+// against clients that try to be faster.
 //
 // A tenth of the requests is sent, all of them with
 //
@@ -66,7 +66,7 @@ type bed struct {
 	roots *x509.CertPool
 }
 
-// newBed starts both; pacing is what stands in the table [pacing] of the settings.
+// newBed starts both; pacing is the content of the table [pacing] of the settings.
 func newBed(t testing.TB, options testkit.GaugeOptions, pacing string, env ...string) *bed {
 	t.Helper()
 	site := testkit.NewGauge(t, options)

@@ -70,9 +70,9 @@ func TestRFC9110_RetryAfterHoldsForEveryClient(t *testing.T) {
 	}
 }
 
-// What no site can mean is not kept to the letter: the hold ends after an hour, and
-// whoever is turned away is told the clamped time, and that it is clamped.
-func TestHeed_HostileValuesAreClampedAndTold(t *testing.T) {
+// A Retry-After that is too long is clamped: the pause ends after an hour, and the refusal
+// contains the clamped time, and that it is clamped.
+func TestHeed_HostileValuesAreClampedAndReported(t *testing.T) {
 	for _, c := range []struct {
 		name, robots, retryAfter string
 	}{
@@ -107,7 +107,7 @@ func TestHeed_HostileValuesAreClampedAndTold(t *testing.T) {
 				t.Errorf("%s, Retry-After %q, Proxy-Status %q", a.Status, a.Header.Get("Retry-After"), a.Header.Get("Proxy-Status"))
 			}
 			if text := a.body + b.Stderr(); !strings.Contains(text, "max_delay") && !strings.Contains(text, "1 h") && !strings.Contains(text, "1h") {
-				t.Errorf("nobody is told that the value is clamped:\n%s", text)
+				t.Errorf("no text says that the value is clamped:\n%s", text)
 			}
 			t.Logf("%s\n%s", a.body, b.Stderr())
 		})
@@ -148,9 +148,9 @@ func TestHeed_WhoComesBackInTimeIsServed(t *testing.T) {
 				t.Errorf("%s, Retry-After %q: %s", a.Status, a.Header.Get("Retry-After"), a.body)
 				return
 			}
-			<-time.After(time.Duration(seconds) * time.Second)
+			testkit.Delay(time.Duration(seconds) * time.Second) // the client keeps its Retry-After
 			if b, err := c.ask(t.Context(), http.MethodGet, numbered("http://site.test")(number)); err != nil || b.StatusCode != http.StatusOK {
-				t.Errorf("told to come back after %d s, it came and was told: %+v, %v", seconds, b, err)
+				t.Errorf("refused with Retry-After %d, it came back then and got %+v, %v", seconds, b, err)
 				return
 			}
 			served.Add(1)
@@ -159,9 +159,9 @@ func TestHeed_WhoComesBackInTimeIsServed(t *testing.T) {
 	busy.Wait()
 	cancel()
 	others.Wait()
-	t.Logf("%d of 12 were told to come back, %d of them came and were served", refused.Load(), served.Load())
+	t.Logf("%d of 12 were refused with a Retry-After, %d of them came back and were served", refused.Load(), served.Load())
 	if refused.Load() == 0 {
-		t.Error("nobody was told to come back: this tested nothing")
+		t.Error("no request was refused: this tested nothing")
 	}
 	testkit.Keep(t, "all", testkit.Pages(b.site.Starts(), "http://site.test"), 500*time.Millisecond)
 }

@@ -17,7 +17,7 @@ import (
 func TestHeed_ManyClientsAreOneToTheSite(t *testing.T) {
 	const half = 500 * time.Millisecond
 	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		<-time.After(3 * half) // three of them are answered at a time
+		testkit.Delay(3 * half) // three of them are answered at a time
 		io.WriteString(w, "slow")
 	})
 	fleeting := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -106,7 +106,7 @@ func TestHeed_OriginsHaveTheirOwnTurns(t *testing.T) {
 }
 
 // A site that asks for nothing is not slowed down.
-func TestHeed_WithoutAWishNobodyWaits(t *testing.T) {
+func TestHeed_WithoutADelayNoRequestWaits(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, testkit.GaugeOptions{Robots: "User-agent: *\nDisallow: /private\n\nUser-agent: other\nCrawl-delay: 30\n"}, "")
 	begun := time.Now()

@@ -209,7 +209,7 @@ func TestScrapyRetriesWhatMayHelp(t *testing.T) {
 
 // A program that PHP was set to run first is still run, and a directory of ini files that
 // the user names is still read.
-func TestPHPKeepsWhatItWasToldToRunFirst(t *testing.T) {
+func TestPHPKeepsItsAutoPrependFile(t *testing.T) {
 	t.Parallel()
 	testkit.Program(t, "php")
 	b := newBed(t)

@@ -110,8 +110,8 @@ func agreeAtTheEnd(t *testing.T, h *testkit.Heed, s *site, path string, n *notes
 	agree(t, rows, recorded(n.all), s.requests())
 }
 
-// While the disk is full, nothing leaves: clients are told 503 and why. When there
-// is room again, heed goes on by itself, and nothing is missing.
+// While the disk is full, nothing leaves: requests are answered 503 with the reason. When
+// there is room again, heed continues without a restart, and nothing is missing.
 func TestHeed_AFullDiskStopsRequestsAndNothingIsUnrecorded(t *testing.T) {
 	t.Parallel()
 	s, dir := newSite(t), smallDisk(t)

@@ -173,9 +173,9 @@ func since(now, before map[string]int) map[string]int {
 
 func TestMain(m *testing.M) { testkit.Main(m, 4) }
 
-// However often heed is killed, and at whatever moment: every answer that anybody
-// received has its entry, every request that came to the site has one that allows
-// it, what an outcome says has happened, and the chain is whole.
+// However often heed is killed, and at whatever moment: every answer that a client
+// received has its entry, every request that reached the site has one that allows it,
+// every outcome is true, and the chain is complete.
 func TestHeed_AKillLosesNothingFromTheRecord(t *testing.T) {
 	t.Parallel()
 	rounds := 6
@@ -195,7 +195,7 @@ func TestHeed_AKillLosesNothingFromTheRecord(t *testing.T) {
 		if round == 0 {
 			testkit.Until(t, "something is answered", func() bool { return len(n.statuses()) > 0 })
 		}
-		<-time.After(time.Duration(rand.IntN(400)) * time.Millisecond)
+		testkit.Delay(time.Duration(rand.IntN(400)) * time.Millisecond) // heed is killed at any moment of its work
 		h.Signal(syscall.SIGKILL)
 		h.Exit()
 		over.Wait()

@@ -50,7 +50,7 @@ func TestHeed_AKillWhileOldDecisionsAreRemoved(t *testing.T) {
 		for range 3 {
 			h := testkit.Start(t, testkit.Options{State: state, Config: config})
 			over := n.load(client(t, h), round*100+len(n.all))
-			<-time.After(time.Duration(rand.IntN(600)) * time.Millisecond)
+			testkit.Delay(time.Duration(rand.IntN(600)) * time.Millisecond) // heed is killed at any moment of its work
 			h.Signal(syscall.SIGKILL)
 			h.Exit()
 			over.Wait()

@@ -14,7 +14,8 @@ import (
 	"heed/internal/testkit"
 )
 
-// sqlite is a program with the record open, that does what it is told.
+// sqlite is the program sqlite3 with the record open; it executes the statements that a
+// test sends.
 type sqlite struct {
 	in  io.WriteCloser
 	out *bufio.Reader
@@ -59,7 +60,7 @@ func (s *sqlite) do(t *testing.T, statement string) string {
 	}
 }
 
-// Whoever reads the record, or locks it, holds up no request and loses none: the
+// A program that reads the record, or locks it, delays no request and loses none: the
 // tail has them meanwhile.
 func TestHeed_WhoLocksTheRecordHoldsUpNothing(t *testing.T) {
 	t.Parallel()

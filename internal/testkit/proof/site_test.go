@@ -57,8 +57,8 @@ func (s *site) serve(t *testing.T, secure *tls.Config) (addr string) {
 	return addr
 }
 
-// ServeHTTP answers by the target: /private is not for robots, /long takes its
-// time over many octets, /long/ever more than anybody has, /none is not found.
+// ServeHTTP answers by the target: /private is disallowed, /long is a slow answer of many
+// octets, /long/ever one that does not end, /none is not found.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/robots.txt" {
 		fmt.Fprint(w, "User-agent: *\nDisallow: /private\n")

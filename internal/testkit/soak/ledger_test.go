@@ -183,7 +183,7 @@ func (l *ledger) check(t *testing.T) {
 	}
 	within("what reached the site was allowed before", l.reached, l.allowed)
 	within("what the site answered reached it", l.bySite, l.reached)
-	within("what a client has from the site is told so", l.fromSite, l.bySite)
+	within("what a client has from the site is recorded as such", l.fromSite, l.bySite)
 	within("what a client was answered was decided on", l.answered, union{l.allowed, l.refused}.set())
 	within("what was decided on was answered, but for clients that left", union{l.allowed, l.refused}.set(), union{l.answered, l.left}.set())
 	within("what was allowed reached the site, but for clients that left", l.allowed, union{l.reached, l.left}.set())

@@ -161,6 +161,6 @@ func (c *client) read(n uint64, resp *http.Response) error {
 type slow struct{ from io.Reader }
 
 func (s *slow) Read(p []byte) (int, error) {
-	pause(rand.N(20 * time.Millisecond))
+	testkit.Delay(rand.N(20 * time.Millisecond))
 	return s.from.Read(p[:min(len(p), 32<<10)])
 }

@@ -65,8 +65,8 @@ func descriptors(h *testkit.Heed) (all []string) {
 	return all
 }
 
-// goroutine finds what began each goroutine, in what a Go program prints when it
-// is told to quit. The runtime's own come and go.
+// goroutine finds what began each goroutine, in what a Go program prints on
+// SIGQUIT. The runtime's own come and go.
 var goroutine = regexp.MustCompile(`(?m)^created by (heed|net|os|crypto|database)\b.*`)
 
 // goroutines ends h and returns how many goroutines it had, with their stacks.

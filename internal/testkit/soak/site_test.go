@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"heed/internal/testkit"
 )
@@ -154,7 +153,7 @@ func (w *web) connState(c net.Conn, state http.ConnState) {
 	}
 }
 
-// hangUp closes what nobody uses, so that heed has nothing left in its pool.
+// hangUp closes connections that are idle, so that heed has none left in its pool.
 func (w *web) hangUp() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,6 +222,3 @@ func breakOff(rw http.ResponseWriter) {
 	}
 	c.Close()
 }
-
-// pause waits without the CPU.
-func pause(d time.Duration) { <-time.After(d) }

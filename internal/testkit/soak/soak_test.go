@@ -42,7 +42,7 @@ func rootsOf(t *testing.T, h *testkit.Heed) *x509.CertPool {
 // judged right, client, log and site agree on each single one, and afterwards
 // heed holds what it held before.
 func TestHeed_Soak(t *testing.T) {
-	// The Go runtime returns memory by and by: only a long round tells a leak
+	// The Go runtime returns memory slowly: only a long round distinguishes a leak
 	// from that.
 	// In so short a time the heap has not found its size, and the race detector
 	// multiplies it: memory is what the long form is about.
@@ -95,14 +95,14 @@ func sameTally(t *testing.T, h *testkit.Heed, l *ledger) {
 	}
 }
 
-// counts are what `heed status` tells of the last hour.
+// counts are what `heed status` reports of the last hour.
 type counts struct{ Requests, Allowed, Refused uint64 }
 
 func statusOf(t *testing.T, h *testkit.Heed) counts {
 	t.Helper()
 	cmd := exec.Command(testkit.Binary(t), "status", "--json")
 	cmd.Env = []string{"HEED_STATE=" + h.State, "HOME=" + h.State, testkit.RaceOptions}
-	out, _ := cmd.Output() // its exit status tells that a site's robots.txt cannot be had
+	out, _ := cmd.Output() // it exits with 1: the robots.txt of one site cannot be fetched
 	var status struct {
 		Hour counts `json:"last_hour"`
 	}

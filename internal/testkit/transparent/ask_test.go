@@ -65,7 +65,7 @@ func (w *world) through(m way, s *shape) *answer {
 }
 
 // reach opens a connection by which a host is asked through heed, and returns
-// what stands before the path in its request lines.
+// the text before the path in its request lines.
 func (w *world) reach(m way, host string) (c *testkit.Conn, prefix string) {
 	w.t.Helper()
 	c = testkit.Dial(w.t, w.heed.Addr)

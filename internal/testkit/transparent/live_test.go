@@ -41,7 +41,7 @@ func (w *world) open(m way, s *shape, body io.Reader) *http.Response {
 	go func() { // both directions at once
 		if prefix != "" {
 			req.URL.Scheme, _, _ = strings.Cut(prefix, "://")
-			_ = req.WriteProxy(c) // the answer tells
+			_ = req.WriteProxy(c) // the answer shows whether it arrived
 		} else {
 			_ = req.Write(c)
 		}
@@ -191,7 +191,7 @@ func TestTransparency_LargeBodiesTakeNoMemory(t *testing.T) {
 // A client that does not read one stream keeps neither its other streams nor
 // another client from anything, and heed holds no more of what is not read than
 // the windows of HTTP/2 let in.
-func TestTransparency_SlowReaderStopsNobodyElse(t *testing.T) {
+func TestTransparency_ASlowReaderStopsNoOtherClient(t *testing.T) {
 	const size, room = 100 << 20, 100 << 10 // the race detector wants its share
 	down := &shape{name: "unread download", unseen: true, site: served, serve: func(rw http.ResponseWriter, r *http.Request) { io.Copy(rw, pattern(size)) }}
 	page := &shape{name: "page beside", unseen: true, site: served, serve: func(rw http.ResponseWriter, r *http.Request) { io.WriteString(rw, "page") }}

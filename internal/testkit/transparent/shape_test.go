@@ -27,11 +27,11 @@ type shape struct {
 	answer string // sent after it; both in bytes
 	deaf   bool   // the body is not read and the connection ends
 	hangup bool   // the connection ends after the answer
-	unseen bool   // nobody asks what the site saw
+	unseen bool   // the request that the site saw is not compared
 	serve  http.HandlerFunc
 
-	// changed tells what becomes different through heed; the doc comment of
-	// each says by which right. Nil: nothing.
+	// changed applies the differences that heed makes; the doc comment of each
+	// names the standard that allows them. Nil: there are none.
 	changed func(m way, a *answer, seen *arrival)
 }
 

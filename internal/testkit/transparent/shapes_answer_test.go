@@ -67,7 +67,7 @@ var answers = []*shape{
 	{name: "early hints", answer: "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nLink: </b.css>\r\n\r\n" + hello},
 	{name: "several interim answers", answer: "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" +
 		"HTTP/1.1 103 Early Hints\r\nLink: </b>\r\nX-B: 1\r\n\r\nHTTP/1.1 199 Odd\r\n\r\n" + hello},
-	{name: "a 100 nobody asked for", answer: "HTTP/1.1 100 Continue\r\n\r\n" + hello},
+	{name: "a 100 that was not asked for", answer: "HTTP/1.1 100 Continue\r\n\r\n" + hello},
 	{name: "interim answers and http 1.0", version: "HTTP/1.0", ways: byBytes, answer: "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + hello,
 		changed: func(_ way, a *answer, _ *arrival) { a.interim = nil }}, // RFC 9110 §15.2
 }

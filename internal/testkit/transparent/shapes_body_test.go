@@ -26,7 +26,7 @@ var bodies = []*shape{
 	{name: "short of its length", hangup: true, answer: "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbroken"},
 	{name: "chunks that break off", hangup: true, answer: inPieces("broken")},
 	{name: "gzip", fields: []string{"Accept-Encoding: gzip"}, answer: reply("200 OK", gzipped, "Content-Encoding: gzip", "Content-Type: text/plain", "Vary: Accept-Encoding", "ETag: \"z\"")},
-	{name: "gzip nobody asked for", answer: reply("200 OK", gzipped, "Content-Encoding: gzip")},
+	{name: "gzip that was not asked for", answer: reply("200 OK", gzipped, "Content-Encoding: gzip")},
 	{name: "gzip in chunks", fields: []string{"Accept-Encoding: gzip"}, answer: "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" +
 		fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(gzipped), gzipped)},
 	{name: "br and zstd by name", fields: []string{"Accept-Encoding: br, zstd"}, answer: reply("200 OK", "\x8b\x02\x80hello\x03", "Content-Encoding: br, zstd")},

@@ -41,7 +41,7 @@ var requests = []*shape{
 	{name: "options of everything", method: "OPTIONS", target: "*", answer: reply("200 OK", "", "Allow: GET, OPTIONS")},
 	{name: "trace", method: "TRACE", answer: reply("200 OK", "TRACE /page HTTP/1.1\r\n\r\n", "Content-Type: message/http")},
 	{name: "propfind", method: "PROPFIND", body: "<propfind/>", fields: []string{"Depth: 1"}, answer: reply("207 Multi-Status", "<multistatus/>")},
-	{name: "a method nobody knows", method: "FROBNICATE", answer: hello},
+	{name: "an unknown method", method: "FROBNICATE", answer: hello},
 	{name: "a method in lower case", method: "get", answer: hello},
 	{name: "bare", ways: everyWay, answer: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"},
 	{name: "browser", fields: []string{"User-Agent: Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/140.0", "Accept: text/html,*/*;q=0.8",

@@ -101,7 +101,7 @@ type arrival struct {
 func (w *world) last(s *shape) *arrival {
 	w.t.Helper()
 	if s.site == static {
-		return &arrival{} // nginx tells no more than its log
+		return &arrival{} // of nginx there is only the log
 	}
 	select {
 	case a := <-w.seen:

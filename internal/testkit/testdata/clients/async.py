@@ -1,4 +1,4 @@
-"""Prints the pages at URLs as aiohttp gives them when it is told to read the variables."""
+"""Prints the pages at URLs as aiohttp gives them when it is set to read the variables."""
 import asyncio
 import sys
 import aiohttp

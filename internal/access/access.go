@@ -136,8 +136,8 @@ func (g *Gate) knows(id [32]byte) bool {
 	return ok && g.now().Before(until)
 }
 
-// fail counts one failure of an address. When too many addresses fail at once,
-// the counting starts over: bcrypt and its slots still bound how fast anyone guesses.
+// fail counts one failure of an address. When too many addresses fail within a short
+// time, counting starts over: bcrypt and its slots still bound the rate of guesses.
 func (g *Gate) fail(from netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

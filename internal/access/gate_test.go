@@ -54,7 +54,7 @@ func TestHeed_AGateLetsItsUsersIn(t *testing.T) {
 		{"bob", "s3cret:with colon", false},
 		{"Ann", "s3cret:with colon", false},
 		{"", "", false},
-		{"nobody", "b", false},
+		{"unknown", "b", false},
 	} {
 		if got, _ := g.Verify(t.Context(), here, c.user, c.password); got != c.want {
 			t.Errorf("%s:%s is %v", c.user, c.password, got)
@@ -142,7 +142,7 @@ func TestHeed_AnUnusableUsersFileSaysWhatToDo(t *testing.T) {
 	good := "ann:" + hash(t, "a") + "\n"
 	for _, c := range []struct{ text, want string }{
 		{"", "htpasswd -B"},
-		{"# nobody yet\n", "there is no user in it"},
+		{"# no users yet\n", "there is no user in it"},
 		{"ann\n", ":1: the password of \"ann\" is not hashed with bcrypt"},
 		{good + "bob:$apr1$x$y\n", ":2: the password of \"bob\" is not hashed with bcrypt; write it anew with: htpasswd -B"},
 		{good + good, ":2: the user \"ann\" is listed twice"},

@@ -62,7 +62,7 @@ func TestHeed_TheFirstClientThatFitsIsMeant(t *testing.T) {
 	}
 }
 
-func TestHeed_ObservingCostsNobodyAnAnswer(t *testing.T) {
+func TestHeed_InObserveModeEveryRequestIsAnswered(t *testing.T) {
 	o := origin(t, "https://example.org")
 	for _, c := range []struct {
 		name         string

@@ -56,8 +56,8 @@ func TestHeed_ADecisionIsOneLineWhenItsExchangeHasEnded(t *testing.T) {
 	}
 }
 
-// An exchange over ten seconds is told when it has lasted that long, and again
-// when it ends, under one id.
+// An exchange of over ten seconds is logged when it has lasted that long, and again when
+// it ends, with one id.
 func TestHeed_ALongExchangeHasTwoLines(t *testing.T) {
 	var out bytes.Buffer
 	l := NewLog(slog.NewJSONHandler(&out, nil), nil)
@@ -77,7 +77,7 @@ func TestHeed_ALongExchangeHasTwoLines(t *testing.T) {
 	}
 }
 
-// What is still open when heed stops is told too, once.
+// An exchange that is open when heed stops is logged as well, once.
 func TestHeed_NothingOpenIsLostAtTheEnd(t *testing.T) {
 	var out bytes.Buffer
 	l := NewLog(slog.NewJSONHandler(&out, nil), nil)

@@ -18,8 +18,8 @@ func partEntry(page string, verdict rules.Verdict, status int, fromSite bool) *E
 	return e
 }
 
-// What became of a page's parts is told in one line when the page has come to
-// rest; refusals by the site are apart. Pages that are whole are not news.
+// The outcome of a page's parts is logged in one line once no more of them are requested;
+// refusals by the site are counted separately. Complete pages are not logged.
 func TestHeed_RefusedPartsAreGroupedByTheirPage(t *testing.T) {
 	var out bytes.Buffer
 	l, tally := NewLog(slog.NewJSONHandler(&out, nil), nil), &Tally{}
@@ -46,7 +46,7 @@ func TestHeed_RefusedPartsAreGroupedByTheirPage(t *testing.T) {
 	l.Ended(whole)
 	l.tick(time.Now())
 	if strings.Contains(out.String(), `"msg":"page"`) {
-		t.Error("a page is told of while it loads")
+		t.Error("a page is logged while it loads")
 	}
 	l.tick(time.Now().Add(3 * time.Second))
 	all := lines(t, &out)

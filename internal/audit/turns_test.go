@@ -8,8 +8,8 @@ import (
 	"heed/rules"
 )
 
-// What turns cost is told for each site: who waited, who was sent away, and who
-// left with how much still to wait.
+// The cost of turns is logged for each site: requests that waited, that were refused, and
+// that left, with how much longer they would have waited.
 func TestHeed_WhatTurnsCostAtEachSite(t *testing.T) {
 	tally := &Tally{}
 	add := func(host string, waited, owed time.Duration, reason rules.Reason) {

@@ -15,7 +15,7 @@ import (
 )
 
 // explainRedacted explains the last decision that f selects about a URL whose recorded
-// form may stand for one of targets, with values replaced by hashes. It returns
+// form may be one of targets with values replaced by hashes. It returns
 // replay.ErrNone when the record has none.
 func explainRedacted(ctx context.Context, r *store.Record, o rules.Origin, targets []string, f store.Filter) (*replay.Explained, error) {
 	if !slices.ContainsFunc(targets, func(target string) bool { return strings.ContainsAny(target, "=@%") }) {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// job is what the load generator is told to do, over its standard input. It opens its
+// job is the order to the load generator, over its standard input. It opens its
 // connections, sends one request on each, answers ready, and waits for go. Then it
 // sends requests for Duration, or Count of them, answers with a result, and holds its
-// connections until it is told to close them.
+// connections until the order to close them.
 type job struct {
 	Proxy    string // host:port
 	Roots    string // PEM, of the CA that signs for intercepted sites

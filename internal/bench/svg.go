@@ -19,7 +19,7 @@ const (
 	fullBar    = 3  // times heed's cost: a longer bar is cut
 )
 
-// fills are the colours of contenders; they are told apart by their labels too.
+// fills are the colours of contenders; the labels distinguish them as well.
 var fills = map[string]string{"heed": "#1b6ca8", "against": "#6fa8d0", "heed-bare": "#a9cbe3"}
 
 const otherFill = "#b8b8b8"

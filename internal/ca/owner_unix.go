@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// foreignOwner returns the owner of a file and whether it is somebody else
-// than the user this process acts as.
+// foreignOwner returns the owner of a file, and whether it is another user than the one
+// this process runs as.
 func foreignOwner(info os.FileInfo) (uid int, foreign bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

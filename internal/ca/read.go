@@ -51,7 +51,7 @@ func readKey(path string) (crypto.Signer, error) {
 		return nil, unreadable("key of the CA", path, err)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("the key of the CA %s can be read or changed by others (mode %#o): run `chmod 600 %s`, and make a new CA if somebody may have copied it", path, mode, safetext.ShellQuote(path))
+		return nil, fmt.Errorf("the key of the CA %s can be read or changed by others (mode %#o): run `chmod 600 %s`, and make a new CA if it may have been copied", path, mode, safetext.ShellQuote(path))
 	}
 	data, err := readFile(path)
 	if err != nil {

@@ -147,7 +147,7 @@ func TestJavaTrustStoreIsChangedUnderWhateverName(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotIsToldTheCommands(t *testing.T) {
+func TestWithoutPermissionTheCommandsArePrinted(t *testing.T) {
 	m := ThisMachine()
 	m.euid = 1000
 	m.run = func(name string, _ ...string) ([]byte, error) {
@@ -172,7 +172,7 @@ func TestAMissingProgramIsNamedWithItsCure(t *testing.T) {
 	}
 }
 
-func TestAStoresFailureIsToldAndTheNextIsDone(t *testing.T) {
+func TestAStoresFailureIsReportedAndTheNextIsDone(t *testing.T) {
 	a := open(t, noon)
 	there := false
 	store := func(out string, err error) Store {

@@ -79,7 +79,7 @@ func TestClientEnvironLeavesTheCallersAloneAndNamesEachVariableOnce(t *testing.T
 	for _, entry := range out {
 		name, _, _ := strings.Cut(entry, "=")
 		if seen[name] {
-			t.Errorf("%s stands there twice", name)
+			t.Errorf("%s is set twice", name)
 		}
 		seen[name] = true
 	}
@@ -105,7 +105,7 @@ func TestClientVariablesAreNamedOnce(t *testing.T) {
 	seen := map[string]bool{}
 	for _, v := range clientVariables {
 		if seen[v.name] {
-			t.Errorf("%s stands there twice", v.name)
+			t.Errorf("%s is listed twice", v.name)
 		}
 		seen[v.name] = true
 	}

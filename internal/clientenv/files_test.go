@@ -91,14 +91,14 @@ func TestClientFilesAreMadeOncePerContentAndRemovedWhenUnused(t *testing.T) {
 	}
 	make(now.Add(maxClientAge+time.Hour), "HOME=/nowhere", "CURL_CA_BUNDLE="+own.CertPath())
 	if _, err := os.Stat(plain); err == nil {
-		t.Error("files that nobody has used for long are still there")
+		t.Error("files that have not been used for long are still there")
 	}
 	if _, err := os.Stat(withCorp); err != nil {
 		t.Errorf("files in use are gone: %v", err)
 	}
 }
 
-func TestCertificatesAreReadWithoutWhatStandsBesideThem(t *testing.T) {
+func TestCertificatesAreReadWithoutTheTextBesideThem(t *testing.T) {
 	dir := t.TempDir()
 	one := fixture.CA(t, filepath.Join(dir, "one"))
 	key := testkit.Read(t, filepath.Join(dir, "one", "ca-key.pem"))

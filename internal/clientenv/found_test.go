@@ -68,7 +68,7 @@ func TestRemarksNameWhatWasFoundAndTheFlag(t *testing.T) {
 		}
 	}
 	if strings.Contains(strings.Join(remarks, ""), "secret") {
-		t.Error("a password is told")
+		t.Error("a remark contains a password")
 	}
 	if found.Certs() != nil {
 		t.Error("certificates from nowhere")

@@ -86,7 +86,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 	}
 }
 
-func TestHeed_EverySettingStandsInProxyTomlWithARemark(t *testing.T) {
+func TestHeed_ProxyTomlHasEverySettingWithARemark(t *testing.T) {
 	text := string(testkit.BuiltIn(t))
 	lines := keyLines([]byte(text))
 	all := strings.Split(text, "\n")
@@ -111,7 +111,7 @@ func TestHeed_EverySettingStandsInProxyTomlWithARemark(t *testing.T) {
 	}
 }
 
-func TestHeed_AFileStandsOverTheDefaults(t *testing.T) {
+func TestHeed_AFileOverridesTheDefaults(t *testing.T) {
 	dir := t.TempDir()
 	file := testkit.Write(t, filepath.Join(dir, "my.toml"), `
 listen = "[::1]:0"
@@ -218,7 +218,7 @@ func TestHeed_ContactsThatReachSomebody(t *testing.T) {
 	}
 }
 
-func TestHeed_HostsAreCanonicalAndTheFirstThatFitsStandsFirst(t *testing.T) {
+func TestHeed_HostsAreCanonicalAndTheFirstThatFitsComesFirst(t *testing.T) {
 	file := testkit.Write(t, filepath.Join(t.TempDir(), "p.toml"), `
 [https]
 mode = "host-only"

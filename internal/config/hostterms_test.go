@@ -12,7 +12,7 @@ import (
 	"heed/rules"
 )
 
-func TestHeed_WhatWasAgreedStandsInTheSettings(t *testing.T) {
+func TestHeed_TheSettingsContainWhatWasAgreed(t *testing.T) {
 	b, err := agreedConfig(t).Rules(time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestHeed_WhatWasAgreedStandsInTheSettings(t *testing.T) {
 	}
 }
 
-func TestHeed_TheOperatorIsToldWhatIsNotEnforced(t *testing.T) {
+func TestHeed_WhatIsNotEnforcedIsPrintedForTheOperator(t *testing.T) {
 	got := strings.Join(agreedConfig(t).Notices(time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)), "\n")
 	for _, want := range []string{
 		`client "news" is judged as NewsBot, NewsBot-Images, which the site does not see`,

@@ -31,7 +31,7 @@ client_key = "one.key"
 	text := string(console.MustJSON(c.recordedSettings()))
 	for _, secret := range []string{"s3cret", "scraper", "htpasswd", ".key", dir} {
 		if strings.Contains(text, secret) {
-			t.Errorf("%q stands in %s", secret, text)
+			t.Errorf("%q is in %s", secret, text)
 		}
 	}
 	if _, err := RecordedRules(text); err != nil {

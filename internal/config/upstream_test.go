@@ -27,8 +27,9 @@ func TestHeed_ThePasswordOfTheFleetsStoreMayStandElsewhere(t *testing.T) {
 	}
 }
 
-// What stands at a reference and is no URL of a proxy is never told.
-func TestHeed_AReferenceToWhatIsNoProxyTellsNothingOfIt(t *testing.T) {
+// The error for a reference to a value that is no URL of a proxy does not contain the
+// value.
+func TestHeed_AnErrorDoesNotContainTheValueOfAReference(t *testing.T) {
 	for _, secret := range []string{"hunter2", "ftp://user:hunter2@proxy.example", "http://user:hunter2@proxy.example/path", "file:hunter2", "env", "http://user:hunter2%zz@proxy.example"} {
 		_, err := ResolveUpstream("env:P", []string{"P=" + secret})
 		if err == nil || strings.Contains(err.Error(), "hunter2") {

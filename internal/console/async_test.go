@@ -68,9 +68,9 @@ func (s stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A reader that does not read holds nobody up: lines wait, and when too many
-// do, it is said so, for decisions to be refused.
-func TestHeed_AStalledLogHoldsNobodyUp(t *testing.T) {
+// A reader that does not read delays no request: lines wait in memory, and when too many
+// do, writing fails, so that decisions are refused.
+func TestHeed_AStalledLogDelaysNoRequest(t *testing.T) {
 	reader := stuck{make(chan struct{})}
 	log := NewAsyncWriter(reader)
 	line := bytes.Repeat([]byte("x"), 1<<16)

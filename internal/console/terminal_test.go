@@ -18,7 +18,7 @@ func TestHeed_ABarSaysHowFarItIsAndHowLongItTakes(t *testing.T) {
 		{101, 100, "[##############################] 100 %, 101 of 100, 0s left"},
 	} {
 		if got := barWords(c.done, c.all, 10*time.Second); got != c.want {
-			t.Errorf("%d of %d is told as %q, not %q", c.done, c.all, got, c.want)
+			t.Errorf("%d of %d is printed as %q, not %q", c.done, c.all, got, c.want)
 		}
 	}
 }

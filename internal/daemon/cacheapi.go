@@ -287,7 +287,7 @@ func stateText(src rules.Source) (state, why string) {
 	}
 	switch {
 	case src.Stale:
-		return "stale", "an old copy stands in: " + failure
+		return "stale", "an old copy is used: " + failure
 	case src.State == rules.Unreachable:
 		return "unreachable", failure
 	case src.State == rules.Unavailable:

@@ -148,7 +148,7 @@ func TestHeed_ARunHasAListenerOfItsOwnForAsLongAsItLasts(t *testing.T) {
 		t.Fatalf("the last line is %+v (%v), want a summary", line, err)
 	}
 	if got := line.Summary.Requests; got != 2 {
-		t.Errorf("the first run is told of %d requests, want its own 2", got)
+		t.Errorf("the summary of the first run has %d requests, want its own 2", got)
 	}
 	if _, err := first.Next(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the summary: %v, want the end", err)
@@ -160,7 +160,7 @@ func TestHeed_ARunHasAListenerOfItsOwnForAsLongAsItLasts(t *testing.T) {
 	}
 }
 
-// refuses asserts that nobody listens at addr.
+// refuses asserts that no program listens at addr.
 func refuses(t *testing.T, addr string) {
 	t.Helper()
 	if c, err := net.Dial("tcp", addr); err == nil {
@@ -211,7 +211,7 @@ func awaitClose(t *testing.T, c net.Conn) {
 	}
 }
 
-func TestHeed_ARunIsToldWhatItAskedForWhenHeedStops(t *testing.T) {
+func TestHeed_ARunGetsItsSummaryWhenHeedStops(t *testing.T) {
 	d, state := startDaemon(t, nil)
 	m, err := joinAs(t, d, state, nil)
 	if err != nil {
@@ -237,7 +237,7 @@ func TestHeed_DecisionLinesTravelToTheRunThatWantsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := through(t, m.Listen, testkit.Page(t)); got != "NewsBot/2 (+https://example.org/)" {
-		t.Errorf("the site is told %q", got)
+		t.Errorf("the site received %q", got)
 	}
 	line, err := m.Next()
 	if err != nil || line.Log == nil {
@@ -290,7 +290,7 @@ func TestHeed_StatusSaysWhatIsGoingOn(t *testing.T) {
 	}
 }
 
-func TestHeed_StatusOfNobodyIsNotRunning(t *testing.T) {
+func TestHeed_StatusWithoutAHeedIsNotRunning(t *testing.T) {
 	state := t.TempDir()
 	if _, err := control.ReadStatus(t.Context(), state); !errors.Is(err, control.ErrNotRunning) {
 		t.Errorf("in an empty directory: %v", err)
@@ -316,12 +316,12 @@ func TestHeed_ALogLineAfterTheEndOfTheStreamIsAnError(t *testing.T) {
 	}
 }
 
-// A run that does not read its log loses lines of it, is told how many, and
-// holds nobody up.
+// A run that does not read its log loses lines of it, receives their number, and delays
+// no request.
 func TestHeed_AStalledReaderCostsLinesOfItsOwnLogOnly(t *testing.T) {
 	answer := httptest.NewRecorder()
 	s := newStream(answer)
-	for range maxQueued + 7 { // nobody pumps yet
+	for range maxQueued + 7 { // nothing is sent yet
 		if _, err := s.Write([]byte("{}\n")); err != nil {
 			t.Fatal(err)
 		}

@@ -79,7 +79,7 @@ func TestHeed_OnlyAnIdleBackgroundHeedRetires(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !c.Retire(t.Context()) {
-		t.Error("it does not retire although nobody uses it")
+		t.Error("it does not retire although no run uses it")
 	}
 	byHand, state := startDaemon(t, func(d *daemon) { d.background = false })
 	if control.NewClient(state).Retire(t.Context()) || byHand.ending {
@@ -101,29 +101,29 @@ func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
 			}
 		}
 		d.awaitIdle()
-		time.Sleep(29 * time.Second)
+		testkit.Advance(29 * time.Second)
 		j := &control.JoinRequest{Version: console.Version(), Config: d.current.Load().cfg.JoinHash()}
 		if err := d.admit(j); err != nil {
 			t.Fatal(err)
 		}
 		s := &runSession{id: "1"}
 		d.enter(s)
-		time.Sleep(time.Hour)
+		testkit.Advance(time.Hour)
 		if ended() {
 			t.Fatal("it ended under a run")
 		}
 		d.leave(s)
-		time.Sleep(29 * time.Second)
+		testkit.Advance(29 * time.Second)
 		if ended() {
 			t.Fatal("it ended before its time")
 		}
-		time.Sleep(2 * time.Second)
+		testkit.Advance(2 * time.Second)
 		if !ended() {
-			t.Fatal("it goes on although nobody uses it")
+			t.Fatal("it does not end although no run uses it")
 		}
 		var refused *control.Refusal
 		if err := d.admit(j); !errors.As(err, &refused) || !refused.Again {
-			t.Errorf("a late run is told %v, want to try again", err)
+			t.Errorf("a late run gets %v, want to try again", err)
 		}
 	})
 }

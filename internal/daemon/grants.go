@@ -99,7 +99,7 @@ func (g *grants) enforce() (ended int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	g.log.Warn("break-glass: ended by hand, the settings hold again", "breaks", ended)
+	g.log.Warn("break-glass: ended by hand, the settings apply again", "breaks", ended)
 	return ended, nil
 }
 
@@ -158,7 +158,7 @@ func (g *grants) putLocked(next control.Granted) error {
 		return config.AmendRules(amended, func(in *config.RecordedSettings) { in.Granted = next })
 	})
 	for _, text := range ended {
-		g.log.Warn("a grant has ended by itself: the settings hold again", "grant", text)
+		g.log.Warn("a grant has expired: the settings apply again", "grant", text)
 	}
 	g.scheduleLocked()
 	return nil

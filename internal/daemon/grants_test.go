@@ -105,7 +105,7 @@ func TestHeed_ABreakSurvivesARestartAndEndsByItself(t *testing.T) {
 		t.Errorf("after its end: %v, %+v", got.Mode, d.list())
 	}
 	d.expire() // as the timer does
-	if !strings.Contains(d.log.String(), "ended by itself") {
+	if !strings.Contains(d.log.String(), "a grant has expired") {
 		t.Errorf("nothing is said of the end: %s", d.log.String())
 	}
 	if d = openGrantDesk(t, path, aMorning.Add(time.Hour)); len(d.list().Breaks) != 0 {

@@ -38,7 +38,7 @@ func (p *pacer) Answered(o rules.Origin, status int, h http.Header, sent time.Ti
 		return p.Scheduler.Answered(o, status, h, sent)
 	}
 	if asked, ok := retryafter.Parse(h, time.Now()); ok && asked > 0 && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
-		return fmt.Sprintf("the site asks everybody to wait for %v (Retry-After), which is not kept", asked)
+		return fmt.Sprintf("the site asks all clients to wait for %v (Retry-After), which is not kept", asked)
 	}
 	return ""
 }

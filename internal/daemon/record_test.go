@@ -45,7 +45,7 @@ func TestHeed_TheUsualNamesOfSecretsAreHiddenUnasked(t *testing.T) {
 	}
 }
 
-func TestHeed_TheKeyOfWhatIsHiddenIsMadeOnceAndIsNobodyElsesBusiness(t *testing.T) {
+func TestHeed_TheRedactionKeyIsMadeOnceAndPrivate(t *testing.T) {
 	state, c := t.TempDir(), defaultPrivacy(t)
 	first, err := openPrivacy(c, state)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heed/internal/pace"
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -53,13 +54,13 @@ func TestHeed_AHeedThatEndedWellGoesOnWhereItWas(t *testing.T) {
 			t.Errorf("the first request ever waited %v", got)
 		}
 		first.close()
-		time.Sleep(4 * time.Second)
+		testkit.Advance(4 * time.Second)
 		second := openTurnsDesk(path)
 		if got := second.wait(t); got != 6*time.Second {
 			t.Errorf("after a restart of 4s waited %v", got)
 		}
 		second.close()
-		time.Sleep(time.Minute)
+		testkit.Advance(time.Minute)
 		third := openTurnsDesk(path)
 		if got := third.wait(t); got != 0 {
 			t.Errorf("after a minute waited %v", got)
@@ -76,7 +77,7 @@ func TestHeed_AHeedThatWasKilledKeepsEachDelayOnceFromItsStart(t *testing.T) {
 		first := openTurnsDesk(path)
 		other := rules.Origin{Scheme: "https", Host: "busy.test", Port: 443}
 		first.turns.Answered(other, http.StatusServiceUnavailable, http.Header{"Retry-After": {"600"}}, time.Now())
-		time.Sleep(5 * time.Second) // by now it is written
+		testkit.Advance(5 * time.Second) // by now it is written
 		first.wait(t)
 		data, err := os.ReadFile(path)
 		if err == nil {
@@ -101,7 +102,7 @@ func TestHeed_AHeedThatWasKilledKeepsEachDelayOnceFromItsStart(t *testing.T) {
 	})
 }
 
-func TestHeed_AFileOfTurnsThatIsBrokenIsToldAndCostsADelay(t *testing.T) {
+func TestHeed_ABrokenFileOfTurnsIsReportedAndCostsADelay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "turns.json")
 	if err := os.WriteFile(path, []byte(`{"complete":true,`), 0o600); err != nil {
 		t.Fatal(err)
@@ -118,13 +119,13 @@ func TestHeed_AFileOfTurnsThatIsBrokenIsToldAndCostsADelay(t *testing.T) {
 	})
 }
 
-func TestHeed_ThatTurnsCannotBeSavedIsToldOnce(t *testing.T) {
+func TestHeed_AFailureToSaveTurnsIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := openTurnsDesk(filepath.Join(t.TempDir(), "missing", "turns.json"))
 		d.wait(t)
-		time.Sleep(5 * time.Second)
+		testkit.Advance(5 * time.Second)
 		d.wait(t)
-		time.Sleep(5 * time.Second)
+		testkit.Advance(5 * time.Second)
 		d.close()
 		if n := strings.Count(d.log.String(), "cannot be saved for a restart"); n != 1 {
 			t.Errorf("the log says %d times: %s", n, d.log.String())

@@ -14,7 +14,7 @@ import (
 
 const away, back = "the fleet's store is away", "the fleet's store is back"
 
-func TestHeed_AStoreThatIsAwayIsToldOnceAndComesBackByItself(t *testing.T) {
+func TestHeed_AnUnreachableStoreIsLoggedOnceAndUsedAgainLater(t *testing.T) {
 	t.Parallel()
 	server := testkit.NewRedis(t)
 	store, log := open(t, "redis://"+server.Addr)
@@ -54,7 +54,7 @@ func TestHeed_AStoreThatIsAwayIsToldOnceAndComesBackByItself(t *testing.T) {
 }
 
 // A store behind a wire that was cut answers neither yes nor no.
-func TestHeed_NobodyWaitsLongForAStoreThatHangs(t *testing.T) {
+func TestHeed_NoRequestWaitsLongForAStoreThatHangs(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -116,8 +116,8 @@ func TestHeed_AnImpatientCallerDoesNotBlameTheStore(t *testing.T) {
 	}
 }
 
-// Several heeds look at the store as they start, some before they know of turns
-// and some after. What one leaves there for a moment is in nobody's way.
+// Several heeds look at the store as they start, some before turns are in use and some
+// after. The key that one of them writes for a moment does not disturb the others.
 func TestHeed_HeedsThatStartTogetherDoNotTakeTheStoreForAway(t *testing.T) {
 	t.Parallel()
 	store := testkit.NewRedis(t)

@@ -36,7 +36,7 @@ func pretend(c net.Conn, answer reply) {
 		text := answer(strings.ToUpper(args[0]), args[1:], n)
 		if pause, rest, slow := strings.Cut(text, "~"); slow { // seconds~reply
 			d, _ := time.ParseDuration(pause)
-			time.Sleep(d)
+			testkit.Delay(d)
 			text = rest
 		}
 		for text == "drip" {
@@ -45,7 +45,7 @@ func pretend(c net.Conn, answer reply) {
 			}
 			text = strings.Repeat("x", 1<<10)
 			for i := range text {
-				time.Sleep(50 * time.Millisecond)
+				testkit.Delay(50 * time.Millisecond)
 				if _, err := c.Write([]byte(text[i : i+1])); err != nil {
 					return
 				}

@@ -132,11 +132,11 @@ func TestHeed_AUserOfFewRights(t *testing.T) {
 		t.Errorf("health %+v", store.Health())
 	}
 	wrong, _ := open(t, "redis://heed:guess@"+server.Addr)
-	testkit.Until(t, "a wrong password is told", func() bool { return strings.Contains(wrong.Health().Why, "WRONGPASS") })
+	testkit.Until(t, "a wrong password is reported", func() bool { return strings.Contains(wrong.Health().Why, "WRONGPASS") })
 }
 
-// A user who lacks a right that turns need is told which, once, and all the while
-// by the status; heed does not take the store for back again and again.
+// When the store's user lacks a right that turns need, heed logs once which, and the
+// status shows it; heed does not log again and again that the store is back.
 func TestHeed_ARightThatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
 	server := testkit.NewRedis(t)
@@ -169,7 +169,7 @@ func TestHeed_AStoreBehindTLS(t *testing.T) {
 	shows(t, p, "", 0, v, "record", "file")
 
 	stranger, _ := open(t, url)
-	testkit.Until(t, "a certificate that nobody vouches for is told", func() bool {
+	testkit.Until(t, "an untrusted certificate is reported", func() bool {
 		return strings.Contains(stranger.Health().Why, "certificate signed by unknown authority")
 	})
 }

@@ -129,7 +129,7 @@ func TestHeed_TurnsOfThreeHeedsAreADelayApartAndFair(t *testing.T) {
 	}
 }
 
-// The clock runs from the start that is told, not from the leave for it.
+// The delay begins when the start is reported, not when the turn is given.
 func TestHeed_ATurnBeginsWithItsStart(t *testing.T) {
 	t.Parallel()
 	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 2)
@@ -189,7 +189,7 @@ func TestHeed_ATurnThatIsHeldLongIsKept(t *testing.T) {
 	}
 }
 
-// Whoever needs two turns gets both or none, whatever others need.
+// A request that needs two turns gets both or none, whatever others need.
 func TestHeed_TurnsInSeveralLinesDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
 	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 3)
@@ -226,7 +226,7 @@ func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
 	settled(all[0])
 	heard := make(chan string, 2)
 	all[1].turns.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause.Round(time.Second)) })
-	testkit.Until(t, "the other listens", func() bool { return server.Count("publish", "heed:1:pauses", "nobody") == 1 })
+	testkit.Until(t, "the other listens", func() bool { return server.Count("publish", "heed:1:pauses", "no message") == 1 })
 	if err := all[0].turns.Hold(t.Context(), tag, time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	all[0].turns.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause) })
-	testkit.Until(t, "both listen", func() bool { return server.Count("publish", "heed:1:pauses", "nobody") == 2 })
+	testkit.Until(t, "both listen", func() bool { return server.Count("publish", "heed:1:pauses", "no message") == 2 })
 	if err := all[1].turns.Release(t.Context(), tag); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
 
 // What one heed knows counts, though the store has lost it: it comes with the
 // next question.
-func TestHeed_WhatTheStoreHasLostIsToldAgain(t *testing.T) {
+func TestHeed_WhatTheStoreHasLostIsSentAgain(t *testing.T) {
 	t.Parallel()
 	server := testkit.NewRedis(t)
 	all := lineUp(t, "redis://"+server.Addr, 2)
@@ -315,7 +315,7 @@ func TestHeed_AFetchMovesTheClockOfAllLines(t *testing.T) {
 	}
 }
 
-func TestHeed_WhoLeavesTheLineHoldsNobodyUp(t *testing.T) {
+func TestHeed_AClientThatLeavesDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 3)
 	settled(all[0])
@@ -330,8 +330,8 @@ func TestHeed_WhoLeavesTheLineHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What a store forgets at its end nobody knows, so a delay passes before the
-// first start; and so when another takes over.
+// A store that starts again may have lost the last starts, so a delay passes before the
+// first start; the same holds when another store takes over.
 func TestHeed_NoBurstAfterAStoreHasStartedAgain(t *testing.T) {
 	t.Parallel()
 	server := testkit.NewRedis(t)

@@ -79,7 +79,7 @@ for i = 7, #ARGV, 3 do
   mine[turn], turns, longest = true, turns..' '..turn, math.max(longest, delay)
   local holder, till, since = string.match(h['l:'..turn] or '', '^(%S+) (%d+) (%d+)$')
   if holder and tonumber(till) <= now then
-    started(turn, tonumber(till)) -- whoever had it has died, perhaps after the start
+    started(turn, tonumber(till)) -- its holder has died, perhaps after the start
     redis.call('HDEL', KEYS[1], 'l:'..turn)
   elseif holder then
     ready, held = math.max(ready, since + delay, now + 50), true

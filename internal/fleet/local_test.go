@@ -97,6 +97,6 @@ func TestHeed_TheBestReadingOfTheStoresClockCounts(t *testing.T) {
 		t.Errorf("a fast answer does not count: %+v", q)
 	}
 	if q = p.with(0, 2, 2, theirClock, begun.Add(time.Hour), begun.Add(time.Hour+time.Second)); q.uncertainty != time.Second/2 {
-		t.Errorf("an old reading stands over a new one: %+v", q)
+		t.Errorf("an old reading replaces a better new one: %+v", q)
 	}
 }

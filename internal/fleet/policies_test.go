@@ -239,7 +239,7 @@ func TestHeed_TagsAreListed(t *testing.T) {
 	}
 }
 
-func TestHeed_ChangesAreTold(t *testing.T) {
+func TestHeed_ChangesAreReported(t *testing.T) {
 	t.Parallel()
 	one, other := heeds(t, "redis://"+testkit.NewRedis(t).Addr)
 	told, own := make(chan string, 10), make(chan string, 10)

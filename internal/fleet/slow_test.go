@@ -39,7 +39,7 @@ func newWire(t *testing.T, to string, delay time.Duration) *wire {
 			if err != nil {
 				return
 			}
-			time.Sleep(time.Duration(w.delay.Load()))
+			testkit.Delay(time.Duration(w.delay.Load()))
 			if _, err := server.Write(buf[:n]); err != nil {
 				return
 			}

@@ -46,7 +46,7 @@ func (g *Group) Service(hostPort string) (at netip.AddrPort, ok bool) {
 	return at, false
 }
 
-// loopback returns the addresses that hostPort stands for, in the order in which they are
+// loopback returns the addresses of hostPort, in the order in which they are
 // tried: none unless they are loopback addresses.
 func loopback(hostPort string) (all []netip.AddrPort) {
 	host, port, err := net.SplitHostPort(hostPort)

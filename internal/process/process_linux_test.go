@@ -140,7 +140,7 @@ func TestAPortThatWasTakenOverIsNoticed(t *testing.T) {
 }
 
 // Where another program listens at the same port, it is not known which one accepts.
-func TestASharedPortIsNobodysService(t *testing.T) {
+func TestASharedPortBelongsToNoService(t *testing.T) {
 	at, root, _ := serve(t, child, 0, "wait")
 	g := NewGroup(root)
 	if _, ok := g.Service(at.String()); !ok {

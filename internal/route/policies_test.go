@@ -335,7 +335,7 @@ func byProxyURL(u string) control.RouteSpec {
 	return control.RouteSpec{Proxy: &control.UpstreamProxy{All: u}}
 }
 
-func TestHeed_ADamagedPoliciesFileIsToldAndHeedStarts(t *testing.T) {
+func TestHeed_ADamagedPoliciesFileIsReportedAndHeedStarts(t *testing.T) {
 	w, state := newWeb(t), t.TempDir()
 	path := testkit.Write(t, filepath.Join(state, policiesFile), strings.Repeat("damaged ", 5000))
 	h := testkit.Start(t, testkit.Options{State: state, Config: w.config()})
@@ -365,7 +365,7 @@ func TestHeed_AStopWritesWhatIsNotWrittenYet(t *testing.T) {
 
 // A file that another process has costs what it holds, no more: heed starts, says
 // so, and saves as soon as it can.
-func TestHeed_APoliciesFileInUseIsToldAndHeedStarts(t *testing.T) {
+func TestHeed_APoliciesFileInUseIsReportedAndHeedStarts(t *testing.T) {
 	w, state := newWeb(t), t.TempDir()
 	path := filepath.Join(state, policiesFile)
 	other, err := bbolt.Open(path, 0o600, nil)

@@ -115,7 +115,7 @@ func Renew(current *Pool, cfg *config.Config, environ []string, o Options) (*Poo
 	return next, nil
 }
 
-var errTooManyRoutes = errors.New("too many runs with different upstream proxies or CA files at once\nWait for one of them to end")
+var errTooManyRoutes = errors.New("too many runs with different upstream proxies or CA files at the same time\nWait for one of them to end")
 
 // Take returns the route that spec describes, which it opens unless it is open. Every Take
 // needs a Give.

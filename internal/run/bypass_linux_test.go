@@ -32,9 +32,9 @@ func slowSite(t *testing.T, address string) string {
 	return "http://" + l.Addr().String() + "/"
 }
 
-// A command that goes round heed is told of, with where it went; requests
-// through heed are not among them.
-func TestARunSeesWhatGoesRoundIt(t *testing.T) {
+// Connections of a command that bypass heed are reported with their destination; those
+// through heed are not.
+func TestARunReportsConnectionsThatBypassHeed(t *testing.T) {
 	testkit.Serve(t, "")
 	around := slowSite(t, "127.0.0.2:0")
 	script := "curl -s -m 1 --noproxy '*' " + around + "; curl -s -m 1 --noproxy '*' " + around + "; curl -sS -o /dev/null " + testkit.Page(t)

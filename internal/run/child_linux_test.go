@@ -12,8 +12,8 @@ import (
 	"heed/internal/control"
 )
 
-// A log that nobody reads for longer than heed's patience is whole all the same
-// once somebody does; a signal ends the wait.
+// A log that is not read for longer than heed's timeout is complete all the same once it
+// is read; a signal ends the wait.
 func TestTheLogOfARunWaitsForItsReader(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "log")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -46,7 +46,7 @@ func TestTheLogOfARunWaitsForItsReader(t *testing.T) {
 	case err := <-ended:
 		t.Fatalf("it did not wait: %v", err)
 	case <-time.After(2 * control.EndTimeout):
-		t.Fatal("nobody is told of the wait")
+		t.Fatal("the wait is not reported")
 	}
 	in := bufio.NewReader(reader)
 	for i := range 1000 {

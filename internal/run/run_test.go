@@ -85,7 +85,7 @@ func TestARunPassesTheExitStatusOn(t *testing.T) {
 	}
 }
 
-func TestARunTellsWhatBecameOfItsRequests(t *testing.T) {
+func TestARunPrintsTheOutcomesOfItsRequests(t *testing.T) {
 	testkit.Serve(t, "")
 	target := testkit.Page(t)
 	status, stdout, stderr := heedRun(t, RunCmd{Command: command("curl", "-sS", target)})
@@ -107,7 +107,7 @@ func TestAQuietRunSaysNothing(t *testing.T) {
 	}
 }
 
-func TestARunTellsMachinesInOneLineOfJSON(t *testing.T) {
+func TestTheSummaryIsOneLineOfJSON(t *testing.T) {
 	testkit.Serve(t, "")
 	status, _, stderr := heedRun(t, RunCmd{Command: command("curl", "-sS", testkit.Page(t)), JSON: true}, "HTTPS_PROXY=http://p.test:1")
 	var report runReport
@@ -265,7 +265,7 @@ func TestARunGoesOnWhenItsHeedEnds(t *testing.T) {
 	}
 }
 
-// pipeFile is a named pipe: whoever opens it waits for the other side.
+// pipeFile is a named pipe: opening it waits for the other side.
 func pipeFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")
@@ -302,7 +302,7 @@ func TestWhatABackgroundHeedSaysReachesTheUser(t *testing.T) {
 		err = awaitReady(t.Context(), read, nil)
 		read.Close()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("it said %q; the user is told %v", c.said, err)
+			t.Errorf("heed's error was %q; the user gets %v", c.said, err)
 		}
 	}
 }

@@ -231,7 +231,7 @@ func pacedWords(c audit.PaceCount) string {
 	text := fmt.Sprintf("  turns at %s: %s waited for %v in all, %v at most", hostName(c.Host), console.Plural(c.Requests, "request"),
 		c.Total.Round(time.Millisecond), c.Longest.Round(time.Millisecond))
 	if c.Refused > 0 {
-		text += fmt.Sprintf("; told when to come back: %d", c.Refused)
+		text += fmt.Sprintf("; refused with a Retry-After: %d", c.Refused)
 	}
 	if c.Left > 0 {
 		text += fmt.Sprintf("; left before their turn: %d, up to %v too early", c.Left, c.Owed.Round(time.Second))
@@ -252,7 +252,7 @@ func printTimeoutHints(w io.Writer, s *audit.Summary, command string) {
 			console.Plural(left, "request"), owed.Round(time.Second)+time.Second, timeoutHintFor(command))
 	}
 	if refused > 0 {
-		fmt.Fprintf(w, "  %s told to come back later (429): with pacing.max_wait above the site's delay times what is asked for at a time, all of them wait\n",
+		fmt.Fprintf(w, "  %s refused with a Retry-After (429): with pacing.max_wait above the site's delay times what is asked for at a time, all of them wait\n",
 			requestsWere(refused))
 	}
 }
@@ -301,7 +301,7 @@ func printHints(w io.Writer, bypass *bypassReport, command string) {
 	explainPlaceholder(w)
 }
 
-// explainPlaceholder prints what stands for the address of heed in hints.
+// explainPlaceholder explains the placeholders in hints.
 func explainPlaceholder(w io.Writer) {
 	fmt.Fprintln(w, "  HEED is the address in http_proxy, and BUNDLE the file in SSL_CERT_FILE, in the environment of the command")
 }

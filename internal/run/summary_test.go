@@ -20,7 +20,7 @@ func summarised(s *audit.Summary) string {
 	return out.String()
 }
 
-func TestSummaryTellsEveryKindOfOutcome(t *testing.T) {
+func TestSummaryPrintsEveryKindOfOutcome(t *testing.T) {
 	s := &audit.Summary{
 		Counts: audit.Counts{
 			Requests: 14, Allowed: 9, Refused: 3, WouldRefuse: 1, NotJudged: 1, ByPath: 12, ByHost: 1,
@@ -159,13 +159,13 @@ func TestHintsAreGivenWhenSomeRequestsCameThrough(t *testing.T) {
 	}
 }
 
-// A summary says what turns cost, and whoever ran a client that left too early
-// learns which setting of it to raise.
+// A summary contains the time spent on turns, and for a client that left too early the
+// setting of it to raise.
 func TestTheSummaryNamesTheTimeoutToRaise(t *testing.T) {
 	s := &audit.Summary{Paced: []audit.PaceCount{
 		{Host: "slow.test", Waits: audit.Waits{Requests: 3, Total: 12 * time.Second, Longest: 6 * time.Second}, Refused: 1, Left: 2, Owed: 8 * time.Second},
 	}}
-	if got, want := pacedWords(s.Paced[0]), "  turns at slow.test: 3 requests waited for 12s in all, 6s at most; told when to come back: 1; left before their turn: 2, up to 8s too early"; got != want {
+	if got, want := pacedWords(s.Paced[0]), "  turns at slow.test: 3 requests waited for 12s in all, 6s at most; refused with a Retry-After: 1; left before their turn: 2, up to 8s too early"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	for command, want := range map[string]string{
@@ -179,6 +179,6 @@ func TestTheSummaryNamesTheTimeoutToRaise(t *testing.T) {
 	}
 	var out strings.Builder
 	if printTimeoutHints(&out, &audit.Summary{}, "curl"); out.Len() > 0 {
-		t.Errorf("nobody left: %q", out.String())
+		t.Errorf("no client left, and it prints %q", out.String())
 	}
 }

@@ -25,7 +25,7 @@ func TestHeed_OneStateDirectoryBelongsToOneHeed(t *testing.T) {
 		_, err := Acquire(state, 0)
 		var held *HeldError
 		if !errors.As(err, &held) {
-			t.Fatalf("a second heed is told %v", err)
+			t.Fatalf("a second heed gets %v", err)
 		}
 		for _, part := range parts {
 			if !strings.Contains(err.Error(), part) {

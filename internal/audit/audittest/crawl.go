@@ -130,7 +130,7 @@ func (m *maker) each(decided, ended func(*audit.Entry) error) error {
 }
 
 // entry is a request to one of the sites that are crawled at this time: a crawl
-// goes through a few dozen at once.
+// goes through a few dozen at a time.
 func (m *maker) entry(i int) *audit.Entry {
 	if m.near == nil {
 		for range min(32, len(m.sites)) {

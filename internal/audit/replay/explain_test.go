@@ -81,7 +81,7 @@ func TestHeed_SeveralRecordsAreListedAsOne(t *testing.T) {
 }
 
 // Each decision is explained with the line of robots.txt that it rests on.
-func TestHeed_ADecisionIsToldWithItsLine(t *testing.T) {
+func TestHeed_ADecisionIsPrintedWithItsLine(t *testing.T) {
 	t.Parallel()
 	c := newCrawl(t).entries(200)
 	record, parse := c.closed(), c.options().ParseRules
@@ -121,7 +121,7 @@ func TestHeed_ADecisionIsToldWithItsLine(t *testing.T) {
 	}
 }
 
-func TestHeed_OfAURLTheLastDecisionIsTold(t *testing.T) {
+func TestHeed_TheLastDecisionOnAURLIsPrinted(t *testing.T) {
 	t.Parallel()
 	c := newCrawl(t).entries(1500)
 	record, parse := c.closed(), c.options().ParseRules

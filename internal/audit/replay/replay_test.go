@@ -156,7 +156,7 @@ func TestHeed_AChangedRecordDoesNotComeOutAgain(t *testing.T) {
 }
 
 // A record that was made to hurt cannot make the result as long as itself.
-func TestHeed_OfManyReasonsSomeAreTold(t *testing.T) {
+func TestHeed_OfManyReasonsSomeArePrinted(t *testing.T) {
 	t.Parallel()
 	r := newResult()
 	for i := range 10 * maxWhys {

@@ -68,7 +68,7 @@ func TestHeed_ADelayThatTheRecordNotesCountsBeforeTheFiles(t *testing.T) {
 	is(t, "the share kept", c.Asked.Kept, 0)
 }
 
-func TestHeed_ConductTellsWhetherRobotsTxtWasAskedForBeforePages(t *testing.T) {
+func TestHeed_ConductRecordsWhetherRobotsTxtWasAskedForBeforePages(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		visits []string
@@ -87,7 +87,7 @@ func TestHeed_ConductTellsWhetherRobotsTxtWasAskedForBeforePages(t *testing.T) {
 				}
 			})
 			if got.RobotsAsked != c.asked || got.RobotsBeforePages != c.before || (got.RobotsFirst != nil) != (c.asked > 0) {
-				t.Errorf("it is told as asked %d times, before pages %v, at %v", got.RobotsAsked, got.RobotsBeforePages, got.RobotsFirst)
+				t.Errorf("reported: asked %d times, before pages %v, at %v", got.RobotsAsked, got.RobotsBeforePages, got.RobotsFirst)
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func seen(n *html.Node) string {
 	return b.String()
 }
 
-func TestHeed_ThePageTellsWhatTheTextTells(t *testing.T) {
+func TestHeed_ThePageSaysWhatTheTextSays(t *testing.T) {
 	_, root := page(t, aDay(t))
 	contains(t, seen(root),
 		"9 requests", "6 allowed, 66.7 %", "1 refused by rule, 11.1 %", "1 rules unavailable, 11.1 %", "1 not judged, 11.1 %", "only observed: 1 request, which would be: 1 refused by rule",

@@ -76,7 +76,7 @@ func aDay(t testing.TB) string {
 	return r.file()
 }
 
-func TestHeed_AReportTellsWhoAskedWhatAndWhatBecameOfIt(t *testing.T) {
+func TestHeed_AReportListsClientsRequestsAndOutcomes(t *testing.T) {
 	_, text := made(t, report.Query{}, aDay(t))
 	contains(t, text,
 		"requests 9: 6 allowed, 1 refused by rule, 1 rules unavailable, 1 not judged",
@@ -227,7 +227,7 @@ func TestHeed_WhatClientsAndSitesWroteObeysNoTerminal(t *testing.T) {
 	}
 }
 
-func TestHeed_JSONHasWhatTheTextTells(t *testing.T) {
+func TestHeed_JSONHasWhatTheTextSays(t *testing.T) {
 	rep, _ := made(t, report.Query{Conduct: true}, aDay(t))
 	var out bytes.Buffer
 	if err := rep.WriteJSON(&out); err != nil {

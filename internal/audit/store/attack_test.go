@@ -188,7 +188,7 @@ func TestHeed_AChangedLayoutIsFound(t *testing.T) {
 	}
 }
 
-func TestHeed_AFalseViewIsTold(t *testing.T) {
+func TestHeed_AFalseViewIsReported(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(100)
 	m.exec("DROP VIEW decisions; CREATE VIEW decisions AS SELECT 1")

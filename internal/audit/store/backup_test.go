@@ -198,8 +198,8 @@ func TestHeed_TwoFilesThatSayTheyAreOneAreNotMixed(t *testing.T) {
 	}
 }
 
-// TestHeed_ARecordIsReadWithWhatStandsInItsTail: after a kill.
-func TestHeed_ARecordIsReadWithWhatStandsInItsTail(t *testing.T) {
+// TestHeed_ARecordIsReadTogetherWithItsTail: after a kill.
+func TestHeed_ARecordIsReadTogetherWithItsTail(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{Heed: "test"})

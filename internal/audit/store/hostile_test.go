@@ -11,7 +11,7 @@ import (
 	"heed/rules"
 )
 
-func TestHeed_WhateverStandsInATextIsKeptAsItIs(t *testing.T) {
+func TestHeed_AnyTextIsKeptAsItIs(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.db")
 	w := open(t, path, store.Options{})

@@ -26,7 +26,7 @@ func TestHeed_PruningGoesOnUnderTraffic(t *testing.T) {
 	for client := range 8 {
 		clients.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				if n%20 == 0 { // which keeps the crowd from writing more than anybody reads
+				if n%20 == 0 { // which keeps the writers from outrunning the reader
 					_ = w.Complete()
 				}
 				e := asked(policy(fmt.Sprintf("s%d.test", (n+client)%300)), fmt.Sprintf("/%d", n))
@@ -38,7 +38,7 @@ func TestHeed_PruningGoesOnUnderTraffic(t *testing.T) {
 				if n%10 > 0 { // some never end
 					w.Ended(e)
 				}
-				time.Sleep(5 * time.Millisecond)
+				testkit.Delay(5 * time.Millisecond)
 			}
 		})
 	}

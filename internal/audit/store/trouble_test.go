@@ -193,7 +193,7 @@ func TestWriter_AGapOutlivesARestart(t *testing.T) {
 	}
 }
 
-func TestHeed_ARecordThatNobodyAsksForIsWellAgainByItself(t *testing.T) {
+func TestHeed_AnIdleRecordRecoversWithoutARequest(t *testing.T) {
 	t.Parallel()
 	w := mustOpen(t, filepath.Join(t.TempDir(), "audit.db"), Options{})
 	free := stuck(t, w)

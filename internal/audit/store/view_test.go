@@ -72,7 +72,7 @@ func TestHeed_AFileThatLostItsEndIsDamaged(t *testing.T) {
 }
 
 // TestHeed_AChangedPageIsNotReadAsARecord changes single bits of the file.
-// Those in the free space of its pages change nothing that anybody reads.
+// Those in the free space of its pages change nothing that is read.
 func TestHeed_AChangedPageIsNotReadAsARecord(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(entriesOf(2000))
@@ -112,7 +112,7 @@ func (m *made) copy() string {
 	return path
 }
 
-func TestHeed_DamageIsToldAsSuch(t *testing.T) {
+func TestHeed_DamageIsReportedAsSuch(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(10)
 	path := m.copy()

@@ -296,7 +296,7 @@ func sameFile(name string, f *os.File, size int64) error {
 	case err != nil || !os.SameFile(at, is):
 		return errors.New("its tail " + name + " is no longer where it was: bring it back, or restart heed")
 	case is.Size() < size:
-		return errors.New("somebody has cut its tail " + name + ": restart heed")
+		return errors.New("its tail " + name + " was cut by another program: restart heed")
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func (k FieldKind) String() string {
 // global reports whether a field applies to the whole file and not to the
 // group that contains it.
 func (k FieldKind) global() bool {
-	return k == Sitemap || k == Host || k == CleanParam || k == License
+	return k == Sitemap || k == Host || k == CleanParam
 }
 
 // misspellings are those that Google's parser accepts.
@@ -136,6 +136,7 @@ type fieldLine struct {
 	group uint32 // 1 + the group that contains it; 0 for the file
 	size  uint16
 	kind  FieldKind
+	apart bool
 }
 
 // keepField keeps a field that some robots understand.
@@ -143,8 +144,9 @@ func (p *parser) keepField(kind FieldKind, value span) {
 	f := p.file
 	c := fieldLine{
 		kind: kind, value: uint32(value.from), size: uint16(value.to - value.from),
-		line: uint32(p.lines.number),
+		line: uint32(p.lines.number), apart: p.apart,
 	}
+	p.apart = p.apart || kind == Sitemap
 	if p.open && !kind.global() {
 		c.group = uint32(len(f.groups))
 	}
@@ -153,7 +155,7 @@ func (p *parser) keepField(kind FieldKind, value span) {
 
 func (f *file) field(i int) Field {
 	c := f.fields[i]
-	return Field{Kind: c.kind, Value: f.text[c.value:][:c.size], Line: int(c.line)}
+	return Field{Kind: c.kind, Value: f.text[c.value:][:c.size], Line: int(c.line), Apart: c.apart}
 }
 
 // Field is a line of a robots.txt beyond RFC 9309's own. Access ignores it.
@@ -161,16 +163,37 @@ type Field struct {
 	Kind  FieldKind
 	Value string // as the site wrote it: hostile until escaped; may be empty
 	Line  int    // from 1
+	Scope Scope
+	// Apart is set when a blank line or a Sitemap line separates the field from the
+	// lines of its group. RFC 9309 gives that no meaning; some readers of usage signals
+	// take the field as one of the whole file then.
+	Apart bool
 }
+
+// Scope is the robots that a Field concerns.
+type Scope uint8
+
+// The scopes.
+const (
+	ScopeFile  Scope = iota // all: it is before the first group, or of a kind that applies to the whole file
+	ScopeGroup              // the agent: it is in a group that governs it
+	ScopeOther              // others: it is in a group that does not govern the agent
+)
 
 // FieldsFor returns the lines of one kind that concern agent, in the order of
 // the file: those of the groups that govern it, and those of the whole file.
-// Sitemap, Host, Clean-param and License apply to the whole file wherever they
+// Sitemap, Host and Clean-param apply to the whole file wherever they
 // are, and any field before the first group does. A
 // group that names the agent inherits nothing from the star group. For an
 // agent of several names the groups of all are used.
 func (p *Policy) FieldsFor(agent *Agent, kind FieldKind) []Field {
-	if p.engine == nil {
+	return slices.DeleteFunc(p.Fields(agent, kind), func(f Field) bool { return f.Scope == ScopeOther })
+}
+
+// Fields returns all lines of some kinds, in the order of the file, those of groups
+// that do not govern agent included; nil when there is no file.
+func (p *Policy) Fields(agent *Agent, kinds ...FieldKind) []Field {
+	if p.engine == nil || !slices.ContainsFunc(p.engine.fields, func(f fieldLine) bool { return slices.Contains(kinds, f.kind) }) {
 		return nil
 	}
 	e := p.engine
@@ -181,10 +204,18 @@ func (p *Policy) FieldsFor(agent *Agent, kind FieldKind) []Field {
 		}
 	}
 	var all []Field
-	for i, f := range e.fields {
-		if f.kind == kind && (f.group == 0 || governs[f.group]) {
-			all = append(all, e.field(i))
+	for i, c := range e.fields {
+		if !slices.Contains(kinds, c.kind) {
+			continue
 		}
+		f := e.field(i)
+		switch {
+		case governs[c.group]:
+			f.Scope = ScopeGroup
+		case c.group != 0:
+			f.Scope = ScopeOther
+		}
+		all = append(all, f)
 	}
 	return all
 }

@@ -127,52 +127,8 @@ func minuteOf(s string) (int, bool) {
 	return int(n/100*60+n%100) % (24 * 60), true
 }
 
-// Preference is one "key=value" of a Content-Signal or a Content-Usage.
-type Preference struct{ Key, Value string }
-
-// Preferences returns the preferences of a Content-Signal or Content-Usage, in the
-// order of the line, and the path it is about: empty for every path.
-// Content-Signal has no path. Of a key that occurs twice the last counts in a
-// Content-Usage (RFC 9651 §3.2). Keys and values are not interpreted.
-func (f Field) Preferences() (path string, all []Preference, ok bool) {
-	value := f.Value
-	switch {
-	case f.Kind == ContentUsage && strings.HasPrefix(value, "/"):
-		end := strings.IndexAny(value, " \t")
-		if end < 0 {
-			return "", nil, false
-		}
-		path, value = value[:end], strings.TrimSpace(value[end:])
-	case f.Kind != ContentUsage && f.Kind != ContentSignal:
-		return "", nil, false
-	}
-	for part := range strings.SplitSeq(value, ",") {
-		part, _, _ = strings.Cut(part, ";") // parameters mean nothing here
-		key, v, has := strings.Cut(strings.TrimSpace(part), "=")
-		if f.Kind == ContentSignal {
-			key, v = strings.ToLower(strings.TrimSpace(key)), strings.ToLower(strings.TrimSpace(v))
-		}
-		if !has || !preferenceWord(key) || !preferenceWord(v) {
-			return "", nil, false
-		}
-		if f.Kind == ContentUsage {
-			all = slices.DeleteFunc(all, func(p Preference) bool { return p.Key == key })
-		}
-		all = append(all, Preference{key, v})
-	}
-	return path, all, true
-}
-
-func preferenceWord(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; !letter(c) && (c < '0' || c > '9') && strings.IndexByte("-_.*", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// valid reports whether the field's value can be understood.
+// valid reports whether the field's value can be understood. What a usage signal says
+// is not a matter of this package.
 func (f Field) valid() (ok bool) {
 	switch f.Kind {
 	case CrawlDelay, CacheDelay:
@@ -181,9 +137,7 @@ func (f Field) valid() (ok bool) {
 		_, ok = f.Rate()
 	case VisitTime:
 		_, ok = f.Window()
-	case ContentSignal, ContentUsage:
-		_, _, ok = f.Preferences()
-	case Sitemap, License: // an absolute URL
+	case Sitemap: // an absolute URL
 		u, err := url.Parse(f.Value)
 		ok = err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 	case CleanParam: // parameters with "&" between them, and perhaps the beginning of a path

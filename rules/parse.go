@@ -22,6 +22,8 @@ type parser struct {
 	joined  bool // the field shares its line with others
 	inRules bool // the group has a rule, so that a user-agent line begins the next
 
+	apart bool // a blank line or a Sitemap line is after the group's last line of RFC 9309
+
 	interrupted int // 1 + the group without rules before a joined line; 0: none
 	rules       int // Allow and Disallow lines with a path
 	stars       int // wildcards in all patterns
@@ -65,8 +67,11 @@ func (p *parser) line(at span) {
 		at.to = at.from + i
 	}
 	if at = at.trim(text); at.empty() {
-		if !commented && p.blankEnds { // it means nothing since RFC 9309
-			p.open, p.inRules = false, false
+		if !commented {
+			p.apart = true
+			if p.blankEnds { // it means nothing since RFC 9309
+				p.open, p.inRules = false, false
+			}
 		}
 		return
 	}
@@ -196,6 +201,7 @@ func joinsRule(text string, value span) bool {
 // userAgent reads a user-agent line: it begins a group after a rule, else it
 // adds to the group (RFC 9309 §2.1).
 func (p *parser) userAgent(value span) {
+	p.apart = false
 	if !p.open || p.inRules {
 		p.open, p.inRules = true, false
 		if !p.joined {

@@ -12,7 +12,7 @@ func (p *parser) rule(allow bool, at, value span) {
 		p.report(orphanRule, at)
 		return
 	}
-	p.inRules = true
+	p.inRules, p.apart = true, false
 	if value.empty() {
 		return
 	}

@@ -113,7 +113,7 @@ func (l *linter) otherField(kind FieldKind, key, value span) {
 	if !f.valid() {
 		l.report(badValue, value)
 	}
-	if !kind.global() && !l.parser.open {
+	if !kind.global() && kind != License && !l.parser.open {
 		l.report(orphanField, key)
 	}
 }

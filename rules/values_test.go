@@ -58,23 +58,10 @@ func TestHeed_ValuesOfOtherFields(t *testing.T) {
 		{rules.VisitTime, "0660-0845", none},
 		{rules.VisitTime, "2500-0100", none},
 		{rules.VisitTime, "0600", none},
-		{rules.ContentSignal, "search=yes, ai-train=no", " [{search yes} {ai-train no}]"},
-		{rules.ContentSignal, "Search = YES,use=reference", " [{search yes} {use reference}]"},
-		{rules.ContentSignal, "search", none},
-		{rules.ContentSignal, "", none},
-		{rules.ContentSignal, "/a search=yes", none},
-		{rules.ContentUsage, "train-ai=n", " [{train-ai n}]"},
-		{rules.ContentUsage, "/press/ train-ai=y, search=n", "/press/ [{train-ai y} {search n}]"},
-		{rules.ContentUsage, "train-ai=n, train-ai=y;why=x", " [{train-ai y}]"},
-		{rules.ContentUsage, "/press/", none},
-		{rules.ContentUsage, "*.pdf train-ai=n", none},
-		{rules.ContentUsage, "train-ai=n,", none},
 		{rules.Sitemap, "https://site.test/s.xml", "a value"},
 		{rules.Sitemap, "/s.xml", none},
 		{rules.Sitemap, "ftp://site.test/s.xml", none},
 		{rules.Sitemap, "https://", none},
-		{rules.License, "https://other.test/l.xml", "a value"},
-		{rules.License, "%zz", none},
 		{rules.CleanParam, "ref", "a value"},
 		{rules.CleanParam, "a&b /shop/", "a value"},
 		{rules.CleanParam, "a&& /shop/", none},
@@ -106,9 +93,7 @@ func said(f rules.Field) string {
 		when = fmt.Sprintf(" from %d to %d", rate.Window.From, rate.Window.To)
 	}
 	tell(ok, "%d in %v, one each %v%s", rate.Documents, rate.Per, rate.Delay(), when)
-	path, preferences, ok := f.Preferences()
-	tell(ok, "%s %v", path, preferences)
-	if f.Kind == rules.Sitemap || f.Kind == rules.License || f.Kind == rules.CleanParam {
+	if f.Kind == rules.Sitemap || f.Kind == rules.CleanParam {
 		found := rules.Lint(rules.Standard, site, []byte(f.Kind.String()+": "+f.Value))
 		bad := func(f rules.Finding) bool { return f.Kind == "bad-value" }
 		tell(!slices.ContainsFunc(found, bad), "a value")
@@ -149,6 +134,85 @@ func TestHeed_WindowsMayGoOverMidnight(t *testing.T) {
 		if got := c.window.Contains(at(c.clock)); got != c.isContained {
 			t.Errorf("%v contains %s: %v", c.window, c.clock, got)
 		}
+	}
+}
+
+// A signal after a blank line or a Sitemap line is apart from its group, until a line of
+// RFC 9309 follows; a comment separates nothing.
+func TestHeed_FieldsReportWhomTheyConcern(t *testing.T) {
+	t.Parallel()
+	p := policyAs(rules.Standard, `Content-Usage: a
+User-agent: *
+License: b
+# remark
+License: c
+
+License: d
+Disallow: /x
+License: e
+Sitemap: https://site.test/s.xml
+License: f
+User-agent: Bot
+Content-Signal: g
+
+Content-Signal: h
+`)
+	scopes := []string{"file", "group", "other"}
+	list := func(agent string) string {
+		text := ""
+		for _, f := range p.Fields(rules.Identify(agent), rules.ContentUsage, rules.ContentSignal, rules.License) {
+			text += fmt.Sprintf(" %s:%s", f.Value, scopes[f.Scope])
+			if f.Apart {
+				text += ",apart"
+			}
+		}
+		return text[1:]
+	}
+	for agent, want := range map[string]string{
+		"Other": "a:file b:group c:group d:group,apart e:group f:group,apart g:other h:other,apart",
+		"Bot":   "a:file b:other c:other d:other,apart e:other f:other,apart g:group h:group,apart",
+	} {
+		if got := list(agent); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", agent, got, want)
+		}
+	}
+	if got := p.Fields(nil, rules.CrawlDelay); got != nil {
+		t.Errorf("fields that are not there: %v", got)
+	}
+}
+
+// A line that chooses by path matches as Allow and Disallow do.
+func TestRFC9309_PatternsMatchAsRulesDo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern, target string
+		octets          int
+		ok              bool
+	}{
+		{"/", "/x", 1, true},
+		{"/a", "/a1", 2, true},
+		{"/a%20b", "/a%20b", 6, true},
+		{"/~a", "/%7Ea", 3, true},
+		{"/a/b", "/a%2Fb", 4, false},
+		{"*.pdf$", "/x.pdf", 6, true},
+		{"*.pdf$", "/x.pdf?y", 6, false},
+		{"/a*c", "/abc/d", 4, true},
+		{"a", "/a", 2, true},
+		{"", "/a", 1, true},
+		{"/x$", "/x", 3, true},
+	} {
+		octets, ok := rules.NewPattern(c.pattern).Match(c.target)
+		if ok != c.ok || octets != c.octets {
+			t.Errorf("%q matches %q: %d, %v", c.pattern, c.target, octets, ok)
+		}
+		p := policyAs(rules.Standard, "User-agent: *\nDisallow: "+c.pattern+"\n")
+		d := p.Decide(nil, c.target)
+		if refused := d.Verdict == rules.Refuse && d.Variant == ""; c.pattern != "" && refused != c.ok {
+			t.Errorf("%q: a rule of it refuses %q: %v", c.pattern, c.target, refused)
+		}
+	}
+	if _, ok := (rules.Pattern{}).Match("/"); ok {
+		t.Error("the zero pattern matches")
 	}
 }
 

@@ -2,17 +2,12 @@ package cache
 
 import (
 	"bytes"
-	"cmp"
-	"compress/flate"
-	"compress/gzip"
-	"compress/zlib"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/zstd"
+	"heed/internal/coding"
 )
 
 const (
@@ -44,10 +39,9 @@ type bodyLimits struct {
 // is another rule ("Disallow: /" of "Disallow: /private"). A body shorter than
 // announced is an error.
 func (r *bodyLimits) readBody(resp *http.Response) (body []byte, cut bool, err error) {
-	coding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
-	d, known := codings[coding] // several on one line are not known
-	if !known {
-		return nil, false, publicErrorf(nil, "came in a content coding that was not offered (%.40q)", coding)
+	name := coding.Name(resp.Header.Values("Content-Encoding")) // several are not known
+	if !coding.Known(name) {
+		return nil, false, publicErrorf(nil, "came in a content coding that was not offered (%.40q)", name)
 	}
 	// What is sent is read before it is decoded, so that no decoder, whose
 	// windows may be large, waits for a slow site.
@@ -58,30 +52,30 @@ func (r *bodyLimits) readBody(resp *http.Response) (body []byte, cut bool, err e
 	if err != nil {
 		return nil, false, err
 	}
-	if d == nil && bytes.HasPrefix(sent, []byte("\x1f\x8b")) {
-		d = openGzip // a compressed file that does not say so: no text begins like this
+	if name == "" && bytes.HasPrefix(sent, []byte("\x1f\x8b")) {
+		name = "gzip" // a compressed file that does not say so: no text begins like this
 	}
 	body = sent
-	if d != nil && len(sent) > 0 {
-		if body, err = r.decode(d, sent); err != nil {
-			err = publicErrorf(err, "could not be decoded as %s", cmp.Or(coding, "gzip"))
+	if name != "" && len(sent) > 0 {
+		if body, err = r.decode(name, sent); err != nil {
+			err = publicErrorf(err, "could not be decoded as %s", name)
 		}
 	}
 	switch {
 	case len(body) > maxBody:
 		return body[:bytes.LastIndexAny(body[:maxBody], "\r\n")+1], true, nil
 	case more:
-		return nil, false, publicErrorf(nil, "came in a longer %s form than 4 MiB can have", coding)
+		return nil, false, publicErrorf(nil, "came in a longer %s form than 4 MiB can have", name)
 	case err != nil:
 		return nil, false, err
 	}
 	return body, false, nil
 }
 
-func (r *bodyLimits) decode(d decoder, sent []byte) ([]byte, error) {
+func (r *bodyLimits) decode(name string, sent []byte) ([]byte, error) {
 	r.decoders <- struct{}{}
 	defer func() { <-r.decoders }()
-	return d.decode(sent)
+	return decode(name, sent)
 }
 
 // readEncoded reads what resp brings, most octets at the most; more reports whether
@@ -134,45 +128,10 @@ func isHTML(h http.Header, body []byte) bool {
 	return bytes.HasPrefix(start, []byte("<!doctype html")) || bytes.HasPrefix(start, []byte("<html"))
 }
 
-// acceptEncoding lists the codings that are offered.
-const acceptEncoding = "gzip, deflate, br, zstd"
-
-// maxWindow is how far back a zstd stream may refer. RFC 9659 §3 has senders
-// keep to it.
-const maxWindow = 8 << 20
-
-// decoder opens an encoded body that is not empty.
-type decoder func(sent []byte) (io.Reader, error)
-
-// codings are the decoders of content codings (RFC 9110 §8.4.1); nil for one that
-// changes nothing.
-var codings = map[string]decoder{
-	"": nil, "identity": nil, "gzip": openGzip, "x-gzip": openGzip, "deflate": openDeflate, "br": openBrotli, "zstd": openZstd,
-}
-
-func openGzip(sent []byte) (io.Reader, error) { return gzip.NewReader(bytes.NewReader(sent)) }
-
-// openDeflate opens the zlib form that RFC 9110 §8.4.1.2 means, and the bare
-// one that some servers send.
-func openDeflate(sent []byte) (io.Reader, error) {
-	if len(sent) >= 2 && sent[0]&0x0f == 8 && (uint(sent[0])<<8|uint(sent[1]))%31 == 0 {
-		return zlib.NewReader(bytes.NewReader(sent))
-	}
-	return flate.NewReader(bytes.NewReader(sent)), nil
-}
-
-func openBrotli(sent []byte) (io.Reader, error) { return brotli.NewReader(bytes.NewReader(sent)), nil }
-
-func openZstd(sent []byte) (io.Reader, error) {
-	// Without concurrency it starts no goroutines, and so needs no Close.
-	return zstd.NewReader(bytes.NewReader(sent), zstd.WithDecoderConcurrency(1),
-		zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
-}
-
-// decode returns what sent holds; more than maxBody of it only to show that
-// there is more.
-func (d decoder) decode(sent []byte) ([]byte, error) {
-	r, err := d(sent)
+// decode returns what sent, of the coding of that name, holds; more than maxBody of it
+// only to show that there is more.
+func decode(name string, sent []byte) ([]byte, error) {
+	r, err := coding.NewReader(name, bytes.NewReader(sent))
 	if errors.Is(err, io.EOF) { // in its first octets
 		return nil, io.ErrUnexpectedEOF
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
+	"heed/internal/coding"
 	"heed/rules"
 )
 
@@ -44,18 +45,18 @@ func sends(coding string, body []byte) http.HandlerFunc {
 
 func TestRFC9110_EveryCodingThatIsOfferedIsDecoded(t *testing.T) {
 	t.Parallel()
-	for coding := range strings.SplitSeq(acceptEncoding, ", ") {
-		if _, known := codings[coding]; !known {
-			t.Errorf("%s is offered and not known", coding)
+	for name := range strings.SplitSeq(coding.Accepted, ", ") {
+		if !coding.Known(name) {
+			t.Errorf("%s is offered and not known", name)
 		}
 	}
 	text := strings.Repeat(file, 50)
-	for coding, body := range encoded(text) {
-		if a := fetch(t, serve(t, sends(coding, body))); a.err != nil || string(a.body) != text {
-			t.Errorf("%s: %d bytes, err %v", coding, len(a.body), a.err)
+	for name, body := range encoded(text) {
+		if a := fetch(t, serve(t, sends(name, body))); a.err != nil || string(a.body) != text {
+			t.Errorf("%s: %d bytes, err %v", name, len(a.body), a.err)
 		}
-		if a := fetch(t, serve(t, sends(strings.ToUpper(coding), nil))); a.err != nil || len(a.body) != 0 {
-			t.Errorf("%s of nothing: %q, err %v", coding, a.body, a.err)
+		if a := fetch(t, serve(t, sends(strings.ToUpper(name), nil))); a.err != nil || len(a.body) != 0 {
+			t.Errorf("%s of nothing: %q, err %v", name, a.body, a.err)
 		}
 	}
 }
@@ -67,17 +68,16 @@ func TestHeed_TruncatedCodingsAreFailures(t *testing.T) {
 	for i := range noise {
 		noise[i] = 'a' + byte(rand.IntN(26))
 	}
-	for coding, body := range encoded(string(noise)) {
-		name, _, _ := strings.Cut(coding, ",")
-		d := codings[name]
+	for form, body := range encoded(string(noise)) {
+		name, _, _ := strings.Cut(form, ",")
 		for n := 1; n < len(body); n += 1 + n/16 {
-			if got, err := d.decode(body[:n]); err == nil {
-				t.Errorf("%s, %d of %d octets: no error, %d decoded", coding, n, len(body), len(got))
+			if got, err := decode(name, body[:n]); err == nil {
+				t.Errorf("%s, %d of %d octets: no error, %d decoded", form, n, len(body), len(got))
 			}
 		}
 		for _, n := range []int{1, 2, 4} {
-			if _, err := d.decode(body[:len(body)-n]); err == nil {
-				t.Errorf("%s, all but %d octets: no error", coding, n)
+			if _, err := decode(name, body[:len(body)-n]); err == nil {
+				t.Errorf("%s, all but %d octets: no error", form, n)
 			}
 		}
 	}

@@ -9,8 +9,7 @@
 // entry. info.go lists what is cached.
 //
 // Outside packages: github.com/patrickmn/go-cache, imported by memory.go alone;
-// go.etcd.io/bbolt, from file.go on; github.com/andybalholm/brotli and
-// github.com/klauspost/compress, by body.go.
+// go.etcd.io/bbolt, from file.go on.
 package cache
 
 import (

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"heed/internal/coding"
 	"heed/rules"
 )
 
@@ -192,7 +193,7 @@ func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (
 		req.Header.Set("User-Agent", as)
 	}
 	req.Header.Set("Accept", "text/plain, */*;q=0.5")
-	req.Header.Set("Accept-Encoding", acceptEncoding)
+	req.Header.Set("Accept-Encoding", coding.Accepted)
 	if tags.URL == u.String() { // another resource's validators would mean nothing
 		setIf(req.Header, "If-None-Match", tags.ETag)
 		setIf(req.Header, "If-Modified-Since", tags.LastModified)

@@ -1,15 +1,13 @@
 // Package headers edits the header fields of messages that pass through the
 // proxy: what belongs to one connection, Via, trailers, and Proxy-Status members
 // that bear this proxy's name. Its functions know one message and nothing else.
-//
-// Outside package: github.com/dunglas/httpsfv for structured fields.
 package headers
 
 import (
 	"net/http"
 	"strings"
 
-	"github.com/dunglas/httpsfv"
+	"heed/internal/structured"
 )
 
 // hopByHop are the fields that belong to one connection (RFC 9110 §7.6.1) or
@@ -174,29 +172,8 @@ func StripSpoofedStatus(h http.Header, name string) {
 		return
 	}
 	delete(h, "Proxy-Status")
-	list, err := httpsfv.UnmarshalList([]string{field})
-	if err != nil {
-		return
-	}
-	var others httpsfv.List
-	for _, member := range list {
-		if item, ok := member.(httpsfv.Item); ok && !isOurs(item, name) {
-			others = append(others, item)
-		}
-	}
-	if text, err := httpsfv.Marshal(others); err == nil && text != "" {
+	ours := func(member string) bool { return strings.EqualFold(strings.TrimSpace(member), name) }
+	if text, err := structured.FilterList([]string{field}, ours); err == nil && text != "" {
 		h["Proxy-Status"] = []string{text}
 	}
-}
-
-// isOurs reports whether the name of a member, a string or a token, is name in any
-// case.
-func isOurs(item httpsfv.Item, name string) bool {
-	switch v := item.Value.(type) {
-	case string:
-		return strings.EqualFold(strings.TrimSpace(v), name)
-	case httpsfv.Token:
-		return strings.EqualFold(string(v), name)
-	}
-	return false
 }

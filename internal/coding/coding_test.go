@@ -1,0 +1,94 @@
+package coding_test
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"heed/internal/coding"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+)
+
+const text = "<html><head><title>A page</title></head>"
+
+// forms returns text in each coding, by its name; "bare" is a deflate stream without
+// the zlib form.
+func forms(t *testing.T) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{"": []byte(text), "identity": []byte(text)}
+	with := func(name string, open func(io.Writer) io.WriteCloser) {
+		var b bytes.Buffer
+		w := open(&b)
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		all[name] = b.Bytes()
+	}
+	with("gzip", func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })
+	with("deflate", func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) })
+	with("bare", func(w io.Writer) io.WriteCloser { f, _ := flate.NewWriter(w, 5); return f })
+	with("br", func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) })
+	with("zstd", func(w io.Writer) io.WriteCloser { z, _ := zstd.NewWriter(w); return z })
+	all["x-gzip"] = all["gzip"]
+	return all
+}
+
+func TestEveryOfferedCodingIsDecoded(t *testing.T) {
+	t.Parallel()
+	all := forms(t)
+	for name := range strings.SplitSeq(coding.Accepted, ", ") {
+		if all[name] == nil {
+			t.Errorf("%s is offered and not tested", name)
+		}
+	}
+	for name, sent := range all {
+		if name == "bare" {
+			name = "deflate"
+		}
+		r, err := coding.NewReader(name, bytes.NewReader(sent))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got, err := io.ReadAll(r); err != nil || string(got) != text {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
+func TestUnknownCodings(t *testing.T) {
+	t.Parallel()
+	for _, lines := range [][]string{{"compress"}, {"gzip, gzip"}, {"gzip", "br"}, {"aes128gcm"}} {
+		name := coding.Name(lines)
+		if _, err := coding.NewReader(name, strings.NewReader("x")); !errors.Is(err, coding.ErrUnknown) || coding.Known(name) {
+			t.Errorf("%q: %v", lines, err)
+		}
+	}
+	for _, lines := range [][]string{nil, {""}, {"Identity"}} {
+		if name := coding.Name(lines); name != "" {
+			t.Errorf("%q is %q", lines, name)
+		}
+	}
+}
+
+func FuzzNewReader(f *testing.F) {
+	for _, name := range []string{"gzip", "deflate", "br", "zstd"} {
+		f.Add(name, []byte(text))
+		f.Add(name, []byte("\x1f\x8b\x08"))
+	}
+	f.Fuzz(func(_ *testing.T, name string, sent []byte) {
+		if r, err := coding.NewReader(name, bytes.NewReader(sent)); err == nil {
+			_, _ = io.Copy(io.Discard, io.LimitReader(r, 1<<20))
+		}
+	})
+}

@@ -336,7 +336,7 @@ func (b *bench) sampleIdle(ctx context.Context, w workload, e *entrant) (s sampl
 	if _, err := b.load(e, warm); err != nil {
 		return s, err
 	}
-	_, before, err := settled(e.process.pid())
+	before, err := b.rested(e)
 	if err != nil {
 		return s, err
 	}
@@ -345,7 +345,7 @@ func (b *bench) sampleIdle(ctx context.Context, w workload, e *entrant) (s sampl
 	if err := b.generator.prepare(idle); err != nil {
 		return s, err
 	}
-	_, after, err := settled(e.process.pid())
+	after, err := b.rested(e)
 	if err != nil {
 		return s, err
 	}
@@ -353,6 +353,14 @@ func (b *bench) sampleIdle(ctx context.Context, w workload, e *entrant) (s sampl
 	e.count(r)
 	s = sample{Cost: float64(after-before) / 1024 / float64(w.conns), Resident: after, Requests: int64(w.conns) + r.Requests}
 	return s, errors.Join(err, b.generator.release())
+}
+
+// rested returns the resident memory of the contender after a rest, in which a process may
+// return memory to the system.
+func (b *bench) rested(e *entrant) (resident int64, err error) {
+	time.Sleep(b.scale.Rest)
+	_, resident, err = settled(e.process.pid())
+	return resident, err
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Ways in which the load generator uses connections.
@@ -43,10 +44,11 @@ type workload struct {
 // scale is how large the cases are; a test uses less.
 type scale struct {
 	Conns, Hosts, Paths, Idle int
-	Large                     int // bytes of the largest body
+	Large                     int           // bytes of the largest body
+	Rest                      time.Duration // before the memory of an idle process is measured
 }
 
-var fullScale = scale{Conns: 32, Hosts: 10_000, Paths: 10_000, Idle: 1_000, Large: 10 << 20}
+var fullScale = scale{Conns: 32, Hosts: 10_000, Paths: 10_000, Idle: 1_000, Large: 10 << 20, Rest: 12 * time.Second}
 
 // noRefusalLimit lets heed refuse any number of requests of one client.
 const noRefusalLimit = "[limits]\nrefusals_per_client = 100000000\n"

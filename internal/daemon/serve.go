@@ -18,6 +18,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/memory"
 	"heed/internal/reach"
 	"heed/internal/remark"
 	"heed/internal/route"
@@ -88,6 +89,7 @@ type serveEnv struct {
 
 // serve opens the resources, serves, and closes them.
 func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) error {
+	defer memory.Manage()()
 	cfg, state := env.cfg, env.state
 	authority, err := route.OpenCA(cfg.HTTPS.CACert, cfg.HTTPS.CAKey, state, a.Now)
 	if err != nil {

@@ -1,0 +1,72 @@
+//go:build linux && !race
+
+package memory
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// environGarbage makes the test binary a process that makes garbage and then waits.
+const environGarbage = "HEED_MEMORY_TEST_GARBAGE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(environGarbage) != "" {
+		defer Manage()()
+		touch(make([]byte, 64*mib))
+		os.Stdout.WriteString("made\n")
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until the test ends
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func touch(b []byte) {
+	for i := range b {
+		b[i] = 1
+	}
+}
+
+// A heed that had much to do and is idle gives the system its memory back.
+func TestAnIdleProcessReturnsItsMemory(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), environGarbage+"=1", "GOGC=", "GOMEMLIMIT=")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer stdin.Close()
+	if _, err := stdout.Read(make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	if now := resident(t, cmd.Process.Pid); now < 64*mib {
+		t.Fatalf("it has %d KiB: it has made no garbage, or has returned it already", now>>10)
+	}
+	testkit.Until(t, "less than 32 MiB of resident memory", func() bool { return resident(t, cmd.Process.Pid) < 32*mib })
+}
+
+// resident returns the resident memory of a process in octets.
+func resident(t *testing.T, pid int) (octets int) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size int
+	if _, err := fmt.Sscan(string(text), &size, &octets); err != nil {
+		t.Fatal(err)
+	}
+	return octets * os.Getpagesize()
+}

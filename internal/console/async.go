@@ -14,6 +14,8 @@ const (
 	maxPending = 4 << 20
 	// RetryEvery is the interval between attempts to write after an error.
 	RetryEvery = 200 * time.Millisecond
+	// writeEvery is the least time between two writes: lines of that time share one.
+	writeEvery = 10 * time.Millisecond
 	// DrainTimeout bounds the wait for unwritten log lines at exit.
 	DrainTimeout = 2 * time.Second
 )
@@ -22,23 +24,28 @@ const (
 var ErrPending = errors.New("its lines are not taken fast enough")
 
 // AsyncWriter writes a log without blocking its callers. It keeps lines whole and in
-// order, and buffers them while the writer fails or blocks. It is safe for
-// concurrent use.
+// order, and buffers them while the writer fails or blocks. A line is written
+// immediately, or within writeEvery when another one was written just before. It is
+// safe for concurrent use.
 type AsyncWriter struct {
-	out io.Writer
+	out   io.Writer
+	every time.Duration // writeEvery
 
 	mu      sync.Mutex
-	pending []byte // what is not written yet
-	spare   []byte // memory of the last pending, for the next
-	err     error  // of the last attempt; nil when it succeeded
-	wake    chan struct{}
+	pending []byte        // what is not written yet
+	spare   []byte        // memory of the last pending, for the next
+	err     error         // of the last attempt; nil when it succeeded
+	wake    chan struct{} // there is text
+	hurry   chan struct{} // it is to be written now
 	empty   chan struct{} // closed when nothing is pending; nil while no Drain waits
 }
 
 // NewAsyncWriter returns a writer to out, whose writes may fail or block. It starts a
 // goroutine that runs until the process ends.
-func NewAsyncWriter(out io.Writer) *AsyncWriter {
-	s := &AsyncWriter{out: out, wake: make(chan struct{}, 1)}
+func NewAsyncWriter(out io.Writer) *AsyncWriter { return newAsyncWriter(out, writeEvery) }
+
+func newAsyncWriter(out io.Writer, every time.Duration) *AsyncWriter {
+	s := &AsyncWriter{out: out, every: every, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 	go s.pump()
 	return s
 }
@@ -52,11 +59,20 @@ func (s *AsyncWriter) Write(p []byte) (int, error) {
 		return 0, ErrPending
 	}
 	s.pending = append(s.pending, p...)
+	signal(s.wake)
+	return len(p), s.err
+}
+
+// Hurry writes the pending text without the delay of writeEvery. It does not wait for
+// that.
+func (s *AsyncWriter) Hurry() { signal(s.hurry) }
+
+// signal leaves a signal in c, unless there is one.
+func signal(c chan<- struct{}) {
 	select {
-	case s.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
-	return len(p), s.err
 }
 
 // Err returns why the log cannot be written; nil when it can.
@@ -80,11 +96,25 @@ func (s *AsyncWriter) pump() {
 		if len(text) > 0 {
 			n, err = s.out.Write(text)
 		}
-		if s.settle(text, n, err) {
-			<-s.wake
-		} else if err != nil {
+		done := s.settle(text, n, err)
+		switch {
+		case err != nil:
 			time.Sleep(RetryEvery)
+			continue
+		case len(text) > 0:
+			s.pause()
 		}
+		if done {
+			<-s.wake
+		}
+	}
+}
+
+// pause lets lines gather for writeEvery, or until Hurry is called.
+func (s *AsyncWriter) pause() {
+	select {
+	case <-time.After(s.every):
+	case <-s.hurry:
 	}
 }
 
@@ -120,10 +150,8 @@ func (s *AsyncWriter) Drain(limit time.Duration) error {
 	}
 	empty := s.empty
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	signal(s.wake)
+	s.Hurry()
 	select {
 	case <-empty:
 		return nil

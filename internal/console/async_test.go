@@ -3,9 +3,14 @@ package console
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"heed/internal/testkit"
 )
@@ -84,5 +89,66 @@ func TestHeed_AStalledLogDelaysNoRequest(t *testing.T) {
 	close(reader.back)
 	if err := log.Drain(testkit.Patience); err != nil {
 		t.Errorf("after it came back: %v", err)
+	}
+}
+
+// pieces keeps what each Write was given.
+type pieces struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, string(b))
+	return len(b), nil
+}
+
+func (p *pieces) written() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.all)
+}
+
+// Under load a system call for each line would cost more than the line: lines of ten
+// milliseconds share one. None is lost, and their order stays.
+func TestHeed_LinesOfABusyLogShareWrites(t *testing.T) {
+	out := &pieces{}
+	log := NewAsyncWriter(out)
+	var want strings.Builder
+	begun := time.Now()
+	for i := 0; time.Since(begun) < 10*writeEvery; i++ {
+		line := fmt.Sprintf("line %d\n", i)
+		want.WriteString(line)
+		if _, err := log.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	if err := log.Drain(testkit.Patience); err != nil {
+		t.Fatal(err)
+	}
+	all := out.written()
+	if got := strings.Join(all, ""); got != want.String() {
+		t.Error("lines are missing, or in another order")
+	}
+	if most := 2 + int(time.Since(begun)/writeEvery); len(all) > most {
+		t.Errorf("%d writes in %v; want at most %d", len(all), time.Since(begun), most)
+	}
+}
+
+// A user who waits for a line sees it immediately, and an error does not wait for others.
+func TestHeed_AnUrgentLineIsNotDelayed(t *testing.T) {
+	out := &pieces{}
+	log := newAsyncWriter(out, time.Hour)
+	for i, line := range []string{"the first one\n", "error\n", "another error\n"} {
+		if _, err := log.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			log.Hurry()
+		}
+		testkit.Until(t, "the line in the log", func() bool { return strings.HasSuffix(strings.Join(out.written(), ""), line) })
 	}
 }

@@ -79,3 +79,22 @@ func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
 		}
 	}
 }
+
+// The last line before heed dies must not be among those that wait for others.
+func TestHeed_AnErrorIsLoggedWithoutDelay(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	hurried := 0
+	log := slog.New(urgentHandler{slog.NewTextHandler(&out, nil), func() { hurried++ }})
+	log.Info("a decision")
+	log.Warn("a remark")
+	if hurried != 0 {
+		t.Errorf("%d lines below the level error were hurried", hurried)
+	}
+	log.Error("an error")
+	log.With("id", 1).Error("another")
+	log.WithGroup("group").Error("a third")
+	if hurried != 3 {
+		t.Errorf("%d of 3 errors were hurried:\n%s", hurried, out.String())
+	}
+}

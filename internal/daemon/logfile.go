@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -80,4 +81,30 @@ func logHandler(c config.LogConfig, level slog.Leveler, w io.Writer, terminal bo
 		return slog.NewJSONHandler(console.EscapingWriter{Writer: w}, options)
 	}
 	return slog.NewTextHandler(console.EscapingWriter{Writer: w}, options)
+}
+
+// urgentHandler is a handler whose errors are written without delay, in case they are the
+// last lines of this process.
+type urgentHandler struct {
+	slog.Handler
+	hurry func() // AsyncWriter.Hurry
+}
+
+// Handle implements slog.Handler.
+func (h urgentHandler) Handle(ctx context.Context, r slog.Record) error {
+	err := h.Handler.Handle(ctx, r)
+	if r.Level >= slog.LevelError {
+		h.hurry()
+	}
+	return err
+}
+
+// WithAttrs implements slog.Handler.
+func (h urgentHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return urgentHandler{h.Handler.WithAttrs(attrs), h.hurry}
+}
+
+// WithGroup implements slog.Handler.
+func (h urgentHandler) WithGroup(name string) slog.Handler {
+	return urgentHandler{h.Handler.WithGroup(name), h.hurry}
 }

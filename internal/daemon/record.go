@@ -39,6 +39,7 @@ func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) 
 	if stream, _ := console.Lookup(a.Environ, journal.Variable); journal.Connected(stream, out) {
 		handler = journal.Prefixed(buffered, format)
 	}
+	handler = urgentHandler{handler, buffered.Hurry}
 	o.log, o.decisionLog = slog.New(handler), audit.NewLog(handler, buffered.Err)
 	return o, buffered, nil
 }

@@ -1,0 +1,121 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/audit/store/wal"
+)
+
+// killedWithLayout1 returns a record of layout 1 as a heed of then left it when it was
+// killed: its last decision is in the tail only.
+func killedWithLayout1(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "audit.db")
+	write(t, path, mustRead(t, filepath.Join("testdata", "layout1.db")))
+	c, _, err := view(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &database{conn: c}
+	if err := b.findHead(); err != nil {
+		t.Fatal(err)
+	}
+	at, err := c.openWhere(entryTable, "seq = (SELECT max(seq) FROM entry)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := []any{}
+	for _, v := range at.values {
+		values = append(values, v)
+	}
+	id := audit.NewID()
+	values[0], values[1] = at.id+1, id[:]
+	at.Close()
+	c.Close()
+	row, err := appendRow(nil, entryTable, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tail, err := wal.Open(path, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tail.Close()
+	if _, _, err := tail.Read(b.store); err != nil {
+		t.Fatal(err)
+	}
+	if err := tail.Write(row); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestASupersededRecordHasItsWholeTail(t *testing.T) {
+	t.Parallel()
+	path := killedWithLayout1(t)
+	before := entries(t, path)
+	w := mustOpen(t, path, Options{})
+	aside := strings.TrimSuffix(path, ".db") + ".layout1.db"
+	if n := entries(t, aside); n != before+1 {
+		t.Errorf("%d decisions moved aside, want %d", n, before+1)
+	}
+	for _, name := range wal.Paths(aside) {
+		if _, err := os.Lstat(name); err == nil {
+			t.Errorf("%s was left", name)
+		}
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	old, err := Verify(t.Context(), aside, nil, nil)
+	if err != nil || !old.Whole {
+		t.Fatalf("%+v, %v", old, err)
+	}
+	now, err := Verify(t.Context(), path, nil, nil)
+	if err != nil || !now.Whole || now.Follows != "record "+old.Store+" commit "+strconv.FormatInt(old.Head.Commit, 10)+" hash "+old.Head.Hash {
+		t.Errorf("%+v, %v", now, err)
+	}
+}
+
+// A reader that completes the record of another heed leaves its layout.
+func TestReadingARecordOfAnEarlierLayoutCompletesIt(t *testing.T) {
+	t.Parallel()
+	path := killedWithLayout1(t)
+	before := entries(t, path)
+	all, err := Records(path)
+	if err != nil || len(all) != 1 || all[0].Last != int64(before)+1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	r, err := all[0].Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var last *Entry
+	if err := r.Entries(&Filter{}, func(e *Entry) error { last = e; return nil }); err != nil || last.Seq != int64(before)+1 {
+		t.Errorf("%+v, %v", last, err)
+	}
+	if c, err := r.Client(last.Client); err != nil || c.Purposes != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+func TestSupersedingNeverReplacesAFile(t *testing.T) {
+	t.Parallel()
+	path := killedWithLayout1(t)
+	other := strings.TrimSuffix(path, ".db") + ".layout1.db"
+	write(t, other, []byte("kept"))
+	mustOpen(t, path, Options{})
+	if string(mustRead(t, other)) != "kept" {
+		t.Error("a file was replaced")
+	}
+	if n := entries(t, strings.TrimSuffix(path, ".db")+".layout1-2.db"); n == 0 {
+		t.Error("the record was not moved")
+	}
+}

@@ -35,6 +35,7 @@ func (b *uploadBody) prepare(x *exchange, r *http.Request) {
 		return
 	}
 	r.Body = http.NoBody // HTTP/2's empty body is not http.NoBody
+	r.Trailer = nil      // the Transport would not end the stream for what is announced
 	if _, ok := r.Header["Content-Length"]; ok && r.ProtoMajor == 1 {
 		r.TransferEncoding = []string{"identity"} // "Content-Length: 0" stays, whatever the method
 	}

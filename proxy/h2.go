@@ -146,7 +146,7 @@ func (t *tunnel) h2Conn(c net.Conn) *h2Conn {
 	p := t.proxy
 	own := &h2Conn{clientConn: clientConn{Conn: c, proxy: p, counted: t.counted, client: t.client, tunnel: t}}
 	own.frames = h2head.NewReader(c, h2head.Limit{
-		Head: p.h2HeaderBytes(), Frame: maxFrame, Time: p.config.Limits.HeaderTime,
+		Head: p.h2HeaderBytes(), Frame: maxFrame, Streams: p.config.Limits.Streams, Time: p.config.Limits.HeaderTime,
 		Hold: t.counted.HoldHead, Drop: t.counted.DropHead, Exceeded: p.gate.CountExceeded,
 	}, own.recordBroken)
 	return own
@@ -160,7 +160,10 @@ func (p *Proxy) h2HeaderBytes() int { return int(p.config.Limits.HeaderBytes) + 
 func (c *h2Conn) Read(b []byte) (int, error) { return c.frames.Read(b) }
 
 // Write implements net.Conn.
-func (c *h2Conn) Write(b []byte) (int, error) { return c.Conn.Write(b) }
+func (c *h2Conn) Write(b []byte) (int, error) {
+	c.frames.Wrote(b)
+	return c.Conn.Write(b)
+}
 
 // noted returns the denial of a request that net/http would have rejected for what n
 // contains.

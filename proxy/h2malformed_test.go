@@ -31,6 +31,7 @@ type rawH2 struct {
 func (r *rig) rawH2() *rawH2 {
 	r.t.Helper()
 	c := testkit.Dial(r.t, r.addr).Connect("site.test:443").TLS(r.trusting("site.test", "h2"))
+	_ = c.SetReadDeadline(time.Now().Add(testkit.Patience))
 	c.Send(http2.ClientPreface)
 	f := &rawH2{t: r.t, Framer: http2.NewFramer(c.Conn, c.R), next: 1}
 	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)

@@ -3,8 +3,11 @@ package h2head
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http2/hpack"
@@ -32,6 +35,7 @@ const (
 
 var (
 	errOrder       = &connError{"HTTP/2: a header block is not HEADERS followed by its CONTINUATION frames (RFC 9113, section 6.10)", baitOrder}
+	errUsed        = errors.New("HTTP/2: a request on a stream that was used before, or passed over (RFC 9113, section 5.1.1)")
 	errStream      = &connError{"HTTP/2: HEADERS on a stream that a client cannot open (RFC 9113, section 5.1.1)", baitOrder}
 	errPadding     = &connError{"HTTP/2: HEADERS with padding or a priority that exceeds the frame (RFC 9113, section 6.2)", baitOrder}
 	errMany        = &connError{"HTTP/2: a header block in too many CONTINUATION frames", baitOrder}
@@ -39,12 +43,17 @@ var (
 	errFrameSize   = &connError{"HTTP/2: a frame that is larger than SETTINGS_MAX_FRAME_SIZE (RFC 9113, section 4.2)", baitSize}
 )
 
-// baitReset is a header block for which net/http resets the stream: a field of answers.
-var baitReset = []hpack.HeaderField{{Name: ":status", Value: "200"}}
+// baitReset is a header block for which net/http resets the stream: a request without a
+// target, or trailers with a field that is not for them. net/http has opened the stream
+// then, so that what else comes on it is no fault of the connection.
+var baitReset = []hpack.HeaderField{{Name: ":method", Value: http.MethodGet}}
 
 // block is a header block that is being read.
 type block struct {
 	frame  frame // HEADERS
+	opens  bool  // the stream: it is a request
+	rest   int   // octets of the frame that is being read
+	more   bool  // CONTINUATION frames follow it
 	fields []hpack.HeaderField
 	size   int  // of the fields, counted as in RFC 9113 §6.5.2
 	large  bool // the fields are not all: size exceeds the limit
@@ -55,16 +64,27 @@ type block struct {
 	itself bool // the stream depends on itself
 }
 
-func (b *block) begin(f frame) {
+func (b *block) begin(f frame, opens bool) {
 	clear(b.fields)
-	*b = block{frame: f, fields: b.fields[:0]}
+	*b = block{frame: f, opens: opens, fields: b.fields[:0]}
+	b.beginFrame(f)
+}
+
+func (b *block) beginFrame(f frame) {
+	b.rest, b.more = f.length, f.kind != kindData && f.flags&flagEndHeaders == 0
+}
+
+// isTrailers reports whether b is the end of an earlier request, as far as it was read.
+func (b *block) isTrailers() bool {
+	return !b.opens && b.frame.kind == kindHeaders && b.frame.stream%2 == 1 &&
+		!slices.ContainsFunc(b.fields, func(f hpack.HeaderField) bool { return strings.HasPrefix(f.Name, ":") })
 }
 
 // readHead reads the rest of a header block, which begins with f, and passes on what
 // takes its place.
 func (r *Reader) readHead(f frame) error {
 	b := &r.block
-	b.begin(f)
+	b.begin(f, f.stream > r.newest)
 	r.decoder.SetEmitEnabled(true)
 	err := r.readBlock(f)
 	if b.timed {
@@ -75,17 +95,18 @@ func (r *Reader) readHead(f frame) error {
 	}
 	var fault *connError
 	var over *limit.Exceeded
-	switch request := f.stream > r.newest; {
+	switch {
 	case errors.As(err, &fault):
 		r.fail(fault)
-	case errors.As(err, &over) && !request:
+	case errors.As(err, &over) && !b.opens:
 		r.fail(over)
 	case errors.As(err, &over):
-		r.newest, r.ended = f.stream, true
+		r.newest, r.cut = f.stream, true
+		r.streams.begin(f.stream, clientEnded)
 		r.emit(f.stream, flagEndStream, refused(b.fields, Note{Over: over, Last: true}))
 	case err != nil:
 		return err
-	case !request:
+	case !b.opens:
 		r.passTrailers()
 	default:
 		r.newest = f.stream
@@ -100,6 +121,12 @@ func (r *Reader) readHead(f frame) error {
 // passRequest passes on the request of a complete block.
 func (r *Reader) passRequest() {
 	b := &r.block
+	ended := b.frame.flags & flagEndStream
+	if r.streams.begin(b.frame.stream, sideOf(ended)) > r.limit.Streams {
+		r.report(r.limit.Exceeded(limit.Streams))
+		r.emit(b.frame.stream, ended, baitReset)
+		return
+	}
 	note := &Note{}
 	switch {
 	case b.itself:
@@ -107,7 +134,7 @@ func (r *Reader) passRequest() {
 	case b.large:
 		note.Over = r.limit.Exceeded(limit.HeaderBytes)
 	default:
-		note = check(b.fields)
+		note = check(b.fields, ended != 0)
 	}
 	fields := b.fields
 	switch {
@@ -119,13 +146,17 @@ func (r *Reader) passRequest() {
 	case note != nil:
 		fields = append(fields, note.field())
 	}
-	r.emit(b.frame.stream, b.frame.flags&flagEndStream, fields)
+	r.emit(b.frame.stream, ended, fields)
 }
 
 // passTrailers passes on a block that opens no stream. net/http decides what it is.
 func (r *Reader) passTrailers() {
 	b := &r.block
 	fields := b.fields
+	if !b.isTrailers() {
+		r.report(errUsed)
+	}
+	r.streams.end(b.frame.stream, sideOf(b.frame.flags))
 	if b.large || b.itself {
 		fields = baitReset
 	}
@@ -188,7 +219,7 @@ func (r *Reader) readPrefix(f *frame) (padding int, err error) {
 	if f.flags&flagPriority != 0 {
 		r.block.itself = binary.BigEndian.Uint32(prefix[n-5:])&^(1<<31) == f.stream
 	}
-	_, _ = r.from.Discard(n)
+	r.consume(n)
 	if f.length -= n + padding; f.length < 0 {
 		return 0, errPadding
 	}
@@ -213,6 +244,7 @@ func (r *Reader) readContinuation() (f frame, err error) {
 		return f, errMany
 	}
 	_, _ = r.from.Discard(frameHeader)
+	b.beginFrame(f)
 	b.octets += frameHeader
 	return f, nil
 }
@@ -233,7 +265,7 @@ func (r *Reader) decode(n int) error {
 			return errCompression
 		}
 		n -= len(part)
-		_, _ = r.from.Discard(len(part))
+		r.consume(len(part))
 	}
 	return nil
 }
@@ -246,8 +278,45 @@ func (r *Reader) discard(n int) error {
 	if _, err := r.await(n); err != nil { // at most 255
 		return err
 	}
-	_, err := r.from.Discard(n)
-	return err
+	r.consume(n)
+	return nil
+}
+
+// consume takes n octets of a frame that await has returned.
+func (r *Reader) consume(n int) {
+	_, _ = r.from.Discard(n)
+	r.block.rest -= n
+}
+
+// skip discards what is left of a header block that is given up.
+func (r *Reader) skip() error {
+	b := &r.block
+	for {
+		if _, err := io.CopyN(io.Discard, r.from, int64(b.rest)); err != nil {
+			return err
+		}
+		if b.rest = 0; !b.more {
+			return nil
+		}
+		header, err := r.from.Peek(frameHeader)
+		if err != nil {
+			return err
+		}
+		f := parseFrame(header)
+		if b.beginFrame(f); f.kind != kindContinuation {
+			b.rest, b.more = 0, false
+			return nil // net/http ends the connection if it has to
+		}
+		_, _ = r.from.Discard(frameHeader)
+	}
+}
+
+// drop discards a header block that cannot be decoded any more, or DATA.
+func (r *Reader) drop(f frame) {
+	r.block.begin(f, f.stream > r.newest)
+	if f.kind == kindHeaders && f.stream < r.newest { // trailers
+		r.emit(f.stream, flagEndStream, baitReset)
+	}
 }
 
 // keep takes a field of the block.
@@ -292,7 +361,9 @@ func (r *Reader) await(n int) ([]byte, error) {
 
 // fail ends the connection for a fault in a header block.
 func (r *Reader) fail(err error) {
-	r.report(err)
+	if !r.block.isTrailers() { // their request is recorded
+		r.report(err)
+	}
 	bait := baitOrder
 	if fault, ok := err.(*connError); ok {
 		bait = fault.bait

@@ -11,9 +11,11 @@
 // has a state, and only a block that was encoded here is read by net/http as it was
 // read here. A request that net/http would reject becomes one that it hands to the
 // handler, with a Note that contains what was received and what is wrong with it; where
-// RFC 9113 §8.1.1 requires it, net/http resets the stream instead. A header block that cannot be decoded is never passed on. In its place goes a frame that
-// makes net/http end the connection with the error that RFC 9113 requires.
+// RFC 9113 §8.1.1 requires it, and for a stream above the limit (RFC 9113 §5.1.2),
+// net/http resets the stream instead, and the request is reported. A header block that
+// cannot be decoded is never passed on. In its place goes a frame that makes net/http end
+// the connection with the error that RFC 9113 requires.
 //
-// reader.go reads frames, block.go header blocks, request.go checks a request, and
-// note.go has the Note.
+// reader.go reads frames, block.go header blocks, request.go checks a request, note.go
+// has the Note, and streams.go counts streams.
 package h2head

@@ -23,7 +23,7 @@ import (
 // testLimit allows heads of so many octets, and any number of them.
 func testLimit(head int) Limit {
 	return Limit{
-		Head: head, Frame: 16 << 10, Time: time.Minute,
+		Head: head, Frame: 16 << 10, Streams: limit.DefaultStreams, Time: time.Minute,
 		Hold: func(int) *limit.Exceeded { return nil }, Drop: func() {},
 		Exceeded: func(k limit.Kind) *limit.Exceeded { return &limit.Exceeded{Kind: k, Value: "test"} },
 	}
@@ -60,6 +60,11 @@ type framed struct {
 }
 
 func (c framed) Read(p []byte) (int, error) { return c.r.Read(p) }
+
+func (c framed) Write(p []byte) (int, error) {
+	c.r.Wrote(p)
+	return c.Conn.Write(p)
+}
 
 // Accept implements net.Listener.
 func (s *server) Accept() (net.Conn, error) {
@@ -200,6 +205,15 @@ func TestReader_HandsEveryRequestToTheHandler(t *testing.T) {
 		{"answered", "target contains a control", good("/a\nb")},
 		{"answered", "contains a control", good("/a\tb")},
 		{"answered", "neither an absolute URL nor a path", good("a")},
+		{malformed, "content-length is not a number", good("/a", "content-length", "x")},
+		{malformed, "content-length is not a number", good("/a", "content-length", "")},
+		{malformed, "content-length is not a number", good("/a", "content-length", "+1")},
+		{malformed, "content-length is not a number", good("/a", "content-length", "-1")},
+		{malformed, "content-length is not a number", good("/a", "content-length", "0, 0")},
+		{malformed, "content-length is not a number", good("/a", "content-length", " 0")},
+		{malformed, "content-length is not a number", good("/a", "content-length", "9223372036854775808")},
+		{malformed, "content-length that differ", good("/a", "content-length", "0", "content-length", "1")},
+		{malformed, "the request has no content", good("/a", "content-length", "1")},
 		{malformed, "more than one field :path", append([]string{":path", "/a"}, good("/b")...)},
 		{malformed, "after other fields", good("/a", ":method", "GET")},
 		{malformed, "is not one of a request", append([]string{":status", "200"}, good("/a")...)},
@@ -543,4 +557,22 @@ func TestReader_KeepsLittleOfALargeHead(t *testing.T) {
 		t.Errorf("%d octets are kept with each, for a head of %d", kept, head)
 	}
 	runtime.KeepAlive(all)
+}
+
+// A client that sends the content of a request that was reset does not lose its other
+// requests.
+func TestReader_WhatComesOnAResetStreamHarmsNoOther(t *testing.T) {
+	l := testLimit(16 << 10)
+	s := newServer(t, &l)
+	c := s.dial(t)
+	for stream := uint32(1); stream < 20; stream += 4 {
+		c.sent(0, c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.encode(good("/a", "X-Upper", "1")...), EndHeaders: true}))
+		c.sent(0, c.WriteData(stream, true, []byte("content")))
+		if end := c.end(stream); end != "reset PROTOCOL_ERROR" {
+			t.Fatal(end)
+		}
+		if end, h := c.ask(s, stream+2, good("/fine", "content-length", "0", "content-length", "0")...); end != "answered" || h == nil {
+			t.Fatalf("after it: %s", end)
+		}
+	}
 }

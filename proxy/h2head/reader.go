@@ -16,9 +16,10 @@ import (
 
 // Limit bounds the heads of a connection. All fields must be set.
 type Limit struct {
-	Head  int           // octets of a head, counted as in RFC 9113 §6.5.2
-	Frame int           // octets of a frame's payload, as net/http has it
-	Time  time.Duration // from the first octets of a head that is incomplete to its last
+	Head    int           // octets of a head, counted as in RFC 9113 §6.5.2
+	Frame   int           // octets of a frame's payload, as net/http has it
+	Streams int           // at a time, as net/http has it
+	Time    time.Duration // from the first octets of a head that is incomplete to its last
 
 	// Hold is called before octets of an incomplete head are kept, and returns the limit
 	// that stops them. Drop is called when none are kept any more.
@@ -45,7 +46,9 @@ type Reader struct {
 	pass   int    // octets of the connection to be passed on after out
 	newest uint32 // the largest stream that a request came on
 	ended  bool   // what else comes is discarded
+	cut    bool   // a head was given up: what else comes on its stream, and heads, are discarded
 
+	streams streams
 	block   block
 	decoder *hpack.Decoder // of the client's header blocks
 	encoder *hpack.Encoder // of those for net/http; writes to encoded
@@ -106,21 +109,36 @@ func (r *Reader) next() error {
 		}
 		return io.EOF
 	}
+	if r.cut {
+		if err := r.skip(); err != nil {
+			return err
+		}
+	}
 	header, err := r.from.Peek(frameHeader)
 	if err != nil {
 		return err
 	}
 	f := parseFrame(header)
-	if f.kind == kindHeaders || f.kind == kindContinuation {
-		_, _ = r.from.Discard(frameHeader) // it is in the buffer
+	isHead := f.kind == kindHeaders || f.kind == kindContinuation
+	if !isHead {
+		r.encoded.Reset()
+		r.encoded.Write(header)
+	}
+	_, _ = r.from.Discard(frameHeader) // it is in the buffer
+	switch {
+	case isHead && r.cut, r.cut && f.kind == kindData && f.stream == r.newest:
+		r.drop(f)
+		return nil
+	case isHead:
 		return r.readHead(f)
 	}
-	r.encoded.Reset()
-	r.encoded.Write(header)
-	_, _ = r.from.Discard(frameHeader)
+	r.streams.end(f.stream, f.ends(clientEnded))
 	r.out, r.pass = r.encoded.Bytes(), f.length
 	return nil
 }
+
+// Wrote has to be called with what the server writes to the client, before it is written.
+func (r *Reader) Wrote(p []byte) { r.streams.wrote(p) }
 
 // frame is the header of a frame (RFC 9113 §4.1).
 type frame struct {
@@ -132,7 +150,9 @@ type frame struct {
 const (
 	frameHeader = 9 // octets
 
+	kindData         = 0x0
 	kindHeaders      = 0x1
+	kindReset        = 0x3 // RST_STREAM
 	kindContinuation = 0x9
 
 	flagEndStream  = 0x1

@@ -3,6 +3,7 @@ package h2head
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -30,6 +31,8 @@ type request struct {
 	has   [pseudoFields]bool
 	hosts []string
 	agent string // the first User-Agent field
+	sized bool   // there is a Content-Length field
+	size  uint64 // its value
 	te    bool   // there is a TE field
 	plain bool   // a field that is no pseudo-header field has come
 	fault string // the first thing that is wrong; empty: nothing is
@@ -98,6 +101,8 @@ func (q *request) regular(f hpack.HeaderField) {
 			q.wrong("the field te may only be \"trailers\" in HTTP/2 (RFC 9113, section 8.2.2)")
 		}
 		q.te = true
+	case "content-length":
+		q.contentLength(f.Value)
 	case "host":
 		q.hosts = append(q.hosts, f.Value)
 	case "user-agent":
@@ -109,6 +114,19 @@ func (q *request) regular(f hpack.HeaderField) {
 			q.malformed("the name of a field is not a token in lower case (RFC 9113, section 8.2.1)")
 		}
 	}
+}
+
+// contentLength takes a Content-Length field. Several that are equal are as good as one
+// (RFC 9110 §8.6), as over HTTP/1.
+func (q *request) contentLength(value string) {
+	size, err := strconv.ParseUint(value, 10, 63)
+	switch {
+	case err != nil:
+		q.malformed("the field content-length is not a number (RFC 9113, section 8.1.1)")
+	case q.sized && q.size != size:
+		q.malformed("the request has two fields content-length that differ (RFC 9113, section 8.1.1)")
+	}
+	q.sized, q.size = true, size
 }
 
 // shown returns what a fault contains of a field's name: a Note has to fit into a head.
@@ -124,8 +142,9 @@ func isName(name string) bool {
 	return name != ""
 }
 
-// complete notes what keeps q from being a request to net/http.
-func (q *request) complete() {
+// complete notes what keeps q from being a request to net/http. Nothing follows the head
+// when ended is true.
+func (q *request) complete(ended bool) {
 	v := &q.value
 	switch {
 	case v[protocol] != "":
@@ -142,6 +161,8 @@ func (q *request) complete() {
 		q.wrong("the :scheme of the request is neither https nor http")
 	case v[path] == "":
 		q.malformed("the request has no :path")
+	case ended && q.size > 0:
+		q.malformed("the field content-length is not 0, and the request has no content (RFC 9113, section 8.1.1)")
 	case strings.IndexByte(q.site(), '@') >= 0:
 		q.wrong("the authority contains userinfo; send credentials in an Authorization field")
 	}
@@ -162,9 +183,10 @@ func parseTarget(target string) (*url.URL, error) {
 
 // check returns what the handler has to know of a request with these fields; nil: nothing
 // beside them. Without a fault it makes the fields those to be passed on to net/http.
-func check(fields []hpack.HeaderField) *Note {
+// Nothing follows the head when ended is true.
+func check(fields []hpack.HeaderField, ended bool) *Note {
 	q := parse(fields)
-	if q.complete(); q.fault != "" {
+	if q.complete(ended); q.fault != "" {
 		return &Note{Fault: q.fault, reset: q.reset}
 	}
 	target := q.value[path]

@@ -104,6 +104,7 @@ const (
 	RequestsPerClient
 	Heads
 	HeadsPerClient
+	Streams
 	RefusalsPerClient
 	HeaderBytes
 	HeaderTime
@@ -132,6 +133,7 @@ var table = [kinds]struct {
 	RequestsPerClient:    {"requests_per_client", http.StatusTooManyRequests, func(l *Limits) any { return l.RequestsPerClient }},
 	Heads:                {"unfinished_heads", http.StatusServiceUnavailable, func(l *Limits) any { return octets(l.HeadsSize) }},
 	HeadsPerClient:       {"unfinished_heads_per_client", http.StatusTooManyRequests, func(l *Limits) any { return octets(l.headsShare()) }},
+	Streams:              {"streams", http.StatusTooManyRequests, func(l *Limits) any { return l.Streams }},
 	RefusalsPerClient:    {"refusals_per_client", http.StatusTooManyRequests, func(l *Limits) any { return l.RefusalsPerClient }},
 	HeaderBytes:          {"header_bytes", http.StatusRequestHeaderFieldsTooLarge, func(l *Limits) any { return octets(l.HeaderBytes) }},
 	HeaderTime:           {"header_time", http.StatusRequestTimeout, func(l *Limits) any { return l.HeaderTime }},

@@ -1,0 +1,172 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"heed/internal/audit"
+	"heed/rules"
+)
+
+// fields returns the fields of a request for a target of the rig's site, and others.
+func fields(method, target string, others ...string) []string {
+	return append([]string{":method", method, ":scheme", "https", ":authority", "site.test", ":path", target, "user-agent", "ExampleBot/4"}, others...)
+}
+
+// open sends the head of a request on a stream, on which more follows.
+func (f *rawH2) open(stream uint32, ended bool, fields ...string) {
+	f.t.Helper()
+	f.next = stream + 2
+	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: f.block(fields...), EndStream: ended, EndHeaders: true}))
+}
+
+// away reads until the server ends the connection, and returns why.
+func (f *rawH2) away() http2.ErrCode {
+	f.t.Helper()
+	for {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if away, ok := frame.(*http2.GoAwayFrame); ok {
+			return away.ErrCode
+		}
+	}
+}
+
+// A client that opens more streams than it may loses those beyond, each with an entry, and
+// no other. With fewer it goes on.
+func TestRFC9113_AStreamAboveTheLimitIsRecorded(t *testing.T) {
+	wait := make(chan bool)
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/slow") {
+			<-wait
+		}
+	}, func(c *Config) { c.Limits.Streams = 2 })
+	f := r.rawH2()
+	f.open(1, true, fields("GET", "/slow/1")...)
+	f.open(3, false, fields("POST", "/slow/3")...) // half of it is open until the client ends it
+	for _, target := range []string{"/beyond/1", "/beyond/2"} {
+		if got := f.ask(fields("GET", target)...); got != "reset" {
+			t.Errorf("%s: %q", target, got)
+		}
+		e := r.records.target(t, target)
+		if e.Decision.Reason != rules.ReasonLimit || e.Host != "site.test" || e.Method != "GET" || e.UserAgent != "ExampleBot/4" ||
+			!strings.Contains(e.Detail, "limit streams (2)") || e.Outcome.Status != 0 {
+			t.Errorf("recorded as %+v", e)
+		}
+	}
+	close(wait)
+	if got := f.answer(1); got != "200" {
+		t.Errorf("the first: %q", got)
+	}
+	for range 5 { // one of two is open
+		if got := f.ask(fields("GET", "/fine")...); got != "200" {
+			t.Errorf("after it: %q", got)
+		}
+	}
+	if n := r.proxy.config.Load.Status().Reached["streams"]; n != 2 {
+		t.Errorf("reached %d times", n)
+	}
+	if n := len(r.records.all()); n != 9 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// A request on a stream that the client has passed over ends the connection, and is
+// recorded.
+func TestRFC9113_ARequestOnASkippedStreamIsRecorded(t *testing.T) {
+	r := newRig(t, hello)
+	f := r.rawH2()
+	f.next = 5
+	if got := f.ask(fields("GET", "/fine")...); got != "200" {
+		t.Errorf("%q", got)
+	}
+	f.open(3, true, fields("GET", "/skipped")...)
+	if why := f.away(); why != http2.ErrCodeProtocol {
+		t.Error(why)
+	}
+	e := r.records.target(t, "/skipped")
+	if e.Decision.Reason != rules.ReasonMalformed || e.Method != "GET" || e.UserAgent != "ExampleBot/4" || !strings.Contains(e.Detail, "passed over") {
+		t.Errorf("recorded as %+v", e)
+	}
+}
+
+// Trailers that cannot be decoded end the connection. They are no second request.
+func TestRFC9113_BrokenTrailersAreNoRequest(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	f := r.rawH2()
+	f.open(1, false, fields("POST", "/upload", "trailer", "t")...)
+	f.sent(f.WriteData(1, false, []byte("content")))
+	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: append(f.block("t", "1"), 0x80), EndStream: true, EndHeaders: true}))
+	if why := f.away(); why != http2.ErrCodeCompression {
+		t.Error(why)
+	}
+	e := r.records.await(t, "the end of the upload", func(e *audit.Entry) bool { return e.Target == "/upload" && e.Outcome.Err != "" })
+	if e.Method != "POST" {
+		t.Errorf("recorded as %+v", e)
+	}
+	if n := len(r.records.all()); n != 1 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// The trailers that a request announces, whatever their names, and whether they come or
+// not, keep no answer back.
+func TestHeed_AnnouncedTrailersKeepNoAnswerBack(t *testing.T) {
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	for _, names := range []string{"t", "t, host", "host", "content-length, t"} {
+		f := r.rawH2()
+		if got := f.ask(fields("GET", "/empty", "trailer", names)...); got != "200" {
+			t.Errorf("%q without content: %q", names, got)
+		}
+		f.open(f.next, false, fields("POST", "/upload", "trailer", names)...)
+		f.sent(f.WriteData(f.next-2, true, []byte("content")))
+		if got := f.answer(f.next - 2); got != "200" {
+			t.Errorf("%q with content: %q", names, got)
+		}
+		for _, m := range rawModes {
+			c, prefix := r.raw(m)
+			c.Send("POST " + prefix + "/chunked HTTP/1.1\r\nHost: site.test\r\nTrailer: " + names + "\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+			if got := c.Answer("POST").StatusCode; got != 200 && !strings.Contains(names, "content-length") {
+				t.Errorf("%q in %s: %d", names, m, got)
+			}
+		}
+	}
+}
+
+// A head that is not completed in time ends its connection when the other answers of it
+// have come, as fast as the client reads them.
+func TestHeed_AnUnfinishedHeadLeavesOtherDownloadsAlone(t *testing.T) {
+	const size = 1 << 20
+	r := newRig(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(make([]byte, size)) },
+		func(c *Config) { c.Limits.HeaderTime = time.Second })
+	f := r.rawH2()
+	f.open(1, true, fields("GET", "/large")...)
+	f.sent(f.WriteWindowUpdate(0, 16<<10)) // for what answers the late one
+	head := f.block(fields("GET", "/late", "x", strings.Repeat("~", 2000))...)
+	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: head[:1000]}))
+	if got := f.answer(3); got != "408" {
+		t.Fatalf("%q", got)
+	}
+	f.sent(f.WriteContinuation(3, true, head[1000:]))
+	f.sent(f.WriteData(3, false, []byte("content of the request that was answered")))
+	f.open(5, true, fields("GET", "/after")...) // of which the client has heard that it is not taken
+	f.sent(f.WriteWindowUpdate(0, 2*size))
+	f.sent(f.WriteWindowUpdate(1, 2*size))
+	if got := f.answer(1); got != "" { // its head has come before
+		t.Errorf("%q", got)
+	}
+	e := r.records.await(t, "the end of the download", func(e *audit.Entry) bool { return e.Target == "/large" && e.Outcome.BytesOut > 0 })
+	if e.Outcome.BytesOut != size || e.Outcome.Truncated || e.Outcome.Err != "" {
+		t.Errorf("recorded as %+v", e.Outcome)
+	}
+	if e := r.records.target(t, "/late"); e.Outcome.Status != 408 {
+		t.Errorf("recorded as %+v", e)
+	}
+}

@@ -1,0 +1,204 @@
+package signal
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+
+	"heed/internal/signal/licence"
+	"heed/internal/signal/page"
+)
+
+// maxField is how many octets of one field line are read.
+const maxField = 8 << 10
+
+// maxLines is the number of lines of one field that are read.
+const maxLines = 100
+
+// header adds the statements of the header of an answer. Each line of X-Robots-Tag has
+// scopes of its own.
+func (j *judge) header(h http.Header) {
+	base := Statement{Source: SourceHeader, URL: j.in.URL}
+	for _, name := range []string{"X-Robots-Tag", "Robots-Tag"} {
+		for _, line := range valuesOf(h, name) {
+			terms := parseTerms(line, true)
+			if name == "Robots-Tag" {
+				terms = parseRobotsTag(line)
+			}
+			s := named(base, name, line)
+			if s.readTerms(terms, j.in.Agent, j.in.Now); len(s.Terms) > 0 || s.Fault != "" {
+				j.add(s)
+			}
+		}
+	}
+	if lines := valuesOf(h, "Content-Usage"); len(lines) > 0 {
+		s := named(base, "Content-Usage", strings.Join(lines, ", "))
+		s.Protocol = ContentUsage
+		s.readUsage(lines)
+		j.add(s)
+	}
+	for _, line := range valuesOf(h, "Content-Signal") {
+		s := named(base, "Content-Signal", line)
+		s.Protocol, s.Note = ContentSignal, "recorded only: it is defined for robots.txt"
+		j.add(s)
+	}
+	for _, line := range valuesOf(h, "Tdm-Reservation") {
+		s := named(base, "tdm-reservation", line)
+		s.reserve(line)
+		j.add(s)
+	}
+	for _, line := range valuesOf(h, "Tdm-Policy") {
+		s := named(base, "tdm-policy", line)
+		s.Protocol = TDMRepP
+		j.add(s)
+	}
+	for _, line := range valuesOf(h, "Link") {
+		for _, target := range licenceLinks(line) {
+			j.declare(named(base, "Link", line), target)
+		}
+	}
+}
+
+// valuesOf returns the lines of a field, bounded.
+func valuesOf(h http.Header, name string) []string {
+	lines := h[textproto.CanonicalMIMEHeaderKey(name)]
+	lines = lines[:min(len(lines), maxLines)]
+	for i, line := range lines {
+		if len(line) > maxField { // a member that is cut is left out
+			lines = slices.Clone(lines)
+			lines[i] = line[:max(0, strings.LastIndexByte(line[:maxField], ','))]
+		}
+	}
+	return lines
+}
+
+// named returns base as the statement of a field or an element.
+func named(base Statement, name, value string) Statement {
+	base.Name, base.Text = name, quote(name+": "+value)
+	return base
+}
+
+// parseRobotsTag reads a Robots-Tag: a list of product tokens, or "*", with the terms as
+// parameters. It is split without regard to the syntax of structured fields, so that a
+// bare ";" at the end of a member loses nothing.
+func parseRobotsTag(line string) []term {
+	var all []term
+	for member := range strings.SplitSeq(line, ",") {
+		parts := strings.Split(strings.ToLower(member), ";")
+		scope := strings.Trim(parts[0], " \t\"")
+		for _, p := range parts[1:] {
+			name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
+			if name != "" && value != "?0" && isToken(scope) && len(all) < maxTerms {
+				all = append(all, term{scope: scope, name: name, value: strings.TrimPrefix(strings.Trim(value, `"`), "?1")})
+			}
+		}
+	}
+	return all
+}
+
+// licenceLinks returns the targets of the links to RSL licences in a line of Link (RFC
+// 8288 §3).
+func licenceLinks(line string) []string {
+	var all []string
+	for rest := line; ; {
+		from := strings.IndexByte(rest, '<')
+		if from < 0 {
+			return all
+		}
+		to := strings.IndexByte(rest[from:], '>')
+		if to < 0 {
+			return all
+		}
+		target := strings.TrimSpace(rest[from+1 : from+to])
+		rest = rest[from+to+1:]
+		var parameters, one string
+		parameters, rest = cutUnquoted(rest, ',')
+		rel, kind := false, false
+		for parameters != "" {
+			one, parameters = cutUnquoted(parameters, ';')
+			name, value, _ := strings.Cut(one, "=")
+			value = strings.ToLower(strings.Trim(value, " \t\""))
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "rel":
+				rel = rel || slices.Contains(strings.Fields(value), "license")
+			case "type":
+				kind = kind || value == "application/rsl+xml"
+			}
+		}
+		if rel && kind {
+			all = append(all, target)
+		}
+	}
+}
+
+// cutUnquoted returns what is before the next separator outside quotes, and what is after
+// it.
+func cutUnquoted(s string, separator byte) (before, after string) {
+	quoted := false
+	for i := range len(s) {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == separator && !quoted:
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
+}
+
+// head adds the statements in the head of a page.
+func (j *judge) head(h *page.Head) {
+	for i := range h.Elements {
+		e := &h.Elements[i]
+		s := Statement{Source: SourceMeta, URL: j.in.URL, Line: e.Line, Name: strings.TrimSpace("meta " + quote(e.Name)), Text: quote(e.Text)}
+		switch {
+		case e.Kind == page.Link:
+			s.Name = "link"
+			j.declare(s, e.Content)
+		case e.Kind == page.Licence:
+			s.Name, s.Protocol = "script", RSL
+			d, err := licence.Parse([]byte(e.Content))
+			j.licence(s, d, err)
+		case e.Name == "content-usage":
+			s.Protocol = ContentUsage
+			s.readUsage([]string{e.Content})
+			j.add(s)
+		case e.Name == "tdm-reservation":
+			s.reserve(e.Content)
+			j.add(s)
+		case e.Name == "tdm-policy":
+			s.Protocol = TDMRepP
+			j.add(s)
+		case e.Name == "robots" || e.Name != "*" && e.Name != "" && concerns(e.Name, j.in.Agent):
+			if s.readTerms(parseTerms(e.Content[:min(len(e.Content), maxField)], false), j.in.Agent, j.in.Now); len(s.Terms) > 0 {
+				j.add(s)
+			}
+		}
+	}
+}
+
+// PageNames returns the names of the META elements that may concern an agent, for
+// page.NewScanner.
+func PageNames(in Input) []string {
+	all := []string{"robots", "content-usage", "tdm-reservation", "tdm-policy"}
+	if in.Agent != nil {
+		for _, t := range in.Agent.Tokens {
+			all = append(all, t.Name)
+		}
+	}
+	return all
+}
+
+// declare adds the declaration of a licence by a page, and the statements of the licence.
+func (j *judge) declare(s Statement, target string) {
+	s.Protocol = RSL
+	address := ""
+	if base, err := url.Parse(j.in.URL); err == nil {
+		if u, err := base.Parse(target); err == nil {
+			address = licenceURL(u.String())
+		}
+	}
+	j.declared(s, address)
+}

@@ -1,0 +1,208 @@
+package signal
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"heed/internal/signal/page"
+	"heed/rules"
+)
+
+// Input is what Judge needs to know about one request. Members that are zero are sources
+// without statements.
+type Input struct {
+	URL     string // of the page, for the place of its statements
+	Origin  rules.Origin
+	Target  string // the path and query as they are sent
+	Agent   *rules.Agent
+	Profile rules.Profile
+	Now     time.Time
+	// Crawl is set when robots.txt allows the request. A page that may not be crawled has no
+	// usage verdict.
+	Crawl  bool
+	Robots *Robots
+	TDMRep *TDMRep
+	// Licences are the documents that were fetched, by their URLs. One that is missing was
+	// not needed.
+	Licences map[string]Licence
+	// Reference is the operator's reference to a contract with the site; what licences ask
+	// for counts as met then. Often empty.
+	Reference string
+	Header    http.Header // of the answer; nil before there is one
+	Page      *page.Head  // nil when it was not looked at
+}
+
+// Judge makes the verdict about one page for one agent.
+func Judge(in Input) *Verdict {
+	v := &Verdict{Profile: in.Profile.String(), Crawl: in.Crawl, Reference: in.Reference}
+	if !in.Crawl {
+		return v
+	}
+	j := &judge{in: in, read: make(map[string]bool)}
+	for _, s := range in.Robots.statements(in.Target) {
+		if s.Protocol == RSL {
+			j.declared(s, s.licence)
+		} else {
+			j.add(s)
+		}
+	}
+	for _, s := range in.TDMRep.statements(in.Target) {
+		j.add(s)
+	}
+	if in.Header != nil {
+		j.header(in.Header)
+	}
+	if in.Page != nil {
+		v.Page = "whole"
+		if in.Page.Why != page.Whole {
+			v.Page = string(in.Page.Why)
+		}
+		j.head(in.Page)
+	}
+	v.Statements = j.all
+	v.resolve()
+	v.compact()
+	return v
+}
+
+// Combine returns the verdict of the statements of both, such as the verdict about a
+// request and the one about its answer. Either may be nil.
+func Combine(request, answer *Verdict) *Verdict {
+	switch {
+	case request == nil:
+		return answer
+	case answer == nil, !request.Crawl:
+		return request
+	}
+	v := *request
+	v.Page = cmp.Or(answer.Page, request.Page)
+	v.Reference = cmp.Or(request.Reference, answer.Reference)
+	v.Statements, v.Results = slices.Concat(request.Statements, answer.Statements), nil
+	v.Dropped += answer.Dropped
+	v.resolve()
+	v.compact()
+	return &v
+}
+
+// judge collects the statements of one verdict.
+type judge struct {
+	in   Input
+	all  []Statement
+	read map[string]bool // licences whose statements are collected
+}
+
+func (j *judge) add(s Statement) { j.all = append(j.all, s) }
+
+// Precedence is the rule by which one answer was made of several. The list is closed and
+// its identifiers are stable.
+type Precedence string
+
+// The rules of precedence.
+const (
+	Agreed         Precedence = "agreed"          // all statements say the same, or there is one
+	DisallowWins   Precedence = "disallow-wins"   // any disallow wins over allow
+	LaterSource    Precedence = "later-source"    // TDMRep: the header overrides the file, the page both
+	AllWins        Precedence = "all-wins"        // the reading of 1997: ALL wins over other terms
+	PermissiveWins Precedence = "permissive-wins" // the reading of 1997: INDEX wins over NOINDEX
+)
+
+// resolve makes the results from the statements.
+func (v *Verdict) resolve() {
+	profile, _ := rules.ParseProfile(v.Profile) // of an unknown one the standard
+	for _, c := range Categories() {
+		var result Result
+		for _, p := range []Protocol{ContentSignal, ContentUsage, RSL, TDMRepP, RobotsTerms} {
+			r := v.within(p, c, profile)
+			unmet := append(result.Unmet, r.Unmet...)
+			switch {
+			case r.Answer == "":
+			case result.Answer == "":
+				result = r
+			case result.Answer == r.Answer:
+				result.By = append(result.By, r.By...)
+			case r.Answer == Disallow:
+				result.Answer, result.By, result.Precedence = Disallow, r.By, DisallowWins
+			default:
+				result.Precedence = DisallowWins
+			}
+			result.Unmet = unmet
+		}
+		if result.Answer == "" && len(result.Unmet) > 0 {
+			result.Answer = Unknown
+		}
+		if result.Answer != "" {
+			if v.Results == nil {
+				v.Results = make(map[Category]Result)
+			}
+			v.Results[c] = result
+		}
+	}
+}
+
+// within resolves the statements of one protocol about a category. Without any the
+// answer is empty.
+func (v *Verdict) within(p Protocol, c Category, profile rules.Profile) Result {
+	var r Result
+	says := map[Answer][]int{}
+	latest := Source("")
+	for i := range v.Statements {
+		s := &v.Statements[i]
+		answer, speaks := s.Says[c]
+		if s.Protocol != p || !speaks {
+			continue
+		}
+		if s.Demand != "" && answer != Disallow {
+			r.Unmet = append(r.Unmet, i)
+		}
+		if p == TDMRepP && s.Source != latest {
+			if len(says) > 0 {
+				r.Precedence = LaterSource
+			}
+			says, latest = map[Answer][]int{}, s.Source
+		}
+		says[answer] = append(says[answer], i)
+	}
+	switch {
+	case len(says[Disallow]) > 0:
+		r.Answer, r.By = Disallow, says[Disallow]
+		if p == RobotsTerms && c == Search && profile == rules.REP1994 {
+			v.read1997(&r, says)
+		} else if len(says[Allow]) > 0 {
+			r.Precedence = DisallowWins
+		}
+	case len(says[Allow]) > 0:
+		r.Answer, r.By = Allow, says[Allow]
+	}
+	if r.Answer != "" && r.Precedence == "" {
+		r.Precedence = Agreed
+	}
+	return r
+}
+
+// read1997 reads terms that do not let a page be indexed as in 1997.
+func (v *Verdict) read1997(r *Result, says map[Answer][]int) {
+	var terms []string
+	var permissive []int
+	for i := range v.Statements {
+		s := &v.Statements[i]
+		if s.Protocol != RobotsTerms {
+			continue
+		}
+		if s.Expired { // a later term, which nothing of 1997 contradicts
+			return
+		}
+		terms = append(terms, s.Terms...)
+		if slices.Contains(s.Terms, "all") || slices.Contains(s.Terms, "index") {
+			permissive = append(permissive, i)
+		}
+	}
+	if index, _ := ReadTerms(rules.REP1994, terms); !index {
+		return
+	}
+	r.Answer, r.By, r.Precedence = Allow, permissive, PermissiveWins
+	if slices.Contains(terms, "all") {
+		r.Precedence = AllWins
+	}
+}

@@ -1,0 +1,191 @@
+// Package licence reads licence documents of Really Simple Licensing (RSL 1.0) and
+// reports on which terms a page may be used. It is pure: it fetches nothing.
+//
+// A document lists contents, by path or URL; each content has licences, and each licence
+// is an offer: what it permits and prohibits, and what it asks for. Parse reads a
+// document, Document.Terms finds the most specific content for a page and evaluates its
+// licences for one usage.
+//
+// Where the documents leave room:
+//
+//   - Tokens are separated by white space or commas. Unknown tokens have no effect, but a
+//     list of permits with only unknown ones permits nothing.
+//   - Whatever heed cannot do or verify is a demand that is not met: a payment, a licence
+//     server, a report, a restriction to certain users or countries. Several demands of
+//     one licence must all be met.
+//   - A payment without type that has an amount is a price.
+//   - A document with a document type declaration is not read: nothing is expanded.
+package licence
+
+import (
+	"strings"
+	"time"
+
+	"heed/rules"
+)
+
+// MaxBytes is the length of the longest document that is read.
+const MaxBytes = 1 << 20
+
+// The lifetimes of a document in a cache.
+const (
+	DefaultAge = 24 * time.Hour      // without max-age
+	MaxAge     = 30 * 24 * time.Hour // the longest
+)
+
+// Usage is a use that a licence speaks of (RSL §3.4.1.1).
+type Usage string
+
+// The usages that a page can be judged for.
+const (
+	Search  Usage = "search"
+	AIInput Usage = "ai-input"
+	AITrain Usage = "ai-train"
+	AIIndex Usage = "ai-index"
+)
+
+// Verdict is what a document says about a usage.
+type Verdict uint8
+
+// The verdicts. The zero value is Unknown.
+const (
+	Unknown  Verdict = iota // nothing
+	Allow                   // a licence permits it
+	Disallow                // it is prohibited, or missing in the list of what is permitted
+)
+
+// Terms is the answer of a document about one usage of one page. The zero value is the
+// answer of a document that does not speak of the page.
+type Terms struct {
+	Verdict Verdict
+	// Unmet is what must be done first and heed does not do, such as `payment type="use"`;
+	// empty when nothing must be.
+	Unmet string
+	// Text is the deciding licence as the site wrote it, white space joined, at most
+	// MaxQuote octets; empty when there is none. It is hostile until escaped.
+	Text string
+	Line int // where that licence begins, from 1; 0 when there is none
+}
+
+// MaxQuote is the length of the longest text that is quoted from a document.
+const MaxQuote = 400
+
+// Document is a licence document. It is immutable and safe for concurrent use.
+type Document struct {
+	age      time.Duration
+	contents []content
+}
+
+// content is a part of a site and its licences.
+type content struct {
+	origin   rules.Origin // of a url that is absolute; zero otherwise
+	pattern  rules.Pattern
+	server   string
+	line     int
+	licences []licence
+	text     string // of its start tag
+}
+
+// licence is one offer.
+type licence struct {
+	permits, prohibits []string // usages
+	closed             bool     // there is a list of permitted usages
+	demands            []string // what it asks for and heed does not do
+	text               string
+	line               int
+}
+
+// Age returns how long a copy of the document may be used.
+func (d *Document) Age() time.Duration { return d.age }
+
+// Terms returns what the document says about a usage of the page at origin and target,
+// the path and query as they are sent. Of the contents that match, the ones of the most
+// specific pattern count (RSL §4.9), and of their licences the one that allows most: each
+// is an offer, and their order means nothing (§3.1.1).
+func (d *Document) Terms(origin rules.Origin, target string, usage Usage) Terms {
+	most, best, found := -1, Terms{}, false
+	for i := range d.contents {
+		c := &d.contents[i]
+		octets, ok := c.pattern.Match(target)
+		if !ok || c.origin != (rules.Origin{}) && c.origin != origin || octets < most {
+			continue
+		}
+		if octets > most {
+			most, best, found = octets, Terms{}, false
+		}
+		for _, t := range c.terms(usage) {
+			if !found || rank(t) > rank(best) {
+				best, found = t, true
+			}
+		}
+	}
+	return best
+}
+
+// terms returns the terms of each licence. A content without licences that names a
+// server has the terms of that server.
+func (c *content) terms(usage Usage) []Terms {
+	var all []Terms
+	for i := range c.licences {
+		t := c.licences[i].terms(usage)
+		if c.server != "" && t.Verdict != Disallow {
+			t.Unmet = strings.TrimSuffix("a licence from "+c.server+", "+t.Unmet, ", ")
+		}
+		all = append(all, t)
+	}
+	if len(all) == 0 && c.server != "" {
+		all = append(all, Terms{Unmet: "a licence from " + c.server, Text: c.text, Line: c.line})
+	}
+	return all
+}
+
+// rank orders the terms of several licences: a use that any of them permits is allowed,
+// one without demands first.
+func rank(t Terms) int {
+	switch {
+	case t.Verdict == Disallow:
+		return 0
+	case t.Unmet != "" && t.Verdict == Unknown:
+		return 1
+	case t.Unmet != "":
+		return 2
+	case t.Verdict == Unknown:
+		return 3
+	}
+	return 4
+}
+
+// terms evaluates one licence (RSL §3.5). A term that names the usage, or all AI usages,
+// counts more than "all"; of terms that count the same the prohibition wins. A list of
+// permitted usages is closed; without one the licence permits nothing by itself.
+func (l *licence) terms(usage Usage) Terms {
+	t := Terms{Text: l.text, Line: l.line}
+	permitted, prohibited := weight(l.permits, usage), weight(l.prohibits, usage)
+	switch {
+	case prohibited > 0 && prohibited >= permitted:
+		t.Verdict = Disallow
+	case permitted > 0:
+		t.Verdict = Allow
+	case l.closed:
+		t.Verdict = Disallow
+	}
+	if t.Verdict != Disallow {
+		t.Unmet = strings.Join(l.demands, ", ")
+	}
+	return t
+}
+
+// weight returns how much the tokens say about a usage: 0 nothing, 1 by "all", 2 by its
+// name or that of all AI usages.
+func weight(tokens []string, usage Usage) int {
+	w := 0
+	for _, t := range tokens {
+		switch {
+		case t == string(usage), t == "ai-all" && usage != Search:
+			return 2
+		case t == "all":
+			w = 1
+		}
+	}
+	return w
+}

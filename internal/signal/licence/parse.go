@@ -1,0 +1,271 @@
+package licence
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+
+	"heed/rules"
+)
+
+// Bounds of a document beside MaxBytes.
+const (
+	maxDepth    = 32
+	maxContents = 10_000
+	maxDemand   = 120 // octets of a demand
+)
+
+// The errors of a document that is not read; those of its XML are wrapped.
+var (
+	ErrTooLong = errors.New("the licence is longer than 1 MiB")
+	ErrDoctype = errors.New("the licence has a document type declaration, which is not read")
+	ErrNoRSL   = errors.New("the document is not a licence: it has no <rsl> element")
+	ErrNothing = errors.New("the licence has no <content> element")
+	ErrNesting = errors.New("the licence is nested too deeply, or has too many elements")
+)
+
+// Parse reads a document. It returns an error for one that cannot be used at all:
+// a licence that is half readable may say the opposite of the whole.
+func Parse(body []byte) (*Document, error) {
+	if len(body) > MaxBytes {
+		return nil, ErrTooLong
+	}
+	document, label, err := parse(body, "")
+	if label == "" {
+		return document, err
+	}
+	e, _ := charset.Lookup(label)
+	if e == nil {
+		return nil, fmt.Errorf("the licence is in the unknown encoding %.40q", label)
+	}
+	if body, err = io.ReadAll(io.LimitReader(e.NewDecoder().Reader(bytes.NewReader(body)), MaxBytes+1)); err != nil {
+		return nil, fmt.Errorf("the licence cannot be decoded as %.40q: %w", label, err)
+	}
+	if len(body) > MaxBytes {
+		return nil, ErrTooLong
+	}
+	document, _, err = parse(body, label)
+	return document, err
+}
+
+// parse reads a document in UTF-8. A document that is declared to be in another encoding
+// than known is not read: other is that encoding.
+func parse(body []byte, known string) (d *Document, other string, err error) {
+	p := parser{body: body, xml: xml.NewDecoder(bytes.NewReader(body)), document: &Document{age: DefaultAge}}
+	p.xml.CharsetReader = func(label string, in io.Reader) (io.Reader, error) {
+		if label != known {
+			other = label
+			return nil, errors.ErrUnsupported
+		}
+		return in, nil
+	}
+	err = p.parse()
+	switch {
+	case err != nil:
+		return nil, other, err
+	case !p.rooted:
+		return nil, "", ErrNoRSL
+	case len(p.document.contents) == 0:
+		return nil, "", ErrNothing
+	}
+	return p.document, "", nil
+}
+
+// parser walks through the elements of a document.
+type parser struct {
+	body     []byte
+	xml      *xml.Decoder
+	document *Document
+	rooted   bool
+	depth    int
+	offset   int64 // where the token being read begins
+	line     int   // its line
+
+	content *content // the one that is open
+	licence *licence
+	payment *payment
+	begin   int64            // of the open licence
+	text    *strings.Builder // of the element that is open, when its text is wanted
+}
+
+// payment is what one <payment> asks for.
+type payment struct{ kind, amount, currency string }
+
+func (p *parser) parse() error {
+	for {
+		p.offset = p.xml.InputOffset()
+		p.line, _ = p.xml.InputPos()
+		token, err := p.xml.Token()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fmt.Errorf("the licence is not XML: %w", err)
+		}
+		switch t := token.(type) {
+		case xml.Directive:
+			return ErrDoctype
+		case xml.StartElement:
+			if p.depth++; p.depth > maxDepth || len(p.document.contents) > maxContents {
+				return ErrNesting
+			}
+			if p.depth == 1 && t.Name.Local != "rsl" {
+				return ErrNoRSL
+			}
+			p.start(t)
+		case xml.EndElement:
+			p.depth--
+			p.end(t.Name.Local)
+		case xml.CharData:
+			if p.text != nil {
+				p.text.Write(t)
+			}
+		}
+	}
+}
+
+func (p *parser) start(e xml.StartElement) {
+	switch e.Name.Local {
+	case "rsl":
+		p.rooted = true
+		if days, err := strconv.Atoi(attr(e, "max-age")); err == nil && days > 0 {
+			p.document.age = min(time.Duration(min(days, 365))*24*time.Hour, MaxAge)
+		}
+	case "content":
+		p.document.contents = append(p.document.contents, p.contentOf(e))
+		p.content = &p.document.contents[len(p.document.contents)-1]
+	case "license":
+		if p.content != nil {
+			p.begin, p.licence = p.offset, &licence{line: p.line}
+		}
+	case "permits", "prohibits":
+		p.text = new(strings.Builder)
+		if kind := attr(e, "type"); p.licence != nil && kind != "" && kind != "usage" {
+			p.demand("only certain " + kind + "s")
+			p.text = nil
+		} else if p.licence != nil && e.Name.Local == "permits" {
+			p.licence.closed = true
+		}
+	case "payment":
+		p.payment = &payment{kind: attr(e, "type")}
+	case "amount":
+		p.text = new(strings.Builder)
+		if p.payment != nil {
+			p.payment.currency = attr(e, "currency")
+		}
+	case "reporting":
+		p.demand(strings.TrimSpace("reporting " + attr(e, "type")))
+	}
+}
+
+func (p *parser) end(name string) {
+	switch name {
+	case "content":
+		p.content = nil
+	case "license":
+		if p.content != nil && p.licence != nil {
+			p.licence.text = Quote(string(p.body[p.begin:p.xml.InputOffset()]))
+			p.content.licences = append(p.content.licences, *p.licence)
+		}
+		p.licence = nil
+	case "permits", "prohibits":
+		if p.licence != nil && p.text != nil {
+			tokens := strings.FieldsFunc(p.text.String(), func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
+			if name == "permits" {
+				p.licence.permits = append(p.licence.permits, tokens...)
+			} else {
+				p.licence.prohibits = append(p.licence.prohibits, tokens...)
+			}
+		}
+		p.text = nil
+	case "amount":
+		if p.payment != nil && p.text != nil {
+			p.payment.amount = strings.TrimSpace(p.text.String())
+		}
+		p.text = nil
+	case "payment":
+		if p.payment != nil {
+			p.demand(p.payment.demand())
+		}
+		p.payment = nil
+	}
+}
+
+// demand adds what the open licence asks for.
+func (p *parser) demand(what string) {
+	if p.licence != nil && what != "" {
+		p.licence.demands = append(p.licence.demands, cut(what, maxDemand))
+	}
+}
+
+// demand returns what a payment asks for; empty when it is nothing that money or a
+// contract is needed for (RSL §3.7).
+func (p *payment) demand() string {
+	free := p.kind == "" || p.kind == "free"
+	amount, err := strconv.ParseFloat(p.amount, 64)
+	switch {
+	case p.kind == "attribution" && p.amount == "":
+		return ""
+	case free && (p.amount == "" || err == nil && amount == 0):
+		return ""
+	}
+	price := strings.TrimSpace(p.amount + " " + p.currency)
+	if price != "" {
+		price = ", " + price
+	}
+	return "payment type=" + strconv.Quote(cmp.Or(p.kind, "free")) + price
+}
+
+// contentOf reads a <content> element. Its url is a path or an absolute URL; one that is
+// missing or is neither is the whole site.
+func (p *parser) contentOf(e xml.StartElement) content {
+	c := content{server: cut(attr(e, "server"), maxDemand), line: p.line}
+	c.text = Quote(string(p.body[p.offset:p.xml.InputOffset()]))
+	path := attr(e, "url")
+	if u, err := url.Parse(path); err == nil && u.Scheme != "" {
+		if o, err := rules.OriginOf(u); err == nil {
+			_, rest, _ := strings.Cut(path, "://")
+			i := strings.IndexAny(rest, "/?")
+			if i < 0 {
+				i = len(rest)
+			}
+			c.origin, path = o, rest[i:]
+		}
+	}
+	c.pattern = rules.NewPattern(path)
+	return c
+}
+
+func attr(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return strings.TrimSpace(a.Value)
+		}
+	}
+	return ""
+}
+
+// Quote returns s with its white space joined, at most MaxQuote octets of it.
+func Quote(s string) string { return cut(strings.Join(strings.Fields(s), " "), MaxQuote) }
+
+// cut returns s as valid text of at most size octets.
+func cut(s string, size int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= size {
+		return s
+	}
+	for size > 0 && !utf8.RuneStart(s[size]) {
+		size--
+	}
+	return s[:size]
+}

@@ -1,0 +1,80 @@
+package signal
+
+import (
+	"heed/internal/signal/licence"
+)
+
+// Licence is the outcome of fetching a licence document.
+type Licence struct {
+	Document *licence.Document // nil when it could not be read
+	Err      error             // why; its text is shown to people
+}
+
+// usages are the categories that licences speak of.
+var usages = []struct {
+	category Category
+	usage    licence.Usage
+}{{Search, licence.Search}, {AIInput, licence.AIInput}, {TrainAI, licence.AITrain}}
+
+// declared adds the declaration of the licence at address, and what the licence says.
+func (j *judge) declared(s Statement, address string) {
+	if address == "" {
+		if s.Fault == "" {
+			s.Fault = "not an absolute http or https URL"
+		}
+		j.add(s)
+		return
+	}
+	got, fetched := j.in.Licences[address]
+	switch {
+	case !fetched:
+		s.Note = "the licence was not fetched"
+		j.add(s)
+	case got.Err != nil || got.Document == nil:
+		s.Fault = "the licence cannot be read"
+		if got.Err != nil {
+			s.Fault += ": " + quote(got.Err.Error())
+		}
+		j.add(s)
+	default:
+		j.add(s)
+		if !j.read[address] {
+			j.read[address] = true
+			j.licence(Statement{Source: SourceLicence, Protocol: RSL, URL: address, Name: "license"}, got.Document, nil)
+		}
+	}
+}
+
+// licence adds what a licence document says about the page. base is its place.
+func (j *judge) licence(base Statement, d *licence.Document, err error) {
+	if err != nil {
+		base.Fault = "the licence cannot be read: " + quote(err.Error())
+		j.add(base)
+		return
+	}
+	type place struct {
+		line         int
+		text, demand string
+	}
+	at := make(map[place]int) // terms of one licence are one statement
+	for _, u := range usages {
+		t := d.Terms(j.in.Origin, j.in.Target, u.usage)
+		if t.Line == 0 {
+			continue
+		}
+		answer := [...]Answer{licence.Unknown: Unknown, licence.Allow: Allow, licence.Disallow: Disallow}[t.Verdict]
+		key := place{t.Line, t.Text, t.Unmet}
+		if i, known := at[key]; known {
+			j.all[i].say(answer, u.category)
+			continue
+		}
+		s := base
+		if s.Source == SourceLicence {
+			s.Line = t.Line
+		}
+		s.Text, s.Demand = t.Text, t.Unmet
+		s.say(answer, u.category)
+		at[key] = len(j.all)
+		j.add(s)
+	}
+}

@@ -1,0 +1,141 @@
+package signal
+
+import (
+	"strings"
+
+	"heed/internal/structured"
+	"heed/rules"
+)
+
+// Finding is a usage signal in a robots.txt that is lost, or partly lost: robots that
+// follow its document do not read it as it was meant.
+type Finding struct {
+	Kind    FindingKind
+	Line    int    // from 1
+	Text    string // the value, as the site wrote it, at most MaxText octets: hostile until escaped
+	Means   string // a sentence about the effect
+	Instead string // a sentence about what to write
+	// Serious is set when a reservation is lost; otherwise others may read it differently.
+	Serious bool
+}
+
+// FindingKind is the kind of a Finding. The list is closed and its identifiers are stable.
+type FindingKind string
+
+// The kinds.
+const (
+	UsageUnreadable FindingKind = "usage-unreadable" // the whole value is no dictionary
+	UsageKeyCase    FindingKind = "usage-key-case"   // a key with capitals
+	UsageComma      FindingKind = "usage-comma"      // a comma after the last member
+	UsagePath       FindingKind = "usage-path"       // a path that begins with "*"
+	UsageValue      FindingKind = "usage-value"      // neither y nor n
+	UsageLabel      FindingKind = "usage-label"      // no label of the vocabulary
+	SignalValue     FindingKind = "signal-value"     // neither yes nor no
+	SignalCase      FindingKind = "signal-case"      // capitals
+	SignalKey       FindingKind = "signal-key"       // no key of Content-Signal
+	SignalList      FindingKind = "signal-list"      // no list of key=value
+	LicenceURL      FindingKind = "licence-url"      // no absolute URL
+)
+
+// Lint returns the findings about the usage signals in a robots.txt, in the order of the
+// file.
+func Lint(p *rules.Policy) []Finding {
+	var all []Finding
+	for _, f := range p.Fields(nil, rules.ContentSignal, rules.ContentUsage, rules.License) {
+		var found []Finding
+		switch f.Kind {
+		case rules.ContentUsage:
+			found = lintUsage(f.Value)
+		case rules.ContentSignal:
+			found = lintSignal(f.Value)
+		default:
+			if licenceURL(f.Value) == "" {
+				found = []Finding{{Kind: LicenceURL, Serious: true, Means: "The value is not an absolute http or https URL; the licence is lost.",
+					Instead: "Write the whole URL, such as https://example.org/license.xml."}}
+			}
+		}
+		for _, one := range found {
+			one.Line, one.Text = f.Line, quote(f.Value)
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// lintUsage finds what is lost in a Content-Usage.
+func lintUsage(value string) []Finding {
+	preferences := value
+	if strings.HasPrefix(value, "/") {
+		preferences = ""
+		if i := strings.IndexAny(value, " \t"); i >= 0 {
+			preferences = strings.Trim(value[i:], " \t")
+		}
+	}
+	members, err := structured.Dictionary([]string{preferences})
+	if err != nil {
+		return []Finding{unreadable(value, preferences)}
+	}
+	var all []Finding
+	for _, m := range members {
+		switch {
+		case len(usageLabels[m.Key]) == 0:
+			all = append(all, Finding{Kind: UsageLabel, Means: "The label is not in the vocabulary; it has no effect.",
+				Instead: "Write train-ai or search."})
+		case m.Token != "y" && m.Token != "n":
+			all = append(all, Finding{Kind: UsageValue, Serious: true, Means: "The value is neither y nor n; the preference is lost.",
+				Instead: "Write " + m.Key + "=n or " + m.Key + "=y."})
+		}
+	}
+	if len(members) == 0 {
+		all = append(all, Finding{Kind: UsageValue, Serious: true, Means: "There is no preference; the line has no effect.",
+			Instead: "Write one, such as train-ai=n."})
+	}
+	return all
+}
+
+// unreadable returns the most specific finding about a value that is no dictionary.
+func unreadable(value, preferences string) Finding {
+	f := Finding{Kind: UsageUnreadable, Serious: true, Means: "The value is not a dictionary of preferences; the whole line is lost.",
+		Instead: "Write it as: train-ai=n, search=y."}
+	_, lowErr := structured.Dictionary([]string{strings.ToLower(preferences)})
+	_, cutErr := structured.Dictionary([]string{strings.TrimRight(preferences, ", \t")})
+	switch {
+	case strings.HasPrefix(value, "*"):
+		f.Kind, f.Means = UsagePath, "A path begins with /; this one is read as a preference, and the whole line is lost."
+		f.Instead = "Begin the path with /, such as /*.pdf."
+	case strings.HasSuffix(strings.TrimSpace(preferences), ",") && cutErr == nil:
+		f.Kind, f.Means = UsageComma, "A comma after the last preference makes the whole line unreadable; it is lost."
+		f.Instead = "Remove the comma at the end."
+	case lowErr == nil:
+		f.Kind, f.Means = UsageKeyCase, "A label has lower-case letters only; the whole line is lost."
+		f.Instead = "Write " + quote(strings.ToLower(preferences)) + "."
+	}
+	return f
+}
+
+// lintSignal finds what is lost in a Content-Signal.
+func lintSignal(value string) []Finding {
+	var all []Finding
+	for part := range strings.SplitSeq(value, ",") {
+		key, v, has := strings.Cut(part, "=")
+		key, v = strings.TrimSpace(key), strings.TrimSpace(v)
+		lowKey, lowValue := strings.ToLower(key), strings.ToLower(v)
+		_, known := signalKeys[lowKey]
+		switch {
+		case !has || strings.ContainsAny(key, " \t/"):
+			all = append(all, Finding{Kind: SignalList, Serious: true, Means: "This is not a list of key=value; it has no effect.",
+				Instead: "Write it as: search=yes, ai-train=no."})
+		case lowKey == "use":
+		case !known:
+			all = append(all, Finding{Kind: SignalKey, Means: "The key is unknown; it has no effect.",
+				Instead: "Write search, ai-input or ai-train."})
+		case lowValue != "yes" && lowValue != "no":
+			all = append(all, Finding{Kind: SignalValue, Serious: true, Means: "The value is neither yes nor no; the reservation is lost.",
+				Instead: "Write " + lowKey + "=no or " + lowKey + "=yes."})
+		case key != lowKey || v != lowValue || strings.ContainsAny(part, "\t") || strings.Contains(part, " ="), strings.Contains(part, "= "):
+			all = append(all, Finding{Kind: SignalCase, Means: "Keys and values are written in lower case, without spaces around =; some robots may not read this.",
+				Instead: "Write " + lowKey + "=" + lowValue + "."})
+		}
+	}
+	return all
+}

@@ -1,0 +1,225 @@
+package signal
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"heed/internal/structured"
+	"heed/rules"
+)
+
+// Robots is the usage signals of one robots.txt that concern one agent. It is immutable
+// and safe for concurrent use, and should be kept as long as the Policy. nil is a file
+// without any.
+type Robots struct {
+	lines []robotsLine
+}
+
+// robotsLine is one line, read once.
+type robotsLine struct {
+	statement Statement
+	path      rules.Pattern // of a Content-Usage
+	anywhere  bool          // it has no path
+}
+
+// ReadRobots returns the usage signals in the groups of a file that govern agent. A group
+// without any has those of the whole file: lines before the first group, and lines that a
+// blank line or a Sitemap line separates from their group, which readers understand in
+// both ways.
+func ReadRobots(p *rules.Policy, agent *rules.Agent) *Robots {
+	fields := p.Fields(agent, rules.ContentSignal, rules.ContentUsage, rules.License)
+	if len(fields) == 0 {
+		return nil
+	}
+	address := p.Source().Origin.RobotsURL()
+	r := &Robots{}
+	for _, kind := range []rules.FieldKind{rules.ContentSignal, rules.ContentUsage, rules.License} {
+		for _, f := range governing(fields, kind) {
+			r.lines = append(r.lines, readLine(f, address))
+		}
+	}
+	return r
+}
+
+// governing returns the lines of one kind that count: those of the agent's groups, else
+// those of the whole file.
+func governing(fields []rules.Field, kind rules.FieldKind) []rules.Field {
+	var own, site []rules.Field
+	for _, f := range fields {
+		switch {
+		case f.Kind != kind:
+		case f.Scope == rules.ScopeGroup:
+			own = append(own, f)
+		case f.Scope == rules.ScopeFile, f.Apart:
+			site = append(site, f)
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	return site
+}
+
+// fieldNames are the names of the lines as their documents write them.
+var fieldNames = map[rules.FieldKind]string{
+	rules.ContentSignal: "Content-Signal", rules.ContentUsage: "Content-Usage", rules.License: "License",
+}
+
+// readLine reads one line of robots.txt.
+func readLine(f rules.Field, address string) robotsLine {
+	name := fieldNames[f.Kind]
+	l := robotsLine{anywhere: true, statement: Statement{
+		Source: SourceRobots, URL: address, Line: f.Line, Name: name, Text: quote(name + ": " + f.Value),
+	}}
+	s := &l.statement
+	switch {
+	case f.Scope != rules.ScopeGroup:
+		s.Note = "a line of the whole file; the agent's own group has none"
+	case f.Apart:
+		s.Note = "a blank line or a Sitemap line is above it: some readers take it for the whole file"
+	}
+	switch f.Kind {
+	case rules.ContentSignal:
+		s.Protocol = ContentSignal
+		s.readContentSignal(f.Value)
+	case rules.ContentUsage:
+		s.Protocol = ContentUsage
+		value := f.Value
+		if strings.HasPrefix(value, "/") {
+			path := value
+			value = ""
+			if i := strings.IndexAny(path, " \t"); i >= 0 {
+				path, value = path[:i], strings.Trim(path[i:], " \t")
+			}
+			l.path, l.anywhere = rules.NewPattern(path), false
+		}
+		s.readUsage([]string{value})
+	case rules.License:
+		s.Protocol = RSL
+		if s.licence = licenceURL(f.Value); s.licence == "" {
+			s.Fault = "not an absolute http or https URL"
+		}
+	}
+	return l
+}
+
+// licenceURL returns value if it is the absolute URL of a licence; otherwise it is empty.
+func licenceURL(value string) string {
+	u, err := url.Parse(value)
+	if err != nil || u.User != nil {
+		return ""
+	}
+	if _, err := rules.OriginOf(u); err != nil {
+		return ""
+	}
+	return u.String()
+}
+
+// readContentSignal reads the value of a Content-Signal: "search=yes, ai-train=no". Keys
+// and values are read in any case. A member that cannot be read has no effect on others.
+func (s *Statement) readContentSignal(value string) {
+	for part := range strings.SplitSeq(value, ",") {
+		key, v, has := strings.Cut(part, "=")
+		key, v = strings.ToLower(strings.TrimSpace(key)), strings.ToLower(strings.TrimSpace(v))
+		c, known := signalKeys[key]
+		switch {
+		case key == "" && !has && strings.TrimSpace(value) != "": // a comma too many
+		case key == "use" && has:
+			s.Note = strings.TrimPrefix(s.Note+"; use is recorded only", "; ")
+		case !has || strings.ContainsAny(key, " \t/"):
+			s.Fault = "not a list of key=value"
+		case known && (v == "yes" || v == "no"):
+			s.say(map[string]Answer{"yes": Allow, "no": Disallow}[v], c)
+		case known:
+			s.Fault = "the value of " + key + " is neither yes nor no"
+		}
+	}
+}
+
+// signalKeys are the keys of Content-Signal.
+var signalKeys = map[string]Category{"search": Search, "ai-input": AIInput, "ai-train": TrainAI}
+
+// usageLabels are the labels of Content-Usage, in all drafts of the vocabulary.
+var usageLabels = map[string][]Category{
+	"train-ai": {TrainAI}, "train-genai": {TrainAI}, "genai": {TrainAI}, "ai": {TrainAI},
+	"ai-input": {AIInput}, "ai-use": {AIInput}, "ai-output": {AIInput}, "inference": {AIInput},
+	"search": {Search},
+	"all":    collective, "bots": collective, "tdm": collective,
+}
+
+// collective are the categories of a label for every use.
+var collective = []Category{Search, AIInput, TrainAI, TDM}
+
+// readUsage reads a Content-Usage (AIPREF vocabulary §6): a dictionary whose values are
+// the tokens y and n. One that cannot be read as a whole says nothing.
+func (s *Statement) readUsage(lines []string) {
+	members, err := structured.Dictionary(lines)
+	if err != nil {
+		s.Fault = "not a dictionary: the whole value has no effect"
+		return
+	}
+	specific := Statement{}
+	for _, m := range members {
+		answer := map[string]Answer{"y": Allow, "n": Disallow}[m.Token]
+		categories := usageLabels[m.Key]
+		switch {
+		case len(categories) == 0:
+		case answer == "":
+			s.Fault = "the value of " + m.Key + " is neither y nor n"
+		case len(categories) > 1:
+			s.say(answer, categories...)
+		default:
+			specific.say(answer, categories...)
+		}
+	}
+	for c, a := range specific.Says {
+		if s.Says == nil {
+			s.Says = make(map[Category]Answer, 1)
+		}
+		s.Says[c] = a
+	}
+}
+
+// Licences returns the URLs of the licences that the file declares for the agent.
+func (r *Robots) Licences() []string {
+	if r == nil {
+		return nil
+	}
+	var all []string
+	for i := range r.lines {
+		if u := r.lines[i].statement.licence; u != "" && !slices.Contains(all, u) {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// statements returns the lines that concern a target. Of the Content-Usage lines those of
+// the longest path count; those of equal length all do.
+func (r *Robots) statements(target string) []Statement {
+	if r == nil {
+		return nil
+	}
+	octets := make([]int, len(r.lines))
+	longest := -1
+	for i := range r.lines {
+		if l := &r.lines[i]; !l.anywhere {
+			n, ok := l.path.Match(target)
+			if octets[i] = n; !ok {
+				octets[i] = -1
+				continue
+			}
+		}
+		if r.lines[i].statement.Protocol == ContentUsage {
+			longest = max(longest, octets[i])
+		}
+	}
+	var all []Statement
+	for i := range r.lines {
+		if s := r.lines[i].statement; s.Protocol != ContentUsage || octets[i] == longest && longest >= 0 {
+			all = append(all, s)
+		}
+	}
+	return all
+}

@@ -1,0 +1,118 @@
+package signal
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Answer is what a statement or a verdict says about a category.
+type Answer string
+
+// The answers.
+const (
+	Unknown  Answer = "unknown"
+	Allow    Answer = "allow"
+	Disallow Answer = "disallow"
+)
+
+// Source is where a statement was made.
+type Source string
+
+// The sources, in the order in which they are read.
+const (
+	SourceRobots  Source = "robots"  // a line of robots.txt
+	SourceTDMRep  Source = "tdmrep"  // an entry of /.well-known/tdmrep.json
+	SourceLicence Source = "licence" // a licence document
+	SourceHeader  Source = "header"  // a header field of the answer
+	SourceMeta    Source = "meta"    // an element in the head of the page
+)
+
+// Protocol is the convention that gives a statement its meaning.
+type Protocol string
+
+// The protocols.
+const (
+	ContentSignal Protocol = "content-signal"
+	ContentUsage  Protocol = "content-usage"
+	RobotsTerms   Protocol = "robots-terms" // META robots, X-Robots-Tag, Robots-Tag
+	TDMRepP       Protocol = "tdmrep"
+	RSL           Protocol = "rsl"
+)
+
+// Statement is one thing that a site states about the use of a page, with its place. Name
+// and Text are the site's: hostile until escaped.
+type Statement struct {
+	Source   Source   `json:"source"`
+	Protocol Protocol `json:"protocol"`
+	URL      string   `json:"url"`           // of the document or the answer that contains it
+	Line     int      `json:"line,omitzero"` // from 1; 0 for a header field
+	// Name is the field, the member or the element, such as "Content-Signal" or "meta
+	// robots".
+	Name string `json:"name"`
+	Text string `json:"text"` // as the site wrote it, at most MaxText octets
+	// Says is what it means; categories that it does not speak of are missing.
+	Says map[Category]Answer `json:"says,omitempty"`
+	// Terms are the words of a META robots or an X-Robots-Tag, in lower case; also those
+	// that refuse nothing.
+	Terms []string `json:"terms,omitempty"`
+	// Demand is what a licence asks for before it allows the categories of Says, and heed
+	// does not do; empty when it is nothing.
+	Demand string `json:"demand,omitempty"`
+	// Fault is why the statement, or a part of it, has no meaning; empty when it was read.
+	Fault string `json:"fault,omitempty"`
+	// Note is a remark about how it was read; often empty.
+	Note string `json:"note,omitempty"`
+	// Expired is set when its unavailable_after had passed.
+	Expired bool `json:"expired,omitzero"`
+
+	licence string // the URL of the licence that a line of robots.txt declares
+}
+
+// MaxText is the length of the longest text of a Statement, in octets.
+const MaxText = 400
+
+// say records what a statement says about categories. What it says of one of them already
+// is replaced only by disallow.
+func (s *Statement) say(a Answer, categories ...Category) {
+	if s.Says == nil {
+		s.Says = make(map[Category]Answer, len(categories))
+	}
+	for _, c := range categories {
+		if s.Says[c] != Disallow {
+			s.Says[c] = a
+		}
+	}
+}
+
+// words returns what a statement says, in the order of the categories.
+func (s *Statement) words() []string {
+	var all []string
+	for _, c := range slices.Sorted(maps.Keys(s.Says)) {
+		all = append(all, string(c)+" "+string(s.Says[c]))
+	}
+	return all
+}
+
+// String describes what the statement says, for people: "train-ai disallow", "nothing".
+func (s *Statement) String() string {
+	text := strings.Join(s.words(), ", ")
+	if text == "" {
+		text = "nothing"
+	}
+	return text
+}
+
+// quote returns text of a site with white space joined, at most MaxText octets of it.
+func quote(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s[:min(len(s), 4*MaxText)], "\uFFFD")), " ")
+	if len(s) <= MaxText {
+		return s
+	}
+	size := MaxText
+	for size > 0 && !utf8.RuneStart(s[size]) {
+		size--
+	}
+	return s[:size]
+}

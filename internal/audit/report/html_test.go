@@ -49,6 +49,19 @@ func TestHeed_ThePageSaysWhatTheTextSays(t *testing.T) {
 	)
 }
 
+// A hash of settings is compared with others, so that the page has all of it.
+func TestHeed_ThePageHasWholeHashes(t *testing.T) {
+	path := aDay(t)
+	rep, _ := made(t, report.Query{}, path)
+	_, root := page(t, path)
+	for _, hash := range rep.Records[0].Configs {
+		contains(t, seen(root), hash)
+	}
+	if len(rep.Records[0].Configs) == 0 {
+		t.Error("the record names no settings")
+	}
+}
+
 // A page is mailed, archived and printed: it must be whole in itself.
 func TestHeed_ThePageNeedsNothingFromElsewhere(t *testing.T) {
 	text, root := page(t, aDay(t))

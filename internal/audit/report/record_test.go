@@ -49,7 +49,7 @@ func newRecord(t testing.TB) *record {
 	r.tx, err = db.Begin()
 	r.must(err)
 	r.add("run", r.micros(0), "1.0", 2, nil, "a crawl for a test")
-	r.add("configuration", "0123456789abcdef", "profile = \"standard\"\n")
+	r.add("configuration", strings.Repeat("0123456789abcdef", 4), "profile = \"standard\"\n")
 	return r
 }
 

@@ -17,9 +17,9 @@ import (
 
 // AllowCmd is `heed allow`: grants exceptions for a limited time.
 type AllowCmd struct {
-	Client string `placeholder:"NAME" help:"Grant the exception to the [[client]] NAME only."`
-	Reason string `placeholder:"TEXT" help:"Give the reason or who agreed; the record quotes it."`
-	For    string `placeholder:"TIME" help:"Grant it for this time: 2h, 14d; at most 366 days."`
+	Client string `placeholder:"NAME" help:"Grant the exception to the [[client]] NAME; required with PATTERN."`
+	Reason string `placeholder:"TEXT" help:"Give the reason or who agreed; the record quotes it. Required with PATTERN."`
+	For    string `placeholder:"TIME" help:"Grant it for this time: 2h, 14d; at most 366 days. Required with PATTERN."`
 	End    string `placeholder:"ID" help:"End the exception ID now."`
 	JSON   bool   `name:"json" help:"Print JSON."`
 
@@ -52,11 +52,12 @@ func (c *AllowCmd) Run(a *console.App) error {
 }
 
 func (c *AllowCmd) allow(a *console.App) error {
+	var client error
 	if c.Client == "" {
-		return errors.New("--client is needed: the name of the [[client]] that the exception is for")
+		client = errors.New("--client is needed: the name of the [[client]] that the exception is for")
 	}
-	if c.For == "" {
-		return errors.New("--for is needed: the duration of the exception" + console.TimeHint)
+	if err := missing("heed allow "+c.Pattern+" --client NAME --reason TEXT --for 14d", client, control.CheckReason(c.Reason), checkFor(c.For)); err != nil {
+		return err
 	}
 	q := &control.GrantRequest{Reason: c.Reason, Client: c.Client, Pattern: c.Pattern}
 	return except(a, q, c.For, c.JSON, func(e *control.Exception) string {
@@ -67,7 +68,7 @@ func (c *AllowCmd) allow(a *console.App) error {
 // RefuseCmd is `heed refuse`: blocks a client or a host immediately.
 type RefuseCmd struct {
 	Client string `placeholder:"NAME" help:"Block only the [[client]] NAME; without a pattern, at every host."`
-	Reason string `placeholder:"TEXT" help:"Give the reason or who asked; the record quotes it."`
+	Reason string `placeholder:"TEXT" help:"Give the reason or who asked; the record quotes it. Required for a block."`
 	For    string `placeholder:"TIME" help:"Block for this time: 2h, 14d (default: until lifted)."`
 	End    string `placeholder:"ID" help:"Lift the block ID now."`
 	JSON   bool   `name:"json" help:"Print JSON."`
@@ -128,8 +129,8 @@ func (c *RefuseCmd) pattern() string {
 
 // ModeCmd is `heed mode`: switches to observe mode for a limited time.
 type ModeCmd struct {
-	For    string `placeholder:"TIME" help:"Observe for this time: 30m, 2h, 3d; at most 7 days."`
-	Reason string `placeholder:"TEXT" help:"Give the reason; the record quotes it."`
+	For    string `placeholder:"TIME" help:"Observe for this time: 30m, 2h, 3d; at most 7 days. Required."`
+	Reason string `placeholder:"TEXT" help:"Give the reason; the record quotes it. Required."`
 	Client string `placeholder:"NAME" help:"Observe only the [[client]] NAME."`
 	Host   string `placeholder:"PATTERN" help:"Observe only these hosts: example.org, *.example.org."`
 	JSON   bool   `name:"json" help:"Print JSON."`
@@ -179,8 +180,8 @@ func (c *ModeCmd) Run(a *console.App) error {
 }
 
 func (c *ModeCmd) observe(a *console.App) error {
-	if c.For == "" {
-		return errors.New("--for is needed: the duration of observe mode" + console.TimeHint)
+	if err := missing("heed mode observe --for 2h --reason TEXT", control.CheckReason(c.Reason), checkFor(c.For)); err != nil {
+		return err
 	}
 	lasting, err := console.ParseFor(c.For, control.MaxBreak)
 	if err != nil {
@@ -190,6 +191,23 @@ func (c *ModeCmd) observe(a *console.App) error {
 	return grant(a, "/breaks", q, c.JSON, func(b *control.Break) string {
 		return fmt.Sprintf("only observed from now on: %s\nEnd it before with `heed mode enforce`\n", b.Text())
 	})
+}
+
+// checkFor returns an error when the flag --for, which is required, has no value.
+func checkFor(value string) error {
+	if value == "" {
+		return errors.New("--for is needed: the time after which it ends, such as --for 2h, --for 14d")
+	}
+	return nil
+}
+
+// missing returns the errors of all flags that are required, and how to write the command;
+// nil when there is none.
+func missing(command string, flags ...error) error {
+	if err := errors.Join(flags...); err != nil {
+		return fmt.Errorf("%w\nWrite: %s", err, command)
+	}
+	return nil
 }
 
 // runningHeed returns a client for the heed of the state directory. hint ends the error when

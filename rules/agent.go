@@ -69,6 +69,22 @@ func Declare(tokens ...string) *Agent {
 	return a
 }
 
+// Name returns the name by which people know a, one of its tokens: the first word that
+// calls itself a robot, else the first token. A browser-like User-Agent string may begin
+// with the names of a platform, or with a language. It is empty without tokens, and has no
+// part in verdicts.
+func (a *Agent) Name() string {
+	if len(a.Tokens) == 0 {
+		return ""
+	}
+	for _, t := range a.Tokens {
+		if !a.Declared && names.Robotic(t.Name) {
+			return t.Name
+		}
+	}
+	return a.Tokens[0].Name
+}
+
 // identify finds the names in a User-Agent string.
 func identify(userAgent string) []Token {
 	var tokens []Token

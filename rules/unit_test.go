@@ -54,6 +54,30 @@ func TestHeed_MalformedTargetsAreRefused(t *testing.T) {
 	}
 }
 
+// People read the name of the robot, and not the platform or the language that its
+// User-Agent string begins with. What it is judged by stays the same.
+func TestHeed_AnAgentIsShownByTheNameOfTheRobot(t *testing.T) {
+	for header, want := range map[string]string{
+		"Mozilla/5.0 (Windows; U; Windows NT 5.1; fr; rv:1.8.1) VoilaBot BETA 1.2 (support.voilabot@orange-ftgroup.com)": "voilabot",
+		"SAMSUNG-SGH-E250/1.0 Profile/MIDP-2.0 (compatible; ExampleBot-Mobile/2.1; +http://bot.example/)":                "examplebot-mobile",
+		"Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:8.0) Gecko/20100101 Crawlery/1":                                      "crawlery",
+		"Example web spider/4.0":        "example web spider",
+		"python-requests/2.32":          "python-requests",
+		"Mozilla/5.0 (X11; Ubuntu; en)": "ubuntu",
+		"":                              "",
+	} {
+		if got := rules.Identify(header).Name(); got != want {
+			t.Errorf("%q is shown as %q, want %q", header, got, want)
+		}
+	}
+	if got := rules.Declare("fetcher", "otherbot").Name(); got != "fetcher" {
+		t.Errorf("declared: %q", got)
+	}
+	if a := rules.Identify("Mozilla/5.0 (Windows; fr) VoilaBot"); len(a.Tokens) != 2 || a.Tokens[0].Name != "fr" {
+		t.Errorf("judged as %v: that is another engine", a.Tokens)
+	}
+}
+
 // TestHeed_AnAgentOfTooManyNamesIsRefused stays quick and closed where a
 // User-Agent names most groups of a file.
 func TestHeed_AnAgentOfTooManyNamesIsRefused(t *testing.T) {

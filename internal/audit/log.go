@@ -321,7 +321,7 @@ func agentOf(e *Entry) (name, from string) {
 	case e.Decision.Token != "":
 		return bounded(e.Decision.Token), from
 	case len(e.Agent.Tokens) > 0:
-		return bounded(e.Agent.Tokens[0].Name), from
+		return bounded(e.Agent.Name()), from
 	default:
 		return "*", from
 	}

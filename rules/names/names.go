@@ -22,6 +22,19 @@ var generic = wordSet(`a an and bot bots browser checker client collector crawl
 	internet link links mail net news of offline or page robot robots search site
 	spider spiders sucker the tool tools user agent web website www`)
 
+// Robotic reports whether a clean name is one word that calls itself a robot.
+func Robotic(name string) bool {
+	if generic[name] || strings.Contains(name, " ") {
+		return false
+	}
+	for _, mark := range [...]string{"bot", "crawl", "spider", "slurp"} {
+		if strings.Contains(name, mark) {
+			return true
+		}
+	}
+	return false
+}
+
 // chains contains the groups that an agent obeys when none has its own name, the
 // nearest first, as the crawlers' vendors document them.
 var chains = map[string][]string{

@@ -179,7 +179,7 @@ func (l *Log) log(now time.Time, level slog.Level, message string, a ...slog.Att
 		return
 	}
 	r := slog.NewRecord(now, level, message, 0)
-	r.AddAttrs(a...)
+	r.AddAttrs(slog.Attr{Value: slog.GroupValue(a...)}) // written as a; the Record would copy a itself
 	if err := l.handler.Handle(context.Background(), r); err != nil {
 		l.failed.Store(&err)
 	}

@@ -109,6 +109,7 @@ var inside = regexp.MustCompile(`127\.0\.0\.1|\[::1\]|:\d{4,5}\b|dial tcp|lookup
 // A site that fails is 502 or 504 with the right Proxy-Status, never a 403,
 // and its text contains no internals of heed. The record does.
 func TestSiteFailuresAreDistinguished(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/reset" {
 			panic(http.ErrAbortHandler)

@@ -251,6 +251,7 @@ func TestRFC9113_ABrokenHeaderBlockIsRecorded(t *testing.T) {
 // The octets of unfinished heads count over HTTP/2 as they do over HTTP/1, and a head that
 // takes too long is answered.
 func TestHeed_UnfinishedHeadsInHTTP2Count(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, hello, func(c *Config) { c.Limits.HeaderTime = 2 * time.Second })
 	f := r.rawH2()
 	block := f.block(":method", "GET", ":scheme", "https", ":authority", "site.test", ":path", "/slow", "x", strings.Repeat("~", 10<<10))

@@ -144,6 +144,7 @@ func TestClientThatSendsAllBeforeReadingGetsTheRefusal(t *testing.T) {
 
 // A client that sends without end is not read without end.
 func TestHugeRefusedUploadIsBounded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, hello)
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)

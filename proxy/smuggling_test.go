@@ -89,6 +89,7 @@ func (h headLines) Read(p []byte) (int, error) {
 // A site that does not read a body never takes it for a request: whatever the
 // method and the framing, the connection to the site ends with that request.
 func TestBodyIsNeverTheNextRequestAtASiteThatDoesNotReadIt(t *testing.T) {
+	t.Parallel()
 	methods := []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND"}
 	s, careless := newSite(t, hello), &unreadBodies{}
 	go testkit.Accept(s.listen(t, "careless.test:80"), careless.converse)

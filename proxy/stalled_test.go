@@ -138,6 +138,7 @@ func TestSlowHeadWithinTheLimitIsServed(t *testing.T) {
 
 // A head without end is cut at the limit, and not much more of it is taken.
 func TestHeadWithoutEndIsBounded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, hello)
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
 		c, prefix := r.in(t).raw(m)

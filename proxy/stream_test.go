@@ -126,6 +126,7 @@ func TestBothDirectionsAtOnce(t *testing.T) {
 // An upload of a size that no buffer holds arrives whole, and so does the
 // same on the way back.
 func TestHeed_LargeBodiesArriveWhole(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

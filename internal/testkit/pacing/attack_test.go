@@ -198,7 +198,9 @@ func askingFirst(ctx context.Context, b *bed, _ int) {
 
 func webSockets(ctx context.Context, b *bed, _ int) {
 	raw(ctx, b, func(w io.Writer) {
-		fmt.Fprintf(w, "GET %s HTTP/1.1\r\nHost: site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", b.page())
+		for range 20 {
+			fmt.Fprintf(w, "GET %s HTTP/1.1\r\nHost: site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", b.page())
+		}
 	})
 }
 

@@ -76,7 +76,7 @@ func TestHeed_TenThousandWait(t *testing.T) {
 	for _, c := range conns {
 		c.Close()
 	}
-	testkit.Until(t, "no connection is left", func() bool { return b.load(t).Connections == 0 })
+	b.await(t, "no connection and no request is left", func(is load) bool { return is == (load{}) })
 	// The goroutine of a connection ends a moment after it has closed it.
 	count, stacks := goroutines(t, b.Heed)
 	if count > idle+waiters/100 {
@@ -166,18 +166,24 @@ func goroutines(t *testing.T, h *testkit.Heed) (count int, stacks string) {
 // awaitWaiting waits until heed has so many requests under way.
 func (b *bed) awaitWaiting(t *testing.T, requests int) {
 	t.Helper()
+	b.await(t, fmt.Sprintf("%d requests are under way", requests), func(is load) bool { return is.Requests == requests })
+}
+
+// await waits until what clients hold of heed is as wanted.
+func (b *bed) await(t *testing.T, what string, wanted func(load) bool) {
+	t.Helper()
 	late := time.After(4 * testkit.Patience)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		is := b.load(t).Requests
-		if is == requests {
+		is := b.load(t)
+		if wanted(is) {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("%d requests are under way, not %d", is, requests)
+			t.Fatalf("not in time: %s; clients hold %+v", what, is)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/signal/licence"
 	"heed/internal/signal/page"
+	"heed/rules"
 )
 
 // maxField is how many octets of one field line are read.
@@ -181,10 +182,10 @@ func (j *judge) head(h *page.Head) {
 
 // PageNames returns the names of the META elements that may concern an agent, for
 // page.NewScanner.
-func PageNames(in Input) []string {
+func PageNames(agent *rules.Agent) []string {
 	all := []string{"robots", "content-usage", "tdm-reservation", "tdm-policy"}
-	if in.Agent != nil {
-		for _, t := range in.Agent.Tokens {
+	if agent != nil {
+		for _, t := range agent.Tokens {
 			all = append(all, t.Name)
 		}
 	}

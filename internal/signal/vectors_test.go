@@ -74,7 +74,7 @@ func (r request) input(t testing.TB) signal.Input {
 		in.Header.Add(name, strings.TrimLeft(value, " "))
 	}
 	if r.head != "" {
-		s := page.NewScanner(in.Header, signal.PageNames(in))
+		s := page.NewScanner(in.Header, signal.PageNames(in.Agent))
 		_, _ = s.Write([]byte(r.head))
 		h := s.Finish(true)
 		in.Page = &h

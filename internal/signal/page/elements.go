@@ -18,6 +18,7 @@ type reader struct {
 	wanted []string // names of META elements; nil: all
 	latin  bool     // the text is in windows-1252 and was not decoded, since markup is ASCII
 	line   int      // of the token
+	tag    []byte   // the start tag as it was sent, or its beginning
 	tags   int      // so far
 
 	template int  // templates that are open
@@ -66,10 +67,7 @@ func (r *reader) elements(text io.Reader, contentType string) error {
 
 // startTag reads a start tag and reports whether the head has ended before it.
 func (r *reader) startTag(z *html.Tokenizer, raw []byte) (ended bool) {
-	quoted := ""
-	if len(raw) > 5 && (raw[1]|0x20 == 'm' || raw[1]|0x20 == 'l' || raw[1]|0x20 == 's') {
-		quoted = r.decoded(raw[:min(len(raw), 2*MaxQuote)]) // reading attributes changes it
-	}
+	r.tag = append(r.tag[:0], raw[:min(len(raw), 2*MaxQuote)]...) // reading attributes changes it
 	octets, more := z.TagName()
 	name := string(octets)
 	r.tags++
@@ -81,7 +79,7 @@ func (r *reader) startTag(z *html.Tokenizer, raw []byte) (ended bool) {
 		r.noscript = true
 		z.NextIsNotRawText()
 	case name == "meta" && more, name == "link" && more, name == "script" && more:
-		r.element(name, attributes(z), quoted)
+		r.element(name, attributesOf(z))
 	case !r.noscript && !slices.Contains(inHead, name):
 		return true
 	}
@@ -112,54 +110,76 @@ func (r *reader) text(z *html.Tokenizer) {
 	}
 }
 
-// attributes returns the attributes of a tag; of two of one name the first.
-func attributes(z *html.Tokenizer) map[string]string {
-	all := make(map[string]string, 4)
+// attributes are those of a tag that matter; nil for one that is missing. They are valid
+// until the next token.
+type attributes struct{ name, httpEquiv, content, rel, kind, href []byte }
+
+// attributesOf reads the attributes of a tag; of two of one name the first counts.
+func attributesOf(z *html.Tokenizer) (a attributes) {
 	for more := true; more; {
 		var key, value []byte
 		key, value, more = z.TagAttr()
-		if _, known := all[string(key)]; !known && len(all) < maxAttributes {
-			all[string(key)] = string(value)
+		if into := a.named(string(key)); into != nil && *into == nil {
+			if value == nil {
+				value = []byte{}
+			}
+			*into = value
 		}
 	}
-	return all
+	return a
 }
 
-// maxAttributes is the number of attributes of one tag that are looked at.
-const maxAttributes = 100
+// named returns the attribute of that name; nil when it does not matter.
+func (a *attributes) named(key string) *[]byte {
+	switch key {
+	case "name":
+		return &a.name
+	case "http-equiv":
+		return &a.httpEquiv
+	case "content":
+		return &a.content
+	case "rel":
+		return &a.rel
+	case "type":
+		return &a.kind
+	case "href":
+		return &a.href
+	}
+	return nil
+}
 
 // element keeps an element if it may state how the page may be used.
-func (r *reader) element(tag string, attr map[string]string, text string) {
-	e := Element{Line: r.line, Text: quote(text)}
+func (r *reader) element(tag string, a attributes) {
+	e := Element{Line: r.line}
 	switch tag {
 	case "meta":
-		e.Name = strings.ToLower(strings.TrimSpace(attr["name"]))
-		if e.Name == "" {
-			e.Name = strings.ToLower(strings.TrimSpace(attr["http-equiv"]))
+		name := bytes.TrimSpace(a.name)
+		if len(name) == 0 {
+			name = bytes.TrimSpace(a.httpEquiv)
 		}
-		content, has := attr["content"]
-		if !has || e.Name == "" || r.wanted != nil && !slices.Contains(r.wanted, e.Name) {
+		if e.Name = strings.ToLower(r.decoded(name)); a.content == nil || e.Name == "" || r.wanted != nil && !slices.Contains(r.wanted, e.Name) {
 			return
 		}
-		e.Content = r.decoded([]byte(content))
+		e.Content = r.decoded(a.content)
 	case "link":
-		e.Kind, e.Content = Link, r.decoded([]byte(strings.TrimSpace(attr["href"])))
-		relations := strings.Fields(strings.ToLower(attr["rel"]))
-		if !slices.Contains(relations, "license") || !isLicence(attr["type"]) || e.Content == "" {
+		e.Kind, e.Content = Link, r.decoded(bytes.TrimSpace(a.href))
+		relations := strings.Fields(strings.ToLower(string(a.rel)))
+		if e.Content == "" || !isLicence(a.kind) || !slices.Contains(relations, "license") {
 			return
 		}
 	case "script":
-		if e.Kind = Licence; !isLicence(attr["type"]) {
+		if e.Kind = Licence; !isLicence(a.kind) {
 			return
 		}
 		r.licence = true
 	}
+	e.Text = quote(r.decoded(r.tag))
 	r.head.Elements = append(r.head.Elements, e)
 }
 
-func isLicence(mediaType string) bool {
-	mediaType, _, _ = strings.Cut(mediaType, ";")
-	return strings.EqualFold(strings.TrimSpace(mediaType), "application/rsl+xml")
+func isLicence(mediaType []byte) bool {
+	mediaType, _, _ = bytes.Cut(mediaType, []byte(";"))
+	return strings.EqualFold(string(bytes.TrimSpace(mediaType)), "application/rsl+xml")
 }
 
 // decoded returns text in UTF-8.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/pageurl"
 	"heed/internal/route"
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -33,9 +35,10 @@ type LintCmd struct {
 // Help describes the output and the exit status.
 func (c *LintCmd) Help() string {
 	return `Prints one line per finding: where it is, what it means to heed and to other robots,
-and what to write instead. With --site, URLs of that site are recognised as its own.
+and what to write instead. Lines that state how content may be used (Content-Signal,
+Content-Usage, License) are included. With --site, URLs of that site are recognised as its own.
 
-Exit status: 0 when no rule is lost or misleading, 1 when one is, 2 when a file
+Exit status: 0 when no line is lost or misleading, 1 when one is, 2 when a file
 cannot be read.
 
   heed lint robots.txt
@@ -47,14 +50,14 @@ const lintTimeout = cache.DefaultTimeout
 
 // finding is one line of the output.
 type finding struct {
-	File    string            `json:"file"`
-	Line    int               `json:"line"`
-	Column  int               `json:"column"`
-	Kind    rules.FindingKind `json:"kind"`
-	Text    string            `json:"text"`
-	Means   string            `json:"means"`
-	Instead string            `json:"instead"`
-	Serious bool              `json:"serious"`
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Kind    string `json:"kind"`
+	Text    string `json:"text"`
+	Means   string `json:"means"`
+	Instead string `json:"instead"`
+	Serious bool   `json:"serious"`
 }
 
 // Run lints the files.
@@ -103,13 +106,12 @@ func (c *LintCmd) lint(a *console.App, name string, site rules.Origin) (status i
 	}
 	paint := console.Colours(a.Environ, a.Stdout)
 	profile, _ := rules.ParseProfile(c.Profile) // it was checked
-	found := rules.Lint(profile, site, []byte(text))
+	found := findings(name, profile, site, text)
 	for _, f := range found {
-		serious := f.Kind.Severity() > rules.Note
-		if serious {
+		if f.Serious {
 			status = console.ExitNo
 		}
-		if err := c.print(a.Stdout, paint, finding{name, f.Line, f.Column, f.Kind, f.Text, f.Kind.Means(), f.Kind.Instead(), serious}); err != nil {
+		if err := c.print(a.Stdout, paint, f); err != nil {
 			return 0, err
 		}
 	}
@@ -117,6 +119,21 @@ func (c *LintCmd) lint(a *console.App, name string, site rules.Origin) (status i
 		fmt.Fprintf(a.Stderr, "heed: %s: nothing odd\n", console.Printable(name))
 	}
 	return status, nil
+}
+
+// findings returns the findings about the rules and about the usage signals of a file, in
+// the order of its lines.
+func findings(name string, profile rules.Profile, site rules.Origin, text string) []finding {
+	var all []finding
+	for _, f := range rules.Lint(profile, site, []byte(text)) {
+		all = append(all, finding{name, f.Line, f.Column, string(f.Kind), f.Text, f.Kind.Means(), f.Kind.Instead(), f.Kind.Severity() > rules.Note})
+	}
+	policy := rules.NewAs(profile, rules.Source{Origin: site, State: rules.Available}, []byte(text))
+	for _, f := range signal.Lint(policy) {
+		all = append(all, finding{name, f.Line, 1, string(f.Kind), f.Text, f.Means, f.Instead, f.Serious})
+	}
+	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(a.Line, b.Line) })
+	return all
 }
 
 func isURL(name string) bool {
@@ -199,6 +216,6 @@ func (c *LintCmd) print(w io.Writer, paint console.Painter, f finding) error {
 	if f.Text != "" {
 		text = "  " + console.Quoted(f.Text)
 	}
-	_, err := fmt.Fprintf(w, "%s %s%s\n    %s\n    %s\n", paint(console.Bold, place+":"), paint(colour, string(f.Kind)), text, f.Means, f.Instead)
+	_, err := fmt.Fprintf(w, "%s %s%s\n    %s\n    %s\n", paint(console.Bold, place+":"), paint(colour, f.Kind), text, f.Means, f.Instead)
 	return err
 }

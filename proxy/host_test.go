@@ -92,14 +92,7 @@ func TestHostThatIsNone(t *testing.T) {
 // the one name that was judged goes to the site.
 func TestSpellingsOfAHostAreOnePlace(t *testing.T) {
 	s := newSite(t, hello)
-	s.serve(t, "xn--bcher-kva.test", &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.note(r)
-		if r.URL.Path == "/robots.txt" {
-			fmt.Fprint(w, robots)
-			return
-		}
-		hello(w, r)
-	})})
+	s.serveAs(t, "xn--bcher-kva.test")
 	r := newRigBefore(t, s)
 	for name, spellings := range map[string][]string{
 		"site.test":          {"site.test", "SITE.test", "site.test.", "site.test:80", "Site.Test.:80", "site.test:"},

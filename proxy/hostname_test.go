@@ -46,14 +46,7 @@ var placeNames = map[string][]string{
 // one set of rules, over HTTP/1.1 and HTTP/2.
 func TestSpellingsOfAHostInsideTLS(t *testing.T) {
 	s := newSite(t, hello)
-	s.serve(t, "xn--bcher-kva.test", &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.note(r)
-		if r.URL.Path == "/robots.txt" {
-			fmt.Fprint(w, robots)
-			return
-		}
-		hello(w, r)
-	})})
+	s.serveAs(t, "xn--bcher-kva.test")
 	r := newRigBefore(t, s)
 	for name, spellings := range placeNames {
 		for i, outside := range spellings {
@@ -97,7 +90,7 @@ func (r *rig) askSpelled(m mode, name, outside, inside, path string) int {
 		r.t.Fatal(err)
 	}
 	req.Host = inside
-	resp, err := r.h2On(c.TLS(r.trusting(name, "h2"))).RoundTrip(req)
+	resp, err := c.TLS(r.trusting(name, "h2")).HTTP2().RoundTrip(req)
 	if err != nil {
 		r.t.Fatalf("CONNECT %s, %s inside: %v", outside, inside, err)
 	}
@@ -126,7 +119,7 @@ func TestIPv6LiteralsInsideTLS(t *testing.T) {
 			req, _ := http.NewRequest("GET", "https://["+name+"]"+path, nil)
 			req.Host = inside
 			tunnel := testkit.Dial(t, r.addr).Connect(outside + ":443").TLS(&tls.Config{RootCAs: r.roots, ServerName: name, NextProtos: []string{"h2"}})
-			resp, err := r.h2On(tunnel).RoundTrip(req)
+			resp, err := tunnel.HTTP2().RoundTrip(req)
 			if err != nil || resp.StatusCode != want {
 				t.Errorf("CONNECT %s, :authority %s: %v %v for %s", outside, inside, resp, err, path)
 			}

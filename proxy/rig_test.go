@@ -195,26 +195,7 @@ func (p *Proxy) close() {
 // h2 opens a tunnel in which HTTP/2 is spoken.
 func (r *rig) h2(host string) *http.ClientConn {
 	r.t.Helper()
-	return r.h2On(testkit.Dial(r.t, r.addr).Connect(host + ":443").TLS(r.trusting(host, "h2")))
-}
-
-// h2On speaks HTTP/2 on c and adds nothing to what is asked.
-func (r *rig) h2On(c *testkit.Conn) *http.ClientConn {
-	r.t.Helper()
-	if got := c.State().NegotiatedProtocol; got != "h2" {
-		r.t.Fatalf("the proxy chose %q, not h2", got)
-	}
-	transport := &http.Transport{
-		Protocols:          new(http.Protocols),
-		DisableCompression: true,
-		DialTLSContext:     func(context.Context, string, string) (net.Conn, error) { return c.Conn, nil },
-	}
-	transport.Protocols.SetHTTP2(true)
-	client, err := transport.NewClientConn(context.Background(), "https", c.State().ServerName+":443")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return client
+	return testkit.Dial(r.t, r.addr).Connect(host + ":443").TLS(r.trusting(host, "h2")).HTTP2()
 }
 
 // question is one request, to be asked in any mode.

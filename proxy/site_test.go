@@ -93,6 +93,19 @@ func (s *site) serve(t testing.TB, name string, server *http.Server) {
 	go server.ServeTLS(s.listen(t, name+":443"), certFile, keyFile)
 }
 
+// serveAs serves hello at a second name, with the same robots.txt.
+func (s *site) serveAs(t testing.TB, name string) {
+	t.Helper()
+	s.serve(t, name, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.note(r)
+		if r.URL.Path == "/robots.txt" {
+			fmt.Fprint(w, robots)
+			return
+		}
+		hello(w, r)
+	})})
+}
+
 // listen opens a port that is reached as hostPort.
 func (s *site) listen(t testing.TB, hostPort string) net.Listener {
 	t.Helper()

@@ -2,7 +2,6 @@ package command_test
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -21,14 +20,8 @@ import (
 // trusting is client for one that trusts the heed's CA.
 func trusting(t *testing.T, h *testkit.Heed) *http.Client {
 	t.Helper()
-	ca, err := os.ReadFile(filepath.Join(h.State, "ca.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(ca)
 	c := client(t, h)
-	c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
+	c.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: h.Roots()}
 	return c
 }
 

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"bytes"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"os/exec"
@@ -234,6 +235,31 @@ func (h *Heed) Exit() int {
 
 // Stderr is all that heed has printed so far.
 func (h *Heed) Stderr() string { return h.out.text() }
+
+// Roots returns a pool with heed's CA, for clients that trust it.
+func (h *Heed) Roots() *x509.CertPool {
+	h.t.Helper()
+	pem, err := os.ReadFile(filepath.Join(h.State, "ca.pem"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
+	return pool
+}
+
+// createdBy finds what began each goroutine, in what a Go program prints on SIGQUIT. The
+// runtime's own come and go.
+var createdBy = regexp.MustCompile(`(?m)^created by (heed|net|os|crypto|database)\b.*`)
+
+// Goroutines ends heed and returns how many goroutines it had, with their stacks.
+func (h *Heed) Goroutines() (count int, stacks string) {
+	h.t.Helper()
+	h.Signal(syscall.SIGQUIT)
+	h.Exit()
+	stacks = h.Stderr()
+	return len(createdBy.FindAllString(stacks, -1)), stacks
+}
 
 // AnyPort is the smallest configuration a test runs with.
 const AnyPort = "listen = \"127.0.0.1:0\"\n"

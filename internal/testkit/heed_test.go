@@ -2,11 +2,8 @@ package testkit_test
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,14 +25,8 @@ func TestHeedIsStartedWatchedAndStopped(t *testing.T) {
 		t.Errorf("record = %v", record)
 	}
 
-	pem, err := os.ReadFile(filepath.Join(h.State, "ca.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem)
 	h2 := testkit.Dial(t, h.Addr).Connect("site.test:443").TLS(&tls.Config{
-		ServerName: "site.test", RootCAs: roots, NextProtos: []string{"h2"},
+		ServerName: "site.test", RootCAs: h.Roots(), NextProtos: []string{"h2"},
 	}).HTTP2()
 	req, _ := http.NewRequest(http.MethodGet, "https://site.test/page.html", nil)
 	resp, err := h2.RoundTrip(req)

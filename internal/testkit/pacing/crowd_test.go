@@ -9,10 +9,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"regexp"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -47,7 +45,7 @@ func TestHeed_TenThousandWait(t *testing.T) {
 		"[[client]]\nname = \"first\"\nuser_agent = \"first/*\"\nmode = \"observe\"\n", env...)
 	calm := newBed(t, testkit.GaugeOptions{Plain: true}, "")
 	calm.load(t) // by then all of it runs
-	idle, _ := goroutines(t, calm.Heed)
+	idle, _ := calm.Goroutines()
 	// Every site has been visited, by somebody who does not wait, and so its next
 	// visitors do.
 	conns := make([]*waiter, waiters)
@@ -78,7 +76,7 @@ func TestHeed_TenThousandWait(t *testing.T) {
 	}
 	b.await(t, "no connection and no request is left", func(is load) bool { return is == (load{}) })
 	// The goroutine of a connection ends a moment after it has closed it.
-	count, stacks := goroutines(t, b.Heed)
+	count, stacks := b.Goroutines()
 	if count > idle+waiters/100 {
 		t.Errorf("%d goroutines are left, an idle heed has %d:\n%s", count, idle, stacks)
 	}
@@ -148,19 +146,6 @@ func (b *bed) memory(t *testing.T) int64 {
 		t.Fatal(err)
 	}
 	return pages * int64(os.Getpagesize())
-}
-
-// goroutine finds what began each goroutine, in what a Go program prints on
-// SIGQUIT. The runtime's own come and go.
-var goroutine = regexp.MustCompile(`(?m)^created by (heed|net|os|crypto|database)\b.*`)
-
-// goroutines ends h and returns how many goroutines it had, with their stacks.
-func goroutines(t *testing.T, h *testkit.Heed) (count int, stacks string) {
-	t.Helper()
-	h.Signal(syscall.SIGQUIT)
-	h.Exit()
-	stacks = h.Stderr()
-	return len(goroutine.FindAllString(stacks, -1)), stacks
 }
 
 // awaitWaiting waits until heed has so many requests under way.

@@ -18,8 +18,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -71,13 +69,7 @@ func newBed(t testing.TB, options testkit.GaugeOptions, pacing string, env ...st
 	t.Helper()
 	site := testkit.NewGauge(t, options)
 	h := testkit.Start(t, testkit.Options{Config: site.Config("[pacing]\n" + pacing), Env: env})
-	pem, err := os.ReadFile(filepath.Join(h.State, "ca.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem)
-	return &bed{Heed: h, site: site, t: t, roots: roots}
+	return &bed{Heed: h, site: site, t: t, roots: h.Roots()}
 }
 
 // delayed is a robots.txt with a Crawl-delay.

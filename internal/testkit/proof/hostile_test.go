@@ -100,7 +100,7 @@ func TestHeed_WhatMustNotBeKeptIsInNoFile(t *testing.T) {
 			}
 			c, prefix := testkit.On(t, conn), "http://proof.test"
 			if way == "https" {
-				c, prefix = c.Connect("proof.test:443").TLS(&tls.Config{RootCAs: roots(t, h), ServerName: "proof.test"}), ""
+				c, prefix = c.Connect("proof.test:443").TLS(&tls.Config{RootCAs: h.Roots(), ServerName: "proof.test"}), ""
 			}
 			c.Send("GET " + prefix + target + " HTTP/1.1\r\nHost: proof.test\r\nReferer: http://proof.test/?key=5ecret\r\nSec-Fetch-Dest: image\r\nConnection: close\r\n\r\n")
 			c.Rest()

@@ -2,15 +2,12 @@ package proof
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -104,21 +101,9 @@ func (s *site) config(settings string) string {
 		s.ca.File, s.plain, s.secure)
 }
 
-// roots returns a pool of h's CA.
-func roots(t *testing.T, h *testkit.Heed) *x509.CertPool {
-	t.Helper()
-	pem, err := os.ReadFile(filepath.Join(h.State, "ca.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(pem)
-	return pool
-}
-
 // h2 is how a client that trusts h speaks HTTP/2 to the site.
 func h2(t *testing.T, h *testkit.Heed) *tls.Config {
-	return &tls.Config{RootCAs: roots(t, h), ServerName: "proof.test", NextProtos: []string{"h2"}}
+	return &tls.Config{RootCAs: h.Roots(), ServerName: "proof.test", NextProtos: []string{"h2"}}
 }
 
 // client returns a client that goes through h and trusts its CA.
@@ -126,7 +111,7 @@ func client(t *testing.T, h *testkit.Heed) *http.Client {
 	t.Helper()
 	tr := &http.Transport{
 		Proxy:              http.ProxyURL(&url.URL{Scheme: "http", Host: h.Addr}),
-		TLSClientConfig:    &tls.Config{RootCAs: roots(t, h)},
+		TLSClientConfig:    &tls.Config{RootCAs: h.Roots()},
 		DisableCompression: true, MaxIdleConnsPerHost: 32, ForceAttemptHTTP2: true,
 	}
 	t.Cleanup(tr.CloseIdleConnections)

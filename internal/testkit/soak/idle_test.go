@@ -34,7 +34,7 @@ func TestHeed_IdleTunnels(t *testing.T) {
 	sites := newWeb(t, ledger)
 	h := testkit.Start(t, testkit.Options{Config: sites.config, EachLine: ledger.line})
 	before := usageOf(t, h)
-	config := &tls.Config{RootCAs: rootsOf(t, h), ServerName: "site-0.test", ClientSessionCache: tls.NewLRUClientSessionCache(8)}
+	config := &tls.Config{RootCAs: h.Roots(), ServerName: "site-0.test", ClientSessionCache: tls.NewLRUClientSessionCache(8)}
 	open := make([]*tunnel, tunnels)
 	each := func(what string, do func(n int) error) {
 		t.Helper()
@@ -74,7 +74,7 @@ func TestHeed_IdleTunnels(t *testing.T) {
 	}
 	until(t, "every answer is in the log", ledger.settled)
 	ledger.check(t)
-	if count, stacks := goroutines(t, h); count > idleGoroutines(t) {
+	if count, stacks := h.Goroutines(); count > idleGoroutines(t) {
 		t.Errorf("%d goroutines are left:\n%s", count, stacks)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"syscall"
 	"testing"
 	"time"
 
@@ -63,17 +61,4 @@ func descriptors(h *testkit.Heed) (all []string) {
 		all = append(all, what)
 	}
 	return all
-}
-
-// goroutine finds what began each goroutine, in what a Go program prints on
-// SIGQUIT. The runtime's own come and go.
-var goroutine = regexp.MustCompile(`(?m)^created by (heed|net|os|crypto|database)\b.*`)
-
-// goroutines ends h and returns how many goroutines it had, with their stacks.
-func goroutines(t *testing.T, h *testkit.Heed) (count int, stacks string) {
-	t.Helper()
-	h.Signal(syscall.SIGQUIT)
-	h.Exit()
-	stacks = h.Stderr()
-	return len(goroutine.FindAllString(stacks, -1)), stacks
 }

@@ -9,13 +9,10 @@ package soak
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"io"
 	"log"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -24,18 +21,6 @@ import (
 
 // quiet takes what servers say of clients that break off.
 var quiet = log.New(io.Discard, "", 0)
-
-// rootsOf returns a pool of the CA of h.
-func rootsOf(t *testing.T, h *testkit.Heed) *x509.CertPool {
-	t.Helper()
-	pem, err := os.ReadFile(filepath.Join(h.State, "ca.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(pem)
-	return pool
-}
 
 // heed works at full load, over plain HTTP, intercepted HTTP/1.1 and HTTP/2, for
 // clients that leave and read slowly, and sites that break off. Every request is
@@ -56,7 +41,7 @@ func TestHeed_Soak(t *testing.T) {
 	work := func(d time.Duration) {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
-		load(ctx, h.Addr, rootsOf(t, h), ledger)
+		load(ctx, h.Addr, h.Roots(), ledger)
 		sites.hangUp()
 	}
 	fresh := usageOf(t, h)
@@ -76,7 +61,7 @@ func TestHeed_Soak(t *testing.T) {
 	until(t, "every answer is in the log", ledger.settled)
 	ledger.check(t)
 	sameTally(t, h, ledger)
-	count, stacks := goroutines(t, h)
+	count, stacks := h.Goroutines()
 	if idle := idleGoroutines(t); count > idle {
 		t.Errorf("%d goroutines are left, an idle heed has %d:\n%s", count, idle, stacks)
 	} else {
@@ -117,7 +102,7 @@ func idleGoroutines(t *testing.T) int {
 	t.Helper()
 	h := testkit.Start(t, testkit.Options{})
 	statusOf(t, h) // by then all of it runs
-	count, _ := goroutines(t, h)
+	count, _ := h.Goroutines()
 	return count
 }
 

@@ -8,8 +8,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -75,12 +73,7 @@ func newWorld(t testing.TB, shapes []*shape) *world {
 	}
 	config += "[log]\nlevel = \"warn\"\n" // a failing test prints the log
 	w.heed = testkit.Start(t, testkit.Options{Config: config})
-	pem, err := os.ReadFile(filepath.Join(w.heed.State, "ca.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.ours = x509.NewCertPool()
-	w.ours.AppendCertsFromPEM(pem)
+	w.ours = w.heed.Roots()
 	return w
 }
 

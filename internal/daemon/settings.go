@@ -164,6 +164,9 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 	d.applyLocked(next)
 	d.recheckClients()
 	d.replaceListeners(cfg.Listen, opened)
+	for _, l := range opened {
+		d.log.Info("heed listens on another address", "listen", l.Addr().String())
+	}
 	if err := d.publishHolder(); err != nil {
 		d.log.Warn("the lock file could not be updated with the listener address", "error", err)
 	}

@@ -100,3 +100,28 @@ func TestHeed_TheBestReadingOfTheStoresClockCounts(t *testing.T) {
 		t.Errorf("an old reading replaces a better new one: %+v", q)
 	}
 }
+
+// A request that starts late in its slot keeps its distance from the next heed's, up to
+// what the package comment names.
+func TestHeed_AStartWithoutTheStoreMayBeLateByTheSpareTime(t *testing.T) {
+	t.Parallel()
+	for delay, late := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 75 * time.Millisecond, 400 * time.Millisecond: 75 * time.Millisecond,
+		4 * time.Second: 750 * time.Millisecond, time.Minute: 1500 * time.Millisecond,
+	} {
+		begun := time.Now()
+		places := placesOf(2, begun)
+		start := func(p *member, now time.Time) time.Time {
+			a := localState{turns: []Lane{{Delay: delay}}, starts: []time.Time{{}}, since: begun}
+			return now.Add(p.waitAlone(&a, now))
+		}
+		first := start(&places[0], begun.Add(10*time.Minute)) // into its slot, or at its beginning
+		last := first
+		for start(&places[0], last.Add(time.Millisecond)).Equal(last.Add(time.Millisecond)) {
+			last = last.Add(time.Millisecond)
+		}
+		if gap := start(&places[1], last).Sub(last) - delay; gap < late || gap > late+2*time.Millisecond {
+			t.Errorf("delay %v: the last start in a slot may be %v late, want %v", delay, gap, late)
+		}
+	}
+}

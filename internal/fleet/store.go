@@ -10,6 +10,18 @@
 // answers nonsense (replies.go), too much (internal/fleet/resp) or slowly counts as
 // one that does not answer.
 //
+// A turn is a permission, and the request starts when it is written. Two requests of
+// different heeds can be less than a delay apart at the site when one of them starts late:
+//
+//   - with the store, when its process is stopped for longer than grantTime after it was
+//     given the turn, so that the turn is given to another heed;
+//   - without the store, when it starts later in its slot than the spare time between slots
+//     allows: three quarters of a fourth of the delay, of at least 100 ms and at most 2 s.
+//     A connection that takes longer to open is enough.
+//
+// A check before the start would make this rarer and not impossible: the process may be
+// stopped after it, and a site knows nothing of turns.
+//
 // The store contains, all of it with a time to live:
 //
 //	heed:1:SPACE:{TAG}:policy       hash: version, record and snapshot by name, and the last drop

@@ -34,7 +34,8 @@
 // The ratio is heed's cost by that of the older binary. Twelve rounds of 1.5 s find a
 // difference of about three per cent on an idle machine; the columns of the quartiles
 // show what a run could find. A binary is built with a profile if it was built with
-// -pgo; heed is, once internal/bench/cpu.pgo exists (--pgo off: it is not).
+// -pgo; heed and the contenders in Go are built with internal/bench/cpu.pgo (--pgo off:
+// they are not). The binary of --against is measured as it is.
 //
 // # The profile for builds
 //

@@ -1,5 +1,6 @@
 // Package config reads proxy.toml and checks it. A Config holds the settings of
-// the file; its methods convert them for the proxy, the scheduler and the record.
+// the file; Config has methods in many files, since those that check and convert the
+// settings of one table are beside the type of that table.
 //
 // It parses with github.com/pelletier/go-toml/v2, which no other package imports.
 package config

@@ -14,6 +14,7 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/reason"
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -30,6 +31,8 @@ type CheckCmd struct {
 	Explain bool     `help:"Explain each step from the User-Agent to the verdict."`
 	JSON    bool     `name:"json" help:"Print one JSON object per URL."`
 	Quiet   bool     `short:"q" help:"Print nothing; only set the exit status."`
+	Purpose string   `placeholder:"LIST" help:"Judge for these purposes as well: search, agent, training, archive, tdm."`
+	Page    string   `placeholder:"FILE|URL" help:"With --purpose: read the head of this page as well."`
 	URLs    []string `arg:"" optional:"" name:"url" help:"The URLs to judge."`
 }
 
@@ -47,6 +50,14 @@ line is wrong.
   heed check --robots robots.txt --agent 'ExampleBot/2.1' https://example.org/a
   heed check --explain --agent 'Mozilla/5.0 (compatible; ExampleBot/2.1)' https://example.org/
 
+With --purpose, what the site states about the use of the page counts as well: usage
+signals in robots.txt, tdmrep.json and licences, which are fetched when the purpose needs
+them. With --page, the header and the head of the page do. Each statement is printed.
+The URL is judged in this process.
+
+  heed check --purpose training --agent ExampleBot https://example.org/
+  heed check --purpose search --page page.html --agent ExampleBot https://example.org/a
+
 With --batch, each line of stdin is an object with agent, url and optionally robots
 (the text of a robots.txt) or robots_b64; without them, --robots or the site's own
 file is used. Each line of stdout is the answer: allowed, reason, group, rule and
@@ -61,6 +72,11 @@ The exit status is then 2, else 0.
 func (c *CheckCmd) Run(a *console.App) error {
 	if err := c.usage(); err != nil {
 		return err
+	}
+	if c.Purpose != "" {
+		if _, err := signal.ParsePurposes(c.Purpose); err != nil {
+			return fmt.Errorf("--purpose: %w", err)
+		}
 	}
 	judge, err := c.judgeFunc(a)
 	if err != nil {
@@ -109,6 +125,14 @@ func (c *CheckCmd) usage() error {
 		return errors.New("--batch takes the agent from each line\nLeave out --agent, or --batch")
 	case c.Explain && (c.Batch || c.JSON):
 		return errors.New("--explain is for people, --json and --batch are for programs\nLeave one of them out")
+	case c.Page != "" && c.Purpose == "":
+		return errors.New("--page is read for a purpose\nAdd --purpose, such as --purpose search")
+	case c.Purpose != "" && c.Batch:
+		return errors.New("--batch judges by robots.txt alone\nLeave out --purpose, or --batch")
+	case c.Page != "" && len(c.URLs) > 1:
+		return errors.New("--page is the page of one URL\nName one URL")
+	case c.Page != "" && isURL(c.Page) && c.Robots != "":
+		return errors.New("with --robots nothing is fetched\nGive --page a file, or leave out --robots")
 	case c.Client != "" && (c.Batch || c.Robots != ""):
 		return errors.New("--client names an entry of the settings, which --batch and --robots do without\nLeave one of them out")
 	case c.Batch:
@@ -137,6 +161,9 @@ func (c *CheckCmd) print(w io.Writer, paint console.Painter, a *control.Judgemen
 	if err == nil && c.Explain {
 		err = printExplanation(w, paint, a)
 	}
+	if err == nil && a.Signals != nil {
+		err = printSignals(w, paint, a)
+	}
 	return err
 }
 
@@ -150,6 +177,8 @@ func whyText(a *control.Judgement) string {
 		fmt.Fprintf(&why, "%s, an exception (%s)", console.Quoted(a.Rule), console.Quoted(a.Settled))
 	case rules.ReasonNotACrawl:
 		fmt.Fprintf(&why, "%s (%s)", reason.Of(a.Reason).Words, console.Quoted(a.Settled))
+	case signal.ReasonSignal, signal.ReasonLicence:
+		return a.Detail
 	default:
 		if a.Reason == rules.ReasonRobotsUnreachable && tooMany(a) != "" {
 			return a.Detail + "; all but /robots.txt is refused (" + sourceText(a) + ")"

@@ -22,6 +22,8 @@ type Judge struct {
 	Rules  *acl.Rules // the operator's settings; nil: none
 	Client string     // the [[client]] entry to judge as; empty: the one that matches the User-Agent
 
+	uses *uses // what a site states about the use of a page is judged as well; nil: not
+
 	agents memo.Map[string, *rules.Agent]
 }
 
@@ -65,7 +67,11 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 	if e, rule := t.Exception(target, acl.Exceptable(d), j.Now()); e != nil {
 		a.Settled, d = e.Reason, e.Decision(rule)
 	}
-	return setDecision(a, d), nil
+	setDecision(a, d)
+	if j.uses != nil {
+		err = j.uses.judge(ctx, a, p, id.Judged, origin, target)
+	}
+	return a, err
 }
 
 // terms returns the settings in force for the client and the origin.

@@ -136,7 +136,7 @@ type judgeFunc func(ctx context.Context, agent, address string) (*control.Judgem
 // judgeFunc returns the function that judges: by the running heed, with its settings
 // and stored files, or in this process when none runs or the flags require it.
 func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
-	if c.Robots == "" && !c.Chosen(a) && !c.Local && !c.Fresh {
+	if c.Robots == "" && !c.Chosen(a) && !c.Local && !c.Fresh && c.Purpose == "" {
 		client, err := heedHere(context.Background())
 		if err != nil {
 			return nil, err
@@ -152,6 +152,11 @@ func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
 		return nil, err
 	}
 	j := &Judge{Now: a.Now, Explain: c.Explain, Client: c.Client}
+	if c.Purpose != "" {
+		if j.uses, err = c.usesOf(a, policy); err != nil {
+			return nil, err
+		}
+	}
 	if c.Robots == "" {
 		if j.Rules, err = c.rules(a); err != nil {
 			return nil, err

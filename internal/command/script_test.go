@@ -92,6 +92,18 @@ func sites() []testkit.Site {
 		{Name: "broken.test", Config: "location = /robots.txt { return 503; }"},
 		{Name: "guarded.test", Config: "location / { return 451; }"},
 		{Name: "expired.test", Expired: true},
+		{ // states how its pages may be used
+			Name: "signals.test",
+			Robots: "User-agent: *\nContent-Signal: search=yes, ai-train=no\nAllow: /\nDisallow: /private\n\n" +
+				"License: http://signals.test/license.xml\n",
+			Files: map[string]string{
+				"/license.xml": `<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license><permits>all</permits>` +
+					`<payment type="use"><amount currency="USD">0.015</amount></payment></license></content></rsl>`,
+				"/.well-known/tdmrep.json": `[{"location": "/", "tdm-reservation": 1}]`,
+				"/noindex.html":            "<html><head>\n<meta name=\"robots\" content=\"noindex, nofollow\">\n</head><body>page</body></html>",
+			},
+			Config: "types { text/html html; }",
+		},
 	}
 }
 

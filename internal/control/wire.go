@@ -15,6 +15,7 @@ import (
 	"heed/internal/pace"
 	"heed/internal/reach"
 	"heed/internal/room"
+	"heed/internal/signal"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -213,6 +214,10 @@ type Judgement struct {
 
 	Profile string             `json:"profile,omitempty"` // that the rules were parsed with
 	Road    *rules.Explanation `json:"road,omitempty"`    // explanation; nil: not requested
+	// Purpose is the list of those that the URL was judged for as well, Signals what the
+	// site states about the use of its pages; empty and nil: not requested.
+	Purpose string          `json:"purpose,omitempty"`
+	Signals *signal.Verdict `json:"signals,omitempty"`
 }
 
 // ReloadReply is the result of a reload.

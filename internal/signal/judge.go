@@ -122,6 +122,9 @@ func (v *Verdict) resolve() {
 				result = r
 			case result.Answer == r.Answer:
 				result.By = append(result.By, r.By...)
+				if result.Precedence == Agreed {
+					result.Precedence = r.Precedence
+				}
 			case r.Answer == Disallow:
 				result.Answer, result.By, result.Precedence = Disallow, r.By, DisallowWins
 			default:

@@ -27,12 +27,13 @@ type robotsLine struct {
 // without any has those of the whole file: lines before the first group, and lines that a
 // blank line or a Sitemap line separates from their group, which readers understand in
 // both ways.
-func ReadRobots(p *rules.Policy, agent *rules.Agent) *Robots {
+//
+// address is where the file is, for the places of its statements.
+func ReadRobots(p *rules.Policy, agent *rules.Agent, address string) *Robots {
 	fields := p.Fields(agent, rules.ContentSignal, rules.ContentUsage, rules.License)
 	if len(fields) == 0 {
 		return nil
 	}
-	address := p.Source().Origin.RobotsURL()
 	r := &Robots{}
 	for _, kind := range []rules.FieldKind{rules.ContentSignal, rules.ContentUsage, rules.License} {
 		for _, f := range governing(fields, kind) {

@@ -54,7 +54,7 @@ func (r request) input(t testing.TB) signal.Input {
 		Reference: r.contract,
 	}
 	in.Crawl = p.Decide(in.Agent, r.path).Verdict == rules.Allow
-	in.Robots = signal.ReadRobots(p, in.Agent)
+	in.Robots = signal.ReadRobots(p, in.Agent, o.RobotsURL())
 	if r.tdmrep != "" {
 		tdm, err := signal.ReadTDMRep(o.String()+signal.TDMRepPath, []byte(r.tdmrep))
 		if err != nil {

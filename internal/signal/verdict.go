@@ -65,6 +65,18 @@ func (v *Verdict) Of(c Category) Answer {
 	return v.Results[c].Answer
 }
 
+// Unfetched returns the URLs of the licences that the site declares and that Input.Licences
+// did not have, such as those that a page links to; none for a Verdict from a record.
+func (v *Verdict) Unfetched() []string {
+	var all []string
+	for i := range v.Statements {
+		if u := v.Statements[i].unfetched; u != "" && !slices.Contains(all, u) {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
 // Refuses returns whether the page is refused for any of the purposes, and why: all must
 // be allowed. What is unknown is not refused, except that under the profile strict a
 // licence or the head of a page that could not be read is. A nil Verdict refuses nothing.

@@ -19,7 +19,7 @@ var arrows = map[string][]string{
 	"heed":                          {"heed/internal/command"},
 	"heed/internal/console":         {"heed/internal/audit", "heed/internal/reason", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/state":           {"heed/internal/safetext"},
-	"heed/internal/control":         {"heed/cache", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/fleet", "heed/internal/pace", "heed/internal/reach", "heed/internal/room", "heed/proxy/limit", "heed/rules"},
+	"heed/internal/control":         {"heed/cache", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/fleet", "heed/internal/pace", "heed/internal/reach", "heed/internal/room", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
 	"heed/internal/config":          {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/fleet", "heed/internal/pace", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/route":           {"heed/cache", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/fleet", "heed/internal/pace", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/check":           {"heed/cache", "heed/internal/acl", "heed/internal/memo", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/signal", "heed/internal/signal/licence", "heed/internal/signal/page", "heed/proxy/upstream", "heed/rules"},

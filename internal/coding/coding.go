@@ -14,6 +14,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
@@ -64,7 +65,39 @@ func NewReader(name string, sent io.Reader) (io.Reader, error) {
 	return open(sent)
 }
 
-func openGzip(sent io.Reader) (io.Reader, error) { return gzip.NewReader(sent) }
+// Free lets the windows of a reader that NewReader returned be used for another body. The
+// reader must not be used again. Calling it is not required.
+func Free(content io.Reader) {
+	switch r := content.(type) {
+	case *gzip.Reader:
+		_ = r.Reset(nothing{}) // drops the body; its error is that there is none
+		gzips.Put(r)
+	case *brotli.Reader:
+		if r.Reset(nothing{}) == nil {
+			brotlis.Put(r)
+		}
+	case *zstd.Decoder:
+		if r.Reset(nil) == nil {
+			zstds.Put(r)
+		}
+	}
+}
+
+// nothing is an empty body.
+type nothing struct{}
+
+// Read returns io.EOF.
+func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
+
+// The readers that were freed: making one costs more than a short body.
+var gzips, brotlis, zstds sync.Pool
+
+func openGzip(sent io.Reader) (io.Reader, error) {
+	if r, ok := gzips.Get().(*gzip.Reader); ok {
+		return r, r.Reset(sent)
+	}
+	return gzip.NewReader(sent)
+}
 
 // openDeflate opens the zlib form that RFC 9110 §8.4.1.2 means, and the bare
 // one that some servers send.
@@ -80,9 +113,17 @@ func openDeflate(sent io.Reader) (io.Reader, error) {
 	return flate.NewReader(in), nil
 }
 
-func openBrotli(sent io.Reader) (io.Reader, error) { return brotli.NewReader(sent), nil }
+func openBrotli(sent io.Reader) (io.Reader, error) {
+	if r, ok := brotlis.Get().(*brotli.Reader); ok {
+		return r, r.Reset(sent)
+	}
+	return brotli.NewReader(sent), nil
+}
 
 func openZstd(sent io.Reader) (io.Reader, error) {
+	if r, ok := zstds.Get().(*zstd.Decoder); ok {
+		return r, r.Reset(sent)
+	}
 	// Without concurrency it starts no goroutines, and so needs no Close.
 	return zstd.NewReader(sent, zstd.WithDecoderConcurrency(1),
 		zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))

@@ -66,6 +66,30 @@ func TestEveryOfferedCodingIsDecoded(t *testing.T) {
 	}
 }
 
+// A reader that was freed, in the middle of a body or after a broken one, reads the next
+// body as a new one does.
+func TestFreedReadersAreAsGoodAsNew(t *testing.T) {
+	t.Parallel()
+	all := forms(t)
+	for name := range strings.SplitSeq(coding.Accepted, ", ") {
+		sent := all[name]
+		for i := range 20 {
+			if r, err := coding.NewReader(name, bytes.NewReader(sent[:len(sent)-i%9])); err == nil {
+				_, _ = io.CopyN(io.Discard, r, int64(i))
+				coding.Free(r)
+			}
+			r, err := coding.NewReader(name, bytes.NewReader(sent))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if got, err := io.ReadAll(r); err != nil || string(got) != text {
+				t.Errorf("%s, the %dth time: %q, %v", name, i, got, err)
+			}
+			coding.Free(r)
+		}
+	}
+}
+
 func TestUnknownCodings(t *testing.T) {
 	t.Parallel()
 	for _, lines := range [][]string{{"compress"}, {"gzip, gzip"}, {"gzip", "br"}, {"aes128gcm"}} {

@@ -128,6 +128,7 @@ func read(r *reader, f *feed, name, contentType string) (why Why) {
 	limited := &io.LimitedReader{R: content, N: MaxBytes}
 	counted := &counter{r: limited}
 	err = r.readAs(counted, contentType)
+	coding.Free(content)
 	r.head.Read = counted.n
 	switch {
 	case err == nil:

@@ -174,7 +174,7 @@ func (p *parser) end(name string) {
 		p.content = nil
 	case "license":
 		if p.content != nil && p.licence != nil {
-			p.licence.text = Quote(string(p.body[p.begin:p.xml.InputOffset()]))
+			p.licence.text = quote(string(p.body[p.begin:p.xml.InputOffset()]))
 			p.content.licences = append(p.content.licences, *p.licence)
 		}
 		p.licence = nil
@@ -230,7 +230,7 @@ func (p *payment) demand() string {
 // missing or is neither is the whole site.
 func (p *parser) contentOf(e xml.StartElement) content {
 	c := content{server: cut(attr(e, "server"), maxDemand), line: p.line}
-	c.text = Quote(string(p.body[p.offset:p.xml.InputOffset()]))
+	c.text = quote(string(p.body[p.offset:p.xml.InputOffset()]))
 	path := attr(e, "url")
 	if u, err := url.Parse(path); err == nil && u.Scheme != "" {
 		if o, err := rules.OriginOf(u); err == nil {
@@ -255,8 +255,8 @@ func attr(e xml.StartElement, name string) string {
 	return ""
 }
 
-// Quote returns s with its white space joined, at most MaxQuote octets of it.
-func Quote(s string) string { return cut(strings.Join(strings.Fields(s), " "), MaxQuote) }
+// quote returns s with its white space joined, at most MaxQuote octets of it.
+func quote(s string) string { return cut(strings.Join(strings.Fields(s), " "), MaxQuote) }
 
 // cut returns s as valid text of at most size octets.
 func cut(s string, size int) string {

@@ -104,7 +104,7 @@ func newWeb(t *testing.T, l *ledger) *web {
 	w := &web{ledger: l, conns: map[net.Conn]http.ConnState{}}
 	ca := testkit.NewCA(t)
 	leaves := map[string]*tls.Certificate{}
-	w.config = testkit.AnyPort + "[upstream]\nca_file = " + strconv.Quote(ca.File) + "\n[upstream.resolve]\n"
+	w.config = testkit.AnyPort + "[limits]\nrefusals_per_client = 100000000\n[upstream]\nca_file = " + strconv.Quote(ca.File) + "\n[upstream.resolve]\n"
 	plain, secure := w.serve(t, nil), w.serve(t, &tls.Config{
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return leaves[hello.ServerName], nil

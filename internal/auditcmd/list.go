@@ -32,8 +32,9 @@ type AuditListCmd struct {
 // Help describes the columns.
 func (AuditListCmd) Help() string {
 	return `Prints one line per decision: time, id, verdict, the status that the client got
-(- while there is none), client, request and reason. The client is preceded by its
-name where the settings or --agent set one. Several records are merged in the order
+(- while there is none), client, request and reason, with a note where the page was
+withheld or the site itself refused. The client is preceded by its name where the
+settings or --agent set one. Several records are merged in the order
 of time. A time in which the record could not be written has a line, too. To explain
 one decision, pass its id to heed why.
 
@@ -129,8 +130,20 @@ func printLine(w io.Writer, paint console.Painter, d *replay.Decision) error {
 	}
 	verdict := paint(verdictColour(d.Verdict.Verdict), fmt.Sprintf("%-12s", d.Verdict.Verdict))
 	_, err := fmt.Fprintf(w, "%s %s %s %3s %s %s %s  %s\n", d.Time.Format("2006-01-02T15:04:05.000Z"), d.ID, verdict, status,
-		console.Quoted(clientName(d)), method, console.Quoted(cmp.Or(d.URL, "-")), reasonText(&d.Verdict))
+		console.Quoted(clientName(d)), method, console.Quoted(cmp.Or(d.URL, "-")), reasonText(&d.Verdict)+resultText(d))
 	return err
+}
+
+// resultText returns what became of an allowed request that was not answered with the
+// page: the verdict by which it was withheld, or the kind of the site's refusal.
+func resultText(d *replay.Decision) (text string) {
+	if d.Withheld() {
+		text = "; page withheld: " + reasonText(d.Late)
+	}
+	if d.Outcome != nil && d.Outcome.SiteAnswer != "" {
+		text += "; the site's answer: " + answerWords(d.Outcome.SiteAnswer)
+	}
+	return text
 }
 
 // clientName returns the client. Where the settings or heed run --agent set its name,

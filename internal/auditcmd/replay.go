@@ -16,6 +16,7 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/route"
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -25,6 +26,7 @@ type AuditReplayCmd struct {
 	Profile string `placeholder:"NAME" help:"Compare with this profile: standard, strict, google or rep1994."`
 	Agent   string `placeholder:"UA" help:"Compare as if every client had sent this User-Agent."`
 	Policy  string `placeholder:"DIR" help:"Compare with the robots.txt files in DIR, each named by its host."`
+	Purpose string `placeholder:"PURPOSE" help:"Report what sites would have refused for this purpose, or several: search, agent, training, archive, tdm."`
 	JSON    bool   `name:"json" help:"Print one JSON object per record."`
 }
 
@@ -46,11 +48,17 @@ value that was changed: run it first.
 DIR holds files such as example.org or example.org:8443, with or without .txt; for
 other sites the recorded file is used.
 
+--purpose reports what would have been refused if the clients had stated this
+purpose: by the statements that were recorded, and by those in the recorded
+robots.txt. Requests of which not all was read (the head of a page, a licence) are
+counted separately, and so are those without a recorded statement.
+
 Exit status: 0 when all decisions are the same or are from another engine, 1 when
 some differ, 2 when a record cannot be read.
 
   heed audit replay
   heed audit replay --profile strict crawl.db
+  heed audit replay --purpose training crawl.db
   heed audit replay --policy new-rules/ --json crawl.db`
 }
 
@@ -61,8 +69,14 @@ func (c *AuditReplayCmd) Run(a *console.App) error {
 		return err
 	}
 	defer leave()
+	var purposes []signal.Purpose
+	if c.Purpose != "" {
+		if purposes, err = signal.ParsePurposes(c.Purpose); err != nil {
+			return fmt.Errorf("--purpose: %w", err)
+		}
+	}
 	return judgeEach(a, &c.recordFiles, "judging %s again", func(ctx context.Context, r *store.Record, progress func(done, all int64)) (*replay.Result, error) {
-		return replay.Judge(ctx, r, replay.Options{ParseRules: config.RecordedRules, If: otherwise, Progress: progress})
+		return replay.Judge(ctx, r, replay.Options{ParseRules: config.RecordedRules, If: otherwise, Purposes: purposes, Progress: progress})
 	}, func(file string, r *replay.Result) (same bool, err error) {
 		return r.Different == 0, c.print(a, file, r)
 	})
@@ -121,6 +135,9 @@ func (c *AuditReplayCmd) print(a *console.App, file string, r *replay.Result) er
 	p.result(file, r)
 	if r.If != nil {
 		p.changes(r.If)
+	}
+	if r.Uses != nil {
+		p.uses(r.Uses)
 	}
 	_, err := io.WriteString(a.Stdout, p.text.String())
 	return err

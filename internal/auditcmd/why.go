@@ -37,8 +37,9 @@ type WhyCmd struct {
 // Help describes the explanation and where ids are found.
 func (WhyCmd) Help() string {
 	return `Explains one decision like heed check --explain, with everything behind it: the
-client, the bytes of the line of robots.txt, the file's hash and age, the settings,
-the waiting time and the outcome. The decision is also judged again.
+client, the bytes of the line of robots.txt, the file's hash and age, what the site
+states about the use of the page, the settings, the waiting time and the outcome. The
+decision is also judged again.
 
 Ids are in every refusal, in the log and in heed audit list. The beginning of an id,
 at least 6 digits, is enough where no other one has it; else they are listed, and
@@ -193,6 +194,7 @@ func printWhy(w io.Writer, paint console.Painter, file string, t *replay.Explain
 		x.GroupsStep()
 		x.MatchesStep()
 	}
+	y.use()
 	y.verdict()
 	y.settings()
 	y.outcome()
@@ -361,6 +363,7 @@ func (y *whyPrinter) outcome() {
 		text = "no answer"
 	}
 	y.Step("Outcome", "%s, %s sent on, after %s", text, console.Plural(uint64(o.BytesOut), "byte"), inSeconds(o.Duration))
+	y.siteAnswer(o)
 	if o.Error != "" {
 		y.More("%s", console.Quoted(o.Error))
 	}

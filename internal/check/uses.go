@@ -247,9 +247,17 @@ func scan(h http.Header, in *signal.Input, body io.Reader) *page.Head {
 // printSignals writes the answers by category and the statements that led to them.
 func printSignals(w io.Writer, paint console.Painter, a *control.Judgement) error {
 	x := &Explainer{Judgement: a, Paint: paint}
+	x.UseSteps(a.Signals)
+	_, err := io.WriteString(w, x.Text.String())
+	return err
+}
+
+// UseSteps prints the answers by category, with the rule of precedence, and the statements
+// that led to them.
+func (x *Explainer) UseSteps(v *signal.Verdict) {
 	label := "Use"
 	for _, c := range signal.Categories() {
-		r, known := a.Signals.Results[c]
+		r, known := v.Results[c]
 		if !known {
 			continue
 		}
@@ -266,14 +274,12 @@ func printSignals(w io.Writer, paint console.Painter, a *control.Judgement) erro
 	if label != "" {
 		x.Step(label, "nothing is stated")
 	}
-	for i := range a.Signals.Statements {
-		printStatement(x, &a.Signals.Statements[i])
+	for i := range v.Statements {
+		printStatement(x, &v.Statements[i])
 	}
-	if a.Signals.Page != "" && a.Signals.Page != "whole" {
-		x.Step("Page", "its head was not read to its end (%s)", a.Signals.Page)
+	if v.Page != "" && v.Page != "whole" {
+		x.Step("Page", "its head was not read to its end (%s)", v.Page)
 	}
-	_, err := io.WriteString(w, x.Text.String())
-	return err
 }
 
 func printStatement(x *Explainer, s *signal.Statement) {

@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,6 +25,19 @@ const (
 // SiteAnswers returns all classes.
 func SiteAnswers() []SiteAnswer {
 	return []SiteAnswer{Priced, Challenge, SignatureWanted, LicenceWanted, Forbidden, Rate, Legal}
+}
+
+// Words returns a sentence about the class; of an unknown one its name.
+func (a SiteAnswer) Words() string { return cmp.Or(answerWords[a], string(a)) }
+
+var answerWords = map[SiteAnswer]string{
+	Priced:          "the site asks for money",
+	Challenge:       "a bot wall asks for proof that a person is there",
+	SignatureWanted: "the site asks for signed requests (Web Bot Auth)",
+	LicenceWanted:   "the site asks for a licence (RSL)",
+	Forbidden:       "the site forbids it",
+	Rate:            "the site asks for fewer requests",
+	Legal:           "the site gives legal reasons",
 }
 
 // crawlerErrors are the reasons in the field Crawler-Error (Cloudflare pay per crawl)

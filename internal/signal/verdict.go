@@ -136,6 +136,15 @@ var incomplete = []page.Why{page.Coding, page.TooLong, page.Unfinished, page.NoM
 // Incomplete reports whether the page has a head that was not read to its end.
 func (v *Verdict) Incomplete() bool { return v != nil && slices.Contains(incomplete, page.Why(v.Page)) }
 
+// notFetched is the Note of a statement that declares a licence which was not fetched.
+const notFetched = "the licence was not fetched"
+
+// LacksLicence reports whether a licence that the site declares was not fetched, since no
+// purpose of the client needed it; also for a Verdict from a record.
+func (v *Verdict) LacksLicence() bool {
+	return v != nil && slices.ContainsFunc(v.Statements, func(s Statement) bool { return s.Note == notFetched })
+}
+
 // statement returns the first of the statements; nil when there is none.
 func (v *Verdict) statement(indexes []int) *Statement {
 	if len(indexes) == 0 || indexes[0] < 0 || indexes[0] >= len(v.Statements) { // a record may be damaged

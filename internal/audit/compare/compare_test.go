@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -44,6 +45,35 @@ func record(t *testing.T, robots string, key byte, targets ...string) *store.Rec
 		t.Fatal(err)
 	}
 	return records[0]
+}
+
+// The record of an older heed, of layout 1, is compared with one of today. A page that was
+// withheld counts with the verdict that withheld it.
+func TestRecords_OfTwoLayouts(t *testing.T) {
+	t.Parallel()
+	file := func(name string) *store.Record {
+		data, err := os.ReadFile("../store/testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := store.OpenRecord(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r, err := compare.Records(t.Context(), file("layout1.db"), file("layout2.db"))
+	if err != nil || r.A.Requests != 12 || r.B.Requests != 7 || r.Equal+int64(len(r.Different)+len(r.OnlyB)) != 7 {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	i := slices.IndexFunc(r.OnlyB, func(s compare.Single) bool { return s.URL == "https://plain.example/draft" })
+	if i < 0 || r.OnlyB[i].Verdict.Verdict != "refuse" || r.OnlyB[i].Reason != "signal" {
+		t.Errorf("the withheld page is in %+v", r.OnlyB)
+	}
 }
 
 func TestRecords_RequestsArePairedByAgentMethodAndURLInTheirOrder(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
+	"heed/internal/audit/uses"
 	"heed/internal/reason"
 	"heed/rules"
 )
@@ -137,8 +138,9 @@ func (a *assessment) evaluate(p *rules.Policy) (o acl.Result, ok bool) {
 
 // judge judges the entry again and sets class, verdict and note.
 func (a *assessment) judge(l *library) {
+	bySignal := uses.BySignal(a.basis.Reason)
 	switch {
-	case !a.replayable():
+	case !bySignal && !a.replayable():
 		a.class, a.note = NotByRules, reason.Of(rules.Reason(a.basis.Reason)).Sentence
 		return
 	case a.policy != nil && a.policy.err != nil:
@@ -152,7 +154,12 @@ func (a *assessment) judge(l *library) {
 		a.class, a.note = Incomplete, err.Error()
 		return
 	}
-	if a.compare(); a.doubt {
+	if bySignal {
+		a.judgeStatements(l)
+	} else {
+		a.compare()
+	}
+	if a.doubt {
 		a.class, a.verdict, a.note = Redacted, store.Verdict{}, "parts of the target are kept as keyed hashes, and the verdict may depend on them"
 	}
 }

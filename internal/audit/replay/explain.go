@@ -9,6 +9,8 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit/store"
+	"heed/internal/audit/uses"
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -24,11 +26,11 @@ type Explained struct {
 	// sent; empty: none did, or the file is not in the record.
 	Text string `json:"text,omitempty"`
 
-	// Late is the verdict that followed a request which was allowed before the
-	// rules were fetched; nil: none did. Otherwise Policy, Text, Again and Now are
-	// those of Late.
-	Late *store.Verdict `json:"late,omitempty"`
+	// Use is what the site states about the use of the page, before the request and in the
+	// answer together; nil: nothing is recorded.
+	Use *signal.Verdict `json:"use,omitempty"`
 
+	// With Late, Policy, Text, Again and Now are those of Late.
 	Again Class         `json:"again"`          // the result of judging it again
 	Now   store.Verdict `json:"now,omitzero"`   // the verdict now; zero: it was not judged
 	What  string        `json:"what,omitempty"` // the reason of Again; empty: none
@@ -92,9 +94,13 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 		return nil, err
 	}
 	if a.judge(l); a.late {
-		t.Late, line = &a.basis.Verdict, a.basis.Line
+		line = a.basis.Line
 	}
 	t.Again, t.Now, t.What = a.class, a.verdict, a.note
+	t.setUse(l, a)
+	if uses.BySignal(a.basis.Reason) {
+		line = t.robotsLine(a.client.Purposes)
+	}
 	if a.policy == nil {
 		return t, nil
 	}
@@ -105,6 +111,29 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 		t.Road = explanation(a)
 	}
 	return t, nil
+}
+
+// setUse sets what the site states about the use of the page. What cannot be read is left
+// out; Again has the reason where a verdict rests on it.
+func (t *Explained) setUse(l *library, a *assessment) {
+	page := ""
+	if t.Outcome != nil {
+		page = t.Outcome.Signals
+	}
+	t.Use, _ = l.verdicts.Both(a.basis.Signals, page)
+}
+
+// robotsLine returns the line of robots.txt that refuses the purposes; 0 when another
+// statement does.
+func (t *Explained) robotsLine(purposes []string) int {
+	stated, err := uses.Purposes(purposes)
+	if err != nil {
+		return 0
+	}
+	if r, refused := t.Use.Refuses(stated...); refused && r.Statement != nil && r.Statement.Source == signal.SourceRobots {
+		return r.Statement.Line
+	}
+	return 0
 }
 
 // setAge sets the age of the policy.

@@ -8,6 +8,9 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit/store"
+	"heed/internal/audit/uses"
+	"heed/internal/memo"
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -85,6 +88,9 @@ type library struct {
 	agents   cache[string, *rules.Agent]
 	policies cache[int64, *policy]
 	variants cache[variantKey, *rules.Policy] // nil: the origin has none
+
+	verdicts uses.Reader
+	robots   memo.Map[robotsKey, *signal.Robots]
 }
 
 // variantKey identifies a hypothetical policy: that of a row, or else that of an

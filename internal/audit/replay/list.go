@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -27,7 +28,8 @@ type Decision struct {
 	Tokens     []string  `json:"tokens"`
 	Declared   bool      `json:"declared,omitempty"`
 	Sent       string    `json:"sent_user_agent,omitempty"`
-	Agent      string    `json:"agent"` // the name in reports: store.AgentName
+	Agent      string    `json:"agent"`             // the name in reports: store.AgentName
+	Purposes   []string  `json:"purpose,omitempty"` // that the client stated
 	Method     string    `json:"method"`
 	URL        string    `json:"url"`
 	Redacted   bool      `json:"redacted,omitempty"`
@@ -40,12 +42,22 @@ type Decision struct {
 	Heed    string  `json:"heed"`
 	Engine  int     `json:"engine"`
 	Revises string  `json:"revises,omitempty"` // the decision that this one replaces
+	// Signals is what the site stated about the use of its pages, and PageSignals what the
+	// answer did, as they are recorded; nil: nothing.
+	Signals     json.RawMessage `json:"signals,omitempty"`
+	PageSignals json.RawMessage `json:"page_signals,omitempty"`
+	// Late is the verdict that followed the request: of one that was observed and did not
+	// wait for it, or by what its page states; nil: none did.
+	Late *store.Verdict `json:"late,omitempty"`
 	// Outcome is the result of the exchange; nil when it is not recorded: the
 	// exchange has not ended, or heed was killed before it did.
 	Outcome *store.Outcome `json:"outcome,omitempty"`
 
 	entry *store.Entry
 }
+
+// Withheld reports whether the page was not delivered, by what it states about its use.
+func (d *Decision) Withheld() bool { return d.Late != nil && d.Late.Verdict == rules.Refuse.String() }
 
 // List calls each with the decisions of several records that f selects, ordered by
 // time, and the index of the record, until each returns an error.
@@ -133,14 +145,33 @@ func (l *library) decision(r *store.Reader, e *store.Entry) (*Decision, error) {
 		return nil, err
 	}
 	c, b := a.client, a.basis
-	return &Decision{
+	d := &Decision{
 		Seq: e.Seq, ID: uuidText(e.ID), Time: time.UnixMicro(e.Time).UTC(),
 		Client: c.Address, Port: e.Port, User: c.User, ClientName: c.Name, Mode: c.Mode,
 		UserAgent: c.UserAgent, Tokens: c.Tokens, Declared: c.Declared, Sent: c.Sent, Agent: store.AgentName(c.Configured(), c.Tokens),
 		Method: e.Method, URL: urlOf(a.origin, e.Target), Redacted: e.Redacted, Judged: b.Judged, Verdict: b.Verdict, Detail: b.Detail,
 		Delay: seconds(e.Delay), Waited: seconds(e.Waited), Config: a.settings.hash, Heed: version, Engine: b.Engine, Revises: uuidText(e.Revises),
-		Outcome: e.Outcome, entry: e,
-	}, nil
+		Outcome: e.Outcome, entry: e, Purposes: c.Purposes, Signals: jsonOf(b.Signals),
+	}
+	if e.Outcome != nil {
+		d.PageSignals = jsonOf(e.Outcome.Signals)
+	}
+	if e.Late != 0 {
+		late, err := l.basis(r, e.Late)
+		if err != nil {
+			return nil, err
+		}
+		d.Late = &late.Verdict
+	}
+	return d, nil
+}
+
+// jsonOf returns a recorded text as JSON; nil for one that is not.
+func jsonOf(text string) json.RawMessage {
+	if !json.Valid([]byte(text)) {
+		return nil
+	}
+	return json.RawMessage(text)
 }
 
 func seconds(microseconds int64) float64 { return float64(microseconds) / 1e6 }

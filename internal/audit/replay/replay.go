@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit/store"
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -20,6 +21,9 @@ type Options struct {
 	// If is a set of hypothetical changes; nil: none, decisions are only compared
 	// with the record.
 	If *If
+	// Purposes are those that all clients are taken to have stated, in Result.Uses; nil:
+	// their own, which decisions are compared by.
+	Purposes []signal.Purpose
 	// Progress, if not nil, is called with the number of entries judged and of all
 	// entries, from several goroutines.
 	Progress func(done, all int64)
@@ -56,6 +60,8 @@ type Result struct {
 
 	// If is the effect of Options.If; nil without it.
 	If *Changes `json:"if,omitempty"`
+	// Uses is what Options.Purposes lead to; nil without them.
+	Uses *Uses `json:"uses,omitempty"`
 
 	why map[Why]int64 // keys without counts
 }
@@ -95,6 +101,9 @@ func Judge(ctx context.Context, record *store.Record, o Options) (*Result, error
 	}
 	if o.If != nil {
 		s.result.If = &Changes{Sites: []SiteChange{}, Examples: []Example{}, bySite: map[rules.Origin]*SiteChange{}}
+	}
+	if o.Purposes != nil {
+		s.result.Uses = newUses(o.Purposes)
 	}
 	if err := s.run(ctx); err != nil {
 		return nil, err
@@ -205,9 +214,18 @@ func (s *scan) judge(r *store.Reader, e *store.Entry, late bool) error {
 			return err
 		}
 	}
+	var use *usedAs
+	if s.Purposes != nil && !late {
+		if use, err = s.library.judgeUse(r, a, s.Purposes); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.result.count(a)
+	if s.Purposes != nil && !late {
+		s.result.Uses.count(use)
+	}
 	if then != nil {
 		s.result.If.count(a, then)
 	}

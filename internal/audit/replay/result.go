@@ -119,6 +119,9 @@ func (r *Result) finish() {
 	if r.If != nil {
 		r.If.finish()
 	}
+	if r.Uses != nil {
+		r.Uses.finish()
+	}
 }
 
 // urlOf returns the URL that was requested, with the target as safetext.Octets writes

@@ -58,3 +58,47 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 		}
 	}
 }
+
+// layout2.db is of the present layout: its verdicts, purposes and answers of sites are read,
+// and a heed that writes to it continues it. The replay tests have its story.
+func TestVerify_TheRecordOfThisLayout(t *testing.T) {
+	t.Parallel()
+	const hash = "1591ee1391e20c69f949f5f45c87de73989b33ed6a2edb12fecdc7145508adcd"
+	data, err := os.ReadFile(filepath.Join("testdata", "layout2.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "layout2.db")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	verified := func(entries int64) {
+		t.Helper()
+		proof, err := store.Verify(t.Context(), path, &store.Seal{Hash: hash}, nil)
+		if err != nil || !proof.Whole || proof.Rows["entry"] != entries || proof.Follows != "" {
+			t.Fatalf("%+v, %v", proof, err)
+		}
+	}
+	verified(7)
+	for query, want := range map[string]int{
+		"purpose = 'training search'":                           5,
+		"reason = 'signal' AND signals IS NOT NULL":             1,
+		"late_reason = 'signal' AND status = 403":               1,
+		"site_status = 200 AND page_signals LIKE '%noindex%'":   1,
+		"site_answer = 'priced' AND status = 402 AND from_site": 1,
+		"rule = 'Disallow: /private' AND purpose IS NOT NULL":   1,
+		"purpose IS NULL AND page_signals IS NOT NULL":          1,
+	} {
+		if n := count(t, view(t, path), "SELECT count(*) FROM decisions WHERE "+query); n != want {
+			t.Errorf("%s: %d decisions, want %d", query, n, want)
+		}
+	}
+	w := open(t, path, store.Options{Heed: "test"})
+	if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	verified(8)
+}

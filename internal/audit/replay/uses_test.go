@@ -1,0 +1,362 @@
+package replay_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/audit"
+	"heed/internal/audit/replay"
+	"heed/internal/audit/store"
+	"heed/internal/signal"
+	"heed/internal/signal/page"
+	"heed/rules"
+)
+
+// visitor is a crawler whose requests a test records as a proxy does.
+type visitor struct {
+	t        *testing.T
+	path     string
+	writer   *store.Writer
+	agent    *rules.Agent
+	purposes []signal.Purpose
+	policies map[string]*rules.Policy // by host
+}
+
+// settings are those of all records of these tests: nothing is excepted.
+const settings = "settings"
+
+func newVisitor(t *testing.T, purposes ...signal.Purpose) *visitor {
+	t.Helper()
+	v := &visitor{t: t, path: filepath.Join(t.TempDir(), "audit.db"), agent: rules.Identify("TestBot/1.0"), purposes: purposes, policies: map[string]*rules.Policy{}}
+	var err error
+	if v.writer, err = store.Open(v.path, store.Options{Heed: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// robots sets the robots.txt of a host.
+func (v *visitor) robots(host, text string) {
+	o := rules.Origin{Scheme: "https", Host: host, Port: 443}
+	answer := &rules.Snapshot{Origin: o, Status: 200, FetchedAt: time.Now(), Chain: []string{o.RobotsURL()}}
+	answer.Pack([]byte(text))
+	v.policies[host] = rules.New(rules.Source{Origin: o, State: rules.Available, Status: 200, FetchedAt: answer.FetchedAt, Snapshot: answer}, []byte(text))
+}
+
+// get requests a page and records what became of it. field is a header field of the answer,
+// such as "X-Robots-Tag: noindex", and html the page, which only a client with a purpose has
+// read; both may be empty.
+func (v *visitor) get(host, target, field, html string) {
+	v.t.Helper()
+	p := v.policies[host]
+	e := &audit.Entry{
+		ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: v.agent, UserAgent: "TestBot/1.0", Config: "1", Settings: settings,
+		Method: "GET", Scheme: "https", Host: host, Target: target, Judged: audit.ByPath, Policy: p,
+	}
+	q := acl.Query{Effective: (&acl.Rules{}).For(nil, p.Source().Origin, e.Time), Names: acl.Identity{Judged: v.agent}, Target: target}
+	o, needless := q.WithoutRules()
+	if needless {
+		e.Policy = nil
+	} else {
+		o = q.Decide(p)
+	}
+	e.Decision = o.Decision
+	var before *signal.Verdict
+	in := signal.Input{URL: "https://" + host + target, Origin: p.Source().Origin, Target: target, Agent: v.agent, Crawl: true}
+	for _, purpose := range v.purposes {
+		e.Purposes = append(e.Purposes, string(purpose))
+	}
+	if len(v.purposes) > 0 && o.Verdict == rules.Allow && !needless {
+		in.Robots = signal.ReadRobots(p, v.agent, p.Source().Origin.RobotsURL())
+		before, in.Robots = signal.Judge(in), nil
+		e.Signals = v.json(before)
+		if r, refused := before.Refuses(v.purposes...); refused {
+			e.Decision = v.refusal(&o, &r)
+		}
+	}
+	if err := v.writer.Decided(e); err != nil {
+		v.t.Fatal(err)
+	}
+	e.Outcome = audit.Outcome{Status: 403}
+	if e.Decision.Verdict == rules.Allow {
+		v.answer(e, &o, before, in, field, html)
+	}
+	v.writer.Ended(e)
+}
+
+// answer sets the outcome of a request that was sent.
+func (v *visitor) answer(e *audit.Entry, o *acl.Result, before *signal.Verdict, in signal.Input, field, html string) {
+	e.Outcome = audit.Outcome{Status: 200, FromSite: true}
+	if strings.HasPrefix(field, "Crawler-Price: ") {
+		e.Outcome.Status, e.Outcome.SiteAnswer = 402, string(signal.Classify(402, http.Header{"Crawler-Price": {"USD 0.01"}}))
+		return
+	}
+	if field != "" || html != "" {
+		in.Header = http.Header{"Content-Type": {"text/html"}}
+		if name, value, ok := strings.Cut(field, ": "); ok {
+			in.Header.Set(name, value)
+		}
+		if html != "" && len(v.purposes) > 0 {
+			s := page.NewScanner(in.Header, signal.PageNames(in.Agent))
+			_, _ = s.Write([]byte(html))
+			head := s.Finish(true)
+			in.Page = &head
+		}
+		after := signal.Judge(in)
+		e.Outcome.Signals = v.json(after)
+		if r, refused := signal.Combine(before, after).Refuses(v.purposes...); refused {
+			late := v.refusal(o, &r)
+			e.Outcome.Late, e.Outcome.LatePolicy = &late, e.Policy
+			e.Outcome.Status, e.Outcome.FromSite, e.Outcome.SiteStatus = 403, false, 200
+		}
+	}
+}
+
+func (v *visitor) json(verdict *signal.Verdict) string {
+	if len(verdict.Statements) == 0 && verdict.Page == "" {
+		return ""
+	}
+	text, err := json.Marshal(verdict)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// refusal returns the decision that a statement makes in place of o.
+func (v *visitor) refusal(o *acl.Result, r *signal.Refusal) rules.Decision {
+	return rules.Decision{Reason: r.Reason, Group: o.Group, Token: o.Token, Rule: r.Statement.Text, Line: r.Statement.Line}
+}
+
+// record closes the record and opens it for reading.
+func (v *visitor) record() *store.Record {
+	v.t.Helper()
+	if v.writer != nil {
+		if err := v.writer.Close(""); err != nil {
+			v.t.Fatal(err)
+		}
+		v.writer = nil
+	}
+	r, err := store.OpenRecord(v.path)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return r
+}
+
+// change changes the closed record with SQL.
+func (v *visitor) change(query string) {
+	v.t.Helper()
+	db, err := sql.Open("sqlite", v.path)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(query); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+func judged(t *testing.T, record *store.Record, purposes ...signal.Purpose) *replay.Result {
+	t.Helper()
+	r, err := replay.Judge(t.Context(), record, replay.Options{Purposes: purposes, ParseRules: func(string) (*acl.Rules, error) { return &acl.Rules{}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// visit is the story of the record layout2.db.
+func (v *visitor) visit() {
+	v.robots("managed.example", managed)
+	v.robots("plain.example", "User-agent: *\nDisallow: /private\n")
+	v.get("managed.example", "/a", "", "")
+	v.get("plain.example", "/x", "", "<head><title>x</title></head>")
+	v.get("plain.example", "/draft", "", "<head>\n<meta name=robots content=noindex>\n</head>")
+	v.get("plain.example", "/private/x", "", "")
+	v.get("plain.example", "/paid", "Crawler-Price: USD 0.01", "")
+	v.purposes = nil
+	v.get("managed.example", "/a", "", "")
+	v.get("plain.example", "/marked", "X-Robots-Tag: noarchive", "")
+}
+
+// HEED_TEST_LAYOUT2 is the path at which the test writes a record with all that layout 2
+// has; store/testdata/layout2.db was made so. Only a new layout needs another one.
+func TestLayout2_TheRecordOfItsStory(t *testing.T) {
+	path := os.Getenv("HEED_TEST_LAYOUT2")
+	if path == "" {
+		t.Skip("HEED_TEST_LAYOUT2 is not set")
+	}
+	v := newVisitor(t, signal.PurposeTraining, signal.PurposeSearch)
+	v.visit()
+	v.record()
+	data, err := os.ReadFile(v.path)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const managed = "# BEGIN managed content\nUser-agent: *\nContent-Signal: search=yes, ai-train=no\nAllow: /\n# END managed content\nUser-agent: *\nDisallow: /lp\n"
+
+// A crawl without a purpose met a site with a managed Content-Signal block, one that marks a
+// page in the header, and one that says nothing. What would the sites have refused?
+func TestJudge_ACrawlWithoutPurposeIfItHadBeenForTraining(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	v.robots("managed.example", managed)
+	v.robots("marked.example", "User-agent: *\nDisallow:\n")
+	v.robots("plain.example", "User-agent: *\nDisallow: /private\n")
+	for _, target := range []string{"/a", "/b", "/c", "/lp", "/robots.txt"} {
+		v.get("managed.example", target, "", "<title>A page</title>")
+	}
+	v.get("marked.example", "/draft", "X-Robots-Tag: noindex", "")
+	v.get("plain.example", "/x", "", "")
+	record := v.record()
+	for _, c := range []struct {
+		purposes []signal.Purpose
+		want     replay.UseCounts
+		site     string
+		text     string
+	}{
+		{[]signal.Purpose{signal.PurposeTraining}, replay.UseCounts{Judged: 5, Refused: 3, Unknown: 1, NotRecorded: 1}, "https://managed.example", "Content-Signal: search=yes, ai-train=no"},
+		{[]signal.Purpose{signal.PurposeSearch}, replay.UseCounts{Judged: 5, Refused: 1, NotRecorded: 4}, "https://marked.example", "X-Robots-Tag: noindex"},
+		{[]signal.Purpose{signal.PurposeSearch, signal.PurposeTraining}, replay.UseCounts{Judged: 5, Refused: 4, NotRecorded: 1}, "https://managed.example", "Content-Signal: search=yes, ai-train=no"},
+		{[]signal.Purpose{signal.PurposeArchive}, replay.UseCounts{Judged: 5, Unknown: 1, NotRecorded: 4}, "", ""},
+	} {
+		r := judged(t, record, c.purposes...)
+		u := r.Uses
+		if r.Different > 0 || u.UseCounts != c.want || u.Others != 2 {
+			t.Errorf("%s: %+v and %d others, want %+v and 2", c.purposes, u.UseCounts, u.Others, c.want)
+		}
+		if len(u.Categories) != len(c.purposes) || u.Categories[0].Purpose != c.purposes[0] {
+			t.Errorf("%s: the categories are %+v", c.purposes, u.Categories)
+		}
+		if c.site == "" {
+			if len(u.Sites) > 0 {
+				t.Errorf("%s: %+v", c.purposes, u.Sites)
+			}
+			continue
+		}
+		if u.Sites[0].Site != c.site || u.Sites[0].Statements[0].Text != c.text || u.Sites[0].Statements[0].Count != u.Sites[0].Refused {
+			t.Errorf("%s: %+v", c.purposes, u.Sites)
+		}
+	}
+	if u := judged(t, record, signal.PurposeTraining).Uses; u.Sites[0].Statements[0].Line != 3 || u.Sites[0].Statements[0].URL != "https://managed.example/robots.txt" {
+		t.Errorf("the statement is at %+v", u.Sites[0].Statements[0])
+	}
+}
+
+// What was refused by a statement, before the request or by withholding the page, comes out
+// the same by the recorded statements and the recorded purpose, and not by others.
+func TestJudge_RefusalsByStatementsComeOutAgain(t *testing.T) {
+	t.Parallel()
+	crawl := func(t *testing.T) *visitor {
+		v := newVisitor(t, signal.PurposeTraining, signal.PurposeSearch)
+		v.robots("managed.example", managed)
+		v.robots("plain.example", "User-agent: *\nDisallow: /private\n")
+		v.get("managed.example", "/a", "", "")
+		v.get("plain.example", "/x", "", "<head><title>x</title></head>")
+		v.get("plain.example", "/draft", "", "<head>\n<meta name=robots content=noindex>\n</head>")
+		v.get("plain.example", "/marked", "X-Robots-Tag: noindex", "<head></head>")
+		v.get("plain.example", "/private/x", "", "")
+		return v
+	}
+	v := crawl(t)
+	r := judged(t, v.record(), signal.PurposeSearch)
+	if r.Entries != 5 || r.Late != 2 || r.Same != 7 || r.NotByRules > 0 {
+		t.Errorf("%d entries, %d late, %d same, %d not by rules: %+v", r.Entries, r.Late, r.Same, r.NotByRules, r.Examples)
+	}
+	want := replay.UseCounts{Judged: 4, Refused: 2, Allowed: 1, Unknown: 1} // the page that was not requested
+	if r.Uses.UseCounts != want || r.Uses.Others != 1 || r.Uses.Unknowns[0].Why != "the page was not requested" {
+		t.Errorf("for search: %+v, %d others, %+v", r.Uses.UseCounts, r.Uses.Others, r.Uses.Unknowns)
+	}
+	for name, c := range map[string]struct {
+		change                string
+		different, incomplete int64
+	}{
+		"another purpose":            {`UPDATE asker SET purpose = '["archive"]' WHERE purpose IS NOT NULL`, 3, 0},
+		"an unknown purpose":         {`UPDATE asker SET purpose = '["resale"]' WHERE purpose IS NOT NULL`, 0, 3},
+		"what a page states":         {`UPDATE outcome SET signals = replace(signals, 'disallow', 'allow')`, 2, 0},
+		"what robots.txt states":     {`UPDATE ground SET signals = replace(signals, 'disallow', 'allow') WHERE reason = 'signal'`, 1, 0},
+		"statements that are gone":   {`UPDATE outcome SET signals = NULL`, 0, 2},
+		"statements that are broken": {`UPDATE outcome SET signals = '{' WHERE signals IS NOT NULL`, 0, 2},
+		"the quoted statement":       {`UPDATE ground SET rule = rule || 'x' WHERE reason = 'signal'`, 3, 0},
+		"the verdict":                {`UPDATE ground SET verdict = 'would-refuse' WHERE reason = 'signal'`, 3, 0},
+		"a target that rules refuse": {`UPDATE entry SET target = CAST('/lp' AS BLOB) WHERE ground IN (SELECT id FROM ground WHERE reason = 'signal')`, 1, 0},
+	} {
+		v := crawl(t)
+		v.record()
+		v.change(c.change)
+		if r := judged(t, v.record()); r.Different != c.different || r.Incomplete != c.incomplete {
+			t.Errorf("%s: %d different, %d incomplete, want %d and %d: %+v", name, r.Different, r.Incomplete, c.different, c.incomplete, r.Examples)
+		}
+	}
+}
+
+// The page is explained with the statement that withheld it, and the line of robots.txt is
+// shown only when the statement is in robots.txt.
+func TestExplain_AStatement(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t, signal.PurposeTraining, signal.PurposeSearch)
+	v.robots("managed.example", managed)
+	v.robots("plain.example", "User-agent: *\nDisallow: /private\n")
+	v.get("managed.example", "/a", "", "")
+	v.get("plain.example", "/draft", "", "<head>\n<meta name=robots content=noindex>\n</head>")
+	record := v.record()
+	explain := func(host, target string) *replay.Explained {
+		x, err := replay.ExplainURL(t.Context(), record, func(string) (*acl.Rules, error) { return &acl.Rules{}, nil }, rules.Origin{Scheme: "https", Host: host, Port: 443}, target, store.Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	x := explain("managed.example", "/a")
+	if x.Text != "Content-Signal: search=yes, ai-train=no" || x.Again != replay.Same || x.Use.Of(signal.TrainAI) != signal.Disallow || x.Withheld() {
+		t.Errorf("line %q, %s, %+v", x.Text, x.Again, x.Use)
+	}
+	x = explain("plain.example", "/draft")
+	if x.Text != "" || x.Again != replay.Same || x.Use.Of(signal.Search) != signal.Disallow || !x.Withheld() || x.Late.Line != 2 || x.Outcome.SiteStatus != 200 {
+		t.Errorf("line %q, %s, %+v, %+v", x.Text, x.Again, x.Use, x.Late)
+	}
+	if !slices.Equal(x.Purposes, []string{"training", "search"}) || x.PageSignals == nil || x.Signals != nil {
+		t.Errorf("purposes %q, signals %s, %s", x.Purposes, x.Signals, x.PageSignals)
+	}
+}
+
+// A record of an earlier layout has no statement: only its robots.txt files can refuse.
+func TestJudge_ARecordOfLayout1HasNoStatements(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../store/testdata/layout1.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &visitor{t: t, path: filepath.Join(t.TempDir(), "audit.db")}
+	if err := os.WriteFile(v.path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", v.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var allowed int64
+	err = db.QueryRow("SELECT count(*) FROM entry JOIN ground g ON g.id = ground WHERE g.judged = 'path' AND g.verdict = 'allow' AND g.policy IS NOT NULL").Scan(&allowed)
+	if err != nil || allowed == 0 {
+		t.Fatal(allowed, err)
+	}
+	db.Close()
+	u := judged(t, v.record(), signal.PurposeTraining).Uses
+	if want := (replay.UseCounts{Judged: allowed, NotRecorded: allowed}); u.UseCounts != want || u.Others != 12-allowed {
+		t.Errorf("%+v and %d others, want %+v", u.UseCounts, u.Others, want)
+	}
+}

@@ -1,0 +1,100 @@
+package auditcmd
+
+import (
+	"fmt"
+	"strings"
+
+	"heed/internal/audit/replay"
+	"heed/internal/audit/store"
+	"heed/internal/check"
+	"heed/internal/console"
+	"heed/internal/signal"
+)
+
+// use prints the purpose of the client, and what the site states about the use of the page.
+func (y *whyPrinter) use() {
+	if t := y.decision; len(t.Purposes) > 0 {
+		y.Step("Purpose", "%s", console.Quoted(strings.Join(t.Purposes, ", ")))
+	}
+	if v := y.decision.Use; v != nil {
+		y.UseSteps(v)
+	}
+}
+
+// siteAnswer prints the site's answer where it was a refusal, or where the client did not
+// get it.
+func (y *whyPrinter) siteAnswer(o *store.Outcome) {
+	if o.SiteStatus != 0 {
+		y.More("the site answered with status %d, and its page was withheld", o.SiteStatus)
+	}
+	if o.SiteAnswer != "" {
+		y.More("the site's answer: %s", answerWords(o.SiteAnswer))
+	}
+}
+
+// statementText returns a statement with its place.
+func statementText(x *replay.StatementUse) string {
+	text := console.Quoted(x.URL)
+	if x.Line > 0 {
+		text += fmt.Sprintf(", line %d", x.Line)
+	}
+	return console.Quoted(x.Text) + " (" + text + ")"
+}
+
+// answerWords returns the class of a site's answer in words.
+func answerWords(class string) string {
+	words := signal.SiteAnswer(class).Words()
+	if words == class {
+		return console.Quoted(class)
+	}
+	return words + " (" + class + ")"
+}
+
+// uses prints what would have become of requests for other purposes.
+func (p *replayPrinter) uses(u *replay.Uses) {
+	var names []string
+	for _, purpose := range u.Purposes {
+		names = append(names, string(purpose))
+	}
+	p.line("if the clients had stated the purpose %s, of %s that robots.txt allows:", strings.Join(names, ", "), console.Plural(uint64(u.Judged), "request"))
+	p.line("  %9d  refused by what the site states", u.Refused)
+	p.line("  %9d  allowed: all that could refuse them was read", u.Allowed)
+	p.count(u.Unknown, "unknown, since not all was read:")
+	for _, w := range u.Unknowns {
+		p.line("             %9d  %s", w.Count, w.Why)
+	}
+	p.count(u.NotRecorded, "not recorded: the record has no statement of the site")
+	if len(u.Categories) > 1 {
+		for _, c := range u.Categories {
+			p.line("  %s (%s): %d refused, %d allowed, %d unknown, %d not recorded", c.Purpose, c.Category, c.Refused, c.Allowed, c.Unknown, c.NotRecorded)
+		}
+	}
+	for i := range u.Sites {
+		if i == check.MaxListed {
+			p.line("  and %s", console.Plural(uint64(len(u.Sites)-check.MaxListed+u.Further), "further site"))
+			break
+		}
+		p.usesOf(&u.Sites[i])
+	}
+}
+
+// usesOf prints the requests to one site, and the statements that would have refused them.
+func (p *replayPrinter) usesOf(s *replay.SiteUse) {
+	p.line("  %s: %d of %s refused", console.Quoted(s.Site), s.Refused, console.Plural(uint64(s.Judged), "request"))
+	others := s.OtherStatements
+	for i := range s.Statements {
+		x := &s.Statements[i]
+		if i >= check.MaxListed {
+			others += x.Count
+			continue
+		}
+		text := console.Quoted(x.Detail)
+		if x.Text != "" {
+			text += ": " + statementText(x)
+		}
+		p.line("      %6d  %s", x.Count, text)
+	}
+	if others > 0 {
+		p.line("      %6d  by other statements; --json lists more of them", others)
+	}
+}

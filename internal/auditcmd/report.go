@@ -68,6 +68,7 @@ type AuditReportCmd struct {
 	recordFiles
 	auditWindow
 	Conduct bool   `help:"Add the conduct of each client: robots.txt, gaps, repetitions."`
+	Use     bool   `help:"With --csv: print the chapter by purpose, on what sites state about the use of pages."`
 	By      string `enum:"agent,address,user" default:"agent" placeholder:"WORD" help:"Count by agent (the judged name), address or user."`
 	Paper   string `xor:"form" placeholder:"DIR" help:"Write tables for a paper, queries and a codebook to a new directory."`
 	Text    bool   `xor:"form" help:"Print plain text (the default)."`
@@ -80,8 +81,9 @@ type AuditReportCmd struct {
 func (AuditReportCmd) Help() string {
 	return `Reports, by agent and by site, the requests, refusals and their rules, the waiting
 times, requests that were not judged, exceptions that decided, and robots.txt files
-that changed or were unreachable. Several records are reported as one. With
---conduct, --csv prints one row per agent and site.
+that changed or were unreachable; by purpose, what sites state about the use of their
+pages, and how they refused. Several records are reported as one. With --conduct,
+--csv prints one row per agent and site; with --use, the chapter by purpose.
 
 The record is reported as it is; missing or added rows are a warning on stderr. Only
 heed audit verify finds values that were changed: run it first.
@@ -90,6 +92,7 @@ heed audit verify finds values that were changed: run it first.
   heed audit report --conduct --html > report.html
   heed audit report --by user --from 30d
   heed audit report --client newsbot --csv audit.db > newsbot.csv
+  heed audit report --use --csv > purposes.csv
   heed audit report --paper tables/ crawl.db
   heed audit report --conduct heed1/audit.db heed2/audit.db`
 }
@@ -110,7 +113,10 @@ func (c *AuditReportCmd) Run(a *console.App) error {
 	if c.Paper != "" {
 		return c.paper(a, q, records)
 	}
-	q.Conduct, q.By = c.Conduct, c.By
+	if c.Use && !c.CSV {
+		return errors.New("--use selects a table of --csv; the other forms always have the chapter by purpose\nAdd --csv, or leave out --use")
+	}
+	q.Conduct, q.By, q.Use = c.Conduct, c.By, c.Use
 	var done func()
 	q.Progress, done = a.Bar("reading decisions")
 	r, err := report.New(records, q, a.Now())

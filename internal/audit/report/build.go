@@ -24,7 +24,8 @@ type builder struct {
 	readers []*store.Reader
 	line    timeline
 	trails  map[pair]*trail // for conduct
-	back    int64           // how often the clock went back
+	use     usage
+	back    int64 // how often the clock went back
 
 	counted            map[string]bool // numbers of requests that have been added
 	exempt, unrecorded int64
@@ -46,7 +47,7 @@ func New(records []*store.Record, query Query, now time.Time) (*Report, error) {
 		return nil, err
 	}
 	defer release()
-	b := &builder{query: &query, readers: all, cells: map[place]*Counts{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, counted: map[string]bool{}, line: newTimeline()}
+	b := &builder{query: &query, readers: all, cells: map[place]*Counts{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, counted: map[string]bool{}, line: newTimeline(), use: newUsage()}
 	rep := &Report{Made: now.UTC().Truncate(time.Second), Query: query}
 	for _, r := range all {
 		f, err := r.File()
@@ -119,6 +120,7 @@ func (b *builder) requests(r *store.Reader, n *names) error {
 			return nil
 		}
 		b.count(q, c, s, x)
+		b.use.count(q, c, s, &x, b.siteName)
 		b.troubled(q, s, x, n)
 		if b.query.Conduct {
 			return b.follow(q, c, s, x, d)
@@ -126,6 +128,9 @@ func (b *builder) requests(r *store.Reader, n *names) error {
 		return nil
 	})
 }
+
+// siteName returns the name of the origin with a number.
+func (b *builder) siteName(origin int) string { return siteName(b.origins.keys[origin]) }
 
 // clockSlack is how much later than the next in the record a request may have been
 // decided on, in microseconds, before a clock is said to have gone back: a thread

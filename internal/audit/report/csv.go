@@ -18,13 +18,16 @@ var cubeColumns = []string{
 }
 
 // WriteCSV writes one row per agent, site and way of deciding, of which all
-// other numbers of the report are sums; with conduct asked for, one row per
-// agent and site instead.
+// other numbers of the report are sums, but those by purpose; with conduct asked for,
+// one row per agent and site instead, and with Query.Use the chapter by purpose.
 func (r *Report) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	if r.Query.Conduct {
+	switch {
+	case r.Query.Use:
+		r.Use.csv(c)
+	case r.Query.Conduct:
 		r.conductCSV(c)
-	} else {
+	default:
 		r.cubeCSV(c)
 	}
 	c.Flush()

@@ -32,7 +32,7 @@ func (b *builder) finish(rep *Report) error {
 	}
 	rep.Periods, rep.PeriodSeconds, rep.ClockBack = b.line.periods(), Seconds(b.line.width).float(), b.back
 	rep.Exempt, rep.Unrecorded, rep.Gaps = b.exempt, b.unrecorded, b.gaps
-	rep.Conduct = b.conduct()
+	rep.Conduct, rep.Use = b.conduct(), b.use.finish(b.siteName)
 	var err error
 	rep.Changes, err = b.changes()
 	rep.order()

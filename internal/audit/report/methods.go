@@ -3,10 +3,13 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"heed/internal/audit/store"
+	"heed/internal/audit/uses"
 	"heed/internal/reason"
 	"heed/internal/safetext"
 )
@@ -24,6 +27,7 @@ type methods struct {
 	classes       reason.Counts
 	wouldBe       reason.Counts // those that were only observed, by the class of their refusal
 	sensitivity   []Sensitivity
+	purposes      []string // that clients stated
 }
 
 // note takes in a row of a table.
@@ -46,6 +50,10 @@ func (m *methods) note(table string, columns, cells []string) {
 			m.classes[class] += number("class_" + class.Key())
 			m.wouldBe[class] += number("would_be_" + class.Key()) // 0 for those without a column
 		}
+	case "rules":
+		if uses.BySignal(row["reason"]) {
+			m.sums["signal"] += number("requests")
+		}
 	case "coverage":
 		m.sums["by "+row["judged"]] += number("requests")
 	case "policies":
@@ -59,6 +67,19 @@ func (m *methods) note(table string, columns, cells []string) {
 			m.sums["state "+row["state"]] += number("requests")
 		}
 	}
+}
+
+// readPurposes notes the purposes of the clients that filter selects.
+func (m *methods) readPurposes(filter *store.Filter) error {
+	known := map[string]bool{}
+	err := m.reader.Clients(filter, func(c *store.Client) {
+		for _, p := range c.Purposes {
+			known[p] = known[p] || c.Selected
+		}
+	})
+	maps.DeleteFunc(known, func(_ string, selected bool) bool { return !selected })
+	m.purposes = slices.Sorted(maps.Keys(known))
+	return err
 }
 
 // write writes the paragraph, in lines that a terminal shows whole.
@@ -87,6 +108,10 @@ func (m *methods) write(w io.Writer, window string) {
 	text += fmt.Sprintf("%s of all requests were judged by their path, %s by the host alone. ", of("by path"), of("by host"))
 	text += fmt.Sprintf("Of the requests decided under a site's policy, %s rested on an old copy of a robots.txt that could not be read again, %s on the site's statement that it has none (4xx), %s were decided while it could not be read, and %s by a file of the operator in its place. ",
 		ofDecided("stale"), ofDecided("state unavailable"), ofDecided("state unreachable"), ofDecided("own"))
+	if len(m.purposes) > 0 {
+		text += fmt.Sprintf("Clients stated that they crawl for %s. What sites state about the use of their pages (Content-Signal, Content-Usage, RSL licences, TDMRep, X-Robots-Tag, META elements) was read from robots.txt, from the documents that these purposes need, from the header of each answer and, where the settings want it, from the first 256 KiB of the head of each page; it refused %s (%s), before they were sent or by withholding the page. What was not stated or could not be read is unknown, and refused only under the profile strict. ",
+			safetext.Visible(strings.Join(m.purposes, ", ")), number(m.sums["signal"], "request"), of("signal"))
+	}
 	for _, s := range m.sensitivity {
 		text += fmt.Sprintf("Judged again under the profile %s, %s of %s would have had another verdict. ", s.Profile, commas(s.Allowed+s.Refused), commas(s.Judged))
 	}

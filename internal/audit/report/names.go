@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"heed/internal/audit/store"
+	"heed/internal/audit/uses"
 	"heed/rules"
 )
 
@@ -45,6 +46,11 @@ type way struct {
 type basis struct {
 	way    int   // its number among the report's ways
 	policy int64 // 0: none
+
+	verdict, reason string
+	signals         string // what the site states, as JSON
+	used            bool   // the rules of the site allow it, so that its use counts
+	bySignal        bool   // a statement on the use decided
 }
 
 // names are the small tables of one record, by id.
@@ -107,7 +113,11 @@ func (b *builder) names(r *store.Reader) (*names, error) {
 			n.sites[id] = site{b.origins.number(o), selected}
 		}),
 		r.Bases(0, math.MaxInt64, func(x *store.Basis) {
-			n.bases[x.ID] = basis{b.ways.number(way{x.Judged, x.Verdict.Verdict, x.Reason, x.Group, x.Rule, x.Settled, x.Line}), x.Policy}
+			bySignal := uses.BySignal(x.Reason)
+			n.bases[x.ID] = basis{
+				b.ways.number(way{x.Judged, x.Verdict.Verdict, x.Reason, x.Group, x.Rule, x.Settled, x.Line}), x.Policy,
+				x.Verdict.Verdict, x.Reason, x.Signals, x.Judged == "path" && x.Policy != 0 && (bySignal || x.Verdict.Verdict == allow), bySignal,
+			}
 		}),
 		r.Policies(func(p *store.Policy) { n.policies[p.ID] = p }),
 	)

@@ -88,6 +88,11 @@ func (p *Paper) Write(ctx context.Context, dir string, records []*store.Record) 
 			return err
 		}
 	}
+	for _, m := range w.records {
+		if err := m.readPurposes(w.filter(m)); err != nil {
+			return err
+		}
+	}
 	if err := w.sensitivity(ctx, records); err != nil {
 		return err
 	}

@@ -40,6 +40,8 @@ type Query struct {
 	By string
 	// Conduct adds the behaviour of each client; it takes longer.
 	Conduct bool
+	// Use makes WriteCSV write the chapter by purpose.
+	Use bool
 	// Progress, if not nil, is called with the number of decisions read and of all,
 	// from one goroutine, every few thousand decisions.
 	Progress func(done, all int64)

@@ -85,7 +85,8 @@ func (r *record) once(table string, values ...any) int64 {
 
 // insert adds a row. Columns without a value are NULL.
 func (r *record) insert(table string, values ...any) {
-	s := r.held[table]
+	key := fmt.Sprint(table, len(values))
+	s := r.held[key]
 	if s == nil {
 		var columns int
 		r.must(r.tx.QueryRow("SELECT count(*) FROM pragma_table_info(?)", table).Scan(&columns))
@@ -93,7 +94,7 @@ func (r *record) insert(table string, values ...any) {
 		var err error
 		s, err = r.tx.Prepare("INSERT INTO " + table + " VALUES (" + strings.Repeat(",?", len(values))[1:] + missing + ")")
 		r.must(err)
-		r.held[table] = s
+		r.held[key] = s
 	}
 	_, err := s.Exec(values...)
 	r.must(err)

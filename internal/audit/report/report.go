@@ -45,6 +45,8 @@ type Report struct {
 
 	Conduct []Conduct `json:"conduct,omitempty"` // when it was asked for
 
+	Use *Use `json:"use,omitempty"` // by purpose; nil: no purpose and no statement was recorded
+
 	cube []row
 }
 

@@ -12,6 +12,9 @@ import (
 // flags are the columns of decisions that are true or false.
 var flags = []string{"declared", "redacted", "policy_stale", "policy_own", "from_site", "truncated"}
 
+// objects are the columns of decisions that contain JSON.
+var objects = []string{"tokens", "signals", "page_signals"}
+
 // Lines returns a Sink that writes one JSON object per decision and line.
 // Fields without a value are left out.
 func Lines(w io.Writer) Sink { return &lines{w: w} }
@@ -30,7 +33,7 @@ type field struct {
 
 func (l *lines) head(columns []string) error {
 	for _, name := range columns {
-		l.columns = append(l.columns, field{strconv.Quote(name) + ":", slices.Contains(flags, name), name == "tokens"})
+		l.columns = append(l.columns, field{strconv.Quote(name) + ":", slices.Contains(flags, name), slices.Contains(objects, name)})
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"heed/internal/audit/uses"
 	"heed/internal/safetext"
 )
 
@@ -21,6 +22,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Total.Requests > 0 {
 		t.counts(r)
 		t.whys(r)
+		t.use(r)
 		t.changes(r)
 		t.conduct(r)
 	}
@@ -186,7 +188,7 @@ func (r *Reason) judgedBy() string {
 func (d *Deciding) Why() string {
 	var parts []string
 	switch {
-	case d.Line > 0:
+	case d.Line > 0 && !uses.BySignal(d.Reason): // a statement may be on a line of a page
 		parts = append(parts, fmt.Sprintf("robots.txt line %d %s (group %s)", d.Line, safetext.Visible(d.Rule), safetext.Visible(d.Group)))
 	case d.Rule != "":
 		parts = append(parts, words(d.Reason)+": "+safetext.Visible(d.Rule))

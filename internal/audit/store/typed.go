@@ -347,6 +347,8 @@ type Request struct {
 	SiteRefused bool // heed let it through, and the site refused it
 	Failed      bool // heed answered it with an error (reason.FailedStatus)
 	BytesOut    int64
+	SiteAnswer  string // as in Outcome
+	Signals     string // as in Outcome
 
 	Method, Target string // empty unless targets were requested
 	Redacted       bool   // as in Entry, likewise
@@ -362,7 +364,7 @@ func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error
 	}
 	where := strings.Join(append(filter.window(), "id NOT IN (SELECT revises FROM main.entry WHERE revises IS NOT NULL)"), " AND ")
 	q := &Request{}
-	return r.each("SELECT seq, time, asker, site, coalesce(late, ground), waited, asked, status, from_site, bytes_out"+columns+
+	return r.each("SELECT seq, time, asker, site, coalesce(late, ground), waited, asked, status, from_site, bytes_out, site_answer, outcome.signals"+columns+
 		" FROM entry LEFT JOIN outcome ON entry = seq WHERE "+where+" ORDER BY seq", func(f *fields) error {
 		*q = Request{
 			Seq: f.integer(), Time: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(), Waited: f.integer(), Delay: f.integer(),
@@ -370,6 +372,7 @@ func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error
 		}
 		status, fromSite := int(f.integer()), f.flag()
 		q.SiteRefused, q.Failed, q.BytesOut = fromSite && audit.SiteRefused(status), !fromSite && reason.FailedStatus(status), f.integer()
+		q.SiteAnswer, q.Signals = f.text(), f.text()
 		if targets {
 			q.Method, q.Target, q.Redacted = f.text(), string(f.octets()), f.flag()
 		}

@@ -1,0 +1,354 @@
+package report
+
+import (
+	"cmp"
+	"encoding/csv"
+	"slices"
+	"time"
+
+	"heed/internal/audit/store"
+	"heed/internal/audit/uses"
+	"heed/internal/safetext"
+	"heed/internal/signal"
+)
+
+// Use is what sites state about the use of their pages, and what they answered: the
+// chapter by purpose.
+type Use struct {
+	Purposes []PurposePart `json:"purposes"`
+	// Refusals are the statements by which requests were refused or pages withheld, or
+	// would have been, the most first.
+	Refusals []UseRefusal `json:"refusals"`
+	Answers  []SiteAnswer `json:"site_answers"` // the most first
+
+	cube []useCount
+}
+
+// PurposePart counts the requests of clients with one purpose, of those that the
+// robots.txt of the site allows. One with several purposes counts under each.
+type PurposePart struct {
+	Purpose    string        `json:"purpose"`  // notStated: none was stated, and the site stated something
+	Requests   int64         `json:"requests"` // the sum of the counts of each category
+	Refused    int64         `json:"refused"`  // for this purpose, also those that were only observed
+	Categories []CategoryUse `json:"categories"`
+}
+
+// CategoryUse counts the requests of a purpose by what sites state about one category.
+type CategoryUse struct {
+	Category signal.Category `json:"category"`
+	Allowed  int64           `json:"allowed"`
+	Refused  int64           `json:"refused"` // a licence that asks for something first refuses
+	Unknown  int64           `json:"unknown"` // nothing was stated, or not all was read
+}
+
+// UseRefusal is how often one statement of a site refused a purpose.
+type UseRefusal struct {
+	Site     string          `json:"site"`
+	Purpose  signal.Purpose  `json:"purpose"`
+	Category signal.Category `json:"category"`
+	Reason   string          `json:"reason"`
+	Verdict  string          `json:"verdict"` // refuse, or would-refuse
+	Source   signal.Source   `json:"source,omitempty"`
+	Text     string          `json:"text,omitempty"`
+	Line     int             `json:"line,omitempty"` // of robots.txt, a licence or a TDMRep file
+	Detail   string          `json:"detail"`
+	Count    int64           `json:"count"`
+	First    time.Time       `json:"first"`
+	Last     time.Time       `json:"last"`
+}
+
+// SiteAnswer is how often a site refused requests in one way.
+type SiteAnswer struct {
+	Site   string `json:"site"`
+	Answer string `json:"site_answer"`
+	Count  int64  `json:"count"`
+}
+
+// Words explains the answer; the text is escaped.
+func (a *SiteAnswer) Words() string {
+	return safetext.Visible(signal.SiteAnswer(a.Answer).Words())
+}
+
+// notStated is the purpose of clients without one.
+const notStated = "(not stated)"
+
+// useRow is a cell of the cube of which the counts by purpose are sums.
+type useRow struct {
+	purpose  string
+	origin   int
+	category signal.Category
+	answer   uses.Answer
+	source   signal.Source
+	text     string
+	line     int
+}
+
+// useCount is the number of requests of a cell.
+type useCount struct {
+	useRow
+	site string
+	n    int64
+}
+
+// answered is a site and the kind of its answer.
+type answered struct {
+	origin int
+	answer string
+}
+
+// maxStatements bounds the statements of one site that are counted separately; further
+// ones are counted without their text.
+const maxStatements = 200
+
+// usage counts by purpose.
+type usage struct {
+	reader   uses.Reader
+	cube     map[useRow]int64
+	purposes map[string]*PurposePart
+	refusals map[UseRefusal]*UseRefusal // by those without count and times
+	answers  map[answered]int64
+	texts    map[int]map[string]bool // by origin
+}
+
+func newUsage() usage {
+	return usage{
+		cube: map[useRow]int64{}, purposes: map[string]*PurposePart{}, refusals: map[UseRefusal]*UseRefusal{},
+		answers: map[answered]int64{}, texts: map[int]map[string]bool{},
+	}
+}
+
+// count counts a request of c to a site that was decided as x says.
+func (u *usage) count(q *store.Request, c *client, s site, x *basis, siteName func(int) string) {
+	if q.SiteAnswer != "" {
+		u.answers[answered{s.origin, q.SiteAnswer}]++
+	}
+	if !x.used || x.signals == "" && q.Signals == "" && len(c.Purposes) == 0 {
+		return
+	}
+	v, _ := u.reader.Both(x.signals, q.Signals) // what cannot be read is unknown; heed audit verify reports damage
+	if v == nil && len(c.Purposes) == 0 {
+		return
+	}
+	names := c.Purposes
+	if len(names) == 0 {
+		names = []string{notStated}
+	}
+	for _, name := range names {
+		p := u.purposes[name]
+		if p == nil {
+			p = &PurposePart{Purpose: name}
+			u.purposes[name] = p
+		}
+		p.Requests++
+		if _, refused := v.Refuses(signal.Purpose(name)); refused && x.bySignal {
+			p.Refused++
+		}
+		u.categories(name, s.origin, v)
+	}
+	if x.bySignal {
+		u.refused(q, c, x, v, siteName(s.origin), s.origin)
+	}
+}
+
+// categories counts what a site states for a client with a purpose.
+func (u *usage) categories(purpose string, origin int, v *signal.Verdict) {
+	for _, p := range signal.Purposes() {
+		c := p.Category()
+		row := useRow{purpose: purpose, origin: origin, category: c, answer: uses.Unknown}
+		var statement *signal.Statement
+		if r, refused := v.Refuses(p); refused {
+			row.answer, statement = uses.Refused, r.Statement
+		} else if v.Of(c) == signal.Allow {
+			row.answer = uses.Allowed
+			if by := v.Results[c].By; len(by) > 0 && by[0] >= 0 && by[0] < len(v.Statements) {
+				statement = &v.Statements[by[0]]
+			}
+		}
+		row.source, row.text, row.line = u.place(origin, statement)
+		u.cube[row]++
+	}
+}
+
+// place returns what identifies a statement of a site; the pages of a site make the same
+// one on different lines.
+func (u *usage) place(origin int, s *signal.Statement) (source signal.Source, text string, line int) {
+	if s == nil {
+		return "", "", 0
+	}
+	texts := u.texts[origin]
+	if texts == nil {
+		texts = map[string]bool{}
+		u.texts[origin] = texts
+	}
+	if !texts[s.Text] && len(texts) >= maxStatements {
+		return s.Source, "", 0
+	}
+	texts[s.Text] = true
+	if s.Source == signal.SourceHeader || s.Source == signal.SourceMeta {
+		return s.Source, s.Text, 0
+	}
+	return s.Source, s.Text, s.Line
+}
+
+// refused counts a request that a statement refused.
+func (u *usage) refused(q *store.Request, c *client, x *basis, v *signal.Verdict, site string, origin int) {
+	key := UseRefusal{Site: site, Reason: x.reason, Verdict: x.verdict}
+	stated, err := uses.Purposes(c.Purposes)
+	if r, refused := v.Refuses(stated...); refused && err == nil {
+		key.Purpose, key.Category, key.Detail = r.Purpose, r.Category, r.Detail
+		key.Source, key.Text, key.Line = u.place(origin, r.Statement)
+	}
+	at := moment(q.Time)
+	r := u.refusals[key]
+	if r == nil {
+		made := key
+		made.First, made.Last, r = at, at, &made
+		u.refusals[key] = r
+	}
+	r.Count++
+	if at.Before(r.First) {
+		r.First = at
+	}
+	if at.After(r.Last) {
+		r.Last = at
+	}
+}
+
+// finish returns the chapter; nil when there is nothing in it.
+func (u *usage) finish(siteName func(int) string) *Use {
+	if len(u.purposes) == 0 && len(u.answers) == 0 {
+		return nil
+	}
+	use := &Use{Purposes: []PurposePart{}, Refusals: []UseRefusal{}, Answers: []SiteAnswer{}}
+	byPurpose := map[string]map[signal.Category]*CategoryUse{}
+	for row, n := range u.cube {
+		use.cube = append(use.cube, useCount{row, siteName(row.origin), n})
+		if byPurpose[row.purpose] == nil {
+			byPurpose[row.purpose] = map[signal.Category]*CategoryUse{}
+		}
+		c := byPurpose[row.purpose][row.category]
+		if c == nil {
+			c = &CategoryUse{Category: row.category}
+			byPurpose[row.purpose][row.category] = c
+		}
+		switch row.answer {
+		case uses.Allowed:
+			c.Allowed += n
+		case uses.Refused:
+			c.Refused += n
+		default:
+			c.Unknown += n
+		}
+	}
+	for name, p := range u.purposes {
+		for _, c := range signal.Categories() {
+			p.Categories = append(p.Categories, *byPurpose[name][c])
+		}
+		use.Purposes = append(use.Purposes, *p)
+	}
+	for _, r := range u.refusals {
+		use.Refusals = append(use.Refusals, *r)
+	}
+	for a, n := range u.answers {
+		use.Answers = append(use.Answers, SiteAnswer{siteName(a.origin), a.answer, n})
+	}
+	use.order()
+	slices.SortFunc(use.cube, func(a, b useCount) int {
+		return cmp.Or(cmp.Compare(a.purpose, b.purpose), cmp.Compare(a.site, b.site), cmp.Compare(a.category, b.category),
+			cmp.Compare(a.answer, b.answer), cmp.Compare(a.source, b.source), cmp.Compare(a.line, b.line), cmp.Compare(a.text, b.text))
+	})
+	return use
+}
+
+// order puts the lists in order.
+func (u *Use) order() {
+	byMost(u.Purposes, func(p *PurposePart) (int64, string) { return p.Requests, p.Purpose })
+	byMost(u.Refusals, func(r *UseRefusal) (int64, string) {
+		return r.Count, r.Site + "\x00" + string(r.Purpose) + "\x00" + r.Verdict + "\x00" + r.Text
+	})
+	byMost(u.Answers, func(a *SiteAnswer) (int64, string) { return a.Count, a.Site + "\x00" + a.Answer })
+}
+
+// Why returns the statement that refused, with its place; the texts in it are escaped.
+func (r *UseRefusal) Why() string {
+	words := words(r.Reason)
+	if r.Detail != "" {
+		words += ": " + safetext.Visible(r.Detail)
+	}
+	if r.Text == "" {
+		return words
+	}
+	place := useSources[r.Source]
+	if r.Line > 0 {
+		place += " line " + whole(int64(r.Line))
+	}
+	return words + "; " + place + ": " + safetext.Visible(r.Text)
+}
+
+// useSources name the places of statements.
+var useSources = map[signal.Source]string{
+	signal.SourceRobots: "robots.txt", signal.SourceTDMRep: "TDMRep file", signal.SourceLicence: "licence",
+	signal.SourceHeader: "header", signal.SourceMeta: "head of the page",
+}
+
+// Known are the categories of which sites state something, or that the purpose is.
+func (p *PurposePart) Known() []CategoryUse {
+	return slices.DeleteFunc(slices.Clone(p.Categories), func(c CategoryUse) bool {
+		return c.Allowed+c.Refused == 0 && c.Category != signal.Purpose(p.Purpose).Category()
+	})
+}
+
+// use writes the chapter by purpose.
+func (t *text) use(r *Report) {
+	u := r.Use
+	if u == nil {
+		return
+	}
+	if len(u.Purposes) > 0 {
+		t.title("Use of pages, by purpose: what sites state, of requests that robots.txt allows")
+		t.line("purpose", "requests", "refused", "category", "allowed", "refused", "unknown")
+		for i := range u.Purposes {
+			p := &u.Purposes[i]
+			cells := []any{safetext.Visible(p.Purpose), commas(p.Requests), commas(p.Refused)}
+			for _, c := range p.Known() {
+				t.line(append(cells, c.Category, commas(c.Allowed), commas(c.Refused), commas(c.Unknown))...)
+				cells = []any{"", "", ""}
+			}
+		}
+	}
+	if len(u.Refusals) > 0 {
+		t.title("Refused by what sites state")
+		limited(t, u.Refusals, func(r *UseRefusal) {
+			t.line(commas(r.Count)+" x", safetext.Visible(r.Verdict), safetext.Visible(r.Site), safetext.Visible(string(r.Purpose)), r.Why())
+		})
+	}
+	if len(u.Answers) > 0 {
+		t.title("Refused or priced by sites")
+		limited(t, u.Answers, func(a *SiteAnswer) {
+			t.line(commas(a.Count)+" x", safetext.Visible(a.Site), safetext.Visible(a.Answer), a.Words())
+		})
+	}
+}
+
+// useColumns are the columns of WriteCSV when the chapter by purpose is asked for. A row of
+// the kind "use" counts requests with one purpose and what the site states about one
+// category; one of the kind "site-answer" counts refusals of the site.
+var useColumns = []string{"kind", "purpose", "site", "category", "answer", "source", "text", "line", "requests"}
+
+// csv writes the chapter, which may be nil.
+func (u *Use) csv(c *csv.Writer) {
+	_ = c.Write(useColumns) // the writer keeps its error
+	if u == nil {
+		return
+	}
+	for _, row := range u.cube {
+		line := ""
+		if row.line > 0 {
+			line = whole(int64(row.line))
+		}
+		_ = c.Write([]string{"use", plain(row.purpose), plain(row.site), string(row.category), string(row.answer), plain(string(row.source)), plain(row.text), line, whole(row.n)})
+	}
+	for _, a := range u.Answers {
+		_ = c.Write([]string{"site-answer", "", plain(a.Site), "", plain(a.Answer), "", "", "", whole(a.Count)})
+	}
+}

@@ -3,6 +3,7 @@ package cache
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -30,12 +31,13 @@ const (
 
 // bodyLimits is what the reading of one body shares with all others.
 type bodyLimits struct {
+	most     int           // octets that are read, decoded
 	long     func() error  // called before more than shortBody is held
 	decoders chan struct{} // has room for each decoder at work
 }
 
 // readBody reads the body of a 200 or 203, decoded. When it is longer than
-// maxBody, cut is set and the body ends with its last whole line: half a line
+// r.most, cut is set and the body ends with its last whole line: half a line
 // is another rule ("Disallow: /" of "Disallow: /private"). A body shorter than
 // announced is an error.
 func (r *bodyLimits) readBody(resp *http.Response) (body []byte, cut bool, err error) {
@@ -45,7 +47,7 @@ func (r *bodyLimits) readBody(resp *http.Response) (body []byte, cut bool, err e
 	}
 	// What is sent is read before it is decoded, so that no decoder, whose
 	// windows may be large, waits for a slow site.
-	sent, more, err := readEncoded(resp, maxBody+codingOverhead, r.long)
+	sent, more, err := readEncoded(resp, r.most+codingOverhead, r.long)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = publicErrorf(err, "was cut off before its end")
 	}
@@ -62,20 +64,28 @@ func (r *bodyLimits) readBody(resp *http.Response) (body []byte, cut bool, err e
 		}
 	}
 	switch {
-	case len(body) > maxBody:
-		return body[:bytes.LastIndexAny(body[:maxBody], "\r\n")+1], true, nil
+	case len(body) > r.most:
+		return body[:bytes.LastIndexAny(body[:r.most], "\r\n")+1], true, nil
 	case more:
-		return nil, false, publicErrorf(nil, "came in a longer %s form than 4 MiB can have", name)
+		return nil, false, publicErrorf(nil, "came in a longer %s form than %s can have", name, size(r.most))
 	case err != nil:
 		return nil, false, err
 	}
 	return body, false, nil
 }
 
+// size returns a number of octets for people.
+func size(octets int) string {
+	if octets < 1<<20 {
+		return fmt.Sprintf("%d KiB", octets>>10)
+	}
+	return fmt.Sprintf("%d MiB", octets>>20)
+}
+
 func (r *bodyLimits) decode(name string, sent []byte) ([]byte, error) {
 	r.decoders <- struct{}{}
 	defer func() { <-r.decoders }()
-	return decode(name, sent)
+	return decode(name, sent, r.most)
 }
 
 // readEncoded reads what resp brings, most octets at the most; more reports whether
@@ -128,9 +138,9 @@ func isHTML(h http.Header, body []byte) bool {
 	return bytes.HasPrefix(start, []byte("<!doctype html")) || bytes.HasPrefix(start, []byte("<html"))
 }
 
-// decode returns what sent, of the coding of that name, holds; more than maxBody of it
+// decode returns what sent, of the coding of that name, holds; more than most octets of it
 // only to show that there is more.
-func decode(name string, sent []byte) ([]byte, error) {
+func decode(name string, sent []byte, most int) ([]byte, error) {
 	r, err := coding.NewReader(name, bytes.NewReader(sent))
 	if errors.Is(err, io.EOF) { // in its first octets
 		return nil, io.ErrUnexpectedEOF
@@ -138,5 +148,5 @@ func decode(name string, sent []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(r, maxBody+1))
+	return io.ReadAll(io.LimitReader(r, int64(most)+1))
 }

@@ -71,12 +71,12 @@ func TestHeed_TruncatedCodingsAreFailures(t *testing.T) {
 	for form, body := range encoded(string(noise)) {
 		name, _, _ := strings.Cut(form, ",")
 		for n := 1; n < len(body); n += 1 + n/16 {
-			if got, err := decode(name, body[:n]); err == nil {
+			if got, err := decode(name, body[:n], maxBody); err == nil {
 				t.Errorf("%s, %d of %d octets: no error, %d decoded", form, n, len(body), len(got))
 			}
 		}
 		for _, n := range []int{1, 2, 4} {
-			if _, err := decode(name, body[:len(body)-n]); err == nil {
+			if _, err := decode(name, body[:len(body)-n], maxBody); err == nil {
 				t.Errorf("%s, all but %d octets: no error", form, n)
 			}
 		}

@@ -6,7 +6,8 @@
 // file.go, filehealth.go, pending.go, bolt.go) or in the store of a fleet
 // (fleet.go), or waits for a fetch (fetch.go, limiter.go, body.go).
 // The pure function next (state.go, lifetime.go) turns the answer into the next
-// entry. info.go lists what is cached.
+// entry. info.go lists what is cached. document.go fetches other documents of sites in the
+// way of a robots.txt, and keeps none.
 //
 // Outside packages: github.com/patrickmn/go-cache, imported by memory.go alone;
 // go.etcd.io/bbolt, from file.go on.
@@ -16,6 +17,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -94,6 +96,16 @@ func (c *Cache) Held(o rules.Origin) (files []*rules.Policy) {
 		}
 	}
 	return files
+}
+
+// Document requests the document at u, an absolute http or https URL, as heed itself. It
+// has the bounds of a fetch of robots.txt: redirects, the number of fetches at a time, and
+// what Config.PerFetch does to them. It returns the status of the final answer and, with
+// 200 and 203, its decoded body; one of more than most octets is ErrTooLong. An error means
+// that there was no usable answer. permit, unless it is nil, returns why a redirect is not followed.
+// Nothing is cached. The end of ctx ends the fetch.
+func (c *Cache) Document(ctx context.Context, u *url.URL, most int, permit func(context.Context, *url.URL) error) (status int, body []byte, err error) {
+	return c.fetcher.document(ctx, u, most, permit)
 }
 
 // Size returns for how many origins something is kept, and about how many

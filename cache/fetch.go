@@ -85,7 +85,10 @@ func newFetcher(c Config) *fetcher {
 type job struct {
 	*fetcher
 	carrier http.RoundTripper
-	site    string // for the lanes
+	site    string                                // for the lanes
+	accept  string                                // the Accept field
+	most    int                                   // octets of the body, decoded
+	permit  func(context.Context, *url.URL) error // why a redirect is not followed; nil: each is
 	end     context.CancelCauseFunc
 	tickets []*ticket
 }
@@ -98,7 +101,7 @@ func (f *fetcher) fetch(o rules.Origin, as string, tags validators) answer {
 	// A fetch has no client's context: all callers share it, and the first
 	// of them to leave must not take it along.
 	ctx, end := context.WithCancelCause(context.Background())
-	j := &job{fetcher: f, site: siteOf(o.Host), end: end}
+	j := &job{fetcher: f, site: siteOf(o.Host), accept: "text/plain, */*;q=0.5", most: maxBody, end: end}
 	panics := true
 	defer func() {
 		if panics { // then no caller can call done
@@ -120,7 +123,7 @@ func (j *job) answer(ctx context.Context, o rules.Origin, as string, tags valida
 	ctx, cancel := context.WithTimeoutCause(ctx, j.timeout, answerTimeout(j.timeout))
 	defer cancel()
 	j.carrier = j.perFetch()
-	j.follow(ctx, &a, tags)
+	j.follow(ctx, &a, &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}, tags)
 	return a
 }
 
@@ -143,10 +146,8 @@ func (j *job) leave() {
 	j.tickets = nil
 }
 
-// follow follows the redirects to the final answer.
-func (j *job) follow(ctx context.Context, a *answer, tags validators) {
-	o := a.origin
-	u := &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}
+// follow requests u and follows the redirects to the final answer.
+func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators) {
 	hops := redirects{from: u}
 	for {
 		a.hops = append(a.hops, u.String())
@@ -169,7 +170,10 @@ func (j *job) follow(ctx context.Context, a *answer, tags validators) {
 			return
 		}
 		discard(resp)
-		if u, err = hops.follow(resp, u); err != nil {
+		if u, err = hops.follow(resp, u); err == nil && j.permit != nil {
+			err = j.permit(ctx, u)
+		}
+		if err != nil {
 			a.err = err
 			return
 		}
@@ -192,7 +196,7 @@ func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (
 	if as != "" {
 		req.Header.Set("User-Agent", as)
 	}
-	req.Header.Set("Accept", "text/plain, */*;q=0.5")
+	req.Header.Set("Accept", j.accept)
 	req.Header.Set("Accept-Encoding", coding.Accepted)
 	if tags.URL == u.String() { // another resource's validators would mean nothing
 		setIf(req.Header, "If-None-Match", tags.ETag)
@@ -237,19 +241,22 @@ func (j *job) readAnswer(ctx context.Context, a *answer, resp *http.Response, u 
 		return
 	}
 	defer resp.Body.Close()
-	r := bodyLimits{long: func() error { return j.enter(ctx, &j.longBodies) }, decoders: j.decoders}
+	r := bodyLimits{most: j.most, long: func() error { return j.enter(ctx, &j.longBodies) }, decoders: j.decoders}
 	body, cut, err := r.readBody(resp)
 	switch {
 	case err != nil:
 		a.err = withCause(ctx, fmt.Errorf("reading it: %w", err))
 		a.local = errors.Is(err, errFull)
 	case cut:
-		a.note = fmt.Sprintf("longer than %d MiB: the rest is ignored", maxBody>>20)
+		a.note = fmt.Sprintf("longer than %d MiB: the rest is ignored", j.most>>20)
 	case isHTML(resp.Header, body):
-		a.note = "answered with an HTML page"
+		a.note = htmlNote
 	}
 	a.body = body
 }
+
+// htmlNote is the Source.Note of a page for people.
+const htmlNote = "answered with an HTML page"
 
 // discard closes a body that is not needed. A small one is read first, so that its
 // connection can be used again.

@@ -18,6 +18,24 @@ const maxField = 8 << 10
 // maxLines is the number of lines of one field that are read.
 const maxLines = 100
 
+// fields are the names of the fields that may state something, in canonical form.
+var fields = [...]string{"X-Robots-Tag", "Robots-Tag", "Content-Usage", "Content-Signal", "Tdm-Reservation", "Tdm-Policy"}
+
+// Stated reports whether a header may have a statement. It is fast for one that has none.
+func Stated(h http.Header) bool {
+	for _, name := range fields {
+		if len(h[name]) > 0 {
+			return true
+		}
+	}
+	for _, line := range h["Link"] {
+		if strings.Contains(strings.ToLower(line), "rsl+xml") {
+			return true
+		}
+	}
+	return false
+}
+
 // header adds the statements of the header of an answer. Each line of X-Robots-Tag has
 // scopes of its own.
 func (j *judge) header(h http.Header) {

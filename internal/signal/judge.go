@@ -40,7 +40,29 @@ func Judge(in Input) *Verdict {
 	if !in.Crawl {
 		return v
 	}
+	if in.Page != nil {
+		v.Page = cmp.Or(string(in.Page.Why), "whole")
+	}
 	j := &judge{in: in, read: make(map[string]bool)}
+	j.collect()
+	v.Statements = j.all
+	v.resolve()
+	v.compact()
+	return v
+}
+
+// Declared returns the URLs of the licences that the sources of in declare for the page,
+// for Input.Licences.
+func Declared(in Input) []string {
+	in.Licences = nil
+	j := &judge{in: in, read: make(map[string]bool)}
+	j.collect()
+	return j.declares
+}
+
+// collect adds the statements of all sources.
+func (j *judge) collect() {
+	in := j.in
 	for _, s := range in.Robots.statements(in.Target) {
 		if s.Protocol == RSL {
 			j.declared(s, s.licence)
@@ -55,16 +77,8 @@ func Judge(in Input) *Verdict {
 		j.header(in.Header)
 	}
 	if in.Page != nil {
-		v.Page = "whole"
-		if in.Page.Why != page.Whole {
-			v.Page = string(in.Page.Why)
-		}
 		j.head(in.Page)
 	}
-	v.Statements = j.all
-	v.resolve()
-	v.compact()
-	return v
 }
 
 // Combine returns the verdict of the statements of both, such as the verdict about a
@@ -91,6 +105,8 @@ type judge struct {
 	in   Input
 	all  []Statement
 	read map[string]bool // licences whose statements are collected
+
+	declares []string // the licences that are declared
 }
 
 func (j *judge) add(s Statement) { j.all = append(j.all, s) }

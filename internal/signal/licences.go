@@ -1,6 +1,8 @@
 package signal
 
 import (
+	"slices"
+
 	"heed/internal/signal/licence"
 )
 
@@ -24,6 +26,9 @@ func (j *judge) declared(s Statement, address string) {
 		}
 		j.add(s)
 		return
+	}
+	if !slices.Contains(j.declares, address) {
+		j.declares = append(j.declares, address)
 	}
 	got, fetched := j.in.Licences[address]
 	switch {

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"strings"
 	"sync/atomic"
+
+	"heed/rules"
 )
 
 // ErrLessPublic is wrapped by the error of a redirect that is not followed, since
@@ -24,6 +26,9 @@ var ErrLessPublic = errors.New("the redirect leads to a less public address")
 //
 // A site that is only redirected to, and has another transport than the first, is
 // shown no client certificate: only the redirecting site has asked for its URL.
+//
+// All requests of a fetch under NamedBy count as redirects from the site that names their
+// URL, unless they go to the same host.
 //
 // A request that goes through another proxy is resolved there; of such a request,
 // only a host that is an address, or this machine by name, is known to be less
@@ -48,6 +53,13 @@ func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
 	t := g.transports.transport(r.URL.Scheme, r.URL.Host)
 	if g.begun && t != g.first {
 		t = g.transports.withoutCertificate(r)
+	}
+	if from, named := r.Context().Value(namedKey{}).(rules.Origin); named && !g.begun && r.URL.Hostname() != from.Host {
+		g.begun, g.first = true, g.transports.transport(from.Scheme, from.Authority())
+		g.from.Store(uint32(g.placedClass(from)))
+		if t != g.first {
+			t = g.transports.withoutCertificate(r)
+		}
 	}
 	through, err := t.dialer.through(r)
 	proxied := through != nil
@@ -74,6 +86,29 @@ func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
 		g.others[t] = alone
 	}
 	return alone.RoundTrip(r)
+}
+
+// namedKey is the context key of NamedBy.
+type namedKey struct{}
+
+// NamedBy returns ctx for a fetch of a URL that the site at o has named, such as a licence:
+// only o has asked for it. On another host it may not reach an address of a less public
+// class than o's. That one counts as public unless its host, or the address that
+// TransportConfig.Resolve has for it, shows otherwise.
+func NamedBy(ctx context.Context, o rules.Origin) context.Context {
+	return context.WithValue(ctx, namedKey{}, o)
+}
+
+// placedClass returns the class of an origin by its name, or by the address that the
+// settings give it; Invalid when these do not show it.
+func (g *guardedFetch) placedClass(o rules.Origin) Class {
+	if to, placed := g.transports.config.Resolve[o.HostPort()]; placed {
+		if at, err := netip.ParseAddrPort(to); err == nil {
+			return g.class(at.Addr())
+		}
+	}
+	c, _ := g.looksLike(o.Host)
+	return c
 }
 
 // watched returns r, the first request, with a trace that stores the class of the

@@ -230,3 +230,49 @@ func TestGuardRedirects_WithoutAFirstAddressOnlyThePublicIsReached(t *testing.T)
 		t.Errorf("err %v", err)
 	}
 }
+
+// A licence that a site names on another host is fetched as if the site redirected to it.
+func TestNamedBy_AURLOfAnotherHostReachesNothingLessPublic(t *testing.T) {
+	n := testkit.NewNetwork(t, map[string]string{
+		"site.test": "127.1.0.1", "other.test": "127.1.0.2", "inside.test": "127.2.0.1", "meta.test": "169.254.169.254", "near.test": "127.2.0.2",
+	})
+	ok := func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, "ok") }
+	other, inside, near := n.Serve("127.1.0.2", ok), n.Serve("127.2.0.1", ok), n.Serve("127.2.0.2", ok)
+	for _, c := range []struct {
+		site, address string
+		reached       bool
+	}{
+		{"site.test", "http://other.test:" + other, true},
+		{"site.test", "http://inside.test:" + inside, false},
+		{"site.test", "http://127.2.0.1:" + inside, false},
+		{"site.test", "http://localhost:" + inside, false},
+		{"site.test", "http://meta.test/", false},
+		{"127.2.0.1", "http://near.test:" + near, true},       // by its address
+		{"placed.test", "http://inside.test:" + inside, true}, // by the settings
+		{"inside.test", "http://near.test:" + near, false},    // a name shows nothing
+		{"inside.test", "http://inside.test:" + inside, true}, // the same host
+	} {
+		w := newTransports(t, TransportConfig{Destinations: everywhere(t), Dialer: n.Dialer(), Resolve: map[string]string{"placed.test:80": "127.2.0.1:80"}})
+		o, err := rules.ParseOrigin("http", c.site)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(NamedBy(t.Context(), o), http.MethodGet, c.address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := w.GuardRedirects()().RoundTrip(r)
+		if c.reached {
+			if err != nil {
+				t.Errorf("%s names %s: %v", c.site, c.address, err)
+				continue
+			}
+			resp.Body.Close()
+		} else if !errors.Is(err, ErrLessPublic) {
+			t.Errorf("%s names %s: %v", c.site, c.address, err)
+		}
+	}
+	if len(n.Outside()) > 0 {
+		t.Errorf("dialled %v", n.Outside())
+	}
+}

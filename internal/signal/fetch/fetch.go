@@ -1,0 +1,256 @@
+// Package fetch gets the documents in which sites state how their pages may be used, and
+// which no page contains: licences and TDMRep files. Each is requested once for all that
+// need it at a time, and its content is cached.
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"heed/internal/signal"
+	"heed/internal/signal/licence"
+	"heed/rules"
+)
+
+// Site requests documents. A *cache.Cache is one.
+type Site interface {
+	// Document returns the status of the answer to a request for u and, with 200 and 203,
+	// its body, of at most that many octets. An error means that there was no usable answer.
+	// It does not follow a redirect for which permit, unless it is nil, returns an error.
+	Document(ctx context.Context, u *url.URL, most int, permit Permit) (status int, body []byte, err error)
+}
+
+// Permit returns an error for a URL that may not be requested.
+type Permit = func(context.Context, *url.URL) error
+
+// Bounds of a fetch, and of what is cached.
+const (
+	// MaxTime is how long one fetch may take, redirects and body included.
+	MaxTime = 10 * time.Second
+	// tdmRepAge is how long a TDMRep file, or the lack of a document, is valid.
+	tdmRepAge = 24 * time.Hour
+	// robotsAge is how long the policy of a site that has licences of others is valid.
+	robotsAge = time.Hour
+	// failureAge is how long a site is not asked again that did not answer.
+	failureAge = 15 * time.Minute
+
+	maxDocuments = 4096
+	maxBytes     = 64 << 20 // of memory, about
+	// parsedSize is about how many times its length a document takes once parsed.
+	parsedSize = 4
+	entrySize  = 512
+)
+
+// Documents are the documents of all sites that are reached in one way. Site must be set
+// before the first use. It is safe for concurrent use and must not be copied.
+type Documents struct {
+	Site Site
+	Now  func() time.Time // nil: time.Now
+
+	flights singleflight.Group
+	mu      sync.Mutex
+	cached  map[string]*document
+	bytes   int
+}
+
+// document is the result of one fetch. It is immutable.
+type document struct {
+	tdmRep  *signal.TDMRep
+	licence signal.Licence
+	robots  *rules.Policy
+	until   time.Time
+	size    int
+}
+
+// TDMRep returns the TDMRep file of an origin; nil when it has none, or none that can be
+// read. It returns early, with nil, when ctx ends. permit is asked about redirects.
+func (d *Documents) TDMRep(ctx context.Context, o rules.Origin, permit Permit) *signal.TDMRep {
+	u := &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: signal.TDMRepPath}
+	got := d.get(ctx, "tdmrep "+u.String(), func(ctx context.Context) *document {
+		status, body, err := d.Site.Document(ctx, u, signal.MaxTDMRep, permit)
+		doc := &document{until: d.now().Add(tdmRepAge)}
+		switch {
+		case failed(status, err):
+			doc.until = d.now().Add(failureAge)
+		case status == http.StatusOK || status == http.StatusNonAuthoritativeInfo:
+			doc.size = len(body)
+			doc.tdmRep, _ = signal.ReadTDMRep(u.String(), body) // an unreadable file is none
+		}
+		return doc
+	})
+	if got == nil {
+		return nil
+	}
+	return got.tdmRep
+}
+
+// Robots returns the policy of an origin, read under a profile, for a document that the site
+// by names there. It is separate from that of the origin's own pages, since it is fetched
+// under the bounds of that document.
+func (d *Documents) Robots(ctx context.Context, by string, o rules.Origin, profile rules.Profile) *rules.Policy {
+	u := &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}
+	got := d.get(ctx, "robots "+profile.String()+" "+by+" "+u.String(), func(ctx context.Context) *document {
+		status, body, err := d.Site.Document(ctx, u, rules.MaxBytes, nil)
+		doc, source := &document{until: d.now().Add(robotsAge), size: len(body)}, rules.Source{Origin: o, Status: status, Err: err}
+		switch {
+		case failed(status, err):
+			doc.until = d.now().Add(failureAge)
+		case status == http.StatusOK || status == http.StatusNonAuthoritativeInfo:
+			source.State = rules.Available
+		case status >= 400:
+			source.State = rules.Unavailable
+		}
+		doc.robots = rules.NewAs(profile, source, body)
+		return doc
+	})
+	if got == nil || got.robots == nil {
+		return rules.NewAs(profile, rules.Source{Origin: o, Err: errLate}, nil)
+	}
+	return got.robots
+}
+
+// Licence returns the licence document at address, an absolute URL, for the site by. It
+// returns early when ctx ends. Each site has its own result: what one may not have heed
+// fetch, another may. permit is asked about redirects.
+func (d *Documents) Licence(ctx context.Context, by, address string, permit Permit) signal.Licence {
+	u, err := url.Parse(address)
+	if err != nil {
+		return signal.Licence{Err: errors.New("its address is not a URL")}
+	}
+	got := d.get(ctx, "licence "+by+" "+address, func(ctx context.Context) *document { return d.fetchLicence(ctx, u, permit) })
+	if got == nil {
+		return signal.Licence{Err: errLate}
+	}
+	return got.licence
+}
+
+var (
+	errLate  = errors.New("it did not arrive in time")
+	errFault = errors.New("heed failed on it")
+)
+
+func (d *Documents) fetchLicence(ctx context.Context, u *url.URL, permit Permit) *document {
+	status, body, err := d.Site.Document(ctx, u, licence.MaxBytes, permit)
+	doc := &document{until: d.now().Add(licence.DefaultAge), size: len(body)}
+	switch {
+	case failed(status, err):
+		doc.until = d.now().Add(failureAge)
+		if doc.licence.Err = publicText(err); err == nil {
+			doc.licence.Err = fmt.Errorf("it was answered with status %d", status)
+		}
+	case status != http.StatusOK && status != http.StatusNonAuthoritativeInfo:
+		doc.licence.Err = fmt.Errorf("it was answered with status %d", status)
+	default:
+		if doc.licence.Document, doc.licence.Err = licence.Parse(body); doc.licence.Err == nil {
+			doc.until = d.now().Add(doc.licence.Document.Age())
+		}
+	}
+	return doc
+}
+
+// failed reports whether another request may have another result soon.
+func failed(status int, err error) bool {
+	return err != nil || status >= 500 || status == http.StatusTooManyRequests
+}
+
+// publicText returns err without details of heed's network.
+func publicText(err error) error {
+	var public interface {
+		error
+		PublicText() string
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &public) && public.PublicText() != "":
+		return errors.New("it " + public.PublicText())
+	case errors.Is(err, context.DeadlineExceeded):
+		return errLate
+	}
+	return errors.New("it could not be fetched")
+}
+
+// get returns the cached document of a key, else the one that fetch returns; nil when ctx
+// ends before. fetch runs once at a time for each key, and does not end with ctx.
+func (d *Documents) get(ctx context.Context, key string, fetch func(context.Context) *document) *document {
+	if doc := d.find(key); doc != nil {
+		return doc
+	}
+	done := d.flights.DoChan(key, func() (any, error) {
+		if doc := d.find(key); doc != nil { // another fetch has ended since
+			return doc, nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), MaxTime)
+		defer cancel()
+		doc := d.fetched(ctx, fetch)
+		d.put(key, doc)
+		return doc, nil
+	})
+	select {
+	case r := <-done:
+		doc, _ := r.Val.(*document)
+		return doc
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// fetched returns the result of fetch. A panic would end the process, since no caller
+// recovers it; it must not be the answer to a hostile document.
+func (d *Documents) fetched(ctx context.Context, fetch func(context.Context) *document) (doc *document) {
+	defer func() {
+		if v := recover(); v != nil {
+			doc = &document{until: d.now().Add(failureAge), licence: signal.Licence{Err: errFault}}
+		}
+	}()
+	return fetch(ctx)
+}
+
+// find returns a cached document that is still valid, or nil.
+func (d *Documents) find(key string) *document {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	doc := d.cached[key]
+	if doc == nil || !d.now().Before(doc.until) {
+		return nil
+	}
+	return doc
+}
+
+// put caches doc. Others make room for it, in no order.
+func (d *Documents) put(key string, doc *document) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cached == nil {
+		d.cached = map[string]*document{}
+	}
+	doc.size = parsedSize*doc.size + 2*len(key) + entrySize
+	if old := d.cached[key]; old != nil {
+		d.bytes -= old.size
+		delete(d.cached, key)
+	}
+	for other, old := range d.cached {
+		if len(d.cached) < maxDocuments && d.bytes+doc.size <= maxBytes {
+			break
+		}
+		d.bytes -= old.size
+		delete(d.cached, other)
+	}
+	d.cached[key] = doc
+	d.bytes += doc.size
+}
+
+// now returns the time by the wall clock.
+func (d *Documents) now() time.Time {
+	if d.Now == nil {
+		return time.Now().Round(0)
+	}
+	return d.Now().Round(0)
+}

@@ -1,0 +1,189 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heed/internal/signal"
+	"heed/internal/signal/licence"
+	"heed/rules"
+)
+
+// answers is a Site that counts.
+type answers struct {
+	mu      sync.Mutex
+	asked   map[string]int
+	respond func(ctx context.Context, u *url.URL, most int) (int, []byte, error)
+}
+
+func (a *answers) Document(ctx context.Context, u *url.URL, most int, _ Permit) (int, []byte, error) {
+	a.mu.Lock()
+	if a.asked == nil {
+		a.asked = map[string]int{}
+	}
+	a.asked[u.String()]++
+	a.mu.Unlock()
+	return a.respond(ctx, u, most)
+}
+
+func (a *answers) times(address string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked[address]
+}
+
+const priced = `<rsl xmlns="https://rslstandard.org/rsl"%s><content url="/"><license><payment type="use"><amount currency="USD">1</amount></payment></license></content></rsl>`
+
+func origin(t *testing.T, address string) rules.Origin {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := rules.OriginOf(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// A document is requested once for all that wait for it, and again when it is too old.
+func TestDocuments_EachIsRequestedOncePerLifetime(t *testing.T) {
+	for _, c := range []struct {
+		name, maxAge string
+		status       int
+		err          error
+		valid        time.Duration
+	}{
+		{"a licence without max-age", "", 200, nil, licence.DefaultAge},
+		{"a licence with one", ` max-age="7"`, 200, nil, 7 * 24 * time.Hour},
+		{"no document", "", 404, nil, licence.DefaultAge},
+		{"a failure", "", 503, nil, failureAge},
+		{"no answer", "", 0, errors.New("refused"), failureAge},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			site := &answers{respond: func(context.Context, *url.URL, int) (int, []byte, error) {
+				time.Sleep(time.Second)
+				return c.status, fmt.Appendf(nil, priced, c.maxAge), c.err
+			}}
+			d := &Documents{Site: site}
+			const address = "https://site.test/licence.xml"
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() {
+					if got := d.Licence(t.Context(), "", address, nil); (got.Err == nil) != (c.status == 200) {
+						t.Errorf("%s: %+v", c.name, got)
+					}
+				})
+			}
+			all.Wait()
+			time.Sleep(c.valid - 2*time.Second)
+			d.Licence(t.Context(), "", address, nil)
+			if n := site.times(address); n != 1 {
+				t.Errorf("%s: requested %d times while it is valid", c.name, n)
+			}
+			time.Sleep(3 * time.Second)
+			d.Licence(t.Context(), "", address, nil)
+			if n := site.times(address); n != 2 {
+				t.Errorf("%s: requested %d times after that", c.name, n)
+			}
+		})
+	}
+}
+
+func TestDocuments_AClientDoesNotWaitForASiteThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		site := &answers{respond: func(ctx context.Context, _ *url.URL, _ int) (int, []byte, error) {
+			<-ctx.Done()
+			return 0, nil, ctx.Err()
+		}}
+		d := &Documents{Site: site}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if d.TDMRep(ctx, origin(t, "https://site.test/"), nil) != nil || time.Since(began) != time.Second {
+			t.Errorf("after %v", time.Since(began))
+		}
+		if got := d.Licence(t.Context(), "", "https://site.test/x", nil); got.Err == nil || time.Since(began) != time.Second+MaxTime {
+			t.Errorf("%v after %v", got.Err, time.Since(began))
+		}
+	})
+}
+
+// What a hostile site sends is bounded, and is never read as a permission.
+func TestDocuments_HostileOnesCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"no XML":        "hello",
+		"no licence":    "<html></html>",
+		"entities":      `<!DOCTYPE l [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><rsl><content url="/">&b;</content></rsl>`,
+		"half a one":    `<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license>`,
+		"deeply nested": string(bytes.Repeat([]byte("<rsl>"), 100_000)),
+	} {
+		d := &Documents{Site: &answers{respond: func(_ context.Context, _ *url.URL, most int) (int, []byte, error) {
+			return http.StatusOK, []byte(body)[:min(len(body), most)], nil
+		}}}
+		if got := d.Licence(t.Context(), "", "https://site.test/x", nil); got.Err == nil || got.Document != nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if got := d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil); got != nil {
+			t.Errorf("%s as TDMRep: %+v", name, got)
+		}
+	}
+}
+
+func TestDocuments_MemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	body := fmt.Appendf(nil, priced, "")
+	body = append(body, bytes.Repeat([]byte(" "), licence.MaxBytes-len(body))...)
+	d := &Documents{Site: &answers{respond: func(context.Context, *url.URL, int) (int, []byte, error) { return 200, body, nil }}}
+	for i := range 40 {
+		if got := d.Licence(t.Context(), "", fmt.Sprintf("https://site.test/%d", i), nil); got.Err != nil {
+			t.Fatal(got.Err)
+		}
+		if d.bytes > maxBytes || len(d.cached) > maxDocuments {
+			t.Fatalf("%d octets in %d documents", d.bytes, len(d.cached))
+		}
+	}
+	if len(d.cached) < 10 {
+		t.Errorf("%d documents are cached", len(d.cached))
+	}
+}
+
+func TestDocuments_AFaultIsNoPermission(t *testing.T) {
+	t.Parallel()
+	d := &Documents{Site: &answers{respond: func(context.Context, *url.URL, int) (int, []byte, error) { panic("a fault") }}}
+	if got := d.Licence(t.Context(), "", "https://site.test/x", nil); got.Err == nil {
+		t.Errorf("%+v", got)
+	}
+	if d.TDMRep(t.Context(), origin(t, "https://site.test/"), nil) != nil {
+		t.Error("a TDMRep file")
+	}
+}
+
+func TestDocuments_ATDMRepFileIsReadOnce(t *testing.T) {
+	t.Parallel()
+	site := &answers{respond: func(context.Context, *url.URL, int) (int, []byte, error) {
+		return 200, []byte(`[{"location": "/", "tdm-reservation": 1}]`), nil
+	}}
+	d := &Documents{Site: site}
+	o := origin(t, "https://site.test:8443/page")
+	for range 3 {
+		file := d.TDMRep(t.Context(), o, nil)
+		v := signal.Judge(signal.Input{Origin: o, Target: "/page", Crawl: true, TDMRep: file, Now: time.Now()})
+		if v.Of(signal.TDM) != signal.Disallow {
+			t.Errorf("%+v", v)
+		}
+	}
+	if n := site.times("https://site.test:8443/.well-known/tdmrep.json"); n != 1 {
+		t.Errorf("requested %d times", n)
+	}
+}

@@ -23,6 +23,7 @@ type verdict struct {
 	age    time.Duration // of policy
 	waited time.Duration // for policy
 	detail string        // for the record; empty: nothing beside the decision
+	use    *use          // nil: see exchange
 }
 
 // decide answers "may this agent fetch this target, now?" and records the answer.
@@ -133,6 +134,7 @@ func (x *exchange) judgeByPolicy(ctx context.Context, q *acl.Query, v *verdict) 
 	if source := v.policy.Source(); source.State != rules.Unreachable {
 		v.age = max(0, now.Sub(source.FetchedAt))
 	}
+	x.judgeUse(ctx, q, v)
 }
 
 // evaluate returns the decision on query under p, and the policy that decided. Of an
@@ -186,8 +188,11 @@ func (x *exchange) adopt(v *verdict) {
 	e := &x.entry
 	e.Judged, e.Policy, e.PolicyAge, e.Outcome.Waited = v.judged, v.policy, v.age, v.waited
 	e.Unseen, e.Settled, e.Detail, e.Decision = v.Unseen, v.OperatorReason, v.detail, v.Decision
+	if x.use = v.use; x.use != nil {
+		e.Signals, e.Said = recorded(x.use.verdict), said(x.use.verdict)
+	}
 	if v.Verdict == rules.Refuse {
-		x.reply(refusal.Case{Reason: v.Reason})
+		x.reply(refusal.Case{Reason: v.Reason, Use: v.use.refusalOf(v.Reason)})
 	}
 }
 

@@ -27,7 +27,8 @@
 // credentials.go users and their passwords, observe.go verdicts that follow their
 // request, h2.go what net/http leaves undone of HTTP/2, subresource.go what a page needs
 // to be shown, ownservice.go local services of the client's own run, page.go what the
-// proxy answers for itself, recheck.go the tunnels of clients that are not admitted any
+// proxy answers for itself, use.go what a site states about the use of its pages (package
+// usage asks it), recheck.go the tunnels of clients that are not admitted any
 // more, shutdown.go its end.
 //
 // An exchange holds the facts (request), the record (audit.Entry) and what carries

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"heed/internal/signal"
 	"heed/proxy/headers"
 	"heed/proxy/upstream"
 )
@@ -41,9 +42,13 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 	}
 	x.entry.Outcome.FromSite = true
 	x.reportAnswer(resp)
+	x.entry.Outcome.SiteAnswer = string(signal.Classify(resp.StatusCode, resp.Header))
 	x.cleanAnswer(resp)
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		x.relayAnswer(r, resp)
+		if x.statesUse(resp.Header) {
+			resp = x.readUse(r, resp)
+		}
 	} else if !webSocket || !headers.IsWebSocket(resp.Header) {
 		resp.Body.Close()
 		x.entry.Outcome.FromSite = false
@@ -84,6 +89,10 @@ func (x *exchange) cleanAnswer(resp *http.Response) {
 	}
 	headers.RemoveHopByHop(resp.Header)
 	headers.StripSpoofedStatus(resp.Header, p.config.Name)
+	if x.req.settings.Signals.Annotate { // the field is heed's; see readUse
+		delete(resp.Header, signal.AnnotationField)
+		delete(resp.Trailer, signal.AnnotationField)
+	}
 	p.via.Add(resp.Header, resp.ProtoMajor, resp.ProtoMinor)
 	if remark := x.remark(); remark != "" {
 		resp.Header.Add("Proxy-Status", remark)

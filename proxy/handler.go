@@ -26,6 +26,7 @@ type exchange struct {
 	refusal  *refusal.Answer // the answer when heed itself answers; nil: the site's
 	turns    *turns          // that x has taken; nil: none so far
 	paced    *pace.Answer    // the last answer of the Pacer when the turn was too far off; nil: none was
+	use      *use            // what the site says of the use of its pages; nil: it is not asked
 	deferred chan verdict    // brings the verdict on a request that was let through before it; else nil
 	site     net.Conn        // the far end of a tunnel that is not intercepted; else nil
 

@@ -23,6 +23,7 @@ import (
 	"heed/proxy/headers"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
+	"heed/proxy/usage"
 	"heed/rules"
 )
 
@@ -82,6 +83,9 @@ type Settings struct {
 
 	// Pacer has requests take turns. Nil: no request waits.
 	Pacer Pacer
+
+	// Signals define what is read of the pages that state how they may be used.
+	Signals usage.Settings
 }
 
 // Config configures a Proxy. Recorder and Leaves must not be nil.
@@ -140,6 +144,7 @@ type Proxy struct {
 	agents     agentMemo
 	caTrust    catrust.Memory
 	pages      pageVisits
+	usage      usage.Judge
 	announced  announced
 	engine     http.Handler // goproxy with our hooks
 	tlsConfig  *tls.Config

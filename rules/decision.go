@@ -33,6 +33,13 @@ const (
 	ReasonTooComplex        Reason = "too-complex"        // judging this agent and target by the file would take too long
 )
 
+// Reasons that the site's statements on the use of its pages give, for a client that
+// states its purpose.
+const (
+	ReasonSignal  Reason = "signal"  // a statement of the site refuses the purpose
+	ReasonLicence Reason = "licence" // a licence asks for money, a token or another thing first
+)
+
 // Reasons that an operator gives.
 const (
 	ReasonOverride     Reason = "override"          // an exception in the operator's settings, in place of the site's rules

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -36,6 +37,8 @@ type Client struct {
 	Mode              *Mode        // nil: the default
 	RefuseUnnamed     bool         // a request without a User-Agent is refused, not judged under "*"
 	AllowSubresources bool         // the parts of an allowed page may be loaded
+
+	Purposes []signal.Purpose // what its requests are for: all must be allowed; nil: not stated, and no signal refuses
 
 	MaxWait *time.Duration // for a turn at a site; nil: as for all
 }
@@ -148,6 +151,7 @@ type Host struct {
 	Match      []HostPattern // any of them
 	Mode       *Mode         // nil: the client's or the default
 	Exceptions []*Exception
+	Licence    *Licence                         // nil: there is no contract
 	Robots     func(rules.Origin) *rules.Policy // the policy in place of the site's own; nil: the site's own
 	Service    string                           // why the host is called and not crawled; empty: it is crawled
 	NeverAllow bool                             // no exception may allow what the site refuses
@@ -166,6 +170,7 @@ func (h *Host) Matches(o rules.Origin) bool {
 type Site struct {
 	Mode       *Mode // nil: the client's or the default
 	Exceptions []*Exception
+	Licences   []*Licence    // of all entries
 	Robots     *rules.Policy // in place of the site's own; nil: the site's own
 	Service    string        // why it is called and not crawled; empty: it is crawled
 	NeverAllow bool
@@ -190,6 +195,9 @@ func site(hosts []Host, o rules.Origin) *Site {
 		}
 		s.NeverAllow = s.NeverAllow || h.NeverAllow
 		s.Exceptions = append(s.Exceptions, h.Exceptions...)
+		if h.Licence != nil {
+			s.Licences = append(s.Licences, h.Licence)
+		}
 	}
 	return s
 }
@@ -205,6 +213,25 @@ type Exception struct {
 	Granted  bool      // added while heed ran, not by the configuration
 
 	policy *rules.Policy
+}
+
+// Licence is a contract with a site: what its licences ask for counts as met.
+type Licence struct {
+	Reference string    // of the contract, for the record; never empty
+	Reason    string    // who agreed to it, or why; never empty
+	Expires   time.Time // it no longer holds from then on; zero: it does not end
+	Clients   []string  // the names of the clients it is for; empty: all
+}
+
+// Licence returns the reference of the first contract with the site that holds for the
+// client now; empty for none.
+func (t Effective) Licence(now time.Time) string {
+	for _, l := range t.Site.Licences {
+		if holds(l.Expires, l.Clients, t.Name(), now) {
+			return l.Reference
+		}
+	}
+	return ""
 }
 
 // Block reports whether e was added while heed ran, to block something immediately.
@@ -245,7 +272,12 @@ func (e *Exception) match(judge func(*rules.Policy, *rules.Agent, string) rules.
 
 // applies reports whether the exception is for the client of that name now.
 func (e *Exception) applies(client string, now time.Time) bool {
-	return (e.Expires.IsZero() || now.Before(e.Expires)) && (len(e.Clients) == 0 || slices.Contains(e.Clients, client))
+	return holds(e.Expires, e.Clients, client, now)
+}
+
+// holds reports whether an agreement until expires with some clients holds for one now.
+func holds(expires time.Time, clients []string, client string, now time.Time) bool {
+	return (expires.IsZero() || now.Before(expires)) && (len(clients) == 0 || slices.Contains(clients, client))
 }
 
 // checkPattern returns an error for an invalid pattern of an exception.

@@ -103,6 +103,10 @@ func (q *Query) Decide(p *rules.Policy) (o Result) {
 	return o
 }
 
+// Except returns the decision of the exception that applies in place of d, which refuses a
+// target that the rules of the site allow, and its reason; d itself when none does.
+func (q *Query) Except(d rules.Decision) (rules.Decision, string) { return q.applyException(d) }
+
 // evaluate asks the policy about the target, or about the host of a tunnel.
 func (q *Query) evaluate(p *rules.Policy, agent *rules.Agent) (d rules.Decision, unseen int) {
 	switch {

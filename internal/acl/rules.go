@@ -7,7 +7,7 @@
 // reload creates another. The clock is a parameter, since exceptions and overrides
 // expire.
 //
-// It imports rules and memo, and no package from outside.
+// It imports rules, signal (the purposes) and memo, and no package from outside.
 package acl
 
 import (
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"heed/internal/memo"
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -53,11 +54,12 @@ type Rules struct {
 	HTTPS     HTTPS // for hosts without one
 	Clients   []Client
 	Hosts     []Host
-	Overrides []ModeOverride // the latest first
-	From      []netip.Prefix // where clients may be; empty: anywhere
-	Users     Users          // who may use the proxy; nil: no credentials are needed
-	Hash      string         // identifies the configuration, for the record
-	Text      string         // what Hash is of, without secrets, for the record
+	Overrides []ModeOverride   // the latest first
+	Purposes  []signal.Purpose // of every client, in place of its own; nil: each client's own
+	From      []netip.Prefix   // where clients may be; empty: anywhere
+	Users     Users            // who may use the proxy; nil: no credentials are needed
+	Hash      string           // identifies the configuration, for the record
+	Text      string           // what Hash is of, without secrets, for the record
 
 	sites memo.Map[rules.Origin, *Site]
 }
@@ -68,6 +70,8 @@ type Run struct {
 	UserAgent string        `json:"user_agent,omitempty"` // sent in place of the client's; empty: the client's
 	Observe   bool          `json:"observe,omitempty"`    // no request is refused
 	Services  []HostPattern `json:"services,omitempty"`   // services that are not crawled
+
+	Purposes []signal.Purpose `json:"purposes,omitempty"` // what it is for; nil: as the settings state it
 }
 
 // RunName is the client name of a Run with an Agent or a UserAgent.
@@ -87,6 +91,9 @@ func (r *Rules) ForRun(run Run) *Rules {
 			client.Agent = rules.Declare(run.Agent...)
 		}
 		out.Clients = append([]Client{client}, out.Clients...)
+	}
+	if len(run.Purposes) > 0 {
+		out.Purposes = run.Purposes
 	}
 	if len(run.Services) > 0 {
 		out.Hosts = append([]Host{{Match: run.Services, Service: serviceReason}}, out.Hosts...)
@@ -110,7 +117,7 @@ func (r *Rules) copy() *Rules {
 	}
 	return &Rules{
 		Mode: r.Mode, Observe: r.Observe, HTTPS: r.HTTPS, Clients: r.Clients, Hosts: r.Hosts,
-		Overrides: r.Overrides, From: r.From, Users: r.Users, Hash: r.Hash, Text: r.Text,
+		Overrides: r.Overrides, Purposes: r.Purposes, From: r.From, Users: r.Users, Hash: r.Hash, Text: r.Text,
 	}
 }
 
@@ -123,6 +130,10 @@ type Effective struct {
 	Site         *Site         // never nil
 	Mode         Mode          // what a verdict does
 	ModeOverride *ModeOverride // the override that Mode comes from; nil: none
+
+	// Purposes are what the client wants pages for: all must be allowed. Nil: it is not
+	// stated, and no signal refuses.
+	Purposes []signal.Purpose
 
 	https     HTTPS // the default
 	byOneName bool  // only observed for a name that any client can send
@@ -163,7 +174,10 @@ func (r *Rules) effective(c *Client, o rules.Origin, now time.Time) Effective {
 	if r == nil {
 		return t
 	}
-	t.https = r.HTTPS
+	t.https, t.Purposes = r.HTTPS, r.Purposes
+	if c != nil && t.Purposes == nil {
+		t.Purposes = c.Purposes
+	}
 	switch t.Mode = r.mode(c, t.Site); {
 	case t.Mode != Enforce:
 		return t // exempt and observed clients are not refused anyway

@@ -55,6 +55,7 @@ type Entry struct {
 	// the site says of the use of its pages, as JSON; empty: nothing was read.
 	Purposes []string
 	Signals  string
+	Said     string // Signals in short, for the log: train-ai=disallow;src=robots
 
 	Part string // Sec-Fetch-Dest of a subresource of a page; empty: it is not a subresource
 	Page string // the address of that page; empty when the browser does not send it
@@ -89,14 +90,16 @@ func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
 // Outcome is how an exchange ended.
 type Outcome struct {
-	Status    int             // sent to the client; 0 when nothing was
-	FromSite  bool            // the response came from the site, not from heed
-	BytesIn   int64           // of the request body, read from the client
-	BytesOut  int64           // of the response body, written to the client
-	Waited    time.Duration   // for the policy and for all turns; see also Entry.TurnWaited
-	Duration  time.Duration   // from the request's header to the end of the response
-	Truncated bool            // the response is incomplete
-	Late      *rules.Decision // the verdict that followed a request in observe mode; nil: none did
+	Status    int           // sent to the client; 0 when nothing was
+	FromSite  bool          // the response came from the site, not from heed
+	BytesIn   int64         // of the request body, read from the client
+	BytesOut  int64         // of the response body, written to the client
+	Waited    time.Duration // for the policy and for all turns; see also Entry.TurnWaited
+	Duration  time.Duration // from the request's header to the end of the response
+	Truncated bool          // the response is incomplete
+	// Late is the verdict that followed the request: of one that was observed, or by what
+	// the page says of its use. Nil: none did.
+	Late *rules.Decision
 	// LatePolicy and LateSettled are the Policy and Settled of Late.
 	LatePolicy  *rules.Policy
 	LateSettled string
@@ -104,6 +107,7 @@ type Outcome struct {
 	SiteStatus int    // the site's, when heed sent another in its place; else 0
 	SiteAnswer string // the kind of the site's refusal; empty: it did not refuse
 	Signals    string // what the page says of its use, as JSON; empty: nothing was read
+	Said       string // Signals in short, for the log
 
 	Note string // the pause that the response asks of later requests; empty: none
 	Err  string // the error that ended the exchange; empty: none
@@ -111,6 +115,11 @@ type Outcome struct {
 
 // SiteRefused reports whether the site refused a request that heed had allowed.
 func (e *Entry) SiteRefused() bool { return e.Outcome.FromSite && SiteRefused(e.Outcome.Status) }
+
+// Withheld reports whether heed refused the request after the site had answered it.
+func (e *Entry) Withheld() bool {
+	return e.Outcome.Late != nil && e.Outcome.Late.Verdict == rules.Refuse
+}
 
 // Failed reports whether heed answered a request that it had allowed with one of
 // reason.FailedStatuses.
@@ -123,7 +132,7 @@ func (e *Entry) Failed() bool {
 // tunnelled or failed.
 func (e *Entry) Became() string {
 	switch {
-	case e.Decision.Verdict == rules.Refuse:
+	case e.Decision.Verdict == rules.Refuse, e.Withheld():
 		return "refused-by-heed"
 	case e.SiteRefused():
 		return "refused-by-site"

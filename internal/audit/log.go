@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -220,6 +221,8 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	a = appendPace(a, e)
 	a = appendText(a, "raw_target", safetext.Octets(e.Raw))
 	a = appendSettings(a, e)
+	a = appendText(a, "purpose", strings.Join(e.Purposes, ","))
+	a = appendText(a, "signals", e.Said)
 	if e.Revises != nil {
 		a = append(a, slog.String("revises", e.Revises.ID.String()))
 	}
@@ -298,6 +301,11 @@ func appendOutcome(a []slog.Attr, e *Entry) []slog.Attr {
 			a = append(a, slog.String("late_rule", bounded(d.Rule)), slog.Int("late_line", d.Line))
 		}
 	}
+	a = appendText(a, "page_signals", o.Said)
+	if o.SiteStatus != 0 {
+		a = append(a, slog.Int("site_status", o.SiteStatus))
+	}
+	a = appendText(a, "site_answer", o.SiteAnswer)
 	if o.Truncated {
 		a = append(a, slog.Bool("truncated", true))
 	}

@@ -39,6 +39,7 @@ type Tally struct {
 	unjudged boundedMap[unjudgedKey, uint64]
 	sites    boundedMap[siteKey, uint64]
 	failed   boundedMap[siteKey, uint64]
+	answers  boundedMap[answerKey, uint64]
 	turns    boundedMap[string, PaceCount]
 	pages    pages
 	hour     hour
@@ -142,7 +143,7 @@ func keyOf(host string, d *rules.Decision) refusalKey {
 func (t *Tally) Ended(e *Entry) {
 	o := &e.Outcome
 	refused, failed := e.SiteRefused(), e.Failed()
-	if o.Waited < waitedFrom && !refused && !failed && o.Late == nil && e.Owed == 0 {
+	if o.Waited < waitedFrom && !refused && !failed && o.Late == nil && e.Owed == 0 && o.SiteAnswer == "" {
 		return
 	}
 	t.mu.Lock()
@@ -163,6 +164,9 @@ func (t *Tally) Ended(e *Entry) {
 		t.waits.Total += o.Waited
 		t.waits.Longest = max(t.waits.Longest, o.Waited)
 	}
+	if o.SiteAnswer != "" {
+		*t.answers.at(answerKey{e.countedHost(), o.SiteAnswer}, answerKey{host: Other}, maxSites, answerKey.clone)++
+	}
 	if failed {
 		*t.failed.at(siteKey{e.countedHost(), o.Status}, siteKey{host: Other}, maxSites, siteKey.clone)++
 	}
@@ -181,9 +185,16 @@ func (t *Tally) Ended(e *Entry) {
 func (t *Tally) lateVerdictLocked(e *Entry) {
 	d := e.Outcome.Late
 	for _, c := range []*Counts{&t.total, t.hour.past(e.Time), t.hostLocked(e.countedHost())} {
-		c.lateVerdict(d.Verdict, e.Method == http.MethodConnect)
+		if e.Judged == NotJudged {
+			c.lateVerdict(d.Verdict, e.Method == http.MethodConnect)
+		} else if before := c.of(e.Decision.Verdict); *before > 0 { // withheld by its page
+			*before--
+			*c.of(d.Verdict)++
+		}
 	}
-	uncount(t.unjudged, unjudgedKeyOf(e.Host, e.Detail, &e.Decision), unjudgedKey{host: Other})
+	if e.Judged == NotJudged {
+		uncount(t.unjudged, unjudgedKeyOf(e.Host, e.Detail, &e.Decision), unjudgedKey{host: Other})
+	}
 	if d.Verdict != rules.Allow {
 		*t.refusals.at(keyOf(e.Host, d), refusalKey{host: Other}, maxRefusal, refusalKey.clone)++
 	}
@@ -280,6 +291,7 @@ type Summary struct {
 	Refusals []RuleCount   `json:"refusals"`
 	Sites    []SiteCount   `json:"refused_by_sites"`
 	Failed   []SiteCount   `json:"failed"` // after they were allowed
+	Answers  []AnswerCount `json:"site_answers"`
 	Unjudged []ReasonCount `json:"not_judged_why"`
 	Pages    []PageCount   `json:"pages"` // with refused subresources
 	Paced    []PaceCount   `json:"paced"` // hosts at which requests waited for a turn
@@ -340,6 +352,7 @@ func (t *Tally) Summary() Summary {
 		s.Refusals = append(s.Refusals, RuleCount{k.host, k.reason, k.group, k.rule, k.line, *n, k.observed, k.class()})
 	}
 	s.Sites, s.Failed = siteCounts(t.sites), siteCounts(t.failed)
+	s.Answers = answerCounts(t.answers)
 	s.Unjudged = make([]ReasonCount, 0, len(t.unjudged))
 	for k, n := range t.unjudged {
 		s.Unjudged = append(s.Unjudged, ReasonCount{k.host, k.reason, k.verdict.String(), *n, k.class(), k.detail})

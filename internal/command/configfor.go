@@ -40,6 +40,7 @@ func (c *ConfigShowCmd) showFor(a *console.App, cfg *config.Config) error {
 	s.mode()
 	s.rules()
 	s.exceptions()
+	s.use()
 	s.row("reached", "%s", s.upstream())
 	return nil
 }
@@ -180,6 +181,21 @@ func (s *shownFor) exceptions() {
 			}
 		}
 		s.row("exception", "%s", text)
+	}
+}
+
+// use prints the purposes of the client, and the contract with the site.
+func (s *shownFor) use() {
+	if len(s.Purposes) == 0 {
+		return
+	}
+	var names []string
+	for _, p := range s.Purposes {
+		names = append(names, string(p))
+	}
+	s.row("purpose", "%s: what the site does not allow for it is refused", strings.Join(names, ", "))
+	if reference := s.Licence(s.now); reference != "" {
+		s.row("licence", "%s: what the licences of the site ask for counts as met", console.Quoted(reference))
 	}
 }
 

@@ -18,6 +18,7 @@ func TestConfigShowsWhatHoldsForAClient(t *testing.T) {
 name = "shop"
 user_agent = "Mozilla/*"
 agent = ["ShopBot"]
+purpose = "search"
 [[client]]
 name = "people"
 from = ["192.0.2.0/24"]
@@ -28,6 +29,7 @@ mode = "observe"
 allow = ["/api/"]
 reason = "letter 14"
 clients = ["shop"]
+licence = "contract 4711"
 expires = 2020-01-31
 upstream = "http://someone:secret@proxy.test:8080"
 [[host]]
@@ -51,6 +53,7 @@ reason = "a registry"
 			"rules       https://www.example.org/robots.txt, read as the profile standard has it",
 			"exception   allow /api/ (letter 14), for shop, ENDED on 2020-02-01T00:00:00Z\n",
 			"exception   refuse /api/admin (asked by mail) <- counts here",
+			"purpose     search: what the site does not allow for it is refused",
 			"reached     through http://", "proxy.test:8080",
 		}},
 		{"192.0.2.7", "https://example.net/", []string{

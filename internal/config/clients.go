@@ -27,6 +27,8 @@ type ClientConfig struct {
 	NoUserAgent   string   `toml:"no_user_agent"` // star or refuse; empty: star
 	Parts         string   `toml:"parts"`         // allow subresources; empty: judged like pages
 
+	Purpose Purposes `toml:"purpose"` // what it wants pages for; empty: not stated
+
 	MaxWait *time.Duration `toml:"max_wait"` // until a request may start; nil: pacing.max_wait
 }
 
@@ -63,10 +65,11 @@ func (c *Config) checkClients(d *decoder) {
 		for _, token := range cl.Agent {
 			d.note("client.agent", checkToken(token))
 		}
+		d.checkPurposes("client.purpose", cl.Purpose)
 		d.note("client.send_user_agent", checkField(cl.SendUserAgent))
 		d.note("client.send_from", checkField(cl.SendFrom))
-		if cl.Mode == "exempt" && (len(cl.Agent) > 0 || cl.Parts != "") {
-			d.problem("client.mode", `client.mode = "exempt" means people, who are not judged; leave out agent and parts`)
+		if cl.Mode == "exempt" && (len(cl.Agent) > 0 || cl.Parts != "" || len(cl.Purpose) > 0) {
+			d.problem("client.mode", `client.mode = "exempt" means people, who are not judged; leave out agent, parts and purpose`)
 		}
 	}
 }
@@ -128,6 +131,7 @@ func (cl *ClientConfig) client() acl.Client {
 		Name: cl.Name, User: cl.User, Listener: cl.Listener, UserAgent: acl.NewGlob(cl.UserAgent),
 		SendUserAgent: cl.SendUserAgent, SendFrom: cl.SendFrom,
 		RefuseUnnamed: cl.NoUserAgent == "refuse", AllowSubresources: cl.Parts == "allow", MaxWait: cl.MaxWait,
+		Purposes: cl.Purpose.purposes(),
 	}
 	for _, from := range cl.From {
 		c.From = append(c.From, netip.MustParsePrefix(from)) // checked

@@ -41,6 +41,7 @@ type Config struct {
 	Limits   limit.Limits   `toml:"limits"`
 	Upstream UpstreamConfig `toml:"upstream"`
 	Audit    AuditConfig    `toml:"audit"`
+	Signals  SignalsConfig  `toml:"signals"`
 	Log      LogConfig      `toml:"log"`
 
 	Clients []ClientConfig `toml:"client"` // the first entry that matches a request applies
@@ -166,7 +167,7 @@ func (c *Config) RoutesKey() string {
 	private := fmt.Sprint(c.loopbackOnly()) // access.private_destinations = "auto" depends on it
 	w := *c
 	w.Listen, w.Drain, w.HTTPS, w.Log, w.Clients = Addresses{private}, 0, HTTPSConfig{}, LogConfig{}, nil
-	w.Audit = AuditConfig{}
+	w.Audit, w.Signals = AuditConfig{}, SignalsConfig{}
 	w.Pacing = PacingConfig{RetryAfter: c.Pacing.RetryAfter}
 	w.Limits = limit.Limits{SiteConnections: c.Limits.SiteConnections}
 	w.Access.Clients, w.Access.Users = nil, ""

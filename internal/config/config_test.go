@@ -79,6 +79,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 		Limits:   limits,
 		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
 		Audit:    AuditConfig{Enabled: true, Durability: "process", OnFailure: "refuse", MaxSize: 2 << 30, Clients: "full", Redact: got.Audit.Redact}, // whose names are looked at by what they hide
+		Signals:  SignalsConfig{Page: "clients"},
 		Log:      LogConfig{Format: "auto", Level: "info"},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -155,8 +156,9 @@ response_header_timeout = "1h30m"
 			Resolve:               map[string]string{"site.test:443": "127.0.0.1:8443"},
 			ResponseHeaderTimeout: 90 * time.Minute,
 		},
-		Audit: c.Audit,
-		Log:   LogConfig{Format: "auto", Level: "info"},
+		Audit:   c.Audit,
+		Signals: SignalsConfig{Page: "clients"},
+		Log:     LogConfig{Format: "auto", Level: "info"},
 	}
 	c.lines = nil
 	if !reflect.DeepEqual(*c, want) {

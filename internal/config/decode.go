@@ -136,6 +136,8 @@ func (d *decoder) value(field reflect.Value, value any, full string) {
 		*into = d.count(value, full)
 	case *Addresses:
 		*into = d.addresses(value, full)
+	case *Purposes:
+		*into = d.purposes(value, full)
 	case *bool:
 		*into = d.boolean(value, full)
 	case **bool:

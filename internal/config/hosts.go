@@ -132,8 +132,9 @@ type HostRules struct {
 	Allow      []string `toml:"allow"`       // path patterns; override robots.txt
 	Refuse     []string `toml:"refuse"`      // path patterns; override robots.txt
 	Clients    []string `toml:"clients"`     // names of [[client]] that Allow and Refuse apply to; empty: all
-	Reason     string   `toml:"reason"`      // of allow, refuse, robots_file, crawl and upstream_tls
-	Expires    Date     `toml:"expires"`     // of allow and refuse; zero: never
+	Licence    string   `toml:"licence"`     // reference to a contract with the site; empty: there is none
+	Reason     string   `toml:"reason"`      // of allow, refuse, licence, robots_file, crawl and upstream_tls
+	Expires    Date     `toml:"expires"`     // of allow, refuse and licence; zero: never
 	RobotsFile string   `toml:"robots_file"` // replaces the robots.txt of the site
 	Crawl      *bool    `toml:"crawl"`       // false: a service that is not crawled; nil: true
 	NeverAllow bool     `toml:"never_allow"` // no exception may allow what robots.txt disallows
@@ -141,6 +142,9 @@ type HostRules struct {
 
 // service reports whether the host is a service that is not crawled.
 func (t *HostRules) service() bool { return t.Crawl != nil && !*t.Crawl }
+
+// agreed reports whether t has an agreement about the site.
+func (t *HostRules) agreed() bool { return len(t.Allow)+len(t.Refuse) > 0 || t.Licence != "" }
 
 // checkTerms reports the problems of one [[host]]'s terms to d.
 func (c *Config) checkTerms(d *decoder, t *HostRules) {
@@ -152,18 +156,22 @@ func (c *Config) checkTerms(d *decoder, t *HostRules) {
 			d.note(key, err)
 		}
 	}
-	exception := len(t.Allow)+len(t.Refuse) > 0 || d.isWrong("host.allow", "host.refuse")
-	for key, set := range map[string]bool{"host.allow": len(t.Allow) > 0, "host.refuse": len(t.Refuse) > 0, "host.robots_file": t.RobotsFile != "", "host.crawl": t.service()} {
+	exception := t.agreed() || d.isWrong("host.allow", "host.refuse", "host.licence")
+	for key, set := range map[string]bool{"host.allow": len(t.Allow) > 0, "host.refuse": len(t.Refuse) > 0, "host.robots_file": t.RobotsFile != "", "host.crawl": t.service(), "host.licence": t.Licence != ""} {
 		if set && t.Reason == "" && !d.isWrong("host.reason") {
 			d.problem(key, `%s needs a reason beside it, which the record will quote: reason = "written permission of 2026-03-14"`, key)
 		}
 	}
 	if !exception && len(t.Clients) > 0 {
-		d.problem("host.clients", "host.clients restricts allow and refuse, but neither is set")
+		d.problem("host.clients", "host.clients restricts allow, refuse and licence, but none is set")
 	}
 	if !exception && !t.Expires.IsZero() {
-		d.problem("host.expires", "host.expires ends allow and refuse, but neither is set")
+		d.problem("host.expires", "host.expires ends allow, refuse and licence, but none is set")
 	}
+	if t.Licence != "" && t.Expires.IsZero() && !d.isWrong("host.expires") {
+		d.problem("host.licence", "host.licence needs the end of the contract beside it, such as expires = 2027-01-31")
+	}
+	d.note("host.licence", checkField(t.Licence))
 	if t.NeverAllow && len(t.Allow) > 0 {
 		d.problem("host.never_allow", "host.never_allow = true and host.allow contradict each other; remove one of them")
 	}
@@ -211,6 +219,9 @@ func (h *HostConfig) host() (acl.Host, error) {
 	}
 	if h.service() {
 		t.Service = h.Reason
+	}
+	if h.Licence != "" {
+		t.Licence = &acl.Licence{Reference: h.Licence, Reason: h.Reason, Expires: h.Expires.Time, Clients: h.Clients}
 	}
 	agreed := acl.Exception{Reason: h.Reason, Expires: h.Expires.Time, Clients: h.Clients}
 	for _, refuse := range []bool{true, false} {
@@ -299,7 +310,7 @@ func (c *Config) hostNotices(now time.Time) []string {
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
 		names := strings.Join(h.Match, ", ")
-		exception := len(h.Allow)+len(h.Refuse) > 0
+		exception := h.agreed()
 		switch {
 		case exception && h.Expires.IsZero():
 			out = append(out, fmt.Sprintf("the exception for %s never ends (%s); give it an end with expires", names, h.Reason))

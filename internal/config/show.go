@@ -143,6 +143,10 @@ func keyTree(v reflect.Value) map[string]any {
 			if tree[key] = []string(value); len(value) == 1 {
 				tree[key] = value[0]
 			}
+		case Purposes:
+			if tree[key] = []string(value); len(value) == 1 {
+				tree[key] = value[0]
+			}
 		case bool:
 			if value {
 				tree[key] = value

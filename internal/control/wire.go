@@ -34,6 +34,7 @@ type JoinRequest struct {
 
 	Observe  bool     `json:"observe,omitempty"`  // observe mode
 	Services []string `json:"services,omitempty"` // host patterns of services that are not crawled
+	Purposes []string `json:"purposes,omitempty"` // what the run is for; empty: as the settings state it
 }
 
 // StreamLine is one line of the answer to POST /runs. Exactly one of the first

@@ -22,6 +22,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/process"
 	"heed/internal/route"
+	"heed/internal/signal"
 	"heed/proxy"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -136,6 +137,13 @@ func overridesOf(j *control.JoinRequest) (acl.Run, error) {
 	r := acl.Run{UserAgent: j.UserAgent, Observe: j.Observe}
 	if j.Agent != "" {
 		r.Agent = []string{j.Agent}
+	}
+	for _, name := range j.Purposes {
+		p, err := signal.ParsePurposes(name)
+		if err != nil {
+			return r, err
+		}
+		r.Purposes = append(r.Purposes, p...)
 	}
 	for _, text := range j.Services {
 		p, err := acl.ParseHostPattern(text)

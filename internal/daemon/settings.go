@@ -20,6 +20,7 @@ import (
 	"heed/proxy"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
+	"heed/proxy/usage"
 )
 
 // resources holds what heed opens once and keeps across reloads.
@@ -78,8 +79,10 @@ func (g *runtimeConfig) settings(r *route.Route, rules *acl.Rules) *proxy.Settin
 		Destinations: g.destinations, Rules: rules, Limits: g.limits, Pacer: g.pacer, Mark: g.cfg.Log.Mark,
 		Policies: r.Policies, Upstream: r.Transport, DialTunnel: r.Transport.DialTunnel,
 	}
+	pages := map[string]usage.Pages{config.PageClients: usage.OfClients, config.PageAll: usage.AllPages, config.PageOff: usage.NoPages}
+	s.Signals = usage.Settings{Pages: pages[g.cfg.Signals.Page], Annotate: g.cfg.Signals.Annotate, Documents: r.Documents}
 	if r.Recorded != nil {
-		s.Policies = r.Recorded
+		s.Policies, s.Signals.Documents = r.Recorded, nil
 	}
 	return s
 }

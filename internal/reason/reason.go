@@ -90,6 +90,17 @@ var table = map[rules.Reason]Info{
 		Sentence: "The site's robots.txt has so many rules that judging this URL and client by them would take too long.",
 	},
 
+	rules.ReasonSignal: {
+		Status: http.StatusForbidden, Error: denied, refused: RefusedByRule,
+		Words:    "the site refuses this use",
+		Sentence: "The site states that its pages may not be used for the purpose that the settings give this client.",
+	},
+	rules.ReasonLicence: {
+		Status: http.StatusForbidden, Error: denied, refused: RefusedByRule,
+		Words:    "the site's licence asks for something first",
+		Sentence: "The licence of the site asks for money, a token or another thing before its pages may be used for the purpose that the settings give this client.",
+	},
+
 	rules.ReasonOverride: {
 		Status: http.StatusForbidden, Error: denied, refused: RefusedByOperator,
 		Words:    "an exception of the operator",

@@ -90,7 +90,7 @@ func TestClassOf(t *testing.T) {
 		reason.Allowed: {{
 			rules.ReasonNoRule, rules.ReasonRule, rules.ReasonRobotsTxt, rules.ReasonRobotsUnavailable, rules.ReasonOverride, rules.ReasonSubresource,
 		}, nil},
-		reason.RefusedByRule:     {nil, {rules.ReasonRule, rules.ReasonHostOnly}},
+		reason.RefusedByRule:     {nil, {rules.ReasonRule, rules.ReasonHostOnly, rules.ReasonSignal, rules.ReasonLicence}},
 		reason.RefusedByOperator: {nil, {rules.ReasonOverride, rules.ReasonAccess, rules.ReasonDestination, rules.ReasonNoAgent}},
 		reason.RulesUnavailable:  {nil, {rules.ReasonRobotsUnreachable, rules.ReasonRobotsUnavailable}},
 		reason.Postponed:         {nil, {rules.ReasonPaced, rules.ReasonLimit}},

@@ -97,6 +97,9 @@ func clients(c *config.Config) (all []config.Finding) {
 	entries := c.ACLClients()
 	for i := range entries {
 		e := &entries[i]
+		if len(e.Purposes) > 0 && (c.HTTPS.Mode == "tunnel" || c.HTTPS.Mode == "host-only") {
+			all = append(all, c.FindEntry(i, "client.purpose", "client.purpose of %q has no effect on https: https.mode = %q hides what sites state about their pages; write \"intercept\", or remove purpose", e.Name, c.HTTPS.Mode))
+		}
 		name := fmt.Sprintf("client %q never matches", e.Name)
 		if e.User != "" && c.Access.Users == "" {
 			all = append(all, c.FindEntry(i, "client.user", "%s: no client can log in as %q, since access.users is empty; name a users file there, or recognise the client by from, listener or user_agent", name, e.User))
@@ -140,7 +143,7 @@ var hostKeys = []struct {
 func hosts(c *config.Config) (all []config.Finding) {
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
-		sets := len(h.Allow)+len(h.Refuse) > 0 || h.NeverAllow
+		sets := len(h.Allow)+len(h.Refuse) > 0 || h.Licence != "" || h.NeverAllow
 		for _, key := range hostKeys {
 			if !key.set(h) {
 				continue

@@ -24,6 +24,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/fleet"
 	"heed/internal/pace"
+	"heed/internal/signal/fetch"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -39,6 +40,7 @@ type Route struct {
 	Key       string
 	Proxy     *control.UpstreamProxy // nil: none
 	Policies  *cache.Cache
+	Documents *fetch.Documents // about the use of pages
 	Transport *upstream.HostTransports
 	Recorded  *replay.Policies // used in place of Policies; nil: not used
 	Shared    *fleet.Policies  // shared by the fleet; nil: not shared
@@ -226,6 +228,7 @@ func (p *Pool) newRoute(spec control.RouteSpec) (*Route, error) {
 		}
 	}
 	r.Policies = cache.New(p.cacheConfig(r, profile, id))
+	r.Documents = &fetch.Documents{Site: r.Policies}
 	return r, nil
 }
 

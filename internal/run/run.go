@@ -22,6 +22,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/reason"
 	"heed/internal/route"
+	usage "heed/internal/signal"
 	"heed/internal/state"
 	"heed/rules"
 )
@@ -34,6 +35,7 @@ type RunCmd struct {
 	Agent    string   `placeholder:"NAME" help:"Judge the command as NAME and send NAME to sites; needs --contact."`
 	Contact  string   `placeholder:"URL" help:"Send this URL or mail address with --agent."`
 	Observe  bool     `help:"Refuse nothing; report what would be refused."`
+	Purpose  string   `placeholder:"PURPOSE" help:"Obey what sites say of this use: search, agent, training, archive or tdm, or several, separated by commas."`
 	FailOn   string   `placeholder:"would-refuse" enum:",would-refuse" default:"" help:"Exit with 3 when a rule or a setting would refuse a request."`
 	Service  []string `sep:"none" placeholder:"HOST" help:"Do not judge requests to HOST, a service that is not crawled. Repeatable."`
 	Quiet    bool     `short:"q" help:"Print no summary and no remarks."`
@@ -58,6 +60,7 @@ that each robots.txt is fetched once.
   heed run --agent NewsBot --contact https://example.org/newsbot -- python3 fetch.py
   heed run --audit crawl.db --note "first crawl" -- ./crawl
   heed run --policies crawl.db --audit other.db -- ./other-crawl
+  heed run --purpose training -- ./crawl
   heed run --observe --fail-on would-refuse -- ./crawl
   heed run --service registry.example.org -- npm install
 
@@ -193,6 +196,15 @@ func (c *RunCmd) prepare(a *console.App) (*run, error) {
 	for _, host := range c.Service {
 		if _, err := acl.ParseHostPattern(host); err != nil {
 			return nil, fmt.Errorf("--service: %w", err)
+		}
+	}
+	if c.Purpose != "" {
+		purposes, err := usage.ParsePurposes(c.Purpose)
+		if err != nil {
+			return nil, fmt.Errorf("--purpose: %w", err)
+		}
+		for _, p := range purposes {
+			r.join.Purposes = append(r.join.Purposes, string(p))
 		}
 	}
 	r.join.Observe, r.join.Services = c.Observe, c.Service

@@ -15,6 +15,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/clientenv"
 	"heed/internal/console"
+	usage "heed/internal/signal"
 	"heed/rules"
 )
 
@@ -139,6 +140,9 @@ func printSummary(w io.Writer, s *audit.Summary) {
 		}
 		return fmt.Sprintf("  refused by the site itself: %d x %s with status %d", c.Count, hostName(c.Host), c.Status)
 	})
+	part(out, s.Answers, func(c audit.AnswerCount) string {
+		return fmt.Sprintf("  answered by the site: %d x %s: %s", c.Count, hostName(c.Host), cmp.Or(answerWords[c.Answer], "in various ways"))
+	})
 	part(out, s.Pages, func(c audit.PageCount) string {
 		return fmt.Sprintf("  page %s: %d of %s refused%s", cmp.Or(console.Quoted(c.Page), "(unnamed)"), c.Refused, console.Plural(c.Parts, "part"), andBySite(c.SiteRefused))
 	})
@@ -157,6 +161,17 @@ func printSummary(w io.Writer, s *audit.Summary) {
 			s.Waited.Total.Round(time.Millisecond), s.Waited.Longest.Round(time.Millisecond))
 	}
 	part(out, s.Paced, pacedWords)
+}
+
+// answerWords explain the kinds of a site's answers.
+var answerWords = map[string]string{
+	string(usage.Priced):          "priced: the site asks for money",
+	string(usage.Challenge):       "challenge: a bot wall asks for proof of a person",
+	string(usage.SignatureWanted): "signature-wanted: the site asks for signed requests (Web Bot Auth)",
+	string(usage.LicenceWanted):   "licence-wanted: the site asks for a licence (RSL)",
+	string(usage.Forbidden):       "forbidden",
+	string(usage.Rate):            "rate: the site asks for fewer requests",
+	string(usage.Legal):           "legal: the site gives legal reasons",
 }
 
 // part prints a line per element, up to maxSummaryLines, and the number of the others.
@@ -183,7 +198,10 @@ func because(c audit.RuleCount) string {
 	if c.Host == audit.Other {
 		return "for various reasons"
 	}
-	if c.Line == 0 {
+	switch {
+	case c.Reason == rules.ReasonSignal || c.Reason == rules.ReasonLicence:
+		return console.ReasonText(c.Reason) + ": " + console.Quoted(c.Rule)
+	case c.Line == 0:
 		return console.ReasonText(c.Reason)
 	}
 	return fmt.Sprintf("robots.txt line %d %s (group %s)", c.Line, console.Quoted(c.Rule), console.Quoted(c.Group))

@@ -37,6 +37,8 @@ type Problem struct {
 	Token      string  `json:"product_token,omitempty"`
 	Piece      string  `json:"user_agent_piece,omitempty"`
 	Queue      *queue  `json:"queue,omitempty"`
+	Purpose    string  `json:"purpose,omitempty"`
+	Statement  string  `json:"statement_url,omitempty"`
 	PolicyAge  *int64  `json:"policy_age_seconds,omitempty"`
 	FetchedAt  string  `json:"fetched_at,omitempty"`
 	DecisionID string  `json:"decision_id"` // empty: nothing was recorded
@@ -81,6 +83,7 @@ func (a *Answer) problem() Problem {
 		p.Line, p.Quoted = d.Line, &quoted{Rule: legible(d.Rule), Group: legible(d.Group)}
 		p.Token, p.Piece = legible(d.Token), legible(d.Piece)
 	}
+	a.quoteUse(&p)
 	if a.of.Paced != nil {
 		if rule := WaitRule(&a.of.Paced.Position); p.Line == 0 && rule.Line > 0 { // the decision was another one
 			p.Line, p.Quoted = rule.Line, &quoted{Rule: legible(rule.Kind.String() + ": " + rule.Value)}
@@ -106,6 +109,8 @@ func (a *Answer) explain(p *Problem) string {
 		}
 		return fmt.Sprintf("The site's robots.txt does not let this agent fetch this address: line %d of %s. %s "+
 			"A retry will not help while the site keeps this rule.%s", e.Decision.Line, p.RobotsURL, who, a.serviceHint())
+	case rules.ReasonSignal, rules.ReasonLicence:
+		return a.useDetail(p)
 	case rules.ReasonOverride:
 		return "The operator of this proxy refuses this part of the site, independently of its robots.txt. A retry will not help."
 	case rules.ReasonNoAgent:
@@ -296,7 +301,8 @@ dt{font-weight:600}dd{margin:0 0 .6em;overflow-wrap:anywhere}</style>
 <dl>
 {{with .URL}}<dt>Address asked for</dt><dd>{{.}}</dd>{{end}}
 {{with .RobotsURL}}<dt>Rules of the site</dt><dd>{{.}}</dd>{{end}}
-{{with .Quoted}}<dt>Quoted from the site</dt><dd><q>{{.Rule}}</q>, group <q>{{.Group}}</q></dd>{{end}}
+{{with .Quoted}}<dt>Quoted from the site</dt><dd><q>{{.Rule}}</q>{{with .Group}}, group <q>{{.}}</q>{{end}}</dd>{{end}}
+{{with .Statement}}<dt>Where the site states it</dt><dd>{{.}}</dd>{{end}}
 {{with .PolicyAge}}<dt>Age of the rules</dt><dd>{{.}} s</dd>{{end}}
 {{with .RetryAfter}}<dt>Asking again can help after</dt><dd>{{.}} s</dd>{{end}}
 <dt>Decision</dt><dd>{{.DecisionID}}</dd>

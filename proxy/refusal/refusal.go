@@ -2,8 +2,8 @@
 // phrase, Proxy-Status (RFC 9209) and a body that explains the refusal (RFC 9457).
 // Plain data goes in, an http.Response comes out.
 //
-// refusal.go has the answer and its first sentence, problem.go the body, queue.go
-// the texts about turns.
+// refusal.go has the answer and its first sentence, problem.go the body, queue.go the texts
+// about turns, use.go those about the use of pages.
 package refusal
 
 import (
@@ -23,6 +23,7 @@ import (
 	"heed/internal/pace"
 	"heed/internal/reason"
 	"heed/internal/safetext"
+	"heed/internal/signal"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -38,10 +39,11 @@ type Case struct {
 	// upstream.ErrDestination, or the error of the Transport. Nil: the decision did,
 	// and an error is that of the Entry's Policy.
 	Err        error
-	Status     int           // in place of the reason's; 0: the reason's
-	Detail     string        // what went wrong after the decision; empty: the Entry's Detail
-	RetryAfter time.Duration // in place of the reason's; 0: the reason's
-	Paced      *pace.Answer  // the answer of the Pacer when the turn was too far off; nil: it was not
+	Status     int             // in place of the reason's; 0: the reason's
+	Detail     string          // what went wrong after the decision; empty: the Entry's Detail
+	RetryAfter time.Duration   // in place of the reason's; 0: the reason's
+	Use        *signal.Refusal // why the site's statements refuse the use of the page; nil: they do not
+	Paced      *pace.Answer    // the answer of the Pacer when the turn was too far off; nil: it was not
 	Proxy      Proxy
 	Closes     bool // the client may still be sending: without "Connection: close" net/http reads the request's body before it answers
 }
@@ -195,6 +197,8 @@ func (a *Answer) sentence() string {
 	switch a.of.Reason {
 	case rules.ReasonRule:
 		return fmt.Sprintf("Refused by heed: robots.txt line %d %s", e.Decision.Line, e.Decision.Rule)
+	case rules.ReasonSignal, rules.ReasonLicence:
+		return a.useSentence()
 	case rules.ReasonOverride:
 		return "Refused by heed: an exception of its operator, " + e.Decision.Rule
 	case rules.ReasonNoAgent:

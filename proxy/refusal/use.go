@@ -1,0 +1,77 @@
+package refusal
+
+import (
+	"fmt"
+
+	"heed/internal/signal"
+	"heed/rules"
+)
+
+// UseText returns why r refuses the use of a page, for the record. It has the place of the
+// statement, and of the site's text the demand of a licence alone.
+func UseText(r *signal.Refusal) string {
+	text := fmt.Sprintf("for the purpose %s: %s", r.Purpose, r.Detail)
+	if s := r.Statement; s != nil {
+		text += "; " + usePlace(s)
+	}
+	return text
+}
+
+// usePlace returns where a statement is.
+func usePlace(s *signal.Statement) string {
+	place := legible(s.URL)
+	if s.Line > 0 {
+		place = fmt.Sprintf("line %d of %s", s.Line, place)
+	}
+	if s.Source == signal.SourceHeader {
+		place = "the header of " + place
+	}
+	return place
+}
+
+// useSentence states which statement of the site refuses the use of a page.
+func (a *Answer) useSentence() string {
+	r := a.of.Use
+	if r == nil { // of an observed request
+		return "Refused by heed: " + a.of.Entry.Detail
+	}
+	quote := ""
+	if r.Statement != nil {
+		quote = ": " + r.Statement.Text
+	}
+	if r.Reason == rules.ReasonLicence {
+		return fmt.Sprintf("Refused by heed: %s, for the purpose %s%s", r.Detail, r.Purpose, quote)
+	}
+	return fmt.Sprintf("Refused by heed: the site does not allow this for the purpose %s%s", r.Purpose, quote)
+}
+
+// useDetail explains a refusal by a statement to a person.
+func (a *Answer) useDetail(p *Problem) string {
+	r := a.of.Use
+	if r == nil {
+		return a.of.Entry.Detail
+	}
+	text := fmt.Sprintf("The operator of this proxy states the purpose %s for this client, and %s", r.Purpose, r.Detail)
+	if s := r.Statement; s != nil {
+		text += " (" + usePlace(s) + ")"
+	}
+	if r.Reason == rules.ReasonLicence {
+		return text + ". heed never pays and asks for no token. Where the operator has a contract with the site, licence at its [[host]] names it."
+	}
+	if a.of.Entry.Outcome.SiteStatus != 0 {
+		text += ". The site has sent the page, and it was not delivered"
+	}
+	return text + ". A retry will not help while the site states this; robots.txt lets the page be fetched for other purposes."
+}
+
+// quoteUse adds the statement that refuses the use of a page.
+func (a *Answer) quoteUse(p *Problem) {
+	r := a.of.Use
+	if r == nil {
+		return
+	}
+	p.Purpose = string(r.Purpose)
+	if s := r.Statement; s != nil {
+		p.Line, p.Quoted, p.Statement = s.Line, &quoted{Rule: legible(s.Text)}, legible(s.URL)
+	}
+}

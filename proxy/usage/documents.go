@@ -1,0 +1,115 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"heed/internal/signal"
+	"heed/proxy/upstream"
+	"heed/rules"
+)
+
+// Documents gets the documents in which sites state how their pages may be used.
+type Documents interface {
+	// TDMRep returns the TDMRep file of an origin, or nil.
+	TDMRep(ctx context.Context, o rules.Origin, permit Permit) *signal.TDMRep
+	// Licence returns the licence at an absolute URL.
+	Licence(ctx context.Context, by, address string, permit Permit) signal.Licence
+	// Robots returns the policy of an origin, never nil. It and Licence have separate
+	// results for each site that the document is fetched for, by.
+	Robots(ctx context.Context, by string, o rules.Origin, profile rules.Profile) *rules.Policy
+}
+
+// Permit returns an error for a URL that a redirect leads to and that may not be requested.
+type Permit = func(context.Context, *url.URL) error
+
+// Bounds of the documents of one verdict.
+const (
+	maxLicences   = 8 // that are fetched
+	documentsTime = 10 * time.Second
+)
+
+// The errors of licences that are not requested.
+var (
+	errAddress    = errors.New("its address is not an http or https URL")
+	errTooMany    = errors.New("too many licences are declared")
+	errDisallowed = errors.New("the robots.txt where it is does not let this agent fetch it")
+)
+
+// tdmRep returns the site's TDMRep file if the purposes need it and the agents may fetch it.
+func (q *Request) tdmRep(ctx context.Context) *signal.TDMRep {
+	if q.Documents == nil || !signal.NeedsOf(q.Purposes...).TDMRep || !q.mayFetch(q.Policy, signal.TDMRepPath) {
+		return nil
+	}
+	return q.Documents.TDMRep(ctx, q.Origin, q.permit)
+}
+
+// licences returns the documents at addresses, if the purposes need them.
+func (q *Request) licences(ctx context.Context, addresses []string) map[string]signal.Licence {
+	if len(addresses) == 0 || q.Documents == nil || !signal.NeedsOf(q.Purposes...).Licences {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, documentsTime)
+	defer cancel()
+	all := map[string]signal.Licence{}
+	for i, address := range addresses {
+		if i < maxLicences {
+			all[address] = q.licence(ctx, address)
+		} else {
+			all[address] = signal.Licence{Err: errTooMany}
+		}
+	}
+	return all
+}
+
+// licence returns the document at an address. One that robots.txt does not let the agents
+// fetch cannot be read.
+func (q *Request) licence(ctx context.Context, address string) signal.Licence {
+	u, err := url.Parse(address)
+	if err != nil {
+		return signal.Licence{Err: errAddress}
+	}
+	ctx = upstream.NamedBy(ctx, q.Origin)
+	if err := q.permit(ctx, u); err != nil {
+		return signal.Licence{Err: err}
+	}
+	return q.Documents.Licence(ctx, q.onBehalf(u.Hostname()), address, q.permit)
+}
+
+// onBehalf returns the site on whose behalf a document of a host is fetched, where that
+// makes a difference: what it may not have heed fetch, another site may.
+func (q *Request) onBehalf(host string) string {
+	if host == q.Origin.Host {
+		return ""
+	}
+	return q.Origin.Host
+}
+
+// permit returns an error for a URL that the robots.txt of its site does not let the agents
+// fetch.
+func (q *Request) permit(ctx context.Context, u *url.URL) error {
+	o, err := rules.OriginOf(u)
+	if err != nil {
+		return errAddress
+	}
+	policy := q.Policy
+	if o != q.Origin {
+		policy = q.Documents.Robots(upstream.NamedBy(ctx, q.Origin), q.onBehalf(o.Host), o, q.Policy.Profile())
+	}
+	if !q.mayFetch(policy, u.RequestURI()) {
+		return errDisallowed
+	}
+	return nil
+}
+
+// mayFetch reports whether p lets all agents fetch a target.
+func (q *Request) mayFetch(p *rules.Policy, target string) bool {
+	for _, agent := range q.Agents {
+		if p.Decide(agent, target).Verdict != rules.Allow {
+			return false
+		}
+	}
+	return true
+}

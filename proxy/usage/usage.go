@@ -1,0 +1,190 @@
+// Package usage judges requests and answers by what sites state about the use of their
+// pages (heed/internal/signal), for the purposes that a client states.
+//
+// Before a request is sent, Judge.Request judges it by robots.txt and by the documents that
+// its purposes need (documents.go). When the answer has begun, Judge.Answer judges it by
+// its header and, where the settings want it, by the head of the page, for which the answer
+// waits (body.go). Both return verdicts; package proxy acts on them.
+package usage
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+	"weak"
+
+	"heed/internal/memo"
+	"heed/internal/signal"
+	"heed/internal/signal/page"
+	"heed/rules"
+)
+
+// Pages are the pages whose heads are read.
+type Pages uint8
+
+// The pages. The zero value is OfClients.
+const (
+	OfClients Pages = iota // those that a client with a purpose requests
+	AllPages
+	NoPages
+)
+
+// Settings are those of [signals].
+type Settings struct {
+	Pages     Pages
+	Annotate  bool      // answers get signal.AnnotationField
+	Documents Documents // nil: none is fetched
+}
+
+// Request is one request, as far as its verdicts depend on it.
+type Request struct {
+	*Settings
+	URL       string
+	Origin    rules.Origin
+	Target    string         // path and query as they are sent
+	Agents    []*rules.Agent // each must be allowed; at least one
+	Purposes  []signal.Purpose
+	Reference string        // to a contract with the site; empty: there is none
+	Policy    *rules.Policy // that allows the request
+	Now       time.Time
+}
+
+// Judge judges the requests of one proxy. The zero value is ready; it is safe for
+// concurrent use.
+type Judge struct {
+	robots memo.Map[robotsKey, *signal.Robots]
+	pages  memo.Map[pageKey, *signal.Verdict]
+}
+
+// Bounds of a Judge.
+const (
+	maxRobots = 1024
+	maxPages  = 512
+	maxKey    = 2048 // octets of a URL and an ETag; longer ones are not remembered
+)
+
+type robotsKey struct {
+	policy weak.Pointer[rules.Policy]
+	agent  *rules.Agent
+}
+
+// Request returns the verdict by robots.txt and by the documents that the purposes of q
+// need; with several agents, that of the first which is refused.
+func (j *Judge) Request(ctx context.Context, q *Request) *signal.Verdict {
+	tdmRep := q.tdmRep(ctx)
+	return q.first(func(agent *rules.Agent) *signal.Verdict {
+		in := q.input(agent)
+		in.Robots, in.TDMRep = j.robotsOf(q.Policy, agent), tdmRep
+		in.Licences = q.licences(ctx, in.Robots.Licences())
+		return signal.Judge(in)
+	})
+}
+
+// first returns the verdict on the first agent that is refused, else the one on the first.
+func (q *Request) first(judge func(*rules.Agent) *signal.Verdict) (v *signal.Verdict) {
+	for i, agent := range q.Agents {
+		next := judge(agent)
+		_, refused := next.Refuses(q.Purposes...)
+		if i == 0 || refused {
+			v = next
+		}
+		if refused {
+			break
+		}
+	}
+	return v
+}
+
+// robotsOf returns the signals of a file that concern an agent. They are read once for each
+// file and agent.
+func (j *Judge) robotsOf(p *rules.Policy, agent *rules.Agent) *signal.Robots {
+	key := robotsKey{weak.Make(p), agent} // the memo keeps no policy that is not in use
+	r, ok := j.robots.Get(key)
+	if !ok {
+		r = signal.ReadRobots(p, agent, p.Source().Origin.RobotsURL())
+		j.robots.Put(key, r, maxRobots)
+	}
+	return r
+}
+
+func (q *Request) input(agent *rules.Agent) signal.Input {
+	return signal.Input{
+		URL: q.URL, Origin: q.Origin, Target: q.Target, Agent: agent, Profile: q.Policy.Profile(),
+		Now: q.Now, Crawl: true, Reference: q.Reference,
+	}
+}
+
+// Answer judges resp, the answer to r, which is q. It returns nil when the answer states
+// nothing. Where the head of the page is read, it returns when that is known or maxWait is
+// over; body is the body of resp.
+func (j *Judge) Answer(ctx context.Context, q *Request, r *http.Request, resp *http.Response, body *Body) *signal.Verdict {
+	stated := signal.Stated(resp.Header)
+	var head *page.Head
+	if q.Pages == AllPages || q.Pages == OfClients && len(q.Purposes) > 0 {
+		head = q.head(ctx, r.Method, resp, body)
+	}
+	if !stated && (head == nil || head.Why == page.NoPage || head.Why == page.NoBody) {
+		return nil
+	}
+	v := q.first(func(agent *rules.Agent) *signal.Verdict {
+		in := q.input(agent)
+		in.Header, in.Page = resp.Header, head
+		if signal.NeedsOf(q.Purposes...).Licences {
+			in.Licences = q.licences(ctx, signal.Declared(in))
+		}
+		return signal.Judge(in)
+	})
+	switch {
+	case head != nil:
+		return j.remember(q, r, resp, v)
+	case len(v.Statements) == 0:
+		return nil
+	}
+	return v
+}
+
+// head reads the head of the page in resp, or returns why there is none to read.
+func (q *Request) head(ctx context.Context, method string, resp *http.Response, body *Body) *page.Head {
+	if why := page.Readable(method, resp.StatusCode, resp.Header); why != page.Whole {
+		return &page.Head{Why: why}
+	}
+	var names []string
+	for _, agent := range q.Agents {
+		names = append(names, signal.PageNames(agent)...)
+	}
+	head := body.ReadHead(ctx, page.NewScanner(resp.Header, names))
+	return &head
+}
+
+// pageKey identifies a version of a page, as it was judged.
+type pageKey struct {
+	url, etag string
+	agent     *rules.Agent
+}
+
+// remember keeps the verdict on a page for the answers that confirm it with a 304, and adds
+// it to v when resp is one of them.
+func (j *Judge) remember(q *Request, r *http.Request, resp *http.Response, v *signal.Verdict) *signal.Verdict {
+	key := pageKey{q.URL, resp.Header.Get("ETag"), q.Agents[0]}
+	if v.Page == string(page.Unmodified) && key.etag == "" {
+		key.etag = r.Header.Get("If-None-Match")
+	}
+	if key.etag == "" || len(key.url)+len(key.etag) > maxKey {
+		return v
+	}
+	switch v.Page {
+	case "whole":
+		j.pages.Put(key, v, maxPages)
+	case string(page.Unmodified):
+		if kept, ok := j.pages.Get(key); ok {
+			v = signal.Combine(v, kept)
+		}
+	}
+	return v
+}
+
+// Agents returns the agents that are not nil, without repetitions.
+func Agents(all ...*rules.Agent) []*rules.Agent {
+	return slices.Compact(slices.DeleteFunc(all, func(a *rules.Agent) bool { return a == nil }))
+}

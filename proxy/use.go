@@ -1,0 +1,168 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"heed/internal/acl"
+	"heed/internal/audit"
+	"heed/internal/safetext"
+	"heed/internal/signal"
+	"heed/proxy/refusal"
+	"heed/proxy/usage"
+	"heed/rules"
+)
+
+// use is what a site says of the use of a page that its robots.txt lets a request fetch.
+type use struct {
+	usage.Request
+	query    acl.Query
+	settled  bool            // an exception of the operator has decided; no signal refuses
+	verdict  *signal.Verdict // before the request; nil: no purpose needs one
+	refusal  signal.Refusal  // by verdict
+	decision rules.Decision  // by the rules
+}
+
+// judgeUse asks, for a target that the rules allow, what the site says of its use. A
+// statement that refuses a purpose of the client becomes the decision, unless an exception
+// of the operator allows the target.
+func (x *exchange) judgeUse(ctx context.Context, q *acl.Query, v *verdict) {
+	r := &x.req
+	if v.Verdict != rules.Allow || q.HTTPS != acl.Intercept || r.target == "*" {
+		return
+	}
+	purposes := r.effective.Purposes
+	if len(purposes) == 0 && !r.settings.Signals.Annotate {
+		return // until the answer states something
+	}
+	u := x.newUse(q, v.policy)
+	u.settled, u.decision, v.use = v.Reason == rules.ReasonOverride, v.Decision, u
+	if r.effective.Mode == acl.Observe {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, observePatience)
+		defer cancel()
+	}
+	u.verdict = x.proxy.usage.Request(ctx, &u.Request)
+	var refused bool
+	if u.refusal, refused = u.verdict.Refuses(purposes...); !refused || u.settled {
+		return
+	}
+	v.Decision, v.OperatorReason = q.Except(u.decide(&u.refusal))
+	if v.Verdict == rules.Refuse {
+		v.detail = refusal.UseText(&u.refusal)
+	} else {
+		u.settled = true
+	}
+}
+
+// newUse returns the use of the page that x requests, which p allows.
+func (x *exchange) newUse(q *acl.Query, p *rules.Policy) *use {
+	r := &x.req
+	return &use{query: *q, Request: usage.Request{
+		Settings: &r.settings.Signals, URL: r.origin.Scheme + "://" + r.host + safetext.Octets(r.target), Origin: r.origin, Target: r.target,
+		Agents: usage.Agents(r.names.Judged, r.names.Visible), Purposes: r.effective.Purposes,
+		Reference: r.effective.Licence(q.Now), Policy: p, Now: q.Now,
+	}}
+}
+
+// decide returns the decision that r makes, with the statement in place of a rule.
+func (u *use) decide(r *signal.Refusal) rules.Decision {
+	d := rules.Decision{Reason: r.Reason, Group: u.decision.Group, Token: u.decision.Token, Piece: u.decision.Piece}
+	if s := r.Statement; s != nil {
+		d.Rule, d.Line = s.Text, s.Line
+	}
+	return d
+}
+
+// recorded returns v as the record stores it; empty when it has no statement and no page.
+func recorded(v *signal.Verdict) string {
+	if v == nil || len(v.Statements) == 0 && v.Page == "" {
+		return ""
+	}
+	text, err := json.Marshal(v)
+	if err != nil { // texts and numbers cannot fail
+		return ""
+	}
+	return string(text)
+}
+
+// refusalOf returns the refusal if reason is one of a signal; else nil. u may be nil.
+func (u *use) refusalOf(reason rules.Reason) *signal.Refusal {
+	if u == nil || reason != rules.ReasonSignal && reason != rules.ReasonLicence {
+		return nil
+	}
+	return &u.refusal
+}
+
+// statesUse reports whether readUse has something to read in an answer with that header. It
+// is fast for a client without a purpose and an answer without a statement.
+func (x *exchange) statesUse(h http.Header) bool {
+	if x.use != nil {
+		return true
+	}
+	e := &x.entry // that the rules of the site allow
+	return e.Policy != nil && e.Decision.Verdict == rules.Allow && e.Judged == audit.ByPath && e.Settled == "" && e.Target != "*" &&
+		(x.req.settings.Signals.Pages == usage.AllPages || signal.Stated(h))
+}
+
+// said returns v in short form for the log; empty when it has no answer.
+func said(v *signal.Verdict) string {
+	_, answers, _ := strings.Cut(v.Annotation(), ", ") // behind crawl
+	return answers
+}
+
+// readUse judges the site's answer by what it says of the use of the page, and returns what
+// the client gets: the answer, or a refusal in its place.
+func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response {
+	u, p := x.use, &x.req
+	if u == nil {
+		u = x.newUse(&acl.Query{Effective: p.effective, Target: p.target, Names: p.names, Now: x.proxy.config.Now()}, x.entry.Policy)
+	}
+	body := &usage.Body{Site: x.download.ReadCloser}
+	x.download.ReadCloser = body
+	answer := x.proxy.usage.Answer(x.Context, &u.Request, r, resp, body)
+	x.entry.Outcome.Signals, x.entry.Outcome.Said = recorded(answer), said(answer)
+	all := signal.Combine(u.verdict, answer)
+	if u.Annotate {
+		resp.Header[signal.AnnotationField] = []string{all.Annotation()}
+	}
+	if answer == nil || u.settled {
+		return resp
+	}
+	if refused, ok := all.Refuses(u.Purposes...); ok {
+		return x.refuseUse(r, resp, &refused)
+	}
+	return resp
+}
+
+// refuseUse makes a refusal by the page the verdict on a request that was sent, and returns
+// it in place of resp; in observe mode resp.
+func (x *exchange) refuseUse(r *http.Request, resp *http.Response, refused *signal.Refusal) *http.Response {
+	u, o := x.use, &x.entry.Outcome
+	d, reason := u.query.Except(u.decide(refused))
+	result := x.req.effective.Apply(acl.Result{Decision: d, OperatorReason: reason})
+	if result.Verdict == rules.Allow || result.Verdict == rules.WouldRefuse && x.entry.Decision.Verdict == rules.WouldRefuse {
+		return resp
+	}
+	o.Late, o.LatePolicy, o.LateSettled = &result.Decision, x.entry.Policy, result.OperatorReason
+	if result.Verdict == rules.WouldRefuse {
+		return resp
+	}
+	w := &x.writer
+	o.SiteStatus, o.FromSite = resp.StatusCode, false
+	x.download.ReadCloser.(*usage.Body).Drop()
+	x.download = downloadBody{}
+	w.trailer, w.phrase, w.stream, w.length = nil, nil, false, 0
+	x.reply(refusal.Case{Reason: result.Reason, Use: refused})
+	return x.refusal.Response(r)
+}
+
+// purposeNames returns purposes as the record has them.
+func purposeNames(purposes []signal.Purpose) (names []string) {
+	for _, p := range purposes {
+		names = append(names, string(p))
+	}
+	return names
+}

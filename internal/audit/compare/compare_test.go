@@ -67,10 +67,10 @@ func TestRecords_OfTwoLayouts(t *testing.T) {
 		return r
 	}
 	r, err := compare.Records(t.Context(), file("layout1.db"), file("layout2.db"))
-	if err != nil || r.A.Requests != 12 || r.B.Requests != 7 || r.Equal+int64(len(r.Different)+len(r.OnlyB)) != 7 {
+	if err != nil || r.A.Requests != 12 || r.B.Requests != 20 || r.Equal+int64(len(r.Different)+len(r.OnlyB)) != 20 {
 		t.Fatalf("%v, %+v", err, r)
 	}
-	i := slices.IndexFunc(r.OnlyB, func(s compare.Single) bool { return s.URL == "https://plain.example/draft" })
+	i := slices.IndexFunc(r.OnlyB, func(s compare.Single) bool { return s.Agent == "finder" && s.URL == "http://site.test/hidden.html" })
 	if i < 0 || r.OnlyB[i].Verdict.Verdict != "refuse" || r.OnlyB[i].Reason != "signal" {
 		t.Errorf("the withheld page is in %+v", r.OnlyB)
 	}

@@ -129,8 +129,8 @@ func (a *assessment) excepted() bool {
 	if a.query.Effective.Site == nil || a.doubt {
 		return false
 	}
-	e, _ := a.query.Effective.Exception(a.query.Target, true, a.query.Now)
-	return e != nil && !e.Refuse
+	d, _ := a.query.Except(rules.Decision{Reason: signal.ReasonSignal})
+	return d.Verdict == rules.Allow
 }
 
 // add counts one request.

@@ -55,7 +55,7 @@ func (a *assessment) judgeStatements(l *library) {
 		if s := refusal.Statement; s != nil {
 			o.Rule, o.Line = s.Text, s.Line
 		}
-		a.except(&o)
+		o.Decision, o.OperatorReason = q.Except(o.Decision)
 	}
 	o = q.Effective.Apply(o)
 	a.class, a.verdict = Same, verdictOf(&o)
@@ -67,14 +67,6 @@ func (a *assessment) judgeStatements(l *library) {
 	}
 	if a.class == Different && a.basis.Engine != rules.Engine {
 		a.class = OtherEngine
-	}
-}
-
-// except replaces a refusal by the exception of the operator that applies to it.
-func (a *assessment) except(o *acl.Result) {
-	q := &a.query
-	if e, rule := q.Effective.Exception(q.Target, true, q.Now); e != nil {
-		o.Decision, o.OperatorReason = e.Decision(rule), e.Reason
 	}
 }
 

@@ -95,10 +95,6 @@ func (v *visitor) get(host, target, field, html string) {
 // answer sets the outcome of a request that was sent.
 func (v *visitor) answer(e *audit.Entry, o *acl.Result, before *signal.Verdict, in signal.Input, field, html string) {
 	e.Outcome = audit.Outcome{Status: 200, FromSite: true}
-	if strings.HasPrefix(field, "Crawler-Price: ") {
-		e.Outcome.Status, e.Outcome.SiteAnswer = 402, string(signal.Classify(402, http.Header{"Crawler-Price": {"USD 0.01"}}))
-		return
-	}
 	if field != "" || html != "" {
 		in.Header = http.Header{"Content-Type": {"text/html"}}
 		if name, value, ok := strings.Cut(field, ": "); ok {
@@ -172,39 +168,6 @@ func judged(t *testing.T, record *store.Record, purposes ...signal.Purpose) *rep
 		t.Fatal(err)
 	}
 	return r
-}
-
-// visit is the story of the record layout2.db.
-func (v *visitor) visit() {
-	v.robots("managed.example", managed)
-	v.robots("plain.example", "User-agent: *\nDisallow: /private\n")
-	v.get("managed.example", "/a", "", "")
-	v.get("plain.example", "/x", "", "<head><title>x</title></head>")
-	v.get("plain.example", "/draft", "", "<head>\n<meta name=robots content=noindex>\n</head>")
-	v.get("plain.example", "/private/x", "", "")
-	v.get("plain.example", "/paid", "Crawler-Price: USD 0.01", "")
-	v.purposes = nil
-	v.get("managed.example", "/a", "", "")
-	v.get("plain.example", "/marked", "X-Robots-Tag: noarchive", "")
-}
-
-// HEED_TEST_LAYOUT2 is the path at which the test writes a record with all that layout 2
-// has; store/testdata/layout2.db was made so. Only a new layout needs another one.
-func TestLayout2_TheRecordOfItsStory(t *testing.T) {
-	path := os.Getenv("HEED_TEST_LAYOUT2")
-	if path == "" {
-		t.Skip("HEED_TEST_LAYOUT2 is not set")
-	}
-	v := newVisitor(t, signal.PurposeTraining, signal.PurposeSearch)
-	v.visit()
-	v.record()
-	data, err := os.ReadFile(v.path)
-	if err == nil {
-		err = os.WriteFile(path, data, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 const managed = "# BEGIN managed content\nUser-agent: *\nContent-Signal: search=yes, ai-train=no\nAllow: /\n# END managed content\nUser-agent: *\nDisallow: /lp\n"
@@ -300,6 +263,38 @@ func TestJudge_RefusalsByStatementsComeOutAgain(t *testing.T) {
 		v.change(c.change)
 		if r := judged(t, v.record()); r.Different != c.different || r.Incomplete != c.incomplete {
 			t.Errorf("%s: %d different, %d incomplete, want %d and %d: %+v", name, r.Different, r.Incomplete, c.different, c.incomplete, r.Examples)
+		}
+	}
+}
+
+// An exception of the operator allows a page whatever the site states of its use.
+func TestJudge_AnExceptionCountsBeforeStatements(t *testing.T) {
+	t.Parallel()
+	host, err := acl.ParseHostPattern("managed.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	agreed, err := acl.NewException(acl.Exception{Patterns: []string{"/a"}, Reason: "a contract"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	excepted := func(string) (*acl.Rules, error) {
+		return &acl.Rules{Hosts: []acl.Host{{Match: []acl.HostPattern{host}, Exceptions: []*acl.Exception{agreed}}}}, nil
+	}
+	for _, stated := range [][]signal.Purpose{nil, {signal.PurposeTraining}} {
+		v := newVisitor(t, stated...)
+		v.robots("managed.example", managed)
+		v.get("managed.example", "/a", "", "")
+		v.get("managed.example", "/b", "", "")
+		r, err := replay.Judge(t.Context(), v.record(), replay.Options{ParseRules: excepted, Purposes: []signal.Purpose{signal.PurposeTraining}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := (replay.UseCounts{Judged: 2, Refused: 1, Allowed: 1}); r.Uses.UseCounts != want {
+			t.Errorf("stated %q: %+v, want %+v", stated, r.Uses.UseCounts, want)
+		}
+		if different := int64(len(stated)); r.Different != different { // the proxy of this story had no exception
+			t.Errorf("stated %q: %d different, want %d: %+v", stated, r.Different, different, r.Examples)
 		}
 	}
 }

@@ -60,10 +60,10 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 }
 
 // layout2.db is of the present layout: its verdicts, purposes and answers of sites are read,
-// and a heed that writes to it continues it. The replay tests have its story.
+// and a heed that writes to it continues it. It is use.db of the script audit_purpose.
 func TestVerify_TheRecordOfThisLayout(t *testing.T) {
 	t.Parallel()
-	const hash = "1591ee1391e20c69f949f5f45c87de73989b33ed6a2edb12fecdc7145508adcd"
+	const hash = "ad0793760bfa93b3b1011963815bf7f147a5fcbcaf9f563222490b17e93fa2be"
 	data, err := os.ReadFile(filepath.Join("testdata", "layout2.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -79,15 +79,15 @@ func TestVerify_TheRecordOfThisLayout(t *testing.T) {
 			t.Fatalf("%+v, %v", proof, err)
 		}
 	}
-	verified(7)
+	verified(20)
 	for query, want := range map[string]int{
-		"purpose = 'training search'":                           5,
-		"reason = 'signal' AND signals IS NOT NULL":             1,
-		"late_reason = 'signal' AND status = 403":               1,
-		"site_status = 200 AND page_signals LIKE '%noindex%'":   1,
-		"site_answer = 'priced' AND status = 402 AND from_site": 1,
-		"rule = 'Disallow: /private' AND purpose IS NOT NULL":   1,
-		"purpose IS NULL AND page_signals IS NOT NULL":          1,
+		"purpose = 'training'": 5, "purpose IS NULL": 5,
+		"reason = 'signal' AND signals IS NOT NULL":            3,
+		"reason = 'licence' AND signals LIKE '%0.015%'":        2,
+		"late_reason = 'signal' AND status = 403":              1,
+		"site_status = 200 AND page_signals LIKE '%noindex%'":  1,
+		"site_answer = 'legal' AND status = 451 AND from_site": 4,
+		"rule = 'Disallow: /private' AND reason = 'rule'":      4,
 	} {
 		if n := count(t, view(t, path), "SELECT count(*) FROM decisions WHERE "+query); n != want {
 			t.Errorf("%s: %d decisions, want %d", query, n, want)
@@ -100,5 +100,5 @@ func TestVerify_TheRecordOfThisLayout(t *testing.T) {
 	if err := w.Close(""); err != nil {
 		t.Fatal(err)
 	}
-	verified(8)
+	verified(21)
 }

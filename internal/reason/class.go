@@ -46,7 +46,7 @@ func (c Class) Sentence() string {
 	return [...]string{
 		"Neither the site's rules nor the settings gave a verdict on the URL.",
 		"The request was forwarded.",
-		"A rule of the site's robots.txt does not allow the URL.",
+		"A rule of the site's robots.txt does not allow the URL, or the site does not allow the use that the client states.",
 		"The settings do not allow the request.",
 		"The site's robots.txt could not be read or judged by, and nothing may be fetched while its rules are unknown.",
 		"The request is to be sent again later: its turn was too far off, or a limit was reached.",

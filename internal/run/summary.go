@@ -141,7 +141,7 @@ func printSummary(w io.Writer, s *audit.Summary) {
 		return fmt.Sprintf("  refused by the site itself: %d x %s with status %d", c.Count, hostName(c.Host), c.Status)
 	})
 	part(out, s.Answers, func(c audit.AnswerCount) string {
-		return fmt.Sprintf("  answered by the site: %d x %s: %s", c.Count, hostName(c.Host), cmp.Or(answerWords[c.Answer], "in various ways"))
+		return fmt.Sprintf("  answered by the site: %d x %s: %s", c.Count, hostName(c.Host), answerWords(c.Answer))
 	})
 	part(out, s.Pages, func(c audit.PageCount) string {
 		return fmt.Sprintf("  page %s: %d of %s refused%s", cmp.Or(console.Quoted(c.Page), "(unnamed)"), c.Refused, console.Plural(c.Parts, "part"), andBySite(c.SiteRefused))
@@ -163,15 +163,12 @@ func printSummary(w io.Writer, s *audit.Summary) {
 	part(out, s.Paced, pacedWords)
 }
 
-// answerWords explain the kinds of a site's answers.
-var answerWords = map[string]string{
-	string(usage.Priced):          "priced: the site asks for money",
-	string(usage.Challenge):       "challenge: a bot wall asks for proof of a person",
-	string(usage.SignatureWanted): "signature-wanted: the site asks for signed requests (Web Bot Auth)",
-	string(usage.LicenceWanted):   "licence-wanted: the site asks for a licence (RSL)",
-	string(usage.Forbidden):       "forbidden",
-	string(usage.Rate):            "rate: the site asks for fewer requests",
-	string(usage.Legal):           "legal: the site gives legal reasons",
+// answerWords returns a kind of a site's answers with what it means.
+func answerWords(kind string) string {
+	if kind == "" {
+		return "in various ways"
+	}
+	return kind + ": " + usage.SiteAnswer(kind).Words()
 }
 
 // part prints a line per element, up to maxSummaryLines, and the number of the others.

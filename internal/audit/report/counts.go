@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
+	"heed/internal/audit/uses"
 	"heed/internal/reason"
 	"heed/rules"
 )
@@ -106,8 +107,9 @@ func (w *way) kind() kind {
 	case v == rules.Refuse:
 		k.result = 1
 	}
-	k.breach = k.class[0] == reason.RefusedByRule || k.observed && k.wouldBe == reason.RefusedByRule
-	k.byRules = k.breach || k.observed && k.wouldBe == reason.Postponed ||
+	bySignal := uses.BySignal(w.reason) // the rules allow it
+	k.breach = !bySignal && (k.class[0] == reason.RefusedByRule || k.observed && k.wouldBe == reason.RefusedByRule)
+	k.byRules = k.breach || bySignal || k.observed && k.wouldBe == reason.Postponed ||
 		k.class[0] == reason.Allowed && !k.observed && r != rules.ReasonOverride && r != rules.ReasonSubresource
 	return k
 }

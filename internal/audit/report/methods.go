@@ -101,7 +101,11 @@ func (m *methods) write(w io.Writer, window string) {
 	text += fmt.Sprintf("From %s to %s%s it recorded %s by %s to %s: %s. ",
 		m.row["first"], m.row["last"], comma(window), number(all, "request"), number(int64(len(m.agents)), "agent"), number(int64(len(m.sites)), "site"),
 		m.classes.Words(func(n int64) string { return commas(n) + " (" + percent(n, all) + ")" }))
-	text += "Refused by rule are only the requests that a rule of the site's robots.txt does not allow; rules unavailable are those to sites whose robots.txt could not be read, and failed those to sites that did not answer or that heed could not process. "
+	statements := ""
+	if m.sums["signal"] > 0 {
+		statements = ", or whose purpose the site does not allow"
+	}
+	text += "Refused by rule are only the requests that a rule of the site's robots.txt does not allow" + statements + "; rules unavailable are those to sites whose robots.txt could not be read, and failed those to sites that did not answer or that heed could not process. "
 	if observed := m.wouldBe.OnlyWords(commas); observed != "" {
 		text += fmt.Sprintf("Of the allowed and the failed, %s only observed; enforced, these would be: %s. ", were(m.wouldBe.Sum()), observed)
 	}

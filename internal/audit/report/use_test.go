@@ -121,6 +121,21 @@ func TestReport_ByPurpose(t *testing.T) {
 	}
 }
 
+// A page that is refused for a purpose is no page against the rules, which allow it.
+func TestConduct_StatementsOnUseAreNoRules(t *testing.T) {
+	t.Parallel()
+	rep, _ := made(t, report.Query{Conduct: true}, purposes(t))
+	for _, c := range rep.Conduct {
+		want := 0.0
+		if c.Agent == "trainer" && c.Site == "https://open.example" {
+			want = 0.5 // /private/x of two pages
+		}
+		if c.BreachShare == nil || *c.BreachShare != want {
+			t.Errorf("%s at %s: %v, want %v", c.Agent, c.Site, c.BreachShare, want)
+		}
+	}
+}
+
 func TestReport_WithoutPurposesHasNoChapterOfThem(t *testing.T) {
 	t.Parallel()
 	rep, text := made(t, report.Query{}, aDay(t))
@@ -140,7 +155,7 @@ func TestReport_WithoutPurposesHasNoChapterOfThem(t *testing.T) {
 func TestPaper_SaysHowStatementsWereRead(t *testing.T) {
 	t.Parallel()
 	dir := papered(t, report.Paper{}, purposes(t))
-	contains(t, string(fileText(t, dir, "methods.txt")), "Clients stated that they crawl for agent, search, training.", "it refused 3 requests (30.0 %)")
+	contains(t, string(fileText(t, dir, "methods.txt")), "does not allow, or whose purpose the site does not allow; rules unavailable", "Clients stated that they crawl for agent, search, training.", "it refused 3 requests (30.0 %)")
 }
 
 // An export has what is recorded of the use: statements as objects.

@@ -193,9 +193,9 @@ func TestJudge_ACrawlWithoutPurposeIfItHadBeenForTraining(t *testing.T) {
 		text     string
 	}{
 		{[]signal.Purpose{signal.PurposeTraining}, replay.UseCounts{Judged: 5, Refused: 3, Unknown: 1, NotRecorded: 1}, "https://managed.example", "Content-Signal: search=yes, ai-train=no"},
-		{[]signal.Purpose{signal.PurposeSearch}, replay.UseCounts{Judged: 5, Refused: 1, NotRecorded: 4}, "https://marked.example", "X-Robots-Tag: noindex"},
+		{[]signal.Purpose{signal.PurposeSearch}, replay.UseCounts{Judged: 5, Refused: 1, Unknown: 3, NotRecorded: 1}, "https://marked.example", "X-Robots-Tag: noindex"},
 		{[]signal.Purpose{signal.PurposeSearch, signal.PurposeTraining}, replay.UseCounts{Judged: 5, Refused: 4, NotRecorded: 1}, "https://managed.example", "Content-Signal: search=yes, ai-train=no"},
-		{[]signal.Purpose{signal.PurposeArchive}, replay.UseCounts{Judged: 5, Unknown: 1, NotRecorded: 4}, "", ""},
+		{[]signal.Purpose{signal.PurposeArchive}, replay.UseCounts{Judged: 5, Unknown: 4, NotRecorded: 1}, "", ""},
 	} {
 		r := judged(t, record, c.purposes...)
 		u := r.Uses

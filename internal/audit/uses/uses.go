@@ -95,7 +95,7 @@ const (
 	Allowed     Answer = "allowed"      // nothing refuses it, and all that could was read
 	Refused     Answer = "refused"      // a statement of the site refuses it
 	Unknown     Answer = "unknown"      // something that could refuse it was not read
-	NotRecorded Answer = "not-recorded" // the record has no statement, and not that there was none
+	NotRecorded Answer = "not-recorded" // the record has no statement, and does not say that there was none
 )
 
 // Result is an Answer and what it rests on.
@@ -128,7 +128,7 @@ func (q *Request) Judge(purposes ...signal.Purpose) Result {
 		return Result{Answer: Unknown, Why: notSent}
 	case !q.Ended:
 		return Result{Answer: Unknown, Why: notEnded}
-	case q.Before == nil && q.After == nil && !stated:
+	case v == nil && !stated:
 		return Result{Answer: NotRecorded}
 	}
 	if why := q.unread(v, purposes); why != "" {

@@ -65,7 +65,7 @@ func TestRequest_JudgedForAnotherPurpose(t *testing.T) {
 	}{
 		"robots.txt refuses, as recorded":       {uses.Request{Stated: stated, Before: managed, After: plain}, training, uses.Refused, ""},
 		"robots.txt refuses, read again":        {uses.Request{Robots: managed}, training, uses.Refused, ""},
-		"robots.txt allows, no page was read":   {uses.Request{Robots: managed}, search, uses.NotRecorded, ""},
+		"robots.txt allows, no page was read":   {uses.Request{Robots: managed}, search, uses.Unknown, "the head of the page was not read"},
 		"all was read, and allows":              {uses.Request{Stated: stated, Before: managed, After: plain}, archive, uses.Allowed, ""},
 		"the purpose that was stated":           {uses.Request{Stated: stated}, search, uses.Allowed, ""},
 		"another than the stated, no statement": {uses.Request{Stated: stated}, archive, uses.NotRecorded, ""},

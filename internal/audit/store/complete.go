@@ -234,8 +234,8 @@ func Settle(path string) error {
 	return w.closeFiles()
 }
 
-// openFiles opens the tail and audit.db, and adds to audit.db the rows that only
-// the tail has. It waits for another process to close them until timeout.
+// openFiles opens the tail and audit.db, and adds to audit.db the rows that only the
+// tail has. It waits for another process to close them until timeout.
 func (w *Writer) openFiles(timeout time.Duration) error {
 	resolved, err := resolvePath(w.path)
 	if err != nil {
@@ -245,6 +245,15 @@ func (w *Writer) openFiles(timeout time.Duration) error {
 	if w.wal, err = wal.Open(w.path, timeout); err != nil {
 		return explain(w.path, err)
 	}
+	if err := settleMove(w.path); err != nil {
+		w.wal.Close()
+		return explain(w.path, err)
+	}
+	return w.openRecord()
+}
+
+// openRecord is openFiles with an open tail, which it closes on an error.
+func (w *Writer) openRecord() (err error) {
 	if w.db, err = openDatabase(w.path, w.o.Now(), w.follows); err != nil {
 		w.wal.Close()
 		return err

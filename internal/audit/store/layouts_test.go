@@ -37,9 +37,11 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 			}
 		}
 		still("as it was made", made.entries)
-		if n := count(t, view(t, path), "SELECT count(*) FROM decisions WHERE verdict = 'refuse' AND rule = 'Disallow: /private'"); n != made.refusals {
+		db := view(t, path)
+		if n := count(t, db, "SELECT count(*) FROM decisions WHERE verdict = 'refuse' AND rule = 'Disallow: /private'"); n != made.refusals {
 			t.Errorf("%s has %d refusals", name, n)
 		}
+		db.Close()
 		w := open(t, path, store.Options{Heed: "test"})
 		if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
 			t.Fatal(err)

@@ -43,13 +43,12 @@ var (
 
 // viewError returns err with the path and what to do about it.
 func viewError(path string, err error) error {
-	var e *sqlite.Error
 	switch {
 	case errors.Is(err, errNewLayout):
 		return fmt.Errorf("the record %s cannot be read: %w\nRead it with that heed", path, err)
 	case errors.Is(err, errNoRecord):
 		return fmt.Errorf("%s cannot be read: %w\nName the file that [audit] file names; for a copy of a record that a heed writes to, use `heed audit backup`", path, err)
-	case errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY:
+	case isBusy(err):
 		return fmt.Errorf("the record %s is locked by another program: %w\nTry again when that one is done with it", path, err)
 	case broken(err) != nil:
 		return fmt.Errorf("the record %s is damaged: %w\nSee what `heed audit verify` says of it", path, err)

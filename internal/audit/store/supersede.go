@@ -7,29 +7,101 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	sqlite "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // supersede moves a record of an earlier layout, which has all rows of its tail, aside
-// and begins a new one in its place, whose chain names the head of the old one.
+// and begins a new one in its place, whose chain names the head of the old one. The new
+// one is complete before the old one is moved: a heed that is killed between leaves both,
+// and the next one continues with settleMove. The tail stays locked all the while.
 func (w *Writer) supersede() error {
 	old, head := w.db.store, w.db.head
-	if err := w.closeFiles(); err != nil {
+	if err := w.closeAlone(); err != nil {
 		return err
-	}
-	if err := DropWAL(w.path); err != nil {
-		return err
-	}
-	aside, err := asideOf(w.path, w.db.layout)
-	if err == nil {
-		err = os.Rename(w.path, aside)
-	}
-	if err != nil {
-		return fmt.Errorf("it has the layout of an earlier heed, and cannot be moved aside: %w\nMove it away with the files beside it, or name another file in [audit] file", err)
 	}
 	w.follows = fmt.Sprintf("record %s commit %d hash %s", old, head.n, hexOf(head.hash))
+	aside, err := w.replace()
+	if err != nil {
+		w.wal.Close()
+		return fmt.Errorf("it has the layout of an earlier heed, and cannot be moved aside: %w\nMove it away with the files beside it, or name another file in [audit] file", err)
+	}
 	w.o.Log.Warn("the record has the layout of an earlier heed: it was completed and moved, and a new one continues it",
 		"file", w.path, "moved_to", aside, "commit", head.n, "head", hexOf(head.hash))
-	return w.openFiles(lockTimeout)
+	return w.openRecord()
+}
+
+// closeAlone closes audit.db with all of it in the file itself. A reader would keep rows
+// in the write-ahead log, which does not move with the file.
+func (w *Writer) closeAlone() error {
+	var err error
+	for end := time.Now().Add(lockTimeout); ; time.Sleep(20 * time.Millisecond) {
+		_, err = w.db.exec("PRAGMA journal_mode = DELETE") // at once busy while there is a reader
+		if !isBusy(err) || time.Now().After(end) {
+			break
+		}
+	}
+	if isBusy(err) {
+		err = fmt.Errorf("it has the layout of an earlier heed, and cannot be moved aside while another program reads it: %w\nEnd that program, and start heed again", err)
+	}
+	if err == nil {
+		err = w.wal.Restart()
+	}
+	if err != nil {
+		return errors.Join(err, w.closeFiles())
+	}
+	if err = w.db.close(); err != nil {
+		w.wal.Close()
+	}
+	return err
+}
+
+func isBusy(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
+}
+
+// replace puts a new record in the place of the one at w.path, and returns the old
+// one's new name.
+func (w *Writer) replace() (aside string, err error) {
+	next := nextOf(w.path)
+	b, err := openDatabase(next, w.o.Now(), w.follows)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(b.sync(), b.close()); err != nil {
+		return "", err
+	}
+	if aside, err = asideOf(w.path, w.db.layout); err == nil {
+		err = os.Rename(w.path, aside)
+	}
+	if err == nil {
+		err = os.Rename(next, w.path)
+	}
+	return aside, err
+}
+
+// nextOf returns the name of a new record until the one at path is moved aside.
+func nextOf(path string) string { return path + ".next" }
+
+// settleMove ends a move that supersede began in a process that was killed. The tail is
+// locked.
+func settleMove(path string) error {
+	next := nextOf(path)
+	if _, err := os.Lstat(next); err != nil {
+		return nil
+	}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(next, path)
+	}
+	for _, name := range []string{next, next + "-wal", next + "-shm", next + "-journal"} { // it may be incomplete
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // asideOf returns an unused name for the record at path, beside it.

@@ -278,6 +278,17 @@ func (t *Log) Drop(all bool) error {
 	return nil
 }
 
+// Restart empties both files whole, so that another record can use them.
+func (t *Log) Restart() error {
+	for i, f := range t.Files {
+		if err := f.Truncate(0); err != nil {
+			return err
+		}
+		t.Size[i], t.last[i] = 0, 0
+	}
+	return nil
+}
+
 // Octets returns the size of both files.
 func (t *Log) Octets() int64 { return t.Size[0] + t.Size[1] }
 

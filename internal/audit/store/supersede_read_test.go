@@ -1,0 +1,96 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/audit/store/wal"
+)
+
+// While a program reads the record of an earlier layout, part of it may be in SQLite's
+// write-ahead log, which a move would leave behind.
+func TestARecordIsNotSupersededWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	path := killedWithLayout1(t)
+	before := entries(t, path)
+	writing, err := connect(path, "rwc") // from now on its journal is a write-ahead log
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writing.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := view(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.each("SELECT seq FROM entry LIMIT 1", func(*fields) error {
+		if w, err := Open(path, Options{}); err == nil {
+			t.Error("it was superseded")
+			w.Close("")
+		} else if !strings.Contains(err.Error(), "another program reads it") {
+			t.Error(err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	mustOpen(t, path, Options{})
+	if n := entries(t, strings.TrimSuffix(path, ".db")+".layout1.db"); n != before+1 {
+		t.Errorf("%d decisions moved aside, want %d", n, before+1)
+	}
+}
+
+// A heed that is killed between the two renames leaves no record, but the next one.
+func TestAMoveThatWasInterruptedIsContinued(t *testing.T) {
+	t.Parallel()
+	path := killedWithLayout1(t)
+	w := mustOpen(t, path, Options{})
+	follows := w.follows
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, nextOf(path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := mustOpen(t, path, Options{}).Close(""); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := Verify(t.Context(), path, nil, nil); err != nil || !v.Whole || v.Follows != follows || follows == "" {
+		t.Errorf("%+v, %v; want it to follow %q", v, err, follows)
+	}
+}
+
+// A new record that a killed heed had not completed is made again.
+func TestAnIncompleteNextRecordIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	path := killedWithLayout1(t)
+	write(t, nextOf(path), []byte("SQLite format 3\x00cut off"))
+	write(t, nextOf(path)+"-wal", []byte("cut off"))
+	if w := mustOpen(t, path, Options{}); w.follows == "" {
+		t.Error("it follows no record")
+	}
+	if left, _ := filepath.Glob(nextOf(path) + "*"); len(left) > 0 {
+		t.Errorf("%q were left", left)
+	}
+}
+
+// The tail stays locked while the record is moved, so that another heed cannot move the
+// new one.
+func TestTheTailIsTheSameAfterAMove(t *testing.T) {
+	t.Parallel()
+	path := killedWithLayout1(t)
+	name := wal.Paths(path)[0]
+	before, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, path, Options{})
+	if after, err := os.Stat(name); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the tail was made again: %v", err)
+	}
+}

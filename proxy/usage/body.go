@@ -13,8 +13,8 @@ import (
 const (
 	// maxWait is how long an answer waits for the head of its page.
 	maxWait = 5 * time.Second
-	// readSize is the length of the buffer at first; it grows as long as the head is not
-	// known, which the Scanner bounds.
+	// readSize is the length of the buffer at first; a longer one takes its place as long as
+	// the head is not known, which the Scanner bounds.
 	readSize = 16 << 10
 
 	// maxDrop and dropTime bound what is read of a page that is withheld, so that a short
@@ -38,15 +38,21 @@ type ahead struct {
 
 	mu      sync.Mutex
 	scanner *page.Scanner // nil: finished
+	pooled  *readBuffer   // what buf is in at first; nil: it is given back
 	buf     []byte
 	off     int   // octets of buf that were taken
 	err     error // of the site's body, after buf
 }
 
+type readBuffer = [readSize]byte
+
+var readBuffers = sync.Pool{New: func() any { return new(readBuffer) }}
+
 // ReadHead reads b until s knows the head of the page, the body or ctx ends, or maxWait is
 // over. It finishes s.
 func (b *Body) ReadHead(ctx context.Context, s *page.Scanner) page.Head {
-	a := &ahead{site: b.Site, done: make(chan struct{}), scanner: s, buf: make([]byte, 0, readSize)}
+	a := &ahead{site: b.Site, done: make(chan struct{}), scanner: s, pooled: readBuffers.Get().(*readBuffer)}
+	a.buf = a.pooled[:0]
 	b.ahead = a
 	go a.read()
 	late := time.NewTimer(maxWait)
@@ -107,9 +113,19 @@ func (a *ahead) take(p []byte) (n int, more bool, err error) {
 	}
 	select {
 	case <-a.done:
+		a.free()
 		return n, false, a.err
 	default:
 		return n, true, nil
+	}
+}
+
+// free gives the buffer back, once all of it was taken and nothing reads into it.
+func (a *ahead) free() {
+	a.buf, a.off = nil, 0
+	if a.pooled != nil {
+		readBuffers.Put(a.pooled)
+		a.pooled = nil
 	}
 }
 

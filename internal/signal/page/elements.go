@@ -79,9 +79,44 @@ func (r *reader) startTag(z *html.Tokenizer, raw []byte) (ended bool) {
 		r.noscript = true
 		z.NextIsNotRawText()
 	case name == "meta" && more, name == "link" && more, name == "script" && more:
-		r.element(name, attributesOf(z))
+		if r.mayMatter(name, raw) {
+			r.element(name, attributesOf(z))
+		}
 	case !r.noscript && !slices.Contains(inHead, name):
 		return true
+	}
+	return false
+}
+
+// mayMatter reports whether a tag can be one of an element that is kept, by the words in it:
+// most are not, and reading attributes is most of the cost of a tag. A character reference
+// can hide a word, but not the name of an attribute.
+func (r *reader) mayMatter(name string, raw []byte) bool {
+	switch {
+	case bytes.IndexByte(raw, '&') >= 0:
+		return true
+	case name != "meta":
+		return containsFold(raw, "rsl")
+	case !containsFold(raw, "name") && !containsFold(raw, "http-equiv"):
+		return false
+	}
+	return r.wanted == nil || slices.ContainsFunc(r.wanted, func(wanted string) bool { return containsFold(raw, wanted) })
+}
+
+// containsFold reports whether text contains word, which is in lower case, in any case. It
+// is true for a word that is not ASCII.
+func containsFold(text []byte, word string) bool {
+	if word == "" || word[0] >= utf8.RuneSelf {
+		return true
+	}
+	first, upper := word[0], word[0]
+	if first >= 'a' && first <= 'z' {
+		upper -= 'a' - 'A'
+	}
+	for i, c := range text[:max(0, len(text)-len(word)+1)] {
+		if (c == first || c == upper) && strings.EqualFold(string(text[i:i+len(word)]), word) {
+			return true
+		}
 	}
 	return false
 }

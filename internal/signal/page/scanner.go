@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"sync"
 
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
@@ -163,10 +164,17 @@ func (c *counter) Read(p []byte) (int, error) {
 // prescan is how many octets may be needed to find the character encoding.
 const prescan = 1024
 
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
+
 // readAs finds the character encoding and reads the head. It waits for no more octets
 // than the head has.
 func (r *reader) readAs(content io.Reader, contentType string) error {
-	in := bufio.NewReaderSize(content, 4<<10)
+	in := readers.Get().(*bufio.Reader)
+	in.Reset(content)
+	defer func() {
+		in.Reset(nil)
+		readers.Put(in)
+	}()
 	start := peekHead(in)
 	e, name, _ := charset.DetermineEncoding(start, contentType)
 	r.head.Charset = name

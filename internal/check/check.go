@@ -177,7 +177,7 @@ func whyText(a *control.Judgement) string {
 		fmt.Fprintf(&why, "%s, an exception (%s)", console.Quoted(a.Rule), console.Quoted(a.Settled))
 	case rules.ReasonNotACrawl:
 		fmt.Fprintf(&why, "%s (%s)", reason.Of(a.Reason).Words, console.Quoted(a.Settled))
-	case signal.ReasonSignal, signal.ReasonLicence:
+	case rules.ReasonSignal, rules.ReasonLicence:
 		return a.Detail
 	default:
 		if a.Reason == rules.ReasonRobotsUnreachable && tooMany(a) != "" {

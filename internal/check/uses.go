@@ -277,8 +277,11 @@ func (x *Explainer) UseSteps(v *signal.Verdict) {
 	for i := range v.Statements {
 		printStatement(x, &v.Statements[i])
 	}
-	if v.Page != "" && v.Page != "whole" {
+	switch {
+	case v.Incomplete():
 		x.Step("Page", "its head was not read to its end (%s)", v.Page)
+	case v.Page != "" && v.Page != "whole":
+		x.Step("Page", "there was no head to read (%s)", v.Page)
 	}
 }
 

@@ -236,7 +236,7 @@ func TestVerdict_IsBounded(t *testing.T) {
 		t.Errorf("%d octets of JSON", len(text))
 	}
 	v.Profile = rules.Strict.String()
-	if r, _ := v.Refuses(signal.PurposeAgent); r.Reason != signal.ReasonLicence {
+	if r, _ := v.Refuses(signal.PurposeAgent); r.Reason != rules.ReasonLicence {
 		t.Errorf("the unreadable licence was dropped: %+v", r)
 	}
 }

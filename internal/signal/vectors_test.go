@@ -313,19 +313,19 @@ func TestRSL_WhatALicenceRefuses(t *testing.T) {
 		purpose signal.Purpose
 		want    rules.Reason
 	}{
-		"prohibited":                      {licensed(`<license><prohibits>ai-train</prohibits></license>`), signal.PurposeTraining, signal.ReasonSignal},
-		"prohibited by all":               {licensed(`<license><prohibits>all</prohibits></license>`), signal.PurposeTraining, signal.ReasonSignal},
-		"prohibited, with a contract":     {contract(licensed(`<license><prohibits>all</prohibits></license>`)), signal.PurposeTraining, signal.ReasonSignal},
-		"not in the list":                 {licensed(`<license><permits>search</permits></license>`), signal.PurposeAgent, signal.ReasonSignal},
+		"prohibited":                      {licensed(`<license><prohibits>ai-train</prohibits></license>`), signal.PurposeTraining, rules.ReasonSignal},
+		"prohibited by all":               {licensed(`<license><prohibits>all</prohibits></license>`), signal.PurposeTraining, rules.ReasonSignal},
+		"prohibited, with a contract":     {contract(licensed(`<license><prohibits>all</prohibits></license>`)), signal.PurposeTraining, rules.ReasonSignal},
+		"not in the list":                 {licensed(`<license><permits>search</permits></license>`), signal.PurposeAgent, rules.ReasonSignal},
 		"in the list":                     {licensed(`<license><permits>search</permits></license>`), signal.PurposeSearch, ""},
-		"priced":                          {licensed(priced), signal.PurposeAgent, signal.ReasonLicence},
+		"priced":                          {licensed(priced), signal.PurposeAgent, rules.ReasonLicence},
 		"priced, with a contract":         {contract(licensed(priced)), signal.PurposeAgent, ""},
 		"priced, for an archive":          {licensed(priced), signal.PurposeArchive, ""},
 		"unreadable":                      {unreadable, signal.PurposeAgent, ""},
-		"unreadable, strict":              {strict(unreadable), signal.PurposeAgent, signal.ReasonLicence},
+		"unreadable, strict":              {strict(unreadable), signal.PurposeAgent, rules.ReasonLicence},
 		"unreadable, strict, archive":     {strict(unreadable), signal.PurposeArchive, ""},
 		"unreadable, strict, by contract": {contract(strict(unreadable)), signal.PurposeAgent, ""},
-		"no URL":                          {strict(request{robots: "User-agent: *\nLicense: /license.xml\n"}), signal.PurposeAgent, signal.ReasonLicence},
+		"no URL":                          {strict(request{robots: "User-agent: *\nLicense: /license.xml\n"}), signal.PurposeAgent, rules.ReasonLicence},
 	} {
 		r, refused := c.judge(t).Refuses(c.purpose)
 		if refused != (c.want != "") || r.Reason != c.want {

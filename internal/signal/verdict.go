@@ -40,17 +40,11 @@ type Result struct {
 	Precedence Precedence `json:"precedence,omitempty"`
 }
 
-// The reasons of refusals by signals.
-const (
-	ReasonSignal  rules.Reason = "signal"  // a statement of the site refuses the client's purpose
-	ReasonLicence rules.Reason = "licence" // a licence asks for money, a token or another thing first
-)
-
 // Refusal is why a page is refused for a purpose.
 type Refusal struct {
 	Purpose  Purpose
 	Category Category
-	Reason   rules.Reason
+	Reason   rules.Reason // rules.ReasonSignal or rules.ReasonLicence
 	// Statement is the one that decided; nil when a page or a licence that could not be
 	// read did, under the profile strict.
 	Statement *Statement
@@ -101,7 +95,7 @@ func (v *Verdict) disallows(p Purpose) (Refusal, bool) {
 	if result.Answer != Disallow {
 		return Refusal{}, false
 	}
-	r := Refusal{Reason: ReasonSignal, Statement: v.statement(result.By), Detail: string(p.Category()) + " is disallowed"}
+	r := Refusal{Reason: rules.ReasonSignal, Statement: v.statement(result.By), Detail: string(p.Category()) + " is disallowed"}
 	return r, true
 }
 
@@ -111,7 +105,7 @@ func (v *Verdict) demands(p Purpose) (Refusal, bool) {
 	if s == nil || v.Reference != "" {
 		return Refusal{}, false
 	}
-	return Refusal{Reason: ReasonLicence, Statement: s, Detail: "the licence asks for " + s.Demand}, true
+	return Refusal{Reason: rules.ReasonLicence, Statement: s, Detail: "the licence asks for " + s.Demand}, true
 }
 
 // unread reports whether the profile refuses what could not be read.
@@ -121,11 +115,11 @@ func (v *Verdict) unread(p Purpose) (Refusal, bool) {
 	}
 	for i := range v.Statements {
 		if s := &v.Statements[i]; s.Protocol == RSL && s.Fault != "" && NeedsOf(p).Licences && v.Reference == "" {
-			return Refusal{Reason: ReasonLicence, Statement: s, Detail: "the licence that the site declares cannot be read"}, true
+			return Refusal{Reason: rules.ReasonLicence, Statement: s, Detail: "the licence that the site declares cannot be read"}, true
 		}
 	}
 	if slices.Contains(incomplete, page.Why(v.Page)) {
-		return Refusal{Reason: ReasonSignal, Detail: "the head of the page could not be read to its end (" + v.Page + ")"}, true
+		return Refusal{Reason: rules.ReasonSignal, Detail: "the head of the page could not be read to its end (" + v.Page + ")"}, true
 	}
 	return Refusal{}, false
 }

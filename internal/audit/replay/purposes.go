@@ -129,7 +129,7 @@ func (a *assessment) excepted() bool {
 	if a.query.Effective.Site == nil || a.doubt {
 		return false
 	}
-	d, _ := a.query.Except(rules.Decision{Reason: signal.ReasonSignal})
+	d, _ := a.query.Except(rules.Decision{Reason: rules.ReasonSignal})
 	return d.Verdict == rules.Allow
 }
 

@@ -70,7 +70,7 @@ func Purposes(names []string) (all []signal.Purpose, err error) {
 
 // BySignal reports whether a reason of the record is a statement on the use of pages.
 func BySignal(reason string) bool {
-	return reason == string(signal.ReasonSignal) || reason == string(signal.ReasonLicence)
+	return reason == string(rules.ReasonSignal) || reason == string(rules.ReasonLicence)
 }
 
 // Request is a recorded request that the robots.txt of the site allows.

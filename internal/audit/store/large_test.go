@@ -84,7 +84,7 @@ func TestHeed_AnyChangeOfAPrunedRecordIsFound(t *testing.T) {
 // TestHeed_TheRecordStaysUnderItsSize writes far more than fits.
 func TestHeed_TheRecordStaysUnderItsSize(t *testing.T) {
 	t.Parallel()
-	const limit, times, some = 2 << 20, 8, 1500
+	const limit, times, some = 6 << 20, 16, 2500
 	m := newMade(t)
 	p := m.pruner(limits{size: limit})
 	largest := int64(0)
@@ -112,7 +112,7 @@ func TestHeed_TheRecordStaysUnderItsSize(t *testing.T) {
 // TestHeed_ASmallerSizeGivesRoomBack: when the bound is set lower than the record is.
 func TestHeed_ASmallerSizeGivesRoomBack(t *testing.T) {
 	t.Parallel()
-	m := newMade(t).entries(8_000)
+	m := newMade(t).entries(20_000)
 	m.exec("PRAGMA wal_checkpoint(TRUNCATE)")
 	if info, err := os.Stat(m.path); err != nil || info.Size() < 2<<20 {
 		t.Fatalf("the record has %d octets, which tests nothing (%v)", info.Size(), err)

@@ -84,7 +84,7 @@ func (f *recordFiles) open(a *console.App) ([]*store.Record, error) {
 	records, err := store.Records(paths...)
 	for _, r := range records {
 		if r.Waiting > 0 {
-			fmt.Fprintf(a.Stderr, "heed: %s in the tail of %s are left out, since no heed is running to complete the record: run this as the owner of the file\n", console.Plural(uint64(r.Waiting), "decision"), console.Quoted(r.Path))
+			fmt.Fprintf(a.Stderr, "heed: %s in the tail of %s are left out, since no heed adds them to the record: see `heed status`, or run this as the owner of the file\n", console.Plural(uint64(r.Waiting), "decision"), console.Quoted(r.Path))
 		}
 	}
 	return records, err

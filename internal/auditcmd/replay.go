@@ -26,7 +26,7 @@ type AuditReplayCmd struct {
 	Profile string `placeholder:"NAME" help:"Compare with this profile: standard, strict, google or rep1994."`
 	Agent   string `placeholder:"UA" help:"Compare as if every client had sent this User-Agent."`
 	Policy  string `placeholder:"DIR" help:"Compare with the robots.txt files in DIR, each named by its host."`
-	Purpose string `placeholder:"PURPOSE" help:"Report what sites would have refused for this purpose, or several: search, agent, training, archive, tdm."`
+	Purpose string `placeholder:"PURPOSE" help:"Report what sites would have refused for this purpose, such as training."`
 	JSON    bool   `name:"json" help:"Print one JSON object per record."`
 }
 

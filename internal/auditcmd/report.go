@@ -68,7 +68,7 @@ type AuditReportCmd struct {
 	recordFiles
 	auditWindow
 	Conduct bool   `xor:"table" help:"Add the conduct of each client: robots.txt, gaps, repetitions."`
-	Use     bool   `xor:"table" help:"With --csv: print the chapter by purpose, on what sites state about the use of pages."`
+	Use     bool   `xor:"table" help:"With --csv: print what sites state about the use of pages, by purpose."`
 	By      string `enum:"agent,address,user" default:"agent" placeholder:"WORD" help:"Count by agent (the judged name), address or user."`
 	Paper   string `xor:"form" placeholder:"DIR" help:"Write tables for a paper, queries and a codebook to a new directory."`
 	Text    bool   `xor:"form" help:"Print plain text (the default)."`

@@ -22,7 +22,7 @@ import (
 type CheckCmd struct {
 	config.FileFlags
 	Robots  string   `placeholder:"FILE" help:"Judge by this robots.txt instead of the site's; - is stdin."`
-	Agent   *string  `short:"a" placeholder:"UA" help:"Judge this client: a User-Agent, or a product token. Required without --batch."`
+	Agent   *string  `short:"a" placeholder:"UA" help:"Judge this client: a User-Agent or product token. Needed without --batch."`
 	Client  string   `placeholder:"NAME" help:"Judge as the [[client]] NAME, whichever the User-Agent matches."`
 	Profile string   `placeholder:"NAME" help:"Use this profile: standard, strict, google or rep1994."`
 	Local   bool     `help:"Judge in this process, not in the running heed."`

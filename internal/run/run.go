@@ -35,7 +35,7 @@ type RunCmd struct {
 	Agent    string   `placeholder:"NAME" help:"Judge the command as NAME and send NAME to sites; needs --contact."`
 	Contact  string   `placeholder:"URL" help:"Send this URL or mail address with --agent."`
 	Observe  bool     `help:"Refuse nothing; report what would be refused."`
-	Purpose  string   `placeholder:"PURPOSE" help:"Obey what sites say of this use: search, agent, training, archive or tdm, or several, separated by commas."`
+	Purpose  string   `placeholder:"PURPOSE" help:"Obey what sites say of this use, such as training (heed help purpose)."`
 	FailOn   string   `placeholder:"would-refuse" enum:",would-refuse" default:"" help:"Exit with 3 when a rule or a setting would refuse a request."`
 	Service  []string `sep:"none" placeholder:"HOST" help:"Do not judge requests to HOST, a service that is not crawled. Repeatable."`
 	Quiet    bool     `short:"q" help:"Print no summary and no remarks."`

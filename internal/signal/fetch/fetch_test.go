@@ -14,6 +14,7 @@ import (
 
 	"heed/internal/signal"
 	"heed/internal/signal/licence"
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -71,7 +72,7 @@ func TestDocuments_EachIsRequestedOncePerLifetime(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			site := &answers{respond: func(context.Context, *url.URL, int) (int, []byte, error) {
-				time.Sleep(time.Second)
+				testkit.Delay(time.Second)
 				return c.status, fmt.Appendf(nil, priced, c.maxAge), c.err
 			}}
 			d := &Documents{Site: site}
@@ -85,12 +86,12 @@ func TestDocuments_EachIsRequestedOncePerLifetime(t *testing.T) {
 				})
 			}
 			all.Wait()
-			time.Sleep(c.valid - 2*time.Second)
+			testkit.Advance(c.valid - 2*time.Second)
 			d.Licence(t.Context(), "", address, nil)
 			if n := site.times(address); n != 1 {
 				t.Errorf("%s: requested %d times while it is valid", c.name, n)
 			}
-			time.Sleep(3 * time.Second)
+			testkit.Advance(3 * time.Second)
 			d.Licence(t.Context(), "", address, nil)
 			if n := site.times(address); n != 2 {
 				t.Errorf("%s: requested %d times after that", c.name, n)

@@ -72,7 +72,8 @@ func newWorld(t testing.TB, shapes []*shape) *world {
 		}
 	}
 	config += "[log]\nlevel = \"warn\"\n" // a failing test prints the log
-	w.heed = testkit.Start(t, testkit.Options{Config: config})
+	// Little garbage, so that what heed holds is seen.
+	w.heed = testkit.Start(t, testkit.Options{Config: config, Env: []string{"GOGC=100"}})
 	w.ours = w.heed.Roots()
 	return w
 }

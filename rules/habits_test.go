@@ -62,7 +62,10 @@ func (m maker) habitRule() (plain []string, written string) {
 	field = m.pick(field, field, strings.ToLower(field), strings.ToUpper(field), field+"ed", field+" ")
 	switch m.IntN(10) {
 	case 0:
-		return plain, strings.TrimSpace(field) + " " + path
+		// A misspelt field without a colon is one only if there is none in the path either.
+		if !strings.HasSuffix(field, "ed") || !strings.Contains(path, ":") {
+			return plain, strings.TrimSpace(field) + " " + path
+		}
 	case 1:
 		if len(path) > 1 && path[0] == '/' && strings.IndexByte("*/", path[1]) < 0 {
 			return plain, field + ": " + path[1:]

@@ -134,7 +134,9 @@ func (x *exchange) judgeByPolicy(ctx context.Context, q *acl.Query, v *verdict) 
 	if source := v.policy.Source(); source.State != rules.Unreachable {
 		v.age = max(0, now.Sub(source.FetchedAt))
 	}
-	x.judgeUse(ctx, q, v)
+	if v.Verdict == rules.Allow && q.HTTPS == acl.Intercept {
+		x.judgeUse(ctx, q, v)
+	}
 }
 
 // evaluate returns the decision on query under p, and the policy that decided. Of an
@@ -188,11 +190,13 @@ func (x *exchange) adopt(v *verdict) {
 	e := &x.entry
 	e.Judged, e.Policy, e.PolicyAge, e.Outcome.Waited = v.judged, v.policy, v.age, v.waited
 	e.Unseen, e.Settled, e.Detail, e.Decision = v.Unseen, v.OperatorReason, v.detail, v.Decision
+	answer := refusal.Case{Reason: v.Reason}
 	if x.use = v.use; x.use != nil {
 		e.Signals, e.Said = recorded(x.use.verdict), said(x.use.verdict)
+		answer.Use = x.use.refusalOf(v.Reason)
 	}
 	if v.Verdict == rules.Refuse {
-		x.reply(refusal.Case{Reason: v.Reason, Use: v.use.refusalOf(v.Reason)})
+		x.reply(answer)
 	}
 }
 

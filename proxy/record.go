@@ -48,7 +48,9 @@ func (x *exchange) describe() {
 	if !q.identified {
 		return
 	}
-	e.Purposes = purposeNames(q.effective.Purposes)
+	if purposes := q.effective.Purposes; purposes != nil {
+		e.Purposes = purposeNames(purposes)
+	}
 	e.ClientName, e.Mode = q.effective.Name(), q.effective.Mode.String()
 	e.Agent, e.Sent, e.SentFrom = q.names.Judged, "", q.names.From
 	if q.names.Shown != q.userAgent {

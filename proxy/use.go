@@ -30,7 +30,7 @@ type use struct {
 // of the operator allows the target.
 func (x *exchange) judgeUse(ctx context.Context, q *acl.Query, v *verdict) {
 	r := &x.req
-	if v.Verdict != rules.Allow || q.HTTPS != acl.Intercept || r.target == "*" {
+	if r.target == "*" {
 		return
 	}
 	purposes := r.effective.Purposes
@@ -88,9 +88,9 @@ func recorded(v *signal.Verdict) string {
 	return string(text)
 }
 
-// refusalOf returns the refusal if reason is one of a signal; else nil. u may be nil.
+// refusalOf returns the refusal if reason is one of a signal; else nil.
 func (u *use) refusalOf(reason rules.Reason) *signal.Refusal {
-	if u == nil || reason != rules.ReasonSignal && reason != rules.ReasonLicence {
+	if reason != rules.ReasonSignal && reason != rules.ReasonLicence {
 		return nil
 	}
 	return &u.refusal

@@ -83,7 +83,9 @@ func (a *Answer) problem() Problem {
 		p.Line, p.Quoted = d.Line, &quoted{Rule: legible(d.Rule), Group: legible(d.Group)}
 		p.Token, p.Piece = legible(d.Token), legible(d.Piece)
 	}
-	a.quoteUse(&p)
+	if a.of.Use != nil {
+		a.quoteUse(&p)
+	}
 	if a.of.Paced != nil {
 		if rule := WaitRule(&a.of.Paced.Position); p.Line == 0 && rule.Line > 0 { // the decision was another one
 			p.Line, p.Quoted = rule.Line, &quoted{Rule: legible(rule.Kind.String() + ": " + rule.Value)}
@@ -110,7 +112,7 @@ func (a *Answer) explain(p *Problem) string {
 		return fmt.Sprintf("The site's robots.txt does not let this agent fetch this address: line %d of %s. %s "+
 			"A retry will not help while the site keeps this rule.%s", e.Decision.Line, p.RobotsURL, who, a.serviceHint())
 	case rules.ReasonSignal, rules.ReasonLicence:
-		return a.useDetail(p)
+		return a.useDetail()
 	case rules.ReasonOverride:
 		return "The operator of this proxy refuses this part of the site, independently of its robots.txt. A retry will not help."
 	case rules.ReasonNoAgent:

@@ -46,7 +46,7 @@ func (a *Answer) useSentence() string {
 }
 
 // useDetail explains a refusal by a statement to a person.
-func (a *Answer) useDetail(p *Problem) string {
+func (a *Answer) useDetail() string {
 	r := a.of.Use
 	if r == nil {
 		return a.of.Entry.Detail
@@ -64,12 +64,9 @@ func (a *Answer) useDetail(p *Problem) string {
 	return text + ". A retry will not help while the site states this; robots.txt lets the page be fetched for other purposes."
 }
 
-// quoteUse adds the statement that refuses the use of a page.
+// quoteUse adds the statement that refuses the use of a page; a.of.Use is set.
 func (a *Answer) quoteUse(p *Problem) {
 	r := a.of.Use
-	if r == nil {
-		return
-	}
 	p.Purpose = string(r.Purpose)
 	if s := r.Statement; s != nil {
 		p.Line, p.Quoted, p.Statement = s.Line, &quoted{Rule: legible(s.Text)}, legible(s.URL)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,6 +20,7 @@ type bench struct {
 	self       string // this program, for the load generator and proxies of its own
 	scale      scale
 	cases      []workload
+	series     []series
 	contenders []contender
 	rounds     int
 	slice      time.Duration
@@ -27,6 +29,7 @@ type bench struct {
 	caCert, caKey string // of intercepted connections
 	caRoots       string // the certificate as PEM
 	generator     *generator
+	network       *network // with a load generator of its own; nil: no case needs it
 	origin        *origin
 }
 
@@ -45,17 +48,18 @@ type sample struct {
 // entrant is a contender in a case.
 type entrant struct {
 	contender
-	state   string
-	dir     string
-	addr    string
-	process *process
-	rate    float64 // of tailAtHalf
-	samples []sample
-	wrong   int64
-	first   string // of the wrong answers
+	workload workload
+	state    string
+	dir      string
+	addr     string
+	process  *process
+	rate     float64 // of tailAtHalf
+	samples  []sample
+	wrong    int64
+	first    string // of the wrong answers
 }
 
-// run starts the site and the load generator, and runs all cases.
+// run starts the site and the load generator, and runs all cases and series.
 func (b *bench) run(ctx context.Context) (rep report, err error) {
 	defer func() { err = errors.Join(err, b.end()) }()
 	if err := b.begin(ctx); err != nil {
@@ -67,6 +71,13 @@ func (b *bench) run(ctx context.Context) (rep report, err error) {
 			return rep, fmt.Errorf("%s: %w", w.name, err)
 		}
 		rep.Cases = append(rep.Cases, result)
+	}
+	for _, s := range b.series {
+		result, err := b.runSeries(ctx, s)
+		if err != nil {
+			return rep, fmt.Errorf("%s: %w", s.name, err)
+		}
+		rep.Growth = append(rep.Growth, result)
 	}
 	return rep, nil
 }
@@ -90,14 +101,30 @@ func (b *bench) begin(ctx context.Context) error {
 	if err := b.origin.server.accepting(net.JoinHostPort("127.0.0.1", b.origin.plain)); err != nil {
 		return fmt.Errorf("%w\n%s", err, b.origin.server.said())
 	}
-	b.generator, err = startGenerator(ctx, b.self)
+	if b.generator, err = startGenerator(exec.CommandContext(ctx, b.self)); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(b.cases, func(w workload) bool { return w.remote }) {
+		b.network, err = startNetwork(ctx, b.self)
+	}
 	return err
+}
+
+// generatorOf returns the load generator of a case.
+func (b *bench) generatorOf(e *entrant) *generator {
+	if e.workload.remote {
+		return b.network.generator
+	}
+	return b.generator
 }
 
 // end stops what begin started.
 func (b *bench) end() (err error) {
 	if b.generator != nil {
 		err = b.generator.stop()
+	}
+	if b.network != nil {
+		err = errors.Join(err, b.network.stop())
 	}
 	if b.origin != nil {
 		b.origin.server.stop()
@@ -114,36 +141,45 @@ func (b *bench) runCase(ctx context.Context, w workload) (caseReport, error) {
 		}
 	}()
 	for _, c := range b.contenders {
-		if !c.can(w) {
-			continue
-		}
-		b.progress(w.name + ": starting " + c.name)
-		e := &entrant{contender: c}
-		entrants = append(entrants, e)
-		if err := b.enter(ctx, w, e); err != nil {
-			return caseReport{}, e.failed(err)
+		if c.can(w) {
+			entrants = append(entrants, &entrant{contender: c, workload: w})
 		}
 	}
-	for round := range b.rounds {
-		b.progress(fmt.Sprintf("%s: round %d of %d", w.name, round+1, b.rounds))
-		for i := range entrants {
-			e := entrants[(i+round)%len(entrants)]
-			if err := ctx.Err(); err != nil {
-				return caseReport{}, err
-			}
-			s, err := b.sample(ctx, w, e)
-			if err != nil {
-				return caseReport{}, e.failed(err)
-			}
-			e.samples = append(e.samples, s)
-		}
+	if err := b.compete(ctx, w.name, entrants); err != nil {
+		return caseReport{}, err
 	}
 	return newCaseReport(w, entrants), nil
 }
 
+// compete starts the entrants and takes a sample of each per round.
+func (b *bench) compete(ctx context.Context, name string, entrants []*entrant) error {
+	for _, e := range entrants {
+		b.progress(name + ": starting " + e.name)
+		if err := b.enter(ctx, e); err != nil {
+			return e.failed(err)
+		}
+	}
+	for round := range b.rounds {
+		b.progress(fmt.Sprintf("%s: round %d of %d", name, round+1, b.rounds))
+		for i := range entrants {
+			e := entrants[(i+round)%len(entrants)]
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			s, err := b.sample(ctx, e)
+			if err != nil {
+				return e.failed(err)
+			}
+			e.samples = append(e.samples, s)
+		}
+	}
+	return nil
+}
+
 // enter makes the contender's directory and, unless each sample has a process of its
 // own, starts it and sends it one request to each target.
-func (b *bench) enter(ctx context.Context, w workload, e *entrant) (err error) {
+func (b *bench) enter(ctx context.Context, e *entrant) (err error) {
+	w := e.workload
 	if e.dir, err = os.MkdirTemp(b.dir, w.name+"-"+e.name+"-"); err != nil {
 		return err
 	}
@@ -154,18 +190,21 @@ func (b *bench) enter(ctx context.Context, w workload, e *entrant) (err error) {
 	if err := os.Mkdir(e.state, 0o700); err != nil {
 		return err
 	}
-	if err := b.start(ctx, w, e); err != nil {
+	if err := b.start(ctx, e); err != nil {
 		return err
 	}
-	warm := b.job(w, e)
+	warm := b.job(e)
 	warm.Count = max(int64(w.targets), int64(2*b.scale.Conns))
 	warm.Conns = min(warm.Conns, b.scale.Conns)
 	r, err := b.load(e, warm)
 	if err != nil {
 		return err
 	}
+	if err := b.fillRecord(e); err != nil {
+		return err
+	}
 	if w.unit == tailAtHalf {
-		full := b.job(w, e)
+		full := b.job(e)
 		if r, err = b.load(e, full); err != nil {
 			return err
 		}
@@ -178,7 +217,7 @@ func (b *bench) enter(ctx context.Context, w workload, e *entrant) (err error) {
 }
 
 // start starts the contender's process and waits until it accepts connections.
-func (b *bench) start(ctx context.Context, w workload, e *entrant) error {
+func (b *bench) start(ctx context.Context, e *entrant) error {
 	dir, err := os.MkdirTemp(e.dir, "start-")
 	if err != nil {
 		return err
@@ -186,10 +225,10 @@ func (b *bench) start(ctx context.Context, w workload, e *entrant) error {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
-	if e.addr, err = freeAddr(); err != nil {
+	if e.addr, err = freeAddr(e.workload); err != nil {
 		return err
 	}
-	cmd, err := e.command(ctx, w, place{dir: dir, state: e.state, addr: e.addr, bench: b, origin: b.origin})
+	cmd, err := e.command(ctx, e.workload, place{dir: dir, state: e.state, addr: e.addr, bench: b, origin: b.origin})
 	if err != nil {
 		return err
 	}
@@ -215,7 +254,8 @@ func (e *entrant) stop() {
 }
 
 // job is the case's load for a contender.
-func (b *bench) job(w workload, e *entrant) job {
+func (b *bench) job(e *entrant) job {
+	w := e.workload
 	j := job{
 		Proxy: e.addr, Roots: b.caRoots, Target: b.origin.target(w), Targets: w.targets,
 		Status: w.status, Size: w.size, Mode: w.mode, Conns: w.conns, Duration: b.slice, Rate: e.rate,
@@ -228,7 +268,7 @@ func (b *bench) job(w workload, e *entrant) job {
 
 // load runs a job and keeps its wrong answers.
 func (b *bench) load(e *entrant, j job) (result, error) {
-	r, err := b.generator.do(j)
+	r, err := b.generatorOf(e).do(j)
 	e.count(r)
 	return r, err
 }
@@ -241,19 +281,19 @@ func (e *entrant) count(r result) {
 }
 
 // sample takes one sample of the case.
-func (b *bench) sample(ctx context.Context, w workload, e *entrant) (sample, error) {
-	switch w.unit {
+func (b *bench) sample(ctx context.Context, e *entrant) (sample, error) {
+	switch e.workload.unit {
 	case startCPU:
-		return b.sampleStart(ctx, w, e)
+		return b.sampleStart(ctx, e)
 	case connMemory:
-		return b.sampleIdle(ctx, w, e)
+		return b.sampleIdle(ctx, e)
 	}
-	return b.sampleLoad(w, e)
+	return b.sampleLoad(e)
 }
 
 // sampleLoad measures a slice of load.
-func (b *bench) sampleLoad(w workload, e *entrant) (s sample, err error) {
-	if err := b.generator.prepare(b.job(w, e)); err != nil {
+func (b *bench) sampleLoad(e *entrant) (s sample, err error) {
+	if err := b.generatorOf(e).prepare(b.job(e)); err != nil {
 		return s, err
 	}
 	accepted, err := b.origin.connections()
@@ -264,7 +304,7 @@ func (b *bench) sampleLoad(w workload, e *entrant) (s sample, err error) {
 	if err != nil {
 		return s, err
 	}
-	r, err := b.generator.run()
+	r, err := b.generatorOf(e).run()
 	if err != nil {
 		return s, err
 	}
@@ -278,15 +318,15 @@ func (b *bench) sampleLoad(w workload, e *entrant) (s sample, err error) {
 		Resident: resident, Resumed: r.Resumed, Reopened: r.Reopened,
 	}
 	s.Cost = float64((after - before).Microseconds()) / float64(max(r.Requests, 1))
-	if w.unit == tailAtHalf {
+	if e.workload.unit == tailAtHalf {
 		s.Cost = float64(r.P99.Microseconds())
 	}
-	if w.status != 200 {
+	if e.workload.status != 200 {
 		if err := b.untouched(e, accepted); err != nil {
 			return s, err
 		}
 	}
-	return s, b.generator.release()
+	return s, b.generatorOf(e).release()
 }
 
 // untouched counts a connection to the site as a wrong answer: for a refused request
@@ -303,15 +343,15 @@ func (b *bench) untouched(e *entrant, accepted int) error {
 }
 
 // sampleStart measures a start: CPU time until the first answer.
-func (b *bench) sampleStart(ctx context.Context, w workload, e *entrant) (s sample, err error) {
+func (b *bench) sampleStart(ctx context.Context, e *entrant) (s sample, err error) {
 	begun := time.Now()
-	if err := b.start(ctx, w, e); err != nil {
+	if err := b.start(ctx, e); err != nil {
 		return s, err
 	}
 	defer e.stop()
-	j := b.job(w, e)
+	j := b.job(e)
 	j.Conns, j.Count = 1, 1
-	if err := b.generator.prepare(j); err != nil { // with the first request
+	if err := b.generatorOf(e).prepare(j); err != nil { // with the first request
 		return s, err
 	}
 	passed := time.Since(begun)
@@ -319,19 +359,19 @@ func (b *bench) sampleStart(ctx context.Context, w workload, e *entrant) (s samp
 	if err != nil {
 		return s, err
 	}
-	r, err := b.generator.run()
+	r, err := b.generatorOf(e).run()
 	e.count(r)
 	s = sample{Cost: milliseconds(cpu), Passed: milliseconds(passed), Resident: resident, Requests: 1 + r.Requests}
-	return s, errors.Join(err, b.generator.release())
+	return s, errors.Join(err, b.generatorOf(e).release())
 }
 
 // sampleIdle measures the memory of a new process with idle connections and without.
-func (b *bench) sampleIdle(ctx context.Context, w workload, e *entrant) (s sample, err error) {
-	if err := b.start(ctx, w, e); err != nil {
+func (b *bench) sampleIdle(ctx context.Context, e *entrant) (s sample, err error) {
+	if err := b.start(ctx, e); err != nil {
 		return s, err
 	}
 	defer e.stop()
-	warm := b.job(w, e)
+	warm := b.job(e)
 	warm.Conns, warm.Count = 1, int64(b.scale.Conns)
 	if _, err := b.load(e, warm); err != nil {
 		return s, err
@@ -340,19 +380,19 @@ func (b *bench) sampleIdle(ctx context.Context, w workload, e *entrant) (s sampl
 	if err != nil {
 		return s, err
 	}
-	idle := b.job(w, e)
+	idle := b.job(e)
 	idle.Count = 1
-	if err := b.generator.prepare(idle); err != nil {
+	if err := b.generatorOf(e).prepare(idle); err != nil {
 		return s, err
 	}
 	after, err := b.rested(e)
 	if err != nil {
 		return s, err
 	}
-	r, err := b.generator.run()
+	r, err := b.generatorOf(e).run()
 	e.count(r)
-	s = sample{Cost: float64(after-before) / 1024 / float64(w.conns), Resident: after, Requests: int64(w.conns) + r.Requests}
-	return s, errors.Join(err, b.generator.release())
+	s = sample{Cost: float64(after-before) / 1024 / float64(idle.Conns), Resident: after, Requests: int64(idle.Conns) + r.Requests}
+	return s, errors.Join(err, b.generatorOf(e).release())
 }
 
 // rested returns the resident memory of the contender after a rest, in which a process may

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -58,7 +59,7 @@ mode = "exempt"
 // contenders returns all contenders. binary and against are builds of heed; against
 // may be empty.
 func contenders(binary, against, squid string) []contender {
-	onlyPlain := []string{"tls-h1", "tls-h2", "tls-new", "tls-resumed", "refused", "idle"}
+	onlyPlain := []string{"tls-h1", "tls-h2", "tls-new", "tls-resumed", "tls-new-net", "refused", "idle"}
 	all := []contender{heed("heed", binary, "")}
 	if against != "" {
 		all = append(all, heed("against", against, ""))
@@ -82,7 +83,7 @@ func heed(name, binary, settings string) contender {
 		var text strings.Builder
 		fmt.Fprintf(&text, heedSettings, at.addr, at.bench.caCert, at.bench.caKey, at.origin.roots)
 		for host, addr := range at.origin.names {
-			if host == siteName || w.hosts {
+			if host == cmp.Or(w.host, siteName) || w.hosts {
 				fmt.Fprintf(&text, "%q = %q\n", net.JoinHostPort(host, at.origin.plain), net.JoinHostPort(addr, at.origin.plain))
 			}
 		}

@@ -66,12 +66,12 @@ func TestSystemCallsOfARequest(t *testing.T) {
 func countCalls(t *testing.T, strace string, b *bench, w workload) map[string]float64 {
 	t.Helper()
 	const requests = 500
-	e := &entrant{contender: b.contenders[0]}
+	e := &entrant{contender: b.contenders[0], workload: w}
 	defer e.stop()
-	if err := b.enter(t.Context(), w, e); err != nil {
+	if err := b.enter(t.Context(), e); err != nil {
 		t.Fatal(e.failed(err))
 	}
-	j := b.job(w, e)
+	j := b.job(e)
 	j.Count = requests
 	if err := b.generator.prepare(j); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -55,8 +54,8 @@ type generator struct {
 	end io.Closer
 }
 
-func startGenerator(ctx context.Context, binary string) (*generator, error) {
-	cmd := exec.CommandContext(ctx, binary)
+// startGenerator starts cmd, which runs this program, as a load generator.
+func startGenerator(cmd *exec.Cmd) (*generator, error) {
 	cmd.Env = append(os.Environ(), roleVariable+"=load")
 	cmd.Stderr = os.Stderr
 	notOrphaned(cmd)

@@ -17,6 +17,8 @@ import (
 // options are the flags.
 type options struct {
 	cases, contenders    string
+	growth               string
+	most                 int
 	rounds               int
 	slice                time.Duration
 	heed, against, squid string
@@ -46,6 +48,8 @@ func parse() options {
 	var o options
 	flag.StringVar(&o.cases, "cases", "", "cases, separated by commas (default all: "+names(workloads(fullScale), func(w workload) string { return w.name })+")")
 	flag.StringVar(&o.contenders, "contenders", "", "contenders, separated by commas (default all: "+names(contenders("", "-", ""), func(c contender) string { return c.name })+")")
+	flag.StringVar(&o.growth, "growth", "", "instead of cases: heed's cost as these grow, separated by commas, or all ("+names(growth(fullScale), func(s series) string { return s.name })+")")
+	flag.IntVar(&o.most, "most", fullScale.Most, "the largest point of --growth; 10000000 is the next of the record")
 	flag.IntVar(&o.rounds, "rounds", 12, "slices of each contender per case")
 	flag.DurationVar(&o.slice, "slice", 1500*time.Millisecond, "length of a slice")
 	flag.StringVar(&o.heed, "heed", "", "measure this binary (default: built from this checkout)")
@@ -96,7 +100,7 @@ func command(ctx context.Context, o options) (err error) {
 	rep := newReport(o.rounds, o.slice)
 	rep.Profile = o.pgo
 	ran, err := b.run(ctx)
-	rep.Cases = ran.Cases // also of a run that was interrupted
+	rep.Cases, rep.Growth = ran.Cases, ran.Growth // also of a run that was interrupted
 	return errors.Join(err, publish(rep, o))
 }
 
@@ -111,7 +115,11 @@ func publish(rep report, o options) error {
 		}
 	}
 	if o.svg != "" {
-		if err := os.WriteFile(o.svg, []byte(rep.svg()), 0o644); err != nil {
+		chart := rep.svg()
+		if len(rep.Growth) > 0 {
+			chart = rep.growthSVG()
+		}
+		if err := os.WriteFile(o.svg, []byte(chart), 0o644); err != nil {
 			return err
 		}
 	}
@@ -127,10 +135,10 @@ func newBench(ctx context.Context, o *options) (*bench, error) {
 	if !o.quiet {
 		b.progress = func(text string) { fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format(time.TimeOnly), text) }
 	}
-	var err error
-	if b.cases, err = choose(workloads(b.scale), func(w workload) string { return w.name }, o.cases); err != nil {
+	if err := b.chooseLoads(o); err != nil {
 		return nil, err
 	}
+	var err error
 	if o.pgo == "" {
 		o.pgo = "off"
 		if path := filepath.Join(o.root, defaultProfile); exists(path) {
@@ -163,6 +171,20 @@ func newBench(ctx context.Context, o *options) (*bench, error) {
 		}
 	}
 	return b, nil
+}
+
+// chooseLoads chooses the cases, or the series in their place.
+func (b *bench) chooseLoads(o *options) (err error) {
+	if o.growth == "" {
+		b.cases, err = choose(workloads(b.scale), func(w workload) string { return w.name }, o.cases)
+		return err
+	}
+	if o.growth == "all" {
+		o.growth = ""
+	}
+	b.scale.Most, o.contenders = o.most, "heed"
+	b.series, err = choose(growth(b.scale), func(s series) string { return s.name }, o.growth)
+	return err
 }
 
 // findSquid returns the path of Squid: the one named, the one unpacked into .build,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
@@ -67,6 +68,7 @@ http {
 		ssl_certificate_key {{.Dir}}/site-key.pem;
 		root {{.Dir}}/www;
 		add_header Cache-Control no-store;
+		location = /robots.txt { try_files /robots/$host.txt /robots.txt =404; }
 		location = /connection { return 200 $connection; }
 	}
 }
@@ -77,6 +79,9 @@ func startOrigin(ctx context.Context, dir string, s scale) (*origin, error) {
 	o := &origin{hosts: filepath.Join(dir, "hosts"), names: map[string]string{siteName: "127.0.0.1"}}
 	for i := range s.Hosts {
 		o.names[hostName(i)] = "127.0.0." + strconv.Itoa(1+i%siteAddresses)
+	}
+	for _, n := range upTo(s.Most, ruleCounts) {
+		o.names[ruleHost(n)] = "127.0.0.1"
 	}
 	if err := o.writeFiles(dir, s); err != nil {
 		return nil, err
@@ -182,7 +187,7 @@ func (o *origin) writeFiles(dir string, s scale) error {
 	for name, addr := range o.names {
 		fmt.Fprintln(&hosts, addr, name)
 	}
-	for name, text := range map[string][]byte{
+	files := map[string][]byte{
 		"site.pem":       chain.Bytes(),
 		"site-key.pem":   pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
 		"hosts":          hosts.Bytes(),
@@ -190,7 +195,11 @@ func (o *origin) writeFiles(dir string, s scale) error {
 		"www/1k":         body(1 << 10),
 		"www/100k":       body(100 << 10),
 		"www/10m":        body(s.Large),
-	} {
+	}
+	for _, n := range upTo(s.Most, ruleCounts) {
+		files["www/robots/"+ruleHost(n)+".txt"] = manyRules(n)
+	}
+	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
@@ -208,7 +217,7 @@ func hostName(i int) string { return fmt.Sprintf("h%d.test", i) }
 // target returns the URL of the case, with %d for the number of the target if it has
 // more than one.
 func (o *origin) target(w workload) string {
-	scheme, host, port := "http", siteName, o.plain
+	scheme, host, port := "http", cmp.Or(w.host, siteName), o.plain
 	if w.secure {
 		scheme, port = "https", o.secure
 	}

@@ -82,9 +82,13 @@ func (p *process) said() string {
 	return string(text[max(0, len(text)-2048):])
 }
 
-// freeAddr returns an address on loopback whose port is free now.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// freeAddr returns an address that the case's clients reach, whose port is free now.
+func freeAddr(w workload) (string, error) {
+	host := "127.0.0.1"
+	if w.remote {
+		host = netHost
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return "", err
 	}

@@ -14,14 +14,15 @@ import (
 
 // report is what a run showed.
 type report struct {
-	Time    time.Time     `json:"time"`
-	Command []string      `json:"command"`
-	CPUs    int           `json:"cpus"`
-	Go      string        `json:"go"`
-	Rounds  int           `json:"rounds"`
-	Slice   time.Duration `json:"slice_ns"`
-	Profile string        `json:"profile,omitempty"` // with which heed was built
-	Cases   []caseReport  `json:"cases"`
+	Time    time.Time      `json:"time"`
+	Command []string       `json:"command"`
+	CPUs    int            `json:"cpus"`
+	Go      string         `json:"go"`
+	Rounds  int            `json:"rounds"`
+	Slice   time.Duration  `json:"slice_ns"`
+	Profile string         `json:"profile,omitempty"` // with which heed was built
+	Cases   []caseReport   `json:"cases"`
+	Growth  []growthReport `json:"growth,omitempty"`
 }
 
 // caseReport is the outcome of a case.
@@ -35,11 +36,16 @@ type caseReport struct {
 // contenderReport is what a contender showed in a case. Ratio is the median of heed's
 // cost by this one's in the same round; 0: heed did not take part.
 type contenderReport struct {
-	Name       string   `json:"name"`
+	Name  string  `json:"name"`
+	Ratio float64 `json:"heed_ratio,omitempty"`
+	figures
+}
+
+// figures are what the samples of an entrant showed.
+type figures struct {
 	Median     float64  `json:"median"`
 	LowerQuart float64  `json:"lower_quartile"`
 	UpperQuart float64  `json:"upper_quartile"`
-	Ratio      float64  `json:"heed_ratio,omitempty"`
 	PerSecond  float64  `json:"per_second"` // medians, as all that follow
 	P99        float64  `json:"p99_us"`
 	Resident   float64  `json:"resident_mib"`
@@ -61,25 +67,29 @@ func newCaseReport(w workload, entrants []*entrant) caseReport {
 		}
 	}
 	for _, e := range entrants {
-		costs := e.costs()
-		of := func(value func(sample) float64) float64 {
-			var values []float64
-			for _, s := range e.samples {
-				values = append(values, value(s))
-			}
-			return median(values)
-		}
-		r := contenderReport{
-			Name: e.name, Median: median(costs), LowerQuart: quantile(costs, 0.25), UpperQuart: quantile(costs, 0.75),
-			PerSecond: of(func(s sample) float64 { return s.PerSecond }),
-			P99:       of(func(s sample) float64 { return float64(s.P99.Microseconds()) }),
-			Resident:  of(func(s sample) float64 { return float64(s.Resident) / (1 << 20) }),
-			Wrong:     e.wrong, FirstWrong: e.first, Samples: e.samples,
-		}
-		r.Ratio, _ = ratio(heeds, costs)
+		r := contenderReport{Name: e.name, figures: e.figures()}
+		r.Ratio, _ = ratio(heeds, e.costs())
 		c.Contenders = append(c.Contenders, r)
 	}
 	return c
+}
+
+func (e *entrant) figures() figures {
+	costs := e.costs()
+	of := func(value func(sample) float64) float64 {
+		var values []float64
+		for _, s := range e.samples {
+			values = append(values, value(s))
+		}
+		return median(values)
+	}
+	return figures{
+		Median: median(costs), LowerQuart: quantile(costs, 0.25), UpperQuart: quantile(costs, 0.75),
+		PerSecond: of(func(s sample) float64 { return s.PerSecond }),
+		P99:       of(func(s sample) float64 { return float64(s.P99.Microseconds()) }),
+		Resident:  of(func(s sample) float64 { return float64(s.Resident) / (1 << 20) }),
+		Wrong:     e.wrong, FirstWrong: e.first, Samples: e.samples,
+	}
 }
 
 // wrong is the number of wrong answers of all contenders.
@@ -89,13 +99,26 @@ func (r report) wrong() (n int64) {
 			n += e.Wrong
 		}
 	}
+	for _, g := range r.Growth {
+		for _, p := range g.Points {
+			n += p.Wrong
+		}
+	}
 	return n
 }
 
 // table prints the report for people.
 func (r report) table(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "%d rounds of %v, %d CPUs, %s\n", r.Rounds, r.Slice, r.CPUs, r.Go)
+	if len(r.Growth) > 0 {
+		if err := r.growthTable(out); err != nil {
+			return err
+		}
+	}
+	if len(r.Cases) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "case\tcontender\tmedian\tquartiles\tunit\theed/it\treq/s\tp99 ms\tMiB\twrong\t")
 	for _, c := range r.Cases {
 		for _, e := range c.Contenders {

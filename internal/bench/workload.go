@@ -36,8 +36,11 @@ type workload struct {
 	status      int
 	mode        string
 	conns       int
-	hosts       bool // each target is a host of its own
-	targets     int  // number of hosts or paths
+	host        string // empty: siteName
+	hosts       bool   // each target is a host of its own
+	targets     int    // number of hosts or paths
+	remote      bool   // the clients are in a network namespace of their own
+	recorded    int    // decisions that the record has before the first sample
 	settings    string
 }
 
@@ -46,9 +49,12 @@ type scale struct {
 	Conns, Hosts, Paths, Idle int
 	Large                     int           // bytes of the largest body
 	Rest                      time.Duration // before the memory of an idle process is measured
+	Most                      int           // the largest point of a series
 }
 
-var fullScale = scale{Conns: 32, Hosts: 10_000, Paths: 10_000, Idle: 1_000, Large: 10 << 20, Rest: 12 * time.Second}
+var fullScale = scale{
+	Conns: 32, Hosts: 10_000, Paths: 10_000, Idle: 1_000, Large: 10 << 20, Rest: 12 * time.Second, Most: 1_000_000,
+}
 
 // noRefusalLimit lets heed refuse any number of requests of one client.
 const noRefusalLimit = "[limits]\nrefusals_per_client = 100000000\n"
@@ -56,7 +62,8 @@ const noRefusalLimit = "[limits]\nrefusals_per_client = 100000000\n"
 // workloads returns all cases.
 func workloads(s scale) []workload {
 	of := func(name, title string, change func(*workload)) workload {
-		w := workload{name: name, title: title, unit: requestCPU, path: "/1k", size: 1 << 10, status: http.StatusOK, mode: keepAlive, conns: s.Conns, targets: 1}
+		w := plainWorkload(s)
+		w.name, w.title = name, title
 		change(&w)
 		return w
 	}
@@ -68,6 +75,9 @@ func workloads(s scale) []workload {
 		of("tls-h2", "intercepted, HTTP/2 streams", func(w *workload) { w.secure, w.mode = true, overH2 }),
 		of("tls-new", "intercepted, new connection each", func(w *workload) { w.secure, w.mode = true, newEach }),
 		of("tls-resumed", "intercepted, new connection each, resumed", func(w *workload) { w.secure, w.mode = true, resumed }),
+		of("tls-new-net", "intercepted, new connection each, clients of another host", func(w *workload) {
+			w.secure, w.mode, w.remote, w.settings = true, newEach, true, "[access]\nclients = [\""+netRange+"\"]\n"
+		}),
 		of("refused", "refused, spread over many paths", func(w *workload) {
 			w.path, w.size, w.status, w.targets, w.settings = "/private/%d", -1, http.StatusForbidden, s.Paths, noRefusalLimit
 		}),
@@ -76,6 +86,11 @@ func workloads(s scale) []workload {
 		of("idle", "idle intercepted connections", func(w *workload) { w.unit, w.secure, w.conns = connMemory, true, s.Idle }),
 		of("cold", "cold start", func(w *workload) { w.unit = startCPU }),
 	}
+}
+
+// plainWorkload requests one page of 1 KiB over and over.
+func plainWorkload(s scale) workload {
+	return workload{unit: requestCPU, path: "/1k", size: 1 << 10, status: http.StatusOK, mode: keepAlive, conns: s.Conns, targets: 1}
 }
 
 // fresh reports whether each sample of the case needs a new process.

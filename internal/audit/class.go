@@ -32,10 +32,19 @@ func (c *Counts) class(k class, n int64) {
 // reclassLocked moves e, which was decided on at a time, from one class to another.
 // It leaves out an hour that no longer counts the request.
 func (t *Tally) reclassLocked(e *Entry, decided time.Time, from, to class) {
-	for _, c := range []*Counts{&t.total, t.hour.past(decided), t.hostLocked(e.countedHost())} {
+	for _, c := range t.countsLocked(e, decided) {
 		if c.Classes[from.Class] > 0 {
 			c.class(from, -1)
 			c.class(to, 1)
 		}
 	}
+}
+
+// countsLocked returns all counts that have e, which was decided on at a time.
+func (t *Tally) countsLocked(e *Entry, decided time.Time) [spans + 2]*Counts {
+	all := [spans + 2]*Counts{&t.total, t.hostLocked(e.countedHost())}
+	for s := range t.rings {
+		all[s+2] = t.rings[s].past(span(s), decided)
+	}
+	return all
 }

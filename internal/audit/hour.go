@@ -8,45 +8,107 @@ import (
 	"heed/rules"
 )
 
-// hour is a ring of counts, one slot per minute. A slot is cleared when a later
-// minute uses it.
-type hour struct {
-	minute [60]int64 // unix time of the slot in minutes; 0: unused
-	counts [60]Counts
+// span is a time that ends now, in slots.
+type span int
+
+const (
+	minute span = iota
+	hour
+	day
+	spans = iota
+)
+
+// slots are the width of the slots of each span, and their number.
+var slots = [spans]struct {
+	width time.Duration
+	count int
+}{
+	minute: {5 * time.Second, 12},
+	hour:   {time.Minute, 60},
+	day:    {15 * time.Minute, 96},
 }
 
-// at returns the slot of the minute that t lies in.
-func (h *hour) at(t time.Time) *Counts {
-	m := t.Unix() / 60
-	i := ((m % 60) + 60) % 60
-	if h.minute[i] != m {
-		h.minute[i], h.counts[i] = m, Counts{}
+// ring holds the counts of the slots of a span. A slot is cleared when a later one takes its
+// place. The zero value is empty.
+type ring struct {
+	number []int64 // of each slot since 1970; 0: unused
+	counts []Counts
+}
+
+// slot returns the number of the slot of s that t lies in, and its index.
+func (s span) slot(t time.Time) (number int64, at int) {
+	number = t.UnixNano() / int64(slots[s].width)
+	n := int64(slots[s].count)
+	return number, int(((number % n) + n) % n)
+}
+
+// at returns the counts of the slot that t lies in.
+func (r *ring) at(s span, t time.Time) *Counts {
+	if r.number == nil {
+		r.number, r.counts = make([]int64, slots[s].count), make([]Counts, slots[s].count)
 	}
-	return &h.counts[i]
+	n, i := s.slot(t)
+	if r.number[i] != n {
+		r.number[i], r.counts[i] = n, Counts{}
+	}
+	return &r.counts[i]
 }
 
-// past returns the slot of the minute that t lies in, or an unused one when the ring
-// no longer has that minute.
-func (h *hour) past(t time.Time) *Counts {
-	m := t.Unix() / 60
-	if i := ((m % 60) + 60) % 60; h.minute[i] == m {
-		return &h.counts[i]
+// past returns the counts of the slot that t lies in, or unused ones when the ring no longer
+// has that slot.
+func (r *ring) past(s span, t time.Time) *Counts {
+	if n, i := s.slot(t); r.number != nil && r.number[i] == n {
+		return &r.counts[i]
 	}
 	return &Counts{}
+}
+
+// sum returns the counts of the span that ends with now's slot.
+func (r *ring) sum(s span, now time.Time) (sum Counts) {
+	last, _ := s.slot(now)
+	for i, n := range r.number {
+		if n <= last && n > last-int64(slots[s].count) {
+			sum.plus(&r.counts[i])
+		}
+	}
+	return sum
+}
+
+// Minute returns the counts of the sixty seconds before now, of which up to five may be
+// missing.
+func (t *Tally) Minute(now time.Time) Counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rings[minute].sum(minute, now)
 }
 
 // Hour returns the counts of the sixty minutes that end with now's minute.
 func (t *Tally) Hour(now time.Time) Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var sum Counts
-	last := now.Unix() / 60
-	for i := range t.hour.minute {
-		if m := t.hour.minute[i]; m <= last && m > last-60 {
-			sum.plus(&t.hour.counts[i])
-		}
+	return t.rings[hour].sum(hour, now)
+}
+
+// Period is the counts of a quarter of an hour.
+type Period struct {
+	From time.Time // in UTC
+	Counts
+}
+
+// PeriodLength is the length of a Period.
+var PeriodLength = slots[day].width
+
+// Day returns the 96 periods that end with now's, the first one first.
+func (t *Tally) Day(now time.Time) []Period {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]Period, slots[day].count)
+	now = now.Truncate(PeriodLength).UTC()
+	for i := range all {
+		all[i].From = now.Add(time.Duration(i+1-len(all)) * PeriodLength)
+		all[i].Counts = *t.rings[day].past(day, all[i].From)
 	}
-	return sum
+	return all
 }
 
 // maxFailing bounds the origins listed by Troubles.

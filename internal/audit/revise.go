@@ -23,7 +23,7 @@ func (t *Tally) reviseLocked(e *Entry) {
 	if e.Judged == NotJudged {
 		uncount(t.unjudged, unjudgedKeyOf(e.countedHost(), e.Detail, was), unjudgedKey{host: Other})
 	} else {
-		for _, c := range []*Counts{&t.total, t.hour.past(e.Revises.Time), t.hostLocked(e.countedHost())} {
+		for _, c := range t.countsLocked(e, e.Revises.Time) {
 			c.revise(was.Verdict, e.Decision.Verdict)
 		}
 		if was.Verdict != rules.Allow {

@@ -42,7 +42,7 @@ type Tally struct {
 	answers  boundedMap[answerKey, uint64]
 	turns    boundedMap[string, PaceCount]
 	pages    pages
-	hour     hour
+	rings    [spans]ring
 	failing  failingOrigins
 }
 
@@ -115,7 +115,9 @@ func (t *Tally) Decided(e *Entry) error {
 		return nil
 	}
 	t.total.add(e)
-	t.hour.at(e.Time).add(e)
+	for s := range t.rings {
+		t.rings[s].at(span(s), e.Time).add(e)
+	}
 	t.hostLocked(e.countedHost()).add(e)
 	t.failing.update(e)
 	if e.Part != "" && !e.exempt() {
@@ -173,7 +175,9 @@ func (t *Tally) Ended(e *Entry) {
 	if refused {
 		t.total.SiteRefused++
 		t.hostLocked(e.countedHost()).SiteRefused++
-		t.hour.at(e.Time.Add(o.Duration)).SiteRefused++
+		for s := range t.rings {
+			t.rings[s].at(span(s), e.Time.Add(o.Duration)).SiteRefused++
+		}
 		if e.Part != "" && !e.exempt() {
 			t.pages.of(e).SiteRefused++
 		}
@@ -184,7 +188,7 @@ func (t *Tally) Ended(e *Entry) {
 // lateVerdictLocked counts a request whose verdict followed it as judged.
 func (t *Tally) lateVerdictLocked(e *Entry) {
 	d := e.Outcome.Late
-	for _, c := range []*Counts{&t.total, t.hour.past(e.Time), t.hostLocked(e.countedHost())} {
+	for _, c := range t.countsLocked(e, e.Time) {
 		if e.Judged == NotJudged {
 			c.lateVerdict(d.Verdict, e.Method == http.MethodConnect)
 		} else if before := c.of(e.Decision.Verdict); *before > 0 { // withheld by its page

@@ -9,6 +9,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/check"
 	"heed/internal/console"
+	"heed/internal/why"
 )
 
 // AuditDiffCmd is `heed audit diff`.
@@ -80,13 +81,13 @@ func printDiff(w io.Writer, paint console.Painter, r *compare.Result) error {
 	p.count(int64(len(r.OnlyB)), "only in "+console.Quoted(r.B.File))
 	listed(p, r.Different, func(x *compare.Change) {
 		p.request("~", &x.Request)
-		p.line("      - %s", verdictText(&x.A))
-		p.line("      + %s", verdictText(&x.B))
+		p.line("      - %s", why.VerdictText(&x.A))
+		p.line("      + %s", why.VerdictText(&x.B))
 	})
 	for i, singles := range [][]compare.Single{r.OnlyA, r.OnlyB} {
 		listed(p, singles, func(x *compare.Single) {
 			p.request([]string{"-", "+"}[i], &x.Request)
-			p.line("        %s", verdictText(&x.Verdict))
+			p.line("        %s", why.VerdictText(&x.Verdict))
 		})
 	}
 	_, err := io.WriteString(w, p.text.String())

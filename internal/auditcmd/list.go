@@ -15,7 +15,7 @@ import (
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/console"
-	"heed/rules"
+	"heed/internal/why"
 )
 
 // AuditListCmd is `heed audit list`.
@@ -128,44 +128,8 @@ func printLine(w io.Writer, paint console.Painter, d *replay.Decision) error {
 	if strings.ContainsRune(method, ' ') { // not a token; without quotes it could imitate the other columns
 		method = strconv.Quote(d.Method)
 	}
-	verdict := paint(verdictColour(d.Verdict.Verdict), fmt.Sprintf("%-12s", d.Verdict.Verdict))
+	verdict := paint(why.Colour(d.Verdict.Verdict), fmt.Sprintf("%-12s", d.Verdict.Verdict))
 	_, err := fmt.Fprintf(w, "%s %s %s %3s %s %s %s  %s\n", d.Time.Format("2006-01-02T15:04:05.000Z"), d.ID, verdict, status,
-		console.Quoted(clientName(d)), method, console.Quoted(cmp.Or(d.URL, "-")), reasonText(&d.Verdict)+resultText(d))
+		console.Quoted(why.ClientName(d)), method, console.Quoted(cmp.Or(d.URL, "-")), why.ReasonText(&d.Verdict)+why.ResultText(d))
 	return err
-}
-
-// resultText returns what became of an allowed request that was not answered with the
-// page: the verdict by which it was withheld, or the kind of the site's refusal.
-func resultText(d *replay.Decision) (text string) {
-	if d.Withheld() {
-		text = "; page withheld: " + reasonText(d.Late)
-	}
-	if d.Outcome != nil && d.Outcome.SiteAnswer != "" {
-		text += "; the site's answer: " + answerWords(d.Outcome.SiteAnswer)
-	}
-	return text
-}
-
-// clientName returns the client. Where the settings or heed run --agent set its name,
-// that is before it, as in reports.
-func clientName(d *replay.Decision) string {
-	if d.ClientName == "" {
-		return d.Client
-	}
-	return strings.ReplaceAll(d.Agent, " ", ",") + "@" + d.Client
-}
-
-// reasonText returns the reason of a verdict in words, with the rule and line behind it.
-func reasonText(v *store.Verdict) string {
-	text := console.ReasonText(rules.Reason(v.Reason))
-	if v.Rule != "" {
-		text += ": " + v.Rule
-		if v.Line > 0 {
-			text += fmt.Sprintf(" (line %d)", v.Line)
-		}
-	}
-	if v.Settled != "" {
-		text += " [" + v.Settled + "]"
-	}
-	return console.Quoted(text)
 }

@@ -17,6 +17,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/route"
 	"heed/internal/signal"
+	"heed/internal/why"
 	"heed/rules"
 )
 
@@ -190,33 +191,9 @@ func (p *replayPrinter) count(n int64, what string) {
 func (p *replayPrinter) examples(all []replay.Example, was, is string) {
 	for _, x := range all {
 		p.line("  %s  %s  %s", x.ID, x.Time.Format(time.RFC3339), console.Quoted(x.URL))
-		p.line("      %-9s %s", was, verdictText(&x.Recorded))
-		p.line("      %-9s %s", is, verdictText(&x.Now))
+		p.line("      %-9s %s", was, why.VerdictText(&x.Recorded))
+		p.line("      %-9s %s", is, why.VerdictText(&x.Now))
 	}
-}
-
-// verdictText returns a verdict in one line.
-func verdictText(v *store.Verdict) string {
-	if v.Verdict == "" {
-		return "nothing: it could not be judged"
-	}
-	text := v.Verdict + " (" + console.ReasonText(rules.Reason(v.Reason))
-	switch {
-	case v.Rule != "" && v.Line > 0:
-		text += fmt.Sprintf(": line %d, %s", v.Line, v.Rule)
-	case v.Rule != "": // of the operator's
-		text += ": " + v.Rule
-	}
-	if v.Group != "" {
-		text += ", group " + v.Group
-	}
-	if v.Variant != "" {
-		text += ", in another spelling (" + v.Variant + ")"
-	}
-	if v.Settled != "" {
-		text += ", " + v.Settled
-	}
-	return console.Quoted(text + ")")
 }
 
 func (p *replayPrinter) changes(c *replay.Changes) {

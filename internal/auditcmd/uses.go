@@ -5,32 +5,9 @@ import (
 	"strings"
 
 	"heed/internal/audit/replay"
-	"heed/internal/audit/store"
 	"heed/internal/check"
 	"heed/internal/console"
-	"heed/internal/signal"
 )
-
-// use prints the purpose of the client, and what the site states about the use of the page.
-func (y *whyPrinter) use() {
-	if t := y.decision; len(t.Purposes) > 0 {
-		y.Step("Purpose", "%s", console.Quoted(strings.Join(t.Purposes, ", ")))
-	}
-	if v := y.decision.Use; v != nil {
-		y.UseSteps(v)
-	}
-}
-
-// siteAnswer prints the site's answer where it was a refusal, or where the client did not
-// get it.
-func (y *whyPrinter) siteAnswer(o *store.Outcome) {
-	if o.SiteStatus != 0 {
-		y.More("the site answered with status %d, and its page was withheld", o.SiteStatus)
-	}
-	if o.SiteAnswer != "" {
-		y.More("the site's answer: %s", answerWords(o.SiteAnswer))
-	}
-}
 
 // statementText returns a statement with its place.
 func statementText(x *replay.StatementUse) string {
@@ -39,15 +16,6 @@ func statementText(x *replay.StatementUse) string {
 		text += fmt.Sprintf(", line %d", x.Line)
 	}
 	return console.Quoted(x.Text) + " (" + text + ")"
-}
-
-// answerWords returns the class of a site's answer in words.
-func answerWords(class string) string {
-	words := signal.SiteAnswer(class).Words()
-	if words == class {
-		return console.Quoted(class)
-	}
-	return words + " (" + class + ")"
 }
 
 // uses prints what would have become of requests for other purposes.

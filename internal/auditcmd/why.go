@@ -14,13 +14,11 @@ import (
 
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
-	"heed/internal/check"
 	"heed/internal/config"
 	"heed/internal/console"
-	"heed/internal/control"
 	"heed/internal/pageurl"
 	"heed/internal/safetext"
-	"heed/rules"
+	"heed/internal/why"
 )
 
 // WhyCmd is `heed why`: explains one recorded decision.
@@ -175,43 +173,10 @@ func (c *WhyCmd) finder(now time.Time) (finder, error) {
 
 // printWhy explains a decision, one paragraph per step.
 func printWhy(w io.Writer, paint console.Painter, file string, t *replay.Explained) error {
-	x := &check.Explainer{Judgement: recordedJudgement(t), Road: t.Road, Paint: paint}
-	if x.Road == nil {
-		x.Road = &rules.Explanation{}
-	}
-	y := &whyPrinter{x, t}
-	fmt.Fprintf(&x.Text, "%s %s %s\n", paint(verdictColour(t.Verdict.Verdict), console.Quoted(t.Verdict.Verdict)), console.Quoted(t.Method), console.Quoted(cmp.Or(t.URL, "(unknown host)")))
-	x.Step("Decision", "%s of %s", t.ID, t.Time.Format("2006-01-02T15:04:05.000000Z"))
-	x.More("in %s", console.Quoted(file))
-	if t.Revises != "" {
-		x.More("it revises %s", t.Revises)
-	}
-	y.client()
-	x.AgentStep()
-	if t.Policy != nil {
-		x.RulesStep()
-		y.snapshot()
-		x.GroupsStep()
-		x.MatchesStep()
-	}
-	y.use()
-	y.verdict()
-	y.settings()
-	y.outcome()
-	y.replayed()
-	x.Text.WriteByte('\n')
-	_, err := io.WriteString(w, x.Text.String())
+	x := why.Explain(file, t, paint)
+	_, err := fmt.Fprintf(w, "%s %s %s\n%s\n", paint(why.Colour(t.Verdict.Verdict), console.Quoted(t.Verdict.Verdict)), console.Quoted(t.Method),
+		console.Quoted(cmp.Or(t.URL, "(unknown host)")), x.Text())
 	return err
-}
-
-func verdictColour(verdict string) string {
-	switch verdict {
-	case "allow":
-		return console.Green
-	case "refuse":
-		return console.Red
-	}
-	return console.Yellow
 }
 
 // escapedTarget returns the target of a URL as browsers and older records spell it:
@@ -222,175 +187,4 @@ func escapedTarget(address string) string {
 		return ""
 	}
 	return u.RequestURI()
-}
-
-// recordedJudgement returns the decision as a judgement of heed check.
-func recordedJudgement(t *replay.Explained) *control.Judgement {
-	j := &control.Judgement{
-		URL: t.URL, Agent: t.UserAgent, Allowed: t.Verdict.Verdict == "allow", Reason: rules.Reason(t.Reason),
-		Group: t.Group, Rule: t.Rule, Line: t.Line, Token: t.Token, Variant: t.Variant, Settled: t.Settled, Detail: t.Detail,
-	}
-	if t.Sent != "" {
-		j.Agent = t.Sent
-	}
-	if t.Declared {
-		j.Agent = strings.Join(t.Tokens, ", ")
-	}
-	if p := t.Policy; p != nil {
-		j.By, j.Age, j.Stale, j.Profile, j.Robots = check.ByRecord, t.Age, p.Stale, p.Profile, "its robots.txt"
-		if o, _, err := pageurl.Parse(t.URL); err == nil {
-			j.Robots = o.RobotsURL()
-		}
-		if p.Snapshot != nil && len(p.Snapshot.Chain) > 0 {
-			j.Robots = p.Snapshot.Chain[0]
-		}
-		if p.Own {
-			j.By = check.ByOperator
-		}
-		j.Detail = cmp.Or(j.Detail, p.Error, p.Note)
-	}
-	return j
-}
-
-// whyPrinter prints the fields of a recorded decision that heed check does not have.
-type whyPrinter struct {
-	*check.Explainer
-	decision *replay.Explained
-}
-
-// client prints the client and the User-Agents that it sent and that the site got.
-func (y *whyPrinter) client() {
-	t, text := y.decision, console.Quoted(y.decision.Client)
-	if t.Port > 0 {
-		text += fmt.Sprintf(", port %d", t.Port)
-	}
-	if t.User != "" {
-		text += ", user " + console.Quoted(t.User)
-	}
-	if t.ClientName != "" {
-		text += ", as the settings' " + console.Quoted(t.ClientName)
-	}
-	if t.Mode == "observe" {
-		text += ", only observed"
-	}
-	y.Step("Client", "%s", text)
-	if t.Declared || t.Sent != "" {
-		y.More("it sent User-Agent: %s", console.Quoted(cmp.Or(t.UserAgent, "(none)")))
-	}
-	if t.Declared && t.Sent != "" {
-		y.More("the site received User-Agent: %s", console.Quoted(t.Sent))
-	}
-}
-
-// snapshot prints the size, hash and origin of the bytes of the robots.txt.
-func (y *whyPrinter) snapshot() {
-	s := y.decision.Policy.Snapshot
-	switch {
-	case s == nil:
-		return
-	case s.Zlib != nil:
-		y.More("%s", console.Plural(uint64(max(0, s.Size)), "byte"))
-		y.More("sha256:%s", s.SHA256)
-	}
-	if s.Status != 0 {
-		y.More("answered with status %d on %s", s.Status, s.FetchedAt.UTC().Format(time.RFC3339))
-	}
-	if len(s.Chain) > 1 {
-		y.More("after redirects, by %s", console.Quoted(s.Chain[len(s.Chain)-1]))
-	}
-	if s.AskedAs != "" {
-		y.More("fetched as %s", console.Quoted(s.AskedAs))
-	}
-}
-
-// verdict prints the verdict and the line behind it.
-func (y *whyPrinter) verdict() {
-	t := y.decision
-	because := y.Because()
-	switch rules.Reason(t.Reason) {
-	case rules.ReasonHostOnly:
-		if t.Unseen > 0 {
-			because += ", and " + console.Plural(uint64(t.Unseen), "rule") + " might have refused some of them"
-		}
-	case rules.ReasonSubresource:
-		because = console.Quoted(t.Settled)
-	}
-	y.Step("Verdict", "%s: %s", y.Paint(verdictColour(t.Verdict.Verdict), console.Quoted(t.Verdict.Verdict)), because)
-	if t.Verdict.Verdict == "would-refuse" {
-		y.More("it was let through: heed only observed")
-	}
-	if t.Late != nil {
-		y.More("the verdict that followed: %s", verdictText(t.Late))
-		y.Line = t.Late.Line
-	}
-	if t.Text != "" {
-		y.More("line %d, byte for byte: %s", y.Line, console.Quoted(t.Text))
-	}
-	switch {
-	case t.Again == replay.Redacted:
-		y.More("values in the URL are kept as keyed hashes, so that it cannot be judged again")
-	case t.Redacted:
-		y.More("values in the URL are kept as keyed hashes, on which the verdict does not depend")
-	}
-}
-
-func (y *whyPrinter) settings() {
-	if y.decision.Config != "" {
-		y.Step("Settings", "%s", console.Quoted(y.decision.Config))
-	}
-}
-
-// outcome prints the waiting time and the outcome of the exchange.
-func (y *whyPrinter) outcome() {
-	t := y.decision
-	if t.Delay > 0 || t.Waited >= minWaitShown {
-		y.Step("Waited", "%s, for the rules and for its turn", inSeconds(t.Waited))
-	}
-	if t.Delay > 0 {
-		y.More("a delay of %s is asked for", inSeconds(t.Delay))
-	}
-	o := t.Outcome
-	if o == nil {
-		y.Step("Outcome", "not recorded: the exchange has not ended, or heed was killed before it did")
-		return
-	}
-	by := "heed"
-	if o.FromSite {
-		by = "the site"
-	}
-	text := fmt.Sprintf("status %d from %s", o.Status, by)
-	if o.Status == 0 {
-		text = "no answer"
-	}
-	y.Step("Outcome", "%s, %s sent on, after %s", text, console.Plural(uint64(o.BytesOut), "byte"), inSeconds(o.Duration))
-	y.siteAnswer(o)
-	if o.Error != "" {
-		y.More("%s", console.Quoted(o.Error))
-	}
-}
-
-// minWaitShown is the shortest waiting time that is printed, in seconds.
-const minWaitShown = 0.001
-
-func inSeconds(s float64) time.Duration {
-	return time.Duration(s * float64(time.Second)).Round(time.Microsecond)
-}
-
-// replayed prints the result of judging the decision again.
-func (y *whyPrinter) replayed() {
-	t := y.decision
-	switch t.Again {
-	case replay.Same:
-		y.Step("Again", "judged again by engine %d, it comes out the same", rules.Engine)
-	case replay.NotByRules:
-	case replay.Redacted:
-		y.Step("Again", "not replayable: redacted")
-	case replay.Incomplete:
-		y.Step("Again", "not replayable: %s", console.Quoted(t.What))
-	default:
-		y.Step("Again", "judged again by engine %d, it comes out otherwise: %s", rules.Engine, verdictText(&t.Now))
-		if t.What != "" {
-			y.More("%s", console.Quoted(t.What))
-		}
-	}
 }

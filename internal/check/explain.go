@@ -23,16 +23,27 @@ const (
 	maxAgentShown = 600
 )
 
-// Explainer writes the steps from a User-Agent to a verdict, one paragraph each.
+// Explainer collects the steps from a User-Agent to a verdict.
 type Explainer struct {
 	*control.Judgement
 	Road  *rules.Explanation
 	Paint console.Painter
-	Text  strings.Builder
+	Steps []Step
+}
+
+// Explain returns the steps to the verdict, as `heed check --explain` prints them, without
+// colours.
+func Explain(a *control.Judgement) []Step {
+	return explained(a, func(_, text string) string { return text }).Steps
 }
 
 // printExplanation writes the steps to the verdict.
 func printExplanation(w io.Writer, paint console.Painter, a *control.Judgement) error {
+	_, err := io.WriteString(w, explained(a, paint).Text()+"\n")
+	return err
+}
+
+func explained(a *control.Judgement, paint console.Painter) *Explainer {
 	x := &Explainer{Judgement: a, Road: a.Road, Paint: paint}
 	if x.Road == nil {
 		x.Road = &rules.Explanation{} // the running heed sent none
@@ -44,42 +55,7 @@ func printExplanation(w io.Writer, paint console.Painter, a *control.Judgement) 
 		x.MatchesStep()
 	}
 	x.verdict()
-	x.Text.WriteByte('\n')
-	_, err := io.WriteString(w, x.Text.String())
-	return err
-}
-
-// Step begins a paragraph.
-func (x *Explainer) Step(label, format string, values ...any) {
-	x.line(x.Paint(console.Bold, fmt.Sprintf("  %-*s", labelWidth-2, label)), format, values...)
-}
-
-// More continues the paragraph on a new line.
-func (x *Explainer) More(format string, values ...any) {
-	x.line(strings.Repeat(" ", labelWidth), format, values...)
-}
-
-// line writes one line, wrapped at blanks; words are never split. Continuation lines
-// are indented by two more columns.
-func (x *Explainer) line(head, format string, values ...any) {
-	words := strings.Split(fmt.Sprintf(format, values...), " ")
-	x.Text.WriteString(head)
-	at := labelWidth
-	for i, word := range words {
-		size := len([]rune(word))
-		switch {
-		case i == 0:
-		case at+1+size > pageWidth:
-			x.Text.WriteString("\n" + strings.Repeat(" ", labelWidth+2))
-			at = labelWidth + 2
-		default:
-			x.Text.WriteByte(' ')
-			at++
-		}
-		x.Text.WriteString(word)
-		at += size
-	}
-	x.Text.WriteByte('\n')
+	return x
 }
 
 // AgentStep prints which pieces of the User-Agent are names of robots, the groups

@@ -248,7 +248,7 @@ func scan(h http.Header, in *signal.Input, body io.Reader) *page.Head {
 func printSignals(w io.Writer, paint console.Painter, a *control.Judgement) error {
 	x := &Explainer{Judgement: a, Paint: paint}
 	x.UseSteps(a.Signals)
-	_, err := io.WriteString(w, x.Text.String())
+	_, err := io.WriteString(w, x.Text())
 	return err
 }
 

@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"strings"
 	"time"
@@ -36,6 +37,11 @@ type Explained struct {
 	What  string        `json:"what,omitempty"` // the reason of Again; empty: none
 
 	Road *rules.Explanation `json:"road,omitempty"` // the matching of rules; nil: no rules were used
+
+	// Robots is the robots.txt that decided, as it was received, and RobotsLine the line in
+	// it, counted from 1; nil and 0: none.
+	Robots     []byte `json:"-"`
+	RobotsLine int    `json:"-"`
 }
 
 // ExplainedPolicy is the policy that a decision rests on.
@@ -79,8 +85,20 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	defer r.Close()
 	l := newLibrary(parseRules)
 	t := &Explained{}
-	if err := r.Entries(f, func(e *store.Entry) (err error) { t.Decision, err = l.decision(r, e); return err }); err != nil {
+	find := func(f *store.Filter) error {
+		return r.Entries(f, func(e *store.Entry) (err error) { t.Decision, err = l.decision(r, e); return err })
+	}
+	if near, err := nearID(r, f); err != nil {
 		return nil, err
+	} else if near != nil {
+		if err := find(near); err != nil {
+			return nil, err
+		}
+	}
+	if t.Decision == nil {
+		if err := find(f); err != nil {
+			return nil, err
+		}
 	}
 	if t.Decision == nil {
 		return nil, ErrNone
@@ -106,12 +124,34 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	}
 	t.setAge(a)
 	t.setPolicy(a.policy)
-	t.Text = lineOf(a.policy.body, line)
+	t.Text, t.Robots, t.RobotsLine = lineOf(a.policy.body, line), a.policy.body, line
 	if a.query.Names.Judged != nil && !a.doubt {
 		t.Road = explanation(a)
 	}
 	return t, nil
 }
+
+// nearID returns f for the part of the record in which the decision with its id is
+// expected, by the time in that id (RFC 9562 §5.7): a record has no index of ids. It returns
+// nil when f selects no single id of version 7.
+func nearID(r *store.Reader, f *store.Filter) (*store.Filter, error) {
+	id := f.IDs[0]
+	if len(id) != 16 || id[6]>>4 != 7 || !bytes.Equal(id, f.IDs[1]) {
+		return nil, nil
+	}
+	at := time.UnixMilli(int64(binary.BigEndian.Uint64(id) >> 16))
+	near := *f
+	var err error
+	if near.First, err = r.SeqAt(at); err != nil {
+		return nil, err
+	}
+	near.Last, err = r.SeqAt(at.Add(searchedAround))
+	return &near, err
+}
+
+// searchedAround is how much later than its id a decision may have been recorded, to be
+// found without reading the whole record.
+const searchedAround = 5 * time.Minute
 
 // setUse sets what the site states about the use of the page. What cannot be read is left
 // out; Again has the reason where a verdict rests on it.

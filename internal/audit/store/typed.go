@@ -87,7 +87,7 @@ func (r *Reader) Client(id int64) (*Client, error) {
 
 // Clients calls row with every client.
 func (r *Reader) Clients(filter *Filter, row func(*Client)) error {
-	return r.each(clientColumns+", "+filter.clients()+" FROM asker", func(f *fields) error {
+	return r.each(clientColumns+", "+filter.Clients()+" FROM asker", func(f *fields) error {
 		c := &Client{}
 		err := f.client(c)
 		c.Selected = f.flag()
@@ -111,7 +111,7 @@ func (r *Reader) Site(id int64) (o rules.Origin, err error) {
 
 // Sites calls row with every site, and whether filter selects it.
 func (r *Reader) Sites(filter *Filter, row func(id int64, o rules.Origin, selected bool)) error {
-	return r.each("SELECT id, scheme, host, port, "+filter.hosts()+" FROM site", func(f *fields) error {
+	return r.each("SELECT id, scheme, host, port, "+filter.Hosts()+" FROM site", func(f *fields) error {
 		row(f.integer(), f.origin(), f.flag())
 		return nil
 	})
@@ -119,7 +119,7 @@ func (r *Reader) Sites(filter *Filter, row func(id int64, o rules.Origin, select
 
 // RequestedSites returns the sites of the decisions that filter selects.
 func (r *Reader) RequestedSites(filter *Filter) (all []rules.Origin, err error) {
-	err = r.each("SELECT DISTINCT scheme, host, port FROM site WHERE id IN (SELECT site FROM entry WHERE "+filter.condition()+")", func(f *fields) error {
+	err = r.each("SELECT DISTINCT scheme, host, port FROM site WHERE id IN (SELECT site FROM entry WHERE "+filter.Condition()+")", func(f *fields) error {
 		all = append(all, f.origin())
 		return nil
 	})
@@ -310,9 +310,14 @@ func (r *Reader) Entries(filter *Filter, row func(*Entry) error) error {
 	if filter.Newest {
 		order = " ORDER BY seq DESC LIMIT 1"
 	}
+	return r.entries(filter.Condition()+order, row)
+}
+
+// entries calls row with the decisions of a query, of which the text is what follows WHERE.
+func (r *Reader) entries(where string, row func(*Entry) error) error {
 	return r.each(`SELECT seq, id, time, run, asker, site, ground, port, method, target, redacted, policy_age, asked, waited, part, revises,
 status, from_site, bytes_in, bytes_out, duration, truncated, error, late, site_status, site_answer, outcome.signals
-FROM entry LEFT JOIN outcome ON entry = seq WHERE `+filter.condition()+order, func(f *fields) error {
+FROM entry LEFT JOIN outcome ON entry = seq WHERE `+where, func(f *fields) error {
 		e := &Entry{
 			Seq: f.integer(), ID: f.octets(), Time: f.integer(), Run: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(),
 			Port: int(f.integer()), Method: f.text(), Target: string(f.octets()), Redacted: f.flag(), PolicyAge: -1,
@@ -362,7 +367,7 @@ func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error
 	if targets {
 		columns = ", method, target, redacted"
 	}
-	where := strings.Join(append(filter.window(), "id NOT IN (SELECT revises FROM main.entry WHERE revises IS NOT NULL)"), " AND ")
+	where := strings.Join(append(filter.Window(), "id NOT IN (SELECT revises FROM main.entry WHERE revises IS NOT NULL)"), " AND ")
 	q := &Request{}
 	return r.each("SELECT seq, time, asker, site, coalesce(late, ground), waited, asked, status, from_site, bytes_out, site_answer, outcome.signals"+columns+
 		" FROM entry LEFT JOIN outcome ON entry = seq WHERE "+where+" ORDER BY seq", func(f *fields) error {
@@ -383,7 +388,7 @@ func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error
 // Decisions returns the rows of the view decisions that filter selects, in the
 // order of the record.
 func (r *Reader) Decisions(filter *Filter) (*Rows, error) {
-	where := filter.condition()
+	where := filter.Condition()
 	if where != "TRUE" {
 		where = "seq IN (SELECT seq FROM entry WHERE " + where + ")"
 	}

@@ -1,7 +1,10 @@
-package store
+// Package filter selects decisions of a record: as a type for the readers of a record, and
+// as the condition in SQL that package store reads it by.
+package filter
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,16 +35,16 @@ type Address struct {
 	Target string
 }
 
-// condition returns f as an SQL condition on the columns of the table entry or
+// Condition returns f as an SQL condition on the columns of the table entry or
 // of the view standing, and the order of its rows.
-func (f *Filter) condition() string {
-	all := f.window()
+func (f *Filter) Condition() string {
+	all := f.Window()
 	add := func(format string, values ...any) { all = append(all, fmt.Sprintf(format, values...)) }
 	if f.Host != "" {
-		all = append(all, "site IN (SELECT id FROM site WHERE "+f.hosts()+")")
+		all = append(all, "site IN (SELECT id FROM site WHERE "+f.Hosts()+")")
 	}
 	if f.Client != "" {
-		all = append(all, "asker IN (SELECT id FROM asker WHERE "+f.clients()+")")
+		all = append(all, "asker IN (SELECT id FROM asker WHERE "+f.Clients()+")")
 	}
 	if f.Verdict != "" {
 		add("ground IN (SELECT id FROM ground WHERE verdict = %s)", literal(f.Verdict))
@@ -72,8 +75,8 @@ func (f *Filter) condition() string {
 	return strings.Join(all, " AND ")
 }
 
-// window returns the conditions on the column time.
-func (f *Filter) window() (all []string) {
+// Window returns the conditions on the column time.
+func (f *Filter) Window() (all []string) {
 	if !f.From.IsZero() {
 		all = append(all, fmt.Sprintf("time >= %d", f.From.UnixMicro()))
 	}
@@ -83,8 +86,8 @@ func (f *Filter) window() (all []string) {
 	return all
 }
 
-// hosts returns the condition on the table site that Host makes.
-func (f *Filter) hosts() string {
+// Hosts returns the condition on the table site that Host makes.
+func (f *Filter) Hosts() string {
 	host := strings.ToLower(f.Host)
 	if below, ok := strings.CutPrefix(host, "*"); ok {
 		return fmt.Sprintf("substr(host, -length(%s)) = %[1]s", literal(below))
@@ -95,8 +98,8 @@ func (f *Filter) hosts() string {
 	return "host = " + literal(host)
 }
 
-// clients returns the condition on the table asker that Client makes.
-func (f *Filter) clients() string {
+// Clients returns the condition on the table asker that Client makes.
+func (f *Filter) Clients() string {
 	if f.Client == "" {
 		return "TRUE"
 	}
@@ -109,4 +112,14 @@ func literal(s string) string {
 		return fmt.Sprintf("CAST(x'%x' AS TEXT)", s)
 	}
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+}
+
+// Counted returns the condition on the table exempt. The time of a gap is its end, and its
+// beginning is in the text (audit.Gap): it is in the window when a part of it is.
+func (f *Filter) Counted() string {
+	where := append((&Filter{From: f.From}).Window(), "TRUE")
+	if !f.To.IsZero() {
+		where = append(where, "coalesce(1000000 * strftime('%s', substr(why, 14, 27)), time) < "+strconv.FormatInt(f.To.UnixMicro(), 10))
+	}
+	return strings.Join(where, " AND ")
 }

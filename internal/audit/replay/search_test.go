@@ -1,0 +1,80 @@
+package replay_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/audit/audittest"
+	"heed/internal/audit/replay"
+	"heed/internal/audit/store"
+	"heed/internal/reason"
+)
+
+func TestSearch_PagesFollowOneAnotherToTheBeginning(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	if err := (audittest.Crawl{Entries: 25_000, Sites: 50}).Write(path, store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	record, err := store.OpenRecord(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []int64
+	all := store.Search{Class: reason.Failed, ByClass: true}
+	if err := replay.List(t.Context(), []*store.Record{record}, all.Filter, func(_ int, d *replay.Decision) error {
+		if o := d.Outcome; d.Verdict.Verdict != "refuse" && d.Judged != "no" && o != nil && !o.FromSite && reason.FailedStatus(o.Status) {
+			want = append([]int64{d.Seq}, want...)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// With and without time for a whole search, which is read in several steps.
+	for limit, budget := range map[int]time.Duration{40: time.Minute, 400: 0} {
+		var got []int64
+		cut, pages := false, 0
+		for s := (replay.Search{Search: all, Limit: limit, Budget: budget}); ; pages++ {
+			f, err := replay.Latest(t.Context(), record, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range f.Decisions {
+				got = append(got, d.Seq)
+			}
+			cut = cut || f.Cut
+			if len(f.Decisions) > limit || f.Looked <= 0 || f.Since.IsZero() {
+				t.Fatalf("a page has %d decisions of %d, back to %v", len(f.Decisions), f.Looked, f.Since)
+			}
+			if s.Before = f.Next; s.Before == 0 {
+				break
+			}
+		}
+		if len(want) < 100 || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("budget %v: %d decisions in %d pages, want %d", budget, len(got), pages, len(want))
+		}
+		if cut != (budget == 0) {
+			t.Errorf("budget %v: cut is %v", budget, cut)
+		}
+	}
+	found, err := replay.ExplainID(t.Context(), record, func(string) (*acl.Rules, error) { return nil, nil }, idOf(t, record, want[len(want)-1]))
+	if err != nil || found.Seq != want[len(want)-1] {
+		t.Errorf("the first of them is explained as %+v, %v", found, err)
+	}
+	if last, err := replay.Newer(t.Context(), record, 24_990, 5); err != nil || len(last) != 5 || last[0].Seq != 25_000 || last[4].Seq != 24_996 {
+		t.Errorf("the last ones are %d, %v", len(last), err)
+	}
+}
+
+// idOf returns the id of a decision.
+func idOf(t *testing.T, record *store.Record, seq int64) (id string) {
+	t.Helper()
+	err := replay.List(t.Context(), []*store.Record{record}, store.Filter{First: seq, Last: seq}, func(_ int, d *replay.Decision) error { id = d.ID; return nil })
+	if err != nil || id == "" {
+		t.Fatalf("there is no decision %d: %v", seq, err)
+	}
+	return id
+}

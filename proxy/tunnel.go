@@ -192,15 +192,19 @@ func (t *opaqueTunnel) step(dst, src net.Conn, small []byte) error {
 	if err != nil || n < len(small) {
 		return err
 	}
-	buf := copyBuffers.Get().(*copyBuffer)
-	defer copyBuffers.Put(buf)
-	for n := len(buf); n == len(buf) || n > len(small); {
-		n, err = t.read(src, buf[:])
-		if werr := t.write(dst, buf[:n]); werr != nil {
+	buf := newCopyBuffer()
+	defer buf.free()
+	for full := true; full || n > len(small); {
+		n, err = t.read(src, buf.octets)
+		full = n == len(buf.octets)
+		if werr := t.write(dst, buf.octets[:n]); werr != nil {
 			return werr
 		}
 		if err != nil {
 			return err
+		}
+		if full {
+			buf.grow()
 		}
 	}
 	return nil

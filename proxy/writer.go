@@ -112,24 +112,21 @@ func (w *responseWriter) send(resp *http.Response) {
 	_, _ = w.ReadFrom(resp.Body) // w keeps its own error
 }
 
-type copyBuffer = [32 << 10]byte
-
-var copyBuffers = sync.Pool{New: func() any { return new(copyBuffer) }}
-
-// ReadFrom copies src to the client through a pooled buffer; net/http's own
-// ReadFrom allocates one per answer.
+// ReadFrom copies src to the client through pooled memory; net/http's own ReadFrom
+// allocates it for each answer.
 func (w *responseWriter) ReadFrom(src io.Reader) (total int64, err error) {
-	buf := copyBuffers.Get().(*copyBuffer)
-	defer copyBuffers.Put(buf)
+	buf := newCopyBuffer()
+	defer buf.free()
 	for {
-		n, ended := src.Read(buf[:])
+		n, ended := src.Read(buf.octets)
+		full := n == len(buf.octets)
 		if n > 0 {
-			written, err := w.Write(buf[:n])
+			written, err := w.Write(buf.octets[:n])
 			total += int64(written)
 			if err != nil {
 				return total, err
 			}
-			w.keepUp(total, n, ended)
+			w.keepUp(total, full, ended)
 		}
 		if ended == io.EOF {
 			return total, nil
@@ -137,15 +134,19 @@ func (w *responseWriter) ReadFrom(src io.Reader) (total int64, err error) {
 		if ended != nil {
 			return total, ended
 		}
+		if full {
+			buf.grow()
+		}
 	}
 }
 
 // keepUp sends what is held back of an answer of known length where the site
-// may pause: n octets came last, total in all, and ended is nil when more may
-// come. A site may take its time after the last octet, too.
-func (w *responseWriter) keepUp(total int64, n int, ended error) {
+// may pause: total octets came in all, full reports whether the last ones filled the
+// buffer, and ended is nil when more may come. A site may take its time after the last
+// octet, too.
+func (w *responseWriter) keepUp(total int64, full bool, ended error) {
 	switch {
-	case total < w.length && n < len(copyBuffer{}):
+	case total < w.length && !full:
 		w.Flush()
 	case total == w.length && ended == nil:
 		w.Flush()

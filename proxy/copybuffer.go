@@ -1,0 +1,53 @@
+package proxy
+
+import "sync"
+
+// copyBuffer is pooled memory through which octets are copied. It is small until grow.
+type copyBuffer struct {
+	octets []byte
+	small  *smallBuffer
+	large  *largeBuffer // nil: it has not grown
+}
+
+type (
+	smallBuffer = [32 << 10]byte
+	largeBuffer = [128 << 10]byte
+)
+
+// maxLargeBuffers is how many buffers are large at a time: a client that stops reading
+// keeps its buffer.
+const maxLargeBuffers = 64
+
+var (
+	smallBuffers = sync.Pool{New: func() any { return new(smallBuffer) }}
+	largeBuffers = sync.Pool{New: func() any { return new(largeBuffer) }}
+	largeInUse   = make(chan struct{}, maxLargeBuffers)
+)
+
+func newCopyBuffer() copyBuffer {
+	small := smallBuffers.Get().(*smallBuffer)
+	return copyBuffer{octets: small[:], small: small}
+}
+
+// grow makes b large, unless too many are: fewer system calls save a third of the CPU
+// time of copying 10 MB. What b contains is lost.
+func (b *copyBuffer) grow() {
+	if b.large != nil {
+		return
+	}
+	select {
+	case largeInUse <- struct{}{}:
+		b.large = largeBuffers.Get().(*largeBuffer)
+		b.octets = b.large[:]
+	default:
+	}
+}
+
+// free returns the memory of b, which may not be used afterwards.
+func (b *copyBuffer) free() {
+	smallBuffers.Put(b.small)
+	if b.large != nil {
+		largeBuffers.Put(b.large)
+		<-largeInUse
+	}
+}

@@ -50,7 +50,7 @@ func (c *StatusCmd) Run(a *console.App) error {
 		}
 		return c.printNone(a, err)
 	}
-	unwell := ills(s)
+	unwell := append(s.NotReady(), s.Unwell()...)
 	switch {
 	case c.Quiet:
 	case c.JSON:
@@ -58,11 +58,15 @@ func (c *StatusCmd) Run(a *console.App) error {
 			Well bool     `json:"well"`
 			Why  []string `json:"why_not"`
 			*control.Status
-		}{len(unwell) == 0, unwell, s})
+			Ready bool `json:"ready"` // as /readyz of the admin listener
+		}{len(unwell) == 0, unwell, s, len(s.NotReady()) == 0})
 	default:
 		printStatus(a.Stdout, s, a.Now())
-		for _, ill := range unwell {
-			fmt.Fprintln(a.Stdout, "not well:", ill)
+		for _, why := range s.NotReady() {
+			fmt.Fprintln(a.Stdout, "not ready:", why)
+		}
+		for _, why := range s.Unwell() {
+			fmt.Fprintln(a.Stdout, "not well:", why)
 		}
 	}
 	if err == nil && len(unwell) > 0 {
@@ -84,31 +88,6 @@ func (c *StatusCmd) printNone(a *console.App, why error) error {
 		a.Complain(why)
 	}
 	return console.Exit(console.ExitNo)
-}
-
-// ills returns the reasons why heed is not healthy; empty when it is.
-func ills(s *control.Status) []string {
-	ills := []string{}
-	if s.Ending {
-		ills = append(ills, "heed is about to end")
-	}
-	if s.Log != "" {
-		ills = append(ills, "decisions cannot be logged, so requests are refused: "+console.Quoted(s.Log))
-	}
-	if s.Record != "" {
-		ills = append(ills, "decisions cannot be recorded: "+console.Quoted(s.Record))
-	}
-	if s.CA.DaysLeft <= console.CAWarningDays {
-		ills = append(ills, "the CA certificate"+console.DaysLeft(s.CA.DaysLeft))
-	}
-	ills = append(ills, reachIlls(&s.Reach)...)
-	if s.Kept != nil && s.Kept.Why != "" {
-		ills = append(ills, "policies cannot be saved for a restart: "+console.Quoted(s.Kept.Why))
-	}
-	if s.Fleet != nil && s.Fleet.Away {
-		ills = append(ills, "the fleet's store is away: "+console.Quoted(s.Fleet.Why))
-	}
-	return ills
 }
 
 // printStatus writes the status for a person.

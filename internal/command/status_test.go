@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func TestStatusIsWellUnlessSomethingIsNot(t *testing.T) {
 	for _, c := range cases {
 		s := well
 		c.change(&s)
-		got := strings.Join(ills(&s), "; ")
+		got := strings.Join(slices.Concat(s.NotReady(), s.Unwell()), "; ")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

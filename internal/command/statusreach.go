@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -9,17 +8,6 @@ import (
 	"heed/internal/console"
 	"heed/internal/reach"
 )
-
-// reachIlls returns the reasons why sites cannot be reached that are not theirs.
-func reachIlls(s *reach.Status) (ills []string) {
-	for i := range s.Proxies {
-		ills = append(ills, "the upstream proxy "+console.Quoted(s.Proxies[i].Name)+" cannot be used: "+console.Quoted(s.Proxies[i].Err))
-	}
-	if s.ManyFail() {
-		ills = append(ills, fmt.Sprintf("%d of the %s asked in the last %d minutes failed", s.Failed, console.Plural(uint64(s.Asked), "site"), int(reach.Window/time.Minute)))
-	}
-	return ills
-}
 
 // printReach prints a row for each upstream proxy and each site that fails. A site whose
 // robots.txt is in trouble has its row there.

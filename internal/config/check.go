@@ -53,9 +53,10 @@ func (c *Config) check(d *decoder) {
 	if c.Signals.Page != "" { // else the settings are of a record from before there was one
 		d.oneOf("signals.page", c.Signals.Page, PageClients, PageAll, PageOff)
 	}
+	c.Admin.check(d, c.File)
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Audit.File, &c.Fleet.CAFile, &c.Upstream.CAFile, &c.Access.Users} {
+	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Audit.File, &c.Fleet.CAFile, &c.Upstream.CAFile, &c.Access.Users, &c.Admin.Users} {
 		*path = beside(c.File, *path)
 	}
 }

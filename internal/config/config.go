@@ -42,6 +42,7 @@ type Config struct {
 	Upstream UpstreamConfig `toml:"upstream"`
 	Audit    AuditConfig    `toml:"audit"`
 	Signals  SignalsConfig  `toml:"signals"`
+	Admin    AdminConfig    `toml:"admin"`
 	Log      LogConfig      `toml:"log"`
 
 	Clients []ClientConfig `toml:"client"` // the first entry that matches a request applies
@@ -154,10 +155,10 @@ func (c *Config) RulesProfile() rules.Profile {
 func (c *Config) Hash() string { return console.Digest(c) }
 
 // JoinHash returns a hash of the settings that `heed run` must have in common with
-// the daemon it joins: all except listen, drain and [log].
+// the daemon it joins: all except listen, drain, [admin] and [log].
 func (c *Config) JoinHash() string {
 	d := *c
-	d.Listen, d.Drain, d.Log = nil, 0, LogConfig{}
+	d.Listen, d.Drain, d.Admin, d.Log = nil, 0, AdminConfig{}, LogConfig{}
 	return d.Hash()
 }
 
@@ -167,7 +168,7 @@ func (c *Config) RoutesKey() string {
 	private := fmt.Sprint(c.loopbackOnly()) // access.private_destinations = "auto" depends on it
 	w := *c
 	w.Listen, w.Drain, w.HTTPS, w.Log, w.Clients = Addresses{private}, 0, HTTPSConfig{}, LogConfig{}, nil
-	w.Audit, w.Signals = AuditConfig{}, SignalsConfig{}
+	w.Audit, w.Signals, w.Admin = AuditConfig{}, SignalsConfig{}, AdminConfig{}
 	w.Pacing = PacingConfig{RetryAfter: c.Pacing.RetryAfter}
 	w.Limits = limit.Limits{SiteConnections: c.Limits.SiteConnections}
 	w.Access.Clients, w.Access.Users = nil, ""
@@ -184,6 +185,7 @@ func (c *Config) RoutesKey() string {
 var fixed = []string{
 	"name", "https.ca_cert", "https.ca_key", "cache.max_bytes", "cache.file", "fleet.url", "fleet.ca_file", "log.format",
 	"audit.enabled", "audit.file", "audit.durability", "audit.on_failure", "audit.keep", "audit.max_size", "audit.clients", "audit.redact",
+	"admin.listen",
 	"limits.header_bytes", "limits.header_time", "limits.idle_time", "limits.streams",
 }
 

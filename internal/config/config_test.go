@@ -80,6 +80,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
 		Audit:    AuditConfig{Enabled: true, Durability: "process", OnFailure: "refuse", MaxSize: 2 << 30, Clients: "full", Redact: got.Audit.Redact}, // whose names are looked at by what they hide
 		Signals:  SignalsConfig{Page: "clients"},
+		Admin:    AdminConfig{Hosts: []string{}},
 		Log:      LogConfig{Format: "auto", Level: "info"},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -158,6 +159,7 @@ response_header_timeout = "1h30m"
 		},
 		Audit:   c.Audit,
 		Signals: SignalsConfig{Page: "clients"},
+		Admin:   AdminConfig{Hosts: []string{}},
 		Log:     LogConfig{Format: "auto", Level: "info"},
 	}
 	c.lines = nil

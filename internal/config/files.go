@@ -25,6 +25,8 @@ func (c *Config) ReloadedFiles() []File {
 		}
 	}
 	add("access.users", c.Access.Users)
+	reference("admin.token", c.Admin.Token)
+	add("admin.users", c.Admin.Users)
 	add("upstream.ca_file", c.Upstream.CAFile)
 	reference("upstream.proxy", c.Upstream.Proxy)
 	for i := range c.Hosts {

@@ -334,5 +334,5 @@ func (c *Config) Notices(now time.Time) []string {
 	if c.Observe {
 		observed = append(observed, "everything is only observed (--observe): nothing is refused")
 	}
-	return slices.Concat(observed, c.clientNotices(), c.hostNotices(now), c.upstreamNotices(), c.Audit.notices())
+	return slices.Concat(observed, c.clientNotices(), c.hostNotices(now), c.upstreamNotices(), c.Audit.notices(), c.Admin.notices())
 }

@@ -97,6 +97,7 @@ type Status struct {
 	Log    string    `json:"log_error,omitempty"` // why decisions cannot be logged; empty: they can
 
 	Record     string   `json:"record_error,omitempty"` // why decisions cannot be recorded; empty: they can
+	Continues  bool     `json:"continues_unrecorded"`   // while they cannot be recorded, requests continue
 	Unrecorded int64    `json:"unrecorded,omitempty"`   // decisions that took effect unrecorded, since the start
 	Listeners  []string `json:"listeners"`              // shared listeners; none for a background heed
 	Runs       []string `json:"runs"`                   // listeners of the runs that joined

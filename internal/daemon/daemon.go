@@ -56,6 +56,7 @@ type daemon struct {
 	publishHolder func() error   // writes the holder into the lock file
 
 	mu        sync.Mutex
+	admin     *adminListener         // nil: there is none; set before heed serves
 	listeners []*sharedListener      // shared; none in the background
 	runs      map[string]*runSession // changed with changing held as well
 	joining   int                    // admitted, not yet in runs
@@ -205,6 +206,7 @@ func (d *daemon) status() *control.Status {
 	granted := d.grants.list()
 	s.Breaks, s.Exceptions = granted.Breaks, granted.Exceptions
 	s.ConfigHash = cfg.Hash()
+	s.Continues = cfg.Audit.OnFailure == "continue"
 	if err := d.decisionLog.Err(); err != nil {
 		s.Log = err.Error()
 	}
@@ -273,6 +275,9 @@ func (d *daemon) runAddresses() []string {
 func (d *daemon) greet(a *console.App) {
 	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", strings.Join(d.addresses(), ", http://"))
 	fmt.Fprintf(a.Stderr, "Point a client at it:  eval \"$(heed env)\"\n")
+	if d.admin != nil {
+		fmt.Fprintf(a.Stderr, "Its admin listener is %s\n", d.admin.url())
+	}
 	fmt.Fprintf(a.Stderr, "Its CA certificate is  %s%s\n", d.authority.CertPath(), console.DaysLeft(d.authority.DaysLeft(a.Now())))
 	cfg, through := d.current.Load().cfg, d.current.Load().route.Proxy
 	for _, text := range cfg.Unjudged() {

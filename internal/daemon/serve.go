@@ -216,7 +216,7 @@ func newDaemon(a *console.App, env *serveEnv, o *resources) (*daemon, error) {
 	o.Self, o.Memory, o.FetchLimits = &upstream.Addrs{}, route.PolicyMemory(env.cfg), &cache.FetchLimits{}
 	d := &daemon{
 		resources: o, state: env.state, environ: a.Environ, tally: &audit.Tally{}, busy: &busy.Counter{}, reach: &reach.Tracker{}, now: a.Now, since: a.Now(),
-		idleFor: idleTimeout, stopping: make(chan struct{}), failed: make(chan error, 2), runs: map[string]*runSession{},
+		idleFor: idleTimeout, stopping: make(chan struct{}), failed: make(chan error, 3), runs: map[string]*runSession{},
 	}
 	o.ProxyUsed = d.reach.ProxyUsed
 	d.shared = proxy.Config{
@@ -245,6 +245,10 @@ func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) 
 	if err != nil {
 		return err
 	}
+	if d.admin, err = d.openAdmin(env.cfg); err != nil {
+		closeAll(opened)
+		return err
+	}
 	socket, err := listenControl(env.state, d)
 	if err != nil {
 		return err
@@ -259,6 +263,9 @@ func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) 
 	}
 	defer d.onHangup()() // before heed announces that it is ready
 	go func() { d.failed <- socket.serve() }()
+	if d.admin != nil {
+		go d.serveAdmin()
+	}
 	if d.background {
 		d.announceReady(a)
 	} else {
@@ -305,10 +312,13 @@ func (d *daemon) drain(signals <-chan os.Signal, control *controlServer) error {
 }
 
 func (d *daemon) shutdown(socket *controlServer) {
+	d.stop() // not ready from now on; the runs' proxies drain at the same time
 	d.Turns.EndWaits()
 	d.grants.close()
-	d.stop() // the runs' proxies drain at the same time
 	d.drainListeners()
+	if d.admin != nil {
+		d.admin.close()
+	}
 	socket.stop(control.EndTimeout) // runs had the same time; this is for their summaries
 }
 
@@ -338,6 +348,9 @@ func checkFiles(c *config.Config, a *console.App) error {
 	}
 	if _, err := config.FleetURL(c, a.Environ); err != nil {
 		all = append(all, c.Find("fleet.url", "%v", err))
+	}
+	if _, err := c.AdminAccess(a.Environ, a.Now); err != nil {
+		all = append(all, c.Find("admin.listen", "%v", err))
 	}
 	if len(all) == 0 {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"heed/internal/acl"
+	"heed/internal/admin"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/ca"
@@ -46,6 +47,7 @@ type runtimeConfig struct {
 	limits       limit.Limits
 	destinations *upstream.Destinations
 	pacer        *pacer
+	admin        *admin.Settings // of the admin listener
 }
 
 // newRuntimeConfig opens what the settings need. The error is about a file or a variable
@@ -60,6 +62,9 @@ func (d *daemon) newRuntimeConfig(cfg *config.Config, joinHash string) (*runtime
 		return nil, err
 	}
 	if g.destinations, err = cfg.Destinations(); err != nil {
+		return nil, err
+	}
+	if g.admin, err = d.adminSettings(cfg); err != nil {
 		return nil, err
 	}
 	var pool *route.Pool

@@ -1,0 +1,146 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Bounds of a Server.
+const (
+	maxHeader     = 32 << 10 // bytes of the head of a request
+	maxBody       = 64 << 10 // bytes of the body of a request
+	maxConns      = 1280     // simultaneous connections; further ones are closed
+	headerTimeout = 10 * time.Second
+	idleTimeout   = time.Minute
+	// writeTimeout is how long one answer may take, unless its handler extends it.
+	writeTimeout = 30 * time.Second
+)
+
+// Settings are what a reload can change. They are immutable.
+type Settings struct {
+	Hosts   []string // further names of the listener, in lower case
+	Token   string   // accepted as a bearer token, or as the password of any user; empty: none
+	Users   Users    // nil: none
+	Actions bool     // requests with credentials may change the running heed
+	Pprof   bool     // /debug/pprof/ is served
+}
+
+// Config configures a Server. Live and Health must not be nil.
+type Config struct {
+	Live   func() *Settings // the current settings; it must be fast
+	Health func() Health
+
+	Metrics   http.Handler // of /metrics; nil: there are none
+	Dashboard http.Handler // of every path that is not the server's own; nil: a list of paths at "/"
+
+	// ProxyName is the name of this heed in Via. Requests that came through heed are
+	// refused. Empty: none are recognized by it.
+	ProxyName string
+
+	// Log takes what is not about a single request. Nil discards.
+	Log *slog.Logger
+}
+
+// Health is what the end points of health report.
+type Health struct {
+	NotReady []string // why heed serves no requests; empty: it does
+	Unwell   []string // further problems that an operator should see; heed serves requests
+}
+
+// Server serves the admin listener. Make it with New.
+type Server struct {
+	config Config
+	http   http.Server
+	conns  atomic.Int64
+}
+
+// New returns a server for c.
+func New(c Config) *Server {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{config: c}
+	s.http = http.Server{
+		Handler:           s.handler(),
+		Protocols:         new(http.Protocols),
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, arrivedKey{}, c.LocalAddr())
+		},
+		ErrorLog: log.New(debugLog{c.Log}, "", 0),
+	}
+	s.http.Protocols.SetHTTP1(true)
+	return s
+}
+
+// arrivedKey is the context key of the address that a connection came to.
+type arrivedKey struct{}
+
+// debugLog takes the messages of the http.Server, which are about broken connections.
+type debugLog struct{ log *slog.Logger }
+
+// Write implements io.Writer for one message.
+func (l debugLog) Write(p []byte) (int, error) {
+	l.log.Debug("admin listener", "message", string(p))
+	return len(p), nil
+}
+
+// Serve answers requests on l until Shutdown, then returns nil. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.http.Serve(boundedListener{l, s}); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Shutdown accepts no more connections, waits for answers until ctx ends, and closes the
+// rest.
+func (s *Server) Shutdown(ctx context.Context) {
+	if s.http.Shutdown(ctx) != nil {
+		s.http.Close()
+	}
+}
+
+// boundedListener closes connections beyond maxConns as soon as they are accepted.
+type boundedListener struct {
+	net.Listener
+	server *Server
+}
+
+// Accept waits for a connection within the bound.
+func (l boundedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.server.conns.Add(1) <= maxConns {
+			return &countedConn{Conn: c, server: l.server}, nil
+		}
+		l.server.conns.Add(-1)
+		c.Close()
+	}
+}
+
+// countedConn counts against maxConns until it is closed.
+type countedConn struct {
+	net.Conn
+	server *Server
+	closed atomic.Bool
+}
+
+// Close closes the connection. It may be called more than once.
+func (c *countedConn) Close() error {
+	if !c.closed.Swap(true) {
+		c.server.conns.Add(-1)
+	}
+	return c.Conn.Close()
+}

@@ -1,0 +1,53 @@
+package control
+
+import (
+	"fmt"
+	"time"
+
+	"heed/internal/console"
+	"heed/internal/reach"
+)
+
+// NotReady returns why heed serves no requests, or refuses all of them; empty when it
+// serves them. `heed status` and /readyz of the admin listener report it.
+func (s *Status) NotReady() []string {
+	all := []string{} // in JSON a list, also when it is empty
+	if s.Ending {
+		all = append(all, "heed is about to end")
+	}
+	if s.Log != "" {
+		all = append(all, "decisions cannot be logged, so requests are refused: "+console.Quoted(s.Log))
+	}
+	if s.Record != "" && !s.Continues {
+		all = append(all, "decisions cannot be recorded, so requests are refused: "+console.Quoted(s.Record))
+	}
+	if until := s.CA.NotAfter; !until.IsZero() && time.Now().After(until) {
+		all = append(all, "the CA certificate has expired, so no https can be intercepted; make the next one with `heed ca renew`")
+	}
+	return all
+}
+
+// Unwell returns the other reasons why heed is not healthy, although it serves requests.
+func (s *Status) Unwell() []string {
+	all := []string{}
+	if s.Record != "" && s.Continues {
+		all = append(all, "decisions cannot be recorded: "+console.Quoted(s.Record))
+	}
+	if d := s.CA.DaysLeft; d <= console.CAWarningDays {
+		all = append(all, "the CA certificate"+console.DaysLeft(d))
+	}
+	for i := range s.Reach.Proxies {
+		p := &s.Reach.Proxies[i]
+		all = append(all, "the upstream proxy "+console.Quoted(p.Name)+" cannot be used: "+console.Quoted(p.Err))
+	}
+	if r := &s.Reach; r.ManyFail() {
+		all = append(all, fmt.Sprintf("%d of the %s asked in the last %d minutes failed", r.Failed, console.Plural(uint64(r.Asked), "site"), int(reach.Window/time.Minute)))
+	}
+	if s.Kept != nil && s.Kept.Why != "" {
+		all = append(all, "policies cannot be saved for a restart: "+console.Quoted(s.Kept.Why))
+	}
+	if s.Fleet != nil && s.Fleet.Away {
+		all = append(all, "the fleet's store is away: "+console.Quoted(s.Fleet.Why))
+	}
+	return all
+}

@@ -1,0 +1,129 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"heed/internal/admin"
+	"heed/internal/config"
+)
+
+// adminListener is the listener for operators.
+type adminListener struct {
+	net.Listener
+	server *admin.Server
+}
+
+// adminSettings returns the settings of the admin listener. It reads the token and the
+// users.
+func (d *daemon) adminSettings(cfg *config.Config) (*admin.Settings, error) {
+	access, err := cfg.AdminAccess(d.environ, d.now)
+	if err != nil {
+		return nil, err
+	}
+	s := &admin.Settings{Hosts: cfg.Admin.Hosts, Token: access.Token, Actions: cfg.Admin.Actions, Pprof: cfg.Admin.Pprof}
+	if access.Users != nil { // else the interface would not be nil
+		s.Users = access.Users
+	}
+	return s, nil
+}
+
+// openAdmin opens the admin listener; nil without one in the settings, and in the
+// background, where heed has no settings of its own to open a fixed address. Requests
+// through heed cannot reach it.
+func (d *daemon) openAdmin(cfg *config.Config) (*adminListener, error) {
+	if cfg.Admin.Listen == "" || d.background {
+		return nil, nil
+	}
+	l, err := listenAdmin(&cfg.Admin)
+	if err != nil {
+		return nil, err
+	}
+	d.Self.Add(l.Addr())
+	return &adminListener{l, admin.New(admin.Config{
+		Live: func() *admin.Settings { return d.current.Load().admin }, Health: d.health,
+		Dashboard: d.dashboard(), ProxyName: d.shared.Name, Log: d.log,
+	})}, nil
+}
+
+// dashboard returns the handler of all paths that the admin listener does not have itself;
+// nil: there is none.
+func (d *daemon) dashboard() http.Handler {
+	return nil
+}
+
+// listenAdmin opens the address of the admin listener. A Unix socket that no process
+// listens on any more is replaced. Its file has mode 0660: the directory that it is in, and
+// its group, define who may connect.
+func listenAdmin(c *config.AdminConfig) (net.Listener, error) {
+	network, address := c.Network()
+	if network == "unix" {
+		removeStale(address)
+	}
+	l, err := net.Listen(network, address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("admin.listen: another program listens on %s\nStop it, or choose another address under [admin]", address)
+	case err != nil:
+		return nil, fmt.Errorf("admin.listen: heed cannot listen on %s: %w\nChoose another address under [admin]", address, err)
+	case network == "unix":
+		if err := os.Chmod(address, 0o660); err != nil {
+			l.Close()
+			return nil, fmt.Errorf("admin.listen: the socket %s cannot be protected: %w", address, err)
+		}
+	}
+	return l, nil
+}
+
+// removeStale removes a socket that refuses connections: the process that made it has
+// ended.
+func removeStale(path string) {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != fs.ModeSocket {
+		return
+	}
+	c, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		c.Close()
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		_ = os.Remove(path) // listening on it reports what is wrong
+	}
+}
+
+// url returns the address for a person.
+func (l *adminListener) url() string {
+	if l.Addr().Network() == "unix" {
+		return "the Unix socket " + l.Addr().String()
+	}
+	return "http://" + l.Addr().String() + "/"
+}
+
+// serveAdmin serves until close.
+func (d *daemon) serveAdmin() {
+	if err := d.admin.server.Serve(d.admin.Listener); err != nil {
+		d.failed <- fmt.Errorf("the admin listener failed: %w", err)
+	}
+}
+
+// adminDrain is how long answers of the admin listener may take when heed stops.
+const adminDrain = 2 * time.Second
+
+// close ends the listener. Streams of the dashboard are cut off.
+func (l *adminListener) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), adminDrain)
+	defer cancel()
+	l.server.Shutdown(ctx)
+}
+
+// health returns what the end points of health report.
+func (d *daemon) health() admin.Health {
+	s := d.status()
+	return admin.Health{NotReady: s.NotReady(), Unwell: s.Unwell()}
+}

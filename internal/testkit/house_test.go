@@ -23,6 +23,8 @@ var arrows = map[string][]string{
 	"heed/internal/config":             {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/fleet", "heed/internal/pace", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/route":              {"heed/cache", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/fleet", "heed/internal/pace", "heed/internal/signal/fetch", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/check":              {"heed/cache", "heed/internal/acl", "heed/internal/memo", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/signal", "heed/internal/signal/licence", "heed/internal/signal/page", "heed/proxy/upstream", "heed/rules"},
+	"heed/internal/admin/dashboard":    {"heed/internal/audit", "heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/check", "heed/internal/config", "heed/internal/control", "heed/internal/figures", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/internal/why", "heed/rules"},
+	"heed/internal/figures":            {"heed/internal/reason"},
 	"heed/internal/why":                {"heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/check", "heed/internal/console", "heed/internal/control", "heed/internal/pageurl", "heed/internal/signal", "heed/rules"},
 	"heed/internal/clientenv":          {"heed/internal/ca", "heed/internal/safetext"},
 	"heed/internal/daemon":             {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/admin", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/memory", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/process", "heed/internal/reach", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/internal/signal", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
@@ -104,6 +106,7 @@ var homes = map[string]string{
 	"github.com/pelletier/go-toml":       "heed/internal/config",
 	"modernc.org/sqlite":                 "heed/internal/audit/store",
 	"github.com/google/uuid":             "heed/internal/audit",
+	"github.com/yuin/goldmark":           "heed/internal/admin/dashboard",
 	"software.sslmate.com/src/go-pkcs12": "heed/internal/ca",
 	"github.com/rogpeppe/go-internal":    "heed/internal/audit/report",
 }

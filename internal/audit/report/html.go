@@ -4,11 +4,11 @@ import (
 	_ "embed" // page.html, page.css
 	"html/template"
 	"io"
-	"math"
 	"reflect"
 	"strings"
 	"time"
 
+	"heed/internal/figures"
 	"heed/internal/reason"
 	"heed/internal/safetext"
 )
@@ -23,16 +23,16 @@ var pageStyle string
 // no font, no picture from elsewhere. Texts of clients and sites are escaped.
 func (r *Report) WriteHTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"percent": percent, "span": span, "gap": gapTime, "share": share, "stamp": stamp, "text": safetext.Visible, "words": words, "engines": engines,
+		"percent": figures.Percent, "span": span, "gap": gapTime, "share": share, "stamp": stamp, "text": safetext.Visible, "words": words, "engines": engines,
 		"coverage": func(c *Counts) string {
 			words := c.coverage()
 			return strings.ToUpper(words[:1]) + words[1:]
 		},
 		"waits": (*Counts).waits, "first": firstRows, "bar": bar, "diff": diffLines,
 		// The lengths of lists are ints, and all other numbers int64.
-		"only":   func(c reason.Counts) string { return c.OnlyWords(commas) },
-		"commas": func(n any) string { return commas(reflect.ValueOf(n).Int()) },
-		"number": func(n any, one string) string { return number(reflect.ValueOf(n).Int(), one) },
+		"only":   func(c reason.Counts) string { return c.OnlyWords(figures.Commas) },
+		"commas": func(n any) string { return figures.Commas(reflect.ValueOf(n).Int()) },
+		"number": func(n any, one string) string { return figures.Number(reflect.ValueOf(n).Int(), one) },
 	}).Parse(pageText)
 	if err != nil {
 		return err
@@ -62,38 +62,8 @@ func firstRows(list any) shown {
 	return shown{l.Slice(0, n).Interface(), int64(l.Len() - n)}
 }
 
-// piece is a rectangle of a bar or a column, in percent.
-type piece struct {
-	Class    string
-	At, Size float64
-	Name     string
-	N        int64
-}
-
-// styles are the names of the classes in page.css and of their patterns in page.html:
-// each has one beside its colour.
-var styles = map[reason.Class]string{
-	reason.Allowed: "allowed", reason.RefusedByRule: "rule", reason.RefusedByOperator: "operator", reason.RulesUnavailable: "unavailable",
-	reason.Postponed: "postponed", reason.Failed: "failed", reason.NotJudged: "unjudged",
-}
-
 // bar draws counts as parts of a bar that is as long as most.
-func bar(c *Counts, most int64) []piece { return pieces(&c.Classes, most) }
-
-func pieces(counts *reason.Counts, most int64) []piece {
-	var list []piece
-	at := 0.0
-	for _, k := range reason.Classes() {
-		n := counts[k]
-		if n == 0 || most <= 0 {
-			continue
-		}
-		size := 100 * float64(n) / float64(most)
-		list = append(list, piece{styles[k], round(at), round(size), k.String(), n})
-		at += size
-	}
-	return list
-}
+func bar(c *Counts, most int64) []figures.Piece { return figures.Pieces(&c.Classes, most) }
 
 // classColumn is a class as a column of tables, in the key and among the figures.
 type classColumn struct {
@@ -104,7 +74,7 @@ type classColumn struct {
 // Columns are the classes that the page shows.
 func (p *page) Columns() (list []classColumn) {
 	for _, k := range p.Total.columns() {
-		list = append(list, classColumn{k, styles[k]})
+		list = append(list, classColumn{k, figures.Style(k)})
 	}
 	return list
 }
@@ -138,8 +108,6 @@ func (p *page) Cells(c *Counts) cells {
 	return row
 }
 
-func round(f float64) float64 { return math.Round(f*1000) / 1000 }
-
 // diffLine is a line of a diff.
 type diffLine struct{ Class, Text string }
 
@@ -157,7 +125,7 @@ type column struct {
 	At, Width float64
 	When      string
 	All       int64
-	Pieces    []piece
+	Pieces    []figures.Piece
 }
 
 // chart is the requests over time.
@@ -178,7 +146,7 @@ func (p *page) Chart() *chart {
 		most = max(most, p.Periods[i].All())
 	}
 	each := time.Duration(p.PeriodSeconds * float64(time.Second))
-	c := &chart{Top: ceiling(most), Each: unit(each)}
+	c := &chart{Top: figures.Ceiling(most), Each: unit(each)}
 	form := "2 Jan 2006 15:04"
 	switch {
 	case each < time.Minute:
@@ -196,26 +164,9 @@ func (p *page) Chart() *chart {
 			continue
 		}
 		c.Columns = append(c.Columns, column{
-			At: round(float64(i)*width + width*0.06), Width: round(width * 0.88), When: d.From.Format(form), All: d.All(),
-			Pieces: pieces(&d.Classes, c.Top),
+			At: figures.Round(float64(i)*width + width*0.06), Width: figures.Round(width * 0.88), When: d.From.Format(form), All: d.All(),
+			Pieces: figures.Pieces(&d.Classes, c.Top),
 		})
 	}
 	return c
-}
-
-// Down is where a piece of a column begins, from above.
-func (p piece) Down() float64 { return round(100 - p.At - p.Size) }
-
-// ceiling returns the next even number of one digit and zeros, for an axis.
-func ceiling(n int64) int64 {
-	unit := int64(1)
-	for n > 10*unit {
-		unit *= 10
-	}
-	for _, k := range []int64{1, 2, 4, 6, 8, 10} {
-		if k*unit >= n {
-			return max(2, k*unit)
-		}
-	}
-	return n
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"heed/internal/audit"
+	"heed/internal/figures"
 	"heed/internal/reason"
 	"heed/rules"
 )
@@ -85,5 +86,5 @@ func (r *Reason) Class() string {
 			return c.String()
 		}
 	}
-	return r.Classes.OnlyWords(commas)
+	return r.Classes.OnlyWords(figures.Commas)
 }

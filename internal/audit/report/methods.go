@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
+	"heed/internal/figures"
 	"heed/internal/reason"
 	"heed/internal/safetext"
 )
@@ -85,8 +86,8 @@ func (m *methods) readPurposes(filter *store.Filter) error {
 // write writes the paragraph, in lines that a terminal shows whole.
 func (m *methods) write(w io.Writer, window string) {
 	all, decided := m.sums["all"], m.sums["decided"]
-	of := func(sum string) string { return percent(m.sums[sum], all) }
-	ofDecided := func(sum string) string { return percent(m.sums[sum], decided) }
+	of := func(sum string) string { return figures.Percent(m.sums[sum], all) }
+	ofDecided := func(sum string) string { return figures.Percent(m.sums[sum], decided) }
 	if all == 0 {
 		fmt.Fprintf(w, "The record %s holds no requests%s.\n\n", m.row["record"], comma(window))
 		return
@@ -99,14 +100,14 @@ func (m *methods) write(w io.Writer, window string) {
 	text := fmt.Sprintf("Requests were made through heed %s, a forward proxy that judges every request by the site's robots.txt (RFC 9309; %s, %s) before it leaves. ",
 		list("heed"), enginesNamed(strings.Fields(m.row["engine"])), profiles)
 	text += fmt.Sprintf("From %s to %s%s it recorded %s by %s to %s: %s. ",
-		m.row["first"], m.row["last"], comma(window), number(all, "request"), number(int64(len(m.agents)), "agent"), number(int64(len(m.sites)), "site"),
-		m.classes.Words(func(n int64) string { return commas(n) + " (" + percent(n, all) + ")" }))
+		m.row["first"], m.row["last"], comma(window), figures.Number(all, "request"), figures.Number(int64(len(m.agents)), "agent"), figures.Number(int64(len(m.sites)), "site"),
+		m.classes.Words(func(n int64) string { return figures.Commas(n) + " (" + figures.Percent(n, all) + ")" }))
 	statements := ""
 	if m.sums["signal"] > 0 {
 		statements = ", or whose purpose the site does not allow"
 	}
 	text += "Refused by rule are only the requests that a rule of the site's robots.txt does not allow" + statements + "; rules unavailable are those to sites whose robots.txt could not be read, and failed those to sites that did not answer or that heed could not process. "
-	if observed := m.wouldBe.OnlyWords(commas); observed != "" {
+	if observed := m.wouldBe.OnlyWords(figures.Commas); observed != "" {
 		text += fmt.Sprintf("Of the allowed and the failed, %s only observed; enforced, these would be: %s. ", were(m.wouldBe.Sum()), observed)
 	}
 	text += fmt.Sprintf("%s of all requests were judged by their path, %s by the host alone. ", of("by path"), of("by host"))
@@ -114,10 +115,10 @@ func (m *methods) write(w io.Writer, window string) {
 		ofDecided("stale"), ofDecided("state unavailable"), ofDecided("state unreachable"), ofDecided("own"))
 	if len(m.purposes) > 0 {
 		text += fmt.Sprintf("Clients stated that they crawl for %s. What sites state about the use of their pages (Content-Signal, Content-Usage, RSL licences, TDMRep, X-Robots-Tag, META elements) was read from robots.txt, from the documents that these purposes need, from the header of each answer and, where the settings want it, from the first 256 KiB of the head of each page; it refused %s (%s), before they were sent or by withholding the page. What was not stated or could not be read is unknown, and refused only under the profile strict. ",
-			safetext.Visible(strings.Join(m.purposes, ", ")), number(m.sums["signal"], "request"), of("signal"))
+			safetext.Visible(strings.Join(m.purposes, ", ")), figures.Number(m.sums["signal"], "request"), of("signal"))
 	}
 	for _, s := range m.sensitivity {
-		text += fmt.Sprintf("Judged again under the profile %s, %s of %s would have had another verdict. ", s.Profile, commas(s.Allowed+s.Refused), commas(s.Judged))
+		text += fmt.Sprintf("Judged again under the profile %s, %s of %s would have had another verdict. ", s.Profile, figures.Commas(s.Allowed+s.Refused), figures.Commas(s.Judged))
 	}
 	if m.row["exempt"] != "0" {
 		text += fmt.Sprintf("%s requests of exempt clients were only counted. ", m.row["exempt"])
@@ -138,7 +139,7 @@ func were(n int64) string {
 	if n == 1 {
 		return "1 was"
 	}
-	return commas(n) + " were"
+	return figures.Commas(n) + " were"
 }
 
 func comma(window string) string {

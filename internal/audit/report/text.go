@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/audit/uses"
+	"heed/internal/figures"
 	"heed/internal/safetext"
 )
 
@@ -52,7 +53,7 @@ func (t *text) title(s string) {
 func (t *text) head(r *Report) {
 	for i := range r.Records {
 		f := &r.Records[i]
-		t.line("record", safetext.Visible(f.Name)+", "+number(f.Decisions, "decision"))
+		t.line("record", safetext.Visible(f.Name)+", "+figures.Number(f.Decisions, "decision"))
 		if f.Decisions > 0 {
 			t.line("", fmt.Sprintf("%s to %s, heed %s", stamp(f.First), stamp(f.Last), safetext.Visible(strings.Join(f.Heeds, ", "))))
 			t.line("", "judged by "+engines(f.Engines))
@@ -61,10 +62,10 @@ func (t *text) head(r *Report) {
 			t.line("", "note: "+safetext.Visible(note))
 		}
 		if f.Elsewhere > 0 {
-			t.line("", number(f.Elsewhere, "decision")+" of it are in a file before it too, and count once")
+			t.line("", figures.Number(f.Elsewhere, "decision")+" of it are in a file before it too, and count once")
 		}
 		if f.Pruned > 0 {
-			t.line("", number(f.Pruned, "decision")+" before that are no longer kept")
+			t.line("", figures.Number(f.Pruned, "decision")+" before that are no longer kept")
 		}
 		if f.Head != "" {
 			t.line("", fmt.Sprintf("chain: commit %d, %s", f.Commit, f.Head))
@@ -75,16 +76,16 @@ func (t *text) head(r *Report) {
 		t.line("about", safetext.Visible(r.Window))
 	}
 	if r.ClockBack > 0 {
-		t.line("clock", "went back "+number(r.ClockBack, "time")+": the order of the record is that of its rows")
+		t.line("clock", "went back "+figures.Number(r.ClockBack, "time")+": the order of the record is that of its rows")
 	}
 	if r.Exempt > 0 {
-		t.line("exempt", number(r.Exempt, "request")+" of people: only counted")
+		t.line("exempt", figures.Number(r.Exempt, "request")+" of people: only counted")
 	}
 	for _, g := range r.Gaps {
 		t.line("UNRECORDED", safetext.Visible(g.String()))
 	}
 	if r.Unrecorded > 0 {
-		t.line("UNRECORDED", number(r.Unrecorded, "request")+" that the record could not be written for, let through by [audit] on_failure")
+		t.line("UNRECORDED", figures.Number(r.Unrecorded, "request")+" that the record could not be written for, let through by [audit] on_failure")
 	}
 	if r.Total.Requests == 0 {
 		t.line("requests", "none")
@@ -93,7 +94,7 @@ func (t *text) head(r *Report) {
 
 func (t *text) counts(r *Report) {
 	c := &r.Total
-	t.line("requests", fmt.Sprintf("%s: %s", commas(c.Requests), c.words()))
+	t.line("requests", fmt.Sprintf("%s: %s", figures.Commas(c.Requests), c.words()))
 	if observed := c.observed(); observed != "" {
 		t.line("only observed", observed)
 	}
@@ -102,10 +103,10 @@ func (t *text) counts(r *Report) {
 		t.line("waited", c.waits())
 	}
 	if c.SiteRefused > 0 {
-		t.line("refused by sites", commas(c.SiteRefused))
+		t.line("refused by sites", figures.Commas(c.SiteRefused))
 	}
 	if c.Unknown > 0 {
-		t.line("end not recorded", commas(c.Unknown)+" (still open, or heed was killed)")
+		t.line("end not recorded", figures.Commas(c.Unknown)+" (still open, or heed was killed)")
 	}
 	classes, observed := c.columns(), c.WouldBe.Sum() > 0
 	columns := []any{"requests"}
@@ -117,12 +118,12 @@ func (t *text) counts(r *Report) {
 	}
 	columns = append(columns, "waited")
 	row := func(c *Counts) []any {
-		cells := []any{commas(c.Requests)}
+		cells := []any{figures.Commas(c.Requests)}
 		for _, k := range classes {
-			cells = append(cells, commas(c.Classes[k]))
+			cells = append(cells, figures.Commas(c.Classes[k]))
 		}
 		if observed {
-			cells = append(cells, commas(c.WouldBe.Sum()))
+			cells = append(cells, figures.Commas(c.WouldBe.Sum()))
 		}
 		return append(cells, span(c.WaitedTotal))
 	}
@@ -154,7 +155,7 @@ func (t *text) whys(r *Report) {
 	t.title("Decided by")
 	t.line("requests", "share", "class", "verdict", "judged by", "sites", strings.ToLower(r.ByTitle()), "reason")
 	limited(t, r.Reasons, func(w *Reason) {
-		t.line(commas(w.Requests), percent(w.Requests, r.Total.Requests), w.Class(), safetext.Visible(w.Verdict), w.judgedBy(), commas(int64(w.Sites)), commas(int64(w.Agents)), words(w.Reason))
+		t.line(figures.Commas(w.Requests), figures.Percent(w.Requests, r.Total.Requests), w.Class(), safetext.Visible(w.Verdict), w.judgedBy(), figures.Commas(int64(w.Sites)), figures.Commas(int64(w.Agents)), words(w.Reason))
 	})
 	list := func(title string, all []Listed) {
 		if len(all) == 0 {
@@ -162,7 +163,7 @@ func (t *text) whys(r *Report) {
 		}
 		t.title(title)
 		limited(t, all, func(d *Listed) {
-			t.line(commas(d.Count)+" x", d.Class, safetext.Visible(d.Site), safetext.Visible(d.Agent), d.Why())
+			t.line(figures.Commas(d.Count)+" x", d.Class, safetext.Visible(d.Site), safetext.Visible(d.Agent), d.Why())
 		})
 	}
 	list("Not allowed", r.NotAllowed())
@@ -171,7 +172,7 @@ func (t *text) whys(r *Report) {
 	if len(r.Trouble) > 0 {
 		t.title("robots.txt that could not be read")
 		limited(t, r.Trouble, func(u *Unreachable) {
-			t.line(safetext.Visible(u.Site), u.State, commas(u.Requests)+" asked: "+u.Classes.OnlyWords(commas), stamp(u.First)+" to "+stamp(u.Last), safetext.Visible(u.Error))
+			t.line(safetext.Visible(u.Site), u.State, figures.Commas(u.Requests)+" asked: "+u.Classes.OnlyWords(figures.Commas), stamp(u.First)+" to "+stamp(u.Last), safetext.Visible(u.Error))
 		})
 	}
 }
@@ -248,8 +249,8 @@ func (t *text) conduct(r *Report) {
 	t.title("Conduct: client behaviour, regardless of heed's verdicts")
 	t.line(r.By, "site", "requests", "robots.txt", "against rules", "delay", "kept", "kept as sent", "median gap", "5 %", "fastest minute", "repeated", "User-Agents")
 	limited(t, r.Conduct, func(c *Conduct) {
-		t.line(safetext.Visible(c.Agent), safetext.Visible(c.Site), commas(c.Requests), c.Robots(), share(c.BreachShare), gapTime(c.Asked.Delay), share(c.Asked.Kept), share(c.Sent.Kept),
-			gapTime(c.Asked.Median), gapTime(c.Asked.P5), c.Fastest, commas(c.Repeated), len(c.Agents))
+		t.line(safetext.Visible(c.Agent), safetext.Visible(c.Site), figures.Commas(c.Requests), c.Robots(), share(c.BreachShare), gapTime(c.Asked.Delay), share(c.Asked.Kept), share(c.Sent.Kept),
+			gapTime(c.Asked.Median), gapTime(c.Asked.P5), c.Fastest, figures.Commas(c.Repeated), len(c.Agents))
 	})
 }
 
@@ -271,7 +272,7 @@ func limited[T any](t *text, list []T, row func(*T)) {
 	}
 	if more := len(list) - mostRows; more > 0 {
 		_ = t.Flush()
-		fmt.Fprintf(t, "... and %s more (--json and --csv have all)\n", commas(int64(more)))
+		fmt.Fprintf(t, "... and %s more (--json and --csv have all)\n", figures.Commas(int64(more)))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
+	"heed/internal/figures"
 	"heed/internal/safetext"
 	"heed/internal/signal"
 )
@@ -309,9 +310,9 @@ func (t *text) use(r *Report) {
 		t.line("purpose", "requests", "refused", "category", "allowed", "refused", "unknown")
 		for i := range u.Purposes {
 			p := &u.Purposes[i]
-			cells := []any{safetext.Visible(p.Purpose), commas(p.Requests), commas(p.Refused)}
+			cells := []any{safetext.Visible(p.Purpose), figures.Commas(p.Requests), figures.Commas(p.Refused)}
 			for _, c := range p.Known() {
-				t.line(append(cells, c.Category, commas(c.Allowed), commas(c.Refused), commas(c.Unknown))...)
+				t.line(append(cells, c.Category, figures.Commas(c.Allowed), figures.Commas(c.Refused), figures.Commas(c.Unknown))...)
 				cells = []any{"", "", ""}
 			}
 		}
@@ -319,13 +320,13 @@ func (t *text) use(r *Report) {
 	if len(u.Refusals) > 0 {
 		t.title("Refused by what sites state")
 		limited(t, u.Refusals, func(r *UseRefusal) {
-			t.line(commas(r.Count)+" x", safetext.Visible(r.Verdict), safetext.Visible(r.Site), safetext.Visible(string(r.Purpose)), r.Why())
+			t.line(figures.Commas(r.Count)+" x", safetext.Visible(r.Verdict), safetext.Visible(r.Site), safetext.Visible(string(r.Purpose)), r.Why())
 		})
 	}
 	if len(u.Answers) > 0 {
 		t.title("Refused or priced by sites")
 		limited(t, u.Answers, func(a *SiteAnswer) {
-			t.line(commas(a.Count)+" x", safetext.Visible(a.Site), safetext.Visible(a.Answer), a.Words())
+			t.line(figures.Commas(a.Count)+" x", safetext.Visible(a.Site), safetext.Visible(a.Answer), a.Words())
 		})
 	}
 }

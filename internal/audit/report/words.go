@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/figures"
 	"heed/internal/reason"
 	"heed/internal/safetext"
 	"heed/rules"
@@ -16,15 +17,15 @@ import (
 func words(r string) string { return safetext.Visible(reason.Of(rules.Reason(r)).Words) }
 
 // words says what became of the requests.
-func (c *Counts) words() string { return c.Classes.Words(commas) }
+func (c *Counts) words() string { return c.Classes.Words(figures.Commas) }
 
 // observed says what became of those that were only observed; empty: none was.
 func (c *Counts) observed() string {
-	words := c.WouldBe.OnlyWords(commas)
+	words := c.WouldBe.OnlyWords(figures.Commas)
 	if words == "" {
 		return ""
 	}
-	return number(c.WouldBe.Sum(), "request") + ", which would be: " + words
+	return figures.Number(c.WouldBe.Sum(), "request") + ", which would be: " + words
 }
 
 // coverage says by what the requests were judged.
@@ -33,7 +34,7 @@ func (c *Counts) coverage() string {
 	if c.NotJudged+c.ByHost == 0 {
 		return "all judged by their path"
 	}
-	return fmt.Sprintf("%s judged by path, %s by host alone, %s by neither", percent(path, c.Requests), percent(c.ByHost, c.Requests), percent(c.NotJudged, c.Requests))
+	return fmt.Sprintf("%s judged by path, %s by host alone, %s by neither", figures.Percent(path, c.Requests), figures.Percent(c.ByHost, c.Requests), figures.Percent(c.NotJudged, c.Requests))
 }
 
 // engines names the rules engines with these numbers.
@@ -61,50 +62,14 @@ func (c *Counts) columns() []reason.Class {
 }
 
 func (c *Counts) waits() string {
-	return fmt.Sprintf("%s, %s in all, at most %s", number(c.Waited, "request"), span(c.WaitedTotal), span(c.WaitedMost))
-}
-
-// percent writes n of all. What is not all, or not none, never looks as if it were.
-func percent(n, all int64) string {
-	if all == 0 {
-		return "-"
-	}
-	switch p := 100 * float64(n) / float64(all); {
-	case n == 0:
-		return "0 %"
-	case n == all:
-		return "100 %"
-	case p < 0.1:
-		return "< 0.1 %"
-	case p > 99.9:
-		return "> 99.9 %"
-	default:
-		return strconv.FormatFloat(p, 'f', 1, 64) + " %"
-	}
+	return fmt.Sprintf("%s, %s in all, at most %s", figures.Number(c.Waited, "request"), span(c.WaitedTotal), span(c.WaitedMost))
 }
 
 func share(f *float64) string {
 	if f == nil {
 		return "-"
 	}
-	return percent(int64(*f*1e6+0.5), 1e6)
-}
-
-// number writes how many of something there are.
-func number(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return commas(n) + " " + one + "s"
-}
-
-// commas writes a number with a comma between thousands.
-func commas(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return figures.Percent(int64(*f*1e6+0.5), 1e6)
 }
 
 // unit writes how long a period is: the widths are whole units of people.
@@ -114,7 +79,7 @@ func unit(d time.Duration) string {
 		name string
 	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
 		if n := int64(d / u.of); n > 0 && d%u.of == 0 {
-			return number(n, u.name)
+			return figures.Number(n, u.name)
 		}
 	}
 	return d.String()

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"heed/internal/audit/store/filter"
@@ -77,18 +78,35 @@ type Total struct {
 	First, Last         int64 // microseconds since 1970
 }
 
+// Revised returns the ids of the decisions that those from seq first to last replace.
+func (r *Reader) Revised(first, last int64) (ids [][]byte, err error) {
+	err = r.each(fmt.Sprintf("SELECT revises FROM entry WHERE seq BETWEEN %d AND %d AND revises IS NOT NULL", first, last), func(f *fields) error {
+		ids = append(ids, f.octets())
+		return nil
+	})
+	return ids, err
+}
+
 // Totals calls row with the numbers of requests that filter selects: by client, site and
 // basis, or when period is not zero, by period and basis. Only the window and First and
-// Last of the filter apply.
-func (r *Reader) Totals(filter *Filter, period time.Duration, row func(*Total)) error {
+// Last of the filter apply. The decisions in revised are left out, since later ones replace
+// them; with nil, all such decisions are looked for.
+func (r *Reader) Totals(filter *Filter, period time.Duration, revised [][]byte, row func(*Total)) error {
 	by := "asker, coalesce(site, 0), 0"
 	if period > 0 {
 		by = fmt.Sprintf("0, 0, time - time %% %d", period.Microseconds())
 	}
+	without := fmt.Sprintf("SELECT revises FROM main.entry WHERE revises IS NOT NULL AND seq >= %d", filter.First)
+	if revised != nil {
+		ids := make([]string, len(revised))
+		for i, id := range revised {
+			ids[i] = fmt.Sprintf("x'%x'", id)
+		}
+		without = strings.Join(ids, ", ")
+	}
 	where := (&Filter{From: filter.From, To: filter.To, First: filter.First, Last: filter.Last}).Condition()
 	query := "SELECT " + by + ", coalesce(late, ground), " + reason.InSQL("{{failed}}") +
-		", count(*), min(time), max(time) FROM entry LEFT JOIN outcome ON entry = seq WHERE " +
-		where + fmt.Sprintf(" AND id NOT IN (SELECT revises FROM main.entry WHERE revises IS NOT NULL AND seq >= %d) GROUP BY 1, 2, 3, 4, 5", filter.First)
+		", count(*), min(time), max(time) FROM entry LEFT JOIN outcome ON entry = seq WHERE " + where + " AND id NOT IN (" + without + ") GROUP BY 1, 2, 3, 4, 5"
 	return r.each(query, func(f *fields) error {
 		t := Total{Client: f.integer(), Site: f.integer(), Period: f.integer(), Basis: f.integer(), Failed: f.flag()}
 		t.Requests, t.First, t.Last = f.integer(), f.integer(), f.integer()

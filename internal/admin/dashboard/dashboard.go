@@ -1,0 +1,167 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/config"
+	"heed/internal/control"
+	"heed/internal/pace"
+)
+
+// Heed is the running heed. Its methods are called by several goroutines.
+type Heed interface {
+	// Status returns what `heed status` prints.
+	Status() *control.Status
+	// Recent returns the counts of the last minute, and those of the last 24 hours by
+	// period, without the time before the start.
+	Recent() (minute audit.Counts, day []audit.Period)
+	// Check judges a URL as `heed check` does. It sends no request except a fetch of
+	// robots.txt, to addresses only that the settings allow.
+	Check(context.Context, *control.CheckRequest) (*control.Judgement, error)
+	// Policies calls each with the policies in memory, in no order, until it fails.
+	Policies(ctx context.Context, each func(*control.CacheEntry) error) error
+	// Policy returns the policies of an origin, with their texts.
+	Policy(ctx context.Context, origin string) ([]*control.CacheEntry, error)
+	// Queues returns the sites where requests wait, or that are paused.
+	Queues() []pace.SiteStatus
+	// Config returns the settings in use, which are not changed.
+	Config() *config.Config
+}
+
+// Actions are what an operator may change on the dashboard. Each method corresponds to a
+// command of heed, and writes the same line to the log.
+type Actions interface {
+	EndException(id string) error                    // heed allow --end, heed refuse --end
+	EndObserving() error                             // heed mode enforce
+	EndPause(origin string) error                    // heed pace release
+	Forget(ctx context.Context, origin string) error // heed cache purge
+	Fetch(ctx context.Context, origin string) error  // heed cache warm
+}
+
+// Options are the options of New.
+type Options struct {
+	Heed    Heed
+	Actions Actions          // nil: the dashboard changes nothing
+	Record  string           // the path of the record; empty: decisions are not recorded
+	Now     func() time.Time // nil: time.Now
+}
+
+// Dashboard is the handler of the pages. Its paths are absolute: it is the handler of the
+// root. It refuses requests of other origins that change something, but leaves it to
+// its caller who may connect and under which names.
+type Dashboard struct {
+	Options
+	handler http.Handler
+	record  record
+	live    hub
+	tries   limiter
+}
+
+// New returns the dashboard of a running heed.
+func New(o Options) *Dashboard {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	d := &Dashboard{Options: o}
+	d.record.path, d.record.now = o.Record, o.Now
+	d.live.interval = liveInterval
+	mux := http.NewServeMux()
+	page := func(pattern string, view func(*http.Request) (*view, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { d.serve(w, r, view) })
+	}
+	page("GET /{$}", d.overview)
+	page("GET /decisions", d.decisions)
+	page("GET /decisions/{id}", d.decision)
+	mux.HandleFunc("GET /decisions/{id}/robots.txt", d.decisionRobots)
+	page("GET /sites", d.sites)
+	page("GET /sites/one", d.site)
+	page("GET /clients", d.clients)
+	page("GET /try", d.try)
+	page("POST /try", d.tryNow)
+	page("GET /settings", d.settings)
+	page("GET /manual", d.manualList)
+	page("GET /manual/{topic}", d.manualTopic)
+	page("POST /actions/{action}", d.act)
+	page("/", func(*http.Request) (*view, error) { return nil, errNotFound })
+	mux.HandleFunc("GET /live/overview", d.stream("overview", d.overviewLive))
+	mux.HandleFunc("GET /live/decisions", d.stream("decisions", d.decisionsLive))
+	mux.HandleFunc("GET /assets/{name}", serveAsset)
+	d.handler = http.NewCrossOriginProtection().Handler(mux)
+	return d
+}
+
+// ServeHTTP serves a page.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer a form has no usable Origin
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	d.handler.ServeHTTP(w, r)
+}
+
+// Close ends the streams of all viewers, which a server that shuts down would wait for.
+// Further streams are refused.
+func (d *Dashboard) Close() { d.live.close() }
+
+// view is a page: the name of its template, its title and what the template shows.
+type view struct {
+	Page   string // of pages
+	Title  string
+	Status int // of the answer; 0: 200
+	Retry  time.Duration
+	Data   any
+
+	// Set by serve.
+	Nav     []navItem
+	Actions bool
+	Version string
+}
+
+// navItem is a link to one of the pages.
+type navItem struct {
+	Path, Name string
+	Here       bool
+}
+
+var navigation = []navItem{
+	{Path: "/", Name: "Overview"}, {Path: "/decisions", Name: "Decisions"}, {Path: "/sites", Name: "Sites"}, {Path: "/clients", Name: "Clients"},
+	{Path: "/try", Name: "Try it"}, {Path: "/settings", Name: "Settings"}, {Path: "/manual", Name: "Manual"},
+}
+
+// serve writes the page that make returns.
+func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, make func(*http.Request) (*view, error)) {
+	v, err := make(r)
+	if err != nil {
+		v = failure(err)
+	}
+	if v.Page == redirected {
+		http.Redirect(w, r, v.Title, http.StatusSeeOther)
+		return
+	}
+	v.Version, v.Actions = d.Heed.Status().Version, d.Options.Actions != nil
+	for _, n := range navigation {
+		n.Here = r.URL.Path == n.Path || n.Path != "/" && len(r.URL.Path) > len(n.Path) && r.URL.Path[:len(n.Path)+1] == n.Path+"/"
+		v.Nav = append(v.Nav, n)
+	}
+	var out bytes.Buffer
+	if err := pages[v.Page].ExecuteTemplate(&out, "layout", v); err != nil {
+		http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if v.Retry > 0 {
+		w.Header().Set("Retry-After", retryAfter(v.Retry))
+	}
+	w.WriteHeader(max(v.Status, http.StatusOK))
+	_, _ = w.Write(out.Bytes()) // the client may have left
+}
+
+// redirected is the Page of a view that leads to the page whose path is its Title.
+const redirected = "redirected"

@@ -1,0 +1,153 @@
+package dashboard
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"net/http"
+	"strings"
+
+	"heed/internal/audit/replay"
+	"heed/internal/check"
+	"heed/internal/config"
+	"heed/internal/why"
+)
+
+// decisionPage is what the page of one decision shows.
+type decisionPage struct {
+	*replay.Explained
+	Row    row
+	Agent  []piece // the User-Agent that was judged
+	Judged string  // what became of it; empty: a piece is marked
+	Steps  []check.Step
+	Robots *excerpt // nil: there is none
+}
+
+// piece is a part of a text.
+type piece struct {
+	Text string
+	Mark bool // the part that matched
+}
+
+func (d *Dashboard) decision(r *http.Request) (*view, error) {
+	t, err := d.explained(r)
+	if err != nil {
+		return nil, err
+	}
+	p := &decisionPage{Explained: t, Row: rowOf(t.Decision), Steps: why.Explain(d.Record, t, plain).Steps}
+	p.Agent, p.Judged = agentPieces(t)
+	if t.Robots != nil {
+		p.Robots = excerptOf(t.Robots, t.RobotsLine)
+	}
+	return &view{Page: "decision", Title: "Decision " + t.ID, Data: p}, nil
+}
+
+// plain is a console.Painter without colours.
+func plain(_, text string) string { return text }
+
+// explained returns the decision that the path of r names.
+func (d *Dashboard) explained(r *http.Request) (*replay.Explained, error) {
+	id, ok := decisionID(r.PathValue("id"))
+	if !ok {
+		return nil, &shownError{http.StatusNotFound, "That is not the id of a decision.\nIt has 32 hexadecimal digits; search for a URL or an agent on the page of decisions."}
+	}
+	record, release, err := d.record.acquire(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	t, err := replay.ExplainID(r.Context(), record, config.RecordedRules, id)
+	if errors.Is(err, replay.ErrNone) {
+		return nil, &shownError{http.StatusNotFound, "The record has no decision with this id.\nIt may be too old ([audit] keep), or not be recorded yet: load the page again in a moment."}
+	}
+	return t, err
+}
+
+// decisionRobots sends the robots.txt that a decision rests on, as it was received.
+func (d *Dashboard) decisionRobots(w http.ResponseWriter, r *http.Request) {
+	t, err := d.explained(r)
+	if err == nil && t.Robots == nil {
+		err = &shownError{http.StatusNotFound, "The decision rests on no robots.txt."}
+	}
+	if err != nil {
+		d.serve(w, r, func(*http.Request) (*view, error) { return nil, err })
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="robots.txt"`)
+	_, _ = w.Write(t.Robots) // the client may have left
+}
+
+// agentPieces returns the User-Agent that was judged, with the piece marked that led to the
+// group of the decision, or why none is.
+func agentPieces(t *replay.Explained) (pieces []piece, judged string) {
+	agent := cmp.Or(t.Sent, t.UserAgent)
+	switch {
+	case t.Declared:
+		return []piece{{Text: agent}}, "The settings declare the names that it is judged under: " + strings.Join(t.Tokens, ", ") + "."
+	case agent == "":
+		return nil, "It sent no User-Agent: the rules for all robots (*) apply."
+	case t.Policy == nil:
+		return []piece{{Text: agent}}, "No robots.txt was needed for the decision."
+	}
+	if t.Road != nil {
+		for _, token := range t.Road.Tokens {
+			if at := strings.Index(agent, token.Piece); t.Token != "" && token.Name == t.Token && at >= 0 {
+				end := at + len(token.Piece)
+				return []piece{{agent[:at], false}, {agent[at:end], true}, {agent[end:], false}}, ""
+			}
+		}
+	}
+	if t.Group == "" || t.Group == "*" {
+		return []piece{{Text: agent}}, "None of its names has a group in this robots.txt: the rules for all robots (*) apply."
+	}
+	return []piece{{Text: agent}}, ""
+}
+
+// excerpt is a robots.txt, or the part of it around a line.
+type excerpt struct {
+	Lines         []textLine
+	Before, After int // lines that are left out
+	Bytes         int
+}
+
+type textLine struct {
+	Number  int
+	Text    string
+	Decided bool
+}
+
+// Bounds of what is shown of a robots.txt.
+const (
+	linesAround = 150
+	lineShown   = 2000 // octets of one line
+)
+
+// excerptOf returns the lines around line, or the first ones when line is 0. A line ends
+// with CR, LF or CRLF (RFC 9309 §2.2).
+func excerptOf(text []byte, line int) *excerpt {
+	x := &excerpt{Bytes: len(text)}
+	first, last := max(1, line-linesAround), max(line, linesAround)+linesAround
+	for n := 1; len(text) > 0; n++ {
+		end, next := bytes.IndexAny(text, "\r\n"), 0
+		if end < 0 {
+			end, next = len(text), len(text)
+		} else if next = end + 1; bytes.HasPrefix(text[end:], []byte("\r\n")) {
+			next++
+		}
+		switch {
+		case n < first:
+			x.Before++
+		case n > last:
+			x.After++
+		default:
+			shown := string(text[:min(end, lineShown)])
+			if end > lineShown {
+				shown += " ..."
+			}
+			x.Lines = append(x.Lines, textLine{n, strings.ToValidUTF8(shown, "\uFFFD"), n == line})
+		}
+		text = text[next:]
+	}
+	return x
+}

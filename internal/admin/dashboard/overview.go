@@ -1,0 +1,226 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/audit/replay"
+	"heed/internal/control"
+	"heed/internal/figures"
+	"heed/internal/reason"
+)
+
+// overview is what the first page shows.
+type overview struct {
+	Live *overviewLive
+	Most *totals // nil: it cannot be read
+	Why  string  // Most is nil
+}
+
+// overviewLive is the part of the first page that is kept up to date.
+type overviewLive struct {
+	*control.Status
+	Alerts   []string
+	Spans    []timeSpan
+	Coverage string // of the last hour
+	Chart    *chart
+	Counting bool // the record of before the start is not counted yet
+	Troubles []trouble
+	Latest   []row
+}
+
+// timeSpan is a column of figures.
+type timeSpan struct {
+	Name    string
+	Classes reason.Counts
+}
+
+// Requests returns their number.
+func (s *timeSpan) Requests() int64 { return s.Classes.Sum() }
+
+// trouble is a site or an upstream proxy that fails.
+type trouble struct {
+	Name, State, Err string
+	Seen, Retry      time.Time // zero: not known
+	Site             bool
+}
+
+// latestShown is how many decisions the first page lists.
+const latestShown = 8
+
+func (d *Dashboard) overview(r *http.Request) (*view, error) {
+	live := d.liveNow(r.Context())
+	o := &overview{Live: live}
+	var err error
+	if o.Most, err = d.record.day(r.Context()); err != nil && d.Record != "" {
+		o.Why = err.Error()
+	}
+	return &view{Page: "overview", Title: "Overview", Data: o}, nil
+}
+
+// overviewLive renders the part of the first page that is kept up to date.
+func (d *Dashboard) overviewLive(ctx context.Context) ([]byte, error) {
+	return fragment("overview", "live", d.liveNow(ctx))
+}
+
+// fragment renders one template of a page.
+func fragment(page, name string, data any) ([]byte, error) {
+	var out bytes.Buffer
+	err := pages[page].ExecuteTemplate(&out, name, data)
+	return out.Bytes(), err
+}
+
+func (d *Dashboard) liveNow(ctx context.Context) *overviewLive {
+	s := d.Heed.Status()
+	minute, periods := d.Heed.Recent()
+	o := &overviewLive{Status: s, Alerts: alerts(s, d.Record != ""), Coverage: coverage(&s.Hour), Troubles: troubles(s)}
+	before, counting := d.record.before(s.Since)
+	o.Counting = counting
+	columns := make([]column, len(periods))
+	var day reason.Counts
+	for i := range periods {
+		c := &columns[i]
+		c.from, c.classes = periods[i].From, periods[i].Classes
+		if b := before[c.from.UnixMicro()]; b != nil {
+			c.classes.Add(b)
+		}
+		day.Add(&c.classes)
+	}
+	o.Spans = []timeSpan{{"last minute", minute.Classes}, {"last hour", s.Hour.Classes}, {"last 24 hours", day}}
+	o.Chart = drawn(columns, audit.PeriodLength)
+	o.Latest = d.latest(ctx, latestShown)
+	return o
+}
+
+// latest returns the last decisions of the record; none when they cannot be read now.
+func (d *Dashboard) latest(ctx context.Context, limit int) (rows []row) {
+	r, release, err := d.record.acquire(ctx)
+	if err != nil {
+		return nil
+	}
+	defer release()
+	all, err := replay.Newer(ctx, r, 0, limit)
+	if err != nil {
+		return nil
+	}
+	for _, x := range all {
+		rows = append(rows, rowOf(x))
+	}
+	return rows
+}
+
+// alerts are what an operator has to know before the numbers.
+func alerts(s *control.Status, recorded bool) (all []string) {
+	add := func(when bool, text string) {
+		if when {
+			all = append(all, text)
+		}
+	}
+	add(s.Ending, "heed is stopping: it accepts no new requests.")
+	add(s.Record != "", "Decisions cannot be recorded: "+s.Record)
+	add(s.Unrecorded > 0, figures.Number(s.Unrecorded, "request")+" went on although the record could not be written ([audit] on_failure).")
+	add(s.Log != "", "Decisions cannot be logged: "+s.Log)
+	add(!recorded, "Decisions are not recorded ([audit] enabled = false), so that the pages show only what heed has in memory.")
+	add(s.CA.DaysLeft < 30, "The CA certificate expires in "+figures.Number(int64(max(0, s.CA.DaysLeft)), "day")+": see the manual, rotation.")
+	for _, b := range s.Breaks {
+		add(true, "Requests are only observed until "+stamp(b.Until)+": "+b.Reason)
+	}
+	add(s.Reach.ManyFail(), "Many sites cannot be reached, so that the cause is likely this machine or its network.")
+	for _, p := range s.Reach.Proxies {
+		add(true, "The upstream proxy "+p.Name+" fails: "+p.Err)
+	}
+	if f := s.Fleet; f != nil {
+		add(f.Away, "The store of the fleet is unreachable, and heed uses what it has: "+f.Why)
+	}
+	return all
+}
+
+// troubles are the sites that fail.
+func troubles(s *control.Status) (all []trouble) {
+	for i := range s.Troubles {
+		t := &s.Troubles[i]
+		words := "nothing is allowed until its robots.txt can be read"
+		if t.State == "stale" {
+			words = "judged by an old copy of its robots.txt"
+		}
+		all = append(all, trouble{t.Origin, words, t.Err, t.Seen, t.Retry, true})
+	}
+	for _, x := range s.Reach.Sites {
+		all = append(all, trouble{Name: x.Origin, State: "it cannot be reached", Err: x.Err, Seen: x.Seen, Site: true})
+	}
+	return all[:min(len(all), mostTroubles)]
+}
+
+// mostTroubles is how many sites in trouble the first page lists.
+const mostTroubles = 20
+
+// coverage puts into words by what the requests were judged.
+func coverage(c *audit.Counts) string {
+	all := int64(c.Requests)
+	switch {
+	case all == 0:
+		return "No requests in the last hour."
+	case c.NotJudged+c.ByHost == 0:
+		return "All requests of the last hour were judged by their path."
+	}
+	return "Of the requests of the last hour, " + figures.Percent(int64(c.ByPath), all) + " were judged by path, " +
+		figures.Percent(int64(c.ByHost), all) + " by host alone, " + figures.Percent(int64(c.NotJudged), all) + " by neither."
+}
+
+// column is a period of a chart.
+type column struct {
+	from    time.Time
+	classes reason.Counts
+
+	At, Width float64 // in percent
+	When      string
+	All       int64
+	Pieces    []figures.Piece
+}
+
+// chart is requests over time.
+type chart struct {
+	Columns   []column
+	Classes   []reason.Class // that occur
+	Top       int64          // the value of the upper line
+	From, End string
+	Most      string // the busiest period, in words
+}
+
+// drawn returns the chart of columns that follow one another; nil when they have no
+// requests.
+func drawn(columns []column, each time.Duration) *chart {
+	var most int64
+	var all reason.Counts
+	c := &chart{From: clock(columns[0].from), End: clock(columns[len(columns)-1].from.Add(each))}
+	for i := range columns {
+		all.Add(&columns[i].classes)
+		if n := columns[i].classes.Sum(); n > most {
+			most = n
+			c.Most = figures.Number(n, "request") + " from " + clock(columns[i].from)
+		}
+	}
+	if most == 0 {
+		return nil
+	}
+	c.Top = figures.Ceiling(most)
+	width := 100 / float64(len(columns))
+	for i := range columns {
+		x := columns[i]
+		if x.All = x.classes.Sum(); x.All == 0 {
+			continue
+		}
+		x.At, x.Width, x.When = figures.Round(float64(i)*width+width*0.06), figures.Round(width*0.88), clock(x.from)
+		x.Pieces = figures.Pieces(&x.classes, c.Top)
+		c.Columns = append(c.Columns, x)
+	}
+	for _, k := range reason.Classes() {
+		if all[k] > 0 {
+			c.Classes = append(c.Classes, k)
+		}
+	}
+	return c
+}

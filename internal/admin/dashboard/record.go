@@ -1,0 +1,429 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/audit/store"
+	"heed/internal/reason"
+	"heed/rules"
+)
+
+// Bounds of what a page reads of the record.
+const (
+	dayBudget  = 120 * time.Millisecond // for what is shown about the last 24 hours
+	wideBudget = 2 * time.Second        // for a wider search
+	maxReaders = 4                      // pages that read at the same time
+	readerWait = 2 * time.Second        // for one of them to end
+	totalsStep = 5_000                  // decisions that are counted at a time
+	totalsAge  = 10 * time.Second       // for which counts are shown again
+	seedBudget = 20 * time.Second       // for counting the record of before the start
+	maxKept    = 1 << 16                // names that are remembered, of each kind
+
+	oneDay = 24 * time.Hour
+)
+
+// record reads the record for pages. The zero value with a path and a clock is ready.
+type record struct {
+	path string
+	now  func() time.Time
+
+	mu      sync.Mutex
+	open    *store.Record // nil: not opened yet
+	readers chan struct{}
+
+	totals struct {
+		sync.Mutex
+		made   time.Time
+		latest *totals
+	}
+	seed struct {
+		once sync.Once
+		done chan struct{}
+		// Set when done is closed: the requests before the start, by the beginning of
+		// their period in microseconds, and why they could not be counted.
+		periods map[int64]*reason.Counts
+		err     error
+	}
+	names struct {
+		sync.Mutex
+		bases   map[int64]basis
+		clients map[int64]*store.Client
+	}
+}
+
+// basis is what the pages show of a store.Basis.
+type basis struct {
+	class reason.Class
+	store.Verdict
+}
+
+// acquire returns the record when not too many pages read it. The caller calls release.
+func (d *record) acquire(ctx context.Context) (r *store.Record, release func(), err error) {
+	if d.path == "" {
+		return nil, nil, errNoRecord
+	}
+	d.mu.Lock()
+	if d.readers == nil {
+		d.readers = make(chan struct{}, maxReaders)
+	}
+	if d.open == nil {
+		d.open, err = store.OpenRecord(d.path)
+	}
+	r = d.open
+	d.mu.Unlock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &shownError{404, "The record cannot be found.\nIt is made when heed starts; see heed status."}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readerWait)
+	defer cancel()
+	select {
+	case d.readers <- struct{}{}:
+		return r, func() { <-d.readers }, nil
+	case <-ctx.Done():
+		return nil, nil, errBusy
+	}
+}
+
+// totals are the requests of the last 24 hours, or of the later part of them, as far as
+// they could be counted in time.
+type totals struct {
+	Requests int64
+	Since    time.Time // of the first request that was counted
+	Whole    bool      // all of the 24 hours were counted
+	Sites    []counted
+	Agents   []counted
+	Rules    []counted
+	Clients  []clientTotal
+}
+
+// counted is the number of requests that have something in common.
+type counted struct {
+	Name    string
+	More    string // a second line; empty: none
+	Classes reason.Counts
+}
+
+// Requests returns their number.
+func (c *counted) Requests() int64 { return c.Classes.Sum() }
+
+// clientTotal is the requests of one client of the record.
+type clientTotal struct {
+	*store.Client
+	Classes reason.Counts
+	Last    time.Time
+}
+
+// Requests returns their number.
+func (c *clientTotal) Requests() int64 { return c.Classes.Sum() }
+
+// day returns the totals, at most totalsAge old.
+func (d *record) day(ctx context.Context) (*totals, error) {
+	r, release, err := d.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	t := &d.totals
+	t.Lock()
+	defer t.Unlock()
+	if t.latest != nil && d.now().Sub(t.made) < totalsAge {
+		return t.latest, nil
+	}
+	reader, err := r.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	s := sums{record: d, Reader: reader, clients: map[int64]*clientTotal{}, sites: map[int64]*reason.Counts{}, rules: map[ruleKey]*reason.Counts{}}
+	latest, err := s.read()
+	if err == nil {
+		t.made, t.latest = d.now(), latest
+	}
+	return latest, err
+}
+
+// ruleKey is what decided, and where.
+type ruleKey struct {
+	site   int64
+	reason string
+	rule   string
+	line   int
+	class  reason.Class
+}
+
+// sums adds up totals.
+type sums struct {
+	*record
+	*store.Reader
+	clients map[int64]*clientTotal
+	sites   map[int64]*reason.Counts
+	rules   map[ruleKey]*reason.Counts
+}
+
+// read counts from the end of the record back, until the day or the time is over.
+func (s *sums) read() (*totals, error) {
+	deadline := time.Now().Add(dayBudget)
+	from := s.now().Add(-oneDay)
+	first, err := s.SeqAt(from)
+	if err != nil {
+		return nil, err
+	}
+	_, last, err := s.Range()
+	if err != nil {
+		return nil, err
+	}
+	t, revised := &totals{Whole: true}, [][]byte{}
+	for top := last; top >= first; top -= totalsStep {
+		if time.Now().After(deadline) {
+			t.Whole = false
+			break
+		}
+		window := store.Filter{From: from, First: max(first, top-totalsStep+1), Last: top}
+		ids, err := s.Revised(window.First, window.Last) // which are earlier
+		if err != nil {
+			return nil, err
+		}
+		revised = append(revised, ids...)
+		var bad error
+		err = s.Totals(&window, 0, revised, func(n *store.Total) {
+			if e := s.add(n); e != nil {
+				bad = e
+			}
+			t.Requests += n.Requests
+			if at := time.UnixMicro(n.First).UTC(); t.Since.IsZero() || at.Before(t.Since) {
+				t.Since = at
+			}
+		})
+		if err := errors.Join(err, bad); err != nil {
+			return nil, err
+		}
+	}
+	return t, s.list(t)
+}
+
+// add adds the requests of n.
+func (s *sums) add(n *store.Total) error {
+	b, err := s.basis(s.Reader, n.Basis)
+	if err != nil {
+		return err
+	}
+	class := b.class
+	if class == reason.Allowed && n.Failed {
+		class = reason.Failed
+	}
+	c := s.clients[n.Client]
+	if c == nil {
+		who, err := s.client(s.Reader, n.Client)
+		if err != nil {
+			return err
+		}
+		c = &clientTotal{Client: who}
+		s.clients[n.Client] = c
+	}
+	c.Classes[class] += n.Requests
+	if last := time.UnixMicro(n.Last).UTC(); last.After(c.Last) {
+		c.Last = last
+	}
+	count(s.sites, n.Site)[class] += n.Requests
+	if b.Rule != "" || class != reason.Allowed {
+		count(s.rules, ruleKey{n.Site, b.Reason, b.Rule, b.Line, class})[class] += n.Requests
+	}
+	return nil
+}
+
+// count returns the counts of a key, which it adds when necessary.
+func count[K comparable](all map[K]*reason.Counts, key K) *reason.Counts {
+	c := all[key]
+	if c == nil {
+		c = &reason.Counts{}
+		all[key] = c
+	}
+	return c
+}
+
+// mostListed is how many sites, agents and rules the overview lists.
+const mostListed = 8
+
+// list sets the lists of t.
+func (s *sums) list(t *totals) error {
+	sites := map[int64]string{}
+	name := func(id int64) (string, error) {
+		if text, ok := sites[id]; ok || id == 0 {
+			return cmp.Or(text, "(no host)"), nil
+		}
+		o, err := s.Site(id)
+		sites[id] = o.String()
+		return sites[id], err
+	}
+	for id, c := range top(s.sites) {
+		text, err := name(id)
+		if err != nil {
+			return err
+		}
+		t.Sites = append(t.Sites, counted{text, "", *c})
+	}
+	for k, c := range top(s.rules) {
+		text, err := name(k.site)
+		if err != nil {
+			return err
+		}
+		what := reason.Of(rules.Reason(k.reason)).Words
+		if k.rule != "" {
+			what = k.rule
+			if k.line > 0 {
+				what = fmt.Sprintf("%s (line %d)", k.rule, k.line)
+			}
+		}
+		t.Rules = append(t.Rules, counted{what, text, *c})
+	}
+	agents := map[string]*reason.Counts{}
+	for _, c := range s.clients {
+		t.Clients = append(t.Clients, *c)
+		count(agents, store.AgentName(c.Configured(), c.Tokens)).Add(&c.Classes)
+	}
+	for agent, c := range top(agents) {
+		t.Agents = append(t.Agents, counted{agent, "", *c})
+	}
+	slices.SortFunc(t.Clients, func(a, b clientTotal) int {
+		return cmp.Or(cmp.Compare(b.Requests(), a.Requests()), cmp.Compare(a.ID, b.ID))
+	})
+	return nil
+}
+
+// top yields the keys with the most requests, the largest number first.
+func top[K comparable](all map[K]*reason.Counts) func(func(K, *reason.Counts) bool) {
+	keys := make([]K, 0, len(all))
+	for k := range all {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b K) int {
+		return cmp.Or(cmp.Compare(all[b].Sum(), all[a].Sum()), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
+	})
+	return func(yield func(K, *reason.Counts) bool) {
+		for _, k := range keys[:min(mostListed, len(keys))] {
+			if !yield(k, all[k]) {
+				return
+			}
+		}
+	}
+}
+
+// basesRead is how many bases are read together, since requests of one time have bases with
+// near ids.
+const basesRead = 256
+
+// basis returns a basis of the record.
+func (d *record) basis(r *store.Reader, id int64) (basis, error) {
+	d.names.Lock()
+	defer d.names.Unlock()
+	if b, ok := d.names.bases[id]; ok {
+		return b, nil
+	}
+	if d.names.bases == nil || len(d.names.bases) > maxKept {
+		d.names.bases = map[int64]basis{}
+	}
+	from := id - id%basesRead
+	err := r.Bases(from, from+basesRead, func(b *store.Basis) {
+		d.names.bases[b.ID] = basis{classOf(&b.Verdict, false), b.Verdict}
+	})
+	b, ok := d.names.bases[id]
+	if err == nil && !ok {
+		err = fmt.Errorf("the record lacks a row that it refers to.\nSee heed audit verify.")
+	}
+	return b, err
+}
+
+// client returns a client of the record.
+func (d *record) client(r *store.Reader, id int64) (*store.Client, error) {
+	d.names.Lock()
+	defer d.names.Unlock()
+	if c := d.names.clients[id]; c != nil {
+		return c, nil
+	}
+	if d.names.clients == nil || len(d.names.clients) > maxKept {
+		d.names.clients = map[int64]*store.Client{}
+	}
+	c, err := r.Client(id)
+	if err == nil {
+		d.names.clients[id] = c
+	}
+	return c, err
+}
+
+// verdicts are the verdicts by their names in the record.
+var verdicts = map[string]rules.Verdict{
+	rules.Allow.String(): rules.Allow, rules.Refuse.String(): rules.Refuse, rules.WouldRefuse.String(): rules.WouldRefuse,
+}
+
+// classOf returns the class of a recorded verdict; failed is as for reason.ClassOf.
+func classOf(v *store.Verdict, failed bool) reason.Class {
+	return reason.ClassOf(verdicts[v.Verdict], rules.Reason(v.Reason), failed)
+}
+
+// before returns the requests of the last 24 hours before the start, by the beginning of
+// their period; nil while they are being counted, which is noted in counting.
+func (d *record) before(start time.Time) (periods map[int64]*reason.Counts, counting bool) {
+	if d.path == "" {
+		return nil, false
+	}
+	d.seed.once.Do(func() {
+		d.seed.done = make(chan struct{})
+		go func() {
+			defer close(d.seed.done)
+			d.seed.periods, d.seed.err = d.countBefore(start)
+		}()
+	})
+	select {
+	case <-d.seed.done:
+		return d.seed.periods, false
+	case <-time.After(seedWait):
+		return nil, true
+	}
+}
+
+// seedWait is how long a page waits for the counts of before the start.
+const seedWait = 30 * time.Millisecond
+
+func (d *record) countBefore(start time.Time) (map[int64]*reason.Counts, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), seedBudget)
+	defer cancel()
+	r, release, err := d.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	reader, err := r.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	f := store.Filter{From: start.Add(-oneDay), To: start}
+	if f.First, err = reader.SeqAt(f.From); err != nil {
+		return nil, err
+	}
+	all := map[int64]*reason.Counts{}
+	var bad error
+	err = reader.Totals(&f, audit.PeriodLength, nil, func(n *store.Total) {
+		b, err := d.basis(reader, n.Basis)
+		if err != nil {
+			bad = err
+		}
+		class := b.class
+		if class == reason.Allowed && n.Failed {
+			class = reason.Failed
+		}
+		count(all, n.Period)[class] += n.Requests
+	})
+	return all, errors.Join(err, bad)
+}

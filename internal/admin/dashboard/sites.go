@@ -1,0 +1,156 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"heed/internal/control"
+	"heed/internal/pace"
+)
+
+// sitesShown is how many sites a page lists.
+const sitesShown = 200
+
+// siteRow is a site in the list.
+type siteRow struct {
+	*control.CacheEntry // nil: no policy is in memory
+	Origin              string
+	Queue               *pace.SiteStatus // nil: nothing waits, and it is not paused
+}
+
+type sitesPage struct {
+	Text    string // that was searched for
+	Rows    []siteRow
+	All     int // that contain Text
+	InStore int // policies in memory
+}
+
+func (d *Dashboard) sites(r *http.Request) (*view, error) {
+	p := &sitesPage{Text: strings.ToLower(strings.TrimSpace(r.URL.Query().Get("q")))}
+	queues := map[string]*pace.SiteStatus{}
+	for _, q := range d.Heed.Queues() {
+		queues[q.Origin] = &q
+	}
+	waiting := map[string]bool{} // that have a policy
+	add := func(row siteRow) {
+		if strings.Contains(row.Origin, p.Text) {
+			p.Rows = append(p.Rows, row)
+		}
+	}
+	err := d.Heed.Policies(r.Context(), func(e *control.CacheEntry) error {
+		p.InStore++
+		waiting[e.Origin] = true
+		add(siteRow{e, e.Origin, queues[e.Origin]})
+		return nil
+	})
+	for origin, q := range queues {
+		if !waiting[origin] {
+			add(siteRow{nil, origin, q})
+		}
+	}
+	slices.SortFunc(p.Rows, func(a, b siteRow) int {
+		return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.For(), b.For()))
+	})
+	p.All = len(p.Rows)
+	p.Rows = p.Rows[:min(len(p.Rows), sitesShown)]
+	return &view{Page: "sites", Title: "Sites", Data: p}, err
+}
+
+// weight orders sites: those with a queue first, then those whose policy fails.
+func (s *siteRow) weight() int {
+	switch {
+	case s.Queue != nil:
+		return 1000 + s.Queue.Waiting
+	case s.State == "unreachable":
+		return 2
+	case s.State == "stale":
+		return 1
+	}
+	return 0
+}
+
+// For returns for which clients the policy is; empty: all.
+func (s *siteRow) For() string {
+	if s.CacheEntry == nil {
+		return ""
+	}
+	return s.CacheEntry.For
+}
+
+// Paused returns how long no request may start.
+func (s *siteRow) Paused() time.Duration {
+	if s.Queue == nil {
+		return 0
+	}
+	return s.Queue.Pause.Round(time.Second)
+}
+
+// sitePage is what the page of one site shows.
+type sitePage struct {
+	Origin   string
+	Queue    *pace.SiteStatus
+	Policies []sitePolicy
+	Host     string // for the search of its decisions
+}
+
+type sitePolicy struct {
+	*control.CacheEntry
+	Robots *excerpt // nil: none is stored
+}
+
+func (d *Dashboard) site(r *http.Request) (*view, error) {
+	p := &sitePage{Origin: r.URL.Query().Get("of")}
+	for _, q := range d.Heed.Queues() {
+		if q.Origin == p.Origin {
+			p.Queue = &q
+		}
+	}
+	all, err := d.Heed.Policy(r.Context(), p.Origin)
+	if err != nil {
+		return nil, &shownError{http.StatusNotFound, "That is not a site.\n" + err.Error()}
+	}
+	for _, e := range all {
+		x := sitePolicy{CacheEntry: e}
+		if e.Text != nil {
+			x.Robots = excerptOf([]byte(*e.Text), 0)
+		}
+		p.Policies = append(p.Policies, x)
+	}
+	_, host, _ := strings.Cut(p.Origin, "://")
+	if at := strings.LastIndexByte(host, ':'); at > 0 && !strings.HasSuffix(host, "]") {
+		host = host[:at]
+	}
+	p.Host = strings.Trim(host, "[]")
+	return &view{Page: "site", Title: p.Origin, Data: p}, nil
+}
+
+// act does what a form asks for, and returns to the page that shows the result.
+func (d *Dashboard) act(r *http.Request) (*view, error) {
+	if d.Actions == nil {
+		return nil, errReadOnly
+	}
+	of := r.PostFormValue("of")
+	one := "/sites/one?of=" + urlQuery(of)
+	actions := map[string]struct {
+		do   func(context.Context, string) error
+		then string
+	}{
+		"end-exception": {func(_ context.Context, id string) error { return d.Actions.EndException(id) }, "/settings"},
+		"end-observing": {func(context.Context, string) error { return d.Actions.EndObserving() }, "/settings"},
+		"end-pause":     {func(_ context.Context, origin string) error { return d.Actions.EndPause(origin) }, one},
+		"forget":        {d.Actions.Forget, "/sites"},
+		"fetch":         {d.Actions.Fetch, one},
+	}
+	a, ok := actions[r.PathValue("action")]
+	if !ok {
+		return nil, errNotFound
+	}
+	if err := a.do(r.Context(), of); err != nil {
+		return nil, &shownError{http.StatusConflict, err.Error()}
+	}
+	return &view{Page: redirected, Title: a.then}, nil
+}

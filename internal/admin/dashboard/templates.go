@@ -1,0 +1,116 @@
+package dashboard
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+
+	"heed/internal/figures"
+	"heed/internal/reason"
+	"heed/internal/safetext"
+)
+
+//go:embed pages assets
+var files embed.FS
+
+// pages are the templates: each file in the folder pages, with those of layout.html.
+var pages = parsePages()
+
+func parsePages() map[string]*template.Template {
+	layout := template.Must(template.New("").Funcs(functions).ParseFS(files, "pages/layout.html"))
+	names, err := files.ReadDir("pages")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	all := map[string]*template.Template{}
+	for _, n := range names {
+		if name, _ := strings.CutSuffix(n.Name(), ".html"); name != "layout" {
+			all[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "pages/"+n.Name()))
+		}
+	}
+	return all
+}
+
+// functions are what templates use beside their data. Text of clients, sites and errors goes
+// through text.
+var functions = template.FuncMap{
+	"text":   safetext.Visible,
+	"lines":  visibleLines,
+	"stamp":  stamp,
+	"clock":  clock,
+	"style":  figures.Style,
+	"commas": func(n any) string { return figures.Commas(integer(n)) },
+	"number": func(n any, one string) string { return figures.Number(integer(n), one) },
+	"percent": func(n, all any) string {
+		return figures.Percent(integer(n), integer(all))
+	},
+	"bar":     func(c reason.Counts, most int64) []figures.Piece { return figures.Pieces(&c, most) },
+	"words":   func(c reason.Counts) string { return c.OnlyWords(figures.Commas) },
+	"classes": reason.Classes,
+	"query":   urlQuery,
+	"asset":   func(name string) string { return "/assets/" + name },
+	"span":    func(d time.Duration) string { return d.Round(time.Second).String() },
+	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+}
+
+// integer returns a number of any integer type.
+func integer(n any) int64 {
+	if v := reflect.ValueOf(n); v.CanUint() {
+		return int64(v.Uint())
+	}
+	return reflect.ValueOf(n).Int()
+}
+
+// stamp writes a time to the second, in UTC; "-" for the zero time.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05")
+}
+
+// clock writes a day and a time of it, in UTC.
+func clock(t time.Time) string { return t.UTC().Format("2 Jan 15:04") }
+
+// visibleLines is safetext.Visible for a text of several lines.
+func visibleLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = safetext.Visible(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+func urlQuery(s string) string { return url.QueryEscape(s) }
+
+// types are the files of the folder assets, with their media types.
+var types = map[string]string{
+	"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
+}
+
+// serveAsset sends a file. Browsers keep it, and ask each time whether it is the same.
+func serveAsset(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	text, err := files.ReadFile("assets/" + name)
+	if types[name] == "" || err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	sum := sha256.Sum256(text)
+	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache")
+	h.Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", types[name])
+	_, _ = w.Write(text) // the client may have left
+}

@@ -1,0 +1,100 @@
+// Package figures draws and words numbers of requests, in the same way in reports and on
+// the dashboard: bars by class, with a pattern beside each colour, and numbers with commas.
+package figures
+
+import (
+	"math"
+	"strconv"
+
+	"heed/internal/reason"
+)
+
+// Piece is a rectangle of a bar or a column, in percent.
+type Piece struct {
+	Class    string
+	At, Size float64
+	Name     string
+	N        int64
+}
+
+// styles are the names of the classes in style sheets, and of their patterns: each class has
+// one beside its colour.
+var styles = map[reason.Class]string{
+	reason.Allowed: "allowed", reason.RefusedByRule: "rule", reason.RefusedByOperator: "operator", reason.RulesUnavailable: "unavailable",
+	reason.Postponed: "postponed", reason.Failed: "failed", reason.NotJudged: "unjudged",
+}
+
+// Style returns the name of a class in style sheets.
+func Style(c reason.Class) string { return styles[c] }
+
+// Pieces returns counts as parts of a bar that is as long as most.
+func Pieces(counts *reason.Counts, most int64) []Piece {
+	var list []Piece
+	at := 0.0
+	for _, k := range reason.Classes() {
+		n := counts[k]
+		if n == 0 || most <= 0 {
+			continue
+		}
+		size := 100 * float64(n) / float64(most)
+		list = append(list, Piece{Style(k), Round(at), Round(size), k.String(), n})
+		at += size
+	}
+	return list
+}
+
+// Down is where a piece of a column begins, from above.
+func (p Piece) Down() float64 { return Round(100 - p.At - p.Size) }
+
+// Ceiling returns the next even number of one digit and zeros, for an axis.
+func Ceiling(n int64) int64 {
+	unit := int64(1)
+	for n > 10*unit {
+		unit *= 10
+	}
+	for _, k := range []int64{1, 2, 4, 6, 8, 10} {
+		if k*unit >= n {
+			return max(2, k*unit)
+		}
+	}
+	return n
+}
+
+// Round returns f with three decimals.
+func Round(f float64) float64 { return math.Round(f*1000) / 1000 }
+
+// Percent writes n of all. What is not all, or not none, never looks as if it were.
+func Percent(n, all int64) string {
+	if all == 0 {
+		return "-"
+	}
+	switch p := 100 * float64(n) / float64(all); {
+	case n == 0:
+		return "0 %"
+	case n == all:
+		return "100 %"
+	case p < 0.1:
+		return "< 0.1 %"
+	case p > 99.9:
+		return "> 99.9 %"
+	default:
+		return strconv.FormatFloat(p, 'f', 1, 64) + " %"
+	}
+}
+
+// Number writes how many of something there are.
+func Number(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Commas(n) + " " + one + "s"
+}
+
+// Commas writes a number with a comma between thousands.
+func Commas(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

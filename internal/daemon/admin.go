@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"syscall"
 	"time"
 
 	"heed/internal/admin"
+	"heed/internal/admin/dashboard"
 	"heed/internal/config"
 )
 
@@ -19,6 +19,7 @@ import (
 type adminListener struct {
 	net.Listener
 	server *admin.Server
+	pages  *dashboard.Dashboard
 }
 
 // adminSettings returns the settings of the admin listener. It reads the token and the
@@ -47,16 +48,11 @@ func (d *daemon) openAdmin(cfg *config.Config) (*adminListener, error) {
 		return nil, err
 	}
 	d.Self.Add(l.Addr())
+	pages := d.dashboard(cfg)
 	return &adminListener{l, admin.New(admin.Config{
 		Live: func() *admin.Settings { return d.current.Load().admin }, Health: d.health,
-		Dashboard: d.dashboard(), ProxyName: d.shared.Name, Log: d.log,
-	})}, nil
-}
-
-// dashboard returns the handler of all paths that the admin listener does not have itself;
-// nil: there is none.
-func (d *daemon) dashboard() http.Handler {
-	return nil
+		Dashboard: pages, ProxyName: d.shared.Name, Log: d.log,
+	}), pages}, nil
 }
 
 // listenAdmin opens the address of the admin listener. A Unix socket that no process
@@ -119,6 +115,7 @@ const adminDrain = 2 * time.Second
 func (l *adminListener) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), adminDrain)
 	defer cancel()
+	l.pages.Close()
 	l.server.Shutdown(ctx)
 }
 

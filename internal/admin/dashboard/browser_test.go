@@ -2,7 +2,6 @@ package dashboard_test
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"testing"
 
@@ -28,5 +27,3 @@ func browser(t testing.TB) context.Context {
 	}
 	return ctx
 }
-
-var full = os.Getenv("HEED_TEST_FULL") != ""

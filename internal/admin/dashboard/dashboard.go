@@ -45,9 +45,11 @@ type Actions interface {
 // Options are the options of New.
 type Options struct {
 	Heed    Heed
-	Actions Actions          // nil: the dashboard changes nothing
-	Record  string           // the path of the record; empty: decisions are not recorded
-	Now     func() time.Time // nil: time.Now
+	Actions Actions
+	// MayAct reports whether the request of a context may use the Actions. Nil: none may.
+	MayAct func(context.Context) bool
+	Record string           // the path of the record; empty: decisions are not recorded
+	Now    func() time.Time // nil: time.Now
 }
 
 // Dashboard is the handler of the pages. Its paths are absolute: it is the handler of the
@@ -65,6 +67,9 @@ type Dashboard struct {
 func New(o Options) *Dashboard {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.MayAct == nil {
+		o.MayAct = func(context.Context) bool { return false }
 	}
 	d := &Dashboard{Options: o}
 	d.record.path, d.record.now = o.Record, o.Now
@@ -145,7 +150,7 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, make func(*htt
 		http.Redirect(w, r, v.Title, http.StatusSeeOther)
 		return
 	}
-	v.Version, v.Actions = d.Heed.Status().Version, d.Options.Actions != nil
+	v.Version, v.Actions = d.Heed.Status().Version, d.MayAct(r.Context())
 	for _, n := range navigation {
 		n.Here = r.URL.Path == n.Path || n.Path != "/" && len(r.URL.Path) > len(n.Path) && r.URL.Path[:len(n.Path)+1] == n.Path+"/"
 		v.Nav = append(v.Nav, n)

@@ -8,6 +8,9 @@
 // values, through the readers of packages store and replay. What is shown about the last 24
 // hours is read within a fixed time, and says how far it looked (record.go).
 //
+// A Dashboard has methods in the file of each page: what the page shows is beside what it
+// reads.
+//
 // Texts of clients and sites reach a page through html/template only, after
 // safetext.Visible.
 //

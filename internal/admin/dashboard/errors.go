@@ -15,30 +15,32 @@ type shownError struct {
 	text   string
 }
 
+// Error returns the text for the operator.
 func (e *shownError) Error() string { return e.text }
 
 var (
 	errNotFound = &shownError{http.StatusNotFound, "There is no such page.\nThe pages are listed above."}
 	errNoRecord = &shownError{http.StatusNotFound, "This heed does not record decisions.\nSet enabled = true under [audit] in proxy.toml, and restart heed."}
-	errReadOnly = &shownError{http.StatusForbidden, "The dashboard changes nothing.\nSet actions = true under [admin] in proxy.toml, which needs a token, or use the commands of heed."}
+	errReadOnly = &shownError{http.StatusForbidden, "This page may not change anything.\nSet actions = true and a token under [admin] in proxy.toml, and use the token here; or use the commands of heed."}
+	errTime     = &shownError{http.StatusServiceUnavailable, "It took too long.\nAsk for less, such as a shorter time."}
 	errBusy     = &shownError{http.StatusServiceUnavailable, "Too many pages read the record at the moment.\nLoad the page again."}
 )
 
 // failure is the page that shows an error. Its first line is what was wrong, the others what
 // to do.
 func failure(err error) *view {
-	v := &view{Page: "error", Title: "Not possible", Status: http.StatusInternalServerError}
 	var shown *shownError
-	if errors.As(err, &shown) {
-		v.Status = shown.status
+	switch {
+	case errors.As(err, &shown):
+	case errors.Is(err, context.DeadlineExceeded):
+		shown = errTime
+	default:
+		shown = &shownError{http.StatusInternalServerError, err.Error()}
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		v.Status, err = http.StatusServiceUnavailable, errors.New("It took too long.\nAsk for less, such as a shorter time.")
-	}
+	v := &view{Page: "error", Title: "Not possible", Status: shown.status, Data: strings.Split(shown.text, "\n")}
 	if v.Status == http.StatusNotFound {
 		v.Title = "Not found"
 	}
-	v.Data = strings.Split(err.Error(), "\n")
 	return v
 }
 

@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"context"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,11 +13,14 @@ import (
 	"heed/internal/admin/dashboard"
 	"heed/internal/audit"
 	"heed/internal/audit/audittest"
+	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/check"
 	"heed/internal/config"
 	"heed/internal/control"
+	"heed/internal/figures"
 	"heed/internal/pace"
+	"heed/internal/reason"
 	"heed/internal/testkit/fixture"
 	"heed/rules"
 )
@@ -139,11 +143,11 @@ func (h *running) EndPause(origin string) error                  { return h.act(
 func (h *running) Forget(_ context.Context, origin string) error { return h.act("forget " + origin) }
 func (h *running) Fetch(_ context.Context, origin string) error  { return h.act("fetch " + origin) }
 
-// crawled makes a record of entries that end now, at perSecond.
+// crawled makes a record of entries that ends a short time ago, at perSecond.
 func crawled(t testing.TB, entries, perSecond int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.db")
-	begin := time.Now().Add(-time.Duration(entries/perSecond) * time.Second)
+	begin := time.Now().Add(-time.Duration(entries/perSecond) * time.Second * 5 / 4) // its pace varies
 	if err := (audittest.Crawl{Entries: entries, Sites: max(40, entries/1000), PerSecond: perSecond, Begin: begin}).Write(path, store.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -192,3 +196,19 @@ var hostile = []struct{ agent, target string }{
 	{"Mozilla/5.0 (X11; Linux x86_64) \u202ereverse", `/admin?q={{.}}&<svg onload=alert(1)>`},
 	{`javascript:alert(1)`, `/ok`},
 }
+
+// explained is the decision with an id as replay explains it.
+func explained(t testing.TB, record *store.Record, id string) *replay.Explained {
+	t.Helper()
+	x, err := replay.ExplainID(t.Context(), record, config.RecordedRules, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func checkOf(form url.Values) *control.CheckRequest {
+	return &control.CheckRequest{URL: form.Get("url"), Agent: form.Get("agent"), Explain: true}
+}
+
+func styleOf(c reason.Class) string { return figures.Style(c) }

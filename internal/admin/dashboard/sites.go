@@ -130,7 +130,7 @@ func (d *Dashboard) site(r *http.Request) (*view, error) {
 
 // act does what a form asks for, and returns to the page that shows the result.
 func (d *Dashboard) act(r *http.Request) (*view, error) {
-	if d.Actions == nil {
+	if !d.MayAct(r.Context()) {
 		return nil, errReadOnly
 	}
 	of := r.PostFormValue("of")

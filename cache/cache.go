@@ -42,6 +42,7 @@ type Cache struct {
 	clock      func() time.Time
 	timeout    time.Duration // of a caller's wait
 	profile    rules.Profile
+	fetched    func(outcome string, took time.Duration) // nil: not called
 }
 
 // New returns an empty cache. It panics when config.Transport is nil.
@@ -58,6 +59,7 @@ func New(config Config) *Cache {
 		clock:   config.Now,
 		timeout: config.Timeout,
 		profile: config.Profile,
+		fetched: config.Fetched,
 	}
 	if c.shared != nil {
 		c.shared.Watch(c.changed)
@@ -252,9 +254,13 @@ func (c *Cache) refresh(o rules.Origin, as variantKey) (e *entry) {
 	if prev.copy() != nil {
 		tags = prev.validators
 	}
+	began := time.Now()
 	a := c.fetcher.fetch(o, as.userAgent, tags)
 	defer a.done()
 	e = next(prev, a, c.now(), rand.Float64(), c.profile)
+	if c.fetched != nil {
+		c.fetched(a.fetchOutcome(e), time.Since(began))
+	}
 	if !a.local { // the site was not asked: the next caller may have more luck
 		t.publish(&a, e)
 		p.set(as.key, e)

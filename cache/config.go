@@ -51,6 +51,9 @@ type Config struct {
 	// Shared has policies in common with other heeds, which must reach sites in
 	// the same way; nil: there are none.
 	Shared Shared
+	// Fetched is called after each fetch with one of FetchOutcomes and its duration; nil is
+	// not called.
+	Fetched func(outcome string, took time.Duration)
 }
 
 // withDefaults returns c with every zero field filled in.

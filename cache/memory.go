@@ -37,7 +37,9 @@ type Memory struct {
 	mu    sync.Mutex
 	slots map[*originSlot]struct{} // all in items: a range over a map begins at random
 	bytes int64                    // sum of what they count for
-	now   time.Time                // of the last pin
+	// states are the origins by the state of their policy.
+	states [rules.Available + 1]int
+	now    time.Time // of the last pin
 }
 
 // Bounds of a Memory without any.
@@ -118,6 +120,9 @@ func (m *Memory) countLocked(p *originSlot) {
 	size := p.size()
 	m.bytes += size - p.counted
 	p.counted = size
+	if _, held := m.slots[p]; held {
+		m.recountLocked(p, true)
+	}
 	for len(m.slots) > m.maxEntries || m.bytes > m.maxBytes {
 		victim := m.victimLocked()
 		if victim == nil {
@@ -149,6 +154,7 @@ func (m *Memory) victimLocked() *originSlot {
 
 func (m *Memory) removeLocked(p *originSlot) {
 	delete(m.slots, p)
+	m.recountLocked(p, false)
 	m.bytes -= p.counted
 	m.items.Delete(p.key)
 }
@@ -218,9 +224,11 @@ type originSlot struct {
 	lastUsed  atomic.Int64 // nanoseconds since 1970
 	reused    atomic.Bool  // after its fetch
 	persisted atomic.Bool  // the PolicyStore has the last entry
-	// The next two are guarded by Memory.mu.
-	counted int64 // size as counted in Memory.bytes
-	pins    int   // fetches under way
+	// The next four are guarded by Memory.mu.
+	counted int64       // size as counted in Memory.bytes
+	pins    int         // fetches under way
+	state   rules.State // as counted in Memory.states
+	stated  bool        // it is counted there
 
 	mu       sync.RWMutex
 	variants []*variant // that for all clients, which has no name, is the first

@@ -88,7 +88,11 @@ func (t *tunnel) clientConn(c net.Conn) *clientConn {
 func (t *tunnel) handshakeTLS(c *tunnelConn) {
 	p := t.proxy
 	conn := tls.Server(c, p.tlsConfig)
-	if err := conn.Handshake(); err != nil {
+	err := conn.Handshake()
+	if p.config.Handshake != nil {
+		p.config.Handshake(err)
+	}
+	if err != nil {
 		p.gate.CountTimeout(limit.HandshakeTime, err)
 		t.refused(c, t.handshakeReason(err), "the TLS handshake failed: "+endText(err))
 		return

@@ -129,6 +129,10 @@ type Config struct {
 	// Log takes what is not a decision. Nil discards.
 	Log *slog.Logger
 
+	// Handshake is called after each TLS handshake with a client, with its error. Nil is
+	// not called.
+	Handshake func(error)
+
 	// Load counts what clients hold, for all proxies that have the same one.
 	// Nil: a Load of this Proxy's own.
 	Load *limit.Load

@@ -57,7 +57,7 @@ func (c *cacheFlags) withFleet(a *console.App, do func(control.CacheAPI) error) 
 	if err != nil {
 		return err
 	}
-	store, err := route.OpenFleet(cfg, a.Environ, slog.New(slog.DiscardHandler))
+	store, err := route.OpenFleet(cfg, a.Environ, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		return err
 	}

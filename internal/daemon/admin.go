@@ -51,7 +51,7 @@ func (d *daemon) openAdmin(cfg *config.Config) (*adminListener, error) {
 	pages := d.dashboard(cfg)
 	return &adminListener{l, admin.New(admin.Config{
 		Live: func() *admin.Settings { return d.current.Load().admin }, Health: d.health,
-		Dashboard: pages, ProxyName: d.shared.Name, Log: d.log,
+		Metrics: d.metrics.Handler(), Dashboard: pages, ProxyName: d.shared.Name, Log: d.log,
 	}), pages}, nil
 }
 

@@ -45,14 +45,13 @@ func startDaemon(t *testing.T, change func(*daemon)) (*daemon, string) {
 		t.Fatal(err)
 	}
 	app := &console.App{Environ: []string{}, Defaults: testkit.BuiltIn(t), Now: time.Now}
-	d, err := newDaemon(app, &serveEnv{cfg: cfg, joinHash: cfg.JoinHash(), state: stateDir}, &resources{
+	d := &daemon{background: true, resources: &resources{
 		authority: authority, log: slog.New(slog.DiscardHandler), level: &slog.LevelVar{}, decisionLog: audit.NewLog(slog.DiscardHandler, nil),
 		Options: route.Options{Turns: pace.New(pace.Config{})},
-	})
-	if err != nil {
+	}}
+	if err := d.prepare(app, &serveEnv{cfg: cfg, joinHash: cfg.JoinHash(), state: stateDir}); err != nil {
 		t.Fatal(err)
 	}
-	d.background = true
 	if change != nil {
 		change(d)
 	}

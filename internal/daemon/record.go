@@ -56,6 +56,9 @@ func (o *resources) openRecord(cfg *config.Config, stateDir string) error {
 		return err
 	}
 	how := c.StoreOptions(privacy, o.log)
+	if o.metrics != nil {
+		how.Committed = o.metrics.CommitDone
+	}
 	how.Keep, how.MaxSize = c.Keep, int64(c.MaxSize)
 	path := cmp.Or(c.File, filepath.Join(stateDir, state.AuditFile))
 	o.record, err = store.Open(path, how)
@@ -83,6 +86,9 @@ func (d *daemon) recorders() recorders {
 	all := recorders{d.decisionLog}
 	if d.record != nil {
 		all = append(all, d.record)
+	}
+	if d.metrics != nil {
+		all = append(all, d.metrics)
 	}
 	return append(all, d.tally, d.busy, d.reach)
 }

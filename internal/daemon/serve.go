@@ -108,6 +108,10 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 		o.decisionLog.Close("heed: cut off, since heed is stopping")
 		_ = written.Drain(console.DrainTimeout) // a log that cannot be written cannot report that
 	}()
+	d := &daemon{resources: o, background: c.Background}
+	if cfg.Admin.Listen != "" && !c.Background {
+		d.openMetrics()
+	}
 	if err = o.openRecord(cfg, state); err != nil {
 		return err
 	}
@@ -120,7 +124,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 			o.log.Error("the policies file could not be closed", "error", err)
 		}
 	}()
-	if o.Fleet, err = route.OpenFleet(cfg, a.Environ, o.log); err != nil {
+	if o.Fleet, err = route.OpenFleet(cfg, a.Environ, o.log, o.fleetFailed); err != nil {
 		return err
 	}
 	if o.Fleet != nil {
@@ -129,12 +133,10 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 	turns := openTurnsFile(filepath.Join(state, turnsName), o.Fleet, o.log)
 	defer turns.close()
 	o.Turns = turns.turns
-	d, err := newDaemon(a, env, o)
-	if err != nil {
+	if err := d.prepare(a, env); err != nil {
 		return err
 	}
 	d.loadSettings = func() (*config.Config, string, error) { return c.settings(a, cfg) }
-	d.background = c.Background
 	return d.serve(a, signals, env)
 }
 
@@ -206,18 +208,18 @@ func (c *ServeCmd) lock(a *console.App, stateDir string) (*state.Lock, error) {
 	return lock, err
 }
 
-// newDaemon returns a daemon with what all listeners share: the current settings, the
-// record and the name.
-func newDaemon(a *console.App, env *serveEnv, o *resources) (*daemon, error) {
+// prepare sets what all listeners of d share: the current settings, the record and the
+// name. The resources of d are open.
+func (d *daemon) prepare(a *console.App, env *serveEnv) error {
+	o := d.resources
 	name, err := ProxyName(env.cfg, env.state)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o.Self, o.Memory, o.FetchLimits = &upstream.Addrs{}, route.PolicyMemory(env.cfg), &cache.FetchLimits{}
-	d := &daemon{
-		resources: o, state: env.state, environ: a.Environ, tally: &audit.Tally{}, busy: &busy.Counter{}, reach: &reach.Tracker{}, now: a.Now, since: a.Now(),
-		idleFor: idleTimeout, stopping: make(chan struct{}), failed: make(chan error, 3), runs: map[string]*runSession{},
-	}
+	d.state, d.environ, d.now, d.since = env.state, a.Environ, a.Now, a.Now()
+	d.tally, d.busy, d.reach = &audit.Tally{}, &busy.Counter{}, &reach.Tracker{}
+	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 3), map[string]*runSession{}
 	o.ProxyUsed = d.reach.ProxyUsed
 	d.shared = proxy.Config{
 		Name: name, Live: d.settings.Load, Recorder: d.recorders(), Leaves: o.authority, Self: o.Self,
@@ -225,17 +227,21 @@ func newDaemon(a *console.App, env *serveEnv, o *resources) (*daemon, error) {
 		CACert: func() ([]byte, error) { return []byte(rootsPEM(o.authority)), nil },
 		Bundle: func() ([]byte, error) { return ca.Bundle(o.authority, nil) },
 	}
+	if d.metrics != nil {
+		d.shared.Handshake = d.metrics.ClientHandshake
+	}
 	first, err := d.newRuntimeConfig(env.cfg, env.joinHash)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.applyLocked(first)
 	d.grants, err = openGrants(&grants{path: filepath.Join(env.state, grantsFile), log: o.log, now: a.Now, amend: d.amend})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.shared.Settings = *d.settings.Load()
-	return d, nil
+	d.metrics.Reloaded(d.since, nil)
+	return nil
 }
 
 // serve serves on the shared listeners, or in the background the runs that join, until a

@@ -15,6 +15,7 @@ import (
 	"heed/internal/ca"
 	"heed/internal/config"
 	"heed/internal/control"
+	"heed/internal/metrics"
 	"heed/internal/remark"
 	"heed/internal/room"
 	"heed/internal/route"
@@ -28,12 +29,13 @@ import (
 type resources struct {
 	authority     *ca.Authority
 	log           *slog.Logger
-	level         *slog.LevelVar // of log and of decisionLog
-	decisionLog   *audit.Log     // takes the decisions as log lines
-	record        *store.Writer  // nil: decisions are written to the log only
-	unrecorded    error          // why record could not be opened; nil: no failure
-	recordRoom    *room.Growth   // of the files of record; nil: it is not enabled
-	route.Options                // of all routes
+	level         *slog.LevelVar   // of log and of decisionLog
+	decisionLog   *audit.Log       // takes the decisions as log lines
+	record        *store.Writer    // nil: decisions are written to the log only
+	unrecorded    error            // why record could not be opened; nil: no failure
+	recordRoom    *room.Growth     // of the files of record; nil: it is not enabled
+	metrics       *metrics.Metrics // nil: there is no admin listener
+	route.Options                  // of all routes
 }
 
 // runtimeConfig is one version of the settings, with what they open. It is immutable: a
@@ -134,6 +136,7 @@ func (d *daemon) reload() (*control.ReloadReply, error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
 	done, err := d.reloadLocked()
+	d.metrics.Reloaded(d.now(), err)
 	if err != nil {
 		d.log.Error("the settings were not reloaded; the previous ones stay in effect", "config", control.ShortHash(d.current.Load().cfg.Hash()), "error", err)
 		return nil, err

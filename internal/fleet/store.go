@@ -83,6 +83,9 @@ type Options struct {
 	// RootCAs are what its certificate is verified against, with rediss://;
 	// nil: the system's.
 	RootCAs *x509.CertPool
+	// Failed is called for each question that the store did not answer, with one of Ops;
+	// nil is not called.
+	Failed func(op string)
 	// Log receives a line when the store becomes unreachable and when it is back. It must not be nil.
 	Log *slog.Logger
 }
@@ -92,6 +95,7 @@ type Options struct {
 type Store struct {
 	client redis.UniversalClient
 	log    *slog.Logger
+	failed func(op string)
 	sender string // this process, in messages of changes
 	hosts  string // for people
 
@@ -128,7 +132,7 @@ func Open(options Options) (*Store, error) {
 	o.MaxRetries, o.DialerRetries = -1, 1 // callers continue without it
 	o.DisableIdentity = true
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	s := &Store{client: newClient(o), log: options.Log, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), kept: map[*script]bool{}}
+	s := &Store{client: newClient(o), log: options.Log, failed: options.Failed, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), kept: map[*script]bool{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.spawn(func() { s.do(s.ctx, nil, keyPrefix+"start", s.probe(keyPrefix+"start")) })
 	return s, nil
@@ -209,9 +213,35 @@ func (s *Store) do(ctx context.Context, of *script, key string, op func(context.
 	case err == errUnknown:
 		s.answered(nil, spent, asked)
 	case ctx.Err() == nil: // else the caller has lost patience, and the store no part in it
+		s.count(of)
 		s.markAway(of, key, err)
 	}
 	return false
+}
+
+// Operations of the store, for Options.Failed.
+const (
+	opPolicies = "policies" // entries of origins, and who fetches them
+	opTurns    = "turns"    // turns and pauses at sites
+	opOther    = "other"    // whether the store works, and which heeds there are
+)
+
+// Ops returns all operations.
+func Ops() []string { return []string{opPolicies, opTurns, opOther} }
+
+// count reports a question that failed. of is its script; nil for others.
+func (s *Store) count(of *script) {
+	if s.failed == nil {
+		return
+	}
+	switch of {
+	case newerScript, leaseScript, renewScript, endScript, dropScript:
+		s.failed(opPolicies)
+	case askScript, movedScript, startedScript, heldScript, holdScript:
+		s.failed(opTurns)
+	default:
+		s.failed(opOther)
+	}
 }
 
 // spentLocked is what slow answers have taken, as far as it is not forgotten.

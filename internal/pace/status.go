@@ -44,6 +44,7 @@ type Counts struct {
 
 	Sites   int `json:"sites"` // at which something is known of the last start, or holds
 	Waiting int `json:"waiting"`
+	Paused  int `json:"paused"` // sites at which no request may start now
 }
 
 // SiteStatus is how things are at one site.
@@ -73,9 +74,13 @@ func (t *Scheduler) Counts() Counts {
 		Turns: c.turns.Load(), Waits: c.waits.Load(), Waited: time.Duration(c.waited.Load()), Refused: c.refused.Load(),
 		Left: c.left.Load(), Holds: c.holds.Load(), Clamped: c.clamped.Load(),
 	}
+	now := time.Now()
 	for _, s := range t.all() {
 		s.mu.Lock()
 		n.Waiting += len(s.queue)
+		if s.pause.holds(now) {
+			n.Paused++
+		}
 		s.mu.Unlock()
 		n.Sites++
 	}

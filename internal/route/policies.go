@@ -60,7 +60,7 @@ func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Con
 		Profile:   profile,
 		Transport: r.Transport, PerFetch: r.Transport.GuardRedirects(),
 		UserAgent: cache.DefaultUserAgent(p.cfg.Contact),
-		Memory:    p.Memory, Limits: p.FetchLimits, Route: id + " " + profile.String(),
+		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Route: id + " " + profile.String(),
 	}
 	if p.Turns != nil {
 		guarded := c.PerFetch
@@ -122,7 +122,7 @@ func (p *Pool) shared() (*fleet.Policies, error) {
 }
 
 // OpenFleet opens the store of the fleet; nil when none is configured.
-func OpenFleet(cfg *config.Config, environ []string, log *slog.Logger) (*fleet.Store, error) {
+func OpenFleet(cfg *config.Config, environ []string, log *slog.Logger, failed func(op string)) (*fleet.Store, error) {
 	url, err := config.FleetURL(cfg, environ)
 	if url == "" || err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func OpenFleet(cfg *config.Config, environ []string, log *slog.Logger) (*fleet.S
 			return nil, fmt.Errorf("fleet.ca_file: %w", err)
 		}
 	}
-	return fleet.Open(fleet.Options{URL: url, RootCAs: roots, Log: log})
+	return fleet.Open(fleet.Options{URL: url, RootCAs: roots, Log: log, Failed: failed})
 }
 
 // pacedTransport sends heed's own fetches. They are never delayed, but the pacing of the

@@ -59,6 +59,9 @@ type Options struct {
 	Fleet       *fleet.Store                  // nil: no fleet
 	Turns       *pace.Scheduler               // counts fetches of robots.txt; nil: none
 	ProxyUsed   func(proxy string, err error) // as in upstream.TransportConfig; may be nil
+	Connections *upstream.Counts              // counts connections to sites; nil: none
+
+	Fetched func(outcome string, took time.Duration) // as in cache.Config; may be nil
 }
 
 // Pool holds the open routes of one configuration. It is safe for concurrent use.
@@ -265,6 +268,7 @@ func (p *Pool) transport(proxy *control.UpstreamProxy, roots string) (*upstream.
 		ResponseHeaderTimeout: p.cfg.Upstream.ResponseHeaderTimeout,
 		Self:                  p.Self,
 		ProxyUsed:             p.ProxyUsed,
+		Counts:                p.Connections,
 	}, hosts...), nil
 }
 

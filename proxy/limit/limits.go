@@ -172,6 +172,15 @@ func (k Kind) Fixed() bool { return k == Heads || k == HeadsPerClient || k == Op
 // number, and not the size or the time of a request.
 func (k Kind) Temporary() bool { return k <= RefusalsPerClient }
 
+// Kinds returns all kinds.
+func Kinds() []Kind {
+	all := make([]Kind, kinds)
+	for i := range all {
+		all[i] = Kind(i)
+	}
+	return all
+}
+
 // Exceeded is the error of a request or a connection that a limit stops.
 type Exceeded struct {
 	Kind  Kind

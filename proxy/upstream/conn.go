@@ -190,7 +190,7 @@ func (d *dialer) dialTLS(ctx context.Context, _, addr string) (net.Conn, error) 
 	if ctx.Value(http1Only{}) != nil {
 		config.NextProtos = config.NextProtos[1:]
 	}
-	c, err := handshake(ctx, raw, addr, config)
+	c, err := d.handshake(ctx, raw, addr, config)
 	if err != nil {
 		return nil, err
 	}
@@ -206,11 +206,11 @@ func (d *dialer) dialProxyTLS(ctx context.Context, addr string) (*tls.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	return handshake(ctx, raw, addr, &tls.Config{RootCAs: d.RootCAs, MinVersion: tls.VersionTLS12})
+	return d.handshake(ctx, raw, addr, &tls.Config{RootCAs: d.RootCAs, MinVersion: tls.VersionTLS12})
 }
 
 // handshake makes a TLS connection to addr of raw, which it closes when that fails.
-func handshake(ctx context.Context, raw net.Conn, addr string, config *tls.Config) (*tls.Conn, error) {
+func (d *dialer) handshake(ctx context.Context, raw net.Conn, addr string, config *tls.Config) (*tls.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		raw.Close()
@@ -220,7 +220,9 @@ func handshake(ctx context.Context, raw net.Conn, addr string, config *tls.Confi
 	c := tls.Client(raw, config)
 	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
 	defer cancel()
-	if err := c.HandshakeContext(ctx); err != nil {
+	err = c.HandshakeContext(ctx)
+	d.Counts.handshake(err)
+	if err != nil {
 		raw.Close()
 		return nil, err
 	}

@@ -71,6 +71,9 @@ type TransportConfig struct {
 	// are addresses. What Resolve contains is allowed unless it is refused expressly.
 	Destinations *Destinations
 
+	// Counts counts the connections; nil: they are not counted.
+	Counts *Counts
+
 	// Connect, if not nil, dials in place of everything above, and does the checks itself.
 	// Its connections serve one request each.
 	Connect func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -249,7 +252,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		}
 		return d.Dialer.ControlContext(ctx, network, address, conn)
 	}
-	return netDialer.DialContext(ctx, network, addr)
+	return d.Counts.dial(func() (net.Conn, error) { return netDialer.DialContext(ctx, network, addr) })
 }
 
 // checkDial checks what is dialled by its name. The proxy that Proxy returned is

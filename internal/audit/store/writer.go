@@ -31,6 +31,10 @@ type Options struct {
 	Keep    time.Duration // maximum age of decisions; 0: any
 	MaxSize int64         // maximum octets of the files together; the oldest decisions are removed; 0: any
 
+	// Committed is called after each write of decisions, with the time that they waited
+	// for it; nil is not called.
+	Committed func(took time.Duration)
+
 	Privacy *audit.Privacy   // nil: everything is kept
 	Log     *slog.Logger     // for errors of the record; nil: none
 	Now     func() time.Time // nil: time.Now

@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"runtime/debug"
+
+	"heed/cache"
+	"heed/internal/console"
+	"heed/internal/fleet"
+	"heed/internal/metrics"
+	"heed/internal/signal"
+	"heed/proxy/limit"
+	"heed/proxy/upstream"
+	"heed/rules"
+)
+
+// policyStates are the names of the states of policies.
+var policyStates = map[rules.State]string{rules.Available: "available", rules.Unavailable: "unavailable", rules.Unreachable: "unreachable"}
+
+// openMetrics begins to count for /metrics. It is called before the other resources are
+// opened, which report to it.
+func (d *daemon) openMetrics() {
+	c := metrics.Config{
+		Version: console.Version(), Commit: commit(), FetchOutcomes: cache.FetchOutcomes(),
+		FleetOps: fleet.Ops(), Gauges: d.gauges,
+	}
+	for _, a := range signal.SiteAnswers() {
+		c.SiteAnswers = append(c.SiteAnswers, string(a))
+	}
+	for _, k := range limit.Kinds() {
+		c.Limits = append(c.Limits, k.String())
+	}
+	for state := rules.Unreachable; state <= rules.Available; state++ {
+		c.PolicyStates = append(c.PolicyStates, policyStates[state])
+	}
+	d.metrics = metrics.New(c)
+	d.Connections, d.Fetched = &upstream.Counts{}, d.metrics.FetchDone
+}
+
+// commit returns the revision that this program was built from; empty when it is unknown.
+func commit() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// fleetFailed counts a question that the store of the fleet did not answer.
+func (o *resources) fleetFailed(op string) {
+	if o.metrics != nil {
+		o.metrics.FleetFailed(op)
+	}
+}
+
+// gauges returns what metrics reads at each scrape.
+func (d *daemon) gauges() metrics.Gauges {
+	load, turns, policies, conns := d.shared.Load.Status(), d.Turns.Counts(), d.Memory.Counts(), d.Connections.Read()
+	g := metrics.Gauges{
+		InFlight: load.Requests, TurnsWaiting: turns.Waiting, SitesPaused: turns.Paused,
+		Policies: map[string]int{}, PoliciesBytes: policies.Bytes,
+		Connecting: conns.Connecting, Open: conns.Open, SiteHandshakes: [2]uint64{conns.Failed, conns.OK},
+		CANotAfter: d.authority.NotAfter(), LimitHits: load.Reached, FleetUp: d.Fleet == nil || !d.Fleet.Health().Away,
+	}
+	for state, n := range policies.States {
+		g.Policies[policyStates[state]] = n
+	}
+	switch {
+	case d.unrecorded != nil: // since the start: the record could not be opened
+		g.Unrecorded = d.metrics.Requests()
+	case d.record != nil:
+		g.Unrecorded = d.record.Lost()
+	}
+	if d.recordRoom != nil {
+		g.AuditBytes = d.recordRoom.Now(d.now()).Bytes
+	}
+	return g
+}

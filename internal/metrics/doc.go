@@ -1,0 +1,12 @@
+// Package metrics counts what heed does, for Prometheus.
+//
+// Metrics is one of the recorders of decisions: its counts come from the same audit.Entry
+// as the record. An entry is counted when its exchange ends, since only then its class is
+// known and a counter never decreases. Labels have fixed sets of values, so that no client
+// and no site can add time series, and every series is present from the start.
+//
+// What is measured elsewhere is either reported to a method (FetchDone, CommitDone) or
+// read when the metrics are requested (Gauges).
+//
+// Outside package: github.com/prometheus/client_golang.
+package metrics

@@ -13,7 +13,11 @@ import (
 // refused here, everything else inside the tunnel, where the client sees it.
 func (x *exchange) connect(r *http.Request) {
 	d := x.req.locateTunnel(r)
-	if d.reason == "" && (headers.InVia(r.Header, x.proxy.config.Name) || x.proxy.config.Self.Has(x.req.origin.HostPort())) {
+	switch o := &x.req.origin; {
+	case d.reason != "":
+	case x.proxy.config.Self.HasHost(o.Host, o.Port):
+		d = denial{reason: rules.ReasonLoop, detail: ownAddress}
+	case headers.InVia(r.Header, x.proxy.config.Name):
 		d = denial{reason: rules.ReasonLoop, detail: "the tunnel would lead back to heed"}
 	}
 	if d.reason == "" {

@@ -179,8 +179,14 @@ func clientLeft(ctx context.Context, p *rules.Policy) bool {
 // evaluate returns the decision on q under p.
 func evaluate(q *acl.Query, p *rules.Policy) acl.Result {
 	o := q.Decide(p)
-	if o.Reason == rules.ReasonOriginUnreachable && errors.Is(p.Source().Err, upstream.ErrDestination) {
+	if o.Reason != rules.ReasonOriginUnreachable {
+		return o
+	}
+	switch err := p.Source().Err; {
+	case errors.Is(err, upstream.ErrDestination):
 		o.Reason = rules.ReasonDestination
+	case errors.Is(err, upstream.ErrSelf):
+		o.Reason, o.Unjudged = rules.ReasonLoop, true
 	}
 	return o
 }

@@ -83,6 +83,9 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 	case errors.Is(err, upstream.ErrDestination):
 		x.reply(refusal.Case{Reason: rules.ReasonDestination, Err: err})
 		o.Err = safetext.Error(err)
+	case errors.Is(err, upstream.ErrSelf):
+		x.reply(refusal.Case{Reason: rules.ReasonLoop, Err: err})
+		o.Err = safetext.Error(err)
 	default:
 		x.reply(refusal.Case{Reason: rules.ReasonOriginUnreachable, Err: err})
 		who := "site: "

@@ -126,6 +126,9 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string, exact bool) deni
 		}
 		q.setOrigin(origin)
 	}
+	if p.config.Self.HasHost(q.origin.Host, q.origin.Port) {
+		return denial{reason: rules.ReasonLoop, detail: ownAddress}
+	}
 	r.URL.Scheme, r.URL.Host = q.origin.Scheme, q.host
 	if q.mismatch == "" {
 		r.Host = q.host // the site is asked by the name that was judged
@@ -144,6 +147,9 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string, exact bool) deni
 	}
 	return checkFields(r, p.config.Name)
 }
+
+// ownAddress is the detail of a request that would come back to heed.
+const ownAddress = "the address is one that heed itself listens on"
 
 // setTarget makes the target that is judged and sent the octets of uri, and reports
 // whether they can be sent. u is uri as net/http has parsed it, and afterwards what

@@ -189,8 +189,8 @@ var table = map[rules.Reason]Info{
 	},
 	rules.ReasonLoop: {
 		Status: http.StatusBadGateway, Error: "proxy_loop_detected", notJudged: true,
-		Words:    "the request came through this heed already",
-		Sentence: "The request has come through this proxy before.",
+		Words:    "the request would come back to this heed, or has come through it already",
+		Sentence: "The request is for an address of this proxy itself, or has come through it before.",
 	},
 	rules.ReasonHostOnly: {
 		Status: http.StatusForbidden, Error: denied, refused: RefusedByRule,

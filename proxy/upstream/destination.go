@@ -3,12 +3,10 @@ package upstream
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"heed/internal/acl"
 	"heed/rules"
@@ -256,51 +254,4 @@ func (d Destination) carriedBy(a netip.Addr, port uint16) bool {
 		}
 	}
 	return false
-}
-
-// Addrs is the set of addresses a process listens on. The zero value is empty
-// and ready; it is safe for concurrent use.
-type Addrs struct {
-	mu    sync.RWMutex
-	addrs map[string]int
-}
-
-// Add adds an address; each Add needs a Remove.
-func (a *Addrs) Add(addr net.Addr) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.addrs == nil {
-		a.addrs = make(map[string]int)
-	}
-	a.addrs[addr.String()]++
-}
-
-// Remove undoes one Add of an address.
-func (a *Addrs) Remove(addr net.Addr) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.addrs[addr.String()]--; a.addrs[addr.String()] <= 0 {
-		delete(a.addrs, addr.String())
-	}
-}
-
-// Has reports whether hostPort, an address with port, is in the set. An
-// IPv4-mapped address is the address it maps, and the unspecified one (0.0.0.0
-// or ::) is every address of its port: systems connect it to themselves.
-func (a *Addrs) Has(hostPort string) bool {
-	ap, err := netip.ParseAddrPort(hostPort)
-	if err == nil {
-		ap = netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
-		hostPort = ap.String()
-	}
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	if err == nil && ap.Addr().IsUnspecified() {
-		for own := range a.addrs {
-			if strings.HasSuffix(own, ":"+strconv.Itoa(int(ap.Port()))) {
-				return true
-			}
-		}
-	}
-	return a.addrs[hostPort] > 0
 }

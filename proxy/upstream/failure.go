@@ -14,9 +14,6 @@ import (
 	"time"
 )
 
-// errSelf is returned by the dialler for an address that heed listens on.
-var errSelf = errors.New("the address is heed's own")
-
 // ErrUpgrade is the failure of a site that switches to a protocol the client did
 // not ask for.
 var ErrUpgrade = errors.New("the site switched protocols unasked")
@@ -165,7 +162,7 @@ func siteFailure(err error) (status int, errorType string) {
 	switch {
 	case errors.Is(err, ErrDestination):
 		return http.StatusBadGateway, "destination_ip_prohibited"
-	case errors.Is(err, errSelf):
+	case errors.Is(err, ErrSelf):
 		return http.StatusBadGateway, "proxy_loop_detected"
 	case errors.Is(err, ErrUpgrade):
 		return http.StatusBadGateway, "http_upgrade_failed"

@@ -179,7 +179,7 @@ func TestGuardRedirects_ARedirectNeverReachesHeedItself(t *testing.T) {
 	self.Add(net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.1.0.9:" + own)))
 	w := newTransports(t, TransportConfig{Self: self, Destinations: everywhere(t)})
 	port := n.Serve("127.1.0.1", testkit.RedirectTo("http://127.1.0.9:"+own+"/robots.txt"))
-	if src := policyOf(t, w, "127.1.0.1:"+port); !errors.Is(src.Err, errSelf) || asked.Load() != 0 {
+	if src := policyOf(t, w, "127.1.0.1:"+port); !errors.Is(src.Err, ErrSelf) || asked.Load() != 0 {
 		t.Errorf("%d requests, %+v", asked.Load(), src)
 	}
 }

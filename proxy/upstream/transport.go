@@ -276,7 +276,7 @@ func (d *dialer) checkDial(addr string, placed bool) (checkedHost, error) {
 // a port.
 func (d *dialer) mayReach(ctx context.Context, v checkedHost, address string) error {
 	if d.Self != nil && d.Self.Has(address) {
-		return errSelf
+		return ErrSelf
 	}
 	if err := checkFloor(ctx, address); err != nil {
 		return err

@@ -1,0 +1,113 @@
+package upstream
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// ErrSelf is wrapped by the error of a connection to an address that heed listens on.
+var ErrSelf = errors.New("the address is heed's own")
+
+// Addrs is the set of addresses that a process listens on. The zero value is empty
+// and ready; it is safe for concurrent use.
+type Addrs struct {
+	mu    sync.RWMutex
+	addrs map[netip.AddrPort]int
+	ports map[uint16]int // of addrs: most requests are for a port that none has
+}
+
+// Add adds an address; each Add needs a Remove. Addresses that are not of TCP, such as
+// that of a Unix socket, are left out: no site has one.
+func (a *Addrs) Add(addr net.Addr) { a.count(addr, 1) }
+
+// Remove undoes one Add of an address.
+func (a *Addrs) Remove(addr net.Addr) { a.count(addr, -1) }
+
+func (a *Addrs) count(addr net.Addr, n int) {
+	at, err := netip.ParseAddrPort(addr.String())
+	if err != nil {
+		return
+	}
+	at = netip.AddrPortFrom(plain(at.Addr()), at.Port())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.addrs == nil {
+		a.addrs, a.ports = map[netip.AddrPort]int{}, map[uint16]int{}
+	}
+	if a.addrs[at] += n; a.addrs[at] <= 0 {
+		delete(a.addrs, at)
+	}
+	if a.ports[at.Port()] += n; a.ports[at.Port()] <= 0 {
+		delete(a.ports, at.Port())
+	}
+}
+
+// plain returns an address without its zone, an IPv4-mapped one as the IPv4 address.
+func plain(a netip.Addr) netip.Addr { return a.WithZone("").Unmap() }
+
+// Has reports whether hostPort, a host or an address with a port, is in the set; see
+// HasHost.
+func (a *Addrs) Has(hostPort string) bool {
+	host, text, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return false
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && a.HasHost(host, uint16(port))
+}
+
+// HasHost reports whether a connection to host and port leads to an address of the set, as
+// far as the host shows it: an address, in canonical form, or a name of this machine
+// (RFC 6761 §6.3). An IPv4-mapped address is the address that it maps. The unspecified
+// address (0.0.0.0 or ::) as a destination is every address of its port, since systems
+// connect it to themselves; in the set it is every address of this machine.
+func (a *Addrs) HasHost(host string, port uint16) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.ports[port] == 0 {
+		return false
+	}
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return a.hasLocked(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) || a.hasLocked(netip.IPv6Loopback(), port)
+	}
+	to, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	for _, to := range append(embedded(to), plain(to)) {
+		if a.hasLocked(to, port) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Addrs) hasLocked(to netip.Addr, port uint16) bool {
+	for own := range a.addrs {
+		at := own.Addr()
+		switch {
+		case own.Port() != port:
+		case at == to, to.IsUnspecified(), at.IsUnspecified() && (at.Is6() || to.Is4()) && isLocal(to):
+			return true
+		}
+	}
+	return false
+}
+
+// isLocal reports whether an address belongs to this machine.
+func isLocal(a netip.Addr) bool {
+	if a.IsLoopback() {
+		return true
+	}
+	all, err := net.InterfaceAddrs()
+	for _, i := range all {
+		if p, bad := netip.ParsePrefix(i.String()); bad == nil && plain(p.Addr()) == a {
+			return true
+		}
+	}
+	return err != nil // not known: heed does not connect to itself
+}

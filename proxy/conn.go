@@ -28,14 +28,15 @@ import (
 // part that requests use (h2.go).
 type clientConn struct {
 	net.Conn
-	proxy     *Proxy
-	counted   *limit.Conn            // the network connection that it is, or is inside
-	heads     *head.Reader           // of Conn; nil for HTTP/2
-	client    acl.ClientInfo         // as far as it is known before a request
-	tunnel    *tunnel                // nil outside tunnels
-	phrase    atomic.Pointer[string] // of the next status line; nil: net/http's
-	answering atomic.Bool            // a handler has taken the request
-	ended     atomic.Bool            // heed has answered in place of net/http: nothing more is sent
+	proxy      *Proxy
+	counted    *limit.Conn            // the network connection that it is, or is inside
+	heads      *head.Reader           // of Conn; nil for HTTP/2
+	client     acl.ClientInfo         // as far as it is known before a request
+	tunnel     *tunnel                // nil outside tunnels
+	redirected *redirectedConn        // of a tunnel that no CONNECT has opened, until its octets are its own; else nil
+	phrase     atomic.Pointer[string] // of the next status line; nil: net/http's
+	answering  atomic.Bool            // a handler has taken the request
+	ended      atomic.Bool            // heed has answered in place of net/http: nothing more is sent
 }
 
 // newClientConn returns c, on which HTTP/1 is spoken, as a server takes it; t is nil
@@ -46,6 +47,15 @@ func (p *Proxy) newClientConn(c net.Conn, counted *limit.Conn, client acl.Client
 		Head: int(p.config.Limits.HeaderBytes) + headSlack, Hold: own.holdHead, Drop: counted.DropHead,
 	}}
 	return own
+}
+
+// redirection returns the redirected connection that c is, or is inside; nil for one that
+// its client has made to heed.
+func (c *clientConn) redirection() *redirectedConn {
+	if c.tunnel != nil {
+		return c.tunnel.redirected
+	}
+	return c.redirected
 }
 
 // headSlack is how many octets more than Server.MaxHeaderBytes net/http takes of a

@@ -67,6 +67,9 @@ func (x *exchange) httpsMode() (mode acl.HTTPS, unseen rules.Reason) {
 	if h != acl.NoHTTPS && x.proxy.config.OwnServices.has(&x.req) {
 		return acl.Tunnel, rules.ReasonOwnService
 	}
+	if a := x.req.conn.redirected; h != acl.NoHTTPS && a != nil && a.opaque {
+		return acl.Tunnel, rules.ReasonNotHTTP
+	}
 	if h == acl.Intercept && x.req.effective.MayPassUnseen() && x.proxy.caTrust.Rejects(x.req.trustClient(x.entry.Client), x.entry.Time) {
 		return acl.Tunnel, rules.ReasonUntrusted
 	}
@@ -74,10 +77,10 @@ func (x *exchange) httpsMode() (mode acl.HTTPS, unseen rules.Reason) {
 }
 
 // mayIntercept refuses a CONNECT whose client has rejected the CA twice, so that
-// the answer explains it, and one for which no certificate can be made.
+// the answer explains it (a redirected connection would have none), and one for which no certificate can be made.
 func (x *exchange) mayIntercept() denial {
 	p, host := x.proxy, safetext.Printable(x.req.origin.Host, 100)
-	if !x.req.effective.MayPassUnseen() && p.caTrust.Explains(x.req.trustClient(x.entry.Client), x.entry.Time) {
+	if x.req.conn.redirected == nil && !x.req.effective.MayPassUnseen() && p.caTrust.Explains(x.req.trustClient(x.entry.Client), x.entry.Time) {
 		return denial{reason: rules.ReasonUntrusted, detail: "its last tunnels to " + host + " ended in the TLS handshake with heed; one is let through again a minute after the last"}
 	}
 	if _, err := p.config.Leaves.Leaf(x.req.origin.Host); err != nil { // here the client can read the answer

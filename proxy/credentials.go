@@ -12,9 +12,10 @@ import (
 )
 
 // stillAdmitted decides whether a client that was admitted before may use this proxy
-// under r: its user was not removed since, and has the same password.
+// under r: its user was not removed since, and has the same password. A
+// redirected connection has no user.
 func (q *request) stillAdmitted(r *acl.Rules) denial {
-	if d := q.checkAddress(r); d.reason != "" || r.Users == nil {
+	if d := q.checkAddress(r); d.reason != "" || r.Users == nil || q.conn.redirection() != nil {
 		return d
 	}
 	switch proof := r.Users.Proof(q.client.User); {

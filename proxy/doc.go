@@ -18,6 +18,10 @@
 // to handle through an inner http.Server, so that there is one way to decide. Or its
 // host is judged, and the tunnel is passed on unread (tunnel.go, hello.go).
 //
+// A connection that the kernel has redirected (transparent.go) joins this way after its
+// first octets: TLS as a CONNECT to the name in its hello would, and HTTP as what is inside
+// an intercepted tunnel, where each request names its site.
+//
 // A Recorder stores decisions. heed has three, which internal/daemon chooses: the log
 // (internal/audit/log.go), the record audit.db (internal/audit/store/writer.go) and the
 // counts (internal/audit/tally.go).

@@ -32,7 +32,9 @@ type tunnel struct {
 	resumed    bool  // the client accepted the certificate in an earlier connection
 	leafErr    error // why there was none to send
 	conn       *tunnelConn
-	handshake  int64 // records with data that belong to the handshake
+	handshake  int64           // records with data that belong to the handshake
+	redirected *redirectedConn // the redirected connection that is the tunnel; nil: a CONNECT opened it
+	unnamed    bool            // no name is known of the site of redirected: each request has its own
 	requests   atomic.Int64
 	streams    streams // of HTTP/2
 }
@@ -44,7 +46,9 @@ func (x *exchange) intercept(c *tunnelConn) {
 	t := &tunnel{
 		proxy: p, addr: x.entry.Client, client: x.req.client, proof: x.req.proof, counted: x.req.conn.counted,
 		userAgent: x.req.userAgent, trust: catrust.Attempt{Client: x.req.trustClient(x.entry.Client)}, origin: x.req.origin, opened: x.entry.Time, conn: c,
+		redirected: x.req.conn.redirected,
 	}
+	t.unnamed = t.redirected != nil && t.redirected.unnamed
 	c.tunnel = t
 	p.open.add(c)
 	defer p.open.remove(c)
@@ -190,6 +194,9 @@ func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 	}
 	e.Method, e.UserAgent, e.Agent = http.MethodConnect, t.userAgent, t.proxy.agents.agentOf(t.userAgent)
 	e.Outcome.Duration = e.Time.Sub(t.opened)
+	if t.redirected != nil {
+		detail = t.redirected.describe(detail)
+	}
 	t.proxy.note(e, rules.Refuse, reason, detail)
 }
 

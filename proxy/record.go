@@ -27,6 +27,9 @@ func (x *exchange) record() {
 	if !x.throttle() {
 		return
 	}
+	if a := x.req.conn.redirection(); a != nil {
+		x.entry.Detail = a.describe(x.entry.Detail)
+	}
 	if err := x.proxy.config.Recorder.Decided(&x.entry); err != nil {
 		x.deny(denial{reason: rules.ReasonRecord, detail: err.Error()})
 		return
@@ -100,7 +103,9 @@ func (x *exchange) end() {
 		x.turns.end()
 	}
 	o, w := &x.entry.Outcome, &x.writer
-	o.Status = w.status
+	if o.Status = w.status; x.req.conn.redirected != nil && !w.hijacked {
+		o.Status = 0 // no client has read it
+	}
 	o.BytesIn = x.upload.n.Load()
 	o.BytesOut = w.written
 	var revoked *string

@@ -68,7 +68,7 @@ func (q *request) admit(r *http.Request) denial {
 }
 
 func (q *request) checkClient(r *http.Request) denial {
-	if q.conn.tunnel != nil {
+	if q.conn.tunnel != nil || q.conn.redirected != nil {
 		return q.stillAdmitted(q.settings.Rules)
 	}
 	if d := q.checkAddress(q.settings.Rules); d.reason != "" {

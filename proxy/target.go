@@ -19,6 +19,14 @@ import (
 // served by another (RFC 9110 §7.4). Where both are observed only, q.mismatch
 // names the difference.
 func (q *request) locateInTunnel(p *Proxy, r *http.Request, t *tunnel) denial {
+	site, made := t.origin, "the tunnel was opened to "
+	if t.redirected != nil {
+		made = "the connection was made to "
+	}
+	if t.unnamed {
+		site = t.siteOf(r.Host)
+		q.setOrigin(site)
+	}
 	if !r.URL.IsAbs() {
 		r.URL.Scheme, r.URL.Host = t.origin.Scheme, q.host
 	}
@@ -33,10 +41,10 @@ func (q *request) locateInTunnel(p *Proxy, r *http.Request, t *tunnel) denial {
 		if n.what == "the TLS server name" && n.authority == "" {
 			continue
 		}
-		if o, err := rules.ParseOrigin(n.scheme, n.authority); err == nil && o == t.origin {
+		if o, err := rules.ParseOrigin(n.scheme, n.authority); err == nil && o == site {
 			continue
 		}
-		detail := n.what + " names " + safetext.Quote(n.shown) + ", but the tunnel was opened to " + q.host
+		detail := n.what + " names " + safetext.Quote(n.shown) + ", but " + made + q.host
 		if q.identify(p); !q.observedAt(n.scheme, n.authority, p.config.Now()) {
 			q.target = r.URL.RequestURI()
 			return denial{reason: rules.ReasonHostMismatch, detail: detail}
@@ -44,6 +52,15 @@ func (q *request) locateInTunnel(p *Proxy, r *http.Request, t *tunnel) denial {
 		q.mismatch = cmp.Or(q.mismatch, detail)
 	}
 	return denial{}
+}
+
+// siteOf returns the site of a request for authority in t, whose connection was made to an
+// address: what authority names, as far as that can be at the address, or the address.
+func (t *tunnel) siteOf(authority string) rules.Origin {
+	if o, err := rules.ParseOrigin(t.origin.Scheme, authority); err == nil && t.redirected.isSite(o) {
+		return o
+	}
+	return t.origin
 }
 
 // locateTunnel finds where a CONNECT leads to.

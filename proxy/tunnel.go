@@ -55,9 +55,11 @@ func (x *exchange) passTunnel(c *tunnelConn) {
 	if remark := x.remark(); remark != "" {
 		reply = "HTTP/1.1 200 Connection established\r\nProxy-Status: " + remark + "\r\n\r\n"
 	}
-	if _, err := io.WriteString(c.Conn, reply); err != nil {
-		t.endedBy("client: " + safetext.Error(err))
-		return
+	if c.redirected == nil {
+		if _, err := io.WriteString(c.Conn, reply); err != nil {
+			t.endedBy("client: " + safetext.Error(err))
+			return
+		}
 	}
 	t.relay()
 }

@@ -16,17 +16,21 @@ type tunnelConn struct {
 	head   []byte
 	tunnel *tunnel // nil for one that is not intercepted, and for WebSockets
 
+	redirected *redirectedConn // that it is the octets of; nil: a client's own request has opened it
+
 	lasting     atomic.Pointer[exchange] // a tunnel that is not intercepted, or a WebSocket; else nil
 	revoked     atomic.Pointer[string]   // why recheck ended it; nil: it did not
 	read, wrote atomic.Int64             // octets that passed
 	records     tlsRecords               // of the client; meaningless where it does not speak TLS
 }
 
-// open answers the CONNECT and returns the first octet from inside without
+// open answers the CONNECT, if there was one, and returns the first octet from inside without
 // consuming it.
 func (c *tunnelConn) open() (byte, error) {
-	if _, err := io.WriteString(c.Conn, established); err != nil {
-		return 0, err
+	if c.redirected == nil {
+		if _, err := io.WriteString(c.Conn, established); err != nil {
+			return 0, err
+		}
 	}
 	if len(c.head) == 0 {
 		b := make([]byte, 1)

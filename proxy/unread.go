@@ -150,6 +150,9 @@ func (u *unread) reject(a refusal.Case) {
 	u.entry.Decision, u.entry.Detail = rules.Decision{Reason: a.Reason}, detail
 	a.Entry, a.Host, a.Proxy = &u.entry, q.origin.Host, u.refuser()
 	u.entry.Outcome.Status = refusal.New(a).Status
+	if r := q.conn.redirection(); r != nil {
+		detail = r.describe(detail)
+	}
 	if p.note(&u.entry, rules.Refuse, a.Reason, detail) {
 		c := q.conn.Conn
 		if _, err := c.Write(refusal.Raw(a, u.seen)); err == nil {

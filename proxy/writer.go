@@ -176,7 +176,10 @@ func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if c, ok := conn.(*clientConn); ok {
 		conn, head = c.Conn, append(head, c.heads.Rest()...)
 	}
-	t := &tunnelConn{Conn: conn, head: head}
+	t, taken := conn.(*tunnelConn)
+	if !taken {
+		t = &tunnelConn{Conn: conn, head: head}
+	}
 	if w.status != 0 { // a WebSocket: finish closes it when either side ends
 		w.exchange.upgraded = t
 		w.exchange.proxy.open.add(t)

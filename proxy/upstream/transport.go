@@ -252,7 +252,11 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		}
 		return d.Dialer.ControlContext(ctx, network, address, conn)
 	}
-	return d.Counts.dial(func() (net.Conn, error) { return netDialer.DialContext(ctx, network, addr) })
+	c, err := d.Counts.dial(func() (net.Conn, error) { return netDialer.DialContext(ctx, network, addr) })
+	if err == nil && d.Self != nil {
+		d.Self.NoteDial(c.LocalAddr(), c.RemoteAddr())
+	}
+	return c, err
 }
 
 // checkDial checks what is dialled by its name. The proxy that Proxy returned is

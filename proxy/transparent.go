@@ -1,0 +1,373 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/redirect"
+	"heed/internal/safetext"
+	"heed/proxy/catrust"
+	"heed/proxy/limit"
+	"heed/rules"
+)
+
+// Transparent is a listener for connections that clients made to a site, not to heed:
+// the kernel has redirected them.
+type Transparent struct {
+	// Listener accepts the connections. Its Addr is the Listener by which [[client]]
+	// entries distinguish clients.
+	net.Listener
+
+	// Original returns the address that a client connected to, with an IPv4-mapped
+	// address unmapped. It takes what Listener accepted. On an error the connection is
+	// refused; for one that was made to the listener itself it wraps redirect.ErrDirect.
+	Original func(net.Conn) (netip.AddrPort, error)
+
+	// Name returns the one host name that the address was given out for. Requests must
+	// then be for that name, which is the site also where a client sends no name.
+	// Nil: addresses are those of the network.
+	Name func(netip.Addr) (name string, ok bool)
+
+	// TunnelOther returns whether connections that carry neither HTTP nor TLS are passed
+	// on to their original destination, recorded as not judged. Nil: they are refused.
+	TunnelOther func() bool
+
+	// Foreign means that the clients are in another network namespace than heed, so that
+	// equal addresses have no meaning.
+	Foreign bool
+}
+
+// ServeTransparent accepts clients on l until Shutdown, then returns nil. It closes the
+// Listener, whose address is added to Self.
+//
+// A request is judged and sent on by the name that the client states in Host or in the
+// TLS hello, as heed itself resolves it, and never by its original destination. Without
+// a name the address is the site.
+func (p *Proxy) ServeTransparent(l Transparent) error {
+	defer l.Close()
+	p.config.Self.Add(l.Addr())
+	defer p.config.Self.Remove(l.Addr())
+	if !l.Foreign {
+		defer p.config.Self.WatchDials()()
+	}
+	stop := context.AfterFunc(p.lasting, func() { l.Close() })
+	defer stop()
+	gated := p.gate.Listener(l.Listener, func(c net.Conn, _ *limit.Exceeded) { resetConn(c) })
+	var pause time.Duration
+	for {
+		c, err := gated.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+			go (&redirectedConn{proxy: p, listener: &l, counted: c.(*limit.Conn)}).serve()
+		case p.lasting.Err() != nil:
+			return nil
+		case slices.ContainsFunc(shortages, func(e error) bool { return errors.Is(err, e) }):
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			p.config.Log.Warn("clients cannot connect", "error", err)
+			p.pause(p.lasting, pause)
+		default:
+			return err
+		}
+	}
+}
+
+// shortages are the errors of accepting that pass.
+var shortages = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
+
+// redirectedConn is a connection that a transparent listener has accepted.
+type redirectedConn struct {
+	proxy    *Proxy
+	listener *Transparent
+	counted  *limit.Conn
+	client   acl.ClientInfo
+	original netip.AddrPort // that the client connected to
+	name     string         // that the address was given out for; empty: it was not
+	at       time.Time
+	unnamed  bool // no name is known of the site
+	opaque   bool // neither HTTP nor TLS
+	conn     *tunnelConn
+}
+
+// serve finds out what is spoken on the connection, and hands it over to the path that
+// requests of that kind take.
+func (a *redirectedConn) serve() {
+	p := a.proxy
+	a.at, a.client = time.Now(), clientInfo(a.counted)
+	a.client.Listener = a.listener.Addr().String()
+	a.conn = &tunnelConn{Conn: a.counted, redirected: a}
+	p.open.add(a.conn)
+	defer p.open.remove(a.conn)
+	defer func() {
+		if v := recover(); v != nil && v != http.ErrAbortHandler {
+			p.config.Log.Error("a connection failed inside heed; only this connection is affected", "panic", v, "stack", string(debug.Stack()))
+			a.reset()
+		}
+	}()
+	unknown := a.locate()
+	kind, err := a.sniff()
+	switch { // a client connects before heed could refuse it; it is refused when it sends something
+	case unknown != nil:
+		a.refuse(rules.ReasonLoop, "the original destination is not known: "+safetext.Error(unknown))
+	case a.isLoop():
+		a.refuse(rules.ReasonLoop, "the connection would lead back to heed")
+	case kind == redirect.TLS:
+		a.serveTLS()
+	case kind == redirect.HTTP1:
+		a.serveHTTP(inH1)
+	case kind == redirect.HTTP2:
+		a.serveHTTP(inH2)
+	case errors.Is(err, io.EOF) && len(a.conn.head) == 0, p.lasting.Err() != nil:
+		a.conn.Close() // nothing was asked for
+	default:
+		a.serveOther(err)
+	}
+}
+
+// locate finds out where the client connected to.
+func (a *redirectedConn) locate() error {
+	original, err := a.listener.Original(a.counted.Conn)
+	if err != nil {
+		return err
+	}
+	a.original = netip.AddrPortFrom(original.Addr().Unmap().WithZone(""), original.Port())
+	if a.listener.Name != nil {
+		a.name, _ = a.listener.Name(a.original.Addr())
+	}
+	return nil
+}
+
+// isLoop reports whether the connection was made to heed, or by heed: its own requests
+// are redirected where the rules of the kernel do not leave them out.
+func (a *redirectedConn) isLoop() bool {
+	self := a.proxy.config.Self
+	if a.listener.Foreign {
+		return false
+	}
+	client, _ := netip.ParseAddrPort(a.counted.RemoteAddr().String())
+	return self.Has(a.original.String()) || self.Dialled(client, a.original)
+}
+
+// serverFirst are ports of protocols in which the server speaks first, and quiet is how
+// long a client may take there before it is taken for one of these.
+var serverFirst = map[uint16]bool{21: true, 22: true, 25: true, 110: true, 119: true, 143: true, 587: true, 3306: true}
+
+const quiet = time.Second
+
+// sniff reads the first octets, which stay to be read, and returns what they are. The
+// error is why there are not enough of them.
+func (a *redirectedConn) sniff() (redirect.Kind, error) {
+	p, c := a.proxy, a.conn
+	patience := p.limits().ConnectTime
+	if serverFirst[a.original.Port()] && a.tunnelsOther() {
+		patience = min(patience, quiet)
+	}
+	stop := context.AfterFunc(p.lasting, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) }) // nothing was asked for yet
+	defer stop()
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	buf := make([]byte, 0, redirect.MaxFirst)
+	for {
+		n, err := c.Conn.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		c.head = buf
+		kind, more := redirect.Classify(buf)
+		if !more || err != nil {
+			return kind, err
+		}
+	}
+}
+
+// tunnelsOther reports whether what is neither HTTP nor TLS is passed on.
+func (a *redirectedConn) tunnelsOther() bool {
+	return a.listener.TunnelOther != nil && a.listener.TunnelOther()
+}
+
+// site returns the origin that the connection was made to: its name where one was given
+// out for the address, and the address otherwise.
+func (a *redirectedConn) site(scheme string) rules.Origin {
+	at := a.original.String()
+	if a.name != "" {
+		at = net.JoinHostPort(a.name, at[strings.LastIndexByte(at, ':')+1:])
+	}
+	o, err := rules.ParseOrigin(scheme, at)
+	if err != nil { // no address is a bad host
+		o = rules.Origin{Scheme: scheme, Host: a.original.Addr().String(), Port: a.original.Port()}
+	}
+	return o
+}
+
+// isSite reports whether the client may mean o, which it has named: the port is that of
+// its connection, and so is the address, where o is one, or the name that its address
+// was given out for.
+func (a *redirectedConn) isSite(o rules.Origin) bool {
+	if o.Port != a.original.Port() {
+		return false
+	}
+	if a.name != "" {
+		return o == a.site(o.Scheme)
+	}
+	_, err := netip.ParseAddr(strings.Trim(o.Host, "[]"))
+	return err != nil || o == a.site(o.Scheme)
+}
+
+// serveHTTP hands the connection, on which HTTP is spoken, to an inner server: inH1 or
+// inH2. Each request names its site.
+func (a *redirectedConn) serveHTTP(server int) {
+	p, c := a.proxy, a.conn
+	t := &tunnel{
+		proxy: p, addr: c.RemoteAddr().String(), client: a.client, counted: a.counted, origin: a.site("http"), opened: a.at, conn: c,
+		redirected: a, unnamed: a.name == "",
+	}
+	t.trust = catrust.Attempt{Client: catrust.ClientOf(a.client.Addr.String(), t.origin.Host, "")}
+	c.tunnel = t
+	_ = c.SetReadDeadline(time.Time{})
+	if server == inH2 {
+		p.inner[inH2].tunnels.push(t.h2Conn(c))
+		return
+	}
+	p.inner[inH1].tunnels.push(t.clientConn(c))
+}
+
+// serveTLS takes the connection as a tunnel to the site that the TLS hello names.
+func (a *redirectedConn) serveTLS() {
+	p, c := a.proxy, a.conn
+	_ = c.SetReadDeadline(time.Now().Add(p.limits().HandshakeTime))
+	name, ok := serverName(c)
+	if !ok {
+		a.refuse(rules.ReasonHandshake, "the connection begins like TLS, and no TLS hello followed")
+		return
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	site := a.site("https")
+	named := a.name != ""
+	if name != "" && a.name == "" {
+		_, port, _ := net.SplitHostPort(site.HostPort())
+		if o, err := rules.ParseOrigin("https", net.JoinHostPort(name, port)); err == nil && a.isSite(o) {
+			site, named = o, true
+		} else {
+			named = true // another address, or no name at all: refused inside, where the client can read it
+		}
+	}
+	a.tunnel(site, !named)
+}
+
+// serveOther passes on or refuses what is neither HTTP nor TLS. err is why it ended
+// before that was clear; nil: it did not.
+func (a *redirectedConn) serveOther(err error) {
+	if a.tunnelsOther() && (err == nil || isTimeout(err)) {
+		_ = a.conn.SetReadDeadline(time.Time{})
+		a.opaque = true
+		a.tunnel(a.site("https"), true)
+		return
+	}
+	switch {
+	case len(a.conn.head) == 0:
+		a.proxy.gate.CountTimeout(limit.ConnectTime, err)
+		a.refuse(rules.ReasonHandshake, "nothing came from the client: "+endText(err))
+	case err != nil:
+		a.refuse(rules.ReasonNotHTTP, "the connection ended before it was TLS or HTTP: "+endText(err))
+	default:
+		a.refuse(rules.ReasonNotHTTP, "the connection carries neither TLS nor HTTP")
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// tunnel handles the connection as if the client had sent a CONNECT to the site, with
+// which it has in common all but the answer: there is none.
+func (a *redirectedConn) tunnel(site rules.Origin, unnamed bool) {
+	p := a.proxy
+	a.unnamed = unnamed
+	conn := &clientConn{Conn: a.conn, proxy: p, counted: a.counted, client: a.client, redirected: a}
+	at := site.HostPort()
+	r := (&http.Request{
+		Method: http.MethodConnect, URL: &url.URL{Host: at}, Host: at, RequestURI: at, Header: http.Header{}, Body: http.NoBody,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: a.conn.RemoteAddr().String(),
+	}).WithContext(context.WithValue(context.Background(), clientConnKey{}, conn))
+	w := &noAnswer{conn: a.conn, header: http.Header{}}
+	defer func() {
+		if !w.taken {
+			a.reset()
+		}
+	}()
+	p.handle(w, r)
+}
+
+// refuse records that the connection is refused, and resets it.
+func (a *redirectedConn) refuse(reason rules.Reason, detail string) {
+	p := a.proxy
+	e := p.unreadEntry(a.conn.RemoteAddr().String(), nil)
+	e.Method = http.MethodConnect
+	if a.original.IsValid() {
+		o := a.site("https")
+		e.Scheme, e.Host = o.Scheme, o.Authority()
+		detail = a.describe(detail)
+	}
+	e.Outcome.Duration = e.Time.Sub(a.at)
+	a.reset()
+	p.note(e, rules.Refuse, reason, detail)
+}
+
+// describe adds to the detail of a record where the client connected to.
+func (a *redirectedConn) describe(detail string) string {
+	if detail != "" {
+		detail += "; "
+	}
+	return detail + "redirected connection to " + a.original.String()
+}
+
+// reset ends the connection in a way that no client takes for an answer.
+func (a *redirectedConn) reset() { resetConn(a.counted) }
+
+// resetConn closes c with a reset where it can.
+func resetConn(c net.Conn) {
+	raw := c
+	if counted, ok := c.(*limit.Conn); ok {
+		raw = counted.Conn
+	}
+	if tcp, ok := raw.(interface{ SetLinger(int) error }); ok {
+		_ = tcp.SetLinger(0)
+	}
+	c.Close()
+}
+
+// noAnswer is the http.ResponseWriter of a CONNECT that no client has sent: its answers
+// go nowhere, and its connection can be taken over.
+type noAnswer struct {
+	conn   *tunnelConn
+	header http.Header
+	taken  bool
+}
+
+// Header implements http.ResponseWriter.
+func (w *noAnswer) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *noAnswer) WriteHeader(int) {}
+
+// Write implements http.ResponseWriter.
+func (w *noAnswer) Write(b []byte) (int, error) { return len(b), nil }
+
+// FlushError serves http.ResponseController.
+func (w *noAnswer) FlushError() error { return nil }
+
+// Hijack implements http.Hijacker.
+func (w *noAnswer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.taken = true
+	return w.conn, bufio.NewReadWriter(bufio.NewReaderSize(w.conn, 16), bufio.NewWriterSize(w.conn, 16)), nil
+}

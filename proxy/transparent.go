@@ -50,17 +50,17 @@ type Transparent struct {
 }
 
 // ServeTransparent accepts clients on l until Shutdown, then returns nil. It closes the
-// Listener, whose address is added to Self.
+// Listener, whose address is added to Self unless it is foreign.
 //
 // A request is judged and sent on by the name that the client states in Host or in the
 // TLS hello, as heed itself resolves it, and never by its original destination. Without
 // a name the address is the site.
 func (p *Proxy) ServeTransparent(l Transparent) error {
 	defer l.Close()
-	p.config.Self.Add(l.Addr())
-	defer p.config.Self.Remove(l.Addr())
-	if !l.Foreign {
-		defer p.config.Self.WatchDials()()
+	if self := p.config.Self; !l.Foreign {
+		self.Add(l.Addr())
+		defer self.Remove(l.Addr())
+		defer self.WatchDials()()
 	}
 	stop := context.AfterFunc(p.lasting, func() { l.Close() })
 	defer stop()

@@ -12,9 +12,11 @@ import (
 // ErrSelf is wrapped by the error of a connection to an address that heed listens on.
 var ErrSelf = errors.New("the address is heed's own")
 
-// Addrs is the set of addresses that a process listens on. The zero value is empty
-// and ready; it is safe for concurrent use.
+// Addrs is the set of addresses that a process listens on, with the connections that it
+// opens. The zero value is empty and ready; it is safe for concurrent use.
 type Addrs struct {
+	Dials
+
 	mu    sync.RWMutex
 	addrs map[netip.AddrPort]int
 	ports map[uint16]int // of addrs: most requests are for a port that none has

@@ -15,7 +15,7 @@ const (
 	maxWait = 5 * time.Second
 	// readSize is the length of the buffer at first; a longer one takes its place as long as
 	// the head is not known, which the Scanner bounds.
-	readSize = 16 << 10
+	readSize = 32 << 10
 
 	// maxDrop and dropTime bound what is read of a page that is withheld, so that a short
 	// one leaves its connection for the next request.

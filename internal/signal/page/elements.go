@@ -67,10 +67,8 @@ func (r *reader) elements(text io.Reader, contentType string) error {
 
 // startTag reads a start tag and reports whether the head has ended before it.
 func (r *reader) startTag(z *html.Tokenizer, raw []byte) (ended bool) {
-	r.tag = append(r.tag[:0], raw[:min(len(raw), 2*MaxQuote)]...) // reading attributes changes it
-	octets, more := z.TagName()
-	name := string(octets)
 	r.tags++
+	name := tagName(raw[1:])
 	switch {
 	case name == "template":
 		r.template++
@@ -78,14 +76,31 @@ func (r *reader) startTag(z *html.Tokenizer, raw []byte) (ended bool) {
 	case name == "noscript":
 		r.noscript = true
 		z.NextIsNotRawText()
-	case name == "meta" && more, name == "link" && more, name == "script" && more:
+	case name == "meta", name == "link", name == "script":
 		if r.mayMatter(name, raw) {
-			r.element(name, attributesOf(z))
+			r.tag = append(r.tag[:0], raw[:min(len(raw), 2*MaxQuote)]...) // reading attributes changes it
+			if _, more := z.TagName(); more {
+				r.element(name, attributesOf(z))
+			}
 		}
-	case !r.noscript && !slices.Contains(inHead, name):
+	case !r.noscript && name == "":
 		return true
 	}
 	return false
+}
+
+// tagName returns the name of the tag whose text after the angle bracket is given, if it is
+// one of inHead; else the empty string.
+func tagName(text []byte) string {
+	if end := bytes.IndexAny(text, " \n\r\t\f/>"); end >= 0 { // WHATWG HTML §13.2.5.8
+		text = text[:end]
+	}
+	for _, name := range inHead {
+		if len(name) == len(text) && strings.EqualFold(name, string(text)) {
+			return name
+		}
+	}
+	return ""
 }
 
 // mayMatter reports whether a tag can be one of an element that is kept, by the words in it:
@@ -109,12 +124,8 @@ func containsFold(text []byte, word string) bool {
 	if word == "" || word[0] >= utf8.RuneSelf {
 		return true
 	}
-	first, upper := word[0], word[0]
-	if first >= 'a' && first <= 'z' {
-		upper -= 'a' - 'A'
-	}
-	for i, c := range text[:max(0, len(text)-len(word)+1)] {
-		if (c == first || c == upper) && strings.EqualFold(string(text[i:i+len(word)]), word) {
+	for i := range max(0, len(text)-len(word)+1) {
+		if text[i]|0x20 == word[0]|0x20 && strings.EqualFold(string(text[i:i+len(word)]), word) {
 			return true
 		}
 	}

@@ -92,13 +92,13 @@ func (g growthReport) plot(out *strings.Builder) {
 	}
 	fmt.Fprintf(out, "<text x=\"8\" y=\"14\" font-weight=\"bold\">%s</text>\n", html.EscapeString(g.Title))
 	for _, cost := range []float64{0, top / 2, top} {
-		fmt.Fprintf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%[3].1f\" stroke=\"#dddddd\"/>\n", plotLeft, plotWidth-plotRight, y(cost))
+		fmt.Fprintf(out, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1[3]f\" stroke=\"#dddddd\"/>\n", plotLeft, plotWidth-plotRight, y(cost))
 		fmt.Fprintf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.0f</text>\n", plotLeft-6, y(cost)+4, cost)
 	}
 	var line strings.Builder
 	for _, p := range g.Points {
 		fmt.Fprintf(&line, "%.1f,%.1f ", x(p), y(p.Median))
-		fmt.Fprintf(out, "<line x1=\"%.1f\" x2=\"%[1].1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#333333\"/>\n", x(p), y(p.LowerQuart), y(p.UpperQuart))
+		fmt.Fprintf(out, "<line x1=\"%.1f\" x2=\"%.1[1]f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#333333\"/>\n", x(p), y(p.LowerQuart), y(p.UpperQuart))
 		fmt.Fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", x(p), y(p.Median), fills["heed"])
 		fmt.Fprintf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", x(p), plotHeight-plotBottom+16, short(p.N))
 	}

@@ -19,6 +19,7 @@ type reader struct {
 	latin  bool     // the text is in windows-1252 and was not decoded, since markup is ASCII
 	line   int      // of the token
 	tag    []byte   // the start tag as it was sent, or its beginning
+	name   string   // of the start tag, if it is one of inHead; else empty
 	tags   int      // so far
 
 	template int  // templates that are open
@@ -36,8 +37,8 @@ var inHead = []string{
 }
 
 // elements reads tags until the head ends. nil is the end of the head, io.EOF that of
-// the text.
-func (r *reader) elements(text io.Reader, contentType string) error {
+// the text. skip is what text is, or nil.
+func (r *reader) elements(text io.Reader, skip *skipper, contentType string) error {
 	z := html.NewTokenizer(text)
 	z.SetMaxBuf(MaxBytes + 1)
 	z.AllowCDATA(strings.Contains(strings.ToLower(contentType), "xhtml"))
@@ -56,6 +57,9 @@ func (r *reader) elements(text io.Reader, contentType string) error {
 			ended = r.endTag(z)
 		}
 		r.line += bytes.Count(raw, []byte("\n"))
+		if skip != nil {
+			skip.between(z, kind, r.name)
+		}
 		switch {
 		case ended:
 			return nil
@@ -69,6 +73,7 @@ func (r *reader) elements(text io.Reader, contentType string) error {
 func (r *reader) startTag(z *html.Tokenizer, raw []byte) (ended bool) {
 	r.tags++
 	name := tagName(raw[1:])
+	r.name = name
 	switch {
 	case name == "template":
 		r.template++
@@ -92,11 +97,12 @@ func (r *reader) startTag(z *html.Tokenizer, raw []byte) (ended bool) {
 // tagName returns the name of the tag whose text after the angle bracket is given, if it is
 // one of inHead; else the empty string.
 func tagName(text []byte) string {
-	if end := bytes.IndexAny(text, " \n\r\t\f/>"); end >= 0 { // WHATWG HTML §13.2.5.8
-		text = text[:end]
+	size := 0
+	for size < len(text) && strings.IndexByte(" \n\r\t\f/>", text[size]) < 0 { // WHATWG HTML §13.2.5.8
+		size++
 	}
 	for _, name := range inHead {
-		if len(name) == len(text) && strings.EqualFold(name, string(text)) {
+		if len(name) == size && equalFold(text, name) {
 			return name
 		}
 	}
@@ -121,15 +127,32 @@ func (r *reader) mayMatter(name string, raw []byte) bool {
 // containsFold reports whether text contains word, which is in lower case, in any case. It
 // is true for a word that is not ASCII.
 func containsFold(text []byte, word string) bool {
-	if word == "" || word[0] >= utf8.RuneSelf {
-		return true
+	for i := range len(word) {
+		if word[i] >= utf8.RuneSelf {
+			return true
+		}
 	}
 	for i := range max(0, len(text)-len(word)+1) {
-		if text[i]|0x20 == word[0]|0x20 && strings.EqualFold(string(text[i:i+len(word)]), word) {
+		if equalFold(text[i:], word) {
 			return true
 		}
 	}
 	return false
+}
+
+// equalFold reports whether text begins with word, which is ASCII in lower case, in any
+// case. text is not shorter.
+func equalFold(text []byte, word string) bool {
+	for i := range len(word) {
+		c := text[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != word[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // endTag reads an end tag and reports whether it ends the head.

@@ -178,14 +178,15 @@ func (r *reader) readAs(content io.Reader, contentType string) error {
 	start := peekHead(in)
 	e, name, _ := charset.DetermineEncoding(start, contentType)
 	r.head.Charset = name
-	var text io.Reader = in
 	if e != encoding.Nop && name != "windows-1252" && name != "utf-8" {
-		text = e.NewDecoder().Reader(in)
-	} else if bytes.HasPrefix(start, []byte("\xEF\xBB\xBF")) {
+		return r.elements(e.NewDecoder().Reader(in), nil, contentType)
+	}
+	if bytes.HasPrefix(start, []byte("\xEF\xBB\xBF")) {
 		_, _ = in.Discard(3)
 	}
 	r.latin = name == "windows-1252"
-	return r.elements(text, contentType)
+	text := &skipper{in: in, reader: r}
+	return r.elements(text, text, contentType)
 }
 
 // peekHead returns the first octets: prescan of them, or fewer when they contain the end

@@ -44,7 +44,7 @@
 //
 // What the package needs from others it states as interfaces: Policies, Recorder,
 // Leaves, Pacer. The packages below it do not depend on an exchange: upstream reaches
-// sites, refusal makes answers, limit counts what clients hold, headers edits
+// sites, refusal makes answers, clientpage the pages for clients, limit counts what clients hold, headers edits
 // fields, catrust remembers which clients accept the CA.
 //
 // Outside package: github.com/elazarl/goproxy, in hook.go only.

@@ -4,68 +4,83 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"heed/proxy/clientpage"
 )
 
-// welcome is the page for browsers; ADDR is replaced by the proxy's address.
-const welcome = `heed: a forward proxy that keeps robots.txt
+// ownPage is a page that the proxy answers for itself.
+type ownPage struct {
+	contentType string
+	body        func(*clientpage.Facts) ([]byte, error)
+}
 
-Point a client at this address as its HTTP proxy:
+// ownPages returns the pages by path. HTML replaces the text for clients that prefer it.
+func (p *Proxy) ownPages(html bool) map[string]ownPage {
+	always := func(make func(*clientpage.Facts) []byte) func(*clientpage.Facts) ([]byte, error) {
+		return func(f *clientpage.Facts) ([]byte, error) { return make(f), nil }
+	}
+	pages := map[string]ownPage{
+		"/":           {"text/plain; charset=utf-8", always((*clientpage.Facts).Text)},
+		"/proxy.pac":  {"application/x-ns-proxy-autoconfig", always((*clientpage.Facts).PAC)},
+		"/ca.pem":     {"application/x-pem-file", always(func(f *clientpage.Facts) []byte { return f.CACert })},
+		"/ca.der":     {"application/x-x509-ca-cert", always((*clientpage.Facts).DER)},
+		"/bundle.pem": {"application/x-pem-file", func(*clientpage.Facts) ([]byte, error) { return p.config.Bundle() }},
+	}
+	if html {
+		pages["/"] = ownPage{"text/html; charset=utf-8", (*clientpage.Facts).HTML}
+	}
+	if p.config.CACert == nil {
+		delete(pages, "/ca.pem")
+		delete(pages, "/ca.der")
+	}
+	if p.config.Bundle == nil {
+		delete(pages, "/bundle.pem")
+	}
+	return pages
+}
 
-  eval "$(heed env)"        in a shell, on this machine
-  heed run -- CMD ARGS...   for one program, trust included
+// pageFacts returns what the pages for the client of x contain.
+func (x *exchange) pageFacts(r *http.Request) (f clientpage.Facts, err error) {
+	c := &x.proxy.config
+	f.Addr = clientpage.AddrOf(r.Host, x.req.client.Listener)
+	if c.Contact != nil {
+		f.Contact = c.Contact()
+	}
+	if c.CACert != nil {
+		f.CACert, err = c.CACert()
+	}
+	return f, err
+}
 
-For https the client has to trust this proxy's certificate authority:
-
-  http://ADDR/ca.pem       its certificate
-  http://ADDR/bundle.pem   this machine's usual roots and that certificate, in one file
-
-What makes a client trust it (FILE is where you saved ca.pem, BUNDLE bundle.pem):
-
-  this machine      heed ca install     the system's, the browsers' and Java's stores
-  curl              curl --cacert BUNDLE, or CURL_CA_BUNDLE=BUNDLE
-  wget              wget --ca-certificate=BUNDLE
-  git               GIT_SSL_CAINFO=BUNDLE, or git config http.sslCAInfo BUNDLE
-  Python requests   REQUESTS_CA_BUNDLE=BUNDLE, or verify="BUNDLE"
-  Python urllib     SSL_CERT_FILE=BUNDLE; httpx and aiohttp take it, too
-  Node.js           NODE_EXTRA_CA_CERTS=FILE
-  Go                SSL_CERT_FILE=BUNDLE (on Linux)
-  Java              keytool -importcert -cacerts -alias heed -file FILE
-  Ruby, Perl        SSL_CERT_FILE=BUNDLE, PERL_LWP_SSL_CA_FILE=BUNDLE
-  Rust, .NET, PHP   SSL_CERT_FILE=BUNDLE where they use OpenSSL or the system's store
-  Chromium          import FILE under Certificates in its settings (Authorities)
-  Firefox           import FILE under Certificates in its settings, or
-                    security.enterprise_roots.enabled
-  containers        copy FILE into the image, then update-ca-certificates
-
-A client that insists on one certificate of its own ("pinning") cannot be
-intercepted: its hosts are named in proxy.toml with https = "host-only".
-`
-
-// servePage answers a request that is for the proxy itself (origin-form).
+// servePage answers a request that is for the proxy itself (origin-form), whatever its
+// Host field names.
 func (x *exchange) servePage(r *http.Request) {
 	p, w := x.proxy, &x.writer
-	file := map[string]func() ([]byte, error){
-		"/":           func() ([]byte, error) { return []byte(strings.ReplaceAll(welcome, "ADDR", x.req.client.Listener)), nil },
-		"/ca.pem":     p.config.CACert,
-		"/bundle.pem": p.config.Bundle,
-	}[r.URL.Path]
-	if file == nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
+	page, known := p.ownPages(strings.Contains(r.Header.Get("Accept"), "text/html"))[r.URL.Path]
+	if !known || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		x.req.raw = r.RequestURI
-		x.deny(malformed("this is a proxy: send an absolute URL (GET http://host/path), or ask for /, /ca.pem or /bundle.pem"))
+		x.deny(malformed("this is a proxy: send an absolute URL (GET http://host/path), or ask for /, /ca.pem, /ca.der, /bundle.pem or /proxy.pac"))
 		x.answer(r)
 		return
 	}
-	w.Header().Set("Proxy-Status", p.statusName+`; details="a page of this proxy"`) // RFC 9209
-	body, err := file()
+	h := w.Header()
+	h.Set("Proxy-Status", p.statusName+`; details="a page of this proxy"`) // RFC 9209
+	h.Set("X-Content-Type-Options", "nosniff")
+	facts, err := x.pageFacts(r)
+	var body []byte
+	if err == nil {
+		body, err = page.body(&facts)
+	}
 	if err != nil {
 		p.config.Log.Error("a page of heed's own could not be made", "page", r.URL.Path, "error", err)
 		http.Error(w, "This file could not be made; heed's log says why.", http.StatusInternalServerError)
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	if strings.HasSuffix(r.URL.Path, ".pem") {
-		h.Set("Content-Type", "application/x-pem-file")
+	h.Set("Content-Type", page.contentType)
+	h.Set("Cache-Control", "no-store") // the CA can change
+	if r.URL.Path == "/" {
+		h.Set("Vary", "Accept")
+		h.Set("Content-Security-Policy", clientpage.ContentSecurityPolicy)
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)

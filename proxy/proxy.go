@@ -121,6 +121,10 @@ type Config struct {
 	// direct request. Nil: not served.
 	CACert, Bundle func() ([]byte, error)
 
+	// Contact returns the operator's URL or mail address for the page of the proxy; empty:
+	// none. Nil: there is none.
+	Contact func() string
+
 	// Announce takes two sentences when requests begin to wait for their turn, now and
 	// then per site: for the client that waits, and for a log, which names the client.
 	// Nil: waits are not announced.

@@ -224,8 +224,9 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	d.shared = proxy.Config{
 		Name: name, Live: d.settings.Load, Recorder: d.recorders(), Leaves: o.authority, Self: o.Self,
 		Load: &limit.Load{}, Log: o.log, Announce: func(_, forLog string) { o.log.Info(forLog) },
-		CACert: func() ([]byte, error) { return []byte(rootsPEM(o.authority)), nil },
-		Bundle: func() ([]byte, error) { return ca.Bundle(o.authority, nil) },
+		CACert:  func() ([]byte, error) { return []byte(rootsPEM(o.authority)), nil },
+		Contact: func() string { return d.current.Load().cfg.Contact },
+		Bundle:  func() ([]byte, error) { return ca.Bundle(o.authority, nil) },
 	}
 	if d.metrics != nil {
 		d.shared.Handshake = d.metrics.ClientHandshake

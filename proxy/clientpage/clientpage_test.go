@@ -1,0 +1,85 @@
+package clientpage
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"strings"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+func certificate(t *testing.T) []byte {
+	t.Helper()
+	file, _ := testkit.NewCA(t).Leaf(t, "proxy.test")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestPage_NamesTheAddressTheFingerprintAndTheContact(t *testing.T) {
+	t.Parallel()
+	f := Facts{Addr: "proxy.test:3128", CACert: certificate(t), Contact: `https://example.org/?a=1&b="<x>"`}
+	html, err := f.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	prints := f.Fingerprints()
+	if len(prints) == 0 || len(prints[0]) != 95 {
+		t.Fatalf("the fingerprints are %q", prints)
+	}
+	for form, page := range map[string]string{"text": string(f.Text()), "html": string(html)} {
+		for _, want := range []string{"proxy.test:3128/ca.pem", "proxy.test:3128/ca.der", "proxy.test:3128/bundle.pem", "proxy.test:3128/proxy.pac", prints[0], "PowerShell", "update-ca-trust"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s: there is no %s", form, want)
+			}
+		}
+	}
+	if strings.Contains(string(html), "<x>") || !strings.Contains(string(f.Text()), f.Contact) {
+		t.Errorf("the contact is not shown as it is:\n%s", html)
+	}
+	if _, err := x509.ParseCertificate(f.DER()); err != nil {
+		t.Errorf("ca.der: %v", err)
+	}
+	if block, _ := pem.Decode(f.CACert); string(block.Bytes) != string(f.DER()) {
+		t.Error("ca.der is another certificate than the first of ca.pem")
+	}
+}
+
+func TestPAC_HasNoOtherWayThanTheProxy(t *testing.T) {
+	t.Parallel()
+	f := Facts{Addr: "[2001:db8::7]:3128"}
+	text := string(f.PAC())
+	if strings.Contains(strings.ToUpper(text), "DIRECT") || !strings.Contains(text, `return "PROXY [2001:db8::7]:3128";`) {
+		t.Errorf("proxy.pac is\n%s", text)
+	}
+}
+
+func TestAddrOf_IsTheHostFieldIfItCanBeWrittenIntoAScript(t *testing.T) {
+	t.Parallel()
+	const listener = "127.0.0.1:3128"
+	for host, want := range map[string]string{
+		"Proxy.test:8080": "proxy.test:8080", "proxy.test": "proxy.test:80", "[::1]:9": "[::1]:9", "[::1]": "[::1]:80", "192.0.2.7:3128": "192.0.2.7:3128",
+		"": listener, `x";alert(1)//:80`: listener, "a b:80": listener, "proxy.test:0": listener, "proxy.test:http": listener, "[fe80::1%eth0]:80": listener,
+		"proxy.test:3128; DIRECT": listener, "proxy.test:80:80": listener, strings.Repeat("a", 300): listener,
+	} {
+		if got := AddrOf(host, listener); got != want {
+			t.Errorf("%q: %s, want %s", host, got, want)
+		}
+	}
+}
+
+func FuzzAddrOf(f *testing.F) {
+	for _, host := range []string{"proxy.test:8080", "[::1]", `";DIRECT`, ":"} {
+		f.Add(host)
+	}
+	f.Fuzz(func(t *testing.T, host string) {
+		facts := Facts{Addr: AddrOf(host, "127.0.0.1:3128")}
+		if lines := strings.Count(string(facts.PAC()), "\n"); lines != 3 || strings.ContainsAny(facts.Addr, "\"'\\; \r\n<>&") {
+			t.Errorf("%q becomes %q", host, facts.Addr)
+		}
+	})
+}

@@ -378,6 +378,20 @@ func TestUse_ASlowHead(t *testing.T) {
 	}
 }
 
+// Where the settings have no page read, a page is delivered, even under the profile strict,
+// and the record says that its head was not read: nothing is known of it.
+func TestUse_PagesThatAreNotReadAreNotTakenForAllowed(t *testing.T) {
+	t.Parallel()
+	s := usageSite(t, "", `<head><meta name="robots" content="noindex"></head>`)
+	r := newRigBefore(t, s, purposeOf(signal.PurposeSearch), profile(rules.Strict), func(c *Config) { c.Signals.Pages = usage.NoPages })
+	if got := r.ask(plain, question{path: "/page"}); got.StatusCode != 200 || !strings.Contains(got.body, "noindex") {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if e := r.records.target(t, "/page"); !strings.Contains(e.Outcome.Signals, `"page":"unwanted"`) {
+		t.Errorf("recorded: %q", e.Outcome.Signals)
+	}
+}
+
 func TestUse_AnnotatedAnswersNameTheVerdict(t *testing.T) {
 	t.Parallel()
 	s := usageSite(t, managed, "<p>hi", "Robots-Verdict: train-ai=allow", "X-Robots-Tag: noindex")

@@ -121,7 +121,7 @@ func (q *Request) input(agent *rules.Agent) signal.Input {
 func (j *Judge) Answer(ctx context.Context, q *Request, r *http.Request, resp *http.Response, body *Body) *signal.Verdict {
 	stated := signal.Stated(resp.Header)
 	var head *page.Head
-	if q.Pages == AllPages || q.Pages == OfClients && len(q.Purposes) > 0 {
+	if q.Pages == AllPages || len(q.Purposes) > 0 {
 		head = q.head(ctx, r.Method, resp, body)
 	}
 	if !stated && (head == nil || head.Why == page.NoPage || head.Why == page.NoBody) {
@@ -148,6 +148,9 @@ func (j *Judge) Answer(ctx context.Context, q *Request, r *http.Request, resp *h
 func (q *Request) head(ctx context.Context, method string, resp *http.Response, body *Body) *page.Head {
 	if why := page.Readable(method, resp.StatusCode, resp.Header); why != page.Whole {
 		return &page.Head{Why: why}
+	}
+	if q.Pages == NoPages {
+		return &page.Head{Why: page.Unwanted}
 	}
 	var names []string
 	for _, agent := range q.Agents {

@@ -74,6 +74,7 @@ const (
 	Unmodified Why = "unmodified" // 304: the client has the page
 	Coding     Why = "coding"     // a content coding that is unknown, or that could not be undone
 	TooLong    Why = "too-long"   // the head is longer than MaxBytes, or has too many elements
+	Unwanted   Why = "unwanted"   // the settings have no page read
 	Unfinished Why = "unfinished" // the body ended before the length it announced, or was not waited for
 	NoMarkup   Why = "no-markup"  // no tag was found: it may be in another encoding than declared
 	Fault      Why = "fault"      // the reader failed

@@ -17,7 +17,6 @@
 package page
 
 import (
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -70,6 +69,7 @@ const (
 	Whole      Why = ""
 	NoBody     Why = "no-body"    // there is no content: an answer to HEAD, 204, or nothing was sent
 	NoPage     Why = "not-a-page" // not 2xx, or not HTML
+	Untyped    Why = "untyped"    // the answer has no media type: clients guess whether it is HTML
 	Partial    Why = "partial"    // 206: a part of a page
 	Unmodified Why = "unmodified" // 304: the client has the page
 	Coding     Why = "coding"     // a content coding that is unknown, or that could not be undone
@@ -92,11 +92,7 @@ type Head struct {
 // Readable reports whether a page can be read in the answer to a method with that status
 // and header; otherwise it returns the reason.
 func Readable(method string, status int, h http.Header) Why {
-	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil && kind == "" {
-		kind, _, _ = strings.Cut(h.Get("Content-Type"), ";")
-		kind = strings.ToLower(strings.TrimSpace(kind))
-	}
+	kinds := mediaTypes(h)
 	switch {
 	case method == http.MethodHead || status == http.StatusNoContent || status == http.StatusResetContent:
 		return NoBody
@@ -104,12 +100,30 @@ func Readable(method string, status int, h http.Header) Why {
 		return Partial
 	case status == http.StatusNotModified:
 		return Unmodified
-	case status < 200 || status > 299, !slices.Contains(types, kind):
+	case status < 200 || status > 299:
+		return NoPage
+	case len(kinds) == 0:
+		return Untyped
+	case !slices.ContainsFunc(kinds, func(kind string) bool { return slices.Contains(types, kind) }):
 		return NoPage
 	case !coding.Known(coding.Name(h.Values("Content-Encoding"))):
 		return Coding
 	}
 	return Whole
+}
+
+// mediaTypes returns the media types of an answer, without parameters. There is one, unless
+// the header is wrong: then clients disagree on which one counts.
+func mediaTypes(h http.Header) (all []string) {
+	for _, line := range h["Content-Type"] {
+		for member := range strings.SplitSeq(line, ",") { // a quoted comma gives a type more that is none
+			kind, _, _ := strings.Cut(member, ";")
+			if kind = strings.ToLower(strings.TrimSpace(kind)); kind != "" {
+				all = append(all, kind)
+			}
+		}
+	}
+	return all
 }
 
 // types are the media types of pages.

@@ -160,7 +160,12 @@ func TestWhatIsNoPage(t *testing.T) {
 		{"GET", 404, html, page.NoPage},
 		{"GET", 302, html, page.NoPage},
 		{"GET", 200, header("application/pdf", ""), page.NoPage},
-		{"GET", 200, http.Header{}, page.NoPage},
+		{"GET", 200, http.Header{}, page.Untyped},
+		{"GET", 200, header("", ""), page.Untyped},
+		{"GET", 404, http.Header{}, page.NoPage},
+		{"GET", 200, header(`text/plain; x="text/html"`, ""), page.NoPage},
+		{"GET", 200, header("text/plain, text/html", ""), page.Whole},
+		{"GET", 200, http.Header{"Content-Type": {"image/png", "text/html"}}, page.Whole},
 		{"GET", 200, header("text/html", "compress"), page.Coding},
 		{"GET", 200, header("text/html", "gzip, br"), page.Coding},
 	} {

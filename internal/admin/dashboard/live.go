@@ -122,6 +122,9 @@ func (d *Dashboard) stream(page string, state func(context.Context) ([]byte, err
 		defer d.live.leave(page, v)
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(http.StatusOK)
+		if http.NewResponseController(w).Flush() != nil {
+			return
+		}
 		v.send(r.Context(), http.NewResponseController(w), w)
 	}
 }

@@ -40,8 +40,9 @@ func get(t testing.TB, address, path string) (status int, text string) {
 // returns their entries.
 func visited(t testing.TB) (h *running, path string, entries []*audit.Entry) {
 	t.Helper()
-	h, path = newRunning(t), crawled(t, 500, 1)
+	h, path = newRunning(t), crawled(t, 500, 50)
 	w := recording(t, path)
+	h.writer = w
 	for _, x := range hostile {
 		e := h.request(x.agent, x.target)
 		if err := w.Decided(e); err != nil {
@@ -200,7 +201,7 @@ func TestDecisions_AreFilteredAndSearched(t *testing.T) {
 // The numbers of the first page are those of the record and of the running heed.
 func TestOverview_CountsTheRecordAndWhatFollows(t *testing.T) {
 	t.Parallel()
-	h, path := newRunning(t), crawled(t, 600, 1)
+	h, path := newRunning(t), crawled(t, 600, 50)
 	w := recording(t, path)
 	h.start = h.start.Add(time.Second)
 	h.status.Since = h.start

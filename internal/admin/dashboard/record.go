@@ -17,7 +17,7 @@ import (
 
 // Bounds of what a page reads of the record.
 const (
-	dayBudget  = 120 * time.Millisecond // for what is shown about the last 24 hours
+	dayBudget  = 100 * time.Millisecond // for what is shown about the last 24 hours
 	wideBudget = 2 * time.Second        // for a wider search
 	maxReaders = 4                      // pages that read at the same time
 	readerWait = 2 * time.Second        // for one of them to end

@@ -5,7 +5,7 @@
 #
 # Tests use real clients and a real web server. What of them is missing is
 # installed: Debian packages through apt-get, and from npm a Node that heeds proxy
-# variables and the web framework express, into .build/ (which git ignores).
+# variables, the web framework express and axe-core, into .build/ (which git ignores).
 # Nothing is skipped.
 set -eu
 umask 022 # heed trusts no directory that others may write to, and tests make some
@@ -14,6 +14,7 @@ cd "$(dirname "$0")/../.."
 # Debian 12 has Node 18, which ignores proxy variables; 24 can use them.
 node_version=24.21.0
 express_version=5.3.0
+axe_version=4.14.1
 playwright_version=1.65.1
 puppeteer_version=25.16.0
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -161,6 +162,14 @@ install_express() {
 		--prefix .build/express "express@$express_version" || fail "npm install express@$express_version"
 }
 
+# It finds faults of accessibility in the pages of the dashboard.
+install_axe() {
+	! grep -q "\"version\": \"$axe_version\"" .build/axe/node_modules/axe-core/package.json 2>/dev/null || return 0
+	printf '\n== installing axe-core %s\n' "$axe_version"
+	npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
+		--prefix .build/axe "axe-core@$axe_version" || fail "npm install axe-core@$axe_version"
+}
+
 # Libraries that drive the installed Chromium, for the tests in their long form.
 install_browser_libraries() {
 	! grep -q "\"version\": \"$playwright_version\"" .build/browsers/node_modules/playwright-core/package.json 2>/dev/null ||
@@ -184,6 +193,7 @@ find_missing
 [ -z "$missing" ] || install_missing
 install_node
 install_express
+install_axe
 [ -z "${HEED_TEST_FULL:-}" ] || install_browser_libraries
 
 # Beside the tests, which often wait.

@@ -73,6 +73,7 @@ func New(o Options) *Dashboard {
 	}
 	d := &Dashboard{Options: o}
 	d.record.path, d.record.now = o.Record, o.Now
+	d.record.prepare()
 	d.live.interval = liveInterval
 	mux := http.NewServeMux()
 	page := func(pattern string, view func(*http.Request) (*view, error)) {

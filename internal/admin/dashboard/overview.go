@@ -52,10 +52,11 @@ type trouble struct {
 const latestShown = 8
 
 func (d *Dashboard) overview(r *http.Request) (*view, error) {
+	requested := time.Now()
 	live := d.liveNow(r.Context())
 	o := &overview{Live: live}
 	var err error
-	if o.Most, err = d.record.day(r.Context()); err != nil && d.Record != "" {
+	if o.Most, err = d.record.day(r.Context(), requested); err != nil && d.Record != "" {
 		o.Why = err.Error()
 	}
 	return &view{Page: "overview", Title: "Overview", Data: o}, nil

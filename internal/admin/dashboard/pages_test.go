@@ -85,6 +85,9 @@ func TestPages_MarkupOfClientsAndSitesIsInert(t *testing.T) {
 				t.Errorf("%s contains %q", page, bad)
 			}
 		}
+		if strings.Contains(text, "%253A") {
+			t.Errorf("%s has a link that is escaped twice", page)
+		}
 		if strings.Count(text, "<script") != 1 {
 			t.Errorf("%s has %d scripts, not its own alone", page, strings.Count(text, "<script"))
 		}

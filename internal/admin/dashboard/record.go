@@ -21,7 +21,7 @@ const (
 	wideBudget = 2 * time.Second        // for a wider search
 	maxReaders = 4                      // pages that read at the same time
 	readerWait = 2 * time.Second        // for one of them to end
-	totalsStep = 5_000                  // decisions that are counted at a time
+	totalsStep = 2_500                  // decisions that are counted at a time
 	totalsAge  = 10 * time.Second       // for which counts are shown again
 	seedBudget = 20 * time.Second       // for counting the record of before the start
 	maxKept    = 1 << 16                // names that are remembered, of each kind
@@ -94,6 +94,14 @@ func (d *record) acquire(ctx context.Context) (r *store.Record, release func(), 
 	}
 }
 
+// prepare opens the record, which takes longer than a page may when it is large. An error
+// is that of the first page.
+func (d *record) prepare() {
+	if _, release, err := d.acquire(context.Background()); err == nil {
+		release()
+	}
+}
+
 // totals are the requests of the last 24 hours, or of the later part of them, as far as
 // they could be counted in time.
 type totals struct {
@@ -126,8 +134,9 @@ type clientTotal struct {
 // Requests returns their number.
 func (c *clientTotal) Requests() int64 { return c.Classes.Sum() }
 
-// day returns the totals, at most totalsAge old.
-func (d *record) day(ctx context.Context) (*totals, error) {
+// day returns the totals, at most totalsAge old, for a page that was requested at a time:
+// what the page read before is taken from dayBudget.
+func (d *record) day(ctx context.Context, requested time.Time) (*totals, error) {
 	r, release, err := d.acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -145,7 +154,7 @@ func (d *record) day(ctx context.Context) (*totals, error) {
 	}
 	defer reader.Close()
 	s := sums{record: d, Reader: reader, clients: map[int64]*clientTotal{}, sites: map[int64]*reason.Counts{}, rules: map[ruleKey]*reason.Counts{}}
-	latest, err := s.read()
+	latest, err := s.read(requested.Add(dayBudget))
 	if err == nil {
 		t.made, t.latest = d.now(), latest
 	}
@@ -170,9 +179,9 @@ type sums struct {
 	rules   map[ruleKey]*reason.Counts
 }
 
-// read counts from the end of the record back, until the day or the time is over.
-func (s *sums) read() (*totals, error) {
-	deadline := time.Now().Add(dayBudget)
+// read counts from the end of the record back, until the day or the time is over. It counts
+// one step in any case.
+func (s *sums) read(deadline time.Time) (*totals, error) {
 	from := s.now().Add(-oneDay)
 	first, err := s.SeqAt(from)
 	if err != nil {
@@ -184,7 +193,7 @@ func (s *sums) read() (*totals, error) {
 	}
 	t, revised := &totals{Whole: true}, [][]byte{}
 	for top := last; top >= first; top -= totalsStep {
-		if time.Now().After(deadline) {
+		if top < last && time.Now().After(deadline) {
 			t.Whole = false
 			break
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -134,7 +135,7 @@ func (d *Dashboard) act(r *http.Request) (*view, error) {
 		return nil, errReadOnly
 	}
 	of := r.PostFormValue("of")
-	one := "/sites/one?of=" + urlQuery(of)
+	one := "/sites/one?of=" + url.QueryEscape(of)
 	actions := map[string]struct {
 		do   func(context.Context, string) error
 		then string

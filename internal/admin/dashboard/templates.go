@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"html/template"
 	"net/http"
-	"net/url"
 	"reflect"
 	"strings"
 	"time"
@@ -53,7 +52,6 @@ var functions = template.FuncMap{
 	"bar":     func(c reason.Counts, most int64) []figures.Piece { return figures.Pieces(&c, most) },
 	"words":   func(c reason.Counts) string { return c.OnlyWords(figures.Commas) },
 	"classes": reason.Classes,
-	"query":   urlQuery,
 	"asset":   func(name string) string { return "/assets/" + name },
 	"span":    func(d time.Duration) string { return d.Round(time.Second).String() },
 	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
@@ -86,8 +84,6 @@ func visibleLines(s string) string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-func urlQuery(s string) string { return url.QueryEscape(s) }
 
 // types are the files of the folder assets, with their media types.
 var types = map[string]string{

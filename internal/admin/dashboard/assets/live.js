@@ -31,7 +31,7 @@
   const start = () => {
     stop();
     show("connecting", true);
-    source = new EventSource(region.dataset.live);
+    source = new EventSource(new URL(region.dataset.live, location.origin)); // without credentials of the page's address
     source.onopen = () => show("live", true);
     source.onmessage = (event) => {
       show("live", true);

@@ -1,0 +1,96 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"heed/internal/testkit"
+)
+
+// An operator watches a real heed: a bot requests pages through it, and the pages show what
+// became of that. What is tried out is fetched under the same guard as requests are.
+func TestDashboard_OfARunningHeed(t *testing.T) {
+	site := testkit.NewOrigin(t, testkit.Site{
+		Name: "news.test", Robots: "User-agent: NewsBot\nDisallow: /private\n", Files: map[string]string{"/open.html": "<p>open</p>"},
+	})
+	admin, hidden := testkit.FreeAddr(t), testkit.NewOrigin(t, testkit.Site{Name: "inside.test", Robots: "User-agent: *\nDisallow: /\n"})
+	resolve := ""
+	for _, all := range []map[string]string{site.Resolve(), hidden.Resolve()} {
+		for name, address := range all {
+			resolve += fmt.Sprintf("%q = %q\n", name, address)
+		}
+	}
+	h := testkit.Start(t, testkit.Options{Config: testkit.AnyPort + fmt.Sprintf(`
+[admin]
+listen = %q
+token = "file:%s"
+actions = true
+[access]
+refuse_to = ["inside.test"]
+[upstream.resolve]
+%s`, admin, testkit.Write(t, t.TempDir()+"/token", strings.Repeat("t", 32)+"\n"), resolve)})
+	proxied := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: h.Addr})}}
+	for _, path := range []string{"/open.html", "/private/a", "/private/b"} {
+		r, err := http.NewRequest("GET", "http://news.test"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("User-Agent", "NewsBot/2.1 (+https://bot.example/about)")
+		answer, err := proxied.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+
+	tab, address := browser(t), "http://"+admin
+	tab.do(chromedp.Navigate("http://operator:" + strings.Repeat("t", 32) + "@" + admin + "/decisions")) // the browser remembers the token
+	tab.do(chromedp.Poll[chromedp.Void](`document.querySelector('[data-live-state]').textContent == 'live'`))
+	tab.do(chromedp.Poll[chromedp.Void](`document.getElementById('live').textContent.includes('/private/b')`))
+	tab.do(chromedp.Navigate(address+"/decisions?class=refused_by_rule&host=news.test"), chromedp.WaitVisible("td.when a"))
+	if n := eval[int](tab, "document.querySelectorAll('td.when a').length"); n != 2 {
+		t.Errorf("%d refused decisions are listed", n)
+	}
+	tab.do(chromedp.Click("td.when a"), chromedp.WaitVisible("#decided"))
+	if text := tab.text("mark") + ": " + tab.text("#decided"); text != "NewsBot/2.1: Disallow: /private" {
+		t.Errorf("the decision is explained by %q", text)
+	}
+	tab.do(chromedp.Navigate(address + "/sites"))
+	if text := tab.text("main"); !strings.Contains(text, "news.test") || !strings.Contains(text, "available") {
+		t.Errorf("the sites are\n%s", text)
+	}
+	tab.do(chromedp.Navigate(address + "/clients"))
+	if text := tab.text("main"); !strings.Contains(text, "127.0.0.1") || !strings.Contains(text, "newsbot") {
+		t.Errorf("the clients are\n%s", text)
+	}
+
+	tryOut := func(of string) (text string) {
+		tab.do(chromedp.Navigate(address + "/try"))
+		eval[bool](tab, fmt.Sprintf("document.getElementById('url').value = %q, document.getElementById('agent').value = 'NewsBot', true", of))
+		testkit.Until(t, "the URL is judged", func() bool {
+			// At most one a second: the form is sent until it is its turn.
+			text = eval[string](tab, "fetch('/try', {method: 'POST', body: new URLSearchParams(new FormData(document.querySelector('form.search')))}).then(r => r.text()).then(t => new DOMParser().parseFromString(t, 'text/html').querySelector('main').textContent)", chromedp.EvalAwaitPromise)
+			return !strings.Contains(text, "One URL a second")
+		})
+		return text
+	}
+	if text := tryOut("http://news.test/private/c"); !strings.Contains(text, "Refused") || !strings.Contains(text, "line 2, Disallow: /private") {
+		t.Errorf("a page that is disallowed:\n%s", text)
+	}
+	if text := tryOut("http://inside.test/"); !strings.Contains(text, "Refused") || len(hidden.Hits()) > 0 {
+		t.Errorf("a destination that the settings forbid was asked %d times:\n%s", len(hidden.Hits()), text)
+	}
+
+	tab.do(chromedp.Navigate(address + "/sites"))
+	tab.do(chromedp.Click(`td.name a[href*="news.test"]`), chromedp.WaitVisible(".robots"), chromedp.Click(`form[action="/actions/forget"] button`), chromedp.WaitVisible(`form[action="/sites"]`))
+	if text := tab.text("main"); strings.Contains(text, "news.test") {
+		t.Errorf("the policy was not forgotten:\n%s", text)
+	}
+}

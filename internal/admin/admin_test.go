@@ -18,8 +18,8 @@ import (
 
 const token = "0123456789abcdef"
 
-// large is more than the buffers of a connection hold.
-var large = bytes.Repeat([]byte("heed_x 1\n"), 1<<18)
+// large is more than a client with small buffers takes.
+var large = bytes.Repeat([]byte("heed_x 1\n"), 1<<15)
 
 // oneUser knows the user admin.
 type oneUser struct{ wait time.Duration }
@@ -233,6 +233,7 @@ func TestAdmin_SlowReadersDoNotStopOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
 		slow = append(slow, c)
 		fmt.Fprintf(c, "GET /metrics HTTP/1.1\r\nHost: %s\r\n\r\n", r.addr)
 	}

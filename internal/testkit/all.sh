@@ -58,6 +58,7 @@ find_missing() {
 	lacks libc6-dev can_compile_c
 	lacks git have git
 	lacks nginx have nginx
+	lacks prometheus have prometheus
 	lacks apache2-bin have apache2
 	lacks redis-server have redis-server
 	lacks redis-tools have redis-cli

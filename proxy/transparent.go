@@ -26,8 +26,8 @@ import (
 // Transparent is a listener for connections that clients made to a site, not to heed:
 // the kernel has redirected them.
 type Transparent struct {
-	// Listener accepts the connections. Its Addr is the Listener by which [[client]]
-	// entries distinguish clients.
+	// Listener accepts the connections. Where the local address of one is its original
+	// destination, Addr is the Listener by which [[client]] entries distinguish clients.
 	net.Listener
 
 	// Original returns the address that a client connected to, with an IPv4-mapped
@@ -106,7 +106,6 @@ type redirectedConn struct {
 func (a *redirectedConn) serve() {
 	p := a.proxy
 	a.at, a.client = time.Now(), clientInfo(a.counted)
-	a.client.Listener = a.listener.Addr().String()
 	a.conn = &tunnelConn{Conn: a.counted, redirected: a}
 	p.open.add(a.conn)
 	defer p.open.remove(a.conn)
@@ -143,6 +142,9 @@ func (a *redirectedConn) locate() error {
 		return err
 	}
 	a.original = netip.AddrPortFrom(original.Addr().Unmap().WithZone(""), original.Port())
+	if local, _ := netip.ParseAddrPort(a.counted.LocalAddr().String()); local.Addr().Unmap() == a.original.Addr() {
+		a.client.Listener = a.listener.Addr().String() // else a redirect rule leads to the local address
+	}
 	if a.listener.Name != nil {
 		a.name, _ = a.listener.Name(a.original.Addr())
 	}

@@ -173,12 +173,12 @@ func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.hijacked = true
 	head := make([]byte, rw.Reader.Buffered())
 	_, _ = io.ReadFull(rw.Reader, head) // buffered bytes cannot fail
-	if c, ok := conn.(*clientConn); ok {
-		conn, head = c.Conn, append(head, c.heads.Rest()...)
-	}
-	t, taken := conn.(*tunnelConn)
-	if !taken {
-		t = &tunnelConn{Conn: conn, head: head}
+	t := &tunnelConn{Conn: conn, head: head}
+	switch c := conn.(type) {
+	case *clientConn:
+		t.Conn, t.head = c.Conn, append(head, c.heads.Rest()...)
+	case *tunnelConn: // no client has sent this CONNECT
+		t = c
 	}
 	if w.status != 0 { // a WebSocket: finish closes it when either side ends
 		w.exchange.upgraded = t

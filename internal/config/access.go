@@ -67,16 +67,17 @@ func (c *Config) ServeAt(listen string, clients []string) error {
 }
 
 // CheckExposure returns an error when other machines can connect to heed and neither
-// access.clients nor access.users restricts them.
+// access.clients nor access.users restricts them, or have connections redirected to it and
+// access.clients does not.
 func (c *Config) CheckExposure() error {
-	if c.loopbackOnly() || len(c.Access.Clients) > 0 || c.Access.Users != "" {
-		return nil
+	i := slices.IndexFunc(c.Listen, func(at string) bool { return !loopbackOnly(at) })
+	if i < 0 || len(c.Access.Clients) > 0 || c.Access.Users != "" {
+		return c.checkListenerExposure()
 	}
-	open := c.Listen[slices.IndexFunc(c.Listen, func(at string) bool { return !loopbackOnly(at) })]
 	return fmt.Errorf(`%s can be reached from other machines, and nothing says who may use heed
 Say so in the settings: [access] with clients = ["192.0.2.0/24"], or users = "FILE" for passwords
 In a container, for the clients of its network: --listen 0.0.0.0:3128 --clients 172.16.0.0/12
-or the same in its environment: HEED_LISTEN=0.0.0.0:3128 HEED_CLIENTS=172.16.0.0/12`, open)
+or the same in its environment: HEED_LISTEN=0.0.0.0:3128 HEED_CLIENTS=172.16.0.0/12`, c.Listen[i])
 }
 
 // addAccess adds the allowed clients and users to r. It reads the users file.
@@ -139,6 +140,11 @@ func (c *Config) Destinations() (*upstream.Destinations, error) {
 
 // loopbackOnly reports whether heed listens on loopback addresses only.
 func (c *Config) loopbackOnly() bool {
+	for _, l := range c.Listeners {
+		if !loopbackOnly(l.Address) {
+			return false
+		}
+	}
 	return !slices.ContainsFunc(c.Listen, func(at string) bool { return !loopbackOnly(at) })
 }
 
@@ -200,7 +206,9 @@ func (d *decoder) checkAddresses(path string, l Addresses) {
 // unmatchedListener returns a notice when heed does not listen on the listener of an
 // entry, so that the entry never matches; empty when it does.
 func (c *Config) unmatchedListener(cl *ClientConfig) string {
-	if cl.Listener == "" || slices.ContainsFunc(c.Listen, func(at string) bool { return mayAccept(at, cl.Listener) }) {
+	accepts := func(at string) bool { return mayAccept(at, cl.Listener) }
+	redirected := func(l ListenerConfig) bool { return accepts(l.Address) }
+	if cl.Listener == "" || slices.ContainsFunc(c.Listen, accepts) || slices.ContainsFunc(c.Listeners, redirected) {
 		return ""
 	}
 	return fmt.Sprintf("client %q never matches: heed does not listen on %s (listen has %s)", cl.Name, cl.Listener, c.Listen)

@@ -23,6 +23,7 @@ import (
 // absolute paths, hosts in lower case.
 func (c *Config) check(d *decoder) {
 	d.checkAddresses("listen", c.Listen)
+	c.checkListeners(d)
 	d.note("profile", CheckProfile(c.Profile))
 	d.note("contact", CheckContact(c.Contact))
 	d.note("name", CheckName(c.Name))

@@ -45,6 +45,8 @@ type Config struct {
 	Admin    AdminConfig    `toml:"admin"`
 	Log      LogConfig      `toml:"log"`
 
+	Listeners []ListenerConfig `toml:"listener" json:",omitempty"` // beside Listen, for redirected connections
+
 	Clients []ClientConfig `toml:"client"` // the first entry that matches a request applies
 	Hosts   []HostConfig   `toml:"host"`   // for each setting, the first matching entry that sets it applies
 
@@ -155,10 +157,10 @@ func (c *Config) RulesProfile() rules.Profile {
 func (c *Config) Hash() string { return console.Digest(c) }
 
 // JoinHash returns a hash of the settings that `heed run` must have in common with
-// the daemon it joins: all except listen, drain, [admin] and [log].
+// the daemon it joins: all except listen, [[listener]], drain, [admin] and [log].
 func (c *Config) JoinHash() string {
 	d := *c
-	d.Listen, d.Drain, d.Admin, d.Log = nil, 0, AdminConfig{}, LogConfig{}
+	d.Listen, d.Listeners, d.Drain, d.Admin, d.Log = nil, nil, 0, AdminConfig{}, LogConfig{}
 	return d.Hash()
 }
 
@@ -167,7 +169,7 @@ func (c *Config) JoinHash() string {
 func (c *Config) RoutesKey() string {
 	private := fmt.Sprint(c.loopbackOnly()) // access.private_destinations = "auto" depends on it
 	w := *c
-	w.Listen, w.Drain, w.HTTPS, w.Log, w.Clients = Addresses{private}, 0, HTTPSConfig{}, LogConfig{}, nil
+	w.Listen, w.Listeners, w.Drain, w.HTTPS, w.Log, w.Clients = Addresses{private}, nil, 0, HTTPSConfig{}, LogConfig{}, nil
 	w.Audit, w.Signals, w.Admin = AuditConfig{}, SignalsConfig{}, AdminConfig{}
 	w.Pacing = PacingConfig{RetryAfter: c.Pacing.RetryAfter}
 	w.Limits = limit.Limits{SiteConnections: c.Limits.SiteConnections}

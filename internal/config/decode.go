@@ -150,6 +150,8 @@ func (d *decoder) value(field reflect.Value, value any, full string) {
 		*into = v
 	case *[]ClientConfig:
 		*into = entries[ClientConfig](d, value, full)
+	case *[]ListenerConfig:
+		*into = entries[ListenerConfig](d, value, full)
 	case *[]HostConfig:
 		*into = entries[HostConfig](d, value, full)
 	default:

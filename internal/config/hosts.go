@@ -55,7 +55,7 @@ func (c *Config) Unjudged() []string {
 	if c.HTTPS.Pinned != "" && c.HTTPS.Pinned != c.HTTPS.Mode {
 		out = append(out, unjudgedLine(c.HTTPS.Pinned, []string{"hosts that are known to pin certificates (heed config pinned)"}, nil)...)
 	}
-	return out
+	return append(out, c.unjudgedListeners()...)
 }
 
 func unjudgedLine(mode string, hosts []string, ports []int64) []string {

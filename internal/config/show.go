@@ -163,6 +163,10 @@ func keyTree(v reflect.Value) map[string]any {
 			if len(value) > 0 {
 				tree[key] = entryTrees(value)
 			}
+		case []ListenerConfig:
+			if len(value) > 0 {
+				tree[key] = entryTrees(value)
+			}
 		case []HostConfig:
 			if len(value) > 0 { // host = [] would prevent adding a [[host]]
 				tree[key] = entryTrees(value)

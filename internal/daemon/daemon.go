@@ -248,13 +248,27 @@ func (d *daemon) room(now time.Time) (r control.Room) {
 	return r
 }
 
-// addresses returns the addresses of the shared listeners.
+// redirectedTo returns the addresses of the shared listeners for redirected connections.
+func (d *daemon) redirectedTo() (all []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.listeners {
+		if l.asked.mode != "" {
+			all = append(all, l.Addr().String())
+		}
+	}
+	return all
+}
+
+// addresses returns the addresses of the shared listeners for clients that know a proxy.
 func (d *daemon) addresses() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := []string{} // in JSON a list, also when it is empty
 	for _, l := range d.listeners {
-		all = append(all, l.Addr().String())
+		if l.asked.mode == "" {
+			all = append(all, l.Addr().String())
+		}
 	}
 	return all
 }
@@ -274,6 +288,9 @@ func (d *daemon) runAddresses() []string {
 // greet prints the addresses, how to use them, the CA, and the remarks of the start.
 func (d *daemon) greet(a *console.App) {
 	fmt.Fprintf(a.Stderr, "heed listens on http://%s\n", strings.Join(d.addresses(), ", http://"))
+	if all := d.redirectedTo(); len(all) > 0 {
+		fmt.Fprintf(a.Stderr, "It takes redirected connections on %s\n", strings.Join(all, ", "))
+	}
 	fmt.Fprintf(a.Stderr, "Point a client at it:  eval \"$(heed env)\"\n")
 	if d.admin != nil {
 		fmt.Fprintf(a.Stderr, "Its admin listener is %s\n", d.admin.url())

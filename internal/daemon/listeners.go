@@ -9,25 +9,43 @@ import (
 	"syscall"
 
 	"heed/internal/config"
+	"heed/internal/redirect"
 	"heed/proxy"
 )
 
 // sharedListener is one shared listener with a separate proxy, so that it can be shut
 // down separately.
 type sharedListener struct {
-	asked string // the address in the settings
+	asked listenerSpec
 	net.Listener
 	proxy *proxy.Proxy
 }
 
-// openNew opens the addresses that heed does not listen on yet; none in the background.
+// listenerSpec is a listener in the settings.
+type listenerSpec struct {
+	addr string
+	mode string // of [[listener]]; empty: for clients that know a proxy
+}
+
+// listenerSpecs returns the listeners of cfg.
+func listenerSpecs(cfg *config.Config) (all []listenerSpec) {
+	for _, addr := range cfg.Listen {
+		all = append(all, listenerSpec{addr: addr})
+	}
+	for _, l := range cfg.Listeners {
+		all = append(all, listenerSpec{l.Address, l.Mode})
+	}
+	return all
+}
+
+// openNew opens the listeners of cfg that heed does not listen on yet; none in the background.
 // On an error it closes those that it has opened.
-func (d *daemon) openNew(addresses config.Addresses) (opened []*sharedListener, err error) {
-	for _, addr := range addresses {
-		if d.background || d.listensOn(addr) {
+func (d *daemon) openNew(cfg *config.Config) (opened []*sharedListener, err error) {
+	for _, spec := range listenerSpecs(cfg) {
+		if d.background || d.listensOn(spec) {
 			continue
 		}
-		l, err := d.open(addr)
+		l, err := d.open(spec)
 		if err != nil {
 			closeAll(opened)
 			return nil, err
@@ -37,8 +55,9 @@ func (d *daemon) openNew(addresses config.Addresses) (opened []*sharedListener, 
 	return opened, nil
 }
 
-func (d *daemon) open(addr string) (*sharedListener, error) {
-	l, err := net.Listen("tcp", addr)
+func (d *daemon) open(spec listenerSpec) (*sharedListener, error) {
+	addr := spec.addr
+	l, err := spec.listen()
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && d.holdsPort(addr):
 		return nil, fmt.Errorf("heed cannot change over to %s, since it listens on that port already\nChoose another port, or restart heed", addr)
@@ -52,7 +71,35 @@ func (d *daemon) open(addr string) (*sharedListener, error) {
 		l.Close()
 		return nil, err
 	}
-	return &sharedListener{addr, l, p}, nil
+	return &sharedListener{spec, l, p}, nil
+}
+
+// listen opens the listener.
+func (s listenerSpec) listen() (net.Listener, error) {
+	if s.mode == "" {
+		return net.Listen("tcp", s.addr)
+	}
+	return redirect.Listen(s.addr, s.mode == config.ListenerTProxy)
+}
+
+// serveOn accepts clients on l until its proxy is shut down.
+func (d *daemon) serveOn(l *sharedListener) error {
+	if l.asked.mode == "" {
+		return l.proxy.Serve(l.Listener)
+	}
+	t := proxy.Transparent{Listener: l.Listener, Original: redirect.Original, TunnelOther: func() bool { return d.tunnelsOther(l.asked) }}
+	if l.asked.mode == config.ListenerTProxy {
+		t.Original = redirect.Destination
+	}
+	return l.proxy.ServeTransparent(t)
+}
+
+// tunnelsOther reports whether the current settings of a [[listener]] pass on what is
+// neither HTTP nor TLS.
+func (d *daemon) tunnelsOther(spec listenerSpec) bool {
+	return slices.ContainsFunc(d.current.Load().cfg.Listeners, func(l config.ListenerConfig) bool {
+		return l.Address == spec.addr && l.Other == config.OtherTunnel
+	})
 }
 
 // closeAll closes listeners that have accepted no connection.
@@ -62,10 +109,10 @@ func closeAll(all []*sharedListener) {
 	}
 }
 
-func (d *daemon) listensOn(addr string) bool {
+func (d *daemon) listensOn(spec listenerSpec) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(d.listeners, func(l *sharedListener) bool { return l.asked == addr })
+	return slices.ContainsFunc(d.listeners, func(l *sharedListener) bool { return l.asked == spec })
 }
 
 // holdsPort reports whether heed listens on the port of addr.
@@ -80,20 +127,20 @@ func (d *daemon) holdsPort(addr string) bool {
 }
 
 // replaceListeners starts serving on the opened listeners, and shuts down those that are
-// not among addresses in the background.
-func (d *daemon) replaceListeners(addresses config.Addresses, opened []*sharedListener) {
+// not in cfg in the background.
+func (d *daemon) replaceListeners(cfg *config.Config, opened []*sharedListener) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.listeners = append(d.listeners, opened...)
 	for _, l := range opened {
 		go func() {
-			if err := l.proxy.Serve(l.Listener); err != nil {
+			if err := d.serveOn(l); err != nil {
 				d.failed <- err
 			}
 		}()
 	}
-	left := slices.Clone(d.listeners)
-	d.listeners = slices.DeleteFunc(d.listeners, func(l *sharedListener) bool { return !slices.Contains(addresses, l.asked) })
+	left, specs := slices.Clone(d.listeners), listenerSpecs(cfg)
+	d.listeners = slices.DeleteFunc(d.listeners, func(l *sharedListener) bool { return !slices.Contains(specs, l.asked) })
 	for _, l := range left {
 		if !slices.Contains(d.listeners, l) {
 			d.log.Info("heed stopped listening on an address", "listen", l.Addr().String())

@@ -248,7 +248,7 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 // serve serves on the shared listeners, or in the background the runs that join, until a
 // signal, an error, or the end of an idle background heed.
 func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) error {
-	opened, err := d.openNew(env.cfg.Listen)
+	opened, err := d.openNew(env.cfg)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) 
 	if err != nil {
 		return err
 	}
-	d.replaceListeners(env.cfg.Listen, opened)
+	d.replaceListeners(env.cfg, opened)
 	d.publishHolder = func() error {
 		listen := config.Addresses(d.addresses()).First()
 		return env.lock.Publish(state.Holder{PID: os.Getpid(), Background: d.background, Listen: listen, Socket: socket.path})

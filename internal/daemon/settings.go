@@ -162,7 +162,7 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened, err := d.openNew(cfg.Listen)
+	opened, err := d.openNew(cfg)
 	var replaced []*route.Route
 	if err == nil {
 		replaced, err = d.changeRoutesLocked(next.pool)
@@ -174,7 +174,7 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 	}
 	d.applyLocked(next)
 	d.recheckClients()
-	d.replaceListeners(cfg.Listen, opened)
+	d.replaceListeners(cfg, opened)
 	for _, l := range opened {
 		d.log.Info("heed listens on another address", "listen", l.Addr().String())
 	}

@@ -1,0 +1,77 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+)
+
+// ListenerConfig holds one [[listener]]: an address for connections that the kernel
+// redirects to heed.
+type ListenerConfig struct {
+	Address string `toml:"address"` // host:port; an empty host means every address of this machine
+	Mode    string `toml:"mode"`    // transparent (redirect rules) or tproxy
+	Other   string `toml:"other"`   // refuse or tunnel: what is neither HTTP nor TLS; empty: refuse
+}
+
+// The values of ListenerConfig.
+const (
+	ListenerTransparent = "transparent"
+	ListenerTProxy      = "tproxy"
+	OtherRefuse         = "refuse"
+	OtherTunnel         = "tunnel"
+)
+
+// checkListeners reports the problems of [[listener]] to d.
+func (c *Config) checkListeners(d *decoder) {
+	defer func() { d.scope = "" }()
+	seen := map[string]bool{}
+	for _, at := range c.Listen {
+		seen[at] = true
+	}
+	for i := range c.Listeners {
+		d.scope = entry(i)
+		l := &c.Listeners[i]
+		if strings.HasPrefix(l.Address, ":") {
+			l.Address = "[::]" + l.Address // every address, IPv4 as well
+		}
+		switch err := checkListen(l.Address); {
+		case l.Address == "":
+			d.problem("listener.address", `this [[listener]] has no address; give it one, such as address = ":3129"`)
+		case err != nil:
+			d.note("listener.address", err)
+		case seen[l.Address]:
+			d.problem("listener.address", "listener.address: heed listens on %q already; each listener needs a separate port", l.Address)
+		}
+		seen[l.Address] = true
+		d.oneOf("listener.mode", l.Mode, ListenerTransparent, ListenerTProxy)
+		if l.Other != "" {
+			d.oneOf("listener.other", l.Other, OtherRefuse, OtherTunnel)
+		}
+	}
+}
+
+// checkListenerExposure returns an error when other machines can have connections
+// redirected to heed, and access.clients does not restrict them.
+func (c *Config) checkListenerExposure() error {
+	i := slices.IndexFunc(c.Listeners, func(l ListenerConfig) bool { return !loopbackOnly(l.Address) })
+	if i < 0 || len(c.Access.Clients) > 0 {
+		return nil
+	}
+	port := c.Listeners[i].Address[strings.LastIndexByte(c.Listeners[i].Address, ':')+1:]
+	return Mistakes{c.FindEntry(i, "listener.address", `connections from other machines can be redirected to %s, and nothing says who may use heed
+Say so in the settings: [access] with clients = ["192.0.2.0/24"]; passwords cannot apply here
+For the programs of this machine alone, write two listeners: %q and %q`,
+		c.Listeners[i].Address, net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port))}
+}
+
+// unjudgedListeners returns a notice for each listener that passes on what heed cannot judge.
+func (c *Config) unjudgedListeners() (all []string) {
+	for _, l := range c.Listeners {
+		if l.Other == OtherTunnel {
+			all = append(all, fmt.Sprintf("connections to %s that are neither HTTP nor TLS are passed on, not judged", l.Address))
+		}
+	}
+	return all
+}

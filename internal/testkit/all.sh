@@ -59,6 +59,7 @@ find_missing() {
 	lacks git have git
 	lacks nginx have nginx
 	lacks prometheus have prometheus
+	lacks nftables have nft
 	lacks apache2-bin have apache2
 	lacks redis-server have redis-server
 	lacks redis-tools have redis-cli

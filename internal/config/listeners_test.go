@@ -1,0 +1,52 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// A listener for redirected connections that other machines can reach needs to know its
+// clients: passwords cannot be asked for.
+func TestHeed_AListenerForRedirectedConnectionsNeedsItsClients(t *testing.T) {
+	load := func(text string) *Config {
+		t.Helper()
+		c, err := Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	open := "[[listener]]\naddress = \":3129\"\nmode = \"transparent\"\n"
+	for text, ok := range map[string]bool{
+		open: false,
+		"[access]\nusers = \"passwords\"\n" + open:              false,
+		"[access]\nclients = [\"192.0.2.0/24\"]\n" + open:       true,
+		strings.Replace(open, `":3129"`, `"127.0.0.1:3129"`, 1): true,
+		strings.Replace(open, `":3129"`, `"[::1]:3129"`, 1):     true,
+		strings.Replace(open, "transparent", "tproxy", 1):       false,
+	} {
+		err := load(text).CheckExposure()
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "[::]:3129") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	c := load(open)
+	if c.loopbackOnly() || c.Listeners[0].Address != "[::]:3129" {
+		t.Errorf("%+v", c.Listeners)
+	}
+	if c.JoinHash() != load("").JoinHash() {
+		t.Error("a run with other listeners does not join")
+	}
+	if err := c.ServeAt("127.0.0.1:4000", nil); err != nil || c.Listeners[0].Address != "[::]:3129" || c.Listen.First() != "127.0.0.1:4000" {
+		t.Errorf("--listen changes listen alone: %v, %+v", err, c.Listeners)
+	}
+	if got := load(strings.Replace(open, "[[listener]]", "[[listener]]\nother = \"tunnel\"", 1)).Unjudged(); len(got) == 0 || !strings.Contains(got[len(got)-1], "not judged") {
+		t.Errorf("%q", got)
+	}
+}

@@ -2,11 +2,13 @@ package upstream
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // ErrSelf is wrapped by the error of a connection to an address that heed listens on.
@@ -17,7 +19,12 @@ var ErrSelf = errors.New("the address is heed's own")
 type Addrs struct {
 	Dials
 
-	mu    sync.RWMutex
+	mu  sync.Mutex // held to change the set
+	set atomic.Pointer[addrSet]
+}
+
+// addrSet is immutable: every request looks into it.
+type addrSet struct {
 	addrs map[netip.AddrPort]int
 	ports map[uint16]int // of addrs: most requests are for a port that none has
 }
@@ -37,15 +44,17 @@ func (a *Addrs) count(addr net.Addr, n int) {
 	at = netip.AddrPortFrom(plain(at.Addr()), at.Port())
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.addrs == nil {
-		a.addrs, a.ports = map[netip.AddrPort]int{}, map[uint16]int{}
+	next := &addrSet{map[netip.AddrPort]int{}, map[uint16]int{}}
+	if before := a.set.Load(); before != nil {
+		maps.Copy(next.addrs, before.addrs)
 	}
-	if a.addrs[at] += n; a.addrs[at] <= 0 {
-		delete(a.addrs, at)
+	if next.addrs[at] += n; next.addrs[at] <= 0 {
+		delete(next.addrs, at)
 	}
-	if a.ports[at.Port()] += n; a.ports[at.Port()] <= 0 {
-		delete(a.ports, at.Port())
+	for at := range next.addrs {
+		next.ports[at.Port()]++
 	}
+	a.set.Store(next)
 }
 
 // plain returns an address without its zone, an IPv4-mapped one as the IPv4 address.
@@ -68,28 +77,27 @@ func (a *Addrs) Has(hostPort string) bool {
 // address (0.0.0.0 or ::) as a destination is every address of its port, since systems
 // connect it to themselves; in the set it is every address of this machine.
 func (a *Addrs) HasHost(host string, port uint16) bool {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	if a.ports[port] == 0 {
+	set := a.set.Load()
+	if set == nil || set.ports[port] == 0 {
 		return false
 	}
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return a.hasLocked(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) || a.hasLocked(netip.IPv6Loopback(), port)
+		return set.has(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) || set.has(netip.IPv6Loopback(), port)
 	}
 	to, err := netip.ParseAddr(host)
 	if err != nil {
 		return false
 	}
 	for _, to := range append(embedded(to), plain(to)) {
-		if a.hasLocked(to, port) {
+		if set.has(to, port) {
 			return true
 		}
 	}
 	return false
 }
 
-func (a *Addrs) hasLocked(to netip.Addr, port uint16) bool {
-	for own := range a.addrs {
+func (s *addrSet) has(to netip.Addr, port uint16) bool {
+	for own := range s.addrs {
 		at := own.Addr()
 		switch {
 		case own.Port() != port:

@@ -75,6 +75,11 @@ func roomFor(files int) int {
 	return min(maxConnections, max(minConnections, (files-min(otherFiles, files/4))/2))
 }
 
+// IdleSiteConnections returns how many connections to sites are kept for later requests, by
+// the number of files that the process may open: half of them, since a crawl of many sites
+// returns to each, and they are closed when files are scarce. 0 when files is 0, unknown.
+func IdleSiteConnections(files int) int { return min(maxConnections, files/2) }
+
 // LimitsRemark returns a warning when limits.connections exceeds what files, the limit of open
 // files, allows; else it is empty. 0 files means unknown.
 func (c *Config) LimitsRemark(files int) string {

@@ -220,7 +220,7 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	d.state, d.environ, d.now, d.since = env.state, a.Environ, a.Now, a.Now()
 	d.tally, d.busy, d.reach = &audit.Tally{}, &busy.Counter{}, &reach.Tracker{}
 	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 3), map[string]*runSession{}
-	o.ProxyUsed = d.reach.ProxyUsed
+	o.ProxyUsed, o.IdleConns = d.reach.ProxyUsed, config.IdleSiteConnections(openFiles())
 	d.shared = proxy.Config{
 		Name: name, Live: d.settings.Load, Recorder: d.recorders(), Leaves: o.authority, Self: o.Self,
 		Load: &limit.Load{}, Log: o.log, Announce: func(_, forLog string) { o.log.Info(forLog) },

@@ -60,6 +60,7 @@ type Options struct {
 	Turns       *pace.Scheduler               // counts fetches of robots.txt; nil: none
 	ProxyUsed   func(proxy string, err error) // as in upstream.TransportConfig; may be nil
 	Connections *upstream.Counts              // counts connections to sites; nil: none
+	IdleConns   int                           // as in upstream.TransportConfig
 
 	Fetched func(outcome string, took time.Duration) // as in cache.Config; may be nil
 }
@@ -262,6 +263,7 @@ func (p *Pool) transport(proxy *control.UpstreamProxy, roots string) (*upstream.
 	return upstream.NewHostTransports(upstream.TransportConfig{
 		Destinations:          destinations,
 		ConnsPerHost:          p.cfg.Limits.SiteConnections,
+		IdleConns:             p.IdleConns,
 		Proxy:                 through,
 		Resolve:               p.cfg.Upstream.Resolve,
 		RootCAs:               trusted,

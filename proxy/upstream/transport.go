@@ -33,7 +33,7 @@ const (
 	connectTimeout        = time.Minute // of a proxy's answer to CONNECT
 	idleUpstream          = 90 * time.Second
 	maxIdlePerHost        = 64
-	maxIdle               = 1024
+	defaultIdle           = 1024
 	maxResponseHeader     = 256 << 10
 	expectContinueTimeout = time.Second
 
@@ -64,6 +64,9 @@ type TransportConfig struct {
 	// ConnsPerHost is how many connections to one site may be open; further requests
 	// wait for one of them. 0: any number.
 	ConnsPerHost int
+	// IdleConns is how many connections are kept open for later requests, to all sites
+	// together. 0: 1024. All are closed when a dial finds no file descriptor free.
+	IdleConns int
 	// Self holds addresses that must not be dialled; nil holds none.
 	Self *Addrs
 	// Destinations defines which destinations may be reached; nil: all. Requests
@@ -132,7 +135,7 @@ func newTransport(c TransportConfig) *transport {
 		DialTLSContext:         d.dialTLS,
 		DisableCompression:     true,
 		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           maxIdle,
+		MaxIdleConns:           cmp.Or(c.IdleConns, defaultIdle),
 		MaxIdleConnsPerHost:    maxIdlePerHost,
 		MaxConnsPerHost:        c.ConnsPerHost,
 		DisableKeepAlives:      c.Connect != nil,
@@ -144,7 +147,7 @@ func newTransport(c TransportConfig) *transport {
 	if t.ResponseHeaderTimeout == 0 {
 		t.ResponseHeaderTimeout = DefaultResponseHeaderTimeout
 	}
-	t.Proxy = d.forPlain
+	t.Proxy, d.closeIdle = d.forPlain, t.CloseIdleConnections
 	return &transport{t, d}
 }
 
@@ -166,8 +169,9 @@ func (c *TransportConfig) siteTLS() *tls.Config {
 // dialer dials for a Transport.
 type dialer struct {
 	TransportConfig
-	tls     *tls.Config
-	proxies sync.Map // by host:port, those that Proxy has named
+	tls       *tls.Config
+	proxies   sync.Map // by host:port, those that Proxy has named
+	closeIdle func()   // closes the Transport's idle connections
 }
 
 // forPlain is the Proxy of a Transport: dialTLS reaches the proxies of other requests.
@@ -252,7 +256,12 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		}
 		return d.Dialer.ControlContext(ctx, network, address, conn)
 	}
-	c, err := d.Counts.dial(func() (net.Conn, error) { return netDialer.DialContext(ctx, network, addr) })
+	open := func() (net.Conn, error) { return netDialer.DialContext(ctx, network, addr) }
+	c, err := d.Counts.dial(open)
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		d.closeIdle()
+		c, err = d.Counts.dial(open)
+	}
 	if err == nil && d.Self != nil {
 		d.Self.NoteDial(c.LocalAddr(), c.RemoteAddr())
 	}

@@ -1,0 +1,68 @@
+package upstream_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"heed/internal/testkit"
+	"heed/proxy/upstream"
+)
+
+// A crawl has left connections to many sites open, and the process has no file descriptor
+// for the next site: the idle connections are closed, and the site is reached.
+func TestRoundTrip_IdleConnectionsGiveWayWhenFilesAreScarce(t *testing.T) {
+	t.Parallel()
+	var open atomic.Int32
+	site := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Host) }))
+	site.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}
+	site.Start()
+	defer site.Close()
+	addr := site.Listener.Addr().String()
+	var scarce atomic.Bool
+	dialer := net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error {
+		if scarce.Load() && open.Load() > 0 {
+			scarce.Store(false) // they are being closed from now on
+			return syscall.EMFILE
+		}
+		return nil
+	}}
+	transports := upstream.NewHostTransports(upstream.TransportConfig{
+		Dialer: dialer, Resolve: map[string]string{"a.test:80": addr, "b.test:80": addr, "c.test:80": addr},
+	})
+	get := func(host string) {
+		t.Helper()
+		r, err := http.NewRequest(http.MethodGet, "http://"+host+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := transports.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != host {
+			t.Errorf("%q, %v", body, err)
+		}
+	}
+	get("a.test")
+	get("b.test")
+	if n := open.Load(); n != 2 {
+		t.Fatalf("%d connections are kept", n)
+	}
+	scarce.Store(true)
+	get("c.test")
+	testkit.Until(t, "only the last connection is open", func() bool { return open.Load() == 1 })
+}

@@ -17,10 +17,10 @@ func (d *record) before(start time.Time) (periods map[int64]*reason.Counts, coun
 	}
 	d.seed.once.Do(func() {
 		d.seed.done = make(chan struct{})
-		go func() {
+		d.work.Go(func() {
 			defer close(d.seed.done)
 			d.seed.periods, d.seed.err = d.countBefore(start)
-		}()
+		})
 	})
 	select {
 	case <-d.seed.done:
@@ -34,7 +34,7 @@ func (d *record) before(start time.Time) (periods map[int64]*reason.Counts, coun
 const seedWait = 30 * time.Millisecond
 
 func (d *record) countBefore(start time.Time) (map[int64]*reason.Counts, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), seedBudget)
+	ctx, cancel := context.WithTimeout(d.ctx, seedBudget)
 	defer cancel()
 	r, release, err := d.acquire(ctx)
 	if err != nil {
@@ -46,14 +46,39 @@ func (d *record) countBefore(start time.Time) (map[int64]*reason.Counts, error) 
 		return nil, err
 	}
 	defer reader.Close()
-	f := store.Filter{From: start.Add(-oneDay), To: start}
-	if f.First, err = reader.SeqAt(f.From); err != nil {
+	from := start.Add(-oneDay)
+	first, err := reader.SeqAt(from)
+	if err != nil {
 		return nil, err
 	}
-	all := map[int64]*reason.Counts{}
-	var bad error
-	err = reader.Totals(&f, audit.PeriodLength, nil, func(n *store.Total) {
-		b, err := d.basis(reader, n.Basis)
+	_, last, err := reader.Range()
+	if err != nil {
+		return nil, err
+	}
+	all, revised := map[int64]*reason.Counts{}, [][]byte{}
+	for top := last; top >= first; top -= totalsStep {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		ids, err := reader.Revised(max(first, top-totalsStep+1), top)
+		if err != nil {
+			return nil, err
+		}
+		revised = append(revised, ids...)
+		window := store.Filter{From: from, To: start, First: max(first, top-totalsStep+1), Last: top}
+		if err := d.countPeriods(reader, &window, revised, all); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// countPeriods adds the requests in a window to all, by period.
+func (d *record) countPeriods(r *store.Reader, window *store.Filter, revised [][]byte, all map[int64]*reason.Counts) (bad error) {
+	d.counting.Lock()
+	defer d.counting.Unlock()
+	err := r.Totals(window, audit.PeriodLength, revised, func(n *store.Total) {
+		b, err := d.basis(r, n.Basis)
 		if err != nil {
 			bad = err
 		}
@@ -63,5 +88,5 @@ func (d *record) countBefore(start time.Time) (map[int64]*reason.Counts, error) 
 		}
 		count(all, n.Period)[class] += n.Requests
 	})
-	return all, errors.Join(err, bad)
+	return errors.Join(err, bad)
 }

@@ -112,9 +112,12 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.handler.ServeHTTP(w, r)
 }
 
-// Close ends the streams of all viewers, which a server that shuts down would wait for.
-// Further streams are refused.
-func (d *Dashboard) Close() { d.live.close() }
+// Close ends the streams of all viewers, which a server that shuts down would wait for, and
+// what is read in the background. Further streams are refused.
+func (d *Dashboard) Close() {
+	d.live.close()
+	d.record.close()
+}
 
 // view is a page: the name of its template, its title and what the template shows.
 type view struct {

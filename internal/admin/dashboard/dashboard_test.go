@@ -81,7 +81,7 @@ func TestDashboard_IsFitForEveryReader(t *testing.T) {
 	address, _ := serve(t, dashboard.Options{Heed: h, Record: path, Actions: h, MayAct: mayAct})
 	tab := browser(t)
 	seen, script := watch(t, tab), axe(t)
-	for _, page := range everyPage(entries[1].ID.String()) {
+	for n, page := range everyPage(entries[1].ID.String()) {
 		for i, scheme := range []string{"light", "dark"} {
 			width := []int64{390, 1400}[i]
 			tab.media(scheme)
@@ -91,6 +91,9 @@ func TestDashboard_IsFitForEveryReader(t *testing.T) {
 			}
 			if lang := eval[string](tab, "document.documentElement.lang + ' ' + document.querySelectorAll('h1').length"); lang != "en 1" {
 				t.Errorf("%s has the language and the number of titles %q", page, lang)
+			}
+			if !testkit.Full && n%2 != i {
+				continue // by default each page is examined in one of them
 			}
 			for _, v := range audited(t, tab, script) {
 				if v.Impact == "serious" || v.Impact == "critical" {

@@ -22,7 +22,9 @@ const (
 	maxReaders = 4                      // pages that read at the same time
 	readerWait = 2 * time.Second        // for one of them to end
 	totalsStep = 2_500                  // decisions that are counted at a time
-	totalsAge  = 10 * time.Second       // for which counts are shown again
+	totalsAge  = 30 * time.Second       // for which counts are shown again
+	totalsKept = 5 * time.Minute        // for which they are preferred to counts of less
+	dayTime    = time.Second / 2        // for counting on after the page was sent
 	seedBudget = 20 * time.Second       // for counting the record of before the start
 	maxKept    = 1 << 16                // names that are remembered, of each kind
 
@@ -38,10 +40,18 @@ type record struct {
 	open    *store.Record // nil: not opened yet
 	readers chan struct{}
 
+	ctx    context.Context // ends what is counted in the background
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	counting sync.Mutex // held for one step of counting: it takes no more than one CPU
+
 	totals struct {
 		sync.Mutex
 		made   time.Time
 		latest *totals
+		err    error
+		first  chan struct{} // closed with the first result of a count; nil: nothing is counted
 	}
 	seed struct {
 		once sync.Once
@@ -97,6 +107,7 @@ func (d *record) acquire(ctx context.Context) (r *store.Record, release func(), 
 // prepare opens the record, which takes longer than a page may when it is large. An error
 // is that of the first page.
 func (d *record) prepare() {
+	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if _, release, err := d.acquire(context.Background()); err == nil {
 		release()
 	}
@@ -134,31 +145,83 @@ type clientTotal struct {
 // Requests returns their number.
 func (c *clientTotal) Requests() int64 { return c.Classes.Sum() }
 
+// close ends what is counted in the background.
+func (d *record) close() {
+	d.cancel()
+	d.work.Wait()
+}
+
 // day returns the totals, at most totalsAge old, for a page that was requested at a time:
-// what the page read before is taken from dayBudget.
+// as far as they can be counted within dayBudget from then on. Counting goes on for dayTime,
+// for the next page.
 func (d *record) day(ctx context.Context, requested time.Time) (*totals, error) {
-	r, release, err := d.acquire(ctx)
+	if d.path == "" {
+		return nil, errNoRecord
+	}
+	t := &d.totals
+	t.Lock()
+	if t.latest != nil && d.now().Sub(t.made) < totalsAge {
+		defer t.Unlock()
+		return t.latest, nil
+	}
+	first := t.first
+	if first == nil {
+		first = make(chan struct{})
+		t.first = first
+		d.work.Go(func() { d.countDay(requested.Add(dayBudget)) })
+	}
+	t.Unlock()
+	select {
+	case <-first:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	t.Lock()
+	defer t.Unlock()
+	return t.latest, t.err
+}
+
+// countDay counts the last 24 hours, and makes the result known at soon and at the end.
+func (d *record) countDay(soon time.Time) {
+	t, known := &d.totals, false
+	publish := func(next *totals, err error) {
+		t.Lock()
+		defer t.Unlock()
+		if err != nil {
+			t.latest, t.err = nil, err
+		} else if t.latest == nil || next.Requests >= t.latest.Requests || d.now().Sub(t.made) > totalsKept {
+			t.made, t.latest, t.err = d.now(), next, nil
+		}
+		if !known {
+			known = true
+			close(t.first)
+		}
+	}
+	publish(d.readDay(func(part func() (*totals, error)) {
+		if !known && time.Now().After(soon) {
+			publish(part())
+		}
+	}))
+	t.Lock()
+	t.first = nil
+	t.Unlock()
+}
+
+// readDay counts the last 24 hours, for at most dayTime. step is called after each
+// part of them, with a function that returns the totals until then.
+func (d *record) readDay(step func(func() (*totals, error))) (*totals, error) {
+	r, release, err := d.acquire(d.ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	t := &d.totals
-	t.Lock()
-	defer t.Unlock()
-	if t.latest != nil && d.now().Sub(t.made) < totalsAge {
-		return t.latest, nil
-	}
-	reader, err := r.Read(ctx)
+	reader, err := r.Read(d.ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer reader.Close()
 	s := sums{record: d, Reader: reader, clients: map[int64]*clientTotal{}, sites: map[int64]*reason.Counts{}, rules: map[ruleKey]*reason.Counts{}}
-	latest, err := s.read(requested.Add(dayBudget))
-	if err == nil {
-		t.made, t.latest = d.now(), latest
-	}
-	return latest, err
+	return s.read(step)
 }
 
 // ruleKey is what decided, and where.
@@ -179,10 +242,9 @@ type sums struct {
 	rules   map[ruleKey]*reason.Counts
 }
 
-// read counts from the end of the record back, until the day or the time is over. It counts
-// one step in any case.
-func (s *sums) read(deadline time.Time) (*totals, error) {
-	from := s.now().Add(-oneDay)
+// read counts from the end of the record back, until the day or the time is over.
+func (s *sums) read(step func(func() (*totals, error))) (*totals, error) {
+	deadline, from := time.Now().Add(dayTime), s.now().Add(-oneDay)
 	first, err := s.SeqAt(from)
 	if err != nil {
 		return nil, err
@@ -191,9 +253,9 @@ func (s *sums) read(deadline time.Time) (*totals, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, revised := &totals{Whole: true}, [][]byte{}
+	t, revised := totals{Whole: true}, [][]byte{}
 	for top := last; top >= first; top -= totalsStep {
-		if top < last && time.Now().After(deadline) {
+		if time.Now().After(deadline) || s.ctx.Err() != nil {
 			t.Whole = false
 			break
 		}
@@ -203,21 +265,29 @@ func (s *sums) read(deadline time.Time) (*totals, error) {
 			return nil, err
 		}
 		revised = append(revised, ids...)
-		var bad error
-		err = s.Totals(&window, 0, revised, func(n *store.Total) {
-			if e := s.add(n); e != nil {
-				bad = e
-			}
-			t.Requests += n.Requests
-			if at := time.UnixMicro(n.First).UTC(); t.Since.IsZero() || at.Before(t.Since) {
-				t.Since = at
-			}
-		})
-		if err := errors.Join(err, bad); err != nil {
+		if err := s.count(&window, revised, &t); err != nil {
 			return nil, err
 		}
+		t.Whole = window.First == first
+		step(func() (*totals, error) { return s.listed(t) })
 	}
-	return t, s.list(t)
+	return s.listed(t)
+}
+
+// count adds the requests in a window to t.
+func (s *sums) count(window *store.Filter, revised [][]byte, t *totals) (bad error) {
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	err := s.Totals(window, 0, revised, func(n *store.Total) {
+		if e := s.add(n); e != nil {
+			bad = e
+		}
+		t.Requests += n.Requests
+		if at := time.UnixMicro(n.First).UTC(); t.Since.IsZero() || at.Before(t.Since) {
+			t.Since = at
+		}
+	})
+	return errors.Join(err, bad)
 }
 
 // add adds the requests of n.
@@ -263,8 +333,8 @@ func count[K comparable](all map[K]*reason.Counts, key K) *reason.Counts {
 // mostListed is how many sites, agents and rules the overview lists.
 const mostListed = 8
 
-// list sets the lists of t.
-func (s *sums) list(t *totals) error {
+// listed returns t with its lists.
+func (s *sums) listed(t totals) (*totals, error) {
 	sites := map[int64]string{}
 	name := func(id int64) (string, error) {
 		if text, ok := sites[id]; ok || id == 0 {
@@ -277,14 +347,14 @@ func (s *sums) list(t *totals) error {
 	for id, c := range top(s.sites) {
 		text, err := name(id)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		t.Sites = append(t.Sites, counted{text, "", *c})
 	}
 	for k, c := range top(s.rules) {
 		text, err := name(k.site)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		what := reason.Of(rules.Reason(k.reason)).Words
 		if k.rule != "" {
@@ -306,23 +376,5 @@ func (s *sums) list(t *totals) error {
 	slices.SortFunc(t.Clients, func(a, b clientTotal) int {
 		return cmp.Or(cmp.Compare(b.Requests(), a.Requests()), cmp.Compare(a.ID, b.ID))
 	})
-	return nil
-}
-
-// top yields the keys with the most requests, the largest number first.
-func top[K comparable](all map[K]*reason.Counts) func(func(K, *reason.Counts) bool) {
-	keys := make([]K, 0, len(all))
-	for k := range all {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b K) int {
-		return cmp.Or(cmp.Compare(all[b].Sum(), all[a].Sum()), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
-	})
-	return func(yield func(K, *reason.Counts) bool) {
-		for _, k := range keys[:min(mostListed, len(keys))] {
-			if !yield(k, all[k]) {
-				return
-			}
-		}
-	}
+	return &t, nil
 }

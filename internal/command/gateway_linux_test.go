@@ -86,9 +86,10 @@ func gateway(t *testing.T, mode, count string) {
 	if asked := got[strings.Index(got, "the site was asked for:"):]; strings.Contains(asked, "/private HTTP/2.0") || strings.Contains(asked, "/private HTTP/1.1 site") {
 		t.Error("a refused page reached the site")
 	}
-	if t.Failed() {
-		t.Log(got)
+	if !strings.Contains(got, " its connection to 203.0.114.2:80 was redirected to heed ") {
+		t.Error("heed why does not name the original destination")
 	}
+	t.Log(got)
 }
 
 // gatewayLines are what the bot sees, a line a step: the status and the HTTP version.
@@ -103,5 +104,5 @@ var gatewayLines = []string{
 	"no-name: 403/1.1\n", "heed-itself: 000/0\n",
 	"nothing: ConnectionResetError after at most 10 s\n", "slowly: ConnectionResetError after at most 10 s\n",
 	"garbage: ConnectionResetError after at most 10 s\n", "quic: ConnectionRefusedError after at most 10 s\n",
-	"why: ", "closed: curl: (", "verify: good up to commit",
+	"why: refuse GET http://site.test/private ", "closed: curl: (", "verify: good up to commit",
 }

@@ -92,6 +92,10 @@ type writer struct {
 	decision *replay.Explained
 }
 
+// redirectedTo precedes the original destination in the detail of a decision on a
+// connection that the kernel redirected; see redirectedConn.describe in package proxy.
+const redirectedTo = "redirected connection to "
+
 // client prints the client and the User-Agents that it sent and that the site got.
 func (y *writer) client() {
 	t, text := y.decision, console.Quoted(y.decision.Client)
@@ -108,6 +112,9 @@ func (y *writer) client() {
 		text += ", only observed"
 	}
 	y.Step("Client", "%s", text)
+	if _, to, redirected := strings.Cut(t.Detail, redirectedTo); redirected {
+		y.More("its connection to %s was redirected to heed", console.Quoted(to))
+	}
 	if t.Declared || t.Sent != "" {
 		y.More("it sent User-Agent: %s", console.Quoted(cmp.Or(t.UserAgent, "(none)")))
 	}

@@ -22,6 +22,7 @@ import (
 	"heed/internal/daemon"
 	"heed/internal/doctor"
 	"heed/internal/run"
+	"heed/internal/studycmd"
 )
 
 // grammar is the command line: one struct per verb, in the verb's own file.
@@ -41,6 +42,7 @@ type grammar struct {
 	Refuse RefuseCmd         `cmd:"" help:"Block a client or a host immediately; list or lift blocks."`
 	Allow  AllowCmd          `cmd:"" help:"Grant, list or end temporary exceptions."`
 	Audit  auditcmd.AuditCmd `cmd:"" help:"Report on, search, verify, seal or export the record."`
+	Study  studycmd.StudyCmd `cmd:"" help:"Compute from access logs what robots did at a site."`
 	Status StatusCmd         `cmd:"" help:"Show the health of the running heed; exit 1 if unhealthy."`
 	CA     CACmd             `cmd:"" name:"ca" help:"Show, install, remove or renew heed's CA."`
 	Config ConfigCmd         `cmd:"" help:"Check or show the settings."`

@@ -34,7 +34,7 @@ var sections = []struct {
 	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "purpose", "enforcement", "pacing", "https"}},
 	{"Setting heed up for others", []string{"bots", "modes", "access", "upstream"}},
 	{"Running heed", []string{"operating", "metrics", "policies", "backup", "rotation", "fleets"}},
-	{"The record of decisions", []string{"record", "auditing", "verification", "replay", "complaints"}},
+	{"The record of decisions", []string{"record", "auditing", "verification", "replay", "complaints", "accesslogs"}},
 	{"Reference", []string{"commands", "settings", "answers", "numbers", "log", "limitations", "development"}},
 }
 

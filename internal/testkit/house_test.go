@@ -29,6 +29,11 @@ var arrows = map[string][]string{
 	"heed/internal/clientenv":          {"heed/internal/ca", "heed/internal/safetext"},
 	"heed/internal/daemon":             {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/admin", "heed/internal/admin/dashboard", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/memory", "heed/internal/metrics", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/process", "heed/internal/reach", "heed/internal/redirect", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/internal/signal", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/internal/auditcmd":           {"heed/internal/audit", "heed/internal/audit/compare", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/safetext", "heed/internal/signal", "heed/internal/why", "heed/rules"},
+	"heed/internal/studycmd":           {"heed/internal/access", "heed/internal/accesslog", "heed/internal/audit", "heed/internal/parquetfile", "heed/internal/study"},
+	"heed/internal/study":              {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/measure", "heed/internal/safetext", "heed/rules"},
+	"heed/internal/accesslog":          {},
+	"heed/internal/measure":            {},
+	"heed/internal/parquetfile":        {},
 	"heed/internal/run":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/process", "heed/internal/reason", "heed/internal/signal", "heed/rules"},
 	"heed/internal/doctor":             {"heed/internal/ca"},
 	"heed/internal/command":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reach", "heed/internal/reason", "heed/internal/remark", "heed/internal/room", "heed/proxy/limit", "heed/rules"},
@@ -49,7 +54,7 @@ var arrows = map[string][]string{
 	"heed/internal/audit/compare":      {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/audit/audittest":    {"heed/internal/audit", "heed/internal/audit/store", "heed/rules"},
 	"heed/internal/audit/replay":       {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/memo", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
-	"heed/internal/audit/report":       {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/figures", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
+	"heed/internal/audit/report":       {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/figures", "heed/internal/measure", "heed/internal/parquetfile", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
 	"heed/internal/audit/store":        {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/filter", "heed/internal/audit/store/wal", "heed/internal/reason", "heed/rules"},
 	"heed/internal/audit/store/wal":    {},
 	"heed/internal/audit/store/filter": {"heed/internal/reason", "heed/rules"},
@@ -93,7 +98,7 @@ var arrows = map[string][]string{
 // to its arrows.
 var rooms = []string{
 	"heed/internal/console", "heed/internal/state", "heed/internal/control", "heed/internal/config", "heed/internal/route", "heed/internal/check",
-	"heed/internal/clientenv", "heed/internal/daemon", "heed/internal/auditcmd", "heed/internal/run", "heed/internal/doctor", "heed/internal/command",
+	"heed/internal/clientenv", "heed/internal/daemon", "heed/internal/auditcmd", "heed/internal/studycmd", "heed/internal/run", "heed/internal/doctor", "heed/internal/command",
 }
 
 // homes are the folders that outside packages live in, one each.
@@ -112,6 +117,7 @@ var homes = map[string]string{
 	"github.com/yuin/goldmark":            "heed/internal/admin/dashboard",
 	"software.sslmate.com/src/go-pkcs12":  "heed/internal/ca",
 	"github.com/prometheus/client_golang": "heed/internal/metrics",
+	"github.com/parquet-go/parquet-go":    "heed/internal/parquetfile",
 	"github.com/rogpeppe/go-internal":     "heed/internal/audit/report",
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
+	"heed/internal/measure"
 	"heed/rules"
 )
 
@@ -141,10 +142,7 @@ func (c *Conduct) conclude(t *trail) {
 		c.RobotsFirst, c.RobotsLast = &first, &last
 		c.RobotsBeforePages = t.page == 0 || t.robotsFirst <= t.page
 	}
-	if t.judged > 0 {
-		share := float64(t.breaches) / float64(t.judged)
-		c.BreachShare = &share
-	}
+	c.BreachShare = measure.Share(t.breaches, t.judged)
 }
 
 // gaps measures the times between starts, which it sorts.
@@ -158,7 +156,7 @@ func gaps(starts []start) (g Gaps) {
 		if delay == 0 {
 			continue
 		}
-		if limited++; gap >= delay {
+		if limited++; measure.Keeps(gap, delay) {
 			kept++
 		}
 		if s := Seconds(delay); g.Delay == nil || s > *g.Delay {
@@ -169,31 +167,19 @@ func gaps(starts []start) (g Gaps) {
 		return g
 	}
 	slices.Sort(list)
-	median, p5 := Seconds(percentile(list, 50)), Seconds(percentile(list, 5))
+	median, p5 := Seconds(measure.Percentile(list, 50)), Seconds(measure.Percentile(list, 5))
 	g.Median, g.P5 = &median, &p5
-	if limited > 0 {
-		share := float64(kept) / float64(limited)
-		g.Kept = &share
-	}
+	g.Kept = measure.Share(kept, limited)
 	return g
 }
 
-// percentile returns the value at or below which p percent of a sorted list
-// lie, by the nearest rank.
-func percentile(list []int64, p int) int64 {
-	return list[max(0, (len(list)*p+99)/100-1)]
-}
-
 // fastest returns the most starts, in order, within a minute.
-func fastest(starts []start) (most int64) {
-	from := 0
-	for i := range starts {
-		for starts[i].at-starts[from].at >= time.Minute.Microseconds() {
-			from++
-		}
-		most = max(most, int64(i-from+1))
+func fastest(starts []start) int64 {
+	var f measure.Fastest
+	for _, s := range starts {
+		f.Add(s.at)
 	}
-	return most
+	return f.Most
 }
 
 // delays looks up which time between requests a site asked of an agent.

@@ -1,7 +1,7 @@
 package report
 
 import (
-	_ "embed" // page.html, page.css
+	_ "embed" // page.html, page.css, patterns.svg
 	"html/template"
 	"io"
 	"reflect"
@@ -18,6 +18,18 @@ var pageText string
 
 //go:embed page.css
 var pageStyle string
+
+//go:embed patterns.svg
+var pagePatterns string
+
+// PageStyle returns the style sheet of heed's pages, light and dark, for screens and
+// paper. Parts of bars have a class of it: allowed, rule, operator, unavailable, postponed,
+// failed or unjudged.
+func PageStyle() template.CSS { return template.CSS(pageStyle) }
+
+// PagePatterns returns the fill patterns that the classes of PageStyle refer to. A page has
+// them once, at its beginning.
+func PagePatterns() template.HTML { return template.HTML(pagePatterns) }
 
 // WriteHTML writes the report as one page that needs nothing else: no script,
 // no font, no picture from elsewhere. Texts of clients and sites are escaped.
@@ -37,13 +49,14 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, &page{r, template.CSS(pageStyle)})
+	return t.Execute(w, &page{r, PageStyle(), PagePatterns()})
 }
 
 // page is what the template shows.
 type page struct {
 	*Report
-	Style template.CSS
+	Style    template.CSS
+	Patterns template.HTML
 }
 
 // rowsOnPage is how many rows of a list the page shows; programs get all.

@@ -1,0 +1,47 @@
+// Package measure has the definitions that reports on heed's own record and studies of
+// access logs share: percentiles, times between requests, the fastest minute and
+// shares. It imports the standard library only.
+package measure
+
+import (
+	"cmp"
+	"time"
+)
+
+// Percentile returns the value at or below which p percent of a sorted list lie, by the
+// nearest rank; p is from 1 to 100, and the list is not empty.
+func Percentile[T cmp.Ordered](sorted []T, p int) T {
+	return sorted[max(0, (len(sorted)*p+99)/100-1)]
+}
+
+// Keeps reports whether the time between two requests is at least the delay that the site
+// asks for, both in the same unit.
+func Keeps(gap, delay int64) bool { return gap >= delay }
+
+// Fastest finds the most requests within any 60 seconds. The zero value is ready for use.
+type Fastest struct {
+	Most int64
+	from int     // the first of times that is within the last minute
+	list []int64 // those before from are dropped when they are the larger part
+}
+
+// Add adds a request at t, in microseconds; requests are added in the order of time.
+func (f *Fastest) Add(t int64) {
+	for f.from < len(f.list) && t-f.list[f.from] >= time.Minute.Microseconds() {
+		f.from++
+	}
+	if f.from > 16 && f.from > len(f.list)/2 {
+		f.list, f.from = f.list[:copy(f.list, f.list[f.from:])], 0
+	}
+	f.list = append(f.list, t)
+	f.Most = max(f.Most, int64(len(f.list)-f.from))
+}
+
+// Share returns part of all; nil when all is 0.
+func Share(part, all int64) *float64 {
+	if all == 0 {
+		return nil
+	}
+	share := float64(part) / float64(all)
+	return &share
+}

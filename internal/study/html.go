@@ -1,0 +1,277 @@
+package study
+
+import (
+	_ "embed" // page.html
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"heed/internal/audit/report"
+	"heed/internal/figures"
+	"heed/internal/safetext"
+)
+
+//go:embed page.html
+var pageText string
+
+// WriteHTML writes the tables and charts as one page that needs nothing else: no script,
+// no font, no picture from elsewhere. Texts of logs and sites are escaped.
+func (r *Result) WriteHTML(w io.Writer) error {
+	t, err := template.New("page").Funcs(template.FuncMap{"commas": figures.Commas, "percent": figures.Percent, "text": safetext.Visible}).Parse(pageText)
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, &page{Result: r, Style: report.PageStyle(), Patterns: report.PagePatterns(), Caveats: caveats, MethodsNumber: methodsNumber})
+}
+
+// page is what the template shows.
+type page struct {
+	*Result
+	Style         template.CSS
+	Patterns      template.HTML
+	Caveats       []string
+	MethodsNumber int
+}
+
+// Span is the time of the requests.
+func (p *page) Span() string {
+	const form = "2 Jan 2006 15:04"
+	return p.First.Format(form) + " to " + p.Last.Format(form) + " UTC"
+}
+
+// SiteNames are the sites, at most three by name.
+func (p *page) SiteNames() string {
+	if len(p.Sites) > 3 {
+		return figures.Number(int64(len(p.Sites)), "site")
+	}
+	return safetext.Visible(strings.Join(p.Sites, ", "))
+}
+
+// pageTable is a table on the page.
+type pageTable struct {
+	*Table
+	Heads []pageHead
+	Rows  []pageRow
+	More  int64
+	Key   []figures.Piece
+	Drawn bool
+}
+
+type pageHead struct {
+	Head, Class, About string
+	BarAfter           int
+}
+
+type pageRow struct {
+	Cells    []pageCell
+	Bar      []figures.Piece
+	BarAfter int
+}
+
+type pageCell struct{ Text, Class, Label string }
+
+// othersOnPage is how many rows a table on the page has beyond those of the built-in list.
+const othersOnPage = 30
+
+// Shown are the tables as they are shown.
+func (p *page) Shown() (list []*pageTable) {
+	for _, t := range p.Tables {
+		list = append(list, p.table(t))
+	}
+	return list
+}
+
+func (p *page) table(t *Table) *pageTable {
+	x := &pageTable{Table: t, Drawn: len(t.Bars) > 0}
+	rows, more := t.shown(othersOnPage)
+	x.More = int64(more)
+	var show []int
+	for i, c := range t.Columns {
+		if (c.Name != "site" || len(p.Sites) > 1) && !t.blank(i) {
+			show = append(show, i)
+		}
+	}
+	barAfter := min(1, len(show)-1)
+	for n, i := range show {
+		c := t.Columns[i]
+		x.Heads = append(x.Heads, pageHead{c.Head, cellClass(c, n, nil, true), c.About, barAfter})
+	}
+	most := t.most(rows)
+	for _, row := range rows {
+		r := pageRow{BarAfter: barAfter, Bar: t.bar(row, most)}
+		for n, i := range show {
+			c := t.Columns[i]
+			label := c.Head
+			if n == 0 {
+				label = ""
+			}
+			r.Cells = append(r.Cells, pageCell{c.Kind.Cell(row[i]), cellClass(c, n, row[i], false), label})
+		}
+		x.Rows = append(x.Rows, r)
+	}
+	if len(t.Bars) > 1 {
+		for _, b := range t.Bars {
+			x.Key = append(x.Key, figures.Piece{Class: b.Style, Name: t.head(b.Column)})
+		}
+	}
+	return x
+}
+
+// cellClass returns the classes of a cell, the n-th that is shown.
+func cellClass(c Column, n int, v any, head bool) string {
+	class := "n"
+	if c.Kind == Text || c.Kind == Digest || n == 0 {
+		class = "text"
+	}
+	if c.Kind == Moment {
+		class = "when"
+	}
+	if n == 0 && !head {
+		class += " name first"
+	}
+	if !head && n > 0 && (v == nil || v == "" || v == int64(0)) {
+		class += " none"
+	}
+	return class
+}
+
+// column returns the index of a column.
+func (t *Table) column(name string) int {
+	for i, c := range t.Columns {
+		if c.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (t *Table) head(name string) string { return t.Columns[t.column(name)].Head }
+
+// most returns the largest sum that the bars are parts of.
+func (t *Table) most(rows [][]any) (most int64) {
+	if t.Of == "" {
+		return 0
+	}
+	at := t.column(t.Of)
+	for _, row := range rows {
+		if n, ok := row[at].(int64); ok {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// bar draws a row: counts of requests by the size of the largest, parts of a whole by
+// their share.
+func (t *Table) bar(row []any, most int64) (list []figures.Piece) {
+	if len(t.Bars) == 0 {
+		return nil
+	}
+	if t.Of != t.Bars[0].Column {
+		most, _ = row[t.column(t.Of)].(int64)
+	}
+	at := 0.0
+	for _, b := range t.Bars {
+		n, _ := row[t.column(b.Column)].(int64)
+		if n == 0 || most == 0 {
+			continue
+		}
+		size := 100 * float64(n) / float64(most)
+		list = append(list, figures.Piece{Class: b.Style, At: figures.Round(at), Size: figures.Round(size), Name: t.head(b.Column), N: n})
+		at += size
+	}
+	return list
+}
+
+// timeChart is the requests over time, as columns.
+type timeChart struct {
+	Columns           []timeColumn
+	Key               []figures.Piece
+	Top               int64
+	From, Middle, End string
+	Each              string
+}
+
+type timeColumn struct {
+	At, Width float64
+	When      string
+	All       int64
+	Pieces    []figures.Piece
+}
+
+// classStyles are the classes of the style sheet, from below.
+var classStyles = []struct {
+	class class
+	style string
+}{{classAllowed, "allowed"}, {classRobots, "postponed"}, {classGrace, "failed"}, {classRefused, "rule"}, {classUnavailable, "operator"}, {classUnreachable, "unavailable"}, {classUnknown, "unjudged"}, {classNoPath, "unjudged"}}
+
+// Periods draws the chart; nil when there is nothing to see in it.
+func (p *page) Periods() *timeChart {
+	if p.Chart == nil || len(p.Chart.Periods) < 2 {
+		return nil
+	}
+	c := &timeChart{Each: eachWords(p.Chart.Width)}
+	var total [classes]int64
+	most := int64(1)
+	for _, bin := range p.Chart.Periods {
+		var all int64
+		for k, n := range bin {
+			all += n
+			total[k] += n
+		}
+		most = max(most, all)
+	}
+	c.Top = figures.Ceiling(most)
+	for _, k := range classStyles {
+		last := len(c.Key) - 1
+		switch {
+		case total[k.class] == 0:
+		case last >= 0 && c.Key[last].Class == k.style:
+			c.Key[last].Name += ", " + k.class.String()
+		default:
+			c.Key = append(c.Key, figures.Piece{Class: k.style, Name: k.class.String()})
+		}
+	}
+	form := "2 Jan 2006 15:04"
+	if p.Chart.Width >= 24*time.Hour {
+		form = "2 Jan 2006"
+	}
+	last := p.Chart.From.Add(time.Duration(len(p.Chart.Periods)) * p.Chart.Width)
+	c.From, c.End = p.Chart.From.Format(form), last.Format(form)
+	c.Middle = p.Chart.From.Add(last.Sub(p.Chart.From) / 2).Format(form)
+	width := 100 / float64(len(p.Chart.Periods))
+	for i, bin := range p.Chart.Periods {
+		if col := columnOf(&bin, c.Top); col.All > 0 {
+			col.At, col.Width = figures.Round(float64(i)*width+width*0.06), figures.Round(width*0.88)
+			col.When = p.Chart.From.Add(time.Duration(i) * p.Chart.Width).Format(form)
+			c.Columns = append(c.Columns, col)
+		}
+	}
+	return c
+}
+
+func columnOf(bin *[classes]int64, top int64) (col timeColumn) {
+	at := 0.0
+	for _, k := range classStyles {
+		n := bin[k.class]
+		if n == 0 {
+			continue
+		}
+		col.All += n
+		size := 100 * float64(n) / float64(top)
+		col.Pieces = append(col.Pieces, figures.Piece{Class: k.style, At: figures.Round(at), Size: figures.Round(size), Name: k.class.String(), N: n})
+		at += size
+	}
+	return col
+}
+
+func eachWords(d time.Duration) string {
+	switch {
+	case d >= 24*time.Hour:
+		return figures.Number(int64(d/(24*time.Hour)), "day")
+	case d >= time.Hour:
+		return figures.Number(int64(d/time.Hour), "hour")
+	}
+	return figures.Number(int64(d/time.Minute), "minute")
+}

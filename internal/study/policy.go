@@ -1,0 +1,314 @@
+package study
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"heed/rules"
+)
+
+// class is how a request counts in the table of obedience. Each request is in one.
+type class uint8
+
+const (
+	classRobots      class = iota // the robots.txt itself
+	classAllowed                  // the file in force allows it
+	classRefused                  // the file in force does not allow it
+	classGrace                    // it does not, but one that was in force within the last 24 h does
+	classUnavailable              // the site has no file (4xx): everything is allowed
+	classUnreachable              // the file could not be read (5xx, 429)
+	classUnknown                  // no file is known for this site and time
+	classNoPath                   // CONNECT, "*" and what is no request: nothing to judge
+	classes
+)
+
+// classNames are the names of classes in outputs.
+var classNames = [classes]string{"robots.txt", "allowed", "not allowed", "within cache life", "no robots.txt", "robots.txt unreachable", "rules unknown", "no path"}
+
+// String returns the name of c.
+func (c class) String() string { return classNames[c] }
+
+// Version is a robots.txt of a site from a time on.
+type Version struct {
+	Site   string    // the host
+	From   time.Time // zero: from the beginning of the log
+	Source string    // where it is from, for people
+	Status int       // of the answer; 0: a file
+	Body   []byte    // the file; nil: there was none
+
+	rank   int // of the kind of source; lower goes first
+	policy *rules.Policy
+	sha    string
+	from   int64 // microseconds
+	number int   // of the site, from 1
+}
+
+// The kinds of sources, the most trusted first.
+const (
+	rankFile = iota
+	rankWARC
+	rankRecord
+	rankLog
+)
+
+// Policies are the known robots.txt files, by site and time.
+type Policies struct {
+	versions []*Version
+	anySite  []*Version // of files that name no site
+	compiled map[rules.Digest]*rules.Policy
+}
+
+// Empty reports whether no file is known.
+func (p *Policies) Empty() bool { return p == nil || len(p.versions)+len(p.anySite) == 0 }
+
+// add adds a version. Files of the same bytes are compiled once.
+func (p *Policies) add(v *Version) {
+	if v.from = math.MinInt64; !v.From.IsZero() {
+		v.from = v.From.UnixMicro()
+	}
+	digest := rules.DigestOf(v.Body)
+	v.sha = digest.String()
+	state := stateOf(v.Status)
+	if state != rules.Available {
+		v.policy, v.sha = rules.New(rules.Source{State: state, Status: v.Status}, nil), ""
+	} else if v.policy = p.compiled[digest]; v.policy == nil {
+		v.policy = rules.New(rules.Source{State: state}, v.Body)
+		if p.compiled == nil {
+			p.compiled = map[rules.Digest]*rules.Policy{}
+		}
+		p.compiled[digest] = v.policy
+	}
+	if v.Site == "" {
+		p.anySite = append(p.anySite, v)
+		return
+	}
+	v.Site = siteName(v.Site)
+	p.versions = append(p.versions, v)
+}
+
+// stateOf returns what the status of an answer means (RFC 9309 §2.3.1); 0 is a file.
+func stateOf(status int) rules.State {
+	switch {
+	case status == 0, status >= 200 && status < 300:
+		return rules.Available
+	case status >= 400 && status < 500 && status != 429:
+		return rules.Unavailable
+	}
+	return rules.Unreachable
+}
+
+// timeline returns the versions of a site in the order of time, of which at any time the
+// last one is in force. Of several sources that know the file of a time, the first rank
+// counts. A version that is the same as the one before it is left out.
+func (p *Policies) timeline(site string) []*Version {
+	var all []*Version
+	for _, v := range p.versions {
+		if v.Site == site {
+			all = append(all, v)
+		}
+	}
+	if len(all) == 0 {
+		all = p.anySite
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b *Version) int { return compareInt(a.from, b.from) })
+	var line []*Version
+	var current [rankLog]*Version
+	for _, v := range all {
+		current[v.rank] = v
+		first := slices.IndexFunc(current[:], func(c *Version) bool { return c != nil })
+		best := current[first]
+		if last := len(line) - 1; last >= 0 && line[last].policy == best.policy || best != v {
+			continue
+		}
+		next := *v
+		next.number = len(line) + 1
+		if last := len(line) - 1; last >= 0 && line[last].from == v.from {
+			next.number, line = line[last].number, line[:last]
+		}
+		line = append(line, &next)
+	}
+	return line
+}
+
+func compareInt(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// site is a host of the log.
+type site struct {
+	name       string
+	requests   int64
+	disordered int64
+	timeline   []*Version
+	at         int           // the version in force; len(timeline) > 0 and begun
+	perVersion map[int]int64 // requests by version
+	begun      bool          // a version of timeline is in force
+	status     rules.State   // by the log's own requests for robots.txt
+	observed   bool          // status is known
+}
+
+// advance makes the version of time t the one in force.
+func (s *site) advance(p *Policies, t int64) {
+	if !s.begun {
+		if len(s.timeline) == 0 || s.timeline[0].from > t {
+			return
+		}
+		s.begun = true
+	}
+	for s.at+1 < len(s.timeline) && s.timeline[s.at+1].from <= t {
+		s.at++
+	}
+}
+
+// inForce returns the version in force; nil when none is known.
+func (s *site) inForce() *Version {
+	if !s.begun {
+		return nil
+	}
+	return s.timeline[s.at]
+}
+
+// next returns the version after the one in force; nil without one.
+func (s *site) next() *Version {
+	switch {
+	case len(s.timeline) == 0:
+		return nil
+	case !s.begun:
+		return nil
+	case s.at+1 < len(s.timeline):
+		return s.timeline[s.at+1]
+	}
+	return nil
+}
+
+// observe takes in the status of the log's own robots.txt. A 401 or 403 may be meant for
+// that one client, a redirect leads elsewhere and a 304 changes nothing.
+func (s *site) observe(status int) {
+	switch {
+	case status == 401, status == 403, status < 200, status >= 300 && status < 400:
+		return
+	}
+	s.status, s.observed = stateOf(status), true
+}
+
+// verdict is what the rules say about a request.
+type verdict struct {
+	class   class
+	version int           // the number of the version in force; 0: none is known
+	age     time.Duration // of that version; negative: its beginning is not known
+	line    int           // of the rule; 0: none decided
+	delay   time.Duration // that the version asks for; 0: none
+	judged  bool          // by the version in force: allowed or not
+	allowed bool
+	// by the version that follows
+	hasNext, nextAllowed bool
+	nextDelay            time.Duration
+}
+
+// judge returns the verdict on a request.
+func (s *site) judge(e *event) (v verdict) {
+	v.age = -1
+	current := s.inForce()
+	if current != nil {
+		if v.version = current.number; current.from != math.MinInt64 {
+			v.age = time.Duration(e.at-current.from) * time.Microsecond
+		}
+	}
+	switch {
+	case e.robots:
+		v.class = classRobots
+	case e.target == "":
+		v.class = classNoPath
+	case current == nil:
+		v.class = s.withoutFile()
+	default:
+		s.byVersion(e, current, &v)
+	}
+	if current == nil || stateOf(current.Status) != rules.Available {
+		return v
+	}
+	v.delay = delayOf(current.policy, e.who.agent, e.Time)
+	if next := s.next(); next != nil && stateOf(next.Status) == rules.Available {
+		v.hasNext = true
+		v.nextDelay = delayOf(next.policy, e.who.agent, e.Time)
+		v.nextAllowed = e.robots || e.target == "" || next.policy.Decide(e.who.agent, e.target).Verdict == rules.Allow
+	}
+	return v
+}
+
+// withoutFile returns the class of a request where no file is known: the log itself may
+// show that there was none.
+func (s *site) withoutFile() class {
+	switch {
+	case s.observed && s.status == rules.Unavailable:
+		return classUnavailable
+	case s.observed && s.status == rules.Unreachable:
+		return classUnreachable
+	}
+	return classUnknown
+}
+
+// byVersion judges a request by the version in force.
+func (s *site) byVersion(e *event, current *Version, v *verdict) {
+	switch stateOf(current.Status) {
+	case rules.Unavailable:
+		v.class = classUnavailable
+		return
+	case rules.Unreachable:
+		v.class = classUnreachable
+		return
+	}
+	d := current.policy.Decide(e.who.agent, e.target)
+	v.line = d.Line
+	switch {
+	case d.Reason == rules.ReasonMalformed:
+		v.class = classNoPath
+		return
+	case d.Reason == rules.ReasonTooComplex, d.Reason == rules.ReasonRobotsUnreachable:
+		v.class = classUnreachable
+		return
+	}
+	v.judged, v.allowed = true, d.Verdict == rules.Allow
+	switch {
+	case v.allowed:
+		v.class = classAllowed
+	case s.allowedBefore(e):
+		v.class = classGrace
+	default:
+		v.class = classRefused
+	}
+}
+
+// allowedBefore reports whether a version that was in force within the last 24 hours
+// allows a request.
+func (s *site) allowedBefore(e *event) bool {
+	for i := s.at; i > 0 && e.at-s.timeline[i].from < grace.Microseconds(); i-- {
+		before := s.timeline[i-1]
+		switch stateOf(before.Status) {
+		case rules.Unavailable:
+			return true
+		case rules.Available:
+			if before.policy.Decide(e.who.agent, e.target).Verdict == rules.Allow {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// delayOf returns the time between two requests that a file asks of an agent.
+func delayOf(p *rules.Policy, agent *rules.Agent, at time.Time) (delay time.Duration) {
+	for _, hint := range p.RateHints(agent) {
+		d, _ := hint.Delay(at)
+		delay = max(delay, d)
+	}
+	return delay
+}

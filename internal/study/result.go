@@ -1,0 +1,147 @@
+package study
+
+import (
+	"time"
+
+	"heed/internal/accesslog"
+)
+
+// Result is the finished tables.
+type Result struct {
+	Made      time.Time
+	Partial   bool // reading was interrupted
+	First     time.Time
+	Last      time.Time
+	Requests  int64
+	Robots    int64 // requests of programs that name themselves
+	Agents    int64 // their tokens
+	Sites     []string
+	Judged    int64
+	Refused   int64
+	Tables    []*Table
+	Chart     *Chart // nil: no requests
+	Hidden    bool   // addresses are keyed hashes
+	WithRules bool
+}
+
+// Chart is the requests over time by class.
+type Chart struct {
+	From    time.Time
+	Width   time.Duration
+	Periods [][classes]int64
+}
+
+// chart counts requests by period. When there are too many periods, two become one.
+type chart struct {
+	width int64 // microseconds
+	bins  map[int64]*[classes]int64
+}
+
+const maxBins = 2048
+
+func (c *chart) add(t int64, k class) {
+	if c.bins == nil {
+		c.bins = map[int64]*[classes]int64{}
+	}
+	at := t / c.width
+	bin := c.bins[at]
+	if bin == nil {
+		if len(c.bins) >= maxBins {
+			c.widen()
+			c.add(t, k)
+			return
+		}
+		bin = new([classes]int64)
+		c.bins[at] = bin
+	}
+	bin[k]++
+}
+
+// widen doubles the width of the periods.
+func (c *chart) widen() {
+	old := c.bins
+	c.width, c.bins = 2*c.width, map[int64]*[classes]int64{}
+	for at, bin := range old {
+		to := c.bins[at/2]
+		if to == nil {
+			to = new([classes]int64)
+			c.bins[at/2] = to
+		}
+		for k, n := range bin {
+			to[k] += n
+		}
+	}
+}
+
+// widths are the periods that people count in, in minutes.
+var widths = []int64{1, 5, 15, 60, 180, 360, 1440, 7 * 1440, 28 * 1440, 364 * 1440}
+
+// periods returns the chart from first to last in at most 100 periods.
+func (c *chart) periods(first, last int64) *Chart {
+	width := time.Duration(c.width) * time.Microsecond
+	for _, w := range widths {
+		if d := time.Duration(w) * time.Minute; d >= width && (last-first)/d.Microseconds() < 100 {
+			width = d
+			break
+		}
+	}
+	from := time.UnixMicro(first).UTC().Truncate(width)
+	out := &Chart{From: from, Width: width, Periods: make([][classes]int64, min(2000, (last-from.UnixMicro())/width.Microseconds()+1))}
+	for at, bin := range c.bins {
+		i := max(0, (at*c.width-from.UnixMicro())/width.Microseconds())
+		i = min(i, int64(len(out.Periods)-1))
+		for k, n := range bin {
+			out.Periods[i][k] += n
+		}
+	}
+	return out
+}
+
+// Finish returns the tables of all requests that were added. counts are what the reader
+// counted, and partial is set when it was interrupted. The study must not be used afterwards.
+func (s *Study) Finish(counts accesslog.Counts, partial bool, now time.Time) *Result {
+	s.takeCounts(counts)
+	for _, a := range s.actors {
+		a.endSession()
+	}
+	r := &Result{Made: now, Partial: partial, Requests: s.total.requests, Hidden: s.Hashed}
+	if partial {
+		s.total.notes = append(s.total.notes, "reading was interrupted: the tables are of what had been read")
+	}
+	for _, x := range s.all {
+		if programs(x) {
+			r.Robots += x.requests
+			r.Agents++
+			r.Judged += x.classes[classAllowed] + x.classes[classRefused] + x.classes[classGrace]
+			r.Refused += x.classes[classRefused]
+		}
+	}
+	for _, x := range s.siteList {
+		r.Sites = append(r.Sites, x.name)
+		for _, v := range x.timeline {
+			r.WithRules = r.WithRules || v.hasRules()
+		}
+	}
+	for _, d := range Definitions() {
+		t := &Table{Definition: d}
+		if s.total.requests > 0 || d.Name == "coverage" {
+			d.build(s, t)
+		}
+		r.Tables = append(r.Tables, t)
+	}
+	if s.total.requests > 0 {
+		r.First, r.Last = time.UnixMicro(s.total.first).UTC(), time.UnixMicro(s.total.last).UTC()
+		r.Chart = s.chart.periods(s.total.first, s.total.last)
+	}
+	return r
+}
+
+// Table returns the table with a name; nil when there is none.
+func (r *Result) Table(name string) *Table {
+	for _, t := range r.Tables {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"heed/internal/audit/store"
+	"heed/rules"
+)
+
+// LoadPolicies reads the robots.txt files at path: one file, a directory of dated files,
+// or a record of heed. site is the host that files without a host are for; empty: every
+// site.
+func LoadPolicies(ctx context.Context, path, site string) (*Policies, error) {
+	p := &Policies{}
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the robots.txt files cannot be read: %w\nName a file, a directory of dated files, or an audit.db", err)
+	case info.IsDir():
+		err = p.loadDirectory(path, site)
+	case isSQLite(path):
+		err = p.loadRecord(ctx, path)
+	default:
+		err = p.loadFile(path, site)
+	}
+	if err == nil && p.Empty() {
+		err = fmt.Errorf("%s contains no robots.txt\nFiles of a directory are named by their date: 2026-05-03.txt, or 2026-05-03T14:00:00Z.404 for an answer without a file", path)
+	}
+	return p, err
+}
+
+// isSQLite reports whether a file is a SQLite database.
+func isSQLite(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 15)
+	_, err = io.ReadFull(f, head)
+	return err == nil && string(head) == "SQLite format 3"
+}
+
+// loadFile reads a file that was in force all the time.
+func (p *Policies) loadFile(path, site string) error {
+	body, err := readRobots(path)
+	if err != nil {
+		return err
+	}
+	p.add(&Version{Site: site, Source: filepath.Base(path), Body: body, rank: rankFile})
+	return nil
+}
+
+func readRobots(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, rules.MaxBytes))
+}
+
+// dated matches the name of a dated file: a day, maybe a time of day in UTC, and txt or
+// the status of the answer.
+var dated = regexp.MustCompile(`(\d{4})-?(\d\d)-?(\d\d)(?:[T_-]?(\d\d)[:.-]?(\d\d)(?:[:.-]?(\d\d))?Z?)?\.(txt|\d{3})$`)
+
+// loadDirectory reads dated files, those of DIR for site, and those of DIR/HOST for HOST.
+func (p *Policies) loadDirectory(dir, site string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if e.IsDir() {
+			err = p.loadHost(path, e.Name())
+		} else {
+			err = p.loadDated(path, site)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Policies) loadHost(dir, host string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if !e.IsDir() && err == nil {
+			err = p.loadDated(filepath.Join(dir, e.Name()), host)
+		}
+	}
+	return err
+}
+
+// loadDated reads a dated file. Files with other names are an error: one that is left out
+// without notice would make every judgement wrong.
+func (p *Policies) loadDated(path, site string) error {
+	name := filepath.Base(path)
+	m := dated.FindStringSubmatch(name)
+	if strings.HasPrefix(name, ".") {
+		return nil
+	}
+	if m == nil {
+		return fmt.Errorf("%s: the name has no date\nName it by the time from which it was in force, such as 2026-05-03.txt or 2026-05-03T14:00:00Z.txt; 2026-05-03.404 is an answer without a file", path)
+	}
+	for i := 4; i <= 6; i++ {
+		if m[i] == "" {
+			m[i] = "00"
+		}
+	}
+	from, err := time.Parse("20060102150405", strings.Join(m[1:7], ""))
+	if err != nil {
+		return fmt.Errorf("%s: the name is not a valid date: %w", path, err)
+	}
+	v := &Version{Site: site, From: from, Source: name, rank: rankFile}
+	if m[7] != "txt" {
+		if v.Status, err = strconv.Atoi(m[7]); err != nil || v.Status < 100 || stateOf(v.Status) == rules.Available {
+			return fmt.Errorf("%s: %s is not the status of an answer without a file\nA file has the ending .txt", path, m[7])
+		}
+	} else if v.Body, err = readRobots(path); err != nil {
+		return err
+	}
+	p.add(v)
+	return nil
+}
+
+// loadRecord reads the robots.txt answers of a record of heed.
+func (p *Policies) loadRecord(ctx context.Context, path string) (err error) {
+	record, err := store.OpenRecord(path)
+	if err != nil {
+		return err
+	}
+	r, err := record.Read(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	var answers []store.Answer
+	if err := r.Answers(func(a *store.Answer) { answers = append(answers, *a) }); err != nil {
+		return err
+	}
+	for _, a := range answers {
+		err = errors.Join(err, p.addAnswer(r, &a))
+	}
+	return err
+}
+
+func (p *Policies) addAnswer(r *store.Reader, a *store.Answer) error {
+	if a.AskedAs != "" { // for that client only
+		return nil
+	}
+	origin, err := r.Site(a.Site)
+	if err != nil {
+		return err
+	}
+	v := &Version{Site: origin.Authority(), From: time.UnixMicro(a.Time), Source: "audit.db", Status: int(a.Status), rank: rankRecord}
+	if a.Body != 0 {
+		v.Status = 0
+		if v.Body, err = r.Body(a.Body); err != nil {
+			return err
+		}
+	}
+	p.add(v)
+	return nil
+}

@@ -1,0 +1,369 @@
+package study
+
+import (
+	"hash/maphash"
+	"net/netip"
+	"strings"
+	"time"
+
+	"heed/internal/accesslog"
+	"heed/internal/audit"
+	"heed/internal/measure"
+)
+
+// Options is what a study needs beyond the requests.
+type Options struct {
+	// Site is the host of requests whose log does not name one; empty: they are of one
+	// site without a name.
+	Site string
+	// Policies has the robots.txt files in force; nil: none is known but what the log
+	// itself shows.
+	Policies *Policies
+	// Privacy replaces addresses and the secrets in URLs in everything that is printed;
+	// nil keeps them. Hashed reports that addresses are replaced.
+	Privacy *audit.Privacy
+	Hashed  bool
+	// Endpoint is the beginning of the paths that the endpoint measure of Kim et al.
+	// counts; empty leaves that measure out.
+	Endpoint string
+	// Networks returns the autonomous system of an address, such as "AS64496"; nil: the
+	// network of a client is its IPv4 address or the /64 of its IPv6 address.
+	Networks func(netip.Addr) (name string, ok bool)
+	// Ranges are the address ranges that the operators of robots publish, by token.
+	Ranges map[string][]netip.Prefix
+	// Rows, if not nil, receives every request in the order of time. The row is valid
+	// until the func returns.
+	Rows func(*Row) error
+}
+
+const (
+	sessionEnd = 5 * time.Minute
+	grace      = 24 * time.Hour // RFC 9309 §2.4: how long a copy may be used
+	kimDelay   = 30 * time.Second
+)
+
+// Study gathers the tables. It is not safe for concurrent use.
+type Study struct {
+	Options
+	sites    map[string]*site
+	siteList []*site
+	lastHost string
+	lastSite *site
+
+	agents  map[string]*who
+	robots  map[robotKey]*robot
+	all     []*robot // in the order of their first request
+	places  map[string]*place
+	nets    map[string]uint32
+	netName []string
+	actors  map[uint64]*actor
+	kim     map[uint64]int64 // the time of the last request, by address and User-Agent
+	seen    map[uint64]struct{}
+	pairs   map[uint64]struct{} // robot and address, robot and User-Agent
+	chart   chart
+	parts   map[partKey]*partCount // by Liu et al.'s reading
+
+	total     coverage
+	row       Row
+	beyond    int64 // requests of robots that are counted together
+	seenFull  bool
+	subSecond bool
+}
+
+type robotKey struct {
+	site  *site
+	token string
+}
+
+// place is a client's address.
+type place struct {
+	id      uint64
+	network uint32
+	hidden  string // the address as it is printed
+	addr    netip.Addr
+}
+
+// New returns an empty study.
+func New(o Options) *Study {
+	return &Study{
+		Options: o, sites: map[string]*site{}, agents: map[string]*who{}, robots: map[robotKey]*robot{},
+		places: map[string]*place{}, nets: map[string]uint32{}, actors: map[uint64]*actor{}, kim: map[uint64]int64{},
+		seen: map[uint64]struct{}{}, pairs: map[uint64]struct{}{}, parts: map[partKey]*partCount{}, chart: chart{width: time.Minute.Microseconds()},
+	}
+}
+
+var seed = maphash.MakeSeed()
+
+func hashOf(s string) uint64 { return maphash.String(seed, s) }
+
+// mix returns a hash of two numbers.
+func mix(a, b uint64) uint64 {
+	h := (a ^ 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
+	h ^= h >> 29
+	h = (h ^ b) * 0x94d049bb133111eb
+	return h ^ h>>32
+}
+
+// event is a request with all that is found out about it.
+type event struct {
+	*accesslog.Request
+	at      int64 // microseconds since 1970
+	site    *site
+	target  string // path and query as sent; empty: none
+	robots  bool   // the target is /robots.txt
+	who     *who
+	place   *place
+	robot   *robot
+	actor   *actor
+	verdict verdict
+}
+
+// Add adds a request. Requests are added in the order of time.
+func (s *Study) Add(r *accesslog.Request) error {
+	e := event{Request: r, at: r.Time.UnixMicro()}
+	host := s.locate(&e)
+	e.site = s.siteOf(host)
+	e.who = s.agentOf(r.UserAgent)
+	e.place = s.placeOf(r.Client)
+	e.robot = s.robotOf(e.site, e.who)
+	e.actor = s.actorOf(e.robot, e.place)
+	e.robots = isRobots(e.target)
+	e.site.advance(s.Policies, e.at)
+	e.verdict = e.site.judge(&e)
+	if e.robots {
+		e.site.observe(e.Status)
+	}
+	s.cover(&e)
+	s.count(&e)
+	if s.Rows == nil {
+		return nil
+	}
+	return s.write(&e)
+}
+
+// locate sets the target of a request, and returns its host.
+func (s *Study) locate(e *event) (host string) {
+	host, e.target = e.Host, e.Target
+	if !strings.HasPrefix(e.target, "/") {
+		scheme, rest, absolute := strings.Cut(e.target, "://")
+		switch {
+		case absolute && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")):
+			end := strings.IndexAny(rest, "/?#")
+			if end < 0 {
+				end = len(rest)
+			}
+			host, e.target = rest[:end], rest[end:]
+			if !strings.HasPrefix(e.target, "/") {
+				e.target = "/" + e.target
+			}
+		default: // CONNECT, OPTIONS *, and what is no request line
+			e.target = ""
+		}
+	}
+	if e.Method == "CONNECT" {
+		e.target, host = "", e.Host
+	}
+	if host == "" || host == "-" {
+		host = s.Site
+	}
+	return host
+}
+
+// isRobots reports whether a target is the robots.txt of the site.
+func isRobots(target string) bool {
+	rest, ok := strings.CutPrefix(target, "/robots.txt")
+	return ok && (rest == "" || rest[0] == '?')
+}
+
+func (s *Study) siteOf(host string) *site {
+	if host == s.lastHost && s.lastSite != nil {
+		return s.lastSite
+	}
+	name := siteName(host)
+	found := s.sites[name]
+	if found == nil {
+		found = &site{name: name}
+		if s.Policies != nil {
+			found.timeline = s.Policies.timeline(name)
+		}
+		s.sites[name] = found
+		s.siteList = append(s.siteList, found)
+	}
+	s.lastHost, s.lastSite = host, found
+	return found
+}
+
+// siteName returns the name of a site: its host in lower case, without the ports of http
+// and https.
+func siteName(host string) string {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	host = strings.TrimSuffix(strings.TrimSuffix(host, ":80"), ":443")
+	if host == "" {
+		return noSite
+	}
+	return host
+}
+
+func (s *Study) agentOf(userAgent string) *who {
+	w := s.agents[userAgent]
+	if w == nil {
+		w = identify(userAgent)
+		if len(s.agents) < maxAgents {
+			s.agents[strings.Clone(userAgent)] = w
+		}
+	}
+	return w
+}
+
+func (s *Study) placeOf(client string) *place {
+	if p := s.places[client]; p != nil {
+		return p
+	}
+	p := &place{id: hashOf(client), hidden: client}
+	network := client
+	if addr, err := netip.ParseAddr(client); err == nil {
+		p.addr = addr.Unmap().WithZone("")
+		network = p.addr.String()
+		p.id, p.hidden = hashOf(network), network
+		if p.addr.Is6() {
+			prefix, _ := p.addr.Prefix(64) // never fails: addresses are longer
+			network = prefix.String()
+		}
+		if s.Networks != nil {
+			if name, ok := s.Networks(p.addr); ok {
+				network = name
+			}
+		}
+	}
+	p.hidden = s.hide(p.hidden)
+	id, ok := s.nets[network]
+	if !ok {
+		id = uint32(len(s.netName))
+		s.nets[strings.Clone(network)] = id
+		s.netName = append(s.netName, s.hide(network))
+	}
+	p.network = id
+	if len(s.places) < maxAddresses {
+		s.places[strings.Clone(client)] = p
+	}
+	return p
+}
+
+// hide returns what is printed of an address or a network.
+func (s *Study) hide(address string) string {
+	if s.Privacy == nil || address == "" || address == "-" {
+		return address
+	}
+	hidden, _ := s.Privacy.Client(address)
+	return hidden
+}
+
+func (s *Study) robotOf(site *site, w *who) *robot {
+	k := robotKey{site, w.token}
+	r := s.robots[k]
+	if r != nil {
+		return r
+	}
+	if len(s.robots) >= maxRobots && !w.known {
+		s.beyond++
+		k.token = otherRobots
+		if r = s.robots[k]; r != nil {
+			return r
+		}
+		w = &who{token: otherRobots, category: catOther}
+	}
+	r = &robot{id: uint64(len(s.all)), site: site, token: strings.Clone(w.token), category: w.category, known: w.known, spans: map[int]*span{}}
+	s.robots[robotKey{site, r.token}] = r
+	s.all = append(s.all, r)
+	return r
+}
+
+func (s *Study) actorOf(r *robot, p *place) *actor {
+	k := r.id<<32 | uint64(p.network)
+	if a := s.actors[k]; a != nil {
+		return a
+	}
+	if len(s.actors) >= maxActors {
+		k = r.id<<32 | 1<<32 - 1 // the clients beyond are one
+		if a := s.actors[k]; a != nil {
+			return a
+		}
+	}
+	a := &actor{robot: r, id: k, network: p.network}
+	s.actors[k] = a
+	r.actors++
+	return a
+}
+
+// count adds a request to the tables of its robot.
+func (s *Study) count(e *event) {
+	r, a := e.robot, e.actor
+	r.add(e)
+	if e.who.browser {
+		a.look(e)
+	}
+	if s.fresh(mix(r.id, e.place.id)) {
+		r.addresses++
+	}
+	if s.fresh(mix(r.id+1<<40, e.who.hash)) {
+		r.userAgents++
+	}
+	a.add(e)
+	s.addKim(e)
+	s.addRepeat(e)
+	s.addParts(e)
+	s.chart.add(e.at, e.verdict.class)
+	if ranges, ok := s.Ranges[r.token]; ok {
+		r.addRanges(e, ranges)
+	}
+}
+
+func (s *Study) fresh(pair uint64) bool {
+	if _, ok := s.pairs[pair]; ok {
+		return false
+	}
+	if len(s.pairs) < maxSeen {
+		s.pairs[pair] = struct{}{}
+	}
+	return true
+}
+
+// addKim counts the gap to the last request of the same address and User-Agent.
+func (s *Study) addKim(e *event) {
+	k := mix(e.place.id, mix(e.who.hash, hashOf(e.site.name)))
+	if last, ok := s.kim[k]; ok {
+		e.robot.kimGaps++
+		if measure.Keeps(e.at-last, kimDelay.Microseconds()) {
+			e.robot.kimKept++
+		}
+	}
+	s.kim[k] = e.at
+	if s.Endpoint != "" && (e.robots || strings.HasPrefix(e.target, s.Endpoint)) {
+		e.robot.kimEndpoint++
+	}
+}
+
+// addRepeat counts answers that a cache of the client would have saved.
+func (s *Study) addRepeat(e *event) {
+	if e.Method != "GET" || e.target == "" {
+		return
+	}
+	if e.Status == 304 {
+		e.robot.notModified++
+	}
+	if e.Status != 200 {
+		return
+	}
+	e.robot.fetched++
+	k := mix(e.actor.id, hashOf(e.target))
+	if _, again := s.seen[k]; again {
+		e.robot.repeated++
+		e.robot.repeatedBytes += e.Bytes
+		return
+	}
+	if len(s.seen) >= maxSeen {
+		s.seenFull = true
+		return
+	}
+	s.seen[k] = struct{}{}
+}

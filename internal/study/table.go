@@ -1,0 +1,171 @@
+package study
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"heed/internal/figures"
+	"heed/internal/measure"
+)
+
+// Kind is how the values of a column are written.
+type Kind uint8
+
+// The kinds of columns. A nil value of any kind is not known, or not defined.
+const (
+	Text    Kind = iota // string
+	Count               // int64
+	Share               // float64 from 0 to 1
+	Seconds             // float64
+	Bytes               // int64
+	Moment              // string: RFC 3339, UTC
+	Number              // float64
+	Digest              // string: hexadecimal digits, of which people see the first
+)
+
+// Column is a column of a Table.
+type Column struct {
+	Name  string // in CSV and JSON
+	Head  string // for people
+	Kind  Kind
+	About string // what it counts, one sentence
+}
+
+// Table is one of the tables of a study.
+type Table struct {
+	*Definition
+	Rows  [][]any // string, int64, float64 or nil, by Columns
+	Notes []string
+	// Listed are the rows that are printed on a terminal however few their requests, by
+	// index; nil: none is special.
+	Listed map[int]bool
+}
+
+// Definition is what a table contains and how it is computed.
+type Definition struct {
+	Number  int    // from 1; tables of one subject have the same
+	Name    string // of its file
+	Title   string
+	About   string // what it is, in sentences
+	Formula string // empty: the columns explain it
+	Source  string // where the definition is from
+	Columns []Column
+	// Query makes the rows from the table requests; empty where SQL cannot.
+	Query string
+	// Bars are the columns whose counts a chart shows as one bar per row, with the style of
+	// each.
+	Bars []Bar
+	// Of is the column that Bars are parts of.
+	Of string
+
+	build func(*Study, *Table)
+}
+
+// Bar is a part of a bar.
+type Bar struct{ Column, Style string }
+
+// Definitions returns the definitions of all tables in their order.
+func Definitions() []*Definition {
+	list := []*Definition{coverageTable(), versionsTable(), agentsTable(), askedTable(), reasksTable(), obedienceTable(), kimTable(),
+		delaysTable(), sessionsTable(), shiftsTable(), impostorsTable(), undeclaredTable(), levelsTable(), partsTable(), repeatsTable(), refusedTable()}
+	for _, d := range list {
+		d.Query = queries[d.Name]
+	}
+	return list
+}
+
+// siteToken are the first columns of most tables.
+var siteToken = []Column{
+	{"site", "site", Text, "Host of the request, without the ports 80 and 443."},
+	{"token", "agent", Text, "Product token by which heed identifies the User-Agent."},
+}
+
+func columns(more ...Column) []Column { return slices.Concat(siteToken, more) }
+
+// byRequests returns the robots that keep selects, those with most requests first.
+func (s *Study) byRequests(keep func(*robot) bool) []*robot {
+	var list []*robot
+	for _, r := range s.all {
+		if keep(r) {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b *robot) int {
+		return cmp.Or(cmp.Compare(b.requests, a.requests), cmp.Compare(a.site.name, b.site.name), cmp.Compare(a.token, b.token))
+	})
+	return list
+}
+
+func programs(r *robot) bool { return automated(r.category) }
+
+// perRobot adds a row for each robot that is a program.
+func (t *Table) perRobot(s *Study, row func(r *robot) []any) {
+	t.rows(s.byRequests(programs), row)
+}
+
+func (t *Table) rows(list []*robot, row func(r *robot) []any) {
+	t.Listed = map[int]bool{}
+	for _, r := range list {
+		cells := row(r)
+		if cells == nil {
+			continue
+		}
+		if r.known {
+			t.Listed[len(t.Rows)] = true
+		}
+		t.Rows = append(t.Rows, append([]any{r.site.name, r.token}, cells...))
+	}
+}
+
+// share returns part of all as a cell.
+func share(part, all int64) any {
+	if f := measure.Share(part, all); f != nil {
+		return *f
+	}
+	return nil
+}
+
+// middle returns the value of a percentile in seconds of a list in milliseconds, which it
+// sorts; nil for an empty list.
+func middle(list []uint32, p int) any {
+	if len(list) == 0 {
+		return nil
+	}
+	slices.Sort(list)
+	return float64(measure.Percentile(list, p)) / 1000
+}
+
+// moment writes a time in microseconds; nil for 0.
+func moment(t int64) any {
+	if t == 0 {
+		return nil
+	}
+	return time.UnixMicro(t).UTC().Format("2006-01-02T15:04:05.999999Z07:00")
+}
+
+// maxDisorder is the share of lines out of order from which no order is trusted.
+const maxDisorder = 0.1
+
+// orderly reports whether the order of a site's requests can be used. A few lines out of
+// order are those of slow answers, and are put in order.
+func (s *site) orderly() bool { return float64(s.disordered) <= maxDisorder*float64(s.requests) }
+
+// noteOrder adds a note for each site without a usable order.
+func (t *Table) noteOrder(s *Study) {
+	for _, site := range s.siteList {
+		if !site.orderly() {
+			t.Notes = append(t.Notes, site.name+": "+figures.Commas(site.disordered)+" of "+figures.Commas(site.requests)+
+				" lines are out of order; values that depend on the order of requests are left out")
+		}
+	}
+}
+
+// noteRules adds a note for each site without known rules.
+func (t *Table) noteRules(s *Study) {
+	for _, site := range s.siteList {
+		if !slices.ContainsFunc(site.timeline, (*Version).hasRules) {
+			t.Notes = append(t.Notes, "no rules known for this site: "+site.name+"; name its robots.txt with --robots")
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package study
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"heed/internal/figures"
+)
+
+// othersInText is how many rows a table on a terminal has beyond those of the built-in
+// list.
+const othersInText = 20
+
+// WriteText writes the tables for a terminal: of every agent of the built-in list a row,
+// however few its requests, then those of the others with most requests.
+func (r *Result) WriteText(w io.Writer) error {
+	p := &printer{w: w}
+	p.line("%s", r.headline())
+	for _, t := range r.Tables {
+		p.table(t, len(r.Sites) > 1)
+	}
+	p.line("\n%d. Methods\n\n%s", methodsNumber, r.Methods())
+	return p.err
+}
+
+// headline sums the study up in two lines.
+func (r *Result) headline() string {
+	if r.Requests == 0 {
+		return "No requests were read."
+	}
+	text := fmt.Sprintf("%s requests to %s from %s to %s UTC.", figures.Commas(r.Requests), figures.Number(int64(len(r.Sites)), "site"),
+		r.First.Format("2006-01-02 15:04:05"), r.Last.Format("2006-01-02 15:04:05"))
+	text += fmt.Sprintf("\n%s are of %s by name", figures.Commas(r.Robots), figures.Number(r.Agents, "program"))
+	switch {
+	case !r.WithRules:
+		text += "; no rules known for " + map[bool]string{true: "this site", false: "these sites"}[len(r.Sites) == 1] + "."
+	default:
+		text += fmt.Sprintf("; robots.txt does not allow %s of %s judged (%s).", figures.Commas(r.Refused), figures.Commas(r.Judged), figures.Percent(r.Refused, r.Judged))
+	}
+	return text
+}
+
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+// table prints a table.
+func (p *printer) table(t *Table, sites bool) {
+	p.line("\n%d. %s\n", t.Number, t.Title)
+	for _, note := range t.Notes {
+		p.line("   note: %s", Text.Cell(note))
+	}
+	rows, more := t.shown(othersInText)
+	if len(rows) == 0 {
+		p.line("   nothing to show")
+		return
+	}
+	var show []int
+	for i, c := range t.Columns {
+		if (c.Name != "site" || sites) && !t.blank(i) {
+			show = append(show, i)
+		}
+	}
+	widths := make([]int, len(t.Columns))
+	for _, i := range show {
+		widths[i] = utf8.RuneCountInString(t.Columns[i].Head)
+		for _, row := range rows {
+			widths[i] = max(widths[i], min(maxCell, utf8.RuneCountInString(t.Columns[i].Kind.Cell(row[i]))))
+		}
+	}
+	heads := make([]any, len(t.Columns))
+	for i, c := range t.Columns {
+		heads[i] = c.Head
+	}
+	p.row(t, show, widths, heads, true)
+	for _, row := range rows {
+		p.row(t, show, widths, row, false)
+	}
+	if more > 0 {
+		p.line("   and %s more: --csv, --json and --html have them", figures.Commas(int64(more)))
+	}
+}
+
+// maxCell is the width of the widest column.
+const maxCell = 48
+
+func (p *printer) row(t *Table, show, widths []int, row []any, head bool) {
+	var b strings.Builder
+	for _, i := range show {
+		cell, kind := "", t.Columns[i].Kind
+		if head {
+			cell = row[i].(string)
+		} else {
+			cell = kind.Cell(row[i])
+		}
+		if n := utf8.RuneCountInString(cell); n > maxCell {
+			cell = string([]rune(cell)[:maxCell-1]) + "…"
+		}
+		pad := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
+		if kind == Text || kind == Moment || kind == Digest {
+			b.WriteString("  " + cell + pad)
+		} else {
+			b.WriteString("  " + pad + cell)
+		}
+	}
+	p.line(" %s", strings.TrimRight(b.String(), " "))
+}
+
+// shown returns the rows that are listed, and after them others in their order; more is
+// how many are left out.
+func (t *Table) shown(others int) (rows [][]any, more int) {
+	for i, row := range t.Rows {
+		if t.Listed[i] {
+			rows = append(rows, row)
+		}
+	}
+	for i, row := range t.Rows {
+		switch {
+		case t.Listed[i]:
+		case t.Listed == nil || others > 0:
+			rows = append(rows, row)
+			others--
+		default:
+			more++
+		}
+	}
+	return rows, more
+}
+
+// rare are the columns that people do not miss when they are 0 in every row.
+var rare = map[string]bool{"no_file": true, "unreachable": true, "unknown": true, "no_path": true, "s401": true, "s402": true, "s403": true, "s429": true, "s503": true, "undecidable": true, "within_cache_life": true}
+
+// blank reports whether a column has nothing to show in any row; it is left out for people.
+func (t *Table) blank(i int) bool {
+	if i == 0 || t.Columns[i].Kind == Text || t.Columns[i].Kind == Digest {
+		return false
+	}
+	for _, row := range t.Rows {
+		if row[i] != nil && (row[i] != int64(0) || !rare[t.Columns[i].Name]) {
+			return false
+		}
+	}
+	return len(t.Rows) > 0
+}

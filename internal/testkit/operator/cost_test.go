@@ -60,7 +60,7 @@ func (h *heed) watch() (end func()) {
 // Two heeds serve the same requests in turns: one without an admin listener, and one whose
 // dashboard is open and whose metrics are requested each second.
 func TestCost_OfBeingWatched(t *testing.T) {
-	rounds, each := 3, 1000
+	rounds, each := 1, 200
 	if testkit.Full {
 		rounds, each = 20, 5000
 	}

@@ -58,7 +58,7 @@ func (h *heed) random(n int) {
 // The series stay bounded, and their sum is the number of rows of the record.
 func TestPrometheus_CountsTheRowsOfTheRecord(t *testing.T) {
 	t.Parallel()
-	n := 2000
+	n := 800
 	if testkit.Full {
 		n = 100_000
 	}

@@ -24,6 +24,7 @@ const (
 	totalsStep = 2_500                  // decisions that are counted at a time
 	totalsAge  = 30 * time.Second       // for which counts are shown again
 	totalsKept = 5 * time.Minute        // for which they are preferred to counts of less
+	dayGrace   = 50 * time.Millisecond  // for the step that is counted at that time
 	dayTime    = time.Second / 2        // for counting on after the page was sent
 	seedBudget = 20 * time.Second       // for counting the record of before the start
 	maxKept    = 1 << 16                // names that are remembered, of each kind
@@ -119,6 +120,7 @@ type totals struct {
 	Requests int64
 	Since    time.Time // of the first request that was counted
 	Whole    bool      // all of the 24 hours were counted
+	Pending  bool      // nothing was counted in time; the next page has it
 	Sites    []counted
 	Agents   []counted
 	Rules    []counted
@@ -173,6 +175,8 @@ func (d *record) day(ctx context.Context, requested time.Time) (*totals, error) 
 	t.Unlock()
 	select {
 	case <-first:
+	case <-time.After(time.Until(requested.Add(dayBudget + dayGrace))):
+		return &totals{Pending: true}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

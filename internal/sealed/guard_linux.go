@@ -1,0 +1,356 @@
+package sealed
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// guard makes the calls of connect(2) of a sealed run in place of its processes: what a
+// filter of system calls decides on could change before the kernel reads it. Unix sockets
+// with a path are connected only when they are bound in the network namespace of the run
+// or permitted.
+type guard struct {
+	diag    *os.File
+	allowed []string
+	euid    uint32
+
+	mu      sync.Mutex // guards refused, and the use of diag
+	refused map[string]uint64
+
+	closing sync.Mutex
+	notify  *os.File // nil: not serving yet
+	closed  bool
+}
+
+// maxRefused is the greatest number of paths that are counted separately.
+const maxRefused = 100
+
+// The sizes of struct seccomp_notif and seccomp_notif_resp (seccomp_unotify(2)).
+type (
+	notification struct {
+		id    uint64
+		pid   uint32
+		flags uint32
+		nr    int32
+		arch  uint32
+		ip    uint64
+		args  [6]uint64
+	}
+	notificationReply struct {
+		id    uint64
+		value int64
+		errno int32
+		flags uint32
+	}
+)
+
+func newGuard(diag *os.File, allowed []string) *guard {
+	return &guard{diag: diag, allowed: allowed, euid: uint32(os.Geteuid()), refused: map[string]uint64{}}
+}
+
+// serve answers the notifications until no process of the run is left, or close.
+func (g *guard) serve(f *os.File) {
+	g.closing.Lock()
+	g.notify = f
+	closed := g.closed
+	g.closing.Unlock()
+	defer g.close()
+	for fd := f.Fd(); !closed; {
+		// A wait that close can end: the file is not closed while it is read.
+		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if _, err := unix.Poll(ready, 1000); err != nil && err != unix.EINTR {
+			return
+		}
+		switch {
+		case g.isClosed(), ready[0].Revents&unix.POLLHUP != 0 && ready[0].Revents&unix.POLLIN == 0:
+			return
+		case ready[0].Revents&unix.POLLIN == 0:
+			continue
+		}
+		n := &notification{}
+		switch errno := control(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)); errno {
+		case 0:
+			go g.answer(fd, n)
+		case unix.EINTR, unix.ENOENT: // the process was ended
+		default:
+			return
+		}
+	}
+}
+
+func control(fd uintptr, request uint, p unsafe.Pointer) unix.Errno {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, uintptr(request), uintptr(p))
+	return errno
+}
+
+func (g *guard) isClosed() bool {
+	g.closing.Lock()
+	defer g.closing.Unlock()
+	return g.closed
+}
+
+// close ends the answers: connect fails in processes that are left.
+func (g *guard) close() {
+	g.closing.Lock()
+	defer g.closing.Unlock()
+	g.closed = true
+}
+
+// refusals returns the paths of the sockets that were refused, with their counts.
+func (g *guard) refusals() map[string]uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := map[string]uint64{}
+	for path, n := range g.refused {
+		out[path] = n
+	}
+	return out
+}
+
+// answer makes the call of a notification.
+func (g *guard) answer(fd uintptr, n *notification) {
+	reply := &notificationReply{id: n.id}
+	if err := g.connect(fd, n); err != nil {
+		var errno unix.Errno
+		if !errors.As(err, &errno) {
+			errno = unix.EACCES
+		}
+		reply.errno = -int32(errno)
+	}
+	_ = control(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(reply)) // the process was ended
+}
+
+// maxAddress is the size of the largest address of a socket (struct sockaddr_storage).
+const maxAddress = 128
+
+// connect makes one connect(2) of the thread in n.
+func (g *guard) connect(notify uintptr, n *notification) error {
+	size := int(int32(n.args[2]))
+	if size < 0 || size > maxAddress {
+		return unix.EINVAL
+	}
+	address := make([]byte, size)
+	if err := readMemory(int(n.pid), uintptr(n.args[1]), address); err != nil {
+		return unix.EFAULT
+	}
+	socket, err := takeDescriptor(int(n.pid), int(int32(n.args[0])))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	// What was read is of the process that waits, if it still does.
+	if control(notify, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) != 0 {
+		return unix.EINTR
+	}
+	domain, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if err != nil {
+		return err // ENOTSOCK
+	}
+	const path = 2 // its offset in struct sockaddr_un
+	if domain != unix.AF_UNIX || len(address) <= path || binary.NativeEndian.Uint16(address) != unix.AF_UNIX || address[path] == 0 {
+		return rawConnect(socket, address) // the network namespace limits all others
+	}
+	text, _, _ := bytes.Cut(address[path:], []byte{0})
+	return g.connectPath(socket, n, string(text))
+}
+
+// connectPath connects a Unix socket to the one at path, as the thread in n sees it.
+func (g *guard) connectPath(socket int, n *notification, path string) error {
+	target, err := openAs(int(n.pid), path)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(target)
+	var st unix.Stat_t
+	if err := unix.Fstat(target, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return unix.ECONNREFUSED
+	}
+	real := fmt.Sprintf("/proc/self/fd/%d", target)
+	if !g.isInside(&st) && !g.isAllowed(real) {
+		g.count(path)
+		return unix.ECONNREFUSED // with EACCES, programs give up instead of starting a service
+	}
+	at := append(binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX), real...)
+	uid, gid, err := idsOf(int(n.pid))
+	if err != nil {
+		return err
+	}
+	if uid == g.euid {
+		return rawConnect(socket, append(at, 0))
+	}
+	return connectAs(uid, gid, socket, append(at, 0))
+}
+
+// isAllowed reports whether a socket outside is permitted, by its path without links.
+func (g *guard) isAllowed(link string) bool {
+	path, err := os.Readlink(link)
+	return err == nil && slices.ContainsFunc(g.allowed, func(a string) bool {
+		if resolved, err := filepath.EvalSymlinks(a); err == nil {
+			a = resolved
+		}
+		return a == path
+	})
+}
+
+func (g *guard) count(path string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, known := g.refused[path]; !known && len(g.refused) >= maxRefused {
+		path = "(others)"
+	}
+	g.refused[path]++
+}
+
+// readMemory reads from the memory of a process.
+func readMemory(pid int, at uintptr, b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	local := []unix.Iovec{{Base: &b[0]}}
+	local[0].SetLen(len(b))
+	remote := []unix.RemoteIovec{{Base: at, Len: len(b)}}
+	n, err := unix.ProcessVMReadv(pid, local, remote, 0)
+	if err == nil && n != len(b) {
+		err = unix.EFAULT
+	}
+	return err
+}
+
+// takeDescriptor returns a copy of a descriptor of a thread.
+func takeDescriptor(tid, fd int) (int, error) {
+	p, err := unix.PidfdOpen(tid, unix.PIDFD_THREAD)
+	if err == unix.EINVAL { // before Linux 6.9
+		var leader int
+		if leader, err = statusNumber(tid, "Tgid", 0); err == nil {
+			p, err = unix.PidfdOpen(leader, 0)
+		}
+	}
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(p)
+	return unix.PidfdGetfd(p, fd, 0)
+}
+
+// statusNumber returns a number of a line of /proc/PID/status.
+func statusNumber(pid int, name string, column int) (int, error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, found := strings.CutPrefix(line, name+":"); found {
+			if f := strings.Fields(rest); len(f) > column {
+				return strconv.Atoi(f[column])
+			}
+		}
+	}
+	return 0, unix.ESRCH
+}
+
+// idsOf returns the effective user and group of a thread.
+func idsOf(tid int) (uid, gid uint32, err error) {
+	u, err := statusNumber(tid, "Uid", 1)
+	if err != nil {
+		return 0, 0, err
+	}
+	g, err := statusNumber(tid, "Gid", 1)
+	return uint32(u), uint32(g), err
+}
+
+// openAs opens a path, as a thread sees it, without following it into the file.
+func openAs(tid int, path string) (int, error) {
+	from, how := "/cwd", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC}
+	if filepath.IsAbs(path) {
+		from, how.Resolve = "/root", unix.RESOLVE_IN_ROOT
+	}
+	dir, err := unix.Open("/proc/"+strconv.Itoa(tid)+from, unix.O_PATH|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(dir)
+	return unix.Openat2(dir, path, how)
+}
+
+// rawConnect is connect(2) with an address as it is in memory.
+func rawConnect(fd int, address []byte) error {
+	var p unsafe.Pointer
+	if len(address) > 0 {
+		p = unsafe.Pointer(&address[0])
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(p), uintptr(len(address))); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// connectAs is rawConnect by another user, whose permissions apply.
+func connectAs(uid, gid uint32, fd int, address []byte) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the thread ends with this goroutine
+		none := ^uintptr(0)
+		for _, call := range [][4]uintptr{
+			{unix.SYS_SETGROUPS, 0, 0, 0},
+			{unix.SYS_SETRESGID, none, uintptr(gid), none},
+			{unix.SYS_SETRESUID, none, uintptr(uid), none},
+		} {
+			if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
+				result <- errno
+				return
+			}
+		}
+		result <- rawConnect(fd, address)
+	}()
+	return <-result
+}
+
+// Of struct unix_diag_req and unix_diag_msg (linux/unix_diag.h).
+const (
+	sockDiagByFamily = 20
+	showVFS          = 2 // UDIAG_SHOW_VFS
+	diagVFS          = 1 // UNIX_DIAG_VFS
+	diagHead         = 16
+)
+
+// isInside reports whether a socket of the network namespace of the run is bound to the
+// file.
+func (g *guard) isInside(st *unix.Stat_t) bool {
+	request := []byte{unix.AF_UNIX, 0, 0, 0}
+	request = binary.NativeEndian.AppendUint32(request, ^uint32(0)) // all states
+	request = binary.NativeEndian.AppendUint32(request, 0)
+	request = binary.NativeEndian.AppendUint32(request, showVFS)
+	request = binary.NativeEndian.AppendUint64(request, ^uint64(0)) // no cookie
+	var found bool
+	device := uint32(unix.Major(st.Dev)<<20 | unix.Minor(st.Dev))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := dump(g.diag, sockDiagByFamily, request, func(b []byte) {
+		if len(b) < diagHead {
+			return
+		}
+		attributes(b[diagHead:], func(kind uint16, v []byte) {
+			if kind != diagVFS || len(v) < 8 {
+				return
+			}
+			ino, dev := binary.NativeEndian.Uint32(v), binary.NativeEndian.Uint32(v[4:])
+			found = found || ino == uint32(st.Ino) && dev == device
+		})
+	})
+	return err == nil && found
+}

@@ -1,0 +1,169 @@
+package sealed
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The stages of setting up a sealed run, for error messages.
+const (
+	stageClone   = "namespaces"
+	stageLink    = "loopback"
+	stageSockets = "sockets"
+	stageFilter  = "packet filter"
+	stageMounts  = "mounts"
+	stageSeal    = "privileges"
+	stageSeccomp = "seccomp"
+	stageExec    = "exec"
+)
+
+// IsHelper reports whether this process was started by Launch, to call Helper.
+func IsHelper() bool {
+	return len(os.Args) == 2 && os.Args[0] == helperName || len(os.Args) == 1 && os.Args[0] == nothingName
+}
+
+// Helper sets up the namespaces that the process is in and becomes the command. It
+// returns an exit status when it cannot.
+func Helper() int {
+	if os.Args[0] == nothingName {
+		return 0
+	}
+	runtime.LockOSThread() // capabilities and filters belong to a thread; execve keeps this one
+	fd, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		return 2
+	}
+	unix.CloseOnExec(fd)
+	pair, err := unixConn(fd)
+	if err != nil {
+		return 2
+	}
+	h := &helper{pair: pair, in: json.NewDecoder(pair)}
+	if err := h.run(); err != nil {
+		h.report(err)
+	}
+	return 2
+}
+
+// helper is the process that becomes the command.
+type helper struct {
+	pair *net.UnixConn
+	in   *json.Decoder
+	plan plan
+}
+
+// stageError is an error of a stage.
+type stageError struct {
+	stage string
+	err   error
+}
+
+func (e *stageError) Error() string { return e.stage + ": " + e.err.Error() }
+
+// report sends an error to heed run.
+func (h *helper) report(err error) {
+	r := report{Err: err.Error()}
+	if s := (*stageError)(nil); errors.As(err, &s) {
+		r.Stage, r.Err = s.stage, s.err.Error()
+	}
+	errors.As(err, &r.Errno)
+	_ = json.NewEncoder(h.pair).Encode(r) // heed run has ended
+}
+
+// run does the stages. It does not return when the command is executed.
+func (h *helper) run() error {
+	if err := h.in.Decode(&h.plan); err != nil {
+		return err
+	}
+	if err := closeSocketsOnExec(); err != nil {
+		return &stageError{stageSockets, err}
+	}
+	if err := upLoopback(); err != nil {
+		return &stageError{stageLink, err}
+	}
+	sockets, err := openSockets(h.plan.HostPorts)
+	if err != nil {
+		return &stageError{stageSockets, err}
+	}
+	if err := filterPackets(sockets.port); err != nil {
+		return &stageError{stageFilter, err}
+	}
+	if err := h.send(sockets.fds); err != nil {
+		return err
+	}
+	var c Command
+	if err := h.in.Decode(&c); err != nil {
+		if errors.Is(err, io.EOF) {
+			os.Exit(0) // heed run has given up
+		}
+		return err
+	}
+	if err := mounts(&h.plan, c.Keep); err != nil {
+		return &stageError{stageMounts, err}
+	}
+	if err := dropPrivileges(&h.plan); err != nil {
+		return &stageError{stageSeal, err}
+	}
+	listener, err := installFilter()
+	if err != nil {
+		return &stageError{stageSeccomp, err}
+	}
+	if err := h.send([]int{listener}); err != nil {
+		return err
+	}
+	return &stageError{stageExec, syscall.Exec(c.Path, c.Args, c.Env)}
+}
+
+// send hands descriptors out and closes them.
+func (h *helper) send(fds []int) error {
+	text, err := json.Marshal(report{})
+	if err != nil {
+		return err
+	}
+	_, _, err = h.pair.WriteMsgUnix(text, unix.UnixRights(fds...), nil)
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// closeSocketsOnExec keeps the command from inheriting sockets of the network outside:
+// all above standard error.
+func closeSocketsOnExec() error {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd <= 2 {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) != nil {
+			continue // the directory itself
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFSOCK || isNamespace(fd) || isDirectory(&st) {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// isNamespace reports whether a descriptor is that of a namespace.
+func isNamespace(fd int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.NSFS_MAGIC
+}
+
+// isDirectory reports whether an inherited descriptor is a directory, through which the
+// mounts outside could be reached.
+func isDirectory(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }

@@ -1,0 +1,270 @@
+package sealed
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// upLoopback sets the loopback interface up and makes every address local.
+func upLoopback() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		return err
+	}
+	for all, source := range map[string]string{"0.0.0.0/0": "127.0.0.1", "::/0": "::1"} {
+		_, to, err := net.ParseCIDR(all)
+		if err != nil {
+			return err
+		}
+		route := &netlink.Route{
+			LinkIndex: lo.Attrs().Index, Dst: to, Src: net.ParseIP(source), Table: unix.RT_TABLE_LOCAL,
+			Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST,
+		}
+		err = netlink.RouteAdd(route)
+		if err != nil && (to.IP.To4() != nil || !noIPv6(err)) {
+			return fmt.Errorf("route %s: %w", all, err)
+		}
+	}
+	return nil
+}
+
+// noIPv6 reports whether an error means that the kernel has no IPv6, or that it is
+// disabled.
+func noIPv6(err error) bool {
+	return errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EACCES) ||
+		errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV)
+}
+
+// sockets are what the helper creates inside, in the order in which it hands them out.
+type sockets struct {
+	fds  []int
+	port uint16 // of the transparent listener
+}
+
+// openSockets creates the sockets of a sealed run.
+func openSockets(hostPorts []uint16) (*sockets, error) {
+	s := &sockets{}
+	redirect, err := listenAll(0, unix.IP_TRANSPARENT)
+	if err != nil {
+		return nil, fmt.Errorf("transparent listener: %w", err)
+	}
+	at, err := unix.Getsockname(redirect)
+	if err != nil {
+		return nil, err
+	}
+	switch at := at.(type) {
+	case *unix.SockaddrInet6:
+		s.port = uint16(at.Port)
+	case *unix.SockaddrInet4:
+		s.port = uint16(at.Port)
+	}
+	opened := []func() (int, error){
+		func() (int, error) { return listenLoopback(0) },
+		func() (int, error) { return listenAll(53, 0) },
+		openDNS4,
+		func() (int, error) {
+			fd, err := openDNS6()
+			if err != nil && noIPv6(err) {
+				return openNothing()
+			}
+			return fd, err
+		},
+		func() (int, error) { return openNetlink(unix.NETLINK_NETFILTER) },
+		func() (int, error) { return openNetlink(unix.NETLINK_SOCK_DIAG) },
+	}
+	for _, port := range hostPorts {
+		opened = append(opened, func() (int, error) { return listenLoopback(port) })
+	}
+	s.fds = append(s.fds, redirect)
+	for _, open := range opened {
+		fd, err := open()
+		if err != nil {
+			return nil, err
+		}
+		s.fds = append(s.fds, fd)
+	}
+	return s, nil
+}
+
+// backlog is how many connections wait to be accepted.
+const backlog = 4096
+
+// listenAll listens at a port of all addresses of both families. transparent is 0 or
+// IP_TRANSPARENT.
+func listenAll(port, transparent int) (int, error) {
+	var at unix.Sockaddr = &unix.SockaddrInet6{Port: port}
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+	} else if noIPv6(err) {
+		at = &unix.SockaddrInet4{Port: port}
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	}
+	if err == nil && transparent != 0 {
+		err = unix.SetsockoptInt(fd, unix.SOL_IP, transparent, 1)
+	}
+	return fd, errors.Join(err, bindListen(fd, at))
+}
+
+// listenLoopback listens at a port of 127.0.0.1.
+func listenLoopback(port uint16) (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return fd, err
+	}
+	return fd, bindListen(fd, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+}
+
+func bindListen(fd int, at unix.Sockaddr) error {
+	if err := unix.Bind(fd, at); err != nil {
+		return os.NewSyscallError("bind", err)
+	}
+	return os.NewSyscallError("listen", unix.Listen(fd, backlog))
+}
+
+// openDNS4 opens the socket for queries over IPv4.
+func openDNS4() (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return fd, err
+	}
+	return fd, unix.Bind(fd, &unix.SockaddrInet4{Port: 53})
+}
+
+// openDNS6 opens the socket for queries over IPv6. Without IPV6_FREEBIND the kernel
+// refuses answers from an address that exists through the route alone.
+func openDNS6() (int, error) {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return fd, err
+	}
+	return fd, errors.Join(
+		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1),
+		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1),
+		unix.Bind(fd, &unix.SockaddrInet6{Port: 53}))
+}
+
+// openNothing returns a UDP socket that receives nothing.
+func openNothing() (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return fd, err
+	}
+	return fd, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+}
+
+func openNetlink(protocol int) (int, error) {
+	return unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
+}
+
+// The table and the set of refused packets.
+const (
+	tableName   = "heed"
+	blockedName = "blocked"
+	maxBlocked  = 1024 // elements of the set
+)
+
+// filterPackets installs the packet filter: TCP to addresses other than loopback goes to
+// the transparent listener at port; of the rest only DNS and ICMP leave a process.
+func filterPackets(port uint16) error {
+	c, err := nftables.New()
+	if err != nil {
+		return err
+	}
+	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyINet, Name: tableName})
+	accept := nftables.ChainPolicyAccept
+	pre := c.AddChain(&nftables.Chain{
+		Name: "pre", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPrerouting,
+		Priority: nftables.ChainPriorityMangle, Policy: &accept,
+	})
+	out := c.AddChain(&nftables.Chain{
+		Name: "out", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput,
+		Priority: nftables.ChainPriorityFilter, Policy: &accept,
+	})
+	blocked := &nftables.Set{
+		Table: table, Name: blockedName, Dynamic: true, Size: maxBlocked, Concatenation: true,
+		KeyType: nftables.MustConcatSetType(nftables.TypeInetProto, nftables.TypeInetService),
+	}
+	if err := c.AddSet(blocked, nil); err != nil {
+		return err
+	}
+	add := func(chain *nftables.Chain, exprs ...[]expr.Any) {
+		r := &nftables.Rule{Table: table, Chain: chain}
+		for _, e := range exprs {
+			r.Exprs = append(r.Exprs, e...)
+		}
+		c.AddRule(r)
+	}
+	ok := []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}
+	for _, chain := range []*nftables.Chain{pre, out} {
+		add(chain, toLoopback4(), ok)
+		add(chain, toLoopback6(), ok)
+	}
+	add(pre, protocol(unix.IPPROTO_TCP), portIs(2, 53), ok)
+	add(pre, protocol(unix.IPPROTO_TCP), []expr.Any{
+		&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
+		&expr.TProxy{Family: 0, TableFamily: byte(nftables.TableFamilyINet), RegPort: 1},
+	})
+	for _, p := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6} {
+		add(out, protocol(p), ok)
+	}
+	add(out, protocol(unix.IPPROTO_UDP), portIs(2, 53), ok)
+	add(out, protocol(unix.IPPROTO_UDP), portIs(0, 53), ok) // heed's answers
+	add(out, countIn(blocked))
+	add(out, []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_PORT_UNREACH}})
+	return c.Flush()
+}
+
+func toLoopback4() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.NFPROTO_IPV4}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 1}, // of the destination
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{127}},
+	}
+}
+
+func toLoopback6() []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.NFPROTO_IPV6}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 24, Len: 16},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: net.IPv6loopback},
+	}
+}
+
+func protocol(p byte) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{p}},
+	}
+}
+
+// portIs matches the port at an offset of the transport header: 0 the source, 2 the
+// destination.
+func portIs(offset uint32, port uint16) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: offset, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
+	}
+}
+
+// countIn counts the packet in a set, by protocol and destination port.
+func countIn(s *nftables.Set) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Payload{DestRegister: 9, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Dynset{SrcRegKey: 1, SetName: s.Name, SetID: s.ID, Operation: unix.NFT_DYNSET_OP_UPDATE, Exprs: []expr.Any{&expr.Counter{}}},
+	}
+}

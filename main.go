@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"heed/internal/command"
+	"heed/internal/sealed"
 )
 
 // defaults is proxy.toml: the settings of a heed that was given no file.
@@ -15,5 +16,8 @@ import (
 var defaults []byte
 
 func main() {
+	if sealed.IsHelper() {
+		os.Exit(sealed.Helper())
+	}
 	os.Exit(command.Main(os.Args[1:], defaults))
 }

@@ -38,6 +38,9 @@ type Client struct {
 	http  http.Client
 }
 
+// socketsKey is the context key of the files that a request passes.
+type socketsKey struct{}
+
 // NewClient returns a client for the heed of the state directory. It
 // dials with each request, which fails with ErrNotRunning when none is there.
 func NewClient(state string) *Client {
@@ -46,7 +49,11 @@ func NewClient(state string) *Client {
 		if err != nil {
 			return nil, err
 		}
-		return new(net.Dialer).DialContext(ctx, "unix", path)
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+		if files, _ := ctx.Value(socketsKey{}).([]*os.File); err == nil && len(files) > 0 {
+			return passFiles(conn, files)
+		}
+		return conn, err
 	}
 	return &Client{state, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
@@ -133,7 +140,7 @@ type RunClient struct {
 // the stream has arrived; the run lasts until Leave or End. The error is ErrNotRunning
 // when there is no heed, or a *Refusal.
 func (c *Client) Join(ctx context.Context, j *JoinRequest) (*RunClient, error) {
-	lasting, leave := context.WithCancel(context.Background())
+	lasting, leave := context.WithCancel(context.WithValue(context.Background(), socketsKey{}, j.Sockets))
 	stop := context.AfterFunc(ctx, leave)
 	resp, err := c.do(lasting, http.MethodPost, "/runs", j)
 	if err != nil {

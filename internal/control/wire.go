@@ -35,6 +35,10 @@ type JoinRequest struct {
 	Observe  bool     `json:"observe,omitempty"`  // observe mode
 	Services []string `json:"services,omitempty"` // host patterns of services that are not crawled
 	Purposes []string `json:"purposes,omitempty"` // what the run is for; empty: as the settings state it
+
+	// Sockets are those of the network of a sealed run, which the kernel passes beside
+	// the request. Route.Sealed is set with them.
+	Sockets []*os.File `json:"-"`
 }
 
 // StreamLine is one line of the answer to POST /runs. Exactly one of the first
@@ -155,6 +159,8 @@ type RouteSpec struct {
 	// Policies is the absolute path of the record of an earlier run. Requests are judged
 	// only by the robots.txt files in it. Empty: robots.txt is fetched from sites.
 	Policies string `json:"policies,omitempty"`
+	// Sealed means that the clients are in a sealed run: loopback addresses are no sites.
+	Sealed bool `json:"sealed,omitempty"`
 }
 
 // UpstreamProxy is the proxy between heed and sites: All, or the values of the proxy

@@ -14,6 +14,7 @@ import (
 
 	"heed/internal/control"
 	"heed/internal/pace"
+	"heed/internal/sealed"
 )
 
 // controlServer is the server on the control socket.
@@ -42,16 +43,64 @@ func listenControl(state string, d *daemon) (*controlServer, error) {
 		return nil, fmt.Errorf("the control socket %s cannot be protected: %w", filepath.Base(path), err)
 	}
 	s := &controlServer{listener: sameUser{l}, path: path}
-	s.Handler = d.routes()
+	s.Handler = d.withoutSealed(d.routes())
 	s.ReadHeaderTimeout = 10 * time.Second
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, callerKey{}, peerProcess(c))
+		return context.WithValue(ctx, callerKey{}, &caller{conn: c, pid: peerProcess(c)})
 	}
 	return s, nil
 }
 
-// callerKey is the context key of the id of the process that sent a request.
+// callerKey is the context key of the *caller of a request.
 type callerKey struct{}
+
+// caller is the client of a connection on the control socket.
+type caller struct {
+	conn net.Conn
+	pid  int // of the process that connected; 0: not known
+}
+
+// callerOf returns the caller of a request.
+func callerOf(r *http.Request) *caller {
+	c, _ := r.Context().Value(callerKey{}).(*caller)
+	if c == nil {
+		c = &caller{}
+	}
+	return c
+}
+
+// files returns the files that the caller passed with its request. They belong to the
+// function's caller.
+func (c *caller) files() []*os.File {
+	if conn, ok := c.conn.(*control.ReceivingConn); ok {
+		return conn.Files()
+	}
+	return nil
+}
+
+// withoutSealed refuses the requests of processes of sealed runs, which need nothing here:
+// a run joins from outside of its namespaces.
+func (d *daemon) withoutSealed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if sealed.InSeal(callerOf(r).pid, d.networks()) {
+			writeJSON(w, http.StatusForbidden, &control.Refusal{Message: "this process is in a sealed run, or in another user namespace than the running heed, which takes no commands from there\nRun the command outside"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// networks returns those of the sealed runs.
+func (d *daemon) networks() (all []*sealed.Network) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.runs {
+		if s.network != nil {
+			all = append(all, s.network)
+		}
+	}
+	return all
+}
 
 // routes returns the handlers of the control socket:
 //
@@ -178,6 +227,9 @@ func (l sameUser) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil || peerAllowed(c) {
+			if err == nil {
+				c = control.NewReceivingConn(c)
+			}
 			return c, err
 		}
 		c.Close()

@@ -3,6 +3,7 @@ package daemon
 import (
 	"net"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -10,7 +11,7 @@ import (
 // peerOf returns the process at the other end of a Unix socket, as it was when it
 // connected; false when it cannot be found out.
 func peerOf(c net.Conn) (peer unix.Ucred, ok bool) {
-	conn, ok := c.(*net.UnixConn)
+	conn, ok := c.(syscall.Conn)
 	if !ok {
 		return peer, false
 	}

@@ -22,6 +22,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/process"
 	"heed/internal/route"
+	"heed/internal/sealed"
 	"heed/internal/signal"
 	"heed/proxy"
 	"heed/proxy/upstream"
@@ -50,8 +51,9 @@ type runSession struct {
 	record     *store.Writer // the separate record; nil: not requested
 	recordPath string        // path of record
 	stream     *stream
-	group      *process.Group // the processes of the run; nil: not known
-	done       chan struct{}  // closed by endRun
+	group      *process.Group  // the processes of the run; nil: not known
+	network    *sealed.Network // nil: the run is not sealed
+	done       chan struct{}   // closed by endRun
 }
 
 // postRun joins a run. Its proxy exists as long as the response: until the run requests
@@ -62,8 +64,8 @@ func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusBadRequest, &control.Refusal{Message: "the join request cannot be parsed: " + err.Error()})
 		return
 	}
-	caller, _ := r.Context().Value(callerKey{}).(int)
-	s, err := d.openRun(&j, newStream(w), process.NewGroup(caller))
+	j.Sockets = callerOf(r).files()
+	s, err := d.openRun(&j, newStream(w), process.NewGroup(callerOf(r).pid))
 	if err != nil {
 		var refused *control.Refusal
 		if !errors.As(err, &refused) {
@@ -95,7 +97,16 @@ func (d *daemon) postRun(w http.ResponseWriter, r *http.Request) {
 
 // openRun creates the run's proxy and serves on it. The processes of the run are those of
 // group.
-func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Group) (*runSession, error) {
+func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Group) (_ *runSession, err error) {
+	network, err := networkOf(j)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && network != nil {
+			network.Close()
+		}
+	}()
 	overrides, err := overridesOf(j)
 	if err != nil {
 		return nil, err
@@ -113,7 +124,10 @@ func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Gro
 	}
 	s := &runSession{
 		id: audit.NewID().String(), tally: &audit.Tally{}, stream: out, done: make(chan struct{}),
-		overrides: overrides, spec: j.Route, route: r, group: group,
+		overrides: overrides, spec: j.Route, route: r, group: group, network: network,
+	}
+	if network != nil {
+		s.group = nil // the services of the run are in another network
 	}
 	s.apply(g, d.rules())
 	l, err := d.openProxy(s, j)
@@ -124,12 +138,35 @@ func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Gro
 		return nil, err
 	}
 	d.enter(s)
-	go func() {
-		if err := s.proxy.Serve(l); err != nil {
+	serve := func(err error) {
+		if err != nil {
 			d.log.Error("the listener of a run ended", "listen", s.listen, "error", err)
 		}
-	}()
+	}
+	go func() { serve(s.proxy.Serve(l)) }()
+	if network != nil {
+		network.Serve()
+		go func() {
+			serve(s.proxy.ServeTransparent(proxy.Transparent{
+				Listener: network.Redirected, Original: network.Original, Name: network.Names.Name, Foreign: true,
+			}))
+		}()
+	}
 	return s, nil
+}
+
+// networkOf returns the network of a sealed run; nil when the run is not sealed. A run is
+// sealed only with its sockets.
+func networkOf(j *control.JoinRequest) (*sealed.Network, error) {
+	if !j.Route.Sealed && len(j.Sockets) == 0 {
+		return nil, nil
+	}
+	network, err := sealed.NewNetwork(j.Sockets)
+	if err == nil && !j.Route.Sealed {
+		network.Close()
+		err = errors.New("the join request passes sockets, and is not that of a sealed run")
+	}
+	return network, err
 }
 
 // overridesOf returns the settings that the join request overrides.
@@ -164,7 +201,12 @@ func (d *daemon) openProxy(s *runSession, j *control.JoinRequest) (net.Listener,
 	if s.record != nil {
 		s.recordPath = j.Audit.File
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var l net.Listener
+	if s.network != nil {
+		l = s.network.Proxy
+	} else {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
 	if err == nil {
 		s.listen = l.Addr().String()
 		s.proxy, err = proxy.New(d.proxyConfig(s, j))
@@ -236,6 +278,9 @@ func (d *daemon) proxyConfig(s *runSession, j *control.JoinRequest) proxy.Config
 func (d *daemon) closeRun(s *runSession) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.runDrain())
 	defer cancel()
+	if s.network != nil {
+		defer s.network.Close()
+	}
 	if err := s.proxy.Shutdown(ctx); err != nil {
 		d.log.Debug("exchanges of a run were cut off", "listen", s.listen)
 	}

@@ -122,7 +122,13 @@ func (d *daemon) applyLocked(g *runtimeConfig) {
 // apply makes g and the rules the current settings of the run, with its overrides. Runs
 // need no authentication, since they join over the control socket.
 func (s *runSession) apply(g *runtimeConfig, rules *acl.Rules) {
-	s.settings.Store(g.settings(s.route, rulesForRun(rules, s.overrides)))
+	settings := g.settings(s.route, rulesForRun(rules, s.overrides))
+	if s.network != nil && settings.Destinations != nil {
+		d := *settings.Destinations
+		d.NoLoopback = true
+		settings.Destinations = &d
+	}
+	s.settings.Store(settings)
 }
 
 // rulesForRun returns rules with the overrides of a run.

@@ -30,7 +30,7 @@ var sections = []struct {
 	topics []string
 }{
 	{"First steps", []string{"start"}},
-	{"Clients behind heed", []string{"clients", "curl", "python", "node", "java", "go", "perl", "ruby", "php", "r", "browsers", "downloads", "packages", "containers", "gateway"}},
+	{"Clients behind heed", []string{"clients", "sealed", "curl", "python", "node", "java", "go", "perl", "ruby", "php", "r", "browsers", "downloads", "packages", "containers", "gateway"}},
 	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "purpose", "enforcement", "pacing", "https"}},
 	{"Setting heed up for others", []string{"bots", "modes", "access", "upstream"}},
 	{"Running heed", []string{"operating", "metrics", "policies", "backup", "rotation", "fleets"}},

@@ -210,14 +210,14 @@ func (p *Pool) usedLocked() int {
 func (p *Pool) newRoute(spec control.RouteSpec) (*Route, error) {
 	r := &Route{Proxy: cmp.Or(spec.Proxy, p.proxy)}
 	var err error
-	if r.Transport, err = p.transport(r.Proxy, spec.Roots); err != nil {
+	if r.Transport, err = p.transport(r.Proxy, spec.Roots, spec.Sealed); err != nil {
 		return nil, err
 	}
 	profile, known := rules.ParseProfile(cmp.Or(spec.Profile, p.cfg.Profile))
 	if !known {
 		return nil, config.CheckProfile(spec.Profile)
 	}
-	if p.Fleet != nil && spec == (control.RouteSpec{}) {
+	if p.Fleet != nil && spec == (control.RouteSpec{Sealed: spec.Sealed}) {
 		if r.Shared, err = p.shared(); err != nil {
 			return nil, err
 		}
@@ -237,8 +237,8 @@ func (p *Pool) newRoute(spec control.RouteSpec) (*Route, error) {
 }
 
 // transport returns a transport through proxy, which trusts the certificates in roots
-// beside the others.
-func (p *Pool) transport(proxy *control.UpstreamProxy, roots string) (*upstream.HostTransports, error) {
+// beside the others. For a sealed run no loopback address is reached.
+func (p *Pool) transport(proxy *control.UpstreamProxy, roots string, sealed bool) (*upstream.HostTransports, error) {
 	trusted, err := upstreamRoots(p.cfg, roots)
 	if err != nil {
 		return nil, err
@@ -251,6 +251,7 @@ func (p *Pool) transport(proxy *control.UpstreamProxy, roots string) (*upstream.
 	if err != nil {
 		return nil, err
 	}
+	destinations.NoLoopback = sealed
 	hosts := make([]upstream.HostRoute, len(p.hosts))
 	for i, h := range p.hosts {
 		if hosts[i] = h.Route; h.CAFile == "" {

@@ -22,6 +22,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/reason"
 	"heed/internal/route"
+	"heed/internal/sealed"
 	usage "heed/internal/signal"
 	"heed/internal/state"
 	"heed/rules"
@@ -38,12 +39,17 @@ type RunCmd struct {
 	Purpose  string   `placeholder:"PURPOSE" help:"Obey what sites say of this use, such as training (heed help purpose)."`
 	FailOn   string   `placeholder:"would-refuse" enum:",would-refuse" default:"" help:"Exit with 3 when a rule or a setting would refuse a request."`
 	Service  []string `sep:"none" placeholder:"HOST" help:"Do not judge requests to HOST, a service that is not crawled. Repeatable."`
-	Quiet    bool     `short:"q" help:"Print no summary and no remarks."`
-	JSON     bool     `name:"json" help:"Print the summary as JSON on stderr."`
-	Log      string   `placeholder:"FILE" help:"Append a JSON line per decision to FILE; - is stderr."`
-	Audit    string   `placeholder:"FILE" help:"Record this run in a new FILE, for heed audit."`
-	Policies string   `placeholder:"FILE" help:"Judge by the robots.txt files in the record FILE; fetch none."`
-	Note     string   `placeholder:"TEXT" help:"Store TEXT in the record as a note; needs --audit."`
+	Sealed   bool     `help:"Leave the command no network exit but heed (Linux; heed help sealed)."`
+
+	AllowHostPort []uint16 `placeholder:"PORT" help:"With --sealed: reach PORT of this machine's loopback. Repeatable."`
+	AllowSocket   []string `sep:"none" placeholder:"PATH" help:"With --sealed: permit the Unix socket PATH. Repeatable."`
+
+	Quiet    bool   `short:"q" help:"Print no summary and no remarks."`
+	JSON     bool   `name:"json" help:"Print the summary as JSON on stderr."`
+	Log      string `placeholder:"FILE" help:"Append a JSON line per decision to FILE; - is stderr."`
+	Audit    string `placeholder:"FILE" help:"Record this run in a new FILE, for heed audit."`
+	Policies string `placeholder:"FILE" help:"Judge by the robots.txt files in the record FILE; fetch none."`
+	Note     string `placeholder:"TEXT" help:"Store TEXT in the record as a note; needs --audit."`
 
 	Command []string `arg:"" optional:"" passthrough:"" name:"cmd" help:"The command and its arguments."`
 }
@@ -63,6 +69,7 @@ that each robots.txt is fetched once.
   heed run --purpose training -- ./crawl
   heed run --observe --fail-on would-refuse -- ./crawl
   heed run --service registry.example.org -- npm install
+  heed run --sealed -- ./bot-that-ignores-proxies
 
 Exit status: that of CMD; 3 when CMD succeeded and --fail-on found something; 128
 plus the signal's number when a signal ended it; 126 or 127 when CMD cannot be run;
@@ -81,7 +88,10 @@ type run struct {
 	log    *runLog // nil: no --log
 	join   control.JoinRequest
 	own    []string      // addresses that heed listens on, host:port each
-	bypass *bypassReport // set when the command has ended
+	bypass *bypassReport // set when the command has ended; nil in a sealed run
+
+	seals  *sealed.Run   // nil: the run is not sealed
+	sealed *sealedReport // set when the command of a sealed run has ended
 }
 
 // Run runs the command and ends with its exit status.
@@ -90,11 +100,20 @@ func (c *RunCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
+	if c.Sealed {
+		if err := r.seal(); err != nil {
+			return err
+		}
+		defer r.seals.Close()
+	}
 	m, err := JoinOrStart(context.Background(), r.state, r.cfg.File, &r.join)
 	if err != nil {
 		return err
 	}
 	defer m.Leave()
+	if c.Sealed {
+		r.seals.HandedOver()
+	}
 	environ, err := ClientEnviron(a, m, r.state, r.found)
 	if err != nil {
 		return err
@@ -106,7 +125,14 @@ func (c *RunCmd) Run(a *console.App) error {
 	}
 	finish := ReadStream(m, log, a.Stderr, !c.Quiet && !c.JSON)
 	r.own = append(m.Own, m.Listen)
-	status, err := r.child(environ)
+	if err := r.checkHostPorts(); err != nil {
+		return err
+	}
+	child := r.child
+	if c.Sealed {
+		child = r.sealedChild
+	}
+	status, err := child(environ)
 	if err != nil {
 		return err
 	}
@@ -206,6 +232,9 @@ func (c *RunCmd) prepare(a *console.App) (*run, error) {
 		for _, p := range purposes {
 			r.join.Purposes = append(r.join.Purposes, string(p))
 		}
+	}
+	if err := c.checkSealed(); err != nil {
+		return nil, err
 	}
 	r.join.Observe, r.join.Services = c.Observe, c.Service
 	if err := r.audit(); err != nil {

@@ -31,6 +31,7 @@ type runReport struct {
 	// Complete is false when heed ended before the command; then all counts are 0.
 	Complete bool          `json:"complete"`
 	Bypass   *bypassReport `json:"went_round"`
+	Sealed   *sealedReport `json:"sealed,omitempty"` // nil: the run was not sealed
 	audit.Summary
 }
 
@@ -38,7 +39,7 @@ type runReport struct {
 func (r *run) report(status int, s *audit.Summary, remarks []string) {
 	switch {
 	case r.cmd.JSON:
-		report := runReport{Command: r.args, Exit: status, Remarks: remarks, Complete: s != nil, Bypass: r.bypass}
+		report := runReport{Command: r.args, Exit: status, Remarks: remarks, Complete: s != nil, Bypass: r.bypass, Sealed: r.sealed}
 		if remarks == nil {
 			report.Remarks = []string{}
 		}
@@ -49,6 +50,15 @@ func (r *run) report(status int, s *audit.Summary, remarks []string) {
 	case r.cmd.Quiet:
 	case s == nil:
 		fmt.Fprintln(r.app.Stderr, "heed: the heed that judged this run ended before it: later requests failed, and there is no summary")
+	case r.sealed != nil:
+		if s.Requests == 0 {
+			fmt.Fprintf(r.app.Stderr, "heed: no request came through: %s sent none\n", console.Printable(filepath.Base(r.args[0])))
+		} else {
+			printSummary(r.app.Stderr, s)
+			printTimeoutHints(r.app.Stderr, s, r.args[0])
+			printMixedHints(r.app.Stderr, s, nil, r.args[0])
+		}
+		fmt.Fprintln(r.app.Stderr, r.sealed.words())
 	case s.Requests == 0:
 		r.bypass.print(r.app.Stderr)
 		printHints(r.app.Stderr, r.bypass, r.args[0])

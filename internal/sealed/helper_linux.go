@@ -66,7 +66,11 @@ type stageError struct {
 	err   error
 }
 
+// Error implements error.
 func (e *stageError) Error() string { return e.stage + ": " + e.err.Error() }
+
+// Unwrap returns the error of the stage.
+func (e *stageError) Unwrap() error { return e.err }
 
 // report sends an error to heed run.
 func (h *helper) report(err error) {

@@ -214,6 +214,14 @@ func (r *Run) receive(p plan, o Options) error {
 	return nil
 }
 
+// HandedOver closes the copies of Files, which another process has now: when it ends,
+// nothing leads out of the network any more.
+func (r *Run) HandedOver() {
+	for _, f := range r.Files {
+		f.Close()
+	}
+}
+
 // Exec makes the helper become the command. It returns when the command has been
 // executed; an *ExecError when it cannot be.
 func (r *Run) Exec(c Command) error {

@@ -22,6 +22,9 @@ type Run struct {
 // Launch returns ErrUnsupported.
 func Launch(Options) (*Run, error) { return nil, ErrUnsupported }
 
+// HandedOver does nothing.
+func (*Run) HandedOver() {}
+
 // Exec returns ErrUnsupported.
 func (*Run) Exec(Command) error { return ErrUnsupported }
 

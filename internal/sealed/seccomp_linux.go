@@ -95,7 +95,7 @@ func filterProgram(arch uint32, x86 bool) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCLINUX, SkipTrue: 1},
 		ret(allowCall),
 		ret(refuseCall(int(unix.EPERM))))
-	const kind = 0xf // the type without SOCK_CLOEXEC and SOCK_NONBLOCK
+	const kind = 0xf               // the type without SOCK_CLOEXEC and SOCK_NONBLOCK
 	unixKind := []bpf.Instruction{ // a datagram socket sends to any path without connect
 		bpf.LoadAbsolute{Off: offsetArgs + 8, Size: 4},
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: kind},

@@ -16,7 +16,7 @@ import (
 // arrows are the only imports between our folders, outside tests. An arrow
 // that is not here turns the house around.
 var arrows = map[string][]string{
-	"heed":                             {"heed/internal/command"},
+	"heed":                             {"heed/internal/command", "heed/internal/sealed"},
 	"heed/internal/console":            {"heed/internal/audit", "heed/internal/reason", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/state":              {"heed/internal/safetext"},
 	"heed/internal/control":            {"heed/cache", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/fleet", "heed/internal/pace", "heed/internal/reach", "heed/internal/room", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
@@ -27,15 +27,15 @@ var arrows = map[string][]string{
 	"heed/internal/figures":            {"heed/internal/reason"},
 	"heed/internal/why":                {"heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/check", "heed/internal/console", "heed/internal/control", "heed/internal/pageurl", "heed/internal/signal", "heed/rules"},
 	"heed/internal/clientenv":          {"heed/internal/ca", "heed/internal/safetext"},
-	"heed/internal/daemon":             {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/admin", "heed/internal/admin/dashboard", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/memory", "heed/internal/metrics", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/process", "heed/internal/reach", "heed/internal/redirect", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/internal/signal", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
+	"heed/internal/daemon":             {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/admin", "heed/internal/admin/dashboard", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/memory", "heed/internal/metrics", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/process", "heed/internal/reach", "heed/internal/redirect", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/internal/sealed", "heed/internal/signal", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/internal/auditcmd":           {"heed/internal/audit", "heed/internal/audit/compare", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/safetext", "heed/internal/signal", "heed/internal/why", "heed/rules"},
 	"heed/internal/studycmd":           {"heed/internal/access", "heed/internal/accesslog", "heed/internal/audit", "heed/internal/parquetfile", "heed/internal/study"},
 	"heed/internal/study":              {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/measure", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/accesslog":          {},
 	"heed/internal/measure":            {},
 	"heed/internal/parquetfile":        {},
-	"heed/internal/run":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/process", "heed/internal/reason", "heed/internal/signal", "heed/rules"},
-	"heed/internal/doctor":             {"heed/internal/ca"},
+	"heed/internal/run":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/process", "heed/internal/reason", "heed/internal/sealed", "heed/internal/signal", "heed/rules"},
+	"heed/internal/doctor":             {"heed/internal/ca", "heed/internal/sealed"},
 	"heed/internal/command":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reach", "heed/internal/reason", "heed/internal/remark", "heed/internal/room", "heed/proxy/limit", "heed/rules"},
 	"heed/proxy":                       {"heed/internal/acl", "heed/internal/audit", "heed/internal/memo", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/redirect", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/catrust", "heed/proxy/clientpage", "heed/proxy/h2head", "heed/proxy/head", "heed/proxy/headers", "heed/proxy/limit", "heed/proxy/refusal", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/proxy/refusal":               {"heed/internal/audit", "heed/internal/pace", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
@@ -84,6 +84,7 @@ var arrows = map[string][]string{
 	"heed/internal/pace":               {"heed/internal/fleet", "heed/internal/retryafter", "heed/rules"},
 	"heed/internal/redirect":           {},
 	"heed/internal/safetext":           {},
+	"heed/internal/sealed":             {},
 	"heed/internal/acl":                {"heed/internal/memo", "heed/internal/signal", "heed/rules"},
 	"heed/rules":                       {"heed/rules/hostname", "heed/rules/names"},
 	"heed/rules/hostname":              {},
@@ -118,6 +119,8 @@ var homes = map[string]string{
 	"software.sslmate.com/src/go-pkcs12":  "heed/internal/ca",
 	"github.com/prometheus/client_golang": "heed/internal/metrics",
 	"github.com/parquet-go/parquet-go":    "heed/internal/parquetfile",
+	"github.com/google/nftables":          "heed/internal/sealed",
+	"github.com/vishvananda/netlink":      "heed/internal/sealed",
 	"github.com/rogpeppe/go-internal":     "heed/internal/audit/report",
 }
 

@@ -68,6 +68,9 @@ func (c Class) ownNetwork() bool {
 	return false
 }
 
+// thisMachine reports whether addresses of class c are this machine's.
+func (c Class) thisMachine() bool { return c == Loopback || c == Unspecified }
+
 // Classify returns the class of a. An IPv6 address that carries an IPv4 one to
 // be reached through it (mapped, NAT64, 6to4, Teredo, ISATAP) has the less
 // public class of the two. A zone makes no difference.

@@ -30,8 +30,12 @@ var ErrDestination = errors.New("heed may not reach it")
 // The zero value allows what is public. A nil *Destinations allows everything.
 type Destinations struct {
 	Private bool
-	Allow   []Destination
-	Refuse  []Destination
+	// NoLoopback excepts loopback addresses from Private: the client is not of this
+	// machine's loopback network.
+	NoLoopback bool
+
+	Allow  []Destination
+	Refuse []Destination
 	// Placed has a key "host:port" for each destination whose address the settings
 	// define: it is allowed unless Refuse contains it.
 	Placed map[string]string
@@ -129,7 +133,7 @@ func (d *Destinations) checkHost(host string, port uint16, placed bool) (checked
 func (d *Destinations) checkHostOnly(host string, port uint16) error {
 	v, err := d.checkHost(host, port, false)
 	local := host == "localhost" || strings.HasSuffix(host, ".localhost") // RFC 6761 §6.3
-	if err == nil && local && d != nil && !d.Private && !v.opened {
+	if err == nil && local && d != nil && (!d.Private || d.NoLoopback) && !v.opened {
 		err = &DestinationError{host: host, class: Loopback}
 	}
 	return err
@@ -147,7 +151,7 @@ func (v checkedHost) checkAddr(a netip.Addr, port uint16) error {
 	}
 	c := v.class(a)
 	switch {
-	case v.placed, c == Public, slices.ContainsFunc(v.Allow, meant), c.ownNetwork() && (v.Private || v.opened):
+	case v.placed, c == Public, slices.ContainsFunc(v.Allow, meant), c.ownNetwork() && (v.opened || v.Private && !(v.NoLoopback && c.thisMachine())):
 		return nil
 	}
 	return &DestinationError{host: v.host, address: a, class: c}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -195,7 +196,7 @@ func overridesOf(j *control.JoinRequest) (acl.Run, error) {
 // openProxy creates the proxy of s, with its record and its listener.
 func (d *daemon) openProxy(s *runSession, j *control.JoinRequest) (net.Listener, error) {
 	var err error
-	if s.record, err = d.openRunRecord(j.Audit); err != nil {
+	if s.record, err = d.openRunRecord(j.Audit, s.network != nil); err != nil {
 		return nil, err
 	}
 	if s.record != nil {
@@ -218,8 +219,8 @@ func (d *daemon) openProxy(s *runSession, j *control.JoinRequest) (net.Listener,
 }
 
 // openRunRecord opens the separate record of a run; nil when a is nil. It is not pruned
-// by age or size.
-func (d *daemon) openRunRecord(a *control.RunAudit) (*store.Writer, error) {
+// by age or size. The note of a sealed run says so.
+func (d *daemon) openRunRecord(a *control.RunAudit, sealed bool) (*store.Writer, error) {
 	if a == nil {
 		return nil, nil
 	}
@@ -233,8 +234,14 @@ func (d *daemon) openRunRecord(a *control.RunAudit) (*store.Writer, error) {
 	}
 	o := c.StoreOptions(privacy, d.log)
 	o.Command, o.Note = privacy.Command(a.Command), a.Note
+	if sealed {
+		o.Note = strings.TrimPrefix(o.Note+"; "+sealedNote, "; ")
+	}
 	return store.Open(a.File, o)
 }
+
+// sealedNote is in the record of a sealed run: all that its command could send is in it.
+const sealedNote = "sealed run: no network exit but heed"
 
 // closeRecord completes the record of a run that has ended.
 func (s *runSession) closeRecord(log *slog.Logger) {

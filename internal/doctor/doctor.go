@@ -16,6 +16,7 @@ import (
 
 	"heed/internal/clientenv"
 	"heed/internal/console"
+	"heed/internal/sealed"
 )
 
 // DoctorCmd is `heed doctor`: tries whether this machine's runtimes use heed.
@@ -33,7 +34,8 @@ this machine. Nothing leaves the machine and nothing is changed.
 
 Each line shows whether the requests came through heed, whether the runtime trusted
 heed's certificate, whether it reported the refusal as an error, and which setting
-is missing. With a command, only that command is tried.
+is missing. With a command, only that command is tried. The last line shows whether
+heed run --sealed works on this machine, and if not, which setting forbids it.
 
 Exit status: 0 when nothing is missing, 1 when something is, 2 when nothing could be
 tried.
@@ -75,15 +77,27 @@ func (c *DoctorCmd) Run(a *console.App) error {
 		return err
 	}
 	well := !slices.ContainsFunc(found, func(d diagnosis) bool { return !d.well() })
+	seal := sealWords(sealed.Probe())
 	if c.JSON {
-		err = console.NewJSON(a.Stdout).Encode(map[string]any{"well": well, "runtimes": found, "not_tried": untried})
+		err = console.NewJSON(a.Stdout).Encode(map[string]any{"well": well, "runtimes": found, "not_tried": untried, "sealed": seal})
 	} else if err = printDiagnoses(a, found); err == nil && len(untried) > 0 {
 		_, err = fmt.Fprintf(a.Stdout, "not tried: %s\n", strings.Join(untried, "; "))
+	}
+	if err == nil && !c.JSON {
+		_, err = fmt.Fprintln(a.Stdout, "heed run --sealed: "+seal)
 	}
 	if err == nil && !well {
 		err = console.Exit(console.ExitNo)
 	}
 	return err
+}
+
+// sealWords returns whether this machine can seal a run, given the error of the trial.
+func sealWords(err error) string {
+	if err == nil {
+		return "works on this machine"
+	}
+	return strings.ReplaceAll(err.Error(), "\n", ". ")
 }
 
 // candidates returns the runtimes to try, those found or the command given, and the

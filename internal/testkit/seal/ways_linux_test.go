@@ -1,0 +1,219 @@
+package seal
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// ordinary is the user that tests run as when the tests are root's.
+const ordinary = 65534
+
+// outside is the machine outside of the sealed runs: a web server, which knows requests
+// that heed sent by its Via field, and services that no run may reach.
+type outside struct {
+	t      testing.TB
+	dir    string // that any user may enter
+	heed   string
+	config string
+	port   string // of the web server
+
+	judged  atomic.Int64 // requests that came through heed
+	mu      sync.Mutex
+	escaped []string // what came in another way
+}
+
+func newOutside(t testing.TB) *outside {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "seal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	o := &outside{t: t, dir: dir, heed: filepath.Join(dir, "heed")}
+	text, err := os.ReadFile(testkit.Binary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(o.heed, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Via") == "" && !strings.HasPrefix(r.UserAgent(), "heed") { // its own requests for robots.txt
+			o.escape("a request without heed: " + r.Method + " " + r.RequestURI)
+		}
+		o.judged.Add(1)
+		if r.URL.Path == "/robots.txt" {
+			fmt.Fprint(w, "User-agent: *\nDisallow: /p\n")
+			return
+		}
+		fmt.Fprintln(w, "the page")
+	}))
+	t.Cleanup(site.Close)
+	_, o.port, _ = net.SplitHostPort(site.Listener.Addr().String())
+	var places strings.Builder
+	for _, at := range []string{"site.test:80", "site.test:8081", "192.0.2.10:80", "192.0.2.10:8080", "[2001:db8::10]:80"} {
+		fmt.Fprintf(&places, "%q = %q\n", at, "127.0.0.1:"+o.port)
+	}
+	o.config = filepath.Join(dir, "proxy.toml")
+	if err := os.WriteFile(o.config, []byte("[upstream.resolve]\n"+places.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o.service("unix", filepath.Join(dir, "outside.sock"))
+	o.service("unix", "@seal-"+filepath.Base(dir))
+	if err := os.Chmod(filepath.Join(dir, "outside.sock"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (o *outside) escape(what string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.escaped = append(o.escaped, what)
+}
+
+// service listens for connections that no sealed run may make.
+func (o *outside) service(network, address string) string {
+	l, err := net.Listen(network, address)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			o.escape("a connection to " + address)
+			c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// run runs a command sealed, as a user, and returns what it and heed printed.
+func (o *outside) run(uid uint32, flags []string, command ...string) (stdout, stderr string, err error) {
+	o.t.Helper()
+	state := filepath.Join(o.dir, fmt.Sprintf("state-%d", uid))
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		o.t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(state, int(uid), int(uid)); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	args := append([]string{"run", "--config", o.config, "--sealed"}, flags...)
+	cmd := exec.Command(o.heed, append(append(args, "--"), command...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + state, "HEED_STATE=" + state, testkit.RaceOptions, "SEAL_DIR=" + o.dir, "SEAL_PORT=" + o.port}
+	cmd.Dir = o.dir
+	if os.Geteuid() == 0 && uid != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	}
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+// users returns the users to test as.
+func users() map[string]uint32 {
+	if os.Geteuid() != 0 {
+		return map[string]uint32{"user": uint32(os.Geteuid())}
+	}
+	return map[string]uint32{"user": ordinary, "root": 0}
+}
+
+// Each line of testdata/ways.py is one way out: its result must be the expected one, and
+// the web server and the services outside are not reached except through heed.
+func TestNoWayOutButHeed(t *testing.T) {
+	python := testkit.Program(t, "python3")
+	script, err := os.ReadFile("testdata/ways.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, uid := range users() {
+		t.Run(name, func(t *testing.T) {
+			o := newOutside(t)
+			file := filepath.Join(o.dir, "ways.py")
+			if err := os.WriteFile(file, script, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			interpreter := python
+			if uid != 0 {
+				interpreter = "/usr/bin/python3" // a user's own cannot be entered by others
+			}
+			out, errs, err := o.run(uid, nil, interpreter, file)
+			t.Logf("%s%s", out, errs)
+			if err != nil {
+				t.Fatalf("the run failed: %v", err)
+			}
+			ways := 0
+			for line := range strings.Lines(out) {
+				if strings.HasPrefix(line, "FAIL") {
+					t.Error(strings.TrimSpace(line))
+				}
+				ways++
+			}
+			if ways < 40 {
+				t.Errorf("%d ways were tried, not 40", ways)
+			}
+			if o.judged.Load() == 0 {
+				t.Error("no request came through heed")
+			}
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			for _, what := range o.escaped {
+				t.Errorf("reached from inside: %s", what)
+			}
+			for _, want := range []string{"sealed: no network exit but heed", "udp/443"} {
+				if !strings.Contains(errs, want) {
+					t.Errorf("the summary does not contain %q", want)
+				}
+			}
+		})
+	}
+}
+
+// The services of the machine are reached at the ports and sockets that are permitted.
+func TestPermittedPortsAndSockets(t *testing.T) {
+	o := newOutside(t)
+	socket := filepath.Join(o.dir, "permitted.sock")
+	answer := func(network, address string) string {
+		l, err := net.Listen(network, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "the service") })}}
+		s.Start()
+		t.Cleanup(s.Close)
+		return l.Addr().String()
+	}
+	_, port, _ := net.SplitHostPort(answer("tcp", "127.0.0.1:0"))
+	answer("unix", socket)
+	if err := os.Chmod(socket, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	curl := testkit.Program(t, "curl")
+	out, errs, err := o.run(ordinary, []string{"--allow-host-port", port, "--allow-socket", socket}, "sh", "-c",
+		curl+" -sS http://127.0.0.1:"+port+"/; "+curl+" -sS --unix-socket "+socket+" http://service.test/")
+	if err != nil || out != "the service\nthe service\n" {
+		t.Errorf("%v\n%s\n%s", err, out, errs)
+	}
+}

@@ -136,7 +136,10 @@ type parquet struct {
 }
 
 // numbers are the columns of decisions that contain numbers, beside the flags.
-var numbers = []string{"seq", "port", "site_port", "line", "status", "policy_status", "policy_age_ms", "delay_ms", "waited_ms", "duration_ms", "bytes_in", "bytes_out", "engine"}
+var numbers = []string{
+	"seq", "client_port", "port", "line", "unseen_rules", "policy_status", "policy_age_s", "delay_s", "waited_s",
+	"status", "bytes_in", "bytes_out", "duration_ms", "late_line", "engine", "site_status",
+}
 
 func (p *parquet) head(columns []string) error {
 	list := make([]parquetfile.Column, len(columns))

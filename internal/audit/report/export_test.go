@@ -91,10 +91,11 @@ func TestHeed_ATableOfHostileTextsIsStillATable(t *testing.T) {
 	r := newRecord(t)
 	r.entry(0, r.once("asker", "192.0.2.7", nil, nil, "enforce", hostile, "[]", 0, nil, nil), "shop.example", "/", r.ground("path", "allow", "no-rule", "", 0, nil, nil), 0)
 	var out bytes.Buffer
-	if err := report.Export(context.Background(), []*store.Record{read(t, r.file())}, report.Query{}, report.Table(&out)); err != nil {
+	records := []*store.Record{read(t, r.file())}
+	if err := report.Export(context.Background(), records, report.Query{}, report.Table(&out)); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.Export(context.Background(), []*store.Record{read(t, r.file())}, report.Query{}, report.Parquet(&bytes.Buffer{})); err != nil {
+	if err := report.Export(context.Background(), records, report.Query{}, report.Parquet(&bytes.Buffer{})); err != nil {
 		t.Errorf("as Parquet: %v", err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()

@@ -49,8 +49,10 @@ func NewNetwork(files []*os.File) (n *Network, err error) {
 }
 
 // spaceOf returns the inode of the network namespace of a socket.
-func spaceOf(f *os.File) (uint64, error) {
-	fd, err := unix.IoctlRetInt(int(f.Fd()), unix.SIOCGSKNS)
+func spaceOf(f *os.File) (uint64, error) { return spaceOfSocket(int(f.Fd())) }
+
+func spaceOfSocket(socket int) (uint64, error) {
+	fd, err := unix.IoctlRetInt(socket, unix.SIOCGSKNS)
 	if err != nil {
 		return 0, fmt.Errorf("the network namespace of a sealed run cannot be read: %w", err)
 	}

@@ -25,6 +25,7 @@ type guard struct {
 	diag    *os.File
 	allowed []string
 	euid    uint32
+	space   uint64 // inode of the network namespace of the run; 0: not known, and no path is connected
 
 	mu      sync.Mutex // guards refused, and the use of diag
 	refused map[string]uint64
@@ -57,7 +58,8 @@ type (
 )
 
 func newGuard(diag *os.File, allowed []string) *guard {
-	return &guard{diag: diag, allowed: allowed, euid: uint32(os.Geteuid()), refused: map[string]uint64{}}
+	space, _ := spaceOf(diag) // without it, sockets are refused
+	return &guard{space: space, diag: diag, allowed: allowed, euid: uint32(os.Geteuid()), refused: map[string]uint64{}}
 }
 
 // serve answers the notifications until no process of the run is left, or close.
@@ -178,6 +180,10 @@ func (g *guard) connectPath(socket int, n *notification, path string) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return unix.ECONNREFUSED
+	}
+	if space, err := spaceOfSocket(socket); err != nil || space != g.space {
+		g.count(path) // of a network inside, whose sockets cannot be listed
 		return unix.ECONNREFUSED
 	}
 	real := fmt.Sprintf("/proc/self/fd/%d", target)

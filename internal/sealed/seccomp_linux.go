@@ -1,7 +1,10 @@
 package sealed
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"unsafe"
 
@@ -72,7 +75,8 @@ const x32 = 0x40000000
 // filterProgram returns the filter: the program of system calls of another interface is
 // refused, sockets are of the families whose reach the network namespace limits, Unix
 // sockets are connected before they send, and each connect(2) is notified.
-func filterProgram(arch uint32, x86 bool) []bpf.Instruction {
+// In a sealed run inside another one, the filter outside notifies (notify is allowCall).
+func filterProgram(arch uint32, x86 bool, notify uint32) []bpf.Instruction {
 	var p []bpf.Instruction
 	ret := func(v uint32) bpf.Instruction { return bpf.RetConstant{Val: v} }
 	p = append(p,
@@ -87,7 +91,7 @@ func filterProgram(arch uint32, x86 bool) []bpf.Instruction {
 		p = append(p, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(body))})
 		p = append(p, body...)
 	}
-	call(unix.SYS_CONNECT, ret(notifyCall))
+	call(unix.SYS_CONNECT, ret(notify))
 	call(unix.SYS_IO_URING_SETUP, ret(refuseCall(int(unix.ENOSYS))))
 	call(unix.SYS_IOCTL,
 		bpf.LoadAbsolute{Off: offsetArgs + 8, Size: 4},
@@ -122,13 +126,32 @@ func filterProgram(arch uint32, x86 bool) []bpf.Instruction {
 }
 
 // installFilter installs the filter for this thread, and what it executes, and returns
-// the descriptor of its notifications.
+// the descriptor of its notifications. A process has one listener at most: inside another
+// sealed run it is that of the outer one, and the descriptor is that of /dev/null.
 func installFilter() (int, error) {
+	fd, err := install(notifyCall, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+	if err == unix.EINVAL { // the second flag is of Linux 5.19
+		fd, err = install(notifyCall, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+	}
+	if err == unix.EBUSY {
+		if _, err := install(allowCall, 0); err != nil {
+			return -1, err
+		}
+		if err := checkOuterGuard(); err != nil {
+			return -1, err
+		}
+		return unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	return fd, err
+}
+
+// install installs the filter with the flags.
+func install(notify uint32, flags uintptr) (int, error) {
 	arch, known := arches[runtime.GOARCH]
 	if !known {
 		return -1, fmt.Errorf("there is no filter of system calls for %s", runtime.GOARCH)
 	}
-	raw, err := bpf.Assemble(filterProgram(arch, runtime.GOARCH == "amd64"))
+	raw, err := bpf.Assemble(filterProgram(arch, runtime.GOARCH == "amd64", notify))
 	if err != nil {
 		return -1, err
 	}
@@ -137,14 +160,40 @@ func installFilter() (int, error) {
 		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	for _, flags := range []uintptr{unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER} {
-		fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
-		if errno == 0 {
-			return int(fd), nil
-		}
-		if errno != unix.EINVAL { // the second flag is of Linux 5.19
-			return -1, errno
-		}
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return -1, errno
 	}
-	return -1, unix.EINVAL
+	return int(fd), nil
+}
+
+// checkOuterGuard returns an error unless connect(2) is guarded by an outer sealed run,
+// which refuses Unix sockets with a path in this network namespace.
+func checkOuterGuard() error {
+	dir, err := os.MkdirTemp("", "heed")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	at := &unix.SockaddrUnix{Name: filepath.Join(dir, "s")}
+	listener, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(listener)
+	client, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(client)
+	if err := unix.Bind(listener, at); err != nil {
+		return err
+	}
+	if err := unix.Listen(listener, 1); err != nil {
+		return err
+	}
+	if err := unix.Connect(client, at); err != unix.ECONNREFUSED {
+		return errors.New("another program listens to the system calls of this process, so that Unix sockets cannot be guarded; start heed outside of it")
+	}
+	return nil
 }

@@ -217,3 +217,14 @@ func TestPermittedPortsAndSockets(t *testing.T) {
 		t.Errorf("%v\n%s\n%s", err, out, errs)
 	}
 }
+
+// A sealed run inside a sealed run: its requests are judged by both.
+func TestSealedInSealed(t *testing.T) {
+	o := newOutside(t)
+	curl := testkit.Program(t, "curl")
+	script := `mkdir -m 700 "$HOME/inner" && HEED_STATE="$HOME/inner" ` + o.heed + ` run -q --no-config --sealed -- env -i ` + curl + ` -sS http://site.test/a http://site.test/p`
+	out, errs, err := o.run(ordinary, nil, "sh", "-c", script)
+	if err != nil || !strings.HasPrefix(out, "the page\n") || !strings.Contains(out, "Refused by heed") || !strings.Contains(errs, "site.test: 2 requests") && !strings.Contains(errs, "to site.test") {
+		t.Errorf("%v\n%s\n%s", err, out, errs)
+	}
+}

@@ -162,7 +162,7 @@ way("Unix socket made inside", JUDGED, lambda: inside("/tmp/seal-own-%d" % os.ge
 way("abstract socket made inside", JUDGED, lambda: inside("\0own"))
 
 # The namespaces and the privileges.
-way("unshare again, then connect", NOTHING, run("unshare", "-Urn", "curl", "-sS", "-m", "3", "http://192.0.2.10/a"))
+way("unshare again, then connect", NOTHING, run("unshare", "-Urn", "env", "-i", "curl", "-sS", "-m", "3", "http://192.0.2.10/a"))
 way("nsenter of the first process", NOTHING, run("nsenter", "-t", "1", "-n", "curl", "-sS", "-m", "3", f"http://127.0.0.1:{PORT}/a"))
 parent = os.getppid()
 way("setns to the network of heed run", NOTHING, lambda: "reached %d" % call(308, os.open(f"/proc/{parent}/ns/net", os.O_RDONLY), 0x40000000))

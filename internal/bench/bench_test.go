@@ -236,21 +236,26 @@ func TestReport(t *testing.T) {
 // The chart is an XML document that a browser accepts, and nothing leaves its frame.
 func TestChart(t *testing.T) {
 	text := sampleReport().svg()
-	bars := 0
+	bars := elements(t, text, "line")
+	if bars != 3 || !strings.Contains(text, "plain &amp; &lt;simple&gt;") || !strings.Contains(text, "(100.00, cut)") {
+		t.Errorf("%d bars in\n%s", bars, text)
+	}
+}
+
+// elements returns how many elements of that name an XML document has.
+func elements(t *testing.T, text, name string) (n int) {
+	t.Helper()
 	for d := xml.NewDecoder(strings.NewReader(text)); ; {
 		token, err := d.Token()
 		if errors.Is(err, io.EOF) {
-			break
+			return n
 		}
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}
-		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "line" {
-			bars++
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == name {
+			n++
 		}
-	}
-	if bars != 3 || !strings.Contains(text, "plain &amp; &lt;simple&gt;") || !strings.Contains(text, "(100.00, cut)") {
-		t.Errorf("%d bars in\n%s", bars, text)
 	}
 }
 

@@ -2,9 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/xml"
-	"errors"
-	"io"
 	"strings"
 	"testing"
 
@@ -74,19 +71,8 @@ func TestGrowthChart(t *testing.T) {
 	if err := r.table(&table); err != nil || !strings.Contains(table.String(), "2.00") || !strings.Contains(table.String(), "1000") {
 		t.Errorf("%v in\n%s", err, &table)
 	}
-	marks, text := 0, r.growthSVG()
-	for d := xml.NewDecoder(strings.NewReader(text)); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatalf("%v in\n%s", err, text)
-		}
-		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "circle" {
-			marks++
-		}
-	}
+	text := r.growthSVG()
+	marks := elements(t, text, "circle")
 	if marks != 2 || strings.Contains(text, "%!") || !strings.Contains(text, "hosts &lt;&amp; more") || !strings.Contains(text, ">1k<") {
 		t.Errorf("%d marks in\n%s", marks, text)
 	}

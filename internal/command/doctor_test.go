@@ -54,7 +54,8 @@ func TestDoctorListsWhatItDoesNotTry(t *testing.T) {
 		}
 	}
 	out, status := doctorIn(t, few)
-	if status != 0 || strings.Count(out, "\n") != 3 || !strings.Contains(out, "\ncurl ") || !strings.HasSuffix(out, "\nnot tried: java: only a JDK, with javac, can be tried\n") {
+	if status != 0 || strings.Count(out, "\n") != 4 || !strings.Contains(out, "\ncurl ") ||
+		!strings.Contains(out, "\nnot tried: java: only a JDK, with javac, can be tried\nheed run --sealed: ") {
 		t.Errorf("status %d\n%s", status, out)
 	}
 	if out, status := doctorIn(t, t.TempDir()); status != 2 || out != "" {

@@ -110,7 +110,7 @@ func (x *exchange) end() {
 	o.BytesOut = w.written
 	var revoked *string
 	if c := x.upgraded; c != nil {
-		o.BytesIn, o.BytesOut = c.read.Load(), c.wrote.Load()
+		o.BytesIn, o.BytesOut = c.octets()
 		revoked = c.revoked.Load()
 	}
 	o.Duration = time.Since(x.entry.Time)

@@ -3,6 +3,7 @@ package proxy
 import (
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 )
 
@@ -21,6 +22,7 @@ type tunnelConn struct {
 	lasting     atomic.Pointer[exchange] // a tunnel that is not intercepted, or a WebSocket; else nil
 	revoked     atomic.Pointer[string]   // why recheck ended it; nil: it did not
 	read, wrote atomic.Int64             // octets that passed
+	writing     sync.Mutex               // held by Write until it has counted
 	records     tlsRecords               // of the client; meaningless where it does not speak TLS
 }
 
@@ -82,9 +84,19 @@ func (c *tunnelConn) passed(b []byte) {
 
 // Write implements net.Conn.
 func (c *tunnelConn) Write(b []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	n, err := c.Conn.Write(b)
 	c.wrote.Add(int64(n))
 	return n, err
+}
+
+// octets returns how many octets passed in each direction. c is closed: a client can have
+// the last ones, and leave, before the Write that sent them has counted them.
+func (c *tunnelConn) octets() (in, out int64) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return c.read.Load(), c.wrote.Load()
 }
 
 // CloseWrite passes a half-close on.

@@ -69,7 +69,7 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 	}
 	setDecision(a, d)
 	if j.uses != nil {
-		err = j.uses.judge(ctx, a, p, id.Judged, origin, target)
+		err = j.uses.judge(ctx, a, &q, p, origin)
 	}
 	return a, err
 }

@@ -1,8 +1,8 @@
 package check
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,27 +11,29 @@ import (
 	"time"
 
 	"heed/cache"
+	"heed/internal/acl"
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/pageurl"
 	"heed/internal/route"
 	"heed/internal/signal"
-	"heed/internal/signal/licence"
 	"heed/internal/signal/page"
+	"heed/proxy/usage"
 	"heed/rules"
 )
 
-// useTimeout bounds the fetch of a licence, of a TDMRep file and of a page.
-const useTimeout = 10 * time.Second
+// pageTimeout bounds the fetch of a page.
+const pageTimeout = 10 * time.Second
 
 // uses judges what a site states about the use of its pages: --purpose and --page.
 type uses struct {
 	purposes  []signal.Purpose
 	page      string // a file or a URL; empty: no page is read
 	policy    policyOf
-	now       func() time.Time
 	userAgent string
+	settings  usage.Settings
 	client    func() *http.Client // nil: nothing is fetched
+	judged    usage.Judge
 }
 
 // usesOf returns how the use of pages is judged by the flags.
@@ -40,7 +42,7 @@ func (c *CheckCmd) usesOf(a *console.App, policy policyOf) (*uses, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &uses{purposes: purposes, page: c.Page, policy: policy, now: a.Now}
+	u := &uses{purposes: purposes, page: c.Page, policy: policy}
 	if c.Robots != "" {
 		return u, nil
 	}
@@ -53,40 +55,47 @@ func (c *CheckCmd) usesOf(a *console.App, policy policyOf) (*uses, error) {
 		return nil, err
 	}
 	guarded := out.Transport.GuardRedirects()
-	u.userAgent = cache.DefaultUserAgent(cfg.Contact)
+	u.userAgent, u.settings.Documents = cache.DefaultUserAgent(cfg.Contact), out.Documents
 	u.client = func() *http.Client { return &http.Client{Transport: guarded(), CheckRedirect: noDowngrade} }
 	return u, nil
 }
 
-// judge adds the verdict about the use of a page to a, and refuses it when that does. The
-// error is that of a page that cannot be read.
-func (u *uses) judge(ctx context.Context, a *control.Judgement, p *rules.Policy, agent *rules.Agent, o rules.Origin, target string) error {
-	in := signal.Input{URL: a.URL, Origin: o, Target: target, Agent: agent, Profile: p.Profile(), Now: u.now(), Crawl: a.Allowed}
-	in.Robots = signal.ReadRobots(p, agent, a.Robots)
-	needs := signal.NeedsOf(u.purposes...)
-	if in.Crawl && needs.TDMRep && u.client != nil {
-		address := o.String() + signal.TDMRepPath
-		if body, err := u.get(ctx, agent, o, address, signal.MaxTDMRep); err == nil {
-			in.TDMRep, _ = signal.ReadTDMRep(address, body) // a site with a broken one has none
+// judge adds the verdict about the use of a page to a, as the proxy makes it, and refuses it
+// when that does. The error is that of a page that cannot be read.
+func (u *uses) judge(ctx context.Context, a *control.Judgement, q *acl.Query, p *rules.Policy, o rules.Origin) error {
+	v := &signal.Verdict{Profile: p.Profile().String()}
+	a.Purpose, a.Signals = purposeList(u.purposes), v
+	if !a.Allowed || a.Reason == rules.ReasonOverride {
+		return nil
+	}
+	r := &usage.Request{
+		Settings: &u.settings, URL: a.URL, Origin: o, Target: q.Target, Agents: usage.Agents(q.Names.Judged, q.Names.Visible),
+		Purposes: u.purposes, Reference: q.Effective.Licence(q.Now), Policy: p, Now: q.Now,
+	}
+	v = u.judged.Request(ctx, r)
+	for i := range v.Statements {
+		if s := &v.Statements[i]; s.Source == signal.SourceRobots {
+			s.URL = a.Robots // which may be a file
 		}
 	}
-	if in.Crawl && u.page != "" {
-		if err := u.readPage(ctx, &in); err != nil {
+	if u.page != "" {
+		answer, err := u.readPage(ctx, r)
+		if err != nil {
 			return err
 		}
+		v = signal.Combine(v, answer)
 	}
-	v := signal.Judge(in)
-	if missing := v.Unfetched(); needs.Licences && len(missing) > 0 && u.client != nil {
-		in.Licences = make(map[string]signal.Licence)
-		for _, address := range missing[:min(len(missing), maxLicences)] {
-			in.Licences[address] = u.licence(ctx, agent, o, address)
-		}
-		v = signal.Judge(in)
+	a.Signals = v
+	refusal, refused := v.Refuses(u.purposes...)
+	if !refused {
+		return nil
 	}
-	a.Purpose, a.Signals = purposeList(u.purposes), v
-	if r, refused := v.Refuses(u.purposes...); refused {
-		a.Allowed, a.Reason, a.Detail = false, r.Reason, refusalText(r)
+	if d, why := q.Except(rules.Decision{Reason: refusal.Reason}); d.Verdict == rules.Allow {
+		setDecision(a, d)
+		a.Settled = why
+		return nil
 	}
+	a.Allowed, a.Reason, a.Detail = false, refusal.Reason, refusalText(refusal)
 	return nil
 }
 
@@ -98,9 +107,6 @@ func purposeList(purposes []signal.Purpose) string {
 	}
 	return strings.Join(names, ",")
 }
-
-// maxLicences is the number of licences that are fetched for one page.
-const maxLicences = 8
 
 // refusalText describes a refusal: for which purpose, and by which statement.
 func refusalText(r signal.Refusal) string {
@@ -120,128 +126,56 @@ func placeOf(s *signal.Statement) string {
 	return place
 }
 
-func (u *uses) licence(ctx context.Context, agent *rules.Agent, site rules.Origin, address string) (l signal.Licence) {
-	body, err := u.get(ctx, agent, site, address, licence.MaxBytes)
-	if err != nil {
-		return signal.Licence{Err: err}
+// readPage returns what the header and the head of --page state. A file has no header.
+func (u *uses) readPage(ctx context.Context, q *usage.Request) (*signal.Verdict, error) {
+	of := *q
+	of.URL = u.page
+	if !isURL(u.page) {
+		f, err := os.Open(u.page)
+		if err != nil {
+			return nil, fmt.Errorf("the page cannot be read: %w", err)
+		}
+		defer f.Close()
+		file := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}}}
+		return u.answer(ctx, &of, file, f), nil
 	}
-	l.Document, l.Err = licence.Parse(body)
-	return l
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	resp, err := u.get(ctx, q.Agents)
+	if err != nil {
+		return nil, fmt.Errorf("the page cannot be fetched: %w", err)
+	}
+	defer resp.Body.Close()
+	return u.answer(ctx, &of, resp, resp.Body), nil
 }
 
-// get fetches what a page of site declares beside robots.txt, if the robots.txt of where
-// it is lets the agent.
-func (u *uses) get(ctx context.Context, agent *rules.Agent, site rules.Origin, address string, most int64) ([]byte, error) {
-	resp, done, err := u.open(ctx, agent, site, address)
+// answer returns the verdict on an answer; never nil.
+func (u *uses) answer(ctx context.Context, q *usage.Request, resp *http.Response, body io.ReadCloser) *signal.Verdict {
+	v := u.judged.Answer(ctx, q, &http.Request{Method: http.MethodGet}, resp, &usage.Body{Site: body})
+	if v == nil { // it states nothing and has no head
+		v = &signal.Verdict{Crawl: true, Page: string(cmp.Or(page.Readable(http.MethodGet, resp.StatusCode, resp.Header), page.NoBody))}
+	}
+	return v
+}
+
+// get requests --page, if the robots.txt of where it is lets the agents.
+func (u *uses) get(ctx context.Context, agents []*rules.Agent) (*http.Response, error) {
+	o, target, err := pageurl.Parse(u.page)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s is answered with status %d", address, resp.StatusCode)
-	}
-	return io.ReadAll(io.LimitReader(resp.Body, most+1))
-}
-
-// open begins a fetch of what is declared by site; a zero site is the user. done ends it.
-func (u *uses) open(ctx context.Context, agent *rules.Agent, site rules.Origin, address string) (resp *http.Response, done func(), err error) {
-	o, target, err := pageurl.Parse(address)
-	if err != nil {
-		return nil, nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, useTimeout)
-	client := u.client()
-	var p *rules.Policy
-	if site == (rules.Origin{}) || site == o {
-		p, _, _ = u.policy(ctx, o, u.userAgent)
-	} else if p, err = u.elsewhere(ctx, client, site, o); err != nil {
-		cancel()
-		return nil, nil, err
-	}
-	if d := p.Decide(agent, target); d.Verdict != rules.Allow {
-		cancel()
-		return nil, nil, fmt.Errorf("robots.txt does not let the agent fetch %s (%s)", address, d.Reason)
-	}
-	if resp, err = u.request(ctx, client, address); err != nil {
-		cancel()
-		return nil, nil, err
-	}
-	return resp, func() { resp.Body.Close(); cancel() }, nil
-}
-
-// elsewhere returns the policy of an origin that site declares. client is one guarded
-// fetch: its first request goes to site, so that all others may reach nothing that is less
-// public.
-func (u *uses) elsewhere(ctx context.Context, client *http.Client, site, o rules.Origin) (*rules.Policy, error) {
-	source := rules.Source{Origin: o}
-	for _, address := range []string{site.RobotsURL(), o.RobotsURL()} {
-		resp, err := u.request(ctx, client, address)
-		if err != nil {
-			return nil, err
-		}
-		body, err := io.ReadAll(io.LimitReader(resp.Body, rules.MaxBytes+1))
-		resp.Body.Close()
-		switch source.Status = resp.StatusCode; {
-		case err != nil:
-			return nil, err
-		case address != o.RobotsURL():
-		case source.Status == http.StatusOK:
-			source.State = rules.Available
-			return rules.New(source, body), nil
-		case source.Status >= 400 && source.Status < 500 && source.Status != http.StatusTooManyRequests:
-			source.State = rules.Unavailable
+	p, _, _ := u.policy(ctx, o, u.userAgent)
+	for _, agent := range agents {
+		if d := p.Decide(agent, target); d.Verdict != rules.Allow {
+			return nil, fmt.Errorf("robots.txt does not let the agent fetch %s (%s)", u.page, d.Reason)
 		}
 	}
-	return rules.New(source, nil), nil
-}
-
-func (u *uses) request(ctx context.Context, client *http.Client, address string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.page, nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("User-Agent", u.userAgent)
-	return client.Do(req)
-}
-
-// readPage reads the header and the head of --page. A file has no header.
-func (u *uses) readPage(ctx context.Context, in *signal.Input) error {
-	in.URL = u.page
-	if !isURL(u.page) {
-		f, err := os.Open(u.page)
-		if err != nil {
-			return fmt.Errorf("the page cannot be read: %w", err)
-		}
-		defer f.Close()
-		in.Page = scan(http.Header{"Content-Type": {"text/html"}}, in, f)
-		return nil
-	}
-	resp, done, err := u.open(ctx, in.Agent, rules.Origin{}, u.page)
-	if err != nil {
-		return fmt.Errorf("the page cannot be fetched: %w", err)
-	}
-	defer done()
-	in.Header = resp.Header
-	if why := page.Readable(http.MethodGet, resp.StatusCode, resp.Header); why != page.Whole {
-		in.Page = &page.Head{Why: why}
-		return nil
-	}
-	in.Page = scan(resp.Header, in, resp.Body)
-	return nil
-}
-
-// scan reads the head of a page from its body.
-func scan(h http.Header, in *signal.Input, body io.Reader) *page.Head {
-	s := page.NewScanner(h, signal.PageNames(in.Agent))
-	buffer := make([]byte, 16<<10)
-	var err error
-	for !s.Done() && err == nil {
-		var n int
-		n, err = body.Read(buffer)
-		_, _ = s.Write(buffer[:n])
-	}
-	head := s.Finish(errors.Is(err, io.EOF))
-	return &head
+	return u.client().Do(req)
 }
 
 // printSignals writes the answers by category and the statements that led to them.

@@ -27,10 +27,11 @@ type use struct {
 
 // judgeUse asks, for a target that the rules allow, what the site says of its use. A
 // statement that refuses a purpose of the client becomes the decision, unless an exception
-// of the operator allows the target.
+// of the operator allows the target. What robots.txt refuses and only an exception allows
+// has no usage verdict.
 func (x *exchange) judgeUse(ctx context.Context, q *acl.Query, v *verdict) {
 	r := &x.req
-	if r.target == "*" {
+	if r.target == "*" || v.Reason == rules.ReasonOverride {
 		return
 	}
 	purposes := r.effective.Purposes
@@ -38,7 +39,7 @@ func (x *exchange) judgeUse(ctx context.Context, q *acl.Query, v *verdict) {
 		return // until the answer states something
 	}
 	u := x.newUse(q, v.policy)
-	u.settled, u.decision, v.use = v.Reason == rules.ReasonOverride, v.Decision, u
+	u.decision, v.use = v.Decision, u
 	if r.effective.Mode == acl.Observe {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, observePatience)
@@ -46,7 +47,7 @@ func (x *exchange) judgeUse(ctx context.Context, q *acl.Query, v *verdict) {
 	}
 	u.verdict = x.proxy.usage.Request(ctx, &u.Request)
 	var refused bool
-	if u.refusal, refused = u.verdict.Refuses(purposes...); !refused || u.settled {
+	if u.refusal, refused = u.verdict.Refuses(purposes...); !refused {
 		return
 	}
 	v.Decision, v.OperatorReason = q.Except(u.decide(&u.refusal))

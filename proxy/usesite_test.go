@@ -302,6 +302,63 @@ func TestUse_TDMRep(t *testing.T) {
 	}
 }
 
+// Documents are requested only where they can change the verdict: not for a page that
+// robots.txt refuses, by a rule or by what it states of the use, even when an exception of
+// the operator allows that page.
+func TestUse_DocumentsAreNotRequestedForWhatIsRefused(t *testing.T) {
+	exception, err := acl.NewException(acl.Exception{Patterns: []string{"/private"}, Reason: "agreed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	match, _ := acl.ParseHostPattern("*")
+	const declares = "License: http://site.test/licence.xml\nUser-agent: *\nDisallow: /private\n"
+	for _, c := range []struct {
+		name, robots, path string
+		mode               acl.Mode
+		status, fetches    int
+		recorded           bool
+	}{
+		{"a page that is allowed", declares, "/page", acl.Enforce, 403, 2, true},
+		{"a rule", declares, "/private", acl.Enforce, 403, 0, false},
+		{"a rule, observed", declares, "/private", acl.Observe, 200, 0, false},
+		{"a rule, and an exception", declares, "/private/x", acl.Enforce, 200, 0, false},
+		{"a statement", declares + "Content-Signal: ai-train=no\n", "/page", acl.Enforce, 403, 0, true},
+		{"a statement, observed", declares + "Content-Signal: ai-train=no\n", "/page", acl.Observe, 200, 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == signal.TDMRepPath {
+					_, _ = io.WriteString(w, `[{"location": "/", "tdm-reservation": 1}]`)
+					return
+				}
+				w.Header().Set("X-Robots-Tag", "noarchive")
+				_, _ = io.WriteString(w, "hello")
+			})
+			s.robots = c.robots
+			r := newRigBefore(t, s, purposeOf(signal.PurposeTraining), func(config *Config) {
+				config.Rules.Clients[0].Mode = &c.mode
+				if strings.HasSuffix(c.name, "exception") {
+					config.Rules.Hosts = []acl.Host{{Match: []acl.HostPattern{match}, Exceptions: []*acl.Exception{exception}}}
+				}
+			})
+			if got := r.ask(plain, question{path: c.path}); got.StatusCode != c.status {
+				t.Errorf("%d %s", got.StatusCode, got.body)
+			}
+			fetches := 0
+			for _, a := range r.site.requests() {
+				if a.Target == signal.TDMRepPath || a.Target == "/licence.xml" {
+					fetches++
+				}
+			}
+			e := r.records.target(t, c.path)
+			if fetches != c.fetches || (e.Signals != "") != c.recorded {
+				t.Errorf("%d documents were requested, recorded %q", fetches, e.Signals)
+			}
+		})
+	}
+}
+
 // What a site states is recorded for clients without a purpose, of what its header has.
 func TestUse_WithoutAPurposeAStatementIsRecordedOnly(t *testing.T) {
 	t.Parallel()

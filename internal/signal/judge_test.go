@@ -241,6 +241,17 @@ func TestVerdict_IsBounded(t *testing.T) {
 	}
 }
 
+// The declaration of a licence that was not requested is kept among very many statements: a
+// record without it would seem to be complete.
+func TestVerdict_ALicenceThatWasNotRequestedIsKept(t *testing.T) {
+	t.Parallel()
+	lines := strings.Repeat("Content-Signal: search=yes\n", 300) + "License: https://site.example/license.xml\n"
+	v := request{robots: "User-agent: *\nAllow: /\n" + lines}.judge(t)
+	if v.Dropped == 0 || !v.LacksLicence() {
+		t.Errorf("%d statements were dropped, and with them the licence", v.Dropped)
+	}
+}
+
 func TestNeeds(t *testing.T) {
 	t.Parallel()
 	for list, want := range map[string]signal.Needs{

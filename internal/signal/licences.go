@@ -33,7 +33,7 @@ func (j *judge) declared(s Statement, address string) {
 	got, fetched := j.in.Licences[address]
 	switch {
 	case !fetched:
-		s.Note, s.unfetched = notFetched, address
+		s.Note = notFetched
 		j.add(s)
 	case got.Err != nil || got.Document == nil:
 		s.Fault = "the licence cannot be read"

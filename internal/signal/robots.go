@@ -2,7 +2,6 @@ package signal
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 
 	"heed/internal/structured"
@@ -180,20 +179,6 @@ func (s *Statement) readUsage(lines []string) {
 		}
 		s.Says[c] = a
 	}
-}
-
-// Licences returns the URLs of the licences that the file declares for the agent.
-func (r *Robots) Licences() []string {
-	if r == nil {
-		return nil
-	}
-	var all []string
-	for i := range r.lines {
-		if u := r.lines[i].statement.licence; u != "" && !slices.Contains(all, u) {
-			all = append(all, u)
-		}
-	}
-	return all
 }
 
 // statements returns the lines that concern a target. Of the Content-Usage lines those of

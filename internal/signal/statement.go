@@ -67,8 +67,7 @@ type Statement struct {
 	// Expired is set when its unavailable_after had passed.
 	Expired bool `json:"expired,omitzero"`
 
-	unfetched string // the URL of a licence that is declared and is not in Input.Licences
-	licence   string // the URL of the licence that a line of robots.txt declares
+	licence string // the URL of the licence that a line of robots.txt declares
 }
 
 // MaxText is the length of the longest text of a Statement, in octets.

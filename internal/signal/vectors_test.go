@@ -369,7 +369,7 @@ func TestRSL_WhereLicencesAreDeclared(t *testing.T) {
 		}
 	}
 	in := request{robots: line + line + "License: https://other.example/l.xml\nLicense: no\n"}.input(t)
-	if got := in.Robots.Licences(); !slices.Equal(got, []string{"https://site.example/license.xml", "https://other.example/l.xml"}) {
+	if got := signal.Declared(in); !slices.Equal(got, []string{"https://site.example/license.xml", "https://other.example/l.xml"}) {
 		t.Errorf("to be fetched: %q", got)
 	}
 }

@@ -59,18 +59,6 @@ func (v *Verdict) Of(c Category) Answer {
 	return v.Results[c].Answer
 }
 
-// Unfetched returns the URLs of the licences that the site declares and that Input.Licences
-// did not have, such as those that a page links to; none for a Verdict from a record.
-func (v *Verdict) Unfetched() []string {
-	var all []string
-	for i := range v.Statements {
-		if u := v.Statements[i].unfetched; u != "" && !slices.Contains(all, u) {
-			all = append(all, u)
-		}
-	}
-	return all
-}
-
 // Refuses returns whether the page is refused for any of the purposes, and why: all must
 // be allowed. What is unknown is not refused, except that under the profile strict a
 // licence or the head of a page that could not be read is. A nil Verdict refuses nothing.
@@ -114,7 +102,7 @@ func (v *Verdict) unread(p Purpose) (Refusal, bool) {
 		return Refusal{}, false
 	}
 	for i := range v.Statements {
-		if s := &v.Statements[i]; s.Protocol == RSL && s.Fault != "" && NeedsOf(p).Licences && v.Reference == "" {
+		if s := &v.Statements[i]; s.unread() && NeedsOf(p).Licences && v.Reference == "" {
 			return Refusal{Reason: rules.ReasonLicence, Statement: s, Detail: "the licence that the site declares cannot be read"}, true
 		}
 	}
@@ -136,8 +124,14 @@ const notFetched = "the licence was not fetched"
 // LacksLicence reports whether a licence that the site declares was not fetched, since no
 // purpose of the client needed it; also for a Verdict from a record.
 func (v *Verdict) LacksLicence() bool {
-	return v != nil && slices.ContainsFunc(v.Statements, func(s Statement) bool { return s.Note == notFetched })
+	return v != nil && slices.ContainsFunc(v.Statements, func(s Statement) bool { return s.unfetched() })
 }
+
+// unfetched reports whether s declares a licence that was not fetched.
+func (s *Statement) unfetched() bool { return s.Note == notFetched }
+
+// unread reports whether s declares a licence that cannot be read.
+func (s *Statement) unread() bool { return s.Protocol == RSL && s.Fault != "" }
 
 // statement returns the first of the statements; nil when there is none.
 func (v *Verdict) statement(indexes []int) *Statement {
@@ -166,9 +160,10 @@ func (v *Verdict) compact() {
 	if len(v.Statements) <= maxStatements {
 		return
 	}
-	unreadable := func(s Statement) bool { return s.Protocol == RSL && s.Fault != "" }
-	if i := slices.IndexFunc(v.Statements, unreadable); i >= 0 {
-		keep[i] = true
+	for _, open := range []func(*Statement) bool{(*Statement).unread, (*Statement).unfetched} {
+		if i := slices.IndexFunc(v.Statements, func(s Statement) bool { return open(&s) }); i >= 0 {
+			keep[i] = true
+		}
 	}
 	room := maxStatements - len(keep)
 	at := make(map[int]int)

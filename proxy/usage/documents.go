@@ -38,17 +38,17 @@ var (
 	errDisallowed = errors.New("the robots.txt where it is does not let this agent fetch it")
 )
 
-// tdmRep returns the site's TDMRep file if the purposes need it and the agents may fetch it.
+// tdmRep returns the site's TDMRep file if the agents may fetch it.
 func (q *Request) tdmRep(ctx context.Context) *signal.TDMRep {
-	if q.Documents == nil || !signal.NeedsOf(q.Purposes...).TDMRep || !q.mayFetch(q.Policy, signal.TDMRepPath) {
+	if !q.mayFetch(q.Policy, signal.TDMRepPath) {
 		return nil
 	}
 	return q.Documents.TDMRep(ctx, q.Origin, q.permit)
 }
 
-// licences returns the documents at addresses, if the purposes need them.
+// licences returns the documents at addresses.
 func (q *Request) licences(ctx context.Context, addresses []string) map[string]signal.Licence {
-	if len(addresses) == 0 || q.Documents == nil || !signal.NeedsOf(q.Purposes...).Licences {
+	if len(addresses) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, documentsTime)

@@ -69,14 +69,32 @@ type robotsKey struct {
 	agent  *rules.Agent
 }
 
-// Request returns the verdict by robots.txt and by the documents that the purposes of q
-// need; with several agents, that of the first which is refused.
+// Request returns the verdict by robots.txt and, unless that refuses q already, by the
+// documents that its purposes need; with several agents, that of the first which is refused.
 func (j *Judge) Request(ctx context.Context, q *Request) *signal.Verdict {
-	tdmRep := q.tdmRep(ctx)
-	return q.first(func(agent *rules.Agent) *signal.Verdict {
+	return q.judge(ctx, signal.NeedsOf(q.Purposes...), func(agent *rules.Agent) signal.Input {
 		in := q.input(agent)
-		in.Robots, in.TDMRep = j.robotsOf(q.Policy, agent), tdmRep
-		in.Licences = q.licences(ctx, in.Robots.Licences())
+		in.Robots = j.robotsOf(q.Policy, agent)
+		return in
+	})
+}
+
+// judge returns the verdict by what known returns for each agent and, unless that refuses q
+// already, by the documents that are needed: those cannot allow what it refuses.
+func (q *Request) judge(ctx context.Context, needs signal.Needs, known func(*rules.Agent) signal.Input) *signal.Verdict {
+	v := q.first(func(agent *rules.Agent) *signal.Verdict { return signal.Judge(known(agent)) })
+	if _, refused := v.Refuses(q.Purposes...); refused || q.Documents == nil || needs == (signal.Needs{}) {
+		return v
+	}
+	var file *signal.TDMRep
+	if needs.TDMRep {
+		file = q.tdmRep(ctx)
+	}
+	return q.first(func(agent *rules.Agent) *signal.Verdict {
+		in := known(agent)
+		if in.TDMRep = file; needs.Licences {
+			in.Licences = q.licences(ctx, signal.Declared(in))
+		}
 		return signal.Judge(in)
 	})
 }
@@ -127,13 +145,11 @@ func (j *Judge) Answer(ctx context.Context, q *Request, r *http.Request, resp *h
 	if !stated && (head == nil || head.Why == page.NoPage || head.Why == page.NoBody) {
 		return nil
 	}
-	v := q.first(func(agent *rules.Agent) *signal.Verdict {
+	needs := signal.Needs{Licences: signal.NeedsOf(q.Purposes...).Licences}
+	v := q.judge(ctx, needs, func(agent *rules.Agent) signal.Input {
 		in := q.input(agent)
 		in.Header, in.Page = resp.Header, head
-		if signal.NeedsOf(q.Purposes...).Licences {
-			in.Licences = q.licences(ctx, signal.Declared(in))
-		}
-		return signal.Judge(in)
+		return in
 	})
 	switch {
 	case head != nil:

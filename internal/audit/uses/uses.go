@@ -143,6 +143,9 @@ func (q *Request) unread(v *signal.Verdict, purposes []signal.Purpose) string {
 		return why
 	}
 	need, had := signal.NeedsOf(purposes...), signal.NeedsOf(q.Stated...)
+	if _, refused := q.Before.Refuses(q.Stated...); refused {
+		had = signal.Needs{} // nothing was requested that could not change the verdict
+	}
 	if v == nil {
 		v = &signal.Verdict{}
 	}

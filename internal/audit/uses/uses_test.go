@@ -69,6 +69,7 @@ func TestRequest_JudgedForAnotherPurpose(t *testing.T) {
 		"all was read, and allows":              {uses.Request{Stated: stated, Before: managed, After: plain}, archive, uses.Allowed, ""},
 		"the purpose that was stated":           {uses.Request{Stated: stated}, search, uses.Allowed, ""},
 		"another than the stated, no statement": {uses.Request{Stated: stated}, archive, uses.NotRecorded, ""},
+		"robots.txt refused, documents remain":  {uses.Request{Stated: []signal.Purpose{training}, Before: managed, After: plain}, tdm, uses.Unknown, "the site's TDMRep file was not requested"},
 		"nothing is recorded":                   {uses.Request{}, archive, uses.NotRecorded, ""},
 		"only the header was read":              {uses.Request{After: after(t, "X-Robots-Tag", "noindex", "")}, archive, uses.Unknown, "the head of the page was not read"},
 		"the header refuses":                    {uses.Request{After: after(t, "X-Robots-Tag", "noindex", "")}, search, uses.Refused, ""},

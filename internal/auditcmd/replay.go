@@ -52,7 +52,8 @@ other sites the recorded file is used.
 --purpose reports what would have been refused if the clients had stated this
 purpose: by the statements that were recorded, and by those in the recorded
 robots.txt. Requests of which not all was read (the head of a page, a licence) are
-counted separately, and so are those without a recorded statement.
+counted separately, and so are those without a recorded statement. With --profile,
+the recorded statements are read under that profile.
 
 Exit status: 0 when all decisions are the same or are from another engine, 1 when
 some differ, 2 when a record cannot be read.

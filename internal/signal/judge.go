@@ -100,6 +100,19 @@ func Combine(request, answer *Verdict) *Verdict {
 	return &v
 }
 
+// Under returns the verdict that the statements of v lead to under a profile. A nil Verdict
+// remains one.
+func (v *Verdict) Under(p rules.Profile) *Verdict {
+	if v == nil || v.Profile == p.String() {
+		return v
+	}
+	u := *v
+	u.Profile, u.Results = p.String(), nil
+	u.resolve()
+	u.compact()
+	return &u
+}
+
 // judge collects the statements of one verdict.
 type judge struct {
 	in   Input

@@ -101,11 +101,15 @@ type usedAs struct {
 	each   []uses.Result
 }
 
-// judgeUse judges an entry for purposes; nil when its use is not judged.
-func (l *library) judgeUse(r *store.Reader, a *assessment, purposes []signal.Purpose) (*usedAs, error) {
+// judgeUse judges an entry for purposes, under the profile of f if that has one; nil when
+// its use is not judged.
+func (l *library) judgeUse(r *store.Reader, a *assessment, purposes []signal.Purpose, f *If) (*usedAs, error) {
 	q, err := a.use(l, r)
 	if q == nil || err != nil {
 		return nil, err
+	}
+	if f != nil {
+		q.Profile = f.Profile
 	}
 	judge := func(purposes ...signal.Purpose) uses.Result {
 		if a.excepted() {

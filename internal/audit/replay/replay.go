@@ -216,7 +216,7 @@ func (s *scan) judge(r *store.Reader, e *store.Entry, late bool) error {
 	}
 	var use *usedAs
 	if s.Purposes != nil && !late {
-		if use, err = s.library.judgeUse(r, a, s.Purposes); err != nil {
+		if use, err = s.library.judgeUse(r, a, s.Purposes, s.If); err != nil {
 			return err
 		}
 	}

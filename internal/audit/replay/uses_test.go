@@ -299,6 +299,36 @@ func TestJudge_AnExceptionCountsBeforeStatements(t *testing.T) {
 	}
 }
 
+// Under another profile the recorded statements have another meaning, and strict refuses a
+// page whose head was not read.
+func TestJudge_ForAPurposeUnderAnotherProfile(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t, signal.PurposeArchive)
+	v.robots("plain.example", "User-agent: *\nDisallow: /private\n")
+	v.get("plain.example", "/both", "", "<head><meta name=robots content='all, noindex'></head>")
+	v.get("plain.example", "/odd", "", "no markup")
+	record := v.record()
+	for _, c := range []struct {
+		profile rules.Profile
+		want    replay.UseCounts
+	}{
+		{rules.Standard, replay.UseCounts{Judged: 2, Refused: 1, Unknown: 1}},
+		{rules.REP1994, replay.UseCounts{Judged: 2, Allowed: 1, Unknown: 1}},
+		{rules.Strict, replay.UseCounts{Judged: 2, Refused: 2}},
+	} {
+		r, err := replay.Judge(t.Context(), record, replay.Options{
+			Purposes: []signal.Purpose{signal.PurposeSearch}, If: &replay.If{Profile: &c.profile},
+			ParseRules: func(string) (*acl.Rules, error) { return &acl.Rules{}, nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Uses.UseCounts != c.want || r.Different > 0 {
+			t.Errorf("%s: %+v, want %+v", c.profile, r.Uses.UseCounts, c.want)
+		}
+	}
+}
+
 // The page is explained with the statement that withheld it, and the line of robots.txt is
 // shown only when the statement is in robots.txt.
 func TestExplain_AStatement(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"heed/internal/audit/store"
@@ -19,10 +21,15 @@ import (
 //go:embed codebook.csv
 var codebookText string
 
-// codebook returns the explanation of every column, and of each class and reason.
-func codebook() []byte {
+// codebook returns the explanation of every column, and of each class and reason. The
+// table of purposes is explained if there is one.
+func codebook(purposes bool) []byte {
 	var out bytes.Buffer
-	out.WriteString(codebookText)
+	for line := range strings.Lines(codebookText) {
+		if purposes || !strings.HasPrefix(line, purposesTable+",") {
+			out.WriteString(line)
+		}
+	}
 	t := csv.NewWriter(&out)
 	for _, table := range []string{"requests", "hours"} {
 		for _, c := range reason.Classes() {
@@ -45,6 +52,9 @@ func codebook() []byte {
 // tables are those of a paper, in the order in which a reader needs them. Each
 // is made by the query that is written beside it (store.Reader.Table).
 var tables = []string{"record", "requests", "rules", "coverage", "policies", "hours", "outcomes"}
+
+// purposesTable is the table that is made of the records of clients with a purpose.
+const purposesTable = "purposes"
 
 // Sensitivity is how the decisions of a record would have been others under a
 // profile.
@@ -84,19 +94,28 @@ func (p *Paper) Write(ctx context.Context, dir string, records []*store.Record) 
 		w.records = append(w.records, &methods{reader: r, last: f.CommittedTo, commit: f.Commit})
 	}
 	for _, table := range tables {
-		if err := w.table(table); err != nil {
+		if err := w.table(table, w.records); err != nil {
 			return err
 		}
 	}
+	var purposes []*methods
 	for _, m := range w.records {
 		if err := m.readPurposes(w.filter(m)); err != nil {
+			return err
+		}
+		if len(m.purposes) > 0 {
+			purposes = append(purposes, m)
+		}
+	}
+	if len(purposes) > 0 {
+		if err := w.table(purposesTable, purposes); err != nil {
 			return err
 		}
 	}
 	if err := w.sensitivity(ctx, records); err != nil {
 		return err
 	}
-	return errors.Join(w.file("codebook.csv", codebook()), w.file("methods.txt", w.methods()))
+	return errors.Join(w.file("codebook.csv", codebook(len(purposes) > 0)), w.file("methods.txt", w.methods()))
 }
 
 // emptyDir makes dir, or sees that nothing in it would be written over.
@@ -147,17 +166,17 @@ func (w *paperWriter) methods() []byte {
 	return out.Bytes()
 }
 
-// table writes the rows of all records, and beside them the query of each.
-func (w *paperWriter) table(name string) error {
+// table writes the rows of records, and beside them the query of each.
+func (w *paperWriter) table(name string, records []*methods) error {
 	if w.Step != nil {
 		w.Step(name + ".csv")
 	}
 	var out bytes.Buffer
 	t := csv.NewWriter(&out)
-	for i, m := range w.records {
+	for i, m := range records {
 		file := name + ".sql"
 		if len(w.records) > 1 {
-			file = fmt.Sprintf("%s-%d.sql", name, i+1)
+			file = fmt.Sprintf("%s-%d.sql", name, slices.Index(w.records, m)+1)
 		}
 		rows, query, err := m.reader.Table(name, w.filter(m), m.commit)
 		if err != nil {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +158,38 @@ func TestPaper_SaysHowStatementsWereRead(t *testing.T) {
 	t.Parallel()
 	dir := papered(t, report.Paper{}, purposes(t))
 	contains(t, string(fileText(t, dir, "methods.txt")), "does not allow, or whose purpose the site does not allow; rules unavailable", "Clients stated that they crawl for agent, search, training.", "it refused 3 requests (30.0 %)")
+}
+
+// Of records of which one has purposes, a paper has a table by purpose, which the query
+// beside it makes, and which its codebook explains.
+func TestPaper_ByPurpose(t *testing.T) {
+	t.Parallel()
+	path := purposes(t)
+	dir := papered(t, report.Paper{}, aDay(t), path)
+	table := tableOf(t, fileText(t, dir, "purposes.csv"))
+	var rows []string
+	for _, row := range table {
+		rows = append(rows, strings.Join(row[1:], " "))
+	}
+	want := []string{
+		"purpose site requests allowed signal licence otherwise not_judged",
+		"agent https://open.example:443 2 1 1 0 0 0", "agent https://shop.example:443 1 1 0 0 0 0",
+		"search https://open.example:443 2 1 1 0 0 0", "search https://shop.example:443 1 1 0 0 0 0",
+		"training https://open.example:443 2 1 0 0 1 0", "training https://shop.example:443 2 0 2 0 0 0",
+	}
+	if !slices.Equal(rows, want) {
+		t.Errorf("got  %q\nwant %q", rows, want)
+	}
+	out, err := exec.Command("sqlite3", "-csv", "-header", "-readonly", path, ".read "+filepath.Join(dir, "purposes-2.sql")).CombinedOutput()
+	if got := tableOf(t, out); err != nil || !slices.EqualFunc(got, table, slices.Equal[[]string]) {
+		t.Errorf("%v: sqlite3 makes %s", err, out)
+	}
+	codebook := string(fileText(t, dir, "codebook.csv"))
+	for _, column := range table[0][1:] {
+		if !strings.Contains(codebook, "\npurposes,"+column+",") {
+			t.Errorf("the codebook has no purposes.%s", column)
+		}
+	}
 }
 
 // An export has what is recorded of the use: statements as objects.

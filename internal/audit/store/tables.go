@@ -13,7 +13,7 @@ import (
 var tableQueries embed.FS
 
 // Table returns the rows of one of the tables for papers (record, requests,
-// rules, coverage, policies, hours or outcomes) about the decisions that filter
+// rules, coverage, policies, hours, outcomes or purposes) about the decisions that filter
 // selects, with the head of the chain at a commit, and the query, which returns the
 // same table in any SQLite.
 func (r *Reader) Table(name string, filter *Filter, commit int64) (rows *Rows, query string, err error) {

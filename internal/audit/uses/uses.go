@@ -80,7 +80,8 @@ type Request struct {
 	After  *signal.Verdict  // what the answer states; nil: nothing is recorded
 	// Robots is the verdict by the recorded robots.txt alone, for a request without Before;
 	// it may be nil.
-	Robots *signal.Verdict
+	Robots  *signal.Verdict
+	Profile *rules.Profile // that statements are read under; nil: the recorded one
 
 	Sent   bool // it was sent to the site
 	Ended  bool // the answer is recorded
@@ -119,6 +120,9 @@ const (
 // Judge judges the request for purposes: each must be allowed.
 func (q *Request) Judge(purposes ...signal.Purpose) Result {
 	v := signal.Combine(cmp.Or(q.Before, q.Robots), q.After)
+	if q.Profile != nil {
+		v = v.Under(*q.Profile)
+	}
 	if r, refused := v.Refuses(purposes...); refused {
 		return Result{Answer: Refused, Refusal: r}
 	}

@@ -121,8 +121,8 @@ func (v *Verdict) Incomplete() bool { return v != nil && slices.Contains(incompl
 // notFetched is the Note of a statement that declares a licence which was not fetched.
 const notFetched = "the licence was not fetched"
 
-// LacksLicence reports whether a licence that the site declares was not fetched, since no
-// purpose of the client needed it; also for a Verdict from a record.
+// LacksLicence reports whether a licence that the site declares is not in Input.Licences:
+// no purpose of the client needed it. It holds for a Verdict from a record as well.
 func (v *Verdict) LacksLicence() bool {
 	return v != nil && slices.ContainsFunc(v.Statements, func(s Statement) bool { return s.unfetched() })
 }

@@ -82,17 +82,25 @@ func (j *Judge) Request(ctx context.Context, q *Request) *signal.Verdict {
 // judge returns the verdict by what known returns for each agent and, unless that refuses q
 // already, by the documents that are needed: those cannot allow what it refuses.
 func (q *Request) judge(ctx context.Context, needs signal.Needs, known func(*rules.Agent) signal.Input) *signal.Verdict {
-	v := q.first(func(agent *rules.Agent) *signal.Verdict { return signal.Judge(known(agent)) })
-	if _, refused := v.Refuses(q.Purposes...); refused || q.Documents == nil || needs == (signal.Needs{}) {
+	lacks := false // a licence
+	v := q.first(func(agent *rules.Agent) *signal.Verdict {
+		v := signal.Judge(known(agent))
+		lacks = lacks || needs.Licences && v.LacksLicence()
+		return v
+	})
+	if _, refused := v.Refuses(q.Purposes...); refused || q.Documents == nil {
 		return v
 	}
 	var file *signal.TDMRep
 	if needs.TDMRep {
 		file = q.tdmRep(ctx)
 	}
+	if file == nil && !lacks {
+		return v
+	}
 	return q.first(func(agent *rules.Agent) *signal.Verdict {
 		in := known(agent)
-		if in.TDMRep = file; needs.Licences {
+		if in.TDMRep = file; lacks {
 			in.Licences = q.licences(ctx, signal.Declared(in))
 		}
 		return signal.Judge(in)

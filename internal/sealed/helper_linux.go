@@ -47,9 +47,7 @@ func Helper() int {
 		return 2
 	}
 	h := &helper{pair: pair, in: json.NewDecoder(pair)}
-	if err := h.run(); err != nil {
-		h.report(err)
-	}
+	h.report(h.run())
 	return 2
 }
 
@@ -82,7 +80,7 @@ func (h *helper) report(err error) {
 	_ = json.NewEncoder(h.pair).Encode(r) // heed run has ended
 }
 
-// run does the stages. It does not return when the command is executed.
+// run does the stages and executes the command. It returns only why that failed.
 func (h *helper) run() error {
 	if err := h.in.Decode(&h.plan); err != nil {
 		return err

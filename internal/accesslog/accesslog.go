@@ -8,6 +8,7 @@ package accesslog
 
 import (
 	"bufio"
+	"compress/flate"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -37,7 +38,8 @@ type Request struct {
 
 const (
 	maxLine     = 1 << 20
-	window      = 1 << 16 // requests of a file that are put in order
+	window      = 1 << 16  // requests of a file that are put in order
+	maxHeld     = 64 << 20 // octets of their lines
 	maxExamples = 5
 	clockStep   = time.Hour
 )
@@ -155,8 +157,15 @@ type source struct {
 	ended  bool
 	clock  clock
 
-	ordered []*Request // by time
-	from    int        // those before are returned
+	ordered []*held // by time
+	from    int     // those before are returned
+	octets  int     // of the lines of the others
+}
+
+// held is a request with the octets of its line, which its texts are parts of.
+type held struct {
+	Request
+	octets int
 }
 
 // begin recognises gzip by its first octets.
@@ -187,25 +196,39 @@ func (c *countingReader) Read(p []byte) (int, error) {
 
 // fill reads until the window is full or the log ends.
 func (s *source) fill() error {
-	for !s.ended && len(s.ordered)-s.from < window {
+	for !s.ended && len(s.ordered)-s.from < window && s.octets < maxHeld {
 		text, err := s.next()
 		if err != nil {
 			s.ended = true
-			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
-				s.reader.counts.Truncated = append(s.reader.counts.Truncated, s.name)
-			} else if err != io.EOF {
-				return fmt.Errorf("%s: %w", s.name, err)
-			}
-			return nil
+			return s.end(err)
 		}
 		s.line++
 		s.reader.counts.Lines++
-		q := &Request{Source: s.name, Line: s.line}
-		if reason := s.clock.parse(string(text), q); reason != "" {
+		q := &held{Request{Source: s.name, Line: s.line}, len(text)}
+		if reason := s.clock.parse(string(text), &q.Request); reason != "" {
 			s.reader.problem(s, reason)
 			continue
 		}
 		s.insert(q)
+	}
+	return nil
+}
+
+// end ends the log with the error of its last read. One that is damaged, or was cut off,
+// has been read up to there.
+func (s *source) end(err error) error {
+	var corrupt flate.CorruptInputError
+	switch {
+	case err == io.EOF:
+		return nil
+	case !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, gzip.ErrChecksum) && !errors.Is(err, gzip.ErrHeader) && !errors.As(err, &corrupt):
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	s.reader.counts.Truncated = append(s.reader.counts.Truncated, s.name)
+	if len(s.long) > 0 {
+		s.line++
+		s.reader.counts.Lines++
+		s.reader.problem(s, "a line that the compressed file ends in")
 	}
 	return nil
 }
@@ -220,11 +243,10 @@ func (s *source) next() ([]byte, error) {
 	cut := false
 	for err == bufio.ErrBufferFull {
 		text, err = s.lines.ReadSlice('\n')
-		if room := maxLine - len(s.long); room > 0 {
-			s.long = append(s.long, text[:min(room, len(text))]...)
-		} else {
-			cut = true
-		}
+		text = trimNewline(text)
+		room := maxLine - len(s.long)
+		cut = cut || len(text) > room
+		s.long = append(s.long, text[:min(room, len(text))]...)
 	}
 	if cut {
 		s.reader.counts.Cut++
@@ -243,7 +265,8 @@ func trimNewline(b []byte) []byte {
 }
 
 // insert adds a request behind those of its time and before.
-func (s *source) insert(q *Request) {
+func (s *source) insert(q *held) {
+	s.octets += q.octets
 	if q.Time.Before(s.last) {
 		q.OutOfOrder = true
 		s.reader.counts.OutOfOrder++
@@ -256,7 +279,7 @@ func (s *source) insert(q *Request) {
 		s.ordered = append(s.ordered, q)
 		return
 	}
-	at, _ := slices.BinarySearchFunc(s.ordered[s.from:], q.Time, func(r *Request, t time.Time) int {
+	at, _ := slices.BinarySearchFunc(s.ordered[s.from:], q.Time, func(r *held, t time.Time) int {
 		if r.Time.After(t) {
 			return 1
 		}
@@ -266,7 +289,7 @@ func (s *source) insert(q *Request) {
 }
 
 // head returns the first request; nil when there are none left.
-func (s *source) head() *Request {
+func (s *source) head() *held {
 	if s.from == len(s.ordered) {
 		return nil
 	}
@@ -276,8 +299,9 @@ func (s *source) head() *Request {
 func (s *source) pop() Request {
 	q := s.ordered[s.from]
 	s.ordered[s.from] = nil
+	s.octets -= q.octets
 	if s.from++; s.from >= window {
 		s.ordered, s.from = s.ordered[:copy(s.ordered, s.ordered[s.from:])], 0
 	}
-	return *q
+	return q.Request
 }

@@ -2,21 +2,15 @@ package signal
 
 import (
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
 
 	"heed/internal/signal/licence"
 	"heed/internal/signal/page"
+	"heed/internal/structured"
 	"heed/rules"
 )
-
-// maxField is how many octets of one field line are read.
-const maxField = 8 << 10
-
-// maxLines is the number of lines of one field that are read.
-const maxLines = 100
 
 // fields are the names of the fields that may state something, in canonical form.
 var fields = [...]string{"X-Robots-Tag", "Robots-Tag", "Content-Usage", "Content-Signal", "Tdm-Reservation", "Tdm-Policy"}
@@ -36,12 +30,23 @@ func Stated(h http.Header) bool {
 	return false
 }
 
+// Statements returns the fields of a header that may have a statement.
+func Statements(h http.Header) http.Header {
+	kept := make(http.Header)
+	for _, name := range append(fields[:], "Link") {
+		if lines := h[name]; len(lines) > 0 {
+			kept[name] = slices.Clone(lines)
+		}
+	}
+	return kept
+}
+
 // header adds the statements of the header of an answer. Each line of X-Robots-Tag has
 // scopes of its own.
 func (j *judge) header(h http.Header) {
 	base := Statement{Source: SourceHeader, URL: j.in.URL}
 	for _, name := range []string{"X-Robots-Tag", "Robots-Tag"} {
-		for _, line := range valuesOf(h, name) {
+		for _, line := range h[name] {
 			terms := parseTerms(line, true)
 			if name == "Robots-Tag" {
 				terms = parseRobotsTag(line)
@@ -52,45 +57,32 @@ func (j *judge) header(h http.Header) {
 			}
 		}
 	}
-	if lines := valuesOf(h, "Content-Usage"); len(lines) > 0 {
+	if lines := h["Content-Usage"]; len(lines) > 0 {
 		s := named(base, "Content-Usage", strings.Join(lines, ", "))
 		s.Protocol = ContentUsage
 		s.readUsage(lines)
 		j.add(s)
 	}
-	for _, line := range valuesOf(h, "Content-Signal") {
+	for _, line := range h["Content-Signal"] {
 		s := named(base, "Content-Signal", line)
 		s.Protocol, s.Note = ContentSignal, "recorded only: it is defined for robots.txt"
 		j.add(s)
 	}
-	for _, line := range valuesOf(h, "Tdm-Reservation") {
+	for _, line := range h["Tdm-Reservation"] {
 		s := named(base, "tdm-reservation", line)
 		s.reserve(line)
 		j.add(s)
 	}
-	for _, line := range valuesOf(h, "Tdm-Policy") {
+	for _, line := range h["Tdm-Policy"] {
 		s := named(base, "tdm-policy", line)
 		s.Protocol = TDMRepP
 		j.add(s)
 	}
-	for _, line := range valuesOf(h, "Link") {
+	for _, line := range h["Link"] {
 		for _, target := range licenceLinks(line) {
 			j.declare(named(base, "Link", line), target)
 		}
 	}
-}
-
-// valuesOf returns the lines of a field, bounded.
-func valuesOf(h http.Header, name string) []string {
-	lines := h[textproto.CanonicalMIMEHeaderKey(name)]
-	lines = lines[:min(len(lines), maxLines)]
-	for i, line := range lines {
-		if len(line) > maxField { // a member that is cut is left out
-			lines = slices.Clone(lines)
-			lines[i] = line[:max(0, strings.LastIndexByte(line[:maxField], ','))]
-		}
-	}
-	return lines
 }
 
 // named returns base as the statement of a field or an element.
@@ -109,7 +101,7 @@ func parseRobotsTag(line string) []term {
 		scope := strings.Trim(parts[0], " \t\"")
 		for _, p := range parts[1:] {
 			name, value, _ := strings.Cut(strings.TrimSpace(p), "=")
-			if name != "" && value != "?0" && isToken(scope) && len(all) < maxTerms {
+			if name != "" && value != "?0" && isToken(scope) {
 				all = append(all, term{scope: scope, name: name, value: strings.TrimPrefix(strings.Trim(value, `"`), "?1")})
 			}
 		}
@@ -133,10 +125,10 @@ func licenceLinks(line string) []string {
 		target := strings.TrimSpace(rest[from+1 : from+to])
 		rest = rest[from+to+1:]
 		var parameters, one string
-		parameters, rest = cutUnquoted(rest, ',')
+		parameters, rest = structured.Cut(rest, ',')
 		rel, kind := false, false
 		for parameters != "" {
-			one, parameters = cutUnquoted(parameters, ';')
+			one, parameters = structured.Cut(parameters, ';')
 			name, value, _ := strings.Cut(one, "=")
 			value = strings.ToLower(strings.Trim(value, " \t\""))
 			switch strings.ToLower(strings.TrimSpace(name)) {
@@ -150,21 +142,6 @@ func licenceLinks(line string) []string {
 			all = append(all, target)
 		}
 	}
-}
-
-// cutUnquoted returns what is before the next separator outside quotes, and what is after
-// it.
-func cutUnquoted(s string, separator byte) (before, after string) {
-	quoted := false
-	for i := range len(s) {
-		switch {
-		case s[i] == '"':
-			quoted = !quoted
-		case s[i] == separator && !quoted:
-			return s[:i], s[i+1:]
-		}
-	}
-	return s, ""
 }
 
 // head adds the statements in the head of a page.
@@ -191,7 +168,7 @@ func (j *judge) head(h *page.Head) {
 			s.Protocol = TDMRepP
 			j.add(s)
 		case e.Name == "robots" || e.Name != "*" && e.Name != "" && concerns(e.Name, j.in.Agent):
-			if s.readTerms(parseTerms(e.Content[:min(len(e.Content), maxField)], false), j.in.Agent, j.in.Now); len(s.Terms) > 0 {
+			if s.readTerms(parseTerms(e.Content, false), j.in.Agent, j.in.Now); len(s.Terms) > 0 {
 				j.add(s)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,23 +197,19 @@ func TestVerdict_ARecordAnswersForOtherPurposes(t *testing.T) {
 // Under the profile strict a page that has a head which could not be read is refused.
 func TestVerdict_WhatWasNotReadIsUnknown(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		why     page.Why
-		refuses bool
-	}{
-		{page.Whole, false}, {page.NoBody, false}, {page.NoPage, false}, {page.Partial, false}, {page.Unmodified, false},
-		{page.TooLong, true}, {page.Unfinished, true}, {page.Coding, true}, {page.NoMarkup, true}, {page.Fault, true},
-	} {
+	other := []page.Why{page.Whole, page.NoBody, page.NoPage, page.Partial, page.Unmodified, page.Untyped, page.Unwanted}
+	for _, why := range append(page.Whys(), page.Whole) {
+		refuses := !slices.Contains(other, why)
 		for _, profile := range []rules.Profile{rules.Standard, rules.Strict} {
 			in := request{profile: profile, header: []string{"X: y"}}.input(t)
-			in.Page = &page.Head{Why: c.why}
+			in.Page = &page.Head{Why: why}
 			v := signal.Judge(in)
 			r, refused := v.Refuses(signal.PurposeAgent)
-			if refused != (c.refuses && profile == rules.Strict) || v.Incomplete() != c.refuses {
-				t.Errorf("%q under %s: %v, %+v", c.why, profile, v.Incomplete(), r)
+			if refused != (refuses && profile == rules.Strict) || v.Incomplete() != refuses {
+				t.Errorf("%q under %s: %v, %+v", why, profile, v.Incomplete(), r)
 			}
 			if v.Of(signal.Search) != signal.Unknown {
-				t.Errorf("%q: search is %s", c.why, v.Of(signal.Search))
+				t.Errorf("%q: search is %s", why, v.Of(signal.Search))
 			}
 		}
 	}

@@ -28,8 +28,12 @@ var known = []string{
 	"archive", "snippet", "nopagereadaloud",
 }
 
-// maxTerms is the number of terms of one list that are read.
-const maxTerms = 1000
+// maxTerms is the number of terms of one statement that are kept although no purpose depends
+// on them.
+const maxTerms = 100
+
+// tooMany is the Note of a statement of which terms are not kept.
+const tooMany = "terms on which no purpose depends are left out: there are too many"
 
 // parseTerms reads a list of terms. With scoped, a product token before a colon is the
 // crawler that the following terms are for. Terms without comma between them are read
@@ -37,7 +41,7 @@ const maxTerms = 1000
 func parseTerms(list string, scoped bool) []term {
 	var all []term
 	scope := ""
-	for rest := list; rest != "" && len(all) < maxTerms; {
+	for rest := list; rest != ""; {
 		rest = strings.TrimLeft(rest, " \t\r\n\f,;")
 		segment := rest
 		if i := strings.IndexAny(rest, ",;"); i >= 0 {
@@ -125,7 +129,13 @@ func (s *Statement) readTerms(all []term, agent *rules.Agent, now time.Time) {
 		if t.value != "" {
 			word = quote(word + ": " + t.value)
 		}
-		s.Terms = append(s.Terms, word)
+		switch {
+		case slices.Contains(s.Terms, word):
+		case len(s.Terms) < maxTerms, slices.Contains(known, word):
+			s.Terms = append(s.Terms, word)
+		default:
+			s.Note = tooMany
+		}
 		switch t.name {
 		case "all", "index":
 			s.say(Allow, Search)

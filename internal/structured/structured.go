@@ -66,3 +66,20 @@ func nameOf(item httpsfv.Item) string {
 	}
 	return ""
 }
+
+// Cut returns what is before the next separator outside quoted strings (RFC 9110 §5.6.4), and
+// what is after it.
+func Cut(s string, separator byte) (before, after string) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == '\\' && quoted:
+			i++
+		case s[i] == separator && !quoted:
+			return s[:i], s[i+1:]
+		}
+	}
+	return s, ""
+}

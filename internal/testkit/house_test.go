@@ -65,7 +65,7 @@ var arrows = map[string][]string{
 	"heed/internal/structured":         {},
 	"heed/internal/signal":             {"heed/internal/signal/licence", "heed/internal/signal/page", "heed/internal/structured", "heed/rules"},
 	"heed/internal/signal/licence":     {"heed/rules"},
-	"heed/internal/signal/page":        {"heed/internal/coding"},
+	"heed/internal/signal/page":        {"heed/internal/coding", "heed/internal/structured"},
 	"heed/internal/room":               {},
 	"heed/internal/journal":            {},
 	"heed/internal/memo":               {},

@@ -8,9 +8,11 @@
 package usage
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 	"weak"
 
@@ -54,14 +56,15 @@ type Request struct {
 // concurrent use.
 type Judge struct {
 	robots memo.Map[robotsKey, *signal.Robots]
-	pages  memo.Map[pageKey, *signal.Verdict]
+	pages  memo.Map[pageKey, version]
 }
 
 // Bounds of a Judge.
 const (
 	maxRobots = 1024
 	maxPages  = 512
-	maxKey    = 2048 // octets of a URL and an ETag; longer ones are not remembered
+	maxKey    = 2048     // octets of a URL and an ETag; longer ones are not remembered
+	maxHeld   = 16 << 10 // octets of a page that is remembered
 )
 
 type robotsKey struct {
@@ -153,19 +156,28 @@ func (j *Judge) Answer(ctx context.Context, q *Request, r *http.Request, resp *h
 	if !stated && (head == nil || head.Why == page.NoPage || head.Why == page.NoBody) {
 		return nil
 	}
-	needs := signal.Needs{Licences: signal.NeedsOf(q.Purposes...).Licences}
-	v := q.judge(ctx, needs, func(agent *rules.Agent) signal.Input {
-		in := q.input(agent)
-		in.Header, in.Page = resp.Header, head
-		return in
-	})
+	v := q.stated(ctx, version{resp.Header, head})
 	switch {
-	case head != nil:
-		return j.remember(q, r, resp, v)
-	case len(v.Statements) == 0:
+	case head != nil && head.Why == page.Unmodified:
+		if kept, ok := j.confirmed(q, r, resp.Header); ok {
+			v = signal.Combine(v, q.stated(ctx, kept))
+		}
+	case head != nil && head.Why == page.Whole:
+		j.remember(q, version{resp.Header, head})
+	case head == nil && len(v.Statements) == 0:
 		return nil
 	}
 	return v
+}
+
+// stated returns the verdict by what a version of the page states.
+func (q *Request) stated(ctx context.Context, page version) *signal.Verdict {
+	needs := signal.Needs{Licences: signal.NeedsOf(q.Purposes...).Licences}
+	return q.judge(ctx, needs, func(agent *rules.Agent) signal.Input {
+		in := q.input(agent)
+		in.Header, in.Page = page.header, page.head
+		return in
+	})
 }
 
 // head reads the head of the page in resp, or returns why there is none to read.
@@ -176,39 +188,63 @@ func (q *Request) head(ctx context.Context, method string, resp *http.Response, 
 	if q.Pages == NoPages {
 		return &page.Head{Why: page.Unwanted}
 	}
-	var names []string
-	for _, agent := range q.Agents {
-		names = append(names, signal.PageNames(agent)...)
-	}
-	head := body.ReadHead(ctx, page.NewScanner(resp.Header, names))
+	head := body.ReadHead(ctx, page.NewScanner(resp.Header, q.names()))
 	return &head
 }
 
-// pageKey identifies a version of a page, as it was judged.
-type pageKey struct {
-	url, etag string
-	agent     *rules.Agent
+// names are those of the META elements that may concern the agents.
+func (q *Request) names() (all []string) {
+	for _, agent := range q.Agents {
+		all = append(all, signal.PageNames(agent)...)
+	}
+	return all
 }
 
-// remember keeps the verdict on a page for the answers that confirm it with a 304, and adds
-// it to v when resp is one of them.
-func (j *Judge) remember(q *Request, r *http.Request, resp *http.Response, v *signal.Verdict) *signal.Verdict {
-	key := pageKey{q.URL, resp.Header.Get("ETag"), q.Agents[0]}
-	if v.Page == string(page.Unmodified) && key.etag == "" {
-		key.etag = r.Header.Get("If-None-Match")
+// version is what a version of a page states about its use.
+type version struct {
+	header http.Header
+	head   *page.Head // nil: it was not looked at
+}
+
+// pageKey identifies a version of a page, as far as it was read.
+type pageKey struct{ url, etag, names string }
+
+// key returns the key of the version with an entity tag; ok is false for one that is not
+// remembered.
+func (q *Request) key(etag string) (key pageKey, ok bool) {
+	key = pageKey{q.URL, etag, strings.Join(q.names(), " ")}
+	return key, etag != "" && len(key.url)+len(key.etag)+len(key.names) <= maxKey
+}
+
+// remember keeps a version for the answers that confirm it with a 304. It is kept as it was
+// read: what it means depends on the request and on the time.
+func (j *Judge) remember(q *Request, v version) {
+	key, ok := q.key(v.header.Get("ETag"))
+	if !ok {
+		return
 	}
-	if key.etag == "" || len(key.url)+len(key.etag) > maxKey {
-		return v
-	}
-	switch v.Page {
-	case "whole":
-		j.pages.Put(key, v, maxPages)
-	case string(page.Unmodified):
-		if kept, ok := j.pages.Get(key); ok {
-			v = signal.Combine(v, kept)
+	v.header = signal.Statements(v.header)
+	size := 0
+	for _, lines := range v.header {
+		for _, line := range lines {
+			size += len(line)
 		}
 	}
-	return v
+	for i := range v.head.Elements {
+		size += len(v.head.Elements[i].Content) + len(v.head.Elements[i].Text)
+	}
+	if size <= maxHeld {
+		j.pages.Put(key, v, maxPages)
+	}
+}
+
+// confirmed returns the version that an answer with status 304 and that header confirms.
+func (j *Judge) confirmed(q *Request, r *http.Request, h http.Header) (version, bool) {
+	key, ok := q.key(cmp.Or(h.Get("ETag"), r.Header.Get("If-None-Match")))
+	if !ok {
+		return version{}, false
+	}
+	return j.pages.Get(key)
 }
 
 // Agents returns the agents that are not nil, without repetitions.

@@ -102,7 +102,10 @@ func TestRequest_JudgedForAnotherPurpose(t *testing.T) {
 // Without a page that was read, nothing is ever allowed for a purpose that was not stated.
 func TestRequest_AnIncompletePageIsUnknown(t *testing.T) {
 	t.Parallel()
-	for _, why := range []page.Why{page.Partial, page.Unmodified, page.Coding, page.TooLong, page.Unfinished, page.NoMarkup, page.Fault, page.Unwanted, page.Untyped} {
+	for _, why := range page.Whys() {
+		if why == page.NoBody || why == page.NoPage {
+			continue
+		}
 		v := &signal.Verdict{Crawl: true, Page: string(why)}
 		q := uses.Request{Stated: []signal.Purpose{signal.PurposeSearch}, After: v, Sent: true, Ended: true}
 		for _, p := range signal.Purposes() {

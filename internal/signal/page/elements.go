@@ -17,6 +17,7 @@ type reader struct {
 	head   *Head
 	wanted []string // names of META elements; nil: all
 	latin  bool     // the text is in windows-1252 and was not decoded, since markup is ASCII
+	xml    bool     // the page is XHTML
 	line   int      // of the token
 	tag    []byte   // the start tag as it was sent, or its beginning
 	name   string   // of the start tag, if it is one of inHead; else empty
@@ -27,8 +28,11 @@ type reader struct {
 	licence  bool // the text that follows is that of the last element, an embedded licence
 }
 
-// errMany is the error for a head of more than maxElements elements.
-var errMany = errors.New("too many elements")
+// The errors of heads that are not read to their end.
+var (
+	errMany     = errors.New("too many elements")
+	errEntities = errors.New("entities are declared")
+)
 
 // inHead are the tags that do not end a head.
 var inHead = []string{
@@ -38,10 +42,10 @@ var inHead = []string{
 
 // elements reads tags until the head ends. nil is the end of the head, io.EOF that of
 // the text. skip is what text is, or nil.
-func (r *reader) elements(text io.Reader, skip *skipper, contentType string) error {
+func (r *reader) elements(text io.Reader, skip *skipper) error {
 	z := html.NewTokenizer(text)
 	z.SetMaxBuf(MaxBytes + 1)
-	z.AllowCDATA(strings.Contains(strings.ToLower(contentType), "xhtml"))
+	z.AllowCDATA(r.xml)
 	for {
 		kind := z.Next()
 		raw := z.Raw()
@@ -52,9 +56,13 @@ func (r *reader) elements(text io.Reader, skip *skipper, contentType string) err
 		case html.TextToken:
 			r.text(z)
 		case html.StartTagToken, html.SelfClosingTagToken:
-			ended = r.startTag(z, raw)
+			ended = r.startTag(z, raw, r.xml && kind == html.SelfClosingTagToken)
 		case html.EndTagToken:
 			ended = r.endTag(z)
+		case html.DoctypeToken:
+			if r.xml && bytes.IndexByte(raw, '[') >= 0 {
+				return errEntities
+			}
 		}
 		r.line += bytes.Count(raw, []byte("\n"))
 		if skip != nil {
@@ -69,38 +77,74 @@ func (r *reader) elements(text io.Reader, skip *skipper, contentType string) err
 	}
 }
 
-// startTag reads a start tag and reports whether the head has ended before it.
-func (r *reader) startTag(z *html.Tokenizer, raw []byte) (ended bool) {
+// startTag reads a start tag and reports whether the head has ended before it. An empty
+// element has no content (XML 1.0 §3.1); there is none in HTML.
+func (r *reader) startTag(z *html.Tokenizer, raw []byte, empty bool) (ended bool) {
 	r.tags++
-	name := tagName(raw[1:])
+	name := r.tagName(raw[1:])
 	r.name = name
+	if empty {
+		z.NextIsNotRawText()
+	}
 	switch {
 	case name == "template":
-		r.template++
+		if !empty {
+			r.template++
+		}
 	case r.template > 0:
 	case name == "noscript":
-		r.noscript = true
+		r.noscript = !empty
 		z.NextIsNotRawText()
 	case name == "meta", name == "link", name == "script":
 		if r.mayMatter(name, raw) {
 			r.tag = append(r.tag[:0], raw[:min(len(raw), 2*MaxQuote)]...) // reading attributes changes it
 			if _, more := z.TagName(); more {
 				r.element(name, attributesOf(z))
+				r.licence = r.licence && !empty
 			}
 		}
-	case !r.noscript && name == "":
+	case name == "" && r.xml:
+		text := localName(raw[1:])
+		return slices.ContainsFunc(bodies, func(body string) bool { return nameIs(text, body) })
+	case name == "" && !r.noscript:
 		return true
 	}
 	return false
 }
 
+// bodies are the tags that end the head of an XHTML page. No other one does: an XML parser
+// does not close an element for another one.
+var bodies = []string{"body", "frameset"}
+
+// localName returns text, which begins with the name of a tag, without the prefix of that
+// name (Namespaces in XML §4).
+func localName(text []byte) []byte {
+	if colon := bytes.IndexByte(text[:nameSize(text)], ':'); colon >= 0 {
+		return text[colon+1:]
+	}
+	return text
+}
+
+// nameSize returns the length of the name of a tag (WHATWG HTML §13.2.5.8).
+func nameSize(text []byte) int {
+	if end := bytes.IndexAny(text, " \n\r\t\f/>"); end >= 0 {
+		return end
+	}
+	return len(text)
+}
+
+// nameIs reports whether text begins with a tag of that name.
+func nameIs(text []byte, name string) bool {
+	return len(name) == nameSize(text) && equalFold(text, name)
+}
+
 // tagName returns the name of the tag whose text after the angle bracket is given, if it is
 // one of inHead; else the empty string.
-func tagName(text []byte) string {
-	size := 0
-	for size < len(text) && strings.IndexByte(" \n\r\t\f/>", text[size]) < 0 { // WHATWG HTML §13.2.5.8
-		size++
+func (r *reader) tagName(text []byte) string {
+	if r.xml {
+		text = localName(text)
 	}
+	size := nameSize(text)
 	for _, name := range inHead {
 		if len(name) == size && equalFold(text, name) {
 			return name
@@ -159,6 +203,9 @@ func equalFold(text []byte, word string) bool {
 func (r *reader) endTag(z *html.Tokenizer) (ended bool) {
 	name, _ := z.TagName()
 	r.tags++
+	if r.xml {
+		name = localName(name)
+	}
 	switch string(name) {
 	case "template":
 		r.template = max(0, r.template-1)

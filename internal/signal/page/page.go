@@ -18,10 +18,12 @@ package page
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
 	"heed/internal/coding"
+	"heed/internal/structured"
 )
 
 // The bounds of reading.
@@ -69,7 +71,7 @@ const (
 	Whole      Why = ""
 	NoBody     Why = "no-body"    // there is no content: an answer to HEAD, 204, or nothing was sent
 	NoPage     Why = "not-a-page" // not 2xx, or not HTML
-	Untyped    Why = "untyped"    // the answer has no media type: clients guess whether it is HTML
+	Untyped    Why = "untyped"    // the media type is missing, wrong or that of any XML: clients guess whether it is HTML
 	Partial    Why = "partial"    // 206: a part of a page
 	Unmodified Why = "unmodified" // 304: the client has the page
 	Coding     Why = "coding"     // a content coding that is unknown, or that could not be undone
@@ -77,8 +79,14 @@ const (
 	Unwanted   Why = "unwanted"   // the settings have no page read
 	Unfinished Why = "unfinished" // the body ended before the length it announced, or was not waited for
 	NoMarkup   Why = "no-markup"  // no tag was found: it may be in another encoding than declared
+	Entities   Why = "entities"   // XHTML with entities of its own, which may contain elements
 	Fault      Why = "fault"      // the reader failed
 )
+
+// Whys returns all reasons but Whole.
+func Whys() []Why {
+	return []Why{NoBody, NoPage, Untyped, Partial, Unmodified, Coding, TooLong, Unwanted, Unfinished, NoMarkup, Entities, Fault}
+}
 
 // Head is what was read of a page. The zero value is a head that was read and has no
 // elements.
@@ -92,8 +100,7 @@ type Head struct {
 // Readable reports whether a page can be read in the answer to a method with that status
 // and header; otherwise it returns the reason.
 func Readable(method string, status int, h http.Header) Why {
-	kinds := mediaTypes(h)
-	switch {
+	switch kind := kindOf(h); {
 	case method == http.MethodHead || status == http.StatusNoContent || status == http.StatusResetContent:
 		return NoBody
 	case status == http.StatusPartialContent:
@@ -102,21 +109,34 @@ func Readable(method string, status int, h http.Header) Why {
 		return Unmodified
 	case status < 200 || status > 299:
 		return NoPage
-	case len(kinds) == 0:
-		return Untyped
-	case !slices.ContainsFunc(kinds, func(kind string) bool { return slices.Contains(types, kind) }):
-		return NoPage
+	case kind != Whole:
+		return kind
 	case !coding.Known(coding.Name(h.Values("Content-Encoding"))):
 		return Coding
 	}
 	return Whole
 }
 
-// mediaTypes returns the media types of an answer, without parameters. There is one, unless
-// the header is wrong: then clients disagree on which one counts.
+// kindOf returns Whole if the media type of an answer is that of a page, and otherwise why it
+// is none.
+func kindOf(h http.Header) Why {
+	kinds := mediaTypes(h)
+	switch {
+	case slices.ContainsFunc(kinds, isPage):
+		return Whole
+	case len(kinds) == 0 || slices.ContainsFunc(kinds, isGuessed):
+		return Untyped
+	}
+	return NoPage
+}
+
+// mediaTypes returns the media types of an answer, in lower case and without parameters.
+// There is one, unless the header is wrong: then clients disagree on which one counts.
 func mediaTypes(h http.Header) (all []string) {
 	for _, line := range h["Content-Type"] {
-		for member := range strings.SplitSeq(line, ",") { // a quoted comma gives a type more that is none
+		for line != "" {
+			var member string
+			member, line = structured.Cut(line, ',')
 			kind, _, _ := strings.Cut(member, ";")
 			if kind = strings.ToLower(strings.TrimSpace(kind)); kind != "" {
 				all = append(all, kind)
@@ -128,3 +148,22 @@ func mediaTypes(h http.Header) (all []string) {
 
 // types are the media types of pages.
 var types = []string{"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"}
+
+// isPage reports whether clients take a media type for that of a page. Some stop at a space
+// or a parenthesis, although there can be none in it.
+func isPage(kind string) bool {
+	end := strings.IndexAny(kind, " \t(")
+	return slices.Contains(types, kind) || end >= 0 && slices.Contains(types, kind[:end])
+}
+
+// guessed are media types of which clients guess what they stand for (MIME Sniffing §7), and
+// those of any XML, which may be XHTML.
+var guessed = []string{"unknown/unknown", "application/unknown", "*/*", "text/xml", "application/xml"}
+
+// isGuessed reports whether clients guess what a media type stands for.
+func isGuessed(kind string) bool {
+	return slices.Contains(guessed, kind) || !mediaType.MatchString(kind)
+}
+
+// mediaType is the syntax of media types (RFC 9110 §8.3.1), in lower case.
+var mediaType = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+$")

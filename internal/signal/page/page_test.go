@@ -121,6 +121,50 @@ func TestOnlyElementsOfTheHeadCount(t *testing.T) {
 	}
 }
 
+// XHTML is XML: an empty element has no content, names have prefixes, and nothing but its end
+// or a body ends a head.
+func TestXHTML_IsReadAsXML(t *testing.T) {
+	t.Parallel()
+	const noindex = `<meta name="robots" content="noindex"/>`
+	for name, c := range map[string]struct {
+		page, want string
+		why        page.Why
+	}{
+		"an empty script":      {`<html xmlns="http://www.w3.org/1999/xhtml"><head><script src="a.js"/>` + noindex + "</head>", "robots=noindex", ""},
+		"an empty style":       {"<html><head><style/>" + noindex + "</head>", "robots=noindex", ""},
+		"an empty title":       {"<html><head><title />" + noindex + "</head>", "robots=noindex", ""},
+		"an empty template":    {"<html><head><template/>" + noindex + "</head>", "robots=noindex", ""},
+		"an empty noscript":    {"<html><head><noscript/>" + noindex + "</head>", "robots=noindex", ""},
+		"an empty textarea":    {"<html><head><x/><textarea/>" + noindex + "</head>", "robots=noindex", ""},
+		"an empty licence":     {`<html><head><script type="application/rsl+xml"/>text` + noindex + "</head>", " | robots=noindex", ""},
+		"a template":           {"<html><head><template>" + noindex + "</template></head>", "", ""},
+		"a script":             {"<html><head><script>//<![CDATA[\n'" + noindex + "'\n//]]></script></head>", "", ""},
+		"prefixes":             {`<h:html xmlns:h="http://www.w3.org/1999/xhtml"><h:head><h:script/><h:meta name="robots" content="noindex"/></h:head>`, "robots=noindex", ""},
+		"prefixes of a body":   {"<h:html><h:head/><h:body>" + noindex, "", ""},
+		"metadata in the head": {"<html><head><rdf:RDF><cc:Work/></rdf:RDF>" + noindex + "</head>", "robots=noindex", ""},
+		"a section of text":    {"<html><head><title><![CDATA[x]]></title><![CDATA[ > ]]>" + noindex + "</head>", "robots=noindex", ""},
+		"the body":             {"<html><head></head><body>" + noindex, "", ""},
+		"a frameset":           {"<html><head><title/><frameset>" + noindex, "", ""},
+		"an encoding":          {"<?xml version='1.0' encoding='ISO-2022-JP'?>\n<html><head><title>\x1b$B<\x22\x1b(B</title>" + noindex + "</head>", "robots=noindex", ""},
+		"entities of its own":  {`<!DOCTYPE html [<!ENTITY m '` + strings.ReplaceAll(noindex, "<", "&#60;") + `'>]><html><head>&m;</head>`, "", page.Entities},
+		"a common doctype":     {`<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.1//EN" "xhtml11.dtd"><html><head>` + noindex + "</head>", "robots=noindex", ""},
+	} {
+		for _, kind := range []string{"application/xhtml+xml", "Application/XHTML+XML;charset=utf-8"} {
+			if name == "an encoding" && strings.Contains(kind, "charset") {
+				continue
+			}
+			h := scan(header(kind, ""), []byte(c.page), 7)
+			if got := list(h); got != c.want || h.Why != c.why {
+				t.Errorf("%s, %s: %q (%s), want %q (%s)", kind, name, got, h.Why, c.want, c.why)
+			}
+		}
+	}
+	h := scan(header("text/html", ""), []byte("<head><script src=a.js/>"+noindex+"</head>"), 7)
+	if got := list(h); got != "" {
+		t.Errorf("in HTML a script has content: %q", got)
+	}
+}
+
 func TestLicencesOfAHead(t *testing.T) {
 	t.Parallel()
 	const text = `<head>
@@ -166,6 +210,17 @@ func TestWhatIsNoPage(t *testing.T) {
 		{"GET", 200, header(`text/plain; x="text/html"`, ""), page.NoPage},
 		{"GET", 200, header("text/plain, text/html", ""), page.Whole},
 		{"GET", 200, http.Header{"Content-Type": {"image/png", "text/html"}}, page.Whole},
+		{"GET", 200, header("text/html charset=utf-8", ""), page.Whole},
+		{"GET", 200, header("text/html(utf-8)", ""), page.Whole},
+		{"GET", 200, header("text/html5", ""), page.NoPage},
+		{"GET", 200, header("html", ""), page.Untyped},
+		{"GET", 200, header("*/*", ""), page.Untyped},
+		{"GET", 200, header("unknown/unknown", ""), page.Untyped},
+		{"GET", 200, header("text/ html", ""), page.Untyped},
+		{"GET", 200, header("; charset=utf-8", ""), page.Untyped},
+		{"GET", 200, header("application/xml", ""), page.Untyped},
+		{"GET", 200, header("application/rss+xml", ""), page.NoPage},
+		{"GET", 200, header(`application/json; profile="a, b"`, ""), page.NoPage},
 		{"GET", 200, header("text/html", "compress"), page.Coding},
 		{"GET", 200, header("text/html", "gzip, br"), page.Coding},
 	} {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"regexp"
+	"strings"
 	"sync"
 
 	"golang.org/x/net/html/charset"
@@ -144,6 +146,8 @@ func read(r *reader, f *feed, name, contentType string) (why Why) {
 		return Whole // the page has ended, and its head with it
 	case errors.Is(err, errMany):
 		return TooLong
+	case errors.Is(err, errEntities):
+		return Entities
 	}
 	return Coding
 }
@@ -176,17 +180,38 @@ func (r *reader) readAs(content io.Reader, contentType string) error {
 		readers.Put(in)
 	}()
 	start := peekHead(in)
+	if r.xml = isXHTML(contentType); r.xml {
+		contentType = withEncoding(contentType, start)
+	}
 	e, name, _ := charset.DetermineEncoding(start, contentType)
 	r.head.Charset = name
 	if e != encoding.Nop && name != "windows-1252" && name != "utf-8" {
-		return r.elements(e.NewDecoder().Reader(in), nil, contentType)
+		return r.elements(e.NewDecoder().Reader(in), nil)
 	}
 	if bytes.HasPrefix(start, []byte("\xEF\xBB\xBF")) {
 		_, _ = in.Discard(3)
 	}
 	r.latin = name == "windows-1252"
 	text := &skipper{in: in, reader: r}
-	return r.elements(text, text, contentType)
+	return r.elements(text, text)
+}
+
+// isXHTML reports whether a Content-Type is that of XHTML.
+func isXHTML(contentType string) bool {
+	return strings.Contains(strings.ToLower(contentType), "xhtml")
+}
+
+// declaration is an XML declaration with an encoding (XML 1.0 §4.3.3).
+var declaration = regexp.MustCompile(`^<\?xml\s[^>]*encoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
+
+// withEncoding returns a Content-Type with the encoding that XHTML declares, unless it has
+// one itself.
+func withEncoding(contentType string, start []byte) string {
+	declared := declaration.FindSubmatch(start)
+	if declared == nil || strings.Contains(strings.ToLower(contentType), "charset") {
+		return contentType
+	}
+	return contentType + "; charset=" + string(declared[1])
 }
 
 // peekHead returns the first octets: prescan of them, or fewer when they contain the end

@@ -70,7 +70,7 @@ func (s *skipper) skip() bool {
 		size = len(next)
 	}
 	if tag := wholeTag(next[size:]); tag != nil {
-		name := tagName(tag[1:])
+		name := s.reader.tagName(tag[1:])
 		if (name == "meta" || name == "link") && !s.reader.mayMatter(name, tag) {
 			s.reader.tags++
 			size += len(tag)

@@ -49,7 +49,7 @@ func TestSkipper_LongTokensAreReadInFewPieces(t *testing.T) {
 	err := r.elements(readerFunc(func(p []byte) (int, error) {
 		reads++
 		return skip.Read(p)
-	}), skip, "text/html")
+	}), skip)
 	if err != nil || len(r.head.Elements) != 1 || reads > 200 {
 		t.Errorf("%v, %d elements after %d reads", err, len(r.head.Elements), reads)
 	}
@@ -70,21 +70,22 @@ func FuzzSkipper(f *testing.F) {
 // readers that return much, and little.
 func sameElements(t *testing.T, text string) {
 	text = text[:min(len(text), 4<<10)] // single octets of a long token are copied with each
-	for _, wanted := range [][]string{nil, {"robots"}} {
+	for _, xml := range []bool{false, true} {
+		wanted := [][]string{nil, {"robots"}}[len(text)%2]
 		read := func(from io.Reader, skips bool) (Head, error) {
-			r := &reader{head: new(Head), wanted: wanted, line: 1}
+			r := &reader{head: new(Head), wanted: wanted, xml: xml, line: 1}
 			if !skips {
-				err := r.elements(from, nil, "text/html")
+				err := r.elements(from, nil)
 				return *r.head, err
 			}
 			skip := &skipper{in: bufio.NewReaderSize(from, 64), reader: r}
-			err := r.elements(skip, skip, "text/html")
+			err := r.elements(skip, skip)
 			return *r.head, err
 		}
 		want, wantErr := read(strings.NewReader(text), false)
 		for _, from := range []io.Reader{strings.NewReader(text), iotest.OneByteReader(strings.NewReader(text)), iotest.DataErrReader(strings.NewReader(text))} {
 			if got, err := read(from, true); !reflect.DeepEqual(got, want) || err != wantErr {
-				t.Fatalf("%q, wanted %q: %+v, %v; the whole text has %+v, %v", text, wanted, got, err, want, wantErr)
+				t.Fatalf("%q, XHTML %v, wanted %q: %+v, %v; the whole text has %+v, %v", text, xml, wanted, got, err, want, wantErr)
 			}
 		}
 	}

@@ -1,0 +1,100 @@
+package usage
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/signal"
+	"heed/internal/signal/page"
+	"heed/rules"
+)
+
+// visit is one request for a page, and the answer to it.
+type visit struct {
+	agents    string // separated by spaces
+	reference string
+	later     time.Duration
+	fields    string // of the request and of the answer: "ETag: x"
+	status    int
+	head      string
+}
+
+// purposes are refused by noindex, and by a licence that asks for something.
+var purposes = []signal.Purpose{signal.PurposeSearch}
+
+// answer returns the verdict of j about the answer to a visit.
+func (v visit) answer(t *testing.T, j *Judge) *signal.Verdict {
+	t.Helper()
+	o := rules.Origin{Scheme: "http", Host: "site.example", Port: 80}
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).Add(v.later)
+	q := &Request{
+		Settings: &Settings{}, URL: "http://site.example/page", Origin: o, Target: "/page", Purposes: purposes, Reference: v.reference,
+		Policy: rules.New(rules.Source{Origin: o}, []byte("User-agent: *\nAllow: /\n")), Now: now,
+	}
+	for agent := range strings.FieldsSeq(v.agents) {
+		q.Agents = append(q.Agents, rules.Identify(agent))
+	}
+	r := httptest.NewRequest("GET", q.URL, nil)
+	resp := &http.Response{StatusCode: v.status, Header: http.Header{"Content-Type": {"text/html"}}}
+	for line := range strings.SplitSeq(v.fields, "; ") {
+		if name, value, ok := strings.Cut(line, ": "); ok {
+			r.Header.Set(name, value)
+			resp.Header.Set(name, value)
+		}
+	}
+	return j.Answer(t.Context(), q, r, resp, &Body{Site: io.NopCloser(strings.NewReader(v.head))})
+}
+
+// An answer with status 304 confirms a page. What the page states is judged again: for the
+// agents, by the contracts and at the time of the request that it answers.
+func TestJudge_AConfirmedPageIsJudgedForItsRequest(t *testing.T) {
+	t.Parallel()
+	const (
+		dated    = `<head><meta name="robots" content="unavailable_after: 2026-11-23 13:00"></head>`
+		named    = `<head><meta name="otherbot" content="noindex"></head>`
+		licensed = `<head><script type="application/rsl+xml"><rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license><permits type="usage">search</permits><payment type="crawl"/></license></content></rsl></script></head>`
+	)
+	for name, c := range map[string]struct {
+		first, second visit
+		page          string // what is known of the second
+		refused       bool
+	}{
+		"the same":                  {visit{head: `<head><meta name=robots content=noindex></head>`}, visit{}, "whole", true},
+		"nothing is stated":         {visit{head: "<head></head>"}, visit{}, "whole", false},
+		"its date has passed since": {visit{head: dated}, visit{later: 2 * time.Hour}, "whole", true},
+		"before its date":           {visit{head: dated}, visit{later: time.Minute}, "whole", false},
+		"another agent":             {visit{head: named}, visit{agents: "OtherBot/1"}, string(page.Unmodified), false},
+		"an agent more":             {visit{head: named}, visit{agents: "ExampleBot/1 OtherBot/1"}, string(page.Unmodified), false},
+		"the other agent again":     {visit{agents: "OtherBot/1", head: named}, visit{agents: "OtherBot/1"}, "whole", true},
+		"a contract":                {visit{head: licensed}, visit{reference: "42"}, "whole", false},
+		"without a contract":        {visit{reference: "42", head: licensed}, visit{}, "whole", true},
+		"a field of the first":      {visit{fields: "ETag: 1; X-Robots-Tag: noindex", head: "<head></head>"}, visit{}, "whole", true},
+		"a field of the second":     {visit{head: "<head></head>"}, visit{fields: "ETag: 1; X-Robots-Tag: noindex"}, "whole", true},
+		"another version":           {visit{head: "<head></head>"}, visit{fields: "ETag: 2"}, string(page.Unmodified), false},
+		"without a version":         {visit{head: "<head></head>"}, visit{fields: "X: y"}, string(page.Unmodified), false},
+		"a head that is not known":  {visit{head: "no markup"}, visit{}, string(page.Unmodified), false},
+		"a long page":               {visit{head: "<head><meta name=robots content='" + strings.Repeat("x", maxHeld) + "'></head>"}, visit{}, string(page.Unmodified), false},
+	} {
+		var j Judge
+		for i, v := range []visit{c.first, c.second} {
+			v.status = []int{http.StatusOK, http.StatusNotModified}[i]
+			if v.agents == "" {
+				v.agents = "ExampleBot/1"
+			}
+			if v.fields == "" {
+				v.fields = "ETag: 1"
+			}
+			got := v.answer(t, &j)
+			if i == 0 {
+				continue
+			}
+			if _, refused := got.Refuses(purposes...); refused != c.refused || got.Page != c.page {
+				t.Errorf("%s: refused %v, page %q; want %v, %q: %+v", name, refused, got.Page, c.refused, c.page, got.Statements)
+			}
+		}
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/notify"
 	"heed/internal/reach"
 	"heed/internal/room"
 	"heed/internal/route"
@@ -40,6 +41,7 @@ type daemon struct {
 	reach        *reach.Tracker
 	shared       proxy.Config // of the shared proxy; each run changes a copy
 	background   bool
+	manager      *notify.Manager // nil: no service manager started heed
 	now          func() time.Time
 	since        time.Time
 

@@ -219,6 +219,7 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	o.Self, o.Memory, o.FetchLimits = &upstream.Addrs{}, route.PolicyMemory(env.cfg), &cache.FetchLimits{}
 	d.state, d.environ, d.now, d.since = env.state, a.Environ, a.Now, a.Now()
 	d.tally, d.busy, d.reach = &audit.Tally{}, &busy.Counter{}, &reach.Tracker{}
+	d.openManager()
 	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 3), map[string]*runSession{}
 	o.ProxyUsed, o.IdleConns = d.reach.ProxyUsed, config.IdleSiteConnections(openFiles())
 	d.shared = proxy.Config{
@@ -278,6 +279,7 @@ func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) 
 	} else {
 		d.greet(a)
 	}
+	defer d.supervise()()
 	select {
 	case <-signals:
 	case <-d.stopping:
@@ -286,7 +288,9 @@ func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) 
 	if err != nil {
 		return fmt.Errorf("heed must stop: %w", err)
 	}
-	farewell := fmt.Sprintf("heed: stopping; open exchanges have %v to end, a second signal ends them immediately", d.current.Load().cfg.Drain)
+	drain := d.current.Load().cfg.Drain
+	d.stoppingWithin(drain)
+	farewell := fmt.Sprintf("heed: stopping; open exchanges have %v to end, a second signal ends them immediately", drain)
 	go fmt.Fprintln(a.Stderr, farewell) // a reader that is blocked does not delay the end
 	return d.drain(signals, socket)
 }

@@ -141,8 +141,10 @@ func rulesForRun(rules *acl.Rules, overrides acl.Run) *acl.Rules {
 func (d *daemon) reload() (*control.ReloadReply, error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
+	d.manager.Reloading()
 	done, err := d.reloadLocked()
 	d.metrics.Reloaded(d.now(), err)
+	d.reloaded(err)
 	if err != nil {
 		d.log.Error("the settings were not reloaded; the previous ones stay in effect", "config", control.ShortHash(d.current.Load().cfg.Hash()), "error", err)
 		return nil, err

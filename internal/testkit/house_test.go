@@ -27,7 +27,7 @@ var arrows = map[string][]string{
 	"heed/internal/figures":            {"heed/internal/reason"},
 	"heed/internal/why":                {"heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/check", "heed/internal/console", "heed/internal/control", "heed/internal/pageurl", "heed/internal/signal", "heed/rules"},
 	"heed/internal/clientenv":          {"heed/internal/ca", "heed/internal/safetext"},
-	"heed/internal/daemon":             {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/admin", "heed/internal/admin/dashboard", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/memory", "heed/internal/metrics", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/process", "heed/internal/reach", "heed/internal/redirect", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/internal/sealed", "heed/internal/signal", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
+	"heed/internal/daemon":             {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/admin", "heed/internal/admin/dashboard", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/memory", "heed/internal/metrics", "heed/internal/notify", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/process", "heed/internal/reach", "heed/internal/redirect", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/internal/sealed", "heed/internal/signal", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/internal/auditcmd":           {"heed/internal/audit", "heed/internal/audit/compare", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/safetext", "heed/internal/signal", "heed/internal/why", "heed/rules"},
 	"heed/internal/studycmd":           {"heed/internal/access", "heed/internal/accesslog", "heed/internal/audit", "heed/internal/parquetfile", "heed/internal/study"},
 	"heed/internal/study":              {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/measure", "heed/internal/safetext", "heed/rules"},
@@ -71,6 +71,7 @@ var arrows = map[string][]string{
 	"heed/internal/memo":               {},
 	"heed/internal/metrics":            {"heed/internal/audit", "heed/internal/reason", "heed/rules"},
 	"heed/internal/memory":             {},
+	"heed/internal/notify":             {},
 	"heed/internal/process":            {},
 	"heed/internal/retryafter":         {},
 	"heed/internal/admin":              {"heed/proxy/headers"},
@@ -105,6 +106,7 @@ var rooms = []string{
 // homes are the folders that outside packages live in, one each.
 var homes = map[string]string{
 	"github.com/elazarl/goproxy":          "heed/proxy",
+	"github.com/coreos/go-systemd":        "heed/internal/notify",
 	"github.com/dunglas/httpsfv":          "heed/internal/structured",
 	"github.com/patrickmn/go-cache":       "heed/cache",
 	"github.com/andybalholm/brotli":       "heed/internal/coding",

@@ -1,0 +1,166 @@
+//go:build unix
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"heed/internal/testkit"
+)
+
+// manager is the socket of a service manager.
+type manager struct {
+	*testing.T
+	conn *net.UnixConn
+	path string
+}
+
+func newManager(t *testing.T) *manager {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "heed-manager-") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &manager{t, conn, path}
+}
+
+// await returns the lines of the next message that begins with first; signs of life
+// before it are passed over.
+func (m *manager) await(first string) map[string]string {
+	m.Helper()
+	m.conn.SetReadDeadline(time.Now().Add(testkit.Patience))
+	for buffer := make([]byte, 4096); ; {
+		n, err := m.conn.Read(buffer)
+		if err != nil {
+			m.Fatalf("no message %s: %v", first, err)
+		}
+		text := string(buffer[:n])
+		switch begin, _, _ := strings.Cut(text, "\n"); begin {
+		case first:
+			all := map[string]string{}
+			for line := range strings.SplitSeq(text, "\n") {
+				name, value, _ := strings.Cut(line, "=")
+				all[name] = value
+			}
+			return all
+		case "WATCHDOG=1":
+		default:
+			m.Fatalf("the message is %q, want %s", text, first)
+		}
+	}
+}
+
+func (m *manager) expect(message map[string]string, name, part string) {
+	m.Helper()
+	if !strings.Contains(message[name], part) || message[name] == "" {
+		m.Errorf("%s is %q, want %q in it", name, message[name], part)
+	}
+}
+
+// systemctl start, reload, a reload of settings that are wrong, and stop.
+func TestHeed_ReportsItsLifeToTheServiceManager(t *testing.T) {
+	m := newManager(t)
+	heed := testkit.Start(t, testkit.Options{
+		Config: testkit.AnyPort + "drain = \"7s\"\n",
+		Env:    []string{"NOTIFY_SOCKET=" + m.path, "WATCHDOG_USEC=200000"},
+	})
+	m.expect(m.await("READY=1"), "STATUS", "listening on "+heed.Addr)
+	m.await("WATCHDOG=1")
+	m.await("WATCHDOG=1")
+
+	heed.Signal(syscall.SIGHUP)
+	m.expect(m.await("RELOADING=1"), "MONOTONIC_USEC", "")
+	m.expect(m.await("READY=1"), "STATUS", heed.Addr)
+
+	testkit.Write(t, heed.File, testkit.AnyPort+"drain = 7\n")
+	heed.Signal(syscall.SIGHUP)
+	m.await("RELOADING=1")
+	m.expect(m.await("READY=1"), "STATUS", "the settings were not reloaded: "+heed.File)
+
+	heed.Signal(syscall.SIGTERM)
+	stopping := m.await("STOPPING=1")
+	m.expect(stopping, "STATUS", "7s")
+	if within, err := time.ParseDuration(stopping["EXTEND_TIMEOUT_USEC"] + "us"); err != nil || within < 7*time.Second+stopSlack {
+		t.Errorf("heed asks for %q to stop: %v", stopping["EXTEND_TIMEOUT_USEC"], err)
+	}
+	if status := heed.Exit(); status != 0 {
+		t.Errorf("the exit status is %d", status)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	open := func(serve func(net.Conn)) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		if serve != nil {
+			go func() {
+				for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+					serve(c)
+				}
+			}()
+		}
+		return l.Addr().String()
+	}
+	closed := open(nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	for _, c := range []struct {
+		name, addr string
+		alive      bool
+	}{
+		{"a listener that does not accept connections", closed, false},
+		{"no listener", l.Addr().String(), false},
+		{"a listener that closes connections at its limit", open(func(c net.Conn) { c.Close() }), true},
+		{"a listener that answers", testkit.Start(t, testkit.Options{}).Addr, true},
+	} {
+		within := testkit.Patience
+		if c.addr == closed {
+			within = 50 * time.Millisecond
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		if err := answers(ctx, c.addr); (err == nil) != c.alive {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		cancel()
+	}
+}
+
+// A heed that hangs gives no signs of life, and the log has the reason.
+func TestHeed_ThatHangsGivesNoSignOfLife(t *testing.T) {
+	hangs, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	d := &daemon{stopping: make(chan struct{}), listeners: []*sharedListener{{Listener: hangs}}}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := d.alive(ctx); !errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(err.Error(), hangs.Addr().String()) {
+		t.Errorf("alive: %v", err)
+	}
+	close(d.stopping)
+	if err := d.alive(ctx); err != nil {
+		t.Errorf("alive, while it stops: %v", err)
+	}
+}

@@ -310,6 +310,31 @@ func TestUse_PagesAreDeliveredAsTheyAre(t *testing.T) {
 	}
 }
 
+// A redirect is followed and an error is shown, whatever their headers state: where the
+// redirect leads is judged anew.
+func TestUse_ARedirectIsNotAPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Robots-Tag", "noindex")
+		switch r.URL.Path {
+		case "/old":
+			http.Redirect(w, r, "/new", http.StatusMovedPermanently)
+		case "/gone":
+			w.WriteHeader(http.StatusGone)
+		}
+	})
+	s.robots = "User-agent: *\nDisallow: /private\n"
+	r := newRigBefore(t, s, purposeOf(signal.PurposeSearch))
+	for path, want := range map[string]int{"/old": http.StatusMovedPermanently, "/gone": http.StatusGone, "/new": http.StatusForbidden} {
+		if got := r.ask(plain, question{path: path}); got.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, got.StatusCode, want)
+		}
+		if e := r.records.target(t, path); !strings.Contains(e.Outcome.Signals, "noindex") {
+			t.Errorf("%s: recorded %q", path, e.Outcome.Signals)
+		}
+	}
+}
+
 // A 304 confirms the page that was judged.
 func TestUse_AConfirmedPageKeepsItsVerdict(t *testing.T) {
 	t.Parallel()

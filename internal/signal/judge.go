@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"heed/internal/signal/page"
@@ -31,6 +32,7 @@ type Input struct {
 	// for counts as met then. Often empty.
 	Reference string
 	Header    http.Header // of the answer; nil before there is one
+	Status    int         // of the answer; 0: any with which a page is sent or confirmed
 	Page      *page.Head  // nil when it was not looked at
 }
 
@@ -73,8 +75,12 @@ func (j *judge) collect() {
 	for _, s := range in.TDMRep.statements(in.Target) {
 		j.add(s)
 	}
-	if in.Header != nil {
+	switch {
+	case in.Header == nil:
+	case in.Status == 0 || in.Status/100 == 2 || in.Status == http.StatusNotModified:
 		j.header(in.Header)
+	default:
+		j.aside(in.Header)
 	}
 	if in.Page != nil {
 		j.head(in.Page)
@@ -120,6 +126,18 @@ type judge struct {
 	read map[string]bool // licences whose statements are collected
 
 	declares []string // the licences that are declared
+}
+
+// aside adds the statements of the header of an answer without the page, such as a redirect
+// or an error: they say nothing of the page.
+func (j *judge) aside(h http.Header) {
+	from, declares := len(j.all), len(j.declares)
+	j.header(h)
+	j.declares = j.declares[:declares]
+	for i := from; i < len(j.all); i++ {
+		s := &j.all[i]
+		s.Says, s.Demand, s.Fault, s.Note = nil, "", "", "recorded only: status "+strconv.Itoa(j.in.Status)+" comes without the page"
+	}
 }
 
 func (j *judge) add(s Statement) { j.all = append(j.all, s) }

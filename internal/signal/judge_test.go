@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -95,6 +96,34 @@ func TestPurposes_WhatRefusesThem(t *testing.T) {
 			t.Errorf("%s%v%s%s%s refuses %q, want %q", c.robots, c.header, c.head, c.tdmrep, c.licence, got, c.refuses)
 		}
 		checkVerdict(t, v)
+	}
+}
+
+// What the header of a redirect or an error states is recorded and refuses nothing: the page
+// does not come with it.
+func TestVerdict_AnAnswerWithoutThePageStatesNothingOfIt(t *testing.T) {
+	t.Parallel()
+	q := request{
+		licence: `<rsl><content url="/"><license><prohibits>all</prohibits></license></content></rsl>`,
+		header: []string{"X-Robots-Tag: noindex, noarchive", "tdm-reservation: 1", "Content-Usage: all=n", "X-Robots-Tag: unavailable_after: soon",
+			`Link: </license.xml>; rel="license"; type="application/rsl+xml"`},
+	}
+	for status, want := range map[int]bool{0: true, 200: true, 203: true, 206: true, 304: true, 301: false, 307: false, 404: false, 410: false, 500: false} {
+		for _, profile := range []rules.Profile{rules.Standard, rules.REP1994, rules.Strict} {
+			q.profile = profile
+			in := q.input(t)
+			in.Status = status
+			v := signal.Judge(in)
+			for _, p := range signal.Purposes() {
+				if _, refused := v.Refuses(p); refused != want {
+					t.Errorf("%d under %s: %s is refused: %v", status, profile, p, refused)
+				}
+			}
+			if len(v.Statements) < 5 || !want && (len(signal.Declared(in)) > 0 || v.LacksLicence() || !strings.Contains(v.Statements[0].Note, strconv.Itoa(status))) {
+				t.Errorf("%d: recorded are %+v", status, v.Statements)
+			}
+			checkVerdict(t, v)
+		}
 	}
 }
 

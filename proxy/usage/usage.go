@@ -156,14 +156,14 @@ func (j *Judge) Answer(ctx context.Context, q *Request, r *http.Request, resp *h
 	if !stated && (head == nil || head.Why == page.NoPage || head.Why == page.NoBody) {
 		return nil
 	}
-	v := q.stated(ctx, version{resp.Header, head})
+	v := q.stated(ctx, version{resp.StatusCode, resp.Header, head})
 	switch {
 	case head != nil && head.Why == page.Unmodified:
 		if kept, ok := j.confirmed(q, r, resp.Header); ok {
 			v = signal.Combine(v, q.stated(ctx, kept))
 		}
 	case head != nil && head.Why == page.Whole:
-		j.remember(q, version{resp.Header, head})
+		j.remember(q, version{resp.StatusCode, resp.Header, head})
 	case head == nil && len(v.Statements) == 0:
 		return nil
 	}
@@ -175,7 +175,7 @@ func (q *Request) stated(ctx context.Context, page version) *signal.Verdict {
 	needs := signal.Needs{Licences: signal.NeedsOf(q.Purposes...).Licences}
 	return q.judge(ctx, needs, func(agent *rules.Agent) signal.Input {
 		in := q.input(agent)
-		in.Header, in.Page = page.header, page.head
+		in.Header, in.Status, in.Page = page.header, page.status, page.head
 		return in
 	})
 }
@@ -202,6 +202,7 @@ func (q *Request) names() (all []string) {
 
 // version is what a version of a page states about its use.
 type version struct {
+	status int
 	header http.Header
 	head   *page.Head // nil: it was not looked at
 }

@@ -49,7 +49,7 @@ func (f *recordFiles) paths(a *console.App) ([]string, error) {
 	}
 	path := cfg.Audit.File
 	if path == "" {
-		dir, err := state.Dir()
+		dir, err := state.Find(a.Stderr)
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +59,7 @@ func (f *recordFiles) paths(a *console.App) ([]string, error) {
 		}
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no record at %s\nName the file (see --help), or its settings with --config", path)
+		return nil, fmt.Errorf("there is no record at %s\nName the file (see --help), or its settings with --config%s", path, state.ServiceAdvice(filepath.Dir(path)))
 	}
 	return []string{path}, nil
 }

@@ -115,8 +115,8 @@ func readRobots(a *console.App, path string) (text string, err error) {
 
 // heedHere returns a client for the heed that serves this user's state
 // directory; nil when none runs or it belongs to another user.
-func heedHere(ctx context.Context) (*control.Client, error) {
-	stateDir, ok := state.Own()
+func heedHere(ctx context.Context, a *console.App) (*control.Client, error) {
+	stateDir, ok := state.Own(a.Stderr)
 	if !ok {
 		return nil, nil
 	}
@@ -137,7 +137,7 @@ type judgeFunc func(ctx context.Context, agent, address string) (*control.Judgem
 // and stored files, or in this process when none runs or the flags require it.
 func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
 	if c.Robots == "" && !c.Chosen(a) && !c.Local && !c.Fresh && c.Purpose == "" {
-		client, err := heedHere(context.Background())
+		client, err := heedHere(context.Background(), a)
 		if err != nil {
 			return nil, err
 		}

@@ -87,6 +87,9 @@ func (c *EnvCmd) endpoint(a *console.App) (*endpoint, error) {
 	if foreign, err := state.Foreign(); foreign != "" || err != nil {
 		return &endpoint{addr: cfg.Listen.First(), remarks: []string{fetchAdvice(cfg.Listen.First(), "the files in "+foreign+" cannot be read by this user")}}, err
 	}
+	if service := state.Service(); service != "" && heedAt(cfg.Listen.First()) {
+		return &endpoint{addr: nearby(cfg.Listen.First()), remarks: []string{fetchAdvice(cfg.Listen.First(), "the heed at "+cfg.Listen.First()+" is that of another user")}}, nil
+	}
 	stateDir, err := state.Dir()
 	if err != nil {
 		return nil, err

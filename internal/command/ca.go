@@ -32,7 +32,7 @@ func openAuthority(a *console.App, flags *config.FileFlags) (*ca.Authority, erro
 	}
 	stateDir := ""
 	if cfg.HTTPS.CACert == "" {
-		if stateDir, err = state.Dir(); err != nil {
+		if stateDir, err = state.Find(a.Stderr); err != nil {
 			return nil, err
 		}
 	}
@@ -137,7 +137,7 @@ func (c *CARenewCmd) Run(a *console.App) error {
 	if cfg.HTTPS.CACert != "" {
 		return errors.New("the CA that https.ca_cert names is not heed's to renew\nPut a new certificate and key in the place of " + cfg.HTTPS.CACert + " and " + cfg.HTTPS.CAKey)
 	}
-	stateDir, err := state.Dir()
+	stateDir, err := state.Find(a.Stderr)
 	if err != nil {
 		return err
 	}

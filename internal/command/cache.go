@@ -44,7 +44,7 @@ func (c *cacheFlags) with(a *console.App, do func(control.CacheAPI) error) error
 	if c.Config != "" || c.NoConfig {
 		return errors.New("--config and --no-config are for --fleet: the running heed has its own settings\nAdd --fleet, or leave them out")
 	}
-	client, err := runningHeed("; or see what the fleet shares with --fleet")
+	client, err := runningHeed(a, "; or see what the fleet shares with --fleet")
 	if err != nil {
 		return err
 	}

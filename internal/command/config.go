@@ -227,18 +227,18 @@ const reloadTimeout = time.Minute
 
 // Run makes the running heed reload and prints the result.
 func (c *ReloadCmd) Run(a *console.App) error {
-	state, err := state.Dir()
+	dir, err := state.Find(a.Stderr)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
 	defer cancel()
-	done, err := control.NewClient(state).Reload(ctx)
+	done, err := control.NewClient(dir).Reload(ctx)
 	if err != nil {
 		refused := (*control.Refusal)(nil)
 		switch {
 		case errors.Is(err, control.ErrNotRunning):
-			err = fmt.Errorf("heed is not running in %s\nIt reads its settings when it is started with `heed serve`", state)
+			err = fmt.Errorf("heed is not running in %s\nIt reads its settings when it is started with `heed serve`%s", dir, state.ServiceAdvice(dir))
 		case errors.As(err, &refused):
 			err = fmt.Errorf("%s\nThe running heed stays with the settings it has", refused.Message)
 		}

@@ -160,7 +160,7 @@ func (c *ModeCmd) Run(a *console.App) error {
 	} else if flagged {
 		return errors.New("--for, --reason, --client and --host are for observe mode\nWrite: heed mode observe --for 2h --reason TEXT")
 	}
-	client, err := runningHeed("")
+	client, err := runningHeed(a, "")
 	if err != nil {
 		return err
 	}
@@ -212,17 +212,17 @@ func missing(command string, flags ...error) error {
 
 // runningHeed returns a client for the heed of the state directory. hint ends the error when
 // none runs.
-func runningHeed(hint string) (*control.Client, error) {
-	state, err := state.Dir()
+func runningHeed(a *console.App, hint string) (*control.Client, error) {
+	dir, err := state.Find(a.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := control.ReadStatus(context.Background(), state); errors.Is(err, control.ErrNotRunning) {
-		return nil, fmt.Errorf("heed is not running in %s\nStart it with `heed serve`%s", state, hint)
+	if _, err := control.ReadStatus(context.Background(), dir); errors.Is(err, control.ErrNotRunning) {
+		return nil, fmt.Errorf("heed is not running in %s\nStart it with `heed serve`%s%s", dir, hint, state.ServiceAdvice(dir))
 	} else if err != nil {
 		return nil, err
 	}
-	return control.NewClient(state), nil
+	return control.NewClient(dir), nil
 }
 
 // except makes the running heed add the exception or block q, for the time that lasting
@@ -244,7 +244,7 @@ func grant[T any](a *console.App, path string, q *control.GrantRequest, asJSON b
 	if err := control.CheckReason(q.Reason); err != nil {
 		return err
 	}
-	client, err := runningHeed("")
+	client, err := runningHeed(a, "")
 	if err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func endException(a *console.App, id, pattern string, block bool) error {
 	if pattern != "" {
 		return fmt.Errorf("--end ends the %s with an ID, a pattern begins a new one\nLeave one of them out", kind)
 	}
-	client, err := runningHeed("")
+	client, err := runningHeed(a, "")
 	if err != nil {
 		return err
 	}
@@ -290,7 +290,7 @@ func endException(a *console.App, id, pattern string, block bool) error {
 
 // listExceptions prints the exceptions that were granted, or the blocks.
 func listExceptions(a *console.App, blocks, asJSON bool, none string) error {
-	client, err := runningHeed("")
+	client, err := runningHeed(a, "")
 	if err != nil {
 		return err
 	}

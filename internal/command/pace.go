@@ -42,7 +42,7 @@ query, since when it waits, and when it is expected to start.
 
 // Run asks the running heed.
 func (c *PaceListCmd) Run(a *console.App) error {
-	client, err := runningHeed("")
+	client, err := runningHeed(a, "")
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (c *PaceReleaseCmd) Run(a *console.App) error {
 	if strings.TrimSpace(c.Host) == "" {
 		return errors.New("which host?\nWrite: heed pace release example.org")
 	}
-	client, err := runningHeed("")
+	client, err := runningHeed(a, "")
 	if err != nil {
 		return err
 	}

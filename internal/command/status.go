@@ -22,6 +22,7 @@ import (
 // StatusCmd is `heed status`: prints the health of the running heed.
 type StatusCmd struct {
 	Quiet bool `short:"q" help:"Print nothing; only set the exit status."`
+	Ready bool `help:"Exit with 0 whenever heed serves requests, as /readyz."`
 	JSON  bool `name:"json" help:"Print the status as JSON."`
 }
 
@@ -32,25 +33,34 @@ stopping, when its log or its record cannot be written, when its CA expires with
 30 days, when the fleet's store is unreachable, when policies cannot be saved, when
 the upstream proxy cannot be reached or refuses heed's credentials, or when more than
 half of the sites requested in the last ten minutes failed, of five at least. A single
-site that fails is listed and does not change the status.
+site that fails is listed and does not change the status. With --ready, only what makes
+heed refuse every request, or not run, sets the exit status.
 
   heed status --quiet || echo "heed needs attention"`
 }
 
 // Run prints the status of the running heed.
 func (c *StatusCmd) Run(a *console.App) error {
-	state, err := state.Dir()
+	say := a.Stderr
+	if c.Quiet {
+		say = io.Discard
+	}
+	dir, err := state.Find(say)
 	if err != nil {
 		return err
 	}
-	s, err := control.ReadStatus(context.Background(), state)
+	s, err := control.ReadStatus(context.Background(), dir)
 	if err != nil {
 		if errors.Is(err, control.ErrNotRunning) {
-			err = fmt.Errorf("heed is not running in %s\nStart it with `heed serve`", state)
+			err = fmt.Errorf("heed is not running in %s\nStart it with `heed serve`%s", dir, state.ServiceAdvice(dir))
 		}
 		return c.printNone(a, err)
 	}
 	unwell := append(s.NotReady(), s.Unwell()...)
+	no := len(unwell) > 0
+	if c.Ready {
+		no = len(s.NotReady()) > 0
+	}
 	switch {
 	case c.Quiet:
 	case c.JSON:
@@ -69,7 +79,7 @@ func (c *StatusCmd) Run(a *console.App) error {
 			fmt.Fprintln(a.Stdout, "not well:", why)
 		}
 	}
-	if err == nil && len(unwell) > 0 {
+	if err == nil && no {
 		return console.Exit(console.ExitNo)
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptrace"
@@ -169,7 +170,7 @@ type StoredCopies struct {
 // FindStored returns the policies that this user's heed stored; nil when there is no
 // state directory.
 func FindStored(cfg *config.Config) *StoredCopies {
-	state, ok := state.Own()
+	state, ok := state.Own(io.Discard)
 	if !ok {
 		return nil
 	}

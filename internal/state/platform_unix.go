@@ -5,6 +5,7 @@ package state
 import (
 	"errors"
 	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,15 @@ func flock(f *os.File, how int) error {
 			return err
 		}
 	}
+}
+
+// ownerOf returns the number of the user that a file belongs to.
+func ownerOf(info os.FileInfo) (uid string, ok bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", false
+	}
+	return strconv.FormatUint(uint64(stat.Uid), 10), true
 }
 
 // OwnedByUs reports whether the file belongs to the user heed runs as.

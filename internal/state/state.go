@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +18,8 @@ import (
 
 // Dir returns the directory that holds what heed keeps between runs (the
 // CA, the control socket), making it with mode 0700 if there is none:
-// $HEED_STATE, otherwise the platform's default. It is an error when the directory
+// $HEED_STATE, otherwise the platform's default. Commands that start a heed use it; those
+// about an existing one use Find. It is an error when the directory
 // belongs to another user or others may write to it.
 func Dir() (string, error) {
 	dir, err := statePath(os.Getenv, os.UserHomeDir, runtime.GOOS)
@@ -78,11 +80,16 @@ func checkWritable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Own returns this user's state directory, without making it; ok is false when its
-// path is not known or it belongs to another user.
-func Own() (path string, ok bool) {
+// Own returns this user's state directory, or that of the service as Find does, without
+// making it; ok is false when its path is not known or this user may not read it. The use
+// of the service's is written to say.
+func Own(say io.Writer) (path string, ok bool) {
 	if foreign, err := Foreign(); foreign != "" || err != nil {
 		return "", false
+	}
+	if service, err := thisSearch().serviceDir(); service != "" && err == nil {
+		announce(say, service)
+		return service, true
 	}
 	path, err := statePath(os.Getenv, os.UserHomeDir, runtime.GOOS)
 	return path, err == nil

@@ -97,7 +97,7 @@ func dispatch(a *console.App, args []string) int {
 		kong.Name("heed"), kong.Description(description),
 		kong.Writers(a.Stdout, a.Stderr),
 		kong.Exit(func(code int) { left = code }),
-		kong.Vars{"version": console.Version()},
+		kong.Vars{"version": console.Build()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoAppDescFormat: true}),
 	)
 	if err != nil {

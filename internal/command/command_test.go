@@ -65,7 +65,7 @@ func TestEveryVerbHelpsWithAnExample(t *testing.T) {
 			t.Errorf("heed %s --help has no example:\n%s", verb, s.out)
 		}
 	}
-	if s := heed(t, "", "--version"); s.status != 0 || s.out != console.Version()+"\n" {
+	if s := heed(t, "", "--version"); s.status != 0 || s.out != console.Build()+"\n" {
 		t.Errorf("--version: %+v", s)
 	}
 }

@@ -3,6 +3,9 @@ package console
 import (
 	"bytes"
 	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"testing"
 )
 
@@ -11,5 +14,20 @@ func TestHeed_ErrorsWithAStatusSayNothingMore(t *testing.T) {
 	a := &App{Stderr: &errs, Stdout: io.Discard}
 	if got := a.Fail(Exit(7)); got != 7 || errs.Len() != 0 {
 		t.Errorf("status %d, stderr %q", got, errs.String())
+	}
+}
+
+func TestBuild_NamesVersionCommitAndGo(t *testing.T) {
+	if got := Build(); !strings.HasPrefix(got, "heed "+Version()+" (") || !strings.HasSuffix(got, runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH+")") {
+		t.Errorf("Build() = %q", got)
+	}
+	for want, settings := range map[string][]debug.BuildSetting{
+		"":                                   {{Key: "vcs.modified", Value: "true"}},
+		"commit 0123456789ab, ":              {{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "false"}},
+		"commit 0123456789ab with changes, ": {{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}},
+	} {
+		if got := commitOf(settings); got != want {
+			t.Errorf("commitOf(%v) = %q, want %q", settings, got, want)
+		}
 	}
 }

@@ -84,6 +84,9 @@ find_missing() {
 	lacks npm have npm
 	lacks chromium have chromium
 	lacks sqlite3 have sqlite3
+	lacks systemd have systemd-analyze # for the unit of the packages
+	lacks mandoc have mandoc
+	lacks zsh have zsh
 	lacks php-cli have php
 	lacks php-curl php -r 'exit(function_exists("curl_init") ? 0 : 1);'
 	lacks aria2 have aria2c

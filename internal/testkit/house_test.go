@@ -70,6 +70,7 @@ var arrows = map[string][]string{
 	"heed/internal/journal":            {},
 	"heed/internal/memo":               {},
 	"heed/internal/metrics":            {"heed/internal/audit", "heed/internal/reason", "heed/rules"},
+	"heed/internal/dist":               {"heed/internal/command", "heed/internal/manual"},
 	"heed/internal/memory":             {},
 	"heed/internal/notify":             {},
 	"heed/internal/process":            {},

@@ -1,0 +1,80 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"heed/internal/console"
+)
+
+// Verb is a command of the grammar, for documents and completions that are made from it.
+type Verb struct {
+	Path   []string // the words of the command, "audit", "report"; empty: heed without a command
+	Help   string   // one sentence
+	Detail string   // what --help prints at the end; paragraphs, and examples indented by two spaces
+	Flags  []Flag   // without those that are hidden, and without those of the commands above
+	Args   []string // as a synopsis writes them: "URL ...", "[FILE ...]"
+	Verbs  []*Verb
+}
+
+// Flag is a flag of a Verb.
+type Flag struct {
+	Name    string // without the dashes
+	Short   string // one letter; empty: none
+	Value   string // what a synopsis writes for its value: "FILE"; empty: it has none
+	Help    string
+	Choices []string // the values that it can have; nil: any
+	Env     []string // variables of the environment that replace it
+}
+
+// Outline returns the grammar of the command line. The commands are in the order in which
+// `heed --help` lists them.
+func Outline() (*Verb, error) {
+	parser, err := kong.New(new(grammar), kong.Name("heed"), kong.Description(description), kong.Vars{"version": console.Version()})
+	if err != nil {
+		return nil, err
+	}
+	top := outlineOf(parser.Model.Node, nil)
+	top.Detail = parser.Model.Help
+	return top, nil
+}
+
+func outlineOf(node *kong.Node, path []string) *Verb {
+	v := &Verb{Path: path, Help: node.Help, Detail: node.Detail}
+	for _, f := range node.Flags {
+		if !f.Hidden {
+			v.Flags = append(v.Flags, flagOf(f))
+		}
+	}
+	for _, arg := range node.Positional {
+		v.Args = append(v.Args, arg.Summary())
+	}
+	for _, child := range node.Children {
+		if !child.Hidden && child.Type == kong.CommandNode {
+			v.Verbs = append(v.Verbs, outlineOf(child, append(slices.Clone(path), child.Name)))
+		}
+	}
+	return v
+}
+
+// flagOf returns a flag. A placeholder of lower-case words, as sh|fish, lists its values.
+func flagOf(f *kong.Flag) Flag {
+	flag := Flag{Name: f.Name, Help: f.Help, Env: f.Envs}
+	if f.Short != 0 {
+		flag.Short = string(f.Short)
+	}
+	if f.IsBool() || f.IsCounter() {
+		return flag
+	}
+	if flag.Value = f.PlaceHolder; flag.Value == "" {
+		flag.Value = strings.ToUpper(f.Name)
+	}
+	if f.Enum != "" {
+		flag.Choices = slices.DeleteFunc(f.EnumSlice(), func(v string) bool { return v == "" })
+	} else if strings.ToLower(flag.Value) == flag.Value {
+		flag.Choices = strings.Split(flag.Value, "|")
+	}
+	return flag
+}

@@ -1,0 +1,82 @@
+package command
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// The outline has each command with each flag that its --help lists.
+func TestOutline_HasEveryCommandAndFlag(t *testing.T) {
+	t.Parallel()
+	top, err := Outline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(path []string) *Verb {
+		v := top
+		for i := range path {
+			at := slices.IndexFunc(v.Verbs, func(c *Verb) bool { return slices.Equal(c.Path, path[:i+1]) })
+			if at < 0 {
+				return nil
+			}
+			v = v.Verbs[at]
+		}
+		return v
+	}
+	for _, leaf := range model(t).Leaves(true) {
+		path := strings.Fields(strings.TrimPrefix(leaf.Path(), "heed "))
+		v := find(path)
+		if v == nil {
+			t.Errorf("the outline has no %q", path)
+			continue
+		}
+		var want, got []string
+		for _, f := range leaf.Flags {
+			if !f.Hidden {
+				want = append(want, f.Name)
+			}
+		}
+		for _, f := range v.Flags {
+			got = append(got, f.Name)
+		}
+		if v.Help != leaf.Help || !slices.Equal(got, want) || len(v.Args) != len(leaf.Positional) {
+			t.Errorf("%q: the outline is %+v", path, v)
+		}
+	}
+	if !slices.ContainsFunc(top.Flags, func(f Flag) bool { return f.Name == "version" && f.Value == "" }) || !strings.Contains(top.Detail, "robots.txt") {
+		t.Errorf("without a command, the outline is %+v", top)
+	}
+}
+
+func TestFlagOf(t *testing.T) {
+	t.Parallel()
+	var g struct {
+		Config string `short:"c" env:"A,B" placeholder:"FILE" help:"h"`
+		Shell  string `placeholder:"sh|fish" help:"h"`
+		By     string `enum:"x,y," default:"" placeholder:"WAY" help:"h"`
+		JSON   bool   `name:"json" help:"h"`
+	}
+	parser, err := kong.New(&g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]Flag{}
+	for _, f := range parser.Model.Flags {
+		all[f.Name] = flagOf(f)
+	}
+	if f := all["config"]; f.Short != "c" || f.Value != "FILE" || f.Choices != nil || !slices.Equal(f.Env, []string{"A", "B"}) {
+		t.Errorf("config: %+v", f)
+	}
+	if f := all["shell"]; !slices.Equal(f.Choices, []string{"sh", "fish"}) {
+		t.Errorf("shell: %+v", f)
+	}
+	if f := all["by"]; !slices.Equal(f.Choices, []string{"x", "y"}) {
+		t.Errorf("by: %+v", f)
+	}
+	if f := all["json"]; f.Value != "" || f.Choices != nil {
+		t.Errorf("json: %+v", f)
+	}
+}

@@ -80,6 +80,7 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	if s.config.Metrics != nil {
 		mux.Handle("GET "+pathMetrics, s.config.Metrics)
+		mux.Handle("GET "+pathMetrics+"/", s.config.Metrics)
 	}
 	mux.HandleFunc(pathPprof, s.profile)
 	if s.config.Dashboard != nil {
@@ -93,7 +94,7 @@ func (s *Server) routes() http.Handler {
 // index lists the paths.
 func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, "heed: the admin listener\n\n/metrics   metrics for Prometheus\n/healthz   whether the process works\n/readyz    whether it serves requests, and what is wrong\n")
+	fmt.Fprint(w, "heed: the admin listener\n\n/metrics   metrics for Prometheus; alert rules: /metrics/alerts.yml; for Grafana: /metrics/grafana.json\n/healthz   whether the process works\n/readyz    whether it serves requests, and what is wrong\n")
 }
 
 // healthy answers that the process works: it can answer.

@@ -36,7 +36,7 @@ type Config struct {
 	Live   func() *Settings // the current settings; it must be fast
 	Health func() Health
 
-	Metrics   http.Handler // of /metrics; nil: there are none
+	Metrics   http.Handler // of /metrics and the paths below it; nil: there are none
 	Dashboard http.Handler // of every path that is not the server's own; nil: a list of paths at "/"
 
 	// ProxyName is the name of this heed in Via. Requests that came through heed are

@@ -8,5 +8,8 @@
 // What is measured elsewhere is either reported to a method (FetchDone, CommitDone) or
 // read when the metrics are requested (Gauges).
 //
+// The folder monitoring has alert rules for Prometheus, with their tests, and a dashboard
+// for Grafana; both are served below /metrics.
+//
 // Outside package: github.com/prometheus/client_golang.
 package metrics

@@ -128,9 +128,15 @@ func (m *Metrics) registerBuild(c Config) {
 	m.registry.MustRegister(build)
 }
 
-// Handler returns the handler of /metrics.
+// Handler returns the handler of /metrics, and of the two files below it that belong to
+// the metrics: /metrics/alerts.yml, alert rules for Prometheus, and /metrics/grafana.json,
+// a dashboard for Grafana.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, EnableOpenMetrics: true})
+	mux := http.NewServeMux()
+	mux.Handle("GET "+pathMetrics, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, EnableOpenMetrics: true}))
+	mux.Handle("GET "+pathAlerts, file("application/yaml", alerts))
+	mux.Handle("GET "+pathGrafana, file("application/json", grafana))
+	return mux
 }
 
 // Decided implements a recorder of decisions. It counts nothing: see the package comment.

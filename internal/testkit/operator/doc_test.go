@@ -104,11 +104,12 @@ func scrape(t *testing.T, h *heed) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
 	config := testkit.Write(t, filepath.Join(dir, "prometheus.yml"), fmt.Sprintf(`
-global: { scrape_interval: 1s }
+global: { scrape_interval: 1s, evaluation_interval: 1s }
+rule_files: [%q]
 scrape_configs:
   - job_name: heed
     static_configs: [{ targets: [%q] }]
-`, h.admin))
+`, filepath.Join(testkit.Root(t), "internal/metrics/monitoring/alerts.yml"), h.admin))
 	p := &prometheus{t, testkit.FreeAddr(t)}
 	cmd := exec.Command(testkit.Program(t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.addr, "--log.level=warn")
 	cmd.Env = []string{"GOMAXPROCS=1"}

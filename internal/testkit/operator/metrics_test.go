@@ -97,6 +97,12 @@ func TestPrometheus_CountsTheRowsOfTheRecord(t *testing.T) {
 	if got := p.query(`heed_policies{state="unreachable"}`); got < float64(n)/2 {
 		t.Errorf("%v origins unreachable", got)
 	}
+	if firing := p.query(`count(ALERTS{alertstate="firing"})`); firing != -1 {
+		t.Errorf("%v alerts of a healthy heed", firing)
+	}
+	testkit.Until(t, "many unreachable sites are noticed", func() bool {
+		return p.query(`ALERTS{alertname="HeedPoliciesUnreachable",alertstate="pending"}`) == 1
+	})
 	_, text := h.read("/metrics")
 	promtool := exec.Command(testkit.Program(t, "promtool"), "check", "metrics")
 	promtool.Stdin = strings.NewReader(text)

@@ -1,16 +1,24 @@
 // Package accesslog reads the access logs of web servers in the order of time.
 //
-// It reads the common and the combined format of Apache and nginx, also with the name of
-// the virtual host first, from files, gzip files and standard input. Lines that are no
-// requests are counted with the reason. Several files are merged by time; lines that are
-// out of order, as those of slow answers are, are put in order within a window.
+// It reads the common and the combined format of Apache and nginx, also with the virtual
+// host first, lines of JSON (Caddy, nginx, Traefik), the W3C extended format (IIS,
+// CloudFront), any pattern of nginx's log_format and Apache's LogFormat, WARC files and
+// records of heed. Files may be compressed by gzip, zstd or bzip2. The format of each file
+// is found from its first lines.
+//
+// Several files are merged by time. A file that is in order, or nearly so, is streamed:
+// it is read once for the order of its lines and once for the requests. Others, and
+// standard input, are sorted, in a temporary file once they exceed a bound of memory.
+//
+// Lines that are no requests are counted by reason with their places. The package starts
+// goroutines only during the first call of Next, to look at several files; a caller that
+// wants to read ahead calls Next in a goroutine of its own.
+//
+// Outside package: github.com/tidwall/gjson, for the values of JSON lines.
 package accesslog
 
 import (
-	"bufio"
-	"compress/flate"
-	"compress/gzip"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -19,11 +27,12 @@ import (
 	"time"
 )
 
-// Request is a line of an access log.
+// Request is a request in an access log. Its strings share memory with those of other
+// requests: those that are kept for long should be cloned.
 type Request struct {
 	Time      time.Time // with the zone of the line
-	Client    string    // address, or the name that the server looked up
-	Host      string    // virtual host; empty: the log has none
+	Client    string    // address, the name that the server looked up, or the hash in a record; empty: not logged
+	Host      string    // virtual host, maybe with a port; empty: the log has none
 	Method    string    // empty: the line has no request
 	Target    string    // as sent, escapes of the log undone
 	Status    int       // 0: not logged
@@ -31,107 +40,277 @@ type Request struct {
 	Referrer  string    // empty: none, or not logged
 	UserAgent string    // empty: none, or not logged
 	Source    string    // name of the file
-	Line      int64     // number of the line in it, from 1
-	// OutOfOrder is set when the time of the line is before that of the line before it.
+	Line      int64     // number of the line in it, from 1; of the record in a WARC file and in a record of heed
+	// OutOfOrder is set when the time of the line is before that of the request before it
+	// in the file.
 	OutOfOrder bool
+
+	source int // index of the file
+}
+
+// before reports whether a is returned before b: by time, then by the order of the files,
+// then by that of the lines.
+func (a *Request) before(b *Request) bool {
+	if c := a.Time.Compare(b.Time); c != 0 {
+		return c < 0
+	}
+	if a.source != b.source {
+		return a.source < b.source
+	}
+	return a.Line < b.Line
 }
 
 const (
-	maxLine     = 1 << 20
-	window      = 1 << 16  // requests of a file that are put in order
-	maxHeld     = 64 << 20 // octets of their lines
-	maxExamples = 5
-	clockStep   = time.Hour
+	maxLine       = 1 << 20 // octets of a line that are read
+	maxWindow     = 1 << 14 // requests of a file that are put in order in memory
+	maxExamples   = 5
+	clockStep     = time.Hour
+	defaultMemory = 128 << 20
 )
 
-// Problem is a number of lines that could not be read, for one reason.
+// Problem is a number of lines that are no requests, for one reason.
 type Problem struct {
 	Reason string
 	Count  int64
 	Lines  []string // the first of them, as FILE:LINE
 }
 
+// File describes a log.
+type File struct {
+	Name     string
+	Format   string // such as "combined" and "JSON lines"; empty: not read yet
+	Lines    int64
+	Requests int64
+	Sorted   bool // it was not in order and was sorted, or it cannot be read twice
+}
+
 // Counts is what was read so far.
 type Counts struct {
-	Lines      int64
+	Lines      int64 // without comments; records of WARC files and of heed count as lines
 	Unparsed   int64
-	Cut        int64 // lines longer than 1 MiB, read up to that
+	Comments   int64 // directives of the W3C format, and records that are no requests by their kind
+	Cut        int64 // lines longer than 1 MiB, of which the rest was not read
 	OutOfOrder int64
 	Steps      int64 // lines more than an hour before the line before
 	Problems   []Problem
-	Truncated  []string // compressed files that end early
+	Truncated  []string // files that end early or are damaged; what is before that was read
+	Files      []File
 }
 
-// Reader reads requests. It is not safe for concurrent use but for Progress.
+// Options names the logs and how they are read.
+type Options struct {
+	Files []string  // the name - is standard input
+	Stdin io.Reader // nil: os.Stdin
+	// Format is the pattern of the lines, as nginx's log_format or Apache's LogFormat has
+	// it, or one of the names common, combined, vhost_combined, json and w3c. Empty: it is
+	// found from the first lines. WARC files and records of heed are always recognised.
+	Format string
+	// TempDir is the directory of the file for sorting; empty: that of os.TempDir.
+	TempDir string
+	// Memory bounds in octets the requests that are sorted in memory; 0: 128 MiB.
+	Memory int64
+}
+
+// Reader reads requests. Only Progress and Stop may be called while Next runs.
 type Reader struct {
-	sources []*source
-	counts  Counts
-	done    atomic.Int64
-	all     int64
+	options  Options
+	custom   parser // of Options.Format; nil: found from the first lines
+	sources  []*source
+	prepared bool
+	pending  []*source      // not open yet, the latest first
+	heads    queue[*merged] // one for each open stream
+	sorter   *sorter
+	counts   Counts
+	done     atomic.Int64
+	all      atomic.Int64
+	stopped  atomic.Bool
 }
 
-// Open opens log files; the name - is standard input.
+// Open opens log files, whose formats are found from their first lines; the name - is
+// standard input.
 func Open(files []string, stdin io.Reader) (*Reader, error) {
-	r := &Reader{}
-	for _, name := range files {
-		s := &source{reader: r, name: name}
-		in := stdin
-		if name != "-" {
-			f, err := os.Open(name)
-			if err != nil {
-				r.Close()
-				return nil, fmt.Errorf("the log cannot be read: %w", err)
-			}
-			if info, err := f.Stat(); err == nil {
-				r.all += info.Size()
-			}
-			s.file, in = f, f
-		} else {
-			s.name = "standard input"
+	return OpenWith(Options{Files: files, Stdin: stdin})
+}
+
+// OpenWith opens the logs of o. The error names a file that does not exist, or what is
+// wrong with the format.
+func OpenWith(o Options) (*Reader, error) {
+	r := &Reader{options: o}
+	r.heads.less = func(a, b *merged) bool { return a.head.before(&b.head) }
+	if o.Memory <= 0 {
+		r.options.Memory = defaultMemory
+	}
+	if o.Stdin == nil {
+		r.options.Stdin = os.Stdin
+	}
+	if o.Format != "" {
+		custom, err := compile(o.Format)
+		if err != nil {
+			return nil, err
 		}
-		if err := s.begin(in); err != nil {
-			r.Close()
+		r.custom = custom
+	}
+	input := false
+	for i, name := range o.Files {
+		s := &source{reader: r, index: i, path: name, name: name}
+		if name == "-" {
+			if input {
+				return nil, fmt.Errorf("standard input is named twice\nName - once")
+			}
+			input, s.path, s.name = true, "", "standard input"
+		} else if err := s.look(); err != nil {
 			return nil, err
 		}
 		r.sources = append(r.sources, s)
+		r.counts.Files = append(r.counts.Files, File{Name: s.name})
 	}
 	return r, nil
 }
 
-// Close closes the files.
+// Close closes the files and removes the temporary one.
 func (r *Reader) Close() {
 	for _, s := range r.sources {
-		if s.file != nil {
-			_ = s.file.Close() // it was only read
-		}
+		s.close()
+	}
+	if r.sorter != nil {
+		r.sorter.close()
 	}
 }
 
 // Progress returns how many octets of the files have been read, and how many there are.
-func (r *Reader) Progress() (done, all int64) { return r.done.Load(), r.all }
+// Octets that are read twice count twice.
+func (r *Reader) Progress() (done, all int64) { return r.done.Load(), r.all.Load() }
+
+// Stop ends the logs where they are: Next returns what was read and sorted before, and
+// then io.EOF.
+func (r *Reader) Stop() { r.stopped.Store(true) }
 
 // Counts returns what was read so far.
-func (r *Reader) Counts() Counts { return r.counts }
-
-// Next returns the next request in the order of time; equal times keep the order of the
-// files and of their lines. The error after the last one is io.EOF.
-func (r *Reader) Next() (Request, error) {
-	var first *source
-	for _, s := range r.sources {
-		if err := s.fill(); err != nil {
-			return Request{}, err
-		}
-		if q := s.head(); q != nil && (first == nil || q.Time.Before(first.head().Time)) {
-			first = s
-		}
+func (r *Reader) Counts() Counts {
+	c := r.counts
+	c.Problems, c.Truncated, c.Files = slices.Clone(c.Problems), slices.Clone(c.Truncated), slices.Clone(c.Files)
+	for i := range c.Problems {
+		c.Problems[i].Lines = slices.Clone(c.Problems[i].Lines)
 	}
-	if first == nil {
-		return Request{}, io.EOF
-	}
-	return first.pop(), nil
+	return c
 }
 
-// problem counts a line that could not be read.
+// stream is requests in the order of time. The error after the last one is io.EOF.
+type stream interface {
+	next(q *Request) error
+}
+
+// merged is a stream and its first request.
+type merged struct {
+	head Request
+	from stream
+}
+
+// Next returns the next request in the order of time; equal times keep the order of the
+// files and of their lines. The error after the last one is io.EOF; others name the file
+// that cannot be read.
+func (r *Reader) Next() (Request, error) {
+	if !r.prepared {
+		r.prepared = true
+		if err := r.prepare(); err != nil {
+			return Request{}, err
+		}
+	}
+	for n := len(r.pending); n > 0; n = len(r.pending) {
+		s := r.pending[n-1]
+		if top := r.heads.top(); top != nil && (*top).head.Time.Before(s.first) {
+			break
+		}
+		r.pending = r.pending[:n-1]
+		in, err := s.stream()
+		if err == nil {
+			err = r.add(in)
+		}
+		if err != nil {
+			return Request{}, err
+		}
+	}
+	top := r.heads.top()
+	if top == nil {
+		return Request{}, io.EOF
+	}
+	m := *top
+	q := m.head
+	switch err := m.from.next(&m.head); err {
+	case nil:
+		r.heads.fix()
+	case io.EOF:
+		r.heads.pop()
+	default:
+		return Request{}, err
+	}
+	return q, nil
+}
+
+// add merges a stream.
+func (r *Reader) add(in stream) error {
+	m := &merged{from: in}
+	err := in.next(&m.head)
+	if err == io.EOF {
+		return nil
+	}
+	if err == nil {
+		r.heads.push(m)
+	}
+	return err
+}
+
+// prepare finds which files are in order, and sorts the others.
+func (r *Reader) prepare() error {
+	if err := r.survey(); err != nil {
+		return err
+	}
+	for _, s := range r.sources {
+		if s.ordered {
+			r.pending = append(r.pending, s)
+			continue
+		}
+		if err := r.sort(s); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(r.pending, func(a, b *source) int { return cmp.Or(b.first.Compare(a.first), b.index-a.index) })
+	if r.sorter == nil {
+		return nil
+	}
+	streams, err := r.sorter.streams()
+	for _, in := range streams {
+		if err == nil {
+			err = r.add(in)
+		}
+	}
+	return err
+}
+
+// sort passes the requests of a source to the sorter.
+func (r *Reader) sort(s *source) error {
+	if r.sorter == nil {
+		r.sorter = newSorter(r.options)
+	}
+	r.counts.Files[s.index].Sorted = true
+	in := &sourceStream{s}
+	defer s.close()
+	for {
+		var q Request
+		switch err := in.next(&q); err {
+		case nil:
+		case io.EOF:
+			return nil
+		default:
+			return err
+		}
+		if err := r.sorter.add(&q); err != nil {
+			return err
+		}
+	}
+}
+
+// problem counts a line that is no request.
 func (r *Reader) problem(s *source, reason string) {
 	r.counts.Unparsed++
 	at := slices.IndexFunc(r.counts.Problems, func(p Problem) bool { return p.Reason == reason })
@@ -141,167 +320,6 @@ func (r *Reader) problem(s *source, reason string) {
 	}
 	p := &r.counts.Problems[at]
 	if p.Count++; len(p.Lines) < maxExamples {
-		p.Lines = append(p.Lines, fmt.Sprintf("%s:%d", s.name, s.line))
+		p.Lines = append(p.Lines, fmt.Sprintf("%s:%d", s.name, s.records.number()))
 	}
-}
-
-// source is one log.
-type source struct {
-	reader *Reader
-	name   string
-	file   *os.File
-	lines  *bufio.Reader
-	long   []byte
-	line   int64
-	last   time.Time // of the line before
-	ended  bool
-	clock  clock
-
-	ordered []*held // by time
-	from    int     // those before are returned
-	octets  int     // of the lines of the others
-}
-
-// held is a request with the octets of its line, which its texts are parts of.
-type held struct {
-	Request
-	octets int
-}
-
-// begin recognises gzip by its first octets.
-func (s *source) begin(in io.Reader) error {
-	b := bufio.NewReaderSize(&countingReader{in, &s.reader.done}, 256<<10)
-	if magic, _ := b.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
-		z, err := gzip.NewReader(b)
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		b = bufio.NewReaderSize(z, 256<<10)
-	}
-	s.lines = b
-	return nil
-}
-
-type countingReader struct {
-	io.Reader
-	n *atomic.Int64
-}
-
-// Read reads and counts.
-func (c *countingReader) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n.Add(int64(n))
-	return n, err
-}
-
-// fill reads until the window is full or the log ends.
-func (s *source) fill() error {
-	for !s.ended && len(s.ordered)-s.from < window && s.octets < maxHeld {
-		text, err := s.next()
-		if err != nil {
-			s.ended = true
-			return s.end(err)
-		}
-		s.line++
-		s.reader.counts.Lines++
-		q := &held{Request{Source: s.name, Line: s.line}, len(text)}
-		if reason := s.clock.parse(string(text), &q.Request); reason != "" {
-			s.reader.problem(s, reason)
-			continue
-		}
-		s.insert(q)
-	}
-	return nil
-}
-
-// end ends the log with the error of its last read. One that is damaged, or was cut off,
-// has been read up to there.
-func (s *source) end(err error) error {
-	var corrupt flate.CorruptInputError
-	switch {
-	case err == io.EOF:
-		return nil
-	case !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, gzip.ErrChecksum) && !errors.Is(err, gzip.ErrHeader) && !errors.As(err, &corrupt):
-		return fmt.Errorf("%s: %w", s.name, err)
-	}
-	s.reader.counts.Truncated = append(s.reader.counts.Truncated, s.name)
-	if len(s.long) > 0 {
-		s.line++
-		s.reader.counts.Lines++
-		s.reader.problem(s, "a line that the compressed file ends in")
-	}
-	return nil
-}
-
-// next returns the next line, cut after maxLine octets.
-func (s *source) next() ([]byte, error) {
-	text, err := s.lines.ReadSlice('\n')
-	if err == nil {
-		return text[:len(text)-1], nil
-	}
-	s.long = append(s.long[:0], text...)
-	cut := false
-	for err == bufio.ErrBufferFull {
-		text, err = s.lines.ReadSlice('\n')
-		text = trimNewline(text)
-		room := maxLine - len(s.long)
-		cut = cut || len(text) > room
-		s.long = append(s.long, text[:min(room, len(text))]...)
-	}
-	if cut {
-		s.reader.counts.Cut++
-	}
-	if err != nil && (err != io.EOF || len(s.long) == 0) {
-		return nil, err
-	}
-	return trimNewline(s.long), nil
-}
-
-func trimNewline(b []byte) []byte {
-	if n := len(b); n > 0 && b[n-1] == '\n' {
-		return b[:n-1]
-	}
-	return b
-}
-
-// insert adds a request behind those of its time and before.
-func (s *source) insert(q *held) {
-	s.octets += q.octets
-	if q.Time.Before(s.last) {
-		q.OutOfOrder = true
-		s.reader.counts.OutOfOrder++
-		if s.last.Sub(q.Time) > clockStep {
-			s.reader.counts.Steps++
-		}
-	}
-	s.last = q.Time
-	if n := len(s.ordered); n == s.from || !q.Time.Before(s.ordered[n-1].Time) {
-		s.ordered = append(s.ordered, q)
-		return
-	}
-	at, _ := slices.BinarySearchFunc(s.ordered[s.from:], q.Time, func(r *held, t time.Time) int {
-		if r.Time.After(t) {
-			return 1
-		}
-		return -1
-	})
-	s.ordered = slices.Insert(s.ordered, s.from+at, q)
-}
-
-// head returns the first request; nil when there are none left.
-func (s *source) head() *held {
-	if s.from == len(s.ordered) {
-		return nil
-	}
-	return s.ordered[s.from]
-}
-
-func (s *source) pop() Request {
-	q := s.ordered[s.from]
-	s.ordered[s.from] = nil
-	s.octets -= q.octets
-	if s.from++; s.from >= window {
-		s.ordered, s.from = s.ordered[:copy(s.ordered, s.ordered[s.from:])], 0
-	}
-	return q.Request
 }

@@ -12,23 +12,26 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/accesslog"
 	"heed/internal/audit/store"
 	"heed/rules"
 )
 
 // LoadPolicies reads the robots.txt files at path: one file, a directory of dated files,
-// or a record of heed. site is the host that files without a host are for; empty: every
+// a WARC file, or a record of heed. site is the host that files without a host are for; empty: every
 // site.
 func LoadPolicies(ctx context.Context, path, site string) (*Policies, error) {
 	p := &Policies{}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the robots.txt files cannot be read: %w\nName a file, a directory of dated files, or an audit.db", err)
+		return nil, fmt.Errorf("the robots.txt files cannot be read: %w\nName a file, a directory of dated files, a WARC file or an audit.db", err)
 	case info.IsDir():
 		err = p.loadDirectory(path, site)
 	case isSQLite(path):
 		err = p.loadRecord(ctx, path)
+	case accesslog.IsWARC(path):
+		err = p.loadWARC(path)
 	default:
 		err = p.loadFile(path, site)
 	}
@@ -133,6 +136,29 @@ func (p *Policies) loadDated(path, site string) error {
 	}
 	p.add(v)
 	return nil
+}
+
+// loadWARC reads the robots.txt answers of a WARC file. One that cannot be decoded is
+// unreachable from its time on; a file that ends early is an error, as the versions after
+// that are not known.
+func (p *Policies) loadWARC(path string) error {
+	damaged, err := accesslog.ReadRobots(path, func(r *accesslog.Robots) error {
+		v := &Version{Site: r.Site, From: r.Time, Source: "WARC", Status: r.Status, rank: rankWARC}
+		switch {
+		case r.Status >= 300 && r.Status < 400:
+			return nil // the answer is that of another record
+		case r.Err != nil:
+			v.Status = 503
+		case r.Body != nil:
+			v.Status, v.Body = 0, r.Body
+		}
+		p.add(v)
+		return nil
+	})
+	if err == nil && damaged {
+		err = fmt.Errorf("%s ends early or is damaged\nRepair it, or name the versions of robots.txt as dated files", path)
+	}
+	return err
 }
 
 // loadRecord reads the robots.txt answers of a record of heed.

@@ -30,7 +30,7 @@ func (r *Result) headline() string {
 	if r.Requests == 0 {
 		return "No requests were read."
 	}
-	text := fmt.Sprintf("%s requests to %s from %s to %s UTC.", figures.Commas(r.Requests), figures.Number(int64(len(r.Sites)), "site"),
+	text := fmt.Sprintf("%s to %s from %s to %s UTC.", figures.Number(r.Requests, "request"), figures.Number(int64(len(r.Sites)), "site"),
 		r.First.Format("2006-01-02 15:04:05"), r.Last.Format("2006-01-02 15:04:05"))
 	text += fmt.Sprintf("\n%s are of %s by name", figures.Commas(r.Robots), figures.Number(r.Agents, "program"))
 	switch {

@@ -28,8 +28,9 @@ import (
 // StudyCmd is `heed study`.
 type StudyCmd struct {
 	config.FileFlags
-	Robots    string   `placeholder:"FILE|DIR" help:"Read robots.txt from a file, a directory of dated files or an audit.db."`
+	Robots    string   `placeholder:"FILE|DIR" help:"Read robots.txt from a file, dated files, a WARC file or audit.db."`
 	Site      string   `placeholder:"URL" help:"Name the site of logs that contain no host."`
+	Format    string   `placeholder:"PATTERN" help:"Read lines of this nginx log_format or Apache LogFormat."`
 	Endpoint  string   `placeholder:"PREFIX" help:"Count paths with PREFIX for the endpoint measure of Kim et al."`
 	ASN       string   `name:"asn" placeholder:"FILE" help:"Read autonomous systems from FILE: first address, last, number (TSV)."`
 	Ranges    []string `placeholder:"AGENT=FILE" help:"Read the address ranges that a robot's operator publishes (JSON)."`
@@ -194,15 +195,16 @@ func keepKey(path string, fresh []byte) ([]byte, error) {
 // read passes the requests of the logs to a study. An interrupt ends it early.
 func (c *StudyCmd) read(ctx context.Context, a *console.App, o study.Options) (*study.Result, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(50)) // large maps: less memory counts more than time
-	logs, err := accesslog.Open(c.Logs, a.Stdin)
+	logs, err := accesslog.OpenWith(accesslog.Options{Files: c.Logs, Stdin: a.Stdin, Format: c.Format})
 	if err != nil {
 		return nil, err
 	}
 	defer logs.Close()
+	defer context.AfterFunc(ctx, logs.Stop)() // what was sorted before is counted
 	progress, end := a.Bar("reading logs")
 	defer end()
 	s := study.New(o)
-	reading, enough := context.WithCancel(ctx)
+	reading, enough := context.WithCancel(context.WithoutCancel(ctx))
 	defer enough()
 	batches, failed := batchesOf(reading, logs)
 	var broken error
@@ -219,7 +221,7 @@ func (c *StudyCmd) read(ctx context.Context, a *console.App, o study.Options) (*
 	}
 	counts := logs.Counts()
 	if counts.Unparsed == counts.Lines && ctx.Err() == nil {
-		return nil, fmt.Errorf("no line of %s could be read as a request%s\nheed study reads the common and the combined format of Apache and nginx", strings.Join(c.Logs, ", "), why(counts))
+		return nil, fmt.Errorf("no line of %s could be read as a request%s\nheed study reads common, combined, JSON and W3C logs, WARC files and records of heed; --format describes others", strings.Join(c.Logs, ", "), why(counts))
 	}
 	return s.Finish(counts, ctx.Err() != nil, a.Now()), nil
 }

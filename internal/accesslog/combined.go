@@ -6,31 +6,25 @@ import (
 	"time"
 )
 
-// clock remembers the hour and zone of the line before, which most lines share.
-type clock struct {
-	key  string
-	hour time.Time
-}
+// combined reads the common and the combined format, also with the virtual host first.
+type combined struct{ clock clock }
 
-// parse reads a line of the common or the combined format into q. The reason is why it is
-// no request; empty when it is one.
-func (c *clock) parse(line string, q *Request) (reason string) {
-	line = strings.TrimSuffix(line, "\r")
+func (*combined) name() string  { return "common or combined" }
+func (*combined) fresh() parser { return &combined{} }
+
+// parse reads a line.
+func (p *combined) parse(line string, q *Request) (reason string) {
 	if strings.TrimSpace(line) == "" {
 		return "an empty line"
 	}
-	open := strings.Index(line, " [")
-	if open < 0 {
-		return "no time in brackets"
-	}
-	head, rest := line[:open], line[open+2:]
-	stamp, rest, ok := strings.Cut(rest, "] ")
+	head, rest, t, ok := p.stamped(line)
 	if !ok {
+		if strings.Contains(line, " [") {
+			return "a time that is not like 02/Jan/2006:15:04:05 -0700"
+		}
 		return "no time in brackets"
 	}
-	if q.Time, ok = c.time(stamp); !ok {
-		return "a time that is not like 02/Jan/2006:15:04:05 -0700"
-	}
+	q.Time = t
 	q.Host, q.Client = clientOf(head)
 	request, rest, ok := quoted(rest)
 	if !ok {
@@ -42,15 +36,53 @@ func (c *clock) parse(line string, q *Request) (reason string) {
 	if q.Status, ok = statusOf(status); !ok {
 		return "no status after the request"
 	}
-	if n, err := strconv.ParseInt(octets, 10, 64); err == nil && n > 0 {
-		q.Bytes = n
-	}
+	q.Bytes = octetsOf(octets)
 	if referrer, after, ok := quoted(rest); ok {
 		q.Referrer = present(referrer)
 		userAgent, _, _ := quoted(after)
 		q.UserAgent = present(userAgent)
 	}
 	return ""
+}
+
+// when returns the time of a line.
+func (p *combined) when(line string) (time.Time, bool) {
+	_, _, t, ok := p.stamped(line)
+	return t, ok
+}
+
+// stamped finds the time of a line, and what is before and after it. A user name may have
+// brackets with a time, but no quotation mark that is not escaped: the first time that one
+// follows counts, else the first.
+func (p *combined) stamped(line string) (head, rest string, t time.Time, ok bool) {
+	for at := 0; ; {
+		open := strings.IndexByte(line[at:], '[')
+		if open < 0 {
+			return head, rest, t, ok
+		}
+		open += at
+		at = open + 1
+		stop := at + len(stampForm)
+		if open == 0 || line[open-1] != ' ' || stop >= len(line) || line[stop] != ']' {
+			continue
+		}
+		found, isTime := p.clock.time(line[at:stop])
+		if isTime && (!ok || strings.HasPrefix(line[stop+1:], ` "`)) {
+			head, rest, t, ok = line[:open-1], line[stop+1:], found, true
+		}
+		if ok && strings.HasPrefix(rest, ` "`) {
+			return head, rest, t, true
+		}
+	}
+}
+
+// octetsOf returns a number of octets; 0 for what is none.
+func octetsOf(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
 }
 
 // present returns a field, of which - is none.
@@ -69,41 +101,13 @@ func statusOf(text string) (int, bool) {
 	return n, err == nil && n >= 0 && n < 1000
 }
 
-// time reads "02/Jan/2006:15:04:05 -0700".
-func (c *clock) time(s string) (time.Time, bool) {
-	const form = "02/Jan/2006:15:04:05 -0700"
-	if len(s) != len(form) || s[14] != ':' || s[17] != ':' {
-		return time.Time{}, false
-	}
-	minute, second := two(s[15:17]), two(s[18:20])
-	if minute > 59 || second > 60 {
-		return time.Time{}, false
-	}
-	if len(c.key) != len(form) || c.key[:14] != s[:14] || c.key[20:] != s[20:] {
-		t, err := time.Parse(form, s[:14]+":00:00"+s[20:])
-		if err != nil {
-			return time.Time{}, false
-		}
-		c.key, c.hour = strings.Clone(s), t
-	}
-	return c.hour.Add(time.Duration(minute*60+second) * time.Second), true
-}
-
-// two returns the number of two digits; 99 when they are none.
-func two(s string) int {
-	a, b := int(s[0])-'0', int(s[1])-'0'
-	if a < 0 || a > 9 || b < 0 || b > 9 {
-		return 99
-	}
-	return 10*a + b
-}
-
 // clientOf returns the virtual host, if there is one, and the client of what is before the
 // time: "client ident user", or "host:port client ident user". A user name may have blanks.
 func clientOf(head string) (host, client string) {
 	first, rest, _ := strings.Cut(head, " ")
 	second, rest, _ := strings.Cut(rest, " ")
-	if strings.Contains(rest, " ") && second != "-" && isAddress(second) {
+	ident, _, more := strings.Cut(rest, " ")
+	if more && second != "-" && (isAddress(second) || ident == "-") {
 		return first, second
 	}
 	return "", first

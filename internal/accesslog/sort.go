@@ -1,0 +1,255 @@
+package accesslog
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+)
+
+// sorter sorts requests. Those beyond a bound of memory are written to a temporary file,
+// as runs that are in order and are merged at the end.
+type sorter struct {
+	dir    string
+	memory int
+
+	arena []byte // encoded requests
+	index []place
+	names []string // of the files, by index
+
+	file  *os.File
+	size  int64
+	runs  []run
+	zones map[int]*time.Location
+}
+
+// place is where an encoded request is, and what it is sorted by.
+type place struct {
+	at     int64 // nanoseconds since 1970
+	line   int64
+	source int32
+	from   uint32
+}
+
+// run is a part of the temporary file that is in order.
+type run struct{ from, size int64 }
+
+func newSorter(o Options) *sorter {
+	s := &sorter{dir: o.TempDir, memory: int(min(o.Memory, 2<<30)), zones: map[int]*time.Location{}}
+	for _, name := range o.Files {
+		if name == "-" {
+			name = "standard input"
+		}
+		s.names = append(s.names, name)
+	}
+	return s
+}
+
+// perRequest is about what a place takes.
+const perRequest = 32
+
+func (s *sorter) add(q *Request) error {
+	at := s.nanos(q.Time)
+	s.index = append(s.index, place{at: at, line: q.Line, source: int32(q.source), from: uint32(len(s.arena))})
+	s.arena = appendRequest(s.arena, q)
+	if len(s.arena)+perRequest*len(s.index) < s.memory {
+		return nil
+	}
+	return s.spill()
+}
+
+// nanos returns a time in nanoseconds. Times that have none, before 1678 and after 2262,
+// are the first or the last one.
+func (s *sorter) nanos(t time.Time) int64 {
+	switch year := t.Year(); {
+	case year < 1678:
+		return -1 << 63
+	case year > 2261:
+		return 1<<63 - 1
+	}
+	return t.UnixNano()
+}
+
+func (s *sorter) arrange() {
+	order := func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.source, b.source), cmp.Compare(a.line, b.line))
+	}
+	if !slices.IsSortedFunc(s.index, order) {
+		slices.SortFunc(s.index, order)
+	}
+}
+
+// spill writes what is in memory as a run.
+func (s *sorter) spill() (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("the requests cannot be sorted: %w\nSet TMPDIR to a directory with more room", err)
+		}
+	}()
+	if s.file == nil {
+		if s.file, err = os.CreateTemp(s.dir, "heed-sort-*"); err != nil {
+			return err
+		}
+		_ = os.Remove(s.file.Name()) // where an open file may be removed: a killed process leaves none
+	}
+	s.arrange()
+	w := bufio.NewWriterSize(s.file, 256<<10)
+	begun := s.size
+	for _, p := range s.index {
+		n := encodedSize(s.arena[p.from:])
+		if _, err := w.Write(s.arena[p.from : int(p.from)+n]); err != nil {
+			return err
+		}
+		s.size += int64(n)
+	}
+	s.runs = append(s.runs, run{begun, s.size - begun})
+	s.arena, s.index = s.arena[:0], s.index[:0]
+	return w.Flush()
+}
+
+// streams returns the sorted requests, as streams to be merged.
+func (s *sorter) streams() ([]stream, error) {
+	if len(s.runs) == 0 {
+		s.arrange()
+		return []stream{&inMemory{s, 0}}, nil
+	}
+	if err := s.spill(); err != nil {
+		return nil, err
+	}
+	s.arena, s.index = nil, nil
+	size := max(4<<10, min(256<<10, s.memory/len(s.runs)))
+	var all []stream
+	for _, r := range s.runs {
+		in := io.NewSectionReader(s.file, r.from, r.size)
+		all = append(all, &onDisk{sorter: s, in: bufio.NewReaderSize(in, size)})
+	}
+	return all, nil
+}
+
+func (s *sorter) close() {
+	if s.file != nil {
+		_ = s.file.Close()
+		_ = os.Remove(s.file.Name()) // it is removed already but on Windows
+		s.file = nil
+	}
+}
+
+// inMemory is requests that were never written.
+type inMemory struct {
+	*sorter
+	n int
+}
+
+func (m *inMemory) next(q *Request) error {
+	if m.n == len(m.index) {
+		return io.EOF
+	}
+	from := int(m.index[m.n].from)
+	m.n++
+	return m.decode(m.arena[from:from+encodedSize(m.arena[from:])], q)
+}
+
+// onDisk is a run.
+type onDisk struct {
+	*sorter
+	in  *bufio.Reader
+	buf []byte
+}
+
+func (d *onDisk) next(q *Request) error {
+	var head [4]byte
+	if _, err := io.ReadFull(d.in, head[:]); err != nil {
+		return d.failed(err)
+	}
+	n := int(binary.LittleEndian.Uint32(head[:]))
+	d.buf = slices.Grow(d.buf[:0], n+4)[:n+4]
+	copy(d.buf, head[:])
+	if _, err := io.ReadFull(d.in, d.buf[4:]); err != nil {
+		return d.failed(err)
+	}
+	return d.decode(d.buf, q)
+}
+
+func (d *onDisk) failed(err error) error {
+	if err == io.EOF {
+		return err
+	}
+	return fmt.Errorf("the sorted requests cannot be read again: %w", err)
+}
+
+// appendRequest encodes a request: the size of what follows, then its fields.
+func appendRequest(b []byte, q *Request) []byte {
+	start := len(b)
+	b = append(b, 0, 0, 0, 0)
+	_, offset := q.Time.Zone()
+	b = binary.AppendVarint(b, q.Time.Unix())
+	b = binary.AppendVarint(b, int64(q.Time.Nanosecond()))
+	b = binary.AppendVarint(b, int64(offset))
+	b = binary.AppendVarint(b, int64(q.source))
+	b = binary.AppendVarint(b, q.Line)
+	b = binary.AppendVarint(b, int64(q.Status))
+	b = binary.AppendVarint(b, q.Bytes)
+	b = append(b, 0)
+	if q.OutOfOrder {
+		b[len(b)-1] = 1
+	}
+	for _, text := range [...]string{q.Client, q.Host, q.Method, q.Target, q.Referrer, q.UserAgent} {
+		b = binary.AppendUvarint(b, uint64(len(text)))
+		b = append(b, text...)
+	}
+	binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
+	return b
+}
+
+// encodedSize returns the octets of the request at the beginning of b.
+func encodedSize(b []byte) int { return int(binary.LittleEndian.Uint32(b)) + 4 }
+
+var errEncoded = errors.New("the temporary file was changed")
+
+// decode decodes a request.
+func (s *sorter) decode(b []byte, q *Request) error {
+	text := string(b[4:])
+	at := 4
+	var numbers [7]int64
+	for i := range numbers {
+		v, n := binary.Varint(b[at:])
+		if n <= 0 {
+			return errEncoded
+		}
+		numbers[i] = v
+		at += n
+	}
+	*q = Request{source: int(numbers[3]), Line: numbers[4], Status: int(numbers[5]), Bytes: numbers[6]}
+	if q.source < 0 || q.source >= len(s.names) || at >= len(b) {
+		return errEncoded
+	}
+	q.Time = time.Unix(numbers[0], numbers[1]).In(s.zone(int(numbers[2])))
+	q.Source, q.OutOfOrder = s.names[q.source], b[at] == 1
+	at++
+	for _, field := range [...]*string{&q.Client, &q.Host, &q.Method, &q.Target, &q.Referrer, &q.UserAgent} {
+		length, n := binary.Uvarint(b[at:])
+		if n <= 0 || length > uint64(len(b)-at-n) {
+			return errEncoded
+		}
+		at += n
+		*field = text[at-4 : at-4+int(length)]
+		at += int(length)
+	}
+	return nil
+}
+
+// zone returns the zone of an offset from UTC in seconds.
+func (s *sorter) zone(offset int) *time.Location {
+	if offset == 0 {
+		return time.UTC
+	}
+	if s.zones[offset] == nil {
+		s.zones[offset] = time.FixedZone("", offset)
+	}
+	return s.zones[offset]
+}

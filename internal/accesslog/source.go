@@ -1,0 +1,359 @@
+package accesslog
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"heed/internal/coding"
+)
+
+// records reads what a file has, one line or record after the other.
+type records interface {
+	// next reads one into q. The reason is why it is no request; empty: it is one.
+	next(q *Request) (reason string, err error)
+	// when reads one and returns only its time; ok is false for what is no request. A
+	// line with a time may still be no request.
+	when() (t time.Time, ok bool, err error)
+	number() int64 // of the last one, from 1
+	cut() int64    // lines that were cut
+	format() string
+	close()
+}
+
+// aside is the reason of what is no request by its kind: comments and directives.
+const aside = "\x00"
+
+// errTorn is wrapped by the errors of files that end early or are damaged.
+var errTorn = errors.New("the file is damaged")
+
+// source is one log.
+type source struct {
+	reader *Reader
+	index  int
+	path   string // empty: standard input
+	name   string
+	size   int64
+	twice  bool // it can be read twice
+
+	file    io.Closer
+	records records
+	last    time.Time // of the request before
+	cuts    int64
+
+	ordered bool      // it is streamed
+	first   time.Time // the least time, when ordered
+	window  int       // requests to hold back, when ordered
+}
+
+// look checks that the file exists.
+func (s *source) look() error {
+	info, err := os.Stat(s.path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the log cannot be read: %w", err)
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory\nName the files in it, such as %s/access.log*", s.path, strings.TrimSuffix(s.path, "/"))
+	case info.Mode().IsRegular():
+		s.size = info.Size()
+		s.twice = !isRecord(s.path)
+	}
+	return nil
+}
+
+// open opens the file and finds its format.
+func (s *source) open() error {
+	in := s.reader.options.Stdin
+	if s.path != "" {
+		if isRecord(s.path) {
+			return s.openRecord()
+		}
+		f, err := os.Open(s.path)
+		if err != nil {
+			return fmt.Errorf("the log cannot be read: %w", err)
+		}
+		s.file, in = f, f
+	}
+	in = &countingReader{in, &s.reader.done}
+	text, err := decompressed(in)
+	if err == nil {
+		s.records, err = s.reader.detect(text)
+	}
+	if err != nil {
+		s.close()
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
+}
+
+func (s *source) close() {
+	if s.records != nil {
+		s.records.close()
+		s.records = nil
+	}
+	if s.file != nil {
+		_ = s.file.Close() // it was only read
+		s.file = nil
+	}
+}
+
+// stream opens a source that is in order.
+func (s *source) stream() (stream, error) {
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if s.window == 0 {
+		return &sourceStream{s}, nil
+	}
+	return newWindowed(&sourceStream{s}, s.window), nil
+}
+
+type countingReader struct {
+	io.Reader
+	n *atomic.Int64
+}
+
+// Read reads and counts.
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// The beginnings of compressed files that are recognised.
+var magics = []struct{ octets, coding string }{
+	{"\x1f\x8b", "gzip"},
+	{"\x28\xb5\x2f\xfd", "zstd"},
+	{"BZh", "bzip2"},
+	{"\xfd7zXZ\x00", "xz"},
+	{"PK\x03\x04", "zip"},
+	{"\x04\x22\x4d\x18", "lz4"},
+}
+
+// decompressed returns the text of a file.
+func decompressed(in io.Reader) (*bufio.Reader, error) {
+	b := bufio.NewReaderSize(in, 256<<10)
+	for _, m := range magics {
+		if head, _ := b.Peek(len(m.octets)); string(head) != m.octets {
+			continue
+		}
+		switch m.coding {
+		case "gzip", "zstd":
+			text, err := coding.NewReader(m.coding, b)
+			if err != nil {
+				return bufio.NewReader(&tornReader{failed: err}), nil
+			}
+			return bufio.NewReaderSize(&tornReader{in: text}, 256<<10), nil
+		case "bzip2":
+			return bufio.NewReaderSize(&tornReader{in: bzip2.NewReader(b)}, 256<<10), nil
+		}
+		return nil, fmt.Errorf("a %s file cannot be read\nDecompress it first; - reads standard input", m.coding)
+	}
+	return b, nil
+}
+
+// tornReader marks the errors of a decoder, after which what came before them counts.
+type tornReader struct {
+	in     io.Reader
+	failed error
+}
+
+// Read reads decoded text.
+func (t *tornReader) Read(p []byte) (n int, err error) {
+	if t.failed == nil {
+		n, t.failed = t.in.Read(p)
+	}
+	if t.failed == nil || t.failed == io.EOF {
+		return n, t.failed
+	}
+	var cannot *fs.PathError // the disk, not the contents
+	if errors.As(t.failed, &cannot) {
+		return n, t.failed
+	}
+	return n, fmt.Errorf("%w: %w", errTorn, t.failed)
+}
+
+// detect finds the format of a text from its beginning.
+func (r *Reader) detect(text *bufio.Reader) (records, error) {
+	head, err := text.Peek(16 << 10)
+	if err != nil && err != io.EOF && !errors.Is(err, errTorn) && err != bufio.ErrBufferFull {
+		return nil, err
+	}
+	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
+		return nil, errors.New("the text is in UTF-16\nConvert it first: iconv -f UTF-16 -t UTF-8")
+	}
+	if bytes.HasPrefix(head, []byte("WARC/")) {
+		return newWARC(text), nil
+	}
+	p := r.custom
+	if p == nil {
+		p = detectLines(string(head))
+	} else {
+		p = p.fresh()
+	}
+	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
+		_, _ = text.Discard(3) // the byte order mark, which was peeked
+	}
+	return &lineRecords{lines: lines{in: text}, parser: p}, nil
+}
+
+// detectLines returns the parser of the most lines of a log's beginning.
+func detectLines(head string) parser {
+	head = strings.TrimPrefix(head, "\ufeff")
+	if at := strings.LastIndexByte(head, '\n'); at >= 0 {
+		head = head[:at] // the last line may be incomplete
+	}
+	counts := [3]int{}
+	candidates := [3]parser{&combined{}, &jsonLines{}, &w3c{}}
+	for n := 0; head != "" && n < 200; n++ {
+		var text string
+		text, head, _ = strings.Cut(head, "\n")
+		text = strings.TrimSuffix(text, "\r")
+		for i, p := range candidates {
+			var q Request
+			if reason := p.parse(text, &q); reason == "" || reason == aside {
+				counts[i]++
+			}
+		}
+	}
+	best := 0
+	for i, n := range counts {
+		if n > counts[best] {
+			best = i
+		}
+	}
+	return candidates[best].fresh()
+}
+
+// parser reads lines of one format.
+type parser interface {
+	// parse reads a line into q. The reason is why it is no request; empty: it is one.
+	parse(line string, q *Request) (reason string)
+	name() string
+	// fresh returns a parser for the beginning of another file.
+	fresh() parser
+}
+
+// timer is a parser that finds the time of a line for less than the whole line.
+type timer interface {
+	when(line string) (time.Time, bool)
+}
+
+// lineRecords is a log of lines.
+type lineRecords struct {
+	lines   lines
+	parser  parser
+	n, cuts int64
+}
+
+func (l *lineRecords) number() int64  { return l.n }
+func (l *lineRecords) cut() int64     { return l.cuts }
+func (l *lineRecords) format() string { return l.parser.name() }
+func (l *lineRecords) close()         {}
+
+func (l *lineRecords) next(q *Request) (reason string, err error) {
+	text, err := l.lines.next()
+	if err != nil {
+		return "", err
+	}
+	l.n++
+	reason = l.parser.parse(text.text, q)
+	switch {
+	case text.cut:
+		l.cuts++
+		if reason != "" {
+			reason = "longer than 1 MiB"
+		}
+	case text.torn:
+		reason = "the file ends or is damaged in the middle of the line"
+	}
+	return reason, nil
+}
+
+func (l *lineRecords) when() (t time.Time, ok bool, err error) {
+	if p, fast := l.parser.(timer); fast {
+		text, err := l.lines.next()
+		if err != nil {
+			return t, false, err
+		}
+		t, ok = p.when(text.text)
+		return t, ok, nil
+	}
+	var q Request
+	reason, err := l.next(&q)
+	return q.Time, reason == "", err
+}
+
+// sourceStream is the requests of a source in the order of its lines.
+type sourceStream struct{ *source }
+
+// next returns the next request. What is no request is counted.
+func (s *sourceStream) next(q *Request) error {
+	r := s.reader
+	if s.records == nil {
+		if err := s.open(); err != nil {
+			return err
+		}
+	}
+	file := &r.counts.Files[s.index]
+	file.Format = s.records.format()
+	for !r.stopped.Load() {
+		*q = Request{Source: s.name, source: s.index}
+		reason, err := s.records.next(q)
+		if err != nil {
+			return s.end(err)
+		}
+		q.Line = s.records.number()
+		if n := s.records.cut(); n != s.cuts {
+			r.counts.Cut += n - s.cuts
+			s.cuts = n
+		}
+		if reason == aside {
+			r.counts.Comments++
+			continue
+		}
+		r.counts.Lines++
+		file.Lines++
+		if reason != "" {
+			r.problem(s.source, reason)
+			continue
+		}
+		file.Requests++
+		s.order(q)
+		return nil
+	}
+	return s.end(io.EOF)
+}
+
+// order marks a request whose time is before that of the one before it.
+func (s *source) order(q *Request) {
+	if q.Time.Before(s.last) {
+		q.OutOfOrder = true
+		s.reader.counts.OutOfOrder++
+		if s.last.Sub(q.Time) > clockStep {
+			s.reader.counts.Steps++
+		}
+	}
+	s.last = q.Time
+}
+
+// end closes the source. Damage is noted, and the error is io.EOF then.
+func (s *source) end(err error) error {
+	if errors.Is(err, errTorn) {
+		s.reader.counts.Truncated = append(s.reader.counts.Truncated, s.name)
+		err = io.EOF
+	}
+	if err != io.EOF {
+		err = fmt.Errorf("%s: %w", s.name, err)
+	}
+	s.close()
+	return err
+}

@@ -111,7 +111,7 @@ func TestPurge_LeavesTheRecord(t *testing.T) {
 				}
 				testkit.Write(t, path, name)
 			}
-			script := strings.NewReplacer("state="+state.ServiceDir, "state="+dir, "/etc/heed", etc, "/usr/bin/deb-systemd-helper", "/none", "/run/systemd/system", "/none").
+			script := strings.NewReplacer("state="+state.ServiceDir, "state="+dir, "/etc/heed", etc, "command -v deb-systemd-helper", "false", "/run/systemd/system", "/none").
 				Replace(debianFile(t, "postrm"))
 			said := printed(t, script, "sh", "-s", "purge")
 			left, _ := filepath.Glob(filepath.Join(dir, "*"))

@@ -29,7 +29,7 @@ var sections = []struct {
 	title  string
 	topics []string
 }{
-	{"First steps", []string{"start"}},
+	{"First steps", []string{"start", "install"}},
 	{"Clients behind heed", []string{"clients", "sealed", "curl", "python", "node", "java", "go", "perl", "ruby", "php", "r", "browsers", "downloads", "packages", "containers", "gateway"}},
 	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "purpose", "enforcement", "pacing", "https"}},
 	{"Setting heed up for others", []string{"bots", "modes", "access", "upstream"}},

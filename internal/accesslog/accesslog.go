@@ -11,8 +11,9 @@
 // standard input, are sorted, in a temporary file once they exceed a bound of memory.
 //
 // Lines that are no requests are counted by reason with their places. The package starts
-// goroutines only during the first call of Next, to look at several files; a caller that
-// wants to read ahead calls Next in a goroutine of its own.
+// goroutines during the first call of Next, to look at several files, and one that reads
+// standard input until that ends; a caller that wants to read ahead calls Next in a goroutine
+// of its own.
 //
 // Outside package: github.com/tidwall/gjson, for the values of JSON lines.
 package accesslog
@@ -124,6 +125,7 @@ type Reader struct {
 	done     atomic.Int64
 	all      atomic.Int64
 	stopped  atomic.Bool
+	input    input // standard input
 }
 
 // Open opens log files, whose formats are found from their first lines; the name - is
@@ -140,8 +142,9 @@ func OpenWith(o Options) (*Reader, error) {
 	if o.Memory <= 0 {
 		r.options.Memory = defaultMemory
 	}
-	if o.Stdin == nil {
-		r.options.Stdin = os.Stdin
+	r.input.read, r.input.write = io.Pipe()
+	if r.input.from = o.Stdin; r.input.from == nil {
+		r.input.from = os.Stdin
 	}
 	if o.Format != "" {
 		custom, err := compile(o.Format)
@@ -150,14 +153,14 @@ func OpenWith(o Options) (*Reader, error) {
 		}
 		r.custom = custom
 	}
-	input := false
+	named := false
 	for i, name := range o.Files {
 		s := &source{reader: r, index: i, path: name, name: name}
 		if name == "-" {
-			if input {
+			if named {
 				return nil, fmt.Errorf("standard input is named twice\nName - once")
 			}
-			input, s.path, s.name = true, "", "standard input"
+			named, s.path, s.name = true, "", "standard input"
 		} else if err := s.look(); err != nil {
 			return nil, err
 		}
@@ -182,8 +185,11 @@ func (r *Reader) Close() {
 func (r *Reader) Progress() (done, all int64) { return r.done.Load(), r.all.Load() }
 
 // Stop ends the logs where they are: Next returns what was read and sorted before, and
-// then io.EOF.
-func (r *Reader) Stop() { r.stopped.Store(true) }
+// then io.EOF. It does not wait for standard input.
+func (r *Reader) Stop() {
+	r.stopped.Store(true)
+	r.input.end()
+}
 
 // Counts returns what was read so far.
 func (r *Reader) Counts() Counts {

@@ -2,6 +2,7 @@ package accesslog_test
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -174,6 +175,34 @@ func TestReader_AStoppedReaderReturnsWhatItHas(t *testing.T) {
 	}
 	if n > 3 || r.Counts().Lines > 12 {
 		t.Errorf("%d requests after Stop, %d lines", n, r.Counts().Lines)
+	}
+}
+
+// Standard input that neither ends nor goes on is no reason to wait, once the Reader is
+// stopped.
+func TestReader_AStoppedReaderDoesNotWaitForInput(t *testing.T) {
+	t.Parallel()
+	read, write := io.Pipe()
+	r, err := accesslog.OpenWith(accesslog.Options{Files: []string{"-"}, Stdin: read})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	go func() {
+		_, _ = io.WriteString(write, combinedLine(0, "/a")+combinedLine(1, "/b"))
+		_, _ = io.WriteString(write, "") // it returns when the text before was taken
+		r.Stop()
+	}()
+	var got []accesslog.Request
+	for {
+		q, err := r.Next()
+		if err != nil {
+			break
+		}
+		got = append(got, q)
+	}
+	if len(got) != 2 || got[1].Target != "/b" {
+		t.Errorf("read %s", texts(got))
 	}
 }
 

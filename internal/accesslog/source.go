@@ -71,8 +71,10 @@ func (s *source) look() error {
 
 // open opens the file and finds its format.
 func (s *source) open() error {
-	in := s.reader.options.Stdin
-	if s.path != "" {
+	var in io.Reader
+	if s.path == "" {
+		in = s.reader.input.begin()
+	} else {
 		if isRecord(s.path) {
 			return s.openRecord()
 		}
@@ -115,6 +117,25 @@ func (s *source) stream() (stream, error) {
 	}
 	return newWindowed(&sourceStream{s}, s.window), nil
 }
+
+// input is standard input, which may be ended while nothing comes.
+type input struct {
+	from  io.Reader
+	read  *io.PipeReader
+	write *io.PipeWriter
+}
+
+// begin begins to read, and returns what is read.
+func (i *input) begin() io.Reader {
+	go func() {
+		_, err := io.CopyBuffer(struct{ io.Writer }{i.write}, struct{ io.Reader }{i.from}, make([]byte, 256<<10))
+		_ = i.write.CloseWithError(err) // it never fails
+	}()
+	return i.read
+}
+
+// end makes what is read end here.
+func (i *input) end() { _ = i.write.Close() } // it never fails
 
 type countingReader struct {
 	io.Reader
@@ -305,7 +326,7 @@ func (s *sourceStream) next(q *Request) error {
 	}
 	file := &r.counts.Files[s.index]
 	file.Format = s.records.format()
-	for !r.stopped.Load() {
+	for !r.stopped.Load() || s.path == "" { // standard input ends itself then
 		*q = Request{Source: s.name, source: s.index}
 		reason, err := s.records.next(q)
 		if err != nil {

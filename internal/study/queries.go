@@ -37,7 +37,7 @@ ORDER BY r.requests DESC, r.site, r.token;
 	"delays": delaysQuery(),
 	"sessions": `WITH sessions AS (
   SELECT site, token, network, session, count(*) AS requests,
-    (max(us) - min(us)) / 1000 AS length, min(n) AS first
+    (max(us) - min(us) - (max(us) - min(us)) % 1000) / 1000 AS length, min(n) AS first
   FROM requests WHERE category <> '' GROUP BY site, token, network, session
 ), ranked AS (
   SELECT *, row_number() OVER (PARTITION BY site, token ORDER BY requests) AS by_requests,
@@ -47,8 +47,8 @@ ORDER BY r.requests DESC, r.site, r.token;
   FROM sessions
 )
 SELECT site, token, count(*) AS sessions, sum(requests) AS requests,
-  max(CASE WHEN by_requests = (sessions * 50 + 99) / 100 THEN requests END) AS median_requests,
-  max(CASE WHEN by_length = (sessions * 50 + 99) / 100 THEN length END) / 1000.0 AS median_s,
+  max(CASE WHEN by_requests * 100 BETWEEN sessions * 50 AND sessions * 50 + 99 THEN requests END) AS median_requests,
+  max(CASE WHEN by_length * 100 BETWEEN sessions * 50 AND sessions * 50 + 99 THEN length END) / 1000.0 AS median_s,
   max(length) / 1000.0 AS longest_s, sum(robots_first) AS robots_first,
   sum(robots_first) * 1.0 / count(*) AS share
 FROM ranked GROUP BY site, token ORDER BY requests DESC, site, token;
@@ -113,7 +113,7 @@ const asksCTE = `WITH asks AS (
 func askedQuery() string {
 	var b strings.Builder
 	b.WriteString(asksCTE + `, intervals AS (
-  SELECT site, token, (next - us) / 1000 AS gap,
+  SELECT site, token, (next - us - (next - us) % 1000) / 1000 AS gap,
     row_number() OVER (PARTITION BY site, token ORDER BY next - us) AS rank,
     count(*) OVER (PARTITION BY site, token) AS all_gaps
   FROM asks WHERE next IS NOT NULL
@@ -122,7 +122,7 @@ SELECT site, token, count(*) AS requests, sum(robots) AS asked,
   CASE WHEN sum(robots) = 0 THEN 'never'
     WHEN min(CASE WHEN robots = 1 THEN n END) = min(n) THEN 'yes' ELSE 'no' END AS "before",
   (SELECT gap / 1000.0 FROM intervals i WHERE i.site = r.site AND i.token = r.token
-   AND rank = (all_gaps * 50 + 99) / 100) AS median_interval_s`)
+   AND rank * 100 BETWEEN all_gaps * 50 AND all_gaps * 50 + 99) AS median_interval_s`)
 	for _, h := range askHours {
 		us := h * 3_600_000_000
 		fmt.Fprintf(&b, `,
@@ -166,8 +166,8 @@ func gapsCTE(name, partition string) string {
 // their names.
 func gapColumns(prefix string) string {
 	return fmt.Sprintf(`count(*) AS %[1]sgaps,
-    max(CASE WHEN rank = (all_gaps * 50 + 99) / 100 THEN gap / 1000 END) / 1000.0 AS %[1]smedian_s,
-    max(CASE WHEN rank = (all_gaps * 5 + 99) / 100 THEN gap / 1000 END) / 1000.0 AS %[1]sp5_s,
+    max(CASE WHEN rank * 100 BETWEEN all_gaps * 50 AND all_gaps * 50 + 99 THEN gap - gap %% 1000 END) / 1000000.0 AS %[1]smedian_s,
+    max(CASE WHEN rank * 100 BETWEEN all_gaps * 5 AND all_gaps * 5 + 99 THEN gap - gap %% 1000 END) / 1000000.0 AS %[1]sp5_s,
     sum(delay > 0) AS %[1]slimited, sum(delay > 0 AND gap >= delay) AS %[1]skept,
     sum(delay > 0 AND gap >= delay) * 1.0 / nullif(sum(delay > 0), 0) AS %[1]sshare`, prefix)
 }
@@ -177,8 +177,8 @@ func delaysQuery() string {
   SELECT site, token, ` + gapColumns("") + `,
     max(CASE WHEN delay > 0 THEN delay / 1000000.0 END) AS asked_s,
     sum(delay > 0 AND gap * 10 >= delay * 9) AS near,
-    sum(delay > 0 AND gap - 1000000 < delay AND delay < gap + 1000000)
-      * (SELECT max(us % 1000000) = 0 FROM requests) AS undecidable
+    CASE WHEN (SELECT max(us % 1000000) FROM requests) = 0
+      THEN sum(delay > 0 AND gap - 1000000 < delay AND delay < gap + 1000000) ELSE 0 END AS undecidable
   FROM whole GROUP BY site, token
 ), c AS (
   SELECT site, token, ` + gapColumns("client_") + `
@@ -232,7 +232,8 @@ SELECT site, token, to_version - 1 AS from_version, to_version, measure, x1, n1,
 FROM b WHERE n1 + n2 > 0 ORDER BY site, token, to_version, measure;
 `
 
-const impostorsQuery = `WITH clients AS (
+const impostorsQuery = `-- By networks; what --ranges compares needs the files of the operators.
+WITH clients AS (
   SELECT site, token, network, count(*) AS requests, sum(robots) AS robots,
     sum(class IN ('allowed', 'not allowed', 'within cache life')) AS judged, sum(class = 'not allowed') AS not_allowed,
     sum(count(*)) OVER (PARTITION BY site, token) AS all_requests,

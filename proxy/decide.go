@@ -99,6 +99,9 @@ func (x *exchange) judge(ctx context.Context) verdict {
 	if !settled {
 		x.judgeByPolicy(ctx, &q, &v)
 	}
+	if v.Verdict == rules.Allow && x.leadsBack(ctx) {
+		v.Result, v.policy, v.detail = acl.Result{Decision: rules.Decision{Reason: rules.ReasonLoop}, Unjudged: true}, nil, ownAddress
+	}
 	if v.Unjudged {
 		v.judged = audit.NotJudged
 	}
@@ -113,6 +116,21 @@ func (x *exchange) judge(ctx context.Context) verdict {
 		v.detail = policyError(v.policy)
 	}
 	return v
+}
+
+// leadsBack reports whether the origin of an allowed request is a name of one of heed's own
+// listeners. The settings may place it there, else its addresses are not known before it is
+// dialled, as for its robots.txt. That is fetched here, if it was not needed for the
+// decision, only where the port is that of a listener.
+func (x *exchange) leadsBack(ctx context.Context) bool {
+	r, self := &x.req, x.proxy.config.Self
+	if r.own {
+		return false
+	}
+	if d := r.settings.Destinations; d != nil && self.Has(d.Placed[r.origin.HostPort()]) {
+		return true
+	}
+	return self.HasPort(r.origin.Port) && errors.Is(r.settings.Policies.Policy(ctx, r.origin, r.names.Shown).Source().Err, upstream.ErrSelf)
 }
 
 // judgeByPolicy decides by the rules of the site, or those that the operator put

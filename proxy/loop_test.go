@@ -82,6 +82,27 @@ func TestProxyingToItselfIsRefused(t *testing.T) {
 	}
 }
 
+// A name whose address is not known before it is dialled leads to heed. Also requests that
+// no robots.txt decides on are recorded as loops, and observed ones are refused.
+func TestNamesOfHeedItselfAreRecordedAsLoops(t *testing.T) {
+	for name, change := range map[string]func(*Config){"enforced": func(*Config) {}, "observed": observing} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, hello, change)
+			_, port, _ := net.SplitHostPort(r.addr)
+			for _, path := range []string{"/page", "/robots.txt"} {
+				c := testkit.Dial(t, r.addr)
+				c.Send(requestTo("self.test:"+port, "GET", "http://self.test:"+port, path))
+				if a := c.Answer("GET"); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
+					t.Errorf("%s: %s", path, a.Status)
+				}
+				if e := r.records.target(t, path); e.Decision.Reason != rules.ReasonLoop || e.Decision.Verdict != rules.Refuse || e.Judged != audit.NotJudged {
+					t.Errorf("%s is recorded as %+v", path, e)
+				}
+			}
+		})
+	}
+}
+
 const proxyTrap = "PROXY_TRAP_ADDRESS"
 
 // Proxy variables in heed's own environment are ignored, by requests and by

@@ -59,7 +59,8 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.resolve["self.test:80"], s.resolve["self.test:443"] = r.addr, r.addr
+	_, port, _ := net.SplitHostPort(r.addr)
+	s.resolve["self.test:80"], s.resolve["self.test:443"], s.resolve["self.test:"+port] = r.addr, r.addr, r.addr
 	authority, err := ca.Open(t.TempDir(), time.Now)
 	if err != nil {
 		t.Fatal(err)

@@ -276,13 +276,17 @@ func TestTransparent_LoopsAreRefused(t *testing.T) {
 		at := netip.MustParseAddrPort(l.Addr().String())
 		l.Original = func(net.Conn) (netip.AddrPort, error) { return at, nil }
 	}
+	admin := func(l *Transparent) { // another listener of the process, by another spelling
+		r.proxy.config.Self.Add(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3129})
+		l.Original = func(net.Conn) (netip.AddrPort, error) { return netip.MustParseAddrPort("[::ffff:127.0.0.1]:3129"), nil }
+	}
 	own := func(l *Transparent) { // what heed itself has dialled comes back
 		l.Original = func(c net.Conn) (netip.AddrPort, error) {
 			r.proxy.config.Self.NoteDial(c.RemoteAddr(), &net.TCPAddr{IP: net.ParseIP(elsewhere), Port: 80})
 			return netip.MustParseAddrPort(elsewhere + ":80"), nil
 		}
 	}
-	for what, change := range map[string]func(*Transparent){"direct": direct, "to heed": toSelf, "from heed": own} {
+	for what, change := range map[string]func(*Transparent){"direct": direct, "to heed": toSelf, "to its admin listener": admin, "from heed": own} {
 		before := len(r.records.all())
 		c := testkit.Dial(t, r.redirectedTo(elsewhere+":80", change))
 		c.Send(originForm("/public", "site.test"))

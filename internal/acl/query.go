@@ -142,7 +142,7 @@ func (q *Query) match(e *Exception) (string, bool) {
 // refusal becomes would-refuse, with the reason of the override that it is due to. What
 // cannot be let through at all is refused all the same.
 func (t Effective) Apply(o Result) Result {
-	if o.Verdict != rules.Refuse || t.Mode != Observe || o.Blocked || o.Reason == rules.ReasonDestination || o.Reason == rules.ReasonClientLeft {
+	if o.Verdict != rules.Refuse || t.Mode != Observe || o.Blocked || o.Reason == rules.ReasonDestination || o.Reason == rules.ReasonLoop || o.Reason == rules.ReasonClientLeft {
 		return o
 	}
 	o.Verdict = rules.WouldRefuse

@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,11 +36,31 @@ type rig struct {
 	addr     string
 	settings atomic.Pointer[Settings]
 	health   atomic.Pointer[Health]
+	log      lockedLog
+	lasting  chan context.Context // of requests for /lasting, which end with their client
+}
+
+// lockedLog is a log that may be read while it is written.
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func newRig(t *testing.T, s Settings) *rig {
 	t.Helper()
-	r := &rig{t: t}
+	r := &rig{t: t, lasting: make(chan context.Context)}
 	r.settings.Store(&s)
 	r.health.Store(&Health{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +71,16 @@ func newRig(t *testing.T, s Settings) *rig {
 	server := New(Config{
 		Live: r.settings.Load, Health: func() Health { return *r.health.Load() }, ProxyName: "heed-7",
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(large) }),
-		Dashboard: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Log:     slog.New(slog.NewTextHandler(&r.log, nil)),
+		Dashboard: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			switch q.URL.Path {
+			case "/fault":
+				panic("a fault")
+			case "/lasting":
+				r.lasting <- q.Context()
+				<-q.Context().Done()
+			}
+			r := q
 			fmt.Fprintf(w, "dashboard %s may act: %v", r.URL.Path, MayAct(r.Context()))
 		}),
 	})
@@ -181,10 +212,50 @@ func TestAdmin_PagesOfOtherSitesCannotUseIt(t *testing.T) {
 	r.expect(403, "POST", "/x", "Origin: http://evil.test")
 	r.expect(403, "POST", "/x", "Origin: null")
 	r.expect(403, "POST", "/x", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
-	r.expect(200, "GET", "/", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
+	followed := []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document", "Sec-Fetch-User: ?1"}
+	r.expect(200, "GET", "/", followed...)
+	r.expect(403, "GET", "/", followed[:3]...) // a script leads to it
+	for _, dest := range []string{"iframe", "frame", "embed", "object", "image", ""} {
+		r.expect(403, "GET", "/", followed[0], followed[1], "Sec-Fetch-Dest: "+dest, followed[3])
+	}
 	r.expect(200, "POST", "/x", "Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: cors")
 	r.expect(200, "POST", "/x", "Origin: http://"+r.addr)
 	r.expect(200, "GET", "/metrics", "Sec-Fetch-Site: none", "Sec-Fetch-Mode: navigate")
+}
+
+// An operator watches a live page when the token is replaced: the page is not served any
+// more.
+func TestAdmin_AnAnswerThatLastsEndsWithItsCredentials(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Settings{Token: token})
+	c := testkit.Dial(t, r.addr)
+	c.Send("GET /lasting HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + token + "\r\n\r\n")
+	ctx := <-r.lasting
+	if !StillAdmitted(ctx) {
+		t.Error("it is not admitted at first")
+	}
+	r.settings.Store(&Settings{Token: token, Pprof: true})
+	if !StillAdmitted(ctx) {
+		t.Error("other settings with the same token end it")
+	}
+	r.settings.Store(&Settings{Token: strings.Repeat("n", 16)})
+	if StillAdmitted(ctx) {
+		t.Error("it goes on with a token that was replaced")
+	}
+	if StillAdmitted(t.Context()) {
+		t.Error("a request that was never admitted is admitted still")
+	}
+}
+
+// A fault in a page ends neither heed nor the connection unnoticed.
+func TestAdmin_AFaultIsLoggedAndAnswered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Settings{})
+	r.expect(500, "GET", "/fault")
+	if text := r.log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, `panic="a fault"`) || !strings.Contains(text, "admin_test.go") {
+		t.Errorf("the log: %s", text)
+	}
+	r.expect(200, "GET", "/page")
 }
 
 func TestAdmin_PathsLeadToNoFile(t *testing.T) {

@@ -131,6 +131,36 @@ func isToken(token, given string) bool {
 // actKey is the context key of whether a request may change the running heed.
 type actKey struct{}
 
+// admittedKey is the context key of the function behind StillAdmitted.
+type admittedKey struct{}
+
+// StillAdmitted reports whether the settings in force now would admit the request of ctx
+// again. Handlers of answers that last ask it, so that they end when credentials are
+// withdrawn.
+func StillAdmitted(ctx context.Context) bool {
+	admitted, ok := ctx.Value(admittedKey{}).(func() bool)
+	return ok && admitted()
+}
+
+// readmission returns the function behind StillAdmitted for a request that the settings
+// before have admitted. Only other settings make it check the credentials again.
+func (s *Server) readmission(r *http.Request, before *Settings) func() bool {
+	return func() bool {
+		now := s.config.Live()
+		if now == before {
+			return true
+		}
+		if f := s.origin(r, now); f.status != 0 {
+			return false
+		}
+		if _, f := authenticate(r, now); f.status != 0 {
+			return false
+		}
+		before = now
+		return true
+	}
+}
+
 // MayAct reports whether the request of ctx may change the running heed: the settings
 // allow actions, and the request has credentials. Handlers of actions check it.
 func MayAct(ctx context.Context) bool {
@@ -139,11 +169,13 @@ func MayAct(ctx context.Context) bool {
 }
 
 // crossSite refuses requests that a page of another site has sent: those that may change
-// something (http.CrossOriginProtection), and those that are not a navigation of the
-// user.
+// something (http.CrossOriginProtection), and those that are not a link that the user
+// follows in a tab: a page that is shown inside another one, or that a script leads to,
+// would make heed read its record without the user (Fetch Metadata §2).
 func crossSite(p *http.CrossOriginProtection, r *http.Request) refusal {
-	site, mode := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Sec-Fetch-Mode")
-	if p.Check(r) != nil || (site == "cross-site" || site == "same-site") && mode != "navigate" {
+	h := r.Header
+	site, byUser := h.Get("Sec-Fetch-Site"), h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document" && h.Get("Sec-Fetch-User") == "?1"
+	if p.Check(r) != nil || (site == "cross-site" || site == "same-site") && !byUser {
 		return refusal{status: http.StatusForbidden, text: "The request comes from a page of another site."}
 	}
 	return refusal{}

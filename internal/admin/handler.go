@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/pprof"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -31,6 +32,7 @@ func (s *Server) handler() http.Handler {
 }
 
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, mux http.Handler, protection *http.CrossOriginProtection) {
+	defer s.recovered(w, r)
 	bound(w, r)
 	protect(w.Header())
 	now := s.config.Live()
@@ -51,7 +53,20 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, mux http.Handler
 		return
 	}
 	ctx := context.WithValue(r.Context(), actKey{}, authenticated && now.Actions)
+	ctx = context.WithValue(ctx, admittedKey{}, s.readmission(r, now))
 	mux.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// recovered answers for a panic of a handler, which is a fault of heed, and logs it.
+func (s *Server) recovered(w http.ResponseWriter, r *http.Request) {
+	switch v := recover(); v {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(v)
+	default:
+		s.config.Log.Error("a fault in the admin listener", "method", r.Method, "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+		http.Error(w, "A fault in heed: its log has more.", http.StatusInternalServerError)
+	}
 }
 
 // bound limits the time of the answer, and the size and the time of the request's body.

@@ -19,7 +19,7 @@ import (
 
 // dashboard returns the pages of the admin listener.
 func (d *daemon) dashboard(cfg *config.Config) *dashboard.Dashboard {
-	o := dashboard.Options{Heed: observed{d}, Actions: operated{d}, MayAct: admin.MayAct, Now: d.now}
+	o := dashboard.Options{Heed: observed{d}, Actions: operated{d}, MayAct: admin.MayAct, Admitted: admin.StillAdmitted, Now: d.now, Log: d.log}
 	if d.record != nil {
 		o.Record = cmp.Or(cfg.Audit.File, filepath.Join(d.state, state.AuditFile))
 	}

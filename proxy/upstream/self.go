@@ -71,16 +71,22 @@ func (a *Addrs) Has(hostPort string) bool {
 	return err == nil && a.HasHost(host, uint16(port))
 }
 
+// HasPort reports whether an address of the set has the port.
+func (a *Addrs) HasPort(port uint16) bool {
+	set := a.set.Load()
+	return set != nil && set.ports[port] > 0
+}
+
 // HasHost reports whether a connection to host and port leads to an address of the set, as
 // far as the host shows it: an address, in canonical form, or a name of this machine
 // (RFC 6761 §6.3). An IPv4-mapped address is the address that it maps. The unspecified
 // address (0.0.0.0 or ::) as a destination is every address of its port, since systems
 // connect it to themselves; in the set it is every address of this machine.
 func (a *Addrs) HasHost(host string, port uint16) bool {
-	set := a.set.Load()
-	if set == nil || set.ports[port] == 0 {
+	if !a.HasPort(port) {
 		return false
 	}
+	set := a.set.Load()
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return set.has(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) || set.has(netip.IPv6Loopback(), port)
 	}

@@ -3,10 +3,11 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"time"
+
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/reason"
-	"time"
 )
 
 // before returns the requests of the last 24 hours before the start, by the beginning of
@@ -17,7 +18,7 @@ func (d *record) before(start time.Time) (periods map[int64]*reason.Counts, coun
 	}
 	d.seed.once.Do(func() {
 		d.seed.done = make(chan struct{})
-		d.work.Go(func() {
+		d.background(func() {
 			defer close(d.seed.done)
 			d.seed.periods, d.seed.err = d.countBefore(start)
 		})

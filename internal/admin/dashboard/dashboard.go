@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -48,8 +49,12 @@ type Options struct {
 	Actions Actions
 	// MayAct reports whether the request of a context may use the Actions. Nil: none may.
 	MayAct func(context.Context) bool
-	Record string           // the path of the record; empty: decisions are not recorded
-	Now    func() time.Time // nil: time.Now
+	// Admitted reports whether the request of a context may still read: a stream that it
+	// does not admit any more ends. Nil: all may.
+	Admitted func(context.Context) bool
+	Record   string           // the path of the record; empty: decisions are not recorded
+	Now      func() time.Time // nil: time.Now
+	Log      *slog.Logger     // takes faults; nil discards
 }
 
 // Dashboard is the handler of the pages. Its paths are absolute: it is the handler of the
@@ -71,10 +76,16 @@ func New(o Options) *Dashboard {
 	if o.MayAct == nil {
 		o.MayAct = func(context.Context) bool { return false }
 	}
+	if o.Admitted == nil {
+		o.Admitted = func(context.Context) bool { return true }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	d := &Dashboard{Options: o}
-	d.record.path, d.record.now = o.Record, o.Now
+	d.record.path, d.record.now, d.record.log = o.Record, o.Now, o.Log
 	d.record.prepare()
-	d.live.interval = liveInterval
+	d.live.interval, d.live.log, d.live.admitted = liveInterval, o.Log, o.Admitted
 	mux := http.NewServeMux()
 	page := func(pattern string, view func(*http.Request) (*view, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { d.serve(w, r, view) })

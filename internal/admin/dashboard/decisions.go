@@ -165,11 +165,13 @@ func (d *Dashboard) decisions(r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
+	requested := time.Now()
 	record, release, err := d.record.acquire(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	q.Budget = max(q.Budget-time.Since(requested), dayBudget)
 	ctx, cancel := context.WithTimeout(r.Context(), 2*wideBudget) // the budget is what ends it
 	defer cancel()
 	found, err := replay.Latest(ctx, record, q)

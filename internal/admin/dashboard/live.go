@@ -3,7 +3,9 @@ package dashboard
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -22,6 +24,8 @@ const (
 // read the one before, and none between.
 type hub struct {
 	interval time.Duration
+	log      *slog.Logger
+	admitted func(context.Context) bool
 
 	mu      sync.Mutex
 	viewers map[string]map[*viewer]bool // by page
@@ -85,9 +89,7 @@ func (h *hub) run(page string, mine map[*viewer]bool, state func(context.Context
 	tick := time.NewTicker(h.interval)
 	defer tick.Stop()
 	for ; ; <-tick.C {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		text, err := state(ctx)
-		cancel()
+		text, err := h.made(state)
 		h.mu.Lock()
 		if len(mine) == 0 || h.closed {
 			if !h.closed {
@@ -109,6 +111,19 @@ func (h *hub) run(page string, mine map[*viewer]bool, state func(context.Context
 	}
 }
 
+// errFault is the error of a state that could not be made because of a fault in heed.
+var errFault = errors.New("a fault in heed")
+
+// made makes a state. A fault in that is logged: no request waits for it, so that it would
+// end heed.
+func (h *hub) made(state func(context.Context) ([]byte, error)) (text []byte, err error) {
+	err = errFault
+	defer logFault(h.log, "a live page could not be made")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return state(ctx)
+}
+
 // stream returns the handler of the stream of a page: an event for each state that differs
 // from the last one, with lines of HTML as its data.
 func (d *Dashboard) stream(page string, state func(context.Context) ([]byte, error)) http.HandlerFunc {
@@ -125,12 +140,13 @@ func (d *Dashboard) stream(page string, state func(context.Context) ([]byte, err
 		if http.NewResponseController(w).Flush() != nil {
 			return
 		}
-		v.send(r.Context(), http.NewResponseController(w), w)
+		v.send(r.Context(), d.live.admitted, http.NewResponseController(w), w)
 	}
 }
 
-// send writes the states to the viewer until it leaves, is too slow, or the hub ends.
-func (v *viewer) send(ctx context.Context, control *http.ResponseController, w http.ResponseWriter) {
+// send writes the states to the viewer until it leaves, is not admitted any more, is too
+// slow, or the hub ends.
+func (v *viewer) send(ctx context.Context, admitted func(context.Context) bool, control *http.ResponseController, w http.ResponseWriter) {
 	var last []byte
 	idle := time.NewTicker(keepAlive)
 	defer idle.Stop()
@@ -143,10 +159,15 @@ func (v *viewer) send(ctx context.Context, control *http.ResponseController, w h
 			return
 		case <-idle.C:
 		case next := <-v.next:
-			if bytes.Equal(next, last) {
-				continue
+			if text = nil; !bytes.Equal(next, last) {
+				last, text = next, event(next)
 			}
-			last, text = next, event(next)
+		}
+		if !admitted(ctx) {
+			return
+		}
+		if text == nil {
+			continue
 		}
 		if control.SetWriteDeadline(time.Now().Add(writeTime)) != nil {
 			return
@@ -157,11 +178,13 @@ func (v *viewer) send(ctx context.Context, control *http.ResponseController, w h
 	}
 }
 
-// event returns text as an event (WHATWG HTML §9.2.6).
+// event returns text as an event (WHATWG HTML §9.2.6). CR, LF and CRLF all end a line of the
+// stream: each begins a new line of data, which the reader gets as LF.
 func event(text []byte) []byte {
 	var out bytes.Buffer
-	for line := range bytes.Lines(text) {
-		fmt.Fprintf(&out, "data: %s\n", bytes.TrimRight(line, "\r\n"))
+	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		fmt.Fprintf(&out, "data: %s\n", line)
 	}
 	out.WriteByte('\n')
 	return out.Bytes()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -17,17 +18,17 @@ import (
 
 // Bounds of what a page reads of the record.
 const (
-	dayBudget  = 100 * time.Millisecond // for what is shown about the last 24 hours
-	wideBudget = 2 * time.Second        // for a wider search
-	maxReaders = 4                      // pages that read at the same time
-	readerWait = 2 * time.Second        // for one of them to end
-	totalsStep = 2_500                  // decisions that are counted at a time
-	totalsAge  = 30 * time.Second       // for which counts are shown again
-	totalsKept = 5 * time.Minute        // for which they are preferred to counts of less
-	dayGrace   = 50 * time.Millisecond  // for the step that is counted at that time
-	dayTime    = time.Second / 2        // for counting on after the page was sent
-	seedBudget = 20 * time.Second       // for counting the record of before the start
-	maxKept    = 1 << 16                // names that are remembered, of each kind
+	dayBudget  = 100 * time.Millisecond  // for what is shown about the last 24 hours
+	wideBudget = 1800 * time.Millisecond // for a wider search with the wait for its reader; its page comes within 2 s
+	maxReaders = 4                       // pages that read at the same time
+	readerWait = time.Second             // for one of them to end
+	totalsStep = 2_500                   // decisions that are counted at a time
+	totalsAge  = 30 * time.Second        // for which counts are shown again
+	totalsKept = 5 * time.Minute         // for which they are preferred to counts of less
+	dayGrace   = 50 * time.Millisecond   // for the step that is counted at that time
+	dayTime    = time.Second / 2         // for counting on after the page was sent
+	seedBudget = 20 * time.Second        // for counting the record of before the start
+	maxKept    = 1 << 16                 // names that are remembered, of each kind
 
 	oneDay = 24 * time.Hour
 )
@@ -44,6 +45,7 @@ type record struct {
 	ctx    context.Context // ends what is counted in the background
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+	log    *slog.Logger
 
 	counting sync.Mutex // held for one step of counting: it takes no more than one CPU
 
@@ -114,6 +116,15 @@ func (d *record) prepare() {
 	}
 }
 
+// background runs a task beside the pages until close. A fault in it is logged, and does
+// not end heed.
+func (d *record) background(task func()) {
+	d.work.Go(func() {
+		defer logFault(d.log, "the dashboard could not count the record")
+		task()
+	})
+}
+
 // totals are the requests of the last 24 hours, or of the later part of them, as far as
 // they could be counted in time.
 type totals struct {
@@ -170,7 +181,7 @@ func (d *record) day(ctx context.Context, requested time.Time) (*totals, error) 
 	if first == nil {
 		first = make(chan struct{})
 		t.first = first
-		d.work.Go(func() { d.countDay(requested.Add(dayBudget)) })
+		d.background(func() { d.countDay(requested.Add(dayBudget)) })
 	}
 	t.Unlock()
 	select {
@@ -188,6 +199,11 @@ func (d *record) day(ctx context.Context, requested time.Time) (*totals, error) 
 // countDay counts the last 24 hours, and makes the result known at soon and at the end.
 func (d *record) countDay(soon time.Time) {
 	t, known := &d.totals, false
+	defer func() {
+		t.Lock()
+		t.first = nil
+		t.Unlock()
+	}()
 	publish := func(next *totals, err error) {
 		t.Lock()
 		defer t.Unlock()
@@ -206,9 +222,6 @@ func (d *record) countDay(soon time.Time) {
 			publish(part())
 		}
 	}))
-	t.Lock()
-	t.first = nil
-	t.Unlock()
 }
 
 // readDay counts the last 24 hours, for at most dayTime. step is called after each

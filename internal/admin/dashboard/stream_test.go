@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,6 +110,23 @@ func TestStreams_SendTheStateOfThePage(t *testing.T) {
 	d.Close()
 	if _, err := io.Copy(io.Discard, rest); err != nil {
 		t.Errorf("after Close the stream ends with %v", err)
+	}
+}
+
+// A stream ends with the credentials that it was opened with, also when its page does not
+// change.
+func TestStreams_EndWhenTheyAreNotAdmitted(t *testing.T) {
+	t.Parallel()
+	h, path, _ := visited(t)
+	var withdrawn atomic.Bool
+	address, _ := serve(t, dashboard.Options{Heed: h, Record: path, Admitted: func(context.Context) bool { return !withdrawn.Load() }})
+	status, _, rest := stream(t, address, "/live/decisions")
+	if _, err := rest.ReadString('\n'); status != 200 || err != nil {
+		t.Fatal(status, err)
+	}
+	withdrawn.Store(true)
+	if _, err := io.Copy(io.Discard, rest); err != nil {
+		t.Errorf("it ends with %v", err)
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +24,28 @@ var spellings = []string{
 	"127.0.0.1", "localhost", "LocalHost", "localhost.", "a.localhost", "127.0.0.2", "127.255.255.254", "127.1", "127.0.1", "2130706433",
 	"0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0.0.0.0", "0", "[::1]", "[0:0:0:0:0:0:0:1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]",
 	"[::127.0.0.1]", "[64:ff9b::7f00:1]", "[::ffff:127.9.9.9]", "x.y.LOCALHOST", "127.3.2.1", "[::0001]", "127.0.0.1.", "inside.test", "%31%32%37.0.0.1", "１２７.0.0.1",
+	"LOCALHOST.", "[::FFFF:7F00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[::1%25lo]", "[::1%lo]", "[::ffff:127.0.0.1%25lo]", "[::ffff:0:127.0.0.1]", "[2002:7f00:1::]", "0x7f.0x0.0x0.0x1", "0177.1", "00000127.0.0.1", "127.000.000.001",
+}
+
+// ownNames are the addresses of this machine, and the names that its resolver has for them.
+func ownNames(t *testing.T) (all []string) {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		p, err := netip.ParsePrefix(a.String())
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case p.Addr().Is4():
+			all = append(all, p.Addr().String(), "[::ffff:"+p.Addr().String()+"]")
+		default:
+			all = append(all, "["+p.Addr().WithZone("").String()+"]")
+		}
+	}
+	return all
 }
 
 // A bot that is wrapped by heed tries to read the admin listener, and to act on it.
@@ -48,35 +72,43 @@ func TestAttack_TheAdminListenerIsNotReachedThroughHeed(t *testing.T) {
 			loops++
 		}
 	}
-	for _, host := range spellings {
-		for _, request := range []string{"GET http://%s:%s/metrics", "POST http://%s:%s/try", "GET http://%s:%s/robots.txt"} {
+	for _, host := range slices.Concat(spellings, ownNames(t)) {
+		// The port in another form, and TLS to the listener, which has none.
+		for _, request := range []string{"GET http://%s:%s/metrics", "POST http://%s:%s/try", "GET http://%s:%s/robots.txt", "GET https://%s:%s/metrics", "GET http://%s:00%s/metrics"} {
 			what := fmt.Sprintf(request, host, port)
 			c := testkit.Dial(t, h.Addr)
 			c.Send(what + " HTTP/1.1\r\nHost: " + host + ":" + port + "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 			a := c.Answer("GET")
 			refused(what, a.Response, string(a.Body))
 		}
+		h.throughTunnels(host, port, refused)
+	}
+	if loops < 120 {
+		t.Errorf("only %d requests of 7 for each of 20 spellings were refused as loops", loops)
+	}
+	h.redirects(refused)
+	for _, r := range h.Records() {
+		if url := r.Text("url"); strings.Contains(url, ":"+port) && r.Text("reason") != "loop" && r.Text("reason") != "malformed" {
+			t.Errorf("%s is recorded as %s", url, r.Text("reason"))
+		}
+	}
+}
+
+// throughTunnels opens tunnels to host, and requests the metrics inside those that are opened:
+// the address of a name is known when it is dialled only.
+func (h *heed) throughTunnels(host, port string, refused func(string, *http.Response, string)) {
+	h.t.Helper()
+	for _, port := range []string{port, "0" + port} {
 		what := "CONNECT " + host + ":" + port
-		c := testkit.Dial(t, h.Addr)
+		c := testkit.Dial(h.t, h.Addr)
 		c.Send(what + " HTTP/1.1\r\nHost: " + host + ":" + port + "\r\n\r\n")
 		resp := c.Head(http.MethodConnect)
-		if resp.StatusCode == http.StatusOK { // a name that the settings place there: shown by dialling only
+		if resp.StatusCode == http.StatusOK {
 			c.Send("GET /metrics HTTP/1.1\r\nHost: " + host + ":" + port + "\r\nConnection: close\r\n\r\n")
 			a := c.Answer("GET")
 			resp = a.Response
 		}
 		refused(what, resp, "")
-	}
-	if loops < 80 {
-		t.Errorf("only %d requests of 4 for each of 20 spellings were refused as loops", loops)
-	}
-	h.redirects(refused)
-	for _, r := range h.Records() {
-		// A robots.txt is always allowed, and its request fails when it is dialled.
-		atDial := r.Text("reason") == "robots-txt" && strings.Contains(r.Text("error"), "the address is heed's own")
-		if url := r.Text("url"); strings.Contains(url, ":"+port) && r.Text("reason") != "loop" && r.Text("reason") != "malformed" && !atDial {
-			t.Errorf("%s is recorded as %s", url, r.Text("reason"))
-		}
 	}
 }
 

@@ -99,7 +99,8 @@ func (x *exchange) judge(ctx context.Context) verdict {
 	if !settled {
 		x.judgeByPolicy(ctx, &q, &v)
 	}
-	if v.Verdict == rules.Allow && x.leadsBack(ctx) {
+	reach := func() error { return r.settings.Policies.Policy(ctx, r.origin, r.names.Shown).Source().Err }
+	if v.Verdict == rules.Allow && !r.own && x.proxy.config.Self.IsName(r.origin, r.settings.Destinations, reach) {
 		v.Result, v.policy, v.detail = acl.Result{Decision: rules.Decision{Reason: rules.ReasonLoop}, Unjudged: true}, nil, ownAddress
 	}
 	if v.Unjudged {
@@ -116,21 +117,6 @@ func (x *exchange) judge(ctx context.Context) verdict {
 		v.detail = policyError(v.policy)
 	}
 	return v
-}
-
-// leadsBack reports whether the origin of an allowed request is a name of one of heed's own
-// listeners. The settings may place it there, else its addresses are not known before it is
-// dialled, as for its robots.txt. That is fetched here, if it was not needed for the
-// decision, only where the port is that of a listener.
-func (x *exchange) leadsBack(ctx context.Context) bool {
-	r, self := &x.req, x.proxy.config.Self
-	if r.own {
-		return false
-	}
-	if d := r.settings.Destinations; d != nil && self.Has(d.Placed[r.origin.HostPort()]) {
-		return true
-	}
-	return self.HasPort(r.origin.Port) && errors.Is(r.settings.Policies.Policy(ctx, r.origin, r.names.Shown).Source().Err, upstream.ErrSelf)
 }
 
 // judgeByPolicy decides by the rules of the site, or those that the operator put

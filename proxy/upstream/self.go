@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"heed/rules"
 )
 
 // ErrSelf is wrapped by the error of a connection to an address that heed listens on.
@@ -71,10 +73,16 @@ func (a *Addrs) Has(hostPort string) bool {
 	return err == nil && a.HasHost(host, uint16(port))
 }
 
-// HasPort reports whether an address of the set has the port.
-func (a *Addrs) HasPort(port uint16) bool {
+// IsName reports whether the host of o is a name of an address of the set. The settings, d,
+// may place it there; else its addresses are not known before it is dialled. That is what
+// reach does, which returns the error: it is called only for the port of an address of the
+// set. d may be nil.
+func (a *Addrs) IsName(o rules.Origin, d *Destinations, reach func() error) bool {
+	if d != nil && a.Has(d.Placed[o.HostPort()]) {
+		return true
+	}
 	set := a.set.Load()
-	return set != nil && set.ports[port] > 0
+	return set != nil && set.ports[o.Port] > 0 && errors.Is(reach(), ErrSelf)
 }
 
 // HasHost reports whether a connection to host and port leads to an address of the set, as
@@ -83,10 +91,10 @@ func (a *Addrs) HasPort(port uint16) bool {
 // address (0.0.0.0 or ::) as a destination is every address of its port, since systems
 // connect it to themselves; in the set it is every address of this machine.
 func (a *Addrs) HasHost(host string, port uint16) bool {
-	if !a.HasPort(port) {
+	set := a.set.Load()
+	if set == nil || set.ports[port] == 0 {
 		return false
 	}
-	set := a.set.Load()
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return set.has(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port) || set.has(netip.IPv6Loopback(), port)
 	}

@@ -218,22 +218,6 @@ func TestHeed_TheTablesRecoverWhatTheRobotsOfAGeneratedLogDid(t *testing.T) {
 	compareSQL(t, filepath.Join(dir, "tables"), r)
 }
 
-// Ten million lines (1.5 GB) take at most a minute; a tenth of it by default would still
-// be too much beside other tests, so that a hundredth is read.
-func TestHeed_AStudyOfManyLinesIsLinear(t *testing.T) {
-	lines, limit := 100_000, 10*time.Second
-	if os.Getenv("HEED_TEST_FULL") == "1" {
-		lines, limit = 1_000_000, 12*time.Second
-	}
-	log := filepath.Join(t.TempDir(), "access.log")
-	generate(t, log, lines, lines/50)
-	begun := time.Now()
-	r := read(t, study.Options{Policies: generatedPolicies(t)}, log)
-	if took := time.Since(begun); r.Requests != int64(lines) || took > limit {
-		t.Errorf("%d of %d lines took %s, more than %s", r.Requests, lines, took, limit)
-	}
-}
-
 // BenchmarkAdd is the cost of one request without reading its line.
 func BenchmarkAdd(b *testing.B) {
 	log := filepath.Join(b.TempDir(), "access.log")

@@ -1,0 +1,54 @@
+//go:build !race
+
+package study_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"heed/internal/testkit"
+)
+
+// A lab studies a year of a busy site: a million lines by default, ten million (1.5 GB) with
+// HEED_TEST_FULL=1. The time is linear in the lines, and the memory bounded.
+func TestStudy_ManyLinesTakeLinearTimeAndBoundedMemory(t *testing.T) {
+	const most = 1 << 30 // octets
+	const limit = time.Minute
+	few, many := 100_000, 1_000_000
+	if testkit.Full {
+		few, many = 1_000_000, 10_000_000
+	}
+	rules := filepath.Join(t.TempDir(), "robots.txt")
+	if err := os.WriteFile(rules, []byte(generatedRules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	heed := testkit.Binary(t)
+	run := func(lines int) (cpu time.Duration) {
+		log := filepath.Join(t.TempDir(), "access.log")
+		generate(t, log, lines, lines/50)
+		cmd := exec.Command(heed, "study", "--site", "https://example.org", "--robots", rules, log)
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		begun := time.Now()
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v\n%s", err, said.String())
+		}
+		took := time.Since(begun)
+		used := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+		cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+		t.Logf("%d lines: %s, %s of CPU time, %d MiB", lines, took.Round(time.Millisecond), cpu.Round(time.Millisecond), used.Maxrss>>10)
+		if took > limit || used.Maxrss<<10 > most {
+			t.Errorf("%d lines take %s, %d MiB; at most %s, %d MiB", lines, took, used.Maxrss>>10, limit, most>>20)
+		}
+		return cpu
+	}
+	one, ten := run(few), run(many)
+	if ten > 20*one { // more than 10, as a larger heap is collected
+		t.Errorf("ten times the lines take %.1f times the CPU time", float64(ten)/float64(one))
+	}
+}

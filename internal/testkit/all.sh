@@ -100,6 +100,8 @@ find_missing() {
 	lacks python3-aiohttp /usr/bin/python3 -c 'import aiohttp'
 	[ -n "${HEED_TEST_FULL:-}" ] || return 0
 	lacks strace have strace # for what a request costs
+	lacks systemd-container have systemd-nspawn # for the package on a machine of its own
+	lacks debootstrap have debootstrap
 	lacks r-base-core have Rscript
 	lacks r-cran-curl Rscript -e 'library(curl)'
 	lacks r-cran-httr Rscript -e 'library(httr)'

@@ -1,0 +1,130 @@
+package seal
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/testkit"
+)
+
+// client is a program that is told of no proxy, as a command of the shell: $1 is the URL, and
+// $SEAL_DIR the directory with the programs of the test.
+type client struct {
+	name, needs string // the program, and its Debian package
+	command     string
+	plainOnly   bool // it has no https
+	path        string
+	always      bool // it is run by default as well
+}
+
+// The page that each client requests, allowed and not allowed, unless it names another.
+const page = "page.html"
+
+var clients = []client{
+	{name: "curl", needs: "curl", command: `curl -sS "$1"`, always: true},
+	{name: "wget", needs: "wget", command: `wget -q -O - "$1"`},
+	{name: "git", needs: "git", command: `git ls-remote "${1%/info/refs}"`, path: "repo.git/info/refs"},
+	{name: "npm", needs: "npm", command: `npm view thing version --fetch-retries 0 --registry "${1%thing}" --cache "$HOME/.npm"`, path: "thing"},
+	{name: "pip", needs: "python3-pip", command: `/usr/bin/python3 -m pip download --isolated --no-cache-dir --retries 0 --trusted-host site.test --no-deps -d "$HOME" --index-url "${1%/thing/}" thing`, path: "simple/thing/"},
+	{name: "apt", needs: "apt", command: `rm -f "$HOME/got"; /usr/lib/apt/apt-helper -o Acquire::https::CAInfo="$SSL_CERT_FILE" -o APT::Sandbox::User= download-file "$1" "$HOME/got"`},
+	{name: "Chromium", needs: "chromium", command: `chromium --headless --no-sandbox --disable-gpu --ignore-certificate-errors --user-data-dir="$HOME/chromium" --dump-dom "$1"`},
+	{name: "Java", needs: "default-jdk-headless", command: `JAVA_TOOL_OPTIONS=$(echo "$JAVA_TOOL_OPTIONS" | tr ' ' '\n' | grep -vi 'proxy' | tr '\n' ' ') java "$SEAL_DIR/Fetch.java" "$1"`},
+	{name: "Go", needs: "golang", command: `"$SEAL_DIR/dialer" "$1"`, always: true},
+	{name: "Ruby", needs: "ruby", command: `ruby -ropen-uri -e 'puts URI.open(ARGV[0], proxy: false).read' "$1"`},
+	{name: "PHP", needs: "php-cli", command: `php -r 'echo file_get_contents($argv[1], false, stream_context_create(["ssl" => ["cafile" => getenv("SSL_CERT_FILE")]]));' "$1"`},
+	{name: "R", needs: "r-base-core", command: `Rscript -e 'writeLines(readLines(commandArgs(TRUE)[1]))' "$1"`},
+	{name: "Scrapy", needs: "python3-scrapy", command: `/usr/bin/python3 -m scrapy fetch --nolog -s ROBOTSTXT_OBEY=False -s RETRY_ENABLED=False "$1"`},
+	{name: "aiohttp", needs: "python3-aiohttp", command: `/usr/bin/python3 -c 'import aiohttp, asyncio, sys
+async def main():
+    async with aiohttp.ClientSession() as s, s.get(sys.argv[1]) as r: print(await r.text())
+asyncio.run(main())' "$1"`, always: true},
+	{name: "http.client", needs: "python3", command: `/usr/bin/python3 -c 'import http.client, sys, urllib.parse
+u = urllib.parse.urlsplit(sys.argv[1])
+c = (http.client.HTTPSConnection if u.scheme == "https" else http.client.HTTPConnection)(u.netloc)
+c.request("GET", u.path); print(c.getresponse().read())' "$1"`},
+	{name: "Node", needs: "nodejs", command: `node -e 'fetch(process.argv[1]).then(r => r.text()).then(console.log)' "$1"`},
+	{name: "Mechanize", needs: "python3-mechanize", command: `/usr/bin/python3 -c 'import mechanize, sys
+b = mechanize.Browser(); b.set_handle_robots(False); b.set_proxies({}); print(b.open(sys.argv[1]).read())' "$1"`},
+	{name: "LWP", needs: "libwww-perl", command: `perl -MLWP::UserAgent -e 'print LWP::UserAgent->new->get($ARGV[0])->decoded_content' "$1"`},
+	{name: "HTTrack", needs: "httrack", command: `rm -rf "$HOME/httrack"; httrack "$1" -O "$HOME/httrack" -r1 -s0 -q`},
+	{name: "a socket of Bash", needs: "bash", command: `bash -c 'exec 3<>/dev/tcp/site.test/80; printf "GET %s HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n" "${1#http://site.test}" >&3; cat <&3' x "$1"`, plainOnly: true, always: true},
+}
+
+// variables are those that name a proxy.
+const variables = "-u http_proxy -u https_proxy -u all_proxy -u HTTP_PROXY -u HTTPS_PROXY -u ALL_PROXY -u npm_config_proxy -u npm_config_https_proxy -u NODE_USE_ENV_PROXY"
+
+// Each client of the manual's table requests a page that robots.txt allows and one that it
+// does not allow, over http and https, with no variable that names a proxy: the first comes
+// from the site through heed, the second never reaches it. By default some of them run, with
+// HEED_TEST_FULL=1 all.
+func TestClients_NeedNoVariableUnderASeal(t *testing.T) {
+	page := strings.Repeat("<p>the page", 10)
+	refs := "0123456789abcdef0123456789abcdef01234567\trefs/heads/main\n"
+	thing := `{"name":"thing","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"thing","version":"1.0.0"}}}`
+	files := map[string]string{}
+	for _, dir := range []string{"/", "/private/"} {
+		files[dir+"page.html"], files[dir+"repo.git/info/refs"], files[dir+"thing"] = page, refs, thing
+		files[dir+"simple/thing/index.html"] = "<a href='thing-1.0.tar.gz'>thing</a>"
+	}
+	origin := testkit.NewOrigin(t, testkit.Site{Name: "site.test", Robots: "User-agent: *\nDisallow: /private\n", Files: files, Config: "index index.html; types { text/html html; }"})
+	o := newOutside(t)
+	testkit.Write(t, o.config, origin.Config(""))
+	if err := os.Chmod(o.config, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-o", filepath.Join(o.dir, "dialer"), "./testdata/dialer")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	testkit.Write(t, filepath.Join(o.dir, "Fetch.java"), testkit.Read(t, "testdata/Fetch.java"))
+	if err := os.Chmod(filepath.Join(o.dir, "Fetch.java"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range clients {
+		if !c.always && !testkit.Full {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) { c.isHeld(t, o, origin) })
+	}
+}
+
+// isHeld runs the client sealed, and compares what came to the site.
+func (c client) isHeld(t *testing.T, o *outside, origin *testkit.Origin) {
+	for _, scheme := range []string{"http", "https"} {
+		if scheme == "https" && c.plainOnly {
+			continue
+		}
+		for _, dir := range []string{"/", "/private/"} {
+			path := page
+			if c.path != "" {
+				path = c.path
+			}
+			url := scheme + "://site.test" + dir + path
+			before := len(origin.Hits())
+			out, errs, err := o.run(0, []string{"-q"}, "sh", "-c", "exec env "+variables+" sh -c '"+strings.ReplaceAll(c.command, "'", `'\''`)+"' client \"$1\"", "sh", url)
+			var seen []string
+			for _, hit := range origin.Hits()[before:] {
+				if strings.HasPrefix(hit.Target, "/testkit-mark-") || strings.HasPrefix(hit.Agent, "heed/") {
+					continue
+				}
+				if seen = append(seen, hit.Scheme+" "+hit.Target); hit.Via == "" {
+					t.Errorf("%s: the site was reached without heed: %+v", url, hit)
+				}
+			}
+			came := strings.Contains(strings.Join(seen, " ")+" ", dir+strings.SplitN(path, "?", 2)[0])
+			t.Logf("%s: at the site %q, %v", url, seen, err)
+			if allowed := dir == "/"; came != allowed {
+				t.Errorf("%s came to the site: %v, want %v (%v; is the package %s installed?)\n%.600s\n%.900s", url, came, allowed, err, c.needs, out, errs)
+			}
+			for _, target := range seen {
+				if strings.Contains(target, " /private") {
+					t.Errorf("%s: the site was asked for %s", url, target)
+				}
+			}
+		}
+	}
+}

@@ -245,6 +245,9 @@ func cannotRun(a *console.App, name string, err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
 	}
+	if _, found := exec.LookPath(name); missing && found == nil {
+		err = errors.New("the interpreter that its first line names, or its loader, is missing")
+	}
 	fmt.Fprintf(a.Stderr, "heed: %s: the command cannot be run: %v\n", console.Printable(name), err)
 	if missing {
 		return console.Exit(127)

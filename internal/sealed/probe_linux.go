@@ -61,7 +61,9 @@ func limitReached() string {
 
 // forbidden names what does not permit user namespaces.
 func forbidden() string {
-	switch {
+	switch _, err := os.Stat("/proc/self/ns/user"); {
+	case err != nil:
+		return "There is no /proc here, which sealing needs: mount it with `mount -t proc proc /proc`"
 	case sysctl("kernel.unprivileged_userns_clone") == "0":
 		return "The setting kernel.unprivileged_userns_clone is 0: permit user namespaces with `sysctl -w kernel.unprivileged_userns_clone=1`"
 	case sysctl("kernel.apparmor_restrict_unprivileged_userns") == "1":

@@ -45,6 +45,16 @@ func (w *RateHint) Delay(t time.Time) (d time.Duration, by Field) {
 	return d, by
 }
 
+// LongestDelay returns the time between two requests that hints require at t, the longest
+// of all; 0 when none does.
+func LongestDelay(hints []*RateHint, t time.Time) (d time.Duration) {
+	for _, w := range hints {
+		asked, _ := w.Delay(t)
+		d = max(d, asked)
+	}
+	return d
+}
+
 // NextVisit returns the earliest time at or after t at which visits are allowed,
 // and the line with that window; t itself and the zero Field when they are
 // allowed at t. With several windows each of them allows visits.

@@ -11,15 +11,16 @@
 // standard input, are sorted, in a temporary file once they exceed a bound of memory.
 //
 // Lines that are no requests are counted by reason with their places. The package starts
-// goroutines during the first call of Next, to look at several files, and one that reads
-// standard input until that ends; a caller that wants to read ahead calls Next in a goroutine
-// of its own.
+// goroutines during the first call of Next, to look at several files, and one for standard
+// input and for each pipe, which ends with it; a caller that wants to read ahead calls Next
+// in a goroutine of its own.
 //
 // Outside package: github.com/tidwall/gjson, for the values of JSON lines.
 package accesslog
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -124,8 +125,8 @@ type Reader struct {
 	counts   Counts
 	done     atomic.Int64
 	all      atomic.Int64
-	stopped  atomic.Bool
-	input    input // standard input
+	stopped  context.Context
+	stop     context.CancelFunc
 }
 
 // Open opens log files, whose formats are found from their first lines; the name - is
@@ -138,13 +139,13 @@ func Open(files []string, stdin io.Reader) (*Reader, error) {
 // wrong with the format.
 func OpenWith(o Options) (*Reader, error) {
 	r := &Reader{options: o}
+	r.stopped, r.stop = context.WithCancel(context.Background())
 	r.heads.less = func(a, b *merged) bool { return a.head.before(&b.head) }
 	if o.Memory <= 0 {
 		r.options.Memory = defaultMemory
 	}
-	r.input.read, r.input.write = io.Pipe()
-	if r.input.from = o.Stdin; r.input.from == nil {
-		r.input.from = os.Stdin
+	if o.Stdin == nil {
+		r.options.Stdin = os.Stdin
 	}
 	if o.Format != "" {
 		custom, err := compile(o.Format)
@@ -160,7 +161,7 @@ func OpenWith(o Options) (*Reader, error) {
 			if named {
 				return nil, fmt.Errorf("standard input is named twice\nName - once")
 			}
-			named, s.path, s.name = true, "", "standard input"
+			named, s.piped, s.path, s.name = true, true, "", "standard input"
 		} else if err := s.look(); err != nil {
 			return nil, err
 		}
@@ -172,6 +173,7 @@ func OpenWith(o Options) (*Reader, error) {
 
 // Close closes the files and removes the temporary one.
 func (r *Reader) Close() {
+	r.stop()
 	for _, s := range r.sources {
 		s.close()
 	}
@@ -185,11 +187,8 @@ func (r *Reader) Close() {
 func (r *Reader) Progress() (done, all int64) { return r.done.Load(), r.all.Load() }
 
 // Stop ends the logs where they are: Next returns what was read and sorted before, and
-// then io.EOF. It does not wait for standard input.
-func (r *Reader) Stop() {
-	r.stopped.Store(true)
-	r.input.end()
-}
+// then io.EOF. It does not wait for standard input or a pipe.
+func (r *Reader) Stop() { r.stop() }
 
 // Counts returns what was read so far.
 func (r *Reader) Counts() Counts {

@@ -47,7 +47,7 @@ func (s *source) survey() error {
 	}
 	defer s.close()
 	var o disorder
-	for !s.reader.stopped.Load() {
+	for s.reader.stopped.Err() == nil {
 		t, ok, err := s.records.when()
 		if err != nil {
 			break

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/bzip2"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +33,9 @@ type records interface {
 // aside is the reason of what is no request by its kind: comments and directives.
 const aside = "\x00"
 
+// tornLine is the reason of a line whose end is missing.
+const tornLine = "the file ends or is damaged in the middle of the line"
+
 // errTorn is wrapped by the errors of files that end early or are damaged.
 var errTorn = errors.New("the file is damaged")
 
@@ -43,6 +47,7 @@ type source struct {
 	name   string
 	size   int64
 	twice  bool // it can be read twice
+	piped  bool // it is no regular file: a Read may block
 
 	file    io.Closer
 	records records
@@ -65,17 +70,17 @@ func (s *source) look() error {
 	case info.Mode().IsRegular():
 		s.size = info.Size()
 		s.twice = !isRecord(s.path)
+		return nil
 	}
+	s.piped = true
 	return nil
 }
 
 // open opens the file and finds its format.
 func (s *source) open() error {
-	var in io.Reader
-	if s.path == "" {
-		in = s.reader.input.begin()
-	} else {
-		if isRecord(s.path) {
+	in := s.reader.options.Stdin
+	if s.path != "" {
+		if !s.twice && !s.piped {
 			return s.openRecord()
 		}
 		f, err := os.Open(s.path)
@@ -83,6 +88,9 @@ func (s *source) open() error {
 			return fmt.Errorf("the log cannot be read: %w", err)
 		}
 		s.file, in = f, f
+	}
+	if s.piped {
+		in = s.reader.untilStopped(in)
 	}
 	in = &countingReader{in, &s.reader.done}
 	text, err := decompressed(in)
@@ -118,24 +126,19 @@ func (s *source) stream() (stream, error) {
 	return newWindowed(&sourceStream{s}, s.window), nil
 }
 
-// input is standard input, which may be ended while nothing comes.
-type input struct {
-	from  io.Reader
-	read  *io.PipeReader
-	write *io.PipeWriter
-}
+// errStopped is the error of a pipe that Reader.Stop ended. What was read before counts.
+var errStopped = fmt.Errorf("%w: reading was stopped", errTorn)
 
-// begin begins to read, and returns what is read.
-func (i *input) begin() io.Reader {
+// untilStopped returns a reader of in, whose Read may block without end, that Stop ends.
+func (r *Reader) untilStopped(in io.Reader) io.Reader {
+	read, write := io.Pipe()
+	context.AfterFunc(r.stopped, func() { _ = write.CloseWithError(errStopped) }) // it never fails
 	go func() {
-		_, err := io.CopyBuffer(struct{ io.Writer }{i.write}, struct{ io.Reader }{i.from}, make([]byte, 256<<10))
-		_ = i.write.CloseWithError(err) // it never fails
+		_, err := io.CopyBuffer(struct{ io.Writer }{write}, struct{ io.Reader }{in}, make([]byte, 256<<10))
+		_ = write.CloseWithError(err) // it never fails
 	}()
-	return i.read
+	return read
 }
-
-// end makes what is read end here.
-func (i *input) end() { _ = i.write.Close() } // it never fails
 
 type countingReader struct {
 	io.Reader
@@ -294,7 +297,7 @@ func (l *lineRecords) next(q *Request) (reason string, err error) {
 			reason = "longer than 1 MiB"
 		}
 	case text.torn:
-		reason = "the file ends or is damaged in the middle of the line"
+		reason = tornLine
 	}
 	return reason, nil
 }
@@ -326,9 +329,12 @@ func (s *sourceStream) next(q *Request) error {
 	}
 	file := &r.counts.Files[s.index]
 	file.Format = s.records.format()
-	for !r.stopped.Load() || s.path == "" { // standard input ends itself then
+	for s.piped || r.stopped.Err() == nil { // a pipe ends itself, after what it had passed on
 		*q = Request{Source: s.name, source: s.index}
 		reason, err := s.records.next(q)
+		if reason == tornLine && r.stopped.Err() != nil {
+			err = io.EOF // the line had not been read to its end
+		}
 		if err != nil {
 			return s.end(err)
 		}
@@ -368,7 +374,11 @@ func (s *source) order(q *Request) {
 
 // end closes the source. Damage is noted, and the error is io.EOF then.
 func (s *source) end(err error) error {
-	if errors.Is(err, errTorn) {
+	switch {
+	case !errors.Is(err, errTorn):
+	case s.reader.stopped.Err() != nil:
+		err = io.EOF // whether the file is damaged was not seen
+	default:
 		s.reader.counts.Truncated = append(s.reader.counts.Truncated, s.name)
 		err = io.EOF
 	}

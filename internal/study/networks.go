@@ -3,11 +3,13 @@ package study
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -24,24 +26,19 @@ func LoadNetworks(path string) (func(netip.Addr) (string, bool), error) {
 	scanner := bufio.NewScanner(f)
 	scanner.Buffer(nil, 1<<20)
 	for n := 1; scanner.Scan(); n++ {
-		fields := strings.SplitN(scanner.Text(), "\t", 4)
-		if len(fields) < 3 {
-			return nil, fmt.Errorf("%s, line %d: there are not three fields separated by tabs", path, n)
-		}
-		from, err := netip.ParseAddr(fields[0])
+		one, err := parseNetwork(scanner.Text())
 		if err != nil {
-			return nil, fmt.Errorf("%s, line %d: %w", path, n, err)
+			return nil, fmt.Errorf("%s, line %d: %w\nA line has the first address, the last and the number, separated by tabs", path, n, err)
 		}
-		to, err := netip.ParseAddr(fields[1])
-		if err != nil {
-			return nil, fmt.Errorf("%s, line %d: %w", path, n, err)
-		}
-		if number := strings.TrimPrefix(fields[2], "AS"); number != "0" {
-			list = append(list, network{from, to, "AS" + number})
+		if one.name != "AS0" {
+			list = append(list, one)
 		}
 	}
 	if err := scanner.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s has no autonomous systems\nA line has the first address, the last and the number, separated by tabs", path)
 	}
 	slices.SortFunc(list, func(a, b network) int { return a.from.Compare(b.from) })
 	return func(a netip.Addr) (string, bool) {
@@ -56,6 +53,29 @@ func LoadNetworks(path string) (func(netip.Addr) (string, bool), error) {
 type network struct {
 	from, to netip.Addr
 	name     string
+}
+
+// parseNetwork reads a line of LoadNetworks; the number 0 is of addresses in no system.
+func parseNetwork(line string) (n network, err error) {
+	fields := strings.SplitN(line, "\t", 4)
+	if len(fields) < 3 {
+		return n, errors.New("there are not three fields separated by tabs")
+	}
+	if n.from, err = netip.ParseAddr(fields[0]); err != nil {
+		return n, err
+	}
+	if n.to, err = netip.ParseAddr(fields[1]); err != nil {
+		return n, err
+	}
+	if n.from.BitLen() != n.to.BitLen() || n.to.Less(n.from) {
+		return n, errors.New("the last address is before the first")
+	}
+	number := strings.TrimPrefix(fields[2], "AS")
+	if _, err := strconv.ParseUint(number, 10, 32); err != nil {
+		return n, fmt.Errorf("%q is not the number of an autonomous system", fields[2])
+	}
+	n.name = "AS" + number
+	return n, nil
 }
 
 // LoadRanges reads the address ranges that the operator of a robot publishes, in the form
@@ -78,7 +98,7 @@ func LoadRanges(path string) ([]netip.Prefix, error) {
 	for _, p := range file.Prefixes {
 		prefix, err := netip.ParsePrefix(p.V4 + p.V6)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %q is not a prefix: %w\nWrite for example 192.0.2.0/24", path, p.V4+p.V6, err)
 		}
 		list = append(list, prefix)
 	}

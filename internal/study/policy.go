@@ -235,10 +235,10 @@ func (s *site) judge(e *event) (v verdict) {
 	if current == nil || stateOf(current.Status) != rules.Available {
 		return v
 	}
-	v.delay = delayOf(current.policy, e.who.agent, e.Time)
+	v.delay = rules.LongestDelay(current.policy.RateHints(e.who.agent), e.Time)
 	if next := s.next(); next != nil && stateOf(next.Status) == rules.Available {
 		v.hasNext = true
-		v.nextDelay = delayOf(next.policy, e.who.agent, e.Time)
+		v.nextDelay = rules.LongestDelay(next.policy.RateHints(e.who.agent), e.Time)
 		v.nextAllowed = e.robots || e.target == "" || next.policy.Decide(e.who.agent, e.target).Verdict == rules.Allow
 	}
 	return v
@@ -302,13 +302,4 @@ func (s *site) allowedBefore(e *event) bool {
 		}
 	}
 	return false
-}
-
-// delayOf returns the time between two requests that a file asks of an agent.
-func delayOf(p *rules.Policy, agent *rules.Agent, at time.Time) (delay time.Duration) {
-	for _, hint := range p.RateHints(agent) {
-		d, _ := hint.Delay(at)
-		delay = max(delay, d)
-	}
-	return delay
 }

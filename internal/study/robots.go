@@ -9,29 +9,23 @@ import (
 // The categories of robots. A robot that serves several uses is in the one that its
 // operator names first.
 const (
-	catSearch    = "search"
-	catAISearch  = "ai-search"
-	catTraining  = "ai-training"
-	catAgent     = "ai-agent"
-	catSEO       = "seo"
-	catArchive   = "archive"
-	catPreview   = "preview"
-	catMonitor   = "monitor"
-	catFeed      = "feed"
-	catTool      = "tool"
-	catHeadless  = "headless"
-	catOther     = "other robot"
-	catNone      = ""
-	catUnnamed   = "no name"
-	noName       = "(no name)"       // a User-Agent that names no robot, as those of browsers
-	noUserAgent  = "(no User-Agent)" // no User-Agent at all
-	otherRobots  = "(others)"        // those beyond maxRobots
-	noSite       = "(site not named)"
-	maxRobots    = 50_000
-	maxActors    = 3_000_000
-	maxAgents    = 300_000    // User-Agent strings that are remembered
-	maxAddresses = 4_000_000  // client addresses that are remembered
-	maxSeen      = 32_000_000 // pairs of client and URL for repeats
+	catSearch   = "search"
+	catAISearch = "ai-search"
+	catTraining = "ai-training"
+	catAgent    = "ai-agent"
+	catSEO      = "seo"
+	catArchive  = "archive"
+	catPreview  = "preview"
+	catMonitor  = "monitor"
+	catFeed     = "feed"
+	catTool     = "tool"
+	catHeadless = "headless"
+	catOther    = "other robot"
+	catNone     = ""
+	catUnnamed  = "no name"
+	noName      = "(no name)"       // a User-Agent that names no robot, as those of browsers
+	noUserAgent = "(no User-Agent)" // no User-Agent at all
+	noSite      = "(site not named)"
 )
 
 // known is the built-in list of robots: product tokens in lower case by category.

@@ -65,7 +65,8 @@ type Study struct {
 
 	total     coverage
 	row       Row
-	beyond    int64 // requests of robots that are counted together
+	bounds    bounds
+	exceeded  map[string]int64 // requests, by the bound that they are beyond
 	seenFull  bool
 	subSecond bool
 }
@@ -86,7 +87,7 @@ type place struct {
 // New returns an empty study.
 func New(o Options) *Study {
 	return &Study{
-		Options: o, sites: map[string]*site{}, agents: map[string]*who{}, robots: map[robotKey]*robot{},
+		Options: o, bounds: defaultBounds, sites: map[string]*site{}, agents: map[string]*who{}, robots: map[robotKey]*robot{},
 		places: map[string]*place{}, nets: map[string]uint32{}, actors: map[uint64]*actor{}, kim: map[uint64]int64{},
 		seen: map[uint64]struct{}{}, pairs: map[uint64]struct{}{}, parts: map[partKey]*partCount{}, chart: chart{width: time.Minute.Microseconds()},
 	}
@@ -181,9 +182,15 @@ func (s *Study) siteOf(host string) *site {
 	}
 	name := siteName(host)
 	found := s.sites[name]
+	if found == nil && len(s.sites) >= s.bounds.sites {
+		s.exceed(s.bounds.sites, "sites, the rest counted as "+otherSites)
+		name = otherSites
+		found = s.sites[name]
+	}
 	if found == nil {
+		name = strings.Clone(name)
 		found = &site{name: name}
-		if s.Policies != nil {
+		if s.Policies != nil && name != otherSites {
 			found.timeline = s.Policies.timeline(name)
 		}
 		s.sites[name] = found
@@ -208,7 +215,7 @@ func (s *Study) agentOf(userAgent string) *who {
 	w := s.agents[userAgent]
 	if w == nil {
 		w = identify(userAgent)
-		if len(s.agents) < maxAgents {
+		if len(s.agents) < s.bounds.agents {
 			s.agents[strings.Clone(userAgent)] = w
 		}
 	}
@@ -236,17 +243,32 @@ func (s *Study) placeOf(client string) *place {
 		}
 	}
 	p.hidden = s.hide(p.hidden)
-	id, ok := s.nets[network]
-	if !ok {
-		id = uint32(len(s.netName))
-		s.nets[strings.Clone(network)] = id
-		s.netName = append(s.netName, s.hide(network))
-	}
-	p.network = id
-	if len(s.places) < maxAddresses {
+	p.network = s.networkOf(network)
+	if len(s.places) < s.bounds.addresses {
 		s.places[strings.Clone(client)] = p
 	}
 	return p
+}
+
+func (s *Study) networkOf(name string) uint32 {
+	id, ok := s.nets[name]
+	if ok {
+		return id
+	}
+	hidden := otherNetworks
+	if len(s.nets) < s.bounds.networks {
+		hidden = s.hide(name)
+	} else {
+		s.exceed(s.bounds.networks, "networks, the rest counted as one")
+		name = otherNetworks
+		if id, ok = s.nets[name]; ok {
+			return id
+		}
+	}
+	id = uint32(len(s.netName))
+	s.nets[strings.Clone(name)] = id
+	s.netName = append(s.netName, hidden)
+	return id
 }
 
 // hide returns what is printed of an address or a network.
@@ -264,8 +286,8 @@ func (s *Study) robotOf(site *site, w *who) *robot {
 	if r != nil {
 		return r
 	}
-	if len(s.robots) >= maxRobots && !w.known {
-		s.beyond++
+	if len(s.robots) >= s.bounds.robots && (!w.known || len(s.robots) >= 4*s.bounds.robots) {
+		s.exceed(s.bounds.robots, "names of robots, the rest counted as "+otherRobots)
 		k.token = otherRobots
 		if r = s.robots[k]; r != nil {
 			return r
@@ -283,8 +305,9 @@ func (s *Study) actorOf(r *robot, p *place) *actor {
 	if a := s.actors[k]; a != nil {
 		return a
 	}
-	if len(s.actors) >= maxActors {
-		k = r.id<<32 | 1<<32 - 1 // the clients beyond are one
+	if len(s.actors) >= s.bounds.actors {
+		s.exceed(s.bounds.actors, "clients, the rest of an agent counted as one")
+		k = r.id<<32 | (1<<32 - 1) // the clients beyond are one
 		if a := s.actors[k]; a != nil {
 			return a
 		}
@@ -322,9 +345,11 @@ func (s *Study) fresh(pair uint64) bool {
 	if _, ok := s.pairs[pair]; ok {
 		return false
 	}
-	if len(s.pairs) < maxSeen {
-		s.pairs[pair] = struct{}{}
+	if len(s.pairs) >= s.bounds.pairs {
+		s.exceed(s.bounds.pairs, "pairs of agent and address or User-Agent, whose numbers are too low")
+		return false
 	}
+	s.pairs[pair] = struct{}{}
 	return true
 }
 
@@ -337,7 +362,11 @@ func (s *Study) addKim(e *event) {
 			e.robot.kimKept++
 		}
 	}
-	s.kim[k] = e.at
+	if _, ok := s.kim[k]; ok || len(s.kim) < s.bounds.pairs {
+		s.kim[k] = e.at
+	} else {
+		s.exceed(s.bounds.pairs, "pairs of address and User-Agent, whose gaps of Kim et al. are left out")
+	}
 	if s.Endpoint != "" && (e.robots || strings.HasPrefix(e.target, s.Endpoint)) {
 		e.robot.kimEndpoint++
 	}
@@ -361,7 +390,7 @@ func (s *Study) addRepeat(e *event) {
 		e.robot.repeatedBytes += e.Bytes
 		return
 	}
-	if len(s.seen) >= maxSeen {
+	if len(s.seen) >= s.bounds.pairs {
 		s.seenFull = true
 		return
 	}

@@ -32,9 +32,7 @@ func coverageTable() *Definition {
 			add("with a User-Agent", c.named)
 			add("sites", len(s.siteList))
 			add("bytes", c.bytes)
-			if s.beyond > 0 {
-				t.Notes = append(t.Notes, fmt.Sprintf("more than %d names: %d requests of the rest are counted as %s", maxRobots, s.beyond, otherRobots))
-			}
+			t.Notes = append(t.Notes, s.boundNotes()...)
 			t.Notes = append(t.Notes, c.notes...)
 		},
 	}

@@ -73,6 +73,7 @@ func (c *StudyCmd) Run(a *console.App) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second interrupt ends the process
 	options, err := c.options(ctx, a)
 	if err != nil {
 		return err
@@ -200,7 +201,7 @@ func (c *StudyCmd) read(ctx context.Context, a *console.App, o study.Options) (*
 		return nil, err
 	}
 	defer logs.Close()
-	defer context.AfterFunc(ctx, logs.Stop)() // what was sorted before is counted
+	defer context.AfterFunc(ctx, logs.Stop)() // what was read before is counted
 	progress, end := a.Bar("reading logs")
 	defer end()
 	s := study.New(o)

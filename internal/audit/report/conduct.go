@@ -44,7 +44,7 @@ type Gaps struct {
 	Median *Seconds `json:"median_s"` // nil: there are none
 	P5     *Seconds `json:"p5_s"`     // the 5th percentile: 95 % are longer
 
-	Delay *Seconds `json:"crawl_delay_s"` // the longest delay asked for; nil: none
+	Delay *Seconds `json:"crawl_delay_s"` // the longest delay asked for, by Crawl-delay or Request-rate; nil: none
 	Kept  *float64 `json:"kept_share"`    // the share of gaps not shorter than the delay asked for; nil: none was
 }
 
@@ -186,7 +186,7 @@ func fastest(starts []start) int64 {
 type delays struct {
 	reader *store.Reader
 	names  *names
-	known  map[fileFor]int64
+	known  map[fileFor][]*rules.RateHint
 	bodies map[int64]int64 // the id of the robots.txt, by the snapshot
 }
 
@@ -197,7 +197,8 @@ type fileFor struct {
 }
 
 // of returns the delay, in microseconds, that applied to q; 0: none. It is what
-// the decision notes, else what the robots.txt that was in force asks for.
+// the decision notes, else what the robots.txt that was in force asks for at that time by
+// Crawl-delay and Request-rate.
 func (d *delays) of(q *store.Request, c *client, x basis) (int64, error) {
 	if q.Delay > 0 {
 		return q.Delay, nil
@@ -207,26 +208,20 @@ func (d *delays) of(q *store.Request, c *client, x basis) (int64, error) {
 		return 0, nil
 	}
 	if d.bodies == nil {
-		d.bodies, d.known = map[int64]int64{}, map[fileFor]int64{}
+		d.bodies, d.known = map[int64]int64{}, map[fileFor][]*rules.RateHint{}
 		if err := d.reader.Answers(func(a *store.Answer) { d.bodies[a.ID] = a.Body }); err != nil {
 			return 0, err
 		}
 	}
 	k := fileFor{d.bodies[p.Snapshot], c.tokens}
-	delay, ok := d.known[k]
-	if ok || k.body == 0 {
-		return delay, nil
-	}
-	text, err := d.reader.Body(k.body)
-	if err != nil {
-		return 0, err
-	}
-	file := rules.New(rules.Source{State: rules.Available}, text)
-	for _, field := range file.FieldsFor(rules.Declare(c.Tokens...), rules.CrawlDelay) {
-		if asked, ok := field.Delay(); ok {
-			delay = max(delay, asked.Microseconds())
+	hints, ok := d.known[k]
+	if !ok && k.body != 0 {
+		text, err := d.reader.Body(k.body)
+		if err != nil {
+			return 0, err
 		}
+		hints = rules.New(rules.Source{State: rules.Available}, text).RateHints(rules.Declare(c.Tokens...))
+		d.known[k] = hints
 	}
-	d.known[k] = delay
-	return delay, nil
+	return rules.LongestDelay(hints, time.UnixMicro(q.Time)).Microseconds(), nil
 }

@@ -58,6 +58,23 @@ func TestHeed_GapsAreHeldAgainstTheDelayThatTheAgentIsAskedToKeep(t *testing.T) 
 	}
 }
 
+// A Request-rate counts like a Crawl-delay, in its hours: the record of the test begins at
+// 8:00 UTC.
+func TestHeed_GapsAreHeldAgainstTheRequestRateOfTheHour(t *testing.T) {
+	for rate, want := range map[string]report.Seconds{"1/20": 20e6, "1/20 0800-0900": 20e6, "1/5": 10e6, "1/20 0100-0200": 10e6} {
+		r := newRecord(t)
+		who := r.asker("192.0.2.7", "newsbot", "NewsBot/2.1")
+		p := r.policy("shop.example", 0, "User-agent: NewsBot\nCrawl-delay: 10\nRequest-rate: "+rate+"\n")
+		free := r.ground("path", "allow", "no-rule", "", 0, nil, p)
+		for i := range 3 {
+			r.ended(r.entry(time.Duration(15*i)*time.Second, who, "shop.example", "/a", free, 0), 200, true, 10)
+		}
+		rep, _ := made(t, report.Query{Conduct: true}, r.file())
+		is(t, rate+": the delay", rep.Conduct[0].Asked.Delay, want)
+		is(t, rate+": the share kept", rep.Conduct[0].Asked.Kept, map[report.Seconds]float64{10e6: 1, 20e6: 0}[want])
+	}
+}
+
 func TestHeed_ADelayThatTheRecordNotesCountsBeforeTheFiles(t *testing.T) {
 	c := visits(t, func(r *record, visit func(float64, string, time.Duration)) {
 		visit(0, "/a", 0)

@@ -33,7 +33,11 @@ func debianFile(t *testing.T, name string) string {
 func TestUnit_IsAcceptedAndConfined(t *testing.T) {
 	unit := debianFile(t, "heed.service")
 	path := filepath.Join(t.TempDir(), "heed.service")
-	here := strings.ReplaceAll(unit, "/usr/bin/heed", testkit.Binary(t)) // it must exist
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := strings.ReplaceAll(unit, "/usr/bin/heed", program) // it must exist
 	here = strings.Replace(here, "Documentation=man:heed(1)\n", "", 1)
 	testkit.Write(t, path, here)
 	if out := printed(t, "", "systemd-analyze", "verify", "--man=no", path); strings.Contains(out, "heed.service") {

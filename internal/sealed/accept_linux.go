@@ -53,6 +53,9 @@ func spaceOf(f *os.File) (uint64, error) { return spaceOfSocket(int(f.Fd())) }
 
 func spaceOfSocket(socket int) (uint64, error) {
 	fd, err := unix.IoctlRetInt(socket, unix.SIOCGSKNS)
+	if errors.Is(err, unix.EPERM) {
+		return 0, errors.New("the running heed is in another user namespace than this command, and cannot seal its network\nWait until that heed has ended, or set HEED_STATE to another directory")
+	}
 	if err != nil {
 		return 0, fmt.Errorf("the network namespace of a sealed run cannot be read: %w", err)
 	}

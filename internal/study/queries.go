@@ -6,8 +6,9 @@ import (
 )
 
 // queries make the tables from the table requests that load.sql reads, in SQLite and in
-// DuckDB. They take the order of requests as it is: where a site's lines are too much out
-// of order, the tables leave out what the queries compute.
+// DuckDB, which reads empty fields of CSV as NULL. They take the order of requests as it
+// is: where a site's lines are too much out of order, the tables leave out what the
+// queries compute.
 var queries = map[string]string{
 	"versions": `SELECT site, version, count(*) AS requests
 FROM requests WHERE version > 0 GROUP BY site, version ORDER BY site, version;
@@ -15,8 +16,8 @@ FROM requests WHERE version > 0 GROUP BY site, version ORDER BY site, version;
 	"agents": `SELECT site, token, min(category) AS category, count(*) AS requests,
   count(*) * 1.0 / (SELECT count(*) FROM requests) AS share,
   sum(count(*)) OVER (ORDER BY count(*) DESC, site, token) * 1.0 / (SELECT count(*) FROM requests) AS cumulative,
-  count(DISTINCT address) AS addresses, count(DISTINCT network) AS networks,
-  count(DISTINCT user_agent) AS user_agents, sum(bytes) AS bytes
+  count(DISTINCT coalesce(address, '')) AS addresses, count(DISTINCT coalesce(network, '')) AS networks,
+  count(DISTINCT coalesce(user_agent, '')) AS user_agents, sum(bytes) AS bytes
 FROM requests GROUP BY site, token ORDER BY requests DESC, site, token;
 `,
 	"asked":     askedQuery(),

@@ -273,3 +273,41 @@ func parse(t *testing.T, text string, columns []string) (rows, all []string) {
 	slices.Sort(rows)
 	return rows, columns
 }
+
+// A narrow page shows the cells of a row beside the heads of their columns: they must differ.
+func TestHeed_TheHeadsOfATableDiffer(t *testing.T) {
+	t.Parallel()
+	for _, d := range study.Definitions() {
+		seen := map[string]string{}
+		for _, c := range d.Columns {
+			if other, again := seen[c.Head]; again && c.Head != "" {
+				t.Errorf("%s: the columns %s and %s have the head %q", d.Name, other, c.Name, c.Head)
+			}
+			seen[c.Head] = c.Name
+		}
+	}
+}
+
+// The place of a line that could not be read is printed in full, however long the name of
+// its file is.
+func TestHeed_TheTextHasThePlacesOfLinesThatAreNoRequests(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long-", 20))
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(dir, "access.log")
+	text := "192.0.2.7 - - [01/Mar/2025:10:00:00 +0000] \"GET / HTTP/1.1\" 200 50\n" + strings.Repeat("nonsense\n", 1234)
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := read(t, study.Options{}, log).WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1,234 (" + log + ":2, " + log + ":3, ", log + ":6, ...)\n", " 1,234\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("there is no %q in\n%.3000s", want, out.String())
+		}
+	}
+}

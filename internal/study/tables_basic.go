@@ -16,7 +16,7 @@ func coverageTable() *Definition {
 		Columns: []Column{{"what", "", Text, "What is counted."}, {"value", "", Text, "The number, time or name."}},
 		build: func(s *Study, t *Table) {
 			c := &s.total
-			add := func(what string, value any) { t.Rows = append(t.Rows, []any{what, fmt.Sprint(value)}) }
+			add := func(what string, value any) { t.Rows = append(t.Rows, []any{what, value}) }
 			for _, l := range c.lines {
 				add(l.what, l.value)
 			}
@@ -24,13 +24,13 @@ func coverageTable() *Definition {
 			if c.requests > 0 {
 				add("first request", moment(c.first))
 				add("last request", moment(c.last))
-				add("span", (time.Duration(c.last-c.first) * time.Microsecond).Round(time.Second))
+				add("span", (time.Duration(c.last-c.first) * time.Microsecond).Round(time.Second).String())
 			}
 			add("time zones", strings.Join(slices.Sorted(maps.Keys(c.zones)), " "))
 			add("out of order", c.disordered)
 			add("whole seconds only", yesNo(!s.subSecond))
 			add("with a User-Agent", c.named)
-			add("sites", len(s.siteList))
+			add("sites", int64(len(s.siteList)))
 			add("bytes", c.bytes)
 			t.Notes = append(t.Notes, s.boundNotes()...)
 			t.Notes = append(t.Notes, c.notes...)
@@ -181,7 +181,7 @@ func reasksTable() *Definition {
 		Columns: []Column{
 			{"hours", "within hours", Count, "h."}, {"tokens", "agents", Count, "Tokens with an ask for which this can be known."},
 			{"tokens_within", "each time", Count, "Tokens of which every such ask was followed by another within h hours."}, {"share", "share", Share, "tokens_within / tokens."},
-			{"asks", "asks", Count, "Asks for which this can be known."}, {"asks_within", "followed", Count, "Asks that were followed by another within h hours."}, {"asks_share", "share", Share, "asks_within / asks."},
+			{"asks", "asks", Count, "Asks for which this can be known."}, {"asks_within", "followed", Count, "Asks that were followed by another within h hours."}, {"asks_share", "share of asks", Share, "asks_within / asks."},
 		},
 		Source: "Kim et al., IMC 2025, figure 10 (share of bots that ask again within N hours)",
 		Bars:   []Bar{{"tokens_within", "allowed"}}, Of: "tokens",

@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -74,14 +75,17 @@ func (p *printer) table(t *Table, sites bool) {
 	for _, i := range show {
 		widths[i] = utf8.RuneCountInString(t.Columns[i].Head)
 		for _, row := range rows {
-			widths[i] = max(widths[i], min(maxCell, utf8.RuneCountInString(t.Columns[i].Kind.Cell(row[i]))))
+			widths[i] = max(widths[i], min(limitOf(i, show), utf8.RuneCountInString(t.Columns[i].Kind.Cell(row[i]))))
 		}
 	}
-	heads := make([]any, len(t.Columns))
+	heads, headed := make([]any, len(t.Columns)), false
 	for i, c := range t.Columns {
 		heads[i] = c.Head
+		headed = headed || c.Head != ""
 	}
-	p.row(t, show, widths, heads, true)
+	if headed {
+		p.row(t, show, widths, heads, true)
+	}
 	for _, row := range rows {
 		p.row(t, show, widths, row, false)
 	}
@@ -93,6 +97,15 @@ func (p *printer) table(t *Table, sites bool) {
 // maxCell is the width of the widest column.
 const maxCell = 48
 
+// limitOf returns the width at which the cells of a column are cut. Those of the last one
+// are not: it has the files and lines of what could not be read.
+func limitOf(i int, show []int) int {
+	if i == show[len(show)-1] {
+		return math.MaxInt
+	}
+	return maxCell
+}
+
 func (p *printer) row(t *Table, show, widths []int, row []any, head bool) {
 	var b strings.Builder
 	for _, i := range show {
@@ -102,8 +115,8 @@ func (p *printer) row(t *Table, show, widths []int, row []any, head bool) {
 		} else {
 			cell = kind.Cell(row[i])
 		}
-		if n := utf8.RuneCountInString(cell); n > maxCell {
-			cell = string([]rune(cell)[:maxCell-1]) + "…"
+		if n := limitOf(i, show); utf8.RuneCountInString(cell) > n {
+			cell = string([]rune(cell)[:n-1]) + "…"
 		}
 		pad := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
 		if kind == Text || kind == Moment || kind == Digest {

@@ -100,10 +100,13 @@ func (b *builder) follow(q *store.Request, a *client, s site, x basis, d *delays
 	if b.ways.keys[x.way].verdict == refuse {
 		return nil
 	}
-	delay, err := d.of(q, a, x)
-	t.asked = append(t.asked, start{q.Time, delay})
-	t.sent = append(t.sent, start{q.Time + q.Waited, delay})
-	return err
+	hints, err := d.of(q, a, x)
+	if err != nil {
+		return err
+	}
+	t.asked = append(t.asked, start{q.Time, delayAt(q, hints, q.Time)})
+	t.sent = append(t.sent, start{q.Time + q.Waited, delayAt(q, hints, q.Time+q.Waited)})
+	return nil
 }
 
 // conduct returns the Conduct of each trail; nil without any.
@@ -196,32 +199,38 @@ type fileFor struct {
 	tokens string
 }
 
-// of returns the delay, in microseconds, that applied to q; 0: none. It is what
-// the decision notes, else what the robots.txt that was in force asks for at that time by
-// Crawl-delay and Request-rate.
-func (d *delays) of(q *store.Request, c *client, x basis) (int64, error) {
-	if q.Delay > 0 {
-		return q.Delay, nil
-	}
+// of returns what the robots.txt that was in force asks of the agent of q; nil when the
+// decision notes the delay itself.
+func (d *delays) of(q *store.Request, c *client, x basis) ([]*rules.RateHint, error) {
 	p := d.names.policies[x.policy]
-	if p == nil || p.Snapshot == 0 {
-		return 0, nil
+	if q.Delay > 0 || p == nil || p.Snapshot == 0 {
+		return nil, nil
 	}
 	if d.bodies == nil {
 		d.bodies, d.known = map[int64]int64{}, map[fileFor][]*rules.RateHint{}
 		if err := d.reader.Answers(func(a *store.Answer) { d.bodies[a.ID] = a.Body }); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
 	k := fileFor{d.bodies[p.Snapshot], c.tokens}
 	hints, ok := d.known[k]
-	if !ok && k.body != 0 {
-		text, err := d.reader.Body(k.body)
-		if err != nil {
-			return 0, err
-		}
-		hints = rules.New(rules.Source{State: rules.Available}, text).RateHints(rules.Declare(c.Tokens...))
-		d.known[k] = hints
+	if ok || k.body == 0 {
+		return hints, nil
 	}
-	return rules.LongestDelay(hints, time.UnixMicro(q.Time)).Microseconds(), nil
+	text, err := d.reader.Body(k.body)
+	if err != nil {
+		return nil, err
+	}
+	hints = rules.New(rules.Source{State: rules.Available}, text).RateHints(rules.Declare(c.Tokens...))
+	d.known[k] = hints
+	return hints, nil
+}
+
+// delayAt returns the delay, in microseconds, that applied to q at a time; 0: none. It is
+// what the decision notes, else what hints, the Crawl-delay and Request-rate lines, require.
+func delayAt(q *store.Request, hints []*rules.RateHint, at int64) int64 {
+	if q.Delay > 0 {
+		return q.Delay
+	}
+	return rules.LongestDelay(hints, time.UnixMicro(at)).Microseconds()
 }

@@ -1,10 +1,14 @@
 package report_test
 
 import (
+	"fmt"
+	"io"
 	"testing"
 	"time"
 
+	"heed/internal/accesslog"
 	"heed/internal/audit/report"
+	"heed/internal/study"
 )
 
 // visits is a record of a client's requests for pages of one site, at the given
@@ -72,6 +76,63 @@ func TestHeed_GapsAreHeldAgainstTheRequestRateOfTheHour(t *testing.T) {
 		rep, _ := made(t, report.Query{Conduct: true}, r.file())
 		is(t, rate+": the delay", rep.Conduct[0].Asked.Delay, want)
 		is(t, rate+": the share kept", rep.Conduct[0].Asked.Kept, map[report.Seconds]float64{10e6: 1, 20e6: 0}[want])
+	}
+}
+
+// A lab compares its own crawler with the robots of its access logs: heed study over the
+// record counts the same gaps and delays as heed audit report --conduct.
+func TestHeed_AStudyOfTheRecordCountsTheSameGaps(t *testing.T) {
+	r := newRecord(t)
+	who := r.asker("192.0.2.7", "newsbot", "NewsBot/2.1")
+	p := r.policy("shop.example", -time.Hour, "User-agent: NewsBot\nCrawl-delay: 10\nRequest-rate: 1/20 0800-0801\n")
+	free, robots := r.ground("path", "allow", "no-rule", "", 0, nil, p), r.ground("path", "allow", "robots-txt", "", 0, nil, nil)
+	for _, v := range []struct {
+		second, waited time.Duration
+		target         string
+	}{{0, 0, "/a"}, {2, 8, "/b"}, {30, 0, "/c"}, {31, 0, "/robots.txt"}, {45, 4, "/d"}, {58, 4, "/e"}, {71, 9, "/f"}, {300, 0, "/g"}} {
+		ground := free
+		if v.target == "/robots.txt" {
+			ground = robots
+		}
+		r.ended(r.entry(v.second*time.Second, who, "shop.example", v.target, ground, v.waited*time.Second), 200, true, 10)
+	}
+	file := r.file()
+	rep, _ := made(t, report.Query{Conduct: true}, file)
+	sent := rep.Conduct[0].Sent
+	// After 08:01 the rate of the file no longer counts: gaps of 10, 20, 19, 13, 18 and 220 s
+	// are under 20, 20, 20, 10, 10 and 10 s. It is the time of sending that counts.
+	is(t, "the delay", sent.Delay, 20e6)
+	is(t, "the share kept", sent.Kept, 4.0/6)
+
+	policies, err := study.LoadPolicies(t.Context(), file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs, err := accesslog.Open([]string{file}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logs.Close()
+	s := study.New(study.Options{Policies: policies})
+	q, err := logs.Next()
+	for ; err == nil; q, err = logs.Next() {
+		if err := s.Add(&q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	delays := s.Finish(logs.Counts(), false, begun).Table("delays")
+	got := map[string]any{}
+	for i, c := range delays.Columns {
+		got[c.Name] = delays.Rows[0][i]
+	}
+	want := map[string]any{"gaps": sent.N, "median_s": float64(*sent.Median) / 1e6, "p5_s": float64(*sent.P5) / 1e6, "asked_s": float64(*sent.Delay) / 1e6, "share": *sent.Kept, "fastest_minute": rep.Conduct[0].Fastest}
+	for column, value := range want {
+		if x := got[column]; fmt.Sprint(x) != fmt.Sprint(value) {
+			t.Errorf("%s is %v in the study, %v in the report", column, x, value)
+		}
 	}
 }
 

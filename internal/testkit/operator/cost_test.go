@@ -108,7 +108,8 @@ func TestCost_OfBeingWatched(t *testing.T) {
 	}
 	slices.Sort(shares)
 	median := shares[len(shares)/2]
-	t.Logf("%d requests each: %d ms without, %d ms watched; median of the rounds %+.1f %%", rounds*each, 10*sum[alone], 10*sum[watched], 100*(median-1))
+	t.Logf("%d requests each: %d ms without, %d ms watched; median of the rounds %+.1f %%, half of them from %+.1f to %+.1f %%",
+		rounds*each, 10*sum[alone], 10*sum[watched], 100*(median-1), 100*(shares[len(shares)/4]-1), 100*(shares[len(shares)*3/4]-1))
 	if all := float64(sum[watched]) / float64(sum[alone]); testkit.Full && median > 1.02 && all > 1.02 {
 		t.Errorf("being watched costs %.1f %% more per request, %.1f %% in the median round", 100*(all-1), 100*(median-1))
 	}

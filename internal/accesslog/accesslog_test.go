@@ -211,10 +211,11 @@ func TestReader_WhatIsNoRequestIsCountedWithItsPlace(t *testing.T) {
 		`192.0.2.7 - - [01/Mar/2025:10:00:00 +0000] "GET / HTTP/1.1` + "\n" +
 		`192.0.2.7 - - [01/Mar/2025:10:00:00 +0000] GET / HTTP/1.1 200 5` + "\n" +
 		`[01/Mar/2025:10:00:00 +0000] "GET / HTTP/1.1" 200 5` + "\n" +
+		`192.0.2.7 - - [01/Mar/2025:10:00:00 +0000] GET / HTTP/1.1 200 5 "-" "curl/8.0"` + "\n" +
 		`192.0.2.7 - - [01/Mar/2025:10:00:00 +0000] "GET / HTTP/1.1" OK 5` + "\n" + strings.Repeat("nonsense\n", 9)
 	path := file(t, "access.log", log)
 	got, counts := all(t, accesslog.Options{Files: []string{path}})
-	if len(got) != 2 || counts.Lines != 18 || counts.Unparsed != 16 {
+	if len(got) != 2 || counts.Lines != 19 || counts.Unparsed != 17 {
 		t.Errorf("%d requests, counts %+v", len(got), counts)
 	}
 	var reasons []string
@@ -223,10 +224,11 @@ func TestReader_WhatIsNoRequestIsCountedWithItsPlace(t *testing.T) {
 	}
 	want := []string{
 		"an empty line 1 :2",
-		"no time in brackets 11 :3 :8 :10 :11 :12",
+		"no time in brackets 10 :3 :11 :12 :13 :14",
 		"a time that is not like 02/Jan/2006:15:04:05 -0700 1 :5",
-		"no request in quotes 2 :6 :7",
-		"no status after the request 1 :9",
+		"no request in quotes 3 :6 :7 :9",
+		"no client before the time 1 :8",
+		"no status after the request 1 :10",
 	}
 	if !slices.Equal(reasons, want) {
 		t.Errorf("reasons\n%s\nwant\n%s", strings.Join(reasons, "\n"), strings.Join(want, "\n"))

@@ -19,13 +19,17 @@ func (p *combined) parse(line string, q *Request) (reason string) {
 	}
 	head, rest, t, ok := p.stamped(line)
 	if !ok {
-		if strings.Contains(line, " [") {
+		switch {
+		case strings.HasPrefix(line, "["):
+			return "no client before the time"
+		case strings.Contains(line, " ["):
 			return "a time that is not like 02/Jan/2006:15:04:05 -0700"
 		}
 		return "no time in brackets"
 	}
 	q.Time = t
 	q.Host, q.Client = clientOf(head)
+	follows := strings.HasPrefix(rest, ` "`) // some servers log other fields before the request
 	request, rest, ok := quoted(rest)
 	if !ok {
 		return "no request in quotes"
@@ -33,7 +37,9 @@ func (p *combined) parse(line string, q *Request) (reason string) {
 	q.Method, q.Target = requestLine(request)
 	status, rest, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
 	octets, rest, _ := strings.Cut(rest, " ")
-	if q.Status, ok = statusOf(status); !ok {
+	if q.Status, ok = statusOf(status); !ok && !follows {
+		return "no request in quotes"
+	} else if !ok {
 		return "no status after the request"
 	}
 	q.Bytes = octetsOf(octets)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/redirect"
 	"heed/internal/safetext"
 	"heed/rules"
 )
@@ -50,6 +51,45 @@ func (t *opaqueTunnel) checkHello() (reason rules.Reason, detail string, observe
 		return rules.ReasonHostMismatch, detail, q.observedAt("https", name, t.x.proxy.config.Now())
 	}
 	return "", "", false
+}
+
+// checkOfFirst returns what checks the first octets of the client; nil for those that
+// pass as they are.
+func (t *opaqueTunnel) checkOfFirst() func() (reason rules.Reason, detail string, observed bool) {
+	q := &t.x.req
+	a := q.conn.redirected
+	switch {
+	case q.effective.Mode == acl.Exempt, q.unseen == rules.ReasonOwnService:
+		return nil
+	case a != nil && a.silent:
+		return t.checkSilent
+	case q.unseen == rules.ReasonNotHTTP:
+		return nil
+	}
+	return t.checkHello
+}
+
+// checkSilent reads the first octets of a client that had sent none when its connection
+// was passed on, and puts them back. reason is why they may not go on: a client of HTTP or
+// TLS has only waited; observed is true when they go on all the same.
+func (t *opaqueTunnel) checkSilent() (reason rules.Reason, detail string, observed bool) {
+	buf := make([]byte, 0, redirect.MaxFirst)
+	for {
+		n, err := t.read(t.client, buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		kind, more := redirect.Classify(buf)
+		if err == nil && more {
+			continue
+		}
+		t.client.unread(buf)
+		switch observed = t.x.req.effective.Mode == acl.Observe; {
+		case len(buf) == 0, kind == redirect.Other && !more: // an end is passed on
+			return "", "", false
+		case kind == redirect.Other:
+			return rules.ReasonHandshake, "the client waited, and then sent what could be the beginning of a request", observed
+		}
+		return rules.ReasonHandshake, "the client waited until its connection was passed on, and then sent " + kind.String(), observed
+	}
 }
 
 // recordHandshake is the type of a TLS record that begins a connection (RFC

@@ -98,6 +98,7 @@ type redirectedConn struct {
 	at       time.Time
 	unnamed  bool // no name is known of the site
 	opaque   bool // neither HTTP nor TLS
+	silent   bool // opaque, since the client had sent nothing: what it sends later is to be checked
 	conn     *tunnelConn
 }
 
@@ -186,6 +187,9 @@ func (a *redirectedConn) sniff() (redirect.Kind, error) {
 		c.head = buf
 		kind, more := redirect.Classify(buf)
 		if !more || err != nil {
+			if kind == redirect.HTTP1 { // servers ignore empty lines before a request (RFC 9112 §2.2)
+				c.head = buf[redirect.EmptyLines(buf):]
+			}
 			return kind, err
 		}
 	}
@@ -268,9 +272,10 @@ func (a *redirectedConn) serveTLS() {
 // serveOther passes on or refuses what is neither HTTP nor TLS. err is why it ended
 // before that was clear; nil: it did not.
 func (a *redirectedConn) serveOther(err error) {
-	if a.tunnelsOther() && (err == nil || isTimeout(err)) {
+	silent := len(a.conn.head) == 0 && isTimeout(err)
+	if a.tunnelsOther() && (err == nil || silent) {
 		_ = a.conn.SetReadDeadline(time.Time{})
-		a.opaque = true
+		a.opaque, a.silent = true, silent
 		a.tunnel(a.site("https"), true)
 		return
 	}

@@ -103,8 +103,8 @@ func (t *opaqueTunnel) relay() {
 	t.touch()
 	answered := make(chan error, 1)
 	go func() { answered <- t.copy(t.client, t.site, "site") }()
-	if q.effective.Mode != acl.Exempt && q.unseen != rules.ReasonNotHTTP && q.unseen != rules.ReasonOwnService {
-		reason, detail, observed := t.checkHello()
+	if check := t.checkOfFirst(); check != nil {
+		reason, detail, observed := check()
 		switch {
 		case observed:
 			t.revise(rules.WouldRefuse, reason, detail)

@@ -21,85 +21,126 @@ func (k Kind) String() string { return [...]string{"other", "TLS", "HTTP/1", "HT
 
 const (
 	preface      = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" // RFC 9113 §3.4
-	maxMethod    = 64                                 // octets of a method
 	maxEmptyLead = 16                                 // octets of empty lines before a request (RFC 9112 §2.2)
 
 	// MaxFirst is how many octets Classify needs at most.
-	MaxFirst = maxEmptyLead + maxMethod + len("  https://") + len(preface)
+	MaxFirst = 1024
 )
 
 // methods are those that make a request line of anything that follows them: what a
-// lenient server may answer is HTTP, however malformed.
+// lenient server may answer is HTTP, however malformed. PROXY is no method; servers that
+// accept such a line (the PROXY protocol) expect a request or TLS after it.
 var methods = map[string]bool{
 	"GET": true, "HEAD": true, "POST": true, "PUT": true, "DELETE": true, "CONNECT": true,
-	"OPTIONS": true, "TRACE": true, "PATCH": true,
+	"OPTIONS": true, "TRACE": true, "PATCH": true, "PROXY": true,
 }
 
 // Classify returns what the first octets of a client are. more reports that further
 // octets are needed; it is false once MaxFirst octets are there.
+//
+// The result is Other only for what no web server takes for a request or a TLS hello:
+// in doubt it is HTTP1 or TLS, where heed refuses what it cannot read.
 func Classify(first []byte) (k Kind, more bool) {
 	if len(first) == 0 {
 		return Other, true
 	}
-	if first[0] == 0x16 { // a handshake record, of version 3.x (RFC 8446 §5.1)
-		if len(first) == 1 {
+	first = first[:min(len(first), MaxFirst)]
+	switch c := first[0]; {
+	case c == 0x16: // a handshake record, whatever its version (RFC 8446 §5.1)
+		return TLS, false
+	case c >= 0x14 && c <= 0x18: // a record of another type, which some servers skip
+		return classifyTLS(first, 1, 3)
+	case c&0x80 != 0: // perhaps a hello of SSL 2.0, which OpenSSL still takes for one of TLS
+		return classifyTLS(first, 2, 1, 3)
+	case isBlank(c):
+		return classifyBlank(first)
+	case c < ' ' || c == 0x7f:
+		return Other, false
+	}
+	return classifyLine(first)
+}
+
+// classifyTLS returns TLS when the octets of first from an index on are those wanted.
+func classifyTLS(first []byte, at int, want ...byte) (k Kind, more bool) {
+	for i, w := range want {
+		switch {
+		case at+i >= len(first):
 			return Other, true
+		case first[at+i] != w:
+			return Other, false
 		}
-		return map[bool]Kind{true: TLS}[first[1] == 3], false
 	}
-	line := bytes.TrimLeft(first, "\r\n")
-	if lead := len(first) - len(line); lead > maxEmptyLead {
-		return Other, false
-	} else if len(line) == 0 {
+	return TLS, false
+}
+
+// classifyBlank classifies what begins with blanks: servers skip empty lines before a
+// request, and some other blanks, and no other protocol begins so.
+func classifyBlank(first []byte) (k Kind, more bool) {
+	if lead := EmptyLines(first); lead == len(first) && lead <= maxEmptyLead {
 		return Other, true
 	}
-	end := bytes.IndexFunc(line, func(c rune) bool { return c >= 0x80 || !isTokenOctet(byte(c)) })
+	return HTTP1, false
+}
+
+// EmptyLines returns the number of octets of the empty lines that first begins with.
+func EmptyLines(first []byte) int {
+	return len(first) - len(bytes.TrimLeft(first, "\r\n"))
+}
+
+// classifyLine classifies what begins with a visible character.
+func classifyLine(first []byte) (k Kind, more bool) {
+	if strings.HasPrefix(preface, string(first[:min(len(first), len(preface))])) {
+		return map[bool]Kind{true: HTTP2}[len(first) >= len(preface)], len(first) < len(preface)
+	}
+	word := first
+	if end := bytes.IndexFunc(first, func(c rune) bool { return c >= 0x80 || !isTokenOctet(byte(c)) }); end >= 0 {
+		word = first[:end]
+		if methods[strings.ToUpper(string(word))] {
+			return HTTP1, false
+		}
+	}
+	end := bytes.IndexFunc(first, func(c rune) bool { return c <= ' ' || c == 0x7f })
 	switch {
-	case end > maxMethod || end < 0 && len(line) > maxMethod:
-		return Other, false
 	case end < 0:
-		return Other, true
-	case methods[strings.ToUpper(string(line[:end]))]:
-		return HTTP1, false
-	case end == 0 || line[end] != ' ':
+		return inDoubt(first)
+	case !isBlank(first[end]), first[end] == '\n':
 		return Other, false
-	case string(line[:end]) == "PRI":
-		return classifyPreface(line)
 	}
-	return classifyTarget(line[end+1:])
+	return classifyTarget(first, bytes.TrimLeft(first[end:], " \t\v\f\r"))
 }
 
-// classifyPreface classifies a line that begins as the preface of HTTP/2 does.
-func classifyPreface(line []byte) (k Kind, more bool) {
-	switch {
-	case bytes.HasPrefix(line, []byte(preface)):
-		return HTTP2, false
-	case strings.HasPrefix(preface, string(line)):
-		return Other, true
-	}
-	return HTTP1, false // it is refused as such
-}
-
-// classifyTarget classifies what follows a method that is not a usual one: an origin,
-// an absolute or an asterisk form makes a request (RFC 9112 §3.2).
-func classifyTarget(target []byte) (k Kind, more bool) {
+// classifyTarget classifies a line by what follows a word that is not a usual method: an
+// origin, an absolute or an asterisk form makes a request (RFC 9112 §3.2), and so does a
+// version of HTTP.
+func classifyTarget(first, target []byte) (k Kind, more bool) {
 	if len(target) == 0 {
-		return Other, true
+		return inDoubt(first)
 	}
 	if target[0] == '/' || target[0] == '*' {
 		return HTTP1, false
 	}
-	for _, scheme := range []string{"http://", "https://"} {
-		n := min(len(target), len(scheme))
-		if strings.EqualFold(string(target[:n]), scheme[:n]) {
-			if n == len(scheme) {
-				return HTTP1, false
-			}
-			more = true
-		}
+	line, _, ended := bytes.Cut(target, []byte("\n"))
+	upper := bytes.ToUpper(line)
+	switch {
+	case bytes.HasPrefix(upper, []byte("HTTP://")), bytes.HasPrefix(upper, []byte("HTTPS://")), bytes.Contains(upper, []byte("HTTP/")):
+		return HTTP1, false
+	case ended:
+		return Other, false
 	}
-	return Other, more
+	return inDoubt(first)
 }
+
+// inDoubt is the result for a line that has not ended.
+func inDoubt(first []byte) (k Kind, more bool) {
+	if len(first) < MaxFirst {
+		return Other, true
+	}
+	return HTTP1, false
+}
+
+// isBlank reports whether c is white space (RFC 9112 §3 names those that lenient servers
+// take for a space).
+func isBlank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 // isTokenOctet reports whether a method may contain c (RFC 9110 §5.6.2).
 func isTokenOctet(c byte) bool {

@@ -6,20 +6,29 @@ import (
 )
 
 func TestClassify_FindsOutWhatAClientSpeaks(t *testing.T) {
+	long := strings.Repeat("A", MaxFirst)
 	for first, want := range map[string]Kind{
 		"\x16\x03\x01\x02\x00\x01": TLS,
 		"GET / HTTP/1.1\r\n":       HTTP1, "\r\nGET / HTTP/1.1": HTTP1, "get index.html\r\n": HTTP1, "GET\t/": HTTP1,
 		"PROPFIND /dav HTTP/1.1": HTTP1, "REPORT https://a.test/ HTTP/1.1": HTTP1, "OPTIONS * HTTP/1.1": HTTP1, "M-SEARCH * HTTP/1.1": HTTP1,
 		"CONNECT a.test:443 HTTP/1.1": HTTP1, preface: HTTP2, "PRI * HTTP/2.1\r\n": HTTP1, "PRI /": HTTP1,
 		"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n": Other, "SSH-2.0-Go\r\n": Other, "NICK bot\r\n": Other, "EHLO client.test\r\n": Other,
-		"\x00\x00\x00\x08\x04\xd2\x16\x2f": Other, "\x16\x02": Other, "*1\r\n$4\r\nPING\r\n": Other, "\x10\x0c\x00\x04MQTT": Other, "\xff\xfe": Other,
-		"JOIN h\r\n": Other, strings.Repeat("A", maxMethod+1): Other, strings.Repeat("\r\n", maxEmptyLead): Other, "\x80\x2e\x01\x03\x01": Other,
+		"\x00\x00\x00\x08\x04\xd2\x16\x2f": Other, "*1\r\n$4\r\nPING\r\n": Other, "\x10\x0c\x00\x04MQTT": Other, "\xff\xfe\xfd": Other,
+		"JOIN h\r\n": Other, "STATS\r\n": Other, "AMQP\x00\x00\x09\x01": Other, "<?xml version='1.0'?>\n": Other, "\x13BitTorrent protocol": Other,
+		"DESCRIBE rtsp://a.test/ RTSP/1.0\r\n": Other,
+		// What servers that are more lenient than heed take for a request.
+		" GET / HTTP/1.1": HTTP1, "\tGET /": HTTP1, "\n\nGET /": HTTP1, strings.Repeat("\r\n", 9): HTTP1, strings.Repeat("\n", 17): HTTP1, "\r\n\r\n\x00\r\nQUIT\n": HTTP1,
+		"FOO\t/ HTTP/1.1": HTTP1, "FOO   / HTTP/1.1": HTTP1, "FOO\v/": HTTP1, "(GET /": HTTP1, "<GET / HTTP/1.1": HTTP1, "G\xc3\x89T /": HTTP1,
+		"FOO private HTTP/1.1\r\n": HTTP1, "FOO x://a.test/ http/1.1\r\n": HTTP1, "/private HTTP/1.1\r\n": HTTP1,
+		"PROXY TCP4 192.0.2.1 192.0.2.2 1 80\r\nGET /": HTTP1, long: HTTP1, long + "\n": HTTP1, "FOO " + long: HTTP1, "GET": Other,
+		// And what a server of TLS may take for a hello.
+		"\x16\x02": TLS, "\x15\x03\x01\x00\x02\x01\x00": TLS, "\x14\x03": TLS, "\x14\x00": Other, "\x80\x2e\x01\x03\x01": TLS, "\x80\x2e\x00": Other,
 	} {
-		if k, more := Classify([]byte(first)); k != want || more {
+		if k, more := Classify([]byte(first)); k != want || more != (first == "GET") {
 			t.Errorf("%q: %v, more %v; want %v", first, k, more, want)
 		}
 	}
-	for _, first := range []string{"", "\x16", "G", "\r\n", "PRI", "PRI * HTTP/2.0\r\n", "REPORT ", "REPORT ht", "REPORT https:"} {
+	for _, first := range []string{"", "G", "\r\n", "PRI", "PRI * HTTP/2.0\r\n", "REPORT ", "REPORT ht", "REPORT https:", "FOO private HTTP", "\x15", "\x80\x2e\x01", strings.Repeat("\r\n", 8)} {
 		if k, more := Classify([]byte(first)); k != Other || !more {
 			t.Errorf("%q: %v, more %v; want more", first, k, more)
 		}
@@ -29,7 +38,7 @@ func TestClassify_FindsOutWhatAClientSpeaks(t *testing.T) {
 // What is decided is decided by the first octets that suffice, and stays so however the
 // octets arrive; MaxFirst octets always suffice.
 func FuzzClassify(f *testing.F) {
-	for _, seed := range []string{"GET / HTTP/1.1\r\n", preface, "\x16\x03\x01", "\r\n\r\nHEAD x", "SSH-2.0-x", "REPORT https://a.test/"} {
+	for _, seed := range []string{"GET / HTTP/1.1\r\n", preface, "\x16\x03\x01", "\r\n\r\nHEAD x", "SSH-2.0-x", "REPORT https://a.test/", "\x80\x2e\x01\x03", "FOO bar HTTP/1.1\n"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, first []byte) {

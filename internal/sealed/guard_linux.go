@@ -343,7 +343,6 @@ func (g *guard) isInside(st *unix.Stat_t) bool {
 	request = binary.NativeEndian.AppendUint32(request, showVFS)
 	request = binary.NativeEndian.AppendUint64(request, ^uint64(0)) // no cookie
 	var found bool
-	device := uint32(unix.Major(st.Dev)<<20 | unix.Minor(st.Dev))
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	err := dump(g.diag, sockDiagByFamily, request, func(b []byte) {
@@ -354,8 +353,7 @@ func (g *guard) isInside(st *unix.Stat_t) bool {
 			if kind != diagVFS || len(v) < 8 {
 				return
 			}
-			ino, dev := binary.NativeEndian.Uint32(v), binary.NativeEndian.Uint32(v[4:])
-			found = found || ino == uint32(st.Ino) && dev == device
+			found = found || g.isBound(v, st)
 		})
 	})
 	return err == nil && found

@@ -114,6 +114,9 @@ func printStatus(w io.Writer, s *control.Status, now time.Time) {
 	if len(s.Listeners) > 0 {
 		row("listens on", "%s", strings.Join(s.Listeners, ", "))
 	}
+	for _, l := range s.Redirected {
+		row("redirected to", "%s (%s)", l.Address, l.Mode)
+	}
 	if len(s.Runs) > 0 {
 		row("runs", "%d: %s", len(s.Runs), strings.Join(s.Runs, ", "))
 	}

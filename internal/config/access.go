@@ -207,9 +207,19 @@ func (d *decoder) checkAddresses(path string, l Addresses) {
 // entry, so that the entry never matches; empty when it does.
 func (c *Config) unmatchedListener(cl *ClientConfig) string {
 	accepts := func(at string) bool { return mayAccept(at, cl.Listener) }
-	redirected := func(l ListenerConfig) bool { return accepts(l.Address) }
+	redirected := func(l ListenerConfig) bool {
+		if l.Mode == ListenerTProxy { // its connections have the addresses of sites
+			return l.Address == cl.Listener
+		}
+		return accepts(l.Address)
+	}
 	if cl.Listener == "" || slices.ContainsFunc(c.Listen, accepts) || slices.ContainsFunc(c.Listeners, redirected) {
 		return ""
+	}
+	for _, l := range c.Listeners {
+		if accepts(l.Address) {
+			return fmt.Sprintf("client %q never matches: of a listener for tproxy, write the address as in [[listener]], which is listener = %q", cl.Name, l.Address)
+		}
 	}
 	return fmt.Sprintf("client %q never matches: heed does not listen on %s (listen has %s)", cl.Name, cl.Listener, c.Listen)
 }

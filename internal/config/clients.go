@@ -49,7 +49,7 @@ func (c *Config) checkClients(d *decoder) {
 		}
 		names[cl.Name] = true
 		d.networks("client.from", cl.From)
-		d.note("client.listener", checkListener(cl.Listener))
+		d.note("client.listener", c.checkListener(cl))
 		if cl.Mode != "" {
 			d.oneOf("client.mode", cl.Mode, "enforce", "observe", "exempt")
 		}
@@ -98,9 +98,15 @@ func checkToken(token string) error {
 	return nil
 }
 
-// checkListener returns an error unless listener is empty or an address and port that a
-// client can connect to. Other values would never match.
-func checkListener(listener string) error {
+// checkListener returns an error unless the listener of cl is empty, an address and port
+// that a client can connect to, or the address of a [[listener]] for tproxy, whose clients
+// connect to addresses of sites. Other values would never match.
+func (c *Config) checkListener(cl *ClientConfig) error {
+	if at := everyAddress(cl.Listener); c.hasTProxy(at) {
+		cl.Listener = at
+		return nil
+	}
+	listener := cl.Listener
 	a, err := netip.ParseAddrPort(listener)
 	if listener == "" || err == nil && !a.Addr().IsUnspecified() && a.Port() != 0 && a.String() == listener {
 		return nil

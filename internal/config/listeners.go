@@ -33,9 +33,7 @@ func (c *Config) checkListeners(d *decoder) {
 	for i := range c.Listeners {
 		d.scope = entry(i)
 		l := &c.Listeners[i]
-		if strings.HasPrefix(l.Address, ":") {
-			l.Address = "[::]" + l.Address // every address, IPv4 as well
-		}
+		l.Address = everyAddress(l.Address)
 		switch err := checkListen(l.Address); {
 		case l.Address == "":
 			d.problem("listener.address", `this [[listener]] has no address; give it one, such as address = ":3129"`)
@@ -50,6 +48,19 @@ func (c *Config) checkListeners(d *decoder) {
 			d.oneOf("listener.other", l.Other, OtherRefuse, OtherTunnel)
 		}
 	}
+}
+
+// everyAddress returns address; with an empty host, as that of every address, IPv4 as well.
+func everyAddress(address string) string {
+	if strings.HasPrefix(address, ":") {
+		return "[::]" + address
+	}
+	return address
+}
+
+// hasTProxy reports whether there is a [[listener]] for tproxy at the address.
+func (c *Config) hasTProxy(address string) bool {
+	return slices.ContainsFunc(c.Listeners, func(l ListenerConfig) bool { return l.Mode == ListenerTProxy && l.Address == address })
 }
 
 // checkListenerExposure returns an error when other machines can have connections

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,6 +36,19 @@ func TestHeed_AListenerForRedirectedConnectionsNeedsItsClients(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), "[::]:3129") {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+	// Of a tproxy listener, a [[client]] names the address as the settings have it: its
+	// connections have the addresses of sites.
+	client := "[[client]]\nname = \"bot\"\nlistener = \"%s\"\n"
+	tproxy := "[access]\nclients = [\"192.0.2.0/24\"]\n" + strings.Replace(open, "transparent", "tproxy", 1)
+	for listener, notice := range map[string]string{":3129": "", "[::]:3129": "", "192.0.2.1:3129": `listener = "[::]:3129"`, "192.0.2.1:4000": "does not listen"} {
+		got := strings.Join(load(tproxy+fmt.Sprintf(client, listener)).clientNotices(), "\n")
+		if notice == "" && strings.Contains(got, "never matches") || !strings.Contains(got, notice) {
+			t.Errorf("%s: %q", listener, got)
+		}
+	}
+	if _, err := Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), open+fmt.Sprintf(client, ":3129")), testkit.BuiltIn(t)); err == nil {
+		t.Error("a redirect rule's listener is named by an address that no client connects to")
 	}
 	c := load(open)
 	if c.loopbackOnly() || c.Listeners[0].Address != "[::]:3129" {

@@ -93,6 +93,12 @@ type Refusal struct {
 // Error returns the message for the user.
 func (r *Refusal) Error() string { return r.Message }
 
+// Redirected is a listener for redirected connections ([[listener]]).
+type Redirected struct {
+	Address string `json:"address"` // host:port that heed listens on
+	Mode    string `json:"mode"`    // transparent or tproxy
+}
+
 // Status is the response to GET /status.
 type Status struct {
 	Info
@@ -100,15 +106,16 @@ type Status struct {
 	Ending bool      `json:"ending"`              // it drains and accepts no runs
 	Log    string    `json:"log_error,omitempty"` // why decisions cannot be logged; empty: they can
 
-	Record     string   `json:"record_error,omitempty"` // why decisions cannot be recorded; empty: they can
-	Continues  bool     `json:"continues_unrecorded"`   // while they cannot be recorded, requests continue
-	Unrecorded int64    `json:"unrecorded,omitempty"`   // decisions that took effect unrecorded, since the start
-	Listeners  []string `json:"listeners"`              // shared listeners; none for a background heed
-	Runs       []string `json:"runs"`                   // listeners of the runs that joined
-	Mode       string   `json:"mode"`
-	Profile    string   `json:"profile"`
-	Unjudged   []string `json:"unjudged,omitempty"` // traffic that is not judged by its path, a sentence each
-	CA         CAStatus `json:"ca"`
+	Record     string       `json:"record_error,omitempty"` // why decisions cannot be recorded; empty: they can
+	Continues  bool         `json:"continues_unrecorded"`   // while they cannot be recorded, requests continue
+	Unrecorded int64        `json:"unrecorded,omitempty"`   // decisions that took effect unrecorded, since the start
+	Listeners  []string     `json:"listeners"`              // shared listeners; none for a background heed
+	Runs       []string     `json:"runs"`                   // listeners of the runs that joined
+	Redirected []Redirected `json:"redirected,omitempty"`   // listeners for redirected connections
+	Mode       string       `json:"mode"`
+	Profile    string       `json:"profile"`
+	Unjudged   []string     `json:"unjudged,omitempty"` // traffic that is not judged by its path, a sentence each
+	CA         CAStatus     `json:"ca"`
 
 	Breaks     []Break     `json:"breaks"`     // current mode overrides
 	Exceptions []Exception `json:"exceptions"` // current exceptions

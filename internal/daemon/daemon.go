@@ -229,7 +229,7 @@ func (d *daemon) status() *control.Status {
 	if d.File != nil {
 		s.Kept = new(d.File.Health())
 	}
-	s.Listeners, s.Runs = d.addresses(), d.runAddresses()
+	s.Listeners, s.Runs, s.Redirected = d.addresses(), d.runAddresses(), d.redirectedAddresses()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.Ending = d.ending
@@ -270,6 +270,18 @@ func (d *daemon) addresses() []string {
 	for _, l := range d.listeners {
 		if l.asked.mode == "" {
 			all = append(all, l.Addr().String())
+		}
+	}
+	return all
+}
+
+// redirectedAddresses returns the addresses of the listeners for redirected connections.
+func (d *daemon) redirectedAddresses() (all []control.Redirected) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.listeners {
+		if l.asked.mode != "" {
+			all = append(all, control.Redirected{Address: l.Addr().String(), Mode: l.asked.mode})
 		}
 	}
 	return all

@@ -187,7 +187,7 @@ func (g *guard) connectPath(socket int, n *notification, path string) error {
 		return unix.ECONNREFUSED
 	}
 	real := fmt.Sprintf("/proc/self/fd/%d", target)
-	if !g.isInside(&st) && !g.isAllowed(real) {
+	if !g.isInside(int(n.pid), &st) && !g.isAllowed(real) {
 		g.count(path)
 		return unix.ECONNREFUSED // with EACCES, programs give up instead of starting a service
 	}
@@ -324,37 +324,4 @@ func connectAs(uid, gid uint32, fd int, address []byte) error {
 		result <- rawConnect(fd, address)
 	}()
 	return <-result
-}
-
-// Of struct unix_diag_req and unix_diag_msg (linux/unix_diag.h).
-const (
-	sockDiagByFamily = 20
-	showVFS          = 2 // UDIAG_SHOW_VFS
-	diagVFS          = 1 // UNIX_DIAG_VFS
-	diagHead         = 16
-)
-
-// isInside reports whether a socket of the network namespace of the run is bound to the
-// file.
-func (g *guard) isInside(st *unix.Stat_t) bool {
-	request := []byte{unix.AF_UNIX, 0, 0, 0}
-	request = binary.NativeEndian.AppendUint32(request, ^uint32(0)) // all states
-	request = binary.NativeEndian.AppendUint32(request, 0)
-	request = binary.NativeEndian.AppendUint32(request, showVFS)
-	request = binary.NativeEndian.AppendUint64(request, ^uint64(0)) // no cookie
-	var found bool
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	err := dump(g.diag, sockDiagByFamily, request, func(b []byte) {
-		if len(b) < diagHead {
-			return
-		}
-		attributes(b[diagHead:], func(kind uint16, v []byte) {
-			if kind != diagVFS || len(v) < 8 {
-				return
-			}
-			found = found || g.isBound(v, st)
-		})
-	})
-	return err == nil && found
 }

@@ -10,7 +10,8 @@
 // without a process in between. A Network (network.go) is heed's end of it: redirected
 // connections, and the resolver (names.go, dns.go) that gives each name an address of its
 // own. The Guard (guard_linux.go) decides on connect(2), since Unix sockets with a path
-// ignore network namespaces. Probe (probe_linux.go) finds out whether a machine can seal.
+// ignore network namespaces; inside_linux.go finds those that were made inside. Probe
+// (probe_linux.go) finds out whether a machine can seal.
 //
 // On other systems Launch and Probe return ErrUnsupported.
 //

@@ -1,0 +1,92 @@
+package sealed
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Of struct unix_diag_req and unix_diag_msg (linux/unix_diag.h).
+const (
+	sockDiagByFamily = 20
+	showNameVFS      = 1 | 2 // UDIAG_SHOW_NAME, UDIAG_SHOW_VFS
+	diagName         = 0     // UNIX_DIAG_NAME
+	diagVFS          = 1     // UNIX_DIAG_VFS
+	diagHead         = 16
+)
+
+// isInside reports whether a socket of the network namespace of the run is bound to the
+// file, which the thread tid sees.
+//
+// The kernel reports the low 32 bits of the inode of the file, and the device of its file
+// system, which is not the st_dev of a subvolume of btrfs. Where these are not enough, the
+// name that the socket was bound to must be that of the file.
+func (g *guard) isInside(tid int, st *unix.Stat_t) bool {
+	request := []byte{unix.AF_UNIX, 0, 0, 0}
+	request = binary.NativeEndian.AppendUint32(request, ^uint32(0)) // all states
+	request = binary.NativeEndian.AppendUint32(request, 0)
+	request = binary.NativeEndian.AppendUint32(request, showNameVFS)
+	request = binary.NativeEndian.AppendUint64(request, ^uint64(0)) // no cookie
+	var found bool
+	var names []string
+	g.mu.Lock()
+	err := dump(g.diag, sockDiagByFamily, request, func(b []byte) {
+		s, ok := parseBound(b)
+		switch {
+		case !ok || s.ino != uint32(st.Ino):
+		case s.isAt(st):
+			found = true
+		default:
+			names = append(names, s.name)
+		}
+	})
+	g.mu.Unlock()
+	isFile := func(name string) bool { return isSame(tid, name, st) }
+	return err == nil && (found || slices.ContainsFunc(names, isFile))
+}
+
+// boundSocket is a Unix socket that is bound to a file.
+type boundSocket struct {
+	ino, dev uint32 // of the file; dev as the kernel has it, 12 and 20 bits
+	name     string // path as it was given to bind(2), without the NUL
+}
+
+// parseBound returns the socket of a message of a dump; false for one that is bound to no
+// file.
+func parseBound(b []byte) (s boundSocket, ok bool) {
+	if len(b) < diagHead {
+		return s, false
+	}
+	attributes(b[diagHead:], func(kind uint16, v []byte) {
+		switch {
+		case kind == diagVFS && len(v) >= 8:
+			s.ino, s.dev, ok = binary.NativeEndian.Uint32(v), binary.NativeEndian.Uint32(v[4:]), true
+		case kind == diagName:
+			name, _, _ := bytes.Cut(v, []byte{0})
+			s.name = string(name)
+		}
+	})
+	return s, ok
+}
+
+// isAt reports whether the file is exactly that of s.
+func (s boundSocket) isAt(st *unix.Stat_t) bool {
+	return st.Ino <= math.MaxUint32 && s.ino == uint32(st.Ino) && s.dev == unix.Major(st.Dev)<<20|unix.Minor(st.Dev)
+}
+
+// isSame reports whether a path, as a thread sees it, is that of the file.
+func isSame(tid int, path string, st *unix.Stat_t) bool {
+	if path == "" {
+		return false
+	}
+	fd, err := openAs(tid, path)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var other unix.Stat_t
+	return unix.Fstat(fd, &other) == nil && other.Dev == st.Dev && other.Ino == st.Ino
+}

@@ -72,6 +72,11 @@ var arches = map[string]uint32{
 // x32 is the bit of the system calls of the x32 interface.
 const x32 = 0x40000000
 
+// refusedCalls are system calls that do not exist in a sealed run: io_uring makes calls
+// that no filter sees, also on an instance that was inherited, and request_key(2) has the
+// kernel run a program outside, such as one that resolves names.
+var refusedCalls = []uint32{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_REQUEST_KEY}
+
 // filterProgram returns the filter: the program of system calls of another interface is
 // refused, sockets are of the families whose reach the network namespace limits, Unix
 // sockets are connected before they send, and each connect(2) is notified.
@@ -92,7 +97,9 @@ func filterProgram(arch uint32, x86 bool, notify uint32) []bpf.Instruction {
 		p = append(p, body...)
 	}
 	call(unix.SYS_CONNECT, ret(notify))
-	call(unix.SYS_IO_URING_SETUP, ret(refuseCall(int(unix.ENOSYS))))
+	for _, number := range refusedCalls {
+		call(number, ret(refuseCall(int(unix.ENOSYS))))
+	}
 	call(unix.SYS_IOCTL,
 		bpf.LoadAbsolute{Off: offsetArgs + 8, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipTrue: 2},

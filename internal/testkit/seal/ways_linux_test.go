@@ -1,6 +1,7 @@
 package seal
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -49,25 +50,30 @@ func newOutside(t testing.TB) *outside {
 	if err := os.WriteFile(o.heed, text, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Via") == "" && !strings.HasPrefix(r.UserAgent(), "heed") { // its own requests for robots.txt
-			o.escape("a request without heed: " + r.Method + " " + r.RequestURI)
-		}
-		o.judged.Add(1)
-		if r.URL.Path == "/robots.txt" {
-			fmt.Fprint(w, "User-agent: *\nDisallow: /p\n")
-			return
-		}
-		fmt.Fprintln(w, "the page")
-	}))
+	site := httptest.NewServer(http.HandlerFunc(o.serve))
 	t.Cleanup(site.Close)
+	ca := testkit.NewCA(t)
+	cert, key := ca.Leaf(t, "site.test")
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(o.serve))
+	secure.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
 	_, o.port, _ = net.SplitHostPort(site.Listener.Addr().String())
 	var places strings.Builder
 	for _, at := range []string{"site.test:80", "site.test:8081", "192.0.2.10:80", "192.0.2.10:8080", "[2001:db8::10]:80"} {
 		fmt.Fprintf(&places, "%q = %q\n", at, "127.0.0.1:"+o.port)
 	}
+	fmt.Fprintf(&places, "%q = %q\n", "site.test:443", secure.Listener.Addr().String())
+	trusted := testkit.Write(t, filepath.Join(dir, "site-ca.pem"), testkit.Read(t, ca.File))
+	if err := os.Chmod(trusted, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	o.config = filepath.Join(dir, "proxy.toml")
-	if err := os.WriteFile(o.config, []byte("[upstream.resolve]\n"+places.String()), 0o644); err != nil {
+	if err := os.WriteFile(o.config, []byte("[upstream]\nca_file = \"site-ca.pem\"\n[upstream.resolve]\n"+places.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	o.service("unix", filepath.Join(dir, "outside.sock"))
@@ -79,6 +85,45 @@ func newOutside(t testing.TB) *outside {
 		t.Fatal(err)
 	}
 	return o
+}
+
+// serve answers as the site: pages below /p are disallowed, and must not be requested.
+func (o *outside) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Via") == "" && !strings.HasPrefix(r.UserAgent(), "heed") { // its own requests for robots.txt
+		o.escape("a request without heed: " + r.Method + " " + r.RequestURI)
+	}
+	o.judged.Add(1)
+	switch path := r.URL.Path; {
+	case path == "/robots.txt":
+		fmt.Fprint(w, "User-agent: *\nDisallow: /p\n")
+		return
+	case strings.HasPrefix(path, "/p"):
+		o.escape("a disallowed page: " + r.RequestURI)
+	case strings.HasSuffix(path, "/info/refs"): // for git
+		fmt.Fprintf(w, "%040d\trefs/heads/the-page\n", 7)
+		return
+	case strings.HasSuffix(path, "/npm/package"):
+		fmt.Fprint(w, `{"name": "package", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": {"name": "package", "version": "1.0.0", "description": "the page"}}}`)
+		return
+	case strings.Contains(path, "/simple/"): // for pip
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, `<!DOCTYPE html><a href="package-1.0-py3-none-any.whl">package-1.0-py3-none-any.whl</a>`)
+		return
+	}
+	fmt.Fprintln(w, "the page")
+}
+
+// reachedOnlyThroughHeed reports what came in another way.
+func (o *outside) reachedOnlyThroughHeed(t *testing.T) {
+	t.Helper()
+	if o.judged.Load() == 0 {
+		t.Error("no request came through heed")
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, what := range o.escaped {
+		t.Errorf("reached from inside: %s", what)
+	}
 }
 
 func (o *outside) escape(what string) {
@@ -174,14 +219,7 @@ func TestNoWayOutButHeed(t *testing.T) {
 			if ways < 40 {
 				t.Errorf("%d ways were tried, not 40", ways)
 			}
-			if o.judged.Load() == 0 {
-				t.Error("no request came through heed")
-			}
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			for _, what := range o.escaped {
-				t.Errorf("reached from inside: %s", what)
-			}
+			o.reachedOnlyThroughHeed(t)
 			for _, want := range []string{"sealed: no network exit but heed", "udp/443"} {
 				if !strings.Contains(errs, want) {
 					t.Errorf("the summary does not contain %q", want)

@@ -1,0 +1,187 @@
+package sealed
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// message returns a netlink message.
+func message(kind uint16, body []byte) []byte {
+	b := binary.NativeEndian.AppendUint32(nil, uint32(unix.NLMSG_HDRLEN+len(body)))
+	b = binary.NativeEndian.AppendUint16(b, kind)
+	b = append(b, make([]byte, unix.NLMSG_HDRLEN-6)...)
+	b = append(b, body...)
+	return append(b, make([]byte, align4(len(b))-len(b))...)
+}
+
+// nested returns a netlink attribute.
+func nested(kind uint16, value []byte) []byte {
+	b := binary.NativeEndian.AppendUint16(nil, uint16(unix.NLA_HDRLEN+len(value)))
+	b = binary.NativeEndian.AppendUint16(b, kind)
+	b = append(b, value...)
+	return append(b, make([]byte, align4(len(b))-len(b))...)
+}
+
+// element returns the attribute of an element of the set of refused packets.
+func element(protocol byte, port uint16, packets uint64) []byte {
+	key := append([]byte{protocol, 0, 0, 0}, byte(port>>8), byte(port), 0, 0)
+	counter := nested(unix.NFTA_EXPR_DATA|unix.NLA_F_NESTED, nested(unix.NFTA_COUNTER_PACKETS, binary.BigEndian.AppendUint64(nil, packets)))
+	return nested(1|unix.NLA_F_NESTED, append(
+		nested(unix.NFTA_SET_ELEM_KEY|unix.NLA_F_NESTED, nested(1, key)),
+		nested(unix.NFTA_SET_ELEM_EXPR|unix.NLA_F_NESTED, counter)...))
+}
+
+func TestRefusedPacketsAreReadFromAnswersOfTheKernel(t *testing.T) {
+	list := append(element(unix.IPPROTO_UDP, 443, 12), element(unix.IPPROTO_SCTP, 80, 1)...)
+	list = append(list, element(99, 0, 3)...)
+	body := append([]byte{1, 0, 0, 0}, nested(unix.NFTA_SET_ELEM_LIST_ELEMENTS|unix.NLA_F_NESTED, list)...)
+	var all []Blocked
+	done, err := messages(append(message(7, body), message(unix.NLMSG_DONE, nil)...), func(b []byte) { all = append(all, parseBlocked(b)...) })
+	all = mergeBlocked(all, map[string]uint64{"/run/docker.sock": 12})
+	if got := fmt.Sprint(all); !done || err != nil || got != "[{udp/443 12} {unix /run/docker.sock 12} {protocol 99/0 3} {sctp/80 1}]" {
+		t.Errorf("%v, %v, %s", done, err, got)
+	}
+	refused := binary.NativeEndian.AppendUint32(nil, ^uint32(unix.EPERM)+1)
+	if done, err := messages(message(unix.NLMSG_ERROR, refused), nil); !done || err != unix.EPERM {
+		t.Errorf("an error: %v, %v", done, err)
+	}
+	if _, err := messages(message(7, body)[:20], nil); err != errNetlink {
+		t.Errorf("half a message: %v", err)
+	}
+}
+
+// Netlink messages are the kernel's, and are read as if they were not.
+func FuzzNetlink(f *testing.F) {
+	body := append([]byte{1, 0, 0, 0}, nested(unix.NFTA_SET_ELEM_LIST_ELEMENTS|unix.NLA_F_NESTED, element(17, 443, 2))...)
+	f.Add(append(message(7, body), message(unix.NLMSG_DONE, nil)...))
+	f.Add(message(unix.NLMSG_ERROR, []byte{0, 0}))
+	f.Add(message(20, append(make([]byte, diagHead), nested(diagVFS, []byte("12345678"))...)))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		bodies := 0
+		_, _ = messages(text, func(b []byte) {
+			bodies++
+			parseBlocked(b)
+			if s, ok := parseBound(b); ok && strings.Contains(s.name, "\x00") {
+				t.Errorf("%q", s.name)
+			}
+		})
+		if bodies*unix.NLMSG_HDRLEN > len(text) {
+			t.Errorf("%d messages in %d octets", bodies, len(text))
+		}
+	})
+}
+
+// The low half of an inode, and the device of a file system where a subvolume has another,
+// do not make a file that of a socket; its name does.
+func TestASocketInsideIsNotTakenForAnotherFile(t *testing.T) {
+	s := boundSocket{ino: 7, dev: 8<<20 | 1}
+	for what, c := range map[string]struct {
+		st   unix.Stat_t
+		want bool
+	}{
+		"the file":                             {unix.Stat_t{Ino: 7, Dev: unix.Mkdev(8, 1)}, true},
+		"another inode with the same low half": {unix.Stat_t{Ino: 7 + 1<<32, Dev: unix.Mkdev(8, 1)}, false},
+		"another device":                       {unix.Stat_t{Ino: 7, Dev: unix.Mkdev(8, 2)}, false},
+		"another inode":                        {unix.Stat_t{Ino: 8, Dev: unix.Mkdev(8, 1)}, false},
+	} {
+		if got := s.isAt(&c.st); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	body := append(make([]byte, diagHead), nested(diagName, []byte("/tmp/s\x00"))...)
+	body = append(body, nested(diagVFS, binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, 7), s.dev))...)
+	if got, ok := parseBound(body); !ok || got != (boundSocket{7, s.dev, "/tmp/s"}) {
+		t.Errorf("%+v, %v", got, ok)
+	}
+	for _, b := range [][]byte{nil, make([]byte, diagHead), append(make([]byte, diagHead), nested(diagName, []byte("\x00abstract"))...)} {
+		if got, ok := parseBound(b); ok {
+			t.Errorf("%x: %+v", b, got)
+		}
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"a", "b"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("a", "link"); err != nil {
+		t.Fatal(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat("a", &st); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"a": true, filepath.Join(dir, "a"): true, "link": true, "b": false, "none": false, "": false} {
+		if got := isSame(os.Getpid(), name, &st); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}
+
+// The guard counts the sockets that it refuses, and a bounded number of them separately.
+func TestRefusedSocketsAreCounted(t *testing.T) {
+	g := &guard{refused: map[string]uint64{}}
+	for i := range maxRefused + 5 {
+		g.count(fmt.Sprint(i))
+	}
+	g.count("0")
+	got := g.refusals()
+	if len(got) != maxRefused+1 || got["0"] != 2 || got["(others)"] != 5 {
+		t.Errorf("%d paths, %d, %d", len(got), got["0"], got["(others)"])
+	}
+}
+
+func TestOnlyPermittedPathsAreReached(t *testing.T) {
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "s.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	link := filepath.Join(dir, "link.sock")
+	if err := os.Symlink(socket, link); err != nil {
+		t.Fatal(err)
+	}
+	for allowed, want := range map[string]bool{socket: true, link: true, dir: false, "": false, filepath.Join(dir, "other"): false} {
+		fd, err := openAs(os.Getpid(), link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &guard{allowed: []string{allowed}}
+		if got := g.isAllowed(fmt.Sprintf("/proc/self/fd/%d", fd)); got != want {
+			t.Errorf("%q: %v", allowed, got)
+		}
+		unix.Close(fd)
+	}
+}
+
+// A notification whose address cannot be read, or is too long, connects nothing.
+func TestConnectChecksWhatItIsGiven(t *testing.T) {
+	g := &guard{refused: map[string]uint64{}}
+	n := &notification{pid: uint32(os.Getpid())}
+	for size, want := range map[uint64]error{^uint64(0): unix.EINVAL, maxAddress + 1: unix.EINVAL, 16: unix.EFAULT} {
+		n.args = [6]uint64{0, 1, size}
+		if err := g.connect(0, n); err != want {
+			t.Errorf("%d octets: %v", size, err)
+		}
+	}
+	n.args = [6]uint64{uint64(1 << 20), 0, 0}
+	if err := g.connect(0, n); err != unix.EBADF {
+		t.Errorf("no descriptor: %v", err)
+	}
+	if _, err := statusNumber(os.Getpid(), "Nothing", 0); err != unix.ESRCH {
+		t.Errorf("%v", err)
+	}
+	if uid, gid, err := idsOf(os.Getpid()); err != nil || int(uid) != os.Geteuid() || int(gid) != os.Getegid() {
+		t.Errorf("%d %d %v", uid, gid, err)
+	}
+}

@@ -73,23 +73,15 @@ func (t *opaqueTunnel) checkOfFirst() func() (reason rules.Reason, detail string
 // was passed on, and puts them back. reason is why they may not go on: a client of HTTP or
 // TLS has only waited; observed is true when they go on all the same.
 func (t *opaqueTunnel) checkSilent() (reason rules.Reason, detail string, observed bool) {
-	buf := make([]byte, 0, redirect.MaxFirst)
-	for {
-		n, err := t.read(t.client, buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		kind, more := redirect.Classify(buf)
-		if err == nil && more {
-			continue
-		}
-		t.client.unread(buf)
-		switch observed = t.x.req.effective.Mode == acl.Observe; {
-		case len(buf) == 0, kind == redirect.Other && !more: // an end is passed on
-			return "", "", false
-		case kind == redirect.Other:
-			return rules.ReasonHandshake, "the client waited, and then sent what could be the beginning of a request", observed
-		}
-		return rules.ReasonHandshake, "the client waited until its connection was passed on, and then sent " + kind.String(), observed
+	kind, first, err := redirect.ReadFirst(func(b []byte) (int, error) { return t.read(t.client, b) })
+	t.client.unread(first)
+	switch observed = t.x.req.effective.Mode == acl.Observe; {
+	case len(first) == 0, kind == redirect.Other && err == nil: // an end is passed on
+		return "", "", false
+	case kind == redirect.Other:
+		return rules.ReasonHandshake, "the client waited, and then sent what could be the beginning of a request", observed
 	}
+	return rules.ReasonHandshake, "the client waited until its connection was passed on, and then sent " + kind.String(), observed
 }
 
 // recordHandshake is the type of a TLS record that begins a connection (RFC

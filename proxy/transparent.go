@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -163,10 +162,8 @@ func (a *redirectedConn) isLoop() bool {
 	return self.Has(a.original.String()) || self.Dialled(client, a.original)
 }
 
-// serverFirst are ports of protocols in which the server speaks first, and quiet is how
-// long a client may take there before it is taken for one of these.
-var serverFirst = map[uint16]bool{21: true, 22: true, 25: true, 110: true, 119: true, 143: true, 587: true, 3306: true}
-
+// quiet is how long a client may take where the server may speak first, before it is
+// taken for one of such a protocol.
 const quiet = time.Second
 
 // sniff reads the first octets, which stay to be read, and returns what they are. The
@@ -174,25 +171,17 @@ const quiet = time.Second
 func (a *redirectedConn) sniff() (redirect.Kind, error) {
 	p, c := a.proxy, a.conn
 	patience := p.limits().ConnectTime
-	if serverFirst[a.original.Port()] && a.tunnelsOther() {
+	if redirect.ServerFirst(a.original.Port()) && a.tunnelsOther() {
 		patience = min(patience, quiet)
 	}
 	stop := context.AfterFunc(p.lasting, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) }) // nothing was asked for yet
 	defer stop()
 	_ = c.SetReadDeadline(time.Now().Add(patience))
-	buf := make([]byte, 0, redirect.MaxFirst)
-	for {
-		n, err := c.Conn.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		c.head = buf
-		kind, more := redirect.Classify(buf)
-		if !more || err != nil {
-			if kind == redirect.HTTP1 { // servers ignore empty lines before a request (RFC 9112 §2.2)
-				c.head = buf[redirect.EmptyLines(buf):]
-			}
-			return kind, err
-		}
+	kind, first, err := redirect.ReadFirst(c.Conn.Read)
+	if c.head = first; kind == redirect.HTTP1 { // servers ignore empty lines before a request (RFC 9112 §2.2)
+		c.head = first[redirect.EmptyLines(first):]
 	}
+	return kind, err
 }
 
 // tunnelsOther reports whether what is neither HTTP nor TLS is passed on.
@@ -306,9 +295,9 @@ func (a *redirectedConn) tunnel(site rules.Origin, unnamed bool) {
 		Method: http.MethodConnect, URL: &url.URL{Host: at}, Host: at, RequestURI: at, Header: http.Header{}, Body: http.NoBody,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: a.conn.RemoteAddr().String(),
 	}).WithContext(context.WithValue(context.Background(), clientConnKey{}, conn))
-	w := &noAnswer{conn: a.conn, header: http.Header{}}
+	w := redirect.NewNoAnswer(a.conn)
 	defer func() {
-		if !w.taken {
+		if !w.Taken() {
 			a.reset()
 		}
 	}()
@@ -351,30 +340,4 @@ func resetConn(c net.Conn) {
 		_ = tcp.SetLinger(0)
 	}
 	c.Close()
-}
-
-// noAnswer is the http.ResponseWriter of a CONNECT that no client has sent: its answers
-// go nowhere, and its connection can be taken over.
-type noAnswer struct {
-	conn   *tunnelConn
-	header http.Header
-	taken  bool
-}
-
-// Header implements http.ResponseWriter.
-func (w *noAnswer) Header() http.Header { return w.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *noAnswer) WriteHeader(int) {}
-
-// Write implements http.ResponseWriter.
-func (w *noAnswer) Write(b []byte) (int, error) { return len(b), nil }
-
-// FlushError serves http.ResponseController.
-func (w *noAnswer) FlushError() error { return nil }
-
-// Hijack implements http.Hijacker.
-func (w *noAnswer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w.taken = true
-	return w.conn, bufio.NewReadWriter(bufio.NewReaderSize(w.conn, 16), bufio.NewWriterSize(w.conn, 16)), nil
 }

@@ -2,6 +2,7 @@ package redirect
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -149,4 +150,28 @@ func isTokenOctet(c byte) bool {
 		return true
 	}
 	return strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+}
+
+// ReadFirst reads until Classify has a result, and returns it with the octets that were
+// read. On an error, there are not enough of them; the result is then that of the octets
+// that came.
+func ReadFirst(read func([]byte) (int, error)) (k Kind, first []byte, err error) {
+	first = make([]byte, 0, MaxFirst)
+	for {
+		n, err := read(first[len(first):cap(first)])
+		first = first[:len(first)+n]
+		k, more := Classify(first)
+		switch {
+		case !more:
+			return k, first, nil
+		case err != nil:
+			return k, first, err
+		}
+	}
+}
+
+// ServerFirst reports whether a port is that of a protocol in which the server speaks
+// first: its clients send nothing before.
+func ServerFirst(port uint16) bool {
+	return slices.Contains([]uint16{21, 22, 25, 110, 119, 143, 587, 3306}, port)
 }

@@ -32,6 +32,9 @@ func mounts(p *plan, keep []string) error {
 		if err := readOnly("/proc/sys"); err != nil {
 			return err
 		}
+		if err := readOnlyAll("/sys"); err != nil {
+			return err
+		}
 	}
 	return reenter()
 }
@@ -134,12 +137,31 @@ func readOnly(dir string) error {
 	return nil
 }
 
+// readOnlyAll makes a mount and those below it read-only, where dir is one: root could have
+// the kernel run a program outside (/sys/kernel/uevent_helper).
+func readOnlyAll(dir string) error {
+	err := unix.MountSetattr(-1, dir, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	switch err {
+	case nil, unix.EINVAL, unix.ENOENT: // no mount
+		return nil
+	case unix.ENOSYS: // before Linux 5.12
+		return readOnly(dir)
+	}
+	return fmt.Errorf("%s: %w", dir, err)
+}
+
 // readOnlyInChroot makes /proc/sys read-only where /proc is a mount.
 func readOnlyInChroot() error {
 	if err := unix.Mount("", "/proc", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("/proc: %w", err)
 	}
-	return readOnly("/proc/sys")
+	if err := readOnly("/proc/sys"); err != nil {
+		return err
+	}
+	if err := unix.Mount("", "/sys", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		return nil // no mount
+	}
+	return readOnlyAll("/sys")
 }
 
 // isInChroot reports whether / is a directory below the root of the mounts.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 
 	"github.com/google/nftables"
@@ -13,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// upLoopback sets the loopback interface up and makes every address local.
+// upLoopback sets the loopback interface up, makes every address local, and gives it one
+// of each family.
 func upLoopback() error {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -34,6 +36,21 @@ func upLoopback() error {
 		err = netlink.RouteAdd(route)
 		if err != nil && (to.IP.To4() != nil || !noIPv6(err)) {
 			return fmt.Errorf("route %s: %w", all, err)
+		}
+	}
+	return addOwnAddresses(lo)
+}
+
+// addOwnAddresses gives the network an address of each family that is not loopback: there
+// are resolvers that otherwise take the machine for one without a network (aria2). They
+// are the first of the networks of names, which no name has.
+func addOwnAddresses(lo netlink.Link) error {
+	for _, network := range []netip.Prefix{names4, names6} {
+		a := network.Addr()
+		own := &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
+		err := netlink.AddrAdd(lo, &netlink.Addr{IPNet: own, Flags: unix.IFA_F_NODAD})
+		if err != nil && (a.Is4() || !noIPv6(err)) {
+			return fmt.Errorf("address %s: %w", a, err)
 		}
 	}
 	return nil

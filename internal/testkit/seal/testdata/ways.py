@@ -79,6 +79,73 @@ way("the web server at 0.0.0.0", NOTHING, tcp("0.0.0.0", PORT))
 way("the web server at 127.9.9.9", NOTHING, tcp("127.9.9.9", PORT))
 way("the web server through the proxy variable", NOTHING, run("curl", "-sS", "--noproxy", "", f"http://127.0.0.1:{PORT}/a"))
 way("a name that is localhost", NOTHING, run("curl", "-sS", "--noproxy", "", f"http://localhost:{PORT}/a"))
+def proxied(target, port=None):
+    """A request in absolute form to the proxy of the variables, perhaps with an own service at the port."""
+    def do():
+        host, own = os.environ["http_proxy"].split("//")[1].strip("/").rsplit("@")[-1].split(":")
+        with socket.socket() as l:
+            if port:
+                l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                l.bind(("127.0.0.1", port))
+                l.listen()
+            with socket.create_connection((host, int(own))) as c:
+                c.sendall(f"GET http://{target}/p HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n".encode())
+                return c.makefile("rb").read()
+    return do
+
+
+def connected(target, path="/a"):
+    """A CONNECT to the proxy of the variables, and HTTP inside."""
+    def do():
+        host, own = os.environ["http_proxy"].split("//")[1].strip("/").rsplit("@")[-1].split(":")
+        with socket.create_connection((host, int(own))) as c:
+            c.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\nGET {path} HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n".encode())
+            return c.makefile("rb").read()
+    return do
+
+
+for spelling in ["127.0.0.1", "127.1", "0x7f000001", "2130706433", "0177.0.0.1", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "localhost", "localhost.", "x.localhost", "[::ffff:7f00:1]"]:
+    way("through the proxy: " + spelling, NOTHING, proxied(f"{spelling}:{PORT}"))
+way("an own service at the web server's port", NOTHING, proxied(f"127.0.0.1:{PORT}", PORT))
+way("the same by name", NOTHING, proxied(f"localhost:{PORT}", PORT))
+way("CONNECT to the web server", NOTHING, connected(f"127.0.0.1:{PORT}"))
+way("CONNECT to it by name", NOTHING, connected(f"localhost:{PORT}"))
+way("CONNECT, a disallowed page", NOTHING, connected("site.test:80", "/p"))
+way("a disallowed page, escaped", NOTHING, tcp("site.test", 80, path="/%70"))
+way("a disallowed page, dots", NOTHING, tcp("site.test", 80, path="/a/../p"))
+way("a disallowed page, absolute form", NOTHING, tcp("site.test", 80, path="http://site.test/p"))
+way("a Host of the web server", NOTHING, tcp("site.test", 80, f"127.0.0.1:{PORT}"))
+def listeners():
+    """Ports of the network that are listened to: heed's."""
+    ports = set()
+    for table in "tcp", "tcp6":
+        for line in open("/proc/net/" + table).readlines()[1:]:
+            f = line.split()
+            if f[3] == "0A":
+                ports.add(int(f[1].rsplit(":")[1], 16))
+    return ports
+
+
+def attempt(port):
+    try:
+        return http(socket.create_connection(("127.0.0.1", port), 2), f"127.0.0.1:{PORT}").decode("latin-1")
+    except OSError as e:
+        return str(e)
+
+
+way("the listeners of heed", NOTHING, lambda: " ".join(attempt(p) for p in sorted(listeners())))
+
+
+def fast_open(host, port):
+    with socket.socket() as s:
+        s.sendto(f"GET /p HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode(), 0x20000000, (host, port))
+        return s.makefile("rb").read()
+
+
+way("TCP fast open, a disallowed page", NOTHING, lambda: fast_open("192.0.2.10", 80))
+way("TCP fast open to the web server", NOTHING, lambda: fast_open("127.0.0.1", PORT))
+way("UDP from port 53", NOTHING, lambda: (lambda s: (s.setsockopt(1, 15, 1), s.bind(("198.18.7.7", 53)), s.sendto(b"x", ("192.0.2.10", 9)), "reached")[3])(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)))
+way("UDP-Lite", NOTHING, lambda: ("reached", socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 136).sendto(b"x", ("192.0.2.10", 9)))[0])
 way("the metadata address", NOTHING, tcp("169.254.169.254", 80))
 way("a link-local address", NOTHING, lambda: http(socket.create_connection(("fe80::1%lo", 80)), "[fe80::1]"))
 way("Host of another site", NOTHING, tcp("192.0.2.10", 80, "127.0.0.1"))
@@ -122,6 +189,9 @@ way("SCTP", NOTHING, lambda: ("reached", socket.socket(socket.AF_INET, socket.SO
 way("vsock", NOTHING, lambda: ("reached", socket.socket(40, socket.SOCK_STREAM))[0])
 way("XDP socket", NOTHING, lambda: ("reached", socket.socket(44, socket.SOCK_RAW))[0])
 way("Bluetooth", NOTHING, lambda: ("reached", socket.socket(31, socket.SOCK_STREAM, 3))[0])
+way("io_uring, inherited", NOTHING, lambda: "reached %d" % call(426, 0, 1, 0, 0, 0, 0))
+way("a key that a program outside makes", NOTHING, lambda: "reached %d" % call(249, b"dns_resolver", b"site.test", b"", -3))
+way("AF_ALG", NOTHING, lambda: ("reached", socket.socket(38, 5))[0])
 way("io_uring", NOTHING, lambda: "reached %d" % call(425, 8, ctypes.create_string_buffer(120)))
 
 
@@ -161,6 +231,14 @@ def inside(path):
 way("Unix socket made inside", JUDGED, lambda: inside("/tmp/seal-own-%d" % os.getpid()))
 way("abstract socket made inside", JUDGED, lambda: inside("\0own"))
 
+def vm_read(pid):
+    class Iov(ctypes.Structure):
+        _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+    at = int(open(f"/proc/{pid}/maps").readline().split("-")[0], 16)
+    buf = ctypes.create_string_buffer(16)
+    return call(310, pid, ctypes.byref(Iov(ctypes.addressof(buf), 16)), 1, ctypes.byref(Iov(at, 16)), 1, 0)
+
+
 # The namespaces and the privileges.
 way("unshare again, then connect", NOTHING, run("unshare", "-Urn", "env", "-i", "curl", "-sS", "-m", "3", "http://192.0.2.10/a"))
 way("nsenter of the first process", NOTHING, run("nsenter", "-t", "1", "-n", "curl", "-sS", "-m", "3", f"http://127.0.0.1:{PORT}/a"))
@@ -175,6 +253,20 @@ way("ip: another route", NOTHING, run("ip", "route", "add", "default", "dev", "l
 way("nft: no rules", NOTHING, run("nft", "flush", "ruleset"))
 way("then the web server", NOTHING, tcp("127.0.0.1", PORT))
 way("core_pattern", NOTHING, lambda: ("reached", open("/proc/sys/kernel/core_pattern", "w"))[0])
+way("uevent_helper", NOTHING, lambda: ("reached", open("/sys/kernel/uevent_helper", "w"))[0])
+way("/sys", NOTHING, lambda: ("reached", open("/sys/kernel/mm/ksm/run", "w"))[0])
+way("sysrq", NOTHING, lambda: ("reached", open("/proc/sysrq-trigger", "a"))[0])
+way("setns to the namespaces of the first process", NOTHING, lambda: "reached %d" % call(308, call(434, 1, 0), 0x40000000 | 0x10000000))
+way("clone into a new user and its network", NOTHING, run("unshare", "-Ur", "sh", "-c", "ip link set lo down && ip addr add 192.0.2.99/24 dev lo && echo reached"))
+way("process_vm_readv of heed run", NOTHING, lambda: "reached" if vm_read(parent) > 0 else "none")
+way("descriptors of heed run", NOTHING, lambda: ("reached", [open(f"/proc/{parent}/fd/{f}", "rb") for f in os.listdir(f"/proc/{parent}/fd")])[0])
+way("working directory of heed run", NOTHING, lambda: ("reached", os.listdir(f"/proc/{parent}/cwd/"))[0])
+way("open_by_handle_at", NOTHING, lambda: "reached %d" % call(304, os.open("/", os.O_RDONLY), ctypes.create_string_buffer(struct.pack("IiQ", 8, 1, 2) + b"\0" * 64), 0))
+way("pivot_root", NOTHING, lambda: "reached %d" % call(155, b"/tmp", b"/tmp"))
+way("move_mount of the root", NOTHING, lambda: "reached %d" % call(428, -100, b"/", 1))
+way("fsopen", NOTHING, lambda: "reached %d" % call(430, b"proc", 0))
+way("perf_event_open", NOTHING, lambda: "reached %d" % call(298, ctypes.create_string_buffer(struct.pack("II", 1, 128) + b"\0" * 120), parent, -1, -1, 0))
+way("a capability again", NOTHING, lambda: "reached %d" % call(157, 47, 2, 12, 0, 0))
 way("mount", NOTHING, lambda: ("reached", call(165, b"x", b"/mnt", b"tmpfs", 0, 0))[0])
 way("umount of what is hidden", NOTHING, lambda: ("reached", call(166, os.environ["HEED_STATE"].encode(), 2))[0])
 way("heed's CA key", NOTHING, lambda: ("reached", open(os.environ["HEED_STATE"] + "/ca-key.pem"))[0])

@@ -108,6 +108,7 @@ find_missing() {
 	lacks yt-dlp have yt-dlp
 	lacks emacs-nox have emacs
 	lacks ruby have ruby
+	lacks ruby-mechanize ruby -rmechanize -e 1
 	lacks chromium-driver have chromedriver
 	lacks python3-selenium /usr/bin/python3 -c 'import selenium'
 }

@@ -193,6 +193,32 @@ func TestHeed_TheTablesOfASmallLogAreThoseOfTheHand(t *testing.T) {
 	`)
 }
 
+// A program of its own, in another language, computes the tables that have no query.
+func TestHeed_PythonMakesTheSameTables(t *testing.T) {
+	t.Parallel()
+	r := small(t, study.Options{})
+	cmd := exec.Command("python3", "testdata/second.py", "testdata/small/access.log", "testdata/small/versions", "gptbot")
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v (is the Debian package python3 installed?)\n%s", err, said)
+	}
+	ours := map[string]string{
+		"coverage":   values(t, r, "coverage", "what value"),
+		"levels":     values(t, r, "levels", "version token paths allowed level named"),
+		"substrings": values(t, r, "substrings", "token requests robots other"),
+	}
+	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+	if len(lines) < 13 {
+		t.Errorf("there are %d lines\n%s", len(lines), said)
+	}
+	for _, line := range lines {
+		table, row, _ := strings.Cut(line, ",")
+		if row = strings.ReplaceAll(row, ",", " | "); !strings.Contains("\n"+ours[table], "\n"+row+"\n") {
+			t.Errorf("%s has no row %q:\n%s", table, row, ours[table])
+		}
+	}
+}
+
 // The query beside each table is a second implementation of it.
 func TestHeed_SQLiteMakesTheSameTables(t *testing.T) {
 	t.Parallel()

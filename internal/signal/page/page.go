@@ -156,11 +156,11 @@ func isPage(kind string) bool {
 	return slices.Contains(types, kind) || end >= 0 && slices.Contains(types, kind[:end])
 }
 
-// guessed are media types of which clients guess what they stand for (MIME Sniffing §7), and
+// guessed are media types of which clients guess their meaning (MIME Sniffing §7), and
 // those of any XML, which may be XHTML.
 var guessed = []string{"unknown/unknown", "application/unknown", "*/*", "text/xml", "application/xml"}
 
-// isGuessed reports whether clients guess what a media type stands for.
+// isGuessed reports whether clients guess the meaning of a media type.
 func isGuessed(kind string) bool {
 	return slices.Contains(guessed, kind) || !mediaType.MatchString(kind)
 }

@@ -10,7 +10,7 @@ import (
 	"heed/internal/testkit"
 )
 
-// client is a program that is told of no proxy, as a command of the shell: $1 is the URL, and
+// client is a program without proxy settings, as a command of the shell: $1 is the URL, and
 // $SEAL_DIR the directory with the programs of the test.
 type client struct {
 	name, needs string // the program, and its Debian package

@@ -187,7 +187,7 @@ func (g *guard) connectPath(socket int, n *notification, path string) error {
 		return unix.ECONNREFUSED
 	}
 	real := fmt.Sprintf("/proc/self/fd/%d", target)
-	if !g.isInside(int(n.pid), &st) && !g.isAllowed(real) {
+	if !g.isInside(int(n.pid), target, &st) && !g.isAllowed(&st) {
 		g.count(path)
 		return unix.ECONNREFUSED // with EACCES, programs give up instead of starting a service
 	}
@@ -202,14 +202,12 @@ func (g *guard) connectPath(socket int, n *notification, path string) error {
 	return connectAs(uid, gid, socket, append(at, 0))
 }
 
-// isAllowed reports whether a socket outside is permitted, by its path without links.
-func (g *guard) isAllowed(link string) bool {
-	path, err := os.Readlink(link)
-	return err == nil && slices.ContainsFunc(g.allowed, func(a string) bool {
-		if resolved, err := filepath.EvalSymlinks(a); err == nil {
-			a = resolved
-		}
-		return a == path
+// isAllowed reports whether a file is a socket outside that is permitted: that which is now
+// at its path outside, whatever the run has mounted there.
+func (g *guard) isAllowed(st *unix.Stat_t) bool {
+	return slices.ContainsFunc(g.allowed, func(path string) bool {
+		var permitted unix.Stat_t
+		return unix.Stat(path, &permitted) == nil && permitted.Dev == st.Dev && permitted.Ino == st.Ino
 	})
 }
 

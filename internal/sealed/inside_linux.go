@@ -3,7 +3,9 @@ package sealed
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -19,25 +21,27 @@ const (
 )
 
 // isInside reports whether a socket of the network namespace of the run is bound to the
-// file, which the thread tid sees.
+// open file, which the thread tid sees.
 //
 // The kernel reports the low 32 bits of the inode of the file, and the device of its file
-// system, which is not the st_dev of a subvolume of btrfs. Where these are not enough, the
-// name that the socket was bound to must be that of the file.
-func (g *guard) isInside(tid int, st *unix.Stat_t) bool {
+// system, which is not the st_dev of a subvolume of btrfs. The device must always be that of
+// the file: names and the inodes of a file system of its own are the run's to choose. Of a
+// longer inode, the name that the socket was bound to must be that of the file as well.
+func (g *guard) isInside(tid, file int, st *unix.Stat_t) bool {
+	dev := fileSystem(tid, file, st)
 	request := []byte{unix.AF_UNIX, 0, 0, 0}
 	request = binary.NativeEndian.AppendUint32(request, ^uint32(0)) // all states
 	request = binary.NativeEndian.AppendUint32(request, 0)
 	request = binary.NativeEndian.AppendUint32(request, showNameVFS)
 	request = binary.NativeEndian.AppendUint64(request, ^uint64(0)) // no cookie
 	var found bool
-	var names []string
+	var names []string // of sockets that may be at a longer inode
 	g.mu.Lock()
 	err := dump(g.diag, sockDiagByFamily, request, func(b []byte) {
 		s, ok := parseBound(b)
 		switch {
-		case !ok || s.ino != uint32(st.Ino):
-		case s.isAt(st):
+		case !ok || !s.mayBeAt(dev, st.Ino):
+		case st.Ino <= math.MaxUint32:
 			found = true
 		default:
 			names = append(names, s.name)
@@ -72,9 +76,31 @@ func parseBound(b []byte) (s boundSocket, ok bool) {
 	return s, ok
 }
 
-// isAt reports whether the file is exactly that of s.
-func (s boundSocket) isAt(st *unix.Stat_t) bool {
-	return st.Ino <= math.MaxUint32 && s.ino == uint32(st.Ino) && s.dev == unix.Major(st.Dev)<<20|unix.Minor(st.Dev)
+// mayBeAt reports whether s is at that inode of the file system of a device, as far as the
+// kernel reports it.
+func (s boundSocket) mayBeAt(dev uint32, inode uint64) bool {
+	return s.ino == uint32(inode) && s.dev == dev
+}
+
+// fileSystem returns the device of the file system of an open file of this process, which
+// the thread tid sees, as the kernel has it: that of its mount (proc(5), mountinfo), or its
+// st_dev if the mount is not found, as in a chroot.
+func fileSystem(tid, file int, st *unix.Stat_t) uint32 {
+	info, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", file))
+	mounts, _ := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", tid))
+	_, id, _ := bytes.Cut(info, []byte("mnt_id:"))
+	id, _, _ = bytes.Cut(id, []byte{'\n'})
+	for line := range bytes.Lines(mounts) {
+		fields := bytes.Fields(line)
+		if len(fields) < 3 || !bytes.Equal(fields[0], bytes.TrimSpace(id)) {
+			continue
+		}
+		var major, minor uint32
+		if n, _ := fmt.Sscanf(string(fields[2]), "%d:%d", &major, &minor); n == 2 {
+			return major<<20 | minor
+		}
+	}
+	return unix.Major(st.Dev)<<20 | unix.Minor(st.Dev)
 }
 
 // isSame reports whether a path, as a thread sees it, is that of the file.

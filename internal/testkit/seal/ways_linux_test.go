@@ -249,10 +249,18 @@ func TestPermittedPortsAndSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	curl := testkit.Program(t, "curl")
+	ask := curl + " -sS --unix-socket " + socket + " http://service.test/"
+	// In a mount namespace of its own a run can put another socket at the permitted path.
+	instead := "unshare -Urm sh -c 'mount --bind " + filepath.Join(o.dir, "outside.sock") + " " + socket + " && " + ask + "'; true"
 	out, errs, err := o.run(ordinary, []string{"--allow-host-port", port, "--allow-socket", socket}, "sh", "-c",
-		curl+" -sS http://127.0.0.1:"+port+"/; "+curl+" -sS --unix-socket "+socket+" http://service.test/")
-	if err != nil || out != "the service\nthe service\n" {
+		curl+" -sS http://127.0.0.1:"+port+"/; "+ask+"; "+instead)
+	if err != nil || out != "the service\nthe service\n" || !strings.Contains(errs, "Couldn't connect") && !strings.Contains(errs, "refused") {
 		t.Errorf("%v\n%s\n%s", err, out, errs)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, what := range o.escaped {
+		t.Errorf("reached from inside: %s", what)
 	}
 }
 

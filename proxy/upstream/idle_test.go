@@ -42,7 +42,7 @@ func TestRoundTrip_IdleConnectionsGiveWayWhenFilesAreScarce(t *testing.T) {
 	transports := upstream.NewHostTransports(upstream.TransportConfig{
 		Dialer: dialer, Resolve: map[string]string{"a.test:80": addr, "b.test:80": addr, "c.test:80": addr},
 	})
-	get := func(host string) {
+	ask := func(host string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequest(http.MethodGet, "http://"+host+"/", nil)
 		if err != nil {
@@ -52,17 +52,23 @@ func TestRoundTrip_IdleConnectionsGiveWayWhenFilesAreScarce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		return resp
+	}
+	read := func(resp *http.Response, want string) {
+		t.Helper()
 		defer resp.Body.Close()
-		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != host {
+		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != want {
 			t.Errorf("%q, %v", body, err)
 		}
 	}
-	get("a.test")
-	get("b.test")
+	read(ask("a.test"), "a.test")
+	read(ask("b.test"), "b.test")
 	if n := open.Load(); n != 2 {
 		t.Fatalf("%d connections are kept", n)
 	}
 	scarce.Store(true)
-	get("c.test")
+	last := ask("c.test")
+	// Its connection is in use until the answer is read; a Transport may close it then.
 	testkit.Until(t, "only the last connection is open", func() bool { return open.Load() == 1 })
+	read(last, "c.test")
 }

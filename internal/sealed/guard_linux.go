@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,8 @@ type guard struct {
 	mu      sync.Mutex // guards refused, and the use of diag
 	refused map[string]uint64
 
+	calls chan struct{} // holds one for each call that is being made
+
 	closing sync.Mutex
 	notify  *os.File // nil: not serving yet
 	closed  bool
@@ -37,6 +40,18 @@ type guard struct {
 
 // maxRefused is the greatest number of paths that are counted separately.
 const maxRefused = 100
+
+// maxCalls is the greatest number of calls at a time: each needs a thread of this process,
+// however many processes of the run wait for a connection.
+const maxCalls = 128
+
+// A socket that waits for its connection is tried for tryTime at a time, and then again
+// after a pause from shortPause to longPause.
+const (
+	tryTime    = 10 * time.Millisecond
+	shortPause = time.Millisecond
+	longPause  = 100 * time.Millisecond
+)
 
 // The sizes of struct seccomp_notif and seccomp_notif_resp (seccomp_unotify(2)).
 type (
@@ -59,7 +74,7 @@ type (
 
 func newGuard(diag *os.File, allowed []string) *guard {
 	space, _ := spaceOf(diag) // without it, sockets are refused
-	return &guard{space: space, diag: diag, allowed: allowed, euid: uint32(os.Geteuid()), refused: map[string]uint64{}}
+	return &guard{space: space, diag: diag, allowed: allowed, euid: uint32(os.Geteuid()), refused: map[string]uint64{}, calls: make(chan struct{}, maxCalls)}
 }
 
 // serve answers the notifications until no process of the run is left, or close.
@@ -123,6 +138,8 @@ func (g *guard) refusals() map[string]uint64 {
 
 // answer makes the call of a notification.
 func (g *guard) answer(fd uintptr, n *notification) {
+	g.calls <- struct{}{}
+	defer func() { <-g.calls }()
 	reply := &notificationReply{id: n.id}
 	if err := g.connect(fd, n); err != nil {
 		var errno unix.Errno
@@ -153,7 +170,7 @@ func (g *guard) connect(notify uintptr, n *notification) error {
 	}
 	defer unix.Close(socket)
 	// What was read is of the process that waits, if it still does.
-	if control(notify, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) != 0 {
+	if !isWaiting(notify, n) {
 		return unix.EINTR
 	}
 	domain, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
@@ -162,14 +179,76 @@ func (g *guard) connect(notify uintptr, n *notification) error {
 	}
 	const path = 2 // its offset in struct sockaddr_un
 	if domain != unix.AF_UNIX || len(address) <= path || binary.NativeEndian.Uint16(address) != unix.AF_UNIX || address[path] == 0 {
-		return rawConnect(socket, address) // the network namespace limits all others
+		// The network namespace limits all others.
+		return g.complete(notify, n, socket, func() error { return rawConnect(socket, address) })
 	}
 	text, _, _ := bytes.Cut(address[path:], []byte{0})
-	return g.connectPath(socket, n, string(text))
+	return g.connectPath(notify, n, socket, string(text))
+}
+
+// isWaiting reports whether the thread in n still waits for an answer.
+func isWaiting(notify uintptr, n *notification) bool {
+	return control(notify, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) == 0
+}
+
+// complete makes call, a connect(2) of a socket, until it has succeeded or failed, for as
+// long as the thread in n waits and the time of the socket (SO_SNDTIMEO) permits.
+func (g *guard) complete(notify uintptr, n *notification, socket int, call func() error) error {
+	flags, err := unix.FcntlInt(uintptr(socket), unix.F_GETFL, 0)
+	if err != nil {
+		return err
+	}
+	if flags&unix.O_NONBLOCK != 0 {
+		return call()
+	}
+	own, err := sendTimeout(socket)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = setSendTimeout(socket, own) }()
+	began := time.Now()
+	for pause := shortPause; ; pause = min(2*pause, longPause) {
+		try := tryTime
+		if own > 0 {
+			try = min(try, max(own-time.Since(began), time.Microsecond))
+		}
+		if err := setSendTimeout(socket, try); err != nil {
+			return err
+		}
+		err := call()
+		switch {
+		case err != unix.EAGAIN && err != unix.EINPROGRESS && err != unix.EALREADY:
+			return err
+		case own > 0 && time.Since(began) >= own:
+			return err
+		}
+		<-g.calls
+		time.Sleep(pause)
+		g.calls <- struct{}{}
+		if g.isClosed() || !isWaiting(notify, n) {
+			return unix.EINTR
+		}
+	}
+}
+
+// sendTimeout returns the SO_SNDTIMEO of a socket; 0: none.
+func sendTimeout(socket int) (time.Duration, error) {
+	var tv unix.Timeval
+	size := uint32(unsafe.Sizeof(tv))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(socket), unix.SOL_SOCKET, unix.SO_SNDTIMEO, uintptr(unsafe.Pointer(&tv)), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return time.Duration(tv.Nano()), nil
+}
+
+func setSendTimeout(socket int, d time.Duration) error {
+	tv := unix.NsecToTimeval(int64(d))
+	return unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv)
 }
 
 // connectPath connects a Unix socket to the one at path, as the thread in n sees it.
-func (g *guard) connectPath(socket int, n *notification, path string) error {
+func (g *guard) connectPath(notify uintptr, n *notification, socket int, path string) error {
 	target, err := openAs(int(n.pid), path)
 	if err != nil {
 		return err
@@ -196,10 +275,11 @@ func (g *guard) connectPath(socket int, n *notification, path string) error {
 	if err != nil {
 		return err
 	}
-	if uid == g.euid {
-		return rawConnect(socket, append(at, 0))
+	call := func() error { return rawConnect(socket, append(at, 0)) }
+	if uid != g.euid {
+		call = func() error { return connectAs(uid, gid, socket, append(at, 0)) }
 	}
-	return connectAs(uid, gid, socket, append(at, 0))
+	return g.complete(notify, n, socket, call)
 }
 
 // isAllowed reports whether a file is a socket outside that is permitted: that which is now

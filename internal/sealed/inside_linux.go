@@ -18,6 +18,7 @@ const (
 	diagName         = 0     // UNIX_DIAG_NAME
 	diagVFS          = 1     // UNIX_DIAG_VFS
 	diagHead         = 16
+	listening        = 10 // the state TCP_LISTEN
 )
 
 // isInside reports whether a socket of the network namespace of the run is bound to the
@@ -30,26 +31,42 @@ const (
 func (g *guard) isInside(tid, file int, st *unix.Stat_t) bool {
 	dev := fileSystem(tid, file, st)
 	request := []byte{unix.AF_UNIX, 0, 0, 0}
-	request = binary.NativeEndian.AppendUint32(request, ^uint32(0)) // all states
+	request = binary.NativeEndian.AppendUint32(request, 1<<listening)
 	request = binary.NativeEndian.AppendUint32(request, 0)
 	request = binary.NativeEndian.AppendUint32(request, showNameVFS)
 	request = binary.NativeEndian.AppendUint64(request, ^uint64(0)) // no cookie
-	var found bool
-	var names []string // of sockets that may be at a longer inode
+	for range dumps {
+		found, names := g.bound(request, dev, st.Ino)
+		if found || slices.ContainsFunc(names, func(name string) bool { return isSame(tid, name, st) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// dumps is how often the sockets are listed to find one: those that are closed meanwhile
+// can keep another out of a list.
+const dumps = 3
+
+// bound lists the sockets of the network namespace of the run. found is true when one is
+// bound to that inode; names are those of sockets that may be, at a longer inode.
+func (g *guard) bound(request []byte, dev uint32, inode uint64) (found bool, names []string) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	err := dump(g.diag, sockDiagByFamily, request, func(b []byte) {
 		s, ok := parseBound(b)
 		switch {
-		case !ok || !s.mayBeAt(dev, st.Ino):
-		case st.Ino <= math.MaxUint32:
+		case !ok || !s.mayBeAt(dev, inode):
+		case inode <= math.MaxUint32:
 			found = true
 		default:
 			names = append(names, s.name)
 		}
 	})
-	g.mu.Unlock()
-	isFile := func(name string) bool { return isSame(tid, name, st) }
-	return err == nil && (found || slices.ContainsFunc(names, isFile))
+	if err != nil {
+		return false, nil
+	}
+	return found, names
 }
 
 // boundSocket is a Unix socket that is bound to a file.

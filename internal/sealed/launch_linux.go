@@ -58,7 +58,6 @@ type plan struct {
 	Hide      string
 	HostPorts []uint16
 	Root      bool // of the machine or of a user namespace: several ids are mapped
-	NewUser   bool // the helper is in a new user namespace
 }
 
 // report is a message of the helper. Errno is 0 when Stage succeeded.
@@ -74,10 +73,11 @@ func Launch(o Options) (*Run, error) {
 	if err := checkStandard(o.Stdin, o.Stdout, o.Stderr); err != nil {
 		return nil, err
 	}
-	r, err := launch(o, true)
-	if denied := (*deniedError)(nil); os.Geteuid() == 0 && errors.As(err, &denied) && denied.stage == stageClone {
-		if again, err := launch(o, false); err == nil { // root in a chroot
-			return again, nil
+	r, err := launch(o)
+	if denied := (*deniedError)(nil); os.Geteuid() == 0 && errors.As(err, &denied) && denied.stage == stageClone && denied.errno == unix.EPERM {
+		var inChroot *Run
+		if inOwnRoot(func() (err error) { inChroot, err = launch(o); return err }) == nil {
+			return inChroot, nil
 		}
 	}
 	return r, err
@@ -109,7 +109,7 @@ func checkStandard(files ...*os.File) error {
 	return nil
 }
 
-func launch(o Options, newUser bool) (*Run, error) {
+func launch(o Options) (*Run, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("a sealed run cannot be started: %w", err)
@@ -131,7 +131,7 @@ func launch(o Options, newUser bool) (*Run, error) {
 	r := &Run{pair: pair}
 	r.cmd = exec.Command("/proc/self/exe")
 	r.cmd.Args = []string{helperName, strconv.Itoa(inherited)}
-	r.cmd.SysProcAttr = namespaces(newUser)
+	r.cmd.SysProcAttr = namespaces()
 	stdio(r.cmd, o)
 	err = r.cmd.Start()
 	unix.Close(inherited)
@@ -140,7 +140,7 @@ func launch(o Options, newUser bool) (*Run, error) {
 		return nil, explain(stageClone, err)
 	}
 	r.Process = r.cmd.Process
-	p := plan{Hide: o.Hide, HostPorts: o.HostPorts, Root: os.Geteuid() == 0, NewUser: newUser}
+	p := plan{Hide: o.Hide, HostPorts: o.HostPorts, Root: os.Geteuid() == 0}
 	if err := r.receive(p, o); err != nil {
 		r.abort()
 		return nil, err
@@ -163,12 +163,8 @@ func stdio(cmd *exec.Cmd, o Options) {
 
 // namespaces returns the attributes of the helper. An ordinary user keeps one id; root
 // keeps all that there are.
-func namespaces(newUser bool) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
-	if !newUser {
-		return a
-	}
-	a.Cloneflags |= unix.CLONE_NEWUSER
+func namespaces() *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWNS}
 	uid, gid := os.Geteuid(), os.Getegid()
 	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}

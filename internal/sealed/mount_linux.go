@@ -17,11 +17,7 @@ const resolvConf = "nameserver 127.0.0.1\n"
 // run programs outside read-only. The command keeps all other files.
 func mounts(p *plan, keep []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		if p.NewUser || !isInChroot() {
-			return fmt.Errorf("/: %w", err)
-		}
-		// In a chroot / is no mount point: what is mounted would be seen outside.
-		return readOnlyInChroot()
+		return fmt.Errorf("/: %w", err)
 	}
 	if p.Hide != "" {
 		if err := hide(p.Hide, keep); err != nil {
@@ -148,20 +144,6 @@ func readOnlyAll(dir string) error {
 		return readOnly(dir)
 	}
 	return fmt.Errorf("%s: %w", dir, err)
-}
-
-// readOnlyInChroot makes /proc/sys read-only where /proc is a mount.
-func readOnlyInChroot() error {
-	if err := unix.Mount("", "/proc", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("/proc: %w", err)
-	}
-	if err := readOnly("/proc/sys"); err != nil {
-		return err
-	}
-	if err := unix.Mount("", "/sys", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		return nil // no mount
-	}
-	return readOnlyAll("/sys")
 }
 
 // isInChroot reports whether / is a directory below the root of the mounts.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,8 @@ type outside struct {
 	heed   string
 	config string
 	port   string // of the web server
+
+	inChroot bool // runs are started in a chroot
 
 	judged  atomic.Int64 // requests that came through heed
 	mu      sync.Mutex
@@ -152,6 +155,25 @@ func (o *outside) service(network, address string) string {
 	return l.Addr().String()
 }
 
+// chroot runs a program, given by its arguments, in a chroot with the programs of this
+// machine. Its directory is no mount, and $SEAL_DIR/tree/outside is not below it.
+const chroot = `set -e
+mount -t tmpfs none "$SEAL_DIR/tree"
+cd "$SEAL_DIR/tree"
+touch outside
+mkdir root
+for dir in /bin /sbin /lib /lib64 /usr /etc /opt /dev /proc /sys /root; do
+	if [ -L "$dir" ]; then
+		cp -d "$dir" "root$dir"
+	elif [ -d "$dir" ]; then
+		mkdir "root$dir"
+		mount --rbind "$dir" "root$dir"
+	fi
+done
+mkdir root/tmp
+mount --bind /tmp root/tmp
+exec chroot root "$@"`
+
 // run runs a command sealed, as a user, and returns what it and heed printed.
 func (o *outside) run(uid uint32, flags []string, command ...string) (stdout, stderr string, err error) {
 	o.t.Helper()
@@ -165,7 +187,14 @@ func (o *outside) run(uid uint32, flags []string, command ...string) (stdout, st
 		}
 	}
 	args := append([]string{"run", "--config", o.config, "--sealed"}, flags...)
-	cmd := exec.Command(o.heed, append(append(args, "--"), command...)...)
+	program := []string{o.heed}
+	if o.inChroot {
+		program = []string{"unshare", "--mount", "sh", "-c", chroot, "sh", o.heed}
+		if err := os.MkdirAll(filepath.Join(o.dir, "tree"), 0o755); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(program[0], slices.Concat(program[1:], args, []string{"--"}, command)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + state, "HEED_STATE=" + state, testkit.RaceOptions, "SEAL_DIR=" + o.dir, "SEAL_PORT=" + o.port}
 	cmd.Dir = o.dir
 	if os.Geteuid() == 0 && uid != 0 {
@@ -182,7 +211,7 @@ func users() map[string]uint32 {
 	if os.Geteuid() != 0 {
 		return map[string]uint32{"user": uint32(os.Geteuid())}
 	}
-	return map[string]uint32{"user": ordinary, "root": 0}
+	return map[string]uint32{"user": ordinary, "root": 0, "root in a chroot": 0}
 }
 
 // Each line of testdata/ways.py is one way out: its result must be the expected one, and
@@ -196,6 +225,7 @@ func TestNoWayOutButHeed(t *testing.T) {
 	for name, uid := range users() {
 		t.Run(name, func(t *testing.T) {
 			o := newOutside(t)
+			o.inChroot = strings.Contains(name, "chroot")
 			file := filepath.Join(o.dir, "ways.py")
 			if err := os.WriteFile(file, script, 0o644); err != nil {
 				t.Fatal(err)
@@ -262,6 +292,23 @@ func TestPermittedPortsAndSockets(t *testing.T) {
 	for _, what := range o.escaped {
 		t.Errorf("reached from inside: %s", what)
 	}
+}
+
+// Processes that wait for a connection hold no threads of heed run, also when they are
+// killed, and those that are left are connected.
+func TestProcessesThatWaitHoldNoThreads(t *testing.T) {
+	testkit.Program(t, "python3")
+	o := newOutside(t)
+	file := testkit.Write(t, filepath.Join(o.dir, "waiting.py"), testkit.Read(t, "testdata/waiting.py"))
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, errs, err := o.run(ordinary, nil, "/usr/bin/python3", file)
+	var threads, status int
+	if n, _ := fmt.Sscanf(out, "threads %d last %d", &threads, &status); err != nil || n != 2 || threads > 300 || status != 0 {
+		t.Errorf("%v\n%s\n%s", err, out, errs)
+	}
+	t.Log(out)
 }
 
 // A sealed run inside a sealed run: its requests are judged by both.

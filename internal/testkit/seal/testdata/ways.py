@@ -239,7 +239,24 @@ def vm_read(pid):
     return call(310, pid, ctypes.byref(Iov(ctypes.addressof(buf), 16)), 1, ctypes.byref(Iov(at, 16)), 1, 0)
 
 
+def leave_chroot():
+    """As root, a working directory outside of the root directory has parents."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.chdir("/")
+            os.chroot("/tmp")
+            for _ in range(64):
+                os.chdir("..")
+            os.chroot(".")
+            os._exit(1 if os.path.exists(DIR + "/tree/outside") else 0)
+        except OSError as e:
+            os._exit(0)
+    return "reached" if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) else "none"
+
+
 # The namespaces and the privileges.
+way("the directories around a chroot", NOTHING, leave_chroot)
 way("unshare again, then connect", NOTHING, run("unshare", "-Urn", "env", "-i", "curl", "-sS", "-m", "3", "http://192.0.2.10/a"))
 way("nsenter of the first process", NOTHING, run("nsenter", "-t", "1", "-n", "curl", "-sS", "-m", "3", f"http://127.0.0.1:{PORT}/a"))
 parent = os.getppid()

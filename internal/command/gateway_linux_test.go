@@ -85,6 +85,9 @@ func gateway(t *testing.T, mode, count string) {
 	if count != "0" && !strings.Contains(got, "\nmany: {'200': "+count+"}\n") {
 		t.Errorf("%s connections did not all get the page", count)
 	}
+	if listener := map[string]string{"redirect": "transparent", "tproxy": "tproxy"}[mode]; !strings.Contains(got, "\nstatus: redirected to [::]:3129 ("+listener+")\n") {
+		t.Error("heed status does not name the listener")
+	}
 	if asked := got[strings.Index(got, "the site was asked for:"):]; strings.Contains(asked, "/private HTTP/2.0") || strings.Contains(asked, "/private HTTP/1.1 site") {
 		t.Error("a refused page reached the site")
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,11 +48,18 @@ func terminal(t *testing.T) (person, program *os.File) {
 // command as well as to heed. Passed on once more, it would end programs that
 // take the second one for "at once".
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
+	for name, flags := range map[string][]string{"plain": nil, "sealed": {"--sealed"}} {
+		t.Run(name, func(t *testing.T) { ctrlC(t, flags) })
+	}
+}
+
+func ctrlC(t *testing.T, flags []string) {
 	t.Parallel()
 	person, program := terminal(t)
-	cmd := newPlace(t).heed("run", "--quiet", "--", "sh", "-c",
+	args := slices.Concat([]string{"run", "--quiet"}, flags, []string{"--", "sh", "-c",
 		`n=0; trap 'n=$((n+1)); echo interrupted' INT; trap 'echo "times $n."; exit $n' USR1; trap 'echo second' USR2
-		 echo ready; while :; do sleep 0.02; done`)
+		 test -t 0 && test -t 2 && echo ready >/dev/tty; while :; do sleep 0.02; done`})
+	cmd := newPlace(t).heed(args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {

@@ -172,7 +172,7 @@ for dir in /bin /sbin /lib /lib64 /usr /etc /opt /dev /proc /sys /root; do
 done
 mkdir root/tmp
 mount --bind /tmp root/tmp
-exec chroot root "$@"`
+exec chroot ${CHROOT_USER:+--userspec="$CHROOT_USER"} root "$@"`
 
 // run runs a command sealed, as a user, and returns what it and heed printed.
 func (o *outside) run(uid uint32, flags []string, command ...string) (stdout, stderr string, err error) {
@@ -197,7 +197,11 @@ func (o *outside) run(uid uint32, flags []string, command ...string) (stdout, st
 	cmd := exec.Command(program[0], slices.Concat(program[1:], args, []string{"--"}, command)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + state, "HEED_STATE=" + state, testkit.RaceOptions, "SEAL_DIR=" + o.dir, "SEAL_PORT=" + o.port}
 	cmd.Dir = o.dir
-	if os.Geteuid() == 0 && uid != 0 {
+	switch {
+	case os.Geteuid() != 0 || uid == 0:
+	case o.inChroot:
+		cmd.Env = append(cmd.Env, fmt.Sprintf("CHROOT_USER=%d:%d", uid, uid))
+	default:
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	}
 	var out, errs strings.Builder
@@ -257,6 +261,36 @@ func TestNoWayOutButHeed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where the machine does not permit a seal, the command is not run, and the error names what
+// forbids it.
+func TestWithoutASealNothingRuns(t *testing.T) {
+	o := newOutside(t)
+	refused := func(name, out, errs string, err error, want string) {
+		t.Helper()
+		if err == nil || out != "" || !strings.Contains(errs, "cannot seal a run") || !strings.Contains(errs, want) {
+			t.Errorf("%s: %v\n%s\n%s", name, err, out, errs)
+		}
+		t.Logf("%s: %s", name, errs)
+	}
+	for _, limit := range []string{"user.max_user_namespaces", "user.max_net_namespaces", "user.max_mnt_namespaces"} {
+		state := filepath.Join(o.dir, limit)
+		// The limits are those of a user namespace of the test.
+		cmd := exec.Command("unshare", "--user", "--map-root-user", "sh", "-c", `echo 0 >"/proc/sys/`+strings.ReplaceAll(limit, ".", "/")+`" && exec "$@"`,
+			"sh", o.heed, "run", "--config", o.config, "--sealed", "--", "echo", "it runs")
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + o.dir, "HEED_STATE=" + state, testkit.RaceOptions}
+		var out, errs strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		err := cmd.Run()
+		refused(limit, out.String(), errs.String(), err, "The setting "+limit+" is 0: raise it with `sysctl -w "+limit+"=1000`")
+	}
+	if os.Geteuid() != 0 {
+		return // chroot(2) is root's
+	}
+	o.inChroot = true
+	out, errs, err := o.run(ordinary, nil, "echo", "it runs")
+	refused("a user in a chroot", out, errs, err, "in a chroot, where only root can seal")
 }
 
 // The services of the machine are reached at the ports and sockets that are permitted.

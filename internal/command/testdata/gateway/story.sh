@@ -156,6 +156,7 @@ echo "the site was asked for: $(sort hits.log | uniq -c | tr -s ' \n' ' ')"
 id=$(grep /private heed.log | sed -n 's/.*"id":"\([^"]*\)".*/\1/p' | head -n 1)
 
 echo "why: $("$heed" why "$id" 2>&1 | tr '\n' ' ')"
+echo "status: $("$heed" status 2>&1 | grep 'redirected to' | tr -s ' ')"
 kill $pid
 wait $pid || true
 echo "closed: $(ip netns exec bot curl -sS --max-time 3 http://site.test/page.html 2>&1 | tail -n 1)"

@@ -137,8 +137,8 @@ func (h *helper) send(fds []int) error {
 	return err
 }
 
-// closeSocketsOnExec keeps the command from inheriting sockets of the network outside:
-// all above standard error.
+// closeSocketsOnExec keeps the command from inheriting what leads out of the run, such as
+// sockets of the network outside: all above standard error.
 func closeSocketsOnExec() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -153,7 +153,7 @@ func closeSocketsOnExec() error {
 		if unix.Fstat(fd, &st) != nil {
 			continue // the directory itself
 		}
-		if st.Mode&unix.S_IFMT == unix.S_IFSOCK || isNamespace(fd) || isDirectory(&st) {
+		if st.Mode&unix.S_IFMT == unix.S_IFSOCK || isNamespace(fd) || isDirectory(&st) || isExitDevice(&st) {
 			unix.CloseOnExec(fd)
 		}
 	}
@@ -169,3 +169,12 @@ func isNamespace(fd int) bool {
 // isDirectory reports whether an inherited descriptor is a directory, through which the
 // mounts outside could be reached.
 func isDirectory(st *unix.Stat_t) bool { return st.Mode&unix.S_IFMT == unix.S_IFDIR }
+
+// isExitDevice reports whether an inherited descriptor is a device that leads out of the
+// run: one of the kernel's interfaces to programs (/dev/net/tun, /dev/vhost-net, /dev/fuse),
+// or the keyboard of a terminal outside (/dev/ptmx).
+func isExitDevice(st *unix.Stat_t) bool {
+	const misc, terminals, ptmx = 10, 5, 2 // admin-guide/devices.rst of Linux
+	major, minor := unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))
+	return st.Mode&unix.S_IFMT == unix.S_IFCHR && (major == misc || major == terminals && minor == ptmx)
+}

@@ -85,15 +85,16 @@ func Launch(o Options) (*Run, error) {
 
 // checkStandard refuses sockets and directories as standard input, output or error: a
 // socket belongs to the network outside, and a connected one can be connected elsewhere;
-// through a directory, the files are reached that the mounts of the run hide.
+// through a directory, the files are reached that the mounts of the run hide; and devices
+// that lead out (isExitDevice).
 func checkStandard(files ...*os.File) error {
 	for i, f := range files {
 		if f == nil {
 			continue
 		}
 		var st unix.Stat_t
-		if err := unix.Fstat(int(f.Fd()), &st); err == nil && (isDirectory(&st) || isNamespace(int(f.Fd()))) {
-			return fmt.Errorf("descriptor %d is a directory or a namespace, through which the run could leave its mounts\nPass a file, a pipe or /dev/null: heed run --sealed -- CMD </dev/null", i)
+		if err := unix.Fstat(int(f.Fd()), &st); err == nil && (isDirectory(&st) || isNamespace(int(f.Fd())) || isExitDevice(&st)) {
+			return fmt.Errorf("descriptor %d is a directory, a namespace or a device that leads out of the sealed run\nPass a file, a pipe or /dev/null: heed run --sealed -- CMD </dev/null", i)
 		}
 		domain, err := unix.GetsockoptInt(int(f.Fd()), unix.SOL_SOCKET, unix.SO_DOMAIN)
 		if err != nil {

@@ -51,7 +51,8 @@ func TestStandardFilesDoNotLeadOutOfTheRun(t *testing.T) {
 		"none": {nil, ""}, "/dev/null": {open(os.DevNull), ""}, "a pipe": {pipe, ""}, "a file": {open("/proc/self/status"), ""},
 		"a connected Unix socket": {pair(unix.AF_UNIX, unix.SOCK_STREAM), ""},
 		"a directory":             {open(t.TempDir()), "directory"}, "/": {open("/"), "directory"}, "a namespace": {open("/proc/self/ns/net"), "namespace"},
-		"TCP": {socket(unix.AF_INET, unix.SOCK_STREAM), "socket"}, "UDP": {socket(unix.AF_INET6, unix.SOCK_DGRAM), "socket"},
+		"the keyboard of a terminal": {open("/dev/ptmx"), "device"},
+		"TCP":                        {socket(unix.AF_INET, unix.SOCK_STREAM), "socket"}, "UDP": {socket(unix.AF_INET6, unix.SOCK_DGRAM), "socket"},
 		"an unconnected Unix socket": {socket(unix.AF_UNIX, unix.SOCK_STREAM), "socket"}, "datagrams": {pair(unix.AF_UNIX, unix.SOCK_DGRAM), "socket"},
 	} {
 		for i := range 3 {

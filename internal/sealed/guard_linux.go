@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -44,14 +42,6 @@ const maxRefused = 100
 // maxCalls is the greatest number of calls at a time: each needs a thread of this process,
 // however many processes of the run wait for a connection.
 const maxCalls = 128
-
-// A socket that waits for its connection is tried for tryTime at a time, and then again
-// after a pause from shortPause to longPause.
-const (
-	tryTime    = 10 * time.Millisecond
-	shortPause = time.Millisecond
-	longPause  = 100 * time.Millisecond
-)
 
 // The sizes of struct seccomp_notif and seccomp_notif_resp (seccomp_unotify(2)).
 type (
@@ -191,62 +181,6 @@ func isWaiting(notify uintptr, n *notification) bool {
 	return control(notify, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) == 0
 }
 
-// complete makes call, a connect(2) of a socket, until it has succeeded or failed, for as
-// long as the thread in n waits and the time of the socket (SO_SNDTIMEO) permits.
-func (g *guard) complete(notify uintptr, n *notification, socket int, call func() error) error {
-	flags, err := unix.FcntlInt(uintptr(socket), unix.F_GETFL, 0)
-	if err != nil {
-		return err
-	}
-	if flags&unix.O_NONBLOCK != 0 {
-		return call()
-	}
-	own, err := sendTimeout(socket)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = setSendTimeout(socket, own) }()
-	began := time.Now()
-	for pause := shortPause; ; pause = min(2*pause, longPause) {
-		try := tryTime
-		if own > 0 {
-			try = min(try, max(own-time.Since(began), time.Microsecond))
-		}
-		if err := setSendTimeout(socket, try); err != nil {
-			return err
-		}
-		err := call()
-		switch {
-		case err != unix.EAGAIN && err != unix.EINPROGRESS && err != unix.EALREADY:
-			return err
-		case own > 0 && time.Since(began) >= own:
-			return err
-		}
-		<-g.calls
-		time.Sleep(pause)
-		g.calls <- struct{}{}
-		if g.isClosed() || !isWaiting(notify, n) {
-			return unix.EINTR
-		}
-	}
-}
-
-// sendTimeout returns the SO_SNDTIMEO of a socket; 0: none.
-func sendTimeout(socket int) (time.Duration, error) {
-	var tv unix.Timeval
-	size := uint32(unsafe.Sizeof(tv))
-	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(socket), unix.SOL_SOCKET, unix.SO_SNDTIMEO, uintptr(unsafe.Pointer(&tv)), uintptr(unsafe.Pointer(&size)), 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return time.Duration(tv.Nano()), nil
-}
-
-func setSendTimeout(socket int, d time.Duration) error {
-	tv := unix.NsecToTimeval(int64(d))
-	return unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv)
-}
-
 // connectPath connects a Unix socket to the one at path, as the thread in n sees it.
 func (g *guard) connectPath(notify uintptr, n *notification, socket int, path string) error {
 	target, err := openAs(int(n.pid), path)
@@ -369,37 +303,4 @@ func openAs(tid int, path string) (int, error) {
 	}
 	defer unix.Close(dir)
 	return unix.Openat2(dir, path, how)
-}
-
-// rawConnect is connect(2) with an address as it is in memory.
-func rawConnect(fd int, address []byte) error {
-	var p unsafe.Pointer
-	if len(address) > 0 {
-		p = unsafe.Pointer(&address[0])
-	}
-	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(p), uintptr(len(address))); errno != 0 {
-		return errno
-	}
-	return nil
-}
-
-// connectAs is rawConnect by another user, whose permissions apply.
-func connectAs(uid, gid uint32, fd int, address []byte) error {
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // the thread ends with this goroutine
-		none := ^uintptr(0)
-		for _, call := range [][4]uintptr{
-			{unix.SYS_SETGROUPS, 0, 0, 0},
-			{unix.SYS_SETRESGID, none, uintptr(gid), none},
-			{unix.SYS_SETRESUID, none, uintptr(uid), none},
-		} {
-			if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
-				result <- errno
-				return
-			}
-		}
-		result <- rawConnect(fd, address)
-	}()
-	return <-result
 }

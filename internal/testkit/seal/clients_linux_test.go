@@ -80,9 +80,12 @@ func TestClients_NeedNoVariableUnderASeal(t *testing.T) {
 	}
 	origin := testkit.NewOrigin(t, testkit.Site{Name: "site.test", Robots: "User-agent: *\nDisallow: /private\n", Files: files, Config: "index index.html; types { text/html html; }"})
 	o := newOutside(t)
-	testkit.Write(t, o.config, origin.Config(""))
-	if err := os.Chmod(o.config, 0o644); err != nil {
-		t.Fatal(err)
+	trusted := testkit.Write(t, filepath.Join(o.dir, "site-ca.pem"), testkit.Read(t, origin.CA.File))
+	testkit.Write(t, o.config, strings.ReplaceAll(origin.Config(""), origin.CA.File, trusted))
+	for _, file := range []string{trusted, o.config} {
+		if err := os.Chmod(file, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	build := exec.Command("go", "build", "-o", filepath.Join(o.dir, "dialer"), "./testdata/dialer")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -97,12 +100,14 @@ func TestClients_NeedNoVariableUnderASeal(t *testing.T) {
 		if !c.always && !testkit.Full {
 			continue
 		}
-		t.Run(c.name, func(t *testing.T) { c.isHeld(t, o, origin) })
+		for user, uid := range users() {
+			t.Run(c.name+" of "+user, func(t *testing.T) { c.isHeld(t, o, uid, origin) })
+		}
 	}
 }
 
-// isHeld runs the client sealed, and compares what came to the site.
-func (c client) isHeld(t *testing.T, o *outside, origin *testkit.Origin) {
+// isHeld runs the client sealed, as a user, and compares what came to the site.
+func (c client) isHeld(t *testing.T, o *outside, uid uint32, origin *testkit.Origin) {
 	for _, scheme := range []string{"http", "https"} {
 		if scheme == "https" && c.plainOnly {
 			continue
@@ -114,7 +119,7 @@ func (c client) isHeld(t *testing.T, o *outside, origin *testkit.Origin) {
 			}
 			url := scheme + "://site.test" + dir + path
 			before := len(origin.Hits())
-			out, errs, err := o.run(0, []string{"-q"}, "sh", "-c", "exec env "+variables+" sh -c '"+strings.ReplaceAll(c.command, "'", `'\''`)+"' client \"$1\"", "sh", url)
+			out, errs, err := o.run(uid, []string{"-q"}, "sh", "-c", "exec env "+variables+" sh -c '"+strings.ReplaceAll(c.command, "'", `'\''`)+"' client \"$1\"", "sh", url)
 			var seen []string
 			for _, hit := range origin.Hits()[before:] {
 				if strings.HasPrefix(hit.Target, "/testkit-mark-") || strings.HasPrefix(hit.Agent, "heed/") {

@@ -22,6 +22,9 @@ import (
 // ordinary is the user that tests run as when the tests are root's.
 const ordinary = 65534
 
+// rootInChroot is the name of the tests as root in a chroot.
+const rootInChroot = "root in a chroot"
+
 // outside is the machine outside of the sealed runs: a web server, which knows requests
 // that heed sent by its Via field, and services that no run may reach.
 type outside struct {
@@ -215,7 +218,7 @@ func users() map[string]uint32 {
 	if os.Geteuid() != 0 {
 		return map[string]uint32{"user": uint32(os.Geteuid())}
 	}
-	return map[string]uint32{"user": ordinary, "root": 0, "root in a chroot": 0}
+	return map[string]uint32{"user": ordinary, "root": 0}
 }
 
 // Each line of testdata/ways.py is one way out: its result must be the expected one, and
@@ -226,10 +229,14 @@ func TestNoWayOutButHeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, uid := range users() {
+	all := users()
+	if os.Geteuid() == 0 {
+		all[rootInChroot] = 0
+	}
+	for name, uid := range all {
 		t.Run(name, func(t *testing.T) {
 			o := newOutside(t)
-			o.inChroot = strings.Contains(name, "chroot")
+			o.inChroot = name == rootInChroot
 			file := filepath.Join(o.dir, "ways.py")
 			if err := os.WriteFile(file, script, 0o644); err != nil {
 				t.Fatal(err)

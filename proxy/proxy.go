@@ -46,7 +46,8 @@ type Recorder interface {
 	// byte of a refusal returns. An error refuses the request.
 	Decided(*audit.Entry) error
 	// Ended is called once for each Entry that Decided accepted, when the
-	// exchange is over, however it ended. The Entry must not be kept.
+	// exchange is over, however it ended. The Entry does not change afterwards; it holds
+	// the whole exchange in memory as long as it is kept.
 	Ended(*audit.Entry)
 }
 

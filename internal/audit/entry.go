@@ -27,8 +27,8 @@ func (j Judged) String() string { return [...]string{"no", "path", "host"}[j] }
 
 // Entry is the record of one Decision and of how the exchange ended. The
 // proxy fills the first part before anything leaves and hands the Entry to
-// its Recorder; the outcome is filled when the exchange ends. A Recorder that
-// keeps an Entry beyond Ended copies it.
+// its Recorder; the outcome is filled when the exchange ends, and nothing is changed
+// after Ended.
 type Entry struct {
 	ID     uuid.UUID // version 7: ordered by time
 	Time   time.Time // when the request was decided on

@@ -22,6 +22,9 @@ const LongExchange = 10 * time.Second
 // maxLogged bounds each text of a log line that a client or a site chose, in octets.
 const maxLogged = 4096
 
+// maxEnded bounds the lines that wait for Flush.
+const maxEnded = 1024
+
 // Log is a recorder that writes one structured line per decision, when the
 // exchange has ended. Requests of exempt clients are counted in one line per day.
 // An exchange that lasts longer than LongExchange has two lines with the same id:
@@ -29,10 +32,15 @@ const maxLogged = 4096
 type Log struct {
 	handler slog.Handler
 	retry   func() error
+	wake    func()                // see WriteLater; nil: Ended writes its line
 	failed  atomic.Pointer[error] // the error of the last line; nil: it was written
+
+	writing sync.Mutex // held while lines are written; before mu
+	spare   []endedLine
 
 	mu     sync.Mutex
 	open   map[*Entry]bool // exchanges that have not ended; true: the decision has been logged
+	ended  []endedLine     // that are not written yet
 	closed bool
 	people people
 	pages  pages // with subresources that were answered recently
@@ -45,6 +53,18 @@ type Log struct {
 func NewLog(handler slog.Handler, retry func() error) *Log {
 	return &Log{handler: handler, retry: retry, open: make(map[*Entry]bool)}
 }
+
+// endedLine is the last line of an exchange.
+type endedLine struct {
+	e      *Entry
+	logged bool // the decision has been logged
+	at     time.Time
+}
+
+// WriteLater makes Ended keep its lines until Flush, which costs less for many lines
+// than for one at a time. wake is called when lines begin to wait, and must cause a
+// Flush soon. WriteLater must be called before the first decision.
+func (l *Log) WriteLater(wake func()) { l.wake = wake }
 
 var errClosed = errors.New("heed is stopping")
 
@@ -81,11 +101,14 @@ func (l *Log) Err() error {
 // Close logs the exchanges that have not ended, with why as their error, and
 // refuses all later decisions.
 func (l *Log) Close(why string) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.writeEnded()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
 	for _, e := range l.sortedLocked(func(*Entry, bool) bool { return true }) {
-		l.write(e, messages[l.open[e]], func(a []slog.Attr) []slog.Attr {
+		l.write(e, time.Now(), messages[l.open[e]], func(a []slog.Attr) []slog.Attr {
 			return append(a, slog.Bool("truncated", true), slog.String("error", why))
 		})
 	}
@@ -96,16 +119,56 @@ func (l *Log) Close(why string) {
 
 // Ended implements the proxy's Recorder.
 func (l *Log) Ended(e *Entry) {
+	now := time.Now()
 	l.mu.Lock()
 	logged, known := l.open[e]
 	delete(l.open, e)
-	if known && e.Part != "" {
-		l.countPageLocked(e, time.Now())
-	}
-	l.mu.Unlock()
 	if known { // else Close has logged its end
-		l.write(e, messages[logged], func(a []slog.Attr) []slog.Attr { return appendOutcome(a, e) })
+		l.ended = append(l.ended, endedLine{e, logged, now})
 	}
+	if known && e.Part != "" {
+		l.countPageLocked(e, now)
+	}
+	waiting := len(l.ended)
+	l.mu.Unlock()
+	switch {
+	case l.wake == nil || waiting >= maxEnded:
+		l.Flush()
+	case waiting == 1:
+		l.wake()
+	}
+}
+
+// Flush writes the lines of exchanges that have ended.
+func (l *Log) Flush() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.writeEnded()
+}
+
+// writeEnded is Flush for a caller that holds writing.
+func (l *Log) writeEnded() {
+	l.mu.Lock()
+	lines := l.ended
+	l.ended = l.spare
+	l.mu.Unlock()
+	for _, line := range lines {
+		l.writeLine(line)
+	}
+	clear(lines)
+	l.spare = lines[:0]
+}
+
+// writeLine writes one line. A panic is an error of the log: the goroutine that writes
+// the lines of all requests must not end the process.
+func (l *Log) writeLine(line endedLine) {
+	defer func() {
+		if v := recover(); v != nil {
+			err := fmt.Errorf("a line could not be made: %v", v)
+			l.failed.Store(&err)
+		}
+	}()
+	l.write(line.e, line.at, messages[line.logged], func(a []slog.Attr) []slog.Attr { return appendOutcome(a, line.e) })
 }
 
 // messages are the messages of lines, by whether the decision has been logged before.
@@ -126,14 +189,17 @@ func (l *Log) Run(ctx context.Context) {
 }
 
 // tick logs the decisions of exchanges that have lasted LongExchange at now. It
-// holds the lock while it writes, so that the decision is logged before the end.
+// holds the locks while it writes, so that the decision is logged before the end.
 func (l *Log) tick(now time.Time) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.writeEnded()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	due := l.sortedLocked(func(e *Entry, logged bool) bool { return !logged && now.Sub(e.Time) >= LongExchange })
 	for _, e := range due {
 		l.open[e] = true
-		l.write(e, messages[false], nil)
+		l.write(e, now, messages[false], nil)
 	}
 	l.logPagesLocked(now)
 	l.logExemptLocked(now)
@@ -153,9 +219,9 @@ func (l *Log) sortedLocked(match func(e *Entry, logged bool) bool) []*Entry {
 
 var attrs = sync.Pool{New: func() any { s := make([]slog.Attr, 0, 40); return &s }}
 
-// write logs e's decision and the attributes that outcome appends. outcome is
-// nil before the exchange has ended: e.Outcome may not be read until then.
-func (l *Log) write(e *Entry, message string, outcome func([]slog.Attr) []slog.Attr) {
+// write logs e's decision and the attributes that outcome appends, with the time at.
+// outcome is nil before the exchange has ended: e.Outcome may not be read until then.
+func (l *Log) write(e *Entry, at time.Time, message string, outcome func([]slog.Attr) []slog.Attr) {
 	level := slog.LevelInfo
 	if e.Decision.Reason == rules.ReasonUntrusted && e.Decision.Verdict == rules.Refuse || e.Decision.Reason == rules.ReasonRecord || e.Decision.Reason == rules.ReasonInternal {
 		level = slog.LevelWarn
@@ -168,7 +234,7 @@ func (l *Log) write(e *Entry, message string, outcome func([]slog.Attr) []slog.A
 	if outcome != nil {
 		a = outcome(a)
 	}
-	l.log(time.Now(), level, message, a...)
+	l.log(at, level, message, a...)
 	clear(a)
 	*buf = a
 	attrs.Put(buf)

@@ -32,6 +32,7 @@ type AsyncWriter struct {
 	every time.Duration // writeEvery
 
 	mu      sync.Mutex
+	gather  func()        // see Gather; nil: there is nothing to gather
 	pending []byte        // what is not written yet
 	spare   []byte        // memory of the last pending, for the next
 	err     error         // of the last attempt; nil when it succeeded
@@ -63,6 +64,17 @@ func (s *AsyncWriter) Write(p []byte) (int, error) {
 	return len(p), s.err
 }
 
+// Gather makes the writer call f before each of its writes, for text that is made only
+// then: f calls Write. Wake announces that there is such text.
+func (s *AsyncWriter) Gather(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gather = f
+}
+
+// Wake makes the writer write soon, as Write does. It does not wait for that.
+func (s *AsyncWriter) Wake() { signal(s.wake) }
+
 // Hurry writes the pending text without the delay of writeEvery. It does not wait for
 // that.
 func (s *AsyncWriter) Hurry() { signal(s.hurry) }
@@ -88,10 +100,7 @@ func (s *AsyncWriter) Err() error {
 // pump writes the pending text.
 func (s *AsyncWriter) pump() {
 	for {
-		s.mu.Lock()
-		text := s.pending
-		s.pending = s.spare[:0]
-		s.mu.Unlock()
+		text := s.take()
 		n, err := 0, error(nil)
 		if len(text) > 0 {
 			n, err = s.out.Write(text)
@@ -108,6 +117,20 @@ func (s *AsyncWriter) pump() {
 			<-s.wake
 		}
 	}
+}
+
+// take gathers the pending text and returns it.
+func (s *AsyncWriter) take() (text []byte) {
+	s.mu.Lock()
+	gather := s.gather
+	s.mu.Unlock()
+	if gather != nil {
+		gather()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, s.pending = s.pending, s.spare[:0]
+	return text
 }
 
 // pause lets lines gather for writeEvery, or until Hurry is called.

@@ -80,13 +80,24 @@ func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
 	}
 }
 
-// The last line before heed dies must not be among those that wait for others.
+// The last line before heed dies must not be among those that wait for others, and
+// follows the decisions made before it.
 func TestHeed_AnErrorIsLoggedWithoutDelay(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	hurried := 0
-	log := slog.New(urgentHandler{slog.NewTextHandler(&out, nil), func() { hurried++ }})
-	log.Info("a decision")
+	lines := slog.NewTextHandler(&out, nil)
+	decisions := audit.NewLog(lines, nil)
+	decisions.WriteLater(func() {})
+	log := slog.New(eventHandler{lines, decisions.Flush, func() { hurried++ }})
+	e := &audit.Entry{Method: "GET", Host: "h.test"}
+	if err := decisions.Decided(e); err != nil {
+		t.Fatal(err)
+	}
+	if decisions.Ended(e); out.Len() > 0 {
+		t.Errorf("written early: %s", out.String())
+	}
+	log.Info("an event")
 	log.Warn("a remark")
 	if hurried != 0 {
 		t.Errorf("%d lines below the level error were hurried", hurried)
@@ -96,5 +107,8 @@ func TestHeed_AnErrorIsLoggedWithoutDelay(t *testing.T) {
 	log.WithGroup("group").Error("a third")
 	if hurried != 3 {
 		t.Errorf("%d of 3 errors were hurried:\n%s", hurried, out.String())
+	}
+	if at := strings.Index(out.String(), "msg=decision"); at < 0 || at > strings.Index(out.String(), "an event") {
+		t.Errorf("the decision does not come first:\n%s", out.String())
 	}
 }

@@ -83,15 +83,18 @@ func logHandler(c config.LogConfig, level slog.Leveler, w io.Writer, terminal bo
 	return slog.NewTextHandler(console.EscapingWriter{Writer: w}, options)
 }
 
-// urgentHandler is a handler whose errors are written without delay, in case they are the
+// eventHandler is the handler of all lines but those of decisions, which are written
+// later. It keeps the order of both, and writes errors without delay, in case they are the
 // last lines of this process.
-type urgentHandler struct {
+type eventHandler struct {
 	slog.Handler
-	hurry func() // AsyncWriter.Hurry
+	decisions func() // writes the lines of decisions that wait: audit.Log.Flush
+	hurry     func() // AsyncWriter.Hurry
 }
 
 // Handle implements slog.Handler.
-func (h urgentHandler) Handle(ctx context.Context, r slog.Record) error {
+func (h eventHandler) Handle(ctx context.Context, r slog.Record) error {
+	h.decisions()
 	err := h.Handler.Handle(ctx, r)
 	if r.Level >= slog.LevelError {
 		h.hurry()
@@ -100,11 +103,13 @@ func (h urgentHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // WithAttrs implements slog.Handler.
-func (h urgentHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return urgentHandler{h.Handler.WithAttrs(attrs), h.hurry}
+func (h eventHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	h.Handler = h.Handler.WithAttrs(attrs)
+	return h
 }
 
 // WithGroup implements slog.Handler.
-func (h urgentHandler) WithGroup(name string) slog.Handler {
-	return urgentHandler{h.Handler.WithGroup(name), h.hurry}
+func (h eventHandler) WithGroup(name string) slog.Handler {
+	h.Handler = h.Handler.WithGroup(name)
+	return h
 }

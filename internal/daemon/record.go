@@ -39,8 +39,10 @@ func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) 
 	if stream, _ := console.Lookup(a.Environ, journal.Variable); journal.Connected(stream, out) {
 		handler = journal.Prefixed(buffered, format)
 	}
-	handler = urgentHandler{handler, buffered.Hurry}
-	o.log, o.decisionLog = slog.New(handler), audit.NewLog(handler, buffered.Err)
+	o.decisionLog = audit.NewLog(handler, buffered.Err)
+	o.decisionLog.WriteLater(buffered.Wake)
+	buffered.Gather(o.decisionLog.Flush)
+	o.log = slog.New(eventHandler{handler, o.decisionLog.Flush, buffered.Hurry})
 	return o, buffered, nil
 }
 

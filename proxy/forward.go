@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"strconv"
 	"strings"
 
@@ -70,14 +69,13 @@ func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error)
 		w.trace.Got1xxResponse = w.informational
 	}
 	r = x.takeTurnOnRetry(r)
-	ctx := httptrace.WithClientTrace(r.Context(), &w.trace)
 	if webSocket {
-		ctx = upstream.HTTP1Only(ctx)
+		r = r.WithContext(upstream.HTTP1Only(r.Context()))
 	}
 	if x.req.own {
-		return x.proxy.config.OwnServices.Upstream.RoundTrip(r.WithContext(ctx))
+		return x.proxy.config.OwnServices.Upstream.RoundTrip(r)
 	}
-	return x.req.settings.Upstream.RoundTrip(r.WithContext(ctx))
+	return x.req.settings.Upstream.RoundTrip(r)
 }
 
 // cleanAnswer takes off resp what concerns the connection to the site only, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"runtime/debug"
 	"time"
 
@@ -105,7 +106,7 @@ func (x *exchange) serveSite(r *http.Request) {
 		return
 	}
 	defer q.conn.counted.LeaveRequest()
-	x.proxy.engine.ServeHTTP(&x.writer, r.WithContext(x))
+	x.proxy.engine.ServeHTTP(&x.writer, r.WithContext(httptrace.WithClientTrace(x, &x.writer.trace)))
 	if x.upload.pending.Load() {
 		x.upload.drain(&x.writer, r)
 	}

@@ -24,7 +24,7 @@ func newEngine(p *Proxy) http.Handler {
 
 	forward := goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
 		x := exchangeOf(r.Context())
-		return x.forward(r), nil
+		return x.writer.takeHeader(x.forward(r)), nil
 	})
 	intercept := &goproxy.ConnectAction{
 		Action: goproxy.ConnectHijack,
@@ -46,8 +46,8 @@ func newEngine(p *Proxy) http.Handler {
 	})
 	g.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
 		x := exchangeOf(r.Context())
-		if x.decide(r.Context()); x.refusal != nil {
-			return r, x.refusal.Response(r)
+		if x.decide(x); x.refusal != nil {
+			return r, x.writer.takeHeader(x.refusal.Response(r))
 		}
 		ctx.RoundTripper = forward
 		return r, nil

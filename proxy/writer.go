@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -30,7 +31,7 @@ type responseWriter struct {
 	whole    bool        // all of length has been sent; false where it is not known
 	hijacked bool
 
-	trace httptrace.ClientTrace // of the request to the site
+	trace httptrace.ClientTrace // of the request to the site; without a function until it is sent
 	conn  net.Conn              // what the request went out on; nil before
 	site  *upstream.Conn        // the same, where heed has dialled it for HTTP/1; else nil
 
@@ -102,12 +103,20 @@ func (w *responseWriter) end() {
 	}
 }
 
+// takeHeader makes the header of resp that of the answer, and returns resp without it,
+// since goproxy would copy every value. It leaves a 101 its header, in which goproxy looks
+// for a WebSocket handshake.
+func (w *responseWriter) takeHeader(resp *http.Response) *http.Response {
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		maps.Copy(w.Header(), resp.Header)
+		resp.Header = nil
+	}
+	return resp
+}
+
 // send writes an answer of heed's own.
 func (w *responseWriter) send(resp *http.Response) {
-	h := w.Header()
-	for k, v := range resp.Header {
-		h[k] = v
-	}
+	w.takeHeader(resp)
 	w.WriteHeader(resp.StatusCode)
 	_, _ = w.ReadFrom(resp.Body) // w keeps its own error
 }
@@ -224,9 +233,7 @@ func (w *responseWriter) informational(code int, header textproto.MIMEHeader) er
 	}
 	w.exchange.proxy.via.Add(http.Header(header), major, 1)
 	h := w.Header()
-	for k, v := range header {
-		h[k] = v
-	}
+	maps.Copy(h, header)
 	w.WriteHeader(code)
 	clear(h)
 	return nil

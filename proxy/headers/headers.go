@@ -28,7 +28,9 @@ func RemoveHopByHop(h http.Header) {
 	trailers := HasToken(h["Te"], "trailers")
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
-			if name = strings.TrimSpace(name); name != "" && !strings.EqualFold(name, "User-Agent") {
+			switch name = strings.TrimSpace(name); {
+			case name == "", name == "keep-alive", strings.EqualFold(name, "User-Agent"): // Keep-Alive is deleted below
+			default:
 				h.Del(name)
 			}
 		}

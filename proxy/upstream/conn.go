@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"iter"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -102,17 +103,32 @@ var (
 
 // keep stores the Connection lines of a head that contain close and other names.
 func (c *Conn) keep(head []byte) {
-	var values []string
-	for len(head) > 0 {
-		var line []byte
-		line, head, _ = bytes.Cut(head, headEnds[:2])
-		if n := len(connectionField); len(line) > n && bytes.EqualFold(line[:n], connectionField) {
-			values = append(values, string(line[n:]))
-		}
+	lines, list := 0, false
+	for value := range connectionLines(head) {
+		lines, list = lines+1, list || bytes.IndexByte(value, ',') >= 0
 	}
-	if (len(values) > 1 || len(values) == 1 && strings.Contains(values[0], ",")) && headers.HasToken(values, "close") {
-		named := values
-		c.named.Store(&named)
+	if lines < 2 && !list { // of nearly all heads
+		return
+	}
+	var values []string
+	for value := range connectionLines(head) {
+		values = append(values, string(value))
+	}
+	if headers.HasToken(values, "close") {
+		c.named.Store(&values)
+	}
+}
+
+// connectionLines returns the values of the Connection lines of a head.
+func connectionLines(head []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(head) > 0 {
+			var line []byte
+			line, head, _ = bytes.Cut(head, headEnds[:2])
+			if n := len(connectionField); len(line) > n && bytes.EqualFold(line[:n], connectionField) && !yield(line[n:]) {
+				return
+			}
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ func (a *Addrs) Has(hostPort string) bool {
 // reach does, which returns the error: it is called only for the port of an address of the
 // set. d may be nil.
 func (a *Addrs) IsName(o rules.Origin, d *Destinations, reach func() error) bool {
-	if d != nil && a.Has(d.Placed[o.HostPort()]) {
+	if d != nil && len(d.Placed) > 0 && a.Has(d.Placed[o.HostPort()]) {
 		return true
 	}
 	set := a.set.Load()

@@ -14,6 +14,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/memory"
 	"heed/proxy/head"
 	"heed/proxy/limit"
 	"heed/proxy/refusal"
@@ -37,6 +38,7 @@ type clientConn struct {
 	phrase     atomic.Pointer[string] // of the next status line; nil: net/http's
 	answering  atomic.Bool            // a handler has taken the request
 	ended      atomic.Bool            // heed has answered in place of net/http: nothing more is sent
+	begun      bool                   // Read has been called
 }
 
 // newClientConn returns c, on which HTTP/1 is spoken, as a server takes it; t is nil
@@ -162,6 +164,10 @@ func (c *clientConn) Write(b []byte) (int, error) {
 
 // Read implements net.Conn.
 func (c *clientConn) Read(b []byte) (int, error) {
+	if !c.begun {
+		c.begun = true
+		memory.ReserveStack()
+	}
 	n, err := c.heads.Read(b)
 	if err != nil && !c.answering.Load() {
 		c.answerUnread(err)

@@ -13,6 +13,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/memory"
 	"heed/internal/safetext"
 	"heed/rules"
 )
@@ -194,19 +195,19 @@ func (t *opaqueTunnel) step(dst, src net.Conn, small []byte) error {
 	if err != nil || n < len(small) {
 		return err
 	}
-	buf := newCopyBuffer()
-	defer buf.free()
+	buf := memory.NewCopyBuffer()
+	defer buf.Free()
 	for full := true; full || n > len(small); {
-		n, err = t.read(src, buf.octets)
-		full = n == len(buf.octets)
-		if werr := t.write(dst, buf.octets[:n]); werr != nil {
+		n, err = t.read(src, buf.Octets)
+		full = n == len(buf.Octets)
+		if werr := t.write(dst, buf.Octets[:n]); werr != nil {
 			return werr
 		}
 		if err != nil {
 			return err
 		}
 		if full {
-			buf.grow()
+			buf.Grow()
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"heed/internal/memory"
 	"heed/proxy/headers"
 	"heed/proxy/upstream"
 )
@@ -124,13 +125,13 @@ func (w *responseWriter) send(resp *http.Response) {
 // ReadFrom copies src to the client through pooled memory; net/http's own ReadFrom
 // allocates it for each answer.
 func (w *responseWriter) ReadFrom(src io.Reader) (total int64, err error) {
-	buf := newCopyBuffer()
-	defer buf.free()
+	buf := memory.NewCopyBuffer()
+	defer buf.Free()
 	for {
-		n, ended := src.Read(buf.octets)
-		full := n == len(buf.octets)
+		n, ended := src.Read(buf.Octets)
+		full := n == len(buf.Octets)
 		if n > 0 {
-			written, err := w.Write(buf.octets[:n])
+			written, err := w.Write(buf.Octets[:n])
 			total += int64(written)
 			if err != nil {
 				return total, err
@@ -144,7 +145,7 @@ func (w *responseWriter) ReadFrom(src io.Reader) (total int64, err error) {
 			return total, ended
 		}
 		if full {
-			buf.grow()
+			buf.Grow()
 		}
 	}
 }

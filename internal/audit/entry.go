@@ -1,7 +1,10 @@
 package audit
 
 import (
+	"bufio"
+	"crypto/rand"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -86,7 +89,23 @@ type Entry struct {
 // NewID returns the id of a decision made now: a UUIDv7 (RFC 9562), ordered by
 // time. Without randomness there is no identity and no TLS either: crypto/rand
 // ends the process rather than return an error.
-func NewID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+func NewID() uuid.UUID { return uuid.Must(uuid.NewV7FromReader(&randomness)) }
+
+// randomness is read ahead for 32 ids, since they are no secret.
+var randomness = readAhead{from: bufio.NewReaderSize(rand.Reader, 32*16)}
+
+// readAhead is a reader that is safe for concurrent use.
+type readAhead struct {
+	mu   sync.Mutex
+	from *bufio.Reader
+}
+
+// Read implements io.Reader.
+func (r *readAhead) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.from.Read(p)
+}
 
 // Outcome is how an exchange ended.
 type Outcome struct {

@@ -22,9 +22,6 @@ const LongExchange = 10 * time.Second
 // maxLogged bounds each text of a log line that a client or a site chose, in octets.
 const maxLogged = 4096
 
-// maxEnded bounds the lines that wait for Flush.
-const maxEnded = 1024
-
 // Log is a recorder that writes one structured line per decision, when the
 // exchange has ended. Requests of exempt clients are counted in one line per day.
 // An exchange that lasts longer than LongExchange has two lines with the same id:
@@ -53,18 +50,6 @@ type Log struct {
 func NewLog(handler slog.Handler, retry func() error) *Log {
 	return &Log{handler: handler, retry: retry, open: make(map[*Entry]bool)}
 }
-
-// endedLine is the last line of an exchange.
-type endedLine struct {
-	e      *Entry
-	logged bool // the decision has been logged
-	at     time.Time
-}
-
-// WriteLater makes Ended keep its lines until Flush, which costs less for many lines
-// than for one at a time. wake is called when lines begin to wait, and must cause a
-// Flush soon. WriteLater must be called before the first decision.
-func (l *Log) WriteLater(wake func()) { l.wake = wake }
 
 var errClosed = errors.New("heed is stopping")
 
@@ -137,38 +122,6 @@ func (l *Log) Ended(e *Entry) {
 	case waiting == 1:
 		l.wake()
 	}
-}
-
-// Flush writes the lines of exchanges that have ended.
-func (l *Log) Flush() {
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	l.writeEnded()
-}
-
-// writeEnded is Flush for a caller that holds writing.
-func (l *Log) writeEnded() {
-	l.mu.Lock()
-	lines := l.ended
-	l.ended = l.spare
-	l.mu.Unlock()
-	for _, line := range lines {
-		l.writeLine(line)
-	}
-	clear(lines)
-	l.spare = lines[:0]
-}
-
-// writeLine writes one line. A panic is an error of the log: the goroutine that writes
-// the lines of all requests must not end the process.
-func (l *Log) writeLine(line endedLine) {
-	defer func() {
-		if v := recover(); v != nil {
-			err := fmt.Errorf("a line could not be made: %v", v)
-			l.failed.Store(&err)
-		}
-	}()
-	l.write(line.e, line.at, messages[line.logged], func(a []slog.Attr) []slog.Attr { return appendOutcome(a, line.e) })
 }
 
 // messages are the messages of lines, by whether the decision has been logged before.

@@ -5,6 +5,9 @@
 // time. With 400 % it is collected a quarter as often, and a heed with 10 MB of live
 // data uses about 50 MB. The target is lowered when the heap grows, and memory
 // that is not used is returned to the system when heed is idle.
+//
+// memory.go has the target, container.go the limit of a container, copybuffer.go pooled
+// memory for copying, stack.go room on the stacks of new connections.
 package memory
 
 import (

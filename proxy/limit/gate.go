@@ -192,8 +192,12 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return c.SetReadDeadline(t)
 }
 
-// SetWriteDeadline implements net.Conn.
+// SetWriteDeadline implements net.Conn. net/http removes a deadline after each request,
+// whether there is one or not; that of Write stays.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() && !c.foreign.Load() {
+		return nil
+	}
 	c.foreign.Store(!t.IsZero())
 	c.deadline.Store(0)
 	return c.Conn.SetWriteDeadline(t)

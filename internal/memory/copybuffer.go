@@ -1,10 +1,11 @@
-package proxy
+package memory
 
 import "sync"
 
-// copyBuffer is pooled memory through which octets are copied. It is small until grow.
-type copyBuffer struct {
-	octets []byte
+// CopyBuffer is pooled memory through which octets are copied. It is small until Grow.
+// Make it with NewCopyBuffer. It is not safe for concurrent use.
+type CopyBuffer struct {
+	Octets []byte
 	small  *smallBuffer
 	large  *largeBuffer // nil: it has not grown
 }
@@ -24,27 +25,28 @@ var (
 	largeInUse   = make(chan struct{}, maxLargeBuffers)
 )
 
-func newCopyBuffer() copyBuffer {
+// NewCopyBuffer returns a small buffer, which Free gives back.
+func NewCopyBuffer() CopyBuffer {
 	small := smallBuffers.Get().(*smallBuffer)
-	return copyBuffer{octets: small[:], small: small}
+	return CopyBuffer{Octets: small[:], small: small}
 }
 
-// grow makes b large, unless too many are: fewer system calls save a third of the CPU
+// Grow makes b large, unless too many are: fewer system calls save a third of the CPU
 // time of copying 10 MB. What b contains is lost.
-func (b *copyBuffer) grow() {
+func (b *CopyBuffer) Grow() {
 	if b.large != nil {
 		return
 	}
 	select {
 	case largeInUse <- struct{}{}:
 		b.large = largeBuffers.Get().(*largeBuffer)
-		b.octets = b.large[:]
+		b.Octets = b.large[:]
 	default:
 	}
 }
 
-// free returns the memory of b, which may not be used afterwards.
-func (b *copyBuffer) free() {
+// Free gives back the memory of b, which may not be used afterwards.
+func (b *CopyBuffer) Free() {
 	smallBuffers.Put(b.small)
 	if b.large != nil {
 		largeBuffers.Put(b.large)

@@ -137,33 +137,45 @@ type row struct {
 }
 
 // rowsByTable are the rows of a commit, in the order in which it covers them.
-type rowsByTable [len(tables)][]row
+type rowsByTable struct {
+	of       [len(tables)][]row
+	outcomes []byte // the rows of outcomeTable, which have the number of the commit
+}
 
-// split returns the rows that commit n covers, and the encoded others. A commit ends
-// before the row of a run: later rows refer to none before it, so that the earlier
-// ones can be pruned. The result shares memory with rows.
-func split(l layout, rows []byte, n int64) (all *rowsByTable, rest []byte, err error) {
-	all = new(rowsByTable)
+// split sets r to the rows that commit n covers, and returns the encoded others. A commit
+// ends before the row of a run: later rows refer to none before it, so that the earlier
+// ones can be pruned. r shares memory with rows, and its own is used again.
+func (r *rowsByTable) split(l layout, rows []byte, n int64) (rest []byte, err error) {
+	r.outcomes = r.outcomes[:0]
+	for t := range r.of {
+		r.of[t] = r.of[t][:0]
+	}
 	for begin := len(rows); len(rows) > 0; rows = rest {
-		t, values, after, err := l.cutRow(rows)
+		t, id, after, err := l.cutRow(rows)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if t == runTable && len(rows) < begin {
 			break
 		}
-		id, _ := values[0].(int64)
-		r := row{id, rows[:len(rows)-len(after)]}
+		octets := rows[:len(rows)-len(after)]
 		if rest = after; t == outcomeTable {
-			values[1] = n // in_commit
-			if r.octets, err = appendRow(nil, t, values); err != nil {
-				return nil, nil, err
-			}
+			octets = r.outcome(octets, n)
 		}
-		all[t] = append(all[t], r)
+		r.of[t] = append(r.of[t], row{id, octets})
 	}
-	slices.SortStableFunc(all[outcomeTable], func(a, b row) int { return cmp.Compare(a.id, b.id) })
-	return all, rows, nil
+	slices.SortStableFunc(r.of[outcomeTable], func(a, b row) int { return cmp.Compare(a.id, b.id) })
+	return rows, nil
+}
+
+// outcome returns the row of an outcome with commit n in place of its second column.
+func (r *rowsByTable) outcome(octets []byte, n int64) []byte {
+	begin := len(r.outcomes)
+	_, id := cutValue(octets[1:])
+	_, before := cutValue(octets[1+id:])
+	r.outcomes = appendInteger(append(r.outcomes, octets[:1+id]...), n)
+	r.outcomes = append(r.outcomes, octets[1+id+before:]...)
+	return r.outcomes[begin:]
 }
 
 // maxSpare bounds the octets of a buffer that is kept for reuse.

@@ -15,6 +15,9 @@ import (
 // transaction.
 func (b *database) add(rows []byte, now time.Time) error {
 	before := b.head
+	if len(rows) > maxSpare {
+		defer func() { b.rows = rowsByTable{} }()
+	}
 	err := b.inTransaction(func() (err error) {
 		for len(rows) > 0 && err == nil {
 			rows, err = b.addOne(rows, now)
@@ -29,7 +32,8 @@ func (b *database) add(rows []byte, now time.Time) error {
 
 // addOne adds the rows of one commit to audit.db, and returns the others.
 func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
-	all, rest, err := split(b.layout, rows, b.head.n+1)
+	all := &b.rows.of
+	rest, err = b.rows.split(b.layout, rows, b.head.n+1)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +54,7 @@ func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
 }
 
 // chain returns the commit over all, which follows the last one.
-func (b *database) chain(all *rowsByTable, now time.Time) (*commit, error) {
+func (b *database) chain(all *[len(tables)][]row, now time.Time) (*commit, error) {
 	c := &commit{n: b.head.n + 1, time: max(micro(now), b.head.time), last: b.head.last, exempt: b.head.exempt}
 	for t := runTable; int(t) < len(tables); t++ {
 		if t == outcomeTable {
@@ -104,12 +108,12 @@ func (b *database) insertOnce(t table, size int, rows []row) error {
 	values := b.values[:0]
 	for _, row := range rows {
 		for rest := row.octets[1:]; len(rest) > 0; {
-			v := driver.NamedValue{Ordinal: len(values) + 1}
-			var err error
-			if v.Value, rest, err = cutValue(rest); err != nil {
-				return err
+			v, size := cutValue(rest)
+			if size == 0 {
+				return errRow
 			}
-			values = append(values, v)
+			values = append(values, driver.NamedValue{Ordinal: len(values) + 1, Value: v.any()})
+			rest = rest[size:]
 		}
 	}
 	b.values = values
@@ -148,11 +152,10 @@ func (b *database) last() (last [len(tables)]int64) {
 func (b *database) missing(found, rows []byte) ([]byte, error) {
 	last := b.last()
 	for len(rows) > 0 {
-		t, values, rest, err := b.layout.cutRow(rows)
+		t, id, rest, err := b.layout.cutRow(rows)
 		if err != nil {
 			return nil, err
 		}
-		id, _ := values[0].(int64)
 		has := t != outcomeTable && id <= last[t]
 		if t == outcomeTable && id <= last[entryTable] {
 			if has, err = b.hasOutcome(id); err != nil {

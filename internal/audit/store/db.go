@@ -24,6 +24,7 @@ type database struct {
 	store string      // the id of the record
 	head  commit      // the last one; before the first, its number is 0 and its hash the root
 
+	rows       rowsByTable                              // of one commit
 	insertions [len(tables)][len(perStatement)]execStmt // prepared on first use
 	values     []driver.NamedValue                      // of one insertion
 }

@@ -226,11 +226,11 @@ func (c *conn) stranded(path, store string, last int64) (n int64) {
 func inTail(l layout, path, store string, last int64) (n int64) {
 	for _, b := range wal.Blocks(path, store) {
 		for rows := b.Rows; len(rows) > 0; {
-			t, values, rest, err := l.cutRow(rows)
+			t, id, rest, err := l.cutRow(rows)
 			if err != nil {
 				break
 			}
-			if id, _ := values[0].(int64); t == entryTable && id > last {
+			if t == entryTable && id > last {
 				n++
 			}
 			rows = rest

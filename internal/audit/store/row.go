@@ -149,49 +149,70 @@ func appendRow[V any](b []byte, t table, values []V) ([]byte, error) {
 
 var errRow = errors.New("these octets are not a row of the record")
 
-// cutRow reads the row of the layout at the start of b: its table, its values as
-// appendRow takes them, and the octets after it. Blobs share memory with b. It returns
-// errRow for any other than the one encoding of a row.
-func (l layout) cutRow(b []byte) (t table, values []any, rest []byte, err error) {
+// cutRow reads the row of the layout at the start of b: its table, its id, which is 0
+// when it is no integer, and the octets after it. It returns errRow for any other than
+// the one encoding of a row.
+func (l layout) cutRow(b []byte) (t table, id int64, rest []byte, err error) {
 	if len(b) == 0 || int(b[0]) >= len(tables) || table(b[0]) == commits {
-		return 0, nil, nil, errRow
+		return 0, 0, nil, errRow
 	}
-	t, b = table(b[0]), b[1:]
-	values = make([]any, 0, len(l.columns(t)))
-	for range l.columns(t) {
-		var v any
-		if v, b, err = cutValue(b); err != nil {
-			return 0, nil, nil, err
+	t, rest = table(b[0]), b[1:]
+	for i := range l.columns(t) {
+		v, size := cutValue(rest)
+		if size == 0 {
+			return 0, 0, nil, errRow
 		}
-		values = append(values, v)
+		if i == 0 {
+			id = v.number
+		}
+		rest = rest[size:]
 	}
-	return t, values, b, nil
+	return t, id, rest, nil
 }
 
-func cutValue(b []byte) (value any, rest []byte, err error) {
+// value is a value of an encoded row, with which it shares memory.
+type value struct {
+	tag    byte
+	number int64  // of tagInteger; else 0
+	octets []byte // of tagText and tagBlob; else nil
+}
+
+// cutValue reads the value at the start of b, and returns the size of its encoding: 0
+// for any other than the one encoding of a value.
+func cutValue(b []byte) (v value, size int) {
 	if len(b) == 0 {
-		return nil, nil, errRow
+		return v, 0
 	}
-	tag, b := b[0], b[1:]
-	switch tag {
+	v.tag, b = b[0], b[1:]
+	switch v.tag {
 	case tagNull:
-		return nil, b, nil
+		return v, 1
 	case tagInteger:
-		n, size := binary.Varint(b)
-		if size <= 0 || size > 1 && b[size-1] == 0 {
-			return nil, nil, errRow
+		if v.number, size = binary.Varint(b); size <= 0 || size > 1 && b[size-1] == 0 {
+			return v, 0
 		}
-		return n, b[size:], nil
+		return v, 1 + size
 	case tagText, tagBlob:
 		n, size := binary.Uvarint(b)
 		if size <= 0 || size > 1 && b[size-1] == 0 || n > uint64(len(b)-size) {
-			return nil, nil, errRow
+			return v, 0
 		}
-		data := b[size : size+int(n)]
-		if tag == tagText {
-			return string(data), b[size+int(n):], nil
-		}
-		return data[:len(data):len(data)], b[size+int(n):], nil
+		end := size + int(n)
+		v.octets = b[size:end:end]
+		return v, 1 + end
 	}
-	return nil, nil, errRow
+	return v, 0
+}
+
+// any returns v as appendRow takes it.
+func (v value) any() any {
+	switch v.tag {
+	case tagInteger:
+		return v.number
+	case tagText:
+		return string(v.octets)
+	case tagBlob:
+		return v.octets
+	}
+	return nil
 }

@@ -95,7 +95,7 @@ func (w *Writer) Complete() error {
 func (w *Writer) completeLocked() error {
 	w.mu.Lock()
 	rows, number := w.queue, w.queuedTo
-	w.queue = nil
+	w.queue, w.emptied = w.emptied, nil
 	w.mu.Unlock()
 	err := w.db.present()
 	if err == nil && len(rows) > 0 {
@@ -105,6 +105,8 @@ func (w *Writer) completeLocked() error {
 	w.setHealthLocked(&w.health.db, err)
 	if err != nil {
 		w.queue = append(rows, w.queue...)
+	} else if cap(rows) <= maxSpare {
+		w.emptied = rows[:0]
 	}
 	failed := w.health.wal
 	w.mu.Unlock()

@@ -65,6 +65,7 @@ type Writer struct {
 	gap      audit.Gap // refused decisions that are not counted in a row yet
 	queue    []byte    // rows in the tail that audit.db does not have
 	queuedTo uint64    // the number of their last block
+	emptied  []byte    // the memory of an earlier queue, for the next
 	spare    *batch    // for reuse; nil: none
 	closed   bool
 	health   health

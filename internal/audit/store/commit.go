@@ -16,7 +16,7 @@ import (
 func (b *database) add(rows []byte, now time.Time) error {
 	before := b.head
 	if len(rows) > maxSpare {
-		defer func() { b.rows = rowsByTable{} }()
+		defer func() { b.rows, b.values = rowsByTable{}, nil }()
 	}
 	err := b.inTransaction(func() (err error) {
 		for len(rows) > 0 && err == nil {
@@ -105,19 +105,20 @@ func (b *database) insert(t table, rows []row) error {
 
 // insertOnce adds perStatement[size] rows.
 func (b *database) insertOnce(t table, size int, rows []row) error {
-	values := b.values[:0]
+	n := 0
 	for _, row := range rows {
-		for rest := row.octets[1:]; len(rest) > 0; {
+		for rest := row.octets[1:]; len(rest) > 0; n++ {
 			v, size := cutValue(rest)
 			if size == 0 {
 				return errRow
 			}
-			values = append(values, driver.NamedValue{Ordinal: len(values) + 1, Value: v.any()})
+			if n == len(b.values) {
+				b.values = append(b.values, driver.NamedValue{Ordinal: n + 1})
+			}
+			b.values[n].Value = v.any()
 			rest = rest[size:]
 		}
 	}
-	b.values = values
-	defer clear(values)
 	if b.insertions[t][size] == nil {
 		prepared, err := b.Prepare(insertion(b.layout, t, len(rows)))
 		if err != nil {
@@ -125,7 +126,7 @@ func (b *database) insertOnce(t table, size int, rows []row) error {
 		}
 		b.insertions[t][size] = prepared.(execStmt)
 	}
-	_, err := b.insertions[t][size].ExecContext(b.ctx, values)
+	_, err := b.insertions[t][size].ExecContext(b.ctx, b.values[:n])
 	return err
 }
 

@@ -164,7 +164,7 @@ func (r *rowsByTable) split(l layout, rows []byte, n int64) (rest []byte, err er
 		}
 		r.of[t] = append(r.of[t], row{id, octets})
 	}
-	slices.SortStableFunc(r.of[outcomeTable], func(a, b row) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(r.of[outcomeTable], func(a, b row) int { return cmp.Compare(a.id, b.id) })
 	return rows, nil
 }
 

@@ -115,7 +115,7 @@ func (b *database) insertOnce(t table, size int, rows []row) error {
 			if n == len(b.values) {
 				b.values = append(b.values, driver.NamedValue{Ordinal: n + 1})
 			}
-			b.values[n].Value = v.any()
+			v.set(&b.values[n].Value)
 			rest = rest[size:]
 		}
 	}

@@ -24,9 +24,9 @@ type database struct {
 	store string      // the id of the record
 	head  commit      // the last one; before the first, its number is 0 and its hash the root
 
-	rows       rowsByTable                              // of one commit
+	rows       rowsByTable                              // of the last commit, for reuse
 	insertions [len(tables)][len(perStatement)]execStmt // prepared on first use
-	values     []driver.NamedValue                      // of one insertion
+	values     []driver.NamedValue                      // of the last insertion, for reuse
 }
 
 // openDatabase opens the record at path for writing. When there is none, it creates

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql/driver"
 	_ "embed" // schema.sql, views.sql
 	"encoding/binary"
 	"errors"
@@ -204,15 +205,21 @@ func cutValue(b []byte) (v value, size int) {
 	return v, 0
 }
 
-// any returns v as appendRow takes it.
-func (v value) any() any {
+// set sets *to to v as appendRow takes it. An equal number or text is kept, since
+// another needs memory.
+func (v value) set(to *driver.Value) {
 	switch v.tag {
 	case tagInteger:
-		return v.number
+		if n, ok := (*to).(int64); !ok || n != v.number {
+			*to = v.number
+		}
 	case tagText:
-		return string(v.octets)
+		if s, ok := (*to).(string); !ok || s != string(v.octets) {
+			*to = string(v.octets)
+		}
 	case tagBlob:
-		return v.octets
+		*to = v.octets
+	default:
+		*to = nil
 	}
-	return nil
 }

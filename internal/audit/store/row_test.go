@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -41,7 +42,9 @@ func cut(b []byte) (t table, values []any, rest []byte, err error) {
 	}
 	for b = b[1 : len(b)-len(rest)]; len(b) > 0; {
 		v, size := cutValue(b)
-		values, b = append(values, v.any()), b[size:]
+		var next driver.Value
+		v.set(&next)
+		values, b = append(values, next), b[size:]
 	}
 	if first, _ := values[0].(int64); first != id || len(values) != len(Schema.columns(t)) {
 		err = fmt.Errorf("the id is %d, the values %v", id, values)

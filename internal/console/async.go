@@ -39,6 +39,7 @@ type AsyncWriter struct {
 	wake    chan struct{} // there is text
 	hurry   chan struct{} // it is to be written now
 	empty   chan struct{} // closed when nothing is pending; nil while no Drain waits
+	closing chan struct{} // empty, if it was there before text was gathered; else nil
 }
 
 // NewAsyncWriter returns a writer to out, whose writes may fail or block. It starts a
@@ -123,6 +124,7 @@ func (s *AsyncWriter) pump() {
 func (s *AsyncWriter) take() (text []byte) {
 	s.mu.Lock()
 	gather := s.gather
+	s.closing = s.empty
 	s.mu.Unlock()
 	if gather != nil {
 		gather()
@@ -157,9 +159,9 @@ func (s *AsyncWriter) settle(text []byte, n int, err error) (done bool) {
 	if len(s.pending) > 0 {
 		return false
 	}
-	if s.empty != nil {
-		close(s.empty)
-		s.empty = nil
+	if s.closing != nil {
+		close(s.closing)
+		s.empty, s.closing = nil, nil
 	}
 	return true
 }

@@ -152,3 +152,30 @@ func TestHeed_AnUrgentLineIsNotDelayed(t *testing.T) {
 		testkit.Until(t, "the line in the log", func() bool { return strings.HasSuffix(strings.Join(out.written(), ""), line) })
 	}
 }
+
+// Text that is made only when it is written comes before the text that follows it, and is
+// waited for at the end.
+func TestHeed_GatheredTextIsWritten(t *testing.T) {
+	out := &pieces{}
+	log := NewAsyncWriter(out)
+	gathered := make(chan string, 2)
+	log.Gather(func() {
+		select {
+		case text := <-gathered:
+			if _, err := log.Write([]byte(text)); err != nil {
+				t.Error(err)
+			}
+		default:
+		}
+	})
+	gathered <- "first\n"
+	log.Wake()
+	testkit.Until(t, "the gathered line in the log", func() bool { return strings.Join(out.written(), "") == "first\n" })
+	gathered <- "second\n"
+	if err := log.Drain(testkit.Patience); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(out.written(), ""); got != "first\nsecond\n" {
+		t.Errorf("%q", got)
+	}
+}

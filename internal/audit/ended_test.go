@@ -1,0 +1,88 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+)
+
+// Lines that wait are written in their order, with the times at which the exchanges ended,
+// and wake is called once for all of them.
+func TestHeed_LinesWaitForFlush(t *testing.T) {
+	var out bytes.Buffer
+	woken := 0
+	l := NewLog(slog.NewJSONHandler(&out, nil), nil)
+	l.WriteLater(func() { woken++ })
+	ended := time.Now()
+	for _, target := range []string{"/1", "/2", "/3"} {
+		e := newEntry(target)
+		if err := l.Decided(e); err != nil {
+			t.Fatal(err)
+		}
+		l.Ended(e)
+	}
+	if woken != 1 || out.Len() > 0 {
+		t.Errorf("woken %d times, and %q is written", woken, out.String())
+	}
+	latest := time.Now()
+	l.Flush()
+	l.Flush()
+	all := lines(t, &out)
+	if len(all) != 3 {
+		t.Fatalf("%d lines", len(all))
+	}
+	for i, line := range all {
+		if want := "http://site.test/" + string(rune('1'+i)); line["url"] != want {
+			t.Errorf("line %d is for %v, not %s", i, line["url"], want)
+		}
+		if at, err := time.Parse(time.RFC3339Nano, line["time"].(string)); err != nil || at.Before(ended.Truncate(0)) || at.After(latest) {
+			t.Errorf("line %d has the time %v, %v", i, line["time"], err)
+		}
+	}
+	last := newEntry("/4")
+	_ = l.Decided(last)
+	if l.Ended(last); woken != 2 {
+		t.Errorf("woken %d times", woken)
+	}
+}
+
+// What waits is bounded, and nothing of it is lost when heed stops.
+func TestHeed_LinesThatWaitAreBounded(t *testing.T) {
+	var out bytes.Buffer
+	l := NewLog(slog.NewJSONHandler(&out, nil), nil)
+	l.WriteLater(func() {})
+	for range maxEnded + 7 {
+		e := newEntry("/")
+		_ = l.Decided(e)
+		l.Ended(e)
+	}
+	if n := bytes.Count(out.Bytes(), []byte("\n")); n != maxEnded {
+		t.Errorf("%d of %d lines are written", n, maxEnded+7)
+	}
+	l.Close("stopped")
+	if n := bytes.Count(out.Bytes(), []byte("\n")); n != maxEnded+7 {
+		t.Errorf("%d of %d lines are written at the end", n, maxEnded+7)
+	}
+}
+
+// faulty is a handler that panics.
+type faulty struct{ slog.Handler }
+
+func (faulty) Handle(context.Context, slog.Record) error { panic("a fault") }
+
+// A fault in one line must not end the process, which serves others. It counts as a log
+// that cannot be written.
+func TestHeed_ALineThatCannotBeMadeIsAnError(t *testing.T) {
+	l := NewLog(faulty{slog.NewJSONHandler(&bytes.Buffer{}, nil)}, nil)
+	l.WriteLater(func() {})
+	e := newEntry("/")
+	if err := l.Decided(e); err != nil {
+		t.Fatal(err)
+	}
+	l.Ended(e)
+	if l.Flush(); l.Err() == nil || l.Decided(newEntry("/")) == nil {
+		t.Error("a decision is accepted although lines cannot be made")
+	}
+}

@@ -53,9 +53,9 @@ type quoted struct {
 // maxQuoted bounds each quoted text, in octets.
 const maxQuoted = 300
 
-func (a *Answer) problem() Problem {
+func (a *Answer) problem() *Problem {
 	e := a.of.Entry
-	p := Problem{
+	p := &Problem{
 		Title: a.Phrase, Type: "urn:heed:" + string(a.of.Reason), Status: a.Status,
 		Reason: string(a.of.Reason), Retry: "no",
 	}
@@ -84,7 +84,7 @@ func (a *Answer) problem() Problem {
 		p.Token, p.Piece = legible(d.Token), legible(d.Piece)
 	}
 	if a.of.Use != nil {
-		a.quoteUse(&p)
+		a.quoteUse(p)
 	}
 	if a.of.Paced != nil {
 		if rule := WaitRule(&a.of.Paced.Position); p.Line == 0 && rule.Line > 0 { // the decision was another one
@@ -92,7 +92,7 @@ func (a *Answer) problem() Problem {
 		}
 		p.Queue = newQueue(&a.of.Paced.Position)
 	}
-	p.Detail = a.explain(&p)
+	p.Detail = a.explain(p)
 	return p
 }
 
@@ -213,22 +213,22 @@ type publicError interface {
 // accept prefers.
 func (a *Answer) render(accept []string) (contentType string, body []byte) {
 	p := a.problem()
-	var b bytes.Buffer
 	switch preferred(accept) {
 	case "text/html":
+		var b bytes.Buffer
 		if err := page.Execute(&b, p); err == nil {
 			return "text/html; charset=utf-8", b.Bytes()
 		}
 	case "text/plain":
-		fmt.Fprintf(&b, "%s\n\n%s\n\nreason: %s\ndecision: %s\n", p.Title, p.Detail, p.Reason, p.DecisionID)
-		return "text/plain; charset=utf-8", b.Bytes()
+		return "text/plain; charset=utf-8", fmt.Appendf(nil, "%s\n\n%s\n\nreason: %s\ndecision: %s\n", p.Title, p.Detail, p.Reason, p.DecisionID)
 	}
-	b.Reset()
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(true)
-	e.SetIndent("", "  ")
-	_ = e.Encode(p) // strings and numbers cannot fail
-	return "application/problem+json", b.Bytes()
+	return "application/problem+json", p.text()
+}
+
+// text returns p as JSON, with a line for each member.
+func (p *Problem) text() []byte {
+	compact, _ := json.Marshal(p) // strings and finite numbers cannot fail
+	return append(indent(compact), '\n')
 }
 
 // preferred picks the format of a refusal by the Accept field (RFC 9110

@@ -184,8 +184,11 @@ func (p Proxy) mark(e *audit.Entry) string {
 
 // statusString returns s as a String of a structured field (RFC 9651 §3.3.3).
 func statusString(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(safetext.Printable(s, maxPhrase)) + `"`
+	return `"` + escapes.Replace(safetext.Printable(s, maxPhrase)) + `"`
 }
+
+// escapes writes what cannot stand for itself in a String of a structured field.
+var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // seconds rounds d up, so that a client that waits exactly that long is not early.
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }

@@ -22,6 +22,9 @@ const (
 // character becomes "?", and a text that is cut ends with "...". limit must be
 // at least 3.
 func Printable(s string, limit int) string {
+	if len(s) <= limit-3 && isPrintable(s) {
+		return s
+	}
 	var b strings.Builder
 	for _, c := range s {
 		if b.Len() >= limit-3 {
@@ -34,6 +37,15 @@ func Printable(s string, limit int) string {
 		b.WriteRune(c)
 	}
 	return b.String()
+}
+
+func isPrintable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // Visible returns s with all invisible characters written as escapes of Go, for

@@ -3,7 +3,6 @@ package refusal
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -21,7 +20,7 @@ import (
 )
 
 // Problem is the body of a refusal (RFC 9457). The sentence comes first, since a
-// reader may see no more than the beginning.
+// reader may see no more than the beginning. A new member goes into text (json.go), too.
 type Problem struct {
 	Title      string  `json:"title"`
 	Type       string  `json:"type"`
@@ -223,12 +222,6 @@ func (a *Answer) render(accept []string) (contentType string, body []byte) {
 		return "text/plain; charset=utf-8", fmt.Appendf(nil, "%s\n\n%s\n\nreason: %s\ndecision: %s\n", p.Title, p.Detail, p.Reason, p.DecisionID)
 	}
 	return "application/problem+json", p.text()
-}
-
-// text returns p as JSON, with a line for each member.
-func (p *Problem) text() []byte {
-	compact, _ := json.Marshal(p) // strings and finite numbers cannot fail
-	return append(indent(compact), '\n')
 }
 
 // preferred picks the format of a refusal by the Accept field (RFC 9110

@@ -108,8 +108,8 @@ func (a *Answer) explain(p *Problem) string {
 				who = fmt.Sprintf("The declared name %s led to the group that holds it.", safetext.Quote(e.Decision.Token))
 			}
 		}
-		return fmt.Sprintf("The site's robots.txt does not let this agent fetch this address: line %d of %s. %s "+
-			"A retry will not help while the site keeps this rule.%s", e.Decision.Line, p.RobotsURL, who, a.serviceHint())
+		return "The site's robots.txt does not let this agent fetch this address: line " + strconv.Itoa(e.Decision.Line) + " of " + p.RobotsURL + ". " + who +
+			" A retry will not help while the site keeps this rule." + a.serviceHint()
 	case rules.ReasonSignal, rules.ReasonLicence:
 		return a.useDetail()
 	case rules.ReasonOverride:

@@ -199,7 +199,7 @@ func (a *Answer) sentence() string {
 	e := a.of.Entry
 	switch a.of.Reason {
 	case rules.ReasonRule:
-		return fmt.Sprintf("Refused by heed: robots.txt line %d %s", e.Decision.Line, e.Decision.Rule)
+		return "Refused by heed: robots.txt line " + strconv.Itoa(e.Decision.Line) + " " + e.Decision.Rule
 	case rules.ReasonSignal, rules.ReasonLicence:
 		return a.useSentence()
 	case rules.ReasonOverride:

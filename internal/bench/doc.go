@@ -42,6 +42,6 @@
 //	go run ./internal/bench --profile internal/bench/cpu.pgo
 //
 // makes a CPU profile of heed under the loads of the cases plain-1k, tls-h1 and
-// tls-new, 10 s each. heed itself has no port or flag for that: the profiled program
+// tls-new, 30 s each. heed itself has no port or flag for that: the profiled program
 // is internal/bench/profiled, which is heed's command with a profile around it.
 package main

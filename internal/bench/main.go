@@ -59,7 +59,7 @@ func parse() options {
 	flag.StringVar(&o.svg, "svg", "", "draw a chart into this file")
 	flag.StringVar(&o.pgo, "pgo", "", "the profile to build with, or off (default "+defaultProfile+" if it exists)")
 	flag.StringVar(&o.profile, "profile", "", "only make a profile for builds, in this file")
-	flag.DurationVar(&o.profileSlice, "profile-slice", 10*time.Second, "length of each load of --profile")
+	flag.DurationVar(&o.profileSlice, "profile-slice", 30*time.Second, "length of each load of --profile")
 	flag.BoolVar(&o.quiet, "quiet", false, "print no progress")
 	flag.Parse()
 	if flag.NArg() > 0 || o.rounds < 1 {

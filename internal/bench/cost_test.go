@@ -25,7 +25,7 @@ var scheduling = []string{
 
 // systemCalls are the bounds of heed's system calls per request, without scheduling:
 // what was measured, with a quarter more.
-var systemCalls = map[string]float64{"plain-1k": 11, "tls-h1": 10.5, "refused": 6, "tls-new": 38}
+var systemCalls = map[string]float64{"plain-1k": 9.5, "tls-h1": 9.5, "refused": 5, "tls-new": 36}
 
 // A change that writes an answer in two parts, or asks the system for the time on
 // each request, costs every user more than most code does.

@@ -48,12 +48,12 @@ type workload struct {
 type scale struct {
 	Conns, Hosts, Paths, Idle int
 	Large                     int           // bytes of the largest body
-	Rest                      time.Duration // before the memory of an idle process is measured
+	Rest                      time.Duration // before the memory of an idle process is measured: heed returns memory after a minute
 	Most                      int           // the largest point of a series
 }
 
 var fullScale = scale{
-	Conns: 32, Hosts: 10_000, Paths: 10_000, Idle: 1_000, Large: 10 << 20, Rest: 12 * time.Second, Most: 1_000_000,
+	Conns: 32, Hosts: 10_000, Paths: 10_000, Idle: 1_000, Large: 10 << 20, Rest: 70 * time.Second, Most: 1_000_000,
 }
 
 // noRefusalLimit lets heed refuse any number of requests of one client.

@@ -16,7 +16,7 @@ const environGarbage = "HEED_MEMORY_TEST_GARBAGE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(environGarbage) != "" {
-		defer Manage()()
+		defer manage(checkEvery)()
 		touch(make([]byte, 64*mib))
 		os.Stdout.WriteString("made\n")
 		_, _ = os.Stdin.Read(make([]byte, 1)) // until the test ends
@@ -31,7 +31,8 @@ func touch(b []byte) {
 	}
 }
 
-// A heed that had much to do and is idle gives the system its memory back.
+// A heed that had much to do and is idle gives the system its memory back: here soon, in
+// a minute otherwise.
 func TestAnIdleProcessReturnsItsMemory(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(os.Args[0])

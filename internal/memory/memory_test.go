@@ -34,20 +34,12 @@ func TestAHighTargetCostsBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestMemoryIsReturnedOnlyWhenIdle(t *testing.T) {
+func TestLittleIsAllocatedByAnIdleHeed(t *testing.T) {
 	t.Parallel()
-	const least = 20 * mib
 	before := reading{allocated: 500 * mib}
-	for name, c := range map[string]struct {
-		now  reading
-		want bool
-	}{
-		"under load":                     {reading{allocated: 510 * mib, size: 100 * mib}, false},
-		"idle":                           {reading{allocated: 500*mib + 1000, size: 100 * mib}, true},
-		"idle, and hardly more than ago": {reading{allocated: 500*mib + 1000, size: 21 * mib}, false},
-	} {
-		if got := idle(before, c.now, least); got != c.want {
-			t.Errorf("%s: idle is %v", name, got)
+	for allocated, want := range map[uint64]bool{500 * mib: true, 500*mib + 1000: true, 501 * mib: false, 510 * mib: false} {
+		if got := isIdle(before, reading{allocated: allocated}); got != want {
+			t.Errorf("%d octets more: idle is %v", allocated-before.allocated, got)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"testing"
 	"time"
+
+	"heed/rules"
 )
 
 // Lines that wait are written in their order, with the times at which the exchanges ended,
@@ -64,6 +66,25 @@ func TestHeed_LinesThatWaitAreBounded(t *testing.T) {
 	l.Close("stopped")
 	if n := bytes.Count(out.Bytes(), []byte("\n")); n != maxEnded+7 {
 		t.Errorf("%d of %d lines are written at the end", n, maxEnded+7)
+	}
+}
+
+// A decision that another recorder refuses ends before its exchange, which goes on to
+// change the entry: its line does not wait.
+func TestHeed_ADecisionThatCannotBeRecordedIsLoggedBeforeItsEntryChanges(t *testing.T) {
+	var out bytes.Buffer
+	l := NewLog(slog.NewJSONHandler(&out, nil), nil)
+	l.WriteLater(func() {})
+	first, refused := newEntry("/first"), newEntry("/refused")
+	_, _ = l.Decided(first), l.Decided(refused)
+	l.Ended(first)
+	refused.Decision, refused.Detail = rules.Decision{Reason: rules.ReasonRecord}, "the disk is full"
+	l.Ended(refused)
+	refused.Outcome.Status, refused.Detail = 503, "later"
+	l.Flush()
+	all := lines(t, &out)
+	if len(all) != 2 || all[1]["reason"] != "record" || all[1]["detail"] != "the disk is full" || all[1]["status"] != 0.0 {
+		t.Errorf("%v", all)
 	}
 }
 

@@ -30,8 +30,8 @@ func (j Judged) String() string { return [...]string{"no", "path", "host"}[j] }
 
 // Entry is the record of one Decision and of how the exchange ended. The
 // proxy fills the first part before anything leaves and hands the Entry to
-// its Recorder; the outcome is filled when the exchange ends, and nothing is changed
-// after Ended.
+// its Recorder; the outcome is filled when the exchange ends. Nothing is changed after
+// Ended, except in an Entry with ReasonRecord, which ends before its exchange.
 type Entry struct {
 	ID     uuid.UUID // version 7: ordered by time
 	Time   time.Time // when the request was decided on

@@ -117,8 +117,8 @@ func (l *Log) Ended(e *Entry) {
 	waiting := len(l.ended)
 	l.mu.Unlock()
 	switch {
-	case l.wake == nil || waiting >= maxEnded:
-		l.Flush()
+	case l.wake == nil || waiting >= maxEnded || e.Decision.Reason == rules.ReasonRecord:
+		l.Flush() // the entry of a decision that another recorder has refused goes on to change
 	case waiting == 1:
 		l.wake()
 	}

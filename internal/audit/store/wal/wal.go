@@ -90,6 +90,34 @@ func lockWithin(f *os.File, timeout time.Duration) bool {
 	return true
 }
 
+// Present returns an error when the files are no longer those beside path, or were cut:
+// what is written to them would be lost.
+func (t *Log) Present(path string) error {
+	for i, name := range Paths(path) {
+		if err := sameFile(name, t.Files[i], t.Size[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameFile returns an error when f is no longer the file with this name, or has
+// fewer than size octets.
+func sameFile(name string, f *os.File, size int64) error {
+	is, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	at, err := os.Stat(name)
+	switch {
+	case err != nil || !os.SameFile(at, is):
+		return errors.New("its tail " + name + " is no longer where it was: bring it back, or restart heed")
+	case is.Size() < size:
+		return errors.New("its tail " + name + " was cut by another program: restart heed")
+	}
+	return nil
+}
+
 // Close closes the files, which ends the lock.
 func (t *Log) Close() {
 	for _, f := range t.Files {

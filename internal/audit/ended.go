@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// maxEnded bounds the lines that wait for Log.Flush.
-const maxEnded = 1024
+// maxEnded bounds the lines that wait for Log.Flush: their writer must have room for all
+// of them when it begins to refuse more, and each keeps its exchange in memory.
+const maxEnded = 64
 
 // endedLine is the last line of an exchange.
 type endedLine struct {
@@ -18,7 +19,8 @@ type endedLine struct {
 
 // WriteLater makes Ended keep its lines until Flush, which costs less for many lines
 // than for one at a time. wake is called when lines begin to wait, and must cause a
-// Flush soon. WriteLater must be called before the first decision.
+// Flush soon. The retry of NewLog is then called before each decision, and must be fast.
+// WriteLater must be called before the first decision.
 func (l *Log) WriteLater(wake func()) { l.wake = wake }
 
 // Flush writes the lines of exchanges that have ended.

@@ -56,9 +56,9 @@ var errClosed = errors.New("heed is stopping")
 // Decided implements the proxy's Recorder. It fails while the log cannot be
 // written, so that no request proceeds unrecorded.
 func (l *Log) Decided(e *Entry) error {
-	if failed := l.failed.Load(); failed != nil {
+	if err := l.Err(); err != nil {
 		if l.retry == nil || l.retry() != nil {
-			return fmt.Errorf("the log cannot be written: %w", *failed)
+			return fmt.Errorf("the log cannot be written: %w", err)
 		}
 		l.failed.Store(nil)
 	}
@@ -79,6 +79,9 @@ func (l *Log) Decided(e *Entry) error {
 func (l *Log) Err() error {
 	if failed := l.failed.Load(); failed != nil {
 		return *failed
+	}
+	if l.wake != nil && l.retry != nil {
+		return l.retry() // the lines that wait have not been tried
 	}
 	return nil
 }

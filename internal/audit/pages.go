@@ -82,7 +82,7 @@ func (l *Log) logPagesLocked(now time.Time) {
 		}
 	}
 	for _, c := range done.refused() {
-		l.log(now, slog.LevelInfo, "page", slog.String("page", c.Page), slog.Uint64("parts", c.Parts),
+		l.log(time.Now(), slog.LevelInfo, "page", slog.String("page", c.Page), slog.Uint64("parts", c.Parts),
 			slog.Uint64("refused", c.Refused), slog.Uint64("refused_by_site", c.SiteRefused))
 	}
 }

@@ -63,7 +63,7 @@ func (l *Log) logExemptLocked(now time.Time) {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.address, b.address))
 	})
 	for _, k := range all {
-		l.log(now, slog.LevelInfo, "exempt", slog.String("client", k.address), slog.String("client_name", k.name),
+		l.log(time.Now(), slog.LevelInfo, "exempt", slog.String("client", k.address), slog.String("client_name", k.name),
 			slog.String("day", l.people.day), slog.Uint64("requests", *l.people.counts[k]))
 	}
 	l.people = people{}

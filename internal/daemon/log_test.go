@@ -2,14 +2,19 @@ package daemon
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"heed/internal/audit"
 	"heed/internal/config"
+	"heed/internal/console"
 	"heed/internal/testkit"
 	"heed/rules"
 )
@@ -111,4 +116,76 @@ func TestHeed_AnErrorIsLoggedWithoutDelay(t *testing.T) {
 	if at := strings.Index(out.String(), "msg=decision"); at < 0 || at > strings.Index(out.String(), "an event") {
 		t.Errorf("the decision does not come first:\n%s", out.String())
 	}
+}
+
+// gate is an output that blocks while it is shut, or fails with its error.
+type gate struct {
+	mu   sync.Mutex // held while it is shut
+	fail atomic.Pointer[error]
+	out  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (g *gate) Write(p []byte) (int, error) {
+	if err := g.fail.Load(); err != nil {
+		return 0, *err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.out.Write(p)
+}
+
+// logThrough returns a log of decisions that writes to out as a daemon's does.
+func logThrough(out io.Writer) (*audit.Log, *console.AsyncWriter) {
+	buffered := console.NewAsyncWriter(out)
+	log := audit.NewLog(logHandler(config.LogConfig{Format: "json"}, slog.LevelInfo, buffered, false), buffered.Err)
+	log.WriteLater(buffered.Wake)
+	buffered.Gather(log.Flush)
+	return log, buffered
+}
+
+// While the output of the log blocks, decisions are refused before there is no room for
+// their lines: those that were accepted are all in it later.
+func TestHeed_NoLineIsLostWhenTheLogBlocks(t *testing.T) {
+	t.Parallel()
+	out := &gate{}
+	log, buffered := logThrough(out)
+	out.mu.Lock()
+	accepted := 0
+	long := strings.Repeat("x", 1<<16) // more than a line takes of it
+	for ; ; accepted++ {
+		e := &audit.Entry{Method: "GET", Scheme: "http", Host: "h.test", Target: "/" + long, Raw: long, UserAgent: long, Detail: long}
+		if log.Decided(e) != nil {
+			break
+		}
+		log.Ended(e)
+	}
+	out.mu.Unlock()
+	log.Close("")
+	if err := buffered.Drain(testkit.Patience); err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(out.out.Bytes(), []byte("\n")); n != accepted || accepted == 0 {
+		t.Errorf("%d lines of %d decisions", n, accepted)
+	}
+}
+
+// When the output has failed, the next decision is refused, even though no line has been
+// given to it since.
+func TestHeed_NoDecisionFollowsAFailureOfTheLog(t *testing.T) {
+	t.Parallel()
+	out, full := &gate{}, errors.New("no space")
+	out.fail.Store(&full)
+	log, buffered := logThrough(out)
+	e := &audit.Entry{Method: "GET", Host: "h.test"}
+	if err := log.Decided(e); err != nil {
+		t.Fatal(err)
+	}
+	log.Ended(e)
+	testkit.Until(t, "the failure is known", func() bool { return buffered.Err() != nil })
+	if err := log.Decided(&audit.Entry{}); !errors.Is(err, full) || log.Err() == nil {
+		t.Errorf("accepted with %v", err)
+	}
+	out.fail.Store(nil)
+	testkit.Until(t, "decisions are accepted again", func() bool { return log.Decided(&audit.Entry{}) == nil })
 }

@@ -136,7 +136,7 @@ func newTransport(c TransportConfig) *transport {
 		DisableCompression:     true,
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           cmp.Or(c.IdleConns, defaultIdle),
-		MaxIdleConnsPerHost:    maxIdlePerHost,
+		MaxIdleConnsPerHost:    max(c.ConnsPerHost, maxIdlePerHost),
 		MaxConnsPerHost:        c.ConnsPerHost,
 		DisableKeepAlives:      c.Connect != nil,
 		IdleConnTimeout:        idleUpstream,

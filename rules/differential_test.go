@@ -126,7 +126,8 @@ func (m maker) agent() (header string, names []string) {
 
 // TestRFC9309_DifferentialAgainstReference holds the engine against a naive one
 // on files, agents and targets made at random, of which enough are allowed,
-// refused, decided by a wildcard and by several groups.
+// refused, decided by a wildcard and by several groups. A file serves for few
+// comparisons, so that these shares hardly vary from run to run.
 func TestRFC9309_DifferentialAgainstReference(t *testing.T) {
 	t.Parallel()
 	total := comparisons(t)
@@ -137,7 +138,7 @@ func TestRFC9309_DifferentialAgainstReference(t *testing.T) {
 		file := m.file()
 		groups := refParse(file)
 		policy := rules.New(rules.Source{State: rules.Available}, []byte(file))
-		for range 20 {
+		for range 4 {
 			target := m.path(false)
 			readings := refReadings(target)
 			for range 5 {
@@ -171,6 +172,6 @@ func TestRFC9309_DifferentialAgainstReference(t *testing.T) {
 	t.Logf("%d comparisons", done)
 	share("allow", allowed, 25)
 	share("refuse", refused, 25)
-	share("wildcard", wild, 20)
+	share("wildcard", wild, 15)
 	share("several groups", several, 10)
 }

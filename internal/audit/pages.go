@@ -72,7 +72,8 @@ func (l *Log) countPageLocked(e *Entry, now time.Time) {
 }
 
 // logPagesLocked removes the pages that are loaded at now, and logs a line for
-// each with refused subresources.
+// each with refused subresources. The lines have the present time: at the end of heed now
+// is a time at which every page is loaded.
 func (l *Log) logPagesLocked(now time.Time) {
 	done := pages{boundedMap[string, page]{}}
 	for address, c := range l.pages.boundedMap {

@@ -54,7 +54,8 @@ func (p *people) count(e *Entry) {
 }
 
 // logExemptLocked logs a line for each exempt client and clears the counts when
-// their day is over at now.
+// their day is over at now. The lines have the present time: at the end of heed now is
+// tomorrow.
 func (l *Log) logExemptLocked(now time.Time) {
 	if l.people.counts == nil || l.people.day == now.UTC().Format(time.DateOnly) {
 		return

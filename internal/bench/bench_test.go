@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // starts each case's site, load and heed.
 func TestEachCaseRunsAgainstHeed(t *testing.T) {
 	if !testkit.Full {
-		t.Skip("the benchmark is run in the long form")
+		t.Skip("internal/bench: its cases and series against heed")
 	}
 	b := smallBench(t)
 	rep, err := b.run(t.Context())

@@ -30,9 +30,6 @@ var systemCalls = map[string]float64{"plain-1k": 9.5, "tls-h1": 9.5, "refused": 
 // A change that writes an answer in two parts, or asks the system for the time on
 // each request, costs every user more than most code does.
 func TestSystemCallsOfARequest(t *testing.T) {
-	if !testkit.Full {
-		t.Skip("system calls are counted in the long form")
-	}
 	strace := testkit.Program(t, "strace")
 	b := smallBench(t)
 	defer func() {

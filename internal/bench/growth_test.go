@@ -13,7 +13,7 @@ import (
 // some size is refused requests and nothing else. In the long form only, as the cases.
 func TestEachSeriesRunsAgainstHeed(t *testing.T) {
 	if !testkit.Full {
-		t.Skip("the benchmark is run in the long form")
+		t.Skip("internal/bench: its cases and series against heed")
 	}
 	b := smallBench(t)
 	b.scale.Most = 10

@@ -38,7 +38,7 @@ WantedBy=default.target
 // scripts and the documents are checked, each by itself.
 func TestPackage_OnAMachineWithSystemd(t *testing.T) {
 	if !testkit.Full {
-		t.Skip("with HEED_TEST_FULL=1: the package is not installed on a machine with systemd")
+		t.Skip("internal/dist: the package on a machine with systemd")
 	}
 	if os.Geteuid() != 0 {
 		t.Fatal("a machine can be booted by root only; run this as root")

@@ -6,7 +6,7 @@
 # Tests use real clients and a real web server. What of them is missing is
 # installed: Debian packages through apt-get, and from npm a Node that heeds proxy
 # variables, the web framework express and axe-core, into .build/ (which git ignores).
-# Nothing is skipped.
+# What runs in the long form only, with HEED_TEST_FULL=1, is named at the end.
 set -eu
 umask 022 # heed trusts no directory that others may write to, and tests make some
 cd "$(dirname "$0")/../.."
@@ -55,6 +55,7 @@ find_missing() {
 	missing=
 	lacks ca-certificates test -s /etc/ssl/certs/ca-certificates.crt
 	lacks gcc have gcc # for the race detector
+	lacks strace have strace # for what a request costs
 	lacks libc6-dev can_compile_c
 	lacks git have git
 	lacks nginx have nginx
@@ -99,7 +100,6 @@ find_missing() {
 	lacks python3-mechanize /usr/bin/python3 -c 'import mechanize'
 	lacks python3-aiohttp /usr/bin/python3 -c 'import aiohttp'
 	[ -n "${HEED_TEST_FULL:-}" ] || return 0
-	lacks strace have strace # for what a request costs
 	lacks systemd-container have systemd-nspawn # for the package on a machine of its own
 	lacks debootstrap have debootstrap
 	lacks r-base-core have Rscript
@@ -204,6 +204,9 @@ install_express
 install_axe
 [ -z "${HEED_TEST_FULL:-}" ] || install_browser_libraries
 
+# It counts what heed also does by the clock, and takes long on a busy machine.
+system_calls='^TestSystemCallsOfARequest$'
+
 # Beside the tests, which often wait.
 checks() {
 	step gofmt formatted
@@ -211,7 +214,7 @@ checks() {
 	step staticcheck go run "$staticcheck" ./...
 	# shellcheck disable=SC2046 # a list of words
 	step 'go test, of what is left out under the race detector' \
-		go test -vet=off -timeout 15m $(echo "$not_raced" | xargs dirname | sort -u) -run "$without_race"
+		go test -vet=off -timeout 15m $(echo "$not_raced" | xargs dirname | sort -u) -run "$without_race" -skip "$system_calls"
 }
 
 # The tests in files that the race detector leaves out.
@@ -239,7 +242,14 @@ wait "$checks" || {
 }
 cat .build/checks.log
 
-# Delays at a site are measured while nothing else runs.
+# Delays at a site and system calls are measured while nothing else runs.
 step 'go test -race, of pacing' race ./internal/testkit/pacing
+step 'go test, of system calls' go test -vet=off -run "$system_calls" ./internal/bench
+
+# Whole tests; of others the short form has fewer rounds and programs.
+if [ -z "${HEED_TEST_FULL:-}" ]; then
+	printf '\n== left out; HEED_TEST_FULL=1 runs these as well, and the others in full\n'
+	grep -rh -A1 --include='*_test.go' 'if !testkit\.Full {' . | sed -n 's/.*t\.Skip("\(.*\)")/\1/p' | sort -u
+fi
 
 printf '\nPASSED: gofmt, go vet, staticcheck and all tests with the race detector, in %s s\n' "$(($(date +%s) - begun))"

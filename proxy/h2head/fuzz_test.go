@@ -215,7 +215,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		fields := strings.Split(text, "\n")
 		if len(fields)%2 != 0 || len(text) > 10<<10 {
-			t.Skip()
+			return
 		}
 		ask := func(s *server) (string, *handled) {
 			c := s.dial(t)

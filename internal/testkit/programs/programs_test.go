@@ -230,7 +230,7 @@ func TestPHPKeepsItsAutoPrependFile(t *testing.T) {
 // An R_PROFILE of the user's is still read, in the environment in which R reads it.
 func TestRKeepsTheProfileOfTheUser(t *testing.T) {
 	if !testkit.Full {
-		t.Skip("R is tested in the long form")
+		t.Skip("internal/testkit/programs: R with a profile of the user's")
 	}
 	t.Parallel()
 	testkit.Program(t, "Rscript")

@@ -42,6 +42,7 @@ type Cache struct {
 	clock      func() time.Time
 	timeout    time.Duration // of a caller's wait
 	profile    rules.Profile
+	carry      func(from, to context.Context) context.Context
 	fetched    func(outcome string, took time.Duration) // nil: not called
 }
 
@@ -59,7 +60,7 @@ func New(config Config) *Cache {
 		clock:   config.Now,
 		timeout: config.Timeout,
 		profile: config.Profile,
-		fetched: config.Fetched,
+		fetched: config.Fetched, carry: config.Carry,
 	}
 	if c.shared != nil {
 		c.shared.Watch(c.changed)
@@ -185,7 +186,7 @@ func (c *Cache) join(ctx context.Context, o rules.Origin, as variantKey) *entry 
 	if ctx.Err() != nil {
 		return c.fallback(o, as, context.Cause(ctx))
 	}
-	done := c.flights.DoChan(flightKey(o, as), func() (any, error) { return c.refresh(o, as), nil })
+	done := c.flights.DoChan(flightKey(o, as), func() (any, error) { return c.refresh(ctx, o, as), nil })
 	select {
 	case r := <-done:
 		return r.Val.(*entry)
@@ -203,7 +204,7 @@ func (c *Cache) refreshInBackground(o rules.Origin, as variantKey) {
 	o.Host, as.userAgent = strings.Clone(o.Host), strings.Clone(as.userAgent)
 	go func() {
 		defer c.refreshing.Delete(key)
-		_, _, _ = c.flights.Do(key, func() (any, error) { return c.refresh(o, as), nil })
+		_, _, _ = c.flights.Do(key, func() (any, error) { return c.refresh(context.Background(), o, as), nil })
 	}()
 }
 
@@ -224,8 +225,8 @@ func (c *Cache) fallback(o rules.Origin, as variantKey, cause error) *entry {
 }
 
 // refresh asks o as as and keeps the result. It runs once at a time for each
-// pair of them.
-func (c *Cache) refresh(o rules.Origin, as variantKey) (e *entry) {
+// pair of them. by is the context of the request that causes it, whose end does not end it.
+func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *entry) {
 	now := c.now()
 	p := c.store.pin(o, now)
 	defer c.store.unpin(p)
@@ -255,7 +256,7 @@ func (c *Cache) refresh(o rules.Origin, as variantKey) (e *entry) {
 		tags = prev.validators
 	}
 	began := time.Now()
-	a := c.fetcher.fetch(o, as.userAgent, tags)
+	a := c.fetcher.fetch(c.carry(by, context.Background()), o, as.userAgent, tags)
 	defer a.done()
 	e = next(prev, a, c.now(), rand.Float64(), c.profile)
 	if c.fetched != nil {

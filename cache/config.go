@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -22,6 +23,10 @@ type Config struct {
 	// it in place of Transport: its first request and then those that redirects
 	// lead to, one after the other. It can refuse redirects that lead where the client could not have gone.
 	PerFetch func() http.RoundTripper
+	// Carry returns to, the context of a fetch, with what Transport needs of from, that of
+	// the request which causes it. Fetches in the background have no such request. Nil: it
+	// needs nothing.
+	Carry func(from, to context.Context) context.Context
 	// FetchLimits bound the fetches of all caches that share them; nil means separate
 	// limits.
 	Limits *FetchLimits
@@ -69,6 +74,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Memory == nil {
 		c.Memory = NewMemory(0, 0)
+	}
+	if c.Carry == nil {
+		c.Carry = func(_, to context.Context) context.Context { return to }
 	}
 	if c.Limits == nil {
 		c.Limits = &FetchLimits{}

@@ -96,11 +96,10 @@ type job struct {
 // fetch asks o for its robots.txt, following redirects. as is the client's
 // User-Agent to ask under, empty for our own; tags make the request
 // conditional. An error is part of the answer. The caller calls done on
-// the answer.
-func (f *fetcher) fetch(o rules.Origin, as string, tags validators) answer {
-	// A fetch has no client's context: all callers share it, and the first
-	// of them to leave must not take it along.
-	ctx, end := context.WithCancelCause(context.Background())
+// the answer. ctx is no client's: all callers share the fetch, and the first of them to
+// leave must not take it along.
+func (f *fetcher) fetch(ctx context.Context, o rules.Origin, as string, tags validators) answer {
+	ctx, end := context.WithCancelCause(ctx)
 	j := &job{fetcher: f, site: siteOf(o.Host), accept: "text/plain, */*;q=0.5", most: maxBody, end: end}
 	panics := true
 	defer func() {

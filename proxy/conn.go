@@ -18,6 +18,7 @@ import (
 	"heed/proxy/head"
 	"heed/proxy/limit"
 	"heed/proxy/refusal"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -39,6 +40,7 @@ type clientConn struct {
 	answering  atomic.Bool            // a handler has taken the request
 	ended      atomic.Bool            // heed has answered in place of net/http: nothing more is sent
 	begun      bool                   // Read has been called
+	sites      *upstream.Client       // the owner of the connections to sites that its requests use
 }
 
 // newClientConn returns c, on which HTTP/1 is spoken, as a server takes it; t is nil
@@ -96,6 +98,8 @@ func withClientConn(ctx context.Context, c net.Conn) context.Context {
 	if !ok {
 		own = &c.(*h2Conn).clientConn
 	}
+	own.sites = &upstream.Client{}
+	ctx = upstream.WithClient(ctx, own.sites)
 	return context.WithValue(ctx, clientConnKey{}, own)
 }
 

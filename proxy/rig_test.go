@@ -77,7 +77,7 @@ func newRigBefore(t testing.TB, s *site, changes ...func(*Config)) *rig {
 		Name: "rig-7f3a", Leaves: authority, Recorder: r.records, Self: self,
 		Settings: Settings{
 			Upstream: ways, DialTunnel: ways.DialTunnel,
-			Policies: cache.New(cache.Config{Transport: ways, UserAgent: "heed-rig"}),
+			Policies: cache.New(cache.Config{Transport: ways, Carry: upstream.CarryClient, UserAgent: "heed-rig"}),
 		},
 	}
 	for _, change := range changes {

@@ -22,6 +22,7 @@ import (
 	"heed/internal/fleet"
 	"heed/internal/pace"
 	"heed/internal/state"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -59,7 +60,7 @@ func PolicyMemory(cfg *config.Config) *cache.Memory {
 func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Config {
 	c := cache.Config{
 		Profile:   profile,
-		Transport: r.Transport, PerFetch: r.Transport.GuardRedirects(),
+		Transport: r.Transport, PerFetch: r.Transport.GuardRedirects(), Carry: upstream.CarryClient,
 		UserAgent: cache.DefaultUserAgent(p.cfg.Contact),
 		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Route: id + " " + profile.String(),
 	}

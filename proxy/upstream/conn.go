@@ -7,7 +7,6 @@ import (
 	"iter"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 
@@ -16,13 +15,15 @@ import (
 
 // Conn is a connection to a site on which HTTP/1 is spoken. It reads the heads
 // that come in, for the one thing that net/http does not keep of them: what
-// Connection names beside close. Such a head is the last of its connection.
+// Connection names beside close. Such a head is the last of its connection. And it
+// watches when octets come, for the pool (pool.go).
 type Conn struct {
 	net.Conn
 	asked   atomic.Bool              // something was written since the last head
 	head    []byte                   // the beginning of a head; Read's own
 	onWrite atomic.Pointer[func()]   // called after the next Write; nil: none
 	named   atomic.Pointer[[]string] // the values of Connection with close and more; nil: none
+	use     connUse
 }
 
 // OnWrite makes c call f once, after its next Write: httptrace.WroteHeaders
@@ -33,20 +34,34 @@ func (c *Conn) OnWrite(f func()) { c.onWrite.Store(&f) }
 // Write implements net.Conn.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.asked.Store(true)
+	c.use.writing()
 	n, err := c.Conn.Write(p)
+	if err != nil {
+		c.use.failed()
+	}
 	if f := c.onWrite.Swap(nil); f != nil {
 		(*f)()
 	}
 	return n, err
 }
 
-// Read implements net.Conn.
+// Read implements net.Conn. Octets that no request has asked for are an error.
 func (c *Conn) Read(p []byte) (int, error) {
+	c.use.reading()
 	n, err := c.Conn.Read(p)
-	if n > 0 && (len(c.head) > 0 || c.asked.Load()) {
+	if n, err = c.use.read(n, err); n > 0 && (len(c.head) > 0 || c.asked.Load()) {
 		c.look(p[:n])
 	}
 	return n, err
+}
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	err := c.Conn.Close()
+	if h := c.use.gone(); h != nil {
+		h.pool.forget(c)
+	}
+	return err
 }
 
 // CloseWrite ends what is sent, for tunnels.
@@ -143,35 +158,6 @@ func (c *Conn) RestoreConnection(h http.Header) {
 	}
 }
 
-// bodySent makes a request that has a body the last one of its HTTP/1 connection.
-// Some servers answer without reading the body and then take it for the next
-// request of the connection, which no rule was applied to (request smuggling,
-// CWE-444). HTTP/2 frames a body, so that it cannot be mistaken.
-type bodySent struct {
-	request *http.Request // as the Transport sends it: its own copy
-}
-
-// bodySentKey is where the context of a request with a body has its *bodySent.
-type bodySentKey struct{}
-
-// closeAfterBody returns r, which has a body, for a Transport of newTransport to
-// send. Close is set where the connection turns out to be an HTTP/1 one: over
-// HTTP/2 it would end the connection as well.
-func closeAfterBody(r *http.Request) *http.Request {
-	b := &bodySent{}
-	ctx := context.WithValue(r.Context(), bodySentKey{}, b)
-	return r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: b.gotConn}))
-}
-
-func (b *bodySent) gotConn(i httptrace.GotConnInfo) {
-	if IsHTTP2(i.Conn) {
-		return
-	}
-	if !b.request.Close { // true already when net/http sends it again
-		b.request.Close = true
-	}
-}
-
 // IsHTTP2 reports whether HTTP/2 is spoken on c, which an httptrace.GotConnInfo names.
 func IsHTTP2(c net.Conn) bool {
 	t, ok := c.(*tls.Conn)
@@ -184,36 +170,44 @@ func (d *dialer) dialHTTP(ctx context.Context, network, addr string) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{Conn: c}, nil
+	return attemptOf(ctx).made(c), nil
 }
 
 // dialTLS connects to a site, or to an https proxy for plain requests, and makes the
 // handshake. net/http recognises HTTP/2 on a bare *tls.Conn only, whose heads need no
-// Conn.
+// Conn. A site that does not speak HTTP/2 is errHTTP1 where that was expected of it.
 func (d *dialer) dialTLS(ctx context.Context, _, addr string) (net.Conn, error) {
-	if ctx.Value(toProxy{}) != nil {
+	a := attemptOf(ctx)
+	if a.conn != nil && !a.h2 {
+		return a.conn, nil
+	}
+	if a.through != nil {
 		c, err := d.dialProxyTLS(ctx, addr)
 		if err != nil {
 			return nil, err
 		}
-		return &Conn{Conn: c}, nil
+		return a.made(c), nil
 	}
 	raw, err := d.dialSite(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
 	config := d.tls.Clone()
-	if ctx.Value(http1Only{}) != nil {
+	if !a.h2 {
 		config.NextProtos = config.NextProtos[1:]
 	}
 	c, err := d.handshake(ctx, raw, addr, config)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if c.ConnectionState().NegotiatedProtocol == "h2" {
+	case c.ConnectionState().NegotiatedProtocol == "h2":
+		a.negotiated()
 		return c, nil
+	case a.h2:
+		a.deliver(c)
+		return nil, errHTTP1
 	}
-	return &Conn{Conn: c}, nil
+	return a.made(c), nil
 }
 
 // dialProxyTLS connects to an https proxy. The settings of sites are not for it.

@@ -81,8 +81,9 @@ func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	alone := g.others[t]
 	if alone == nil {
-		alone = &transport{t.Clone(), t.dialer}
-		alone.DisableKeepAlives = true
+		each := t.Clone()
+		each.DisableKeepAlives = true
+		alone = poolOf(each, t.dialer)
 		g.others[t] = alone
 	}
 	return alone.RoundTrip(r)

@@ -91,9 +91,6 @@ func NewHostTransports(c TransportConfig, routes ...HostRoute) *HostTransports {
 // its connection, unless that is an HTTP/2 connection.
 func (h *HostTransports) RoundTrip(r *http.Request) (*http.Response, error) {
 	t := h.transport(r.URL.Scheme, r.URL.Host)
-	if r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody {
-		r = closeAfterBody(r)
-	}
 	if r.URL.Opaque != "" {
 		return sendOdd(t, r)
 	}

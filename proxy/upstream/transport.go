@@ -93,26 +93,37 @@ type TransportConfig struct {
 }
 
 // transport is a Transport with its dialler, which opens the tunnels of https through
-// a proxy: net/http passes on only the plain requests.
+// a proxy, and with the pool of its HTTP/1 connections. Those of HTTP/2 are the
+// Transport's own.
 type transport struct {
 	*http.Transport
+	http1  *http.Transport // makes the connections of the pool, and counts none
 	dialer *dialer
+	pool   *pool
 }
 
-// toProxy is the context key of requests whose connection ends at a proxy.
-type toProxy struct{}
+// poolOf returns t with a pool for its HTTP/1 connections.
+func poolOf(t *http.Transport, d *dialer) *transport {
+	http1 := t.Clone()
+	http1.MaxConnsPerHost = 0
+	return &transport{t, http1, d, newPool(t.MaxConnsPerHost, t.MaxIdleConnsPerHost, t.MaxIdleConns)}
+}
 
 // RoundTrip implements http.RoundTripper. A plain request that an HTTP proxy answers
 // with 407 fails: the credentials are heed's.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.dialer.Proxy == nil || r.URL.Scheme != "http" {
-		return t.Transport.RoundTrip(r)
+		return t.send(r, r, nil)
 	}
-	through, err := t.dialer.through(r)
-	if err != nil || through == nil {
-		return t.Transport.RoundTrip(r)
+	own := r.WithContext(r.Context())
+	through, err := t.dialer.through(own)
+	if err != nil {
+		return nil, err
 	}
-	resp, err := t.Transport.RoundTrip(r.WithContext(context.WithValue(r.Context(), toProxy{}, true)))
+	resp, err := t.send(own, r, through)
+	if through == nil {
+		return resp, err
+	}
 	var op *net.OpError
 	switch {
 	case errors.As(err, &op) && op.Op == "proxyconnect":
@@ -124,6 +135,12 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp, err = nil, &ProxyError{hostPortOf(through), &upstreamRefused{resp.StatusCode}}
 	}
 	return resp, t.dialer.used(through, err)
+}
+
+// CloseIdleConnections closes the connections that no request uses.
+func (t *transport) CloseIdleConnections() {
+	t.pool.closeIdle()
+	t.Transport.CloseIdleConnections()
 }
 
 // newTransport returns a Transport that changes nothing on the way: no
@@ -147,8 +164,10 @@ func newTransport(c TransportConfig) *transport {
 	if t.ResponseHeaderTimeout == 0 {
 		t.ResponseHeaderTimeout = DefaultResponseHeaderTimeout
 	}
-	t.Proxy, d.closeIdle = d.forPlain, t.CloseIdleConnections
-	return &transport{t, d}
+	t.Proxy = func(r *http.Request) (*url.URL, error) { return attemptOf(r.Context()).through, nil }
+	own := poolOf(t, d)
+	d.closeIdle = own.CloseIdleConnections
+	return own
 }
 
 // siteTLS returns the TLS configuration for sites.
@@ -172,17 +191,6 @@ type dialer struct {
 	tls       *tls.Config
 	proxies   sync.Map // by host:port, those that Proxy has named
 	closeIdle func()   // closes the Transport's idle connections
-}
-
-// forPlain is the Proxy of a Transport: dialTLS reaches the proxies of other requests.
-func (d *dialer) forPlain(r *http.Request) (*url.URL, error) {
-	if b, ok := r.Context().Value(bodySentKey{}).(*bodySent); ok {
-		b.request = r
-	}
-	if r.URL.Scheme != "http" {
-		return nil, nil
-	}
-	return d.through(r)
 }
 
 // through returns the proxy for r; an error when r's destination may not be reached.

@@ -1,0 +1,76 @@
+package upstream
+
+import (
+	"context"
+	"sync"
+)
+
+// Client identifies a client's connection, to which connections to sites belong. Its
+// zero value is ready; it is safe for concurrent use.
+type Client struct {
+	mu     sync.Mutex
+	pinned map[*Conn]struct{} // those that the client has authenticated; nil: none
+	ended  bool
+}
+
+type clientKey struct{}
+
+// WithClient returns a context for the requests of c.
+func WithClient(ctx context.Context, c *Client) context.Context {
+	return context.WithValue(ctx, clientKey{}, c)
+}
+
+// CarryClient returns to with the Client of from, for a fetch that a request causes. It
+// returns to where from has none.
+func CarryClient(from, to context.Context) context.Context {
+	if c := clientOf(from); c != nil {
+		return WithClient(to, c)
+	}
+	return to
+}
+
+// clientOf returns the Client that ctx is of; nil when there is none.
+func clientOf(ctx context.Context) *Client {
+	c, _ := ctx.Value(clientKey{}).(*Client)
+	return c
+}
+
+// End closes the connections to sites that the client has authenticated. It is called at
+// the end of the client's connection.
+func (c *Client) End() {
+	c.mu.Lock()
+	pinned := c.pinned
+	c.pinned, c.ended = nil, true
+	c.mu.Unlock()
+	for conn := range pinned {
+		conn.end()
+	}
+}
+
+// pin notes that conn is to be closed with c. It returns false when c has ended, or is
+// nil: then conn serves no further request.
+func (c *Client) pin(conn *Conn) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return false
+	}
+	if c.pinned == nil {
+		c.pinned = map[*Conn]struct{}{}
+	}
+	c.pinned[conn] = struct{}{}
+	return true
+}
+
+// unpin forgets conn, which is closed.
+func (c *Client) unpin(conn *Conn) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pinned, conn)
+}

@@ -162,7 +162,7 @@ func TestBodyEndsTheConnectionToAnUpstreamProxy(t *testing.T) {
 }
 
 // Only a body over HTTP/1 ends a connection to a site: not an empty one, not one
-// over HTTP/2, and never the client's own connection.
+// over HTTP/2, and never the client's own connection. A POST takes a new one all the same.
 func TestOnlyABodyOverHTTP1EndsTheConnectionToTheSite(t *testing.T) {
 	var seen atomic.Value
 	r := newRig(t, func(w http.ResponseWriter, r *http.Request) {
@@ -173,12 +173,12 @@ func TestOnlyABodyOverHTTP1EndsTheConnectionToTheSite(t *testing.T) {
 	for _, test := range []struct {
 		what, host, method, body string
 		fields                   []string
-		kept                     bool
+		kept, reused             bool
 	}{
-		{"no body", "h1.test", "GET", "", nil, true},
-		{"an empty body", "h1.test", "POST", "", []string{"Content-Length: 0"}, true},
-		{"a body", "h1.test", "POST", "body", []string{"Content-Length: 4"}, false},
-		{"a body over HTTP/2", "site.test", "POST", "body", []string{"Content-Length: 4"}, true},
+		{"no body", "h1.test", "GET", "", nil, true, true},
+		{"an empty body", "h1.test", "POST", "", []string{"Content-Length: 0"}, true, false},
+		{"a body", "h1.test", "POST", "body", []string{"Content-Length: 4"}, false, false},
+		{"a body over HTTP/2", "site.test", "POST", "body", []string{"Content-Length: 4"}, true, true},
 	} {
 		c, _ := r.rawTo(mitmH1, test.host)
 		addrs := map[any]bool{}
@@ -194,7 +194,7 @@ func TestOnlyABodyOverHTTP1EndsTheConnectionToTheSite(t *testing.T) {
 				t.Errorf("%s: Connection is %q at the site, not %q", test.what, got, want)
 			}
 		}
-		if kept := len(addrs) == 1; kept != test.kept {
+		if reused := len(addrs) == 1; reused != test.reused {
 			t.Errorf("%s: three requests went over %d connections", test.what, len(addrs))
 		}
 	}

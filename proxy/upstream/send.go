@@ -79,9 +79,14 @@ func (a *attempt) take() *Conn {
 	return a.conn
 }
 
-// mayRepeat reports whether r is sent again when nothing has come of its answer.
-func mayRepeat(r *http.Request) bool {
-	return !hasBody(r) && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions || r.Method == http.MethodTrace)
+// isRepeatable reports whether r may be sent again when nothing has come of its answer
+// (RFC 9110 §9.2.2).
+func isRepeatable(r *http.Request) bool {
+	switch r.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return !hasBody(r)
+	}
+	return false
 }
 
 func hasBody(r *http.Request) bool {
@@ -111,7 +116,8 @@ func keyOf(r *http.Request, through *url.URL) (k hostKey, addr string) {
 // names as as its request. A request on a connection that the site has closed meanwhile
 // is sent once more where that is allowed.
 func (t *transport) send(r, as *http.Request, through *url.URL) (*http.Response, error) {
-	w := wish{client: clientOf(r.Context()), authority: r.URL.Host, repeatable: true}
+	w := wish{client: clientOf(r.Context()), authority: r.URL.Host, repeatable: isRepeatable(r)}
+	w.replaces = !w.repeatable && !hasBody(r)
 	k, addr := keyOf(r, through)
 	trace := httptrace.ContextClientTrace(r.Context())
 	for {
@@ -128,7 +134,7 @@ func (t *transport) send(r, as *http.Request, through *url.URL) (*http.Response,
 			resp.Request = as
 			return resp, nil
 		}
-		again = again && mayRepeat(r) && !w.fresh && c.use.unanswered()
+		again = again && w.repeatable && !w.fresh && c.use.unanswered()
 		c.end()
 		if !again || r.Context().Err() != nil {
 			if errors.Is(err, io.EOF) {

@@ -114,6 +114,7 @@ func connState(c net.Conn, state http.ConnState) {
 		if state == http.StateClosed && c.tunnel != nil {
 			c.tunnel.end()
 		}
+		c.endSites(state)
 	case *h2Conn:
 		if state == http.StateIdle {
 			c.tunnel.streams.idled()
@@ -121,6 +122,15 @@ func connState(c net.Conn, state http.ConnState) {
 		if state == http.StateClosed {
 			c.tunnel.end()
 		}
+		c.endSites(state)
+	}
+}
+
+// endSites closes the connections to sites that the client has authenticated, when state
+// is the end of its requests.
+func (c *clientConn) endSites(state http.ConnState) {
+	if (state == http.StateClosed || state == http.StateHijacked) && c.sites != nil {
+		c.sites.End()
 	}
 }
 

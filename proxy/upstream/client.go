@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"context"
+	"net/http"
+	"strings"
 	"sync"
 )
 
@@ -73,4 +75,43 @@ func (c *Client) unpin(conn *Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.pinned, conn)
+}
+
+// authenticates reports whether a request with the header h authenticates the connection
+// that it is sent on (RFC 4559 §6, MS-NTHT).
+func authenticates(h http.Header) bool {
+	for _, name := range [...]string{"Authorization", "Proxy-Authorization"} {
+		for _, v := range h[name] {
+			if scheme, _ := connectionScheme(v); scheme {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// challenges reports whether an answer concerns the authentication of its connection;
+// begun is true when it is a step of a handshake, which continues on the same one.
+func challenges(resp *http.Response) (pins, begun bool) {
+	for _, v := range resp.Header["Proxy-Support"] {
+		pins = pins || strings.EqualFold(strings.TrimSpace(v), "Session-Based-Authentication")
+	}
+	if resp.StatusCode != http.StatusUnauthorized {
+		return pins, false
+	}
+	for _, v := range resp.Header["Www-Authenticate"] {
+		for challenge := range strings.SplitSeq(v, ",") {
+			scheme, token := connectionScheme(challenge)
+			pins, begun = pins || scheme, begun || token
+		}
+	}
+	return pins, begun
+}
+
+// connectionScheme reports whether a value of Authorization, or one challenge, is of a
+// scheme that authenticates connections, and whether a token follows.
+func connectionScheme(v string) (is, token bool) {
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(v), " ")
+	is = strings.EqualFold(scheme, "NTLM") || strings.EqualFold(scheme, "Negotiate")
+	return is, is && strings.TrimSpace(rest) != ""
 }

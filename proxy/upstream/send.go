@@ -116,7 +116,7 @@ func keyOf(r *http.Request, through *url.URL) (k hostKey, addr string) {
 // names as as its request. A request on a connection that the site has closed meanwhile
 // is sent once more where that is allowed.
 func (t *transport) send(r, as *http.Request, through *url.URL) (*http.Response, error) {
-	w := wish{client: clientOf(r.Context()), authority: r.URL.Host, repeatable: isRepeatable(r)}
+	w := wish{client: clientOf(r.Context()), authority: r.URL.Host, repeatable: isRepeatable(r), token: authenticates(r.Header)}
 	w.replaces = !w.repeatable && !hasBody(r)
 	k, addr := keyOf(r, through)
 	trace := httptrace.ContextClientTrace(r.Context())

@@ -225,7 +225,7 @@ func (c *Conn) release() {
 // headRead looks at the head of an answer to r, which decides who may use c next.
 func (c *Conn) headRead(r *http.Request, resp *http.Response) {
 	u := &c.use
-	pins, begun := false, false
+	pins, begun := challenges(resp)
 	u.mu.Lock()
 	u.pinned, u.begun, u.authority = u.pinned || pins, begun, r.URL.Host
 	pins = u.pinned

@@ -1,0 +1,220 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"heed/internal/testkit"
+	"heed/proxy/upstream"
+)
+
+// intranet is the site intra.test, which binds a user to a connection as NTLM and Negotiate
+// do: a handshake of two requests, and the connection is the user's.
+type intranet struct {
+	bound atomic.Int32 // connections that have a user
+}
+
+type intranetConn struct {
+	challenged bool
+	user       string
+}
+
+type intranetKey struct{}
+
+func newIntranet(t *testing.T) (*intranet, *site) {
+	in, s := &intranet{}, newSite(t, hello)
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/robots.txt" {
+				fmt.Fprint(w, robots)
+				return
+			}
+			in.page(w, r, r.Context().Value(intranetKey{}).(*intranetConn))
+		}),
+		Protocols: new(http.Protocols),
+	}
+	server.Protocols.SetHTTP1(true)
+	var conns sync.Map // *intranetConn by net.Conn
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		own := &intranetConn{}
+		conns.Store(c, own)
+		return context.WithValue(ctx, intranetKey{}, own)
+	}
+	server.ConnState = func(c net.Conn, state http.ConnState) {
+		if own, ok := conns.Load(c); ok && state == http.StateClosed && own.(*intranetConn).user != "" {
+			in.bound.Add(-1)
+		}
+	}
+	s.serve(t, "intra.test", server)
+	return in, s
+}
+
+func (in *intranet) page(w http.ResponseWriter, r *http.Request, c *intranetConn) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	name, named := strings.CutPrefix(token, "TYPE3-")
+	switch {
+	case r.URL.Path == "/session": // authenticated in a way of its own
+		w.Header().Set("Proxy-Support", "Session-Based-Authentication")
+		name, named, c.challenged = "eve", true, true
+		fallthrough
+	case named && c.challenged:
+		if c.user == "" {
+			in.bound.Add(1)
+		}
+		c.user, c.challenged = name, false
+	case token == "TYPE1":
+		c.challenged = true
+		w.Header().Set("WWW-Authenticate", scheme+" CHALLENGE")
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if c.user == "" {
+		w.Header()["Www-Authenticate"] = []string{"Negotiate", "NTLM"}
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	fmt.Fprint(w, "hello "+c.user)
+}
+
+// intranetClient is one client's connection.
+type intranetClient struct {
+	ask   func(path, authorization string) string // returns the status and the body
+	leave func()
+}
+
+func (r *rig) intranetClient(m mode) intranetClient {
+	r.t.Helper()
+	show := func(resp *http.Response) string {
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		return strings.TrimSpace(fmt.Sprint(resp.StatusCode, " ", string(body)))
+	}
+	if m == mitmH2 {
+		c := r.h2("intra.test")
+		return intranetClient{func(path, authorization string) string {
+			req, _ := http.NewRequestWithContext(r.t.Context(), "GET", "https://intra.test"+path, nil)
+			if authorization != "" {
+				req.Header.Set("Authorization", authorization)
+			}
+			resp, err := c.RoundTrip(req)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			return show(resp)
+		}, func() { c.Close() }}
+	}
+	c, prefix := r.rawTo(m, "intra.test")
+	return intranetClient{func(path, authorization string) string {
+		var header []string
+		if authorization != "" {
+			header = []string{"Authorization: " + authorization}
+		}
+		c.Send(requestTo("intra.test", "GET", prefix, path, header...))
+		return show(c.Head("GET"))
+	}, func() { c.Close() }}
+}
+
+// authenticate makes the handshake of user.
+func (c intranetClient) authenticate(t *testing.T, scheme, user string) {
+	t.Helper()
+	if got := c.ask("/page", scheme+" TYPE1"); got != "401" {
+		t.Errorf("%s of %s begins with %q", scheme, user, got)
+	}
+	if got := c.ask("/page", scheme+" TYPE3-"+user); got != "200 hello "+user {
+		t.Errorf("%s of %s ends with %q", scheme, user, got)
+	}
+}
+
+// intranetWays runs test for each way to intra.test.
+func intranetWays(t *testing.T, test func(t *testing.T, r *rig, in *intranet, m mode)) {
+	t.Parallel()
+	for _, m := range []mode{plain, mitmH1, mitmH2, inTunnel} {
+		t.Run(string(m), func(t *testing.T) {
+			in, s := newIntranet(t)
+			test(t, newRigBefore(t, s), in, m)
+		})
+	}
+	t.Run("through a proxy", func(t *testing.T) {
+		in, s := newIntranet(t)
+		through := http.ProxyURL(&url.URL{Scheme: "http", Host: s.resolve["intra.test:80"]}) // it takes the absolute form, too
+		ways := upstream.NewHostTransports(upstream.TransportConfig{Proxy: through})
+		t.Cleanup(ways.CloseIdleConnections)
+		test(t, newRigBefore(t, s, func(c *Config) { c.Upstream = ways }), in, plain)
+	})
+}
+
+// A user authenticates, keeps the connection or leaves, and another client asks for the
+// same page: it never gets the user's.
+func TestAnAuthenticatedConnectionServesItsClientOnly(t *testing.T) {
+	intranetWays(t, func(t *testing.T, r *rig, in *intranet, m mode) {
+		for _, scheme := range []string{"NTLM", "Negotiate"} {
+			alice, bob := r.intranetClient(m), r.intranetClient(m)
+			alice.authenticate(t, scheme, "alice")
+			for began := time.Now(); time.Since(began) < 60*time.Millisecond; { // longer than any silence that frees a connection
+				if got := bob.ask("/page", ""); got != "401" {
+					t.Fatalf("%s: while alice stays, another client reads %q", scheme, got)
+				}
+			}
+			if got := alice.ask("/page", ""); got != "200 hello alice" {
+				t.Errorf("%s: later alice reads %q", scheme, got)
+			}
+			alice.leave()
+			testkit.Until(t, "the connection of alice is closed", func() bool { return in.bound.Load() == 0 })
+			if got := bob.ask("/page", ""); got != "401" {
+				t.Errorf("%s: after alice another client reads %q", scheme, got)
+			}
+			bob.leave()
+		}
+	})
+}
+
+// Two users authenticate at the same time, step by step in turn.
+func TestTwoClientsAuthenticateTwoConnections(t *testing.T) {
+	intranetWays(t, func(t *testing.T, r *rig, in *intranet, m mode) {
+		for range 6 {
+			carl, dora := r.intranetClient(m), r.intranetClient(m)
+			for _, step := range []struct{ authorization, want string }{
+				{"NTLM TYPE1", "401"}, {"NTLM TYPE3-%s", "200 hello %s"}, {"", "200 hello %s"}, {"", "200 hello %s"},
+			} {
+				for name, c := range map[string]intranetClient{"carl": carl, "dora": dora} {
+					want := strings.ReplaceAll(step.want, "%s", name)
+					if got := c.ask("/page", strings.ReplaceAll(step.authorization, "%s", name)); got != want {
+						t.Fatalf("%s with %q reads %q", name, step.authorization, got)
+					}
+				}
+			}
+			carl.leave()
+			dora.leave()
+			testkit.Until(t, "both connections are closed", func() bool { return in.bound.Load() == 0 })
+		}
+	})
+}
+
+// A site can say that a connection is a user's without a request that shows it.
+func TestASessionBasedConnectionServesItsClientOnly(t *testing.T) {
+	intranetWays(t, func(t *testing.T, r *rig, in *intranet, m mode) {
+		eve, bob := r.intranetClient(m), r.intranetClient(m)
+		if got := eve.ask("/session", ""); got != "200 hello eve" {
+			t.Fatalf("eve reads %q", got)
+		}
+		for began := time.Now(); time.Since(began) < 60*time.Millisecond; {
+			if got := bob.ask("/page", ""); got != "401" {
+				t.Fatalf("another client reads %q", got)
+			}
+		}
+		eve.leave()
+		testkit.Until(t, "the connection of eve is closed", func() bool { return in.bound.Load() == 0 })
+	})
+}

@@ -28,7 +28,7 @@ import (
 
 // Patience is how long any helper waits for something that should take
 // milliseconds, on a busy machine with the race detector on.
-const Patience = 20 * time.Second
+const Patience = time.Minute
 
 // Until waits until done, which it asks every few milliseconds. A test that it
 // waits for in vain fails with what.

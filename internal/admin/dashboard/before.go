@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"heed/internal/audit"
@@ -11,32 +12,37 @@ import (
 )
 
 // before returns the requests of the last 24 hours before the start, by the beginning of
-// their period; nil while they are being counted, which is noted in counting.
-func (d *record) before(start time.Time) (periods map[int64]*reason.Counts, counting bool) {
+// their period. It waits until firstMost decisions were counted, or ctx is done: when there
+// are more, periods is nil and counting is true until all are counted.
+func (d *record) before(ctx context.Context, start time.Time) (periods map[int64]*reason.Counts, counting bool) {
 	if d.path == "" {
 		return nil, false
 	}
 	d.seed.once.Do(func() {
-		d.seed.done = make(chan struct{})
+		d.seed.soon, d.seed.done = make(chan struct{}), make(chan struct{})
 		d.background(func() {
+			soon := sync.OnceFunc(func() { close(d.seed.soon) })
+			defer soon()
 			defer close(d.seed.done)
-			d.seed.periods, d.seed.err = d.countBefore(start)
+			d.seed.periods, d.seed.err = d.countBefore(start, soon)
 		})
 	})
 	select {
+	case <-d.seed.soon:
+	case <-ctx.Done():
+	}
+	select {
 	case <-d.seed.done:
 		return d.seed.periods, false
-	case <-time.After(seedWait):
+	default:
 		return nil, true
 	}
 }
 
-// seedWait is how long a page waits for the counts of before the start.
-const seedWait = 30 * time.Millisecond
-
-func (d *record) countBefore(start time.Time) (map[int64]*reason.Counts, error) {
-	ctx, cancel := context.WithTimeout(d.ctx, seedBudget)
-	defer cancel()
+// countBefore counts the last seedMost decisions of the 24 hours before the start. It calls
+// soon when firstMost of them are counted.
+func (d *record) countBefore(start time.Time, soon func()) (map[int64]*reason.Counts, error) {
+	ctx := d.ctx
 	r, release, err := d.acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -57,7 +63,11 @@ func (d *record) countBefore(start time.Time) (map[int64]*reason.Counts, error) 
 		return nil, err
 	}
 	all, revised := map[int64]*reason.Counts{}, [][]byte{}
+	first = max(first, last-seedMost+1)
 	for top := last; top >= first; top -= totalsStep {
+		if last-top == firstMost {
+			soon()
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"heed/internal/busy"
 	"heed/internal/config"
@@ -31,7 +30,7 @@ type busyClient struct {
 
 func (d *Dashboard) clients(r *http.Request) (*view, error) {
 	p := &clientsPage{Settings: d.Heed.Config().Clients}
-	day, err := d.record.day(r.Context(), time.Now())
+	day, err := d.record.day(r.Context())
 	switch {
 	case errors.Is(err, errNoRecord):
 		p.Busiest = busiest(d.Heed.Status().Busiest.Clients)

@@ -102,12 +102,12 @@ func (s search) And(class string) search {
 // store returns the search of the record, at a time.
 func (s *search) store(now time.Time) (q replay.Search, err error) {
 	q.Client, q.Host, q.Text, q.Reason, q.Before, q.Limit = s.Client, s.Host, s.Text, s.Reason, s.Before, perPage
-	q.Budget = wideBudget
+	q.Most = wideMost
 	for _, w := range within {
 		if w.Value == s.Within && w.length > 0 {
 			q.From = now.Add(-w.length)
 			if w.length <= oneDay && s.Before == 0 {
-				q.Budget = dayBudget
+				q.Most = dayMost
 			}
 		}
 	}
@@ -165,16 +165,12 @@ func (d *Dashboard) decisions(r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	requested := time.Now()
 	record, release, err := d.record.acquire(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	q.Budget = max(q.Budget-time.Since(requested), dayBudget)
-	ctx, cancel := context.WithTimeout(r.Context(), 2*wideBudget) // the budget is what ends it
-	defer cancel()
-	found, err := replay.Latest(ctx, record, q)
+	found, err := replay.Latest(r.Context(), record, q)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +192,11 @@ func (d *Dashboard) decisions(r *http.Request) (*view, error) {
 
 // decisionsLive renders the list of the last decisions.
 func (d *Dashboard) decisionsLive(ctx context.Context) ([]byte, error) {
-	return fragment("decisions", "rows", d.latest(ctx, perPage))
+	rows, err := d.latest(ctx, perPage)
+	if err != nil {
+		return nil, err
+	}
+	return fragment("decisions", "rows", rows)
 }
 
 // decisionID returns text as the id of a decision, if it is one.

@@ -119,9 +119,7 @@ var errFault = errors.New("a fault in heed")
 func (h *hub) made(state func(context.Context) ([]byte, error)) (text []byte, err error) {
 	err = errFault
 	defer logFault(h.log, "a live page could not be made")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	return state(ctx)
+	return state(context.Background())
 }
 
 // stream returns the handler of the stream of a page: an event for each state that differs

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -52,11 +53,10 @@ type trouble struct {
 const latestShown = 8
 
 func (d *Dashboard) overview(r *http.Request) (*view, error) {
-	requested := time.Now()
-	live := d.liveNow(r.Context())
+	live, _ := d.liveNow(r.Context()) // o.Why is the error
 	o := &overview{Live: live}
 	var err error
-	if o.Most, err = d.record.day(r.Context(), requested); err != nil && d.Record != "" {
+	if o.Most, err = d.record.day(r.Context()); err != nil && d.Record != "" {
 		o.Why = err.Error()
 	}
 	return &view{Page: "overview", Title: "Overview", Data: o}, nil
@@ -64,7 +64,11 @@ func (d *Dashboard) overview(r *http.Request) (*view, error) {
 
 // overviewLive renders the part of the first page that is kept up to date.
 func (d *Dashboard) overviewLive(ctx context.Context) ([]byte, error) {
-	return fragment("overview", "live", d.liveNow(ctx))
+	live, err := d.liveNow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return fragment("overview", "live", live)
 }
 
 // fragment renders one template of a page.
@@ -74,11 +78,13 @@ func fragment(page, name string, data any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func (d *Dashboard) liveNow(ctx context.Context) *overviewLive {
+// liveNow returns the live part of the first page, without the last decisions when there is
+// an error.
+func (d *Dashboard) liveNow(ctx context.Context) (*overviewLive, error) {
 	s := d.Heed.Status()
 	minute, periods := d.Heed.Recent()
 	o := &overviewLive{Status: s, Alerts: alerts(s, d.Record != ""), Coverage: coverage(&s.Hour), Troubles: troubles(s)}
-	before, counting := d.record.before(s.Since)
+	before, counting := d.record.before(ctx, s.Since)
 	o.Counting = counting
 	columns := make([]column, len(periods))
 	var day reason.Counts
@@ -92,25 +98,25 @@ func (d *Dashboard) liveNow(ctx context.Context) *overviewLive {
 	}
 	o.Spans = []timeSpan{{"last minute", minute.Classes}, {"last hour", s.Hour.Classes}, {"last 24 hours", day}}
 	o.Chart = drawn(columns, audit.PeriodLength)
-	o.Latest = d.latest(ctx, latestShown)
-	return o
+	var err error
+	if o.Latest, err = d.latest(ctx, latestShown); errors.Is(err, errNoRecord) {
+		err = nil
+	}
+	return o, err
 }
 
-// latest returns the last decisions of the record; none when they cannot be read now.
-func (d *Dashboard) latest(ctx context.Context, limit int) (rows []row) {
+// latest returns the last decisions of the record.
+func (d *Dashboard) latest(ctx context.Context, limit int) (rows []row, err error) {
 	r, release, err := d.record.acquire(ctx)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer release()
 	all, err := replay.Newer(ctx, r, 0, limit)
-	if err != nil {
-		return nil
-	}
 	for _, x := range all {
 		rows = append(rows, rowOf(x))
 	}
-	return rows
+	return rows, err
 }
 
 // alerts are what an operator has to know before the numbers.

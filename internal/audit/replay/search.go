@@ -11,9 +11,9 @@ import (
 // Search selects decisions for Latest, the last ones first.
 type Search struct {
 	store.Search
-	Before int64         // only decisions with a smaller entry.seq; 0: all
-	Limit  int           // of the decisions found; at least 1
-	Budget time.Duration // for the search; it is exceeded by no more than one read of searchStep decisions
+	Before int64 // only decisions with a smaller entry.seq; 0: all
+	Limit  int   // of the decisions found; at least 1
+	Most   int64 // of the decisions compared; rounded up to a multiple of searchStep, at least one
 }
 
 // Found is the result of a Search.
@@ -25,7 +25,7 @@ type Found struct {
 	// Looked is the number of decisions that were compared, back to the one of Since.
 	Looked int64
 	Since  time.Time
-	Cut    bool // the budget was used up before Limit decisions were found
+	Cut    bool // Most decisions were compared before Limit were found
 }
 
 // searchStep is how many decisions are read at a time.
@@ -33,7 +33,6 @@ const searchStep = 10_000
 
 // Latest searches a record from its end.
 func Latest(ctx context.Context, record *store.Record, s Search) (*Found, error) {
-	deadline := time.Now().Add(s.Budget)
 	r, err := record.Read(ctx)
 	if err != nil {
 		return nil, err
@@ -50,7 +49,7 @@ func Latest(ctx context.Context, record *store.Record, s Search) (*Found, error)
 			return nil, err
 		}
 		if top = from - 1; f.Next == 0 && top >= first {
-			if f.Cut = time.Now().After(deadline); f.Cut {
+			if f.Cut = last-top >= s.Most; f.Cut {
 				f.Next = from
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"heed/internal/acl"
 	"heed/internal/audit/audittest"
@@ -33,11 +32,11 @@ func TestSearch_PagesFollowOneAnotherToTheBeginning(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// With and without time for a whole search, which is read in several steps.
-	for limit, budget := range map[int]time.Duration{40: time.Minute, 400: 0} {
+	// A search of all, which is read in several steps, and searches of one step each.
+	for limit, most := range map[int]int64{40: 25_000, 400: 0} {
 		var got []int64
 		cut, pages := false, 0
-		for s := (replay.Search{Search: all, Limit: limit, Budget: budget}); ; pages++ {
+		for s := (replay.Search{Search: all, Limit: limit, Most: most}); ; pages++ {
 			f, err := replay.Latest(t.Context(), record, s)
 			if err != nil {
 				t.Fatal(err)
@@ -54,10 +53,10 @@ func TestSearch_PagesFollowOneAnotherToTheBeginning(t *testing.T) {
 			}
 		}
 		if len(want) < 100 || fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("budget %v: %d decisions in %d pages, want %d", budget, len(got), pages, len(want))
+			t.Errorf("most %d: %d decisions in %d pages, want %d", most, len(got), pages, len(want))
 		}
-		if cut != (budget == 0) {
-			t.Errorf("budget %v: cut is %v", budget, cut)
+		if cut != (most == 0) {
+			t.Errorf("most %d: cut is %v", most, cut)
 		}
 	}
 	found, err := replay.ExplainID(t.Context(), record, func(string) (*acl.Rules, error) { return nil, nil }, idOf(t, record, want[len(want)-1]))

@@ -5,29 +5,42 @@ package rules
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// cpu returns how much time of a processor f takes, the least of some runs.
-func cpu(f func(), runs int) time.Duration {
-	const ofThread = 1 // RUSAGE_THREAD
+// times returns how many times the time of a processor that reference takes f takes, the
+// sums of some runs in turn: a busy machine makes both slower.
+func times(f, reference func(), runs int) float64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	used := func() time.Duration {
-		var u syscall.Rusage
-		_ = syscall.Getrusage(ofThread, &u)
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-	least := time.Hour
-	for range runs {
-		before := used()
+	used := func(f func()) time.Duration {
+		var before, after unix.Timespec
+		_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &before)
 		f()
-		least = min(least, used()-before)
+		_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &after)
+		return time.Duration(after.Nano() - before.Nano())
 	}
-	return least
+	var took, by time.Duration
+	for range runs {
+		by += used(reference)
+		took += used(f)
+	}
+	return float64(took) / float64(by)
+}
+
+// count visits each octet of text, and returns how many are digits.
+func count(text string) (n int) {
+	for i := range len(text) {
+		if c := text[i]; c >= '0' && c <= '9' {
+			n++
+		}
+	}
+	return n
 }
 
 // repeated returns the pieces that f makes for 0, 1, 2 and so on, size octets of them.
@@ -40,9 +53,10 @@ func repeated(size int, f func(i int) string) string {
 }
 
 // TestHeed_TheWholeBudgetIsSoonUsedUp has decisions of each kind of work that is counted,
-// of as many steps as there are, and ambiguous targets as long as a request can be.
+// of as many steps as there are, and ambiguous targets as long as a request can be: a step
+// costs about as much as it does to look at a few octets, whatever it is spent on.
 func TestHeed_TheWholeBudgetIsSoonUsedUp(t *testing.T) {
-	const most = 60 * time.Millisecond // 20 on an idle machine
+	steps := strings.Repeat("0123456789abcdef", maxSteps/16)
 	as, name := strings.Repeat("a", 60_000), func(i int) string {
 		return fmt.Sprintf("*%c*%c*%c*%c", 'A'+i%26, 'A'+i/26%26, 'A'+i/676%26, 'A'+i/17576%26)
 	}
@@ -65,18 +79,31 @@ func TestHeed_TheWholeBudgetIsSoonUsedUp(t *testing.T) {
 		file := "User-agent: *\n" + repeated(1<<20, func(i int) string { return "Disallow: /" + c.rule(i) + "\n" })
 		p := New(Source{State: Available}, []byte(file))
 		var d Decision
-		took := cpu(func() { d = p.Decide(nil, "/"+c.target) }, 3)
-		t.Logf("%-20s %6.1f ms, %s", what, took.Seconds()*1000, d.Reason)
-		if took > most {
-			t.Errorf("%s: %v", what, took)
+		took := times(func() { d = p.Decide(nil, "/"+c.target) }, func() { count(steps) }, 3)
+		t.Logf("%-20s %6.1f times, %s", what, took, d.Reason)
+		if took > 12 { // at most 5 on an idle machine
+			t.Errorf("%s: a decision takes %.1f times as long as to look at %d octets", what, took, maxSteps)
 		}
 	}
 }
 
-// TestHeed_FilesOfTheLargestSizeAreReadInTime has files whose lines refer to many others.
+// TestHeed_FilesOfTheLargestSizeAreReadInTime has files whose lines refer to many others:
+// they take a few times as long as one whose lines do not.
 func TestHeed_FilesOfTheLargestSizeAreReadInTime(t *testing.T) {
-	const most = 3 * time.Second // a fifth of that on an idle machine
 	agents := []*Agent{Identify("a/1"), Identify(repeated(60_000, func(i int) string { return fmt.Sprintf("a%x ", i) }))}
+	read := func(line func(i int) string) func() {
+		file := "User-agent: *\n" + repeated(MaxBytes, line)
+		return func() {
+			p := New(Source{State: Available}, []byte(file))
+			for _, a := range agents {
+				p.Decide(a, "/x//y")
+				p.DecideHost(a)
+				p.RateHints(a)
+				p.Explain(a, "/x")
+			}
+		}
+	}
+	plain := read(func(i int) string { return fmt.Sprintf("Disallow: /%x\n", i) })
 	for what, line := range map[string]func(i int) string{
 		"joined lines": func(i int) string {
 			return fmt.Sprintf("User-agent: a%d\nUser-agent: g Disallow: /\nDisallow: /x\n", i)
@@ -95,19 +122,38 @@ func TestHeed_FilesOfTheLargestSizeAreReadInTime(t *testing.T) {
 		"names":     func(i int) string { return fmt.Sprintf("user-agent:%x\n", i) },
 		"one rule":  func(int) string { return "Disallow: /*abc\n" },
 	} {
-		file := "User-agent: *\n" + repeated(MaxBytes, line)
-		took := cpu(func() {
-			p := New(Source{State: Available}, []byte(file))
-			for _, a := range agents {
-				p.Decide(a, "/x//y")
-				p.DecideHost(a)
-				p.RateHints(a)
-				p.Explain(a, "/x")
-			}
-		}, 1)
-		t.Logf("%-20s %4.0f ms", what, took.Seconds()*1000)
-		if took > most {
-			t.Errorf("%s: %v", what, took)
+		took := times(read(line), plain, 2)
+		t.Logf("%-20s %4.1f times", what, took)
+		if took > 30 { // at most 9 on an idle machine
+			t.Errorf("%s: the file takes %.1f times as long as a plain one", what, took)
 		}
+	}
+}
+
+// TestREP1994_ManyNamesForALongAgentTakeNoTime looks for as many names as a file
+// can hold in as long a User-Agent as heed takes. One after the other that is
+// 80,000,000,000 octets to look at: it takes less than one name of 40 does in this way.
+func TestREP1994_ManyNamesForALongAgentTakeNoTime(t *testing.T) {
+	word := strings.NewReplacer("0", "a", "1", "b", "2", "c", "3", "d", "4", "e", "5", "f", "6", "g", "7", "h", "8", "i", "9", "j")
+	agent := repeated(250_000, func(i int) string { return word.Replace(strconv.Itoa(i)) + "/1 " })
+	name := func(i int) string { return word.Replace(strconv.Itoa(i)) + "k" }
+	file := repeated(4_000_000, func(i int) string { return "user-agent: " + name(i) + "\n" }) + "user-agent: jjj\nDisallow: /x\n"
+	p := NewAs(REP1994, Source{State: Available}, []byte(file))
+	a := Identify(agent)
+	took := times(func() {
+		p.engine.agents = agentMemo{}
+		if d := p.Decide(a, "/x"); d.Verdict != Refuse || d.Group != "jjj" {
+			t.Errorf("%+v", d)
+		}
+	}, func() {
+		for i := 0; i < strings.Count(file, "\n"); i += 40 {
+			if strings.Contains(agent, name(i)) {
+				t.Fatalf("the agent has the name %s", name(i))
+			}
+		}
+	}, 2)
+	t.Logf("%.2f times", took)
+	if took > 1 {
+		t.Errorf("a decision takes %.1f times as long as to look for one name of 40", took)
 	}
 }

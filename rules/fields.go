@@ -92,12 +92,15 @@ func fieldOf(key string) (kind FieldKind, exact bool) {
 // embedded finds a further field within a value: a line break was lost, as in
 // "User-agent: * Disallow: /". A field begins the value or follows white space
 // or, on a user-agent line, a star. The result is where it begins.
-func embedded(text string, value span, onAgentLine bool) (at int, found bool) {
+func (p *parser) embedded(value span, onAgentLine bool) (at int, found bool) {
+	text := p.lines.text
 	for i := value.from; i < value.to; i++ {
 		colon := strings.IndexByte(text[i:value.to], ':')
 		if colon < 0 {
+			p.looked += value.to - i
 			return 0, false
 		}
+		p.looked += colon + 1
 		i += colon
 		end := i
 		for end > value.from && blank(text[end-1]) {
@@ -107,6 +110,7 @@ func embedded(text string, value span, onAgentLine bool) (at int, found bool) {
 		for from > value.from && (letter(text[from-1]) || text[from-1] == '-') {
 			from--
 		}
+		p.looked += i - from
 		starts := from == value.from || blank(text[from-1]) || onAgentLine && text[from-1] == '*'
 		if starts && mayFollow(text[from:end]) {
 			return from, true

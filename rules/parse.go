@@ -27,6 +27,7 @@ type parser struct {
 	interrupted int // 1 + the group without rules before a joined line; 0: none
 	rules       int // Allow and Disallow lines with a path
 	stars       int // wildcards in all patterns
+	looked      int // octets of lines and of parts of lines that were looked at, and names that were copied
 }
 
 // parse reads all lines.
@@ -57,6 +58,7 @@ func (p *parser) line(at span) {
 		p.report(longLine, span{at.from + MaxLine, at.to})
 		at.to = at.from + MaxLine
 	}
+	p.looked += at.to - at.from
 	if i := strings.IndexByte(text[at.from:at.to], 0); i >= 0 {
 		p.report(nulOctet, span{at.from + i, at.to})
 		at.to = at.from + i
@@ -120,8 +122,8 @@ func (p *parser) field(kind FieldKind, at, key, value span) {
 	text := p.lines.text
 	joined := span{}
 	if kind >= fieldUserAgent && kind <= fieldDisallow {
-		if i, ok := embedded(text, value, kind == fieldUserAgent); ok {
-			if kind == fieldUserAgent && !p.joined && joinsRule(text, value) {
+		if i, ok := p.embedded(value, kind == fieldUserAgent); ok {
+			if kind == fieldUserAgent && !p.joined && p.joinsRule(value) {
 				p.beginOwnGroup()
 			}
 			joined = span{i, at.to}
@@ -169,6 +171,7 @@ func (p *parser) resumeGroup() {
 	for first > 0 && f.names[first-1].group >= from {
 		first--
 	}
+	p.looked += len(f.names) - first
 	for _, n := range f.names[first:] {
 		n.group = group
 		f.names = append(f.names, n)
@@ -184,9 +187,10 @@ func joinedField(text string, at span) (kind FieldKind, key, value span) {
 }
 
 // joinsRule reports whether a rule is joined to the value of a user-agent line.
-func joinsRule(text string, value span) bool {
+func (p *parser) joinsRule(value span) bool {
+	text := p.lines.text
 	for {
-		i, ok := embedded(text, value, true)
+		i, ok := p.embedded(value, true)
 		if !ok {
 			return false
 		}
@@ -215,6 +219,7 @@ func (p *parser) userAgent(value span) {
 // names adds the names of a user-agent line to the open group.
 func (p *parser) names(value span) {
 	text := p.lines.text[value.from:value.to]
+	p.looked += len(text)
 	switch {
 	case text == "":
 		p.report(noName, value)
@@ -353,6 +358,7 @@ func (p *parser) name(value span, from int, clean string) (end int) {
 	for at < len(text) && text[at] != clean[0] && (!names.Octet(text[at]) || names.Trim(text[at:at+1]) == "") {
 		at++
 	}
+	p.looked += at - from
 	if prefixFold(text[at:], clean) {
 		n.text, end = uint32(at), at+len(clean)
 	} else {

@@ -80,7 +80,7 @@ func listen(t *testing.T) net.Listener {
 func testFetcher(t testing.TB) *fetcher {
 	tr := &http.Transport{DisableCompression: true}
 	t.Cleanup(tr.CloseIdleConnections)
-	return fetcherOver(tr, time.Minute)
+	return fetcherOver(tr)
 }
 
 func fetch(t *testing.T, o rules.Origin) answer {
@@ -88,8 +88,8 @@ func fetch(t *testing.T, o rules.Origin) answer {
 	return testFetcher(t).fetch(t.Context(), o, "", validators{})
 }
 
-func fetcherOver(tr http.RoundTripper, timeout time.Duration) *fetcher {
-	return newFetcher(Config{Transport: tr, UserAgent: "heed-test/1", Timeout: timeout}.withDefaults())
+func fetcherOver(tr http.RoundTripper) *fetcher {
+	return newFetcher(Config{Transport: tr, UserAgent: "heed-test/1", Timeout: time.Minute}.withDefaults())
 }
 
 func zipped(s string) []byte {
@@ -426,7 +426,7 @@ func TestHeed_ADeadPooledConnectionIsNoConnection(t *testing.T) {
 func failingDial(err error) *fetcher {
 	return fetcherOver(&http.Transport{
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, err },
-	}, time.Second)
+	})
 }
 
 // piped is a Transport whose connections are pipes that serve reads from.
@@ -461,7 +461,7 @@ func TestHeed_AFetchEndsInTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			tr := piped(serve)
 			defer tr.CloseIdleConnections()
-			f := fetcherOver(tr, time.Minute)
+			f := fetcherOver(tr)
 			f.timeout = 10 * time.Second
 			begun := time.Now()
 			a := f.fetch(t.Context(), o, "", validators{})

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"heed/internal/testkit"
 )
@@ -122,7 +121,7 @@ func TestRFC5280_GoAcceptsLeaves(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			port := serve(t, a)
 			for _, host := range []string{"example.com", longName} {
-				dialer := &net.Dialer{Timeout: 10 * time.Second}
+				dialer := &net.Dialer{Timeout: testkit.Patience}
 				conn, err := tls.DialWithDialer(dialer, "tcp", "127.0.0.1:"+port, &tls.Config{ServerName: host, RootCAs: pool(t, a)})
 				if err != nil {
 					t.Fatalf("%s: %v", host, err)

@@ -189,7 +189,7 @@ func keepAlive(t *testing.T, addr, target string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(20 * time.Second))
+	c.SetDeadline(time.Now().Add(testkit.Patience))
 	host := strings.TrimPrefix(target, "http://")
 	if _, err := io.WriteString(c, "GET "+target+"/ HTTP/1.1\r\nHost: "+host+"\r\n\r\n"); err != nil {
 		t.Fatal(err)

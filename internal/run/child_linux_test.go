@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/control"
+	"heed/internal/testkit"
 )
 
 // A log that is not read for longer than heed's timeout is complete all the same once it
@@ -45,7 +46,7 @@ func TestTheLogOfARunWaitsForItsReader(t *testing.T) {
 	case <-told:
 	case err := <-ended:
 		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(2 * control.EndTimeout):
+	case <-time.After(2*control.EndTimeout + testkit.Patience):
 		t.Fatal("the wait is not reported")
 	}
 	in := bufio.NewReader(reader)

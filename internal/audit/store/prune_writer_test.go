@@ -69,15 +69,12 @@ func verify(t *testing.T, path string) *store.Proof {
 // the test wants it.
 func waitFor(t *testing.T, path string, enough func(*store.Proof) bool) *store.Proof {
 	t.Helper()
-	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); {
-		proof := verify(t, path)
-		if !proof.Whole {
+	var proof *store.Proof
+	testkit.Until(t, "the record is as the test wants it", func() bool {
+		if proof = verify(t, path); !proof.Whole {
 			t.Fatalf("while it is written: %v", proof.Damage)
 		}
-		if enough(proof) {
-			return proof
-		}
-	}
-	t.Fatal("it does not come to that")
-	return nil
+		return enough(proof)
+	})
+	return proof
 }

@@ -41,12 +41,27 @@ func (e *engine) decide(sets []ruleSet, target string) Decision {
 	case len(sets) > MaxGoverning:
 		return tooComplex
 	}
+	if e.plain(target) {
+		s := scratch{steps: maxSteps, alone: true}
+		return e.decidePlain(&s, sets, target)
+	}
 	s := scratches.Get().(*scratch)
-	defer scratches.Put(s)
-	return e.decideIn(s, sets, target)
+	d := e.decideIn(s, sets, target)
+	scratches.Put(s)
+	return d
 }
 
-// decideIn is decide in the memory of s, in which it leaves the steps that are left.
+// decidePlain judges a target that has one reading. It leaves in s the steps that are left.
+func (e *engine) decidePlain(s *scratch, sets []ruleSet, target string) Decision {
+	d := e.judge(s, sets, "", target)
+	if s.steps < 0 {
+		return tooComplex
+	}
+	return d
+}
+
+// decideIn judges a target in all of its readings, in the memory of s. It leaves in s the
+// steps that are left.
 func (e *engine) decideIn(s *scratch, sets []ruleSet, target string) (d Decision) {
 	s.begin()
 	e.read(s, target, func(name, reading string) bool {
@@ -110,7 +125,9 @@ func (e *engine) judge(s *scratch, sets []ruleSet, name, target string) Decision
 func (e *engine) judgeSet(s *scratch, sets []ruleSet, i int, name, target string) Decision {
 	set := &sets[i]
 	best := e.bestRule(s, set, target)
-	if i == len(s.sentRules) { // the target as sent, which is judged by each set first
+	if s.alone {
+		// no reading follows that the rule might allow
+	} else if i == len(s.sentRules) { // the target as sent, which is judged by each set first
 		s.sentRules = append(s.sentRules, best)
 	} else if best >= 0 && !e.rules[best].allows() {
 		if sent := s.sentRules[i]; e.allowsReading(s, sent, best, name, target) {
@@ -184,10 +201,11 @@ const maxSteps = 1 << 24
 // What is counted: an octet of a target that is looked up or searched is a step. To
 // that come
 const (
-	stepsPerRule    = 16 // for a rule that is tried
-	stepsPerPiece   = 16 // for each piece of its pattern
-	stepsPerLiteral = 8  // for a rule without wildcards that is looked at
-	octetsPerStep   = 16 // octets that are compared, or skipped, in one go
+	stepsPerRule  = 16 // for a rule that is tried
+	stepsPerPiece = 16 // for each piece of its pattern
+	stepsPerNode  = 8  // for a node of an index
+	stepsPerGram  = 3  // for an octet of a target whose grams are looked up
+	octetsPerStep = 16 // octets that are compared, or skipped, in one go
 )
 
 // try returns rule id when it is better than best and matches target, else

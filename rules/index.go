@@ -1,290 +1,232 @@
 package rules
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
-	"iter"
 	"slices"
 	"strings"
 )
 
-// index finds the rule that decides about a target among the rules of the
-// groups that one name merges. Of rules with the same pattern it has the one that
-// decides.
+// index finds the rule that decides about a target among the rules of the groups that
+// one name merges, in time that depends on the target and hardly on their number.
 //
-// Rules without a wildcard are in a sorted list, where a binary search finds
-// those that begin a target. Those with wildcards are in a list by one of their grams,
-// three octets in a row that every target they match contains. Only rules whose gram is
-// in the target are tried.
+// It is a trie of the first pieces of the rules: those that begin a target are on one
+// way through it. Where more than fewWild rules with wildcards have the same first
+// piece, they are in grams, and the trie has gramsHere in their place.
 type index struct {
-	literals []literal
-	wild     []wildRule // by gram, of one gram the better first
+	nodes []node
+	refs  []uint32 // of each node: the rules whose first piece ends there, then the children
+	first []byte   // of each child the octet that it begins with
+	grams grams
 }
 
-// wildRule is a rule with wildcards and the rarest of its grams; 0: it has none, or the
-// rules are few.
-type wildRule struct{ gram, rule uint32 }
-
-// literal is a rule that matches by its prefix alone.
-type literal struct {
-	rule   uint32
-	parent int32 // the place of the longest other prefix that this one begins with; -1: none
+// node is a place in the trie where the first pieces of several rules end or part.
+type node struct {
+	label    uint32 // the place in the text of what leads to the node
+	refs     uint32 // the place of the first of its refs
+	own      uint32 // how many of the refs are rules
+	size     uint16 // octets of the label
+	children uint16
 }
 
-// gramSize is the length of a gram. Shorter ones are in nearly every URL, longer
-// ones in too few rules.
-const gramSize = 3
+// A ref is the place of a node, or a rule with leafRef.
+const (
+	leafRef   = 1 << 31
+	gramsHere = 1 << 30
+)
 
-// fewRules is the number of rules up to which trying each costs less than a search.
-const fewRules = 16
+const (
+	fewRules = 16 // up to so many rules, trying each costs less than an index
+	fewWild  = 8  // up to so many rules with one first piece, trying each costs less than a search for grams
+)
 
-// newIndex returns the index of rules; the text of f must be complete.
-func newIndex(f *file, rules []uint32) *index {
-	x := &index{}
-	var literals, wild []uint32
-	for _, id := range rules {
-		if f.rules[id].line&ruleWild != 0 && !f.endsInStars(id) {
-			wild = append(wild, id)
-		} else {
-			literals = append(literals, id)
+// find returns the rule that decides about target; -1 when none matches.
+func (x *index) find(s *scratch, f *file, target string) int {
+	best, from, at := -1, -1, 0
+	for ref := x.refs[0]; ; {
+		if ref&leafRef != 0 {
+			best = s.try(f, ref&^leafRef, target, best)
+			break
 		}
+		n := &x.nodes[ref]
+		s.steps -= stepsPerNode + int(n.size)/octetsPerStep
+		if !strings.HasPrefix(target[at:], f.text[n.label:][:n.size]) {
+			break
+		}
+		at += int(n.size)
+		children := n.refs + n.own
+		for _, own := range x.refs[n.refs:children] {
+			if own != gramsHere {
+				best = s.try(f, own, target, best)
+			} else if from < 0 {
+				from = at
+			}
+		}
+		if at == len(target) {
+			break
+		}
+		i := bytes.IndexByte(x.first[children:][:n.children], target[at])
+		if i < 0 {
+			break
+		}
+		ref = x.refs[int(children)+i]
 	}
-	x.addLiterals(f, literals)
-	x.addWildcards(f, wild)
-	return x
+	if from >= 0 {
+		best = x.grams.find(s, f, target, from, best)
+	}
+	return best
 }
 
-// addLiterals sorts rules by their prefixes. Of those that match the same
-// targets it keeps the one that decides.
-func (x *index) addLiterals(f *file, rules []uint32) {
-	slices.SortFunc(rules, func(a, b uint32) int {
-		textA, wholeA := f.prefix(a)
-		textB, wholeB := f.prefix(b)
-		switch order := strings.Compare(textA, textB); {
-		case order != 0:
-			return order
-		case wholeA == wholeB && f.better(int(a), int(b)), !wholeA && wholeB:
-			return -1
-		default:
-			return 1
-		}
-	})
-	rules = slices.CompactFunc(rules, func(a, b uint32) bool {
-		textA, wholeA := f.prefix(a)
-		textB, wholeB := f.prefix(b)
-		return wholeA == wholeB && textA == textB
-	})
-	x.literals = make([]literal, len(rules))
+// size returns how many bytes of memory x takes.
+func (x *index) size() int {
+	return 144 + 16*cap(x.nodes) + 4*cap(x.refs) + cap(x.first) + 4*cap(x.grams.starts) + 4*cap(x.grams.rules)
+}
+
+// builder makes an index.
+type builder struct {
+	*index
+	file  *file
+	moved []key // room to sort keys
+	wild  []key // the rules for grams
+}
+
+// key is the first piece of a rule.
+type key struct {
+	at, rule uint32
+	size     uint16
+}
+
+// newIndex returns the index of rules, at least one; the text of f must be complete.
+func newIndex(f *file, rules []uint32) *index {
+	b := builder{index: new(index), file: f, moved: make([]key, len(rules))}
+	keys := make([]key, len(rules))
 	for i, id := range rules {
 		text, _ := f.prefix(id)
-		parent := int32(i) - 1
-		for ; parent >= 0; parent = x.literals[parent].parent {
-			if begin, _ := f.prefix(x.literals[parent].rule); strings.HasPrefix(text, begin) {
-				break
-			}
+		keys[i] = key{f.rules[id].pattern, id, uint16(len(text))}
+	}
+	b.refs, b.first = make([]uint32, 1, len(keys)+len(keys)/4+4), make([]byte, 1, len(keys)+len(keys)/4+4)
+	b.build(0, keys, 0)
+	b.nodes, b.refs, b.first = fit(b.nodes), fit(b.refs), fit(b.first)
+	b.grams = newGrams(f, b.wild)
+	return b.index
+}
+
+// build makes what refs has at a place: the rules of keys, which have their first depth
+// octets in common. Its time is that of reading the keys.
+func (b *builder) build(place int, keys []key, depth int) {
+	if len(keys) == 1 {
+		b.refs[place] = keys[0].rule | leafRef
+		return
+	}
+	end := b.common(keys, depth)
+	own, children := b.part(keys, end)
+	n := node{label: keys[0].at + uint32(depth), refs: uint32(len(b.refs)), size: uint16(end - depth), children: uint16(children)}
+	b.addOwn(keys[:own])
+	child := len(b.refs)
+	n.own = uint32(child) - n.refs
+	b.refs[place] = uint32(len(b.nodes))
+	b.nodes = append(b.nodes, n)
+	b.refs = append(b.refs, make([]uint32, children)...)
+	b.first = append(b.first, make([]byte, len(b.refs)-len(b.first))...)
+	for keys = keys[own:]; len(keys) > 0; child++ {
+		c, size := b.octet(keys[0], end), 1
+		for size < len(keys) && b.octet(keys[size], end) == c {
+			size++
 		}
-		x.literals[i] = literal{id, parent}
+		b.first[child] = c
+		b.build(child, keys[:size], end)
+		keys = keys[size:]
 	}
 }
 
-// addWildcards adds each rule with the rarest of its grams.
-func (x *index) addWildcards(f *file, rules []uint32) {
-	rules = f.withoutCopies(rules)
-	count := make(map[uint32]int)
-	for _, id := range rules {
-		for gram := range f.grams(id) {
-			count[gram]++
+func (b *builder) octet(k key, i int) byte { return b.file.text[int(k.at)+i] }
+
+// common returns how many octets all of keys have in common. It is at least depth.
+func (b *builder) common(keys []key, depth int) int {
+	head := b.file.text[keys[0].at:][:keys[0].size]
+	for _, k := range keys[1:] {
+		text := b.file.text[k.at:][:k.size]
+		if !strings.HasPrefix(text[depth:], head[depth:]) {
+			head = head[:depth+commonPrefix(text[depth:], head[depth:])]
 		}
 	}
-	x.wild = make([]wildRule, len(rules))
-	for i, id := range rules {
-		w := &x.wild[i]
-		w.rule = id
-		for gram := range f.grams(id) {
-			if len(rules) > fewRules && (w.gram == 0 || count[gram] < count[w.gram]) {
-				w.gram = gram
-			}
+	return len(head)
+}
+
+// part sorts keys by their octet at a place, those that end there first. It returns how
+// many end there and how many octets the others have.
+func (b *builder) part(keys []key, at int) (own, children int) {
+	var counts [256]uint32
+	var octets [256]byte
+	for _, k := range keys {
+		if int(k.size) == at {
+			own++
+			continue
+		}
+		c := b.octet(k, at)
+		if counts[c]++; counts[c] == 1 {
+			octets[children] = c
+			children++
 		}
 	}
-	slices.SortStableFunc(x.wild, func(a, b wildRule) int { return cmp.Compare(a.gram, b.gram) })
+	next := uint32(own)
+	for _, c := range octets[:children] {
+		counts[c], next = next, next+counts[c]
+	}
+	ended := 0
+	for _, k := range keys {
+		if int(k.size) == at {
+			b.moved[ended] = k
+			ended++
+			continue
+		}
+		c := b.octet(k, at)
+		b.moved[counts[c]] = k
+		counts[c]++
+	}
+	copy(keys, b.moved)
+	return own, children
+}
+
+// addOwn adds the rules of keys, whose first pieces are equal, to refs.
+func (b *builder) addOwn(keys []key) {
+	wild := 0
+	for _, k := range keys {
+		if b.file.rules[k.rule].line&ruleWild != 0 {
+			wild++
+		}
+	}
+	from := len(b.refs)
+	if wild > fewWild {
+		b.refs = append(b.refs, gramsHere)
+		from++
+	}
+	for _, k := range keys {
+		if wild > fewWild && b.file.rules[k.rule].line&ruleWild != 0 {
+			b.wild = append(b.wild, k)
+		} else {
+			b.refs = append(b.refs, k.rule)
+		}
+	}
+	b.refs = b.refs[:from+len(b.file.withoutCopies(b.refs[from:]))]
 }
 
 // withoutCopies sorts rules, the better first, and returns them without those that
-// differ from another one in their line only.
+// differ from another one in their line only. A rule may have a mark above ruleBits.
 func (f *file) withoutCopies(rules []uint32) []uint32 {
-	same := func(a, b uint32) bool {
-		r, o := &f.rules[a], &f.rules[b]
-		return r.length == o.length && (r.line^o.line)&^uint32(ruleLine) == 0 && f.pattern(r) == f.pattern(o)
-	}
-	slices.SortFunc(rules, func(a, b uint32) int {
-		r, o := &f.rules[a], &f.rules[b]
-		return cmp.Or(cmp.Compare(r.length, o.length), cmp.Compare(r.line&^ruleLine, o.line&^ruleLine),
-			strings.Compare(f.pattern(r), f.pattern(o)), cmp.Compare(a, b))
-	})
-	rules = slices.CompactFunc(rules, same)
-	slices.SortFunc(rules, f.order)
-	return rules
-}
-
-// grams yields the grams that every target of a wildcard rule contains.
-func (f *file) grams(id uint32) iter.Seq[uint32] {
-	r := &f.rules[id]
-	return func(yield func(uint32) bool) {
-		for piece := range strings.SplitSeq(f.pattern(r), string([]byte{r.separator()})) {
-			for i := 0; i+gramSize <= len(piece); i++ {
-				if !yield(gramAt(piece, i)) {
-					return
-				}
-			}
+	order := func(a, b uint32) int {
+		r, o := &f.rules[a&ruleMask], &f.rules[b&ruleMask]
+		if r.length != o.length {
+			return cmp.Compare(o.length, r.length)
 		}
-	}
-}
-
-// gramAt returns the gram at position i of text.
-func gramAt(text string, i int) uint32 {
-	return uint32(text[i])<<16 | uint32(text[i+1])<<8 | uint32(text[i+2])
-}
-
-// spread is an odd number near 2^32 divided by the golden ratio, for hashes of grams.
-const spread = 0x9E3779B1
-
-// stepsPerGram is what a search for the rules of a gram costs.
-const stepsPerGram = 30
-
-// find returns the rule that decides about target; -1 when none matches. It searches
-// for each gram of the target, or in the target for each rule's where that costs less.
-func (x *index) find(s *scratch, f *file, target string) int {
-	best := x.findLiteral(s, f, target)
-	if len(x.wild) > fewRules {
-		s.steps -= len(target)
-		s.seen.note(target)
-	}
-	i := 0
-	for ; i < len(x.wild) && x.wild[i].gram == 0; i++ {
-		best = s.tryWild(f, x.wild[i], target, best)
-	}
-	if stepsPerGram*len(target) < len(x.wild) {
-		return x.findByGram(s, f, target, best)
-	}
-	s.steps -= len(x.wild)
-	for ; i < len(x.wild); i++ {
-		if s.seen.has(x.wild[i].gram) {
-			best = s.tryWild(f, x.wild[i], target, best)
+		if x, y := r.line&^ruleLine, o.line&^ruleLine; x != y {
+			return cmp.Compare(y, x)
 		}
+		return strings.Compare(f.pattern(r), f.pattern(o))
 	}
-	return best
-}
-
-// findByGram returns the rule with a gram that decides about target, or best.
-func (x *index) findByGram(s *scratch, f *file, target string, best int) int {
-	s.steps -= stepsPerGram * len(target)
-	for i := 0; i+gramSize <= len(target); i++ {
-		gram := gramAt(target, i)
-		at, end := 0, len(x.wild)
-		for at < end {
-			if middle := int(uint(at+end) / 2); x.wild[middle].gram < gram {
-				at = middle + 1
-			} else {
-				end = middle
-			}
-		}
-		for ; at < len(x.wild) && x.wild[at].gram == gram; at++ {
-			best = s.tryWild(f, x.wild[at], target, best)
-		}
-	}
-	return best
-}
-
-// tryWild returns the rule of w when it is better than best and matches target, else
-// best. When the steps are used up it returns best.
-func (s *scratch) tryWild(f *file, w wildRule, target string, best int) int {
-	s.steps--
-	if s.steps < 0 || !f.better(int(w.rule), best) {
-		return best
-	}
-	r := &f.rules[w.rule]
-	if s.steps -= stepsPerRule; w.gram != 0 && !s.seen.all(f.pattern(r), r.separator()) || !f.matches(w.rule, target, &s.steps) {
-		return best
-	}
-	return int(w.rule)
-}
-
-// gramSet is the grams of a target, two bits of one word for each, by a hash: it may seem
-// to have others as well.
-type gramSet [1 << 10]uint64
-
-// bits returns the word of a gram in a gramSet, and its bits in that.
-func bits(gram uint32) (word uint32, mask uint64) {
-	hash := gram * spread
-	return hash >> 22, 1<<(hash>>16&63) | 1<<(hash>>10&63)
-}
-
-// has reports whether a gram may be in g.
-func (g *gramSet) has(gram uint32) bool {
-	word, mask := bits(gram)
-	return g[word]&mask == mask
-}
-
-// note makes g the grams of target.
-func (g *gramSet) note(target string) {
-	*g = gramSet{}
-	if len(target) < gramSize {
-		return
-	}
-	gram := gramAt(target, 0) >> 8
-	for i := gramSize - 1; i < len(target); i++ {
-		gram = gram<<8&0xFFFFFF | uint32(target[i])
-		word, mask := bits(gram)
-		g[word] |= mask
-	}
-}
-
-// all reports whether g has all grams of a pattern, as far as its first octets go. Most
-// rules are ruled out by that without a search of the target.
-func (g *gramSet) all(pattern string, separator byte) bool {
-	run, gram := 0, uint32(0)
-	for i := range min(len(pattern), 4*stepsPerRule) {
-		if pattern[i] == separator {
-			run = 0
-			continue
-		}
-		gram = gram<<8&0xFFFFFF | uint32(pattern[i])
-		if run++; run >= gramSize && !g.has(gram) {
-			return false
-		}
-	}
-	return true
-}
-
-// findLiteral returns the literal rule that decides; -1 when none matches. In the sorted
-// list all prefixes of target are the last entry that is not after target, its
-// parent, and so on.
-func (x *index) findLiteral(s *scratch, f *file, target string) int {
-	best := -1
-	after, _ := slices.BinarySearchFunc(x.literals, target, func(l literal, target string) int {
-		text, _ := f.prefix(l.rule)
-		s.steps -= stepsPerLiteral + len(text)/octetsPerStep
-		if text <= target {
-			return -1
-		}
-		return 1
-	})
-	i := int32(after) - 1
-	if i < 0 {
-		return best
-	}
-	text, _ := f.prefix(x.literals[i].rule)
-	common := commonPrefix(text, target)
-	s.steps -= common
-	for ; i >= 0; i = x.literals[i].parent { // each a prefix of the one before
-		id := x.literals[i].rule
-		text, whole := f.prefix(id)
-		s.steps -= stepsPerLiteral + len(text)/octetsPerStep
-		if len(text) <= common && (!whole || len(target) == len(text)) && f.better(int(id), best) {
-			best = int(id)
-		}
-	}
-	return best
+	slices.SortFunc(rules, func(a, b uint32) int { return cmp.Or(order(a, b), cmp.Compare(a&ruleMask, b&ruleMask)) })
+	return slices.CompactFunc(rules, func(a, b uint32) bool { return order(a, b) == 0 })
 }
 
 // commonPrefix returns how many octets a and b have in common at their beginning.
@@ -294,11 +236,6 @@ func commonPrefix(a, b string) int {
 		n++
 	}
 	return n
-}
-
-// size returns how many bytes of memory x takes.
-func (x *index) size() int {
-	return 48 + 8*(cap(x.literals)+cap(x.wild))
 }
 
 // indexKey returns the key of the index for a list of groups.

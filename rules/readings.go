@@ -58,6 +58,32 @@ func ambiguous(path string, all bool) bool {
 	return false
 }
 
+// plain reports whether a target has one reading, and is its own packed form.
+func (d *differences) plain(target string) bool {
+	inQuery := false
+	for i := 0; i < len(target); i++ {
+		c := target[i]
+		switch {
+		case unreserved[c]:
+		case d.asSent && !legal[c]:
+			return false
+		case inQuery:
+			if !d.asSent && (c == '/' || c == '?' || c == '%' || c >= codeFirst) {
+				return false
+			}
+		case c == '?':
+			inQuery = true
+		case c == '/':
+			if i+1 < len(target) && (target[i+1] == '/' || target[i+1] == '.') {
+				return false
+			}
+		case !d.asSent && (c == '%' || c == '\\' || c == '&' || c == '=' || c >= codeFirst || c == ';' && d.allReadings):
+			return false
+		}
+	}
+	return true
+}
+
 // scratch is the memory in which targets are packed and read.
 type scratch struct {
 	target, last, bare, path, folded, merged, reading []byte
@@ -66,12 +92,12 @@ type scratch struct {
 	rule []byte // a pattern with its escapes decoded once more
 
 	slashEnds bool // the path as sent ends in "/"
+	alone     bool // the target has one reading
 
 	steps     int      // left for the decision; negative: none
 	sentRules []int    // by each set, the rule that decides about the target as sent
 	judged    []uint64 // hashes of the readings that were judged
 	resolved  []uint64 // hashes of the paths that judgeResolved was called with
-	seen      gramSet  // the grams of the reading that is judged
 }
 
 // begin prepares s for a decision.

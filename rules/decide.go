@@ -42,49 +42,48 @@ func (e *engine) decide(sets []ruleSet, target string) Decision {
 		return tooComplex
 	}
 	if e.plain(target) {
-		s := scratch{steps: maxSteps, alone: true}
-		return e.decidePlain(&s, sets, target)
+		return e.decidePlain(&scratch{steps: maxSteps, alone: true}, sets, target)
 	}
 	s := scratches.Get().(*scratch)
-	d := e.decideIn(s, sets, target)
-	scratches.Put(s)
-	return d
+	defer scratches.Put(s)
+	return e.decideIn(s, sets, target)
 }
 
 // decidePlain judges a target that has one reading. It leaves in s the steps that are left.
 func (e *engine) decidePlain(s *scratch, sets []ruleSet, target string) Decision {
-	d := e.judge(s, sets, "", target)
+	set, rule := e.judge(s, sets, "", target)
 	if s.steps < 0 {
 		return tooComplex
 	}
-	return d
+	return e.decision(sets, set, rule, "")
 }
 
 // decideIn judges a target in all of its readings, in the memory of s. It leaves in s the
 // steps that are left.
-func (e *engine) decideIn(s *scratch, sets []ruleSet, target string) (d Decision) {
+func (e *engine) decideIn(s *scratch, sets []ruleSet, target string) Decision {
 	s.begin()
+	set, rule, variant, first := -1, -1, "", true
 	e.read(s, target, func(name, reading string) bool {
 		if s.before(&s.judged, name, reading) {
 			return s.steps >= 0
 		}
-		if d.Reason == "" {
+		if first {
 			s.sent = append(s.sent[:0], reading...)
 		}
-		r := e.judge(s, sets, name, reading)
+		by, best := e.judge(s, sets, name, reading)
 		if s.steps < 0 {
 			return false
 		}
-		if d.Reason == "" || r.Verdict == Refuse {
-			d = r
-			d.Variant = name
+		refuses := best >= 0 && !e.rules[best].allows()
+		if first || refuses {
+			set, rule, variant, first = by, best, name, false
 		}
-		return d.Verdict != Refuse
+		return !refuses
 	})
 	if s.steps < 0 {
 		return tooComplex
 	}
-	return d
+	return e.decision(sets, set, rule, variant)
 }
 
 // read calls judge with each reading of a target, that as sent first, until
@@ -102,48 +101,37 @@ func (e *engine) read(s *scratch, target string, judge func(name, reading string
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// judge judges one reading of a target: every set must allow. Of sets that
-// allow, one with a rule for the target is reported rather than one without.
-func (e *engine) judge(s *scratch, sets []ruleSet, name, target string) Decision {
-	var allowed Decision
+// judge judges one reading of a target: every set must allow. It returns the set that
+// decides and its rule, or -1. Of sets that allow, one with a rule for the target is
+// reported rather than one without.
+func (e *engine) judge(s *scratch, sets []ruleSet, name, target string) (set, rule int) {
+	set, rule = -1, -1
 	for i := range sets {
-		d := e.judgeSet(s, sets, i, name, target)
-		if d.Verdict == Refuse {
-			return d
+		best := e.bestRule(s, &sets[i], target)
+		if !s.alone {
+			best = e.readAsSent(s, i, best, name, target)
 		}
-		if sets[i].how != ByList && (allowed.Reason == "" || allowed.Reason == ReasonNoRule && d.Reason == ReasonRule) {
-			allowed = d
+		if best >= 0 && !e.rules[best].allows() {
+			return i, best
+		}
+		if sets[i].how != ByList && (set < 0 || rule < 0 && best >= 0) {
+			set, rule = i, best
 		}
 	}
-	if allowed.Reason == "" {
-		allowed = Decision{Verdict: Allow, Reason: ReasonNoRule}
-	}
-	return allowed
+	return set, rule
 }
 
-// judgeSet judges the reading of a target that has a name by one of the sets.
-func (e *engine) judgeSet(s *scratch, sets []ruleSet, i int, name, target string) Decision {
-	set := &sets[i]
-	best := e.bestRule(s, set, target)
-	if s.alone {
-		// no reading follows that the rule might allow
-	} else if i == len(s.sentRules) { // the target as sent, which is judged by each set first
+// readAsSent returns the rule of a set that decides about a reading of a target: best, or
+// the one that decides about the target as sent, which is judged by each set first.
+func (e *engine) readAsSent(s *scratch, set, best int, name, target string) int {
+	if set == len(s.sentRules) {
 		s.sentRules = append(s.sentRules, best)
 	} else if best >= 0 && !e.rules[best].allows() {
-		if sent := s.sentRules[i]; e.allowsReading(s, sent, best, name, target) {
-			best = sent
+		if sent := s.sentRules[set]; e.allowsReading(s, sent, best, name, target) {
+			return sent
 		}
 	}
-	d := set.decision(ReasonNoRule)
-	if best < 0 {
-		return d
-	}
-	d.Reason = ReasonRule
-	d.Rule, d.Line = e.ruleText(best)
-	if !e.rules[best].allows() {
-		d.Verdict = Refuse
-	}
-	return d
+	return best
 }
 
 // bestRule returns the rule of a set that decides about a packed target; -1 when
@@ -187,9 +175,22 @@ func (e *engine) allowsReading(s *scratch, sent, refuses int, name, target strin
 	return true
 }
 
-// decision returns a Decision that allows, with what identifies the set.
-func (s *ruleSet) decision(reason Reason) Decision {
-	return Decision{Verdict: Allow, Reason: reason, Group: s.group, Token: s.token.Name, Piece: s.token.Piece}
+// decision returns the Decision of a rule of one of the sets. Without a rule, which is -1,
+// and without a set, it allows.
+func (e *engine) decision(sets []ruleSet, set, rule int, variant string) Decision {
+	d := Decision{Verdict: Allow, Reason: ReasonNoRule, Variant: variant}
+	if set >= 0 {
+		by := &sets[set]
+		d.Group, d.Token, d.Piece = by.group, by.token.Name, by.token.Piece
+	}
+	if rule >= 0 {
+		d.Reason = ReasonRule
+		d.Rule, d.Line = e.ruleText(rule)
+		if !e.rules[rule].allows() {
+			d.Verdict = Refuse
+		}
+	}
+	return d
 }
 
 // maxSteps bounds what a Decision may cost over all readings of its target. A step
@@ -257,7 +258,7 @@ func (p *Policy) DecideHost(agent *Agent) (d Decision, unseen int) {
 // only wildcards and at most one slash in its pattern; unless it is bound to
 // that slash, it matches every target.
 func (e *engine) judgeHost(set *ruleSet, steps *int) (d Decision, disallows int) {
-	d = set.decision(ReasonHostOnly)
+	d = Decision{Verdict: Allow, Reason: ReasonHostOnly, Group: set.group, Token: set.token.Name, Piece: set.token.Piece}
 	bars, allows := -1, false
 	for _, n := range e.names[set.at:set.end] {
 		for id := e.groups[n.group]; id < e.groupEnd(n.group) && *steps >= 0; id++ {

@@ -130,7 +130,7 @@ func (g *grams) find(s *scratch, f *file, target string, from, best int) int {
 	}
 	var v *visits
 	s.steps -= stepsPerGram * (len(target) - from)
-	octets := uint32(0)
+	octets, starts := uint32(0), g.starts
 	for i := from; i < len(target) && s.steps >= 0; i++ {
 		octets = octets<<8 | uint32(target[i])
 		if i < from+gramSize-1 {
@@ -138,7 +138,11 @@ func (g *grams) find(s *scratch, f *file, target string, from, best int) int {
 		}
 		hash := hashGram(octets)
 		place := uint64(hash) >> g.shift
-		for _, entry := range g.rules[g.starts[place]:g.starts[place+1]] {
+		start, end := starts[place], starts[place+1]
+		if start == end {
+			continue
+		}
+		for _, entry := range g.rules[start:end] {
 			s.steps--
 			if entry>>ruleBits == hash<<ruleBits>>ruleBits {
 				if v == nil {

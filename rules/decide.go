@@ -42,7 +42,7 @@ func (e *engine) decide(sets []ruleSet, target string) Decision {
 		return tooComplex
 	}
 	if e.plain(target) {
-		return e.decidePlain(&scratch{steps: maxSteps, alone: true}, sets, target)
+		return e.decidePlain(&judging{steps: maxSteps, alone: true}, sets, target)
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
@@ -50,7 +50,7 @@ func (e *engine) decide(sets []ruleSet, target string) Decision {
 }
 
 // decidePlain judges a target that has one reading. It leaves in s the steps that are left.
-func (e *engine) decidePlain(s *scratch, sets []ruleSet, target string) Decision {
+func (e *engine) decidePlain(s *judging, sets []ruleSet, target string) Decision {
 	set, rule := e.judge(s, sets, "", target)
 	if s.steps < 0 {
 		return tooComplex
@@ -70,7 +70,7 @@ func (e *engine) decideIn(s *scratch, sets []ruleSet, target string) Decision {
 		if first {
 			s.sent = append(s.sent[:0], reading...)
 		}
-		by, best := e.judge(s, sets, name, reading)
+		by, best := e.judge(&s.judging, sets, name, reading)
 		if s.steps < 0 {
 			return false
 		}
@@ -104,7 +104,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // judge judges one reading of a target: every set must allow. It returns the set that
 // decides and its rule, or -1. Of sets that allow, one with a rule for the target is
 // reported rather than one without.
-func (e *engine) judge(s *scratch, sets []ruleSet, name, target string) (set, rule int) {
+func (e *engine) judge(s *judging, sets []ruleSet, name, target string) (set, rule int) {
 	set, rule = -1, -1
 	for i := range sets {
 		best := e.bestRule(s, &sets[i], target)
@@ -123,7 +123,7 @@ func (e *engine) judge(s *scratch, sets []ruleSet, name, target string) (set, ru
 
 // readAsSent returns the rule of a set that decides about a reading of a target: best, or
 // the one that decides about the target as sent, which is judged by each set first.
-func (e *engine) readAsSent(s *scratch, set, best int, name, target string) int {
+func (e *engine) readAsSent(s *judging, set, best int, name, target string) int {
 	if set == len(s.sentRules) {
 		s.sentRules = append(s.sentRules, best)
 	} else if best >= 0 && !e.rules[best].allows() {
@@ -136,7 +136,7 @@ func (e *engine) readAsSent(s *scratch, set, best int, name, target string) int 
 
 // bestRule returns the rule of a set that decides about a packed target; -1 when
 // none matches.
-func (e *engine) bestRule(s *scratch, set *ruleSet, target string) int {
+func (e *engine) bestRule(s *judging, set *ruleSet, target string) int {
 	best := -1
 	if set.index != nil {
 		return set.index.find(s, &e.file, target)
@@ -154,7 +154,7 @@ func (e *engine) bestRule(s *scratch, set *ruleSet, target string) int {
 // wildcards, the better of both, and matches when its own escapes are read away as
 // those of the target were. An Allow that names a URL as it is sent names it in
 // every spelling.
-func (e *engine) allowsReading(s *scratch, sent, refuses int, name, target string) bool {
+func (e *engine) allowsReading(s *judging, sent, refuses int, name, target string) bool {
 	if sent < 0 || e.rules[sent].line&ruleWild != 0 || !e.rules[sent].allows() || !e.better(sent, refuses) {
 		return false
 	}
@@ -211,9 +211,8 @@ const (
 
 // try returns rule id when it is better than best and matches target, else
 // best. When the steps are used up it returns best.
-func (s *scratch) try(f *file, id uint32, target string, best int) int {
-	if s.steps < 0 || !f.better(int(id), best) {
-		s.steps--
+func (s *judging) try(f *file, id uint32, target string, best int) int {
+	if s.steps--; s.steps < 0 || best >= 0 && !f.better(int(id), best) {
 		return best
 	}
 	if f.matches(id, target, &s.steps) {

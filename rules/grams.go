@@ -123,7 +123,7 @@ func (f *file) appendGrams(dst []uint32, k key) []uint32 {
 
 // find returns the rule with a gram in the target from an octet on, or without any, that
 // decides about target, or best.
-func (g *grams) find(s *scratch, f *file, target string, from, best int) int {
+func (g *grams) find(s *judging, f *file, target string, from, best int) int {
 	none := len(g.starts) - 2
 	for _, entry := range g.rules[g.starts[none]:] {
 		best = s.try(f, entry&ruleMask, target, best)
@@ -161,7 +161,7 @@ func (g *grams) find(s *scratch, f *file, target string, from, best int) int {
 
 // visit returns the rule of a place that decides about target, whose gram at an octet leads
 // to the place, or best. The rules are tried once, when target has a piece of one of them.
-func (g *grams) visit(s *scratch, f *file, v *visits, place int, target string, octet, best int) int {
+func (g *grams) visit(s *judging, f *file, v *visits, place int, target string, octet, best int) int {
 	rules := g.rules[g.starts[place]:g.starts[place+1]]
 	switch n := v.count(place); {
 	case n > maxVisits:
@@ -183,7 +183,7 @@ func (g *grams) visit(s *scratch, f *file, v *visits, place int, target string, 
 
 // pieceAt reports whether the first of the pieces of a rule that contain the gram of target
 // at a place, after its first piece, is there.
-func (s *scratch) pieceAt(f *file, id uint32, target string, place int) bool {
+func (s *judging) pieceAt(f *file, id uint32, target string, place int) bool {
 	r := &f.rules[id]
 	pattern, separator := f.pattern(r), r.separator()
 	first := strings.IndexByte(pattern, separator)

@@ -42,7 +42,7 @@ const (
 )
 
 // find returns the rule that decides about target; -1 when none matches.
-func (x *index) find(s *scratch, f *file, target string) int {
+func (x *index) find(s *judging, f *file, target string) int {
 	best, from, at := -1, -1, 0
 	for ref := x.refs[0]; ; {
 		if ref&leafRef != 0 {

@@ -92,10 +92,14 @@ func (c *compiler) compile(path string, d differences) {
 // steps.
 func (f *file) matches(id uint32, target string, steps *int) bool {
 	r := &f.rules[id]
-	*steps -= stepsPerRule + int(r.size)/octetsPerStep
-	pattern, ends := f.pattern(r), r.line&ruleEnds != 0
+	size := int(r.size)
+	*steps -= stepsPerRule + size/octetsPerStep
+	pattern, ends := f.text[r.pattern:][:size], r.line&ruleEnds != 0
 	if r.line&ruleWild == 0 {
-		return strings.HasPrefix(target, pattern) && (!ends || len(target) == len(pattern))
+		if len(target) < size || ends && len(target) > size || size > 0 && target[size-1] != pattern[size-1] {
+			return false // rules of a site often differ at their ends alone
+		}
+		return target[:size] == pattern
 	}
 	first := strings.IndexByte(pattern, r.separator())
 	return strings.HasPrefix(target, pattern[:first]) &&

@@ -84,20 +84,25 @@ func (d *differences) plain(target string) bool {
 	return true
 }
 
+// judging is the state of a decision.
+type judging struct {
+	steps     int    // left for the decision; negative: none
+	alone     bool   // the target has one reading
+	sentRules []int  // else, by each set, the rule that decides about the target as sent
+	rule      []byte // memory for a pattern with its escapes decoded once more
+}
+
 // scratch is the memory in which targets are packed and read.
 type scratch struct {
+	judging
 	target, last, bare, path, folded, merged, reading []byte
 
 	sent []byte // the target as sent, packed
-	rule []byte // a pattern with its escapes decoded once more
 
 	slashEnds bool // the path as sent ends in "/"
-	alone     bool // the target has one reading
 
-	steps     int      // left for the decision; negative: none
-	sentRules []int    // by each set, the rule that decides about the target as sent
-	judged    []uint64 // hashes of the readings that were judged
-	resolved  []uint64 // hashes of the paths that judgeResolved was called with
+	judged   []uint64 // hashes of the readings that were judged
+	resolved []uint64 // hashes of the paths that judgeResolved was called with
 }
 
 // begin prepares s for a decision.

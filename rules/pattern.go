@@ -53,6 +53,15 @@ func (c *compiler) compile(path string, d differences) {
 	}
 	inQuery := false
 	for i := 0; i < len(path); i++ {
+		run := i
+		for i < len(path) && (unreserved[path[i]] || path[i] == '/' && !inQuery) { // nearly all
+			i++
+		}
+		c.packed = append(c.packed, path[run:i]...)
+		c.length += i - run
+		if i == len(path) {
+			break
+		}
 		at := len(c.packed)
 		v, escaped := unescape(path[i:])
 		switch {

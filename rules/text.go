@@ -64,6 +64,7 @@ func decodeUTF16(body []byte, bigEndian bool) string {
 type lines struct {
 	text   string
 	next   int // where the next line begins
+	lf     int // 1 + the place of the first LF from next on, or of the end; less than that: not searched yet
 	number int // of the line last returned, from 1
 }
 
@@ -73,8 +74,15 @@ func (l *lines) line() (from, to int, ok bool) {
 		return 0, 0, false
 	}
 	l.number++
-	from, to = l.next, len(l.text)
-	if i := strings.IndexAny(l.text[from:], "\r\n"); i >= 0 {
+	from = l.next
+	if l.lf <= from {
+		l.lf = 1 + len(l.text)
+		if i := strings.IndexByte(l.text[from:], '\n'); i >= 0 {
+			l.lf = 1 + from + i
+		}
+	}
+	to = l.lf - 1
+	if i := strings.IndexByte(l.text[from:to], '\r'); i >= 0 {
 		to = from + i
 	}
 	l.next = to + 1

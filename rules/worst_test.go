@@ -38,9 +38,19 @@ func (c *worstCase) text(file, target int) (string, string) {
 
 // steps returns how many steps a decision takes, of the most that it may.
 func steps(file, target string) (taken int, d Decision) {
-	p := New(Source{State: Available}, []byte(file))
+	return stepsOf(New(Source{State: Available}, []byte(file)), target)
+}
+
+// stepsOf returns how many steps a decision of p for no agent takes.
+func stepsOf(p *Policy, target string) (taken int, d Decision) {
+	sets := p.engine.governing(nil)
+	if p.engine.plain(target) {
+		s := judging{steps: maxSteps, alone: true}
+		d = p.engine.decidePlain(&s, sets, target)
+		return maxSteps - s.steps, d
+	}
 	s := new(scratch)
-	d = p.engine.decideIn(s, p.engine.governing(nil), target)
+	d = p.engine.decideIn(s, sets, target)
 	return maxSteps - s.steps, d
 }
 

@@ -52,10 +52,7 @@ func (e *engine) decide(sets []ruleSet, target string) Decision {
 // decidePlain judges a target that has one reading. It leaves in s the steps that are left.
 func (e *engine) decidePlain(s *judging, sets []ruleSet, target string) Decision {
 	set, rule := e.judge(s, sets, "", target)
-	if s.steps < 0 {
-		return tooComplex
-	}
-	return e.decision(sets, set, rule, "")
+	return e.decision(s, sets, set, rule, "")
 }
 
 // decideIn judges a target in all of its readings, in the memory of s. It leaves in s the
@@ -80,10 +77,7 @@ func (e *engine) decideIn(s *scratch, sets []ruleSet, target string) Decision {
 		}
 		return !refuses
 	})
-	if s.steps < 0 {
-		return tooComplex
-	}
-	return e.decision(sets, set, rule, variant)
+	return e.decision(&s.judging, sets, set, rule, variant)
 }
 
 // read calls judge with each reading of a target, that as sent first, until
@@ -177,7 +171,10 @@ func (e *engine) allowsReading(s *judging, sent, refuses int, name, target strin
 
 // decision returns the Decision of a rule of one of the sets. Without a rule, which is -1,
 // and without a set, it allows.
-func (e *engine) decision(sets []ruleSet, set, rule int, variant string) Decision {
+func (e *engine) decision(s *judging, sets []ruleSet, set, rule int, variant string) Decision {
+	if s.steps < 0 {
+		return tooComplex
+	}
 	d := Decision{Verdict: Allow, Reason: ReasonNoRule, Variant: variant}
 	if set >= 0 {
 		by := &sets[set]

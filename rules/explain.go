@@ -205,7 +205,7 @@ func (e *engine) explainSet(s *scratch, steps *int, c *ruleSet, name, target str
 func (p *Policy) FirstPieces(agent *Agent, each func(governing, line, octets int, first string, more, ends bool)) {
 	for i, set := range p.engine.governing(agent) {
 		for _, id := range p.engine.rulesOf(p.engine.groupsOf(set.at)) {
-			first, _ := p.engine.prefix(id)
+			first := p.engine.firstPiece(id)
 			_, line := p.engine.ruleText(int(id))
 			r := &p.engine.rules[id]
 			each(i, line, int(r.length), string(appendCanonical(nil, first)), r.line&ruleWild != 0, r.line&ruleEnds != 0)

@@ -86,9 +86,8 @@ func (x *index) size() int {
 // builder makes an index.
 type builder struct {
 	*index
-	file  *file
-	moved []key // room to sort keys
-	wild  []key // the rules for grams
+	file *file
+	wild []key // the rules for grams
 }
 
 // key is the first piece of a rule.
@@ -99,11 +98,10 @@ type key struct {
 
 // newIndex returns the index of rules, at least one; the text of f must be complete.
 func newIndex(f *file, rules []uint32) *index {
-	b := builder{index: new(index), file: f, moved: make([]key, len(rules))}
+	b := builder{index: new(index), file: f}
 	keys := make([]key, len(rules))
 	for i, id := range rules {
-		text, _ := f.prefix(id)
-		keys[i] = key{f.rules[id].pattern, id, uint16(len(text))}
+		keys[i] = key{f.rules[id].pattern, id, uint16(len(f.firstPiece(id)))}
 	}
 	b.refs, b.first = make([]uint32, 1, len(keys)+len(keys)/4+4), make([]byte, 1, len(keys)+len(keys)/4+4)
 	b.build(0, keys, 0)
@@ -113,14 +111,28 @@ func newIndex(f *file, rules []uint32) *index {
 }
 
 // build makes what refs has at a place: the rules of keys, which have their first depth
-// octets in common. Its time is that of reading the keys.
+// octets in common.
 func (b *builder) build(place int, keys []key, depth int) {
 	if len(keys) == 1 {
 		b.refs[place] = keys[0].rule | leafRef
 		return
 	}
 	end := b.common(keys, depth)
-	own, children := b.part(keys, end)
+	octet := func(k key) int {
+		if int(k.size) == end {
+			return -1 // the rule is one of the node itself
+		}
+		return int(b.file.text[int(k.at)+end])
+	}
+	slices.SortFunc(keys, func(a, b key) int { return octet(a) - octet(b) })
+	own, children := 0, 0
+	for i, k := range keys {
+		if c := octet(k); c < 0 {
+			own++
+		} else if i == own || c != octet(keys[i-1]) {
+			children++
+		}
+	}
 	n := node{label: keys[0].at + uint32(depth), refs: uint32(len(b.refs)), size: uint16(end - depth), children: uint16(children)}
 	b.addOwn(keys[:own])
 	child := len(b.refs)
@@ -130,17 +142,15 @@ func (b *builder) build(place int, keys []key, depth int) {
 	b.refs = append(b.refs, make([]uint32, children)...)
 	b.first = append(b.first, make([]byte, len(b.refs)-len(b.first))...)
 	for keys = keys[own:]; len(keys) > 0; child++ {
-		c, size := b.octet(keys[0], end), 1
-		for size < len(keys) && b.octet(keys[size], end) == c {
+		c, size := octet(keys[0]), 1
+		for size < len(keys) && octet(keys[size]) == c {
 			size++
 		}
-		b.first[child] = c
+		b.first[child] = byte(c)
 		b.build(child, keys[:size], end)
 		keys = keys[size:]
 	}
 }
-
-func (b *builder) octet(k key, i int) byte { return b.file.text[int(k.at)+i] }
 
 // common returns how many octets all of keys have in common. It is at least depth.
 func (b *builder) common(keys []key, depth int) int {
@@ -148,45 +158,14 @@ func (b *builder) common(keys []key, depth int) int {
 	for _, k := range keys[1:] {
 		text := b.file.text[k.at:][:k.size]
 		if !strings.HasPrefix(text[depth:], head[depth:]) {
-			head = head[:depth+commonPrefix(text[depth:], head[depth:])]
+			n := depth
+			for n < len(text) && n < len(head) && text[n] == head[n] {
+				n++
+			}
+			head = head[:n]
 		}
 	}
 	return len(head)
-}
-
-// part sorts keys by their octet at a place, those that end there first. It returns how
-// many end there and how many octets the others have.
-func (b *builder) part(keys []key, at int) (own, children int) {
-	var counts [256]uint32
-	var octets [256]byte
-	for _, k := range keys {
-		if int(k.size) == at {
-			own++
-			continue
-		}
-		c := b.octet(k, at)
-		if counts[c]++; counts[c] == 1 {
-			octets[children] = c
-			children++
-		}
-	}
-	next := uint32(own)
-	for _, c := range octets[:children] {
-		counts[c], next = next, next+counts[c]
-	}
-	ended := 0
-	for _, k := range keys {
-		if int(k.size) == at {
-			b.moved[ended] = k
-			ended++
-			continue
-		}
-		c := b.octet(k, at)
-		b.moved[counts[c]] = k
-		counts[c]++
-	}
-	copy(keys, b.moved)
-	return own, children
 }
 
 // addOwn adds the rules of keys, whose first pieces are equal, to refs.
@@ -227,15 +206,6 @@ func (f *file) withoutCopies(rules []uint32) []uint32 {
 	}
 	slices.SortFunc(rules, func(a, b uint32) int { return cmp.Or(order(a, b), cmp.Compare(a&ruleMask, b&ruleMask)) })
 	return slices.CompactFunc(rules, func(a, b uint32) bool { return order(a, b) == 0 })
-}
-
-// commonPrefix returns how many octets a and b have in common at their beginning.
-func commonPrefix(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 // indexKey returns the key of the index for a list of groups.

@@ -153,15 +153,14 @@ func searchSteps(piece, octets int) int {
 	return stepsPerPiece + piece + octets
 }
 
-// prefix returns the first piece of a rule, and whether a target must be equal
-// to it.
-func (f *file) prefix(id uint32) (text string, whole bool) {
+// firstPiece returns what of the pattern of a rule is before its first wildcard.
+func (f *file) firstPiece(id uint32) string {
 	r := &f.rules[id]
-	text = f.pattern(r)
-	if r.line&ruleWild == 0 {
-		return text, r.line&ruleEnds != 0
+	text := f.pattern(r)
+	if r.line&ruleWild != 0 {
+		text = text[:strings.IndexByte(text, r.separator())]
 	}
-	return text[:strings.IndexByte(text, r.separator())], false
+	return text
 }
 
 // Pattern is the path of a line that is chosen as Allow and Disallow are (RFC 9309

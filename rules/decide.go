@@ -42,17 +42,13 @@ func (e *engine) decide(sets []ruleSet, target string) Decision {
 		return tooComplex
 	}
 	if e.plain(target) {
-		return e.decidePlain(&judging{steps: maxSteps, alone: true}, sets, target)
+		s := judging{steps: maxSteps, alone: true}
+		set, rule := e.judge(&s, sets, "", target)
+		return e.decision(&s, sets, set, rule, "")
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	return e.decideIn(s, sets, target)
-}
-
-// decidePlain judges a target that has one reading. It leaves in s the steps that are left.
-func (e *engine) decidePlain(s *judging, sets []ruleSet, target string) Decision {
-	set, rule := e.judge(s, sets, "", target)
-	return e.decision(s, sets, set, rule, "")
 }
 
 // decideIn judges a target in all of its readings, in the memory of s. It leaves in s the

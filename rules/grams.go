@@ -69,10 +69,7 @@ func newGrams(f *file, rules []key) (g grams) {
 func (g *grams) dropCopies(f *file) {
 	to := 0
 	for i := range g.starts[1:] {
-		rules := g.rules[g.starts[i]:g.starts[i+1]]
-		if len(rules) > 1 {
-			rules = f.withoutCopies(rules)
-		}
+		rules := f.withoutCopies(g.rules[g.starts[i]:g.starts[i+1]])
 		g.starts[i] = uint32(to)
 		to += copy(g.rules[to:], rules)
 	}
@@ -138,11 +135,7 @@ func (g *grams) find(s *judging, f *file, target string, from, best int) int {
 		}
 		hash := hashGram(octets)
 		place := uint64(hash) >> g.shift
-		start, end := starts[place], starts[place+1]
-		if start == end {
-			continue
-		}
-		for _, entry := range g.rules[start:end] {
+		for _, entry := range g.rules[starts[place]:starts[place+1]] {
 			s.steps--
 			if entry>>ruleBits == hash<<ruleBits>>ruleBits {
 				if v == nil {
@@ -162,19 +155,22 @@ func (g *grams) find(s *judging, f *file, target string, from, best int) int {
 // visit returns the rule of a place that decides about target, whose gram at an octet leads
 // to the place, or best. The rules are tried once, when target has a piece of one of them.
 func (g *grams) visit(s *judging, f *file, v *visits, place int, target string, octet, best int) int {
-	rules := g.rules[g.starts[place]:g.starts[place+1]]
-	switch n := v.count(place); {
-	case n > maxVisits:
+	rules, count := g.rules[g.starts[place]:g.starts[place+1]], &v.counts[place]
+	if *count > maxVisits {
 		return best
-	case n < maxVisits:
+	}
+	if *count == 0 {
+		v.places = append(v.places, place)
+	}
+	if *count++; *count < maxVisits {
 		there := func(entry uint32) bool {
 			return f.better(int(entry&ruleMask), best) && s.pieceAt(f, entry&ruleMask, target, octet)
 		}
 		if !slices.ContainsFunc(rules, there) {
 			return best
 		}
-		v.counts[place] = maxVisits
 	}
+	*count = maxVisits + 1
 	for _, entry := range rules {
 		best = s.try(f, entry&ruleMask, target, best)
 	}
@@ -221,17 +217,6 @@ func newVisits(n int) *visits {
 		v.counts = make([]uint8, n)
 	}
 	return v
-}
-
-// count counts a visit, and returns the number of them.
-func (v *visits) count(place int) int {
-	if v.counts[place] == 0 {
-		v.places = append(v.places, place)
-	}
-	if v.counts[place] <= maxVisits {
-		v.counts[place]++
-	}
-	return int(v.counts[place])
 }
 
 // free makes v zero, for the next target.

@@ -94,6 +94,7 @@ type builder struct {
 type key struct {
 	at, rule uint32
 	size     uint16
+	octet    int16 // the one that it is sorted by
 }
 
 // newIndex returns the index of rules, at least one; the text of f must be complete.
@@ -101,7 +102,7 @@ func newIndex(f *file, rules []uint32) *index {
 	b := builder{index: new(index), file: f}
 	keys := make([]key, len(rules))
 	for i, id := range rules {
-		keys[i] = key{f.rules[id].pattern, id, uint16(len(f.firstPiece(id)))}
+		keys[i] = key{at: f.rules[id].pattern, rule: id, size: uint16(len(f.firstPiece(id)))}
 	}
 	b.refs, b.first = make([]uint32, 1, len(keys)+len(keys)/4+4), make([]byte, 1, len(keys)+len(keys)/4+4)
 	b.build(0, keys, 0)
@@ -118,18 +119,19 @@ func (b *builder) build(place int, keys []key, depth int) {
 		return
 	}
 	end := b.common(keys, depth)
-	octet := func(k key) int {
-		if int(k.size) == end {
-			return -1 // the rule is one of the node itself
+	for i := range keys {
+		k := &keys[i]
+		k.octet = -1 // the rule is one of the node itself
+		if int(k.size) > end {
+			k.octet = int16(b.file.text[int(k.at)+end])
 		}
-		return int(b.file.text[int(k.at)+end])
 	}
-	slices.SortFunc(keys, func(a, b key) int { return octet(a) - octet(b) })
+	slices.SortFunc(keys, func(a, b key) int { return int(a.octet) - int(b.octet) })
 	own, children := 0, 0
 	for i, k := range keys {
-		if c := octet(k); c < 0 {
+		if k.octet < 0 {
 			own++
-		} else if i == own || c != octet(keys[i-1]) {
+		} else if i == own || k.octet != keys[i-1].octet {
 			children++
 		}
 	}
@@ -142,11 +144,11 @@ func (b *builder) build(place int, keys []key, depth int) {
 	b.refs = append(b.refs, make([]uint32, children)...)
 	b.first = append(b.first, make([]byte, len(b.refs)-len(b.first))...)
 	for keys = keys[own:]; len(keys) > 0; child++ {
-		c, size := octet(keys[0]), 1
-		for size < len(keys) && octet(keys[size]) == c {
+		size := 1
+		for size < len(keys) && keys[size].octet == keys[0].octet {
 			size++
 		}
-		b.first[child] = byte(c)
+		b.first[child] = byte(keys[0].octet)
 		b.build(child, keys[:size], end)
 		keys = keys[size:]
 	}

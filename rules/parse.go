@@ -2,7 +2,6 @@ package rules
 
 import (
 	"strings"
-	"unicode"
 
 	"heed/rules/names"
 )
@@ -262,7 +261,7 @@ func (p *parser) listedName(value, at span) {
 	if part == "" {
 		return
 	}
-	if namesAll(part) {
+	if names.All(part) {
 		if part != "*" {
 			p.report(starAndText, value)
 		}
@@ -297,18 +296,6 @@ func (p *parser) listedName(value, at span) {
 		}
 	}
 	p.name(value, at.from, clean)
-}
-
-// namesAll reports whether a name is the star: no letter or digit is joined to its stars.
-// Stars around a name are not part of it: "*bot" is the name "bot".
-func namesAll(name string) bool {
-	rest := strings.TrimLeft(name, "*")
-	if len(rest) == len(name) {
-		return false
-	}
-	joined := strings.Fields("x" + rest)[0][1:]
-	return joined == "" || !names.Octet(joined[0]) ||
-		!strings.ContainsFunc(joined, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
 // withoutCompatible returns a name without what follows it about robots that it is

@@ -49,8 +49,8 @@ func stepsOf(p *Policy, target string) (taken int, d Decision) {
 	sets := p.engine.governing(nil)
 	if p.engine.plain(target) {
 		s := judging{steps: maxSteps, alone: true}
-		d = p.engine.decidePlain(&s, sets, target)
-		return maxSteps - s.steps, d
+		set, rule := p.engine.judge(&s, sets, "", target)
+		return maxSteps - s.steps, p.engine.decision(&s, sets, set, rule, "")
 	}
 	s := new(scratch)
 	d = p.engine.decideIn(s, sets, target)

@@ -2,7 +2,10 @@
 // User-Agent string name none, and which robots obey the groups of others.
 package names
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // compatibility is the words in User-Agent strings that are there for historical
 // reasons and name no robot. A site that writes "User-agent: mozilla/5" does not
@@ -105,6 +108,18 @@ func Clean(text string) string {
 
 // Trim returns a name without the signs around it.
 func Trim(name string) string { return strings.Trim(name, "._-!' ") }
+
+// All reports whether a name is the star: no letter or digit is joined to its stars.
+// Stars around a name are not part of it: "*bot" is the name "bot".
+func All(name string) bool {
+	rest := strings.TrimLeft(name, "*")
+	if len(rest) == len(name) {
+		return false
+	}
+	joined := strings.Fields("x" + rest)[0][1:]
+	return joined == "" || !Octet(joined[0]) ||
+		!strings.ContainsFunc(joined, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+}
 
 // oneWord reports whether text is a clean name but for its case, as nearly all
 // names in files are.

@@ -62,6 +62,7 @@ var findings = []struct {
 		"3:1 repeated-rule Disallow: /%61\n6:1 repeated-rule Disallow: /%62*c\n9:13 name-character x1"},
 	{"User-agent: *\nDisallow: /a\nAllow: /a\n", "3:8 opposed-rules /a"},
 	{"User-agent:\nDisallow: /\n", "1:12 no-name "},
+	{"User-agent: 008\nDisallow: /\n", "1:13 name-character 008"},
 	{"User-agent: mozilla/5.0 (X11)\nUser-agent: Chrome\nDisallow: /\n", "1:13 names-nobody mozilla/5.0 (X11)\n2:13 names-nobody Chrome"},
 	{"User-agent: Mozilla/5.0 (compatible; ABot/1.0)\nDisallow: /\n", "1:13 whole-user-agent Mozilla/5.0 (compatible; ABot/1.0)"},
 	{"User-agent: ABot, BBot\nDisallow: /\n", "1:13 name-list ABot, BBot"},

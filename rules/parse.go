@@ -284,7 +284,7 @@ func (p *parser) listedName(value, at span) {
 		return
 	case strings.IndexByte(clean, ' ') >= 0:
 		p.report(nameOfWords, value)
-	case p.onFinding != nil && names.NoRobot(clean):
+	case p.onFinding != nil && names.NoRobot(clean) && strings.Trim(clean, "0123456789") != "": // "008" is a robot
 		p.report(nameOfNoRobot, value)
 	}
 	if p.wordList {

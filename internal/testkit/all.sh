@@ -207,34 +207,55 @@ install_axe
 # It counts what heed also does by the clock, and takes long on a busy machine.
 system_calls='^TestSystemCallsOfARequest$'
 
+# Packages in which goroutines share something run with the race detector. In the long
+# form all others do so as well, and the heed under test (testkit.Binary) has it too.
+raced='./proxy/... ./cache ./internal/access ./internal/audit/store ./internal/busy ./internal/fleet
+	./internal/memo ./internal/pace ./internal/reach ./internal/signal/fetch'
+
+# go_test FLAG... -- PACKAGE...: the time limit is patience, as each in the tests is.
+go_test() {
+	go run ./internal/testkit/progress -vet=off -timeout 80m "$@"
+}
+
+# SQLite, C that was translated to Go, is built without the race detector, which
+# makes it four times slower.
+race() {
+	CGO_ENABLED=1 go_test -race -gcflags=modernc.org/sqlite/lib=-race=false "$@"
+}
+
 # Beside the tests, which often wait.
 checks() {
 	step gofmt formatted
 	step 'go vet' go vet ./...
 	step staticcheck go run "$staticcheck" ./...
-	# shellcheck disable=SC2046 # a list of words
-	step 'go test, of what is left out under the race detector' \
-		go test -vet=off -timeout 15m $(echo "$not_raced" | xargs dirname | sort -u) -run "$without_race" -skip "$system_calls"
+	# shellcheck disable=SC2086 # a list of words
+	step "go test, of what is left out under the race detector" \
+		go_test -run "$without_race" -- $not_raced
 }
 
-# The tests in files that the race detector leaves out.
-not_raced=$(grep -rl --include='*_test.go' '^//go:build !race$' .)
-without_race=$(echo "$not_raced" | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' | paste -sd'|')
+# The tests in files that the race detector leaves out, of packages that run with it.
+# shellcheck disable=SC2046,SC2086 # lists of words
+{
+	raced=$(go list $raced)
+	others=$(go list ./... | grep -vxF "$raced" | grep -v /testkit/pacing)
+	not_raced=$(grep -l '^//go:build !race$' $(go list -f '{{$d := .Dir}}{{range .TestGoFiles}}{{$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$d}}/{{.}} {{end}}' $raced))
+	without_race=$(sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' $not_raced | paste -sd'|')
+	not_raced=$(dirname $not_raced | sed "s|^$PWD|.|" | sort -u)
+}
 
+printf '\ngofmt, go vet and staticcheck run beside the tests; what they print comes after these\n'
 checks >.build/checks.log 2>&1 &
 checks=$!
 trap 'kill "$checks" 2>/dev/null || :' EXIT
 
-# SQLite, C that was translated to Go, is built without the race detector, which
-# makes it four times slower; so is that of the heed under test (testkit.Binary).
 # Three packages at a time use two cores well. The suites that take longest start
 # first.
-race() {
-	CGO_ENABLED=1 go test -race -gcflags=modernc.org/sqlite/lib=-race=false -vet=off -timeout 20m "$@"
+# shellcheck disable=SC2086 # lists of words
+{
+	step 'go test' go_test -p 3 -skip "$system_calls" -- ./internal/command ./internal/testkit/bypass $others
+	step 'go test -race' race -p 3 -- $raced
+	[ -z "${HEED_TEST_FULL:-}" ] || step 'go test -race, of the others' race -p 3 -- $others
 }
-# shellcheck disable=SC2046 # a list of words
-step 'go test -race' race -p 3 ./internal/command ./internal/testkit/bypass ./proxy ./internal/testkit/transparent \
-	./internal/testkit/proof ./cache $(go list ./... | grep -v /testkit/pacing)
 
 wait "$checks" || {
 	cat .build/checks.log
@@ -243,8 +264,8 @@ wait "$checks" || {
 cat .build/checks.log
 
 # Delays at a site and system calls are measured while nothing else runs.
-step 'go test -race, of pacing' race ./internal/testkit/pacing
-step 'go test, of system calls' go test -vet=off -run "$system_calls" ./internal/bench
+step 'go test, of pacing' go_test -- ./internal/testkit/pacing
+step 'go test, of system calls' go_test -run "$system_calls" -- ./internal/bench
 
 # Whole tests; of others the short form has fewer rounds and programs.
 if [ -z "${HEED_TEST_FULL:-}" ]; then
@@ -252,4 +273,4 @@ if [ -z "${HEED_TEST_FULL:-}" ]; then
 	grep -rh -A1 --include='*_test.go' 'if !testkit\.Full {' . | sed -n 's/.*t\.Skip("\(.*\)")/\1/p' | sort -u
 fi
 
-printf '\nPASSED: gofmt, go vet, staticcheck and all tests with the race detector, in %s s\n' "$(($(date +%s) - begun))"
+printf '\nPASSED: gofmt, go vet, staticcheck and all tests, in %s s\n' "$(($(date +%s) - begun))"

@@ -76,8 +76,12 @@ func Main(m *testing.M, n int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
 		panic(err)
 	}
-	if signal.Ignored(syscall.SIGHUP) { // under nohup: what tests start is to have the default again
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	// Under nohup and in the background of a shell they are ignored: what tests start is
+	// to have the default again.
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 	os.Exit(m.Run())
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // Binary returns the path of the heed under test, built from the sources as they
-// are now, with the race detector when the tests have it. All test programs
-// share one build.
+// are now. In the long form it has the race detector when the tests have it. All test
+// programs share one build.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path, err := binary()
@@ -34,7 +34,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	dir, flags := filepath.Join(top, buildFolder), []string(nil)
-	if raceEnabled {
+	if raceEnabled && Full {
 		// A folder of its own, since scripts find heed in the PATH by its name.
 		dir, flags = filepath.Join(dir, "race"), []string{"-race", withoutSQLite}
 	}

@@ -92,6 +92,7 @@ var arrows = map[string][]string{
 	"heed/rules/hostname":              {},
 	"heed/rules/names":                 {},
 	"heed/internal/testkit":            {},
+	"heed/internal/testkit/progress":   {},
 	"heed/internal/bench":              {"heed/internal/ca"},
 	"heed/internal/bench/profiled":     {"heed/internal/command"},
 	"heed/internal/testkit/fixture":    {"heed/internal/ca", "heed/internal/config", "heed/internal/testkit"},

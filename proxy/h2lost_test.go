@@ -147,6 +147,11 @@ func TestHeed_AnUnfinishedHeadLeavesOtherDownloadsAlone(t *testing.T) {
 		func(c *Config) { c.Limits.HeaderTime = time.Second })
 	f := r.rawH2()
 	f.open(1, true, fields("GET", "/large")...)
+	for begun := false; !begun; { // before the time of the late one begins
+		frame, err := f.ReadFrame()
+		f.sent(err)
+		_, begun = frame.(*http2.MetaHeadersFrame)
+	}
 	f.sent(f.WriteWindowUpdate(0, 16<<10)) // for what answers the late one
 	head := f.block(fields("GET", "/late", "x", strings.Repeat("~", 2000))...)
 	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 3, BlockFragment: head[:1000]}))

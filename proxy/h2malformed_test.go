@@ -252,7 +252,7 @@ func TestRFC9113_ABrokenHeaderBlockIsRecorded(t *testing.T) {
 // takes too long is answered.
 func TestHeed_UnfinishedHeadsInHTTP2Count(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, hello, func(c *Config) { c.Limits.HeaderTime = 2 * time.Second })
+	r := newRig(t, hello, func(c *Config) { c.Limits.HeaderTime = 5 * time.Second })
 	f := r.rawH2()
 	block := f.block(":method", "GET", ":scheme", "https", ":authority", "site.test", ":path", "/slow", "x", strings.Repeat("~", 10<<10))
 	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:9<<10], EndStream: true}))

@@ -221,13 +221,14 @@ func TestRFC9110_AHeadThatDoesNotComeIs408(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, hello, hasty)
 	eachMode(t, rawModes, func(t *testing.T, m mode) {
+		t.Parallel()
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, "/page"))
 		c.Answer("GET")
 		c.Send("GET " + prefix + "/late HTTP/1.1\r\nHost: si")
 		self := c.LocalAddr().String()
 		a := c.Answer("GET")
-		if a.StatusCode != 408 || !strings.Contains(string(a.Body), "limit header_time (1s) reached") || a.Header.Get("Retry-After") != "" {
+		if a.StatusCode != 408 || !strings.Contains(string(a.Body), "limit header_time (3s) reached") || a.Header.Get("Retry-After") != "" {
 			t.Errorf("%s %s", a.Status, a.Body)
 		}
 		c.Closed()

@@ -115,8 +115,8 @@ func (p slowPolicies) Policy(ctx context.Context, o rules.Origin, userAgent stri
 	}
 }
 
-// A policy that takes its time costs an observed request two seconds at most;
-// its verdict follows and is counted.
+// An observed request is answered although its policy does not come; the verdict follows
+// and is counted.
 func TestHeed_AnObservedRequestDoesNotWaitForItsRules(t *testing.T) {
 	t.Parallel()
 	come := make(chan struct{})
@@ -126,12 +126,8 @@ func TestHeed_AnObservedRequestDoesNotWaitForItsRules(t *testing.T) {
 		c.Policies = slowPolicies{c.Policies, come}
 		c.Recorder = both{tally, c.Recorder}
 	})
-	begun := time.Now()
-	if got := r.ask(plain, question{path: "/private/x"}); got.StatusCode != 200 {
+	if got := r.ask(plain, question{path: "/private/x"}); got.StatusCode != 200 { // come is still open
 		t.Fatalf("%d", got.StatusCode)
-	}
-	if took := time.Since(begun); took > testkit.Patience/2 {
-		t.Errorf("it took %v", took)
 	}
 	if got := tally.Summary(); got.NotJudged != 1 || got.WouldRefuse != 0 {
 		t.Errorf("before the verdict %+v", got.Counts)

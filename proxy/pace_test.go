@@ -42,7 +42,7 @@ func (p *turnstile) Turn(ctx context.Context, q *pace.Ask) pace.Answer {
 }
 
 func (p *turnstile) Answered(_ rules.Origin, status int, _ http.Header, sent time.Time) string {
-	if time.Since(sent) > testkit.Patience {
+	if sent.Year() == 1 { // the zero time, and how long it waited
 		p.event("answered, never sent")
 	}
 	p.event("answered " + http.StatusText(status))

@@ -18,10 +18,11 @@ import (
 	"heed/rules"
 )
 
-// hasty makes every limit on a client that does nothing as short as a client that
-// does something can keep on a busy machine.
+// hasty makes every limit on a client that does nothing short: a client that does
+// something needs a hundredth of it, so that it keeps them on a busy machine, too.
 func hasty(c *Config) {
-	c.Limits = limit.Limits{HeaderTime: time.Second, IdleTime: 300 * time.Millisecond, ConnectTime: 2 * time.Second, HandshakeTime: 2 * time.Second, DrainTime: 1}
+	const short = 3 * time.Second
+	c.Limits = limit.Limits{HeaderTime: short, IdleTime: short, ConnectTime: short, HandshakeTime: short, DrainTime: 1}
 }
 
 // closeIdle closes the connections to sites that are kept for later.

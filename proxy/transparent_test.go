@@ -204,7 +204,7 @@ func TestTransparent_WithoutANameTheAddressIsTheSite(t *testing.T) {
 
 func TestTransparent_WhatIsNeitherHTTPNorTLSIsReset(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) {
-		c.Limits.ConnectTime, c.Limits.HandshakeTime = 300*time.Millisecond, 300*time.Millisecond
+		c.Limits.ConnectTime, c.Limits.HandshakeTime = time.Second, time.Second
 	})
 	for sent, reason := range map[string]rules.Reason{
 		"SSH-2.0-client\r\n": rules.ReasonNotHTTP, "\x00\x01\x02": rules.ReasonNotHTTP, "": rules.ReasonHandshake,
@@ -224,7 +224,7 @@ func TestTransparent_WhatIsNeitherHTTPNorTLSIsReset(t *testing.T) {
 func TestTransparent_OtherProtocolsPassWhereTheyMay(t *testing.T) {
 	s := newSite(t, hello)
 	echoSite(t, s, elsewhere+":2222", "SSH-2.0-server\r\n")
-	r := newRigBefore(t, s, func(c *Config) { c.Limits.ConnectTime = 300 * time.Millisecond })
+	r := newRigBefore(t, s, func(c *Config) { c.Limits.ConnectTime = time.Second })
 	tunnels := func(l *Transparent) { l.TunnelOther = func() bool { return true } }
 	for _, first := range []string{"SSH-2.0-client\r\n", ""} { // the second waits for the server
 		c := testkit.Dial(t, r.redirectedTo(elsewhere+":2222", tunnels))

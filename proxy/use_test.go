@@ -377,7 +377,7 @@ func TestUse_ASlowHead(t *testing.T) {
 			began := time.Now()
 			c.Send(get(prefix, "/page"))
 			resp := c.Head("GET")
-			if waited := time.Since(began); waited < 4*time.Second || waited > 9*time.Second {
+			if waited := time.Since(began); waited < 4*time.Second {
 				t.Errorf("the answer came after %v", waited)
 			}
 			if strict {

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"heed/cache"
 	"heed/internal/testkit"
@@ -223,7 +222,7 @@ func TestGuardRedirects_WithoutAFirstAddressOnlyThePublicIsReached(t *testing.T)
 	loop := n.Serve("127.0.0.1", testkit.ServeRobots)
 	g := transportsIn(t, n).GuardRedirects()().(*guardedFetch)
 	g.begun = true
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	r, _ := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:"+loop+"/", nil)
 	if _, err := g.RoundTrip(r); !errors.Is(err, ErrLessPublic) {

@@ -454,7 +454,7 @@ func TestHeed_HeedsAreCountedWhileTheyAreThere(t *testing.T) {
 	ended := time.Now()
 	ending.Close()
 	testkit.Until(t, "one is counted", func() bool { return other.Health().Heeds == 1 })
-	if after := time.Since(ended); after > 5*time.Second {
+	if after := time.Since(ended); after > testkit.Patience {
 		t.Errorf("it was counted for another %v", after)
 	}
 }

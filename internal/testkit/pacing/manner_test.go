@@ -118,7 +118,7 @@ func TestHeed_TheWaitingDoNotHoldUpTheEnd(t *testing.T) {
 	b.awaitWaiting(t, 5)
 	begun := time.Now()
 	b.Signal(syscall.SIGTERM)
-	if status := b.Exit(); status != 0 || time.Since(begun) > 10*time.Second {
+	if status := b.Exit(); status != 0 || time.Since(begun) > testkit.Patience {
 		t.Errorf("it ended with status %d after %v", status, time.Since(begun))
 	}
 	for range 5 {
@@ -153,7 +153,7 @@ func TestHeed_ABurstOfFailuresIsOnePause(t *testing.T) {
 		busy.Go(func() { b.client(plain, number).ask(t.Context(), http.MethodGet, numbered("http://site.test")(number)) })
 	}
 	busy.Wait()
-	if a := b.client(plain, 0).get(t, "http://site.test/well"); a.took > 15*time.Second {
+	if a := b.client(plain, 0).get(t, "http://site.test/well"); a.took > testkit.Patience {
 		t.Errorf("after one burst of failures the site was left alone for %v", a.took)
 	} else {
 		t.Logf("after one burst of failures the site was left alone for %v", a.took)

@@ -199,6 +199,7 @@ const (
 	stepsPerPiece = 16 // for each piece of its pattern
 	stepsPerNode  = 8  // for a node of an index
 	stepsPerGram  = 3  // for an octet of a target whose grams are looked up
+	stepsPerVisit = 64 // for a rule of which a piece is compared where a gram was found
 	octetsPerStep = 16 // octets that are compared, or skipped, in one go
 )
 

@@ -184,7 +184,7 @@ func (s *judging) pieceAt(f *file, id uint32, target string, place int) bool {
 	pattern, separator := f.pattern(r), r.separator()
 	first := strings.IndexByte(pattern, separator)
 	gram := strings.Index(pattern[first:], target[place:place+gramSize])
-	s.steps -= stepsPerRule + len(pattern)/octetsPerStep
+	s.steps -= stepsPerVisit + len(pattern)
 	if gram < 0 {
 		return false
 	}

@@ -61,7 +61,7 @@ func TestRFC9110_RetryAfterHoldsForEveryClient(t *testing.T) {
 			}
 			busy.Wait()
 			first := testkit.Pages(b.site.Starts(), "http://site.test")[1]
-			if left := first.At.Sub(time.Unix(0, said.Load())); left < 3*time.Second-20*time.Millisecond || left > 4*time.Second {
+			if left := first.At.Sub(time.Unix(0, said.Load())); left < 3*time.Second-20*time.Millisecond {
 				t.Errorf("the site said 3 s and was left alone for %v", left)
 			} else {
 				t.Logf("the site said 3 s and was left alone for %v", left)

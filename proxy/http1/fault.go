@@ -29,7 +29,7 @@ const (
 	UnknownVersion                     // a version that is not HTTP/1
 	Preface                            // HTTP/2 begins
 	NotHTTP                            // an answer begins without a status line
-	BadStatus                          // not three digits
+	BadStatus                          // not a number from 100 to 999
 	NoHost                             // HTTP/1.1 without Host
 	ManyHosts                          // more than one Host
 	BadHost                            // no host name
@@ -87,7 +87,7 @@ var faults = [kinds]struct {
 	UnknownVersion:     {status: http.StatusHTTPVersionNotSupported, text: "the HTTP version is not known"},
 	Preface:            {text: "HTTP/2 is spoken inside TLS only"},
 	NotHTTP:            {text: " does not begin with an HTTP status line"},
-	BadStatus:          {text: " has a status that is not three digits"},
+	BadStatus:          {text: " has a status that is not a number from 100 to 999"},
 	NoHost:             {text: " has no Host field"},
 	ManyHosts:          {text: " has more than one Host field"},
 	BadHost:            {text: " has a Host field that names no host"},

@@ -126,7 +126,7 @@ const chunkedCoding = "chunked"
 // h, and sets Framing, Length, Close and Mended.
 func (h *Head) frameAnswer(method string) *Fault {
 	c := collect(h.Fields)
-	h.Close = c.close || !h.AtLeast11() && !c.keepAlive
+	h.Close = c.close || h.Major == 0 || !h.AtLeast11() && !c.keepAlive
 	if c.lengths > 0 {
 		text, ok := oneLength(&c)
 		if !ok {

@@ -19,7 +19,8 @@ type Head struct {
 	Status int    // of an answer; 0 for a request
 	Phrase string // of an answer, as it came
 
-	Major, Minor int     // of the version
+	Proto        string // the version as it came; empty: none
+	Major, Minor int
 	Fields       []Field // in the order in which they came
 
 	Framing Framing // of the body
@@ -41,19 +42,6 @@ type Head struct {
 
 // AtLeast11 reports whether h is of HTTP/1.1 or later.
 func (h *Head) AtLeast11() bool { return h.Major > 1 || h.Major == 1 && h.Minor >= 1 }
-
-// Proto returns the version of h, such as "HTTP/1.1"; empty when it has none.
-func (h *Head) Proto() string {
-	switch {
-	case h.Major == 1 && h.Minor == 1:
-		return "HTTP/1.1"
-	case h.Major == 1 && h.Minor == 0:
-		return "HTTP/1.0"
-	case h.Major == 0 && h.Minor == 0:
-		return ""
-	}
-	return string([]byte{'H', 'T', 'T', 'P', '/', '0' + byte(h.Major), '.', '0' + byte(h.Minor)})
-}
 
 // Get returns the value of the first field with a canonical name; empty when there is none.
 func (h *Head) Get(key string) string {
@@ -93,7 +81,7 @@ func (h *Head) parseRequestLine(line string) *Fault {
 	}
 	major, minor, ok := parseVersion(version)
 	if ok {
-		h.Major, h.Minor = major, minor
+		h.Proto, h.Major, h.Minor = version, major, minor
 	}
 	kind := Kind(0)
 	switch {
@@ -122,7 +110,7 @@ func (h *Head) parseStatusLine(line string) *Fault {
 	if !ok || !found {
 		return newFault(NotHTTP, true, "")
 	}
-	h.Major, h.Minor = major, minor
+	h.Proto, h.Major, h.Minor = version, major, minor
 	rest = strings.TrimLeft(rest, " ")
 	code, phrase, _ := strings.Cut(rest, " ")
 	if len(code) != 3 {
@@ -135,7 +123,9 @@ func (h *Head) parseStatusLine(line string) *Fault {
 		}
 		status = status*10 + int(code[i]-'0')
 	}
-	h.Status, h.Phrase = status, phrase
+	if h.Status, h.Phrase = status, phrase; status < 100 {
+		return newFault(BadStatus, true, "")
+	}
 	return nil
 }
 

@@ -93,7 +93,7 @@ func (h *Head) fold(line string, answer bool) (fault Kind, name string) {
 	case hasBreak(line):
 		return BadValue, f.Name
 	}
-	if f.Value += " " + trimBlanks(line); hasControl(line) && h.Odd == "" {
+	if f.Value = trimBlanks(f.Value + " " + trimBlanks(line)); hasControl(line) && h.Odd == "" {
 		h.Odd = f.Name
 	}
 	h.mended(Fold)
@@ -105,7 +105,7 @@ func (h *Head) fold(line string, answer bool) (fault Kind, name string) {
 func (h *Head) mend(f *Field, kind Kind) Kind {
 	framing := isFraming(f.Key) || looksLikeFraming(f.Name)
 	switch {
-	case kind == NoName, framing:
+	case kind == NoColon, kind == NoName, framing:
 		return kind
 	case hasBreak(f.Name):
 		return BadName

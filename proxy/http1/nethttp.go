@@ -75,7 +75,7 @@ func (h *Head) Request(target string, body *Body) (*http.Request, error) {
 	}
 	r := &http.Request{
 		Method: h.Method, URL: u, RequestURI: h.Target, Host: u.Host,
-		Proto: h.Proto(), ProtoMajor: h.Major, ProtoMinor: h.Minor,
+		Proto: h.Proto, ProtoMajor: h.Major, ProtoMinor: h.Minor,
 		Header: h.Header(), Body: http.NoBody, Close: h.Close, Trailer: h.announced(),
 	}
 	if r.Host == "" {
@@ -113,7 +113,7 @@ func parseTarget(method, target string) (*url.URL, error) {
 func (h *Head) Response(request *http.Request, body *Body) *http.Response {
 	r := &http.Response{
 		Status: h.statusText(), StatusCode: h.Status,
-		Proto: h.Proto(), ProtoMajor: h.Major, ProtoMinor: h.Minor,
+		Proto: h.Proto, ProtoMajor: h.Major, ProtoMinor: h.Minor,
 		Header: h.Header(), Body: http.NoBody, ContentLength: h.Length, Close: h.Close,
 		Trailer: h.announced(), Request: request,
 	}
@@ -136,9 +136,5 @@ func (h *Head) statusText() string {
 	if h.Status == http.StatusOK && h.Phrase == "OK" {
 		return "200 OK"
 	}
-	text := strconv.Itoa(h.Status)
-	if len(text) < 3 {
-		text = strings.Repeat("0", 3-len(text)) + text
-	}
-	return text + " " + h.Phrase
+	return strconv.Itoa(h.Status) + " " + h.Phrase
 }

@@ -85,10 +85,10 @@ func BenchmarkWriteRequest(b *testing.B) {
 	}
 	header := h.Header()
 	header["Via"] = []string{"1.1 heed"}
-	w := Writer{To: io.Discard}
+	w, m := Writer{To: io.Discard}, Message{}
 	b.ReportAllocs()
 	for b.Loop() {
-		m := Message{Method: h.Method, Target: "/path/page.html?q=1", Host: "site.test", Header: header, Fields: h.Fields}
+		m = Message{Method: h.Method, Target: "/path/page.html?q=1", Host: "site.test", Header: header, Fields: h.Fields}
 		if err := w.Begin(&m); err != nil {
 			b.Fatal(err)
 		}
@@ -105,10 +105,10 @@ func BenchmarkWriteAnswer(b *testing.B) {
 	}
 	header, content := h.Header(), make([]byte, 1024)
 	header["Via"] = []string{"1.1 heed"}
-	w := Writer{To: io.Discard}
+	w, m := Writer{To: io.Discard}, Message{}
 	b.ReportAllocs()
 	for b.Loop() {
-		m := Message{Status: h.Status, Phrase: h.Phrase, Header: header, Fields: h.Fields, Framing: h.Framing, Length: h.Length}
+		m = Message{Status: h.Status, Phrase: h.Phrase, Header: header, Fields: h.Fields, Framing: h.Framing, Length: h.Length}
 		if err := w.Begin(&m); err != nil {
 			b.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // Fault is a message that breaks a rule of HTTP/1. Errors of the connection, such as a
@@ -124,7 +125,10 @@ const maxShown = 64
 
 // newFault returns a Fault of a request or an answer. field may be empty.
 func newFault(kind Kind, answer bool, field string) *Fault {
-	f := &Fault{Kind: kind, Answer: answer, Status: faults[kind].status, Type: typeRequest, Field: field[:min(len(field), maxShown)]}
+	f := &Fault{Kind: kind, Answer: answer, Status: faults[kind].status, Type: typeRequest}
+	if field != "" {
+		f.Field = strings.Clone(field[:min(len(field), maxShown)])
+	}
 	switch {
 	case answer:
 		f.Status, f.Type = http.StatusBadGateway, faults[kind].answer
@@ -145,7 +149,7 @@ func (f *Fault) Error() string {
 	}
 	text := faults[f.Kind].text
 	if text[len(text)-1] == '%' || f.Kind == Fold {
-		text = replaceMark(text, strconv.QuoteToASCII(f.Field))
+		text = strings.Replace(text, "%", strconv.QuoteToASCII(f.Field), 1)
 	}
 	switch {
 	case text[0] != ' ':
@@ -154,16 +158,6 @@ func (f *Fault) Error() string {
 		return "the answer" + text
 	}
 	return "the request" + text
-}
-
-// replaceMark puts name in the place of the "%" of text.
-func replaceMark(text, name string) string {
-	for i := range len(text) {
-		if text[i] == '%' {
-			return text[:i] + name + text[i+1:]
-		}
-	}
-	return text
 }
 
 // Unwrap returns io.ErrUnexpectedEOF for a message that the connection's end cut off.

@@ -15,6 +15,8 @@ import (
 // Host, Connection, Content-Length, Transfer-Encoding and Trailer are made of the other
 // parts, at the place where Fields have them. Keep-Alive and Proxy-Connection are left
 // out, and so is Upgrade, unless Connection of Header names it.
+//
+// A Message that is kept and used again is written without allocating memory.
 type Message struct {
 	Method, Target string // of a request
 	Host           string // of a request; empty: a Host field without a value

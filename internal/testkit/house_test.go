@@ -43,6 +43,7 @@ var arrows = map[string][]string{
 	"heed/proxy/usage":                 {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/signal/fetch":       {"heed/internal/signal", "heed/internal/signal/licence", "heed/rules"},
 	"heed/proxy/head":                  {"heed/internal/pageurl"},
+	"heed/proxy/http1":                 {},
 	"heed/proxy/h2head":                {"heed/internal/pageurl", "heed/internal/safetext", "heed/proxy/limit"},
 	"heed/internal/pageurl":            {"heed/rules"},
 	"heed/proxy/headers":               {"heed/internal/structured"},

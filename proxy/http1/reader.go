@@ -1,0 +1,332 @@
+package http1
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"sync"
+)
+
+// bufferSize is how many octets of a connection are read ahead. A larger head has a
+// buffer of its own, as long as it is read.
+const bufferSize = 4 << 10
+
+// buffers are of *[bufferSize]byte.
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// maxEmptyLines is how many octets of line ends are skipped before a request (RFC 9112
+// §2.2).
+const maxEmptyLines = 4
+
+// Limit bounds what is kept of a head.
+type Limit struct {
+	Head   int // octets of a head; 0: DefaultHead
+	Target int // octets of a request target; 0: only Head bounds it
+	Fields int // lines of a head; 0: DefaultFields
+
+	// Hold is called with a number of octets before so many more octets are kept of a
+	// head that is not complete. Its error ends the reading, and is returned. Nil:
+	// nothing is counted.
+	Hold func(octets int) error
+
+	// Drop is called when a head is complete whose octets Hold has counted. It is nil
+	// when Hold is.
+	Drop func()
+}
+
+// Bounds of a Limit of zero.
+const (
+	DefaultHead   = 1 << 20 // octets
+	DefaultFields = 10000
+)
+
+func (l *Limit) head() int {
+	if l.Head > 0 {
+		return l.Head
+	}
+	return DefaultHead
+}
+
+func (l *Limit) fields() int {
+	if l.Fields > 0 {
+		return l.Fields
+	}
+	return DefaultFields
+}
+
+// Reader reads the messages of one connection. It holds no buffer before the first read,
+// nor after Release. A Reader is for one goroutine at a time.
+type Reader struct {
+	From  io.Reader // the connection
+	Limit Limit
+
+	buf  []byte
+	r, w int   // buf[r:w] was read and not used
+	held int   // octets that Limit.Hold has counted
+	err  error // came with octets; else nil
+}
+
+// Buffered returns the octets that were read and not used. They are valid until the next
+// call of a method.
+func (r *Reader) Buffered() []byte { return r.buf[r.r:r.w] }
+
+// Fill reads from the connection once, behind the octets that are buffered, and returns
+// an error when none came: io.ErrShortBuffer when there is no room. An error of the
+// connection is not remembered, so that Fill can be called again after a timeout.
+func (r *Reader) Fill() error {
+	if err := r.err; err != nil {
+		r.err = nil
+		return err
+	}
+	switch {
+	case r.buf == nil:
+		r.buf = buffers.Get().(*[bufferSize]byte)[:]
+	case r.r == r.w && len(r.buf) > bufferSize:
+		r.free()
+		r.buf = buffers.Get().(*[bufferSize]byte)[:]
+	case r.r == r.w:
+		r.r, r.w = 0, 0
+	case r.w == len(r.buf):
+		if r.r == 0 {
+			return io.ErrShortBuffer
+		}
+		r.w = copy(r.buf, r.buf[r.r:r.w])
+		r.r = 0
+	}
+	n, err := r.readFrom(r.buf[r.w:])
+	if r.w += n; n > 0 {
+		r.err = err
+		return nil
+	}
+	return err
+}
+
+// maxEmptyReads is how often a connection may return neither octets nor an error.
+const maxEmptyReads = 100
+
+func (r *Reader) readFrom(p []byte) (n int, err error) {
+	for range maxEmptyReads {
+		if n, err = r.From.Read(p); n > 0 || err != nil {
+			return n, err
+		}
+	}
+	return 0, io.ErrNoProgress
+}
+
+// Read implements io.Reader: it returns the buffered octets, and then those of the
+// connection, whatever they are.
+func (r *Reader) Read(p []byte) (int, error) {
+	switch {
+	case r.r < r.w:
+		n := copy(p, r.buf[r.r:r.w])
+		r.r += n
+		return n, nil
+	case r.err != nil:
+		err := r.err
+		r.err = nil
+		return 0, err
+	case len(p) == 0:
+		return 0, nil
+	}
+	n, err := r.readFrom(p)
+	if n > 0 {
+		r.err, err = err, nil
+	}
+	return n, err
+}
+
+// Discard drops the first n octets of those that are buffered.
+func (r *Reader) Discard(n int) { r.r += min(n, r.w-r.r) }
+
+// Prepend puts octets before those that are buffered, such as one that was read to wait
+// for a request without a buffer. The octets are copied.
+func (r *Reader) Prepend(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	rest := r.buf[r.r:r.w]
+	if r.buf != nil && r.r >= len(p) {
+		r.r -= copy(r.buf[r.r-len(p):], p)
+		return
+	}
+	var next []byte
+	if n := len(p) + len(rest); n <= bufferSize {
+		next = buffers.Get().(*[bufferSize]byte)[:]
+	} else {
+		next = make([]byte, n)
+	}
+	n := copy(next, p)
+	n += copy(next[n:], rest)
+	r.free()
+	r.buf, r.r, r.w = next, 0, n
+}
+
+// Release gives the buffer back when it is empty, and reports whether it was.
+func (r *Reader) Release() bool {
+	if r.r < r.w {
+		return false
+	}
+	r.free()
+	return true
+}
+
+// free gives the buffer back.
+func (r *Reader) free() {
+	if len(r.buf) == bufferSize {
+		buffers.Put((*[bufferSize]byte)(r.buf))
+	}
+	r.buf, r.r, r.w = nil, 0, 0
+}
+
+// Rest returns the octets that were read and not used, and gives the buffer back: what
+// follows is for another reader of the connection. Nil: there are none.
+func (r *Reader) Rest() []byte {
+	rest := bytes.Clone(r.Buffered())
+	if len(rest) == 0 {
+		rest = nil
+	}
+	r.free()
+	return rest
+}
+
+// ReadRequest reads the head of a request into h, and decides its framing. A *Fault is
+// returned for a head that breaks a rule, io.EOF when the connection ends before it, and
+// any other error is the connection's or the one of Limit.Hold. After an error h has what
+// could be read: the parts need not be valid, and the connection cannot be used for a
+// further message.
+func (r *Reader) ReadRequest(h *Head) error { return r.readHead(h, "", false) }
+
+// ReadAnswer reads the head of an answer to a request with a method, as ReadRequest reads
+// one of a request. It is called again after a 1xx other than 101. What follows a 101, or
+// a 2xx to CONNECT, is Rest and the connection.
+func (r *Reader) ReadAnswer(h *Head, method string) error { return r.readHead(h, method, true) }
+
+func (r *Reader) readHead(h *Head, method string, answer bool) error {
+	h.reset()
+	end, err := r.awaitHead(answer)
+	if err != nil {
+		r.partial(h, answer)
+		return err
+	}
+	text := string(r.buf[r.r:end])
+	if r.r = end; r.held > 0 {
+		r.Limit.Drop()
+		r.held = 0
+	}
+	r.shrink()
+	return h.parse(text, method, answer, &r.Limit)
+}
+
+// parse reads a complete head.
+func (h *Head) parse(text, method string, answer bool, limit *Limit) error {
+	line, rest, _ := nextLine(text)
+	var fault *Fault
+	if answer {
+		fault = h.parseStatusLine(line)
+	} else {
+		fault = h.parseRequestLine(line)
+	}
+	inFields := h.parseFields(rest, answer, limit.fields())
+	switch {
+	case fault != nil:
+		return fault
+	case limit.Target > 0 && len(h.Target) > limit.Target:
+		return newFault(TargetTooLong, answer, "")
+	case inFields != nil:
+		return inFields
+	case answer:
+		fault = h.frameAnswer(method)
+	default:
+		fault = h.frameRequest()
+	}
+	if fault != nil {
+		return fault
+	}
+	return nil
+}
+
+// partial reads what came of a head that is not complete.
+func (r *Reader) partial(h *Head, answer bool) {
+	line, rest, found := nextLine(string(r.Buffered()))
+	switch {
+	case answer:
+		_ = h.parseStatusLine(line)
+	case found:
+		_ = h.parseRequestLine(line)
+	default:
+		h.Method, _, _ = strings.Cut(line, " ")
+	}
+	_ = h.parseFields(rest, answer, r.Limit.fields())
+}
+
+// awaitHead reads until a head is buffered, and returns where it ends in buf.
+func (r *Reader) awaitHead(answer bool) (end int, err error) {
+	var scan scanner
+	for begun := false; ; {
+		if !answer && !begun {
+			begun = r.skipEmptyLines(&scan)
+		}
+		head := r.Buffered()
+		if len(head) > 0 && (answer || begun) {
+			switch n, fault := scan.next(head[:min(len(head), r.Limit.head())], answer); {
+			case n > 0:
+				return r.r + n, nil
+			case fault != nil:
+				return 0, fault
+			case len(head) > r.Limit.head():
+				return 0, newFault(HeadTooLarge, answer, "")
+			}
+			if err := r.room(); err != nil {
+				return 0, err
+			}
+		}
+		if err := r.Fill(); err != nil {
+			if err == io.EOF && len(head) > 0 {
+				err = newFault(HeadTruncated, answer, "")
+			}
+			return 0, err
+		}
+	}
+}
+
+// skipEmptyLines drops line ends before a request. It reports whether the request has
+// begun.
+func (r *Reader) skipEmptyLines(s *scanner) bool {
+	for r.r < r.w && s.skipped < maxEmptyLines && (r.buf[r.r] == '\r' || r.buf[r.r] == '\n') {
+		r.r++
+		s.skipped++
+	}
+	return r.r < r.w
+}
+
+// room makes room for more octets of a head, which Limit.Hold counts before. Where there
+// is enough of it only what the buffer has is counted.
+func (r *Reader) room() error {
+	size := len(r.buf)
+	if r.w-r.r == size {
+		size = max(bufferSize, min(2*size, r.Limit.head()+1))
+	}
+	if more := size - r.held; more > 0 && r.Limit.Hold != nil {
+		if err := r.Limit.Hold(more); err != nil {
+			return err
+		}
+		r.held = size
+	}
+	if size > len(r.buf) {
+		next := make([]byte, size)
+		n := copy(next, r.buf[r.r:r.w])
+		r.free()
+		r.buf, r.w = next, n
+	}
+	return nil
+}
+
+// shrink replaces a large buffer when what is left fits into a usual one.
+func (r *Reader) shrink() {
+	if len(r.buf) <= bufferSize || r.w-r.r > bufferSize {
+		return
+	}
+	next := buffers.Get().(*[bufferSize]byte)[:]
+	n := copy(next, r.buf[r.r:r.w])
+	r.buf, r.r, r.w = next, 0, n
+}

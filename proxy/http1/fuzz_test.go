@@ -162,7 +162,7 @@ func checkRequest(t *testing.T, stream []byte, a, b uint8) {
 	in := bufio.NewReaderSize(bytes.NewReader(skipLines(stream)), 64<<10)
 	theirs, err := http.ReadRequest(in)
 	if m.head == nil {
-		if err == nil && !slices.Contains(stricter, m.kind()) && m.err != io.EOF {
+		if err == nil && !slices.Contains(stricter, m.kind()) && m.err != io.EOF && theirs.RequestURI != "" { // that is a CONNECT without a target
 			t.Fatalf("%q: %v, and net/http takes it", stream, m.err)
 		}
 		return
@@ -368,7 +368,7 @@ func FuzzMessage(f *testing.F) {
 			t.Fatal(err)
 		}
 		again := readMessage(to.Bytes(), as, []int{to.Len() + 1}, 4096, Limit{})
-		if again.kind() == BadExpect {
+		if again.kind() == BadExpect || again.kind() == TrailerTooLarge && len(name)+len(value) > maxTrailer/2 {
 			return
 		}
 		if again.err != nil || again.rest != "" || again.content != content || again.head.Method != method && as == "" {

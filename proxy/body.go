@@ -62,9 +62,8 @@ func (b *uploadBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close does nothing: the Transport closes what it gives up, and net/http's
-// own body waits in Close for what the client has not sent yet, so that an
-// answer would wait with it. The server closes the body when all is over.
+// Close does nothing: the Transport closes what it gives up, and drain goes on reading.
+// The server closes the body when all is over.
 func (b *uploadBody) Close() error { return nil }
 
 // maxDrain bounds drain, in octets.
@@ -100,7 +99,7 @@ const leastProgress = 1 << 10
 // client. It is not bounded after the answer has begun: streams in both directions
 // take their time.
 type slowBody struct {
-	server   io.ReadCloser // net/http's; nil: there is no body
+	server   io.ReadCloser // the server's; nil: there is no body
 	exchange *exchange
 	timer    *time.Timer                    // runs while a Read waits; nil before the first
 	left     time.Duration                  // of the time for the octets that are to come

@@ -1,7 +1,8 @@
 // Package proxy decides on requests and acts on the decision.
 //
 // The way of a request, in the order in which to read it: a listener (proxy.go,
-// conn.go) reads its head (packages head and h2head) and passes it to handle (handler.go), which
+// conn.go) has its head read (package server, which rests on package http1; h2.go and package
+// h2head for HTTP/2) and passed to handle (handler.go), which
 // makes an exchange of it, checks that the client may use the proxy, and locates the
 // target (request.go; target.go has the targets inside tunnels and those of requests
 // that are refused before).
@@ -15,7 +16,7 @@
 // end, finish (handler.go) closes the record.
 //
 // A CONNECT (connect.go) is intercepted (intercept.go): the requests inside come back
-// to handle through an inner http.Server, so that there is one way to decide. Or its
+// to handle from a connection of their own, so that there is one way to decide. Or its
 // host is judged, and the tunnel is passed on unread (tunnel.go, hello.go).
 //
 // A connection that the kernel has redirected (transparent.go) joins this way after its
@@ -27,7 +28,7 @@
 // counts (internal/audit/tally.go).
 //
 // The rest is one subject a file: body.go the bodies on their way, writer.go the
-// answer to the client, unread.go requests that net/http refuses before handle,
+// answer to the client, unread.go requests that cannot be read,
 // credentials.go users and their passwords, observe.go verdicts that follow their
 // request, h2.go what net/http leaves undone of HTTP/2, subresource.go what a page needs
 // to be shown, ownservice.go local services of the client's own run, page.go what the

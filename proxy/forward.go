@@ -102,13 +102,8 @@ func (x *exchange) relayAnswer(r *http.Request, resp *http.Response) {
 	w := &x.writer
 	delete(resp.Header, "Connection") // on any other status goproxy would take the fields for a handshake
 	delete(resp.Header, "Upgrade")
-	if x.upload.pending.Load() {
-		// An answer before the upload is complete goes out immediately, beside the
-		// rest of the upload; without this net/http reads the rest itself first.
-		resp.Header["Connection"] = []string{"close"}
-	}
-	if resp.StatusCode == http.StatusNotModified {
-		keepNotModified(resp.Header, r.ProtoMajor)
+	if resp.StatusCode == http.StatusNotModified && r.ProtoMajor > 1 {
+		delete(resp.Header, "Content-Length") // clients may take it for a promise of content
 	}
 	if len(resp.Trailer) > 0 {
 		headers.AnnounceTrailer(r, resp)
@@ -122,22 +117,6 @@ func (x *exchange) relayAnswer(r *http.Request, resp *http.Response) {
 	}
 	x.download = downloadBody{ReadCloser: resp.Body, exchange: x, resp: resp}
 	resp.Body = &x.download
-}
-
-// keepNotModified keeps the fields of a 304 that describe the content it omits.
-// net/http takes them off by their usual spelling; HTTP/2 clients may take a
-// length for a promise of content.
-func keepNotModified(h http.Header, major int) {
-	for _, name := range [...]string{"Content-Type", "Content-Length"} {
-		values, ok := h[name]
-		if !ok || major > 1 && name == "Content-Type" {
-			continue
-		}
-		delete(h, name)
-		if major == 1 {
-			h[strings.ToLower(name)] = values
-		}
-	}
 }
 
 // oddPhrase returns the reason phrase of resp when net/http would write
@@ -189,9 +168,6 @@ func (x *exchange) answerLastHop(r *http.Request) *http.Response {
 			"Cache-Control":  {"no-store"},
 			"Proxy-Status":   {x.proxy.statusName + "; error=proxy_internal_response"},
 		},
-	}
-	if x.upload.pending.Load() {
-		resp.Header.Set("Connection", "close")
 	}
 	if r.Method == http.MethodTrace {
 		var b bytes.Buffer

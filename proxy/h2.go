@@ -1,16 +1,122 @@
 package proxy
 
 import (
+	"context"
+	"errors"
+	"log"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"heed/proxy/h2head"
 	"heed/proxy/limit"
 )
+
+// maxFrame is the largest HTTP/2 frame taken, in octets: what every client
+// keeps to unasked (RFC 9113 §6.5.2). Frames of a connection are read into memory.
+const maxFrame = 16 << 10
+
+// newH2Server returns the server of HTTP/2 with our limits and the one handler. There is no
+// WriteTimeout: it would cut long downloads.
+func (p *Proxy) newH2Server() *http.Server {
+	s := &http.Server{
+		Handler:                      http.HandlerFunc(p.handle),
+		Protocols:                    new(http.Protocols),
+		ReadHeaderTimeout:            p.config.Limits.HeaderTime,
+		IdleTimeout:                  p.config.Limits.IdleTime,
+		MaxHeaderBytes:               h2head.ListSize(p.h2HeaderBytes()),
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: p.config.Limits.Streams, MaxReadFrameSize: maxFrame},
+		DisableGeneralOptionsHandler: true, // OPTIONS * is judged like any request
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return withClientConn(ctx, &c.(*h2Conn).clientConn)
+		},
+		ConnState: connState,
+		ErrorLog:  log.New(serverLog{p.config.Log}, "", 0),
+	}
+	s.Protocols.SetUnencryptedHTTP2(true) // heed makes the TLS handshake
+	return s
+}
+
+// serverLog takes the messages of an http.Server. Broken connections are every day's
+// business and recorded anyway.
+type serverLog struct{ log *slog.Logger }
+
+// Write implements io.Writer for one message.
+func (l serverLog) Write(p []byte) (int, error) {
+	l.log.Debug("http server", "message", strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func (p *Proxy) serveH2() {
+	if err := p.h2.Serve(p.h2Tunnels); !errors.Is(err, http.ErrServerClosed) {
+		p.config.Log.Error("the server of HTTP/2 ended", "error", err)
+	}
+}
+
+// connState is the server's ConnState.
+func connState(c net.Conn, state http.ConnState) {
+	own := c.(*h2Conn)
+	switch state {
+	case http.StateIdle:
+		own.tunnel.streams.idled()
+	case http.StateClosed:
+		own.tunnel.end()
+		own.sites.End()
+	}
+}
+
+// end calls closed when the connection of t is closed. Its callers recover from no
+// panic, so that a fault in the Recorder would end the process.
+func (t *tunnel) end() {
+	defer func() {
+		if v := recover(); v != nil {
+			t.proxy.config.Log.Error("the end of a tunnel could not be recorded", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	t.closed()
+}
+
+// tunnelListener is the listener of the server of HTTP/2: connections that have been
+// decrypted arrive through it.
+type tunnelListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+// push gives c to the server, or closes it when that has ended.
+func (l *tunnelListener) push(c net.Conn) {
+	select {
+	case l.conns <- c:
+	case <-l.done:
+		c.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (l *tunnelListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *tunnelListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *tunnelListener) Addr() net.Addr { return &net.UnixAddr{Name: "tunnels", Net: "unix"} }
 
 // streams watches the answers on one HTTP/2 connection. A client may go on
 // reading octets and leave the window of a stream closed: no deadline of the

@@ -12,6 +12,7 @@ import (
 	"heed/internal/pace"
 	"heed/proxy/h2head"
 	"heed/proxy/refusal"
+	"heed/proxy/server"
 	"heed/rules"
 )
 
@@ -44,6 +45,7 @@ func newExchange(p *Proxy, conn *clientConn, w http.ResponseWriter, r *http.Requ
 	x.req = newRequest(conn, r, p.config.Live())
 	x.entry.ID, x.entry.Time, x.entry.Client = audit.NewID(), time.Now(), r.RemoteAddr
 	x.writer.ResponseWriter, x.writer.exchange = w, x
+	x.writer.h1, _ = w.(*server.Answer)
 	return x
 }
 
@@ -63,7 +65,6 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 		note = h2head.TakeNote(r)
 	}
 	conn := r.Context().Value(clientConnKey{}).(*clientConn)
-	uri, exact := conn.took(r.RequestURI)
 	x := newExchange(p, conn, w, r)
 	t := conn.tunnel
 	if r.ProtoMajor == 2 && t != nil { // the preface of HTTP/2 outside TLS counts as a request, too
@@ -82,7 +83,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request) {
 	case note != nil && note.Refused():
 		d = x.noted(note)
 	case site:
-		d = x.req.locate(p, r, uri, exact)
+		d = x.req.locate(p, r, r.RequestURI)
 	}
 	switch {
 	case d.reason != "":

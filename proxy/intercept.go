@@ -40,7 +40,7 @@ type tunnel struct {
 }
 
 // intercept takes over a CONNECT's connection: TLS or plain HTTP, nothing
-// else, and hands what is inside to the inner server.
+// else, and has what is inside served.
 func (x *exchange) intercept(c *tunnelConn) {
 	p := x.proxy
 	t := &tunnel{
@@ -73,7 +73,7 @@ func (x *exchange) intercept(c *tunnelConn) {
 		t.origin.Scheme = "http"
 		p.caTrust.Closed(&t.trust) // it shows nothing of what its client makes of the CA
 		_ = c.SetDeadline(time.Time{})
-		p.inner[inH1].tunnels.push(t.clientConn(c))
+		go t.clientConn(c).serve()
 	case x.req.mayPassOpaque():
 		p.caTrust.Closed(&t.trust)
 		x.passOpaque(c)
@@ -82,13 +82,12 @@ func (x *exchange) intercept(c *tunnelConn) {
 	}
 }
 
-// clientConn returns c, the decrypted side of t, as the inner server takes it.
+// clientConn returns c, the decrypted side of t, on which HTTP/1 is spoken.
 func (t *tunnel) clientConn(c net.Conn) *clientConn {
 	return t.proxy.newClientConn(c, t.counted, t.client, t)
 }
 
-// handshakeTLS makes the handshake and hands the decrypted connection to the inner
-// server.
+// handshakeTLS makes the handshake and has the decrypted connection served.
 func (t *tunnel) handshakeTLS(c *tunnelConn) {
 	p := t.proxy
 	conn := tls.Server(c, p.tlsConfig)
@@ -111,10 +110,10 @@ func (t *tunnel) handshakeTLS(c *tunnelConn) {
 		t.serverName = state.ServerName // refused inside, where the client can read it
 	}
 	if state.NegotiatedProtocol == "h2" {
-		p.inner[inH2].tunnels.push(t.h2Conn(conn))
+		p.h2Tunnels.push(t.h2Conn(conn))
 		return
 	}
-	p.inner[inH1].tunnels.push(t.clientConn(conn))
+	go t.clientConn(conn).serve()
 }
 
 // newTLSConfig returns the configuration that all tunnels share, so that sessions

@@ -6,11 +6,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,9 +17,9 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/proxy/catrust"
-	"heed/proxy/h2head"
 	"heed/proxy/headers"
 	"heed/proxy/limit"
+	"heed/proxy/server"
 	"heed/proxy/upstream"
 	"heed/proxy/usage"
 	"heed/rules"
@@ -157,9 +155,10 @@ type Proxy struct {
 	announced  announced
 	engine     http.Handler // goproxy with our hooks
 	tlsConfig  *tls.Config
-	outer      *http.Server
-	inner      [2]innerServer // of intercepted tunnels: inH1, inH2
-	open       openConns      // connections that no http.Server watches
+	h1         server.Server
+	h2         *http.Server    // of intercepted tunnels
+	h2Tunnels  *tunnelListener // connections on their way to it
+	open       openConns       // connections that no server watches
 	closing    atomic.Bool
 	running    atomic.Int64    // exchanges
 	deferred   atomic.Int64    // of those, waiting for a verdict that follows
@@ -193,86 +192,12 @@ func New(c Config) (*Proxy, error) {
 		via:        headers.NewVia(c.Name),
 		statusName: `"` + c.Name + `"`,
 	}
+	p.h1.HeaderTime, p.h1.IdleTime = c.Limits.HeaderTime, c.Limits.IdleTime
 	p.gate = limit.NewGate(c.Load, p.limits, p.logLimit)
 	p.lasting, p.endLasting = context.WithCancel(context.Background())
 	p.engine = newEngine(p)
 	p.tlsConfig = p.newTLSConfig()
-	p.outer = p.newServer()
-	p.outer.Protocols.SetHTTP1(true)
-	for i := range p.inner {
-		p.inner[i] = innerServer{p.newServer(), &tunnelListener{conns: make(chan net.Conn), done: make(chan struct{})}}
-	}
-	p.inner[inH1].Protocols.SetHTTP1(true)
-	p.inner[inH2].Protocols.SetUnencryptedHTTP2(true) // heed makes the TLS handshake
-	p.inner[inH2].MaxHeaderBytes = h2head.ListSize(p.h2HeaderBytes())
-	for _, s := range p.inner {
-		go p.serveInner(s)
-	}
+	p.h2, p.h2Tunnels = p.newH2Server(), &tunnelListener{conns: make(chan net.Conn), done: make(chan struct{})}
+	go p.serveH2()
 	return p, nil
-}
-
-// innerServer serves what is inside intercepted tunnels.
-type innerServer struct {
-	*http.Server
-	tunnels *tunnelListener // connections on their way to it
-}
-
-// The inner servers.
-const (
-	inH1 = iota
-	inH2
-)
-
-// maxFrame is the largest HTTP/2 frame taken, in octets: what every client
-// keeps to unasked (RFC 9113 §6.5.2). Frames of a connection are read into memory.
-const maxFrame = 16 << 10
-
-// newServer returns a server with our limits and the one handler. There is no
-// WriteTimeout: it would cut long downloads.
-func (p *Proxy) newServer() *http.Server {
-	return &http.Server{
-		Handler:                      http.HandlerFunc(p.handle),
-		Protocols:                    new(http.Protocols),
-		ReadHeaderTimeout:            p.config.Limits.HeaderTime,
-		IdleTimeout:                  p.config.Limits.IdleTime,
-		MaxHeaderBytes:               int(p.config.Limits.HeaderBytes),
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: p.config.Limits.Streams, MaxReadFrameSize: maxFrame},
-		DisableGeneralOptionsHandler: true, // OPTIONS * is judged like any request
-		ConnContext:                  withClientConn,
-		ConnState:                    connState,
-		ErrorLog:                     log.New(serverLog{p.config.Log}, "", 0),
-	}
-}
-
-// serverLog takes the messages of an http.Server. Broken connections are every day's
-// business and recorded anyway; that none can be accepted is the operator's.
-type serverLog struct{ log *slog.Logger }
-
-// Write implements io.Writer for one message.
-func (l serverLog) Write(p []byte) (int, error) {
-	text := strings.TrimSpace(string(p))
-	if strings.Contains(text, "Accept error") {
-		l.log.Warn("clients cannot connect", "error", text)
-	} else {
-		l.log.Debug("http server", "message", text)
-	}
-	return len(p), nil
-}
-
-// Serve accepts clients on l until Shutdown, then returns nil. It closes l.
-// The addresses of l are added to Self.
-func (p *Proxy) Serve(l net.Listener) error {
-	p.config.Self.Add(l.Addr())
-	defer p.config.Self.Remove(l.Addr())
-	err := p.outer.Serve(&clientListener{p.gate.Listener(l, p.turnAway), p})
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
-}
-
-func (p *Proxy) serveInner(s innerServer) {
-	if err := s.Serve(s.tunnels); !errors.Is(err, http.ErrServerClosed) {
-		p.config.Log.Error("inner server ended", "error", err)
-	}
 }

@@ -91,8 +91,8 @@ func (q *request) checkAddress(r *acl.Rules) denial {
 
 // locate finds the origin and the exact target of r, and makes r.URL absolute. The
 // target judged is the target that will be sent. A denial with a reason means that
-// there is nothing to judge. uri and exact are those of clientConn.took.
-func (q *request) locate(p *Proxy, r *http.Request, uri string, exact bool) denial {
+// there is nothing to judge. uri is the target as it came.
+func (q *request) locate(p *Proxy, r *http.Request, uri string) denial {
 	if len(uri) > int(q.settings.Limits.URIBytes) {
 		return overLimit(p.gate.CountExceeded(limit.URIBytes))
 	}
@@ -136,7 +136,7 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string, exact bool) deni
 	if r.URL.Path == "" && r.Method == http.MethodOptions && r.URL.RawQuery == "" {
 		r.URL.Path = "*" // RFC 9112 §3.2.4
 	}
-	if !exact || !q.setTarget(r.URL, uri) { // HTTP/2 alone lets a blank through
+	if !q.setTarget(r.URL, uri) { // HTTP/2 alone lets a blank through
 		return malformed("the request target contains a blank")
 	}
 	if strings.HasSuffix(uri, q.target) {

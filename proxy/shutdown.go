@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -38,10 +37,14 @@ func (p *Proxy) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// servers returns the servers of p.
-func (p *Proxy) servers() []*http.Server {
-	return []*http.Server{p.outer, p.inner[inH1].Server, p.inner[inH2].Server}
+// stopper is a server of HTTP/1 or HTTP/2.
+type stopper interface {
+	Shutdown(context.Context) error
+	Close() error
 }
+
+// servers returns the servers of p.
+func (p *Proxy) servers() []stopper { return []stopper{&p.h1, p.h2} }
 
 // awaitRecords waits a moment for the exchanges whose connections were closed
 // and for those that a verdict was to follow: each still records its end.
@@ -65,7 +68,7 @@ func poll(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// openConns are the connections that no http.Server watches: handshakes and
+// openConns are the connections that no server watches: handshakes and
 // WebSockets. The zero value is ready.
 type openConns struct {
 	mu    sync.Mutex

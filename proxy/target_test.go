@@ -1,17 +1,17 @@
 package proxy
 
 import (
-	"context"
 	"crypto/tls"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 
-	"heed/proxy/head"
+	"heed/internal/pageurl"
+	"heed/internal/testkit"
+	"heed/proxy/http1"
 	"heed/rules"
 )
 
@@ -119,59 +119,47 @@ func TestTargetsAreJudgedAsTheyAreSent(t *testing.T) {
 	}
 }
 
-// lenient is a listener for a server that takes targets which net/http's parser rejects.
-type lenient struct{ net.Listener }
-
-// lenientConn reads requests as heed does.
-type lenientConn struct {
-	net.Conn
-	heads *head.Reader
-}
-
-// Accept implements net.Listener.
-func (l lenient) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	limit := head.Limit{Head: 1 << 20, Hold: func(int) error { return nil }, Drop: func() {}}
-	return lenientConn{c, &head.Reader{From: c, Limit: limit}}, nil
-}
-
-// Read implements net.Conn.
-func (c lenientConn) Read(p []byte) (int, error) { return c.heads.Read(p) }
-
 // newLenientSite returns a site that serves every target of a request line as site.test,
-// over HTTP/1.
+// over HTTP/1, also those that net/http's parser rejects.
 func newLenientSite(t testing.TB) *site {
 	s := newSite(t, hello)
-	type key struct{}
-	server := &http.Server{
-		ErrorLog:    log.New(io.Discard, "", 0),
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, key{}, c) },
-		ConnState: func(c net.Conn, state http.ConnState) {
-			if state == http.StateIdle {
-				c.(lenientConn).heads.Idle()
-			}
-		},
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.RequestURI, _ = r.Context().Value(key{}).(lenientConn).heads.Target(r.RequestURI)
-			s.note(r)
-			_, _ = io.Copy(io.Discard, r.Body) // an answer before its end would close the client's connection
-			if r.URL.Path == "/robots.txt" {
-				io.WriteString(w, s.robots)
-			}
-		}),
-	}
-	t.Cleanup(func() { server.Close() })
 	cert, err := tls.LoadX509KeyPair(s.ca.Leaf(t, "site.test"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"}}
-	go server.Serve(lenient{s.listen(t, "site.test:80")})
-	go server.Serve(lenient{tls.NewListener(s.listen(t, "site.test:443"), config)})
+	go testkit.Accept(s.listen(t, "site.test:80"), s.serveLeniently)
+	go testkit.Accept(tls.NewListener(s.listen(t, "site.test:443"), config), s.serveLeniently)
 	return s
+}
+
+// serveLeniently answers the requests on c.
+func (s *site) serveLeniently(c net.Conn) {
+	defer c.Close()
+	heads, out := http1.Reader{From: c}, http1.Writer{To: c}
+	for {
+		var h http1.Head
+		var body http1.Body
+		if heads.ReadRequest(&h) != nil {
+			return
+		}
+		body.Reset(&heads, &h)
+		r, err := h.Request(pageurl.EscapePercents(h.Target), &body)
+		if err != nil {
+			return
+		}
+		s.note(r)
+		_, _ = io.Copy(io.Discard, r.Body)
+		text := ""
+		if r.URL.Path == "/robots.txt" {
+			text = s.robots
+		}
+		_ = out.Begin(&http1.Message{Status: 200, Phrase: "OK", Framing: http1.Sized, Length: int64(len(text)), Close: h.Close})
+		_, _ = io.WriteString(&out, text)
+		if out.End(nil) != nil || h.Close {
+			return
+		}
+	}
 }
 
 // A "%" that begins no escape is a literal "%": it is judged as one, and reaches the

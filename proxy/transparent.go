@@ -9,9 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"runtime/debug"
-	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"heed/internal/acl"
@@ -64,27 +62,10 @@ func (p *Proxy) ServeTransparent(l Transparent) error {
 	stop := context.AfterFunc(p.lasting, func() { l.Close() })
 	defer stop()
 	gated := p.gate.Listener(l.Listener, func(c net.Conn, _ *limit.Exceeded) { resetConn(c) })
-	var pause time.Duration
-	for {
-		c, err := gated.Accept()
-		switch {
-		case err == nil:
-			pause = 0
-			go (&redirectedConn{proxy: p, listener: &l, counted: c.(*limit.Conn)}).serve()
-		case p.lasting.Err() != nil:
-			return nil
-		case slices.ContainsFunc(shortages, func(e error) bool { return errors.Is(err, e) }):
-			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			p.config.Log.Warn("clients cannot connect", "error", err)
-			p.pause(p.lasting, pause)
-		default:
-			return err
-		}
-	}
+	return p.accept(gated, func() bool { return p.lasting.Err() != nil }, func(c *limit.Conn) {
+		(&redirectedConn{proxy: p, listener: &l, counted: c}).serve()
+	})
 }
-
-// shortages are the errors of accepting that pass.
-var shortages = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
 
 // redirectedConn is a connection that a transparent listener has accepted.
 type redirectedConn struct {
@@ -125,9 +106,9 @@ func (a *redirectedConn) serve() {
 	case kind == redirect.TLS:
 		a.serveTLS()
 	case kind == redirect.HTTP1:
-		a.serveHTTP(inH1)
+		a.serveHTTP(false)
 	case kind == redirect.HTTP2:
-		a.serveHTTP(inH2)
+		a.serveHTTP(true)
 	case errors.Is(err, io.EOF) && len(a.conn.head) == 0, p.lasting.Err() != nil:
 		a.conn.Close() // nothing was asked for
 	default:
@@ -217,9 +198,8 @@ func (a *redirectedConn) isSite(o rules.Origin) bool {
 	return err != nil || o == a.site(o.Scheme)
 }
 
-// serveHTTP hands the connection, on which HTTP is spoken, to an inner server: inH1 or
-// inH2. Each request names its site.
-func (a *redirectedConn) serveHTTP(server int) {
+// serveHTTP serves the connection, on which HTTP is spoken. Each request names its site.
+func (a *redirectedConn) serveHTTP(h2 bool) {
 	p, c := a.proxy, a.conn
 	t := &tunnel{
 		proxy: p, addr: c.RemoteAddr().String(), client: a.client, counted: a.counted, origin: a.site("http"), opened: a.at, conn: c,
@@ -228,11 +208,11 @@ func (a *redirectedConn) serveHTTP(server int) {
 	t.trust = catrust.Attempt{Client: catrust.ClientOf(a.client.Addr.String(), t.origin.Host, "")}
 	c.tunnel = t
 	_ = c.SetReadDeadline(time.Time{})
-	if server == inH2 {
-		p.inner[inH2].tunnels.push(t.h2Conn(c))
+	if h2 {
+		p.h2Tunnels.push(t.h2Conn(c))
 		return
 	}
-	p.inner[inH1].tunnels.push(t.clientConn(c))
+	go t.clientConn(c).serve()
 }
 
 // serveTLS takes the connection as a tunnel to the site that the TLS hello names.

@@ -21,6 +21,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/testkit"
+	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -529,10 +530,11 @@ func TestInterceptedTunnelReleasesTheExchangeOfItsCONNECT(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	conn, err := (&clientListener{r.proxy.gate.Listener(l, r.proxy.turnAway), r.proxy}).Accept()
+	accepted, err := r.proxy.gate.Listener(l, r.proxy.turnAway).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
+	conn := r.proxy.newClientConn(accepted, accepted.(*limit.Conn), clientInfo(accepted), nil)
 	request, err := http.ReadRequest(bufio.NewReader(strings.NewReader("CONNECT site.test:80 HTTP/1.1\r\nHost: site.test:80\r\n\r\n")))
 	if err != nil {
 		t.Fatal(err)
@@ -541,7 +543,7 @@ func TestInterceptedTunnelReleasesTheExchangeOfItsCONNECT(t *testing.T) {
 	request.RemoteAddr = client.LocalAddr().String()
 	answered := make(chan weak.Pointer[exchange])
 	go func() {
-		x := newExchange(r.proxy, conn.(*clientConn), connWriter{httptest.NewRecorder(), conn}, request)
+		x := newExchange(r.proxy, conn, connWriter{httptest.NewRecorder(), conn.h1}, request)
 		x.connect(request)
 		x.finish()
 		answered <- weak.Make(x)

@@ -1,89 +1,48 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
 
 	"heed/internal/audit"
-	"heed/proxy/head"
+	"heed/proxy/http1"
 	"heed/proxy/limit"
 	"heed/proxy/refusal"
 	"heed/rules"
 )
 
-// unparsedTexts are what clients and the record read of a request that net/http
-// refuses, by the status that it sends.
-var unparsedTexts = map[int]string{
-	http.StatusBadRequest:              "the request is not valid HTTP",
-	http.StatusRequestEntityTooLarge:   "the request is too large",
-	http.StatusExpectationFailed:       "the expectation cannot be met",
-	http.StatusNotImplemented:          "the transfer coding is not known",
-	http.StatusHTTPVersionNotSupported: "the HTTP version is not known",
-}
-
-// answerUnparsed answers in place of net/http, which refuses a request with a
-// status, such as "400", without calling the handler.
-func (c *clientConn) answerUnparsed(status []byte) {
-	n, _ := strconv.Atoi(string(status)) // net/http wrote it
-	x := c.unread()
-	if n == http.StatusRequestHeaderFieldsTooLarge {
-		x.reject(refusal.Case{Reason: rules.ReasonLimit, Err: c.proxy.gate.CountExceeded(limit.HeaderBytes)})
-		return
-	}
-	text := cmp.Or(unparsedTexts[n], "the request cannot be read")
-	if n == http.StatusBadRequest {
-		text = cmp.Or(x.fault(), text)
-	}
-	x.reject(refusal.Case{Reason: rules.ReasonMalformed, Status: n, Detail: text})
-}
-
-// fault describes what is wrong with a request that net/http refuses; empty where
-// that cannot be seen.
-func (u *unread) fault() string {
-	switch hosts := u.seen.Header["Host"]; {
-	case len(hosts) == 0 && u.seen.Proto == "HTTP/1.1":
-		return "the request has no Host field"
-	case len(hosts) > 1:
-		return "the request has more than one Host field"
-	case strings.IndexFunc(u.seen.RequestURI, isBlank) >= 0:
-		return "the request target contains a blank or a control character"
-	}
-	return ""
-}
-
-func isBlank(c rune) bool { return c <= ' ' || c == 0x7f }
-
-// answerUnread answers a request that cannot be read for err, where net/http would
-// say nothing.
-func (c *clientConn) answerUnread(err error) {
+// Unread implements server.Client. It answers a request that cannot be read for err. A connection that has ended,
+// or on which nothing came, gets no answer.
+func (c *clientConn) Unread(err error) {
 	var over *limit.Exceeded
+	var fault *http1.Fault
 	switch {
-	case errors.Is(err, head.ErrTLS):
-		c.answerTLS()
 	case errors.As(err, &over):
 		c.unread().reject(refusal.Case{Reason: rules.ReasonLimit, Err: over})
-	case errors.Is(err, os.ErrDeadlineExceeded) && c.heads.Unfinished() && !c.ended.Load():
-		over := c.proxy.gate.CountExceeded(limit.HeaderTime)
-		c.unread().reject(refusal.Case{Reason: rules.ReasonLimit, Err: over})
+	case errors.As(err, &fault) && (fault.Kind == http1.HeadTooLarge || fault.Kind == http1.ManyFields):
+		c.unread().reject(refusal.Case{Reason: rules.ReasonLimit, Err: c.proxy.gate.CountExceeded(limit.HeaderBytes)})
+	case fault != nil:
+		c.unread().reject(refusal.Case{Reason: rules.ReasonMalformed, Status: fault.Status, Detail: fault.Error()})
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.h1.Unfinished():
+		c.unread().reject(refusal.Case{Reason: rules.ReasonLimit, Err: c.proxy.gate.CountExceeded(limit.HeaderTime)})
 	}
 }
 
 // maxHello is how large a TLS hello may be, in octets.
 const maxHello = 64 << 10
 
-// answerTLS answers a client that speaks TLS on a port for HTTP. It takes heed for an
+// Hello implements server.Client. It answers a client that speaks TLS on a port for HTTP. It takes heed for an
 // https proxy. The answer is not TLS: clients report that as a wrong version number,
 // which is what is known of this mistake.
-func (c *clientConn) answerTLS() {
-	hello := &tunnelConn{Conn: c.Conn, head: c.heads.Rest()}
+func (c *clientConn) Hello() {
+	_ = c.SetReadDeadline(time.Now().Add(c.proxy.config.Limits.HeaderTime))
+	hello := &tunnelConn{Conn: c.Conn, head: c.h1.Rest()}
 	x := c.unread()
 	if err := c.holdHead(maxHello); err == nil {
 		name, _ := serverName(hello)
@@ -101,9 +60,10 @@ type unread struct {
 	seen *http.Request // what could be read of it
 }
 
-// unread returns the request on c that no handler gets.
+// unread returns the request on c that no handler gets. Its parts may be anything.
 func (c *clientConn) unread() *unread {
-	return c.unreadAs(cmp.Or(c.heads.Seen(), &http.Request{Header: http.Header{}}))
+	h := &c.h1.Head
+	return c.unreadAs(&http.Request{Method: h.Method, RequestURI: h.Target, Proto: h.Proto, ProtoMajor: 1, Host: h.Get("Host"), Header: h.Header()})
 }
 
 // unreadAs returns a request on c that no handler gets, of which seen could be read.
@@ -139,9 +99,6 @@ func methodOf(text string) string {
 // ends the connection. There is no answer without a record.
 func (u *unread) reject(a refusal.Case) {
 	q, p := &u.req, u.proxy
-	if q.conn.ended.Swap(true) {
-		return
-	}
 	u.identify()
 	detail := a.Detail
 	if a.Err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"heed/internal/memory"
 	"heed/proxy/headers"
+	"heed/proxy/server"
 	"heed/proxy/upstream"
 )
 
@@ -21,6 +22,7 @@ import (
 // notes what was sent.
 type responseWriter struct {
 	http.ResponseWriter
+	h1       *server.Answer // the same as the ResponseWriter; nil: it is none
 	exchange *exchange
 	status   int
 	written  int64
@@ -54,11 +56,10 @@ func (w *responseWriter) WriteHeader(status int) {
 	if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // net/http would guess one
 	}
-	if x := w.exchange; x.refusal != nil {
-		phrase := x.refusal.Phrase // a copy: HTTP/2 never takes it, and it would keep the exchange
-		x.req.conn.phrase.Store(&phrase)
-	} else if w.phrase != nil {
-		x.req.conn.phrase.Store(w.phrase)
+	if x := w.exchange; w.h1 != nil && x.refusal != nil {
+		w.h1.SetPhrase(&x.refusal.Phrase)
+	} else if w.h1 != nil {
+		w.h1.SetPhrase(w.phrase)
 	}
 	w.ResponseWriter.WriteHeader(status)
 	for name := range w.trailer {
@@ -176,19 +177,15 @@ func (w *responseWriter) Flush() {
 // Hijack hands over the connection of a WebSocket or a tunnel. The bytes that
 // the server has read ahead come with it, since goproxy forgets them.
 func (w *responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	conn, _, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
 	w.hijacked = true
-	head := make([]byte, rw.Reader.Buffered())
-	_, _ = io.ReadFull(rw.Reader, head) // buffered bytes cannot fail
-	t := &tunnelConn{Conn: conn, head: head}
-	switch c := conn.(type) {
-	case *clientConn:
-		t.Conn, t.head = c.Conn, append(head, c.heads.Rest()...)
-	case *tunnelConn: // no client has sent this CONNECT
-		t = c
+	t, ok := conn.(*tunnelConn) // no client has sent this CONNECT
+	if !ok {
+		c := conn.(*server.Conn)
+		t = &tunnelConn{Conn: c.Conn, head: c.Rest()}
 	}
 	if w.status != 0 { // a WebSocket: finish closes it when either side ends
 		w.exchange.upgraded = t

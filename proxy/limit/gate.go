@@ -76,7 +76,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-			l.gate.CountExceeded(OpenFiles) // net/http waits, longer each time, and comes again
+			l.gate.CountExceeded(OpenFiles) // who accepts waits, longer each time, and comes again
 		}
 		if err != nil {
 			return nil, err
@@ -124,7 +124,7 @@ type Conn struct {
 }
 
 // readDeadline is the deadline of reading. It is passed on when a Read begins, or is
-// waiting: net/http sets six of them for each request, of which three concern no Read.
+// waiting: most that are set for a request concern no Read.
 type readDeadline struct {
 	mu      sync.Mutex
 	readers int       // Reads that are waiting

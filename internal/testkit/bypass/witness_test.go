@@ -1,7 +1,6 @@
 package bypass
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/tls"
 	"io"
@@ -11,9 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"heed/internal/pageurl"
 	"heed/internal/safetext"
 	"heed/internal/testkit"
-	"heed/proxy/head"
+	"heed/proxy/http1"
 )
 
 // witness is a reverse proxy before a server: it passes bytes on as they come, terminates
@@ -76,31 +76,36 @@ func (w *witness) pass(heed net.Conn, scheme string) {
 
 // watch reads requests until the connection ends.
 func (w *witness) watch(from io.Reader, scheme string) {
-	any := func(int) error { return nil }
-	heads := &head.Reader{From: from, Limit: head.Limit{Head: 1 << 20, Hold: any, Drop: func() {}}}
-	r := bufio.NewReader(heads)
+	in := http1.Reader{From: from}
 	for {
-		switch _, err := r.Peek(1); err {
-		case nil:
-		case head.ErrTLS: // where a trick asks for https at http's port
-			io.Copy(io.Discard, r)
-			return
-		default:
+		if in.Fill() != nil && len(in.Buffered()) == 0 {
 			return
 		}
-		req, err := http.ReadRequest(r)
-		if err == nil {
-			req.RequestURI, _ = heads.Target(req.RequestURI)
+		if in.Buffered()[0] == 0x16 { // where a trick asks for https at http's port
+			io.Copy(io.Discard, &in)
+			return
 		}
-		w.note(req, err, scheme)
+		r, err := readRequest(&in)
+		w.note(r, err, scheme)
 		if err == nil {
-			_, err = io.Copy(io.Discard, req.Body)
+			_, err = io.Copy(io.Discard, r.Body)
 		}
 		if err != nil {
-			io.Copy(io.Discard, r)
+			io.Copy(io.Discard, &in)
 			return
 		}
 	}
+}
+
+// readRequest reads a request, whatever its target is.
+func readRequest(in *http1.Reader) (*http.Request, error) {
+	var head http1.Head
+	var body http1.Body
+	if err := in.ReadRequest(&head); err != nil {
+		return nil, err
+	}
+	body.Reset(in, &head)
+	return head.Request(pageurl.EscapePercents(head.Target), &body)
 }
 
 func (w *witness) note(r *http.Request, err error, scheme string) {

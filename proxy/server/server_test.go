@@ -1,0 +1,333 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heed/internal/testkit"
+	"heed/proxy/http1"
+)
+
+// side is the Client of a connection.
+type side struct {
+	handle func(*Answer, *http.Request)
+	unread chan error
+	hello  chan bool
+}
+
+func (s *side) Handle(a *Answer, r *http.Request) { s.handle(a, r) }
+func (s *side) Unread(err error)                  { s.unread <- err }
+func (s *side) Hello()                            { s.hello <- true }
+
+// bed is a Server on a real listener, for one connection at a time.
+type bed struct {
+	*side
+	server *Server
+	conns  chan *Conn // those that are served
+	addr   string
+}
+
+func newBed(t *testing.T, handle func(*Answer, *http.Request)) *bed {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{
+		side:   &side{handle, make(chan error, 8), make(chan bool, 8)},
+		server: &Server{HeaderTime: time.Minute, IdleTime: time.Minute}, conns: make(chan *Conn, 64), addr: l.Addr().String(),
+	}
+	b.server.Listen(&l)
+	go testkit.Accept(l, func(c net.Conn) {
+		own := b.server.NewConn(context.Background(), c, b.side, http1.Limit{Head: 4 << 10})
+		b.conns <- own
+		own.Serve()
+	})
+	t.Cleanup(func() { b.server.Close() })
+	return b
+}
+
+const simple = "GET /%zz HTTP/1.1\r\nHost: a.test\r\n\r\n"
+
+// A client that leaves ends its request, whether it is watched by then or not, and so does
+// one whose request had a body.
+func TestServer_WhoLeavesEndsTheRequest(t *testing.T) {
+	for _, request := range []string{simple, "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\n\r\nab"} {
+		for _, watched := range []bool{false, true} {
+			begun, ended := make(chan bool), make(chan error)
+			b := newBed(t, func(a *Answer, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				begun <- true
+				<-r.Context().Done()
+				ended <- r.Context().Err()
+			})
+			c := testkit.Dial(t, b.addr)
+			c.Send(request)
+			<-begun
+			if watched {
+				(<-b.conns).awaitWatch(t)
+			}
+			c.Close()
+			if err := <-ended; err != context.Canceled {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// awaitWatch returns when somebody reads to find out that the client leaves.
+func (c *Conn) awaitWatch(t *testing.T) {
+	t.Helper()
+	testkit.Until(t, "the connection is watched", func() bool {
+		c.watch.mu.Lock()
+		defer c.watch.mu.Unlock()
+		return c.watch.read != nil
+	})
+}
+
+// What comes while a request is served is the next request, in whatever pieces, and the
+// one who reads it for the watch does not keep it.
+func TestServer_WhatComesMeanwhileIsTheNextRequest(t *testing.T) {
+	begun, goOn := make(chan bool), make(chan bool)
+	b := newBed(t, func(a *Answer, r *http.Request) {
+		begun <- true
+		<-goOn
+		io.WriteString(a, r.RequestURI)
+		if r.Context().Err() != nil {
+			t.Error("the client is taken to have left")
+		}
+	})
+	c := testkit.Dial(t, b.addr)
+	c.Send(simple)
+	<-begun
+	conn := <-b.conns
+	conn.awaitWatch(t)
+	c.Send("GET /2 HTTP/1.1\r\nHo")
+	goOn <- true
+	if a := c.Answer("GET"); string(a.Body) != "/%zz" {
+		t.Errorf("%q", a.Body)
+	}
+	c.Send("st: a.test\r\n\r\nGET /3 HTTP/1.1\r\nHost: a.test\r\n\r\n")
+	for _, want := range []string{"/2", "/3"} {
+		<-begun
+		goOn <- true
+		if a := c.Answer("GET"); string(a.Body) != want {
+			t.Errorf("%q, want %q", a.Body, want)
+		}
+	}
+}
+
+// A connection that is taken over while it is watched has all its octets, and no deadline.
+func TestServer_ATakenConnectionHasAllOctets(t *testing.T) {
+	begun, goOn, taken := make(chan bool), make(chan bool), make(chan *Conn)
+	b := newBed(t, func(a *Answer, r *http.Request) {
+		begun <- true
+		<-goOn
+		c, _, err := a.Hijack()
+		if err != nil {
+			t.Error(err)
+		}
+		taken <- c.(*Conn)
+	})
+	for _, early := range []string{"", "early "} {
+		c := testkit.Dial(t, b.addr)
+		c.Send("CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n" + early)
+		<-begun
+		conn := <-b.conns
+		if early == "" {
+			conn.awaitWatch(t)
+		}
+		goOn <- true
+		own := <-taken
+		c.Send("late")
+		rest := make([]byte, len("late"))
+		if _, err := io.ReadFull(own.Conn, rest); err != nil || string(own.Rest())+string(rest) != early+"late" {
+			t.Errorf("after %q: %q, %v", early, rest, err)
+		}
+		own.Conn.Close()
+	}
+}
+
+// Between two requests a connection has no buffer after a moment, and the next one is read
+// nevertheless. It is closed after IdleTime.
+func TestServer_AnIdleConnectionHasNoBuffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		s := &Server{HeaderTime: time.Minute, IdleTime: time.Minute}
+		conn := s.NewConn(t.Context(), far, &side{handle: func(a *Answer, r *http.Request) { io.WriteString(a, r.RequestURI) }}, http1.Limit{})
+		go conn.Serve()
+		c := testkit.On(t, near)
+		for range 2 {
+			c.Send(simple)
+			if a := c.Answer("GET"); string(a.Body) != "/%zz" {
+				t.Errorf("%q", a.Body)
+			}
+			testkit.Delay(10 * time.Second)
+			synctest.Wait()
+			if conn.heads.Prepend(nil); conn.Unfinished() || !conn.heads.Release() {
+				t.Error("octets are kept")
+			}
+		}
+		testkit.Delay(time.Minute)
+		c.Closed()
+	})
+}
+
+// A request that cannot be read is given to the Client with what is wrong and what could be
+// read of it; a TLS hello is told apart only where the connection begins.
+func TestServer_WhatCannotBeRead(t *testing.T) {
+	b := newBed(t, func(a *Answer, r *http.Request) {})
+	for text, want := range map[string]string{
+		"GET /a HTTP/1.1\r\nHost: a.test\r\nX : y\r\n\r\n":                                "the request has a blank before the colon of the field \"X\"",
+		"GET a%zz HTTP/1.1\r\nHost: a.test\r\n\r\n":                                       "the request target is neither a URL nor a path",
+		"GET /a HTTP/1.1\r\nHost: a.test\r\nX: " + strings.Repeat("x", 5000) + "\r\n\r\n": "the request head is too large",
+		simple + "\x16\x03\x01\r\n\r\n":                                                   "the request does not begin with a method: it contains an octet that no method has",
+	} {
+		c := testkit.Dial(t, b.addr)
+		c.Send(text)
+		var fault *http1.Fault
+		if err := <-b.unread; !errors.As(err, &fault) || err.Error() != want {
+			t.Errorf("%.60q: %v", text, err)
+		}
+		c.Rest()
+		if conn := <-b.conns; strings.HasPrefix(text, "GET /a ") && conn.Head.Target != "/a" {
+			t.Errorf("%.60q: %+v", text, conn.Head)
+		}
+	}
+	c := testkit.Dial(t, b.addr)
+	c.Send("\x16\x03")
+	<-b.hello
+	c.Closed()
+}
+
+// An answer is framed as its client and its header allow, and nothing is invented.
+func TestServer_Framing(t *testing.T) {
+	answers := map[string]func(*Answer){
+		"/length":  func(a *Answer) { a.Header()["Content-Length"] = []string{"2"}; io.WriteString(a, "ab") },
+		"/none":    func(a *Answer) { io.WriteString(a, "ab") },
+		"/empty":   func(a *Answer) { a.WriteHeader(201) },
+		"/304":     func(a *Answer) { a.Header()["Content-Length"] = []string{"7"}; a.WriteHeader(304) },
+		"/invalid": func(a *Answer) { a.Header()["X Y"] = []string{"1"}; a.Header()["X"] = []string{"a\x01"} },
+		"/trailer": func(a *Answer) {
+			a.Header()["Trailer"] = []string{"X-Sum"}
+			io.WriteString(a, "ab")
+			a.Header()["X-Sum"] = []string{"1"}
+			a.Header()[http.TrailerPrefix+"X-More"] = []string{"2"}
+		},
+		"/phrase": func(a *Answer) { text := "Fine\r\nX: y"; a.SetPhrase(&text); a.WriteHeader(200) },
+		"/599":    func(a *Answer) { a.WriteHeader(599) },
+	}
+	b := newBed(t, func(a *Answer, r *http.Request) {
+		a.Header()["Date"] = nil
+		answers[r.URL.Path](a)
+	})
+	for request, want := range map[string]string{
+		"GET /length HTTP/1.1":   "200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nab",
+		"HEAD /length HTTP/1.1":  "200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n",
+		"GET /none HTTP/1.1":     "200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+		"GET /none HTTP/1.0":     "200 OK\r\nConnection: close\r\n\r\nab",
+		"HEAD /none HTTP/1.1":    "200 OK\r\nConnection: close\r\n\r\n",
+		"GET /empty HTTP/1.1":    "201 Created\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"GET /304 HTTP/1.1":      "304 Not Modified\r\nContent-Length: 7\r\nConnection: close\r\n\r\n",
+		"GET /invalid HTTP/1.1":  "200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"GET /trailer HTTP/1.1":  "200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\nConnection: close\r\n\r\n2\r\nab\r\n0\r\nX-More: 2\r\nX-Sum: 1\r\n\r\n",
+		"GET /phrase HTTP/1.1":   "200 Fine  X: y\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"GET /599 HTTP/1.1":      "599 status code 599\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"OPTIONS /none HTTP/1.1": "200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+	} {
+		c := testkit.Dial(t, b.addr)
+		c.Send(request + "\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+		if got := lines(string(c.Rest())); !slices.Equal(got, lines("HTTP/1.1 "+want)) {
+			t.Errorf("%s: %q", request, got)
+		}
+	}
+}
+
+// lines returns the lines of an answer; the fields of its head in alphabetical order.
+func lines(text string) []string {
+	head, body, _ := strings.Cut(text, "\r\n\r\n")
+	all := strings.Split(head, "\r\n")
+	slices.Sort(all[1:])
+	return append(all, body)
+}
+
+// A client that waits for 100 gets it when its body is asked for. After an answer without
+// that, or before the end of the body, the connection ends, and nobody reads from it.
+func TestServer_Bodies(t *testing.T) {
+	bodies := make(chan io.Reader, 1)
+	b := newBed(t, func(a *Answer, r *http.Request) {
+		if r.URL.Path == "/read" {
+			body, err := io.ReadAll(r.Body)
+			io.WriteString(a, string(body))
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		bodies <- r.Body
+	})
+	const fields = " HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+	c := testkit.Dial(t, b.addr)
+	for range 2 {
+		c.Send("POST /read" + fields)
+		if a := c.Head("POST"); a.StatusCode != 100 {
+			t.Fatal(a.Status)
+		}
+		c.Send("ab")
+		if a := c.Answer("POST"); a.StatusCode != 200 || string(a.Body) != "ab" || a.Close {
+			t.Errorf("%s %q", a.Status, a.Body)
+		}
+	}
+	c.Send("POST /unread" + fields)
+	if a := c.Answer("POST"); a.StatusCode != 200 || !a.Close {
+		t.Errorf("%s, close %v", a.Status, a.Close)
+	}
+	c.Closed()
+	if n, err := (<-bodies).Read(make([]byte, 2)); n > 0 || err != http.ErrBodyReadAfterClose {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// Shutdown closes what is idle, and waits for what is served, whose connection closes.
+func TestServer_Shutdown(t *testing.T) {
+	begun, goOn := make(chan bool), make(chan bool)
+	b := newBed(t, func(a *Answer, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			begun <- true
+			<-goOn
+		}
+	})
+	idle, slow := testkit.Dial(t, b.addr), testkit.Dial(t, b.addr)
+	idle.Send("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+	if a := idle.Answer("GET"); a.StatusCode != 200 || a.Close {
+		t.Error(a.Status)
+	}
+	slow.Send("GET /slow HTTP/1.1\r\nHost: a.test\r\n\r\n")
+	<-begun
+	done := make(chan error, 1)
+	go func() { done <- b.server.Shutdown(t.Context()) }()
+	idle.Closed()
+	goOn <- true
+	if a := slow.Answer("GET"); a.StatusCode != 200 || !a.Close {
+		t.Errorf("%s, close %v", a.Status, a.Close)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if b.server.Listen(&l) {
+		t.Error("a listener is taken after the end")
+	}
+}

@@ -266,7 +266,7 @@ func TestServer_Bodies(t *testing.T) {
 	b := newBed(t, func(a *Answer, r *http.Request) {
 		if r.URL.Path == "/read" {
 			body, err := io.ReadAll(r.Body)
-			io.WriteString(a, string(body))
+			a.Write(body)
 			if err != nil {
 				t.Error(err)
 			}

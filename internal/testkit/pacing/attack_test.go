@@ -64,7 +64,9 @@ func TestHeed_NoWayToBeFaster(t *testing.T) {
 			for number := range 8 {
 				busy.Go(func() { c.attack(ctx, b, number) })
 			}
-			pages := func() []testkit.Arrival { return testkit.Pages(lowered(b.site.Starts()), b.way.scheme()+"://site.test") }
+			pages := func() []testkit.Arrival {
+				return testkit.Pages(lowered(b.site.Starts()), b.way.scheme()+"://site.test")
+			}
 			testkit.Delay(lasts)
 			least := int(lasts/delay) / 4
 			testkit.Until(t, fmt.Sprintf("%d requests come through: the attack starves all", least), func() bool { return len(pages()) >= least })

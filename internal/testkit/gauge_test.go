@@ -25,20 +25,19 @@ func TestGauge_RecordsWhenAHeadArrived(t *testing.T) {
 	defer c.Close()
 	// The kernel begins to note arrivals a moment after the first socket asked for
 	// it: what comes before that has the time at which it is read.
-	noted := false
-	for range 10 {
+	before, noted := time.Now(), time.Time{}
+	Until(t, "an arrival before the read", func() bool {
 		client.Send("early")
-		sent := time.Now()
-		for time.Since(sent) < 50*time.Millisecond { // the reader is late
-		}
-		late := time.Now()
+		Delay(5 * time.Millisecond) // the reader is late
+		read := time.Now()
 		if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
 			t.Fatal(err)
 		}
-		noted = noted || c.(*stampedConn).arrived().Before(late)
-	}
-	if !noted {
-		t.Error("what was sent is always reported to have arrived when it was read")
+		noted = c.(*stampedConn).arrived()
+		return noted.Before(read)
+	})
+	if noted.Before(before) {
+		t.Errorf("what was sent at %v or later is reported to have arrived at %v", before, noted)
 	}
 	client.Close()
 	if n, err := c.Read(make([]byte, 5)); n != 0 || err != io.EOF {

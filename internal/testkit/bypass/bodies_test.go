@@ -94,7 +94,7 @@ func (r *rig) sendBodies(w way) (sent int, executed int64) {
 			senders.Go(func() {
 				defer func() { <-slots }()
 				got := route.exchange(fmt.Sprintf("%s %s%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n%s\r\n%s",
-					method, route.prefix(), paged, r.site, r.agent(), body[0], body[1]))
+					method, route.prefix(), paged, r.site, r.agent(), body[0], body[1]), silence)
 				if got.unasked {
 					r.t.Errorf("%s, %s: no connection: %v", r.name, w, got.err)
 				}

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"heed/internal/testkit"
 )
 
 // way is one way a client reaches a site through heed.
@@ -72,7 +74,7 @@ func (r route) prefix() string {
 }
 
 // patience bounds one request.
-const patience = 10 * time.Second
+const patience = testkit.Patience
 
 // dial opens a connection on which a request can be sent, at the second try
 // where heed takes the end of the last tunnel for a sign that its CA is not
@@ -192,16 +194,17 @@ func (a *h1Asker) answer() error {
 }
 
 const (
-	// silence is how long an answer may take to begin.
+	// silence is how long a test waits for what should not come.
 	silence = 1500 * time.Millisecond
 	// quiet is how long a connection is read on after the last byte of an answer:
 	// a second one, which a trick got the site to send, comes right behind.
 	quiet = 400 * time.Millisecond
 )
 
-// exchange sends bytes on a connection of their own and reads all that comes
-// back: until the other side closes, or nothing came for a while.
-func (r route) exchange(request string) reply {
+// exchange sends bytes on a connection of their own and reads all that comes back: until
+// the other side closes, or nothing came for a while. It waits so long for the first
+// octet: silence, or patience where the test needs an answer.
+func (r route) exchange(request string, first time.Duration) reply {
 	conn, err := r.dial()
 	if err != nil {
 		return reply{err: err, unasked: true}
@@ -211,7 +214,7 @@ func (r route) exchange(request string) reply {
 	go io.WriteString(conn, request) // the answer may come before all is read
 	var heard bytes.Buffer
 	b := make([]byte, 16<<10)
-	for wait := silence; ; wait = quiet {
+	for wait := first; ; wait = quiet {
 		conn.SetReadDeadline(time.Now().Add(wait))
 		n, err := conn.Read(b)
 		heard.Write(b[:n])

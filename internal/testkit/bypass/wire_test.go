@@ -108,7 +108,7 @@ func (r *rig) play(w way, all []trick) (sum played) {
 		players.Go(func() {
 			defer func() { <-slots }()
 			route := r.route(w)
-			got := route.exchange(k.bytes(route, port, r.agent))
+			got := route.exchange(k.bytes(route, port, r.agent), silence)
 			mu.Lock()
 			defer mu.Unlock()
 			if got.unasked {
@@ -272,7 +272,7 @@ func TestHeed_NoTunnelLeadsElsewhere(t *testing.T) {
 	for _, inside := range []string{r.site, strings.ToUpper(r.site) + ".", r.site + ":443"} {
 		to := route{way: mitmH1, name: "free.test", addr: r.heed.Addr, roots: r.roots}
 		request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\nConnection: close\r\n\r\n", wanted, inside, r.agent())
-		if got := to.exchange(request); got.leaks() || !strings.HasPrefix(got.text, "HTTP/1.1 421") {
+		if got := to.exchange(request, patience); got.leaks() || !strings.HasPrefix(got.text, "HTTP/1.1 421") {
 			t.Errorf("Host %s in a tunnel to free.test: %.200s %v", inside, got.text, got.err)
 		}
 	}

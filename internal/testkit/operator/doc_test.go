@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"heed/internal/testkit"
 )
@@ -130,7 +129,7 @@ scrape_configs:
 // query returns the value of an expression with one result; -1 when there is none.
 func (p *prometheus) query(expression string) float64 {
 	p.t.Helper()
-	client := http.Client{Timeout: 5 * time.Second}
+	client := http.Client{Timeout: testkit.Patience}
 	resp, err := client.Get("http://" + p.addr + "/api/v1/query?query=" + url.QueryEscape(expression))
 	if err != nil {
 		return -1

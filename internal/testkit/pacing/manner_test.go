@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,12 +30,15 @@ func TestHeed_LookingAtRobotsDoesNotStarveOthers(t *testing.T) {
 	for number := range 8 {
 		busy.Go(func() { robotsToo(ctx, b, 0*number) })
 	}
+	var before []int
 	for n := range tenth(40) {
-		before := len(testkit.Pages(b.site.Starts(), "http://site.test"))
+		had := len(b.site.Starts())
 		b.client(plain, 100).get(t, numbered("http://site.test")(n))
-		if others := len(testkit.Pages(b.site.Starts(), "http://site.test")) - before - 1; others > 4 {
-			t.Errorf("the site got %d other pages while one waited", others)
-		}
+		before = append(before, len(b.site.Starts())-had-1)
+	}
+	slices.Sort(before)
+	if usual := before[len(before)/2]; usual > 8 {
+		t.Errorf("%d looks at robots.txt came before a page", usual)
 	}
 	cancel()
 	busy.Wait()
@@ -117,10 +121,9 @@ func TestHeed_TheWaitingDoNotHoldUpTheEnd(t *testing.T) {
 		}()
 	}
 	b.awaitWaiting(t, 5)
-	begun := time.Now()
 	b.Signal(syscall.SIGTERM)
-	if status := b.Exit(); status != 0 || time.Since(begun) > testkit.Patience {
-		t.Errorf("it ended with status %d after %v", status, time.Since(begun))
+	if status := b.Exit(); status != 0 { // long before a turn is due
+		t.Errorf("it ended with status %d", status)
 	}
 	for range 5 {
 		if a := <-answers; a == nil || a.StatusCode != http.StatusServiceUnavailable && a.StatusCode != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
@@ -154,10 +157,9 @@ func TestHeed_ABurstOfFailuresIsOnePause(t *testing.T) {
 		busy.Go(func() { b.client(plain, number).ask(t.Context(), http.MethodGet, numbered("http://site.test")(number)) })
 	}
 	busy.Wait()
-	if a := b.client(plain, 0).get(t, "http://site.test/well"); a.took > testkit.Patience {
-		t.Errorf("after one burst of failures the site was left alone for %v", a.took)
-	} else {
-		t.Logf("after one burst of failures the site was left alone for %v", a.took)
+	b.client(plain, 0).get(t, "http://site.test/well")
+	if n := strings.Count(b.Stderr(), "no request starts there for "); n != 1 {
+		t.Errorf("one burst of failures is %d pauses", n)
 	}
 }
 
@@ -202,8 +204,11 @@ func TestHeed_NoMoreAtATimeThanMaxParallel(t *testing.T) {
 			http.NotFound(w, r)
 			return
 		}
-		is := now.Add(1)
-		defer now.Add(-1)
+		is := int64(0)
+		if !leaves(r.URL.Path) {
+			is = now.Add(1)
+			defer now.Add(-1)
+		}
 		for old := most.Load(); is > old && !most.CompareAndSwap(old, is); old = most.Load() {
 		}
 		select {
@@ -218,11 +223,13 @@ func TestHeed_NoMoreAtATimeThanMaxParallel(t *testing.T) {
 			c := b.client(h2, number)
 			for n := range 5 {
 				ctx, cancel := t.Context(), context.CancelFunc(func() {})
+				path := fmt.Sprintf("/page/%d-%d", number, n)
 				if number%4 == 0 {
 					ctx, cancel = context.WithTimeout(ctx, rand.N(300*time.Millisecond))
+					path = "/left" + path
 				}
-				a, err := c.ask(ctx, http.MethodGet, fmt.Sprintf("https://site.test/page/%d-%d", number, n))
-				if number%4 != 0 && (err != nil || a.StatusCode != http.StatusOK) {
+				a, err := c.ask(ctx, http.MethodGet, "https://site.test"+path)
+				if !leaves(path) && (err != nil || a.StatusCode != http.StatusOK) {
 					t.Errorf("%v, %v", a, err)
 				}
 				cancel()
@@ -230,14 +237,16 @@ func TestHeed_NoMoreAtATimeThanMaxParallel(t *testing.T) {
 		})
 	}
 	busy.Wait()
-	// The site sees that a client has left a moment after its turn has been given to
-	// another.
-	if most.Load() < 2 || most.Load() > 4 {
+	if most.Load() < 2 || most.Load() > 3 {
 		t.Errorf("%d requests were at the site at a time", most.Load())
 	}
 	t.Logf("%d requests were at the site at a time", most.Load())
 	b.awaitWaiting(t, 0)
 }
+
+// leaves reports whether the client may leave before it is answered: the site sees that a
+// moment after the turn has been given to another, so that such requests are not counted.
+func leaves(path string) bool { return strings.HasPrefix(path, "/left") }
 
 // A WebSocket has had its turn with its handshake: the next request does not wait
 // for its end, and comes a delay after it.

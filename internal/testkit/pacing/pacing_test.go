@@ -21,7 +21,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"heed/internal/testkit"
 )
@@ -106,7 +105,6 @@ func (b *bed) dial(ctx context.Context) (net.Conn, error) {
 type answer struct {
 	*http.Response
 	body string
-	took time.Duration // until the end of the body
 }
 
 // ask sends one request and reads its answer.
@@ -116,14 +114,13 @@ func (c *client) ask(ctx context.Context, method, address string) (*answer, erro
 		return nil, err
 	}
 	r.Header.Set("User-Agent", c.agent)
-	begun := time.Now()
 	resp, err := c.Do(r)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	return &answer{resp, string(body), time.Since(begun)}, err
+	return &answer{resp, string(body)}, err
 }
 
 // get is ask for a page that has to come; what came instead fails the test.

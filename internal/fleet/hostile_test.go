@@ -122,10 +122,9 @@ var nonsense = map[string]string{
 	"a slow answer": "300ms~:1\r\n", "a slower answer": "900ms~$-1\r\n", "turns without end": "*5\r\n:0\r\n:2592000000\r\n:2592000000\r\n:0\r\n:0\r\n",
 }
 
-// request asks what one request may ask, and returns how long that took.
-func request(t *testing.T, p *fleet.Policies, turns *fleet.Lanes) time.Duration {
+// request asks what one request may ask.
+func request(t *testing.T, p *fleet.Policies, turns *fleet.Lanes) {
 	t.Helper()
-	began := time.Now()
 	p.Newer(t.Context(), tag, "", 0)
 	if end, _ := p.Lease(t.Context(), tag, "", 0); end != nil {
 		end([]byte("record"), []byte("file"), time.Hour)
@@ -133,7 +132,6 @@ func request(t *testing.T, p *fleet.Policies, turns *fleet.Lanes) time.Duration 
 	lanes := []fleet.Lane{{Name: "group", Delay: time.Second}}
 	turns.Ask(t.Context(), tag, "ticket", lanes)
 	_ = turns.Started(t.Context(), tag, "ticket", lanes, 0)
-	return time.Since(began)
 }
 
 func TestHeed_AHostileStoreCostsSharedStateOnly(t *testing.T) {
@@ -152,22 +150,10 @@ func TestHeed_AHostileStoreCostsSharedStateOnly(t *testing.T) {
 				t.Run(name+" "+kind+" "+form, func(t *testing.T) {
 					t.Parallel()
 					url := fmt.Sprintf(form, impostor(t, answer))
-					var s *fleet.Store
-					var p *fleet.Policies
-					var turns *fleet.Lanes
-					// Where a busy machine was the reason of a long wait, another heed
-					// has a short one.
-					testkit.Until(t, "three requests that wait about a second at most", func() bool {
-						s, _ = open(t, url)
-						p, turns = s.Policies("space"), s.Lanes()
-						p.Watch(func(string) {})
-						turns.Watch(func(string, time.Duration) {})
-						var longest time.Duration
-						for range 3 {
-							longest = max(longest, request(t, p, turns))
-						}
-						return longest < 1500*time.Millisecond
-					})
+					s, _ := open(t, url)
+					p, turns := s.Policies("space"), s.Lanes()
+					p.Watch(func(string) {})
+					turns.Watch(func(string, time.Duration) {})
 					_ = p.Tags(t.Context(), func(string) bool { return false })
 					testkit.Until(t, "the store counts as away", func() bool {
 						request(t, p, turns)

@@ -319,14 +319,13 @@ func TestHeed_AClientThatLeavesDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 3)
 	settled(all[0])
-	long := []fleet.Lane{{Name: "group", Delay: time.Hour}}
-	all[0].take(long)
-	all[1].ask(long)
-	if a := all[2].ask(long); a.Others != 1 || a.Wait < 119*time.Minute {
+	all[0].take(of("group"))
+	all[1].ask(of("group"))
+	if a := all[2].ask(of("group")); a.Others != 1 || a.Wait <= 0 {
 		t.Errorf("with one before it: %+v", a)
 	}
-	all[1].leave(long)
-	if a := all[2].ask(long); a.Others != 0 {
+	all[1].leave(of("group"))
+	if a := all[2].ask(of("group")); a.Others != 0 {
 		t.Errorf("when that has left: %+v", a)
 	}
 }

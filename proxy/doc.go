@@ -28,7 +28,7 @@
 // counts (internal/audit/tally.go).
 //
 // The rest is one subject a file: body.go the bodies on their way, writer.go the
-// answer to the client, unread.go requests that cannot be read,
+// answer to the client, unread.go requests that cannot be read, foreign.go other protocols,
 // credentials.go users and their passwords, observe.go verdicts that follow their
 // request, h2.go what net/http leaves undone of HTTP/2, subresource.go what a page needs
 // to be shown, ownservice.go local services of the client's own run, page.go what the

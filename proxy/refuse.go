@@ -103,7 +103,7 @@ func (x *exchange) fail(r *http.Request, err error) *http.Response {
 // reply prepares the answer for c without changing the decision: an allowed
 // request may still fail on its way.
 func (x *exchange) reply(c refusal.Case) {
-	c.Entry, c.Host, c.Proxy, c.Closes = &x.entry, x.req.origin.Host, x.refuser(), x.upload.pending.Load()
+	c.Entry, c.Host, c.Proxy = &x.entry, x.req.origin.Host, x.refuser()
 	x.refusal = refusal.New(c)
 }
 

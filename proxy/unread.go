@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -28,8 +29,12 @@ func (c *clientConn) Unread(err error) {
 	case errors.As(err, &fault) && (fault.Kind == http1.HeadTooLarge || fault.Kind == http1.ManyFields):
 		c.unread().reject(refusal.Case{Reason: rules.ReasonLimit, Err: c.proxy.gate.CountExceeded(limit.HeaderBytes)})
 	case fault != nil:
-		c.unread().reject(refusal.Case{Reason: rules.ReasonMalformed, Status: fault.Status, Detail: fault.Error()})
-	case errors.Is(err, os.ErrDeadlineExceeded) && c.h1.Unfinished():
+		text := fault.Error()
+		if c.tunnel == nil {
+			text = cmp.Or(foreignText(c.h1.Buffered(), fault.Kind, c.client.Listener), text)
+		}
+		c.unread().reject(refusal.Case{Reason: rules.ReasonMalformed, Status: fault.Status, Detail: text})
+	case errors.Is(err, os.ErrDeadlineExceeded) && len(c.h1.Buffered()) > 0:
 		c.unread().reject(refusal.Case{Reason: rules.ReasonLimit, Err: c.proxy.gate.CountExceeded(limit.HeaderTime)})
 	}
 }

@@ -99,6 +99,38 @@ func TestTheEntryOfARefusedRequestHasItsUser(t *testing.T) {
 	}
 }
 
+// Octets of another protocol are told as such at once, also where no line ends.
+func TestAnotherProtocolOnThePlainPortIsNamed(t *testing.T) {
+	r := newRig(t, hello)
+	for octets, says := range map[string]string{
+		"\x05\x01\x00":                              "SOCKS came in place of HTTP: the client takes heed for a SOCKS proxy; write its address with http:// (curl -x http://" + r.addr + ")",
+		"\x04\x01\x00\x50":                          "SOCKS came",
+		"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n":        "SSH came in place of HTTP: reach SSH servers by CONNECT (ProxyCommand nc -X connect -x " + r.addr + " %h %p)",
+		"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n":    "the PROXY protocol came",
+		"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c":    "the PROXY protocol came",
+		"EHLO client.test\r\n":                      "SMTP came in place of HTTP: heed forwards HTTP alone; give the client the address of the mail server",
+		"\x00\x00\x00\x08\x04\xd2\x16/":             "PostgreSQL came",
+		"*1\r\n$4\r\nPING\r\n":                      "Redis came",
+		"\x10\x10\x00\x04MQTT\x04":                  "MQTT came",
+		"\x03\x00\x00\x13\x0e\xe0":                  "RDP came",
+		"OPTIONS rtsp://a.test/ RTSP/1.0\r\n\r\n":   "RTSP came",
+		"\x13BitTorrent protocol":                   "BitTorrent came",
+		"\x01\x02":                                  "the request does not begin with a method",
+		"*one two HTTP/1.1\r\nHost: a.test\r\n\r\n": "the request target is neither a URL nor a path",
+	} {
+		c := testkit.Dial(t, r.addr)
+		self := c.LocalAddr().String()
+		c.Send(octets)
+		if a := c.Answer("GET"); a.StatusCode != 400 || !strings.Contains(a.Status, says) {
+			t.Errorf("%q: %s", octets, a.Status)
+		}
+		e := r.records.await(t, octets, func(e *audit.Entry) bool { return e.Client == self })
+		if e.Decision.Reason != rules.ReasonMalformed || !strings.Contains(e.Detail, says) {
+			t.Errorf("%q: recorded as %+v", octets, e)
+		}
+	}
+}
+
 // A client that takes heed for an https proxy is answered in plain text, and the record
 // has the name that it asked for.
 func TestATLSHelloOnThePlainPortIsNamed(t *testing.T) {

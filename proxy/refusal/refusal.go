@@ -45,7 +45,6 @@ type Case struct {
 	Use        *signal.Refusal // why the site's statements refuse the use of the page; nil: they do not
 	Paced      *pace.Answer    // the answer of the Pacer when the turn was too far off; nil: it was not
 	Proxy      Proxy
-	Closes     bool // the client may still be sending: without "Connection: close" net/http reads the request's body before it answers
 }
 
 // Proxy is what an answer contains of the proxy and its settings.
@@ -136,7 +135,7 @@ func (a *Answer) Response(r *http.Request) *http.Response {
 	if a.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(seconds(a.RetryAfter)))
 	}
-	if a.of.Closes || a.of.Reason == rules.ReasonMalformed && r.ProtoMajor == 1 { // nor is what follows a malformed request trusted
+	if a.of.Reason == rules.ReasonMalformed && r.ProtoMajor == 1 { // nor is what follows a malformed request trusted
 		h.Set("Connection", "close")
 	}
 	resp := &http.Response{
@@ -246,9 +245,9 @@ func (a *Answer) destinationSentence() string {
 // Raw returns the answer for c as octets, head and body, for a connection on which
 // no request was read; r is what could be read of one.
 func Raw(c Case, r *http.Request) []byte {
-	c.Closes = true
 	a := New(c)
 	resp := a.Response(r)
+	resp.Header.Set("Connection", "close")
 	resp.Status = a.Phrase
 	var b bytes.Buffer
 	_ = resp.Write(&b) // a buffer takes all

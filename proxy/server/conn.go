@@ -70,8 +70,9 @@ func (c *Conn) Taken() bool { return c.taken }
 // buffer back.
 func (c *Conn) Rest() []byte { return c.heads.Rest() }
 
-// Unfinished reports whether octets have come, and not the whole head that they begin.
-func (c *Conn) Unfinished() bool { return len(c.heads.Buffered()) > 0 }
+// Buffered returns the octets that were read and belong to no request so far: of one that
+// cannot be read, those of a head that is not complete. They are valid until the next read.
+func (c *Conn) Buffered() []byte { return c.heads.Buffered() }
 
 // Serve answers the requests on c until it ends. It closes c, unless that was taken over.
 func (c *Conn) Serve() {

@@ -61,30 +61,17 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error) {
 	w := &x.writer
 	defer w.answered()
-	w.trace.GotConn = w.gotConn
-	if x.turns != nil {
-		w.trace.WroteHeaders = x.turns.started
-	}
-	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
-		w.trace.Got1xxResponse = w.informational
-	}
-	r = x.takeTurnOnRetry(r)
-	if webSocket {
-		r = r.WithContext(upstream.HTTP1Only(r.Context()))
-	}
+	x.out = upstream.Request{Request: r, Target: x.req.target, HTTP1Only: webSocket, Hooks: w}
 	if x.req.own {
-		return x.proxy.config.OwnServices.Upstream.RoundTrip(r)
+		return x.proxy.config.OwnServices.Upstream.Send(&x.out)
 	}
-	return x.req.settings.Upstream.RoundTrip(r)
+	return x.req.settings.Upstream.Send(&x.out)
 }
 
 // cleanAnswer takes off resp what concerns the connection to the site only, and
 // adds heed's own fields.
 func (x *exchange) cleanAnswer(resp *http.Response) {
 	p := x.proxy
-	if resp.Close {
-		x.writer.site.RestoreConnection(resp.Header)
-	}
 	headers.RemoveHopByHop(resp.Header)
 	headers.StripSpoofedStatus(resp.Header, p.config.Name)
 	if x.req.settings.Signals.Annotate { // the field is heed's; see readUse

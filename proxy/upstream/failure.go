@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"heed/proxy/http1"
 )
 
 // ErrUpgrade is the failure of a site that switches to a protocol the client did
@@ -45,6 +47,36 @@ func (e *ProxyError) Unwrap() error { return e.Err }
 
 // NotReached reports that no site was reached, although the proxy may have been.
 func (e *ProxyError) NotReached() bool { return true }
+
+// Stage is how far a request came that was not answered.
+type Stage uint8
+
+// The stages.
+const (
+	NotReached Stage = iota // no connection was made, or none in time
+	NoTLS                   // connected, but no TLS connection came about
+	NoHTTP                  // what came is not an answer of HTTP/1
+	NoAnswer                // the connection ended before the answer
+	TooLate                 // nothing came in time
+)
+
+// Error is why a request to a site was not answered.
+type Error struct {
+	Stage Stage
+	Err   error
+}
+
+// errNoAnswer is the cause of TooLate.
+var errNoAnswer = errors.New("no answer has begun in time")
+
+// Error implements error.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// NotReached reports that no connection to the site was made on which it could answer.
+func (e *Error) NotReached() bool { return e.Stage <= NoTLS }
 
 // usable returns the part of err that makes the proxy useless for any site: that it
 // cannot be reached or refuses heed's credentials; nil when err is about one site.
@@ -154,6 +186,8 @@ func proxyFailure(err error) (status int, errorType string) {
 }
 
 func siteFailure(err error) (status int, errorType string) {
+	var unanswered *Error
+	var fault *http1.Fault
 	var dns *net.DNSError
 	var netErr net.Error
 	var op *net.OpError
@@ -182,18 +216,16 @@ func siteFailure(err error) (status int, errorType string) {
 		return http.StatusBadGateway, "connection_refused"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return http.StatusBadGateway, "destination_ip_unroutable"
-	case timeout && strings.Contains(err.Error(), "awaiting response headers"):
+	case errors.As(err, &fault) && fault.Answer:
+		return http.StatusBadGateway, fault.Type
+	case errors.As(err, &unanswered) && unanswered.Stage == TooLate:
 		return http.StatusGatewayTimeout, "http_response_timeout"
 	case timeout:
 		return http.StatusGatewayTimeout, "connection_timeout"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		err != nil && strings.Contains(err.Error(), "stream error"): // HTTP/2's reset
+		unanswered != nil && unanswered.Stage == NoAnswer:
 		return http.StatusBadGateway, "connection_terminated"
-	case err != nil && strings.Contains(err.Error(), "response headers exceeded"):
-		return http.StatusBadGateway, "http_response_header_section_size"
-	case err != nil && (strings.Contains(err.Error(), "malformed HTTP") || strings.Contains(err.Error(), "malformed MIME header")):
-		return http.StatusBadGateway, "http_protocol_error"
 	default:
 		return http.StatusBadGateway, "destination_unavailable"
 	}

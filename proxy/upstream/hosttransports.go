@@ -69,7 +69,7 @@ type routeKey struct {
 	certificate *tls.Certificate
 }
 
-// HostTransports is an http.RoundTripper with a Transport for each combination of
+// HostTransports is a Sender with a transport for each combination of
 // the hosts' settings: routes that differ share no connections. It is safe for
 // concurrent use.
 type HostTransports struct {
@@ -87,14 +87,15 @@ func NewHostTransports(c TransportConfig, routes ...HostRoute) *HostTransports {
 	return &HostTransports{config: c, routes: routes, others: newTransport(c), special: map[routeKey]*transport{}}
 }
 
-// RoundTrip implements http.RoundTripper. A request with a body is the last one of
-// its connection, unless that is an HTTP/2 connection.
+// Send implements Sender. A request with a body is the last one of its connection, unless
+// that is an HTTP/2 connection.
+func (h *HostTransports) Send(q *Request) (*http.Response, error) {
+	return h.transport(q.URL.Scheme, q.URL.Host).Send(q)
+}
+
+// RoundTrip implements http.RoundTripper.
 func (h *HostTransports) RoundTrip(r *http.Request) (*http.Response, error) {
-	t := h.transport(r.URL.Scheme, r.URL.Host)
-	if r.URL.Opaque != "" {
-		return sendOdd(t, r)
-	}
-	return t.RoundTrip(r)
+	return h.Send(&Request{Request: r})
 }
 
 // DialTunnel opens the far end of a tunnel to a host:port, as a request for https

@@ -24,7 +24,9 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 	}
 	x.upload.prepare(x, r)
 	r.Close = false // the client's wish for its own connection
-	x.proxy.via.Add(r.Header, r.ProtoMajor, r.ProtoMinor)
+	if x.req.effective.Via() {
+		x.proxy.via.Add(r.Header, r.ProtoMajor, r.ProtoMinor)
+	}
 	x.req.setIdentity(r.Header)
 	webSocket := headers.IsWebSocket(r.Header)
 	resp, err := x.send(r, webSocket)

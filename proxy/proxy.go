@@ -195,7 +195,7 @@ func New(c Config) (*Proxy, error) {
 	p.h1.HeaderTime, p.h1.IdleTime = c.Limits.HeaderTime, c.Limits.IdleTime
 	p.gate = limit.NewGate(c.Load, p.limits, p.logLimit)
 	p.lasting, p.endLasting = context.WithCancel(context.Background())
-	p.engine = newEngine(p)
+	p.engine = newEngine(p, onRequest)
 	p.tlsConfig = p.newTLSConfig()
 	p.h2, p.h2Tunnels = p.newH2Server(), &tunnelListener{conns: make(chan net.Conn), done: make(chan struct{})}
 	go p.serveH2()

@@ -70,6 +70,9 @@ func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error)
 	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
 		w.trace.Got1xxResponse = w.informational
 	}
+	if w.h1 != nil {
+		w.h1.UnderWay()
+	}
 	r = x.takeTurnOnRetry(r)
 	if webSocket {
 		r = r.WithContext(upstream.HTTP1Only(r.Context()))

@@ -173,7 +173,7 @@ func hosts(c *config.Config) (all []config.Finding) {
 // another proxy. A loop through that proxy cannot be found then: what comes back does not
 // name heed, and does not come from or go to an address of its own.
 func via(c *config.Config) (all []config.Finding) {
-	const text = "%s: requests go through an upstream proxy without Via, so that heed does not find it out if they come back; write via = true, or make sure that the proxy never forwards to this heed"
+	const text = "%s: requests go through an upstream proxy without Via, and heed cannot recognise one that comes back; write via = true, or make sure that the proxy never forwards to this heed"
 	if !c.Upstream.Via && c.Upstream.Proxy != "" {
 		all = append(all, c.Find("upstream.via", text, "upstream.via = false"))
 	}

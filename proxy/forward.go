@@ -24,7 +24,9 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 	}
 	x.upload.prepare(x, r)
 	r.Close = false // the client's wish for its own connection
-	x.proxy.via.Add(r.Header, r.ProtoMajor, r.ProtoMinor)
+	if x.req.effective.Via() {
+		x.proxy.via.Add(r.Header, r.ProtoMajor, r.ProtoMinor)
+	}
 	x.req.setIdentity(r.Header)
 	webSocket := headers.IsWebSocket(r.Header)
 	resp, err := x.send(r, webSocket)
@@ -61,6 +63,9 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error) {
 	w := &x.writer
 	defer w.answered()
+	if w.h1 != nil {
+		w.h1.UnderWay()
+	}
 	x.out = upstream.Request{Request: r, Target: x.req.target, HTTP1Only: webSocket, Hooks: w}
 	if x.req.own {
 		return x.proxy.config.OwnServices.Upstream.Send(&x.out)

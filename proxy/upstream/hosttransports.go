@@ -23,6 +23,7 @@ type HostRoute struct {
 	Match       []acl.HostPattern // any of them
 	Proxy       *HostProxy
 	Site        *SiteCert
+	OldTLS      bool             // TLS 1.0 and 1.1, RSA key exchange and CBC are accepted; false: as a route after it
 	RootCAs     *x509.CertPool   // in place of TransportConfig.RootCAs, for the site only
 	Certificate *tls.Certificate // the client certificate for sites that ask for one
 }
@@ -65,6 +66,7 @@ func (s *SiteCert) check(c tls.ConnectionState) error {
 type routeKey struct {
 	proxy       *HostProxy
 	site        *SiteCert
+	old         bool
 	roots       *x509.CertPool
 	certificate *tls.Certificate
 }
@@ -147,6 +149,7 @@ func (h *HostTransports) keyOf(o rules.Origin) routeKey {
 		}
 		k.proxy = cmp.Or(k.proxy, r.Proxy)
 		k.site = cmp.Or(k.site, r.Site)
+		k.old = k.old || r.OldTLS
 		k.roots = cmp.Or(k.roots, r.RootCAs)
 		k.certificate = cmp.Or(k.certificate, r.Certificate)
 	}
@@ -178,6 +181,6 @@ func (k *routeKey) config(c TransportConfig) TransportConfig {
 	if k.roots != nil {
 		c.siteRoots = k.roots
 	}
-	c.site, c.certificate = k.site, k.certificate
+	c.site, c.certificate, c.oldTLS = k.site, k.certificate, k.old
 	return c
 }

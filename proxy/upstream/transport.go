@@ -23,7 +23,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -88,6 +90,7 @@ type TransportConfig struct {
 	siteRoots   *x509.CertPool   // nil: RootCAs
 	site        *SiteCert        // nil: what the roots have signed
 	certificate *tls.Certificate // nil: none is shown
+	oldTLS      bool             // see HostRoute.OldTLS
 
 	// Dialer dials what the checks let pass. Its Timeout is overwritten, and its
 	// ControlContext is called after the checks of an address. For tests, which give
@@ -174,10 +177,24 @@ func (c *TransportConfig) siteTLS() *tls.Config {
 	if c.site != nil {
 		config.InsecureSkipVerify, config.VerifyConnection = true, c.site.check
 	}
+	if c.oldTLS {
+		config.MinVersion, config.CipherSuites = tls.VersionTLS10, oldSuites()
+	}
 	if c.certificate != nil {
 		config.Certificates = []tls.Certificate{*c.certificate}
 	}
 	return config
+}
+
+// oldSuites returns the cipher suites up to TLS 1.2 that crypto/tls has, those with RSA key
+// exchange and with CBC included, but RC4 and 3DES (RFC 7465, RFC 8429).
+func oldSuites() (ids []uint16) {
+	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		if !strings.Contains(s.Name, "RC4") && !strings.Contains(s.Name, "3DES") {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
 }
 
 // dialer dials for a Transport.

@@ -67,6 +67,7 @@ func (c *conn) release() {
 		return
 	}
 	c.in.Release()
+	c.head.Reset()
 	c.since = time.Now()
 	c.host.pool.put(c)
 }

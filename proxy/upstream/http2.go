@@ -175,12 +175,10 @@ func (s *stream) failed(ctx context.Context, err error) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errTargetReset):
 		return &Error{NoAnswer, errTargetReset}
-	case cause != nil && !s.connected:
-		return &Error{NotReached, cause}
+	case !s.connected:
+		return ofDial(ctx, err)
 	case cause != nil:
 		return cause
-	case !s.connected:
-		return &Error{NotReached, err}
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return &Error{TooLate, err}
 	}

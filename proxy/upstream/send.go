@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"maps"
 	"net"
 	"net/http"
@@ -194,8 +195,12 @@ func (t *transport) connection(q *Request, k hostKey, addr string, through *url.
 
 // ofDial returns the error of a request for which no connection could be made.
 func ofDial(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	var failed *Error
+	switch {
+	case ctx.Err() != nil:
 		err = context.Cause(ctx)
+	case errors.As(err, &failed):
+		return err
 	}
 	return &Error{NotReached, err}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/textproto"
 	"strings"
 	"testing"
@@ -339,5 +340,83 @@ func TestSend_NoAnswerInTime(t *testing.T) {
 		if got := FailureOf(err); got.Status != 504 || got.Type != "http_response_timeout" {
 			t.Errorf("%v: %+v", err, got)
 		}
+	}
+}
+
+// Octets beyond an answer are nobody's, however the answer is cut into segments; the
+// client that has the connection asks again immediately.
+func TestSend_SurplusInEverySegmenting(t *testing.T) {
+	t.Parallel()
+	const poison = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL"
+	for _, answer := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nodd", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nodd\r\n0\r\n\r\n",
+		"HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n",
+	} {
+		var cut int
+		addr := testkit.RawSite(t, func(c net.Conn) {
+			defer c.Close()
+			in := bufio.NewReader(c)
+			for {
+				r, err := http.ReadRequest(in)
+				if err != nil {
+					return
+				}
+				if r.Header.Get("Good") != "" {
+					io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood")
+					continue
+				}
+				io.WriteString(c, answer[:cut])
+				io.WriteString(c, answer[cut:]+poison)
+			}
+		})
+		w := newTransports(t, TransportConfig{})
+		ctx := WithClient(t.Context(), &Client{})
+		ask := func(good string) string {
+			r := newRequest(t, ctx, "GET", addr, nil)
+			r.Header.Set("Good", good)
+			resp, err := w.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(body)
+		}
+		for cut = range len(answer) {
+			if got := ask(""); got == "EVIL" {
+				t.Fatalf("%q at %d: %q", answer, cut, got)
+			}
+			if got := ask("yes"); got != "good" {
+				t.Fatalf("after %q at %d: %q", answer, cut, got)
+			}
+		}
+	}
+}
+
+// The session tickets of TLS do not end a connection: many requests, one handshake.
+func TestSend_TicketsAreNoSurplus(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "page") }))
+	t.Cleanup(s.Close)
+	counts := &Counts{}
+	w := NewHostTransports(TransportConfig{Counts: counts}, HostRoute{Match: pattern(t, "127.0.0.1"), Site: &SiteCert{Any: true}})
+	t.Cleanup(w.CloseIdleConnections)
+	ctx := WithClient(t.Context(), &Client{})
+	for range 50 {
+		r, _ := http.NewRequestWithContext(ctx, "GET", s.URL, nil)
+		resp, err := w.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); string(body) != "page" || err != nil {
+			t.Fatalf("%q, %v", body, err)
+		}
+		resp.Body.Close()
+	}
+	if n := counts.Read(); n.OK != 1 || n.Open != 1 {
+		t.Errorf("%+v", n)
 	}
 }

@@ -132,7 +132,8 @@ type stream struct {
 	q      *Request
 	cancel context.CancelCauseFunc
 	odd    bool // the target is one that no URL contains
-	tries  int
+	tries  int  // to find a connection
+	sent   int  // times that one was found
 
 	mu        sync.Mutex
 	connected bool
@@ -154,7 +155,7 @@ func (s *stream) trace() *httptrace.ClientTrace {
 			s.connected = true
 			s.mu.Unlock()
 			s.q.Reached = i.Conn.RemoteAddr()
-			if s.odd && s.tries > maxStreams {
+			if s.sent++; s.odd && s.sent > maxStreams {
 				s.cancel(errTargetReset)
 			}
 			hooks.Connected(true)

@@ -59,7 +59,7 @@ func (u *upload) run() {
 	if err == nil {
 		buf := memory.NewCopyBuffer()
 		defer buf.Free()
-		err = u.copy(buf.Octets)
+		err = u.copy(&buf)
 	}
 	if u.timer != nil {
 		u.timer.Stop()
@@ -90,8 +90,9 @@ func (u *upload) await() error {
 }
 
 // copy sends what the client sends.
-func (u *upload) copy(b []byte) error {
+func (u *upload) copy(buf *memory.CopyBuffer) error {
 	for {
+		b := buf.Octets
 		n, err := u.q.Body.Read(b)
 		if u.sized {
 			if int64(n) > u.left {
@@ -109,10 +110,8 @@ func (u *upload) copy(b []byte) error {
 			return &bodyError{err}
 		case whole:
 			writing := u.finish(b[:n])
-			if err == nil && writing == nil { // the client's trailers, and its end
-				if n, err := u.q.Body.Read(b); n > 0 || err != nil && err != io.EOF {
-					return &bodyError{err}
-				}
+			if err == nil && writing == nil {
+				_, _ = u.q.Body.Read(b) // a reader that counts learns that it has ended
 			}
 			return writing
 		}
@@ -120,6 +119,9 @@ func (u *upload) copy(b []byte) error {
 			if err := u.write(b[:n]); err != nil {
 				return err
 			}
+		}
+		if n == len(b) {
+			buf.Grow()
 		}
 	}
 }

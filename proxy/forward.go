@@ -67,6 +67,9 @@ func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error)
 		w.h1.UnderWay()
 	}
 	x.out = upstream.Request{Request: r, Target: x.req.target, HTTP1Only: webSocket, Hooks: w}
+	if w.h1 != nil {
+		x.out.Fields, x.out.Answer = w.h1.Fields(), w.h1.FieldRoom()
+	}
 	if x.req.own {
 		return x.proxy.config.OwnServices.Upstream.Send(&x.out)
 	}
@@ -103,6 +106,9 @@ func (x *exchange) relayAnswer(r *http.Request, resp *http.Response) {
 	}
 	if r.ProtoMajor == 1 && resp.ProtoMajor == 1 {
 		w.phrase = oddPhrase(resp)
+		if w.h1 != nil {
+			w.h1.SetFields(x.out.Answer)
+		}
 	}
 	if r.Method != http.MethodHead {
 		w.stream, w.length = resp.ContentLength < 0, resp.ContentLength

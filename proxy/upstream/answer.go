@@ -84,8 +84,8 @@ func (a *answer) readHead(q *Request) (interim int, err error) {
 	}
 }
 
-// passable returns the fault of an answer whose fields heed cannot pass on. One whose
-// name no field has is left out.
+// passable returns the fault of an answer whose fields heed does not pass on: with a
+// control character in a value. A name that no field has reaches clients of HTTP/1.
 func (c *conn) passable() error {
 	if c.head.Odd == "" {
 		return nil
@@ -150,6 +150,9 @@ func (a *answer) response(q *Request) *http.Response {
 	c := a.conn
 	a.body.Reset(&c.in, &c.head)
 	resp := c.head.Response(q.Request, &a.body)
+	if q.Answer != nil {
+		q.Answer = append(q.Answer, c.head.Fields...)
+	}
 	pins, begun := challenges(resp)
 	c.pinned, c.begun, c.authority = c.pinned || pins, begun, q.URL.Host
 	kept := !c.pinned || c.client.pin(c)

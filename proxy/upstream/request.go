@@ -3,6 +3,8 @@ package upstream
 import (
 	"net"
 	"net/http"
+
+	"heed/proxy/http1"
 )
 
 // Request is a request to a site, with what net/http's has no place for.
@@ -16,6 +18,14 @@ type Request struct {
 	// HTTP1Only keeps HTTP/2 from being offered on a new connection: a WebSocket handshake
 	// is for HTTP/1.1.
 	HTTP1Only bool
+
+	// Fields are the lines of the request as it came, whose names and order are kept. Nil:
+	// the names of Header are written in alphabetical order. HTTP/1 only.
+	Fields []http1.Field
+
+	// Answer is where the lines of the answer's head are put, as they came; it is appended
+	// to, and stays empty for an answer over HTTP/2. Nil: they are not kept.
+	Answer []http1.Field
 
 	Hooks Hooks // nil: none are called
 

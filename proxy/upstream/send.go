@@ -73,7 +73,7 @@ func isHTTPProxy(through *url.URL) bool {
 // message returns the head of q. through is the HTTP proxy that it is sent to; nil: it
 // is sent to the site.
 func (w *wish) message(q *Request, through *url.URL) http1.Message {
-	m := http1.Message{Method: q.Method, Target: q.target(), Host: hostOf(q), Header: q.Header, Length: -1, Close: w.last}
+	m := http1.Message{Method: q.Method, Target: q.target(), Host: hostOf(q), Header: q.Header, Fields: q.Fields, Length: -1, Close: w.last}
 	if m.Method == "" {
 		m.Method = http.MethodGet
 	}

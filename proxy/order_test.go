@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"io"
+	"net"
 	"strings"
 	"testing"
 
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
@@ -19,26 +21,18 @@ func TestNamesAndOrderOfFieldsAreKept(t *testing.T) {
 		"date: Thu, 26 Nov 2026 02:00:00 GMT", "content-TYPE: text/plain", "content-length: 2", "VARY: *", "Power by: z", "x_under: 2", "AAA: 3"}
 	s := newSite(t, hello)
 	got := make(chan string, 10)
-	go func() {
-		for l := s.listen(t, "order.test:80"); ; {
-			c, err := l.Accept()
-			if err != nil {
+	go testkit.Accept(s.listen(t, "order.test:80"), func(c net.Conn) {
+		defer c.Close()
+		var head strings.Builder
+		for b := [1]byte{}; !strings.HasSuffix(head.String(), "\r\n\r\n"); {
+			if _, err := c.Read(b[:]); err != nil {
 				return
 			}
-			go func() {
-				defer c.Close()
-				var head strings.Builder
-				for b := [1]byte{}; !strings.HasSuffix(head.String(), "\r\n\r\n"); {
-					if _, err := c.Read(b[:]); err != nil {
-						return
-					}
-					head.WriteByte(b[0])
-				}
-				got <- head.String()
-				io.WriteString(c, "HTTP/1.1 200 OK\r\n"+strings.Join(answer, "\r\n")+"\r\n\r\nok")
-			}()
+			head.WriteByte(b[0])
 		}
-	}()
+		got <- head.String()
+		io.WriteString(c, "HTTP/1.1 200 OK\r\n"+strings.Join(answer, "\r\n")+"\r\n\r\nok")
+	})
 	r := newRigBefore(t, s, func(c *Config) { c.Policies = stated{rules.Source{State: rules.Unavailable}} })
 	c, prefix := r.rawTo(plain, "order.test")
 	c.Send("GET " + prefix + "/page HTTP/1.1\r\nhost: order.test\r\n" + strings.Join(request, "\r\n") + "\r\n\r\n")

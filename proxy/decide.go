@@ -86,7 +86,8 @@ func (m *agentMemo) agentOf(userAgent string) *rules.Agent {
 // suffice, and by the origin's policy otherwise.
 func (x *exchange) judge(ctx context.Context) verdict {
 	r := &x.req
-	q := acl.Query{Effective: r.effective, Target: r.target, HTTPS: r.https, Uninspected: r.unseen, Names: r.names, Now: x.proxy.config.Now()}
+	r.asked = *rules.NewTarget(r.target)
+	q := acl.Query{Effective: r.effective, Target: &r.asked, HTTPS: r.https, Uninspected: r.unseen, Names: r.names, Now: x.proxy.config.Now()}
 	v := verdict{judged: audit.ByPath}
 	if r.https != acl.Intercept {
 		v.judged = audit.ByHost

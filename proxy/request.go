@@ -30,10 +30,11 @@ type request struct {
 	part      string // its Sec-Fetch-Dest as a part of a page; empty: it is none
 	page      string // the address of that page; empty: not known
 	origin    rules.Origin
-	host      string // of origin, with the port unless it is the scheme's own; empty: no origin is known
-	target    string // path and query as they are sent; empty: not known
-	raw       string // the target as it came, where that is not the end of host and target
-	mismatch  string // which names differ, when that is only reported; empty: none
+	host      string       // of origin, with the port unless it is the scheme's own; empty: no origin is known
+	target    string       // path and query as they are sent; empty: not known
+	asked     rules.Target // target, as it is judged
+	raw       string       // the target as it came, where that is not the end of host and target
+	mismatch  string       // which names differ, when that is only reported; empty: none
 
 	unseen rules.Reason // why heed does not look inside although it should; empty: the settings say so
 	https  acl.HTTPS    // what becomes of this CONNECT; Intercept for all other requests

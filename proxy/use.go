@@ -50,7 +50,7 @@ func (x *exchange) judgeUse(ctx context.Context, q *acl.Query, v *verdict) {
 	if u.refusal, refused = u.verdict.Refuses(purposes...); !refused {
 		return
 	}
-	v.Decision, v.OperatorReason = q.Except(u.decide(&u.refusal))
+	v.Decision, v.OperatorReason = q.Except(u.refusal.Decision(u.decision))
 	if v.Verdict == rules.Refuse {
 		v.detail = refusal.UseText(&u.refusal)
 	} else {
@@ -62,19 +62,10 @@ func (x *exchange) judgeUse(ctx context.Context, q *acl.Query, v *verdict) {
 func (x *exchange) newUse(q *acl.Query, p *rules.Policy) *use {
 	r := &x.req
 	return &use{query: *q, Request: usage.Request{
-		Settings: &r.settings.Signals, URL: r.origin.Scheme + "://" + r.host + safetext.Octets(r.target), Origin: r.origin, Target: r.target,
+		Settings: &r.settings.Signals, URL: r.origin.Scheme + "://" + r.host + safetext.Octets(r.target), Origin: r.origin, Target: q.Target,
 		Agents: usage.Agents(r.names.Judged, r.names.Visible), Purposes: r.effective.Purposes,
 		Reference: r.effective.Licence(q.Now), Policy: p, Now: q.Now,
 	}}
-}
-
-// decide returns the decision that r makes, with the statement in place of a rule.
-func (u *use) decide(r *signal.Refusal) rules.Decision {
-	d := rules.Decision{Reason: r.Reason, Group: u.decision.Group, Token: u.decision.Token, Piece: u.decision.Piece}
-	if s := r.Statement; s != nil {
-		d.Rule, d.Line = s.Text, s.Line
-	}
-	return d
 }
 
 // recorded returns v as the record stores it; empty when it has no statement and no page.
@@ -119,7 +110,7 @@ func said(v *signal.Verdict) string {
 func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response {
 	u, p := x.use, &x.req
 	if u == nil {
-		u = x.newUse(&acl.Query{Effective: p.effective, Target: p.target, Names: p.names, Now: x.proxy.config.Now()}, x.entry.Policy)
+		u = x.newUse(&acl.Query{Effective: p.effective, Target: rules.NewTarget(p.target), Names: p.names, Now: x.proxy.config.Now()}, x.entry.Policy)
 	}
 	body := &usage.Body{Site: x.download.ReadCloser}
 	x.download.ReadCloser = body
@@ -142,7 +133,7 @@ func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response 
 // it in place of resp; in observe mode resp.
 func (x *exchange) refuseUse(r *http.Request, resp *http.Response, refused *signal.Refusal) *http.Response {
 	u, o := x.use, &x.entry.Outcome
-	d, reason := u.query.Except(u.decide(refused))
+	d, reason := u.query.Except(refused.Decision(u.decision))
 	result := x.req.effective.Apply(acl.Result{Decision: d, OperatorReason: reason})
 	if result.Verdict == rules.Allow || result.Verdict == rules.WouldRefuse && x.entry.Decision.Verdict == rules.WouldRefuse {
 		return resp

@@ -105,9 +105,9 @@ type scratch struct {
 	resolved []uint64 // hashes of the paths that judgeResolved was called with
 }
 
-// begin prepares s for a decision.
-func (s *scratch) begin() {
-	s.steps, s.sentRules = maxSteps, s.sentRules[:0]
+// begin prepares s for a decision that may take steps.
+func (s *scratch) begin(steps int) {
+	s.steps, s.sentRules = steps, s.sentRules[:0]
 	s.judged, s.resolved = s.judged[:0], s.resolved[:0]
 }
 

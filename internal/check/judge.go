@@ -49,7 +49,7 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 		j.explain(a, &rules.Policy{}, id.Judged, target)
 		return setDecision(a, rules.Decision{Reason: rules.ReasonMalformed}), nil
 	}
-	q := acl.Query{Effective: t, Names: id, Target: target, HTTPS: acl.Intercept, Now: j.Now()}
+	q := acl.Query{Effective: t, Names: id, Target: rules.NewTarget(target), HTTPS: acl.Intercept, Now: j.Now()}
 	if o, ok := q.WithoutRules(); ok {
 		j.explain(a, &rules.Policy{}, id.Judged, target)
 		a.Settled = o.OperatorReason

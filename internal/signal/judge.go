@@ -16,7 +16,7 @@ import (
 type Input struct {
 	URL     string // of the page, for the place of its statements
 	Origin  rules.Origin
-	Target  string // the path and query as they are sent
+	Target  *rules.Target // the path and query as they are sent
 	Agent   *rules.Agent
 	Profile rules.Profile
 	Now     time.Time
@@ -65,14 +65,14 @@ func Declared(in Input) []string {
 // collect adds the statements of all sources.
 func (j *judge) collect() {
 	in := j.in
-	for _, s := range in.Robots.statements(in.Target) {
+	for _, s := range in.Robots.statements(in.Target, in.Profile) {
 		if s.Protocol == RSL {
 			j.declared(s, s.licence)
 		} else {
 			j.add(s)
 		}
 	}
-	for _, s := range in.TDMRep.statements(in.Target) {
+	for _, s := range in.TDMRep.statements(in.Target, in.Profile) {
 		j.add(s)
 	}
 	switch {

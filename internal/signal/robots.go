@@ -2,6 +2,7 @@ package signal
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"heed/internal/structured"
@@ -12,14 +13,16 @@ import (
 // and safe for concurrent use, and should be kept as long as the Policy. nil is a file
 // without any.
 type Robots struct {
-	lines []robotsLine
+	lines []Statement  // those of the Content-Usage lines last
+	usage *rules.Paths // of the Content-Usage lines; "": the line has none
 }
 
-// robotsLine is one line, read once.
-type robotsLine struct {
-	statement Statement
-	path      rules.Pattern // of a Content-Usage
-	anywhere  bool          // it has no path
+// Size returns how many lines r has.
+func (r *Robots) Size() int {
+	if r == nil {
+		return 0
+	}
+	return len(r.lines)
 }
 
 // ReadRobots returns the usage signals in the groups of a file that govern agent. A group
@@ -34,11 +37,16 @@ func ReadRobots(p *rules.Policy, agent *rules.Agent, address string) *Robots {
 		return nil
 	}
 	r := &Robots{}
-	for _, kind := range []rules.FieldKind{rules.ContentSignal, rules.ContentUsage, rules.License} {
+	var paths []string
+	for _, kind := range []rules.FieldKind{rules.ContentSignal, rules.License, rules.ContentUsage} {
 		for _, f := range governing(fields, kind) {
-			r.lines = append(r.lines, readLine(f, address))
+			s, path := readLine(f, address)
+			if r.lines = append(r.lines, s); kind == rules.ContentUsage {
+				paths = append(paths, path)
+			}
 		}
 	}
+	r.usage = rules.NewPaths(paths)
 	return r
 }
 
@@ -66,13 +74,10 @@ var fieldNames = map[rules.FieldKind]string{
 	rules.ContentSignal: "Content-Signal", rules.ContentUsage: "Content-Usage", rules.License: "License",
 }
 
-// readLine reads one line of robots.txt.
-func readLine(f rules.Field, address string) robotsLine {
+// readLine reads one line of robots.txt, and the path of a Content-Usage; empty: it has none.
+func readLine(f rules.Field, address string) (s Statement, path string) {
 	name := fieldNames[f.Kind]
-	l := robotsLine{anywhere: true, statement: Statement{
-		Source: SourceRobots, URL: address, Line: f.Line, Name: name, Text: quote(name + ": " + f.Value),
-	}}
-	s := &l.statement
+	s = Statement{Source: SourceRobots, URL: address, Line: f.Line, Name: name, Text: quote(name + ": " + f.Value)}
 	switch {
 	case f.Scope != rules.ScopeGroup:
 		s.Note = "a line of the whole file; the agent's own group has none"
@@ -87,12 +92,10 @@ func readLine(f rules.Field, address string) robotsLine {
 		s.Protocol = ContentUsage
 		value := f.Value
 		if strings.HasPrefix(value, "/") {
-			path := value
-			value = ""
+			path, value = value, ""
 			if i := strings.IndexAny(path, " \t"); i >= 0 {
 				path, value = path[:i], strings.Trim(path[i:], " \t")
 			}
-			l.path, l.anywhere = rules.NewPattern(path), false
 		}
 		s.readUsage([]string{value})
 	case rules.License:
@@ -101,7 +104,7 @@ func readLine(f rules.Field, address string) robotsLine {
 			s.Fault = "not an absolute http or https URL"
 		}
 	}
-	return l
+	return s, path
 }
 
 // licenceURL returns value if it is the absolute URL of a licence; otherwise it is empty.
@@ -182,29 +185,22 @@ func (s *Statement) readUsage(lines []string) {
 }
 
 // statements returns the lines that concern a target. Of the Content-Usage lines those of
-// the longest path count; those of equal length all do.
-func (r *Robots) statements(target string) []Statement {
+// the longest path count, in each reading of the target; those of equal length all do.
+func (r *Robots) statements(t *rules.Target, profile rules.Profile) []Statement {
 	if r == nil {
 		return nil
 	}
-	octets := make([]int, len(r.lines))
-	longest := -1
-	for i := range r.lines {
-		if l := &r.lines[i]; !l.anywhere {
-			n, ok := l.path.Match(target)
-			if octets[i] = n; !ok {
-				octets[i] = -1
-				continue
+	usage := len(r.lines) - r.usage.Len()
+	all := slices.Clone(r.lines[:usage])
+	chosen := make(map[int]bool)
+	for _, selection := range r.usage.Select(t, profile, rules.Longest, nil) {
+		for _, i := range selection.Of {
+			if !chosen[i] {
+				chosen[i] = true
+				s := r.lines[usage+i]
+				s.Variant = selection.Variant
+				all = append(all, s)
 			}
-		}
-		if r.lines[i].statement.Protocol == ContentUsage {
-			longest = max(longest, octets[i])
-		}
-	}
-	var all []Statement
-	for i := range r.lines {
-		if s := r.lines[i].statement; s.Protocol != ContentUsage || octets[i] == longest && longest >= 0 {
-			all = append(all, s)
 		}
 	}
 	return all

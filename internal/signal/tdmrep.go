@@ -27,11 +27,11 @@ var ErrTDMRep = errors.New("the TDMRep file is not a JSON array of objects of at
 type TDMRep struct {
 	address string
 	entries []tdmEntry
+	paths   *rules.Paths // of the entries
 }
 
 // tdmEntry is the reservation of a part of a site.
 type tdmEntry struct {
-	pattern  rules.Pattern
 	reserved string // the value, as text
 	line     int
 	text     string
@@ -48,6 +48,7 @@ func ReadTDMRep(address string, body []byte) (*TDMRep, error) {
 		return nil, ErrTDMRep
 	}
 	t := &TDMRep{address: address}
+	var paths []string
 	line, counted := 1, 0
 	for d.More() && len(t.entries) < maxEntries {
 		var raw json.RawMessage
@@ -65,31 +66,29 @@ func ReadTDMRep(address string, body []byte) (*TDMRep, error) {
 			return nil, ErrTDMRep
 		}
 		if members.Location != nil && *members.Location != "" {
-			t.entries = append(t.entries, tdmEntry{
-				rules.NewPattern(*members.Location), strings.Trim(string(members.Reservation), `" `), line, quote(string(raw)),
-			})
+			paths = append(paths, *members.Location)
+			t.entries = append(t.entries, tdmEntry{strings.Trim(string(members.Reservation), `" `), line, quote(string(raw))})
 		}
 	}
 	if end, err := d.Token(); err != nil && len(t.entries) < maxEntries || err == nil && end != json.Delim(']') && len(t.entries) < maxEntries {
 		return nil, ErrTDMRep
 	}
+	t.paths = rules.NewPaths(paths)
 	return t, nil
 }
 
-// statements returns the first entry that matches a target.
-func (t *TDMRep) statements(target string) []Statement {
+// statements returns the first entry that matches a target, for each of its readings.
+func (t *TDMRep) statements(target *rules.Target, profile rules.Profile) (all []Statement) {
 	if t == nil {
 		return nil
 	}
-	for i := range t.entries {
-		e := &t.entries[i]
-		if _, ok := e.pattern.Match(target); ok {
-			s := Statement{Source: SourceTDMRep, URL: t.address, Line: e.line, Name: "tdm-reservation", Text: e.text}
-			s.reserve(e.reserved)
-			return []Statement{s}
-		}
+	for _, selection := range t.paths.Select(target, profile, rules.First, nil) {
+		e := &t.entries[selection.Of[0]]
+		s := Statement{Source: SourceTDMRep, URL: t.address, Line: e.line, Name: "tdm-reservation", Text: e.text, Variant: selection.Variant}
+		s.reserve(e.reserved)
+		all = append(all, s)
 	}
-	return nil
+	return all
 }
 
 // reserve reads the value of a tdm-reservation: 1 reserves, 0 does not, and any other is

@@ -51,6 +51,16 @@ type Refusal struct {
 	Detail    string // in words, without text of the site except the demand of a licence
 }
 
+// Decision returns the decision that r makes about a request that the rules allow by the
+// decision given: the statement is in place of a rule.
+func (r *Refusal) Decision(allowed rules.Decision) rules.Decision {
+	d := rules.Decision{Reason: r.Reason, Group: allowed.Group, Token: allowed.Token, Piece: allowed.Piece}
+	if s := r.Statement; s != nil {
+		d.Rule, d.Line, d.Variant = s.Text, s.Line, s.Variant
+	}
+	return d
+}
+
 // Of returns the answer about a category. A nil Verdict knows nothing.
 func (v *Verdict) Of(c Category) Answer {
 	if v == nil || v.Results[c].Answer == "" {

@@ -44,7 +44,7 @@ type Request struct {
 	*Settings
 	URL       string
 	Origin    rules.Origin
-	Target    string         // path and query as they are sent
+	Target    *rules.Target  // path and query as they are sent
 	Agents    []*rules.Agent // each must be allowed; at least one
 	Purposes  []signal.Purpose
 	Reference string        // to a contract with the site; empty: there is none

@@ -94,7 +94,7 @@ func (a *assessment) prepare(l *library) error {
 		return fmt.Errorf("the recorded settings have no client %q", a.client.Name)
 	}
 	q := &a.query
-	if q.Now, q.Target = a.time(), a.Target; a.Redacted {
+	if q.Now, q.Target = a.time(), rules.NewTarget(a.Target); a.Redacted {
 		a.judgeRedacted()
 	}
 	q.Effective = settings.For(client, a.origin, q.Now)
@@ -172,9 +172,9 @@ func (a *assessment) judgeRedacted() {
 		return // other parts of the request are
 	}
 	a.doubt = strings.HasPrefix("/robots.txt", beginning)
-	a.query.Target = beginning
-	a.query.Judge = func(p *rules.Policy, agent *rules.Agent, beginning string) rules.Decision {
-		d, sure := decideBeginning(p, agent, beginning)
+	a.query.Target = rules.NewTarget(beginning)
+	a.query.Judge = func(p *rules.Policy, agent *rules.Agent, beginning *rules.Target) rules.Decision {
+		d, sure := decideBeginning(p, agent, beginning.String())
 		a.doubt = a.doubt || !sure
 		return d
 	}

@@ -51,11 +51,7 @@ func (a *assessment) judgeStatements(l *library) {
 	case !refused:
 		a.note = "what is recorded of the site's statements does not refuse the purposes of the client"
 	default:
-		o.Decision = rules.Decision{Reason: refusal.Reason, Group: o.Group, Token: o.Token}
-		if s := refusal.Statement; s != nil {
-			o.Rule, o.Line = s.Text, s.Line
-		}
-		o.Decision, o.OperatorReason = q.Except(o.Decision)
+		o.Decision, o.OperatorReason = q.Except(refusal.Decision(o.Decision))
 	}
 	o = q.Effective.Apply(o)
 	a.class, a.verdict = Same, verdictOf(&o)

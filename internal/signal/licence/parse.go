@@ -78,6 +78,7 @@ func parse(body []byte, known string) (d *Document, other string, err error) {
 	case len(p.document.contents) == 0:
 		return nil, "", ErrNothing
 	}
+	p.document.paths = rules.NewPaths(p.paths)
 	return p.document, "", nil
 }
 
@@ -86,16 +87,25 @@ type parser struct {
 	body     []byte
 	xml      *xml.Decoder
 	document *Document
+	paths    []string // of the contents
 	rooted   bool
 	depth    int
 	offset   int64 // where the token being read begins
 	line     int   // its line
 
 	content *content // the one that is open
-	licence *licence
+	licence *offer
 	payment *payment
 	begin   int64            // of the open licence
 	text    *strings.Builder // of the element that is open, when its text is wanted
+}
+
+// offer is the licence that is open.
+type offer struct {
+	line               int
+	permits, prohibits []string // usages
+	closed             bool     // there is a list of permitted usages
+	demands            []string
 }
 
 // payment is what one <payment> asks for.
@@ -146,7 +156,7 @@ func (p *parser) start(e xml.StartElement) {
 		p.content = &p.document.contents[len(p.document.contents)-1]
 	case "license":
 		if p.content != nil {
-			p.begin, p.licence = p.offset, &licence{line: p.line}
+			p.begin, p.licence = p.offset, &offer{line: p.line}
 		}
 	case "permits", "prohibits":
 		p.text = new(strings.Builder)
@@ -174,8 +184,7 @@ func (p *parser) end(name string) {
 		p.content = nil
 	case "license":
 		if p.content != nil && p.licence != nil {
-			p.licence.text = quote(string(p.body[p.begin:p.xml.InputOffset()]))
-			p.content.licences = append(p.content.licences, *p.licence)
+			p.content.licences = append(p.content.licences, p.licence.read(quote(string(p.body[p.begin:p.xml.InputOffset()]))))
 		}
 		p.licence = nil
 	case "permits", "prohibits":
@@ -199,6 +208,17 @@ func (p *parser) end(name string) {
 		}
 		p.payment = nil
 	}
+}
+
+// read returns the licence with that text.
+func (o *offer) read(text string) licence {
+	l := licence{verdicts: make(map[Usage]Verdict), demands: cut(strings.Join(o.demands, ", "), MaxQuote), text: text, line: o.line}
+	for _, usage := range []Usage{Search, AIInput, AITrain, AIIndex} {
+		if v := evaluate(o.permits, o.prohibits, o.closed, usage); v != Unknown {
+			l.verdicts[usage] = v
+		}
+	}
+	return l
 }
 
 // demand adds what the open licence asks for.
@@ -242,7 +262,7 @@ func (p *parser) contentOf(e xml.StartElement) content {
 			c.origin, path = o, rest[i:]
 		}
 	}
-	c.pattern = rules.NewPattern(path)
+	p.paths = append(p.paths, cmp.Or(path, "/"))
 	return c
 }
 

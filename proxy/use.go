@@ -70,7 +70,7 @@ func (x *exchange) newUse(q *acl.Query, p *rules.Policy) *use {
 
 // recorded returns v as the record stores it; empty when it has no statement and no page.
 func recorded(v *signal.Verdict) string {
-	if v == nil || len(v.Statements) == 0 && v.Page == "" {
+	if v == nil || len(v.Statements) == 0 && v.Page == "" && !v.TooComplex {
 		return ""
 	}
 	text, err := json.Marshal(v)

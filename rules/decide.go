@@ -31,6 +31,15 @@ func (p *Policy) Judge(agent *Agent, t *Target) Decision {
 	return p.engine.decide(p.engine.governing(agent), target, &t.steps)
 }
 
+// JudgeOther is Decide for another target that the request for t leads to, with the steps that
+// are left for t.
+func (p *Policy) JudgeOther(agent *Agent, t *Target, target string) Decision {
+	other := Target{text: target, steps: t.steps}
+	d := p.Judge(agent, &other)
+	t.steps = other.steps
+	return d
+}
+
 // robotsPath is the target that is always allowed (RFC 9309 §2.2.2).
 const robotsPath = "/robots.txt"
 

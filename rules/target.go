@@ -24,6 +24,9 @@ func (t *Target) Spend(steps int) bool {
 	return t.steps >= 0
 }
 
+// Spent returns the steps that were taken.
+func (t *Target) Spent() int { return maxSteps - t.steps }
+
 // TooComplex reports whether the budget is used up: what was not compared may refuse.
 func (t *Target) TooComplex() bool { return t.steps < 0 }
 
@@ -155,7 +158,7 @@ func (c *chooser) judge(steps *int, reading string) {
 	c.of = nil
 	most := -1
 	for i := range c.rules {
-		if *steps--; *steps < 0 {
+		if *steps -= stepsPerPath; *steps < 0 {
 			return
 		}
 		length := int(c.rules[i].length)
@@ -170,6 +173,9 @@ func (c *chooser) judge(steps *int, reading string) {
 		}
 	}
 }
+
+// stepsPerPath is for a path that is looked at; those of the document are not indexed.
+const stepsPerPath = 32
 
 // withoutWildcards returns the first of the paths of the last reading that has no
 // wildcards; -1 when none has.

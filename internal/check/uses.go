@@ -228,5 +228,8 @@ func printStatement(x *Explainer, s *signal.Statement) {
 			says += "; " + console.Quoted(more)
 		}
 	}
+	if s.Variant != "" {
+		says += "; it counts since a server may take the URL for another (" + spelling(s.Variant) + ")"
+	}
 	x.More("  %s", says)
 }

@@ -57,6 +57,7 @@ func (j *judge) licence(base Statement, d *licence.Document, err error) {
 		j.add(base)
 		return
 	}
+	j.tooMany = j.tooMany || d.TooMany()
 	at := make(map[place]int) // terms of one licence are one statement
 	for _, part := range d.Parts(j.in.Origin, j.in.Target, j.in.Profile) {
 		for _, u := range usages {

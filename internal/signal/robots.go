@@ -13,6 +13,8 @@ import (
 // and safe for concurrent use, and should be kept as long as the Policy. nil is a file
 // without any.
 type Robots struct {
+	tooMany bool // there are more than MaxLines; none is kept
+
 	lines []Statement  // those of the Content-Usage lines last
 	usage *rules.Paths // of the Content-Usage lines; "": the line has none
 }
@@ -32,7 +34,10 @@ func (r *Robots) Size() int {
 //
 // address is where the file is, for the places of its statements.
 func ReadRobots(p *rules.Policy, agent *rules.Agent, address string) *Robots {
-	fields := p.Fields(agent, rules.ContentSignal, rules.ContentUsage, rules.License)
+	if p.CountFields(signalFields...) > MaxLines {
+		return &Robots{tooMany: true, usage: new(rules.Paths)}
+	}
+	fields := p.Fields(agent, signalFields...)
 	if len(fields) == 0 {
 		return nil
 	}
@@ -49,6 +54,13 @@ func ReadRobots(p *rules.Policy, agent *rules.Agent, address string) *Robots {
 	r.usage = rules.NewPaths(paths)
 	return r
 }
+
+// MaxLines is the number of lines with usage signals that a robots.txt may have, in all of its
+// groups. One with more is too complex: it refuses every purpose.
+const MaxLines = 2000
+
+// signalFields are the kinds of these lines.
+var signalFields = []rules.FieldKind{rules.ContentSignal, rules.ContentUsage, rules.License}
 
 // governing returns the lines of one kind that count: those of the agent's groups, else
 // those of the whole file.

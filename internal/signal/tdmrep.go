@@ -15,7 +15,8 @@ const TDMRepPath = "/.well-known/tdmrep.json"
 // MaxTDMRep is the length of the longest TDMRep file that is read.
 const MaxTDMRep = 256 << 10
 
-// maxEntries is the number of entries of a TDMRep file that are read.
+// maxEntries is the number of entries that a TDMRep file may have. One with more is too
+// complex: it refuses every purpose that it is fetched for.
 const maxEntries = 10_000
 
 // ErrTDMRep is the error for a TDMRep file that is too long or is no array of objects. A
@@ -28,6 +29,7 @@ type TDMRep struct {
 	address string
 	entries []tdmEntry
 	paths   *rules.Paths // of the entries
+	tooMany bool         // there are more than maxEntries
 }
 
 // tdmEntry is the reservation of a part of a site.
@@ -50,7 +52,7 @@ func ReadTDMRep(address string, body []byte) (*TDMRep, error) {
 	t := &TDMRep{address: address}
 	var paths []string
 	line, counted := 1, 0
-	for d.More() && len(t.entries) < maxEntries {
+	for d.More() {
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err != nil {
 			return nil, ErrTDMRep
@@ -65,12 +67,16 @@ func ReadTDMRep(address string, body []byte) (*TDMRep, error) {
 		if err := json.Unmarshal(raw, &members); err != nil {
 			return nil, ErrTDMRep
 		}
-		if members.Location != nil && *members.Location != "" {
+		switch {
+		case members.Location == nil || *members.Location == "":
+		case len(t.entries) == maxEntries:
+			t.tooMany = true
+		default:
 			paths = append(paths, *members.Location)
 			t.entries = append(t.entries, tdmEntry{strings.Trim(string(members.Reservation), `" `), line, quote(string(raw))})
 		}
 	}
-	if end, err := d.Token(); err != nil && len(t.entries) < maxEntries || err == nil && end != json.Delim(']') && len(t.entries) < maxEntries {
+	if end, err := d.Token(); err != nil || end != json.Delim(']') {
 		return nil, ErrTDMRep
 	}
 	t.paths = rules.NewPaths(paths)

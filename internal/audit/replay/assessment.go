@@ -11,7 +11,6 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/audit/uses"
 	"heed/internal/reason"
 	"heed/rules"
 )
@@ -138,7 +137,7 @@ func (a *assessment) evaluate(p *rules.Policy) (o acl.Result, ok bool) {
 
 // judge judges the entry again and sets class, verdict and note.
 func (a *assessment) judge(l *library) {
-	bySignal := uses.BySignal(a.basis.Reason)
+	bySignal := a.bySignal(l)
 	switch {
 	case !bySignal && !a.replayable():
 		a.class, a.note = NotByRules, reason.Of(rules.Reason(a.basis.Reason)).Sentence

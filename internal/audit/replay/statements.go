@@ -30,6 +30,15 @@ func (a *assessment) statements(l *library) (v *signal.Verdict, stated []signal.
 	return v, stated, err
 }
 
+// bySignal reports whether what the site states of the use of the page decided.
+func (a *assessment) bySignal(l *library) bool {
+	if a.basis.Reason != string(rules.ReasonTooComplex) {
+		return uses.BySignal(a.basis.Reason)
+	}
+	v, _, err := a.statements(l)
+	return err == nil && v.TooComplex
+}
+
 // judgeStatements judges a decision by what the site stated of the use of the page: the
 // rules must allow it, and the recorded statements must refuse the recorded purposes. It
 // sets class, verdict and note; a is prepared.

@@ -75,6 +75,7 @@ type Document struct {
 	age      time.Duration
 	contents []content
 	paths    *rules.Paths // of the contents
+	tooMany  bool         // there are more contents and licences than maxElements
 }
 
 // content is a part of a site and its licences.
@@ -96,6 +97,9 @@ type licence struct {
 
 // Age returns how long a copy of the document may be used.
 func (d *Document) Age() time.Duration { return d.age }
+
+// TooMany reports whether the document has too many contents and licences to be judged.
+func (d *Document) TooMany() bool { return d.tooMany }
 
 // Part is the contents of a document that govern a page, in one reading of its target. Of
 // those that match, the ones of the most specific pattern do (RSL §4.9).

@@ -21,8 +21,8 @@ import (
 // Bounds of a document beside MaxBytes.
 const (
 	maxDepth    = 32
-	maxContents = 10_000
-	maxDemand   = 120 // octets of a demand
+	maxElements = 10_000 // contents and licences; a document with more is read, and is too complex
+	maxDemand   = 120    // octets of a demand
 )
 
 // The errors of a document that is not read; those of its XML are wrapped.
@@ -31,7 +31,7 @@ var (
 	ErrDoctype = errors.New("the licence has a document type declaration, which is not read")
 	ErrNoRSL   = errors.New("the document is not a licence: it has no <rsl> element")
 	ErrNothing = errors.New("the licence has no <content> element")
-	ErrNesting = errors.New("the licence is nested too deeply, or has too many elements")
+	ErrNesting = errors.New("the licence is nested too deeply")
 )
 
 // Parse reads a document. It returns an error for one that cannot be used at all:
@@ -88,6 +88,7 @@ type parser struct {
 	xml      *xml.Decoder
 	document *Document
 	paths    []string // of the contents
+	elements int      // contents and licences
 	rooted   bool
 	depth    int
 	offset   int64 // where the token being read begins
@@ -126,7 +127,7 @@ func (p *parser) parse() error {
 		case xml.Directive:
 			return ErrDoctype
 		case xml.StartElement:
-			if p.depth++; p.depth > maxDepth || len(p.document.contents) > maxContents {
+			if p.depth++; p.depth > maxDepth {
 				return ErrNesting
 			}
 			if p.depth == 1 && t.Name.Local != "rsl" {
@@ -151,13 +152,12 @@ func (p *parser) start(e xml.StartElement) {
 		if days, err := strconv.Atoi(attr(e, "max-age")); err == nil && days > 0 {
 			p.document.age = min(time.Duration(min(days, 365))*24*time.Hour, MaxAge)
 		}
-	case "content":
-		p.document.contents = append(p.document.contents, p.contentOf(e))
-		p.content = &p.document.contents[len(p.document.contents)-1]
-	case "license":
-		if p.content != nil {
-			p.begin, p.licence = p.offset, &offer{line: p.line}
+	case "content", "license":
+		if p.elements++; p.elements > maxElements {
+			p.document.tooMany, p.content, p.licence = true, nil, nil
+			return
 		}
+		p.open(e)
 	case "permits", "prohibits":
 		p.text = new(strings.Builder)
 		if kind := attr(e, "type"); p.licence != nil && kind != "" && kind != "usage" {
@@ -175,6 +175,17 @@ func (p *parser) start(e xml.StartElement) {
 		}
 	case "reporting":
 		p.demand(strings.TrimSpace("reporting " + attr(e, "type")))
+	}
+}
+
+// open opens a content or a licence.
+func (p *parser) open(e xml.StartElement) {
+	switch {
+	case e.Name.Local == "content":
+		p.document.contents = append(p.document.contents, p.contentOf(e))
+		p.content = &p.document.contents[len(p.document.contents)-1]
+	case p.content != nil:
+		p.begin, p.licence = p.offset, &offer{line: p.line}
 	}
 }
 

@@ -21,8 +21,8 @@
 //   - The rule of most octets in that form decides, its wildcards included; among
 //     equals Allow does.
 //   - A target that servers may read in several ways (dot segments, doubled
-//     slashes, escaped slashes, backslashes) is refused when any reading is,
-//     and the Decision contains the name of that reading.
+//     slashes, escaped slashes, backslashes, parameters of dot segments) is refused when
+//     any reading is, and the Decision contains the name of that reading.
 //   - An agent of several names is governed by the groups of each, all of which
 //     must allow. A name added to a User-Agent string never adds permissions.
 //   - Names are compared whole and without case, digits included; a version is

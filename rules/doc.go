@@ -46,8 +46,8 @@
 //     ratehint.go for those about speed;
 //   - names, or the client: agent.go takes the product tokens from a User-Agent
 //     string (names/ has the words), groups.go finds their groups in the file;
-//   - patterns, or the target: octets.go has the form that is compared,
-//     readings.go and readings_sent.go the readings of a target, pattern.go
+//   - patterns, or the target (target.go): octets.go has the form that is compared,
+//     readings.go, parameters.go and readings_sent.go the readings of a target, pattern.go
 //     matches one rule and index.go finds the one that decides;
 //   - decide: decide.go, with the engine (engine.go) that a Policy (policy.go)
 //     asks, and the result (decision.go);
@@ -59,7 +59,7 @@
 // A Decision takes time by the length of the target, the logarithm of the number of
 // rules and, a nanosecond each, the number of those with wildcards: only those whose
 // rarest three octets are in the target are compared with it. A budget bounds what is
-// compared for one Decision, over all readings of the target, to about 20 ms; more is
+// compared with one Target, in all of its readings, to about 20 ms; more is
 // refused as too complex. A Decision allocates nothing once the
 // policy has met the agent. A Policy takes less than twice the memory of the
 // file; lists of different paths or names of a few letters take up to seven

@@ -162,3 +162,24 @@ func (f *file) firstPiece(id uint32) string {
 	}
 	return text
 }
+
+// namesReading reports whether a rule without wildcards matches a reading of a target when its own
+// escapes are read away as those of the target were.
+func (f *file) namesReading(s *judging, id int, name, target string) bool {
+	r := &f.rules[id]
+	pattern := f.pattern(r)
+	s.steps -= len(pattern)
+	if name == readV5 {
+		s.rule = decodeAgain(s.rule[:0], pattern)
+		pattern = view(s.rule)
+	}
+	if len(target) < len(pattern) || r.line&ruleEnds != 0 && len(target) != len(pattern) {
+		return false
+	}
+	for i := range len(pattern) {
+		if c := target[i]; c != pattern[i] && !readAs(pattern[i], c) {
+			return false
+		}
+	}
+	return true
+}

@@ -94,20 +94,21 @@ func (q *Query) blocked() (o Result, ok bool) {
 
 // Decide answers q by p, the rules of the site or those that the operator put in
 // their place, and the exceptions from them. A name that the site will not see
-// can only add refusals.
-func (q *Query) Decide(p *rules.Policy) (o Result) {
-	o.Decision, o.Unseen = q.evaluate(p, q.Names.Judged)
+// can only add refusals. by is the agent whose rules decided.
+func (q *Query) Decide(p *rules.Policy) (o Result, by *rules.Agent) {
+	by = q.Names.Judged
+	o.Decision, o.Unseen = q.evaluate(p, by)
 	if q.Names.Visible != nil && o.Verdict == rules.Allow {
 		seen, unseen := q.evaluate(p, q.Names.Visible)
 		if o.Unseen = max(o.Unseen, unseen); seen.Verdict == rules.Refuse {
-			o.Decision = seen
+			o.Decision, by = seen, q.Names.Visible
 		}
 	}
 	if o.Reason == rules.ReasonRobotsUnreachable && p.Source().NoConnection {
 		o.Reason = rules.ReasonOriginUnreachable
 	}
 	o.Decision, o.OperatorReason = q.applyException(o.Decision)
-	return o
+	return o, by
 }
 
 // Except returns the decision of the exception that applies in place of d, which refuses a

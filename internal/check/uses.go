@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"heed/cache"
-	"heed/internal/acl"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/judge"
 	"heed/internal/pageurl"
 	"heed/internal/route"
 	"heed/internal/signal"
@@ -60,43 +60,30 @@ func (c *CheckCmd) usesOf(a *console.App, policy policyOf) (*uses, error) {
 	return u, nil
 }
 
-// judge adds the verdict about the use of a page to a, as the proxy makes it, and refuses it
-// when that does. The error is that of a page that cannot be read.
-func (u *uses) judge(ctx context.Context, a *control.Judgement, q *acl.Query, p *rules.Policy, o rules.Origin) error {
-	v := &signal.Verdict{Profile: p.Profile().String()}
-	a.Purpose, a.Signals = purposeList(u.purposes), v
-	if !a.Allowed || a.Reason == rules.ReasonOverride {
-		return nil
-	}
+// statements returns what the site states of the use of the page that p allows, and adds it
+// to a. What the page states counts unless what was known before refuses the request
+// already. The error is that of a page that cannot be read.
+func (u *uses) statements(ctx context.Context, a *control.Judgement, q *judge.Question, p *rules.Policy, o rules.Origin) (*signal.Verdict, error) {
 	r := &usage.Request{
 		Settings: &u.settings, URL: a.URL, Origin: o, Target: q.Target, Agents: usage.Agents(q.Names.Judged, q.Names.Visible),
 		Purposes: u.purposes, Reference: q.Effective.Licence(q.Now), Policy: p, Now: q.Now,
 	}
-	v = u.judged.Request(ctx, r)
+	v := u.judged.Request(ctx, r)
 	for i := range v.Statements {
 		if s := &v.Statements[i]; s.Source == signal.SourceRobots {
 			s.URL = a.Robots // which may be a file
 		}
 	}
-	if u.page != "" {
-		answer, err := u.readPage(ctx, r)
-		if err != nil {
-			return err
-		}
-		v = signal.Combine(v, answer)
+	a.Purpose, a.Signals = purposeList(u.purposes), v
+	if u.page == "" {
+		return v, nil
 	}
-	a.Signals = v
-	refusal, refused := v.Refuses(u.purposes...)
-	if !refused {
-		return nil
+	answer, err := u.readPage(ctx, r)
+	if err != nil {
+		return nil, err
 	}
-	if d, why := q.Except(rules.Decision{Reason: refusal.Reason}); d.Verdict == rules.Allow {
-		setDecision(a, d)
-		a.Settled = why
-		return nil
-	}
-	a.Allowed, a.Reason, a.Detail = false, refusal.Reason, refusalText(refusal)
-	return nil
+	a.Signals = signal.Combine(v, answer)
+	return a.Signals, nil
 }
 
 // purposeList returns purposes with commas between them.

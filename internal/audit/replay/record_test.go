@@ -219,7 +219,7 @@ func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *acl.Rules) {
 			c.late(e, &q)
 			return
 		}
-		answer = q.Decide(e.Policy)
+		answer, _ = q.Decide(e.Policy)
 	}
 	if answer.Unjudged {
 		e.Judged = audit.NotJudged
@@ -233,8 +233,8 @@ func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *acl.Rules) {
 
 // late lets a request through whose verdict follows.
 func (c *crawl) late(e *audit.Entry, q *acl.Query) {
-	o := q.Decide(e.Policy)
-	if o.Verdict == rules.Refuse {
+	o, _ := q.Decide(e.Policy)
+	if o = q.Effective.Apply(o); o.Verdict == rules.Refuse {
 		o.Verdict = rules.WouldRefuse
 	}
 	e.Outcome.Late, e.Outcome.LatePolicy, e.Outcome.LateSettled = &o.Decision, e.Policy, o.OperatorReason

@@ -54,7 +54,7 @@ func TestJudge_RedactedTargets(t *testing.T) {
 			Method: "GET", Scheme: "https", Host: "a.test", Target: target, Judged: audit.ByPath, Policy: policy,
 		}
 		q := acl.Query{Effective: settings.For(nil, policy.Source().Origin, e.Time), Names: acl.Identity{Judged: agent}, Target: rules.NewTarget(target)}
-		o := q.Decide(policy)
+		o, _ := q.Decide(policy)
 		e.Decision, e.Settled = o.Decision, o.OperatorReason
 		if err := w.Decided(e); err != nil {
 			t.Fatal(err)

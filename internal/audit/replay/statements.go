@@ -3,7 +3,6 @@ package replay
 import (
 	"errors"
 
-	"heed/internal/acl"
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
 	"heed/internal/signal"
@@ -48,22 +47,21 @@ func (a *assessment) judgeStatements(l *library) {
 		a.class, a.note = Incomplete, err.Error()
 		return
 	}
-	q := &a.query
-	o := acl.Result{Decision: rules.Decision{Verdict: rules.Allow, Group: a.basis.Group, Token: a.basis.Token}}
-	if a.policy != nil {
-		o = q.Decide(a.policy.Policy)
+	if a.policy == nil {
+		a.class, a.note = Incomplete, "the record does not have the robots.txt that allowed it"
+		return
 	}
-	refusal, refused := v.Refuses(stated...)
+	q := a.question(a.policy.Policy)
+	q.Effective.Purposes, q.Statements = stated, v
+	o, _ := q.Decide()
 	switch {
-	case o.Verdict != rules.Allow:
+	case o.Refusal != nil:
+	case o.Rules.Verdict != rules.Allow:
 		a.note = "the rules do not allow it"
-	case !refused:
-		a.note = "what is recorded of the site's statements does not refuse the purposes of the client"
 	default:
-		o.Decision, o.OperatorReason = q.Except(refusal.Decision(o.Decision))
+		a.note = "what is recorded of the site's statements does not refuse the purposes of the client"
 	}
-	o = q.Effective.Apply(o)
-	a.class, a.verdict = Same, verdictOf(&o)
+	a.class, a.verdict = Same, verdictOf(&o.Result)
 	switch {
 	case a.verdict != a.basis.Verdict:
 		a.class = Different

@@ -66,7 +66,7 @@ func (v *visitor) get(host, target, field, html string) {
 	if needless {
 		e.Policy = nil
 	} else {
-		o = q.Decide(p)
+		o, _ = q.Decide(p)
 	}
 	e.Decision = o.Decision
 	var before *signal.Verdict

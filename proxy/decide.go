@@ -88,7 +88,8 @@ func (x *exchange) judge(ctx context.Context) verdict {
 	q := judge.Question{Query: acl.Query{
 		Effective: r.effective, Target: &r.asked, HTTPS: r.https, Uninspected: r.unseen, Names: r.names, Now: x.proxy.config.Now(),
 	}}
-	q.OwnService, q.Mismatch, q.Annotate = x.proxy.config.OwnServices.serves(r), r.mismatch != "", r.settings.Signals.Annotate
+	q.OwnService, q.Mismatch = x.proxy.config.OwnServices.serves(r), r.mismatch != ""
+	q.PageSpeaks, q.Annotate = r.reads, r.settings.Signals.Annotate
 	if c := r.effective.Client; c != nil && c.AllowSubresources {
 		q.Part = x.proxy.pages.partOf(r, x.entry.Time)
 	}

@@ -29,6 +29,7 @@ type request struct {
 	userAgent string // the User-Agent field; empty: none
 	part      string // its Sec-Fetch-Dest as a part of a page; empty: it is none
 	page      string // the address of that page; empty: not known
+	reads     bool   // it is a GET or HEAD whose answer is a page, and no WebSocket
 	origin    rules.Origin
 	host      string       // of origin, with the port unless it is the scheme's own; empty: no origin is known
 	target    string       // path and query as they are sent; empty: not known
@@ -48,6 +49,7 @@ type request struct {
 func newRequest(conn *clientConn, r *http.Request, s *Settings) request {
 	q := request{settings: s, conn: conn, client: conn.client, method: r.Method, userAgent: userAgent(r.Header)}
 	q.part, q.page = partOf(r.Header)
+	q.reads = (r.Method == http.MethodGet || r.Method == http.MethodHead) && !headers.IsWebSocket(r.Header)
 	if t := conn.tunnel; t != nil {
 		q.proof = t.proof
 	}

@@ -101,7 +101,7 @@ func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response 
 	if u.Annotate {
 		resp.Header[signal.AnnotationField] = []string{all.Annotation()}
 	}
-	if answer == nil || u.settled {
+	if u.settled {
 		return resp
 	}
 	if refused, ok := all.Refuses(u.Purposes...); ok {

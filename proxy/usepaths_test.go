@@ -29,6 +29,9 @@ func TestUse_AStatementAboutAPathHoldsInEverySpelling(t *testing.T) {
 		for _, path := range []string{"/private/c.txt", "//private/c.txt", "/./private/c.txt", "/private%2fc.txt", "/pub/../private/c.txt"} {
 			got := r.ask(plain, question{path: path})
 			e := r.records.target(t, path)
+			if late := e.Outcome.Late; late != nil { // the page might have overridden the file
+				e.Decision = *late
+			}
 			if p := problemOf(t, got); got.StatusCode != http.StatusForbidden || p.Reason != "signal" || (e.Decision.Variant == "") != (path == "/private/c.txt") {
 				t.Errorf("%s: %s: %d, recorded %+v", name, path, got.StatusCode, e.Decision)
 			}

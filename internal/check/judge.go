@@ -122,7 +122,7 @@ func (j *Judge) decide(ctx context.Context, a *control.Judgement, q *judge.Quest
 			}
 		case judge.NeedsStatements:
 			var err error
-			if q.Statements, err = j.uses.statements(ctx, a, q, v.Policy, o); err != nil {
+			if err = j.uses.find(ctx, a, q, v.Policy, o); err != nil {
 				return v, err
 			}
 		case judge.NeedsSelf:

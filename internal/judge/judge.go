@@ -32,6 +32,9 @@ type Question struct {
 	// Part is the kind of the part of a page that is requested, for a client that may read
 	// that page; empty: it is none.
 	Part string
+	// PageSpeaks is set when the answer is judged before it is delivered. Then a page that the
+	// site's TDMRep file alone refuses is requested, since the page itself overrides the file.
+	PageSpeaks bool
 	// Annotate is set when statements are wanted for a client without a purpose as well.
 	Annotate bool
 
@@ -46,6 +49,8 @@ type Question struct {
 	Held []*rules.Policy
 	// Statements is what the site states of the use of the page: see NeedsStatements.
 	Statements *signal.Verdict
+	// Page is what the answer states beside; nil: there is none yet. It comes with Statements.
+	Page *signal.Verdict
 	// Self is whether the address is heed's own: see NeedsSelf.
 	Self Known
 
@@ -220,12 +225,21 @@ func (q *Question) wantsStatements(v *Verdict) bool {
 // exception of the operator allows the target.
 func (q *Question) byStatements(v *Verdict) {
 	refusal, refused := q.Statements.Refuses(q.Effective.Purposes...)
-	if !refused {
+	if refused {
+		d, reason := q.Except(refusal.Decision(v.Rules))
+		if d.Verdict == rules.Allow || !q.PageSpeaks || !q.Statements.ByTDMRepFile(q.Effective.Purposes...) {
+			v.Refusal, v.Decision, v.OperatorReason, v.Excepted = &refusal, d, reason, d.Verdict == rules.Allow
+			return
+		}
+	}
+	if q.Page == nil {
 		return
 	}
-	v.Refusal = &refusal
-	v.Decision, v.OperatorReason = q.Except(refusal.Decision(v.Rules))
-	v.Excepted = v.Verdict != rules.Refuse
+	if refusal, refused = signal.Combine(q.Statements, q.Page).Refuses(q.Effective.Purposes...); refused {
+		if d, reason := q.Except(refusal.Decision(v.Rules)); d.Verdict != rules.Allow {
+			v.Refusal, v.Decision, v.OperatorReason = &refusal, d, reason
+		}
+	}
 }
 
 // finish decides about heed's own addresses, parts of pages, and the mode.
@@ -242,9 +256,9 @@ func (q *Question) finish(v *Verdict) {
 	v.Result = q.Effective.Apply(v.Result)
 }
 
-// ByAnswer returns the decision about an answer that the site has sent, whose page all of
-// what is known refuses by r: refused, or what an exception or the mode makes of it. q is
-// decided.
+// ByAnswer returns the decision about an answer that the site has sent, whose page all that is
+// known refuses by r: refused, or what an exception or the mode makes of it. q has been decided
+// without its Page.
 func (q *Question) ByAnswer(r *signal.Refusal) acl.Result {
 	d, reason := q.Except(r.Decision(q.verdict.Rules))
 	return q.Effective.Apply(acl.Result{Decision: d, OperatorReason: reason})

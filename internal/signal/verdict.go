@@ -90,6 +90,20 @@ func (v *Verdict) Refuses(purposes ...Purpose) (r Refusal, refused bool) {
 	return Refusal{}, false
 }
 
+// ByTDMRepFile reports whether a page is refused by the site's TDMRep file alone, which the
+// page itself may override (TDMRep §5).
+func (v *Verdict) ByTDMRepFile(purposes ...Purpose) bool {
+	if _, refused := v.Refuses(purposes...); !refused {
+		return false
+	}
+	without := *v
+	without.Results = nil
+	without.Statements = slices.DeleteFunc(slices.Clone(v.Statements), func(s Statement) bool { return s.Source == SourceTDMRep })
+	without.resolve()
+	_, refused := without.Refuses(purposes...)
+	return !refused
+}
+
 // disallows reports whether a statement refuses a purpose.
 func (v *Verdict) disallows(p Purpose) (Refusal, bool) {
 	result := v.Results[p.Category()]

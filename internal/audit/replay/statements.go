@@ -31,11 +31,16 @@ func (a *assessment) statements(l *library) (v *signal.Verdict, stated []signal.
 
 // bySignal reports whether what the site states of the use of the page decided.
 func (a *assessment) bySignal(l *library) bool {
-	if a.basis.Reason != string(rules.ReasonTooComplex) {
+	reason := rules.Reason(a.basis.Reason)
+	if reason != rules.ReasonTooComplex && reason != rules.ReasonOverride {
 		return uses.BySignal(a.basis.Reason)
 	}
-	v, _, err := a.statements(l)
-	return err == nil && v.TooComplex
+	v, stated, err := a.statements(l)
+	if err != nil {
+		return false
+	}
+	refusal, refused := v.Refuses(stated...) // an exception may have allowed it
+	return refused && (reason == rules.ReasonOverride || refusal.Reason == rules.ReasonTooComplex)
 }
 
 // judgeStatements judges a decision by what the site stated of the use of the page: the

@@ -143,10 +143,10 @@ func origins(t *testing.T) []struct {
 		{"an enormous length", says(ok + "Content-Length: 9223372036854775807\r\n\r\n" + file), rules.Unreachable, "unexpected EOF"},
 		{"longer than announced", says(ok + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(file)) + file + "garbage"), rules.Available, ""},
 		// Too much.
-		{"a body without end", endless(ok+"\r\n", "Disallow: /x\n"), rules.Available, "longer than 4 MiB"},
-		{"one line without end", endless(ok+"\r\n", "xxxxxxxxxxxxxxxx"), rules.Available, "longer than 4 MiB"},
-		{"chunks of one octet without end", endless(ok+"Transfer-Encoding: chunked\r\n\r\n", "1\r\n#\r\n"), rules.Unreachable, "no answer within"},
-		{"a header without end", endless(ok, "X-Y: zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\r\n"), rules.Unreachable, "headers exceeded"},
+		{"a body without end", endless(ok+"\r\n", strings.Repeat("Disallow: /x\n", 100)), rules.Available, "longer than 4 MiB"},
+		{"one line without end", endless(ok+"\r\n", strings.Repeat("x", 1600)), rules.Available, "longer than 4 MiB"},
+		{"chunks of one octet without end", endless(ok+"Transfer-Encoding: chunked\r\n\r\n", strings.Repeat("1\r\n#\r\n", 1000)), rules.Available, "longer than 4 MiB"},
+		{"a header without end", endless(ok, strings.Repeat("X-Y: zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\r\n", 100)), rules.Unreachable, "headers exceeded"},
 		{"a long header", says(ok + "X: " + strings.Repeat("z", maxHeader) + "\r\n\r\n" + file), rules.Unreachable, "a header longer than"},
 		// Codings.
 		{"half a gzip", sized("200 OK", "Content-Encoding: gzip\r\n", string(forms["gzip"][:40])), rules.Unreachable, "unexpected EOF"},

@@ -302,7 +302,7 @@ func TestClientThatLeavesCancelsTheSite(t *testing.T) {
 		c, prefix := r.in(t).raw(m)
 		c.Send(get(prefix, path))
 		<-arrived
-		c.Close()
+		depart(c)
 		select {
 		case <-cancelled:
 		case <-time.After(testkit.Patience):

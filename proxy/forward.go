@@ -24,7 +24,9 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 	}
 	x.upload.prepare(x, r)
 	r.Close = false // the client's wish for its own connection
-	x.proxy.via.Add(r.Header, r.ProtoMajor, r.ProtoMinor)
+	if x.req.effective.Via() {
+		x.proxy.via.Add(r.Header, r.ProtoMajor, r.ProtoMinor)
+	}
 	x.req.setIdentity(r.Header)
 	webSocket := headers.IsWebSocket(r.Header)
 	resp, err := x.send(r, webSocket)
@@ -67,6 +69,9 @@ func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error)
 	}
 	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
 		w.trace.Got1xxResponse = w.informational
+	}
+	if w.h1 != nil {
+		w.h1.UnderWay()
 	}
 	r = x.takeTurnOnRetry(r)
 	if webSocket {

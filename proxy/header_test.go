@@ -145,6 +145,39 @@ func TestNothingIsInvented(t *testing.T) {
 	})
 }
 
+// Without Via nothing of a request names heed, to all sites or to those of one entry. A Via
+// of the client's own arrives, answers have heed's, and heed's own name is still a loop.
+func TestHeed_ViaIsLeftOutWhereTheSettingsSaySo(t *testing.T) {
+	yes, no := true, false
+	host := func(name string, via *bool) acl.Host {
+		p, err := acl.ParseHostPattern(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return acl.Host{Match: []acl.HostPattern{p}, Via: via}
+	}
+	for name, rules := range map[string]*acl.Rules{
+		"for one":         {Hosts: []acl.Host{host("site.test", &no)}},
+		"for all but one": {NoVia: true, Hosts: []acl.Host{host("h1.test", &yes)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, hello, func(c *Config) { settle(c, rules) })
+			eachMode(t, allModes, func(t *testing.T, m mode) {
+				for _, host := range []string{"site.test", "h1.test"} {
+					a := r.in(t).ask(m, question{host: host, path: "/page", header: []string{"Via: 1.0 other"}})
+					got := r.site.last(t, "/page").Header["Via"]
+					if want := host == "h1.test"; len(got) == 0 || got[0] != "1.0 other" || (len(got) > 1) != want || len(a.Header["Via"]) != 1 {
+						t.Errorf("%s saw Via %q, the client %q", host, got, a.Header["Via"])
+					}
+				}
+				if a := r.in(t).ask(m, question{host: "self.test", path: "/page"}); a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_loop_detected" {
+					t.Errorf("heed itself: %s", a.Status)
+				}
+			})
+		})
+	}
+}
+
 // A declared identity replaces the client's name, and both are recorded.
 func TestHeed_DeclaredUserAgentIsSent(t *testing.T) {
 	const own = "NewsBot/2.1 (+https://bots.example/about)"

@@ -1,12 +1,10 @@
 package proxy
 
 import (
-	"bytes"
-	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"os"
+	"slices"
 	"time"
 
 	"heed/internal/acl"
@@ -42,13 +40,15 @@ func (t *opaqueTunnel) checkHello() (reason rules.Reason, detail string, observe
 		return rules.ReasonNotHTTP, "the bytes in the tunnel are not TLS", q.effective.Mode == acl.Observe
 	}
 	_ = c.SetReadDeadline(time.Now().Add(q.settings.Limits.HandshakeTime))
-	name, ok := serverName(c)
-	if !ok {
+	hello := readHello(c)
+	if hello == nil {
 		return rules.ReasonNotHTTP, "the bytes in the tunnel begin like TLS and are none", q.effective.Mode == acl.Observe
 	}
-	if o, err := rules.ParseOrigin("https", name); name != "" && (err != nil || o.Host != q.origin.Host) {
-		detail := "the TLS server name is " + safetext.Quote(name) + ", but the tunnel was opened to " + q.host
-		return rules.ReasonHostMismatch, detail, q.observedAt("https", name, t.x.proxy.config.Now())
+	for _, name := range hello.names { // mostly one; which of several a server takes is not known
+		if o, err := rules.ParseOrigin("https", name); err != nil || o.Host != q.origin.Host {
+			detail := "the TLS server name is " + safetext.Quote(name) + ", but the tunnel was opened to " + q.host
+			return rules.ReasonHostMismatch, detail, q.observedAt("https", name, t.x.proxy.config.Now())
+		}
 	}
 	return "", "", false
 }
@@ -88,35 +88,23 @@ func (t *opaqueTunnel) checkSilent() (reason rules.Reason, detail string, observ
 // 8446 §5.1).
 const recordHandshake = 0x16
 
-var errSeen = errors.New("the hello was seen")
-
-// serverName reads a TLS ClientHello from c, puts it back, and returns the
-// host it names; empty for none. It reports whether there was a hello.
-func serverName(c *tunnelConn) (name string, ok bool) {
-	tap := &helloTap{Conn: c}
-	_ = tls.Server(tap, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		name, ok = hello.ServerName, true
-		return nil, errSeen
-	}}).Handshake() // fails by design
-	c.unread(tap.read.Bytes())
-	return name, ok
+// readHello reads the TLS hello that c begins with, and puts it back; nil: there is none.
+func readHello(c *tunnelConn) *clientHello {
+	var octets []byte
+	defer func() { c.unread(octets) }()
+	for {
+		h, want := helloOf(octets)
+		if want == 0 {
+			return h
+		}
+		octets = slices.Grow(octets, max(want, 1<<10))
+		n, err := io.ReadAtLeast(c, octets[len(octets):cap(octets)], want)
+		octets = octets[:len(octets)+n]
+		if err != nil {
+			return nil
+		}
+	}
 }
-
-// helloTap keeps what is read through it and lets nothing out.
-type helloTap struct {
-	net.Conn
-	read bytes.Buffer
-}
-
-// Read implements net.Conn.
-func (t *helloTap) Read(b []byte) (int, error) {
-	n, err := t.Conn.Read(b)
-	t.read.Write(b[:n])
-	return n, err
-}
-
-// Write drops the alert by which the reading ends.
-func (t *helloTap) Write(b []byte) (int, error) { return len(b), nil }
 
 // endText returns how a connection ended, without addresses.
 func endText(err error) string {

@@ -11,10 +11,14 @@ import (
 	"github.com/elazarl/goproxy"
 )
 
-// newEngine returns goproxy with heed's hooks: every CONNECT is taken over,
-// every request is decided on, and what is allowed goes through forward. All
-// of goproxy's own ways out are closed.
-func newEngine(p *Proxy) http.Handler {
+// requestHook is what goproxy calls for every request of every connection and of every
+// intercepted tunnel.
+type requestHook = func(*http.Request, *goproxy.ProxyCtx) (*http.Request, *http.Response)
+
+// newEngine returns goproxy with heed's hooks: every CONNECT is taken over, and every
+// request is decided on by hook, which is onRequest. All of goproxy's own ways out are
+// closed, so that nothing leaves without the hook.
+func newEngine(p *Proxy, hook requestHook) http.Handler {
 	g := goproxy.NewProxyHttpServer()
 	g.Logger = engineLog{p.config.Log}
 	g.KeepHeader, g.KeepDestinationHeaders, g.KeepAcceptEncoding = true, true, true
@@ -22,10 +26,6 @@ func newEngine(p *Proxy) http.Handler {
 	g.ConnectDialWithReq = func(*http.Request, string, string) (net.Conn, error) { return nil, errNoWayOut }
 	g.Tr = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errNoWayOut }}
 
-	forward := goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
-		x := exchangeOf(r.Context())
-		return x.writer.takeHeader(x.forward(r)), nil
-	})
 	intercept := &goproxy.ConnectAction{
 		Action: goproxy.ConnectHijack,
 		Hijack: func(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
@@ -44,16 +44,26 @@ func newEngine(p *Proxy) http.Handler {
 		}
 		return intercept, host
 	})
-	g.OnRequest().DoFunc(func(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
-		x := exchangeOf(r.Context())
-		if x.decide(x); x.refusal != nil {
-			return r, x.writer.takeHeader(x.refusal.Response(r))
-		}
-		ctx.RoundTripper = forward
-		return r, nil
-	})
+	g.OnRequest().DoFunc(hook)
 	return g
 }
+
+// onRequest decides on a request. What is refused gets its answer here, and what is allowed
+// leaves through forward.
+func onRequest(r *http.Request, ctx *goproxy.ProxyCtx) (*http.Request, *http.Response) {
+	x := exchangeOf(r.Context())
+	if x.decide(x); x.refusal != nil {
+		return r, x.writer.takeHeader(x.refusal.Response(r))
+	}
+	ctx.RoundTripper = forwarding
+	return r, nil
+}
+
+// forwarding sends an allowed request to its site.
+var forwarding = goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.ProxyCtx) (*http.Response, error) {
+	x := exchangeOf(r.Context())
+	return x.writer.takeHeader(x.forward(r)), nil
+})
 
 // exchangeKey is the context key of the exchange that a request belongs to.
 type exchangeKey struct{}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/safetext"
 	"heed/proxy/catrust"
 	"heed/proxy/limit"
 	"heed/rules"
@@ -28,9 +30,10 @@ type tunnel struct {
 	origin     rules.Origin
 	serverName string // the TLS server name when it differs from the CONNECT host; else empty
 	opened     time.Time
-	shown      bool  // a certificate was sent, so that the client can dislike it
-	resumed    bool  // the client accepted the certificate in an earlier connection
-	leafErr    error // why there was none to send
+	shown      bool         // a certificate was sent, so that the client can dislike it
+	resumed    bool         // the client accepted the certificate in an earlier connection
+	leafErr    error        // why there was none to send
+	spelling   *clientHello // what was rejected of the client; nil: nothing was
 	conn       *tunnelConn
 	handshake  int64           // records with data that belong to the handshake
 	redirected *redirectedConn // the redirected connection that is the tunnel; nil: a CONNECT opened it
@@ -91,13 +94,17 @@ func (t *tunnel) clientConn(c net.Conn) *clientConn {
 func (t *tunnel) handshakeTLS(c *tunnelConn) {
 	p := t.proxy
 	conn := tls.Server(c, p.tlsConfig)
+	tap := &bytes.Buffer{}
+	c.tap = tap
 	err := conn.Handshake()
+	c.tap = nil
 	if p.config.Handshake != nil {
 		p.config.Handshake(err)
 	}
 	if err != nil {
 		p.gate.CountTimeout(limit.HandshakeTime, err)
-		t.refused(c, t.handshakeReason(err), "the TLS handshake failed: "+endText(err))
+		reason, detail := t.handshakeFailure(err, tap.Bytes())
+		t.refused(c, reason, detail)
 		return
 	}
 	_ = c.SetDeadline(time.Time{})
@@ -179,6 +186,24 @@ func (t *tunnel) handshakeReason(err error) rules.Reason {
 	return rules.ReasonUntrusted
 }
 
+// handshakeFailure returns what a handshake that failed with err is recorded as. octets are
+// the first ones of the client: the fault may be in its hello, which heed cannot mend, since
+// the hello is a part of what both sides sign (RFC 8446 §4.4.1).
+func (t *tunnel) handshakeFailure(err error, octets []byte) (rules.Reason, string) {
+	reason, detail := t.handshakeReason(err), "the TLS handshake failed: "+endText(err)
+	if h, _ := helloOf(octets); h != nil && reason == rules.ReasonHandshake && !t.shown {
+		t.spelling = h
+		var op *net.OpError
+		switch {
+		case h.fault != "":
+			return rules.ReasonMalformed, h.fault + helloNotPassed
+		case errors.As(err, &op) && op.Op == "local error":
+			return rules.ReasonMalformed, "the TLS hello breaks its standard: " + safetext.Error(err) + helloNotPassed
+		}
+	}
+	return reason, detail
+}
+
 // trustHint is added to the record of a client that does not accept the CA.
 const trustHint = "; if this client does not trust heed's CA yet, give it the file that heed ca path prints"
 
@@ -193,6 +218,9 @@ func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 	}
 	e.Method, e.UserAgent, e.Agent = http.MethodConnect, t.userAgent, t.proxy.agents.agentOf(t.userAgent)
 	e.Outcome.Duration = e.Time.Sub(t.opened)
+	if t.spelling != nil {
+		e.Host = t.spelling.dotted(e.Host)
+	}
 	if t.redirected != nil {
 		detail = t.redirected.describe(detail)
 	}

@@ -2,15 +2,19 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"heed/internal/audit"
+	"heed/internal/pace"
+	"heed/internal/testkit"
 	"heed/rules"
 )
 
-// A client that leaves while robots.txt is being fetched for it has left: the
+// A client that is gone while robots.txt is being fetched for it has left: the
 // record blames no site, and nothing was judged. In observe mode nothing is let
 // through for it either.
 func TestHeed_WhoLeavesBeforeTheRulesAreHereHasLeft(t *testing.T) {
@@ -23,7 +27,7 @@ func TestHeed_WhoLeavesBeforeTheRulesAreHereHasLeft(t *testing.T) {
 		path := "/left/" + string(m)
 		c.Send(get(prefix, path))
 		<-asked
-		c.Close()
+		depart(c)
 		e := r.records.target(t, path)
 		if d := e.Decision; d.Verdict != rules.Refuse || d.Reason != rules.ReasonClientLeft || e.Judged != audit.NotJudged {
 			t.Errorf("the record says %v, %s, judged %v", d.Verdict, d.Reason, e.Judged)
@@ -35,22 +39,92 @@ func TestHeed_WhoLeavesBeforeTheRulesAreHereHasLeft(t *testing.T) {
 	}
 }
 
-// A client that closes only its sending direction still reads the answer.
-func TestHeed_AClientThatClosedItsSideGetsTheReason(t *testing.T) {
+// depart makes a client go: over TLS it closes its connection, and over TCP it resets it, since
+// there a close could be the end of what it sends.
+func depart(c *testkit.Conn) {
+	if _, secure := c.Conn.(*tls.Conn); secure {
+		c.Close()
+	} else {
+		c.Reset()
+	}
+}
+
+// A client that ends what it sends together with its request still gets the answer (RFC
+// 9112 §9.6), whatever that waits for: the rules, a turn, or the site. So does one that
+// ends it later, when the site has the request.
+func TestHeed_AnEndWithTheRequestIsNoDeparture(t *testing.T) {
+	const long = 50 * time.Millisecond // longer than nobody watches
+	p := &turnstile{answer: func(ctx context.Context, ask *pace.Ask) pace.Answer {
+		testkit.Delay(long)
+		return pace.Answer{Left: ctx.Err() != nil}
+	}}
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		testkit.Delay(long)
+		io.WriteString(w, "the page")
+	})
+	s.robots = gentle
+	r := newRigBefore(t, s, func(c *Config) { c.Policies, c.Pacer = late{c.Policies, long}, p })
+	eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
+		r, path := r.in(t), "/half/"+string(m)
+		c, prefix := r.raw(m)
+		c.Send(get(prefix, path, slow...))
+		c.CloseWrite()
+		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "the page" {
+			t.Errorf("%s %q", a.Status, a.Body)
+		}
+		if e := r.records.target(t, path); e.Outcome.Status != 200 || e.Outcome.Err != "" {
+			t.Errorf("the record says %+v", e.Outcome)
+		}
+	})
+	arrived, goOn := make(chan bool), make(chan bool)
+	r = newRig(t, func(w http.ResponseWriter, r *http.Request) {
+		arrived <- true
+		<-goOn
+		io.WriteString(w, "the page")
+	})
+	eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
+		c, prefix := r.in(t).raw(m)
+		c.Send(get(prefix, "/later"))
+		<-arrived
+		c.CloseWrite()
+		goOn <- true
+		if a := c.Answer("GET"); a.StatusCode != 200 || string(a.Body) != "the page" {
+			t.Errorf("%s %q", a.Status, a.Body)
+		}
+	})
+}
+
+// A client that ends what it sends later, while its request waits, has left: it could also be
+// gone. One that still reads gets the reason.
+func TestHeed_ALaterEndWhileARequestWaitsIsADeparture(t *testing.T) {
 	asked, answer := make(chan bool, 1), make(chan bool)
 	defer close(answer)
 	r := newRig(t, hello, func(c *Config) { c.Policies = waiting{c.Policies, asked, answer} })
+	r = r.with(func(p *Proxy) { p.h1.EndTime = 0 })
 	c, prefix := r.raw(plain)
 	c.Send(get(prefix, "/half"))
 	<-asked
-	if err := c.Conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	c.CloseWrite()
 	a := c.Answer("GET")
 	want := "503 Refused by heed: the client closed its connection before the rules of site.test had arrived"
 	if a.Status != want || a.Header.Get("Retry-After") != "1" {
 		t.Errorf("%s, Retry-After %q", a.Status, a.Header.Get("Retry-After"))
 	}
+}
+
+// late are Policies that take their time.
+type late struct {
+	Policies
+	time time.Duration
+}
+
+// Policy implements Policies.
+func (l late) Policy(ctx context.Context, o rules.Origin, agent string) *rules.Policy {
+	testkit.Delay(l.time)
+	if ctx.Err() != nil {
+		return rules.New(rules.Source{Origin: o, State: rules.Unreachable, Err: context.Cause(ctx)}, nil)
+	}
+	return l.Policies.Policy(ctx, o, agent)
 }
 
 // waiting returns policies when answer is closed, and reports each question.
@@ -85,7 +159,7 @@ func TestHeed_WhoHasAllThatWasPromisedMayLeave(t *testing.T) {
 			c.Send(get(prefix, path))
 			resp := c.Head("GET")
 			expect(t, resp.Body, "whole")
-			c.Close()
+			depart(c)
 			if o := r.records.target(t, path).Outcome; o.Truncated || o.Err != "" || o.BytesOut != 5 || !o.FromSite {
 				t.Errorf("the record says %+v", o)
 			}

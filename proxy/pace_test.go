@@ -205,7 +205,7 @@ func TestHeed_WhoLeavesBeforeItsTurnIsRecorded(t *testing.T) {
 			c, prefix := r.raw(m)
 			c.Send(get(prefix, path, slow...))
 			<-ctx.Done()
-			c.Close()
+			depart(c)
 		}
 		e := r.records.target(t, path)
 		if e.Decision.Reason != rules.ReasonClientLeft || e.Owed != 8*time.Second || e.TurnWaited != 2*time.Second ||

@@ -167,6 +167,11 @@ type Proxy struct {
 	cut        atomic.Bool // what still ran at Shutdown's limit is being closed
 }
 
+// endTime is how soon after a request a client ends its stream that waits for the answer
+// nevertheless. Programs that do so send the end with the request; the rest is for a packet
+// that has to be sent twice.
+const endTime = time.Second
+
 // New returns a proxy for c.
 func New(c Config) (*Proxy, error) {
 	if c.Policies == nil || c.Recorder == nil || c.Leaves == nil || c.Upstream == nil {
@@ -192,10 +197,10 @@ func New(c Config) (*Proxy, error) {
 		via:        headers.NewVia(c.Name),
 		statusName: `"` + c.Name + `"`,
 	}
-	p.h1.HeaderTime, p.h1.IdleTime = c.Limits.HeaderTime, c.Limits.IdleTime
+	p.h1.HeaderTime, p.h1.IdleTime, p.h1.EndTime = c.Limits.HeaderTime, c.Limits.IdleTime, endTime
 	p.gate = limit.NewGate(c.Load, p.limits, p.logLimit)
 	p.lasting, p.endLasting = context.WithCancel(context.Background())
-	p.engine = newEngine(p)
+	p.engine = newEngine(p, onRequest)
 	p.tlsConfig = p.newTLSConfig()
 	p.h2, p.h2Tunnels = p.newH2Server(), &tunnelListener{conns: make(chan net.Conn), done: make(chan struct{})}
 	go p.serveH2()

@@ -219,14 +219,14 @@ func (a *redirectedConn) serveHTTP(h2 bool) {
 func (a *redirectedConn) serveTLS() {
 	p, c := a.proxy, a.conn
 	_ = c.SetReadDeadline(time.Now().Add(p.limits().HandshakeTime))
-	name, ok := serverName(c)
-	if !ok {
+	hello := readHello(c)
+	if hello == nil {
 		a.refuse(rules.ReasonHandshake, "the connection begins like TLS, and no TLS hello followed")
 		return
 	}
 	_ = c.SetReadDeadline(time.Time{})
 	site := a.site("https")
-	named := a.name != ""
+	name, named := hello.name(), a.name != ""
 	if name != "" && a.name == "" {
 		_, port, _ := net.SplitHostPort(site.HostPort())
 		if o, err := rules.ParseOrigin("https", net.JoinHostPort(name, port)); err == nil && a.isSite(o) {

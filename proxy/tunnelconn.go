@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"sync"
@@ -24,6 +25,7 @@ type tunnelConn struct {
 	read, wrote atomic.Int64             // octets that passed
 	writing     sync.Mutex               // held by Write until it has counted
 	records     tlsRecords               // of the client; meaningless where it does not speak TLS
+	tap         *bytes.Buffer            // takes what is read in a handshake; else nil
 }
 
 // open answers the CONNECT, if there was one, and returns the first octet from inside without
@@ -77,6 +79,9 @@ func (c *tunnelConn) Read(b []byte) (int, error) {
 
 func (c *tunnelConn) passed(b []byte) {
 	c.read.Add(int64(len(b)))
+	if c.tap != nil && c.tap.Len() < maxHello {
+		c.tap.Write(b)
+	}
 	if c.tunnel != nil {
 		c.records.pass(b)
 	}

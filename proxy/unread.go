@@ -50,9 +50,10 @@ func (c *clientConn) Hello() {
 	hello := &tunnelConn{Conn: c.Conn, head: c.h1.Rest()}
 	x := c.unread()
 	if err := c.holdHead(maxHello); err == nil {
-		name, _ := serverName(hello)
-		if o, err := rules.ParseOrigin("https", name); name != "" && err == nil {
-			x.req.setOrigin(o)
+		if h := readHello(hello); h != nil && h.name() != "" {
+			if o, err := rules.ParseOrigin("https", h.name()); err == nil {
+				x.req.setOrigin(o)
+			}
 		}
 	}
 	x.reject(refusal.Case{Reason: rules.ReasonMalformed, Detail: "TLS came in place of HTTP: the client takes heed for an https proxy; " +

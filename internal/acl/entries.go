@@ -132,6 +132,15 @@ func (t Effective) HTTPS() HTTPS {
 	return h
 }
 
+// Via reports whether requests to the origin name heed in their Via field (RFC 9110
+// §7.6.3).
+func (t Effective) Via() bool {
+	if t.Site.Via != nil {
+		return *t.Site.Via
+	}
+	return !t.noVia
+}
+
 // TunnelsTo reports whether a tunnel that is not intercepted may go to o's port,
 // and names the ports that it may go to.
 func (t Effective) TunnelsTo(o rules.Origin) (ok bool, ports string) {
@@ -157,6 +166,7 @@ type Host struct {
 	NeverAllow bool                             // no exception may allow what the site refuses
 	HTTPS      *HTTPS                           // nil: the default
 	Ports      []uint16                         // that tunnels which are not intercepted may go to; empty: the default's
+	Via        *bool                            // requests name heed in Via; nil: the default
 }
 
 // Matches reports whether the entry applies to o.
@@ -176,6 +186,7 @@ type Site struct {
 	NeverAllow bool
 	HTTPS      *HTTPS   // nil: the default
 	Ports      []uint16 // that tunnels which are not intercepted may go to; empty: 443
+	Via        *bool    // requests name heed in Via; nil: the default
 }
 
 // site merges the entries that match o.
@@ -187,6 +198,7 @@ func site(hosts []Host, o rules.Origin) *Site {
 			continue
 		}
 		s.Mode, s.HTTPS, s.Service = cmp.Or(s.Mode, h.Mode), cmp.Or(s.HTTPS, h.HTTPS), cmp.Or(s.Service, h.Service)
+		s.Via = cmp.Or(s.Via, h.Via)
 		if s.Ports == nil {
 			s.Ports = h.Ports
 		}

@@ -52,6 +52,7 @@ type Rules struct {
 	Mode      Mode  // for clients and hosts without a mode
 	Observe   bool  // no client is refused, whatever its mode
 	HTTPS     HTTPS // for hosts without one
+	NoVia     bool  // requests do not name heed in Via; for hosts without a setting
 	Clients   []Client
 	Hosts     []Host
 	Overrides []ModeOverride   // the latest first
@@ -116,7 +117,7 @@ func (r *Rules) copy() *Rules {
 		return &Rules{}
 	}
 	return &Rules{
-		Mode: r.Mode, Observe: r.Observe, HTTPS: r.HTTPS, Clients: r.Clients, Hosts: r.Hosts,
+		Mode: r.Mode, Observe: r.Observe, HTTPS: r.HTTPS, NoVia: r.NoVia, Clients: r.Clients, Hosts: r.Hosts,
 		Overrides: r.Overrides, Purposes: r.Purposes, From: r.From, Users: r.Users, Hash: r.Hash, Text: r.Text,
 	}
 }
@@ -136,6 +137,7 @@ type Effective struct {
 	Purposes []signal.Purpose
 
 	https     HTTPS // the default
+	noVia     bool  // likewise: Rules.NoVia
 	byOneName bool  // only observed for a name that any client can send
 }
 
@@ -174,7 +176,7 @@ func (r *Rules) effective(c *Client, o rules.Origin, now time.Time) Effective {
 	if r == nil {
 		return t
 	}
-	t.https, t.Purposes = r.HTTPS, r.Purposes
+	t.https, t.noVia, t.Purposes = r.HTTPS, r.NoVia, r.Purposes
 	if c != nil && t.Purposes == nil {
 		t.Purposes = c.Purposes
 	}

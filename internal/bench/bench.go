@@ -31,6 +31,7 @@ type bench struct {
 	generator     *generator
 	network       *network // with a load generator of its own; nil: no case needs it
 	origin        *origin
+	distinct      int64 // jobs that requested every URL once
 }
 
 // entrant is a contender in a case.
@@ -245,8 +246,12 @@ func (e *entrant) stop() {
 func (b *bench) job(e *entrant) job {
 	w := e.workload
 	j := job{
-		Proxy: e.addr, Roots: b.caRoots, Target: b.origin.target(w), Targets: w.targets,
+		Proxy: e.addr, Roots: b.caRoots, Target: b.origin.target(w), Targets: int64(w.targets),
 		Status: w.status, Size: w.size, Mode: w.mode, Conns: w.conns, Duration: b.slice, Rate: e.rate,
+	}
+	if w.distinct {
+		b.distinct++
+		j.First, j.Targets = b.distinct<<32, 1<<62
 	}
 	if e.shipsCA {
 		j.Roots = shippedGoproxyCA()

@@ -86,7 +86,7 @@ func (l *load) open() error {
 	for i, w := range l.workers {
 		turn <- struct{}{}
 		all.Go(func() {
-			errs[i] = w.session.get(l.next.Add(1)%int64(l.job.Targets), l.check)
+			errs[i] = w.session.get(l.target(l.next.Add(1)), l.check)
 			<-turn
 		})
 	}
@@ -143,12 +143,15 @@ func (w *worker) run(begun time.Time) {
 			return
 		}
 		time.Sleep(time.Until(due))
-		if err := w.session.get(n%int64(j.Targets), w.load.check); err != nil {
+		if err := w.session.get(w.load.target(int64(j.Conns)+1+n), w.load.check); err != nil {
 			w.load.wrong(err)
 		}
 		w.took = append(w.took, time.Since(due))
 	}
 }
+
+// target returns the number of the target of a request.
+func (l *load) target(number int64) int64 { return (l.job.First + number) % l.job.Targets }
 
 func (l *load) wrong(err error) {
 	l.dead.Add(1)

@@ -59,20 +59,39 @@ mode = "exempt"
 // contenders returns all contenders. binary and against are builds of heed; against
 // may be empty.
 func contenders(binary, against, squid string) []contender {
-	onlyPlain := []string{"tls-h1", "tls-h2", "tls-new", "tls-resumed", "tls-new-net", "refused", "idle"}
+	onlyPlain := []string{"tls-h1", "tls-h2", "tls-new", "tls-resumed", "tls-new-net", "refused", "refused-pages", "idle"}
 	all := []contender{heed("heed", binary, "")}
 	if against != "" {
 		all = append(all, heed("against", against, ""))
 	}
 	bare := heed("heed-bare", binary, bareSettings)
+	robots := slices.Concat(onlyPlain, []string{"plain-1k", "plain-100k", "plain-10m", "hosts", "half", "cold"})
+	robots = slices.DeleteFunc(robots, func(name string) bool { return name == "refused-pages" })
 	bare.lacks = onlyPlain // the https of an exempt client is a tunnel
 	return append(all, bare,
-		contender{name: "squid", command: squidCommand(squid), lacks: []string{"tls-h2", "refused"}},
+		contender{name: "squid", command: squidCommand(squid), lacks: []string{"tls-h2", "refused", "refused-pages"}},
 		// As shipped it signs with RSA for each connection: many take a minute to open.
-		contender{name: "goproxy", command: goCommand("goproxy"), lacks: []string{"tls-h2", "refused", "idle"}, shipsCA: true},
-		contender{name: "goproxy-tuned", command: goCommand("goproxy-tuned", "GOGC=400"), lacks: []string{"tls-h2", "refused"}},
+		contender{name: "goproxy", command: goCommand("goproxy"), lacks: []string{"tls-h2", "refused", "refused-pages", "idle"}, shipsCA: true},
+		contender{name: "goproxy-tuned", command: goCommand("goproxy-tuned", "GOGC=400"), lacks: []string{"tls-h2", "refused", "refused-pages"}},
 		contender{name: "reverseproxy", command: goCommand("reverseproxy", "GOGC=400"), lacks: onlyPlain},
+		contender{name: "squid-robots", command: robotsSquid, lacks: robots},
+		contender{name: "mitmproxy-robots", command: robotsMitmproxy, lacks: robots},
 	)
+}
+
+// missing returns what the contender needs and this machine lacks; empty: nothing.
+func (c contender) missing(squid string) string {
+	switch {
+	case c.name == "squid" && !exists(certgenOf(squid)):
+		return "Squid with OpenSSL"
+	case c.name == "squid-robots" && !exists(program("squid")):
+		return "squid"
+	case c.name == "mitmproxy-robots" && !exists(program("mitmdump")):
+		return "mitmproxy"
+	case strings.HasSuffix(c.name, "-robots") && exec.Command("/usr/bin/python3", "-c", "import protego").Run() != nil:
+		return "python3-protego"
+	}
+	return ""
 }
 
 func (c contender) can(w workload) bool { return !slices.Contains(c.lacks, w.name) }
@@ -135,7 +154,7 @@ visible_hostname squid.test
 shutdown_lifetime 0 seconds
 `
 
-// squidCommand is Squid, which runs as the user proxy when this program is root.
+// squidCommand is Squid with ssl-bump.
 func squidCommand(binary string) func(context.Context, workload, place) (*exec.Cmd, error) {
 	return func(ctx context.Context, _ workload, at place) (*exec.Cmd, error) {
 		certgen := certgenOf(binary)
@@ -158,14 +177,19 @@ func squidCommand(binary string) func(context.Context, workload, place) (*exec.C
 		if err := os.WriteFile(config, fmt.Appendf(nil, squidConf, at.addr, at.dir, certgen), 0o644); err != nil {
 			return nil, err
 		}
-		_, port, _ := net.SplitHostPort(at.addr)
-		cmd := exec.CommandContext(ctx, binary, "-N", "-n", "bench"+port, "-f", config)
-		cmd.Env = inheritedEnv()
-		if os.Geteuid() == 0 {
-			return cmd, asProxyUser(cmd, at.dir)
-		}
-		return cmd, nil
+		return squidAs(ctx, binary, config, at)
 	}
+}
+
+// squidAs is Squid with a configuration, under the user proxy when this program is root.
+func squidAs(ctx context.Context, binary, config string, at place) (*exec.Cmd, error) {
+	_, port, _ := net.SplitHostPort(at.addr)
+	cmd := exec.CommandContext(ctx, binary, "-N", "-n", "bench"+port, "-f", config)
+	cmd.Env = inheritedEnv()
+	if os.Geteuid() == 0 {
+		return cmd, asProxyUser(cmd, at.dir)
+	}
+	return cmd, nil
 }
 
 // asProxyUser gives dir and all in it to the user proxy, which runs the command.

@@ -9,7 +9,10 @@
 // contenders: heed, built from this checkout; heed-bare, the same without record,
 // log and judging; Squid with ssl-bump; goproxy (github.com/elazarl/goproxy) as it
 // is shipped and with the settings that its documentation recommends; and
-// httputil.ReverseProxy as the least that a forward proxy in Go can be. For each
+// httputil.ReverseProxy as the least that a forward proxy in Go can be. In the cases with
+// pages, which request every URL once, as a crawler does, two more do heed's job: Squid
+// with an external ACL helper, and mitmproxy with an addon, both of which judge by
+// robots.txt with python3-protego and write an access log. For each
 // case all contenders run at the same time, and each in turn gets a short slice of
 // load while the others are idle; the order changes with every round. A cost is the
 // CPU time of the contender's process and its children, from /proc, until the work
@@ -24,6 +27,9 @@
 // squid-openssl cannot be installed beside it, but unpacked:
 //
 //	(cd .build && apt-get download squid-openssl && dpkg -x squid-openssl_*.deb squid)
+//
+// squid-robots and mitmproxy-robots are Debian's packages squid, mitmproxy and
+// python3-protego.
 //
 // # Two commits
 //

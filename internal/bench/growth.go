@@ -81,7 +81,7 @@ func (b *bench) fillRecord(e *entrant) error {
 	}
 	j := b.job(e)
 	j.Count, j.Target = int64(e.workload.recorded), b.origin.target(workload{path: "/private/%d"})
-	j.Targets, j.Status, j.Size = b.scale.Paths, http.StatusForbidden, -1
+	j.Targets, j.Status, j.Size = int64(b.scale.Paths), http.StatusForbidden, -1
 	_, err := b.load(e, j)
 	return err
 }

@@ -17,7 +17,8 @@ type job struct {
 	Proxy    string // host:port
 	Roots    string // PEM, of the CA that signs for intercepted sites
 	Target   string // URL; with %d: the number of the target
-	Targets  int    // used one after the other
+	Targets  int64  // used one after the other
+	First    int64  // the first of them
 	Status   int
 	Size     int // of the body; -1: it is not compared
 	Mode     string

@@ -166,8 +166,8 @@ func newBench(ctx context.Context, o *options) (*bench, error) {
 		return nil, err
 	}
 	for _, c := range b.contenders {
-		if c.name == "squid" && !exists(certgenOf(squid)) {
-			return nil, errors.New("no Squid with OpenSSL; see `go doc ./internal/bench`, or leave squid out of --contenders")
+		if missing := c.missing(squid); missing != "" {
+			return nil, fmt.Errorf("no %s; see `go doc ./internal/bench`, or leave %s out of --contenders", missing, c.name)
 		}
 	}
 	return b, nil

@@ -69,6 +69,7 @@ http {
 		root {{.Dir}}/www;
 		add_header Cache-Control no-store;
 		location = /robots.txt { try_files /robots/$host.txt /robots.txt =404; }
+		location /page/ { try_files /1k =404; }
 		location = /connection { return 200 $connection; }
 	}
 }

@@ -38,7 +38,8 @@ type workload struct {
 	conns       int
 	host        string // empty: siteName
 	hosts       bool   // each target is a host of its own
-	targets     int    // number of hosts or paths
+	targets     int    // number of hosts or paths; the requests of a distinct case have more
+	distinct    bool   // no URL is requested twice, as by a crawler
 	remote      bool   // the clients are in a network namespace of their own
 	recorded    int    // decisions that the record has before the first sample
 	settings    string
@@ -80,6 +81,10 @@ func workloads(s scale) []workload {
 		}),
 		of("refused", "refused, spread over many paths", func(w *workload) {
 			w.path, w.size, w.status, w.targets, w.settings = "/private/%d", -1, http.StatusForbidden, s.Paths, noRefusalLimit
+		}),
+		of("pages", "plain, 1 KiB, every URL once", func(w *workload) { w.path, w.distinct = "/page/%d", true }),
+		of("refused-pages", "refused, every URL once", func(w *workload) {
+			w.path, w.size, w.status, w.distinct, w.settings = "/private/%d", -1, http.StatusForbidden, true, noRefusalLimit
 		}),
 		of("hosts", "plain, 1 KiB, spread over many hosts", func(w *workload) { w.hosts, w.targets = true, s.Hosts }),
 		of("half", "plain, 1 KiB, at half load", func(w *workload) { w.unit = tailAtHalf }),

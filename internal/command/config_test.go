@@ -86,7 +86,7 @@ expires = 2001-01-01
 // What show prints is a file that gives the same settings.
 func TestConfigShowCanBeReadBack(t *testing.T) {
 	dir := t.TempDir()
-	file := testkit.Write(t, filepath.Join(dir, "proxy.toml"), "drain = \"90s\"\nname = \"edge\"\n[upstream]\nproxy = \"http://corp.test:3128\"\nresolve = { \"A.test:443\" = \"127.0.0.1:1\" }\n")
+	file := testkit.Write(t, filepath.Join(dir, "proxy.toml"), "drain = \"90s\"\nname = \"edge\"\n[upstream]\nproxy = \"http://corp.test:3128\"\nresolve = { \"A.test:443\" = \"127.0.0.1:1\" }\nvia = false\n[[host]]\nmatch = [\"a.test\"]\nvia = true\n[audit]\nenabled = false\n")
 	s := heed(t, "", "config", "show", "--config", file)
 	shown, err := config.Load(testkit.Write(t, filepath.Join(dir, "shown.toml"), s.out), testkit.BuiltIn(t))
 	if s.status != 0 || err != nil {

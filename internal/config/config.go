@@ -96,6 +96,7 @@ type UpstreamConfig struct {
 	CAFile                string            `toml:"ca_file"` // PEM file of further roots; empty: none
 	Resolve               map[string]string `toml:"resolve"` // "host:port" to "address:port"
 	ResponseHeaderTimeout time.Duration     `toml:"response_header_timeout"`
+	Via                   bool              `toml:"via"` // requests name heed in Via
 }
 
 // LogConfig holds [log]: the line per decision.

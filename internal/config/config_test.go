@@ -77,7 +77,7 @@ func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {
 		Access:   AccessConfig{Clients: []string{}, PrivateDestinations: "auto", AllowTo: []string{}, RefuseTo: []string{}},
 		Pacing:   defaultPacing(),
 		Limits:   limits,
-		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute},
+		Upstream: UpstreamConfig{Resolve: map[string]string{}, ResponseHeaderTimeout: 10 * time.Minute, Via: true},
 		Audit:    AuditConfig{Enabled: true, Durability: "process", OnFailure: "refuse", MaxSize: 2 << 30, Clients: "full", Redact: got.Audit.Redact}, // whose names are looked at by what they hide
 		Signals:  SignalsConfig{Page: "clients"},
 		Admin:    AdminConfig{Hosts: []string{}},
@@ -156,6 +156,7 @@ response_header_timeout = "1h30m"
 		Upstream: UpstreamConfig{
 			Resolve:               map[string]string{"site.test:443": "127.0.0.1:8443"},
 			ResponseHeaderTimeout: 90 * time.Minute,
+			Via:                   true,
 		},
 		Audit:   c.Audit,
 		Signals: SignalsConfig{Page: "clients"},

@@ -198,7 +198,7 @@ func (c *Config) namesUnknown(d *decoder) bool {
 
 // host converts the entry for package acl, without robots_file.
 func (h *HostConfig) host() (acl.Host, error) {
-	t := acl.Host{NeverAllow: h.NeverAllow}
+	t := acl.Host{NeverAllow: h.NeverAllow, Via: h.Via}
 	if h.HTTPS != "" {
 		https, _ := acl.ParseHTTPS(h.HTTPS) // checked
 		t.HTTPS = &https
@@ -292,7 +292,7 @@ func (c *Config) Rules(now func() time.Time) (*acl.Rules, error) {
 
 // baseRules converts the settings that need no file: [[client]], [[host]] and https.
 func (c *Config) baseRules() (*acl.Rules, error) {
-	r := &acl.Rules{Observe: c.Observe}
+	r := &acl.Rules{Observe: c.Observe, NoVia: !c.Upstream.Via}
 	r.HTTPS, _ = acl.ParseHTTPS(c.HTTPS.Mode) // checked
 	var wrong []error
 	r.Clients = c.ACLClients()

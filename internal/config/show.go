@@ -137,7 +137,7 @@ func keyTree(v reflect.Value) map[string]any {
 			tree[key] = value.String()
 		case limit.Size:
 			tree[key] = ByteSize(value).String()
-		case string, map[string]string, []string, []int64, int:
+		case string, map[string]string, []string, []int64, int, bool:
 			tree[key] = value
 		case Addresses:
 			if tree[key] = []string(value); len(value) == 1 {
@@ -146,10 +146,6 @@ func keyTree(v reflect.Value) map[string]any {
 		case Purposes:
 			if tree[key] = []string(value); len(value) == 1 {
 				tree[key] = value[0]
-			}
-		case bool:
-			if value {
-				tree[key] = value
 			}
 		case *bool:
 			if value != nil {
@@ -183,6 +179,11 @@ func entryTrees[T any](entries []T) []map[string]any {
 	trees := make([]map[string]any, len(entries))
 	for i := range entries {
 		trees[i] = keyTree(reflect.ValueOf(entries[i]))
+		for key, field := range fieldsByKey(reflect.ValueOf(entries[i])) {
+			if field.Kind() == reflect.Bool && !field.Bool() {
+				delete(trees[i], key)
+			}
+		}
 		maps.DeleteFunc(trees[i], func(_ string, v any) bool { return isUnset(reflect.ValueOf(v)) })
 	}
 	return trees

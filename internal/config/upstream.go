@@ -23,6 +23,7 @@ type HostUpstream struct {
 	CAFile      string `toml:"ca_file"`      // PEM file of further roots; empty: none
 	ClientCert  string `toml:"client_cert"`  // PEM file of the client certificate; empty: none
 	ClientKey   string `toml:"client_key"`   // set exactly when ClientCert is
+	Via         *bool  `toml:"via"`          // requests name heed in Via; nil: as UpstreamConfig.Via
 }
 
 // Values of [[host]].
@@ -88,13 +89,13 @@ type HostRoute struct {
 	Cert     []byte // the client certificate, DER
 }
 
-// HostRoutes returns the routes of every [[host]] that sets a key of HostUpstream. It
-// reads the files that they name; environ resolves env: references.
+// HostRoutes returns the routes of every [[host]] that sets a key of HostUpstream other
+// than via. It reads the files that they name; environ resolves env: references.
 func (c *Config) HostRoutes(environ []string) ([]HostRoute, error) {
 	var out []HostRoute
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
-		if h.HostUpstream == (HostUpstream{}) {
+		if h.HostUpstream == (HostUpstream{Via: h.Via}) {
 			continue
 		}
 		w, err := h.route(environ)

@@ -18,7 +18,7 @@ import (
 
 // Of returns the remarks on settings without mistakes, in the order of the file.
 func Of(c *config.Config) []config.Finding {
-	all := slices.Concat(general(c), Directories(c), access(c), clients(c), hosts(c))
+	all := slices.Concat(general(c), Directories(c), access(c), clients(c), hosts(c), via(c))
 	slices.SortStableFunc(all, func(a, b config.Finding) int { return a.Line - b.Line })
 	return all
 }
@@ -136,6 +136,7 @@ var hostKeys = []struct {
 	{"upstream_tls", func(h *config.HostConfig) bool { return h.UpstreamTLS != "" }},
 	{"ca_file", func(h *config.HostConfig) bool { return h.CAFile != "" }},
 	{"client_cert", func(h *config.HostConfig) bool { return h.ClientCert != "" }},
+	{"via", func(h *config.HostConfig) bool { return h.Via != nil }},
 }
 
 // hosts returns the remarks on [[host]]: entries without settings, and settings that never
@@ -163,6 +164,27 @@ func hosts(c *config.Config) (all []config.Finding) {
 		}
 		if !sets {
 			all = append(all, c.FindEntry(i, "host.match", "this [[host]] sets nothing for %s; add a setting, or remove it", strings.Join(h.Match, ", ")))
+		}
+	}
+	return all
+}
+
+// via returns a remark for each setting that takes Via off requests which go through
+// another proxy. A loop through that proxy cannot be found then: what comes back does not
+// name heed, and does not come from or go to an address of its own.
+func via(c *config.Config) (all []config.Finding) {
+	const text = "%s: requests go through an upstream proxy without Via, and heed cannot recognise one that comes back; write via = true, or make sure that the proxy never forwards to this heed"
+	if !c.Upstream.Via && c.Upstream.Proxy != "" {
+		all = append(all, c.Find("upstream.via", text, "upstream.via = false"))
+	}
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		proxied := h.Upstream != "" && h.Upstream != config.Direct
+		switch {
+		case h.Via != nil && !*h.Via && (proxied || h.Upstream == "" && c.Upstream.Proxy != ""):
+			all = append(all, c.FindEntry(i, "host.via", text, "host.via = false"))
+		case h.Via == nil && !c.Upstream.Via && proxied:
+			all = append(all, c.FindEntry(i, "host.upstream", text, "host.upstream with upstream.via = false"))
 		}
 	}
 	return all

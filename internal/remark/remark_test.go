@@ -80,6 +80,19 @@ func TestWhatCannotBeMeantHasARemark(t *testing.T) {
 			"service that is crawled", "[[host]]\nmatch = [\"a.test\"]\ncrawl = false\nreason = \"api\"\n[[host]]\nmatch = [\"a.test\"]\nnever_allow = true\n", "3 host.crawl",
 			"[[host]]\nmatch = [\"*\"]\ncrawl = false\nreason = \"api\"\n[[host]]\nmatch = [\"a.test\"]\nnever_allow = true\n",
 		},
+		{
+			"requests without Via through another proxy", "[upstream]\nproxy = \"http://p.test:1\"\nvia = false\n", "3 upstream.via",
+			"[upstream]\nvia = false\n[[host]]\nmatch = [\"a.test\"]\nupstream = \"http://p.test:1\"\nvia = true\n",
+		},
+		{
+			"requests to a host without Via through another proxy", "[upstream]\nproxy = \"http://p.test:1\"\n[[host]]\nmatch = [\"a.test\"]\nvia = false\n", "5 host.via",
+			"[upstream]\nproxy = \"http://p.test:1\"\n[[host]]\nmatch = [\"a.test\"]\nupstream = \"direct\"\nvia = false\n",
+		},
+		{"a host's proxy without Via", "[upstream]\nvia = false\n[[host]]\nmatch = [\"a.test\"]\nupstream = \"http://p.test:1\"\n", "5 host.upstream", ""},
+		{
+			"Via behind a wider host", "[[host]]\nmatch = [\"*.test\"]\nvia = true\n[[host]]\nmatch = [\"a.test\"]\nvia = false\n", "6 host.via",
+			"[[host]]\nmatch = [\"a.test\"]\nvia = false\n[[host]]\nmatch = [\"*.test\"]\nvia = true\n",
+		},
 		{"host without settings", "[[host]]\nmatch = [\"a.test\"]\nreason = \"x\"\n", "2 host.match", "[[host]]\nmatch = [\"a.test\"]\nrobots_file = \"" + robots + "\"\nreason = \"x\"\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -219,15 +219,16 @@ go_test() {
 
 # SQLite, C that was translated to Go, is built without the race detector, which
 # makes it four times slower.
+sqlite=-gcflags=modernc.org/sqlite/lib=-race=false
 race() {
-	CGO_ENABLED=1 go_test -race -gcflags=modernc.org/sqlite/lib=-race=false "$@"
+	CGO_ENABLED=1 go_test -race "$sqlite" "$@"
 }
 
 # Beside the tests, which often wait.
 checks() {
 	step gofmt formatted
-	step 'go vet' go vet ./...
-	step staticcheck go run "$staticcheck" ./...
+	step 'go vet' roomy go vet ./...
+	step staticcheck roomy go run "$staticcheck" ./...
 	# shellcheck disable=SC2086 # a list of words
 	step "go test, of what is left out under the race detector" \
 		go_test -run "$without_race" -- $not_raced
@@ -241,6 +242,17 @@ checks() {
 	not_raced=$(grep -l '^//go:build !race$' $(go list -f '{{$d := .Dir}}{{range .TestGoFiles}}{{$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$d}}/{{.}} {{end}}' $raced))
 	without_race=$(sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' $not_raced | paste -sd'|')
 	not_raced=$(dirname $not_raced | sed "s|^$PWD|.|" | sort -u)
+}
+
+# Compiling and checking are cheaper with more memory; the tests have what a user has.
+roomy() {
+	GOGC=400 GOMEMLIMIT=1GiB "$@"
+}
+
+# shellcheck disable=SC2086 # a list of words
+{
+	step 'compiling heed' roomy go build ./...
+	step 'compiling what runs with the race detector' roomy env CGO_ENABLED=1 go build -race "$sqlite" $raced
 }
 
 printf '\ngofmt, go vet and staticcheck run beside the tests; what they print comes after these\n'

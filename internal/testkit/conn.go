@@ -103,6 +103,46 @@ func (c *Conn) Closed() {
 	}
 }
 
+// Reset closes the connection so that the other side learns that nobody reads any more.
+func (c *Conn) Reset() {
+	c.t.Helper()
+	if err := c.tcp().SetLinger(0); err != nil {
+		c.t.Fatal(err)
+	}
+	c.tcp().Close()
+}
+
+// CloseWrite ends what is sent, and nothing else: a FIN, and in TLS a close_notify before it.
+func (c *Conn) CloseWrite() {
+	c.t.Helper()
+	if s, ok := c.Conn.(*tls.Conn); ok {
+		if err := s.CloseWrite(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	if err := c.tcp().CloseWrite(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// tcp returns the connection below those of TLS.
+func (c *Conn) tcp() *net.TCPConn {
+	c.t.Helper()
+	below := c.Conn
+	for {
+		s, ok := below.(*tls.Conn)
+		if !ok {
+			break
+		}
+		below = s.NetConn()
+	}
+	t, ok := below.(*net.TCPConn)
+	if !ok {
+		c.t.Fatalf("%T is no connection of TCP", below)
+	}
+	return t
+}
+
 // Connect opens a tunnel through the proxy and returns the same connection.
 // header lines are added as given, without \r\n.
 func (c *Conn) Connect(authority string, header ...string) *Conn {

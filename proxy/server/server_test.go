@@ -84,6 +84,64 @@ func TestServer_WhoLeavesEndsTheRequest(t *testing.T) {
 	}
 }
 
+// An end of the client's stream that comes with the request is no departure, nor is one that
+// comes later, when the request is under way. Otherwise it is, and a reset always.
+func TestServer_AnEndIsADepartureOnlyWhileTheRequestWaits(t *testing.T) {
+	end, reset := (*testkit.Conn).CloseWrite, (*testkit.Conn).Reset
+	for _, c := range []struct {
+		name     string
+		endTime  time.Duration
+		underWay bool
+		leave    func(*testkit.Conn)
+		left     bool
+	}{
+		{"ends with the request", time.Hour, false, end, false},
+		{"ends with the request, under way", time.Hour, true, end, false},
+		{"ends later", 0, false, end, true},
+		{"ends later, under way", 0, true, end, false},
+		{"reset with the request", time.Hour, false, reset, true},
+		{"reset later, under way", 0, true, reset, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			begun, goOn, left := make(chan *watch), make(chan bool), make(chan bool, 1)
+			b := newBed(t, func(a *Answer, r *http.Request) {
+				if c.underWay {
+					a.UnderWay()
+				}
+				begun <- &a.conn.watch
+				<-goOn
+				left <- r.Context().Err() != nil
+				io.WriteString(a, "ok")
+			})
+			b.server.EndTime = c.endTime
+			client := testkit.Dial(t, b.addr)
+			client.Send(simple)
+			w := <-begun
+			c.leave(client)
+			testkit.Until(t, "the watch has ended", func() bool {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				select {
+				case <-w.read:
+					return true
+				default: // also before there is one
+					return false
+				}
+			})
+			goOn <- true
+			if got := <-left; got != c.left {
+				t.Errorf("left: %v", got)
+			}
+			if !c.left {
+				if a := client.Answer("GET"); string(a.Body) != "ok" {
+					t.Errorf("%q", a.Body)
+				}
+				client.Closed()
+			}
+		})
+	}
+}
+
 // awaitWatch returns when somebody reads to find out that the client leaves.
 func (c *Conn) awaitWatch(t *testing.T) {
 	t.Helper()

@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -14,12 +16,19 @@ const watchDelay = 20 * time.Millisecond
 
 // watch finds out that a client leaves while its request is served: somebody has to read
 // for that. What comes instead is the next request. The zero value, with a conn, is ready.
+//
+// A reset is a departure. The end of the client's stream may be one, too, or that of what it
+// has to say (RFC 9112 §9.6): the two differ only when something is written. An end that
+// comes with the request, within Server.EndTime, is no departure, nor is any end once the
+// request is under way to the site. One that comes later, while the request waits, is, and so
+// is every end of a TLS connection, which clients do not end by half.
 type watch struct {
 	conn *Conn
 
 	mu    sync.Mutex
 	timer *time.Timer        // nil before the first exchange
 	leave context.CancelFunc // of the request that is served; nil: none is watched
+	sent  bool               // that request is under way
 	read  chan struct{}      // closed when the read has returned; nil: none has begun
 }
 
@@ -49,24 +58,66 @@ func (w *watch) run() {
 	}
 	read := make(chan struct{})
 	w.read = read
+	_, secure := w.conn.Conn.(*tls.Conn)
+	if !secure {
+		_ = w.conn.SetReadDeadline(time.Now().Add(w.conn.server.EndTime)) // before end sets its own
+	}
 	w.mu.Unlock()
 	defer close(read)
-	if err := w.conn.heads.Fill(); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+	err := w.conn.heads.Fill()
+	switch {
+	case secure:
+	case err == io.EOF:
+		return
+	case errors.Is(err, os.ErrDeadlineExceeded) && w.readOn(read):
+		if err = w.conn.heads.Fill(); err == io.EOF && w.underWay() {
+			return
+		}
+	}
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		leave()
 	}
+}
+
+// readOn takes the deadline off the read, unless it has been ended.
+func (w *watch) readOn(read chan struct{}) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.read != read {
+		return false
+	}
+	_ = w.conn.SetReadDeadline(time.Time{})
+	return true
+}
+
+func (w *watch) underWay() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sent
 }
 
 // end waits for the read, if there is one, and ends the watch.
 func (w *watch) end() {
 	w.mu.Lock()
 	read := w.read
-	w.leave, w.read = nil, nil
+	w.leave, w.read, w.sent = nil, nil, false
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	w.mu.Unlock()
 	if read != nil {
 		_ = w.conn.SetReadDeadline(past)
+	}
+	w.mu.Unlock()
+	if read != nil {
 		<-read
 	}
+}
+
+// UnderWay notes that the request is being sent to where it is answered. From now on the
+// client has not left when its stream ends: see watch.
+func (a *Answer) UnderWay() {
+	w := &a.conn.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent = true
 }

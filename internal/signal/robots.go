@@ -102,14 +102,9 @@ func readLine(f rules.Field, address string) (s Statement, path string) {
 		s.readContentSignal(f.Value)
 	case rules.ContentUsage:
 		s.Protocol = ContentUsage
-		value := f.Value
-		if strings.HasPrefix(value, "/") {
-			path, value = value, ""
-			if i := strings.IndexAny(path, " \t"); i >= 0 {
-				path, value = path[:i], strings.Trim(path[i:], " \t")
-			}
-		}
-		s.readUsage([]string{value})
+		var preferences string
+		path, preferences = splitUsage(f.Value)
+		s.readUsage([]string{preferences})
 	case rules.License:
 		s.Protocol = RSL
 		if s.licence = licenceURL(f.Value); s.licence == "" {
@@ -134,22 +129,58 @@ func licenceURL(value string) string {
 // readContentSignal reads the value of a Content-Signal: "search=yes, ai-train=no". Keys
 // and values are read in any case. A member that cannot be read has no effect on others.
 func (s *Statement) readContentSignal(value string) {
+	for _, m := range signalMembers(value) {
+		switch m.fault {
+		case "":
+			s.say(m.answer, signalKeys[m.key])
+		case recordedOnly:
+			s.Note = strings.TrimPrefix(s.Note+"; use is recorded only", "; ")
+		case SignalList:
+			s.Fault = "not a list of key=value"
+		case SignalValue:
+			s.Fault = "the value of " + m.key + " is neither yes nor no"
+		}
+	}
+}
+
+// signalMember is a member of a Content-Signal.
+type signalMember struct {
+	text   string // as the site wrote it
+	key    string // in lower case
+	answer Answer
+	fault  FindingKind // why it says nothing; empty: it says answer
+}
+
+// recordedOnly is the fault of a member that says nothing of a use.
+const recordedOnly FindingKind = "signal-use"
+
+// signalMembers returns the members of a Content-Signal. Between commas without anything
+// there is none.
+func signalMembers(value string) (all []signalMember) {
 	for part := range strings.SplitSeq(value, ",") {
 		key, v, has := strings.Cut(part, "=")
 		key, v = strings.ToLower(strings.TrimSpace(key)), strings.ToLower(strings.TrimSpace(v))
-		c, known := signalKeys[key]
+		_, known := signalKeys[key]
+		m := signalMember{text: part, key: key}
 		switch {
-		case key == "" && !has && strings.TrimSpace(value) != "": // a comma too many
+		case key == "" && !has && strings.TrimSpace(value) != "":
+			continue
 		case key == "use" && has:
-			s.Note = strings.TrimPrefix(s.Note+"; use is recorded only", "; ")
+			m.fault = recordedOnly
 		case !has || strings.ContainsAny(key, " \t/"):
-			s.Fault = "not a list of key=value"
-		case known && (v == "yes" || v == "no"):
-			s.say(map[string]Answer{"yes": Allow, "no": Disallow}[v], c)
-		case known:
-			s.Fault = "the value of " + key + " is neither yes nor no"
+			m.fault = SignalList
+		case !known:
+			m.fault = SignalKey
+		case v == "yes":
+			m.answer = Allow
+		case v == "no":
+			m.answer = Disallow
+		default:
+			m.fault = SignalValue
 		}
+		all = append(all, m)
 	}
+	return all
 }
 
 // signalKeys are the keys of Content-Signal.
@@ -165,6 +196,18 @@ var usageLabels = map[string][]Category{
 
 // collective are the categories of a label for every use.
 var collective = []Category{Search, AIInput, TrainAI, TDM}
+
+// splitUsage returns the path of a Content-Usage in robots.txt, empty for none, and its
+// dictionary (AIPREF attach §4).
+func splitUsage(value string) (path, preferences string) {
+	if !strings.HasPrefix(value, "/") {
+		return "", value
+	}
+	if i := strings.IndexAny(value, " \t"); i >= 0 {
+		return value[:i], strings.Trim(value[i:], " \t")
+	}
+	return value, ""
+}
 
 // readUsage reads a Content-Usage (AIPREF vocabulary §6): a dictionary whose values are
 // the tokens y and n. One that cannot be read as a whole says nothing.

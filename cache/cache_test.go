@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"strings"
 	"sync"
@@ -50,8 +51,29 @@ func newCache(t testing.TB, config Config) (*Cache, *stepped) {
 		t.Cleanup(tr.CloseIdleConnections)
 		config.Transport = tr
 	}
+	config.Transport = reaching{config.Transport}
 	return New(config), clock
 }
+
+// reaching marks the errors that come without a connection, as Config.Transport is to.
+type reaching struct{ http.RoundTripper }
+
+func (t reaching) RoundTrip(r *http.Request) (*http.Response, error) {
+	connected := false
+	resp, err := t.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GetConn: func(string) { connected = false }, // again, where a kept one was dead
+		GotConn: func(httptrace.GotConnInfo) { connected = true },
+	})))
+	if err != nil && !connected {
+		err = notReachedError{err}
+	}
+	return resp, err
+}
+
+type notReachedError struct{ error }
+
+func (e notReachedError) Unwrap() error  { return e.error }
+func (notReachedError) NotReached() bool { return true }
 
 // asked is a site that counts its requests and answers as told.
 type asked struct {

@@ -15,9 +15,8 @@ const DefaultTimeout = 15 * time.Second
 // Config configures the fetches and the bounds of a Cache.
 type Config struct {
 	// Transport carries the fetches. It must not be nil, must not follow
-	// redirects and must not answer from a cache. Telling an origin that cannot
-	// be reached from one that answers badly relies on net/http/httptrace, as
-	// *http.Transport serves it.
+	// redirects and must not answer from a cache. An error that has the method
+	// NotReached() bool, with the result true, says that no connection was made.
 	Transport http.RoundTripper
 	// PerFetch, when not nil, is called for each fetch and returns what carries
 	// it in place of Transport: its first request and then those that redirects

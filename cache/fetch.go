@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"runtime"
 	"slices"
@@ -150,9 +149,9 @@ func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators
 	hops := redirects{from: u}
 	for {
 		a.hops = append(a.hops, u.String())
-		resp, connected, err := j.get(ctx, u, a.as, tags)
+		resp, err := j.get(ctx, u, a.as, tags)
 		if err != nil {
-			a.noConnection = hops.count == 0 && (!connected || notReached(err))
+			a.noConnection = hops.count == 0 && notReached(err)
 			a.err = hops.explain(withCause(ctx, err))
 			return
 		}
@@ -179,17 +178,11 @@ func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators
 	}
 }
 
-// get makes one request. connected reports whether a connection to u's host
-// was had, TLS included.
-func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (resp *http.Response, connected bool, err error) {
-	trace := &httptrace.ClientTrace{
-		// Each attempt begins anew: a pooled connection may turn out to be dead.
-		GetConn: func(string) { connected = false },
-		GotConn: func(httptrace.GotConnInfo) { connected = true },
-	}
-	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodGet, u.String(), nil)
+// get makes one request.
+func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	req.Header.Set("User-Agent", j.userAgent)
 	if as != "" {
@@ -201,15 +194,15 @@ func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (
 		setIf(req.Header, "If-None-Match", tags.ETag)
 		setIf(req.Header, "If-Modified-Since", tags.LastModified)
 	}
-	resp, err = j.carrier.RoundTrip(req)
-	if err == io.EOF { // net/http says no more
+	resp, err := j.carrier.RoundTrip(req)
+	if errors.Is(err, io.EOF) {
 		err = publicErrorf(err, "was not answered: the site closed the connection")
 	}
-	return resp, connected, err
+	return resp, err
 }
 
-// notReached reports whether err says that the site was not reached although a
-// connection was had: to a proxy before it.
+// notReached reports whether err says that there was no connection to the site, TLS
+// included.
 func notReached(err error) bool {
 	var before interface {
 		error

@@ -89,7 +89,7 @@ func fetch(t *testing.T, o rules.Origin) answer {
 }
 
 func fetcherOver(tr http.RoundTripper) *fetcher {
-	return newFetcher(Config{Transport: tr, UserAgent: "heed-test/1", Timeout: time.Minute}.withDefaults())
+	return newFetcher(Config{Transport: reaching{tr}, UserAgent: "heed-test/1", Timeout: time.Minute}.withDefaults())
 }
 
 func zipped(s string) []byte {

@@ -255,7 +255,7 @@ func TestHeed_WhatIsOursAloneIsNotShared(t *testing.T) {
 	site, o := newSite(t, status(200))
 	one, other, _, _ := fleet(t)
 	one.fetcher.perFetch = func() http.RoundTripper {
-		return transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("no network here") })
+		return reaching{transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("no network here") })}
 	}
 	if src := one.Policy(t.Context(), o, "").Source(); !src.NoConnection {
 		t.Fatalf("%+v", src)

@@ -313,3 +313,45 @@ func TestClientThatLeavesCancelsTheSite(t *testing.T) {
 		}
 	})
 }
+
+// A site that was reached and cannot be used is not one that cannot be reached: the
+// answer says what is wrong, and that a retry does not help.
+func TestFailuresAfterTheSiteWasReachedSayWhy(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, hello)
+	s.script(t, "length.test:80", func(c net.Conn, _ *http.Request) {
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello")
+	})
+	s.script(t, "field.test:80", func(c net.Conn, _ *http.Request) {
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nX-\u2013Odd: a\x01b\r\nContent-Length: 5\r\n\r\nhello")
+	})
+	s.script(t, "cut.test:80", func(c net.Conn, _ *http.Request) { io.WriteString(c, "HTTP/1.1 200 OK\r\nX: ") })
+	s.script(t, "none.test:80", func(net.Conn, *http.Request) {})
+	serve(s.listen(t, "robots.test:80"), func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n") })
+	certFile, keyFile := s.ca.Leaf(t, "old.test")
+	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	serve(tls.NewListener(s.listen(t, "old.test:443"), old), func(c net.Conn) { c.(*tls.Conn).Handshake() })
+	r := newRigBefore(t, s)
+	for _, c := range []struct {
+		mode                 mode
+		host, title, because string
+		retry                string
+	}{
+		{plain, "length.test", "heed reached length.test, but its answer is not valid HTTP: the answer has a Content-Length that is not a number of digits", "Its operator can correct it.", "no"},
+		{plain, "field.test", `heed reached field.test, but its answer is not valid HTTP: the answer has a control character in the field \"X-\\u2013Odd\"`, "A retry will not help.", "no"},
+		{plain, "cut.test", "heed reached cut.test, but its answer is not valid HTTP: the answer ended within its head", "A retry can help", "after"},
+		{plain, "none.test", "heed reached none.test, but the connection ended before its answer: connection_terminated", "A retry can help", "after"},
+		{plain, "robots.test", "", "robots.txt could not be read: the answer has a Content-Length that is not a number of digits", "after"},
+		{mitmH1, "old.test", "heed reached old.test, but TLS with it failed: the site has ended the handshake: protocol version not supported", "old_tls = true at the [[host]]", "no"},
+		{mitmH1, "old.test", "", `https = \"tunnel\"`, "no"},
+	} {
+		a := r.ask(c.mode, question{host: c.host, path: "/page"})
+		if a.StatusCode/100 != 5 || !strings.Contains(a.body, `"title": "`+c.title) || !strings.Contains(a.body, c.because) || !strings.Contains(a.body, `"retry": "`+c.retry+`"`) {
+			t.Errorf("%s: %s %s", c.host, a.Status, a.body)
+		}
+	}
+}

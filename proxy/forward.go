@@ -63,33 +63,23 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error) {
 	w := &x.writer
 	defer w.answered()
-	w.trace.GotConn = w.gotConn
-	if x.turns != nil {
-		w.trace.WroteHeaders = x.turns.started
-	}
-	if r.ProtoAtLeast(1, 1) { // a 1xx is not for HTTP/1.0 (RFC 9110 §15.2)
-		w.trace.Got1xxResponse = w.informational
-	}
 	if w.h1 != nil {
 		w.h1.UnderWay()
 	}
-	r = x.takeTurnOnRetry(r)
-	if webSocket {
-		r = r.WithContext(upstream.HTTP1Only(r.Context()))
+	x.out = upstream.Request{Request: r, Target: x.req.target, HTTP1Only: webSocket, Hooks: w}
+	if w.h1 != nil {
+		x.out.Fields, x.out.Answer = w.h1.Fields(), w.h1.FieldRoom()
 	}
 	if x.req.own {
-		return x.proxy.config.OwnServices.Upstream.RoundTrip(r)
+		return x.proxy.config.OwnServices.Upstream.Send(&x.out)
 	}
-	return x.req.settings.Upstream.RoundTrip(r)
+	return x.req.settings.Upstream.Send(&x.out)
 }
 
 // cleanAnswer takes off resp what concerns the connection to the site only, and
 // adds heed's own fields.
 func (x *exchange) cleanAnswer(resp *http.Response) {
 	p := x.proxy
-	if resp.Close {
-		x.writer.site.RestoreConnection(resp.Header)
-	}
 	headers.RemoveHopByHop(resp.Header)
 	headers.StripSpoofedStatus(resp.Header, p.config.Name)
 	if x.req.settings.Signals.Annotate { // the field is heed's; see readUse
@@ -116,6 +106,9 @@ func (x *exchange) relayAnswer(r *http.Request, resp *http.Response) {
 	}
 	if r.ProtoMajor == 1 && resp.ProtoMajor == 1 {
 		w.phrase = oddPhrase(resp)
+		if w.h1 != nil {
+			w.h1.SetFields(x.out.Answer)
+		}
 	}
 	if r.Method != http.MethodHead {
 		w.stream, w.length = resp.ContentLength < 0, resp.ContentLength

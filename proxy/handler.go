@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"runtime/debug"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"heed/proxy/h2head"
 	"heed/proxy/refusal"
 	"heed/proxy/server"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -34,6 +34,7 @@ type exchange struct {
 
 	writer   responseWriter
 	upload   uploadBody
+	out      upstream.Request // as it is sent to the site
 	download downloadBody
 	upgraded *tunnelConn // the client's side of a WebSocket or a tunnel
 	stream   *stream     // of HTTP/2; else nil
@@ -107,7 +108,7 @@ func (x *exchange) serveSite(r *http.Request) {
 		return
 	}
 	defer q.conn.counted.LeaveRequest()
-	x.proxy.engine.ServeHTTP(&x.writer, r.WithContext(httptrace.WithClientTrace(x, &x.writer.trace)))
+	x.proxy.engine.ServeHTTP(&x.writer, r.WithContext(x))
 	if x.upload.pending.Load() {
 		x.upload.drain(&x.writer, r)
 	}

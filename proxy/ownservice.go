@@ -3,10 +3,10 @@ package proxy
 import (
 	"context"
 	"net"
-	"net/http"
 	"net/netip"
 
 	"heed/internal/acl"
+	"heed/proxy/upstream"
 )
 
 // OwnServices are services on loopback addresses that the clients of a proxy have
@@ -17,7 +17,7 @@ type OwnServices struct {
 	Find func(hostPort string) (at netip.AddrPort, ok bool)
 
 	// Upstream and DialTunnel reach such services and nothing else.
-	Upstream   http.RoundTripper
+	Upstream   upstream.Sender
 	DialTunnel func(ctx context.Context, hostPort string) (net.Conn, error)
 }
 

@@ -30,12 +30,9 @@ type Pacer interface {
 	Answered(o rules.Origin, status int, h http.Header, sent time.Time) (note string)
 }
 
-// turns are the turns of one exchange, one after the other: each time that net/http
-// sends the request it needs another one.
-type turns struct {
-	current atomic.Pointer[turn]
-	giveUp  context.CancelCauseFunc // keeps the request from being sent again; nil: nothing does
-}
+// turns are the turns of one exchange, one after the other: each time that the request is
+// sent it needs another one.
+type turns struct{ current atomic.Pointer[turn] }
 
 // turn is one permission of the Pacer to send the request.
 type turn struct {
@@ -54,12 +51,7 @@ func (t *turns) going() {
 func (t *turns) started() { t.current.Load().Started() }
 
 // end gives the current turn back.
-func (t *turns) end() {
-	t.current.Load().End()
-	if t.giveUp != nil {
-		t.giveUp(nil)
-	}
-}
+func (t *turns) end() { t.current.Load().End() }
 
 // waitTurn waits until x may be sent, where requests to the site are paced.
 func (x *exchange) waitTurn(ctx context.Context) {
@@ -117,33 +109,21 @@ func (x *exchange) takeTurn(ctx context.Context, hints []*rules.RateHint, robots
 // errNoTurn is why a request is not sent once more.
 var errNoTurn = errors.New("the site closed the connection, and the next turn is too far off to send the request once more")
 
-// takeTurnOnRetry returns r, for which another turn is taken when net/http sends it
-// again, as it does when the site has closed a connection that was kept: for the
-// site that is another request.
-func (x *exchange) takeTurnOnRetry(r *http.Request) *http.Request {
-	if x.turns == nil {
-		return r
-	}
-	ctx, cancel := context.WithCancelCause(r.Context())
-	x.turns.giveUp = cancel
-	x.writer.trace.GetConn = func(string) { x.retryTurn(ctx) }
-	return r.WithContext(ctx)
-}
-
-// retryTurn waits for another turn if there has been a start. net/http calls it
-// before it looks for a connection; it can be kept from going on only through
-// the request's context.
-func (x *exchange) retryTurn(ctx context.Context) {
+// retryTurn waits for another turn if the request has been sent before, as it is again
+// when the site has closed a connection that was kept: for the site that is another
+// request.
+func (x *exchange) retryTurn() error {
 	current := x.turns.current.Load()
 	if !current.used.Load() {
-		return
+		return nil
 	}
 	current.End()
-	a := x.takeTurn(ctx, x.req.hints(x.entry.Policy), x.entry.Decision.Reason == rules.ReasonRobotsTxt)
+	a := x.takeTurn(x, x.req.hints(x.entry.Policy), x.entry.Decision.Reason == rules.ReasonRobotsTxt)
 	if a.Refused && x.req.effective.Mode != acl.Observe {
 		x.paced = &a
-		x.turns.giveUp(errNoTurn)
+		return errNoTurn
 	}
+	return nil
 }
 
 // reportAnswer gives the Pacer what the site answered.

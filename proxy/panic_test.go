@@ -17,6 +17,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/testkit"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -25,7 +26,7 @@ type faults struct {
 	Policies
 	Recorder
 	Leaves
-	upstream http.RoundTripper
+	upstream upstream.Sender
 	rules    atomic.Bool // the next look at what is settled fails
 	clock    atomic.Bool // the next look at the clock, by the hook, fails
 }
@@ -83,11 +84,11 @@ func (f *faults) Leaf(host string) (*tls.Certificate, error) {
 	return f.Leaves.Leaf(host)
 }
 
-func (f *faults) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f *faults) Send(r *upstream.Request) (*http.Response, error) {
 	if r.URL.Path == "/upstream" {
 		panic("upstream fault at 10.0.0.1")
 	}
-	resp, err := f.upstream.RoundTrip(r)
+	resp, err := f.upstream.Send(r)
 	if r.URL.Path == "/body" && err == nil {
 		resp.Body = &faultyBody{ReadCloser: resp.Body}
 	}
@@ -215,7 +216,7 @@ func TestFaultBeforeTheDecision(t *testing.T) {
 // be fetched until it is read again.
 func TestFaultInTheReadingOfRobots(t *testing.T) {
 	r := newRig(t, hello, func(c *Config) {
-		c.Policies = cache.New(cache.Config{Transport: faultyRobots{c.Upstream}, UserAgent: "heed-rig"})
+		c.Policies = cache.New(cache.Config{Transport: faultyRobots{c.Upstream.(http.RoundTripper)}, UserAgent: "heed-rig"})
 	})
 	eachMode(t, allModes, func(t *testing.T, m mode) {
 		r, path := r.in(t), "/reading/"+string(m)

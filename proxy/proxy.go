@@ -61,7 +61,7 @@ type Settings struct {
 	Policies Policies
 
 	// Upstream sends what was allowed to the site; see upstream.HostTransports.
-	Upstream http.RoundTripper
+	Upstream upstream.Sender
 
 	// DialTunnel opens the far end of a tunnel that is not intercepted, to a
 	// host:port; see upstream.HostTransports. Nil refuses such tunnels.

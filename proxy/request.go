@@ -155,31 +155,15 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string) denial {
 const ownAddress = "the address is one that heed itself listens on"
 
 // setTarget makes the target that is judged and sent the octets of uri, and reports
-// whether they can be sent. u is uri as net/http has parsed it, and afterwards what
-// makes net/http write the target. What a request line cannot contain is the
-// exception: see pageurl.SendableTarget.
-func (q *request) setTarget(u *url.URL, uri string) bool {
+// whether they can be sent. u is uri as net/http has parsed it. What a request line
+// cannot contain is the exception: see pageurl.SendableTarget.
+func (q *request) setTarget(u *url.URL, uri string) (ok bool) {
 	if u.Path == "*" {
 		q.target = u.RequestURI()
 		return true
 	}
-	target, ok := pageurl.SendableTarget(uri)
-	if !ok {
-		return false
-	}
-	if q.target = u.RequestURI(); q.target == target {
-		return true
-	}
-	if !strings.HasPrefix(target, "//") {
-		u.Opaque, u.RawQuery, u.ForceQuery = target, "", false
-		q.target = target
-		return true
-	}
-	// net/http would write such an Opaque in absolute form, which not all servers take.
-	u.RawPath = escapeIllegal(u.RawPath)
-	u.RawQuery = strings.ReplaceAll(u.RawQuery, "#", "%23")
-	q.target = u.RequestURI()
-	return true
+	q.target, ok = pageurl.SendableTarget(uri)
+	return ok
 }
 
 func (q *request) setOrigin(o rules.Origin) { q.origin, q.host = o, o.Authority() }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"cmp"
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -127,28 +126,6 @@ func (q *request) locateUnread(uri string) {
 			q.raw = ""
 		}
 	}
-}
-
-// escapeIllegal writes the octets of a path that need it as escapes.
-func escapeIllegal(path string) string {
-	var b strings.Builder
-	for i := range len(path) {
-		if c := path[i]; illegal(rune(c)) {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
-
-// illegal reports whether net/http would not leave an octet in a path as it is.
-func illegal(c rune) bool {
-	switch {
-	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		return false
-	}
-	return c >= 0x80 || strings.IndexByte("-._~!$&'()*+,;=:@/%[]", byte(c)) < 0
 }
 
 // observedAt reports whether q is only observed, both at its own host and at the host in

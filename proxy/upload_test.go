@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/testkit"
+	"heed/proxy/upstream"
 )
 
 // An upload that is complete stays so: the Transport asks for more than the
@@ -40,15 +41,15 @@ func TestHeed_AnAnswerThatOvertakesTheEndOfItsUploadIsWhole(t *testing.T) {
 // tardy reads the end of an upload only when asked is received from, and sends the
 // result to it.
 type tardy struct {
-	http.RoundTripper
+	upstream.Sender
 	asked chan error
 }
 
-func (a tardy) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.ContentLength > 0 {
+func (a tardy) Send(q *upstream.Request) (*http.Response, error) {
+	if r := q.Request; r.ContentLength > 0 {
 		r.Body = &tardyBody{ReadCloser: r.Body, left: r.ContentLength, asked: a.asked}
 	}
-	return a.RoundTripper.RoundTrip(r)
+	return a.Sender.Send(q)
 }
 
 type tardyBody struct {

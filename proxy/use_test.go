@@ -33,7 +33,7 @@ func purposeOf(purposes ...signal.Purpose) func(*Config) {
 // profile makes policies be read in another way.
 func profile(p rules.Profile) func(*Config) {
 	return func(c *Config) {
-		policies := cache.New(cache.Config{Transport: c.Upstream, UserAgent: "heed-rig", Profile: p})
+		policies := cache.New(cache.Config{Transport: c.Upstream.(http.RoundTripper), UserAgent: "heed-rig", Profile: p})
 		c.Policies, c.Signals.Documents = policies, &fetch.Documents{Site: policies}
 	}
 }

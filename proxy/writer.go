@@ -6,15 +6,12 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
 	"sync"
 	"time"
 
 	"heed/internal/memory"
 	"heed/proxy/headers"
 	"heed/proxy/server"
-	"heed/proxy/upstream"
 )
 
 // responseWriter is the client's side of an exchange. It keeps what net/http
@@ -34,11 +31,8 @@ type responseWriter struct {
 	whole    bool        // all of length has been sent; false where it is not known
 	hijacked bool
 
-	trace httptrace.ClientTrace // of the request to the site; without a function until it is sent
-	conn  net.Conn              // what the request went out on; nil before
-	site  *upstream.Conn        // the same, where heed has dialled it for HTTP/1; else nil
-
-	interim sync.Mutex // guards 1xx answers, which the Transport reports from a separate goroutine
+	http2   bool       // the request went out over HTTP/2
+	interim sync.Mutex // guards 1xx answers, which net/http's HTTP/2 reports from a separate goroutine
 	final   bool       // no 1xx any more; guarded by interim
 }
 
@@ -57,6 +51,7 @@ func (w *responseWriter) WriteHeader(status int) {
 		h["Content-Type"] = nil // net/http would guess one
 	}
 	if x := w.exchange; w.h1 != nil && x.refusal != nil {
+		w.h1.SetFields(nil)
 		w.h1.SetPhrase(&x.refusal.Phrase)
 	} else if w.h1 != nil {
 		w.h1.SetPhrase(w.phrase)
@@ -201,43 +196,51 @@ func (w *responseWriter) isAnswered() bool {
 	return w.final
 }
 
-// gotConn notes which connection the request goes out on.
-func (w *responseWriter) gotConn(i httptrace.GotConnInfo) {
-	w.conn = i.Conn
-	w.site, _ = i.Conn.(*upstream.Conn)
-	t := w.exchange.turns
-	if t == nil {
-		return
+// Attempt implements upstream.Hooks. A request that is sent once more needs another turn.
+func (w *responseWriter) Attempt() error {
+	if w.exchange.turns == nil {
+		return nil
 	}
-	if w.site != nil {
-		w.site.OnWrite(t.started)
-	}
-	t.going()
+	return w.exchange.retryTurn()
 }
 
-// informational passes a 1xx answer on (RFC 9110 §15.2). 100 is left to
-// net/http, which sends it when the site's own has let the body go.
-func (w *responseWriter) informational(code int, header textproto.MIMEHeader) error {
+// Connected implements upstream.Hooks.
+func (w *responseWriter) Connected(http2 bool) {
+	w.http2 = http2
+	if t := w.exchange.turns; t != nil {
+		t.going()
+	}
+}
+
+// Written implements upstream.Hooks.
+func (w *responseWriter) Written() {
+	if t := w.exchange.turns; t != nil {
+		t.started()
+	}
+}
+
+// Interim implements upstream.Hooks. It passes a 1xx answer on (RFC 9110 §15.2). 100 is
+// left to the server, which sends it when the site's own has let the body go.
+func (w *responseWriter) Interim(code int, header http.Header) {
 	w.interim.Lock()
 	defer w.interim.Unlock()
 	if code == http.StatusContinue || w.final {
-		return nil
+		return
 	}
-	headers.RemoveHopByHop(http.Header(header))
-	headers.StripSpoofedStatus(http.Header(header), w.exchange.proxy.config.Name)
+	headers.RemoveHopByHop(header)
+	headers.StripSpoofedStatus(header, w.exchange.proxy.config.Name)
 	major := 1
-	if upstream.IsHTTP2(w.conn) {
+	if w.http2 {
 		major = 2
 	}
-	w.exchange.proxy.via.Add(http.Header(header), major, 1)
+	w.exchange.proxy.via.Add(header, major, 1)
 	h := w.Header()
 	maps.Copy(h, header)
 	w.WriteHeader(code)
 	clear(h)
-	return nil
 }
 
-// answered ends the time of 1xx answers: the Transport may still report one
+// answered ends the time of 1xx answers: net/http may still report one
 // when a request was given up.
 func (w *responseWriter) answered() {
 	w.interim.Lock()

@@ -133,7 +133,7 @@ type HostRules struct {
 	Refuse     []string `toml:"refuse"`      // path patterns; override robots.txt
 	Clients    []string `toml:"clients"`     // names of [[client]] that Allow and Refuse apply to; empty: all
 	Licence    string   `toml:"licence"`     // reference to a contract with the site; empty: there is none
-	Reason     string   `toml:"reason"`      // of allow, refuse, licence, robots_file, crawl and upstream_tls
+	Reason     string   `toml:"reason"`      // of allow, refuse, licence, robots_file, crawl, upstream_tls and old_tls
 	Expires    Date     `toml:"expires"`     // of allow, refuse and licence; zero: never
 	RobotsFile string   `toml:"robots_file"` // replaces the robots.txt of the site
 	Crawl      *bool    `toml:"crawl"`       // false: a service that is not crawled; nil: true

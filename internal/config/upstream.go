@@ -20,6 +20,7 @@ import (
 type HostUpstream struct {
 	Upstream    string `toml:"upstream"`     // Direct, a URL or a reference to one; empty: upstream.proxy
 	UpstreamTLS string `toml:"upstream_tls"` // unverifiedWord, or pinPrefix and 64 hexadecimal digits; empty: verified
+	OldTLS      bool   `toml:"old_tls"`      // TLS 1.0 and 1.1, RSA key exchange and CBC are accepted
 	CAFile      string `toml:"ca_file"`      // PEM file of further roots; empty: none
 	ClientCert  string `toml:"client_cert"`  // PEM file of the client certificate; empty: none
 	ClientKey   string `toml:"client_key"`   // set exactly when ClientCert is
@@ -47,6 +48,9 @@ func (c *Config) checkHostUpstream(d *decoder, h *HostUpstream, reason string) {
 	}
 	if h.UpstreamTLS != "" && reason == "" && !d.isWrong("host.reason") {
 		d.problem("host.upstream_tls", `host.upstream_tls needs a reason beside it, which every start prints: reason = "a test server with a self-signed certificate"`)
+	}
+	if h.OldTLS && reason == "" && !d.isWrong("host.reason") {
+		d.problem("host.old_tls", `host.old_tls needs a reason beside it, which every start prints: reason = "an archive that is not updated any more"`)
 	}
 	if h.UpstreamTLS != "" && h.CAFile != "" {
 		d.problem("host.ca_file", "host.ca_file and upstream_tls contradict each other; remove one of them")
@@ -85,6 +89,7 @@ type HostRoute struct {
 	Match    []string
 	Upstream string // as in HostUpstream, with references resolved
 	TLS      string
+	OldTLS   bool   `json:",omitempty"`
 	CA       []byte // content of CAFile
 	Cert     []byte // the client certificate, DER
 }
@@ -108,7 +113,8 @@ func (c *Config) HostRoutes(environ []string) ([]HostRoute, error) {
 }
 
 func (h *HostConfig) route(environ []string) (w HostRoute, err error) {
-	w = HostRoute{Match: h.Match, TLS: h.UpstreamTLS, CAFile: h.CAFile}
+	w = HostRoute{Match: h.Match, TLS: h.UpstreamTLS, OldTLS: h.OldTLS, CAFile: h.CAFile}
+	w.Route.OldTLS = h.OldTLS
 	for _, text := range h.Match {
 		p, err := acl.ParseHostPattern(text)
 		if err != nil {
@@ -203,6 +209,9 @@ func (c *Config) upstreamNotices() []string {
 			out = append(out, fmt.Sprintf("the certificate of %s is NOT VERIFIED: an attacker on the path can read and change what is sent (%s)", names, h.Reason))
 		default:
 			out = append(out, fmt.Sprintf("%s is verified by the hash of its certificate only, not by name, date or authority (%s)", names, h.Reason))
+		}
+		if h.OldTLS {
+			out = append(out, fmt.Sprintf("%s may be reached with TLS 1.0 and 1.1, RSA key exchange and CBC, which can be broken (%s)", names, h.Reason))
 		}
 	}
 	return out

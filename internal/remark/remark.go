@@ -134,6 +134,7 @@ var hostKeys = []struct {
 	{"robots_file", func(h *config.HostConfig) bool { return h.RobotsFile != "" }},
 	{"upstream", func(h *config.HostConfig) bool { return h.Upstream != "" }},
 	{"upstream_tls", func(h *config.HostConfig) bool { return h.UpstreamTLS != "" }},
+	{"old_tls", func(h *config.HostConfig) bool { return h.OldTLS }},
 	{"ca_file", func(h *config.HostConfig) bool { return h.CAFile != "" }},
 	{"client_cert", func(h *config.HostConfig) bool { return h.ClientCert != "" }},
 	{"via", func(h *config.HostConfig) bool { return h.Via != nil }},

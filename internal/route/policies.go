@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,7 +66,7 @@ func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Con
 	if p.Turns != nil {
 		guarded := c.PerFetch
 		c.PerFetch = func() http.RoundTripper {
-			return pacedTransport{guarded(), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
+			return pacedTransport{guarded().(upstream.Sender), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
 		}
 	}
 	switch {
@@ -141,7 +140,7 @@ func OpenFleet(cfg *config.Config, environ []string, log *slog.Logger, failed fu
 // pacedTransport sends heed's own fetches. They are never delayed, but the pacing of the
 // site counts them.
 type pacedTransport struct {
-	http.RoundTripper
+	upstream.Sender
 	turns            *pace.Scheduler
 	ignoreRetryAfter bool // pacing.retry_after = "observe"
 }
@@ -150,16 +149,25 @@ type pacedTransport struct {
 func (f pacedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	o, err := rules.OriginOf(r.URL)
 	if err != nil {
-		return f.RoundTripper.RoundTrip(r) // which returns the error
+		return f.Send(&upstream.Request{Request: r}) // which returns the error
 	}
-	trace := &httptrace.ClientTrace{WroteHeaders: func() { f.turns.Fetches(o) }}
 	sent := time.Now()
-	resp, err := f.RoundTripper.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	resp, err := f.Send(&upstream.Request{Request: r, Hooks: &counted{turns: f.turns, origin: o}})
 	if err == nil && !f.ignoreRetryAfter {
 		f.turns.Answered(o, resp.StatusCode, resp.Header, sent)
 	}
 	return resp, err
 }
+
+// counted are the hooks of a fetch that the pacing of its site counts when it is sent.
+type counted struct {
+	upstream.NoHooks
+	turns  *pace.Scheduler
+	origin rules.Origin
+}
+
+// Written implements upstream.Hooks.
+func (c *counted) Written() { c.turns.Fetches(c.origin) }
 
 // StoredCopies gives read access to the policies that a heed stored. It is safe for
 // concurrent use.

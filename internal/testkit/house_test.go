@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 	"heed/internal/command":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reach", "heed/internal/reason", "heed/internal/remark", "heed/internal/room", "heed/proxy/limit", "heed/rules"},
 	"heed/proxy":                       {"heed/internal/acl", "heed/internal/audit", "heed/internal/judge", "heed/internal/memo", "heed/internal/memory", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/redirect", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/catrust", "heed/proxy/clientpage", "heed/proxy/h2head", "heed/proxy/headers", "heed/proxy/http1", "heed/proxy/limit", "heed/proxy/refusal", "heed/proxy/server", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/proxy/refusal":               {"heed/internal/audit", "heed/internal/pace", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
-	"heed/proxy/upstream":              {"heed/internal/acl", "heed/proxy/headers", "heed/rules"},
+	"heed/proxy/upstream":              {"heed/internal/acl", "heed/internal/memory", "heed/proxy/headers", "heed/proxy/http1", "heed/rules"},
 	"heed/proxy/usage":                 {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/signal/fetch":       {"heed/internal/signal", "heed/internal/signal/licence", "heed/rules"},
 	"heed/proxy/http1":                 {},

@@ -67,7 +67,7 @@ func (a *Answer) problem() *Problem {
 	if a.RetryAfter > 0 {
 		p.Retry, p.RetryAfter = "after", seconds(a.RetryAfter)
 	}
-	if a.of.Reason == rules.ReasonOriginUnreachable && upstream.FailureOf(a.err()).Certificate == "" {
+	if a.of.Reason == rules.ReasonOriginUnreachable && !upstream.FailureOf(a.err()).Lasting {
 		p.Retry = "after" // when, the site's operator knows
 	}
 	if e.Policy != nil {
@@ -128,10 +128,7 @@ func (a *Answer) explain(p *Problem) string {
 		return fmt.Sprintf("Nothing may be fetched from a site while its rules cannot be read (RFC 9309 section 2.3.1.4): %s. "+
 			"A retry after %d seconds can help.", cause(e.Policy.Source()), p.RetryAfter)
 	case rules.ReasonOriginUnreachable:
-		if a.detail != "" {
-			return a.detail
-		}
-		return "The site itself could not be reached; no rule of robots.txt is behind this. A retry can help when the site is reachable again."
+		return a.detail
 	case rules.ReasonLimit:
 		if over, ok := a.of.Err.(*limit.Exceeded); ok {
 			return limitDetail(over.Kind)
@@ -194,6 +191,9 @@ func cause(source rules.Source) string {
 		return fmt.Sprintf("robots.txt was answered with status %d", source.Status)
 	}
 	failure := upstream.FailureOf(source.Err)
+	if failure.Stage == upstream.NoHTTP && failure.Cause != "" {
+		return "robots.txt could not be read: " + safetext.Printable(failure.Cause, 300)
+	}
 	if failure.Status == http.StatusGatewayTimeout {
 		return "robots.txt was not answered in time (" + failure.Type + ")"
 	}

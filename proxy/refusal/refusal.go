@@ -116,6 +116,8 @@ func (a *Answer) setFailure(err error) {
 		a.detail = upstreamDetail
 	case failure.Certificate != "":
 		a.detail = certificateDetail(failure)
+	default:
+		a.detail = stageDetail(failure)
 	}
 }
 

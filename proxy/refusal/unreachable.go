@@ -1,10 +1,12 @@
 package refusal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
+	"heed/internal/safetext"
 	"heed/proxy/upstream"
 )
 
@@ -32,7 +34,34 @@ func (a *Answer) unreachableSentence() string {
 	case f.ByProxy:
 		return fmt.Sprintf("%s did not let heed reach %s: %s", proxy, site, f.Type)
 	}
-	return fmt.Sprintf("heed cannot reach %s: %s", site, a.ErrorType)
+	cause := cmp.Or(safetext.Printable(f.Cause, maxCause), a.ErrorType)
+	return fmt.Sprintf(stages[f.Stage].sentence, site, cause)
+}
+
+// maxCause bounds the cause of a failure in a sentence, in octets.
+const maxCause = 160
+
+// stages are the words for each Stage: a sentence with the site and the cause, and what
+// is behind it. Whether a retry can help, Failure.Lasting says; the error type, its Type.
+var stages = [...]struct{ sentence, detail string }{
+	upstream.NotReached: {"heed cannot reach %s: %s", "The site itself could not be reached; no rule of robots.txt is behind this."},
+	upstream.NoTLS:      {"heed reached %s, but TLS with it failed: %s", "The site was reached, but no TLS connection with it came about; no rule of robots.txt is behind this."},
+	upstream.NoHTTP:     {"heed reached %s, but its answer is not valid HTTP: %s", "The site was reached, but what it answered cannot be read in one way only, and is not passed on; no rule of robots.txt is behind this. Its operator can correct it."},
+	upstream.NoAnswer:   {"heed reached %s, but the connection ended before its answer: %s", "The site was reached, but it ended the connection without an answer; no rule of robots.txt is behind this."},
+	upstream.TooLate:    {"heed reached %s, but it did not answer in time: %s", "The site was reached, but its answer did not begin in time ([upstream] response_header_timeout); no rule of robots.txt is behind this."},
+}
+
+// stageDetail explains a failure by how far the request came.
+func stageDetail(f upstream.Failure) string {
+	text := stages[f.Stage].detail
+	if f.Offer {
+		text += " It may offer only what heed does not: TLS 1.0 and 1.1, key exchange with RSA, CBC. The operator of this proxy can allow these with old_tls = true at the [[host]] of the site." +
+			" What heed cannot use at all, such as key exchange with DHE only, or a certificate that it cannot parse, is left to the client with https = \"tunnel\" there."
+	}
+	if f.Lasting {
+		return text + " A retry will not help."
+	}
+	return text + " A retry can help when the site works again."
 }
 
 // certificateDetail explains a certificate that is not accepted, and names the setting

@@ -32,11 +32,12 @@ type Answer struct {
 	close     bool // the connection ends with the answer
 
 	header  http.Header
-	status  int      // 0: none so far
-	phrase  *string  // see SetPhrase
-	trailer []string // names that were announced
-	begun   bool     // the head is written, or held back with what follows
-	err     error    // why the answer cannot be written
+	status  int           // 0: none so far
+	phrase  *string       // see SetPhrase
+	fields  []http1.Field // see SetFields
+	trailer []string      // names that were announced
+	begun   bool          // the head is written, or held back with what follows
+	err     error         // why the answer cannot be written
 
 	interim sync.Mutex // held while a 1xx is written
 	final   bool       // no 1xx any more; guarded by interim
@@ -48,6 +49,30 @@ func (a *Answer) Header() http.Header { return a.header }
 // SetPhrase makes phrase that of the status line, in place of the usual one. Control
 // characters become blanks.
 func (a *Answer) SetPhrase(phrase *string) { a.phrase = phrase }
+
+// Fields returns the lines of the request's head as they came. They are valid until the
+// request has been handled.
+func (a *Answer) Fields() []http1.Field { return a.conn.Head.Fields }
+
+// FieldRoom returns room for the lines of an answer's head, for SetFields. It is the
+// connection's, and its next answer's.
+func (a *Answer) FieldRoom() []http1.Field {
+	if a.conn.room == nil {
+		a.conn.room = make([]http1.Field, 0, 16)
+	}
+	return a.conn.room[:0]
+}
+
+// SetFields makes the names and the order of fields those of the answer's head. A field
+// that Header does not have is left out. Nil: the names are in alphabetical order.
+func (a *Answer) SetFields(fields []http1.Field) {
+	if a.fields = fields; fields != nil && cap(fields) <= maxRoom {
+		a.conn.room = fields
+	}
+}
+
+// maxRoom is how many lines the memory is kept of.
+const maxRoom = 64
 
 // WriteHeader implements http.ResponseWriter. A 1xx is sent at once, but for 101.
 func (a *Answer) WriteHeader(status int) {
@@ -106,7 +131,7 @@ func (a *Answer) hasBody() bool { return !a.head && http1.HasBody("", a.status) 
 // begin makes the head. empty: there is no body although there could be one.
 func (a *Answer) begin(empty bool) {
 	a.begun = true
-	m := http1.Message{Status: a.status, Header: a.header, Length: a.length()}
+	m := http1.Message{Status: a.status, Header: a.header, Fields: a.fields, Length: a.length()}
 	if a.phrase != nil {
 		m.Phrase = *a.phrase
 	} else {

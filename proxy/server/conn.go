@@ -40,10 +40,11 @@ type Conn struct {
 	watch  watch           // for the client to leave
 	state  atomic.Int32    // connFresh and others
 	opened time.Time
-	addr   string  // the client's, with its port
-	begun  bool    // octets have come
-	taken  bool    // see Taken
-	first  [1]byte // of a request after a pause
+	addr   string        // the client's, with its port
+	begun  bool          // octets have come
+	taken  bool          // see Taken
+	room   []http1.Field // see FieldRoom; nil before the first
+	first  [1]byte       // of a request after a pause
 }
 
 // The states of a Conn.
@@ -164,6 +165,7 @@ func (c *Conn) serveRequest() (again bool) {
 	c.client.Handle(a, r)
 	again = a.finish()
 	c.Head.Reset()
+	clear(c.room)
 	return again
 }
 

@@ -11,7 +11,7 @@ import (
 // zero value is ready; it is safe for concurrent use.
 type Client struct {
 	mu     sync.Mutex
-	pinned map[*Conn]struct{} // those that the client has authenticated; nil: none
+	pinned map[*conn]struct{} // those that the client has authenticated; nil: none
 	ended  bool
 }
 
@@ -44,14 +44,14 @@ func (c *Client) End() {
 	pinned := c.pinned
 	c.pinned, c.ended = nil, true
 	c.mu.Unlock()
-	for conn := range pinned {
-		conn.end()
+	for site := range pinned {
+		site.end()
 	}
 }
 
-// pin notes that conn is to be closed with c. It returns false when c has ended, or is
-// nil: then conn serves no further request.
-func (c *Client) pin(conn *Conn) bool {
+// pin notes that site is to be closed with c. It returns false when c has ended, or is
+// nil: then site serves no further request.
+func (c *Client) pin(site *conn) bool {
 	if c == nil {
 		return false
 	}
@@ -61,20 +61,20 @@ func (c *Client) pin(conn *Conn) bool {
 		return false
 	}
 	if c.pinned == nil {
-		c.pinned = map[*Conn]struct{}{}
+		c.pinned = map[*conn]struct{}{}
 	}
-	c.pinned[conn] = struct{}{}
+	c.pinned[site] = struct{}{}
 	return true
 }
 
-// unpin forgets conn, which is closed.
-func (c *Client) unpin(conn *Conn) {
+// unpin forgets site, which is closed.
+func (c *Client) unpin(site *conn) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.pinned, conn)
+	delete(c.pinned, site)
 }
 
 // authenticates reports whether a request with the header h authenticates the connection

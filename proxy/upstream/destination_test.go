@@ -148,7 +148,7 @@ func TestDestinations_PlacedHostsAreAllowedUnlessRefused(t *testing.T) {
 	t.Cleanup(tr.CloseIdleConnections)
 	for host, ok := range map[string]bool{"site.test": true, "10.0.0.9": true, "bad.test": false, "127.2.0.1:" + port: false} {
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+host+"/", nil)
-		resp, err := tr.RoundTrip(req)
+		resp, err := tr.Send(&Request{Request: req})
 		if err == nil {
 			resp.Body.Close()
 		}
@@ -169,7 +169,7 @@ func TestDestinations_BehindAnotherProxyNamesAndAddressesAreChecked(t *testing.T
 		tr := newTransport(TransportConfig{Destinations: d, Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "127.2.0.1:" + port})})
 		t.Cleanup(tr.CloseIdleConnections)
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", address, nil)
-		resp, err := tr.RoundTrip(req)
+		resp, err := tr.Send(&Request{Request: req})
 		if err == nil {
 			_, _ = io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()

@@ -9,9 +9,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"syscall"
 	"time"
+
+	"heed/proxy/http1"
 )
 
 // ErrUpgrade is the failure of a site that switches to a protocol the client did
@@ -46,6 +49,36 @@ func (e *ProxyError) Unwrap() error { return e.Err }
 // NotReached reports that no site was reached, although the proxy may have been.
 func (e *ProxyError) NotReached() bool { return true }
 
+// Stage is how far a request came that was not answered.
+type Stage uint8
+
+// The stages.
+const (
+	NotReached Stage = iota // no connection was made, or none in time
+	NoTLS                   // connected, but no TLS connection came about
+	NoHTTP                  // what came is not an answer of HTTP/1
+	NoAnswer                // the connection ended before the answer
+	TooLate                 // nothing came in time
+)
+
+// Error is why a request to a site was not answered.
+type Error struct {
+	Stage Stage
+	Err   error
+}
+
+// errNoAnswer is the cause of TooLate.
+var errNoAnswer = errors.New("no answer has begun in time")
+
+// Error implements error.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// NotReached reports that no connection to the site was made on which it could answer.
+func (e *Error) NotReached() bool { return e.Stage <= NoTLS }
+
 // usable returns the part of err that makes the proxy useless for any site: that it
 // cannot be reached or refuses heed's credentials; nil when err is about one site.
 func (e *ProxyError) usable() error {
@@ -66,6 +99,11 @@ type Failure struct {
 	Proxy       string // host:port of the proxy that has failed; empty where it is not known
 	Refused     int    // status of its answer; 0 when it gave none
 	Certificate string // what is wrong with a certificate, as words that follow "it"; empty: nothing
+
+	Stage   Stage  // how far the request came; NotReached where that is not known
+	Cause   string // why TLS or the answer failed, in words for a client; empty: the Type says all
+	Lasting bool   // the same request will fail again
+	Offer   bool   // the site may have only TLS that heed does not offer
 }
 
 // FailureOf classifies an error of a Transport or of a tunnel's dialler. Any error
@@ -87,9 +125,76 @@ func FailureOf(err error) Failure {
 	}
 	f.Status, f.Type = siteFailure(err)
 	if f.Type == "tls_certificate_error" {
-		f.Certificate = certificateFault(err)
+		f.Certificate, f.Lasting = certificateFault(err), true
 	}
+	f.describe(err)
 	return f
+}
+
+// describe sets what a typed error contains.
+func (f *Failure) describe(err error) {
+	var failed *Error
+	var fault *http1.Fault
+	if !errors.As(err, &failed) {
+		return
+	}
+	f.Stage = failed.Stage
+	switch {
+	case errors.As(err, &fault) && fault.Answer:
+		f.Cause, f.Lasting = fault.Error(), fault.Kind != http1.HeadTruncated && fault.Kind != http1.BodyTruncated
+	case f.Stage == NoTLS && f.Certificate == "" && strings.HasPrefix(f.Type, "tls_"):
+		var alert *net.OpError
+		f.Cause, f.Lasting, f.Offer = tlsCause(failed.Err), true, true
+		if errors.As(err, &alert) && alert.Op == "remote error" {
+			code := alertCode(alert.Err)
+			f.Lasting = code != alertInternal && code != alertCanceled
+			f.Offer = code == alertHandshake || code == alertVersion || code == alertSecurity
+		}
+	}
+}
+
+// Alerts of TLS (RFC 8446 §6).
+const (
+	alertHandshake = 40
+	alertVersion   = 70
+	alertSecurity  = 71
+	alertInternal  = 80
+	alertCanceled  = 90
+)
+
+// alertCode returns the number of an alert, whose type crypto/tls does not export.
+func alertCode(err error) uint64 {
+	if v := reflect.ValueOf(err); v.Kind() == reflect.Uint8 {
+		return v.Uint()
+	}
+	return 0
+}
+
+// tlsCause returns the text of crypto/tls without its name, and without what net adds.
+func tlsCause(err error) string {
+	var op *net.OpError
+	text := err.Error()
+	if errors.As(err, &op) {
+		text = op.Err.Error()
+		if op.Op == "remote error" {
+			text = "the site has ended the handshake: " + strings.TrimPrefix(text, "tls: ")
+		}
+	}
+	text, _, _ = strings.Cut(text, ": x509: ") // what x509 says quotes the certificate
+	return strings.TrimPrefix(text, "tls: ")
+}
+
+// ofTLS reports whether err, of a handshake, is about TLS and not about the connection.
+func ofTLS(err error) bool {
+	var netErr net.Error
+	var op *net.OpError
+	switch {
+	case errors.As(err, &op):
+		return op.Op == "remote error" || op.Op == "local error"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return false
+	}
+	return !errors.As(err, &netErr) || !netErr.Timeout()
 }
 
 // Faults of a certificate that a client may learn, for Failure.Certificate.
@@ -154,6 +259,8 @@ func proxyFailure(err error) (status int, errorType string) {
 }
 
 func siteFailure(err error) (status int, errorType string) {
+	var unanswered *Error
+	var fault *http1.Fault
 	var dns *net.DNSError
 	var netErr net.Error
 	var op *net.OpError
@@ -176,24 +283,22 @@ func siteFailure(err error) (status int, errorType string) {
 		return http.StatusBadGateway, "tls_certificate_error"
 	case errors.As(err, &op) && op.Op == "remote error": // crypto/tls on an alert
 		return http.StatusBadGateway, "tls_alert_received"
-	case errors.As(err, &record), errors.As(err, &op) && op.Op == "local error":
+	case errors.As(err, &record), errors.As(err, &unanswered) && unanswered.Stage == NoTLS && ofTLS(unanswered.Err):
 		return http.StatusBadGateway, "tls_protocol_error"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return http.StatusBadGateway, "connection_refused"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return http.StatusBadGateway, "destination_ip_unroutable"
-	case timeout && strings.Contains(err.Error(), "awaiting response headers"):
+	case errors.As(err, &fault) && fault.Answer:
+		return http.StatusBadGateway, fault.Type
+	case errors.As(err, &unanswered) && unanswered.Stage == TooLate:
 		return http.StatusGatewayTimeout, "http_response_timeout"
 	case timeout:
 		return http.StatusGatewayTimeout, "connection_timeout"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
-		err != nil && strings.Contains(err.Error(), "stream error"): // HTTP/2's reset
+		unanswered != nil && unanswered.Stage == NoAnswer:
 		return http.StatusBadGateway, "connection_terminated"
-	case err != nil && strings.Contains(err.Error(), "response headers exceeded"):
-		return http.StatusBadGateway, "http_response_header_section_size"
-	case err != nil && (strings.Contains(err.Error(), "malformed HTTP") || strings.Contains(err.Error(), "malformed MIME header")):
-		return http.StatusBadGateway, "http_protocol_error"
 	default:
 		return http.StatusBadGateway, "destination_unavailable"
 	}

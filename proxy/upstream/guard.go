@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptrace"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -48,8 +47,14 @@ type guardedFetch struct {
 	from       atomic.Uint32 // the Class of what the first request reached; 0 when it was not seen
 }
 
-// RoundTrip sends the first request as it is, the others guarded.
+// RoundTrip implements http.RoundTripper.
 func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
+	return g.Send(&Request{Request: r})
+}
+
+// Send sends the first request as it is, the others guarded.
+func (g *guardedFetch) Send(q *Request) (*http.Response, error) {
+	r := q.Request
 	t := g.transports.transport(r.URL.Scheme, r.URL.Host)
 	if g.begun && t != g.first {
 		t = g.transports.withoutCertificate(r)
@@ -68,25 +73,23 @@ func (g *guardedFetch) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	case !g.begun:
 		g.begun, g.first = true, t
-		return t.RoundTrip(g.watched(r, proxied))
+		return g.sendFirst(t, q, proxied)
 	}
 	low := floor{class: Class(g.from.Load()), classify: g.class}
 	if low.class == Invalid {
 		low.class = Public
 	}
 	if !proxied {
-		r = r.WithContext(context.WithValue(r.Context(), floorKey{}, low))
+		q.Request = r.WithContext(context.WithValue(r.Context(), floorKey{}, low))
 	} else if c, known := g.looksLike(r.URL.Hostname()); known && c.lessPublic(low.class) {
 		return nil, low.refuse(r.URL.Hostname(), c)
 	}
 	alone := g.others[t]
 	if alone == nil {
-		each := t.Clone()
-		each.DisableKeepAlives = true
-		alone = poolOf(each, t.dialer)
+		alone = t.alone()
 		g.others[t] = alone
 	}
-	return alone.RoundTrip(r)
+	return alone.Send(q)
 }
 
 // namedKey is the context key of NamedBy.
@@ -112,21 +115,21 @@ func (g *guardedFetch) placedClass(o rules.Origin) Class {
 	return c
 }
 
-// watched returns r, the first request, with a trace that stores the class of the
-// address it reaches. Behind another proxy it counts as public unless its host shows
-// otherwise.
-func (g *guardedFetch) watched(r *http.Request, proxied bool) *http.Request {
+// sendFirst sends q, the first request, and stores the class of the address it reaches.
+// Behind another proxy it counts as public unless its host shows otherwise.
+func (g *guardedFetch) sendFirst(t *transport, q *Request, proxied bool) (*http.Response, error) {
 	if proxied {
-		c, _ := g.looksLike(r.URL.Hostname())
+		c, _ := g.looksLike(q.URL.Hostname())
 		g.from.Store(uint32(c))
-		return r
+		return t.Send(q)
 	}
-	trace := &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		if at, err := netip.ParseAddrPort(i.Conn.RemoteAddr().String()); err == nil {
+	resp, err := t.Send(q)
+	if q.Reached != nil {
+		if at, err := netip.ParseAddrPort(q.Reached.String()); err == nil {
 			g.from.Store(uint32(g.class(at.Addr())))
 		}
-	}}
-	return r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
+	}
+	return resp, err
 }
 
 func (g *guardedFetch) class(a netip.Addr) Class { return g.transports.config.Destinations.class(a) }

@@ -23,6 +23,7 @@ type HostRoute struct {
 	Match       []acl.HostPattern // any of them
 	Proxy       *HostProxy
 	Site        *SiteCert
+	OldTLS      bool             // TLS 1.0 and 1.1, RSA key exchange and CBC are accepted; false: as a route after it
 	RootCAs     *x509.CertPool   // in place of TransportConfig.RootCAs, for the site only
 	Certificate *tls.Certificate // the client certificate for sites that ask for one
 }
@@ -65,11 +66,12 @@ func (s *SiteCert) check(c tls.ConnectionState) error {
 type routeKey struct {
 	proxy       *HostProxy
 	site        *SiteCert
+	old         bool
 	roots       *x509.CertPool
 	certificate *tls.Certificate
 }
 
-// HostTransports is an http.RoundTripper with a Transport for each combination of
+// HostTransports is a Sender with a transport for each combination of
 // the hosts' settings: routes that differ share no connections. It is safe for
 // concurrent use.
 type HostTransports struct {
@@ -87,14 +89,15 @@ func NewHostTransports(c TransportConfig, routes ...HostRoute) *HostTransports {
 	return &HostTransports{config: c, routes: routes, others: newTransport(c), special: map[routeKey]*transport{}}
 }
 
-// RoundTrip implements http.RoundTripper. A request with a body is the last one of
-// its connection, unless that is an HTTP/2 connection.
+// Send implements Sender. A request with a body is the last one of its connection, unless
+// that is an HTTP/2 connection.
+func (h *HostTransports) Send(q *Request) (*http.Response, error) {
+	return h.transport(q.URL.Scheme, q.URL.Host).Send(q)
+}
+
+// RoundTrip implements http.RoundTripper.
 func (h *HostTransports) RoundTrip(r *http.Request) (*http.Response, error) {
-	t := h.transport(r.URL.Scheme, r.URL.Host)
-	if r.URL.Opaque != "" {
-		return sendOdd(t, r)
-	}
-	return t.RoundTrip(r)
+	return h.Send(&Request{Request: r})
 }
 
 // DialTunnel opens the far end of a tunnel to a host:port, as a request for https
@@ -146,6 +149,7 @@ func (h *HostTransports) keyOf(o rules.Origin) routeKey {
 		}
 		k.proxy = cmp.Or(k.proxy, r.Proxy)
 		k.site = cmp.Or(k.site, r.Site)
+		k.old = k.old || r.OldTLS
 		k.roots = cmp.Or(k.roots, r.RootCAs)
 		k.certificate = cmp.Or(k.certificate, r.Certificate)
 	}
@@ -177,6 +181,6 @@ func (k *routeKey) config(c TransportConfig) TransportConfig {
 	if k.roots != nil {
 		c.siteRoots = k.roots
 	}
-	c.site, c.certificate = k.site, k.certificate
+	c.site, c.certificate, c.oldTLS = k.site, k.certificate, k.old
 	return c
 }

@@ -3,6 +3,7 @@ package upstream
 import (
 	"container/list"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,6 +17,9 @@ const (
 	// pinGrace is how long a connection that a client has authenticated is kept for it
 	// where the site may have no more, and others wait.
 	pinGrace = time.Second
+	// sweepTime is how often the idle connections are looked at: one that the site has
+	// closed is not kept for longer.
+	sweepTime = 500 * time.Millisecond
 )
 
 // maxHTTP2Known bounds the sites that are known to speak HTTP/2.
@@ -35,7 +39,7 @@ type pool struct {
 	mu    sync.Mutex
 	hosts map[hostKey]*siteHost // those with connections, or with requests that wait for one
 	lru   list.List             // idle connections, the last used first
-	sweep *time.Timer           // closes those that were idle for too long; nil before the first
+	sweep *time.Timer           // calls closeOld; nil while nothing is idle
 	http2 map[hostKey]bool      // that have chosen HTTP/2 lately
 }
 
@@ -51,7 +55,7 @@ type hostKey struct {
 type siteHost struct {
 	pool    *pool
 	key     hostKey
-	idle    []*Conn         // the last used one last
+	idle    []*conn         // the last used one last
 	open    int             // connections, and permissions to make one
 	waiting []chan struct{} // requests in their order; each receives when it may look again
 }
@@ -64,6 +68,7 @@ type wish struct {
 	fresh      bool   // nevertheless it needs one
 	replaces   bool   // a new one takes the place of the client's last, which would not be used
 	token      bool   // it authenticates its connection
+	last       bool   // the connection serves no further request
 }
 
 func newPool(perHost, idlePerHost, idle int) *pool {
@@ -71,9 +76,9 @@ func newPool(perHost, idlePerHost, idle int) *pool {
 }
 
 // acquire returns a connection for w that has been used before, or nil when the caller
-// may make one: it then calls release, or keeps the connection with attach. It waits
+// may make one: it then calls release, or keeps the connection with newConn. It waits
 // where the host has as many connections as it may have.
-func (p *pool) acquire(ctx context.Context, k hostKey, w *wish) (*Conn, *siteHost, error) {
+func (p *pool) acquire(ctx context.Context, k hostKey, w *wish) (*conn, *siteHost, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.hostLocked(k)
@@ -85,9 +90,10 @@ func (p *pool) acquire(ctx context.Context, k hostKey, w *wish) (*Conn, *siteHos
 			now := time.Now()
 			if c := h.pickLocked(w, now); c != nil {
 				p.takeLocked(c)
+				c.client, c.pinned, c.reused = w.client, c.pinned || w.token, true
 				return c, h, nil
 			}
-			var victim *Conn
+			var victim *conn
 			if victim, again = h.roomLocked(w, now); victim == nil && again == 0 {
 				h.open++
 				return nil, h, nil
@@ -168,19 +174,18 @@ func (h *siteHost) changedLocked() {
 
 // pickLocked returns the idle connection that suits w best: one that its client has
 // authenticated, then the client's own, then one that is silent. Nil: none does.
-func (h *siteHost) pickLocked(w *wish, now time.Time) *Conn {
-	var own, silent *Conn
+func (h *siteHost) pickLocked(w *wish, now time.Time) *conn {
+	var own, silent *conn
 	for i := len(h.idle) - 1; i >= 0; i-- {
 		c := h.idle[i]
-		u := &c.use
-		quiet := now.Sub(u.since) >= silence
-		switch mine := u.client == w.client && w.client != nil; {
-		case u.pinned:
-			if mine && u.authority == w.authority && (quiet || !u.suspect) && (w.token || !u.begun) {
+		quiet := now.Sub(c.since) >= silence
+		switch mine := c.client == w.client && w.client != nil; {
+		case c.pinned:
+			if mine && c.authority == w.authority && (quiet || !c.suspect) && (w.token || !c.begun) {
 				return c
 			}
 		case w.fresh || !w.repeatable:
-		case mine && own == nil && (quiet || !u.suspect):
+		case mine && own == nil && (quiet || !c.suspect):
 			own = c
 		case quiet && silent == nil:
 			silent = c
@@ -195,10 +200,10 @@ func (h *siteHost) pickLocked(w *wish, now time.Time) *Conn {
 // roomLocked returns the idle connection to close before w can have a new one, and when
 // to look again where another may be had later; forever: when anything has changed. It
 // returns neither when w can have a new one now.
-func (h *siteHost) roomLocked(w *wish, now time.Time) (victim *Conn, again time.Duration) {
+func (h *siteHost) roomLocked(w *wish, now time.Time) (victim *conn, again time.Duration) {
 	if limit := h.pool.perHost; limit == 0 || h.open < limit {
 		for _, c := range h.idle {
-			if w.replaces && w.client != nil && c.use.client == w.client && !c.use.pinned {
+			if w.replaces && w.client != nil && c.client == w.client && !c.pinned {
 				return c, 0
 			}
 		}
@@ -206,14 +211,14 @@ func (h *siteHost) roomLocked(w *wish, now time.Time) (victim *Conn, again time.
 	}
 	again = forever
 	for _, c := range h.idle { // the longest idle first
-		if !c.use.pinned && (w.fresh || !w.repeatable) {
+		if !c.pinned && (w.fresh || !w.repeatable) {
 			return c, 0
 		}
 		wait := silence
-		if c.use.pinned {
+		if c.pinned {
 			wait = pinGrace
 		}
-		switch left := wait - now.Sub(c.use.since); {
+		switch left := wait - now.Sub(c.since); {
 		case left <= 0:
 			return c, 0
 		default:
@@ -224,40 +229,39 @@ func (h *siteHost) roomLocked(w *wish, now time.Time) (victim *Conn, again time.
 }
 
 // takeLocked takes c out of the idle connections.
-func (p *pool) takeLocked(c *Conn) {
-	h := c.use.host
+func (p *pool) takeLocked(c *conn) {
+	h := c.host
 	for i := len(h.idle) - 1; i >= 0; i-- {
 		if h.idle[i] == c {
 			h.idle = append(h.idle[:i], h.idle[i+1:]...)
 			break
 		}
 	}
-	p.lru.Remove(c.use.place)
-	c.use.place = nil
+	p.lru.Remove(c.place)
+	c.place = nil
 }
 
 // put keeps c for later requests.
-func (p *pool) put(c *Conn) {
+func (p *pool) put(c *conn) {
 	p.mu.Lock()
-	u := &c.use
-	if u.place != nil || u.forgotten { // it was closed meanwhile
+	if c.place != nil || c.forgotten { // it was closed meanwhile
 		p.mu.Unlock()
 		return
 	}
-	h := u.host
+	h := c.host
 	h.idle = append(h.idle, c)
-	u.place = p.lru.PushFront(c)
-	var over *Conn
+	c.place = p.lru.PushFront(c)
+	var over *conn
 	if len(h.idle) > p.idlePerHost {
 		over = h.idle[0]
 	} else if p.lru.Len() > p.idle {
-		over = p.lru.Back().Value.(*Conn)
+		over = p.lru.Back().Value.(*conn)
 	}
 	if over != nil {
 		p.takeLocked(over)
 	}
 	if p.sweep == nil {
-		p.sweep = time.AfterFunc(idleUpstream, p.closeOld)
+		p.sweep = time.AfterFunc(sweepTime, p.closeOld)
 	}
 	h.changedLocked()
 	p.mu.Unlock()
@@ -267,19 +271,20 @@ func (p *pool) put(c *Conn) {
 }
 
 // forget gives up c, which is closed or serves no further request.
-func (p *pool) forget(c *Conn) {
+func (p *pool) forget(c *conn) {
 	p.mu.Lock()
-	if c.use.forgotten {
+	if c.forgotten {
 		p.mu.Unlock()
 		return
 	}
-	c.use.forgotten = true
-	if c.use.place != nil {
+	c.forgotten = true
+	if c.place != nil {
 		p.takeLocked(c)
 	}
-	p.releaseLocked(c.use.host)
+	p.releaseLocked(c.host)
+	client := c.client
 	p.mu.Unlock()
-	c.use.owner().unpin(c)
+	client.unpin(c)
 }
 
 // release gives back the permission to make a connection to h.
@@ -303,31 +308,65 @@ func (p *pool) enter(k hostKey) *siteHost {
 	return h
 }
 
-// closeOld closes what was idle for too long, and comes again while anything is idle.
+// closeOld closes what was idle for too long, and what the site has closed, and comes
+// again while anything is idle.
 func (p *pool) closeOld() {
-	p.closeWhere(func(c *Conn) bool { return time.Since(c.use.since) >= idleUpstream })
+	p.closeWhere(func(c *conn) bool { return time.Since(c.since) >= idleUpstream })
+	for _, c := range p.touched() {
+		if !p.take(c) {
+			continue
+		}
+		if c.ready() {
+			p.put(c)
+		} else {
+			c.end()
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if last := p.lru.Back(); last == nil {
+	if p.lru.Len() == 0 {
 		p.sweep = nil
 	} else {
-		p.sweep.Reset(max(time.Millisecond, idleUpstream-time.Since(last.Value.(*Conn).use.since)))
+		p.sweep.Reset(sweepTime)
 	}
 }
 
+// touched returns the idle connections on which something has come, which is their end as
+// a rule.
+func (p *pool) touched() []*conn {
+	p.mu.Lock()
+	all := make([]*conn, 0, p.lru.Len())
+	for e := p.lru.Front(); e != nil; e = e.Next() {
+		all = append(all, e.Value.(*conn))
+	}
+	p.mu.Unlock()
+	return slices.DeleteFunc(all, func(c *conn) bool { return !c.socket.pending() })
+}
+
+// take takes c out of the idle connections, and reports whether it was one.
+func (p *pool) take(c *conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.place == nil {
+		return false
+	}
+	p.takeLocked(c)
+	return true
+}
+
 // closeIdle closes all idle connections.
-func (p *pool) closeIdle() { p.closeWhere(func(*Conn) bool { return true }) }
+func (p *pool) closeIdle() { p.closeWhere(func(*conn) bool { return true }) }
 
 // closeWhere closes idle connections, the longest idle first, as long as old reports true.
-func (p *pool) closeWhere(old func(*Conn) bool) {
+func (p *pool) closeWhere(old func(*conn) bool) {
 	for {
 		p.mu.Lock()
 		last := p.lru.Back()
-		if last == nil || !old(last.Value.(*Conn)) {
+		if last == nil || !old(last.Value.(*conn)) {
 			p.mu.Unlock()
 			return
 		}
-		c := last.Value.(*Conn)
+		c := last.Value.(*conn)
 		p.takeLocked(c)
 		p.mu.Unlock()
 		c.end()

@@ -3,81 +3,19 @@ package upstream
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
-	"io"
+	"maps"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"sync"
+	"slices"
 
 	"golang.org/x/net/http/httpguts"
+
+	"heed/proxy/headers"
+	"heed/proxy/http1"
 )
-
-// errHTTP1 is the error of a dial for HTTP/2 to a site that has chosen HTTP/1.
-var errHTTP1 = errors.New("the site speaks HTTP/1")
-
-// attempt is the context in which a connection is made for a request.
-type attempt struct {
-	context.Context
-	through *url.URL // the proxy that the connection ends at; nil: it ends at the site
-	h2      bool     // HTTP/2 is offered
-	http2   func()   // called when the site has chosen it
-
-	mu   sync.Mutex
-	conn *Conn // that was made; nil: none was
-	over bool  // the request does not wait for it any more
-}
-
-type attemptKey struct{}
-
-// Value implements context.Context.
-func (a *attempt) Value(key any) any {
-	if key == (attemptKey{}) {
-		return a
-	}
-	return a.Context.Value(key)
-}
-
-// attemptOf returns the attempt of ctx; an empty one where there is none.
-func attemptOf(ctx context.Context) *attempt {
-	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
-		return a
-	}
-	return &attempt{Context: ctx}
-}
-
-// made stores the connection that net/http gets.
-func (a *attempt) made(c net.Conn) *Conn {
-	a.conn = &Conn{Conn: c}
-	return a.conn
-}
-
-// negotiated notes that the site has chosen HTTP/2.
-func (a *attempt) negotiated() {
-	if a.http2 != nil {
-		a.http2()
-	}
-}
-
-// deliver gives the request a connection that net/http does not get, or closes it.
-func (a *attempt) deliver(c *tls.Conn) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.over {
-		c.Close()
-		return
-	}
-	a.conn = &Conn{Conn: c}
-}
-
-// take returns what was delivered; nil: nothing was, and what comes will be closed.
-func (a *attempt) take() *Conn {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.over = true
-	return a.conn
-}
 
 // isRepeatable reports whether r may be sent again when nothing has come of its answer
 // (RFC 9110 §9.2.2).
@@ -93,150 +31,233 @@ func hasBody(r *http.Request) bool {
 	return r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
 }
 
-// keyOf returns what r's connection is kept under, and the address it leads to.
-func keyOf(r *http.Request, through *url.URL) (k hostKey, addr string) {
-	u := r.URL
+// expectsContinue reports whether the client waits for 100 before it sends the body.
+func expectsContinue(h http.Header) bool { return headers.HasToken(h["Expect"], "100-continue") }
+
+// hostOf returns what the Host field of q contains.
+func hostOf(q *Request) string {
+	host := q.Host
+	if host == "" {
+		host = q.URL.Host
+	}
+	if ascii, err := httpguts.PunycodeHostPort(host); err == nil {
+		return ascii
+	}
+	return host
+}
+
+// keyOf returns what q's connection is kept under, and the address it leads to.
+func keyOf(q *Request, through *url.URL) (k hostKey, addr string) {
+	u := q.URL
 	if host, err := httpguts.PunycodeHostPort(u.Host); err == nil && host != u.Host {
 		ascii := *u
 		ascii.Host = host
 		u = &ascii
 	}
 	addr = hostPortOf(u)
-	k = hostKey{scheme: u.Scheme, addr: addr, http1: r.Context().Value(http1Only{}) != nil}
+	k = hostKey{scheme: u.Scheme, addr: addr, http1: q.HTTP1Only}
 	if through != nil {
 		k.through = through.String()
-		if through.Scheme == "http" || through.Scheme == "https" {
+		if isHTTPProxy(through) {
 			k.addr = ""
 		}
 	}
 	return k, addr
 }
 
-// send sends r, on a connection of the pool or on a new one, or over HTTP/2. The answer
-// names as as its request. A request on a connection that the site has closed meanwhile
-// is sent once more where that is allowed.
-func (t *transport) send(r, as *http.Request, through *url.URL) (*http.Response, error) {
-	w := wish{client: clientOf(r.Context()), authority: r.URL.Host, repeatable: isRepeatable(r), token: authenticates(r.Header)}
-	w.replaces = !w.repeatable && !hasBody(r)
-	k, addr := keyOf(r, through)
-	trace := httptrace.ContextClientTrace(r.Context())
-	for {
-		if trace != nil && trace.GetConn != nil {
-			trace.GetConn(addr)
+// isHTTPProxy reports whether a proxy takes plain requests as they are.
+func isHTTPProxy(through *url.URL) bool {
+	return through != nil && (through.Scheme == "http" || through.Scheme == "https")
+}
+
+// message returns the head of q. through is the HTTP proxy that it is sent to; nil: it
+// is sent to the site.
+func (w *wish) message(q *Request, through *url.URL) http1.Message {
+	m := http1.Message{Method: q.Method, Target: q.target(), Host: hostOf(q), Header: q.Header, Fields: q.Fields, Length: -1, Close: w.last}
+	if m.Method == "" {
+		m.Method = http.MethodGet
+	}
+	if through != nil {
+		if m.Target == "*" { // RFC 9112 §3.2.4
+			m.Target = ""
 		}
-		c, resp, err := t.connection(r, k, addr, through, &w)
+		m.Target = q.URL.Scheme + "://" + m.Host + m.Target
+		if u := through.User; u != nil {
+			m.Header = maps.Clone(m.Header)
+			m.Header["Proxy-Authorization"] = []string{basic(u)}
+		}
+	}
+	switch {
+	case !hasBody(q.Request):
+		if sendsZero(q.Request) {
+			m.Framing, m.Length = http1.Sized, 0
+		}
+	case q.ContentLength > 0:
+		m.Framing, m.Length = http1.Sized, q.ContentLength
+	default:
+		m.Framing = http1.Chunked
+		for name := range q.Trailer {
+			m.Trailer = append(m.Trailer, name)
+		}
+		slices.Sort(m.Trailer)
+	}
+	return m
+}
+
+// sendsZero reports whether a request without a body has a Content-Length: where one is
+// expected of its method (RFC 9110 §8.6), and where "identity" says that the client has
+// sent one.
+func sendsZero(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+		return true
+	case "", http.MethodGet, http.MethodHead:
+		return false
+	}
+	return slices.Equal(r.TransferEncoding, []string{"identity"})
+}
+
+// basic returns the credentials of a proxy (RFC 7617).
+func basic(u *url.Userinfo) string {
+	password, _ := u.Password()
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password))
+}
+
+// send sends q, on a connection of the pool or on a new one, or over HTTP/2. A request on
+// a connection that the site has closed meanwhile is sent once more where that is allowed.
+func (t *transport) send(q *Request, through *url.URL) (*http.Response, error) {
+	w := wish{client: clientOf(q.Context()), authority: q.URL.Host, repeatable: isRepeatable(q.Request), token: authenticates(q.Header)}
+	w.replaces = !w.repeatable && !hasBody(q.Request)
+	w.last = t.once || q.Close || hasBody(q.Request)
+	k, addr := keyOf(q, through)
+	var absolute *url.URL
+	if isHTTPProxy(through) {
+		absolute = through
+	}
+	for {
+		if err := q.hooks().Attempt(); err != nil {
+			return nil, err
+		}
+		c, resp, err := t.connection(q, k, addr, through, &w)
 		if c == nil {
 			return resp, err
 		}
-		again := c.use.reused
-		resp, err = c.roundTrip(r, trace)
+		reused := c.reused
+		resp, unanswered, err := c.exchange(q, &w, absolute)
 		if err == nil {
-			resp.Request = as
 			return resp, nil
 		}
-		again = again && w.repeatable && !w.fresh && c.use.unanswered()
-		c.end()
-		if !again || r.Context().Err() != nil {
-			if errors.Is(err, io.EOF) {
-				err = io.EOF // as a Transport returns it
-			}
+		if !reused || !unanswered || !w.repeatable || w.fresh || q.Context().Err() != nil {
 			return nil, err
 		}
 		w.fresh = true
 	}
 }
 
-// connection returns a connection for r, or its answer where the site speaks HTTP/2.
-func (t *transport) connection(r *http.Request, k hostKey, addr string, through *url.URL, w *wish) (*Conn, *http.Response, error) {
+// connection returns a connection for q, or its answer where the site speaks HTTP/2.
+func (t *transport) connection(q *Request, k hostKey, addr string, through *url.URL, w *wish) (*conn, *http.Response, error) {
 	withHTTP2 := k.scheme == "https" && !k.http1
 	var h *siteHost
 	if !withHTTP2 || !t.pool.speaksHTTP2(k) {
 		for {
-			var c *Conn
+			var c *conn
 			var err error
-			if c, h, err = t.pool.acquire(r.Context(), k, w); err != nil {
-				return nil, nil, err
+			if c, h, err = t.pool.acquire(q.Context(), k, w); err != nil {
+				return nil, nil, &Error{NotReached, err}
 			} else if c == nil {
 				break
-			} else if c.reuse(w) {
+			} else if c.ready() {
 				return c, nil, nil
 			}
+			c.end()
 		}
 	}
-	a := &attempt{Context: r.Context(), through: through}
+	var raw net.Conn
 	if withHTTP2 {
-		c, resp, err := t.tryHTTP2(r, k, h)
+		c, resp, err := t.tryHTTP2(q, k, h)
 		if c == nil {
 			return nil, resp, err
 		}
-		a.conn = c
+		raw = c
+	} else {
+		c, err := t.dialer.connect(q.Context(), k.scheme, addr, through)
+		if err != nil {
+			t.pool.release(h)
+			return nil, nil, ofDial(q.Context(), err)
+		}
+		raw = c
 	}
 	if h == nil {
 		h = t.pool.enter(k)
 	}
-	conn, err := t.http1.NewClientConn(a, k.scheme, addr)
+	return newConn(raw, h, w, t.headerTime), nil, nil
+}
+
+// ofDial returns the error of a request for which no connection could be made.
+func ofDial(ctx context.Context, err error) error {
+	var failed *Error
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case errors.As(err, &failed):
+		return err
+	}
+	return &Error{NotReached, err}
+}
+
+// connect makes a connection on which HTTP/1 is spoken.
+func (d *dialer) connect(ctx context.Context, scheme, addr string, through *url.URL) (net.Conn, error) {
+	switch {
+	case scheme == "https":
+		config := d.tls.Clone()
+		config.NextProtos = config.NextProtos[1:]
+		return d.dialTLS(ctx, addr, config)
+	case through == nil:
+		return d.dial(ctx, "tcp", addr)
+	case isHTTPProxy(through):
+		c, err := d.dialProxy(ctx, through)
+		if err != nil {
+			return nil, &ProxyError{hostPortOf(through), err}
+		}
+		return c, nil
+	}
+	return d.dialThrough(ctx, through, addr)
+}
+
+// dialTLS connects to a site and makes the handshake.
+func (d *dialer) dialTLS(ctx context.Context, addr string, config *tls.Config) (*tls.Conn, error) {
+	raw, err := d.dialSite(ctx, addr)
 	if err != nil {
-		t.pool.release(h)
-		if a.conn != nil {
-			a.conn.Close()
-		}
-		if r.Context().Err() != nil {
-			err = context.Cause(r.Context())
-		}
-		return nil, nil, err
-	}
-	a.conn.attach(conn, h, w)
-	return a.conn, nil, nil
-}
-
-// tryHTTP2 sends r over HTTP/2, or returns the connection when the site chooses
-// HTTP/1. h, unless it is nil, is released except with such a connection.
-func (t *transport) tryHTTP2(r *http.Request, k hostKey, h *siteHost) (*Conn, *http.Response, error) {
-	release := sync.OnceFunc(func() {
-		if h != nil {
-			t.pool.release(h)
-		}
-	})
-	a := &attempt{Context: r.Context(), h2: true}
-	a.http2 = func() {
-		t.pool.noteHTTP2(k, true)
-		release()
-	}
-	resp, err := t.Transport.RoundTrip(r.WithContext(a))
-	if errors.Is(err, errHTTP1) {
-		if c := a.take(); c != nil {
-			t.pool.noteHTTP2(k, false)
-			return c, nil, nil
-		}
-	}
-	if c := a.take(); c != nil {
-		c.Close()
-	}
-	release()
-	if resp != nil {
-		resp.Request = r
-	}
-	return nil, resp, err
-}
-
-// roundTrip sends r on c, which is r's alone. A request with a body is the last one of c:
-// some servers answer without reading the body and then take it for the next request of
-// the connection, which no rule was applied to (request smuggling, CWE-444).
-func (c *Conn) roundTrip(r *http.Request, trace *httptrace.ClientTrace) (*http.Response, error) {
-	if trace != nil && trace.GotConn != nil {
-		trace.GotConn(httptrace.GotConnInfo{Conn: c, Reused: c.use.reused, WasIdle: c.use.reused})
-	}
-	if hasBody(r) && !r.Close {
-		r = r.WithContext(r.Context())
-		r.Close = true
-	}
-	if err := c.use.conn.Reserve(); err != nil {
-		c.use.failed()
 		return nil, err
 	}
-	resp, err := c.use.conn.RoundTrip(r)
-	if err == nil {
-		c.headRead(r, resp)
+	return d.handshake(ctx, raw, addr, config)
+}
+
+// dialProxyTLS connects to an https proxy. The settings of sites are not for it.
+func (d *dialer) dialProxyTLS(ctx context.Context, addr string) (*tls.Conn, error) {
+	raw, err := d.dial(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	return d.handshake(ctx, raw, addr, &tls.Config{RootCAs: d.RootCAs, MinVersion: tls.VersionTLS12})
+}
+
+// handshake makes a TLS connection to addr of raw, which it closes when that fails.
+func (d *dialer) handshake(ctx context.Context, raw net.Conn, addr string, config *tls.Config) (*tls.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		raw.Close()
+		return nil, err
+	}
+	config.ServerName = host
+	c := tls.Client(raw, config)
+	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
+	defer cancel()
+	err = c.HandshakeContext(ctx)
+	d.Counts.handshake(err)
+	if err != nil {
+		raw.Close()
+		return nil, &Error{NoTLS, err}
+	}
+	return c, nil
 }

@@ -1,11 +1,15 @@
 // Package upstream reaches sites: directly, through a proxy, over TLS or into a
 // tunnel, and only where heed may go.
 //
-// transport.go makes the Transport that all requests take, hosttransports.go picks one for
-// each host, tunneldial.go opens connections to sites, through proxies too. destination.go and class.go decide which
-// addresses may be reached, guard.go which ones the redirects of a robots.txt may
-// reach. conn.go is the connection to a site, failure.go what a client may learn
-// when it fails.
+// HTTP/1 is heed's own, read and written with package http1: request.go has what is sent,
+// send.go finds or makes a connection for it, conn.go is the connection, upload.go sends a
+// body, answer.go reads what comes. pool.go keeps connections that no request uses, and
+// client.go knows whose they are. HTTP/2 is net/http's (http2.go).
+//
+// transport.go makes what all requests take, hosttransports.go picks one for each host,
+// tunneldial.go opens connections to sites, through proxies too. destination.go and
+// class.go decide which addresses may be reached, guard.go which ones the redirects of a
+// robots.txt may reach. failure.go has the errors, and what a client may learn of them.
 package upstream
 
 import (
@@ -19,6 +23,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,6 +90,7 @@ type TransportConfig struct {
 	siteRoots   *x509.CertPool   // nil: RootCAs
 	site        *SiteCert        // nil: what the roots have signed
 	certificate *tls.Certificate // nil: none is shown
+	oldTLS      bool             // see HostRoute.OldTLS
 
 	// Dialer dials what the checks let pass. Its Timeout is overwritten, and its
 	// ControlContext is called after the checks of an address. For tests, which give
@@ -92,45 +98,32 @@ type TransportConfig struct {
 	Dialer net.Dialer
 }
 
-// transport is a Transport with its dialler, which opens the tunnels of https through
-// a proxy, and with the pool of its HTTP/1 connections. Those of HTTP/2 are the
-// Transport's own.
+// transport sends requests to sites: over HTTP/1 on the connections of its pool, which its
+// dialler makes, and over HTTP/2 with net/http.
 type transport struct {
-	*http.Transport
-	http1  *http.Transport // makes the connections of the pool, and counts none
-	dialer *dialer
-	pool   *pool
+	http2      *http.Transport
+	dialer     *dialer
+	pool       *pool
+	headerTime time.Duration // for the head of an answer
+	once       bool          // each connection serves one request
 }
 
-// poolOf returns t with a pool for its HTTP/1 connections.
-func poolOf(t *http.Transport, d *dialer) *transport {
-	http1 := t.Clone()
-	http1.MaxConnsPerHost = 0
-	return &transport{t, http1, d, newPool(t.MaxConnsPerHost, t.MaxIdleConnsPerHost, t.MaxIdleConns)}
-}
-
-// RoundTrip implements http.RoundTripper. A plain request that an HTTP proxy answers
-// with 407 fails: the credentials are heed's.
-func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.dialer.Proxy == nil || r.URL.Scheme != "http" {
-		return t.send(r, r, nil)
+// Send sends q. A plain request that an HTTP proxy answers with 407 fails: the
+// credentials are heed's.
+func (t *transport) Send(q *Request) (*http.Response, error) {
+	if t.dialer.Proxy == nil || q.URL.Scheme != "http" {
+		return t.send(q, nil)
 	}
-	own := r.WithContext(r.Context())
-	through, err := t.dialer.through(own)
+	through, err := t.dialer.through(q.Request)
 	if err != nil {
-		return nil, err
+		return nil, &Error{NotReached, err}
 	}
-	resp, err := t.send(own, r, through)
-	if through == nil {
-		return resp, err
-	}
-	var op *net.OpError
+	resp, err := t.send(q, through)
 	switch {
-	case errors.As(err, &op) && op.Op == "proxyconnect":
-		err = &ProxyError{hostPortOf(through), err}
+	case through == nil:
+		return resp, err
 	case err != nil:
-		err = ofSOCKS(err, through)
-	case resp.StatusCode == http.StatusProxyAuthRequired && strings.HasPrefix(through.Scheme, "http"):
+	case resp.StatusCode == http.StatusProxyAuthRequired && isHTTPProxy(through):
 		resp.Body.Close()
 		resp, err = nil, &ProxyError{hostPortOf(through), &upstreamRefused{resp.StatusCode}}
 	}
@@ -140,34 +133,39 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // CloseIdleConnections closes the connections that no request uses.
 func (t *transport) CloseIdleConnections() {
 	t.pool.closeIdle()
-	t.Transport.CloseIdleConnections()
+	t.http2.CloseIdleConnections()
 }
 
-// newTransport returns a Transport that changes nothing on the way: no
+// newTransport returns a transport that changes nothing on the way: no
 // decompression, no added header, no proxy from the environment.
 func newTransport(c TransportConfig) *transport {
 	d := &dialer{TransportConfig: c, tls: c.siteTLS()}
-	t := &http.Transport{
-		DialContext:            d.dialHTTP,
-		DialTLSContext:         d.dialTLS,
+	t := &transport{dialer: d, once: c.Connect != nil, headerTime: cmp.Or(c.ResponseHeaderTimeout, DefaultResponseHeaderTimeout)}
+	t.http2 = &http.Transport{
+		DialTLSContext:         d.dialHTTP2,
 		DisableCompression:     true,
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           cmp.Or(c.IdleConns, defaultIdle),
 		MaxIdleConnsPerHost:    max(c.ConnsPerHost, maxIdlePerHost),
 		MaxConnsPerHost:        c.ConnsPerHost,
-		DisableKeepAlives:      c.Connect != nil,
+		DisableKeepAlives:      t.once,
 		IdleConnTimeout:        idleUpstream,
-		ResponseHeaderTimeout:  c.ResponseHeaderTimeout,
+		ResponseHeaderTimeout:  t.headerTime,
 		ExpectContinueTimeout:  expectContinueTimeout,
 		MaxResponseHeaderBytes: maxResponseHeader,
 	}
-	if t.ResponseHeaderTimeout == 0 {
-		t.ResponseHeaderTimeout = DefaultResponseHeaderTimeout
-	}
-	t.Proxy = func(r *http.Request) (*url.URL, error) { return attemptOf(r.Context()).through, nil }
-	own := poolOf(t, d)
-	d.closeIdle = own.CloseIdleConnections
-	return own
+	t.pool = newPool(t.http2.MaxConnsPerHost, t.http2.MaxIdleConnsPerHost, t.http2.MaxIdleConns)
+	d.closeIdle = t.CloseIdleConnections
+	return t
+}
+
+// alone returns a transport that reaches sites as t does, over separate connections that
+// serve one request each.
+func (t *transport) alone() *transport {
+	http2 := t.http2.Clone()
+	http2.DisableKeepAlives = true
+	pool := newPool(http2.MaxConnsPerHost, http2.MaxIdleConnsPerHost, http2.MaxIdleConns)
+	return &transport{http2, t.dialer, pool, t.headerTime, true}
 }
 
 // siteTLS returns the TLS configuration for sites.
@@ -179,10 +177,24 @@ func (c *TransportConfig) siteTLS() *tls.Config {
 	if c.site != nil {
 		config.InsecureSkipVerify, config.VerifyConnection = true, c.site.check
 	}
+	if c.oldTLS {
+		config.MinVersion, config.CipherSuites = tls.VersionTLS10, oldSuites()
+	}
 	if c.certificate != nil {
 		config.Certificates = []tls.Certificate{*c.certificate}
 	}
 	return config
+}
+
+// oldSuites returns the cipher suites up to TLS 1.2 that crypto/tls has, those with RSA key
+// exchange and with CBC included, but RC4 and 3DES (RFC 7465, RFC 8429).
+func oldSuites() (ids []uint16) {
+	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		if !strings.Contains(s.Name, "RC4") && !strings.Contains(s.Name, "3DES") {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
 }
 
 // dialer dials for a Transport.
@@ -210,19 +222,7 @@ func (d *dialer) through(r *http.Request) (*url.URL, error) {
 	if _, known := d.proxies.Load(at); !known {
 		d.proxies.Store(at, nil)
 	}
-	makeAbsolute(r, u)
 	return u, nil
-}
-
-// makeAbsolute completes a target that net/http writes as it is to the absolute form
-// that an HTTP proxy takes for plain http (RFC 9112 §3.2.2).
-func makeAbsolute(r *http.Request, proxy *url.URL) {
-	if !strings.HasPrefix(r.URL.Opaque, "/") || r.URL.Scheme != "http" || proxy.Scheme != "http" && proxy.Scheme != "https" {
-		return
-	}
-	own := *r.URL
-	own.Opaque = "http://" + cmp.Or(r.Host, own.Host) + own.Opaque
-	r.URL = &own
 }
 
 // portOf returns the port of a site's or a proxy's URL; 0 when it has none and its

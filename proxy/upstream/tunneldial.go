@@ -1,18 +1,16 @@
 package upstream
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"time"
 
 	"golang.org/x/net/proxy"
+
+	"heed/proxy/http1"
 )
 
 // dialSite connects to a site at host:port, through its proxy where it has one. A
@@ -112,34 +110,45 @@ func openCONNECT(ctx context.Context, conn net.Conn, through *url.URL, hostPort 
 }
 
 func askCONNECT(conn net.Conn, through *url.URL, hostPort string) (net.Conn, error) {
-	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: hostPort}, Host: hostPort, Header: http.Header{"User-Agent": nil}}
+	m := http1.Message{Method: http.MethodConnect, Target: hostPort, Host: hostPort}
 	if u := through.User; u != nil {
-		password, _ := u.Password()
-		r.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
+		m.Header = http.Header{"Proxy-Authorization": {basic(u)}}
 	}
-	if err := r.Write(conn); err != nil {
-		return nil, err
-	}
-	in := bufio.NewReaderSize(io.LimitReader(conn, maxResponseHeader), 4<<10)
-	resp, err := http.ReadResponse(in, r)
+	request, err := m.Append(nil)
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, &upstreamRefused{status: resp.StatusCode}
+	if _, err := conn.Write(request); err != nil {
+		return nil, err
 	}
-	head, _ := in.Peek(in.Buffered()) // what the site sent with the answer
-	return &readAhead{Conn: conn, r: io.MultiReader(bytes.NewReader(head), conn)}, nil
+	in := http1.Reader{From: conn, Limit: http1.Limit{Head: maxResponseHeader}}
+	var head http1.Head
+	for head.Status < 200 {
+		if err := in.ReadAnswer(&head, http.MethodConnect); err != nil {
+			return nil, err
+		}
+	}
+	if head.Status != http.StatusOK {
+		return nil, &upstreamRefused{status: head.Status}
+	}
+	return &readAhead{Conn: conn, head: in.Rest()}, nil
 }
 
-// readAhead is a connection of which a buffer has read the beginning.
+// readAhead is a connection of which the beginning has been read.
 type readAhead struct {
 	net.Conn
-	r io.Reader // what was read, then the connection
+	head []byte // what was read
 }
 
 // Read implements net.Conn.
-func (c *readAhead) Read(p []byte) (int, error) { return c.r.Read(p) }
+func (c *readAhead) Read(p []byte) (int, error) {
+	if len(c.head) > 0 {
+		n := copy(p, c.head)
+		c.head = c.head[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
+}
 
 // CloseWrite ends what is sent to the site.
 func (c *readAhead) CloseWrite() error { return closeWrite(c.Conn) }

@@ -1,0 +1,187 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"sync"
+)
+
+// errHTTP1 is the error of a dial for HTTP/2 to a site that has chosen HTTP/1.
+var errHTTP1 = errors.New("the site speaks HTTP/1")
+
+// errTargetReset is the failure of a site that resets every HTTP/2 stream with a target.
+var errTargetReset = errors.New("the site resets a request for this target; over HTTP/1 it may answer it")
+
+// maxStreams is how often a request with a target that no URL contains is sent over
+// HTTP/2: some servers reset its stream, and net/http repeats it for more than a minute.
+const maxStreams = 2
+
+// attempt is the context in which net/http makes a connection for a request that may be
+// sent over HTTP/2.
+type attempt struct {
+	context.Context
+	chosen func() // called when the site has chosen HTTP/2
+
+	mu   sync.Mutex
+	conn *tls.Conn // on which HTTP/1 is to be spoken; nil: none was made
+	over bool      // the request does not wait for it any more
+}
+
+type attemptKey struct{}
+
+// Value implements context.Context.
+func (a *attempt) Value(key any) any {
+	if key == (attemptKey{}) {
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+// deliver gives the request a connection that net/http does not get, or closes it.
+func (a *attempt) deliver(c *tls.Conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		c.Close()
+		return
+	}
+	a.conn = c
+}
+
+// take returns what was delivered; nil: nothing was, and what comes will be closed.
+func (a *attempt) take() *tls.Conn {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	return a.conn
+}
+
+// dialHTTP2 connects to a site for net/http, which takes it when the site chooses HTTP/2.
+func (d *dialer) dialHTTP2(ctx context.Context, _, addr string) (net.Conn, error) {
+	a := ctx.Value(attemptKey{}).(*attempt)
+	c, err := d.dialTLS(ctx, addr, d.tls.Clone())
+	switch {
+	case err != nil:
+		return nil, err
+	case c.ConnectionState().NegotiatedProtocol != "h2":
+		a.deliver(c)
+		return nil, errHTTP1
+	}
+	a.chosen()
+	return c, nil
+}
+
+// tryHTTP2 sends q over HTTP/2, or returns the connection when the site chooses HTTP/1.
+// h, unless it is nil, is released except with such a connection.
+func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *http.Response, error) {
+	release := sync.OnceFunc(func() {
+		if h != nil {
+			t.pool.release(h)
+		}
+	})
+	ctx, cancel := context.WithCancelCause(q.Context())
+	s := &stream{q: q, cancel: cancel, odd: q.Target != "" && q.Target != q.URL.RequestURI()}
+	a := &attempt{Context: httptrace.WithClientTrace(ctx, s.trace())}
+	a.chosen = func() {
+		t.pool.noteHTTP2(k, true)
+		release()
+	}
+	r := q.WithContext(a)
+	if s.odd {
+		r.URL = exactURL(q)
+	}
+	resp, err := t.http2.RoundTrip(r)
+	if errors.Is(err, errHTTP1) {
+		if c := a.take(); c != nil {
+			cancel(nil)
+			t.pool.noteHTTP2(k, false)
+			return c, nil, nil
+		}
+	}
+	if c := a.take(); c != nil {
+		c.Close()
+	}
+	release()
+	if err != nil {
+		err = s.failed(ctx, err)
+		cancel(nil)
+		return nil, nil, err
+	}
+	resp.Request = q.Request
+	return nil, resp, nil // ctx ends with the request's
+}
+
+// exactURL returns the URL of q with its Target as net/http sends it over HTTP/2.
+func exactURL(q *Request) *url.URL {
+	u := *q.URL
+	u.Opaque, u.RawQuery, u.ForceQuery = q.Target, "", false
+	if len(q.Target) > 1 && q.Target[:2] == "//" {
+		u.Opaque = "//" + hostOf(q) + q.Target // whose beginning is left out again
+	}
+	return &u
+}
+
+// stream is a request over HTTP/2, as net/http reports it.
+type stream struct {
+	q      *Request
+	cancel context.CancelCauseFunc
+	odd    bool // the target is one that no URL contains
+	tries  int  // to find a connection
+	sent   int  // times that one was found
+
+	mu        sync.Mutex
+	connected bool
+}
+
+// trace returns the functions that net/http calls.
+func (s *stream) trace() *httptrace.ClientTrace {
+	hooks := s.q.hooks()
+	return &httptrace.ClientTrace{
+		GetConn: func(string) {
+			if s.tries++; s.tries > 1 { // of the first one it was called before
+				if err := hooks.Attempt(); err != nil {
+					s.cancel(err)
+				}
+			}
+		},
+		GotConn: func(i httptrace.GotConnInfo) {
+			s.mu.Lock()
+			s.connected = true
+			s.mu.Unlock()
+			s.q.Reached = i.Conn.RemoteAddr()
+			if s.sent++; s.odd && s.sent > maxStreams {
+				s.cancel(errTargetReset)
+			}
+			hooks.Connected(true)
+		},
+		WroteHeaders: hooks.Written,
+		Got1xxResponse: func(status int, header textproto.MIMEHeader) error {
+			hooks.Interim(status, http.Header(header))
+			return nil
+		},
+	}
+}
+
+// failed returns the error of a request that was not answered over HTTP/2.
+func (s *stream) failed(ctx context.Context, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var timeout net.Error
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errTargetReset):
+		return &Error{NoAnswer, errTargetReset}
+	case !s.connected:
+		return ofDial(ctx, err)
+	case cause != nil:
+		return cause
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return &Error{TooLate, err}
+	}
+	return &Error{NoAnswer, err}
+}

@@ -1,0 +1,85 @@
+package upstream
+
+import (
+	"net"
+	"net/http"
+
+	"heed/proxy/http1"
+)
+
+// Request is a request to a site, with what net/http's has no place for.
+type Request struct {
+	*http.Request
+
+	// Target is sent in place of the target that URL has: path and query as they are.
+	// Empty: that of URL.
+	Target string
+
+	// HTTP1Only keeps HTTP/2 from being offered on a new connection: a WebSocket handshake
+	// is for HTTP/1.1.
+	HTTP1Only bool
+
+	// Fields are the lines of the request as it came, whose names and order are kept. Nil:
+	// the names of Header are written in alphabetical order. HTTP/1 only.
+	Fields []http1.Field
+
+	// Answer is where the lines of the answer's head are put, as they came; it is appended
+	// to, and stays empty for an answer over HTTP/2. Nil: they are not kept.
+	Answer []http1.Field
+
+	Hooks Hooks // nil: none are called
+
+	// Reached is the address at the other end of the connection that the request was sent
+	// on last: of the site, or of the proxy before it. Nil: there was none.
+	Reached net.Addr
+}
+
+// Hooks are called while a request is sent.
+type Hooks interface {
+	// Attempt is called each time before a connection is looked for. An error is that of
+	// the request, which is not sent.
+	Attempt() error
+	// Connected is called when the request is about to be written.
+	Connected(http2 bool)
+	// Written is called when the head of the request has been written. An HTTP/1 answer is
+	// read after that, unless the request has a body.
+	Written()
+	// Interim is called for each answer with a status of 1xx but 101. It owns header.
+	Interim(status int, header http.Header)
+}
+
+// NoHooks are Hooks that do nothing, to be embedded.
+type NoHooks struct{}
+
+// Attempt implements Hooks.
+func (NoHooks) Attempt() error { return nil }
+
+// Connected implements Hooks.
+func (NoHooks) Connected(bool) {}
+
+// Written implements Hooks.
+func (NoHooks) Written() {}
+
+// Interim implements Hooks.
+func (NoHooks) Interim(int, http.Header) {}
+
+// Sender sends requests to sites. It is safe for concurrent use.
+type Sender interface {
+	Send(q *Request) (*http.Response, error)
+}
+
+// target returns the request target.
+func (q *Request) target() string {
+	if q.Target != "" {
+		return q.Target
+	}
+	return q.URL.RequestURI()
+}
+
+// hooks returns Hooks that can be called.
+func (q *Request) hooks() Hooks {
+	if q.Hooks == nil {
+		return NoHooks{}
+	}
+	return q.Hooks
+}

@@ -1,0 +1,57 @@
+package upstream
+
+import (
+	"crypto/tls"
+	"net"
+	"sync"
+	"syscall"
+)
+
+// socket is the socket of a connection. The zero value is none.
+type socket struct{ *socketState }
+
+type socketState struct {
+	raw  syscall.RawConn
+	look func(fd uintptr) // peek, made once
+
+	mu   sync.Mutex
+	came bool // what the last look has found
+}
+
+// socketOf returns the socket below conn.
+func socketOf(conn net.Conn) socket {
+	for conn != nil {
+		switch inner := conn.(type) {
+		case *tls.Conn:
+			conn = inner.NetConn()
+		case *openConn:
+			conn = inner.Conn
+		case *readAhead:
+			conn = inner.Conn
+		case syscall.Conn:
+			raw, err := inner.SyscallConn()
+			if err != nil {
+				return socket{}
+			}
+			s := &socketState{raw: raw}
+			s.look = s.peek
+			return socket{s}
+		default:
+			return socket{}
+		}
+	}
+	return socket{}
+}
+
+// pending reports whether octets, or the end of the stream, have come that nobody has
+// read. It does not wait, and may be called while the socket is in use.
+func (s socket) pending() bool {
+	if s.socketState == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.came = false
+	err := s.raw.Control(s.look) // Read would wait for whoever reads
+	return s.came || err != nil
+}

@@ -1,0 +1,422 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/textproto"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/testkit"
+)
+
+// rawSite answers each request with octets; it keeps the connection open unless they end
+// with "END".
+func rawSite(t *testing.T, answer string) string {
+	text, ends := strings.CutSuffix(answer, "END")
+	return testkit.RawSite(t, func(c net.Conn) {
+		defer c.Close()
+		in := bufio.NewReader(c)
+		for {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			if _, err := io.WriteString(c, text); err != nil || ends {
+				return
+			}
+		}
+	})
+}
+
+func newRequest(t *testing.T, ctx context.Context, method, addr string, body io.Reader) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+addr+"/", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, isPipe := body.(*io.PipeReader); isPipe {
+		r.ContentLength = -1
+	}
+	return r
+}
+
+// What sites send as an answer, and what becomes of it: RFC 9112 asks a proxy to mend
+// some faults, and others leave open where the answer ends.
+func TestSend_AnswersWithFaults(t *testing.T) {
+	t.Parallel()
+	const ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"
+	for _, c := range []struct{ name, answer, field, value, body, fault, kind string }{
+		{name: "a blank before a colon", answer: ok + "Location : /else\r\n\r\nhello", field: "Location", value: "/else", body: "hello"},
+		{name: "a tab before it", answer: ok + "Retry-After\t: 60\r\n\r\nhello", field: "Retry-After", value: "60", body: "hello"},
+		{name: "a value over two lines", answer: ok + "X-Long: a\r\n b\r\n\r\nhello", field: "X-Long", value: "a b", body: "hello"},
+		{name: "a blank inside a name", answer: ok + "Power by: x\r\nX-Next: y\r\n\r\nhello", field: "X-Next", value: "y", body: "hello"},
+		{name: "a parenthesis in a name", answer: ok + "X(: x\r\nX-Next: y\r\n\r\nhello", field: "X-Next", value: "y", body: "hello"},
+		{name: "the same length twice", answer: "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello", field: "Content-Length", value: "5", body: "hello"},
+		{name: "a length beside a coding", answer: ok + "Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n0\r\n\r\n", body: "he"},
+		{name: "identity", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nhelloEND", body: "hello"},
+		{name: "no length", answer: "HTTP/1.0 200 OK\r\n\r\nhelloEND", body: "hello"},
+		{name: "line feeds alone", answer: "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", body: "hello"},
+		{name: "early hints", answer: "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + ok + "\r\nhello", body: "hello"},
+
+		{name: "a blank before the colon of a length", answer: "HTTP/1.1 200 OK\r\nContent-Length : 5\r\n\r\nhello", fault: `blank before the colon of the field "Content-Length"`, kind: "http_protocol_error"},
+		{name: "a blank before the colon of a coding", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n", fault: "Transfer-Encoding", kind: "http_protocol_error"},
+		{name: "a length with a sign", answer: "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello", fault: "Content-Length that is not a number", kind: "http_protocol_error"},
+		{name: "a negative length", answer: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nhello", fault: "Content-Length that is not a number", kind: "http_protocol_error"},
+		{name: "an empty length", answer: "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\nhello", fault: "Content-Length that is not a number", kind: "http_protocol_error"},
+		{name: "two lengths", answer: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 4\r\n\r\nhello", fault: "several Content-Length", kind: "http_protocol_error"},
+		{name: "chunked twice", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", fault: "transfer coding is not known", kind: "http_response_transfer_coding"},
+		{name: "another coding", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", fault: "transfer coding is not known", kind: "http_response_transfer_coding"},
+		{name: "a coding in HTTP/1.0", answer: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", fault: "Transfer-Encoding in HTTP/1.0", kind: "http_response_transfer_coding"},
+		{name: "a control character", answer: ok + "X-Odd: a\x01b\r\n\r\nhello", fault: `control character in the field "X-Odd"`, kind: "http_protocol_error"},
+		{name: "a line without a colon", answer: ok + "nothing\r\n\r\nhello", fault: "line without a colon", kind: "http_protocol_error"},
+		{name: "a field without a name", answer: ok + ": x\r\n\r\nhello", fault: "field without a name", kind: "http_protocol_error"},
+		{name: "another protocol", answer: "SSH-2.0-OpenSSH_9.2\r\n", fault: "does not begin with an HTTP status line", kind: "http_protocol_error"},
+		{name: "a head that is too long", answer: ok + "X-Long: " + strings.Repeat("x", maxResponseHeader) + "\r\n\r\n", fault: "head is too large", kind: "http_response_header_section_size"},
+		{name: "a head that ends", answer: "HTTP/1.1 200 OK\r\nContEND", fault: "ended within its head", kind: "http_response_incomplete"},
+		{name: "nothing", answer: "END", fault: "EOF", kind: "connection_terminated"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			resp, err := newTransports(t, TransportConfig{}).RoundTrip(newRequest(t, t.Context(), "GET", rawSite(t, c.answer), nil))
+			if c.fault != "" {
+				var failed *Error
+				if err == nil || !strings.Contains(err.Error(), c.fault) || FailureOf(err).Type != c.kind || !errors.As(err, &failed) || failed.NotReached() {
+					t.Fatalf("%v, %+v, want %q", err, FailureOf(err), c.fault)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if body, err := io.ReadAll(resp.Body); err != nil || string(body) != c.body || c.field != "" && resp.Header.Get(c.field) != c.value {
+				t.Errorf("%q, %v, %v", body, err, resp.Header)
+			}
+		})
+	}
+}
+
+// A client that leaves ends its request whatever the site is doing.
+func TestSend_ARequestCanBeCancelledInEveryState(t *testing.T) {
+	t.Parallel()
+	left := errors.New("left")
+	for state, answer := range map[string]string{
+		"before the answer": "", "inside the head": "HTTP/1.1 200 OK\r\nCont", "after an early one": "HTTP/1.1 103 Early Hints\r\n\r\n",
+		"inside the body": "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhe", "inside a chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhe",
+	} {
+		for _, upload := range []bool{false, true} {
+			t.Run(fmt.Sprint(state, upload), func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				gone := make(chan bool)
+				addr := testkit.RawSite(t, func(c net.Conn) {
+					defer c.Close()
+					in := bufio.NewReader(c)
+					if _, err := textproto.NewReader(in).ReadMIMEHeader(); err != nil && err != io.EOF && !strings.Contains(err.Error(), "malformed") {
+						return
+					}
+					io.WriteString(c, answer)
+					cancel(left)
+					_, _ = io.Copy(io.Discard, in)
+					close(gone)
+				})
+				method, body := "GET", io.Reader(nil)
+				if upload {
+					r, w := io.Pipe()
+					t.Cleanup(func() { w.Close() })
+					method, body = "POST", r
+				}
+				resp, err := newTransports(t, TransportConfig{}).RoundTrip(newRequest(t, ctx, method, addr, body))
+				if err == nil {
+					_, err = io.ReadAll(resp.Body)
+					resp.Body.Close()
+				}
+				if !errors.Is(err, left) {
+					t.Errorf("ended with %v", err)
+				}
+				<-gone // the site's connection is closed
+			})
+		}
+	}
+	t.Run("before a connection", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			cancel(left)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		_, err := newTransports(t, TransportConfig{Connect: dial}).RoundTrip(newRequest(t, ctx, "GET", "site.test", nil))
+		if failed := new(Error); !errors.Is(err, left) || !errors.As(err, &failed) || !failed.NotReached() {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// The octets that come with a 101 are the other protocol's, and so is the connection.
+func TestSend_WhatFollowsA101IsTheCallers(t *testing.T) {
+	t.Parallel()
+	addr := testkit.RawSite(t, func(c net.Conn) {
+		defer c.Close()
+		in := bufio.NewReader(c)
+		if _, err := http.ReadRequest(in); err != nil {
+			return
+		}
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nfirst ")
+		_, _ = io.Copy(c, in)
+	})
+	r := newRequest(t, t.Context(), "GET", addr, nil)
+	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"x"}}
+	resp, err := newTransports(t, TransportConfig{}).RoundTrip(r)
+	if err != nil || resp.StatusCode != 101 {
+		t.Fatal(resp, err)
+	}
+	both := resp.Body.(io.ReadWriteCloser)
+	defer both.Close()
+	io.WriteString(both, "then")
+	_ = closeWrite(both.(net.Conn))
+	if text, err := io.ReadAll(both); err != nil || string(text) != "first then" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// Many sites close their idle connections: no request follows that would notice, and they
+// do not stay half open.
+func TestPool_ConnectionsThatSitesCloseAreClosed(t *testing.T) {
+	t.Parallel()
+	const hosts = 1000
+	end := make(chan bool)
+	addr := testkit.RawSite(t, func(c net.Conn) {
+		defer c.Close()
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
+			return
+		}
+		io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
+		<-end
+	})
+	counts := &Counts{}
+	resolve := map[string]string{}
+	for i := range hosts {
+		resolve[fmt.Sprintf("h%d.test:80", i)] = addr
+	}
+	w := newTransports(t, TransportConfig{Resolve: resolve, Counts: counts})
+	for i := range hosts {
+		resp, err := w.RoundTrip(newRequest(t, t.Context(), "GET", fmt.Sprintf("h%d.test", i), nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	if n := counts.Read().Open; n != hosts {
+		t.Fatalf("%d connections are open", n)
+	}
+	close(end)
+	testkit.Until(t, "no connection is left", func() bool { return counts.Read().Open == 0 })
+	testkit.Until(t, "no host is known", func() bool {
+		p := w.others.pool
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.hosts) == 0 && p.lru.Len() == 0
+	})
+}
+
+// Expect: 100-continue is the site's to answer. A body that it does not want is not sent.
+func TestSend_ExpectContinue(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, first, then, want string }{
+		{"wanted", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "body"},
+		{"refused", "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n", "", ""},
+		{"not answered", "", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "body"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := make(chan string, 1)
+			addr := testkit.RawSite(t, func(conn net.Conn) {
+				defer conn.Close()
+				r, err := http.ReadRequest(bufio.NewReader(conn))
+				if err != nil {
+					return
+				}
+				io.WriteString(conn, c.first)
+				text, _ := io.ReadAll(r.Body)
+				got <- string(text)
+				io.WriteString(conn, c.then)
+			})
+			r := newRequest(t, t.Context(), "POST", addr, strings.NewReader("body"))
+			r.Header.Set("Expect", "100-continue")
+			resp, err := newTransports(t, TransportConfig{}).RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if text := <-got; text != c.want {
+				t.Errorf("the site got %q", text)
+			}
+		})
+	}
+}
+
+// A request with a body is the last one of its connection, and an answer may overtake it.
+func TestSend_AnAnswerOvertakesAnUpload(t *testing.T) {
+	t.Parallel()
+	ended := make(chan bool)
+	addr := testkit.RawSite(t, func(c net.Conn) {
+		defer c.Close()
+		in := bufio.NewReader(c)
+		if _, err := http.ReadRequest(in); err != nil {
+			return
+		}
+		io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno")
+		_, _ = io.Copy(io.Discard, in)
+		close(ended)
+	})
+	body, client := io.Pipe()
+	defer client.Close()
+	resp, err := newTransports(t, TransportConfig{}).RoundTrip(newRequest(t, t.Context(), "POST", addr, body))
+	if err != nil || resp.StatusCode != 413 {
+		t.Fatal(resp, err)
+	}
+	if text, err := io.ReadAll(resp.Body); err != nil || string(text) != "no" {
+		t.Errorf("%q, %v", text, err)
+	}
+	resp.Body.Close()
+	<-ended
+	for { // the upload ends with the connection
+		if _, err := client.Write(make([]byte, 1<<10)); err != nil {
+			break
+		}
+	}
+}
+
+// facts are the hooks' values.
+type facts struct {
+	attempts, written int
+	http2             bool
+	interim           []int
+}
+
+func (f *facts) Attempt() error               { f.attempts++; return nil }
+func (f *facts) Connected(http2 bool)         { f.http2 = http2 }
+func (f *facts) Written()                     { f.written++ }
+func (f *facts) Interim(s int, _ http.Header) { f.interim = append(f.interim, s) }
+
+// What heed's own fetches rest on: the address that was reached, when the head was
+// written, and whether there was a connection at all.
+func TestSend_WhatBecameOfARequestIsReported(t *testing.T) {
+	t.Parallel()
+	addr := rawSite(t, "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n")
+	w := newTransports(t, TransportConfig{})
+	f := &facts{}
+	q := &Request{Request: newRequest(t, t.Context(), "GET", addr, nil), Hooks: f, Target: "/a|b"}
+	resp, err := w.Send(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if q.Reached.String() != addr || f.attempts != 1 || f.written != 1 || f.http2 || len(f.interim) != 1 || f.interim[0] != 102 {
+		t.Errorf("%v %+v", q.Reached, f)
+	}
+	dead, failed := testkit.FreeAddr(t), new(Error)
+	q = &Request{Request: newRequest(t, t.Context(), "GET", dead, nil), Hooks: f}
+	if _, err := w.Send(q); !errors.As(err, &failed) || !failed.NotReached() || q.Reached != nil || f.written != 1 {
+		t.Errorf("%v, %v, %+v", err, q.Reached, f)
+	}
+}
+
+// A site that accepts a request and says nothing is given up in time, and that is not the
+// failure of a connection.
+func TestSend_NoAnswerInTime(t *testing.T) {
+	t.Parallel()
+	addr := testkit.RawSite(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c); c.Close() })
+	w := newTransports(t, TransportConfig{ResponseHeaderTimeout: 20 * time.Millisecond})
+	for _, body := range []io.Reader{nil, strings.NewReader("body")} {
+		_, err := w.RoundTrip(newRequest(t, t.Context(), "POST", addr, body))
+		if got := FailureOf(err); got.Status != 504 || got.Type != "http_response_timeout" {
+			t.Errorf("%v: %+v", err, got)
+		}
+	}
+}
+
+// Octets beyond an answer are nobody's, however the answer is cut into segments; the
+// client that has the connection asks again immediately.
+func TestSend_SurplusInEverySegmenting(t *testing.T) {
+	t.Parallel()
+	const poison = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL"
+	for _, answer := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nodd", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nodd\r\n0\r\n\r\n",
+		"HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n",
+	} {
+		var cut int
+		addr := testkit.RawSite(t, func(c net.Conn) {
+			defer c.Close()
+			in := bufio.NewReader(c)
+			for {
+				r, err := http.ReadRequest(in)
+				if err != nil {
+					return
+				}
+				if r.Header.Get("Good") != "" {
+					io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood")
+					continue
+				}
+				io.WriteString(c, answer[:cut])
+				io.WriteString(c, answer[cut:]+poison)
+			}
+		})
+		w := newTransports(t, TransportConfig{})
+		ctx := WithClient(t.Context(), &Client{})
+		ask := func(good string) string {
+			r := newRequest(t, ctx, "GET", addr, nil)
+			r.Header.Set("Good", good)
+			resp, err := w.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(body)
+		}
+		for cut = range len(answer) {
+			if got := ask(""); got == "EVIL" {
+				t.Fatalf("%q at %d: %q", answer, cut, got)
+			}
+			if got := ask("yes"); got != "good" {
+				t.Fatalf("after %q at %d: %q", answer, cut, got)
+			}
+		}
+	}
+}
+
+// The session tickets of TLS do not end a connection: many requests, one handshake.
+func TestSend_TicketsAreNoSurplus(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "page") }))
+	t.Cleanup(s.Close)
+	counts := &Counts{}
+	w := NewHostTransports(TransportConfig{Counts: counts}, HostRoute{Match: pattern(t, "127.0.0.1"), Site: &SiteCert{Any: true}})
+	t.Cleanup(w.CloseIdleConnections)
+	ctx := WithClient(t.Context(), &Client{})
+	for range 50 {
+		r, _ := http.NewRequestWithContext(ctx, "GET", s.URL, nil)
+		resp, err := w.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); string(body) != "page" || err != nil {
+			t.Fatalf("%q, %v", body, err)
+		}
+		resp.Body.Close()
+	}
+	if n := counts.Read(); n.OK != 1 || n.Open != 1 {
+		t.Errorf("%+v", n)
+	}
+}

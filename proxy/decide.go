@@ -8,20 +8,19 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge"
 	"heed/internal/memo"
 	"heed/internal/safetext"
 	"heed/proxy/refusal"
-	"heed/proxy/upstream"
 	"heed/rules"
 )
 
-// verdict is what the rules say of a request, with what that rests on.
+// verdict is the verdict on a request, with what the record has of it.
 type verdict struct {
-	acl.Result
+	judge.Verdict
 	judged audit.Judged
-	policy *rules.Policy // nil: none was needed
-	age    time.Duration // of policy
-	waited time.Duration // for policy
+	age    time.Duration // of the policy
+	waited time.Duration // for the policy
 	detail string        // for the record; empty: nothing beside the decision
 	use    *use          // nil: see exchange
 }
@@ -42,7 +41,7 @@ func (x *exchange) decide(ctx context.Context) {
 	}
 	v := x.judge(ctx)
 	x.adopt(&v)
-	if v.Verdict != rules.Refuse {
+	if v.Decision.Verdict != rules.Refuse {
 		x.waitTurn(ctx)
 	}
 	x.record()
@@ -82,87 +81,97 @@ func (m *agentMemo) agentOf(userAgent string) *rules.Agent {
 	return a
 }
 
-// judge decides by the operator's settings for the site or the client, where they
-// suffice, and by the origin's policy otherwise.
+// judge answers what package judge asks about x, and returns its verdict.
 func (x *exchange) judge(ctx context.Context) verdict {
 	r := &x.req
-	q := acl.Query{Effective: r.effective, Target: r.target, HTTPS: r.https, Uninspected: r.unseen, Names: r.names, Now: x.proxy.config.Now()}
+	r.asked = *rules.NewTarget(r.target)
+	q := judge.Question{Query: acl.Query{
+		Effective: r.effective, Target: &r.asked, HTTPS: r.https, Uninspected: r.unseen, Names: r.names, Now: x.proxy.config.Now(),
+	}}
+	q.OwnService, q.Mismatch = x.proxy.config.OwnServices.serves(r), r.mismatch != ""
+	q.PageSpeaks, q.Annotate = r.reads, r.settings.Signals.Annotate
+	if c := r.effective.Client; c != nil && c.AllowSubresources {
+		q.Part = x.proxy.pages.partOf(r, x.entry.Time)
+	}
 	v := verdict{judged: audit.ByPath}
 	if r.https != acl.Intercept {
 		v.judged = audit.ByHost
 	}
-	var settled bool
-	v.Result, settled = q.WithoutRules()
-	if own := x.proxy.config.OwnServices; !settled && own != nil {
-		settled = own.judge(r, &q, &v)
+	for {
+		var need judge.Need
+		if v.Verdict, need = q.Decide(); need == judge.NeedsNothing {
+			break
+		}
+		x.find(ctx, need, &q, &v)
 	}
-	if !settled {
-		x.judgeByPolicy(ctx, &q, &v)
-	}
-	reach := func() error { return r.settings.Policies.Policy(ctx, r.origin, r.names.Shown).Source().Err }
-	if v.Verdict == rules.Allow && !r.own && x.proxy.config.Self.IsName(r.origin, r.settings.Destinations, reach) {
-		v.Result, v.policy, v.detail = acl.Result{Decision: rules.Decision{Reason: rules.ReasonLoop}, Unjudged: true}, nil, ownAddress
-	}
-	if v.Unjudged {
-		v.judged = audit.NotJudged
-	}
-	if c := r.effective.Client; c != nil && c.AllowSubresources {
-		x.proxy.pages.allowSubresource(r, &v, x.entry.Time)
-	}
-	if r.mismatch != "" && r.effective.Mode == acl.Observe {
-		v.Decision, v.detail = rules.Decision{Reason: rules.ReasonHostMismatch}, r.mismatch
-	}
-	v.Result = r.effective.Apply(v.Result)
-	if v.Verdict == rules.Refuse && v.detail == "" {
-		v.detail = policyError(v.policy)
+	r.own = q.OwnService
+	x.describeVerdict(&q, &v)
+	if c := r.effective.Client; c != nil && c.AllowSubresources && v.Decision.Verdict == rules.Allow && v.judged == audit.ByPath {
+		x.proxy.pages.saw(visitor(r), r.origin.Scheme+"://"+r.host+r.target, x.entry.Time)
 	}
 	return v
 }
 
-// judgeByPolicy decides by the rules of the site, or those that the operator put
-// in their place, and the exceptions from them.
-func (x *exchange) judgeByPolicy(ctx context.Context, q *acl.Query, v *verdict) {
-	p := x.policy(ctx, q)
-	now := time.Now()
-	v.waited = now.Sub(x.entry.Time)
-	if p == nil {
-		v.Result = acl.Result{Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonRulesPending}, Unjudged: true}
-		return
-	}
-	if clientLeft(ctx, p) {
-		v.Result = acl.Result{Decision: rules.Decision{Reason: rules.ReasonClientLeft}, Unjudged: true}
-		return
-	}
-	q.Now = x.proxy.config.Now()
-	v.Result, v.policy = x.req.evaluate(q, p)
-	if source := v.policy.Source(); source.State != rules.Unreachable {
-		v.age = max(0, now.Sub(source.FetchedAt))
-	}
-	if v.Verdict == rules.Allow && q.HTTPS == acl.Intercept {
-		x.judgeUse(ctx, q, v)
+// find fills in what q needs.
+func (x *exchange) find(ctx context.Context, need judge.Need, q *judge.Question, v *verdict) {
+	r := &x.req
+	switch need {
+	case judge.NeedsPolicy:
+		x.findPolicy(ctx, q, v)
+	case judge.NeedsHeld:
+		q.Held = append([]*rules.Policy{}, r.settings.Policies.Held(r.origin)...)
+	case judge.NeedsStatements:
+		x.findStatements(ctx, q, v)
+	case judge.NeedsSelf:
+		reach := func() error { return r.settings.Policies.Policy(ctx, r.origin, r.names.Shown).Source().Err }
+		q.Self = judge.Knows(x.proxy.config.Self.IsName(r.origin, r.settings.Destinations, reach))
 	}
 }
 
-// evaluate returns the decision on query under p, and the policy that decided. Of an
-// origin that answers clients differently, a request without a User-Agent is refused when
-// any of the files refuses it that are held for clients with a name: otherwise a client
-// would get by leaving its name out what the site refuses to it.
-func (q *request) evaluate(query *acl.Query, p *rules.Policy) (acl.Result, *rules.Policy) {
-	r := evaluate(query, p)
-	if query.Names.Shown != "" || query.Effective.Site.Robots != nil || r.Verdict == rules.Refuse {
-		return r, p
+// findPolicy fills in the policy that governs x, or why there is none.
+func (x *exchange) findPolicy(ctx context.Context, q *judge.Question, v *verdict) {
+	p := x.policy(ctx, q)
+	now := time.Now()
+	v.waited = now.Sub(x.entry.Time)
+	switch {
+	case p == nil:
+		q.NoPolicy = rules.ReasonRulesPending
+		return
+	case clientLeft(ctx, p):
+		q.NoPolicy = rules.ReasonClientLeft
+		return
 	}
-	for _, held := range q.settings.Policies.Held(q.origin) {
-		if strict := evaluate(query, held); strict.Verdict == rules.Refuse {
-			return strict, held
+	q.Policy, q.Unreached, q.Now = p, refusal.Unreached(p), x.proxy.config.Now()
+}
+
+// describeVerdict adds to v what the record has of it beside the decision.
+func (x *exchange) describeVerdict(q *judge.Question, v *verdict) {
+	if v.Policy != nil {
+		if source := v.Policy.Source(); source.State != rules.Unreachable {
+			v.age = max(0, x.entry.Time.Add(v.waited).Sub(source.FetchedAt))
 		}
 	}
-	return r, p
+	if v.Unjudged {
+		v.judged = audit.NotJudged
+	}
+	if v.use != nil {
+		v.use.refusal, v.use.settled = v.Refusal, v.Excepted
+	}
+	switch {
+	case v.Reason == rules.ReasonHostMismatch:
+		v.detail = x.req.mismatch
+	case v.Self:
+		v.detail = ownAddress
+	case v.Refusal != nil && !v.Excepted:
+		v.detail = refusal.UseText(v.Refusal)
+	case v.Decision.Verdict == rules.Refuse:
+		v.detail = policyError(v.Policy)
+	}
 }
 
 // policy returns the policy that governs x; nil when x is observed only and its
 // verdict will follow.
-func (x *exchange) policy(ctx context.Context, q *acl.Query) *rules.Policy {
+func (x *exchange) policy(ctx context.Context, q *judge.Question) *rules.Policy {
 	switch s := x.req.settings; {
 	case q.Effective.Site.Robots != nil:
 		return q.Effective.Site.Robots
@@ -180,32 +189,17 @@ func clientLeft(ctx context.Context, p *rules.Policy) bool {
 	return ctx.Err() != nil && source.State == rules.Unreachable && errors.Is(source.Err, context.Cause(ctx))
 }
 
-// evaluate returns the decision on q under p.
-func evaluate(q *acl.Query, p *rules.Policy) acl.Result {
-	o := q.Decide(p)
-	if o.Reason != rules.ReasonOriginUnreachable {
-		return o
-	}
-	switch err := p.Source().Err; {
-	case errors.Is(err, upstream.ErrDestination):
-		o.Reason = rules.ReasonDestination
-	case errors.Is(err, upstream.ErrSelf):
-		o.Reason, o.Unjudged = rules.ReasonLoop, true
-	}
-	return o
-}
-
 // adopt makes v the decision on x.
 func (x *exchange) adopt(v *verdict) {
 	e := &x.entry
-	e.Judged, e.Policy, e.PolicyAge, e.Outcome.Waited = v.judged, v.policy, v.age, v.waited
+	e.Judged, e.Policy, e.PolicyAge, e.Outcome.Waited = v.judged, v.Policy, v.age, v.waited
 	e.Unseen, e.Settled, e.Detail, e.Decision = v.Unseen, v.OperatorReason, v.detail, v.Decision
 	answer := refusal.Case{Reason: v.Reason}
 	if x.use = v.use; x.use != nil {
 		e.Signals, e.Said = recorded(x.use.verdict), said(x.use.verdict)
 		answer.Use = x.use.refusalOf(v.Reason)
 	}
-	if v.Verdict == rules.Refuse {
+	if v.Decision.Verdict == rules.Refuse {
 		x.reply(answer)
 	}
 }

@@ -7,8 +7,8 @@
 // target (request.go; target.go has the targets inside tunnels and those of requests
 // that are refused before).
 // goproxy then calls the hook (hook.go), which decides (decide.go): identify sets the
-// settings and the names, judge returns the verdict by the settings or the policy of
-// the site, and adopt makes it the decision. For a refusal reply (refuse.go) prepares
+// settings and the names, judge answers what package judge needs for its verdict (the policy
+// of the site, and what that states of the use of the page), and adopt makes it the decision. For a refusal reply (refuse.go) prepares
 // the answer; any other request waits for its turn (pace.go), which may end in a
 // refusal as well. The decision is recorded (record.go) before the request is sent to
 // the site (forward.go) and before a refusal is sent to the client. Recording may turn

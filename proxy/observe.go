@@ -5,7 +5,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"heed/internal/acl"
+	"heed/internal/judge"
+	"heed/proxy/refusal"
 	"heed/rules"
 )
 
@@ -19,7 +20,7 @@ const (
 // policyOrDefer returns the policy that governs x, which is observed only. That
 // costs no client an answer: where the policy does not come soon it returns nil,
 // and the verdict follows the request.
-func (x *exchange) policyOrDefer(ctx context.Context, q *acl.Query) *rules.Policy {
+func (x *exchange) policyOrDefer(ctx context.Context, q *judge.Question) *rules.Policy {
 	soon, cancel := context.WithTimeout(ctx, observePatience)
 	defer cancel()
 	p := x.req.settings.Policies.Policy(soon, x.req.origin, q.Names.Shown)
@@ -32,13 +33,15 @@ func (x *exchange) policyOrDefer(ctx context.Context, q *acl.Query) *rules.Polic
 	}
 	x.proxy.running.Add(1) // until the record is closed
 	x.deferred = make(chan verdict, 1)
-	go x.judgeDeferred(*q)
+	later := *q
+	later.Target = rules.NewTarget(x.req.target)
+	go x.judgeDeferred(later)
 	return nil
 }
 
 // judgeDeferred judges a request that has left, when the policy comes. It runs
 // beside the handler and reads nothing of x that the handler changes.
-func (x *exchange) judgeDeferred(q acl.Query) {
+func (x *exchange) judgeDeferred(q judge.Question) {
 	defer x.proxy.deferred.Add(-1)
 	defer close(x.deferred)
 	defer func() {
@@ -52,13 +55,17 @@ func (x *exchange) judgeDeferred(q acl.Query) {
 	if ctx.Err() != nil && p.Source().State == rules.Unreachable {
 		return // it never came
 	}
-	q.Now = x.proxy.config.Now()
-	decided, p := x.req.evaluate(&q, p)
-	v := verdict{Result: q.Effective.Apply(decided), policy: p}
-	if v.Verdict == rules.Refuse { // it has left all the same
-		v.Verdict = rules.WouldRefuse
+	q.Now, q.Policy, q.Unreached, q.Self = x.proxy.config.Now(), p, refusal.Unreached(p), judge.No
+	q.Effective.Purposes, q.Annotate, q.Part, q.Mismatch = nil, false, "", false // the rules alone count
+	v, need := q.Decide()
+	if need == judge.NeedsHeld {
+		q.Held = append([]*rules.Policy{}, x.req.settings.Policies.Held(x.req.origin)...)
+		v, _ = q.Decide()
 	}
-	x.deferred <- v
+	if v.Decision.Verdict == rules.Refuse { // it has left all the same
+		v.Decision.Verdict = rules.WouldRefuse
+	}
+	x.deferred <- verdict{Verdict: v}
 }
 
 // endDeferred closes the record when the verdict has followed.
@@ -66,7 +73,7 @@ func (x *exchange) endDeferred() {
 	defer x.proxy.running.Add(-1)
 	if v, ok := <-x.deferred; ok {
 		o := &x.entry.Outcome
-		o.Late, o.LatePolicy, o.LateSettled = &v.Decision, v.policy, v.OperatorReason
+		o.Late, o.LatePolicy, o.LateSettled = &v.Decision, v.Policy, v.OperatorReason
 	}
 	if x.recorded {
 		x.proxy.config.Recorder.Ended(&x.entry)

@@ -7,7 +7,6 @@ import (
 
 	"heed/internal/acl"
 	"heed/proxy/upstream"
-	"heed/rules"
 )
 
 // OwnServices are services on loopback addresses that the clients of a proxy have
@@ -39,13 +38,8 @@ func (s *OwnServices) has(q *request) bool {
 	return ok && d.CheckOrigin(o) == nil
 }
 
-// judge decides on q when it is a plain http request for such a service, and reports
-// whether it is one. Tunnels to such services are opened unread (httpsMode).
-func (s *OwnServices) judge(q *request, query *acl.Query, v *verdict) bool {
-	if q.https != acl.Intercept || q.origin.Scheme != "http" || !s.has(q) {
-		return false
-	}
-	v.Result = query.WithoutSite(rules.ReasonOwnService)
-	q.own = v.Reason == rules.ReasonOwnService
-	return true
+// serves reports whether q is a plain http request for such a service. Tunnels to such
+// services are opened unread (httpsMode).
+func (s *OwnServices) serves(q *request) bool {
+	return s != nil && q.https == acl.Intercept && q.origin.Scheme == "http" && s.has(q)
 }

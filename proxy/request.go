@@ -29,11 +29,13 @@ type request struct {
 	userAgent string // the User-Agent field; empty: none
 	part      string // its Sec-Fetch-Dest as a part of a page; empty: it is none
 	page      string // the address of that page; empty: not known
+	reads     bool   // it is a GET or HEAD whose answer is a page, and no WebSocket
 	origin    rules.Origin
-	host      string // of origin, with the port unless it is the scheme's own; empty: no origin is known
-	target    string // path and query as they are sent; empty: not known
-	raw       string // the target as it came, where that is not the end of host and target
-	mismatch  string // which names differ, when that is only reported; empty: none
+	host      string       // of origin, with the port unless it is the scheme's own; empty: no origin is known
+	target    string       // path and query as they are sent; empty: not known
+	asked     rules.Target // target, as it is judged
+	raw       string       // the target as it came, where that is not the end of host and target
+	mismatch  string       // which names differ, when that is only reported; empty: none
 
 	unseen rules.Reason // why heed does not look inside although it should; empty: the settings say so
 	https  acl.HTTPS    // what becomes of this CONNECT; Intercept for all other requests
@@ -47,6 +49,7 @@ type request struct {
 func newRequest(conn *clientConn, r *http.Request, s *Settings) request {
 	q := request{settings: s, conn: conn, client: conn.client, method: r.Method, userAgent: userAgent(r.Header)}
 	q.part, q.page = partOf(r.Header)
+	q.reads = (r.Method == http.MethodGet || r.Method == http.MethodHead) && !headers.IsWebSocket(r.Header)
 	if t := conn.tunnel; t != nil {
 		q.proof = t.proof
 	}

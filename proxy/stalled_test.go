@@ -235,6 +235,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			c.Close()
 		}
 	})
+	testkit.Until(t, "no request is served", func() bool { return r.proxy.running.Load() == 0 })
 	r.closeIdle()
 	awaitGoroutines(t, base+2) // the site's and the resolver's own may come and go
 }

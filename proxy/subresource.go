@@ -4,10 +4,8 @@ import (
 	"net/url"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/memo"
 	"heed/internal/pageurl"
-	"heed/rules"
 )
 
 // Bounds of pageVisits.
@@ -49,14 +47,14 @@ func (m *pageVisits) read(client, page, from string, now time.Time) bool {
 	return ok && now.Sub(at) < pageLifetime
 }
 
-// allowSubresource lets a part of a page through that its client may read, where
-// the site's rules alone refuse it. The client of q has AllowSubresources.
-func (m *pageVisits) allowSubresource(q *request, v *verdict, now time.Time) {
-	who := q.effective.Client.Name + " " + q.client.Addr.String()
-	if q.part != "" && q.effective.MayBeSubresource(v.Result) && m.read(who, q.page, q.host, now) {
-		v.Result = q.effective.AsSubresource(v.Result, q.part)
+// partOf returns the kind of the part of a page that q requests, if its client was let read
+// the page lately; else it is empty. The client of q has AllowSubresources.
+func (m *pageVisits) partOf(q *request, now time.Time) string {
+	if q.part == "" || !m.read(visitor(q), q.page, q.host, now) {
+		return ""
 	}
-	if v.Verdict == rules.Allow && v.judged == audit.ByPath {
-		m.saw(who, q.origin.Scheme+"://"+q.host+q.target, now)
-	}
+	return q.part
 }
+
+// visitor returns the client of q as pageVisits knows it.
+func visitor(q *request) string { return q.effective.Client.Name + " " + q.client.Addr.String() }

@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/judge"
 	"heed/internal/safetext"
 	"heed/internal/signal"
 	"heed/proxy/refusal"
@@ -18,68 +19,37 @@ import (
 // use is what a site says of the use of a page that its robots.txt lets a request fetch.
 type use struct {
 	usage.Request
-	query    acl.Query
+	question judge.Question
 	settled  bool            // an exception of the operator has decided; no signal refuses
 	verdict  *signal.Verdict // before the request; nil: no purpose needs one
-	refusal  signal.Refusal  // by verdict
-	decision rules.Decision  // by the rules
+	refusal  *signal.Refusal // by verdict; nil: none
 }
 
-// judgeUse asks, for a target that the rules allow, what the site says of its use. A
-// statement that refuses a purpose of the client becomes the decision, unless an exception
-// of the operator allows the target. What robots.txt refuses and only an exception allows
-// has no usage verdict.
-func (x *exchange) judgeUse(ctx context.Context, q *acl.Query, v *verdict) {
-	r := &x.req
-	if r.target == "*" || v.Reason == rules.ReasonOverride {
-		return
-	}
-	purposes := r.effective.Purposes
-	if len(purposes) == 0 && !r.settings.Signals.Annotate {
-		return // until the answer states something
-	}
-	u := x.newUse(q, v.policy)
-	u.decision, v.use = v.Decision, u
-	if r.effective.Mode == acl.Observe {
+// findStatements fills in what the site states of the use of the page that the rules allow.
+func (x *exchange) findStatements(ctx context.Context, q *judge.Question, v *verdict) {
+	v.use = x.newUse(q, v.Policy)
+	if x.req.effective.Mode == acl.Observe {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, observePatience)
 		defer cancel()
 	}
-	u.verdict = x.proxy.usage.Request(ctx, &u.Request)
-	var refused bool
-	if u.refusal, refused = u.verdict.Refuses(purposes...); !refused {
-		return
-	}
-	v.Decision, v.OperatorReason = q.Except(u.decide(&u.refusal))
-	if v.Verdict == rules.Refuse {
-		v.detail = refusal.UseText(&u.refusal)
-	} else {
-		u.settled = true
-	}
+	q.Statements = x.proxy.usage.Request(ctx, &v.use.Request)
+	v.use.verdict = q.Statements
 }
 
 // newUse returns the use of the page that x requests, which p allows.
-func (x *exchange) newUse(q *acl.Query, p *rules.Policy) *use {
+func (x *exchange) newUse(q *judge.Question, p *rules.Policy) *use {
 	r := &x.req
-	return &use{query: *q, Request: usage.Request{
-		Settings: &r.settings.Signals, URL: r.origin.Scheme + "://" + r.host + safetext.Octets(r.target), Origin: r.origin, Target: r.target,
+	return &use{question: *q, Request: usage.Request{
+		Settings: &r.settings.Signals, URL: r.origin.Scheme + "://" + r.host + safetext.Octets(r.target), Origin: r.origin, Target: q.Target,
 		Agents: usage.Agents(r.names.Judged, r.names.Visible), Purposes: r.effective.Purposes,
 		Reference: r.effective.Licence(q.Now), Policy: p, Now: q.Now,
 	}}
 }
 
-// decide returns the decision that r makes, with the statement in place of a rule.
-func (u *use) decide(r *signal.Refusal) rules.Decision {
-	d := rules.Decision{Reason: r.Reason, Group: u.decision.Group, Token: u.decision.Token, Piece: u.decision.Piece}
-	if s := r.Statement; s != nil {
-		d.Rule, d.Line = s.Text, s.Line
-	}
-	return d
-}
-
 // recorded returns v as the record stores it; empty when it has no statement and no page.
 func recorded(v *signal.Verdict) string {
-	if v == nil || len(v.Statements) == 0 && v.Page == "" {
+	if v == nil || len(v.Statements) == 0 && v.Page == "" && !v.TooComplex {
 		return ""
 	}
 	text, err := json.Marshal(v)
@@ -94,7 +64,7 @@ func (u *use) refusalOf(reason rules.Reason) *signal.Refusal {
 	if reason != rules.ReasonSignal && reason != rules.ReasonLicence {
 		return nil
 	}
-	return &u.refusal
+	return u.refusal
 }
 
 // statesUse reports whether readUse has something to read in an answer with that header. It
@@ -119,7 +89,9 @@ func said(v *signal.Verdict) string {
 func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response {
 	u, p := x.use, &x.req
 	if u == nil {
-		u = x.newUse(&acl.Query{Effective: p.effective, Target: p.target, Names: p.names, Now: x.proxy.config.Now()}, x.entry.Policy)
+		u = x.newUse(&judge.Question{Query: acl.Query{
+			Effective: p.effective, Target: rules.NewTarget(p.target), Names: p.names, Now: x.proxy.config.Now(),
+		}}, x.entry.Policy)
 	}
 	body := &usage.Body{Site: x.download.ReadCloser}
 	x.download.ReadCloser = body
@@ -129,7 +101,7 @@ func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response 
 	if u.Annotate {
 		resp.Header[signal.AnnotationField] = []string{all.Annotation()}
 	}
-	if answer == nil || u.settled {
+	if u.settled {
 		return resp
 	}
 	if refused, ok := all.Refuses(u.Purposes...); ok {
@@ -142,8 +114,7 @@ func (x *exchange) readUse(r *http.Request, resp *http.Response) *http.Response 
 // it in place of resp; in observe mode resp.
 func (x *exchange) refuseUse(r *http.Request, resp *http.Response, refused *signal.Refusal) *http.Response {
 	u, o := x.use, &x.entry.Outcome
-	d, reason := u.query.Except(u.decide(refused))
-	result := x.req.effective.Apply(acl.Result{Decision: d, OperatorReason: reason})
+	result := u.question.ByAnswer(refused)
 	if result.Verdict == rules.Allow || result.Verdict == rules.WouldRefuse && x.entry.Decision.Verdict == rules.WouldRefuse {
 		return resp
 	}

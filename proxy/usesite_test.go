@@ -377,3 +377,48 @@ func TestUse_WithoutAPurposeAStatementIsRecordedOnly(t *testing.T) {
 		t.Errorf("of a page that may not be crawled: %+v", e)
 	}
 }
+
+// What the site's TDMRep file alone refuses is requested, and delivered when the page itself
+// lifts the reservation, in its header or its head; until then its body is withheld. Where
+// anything else refuses, and for what is no page, the request does not leave.
+func TestUse_APageOverridesTheTDMRepFile(t *testing.T) {
+	for _, c := range []struct {
+		name, field, html string
+		robots            string
+		method            string
+		status            int
+		reached           bool
+	}{
+		{name: "the header", field: "0", html: "<p>text", status: 200, reached: true},
+		{name: "the head", html: "<head><meta name=tdm-reservation content=0></head>", status: 200, reached: true},
+		{name: "neither", html: "<head></head><p>text", status: 403, reached: true},
+		{name: "both, the head reserves", field: "0", html: "<head><meta name=tdm-reservation content=1></head>", status: 403, reached: true},
+		{name: "robots.txt refuses too", field: "0", html: "<p>text", robots: "Content-Signal: ai-train=no\n", status: 403},
+		{name: "a form", field: "0", html: "<p>text", method: "POST", status: 403},
+		{name: "no page", field: "0", html: "", method: "HEAD", status: 200, reached: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == signal.TDMRepPath {
+					_, _ = io.WriteString(w, `[{"location": "/", "tdm-reservation": 1}]`)
+					return
+				}
+				if w.Header().Set("Content-Type", "text/html"); c.field != "" {
+					w.Header().Set("Tdm-Reservation", c.field)
+				}
+				_, _ = io.WriteString(w, c.html)
+			})
+			s.robots = "User-agent: *\nDisallow: /private\n" + c.robots
+			r := newRigBefore(t, s, purposeOf(signal.PurposeTraining))
+			got := r.ask(plain, question{path: "/page", method: c.method})
+			if got.StatusCode != c.status || got.StatusCode == 403 && c.html != "" && strings.Contains(got.body, c.html) {
+				t.Errorf("%d %s", got.StatusCode, got.body)
+			}
+			reached := strings.Contains(strings.Join(s.reached(), " "), "/page")
+			if e := r.records.target(t, "/page"); reached != c.reached || reached && c.status == 403 && (e.Outcome.Late == nil || e.Outcome.Late.Reason != rules.ReasonSignal) {
+				t.Errorf("it reached the site: %v; recorded %+v, then %+v", reached, e.Decision, e.Outcome.Late)
+			}
+		})
+	}
+}

@@ -51,6 +51,7 @@ func (w *responseWriter) WriteHeader(status int) {
 		h["Content-Type"] = nil // net/http would guess one
 	}
 	if x := w.exchange; w.h1 != nil && x.refusal != nil {
+		w.h1.SetFields(nil)
 		w.h1.SetPhrase(&x.refusal.Phrase)
 	} else if w.h1 != nil {
 		w.h1.SetPhrase(w.phrase)

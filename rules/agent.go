@@ -117,7 +117,8 @@ func identify(userAgent string) []Token {
 	}
 	for i := 0; i < len(all) && len(tokens) == 0; i++ {
 		for word := range strings.FieldsSeq(all[i]) {
-			if head, _, versioned := strings.Cut(word, "/"); versioned && head != "" && strings.Trim(head, "0123456789") == "" {
+			head, _, versioned := strings.Cut(word, "/")
+			if (versioned || word == strings.TrimSpace(userAgent)) && head != "" && strings.Trim(head, "0123456789") == "" {
 				tokens = append(tokens, Token{Name: head, Piece: word}) // a robot named by its number
 			}
 		}

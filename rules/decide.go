@@ -10,21 +10,34 @@ import "sync"
 // takes more than 16 Mi steps, which are about 20 ms. Decide allocates nothing once it
 // has met the agent, and is safe for concurrent use.
 func (p *Policy) Decide(agent *Agent, target string) Decision {
+	t := Target{text: target, steps: maxSteps}
+	return p.Judge(agent, &t)
+}
+
+// Judge is Decide with the steps that are left for a target.
+func (p *Policy) Judge(agent *Agent, t *Target) Decision {
 	switch {
-	case target == robotsPath:
+	case t.text == robotsPath:
 		return Decision{Verdict: Allow, Reason: ReasonRobotsTxt}
 	case p.source.State == Unavailable:
 		return Decision{Verdict: Allow, Reason: ReasonRobotsUnavailable}
 	case p.source.State != Available || p.engine == nil:
 		return Decision{Verdict: Refuse, Reason: ReasonRobotsUnreachable}
-	case target == "":
-		target = "/"
-	case target[0] == '?':
-		target = "/" + target
-	case target[0] != '/':
+	}
+	target, ok := t.path()
+	if !ok {
 		return Decision{Verdict: Refuse, Reason: ReasonMalformed}
 	}
-	return p.engine.decide(p.engine.governing(agent), target)
+	return p.engine.decide(p.engine.governing(agent), target, &t.steps)
+}
+
+// JudgeOther is Decide for another target that the request for t leads to, with the steps that
+// are left for t.
+func (p *Policy) JudgeOther(agent *Agent, t *Target, target string) Decision {
+	other := Target{text: target, steps: t.steps}
+	d := p.Judge(agent, &other)
+	t.steps = other.steps
+	return d
 }
 
 // robotsPath is the target that is always allowed (RFC 9309 §2.2.2).
@@ -34,27 +47,30 @@ const robotsPath = "/robots.txt"
 var tooComplex = Decision{Verdict: Refuse, Reason: ReasonTooComplex}
 
 // decide judges a target in all of its readings.
-func (e *engine) decide(sets []ruleSet, target string) Decision {
+func (e *engine) decide(sets []ruleSet, target string, steps *int) Decision {
 	switch {
 	case len(sets) == 0:
 		return Decision{Verdict: Allow, Reason: ReasonNoRule}
-	case len(sets) > MaxGoverning:
+	case len(sets) > MaxGoverning, *steps < 0:
 		return tooComplex
 	}
 	if e.plain(target) {
-		s := judging{steps: maxSteps, alone: true}
+		s := judging{steps: *steps, alone: true}
 		set, rule := e.judge(&s, sets, "", target)
+		*steps = s.steps
 		return e.decision(&s, sets, set, rule, "")
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
-	return e.decideIn(s, sets, target)
+	s.begin(*steps)
+	d := e.decideIn(s, sets, target)
+	*steps = s.steps
+	return d
 }
 
-// decideIn judges a target in all of its readings, in the memory of s. It leaves in s the
-// steps that are left.
+// decideIn judges a target in all of its readings, in the memory of s, which has begun. It
+// leaves in s the steps that are left.
 func (e *engine) decideIn(s *scratch, sets []ruleSet, target string) Decision {
-	s.begin()
 	set, rule, variant, first := -1, -1, "", true
 	e.read(s, target, func(name, reading string) bool {
 		if s.before(&s.judged, name, reading) {
@@ -148,21 +164,7 @@ func (e *engine) allowsReading(s *judging, sent, refuses int, name, target strin
 	if sent < 0 || e.rules[sent].line&ruleWild != 0 || !e.rules[sent].allows() || !e.better(sent, refuses) {
 		return false
 	}
-	r := &e.rules[sent]
-	pattern := e.pattern(r)
-	if name == readV5 {
-		s.rule = decodeAgain(s.rule[:0], pattern)
-		pattern = view(s.rule)
-	}
-	if len(target) < len(pattern) || r.line&ruleEnds != 0 && len(target) != len(pattern) {
-		return false
-	}
-	for i := range len(pattern) {
-		if c := target[i]; c != pattern[i] && !readAs(pattern[i], c) {
-			return false
-		}
-	}
-	return true
+	return e.namesReading(s, sent, name, target)
 }
 
 // decision returns the Decision of a rule of one of the sets. Without a rule, which is -1,

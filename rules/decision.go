@@ -95,7 +95,7 @@ type Decision struct {
 	// the client wrote it.
 	Piece string
 	// Variant names the reading of the target that decided: "" for the target
-	// as sent, else "v1" to "v5" for an ambiguous spelling, and "v0" for the
+	// as sent, else "v1" to "v5" (readings.go) for an ambiguous spelling, and "v0" for the
 	// decoded form under the profile google.
 	Variant string
 }

@@ -65,7 +65,7 @@ func (m maker) path(wild bool) string {
 		case k < 14:
 			b.WriteByte('/')
 		case k < 16:
-			b.WriteString(m.pick("%61", "%2F", "%2f", "%5c", "%41", "%C3%A9", "é", "%25", "%zz", ":", "%3A", ";", "\\"))
+			b.WriteString(m.pick("%61", "%2F", "%2f", "%5c", "%41", "%C3%A9", "é", "%25", "%zz", ":", "%3A", ";", ";", "/;a", "/..;", "/.;b", "\\"))
 		case k < 17:
 			b.WriteString(m.pick("../", "./", "%2e%2e/", "..", "%2E/", "..%2F"))
 		case k < 20:

@@ -21,8 +21,8 @@
 //   - The rule of most octets in that form decides, its wildcards included; among
 //     equals Allow does.
 //   - A target that servers may read in several ways (dot segments, doubled
-//     slashes, escaped slashes, backslashes) is refused when any reading is,
-//     and the Decision contains the name of that reading.
+//     slashes, escaped slashes, backslashes, parameters of dot segments) is refused when
+//     any reading is, and the Decision contains the name of that reading.
 //   - An agent of several names is governed by the groups of each, all of which
 //     must allow. A name added to a User-Agent string never adds permissions.
 //   - Names are compared whole and without case, digits included; a version is
@@ -46,8 +46,8 @@
 //     ratehint.go for those about speed;
 //   - names, or the client: agent.go takes the product tokens from a User-Agent
 //     string (names/ has the words), groups.go finds their groups in the file;
-//   - patterns, or the target: octets.go has the form that is compared,
-//     readings.go and readings_sent.go the readings of a target, pattern.go
+//   - patterns, or the target (target.go): octets.go has the form that is compared,
+//     readings.go, parameters.go and readings_sent.go the readings of a target, pattern.go
 //     matches one rule and index.go finds the one that decides;
 //   - decide: decide.go, with the engine (engine.go) that a Policy (policy.go)
 //     asks, and the result (decision.go);
@@ -59,7 +59,7 @@
 // A Decision takes time by the length of the target, the logarithm of the number of
 // rules and, a nanosecond each, the number of those with wildcards: only those whose
 // rarest three octets are in the target are compared with it. A budget bounds what is
-// compared for one Decision, over all readings of the target, to about 20 ms; more is
+// compared with one Target, in all of its readings, to about 20 ms; more is
 // refused as too complex. A Decision allocates nothing once the
 // policy has met the agent. A Policy takes less than twice the memory of the
 // file; lists of different paths or names of a few letters take up to seven

@@ -182,7 +182,7 @@ func (e *engine) explainSet(s *scratch, steps *int, c *ruleSet, name, target str
 	}
 	slices.SortFunc(ids, e.order)
 	if len(ids) > 0 && !e.rules[ids[0]].allows() {
-		s.begin()
+		s.begin(maxSteps)
 		if sent := e.bestRule(&s.judging, c, view(s.sent)); e.allowsReading(&s.judging, sent, int(ids[0]), name, target) {
 			ids = slices.Insert(ids, 0, uint32(sent))
 		}

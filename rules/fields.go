@@ -224,6 +224,19 @@ func (p *Policy) Fields(agent *Agent, kinds ...FieldKind) []Field {
 	return all
 }
 
+// CountFields returns how many lines of some kinds the file has.
+func (p *Policy) CountFields(kinds ...FieldKind) (n int) {
+	if p.engine == nil {
+		return 0
+	}
+	for i := range p.engine.fields {
+		if slices.Contains(kinds, p.engine.fields[i].kind) {
+			n++
+		}
+	}
+	return n
+}
+
 // RateHints returns the limits of speed in the groups that govern agent, one for
 // each group that has any; nil for none. It allocates nothing once it has met the agent,
 // unless groups of several names govern it. The result must not be changed.

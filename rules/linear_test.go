@@ -32,7 +32,7 @@ func TestHeed_ParsingIsLinear(t *testing.T) {
 			policy := New(Source{State: Available}, body)
 			runtime.ReadMemStats(&after)
 			var s scratch
-			s.begin()
+			s.begin(maxSteps)
 			if e := policy.engine; e != nil {
 				e.decideIn(&s, e.governing(nil), "/"+strings.Repeat("a", 100))
 			}

@@ -163,32 +163,23 @@ func (f *file) firstPiece(id uint32) string {
 	return text
 }
 
-// Pattern is the path of a line that is chosen as Allow and Disallow are (RFC 9309
-// §2.2.2, §2.2.3): "*" is any run of octets, a final "$" the end of the target. It
-// is immutable and safe for concurrent use. The zero value matches nothing.
-type Pattern struct{ file *file }
-
-// NewPattern returns the pattern of a path as a site wrote it. A path that begins
-// neither with "/" nor with "*" gets a "/". Of a path of more than MaxLine octets only
-// those are used.
-func NewPattern(path string) Pattern {
-	path = path[:min(len(path), MaxLine)]
-	if path == "" || path[0] != '/' && path[0] != '*' {
-		path = "/" + path
+// namesReading reports whether a rule without wildcards matches a reading of a target when its own
+// escapes are read away as those of the target were.
+func (f *file) namesReading(s *judging, id int, name, target string) bool {
+	r := &f.rules[id]
+	pattern := f.pattern(r)
+	s.steps -= len(pattern)
+	if name == readV5 {
+		s.rule = decodeAgain(s.rule[:0], pattern)
+		pattern = view(s.rule)
 	}
-	var c compiler
-	c.compile(path, differences{})
-	r := rule{line: c.flags | rulePacked, size: uint16(len(c.packed)), length: uint16(c.length)}
-	return Pattern{&file{text: string(c.packed), rules: []rule{r}}}
-}
-
-// Match reports whether target, a path and query as they are sent, matches, and how
-// specific the pattern is: of several that match, the one of most octets in the
-// canonical form decides.
-func (p Pattern) Match(target string) (octets int, ok bool) {
-	if p.file == nil {
-		return 0, false
+	if len(target) < len(pattern) || r.line&ruleEnds != 0 && len(target) != len(pattern) {
+		return false
 	}
-	steps := maxSteps
-	return int(p.file.rules[0].length), p.file.matches(0, string(appendTarget(nil, target)), &steps)
+	for i := range len(pattern) {
+		if c := target[i]; c != pattern[i] && !readAs(pattern[i], c) {
+			return false
+		}
+	}
+	return true
 }

@@ -10,7 +10,8 @@ const (
 	// Standard is RFC 9309 in full, lenient as RFC 9309 §2.2.4 allows.
 	Standard Profile = iota
 	// Strict is Standard where the more cautious answer wins: Disallow wins a
-	// tie, and targets are judged in the readings v4 and v5 too.
+	// tie, and targets are also judged without the parameters of every segment (v4) and with
+	// escapes decoded once more (v5).
 	Strict
 	// Google is Standard but for three differences of Google's published parser; see
 	// the table below.

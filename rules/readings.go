@@ -17,11 +17,15 @@ import (
 //	v2  slash runs merged, before or after that
 //	v3  "%2F", or "%5C" and "\", or all of them read as "/", and "%26" and
 //	    "%3D" as "&" and "=", then all of v1 and v2
-//	v4  v3 with ";" and what follows cut from every segment
+//	v4  parameters (";" and what follows in a segment) cut, before v1 to v3 and between
+//	    v3's separators and v1 and v2, from the segments that are empty, "." or ".." then;
+//	    with all readings also from every segment
 //	v5  escapes decoded once more, then v3
 //
 // Servers differ in their separators: one that decodes "%2F" may
 // have files with a "\" in their name, so that "/a%5Cb/..%2Fc" is its "/c".
+// Servlet containers cut parameters before they resolve dots, so that "/a/..;x/b" is their
+// "/b"; ";" in other segments is an honest part of many URLs ("/a;jsessionid=1").
 // And where the resolved path ends in a slash of an empty segment ("/a/.",
 // "/a%2F"), many drop it (path.Clean, posixpath.normpath).
 const (
@@ -39,14 +43,14 @@ var foldings = [...]string{string([]byte{codeSlash, '\\'}), string([]byte{codeSl
 var data = string([]byte{'&', '=', codeAnd, codeEqual})
 
 // ambiguous reports whether a packed path has another reading than itself
-// among v1 to v3, or v1 to v5 when all is set.
+// among v1 to v4, or v1 to v5 when all is set.
 func ambiguous(path string, all bool) bool {
 	for i := 0; i < len(path); i++ {
 		switch path[i] {
 		case '\\', codeSlash, '&', '=', codeAnd, codeEqual:
 			return true
 		case '/':
-			if i+1 < len(path) && (path[i+1] == '/' || path[i+1] == '.') {
+			if i+1 < len(path) && (path[i+1] == '/' || path[i+1] == '.' || path[i+1] == ';') {
 				return true
 			}
 		case ';', '%':
@@ -74,7 +78,7 @@ func (d *differences) plain(target string) bool {
 		case c == '?':
 			inQuery = true
 		case c == '/':
-			if i+1 < len(target) && (target[i+1] == '/' || target[i+1] == '.') {
+			if i+1 < len(target) && (target[i+1] == '/' || target[i+1] == '.' || target[i+1] == ';') {
 				return false
 			}
 		case !d.asSent && (c == '%' || c == '\\' || c == '&' || c == '=' || c >= codeFirst || c == ';' && d.allReadings):
@@ -96,6 +100,7 @@ type judging struct {
 type scratch struct {
 	judging
 	target, last, bare, path, folded, merged, reading []byte
+	cut, again, decoded                               []byte // for parameters, and for v5
 
 	sent []byte // the target as sent, packed
 
@@ -105,9 +110,9 @@ type scratch struct {
 	resolved []uint64 // hashes of the paths that judgeResolved was called with
 }
 
-// begin prepares s for a decision.
-func (s *scratch) begin() {
-	s.steps, s.sentRules = maxSteps, s.sentRules[:0]
+// begin prepares s for a decision that may take steps.
+func (s *scratch) begin(steps int) {
+	s.steps, s.sentRules = steps, s.sentRules[:0]
 	s.judged, s.resolved = s.judged[:0], s.resolved[:0]
 }
 
@@ -149,18 +154,15 @@ func (s *scratch) readings(target string, all bool, judge func(name, target stri
 		return
 	}
 	s.slashEnds = strings.HasSuffix(path, "/")
-	if !s.judgeResolved(path, query, readV1, readV2, judge) || !s.judgeFolded(path, path, query, readV3, judge) {
+	if !s.judgeResolved(path, query, readV1, readV2, judge) || !s.judgeFolded(path, path, query, readV3, judge) ||
+		!s.judgeData(path, query, readV3, true, judge) || !s.judgeParameters(path, query, readV4, all, judge) {
 		return
 	}
-	if !s.judgeData(path, query, judge) || !all {
-		return
-	}
-	if strings.IndexByte(path, ';') >= 0 && !s.judgeCut(path, query, judge) {
-		return
-	}
-	if strings.IndexByte(path, '%') >= 0 {
-		s.path = decodeAgain(s.path[:0], path)
-		s.judgeFolded("", view(s.path), query, readV5, judge)
+	if all && strings.IndexByte(path, '%') >= 0 {
+		s.decoded = decodeAgain(s.decoded[:0], path)
+		if s.judgeFolded("", view(s.decoded), query, readV5, judge) {
+			s.judgeParameters(view(s.decoded), query, readV5, all, judge)
+		}
 	}
 }
 
@@ -177,8 +179,9 @@ func (s *scratch) judgeFolded(known, path, query, name string, judge func(name, 
 }
 
 // judgeData judges path with each "&" and "=" bare, and with each escaped: to a rule
-// these differ, to servers they are the same in a path.
-func (s *scratch) judgeData(path, query string, judge func(name, target string) bool) bool {
+// these differ, to servers they are the same in a path. With folded, the separators of each
+// kind of server are read as "/" too.
+func (s *scratch) judgeData(path, query, name string, folded bool, judge func(name, target string) bool) bool {
 	for _, to := range []string{"&=&=", string([]byte{codeAnd, codeEqual, codeAnd, codeEqual})} {
 		s.path = append(s.path[:0], path...)
 		for i, c := range s.path {
@@ -187,19 +190,10 @@ func (s *scratch) judgeData(path, query string, judge func(name, target string) 
 			}
 		}
 		form := view(s.path)
-		if form != path && (!s.judgeResolved(form, query, readV3, readV3, judge) || !s.judgeFolded(form, form, query, readV3, judge)) {
-			return false
+		if form == path {
+			continue
 		}
-	}
-	return true
-}
-
-// judgeCut judges path with the parameters of its segments cut.
-func (s *scratch) judgeCut(path, query string, judge func(name, target string) bool) bool {
-	for _, separators := range foldings {
-		s.folded = fold(s.folded[:0], path, separators)
-		s.path = cutParameters(s.path[:0], view(s.folded))
-		if !s.judgeResolved(view(s.path), query, readV4, readV4, judge) {
+		if !s.judgeResolved(form, query, name, name, judge) || folded && !s.judgeFolded(form, form, query, name, judge) {
 			return false
 		}
 	}
@@ -283,19 +277,6 @@ func fold(dst []byte, path, separators string) []byte {
 	for i, c := range dst[from:] {
 		if separates[c] {
 			dst[from+i] = '/'
-		}
-	}
-	return dst
-}
-
-// cutParameters appends path without the parameters of its segments.
-func cutParameters(dst []byte, path string) []byte {
-	cut := false
-	for i := range len(path) {
-		c := path[i]
-		cut = c == ';' || cut && c != '/'
-		if !cut {
-			dst = append(dst, c)
 		}
 	}
 	return dst

@@ -4,7 +4,7 @@ import "strings"
 
 // A profile that compares targets as they are sent needs more than that: with one
 // escape, or one "x/..", a client would get the page of a refused target. So a
-// target is read in these forms, each in its readings v1 to v3 too, and
+// target is read in these forms, each in its readings v1 to v4 too, and
 // refused when one of them is refused. The first is the target as sent.
 const (
 	formSent    = iota // nothing changed but the case of hexadecimal digits
@@ -60,7 +60,55 @@ func (s *scratch) sentForm(target, name string, judge func(name, target string) 
 			return false
 		}
 	}
+	return s.sentParameters(path, query, judge)
+}
+
+// sentParameters judges a path that is compared as sent without the parameters of segments
+// that are empty or dots then, as judgeCut does.
+func (s *scratch) sentParameters(path, query string, judge func(name, target string) bool) bool {
+	if semicolon(path) < 0 {
+		return true
+	}
+	s.cut = bareDots(cutSentDots(s.cut[:0], path))
+	for _, base := range [...]string{path, view(s.cut)} {
+		for _, separators := range [...]string{"", "/\\", "/", "\\"} {
+			s.folded = foldEscapes(s.folded[:0], base, separators)
+			s.again = bareDots(cutSentDots(s.again[:0], view(s.folded)))
+			s.folded = bareDots(s.folded)
+			if !s.judgeResolved(view(s.folded), query, readV4, readV4, judge) || !s.judgeResolved(view(s.again), query, readV4, readV4, judge) {
+				return false
+			}
+		}
+	}
 	return true
+}
+
+// semicolon returns where the first ";" of text is, bare or escaped; -1: nowhere.
+func semicolon(text string) int {
+	for i := range len(text) {
+		if text[i] == ';' || prefixFold(text[i:], "%3b") {
+			return i
+		}
+	}
+	return -1
+}
+
+// cutSentDots appends path without the parameters of the segments that are empty or dots
+// then.
+func cutSentDots(dst []byte, path string) []byte {
+	for i := 0; i < len(path); {
+		end := i + 1
+		for end < len(path) && path[end] != '/' {
+			end++
+		}
+		segment := path[i+1 : end]
+		if at := semicolon(segment); at >= 0 && (at == 0 || dots(segment[:at]) == 1 || dots(segment[:at]) == 2) {
+			segment = segment[:at]
+		}
+		dst = append(append(dst, path[i]), segment...)
+		i = end
+	}
+	return dst
 }
 
 // legal are the octets that may be bare in a URI (RFC 3986 §2.2, §2.3).

@@ -150,14 +150,17 @@ func refReadings(target string) [][]string {
 			}
 		}
 	}
-	for _, data := range []*strings.Replacer{
-		strings.NewReplacer(), strings.NewReplacer("%26", "&", "%3D", "="), strings.NewReplacer("&", "%26", "=", "%3D"),
-	} {
-		for _, separators := range []*strings.Replacer{
-			strings.NewReplacer(), strings.NewReplacer("%2F", "/", "%5C", "/"),
-			strings.NewReplacer("%2F", "/"), strings.NewReplacer("%5C", "/"),
+	same := func(p string) string { return p }
+	for _, cut := range [][2]func(string) string{{same, same}, {refCut, same}, {same, refCut}, {refCut, refCut}} {
+		for _, data := range []*strings.Replacer{
+			strings.NewReplacer(), strings.NewReplacer("%26", "&", "%3D", "="), strings.NewReplacer("&", "%26", "=", "%3D"),
 		} {
-			add(separators.Replace(data.Replace(plain)))
+			for _, separators := range []*strings.Replacer{
+				strings.NewReplacer(), strings.NewReplacer("%2F", "/", "%5C", "/"),
+				strings.NewReplacer("%2F", "/"), strings.NewReplacer("%5C", "/"),
+			} {
+				add(cut[1](separators.Replace(data.Replace(cut[0](plain)))))
+			}
 		}
 	}
 	bare := strings.NewReplacer("%2F", "/", "%3F", "?").Replace(strings.Join(query, ""))
@@ -167,6 +170,17 @@ func refReadings(target string) [][]string {
 		readings = append(readings, append(p[:len(p):len(p)], refSplit(bare)...))
 	}
 	return readings
+}
+
+// refCut cuts the parameters of the segments that are empty or dots then.
+func refCut(path string) string {
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		if name, _, has := strings.Cut(s, "%3B"); has && i > 0 && strings.Trim(name, ".") == "" && len(name) <= 2 {
+			segments[i] = name
+		}
+	}
+	return strings.Join(segments, "/")
 }
 
 // refSplit splits text that is canonical already into its symbols.

@@ -2,7 +2,9 @@ package rules_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,22 +190,27 @@ func TestRFC9309_PatternsMatchAsRulesDo(t *testing.T) {
 		pattern, target string
 		octets          int
 		ok              bool
+		read            bool // it matches another reading
 	}{
-		{"/", "/x", 1, true},
-		{"/a", "/a1", 2, true},
-		{"/a%20b", "/a%20b", 6, true},
-		{"/~a", "/%7Ea", 3, true},
-		{"/a/b", "/a%2Fb", 4, false},
-		{"*.pdf$", "/x.pdf", 6, true},
-		{"*.pdf$", "/x.pdf?y", 6, false},
-		{"/a*c", "/abc/d", 4, true},
-		{"a", "/a", 2, true},
-		{"", "/a", 1, true},
-		{"/x$", "/x", 3, true},
+		{"/", "/x", 1, true, false},
+		{"/a", "/a1", 2, true, false},
+		{"/a%20b", "/a%20b", 6, true, false},
+		{"/~a", "/%7Ea", 3, true, false},
+		{"/a/b", "/a%2Fb", 4, false, true},
+		{"*.pdf$", "/x.pdf", 6, true, false},
+		{"*.pdf$", "/x.pdf?y", 6, false, false},
+		{"/a*c", "/abc/d", 4, true, false},
+		{"a", "/a", 2, true, false},
+		{"", "/a", 0, true, false},
+		{"/x$", "/x", 3, true, false},
 	} {
-		octets, ok := rules.NewPattern(c.pattern).Match(c.target)
-		if ok != c.ok || octets != c.octets {
-			t.Errorf("%q matches %q: %d, %v", c.pattern, c.target, octets, ok)
+		paths := rules.NewPaths([]string{c.pattern, strings.Repeat("*", c.octets)}) // as long, and matches everything
+		want := []rules.Selection{{Of: []int{1}}}
+		if c.ok {
+			want[0].Of = []int{0, 1}
+		}
+		if got := paths.Select(rules.NewTarget(c.target), rules.Standard, rules.Longest, nil); !c.read && !reflect.DeepEqual(got, want) {
+			t.Errorf("%q for %q: %v", c.pattern, c.target, got)
 		}
 		p := policyAs(rules.Standard, "User-agent: *\nDisallow: "+c.pattern+"\n")
 		d := p.Decide(nil, c.target)
@@ -211,8 +218,8 @@ func TestRFC9309_PatternsMatchAsRulesDo(t *testing.T) {
 			t.Errorf("%q: a rule of it refuses %q: %v", c.pattern, c.target, refused)
 		}
 	}
-	if _, ok := (rules.Pattern{}).Match("/"); ok {
-		t.Error("the zero pattern matches")
+	if got := new(rules.Paths).Select(rules.NewTarget("/"), rules.Standard, rules.Longest, nil); got != nil {
+		t.Errorf("no path is selected: %v", got)
 	}
 }
 

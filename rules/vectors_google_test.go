@@ -163,6 +163,14 @@ var googleAlike = []vector{
 	refuse /x%5Cy/..%2Fprivate/ 2 v3
 	refuse /x%2Fy/..%5Cprivate/ 2 v3
 	refuse /c%26d 7 v0
+	refuse /;x/private/ 2 v4
+	refuse /%3bx/private/ 2 v4
+	refuse /x/..;y/private/ 2 v4
+	refuse /x/%2e.%3By/%70rivate/ 2 v4
+	refuse /x/..;a%2f%5cb/private/ 2 v4
+	refuse /x%2f..;y/private/ 2 v4
+	allow  /private;x/
+	allow  /x/...;y/private/
 	allow  /y?c%26d
 	allow  /x?y=/../private/
 	allow  /...private/

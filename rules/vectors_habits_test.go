@@ -132,6 +132,8 @@ E/1.0
 	refuse /x 4`},
 	{from: "habits", name: "a robot may be named by a number",
 		file: "User-agent: 008\nDisallow: /\n", want: `
+008
+	refuse /a 2
 Mozilla/5.0 (compatible; 008/0.83; http://www.80legs.test/webcrawler.html) Gecko/2008032620
 	refuse /page 2
 Mozilla/5.0 (compatible; 008/0.83)

@@ -362,6 +362,8 @@ var strictVectors = []vector{
 	refuse /private;x/ 2 v4
 	refuse /x/..;/private/ 2 v4
 	refuse /private;a=b/c 2 v4
+	refuse /x/..;a%2f%5cb/private/c.txt 2 v4
+	refuse /x/..%253bx/private/ 2 v5
 	refuse /%2570rivate/ 2 v5
 	refuse /private%252f 2 v5
 	refuse /x/%252e%252e/private/ 2 v5

@@ -239,12 +239,32 @@ declared: d
 	allow  /g?h%26i`},
 	{from: "heed spellings", name: "are not guessed beyond that",
 		file: "User-agent: *\nDisallow: /private/\nDisallow: /item$\n", want: `
-	allow  /;/private/
 	allow  /private;x/
 	allow  /%2570rivate/
 	allow  /PRIVATE/
 	allow  /item;id=5
 	allow  /private%252f`},
+	{from: "heed spellings", name: "a segment that is empty or dots without its parameters is also read so",
+		file: "User-agent: *\nDisallow: /private/\nDisallow: /a&b/\nDisallow: /app/$\n", want: `
+	refuse /;/private/ 2 v4
+	refuse /;x/private/c.txt 2 v4
+	refuse /pub/..;/private/c.txt 2 v4
+	refuse /pub/..;a=b;c/private/c.txt 2 v4
+	refuse /.;x/private/c.txt 2 v4
+	refuse /pub/%2e%2e%3bx/private/ 2 v4
+	refuse /pub/%2E.;/private/ 2 v4
+	refuse /x/..;a%2f%5cb/private/c.txt 2 v4
+	refuse /x/..;a\b/private/c.txt 2 v4
+	refuse /x%2f..;y/private/c.txt 2 v4
+	refuse /x/y%2f..;a/..;b%2fc/private/ 2 v4
+	refuse /x/..;/a%26b/ 3 v4
+	refuse /app/;jsessionid=1 4 v4
+	allow  /a;jsessionid=1
+	allow  /app/x;jsessionid=1
+	allow  /pub/...;/private/
+	allow  /pub/a..;/private/
+	allow  /private;x/
+	allow  /x?y=/..;/private/`},
 	{from: "heed spellings", name: "concern the path, not the query",
 		file: "User-agent: *\nDisallow: /private/\nDisallow: /a?b=/c\n", want: `
 	allow  /x?y=/../private/

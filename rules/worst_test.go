@@ -53,6 +53,7 @@ func stepsOf(p *Policy, target string) (taken int, d Decision) {
 		return maxSteps - s.steps, p.engine.decision(&s, sets, set, rule, "")
 	}
 	s := new(scratch)
+	s.begin(maxSteps)
 	d = p.engine.decideIn(s, sets, target)
 	return maxSteps - s.steps, d
 }

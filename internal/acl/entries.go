@@ -274,7 +274,7 @@ var anyAgent = &rules.Agent{}
 
 // match returns the pattern that fits the target, as judge judges it, and whether one
 // does.
-func (e *Exception) match(judge func(*rules.Policy, *rules.Agent, string) rules.Decision, target string) (string, bool) {
+func (e *Exception) match(judge func(*rules.Policy, *rules.Agent, *rules.Target) rules.Decision, target *rules.Target) (string, bool) {
 	d := judge(e.policy, anyAgent, target)
 	if e.Refuse {
 		return d.Rule, d.Verdict == rules.Refuse

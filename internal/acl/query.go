@@ -3,7 +3,6 @@ package acl
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"heed/rules"
@@ -15,7 +14,7 @@ type Query struct {
 	Effective Effective
 	Names     Identity
 	// Target is path and query as they are sent; "*" asks about the whole site.
-	Target string
+	Target *rules.Target
 	// HTTPS is what becomes of a CONNECT; Intercept for everything else.
 	HTTPS HTTPS
 	// Uninspected is why a tunnel passes although it should be looked into; empty:
@@ -24,15 +23,23 @@ type Query struct {
 	Now         time.Time
 	// Judge judges a target by a policy; nil: the method Decide of the policy. A Query
 	// about all targets that begin with Target has another one.
-	Judge func(p *rules.Policy, agent *rules.Agent, target string) rules.Decision
+	Judge func(p *rules.Policy, agent *rules.Agent, target *rules.Target) rules.Decision
 }
 
-func (q *Query) judge(p *rules.Policy, agent *rules.Agent, target string) rules.Decision {
-	if q.Judge != nil {
+// judge judges a target by a policy. A target that asks about the whole site is
+// judged as its root.
+func (q *Query) judge(p *rules.Policy, agent *rules.Agent, target *rules.Target) rules.Decision {
+	switch {
+	case target.String() == wholeSite:
+		return p.Decide(agent, "/")
+	case q.Judge != nil:
 		return q.Judge(p, agent, target)
 	}
-	return p.Decide(agent, target)
+	return p.Judge(agent, target)
 }
+
+// wholeSite is the target of a request about the whole site (RFC 9110 §7.1).
+const wholeSite = "*"
 
 // Result is a Decision with further facts for the record.
 type Result struct {
@@ -52,7 +59,7 @@ func (q *Query) WithoutRules() (o Result, ok bool) {
 	if q.HTTPS == Tunnel && q.Effective.Mode != Exempt {
 		return q.WithoutSite(cmp.Or(q.Uninspected, rules.ReasonTunnel)), true
 	}
-	if o.Decision, o.OperatorReason, ok = q.Effective.DecideWithoutRules(q.Target, q.Names.Shown); !ok {
+	if o.Decision, o.OperatorReason, ok = q.Effective.DecideWithoutRules(q.Target.String(), q.Names.Shown); !ok {
 		return Result{}, false
 	}
 	o.Unjudged = o.Reason == rules.ReasonExempt || o.Reason == rules.ReasonNotACrawl
@@ -71,7 +78,7 @@ func (q *Query) WithoutSite(reason rules.Reason) (o Result) {
 // blocked answers q when the operator has blocked the target at run time. Then not even
 // the robots.txt of the site is fetched: the site may have requested the block.
 func (q *Query) blocked() (o Result, ok bool) {
-	if q.Effective.Mode == Exempt || q.HTTPS == Intercept && q.Target == "/robots.txt" {
+	if q.Effective.Mode == Exempt || q.HTTPS == Intercept && q.Target.String() == "/robots.txt" {
 		return o, false
 	}
 	for _, e := range q.Effective.Site.Exceptions {
@@ -87,20 +94,21 @@ func (q *Query) blocked() (o Result, ok bool) {
 
 // Decide answers q by p, the rules of the site or those that the operator put in
 // their place, and the exceptions from them. A name that the site will not see
-// can only add refusals.
-func (q *Query) Decide(p *rules.Policy) (o Result) {
-	o.Decision, o.Unseen = q.evaluate(p, q.Names.Judged)
+// can only add refusals. by is the agent whose rules decided.
+func (q *Query) Decide(p *rules.Policy) (o Result, by *rules.Agent) {
+	by = q.Names.Judged
+	o.Decision, o.Unseen = q.evaluate(p, by)
 	if q.Names.Visible != nil && o.Verdict == rules.Allow {
 		seen, unseen := q.evaluate(p, q.Names.Visible)
 		if o.Unseen = max(o.Unseen, unseen); seen.Verdict == rules.Refuse {
-			o.Decision = seen
+			o.Decision, by = seen, q.Names.Visible
 		}
 	}
 	if o.Reason == rules.ReasonRobotsUnreachable && p.Source().NoConnection {
 		o.Reason = rules.ReasonOriginUnreachable
 	}
 	o.Decision, o.OperatorReason = q.applyException(o.Decision)
-	return o
+	return o, by
 }
 
 // Except returns the decision of the exception that applies in place of d, which refuses a
@@ -109,11 +117,8 @@ func (q *Query) Except(d rules.Decision) (rules.Decision, string) { return q.app
 
 // evaluate asks the policy about the target, or about the host of a tunnel.
 func (q *Query) evaluate(p *rules.Policy, agent *rules.Agent) (d rules.Decision, unseen int) {
-	switch {
-	case q.HTTPS == HostOnly:
+	if q.HTTPS == HostOnly {
 		return p.DecideHost(agent)
-	case q.Target == "*":
-		return p.Decide(agent, "/"), 0
 	}
 	return q.judge(p, agent, q.Target), 0
 }
@@ -135,7 +140,7 @@ func (q *Query) match(e *Exception) (string, bool) {
 	if q.HTTPS != Intercept {
 		return e.wholeSite()
 	}
-	return e.match(q.judge, cmp.Or(strings.TrimPrefix(q.Target, "*"), "/"))
+	return e.match(q.judge, q.Target)
 }
 
 // Apply returns o as it takes effect: where nothing is to be refused, a
@@ -236,7 +241,7 @@ func (t Effective) DecideWithoutRules(target, shown string) (d rules.Decision, r
 // an exception refuses, none allows; one that allows only counts when the rules
 // refuse, which the caller knows.
 func (t Effective) Exception(target string, refused bool, now time.Time) (*Exception, string) {
-	return t.exception(refused, now, func(e *Exception) (string, bool) { return e.match((&Query{}).judge, target) })
+	return t.exception(refused, now, func(e *Exception) (string, bool) { return e.match((&Query{}).judge, rules.NewTarget(target)) })
 }
 
 func (t Effective) exception(refused bool, now time.Time, fits func(*Exception) (string, bool)) (*Exception, string) {

@@ -129,6 +129,8 @@ func TestHeed_AnExceptionHoldsForItsPathItsClientsAndItsTime(t *testing.T) {
 		{1, "/api/admin", false, noon, refuse},
 		{0, "/x/../api/items", true, early, nil}, // one reading is not enough
 		{1, "/x/../api/admin", false, early, refuse},
+		{0, "/api/..;x/private", true, early, nil}, // "/private" to a servlet container
+		{1, "/;x/api/admin", false, early, refuse},
 	} {
 		got, rule := b.For(&b.Clients[c.client], origin(t, "http://example.org"), c.at).Exception(c.target, c.refused, c.at)
 		if got != c.want {

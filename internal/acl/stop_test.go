@@ -22,17 +22,17 @@ func TestHeed_AStopHoldsWhateverElseWasSettled(t *testing.T) {
 		stop    *Exception
 		stopped bool
 	}{
-		{"enforced", Query{Target: "/a"}, all, true},
-		{"observed", Query{Target: "/a", Effective: Effective{Mode: Observe}}, all, true},
-		{"a service", Query{Target: "/a", Effective: Effective{Site: &Site{Service: "a registry"}}}, all, true},
-		{"the whole site", Query{Target: "*"}, all, true},
-		{"a tunnel", Query{HTTPS: Tunnel}, all, true},
-		{"a tunnel judged by its host", Query{HTTPS: HostOnly}, all, true},
-		{"a tunnel, of which no path is seen", Query{HTTPS: HostOnly}, part, false},
-		{"another part", Query{Target: "/b"}, part, false},
-		{"another reading of that part", Query{Target: "/b/../a"}, part, true},
-		{"robots.txt", Query{Target: "/robots.txt"}, all, false},
-		{"people", Query{Target: "/a", Effective: Effective{Mode: Exempt}}, all, false},
+		{"enforced", Query{Target: rules.NewTarget("/a")}, all, true},
+		{"observed", Query{Target: rules.NewTarget("/a"), Effective: Effective{Mode: Observe}}, all, true},
+		{"a service", Query{Target: rules.NewTarget("/a"), Effective: Effective{Site: &Site{Service: "a registry"}}}, all, true},
+		{"the whole site", Query{Target: rules.NewTarget("*")}, all, true},
+		{"a tunnel", Query{Target: rules.NewTarget(""), HTTPS: Tunnel}, all, true},
+		{"a tunnel judged by its host", Query{Target: rules.NewTarget(""), HTTPS: HostOnly}, all, true},
+		{"a tunnel, of which no path is seen", Query{Target: rules.NewTarget(""), HTTPS: HostOnly}, part, false},
+		{"another part", Query{Target: rules.NewTarget("/b")}, part, false},
+		{"another reading of that part", Query{Target: rules.NewTarget("/b/../a")}, part, true},
+		{"robots.txt", Query{Target: rules.NewTarget("/robots.txt")}, all, false},
+		{"people", Query{Target: rules.NewTarget("/a"), Effective: Effective{Mode: Exempt}}, all, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			site := Site{}

@@ -1,15 +1,18 @@
 package check
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"heed/internal/acl"
 	"heed/internal/control"
+	"heed/internal/judge"
 	"heed/internal/memo"
 	"heed/internal/pageurl"
+	"heed/internal/signal"
+	"heed/proxy/refusal"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -21,6 +24,14 @@ type Judge struct {
 
 	Rules  *acl.Rules // the operator's settings; nil: none
 	Client string     // the [[client]] entry to judge as; empty: the one that matches the User-Agent
+
+	// Held returns the files that are held for clients with a name, as cache.Cache.Held; nil:
+	// none are.
+	Held func(rules.Origin) []*rules.Policy
+	// Self are the addresses that heed listens on; nil: none. Destinations are those that it
+	// may reach; nil: all.
+	Self         *upstream.Addrs
+	Destinations *upstream.Destinations
 
 	uses *uses // what a site states about the use of a page is judged as well; nil: not
 
@@ -44,34 +55,84 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 		a.Mode = t.Mode.String()
 	}
 	id := t.Identity(userAgent, j.agent)
-	if fault := pageurl.Fault(target); fault != "" {
+	barred, why := j.barred(origin)
+	if fault := pageurl.Fault(target); fault != "" && barred != rules.ReasonLoop {
 		a.Detail = fault
 		j.explain(a, &rules.Policy{}, id.Judged, target)
 		return setDecision(a, rules.Decision{Reason: rules.ReasonMalformed}), nil
 	}
-	q := acl.Query{Effective: t, Names: id, Target: target, HTTPS: acl.Intercept, Now: j.Now()}
-	if o, ok := q.WithoutRules(); ok {
-		j.explain(a, &rules.Policy{}, id.Judged, target)
-		a.Settled = o.OperatorReason
-		return setDecision(a, o.Decision), nil
+	if t.Purposes = nil; j.uses != nil {
+		t.Purposes = j.uses.purposes
 	}
-	p, robots, by := t.Site.Robots, "", ByOperator
-	if p == nil {
-		p, robots, by = policy(ctx, origin, id.Shown)
-	} else {
-		robots = origin.RobotsURL()
+	q := judge.Question{Query: acl.Query{Effective: t, Names: id, Target: rules.NewTarget(target), HTTPS: acl.Intercept, Now: j.Now()}}
+	q.Barred = barred
+	v, err := j.decide(ctx, a, &q, origin, policy)
+	by := cmp.Or(v.Policy, q.Policy, &rules.Policy{})
+	j.explain(a, by, v.Agent, target)
+	if q.Policy != nil {
+		a.Profile = by.Profile().String()
+		setSource(a, by.Source(), j.Now())
 	}
-	a.Robots, a.By, a.Profile = robots, by, p.Profile().String()
-	d := j.decide(a, p, id, target)
-	setSource(a, p.Source(), &d, j.Now())
-	if e, rule := t.Exception(target, acl.Exceptable(d), j.Now()); e != nil {
-		a.Settled, d = e.Reason, e.Decision(rule)
+	setDecision(a, v.Decision)
+	a.Settled = v.OperatorReason
+	switch {
+	case why != "":
+		a.Detail = why
+	case v.Self:
+		a.Detail = ownAddress
+	case v.Refusal != nil && !v.Excepted:
+		a.Detail = refusalText(*v.Refusal)
 	}
-	setDecision(a, d)
-	if j.uses != nil {
-		err = j.uses.judge(ctx, a, &q, p, origin)
+	if j.uses != nil && a.Signals == nil {
+		a.Purpose, a.Signals = purposeList(j.uses.purposes), &signal.Verdict{Profile: by.Profile().String()}
 	}
 	return a, err
+}
+
+// ownAddress is the detail of a request that would come back to heed.
+const ownAddress = "the address is one that heed itself listens on"
+
+// barred returns why no request may be sent to o, as far as its name shows, and in words.
+func (j *Judge) barred(o rules.Origin) (reason rules.Reason, why string) {
+	if j.Self != nil && j.Self.HasHost(o.Host, o.Port) {
+		return rules.ReasonLoop, ownAddress
+	}
+	if err := j.Destinations.CheckOrigin(o); err != nil {
+		return rules.ReasonDestination, err.Error()
+	}
+	return "", ""
+}
+
+// decide answers what package judge asks about q, and returns its verdict. It fills in where
+// the rules are from, and what the site states of the use of the page.
+func (j *Judge) decide(ctx context.Context, a *control.Judgement, q *judge.Question, o rules.Origin, policy policyOf) (judge.Verdict, error) {
+	for {
+		v, need := q.Decide()
+		switch need {
+		case judge.NeedsNothing:
+			return v, nil
+		case judge.NeedsPolicy:
+			if q.Policy, a.Robots, a.By = q.Effective.Site.Robots, o.RobotsURL(), ByOperator; q.Policy == nil {
+				q.Policy, a.Robots, a.By = policy(ctx, o, q.Names.Shown)
+			}
+			q.Unreached = refusal.Unreached(q.Policy)
+		case judge.NeedsHeld:
+			if q.Held = []*rules.Policy{}; j.Held != nil {
+				q.Held = append(q.Held, j.Held(o)...)
+			}
+		case judge.NeedsStatements:
+			var err error
+			if err = j.uses.find(ctx, a, q, v.Policy, o); err != nil {
+				return v, err
+			}
+		case judge.NeedsSelf:
+			reach := func() error {
+				p, _, _ := policy(ctx, o, q.Names.Shown)
+				return p.Source().Err
+			}
+			q.Self = judge.Knows(j.Self != nil && j.Self.IsName(o, j.Destinations, reach))
+		}
+	}
 }
 
 // terms returns the settings in force for the client and the origin.
@@ -81,20 +142,6 @@ func (j *Judge) terms(userAgent string, o rules.Origin) acl.Effective {
 		c = j.Rules.ClientOf(acl.ClientInfo{UserAgent: userAgent})
 	}
 	return j.Rules.For(c, o, j.Now())
-}
-
-// decide judges target by p for the names of id, and adds the explanation for the
-// name that decided.
-func (j *Judge) decide(a *control.Judgement, p *rules.Policy, id acl.Identity, target string) rules.Decision {
-	agent := id.Judged
-	d := p.Decide(agent, target)
-	if id.Visible != nil && d.Verdict == rules.Allow {
-		if seen := p.Decide(id.Visible, target); seen.Verdict == rules.Refuse {
-			agent, d = id.Visible, seen
-		}
-	}
-	j.explain(a, p, agent, target)
-	return d
 }
 
 // explain adds the steps to the verdict to a, if Explain is set.
@@ -113,19 +160,13 @@ func setDecision(a *control.Judgement, d rules.Decision) *control.Judgement {
 }
 
 // setSource fills in how the policy was obtained.
-func setSource(a *control.Judgement, s rules.Source, d *rules.Decision, now time.Time) {
+func setSource(a *control.Judgement, s rules.Source, now time.Time) {
 	if !s.FetchedAt.IsZero() {
 		a.Age = max(0, now.Sub(s.FetchedAt).Seconds())
 	}
 	a.Stale, a.Detail = s.Stale, s.Note
 	if s.State != rules.Unreachable {
 		return
-	}
-	if s.NoConnection && d.Reason == rules.ReasonRobotsUnreachable {
-		d.Reason = rules.ReasonOriginUnreachable
-		if errors.Is(s.Err, upstream.ErrDestination) {
-			d.Reason = rules.ReasonDestination
-		}
 	}
 	if s.Err != nil {
 		a.Detail = s.Err.Error()

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/route"
 	"heed/internal/state"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -59,8 +63,8 @@ func ageOf(a *control.Judgement) time.Duration {
 }
 
 // policies returns the source of rules for judging in this process: the file named
-// by --robots, otherwise fresh stored copies and the sites.
-func (c *CheckCmd) policies(a *console.App) (policyOf, error) {
+// by --robots, otherwise fresh stored copies and the sites. It tells j what heed may reach.
+func (c *CheckCmd) policies(a *console.App, j *Judge) (policyOf, error) {
 	if c.Robots != "" {
 		text, err := readRobots(a, c.Robots)
 		if err != nil {
@@ -76,7 +80,7 @@ func (c *CheckCmd) policies(a *console.App) (policyOf, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := route.Options{}
+	options := route.Options{Self: listens(cfg)}
 	if !c.Fresh {
 		options.Stored = route.FindStored(cfg)
 	}
@@ -84,6 +88,10 @@ func (c *CheckCmd) policies(a *console.App) (policyOf, error) {
 	if err != nil {
 		return nil, err
 	}
+	if j.Destinations, err = cfg.Destinations(); err != nil {
+		return nil, err
+	}
+	j.Held, j.Self = out.Policies.Held, options.Self
 	start := a.Now()
 	return func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		slow := time.AfterFunc(time.Second, func() { a.Progress("waiting for " + o.RobotsURL()) })
@@ -94,6 +102,21 @@ func (c *CheckCmd) policies(a *console.App) (policyOf, error) {
 		}
 		return p, o.RobotsURL(), bySite
 	}, nil
+}
+
+// listens returns the addresses that a heed with the settings listens on.
+func listens(cfg *config.Config) *upstream.Addrs {
+	all := &upstream.Addrs{}
+	addresses := slices.Clone(cfg.Listen)
+	for _, l := range cfg.Listeners {
+		addresses = append(addresses, l.Address)
+	}
+	for _, address := range addresses {
+		if at, err := netip.ParseAddrPort(address); err == nil {
+			all.Add(net.TCPAddrFromAddrPort(at))
+		}
+	}
+	return all
 }
 
 func readRobots(a *console.App, path string) (text string, err error) {
@@ -147,11 +170,11 @@ func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
 			}, nil
 		}
 	}
-	policy, err := c.policies(a)
+	j := &Judge{Now: a.Now, Explain: c.Explain, Client: c.Client}
+	policy, err := c.policies(a, j)
 	if err != nil {
 		return nil, err
 	}
-	j := &Judge{Now: a.Now, Explain: c.Explain, Client: c.Client}
 	if c.Purpose != "" {
 		if j.uses, err = c.usesOf(a, policy); err != nil {
 			return nil, err

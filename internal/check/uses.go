@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"heed/cache"
-	"heed/internal/acl"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/judge"
 	"heed/internal/pageurl"
 	"heed/internal/route"
 	"heed/internal/signal"
@@ -42,9 +42,8 @@ func (c *CheckCmd) usesOf(a *console.App, policy policyOf) (*uses, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &uses{purposes: purposes, page: c.Page, policy: policy}
 	if c.Robots != "" {
-		return u, nil
+		return &uses{purposes: purposes, page: c.Page, policy: policy}, nil
 	}
 	cfg, err := c.Load(a)
 	if err != nil {
@@ -55,47 +54,45 @@ func (c *CheckCmd) usesOf(a *console.App, policy policyOf) (*uses, error) {
 		return nil, err
 	}
 	guarded := out.Transport.GuardRedirects()
-	u.userAgent, u.settings.Documents = cache.DefaultUserAgent(cfg.Contact), out.Documents
-	u.client = func() *http.Client { return &http.Client{Transport: guarded(), CheckRedirect: noDowngrade} }
-	return u, nil
+	return &uses{
+		purposes: purposes, page: c.Page, policy: policy, userAgent: cache.DefaultUserAgent(cfg.Contact),
+		settings: usage.Settings{Documents: out.Documents},
+		client:   func() *http.Client { return &http.Client{Transport: guarded(), CheckRedirect: noDowngrade} },
+	}, nil
 }
 
-// judge adds the verdict about the use of a page to a, as the proxy makes it, and refuses it
-// when that does. The error is that of a page that cannot be read.
-func (u *uses) judge(ctx context.Context, a *control.Judgement, q *acl.Query, p *rules.Policy, o rules.Origin) error {
-	v := &signal.Verdict{Profile: p.Profile().String()}
-	a.Purpose, a.Signals = purposeList(u.purposes), v
-	if !a.Allowed || a.Reason == rules.ReasonOverride {
-		return nil
+// ForPurposes makes j judge what sites state about the use of their pages as well: by
+// documents, and by the page at an address, which client requests; an empty page is not.
+func (j *Judge) ForPurposes(purposes []signal.Purpose, page string, documents usage.Documents, client *http.Client, policy policyOf) {
+	j.uses = &uses{
+		purposes: purposes, page: page, policy: policy, userAgent: cache.DefaultUserAgent(""),
+		settings: usage.Settings{Documents: documents}, client: func() *http.Client { return client },
 	}
+}
+
+// find fills in what the site, and the page if there is one, state of the use of the page that
+// p allows, and adds it to a. The error is that of a page that cannot be read.
+func (u *uses) find(ctx context.Context, a *control.Judgement, q *judge.Question, p *rules.Policy, o rules.Origin) error {
 	r := &usage.Request{
 		Settings: &u.settings, URL: a.URL, Origin: o, Target: q.Target, Agents: usage.Agents(q.Names.Judged, q.Names.Visible),
 		Purposes: u.purposes, Reference: q.Effective.Licence(q.Now), Policy: p, Now: q.Now,
 	}
-	v = u.judged.Request(ctx, r)
+	v := u.judged.Request(ctx, r)
 	for i := range v.Statements {
 		if s := &v.Statements[i]; s.Source == signal.SourceRobots {
 			s.URL = a.Robots // which may be a file
 		}
 	}
-	if u.page != "" {
-		answer, err := u.readPage(ctx, r)
-		if err != nil {
-			return err
-		}
-		v = signal.Combine(v, answer)
-	}
-	a.Signals = v
-	refusal, refused := v.Refuses(u.purposes...)
-	if !refused {
+	a.Purpose, a.Signals = purposeList(u.purposes), v
+	q.Statements = v
+	if u.page == "" {
 		return nil
 	}
-	if d, why := q.Except(rules.Decision{Reason: refusal.Reason}); d.Verdict == rules.Allow {
-		setDecision(a, d)
-		a.Settled = why
-		return nil
+	answer, err := u.readPage(ctx, r)
+	if err != nil {
+		return err
 	}
-	a.Allowed, a.Reason, a.Detail = false, refusal.Reason, refusalText(refusal)
+	q.PageSpeaks, q.Page, a.Signals = true, answer, signal.Combine(v, answer)
 	return nil
 }
 
@@ -141,7 +138,7 @@ func (u *uses) readPage(ctx context.Context, q *usage.Request) (*signal.Verdict,
 	}
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	resp, err := u.get(ctx, q.Agents)
+	resp, err := u.get(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("the page cannot be fetched: %w", err)
 	}
@@ -158,14 +155,18 @@ func (u *uses) answer(ctx context.Context, q *usage.Request, resp *http.Response
 	return v
 }
 
-// get requests --page, if the robots.txt of where it is lets the agents.
-func (u *uses) get(ctx context.Context, agents []*rules.Agent) (*http.Response, error) {
+// get requests --page, if the robots.txt of where it is lets the agents. That of the site of
+// q is known.
+func (u *uses) get(ctx context.Context, q *usage.Request) (*http.Response, error) {
 	o, target, err := pageurl.Parse(u.page)
 	if err != nil {
 		return nil, err
 	}
-	p, _, _ := u.policy(ctx, o, u.userAgent)
-	for _, agent := range agents {
+	p := q.Policy
+	if o != q.Origin {
+		p, _, _ = u.policy(ctx, o, u.userAgent)
+	}
+	for _, agent := range q.Agents {
 		if d := p.Decide(agent, target); d.Verdict != rules.Allow {
 			return nil, fmt.Errorf("robots.txt does not let the agent fetch %s (%s)", u.page, d.Reason)
 		}
@@ -227,6 +228,9 @@ func printStatement(x *Explainer, s *signal.Statement) {
 		if more != "" {
 			says += "; " + console.Quoted(more)
 		}
+	}
+	if s.Variant != "" {
+		says += "; it counts since a server may take the URL for another (" + spelling(s.Variant) + ")"
 	}
 	x.More("  %s", says)
 }

@@ -64,6 +64,7 @@ func (d *daemon) check(ctx context.Context, q *control.CheckRequest) (*control.J
 	}
 	defer r.Give()
 	j := check.Judge{Now: d.now, Explain: q.Explain, Rules: settled, Client: q.Client}
+	j.Held, j.Self, j.Destinations = r.Policies.Held, d.Self, d.current.Load().destinations
 	return j.Ask(ctx, q.Agent, q.URL, func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		return r.Policies.Policy(ctx, o, userAgent), o.RobotsURL(), check.ByHeed
 	})

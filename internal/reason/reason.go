@@ -87,7 +87,7 @@ var table = map[rules.Reason]Info{
 	rules.ReasonTooComplex: {
 		Status: http.StatusForbidden, Error: denied, refused: RulesUnavailable,
 		Words:    "its robots.txt is too complex to judge this by",
-		Sentence: "The site's robots.txt has so many rules that judging this URL and client by them would take too long.",
+		Sentence: "The site's robots.txt has so many rules, or what it states about the use of its pages so many parts, that judging this URL and client by them would take too long.",
 	},
 
 	rules.ReasonSignal: {

@@ -16,7 +16,7 @@ import (
 type Input struct {
 	URL     string // of the page, for the place of its statements
 	Origin  rules.Origin
-	Target  string // the path and query as they are sent
+	Target  *rules.Target // the path and query as they are sent
 	Agent   *rules.Agent
 	Profile rules.Profile
 	Now     time.Time
@@ -48,10 +48,15 @@ func Judge(in Input) *Verdict {
 	j := &judge{in: in, read: make(map[string]bool)}
 	j.collect()
 	v.Statements = j.all
+	in.Target.Spend(stepsPerStatement * len(j.all))
+	v.TooComplex = j.tooMany || in.Target.TooComplex()
 	v.resolve()
 	v.compact()
 	return v
 }
+
+// stepsPerStatement is what it costs to resolve a statement, in steps of a rules.Target.
+const stepsPerStatement = 512
 
 // Declared returns the URLs of the licences that the sources of in declare for the page,
 // for Input.Licences.
@@ -65,14 +70,15 @@ func Declared(in Input) []string {
 // collect adds the statements of all sources.
 func (j *judge) collect() {
 	in := j.in
-	for _, s := range in.Robots.statements(in.Target) {
+	j.tooMany = in.Robots != nil && in.Robots.tooMany || in.TDMRep != nil && in.TDMRep.tooMany
+	for _, s := range in.Robots.statements(in.Target, in.Profile) {
 		if s.Protocol == RSL {
 			j.declared(s, s.licence)
 		} else {
 			j.add(s)
 		}
 	}
-	for _, s := range in.TDMRep.statements(in.Target) {
+	for _, s := range in.TDMRep.statements(in.Target, in.Profile) {
 		j.add(s)
 	}
 	switch {
@@ -97,7 +103,7 @@ func Combine(request, answer *Verdict) *Verdict {
 		return request
 	}
 	v := *request
-	v.Page = cmp.Or(answer.Page, request.Page)
+	v.Page, v.TooComplex = cmp.Or(answer.Page, request.Page), request.TooComplex || answer.TooComplex
 	v.Reference = cmp.Or(request.Reference, answer.Reference)
 	v.Statements, v.Results = slices.Concat(request.Statements, answer.Statements), nil
 	v.Dropped += answer.Dropped
@@ -125,6 +131,7 @@ type judge struct {
 	all  []Statement
 	read map[string]bool // licences whose statements are collected
 
+	tooMany  bool     // a document has more statements than it may
 	declares []string // the licences that are declared
 }
 

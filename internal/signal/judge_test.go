@@ -249,7 +249,7 @@ func TestVerdict_IsBounded(t *testing.T) {
 	t.Parallel()
 	var robots strings.Builder
 	robots.WriteString("User-agent: *\nAllow: /\n")
-	for i := range 3000 {
+	for i := range signal.MaxLines - 2 {
 		fmt.Fprintf(&robots, "Content-Signal: search=yes, k%d=%s\n", i, strings.Repeat("x", 500))
 	}
 	robots.WriteString("Content-Signal: search=no\nLicense: nothing\n")

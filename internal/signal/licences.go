@@ -57,29 +57,37 @@ func (j *judge) licence(base Statement, d *licence.Document, err error) {
 		j.add(base)
 		return
 	}
-	type place struct {
-		line         int
-		text, demand string
-	}
+	j.tooMany = j.tooMany || d.TooMany()
 	at := make(map[place]int) // terms of one licence are one statement
-	for _, u := range usages {
-		t := d.Terms(j.in.Origin, j.in.Target, u.usage)
-		if t.Line == 0 {
-			continue
+	for _, part := range d.Parts(j.in.Origin, j.in.Target, j.in.Profile) {
+		for _, u := range usages {
+			j.terms(base, part.Terms(j.in.Target, u.usage), u.category, part.Variant, at)
 		}
-		answer := [...]Answer{licence.Unknown: Unknown, licence.Allow: Allow, licence.Disallow: Disallow}[t.Verdict]
-		key := place{t.Line, t.Text, t.Unmet}
-		if i, known := at[key]; known {
-			j.all[i].say(answer, u.category)
-			continue
-		}
-		s := base
-		if s.Source == SourceLicence {
-			s.Line = t.Line
-		}
-		s.Text, s.Demand = t.Text, t.Unmet
-		s.say(answer, u.category)
-		at[key] = len(j.all)
-		j.add(s)
 	}
+}
+
+// place identifies terms.
+type place struct {
+	line         int
+	text, demand string
+}
+
+// terms adds the terms of a licence for a category.
+func (j *judge) terms(s Statement, t licence.Terms, c Category, variant string, at map[place]int) {
+	if t.Line == 0 {
+		return
+	}
+	answer := [...]Answer{licence.Unknown: Unknown, licence.Allow: Allow, licence.Disallow: Disallow}[t.Verdict]
+	key := place{t.Line, t.Text, t.Unmet}
+	if i, known := at[key]; known {
+		j.all[i].say(answer, c)
+		return
+	}
+	if s.Source == SourceLicence {
+		s.Line = t.Line
+	}
+	s.Text, s.Demand, s.Variant = t.Text, t.Unmet, variant
+	s.say(answer, c)
+	at[key] = len(j.all)
+	j.add(s)
 }

@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"slices"
 	"strings"
 
 	"heed/internal/structured"
@@ -64,13 +65,7 @@ func Lint(p *rules.Policy) []Finding {
 
 // lintUsage finds what is lost in a Content-Usage.
 func lintUsage(value string) []Finding {
-	preferences := value
-	if strings.HasPrefix(value, "/") {
-		preferences = ""
-		if i := strings.IndexAny(value, " \t"); i >= 0 {
-			preferences = strings.Trim(value[i:], " \t")
-		}
-	}
+	_, preferences := splitUsage(value)
 	members, err := structured.Dictionary([]string{preferences})
 	if err != nil {
 		return []Finding{unreadable(value, preferences)}
@@ -113,29 +108,38 @@ func unreadable(value, preferences string) Finding {
 	return f
 }
 
-// lintSignal finds what is lost in a Content-Signal.
+// lintSignal finds what is lost in a Content-Signal: the members that say nothing. The others
+// count.
 func lintSignal(value string) []Finding {
 	var all []Finding
-	for part := range strings.SplitSeq(value, ",") {
-		key, v, has := strings.Cut(part, "=")
-		key, v = strings.TrimSpace(key), strings.TrimSpace(v)
-		lowKey, lowValue := strings.ToLower(key), strings.ToLower(v)
-		_, known := signalKeys[lowKey]
+	members := signalMembers(value)
+	rest := ""
+	if slices.ContainsFunc(members, func(m signalMember) bool { return m.fault == "" }) {
+		rest = "; the others count"
+	}
+	for _, m := range members {
+		canonical := m.key + "=" + map[Answer]string{Allow: "yes", Disallow: "no"}[m.answer]
+		f := Finding{Kind: m.fault, Serious: true}
 		switch {
-		case !has || strings.ContainsAny(key, " \t/"):
-			all = append(all, Finding{Kind: SignalList, Serious: true, Means: "This is not a list of key=value; it has no effect.",
-				Instead: "Write it as: search=yes, ai-train=no."})
-		case lowKey == "use":
-		case !known:
-			all = append(all, Finding{Kind: SignalKey, Means: "The key is unknown; it has no effect.",
-				Instead: "Write search, ai-input or ai-train."})
-		case lowValue != "yes" && lowValue != "no":
-			all = append(all, Finding{Kind: SignalValue, Serious: true, Means: "The value is neither yes nor no; the reservation is lost.",
-				Instead: "Write " + lowKey + "=no or " + lowKey + "=yes."})
-		case key != lowKey || v != lowValue || strings.ContainsAny(part, "\t") || strings.Contains(part, " ="), strings.Contains(part, "= "):
-			all = append(all, Finding{Kind: SignalCase, Means: "Keys and values are written in lower case, without spaces around =; some robots may not read this.",
-				Instead: "Write " + lowKey + "=" + lowValue + "."})
+		case m.fault == recordedOnly, m.fault == "" && strings.Trim(m.text, " ") == canonical:
+			continue
+		case m.fault == SignalList && strings.HasPrefix(m.key, "/"):
+			f.Means = "Content-Signal takes no path: this part has no effect" + strings.Replace(rest, "count", "count for all pages", 1) + "."
+			f.Instead = "Leave out the path, or write a Content-Usage, which takes one."
+		case m.fault == SignalList:
+			f.Means = "This part is not key=value; it has no effect" + rest + "."
+			f.Instead = "Write it as: search=yes, ai-train=no."
+		case m.fault == SignalKey:
+			f.Serious, f.Means, f.Instead = false, "The key is unknown; it has no effect.", "Write search, ai-input or ai-train."
+		case m.fault == SignalValue:
+			f.Means = "The value is neither yes nor no; the reservation is lost" + rest + "."
+			f.Instead = "Write " + m.key + "=no or " + m.key + "=yes."
+		default:
+			f.Kind, f.Serious = SignalCase, false
+			f.Means = "Keys and values are written in lower case, without spaces around =; some robots may not read this."
+			f.Instead = "Write " + canonical + "."
 		}
+		all = append(all, f)
 	}
 	return all
 }

@@ -48,6 +48,8 @@ func TestLint_LostReservations(t *testing.T) {
 		"Content-Signal: ai-train: no":             "2 signal-list!",
 		"Content-Signal: /a search=no":             "2 signal-list!",
 		"Content-Signal: use=reference":            "",
+		"Content-Signal: search=no,":               "",
+		"Content-Signal:":                          "2 signal-list!",
 		"License: https://site.example/l.xml":      "",
 		"License: /license.xml":                    "2 licence-url!",
 		"License: CC-BY-4.0":                       "2 licence-url!",
@@ -62,6 +64,21 @@ func TestLint_LostReservations(t *testing.T) {
 	robots := "Content-Usage: search=N\nUser-agent: a\nLicense: x\nUser-agent: b\nContent-Signal: y\n"
 	if got := findings(robots); got != "1 usage-value!, 3 licence-url!, 5 signal-list!" {
 		t.Errorf("in all groups: %s", got)
+	}
+}
+
+// What is found follows from what the judge reads: of a Content-Signal the readable members
+// count, and the finding names the one that does not.
+func TestLint_SaysWhatTheJudgeReads(t *testing.T) {
+	t.Parallel()
+	robots := "User-agent: *\nContent-Signal: /news/ ai-train=yes, ai-input=no\n"
+	all := signal.Lint(rules.New(rules.Source{State: rules.Available}, []byte(robots)))
+	if len(all) != 1 || all[0].Kind != signal.SignalList || !strings.Contains(all[0].Means, "takes no path") || !strings.Contains(all[0].Means, "the others count") {
+		t.Errorf("%+v", all)
+	}
+	v := request{robots: robots, path: "/other"}.judge(t)
+	if v.Of(signal.AIInput) != signal.Disallow || v.Of(signal.TrainAI) != signal.Unknown {
+		t.Errorf("ai-input %s, train-ai %s", v.Of(signal.AIInput), v.Of(signal.TrainAI))
 	}
 }
 

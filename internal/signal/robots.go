@@ -2,6 +2,7 @@ package signal
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"heed/internal/structured"
@@ -12,14 +13,18 @@ import (
 // and safe for concurrent use, and should be kept as long as the Policy. nil is a file
 // without any.
 type Robots struct {
-	lines []robotsLine
+	tooMany bool // there are more than MaxLines; none is kept
+
+	lines []Statement  // those of the Content-Usage lines last
+	usage *rules.Paths // of the Content-Usage lines; "": the line has none
 }
 
-// robotsLine is one line, read once.
-type robotsLine struct {
-	statement Statement
-	path      rules.Pattern // of a Content-Usage
-	anywhere  bool          // it has no path
+// Size returns how many lines r has.
+func (r *Robots) Size() int {
+	if r == nil {
+		return 0
+	}
+	return len(r.lines)
 }
 
 // ReadRobots returns the usage signals in the groups of a file that govern agent. A group
@@ -29,18 +34,33 @@ type robotsLine struct {
 //
 // address is where the file is, for the places of its statements.
 func ReadRobots(p *rules.Policy, agent *rules.Agent, address string) *Robots {
-	fields := p.Fields(agent, rules.ContentSignal, rules.ContentUsage, rules.License)
+	if p.CountFields(signalFields...) > MaxLines {
+		return &Robots{tooMany: true, usage: new(rules.Paths)}
+	}
+	fields := p.Fields(agent, signalFields...)
 	if len(fields) == 0 {
 		return nil
 	}
 	r := &Robots{}
-	for _, kind := range []rules.FieldKind{rules.ContentSignal, rules.ContentUsage, rules.License} {
+	var paths []string
+	for _, kind := range []rules.FieldKind{rules.ContentSignal, rules.License, rules.ContentUsage} {
 		for _, f := range governing(fields, kind) {
-			r.lines = append(r.lines, readLine(f, address))
+			s, path := readLine(f, address)
+			if r.lines = append(r.lines, s); kind == rules.ContentUsage {
+				paths = append(paths, path)
+			}
 		}
 	}
+	r.usage = rules.NewPaths(paths)
 	return r
 }
+
+// MaxLines is the number of lines with usage signals that a robots.txt may have, in all of its
+// groups. One with more is too complex: it refuses every purpose.
+const MaxLines = 2000
+
+// signalFields are the kinds of these lines.
+var signalFields = []rules.FieldKind{rules.ContentSignal, rules.ContentUsage, rules.License}
 
 // governing returns the lines of one kind that count: those of the agent's groups, else
 // those of the whole file.
@@ -66,13 +86,10 @@ var fieldNames = map[rules.FieldKind]string{
 	rules.ContentSignal: "Content-Signal", rules.ContentUsage: "Content-Usage", rules.License: "License",
 }
 
-// readLine reads one line of robots.txt.
-func readLine(f rules.Field, address string) robotsLine {
+// readLine reads one line of robots.txt, and the path of a Content-Usage; empty: it has none.
+func readLine(f rules.Field, address string) (s Statement, path string) {
 	name := fieldNames[f.Kind]
-	l := robotsLine{anywhere: true, statement: Statement{
-		Source: SourceRobots, URL: address, Line: f.Line, Name: name, Text: quote(name + ": " + f.Value),
-	}}
-	s := &l.statement
+	s = Statement{Source: SourceRobots, URL: address, Line: f.Line, Name: name, Text: quote(name + ": " + f.Value)}
 	switch {
 	case f.Scope != rules.ScopeGroup:
 		s.Note = "a line of the whole file; the agent's own group has none"
@@ -85,23 +102,16 @@ func readLine(f rules.Field, address string) robotsLine {
 		s.readContentSignal(f.Value)
 	case rules.ContentUsage:
 		s.Protocol = ContentUsage
-		value := f.Value
-		if strings.HasPrefix(value, "/") {
-			path := value
-			value = ""
-			if i := strings.IndexAny(path, " \t"); i >= 0 {
-				path, value = path[:i], strings.Trim(path[i:], " \t")
-			}
-			l.path, l.anywhere = rules.NewPattern(path), false
-		}
-		s.readUsage([]string{value})
+		var preferences string
+		path, preferences = splitUsage(f.Value)
+		s.readUsage([]string{preferences})
 	case rules.License:
 		s.Protocol = RSL
 		if s.licence = licenceURL(f.Value); s.licence == "" {
 			s.Fault = "not an absolute http or https URL"
 		}
 	}
-	return l
+	return s, path
 }
 
 // licenceURL returns value if it is the absolute URL of a licence; otherwise it is empty.
@@ -119,22 +129,58 @@ func licenceURL(value string) string {
 // readContentSignal reads the value of a Content-Signal: "search=yes, ai-train=no". Keys
 // and values are read in any case. A member that cannot be read has no effect on others.
 func (s *Statement) readContentSignal(value string) {
+	for _, m := range signalMembers(value) {
+		switch m.fault {
+		case "":
+			s.say(m.answer, signalKeys[m.key])
+		case recordedOnly:
+			s.Note = strings.TrimPrefix(s.Note+"; use is recorded only", "; ")
+		case SignalList:
+			s.Fault = "not a list of key=value"
+		case SignalValue:
+			s.Fault = "the value of " + m.key + " is neither yes nor no"
+		}
+	}
+}
+
+// signalMember is a member of a Content-Signal.
+type signalMember struct {
+	text   string // as the site wrote it
+	key    string // in lower case
+	answer Answer
+	fault  FindingKind // why it says nothing; empty: it says answer
+}
+
+// recordedOnly is the fault of a member that says nothing of a use.
+const recordedOnly FindingKind = "signal-use"
+
+// signalMembers returns the members of a Content-Signal. Between commas without anything
+// there is none.
+func signalMembers(value string) (all []signalMember) {
 	for part := range strings.SplitSeq(value, ",") {
 		key, v, has := strings.Cut(part, "=")
 		key, v = strings.ToLower(strings.TrimSpace(key)), strings.ToLower(strings.TrimSpace(v))
-		c, known := signalKeys[key]
+		_, known := signalKeys[key]
+		m := signalMember{text: part, key: key}
 		switch {
-		case key == "" && !has && strings.TrimSpace(value) != "": // a comma too many
+		case key == "" && !has && strings.TrimSpace(value) != "":
+			continue
 		case key == "use" && has:
-			s.Note = strings.TrimPrefix(s.Note+"; use is recorded only", "; ")
+			m.fault = recordedOnly
 		case !has || strings.ContainsAny(key, " \t/"):
-			s.Fault = "not a list of key=value"
-		case known && (v == "yes" || v == "no"):
-			s.say(map[string]Answer{"yes": Allow, "no": Disallow}[v], c)
-		case known:
-			s.Fault = "the value of " + key + " is neither yes nor no"
+			m.fault = SignalList
+		case !known:
+			m.fault = SignalKey
+		case v == "yes":
+			m.answer = Allow
+		case v == "no":
+			m.answer = Disallow
+		default:
+			m.fault = SignalValue
 		}
+		all = append(all, m)
 	}
+	return all
 }
 
 // signalKeys are the keys of Content-Signal.
@@ -150,6 +196,18 @@ var usageLabels = map[string][]Category{
 
 // collective are the categories of a label for every use.
 var collective = []Category{Search, AIInput, TrainAI, TDM}
+
+// splitUsage returns the path of a Content-Usage in robots.txt, empty for none, and its
+// dictionary (AIPREF attach §4).
+func splitUsage(value string) (path, preferences string) {
+	if !strings.HasPrefix(value, "/") {
+		return "", value
+	}
+	if i := strings.IndexAny(value, " \t"); i >= 0 {
+		return value[:i], strings.Trim(value[i:], " \t")
+	}
+	return value, ""
+}
 
 // readUsage reads a Content-Usage (AIPREF vocabulary §6): a dictionary whose values are
 // the tokens y and n. One that cannot be read as a whole says nothing.
@@ -182,29 +240,22 @@ func (s *Statement) readUsage(lines []string) {
 }
 
 // statements returns the lines that concern a target. Of the Content-Usage lines those of
-// the longest path count; those of equal length all do.
-func (r *Robots) statements(target string) []Statement {
+// the longest path count, in each reading of the target; those of equal length all do.
+func (r *Robots) statements(t *rules.Target, profile rules.Profile) []Statement {
 	if r == nil {
 		return nil
 	}
-	octets := make([]int, len(r.lines))
-	longest := -1
-	for i := range r.lines {
-		if l := &r.lines[i]; !l.anywhere {
-			n, ok := l.path.Match(target)
-			if octets[i] = n; !ok {
-				octets[i] = -1
-				continue
+	usage := len(r.lines) - r.usage.Len()
+	all := slices.Clone(r.lines[:usage])
+	chosen := make(map[int]bool)
+	for _, selection := range r.usage.Select(t, profile, rules.Longest, nil) {
+		for _, i := range selection.Of {
+			if !chosen[i] {
+				chosen[i] = true
+				s := r.lines[usage+i]
+				s.Variant = selection.Variant
+				all = append(all, s)
 			}
-		}
-		if r.lines[i].statement.Protocol == ContentUsage {
-			longest = max(longest, octets[i])
-		}
-	}
-	var all []Statement
-	for i := range r.lines {
-		if s := r.lines[i].statement; s.Protocol != ContentUsage || octets[i] == longest && longest >= 0 {
-			all = append(all, s)
 		}
 	}
 	return all

@@ -64,6 +64,9 @@ type Statement struct {
 	Fault string `json:"fault,omitempty"`
 	// Note is a remark about how it was read; often empty.
 	Note string `json:"note,omitempty"`
+	// Variant is the reading of the target in which the statement counts, as in
+	// rules.Decision: empty for the target as it was sent, and for statements without a path.
+	Variant string `json:"variant,omitempty"`
 	// Expired is set when its unavailable_after had passed.
 	Expired bool `json:"expired,omitzero"`
 

@@ -15,7 +15,8 @@ const TDMRepPath = "/.well-known/tdmrep.json"
 // MaxTDMRep is the length of the longest TDMRep file that is read.
 const MaxTDMRep = 256 << 10
 
-// maxEntries is the number of entries of a TDMRep file that are read.
+// maxEntries is the number of entries that a TDMRep file may have. One with more is too
+// complex: it refuses every purpose that it is fetched for.
 const maxEntries = 10_000
 
 // ErrTDMRep is the error for a TDMRep file that is too long or is no array of objects. A
@@ -27,11 +28,12 @@ var ErrTDMRep = errors.New("the TDMRep file is not a JSON array of objects of at
 type TDMRep struct {
 	address string
 	entries []tdmEntry
+	paths   *rules.Paths // of the entries
+	tooMany bool         // there are more than maxEntries
 }
 
 // tdmEntry is the reservation of a part of a site.
 type tdmEntry struct {
-	pattern  rules.Pattern
 	reserved string // the value, as text
 	line     int
 	text     string
@@ -48,8 +50,9 @@ func ReadTDMRep(address string, body []byte) (*TDMRep, error) {
 		return nil, ErrTDMRep
 	}
 	t := &TDMRep{address: address}
+	var paths []string
 	line, counted := 1, 0
-	for d.More() && len(t.entries) < maxEntries {
+	for d.More() {
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err != nil {
 			return nil, ErrTDMRep
@@ -64,32 +67,34 @@ func ReadTDMRep(address string, body []byte) (*TDMRep, error) {
 		if err := json.Unmarshal(raw, &members); err != nil {
 			return nil, ErrTDMRep
 		}
-		if members.Location != nil && *members.Location != "" {
-			t.entries = append(t.entries, tdmEntry{
-				rules.NewPattern(*members.Location), strings.Trim(string(members.Reservation), `" `), line, quote(string(raw)),
-			})
+		switch {
+		case members.Location == nil || *members.Location == "":
+		case len(t.entries) == maxEntries:
+			t.tooMany = true
+		default:
+			paths = append(paths, *members.Location)
+			t.entries = append(t.entries, tdmEntry{strings.Trim(string(members.Reservation), `" `), line, quote(string(raw))})
 		}
 	}
-	if end, err := d.Token(); err != nil && len(t.entries) < maxEntries || err == nil && end != json.Delim(']') && len(t.entries) < maxEntries {
+	if end, err := d.Token(); err != nil || end != json.Delim(']') {
 		return nil, ErrTDMRep
 	}
+	t.paths = rules.NewPaths(paths)
 	return t, nil
 }
 
-// statements returns the first entry that matches a target.
-func (t *TDMRep) statements(target string) []Statement {
+// statements returns the first entry that matches a target, for each of its readings.
+func (t *TDMRep) statements(target *rules.Target, profile rules.Profile) (all []Statement) {
 	if t == nil {
 		return nil
 	}
-	for i := range t.entries {
-		e := &t.entries[i]
-		if _, ok := e.pattern.Match(target); ok {
-			s := Statement{Source: SourceTDMRep, URL: t.address, Line: e.line, Name: "tdm-reservation", Text: e.text}
-			s.reserve(e.reserved)
-			return []Statement{s}
-		}
+	for _, selection := range t.paths.Select(target, profile, rules.First, nil) {
+		e := &t.entries[selection.Of[0]]
+		s := Statement{Source: SourceTDMRep, URL: t.address, Line: e.line, Name: "tdm-reservation", Text: e.text, Variant: selection.Variant}
+		s.reserve(e.reserved)
+		all = append(all, s)
 	}
-	return nil
+	return all
 }
 
 // reserve reads the value of a tdm-reservation: 1 reserves, 0 does not, and any other is

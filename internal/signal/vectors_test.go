@@ -50,7 +50,7 @@ func (r request) input(t testing.TB) signal.Input {
 	o := origin(t)
 	p := rules.NewAs(r.profile, rules.Source{Origin: o, State: rules.Available, Status: 200}, []byte(r.robots))
 	in := signal.Input{
-		URL: o.String() + r.path, Origin: o, Target: r.path, Agent: rules.Identify(r.agent), Profile: r.profile, Now: now,
+		URL: o.String() + r.path, Origin: o, Target: rules.NewTarget(r.path), Agent: rules.Identify(r.agent), Profile: r.profile, Now: now,
 		Reference: r.contract,
 	}
 	in.Crawl = p.Decide(in.Agent, r.path).Verdict == rules.Allow

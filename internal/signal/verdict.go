@@ -22,6 +22,9 @@ type Verdict struct {
 	// Dropped is the number of statements that were read and are not kept: they decided
 	// nothing, and there were too many.
 	Dropped int `json:"dropped,omitzero"`
+	// TooComplex is set when not all was judged: a document has too many statements, or
+	// comparing their paths would take too long.
+	TooComplex bool `json:"too_complex,omitzero"`
 	// Page is "whole" when the head of the page was read, a page.Why when it was not, or
 	// not to its end, and empty when it was not looked at.
 	Page string `json:"page,omitempty"`
@@ -44,11 +47,21 @@ type Result struct {
 type Refusal struct {
 	Purpose  Purpose
 	Category Category
-	Reason   rules.Reason // rules.ReasonSignal or rules.ReasonLicence
-	// Statement is the one that decided; nil when a page or a licence that could not be
-	// read did, under the profile strict.
+	Reason   rules.Reason // rules.ReasonSignal, rules.ReasonLicence or rules.ReasonTooComplex
+	// Statement is the one that decided; nil when not all could be judged, or when a page or a
+	// licence that could not be read did, under the profile strict.
 	Statement *Statement
 	Detail    string // in words, without text of the site except the demand of a licence
+}
+
+// Decision returns the decision that r makes about a request that the rules allow by the
+// decision given: the statement is in place of a rule.
+func (r *Refusal) Decision(allowed rules.Decision) rules.Decision {
+	d := rules.Decision{Reason: r.Reason, Group: allowed.Group, Token: allowed.Token, Piece: allowed.Piece}
+	if s := r.Statement; s != nil {
+		d.Rule, d.Line, d.Variant = s.Text, s.Line, s.Variant
+	}
+	return d
 }
 
 // Of returns the answer about a category. A nil Verdict knows nothing.
@@ -60,13 +73,13 @@ func (v *Verdict) Of(c Category) Answer {
 }
 
 // Refuses returns whether the page is refused for any of the purposes, and why: all must
-// be allowed. What is unknown is not refused, except that under the profile strict a
+// be allowed. What is too complex to judge is refused. What is unknown is not, except that under the profile strict a
 // licence or the head of a page that could not be read is. A nil Verdict refuses nothing.
 func (v *Verdict) Refuses(purposes ...Purpose) (r Refusal, refused bool) {
 	if v == nil || !v.Crawl {
 		return Refusal{}, false
 	}
-	for _, step := range []func(Purpose) (Refusal, bool){v.disallows, v.demands, v.unread} {
+	for _, step := range []func(Purpose) (Refusal, bool){v.disallows, v.demands, v.unjudged, v.unread} {
 		for _, p := range purposes {
 			if r, refused = step(p); refused {
 				r.Purpose, r.Category = p, p.Category()
@@ -75,6 +88,20 @@ func (v *Verdict) Refuses(purposes ...Purpose) (r Refusal, refused bool) {
 		}
 	}
 	return Refusal{}, false
+}
+
+// ByTDMRepFile reports whether a page is refused by the site's TDMRep file alone, which the
+// page itself may override (TDMRep §5).
+func (v *Verdict) ByTDMRepFile(purposes ...Purpose) bool {
+	if _, refused := v.Refuses(purposes...); !refused {
+		return false
+	}
+	without := *v
+	without.Results = nil
+	without.Statements = slices.DeleteFunc(slices.Clone(v.Statements), func(s Statement) bool { return s.Source == SourceTDMRep })
+	without.resolve()
+	_, refused := without.Refuses(purposes...)
+	return !refused
 }
 
 // disallows reports whether a statement refuses a purpose.
@@ -94,6 +121,11 @@ func (v *Verdict) demands(p Purpose) (Refusal, bool) {
 		return Refusal{}, false
 	}
 	return Refusal{Reason: rules.ReasonLicence, Statement: s, Detail: "the licence asks for " + s.Demand}, true
+}
+
+// unjudged reports whether not all was judged that may refuse.
+func (v *Verdict) unjudged(Purpose) (Refusal, bool) {
+	return Refusal{Reason: rules.ReasonTooComplex, Detail: "what the site states about the use of its pages is too complex to judge this by"}, v.TooComplex
 }
 
 // unread reports whether the profile refuses what could not be read.

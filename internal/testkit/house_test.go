@@ -22,7 +22,8 @@ var arrows = map[string][]string{
 	"heed/internal/control":            {"heed/cache", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/fleet", "heed/internal/pace", "heed/internal/reach", "heed/internal/room", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
 	"heed/internal/config":             {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/fleet", "heed/internal/pace", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/route":              {"heed/cache", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/fleet", "heed/internal/pace", "heed/internal/signal/fetch", "heed/proxy/upstream", "heed/rules"},
-	"heed/internal/check":              {"heed/cache", "heed/internal/acl", "heed/internal/memo", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
+	"heed/internal/check":              {"heed/cache", "heed/internal/acl", "heed/internal/judge", "heed/internal/memo", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/refusal", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
+	"heed/internal/judge":              {"heed/internal/acl", "heed/internal/signal", "heed/rules"},
 	"heed/internal/admin/dashboard":    {"heed/internal/audit", "heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/check", "heed/internal/config", "heed/internal/control", "heed/internal/figures", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/internal/why", "heed/rules"},
 	"heed/internal/figures":            {"heed/internal/reason"},
 	"heed/internal/why":                {"heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/check", "heed/internal/console", "heed/internal/control", "heed/internal/pageurl", "heed/internal/signal", "heed/rules"},
@@ -37,7 +38,7 @@ var arrows = map[string][]string{
 	"heed/internal/run":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/process", "heed/internal/reason", "heed/internal/sealed", "heed/internal/signal", "heed/rules"},
 	"heed/internal/doctor":             {"heed/internal/ca", "heed/internal/sealed"},
 	"heed/internal/command":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reach", "heed/internal/reason", "heed/internal/remark", "heed/internal/room", "heed/proxy/limit", "heed/rules"},
-	"heed/proxy":                       {"heed/internal/acl", "heed/internal/audit", "heed/internal/memo", "heed/internal/memory", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/redirect", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/catrust", "heed/proxy/clientpage", "heed/proxy/h2head", "heed/proxy/headers", "heed/proxy/http1", "heed/proxy/limit", "heed/proxy/refusal", "heed/proxy/server", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
+	"heed/proxy":                       {"heed/internal/acl", "heed/internal/audit", "heed/internal/judge", "heed/internal/memo", "heed/internal/memory", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/redirect", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/catrust", "heed/proxy/clientpage", "heed/proxy/h2head", "heed/proxy/headers", "heed/proxy/http1", "heed/proxy/limit", "heed/proxy/refusal", "heed/proxy/server", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/proxy/refusal":               {"heed/internal/audit", "heed/internal/pace", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/proxy/upstream":              {"heed/internal/acl", "heed/internal/memory", "heed/proxy/headers", "heed/proxy/http1", "heed/rules"},
 	"heed/proxy/usage":                 {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/upstream", "heed/rules"},
@@ -54,7 +55,7 @@ var arrows = map[string][]string{
 	"heed/internal/audit":              {"heed/internal/reason", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/audit/compare":      {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/audit/audittest":    {"heed/internal/audit", "heed/internal/audit/store", "heed/rules"},
-	"heed/internal/audit/replay":       {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/memo", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
+	"heed/internal/audit/replay":       {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/judge", "heed/internal/memo", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
 	"heed/internal/audit/report":       {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/figures", "heed/internal/measure", "heed/internal/parquetfile", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
 	"heed/internal/audit/store":        {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/filter", "heed/internal/audit/store/wal", "heed/internal/reason", "heed/rules"},
 	"heed/internal/audit/store/wal":    {},
@@ -180,7 +181,7 @@ func TestHouse_ArrowsRunOneWay(t *testing.T) {
 // Bounds of what a reader has to hold in mind.
 const (
 	maxFiles        = 40   // of a package, without tests
-	maxLines        = 5050 // of a package, without tests
+	maxLines        = 5350 // of a package, without tests
 	maxFileLines    = 400
 	maxFunctionLine = 60
 )

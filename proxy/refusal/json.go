@@ -1,9 +1,9 @@
 package refusal
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
-	"strings"
 )
 
 // text returns p as an Encoder of encoding/json with an indentation of two spaces
@@ -94,8 +94,11 @@ func (o *object) text(name, value string) {
 	o.name(name)
 	for i := range len(value) {
 		if !plain[value[i]] {
-			escaped, _ := json.Marshal(value) // a string cannot fail
-			o.b = append(o.b, escaped...)
+			var escaped bytes.Buffer
+			e := json.NewEncoder(&escaped)
+			e.SetEscapeHTML(false) // "<" is itself: the body is no HTML
+			_ = e.Encode(value)    // a string cannot fail
+			o.b = append(o.b, bytes.TrimSuffix(escaped.Bytes(), []byte("\n"))...)
 			return
 		}
 	}
@@ -110,10 +113,10 @@ func (o *object) textIfAny(name, value string) {
 	}
 }
 
-// plain has the octets that stand for themselves in a string of JSON and in HTML.
+// plain has the octets that are themselves in a string of JSON.
 var plain = func() (plain [256]bool) {
 	for c := ' '; c <= '~'; c++ {
-		plain[c] = !strings.ContainsRune(`"\<>&`, c)
+		plain[c] = c != '"' && c != '\\'
 	}
 	return plain
 }()

@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"fmt"
+	"strings"
 
 	"heed/internal/signal"
 	"heed/rules"
@@ -35,14 +36,48 @@ func (a *Answer) useSentence() string {
 	if r == nil { // of an observed request
 		return "Refused by heed: " + a.of.Entry.Detail
 	}
-	quote := ""
-	if r.Statement != nil {
-		quote = ": " + r.Statement.Text
+	s := r.Statement
+	switch {
+	case s == nil:
+		return "Refused by heed: " + r.Detail
+	case r.Reason == rules.ReasonLicence:
+		return fmt.Sprintf("Refused by heed: %s does not allow %s as it is: %s", speaker(s), useWords[r.Purpose], statementPlace(s))
 	}
-	if r.Reason == rules.ReasonLicence {
-		return fmt.Sprintf("Refused by heed: %s, for the purpose %s%s", r.Detail, r.Purpose, quote)
+	return fmt.Sprintf("Refused by heed: %s does not allow %s: %s", speaker(s), useWords[r.Purpose], statementPlace(s))
+}
+
+// useWords are what is not allowed, by purpose.
+var useWords = map[signal.Purpose]string{
+	signal.PurposeSearch: "search", signal.PurposeAgent: "use by agents", signal.PurposeTraining: "training",
+	signal.PurposeArchive: "archiving", signal.PurposeTDM: "text and data mining",
+}
+
+// speaker returns who states s.
+func speaker(s *signal.Statement) string {
+	switch {
+	case s.Protocol == signal.RSL:
+		return "the site's licence"
+	case s.Source == signal.SourceRobots:
+		return "the site's robots.txt"
+	case s.Source == signal.SourceTDMRep:
+		return "the site's tdmrep.json"
 	}
-	return fmt.Sprintf("Refused by heed: the site does not allow this for the purpose %s%s", r.Purpose, quote)
+	return "the page"
+}
+
+// statementPlace returns where a statement is, in short: host, path and line, or the field.
+func statementPlace(s *signal.Statement) string {
+	place := legible(s.URL)
+	if _, rest, ok := strings.Cut(place, "://"); ok {
+		place = rest
+	}
+	if s.Source == signal.SourceHeader {
+		return s.Name + " in the header of " + place
+	}
+	if s.Line > 0 {
+		place += fmt.Sprintf(", line %d", s.Line)
+	}
+	return place
 }
 
 // useDetail explains a refusal by a statement to a person.

@@ -66,7 +66,7 @@ func (a *Answer) FieldRoom() []http1.Field {
 // SetFields makes the names and the order of fields those of the answer's head. A field
 // that Header does not have is left out. Nil: the names are in alphabetical order.
 func (a *Answer) SetFields(fields []http1.Field) {
-	if a.fields = fields; cap(fields) <= maxRoom {
+	if a.fields = fields; fields != nil && cap(fields) <= maxRoom {
 		a.conn.room = fields
 	}
 }

@@ -40,7 +40,7 @@ var (
 
 // tdmRep returns the site's TDMRep file if the agents may fetch it.
 func (q *Request) tdmRep(ctx context.Context) *signal.TDMRep {
-	if !q.mayFetch(q.Policy, signal.TDMRepPath) {
+	if !q.mayFetch(q.Target, q.Policy, signal.TDMRepPath) {
 		return nil
 	}
 	return q.Documents.TDMRep(ctx, q.Origin, q.permit)
@@ -72,7 +72,7 @@ func (q *Request) licence(ctx context.Context, address string) signal.Licence {
 		return signal.Licence{Err: errAddress}
 	}
 	ctx = upstream.NamedBy(ctx, q.Origin)
-	if err := q.permit(ctx, u); err != nil {
+	if err := q.permitWithin(ctx, q.Target, u); err != nil {
 		return signal.Licence{Err: err}
 	}
 	return q.Documents.Licence(ctx, q.onBehalf(u.Hostname()), address, q.permit)
@@ -87,9 +87,14 @@ func (q *Request) onBehalf(host string) string {
 	return q.Origin.Host
 }
 
-// permit returns an error for a URL that the robots.txt of its site does not let the agents
-// fetch.
+// permit is permitWithin for a URL that a redirect leads to, perhaps when q has ended.
 func (q *Request) permit(ctx context.Context, u *url.URL) error {
+	return q.permitWithin(ctx, rules.NewTarget(""), u)
+}
+
+// permitWithin returns an error for a URL that the robots.txt of its site does not let the
+// agents fetch. It takes steps from budget.
+func (q *Request) permitWithin(ctx context.Context, budget *rules.Target, u *url.URL) error {
 	o, err := rules.OriginOf(u)
 	if err != nil {
 		return errAddress
@@ -98,16 +103,16 @@ func (q *Request) permit(ctx context.Context, u *url.URL) error {
 	if o != q.Origin {
 		policy = q.Documents.Robots(upstream.NamedBy(ctx, q.Origin), q.onBehalf(o.Host), o, q.Policy.Profile())
 	}
-	if !q.mayFetch(policy, u.RequestURI()) {
+	if !q.mayFetch(budget, policy, u.RequestURI()) {
 		return errDisallowed
 	}
 	return nil
 }
 
-// mayFetch reports whether p lets all agents fetch a target.
-func (q *Request) mayFetch(p *rules.Policy, target string) bool {
+// mayFetch reports whether p lets all agents fetch a target. It takes steps from budget.
+func (q *Request) mayFetch(budget *rules.Target, p *rules.Policy, target string) bool {
 	for _, agent := range q.Agents {
-		if p.Decide(agent, target).Verdict != rules.Allow {
+		if p.JudgeOther(agent, budget, target).Verdict != rules.Allow {
 			return false
 		}
 	}

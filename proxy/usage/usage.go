@@ -44,7 +44,7 @@ type Request struct {
 	*Settings
 	URL       string
 	Origin    rules.Origin
-	Target    string         // path and query as they are sent
+	Target    *rules.Target  // path and query as they are sent
 	Agents    []*rules.Agent // each must be allowed; at least one
 	Purposes  []signal.Purpose
 	Reference string        // to a contract with the site; empty: there is none
@@ -62,6 +62,7 @@ type Judge struct {
 // Bounds of a Judge.
 const (
 	maxRobots = 1024
+	maxLines  = 100 // with signals, of a robots.txt; those of one with more are read again each time
 	maxPages  = 512
 	maxKey    = 2048     // octets of a URL and an ETag; longer ones are not remembered
 	maxHeld   = 16 << 10 // octets of a page that is remembered
@@ -132,7 +133,9 @@ func (j *Judge) robotsOf(p *rules.Policy, agent *rules.Agent) *signal.Robots {
 	r, ok := j.robots.Get(key)
 	if !ok {
 		r = signal.ReadRobots(p, agent, p.Source().Origin.RobotsURL())
-		j.robots.Put(key, r, maxRobots)
+		if r.Size() <= maxLines {
+			j.robots.Put(key, r, maxRobots)
+		}
 	}
 	return r
 }

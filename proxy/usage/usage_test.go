@@ -32,7 +32,7 @@ func (v visit) answer(t *testing.T, j *Judge) *signal.Verdict {
 	o := rules.Origin{Scheme: "http", Host: "site.example", Port: 80}
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).Add(v.later)
 	q := &Request{
-		Settings: &Settings{}, URL: "http://site.example/page", Origin: o, Target: "/page", Purposes: purposes, Reference: v.reference,
+		Settings: &Settings{}, URL: "http://site.example/page", Origin: o, Target: rules.NewTarget("/page"), Purposes: purposes, Reference: v.reference,
 		Policy: rules.New(rules.Source{Origin: o}, []byte("User-agent: *\nAllow: /\n")), Now: now,
 	}
 	for agent := range strings.FieldsSeq(v.agents) {

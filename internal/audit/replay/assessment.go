@@ -11,7 +11,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/audit/uses"
+	"heed/internal/judge"
 	"heed/internal/reason"
 	"heed/rules"
 )
@@ -94,7 +94,7 @@ func (a *assessment) prepare(l *library) error {
 		return fmt.Errorf("the recorded settings have no client %q", a.client.Name)
 	}
 	q := &a.query
-	if q.Now, q.Target = a.time(), a.Target; a.Redacted {
+	if q.Now, q.Target = a.time(), rules.NewTarget(a.Target); a.Redacted {
 		a.judgeRedacted()
 	}
 	q.Effective = settings.For(client, a.origin, q.Now)
@@ -111,34 +111,38 @@ func (a *assessment) prepare(l *library) error {
 	return nil
 }
 
+// question returns the query as package judge takes it, by p, with what the record has of
+// the request.
+func (a *assessment) question(p *rules.Policy) *judge.Question {
+	q := &judge.Question{Query: a.query, Policy: p, Held: []*rules.Policy{}, Self: judge.No}
+	q.Target, q.Effective.Purposes = rules.NewTarget(a.query.Target.String()), nil
+	switch rules.Reason(a.basis.Reason) {
+	case rules.ReasonSubresource:
+		q.Part = a.Part
+	case rules.ReasonDestination:
+		q.Unreached = rules.ReasonDestination // why there was no connection is taken from the record
+	}
+	return q
+}
+
 // evaluate returns the result of the query, by p where rules are needed; ok is
 // false when they are needed and p is nil.
 func (a *assessment) evaluate(p *rules.Policy) (o acl.Result, ok bool) {
-	q := &a.query
-	if o, ok = q.WithoutRules(); !ok || a.late {
-		if p == nil {
-			return o, false
-		}
-		o = q.Decide(p)
+	v, need := a.question(p).Decide()
+	if need != judge.NeedsNothing {
+		return o, false
 	}
 	if a.late {
-		if o.Unseen = 0; o.Verdict == rules.Refuse { // a late verdict is recorded without Unseen
-			o.Verdict = rules.WouldRefuse
+		if v.Unseen = 0; v.Verdict == rules.Refuse { // a late verdict is recorded without Unseen
+			v.Verdict = rules.WouldRefuse
 		}
-		return o, true
 	}
-	if a.basis.Reason == string(rules.ReasonSubresource) && a.Part != "" && q.Effective.MayBeSubresource(o) {
-		o = q.Effective.AsSubresource(o, a.Part)
-	}
-	if a.basis.Reason == string(rules.ReasonDestination) && o.Reason == rules.ReasonOriginUnreachable {
-		o.Reason = rules.ReasonDestination // why there was no connection is taken from the record
-	}
-	return q.Effective.Apply(o), true
+	return v.Result, true
 }
 
 // judge judges the entry again and sets class, verdict and note.
 func (a *assessment) judge(l *library) {
-	bySignal := uses.BySignal(a.basis.Reason)
+	bySignal := a.bySignal(l)
 	switch {
 	case !bySignal && !a.replayable():
 		a.class, a.note = NotByRules, reason.Of(rules.Reason(a.basis.Reason)).Sentence
@@ -172,9 +176,9 @@ func (a *assessment) judgeRedacted() {
 		return // other parts of the request are
 	}
 	a.doubt = strings.HasPrefix("/robots.txt", beginning)
-	a.query.Target = beginning
-	a.query.Judge = func(p *rules.Policy, agent *rules.Agent, beginning string) rules.Decision {
-		d, sure := decideBeginning(p, agent, beginning)
+	a.query.Target = rules.NewTarget(beginning)
+	a.query.Judge = func(p *rules.Policy, agent *rules.Agent, beginning *rules.Target) rules.Decision {
+		d, sure := decideBeginning(p, agent, beginning.String())
 		a.doubt = a.doubt || !sure
 		return d
 	}

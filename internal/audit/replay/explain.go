@@ -116,7 +116,7 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	}
 	t.Again, t.Now, t.What = a.class, a.verdict, a.note
 	t.setUse(l, a)
-	if uses.BySignal(a.basis.Reason) {
+	if a.bySignal(l) {
 		line = t.robotsLine(a.client.Purposes)
 	}
 	if a.policy == nil {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"heed/internal/acl"
-	"heed/internal/audit/uses"
 	"heed/rules"
 )
 
@@ -49,7 +48,7 @@ const maxSites = 100
 // judge returns the entry judged with the changes of f; nil when f does not apply
 // to it.
 func (f *If) judge(l *library, a *assessment) (then *assessment, err error) {
-	if a.class != Same && a.class != Different && a.class != OtherEngine || a.late || uses.BySignal(a.basis.Reason) {
+	if a.class != Same && a.class != Different && a.class != OtherEngine || a.late || a.bySignal(l) {
 		return nil, nil
 	}
 	then, p, err := f.otherwise(l, a)

@@ -201,10 +201,10 @@ func (c *crawl) entry() *audit.Entry {
 // decide does what a proxy does.
 func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *acl.Rules) {
 	at, _ := netip.ParseAddrPort(e.Client)
-	q := acl.Query{Target: e.Target, Now: c.now, Effective: b.For(b.ClientOf(acl.ClientInfo{Addr: at.Addr(), UserAgent: e.UserAgent}), o, c.now)}
+	q := acl.Query{Target: rules.NewTarget(e.Target), Now: c.now, Effective: b.For(b.ClientOf(acl.ClientInfo{Addr: at.Addr(), UserAgent: e.UserAgent}), o, c.now)}
 	q.Names = q.Effective.Identity(e.UserAgent, rules.Identify)
 	if h := q.Effective.HTTPS(); h != acl.Intercept && c.random.IntN(2) == 0 {
-		e.Method, e.Target, q.Target, q.HTTPS = "CONNECT", "", "", h
+		e.Method, e.Target, q.Target, q.HTTPS = "CONNECT", "", rules.NewTarget(""), h
 		e.Judged = audit.ByHost
 		q.Names = q.Effective.TunnelIdentity(q.Names, e.UserAgent, rules.Identify)
 	}
@@ -219,7 +219,7 @@ func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *acl.Rules) {
 			c.late(e, &q)
 			return
 		}
-		answer = q.Decide(e.Policy)
+		answer, _ = q.Decide(e.Policy)
 	}
 	if answer.Unjudged {
 		e.Judged = audit.NotJudged
@@ -233,8 +233,8 @@ func (c *crawl) decide(e *audit.Entry, o rules.Origin, b *acl.Rules) {
 
 // late lets a request through whose verdict follows.
 func (c *crawl) late(e *audit.Entry, q *acl.Query) {
-	o := q.Decide(e.Policy)
-	if o.Verdict == rules.Refuse {
+	o, _ := q.Decide(e.Policy)
+	if o = q.Effective.Apply(o); o.Verdict == rules.Refuse {
 		o.Verdict = rules.WouldRefuse
 	}
 	e.Outcome.Late, e.Outcome.LatePolicy, e.Outcome.LateSettled = &o.Decision, e.Policy, o.OperatorReason

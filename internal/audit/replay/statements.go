@@ -3,7 +3,6 @@ package replay
 import (
 	"errors"
 
-	"heed/internal/acl"
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
 	"heed/internal/signal"
@@ -30,6 +29,20 @@ func (a *assessment) statements(l *library) (v *signal.Verdict, stated []signal.
 	return v, stated, err
 }
 
+// bySignal reports whether what the site states of the use of the page decided.
+func (a *assessment) bySignal(l *library) bool {
+	reason := rules.Reason(a.basis.Reason)
+	if reason != rules.ReasonTooComplex && reason != rules.ReasonOverride {
+		return uses.BySignal(a.basis.Reason)
+	}
+	v, stated, err := a.statements(l)
+	if err != nil {
+		return false
+	}
+	refusal, refused := v.Refuses(stated...) // an exception may have allowed it
+	return refused && (reason == rules.ReasonOverride || refusal.Reason == rules.ReasonTooComplex)
+}
+
 // judgeStatements judges a decision by what the site stated of the use of the page: the
 // rules must allow it, and the recorded statements must refuse the recorded purposes. It
 // sets class, verdict and note; a is prepared.
@@ -39,26 +52,21 @@ func (a *assessment) judgeStatements(l *library) {
 		a.class, a.note = Incomplete, err.Error()
 		return
 	}
-	q := &a.query
-	o := acl.Result{Decision: rules.Decision{Verdict: rules.Allow, Group: a.basis.Group, Token: a.basis.Token}}
-	if a.policy != nil {
-		o = q.Decide(a.policy.Policy)
+	if a.policy == nil {
+		a.class, a.note = Incomplete, "the record does not have the robots.txt that allowed it"
+		return
 	}
-	refusal, refused := v.Refuses(stated...)
+	q := a.question(a.policy.Policy)
+	q.Effective.Purposes, q.Statements = stated, v
+	o, _ := q.Decide()
 	switch {
-	case o.Verdict != rules.Allow:
+	case o.Refusal != nil:
+	case o.Rules.Verdict != rules.Allow:
 		a.note = "the rules do not allow it"
-	case !refused:
-		a.note = "what is recorded of the site's statements does not refuse the purposes of the client"
 	default:
-		o.Decision = rules.Decision{Reason: refusal.Reason, Group: o.Group, Token: o.Token}
-		if s := refusal.Statement; s != nil {
-			o.Rule, o.Line = s.Text, s.Line
-		}
-		o.Decision, o.OperatorReason = q.Except(o.Decision)
+		a.note = "what is recorded of the site's statements does not refuse the purposes of the client"
 	}
-	o = q.Effective.Apply(o)
-	a.class, a.verdict = Same, verdictOf(&o)
+	a.class, a.verdict = Same, verdictOf(&o.Result)
 	switch {
 	case a.verdict != a.basis.Verdict:
 		a.class = Different

@@ -61,16 +61,16 @@ func (v *visitor) get(host, target, field, html string) {
 		ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: v.agent, UserAgent: "TestBot/1.0", Config: "1", Settings: settings,
 		Method: "GET", Scheme: "https", Host: host, Target: target, Judged: audit.ByPath, Policy: p,
 	}
-	q := acl.Query{Effective: (&acl.Rules{}).For(nil, p.Source().Origin, e.Time), Names: acl.Identity{Judged: v.agent}, Target: target}
+	q := acl.Query{Effective: (&acl.Rules{}).For(nil, p.Source().Origin, e.Time), Names: acl.Identity{Judged: v.agent}, Target: rules.NewTarget(target)}
 	o, needless := q.WithoutRules()
 	if needless {
 		e.Policy = nil
 	} else {
-		o = q.Decide(p)
+		o, _ = q.Decide(p)
 	}
 	e.Decision = o.Decision
 	var before *signal.Verdict
-	in := signal.Input{URL: "https://" + host + target, Origin: p.Source().Origin, Target: target, Agent: v.agent, Crawl: true}
+	in := signal.Input{URL: "https://" + host + target, Origin: p.Source().Origin, Target: rules.NewTarget(target), Agent: v.agent, Crawl: true}
 	for _, purpose := range v.purposes {
 		e.Purposes = append(e.Purposes, string(purpose))
 	}

@@ -196,7 +196,7 @@ func OfRobots(robots *signal.Robots, p *rules.Policy, agent *rules.Agent, target
 	}
 	o := p.Source().Origin
 	v := signal.Judge(signal.Input{
-		URL: o.String() + target, Origin: o, Target: target, Agent: agent, Profile: p.Profile(), Crawl: true, Robots: robots,
+		URL: o.String() + target, Origin: o, Target: rules.NewTarget(target), Agent: agent, Profile: p.Profile(), Crawl: true, Robots: robots,
 	})
 	if len(v.Statements) == 0 {
 		return nil

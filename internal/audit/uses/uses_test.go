@@ -33,7 +33,7 @@ func after(t *testing.T, field, value, html string) *signal.Verdict {
 	if field != "" {
 		h.Set(field, value)
 	}
-	in := signal.Input{URL: "https://site.example/page", Target: "/page", Agent: rules.Identify("TestBot/1"), Crawl: true, Header: h}
+	in := signal.Input{URL: "https://site.example/page", Target: rules.NewTarget("/page"), Agent: rules.Identify("TestBot/1"), Crawl: true, Header: h}
 	if html != "" {
 		s := page.NewScanner(h, signal.PageNames(in.Agent))
 		if _, err := s.Write([]byte(html)); err != nil {

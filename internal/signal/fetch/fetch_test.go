@@ -179,7 +179,7 @@ func TestDocuments_ATDMRepFileIsReadOnce(t *testing.T) {
 	o := origin(t, "https://site.test:8443/page")
 	for range 3 {
 		file := d.TDMRep(t.Context(), o, nil)
-		v := signal.Judge(signal.Input{Origin: o, Target: "/page", Crawl: true, TDMRep: file, Now: time.Now()})
+		v := signal.Judge(signal.Input{Origin: o, Target: rules.NewTarget("/page"), Crawl: true, TDMRep: file, Now: time.Now()})
 		if v.Of(signal.TDM) != signal.Disallow {
 			t.Errorf("%+v", v)
 		}

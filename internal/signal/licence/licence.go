@@ -74,12 +74,13 @@ const MaxQuote = 400
 type Document struct {
 	age      time.Duration
 	contents []content
+	paths    *rules.Paths // of the contents
+	tooMany  bool         // there are more contents and licences than maxElements
 }
 
 // content is a part of a site and its licences.
 type content struct {
 	origin   rules.Origin // of a url that is absolute; zero otherwise
-	pattern  rules.Pattern
 	server   string
 	line     int
 	licences []licence
@@ -88,30 +89,49 @@ type content struct {
 
 // licence is one offer.
 type licence struct {
-	permits, prohibits []string // usages
-	closed             bool     // there is a list of permitted usages
-	demands            []string // what it asks for and heed does not do
-	text               string
-	line               int
+	verdicts map[Usage]Verdict // about usages of which it says something
+	demands  string            // what it asks for and heed does not do
+	text     string
+	line     int
 }
 
 // Age returns how long a copy of the document may be used.
 func (d *Document) Age() time.Duration { return d.age }
 
-// Terms returns what the document says about a usage of the page at origin and target,
-// the path and query as they are sent. Of the contents that match, the ones of the most
-// specific pattern count (RSL §4.9), and of their licences the one that allows most: each
-// is an offer, and their order means nothing (§3.1.1).
-func (d *Document) Terms(origin rules.Origin, target string, usage Usage) Terms {
-	most, best, found := -1, Terms{}, false
-	for i := range d.contents {
-		c := &d.contents[i]
-		octets, ok := c.pattern.Match(target)
-		if !ok || c.origin != (rules.Origin{}) && c.origin != origin || octets < most {
-			continue
-		}
-		if octets > most {
-			most, best, found = octets, Terms{}, false
+// TooMany reports whether the document has too many contents and licences to be judged.
+func (d *Document) TooMany() bool { return d.tooMany }
+
+// Part is the contents of a document that govern a page, in one reading of its target. Of
+// those that match, the ones of the most specific pattern do (RSL §4.9).
+type Part struct {
+	Variant  string // of the target, as in rules.Decision
+	document *Document
+	contents []int
+}
+
+// Parts returns the parts of the document that govern the page at origin and target; each
+// must allow a use.
+func (d *Document) Parts(origin rules.Origin, target *rules.Target, profile rules.Profile) (all []Part) {
+	here := func(i int) bool { return d.contents[i].origin == rules.Origin{} || d.contents[i].origin == origin }
+	for _, s := range d.paths.Select(target, profile, rules.Longest, here) {
+		all = append(all, Part{s.Variant, d, s.Of})
+	}
+	return all
+}
+
+// stepsPerTerm is what it costs to evaluate a licence for a usage, in steps of a
+// rules.Target.
+const stepsPerTerm = 256
+
+// Terms returns what the part says about a usage. Of the licences of its contents the one
+// that allows most counts: each is an offer, and their order means nothing (RSL §3.1.1).
+// target has the budget; what is over it is left out.
+func (p Part) Terms(target *rules.Target, usage Usage) Terms {
+	best, found := Terms{}, false
+	for _, i := range p.contents {
+		c := &p.document.contents[i]
+		if !target.Spend(stepsPerTerm * (1 + len(c.licences))) {
+			break
 		}
 		for _, t := range c.terms(usage) {
 			if !found || rank(t) > rank(best) {
@@ -155,24 +175,30 @@ func rank(t Terms) int {
 	return 4
 }
 
-// terms evaluates one licence (RSL §3.5). A term that names the usage, or all AI usages,
-// counts more than "all"; of terms that count the same the prohibition wins. A list of
-// permitted usages is closed; without one the licence permits nothing by itself.
+// terms returns the terms of one licence.
 func (l *licence) terms(usage Usage) Terms {
-	t := Terms{Text: l.text, Line: l.line}
-	permitted, prohibited := weight(l.permits, usage), weight(l.prohibits, usage)
-	switch {
-	case prohibited > 0 && prohibited >= permitted:
-		t.Verdict = Disallow
-	case permitted > 0:
-		t.Verdict = Allow
-	case l.closed:
-		t.Verdict = Disallow
-	}
+	t := Terms{Text: l.text, Line: l.line, Verdict: l.verdicts[usage]}
 	if t.Verdict != Disallow {
-		t.Unmet = strings.Join(l.demands, ", ")
+		t.Unmet = l.demands
 	}
 	return t
+}
+
+// evaluate returns what a licence says about a usage (RSL §3.5). A term that names the usage,
+// or all AI usages, counts more than "all"; of terms that count the same the prohibition
+// wins. A list of permitted usages is closed; without one the licence permits nothing by
+// itself.
+func evaluate(permits, prohibits []string, closed bool, usage Usage) Verdict {
+	permitted, prohibited := weight(permits, usage), weight(prohibits, usage)
+	switch {
+	case prohibited > 0 && prohibited >= permitted:
+		return Disallow
+	case permitted > 0:
+		return Allow
+	case closed:
+		return Disallow
+	}
+	return Unknown
 }
 
 // weight returns how much the tokens say about a usage: 0 nothing, 1 by "all", 2 by its

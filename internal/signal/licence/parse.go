@@ -21,8 +21,8 @@ import (
 // Bounds of a document beside MaxBytes.
 const (
 	maxDepth    = 32
-	maxContents = 10_000
-	maxDemand   = 120 // octets of a demand
+	maxElements = 10_000 // contents and licences; a document with more is read, and is too complex
+	maxDemand   = 120    // octets of a demand
 )
 
 // The errors of a document that is not read; those of its XML are wrapped.
@@ -31,7 +31,7 @@ var (
 	ErrDoctype = errors.New("the licence has a document type declaration, which is not read")
 	ErrNoRSL   = errors.New("the document is not a licence: it has no <rsl> element")
 	ErrNothing = errors.New("the licence has no <content> element")
-	ErrNesting = errors.New("the licence is nested too deeply, or has too many elements")
+	ErrNesting = errors.New("the licence is nested too deeply")
 )
 
 // Parse reads a document. It returns an error for one that cannot be used at all:
@@ -78,6 +78,7 @@ func parse(body []byte, known string) (d *Document, other string, err error) {
 	case len(p.document.contents) == 0:
 		return nil, "", ErrNothing
 	}
+	p.document.paths = rules.NewPaths(p.paths)
 	return p.document, "", nil
 }
 
@@ -86,16 +87,26 @@ type parser struct {
 	body     []byte
 	xml      *xml.Decoder
 	document *Document
+	paths    []string // of the contents
+	elements int      // contents and licences
 	rooted   bool
 	depth    int
 	offset   int64 // where the token being read begins
 	line     int   // its line
 
 	content *content // the one that is open
-	licence *licence
+	licence *offer
 	payment *payment
 	begin   int64            // of the open licence
 	text    *strings.Builder // of the element that is open, when its text is wanted
+}
+
+// offer is the licence that is open.
+type offer struct {
+	line               int
+	permits, prohibits []string // usages
+	closed             bool     // there is a list of permitted usages
+	demands            []string
 }
 
 // payment is what one <payment> asks for.
@@ -116,7 +127,7 @@ func (p *parser) parse() error {
 		case xml.Directive:
 			return ErrDoctype
 		case xml.StartElement:
-			if p.depth++; p.depth > maxDepth || len(p.document.contents) > maxContents {
+			if p.depth++; p.depth > maxDepth {
 				return ErrNesting
 			}
 			if p.depth == 1 && t.Name.Local != "rsl" {
@@ -141,13 +152,12 @@ func (p *parser) start(e xml.StartElement) {
 		if days, err := strconv.Atoi(attr(e, "max-age")); err == nil && days > 0 {
 			p.document.age = min(time.Duration(min(days, 365))*24*time.Hour, MaxAge)
 		}
-	case "content":
-		p.document.contents = append(p.document.contents, p.contentOf(e))
-		p.content = &p.document.contents[len(p.document.contents)-1]
-	case "license":
-		if p.content != nil {
-			p.begin, p.licence = p.offset, &licence{line: p.line}
+	case "content", "license":
+		if p.elements++; p.elements > maxElements {
+			p.document.tooMany, p.content, p.licence = true, nil, nil
+			return
 		}
+		p.open(e)
 	case "permits", "prohibits":
 		p.text = new(strings.Builder)
 		if kind := attr(e, "type"); p.licence != nil && kind != "" && kind != "usage" {
@@ -168,14 +178,24 @@ func (p *parser) start(e xml.StartElement) {
 	}
 }
 
+// open opens a content or a licence.
+func (p *parser) open(e xml.StartElement) {
+	switch {
+	case e.Name.Local == "content":
+		p.document.contents = append(p.document.contents, p.contentOf(e))
+		p.content = &p.document.contents[len(p.document.contents)-1]
+	case p.content != nil:
+		p.begin, p.licence = p.offset, &offer{line: p.line}
+	}
+}
+
 func (p *parser) end(name string) {
 	switch name {
 	case "content":
 		p.content = nil
 	case "license":
 		if p.content != nil && p.licence != nil {
-			p.licence.text = quote(string(p.body[p.begin:p.xml.InputOffset()]))
-			p.content.licences = append(p.content.licences, *p.licence)
+			p.content.licences = append(p.content.licences, p.licence.read(quote(string(p.body[p.begin:p.xml.InputOffset()]))))
 		}
 		p.licence = nil
 	case "permits", "prohibits":
@@ -199,6 +219,17 @@ func (p *parser) end(name string) {
 		}
 		p.payment = nil
 	}
+}
+
+// read returns the licence with that text.
+func (o *offer) read(text string) licence {
+	l := licence{verdicts: make(map[Usage]Verdict), demands: cut(strings.Join(o.demands, ", "), MaxQuote), text: text, line: o.line}
+	for _, usage := range []Usage{Search, AIInput, AITrain, AIIndex} {
+		if v := evaluate(o.permits, o.prohibits, o.closed, usage); v != Unknown {
+			l.verdicts[usage] = v
+		}
+	}
+	return l
 }
 
 // demand adds what the open licence asks for.
@@ -242,7 +273,7 @@ func (p *parser) contentOf(e xml.StartElement) content {
 			c.origin, path = o, rest[i:]
 		}
 	}
-	c.pattern = rules.NewPattern(path)
+	p.paths = append(p.paths, cmp.Or(path, "/"))
 	return c
 }
 

@@ -1,0 +1,101 @@
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/signal"
+	"heed/rules"
+)
+
+// ask returns the verdict on q, which lacks nothing, and how often it asked for something.
+func ask(t *testing.T, q Question) Verdict {
+	t.Helper()
+	v, need := q.Decide()
+	if need != NeedsNothing {
+		t.Fatalf("it needs %d", need)
+	}
+	if again, need := q.Decide(); need != NeedsNothing || again.Decision != v.Decision {
+		t.Errorf("asked again it is %+v, %+v before", again, v)
+	}
+	return v
+}
+
+// question is about /a of a site without settings, whose file disallows /private.
+func question(target string) Question {
+	p := rules.New(rules.Source{State: rules.Available}, []byte("User-agent: *\nDisallow: /private\n"))
+	return Question{
+		Query: acl.Query{
+			Effective: (&acl.Rules{}).For(nil, rules.Origin{Scheme: "http", Host: "site.test", Port: 80}, time.Now()),
+			Target:    rules.NewTarget(target), Names: acl.Identity{Judged: rules.Identify("TestBot/1"), Shown: "TestBot/1"}, Now: time.Now(),
+		},
+		Policy: p, Held: []*rules.Policy{}, Self: No,
+	}
+}
+
+func TestHeed_DecideAsksForWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	q := question("/a")
+	policy := q.Policy
+	q.Policy, q.Held, q.Self, q.Names.Shown = nil, nil, Unknown, ""
+	q.Effective.Purposes = []signal.Purpose{signal.PurposeTraining}
+	refuses := signal.Judge(signal.Input{Target: q.Target, Crawl: true, Agent: q.Names.Judged,
+		Robots: signal.ReadRobots(rules.New(rules.Source{State: rules.Available}, []byte("Content-Usage: train-ai=n\n")), q.Names.Judged, "u")})
+	for _, step := range []struct {
+		need Need
+		find func()
+	}{
+		{NeedsPolicy, func() { q.Policy = policy }},
+		{NeedsHeld, func() { q.Held = []*rules.Policy{} }},
+		{NeedsStatements, func() { q.Statements = &signal.Verdict{Crawl: true} }},
+		{NeedsSelf, func() { q.Self = No }},
+	} {
+		if _, need := q.Decide(); need != step.need {
+			t.Fatalf("it needs %d, not %d", need, step.need)
+		}
+		step.find()
+	}
+	if v, need := q.Decide(); need != NeedsNothing || v.Verdict != rules.Allow {
+		t.Errorf("%+v, %d", v, need)
+	}
+	q = question("/a")
+	q.Effective.Purposes, q.Statements = []signal.Purpose{signal.PurposeTraining}, refuses
+	if v := ask(t, q); v.Reason != rules.ReasonSignal || v.Refusal == nil || v.Line != 1 || v.Rules.Reason != rules.ReasonNoRule {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestHeed_TheOrderOfADecision(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		target string
+		change func(*Question)
+		want   rules.Reason
+		refuse bool
+	}{
+		"a rule":                  {"/private", func(q *Question) {}, rules.ReasonRule, true},
+		"no rule":                 {"/a", func(q *Question) {}, rules.ReasonNoRule, false},
+		"a destination":           {"/robots.txt", func(q *Question) { q.Barred = rules.ReasonDestination }, rules.ReasonDestination, true},
+		"a destination, observed": {"/a", func(q *Question) { q.Barred, q.Effective.Mode = rules.ReasonDestination, acl.Observe }, rules.ReasonDestination, true},
+		"heed's own":              {"/a", func(q *Question) { q.Self = Yes }, rules.ReasonLoop, true},
+		"heed's own, a service":   {"/a", func(q *Question) { q.Self, q.OwnService = Yes, true }, rules.ReasonOwnService, false},
+		"heed's own, exempt":      {"/a", func(q *Question) { q.Self, q.Effective.Mode = Yes, acl.Exempt }, rules.ReasonLoop, true},
+		"heed's own, refused":     {"/private", func(q *Question) { q.Self = Yes }, rules.ReasonRule, true},
+		"a part":                  {"/private", func(q *Question) { q.Part = "image"; q.Effective.Client = &acl.Client{AllowSubresources: true} }, rules.ReasonSubresource, false},
+		"no rules yet":            {"/private", func(q *Question) { q.Policy, q.NoPolicy = nil, rules.ReasonRulesPending }, rules.ReasonRulesPending, false},
+		"the client left":         {"/a", func(q *Question) { q.Policy, q.NoPolicy = nil, rules.ReasonClientLeft }, rules.ReasonClientLeft, true},
+		"two places, observed":    {"/a", func(q *Question) { q.Mismatch, q.Effective.Mode = true, acl.Observe }, rules.ReasonHostMismatch, false},
+		"what an exception alone allows": {"/private", func(q *Question) {
+			e, _ := acl.NewException(acl.Exception{Patterns: []string{"/private"}, Reason: "letter 7"})
+			q.Effective.Site = &acl.Site{Exceptions: []*acl.Exception{e}}
+			q.Effective.Purposes = []signal.Purpose{signal.PurposeTraining} // has no usage verdict
+		}, rules.ReasonOverride, false},
+	} {
+		q := question(c.target)
+		c.change(&q)
+		if v := ask(t, q); v.Reason != c.want || c.refuse != (v.Verdict == rules.Refuse) {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}

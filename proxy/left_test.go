@@ -64,6 +64,7 @@ func TestHeed_AnEndWithTheRequestIsNoDeparture(t *testing.T) {
 	})
 	s.robots = gentle
 	r := newRigBefore(t, s, func(c *Config) { c.Policies, c.Pacer = late{c.Policies, long}, p })
+	r = r.with(func(p *Proxy) { p.h1.EndTime = time.Hour }) // whenever this machine sends it
 	eachMode(t, []mode{plain, inTunnel}, func(t *testing.T, m mode) {
 		r, path := r.in(t), "/half/"+string(m)
 		c, prefix := r.raw(m)

@@ -167,10 +167,10 @@ type Proxy struct {
 	cut        atomic.Bool // what still ran at Shutdown's limit is being closed
 }
 
-// endTime is how soon after a request a client ends its stream that waits for the answer
-// nevertheless. Programs that do so send the end with the request; the rest is for a packet
-// that has to be sent twice.
-const endTime = time.Second
+// endTime is how long an end of a client's stream is waited for that belongs to the request,
+// once the client is watched. Programs that do so send both together. What comes later is a
+// client that has left: whoever holds a turn for it would keep it from others.
+const endTime = 30 * time.Millisecond
 
 // New returns a proxy for c.
 func New(c Config) (*Proxy, error) {

@@ -23,7 +23,7 @@ import (
 type Server struct {
 	HeaderTime time.Duration // that a head may take from its first octet, and a client for its first one
 	IdleTime   time.Duration // between two requests
-	EndTime    time.Duration // after a request in which the end of its client's stream is no departure
+	EndTime    time.Duration // that the end of a client's stream may come after a request, from when it is watched, and is no departure
 
 	stopped   atomic.Bool // nothing is begun any more; changes with mu held
 	mu        sync.Mutex

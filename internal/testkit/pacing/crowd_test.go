@@ -72,6 +72,7 @@ func TestHeed_TenThousandWait(t *testing.T) {
 		t.Errorf("%d did not wait", len(early))
 	}
 	for _, c := range conns {
+		_ = c.Conn.(*net.TCPConn).SetLinger(0) // an end could be that of the request alone
 		c.Close()
 	}
 	b.await(t, "no connection and no request is left", func(is load) bool { return is == (load{}) })

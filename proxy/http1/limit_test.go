@@ -197,3 +197,23 @@ func TestMessage_NamesWhatItCannotCarry(t *testing.T) {
 		}
 	}
 }
+
+// Lines of one value are not copied once for each of them.
+func TestReader_JoinsManyLinesOnce(t *testing.T) {
+	const lines = 9000
+	head := "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("a", 100<<10) + "\r\n" + strings.Repeat(" b\r\n", lines) + "Y: c\r\n d\r\n\r\n"
+	from := strings.NewReader(head)
+	var h Head
+	allocations := testing.AllocsPerRun(1, func() {
+		from.Reset(head)
+		if err := (&Reader{From: from}).ReadAnswer(&h, "GET"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocations > lines/10 {
+		t.Errorf("%.0f allocations for %d lines", allocations, lines)
+	}
+	if x, y := h.Get("X"), h.Get("Y"); len(x) != 100<<10+2*lines || !strings.HasSuffix(x, "a"+strings.Repeat(" b", lines)) || y != "c d" {
+		t.Errorf("%d octets of the first value, the second is %q", len(x), y)
+	}
+}

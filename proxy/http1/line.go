@@ -17,6 +17,7 @@ func (h *Head) parseFields(text string, answer bool, most int) (first *Fault) {
 		}
 	}
 	lines := 0
+	var value strings.Builder // of a field with several lines
 	for {
 		line, rest, found := nextLine(text)
 		if text = rest; !found || line == "" {
@@ -27,11 +28,12 @@ func (h *Head) parseFields(text string, answer bool, most int) (first *Fault) {
 			return first
 		}
 		if isBlank(line[0]) {
-			if kind, name := h.fold(line, answer); kind != 0 {
+			if kind, name := h.fold(&value, line, answer); kind != 0 {
 				note(kind, name)
 			}
 			continue
 		}
+		value.Reset()
 		f, kind := parseField(line)
 		if kind != 0 && answer {
 			kind = h.mend(&f, kind)
@@ -81,8 +83,9 @@ func parseField(line string) (f Field, fault Kind) {
 }
 
 // fold takes a line that continues the one before (obs-fold, RFC 9112 §5.2): in an answer
-// its end becomes a blank.
-func (h *Head) fold(line string, answer bool) (fault Kind, name string) {
+// its end becomes a blank. value has what came so far of a value with several lines, so that
+// many lines are not copied as often.
+func (h *Head) fold(value *strings.Builder, line string, answer bool) (fault Kind, name string) {
 	if len(h.Fields) == 0 {
 		return FoldFirst, ""
 	}
@@ -93,7 +96,16 @@ func (h *Head) fold(line string, answer bool) (fault Kind, name string) {
 	case hasBreak(line):
 		return BadValue, f.Name
 	}
-	if f.Value = trimBlanks(f.Value + " " + trimBlanks(line)); hasControl(line) && h.Odd == "" {
+	if value.Len() == 0 {
+		value.WriteString(f.Value)
+	}
+	if more := trimBlanks(line); more != "" {
+		if value.Len() > 0 {
+			value.WriteByte(' ')
+		}
+		value.WriteString(more)
+	}
+	if f.Value = value.String(); hasControl(line) && h.Odd == "" {
 		h.Odd = f.Name
 	}
 	h.mended(Fold)

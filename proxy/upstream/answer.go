@@ -68,6 +68,7 @@ func (c *conn) expectAnswer() { _ = c.SetReadDeadline(time.Now().Add(c.wait)) }
 // how many these were.
 func (a *answer) readHead(q *Request) (interim int, err error) {
 	c := a.conn
+	budget := interimBudget(0)
 	for ; ; interim++ {
 		if err := c.in.ReadAnswer(&c.head, q.Method); err != nil {
 			return interim, err
@@ -80,8 +81,33 @@ func (a *answer) readHead(q *Request) (interim int, err error) {
 		if status == http.StatusContinue {
 			a.upload.want()
 		}
-		q.hooks().Interim(status, c.head.Header())
+		header := c.head.Header()
+		if err := budget.take(header); err != nil {
+			return interim, err
+		}
+		q.hooks().Interim(status, header)
 	}
+}
+
+// interimBudget is what the 1xx answers to a request have taken of maxResponseHeader, which
+// bounds them together: a site could send them without end.
+type interimBudget int
+
+// interimLine is what an answer takes beside its fields.
+const interimLine = 64
+
+// take takes an answer, or returns the *http1.Fault of one that is too much.
+func (b *interimBudget) take(header http.Header) error {
+	*b += interimLine
+	for name, values := range header {
+		for _, value := range values {
+			*b += interimBudget(len(name) + len(": \r\n") + len(value))
+		}
+	}
+	if *b > maxResponseHeader {
+		return &http1.Fault{Kind: http1.HeadTooLarge, Answer: true, Status: http.StatusBadGateway, Type: "http_response_header_section_size"}
+	}
+	return nil
 }
 
 // passable returns the fault of an answer whose fields heed does not pass on: with a

@@ -137,6 +137,7 @@ type stream struct {
 
 	mu        sync.Mutex
 	connected bool
+	interim   interimBudget
 }
 
 // trace returns the functions that net/http calls.
@@ -162,6 +163,13 @@ func (s *stream) trace() *httptrace.ClientTrace {
 		},
 		WroteHeaders: hooks.Written,
 		Got1xxResponse: func(status int, header textproto.MIMEHeader) error {
+			s.mu.Lock()
+			err := s.interim.take(http.Header(header))
+			s.mu.Unlock()
+			if err != nil {
+				s.cancel(&Error{NoHTTP, err})
+				return err
+			}
 			hooks.Interim(status, http.Header(header))
 			return nil
 		},

@@ -420,3 +420,29 @@ func TestSend_TicketsAreNoSurplus(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 }
+
+// A site that sends 1xx answers without end is given up, over HTTP/1 and HTTP/2.
+func TestSend_EndlessInterimAnswers(t *testing.T) {
+	t.Parallel()
+	const enough = maxResponseHeader/interimLine + 1
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range enough {
+			w.WriteHeader(http.StatusProcessing)
+		}
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	plain := rawSite(t, strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", enough)+"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	for _, site := range []string{"http://" + plain, s.URL} {
+		w := newTransports(t, TransportConfig{})
+		if site == s.URL {
+			w = NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Site: &SiteCert{Any: true}})
+			t.Cleanup(w.CloseIdleConnections)
+		}
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", site, nil)
+		if resp, err := w.RoundTrip(r); err == nil || FailureOf(err).Type != "http_response_header_section_size" {
+			t.Errorf("%s: %v, %v", site, resp, err)
+		}
+	}
+}

@@ -172,6 +172,10 @@ type Proxy struct {
 // client that has left: whoever holds a turn for it would keep it from others.
 const endTime = 30 * time.Millisecond
 
+// stallTime is how long a request that is under way goes on for a client that has ended its
+// stream, without anything written to it: it may be gone, which only writing shows.
+const stallTime = time.Minute
+
 // New returns a proxy for c.
 func New(c Config) (*Proxy, error) {
 	if c.Policies == nil || c.Recorder == nil || c.Leaves == nil || c.Upstream == nil {
@@ -198,6 +202,7 @@ func New(c Config) (*Proxy, error) {
 		statusName: `"` + c.Name + `"`,
 	}
 	p.h1.HeaderTime, p.h1.IdleTime, p.h1.EndTime = c.Limits.HeaderTime, c.Limits.IdleTime, endTime
+	p.h1.StallTime = stallTime
 	p.gate = limit.NewGate(c.Load, p.limits, p.logLimit)
 	p.lasting, p.endLasting = context.WithCancel(context.Background())
 	p.engine = newEngine(p, onRequest)

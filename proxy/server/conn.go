@@ -60,8 +60,15 @@ const (
 func (s *Server) NewConn(ctx context.Context, c net.Conn, client Client, limit http1.Limit) *Conn {
 	own := &Conn{Conn: c, server: s, client: client, ctx: ctx, opened: time.Now(), addr: c.RemoteAddr().String()}
 	own.heads = http1.Reader{From: c, Limit: limit}
-	own.out.To, own.watch.conn = c, own
+	own.out.To, own.watch.conn = own, own
 	return own
+}
+
+// Write implements net.Conn.
+func (c *Conn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.watch.taken.Add(int64(n))
+	return n, err
 }
 
 // Taken reports whether a handler has taken the connection over.

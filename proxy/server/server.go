@@ -24,6 +24,7 @@ type Server struct {
 	HeaderTime time.Duration // that a head may take from its first octet, and a client for its first one
 	IdleTime   time.Duration // between two requests
 	EndTime    time.Duration // that the end of a client's stream may come after a request, from when it is watched, and is no departure
+	StallTime  time.Duration // that a request under way goes on for a client that has ended its stream, without anything written to it
 
 	stopped   atomic.Bool // nothing is begun any more; changes with mu held
 	mu        sync.Mutex

@@ -113,7 +113,7 @@ func TestServer_AnEndIsADepartureOnlyWhileTheRequestWaits(t *testing.T) {
 				left <- r.Context().Err() != nil
 				io.WriteString(a, "ok")
 			})
-			b.server.EndTime = c.endTime
+			b.server.EndTime, b.server.StallTime = c.endTime, time.Hour
 			client := testkit.Dial(t, b.addr)
 			client.Send(simple)
 			w := <-begun
@@ -139,6 +139,28 @@ func TestServer_AnEndIsADepartureOnlyWhileTheRequestWaits(t *testing.T) {
 				client.Closed()
 			}
 		})
+	}
+}
+
+// A request under way whose client has ended its stream does not go on for ever when nothing
+// comes that could be written to it: the client may be gone.
+func TestServer_AnEndedClientIsNotServedForEver(t *testing.T) {
+	left := make(chan bool, 1)
+	b := newBed(t, func(a *Answer, r *http.Request) {
+		a.UnderWay()
+		io.WriteString(a, "the first")
+		_ = a.FlushError()
+		<-r.Context().Done()
+		left <- true
+	})
+	b.server.EndTime, b.server.StallTime = time.Hour, time.Millisecond
+	client := testkit.Dial(t, b.addr)
+	client.Send(simple)
+	client.CloseWrite()
+	select {
+	case <-left:
+	case <-time.After(testkit.Patience):
+		t.Error("the request goes on")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,7 +21,7 @@ const watchDelay = 20 * time.Millisecond
 // A reset is a departure. The end of the client's stream may be one, too, or that of what it
 // has to say (RFC 9112 §9.6): the two differ only when something is written. An end that
 // comes with the request, within Server.EndTime, is no departure, nor is any end once the
-// request is under way to the site. One that comes later, while the request waits, is, and so
+// request is under way to the site, as long as something can be written now and then. One that comes later, while the request waits, is, and so
 // is every end of a TLS connection, which clients do not end by half.
 type watch struct {
 	conn *Conn
@@ -30,6 +31,34 @@ type watch struct {
 	leave context.CancelFunc // of the request that is served; nil: none is watched
 	sent  bool               // that request is under way
 	read  chan struct{}      // closed when the read has returned; nil: none has begun
+	stall *time.Timer        // looks whether a client that has ended its stream gets something; nil: it has not
+	taken atomic.Int64       // what was written to that client, in octets
+}
+
+// ended notes that the client of a request that goes on has ended its stream.
+func (w *watch) ended(read chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.read == read {
+		w.awaitWrite(w.conn.server.StallTime, w.taken.Load())
+	}
+}
+
+// awaitWrite looks for what is written to the client beyond before, and again while there is
+// something. w.mu is held.
+func (w *watch) awaitWrite(stall time.Duration, before int64) {
+	leave, read := w.leave, w.read
+	w.stall = time.AfterFunc(stall, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch now := w.taken.Load(); {
+		case w.read != read || leave == nil:
+		case w.sent && now == before:
+			leave()
+		default:
+			w.awaitWrite(stall, now)
+		}
+	})
 }
 
 // begin watches the connection of a request whose body has been read, until end; leave is
@@ -68,9 +97,11 @@ func (w *watch) run() {
 	switch {
 	case secure:
 	case err == io.EOF:
+		w.ended(read)
 		return
 	case errors.Is(err, os.ErrDeadlineExceeded) && w.readOn(read):
 		if err = w.conn.heads.Fill(); err == io.EOF && w.underWay() {
+			w.ended(read)
 			return
 		}
 	}
@@ -103,6 +134,10 @@ func (w *watch) end() {
 	w.leave, w.read, w.sent = nil, nil, false
 	if w.timer != nil {
 		w.timer.Stop()
+	}
+	if w.stall != nil {
+		w.stall.Stop()
+		w.stall = nil
 	}
 	if read != nil {
 		_ = w.conn.SetReadDeadline(past)

@@ -7,7 +7,7 @@ import (
 )
 
 // foreignProtocols are what people send to a proxy's port by mistake: how it begins, what it
-// is, and what to set instead. ADDR stands for the address that the client uses.
+// is, and what to set instead. ADDR is replaced by the address that the client uses.
 var foreignProtocols = []struct{ begins, name, advice string }{
 	{"\x05", "SOCKS", asSOCKS},
 	{"\x04", "SOCKS", asSOCKS},

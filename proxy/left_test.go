@@ -53,7 +53,7 @@ func depart(c *testkit.Conn) {
 // 9112 §9.6), whatever that waits for: the rules, a turn, or the site. So does one that
 // ends it later, when the site has the request.
 func TestHeed_AnEndWithTheRequestIsNoDeparture(t *testing.T) {
-	const long = 50 * time.Millisecond // longer than nobody watches
+	const long = 50 * time.Millisecond // longer than watchDelay of package server
 	p := &turnstile{answer: func(ctx context.Context, ask *pace.Ask) pace.Answer {
 		testkit.Delay(long)
 		return pace.Answer{Left: ctx.Err() != nil}

@@ -169,7 +169,7 @@ type Proxy struct {
 
 // endTime is how long an end of a client's stream is waited for that belongs to the request,
 // once the client is watched. Programs that do so send both together. What comes later is a
-// client that has left: whoever holds a turn for it would keep it from others.
+// client that has left: a turn that is held for it is kept from others.
 const endTime = 30 * time.Millisecond
 
 // stallTime is how long a request that is under way goes on for a client that has ended its

@@ -99,7 +99,7 @@ func TestTheEntryOfARefusedRequestHasItsUser(t *testing.T) {
 	}
 }
 
-// Octets of another protocol are told as such at once, also where no line ends.
+// Octets of another protocol are recognised at once, also where no line ends.
 func TestAnotherProtocolOnThePlainPortIsNamed(t *testing.T) {
 	r := newRig(t, hello)
 	for octets, says := range map[string]string{

@@ -63,7 +63,7 @@ func ageOf(a *control.Judgement) time.Duration {
 }
 
 // policies returns the source of rules for judging in this process: the file named
-// by --robots, otherwise fresh stored copies and the sites. It tells j what heed may reach.
+// by --robots, otherwise fresh stored copies and the sites. It gives j what heed may reach.
 func (c *CheckCmd) policies(a *console.App, j *Judge) (policyOf, error) {
 	if c.Robots != "" {
 		text, err := readRobots(a, c.Robots)

@@ -103,7 +103,7 @@ func (c *Conn) Closed() {
 	}
 }
 
-// Reset closes the connection so that the other side learns that nobody reads any more.
+// Reset closes the connection with a reset, so that writing to it fails at the other side.
 func (c *Conn) Reset() {
 	c.t.Helper()
 	if err := c.tcp().SetLinger(0); err != nil {

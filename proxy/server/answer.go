@@ -278,7 +278,7 @@ type body struct {
 	closed  bool
 }
 
-// Read implements io.Reader. The first one tells a client that waits to send the body.
+// Read implements io.Reader. The first one asks a client that waits for 100 to send the body.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -299,7 +299,7 @@ func (b *body) Read(p []byte) (int, error) {
 // Close implements io.Closer. It does nothing: the connection ends with a body that was not read.
 func (b *body) Close() error { return nil }
 
-// end lets nobody read any more. A Read that waits is ended, unless none can, since
+// end makes every later Read fail. A Read that waits is ended, unless none can, since
 // the connection is taken over before its body was asked for.
 func (b *body) end(unread bool) {
 	if !unread && !b.ended.Load() {

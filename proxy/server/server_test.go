@@ -354,7 +354,7 @@ func lines(text string) []string {
 }
 
 // A client that waits for 100 gets it when its body is asked for. After an answer without
-// that, or before the end of the body, the connection ends, and nobody reads from it.
+// that, or before the end of the body, the connection ends, and is not read any more.
 func TestServer_Bodies(t *testing.T) {
 	bodies := make(chan io.Reader, 1)
 	b := newBed(t, func(a *Answer, r *http.Request) {

@@ -43,7 +43,7 @@ func socketOf(conn net.Conn) socket {
 	return socket{}
 }
 
-// pending reports whether octets, or the end of the stream, have come that nobody has
+// pending reports whether octets, or the end of the stream, have come that have not been
 // read. It does not wait, and may be called while the socket is in use.
 func (s socket) pending() bool {
 	if s.socketState == nil {
@@ -52,6 +52,6 @@ func (s socket) pending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.came = false
-	err := s.raw.Control(s.look) // Read would wait for whoever reads
+	err := s.raw.Control(s.look) // Read would wait for another reader of the socket
 	return s.came || err != nil
 }

@@ -343,7 +343,7 @@ func TestSend_NoAnswerInTime(t *testing.T) {
 	}
 }
 
-// Octets beyond an answer are nobody's, however the answer is cut into segments; the
+// Octets beyond an answer belong to no request, however the answer is cut into segments; the
 // client that has the connection asks again immediately.
 func TestSend_SurplusInEverySegmenting(t *testing.T) {
 	t.Parallel()

@@ -60,9 +60,7 @@ ports = [%s]
 		t.Errorf("Squid was asked for what goes another way:\n%s", log)
 	}
 	for _, text := range []string{"near.test is reached directly", "localhost, 127.0.0.1 is reached through env:SOCKS"} {
-		if !strings.Contains(h.Stderr(), text) {
-			t.Errorf("heed does not tell %q at its start:\n%s", text, h.Stderr())
-		}
+		h.AwaitText(text)
 	}
 	if strings.Contains(h.Stderr(), testkit.UpstreamPassword) {
 		t.Error("the log contains the password")
@@ -185,9 +183,7 @@ func TestWhichCertificatesOfAHostAreAccepted(t *testing.T) {
 		t.Errorf("a proxy that cannot be trusted was asked:\n%s", log)
 	}
 	for _, text := range []string{"the certificate of any.test is NOT VERIFIED", "(a test server)", "cert.test is verified by the hash of its certificate only", "(an appliance)"} {
-		if !strings.Contains(h.Stderr(), text) {
-			t.Errorf("heed does not tell %q at its start:\n%s", text, h.Stderr())
-		}
+		h.AwaitText(text)
 	}
 }
 

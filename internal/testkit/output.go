@@ -54,6 +54,24 @@ func (h *Heed) AwaitURL(url string) Record {
 	return h.Await("of "+url, func(r Record) bool { return r.Text("url") == url })
 }
 
+// AwaitText waits until heed has printed text. A decision is logged after its answer has
+// been sent, so that who has read the answer cannot expect the line to be there.
+func (h *Heed) AwaitText(text string) {
+	h.t.Helper()
+	late := time.After(Patience)
+	for {
+		_, more := h.out.records()
+		if strings.Contains(h.Stderr(), text) {
+			return
+		}
+		select {
+		case <-more:
+		case <-late:
+			h.t.Fatalf("heed has not printed %q:\n%s", text, h.Stderr())
+		}
+	}
+}
+
 // output takes a child's stderr apart: its text, its log lines, and the
 // address in the first line that has one.
 type output struct {
@@ -65,7 +83,7 @@ type output struct {
 	line  []byte // begun and not ended
 	found bool   // addr was sent
 	log   []Record
-	more  chan struct{} // closed and replaced at every new log line
+	more  chan struct{} // closed and replaced at every new line
 }
 
 func newOutput() *output {
@@ -93,10 +111,10 @@ func (o *output) takeLocked(line string) {
 	}
 	o.all.WriteString(line)
 	var record Record
+	close(o.more)
+	o.more = make(chan struct{})
 	if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &record) == nil {
 		o.log = append(o.log, record)
-		close(o.more)
-		o.more = make(chan struct{})
 		return
 	}
 	if addr := listensAt.FindString(line); addr != "" && !o.found {

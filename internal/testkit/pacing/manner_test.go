@@ -158,6 +158,7 @@ func TestHeed_ABurstOfFailuresIsOnePause(t *testing.T) {
 	}
 	busy.Wait()
 	b.client(plain, 0).get(t, "http://site.test/well")
+	b.AwaitText("no request starts there for ")
 	if n := strings.Count(b.Stderr(), "no request starts there for "); n != 1 {
 		t.Errorf("one burst of failures is %d pauses", n)
 	}

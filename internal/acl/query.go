@@ -140,7 +140,7 @@ func (q *Query) match(e *Exception) (string, bool) {
 	if q.HTTPS != Intercept {
 		return e.wholeSite()
 	}
-	return e.match(q.judge, q.Target)
+	return e.match(q.judge, q.Effective.Profile, q.Target)
 }
 
 // Apply returns o as it takes effect: where nothing is to be refused, a
@@ -241,7 +241,9 @@ func (t Effective) DecideWithoutRules(target, shown string) (d rules.Decision, r
 // an exception refuses, none allows; one that allows only counts when the rules
 // refuse, which the caller knows.
 func (t Effective) Exception(target string, refused bool, now time.Time) (*Exception, string) {
-	return t.exception(refused, now, func(e *Exception) (string, bool) { return e.match((&Query{}).judge, rules.NewTarget(target)) })
+	return t.exception(refused, now, func(e *Exception) (string, bool) {
+		return e.match((&Query{}).judge, t.Profile, rules.NewTarget(target))
+	})
 }
 
 func (t Effective) exception(refused bool, now time.Time, fits func(*Exception) (string, bool)) (*Exception, string) {

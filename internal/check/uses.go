@@ -167,7 +167,7 @@ func (u *uses) get(ctx context.Context, q *usage.Request) (*http.Response, error
 		p, _, _ = u.policy(ctx, o, u.userAgent)
 	}
 	for _, agent := range q.Agents {
-		if d := p.Decide(agent, target); d.Verdict != rules.Allow {
+		if d := p.Decide(agent, rules.NewTarget(target)); d.Verdict != rules.Allow {
 			return nil, fmt.Errorf("robots.txt does not let the agent fetch %s (%s)", u.page, d.Reason)
 		}
 	}

@@ -1,14 +1,17 @@
 package bypass
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 
 	"heed/internal/testkit"
+	"heed/rules"
 )
 
 // statement is one kind of statement about /private/: of a site, or of the operator.
@@ -176,6 +179,7 @@ func TestHeed_NoSpellingGetsRoundAStatement(t *testing.T) {
 		}
 		t.Logf("%s delivers the page for %d of %d spellings; through heed none may come, under %d kinds of statement", name, len(served), n, len(statements))
 	}
+	all.checkManual()
 	checkParameters(t, map[string]string{"tomcat": servers["tomcat"]})
 }
 
@@ -246,5 +250,37 @@ func checkParameters(t *testing.T, servers map[string]string) {
 		}
 		t.Logf("%s: Tomcat delivers the page for %d of %d spellings with parameters, and %d of %d with those of the segment itself",
 			profile, len(served), len(spellings), len(let), len(honest))
+	}
+}
+
+// manualRow is a row of the table of readings in the manual.
+var manualRow = regexp.MustCompile(`(?m)^    (v\d)  (/\S+) +(all|strict) +(\S.*)$`)
+
+// checkManual compares the table of readings in the manual with what the servers deliver and
+// what the profiles refuse.
+func (s *stand) checkManual() {
+	s.Helper()
+	rows := manualRow.FindAllStringSubmatch(testkit.Read(s, testkit.Root(s)+"/internal/manual/profiles.md"), -1)
+	if len(rows) != 6 {
+		s.Errorf("the manual's table of readings has %d rows", len(rows))
+	}
+	for _, row := range rows {
+		variant, target, profiles, listed := row[1], row[2], row[3], row[4]
+		var by []string
+		for _, server := range [][2]string{{"nginx", "nginx"}, {"apache", "Apache"}, {"python", "Python"}, {"express", "Node"}, {"tomcat", "Tomcat"}} {
+			if len(s.served(server[0], []string{target})) > 0 {
+				by = append(by, server[1])
+			}
+		}
+		if got := cmp.Or(strings.Join(by, ", "), "no server of these"); got != listed {
+			s.Errorf("%s is delivered by %s, the manual says by %s", target, got, listed)
+		}
+		for _, profile := range []rules.Profile{rules.Standard, rules.Strict, rules.Google, rules.REP1994} {
+			policy := rules.NewAs(profile, rules.Source{State: rules.Available}, []byte("User-agent: *\nDisallow: /private/\n"))
+			d := policy.Decide(nil, rules.NewTarget(target))
+			if refuses := profiles == "all" || profile == rules.Strict; refuses != (d.Verdict == rules.Refuse) || refuses && d.Variant != variant {
+				s.Errorf("%s: %s: %s in the reading %q, the manual says refused in %s under %s", profile, target, d.Verdict, d.Variant, variant, profiles)
+			}
+		}
 	}
 }

@@ -77,7 +77,7 @@ func (u *uses) find(ctx context.Context, a *control.Judgement, q *judge.Question
 		Settings: &u.settings, URL: a.URL, Origin: o, Target: q.Target, Agents: usage.Agents(q.Names.Judged, q.Names.Visible),
 		Purposes: u.purposes, Reference: q.Effective.Licence(q.Now), Policy: p, Now: q.Now,
 	}
-	v := u.judged.Request(ctx, r)
+	v, _ := u.judged.Request(ctx, r) // no client leaves
 	for i := range v.Statements {
 		if s := &v.Statements[i]; s.Source == signal.SourceRobots {
 			s.URL = a.Robots // which may be a file

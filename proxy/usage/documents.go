@@ -55,6 +55,9 @@ func (q *Request) licences(ctx context.Context, addresses []string) map[string]s
 	defer cancel()
 	all := map[string]signal.Licence{}
 	for i, address := range addresses {
+		if q.left() {
+			break
+		}
 		if i < maxLicences {
 			all[address] = q.licence(ctx, address)
 		} else {

@@ -175,7 +175,7 @@ func FuzzHeed_DocumentsTakeNoMoreThanTheBudget(f *testing.F) {
 	for _, shape := range hostile {
 		shape = strings.ReplaceAll(shape, "%d", "#")
 		f.Add("Disallow: "+shape+"\nContent-Usage: "+shape+" train-ai=n\n", `{"location":"`+shape+`","tdm-reservation":1}`,
-			`<content url="`+shape+`"><license><prohibits type="usage">all</prohibits></license></content>`, "a/;x%2f..%5c", uint16(2000), uint16(60_000), byte(0))
+			`<content url="`+shape+`"><license><prohibits type="usage">all</prohibits></license></content>`, "a/;x%2f..%5c", uint16(200), uint16(6000), byte(0))
 	}
 	f.Fuzz(func(t *testing.T, robots, entry, content, piece string, n, length uint16, profile byte) {
 		target := "/" + repeated(piece, int(length), int(length))

@@ -222,7 +222,7 @@ roomy() {
 # go_test FLAG... -- PACKAGE...: the time limit is patience, as each in the tests is. The
 # tests have the memory that a user has.
 go_test() {
-	roomy go run ./internal/testkit/progress -vet=off -timeout 80m -exec 'env -u GOGC -u GOMEMLIMIT' "$@"
+	roomy .build/testkit/progress -vet=off -timeout 80m -exec 'env -u GOGC -u GOMEMLIMIT' "$@"
 }
 
 # SQLite, C that was translated to Go, is built without the race detector, which
@@ -254,7 +254,8 @@ checks() {
 
 # shellcheck disable=SC2086 # a list of words
 {
-	step 'compiling heed' roomy go build -o .build/testkit/heed .
+	mkdir -p .build/testkit
+	step 'compiling heed' roomy go build -o .build/testkit/ . ./internal/testkit/progress
 	step 'compiling what runs with the race detector' roomy env CGO_ENABLED=1 go build -race "$sqlite" $raced
 }
 

@@ -235,7 +235,9 @@ race() {
 # Beside the tests, which often wait.
 checks() {
 	step gofmt formatted
-	step 'go vet' roomy go vet ./...
+	HEED_TEST_VET=$(go tool -n vet)
+	export HEED_TEST_VET
+	step 'go vet' roomy go vet -vettool="$PWD/internal/testkit/vet.sh" ./...
 	step staticcheck roomy go run "$staticcheck" ./...
 	# shellcheck disable=SC2086 # a list of words
 	step "go test, of what is left out under the race detector" \

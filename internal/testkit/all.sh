@@ -208,13 +208,21 @@ install_axe
 system_calls='^TestSystemCallsOfARequest$'
 
 # Packages in which goroutines share something run with the race detector. In the long
-# form all others do so as well, and the heed under test (testkit.Binary) has it too.
-raced='./proxy/... ./cache ./internal/access ./internal/audit/store ./internal/busy ./internal/fleet
-	./internal/memo ./internal/pace ./internal/reach ./internal/signal/fetch'
+# form all others do so as well, and the heed under test (testkit.Binary) has it too. Of
+# these, audit/store and fleet share something: they need SQLite and go-redis, which cost
+# more to compile again than all tests here to run.
+raced='./proxy/... ./cache ./internal/access ./internal/busy ./internal/memo ./internal/pace
+	./internal/reach ./internal/signal/fetch'
 
-# go_test FLAG... -- PACKAGE...: the time limit is patience, as each in the tests is.
+# Compiling, linking and checking are cheaper with more memory.
+roomy() {
+	GOGC=400 GOMEMLIMIT=1GiB "$@"
+}
+
+# go_test FLAG... -- PACKAGE...: the time limit is patience, as each in the tests is. The
+# tests have the memory that a user has.
 go_test() {
-	go run ./internal/testkit/progress -vet=off -timeout 80m "$@"
+	roomy go run ./internal/testkit/progress -vet=off -timeout 80m -exec 'env -u GOGC -u GOMEMLIMIT' "$@"
 }
 
 # SQLite, C that was translated to Go, is built without the race detector, which
@@ -244,16 +252,14 @@ checks() {
 	not_raced=$(dirname $not_raced | sed "s|^$PWD|.|" | sort -u)
 }
 
-# Compiling and checking are cheaper with more memory; the tests have what a user has.
-roomy() {
-	GOGC=400 GOMEMLIMIT=1GiB "$@"
-}
-
 # shellcheck disable=SC2086 # a list of words
 {
-	step 'compiling heed' roomy go build ./...
+	step 'compiling heed' roomy go build -o .build/testkit/heed .
 	step 'compiling what runs with the race detector' roomy env CGO_ENABLED=1 go build -race "$sqlite" $raced
 }
+
+HEED_TEST_BINARY=$PWD/.build/testkit/heed
+export HEED_TEST_BINARY # see testkit.Binary
 
 printf '\ngofmt, go vet and staticcheck run beside the tests; what they print comes after these\n'
 checks >.build/checks.log 2>&1 &

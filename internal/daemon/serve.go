@@ -61,7 +61,7 @@ func (c *ServeCmd) Run(a *console.App) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	signal.Ignore(syscall.SIGPIPE) // a closed log pipe makes heed refuse requests, not end
+	signal.Ignore(syscall.SIGPIPE) // a log without a reader is an error in the status: see stopWithoutLog
 
 	state, err := state.Dir()
 	if err != nil {
@@ -136,6 +136,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 	if err := d.prepare(a, env); err != nil {
 		return err
 	}
+	written.Broken(d.stopWithoutLog)
 	d.loadSettings = func() (*config.Config, string, error) { return c.settings(a, cfg) }
 	return d.serve(a, signals, env)
 }
@@ -220,7 +221,7 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	d.state, d.environ, d.now, d.since = env.state, a.Environ, a.Now, a.Now()
 	d.tally, d.busy, d.reach = &audit.Tally{}, &busy.Counter{}, &reach.Tracker{}
 	d.openManager()
-	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 3), map[string]*runSession{}
+	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 4), map[string]*runSession{}
 	o.ProxyUsed, o.IdleConns = d.reach.ProxyUsed, config.IdleSiteConnections(openFiles())
 	d.shared = proxy.Config{
 		Name: name, Live: d.settings.Load, Recorder: d.recorders(), Leaves: o.authority, Self: o.Self,

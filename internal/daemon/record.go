@@ -76,13 +76,16 @@ func (o *resources) openRecord(cfg *config.Config, stateDir string) error {
 }
 
 // closeRecord completes the record. Open exchanges are recorded as cut off.
-func (o *resources) closeRecord() {
+func (o *resources) closeRecord() error {
 	if o.record == nil {
-		return
+		return nil
 	}
-	if err := o.record.Close("heed: cut off, since heed is stopping"); err != nil {
-		o.log.Error("the record of decisions could not be completed; the next start will complete it", "error", err)
+	err := o.record.Close("heed: cut off, since heed is stopping")
+	if err != nil {
+		o.log.Error("the record of decisions could not be completed; the next start completes it from its tail, if that is left", "error", err)
+		return console.Exit(console.ExitUsage)
 	}
+	return nil
 }
 
 // stopWithoutLog stops heed when its log has no reader any more and nothing else keeps the

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ type serveEnv struct {
 }
 
 // serve opens the resources, serves, and closes them.
-func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) error {
+func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) (err error) {
 	defer memory.Manage()()
 	cfg, state := env.cfg, env.state
 	authority, err := route.OpenCA(cfg.HTTPS.CACert, cfg.HTTPS.CAKey, state, a.Now)
@@ -115,7 +116,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 	if err = o.openRecord(cfg, state); err != nil {
 		return err
 	}
-	defer o.closeRecord()
+	defer func() { err = cmp.Or(err, o.closeRecord()) }()
 	if o.File, err = route.OpenPolicies(cfg, state, o.log); err != nil {
 		return err
 	}

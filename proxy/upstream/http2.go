@@ -100,7 +100,7 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 	s := &stream{q: q, cancel: cancel, odd: q.Target != "" && q.Target != q.URL.RequestURI()}
 	a := &attempt{Context: httptrace.WithClientTrace(ctx, s.trace(ctx))}
 	a.chosen = func() {
-		t.pool.noteHTTP2(k, true)
+		t.pool.noteVersion(k, chosen2)
 		release()
 	}
 	r := q.WithContext(a)
@@ -111,7 +111,7 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 	if errors.Is(err, errHTTP1) {
 		if c := a.take(); c != nil {
 			cancel(nil)
-			t.pool.noteHTTP2(k, false)
+			t.pool.noteVersion(k, unknown)
 			return c, nil, nil
 		}
 	}
@@ -124,8 +124,28 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 		cancel(nil)
 		return nil, nil, err
 	}
+	if pins, _ := challenges(resp); pins {
+		t.pool.noteVersion(k, required1)
+	}
 	resp.Request = q.Request
 	return nil, resp, nil // ctx ends with the request's
+}
+
+// streamReset has the fields of net/http's error for a stream that the site has reset.
+type streamReset struct {
+	StreamID, Code uint32
+	Cause          error
+}
+
+// Error implements error.
+func (streamReset) Error() string { return "stream reset" }
+
+// needsHTTP1 reports whether err says that a request has to be repeated over HTTP/1
+// (HTTP_1_1_REQUIRED, RFC 9113 §7).
+func needsHTTP1(err error) bool {
+	const code = 0xd
+	var reset streamReset
+	return errors.As(err, &reset) && reset.Code == code
 }
 
 // exactURL returns the URL of q with its Target as net/http sends it over HTTP/2.

@@ -189,7 +189,7 @@ func (j *job) takeTurn(ctx context.Context, u *url.URL, as string) (*siteReply, 
 	case policy == nil:
 	case asks && policy.Source().State == rules.Unreachable:
 		return nil, policy.Source().Err
-	case asks && policy.Decide(j.agent, u.RequestURI()).Verdict != rules.Allow:
+	case asks && policy.Decide(j.agent, rules.NewTarget(u.RequestURI())).Verdict != rules.Allow:
 		return nil, publicErrorf(nil, "redirects to a URL that the robots.txt of its host does not let heed fetch")
 	default:
 		v.Hints = policy.RateHints(j.agent)

@@ -122,3 +122,9 @@ func quote(s string) string {
 	}
 	return s[:size]
 }
+
+// unfetched reports whether s declares a licence that was not fetched.
+func (s *Statement) unfetched() bool { return s.Note == notFetched }
+
+// unread reports whether s declares a licence that cannot be read.
+func (s *Statement) unread() bool { return s.Protocol == RSL && s.Fault != "" }

@@ -132,7 +132,7 @@ func (j *job) ask(ctx context.Context, u *url.URL, as string, tags validators) (
 	}); ok {
 		scope = c.Scope(ctx)
 	}
-	key := strings.Join([]string{scope, j.accept, fmt.Sprint(j.most, j.permit == nil), as, u.String()}, "\n")
+	key := strings.Join([]string{scope, j.accept, fmt.Sprint(j.most, j.permit == nil, j.only), as, u.String()}, "\n")
 	if r := j.visits.find(key, j.now()); r != nil {
 		return r, r.failure
 	}
@@ -184,8 +184,8 @@ func (j *job) takeTurn(ctx context.Context, u *url.URL, as string) (*siteReply, 
 		return nil, err
 	}
 	v := Visit{Origin: o, RobotsTxt: strings.HasSuffix(u.Path, "/robots.txt")}
-	asks := !v.RobotsTxt && j.permit == nil // a document's permit has asked
-	switch policy := j.policyOf(ctx, o, v.RobotsTxt); {
+	asks := !v.RobotsTxt && j.permit == nil && !j.only // a document's permit has asked
+	switch policy := j.policyOf(ctx, o, v.RobotsTxt || j.only); {
 	case policy == nil:
 	case asks && policy.Source().State == rules.Unreachable:
 		return nil, policy.Source().Err

@@ -2,22 +2,15 @@ package rules
 
 import "sync"
 
-// Decide judges target, the path and query exactly as they are sent
-// ("/a%2Fb?q=1"), for agent. A nil agent is judged under the star group.
+// Decide judges a target for agent, with the steps that are left for it. A nil agent is judged under the star group.
 // A target without path has the path "/"; any other that does not begin with
 // "/" is refused as malformed. What would take too long to judge is refused as too
 // complex: an agent of more than MaxGoverning names that are in the file, and whatever
 // takes more than 16 Mi steps, which are about 20 ms. Decide allocates nothing once it
 // has met the agent, and is safe for concurrent use.
-func (p *Policy) Decide(agent *Agent, target string) Decision {
-	t := Target{text: target, steps: maxSteps}
-	return p.Judge(agent, &t)
-}
-
-// Judge is Decide with the steps that are left for a target.
-func (p *Policy) Judge(agent *Agent, t *Target) Decision {
+func (p *Policy) Decide(agent *Agent, t *Target) Decision {
 	switch {
-	case t.text == robotsPath:
+	case t.NamesRobots():
 		return Decision{Verdict: Allow, Reason: ReasonRobotsTxt}
 	case p.source.State == Unavailable:
 		return Decision{Verdict: Allow, Reason: ReasonRobotsUnavailable}
@@ -31,11 +24,11 @@ func (p *Policy) Judge(agent *Agent, t *Target) Decision {
 	return p.engine.decide(p.engine.governing(agent), target, &t.steps)
 }
 
-// JudgeOther is Decide for another target that the request for t leads to, with the steps that
-// are left for t.
-func (p *Policy) JudgeOther(agent *Agent, t *Target, target string) Decision {
-	other := Target{text: target, steps: t.steps}
-	d := p.Judge(agent, &other)
+// DecideOther is Decide for another target that the request for t leads to, with the steps
+// that are left for t.
+func (p *Policy) DecideOther(agent *Agent, t, other *Target) Decision {
+	other.steps = t.steps
+	d := p.Decide(agent, other)
 	t.steps = other.steps
 	return d
 }
@@ -225,7 +218,7 @@ func (s *judging) try(f *file, id uint32, target string, best int) int {
 // reason is ReasonHostOnly, or that of Decide where there are no rules.
 func (p *Policy) DecideHost(agent *Agent) (d Decision, unseen int) {
 	if p.source.State != Available || p.engine == nil {
-		return p.Decide(agent, "/"), 0
+		return p.Decide(agent, NewTarget("/")), 0
 	}
 	sets := p.engine.governing(agent)
 	if len(sets) > MaxGoverning {

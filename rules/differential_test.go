@@ -143,7 +143,7 @@ func TestRFC9309_DifferentialAgainstReference(t *testing.T) {
 			readings := refReadings(target)
 			for range 5 {
 				header, names := m.agent()
-				got := policy.Decide(rules.Identify(header), target)
+				got := policy.Decide(rules.Identify(header), rules.NewTarget(target))
 				want := refDecide(groups, names, readings)
 				if (got.Verdict == rules.Allow) != want.allow {
 					t.Fatalf("seed %d: %q asks for %s: engine says %+v, reference allow=%v; file:\n%s", seed, header, target, got, want.allow, file)

@@ -44,7 +44,7 @@ func steps(file, target string) (taken int, d Decision) {
 // stepsOf returns how many steps a decision of p for no agent takes.
 func stepsOf(p *Policy, target string) (taken int, d Decision) {
 	if p.engine == nil { // too many wildcards
-		return 0, p.Decide(nil, target)
+		return 0, p.Decide(nil, NewTarget(target))
 	}
 	sets := p.engine.governing(nil)
 	if p.engine.plain(target) {

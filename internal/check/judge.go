@@ -147,7 +147,7 @@ func (j *Judge) terms(userAgent string, o rules.Origin) acl.Effective {
 // explain adds the steps to the verdict to a, if Explain is set.
 func (j *Judge) explain(a *control.Judgement, p *rules.Policy, agent *rules.Agent, target string) {
 	if j.Explain {
-		x := p.Explain(agent, target)
+		x := p.Explain(agent, rules.NewTarget(target))
 		a.Road = &x
 	}
 }

@@ -197,6 +197,9 @@ func (c *CheckCmd) rules(a *console.App) (*acl.Rules, error) {
 		return nil, err
 	}
 	cfg.Access = config.AccessConfig{} // access to the proxy does not matter here
+	if c.Profile != "" {
+		cfg.Profile = c.Profile
+	}
 	r, err := cfg.Rules(a.Now)
 	if err == nil && c.Client != "" && r.ClientNamed(c.Client) == nil {
 		err = fmt.Errorf("--client: there is no [[client]] called %s in %s", console.Quoted(c.Client), cfg.Source())

@@ -60,6 +60,9 @@ type Statement struct {
 	// Demand is what a licence asks for before it allows the categories of Says, and heed
 	// does not do; empty when it is nothing.
 	Demand string `json:"demand,omitempty"`
+	// Only is the uses that a licence permits, when it refuses all others: "ai-train". Often
+	// empty.
+	Only []string `json:"only,omitempty"`
 	// Fault is why the statement, or a part of it, has no meaning; empty when it was read.
 	Fault string `json:"fault,omitempty"`
 	// Note is a remark about how it was read; often empty.
@@ -119,3 +122,9 @@ func quote(s string) string {
 	}
 	return s[:size]
 }
+
+// unfetched reports whether s declares a licence that was not fetched.
+func (s *Statement) unfetched() bool { return s.Note == notFetched }
+
+// unread reports whether s declares a licence that cannot be read.
+func (s *Statement) unread() bool { return s.Protocol == RSL && s.Fault != "" }

@@ -77,6 +77,7 @@ find_missing() {
 	lacks libwww-perl perl -MLWP::UserAgent -e 1
 	lacks liblwp-protocol-https-perl perl -MLWP::Protocol::https -e 1
 	lacks default-jdk-headless have javac
+	lacks libtomcat10-embed-java test -e /usr/share/java/tomcat10-embed-core.jar
 	lacks openssl have openssl
 	lacks gnutls-bin have gnutls-cli
 	lacks iproute2 have ip # for networks without a route

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	sqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -177,6 +178,8 @@ func lockFile(path string) (*os.File, error) {
 	head := make([]byte, len(magic))
 	if n, _ := f.ReadAt(head, 0); err != nil {
 		err = wal.ErrHeld
+	} else if n > 0 && string(head[:n]) == strings.Repeat("\x00", n) && wal.HasBlocks(path) {
+		err = errCut(path)
 	} else if n > 0 && string(head[:n]) != magic[:n] {
 		err = errForeign
 	}

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"time"
 
+	"heed/internal/ownfile"
 	"heed/internal/safetext"
 )
 
@@ -123,9 +124,12 @@ const AuditFile = "audit.db"
 // ReadOrCreate returns the content of a file. When there is none, it creates one
 // atomically, with mode 0600 and this content.
 func ReadOrCreate(path, content string) (string, error) {
-	data, err := os.ReadFile(path)
+	file, err := ownfile.ReadRegular(path, maxText)
+	if err == nil {
+		return string(file.Data), nil
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return string(data), err
+		return "", err
 	}
 	temp, err := writeTemp(path, []byte(content), 0o600)
 	if err != nil {
@@ -141,9 +145,14 @@ func ReadOrCreate(path, content string) (string, error) {
 	if err := syncDir(filepath.Dir(path)); err != nil {
 		return "", err
 	}
-	data, err = os.ReadFile(path)
-	return string(data), err
+	if file, err = ownfile.ReadRegular(path, maxText); err != nil {
+		return "", err
+	}
+	return string(file.Data), nil
 }
+
+// maxText bounds the files of ReadOrCreate, and the lock file, in octets.
+const maxText = 64 << 10
 
 // WriteFile creates or replaces a file atomically. When it returns nil, the content
 // is on the disk: a file system may write a new name before the data of its file,
@@ -241,9 +250,9 @@ func Acquire(state string, patience time.Duration) (*Lock, error) {
 // ReadHolder returns the heed that holds the lock of the state directory, or held it
 // last. It is an error when no heed has held it.
 func ReadHolder(state string) (h Holder, err error) {
-	text, err := os.ReadFile(filepath.Join(state, lockName))
+	file, err := ownfile.ReadRegular(filepath.Join(state, lockName), maxText)
 	if err == nil {
-		err = json.Unmarshal(text, &h)
+		err = json.Unmarshal(file.Data, &h)
 	}
 	return h, err
 }

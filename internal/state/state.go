@@ -30,7 +30,10 @@ func Dir() (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("the state directory cannot be made: %w\nSet HEED_STATE to a directory that you may write to", err)
 	}
-	return dir, checkState(dir)
+	if err := checkState(dir); err != nil {
+		return dir, err
+	}
+	return dir, checkWritable(dir)
 }
 
 func statePath(getenv func(string) string, home func() (string, error), goos string) (string, error) {
@@ -70,7 +73,7 @@ func checkState(dir string) error {
 	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
 		return fmt.Errorf("the state directory %s may be written to by others (mode %04o)\nRun: chmod 700 %s", dir, mode, safetext.ShellQuote(dir))
 	}
-	return checkWritable(dir)
+	return nil
 }
 
 func checkWritable(dir string) error {

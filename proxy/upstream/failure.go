@@ -19,11 +19,11 @@ import (
 
 // ErrUpgrade is the failure of a site that switches to a protocol the client did
 // not ask for.
-var ErrUpgrade = errors.New("the site switched protocols unasked")
+var ErrUpgrade = errors.New("the answer switches to a protocol that the client did not ask for")
 
 // ErrStatus is the failure of a site whose answer has a status that no site may
 // give: one below 100, or 407, which belongs to proxies (RFC 9110 §15.5.8).
-var ErrStatus = errors.New("the site's status is not a site's to give")
+var ErrStatus = errors.New("the answer has a status that no site may give")
 
 // upstreamRefused is the error of a tunnel that another proxy would not open, or of a
 // plain request that it would not pass on without other credentials.
@@ -131,10 +131,16 @@ func FailureOf(err error) Failure {
 	return f
 }
 
-// describe sets what a typed error contains.
+// describe sets what an error contains of the site's answer, or of how far the request came.
 func (f *Failure) describe(err error) {
 	var failed *Error
 	var fault *http1.Fault
+	for _, odd := range [...]error{ErrUpgrade, ErrStatus} {
+		if errors.Is(err, odd) {
+			f.Stage, f.Cause, f.Lasting = NoHTTP, odd.Error(), true
+			return
+		}
+	}
 	if !errors.As(err, &failed) {
 		return
 	}

@@ -49,61 +49,6 @@ func newRequest(t *testing.T, ctx context.Context, method, addr string, body io.
 	return r
 }
 
-// What sites send as an answer, and what becomes of it: RFC 9112 asks a proxy to mend
-// some faults, and others leave open where the answer ends.
-func TestSend_AnswersWithFaults(t *testing.T) {
-	t.Parallel()
-	const ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n"
-	for _, c := range []struct{ name, answer, field, value, body, fault, kind string }{
-		{name: "a blank before a colon", answer: ok + "Location : /else\r\n\r\nhello", field: "Location", value: "/else", body: "hello"},
-		{name: "a tab before it", answer: ok + "Retry-After\t: 60\r\n\r\nhello", field: "Retry-After", value: "60", body: "hello"},
-		{name: "a value over two lines", answer: ok + "X-Long: a\r\n b\r\n\r\nhello", field: "X-Long", value: "a b", body: "hello"},
-		{name: "a blank inside a name", answer: ok + "Power by: x\r\nX-Next: y\r\n\r\nhello", field: "X-Next", value: "y", body: "hello"},
-		{name: "a parenthesis in a name", answer: ok + "X(: x\r\nX-Next: y\r\n\r\nhello", field: "X-Next", value: "y", body: "hello"},
-		{name: "the same length twice", answer: "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello", field: "Content-Length", value: "5", body: "hello"},
-		{name: "a length beside a coding", answer: ok + "Transfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n0\r\n\r\n", body: "he"},
-		{name: "identity", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nhelloEND", body: "hello"},
-		{name: "no length", answer: "HTTP/1.0 200 OK\r\n\r\nhelloEND", body: "hello"},
-		{name: "line feeds alone", answer: "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", body: "hello"},
-		{name: "early hints", answer: "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + ok + "\r\nhello", body: "hello"},
-
-		{name: "a blank before the colon of a length", answer: "HTTP/1.1 200 OK\r\nContent-Length : 5\r\n\r\nhello", fault: `blank before the colon of the field "Content-Length"`, kind: "http_protocol_error"},
-		{name: "a blank before the colon of a coding", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n", fault: "Transfer-Encoding", kind: "http_protocol_error"},
-		{name: "a length with a sign", answer: "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello", fault: "Content-Length that is not a number", kind: "http_protocol_error"},
-		{name: "a negative length", answer: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nhello", fault: "Content-Length that is not a number", kind: "http_protocol_error"},
-		{name: "an empty length", answer: "HTTP/1.1 200 OK\r\nContent-Length:\r\n\r\nhello", fault: "Content-Length that is not a number", kind: "http_protocol_error"},
-		{name: "two lengths", answer: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 4\r\n\r\nhello", fault: "several Content-Length", kind: "http_protocol_error"},
-		{name: "chunked twice", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", fault: "transfer coding is not known", kind: "http_response_transfer_coding"},
-		{name: "another coding", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", fault: "transfer coding is not known", kind: "http_response_transfer_coding"},
-		{name: "a coding in HTTP/1.0", answer: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", fault: "Transfer-Encoding in HTTP/1.0", kind: "http_response_transfer_coding"},
-		{name: "a control character", answer: ok + "X-Odd: a\x01b\r\n\r\nhello", fault: `control character in the field "X-Odd"`, kind: "http_protocol_error"},
-		{name: "a line without a colon", answer: ok + "nothing\r\n\r\nhello", fault: "line without a colon", kind: "http_protocol_error"},
-		{name: "a field without a name", answer: ok + ": x\r\n\r\nhello", fault: "field without a name", kind: "http_protocol_error"},
-		{name: "another protocol", answer: "SSH-2.0-OpenSSH_9.2\r\n", fault: "does not begin with an HTTP status line", kind: "http_protocol_error"},
-		{name: "a head that is too long", answer: ok + "X-Long: " + strings.Repeat("x", maxResponseHeader) + "\r\n\r\n", fault: "head is too large", kind: "http_response_header_section_size"},
-		{name: "a head that ends", answer: "HTTP/1.1 200 OK\r\nContEND", fault: "ended within its head", kind: "http_response_incomplete"},
-		{name: "nothing", answer: "END", fault: "EOF", kind: "connection_terminated"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			resp, err := newTransports(t, TransportConfig{}).RoundTrip(newRequest(t, t.Context(), "GET", rawSite(t, c.answer), nil))
-			if c.fault != "" {
-				var failed *Error
-				if err == nil || !strings.Contains(err.Error(), c.fault) || FailureOf(err).Type != c.kind || !errors.As(err, &failed) || failed.NotReached() {
-					t.Fatalf("%v, %+v, want %q", err, FailureOf(err), c.fault)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			if body, err := io.ReadAll(resp.Body); err != nil || string(body) != c.body || c.field != "" && resp.Header.Get(c.field) != c.value {
-				t.Errorf("%q, %v, %v", body, err, resp.Header)
-			}
-		})
-	}
-}
-
 // A client that leaves ends its request whatever the site is doing.
 func TestSend_ARequestCanBeCancelledInEveryState(t *testing.T) {
 	t.Parallel()

@@ -150,7 +150,7 @@ func (f *Failure) describe(err error) {
 		f.Cause, f.Lasting = fault.Error(), fault.Kind != http1.HeadTruncated && fault.Kind != http1.BodyTruncated
 	case f.Stage == NoTLS && f.Certificate == "" && strings.HasPrefix(f.Type, "tls_"):
 		var alert *net.OpError
-		f.Cause, f.Lasting, f.Offer = tlsCause(failed.Err), true, true
+		f.Cause, f.Lasting, f.Offer = tlsCause(failed.Err), true, !errors.As(err, &tls.RecordHeaderError{})
 		if errors.As(err, &alert) && alert.Op == "remote error" {
 			code := alertCode(alert.Err)
 			f.Lasting = code != alertInternal && code != alertCanceled
@@ -210,6 +210,7 @@ const (
 	NotYetValid      = "is not valid yet"
 	OtherNames       = "is for other names"
 	OtherThanPinned  = "is not the one that upstream_tls names"
+	Unparsable       = "cannot be parsed"
 	Unverifiable     = "cannot be verified"
 )
 
@@ -220,6 +221,8 @@ func certificateFault(err error) string {
 	switch {
 	case errors.Is(err, errPinned):
 		return OtherThanPinned
+	case isUnparsable(err):
+		return Unparsable
 	case errors.As(err, &authority):
 		return UnknownAuthority
 	case errors.As(err, &host):
@@ -315,5 +318,11 @@ func isCertificateError(err error) bool {
 	var host x509.HostnameError
 	var authority x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
-	return errors.Is(err, errPinned) || errors.As(err, &verification) || errors.As(err, &host) || errors.As(err, &authority) || errors.As(err, &invalid)
+	return errors.Is(err, errPinned) || isUnparsable(err) || errors.As(err, &verification) || errors.As(err, &host) || errors.As(err, &authority) || errors.As(err, &invalid)
+}
+
+// isUnparsable reports whether err is of a certificate that crypto/x509 does not parse,
+// which crypto/tls has no type for.
+func isUnparsable(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "tls: failed to parse certificate from server")
 }

@@ -54,6 +54,10 @@ var stages = [...]struct{ sentence, detail string }{
 // stageDetail explains a failure by how far the request came.
 func stageDetail(f upstream.Failure) string {
 	text := stages[f.Stage].detail
+	if f.Scarce {
+		return "heed has as many connections and files open as its process may; neither the site nor a rule of robots.txt is behind this." +
+			" The operator of this proxy can raise the limit of open files (ulimit -n, LimitNOFILE=). A retry can help when other requests have ended."
+	}
 	if f.Offer {
 		text += " It may offer only what heed does not: TLS 1.0 and 1.1, key exchange with RSA, CBC. The operator of this proxy can allow these with old_tls = true at the [[host]] of the site." +
 			" What heed cannot use at all, such as key exchange with DHE only, is left to the client with https = \"tunnel\" there."

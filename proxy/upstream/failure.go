@@ -104,6 +104,7 @@ type Failure struct {
 	Cause   string // why TLS or the answer failed, in words for a client; empty: the Type says all
 	Lasting bool   // the same request will fail again
 	Offer   bool   // the site may have only TLS that heed does not offer
+	Scarce  bool   // heed has as many files open as it may
 }
 
 // FailureOf classifies an error of a Transport or of a tunnel's dialler. Any error
@@ -140,6 +141,10 @@ func (f *Failure) describe(err error) {
 			f.Stage, f.Cause, f.Lasting = NoHTTP, odd.Error(), true
 			return
 		}
+	}
+	if IsShortOfFiles(err) {
+		f.Cause, f.Scarce = "no file descriptor is free", true
+		return
 	}
 	if !errors.As(err, &failed) {
 		return
@@ -280,6 +285,8 @@ func siteFailure(err error) (status int, errorType string) {
 		return http.StatusBadGateway, "destination_ip_prohibited"
 	case errors.Is(err, ErrSelf):
 		return http.StatusBadGateway, "proxy_loop_detected"
+	case IsShortOfFiles(err):
+		return http.StatusBadGateway, "proxy_internal_error"
 	case errors.Is(err, ErrUpgrade):
 		return http.StatusBadGateway, "http_upgrade_failed"
 	case errors.Is(err, ErrStatus):
@@ -319,6 +326,11 @@ func isCertificateError(err error) bool {
 	var authority x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
 	return errors.Is(err, errPinned) || isUnparsable(err) || errors.As(err, &verification) || errors.As(err, &host) || errors.As(err, &authority) || errors.As(err, &invalid)
+}
+
+// IsShortOfFiles reports whether err says that no file descriptor is free.
+func IsShortOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // isUnparsable reports whether err is of a certificate that crypto/x509 does not parse,

@@ -135,7 +135,10 @@ func TestSend_WhatFollowsA101IsTheCallers(t *testing.T) {
 // do not stay half open.
 func TestPool_ConnectionsThatSitesCloseAreClosed(t *testing.T) {
 	t.Parallel()
-	const hosts = 1000
+	hosts := 100
+	if testkit.Full {
+		hosts = 1000
+	}
 	end := make(chan bool)
 	addr := testkit.RawSite(t, func(c net.Conn) {
 		defer c.Close()
@@ -158,7 +161,7 @@ func TestPool_ConnectionsThatSitesCloseAreClosed(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	if n := counts.Read().Open; n != hosts {
+	if n := counts.Read().Open; n != int64(hosts) {
 		t.Fatalf("%d connections are open", n)
 	}
 	close(end)
@@ -169,6 +172,35 @@ func TestPool_ConnectionsThatSitesCloseAreClosed(t *testing.T) {
 		defer p.mu.Unlock()
 		return len(p.hosts) == 0 && p.lru.Len() == 0
 	})
+}
+
+// A connection that was idle for too long is closed without a request that would find out;
+// one that was used meanwhile stays.
+func TestPool_ConnectionsThatAreIdleForTooLongAreClosed(t *testing.T) {
+	t.Parallel()
+	addr := rawSite(t, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+	counts := &Counts{}
+	w := newTransports(t, TransportConfig{Resolve: map[string]string{"a.test:80": addr, "b.test:80": addr, "c.test:80": addr}, Counts: counts})
+	ask := func(host string) {
+		resp, err := w.RoundTrip(newRequest(t, t.Context(), "GET", host, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(resp.Body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask("a.test")
+	ask("b.test")
+	w.others.pool.age(idleUpstream - time.Minute)
+	ask("b.test")
+	ask("c.test")
+	w.others.pool.age(time.Minute)
+	testkit.Until(t, "the oldest connection is closed", func() bool { return counts.Read().Open == 2 })
+	ask("c.test")
+	if n := counts.Read().Open; n != 2 {
+		t.Errorf("%+v", n)
+	}
 }
 
 // Expect: 100-continue is the site's to answer. A body that it does not want is not sent.
@@ -341,25 +373,53 @@ func TestSend_SurplusInEverySegmenting(t *testing.T) {
 	}
 }
 
-// The session tickets of TLS do not end a connection: many requests, one handshake.
-func TestSend_TicketsAreNoSurplus(t *testing.T) {
+// age makes the idle connections of p as old as if nothing had come on them for d.
+func (p *pool) age(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for e := p.lru.Front(); e != nil; e = e.Next() {
+		c := e.Value.(*conn)
+		c.since = c.since.Add(-d)
+	}
+}
+
+// One client, many requests, one handshake: the session tickets of TLS do not end a
+// connection, nor do answers whose body sites get wrong, after which there is silence.
+func TestSend_HandshakesOfOneClient(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "page") }))
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("If-None-Match") != "" {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		io.WriteString(w, "page")
+	}))
 	t.Cleanup(s.Close)
 	counts := &Counts{}
 	w := NewHostTransports(TransportConfig{Counts: counts}, HostRoute{Match: pattern(t, "127.0.0.1"), Site: &SiteCert{Any: true}})
 	t.Cleanup(w.CloseIdleConnections)
 	ctx := WithClient(t.Context(), &Client{})
-	for range 50 {
-		r, _ := http.NewRequestWithContext(ctx, "GET", s.URL, nil)
+	for i := range 150 {
+		status, want := http.StatusOK, "page"
+		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
+		switch {
+		case i >= 100:
+			status, want = http.StatusNotModified, ""
+			r.Header.Set("If-None-Match", "x")
+		case i >= 50:
+			r.Method, want = http.MethodHead, ""
+		}
 		resp, err := w.RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if body, err := io.ReadAll(resp.Body); string(body) != "page" || err != nil {
-			t.Fatalf("%q, %v", body, err)
+		if body, err := io.ReadAll(resp.Body); string(body) != want || err != nil || resp.StatusCode != status {
+			t.Fatalf("%s %q, %v", resp.Status, body, err)
 		}
 		resp.Body.Close()
+		if i >= 50 {
+			w.transport("https", strings.TrimPrefix(s.URL, "https://")).pool.age(silence)
+		}
 	}
 	if n := counts.Read(); n.OK != 1 || n.Open != 1 {
 		t.Errorf("%+v", n)

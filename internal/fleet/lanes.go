@@ -38,15 +38,18 @@ type Answer struct {
 	Wait   time.Duration // until the turn comes, if all before it are taken
 	Pause  time.Duration // for how long the site is to be left alone
 	Others int           // how many others wait for one of the turns
-	Away   bool          // the store was not asked: see Turns
+	Away   bool          // the store was not asked: see Lanes
+	// Unreached is the store, when it was never reached: no turn is given until it was.
+	Unreached string
 }
 
 // Lanes are what heeds take to start requests. The store's clock alone counts.
 //
 // While it is unreachable, each heed keeps every delay as many times as there were
 // heeds when it was last seen, in a part of the time that is its own. Before and
-// after that no request starts until all heeds have noticed. It is safe for
-// concurrent use.
+// after that no request starts until all heeds have noticed. A heed that has never
+// reached the store knows neither of the others nor of its share: it starts none. It is
+// safe for concurrent use.
 type Lanes struct {
 	store   *Store
 	history history // of our own starts, and of pauses
@@ -188,9 +191,15 @@ const turnsChannel = keyPrefix + "pauses"
 // Heeds is how many heeds take turns, this one among them, as far as it was last
 // seen.
 func (t *Lanes) Heeds() int {
+	n, _ := t.known()
+	return n
+}
+
+// known returns how many heeds take turns, and whether that is a guess still.
+func (t *Lanes) known() (heeds int, unreached bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.member.Heeds
+	return t.member.Heeds, !t.member.known()
 }
 
 // dropGrant ends the renewal of l.

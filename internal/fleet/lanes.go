@@ -30,8 +30,9 @@ const (
 //
 // While it is unreachable, each heed keeps every delay as many times as there were
 // heeds when it was last seen, in a part of the time that is its own. Before and
-// after that no request starts until all heeds have noticed. It is safe for
-// concurrent use.
+// after that no request starts until all heeds have noticed. A heed that has never
+// reached the store knows neither of the others nor of its share: it starts none. It is
+// safe for concurrent use.
 type Lanes struct {
 	store   *Store
 	history history // of our own starts, and of pauses
@@ -173,9 +174,15 @@ const turnsChannel = keyPrefix + "pauses"
 // Heeds is how many heeds take turns, this one among them, as far as it was last
 // seen.
 func (t *Lanes) Heeds() int {
+	n, _ := t.known()
+	return n
+}
+
+// known returns how many heeds take turns, and whether that is a guess still.
+func (t *Lanes) known() (heeds int, unreached bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.member.Heeds
+	return t.member.Heeds, !t.member.known()
 }
 
 // dropGrant ends the renewal of l.

@@ -467,7 +467,7 @@ func TestHeed_AHeedThatStartsWithoutTheStoreKeepsTheDelayForAll(t *testing.T) {
 	server.Kill()
 	store, _ := open(t, "redis://"+server.Addr)
 	m := &member{t, store.Lanes(), tag, "ticket"}
-	m.turns.Expect(fleet.Membership{Place: 1, Size: 3, Heeds: 3, Ahead: time.Hour})
+	m.turns.Expect(fleet.Membership{Store: server.Addr, Place: 1, Size: 3, Heeds: 3, Ahead: time.Hour})
 	if s := m.turns.Membership(); s.Place != 1 || s.Size != 3 || s.Heeds != 3 || (s.Ahead-time.Hour).Abs() > time.Millisecond {
 		t.Errorf("%+v", s)
 	}
@@ -479,7 +479,7 @@ func TestHeed_AHeedThatStartsWithoutTheStoreKeepsTheDelayForAll(t *testing.T) {
 	}
 	server.Restart()
 	testkit.Until(t, "it sees the store", func() bool { return m.turns.Heeds() == 1 })
-	m.turns.Expect(fleet.Membership{Size: 3, Heeds: 3}) // too late
+	m.turns.Expect(fleet.Membership{Store: server.Addr, Size: 3, Heeds: 3}) // too late
 	if s := m.turns.Membership(); s.Heeds != 1 || s.Ahead.Abs() > time.Minute {
 		t.Errorf("%+v", s)
 	}

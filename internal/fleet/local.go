@@ -151,6 +151,9 @@ func (t *Lanes) askAlone(key string, turns []pace.Lane) pace.SharedAnswer {
 	t.mu.Lock()
 	p := t.member
 	t.mu.Unlock()
+	if !p.known() {
+		return pace.SharedAnswer{Again: probeEvery, Wait: probeEvery, Away: true, Unreached: t.store.hosts}
+	}
 	a := localState{turns: turns, since: away}
 	held, starts := t.history.of(key, turns)
 	a.hold, a.starts = held.till, starts

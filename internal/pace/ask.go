@@ -65,6 +65,9 @@ type Position struct {
 	// RobotsTxt says that Delay is what requests for robots.txt keep.
 	RobotsTxt bool
 	Visit     rules.Field // the Visit-time outside of which the request comes; zero: none
+	// Store is the fleet's store, when it was never reached: no turn is given until it
+	// was. Empty: it was, or there is no fleet.
+	Store string
 }
 
 // lane is one sequence of turns at an origin: no two requests in it start closer

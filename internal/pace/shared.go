@@ -49,6 +49,8 @@ type SharedAnswer struct {
 	Pause  time.Duration // for how long the site is to be left alone
 	Others int           // how many others wait for one of the turns
 	Away   bool          // the store was not asked, and this heed answers alone
+	// Unreached is the store, when it was never reached: no turn is given until it was.
+	Unreached string
 }
 
 // fleetTimeout bounds calls to the fleet that no request waits for.
@@ -70,6 +72,7 @@ type fleetTicket struct {
 	again    time.Time     // not to be asked before
 	due      time.Time     // estimated time of the turn
 	pauseEnd time.Time     // end of the site's pause; zero: none
+	store    string        // of the fleet, when it was never reached; see Position.Store
 	answered chan struct{} // closed at the first answer
 }
 
@@ -129,6 +132,7 @@ func (s *site) ask(ft *fleetTicket) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	ft.asking, ft.given, ft.pauseEnd = false, answer.Now, time.Time{}
+	ft.store = answer.Unreached
 	ft.again, ft.due = now.Add(min(answer.Again, maxAskInterval)), now.Add(answer.Wait)
 	if answer.Pause > 0 {
 		ft.pauseEnd = now.Add(answer.Pause)
@@ -173,6 +177,17 @@ func (t *Scheduler) callFleet(o rules.Origin, call func(ctx context.Context, f S
 // moved reports to the fleet a request that did not wait.
 func (t *Scheduler) moved(o rules.Origin) {
 	t.callFleet(o, func(ctx context.Context, f Shared, origin string) error { return f.Moved(ctx, origin) })
+}
+
+// retryUnreached is when asking again may help while the fleet's store was never reached.
+const retryUnreached = 10 * time.Second
+
+// unreached returns the fleet's store, when it was never reached; otherwise "".
+func (s *site) unreached(k *ticket) string {
+	if ft := s.fleetTickets[k.lanes]; ft != nil {
+		return ft.store
+	}
+	return ""
 }
 
 // unanswered reports whether the fleet was asked and has not answered yet.

@@ -21,6 +21,7 @@ type fakeFleet struct {
 	held  map[string]string    // of a lane: the ticket that may start
 	line  []string             // tickets that wait
 	until time.Time            // the site is to be left alone
+	store string               // that was never reached; empty: it was
 	told  []string             // what else it heard
 }
 
@@ -31,6 +32,9 @@ func newFleet() *fakeFleet {
 func (f *fakeFleet) Ask(_ context.Context, _, ticket string, lanes []Lane) SharedAnswer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.store != "" {
+		return SharedAnswer{Again: time.Second, Wait: time.Second, Unreached: f.store}
+	}
 	now := time.Now()
 	at, longest := later(now, f.until), time.Duration(0)
 	for _, l := range lanes {
@@ -231,6 +235,35 @@ func TestHeed_ThePauseOfAFleetIsReported(t *testing.T) {
 		if told := strings.Join(f.told, "; "); told != "hold http://site.test 5s; moved http://site.test; release http://site.test" {
 			t.Errorf("told: %s", told)
 		}
+	})
+}
+
+// Requests wait for a store that was never reached as long as they may, and are then
+// refused with its name; those without a delay do not wait.
+func TestHeed_RequestsWaitForAStoreThatWasNeverReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet()
+		f.store = "store.test:6379"
+		c := ally(t, f, "one")
+		ask := Ask{Settings: &c.settings, Origin: site1, Hints: delay("1")}
+		c.settings.MaxWait = 5 * time.Second
+		if a := c.Take(t.Context(), &ask); !a.Refused || a.Store != f.store || !strings.Contains(a.Note, f.store) || a.Waited < 5*time.Second || a.RetryAfter < retryUnreached {
+			t.Errorf("%+v", a)
+		}
+		if a := c.Take(t.Context(), &Ask{Settings: &c.settings, Origin: site1}); a.Refused || a.Waited > 0 {
+			t.Errorf("without a delay: %+v", a)
+		}
+		time.AfterFunc(3*time.Second, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.store = ""
+		})
+		if a := c.Take(t.Context(), &ask); a.Refused || a.Waited < 3*time.Second || a.Waited > 5*time.Second {
+			t.Errorf("when it was reached: %+v", a)
+		} else {
+			turnOf(a).End()
+		}
+		c.wg.Wait()
 	})
 }
 

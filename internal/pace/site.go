@@ -159,8 +159,12 @@ func (s *site) refuse(k *ticket, now time.Time) {
 	if k.unanswered() {
 		k.position = s.positionOf(k, now)
 	}
+	k.position.Store = s.unreached(k)
 	s.remove(i)
 	k.refused, k.retry = true, wholeSeconds(s.reservations.reserve(k, now).Sub(now))
+	if k.position.Store != "" {
+		k.retry = max(k.retry, retryUnreached)
+	}
 	close(k.ready)
 }
 
@@ -208,7 +212,7 @@ func (s *site) addLane(l *lane) {
 
 // positionOf returns the position of a ticket that has been planned.
 func (s *site) positionOf(k *ticket, now time.Time) Position {
-	p := Position{Wait: max(0, k.due.Sub(now)), Others: len(s.queue) - 1, Visit: k.visit}
+	p := Position{Wait: max(0, k.due.Sub(now)), Others: len(s.queue) - 1, Visit: k.visit, Store: s.unreached(k)}
 	if s.pause.until.After(now) {
 		p.Pause = s.pause.until.Sub(now)
 	}

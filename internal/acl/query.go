@@ -191,6 +191,15 @@ type Identity struct {
 	From    string       // sent in the From field; empty: the client's own
 }
 
+// RateHints returns what the groups of p that govern the names ask about speed.
+func (id Identity) RateHints(p *rules.Policy) []*rules.RateHint {
+	hints := p.RateHints(id.Judged)
+	if id.Visible != nil {
+		hints = slices.Concat(hints, p.RateHints(id.Visible))
+	}
+	return hints
+}
+
 // Identity returns the names of a request with the User-Agent field given.
 // identify returns the names in such a field.
 func (t Effective) Identity(userAgent string, identify func(string) *rules.Agent) Identity {

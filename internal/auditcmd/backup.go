@@ -28,8 +28,8 @@ before it gets its name. Only its owner can read it.
 A backup and its original can be read together: reports and exports count each
 decision once, and read pruned decisions from the backup.
 
-Exit status: 0 when the copy was made, 1 when the record is damaged and no copy was
-made, 2 when the copy cannot be written.
+Exit status: 0 when the copy was made, 1 when it lacks decisions in the tail of a
+record that cannot be written to, or when the record is damaged and no copy was made, 2 when the copy cannot be written.
 
   heed audit backup audit-2026-03.db`
 }
@@ -56,6 +56,10 @@ func (c *AuditBackupCmd) Run(a *console.App) error {
 		err = console.PrintJSON(a.Stdout, []*store.Proof{proof})
 	} else {
 		err = printProof(a.Stdout, console.Colours(a.Environ, a.Stdout), proof)
+	}
+	if err == nil && proof.Whole && proof.Waiting > 0 {
+		fmt.Fprintln(a.Stderr, "heed: the copy lacks decisions that wait in the tail of the record, which cannot be written")
+		return console.Exit(console.ExitNo)
 	}
 	if err == nil && !proof.Whole {
 		fmt.Fprintf(a.Stderr, "heed: the record is damaged, and there is no copy\nCopy its files by hand if you need them as they are\n")

@@ -92,6 +92,7 @@ func (c *CheckCmd) policies(a *console.App, j *Judge) (policyOf, error) {
 		return nil, err
 	}
 	j.Held, j.Self = out.Policies.Held, options.Self
+	j.MinDelay, j.MaxDelay = cfg.Pacing.MinDelay, cfg.Pacing.MaxDelay
 	start := a.Now()
 	return func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		slow := time.AfterFunc(time.Second, func() { a.Progress("waiting for " + o.RobotsURL()) })

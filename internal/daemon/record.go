@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/access"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/journal"
+	"heed/internal/ownfile"
 	"heed/internal/room"
 	"heed/internal/state"
 )
@@ -132,7 +132,7 @@ func privacyKey(path string) ([]byte, error) {
 	_, _ = rand.Read(fresh) // never fails
 	text, err := state.ReadOrCreate(path, hex.EncodeToString(fresh)+"\n")
 	if err == nil {
-		err = access.Private(path)
+		err = ownfile.Private(path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the key for hidden values of the record cannot be used: %w\nMake the state directory writable, or set HEED_STATE to another one", err)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/fleet"
+	"heed/internal/ownfile"
 	"heed/internal/pace"
 	"heed/internal/state"
 	"heed/proxy/upstream"
@@ -95,10 +95,11 @@ func (p *Pool) identity(spec control.RouteSpec) (string, error) {
 		Hosts   []config.HostRoute `json:",omitempty"`
 	}{Proxy: cmp.Or(spec.Proxy, p.proxy), Hosts: p.hosts, Roots: spec.Roots, Resolve: p.cfg.Upstream.Resolve}
 	if p.cfg.Upstream.CAFile != "" {
-		var err error
-		if parts.CA, err = os.ReadFile(p.cfg.Upstream.CAFile); err != nil {
+		file, err := ownfile.Read(p.cfg.Upstream.CAFile, config.MaxCAFile)
+		if err != nil {
 			return "", fmt.Errorf("upstream.ca_file: %w", err)
 		}
+		parts.CA = file.Data
 	}
 	return console.Digest(parts), nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"heed/internal/signal/page"
@@ -143,8 +144,23 @@ func (j *judge) aside(h http.Header) {
 	j.declares = j.declares[:declares]
 	for i := from; i < len(j.all); i++ {
 		s := &j.all[i]
-		s.Says, s.Demand, s.Fault, s.Note = nil, "", "", "recorded only: status "+strconv.Itoa(j.in.Status)+" comes without the page"
+		s.Says, s.Demand, s.Fault, s.Note = nil, "", "", besidePage+strconv.Itoa(j.in.Status)+" comes without the page"
 	}
+}
+
+// besidePage begins the Note of a statement that came without the page.
+const besidePage = "recorded only: status "
+
+// about returns what s says about a category under a profile. Terms of no standing, noai and
+// noimageai, refuse training under strict alone: no operator of a crawler documents that it
+// follows them, and they have no definition.
+func (s *Statement) about(c Category, profile rules.Profile) (a Answer, speaks bool) {
+	if profile == rules.Strict && c == TrainAI && s.Protocol == RobotsTerms && !strings.HasPrefix(s.Note, besidePage) &&
+		(slices.Contains(s.Terms, "noai") || slices.Contains(s.Terms, "noimageai")) {
+		return Disallow, true
+	}
+	a, speaks = s.Says[c]
+	return a, speaks
 }
 
 func (j *judge) add(s Statement) { j.all = append(j.all, s) }
@@ -206,7 +222,7 @@ func (v *Verdict) within(p Protocol, c Category, profile rules.Profile) Result {
 	latest := Source("")
 	for i := range v.Statements {
 		s := &v.Statements[i]
-		answer, speaks := s.Says[c]
+		answer, speaks := s.about(c, profile)
 		if s.Protocol != p || !speaks {
 			continue
 		}

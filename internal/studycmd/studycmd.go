@@ -16,11 +16,11 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"heed/internal/access"
 	"heed/internal/accesslog"
 	"heed/internal/audit"
 	"heed/internal/config"
 	"heed/internal/console"
+	"heed/internal/ownfile"
 	"heed/internal/state"
 	"heed/internal/study"
 )
@@ -189,7 +189,7 @@ func (c *StudyCmd) privacy(a *console.App) (*audit.Privacy, error) {
 func keepKey(path string, fresh []byte) ([]byte, error) {
 	text, err := state.ReadOrCreate(path, hex.EncodeToString(fresh)+"\n")
 	if err == nil {
-		err = access.Private(path)
+		err = ownfile.Private(path)
 	}
 	if err != nil {
 		return nil, err

@@ -23,14 +23,18 @@ func view(path string) (c *conn, mode string, err error) {
 	if err := looksLikeRecord(path); err != nil {
 		return nil, "", err
 	}
-	for _, mode = range []string{"ro", "immutable"} { // immutable on a read-only disk
+	modes := []string{"ro", "immutable"} // immutable on a disk that cannot be written to
+	if hasWAL(path) {
+		modes[1] = "alone"
+	}
+	for _, mode = range modes {
 		if c, err = connect(path, mode); err == nil {
 			if err = isRecord(c); err == nil {
 				return c, mode, nil
 			}
 			c.Close()
 		}
-		if !cannotOpen(err) || hasWAL(path) {
+		if !cannotOpen(err) {
 			break
 		}
 	}

@@ -210,8 +210,8 @@ system_calls='^TestSystemCallsOfARequest$'
 
 # Packages in which goroutines share something run with the race detector. In the long
 # form all others do so as well, and the heed under test (testkit.Binary) has it too. Of
-# these, audit/store and fleet share something: they need SQLite and go-redis, which cost
-# more to compile again than all tests here to run.
+# the others, audit/store and fleet share something: they need SQLite and go-redis, which
+# would be half of what is compiled for the race detector.
 raced='./proxy/... ./cache ./internal/access ./internal/busy ./internal/memo ./internal/pace
 	./internal/reach ./internal/signal/fetch'
 
@@ -292,6 +292,7 @@ step 'go test, of system calls' go_test -run "$system_calls" -- ./internal/bench
 # Whole tests; of others the short form has fewer rounds and programs.
 if [ -z "${HEED_TEST_FULL:-}" ]; then
 	printf '\n== left out; HEED_TEST_FULL=1 runs these as well, and the others in full\n'
+	echo 'the race detector, in internal/audit/store, internal/fleet and heed itself'
 	grep -rh -A1 --include='*_test.go' 'if !testkit\.Full {' . | sed -n 's/.*t\.Skip("\(.*\)")/\1/p' | sort -u
 fi
 

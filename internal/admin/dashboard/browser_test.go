@@ -180,7 +180,14 @@ func (b *tab) open(url string) {
 	if opened.ErrorText != "" {
 		b.t.Fatalf("%s: %s", url, opened.ErrorText)
 	}
-	testkit.Until(b.t, url+" is loaded", func() bool { return b.pages() > before })
+	b.loads(before)
+}
+
+// loads waits until another page than the first n is there, and whole.
+func (b *tab) loads(n int) {
+	b.t.Helper()
+	testkit.Until(b.t, "a page is loaded", func() bool { return b.pages() > n })
+	b.until("document.readyState == 'complete'")
 }
 
 func (b *tab) pages() int {
@@ -265,7 +272,7 @@ func (b *tab) click(selector string) {
 	}
 }
 
-// press types keys while an element has the focus; \r is Enter.
+// press types keys while an element has the focus; \r is Enter, which opens a page.
 func (b *tab) press(selector, keys string) {
 	b.t.Helper()
 	eval[bool](b, "("+b.find(selector)+".focus(), true)")
@@ -274,6 +281,7 @@ func (b *tab) press(selector, keys string) {
 			b.call("Input.dispatchKeyEvent", params{"type": "char", "text": string(key)}, nil)
 			continue
 		}
+		before := b.pages()
 		for _, kind := range []string{"keyDown", "keyUp"} {
 			p := params{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
 			if kind == "keyDown" {
@@ -281,5 +289,6 @@ func (b *tab) press(selector, keys string) {
 			}
 			b.call("Input.dispatchKeyEvent", p, nil)
 		}
+		b.loads(before)
 	}
 }

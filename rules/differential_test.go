@@ -14,11 +14,11 @@ import (
 // full is set when tests run in their long form, with HEED_TEST_FULL=1.
 var full = os.Getenv("HEED_TEST_FULL") != ""
 
-// times returns how often a random test runs: n in the long form, a tenth of it
+// times returns how often a random test runs: n in the long form, a thirtieth of it
 // otherwise, and a tenth of that under the race detector.
 func times(n int) int {
 	if !full {
-		n /= 10
+		n /= 30
 	}
 	if raceDetector {
 		n /= 10

@@ -103,8 +103,11 @@ type Redirected struct {
 type Status struct {
 	Info
 	Since  time.Time `json:"since"`
-	Ending bool      `json:"ending"`              // it drains and accepts no runs
-	Log    string    `json:"log_error,omitempty"` // why decisions cannot be logged; empty: they can
+	Ending bool      `json:"ending"` // it drains and accepts no runs
+
+	Log         string `json:"log_error,omitempty"`      // why the log cannot be written; empty: it can
+	LogIsRecord bool   `json:"log_is_record,omitempty"`  // so that requests are refused while it cannot
+	LogLost     uint64 `json:"log_lines_lost,omitempty"` // since the start
 
 	Record     string       `json:"record_error,omitempty"` // why decisions cannot be recorded; empty: they can
 	Continues  bool         `json:"continues_unrecorded"`   // while they cannot be recorded, requests continue

@@ -170,6 +170,73 @@ func TestHeed_NoLineIsLostWhenTheLogBlocks(t *testing.T) {
 	}
 }
 
+// Where the record has the evidence, a log that cannot be written or is not read is no
+// outage: the failure is reported, the lines that are lost are counted, and those that are
+// not lost are written later.
+func TestHeed_TheRecordAloneCarriesTheEvidence(t *testing.T) {
+	t.Parallel()
+	full := errors.New("no space")
+	for name, c := range map[string]struct{ begin, end func(*gate) }{
+		"not read":  {func(g *gate) { g.mu.Lock() }, func(g *gate) { g.mu.Unlock() }},
+		"full disk": {func(g *gate) { g.fail.Store(&full) }, func(g *gate) { g.fail.Store(nil) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := &gate{}
+			log, buffered := logThrough(out)
+			log.Spare()
+			c.begin(out)
+			decided, long := uint64(0), strings.Repeat("x", 1<<16)
+			for ; buffered.Lost() < 3; decided++ {
+				e := &audit.Entry{Method: "GET", Scheme: "http", Host: "h.test", Target: "/" + long, Raw: long, UserAgent: long, Detail: long}
+				if err := log.Decided(e); err != nil {
+					t.Fatalf("decision %d was refused: %v", decided, err)
+				}
+				log.Ended(e)
+			}
+			if log.Err() == nil {
+				t.Error("the failure is not reported")
+			}
+			c.end(out)
+			if err := buffered.Drain(testkit.Patience); err != nil || log.Err() != nil {
+				t.Errorf("afterwards: %v, %v", err, log.Err())
+			}
+			if n := uint64(bytes.Count(out.out.Bytes(), []byte("\n"))); n+buffered.Lost() != decided {
+				t.Errorf("%d lines and %d lost of %d decisions", n, buffered.Lost(), decided)
+			}
+		})
+	}
+}
+
+// A heed whose log is the record stops when the log has lost its reader; where the record
+// or audit.on_failure carries on, it does not.
+func TestHeed_StopsWithoutAReaderOfItsOnlyRecord(t *testing.T) {
+	for text, stops := range map[string]bool{
+		"": false, "[audit]\nenabled = false\n": true, "[audit]\nenabled = false\non_failure = \"continue\"\n": false,
+	} {
+		cfg, err := config.Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &daemon{resources: &resources{}, failed: make(chan error, 1)}
+		d.current.Store(&runtimeConfig{cfg: cfg})
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		r.Close()
+		called := make(chan struct{})
+		buffered := console.NewAsyncWriter(w)
+		buffered.Broken(func(err error) { d.stopWithoutLog(err); close(called) })
+		_, _ = buffered.Write([]byte("a line\n"))
+		<-called
+		if (len(d.failed) == 1) != stops {
+			t.Errorf("%q: stops is %t, want %t", text, !stops, stops)
+		}
+	}
+}
+
 // When the output has failed, the next decision is refused, even though no line has been
 // given to it since.
 func TestHeed_NoDecisionFollowsAFailureOfTheLog(t *testing.T) {

@@ -154,8 +154,8 @@ var table = map[rules.Reason]Info{
 
 	rules.ReasonOriginUnreachable: {
 		Status: http.StatusBadGateway, Error: "destination_unavailable", refused: Failed,
-		Words:    "the site cannot be reached",
-		Sentence: "The site itself could not be reached; no rule of robots.txt is the cause.",
+		Words:    "the site was not reached or gave no valid answer",
+		Sentence: "The site could not be reached, did not answer, or gave an answer that is not passed on; no rule of robots.txt is the cause.",
 	},
 	rules.ReasonDestination: {
 		Status: http.StatusBadGateway, Error: "destination_ip_prohibited", refused: RefusedByOperator,

@@ -123,6 +123,9 @@ func (c *RunCmd) Run(a *console.App) error {
 	if r.log != nil {
 		log = r.log
 	}
+	if r.cfg.File != "" && !c.Quiet && !c.JSON {
+		fmt.Fprintln(a.Stderr, "heed: settings of", console.Quoted(r.cfg.File))
+	}
 	finish := ReadStream(m, log, a.Stderr, !c.Quiet && !c.JSON)
 	r.own = append(m.Own, m.Listen)
 	if err := r.checkHostPorts(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"heed/internal/signal/page"
@@ -150,18 +149,6 @@ func (j *judge) aside(h http.Header) {
 
 // besidePage begins the Note of a statement that came without the page.
 const besidePage = "recorded only: status "
-
-// about returns what s says about a category under a profile. Terms of no standing, noai and
-// noimageai, refuse training under strict alone: no operator of a crawler documents that it
-// follows them, and they have no definition.
-func (s *Statement) about(c Category, profile rules.Profile) (a Answer, speaks bool) {
-	if profile == rules.Strict && c == TrainAI && s.Protocol == RobotsTerms && !strings.HasPrefix(s.Note, besidePage) &&
-		(slices.Contains(s.Terms, "noai") || slices.Contains(s.Terms, "noimageai")) {
-		return Disallow, true
-	}
-	a, speaks = s.Says[c]
-	return a, speaks
-}
 
 func (j *judge) add(s Statement) { j.all = append(j.all, s) }
 

@@ -213,7 +213,7 @@ func BenchmarkJudge_Hostile(b *testing.B) {
 	} {
 		n := 1 << 20
 		if strings.Contains(c.name, "2,000") {
-			n = signal.MaxLines
+			n = signal.MaxLines - 1 // and one of License
 		}
 		for i, target := range []string{"/a", "/" + strings.Repeat("a/", 32_000), "/" + strings.Repeat("a/;x%2f..%5c", 5_400)} {
 			b.Run(fmt.Sprintf("%s/target %d", c.name, i), func(b *testing.B) {

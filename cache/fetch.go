@@ -37,6 +37,7 @@ const (
 type fetcher struct {
 	perFetch  func() http.RoundTripper
 	userAgent string
+	redact    func(string) string
 	timeout   time.Duration // of one fetch, redirects and body included; and of the wait for its turn
 	*FetchLimits
 }
@@ -68,6 +69,7 @@ func newFetcher(c Config) *fetcher {
 	f := &fetcher{
 		perFetch:  c.PerFetch,
 		userAgent: c.UserAgent,
+		redact:    c.Redact,
 		// A little less than the wait of callers, so that who waits for all of a
 		// fetch learns how it failed.
 		timeout:     c.Timeout - c.Timeout/30,
@@ -148,7 +150,7 @@ func (j *job) leave() {
 func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators) {
 	hops := redirects{from: u}
 	for {
-		a.hops = append(a.hops, u.String())
+		a.hops = append(a.hops, j.redact(u.String()))
 		resp, err := j.get(ctx, u, a.as, tags)
 		if err != nil {
 			a.noConnection = hops.count == 0 && notReached(err)
@@ -190,7 +192,7 @@ func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (
 	}
 	req.Header.Set("Accept", j.accept)
 	req.Header.Set("Accept-Encoding", coding.Accepted)
-	if tags.URL == u.String() { // another resource's validators would mean nothing
+	if tags.URL == j.redact(u.String()) { // another resource's validators would mean nothing
 		setIf(req.Header, "If-None-Match", tags.ETag)
 		setIf(req.Header, "If-Modified-Since", tags.LastModified)
 	}
@@ -227,7 +229,7 @@ func checkHeader(h http.Header) error {
 
 // readAnswer moves the final answer into a and closes it.
 func (j *job) readAnswer(ctx context.Context, a *answer, resp *http.Response, u *url.URL) {
-	a.status, a.header, a.url = resp.StatusCode, resp.Header, u.String()
+	a.status, a.header, a.url = resp.StatusCode, resp.Header, j.redact(u.String())
 	if a.status != http.StatusOK && a.status != http.StatusNonAuthoritativeInfo {
 		discard(resp)
 		return

@@ -151,7 +151,7 @@ func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *
 	defer func() {
 		// A panic here would end the process: no caller recovers it.
 		if v := recover(); v != nil {
-			r = &siteReply{failure: fmt.Errorf("internal fault while fetching %s: %v", u, v)}
+			r = &siteReply{failure: fmt.Errorf("internal fault while fetching %s: %v", j.redact(u.String()), v)}
 		}
 	}()
 	if r := j.visits.find(key, j.now()); r != nil {

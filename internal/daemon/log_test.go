@@ -67,7 +67,7 @@ func TestHeed_ALogOfBoundedSize(t *testing.T) {
 func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		var out bytes.Buffer
-		record := audit.NewLog(logHandler(config.LogConfig{Format: format}, slog.LevelInfo, &out, false), nil)
+		record := audit.NewLog(logHandler(config.LogConfig{Format: format}, slog.LevelInfo, &out, false, nil), nil)
 		e := &audit.Entry{
 			Method: "GET" + testkit.Hostile, Host: "h.test", Scheme: "http", Target: "/" + testkit.Hostile, Raw: testkit.Hostile, UserAgent: testkit.Hostile, Detail: testkit.Hostile,
 			Agent: rules.Identify(testkit.Hostile), Decision: rules.Decision{Reason: rules.ReasonRule, Group: testkit.Hostile, Rule: testkit.Hostile, Line: 1, Token: testkit.Hostile},
@@ -77,7 +77,7 @@ func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		record.Ended(e)
-		slog.New(logHandler(config.LogConfig{Format: format}, slog.LevelInfo, &out, false)).Warn("w", "error", testkit.Hostile, "plain", "a\x7fb")
+		slog.New(logHandler(config.LogConfig{Format: format}, slog.LevelInfo, &out, false, nil)).Warn("w", "error", testkit.Hostile, "plain", "a\x7fb")
 		testkit.Harmless(t, format, out.String())
 		if strings.Count(out.String(), "\n") != 2 {
 			t.Errorf("%s: %q", format, out.String())
@@ -138,7 +138,7 @@ func (g *gate) Write(p []byte) (int, error) {
 // logThrough returns a log of decisions that writes to out as a daemon's does.
 func logThrough(out io.Writer) (*audit.Log, *console.AsyncWriter) {
 	buffered := console.NewAsyncWriter(out)
-	log := audit.NewLog(logHandler(config.LogConfig{Format: "json"}, slog.LevelInfo, buffered, false), buffered.Err)
+	log := audit.NewLog(logHandler(config.LogConfig{Format: "json"}, slog.LevelInfo, buffered, false, nil), buffered.Err)
 	log.WriteLater(buffered.Wake)
 	buffered.Gather(log.Flush)
 	return log, buffered

@@ -34,7 +34,14 @@ func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) 
 	}
 	o, buffered := &resources{level: &slog.LevelVar{}}, console.NewAsyncWriter(out)
 	o.level.Set(cfg.Log.MinLevel())
-	format := func(w io.Writer) slog.Handler { return logHandler(cfg.Log, o.level, w, console.IsTerminal(out)) }
+	var err error
+	if o.privacy, err = openPrivacy(&cfg.Audit, stateDir); err != nil {
+		return nil, nil, err
+	}
+	o.Redact = func(url string) string { kept, _ := o.privacy.Redact(url); return kept }
+	format := func(w io.Writer) slog.Handler {
+		return logHandler(cfg.Log, o.level, w, console.IsTerminal(out), o.privacy)
+	}
 	handler := format(buffered)
 	if stream, _ := console.Lookup(a.Environ, journal.Variable); journal.Connected(stream, out) {
 		handler = journal.Prefixed(buffered, format)
@@ -56,16 +63,13 @@ func (o *resources) openRecord(cfg *config.Config, stateDir string) error {
 	if !c.Enabled {
 		return nil
 	}
-	privacy, err := openPrivacy(c, stateDir)
-	if err != nil {
-		return err
-	}
-	how := c.StoreOptions(privacy, o.log)
+	how := c.StoreOptions(o.privacy, o.log)
 	if o.metrics != nil {
 		how.Committed = o.metrics.CommitDone
 	}
 	how.Keep, how.MaxSize = c.Keep, int64(c.MaxSize)
 	path := cmp.Or(c.File, filepath.Join(stateDir, state.AuditFile))
+	var err error
 	o.record, err = store.Open(path, how)
 	o.recordRoom = room.Watch(path, how.MaxSize, time.Now())
 	if err != nil && how.Continue {

@@ -62,7 +62,7 @@ func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Con
 		Profile:   profile,
 		Transport: r.Transport, PerFetch: r.Transport.GuardRedirects(), Carry: upstream.CarryClient,
 		UserAgent: cache.DefaultUserAgent(p.cfg.Contact),
-		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Route: id + " " + profile.String(),
+		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Redact: p.Redact, Route: id + " " + profile.String(),
 	}
 	if p.Turns != nil {
 		guarded := c.PerFetch

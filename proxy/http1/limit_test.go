@@ -217,3 +217,25 @@ func TestReader_JoinsManyLinesOnce(t *testing.T) {
 		t.Errorf("%d octets of the first value, the second is %q", len(x), y)
 	}
 }
+
+// Octets of a first line that have been looked at are not looked at again: a line that comes
+// octet by octet costs no more than its length.
+func TestScanner_LooksAtEachOctetOnce(t *testing.T) {
+	for _, answer := range []bool{false, true} {
+		for _, line := range []string{strings.Repeat("A", 3000), "GET /" + strings.Repeat("a", 3000), "HTTP/1.1 200 " + strings.Repeat("a", 3000)} {
+			if answer != strings.HasPrefix(line, protocol) {
+				continue
+			}
+			var s scanner
+			head := []byte(line)
+			for i := range head {
+				if n, fault := s.next(head[:i+1], answer); n != 0 || fault != nil {
+					t.Fatal(n, fault)
+				}
+				if i >= len(protocol)+2 {
+					head[i-2] = '\n' // found, if it were looked at
+				}
+			}
+		}
+	}
+}

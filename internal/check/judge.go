@@ -33,6 +33,7 @@ type Judge struct {
 	Self         *upstream.Addrs
 	Destinations *upstream.Destinations
 
+	Delays bool // judgements contain the delay between two requests
 	// The operator's bounds of delays: of all sites, and the longest; 0: there is none.
 	MinDelay, MaxDelay time.Duration
 
@@ -156,9 +157,9 @@ func (j *Judge) explain(a *control.Judgement, p *rules.Policy, agent *rules.Agen
 	}
 }
 
-// delay adds the time between two requests to a, if Explain is set.
+// delay adds the time between two requests to a, if Delays is set.
 func (j *Judge) delay(a *control.Judgement, p *rules.Policy, names acl.Identity) {
-	if !j.Explain {
+	if !j.Delays {
 		return
 	}
 	d := judge.DelayOf(p, names, j.MinDelay, j.MaxDelay, j.Now())

@@ -167,11 +167,11 @@ func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
 		}
 		if client != nil {
 			return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
-				return client.Check(ctx, &control.CheckRequest{Agent: agent, URL: address, Profile: c.Profile, Explain: c.Explain, Client: c.Client})
+				return client.Check(ctx, &control.CheckRequest{Agent: agent, URL: address, Profile: c.Profile, Explain: c.Explain, Delay: c.Explain || c.JSON, Client: c.Client})
 			}, nil
 		}
 	}
-	j := &Judge{Now: a.Now, Explain: c.Explain, Client: c.Client}
+	j := &Judge{Now: a.Now, Explain: c.Explain, Delays: c.Explain || c.JSON, Client: c.Client}
 	policy, err := c.policies(a, j)
 	if err != nil {
 		return nil, err

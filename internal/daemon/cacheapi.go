@@ -67,7 +67,7 @@ func (d *daemon) check(ctx context.Context, q *control.CheckRequest) (*control.J
 		settled = settled.With(nil, nil) // a copy
 		settled.Profile = profile
 	}
-	j := check.Judge{Now: d.now, Explain: q.Explain, Rules: settled, Client: q.Client}
+	j := check.Judge{Now: d.now, Explain: q.Explain, Delays: q.Delay, Rules: settled, Client: q.Client}
 	now := d.current.Load()
 	j.Held, j.Self, j.Destinations = r.Policies.Held, d.Self, now.destinations
 	j.MinDelay, j.MaxDelay = now.cfg.Pacing.MinDelay, now.cfg.Pacing.MaxDelay

@@ -209,7 +209,7 @@ func explained(t testing.TB, record *store.Record, id string) *replay.Explained 
 }
 
 func checkOf(form url.Values) *control.CheckRequest {
-	return &control.CheckRequest{URL: form.Get("url"), Agent: form.Get("agent"), Explain: true}
+	return &control.CheckRequest{URL: form.Get("url"), Agent: form.Get("agent"), Explain: true, Delay: true}
 }
 
 func styleOf(c reason.Class) string { return figures.Style(c) }

@@ -121,7 +121,7 @@ func TestHeed_AnImpatientCallerDoesNotBlameTheStore(t *testing.T) {
 func TestHeed_HeedsThatStartTogetherDoNotTakeTheStoreForAway(t *testing.T) {
 	t.Parallel()
 	store := testkit.NewRedis(t)
-	store.CLI("set", "heed:1:start:probe", "")
+	store.CLI("set", "heed:1:{heed:1:heeds}:probe", "")
 	for range 20 {
 		s, log := open(t, "redis://"+store.Addr)
 		turns := s.Lanes()

@@ -14,7 +14,7 @@ import (
 func budgetStore(t *testing.T) *Store {
 	ctx, end := context.WithCancel(t.Context())
 	end()
-	s := &Store{log: slog.New(slog.DiscardHandler), hosts: "store.test:6379", ctx: ctx, end: end, kept: map[*script]bool{}}
+	s := &Store{log: slog.New(slog.DiscardHandler), hosts: "store.test:6379", ctx: ctx, end: end, settle: settleTime}
 	t.Cleanup(s.tasks.Wait)
 	return s
 }
@@ -93,10 +93,10 @@ func TestStore_IsLookedForAsOftenAfterEachOutage(t *testing.T) {
 						answerAfter(t, s, askScript, time.Millisecond)
 					}
 					s.do(t.Context(), askScript, "key", func(context.Context) error { return errors.New("reset") })
-					if s.mu.Lock(); s.every != want {
-						t.Errorf("it is looked for every %v, want %v", s.every, want)
+					if s.mu.Lock(); s.parts.whole.every != want {
+						t.Errorf("it is looked for every %v, want %v", s.parts.whole.every, want)
 					}
-					s.health.Away, s.back = false, time.Now() // as reconnect finds
+					s.parts.whole.away, s.parts.whole.back = false, time.Now() // as reconnect finds
 					s.mu.Unlock()
 					if !answers {
 						want = min(2*want, maxProbeEvery)

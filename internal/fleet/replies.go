@@ -19,12 +19,12 @@ var errUnknown = errors.New("the store does not know the script")
 
 // script is a script with the shape of its replies.
 type script struct {
-	*redis.Script
-	shape func(reply any) bool // nil is the reply false
+	text, hash string
+	shape      func(reply any) bool // nil is the reply false
 }
 
 func newScript(shape func(any) bool, text string) *script {
-	return &script{redis.NewScript(text), shape}
+	return &script{text, redis.NewScript(text).Hash(), shape}
 }
 
 // check returns the error of a reply of s; errNonsense when s cannot have returned it.

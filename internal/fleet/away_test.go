@@ -12,7 +12,10 @@ import (
 	"heed/internal/testkit"
 )
 
-const away, back = "the fleet's store is away", "the fleet's store is back"
+const (
+	away, back = "the fleet's store is away", "the fleet's store is back"
+	nodeAway   = "a node of the fleet's store is away"
+)
 
 func TestHeed_AnUnreachableStoreIsLoggedOnceAndUsedAgainLater(t *testing.T) {
 	t.Parallel()

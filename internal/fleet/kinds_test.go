@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -102,18 +103,33 @@ func TestHeed_ASentinelFailover(t *testing.T) {
 	}
 }
 
-// The rights that the topic fleets of the manual lists are enough.
-func TestHeed_AUserOfFewRights(t *testing.T) {
-	t.Parallel()
-	server := testkit.NewRedis(t)
-	server.CLI("acl", "setuser", "heed", "on", ">pass@:/word", "~heed:*", "&heed:*", "-@all",
-		"+@connection", "+@scripting", "+@hash", "+@pubsub", "+get", "+set", "+del", "+pexpire", "+pttl", "+scan", "+time", "+info")
-	server.CLI("acl", "setuser", "default", "off")
-	store, log := open(t, "redis://heed:pass%40%3A%2Fword@"+server.Addr)
+// aclLines returns the lines of the topic fleets of the manual that make a user, with a
+// password in place of PASSWORD: of the store, and of a Sentinel.
+func aclLines(t *testing.T, password string) (store, sentinel []string) {
+	t.Helper()
+	text, err := os.ReadFile("../manual/fleets.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines [][]string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "    ACL SETUSER ") {
+			lines = append(lines, strings.Fields(strings.Replace(line, "PASSWORD", password, 1)))
+		}
+	}
+	if len(lines) != 2 {
+		t.Fatalf("the manual has the lines %q", lines)
+	}
+	return lines[0], lines[1]
+}
+
+// uses uses all that a store is for, and reports whether it was away meanwhile.
+func uses(t *testing.T, store *fleet.Store, log *book) {
+	t.Helper()
 	p := store.Policies("space")
 	told := make(chan string, 10)
 	p.Watch(func(tag string) { told <- tag })
-	<-told
+	testkit.Until(t, "it listens", func() bool { return len(told) > 0 })
 	v := lease(t, p, "", 0)([]byte("record"), []byte("file"), time.Hour)
 	shows(t, p, "", 0, v, "record", "file")
 	if had, err := p.Drop(t.Context(), tag); err != nil || !had {
@@ -128,14 +144,51 @@ func TestHeed_AUserOfFewRights(t *testing.T) {
 	if err := m.turns.Release(t.Context(), tag); err != nil {
 		t.Error(err)
 	}
-	if log.count(away) > 0 {
-		t.Errorf("health %+v", store.Health())
+	testkit.Until(t, "it is counted", func() bool { return m.turns.Membership().Heeds == 1 })
+	if log.count(away)+log.count(nodeAway) > 0 {
+		t.Errorf("health %+v\n%s", store.Health(), log.text.String())
 	}
+}
+
+// The rights that the topic fleets of the manual lists are enough, and no more than heed
+// can do without: not even the default user is left.
+func TestHeed_AUserOfFewRights(t *testing.T) {
+	t.Parallel()
+	acl, _ := aclLines(t, "pass@:/word")
+	server := testkit.NewRedis(t)
+	server.CLI(acl...)
+	server.CLI("acl", "setuser", "default", "off")
+	store, log := open(t, "redis://heed:pass%40%3A%2Fword@"+server.Addr)
+	uses(t, store, log)
 	wrong, _ := open(t, "redis://heed:guess@"+server.Addr)
 	if a := wrong.Lanes().Ask(t.Context(), tag, "ticket", of("group")); a.Now || a.Unreached != server.Addr {
 		t.Errorf("with a wrong password: %+v", a)
 	}
 	testkit.Until(t, "a wrong password is reported", func() bool { return strings.Contains(wrong.Health().Why, "WRONGPASS") })
+}
+
+func TestHeed_AUserOfFewRightsOfACluster(t *testing.T) {
+	t.Parallel()
+	acl, _ := aclLines(t, "word")
+	nodes := testkit.NewRedisCluster(t)
+	for _, n := range nodes {
+		n.CLI(acl...)
+		n.CLI("acl", "setuser", "default", "off")
+	}
+	store, log := open(t, "redis://heed:word@"+nodes[1].Addr+"?cluster=true")
+	uses(t, store, log)
+}
+
+func TestHeed_AUserOfFewRightsOfASentinel(t *testing.T) {
+	t.Parallel()
+	acl, aclSentinel := aclLines(t, "word")
+	server := testkit.NewRedis(t)
+	server.CLI(acl...)
+	sentinel := testkit.NewSentinel(t, server)
+	sentinel.CLI(aclSentinel...)
+	sentinel.CLI("acl", "setuser", "default", "off")
+	store, log := open(t, "redis://heed:word@"+sentinel.Addr+"?master=heeds&sentinel_user=heed&sentinel_password=word")
+	uses(t, store, log)
 }
 
 // When the store's user lacks a right that turns need, no turn is given; heed logs once

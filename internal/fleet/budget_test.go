@@ -67,6 +67,22 @@ func TestStore_SilentCostsOneTimeout(t *testing.T) {
 	})
 }
 
+// What an outage costs is counted: also the questions that are not asked meanwhile.
+func TestStore_QuestionsOfAnOutageAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, failed, answered := budgetStore(t), map[string]int{}, 0
+		s.failed, s.took = func(op string) { failed[op]++ }, func(time.Duration) { answered++ }
+		answerAfter(t, s, askScript, time.Millisecond)
+		for range 3 {
+			answerAfter(t, s, askScript, time.Hour)
+			answerAfter(t, s, newerScript, time.Hour)
+		}
+		if failed[opTurns] != 3 || failed[opPolicies] != 3 || answered != 1 {
+			t.Errorf("failed %v, answered %d", failed, answered)
+		}
+	})
+}
+
 // A store on another continent answers everything, and nothing fast: it stays in use.
 func TestStore_DistantStaysInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -142,7 +143,7 @@ func (d *storeDialer) dialMaster(ctx context.Context, network, _ string) (net.Co
 		}
 		last = a.err
 	}
-	return nil, fmt.Errorf("no Sentinel names a master %q: %w", d.master, last)
+	return nil, fmt.Errorf("no Sentinel has a master %q: %w", d.master, last)
 }
 
 // ask returns the address of the master that a Sentinel names, and remembers the other
@@ -153,6 +154,9 @@ func (d *storeDialer) ask(ctx context.Context, sentinel string) (string, error) 
 	c := redis.NewSentinelClient(&o)
 	defer c.Close()
 	addr, err := c.GetMasterAddrByName(ctx, d.master).Result()
+	if errors.Is(err, redis.Nil) { // which is no failure elsewhere
+		return "", fmt.Errorf("%s watches none of this name", sentinel)
+	}
 	if err != nil {
 		return "", err
 	}

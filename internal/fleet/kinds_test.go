@@ -210,6 +210,32 @@ func TestHeed_ARightThatIsMissingIsNamed(t *testing.T) {
 	}
 }
 
+// A URL that names a server of another kind, or a master that no Sentinel has, is
+// explained.
+func TestHeed_AServerOfAnotherKindIsExplained(t *testing.T) {
+	t.Parallel()
+	server := testkit.NewRedis(t)
+	sentinel, node := testkit.NewSentinel(t, server), testkit.NewRedisCluster(t)[0]
+	elsewhere := 0 // a site whose keys are on another node
+	for node.Has(fmt.Sprintf("heed:1:{https://site%d.test}:turns", elsewhere)) {
+		elsewhere++
+	}
+	for url, want := range map[string]string{
+		"redis://" + node.Addr:                      "add ?cluster=true",
+		"redis://" + server.Addr + "?cluster=true":  "no Cluster",
+		"redis://" + sentinel.Addr:                  "add ?master=NAME",
+		"redis://" + server.Addr + "?master=heeds":  "no Sentinel",
+		"redis://" + sentinel.Addr + "?master=hedd": `no Sentinel has a master "hedd": ` + sentinel.Addr + " watches none of this name",
+	} {
+		s, log := open(t, url)
+		turns := s.Lanes()
+		testkit.Until(t, want+" is said of "+url, func() bool {
+			turns.Ask(t.Context(), fmt.Sprintf("https://site%d.test", elsewhere), "ticket", of("group"))
+			return log.count(strings.ReplaceAll(want, `"`, `\"`)) > 0
+		})
+	}
+}
+
 func TestHeed_AStoreBehindTLS(t *testing.T) {
 	t.Parallel()
 	authority := testkit.NewCA(t)

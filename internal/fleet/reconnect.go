@@ -58,18 +58,18 @@ func (s *Store) reconnect(p *part, key string) {
 			break
 		}
 		s.mu.Lock()
-		p.why = err.Error() // the first may have been no more than a delay
+		p.why = explain(err, s.cluster).Error() // the first may have been no more than a delay
 		s.mu.Unlock()
 	}
 	s.mu.Lock()
 	since, node := p.since, p.node
 	p.away, p.since, p.why, p.back = false, time.Time{}, "", time.Now()
 	s.mu.Unlock()
-	after := time.Since(since).Round(time.Millisecond)
+	after := time.Since(since).Milliseconds()
 	if node == "" {
-		s.log.Info("the fleet's store is back", "store", s.hosts, "after", after)
+		s.log.Info("the fleet's store is back", "store", s.hosts, "after_ms", after)
 	} else {
-		s.log.Info("a node of the fleet's store is back, or another has its keys", "store", s.hosts, "node", node, "after", after)
+		s.log.Info("a node of the fleet's store is back, or another has its keys", "store", s.hosts, "node", node, "after_ms", after)
 	}
 }
 

@@ -114,6 +114,22 @@ func credible(reply []int64, turns []Lane, starts []time.Time, till time.Time) b
 	return again >= 1 && millis(again) <= most && wait >= again && millis(wait) <= most+time.Duration(others)*longest
 }
 
+// explain adds to an error what a server of another kind than the URL says means by it.
+// cluster reports whether the URL is that of a Cluster.
+func explain(err error, cluster bool) error {
+	for _, e := range []struct{ prefix, hint string }{
+		{"MOVED", "this is a node of a Cluster: add ?cluster=true to fleet.url"},
+		{"This instance has cluster support disabled", "this is one server, and no Cluster: name one host in fleet.url, without cluster=true"},
+		{"unknown command 'evalsha'", "a Sentinel answers so: add ?master=NAME to fleet.url"},
+		{"unknown command 'sentinel'", "this is no Sentinel: leave out master= in fleet.url"},
+	} {
+		if redis.HasErrorPrefix(err, e.prefix) && !(cluster && e.prefix == "MOVED") {
+			return fmt.Errorf("%w; %s", err, e.hint)
+		}
+	}
+	return err
+}
+
 // guard returns the error of op, or what it panicked with: the client library does
 // that on some replies.
 func guard(op func() error) (err error) {

@@ -83,9 +83,11 @@ type Options struct {
 	// RootCAs are what its certificate is verified against, with rediss://;
 	// nil: the system's.
 	RootCAs *x509.CertPool
-	// Failed is called for each question that the store did not answer, with one of Ops;
-	// nil is not called.
+	// Failed is called for each question that the store did not answer, or was not asked
+	// while it was away, with one of Ops; nil is not called.
 	Failed func(op string)
+	// Answered is called with the time of each answer; nil is not called.
+	Answered func(took time.Duration)
 	// Log receives a line when the store becomes unreachable and when it is back. It must not be nil.
 	Log *slog.Logger
 }
@@ -96,15 +98,17 @@ type Store struct {
 	client redis.UniversalClient
 	log    *slog.Logger
 	failed func(op string)
-	sender string // this process, in messages of changes
-	hosts  string // for people
+	took   func(time.Duration) // Options.Answered
+	sender string              // this process, in messages of changes
+	hosts  string              // for people
 
 	ctx   context.Context // ends with Close
 	end   context.CancelFunc
 	tasks sync.WaitGroup
 
-	opened time.Time
-	settle time.Duration // by when all heeds have noticed that the store is back
+	opened  time.Time
+	cluster bool
+	settle  time.Duration // by when all heeds have noticed that the store is back
 
 	mu      sync.Mutex
 	parts   parts
@@ -125,8 +129,8 @@ func Open(options Options) (*Store, error) {
 	}
 	// The library writes its own lines to stderr, where heed's log is.
 	logging.Disable()
-	s := &Store{log: options.Log, failed: options.Failed, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), settle: settleTime}
-	if o.IsClusterMode {
+	s := &Store{log: options.Log, failed: options.Failed, took: options.Answered, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), settle: settleTime}
+	if s.cluster = o.IsClusterMode; s.cluster {
 		s.settle = clusterSettleTime
 	}
 	s.client = newClient(o, slotReader{s})
@@ -215,6 +219,7 @@ func (s *Store) do(ctx context.Context, of *script, key string, op func(context.
 	if p.away || s.closed {
 		s.missed++
 		s.mu.Unlock()
+		s.count(of)
 		return false
 	}
 	spent := p.spentLocked(asked)
@@ -245,7 +250,7 @@ func (s *Store) failedFor(p *part, of *script, key string, err error) {
 	}
 	s.mu.Unlock()
 	if !moved {
-		s.markAway(of, key, err)
+		s.markAway(of, key, explain(err, s.cluster))
 	}
 }
 
@@ -283,9 +288,13 @@ func (p *part) spentLocked(now time.Time) time.Duration {
 // Those to questions that were asked together count once.
 func (s *Store) answered(p *part, of *script, spent time.Duration, asked time.Time) {
 	now := time.Now()
+	took := now.Sub(asked)
+	if s.took != nil {
+		s.took(took)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if took := now.Sub(asked); took >= fastAnswer {
+	if took >= fastAnswer {
 		p.spent, p.spentAt = max(p.spentLocked(now), spent+took), now
 	} else if of != nil {
 		if p.kept == nil {

@@ -3,7 +3,6 @@ package route
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -124,19 +123,19 @@ func (p *Pool) shared() (*fleet.Policies, error) {
 	return p.Fleet.Policies(space), nil
 }
 
-// OpenFleet opens the store of the fleet; nil when none is configured.
-func OpenFleet(cfg *config.Config, environ []string, log *slog.Logger, failed func(op string)) (*fleet.Store, error) {
+// OpenFleet opens the store of the fleet, which reports as o says; nil when none is configured.
+func OpenFleet(cfg *config.Config, environ []string, o fleet.Options) (*fleet.Store, error) {
 	url, err := config.FleetURL(cfg, environ)
 	if url == "" || err != nil {
 		return nil, err
 	}
-	var roots *x509.CertPool // the system's
+	o.URL = url
 	if cfg.Fleet.CAFile != "" {
-		if roots, err = ca.SystemPool(cfg.Fleet.CAFile); err != nil {
+		if o.RootCAs, err = ca.SystemPool(cfg.Fleet.CAFile); err != nil {
 			return nil, fmt.Errorf("fleet.ca_file: %w", err)
 		}
 	}
-	return fleet.Open(fleet.Options{URL: url, RootCAs: roots, Log: log, Failed: failed})
+	return fleet.Open(o)
 }
 
 // errNoTurn is the error of a visit without a turn.

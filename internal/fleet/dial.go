@@ -30,8 +30,8 @@ const slotsInterval = time.Second
 // newClient returns the library's client for o, whose connections bound replies. With
 // Sentinels that is a client of one server: the library's own client for them reads
 // their replies in goroutines where a panic would end the process. That of a Cluster
-// reports to slots.
-func newClient(o *redis.UniversalOptions, slots redis.Hook) redis.UniversalClient {
+// reports to slots. Each connection is made as access says then.
+func newClient(o *redis.UniversalOptions, access func() *access, slots redis.Hook) redis.UniversalClient {
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = opTimeout, opTimeout, opTimeout
 	o.ContextTimeoutEnabled, o.PoolTimeout, o.PoolSize = true, opTimeout, connections
 	// Callers continue without the store: nothing is tried again, neither a command
@@ -40,7 +40,11 @@ func newClient(o *redis.UniversalOptions, slots redis.Hook) redis.UniversalClien
 	o.PipelinePoolSize = -1  // none: heed sends one command at a time
 	o.DisableIdentity = true // a user of few rights may not set it
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	d := &storeDialer{tls: o.TLSConfig, master: o.MasterName, sentinels: slices.Clone(o.Addrs)}
+	o.CredentialsProvider = func() (user, password string) {
+		a := access()
+		return a.user, a.password
+	}
+	d := &storeDialer{access: access, master: o.MasterName, sentinels: slices.Clone(o.Addrs)}
 	o.Dialer = d.dial
 	switch {
 	case o.IsClusterMode:
@@ -50,7 +54,10 @@ func newClient(o *redis.UniversalOptions, slots redis.Hook) redis.UniversalClien
 	}
 	simple := o.Simple()
 	d.sentinel = *o.Simple()
-	d.sentinel.Username, d.sentinel.Password, d.sentinel.DB = o.SentinelUsername, o.SentinelPassword, 0
+	d.sentinel.DB, d.sentinel.CredentialsProvider = 0, func() (user, password string) {
+		a := access()
+		return a.sentinelUser, a.sentinelPassword
+	}
 	simple.Dialer, simple.ConnMaxLifetime = d.dialMaster, masterTime
 	return redis.NewClient(simple)
 }
@@ -75,7 +82,7 @@ func newCluster(o *redis.ClusterOptions, slots redis.Hook) *redis.ClusterClient 
 
 // storeDialer connects to the store.
 type storeDialer struct {
-	tls      *tls.Config   // nil: without TLS
+	access   func() *access
 	master   string        // its name; empty: no Sentinels
 	sentinel redis.Options // of a client of any Sentinel, Addr excepted
 
@@ -90,10 +97,11 @@ func (d *storeDialer) dial(ctx context.Context, network, addr string) (net.Conn,
 	defer cancel()
 	netDialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true}}
 	c, err := netDialer.DialContext(ctx, network, addr)
-	if err != nil || d.tls == nil {
+	secured := d.access().tls
+	if err != nil || secured == nil {
 		return limited(c, err)
 	}
-	config := d.tls.Clone()
+	config := secured.Clone()
 	if config.ServerName, _, err = net.SplitHostPort(addr); err != nil {
 		c.Close()
 		return nil, err

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"os"
@@ -234,6 +235,61 @@ func TestHeed_AServerOfAnotherKindIsExplained(t *testing.T) {
 			return log.count(strings.ReplaceAll(want, `"`, `\"`)) > 0
 		})
 	}
+}
+
+// New connections show the password, and the certificate, that Renew has set.
+func TestHeed_APasswordIsRotated(t *testing.T) {
+	t.Parallel()
+	server := testkit.NewRedis(t)
+	server.CLI("acl", "setuser", "heed", "on", ">one", "~*", "&*", "+@all")
+	s, log := open(t, "redis://heed:one@"+server.Addr)
+	lease(t, s.Policies("space"), "", 0)
+	server.CLI("acl", "setuser", "heed", "resetpass", ">two")
+	server.CLI("client", "kill", "user", "heed")
+	testkit.Until(t, "the old password is refused", func() bool {
+		s.Policies("space").Newer(t.Context(), tag, "", 0)
+		return log.count("WRONGPASS") > 0
+	})
+	for _, url := range []string{"redis://heed:two@other.test", "redis://heed:two@" + server.Addr + "/1", "rediss://heed:two@" + server.Addr, "redis://heed:two@" + server.Addr + "?cluster=true"} {
+		if _, err := s.Renew(fleet.Options{URL: url}); err != fleet.ErrOtherStore {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	use, err := s.Renew(fleet.Options{URL: "redis://heed:two@" + server.Addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	use()
+	testkit.Until(t, "the store is back", func() bool { return !s.Health().Away })
+}
+
+func TestHeed_AStoreThatAsksForACertificate(t *testing.T) {
+	t.Parallel()
+	authority := testkit.NewCA(t)
+	cert, key := authority.Leaf(t, "localhost")
+	_, port, _ := strings.Cut(testkit.FreeAddr(t), ":")
+	testkit.NewRedis(t, "--tls-port", port, "--tls-auth-clients", "yes",
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", authority.File)
+	own, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &book{}
+	options := fleet.Options{URL: "rediss://localhost:" + port, RootCAs: authority.Pool(), Log: slog.New(slog.NewTextHandler(log, nil))}
+	s, err := fleet.Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	testkit.Until(t, "it is refused without one", func() bool { return log.count("certificate required") > 0 })
+	options.Certificate = &own
+	use, err := s.Renew(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use()
+	testkit.Until(t, "the store is back", func() bool { return !s.Health().Away })
+	lease(t, s.Policies("space"), "", 0)
 }
 
 func TestHeed_AStoreBehindTLS(t *testing.T) {

@@ -42,12 +42,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -83,6 +85,8 @@ type Options struct {
 	// RootCAs are what its certificate is verified against, with rediss://;
 	// nil: the system's.
 	RootCAs *x509.CertPool
+	// Certificate is what heed shows the store and its Sentinels, with rediss://; nil: none.
+	Certificate *tls.Certificate
 	// Failed is called for each question that the store did not answer, or was not asked
 	// while it was away, with one of Ops; nil is not called.
 	Failed func(op string)
@@ -96,6 +100,8 @@ type Options struct {
 // it is safe for concurrent use.
 type Store struct {
 	client redis.UniversalClient
+	target *redis.UniversalOptions // what the URL says, but for the credentials
+	access atomic.Pointer[access]
 	log    *slog.Logger
 	failed func(op string)
 	took   func(time.Duration) // Options.Answered
@@ -129,11 +135,12 @@ func Open(options Options) (*Store, error) {
 	}
 	// The library writes its own lines to stderr, where heed's log is.
 	logging.Disable()
-	s := &Store{log: options.Log, failed: options.Failed, took: options.Answered, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), settle: settleTime}
+	s := &Store{target: o, log: options.Log, failed: options.Failed, took: options.Answered, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), settle: settleTime}
 	if s.cluster = o.IsClusterMode; s.cluster {
 		s.settle = clusterSettleTime
 	}
-	s.client = newClient(o, slotReader{s})
+	s.access.Store(newAccess(o, &options))
+	s.client = newClient(o, s.access.Load, slotReader{s})
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.spawn(func() { s.do(s.ctx, nil, heedsKey, s.probe(heedsKey)) })
 	return s, nil

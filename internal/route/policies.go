@@ -125,17 +125,48 @@ func (p *Pool) shared() (*fleet.Policies, error) {
 
 // OpenFleet opens the store of the fleet, which reports as o says; nil when none is configured.
 func OpenFleet(cfg *config.Config, environ []string, o fleet.Options) (*fleet.Store, error) {
-	url, err := config.FleetURL(cfg, environ)
-	if url == "" || err != nil {
+	if err := fleetAccess(cfg, environ, &o); err != nil || o.URL == "" {
 		return nil, err
 	}
-	o.URL = url
+	return fleet.Open(o)
+}
+
+// errOtherFleet is the error of settings that name another store than before.
+var errOtherFleet = errors.New("fleet.url: another store needs a restart\nRestart heed, or undo the change and reload again")
+
+// RenewFleet returns a function that makes new connections to store, nil where there is
+// none, use what the settings and the files that they name say of it now.
+func RenewFleet(cfg *config.Config, environ []string, store *fleet.Store) (use func(), err error) {
+	var o fleet.Options
+	switch err := fleetAccess(cfg, environ, &o); {
+	case err != nil:
+		return nil, err
+	case store == nil && o.URL == "":
+		return func() {}, nil
+	case store == nil || o.URL == "":
+		return nil, errOtherFleet
+	}
+	if use, err = store.Renew(o); errors.Is(err, fleet.ErrOtherStore) {
+		return nil, errOtherFleet
+	}
+	return use, err
+}
+
+// fleetAccess sets the URL of o, empty where no store is configured, and what connections
+// to it need.
+func fleetAccess(cfg *config.Config, environ []string, o *fleet.Options) (err error) {
+	if o.URL, err = config.FleetURL(cfg, environ); o.URL == "" || err != nil {
+		return err
+	}
 	if cfg.Fleet.CAFile != "" {
 		if o.RootCAs, err = ca.SystemPool(cfg.Fleet.CAFile); err != nil {
-			return nil, fmt.Errorf("fleet.ca_file: %w", err)
+			return fmt.Errorf("fleet.ca_file: %w", err)
 		}
 	}
-	return fleet.Open(o)
+	if o.Certificate, err = cfg.Fleet.Certificate(); err != nil {
+		return fmt.Errorf("fleet.cert: %w", err)
+	}
+	return nil
 }
 
 // errNoTurn is the error of a visit without a turn.

@@ -93,6 +93,8 @@ type CacheConfig struct {
 type FleetConfig struct {
 	URL    string `toml:"url"`     // as fleet.CheckURL requires, or a reference to it (see resolveSecret); empty: no fleet
 	CAFile string `toml:"ca_file"` // PEM file of further roots for rediss://; empty: none
+	Cert   string `toml:"cert"`    // PEM file of the certificate that heed shows the store; empty: none
+	Key    string `toml:"key"`     // PEM file of its key
 }
 
 // UpstreamConfig holds [upstream]: how sites are reached.
@@ -203,7 +205,7 @@ func (c *Config) RoutesKey() string {
 
 // fixed lists the settings that a reload cannot change.
 var fixed = []string{
-	"name", "https.ca_cert", "https.ca_key", "cache.max_bytes", "cache.file", "fleet.url", "fleet.ca_file", "log.format",
+	"name", "https.ca_cert", "https.ca_key", "cache.max_bytes", "cache.file", "log.format",
 	"audit.enabled", "audit.file", "audit.durability", "audit.on_failure", "audit.keep", "audit.max_size", "audit.clients", "audit.redact",
 	"admin.listen",
 	"limits.header_bytes", "limits.header_time", "limits.idle_time", "limits.streams",

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"heed/internal/console"
@@ -29,7 +30,11 @@ func (s *Status) NotReady() []string {
 		if s.Fleet.Why != "" {
 			why = console.Quoted(s.Fleet.Why)
 		}
-		all = append(all, "the fleet's store "+s.Fleet.Hosts+" was never reached, so requests that a delay concerns are refused: "+why)
+		which := s.Fleet.Hosts
+		if nodes := s.Fleet.Nodes; len(nodes) > 0 {
+			which += " at " + strings.Join(nodes, ", ")
+		}
+		all = append(all, "the fleet's store "+which+" was never reached, so requests that a delay concerns are refused: "+why)
 	}
 	return all
 }
@@ -57,7 +62,11 @@ func (s *Status) Unwell() []string {
 		all = append(all, "policies cannot be saved for a restart: "+console.Quoted(s.Kept.Why))
 	}
 	if s.Fleet != nil && s.Fleet.Away && !s.Fleet.Unreached {
-		all = append(all, "the fleet's store is away: "+console.Quoted(s.Fleet.Why))
+		of := ""
+		if nodes := s.Fleet.Nodes; len(nodes) > 0 {
+			of = " at " + strings.Join(nodes, ", ")
+		}
+		all = append(all, "the fleet's store is away"+of+": "+console.Quoted(s.Fleet.Why))
 	}
 	return all
 }

@@ -19,6 +19,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/fleet"
 	"heed/internal/memory"
 	"heed/internal/reach"
 	"heed/internal/remark"
@@ -125,7 +126,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 			o.log.Error("the policies file could not be closed", "error", err)
 		}
 	}()
-	if o.Fleet, err = route.OpenFleet(cfg, a.Environ, o.log, o.fleetFailed); err != nil {
+	if o.Fleet, err = route.OpenFleet(cfg, a.Environ, fleet.Options{Log: o.log, Failed: o.fleetFailed, Answered: o.fleetAnswered}); err != nil {
 		return err
 	}
 	if o.Fleet != nil {

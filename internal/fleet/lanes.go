@@ -40,7 +40,7 @@ type Lanes struct {
 	mu     sync.Mutex
 	member member          // when the store was last seen
 	grants map[grant][]any // that we have; the names of their turns
-	alone  bool            // that turns are not shared
+	alone  string          // where turns are not shared, as last logged; empty: nowhere
 }
 
 // grant is a right to start that has not been used yet.
@@ -68,7 +68,7 @@ func (s *Store) Lanes() *Lanes {
 // is valid until Started or Leave, or until its heed has died.
 func (t *Lanes) Ask(ctx context.Context, host, ticket string, turns []pace.Lane) pace.SharedAnswer {
 	key, token := hostKey(host), t.token(ticket)
-	unsure := t.unsure()
+	unsure := t.unsure(key)
 	hold, starts := t.history.of(key, turns)
 	if hold.heard.After(unsure) { // the store knows
 		hold.till = time.Time{}

@@ -87,6 +87,20 @@ func TestHeed_AHeedThatNeverSawTheStoreKeepsTheDelay(t *testing.T) {
 	}
 }
 
+// While a node of a Cluster is unreachable, heeds that use another node come and go: what
+// one starts by the old count is a delay away from what another starts by the new one.
+func TestHeed_AChangedCountCostsAPause(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	p := placesOf(2, begun)[0]
+	later := begun.Add(time.Minute)
+	p = p.with(0, 3, 3, theirClock.Add(time.Minute), later, later)
+	a := localState{turns: []Lane{{Delay: time.Second}}, starts: []time.Time{{}}, since: begun}
+	if wait := p.waitAlone(&a, later); wait < noticeTime+time.Second {
+		t.Errorf("wait %v", wait)
+	}
+}
+
 func TestHeed_TheBestReadingOfTheStoresClockCounts(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()

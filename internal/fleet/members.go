@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 )
 
@@ -24,6 +26,7 @@ type member struct {
 	seen        bool          // the store, by this process
 	expected    bool          // by an earlier one: see Expect
 	read        time.Time     // here
+	changed     time.Time     // when the heeds became more or fewer; zero: since the first answer they have not
 	clock       time.Time     // there, at the same moment; zero: never read
 	uncertainty time.Duration // the two may be so far apart
 }
@@ -36,6 +39,9 @@ func (p *member) now(at time.Time) time.Time { return p.clock.Add(at.Sub(p.read)
 
 // with returns p after a beat that was sent and answered at these times.
 func (p member) with(mine, size, heeds int, clock, sent, answered time.Time) member {
+	if p.seen && (mine != p.Place || size != p.Size) {
+		p.changed = answered
+	}
 	p.Place, p.Size, p.Heeds, p.seen = mine, size, heeds, true
 	blur := answered.Sub(sent) / 2
 	if p.clock.IsZero() || blur <= p.uncertainty || answered.Sub(p.read) > clockMaxAge {
@@ -94,9 +100,8 @@ func (t *Lanes) heartbeats() {
 
 // heartbeat registers this heed once, unless the store is unreachable, and reads the others.
 func (t *Lanes) heartbeat() {
-	away, _ := t.store.times()
-	t.logShared(away.IsZero())
-	if !away.IsZero() {
+	t.logShared()
+	if away, _ := t.store.times(heedsKey); !away.IsZero() {
 		return
 	}
 	place, size := -1, 0
@@ -125,18 +130,26 @@ func (t *Lanes) deregister() {
 }
 
 // logShared logs when turns stop being shared, and when they are shared again.
-func (t *Lanes) logShared(shared bool) {
+func (t *Lanes) logShared() {
+	h := t.store.Health()
+	alone := ""
+	if h.Away {
+		alone = cmp.Or(strings.Join(h.Nodes, ","), "all")
+	}
 	t.mu.Lock()
-	changed, p := shared == t.alone, t.member
-	t.alone = !shared
+	changed := alone != t.alone
+	t.alone = alone
 	t.mu.Unlock()
-	switch {
-	case changed && !shared && !p.known():
-		t.store.log.Warn("turns are not shared for now: the store was never reached, and requests that a delay concerns wait until it was")
-	case changed && !shared:
-		t.store.log.Warn("turns are not shared for now: this heed keeps each delay as many times as there were heeds", "heeds", p.Size)
-	case changed:
-		t.store.log.Info("turns are shared again")
+	switch log := t.store.log; {
+	case !changed:
+	case !h.Away:
+		log.Info("turns are shared again")
+	case h.Unreached:
+		log.Warn("turns are not shared for now: the store was never reached, and requests that a delay concerns wait until it was")
+	case len(h.Nodes) > 0:
+		log.Warn("turns are not shared for now where the keys of a site are on a node that is away: there this heed keeps each delay as many times as there were heeds", "heeds", h.Heeds, "nodes", alone)
+	default:
+		log.Warn("turns are not shared for now: this heed keeps each delay as many times as there were heeds", "heeds", h.Heeds)
 	}
 }
 

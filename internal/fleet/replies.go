@@ -21,12 +21,12 @@ var errUnknown = errors.New("the store does not know the script")
 
 // script is a script with the shape of its replies.
 type script struct {
-	*redis.Script
-	shape func(reply any) bool // nil is the reply false
+	text, hash string
+	shape      func(reply any) bool // nil is the reply false
 }
 
 func newScript(shape func(any) bool, text string) *script {
-	return &script{redis.NewScript(text), shape}
+	return &script{text, redis.NewScript(text).Hash(), shape}
 }
 
 // check returns the error of a reply of s; errNonsense when s cannot have returned it.
@@ -114,6 +114,22 @@ func credible(reply []int64, turns []pace.Lane, starts []time.Time, till time.Ti
 	}
 	most := max(longest, millis(pause), next.Sub(now)) + creditTime
 	return again >= 1 && millis(again) <= most && wait >= again && millis(wait) <= most+time.Duration(others)*longest
+}
+
+// explain adds to an error what a server of another kind than the URL says means by it.
+// cluster reports whether the URL is that of a Cluster.
+func explain(err error, cluster bool) error {
+	for _, e := range []struct{ prefix, hint string }{
+		{"MOVED", "this is a node of a Cluster: add ?cluster=true to fleet.url"},
+		{"This instance has cluster support disabled", "this is one server, and no Cluster: name one host in fleet.url, without cluster=true"},
+		{"unknown command 'evalsha'", "a Sentinel answers so: add ?master=NAME to fleet.url"},
+		{"unknown command 'sentinel'", "this is no Sentinel: leave out master= in fleet.url"},
+	} {
+		if redis.HasErrorPrefix(err, e.prefix) && !(cluster && e.prefix == "MOVED") {
+			return fmt.Errorf("%w; %s", err, e.hint)
+		}
+	}
+	return err
 }
 
 // guard returns the error of op, or what it panicked with: the client library does

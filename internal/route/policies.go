@@ -3,7 +3,6 @@ package route
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -125,19 +124,50 @@ func (p *Pool) shared() (*fleet.Policies, error) {
 	return p.Fleet.Policies(space), nil
 }
 
-// OpenFleet opens the store of the fleet; nil when none is configured.
-func OpenFleet(cfg *config.Config, environ []string, log *slog.Logger, failed func(op string)) (*fleet.Store, error) {
-	url, err := config.FleetURL(cfg, environ)
-	if url == "" || err != nil {
+// OpenFleet opens the store of the fleet, which reports as o says; nil when none is configured.
+func OpenFleet(cfg *config.Config, environ []string, o fleet.Options) (*fleet.Store, error) {
+	if err := fleetAccess(cfg, environ, &o); err != nil || o.URL == "" {
 		return nil, err
 	}
-	var roots *x509.CertPool // the system's
+	return fleet.Open(o)
+}
+
+// errOtherFleet is the error of settings that name another store than before.
+var errOtherFleet = errors.New("fleet.url: another store needs a restart\nRestart heed, or undo the change and reload again")
+
+// RenewFleet returns a function that makes new connections to store, nil where there is
+// none, use what the settings and the files that they name say of it now.
+func RenewFleet(cfg *config.Config, environ []string, store *fleet.Store) (use func(), err error) {
+	var o fleet.Options
+	switch err := fleetAccess(cfg, environ, &o); {
+	case err != nil:
+		return nil, err
+	case store == nil && o.URL == "":
+		return func() {}, nil
+	case store == nil || o.URL == "":
+		return nil, errOtherFleet
+	}
+	if use, err = store.Renew(o); errors.Is(err, fleet.ErrOtherStore) {
+		return nil, errOtherFleet
+	}
+	return use, err
+}
+
+// fleetAccess sets the URL of o, empty where no store is configured, and what connections
+// to it need.
+func fleetAccess(cfg *config.Config, environ []string, o *fleet.Options) (err error) {
+	if o.URL, err = config.FleetURL(cfg, environ); o.URL == "" || err != nil {
+		return err
+	}
 	if cfg.Fleet.CAFile != "" {
-		if roots, err = ca.SystemPool(cfg.Fleet.CAFile); err != nil {
-			return nil, fmt.Errorf("fleet.ca_file: %w", err)
+		if o.RootCAs, err = ca.SystemPool(cfg.Fleet.CAFile); err != nil {
+			return fmt.Errorf("fleet.ca_file: %w", err)
 		}
 	}
-	return fleet.Open(fleet.Options{URL: url, RootCAs: roots, Log: log, Failed: failed})
+	if o.Certificate, err = cfg.Fleet.Certificate(); err != nil {
+		return fmt.Errorf("fleet.cert: %w", err)
+	}
+	return nil
 }
 
 // errNoTurn is the error of a visit without a turn.

@@ -95,7 +95,7 @@ func TestHeed_AChangedCountCostsAPause(t *testing.T) {
 	p := placesOf(2, begun)[0]
 	later := begun.Add(time.Minute)
 	p = p.with(0, 3, 3, theirClock.Add(time.Minute), later, later)
-	a := localState{turns: []Lane{{Delay: time.Second}}, starts: []time.Time{{}}, since: begun}
+	a := localState{turns: []pace.Lane{{Delay: time.Second}}, starts: []time.Time{{}}, since: begun}
 	if wait := p.waitAlone(&a, later); wait < noticeTime+time.Second {
 		t.Errorf("wait %v", wait)
 	}

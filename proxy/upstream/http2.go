@@ -213,3 +213,37 @@ func (s *stream) failed(ctx context.Context, err error) error {
 	}
 	return &Error{NoAnswer, err}
 }
+
+// maxVersions bounds the sites of which a version is known.
+const maxVersions = 4096
+
+// A version is what is known of a site that offers HTTP/2.
+type version uint8
+
+const (
+	unknown   version = iota
+	chosen2           // it has chosen HTTP/2 lately
+	required1         // it needs HTTP/1, for connections that belong to one client; this stays
+)
+
+// version returns what is known of the site.
+func (p *pool) version(k hostKey) version {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.versions[k]
+}
+
+// noteVersion notes what has become known of the site.
+func (p *pool) noteVersion(k hostKey, v version) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if before := p.versions[k]; before == v || before == required1 {
+		return
+	}
+	if len(p.versions) >= maxVersions {
+		clear(p.versions) // starting over is cheaper than keeping an order
+	}
+	if p.versions[k] = v; v == unknown {
+		delete(p.versions, k)
+	}
+}

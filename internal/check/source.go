@@ -92,6 +92,7 @@ func (c *CheckCmd) policies(a *console.App, j *Judge) (policyOf, error) {
 		return nil, err
 	}
 	j.Held, j.Self = out.Policies.Held, options.Self
+	j.MinDelay, j.MaxDelay = cfg.Pacing.MinDelay, cfg.Pacing.MaxDelay
 	start := a.Now()
 	return func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		slow := time.AfterFunc(time.Second, func() { a.Progress("waiting for " + o.RobotsURL()) })
@@ -197,6 +198,9 @@ func (c *CheckCmd) rules(a *console.App) (*acl.Rules, error) {
 		return nil, err
 	}
 	cfg.Access = config.AccessConfig{} // access to the proxy does not matter here
+	if c.Profile != "" {
+		cfg.Profile = c.Profile
+	}
 	r, err := cfg.Rules(a.Now)
 	if err == nil && c.Client != "" && r.ClientNamed(c.Client) == nil {
 		err = fmt.Errorf("--client: there is no [[client]] called %s in %s", console.Quoted(c.Client), cfg.Source())

@@ -34,7 +34,8 @@ stopping, when its log or its record cannot be written, when its CA expires with
 the upstream proxy cannot be reached or refuses heed's credentials, or when more than
 half of the sites requested in the last ten minutes failed, of five at least. A single
 site that fails is listed and does not change the status. With --ready, only what makes
-heed refuse every request, or not run, sets the exit status.
+heed refuse every request, or every one that a delay concerns, or not run, sets the
+exit status.
 
   heed status --quiet || echo "heed needs attention"`
 }
@@ -146,18 +147,26 @@ func printStatus(w io.Writer, s *control.Status, now time.Time) {
 	if turns := turnsWords(&s.Turns); turns != "" {
 		row("turns", "%s", turns)
 	}
-	if s.Kept != nil && s.Kept.Unsaved > 0 {
-		row("not saved", "%s since the start", policies(s.Kept.Unsaved))
-	}
-	if s.Unrecorded > 0 {
-		row("not recorded", "%s since the start", console.Plural(uint64(s.Unrecorded), "decision"))
-	}
+	printLost(row, s)
 	row("last hour", "%s", shares(&s.Hour))
 	printBusiest(row, &s.Busiest)
 	printRoom(row, &s.Room)
 	printReach(row, &s.Reach, s.Troubles)
 	for _, t := range s.Troubles {
 		row("in trouble", "%s: robots.txt %s: %s", t.Origin, t.State, console.Quoted(t.Err))
+	}
+}
+
+// printLost writes what has been lost since the start.
+func printLost(row func(name, format string, values ...any), s *control.Status) {
+	if s.Kept != nil && s.Kept.Unsaved > 0 {
+		row("not saved", "%s since the start", policies(s.Kept.Unsaved))
+	}
+	if s.LogLost > 0 {
+		row("not logged", "%s since the start", console.Plural(s.LogLost, "line"))
+	}
+	if s.Unrecorded > 0 {
+		row("not recorded", "%s since the start", console.Plural(uint64(s.Unrecorded), "decision"))
 	}
 }
 
@@ -209,10 +218,15 @@ func times(n uint64) string {
 // fleetWords returns the state of the store and its past outages.
 func fleetWords(h *fleet.Health, now time.Time) string {
 	text := h.Hosts + ", shared"
+	if h.Unreached {
+		text = h.Hosts + ", not reached yet"
+	}
 	if h.Away {
 		text = fmt.Sprintf("%s, away for %v: %s", h.Hosts, now.Sub(h.Since).Round(time.Second), console.Quoted(h.Why))
 	}
 	switch {
+	case h.Unreached:
+		text += "; no turns are given at sites until it was reached once"
 	case h.Heeds > 0 && h.Away:
 		text += fmt.Sprintf("; every delay of a site is kept once for each of %s until it is back", console.Plural(uint64(h.Heeds), "heed"))
 	case h.Heeds > 0:

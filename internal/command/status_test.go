@@ -32,6 +32,8 @@ func TestStatusIsWellUnlessSomethingIsNot(t *testing.T) {
 		{"its upstream proxy", func(s *control.Status) {
 			s.Reach.Proxies = []reach.Proxy{{Name: "p.test:3128", Err: "connection refused"}}
 		}, "the upstream proxy p.test:3128 cannot be used: connection refused"},
+		{"its log", func(s *control.Status) { s.Log = "no space" }, "the log cannot be written: no space"},
+		{"its log, which is the record", func(s *control.Status) { s.Log, s.LogIsRecord = "no space", true }, "so requests are refused: no space"},
 		{"its end", func(s *control.Status) { s.Ending = true }, "about to end"},
 	}
 	for _, c := range cases {

@@ -8,15 +8,15 @@ import (
 	"heed/internal/reach"
 )
 
-// NotReady returns why heed serves no requests, or refuses all of them; empty when it
-// serves them. `heed status` and /readyz of the admin listener report it.
+// NotReady returns why heed serves no requests, refuses all of them, or all to sites with a
+// delay; empty when it serves them. `heed status` and /readyz of the admin listener report it.
 func (s *Status) NotReady() []string {
 	all := []string{} // in JSON a list, also when it is empty
 	if s.Ending {
 		all = append(all, "heed is about to end")
 	}
-	if s.Log != "" {
-		all = append(all, "decisions cannot be logged, so requests are refused: "+console.Quoted(s.Log))
+	if s.Log != "" && s.LogIsRecord {
+		all = append(all, "the log cannot be written and is the only record, so requests are refused: "+console.Quoted(s.Log))
 	}
 	if s.Record != "" && !s.Continues {
 		all = append(all, "decisions cannot be recorded, so requests are refused: "+console.Quoted(s.Record))
@@ -24,12 +24,22 @@ func (s *Status) NotReady() []string {
 	if until := s.CA.NotAfter; !until.IsZero() && time.Now().After(until) {
 		all = append(all, "the CA certificate has expired, so no https can be intercepted; make the next one with `heed ca renew`")
 	}
+	if s.Fleet != nil && s.Fleet.Unreached {
+		why := "no answer yet"
+		if s.Fleet.Why != "" {
+			why = console.Quoted(s.Fleet.Why)
+		}
+		all = append(all, "the fleet's store "+s.Fleet.Hosts+" was never reached, so requests that a delay concerns are refused: "+why)
+	}
 	return all
 }
 
 // Unwell returns the other reasons why heed is not healthy, although it serves requests.
 func (s *Status) Unwell() []string {
 	all := []string{}
+	if s.Log != "" && !s.LogIsRecord {
+		all = append(all, "the log cannot be written: "+console.Quoted(s.Log))
+	}
 	if s.Record != "" && s.Continues {
 		all = append(all, "decisions cannot be recorded: "+console.Quoted(s.Record))
 	}
@@ -46,7 +56,7 @@ func (s *Status) Unwell() []string {
 	if s.Kept != nil && s.Kept.Why != "" {
 		all = append(all, "policies cannot be saved for a restart: "+console.Quoted(s.Kept.Why))
 	}
-	if s.Fleet != nil && s.Fleet.Away {
+	if s.Fleet != nil && s.Fleet.Away && !s.Fleet.Unreached {
 		all = append(all, "the fleet's store is away: "+console.Quoted(s.Fleet.Why))
 	}
 	return all

@@ -6,6 +6,7 @@ package daemon
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"heed/internal/acl"
@@ -62,6 +64,7 @@ type daemon struct {
 	listeners []*sharedListener      // shared; none in the background
 	runs      map[string]*runSession // changed with changing held as well
 	joining   int                    // admitted, not yet in runs
+	leaving   bool                   // it is to stop, and serves on for a while
 	ending    bool                   // no run is admitted any more
 	idle      *time.Timer            // running while a background heed has no runs; else nil
 	idleFor   time.Duration
@@ -210,8 +213,12 @@ func (d *daemon) status() *control.Status {
 	s.ConfigHash = cfg.Hash()
 	s.Continues = cfg.Audit.OnFailure == "continue"
 	if err := d.decisionLog.Err(); err != nil {
-		s.Log = err.Error()
+		s.Log, s.LogIsRecord = err.Error(), !cfg.Audit.Enabled && !s.Continues
+		if errors.Is(err, syscall.EPIPE) {
+			s.Log += "; heed has to be started again, since its reader is gone"
+		}
 	}
+	s.LogLost = d.lostLines()
 	if d.unrecorded != nil {
 		s.Record = d.unrecorded.Error()
 	}
@@ -232,7 +239,7 @@ func (d *daemon) status() *control.Status {
 	s.Listeners, s.Runs, s.Redirected = d.addresses(), d.runAddresses(), d.redirectedAddresses()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.Ending = d.ending
+	s.Ending = d.leaving || d.ending
 	return s
 }
 

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (c *ServeCmd) Run(a *console.App) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	signal.Ignore(syscall.SIGPIPE) // a closed log pipe makes heed refuse requests, not end
+	signal.Ignore(syscall.SIGPIPE) // a log without a reader is an error in the status: see stopWithoutLog
 
 	state, err := state.Dir()
 	if err != nil {
@@ -88,7 +89,7 @@ type serveEnv struct {
 }
 
 // serve opens the resources, serves, and closes them.
-func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) error {
+func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) (err error) {
 	defer memory.Manage()()
 	cfg, state := env.cfg, env.state
 	authority, err := route.OpenCA(cfg.HTTPS.CACert, cfg.HTTPS.CAKey, state, a.Now)
@@ -115,7 +116,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 	if err = o.openRecord(cfg, state); err != nil {
 		return err
 	}
-	defer o.closeRecord()
+	defer func() { err = cmp.Or(err, o.closeRecord()) }()
 	if o.File, err = route.OpenPolicies(cfg, state, o.log); err != nil {
 		return err
 	}
@@ -136,6 +137,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 	if err := d.prepare(a, env); err != nil {
 		return err
 	}
+	written.Broken(d.stopWithoutLog)
 	d.loadSettings = func() (*config.Config, string, error) { return c.settings(a, cfg) }
 	return d.serve(a, signals, env)
 }
@@ -220,7 +222,7 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	d.state, d.environ, d.now, d.since = env.state, a.Environ, a.Now, a.Now()
 	d.tally, d.busy, d.reach = &audit.Tally{}, &busy.Counter{}, &reach.Tracker{}
 	d.openManager()
-	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 3), map[string]*runSession{}
+	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 4), map[string]*runSession{}
 	o.ProxyUsed, o.IdleConns = d.reach.ProxyUsed, config.IdleSiteConnections(openFiles())
 	d.shared = proxy.Config{
 		Name: name, Live: d.settings.Load, Recorder: d.recorders(), Leaves: o.authority, Self: o.Self,
@@ -288,11 +290,33 @@ func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) 
 	if err != nil {
 		return fmt.Errorf("heed must stop: %w", err)
 	}
-	drain := d.current.Load().cfg.Drain
-	d.stoppingWithin(drain)
+	drain, after := d.current.Load().cfg.Drain, d.current.Load().cfg.DrainAfter
+	d.stoppingWithin(after + drain)
 	farewell := fmt.Sprintf("heed: stopping; open exchanges have %v to end, a second signal ends them immediately", drain)
 	go fmt.Fprintln(a.Stderr, farewell) // a reader that is blocked does not delay the end
+	if s, again := d.linger(after, signals); again {
+		return console.Exit(console.SignalStatus(s))
+	}
 	return d.drain(signals, socket)
+}
+
+// linger serves on for a time without being ready, or until a signal, which is returned.
+func (d *daemon) linger(after time.Duration, signals <-chan os.Signal) (s os.Signal, again bool) {
+	if after == 0 {
+		return nil, false
+	}
+	d.mu.Lock()
+	d.leaving = true
+	for _, l := range d.listeners {
+		l.proxy.Leave()
+	}
+	d.mu.Unlock()
+	select {
+	case <-time.After(after):
+		return nil, false
+	case s = <-signals:
+		return s, true
+	}
 }
 
 // announceReady reports to the run that started this heed that it can join. heed ends

@@ -14,7 +14,7 @@ import (
 func budgetStore(t *testing.T) *Store {
 	ctx, end := context.WithCancel(t.Context())
 	end()
-	s := &Store{log: slog.New(slog.DiscardHandler), ctx: ctx, end: end, kept: map[*script]bool{}}
+	s := &Store{log: slog.New(slog.DiscardHandler), hosts: "store.test:6379", ctx: ctx, end: end, kept: map[*script]bool{}}
 	t.Cleanup(s.tasks.Wait)
 	return s
 }

@@ -132,19 +132,26 @@ func TestHeed_AUserOfFewRights(t *testing.T) {
 		t.Errorf("health %+v", store.Health())
 	}
 	wrong, _ := open(t, "redis://heed:guess@"+server.Addr)
+	if a := wrong.Lanes().Ask(t.Context(), tag, "ticket", of("group")); a.Now || a.Unreached != server.Addr {
+		t.Errorf("with a wrong password: %+v", a)
+	}
 	testkit.Until(t, "a wrong password is reported", func() bool { return strings.Contains(wrong.Health().Why, "WRONGPASS") })
 }
 
-// When the store's user lacks a right that turns need, heed logs once which, and the
-// status shows it; heed does not log again and again that the store is back.
+// When the store's user lacks a right that turns need, no turn is given; heed logs once
+// which right, and the status shows it; heed does not log again and again that the store
+// is back.
 func TestHeed_ARightThatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
 	server := testkit.NewRedis(t)
 	server.CLI("acl", "setuser", "heed", "on", ">word", "~heed:*", "&heed:*", "+@all", "-info")
 	store, log := open(t, "redis://heed:word@"+server.Addr)
 	m := &member{t, store.Lanes(), tag, "ticket"}
-	m.ask(of("group"))
-	m.take(of("group")) // alone
+	for range 3 {
+		if a := m.ask(of("group")); a.Now || a.Unreached == "" {
+			t.Errorf("%+v", a)
+		}
+	}
 	if h := store.Health(); !h.Away || h.Outages != 1 || !strings.Contains(h.Why, "needs the right +info") || log.count(back) > 0 {
 		t.Errorf("health %+v\n%s", h, log.text.String())
 	}

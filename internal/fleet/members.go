@@ -22,10 +22,14 @@ const (
 type member struct {
 	Membership
 	seen        bool          // the store, by this process
+	expected    bool          // by an earlier one: see Expect
 	read        time.Time     // here
 	clock       time.Time     // there, at the same moment; zero: never read
 	uncertainty time.Duration // the two may be so far apart
 }
+
+// known reports whether the share of this heed is known.
+func (p *member) known() bool { return p.seen || p.expected }
 
 // now is the time of the store's clock at a time here.
 func (p *member) now(at time.Time) time.Time { return p.clock.Add(at.Sub(p.read)) }
@@ -42,6 +46,7 @@ func (p member) with(mine, size, heeds int, clock, sent, answered time.Time) mem
 
 // Membership is the last known state of the fleet. The zero value is nothing.
 type Membership struct {
+	Store string        `json:"store"` // its hosts
 	Place int           `json:"place"` // of this heed, from 0
 	Size  int           `json:"size"`  // one more than the highest place
 	Heeds int           `json:"heeds"`
@@ -56,20 +61,20 @@ func (t *Lanes) Membership() Membership {
 	if p.clock.IsZero() {
 		return Membership{}
 	}
-	p.Ahead = p.clock.Sub(p.read.Round(0))
+	p.Store, p.Ahead = t.store.hosts, p.clock.Sub(p.read.Round(0))
 	return p.Membership
 }
 
-// Expect has a heed that has not seen the store yet go by what an earlier one,
-// which has ended, knew: it has that one's place.
+// Expect makes a heed that has not reached the store yet go by what an earlier one,
+// which has ended, knew of it: it has that one's place.
 func (t *Lanes) Expect(s Membership) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.member.seen || s.Place < 0 || s.Size <= s.Place || s.Heeds < 1 {
+	if t.member.seen || s.Store != t.store.hosts || s.Place < 0 || s.Size <= s.Place || s.Heeds < 1 {
 		return
 	}
 	now := time.Now()
-	t.member = member{Membership: s, read: now, clock: now.Round(0).Add(s.Ahead), uncertainty: clockMaxAge}
+	t.member = member{Membership: s, expected: true, read: now, clock: now.Round(0).Add(s.Ahead), uncertainty: clockMaxAge}
 }
 
 // heartbeats reports that this heed is running, until the store is closed.
@@ -126,6 +131,8 @@ func (t *Lanes) logShared(shared bool) {
 	t.alone = !shared
 	t.mu.Unlock()
 	switch {
+	case changed && !shared && !p.known():
+		t.store.log.Warn("turns are not shared for now: the store was never reached, and requests that a delay concerns wait until it was")
 	case changed && !shared:
 		t.store.log.Warn("turns are not shared for now: this heed keeps each delay as many times as there were heeds", "heeds", p.Size)
 	case changed:

@@ -173,6 +173,9 @@ type Health struct {
 	Since time.Time `json:"since,omitzero"` // when it was found away
 	Why   string    `json:"why,omitempty"`  // what it said last, or did not
 
+	// Unreached is set until the store was reached once: no turn is given before that.
+	Unreached bool `json:"unreached,omitempty"`
+
 	Heeds   int    `json:"heeds,omitempty"` // that take turns, this one among them, when it was last there; 0: none do
 	Outages uint64 `json:"outages"`         // how often it was found away
 	Missed  uint64 `json:"missed"`          // questions that were not answered for it
@@ -185,7 +188,7 @@ func (s *Store) Health() Health {
 	h := s.health
 	h.Hosts = s.hosts
 	if s.turns != nil {
-		h.Heeds = s.turns.Heeds()
+		h.Heeds, h.Unreached = s.turns.known()
 	}
 	return h
 }

@@ -91,12 +91,12 @@ var table = map[rules.Reason]Info{
 	},
 
 	rules.ReasonSignal: {
-		Status: http.StatusForbidden, Error: denied, refused: RefusedByRule,
+		Status: http.StatusForbidden, Error: denied, refused: RefusedByStatement,
 		Words:    "the site refuses this use",
 		Sentence: "The site states that its pages may not be used for the purpose that the settings give this client.",
 	},
 	rules.ReasonLicence: {
-		Status: http.StatusForbidden, Error: denied, refused: RefusedByRule,
+		Status: http.StatusForbidden, Error: denied, refused: RefusedByStatement,
 		Words:    "the site's licence asks for something first",
 		Sentence: "The licence of the site asks for money, a token or another thing before its pages may be used for the purpose that the settings give this client.",
 	},

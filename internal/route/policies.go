@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,6 +19,7 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/fleet"
+	"heed/internal/ownfile"
 	"heed/internal/pace"
 	"heed/internal/state"
 	"heed/proxy/upstream"
@@ -61,13 +62,14 @@ func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Con
 		Profile:   profile,
 		Transport: r.Transport, PerFetch: r.Transport.GuardRedirects(), Carry: upstream.CarryClient,
 		UserAgent: cache.DefaultUserAgent(p.cfg.Contact),
-		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Route: id + " " + profile.String(),
+		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Redact: p.Redact, Route: id + " " + profile.String(),
 	}
 	if p.Turns != nil {
 		guarded := c.PerFetch
 		c.PerFetch = func() http.RoundTripper {
-			return pacedTransport{guarded().(upstream.Sender), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
+			return pacedTransport{guarded().(guardedFetch), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
 		}
+		c.Turn = p.visitTurn
 	}
 	switch {
 	case p.File != nil:
@@ -93,10 +95,11 @@ func (p *Pool) identity(spec control.RouteSpec) (string, error) {
 		Hosts   []config.HostRoute `json:",omitempty"`
 	}{Proxy: cmp.Or(spec.Proxy, p.proxy), Hosts: p.hosts, Roots: spec.Roots, Resolve: p.cfg.Upstream.Resolve}
 	if p.cfg.Upstream.CAFile != "" {
-		var err error
-		if parts.CA, err = os.ReadFile(p.cfg.Upstream.CAFile); err != nil {
+		file, err := ownfile.Read(p.cfg.Upstream.CAFile, config.MaxCAFile)
+		if err != nil {
 			return "", fmt.Errorf("upstream.ca_file: %w", err)
 		}
+		parts.CA = file.Data
 	}
 	return console.Digest(parts), nil
 }
@@ -137,10 +140,41 @@ func OpenFleet(cfg *config.Config, environ []string, log *slog.Logger, failed fu
 	return fleet.Open(fleet.Options{URL: url, RootCAs: roots, Log: log, Failed: failed})
 }
 
-// pacedTransport sends heed's own fetches. They are never delayed, but the pacing of the
-// site counts them.
-type pacedTransport struct {
+// errNoTurn is the error of a visit without a turn.
+var errNoTurn = errors.New("its turn at the host that it is redirected to did not come in time")
+
+// visitTurn implements cache.Config.Turn.
+func (p *Pool) visitTurn(ctx context.Context, v cache.Visit) (context.Context, func(), error) {
+	patience := cache.DefaultTimeout
+	if end, ok := ctx.Deadline(); ok {
+		patience = time.Until(end)
+	}
+	a := p.Turns.Take(ctx, &pace.Ask{
+		Settings: &p.cfg.Pacing.Settings, Origin: v.Origin, Hints: v.Hints, RobotsTxt: v.RobotsTxt,
+		Agent: "heed", Client: "heed", Name: "heed", Patience: &patience,
+	})
+	switch {
+	case a.Refused, a.Left:
+		return nil, nil, errNoTurn
+	case a.Turn == nil:
+		return ctx, func() {}, nil
+	}
+	return context.WithValue(ctx, turnKey{}, a.Turn), a.Turn.End, nil
+}
+
+// turnKey is the context key of the pace.Turn that a visit has.
+type turnKey struct{}
+
+// guardedFetch is what carries the requests of one fetch.
+type guardedFetch interface {
 	upstream.Sender
+	Scope(context.Context) string
+}
+
+// pacedTransport sends heed's own fetches. They are never delayed, but the pacing of the
+// site counts them; visits have a turn.
+type pacedTransport struct {
+	guardedFetch
 	turns            *pace.Scheduler
 	ignoreRetryAfter bool // pacing.retry_after = "observe"
 }
@@ -152,7 +186,8 @@ func (f pacedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return f.Send(&upstream.Request{Request: r}) // which returns the error
 	}
 	sent := time.Now()
-	resp, err := f.Send(&upstream.Request{Request: r, Hooks: &counted{turns: f.turns, origin: o}})
+	turn, _ := r.Context().Value(turnKey{}).(pace.Turn)
+	resp, err := f.Send(&upstream.Request{Request: r, Hooks: &counted{turns: f.turns, origin: o, turn: turn}})
 	if err == nil && !f.ignoreRetryAfter {
 		f.turns.Answered(o, resp.StatusCode, resp.Header, sent)
 	}
@@ -164,10 +199,24 @@ type counted struct {
 	upstream.NoHooks
 	turns  *pace.Scheduler
 	origin rules.Origin
+	turn   pace.Turn // nil: it has none
+}
+
+// Connected implements upstream.Hooks.
+func (c *counted) Connected(bool) {
+	if c.turn != nil {
+		c.turn.Going()
+	}
 }
 
 // Written implements upstream.Hooks.
-func (c *counted) Written() { c.turns.Fetches(c.origin) }
+func (c *counted) Written() {
+	if c.turn != nil {
+		c.turn.Started()
+		return
+	}
+	c.turns.Fetches(c.origin)
+}
 
 // StoredCopies gives read access to the policies that a heed stored. It is safe for
 // concurrent use.

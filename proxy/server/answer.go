@@ -88,7 +88,7 @@ func (a *Answer) WriteHeader(status int) {
 	a.final, a.err = true, a.broken
 	a.interim.Unlock()
 	a.status = status
-	a.close = a.close || !a.body.ended.Load() || a.conn.server.stopped.Load() || headers.HasToken(a.header["Connection"], "close")
+	a.close = a.close || !a.body.ended.Load() || a.conn.server.ending.Load() || headers.HasToken(a.header["Connection"], "close")
 	for _, line := range a.header["Trailer"] {
 		for name := range strings.SplitSeq(line, ",") {
 			if name = textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name)); httpguts.ValidTrailerHeader(name) {

@@ -239,3 +239,38 @@ func TestScanner_LooksAtEachOctetOnce(t *testing.T) {
 		}
 	}
 }
+
+// counted is a connection on which everything has come; it counts the reads.
+type counted struct {
+	strings.Reader
+	reads int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.reads++
+	return c.Reader.Read(p)
+}
+
+// A body in small chunks that comes faster than it is read takes few reads of the connection,
+// and its reader ends with a usual buffer.
+func TestBody_ManySmallChunksTakeFewReads(t *testing.T) {
+	const chunks = 500
+	text := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("800\r\n"+strings.Repeat("x", 0x800)+"\r\n", chunks) + "0\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"
+	from := &counted{Reader: *strings.NewReader(text)}
+	r := &Reader{From: from}
+	var h Head
+	if err := r.ReadAnswer(&h, "GET"); err != nil {
+		t.Fatal(err)
+	}
+	var b Body
+	b.Reset(r, &h)
+	if n, err := io.Copy(io.Discard, &b); n != chunks*0x800 || err != nil {
+		t.Fatal(n, err)
+	}
+	if most := len(text)/bodyBufferSize + 4; from.reads > most {
+		t.Errorf("%d reads, more than %d", from.reads, most)
+	}
+	if err := r.ReadAnswer(&h, "GET"); err != nil || h.Status != 204 || len(r.buf) != bufferSize {
+		t.Error(err, h.Status, len(r.buf))
+	}
+}

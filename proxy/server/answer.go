@@ -150,7 +150,7 @@ func (a *Answer) begin(empty bool) {
 		m.Framing, m.Trailer = http1.Chunked, a.trailer
 	}
 	if _, ok := a.header["Date"]; !ok { // RFC 9110 §6.6.1
-		a.header["Date"] = []string{time.Now().UTC().Format(http.TimeFormat)}
+		a.header["Date"] = date.at(time.Now())
 	}
 	m.Close, m.KeepAlive = a.close, a.old && !a.close
 	if a.err != nil {
@@ -159,6 +159,27 @@ func (a *Answer) begin(empty bool) {
 	if a.err = a.conn.out.Begin(&m); a.err != nil && a.dropInvalid() {
 		a.err = a.conn.out.Begin(&m)
 	}
+}
+
+// date is the Date of all answers.
+var date dateField
+
+// dateField has the value of Date for the second in which it was made last. Its zero value
+// is ready; it is safe for concurrent use.
+type dateField struct{ last atomic.Pointer[dateOf] }
+
+type dateOf struct {
+	second int64
+	value  []string // never changed
+}
+
+func (d *dateField) at(now time.Time) []string {
+	last := d.last.Load()
+	if second := now.Unix(); last == nil || last.second != second {
+		last = &dateOf{second, []string{now.UTC().Format(http.TimeFormat)}}
+		d.last.Store(last)
+	}
+	return last.value
 }
 
 // dropInvalid leaves out the fields that no message can carry. It reports whether there

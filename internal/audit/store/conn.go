@@ -63,8 +63,10 @@ const maxValue = 32 << 20
 // alone is a driver.Connector whose only connection is open.
 type alone struct{ driver.Conn }
 
+// Connect returns the connection.
 func (o alone) Connect(context.Context) (driver.Conn, error) { return o.Conn, nil }
-func (o alone) Driver() driver.Driver                        { return new(sqlite.Driver) }
+// Driver returns the driver of SQLite.
+func (o alone) Driver() driver.Driver { return new(sqlite.Driver) }
 
 // Close closes the connection.
 func (c *conn) Close() error { return c.pool.Close() }

@@ -65,6 +65,7 @@ type alone struct{ driver.Conn }
 
 // Connect returns the connection.
 func (o alone) Connect(context.Context) (driver.Conn, error) { return o.Conn, nil }
+
 // Driver returns the driver of SQLite.
 func (o alone) Driver() driver.Driver { return new(sqlite.Driver) }
 

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -72,6 +73,23 @@ func (r *bodyLimits) readBody(resp *http.Response) (body []byte, cut bool, err e
 		return nil, false, err
 	}
 	return body, false, nil
+}
+
+// readBody moves the body of resp into r and closes it.
+func (j *job) readBody(ctx context.Context, r *siteReply, resp *http.Response) {
+	defer resp.Body.Close()
+	limits := bodyLimits{most: j.most, long: func() error { return j.enter(ctx, &j.longBodies) }, decoders: j.decoders}
+	body, cut, err := limits.readBody(resp)
+	switch {
+	case err != nil:
+		r.err = withCause(ctx, fmt.Errorf("reading it: %w", err))
+		r.local = errors.Is(err, errFull)
+	case cut:
+		r.note = fmt.Sprintf("longer than %d MiB: the rest is ignored", j.most>>20)
+	case isHTML(resp.Header, body):
+		r.note = htmlNote
+	}
+	r.body = body
 }
 
 // size returns a number of octets for people.

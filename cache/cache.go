@@ -7,7 +7,7 @@
 // (fleet.go), or waits for a fetch (fetch.go, limiter.go, body.go).
 // The pure function next (state.go, lifetime.go) turns the answer into the next
 // entry. info.go lists what is cached. document.go fetches other documents of sites in the
-// way of a robots.txt, and keeps none.
+// way of a robots.txt. visit.go has the requests to hosts that another one has named.
 //
 // Outside packages: github.com/patrickmn/go-cache, imported by memory.go alone;
 // go.etcd.io/bbolt, from file.go on.
@@ -62,6 +62,12 @@ func New(config Config) *Cache {
 		profile: config.Profile,
 		fetched: config.Fetched, carry: config.Carry,
 	}
+	c.fetcher.known = func(o rules.Origin) *rules.Policy {
+		if e := c.cached(o, ""); e != nil {
+			return e.policy
+		}
+		return nil
+	}
 	if c.shared != nil {
 		c.shared.Watch(c.changed)
 	}
@@ -105,10 +111,12 @@ func (c *Cache) Held(o rules.Origin) (files []*rules.Policy) {
 // has the bounds of a fetch of robots.txt: redirects, the number of fetches at a time, and
 // what Config.PerFetch does to them. It returns the status of the final answer and, with
 // 200 and 203, its decoded body; one of more than most octets is ErrTooLong. An error means
-// that there was no usable answer. permit, unless it is nil, returns why a redirect is not followed.
-// Nothing is cached. The end of ctx ends the fetch.
-func (c *Cache) Document(ctx context.Context, u *url.URL, most int, permit func(context.Context, *url.URL) error) (status int, body []byte, err error) {
-	return c.fetcher.document(ctx, u, most, permit)
+// that there was no usable answer. permit, unless it is nil, returns why a redirect is not
+// followed. by is the host that has named u; empty: that of u. Requests to another host are
+// visits, whose answers are kept for all who are sent there; nothing else is cached. The end
+// of ctx ends the fetch.
+func (c *Cache) Document(ctx context.Context, by string, u *url.URL, most int, permit func(context.Context, *url.URL) error) (status int, body []byte, err error) {
+	return c.fetcher.document(ctx, by, u, most, permit)
 }
 
 // Size returns for how many origins something is kept, and about how many

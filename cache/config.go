@@ -20,8 +20,14 @@ type Config struct {
 	Transport http.RoundTripper
 	// PerFetch, when not nil, is called for each fetch and returns what carries
 	// it in place of Transport: its first request and then those that redirects
-	// lead to, one after the other. It can refuse redirects that lead where the client could not have gone.
+	// lead to, one after the other. It can refuse redirects that lead where the client could
+	// not have gone; when what it returns has the method Scope(context.Context) string, fetches
+	// with the same Scope may have the answers to visits in common.
 	PerFetch func() http.RoundTripper
+	// Turn waits for the turn of a visit. Its request is sent under turned, and ended is called
+	// when it has been answered. An error means that there is no turn in the time of ctx. Nil:
+	// visits need no turn.
+	Turn func(ctx context.Context, v Visit) (turned context.Context, ended func(), err error)
 	// Carry returns to, the context of a fetch, with what Transport needs of from, that of
 	// the request which causes it. Fetches in the background have no such request. Nil: it
 	// needs nothing.

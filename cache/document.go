@@ -13,7 +13,7 @@ import (
 var ErrTooLong = publicErrorf(nil, "is too long")
 
 // document is Cache.Document.
-func (f *fetcher) document(ctx context.Context, u *url.URL, most int, permit func(context.Context, *url.URL) error) (status int, body []byte, err error) {
+func (f *fetcher) document(ctx context.Context, by string, u *url.URL, most int, permit func(context.Context, *url.URL) error) (status int, body []byte, err error) {
 	o, err := rules.OriginOf(u)
 	if err != nil {
 		return 0, nil, err
@@ -21,10 +21,13 @@ func (f *fetcher) document(ctx context.Context, u *url.URL, most int, permit fun
 	at := *u
 	at.Host, at.User, at.Fragment, at.RawFragment = o.Authority(), nil, "", ""
 	ctx, end := context.WithCancelCause(ctx)
-	j := &job{fetcher: f, site: siteOf(o.Host), accept: "*/*", most: most, permit: permit, end: end}
+	j := &job{fetcher: f, site: siteOf(o.Host), by: by, accept: "*/*", most: most, permit: permit, end: end}
 	defer j.leave()
 	if err := j.enter(ctx, &j.fetches); err != nil {
 		return 0, nil, fmt.Errorf("fetching %s: %w", &at, err)
+	}
+	if by == "" {
+		j.by = o.Host
 	}
 	a := answer{origin: o}
 	j.carrier = j.perFetch()

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,14 +32,23 @@ const (
 	slowFetch = 5 * time.Second
 )
 
-// fetcher fetches the robots.txt of sites. It has no state between fetches.
+// fetcher fetches the robots.txt of sites.
 type fetcher struct {
 	perFetch  func() http.RoundTripper
 	userAgent string
+	agent     *rules.Agent // that of userAgent
 	redact    func(string) string
 	timeout   time.Duration // of one fetch, redirects and body included; and of the wait for its turn
+	profile   rules.Profile
+	now       func() time.Time
+	known     func(rules.Origin) *rules.Policy // the policy in memory; nil: none is
+	turn      func(context.Context, Visit) (turned context.Context, ended func(), err error)
+	visits    visits
 	*FetchLimits
 }
+
+// acceptRobots is the Accept field of a request for a robots.txt.
+const acceptRobots = "text/plain, */*;q=0.5"
 
 // FetchLimits bound what all fetches of the caches that share them take at a time:
 // how many they are, of one site and in all, and the bytes of their bodies. The
@@ -69,7 +77,9 @@ func newFetcher(c Config) *fetcher {
 	f := &fetcher{
 		perFetch:  c.PerFetch,
 		userAgent: c.UserAgent,
-		redact:    c.Redact,
+		agent:     rules.Identify(c.UserAgent),
+		profile:   c.Profile, now: c.Now, turn: c.Turn,
+		redact: c.Redact,
 		// A little less than the wait of callers, so that who waits for all of a
 		// fetch learns how it failed.
 		timeout:     c.Timeout - c.Timeout/30,
@@ -86,7 +96,10 @@ func newFetcher(c Config) *fetcher {
 type job struct {
 	*fetcher
 	carrier http.RoundTripper
-	site    string                                // for the lanes
+	site    string // for the lanes
+	by      string // the host that the fetch is for; others are visited
+	only    bool   // of other hosts, only carries is
+	carries string
 	accept  string                                // the Accept field
 	most    int                                   // octets of the body, decoded
 	permit  func(context.Context, *url.URL) error // why a redirect is not followed; nil: each is
@@ -101,7 +114,7 @@ type job struct {
 // leave must not take it along.
 func (f *fetcher) fetch(ctx context.Context, o rules.Origin, as string, tags validators) answer {
 	ctx, end := context.WithCancelCause(ctx)
-	j := &job{fetcher: f, site: siteOf(o.Host), accept: "text/plain, */*;q=0.5", most: maxBody, end: end}
+	j := &job{fetcher: f, site: siteOf(o.Host), by: o.Host, accept: acceptRobots, most: maxBody, end: end}
 	panics := true
 	defer func() {
 		if panics { // then no caller can call done
@@ -151,26 +164,21 @@ func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators
 	hops := redirects{from: u}
 	for {
 		a.hops = append(a.hops, j.redact(u.String()))
-		resp, err := j.get(ctx, u, a.as, tags)
-		if err != nil {
+		r, err := j.ask(ctx, u, a.as, tags)
+		switch {
+		case err != nil:
 			a.noConnection = hops.count == 0 && notReached(err)
 			a.err = hops.explain(withCause(ctx, err))
 			return
-		}
-		if err := checkHeader(resp.Header); err != nil {
-			resp.Body.Close()
-			a.err = hops.explain(err)
-			return
-		}
-		if !slices.Contains(redirectStatuses, resp.StatusCode) {
-			j.readAnswer(ctx, a, resp, u)
-			if a.err != nil {
-				a.err = hops.explain(a.err)
+		case !r.redirects():
+			a.status, a.header, a.url = r.status, r.header, j.redact(u.String())
+			a.body, a.note, a.local = r.body, r.note, r.local
+			if r.err != nil {
+				a.err = hops.explain(r.err)
 			}
 			return
 		}
-		discard(resp)
-		if u, err = hops.follow(resp, u); err == nil && j.permit != nil {
+		if u, err = hops.follow(r, u); err == nil && j.permit != nil {
 			err = j.permit(ctx, u)
 		}
 		if err != nil {
@@ -178,6 +186,25 @@ func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators
 			return
 		}
 	}
+}
+
+// request makes one request and reads its answer.
+func (j *job) request(ctx context.Context, u *url.URL, as string, tags validators) (*siteReply, error) {
+	resp, err := j.get(ctx, u, as, tags)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkHeader(resp.Header); err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	r := &siteReply{status: resp.StatusCode, header: resp.Header}
+	if r.status == http.StatusOK || r.status == http.StatusNonAuthoritativeInfo {
+		j.readBody(ctx, r, resp)
+	} else {
+		discard(resp)
+	}
+	return r, nil
 }
 
 // get makes one request.
@@ -225,28 +252,6 @@ func checkHeader(h http.Header) error {
 		return publicErrorf(nil, "was answered with a header longer than %d KiB", maxHeader>>10)
 	}
 	return nil
-}
-
-// readAnswer moves the final answer into a and closes it.
-func (j *job) readAnswer(ctx context.Context, a *answer, resp *http.Response, u *url.URL) {
-	a.status, a.header, a.url = resp.StatusCode, resp.Header, j.redact(u.String())
-	if a.status != http.StatusOK && a.status != http.StatusNonAuthoritativeInfo {
-		discard(resp)
-		return
-	}
-	defer resp.Body.Close()
-	r := bodyLimits{most: j.most, long: func() error { return j.enter(ctx, &j.longBodies) }, decoders: j.decoders}
-	body, cut, err := r.readBody(resp)
-	switch {
-	case err != nil:
-		a.err = withCause(ctx, fmt.Errorf("reading it: %w", err))
-		a.local = errors.Is(err, errFull)
-	case cut:
-		a.note = fmt.Sprintf("longer than %d MiB: the rest is ignored", j.most>>20)
-	case isHTML(resp.Header, body):
-		a.note = htmlNote
-	}
-	a.body = body
 }
 
 // htmlNote is the Source.Note of a page for people.
@@ -327,7 +332,7 @@ var redirectStatuses = []int{
 // follow returns where resp, an answer from u, sends the fetch, or why it is
 // not followed. The rules found there apply to the first authority all the
 // same (RFC 9309 §2.3.1.2).
-func (r *redirects) follow(resp *http.Response, u *url.URL) (*url.URL, error) {
+func (r *redirects) follow(resp *siteReply, u *url.URL) (*url.URL, error) {
 	if r.seen == nil {
 		r.seen = map[string]bool{u.String(): true}
 	}
@@ -357,10 +362,10 @@ func (r *redirects) explain(err error) error {
 
 // location returns where resp points: canonical host, no fragment, no
 // credentials, never from https to http.
-func location(resp *http.Response, u *url.URL) (*url.URL, error) {
-	raw := resp.Header.Get("Location")
+func location(resp *siteReply, u *url.URL) (*url.URL, error) {
+	raw := resp.header.Get("Location")
 	if raw == "" {
-		return nil, publicErrorf(nil, "redirects without saying where to (status %d without a Location)", resp.StatusCode)
+		return nil, publicErrorf(nil, "redirects without saying where to (status %d without a Location)", resp.status)
 	}
 	if len(raw) > maxLocationLen {
 		return nil, publicErrorf(nil, "redirects to a URL longer than %d octets", maxLocationLen)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -246,6 +247,26 @@ func TestRFC9113_ABrokenHeaderBlockIsRecorded(t *testing.T) {
 	if n := len(r.records.all()); n != 1 {
 		t.Errorf("%d entries", n)
 	}
+}
+
+// A client that has used up its refusals does not delay the end of its connection, with
+// all streams of it: its record waits alone, and is complete when heed stops.
+func TestHeed_TheRecordOfABrokenHeaderBlockWaitsAlone(t *testing.T) {
+	r := newRig(t, hello, func(c *Config) { c.Limits = limit.Limits{RefusalsPerClient: 1} })
+	f := r.rawH2()
+	for range 120 { // the next refusal would be answered after more than twenty seconds
+		r.proxy.gate.CountRefusal(netip.MustParseAddr("127.0.0.1"), "", r.proxy.limits(), time.Now())
+	}
+	f.sent(f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: append(f.block(":method", "GET", ":path", "/broken"), 0x80), EndHeaders: true}))
+	var err error
+	for err == nil {
+		_, err = f.ReadFrame()
+	}
+	if n := len(r.records.all()); n != 0 {
+		t.Errorf("the connection ended after its record: %d entries", n)
+	}
+	r.proxy.endLasting() // as a stop does
+	r.records.await(t, "the broken block", func(e *audit.Entry) bool { return e.Target == "/broken" })
 }
 
 // The octets of unfinished heads count over HTTP/2 as they do over HTTP/1, and a head that

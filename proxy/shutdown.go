@@ -10,6 +10,10 @@ import (
 	"time"
 )
 
+// Leave has each client connection over HTTP/1 end with its next answer, so that clients go
+// elsewhere before a Shutdown. New connections are accepted still.
+func (p *Proxy) Leave() { p.h1.Leave() }
+
 // Shutdown stops accepting, lets running exchanges end, tunnels included, and
 // closes what is left when ctx ends; then it returns ctx's error.
 func (p *Proxy) Shutdown(ctx context.Context) error {

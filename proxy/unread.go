@@ -134,7 +134,8 @@ func (u *unread) identify() {
 }
 
 // recordBroken records a request over HTTP/2 that ends its connection without an answer,
-// for err, which may be a *limit.Exceeded.
+// for err, which may be a *limit.Exceeded. Only the record waits where the client has used
+// up its refusals: the reader of the connection has other streams to end.
 func (c *h2Conn) recordBroken(seen *http.Request, err error) {
 	reason := rules.ReasonMalformed
 	if over := (*limit.Exceeded)(nil); errors.As(err, &over) {
@@ -142,5 +143,9 @@ func (c *h2Conn) recordBroken(seen *http.Request, err error) {
 	}
 	u := c.unreadAs(seen)
 	u.identify()
-	c.proxy.note(&u.entry, rules.Refuse, reason, err.Error())
+	c.proxy.running.Add(1)
+	go func() {
+		defer c.proxy.running.Add(-1)
+		c.proxy.note(&u.entry, rules.Refuse, reason, err.Error())
+	}()
 }

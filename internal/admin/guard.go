@@ -49,6 +49,7 @@ func (s *Server) origin(r *http.Request, now *Settings) refusal {
 		return refusal{status: http.StatusForbidden, text: "The request came through heed itself. Its admin listener is not for programs that use it as their proxy."}
 	case r.Method == http.MethodConnect || r.URL.IsAbs():
 		return refusal{status: http.StatusBadRequest, text: "This is the admin listener of heed, not its proxy."}
+	case r.Host == "" && !r.ProtoAtLeast(1, 1) && healthPaths[r.URL.Path] != nil: // HTTP/1.0 needs none, and load balancers send none
 	case !s.named(r, now.Hosts):
 		return refusal{status: http.StatusMisdirectedRequest, text: "The admin listener does not have the name of the Host field. Request it by its address, or add the name to hosts under [admin]."}
 	}

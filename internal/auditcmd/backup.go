@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
@@ -76,7 +74,7 @@ type AuditExportCmd struct {
 	auditWindow
 	JSONL   bool   `xor:"form" required:"" name:"jsonl" help:"Print one JSON object per decision, without empty fields."`
 	CSV     bool   `xor:"form" required:"" name:"csv" help:"Print a CSV table with every field."`
-	Parquet string `xor:"form" required:"" placeholder:"FILE" help:"Write a Parquet table with every field to a new FILE."`
+	Parquet string `xor:"form" required:"" hidden:""`
 }
 
 // Help describes the output.
@@ -92,6 +90,9 @@ preceded by an apostrophe.
 
 // Run writes the decisions to stdout.
 func (c *AuditExportCmd) Run(a *console.App) error {
+	if c.Parquet != "" {
+		return errors.New("heed writes no Parquet\nWrite --csv or --jsonl, which DuckDB, pandas and R read and convert")
+	}
 	q, err := c.query(a.Now())
 	if err != nil {
 		return err
@@ -102,34 +103,15 @@ func (c *AuditExportCmd) Run(a *console.App) error {
 	}
 	ctx, stop := interruptible()
 	defer stop()
-	dest, done, err := c.destination(a)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriterSize(dest, 64<<10)
+	out := bufio.NewWriterSize(a.Stdout, 64<<10)
 	to := report.Lines(console.EscapingWriter{Writer: out})
-	switch {
-	case c.CSV:
+	if c.CSV {
 		to = report.Table(out)
-	case c.Parquet != "":
-		to = report.Parquet(out)
 	}
 	progress, end := a.Bar("writing decisions")
 	defer end()
 	if q.Progress = progress; console.IsTerminal(a.Stdout) {
 		q.Progress = nil // the lines are progress enough
 	}
-	return errors.Join(report.Export(ctx, records, q, to), out.Flush(), done())
-}
-
-// destination returns where the decisions are written, and what ends that.
-func (c *AuditExportCmd) destination(a *console.App) (w io.Writer, done func() error, err error) {
-	if c.Parquet == "" {
-		return a.Stdout, func() error { return nil }, nil
-	}
-	f, err := os.OpenFile(c.Parquet, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--parquet: the file cannot be made: %w\nName a new file", err)
-	}
-	return f, f.Close, nil
+	return errors.Join(report.Export(ctx, records, q, to), out.Flush())
 }

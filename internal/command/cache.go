@@ -17,6 +17,7 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/daemon"
+	"heed/internal/fleet"
 	"heed/internal/route"
 )
 
@@ -57,7 +58,7 @@ func (c *cacheFlags) withFleet(a *console.App, do func(control.CacheAPI) error) 
 	if err != nil {
 		return err
 	}
-	store, err := route.OpenFleet(cfg, a.Environ, slog.New(slog.DiscardHandler), nil)
+	store, err := route.OpenFleet(cfg, a.Environ, fleet.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

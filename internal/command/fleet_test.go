@@ -379,3 +379,40 @@ func TestNothingSecretIsInTheStore(t *testing.T) {
 		t.Errorf("%d spaces for one way to the sites: %s", len(spaces), keys)
 	}
 }
+
+// A password that was rotated in the file of fleet.url is in force after a reload; another
+// store is not.
+func TestAReloadReadsThePasswordOfTheStore(t *testing.T) {
+	t.Parallel()
+	server := testkit.NewRedis(t)
+	acl := func(password string) {
+		server.CLI("acl", "setuser", "heed", "on", "resetpass", ">"+password, "~*", "&*", "+@all")
+	}
+	secret := filepath.Join(t.TempDir(), "store")
+	write := func(url string) {
+		t.Helper()
+		if err := os.WriteFile(secret, []byte(url+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acl("one")
+	write("redis://heed:one@" + server.Addr)
+	h := testkit.Start(t, testkit.Options{Config: fmt.Sprintf("%s[fleet]\nurl = %q\n", testkit.AnyPort, "file:"+secret)})
+	well := func() bool {
+		_, _, code := commandBeside(t, h.State, "status", "--quiet")
+		return code == 0
+	}
+	server.Await("heed is well", well)
+	acl("two")
+	server.CLI("client", "kill", "user", "heed")
+	server.Await("the old password is refused", func() bool { return !well() })
+	write("redis://heed:two@" + server.Addr)
+	if out, errs, code := commandBeside(t, h.State, "reload"); code != 0 || !strings.Contains(out, "fleet.url ("+secret+")") {
+		t.Errorf("reload: exit %d\n%s%s", code, out, errs)
+	}
+	server.Await("heed is well again", well)
+	write("redis://heed:two@other.test")
+	if _, errs, code := commandBeside(t, h.State, "reload"); code == 0 || !strings.Contains(errs, "another store needs a restart") {
+		t.Errorf("reload with another store: exit %d\n%s", code, errs)
+	}
+}

@@ -3,6 +3,7 @@ package command_test
 import (
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -154,6 +155,40 @@ func TestThreeHeedsKeepTheDelayOfASiteTogether(t *testing.T) {
 			t.Errorf("heed %d says %d times that turns are not shared, %d times that they are again", i+1, n, m)
 		}
 	}
+}
+
+// A heed that has never reached its store does not know of the others: requests that a
+// delay concerns wait and are refused, with the store's name, and heed is not ready; others
+// are served.
+func TestAHeedWithoutItsStoreFromTheStartIsNotReady(t *testing.T) {
+	t.Parallel()
+	site, store, admin := pacedSite(t), testkit.NewRedis(t), testkit.FreeAddr(t)
+	store.Kill()
+	config := pacedConfig(site, fmt.Sprintf("[fleet]\nurl = %q\n[admin]\nlisten = %q\n", "redis://"+store.Addr, admin))
+	h := testkit.Start(t, testkit.Options{Config: strings.Replace(config, `"20m"`, `"1s"`, 1)})
+	c := pacedClient(t, h)
+	resp, err := c.Get(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(body), "has not reached the store of its fleet, "+store.Addr) || len(starts(site)) > 0 {
+		t.Errorf("status %d, %d requests at the site\n%s", resp.StatusCode, len(starts(site)), body)
+	}
+	if got := status(t, c, page+"robots.txt"); got != http.StatusOK {
+		t.Errorf("a request without a delay: status %d", got)
+	}
+	ready := func() int { return status(t, http.DefaultClient, "http://"+admin+"/readyz") }
+	if got := ready(); got != http.StatusServiceUnavailable {
+		t.Errorf("/readyz: status %d", got)
+	}
+	if out, _, code := commandBeside(t, h.State, "status", "--ready"); code != 1 || !strings.Contains(out, "not ready: the fleet's store "+store.Addr+" was never reached") {
+		t.Errorf("heed status: exit %d\n%s", code, out)
+	}
+	store.Restart()
+	store.Await("heed is ready", func() bool { return ready() == http.StatusOK })
+	store.Await("the site is asked", func() bool { return status(t, c, page) == http.StatusOK })
 }
 
 // Neither a restart nor a kill brings a request too early.

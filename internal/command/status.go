@@ -34,7 +34,8 @@ stopping, when its log or its record cannot be written, when its CA expires with
 the upstream proxy cannot be reached or refuses heed's credentials, or when more than
 half of the sites requested in the last ten minutes failed, of five at least. A single
 site that fails is listed and does not change the status. With --ready, only what makes
-heed refuse every request, or not run, sets the exit status.
+heed refuse every request, or every one that a delay concerns, or not run, sets the
+exit status.
 
   heed status --quiet || echo "heed needs attention"`
 }
@@ -216,18 +217,34 @@ func times(n uint64) string {
 
 // fleetWords returns the state of the store and its past outages.
 func fleetWords(h *fleet.Health, now time.Time) string {
-	text := h.Hosts + ", shared"
-	if h.Away {
+	text, where := h.Hosts+", shared", ""
+	switch {
+	case h.Unreached && !h.Away:
+		text = h.Hosts + ", not reached yet"
+	case len(h.Nodes) > 0:
+		text = fmt.Sprintf("%s, shared, but %s away for %v: %s", h.Hosts, nodes(h.Nodes), now.Sub(h.Since).Round(time.Second), console.Quoted(h.Why))
+		where = " whose keys are there"
+	case h.Away:
 		text = fmt.Sprintf("%s, away for %v: %s", h.Hosts, now.Sub(h.Since).Round(time.Second), console.Quoted(h.Why))
 	}
 	switch {
+	case h.Unreached && h.Away:
+		text += "; no turns are given at sites" + where + " until it was reached once"
 	case h.Heeds > 0 && h.Away:
-		text += fmt.Sprintf("; every delay of a site is kept once for each of %s until it is back", console.Plural(uint64(h.Heeds), "heed"))
-	case h.Heeds > 0:
+		text += fmt.Sprintf("; every delay of a site%s is kept once for each of %s until it is back", where, console.Plural(uint64(h.Heeds), "heed"))
+	case h.Heeds > 0 && !h.Unreached:
 		text += "; turns at sites are taken together by " + console.Plural(uint64(h.Heeds), "heed")
 	}
 	if h.Outages > 0 {
 		text += fmt.Sprintf("; found away %s, %s not answered", console.Plural(h.Outages, "time"), console.Plural(h.Missed, "question"))
 	}
 	return text
+}
+
+// nodes names nodes of a Cluster that are away, as the subject of a clause.
+func nodes(all []string) string {
+	if len(all) == 1 {
+		return "its node " + all[0] + " is"
+	}
+	return "its nodes " + strings.Join(all, ", ") + " are"
 }

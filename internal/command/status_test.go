@@ -10,6 +10,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/fleet"
 	"heed/internal/reach"
 	"heed/internal/reason"
 	"heed/internal/testkit"
@@ -34,6 +35,10 @@ func TestStatusIsWellUnlessSomethingIsNot(t *testing.T) {
 		}, "the upstream proxy p.test:3128 cannot be used: connection refused"},
 		{"its log", func(s *control.Status) { s.Log = "no space" }, "the log cannot be written: no space"},
 		{"its log, which is the record", func(s *control.Status) { s.Log, s.LogIsRecord = "no space", true }, "so requests are refused: no space"},
+		{"a node of its store", func(s *control.Status) {
+			s.Fleet = &fleet.Health{Away: true, Nodes: []string{"a.test:1"}, Why: "refused"}
+		}, "store is away at a.test:1: refused"},
+		{"its store from the start", func(s *control.Status) { s.Fleet = &fleet.Health{Hosts: "a.test:1", Unreached: true} }, "a.test:1 was never reached"},
 		{"its end", func(s *control.Status) { s.Ending = true }, "about to end"},
 	}
 	for _, c := range cases {
@@ -42,6 +47,22 @@ func TestStatusIsWellUnlessSomethingIsNot(t *testing.T) {
 		got := strings.Join(slices.Concat(s.NotReady(), s.Unwell()), "; ")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestFleetWordsNameWhatIsAway(t *testing.T) {
+	now := time.Now()
+	for want, h := range map[string]fleet.Health{
+		"a.test:1, shared; turns at sites are taken together by 3 heeds": {Heeds: 3},
+		"a.test:1, not reached yet":                                      {Heeds: 1, Unreached: true},
+		"a.test:1, away for 5s: refused; no turns are given at sites until it was reached once; found away 1 time, 2 questions not answered":                            {Heeds: 1, Unreached: true, Away: true, Outages: 1, Missed: 2},
+		"a.test:1, shared, but its node b.test:1 is away for 5s: refused; every delay of a site whose keys are there is kept once for each of 3 heeds until it is back": {Heeds: 3, Away: true, Nodes: []string{"b.test:1"}},
+		"a.test:1, shared, but its nodes b.test:1, c.test:1 are away for 5s: refused; no turns are given at sites whose keys are there until it was reached once":       {Heeds: 1, Unreached: true, Away: true, Nodes: []string{"b.test:1", "c.test:1"}},
+	} {
+		h.Hosts, h.Since, h.Why = "a.test:1", now.Add(-5*time.Second), "refused"
+		if got := fleetWords(&h, now); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -39,6 +39,7 @@ func (c *Config) check(d *decoder) {
 		d.problem("cache.file", "cache.file = %q does not end in .db; rename it (heed moves a file that is not its own out of the way)", c.Cache.File)
 	}
 	d.note("fleet.url", checkFleet(c.Fleet.URL))
+	d.pair("fleet.cert", c.Fleet.Cert, "fleet.key", c.Fleet.Key)
 	c.Pacing.check(d)
 	c.Access.check(d)
 	d.checkLimits(&c.Limits)
@@ -57,7 +58,7 @@ func (c *Config) check(d *decoder) {
 	c.Admin.check(d, c.File)
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Audit.File, &c.Fleet.CAFile, &c.Upstream.CAFile, &c.Access.Users, &c.Admin.Users} {
+	for _, path := range []*string{&c.HTTPS.CACert, &c.HTTPS.CAKey, &c.Cache.File, &c.Audit.File, &c.Fleet.CAFile, &c.Fleet.Cert, &c.Fleet.Key, &c.Upstream.CAFile, &c.Access.Users, &c.Admin.Users} {
 		*path = beside(c.File, *path)
 	}
 }

@@ -33,6 +33,10 @@ type Config struct {
 	Name    string        `toml:"name"`    // pseudonym in Via; empty: see daemon.ProxyName
 	Drain   time.Duration `toml:"drain"`   // how long a stop waits for running exchanges
 
+	// DrainAfter is how long a heed that is to stop accepts requests before that. It is not
+	// ready then, and ends each connection with its next answer.
+	DrainAfter time.Duration `toml:"drain_after"`
+
 	HTTPS    HTTPSConfig    `toml:"https"`
 	Cache    CacheConfig    `toml:"cache"`
 	Fleet    FleetConfig    `toml:"fleet"`
@@ -89,6 +93,8 @@ type CacheConfig struct {
 type FleetConfig struct {
 	URL    string `toml:"url"`     // as fleet.CheckURL requires, or a reference to it (see resolveSecret); empty: no fleet
 	CAFile string `toml:"ca_file"` // PEM file of further roots for rediss://; empty: none
+	Cert   string `toml:"cert"`    // PEM file of the certificate that heed shows the store; empty: none
+	Key    string `toml:"key"`     // PEM file of its key
 }
 
 // UpstreamConfig holds [upstream]: how sites are reached.
@@ -171,10 +177,10 @@ func (c *Config) RulesProfile() rules.Profile {
 func (c *Config) Hash() string { return console.Digest(c) }
 
 // JoinHash returns a hash of the settings that `heed run` must have in common with
-// the daemon it joins: all except listen, [[listener]], drain, [admin] and [log].
+// the daemon it joins: all except listen, [[listener]], drain, drain_after, [admin] and [log].
 func (c *Config) JoinHash() string {
 	d := *c
-	d.Listen, d.Listeners, d.Drain, d.Admin, d.Log = nil, nil, 0, AdminConfig{}, LogConfig{}
+	d.Listen, d.Listeners, d.Drain, d.DrainAfter, d.Admin, d.Log = nil, nil, 0, 0, AdminConfig{}, LogConfig{}
 	return d.Hash()
 }
 
@@ -183,7 +189,7 @@ func (c *Config) JoinHash() string {
 func (c *Config) RoutesKey() string {
 	private := fmt.Sprint(c.loopbackOnly()) // access.private_destinations = "auto" depends on it
 	w := *c
-	w.Listen, w.Listeners, w.Drain, w.HTTPS, w.Log, w.Clients = Addresses{private}, nil, 0, HTTPSConfig{}, LogConfig{}, nil
+	w.Listen, w.Listeners, w.Drain, w.DrainAfter, w.HTTPS, w.Log, w.Clients = Addresses{private}, nil, 0, 0, HTTPSConfig{}, LogConfig{}, nil
 	w.Audit, w.Signals, w.Admin = AuditConfig{}, SignalsConfig{}, AdminConfig{}
 	w.Pacing = PacingConfig{RetryAfter: c.Pacing.RetryAfter}
 	w.Limits = limit.Limits{SiteConnections: c.Limits.SiteConnections}
@@ -199,7 +205,7 @@ func (c *Config) RoutesKey() string {
 
 // fixed lists the settings that a reload cannot change.
 var fixed = []string{
-	"name", "https.ca_cert", "https.ca_key", "cache.max_bytes", "cache.file", "fleet.url", "fleet.ca_file", "log.format",
+	"name", "https.ca_cert", "https.ca_key", "cache.max_bytes", "cache.file", "log.format",
 	"audit.enabled", "audit.file", "audit.durability", "audit.on_failure", "audit.keep", "audit.max_size", "audit.clients", "audit.redact",
 	"admin.listen",
 	"limits.header_bytes", "limits.header_time", "limits.idle_time", "limits.streams",

@@ -27,6 +27,10 @@ func (c *Config) ReloadedFiles() []File {
 	add("access.users", c.Access.Users)
 	reference("admin.token", c.Admin.Token)
 	add("admin.users", c.Admin.Users)
+	reference("fleet.url", c.Fleet.URL)
+	add("fleet.ca_file", c.Fleet.CAFile)
+	add("fleet.cert", c.Fleet.Cert)
+	add("fleet.key", c.Fleet.Key)
 	add("upstream.ca_file", c.Upstream.CAFile)
 	reference("upstream.proxy", c.Upstream.Proxy)
 	for i := range c.Hosts {

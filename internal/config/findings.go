@@ -106,6 +106,8 @@ func (c *Config) checkFiles(d *decoder) {
 			d.note(f.key, err)
 		}
 	}
+	_, err := c.Fleet.Certificate()
+	d.note("fleet.cert", err)
 	d.note("access.users", c.Access.checkUsers())
 	defer func() { d.scope = "" }()
 	for i := range c.Hosts {

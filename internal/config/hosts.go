@@ -291,7 +291,7 @@ func (c *Config) Rules(now func() time.Time) (*acl.Rules, error) {
 
 // baseRules converts the settings that need no file: [[client]], [[host]] and https.
 func (c *Config) baseRules() (*acl.Rules, error) {
-	r := &acl.Rules{Observe: c.Observe, NoVia: !c.Upstream.Via}
+	r := &acl.Rules{Observe: c.Observe, Profile: c.RulesProfile(), NoVia: !c.Upstream.Via}
 	r.HTTPS, _ = acl.ParseHTTPS(c.HTTPS.Mode) // checked
 	var wrong []error
 	r.Clients = c.ACLClients()

@@ -173,19 +173,24 @@ func hostProxy(text string) (*upstream.HostProxy, error) {
 	return &upstream.HostProxy{URL: u}, nil
 }
 
-// readClientCert reads a client certificate and its key. A key file that other users can
-// read is an error.
+// readClientCert reads the client certificate of a [[host]] and its key.
 func readClientCert(certFile, keyFile string) (*tls.Certificate, error) {
+	return readKeyPair("client_cert", certFile, "client_key", keyFile)
+}
+
+// readKeyPair reads a certificate and its key, which settings with these names name. A key
+// file that other users can read is an error.
+func readKeyPair(certName, certFile, keyName, keyFile string) (*tls.Certificate, error) {
 	info, err := os.Stat(keyFile)
 	if err != nil {
-		return nil, fmt.Errorf("client_key: the key cannot be read: %w", err)
+		return nil, fmt.Errorf("%s: the key cannot be read: %w", keyName, err)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("client_key: %s can be read or changed by others (mode %#o); run: chmod 600 %s", keyFile, mode, keyFile)
+		return nil, fmt.Errorf("%s: %s can be read or changed by others (mode %#o); run: chmod 600 %s", keyName, keyFile, mode, keyFile)
 	}
 	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
-		return nil, fmt.Errorf("client_cert %s and client_key %s cannot be used: %w", certFile, keyFile, err)
+		return nil, fmt.Errorf("%s %s and %s %s cannot be used: %w", certName, certFile, keyName, keyFile, err)
 	}
 	return &cert, nil
 }
@@ -228,6 +233,14 @@ func FleetURL(cfg *Config, environ []string) (string, error) {
 		return "", fmt.Errorf("fleet.url: %w", err)
 	}
 	return url, nil
+}
+
+// Certificate returns what heed shows the store; nil when there is none.
+func (f *FleetConfig) Certificate() (*tls.Certificate, error) {
+	if f.Cert == "" || f.Key == "" {
+		return nil, nil
+	}
+	return readKeyPair("cert", f.Cert, "key", f.Key)
 }
 
 // checkFleet returns an error unless url is "", the URL of a store or a reference to one.

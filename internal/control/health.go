@@ -2,14 +2,15 @@ package control
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"heed/internal/console"
 	"heed/internal/reach"
 )
 
-// NotReady returns why heed serves no requests, or refuses all of them; empty when it
-// serves them. `heed status` and /readyz of the admin listener report it.
+// NotReady returns why heed serves no requests, refuses all of them, or all to sites with a
+// delay; empty when it serves them. `heed status` and /readyz of the admin listener report it.
 func (s *Status) NotReady() []string {
 	all := []string{} // in JSON a list, also when it is empty
 	if s.Ending {
@@ -23,6 +24,17 @@ func (s *Status) NotReady() []string {
 	}
 	if until := s.CA.NotAfter; !until.IsZero() && time.Now().After(until) {
 		all = append(all, "the CA certificate has expired, so no https can be intercepted; make the next one with `heed ca renew`")
+	}
+	if s.Fleet != nil && s.Fleet.Unreached {
+		why := "no answer yet"
+		if s.Fleet.Why != "" {
+			why = console.Quoted(s.Fleet.Why)
+		}
+		which := s.Fleet.Hosts
+		if nodes := s.Fleet.Nodes; len(nodes) > 0 {
+			which += " at " + strings.Join(nodes, ", ")
+		}
+		all = append(all, "the fleet's store "+which+" was never reached, so requests that a delay concerns are refused: "+why)
 	}
 	return all
 }
@@ -49,8 +61,12 @@ func (s *Status) Unwell() []string {
 	if s.Kept != nil && s.Kept.Why != "" {
 		all = append(all, "policies cannot be saved for a restart: "+console.Quoted(s.Kept.Why))
 	}
-	if s.Fleet != nil && s.Fleet.Away {
-		all = append(all, "the fleet's store is away: "+console.Quoted(s.Fleet.Why))
+	if s.Fleet != nil && s.Fleet.Away && !s.Fleet.Unreached {
+		of := ""
+		if nodes := s.Fleet.Nodes; len(nodes) > 0 {
+			of = " at " + strings.Join(nodes, ", ")
+		}
+		all = append(all, "the fleet's store is away"+of+": "+console.Quoted(s.Fleet.Why))
 	}
 	return all
 }

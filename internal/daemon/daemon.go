@@ -64,6 +64,7 @@ type daemon struct {
 	listeners []*sharedListener      // shared; none in the background
 	runs      map[string]*runSession // changed with changing held as well
 	joining   int                    // admitted, not yet in runs
+	leaving   bool                   // it is to stop, and serves on for a while
 	ending    bool                   // no run is admitted any more
 	idle      *time.Timer            // running while a background heed has no runs; else nil
 	idleFor   time.Duration
@@ -238,7 +239,7 @@ func (d *daemon) status() *control.Status {
 	s.Listeners, s.Runs, s.Redirected = d.addresses(), d.runAddresses(), d.redirectedAddresses()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.Ending = d.ending
+	s.Ending = d.leaving || d.ending
 	return s
 }
 

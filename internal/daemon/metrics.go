@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"runtime/debug"
+	"time"
 
 	"heed/cache"
 	"heed/internal/console"
@@ -54,6 +55,13 @@ func commit() string {
 func (o *resources) fleetFailed(op string) {
 	if o.metrics != nil {
 		o.metrics.FleetFailed(op)
+	}
+}
+
+// fleetAnswered counts an answer of the store of the fleet.
+func (o *resources) fleetAnswered(took time.Duration) {
+	if o.metrics != nil {
+		o.metrics.FleetAnswered(took)
 	}
 }
 

@@ -228,7 +228,9 @@ func (f *turnsFile) save(complete bool) {
 func (f *turnsFile) write(complete bool) error {
 	checkpoints := f.turns.Checkpoints()
 	kept := keptTurns{Complete: complete && len(checkpoints) <= maxCheckpoints, Turns: []keptTurn{}}
-	if f.fleet != nil {
+	// A heed that ends leaves its place to others, unless the store is away: then they
+	// cannot take it.
+	if f.fleet != nil && (!complete || f.fleet.Health().Away) {
 		membership := f.fleet.Lanes().Membership()
 		kept.Fleet, f.written = &membership, membership
 	}

@@ -19,6 +19,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/fleet"
 	"heed/internal/memory"
 	"heed/internal/reach"
 	"heed/internal/remark"
@@ -125,7 +126,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 			o.log.Error("the policies file could not be closed", "error", err)
 		}
 	}()
-	if o.Fleet, err = route.OpenFleet(cfg, a.Environ, o.log, o.fleetFailed); err != nil {
+	if o.Fleet, err = route.OpenFleet(cfg, a.Environ, fleet.Options{Log: o.log, Failed: o.fleetFailed, Answered: o.fleetAnswered}); err != nil {
 		return err
 	}
 	if o.Fleet != nil {
@@ -290,11 +291,33 @@ func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) 
 	if err != nil {
 		return fmt.Errorf("heed must stop: %w", err)
 	}
-	drain := d.current.Load().cfg.Drain
-	d.stoppingWithin(drain)
+	drain, after := d.current.Load().cfg.Drain, d.current.Load().cfg.DrainAfter
+	d.stoppingWithin(after + drain)
 	farewell := fmt.Sprintf("heed: stopping; open exchanges have %v to end, a second signal ends them immediately", drain)
 	go fmt.Fprintln(a.Stderr, farewell) // a reader that is blocked does not delay the end
+	if s, again := d.linger(after, signals); again {
+		return console.Exit(console.SignalStatus(s))
+	}
 	return d.drain(signals, socket)
+}
+
+// linger serves on for a time without being ready, or until a signal, which is returned.
+func (d *daemon) linger(after time.Duration, signals <-chan os.Signal) (s os.Signal, again bool) {
+	if after == 0 {
+		return nil, false
+	}
+	d.mu.Lock()
+	d.leaving = true
+	for _, l := range d.listeners {
+		l.proxy.Leave()
+	}
+	d.mu.Unlock()
+	select {
+	case <-time.After(after):
+		return nil, false
+	case s = <-signals:
+		return s, true
+	}
 }
 
 // announceReady reports to the run that started this heed that it can join. heed ends

@@ -168,6 +168,10 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 	if keys := before.cfg.FixedKeys(cfg); len(keys) > 0 {
 		return nil, fmt.Errorf("%s: these changes need a restart: %s\nRestart heed, or undo them and reload again", cfg.Source(), strings.Join(keys, ", "))
 	}
+	renewFleet, err := route.RenewFleet(cfg, d.environ, d.Fleet)
+	if err != nil {
+		return nil, err
+	}
 	next, err := d.newRuntimeConfig(cfg, joinHash)
 	if err != nil {
 		return nil, err
@@ -183,6 +187,7 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 		return nil, err
 	}
 	d.applyLocked(next)
+	renewFleet()
 	d.recheckClients()
 	d.replaceListeners(cfg, opened)
 	for _, l := range opened {

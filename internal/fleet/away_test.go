@@ -12,7 +12,10 @@ import (
 	"heed/internal/testkit"
 )
 
-const away, back = "the fleet's store is away", "the fleet's store is back"
+const (
+	away, back = "the fleet's store is away", "the fleet's store is back"
+	nodeAway   = "a node of the fleet's store is away"
+)
 
 func TestHeed_AnUnreachableStoreIsLoggedOnceAndUsedAgainLater(t *testing.T) {
 	t.Parallel()
@@ -121,7 +124,7 @@ func TestHeed_AnImpatientCallerDoesNotBlameTheStore(t *testing.T) {
 func TestHeed_HeedsThatStartTogetherDoNotTakeTheStoreForAway(t *testing.T) {
 	t.Parallel()
 	store := testkit.NewRedis(t)
-	store.CLI("set", "heed:1:start:probe", "")
+	store.CLI("set", "heed:1:{heed:1:heeds}:probe", "")
 	for range 20 {
 		s, log := open(t, "redis://"+store.Addr)
 		turns := s.Lanes()

@@ -14,7 +14,7 @@ import (
 func budgetStore(t *testing.T) *Store {
 	ctx, end := context.WithCancel(t.Context())
 	end()
-	s := &Store{log: slog.New(slog.DiscardHandler), ctx: ctx, end: end, kept: map[*script]bool{}}
+	s := &Store{log: slog.New(slog.DiscardHandler), hosts: "store.test:6379", ctx: ctx, end: end, settle: settleTime}
 	t.Cleanup(s.tasks.Wait)
 	return s
 }
@@ -67,6 +67,22 @@ func TestStore_SilentCostsOneTimeout(t *testing.T) {
 	})
 }
 
+// What an outage costs is counted: also the questions that are not asked meanwhile.
+func TestStore_QuestionsOfAnOutageAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, failed, answered := budgetStore(t), map[string]int{}, 0
+		s.failed, s.took = func(op string) { failed[op]++ }, func(time.Duration) { answered++ }
+		answerAfter(t, s, askScript, time.Millisecond)
+		for range 3 {
+			answerAfter(t, s, askScript, time.Hour)
+			answerAfter(t, s, newerScript, time.Hour)
+		}
+		if failed[opTurns] != 3 || failed[opPolicies] != 3 || answered != 1 {
+			t.Errorf("failed %v, answered %d", failed, answered)
+		}
+	})
+}
+
 // A store on another continent answers everything, and nothing fast: it stays in use.
 func TestStore_DistantStaysInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -93,10 +109,10 @@ func TestStore_IsLookedForAsOftenAfterEachOutage(t *testing.T) {
 						answerAfter(t, s, askScript, time.Millisecond)
 					}
 					s.do(t.Context(), askScript, "key", func(context.Context) error { return errors.New("reset") })
-					if s.mu.Lock(); s.every != want {
-						t.Errorf("it is looked for every %v, want %v", s.every, want)
+					if s.mu.Lock(); s.parts.whole.every != want {
+						t.Errorf("it is looked for every %v, want %v", s.parts.whole.every, want)
 					}
-					s.health.Away, s.back = false, time.Now() // as reconnect finds
+					s.parts.whole.away, s.parts.whole.back = false, time.Now() // as reconnect finds
 					s.mu.Unlock()
 					if !answers {
 						want = min(2*want, maxProbeEvery)

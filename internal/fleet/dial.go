@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"heed/internal/fleet/resp"
 )
@@ -22,26 +24,65 @@ const (
 	maxSentinels = 16
 )
 
+// slotsInterval is how often it is read which node of a Cluster has which keys.
+const slotsInterval = time.Second
+
 // newClient returns the library's client for o, whose connections bound replies. With
 // Sentinels that is a client of one server: the library's own client for them reads
-// their replies in goroutines where a panic would end the process.
-func newClient(o *redis.UniversalOptions) redis.UniversalClient {
-	if o.MasterName == "" {
-		o.Dialer = (&storeDialer{tls: o.TLSConfig}).dial
-		return redis.NewUniversalClient(o)
+// their replies in goroutines where a panic would end the process. That of a Cluster
+// reports to slots. Each connection is made as access says then.
+func newClient(o *redis.UniversalOptions, access func() *access, slots redis.Hook) redis.UniversalClient {
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = opTimeout, opTimeout, opTimeout
+	o.ContextTimeoutEnabled, o.PoolTimeout, o.PoolSize = true, opTimeout, connections
+	// Callers continue without the store: nothing is tried again, neither a command
+	// (three times otherwise) nor a connection (five times, with pauses).
+	o.MaxRetries, o.DialerRetries = -1, 1
+	o.PipelinePoolSize = -1  // none: heed sends one command at a time
+	o.DisableIdentity = true // a user of few rights may not set it
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o.CredentialsProvider = func() (user, password string) {
+		a := access()
+		return a.user, a.password
 	}
-	d := &storeDialer{tls: o.TLSConfig, master: o.MasterName, sentinels: slices.Clone(o.Addrs)}
+	d := &storeDialer{access: access, master: o.MasterName, sentinels: slices.Clone(o.Addrs)}
+	o.Dialer = d.dial
+	switch {
+	case o.IsClusterMode:
+		return newCluster(o.Cluster(), slots)
+	case o.MasterName == "":
+		return redis.NewClient(o.Simple())
+	}
 	simple := o.Simple()
 	d.sentinel = *o.Simple()
-	d.sentinel.Username, d.sentinel.Password, d.sentinel.DB = o.SentinelUsername, o.SentinelPassword, 0
-	d.sentinel.Dialer = d.dial
+	d.sentinel.DB, d.sentinel.CredentialsProvider = 0, func() (user, password string) {
+		a := access()
+		return a.sentinelUser, a.sentinelPassword
+	}
 	simple.Dialer, simple.ConnMaxLifetime = d.dialMaster, masterTime
 	return redis.NewClient(simple)
 }
 
+// newCluster returns the library's client for a Cluster. Replicas are not read: they are
+// behind. Of a command that failed only redirections are followed (see once), three at
+// most, which is the library's number: one to a slot's new master, and one that is on its way.
+func newCluster(o *redis.ClusterOptions, slots redis.Hook) *redis.ClusterClient {
+	// A minute otherwise, during which a promotion goes unnoticed where the old master
+	// stays dead: only a node that answers redirects.
+	o.ClusterStateReloadInterval = slotsInterval
+	// Otherwise the library asks the nodes for all their commands, which takes a right
+	// and 0.3 MiB. The commands of heed name their keys.
+	o.DisableRoutingPolicies = true
+	o.NewClient = func(o *redis.Options) *redis.Client {
+		c := redis.NewClient(o)
+		c.AddHook(slots)
+		return c
+	}
+	return redis.NewClusterClient(o)
+}
+
 // storeDialer connects to the store.
 type storeDialer struct {
-	tls      *tls.Config   // nil: without TLS
+	access   func() *access
 	master   string        // its name; empty: no Sentinels
 	sentinel redis.Options // of a client of any Sentinel, Addr excepted
 
@@ -56,10 +97,11 @@ func (d *storeDialer) dial(ctx context.Context, network, addr string) (net.Conn,
 	defer cancel()
 	netDialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true}}
 	c, err := netDialer.DialContext(ctx, network, addr)
-	if err != nil || d.tls == nil {
+	secured := d.access().tls
+	if err != nil || secured == nil {
 		return limited(c, err)
 	}
-	config := d.tls.Clone()
+	config := secured.Clone()
 	if config.ServerName, _, err = net.SplitHostPort(addr); err != nil {
 		c.Close()
 		return nil, err
@@ -109,7 +151,7 @@ func (d *storeDialer) dialMaster(ctx context.Context, network, _ string) (net.Co
 		}
 		last = a.err
 	}
-	return nil, fmt.Errorf("no Sentinel names a master %q: %w", d.master, last)
+	return nil, fmt.Errorf("no Sentinel has a master %q: %w", d.master, last)
 }
 
 // ask returns the address of the master that a Sentinel names, and remembers the other
@@ -120,6 +162,9 @@ func (d *storeDialer) ask(ctx context.Context, sentinel string) (string, error) 
 	c := redis.NewSentinelClient(&o)
 	defer c.Close()
 	addr, err := c.GetMasterAddrByName(ctx, d.master).Result()
+	if errors.Is(err, redis.Nil) { // which is no failure elsewhere
+		return "", fmt.Errorf("%s watches none of this name", sentinel)
+	}
 	if err != nil {
 		return "", err
 	}

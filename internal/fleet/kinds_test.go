@@ -1,8 +1,10 @@
 package fleet_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -102,18 +104,33 @@ func TestHeed_ASentinelFailover(t *testing.T) {
 	}
 }
 
-// The rights that the topic fleets of the manual lists are enough.
-func TestHeed_AUserOfFewRights(t *testing.T) {
-	t.Parallel()
-	server := testkit.NewRedis(t)
-	server.CLI("acl", "setuser", "heed", "on", ">pass@:/word", "~heed:*", "&heed:*", "-@all",
-		"+@connection", "+@scripting", "+@hash", "+@pubsub", "+get", "+set", "+del", "+pexpire", "+pttl", "+scan", "+time", "+info")
-	server.CLI("acl", "setuser", "default", "off")
-	store, log := open(t, "redis://heed:pass%40%3A%2Fword@"+server.Addr)
+// aclLines returns the lines of the topic fleets of the manual that make a user, with a
+// password in place of PASSWORD: of the store, and of a Sentinel.
+func aclLines(t *testing.T, password string) (store, sentinel []string) {
+	t.Helper()
+	text, err := os.ReadFile("../manual/fleets.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines [][]string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "    ACL SETUSER ") {
+			lines = append(lines, strings.Fields(strings.Replace(line, "PASSWORD", password, 1)))
+		}
+	}
+	if len(lines) != 2 {
+		t.Fatalf("the manual has the lines %q", lines)
+	}
+	return lines[0], lines[1]
+}
+
+// uses uses all that a store is for, and reports whether it was away meanwhile.
+func uses(t *testing.T, store *fleet.Store, log *book) {
+	t.Helper()
 	p := store.Policies("space")
 	told := make(chan string, 10)
 	p.Watch(func(tag string) { told <- tag })
-	<-told
+	testkit.Until(t, "it listens", func() bool { return len(told) > 0 })
 	v := lease(t, p, "", 0)([]byte("record"), []byte("file"), time.Hour)
 	shows(t, p, "", 0, v, "record", "file")
 	if had, err := p.Drop(t.Context(), tag); err != nil || !had {
@@ -128,26 +145,151 @@ func TestHeed_AUserOfFewRights(t *testing.T) {
 	if err := m.turns.Release(t.Context(), tag); err != nil {
 		t.Error(err)
 	}
-	if log.count(away) > 0 {
-		t.Errorf("health %+v", store.Health())
+	testkit.Until(t, "it is counted", func() bool { return m.turns.Membership().Heeds == 1 })
+	if log.count(away)+log.count(nodeAway) > 0 {
+		t.Errorf("health %+v\n%s", store.Health(), log.text.String())
 	}
+}
+
+// The rights that the topic fleets of the manual lists are enough, and no more than heed
+// can do without: not even the default user is left.
+func TestHeed_AUserOfFewRights(t *testing.T) {
+	t.Parallel()
+	acl, _ := aclLines(t, "pass@:/word")
+	server := testkit.NewRedis(t)
+	server.CLI(acl...)
+	server.CLI("acl", "setuser", "default", "off")
+	store, log := open(t, "redis://heed:pass%40%3A%2Fword@"+server.Addr)
+	uses(t, store, log)
 	wrong, _ := open(t, "redis://heed:guess@"+server.Addr)
+	if a := wrong.Lanes().Ask(t.Context(), tag, "ticket", of("group")); a.Now || a.Unreached != server.Addr {
+		t.Errorf("with a wrong password: %+v", a)
+	}
 	testkit.Until(t, "a wrong password is reported", func() bool { return strings.Contains(wrong.Health().Why, "WRONGPASS") })
 }
 
-// When the store's user lacks a right that turns need, heed logs once which, and the
-// status shows it; heed does not log again and again that the store is back.
+func TestHeed_AUserOfFewRightsOfACluster(t *testing.T) {
+	t.Parallel()
+	acl, _ := aclLines(t, "word")
+	nodes := testkit.NewRedisCluster(t)
+	for _, n := range nodes {
+		n.CLI(acl...)
+		n.CLI("acl", "setuser", "default", "off")
+	}
+	store, log := open(t, "redis://heed:word@"+nodes[1].Addr+"?cluster=true")
+	uses(t, store, log)
+}
+
+func TestHeed_AUserOfFewRightsOfASentinel(t *testing.T) {
+	t.Parallel()
+	acl, aclSentinel := aclLines(t, "word")
+	server := testkit.NewRedis(t)
+	server.CLI(acl...)
+	sentinel := testkit.NewSentinel(t, server)
+	sentinel.CLI(aclSentinel...)
+	sentinel.CLI("acl", "setuser", "default", "off")
+	store, log := open(t, "redis://heed:word@"+sentinel.Addr+"?master=heeds&sentinel_user=heed&sentinel_password=word")
+	uses(t, store, log)
+}
+
+// When the store's user lacks a right that turns need, no turn is given; heed logs once
+// which right, and the status shows it; heed does not log again and again that the store
+// is back.
 func TestHeed_ARightThatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
 	server := testkit.NewRedis(t)
 	server.CLI("acl", "setuser", "heed", "on", ">word", "~heed:*", "&heed:*", "+@all", "-info")
 	store, log := open(t, "redis://heed:word@"+server.Addr)
 	m := &member{t, store.Lanes(), tag, "ticket"}
-	m.ask(of("group"))
-	m.take(of("group")) // alone
+	for range 3 {
+		if a := m.ask(of("group")); a.Now || a.Unreached == "" {
+			t.Errorf("%+v", a)
+		}
+	}
 	if h := store.Health(); !h.Away || h.Outages != 1 || !strings.Contains(h.Why, "needs the right +info") || log.count(back) > 0 {
 		t.Errorf("health %+v\n%s", h, log.text.String())
 	}
+}
+
+// A URL that names a server of another kind, or a master that no Sentinel has, is
+// explained.
+func TestHeed_AServerOfAnotherKindIsExplained(t *testing.T) {
+	t.Parallel()
+	server := testkit.NewRedis(t)
+	sentinel, node := testkit.NewSentinel(t, server), testkit.NewRedisCluster(t)[0]
+	elsewhere := 0 // a site whose keys are on another node
+	for node.Has(fmt.Sprintf("heed:1:{https://site%d.test}:turns", elsewhere)) {
+		elsewhere++
+	}
+	for url, want := range map[string]string{
+		"redis://" + node.Addr:                      "add ?cluster=true",
+		"redis://" + server.Addr + "?cluster=true":  "no Cluster",
+		"redis://" + sentinel.Addr:                  "add ?master=NAME",
+		"redis://" + server.Addr + "?master=heeds":  "no Sentinel",
+		"redis://" + sentinel.Addr + "?master=hedd": `no Sentinel has a master "hedd": ` + sentinel.Addr + " watches none of this name",
+	} {
+		s, log := open(t, url)
+		turns := s.Lanes()
+		testkit.Until(t, want+" is said of "+url, func() bool {
+			turns.Ask(t.Context(), fmt.Sprintf("https://site%d.test", elsewhere), "ticket", of("group"))
+			return log.count(strings.ReplaceAll(want, `"`, `\"`)) > 0
+		})
+	}
+}
+
+// New connections show the password, and the certificate, that Renew has set.
+func TestHeed_APasswordIsRotated(t *testing.T) {
+	t.Parallel()
+	server := testkit.NewRedis(t)
+	server.CLI("acl", "setuser", "heed", "on", ">one", "~*", "&*", "+@all")
+	s, log := open(t, "redis://heed:one@"+server.Addr)
+	lease(t, s.Policies("space"), "", 0)
+	server.CLI("acl", "setuser", "heed", "resetpass", ">two")
+	server.CLI("client", "kill", "user", "heed")
+	testkit.Until(t, "the old password is refused", func() bool {
+		s.Policies("space").Newer(t.Context(), tag, "", 0)
+		return log.count("WRONGPASS") > 0
+	})
+	for _, url := range []string{"redis://heed:two@other.test", "redis://heed:two@" + server.Addr + "/1", "rediss://heed:two@" + server.Addr, "redis://heed:two@" + server.Addr + "?cluster=true"} {
+		if _, err := s.Renew(fleet.Options{URL: url}); err != fleet.ErrOtherStore {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	use, err := s.Renew(fleet.Options{URL: "redis://heed:two@" + server.Addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	use()
+	testkit.Until(t, "the store is back", func() bool { return !s.Health().Away })
+}
+
+func TestHeed_AStoreThatAsksForACertificate(t *testing.T) {
+	t.Parallel()
+	authority := testkit.NewCA(t)
+	cert, key := authority.Leaf(t, "localhost")
+	_, port, _ := strings.Cut(testkit.FreeAddr(t), ":")
+	testkit.NewRedis(t, "--tls-port", port, "--tls-auth-clients", "yes",
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", authority.File)
+	own, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &book{}
+	options := fleet.Options{URL: "rediss://localhost:" + port, RootCAs: authority.Pool(), Log: slog.New(slog.NewTextHandler(log, nil))}
+	s, err := fleet.Open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	testkit.Until(t, "it is refused without one", func() bool { return log.count("certificate required") > 0 })
+	options.Certificate = &own
+	use, err := s.Renew(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use()
+	testkit.Until(t, "the store is back", func() bool { return !s.Health().Away })
+	lease(t, s.Policies("space"), "", 0)
 }
 
 func TestHeed_AStoreBehindTLS(t *testing.T) {

@@ -202,12 +202,13 @@ return 1
 // of the heed among all, one more than the highest place, and their number. A
 // place stays the same while its heed is there, also when the store has lost it; it is
 // free some time after. For so long the highest place of those that were lost counts
-// for all: their heeds may not have reported yet.
+// for all: their heeds may not have reported yet. It fails where no turn could be had.
 //
 //	KEYS  the hash of heeds: place and until when it counts
 //	ARGV  heed, milliseconds that it counts, place that it had, -1: none, and one more
 //	      than the highest place then
 var beatScript = newScript(isInts(4), turnClock+`
+if type(redis.pcall('INFO', 'server')) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end
 local taken, mine, size, count = {}, nil, 0, 1
 for name, value in pairs(h) do
   local place, till = string.match(value, '^(%d+) (%d+)$')

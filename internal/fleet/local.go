@@ -3,6 +3,8 @@ package fleet
 import (
 	"sync"
 	"time"
+
+	"heed/internal/pace"
 )
 
 // maxKnown bounds the remembered starts of this heed.
@@ -28,7 +30,7 @@ type hold struct{ till, heard time.Time }
 
 // of returns the pause of a host, and the last starts in its lanes, zero where none
 // is known.
-func (m *history) of(key string, turns []Lane) (h hold, starts []time.Time) {
+func (m *history) of(key string, turns []pace.Lane) (h hold, starts []time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, turn := range turns {
@@ -42,7 +44,7 @@ func (m *history) of(key string, turns []Lane) (h hold, starts []time.Time) {
 }
 
 // started notes a start.
-func (m *history) started(key string, turns []Lane, at time.Time) {
+func (m *history) started(key string, turns []pace.Lane, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last == nil {
@@ -112,52 +114,59 @@ const (
 	noticeTime = heartbeatInterval + opTimeout + 500*time.Millisecond
 	// settleTime is by when all have noticed that it is back.
 	settleTime = probeEvery + opTimeout + 500*time.Millisecond
+	// clusterSettleTime is by when all have noticed that a Cluster has given keys to
+	// another master: they read its slots in between, and may ask a node first that hangs.
+	clusterSettleTime = settleTime + slotsInterval + opTimeout
 	// spareShare is which part of a delay is spared between the slots of heeds.
 	spareShare = 4
 )
 
-// times returns since when the store is unreachable, zero when it is not, and when it
-// was last found back, zero if never.
-func (s *Store) times() (away, back time.Time) {
+// times returns since when the part of the store that has key is unreachable, zero when
+// it is not, and when it was last found back, zero if never.
+func (s *Store) times(key string) (away, back time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p, back := s.parts.of(key), s.parts.back(key)
 	switch {
-	case s.health.Away:
-		return s.health.Since, s.back
+	case p.away:
+		return p.since, back
 	case s.closed:
-		return s.opened, s.back
+		return s.opened, back
 	}
-	return time.Time{}, s.back
+	return time.Time{}, back
 }
 
 // unsure is until when others may have started what the store does not contain;
 // zero: they cannot.
-func (t *Lanes) unsure() time.Time {
-	if _, back := t.store.times(); !back.IsZero() {
-		return back.Add(settleTime)
+func (t *Lanes) unsure(key string) time.Time {
+	if _, back := t.store.times(key); !back.IsZero() {
+		return back.Add(t.store.settle)
 	}
 	return time.Time{}
 }
 
 // askAlone answers without the store.
-func (t *Lanes) askAlone(key string, turns []Lane) Answer {
+func (t *Lanes) askAlone(key string, turns []pace.Lane) pace.SharedAnswer {
 	now := time.Now()
-	away, _ := t.store.times()
+	away, _ := t.store.times(key)
 	if away.IsZero() { // back again in this moment
-		return Answer{Again: 50 * time.Millisecond, Away: true}
+		return pace.SharedAnswer{Again: 50 * time.Millisecond, Away: true}
 	}
 	t.mu.Lock()
 	p := t.member
 	t.mu.Unlock()
+	if !p.known() {
+		return pace.SharedAnswer{Again: probeEvery, Wait: probeEvery, Away: true, Unreached: t.store.hosts}
+	}
 	a := localState{turns: turns, since: away}
 	held, starts := t.history.of(key, turns)
 	a.hold, a.starts = held.till, starts
 	wait := p.waitAlone(&a, now)
 	if wait > 0 {
-		return Answer{Again: wait, Wait: wait, Pause: max(0, a.hold.Sub(now)), Others: p.others(), Away: true}
+		return pace.SharedAnswer{Again: wait, Wait: wait, Pause: max(0, a.hold.Sub(now)), Others: p.others(), Away: true}
 	}
 	t.history.started(key, turns, now) // until Started
-	return Answer{Now: true, Others: p.others(), Away: true}
+	return pace.SharedAnswer{Now: true, Others: p.others(), Away: true}
 }
 
 // others is how many delays pass between two starts of an isolated heed,
@@ -171,7 +180,7 @@ func (p *member) others() int {
 
 // localState is the state of a heed while the store is unreachable.
 type localState struct {
-	turns  []Lane
+	turns  []pace.Lane
 	starts []time.Time // the last start of this heed, for each turn; zero: none
 	hold   time.Time   // until when the site wants to be left alone
 	since  time.Time   // the store is unreachable
@@ -197,6 +206,11 @@ func (p *member) waitAlone(a *localState, now time.Time) (wait time.Duration) {
 	// have noticed that there is no more leave to be had.
 	spare := min(max(longest/spareShare, 100*time.Millisecond), 2*time.Second)
 	if quiet := a.since.Add(max(longest+spare, noticeTime)); quiet.After(from) {
+		from = quiet
+	}
+	// In a Cluster others may come while a node is unreachable: they have all heard of
+	// that by then, and what one has started by the old count is a delay away.
+	if quiet := p.changed.Add(noticeTime + longest + spare); !p.changed.IsZero() && quiet.After(from) {
 		from = quiet
 	}
 	if now.After(from) {

@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
+	"strings"
 	"time"
 )
 
@@ -22,16 +24,24 @@ const (
 type member struct {
 	Membership
 	seen        bool          // the store, by this process
+	expected    bool          // by an earlier one: see Expect
 	read        time.Time     // here
+	changed     time.Time     // when the heeds became more or fewer; zero: since the first answer they have not
 	clock       time.Time     // there, at the same moment; zero: never read
 	uncertainty time.Duration // the two may be so far apart
 }
+
+// known reports whether the share of this heed is known.
+func (p *member) known() bool { return p.seen || p.expected }
 
 // now is the time of the store's clock at a time here.
 func (p *member) now(at time.Time) time.Time { return p.clock.Add(at.Sub(p.read)) }
 
 // with returns p after a beat that was sent and answered at these times.
 func (p member) with(mine, size, heeds int, clock, sent, answered time.Time) member {
+	if p.seen && (mine != p.Place || size != p.Size) {
+		p.changed = answered
+	}
 	p.Place, p.Size, p.Heeds, p.seen = mine, size, heeds, true
 	blur := answered.Sub(sent) / 2
 	if p.clock.IsZero() || blur <= p.uncertainty || answered.Sub(p.read) > clockMaxAge {
@@ -42,6 +52,7 @@ func (p member) with(mine, size, heeds int, clock, sent, answered time.Time) mem
 
 // Membership is the last known state of the fleet. The zero value is nothing.
 type Membership struct {
+	Store string        `json:"store"` // its hosts
 	Place int           `json:"place"` // of this heed, from 0
 	Size  int           `json:"size"`  // one more than the highest place
 	Heeds int           `json:"heeds"`
@@ -56,20 +67,20 @@ func (t *Lanes) Membership() Membership {
 	if p.clock.IsZero() {
 		return Membership{}
 	}
-	p.Ahead = p.clock.Sub(p.read.Round(0))
+	p.Store, p.Ahead = t.store.hosts, p.clock.Sub(p.read.Round(0))
 	return p.Membership
 }
 
-// Expect has a heed that has not seen the store yet go by what an earlier one,
-// which has ended, knew: it has that one's place.
+// Expect makes a heed that has not reached the store yet go by what an earlier one,
+// which has ended, knew of it: it has that one's place.
 func (t *Lanes) Expect(s Membership) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.member.seen || s.Place < 0 || s.Size <= s.Place || s.Heeds < 1 {
+	if t.member.seen || s.Store != t.store.hosts || s.Place < 0 || s.Size <= s.Place || s.Heeds < 1 {
 		return
 	}
 	now := time.Now()
-	t.member = member{Membership: s, read: now, clock: now.Round(0).Add(s.Ahead), uncertainty: clockMaxAge}
+	t.member = member{Membership: s, expected: true, read: now, clock: now.Round(0).Add(s.Ahead), uncertainty: clockMaxAge}
 }
 
 // heartbeats reports that this heed is running, until the store is closed.
@@ -89,9 +100,8 @@ func (t *Lanes) heartbeats() {
 
 // heartbeat registers this heed once, unless the store is unreachable, and reads the others.
 func (t *Lanes) heartbeat() {
-	away, _ := t.store.times()
-	t.logShared(away.IsZero())
-	if !away.IsZero() {
+	t.logShared()
+	if away, _ := t.store.times(heedsKey); !away.IsZero() {
 		return
 	}
 	place, size := -1, 0
@@ -120,16 +130,26 @@ func (t *Lanes) deregister() {
 }
 
 // logShared logs when turns stop being shared, and when they are shared again.
-func (t *Lanes) logShared(shared bool) {
+func (t *Lanes) logShared() {
+	h := t.store.Health()
+	alone := ""
+	if h.Away {
+		alone = cmp.Or(strings.Join(h.Nodes, ","), "all")
+	}
 	t.mu.Lock()
-	changed, p := shared == t.alone, t.member
-	t.alone = !shared
+	changed := alone != t.alone
+	t.alone = alone
 	t.mu.Unlock()
-	switch {
-	case changed && !shared:
-		t.store.log.Warn("turns are not shared for now: this heed keeps each delay as many times as there were heeds", "heeds", p.Size)
-	case changed:
-		t.store.log.Info("turns are shared again")
+	switch log := t.store.log; {
+	case !changed:
+	case !h.Away:
+		log.Info("turns are shared again")
+	case h.Unreached:
+		log.Warn("turns are not shared for now: the store was never reached, and requests that a delay concerns wait until it was")
+	case len(h.Nodes) > 0:
+		log.Warn("turns are not shared for now where the keys of a site are on a node that is away: there this heed keeps each delay as many times as there were heeds", "heeds", h.Heeds, "nodes", alone)
+	default:
+		log.Warn("turns are not shared for now: this heed keeps each delay as many times as there were heeds", "heeds", h.Heeds)
 	}
 }
 

@@ -167,7 +167,7 @@ func (p *Policies) Drop(ctx context.Context, tag string) (had bool, err error) {
 // Tags calls each with the tags of which something is shared, in no order, a
 // tag perhaps twice, until it returns false.
 func (p *Policies) Tags(ctx context.Context, each func(tag string) bool) error {
-	if p.store.isAway() {
+	if h := p.store.Health(); h.Away && len(h.Nodes) == 0 {
 		return ErrAway
 	}
 	var mu sync.Mutex // nodes of a Cluster answer beside each other

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"heed/internal/pace"
 )
 
 // errNonsense is the error of a reply that no script of ours returns: the other end
@@ -19,12 +21,12 @@ var errUnknown = errors.New("the store does not know the script")
 
 // script is a script with the shape of its replies.
 type script struct {
-	*redis.Script
-	shape func(reply any) bool // nil is the reply false
+	text, hash string
+	shape      func(reply any) bool // nil is the reply false
 }
 
 func newScript(shape func(any) bool, text string) *script {
-	return &script{redis.NewScript(text), shape}
+	return &script{text, redis.NewScript(text).Hash(), shape}
 }
 
 // check returns the error of a reply of s; errNonsense when s cannot have returned it.
@@ -94,7 +96,7 @@ const creditTime = settleTime + grantTime + ticketGrace
 // turns whose last starts by this heed are given, and until when it leaves the site
 // alone. A turn that this heed itself would not give yet, or a wait that no number of
 // waiting requests explains, is not.
-func credible(reply []int64, turns []Lane, starts []time.Time, till time.Time) bool {
+func credible(reply []int64, turns []pace.Lane, starts []time.Time, till time.Time) bool {
 	now := time.Now()
 	longest, next := time.Duration(0), till
 	for i, turn := range turns {
@@ -112,6 +114,22 @@ func credible(reply []int64, turns []Lane, starts []time.Time, till time.Time) b
 	}
 	most := max(longest, millis(pause), next.Sub(now)) + creditTime
 	return again >= 1 && millis(again) <= most && wait >= again && millis(wait) <= most+time.Duration(others)*longest
+}
+
+// explain adds to an error what a server of another kind than the URL says means by it.
+// cluster reports whether the URL is that of a Cluster.
+func explain(err error, cluster bool) error {
+	for _, e := range []struct{ prefix, hint string }{
+		{"MOVED", "this is a node of a Cluster: add ?cluster=true to fleet.url"},
+		{"This instance has cluster support disabled", "this is one server, and no Cluster: name one host in fleet.url, without cluster=true"},
+		{"unknown command 'evalsha'", "a Sentinel answers so: add ?master=NAME to fleet.url"},
+		{"unknown command 'sentinel'", "this is no Sentinel: leave out master= in fleet.url"},
+	} {
+		if redis.HasErrorPrefix(err, e.prefix) && !(cluster && e.prefix == "MOVED") {
+			return fmt.Errorf("%w; %s", err, e.hint)
+		}
+	}
+	return err
 }
 
 // guard returns the error of op, or what it panicked with: the client library does

@@ -5,8 +5,9 @@
 // (store.go, url.go), Policies shares entries of origins (policies.go)
 // and reports changes (watch.go), Lanes coordinates the starts of requests
 // (lanes.go, lanescripts.go) and counts the heeds (members.go). A store that does
-// not answer delays the first caller by a moment and the others not at all:
-// every heed can continue without it, for turns too (local.go). A store that
+// not answer delays the first caller by a moment and the others not at all (reconnect.go):
+// every heed can continue without it, for turns too (local.go). Each node of a Cluster
+// answers or not by itself (parts.go). A store that
 // answers nonsense (replies.go), too much (internal/fleet/resp) or slowly counts as
 // one that does not answer.
 //
@@ -41,17 +42,18 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // Limits of talking to the store.
@@ -83,9 +85,13 @@ type Options struct {
 	// RootCAs are what its certificate is verified against, with rediss://;
 	// nil: the system's.
 	RootCAs *x509.CertPool
-	// Failed is called for each question that the store did not answer, with one of Ops;
-	// nil is not called.
+	// Certificate is what heed shows the store and its Sentinels, with rediss://; nil: none.
+	Certificate *tls.Certificate
+	// Failed is called for each question that the store did not answer, or was not asked
+	// while it was away, with one of Ops; nil is not called.
 	Failed func(op string)
+	// Answered is called with the time of each answer; nil is not called.
+	Answered func(took time.Duration)
 	// Log receives a line when the store becomes unreachable and when it is back. It must not be nil.
 	Log *slog.Logger
 }
@@ -94,24 +100,26 @@ type Options struct {
 // it is safe for concurrent use.
 type Store struct {
 	client redis.UniversalClient
+	target *redis.UniversalOptions // what the URL says, but for the credentials
+	access atomic.Pointer[access]
 	log    *slog.Logger
 	failed func(op string)
-	sender string // this process, in messages of changes
-	hosts  string // for people
+	took   func(time.Duration) // Options.Answered
+	sender string              // this process, in messages of changes
+	hosts  string              // for people
 
 	ctx   context.Context // ends with Close
 	end   context.CancelFunc
 	tasks sync.WaitGroup
 
-	opened time.Time
+	opened  time.Time
+	cluster bool
+	settle  time.Duration // by when all heeds have noticed that the store is back
 
 	mu      sync.Mutex
-	health  Health
-	back    time.Time        // when it was last found back after it was away; zero: never
-	every   time.Duration    // until the next probe; 0: probeEvery
-	kept    map[*script]bool // what it has answered fast since it is back
-	spent   time.Duration    // that slow answers took, at spentAt
-	spentAt time.Time
+	parts   parts
+	outages uint64
+	missed  uint64
 	closed  bool
 	spaces  map[string]*Policies
 	turns   *Lanes // nil until they are asked for
@@ -127,14 +135,14 @@ func Open(options Options) (*Store, error) {
 	}
 	// The library writes its own lines to stderr, where heed's log is.
 	logging.Disable()
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = opTimeout, opTimeout, opTimeout
-	o.ContextTimeoutEnabled, o.PoolTimeout, o.PoolSize = true, opTimeout, connections
-	o.MaxRetries, o.DialerRetries = -1, 1 // callers continue without it
-	o.DisableIdentity = true
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	s := &Store{client: newClient(o), log: options.Log, failed: options.Failed, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), kept: map[*script]bool{}}
+	s := &Store{target: o, log: options.Log, failed: options.Failed, took: options.Answered, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), settle: settleTime}
+	if s.cluster = o.IsClusterMode; s.cluster {
+		s.settle = clusterSettleTime
+	}
+	s.access.Store(newAccess(o, &options))
+	s.client = newClient(o, s.access.Load, slotReader{s})
 	s.ctx, s.end = context.WithCancel(context.Background())
-	s.spawn(func() { s.do(s.ctx, nil, keyPrefix+"start", s.probe(keyPrefix+"start")) })
+	s.spawn(func() { s.do(s.ctx, nil, heedsKey, s.probe(heedsKey)) })
 	return s, nil
 }
 
@@ -167,14 +175,17 @@ func (s *Store) spawn(task func()) {
 // Health is how a store has been.
 type Health struct {
 	Hosts string `json:"hosts"`
-	// Away is set while the store does not answer: no request waits for it then, and
-	// heed tries to reconnect.
+	// Away is set while the store does not answer, or a node of its Cluster: no request
+	// waits for that then, and heed tries to reconnect.
 	Away  bool      `json:"away"`
-	Since time.Time `json:"since,omitzero"` // when it was found away
-	Why   string    `json:"why,omitempty"`  // what it said last, or did not
+	Nodes []string  `json:"nodes_away,omitempty"` // of a Cluster; with Away, none: all of it
+	Since time.Time `json:"since,omitzero"`       // when it, or the first of them, was found away
+	Why   string    `json:"why,omitempty"`        // what it said last, or did not
+	// Unreached is set until the store was reached once: no turn is given before that.
+	Unreached bool `json:"unreached,omitempty"`
 
 	Heeds   int    `json:"heeds,omitempty"` // that take turns, this one among them, when it was last there; 0: none do
-	Outages uint64 `json:"outages"`         // how often it was found away
+	Outages uint64 `json:"outages"`         // how often it, or a node, was found away
 	Missed  uint64 `json:"missed"`          // questions that were not answered for it
 }
 
@@ -182,41 +193,72 @@ type Health struct {
 func (s *Store) Health() Health {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.health
-	h.Hosts = s.hosts
+	h := Health{Hosts: s.hosts, Outages: s.outages, Missed: s.missed}
+	s.parts.all(func(p *part) {
+		if !p.away {
+			return
+		}
+		if !h.Away || p.since.Before(h.Since) {
+			h.Since, h.Why = p.since, p.why
+		}
+		if h.Away = true; p.node != "" {
+			h.Nodes = append(h.Nodes, p.node)
+		}
+	})
+	if slices.Sort(h.Nodes); s.parts.whole.away {
+		h.Nodes = nil
+	}
 	if s.turns != nil {
-		h.Heeds = s.turns.Heeds()
+		h.Heeds, h.Unreached = s.turns.known()
 	}
 	return h
 }
 
 // do runs op, which asks the store about key, and reports whether it was answered. of
-// is the script that it runs, nil for others. While the store is unreachable it is not asked.
+// is the script that it runs, nil for others. While the part of the store that has the key
+// is unreachable it is not asked.
 //
 // It takes opTimeout at most, less what slow answers have taken lately, and fastAnswer
 // at least: so a request that asks several times waits about opTimeout in all.
 func (s *Store) do(ctx context.Context, of *script, key string, op func(context.Context) error) bool {
-	if s.isAway() {
+	s.mu.Lock()
+	p, asked := s.parts.of(key), time.Now()
+	if p.away || s.closed {
+		s.missed++
+		s.mu.Unlock()
+		s.count(of)
 		return false
 	}
-	asked := time.Now()
-	s.mu.Lock()
-	spent := s.spentLocked(asked)
+	spent := p.spentLocked(asked)
 	s.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, max(opTimeout-spent, fastAnswer))
 	defer cancel()
 	err := guard(func() error { return op(limited) })
 	switch {
 	case err == nil || errors.Is(err, redis.Nil):
-		s.answered(of, spent, asked)
+		s.answered(p, of, spent, asked)
 		return true
 	case err == errUnknown:
-		s.answered(nil, spent, asked)
+		s.answered(p, nil, spent, asked)
 	case ctx.Err() == nil: // else the caller has lost patience, and the store no part in it
 		s.count(of)
-		s.markAway(of, key, err)
+		s.failedFor(p, of, key, err)
 	}
 	return false
+}
+
+// failedFor notes that p did not answer a question about key, unless the Cluster has given
+// the key to another master meanwhile.
+func (s *Store) failedFor(p *part, of *script, key string, err error) {
+	s.mu.Lock()
+	moved := p != s.parts.of(key) && p != &s.parts.whole
+	if moved {
+		s.missed++
+	}
+	s.mu.Unlock()
+	if !moved {
+		s.markAway(of, key, explain(err, s.cluster))
+	}
 }
 
 // Operations of the store, for Options.Failed.
@@ -245,20 +287,27 @@ func (s *Store) count(of *script) {
 }
 
 // spentLocked is what slow answers have taken, as far as it is not forgotten.
-func (s *Store) spentLocked(now time.Time) time.Duration {
-	return max(0, s.spent-now.Sub(s.spentAt)/forgetShare)
+func (p *part) spentLocked(now time.Time) time.Duration {
+	return max(0, p.spent-now.Sub(p.spentAt)/forgetShare)
 }
 
 // answered notes how long the answer to a question took that was asked after slow ones.
 // Those to questions that were asked together count once.
-func (s *Store) answered(of *script, spent time.Duration, asked time.Time) {
+func (s *Store) answered(p *part, of *script, spent time.Duration, asked time.Time) {
 	now := time.Now()
+	took := now.Sub(asked)
+	if s.took != nil {
+		s.took(took)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if took := now.Sub(asked); took >= fastAnswer {
-		s.spent, s.spentAt = max(s.spentLocked(now), spent+took), now
+	if took >= fastAnswer {
+		p.spent, p.spentAt = max(p.spentLocked(now), spent+took), now
 	} else if of != nil {
-		s.kept[of] = true
+		if p.kept == nil {
+			p.kept = map[*script]bool{}
+		}
+		p.kept[of] = true
 	}
 }
 
@@ -268,13 +317,13 @@ func (s *Store) answered(of *script, spent time.Duration, asked time.Time) {
 func (s *Store) run(ctx context.Context, of *script, keys []string, args ...any) (reply *redis.Cmd) {
 	unknown := false
 	ok := s.do(ctx, of, keys[0], func(ctx context.Context) error {
-		reply = of.EvalSha(ctx, s.client, keys, args...)
+		reply = s.send(ctx, "evalsha", of.hash, keys, args)
 		if unknown = redis.HasErrorPrefix(reply.Err(), "NOSCRIPT"); unknown {
 			return errUnknown
 		}
 		return of.check(reply)
 	}) || unknown && s.do(ctx, of, keys[0], func(ctx context.Context) error {
-		reply = of.Eval(ctx, s.client, keys, args...)
+		reply = s.send(ctx, "eval", of.text, keys, args)
 		return of.check(reply)
 	})
 	if !ok {
@@ -284,90 +333,21 @@ func (s *Store) run(ctx context.Context, of *script, keys []string, args ...any)
 	return reply
 }
 
-// isAway counts a question that is not asked, if the store is unreachable.
-func (s *Store) isAway() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.health.Away || s.closed {
-		s.health.Missed++
-		return true
+// send runs a script, which is given as a text or as the hash of one.
+func (s *Store) send(ctx context.Context, command, script string, keys []string, args []any) *redis.Cmd {
+	all := []any{command, script, len(keys)}
+	for _, key := range keys {
+		all = append(all, key)
 	}
-	return false
+	cmd := redis.NewCmd(ctx, append(all, args...)...)
+	cmd.SetFirstKeyPos(3)
+	_ = s.client.Process(ctx, once{cmd}) // the error is cmd's, too
+	return cmd
 }
 
-// markAway notes that the store is unreachable, and begins to look for it with the key
-// that failed: in a Cluster each node has its own. of is the script that failed; nil: its
-// answers so far were no better.
-func (s *Store) markAway(of *script, key string, err error) {
-	s.mu.Lock()
-	s.health.Missed++
-	first := !s.health.Away && !s.closed
-	if first {
-		if s.back.IsZero() || time.Since(s.back) > steadyTime || s.kept[of] {
-			s.every = probeEvery
-		} else {
-			s.every = min(2*s.every, maxProbeEvery)
-		}
-		clear(s.kept)
-		s.health.Away, s.health.Since, s.health.Why = true, time.Now(), err.Error()
-		s.health.Outages++
-	}
-	s.mu.Unlock()
-	if !first {
-		return
-	}
-	s.log.Warn("the fleet's store is away: heed goes on with what it has, and looks for it", "store", s.hosts, "error", err)
-	s.spawn(func() { s.reconnect(key) })
-}
+// once is a command that the library sends once, but where a Cluster redirects it: a
+// script whose answer was lost may have run.
+type once struct{ *redis.Cmd }
 
-// reconnect waits until the store can be written to again.
-func (s *Store) reconnect(key string) {
-	probe := s.probe(key)
-	s.mu.Lock()
-	every := s.every
-	s.mu.Unlock()
-	for {
-		select {
-		case <-s.ctx.Done():
-			return
-		case <-time.After(every):
-		}
-		ctx, cancel := context.WithTimeout(s.ctx, opTimeout)
-		err := guard(func() error { return probe(ctx) })
-		cancel()
-		if err == nil {
-			break
-		}
-		s.mu.Lock()
-		s.health.Why = err.Error() // the first may have been no more than a delay
-		s.mu.Unlock()
-	}
-	s.mu.Lock()
-	since := s.health.Since
-	s.health.Away, s.health.Since, s.health.Why, s.back = false, time.Time{}, "", time.Now()
-	s.mu.Unlock()
-	s.log.Info("the fleet's store is back", "store", s.hosts, "after", time.Since(since).Round(time.Millisecond))
-}
-
-// probe returns a check whether the node of key can be written to, runs scripts and
-// returns what it was given, and does what turns need if there are any.
-func (s *Store) probe(key string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		s.mu.Lock()
-		turns := s.turns
-		s.mu.Unlock()
-		of, key := plainProbeScript, key+":probe"
-		if turns != nil {
-			of, key = probeScript, key+":turns:probe"
-		}
-		token := rand.Text()
-		reply := of.Run(ctx, s.client, []string{key}, opTimeout.Milliseconds(), token)
-		if err := of.check(reply); err != nil {
-			return err
-		}
-		if reply.Val() != token {
-			return fmt.Errorf("%w: a probe wrote %s and read %.40q", errNonsense, token, reply.Val())
-		}
-		return nil
-	}
-}
+// NoRetry implements redis.Cmder.
+func (once) NoRetry() bool { return true }

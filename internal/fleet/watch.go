@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"strings"
@@ -94,14 +95,35 @@ const watchPing = time.Second
 // it is heard, and that this is none.
 func (s *Store) listen(name string, hear func(message string, missed bool)) {
 	for s.ctx.Err() == nil {
-		channel := s.client.Subscribe(s.ctx, name)
-		_ = guard(func() error { s.follow(channel, hear); return nil })
-		channel.Close()
+		_ = guard(func() error {
+			channel := s.subscribe(name)
+			if channel != nil {
+				defer channel.Close()
+				s.follow(channel, hear)
+			}
+			return nil
+		})
 		select {
 		case <-s.ctx.Done():
 		case <-time.After(probeEvery):
 		}
 	}
+}
+
+// subscribe subscribes to a channel; nil: there is no server for it. In a Cluster each
+// node has the messages of all, and another one is chosen each time, by chance.
+func (s *Store) subscribe(name string) *redis.PubSub {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return s.client.Subscribe(s.ctx, name)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, opTimeout)
+	defer cancel()
+	node, err := cluster.MasterForKey(ctx, rand.Text())
+	if err != nil {
+		return nil
+	}
+	return node.Subscribe(s.ctx, name)
 }
 
 // follow receives the messages of the channel until the connection is lost.

@@ -45,7 +45,7 @@ var gaugeHelp = []struct{ name, help, label string }{
 	{"heed_audit_unrecorded_total", "Decisions that took effect although they could not be recorded (audit.on_failure).", ""},
 	{"heed_audit_bytes", "Size of the record with the files beside it; 0 without a record.", ""},
 	{"heed_log_up", "1 while the log can be written, 0 while it cannot.", ""},
-	{"heed_fleet_up", "1 while the store of the fleet answers, or without a fleet; 0 while it is unreachable.", ""},
+	{"heed_fleet_up", "1 while the store of the fleet answers, or without a fleet; 0 while it, or a node of its Cluster, is unreachable.", ""},
 	{"heed_limit_hits_total", "Requests and connections that a limit has stopped, by limit.", "limit"},
 	{handshakes, "TLS handshakes, by side and result.", ""},
 }

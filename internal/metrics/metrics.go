@@ -44,6 +44,7 @@ type Metrics struct {
 	fetchTime prometheus.Histogram
 	commits   prometheus.Histogram
 	fleet     map[string]prometheus.Counter
+	fleetTime prometheus.Histogram
 	clients   [2]atomic.Uint64 // TLS handshakes: those that failed, and those that succeeded
 	reloadOK  prometheus.Gauge
 	reloadAt  prometheus.Gauge
@@ -84,12 +85,13 @@ func New(c Config) *Metrics {
 	}
 	m.turnWait = histogram("heed_turn_wait_seconds", "Time that requests waited for their turn at a site, of those that waited.", waitBuckets)
 	m.fetchTime = histogram("heed_policy_fetch_duration_seconds", "Time of a fetch of a robots.txt, the wait for its place included.", fetchBuckets)
+	m.fleetTime = histogram("heed_fleet_duration_seconds", "Time of an answer of the fleet's store.", commitBuckets)
 	m.commits = histogram("heed_audit_commit_duration_seconds", "Time of a write of decisions to the record, which their requests wait for.", commitBuckets)
-	r.MustRegister(durations, m.turnWait, m.fetchTime, m.commits)
+	r.MustRegister(durations, m.turnWait, m.fetchTime, m.fleetTime, m.commits)
 
 	m.fetches = m.counters("heed_policy_fetches_total", "Fetches of a robots.txt, by outcome.", "outcome", c.FetchOutcomes)
 	m.answers = m.counters("heed_site_refusals_total", "Answers of sites that refuse an allowed request or ask for something, by kind.", "kind", c.SiteAnswers)
-	m.fleet = m.counters("heed_fleet_errors_total", "Questions that the store of the fleet did not answer, by operation.", "op", c.FleetOps)
+	m.fleet = m.counters("heed_fleet_errors_total", "Questions that the store of the fleet did not answer, or was not asked while it was away, by operation.", "op", c.FleetOps)
 	m.reloadOK = m.gauge("heed_config_last_reload_successful", "1 when the last reading of the settings succeeded, the start included, else 0.")
 	m.reloadAt = m.gauge("heed_config_last_reload_success_timestamp_seconds", "When the settings were last read successfully.")
 	m.registerBuild(c)
@@ -191,6 +193,9 @@ func (m *Metrics) FleetFailed(op string) {
 		c.Inc()
 	}
 }
+
+// FleetAnswered counts an answer of the store of the fleet.
+func (m *Metrics) FleetAnswered(took time.Duration) { m.fleetTime.Observe(took.Seconds()) }
 
 // ClientHandshake counts a TLS handshake with a client, which failed unless err is nil.
 func (m *Metrics) ClientHandshake(err error) {

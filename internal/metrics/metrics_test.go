@@ -79,7 +79,7 @@ func TestMetrics_AreThoseOfTheManualAndPresentFromTheStart(t *testing.T) {
 			t.Errorf("%s is not in the manual", name)
 		}
 	}
-	if len(exported) != 24 {
+	if len(exported) != 25 {
 		t.Errorf("only %d metrics", len(exported))
 	}
 }
@@ -106,6 +106,7 @@ func TestMetrics_CountAnEntryAsTheRecordDoes(t *testing.T) {
 	m.FetchDone("available", time.Second)
 	m.FetchDone("of a site's choice", time.Second)
 	m.FleetFailed("turns")
+	m.FleetAnswered(time.Millisecond)
 	m.ClientHandshake(errors.New("no trust"))
 	m.ClientHandshake(nil)
 	m.Reloaded(time.Unix(1e9, 0), nil)
@@ -120,7 +121,7 @@ func TestMetrics_CountAnEntryAsTheRecordDoes(t *testing.T) {
 		`heed_requests_total{class="failed",judged="no",reason="unknown",verdict="refuse"} 1`,
 		`heed_request_duration_seconds_count{by="heed"} 4`, `heed_request_duration_seconds_count{by="site"} 2`, `heed_request_duration_seconds_count{by="tunnel"} 1`,
 		`heed_turn_wait_seconds_sum 3`, `heed_turn_wait_seconds_count 1`, `heed_site_refusals_total{kind="forbidden"} 1`,
-		`heed_policy_fetches_total{outcome="available"} 1`, `heed_policy_fetch_duration_seconds_count 1`, `heed_fleet_errors_total{op="turns"} 1`,
+		`heed_policy_fetches_total{outcome="available"} 1`, `heed_policy_fetch_duration_seconds_count 1`, `heed_fleet_errors_total{op="turns"} 1`, `heed_fleet_duration_seconds_count 1`,
 		`heed_tls_handshakes_total{result="failed",side="client"} 1`, `heed_tls_handshakes_total{result="ok",side="client"} 1`, `heed_tls_handshakes_total{result="ok",side="site"} 5`,
 		`heed_config_last_reload_successful 0`, `heed_config_last_reload_success_timestamp_seconds 1e+09`,
 		`heed_requests_in_flight 3`, `heed_limit_hits_total{limit="tunnels"} 2`, `heed_policies{state="available"} 7`, `heed_fleet_up 0`)

@@ -53,6 +53,9 @@ func (k *ticket) wait(ctx context.Context, a *Answer) {
 	}
 	a.Refused, a.RetryAfter = k.refused, k.retry
 	if k.refused {
+		if a.Store = k.position.Store; a.Store != "" {
+			a.addNote("the fleet's store " + a.Store + " was never reached")
+		}
 		a.Ended = k.site.scheduler.closing.Load()
 		a.Owed = max(0, time.Until(k.due))
 	}

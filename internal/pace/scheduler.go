@@ -72,7 +72,7 @@ type Answer struct {
 	Position
 	Turn   Turn          // the permission to start; nil: there is none, or it needs no report
 	Waited time.Duration // until now
-	Note   string        // what is to be recorded of the site's rate hints beside the delay; empty: nothing
+	Note   string        // what is to be recorded of the wait beside the delay; empty: nothing
 
 	// Refused reports that the request may not start, since its turn is too far off;
 	// Left that it may not since its context has ended.
@@ -226,6 +226,14 @@ func (t *Scheduler) changed() {
 	if t.Changed != nil {
 		t.Changed()
 	}
+}
+
+// addNote adds text to the Note.
+func (a *Answer) addNote(text string) {
+	if a.Note != "" {
+		text = a.Note + "; " + text
+	}
+	a.Note = text
 }
 
 // note returns what is recorded beside the delay: what was clamped, and a

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heed/internal/fleet"
 	"heed/rules"
 )
 
@@ -116,7 +115,7 @@ func (t *permit) End() {
 }
 
 // arrive lets a ticket in, or refuses it.
-func (s *site) arrive(k *ticket, lanes []fleet.Lane, now time.Time) {
+func (s *site) arrive(k *ticket, lanes []Lane, now time.Time) {
 	k.site = s
 	if k.ask.RobotsTxt && s.robots.goesFirst(now, lanes) {
 		s.robots.first = now
@@ -160,15 +159,19 @@ func (s *site) refuse(k *ticket, now time.Time) {
 	if k.unanswered() {
 		k.position = s.positionOf(k, now)
 	}
+	k.position.Store = s.unreached(k)
 	s.remove(i)
 	k.refused, k.retry = true, wholeSeconds(s.reservations.reserve(k, now).Sub(now))
+	if k.position.Store != "" {
+		k.retry = max(k.retry, retryUnreached)
+	}
 	close(k.ready)
 }
 
 // stepsOf returns the lanes of a request, making those that are new.
-func (s *site) stepsOf(lanes []fleet.Lane, now time.Time) []step {
+func (s *site) stepsOf(lanes []Lane, now time.Time) []step {
 	if l := s.lanes[pauseLane]; len(lanes) == 0 && (s.pause.holds(now) || l != nil && l.waiting > 0) {
-		lanes = []fleet.Lane{{Name: pauseLane, Delay: afterPause}}
+		lanes = []Lane{{Name: pauseLane, Delay: afterPause}}
 	}
 	steps := make([]step, 0, len(lanes))
 	for _, l := range lanes {
@@ -209,7 +212,7 @@ func (s *site) addLane(l *lane) {
 
 // positionOf returns the position of a ticket that has been planned.
 func (s *site) positionOf(k *ticket, now time.Time) Position {
-	p := Position{Wait: max(0, k.due.Sub(now)), Others: len(s.queue) - 1, Visit: k.visit}
+	p := Position{Wait: max(0, k.due.Sub(now)), Others: len(s.queue) - 1, Visit: k.visit, Store: s.unreached(k)}
 	if s.pause.until.After(now) {
 		p.Pause = s.pause.until.Sub(now)
 	}

@@ -50,15 +50,37 @@ func Classify(first []byte) (k Kind, more bool) {
 	case c == 0x16: // a handshake record, whatever its version (RFC 8446 §5.1)
 		return TLS, false
 	case c >= 0x14 && c <= 0x18: // a record of another type, which some servers skip
-		return classifyTLS(first, 1, 3)
+		k, more = classifyTLS(first, 1, 3)
 	case c&0x80 != 0: // perhaps a hello of SSL 2.0, which OpenSSL still takes for one of TLS
-		return classifyTLS(first, 2, 1, 3)
-	case isBlank(c):
+		k, more = classifyTLS(first, 2, 1, 3)
+	case c >= '\t' && c <= '\r', c == ' ':
 		return classifyBlank(first)
-	case c < ' ' || c == 0x7f:
-		return Other, false
+	case isVisible(c):
+		return classifyLine(first)
 	}
-	return classifyLine(first)
+	if k == TLS || more {
+		return k, more
+	}
+	return classifyLed(first)
+}
+
+// classifyLed classifies what begins with octets that are not visible ASCII. Servers trim
+// a request line of different sets of them (Python of 0x1c to 0x20, 0x85 and 0xa0 among
+// others, Java of all up to 0x20), and other protocols begin with any of them, so that
+// what follows must be a method.
+func classifyLed(first []byte) (k Kind, more bool) {
+	line := first[until(first, isVisible):]
+	for method := range methods {
+		n := min(len(line), len(method))
+		switch {
+		case !strings.EqualFold(string(line[:n]), method[:n]):
+		case n == len(line):
+			return inDoubt(first)
+		case !isTokenOctet(line[n]):
+			return HTTP1, false
+		}
+	}
+	return Other, false
 }
 
 // classifyTLS returns TLS when the octets of first from an index on are those wanted.
@@ -93,21 +115,18 @@ func classifyLine(first []byte) (k Kind, more bool) {
 	if strings.HasPrefix(preface, string(first[:min(len(first), len(preface))])) {
 		return map[bool]Kind{true: HTTP2}[len(first) >= len(preface)], len(first) < len(preface)
 	}
-	word := first
-	if end := bytes.IndexFunc(first, func(c rune) bool { return c >= 0x80 || !isTokenOctet(byte(c)) }); end >= 0 {
-		word = first[:end]
-		if methods[strings.ToUpper(string(word))] {
-			return HTTP1, false
-		}
+	if end := until(first, isNoTokenOctet); end < len(first) && methods[strings.ToUpper(string(first[:end]))] {
+		return HTTP1, false
 	}
-	end := bytes.IndexFunc(first, func(c rune) bool { return c <= ' ' || c == 0x7f })
+	end := until(first, func(c byte) bool { return c < ' ' || c == 0x7f || isBlank(c) })
 	switch {
-	case end < 0:
+	case end == len(first):
 		return inDoubt(first)
 	case !isBlank(first[end]), first[end] == '\n':
 		return Other, false
 	}
-	return classifyTarget(first, bytes.TrimLeft(first[end:], " \t\v\f\r"))
+	target := first[end:]
+	return classifyTarget(first, target[until(target, func(c byte) bool { return c == '\n' || !isBlank(c) }):])
 }
 
 // classifyTarget classifies a line by what follows a word that is not a usual method: an
@@ -139,9 +158,25 @@ func inDoubt(first []byte) (k Kind, more bool) {
 	return HTTP1, false
 }
 
-// isBlank reports whether c is white space (RFC 9112 §3 names those that lenient servers
-// take for a space).
-func isBlank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+// until returns the index of the first octet of text that ends it; len(text): there is none.
+func until(text []byte, ends func(byte) bool) int {
+	if i := slices.IndexFunc(text, ends); i >= 0 {
+		return i
+	}
+	return len(text)
+}
+
+// isVisible reports whether c is a visible character of ASCII.
+func isVisible(c byte) bool { return c > ' ' && c < 0x7f }
+
+// isBlank reports whether a server takes c for a space: RFC 9112 §3 names those up to
+// 0x20, and what reads a line as ISO 8859-1 and splits it at the white space of Unicode
+// (Python's http.server) adds the others.
+func isBlank(c byte) bool {
+	return c == ' ' || c >= '\t' && c <= '\r' || c >= 0x1c && c <= 0x1f || c == 0x85 || c == 0xa0
+}
+
+func isNoTokenOctet(c byte) bool { return !isTokenOctet(c) }
 
 // isTokenOctet reports whether a method may contain c (RFC 9110 §5.6.2).
 func isTokenOctet(c byte) bool {

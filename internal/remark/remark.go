@@ -35,12 +35,14 @@ func general(c *config.Config) (all []config.Finding) {
 	if !c.Audit.Enabled && (c.Log.Level == "warn" || c.Log.Level == "error") {
 		all = append(all, c.Find("log.level", `decisions are kept nowhere: audit.enabled = false, and log.level = %q leaves them out of the log; enable one of them`, c.Log.Level))
 	}
-	switch {
-	case c.Fleet.CAFile == "":
-	case c.Fleet.URL == "":
-		all = append(all, c.Find("fleet.ca_file", "fleet.ca_file is not used, since fleet.url is empty; name the store there"))
-	case strings.HasPrefix(c.Fleet.URL, "redis://"):
-		all = append(all, c.Find("fleet.ca_file", "fleet.ca_file is not used, since redis:// is not encrypted; write rediss:// in fleet.url"))
+	for _, f := range []struct{ key, file string }{{"fleet.ca_file", c.Fleet.CAFile}, {"fleet.cert", c.Fleet.Cert}} {
+		switch {
+		case f.file == "":
+		case c.Fleet.URL == "":
+			all = append(all, c.Find(f.key, "%s is not used, since fleet.url is empty; name the store there", f.key))
+		case strings.HasPrefix(c.Fleet.URL, "redis://"):
+			all = append(all, c.Find(f.key, "%s is not used, since redis:// is not encrypted; write rediss:// in fleet.url", f.key))
+		}
 	}
 	return all
 }

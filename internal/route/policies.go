@@ -3,7 +3,7 @@ package route
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -66,8 +66,9 @@ func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Con
 	if p.Turns != nil {
 		guarded := c.PerFetch
 		c.PerFetch = func() http.RoundTripper {
-			return pacedTransport{guarded().(upstream.Sender), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
+			return pacedTransport{guarded().(guardedFetch), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
 		}
+		c.Turn = p.visitTurn
 	}
 	switch {
 	case p.File != nil:
@@ -123,25 +124,87 @@ func (p *Pool) shared() (*fleet.Policies, error) {
 	return p.Fleet.Policies(space), nil
 }
 
-// OpenFleet opens the store of the fleet; nil when none is configured.
-func OpenFleet(cfg *config.Config, environ []string, log *slog.Logger, failed func(op string)) (*fleet.Store, error) {
-	url, err := config.FleetURL(cfg, environ)
-	if url == "" || err != nil {
+// OpenFleet opens the store of the fleet, which reports as o says; nil when none is configured.
+func OpenFleet(cfg *config.Config, environ []string, o fleet.Options) (*fleet.Store, error) {
+	if err := fleetAccess(cfg, environ, &o); err != nil || o.URL == "" {
 		return nil, err
 	}
-	var roots *x509.CertPool // the system's
+	return fleet.Open(o)
+}
+
+// errOtherFleet is the error of settings that name another store than before.
+var errOtherFleet = errors.New("fleet.url: another store needs a restart\nRestart heed, or undo the change and reload again")
+
+// RenewFleet returns a function that makes new connections to store, nil where there is
+// none, use what the settings and the files that they name say of it now.
+func RenewFleet(cfg *config.Config, environ []string, store *fleet.Store) (use func(), err error) {
+	var o fleet.Options
+	switch err := fleetAccess(cfg, environ, &o); {
+	case err != nil:
+		return nil, err
+	case store == nil && o.URL == "":
+		return func() {}, nil
+	case store == nil || o.URL == "":
+		return nil, errOtherFleet
+	}
+	if use, err = store.Renew(o); errors.Is(err, fleet.ErrOtherStore) {
+		return nil, errOtherFleet
+	}
+	return use, err
+}
+
+// fleetAccess sets the URL of o, empty where no store is configured, and what connections
+// to it need.
+func fleetAccess(cfg *config.Config, environ []string, o *fleet.Options) (err error) {
+	if o.URL, err = config.FleetURL(cfg, environ); o.URL == "" || err != nil {
+		return err
+	}
 	if cfg.Fleet.CAFile != "" {
-		if roots, err = ca.SystemPool(cfg.Fleet.CAFile); err != nil {
-			return nil, fmt.Errorf("fleet.ca_file: %w", err)
+		if o.RootCAs, err = ca.SystemPool(cfg.Fleet.CAFile); err != nil {
+			return fmt.Errorf("fleet.ca_file: %w", err)
 		}
 	}
-	return fleet.Open(fleet.Options{URL: url, RootCAs: roots, Log: log, Failed: failed})
+	if o.Certificate, err = cfg.Fleet.Certificate(); err != nil {
+		return fmt.Errorf("fleet.cert: %w", err)
+	}
+	return nil
+}
+
+// errNoTurn is the error of a visit without a turn.
+var errNoTurn = errors.New("its turn at the host that it is redirected to did not come in time")
+
+// visitTurn implements cache.Config.Turn.
+func (p *Pool) visitTurn(ctx context.Context, v cache.Visit) (context.Context, func(), error) {
+	patience := cache.DefaultTimeout
+	if end, ok := ctx.Deadline(); ok {
+		patience = time.Until(end)
+	}
+	a := p.Turns.Take(ctx, &pace.Ask{
+		Settings: &p.cfg.Pacing.Settings, Origin: v.Origin, Hints: v.Hints, RobotsTxt: v.RobotsTxt,
+		Agent: "heed", Client: "heed", Name: "heed", Patience: &patience,
+	})
+	switch {
+	case a.Refused, a.Left:
+		return nil, nil, errNoTurn
+	case a.Turn == nil:
+		return ctx, func() {}, nil
+	}
+	return context.WithValue(ctx, turnKey{}, a.Turn), a.Turn.End, nil
+}
+
+// turnKey is the context key of the pace.Turn that a visit has.
+type turnKey struct{}
+
+// guardedFetch is what carries the requests of one fetch.
+type guardedFetch interface {
+	upstream.Sender
+	Scope(context.Context) string
 }
 
 // pacedTransport sends heed's own fetches. They are never delayed, but the pacing of the
-// site counts them.
+// site counts them; visits have a turn.
 type pacedTransport struct {
-	upstream.Sender
+	guardedFetch
 	turns            *pace.Scheduler
 	ignoreRetryAfter bool // pacing.retry_after = "observe"
 }
@@ -153,7 +216,8 @@ func (f pacedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return f.Send(&upstream.Request{Request: r}) // which returns the error
 	}
 	sent := time.Now()
-	resp, err := f.Send(&upstream.Request{Request: r, Hooks: &counted{turns: f.turns, origin: o}})
+	turn, _ := r.Context().Value(turnKey{}).(pace.Turn)
+	resp, err := f.Send(&upstream.Request{Request: r, Hooks: &counted{turns: f.turns, origin: o, turn: turn}})
 	if err == nil && !f.ignoreRetryAfter {
 		f.turns.Answered(o, resp.StatusCode, resp.Header, sent)
 	}
@@ -165,10 +229,24 @@ type counted struct {
 	upstream.NoHooks
 	turns  *pace.Scheduler
 	origin rules.Origin
+	turn   pace.Turn // nil: it has none
+}
+
+// Connected implements upstream.Hooks.
+func (c *counted) Connected(bool) {
+	if c.turn != nil {
+		c.turn.Going()
+	}
 }
 
 // Written implements upstream.Hooks.
-func (c *counted) Written() { c.turns.Fetches(c.origin) }
+func (c *counted) Written() {
+	if c.turn != nil {
+		c.turn.Started()
+		return
+	}
+	c.turns.Fetches(c.origin)
+}
 
 // StoredCopies gives read access to the policies that a heed stored. It is safe for
 // concurrent use.

@@ -58,14 +58,14 @@ func NewSentinel(t testing.TB, master *Redis) *Redis {
 	return NewRedis(t, config, "--sentinel")
 }
 
-// NewRedisCluster starts a Cluster of three masters and returns them.
+// NewRedisCluster starts a Cluster of three masters and returns them. Each serves its keys
+// when another does not.
 func NewRedisCluster(t testing.TB) []*Redis {
 	t.Helper()
 	var nodes []*Redis
 	create := []string{"--cluster", "create"}
 	for range 3 {
-		bus := FreeAddr(t)
-		n := NewRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", bus[strings.LastIndexByte(bus, ':')+1:])
+		n := newClusterNode(t)
 		nodes = append(nodes, n)
 		create = append(create, n.Addr)
 	}
@@ -74,6 +74,30 @@ func NewRedisCluster(t testing.TB) []*Redis {
 		n.Await("the Cluster is whole", func() bool { return strings.Contains(n.CLI("cluster", "info"), "cluster_state:ok") })
 	}
 	return nodes
+}
+
+func newClusterNode(t testing.TB) *Redis {
+	t.Helper()
+	bus := FreeAddr(t)
+	return NewRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no",
+		"--cluster-port", bus[strings.LastIndexByte(bus, ':')+1:])
+}
+
+// AddReplica starts a replica of a master of a Cluster.
+func (r *Redis) AddReplica() *Redis {
+	r.t.Helper()
+	replica := newClusterNode(r.t)
+	r.CLI("--cluster", "add-node", replica.Addr, r.Addr, "--cluster-slave", "--cluster-master-id", r.CLI("cluster", "myid"))
+	replica.Await("the replica follows", func() bool {
+		return strings.Contains(replica.CLI("info", "replication"), "master_link_status:up")
+	})
+	return replica
+}
+
+// Has reports whether a key belongs to this node of a Cluster, which must answer.
+func (r *Redis) Has(key string) bool {
+	_, err := r.cli("exists", key)
+	return err == nil
 }
 
 // start runs the server and reports whether it serves.

@@ -191,7 +191,7 @@ func cause(source rules.Source) string {
 		return fmt.Sprintf("robots.txt was answered with status %d", source.Status)
 	}
 	failure := upstream.FailureOf(source.Err)
-	if failure.Stage == upstream.NoHTTP && failure.Cause != "" {
+	if failure.Cause != "" {
 		return "robots.txt could not be read: " + safetext.Printable(failure.Cause, 300)
 	}
 	if failure.Status == http.StatusGatewayTimeout {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heed/internal/pace"
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
@@ -49,6 +50,10 @@ func (a *Answer) pacedDetail(p *Problem) string {
 	if q == nil || q.Wait == 0 {
 		return "heed remembers the last request to each site that it paces, and there are more such sites than it has room for. A retry can help."
 	}
+	if q.Store != "" {
+		return fmt.Sprintf("The requests of all clients to this site are paced together with those of other proxies, and %s. "+
+			"Nothing was sent to the site. A retry after %d seconds can help.", unreached(q.Store), p.RetryAfter)
+	}
 	return fmt.Sprintf("The requests of all clients to this site are paced together: %s. The turn of this request would have come in about %s, "+
 		"which is longer than this proxy lets a client wait (pacing.max_wait, or max_wait of its [[client]]). "+
 		"Nothing was sent to the site. The same request is served after %d seconds.", WaitCause(&q.Position, a.of.Entry.Host), Seconds(q.Wait), p.RetryAfter)
@@ -75,6 +80,8 @@ func WaitRule(p *pace.Position) rules.Field {
 // WaitCause returns a clause that states why requests to host wait.
 func WaitCause(p *pace.Position, host string) string {
 	switch {
+	case p.Store != "":
+		return unreached(p.Store)
 	case p.Visit.Line > 0:
 		return fmt.Sprintf("%s asks to be visited at another time of the day (robots.txt line %d)", host, p.Visit.Line)
 	case p.Pause > 0 && p.Pause+p.Delay >= p.Wait:
@@ -89,6 +96,11 @@ func WaitCause(p *pace.Position, host string) string {
 		return fmt.Sprintf("heed's settings ask for %s between requests to %s", Seconds(p.Delay), host)
 	}
 	return "as many requests to " + host + " as heed's settings allow are under way"
+}
+
+// unreached returns a clause for a store of the fleet that was never reached.
+func unreached(store string) string {
+	return "heed has not reached the store of its fleet, " + safetext.Printable(store, 200) + ", since it was started: until then it gives no turns"
 }
 
 // Seconds writes a duration as people do: "0.5 s", "10 s".

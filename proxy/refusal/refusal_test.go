@@ -96,6 +96,7 @@ func harmless(t *testing.T, a *Answer, body string) {
 func TestWaitCause_NamesWhatAsksForTheWait(t *testing.T) {
 	t.Parallel()
 	for want, place := range map[string]pace.Position{
+		"heed has not reached the store of its fleet, store.test:6379, since it was started: until then it gives no turns": {Store: "store.test:6379", Wait: time.Second, Visit: rules.Field{Kind: rules.VisitTime, Line: 7}},
 		"site.test has answered that it is too busy":                                                {Pause: time.Minute, Wait: time.Minute},
 		"heed's settings ask for 0.5 s between requests to site.test":                               {Asked: time.Second / 2, Delay: time.Second / 2, Wait: time.Second},
 		"site.test asks for 86400 s between requests (robots.txt line 5), of which 3600 s are kept": {Asked: 24 * time.Hour, Delay: time.Hour, By: rules.Field{Kind: rules.CrawlDelay, Line: 5}, Wait: time.Hour},

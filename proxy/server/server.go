@@ -26,6 +26,7 @@ type Server struct {
 	EndTime    time.Duration // that the end of a client's stream may come after a request, from when it is watched, and is no departure
 	StallTime  time.Duration // that a request under way goes on for a client that has ended its stream, without anything written to it
 
+	ending    atomic.Bool // each connection ends with its next answer
 	stopped   atomic.Bool // nothing is begun any more; changes with mu held
 	mu        sync.Mutex
 	listeners map[*net.Listener]struct{}
@@ -77,8 +78,12 @@ func (s *Server) remove(c *Conn) {
 // Stopped reports whether nothing is begun any more.
 func (s *Server) Stopped() bool { return s.stopped.Load() }
 
+// Leave has each connection end with its next answer. New ones are accepted still.
+func (s *Server) Leave() { s.ending.Store(true) }
+
 // stop closes the listeners, and takes no new connection.
 func (s *Server) stop() {
+	s.Leave()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped.Store(true)

@@ -92,6 +92,19 @@ func (g *guardedFetch) Send(q *Request) (*http.Response, error) {
 	return alone.Send(q)
 }
 
+// Scope identifies what the redirected requests of the fetch may reach, and as whom: those of
+// fetches with the same scope have the same answers. ctx is that of the next request.
+func (g *guardedFetch) Scope(ctx context.Context) string {
+	first, class := g.first, Class(g.from.Load())
+	if from, named := ctx.Value(namedKey{}).(rules.Origin); named && !g.begun {
+		first, class = g.transports.transport(from.Scheme, from.Authority()), g.placedClass(from)
+	}
+	if class == Invalid {
+		class = Public
+	}
+	return fmt.Sprintf("%v %p", class, first)
+}
+
 // namedKey is the context key of NamedBy.
 type namedKey struct{}
 

@@ -108,14 +108,14 @@ func TestGuardRedirects_ARedirectMayReachWhatIsAsPublic(t *testing.T) {
 func TestGuardRedirects_TheFirstHopDecidesForAllRedirects(t *testing.T) {
 	n := testkit.NewNetwork(t, map[string]string{"site.test": "127.1.0.1"})
 	loop := n.Serve("127.0.0.1", testkit.ServeRobots)
-	second := n.Serve("127.1.0.2", testkit.RedirectTo("http://127.0.0.1:"+loop+"/"))
-	port := n.Serve("127.1.0.1", testkit.RedirectTo("http://127.1.0.2:"+second+"/"))
+	second := n.Serve("127.1.0.2", testkit.RedirectTo("http://127.0.0.1:"+loop+"/robots.txt"))
+	port := n.Serve("127.1.0.1", testkit.RedirectTo("http://127.1.0.2:"+second+"/robots.txt"))
 	if src := policyOf(t, transportsIn(t, n), "site.test:"+port); !errors.Is(src.Err, ErrLessPublic) {
 		t.Errorf("%+v", src)
 	}
 	private := n.Serve("127.2.0.1", testkit.ServeRobots)
-	second = n.Serve("127.1.0.2", testkit.RedirectTo("http://127.2.0.1:"+private+"/"))
-	port = n.Serve("127.2.0.1", testkit.RedirectTo("http://127.1.0.2:"+second+"/"))
+	second = n.Serve("127.1.0.2", testkit.RedirectTo("http://127.2.0.1:"+private+"/robots.txt"))
+	port = n.Serve("127.2.0.1", testkit.RedirectTo("http://127.1.0.2:"+second+"/robots.txt"))
 	if src := policyOf(t, transportsIn(t, n), "127.2.0.1:"+port); src.State != rules.Available {
 		t.Errorf("from private over public to private: %+v", src)
 	}

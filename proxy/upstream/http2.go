@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
 	"sync"
+	"time"
 )
 
 // errHTTP1 is the error of a dial for HTTP/2 to a site that has chosen HTTP/1.
@@ -18,9 +20,18 @@ var errHTTP1 = errors.New("the site speaks HTTP/1")
 // errTargetReset is the failure of a site that resets every HTTP/2 stream with a target.
 var errTargetReset = errors.New("the site resets a request for this target; over HTTP/1 it may answer it")
 
+// errRepeated is the failure of a site that ends the stream or the connection each time that
+// a request is sent, and says that it has not looked at it.
+var errRepeated = fmt.Errorf("the site has taken the request %d times over HTTP/2, and has ended the stream or the connection each time without looking at it", len(pauses))
+
 // maxStreams is how often a request with a target that no URL contains is sent over
-// HTTP/2: some servers reset its stream, and net/http repeats it for more than a minute.
+// HTTP/2, since some servers reset its stream.
 const maxStreams = 2
+
+// pauses are how long a request waits before each time that it is sent over HTTP/2. net/http
+// sends it again, and makes a connection for it, as long as the site says that it has not
+// looked at it (RFC 9113 §8.7): a site that says so each time would be asked without end.
+var pauses = [...]time.Duration{0, 100 * time.Millisecond, time.Second}
 
 // attempt is the context in which net/http makes a connection for a request that may be
 // sent over HTTP/2.
@@ -87,9 +98,9 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 	})
 	ctx, cancel := context.WithCancelCause(q.Context())
 	s := &stream{q: q, cancel: cancel, odd: q.Target != "" && q.Target != q.URL.RequestURI()}
-	a := &attempt{Context: httptrace.WithClientTrace(ctx, s.trace())}
+	a := &attempt{Context: httptrace.WithClientTrace(ctx, s.trace(ctx))}
 	a.chosen = func() {
-		t.pool.noteHTTP2(k, true)
+		t.pool.noteVersion(k, chosen2)
 		release()
 	}
 	r := q.WithContext(a)
@@ -100,7 +111,7 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 	if errors.Is(err, errHTTP1) {
 		if c := a.take(); c != nil {
 			cancel(nil)
-			t.pool.noteHTTP2(k, false)
+			t.pool.noteVersion(k, unknown)
 			return c, nil, nil
 		}
 	}
@@ -113,8 +124,28 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 		cancel(nil)
 		return nil, nil, err
 	}
+	if pins, _ := challenges(resp); pins {
+		t.pool.noteVersion(k, required1)
+	}
 	resp.Request = q.Request
 	return nil, resp, nil // ctx ends with the request's
+}
+
+// streamReset has the fields of net/http's error for a stream that the site has reset.
+type streamReset struct {
+	StreamID, Code uint32
+	Cause          error
+}
+
+// Error implements error.
+func (streamReset) Error() string { return "stream reset" }
+
+// needsHTTP1 reports whether err says that a request has to be repeated over HTTP/1
+// (HTTP_1_1_REQUIRED, RFC 9113 §7).
+func needsHTTP1(err error) bool {
+	const code = 0xd
+	var reset streamReset
+	return errors.As(err, &reset) && reset.Code == code
 }
 
 // exactURL returns the URL of q with its Target as net/http sends it over HTTP/2.
@@ -132,32 +163,43 @@ type stream struct {
 	q      *Request
 	cancel context.CancelCauseFunc
 	odd    bool // the target is one that no URL contains
-	tries  int  // to find a connection
-	sent   int  // times that one was found
+	sent   int  // times that it was about to be written
 
 	mu        sync.Mutex
 	connected bool
 	interim   interimBudget
 }
 
-// trace returns the functions that net/http calls.
-func (s *stream) trace() *httptrace.ClientTrace {
+// again waits before s is sent once more, or returns why it is not.
+func (s *stream) again(ctx context.Context, hooks Hooks) error {
+	switch {
+	case s.odd && s.sent > maxStreams:
+		return errTargetReset
+	case s.sent > len(pauses):
+		return errRepeated
+	}
+	select {
+	case <-time.After(pauses[s.sent-1]):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return hooks.Attempt()
+}
+
+// trace returns the functions that net/http calls; ctx is that of the request.
+func (s *stream) trace(ctx context.Context) *httptrace.ClientTrace {
 	hooks := s.q.hooks()
 	return &httptrace.ClientTrace{
-		GetConn: func(string) {
-			if s.tries++; s.tries > 1 { // of the first one it was called before
-				if err := hooks.Attempt(); err != nil {
-					s.cancel(err)
-				}
-			}
-		},
 		GotConn: func(i httptrace.GotConnInfo) {
 			s.mu.Lock()
 			s.connected = true
 			s.mu.Unlock()
 			s.q.Reached = i.Conn.RemoteAddr()
-			if s.sent++; s.odd && s.sent > maxStreams {
-				s.cancel(errTargetReset)
+			if s.sent++; s.sent > 1 { // for the first time Attempt was called before
+				if err := s.again(ctx, hooks); err != nil {
+					s.cancel(err)
+					return
+				}
 			}
 			hooks.Connected(true)
 		},
@@ -182,8 +224,8 @@ func (s *stream) failed(ctx context.Context, err error) error {
 	defer s.mu.Unlock()
 	var timeout net.Error
 	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, errTargetReset):
-		return &Error{NoAnswer, errTargetReset}
+	case errors.Is(cause, errTargetReset), errors.Is(cause, errRepeated):
+		return &Error{NoAnswer, cause}
 	case !s.connected:
 		return ofDial(ctx, err)
 	case cause != nil:
@@ -192,4 +234,38 @@ func (s *stream) failed(ctx context.Context, err error) error {
 		return &Error{TooLate, err}
 	}
 	return &Error{NoAnswer, err}
+}
+
+// A version is what is known of a site that offers HTTP/2.
+type version uint8
+
+const (
+	unknown   version = iota
+	chosen2           // it has chosen HTTP/2 lately
+	required1         // it needs HTTP/1, for connections that belong to one client; this stays
+)
+
+// maxVersions bounds the sites of which a version is known.
+const maxVersions = 4096
+
+// version returns what is known of the site.
+func (p *pool) version(k hostKey) version {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.versions[k]
+}
+
+// noteVersion notes what has become known of the site.
+func (p *pool) noteVersion(k hostKey, v version) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if before := p.versions[k]; before == v || before == required1 {
+		return
+	}
+	if len(p.versions) >= maxVersions {
+		clear(p.versions) // starting over is cheaper than keeping an order
+	}
+	if p.versions[k] = v; v == unknown {
+		delete(p.versions, k)
+	}
 }

@@ -74,7 +74,7 @@ func (d *Dashboard) overviewLive(ctx context.Context) ([]byte, error) {
 // fragment renders one template of a page.
 func fragment(page, name string, data any) ([]byte, error) {
 	var out bytes.Buffer
-	err := pages[page].ExecuteTemplate(&out, name, data)
+	err := pages()[page].ExecuteTemplate(&out, name, data)
 	return out.Bytes(), err
 }
 

@@ -23,8 +23,9 @@ import (
 type Site interface {
 	// Document returns the status of the answer to a request for u and, with 200 and 203,
 	// its body, of at most that many octets. An error means that there was no usable answer.
-	// It does not follow a redirect for which permit, unless it is nil, returns an error.
-	Document(ctx context.Context, u *url.URL, most int, permit Permit) (status int, body []byte, err error)
+	// It does not follow a redirect for which permit, unless it is nil, returns an error. by is
+	// the host that has named u; empty: that of u.
+	Document(ctx context.Context, by string, u *url.URL, most int, permit Permit) (status int, body []byte, err error)
 }
 
 // Permit returns an error for a URL that may not be requested.
@@ -74,7 +75,7 @@ type document struct {
 func (d *Documents) TDMRep(ctx context.Context, o rules.Origin, permit Permit) *signal.TDMRep {
 	u := &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: signal.TDMRepPath}
 	got := d.get(ctx, "tdmrep "+u.String(), func(ctx context.Context) *document {
-		status, body, err := d.Site.Document(ctx, u, signal.MaxTDMRep, permit)
+		status, body, err := d.Site.Document(ctx, "", u, signal.MaxTDMRep, permit)
 		doc := &document{until: d.now().Add(tdmRepAge)}
 		switch {
 		case failed(status, err):
@@ -97,7 +98,7 @@ func (d *Documents) TDMRep(ctx context.Context, o rules.Origin, permit Permit) *
 func (d *Documents) Robots(ctx context.Context, by string, o rules.Origin, profile rules.Profile) *rules.Policy {
 	u := &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}
 	got := d.get(ctx, "robots "+profile.String()+" "+by+" "+u.String(), func(ctx context.Context) *document {
-		status, body, err := d.Site.Document(ctx, u, rules.MaxBytes, nil)
+		status, body, err := d.Site.Document(ctx, by, u, rules.MaxBytes, nil)
 		doc, source := &document{until: d.now().Add(robotsAge), size: len(body)}, rules.Source{Origin: o, Status: status, Err: err}
 		switch {
 		case failed(status, err):
@@ -124,7 +125,7 @@ func (d *Documents) Licence(ctx context.Context, by, address string, permit Perm
 	if err != nil {
 		return signal.Licence{Err: errors.New("its address is not a URL")}
 	}
-	got := d.get(ctx, "licence "+by+" "+address, func(ctx context.Context) *document { return d.fetchLicence(ctx, u, permit) })
+	got := d.get(ctx, "licence "+by+" "+address, func(ctx context.Context) *document { return d.fetchLicence(ctx, by, u, permit) })
 	if got == nil {
 		return signal.Licence{Err: errLate}
 	}
@@ -136,8 +137,8 @@ var (
 	errFault = errors.New("heed failed on it")
 )
 
-func (d *Documents) fetchLicence(ctx context.Context, u *url.URL, permit Permit) *document {
-	status, body, err := d.Site.Document(ctx, u, licence.MaxBytes, permit)
+func (d *Documents) fetchLicence(ctx context.Context, by string, u *url.URL, permit Permit) *document {
+	status, body, err := d.Site.Document(ctx, by, u, licence.MaxBytes, permit)
 	doc := &document{until: d.now().Add(licence.DefaultAge), size: len(body)}
 	switch {
 	case failed(status, err):

@@ -25,7 +25,7 @@ type answers struct {
 	respond func(ctx context.Context, u *url.URL, most int) (int, []byte, error)
 }
 
-func (a *answers) Document(ctx context.Context, u *url.URL, most int, _ Permit) (int, []byte, error) {
+func (a *answers) Document(ctx context.Context, _ string, u *url.URL, most int, _ Permit) (int, []byte, error) {
 	a.mu.Lock()
 	if a.asked == nil {
 		a.asked = map[string]int{}

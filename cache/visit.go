@@ -1,0 +1,236 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"heed/rules"
+)
+
+// Visit is a request that heed makes at a host because another one has named its URL: in a
+// redirect of its robots.txt, or as that of a document.
+type Visit struct {
+	Origin rules.Origin
+	// Hints are what the robots.txt of the origin asks of heed; nil where that is not known.
+	Hints []*rules.RateHint
+	// RobotsTxt says that the URL is that of a robots.txt.
+	RobotsTxt bool
+}
+
+// Bounds of visits. Whoever has many names can name as many URLs of a host that has none of
+// them.
+const (
+	visitsTime     = time.Hour
+	maxVisits      = 360 // distinct URLs of one origin within visitsTime
+	maxVisitHosts  = 4096
+	maxVisited     = 4096 // answers that are kept
+	maxVisitedSize = 32 << 20
+	// failedVisit is how long a visit without a usable answer is not repeated.
+	failedVisit = time.Minute
+)
+
+// visits are the answers to the visits of one fetcher: a URL to which many sites redirect is
+// requested once for all of them. The zero value is ready.
+type visits struct {
+	flights singleflight.Group
+	mu      sync.Mutex
+	made    map[rules.Origin]*visitCount
+	answers map[string]visited
+	size    int
+}
+
+// visitCount is how many URLs of an origin were requested since a time.
+type visitCount struct {
+	since time.Time
+	n     int
+}
+
+// visited is the answer to a visit.
+type visited struct {
+	*siteReply
+	until time.Time
+}
+
+// find returns the answer for key that is still valid, or nil.
+func (v *visits) find(key string, now time.Time) *siteReply {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if a, ok := v.answers[key]; ok && now.Before(a.until) {
+		return a.siteReply
+	}
+	return nil
+}
+
+// put keeps r. Others make room for it, in no order.
+func (v *visits) put(key string, r *siteReply, until time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.answers == nil {
+		v.answers = map[string]visited{}
+	}
+	drop := func(key string) {
+		if old, ok := v.answers[key]; ok {
+			v.size -= len(old.body)
+			delete(v.answers, key)
+		}
+	}
+	drop(key)
+	for other := range v.answers {
+		if len(v.answers) < maxVisited && v.size+len(r.body) <= maxVisitedSize {
+			break
+		}
+		drop(other)
+	}
+	v.answers[key] = visited{r, until}
+	v.size += len(r.body)
+}
+
+// count counts a visit to o, and returns an error when there were too many.
+func (v *visits) count(o rules.Origin, now time.Time) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c := v.made[o]
+	if c == nil || now.Sub(c.since) >= visitsTime || now.Before(c.since) {
+		if v.made == nil || len(v.made) >= maxVisitHosts {
+			v.made = map[rules.Origin]*visitCount{}
+		}
+		c = &visitCount{since: now}
+		v.made[o] = c
+	}
+	if c.n >= maxVisits {
+		return publicErrorf(nil, "redirects to a host that other sites have named %d URLs of within %v", maxVisits, visitsTime)
+	}
+	c.n++
+	return nil
+}
+
+// bareHost returns the host that sites with and without "www." have in common.
+func bareHost(host string) string { return strings.TrimPrefix(host, "www.") }
+
+// foreign reports whether u is at another host than the one that the fetch is for.
+func (j *job) foreign(u *url.URL) bool { return bareHost(u.Hostname()) != bareHost(j.by) }
+
+// ask returns the answer to a request for u.
+func (j *job) ask(ctx context.Context, u *url.URL, as string, tags validators) (*siteReply, error) {
+	if !j.foreign(u) {
+		return j.request(ctx, u, as, tags)
+	}
+	if j.only && u.Hostname() != j.carries {
+		return nil, publicErrorf(nil, "is asked only because another site redirects to its host, and redirects to a third one")
+	}
+	scope := ""
+	if c, ok := j.carrier.(interface {
+		Scope(ctx context.Context) string
+	}); ok {
+		scope = c.Scope(ctx)
+	}
+	key := strings.Join([]string{scope, j.accept, fmt.Sprint(j.most, j.permit == nil, j.only), as, u.String()}, "\n")
+	if r := j.visits.find(key, j.now()); r != nil {
+		return r, r.failure
+	}
+	done := j.visits.flights.DoChan(key, func() (any, error) { return j.visit(ctx, key, u, as), nil })
+	select {
+	case got := <-done:
+		r := got.Val.(*siteReply)
+		return r, r.failure
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// visit makes a visit for all who wait for it, whose end does not end it.
+func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *siteReply) {
+	defer func() {
+		// A panic here would end the process: no caller recovers it.
+		if v := recover(); v != nil {
+			r = &siteReply{failure: fmt.Errorf("internal fault while fetching %s: %v", j.redact(u.String()), v)}
+		}
+	}()
+	if r := j.visits.find(key, j.now()); r != nil {
+		return r // another visit has ended since
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), j.timeout, answerTimeout(j.timeout))
+	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	own := *j
+	own.end, own.tickets = end, nil
+	defer own.leave()
+	r, err := own.takeTurn(ctx, u, as)
+	if err != nil {
+		r = &siteReply{failure: withCause(ctx, err)}
+	}
+	until := j.now().Add(failedVisit)
+	if err == nil && r.err == nil && r.status < 500 && r.status != http.StatusTooManyRequests {
+		until = j.now().Add(freshnessOf(r.header, j.now()).lifetime)
+	}
+	if !r.local && ctx.Err() == nil {
+		j.visits.put(key, r, until)
+	}
+	return r
+}
+
+// takeTurn requests u when its host lets heed, and when its turn has come.
+func (j *job) takeTurn(ctx context.Context, u *url.URL, as string) (*siteReply, error) {
+	o, err := rules.OriginOf(u)
+	if err != nil {
+		return nil, err
+	}
+	v := Visit{Origin: o, RobotsTxt: strings.HasSuffix(u.Path, "/robots.txt")}
+	asks := !v.RobotsTxt && j.permit == nil && !j.only // a document's permit has asked
+	switch policy := j.policyOf(ctx, o, v.RobotsTxt || j.only); {
+	case policy == nil:
+	case asks && policy.Source().State == rules.Unreachable:
+		return nil, policy.Source().Err
+	case asks && policy.Decide(j.agent, rules.NewTarget(u.RequestURI())).Verdict != rules.Allow:
+		return nil, publicErrorf(nil, "redirects to a URL that the robots.txt of its host does not let heed fetch")
+	default:
+		v.Hints = policy.RateHints(j.agent)
+	}
+	if err := j.visits.count(o, j.now()); err != nil {
+		return nil, err
+	}
+	if j.turn != nil {
+		turned, ended, err := j.turn(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		defer ended()
+		ctx = turned
+	}
+	return j.request(ctx, u, as, validators{})
+}
+
+// policyOf returns what the robots.txt of o says, as far as it is known; unless knownOnly is
+// set it is asked for, without following it to another host. Nil: it is not known.
+func (j *job) policyOf(ctx context.Context, o rules.Origin, knownOnly bool) *rules.Policy {
+	if p := j.known(o); p != nil || knownOnly {
+		return p
+	}
+	home := *j
+	home.accept, home.most, home.permit, home.only, home.carries = acceptRobots, maxBody, nil, true, o.Host
+	a := answer{origin: o}
+	home.follow(ctx, &a, &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}, validators{})
+	return next(nil, a, j.now(), 0, j.profile).policy
+}
+
+// siteReply is the answer to one request. It is immutable.
+type siteReply struct {
+	failure error // why there is none; the other fields are zero then
+	status  int
+	header  http.Header
+	body    []byte // decoded, whole lines; only with 200, 203 and 204
+	note    string // for Source.Note
+	err     error  // why the body could not be read
+	local   bool   // err is heed's own
+}
+
+// redirects reports whether r is a redirect.
+func (r *siteReply) redirects() bool { return slices.Contains(redirectStatuses, r.status) }

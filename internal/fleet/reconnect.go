@@ -1,0 +1,101 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// markAway notes that the part of the store that has key is unreachable, and begins to
+// look for it with that key. of is the script that failed; nil: its answers so far were
+// no better.
+func (s *Store) markAway(of *script, key string, err error) {
+	s.mu.Lock()
+	s.missed++
+	p := s.parts.of(key)
+	first, node := !p.away && !s.closed, p.node
+	if first {
+		if p.back.IsZero() || time.Since(p.back) > steadyTime || p.kept[of] {
+			p.every = probeEvery
+		} else {
+			p.every = min(2*p.every, maxProbeEvery)
+		}
+		clear(p.kept)
+		p.away, p.since, p.why = true, time.Now(), err.Error()
+		s.outages++
+	}
+	s.mu.Unlock()
+	if !first {
+		return
+	}
+	if node == "" {
+		s.log.Warn("the fleet's store is away: heed goes on with what it has, and looks for it", "store", s.hosts, "error", err)
+	} else {
+		s.log.Warn("a node of the fleet's store is away: heed goes on with what it has where its keys are there, and looks for it", "store", s.hosts, "node", node, "error", err)
+	}
+	s.spawn(func() { s.reconnect(p, key) })
+}
+
+// reconnect waits until p, which has key, can be written to again, or another has the key.
+func (s *Store) reconnect(p *part, key string) {
+	probe := s.probe(key)
+	s.mu.Lock()
+	every := p.every
+	s.mu.Unlock()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(every):
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, opTimeout)
+		err := guard(func() error { return probe(ctx) })
+		cancel()
+		if err == nil {
+			break
+		}
+		s.mu.Lock()
+		p.why = explain(err, s.cluster).Error() // the first may have been no more than a delay
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	since, node := p.since, p.node
+	p.away, p.since, p.why, p.back = false, time.Time{}, "", time.Now()
+	s.mu.Unlock()
+	after := time.Since(since).Milliseconds()
+	if node == "" {
+		s.log.Info("the fleet's store is back", "store", s.hosts, "after_ms", after)
+	} else {
+		s.log.Info("a node of the fleet's store is back, or another has its keys", "store", s.hosts, "node", node, "after_ms", after)
+	}
+}
+
+// probe returns a check whether the node of key can be written to, runs scripts and
+// returns what it was given, and does what turns need if there are any.
+func (s *Store) probe(key string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		s.mu.Lock()
+		turns := s.turns
+		s.mu.Unlock()
+		of, keys := plainProbeScript, []string{besides(key, ":probe")}
+		if turns != nil {
+			of, keys = probeScript, []string{besides(key, ":turns:probe")}
+		}
+		token := rand.Text()
+		args := []any{opTimeout.Milliseconds(), token}
+		reply := s.send(ctx, "evalsha", of.hash, keys, args)
+		if redis.HasErrorPrefix(reply.Err(), "NOSCRIPT") {
+			reply = s.send(ctx, "eval", of.text, keys, args)
+		}
+		if err := of.check(reply); err != nil {
+			return err
+		}
+		if reply.Val() != token {
+			return fmt.Errorf("%w: a probe wrote %s and read %.40q", errNonsense, token, reply.Val())
+		}
+		return nil
+	}
+}

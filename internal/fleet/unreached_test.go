@@ -1,0 +1,53 @@
+package fleet
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heed/internal/pace"
+)
+
+// askWithout asks for a turn while the store does not answer, for some minutes of the
+// fake clock at most, and returns the last answer.
+func askWithout(t *testing.T, before func(*Lanes)) (a pace.SharedAnswer, h Health) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := budgetStore(t)
+		s.markAway(nil, heedsKey, errors.New("WRONGPASS invalid username-password pair"))
+		turns := s.Lanes()
+		before(turns)
+		for range 100 {
+			if a = turns.Ask(t.Context(), "https://site.test", "ticket", []pace.Lane{{Name: "group", Delay: time.Second}}); a.Now {
+				break
+			}
+			time.Sleep(a.Again)
+		}
+		h = s.Health()
+	})
+	return a, h
+}
+
+// How many other heeds there are is unknown before the store was reached: whatever a heed
+// starts then comes in addition to what they start.
+func TestHeed_AHeedThatHasNeverReachedItsStoreGivesNoTurn(t *testing.T) {
+	if a, h := askWithout(t, func(*Lanes) {}); a.Now || a.Unreached != "store.test:6379" || !h.Unreached {
+		t.Errorf("%+v; health %+v", a, h)
+	}
+	known := Membership{Store: "other.test:6379", Size: 1, Heeds: 1}
+	if a, _ := askWithout(t, func(l *Lanes) { l.Expect(known) }); a.Now {
+		t.Errorf("what is known of another store counts: %+v", a)
+	}
+	known.Store = "store.test:6379"
+	if a, h := askWithout(t, func(l *Lanes) { l.Expect(known) }); !a.Now || h.Unreached {
+		t.Errorf("what an earlier process knew of this store does not count: %+v; health %+v", a, h)
+	}
+	if a, h := askWithout(t, func(l *Lanes) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.member.seen = true
+	}); !a.Now || h.Unreached {
+		t.Errorf("a heed that has reached its store does not go on without it: %+v; health %+v", a, h)
+	}
+}

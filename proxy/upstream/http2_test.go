@@ -1,0 +1,95 @@
+package upstream
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/net/http2"
+
+	"heed/internal/testkit"
+)
+
+// A site that ends what carries a request each time, and says that it has not looked at it,
+// gets the request three times, each with its turn, and no more.
+func TestSend_ASiteThatNeverLooksAtARequestGetsItThreeTimes(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*http2.Framer, uint32) error{
+		"GOAWAY":                        func(f *http2.Framer, _ uint32) error { return f.WriteGoAway(0, http2.ErrCodeNo, nil) },
+		"GOAWAY for being too busy":     func(f *http2.Framer, _ uint32) error { return f.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, nil) },
+		"a stream that is refused":      func(f *http2.Framer, id uint32) error { return f.WriteRSTStream(id, http2.ErrCodeRefusedStream) },
+		"a stream of a protocol error":  func(f *http2.Framer, id uint32) error { return f.WriteRSTStream(id, http2.ErrCodeProtocol) },
+		"an end of the connection":      func(*http2.Framer, uint32) error { return io.EOF },
+		"GOAWAY and then an end of all": func(f *http2.Framer, _ uint32) error { f.WriteGoAway(0, http2.ErrCodeNo, nil); return io.EOF },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var seen atomic.Int32
+			addr := http2Site(t, func(f *http2.Framer, id uint32) error {
+				seen.Add(1)
+				return end(f, id)
+			})
+			w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Site: &SiteCert{Any: true}})
+			t.Cleanup(w.CloseIdleConnections)
+			var known facts
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+"/page", nil)
+			_, err := w.Send(&Request{Request: r, Hooks: &known})
+			if f := FailureOf(err); f.Stage != NoAnswer || f.Lasting {
+				t.Errorf("%v: %+v", err, f)
+			}
+			if n := int(seen.Load()); n > len(pauses) || known.attempts != n {
+				t.Errorf("the site got it %d times, with %d turns", n, known.attempts)
+			} else if n > 1 && !strings.Contains(err.Error(), "3 times") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// http2Site is a site that speaks HTTP/2, and calls answer for each request; an error ends
+// the connection.
+func http2Site(t *testing.T, answer func(f *http2.Framer, stream uint32) error) (addr string) {
+	cert, key := testkit.NewCA(t).Leaf(t, "127.0.0.1")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := func(c net.Conn) {
+		defer c.Close()
+		if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
+			return
+		}
+		f := http2.NewFramer(c, c)
+		if f.WriteSettings() != nil {
+			return
+		}
+		for {
+			frame, err := f.ReadFrame()
+			if err != nil {
+				return
+			}
+			if h, ok := frame.(*http2.HeadersFrame); ok && answer(f, h.StreamID) != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(tls.Server(c, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}}))
+		}
+	}()
+	return l.Addr().String()
+}

@@ -137,10 +137,10 @@ func TestCache_TheFileIsParsed(t *testing.T) {
 	_, o := newSite(t, status(200))
 	c, _ := newCache(t, Config{})
 	p := c.Policy(t.Context(), o, "curl/8")
-	if d := p.Decide(nil, "/private/x"); d.Verdict != rules.Refuse || d.Line != 2 {
+	if d := p.Decide(nil, rules.NewTarget("/private/x")); d.Verdict != rules.Refuse || d.Line != 2 {
 		t.Errorf("/private/x: %+v", d)
 	}
-	if d := p.Decide(nil, "/public"); d.Verdict != rules.Allow {
+	if d := p.Decide(nil, rules.NewTarget("/public")); d.Verdict != rules.Allow {
 		t.Errorf("/public: %+v", d)
 	}
 }

@@ -61,6 +61,9 @@ type Config struct {
 	// Shared has policies in common with other heeds, which must reach sites in
 	// the same way; nil: there are none.
 	Shared Shared
+	// Redact returns a URL without the secrets in it, equal for equal URLs: where redirects
+	// led is kept in this form. Nil keeps URLs as they are.
+	Redact func(string) string
 	// Fetched is called after each fetch with one of FetchOutcomes and its duration; nil is
 	// not called.
 	Fetched func(outcome string, took time.Duration)
@@ -79,6 +82,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Memory == nil {
 		c.Memory = NewMemory(0, 0)
+	}
+	if c.Redact == nil {
+		c.Redact = func(url string) string { return url }
 	}
 	if c.Carry == nil {
 		c.Carry = func(_, to context.Context) context.Context { return to }

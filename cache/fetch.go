@@ -36,7 +36,8 @@ const (
 type fetcher struct {
 	perFetch  func() http.RoundTripper
 	userAgent string
-	agent     *rules.Agent  // that of userAgent
+	agent     *rules.Agent // that of userAgent
+	redact    func(string) string
 	timeout   time.Duration // of one fetch, redirects and body included; and of the wait for its turn
 	profile   rules.Profile
 	now       func() time.Time
@@ -78,6 +79,7 @@ func newFetcher(c Config) *fetcher {
 		userAgent: c.UserAgent,
 		agent:     rules.Identify(c.UserAgent),
 		profile:   c.Profile, now: c.Now, turn: c.Turn,
+		redact: c.Redact,
 		// A little less than the wait of callers, so that who waits for all of a
 		// fetch learns how it failed.
 		timeout:     c.Timeout - c.Timeout/30,
@@ -161,7 +163,7 @@ func (j *job) leave() {
 func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators) {
 	hops := redirects{from: u}
 	for {
-		a.hops = append(a.hops, u.String())
+		a.hops = append(a.hops, j.redact(u.String()))
 		r, err := j.ask(ctx, u, a.as, tags)
 		switch {
 		case err != nil:
@@ -169,7 +171,7 @@ func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators
 			a.err = hops.explain(withCause(ctx, err))
 			return
 		case !r.redirects():
-			a.status, a.header, a.url = r.status, r.header, u.String()
+			a.status, a.header, a.url = r.status, r.header, j.redact(u.String())
 			a.body, a.note, a.local = r.body, r.note, r.local
 			if r.err != nil {
 				a.err = hops.explain(r.err)
@@ -217,7 +219,7 @@ func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (
 	}
 	req.Header.Set("Accept", j.accept)
 	req.Header.Set("Accept-Encoding", coding.Accepted)
-	if tags.URL == u.String() { // another resource's validators would mean nothing
+	if tags.URL == j.redact(u.String()) { // another resource's validators would mean nothing
 		setIf(req.Header, "If-None-Match", tags.ETag)
 		setIf(req.Header, "If-Modified-Since", tags.LastModified)
 	}

@@ -179,7 +179,7 @@ func (s *asked) saw(t *testing.T, when string, want int32) {
 func refuses(t *testing.T, c *Cache, o rules.Origin) rules.Source {
 	t.Helper()
 	p := c.Policy(t.Context(), o, "")
-	if d := p.Decide(nil, "/private/x"); d.Verdict != rules.Refuse || d.Reason != rules.ReasonRule {
+	if d := p.Decide(nil, rules.NewTarget("/private/x")); d.Verdict != rules.Refuse || d.Reason != rules.ReasonRule {
 		t.Errorf("/private/x: %+v, %+v", d, p.Source())
 	}
 	return p.Source()
@@ -455,10 +455,10 @@ func TestHeed_ClientsOfANameHaveTheirOwnInTheFleet(t *testing.T) {
 	})
 	one, other, _, _ := fleet(t)
 	for _, c := range []*Cache{one, other} {
-		if d := c.Policy(t.Context(), o, "curl/8").Decide(nil, "/private/x"); d.Verdict != rules.Refuse {
+		if d := c.Policy(t.Context(), o, "curl/8").Decide(nil, rules.NewTarget("/private/x")); d.Verdict != rules.Refuse {
 			t.Errorf("as curl: %+v", d)
 		}
-		if d := c.Policy(t.Context(), o, "").Decide(nil, "/private/x"); d.Verdict != rules.Allow {
+		if d := c.Policy(t.Context(), o, "").Decide(nil, rules.NewTarget("/private/x")); d.Verdict != rules.Allow {
 			t.Errorf("as ourselves: %+v", d)
 		}
 	}

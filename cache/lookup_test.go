@@ -76,7 +76,7 @@ func (s *scene) count() int {
 func (s *scene) shows(when string, userAgent string, want rules.Verdict) rules.Source {
 	s.t.Helper()
 	p := s.cache.Policy(s.t.Context(), site, userAgent)
-	if d := p.Decide(rules.Identify(userAgent), "/private/x"); d.Verdict != want {
+	if d := p.Decide(rules.Identify(userAgent), rules.NewTarget("/private/x")); d.Verdict != want {
 		s.t.Errorf("%s: %v (%s), want %v: %+v", when, d.Verdict, d.Reason, want, p.Source())
 	}
 	return p.Source()

@@ -210,7 +210,7 @@ func TestHeed_OriginsThatMisbehave(t *testing.T) {
 				if src.State != b.want || !strings.Contains(said, b.why) {
 					t.Errorf("%v %q; want %v %q", src.State, said, b.want, b.why)
 				}
-				if verdict := p.Decide(nil, "/private").Verdict; src.State == rules.Unreachable && verdict != rules.Refuse {
+				if verdict := p.Decide(nil, rules.NewTarget("/private")).Verdict; src.State == rules.Unreachable && verdict != rules.Refuse {
 					t.Errorf("verdict %v", verdict)
 				}
 				if src.NoConnection {

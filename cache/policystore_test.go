@@ -268,7 +268,7 @@ func TestHeed_ACopyOnDiskIsRevalidatedAndUsedWhileTheSiteFails(t *testing.T) {
 		site.turn(h)
 		clock.step(2 * time.Hour)
 		p := restarted(t, f, clock).Policy(t.Context(), o, "")
-		if d := p.Decide(nil, "/private/x"); d.Verdict != rules.Refuse {
+		if d := p.Decide(nil, rules.NewTarget("/private/x")); d.Verdict != rules.Refuse {
 			t.Errorf("the rules are not those of the copy: %+v", d)
 		}
 		return p.Source()

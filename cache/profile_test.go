@@ -20,12 +20,12 @@ func TestHeed_AKeptFileIsJudgedUnderTheProfileInForce(t *testing.T) {
 		d := newDrawer()
 		site, o := newSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, tie) })
 		before, _ := newCache(t, Config{Store: d})
-		if got := before.Policy(t.Context(), o, "").Decide(nil, "/tie").Verdict; got != rules.Allow {
+		if got := before.Policy(t.Context(), o, "").Decide(nil, rules.NewTarget("/tie")).Verdict; got != rules.Allow {
 			t.Fatalf("standard: %v", got)
 		}
 		after, _ := newCache(t, Config{Store: d, Profile: profile})
 		p := after.Policy(t.Context(), o, "")
-		if got := p.Decide(nil, "/tie").Verdict; got != want || p.Profile() != profile || site.count.Load() != 1 {
+		if got := p.Decide(nil, rules.NewTarget("/tie")).Verdict; got != want || p.Profile() != profile || site.count.Load() != 1 {
 			t.Errorf("%v: %v under %v, %d requests", profile, got, p.Profile(), site.count.Load())
 		}
 	}
@@ -43,7 +43,7 @@ func TestHeed_AKeptDenialIsAskedAboutAgainUnderAnotherProfile(t *testing.T) {
 	}{{rules.Standard, rules.Allow}, {rules.Standard, rules.Allow}, {rules.Strict, rules.Refuse}, {rules.Standard, rules.Allow}} {
 		asked := site.count.Load()
 		cache, _ := newCache(t, Config{Store: d, Profile: c.profile})
-		got := cache.Policy(t.Context(), o, "").Decide(nil, "/").Verdict
+		got := cache.Policy(t.Context(), o, "").Decide(nil, rules.NewTarget("/")).Verdict
 		if again := site.count.Load() > asked; got != c.want || again == (i == 1) {
 			t.Errorf("start %d, %v: %v, asked again: %v", i+1, c.profile, got, again)
 		}

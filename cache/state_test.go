@@ -325,7 +325,7 @@ func TestHeed_OtherPagesHoldNoRulesAndAreReported(t *testing.T) {
 	}
 	a.body = []byte("<html><pre>\nUser-agent: *\nDisallow: /private\n</pre></html>")
 	p := after(a).policy
-	if p.Source().State != rules.Available || p.Decide(nil, "/private").Verdict != rules.Refuse {
+	if p.Source().State != rules.Available || p.Decide(nil, rules.NewTarget("/private")).Verdict != rules.Refuse {
 		t.Errorf("a page with rules: %+v", p.Source())
 	}
 }

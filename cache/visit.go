@@ -132,7 +132,7 @@ func (j *job) ask(ctx context.Context, u *url.URL, as string, tags validators) (
 	}); ok {
 		scope = c.Scope(ctx)
 	}
-	key := strings.Join([]string{scope, j.accept, fmt.Sprint(j.most, j.permit == nil), as, u.String()}, "\n")
+	key := strings.Join([]string{scope, j.accept, fmt.Sprint(j.most, j.permit == nil, j.only), as, u.String()}, "\n")
 	if r := j.visits.find(key, j.now()); r != nil {
 		return r, r.failure
 	}
@@ -151,7 +151,7 @@ func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *
 	defer func() {
 		// A panic here would end the process: no caller recovers it.
 		if v := recover(); v != nil {
-			r = &siteReply{failure: fmt.Errorf("internal fault while fetching %s: %v", u, v)}
+			r = &siteReply{failure: fmt.Errorf("internal fault while fetching %s: %v", j.redact(u.String()), v)}
 		}
 	}()
 	if r := j.visits.find(key, j.now()); r != nil {
@@ -184,12 +184,12 @@ func (j *job) takeTurn(ctx context.Context, u *url.URL, as string) (*siteReply, 
 		return nil, err
 	}
 	v := Visit{Origin: o, RobotsTxt: strings.HasSuffix(u.Path, "/robots.txt")}
-	asks := !v.RobotsTxt && j.permit == nil // a document's permit has asked
-	switch policy := j.policyOf(ctx, o, v.RobotsTxt); {
+	asks := !v.RobotsTxt && j.permit == nil && !j.only // a document's permit has asked
+	switch policy := j.policyOf(ctx, o, v.RobotsTxt || j.only); {
 	case policy == nil:
 	case asks && policy.Source().State == rules.Unreachable:
 		return nil, policy.Source().Err
-	case asks && policy.Decide(j.agent, u.RequestURI()).Verdict != rules.Allow:
+	case asks && policy.Decide(j.agent, rules.NewTarget(u.RequestURI())).Verdict != rules.Allow:
 		return nil, publicErrorf(nil, "redirects to a URL that the robots.txt of its host does not let heed fetch")
 	default:
 		v.Hints = policy.RateHints(j.agent)

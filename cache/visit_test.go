@@ -125,6 +125,25 @@ func TestVisit_NoThirdHostIsAsked(t *testing.T) {
 	}
 }
 
+// A host may have its robots.txt elsewhere, and what others redirect to as well.
+func TestVisit_ARobotsTxtThatRedirectsWithinItsHost(t *testing.T) {
+	t.Parallel()
+	w, c := newTown(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Host + r.URL.Path {
+		case "first.test/robots.txt", "second.test/robots.txt":
+			http.Redirect(w, r, "http://second.test/file", http.StatusFound)
+		default:
+			io.WriteString(w, file)
+		}
+	}, nil)
+	if s := policyOf(t, c, "first.test"); s.State != rules.Available {
+		t.Error(s.State, s.Err)
+	}
+	if seen := w.at("second.test"); !slices.Equal(seen, []string{"/robots.txt", "/file", "/file"}) {
+		t.Errorf("the second site was asked for %q", seen)
+	}
+}
+
 // A visit has a turn under the delay that its host asks of heed; without one the policy is
 // unreachable, for that cause. Another scheme or "www." is no other host.
 func TestVisit_TakesATurn(t *testing.T) {

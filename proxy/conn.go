@@ -141,6 +141,9 @@ func (p *Proxy) accept(l net.Listener, ended func() bool, serve func(*limit.Conn
 		case slices.ContainsFunc(shortages, func(e error) bool { return errors.Is(err, e) }):
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			p.config.Log.Warn("clients cannot connect", "error", err)
+			if idle, ok := p.config.Live().Upstream.(interface{ CloseIdleConnections() }); ok && upstream.IsShortOfFiles(err) {
+				idle.CloseIdleConnections()
+			}
 			p.pause(p.lasting, pause)
 		default:
 			return err

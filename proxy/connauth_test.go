@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"heed/internal/testkit"
 	"heed/proxy/upstream"
 )
@@ -20,29 +23,40 @@ import (
 // intranet is the site intra.test, which binds a user to a connection as NTLM and Negotiate
 // do: a handshake of two requests, and the connection is the user's.
 type intranet struct {
-	bound atomic.Int32 // connections that have a user
+	bound atomic.Int32 // connections that have a user, over HTTP/1
 }
 
 type intranetConn struct {
 	challenged bool
 	user       string
+	counted    bool // in bound
 }
 
 type intranetKey struct{}
 
-func newIntranet(t *testing.T) (*intranet, *site) {
+// newIntranet starts the site. Over TLS it speaks HTTP/1, and HTTP/2 where http2 is true,
+// which binds no user: a request there is to be repeated over HTTP/1, where resets is true,
+// or is asked for a user again.
+func newIntranet(t *testing.T, http2, resets bool) (*intranet, *site) {
 	in, s := &intranet{}, newSite(t, hello)
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/robots.txt" {
+			switch {
+			case r.Method == http.MethodConnect: // it is also the proxy of a network
+				carryTunnel(w, s.resolve["intra.test:443"])
+			case r.URL.Path == "/robots.txt":
 				fmt.Fprint(w, robots)
-				return
+			default:
+				in.page(w, r, r.Context().Value(intranetKey{}).(*intranetConn))
 			}
-			in.page(w, r, r.Context().Value(intranetKey{}).(*intranetConn))
 		}),
 		Protocols: new(http.Protocols),
 	}
 	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(http2)
+	if resets {
+		server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": resetAll}
+	}
 	var conns sync.Map // *intranetConn by net.Conn
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		own := &intranetConn{}
@@ -50,12 +64,52 @@ func newIntranet(t *testing.T) (*intranet, *site) {
 		return context.WithValue(ctx, intranetKey{}, own)
 	}
 	server.ConnState = func(c net.Conn, state http.ConnState) {
-		if own, ok := conns.Load(c); ok && state == http.StateClosed && own.(*intranetConn).user != "" {
+		if own, ok := conns.Load(c); ok && state == http.StateClosed && own.(*intranetConn).counted {
 			in.bound.Add(-1)
 		}
 	}
 	s.serve(t, "intra.test", server)
 	return in, s
+}
+
+// resetAll answers each request over HTTP/2 by telling that it needs HTTP/1 (RFC 9113 §7).
+func resetAll(_ *http.Server, c *tls.Conn, _ http.Handler) {
+	defer c.Close()
+	if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	f := http2.NewFramer(c, c)
+	_ = f.WriteSettings()
+	for {
+		frame, err := f.ReadFrame()
+		switch {
+		case err != nil:
+			return
+		case frame.Header().Type == http2.FrameHeaders:
+			_ = f.WriteRSTStream(frame.Header().StreamID, http2.ErrCodeHTTP11Required)
+		}
+	}
+}
+
+// carryTunnel opens a tunnel to addr.
+func carryTunnel(w http.ResponseWriter, addr string) {
+	far, err := net.Dial("tcp", addr)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer far.Close()
+	c, read, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+	go func() {
+		defer far.Close()
+		_, _ = io.Copy(far, read)
+	}()
+	_, _ = io.Copy(c, far)
 }
 
 func (in *intranet) page(w http.ResponseWriter, r *http.Request, c *intranetConn) {
@@ -67,7 +121,8 @@ func (in *intranet) page(w http.ResponseWriter, r *http.Request, c *intranetConn
 		name, named, c.challenged = "eve", true, true
 		fallthrough
 	case named && c.challenged:
-		if c.user == "" {
+		if !c.counted && r.ProtoMajor == 1 {
+			c.counted = true
 			in.bound.Add(1)
 		}
 		c.user, c.challenged = name, false
@@ -126,11 +181,14 @@ func (r *rig) intranetClient(m mode) intranetClient {
 	}, func() { c.Close() }}
 }
 
-// authenticate makes the handshake of user.
+// authenticate makes the handshake of user. Another request in between does not disturb it.
 func (c intranetClient) authenticate(t *testing.T, scheme, user string) {
 	t.Helper()
 	if got := c.ask("/page", scheme+" TYPE1"); got != "401" {
 		t.Errorf("%s of %s begins with %q", scheme, user, got)
+	}
+	if got := c.ask("/page", ""); got != "401" {
+		t.Errorf("before %s of %s ends, it is asked for %q", scheme, user, got)
 	}
 	if got := c.ask("/page", scheme+" TYPE3-"+user); got != "200 hello "+user {
 		t.Errorf("%s of %s ends with %q", scheme, user, got)
@@ -140,19 +198,29 @@ func (c intranetClient) authenticate(t *testing.T, scheme, user string) {
 // intranetWays runs test for each way to intra.test.
 func intranetWays(t *testing.T, test func(t *testing.T, r *rig, in *intranet, m mode)) {
 	t.Parallel()
-	for _, m := range []mode{plain, mitmH1, mitmH2, inTunnel} {
+	for _, m := range allModes {
 		t.Run(string(m), func(t *testing.T) {
-			in, s := newIntranet(t)
+			in, s := newIntranet(t, false, false)
 			test(t, newRigBefore(t, s), in, m)
 		})
+		for name, resets := range map[string]bool{" to a site with HTTP/2": false, " to a site that resets HTTP/2": true} {
+			if m.scheme() == "https" {
+				t.Run(string(m)+name, func(t *testing.T) {
+					in, s := newIntranet(t, true, resets)
+					test(t, newRigBefore(t, s), in, m)
+				})
+			}
+		}
 	}
-	t.Run("through a proxy", func(t *testing.T) {
-		in, s := newIntranet(t)
-		through := http.ProxyURL(&url.URL{Scheme: "http", Host: s.resolve["intra.test:80"]}) // it takes the absolute form, too
-		ways := upstream.NewHostTransports(upstream.TransportConfig{Proxy: through})
-		t.Cleanup(ways.CloseIdleConnections)
-		test(t, newRigBefore(t, s, func(c *Config) { c.Upstream = ways }), in, plain)
-	})
+	for _, m := range allModes {
+		t.Run(string(m)+" through a proxy", func(t *testing.T) {
+			in, s := newIntranet(t, false, false)
+			through := http.ProxyURL(&url.URL{Scheme: "http", Host: s.resolve["intra.test:80"]})
+			ways := upstream.NewHostTransports(upstream.TransportConfig{Proxy: through, RootCAs: s.ca.Pool()})
+			t.Cleanup(ways.CloseIdleConnections)
+			test(t, newRigBefore(t, s, func(c *Config) { c.Upstream = ways }), in, m)
+		})
+	}
 }
 
 // A user authenticates, keeps the connection or leaves, and another client asks for the

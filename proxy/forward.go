@@ -45,6 +45,7 @@ func (x *exchange) forward(r *http.Request) *http.Response {
 	x.reportAnswer(resp)
 	x.entry.Outcome.SiteAnswer = string(signal.Classify(resp.StatusCode, resp.Header))
 	x.cleanAnswer(resp)
+	x.keepForm(r, resp)
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		x.relayAnswer(r, resp)
 		if x.statesUse(resp.Header) {
@@ -104,17 +105,22 @@ func (x *exchange) relayAnswer(r *http.Request, resp *http.Response) {
 		headers.AnnounceTrailer(r, resp)
 		w.trailer = resp.Trailer
 	}
-	if r.ProtoMajor == 1 && resp.ProtoMajor == 1 {
-		w.phrase = oddPhrase(resp)
-		if w.h1 != nil {
-			w.h1.SetFields(x.out.Answer)
-		}
-	}
 	if r.Method != http.MethodHead {
 		w.stream, w.length = resp.ContentLength < 0, resp.ContentLength
 	}
 	x.download = downloadBody{ReadCloser: resp.Body, exchange: x, resp: resp}
 	resp.Body = &x.download
+}
+
+// keepForm keeps what only HTTP/1 has of an answer: its phrase, and the names and the order
+// of its fields.
+func (x *exchange) keepForm(r *http.Request, resp *http.Response) {
+	if r.ProtoMajor == 1 && resp.ProtoMajor == 1 {
+		x.writer.phrase = oddPhrase(resp)
+		if h1 := x.writer.h1; h1 != nil {
+			h1.SetFields(x.out.Answer)
+		}
+	}
 }
 
 // oddPhrase returns the reason phrase of resp when net/http would write

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/testkit"
 	"heed/proxy/limit"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -280,9 +282,22 @@ func (l *shortOfFiles) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// A proxy that is short of files waits, says so, and goes on when there are some.
+// idleSites is an Upstream that counts how often its idle connections are closed.
+type idleSites struct {
+	*upstream.HostTransports
+	closed atomic.Int32
+}
+
+func (s *idleSites) CloseIdleConnections() { s.closed.Add(1) }
+
+// A proxy that is short of files closes the idle connections to sites, waits, says so, and
+// goes on when there are some.
 func TestHeed_ShortOfFilesItWaitsAndGoesOn(t *testing.T) {
-	r := newRig(t, hello)
+	sites := &idleSites{}
+	r := newRig(t, hello, func(c *Config) {
+		sites.HostTransports = c.Upstream.(*upstream.HostTransports)
+		c.Upstream = sites
+	})
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -295,8 +310,22 @@ func TestHeed_ShortOfFilesItWaitsAndGoesOn(t *testing.T) {
 	if a := c.Answer("GET"); a.StatusCode != 200 {
 		t.Error(a.Status)
 	}
-	if n := r.proxy.config.Load.Status().Reached["open_files"]; n != 3 {
-		t.Errorf("counted %d times", n)
+	if n := r.proxy.config.Load.Status().Reached["open_files"]; n != 3 || sites.closed.Load() != 3 {
+		t.Errorf("counted %d times, closed idle connections %d times", n, sites.closed.Load())
+	}
+}
+
+// A client whose request finds no file descriptor for the site is told that it is heed's.
+func TestHeed_ShortOfFilesItSaysSo(t *testing.T) {
+	short := net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error { return syscall.EMFILE }}
+	r := newRig(t, hello, func(c *Config) {
+		ways := upstream.NewHostTransports(upstream.TransportConfig{Dialer: short, Resolve: map[string]string{"short.test:80": "127.0.0.1:9"}})
+		c.Upstream, c.Policies = ways, stated{rules.Source{State: rules.Unavailable}}
+	})
+	a := r.ask(plain, question{host: "short.test", path: "/", header: []string{"Accept: text/plain"}})
+	if a.StatusCode != 502 || proxyStatusOf(t, a.Header) != "proxy_internal_error" ||
+		!strings.HasPrefix(a.body, "heed cannot reach short.test: no file descriptor is free\n") || !strings.Contains(a.body, "ulimit -n") {
+		t.Errorf("%s %s\n%s", a.Status, a.Header.Get("Proxy-Status"), a.body)
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build !race
+
 package proxy
 
 import (
@@ -101,9 +103,9 @@ func (j *oneJudge) tdmRep() string {
 
 // page returns the fields and the text of a page.
 func (j *oneJudge) page() (field, value, html string) {
-	fields := [][2]string{{}, {}, {"X-Robots-Tag", "noindex"}, {"X-Robots-Tag", "newsbot: noarchive"}, {"Content-Usage", "train-ai=n"}, {"Tdm-Reservation", "1"}, {"Tdm-Reservation", "0"}}
+	fields := [][2]string{{}, {}, {"X-Robots-Tag", "noindex"}, {"X-Robots-Tag", "newsbot: noarchive"}, {"Content-Usage", "train-ai=n"}, {"X-Robots-Tag", "noimageai"}, {"Tdm-Reservation", "1"}, {"Tdm-Reservation", "0"}}
 	f := fields[j.IntN(len(fields))]
-	return f[0], f[1], "<html><head>" + j.pick("", "", "<meta name=robots content=noindex>", "<meta name=tdm-reservation content=1>", "<meta name=tdm-reservation content=0>") + "</head><p>text</html>"
+	return f[0], f[1], "<html><head>" + j.pick("", "", "<meta name=robots content=noindex>", "<meta name=robots content=noai>", "<meta name=tdm-reservation content=1>", "<meta name=tdm-reservation content=0>") + "</head><p>text</html>"
 }
 
 // serveFiles has the sites answer, each robots.txt in another state.
@@ -204,9 +206,9 @@ func (j *oneJudge) makeSettings() {
 // target returns a target, in any spelling; each is asked for once.
 func (j *oneJudge) target() string {
 	j.cases++
-	target := "/" + j.pick("", "private", "private/", "private/ok", "pub/", "pub/x", "a.pdf", "x/c", "a/b", "a%2Fb")
+	target := "/" + j.pick("", "private", "private/", "private;x/", "private/ok", "pub/", "pub/x", "a.pdf", "x/c", "a/b", "a%2Fb")
 	for range j.IntN(3) {
-		target = j.pick("/", "/./", "/x/..", "/pub/..;y", "/;z", "/x%2f..", "/x/%2e%2e", "/pub") + target
+		target = j.pick("/", "/./", "/x/..", "/pub/..;y", "/;z", "/pub;z/..", "/x%2f..", "/x/%2e%2e", "/pub") + target
 	}
 	return target + "?case=" + fmt.Sprint(j.cases)
 }
@@ -242,6 +244,7 @@ func (j *oneJudge) start() {
 	}
 	j.refused = &upstream.Destinations{Private: true, Refuse: []upstream.Destination{forbidden}}
 	profile := rules.Profile(j.IntN(4))
+	j.settings.Profile = profile
 	j.rig = newRigBefore(j, j.site, func(c *Config) {
 		j.out = c.Upstream.(*upstream.HostTransports)
 		j.policies = cache.New(cache.Config{Transport: j.out, Carry: upstream.CarryClient, UserAgent: "heed-rig", Profile: profile})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -179,11 +178,7 @@ func (q *request) hints(policy *rules.Policy) []*rules.RateHint {
 	if policy == nil {
 		return nil
 	}
-	hints := policy.RateHints(q.names.Judged)
-	if q.names.Visible != nil {
-		hints = slices.Concat(hints, policy.RateHints(q.names.Visible))
-	}
-	return hints
+	return q.names.RateHints(policy)
 }
 
 // paceAsk returns the request for a turn of q.

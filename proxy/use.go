@@ -28,12 +28,17 @@ type use struct {
 // findStatements fills in what the site states of the use of the page that the rules allow.
 func (x *exchange) findStatements(ctx context.Context, q *judge.Question, v *verdict) {
 	v.use = x.newUse(q, v.Policy)
+	v.use.Left = ctx.Done()
 	if x.req.effective.Mode == acl.Observe {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, observePatience)
 		defer cancel()
 	}
-	q.Statements = x.proxy.usage.Request(ctx, &v.use.Request)
+	var whole bool
+	if q.Statements, whole = x.proxy.usage.Request(ctx, &v.use.Request); !whole {
+		q.NoStatements, v.use = rules.ReasonClientLeft, nil
+		return
+	}
 	v.use.verdict = q.Statements
 }
 

@@ -133,13 +133,13 @@ func benchDecide(b *testing.B, file string, targets []string) {
 	p := rules.New(rules.Source{State: rules.Available}, []byte(file))
 	agent := rules.Identify(benchAgent)
 	for _, target := range targets {
-		p.Decide(agent, target)
+		p.Decide(agent, rules.NewTarget(target))
 	}
 	refused := 0
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		if p.Decide(agent, targets[i%len(targets)]).Verdict == rules.Refuse {
+		if p.Decide(agent, rules.NewTarget(targets[i%len(targets)])).Verdict == rules.Refuse {
 			refused++
 		}
 	}

@@ -2,22 +2,15 @@ package rules
 
 import "sync"
 
-// Decide judges target, the path and query exactly as they are sent
-// ("/a%2Fb?q=1"), for agent. A nil agent is judged under the star group.
+// Decide judges a target for agent, with the steps that are left for it. A nil agent is judged under the star group.
 // A target without path has the path "/"; any other that does not begin with
 // "/" is refused as malformed. What would take too long to judge is refused as too
 // complex: an agent of more than MaxGoverning names that are in the file, and whatever
 // takes more than 16 Mi steps, which are about 20 ms. Decide allocates nothing once it
 // has met the agent, and is safe for concurrent use.
-func (p *Policy) Decide(agent *Agent, target string) Decision {
-	t := Target{text: target, steps: maxSteps}
-	return p.Judge(agent, &t)
-}
-
-// Judge is Decide with the steps that are left for a target.
-func (p *Policy) Judge(agent *Agent, t *Target) Decision {
+func (p *Policy) Decide(agent *Agent, t *Target) (d Decision) {
 	switch {
-	case t.text == robotsPath:
+	case t.NamesRobots():
 		return Decision{Verdict: Allow, Reason: ReasonRobotsTxt}
 	case p.source.State == Unavailable:
 		return Decision{Verdict: Allow, Reason: ReasonRobotsUnavailable}
@@ -28,14 +21,15 @@ func (p *Policy) Judge(agent *Agent, t *Target) Decision {
 	if !ok {
 		return Decision{Verdict: Refuse, Reason: ReasonMalformed}
 	}
-	return p.engine.decide(p.engine.governing(agent), target, &t.steps)
+	p.engine.decide(&d, p.engine.governing(agent), target, &t.steps)
+	return d
 }
 
-// JudgeOther is Decide for another target that the request for t leads to, with the steps that
-// are left for t.
-func (p *Policy) JudgeOther(agent *Agent, t *Target, target string) Decision {
-	other := Target{text: target, steps: t.steps}
-	d := p.Judge(agent, &other)
+// DecideOther is Decide for another target that the request for t leads to, with the steps
+// that are left for t.
+func (p *Policy) DecideOther(agent *Agent, t, other *Target) Decision {
+	other.steps = t.steps
+	d := p.Decide(agent, other)
 	t.steps = other.steps
 	return d
 }
@@ -46,31 +40,30 @@ const robotsPath = "/robots.txt"
 // tooComplex is the Decision about a target that would take too long to judge.
 var tooComplex = Decision{Verdict: Refuse, Reason: ReasonTooComplex}
 
-// decide judges a target in all of its readings.
-func (e *engine) decide(sets []ruleSet, target string, steps *int) Decision {
+// decide sets d, which is zero, to the Decision about a target in all of its readings.
+func (e *engine) decide(d *Decision, sets []ruleSet, target string, steps *int) {
 	switch {
 	case len(sets) == 0:
-		return Decision{Verdict: Allow, Reason: ReasonNoRule}
+		d.Verdict, d.Reason = Allow, ReasonNoRule
 	case len(sets) > MaxGoverning, *steps < 0:
-		return tooComplex
-	}
-	if e.plain(target) {
+		*d = tooComplex
+	case e.plain(target):
 		s := judging{steps: *steps, alone: true}
 		set, rule := e.judge(&s, sets, "", target)
 		*steps = s.steps
-		return e.decision(&s, sets, set, rule, "")
+		e.decision(d, &s, sets, set, rule, "")
+	default:
+		s := scratches.Get().(*scratch)
+		s.begin(*steps)
+		e.decideIn(d, s, sets, target)
+		*steps = s.steps
+		scratches.Put(s)
 	}
-	s := scratches.Get().(*scratch)
-	defer scratches.Put(s)
-	s.begin(*steps)
-	d := e.decideIn(s, sets, target)
-	*steps = s.steps
-	return d
 }
 
 // decideIn judges a target in all of its readings, in the memory of s, which has begun. It
 // leaves in s the steps that are left.
-func (e *engine) decideIn(s *scratch, sets []ruleSet, target string) Decision {
+func (e *engine) decideIn(d *Decision, s *scratch, sets []ruleSet, target string) {
 	set, rule, variant, first := -1, -1, "", true
 	e.read(s, target, func(name, reading string) bool {
 		if s.before(&s.judged, name, reading) {
@@ -89,7 +82,7 @@ func (e *engine) decideIn(s *scratch, sets []ruleSet, target string) Decision {
 		}
 		return !refuses
 	})
-	return e.decision(&s.judging, sets, set, rule, variant)
+	e.decision(d, &s.judging, sets, set, rule, variant)
 }
 
 // read calls judge with each reading of a target, that as sent first, until
@@ -167,13 +160,14 @@ func (e *engine) allowsReading(s *judging, sent, refuses int, name, target strin
 	return e.namesReading(s, sent, name, target)
 }
 
-// decision returns the Decision of a rule of one of the sets. Without a rule, which is -1,
-// and without a set, it allows.
-func (e *engine) decision(s *judging, sets []ruleSet, set, rule int, variant string) Decision {
+// decision sets d, which is zero, to the Decision of a rule of one of the sets. Without a
+// rule, which is -1, and without a set, it allows.
+func (e *engine) decision(d *Decision, s *judging, sets []ruleSet, set, rule int, variant string) {
 	if s.steps < 0 {
-		return tooComplex
+		*d = tooComplex
+		return
 	}
-	d := Decision{Verdict: Allow, Reason: ReasonNoRule, Variant: variant}
+	d.Verdict, d.Reason, d.Variant = Allow, ReasonNoRule, variant
 	if set >= 0 {
 		by := &sets[set]
 		d.Group, d.Token, d.Piece = by.group, by.token.Name, by.token.Piece
@@ -185,7 +179,6 @@ func (e *engine) decision(s *judging, sets []ruleSet, set, rule int, variant str
 			d.Verdict = Refuse
 		}
 	}
-	return d
 }
 
 // maxSteps bounds what a Decision may cost over all readings of its target. A step
@@ -225,7 +218,7 @@ func (s *judging) try(f *file, id uint32, target string, best int) int {
 // reason is ReasonHostOnly, or that of Decide where there are no rules.
 func (p *Policy) DecideHost(agent *Agent) (d Decision, unseen int) {
 	if p.source.State != Available || p.engine == nil {
-		return p.Decide(agent, "/"), 0
+		return p.Decide(agent, NewTarget("/")), 0
 	}
 	sets := p.engine.governing(agent)
 	if len(sets) > MaxGoverning {

@@ -60,7 +60,7 @@ const (
 	ReasonDestination       Reason = "destination"        // heed may not reach the address: private, or on a list
 	ReasonLimit             Reason = "limit"              // a limit on what clients may use was reached
 	ReasonPaced             Reason = "paced"              // the wait for the site's crawl delay would be too long
-	ReasonClientLeft        Reason = "client-left"        // the client left while the site's rules were being fetched, or before its turn
+	ReasonClientLeft        Reason = "client-left"        // the client left while the site's rules or statements were being fetched, or before its turn
 	ReasonHostMismatch      Reason = "host-mismatch"      // Host, authority or SNI name different places
 	ReasonMalformed         Reason = "malformed"          // no valid HTTP request, or a target that cannot be judged
 	ReasonLoop              Reason = "loop"               // the request came through this proxy already

@@ -7,8 +7,8 @@
 //
 // New parses a file once into a [Policy], which is immutable and safe for
 // concurrent use. [Identify] finds the product tokens in a User-Agent string;
-// [Declare] takes them from the operator. [Policy.Decide] compares a target, the
-// path and query exactly as they are sent, with the rules of the groups that
+// [Declare] takes them from the operator. [Policy.Decide] compares a
+// [Target], the path and query exactly as they are sent, with the rules of the groups that
 // govern the agent. [Policy.Explain] reports each step of that, and [Lint] what
 // is wrong with a file.
 //

@@ -65,14 +65,14 @@ func TestHeed_ALineThatTheLimitCutsIsDropped(t *testing.T) {
 	}
 	head += strings.Repeat("#", rules.MaxBytes-len(head)-len("\nAllow: /")) + "\n"
 	p := standard(head + "Allow: /public\nDisallow: /rest\n")
-	if d := p.Decide(nil, "/x"); d.Verdict != rules.Refuse {
+	if d := p.Decide(nil, rules.NewTarget("/x")); d.Verdict != rules.Refuse {
 		t.Errorf("half an Allow line opens the site: %+v", d)
 	}
 	if p.Source().Note == "" {
 		t.Error("there is no note that the file was cut")
 	}
 	p = standard(head + "Allow: /")
-	if d := p.Decide(nil, "/x"); d.Verdict != rules.Allow || p.Source().Note != "" {
+	if d := p.Decide(nil, rules.NewTarget("/x")); d.Verdict != rules.Allow || p.Source().Note != "" {
 		t.Errorf("a file of exactly the limit: %+v, %q", d, p.Source().Note)
 	}
 }
@@ -90,7 +90,7 @@ func TestHeed_HTMLWithoutARuleIsNoFile(t *testing.T) {
 		"Not found":       rules.ReasonNoRule,
 	} {
 		p := standard(body)
-		if d := p.Decide(nil, "/"); d.Verdict != rules.Allow || d.Reason != want {
+		if d := p.Decide(nil, rules.NewTarget("/")); d.Verdict != rules.Allow || d.Reason != want {
 			t.Errorf("%q: %+v, want %s", body, d, want)
 		}
 		flagged := p.Source().Note != ""

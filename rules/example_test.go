@@ -24,10 +24,10 @@ Allow: /private/page
 	policy := rules.New(rules.Source{Origin: origin, State: rules.Available}, file)
 	agent := rules.Identify("Mozilla/5.0 (compatible; ExampleBot/2.1; +https://bots.example/about)")
 
-	d := policy.Decide(agent, u.RequestURI())
+	d := policy.Decide(agent, rules.NewTarget(u.RequestURI()))
 	fmt.Println(d.Verdict, "by", d.Rule, "on line", d.Line, "for", d.Group)
 
-	d = policy.Decide(nil, u.RequestURI())
+	d = policy.Decide(nil, rules.NewTarget(u.RequestURI()))
 	fmt.Println(d.Verdict, "by", d.Rule, "on line", d.Line, "for", d.Group)
 	// Output:
 	// allow by Allow: /private/page on line 6 for ExampleBot
@@ -37,10 +37,10 @@ Allow: /private/page
 // A policy knows what it means that there is no file, or that it could not be had.
 func ExampleNew() {
 	missing := rules.New(rules.Source{State: rules.Unavailable, Status: 404}, nil)
-	fmt.Println(missing.Decide(nil, "/page").Verdict)
+	fmt.Println(missing.Decide(nil, rules.NewTarget("/page")).Verdict)
 
 	broken := rules.New(rules.Source{State: rules.Unreachable, Status: 503}, nil)
-	fmt.Println(broken.Decide(nil, "/page").Verdict)
+	fmt.Println(broken.Decide(nil, rules.NewTarget("/page")).Verdict)
 	// Output:
 	// allow
 	// refuse
@@ -51,7 +51,7 @@ func ExampleNewAs() {
 	file := []byte("User-agent: *\nDisallow: /\nAllow: /public\n")
 	for _, profile := range []rules.Profile{rules.Standard, rules.REP1994} {
 		p := rules.NewAs(profile, rules.Source{State: rules.Available}, file)
-		fmt.Println(profile, p.Decide(nil, "/public/page").Verdict)
+		fmt.Println(profile, p.Decide(nil, rules.NewTarget("/public/page")).Verdict)
 	}
 	// Output:
 	// standard allow
@@ -70,8 +70,8 @@ func ExampleIdentify() {
 // string contains.
 func ExampleDeclare() {
 	p := rules.New(rules.Source{State: rules.Available}, []byte("User-agent: Google-Extended\nDisallow: /\n"))
-	fmt.Println(p.Decide(rules.Declare("Googlebot"), "/page").Verdict)
-	fmt.Println(p.Decide(rules.Declare("Googlebot", "Google-Extended"), "/page").Verdict)
+	fmt.Println(p.Decide(rules.Declare("Googlebot"), rules.NewTarget("/page")).Verdict)
+	fmt.Println(p.Decide(rules.Declare("Googlebot", "Google-Extended"), rules.NewTarget("/page")).Verdict)
 	// Output:
 	// allow
 	// refuse
@@ -81,7 +81,7 @@ func ExampleDeclare() {
 func ExamplePolicy_Decide() {
 	p := rules.New(rules.Source{State: rules.Available}, []byte("User-agent: *\nDisallow: /private/\n"))
 	for _, target := range []string{"/private/", "/%70rivate/", "/x/../private/", "//private/", "/private%2F", "/public/"} {
-		d := p.Decide(nil, target)
+		d := p.Decide(nil, rules.NewTarget(target))
 		fmt.Printf("%s %s %q\n", d.Verdict, target, d.Variant)
 	}
 	// Output:
@@ -95,7 +95,7 @@ func ExamplePolicy_Decide() {
 
 func ExamplePolicy_Explain() {
 	p := rules.New(rules.Source{State: rules.Available}, []byte("User-agent: ExampleBot\nDisallow: /a\nAllow: /a/b\n"))
-	x := p.Explain(rules.Identify("ExampleBot/2.1 (OtherBot)"), "/a/b")
+	x := p.Explain(rules.Identify("ExampleBot/2.1 (OtherBot)"), rules.NewTarget("/a/b"))
 	for _, t := range x.Tokens {
 		fmt.Println(t.Name, "leads to", len(t.Groups), "groups")
 	}

@@ -81,10 +81,10 @@ type Match struct {
 // MaxMatches is how many rules a GroupResult contains.
 const MaxMatches = 100
 
-// Explain returns each step by which Decide comes to its Decision about target
+// Explain returns each step by which Decide comes to its Decision about a target
 // for agent. Its time grows with the number of rules.
-func (p *Policy) Explain(agent *Agent, target string) Explanation {
-	x := Explanation{Decision: p.Decide(agent, target)}
+func (p *Policy) Explain(agent *Agent, t *Target) Explanation {
+	x := Explanation{Decision: p.Decide(agent, t)}
 	e := p.engine
 	if agent != nil {
 		x.Tokens, x.Dropped = e.groupsOfEach(agent.Tokens), agent.Dropped()
@@ -102,7 +102,7 @@ func (p *Policy) Explain(agent *Agent, target string) Explanation {
 		})
 	}
 	if r := x.Decision.Reason; r == ReasonRule || r == ReasonNoRule {
-		x.Readings = e.explainReadings(sets, target)
+		x.Readings = e.explainReadings(sets, t)
 	}
 	return x
 }
@@ -142,10 +142,8 @@ const explainSteps = 64 * maxSteps
 const stepsPerReading = 64
 
 // explainReadings judges the readings of a target as decide does.
-func (e *engine) explainReadings(sets []ruleSet, target string) []Reading {
-	if target == "" || target[0] == '?' {
-		target = "/" + target
-	}
+func (e *engine) explainReadings(sets []ruleSet, t *Target) []Reading {
+	target, _ := t.path()
 	var all []Reading
 	s, steps := new(scratch), explainSteps
 	judge := func(variant, target string) bool {

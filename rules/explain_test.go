@@ -107,7 +107,7 @@ GoodBot, lines [4 13], 4 rules, for "goodbot" by name
 allow robots-txt 0 
 `},
 	} {
-		if got := printSteps(p.Explain(agentOf(c.agent), c.target)); got != c.want[1:] {
+		if got := printSteps(p.Explain(agentOf(c.agent), rules.NewTarget(c.target))); got != c.want[1:] {
 			t.Errorf("%q asks for %s; got\n%swant%s", c.agent, c.target, got, c.want)
 		}
 	}
@@ -122,7 +122,7 @@ func TestHeed_ExplainWithoutRules(t *testing.T) {
 		rules.Available:   "goodbot from \"GoodBot/1.0\":\n /a\nallow no-rule 0 \n",
 	} {
 		p := rules.New(rules.Source{Origin: site, State: state}, nil)
-		if got := printSteps(p.Explain(agent, "/a")); got != want {
+		if got := printSteps(p.Explain(agent, rules.NewTarget("/a"))); got != want {
 			t.Errorf("%v: told\n%swant\n%s", state, got, want)
 		}
 	}
@@ -132,7 +132,7 @@ func TestHeed_ExplainWithoutRules(t *testing.T) {
 func TestHeed_ExplainIsBounded(t *testing.T) {
 	t.Parallel()
 	p := policyAs(rules.Standard, "User-agent: *\n"+strings.Repeat("Disallow: /a\n", 1000))
-	x := p.Explain(nil, "/a")
+	x := p.Explain(nil, rules.NewTarget("/a"))
 	if o := x.Readings[0].Results[0]; len(o.Matches) != rules.MaxMatches || o.Further != 1000-rules.MaxMatches || o.Matches[0].Line != 2 {
 		t.Errorf("%d matches, %d further, the first is %+v", len(o.Matches), o.Further, o.Matches[0])
 	}
@@ -145,7 +145,7 @@ func TestHeed_ExplainAgreesWithDecide(t *testing.T) {
 	for _, s := range allVectors {
 		p := policyAs(s.as, strings.TrimPrefix(s.file, "\n"))
 		for _, q := range s.questions(t) {
-			x := p.Explain(agentOf(q.agent), q.target)
+			x := p.Explain(agentOf(q.agent), rules.NewTarget(q.target))
 			if len(x.Readings) == 0 {
 				continue // /robots.txt
 			}

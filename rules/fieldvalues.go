@@ -127,9 +127,9 @@ func minuteOf(s string) (int, bool) {
 	return int(n/100*60+n%100) % (24 * 60), true
 }
 
-// valid reports whether the field's value can be understood. What a usage signal says
-// is not a matter of this package.
-func (f Field) valid() (ok bool) {
+// Understood reports whether the field's value can be understood; otherwise the line has no
+// effect. What a usage signal says is not a matter of this package.
+func (f Field) Understood() (ok bool) {
 	switch f.Kind {
 	case CrawlDelay, CacheDelay:
 		_, ok = f.Delay()

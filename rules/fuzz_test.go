@@ -46,7 +46,7 @@ func checkExplained(t *testing.T, profile rules.Profile, body []byte, targets []
 	}
 	for _, agent := range fuzzAgents {
 		for _, target := range targets {
-			x := p.Explain(agent, target)
+			x := p.Explain(agent, rules.NewTarget(target))
 			if len(x.Readings) == 0 {
 				continue
 			}

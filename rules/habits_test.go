@@ -157,7 +157,7 @@ func TestHeed_HabitsMeanTheirPlainFile(t *testing.T) {
 		for range 4 {
 			header, names := m.agent()
 			target := m.path(false)
-			got, want := policy.Decide(rules.Identify(header), target), refDecide(groups, names, refReadings(target))
+			got, want := policy.Decide(rules.Identify(header), rules.NewTarget(target)), refDecide(groups, names, refReadings(target))
 			if (got.Verdict == rules.Allow) != want.allow {
 				t.Fatalf("seed %d: %q asks for %s: engine says %+v, its plain file allow=%v; file:\n%q\nplain:\n%s", seed, header, target, got, want.allow, h.written.String(), h.plain())
 			}

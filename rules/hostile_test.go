@@ -25,11 +25,11 @@ func TestHeed_LongEscapedPatternsAreFound(t *testing.T) {
 	p := standard(file.String())
 	begin := "/" + strings.Repeat("%FF", 16_000)
 	for i := range count {
-		if d := p.Decide(nil, begin+fmt.Sprintf("%02d", i)); d.Line != i+2 {
+		if d := p.Decide(nil, rules.NewTarget(begin+fmt.Sprintf("%02d", i))); d.Line != i+2 {
 			t.Errorf("rule %d: %v by line %d", i, d.Verdict, d.Line)
 		}
 	}
-	if d := p.Decide(nil, begin); d.Verdict != rules.Allow {
+	if d := p.Decide(nil, rules.NewTarget(begin)); d.Verdict != rules.Allow {
 		t.Errorf("without the end: %v by line %d", d.Verdict, d.Line)
 	}
 }
@@ -39,7 +39,7 @@ func TestHeed_LongEscapedPatternsAreFound(t *testing.T) {
 func TestHeed_AFileOfOneLineIsNotLostToTheLimit(t *testing.T) {
 	t.Parallel()
 	long := "User-agent: * Disallow: /a " + strings.Repeat("x", rules.MaxBytes)
-	if d := standard(long).Decide(nil, "/a%20"+strings.Repeat("x", rules.MaxLine)); d.Line != 1 {
+	if d := standard(long).Decide(nil, rules.NewTarget("/a%20"+strings.Repeat("x", rules.MaxLine))); d.Line != 1 {
 		t.Errorf("%v by line %d", d.Verdict, d.Line)
 	}
 }
@@ -57,7 +57,7 @@ func TestHeed_TheLimitCutsNoLineOfUTF16(t *testing.T) {
 	}
 	for cut := range 6 {
 		body := utf16(head+strings.Repeat("\n", pad+cut)+"\nAllow: /\u0A41\u0A41\u0A41private\n", false)
-		if d := standard(body).Decide(nil, "/\u0A41\u0A41x"); d.Verdict != rules.Refuse {
+		if d := standard(body).Decide(nil, rules.NewTarget("/\u0A41\u0A41x")); d.Verdict != rules.Refuse {
 			t.Errorf("cut %d: %v by line %d %q", cut, d.Verdict, d.Line, d.Rule)
 		}
 	}
@@ -77,11 +77,11 @@ func TestHeed_NamesOfVeryManyGroupsAreRemembered(t *testing.T) {
 	for _, name := range []string{"n1", "n2", "n3", "n4"} {
 		agent := rules.Identify(name)
 		for target, want := range map[string]rules.Verdict{"/0": rules.Refuse, "/7cf": rules.Refuse, "/y": rules.Refuse, "/z": rules.Allow} {
-			if d := p.Decide(agent, target); d.Verdict != want {
+			if d := p.Decide(agent, rules.NewTarget(target)); d.Verdict != want {
 				t.Errorf("%s, %s: %+v", name, target, d)
 			}
 		}
-		if n := testing.AllocsPerRun(10, func() { p.Decide(agent, "/z") }); n >= 1 && !raceDetector { // which drops what pools hold
+		if n := testing.AllocsPerRun(10, func() { p.Decide(agent, rules.NewTarget("/z")) }); n >= 1 && !raceDetector { // which drops what pools hold
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
@@ -93,14 +93,14 @@ func TestHeed_AFileOfTooManyWordsIsNotUsed(t *testing.T) {
 	t.Parallel()
 	line := "User-agent: web spider\nDisallow: /x\n"
 	p := standard(strings.Repeat(line, rules.MaxNameWords/2))
-	if d := p.Decide(rules.Identify("spider/1.0"), "/y"); d.Verdict != rules.Allow {
+	if d := p.Decide(rules.Identify("spider/1.0"), rules.NewTarget("/y")); d.Verdict != rules.Allow {
 		t.Errorf("%d words: %+v", rules.MaxNameWords, d)
 	}
 	p = standard(strings.Repeat(line, rules.MaxNameWords/2+1))
 	if s := p.Source(); s.State != rules.Unreachable || !errors.Is(s.Err, rules.ErrTooManyWords) || s.Note == "" {
 		t.Errorf("one more: %+v", s)
 	}
-	if d := p.Decide(rules.Identify("spider/1.0"), "/y"); d.Reason != rules.ReasonRobotsUnreachable {
+	if d := p.Decide(rules.Identify("spider/1.0"), rules.NewTarget("/y")); d.Reason != rules.ReasonRobotsUnreachable {
 		t.Errorf("one more: %+v", d)
 	}
 }
@@ -110,10 +110,10 @@ func TestHeed_AFileOfTooManyWordsIsNotUsed(t *testing.T) {
 func TestHeed_ARuleThatIsWrittenOftenIsMatchedOnce(t *testing.T) {
 	t.Parallel()
 	p := standard("User-agent: *\n" + strings.Repeat("Disallow: /*abc\n", 5000) + strings.Repeat("Allow: /*abc\nDisallow: /*b*c\n", 5000))
-	if d := p.Decide(nil, "/abc"); d.Verdict != rules.Allow || d.Line != 5002 {
+	if d := p.Decide(nil, rules.NewTarget("/abc")); d.Verdict != rules.Allow || d.Line != 5002 {
 		t.Errorf("%v by line %d", d.Verdict, d.Line)
 	}
-	if d := p.Decide(nil, "/"+strings.Repeat("ab-", 20_000)+"//./&=%26%2f\\%5c"); d.Reason != rules.ReasonNoRule {
+	if d := p.Decide(nil, rules.NewTarget("/"+strings.Repeat("ab-", 20_000)+"//./&=%26%2f\\%5c")); d.Reason != rules.ReasonNoRule {
 		t.Errorf("a target that matches none of two patterns: %s", d.Reason)
 	}
 }

@@ -34,7 +34,7 @@ func TestHeed_ParsingIsLinear(t *testing.T) {
 			var s scratch
 			s.begin(maxSteps)
 			if e := policy.engine; e != nil {
-				e.decideIn(&s, e.governing(nil), "/"+strings.Repeat("a", 100))
+				e.decideIn(new(Decision), &s, e.governing(nil), "/"+strings.Repeat("a", 100))
 			}
 			return p.looked, maxSteps - s.steps, after.TotalAlloc - before.TotalAlloc
 		}

@@ -97,7 +97,7 @@ func TestHeed_WhatIsRememberedOfAgentsIsBounded(t *testing.T) {
 	for i := range 400 {
 		agent := rules.Identify(fmt.Sprintf("n%d/1.0 (compatible; %s)", i, strings.Repeat("x", 1000)))
 		for _, p := range policies {
-			if d := p.Decide(agent, fmt.Sprintf("/%d", i)); (d.Verdict == rules.Refuse) != (i < 300) {
+			if d := p.Decide(agent, rules.NewTarget(fmt.Sprintf("/%d", i))); (d.Verdict == rules.Refuse) != (i < 300) {
 				t.Fatalf("n%d: %+v", i, d)
 			}
 		}

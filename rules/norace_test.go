@@ -21,8 +21,8 @@ func TestHeed_DecisionsAllocateNothing(t *testing.T) {
 	p := standard("User-agent: foo\nUser-agent: bar baz\nAllow: /a\nDisallow: /*%2Fc$\n\nUser-agent: *\nDisallow: /x\n" + strings.Repeat("Disallow: /*y*z\n", 40))
 	for _, agent := range []*rules.Agent{nil, rules.Identify(""), rules.Identify("Foo/1.0 (compatible; bar)"), rules.Declare("foo", "other")} {
 		for _, target := range []string{"/a", "/a?b=/c", "/%61%2Fc", "//x/../y", "/" + strings.Repeat("y%7A", 3000), "/robots.txt", "*"} {
-			p.Decide(agent, target)
-			if n := testing.AllocsPerRun(50, func() { p.Decide(agent, target) }); n >= 1 {
+			p.Decide(agent, rules.NewTarget(target))
+			if n := testing.AllocsPerRun(50, func() { p.Decide(agent, rules.NewTarget(target)) }); n >= 1 {
 				t.Errorf("%d octets for %+v: %v allocations", len(target), agent, n)
 			}
 		}

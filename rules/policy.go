@@ -141,6 +141,18 @@ func (p *Policy) With(source Source) *Policy {
 	return &q
 }
 
+// ReadAs returns a policy of the same rules that judges targets in the readings of another
+// profile: under Strict in all. Everything else is as p has it.
+func (p *Policy) ReadAs(profile Profile) *Policy {
+	if p.engine == nil {
+		return p
+	}
+	q, e := *p, p.engine
+	q.engine = &engine{file: e.file, indexes: e.indexes, hasNames: e.hasNames, paced: e.paced, general: e.general, star: e.star}
+	q.engine.allReadings = profile.differences().allReadings
+	return &q
+}
+
 // Source returns how and when the policy was obtained.
 func (p *Policy) Source() Source { return p.source }
 

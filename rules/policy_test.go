@@ -46,7 +46,7 @@ func TestRFC9309_Examples(t *testing.T) {
 		{"Disallow: https://other.test/p", "/p", Allow},
 	} {
 		p := policyOf("User-agent: *\n" + c.rules)
-		if d := p.Decide(nil, c.target); d.Verdict != c.want {
+		if d := p.Decide(nil, NewTarget(c.target)); d.Verdict != c.want {
 			t.Errorf("%q for %s: %v, want %v", c.rules, c.target, d, c.want)
 		}
 	}
@@ -92,7 +92,7 @@ Disallow: /g2
 		{"", "/star", Refuse},
 	} {
 		p := policyOf(file)
-		if d := p.Decide(Identify(c.agent), c.target); d.Verdict != c.want {
+		if d := p.Decide(Identify(c.agent), NewTarget(c.target)); d.Verdict != c.want {
 			t.Errorf("%q for %s: %+v, want %v (tokens %v)", c.agent, c.target, d, c.want, Identify(c.agent).Tokens)
 		}
 	}

@@ -20,7 +20,7 @@ func propertyMaker(t *testing.T, stream uint64) maker {
 
 // named reports whether a name of the agent leads to a group.
 func named(p *rules.Policy, agent *rules.Agent) bool {
-	for _, t := range p.Explain(agent, "/").Tokens {
+	for _, t := range p.Explain(agent, rules.NewTarget("/")).Tokens {
 		for _, to := range t.Groups {
 			if to.How != rules.ByList {
 				return true
@@ -37,7 +37,7 @@ func checkDecoy(t *testing.T, p *rules.Policy, file, header, decoyed, target str
 	if !named(p, agent) {
 		return
 	}
-	before, after := p.Decide(agent, target), p.Decide(rules.Identify(decoyed), target)
+	before, after := p.Decide(agent, rules.NewTarget(target)), p.Decide(rules.Identify(decoyed), rules.NewTarget(target))
 	if before.Verdict == rules.Refuse && after.Verdict != rules.Refuse {
 		t.Fatalf("%s: refused for %q (%+v), allowed for %q (%+v); file:\n%s", target, header, before, decoyed, after, file)
 	}
@@ -137,7 +137,7 @@ func (m maker) respell(target string) string {
 func checkRespelling(t *testing.T, p *rules.Policy, file, header, target, other string) {
 	t.Helper()
 	agent := rules.Identify(header)
-	before, after := p.Decide(agent, target), p.Decide(agent, other)
+	before, after := p.Decide(agent, rules.NewTarget(target)), p.Decide(agent, rules.NewTarget(other))
 	if before.Verdict == rules.Refuse && after.Verdict != rules.Refuse && !strings.ContainsAny(after.Rule, "%\\") {
 		t.Fatalf("%q: %s is refused (%+v), and allowed as %s (%+v); file:\n%s", header, target, before, other, after, file)
 	}
@@ -175,7 +175,7 @@ func checkDisallow(t *testing.T, file, path, header, target string) {
 	t.Helper()
 	p, q := standard(file), standard(file+"\nDisallow: "+path+"\n")
 	agent := rules.Identify(header)
-	before, after := p.Decide(agent, target), q.Decide(agent, target)
+	before, after := p.Decide(agent, rules.NewTarget(target)), q.Decide(agent, rules.NewTarget(target))
 	if before.Verdict == rules.Refuse && after.Verdict != rules.Refuse && !strings.ContainsAny(after.Rule, "%\\") {
 		t.Fatalf("%q: %s is refused (%+v), and allowed with Disallow: %s (%+v); file:\n%s", header, target, before, path, after, file)
 	}

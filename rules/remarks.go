@@ -110,7 +110,7 @@ func (l *linter) otherField(kind FieldKind, key, value span) {
 		return
 	}
 	f := Field{Kind: kind, Value: l.parser.lines.text[value.from:value.to]}
-	if !f.valid() {
+	if !f.Understood() {
 		l.report(badValue, value)
 	}
 	if !kind.global() && kind != License && !l.parser.open {

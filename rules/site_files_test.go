@@ -114,7 +114,7 @@ func compareSites(t *testing.T, files []siteFile, targets, agents []string) (que
 				if !known[key][i] {
 					refused++
 				}
-				if got := policy.Decide(agent, target); (got.Verdict == rules.Allow) != known[key][i] {
+				if got := policy.Decide(agent, rules.NewTarget(target)); (got.Verdict == rules.Allow) != known[key][i] {
 					if differences++; differences < 10 {
 						t.Errorf("%s: %q asks for %s: engine says %+v, reference allow=%v", f.habit, header, target, got, known[key][i])
 					}

@@ -17,6 +17,9 @@ func NewTarget(text string) *Target { return &Target{text: text, steps: maxSteps
 // String returns the target as it is sent.
 func (t *Target) String() string { return t.text }
 
+// NamesRobots reports whether the target is that of robots.txt, as it is sent.
+func (t *Target) NamesRobots() bool { return t.text == robotsPath }
+
 // Spend takes steps from the budget, for work that the length of a document decides about.
 // It reports whether there were as many. Most steps take about a nanosecond.
 func (t *Target) Spend(steps int) bool {

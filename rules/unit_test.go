@@ -21,12 +21,12 @@ func TestHeed_TooManyWildcardsRefuse(t *testing.T) {
 	line := "Disallow: /" + strings.Repeat("*a", 4096) + "\n"
 	file := "User-agent: *\nAllow: /\n" + strings.Repeat(line, rules.MaxWildcards/4096)
 	p := standard(file)
-	if d := p.Decide(nil, "/b"); d.Verdict != rules.Allow || p.Source().State != rules.Available {
+	if d := p.Decide(nil, rules.NewTarget("/b")); d.Verdict != rules.Allow || p.Source().State != rules.Available {
 		t.Errorf("%d wildcards: %+v", rules.MaxWildcards, d)
 	}
 	p = standard(file + "Disallow: /*b\n")
 	for _, p := range []*rules.Policy{p, p.With(rules.Source{State: rules.Available})} {
-		d := p.Decide(nil, "/c")
+		d := p.Decide(nil, rules.NewTarget("/c"))
 		if d.Verdict != rules.Refuse || d.Reason != rules.ReasonRobotsUnreachable {
 			t.Errorf("one more: %+v", d)
 		}
@@ -34,7 +34,7 @@ func TestHeed_TooManyWildcardsRefuse(t *testing.T) {
 			t.Errorf("one more: the source is %+v", s)
 		}
 	}
-	if d := p.Decide(nil, "/robots.txt"); d.Verdict != rules.Allow {
+	if d := p.Decide(nil, rules.NewTarget("/robots.txt")); d.Verdict != rules.Allow {
 		t.Errorf("robots.txt: %+v", d)
 	}
 }
@@ -48,7 +48,7 @@ func TestHeed_MalformedTargetsAreRefused(t *testing.T) {
 		"http://site.test/": rules.Refuse, "/%zz": rules.Allow, "/%": rules.Allow, "/private%": rules.Refuse,
 		"/\x00\xff": rules.Allow, "/private\x00": rules.Refuse,
 	} {
-		if d := p.Decide(nil, target); d.Verdict != want {
+		if d := p.Decide(nil, rules.NewTarget(target)); d.Verdict != want {
 			t.Errorf("%q: %+v, want %v", target, d, want)
 		}
 	}
@@ -88,10 +88,10 @@ func TestHeed_AnAgentOfTooManyNamesIsRefused(t *testing.T) {
 		fmt.Fprintf(&agent, "n%d/1 ", i)
 	}
 	p := standard(file.String())
-	if d := p.Decide(rules.Identify(agent.String()), "/"); d.Verdict != rules.Refuse || d.Reason != rules.ReasonTooComplex {
+	if d := p.Decide(rules.Identify(agent.String()), rules.NewTarget("/")); d.Verdict != rules.Refuse || d.Reason != rules.ReasonTooComplex {
 		t.Errorf("%+v", d)
 	}
-	if d := p.Decide(rules.Identify(agent.String()[len("n0/1 "):]), "/"); d.Verdict != rules.Allow {
+	if d := p.Decide(rules.Identify(agent.String()[len("n0/1 "):]), rules.NewTarget("/")); d.Verdict != rules.Allow {
 		t.Errorf("one name less: %+v", d)
 	}
 }
@@ -105,7 +105,7 @@ func TestHeed_ANameOfWordsIsTakenWhole(t *testing.T) {
 		"Sogou web spider/4.0": rules.Allow, "Sogou inst spider/4.0": rules.Refuse, "Sogou News/1": rules.Refuse,
 		"Spider/1": rules.Allow,
 	} {
-		if d := p.Decide(rules.Identify(agent), "/x"); d.Verdict != want {
+		if d := p.Decide(rules.Identify(agent), rules.NewTarget("/x")); d.Verdict != want {
 			t.Errorf("%s: %+v", agent, d)
 		}
 	}
@@ -117,7 +117,7 @@ func TestHeed_AVersionMakesNoOtherName(t *testing.T) {
 	t.Parallel()
 	p := standard("User-agent: wget\nDisallow: /1\n\nUser-agent: Wget/1.6\nDisallow: /2\n\nUser-agent: WGET*\nDisallow: /3\n")
 	for _, target := range []string{"/1", "/2", "/3"} {
-		if d := p.Decide(rules.Identify("Wget/1.21"), target); d.Verdict != rules.Refuse {
+		if d := p.Decide(rules.Identify("Wget/1.21"), rules.NewTarget(target)); d.Verdict != rules.Refuse {
 			t.Errorf("%s: %+v", target, d)
 		}
 	}
@@ -132,7 +132,7 @@ func TestHeed_ConcurrentDecisionsForManyAgents(t *testing.T) {
 		all.Go(func() {
 			for i := range 500 {
 				n := (i*7 + worker) % 200
-				d := p.Decide(rules.Identify(fmt.Sprintf("n%d/1", n)), "/7")
+				d := p.Decide(rules.Identify(fmt.Sprintf("n%d/1", n)), rules.NewTarget("/7"))
 				if (d.Verdict == rules.Refuse) != (n == 7) {
 					t.Errorf("n%d: %+v", n, d)
 				}
@@ -151,19 +151,19 @@ func TestRFC9309_StatesDecideWithoutRules(t *testing.T) {
 		rules.Unavailable: {Verdict: rules.Allow, Reason: rules.ReasonRobotsUnavailable},
 	} {
 		p := rules.New(rules.Source{State: state}, body)
-		if d := p.Decide(nil, "/"); d != want {
+		if d := p.Decide(nil, rules.NewTarget("/")); d != want {
 			t.Errorf("state %d: %+v", state, d)
 		}
-		if d := p.Decide(nil, "/robots.txt"); d.Reason != rules.ReasonRobotsTxt || d.Verdict != rules.Allow {
+		if d := p.Decide(nil, rules.NewTarget("/robots.txt")); d.Reason != rules.ReasonRobotsTxt || d.Verdict != rules.Allow {
 			t.Errorf("state %d: robots.txt: %+v", state, d)
 		}
 	}
 	var zero rules.Policy
-	if d := zero.Decide(nil, "/"); d.Verdict != rules.Refuse {
+	if d := zero.Decide(nil, rules.NewTarget("/")); d.Verdict != rules.Refuse {
 		t.Errorf("zero policy: %+v", d)
 	}
 	stale := standard("User-agent: *\nDisallow: /a\n").With(rules.Source{State: rules.Available, Stale: true})
-	if d := stale.Decide(nil, "/a"); d.Verdict != rules.Refuse || !stale.Source().Stale {
+	if d := stale.Decide(nil, rules.NewTarget("/a")); d.Verdict != rules.Refuse || !stale.Source().Stale {
 		t.Errorf("stale copy: %+v", d)
 	}
 }

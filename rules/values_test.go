@@ -213,7 +213,7 @@ func TestRFC9309_PatternsMatchAsRulesDo(t *testing.T) {
 			t.Errorf("%q for %q: %v", c.pattern, c.target, got)
 		}
 		p := policyAs(rules.Standard, "User-agent: *\nDisallow: "+c.pattern+"\n")
-		d := p.Decide(nil, c.target)
+		d := p.Decide(nil, rules.NewTarget(c.target))
 		if refused := d.Verdict == rules.Refuse && d.Variant == ""; c.pattern != "" && refused != c.ok {
 			t.Errorf("%q: a rule of it refuses %q: %v", c.pattern, c.target, refused)
 		}

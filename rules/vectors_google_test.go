@@ -22,7 +22,7 @@ func TestHeed_GoogleHabitsAreItsOwn(t *testing.T) {
 		file := strings.TrimPrefix(s.file, "\n")
 		p := policyAs(rules.Standard, file)
 		for _, q := range s.questions(t) {
-			if d := p.Decide(agentOf(q.agent), q.target); d.Verdict != q.verdict || d.Line != q.line {
+			if d := p.Decide(agentOf(q.agent), rules.NewTarget(q.target)); d.Verdict != q.verdict || d.Line != q.line {
 				return false
 			}
 		}

@@ -102,7 +102,7 @@ func checkVectors(t *testing.T, vectors []vector) {
 		t.Run(fmt.Sprintf("%s %s", s.from, s.name), func(t *testing.T) {
 			p := policyAs(s.as, strings.TrimPrefix(s.file, "\n"))
 			for _, q := range s.questions(t) {
-				d := p.Decide(agentOf(q.agent), q.target)
+				d := p.Decide(agentOf(q.agent), rules.NewTarget(q.target))
 				if d.Verdict != q.verdict || d.Line != q.line || d.Variant != q.variant {
 					t.Errorf("%q asks for %s: %v by line %d %q %s\nwant %v by line %d %s\n(%s)",
 						q.agent, q.target, d.Verdict, d.Line, d.Rule, d.Variant, q.verdict, q.line, q.variant, s.file)

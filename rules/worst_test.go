@@ -44,17 +44,18 @@ func steps(file, target string) (taken int, d Decision) {
 // stepsOf returns how many steps a decision of p for no agent takes.
 func stepsOf(p *Policy, target string) (taken int, d Decision) {
 	if p.engine == nil { // too many wildcards
-		return 0, p.Decide(nil, target)
+		return 0, p.Decide(nil, NewTarget(target))
 	}
 	sets := p.engine.governing(nil)
 	if p.engine.plain(target) {
 		s := judging{steps: maxSteps, alone: true}
 		set, rule := p.engine.judge(&s, sets, "", target)
-		return maxSteps - s.steps, p.engine.decision(&s, sets, set, rule, "")
+		p.engine.decision(&d, &s, sets, set, rule, "")
+		return maxSteps - s.steps, d
 	}
 	s := new(scratch)
 	s.begin(maxSteps)
-	d = p.engine.decideIn(s, sets, target)
+	p.engine.decideIn(&d, s, sets, target)
 	return maxSteps - s.steps, d
 }
 

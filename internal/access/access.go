@@ -6,7 +6,7 @@
 // therefore remembered for a while, how many checks run at a time is bounded, and
 // an address that keeps failing has to wait.
 //
-// It imports golang.org/x/crypto/bcrypt and nothing of ours.
+// Outside package: golang.org/x/crypto/bcrypt.
 package access
 
 import (
@@ -18,8 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +25,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"heed/internal/memo"
+	"heed/internal/ownfile"
 )
 
 // How a Gate keeps its cost bounded.
@@ -172,19 +171,22 @@ type users map[string][]byte
 // takes seconds.
 const maxCost = 16
 
+// maxUsers is the greatest size of an htpasswd file in octets.
+const maxUsers = 16 << 20
+
 // readUsers reads an htpasswd file. All that is wrong with it is in the error,
 // each with file and line.
 func readUsers(path string) (users, error) {
-	if err := Private(path); err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(path)
+	file, err := ownfile.Read(path, maxUsers)
 	if err != nil {
 		return nil, fmt.Errorf("the users cannot be read: %w", err)
 	}
+	if err := file.Private(); err != nil {
+		return nil, err
+	}
 	all, problems := users{}, []error(nil)
 	number := 0
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(file.Data) {
 		number++
 		line := strings.TrimSpace(string(line))
 		if line == "" || line[0] == '#' {
@@ -199,19 +201,6 @@ func readUsers(path string) (users, error) {
 		problems = append(problems, fmt.Errorf("%s: there is no user in it; add one with: htpasswd -B %s NAME", path, path))
 	}
 	return all, errors.Join(problems...)
-}
-
-// Private returns an error when others than the owner and the group of a file with
-// secrets may read it. On Windows the mode does not show that.
-func Private(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("the file cannot be read: %w", err)
-	}
-	if info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("%s can be read by everyone on this machine; take that away with: chmod o= %s", path, path)
-	}
-	return nil
 }
 
 func (u users) add(name, hash string) error {

@@ -224,7 +224,7 @@ type Exception struct {
 	Clients  []string  // the names of the clients it is for; empty: all
 	Granted  bool      // added while heed ran, not by the configuration
 
-	policy *rules.Policy
+	policy, strict *rules.Policy // strict is policy with all readings of a target
 }
 
 // Licence is a contract with a site: what its licences ask for counts as met.
@@ -266,16 +266,21 @@ func NewException(e Exception) (*Exception, error) {
 	// that allows fits only when every reading of a target does, one that
 	// refuses when any does.
 	e.policy = rules.New(rules.Source{State: rules.Available}, []byte(text))
+	e.strict = e.policy.ReadAs(rules.Strict)
 	return &e, nil
 }
 
 // anyAgent has no name, so that the star group governs.
 var anyAgent = &rules.Agent{}
 
-// match returns the pattern that fits the target, as judge judges it, and whether one
-// does.
-func (e *Exception) match(judge func(*rules.Policy, *rules.Agent, *rules.Target) rules.Decision, target *rules.Target) (string, bool) {
-	d := judge(e.policy, anyAgent, target)
+// match returns the pattern that fits the target in its readings under a profile, as judge
+// judges it, and whether one does.
+func (e *Exception) match(judge func(*rules.Policy, *rules.Agent, *rules.Target) rules.Decision, profile rules.Profile, target *rules.Target) (string, bool) {
+	policy := e.policy
+	if profile == rules.Strict {
+		policy = e.strict
+	}
+	d := judge(policy, anyAgent, target)
 	if e.Refuse {
 		return d.Rule, d.Verdict == rules.Refuse
 	}

@@ -31,11 +31,11 @@ type Query struct {
 func (q *Query) judge(p *rules.Policy, agent *rules.Agent, target *rules.Target) rules.Decision {
 	switch {
 	case target.String() == wholeSite:
-		return p.Decide(agent, "/")
+		return p.Decide(agent, rules.NewTarget("/"))
 	case q.Judge != nil:
 		return q.Judge(p, agent, target)
 	}
-	return p.Judge(agent, target)
+	return p.Decide(agent, target)
 }
 
 // wholeSite is the target of a request about the whole site (RFC 9110 §7.1).
@@ -59,7 +59,7 @@ func (q *Query) WithoutRules() (o Result, ok bool) {
 	if q.HTTPS == Tunnel && q.Effective.Mode != Exempt {
 		return q.WithoutSite(cmp.Or(q.Uninspected, rules.ReasonTunnel)), true
 	}
-	if o.Decision, o.OperatorReason, ok = q.Effective.DecideWithoutRules(q.Target.String(), q.Names.Shown); !ok {
+	if o.Decision, o.OperatorReason, ok = q.Effective.DecideWithoutRules(q.Target, q.Names.Shown); !ok {
 		return Result{}, false
 	}
 	o.Unjudged = o.Reason == rules.ReasonExempt || o.Reason == rules.ReasonNotACrawl
@@ -78,7 +78,7 @@ func (q *Query) WithoutSite(reason rules.Reason) (o Result) {
 // blocked answers q when the operator has blocked the target at run time. Then not even
 // the robots.txt of the site is fetched: the site may have requested the block.
 func (q *Query) blocked() (o Result, ok bool) {
-	if q.Effective.Mode == Exempt || q.HTTPS == Intercept && q.Target.String() == "/robots.txt" {
+	if q.Effective.Mode == Exempt || q.HTTPS == Intercept && q.Target.NamesRobots() {
 		return o, false
 	}
 	for _, e := range q.Effective.Site.Exceptions {
@@ -140,7 +140,7 @@ func (q *Query) match(e *Exception) (string, bool) {
 	if q.HTTPS != Intercept {
 		return e.wholeSite()
 	}
-	return e.match(q.judge, q.Target)
+	return e.match(q.judge, q.Effective.Profile, q.Target)
 }
 
 // Apply returns o as it takes effect: where nothing is to be refused, a
@@ -191,6 +191,15 @@ type Identity struct {
 	From    string       // sent in the From field; empty: the client's own
 }
 
+// RateHints returns what the groups of p that govern the names ask about speed.
+func (id Identity) RateHints(p *rules.Policy) []*rules.RateHint {
+	hints := p.RateHints(id.Judged)
+	if id.Visible != nil {
+		hints = slices.Concat(hints, p.RateHints(id.Visible))
+	}
+	return hints
+}
+
 // Identity returns the names of a request with the User-Agent field given.
 // identify returns the names in such a field.
 func (t Effective) Identity(userAgent string, identify func(string) *rules.Agent) Identity {
@@ -219,12 +228,12 @@ func HasTokens(a, other *rules.Agent) bool {
 // since what was settled says all, and the operator's reason for it. shown is
 // the User-Agent that the site sees. ok is false when the rules count.
 // /robots.txt itself is always allowed (RFC 9309 §2.2.2).
-func (t Effective) DecideWithoutRules(target, shown string) (d rules.Decision, reason string, ok bool) {
+func (t Effective) DecideWithoutRules(target *rules.Target, shown string) (d rules.Decision, reason string, ok bool) {
 	d.Verdict = rules.Allow
 	switch c := t.Client; {
 	case t.Mode == Exempt:
 		d.Reason = rules.ReasonExempt
-	case target == "/robots.txt":
+	case target.NamesRobots():
 		d.Reason = rules.ReasonRobotsTxt
 	case t.Site.Service != "" && !t.Site.NeverAllow:
 		d.Reason, reason = rules.ReasonNotACrawl, t.Site.Service
@@ -240,8 +249,8 @@ func (t Effective) DecideWithoutRules(target, shown string) (d rules.Decision, r
 // and its pattern as a rule; nil when none does and the site's rules count. What
 // an exception refuses, none allows; one that allows only counts when the rules
 // refuse, which the caller knows.
-func (t Effective) Exception(target string, refused bool, now time.Time) (*Exception, string) {
-	return t.exception(refused, now, func(e *Exception) (string, bool) { return e.match((&Query{}).judge, rules.NewTarget(target)) })
+func (t Effective) Exception(target *rules.Target, refused bool, now time.Time) (*Exception, string) {
+	return t.exception(refused, now, func(e *Exception) (string, bool) { return e.match((&Query{}).judge, t.Profile, target) })
 }
 
 func (t Effective) exception(refused bool, now time.Time, fits func(*Exception) (string, bool)) (*Exception, string) {

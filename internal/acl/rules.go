@@ -49,10 +49,11 @@ type Users interface {
 // Rules is a whole configuration. It is immutable and safe for concurrent use; nil is an
 // empty one.
 type Rules struct {
-	Mode      Mode  // for clients and hosts without a mode
-	Observe   bool  // no client is refused, whatever its mode
-	HTTPS     HTTPS // for hosts without one
-	NoVia     bool  // requests do not name heed in Via; for hosts without a setting
+	Mode      Mode          // for clients and hosts without a mode
+	Observe   bool          // no client is refused, whatever its mode
+	Profile   rules.Profile // in whose readings of a target the patterns of exceptions are compared
+	HTTPS     HTTPS         // for hosts without one
+	NoVia     bool          // requests do not name heed in Via; for hosts without a setting
 	Clients   []Client
 	Hosts     []Host
 	Overrides []ModeOverride   // the latest first
@@ -117,7 +118,7 @@ func (r *Rules) copy() *Rules {
 		return &Rules{}
 	}
 	return &Rules{
-		Mode: r.Mode, Observe: r.Observe, HTTPS: r.HTTPS, NoVia: r.NoVia, Clients: r.Clients, Hosts: r.Hosts,
+		Mode: r.Mode, Observe: r.Observe, Profile: r.Profile, HTTPS: r.HTTPS, NoVia: r.NoVia, Clients: r.Clients, Hosts: r.Hosts,
 		Overrides: r.Overrides, Purposes: r.Purposes, From: r.From, Users: r.Users, Hash: r.Hash, Text: r.Text,
 	}
 }
@@ -131,6 +132,7 @@ type Effective struct {
 	Site         *Site         // never nil
 	Mode         Mode          // what a verdict does
 	ModeOverride *ModeOverride // the override that Mode comes from; nil: none
+	Profile      rules.Profile // as in Rules
 
 	// Purposes are what the client wants pages for: all must be allowed. Nil: it is not
 	// stated, and no signal refuses.
@@ -176,7 +178,7 @@ func (r *Rules) effective(c *Client, o rules.Origin, now time.Time) Effective {
 	if r == nil {
 		return t
 	}
-	t.https, t.noVia, t.Purposes = r.HTTPS, r.NoVia, r.Purposes
+	t.https, t.noVia, t.Profile, t.Purposes = r.HTTPS, r.NoVia, r.Profile, r.Purposes
 	if c != nil && t.Purposes == nil {
 		t.Purposes = c.Purposes
 	}

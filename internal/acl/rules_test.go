@@ -132,13 +132,13 @@ func TestHeed_AnExceptionHoldsForItsPathItsClientsAndItsTime(t *testing.T) {
 		{0, "/api/..;x/private", true, early, nil}, // "/private" to a servlet container
 		{1, "/;x/api/admin", false, early, refuse},
 	} {
-		got, rule := b.For(&b.Clients[c.client], origin(t, "http://example.org"), c.at).Exception(c.target, c.refused, c.at)
+		got, rule := b.For(&b.Clients[c.client], origin(t, "http://example.org"), c.at).Exception(rules.NewTarget(c.target), c.refused, c.at)
 		if got != c.want {
 			t.Errorf("%+v: %v %q", c, got, rule)
 		}
 	}
 	b = &Rules{Hosts: append([]Host{{Match: []HostPattern{host(t, "*")}, NeverAllow: true}}, b.Hosts...), Clients: b.Clients}
-	if got, _ := b.For(&b.Clients[0], origin(t, "http://example.org"), early).Exception("/api/items", true, early); got != nil {
+	if got, _ := b.For(&b.Clients[0], origin(t, "http://example.org"), early).Exception(rules.NewTarget("/api/items"), true, early); got != nil {
 		t.Error("a host that is never to be allowed is allowed")
 	}
 }

@@ -29,6 +29,7 @@ const maxLogged = 4096
 type Log struct {
 	handler slog.Handler
 	retry   func() error
+	spared  bool                  // see Spare
 	wake    func()                // see WriteLater; nil: Ended writes its line
 	failed  atomic.Pointer[error] // the error of the last line; nil: it was written
 
@@ -51,16 +52,17 @@ func NewLog(handler slog.Handler, retry func() error) *Log {
 	return &Log{handler: handler, retry: retry, open: make(map[*Entry]bool)}
 }
 
+// Spare makes Decided accept decisions while the log cannot be written, since another
+// recorder has the evidence. It must be called before the first decision.
+func (l *Log) Spare() { l.spared = true }
+
 var errClosed = errors.New("heed is stopping")
 
-// Decided implements the proxy's Recorder. It fails while the log cannot be
-// written, so that no request proceeds unrecorded.
+// Decided implements the proxy's Recorder. Unless the log is spared, it fails while the
+// log cannot be written, so that no request proceeds unrecorded.
 func (l *Log) Decided(e *Entry) error {
-	if err := l.Err(); err != nil {
-		if l.retry == nil || l.retry() != nil {
-			return fmt.Errorf("the log cannot be written: %w", err)
-		}
-		l.failed.Store(nil)
+	if err := l.Err(); err != nil && !l.spared {
+		return fmt.Errorf("the log cannot be written: %w", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +80,10 @@ func (l *Log) Decided(e *Entry) error {
 // Err returns why the log cannot be written; nil when it can.
 func (l *Log) Err() error {
 	if failed := l.failed.Load(); failed != nil {
-		return *failed
+		if l.retry == nil || l.retry() != nil {
+			return *failed
+		}
+		l.failed.Store(nil)
 	}
 	if l.wake != nil && l.retry != nil {
 		return l.retry() // the lines that wait have not been tried

@@ -111,18 +111,22 @@ func (p *Privacy) hash(kind, text string) string {
 	return kind + "-" + hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
-var errPattern = errors.New(`write letters and digits in lower case, with * for any run of them, such as "token" or "*apikey"`)
+var errPattern = errors.New(`write letters and digits in lower case, with * for any run of them or ^ for whole names, such as "token", "*apikey" or "^code"`)
 
 // CheckRedact returns an error unless pattern is valid for names of query
-// parameters: lower-case letters and digits, at least one, and * for any run of them.
+// parameters: lower-case letters and digits, at least one, and * for any run of them; or a
+// ^ and letters and digits, for the whole name only.
 func CheckRedact(pattern string) error {
-	real := false
+	real, whole := false, pattern
+	if name, isWhole := strings.CutPrefix(pattern, "^"); isWhole && !strings.Contains(name, "*") {
+		pattern = name
+	}
 	for i := range len(pattern) {
 		switch c := pattern[i]; {
 		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
 			real = true
 		case c != '*':
-			return fmt.Errorf("%q is no pattern for names: %w", pattern, errPattern)
+			return fmt.Errorf("%q is no pattern for names: %w", whole, errPattern)
 		}
 	}
 	if !real {

@@ -8,14 +8,16 @@ import (
 // Redact returns s, a target, a URL or a text that contains one, with secrets
 // replaced by keyed hashes, and whether there were any. Secrets are the values of
 // parameters whose names match a pattern (in the query, between & and ;, in the
-// path after ; or as a segment, and in a URL inside another's value), and
-// credentials before a host. All other octets are unchanged.
+// path after ; or as a segment, and in a URL inside another's value), in a query also
+// those of name:value and of JSON, and credentials before a host. All other octets are
+// unchanged.
 func (p *Privacy) Redact(s string) (string, bool) {
-	if p == nil || strings.IndexByte(s, '=') < 0 && strings.IndexByte(s, '@') < 0 && strings.IndexByte(s, '%') < 0 {
+	query := strings.IndexByte(s, '?')
+	if p == nil || strings.IndexByte(s, '=') < 0 && strings.IndexByte(s, '@') < 0 && strings.IndexByte(s, '%') < 0 && (query < 0 || strings.IndexByte(s[query:], ':') < 0) {
 		return s, false
 	}
 	var out strings.Builder
-	done, query := 0, strings.IndexByte(s, '?')
+	done := 0
 	for at, found := 0, 0; at < len(s); {
 		from, to := p.findSecret(s, at, query)
 		if from < to {
@@ -111,6 +113,11 @@ func (p *Privacy) findSecret(s string, at, query int) (from, to int) {
 		return from, valueEnd(s, from, query)
 	case p.nested(name): // its own = is an escape
 		return at, valueEnd(s, at, query)
+	case query >= 0 && at > query && !strings.HasSuffix(s[:at], "//") && p.pairs(s[at:end]): // not a host and its port
+		if !valued {
+			from = at
+		}
+		return from, valueEnd(s, from, query)
 	case valued && p.nested(value):
 		return from, end
 	}
@@ -176,8 +183,27 @@ func (p *Privacy) nested(piece string) bool {
 	return false
 }
 
+// pairs reports whether s contains name:value with a name that matches a pattern, also in
+// quotes as in JSON.
+func (p *Privacy) pairs(s string) bool {
+	for {
+		before, after, found := strings.Cut(s, ":")
+		if !found {
+			return false
+		}
+		name := strings.TrimRight(before, " +\\\"'")
+		if name = name[strings.LastIndexAny(name, " +=,{[(\"'")+1:]; name != "" && strings.Trim(after, " \"'") != "" && p.names.matches(name) {
+			return true
+		}
+		s = after
+	}
+}
+
 // hasSecret reports whether s, which is unescaped, contains a secret.
 func (p *Privacy) hasSecret(s string) bool {
+	if strings.ContainsAny(s, "\"'{") && p.pairs(s) {
+		return true
+	}
 	for at := 0; at < len(s); at++ {
 		if at > 0 && !isSeparator(s[at-1]) {
 			continue

@@ -62,6 +62,31 @@ func hide(p *Privacy, c string) string {
 }
 
 // Equal values can be recognised, under one key alone.
+// Sites take secrets in other forms than name=value, which are hidden in a query.
+func TestHeed_SecretsInPairsAndInJSONAreHidden(t *testing.T) {
+	t.Parallel()
+	p, err := NewPrivacy(ClientsFull, []string{"token", "*password*", "^code"}, make([]byte, PrivacyKeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{
+		`/a?q={"token":"5ecret"}`, `/a?q={"a":"x/y?z","b":{"Password": "5ecret/1"}}&c=2`, `/a?q=%7B%22token%22%3A%225ecret%22%7D&c=2`,
+		`/a?q=%257B%2522token%2522%253A%25225ecret%2522%257D`, `/a?q={\"token\":\"5ecret\"}`, `/a?{'token':'5ecret'}`, `/a?q={token:5ecret}`, `/a?q=[{"access_token":"5ecret"}]`,
+		"/a?token:5ecret", "/a?b=1&user-token:5ecret&c=2", "http://h.test/a?filter=token:5ecret", "/a?q=x+token:5ecret", "/cb?code=5ecret&state=1", "/cb?x=1#code=5ecret",
+	} {
+		if got, hidden := p.Redact(s); !hidden || strings.Contains(got, "5ecret") {
+			t.Errorf("%s: %s", s, got)
+		}
+	}
+	for _, s := range []string{
+		"/wiki/Token:5ecret", "/a?zip_code=1&country-code=2&codes=3", "http://h.test:80/a?b=http://token.test:81/", `/a?q={"tokens-left":1,"t":"token"}`, "/a?at=12:30:00", "/a?token:",
+	} {
+		if got, hidden := p.Redact(s); hidden {
+			t.Errorf("%s: %s", s, got)
+		}
+	}
+}
+
 func TestHeed_WhatIsHiddenCanBeComparedByWhoHasTheKeyAlone(t *testing.T) {
 	p := newPrivacy(t, ClientsFull)
 	a, _ := p.Redact("/a?token=x")

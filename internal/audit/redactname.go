@@ -9,13 +9,16 @@ import (
 // namePatterns are patterns for the names of query parameters.
 type namePatterns struct {
 	exact    map[string]bool
-	patterns [][]string // those with a *, split at each *
+	whole    map[string]bool // those with a ^, for whole names
+	patterns [][]string      // those with a *, split at each *
 }
 
 func newNamePatterns(patterns []string) *namePatterns {
-	n := &namePatterns{exact: map[string]bool{}}
+	n := &namePatterns{exact: map[string]bool{}, whole: map[string]bool{}}
 	for _, pattern := range patterns {
-		if strings.Contains(pattern, "*") {
+		if name, isWhole := strings.CutPrefix(pattern, "^"); isWhole {
+			n.whole[name] = true
+		} else if strings.Contains(pattern, "*") {
 			n.patterns = append(n.patterns, strings.Split(pattern, "*"))
 		} else {
 			n.exact[pattern] = true
@@ -39,7 +42,7 @@ func (n *namePatterns) matches(name string) bool {
 		}
 		name = plain
 	}
-	if n.matchesFolded(fold(name)) {
+	if folded := fold(name); n.whole[folded] || n.matchesFolded(folded) {
 		return true
 	}
 	word, rest := nextWord(name)

@@ -27,7 +27,7 @@ type AuditCmd struct {
 	Replay  AuditReplayCmd  `cmd:"" help:"Judge every decision again, also by other rules or agents."`
 	Recheck AuditRecheckCmd `cmd:"" help:"List past requests that today's robots.txt would refuse."`
 	Report  AuditReportCmd  `cmd:"" help:"Report requests and refusals by agent and by site."`
-	Export  AuditExportCmd  `cmd:"" help:"Export every decision as JSON Lines, CSV or Parquet."`
+	Export  AuditExportCmd  `cmd:"" help:"Export every decision as JSON Lines or CSV."`
 	Diff    AuditDiffCmd    `cmd:"" help:"Compare the requests of two records, and their verdicts."`
 }
 

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
@@ -30,8 +28,8 @@ before it gets its name. Only its owner can read it.
 A backup and its original can be read together: reports and exports count each
 decision once, and read pruned decisions from the backup.
 
-Exit status: 0 when the copy was made, 1 when the record is damaged and no copy was
-made, 2 when the copy cannot be written.
+Exit status: 0 when the copy was made, 1 when it lacks decisions in the tail of a
+record that cannot be written to, or when the record is damaged and no copy was made, 2 when the copy cannot be written.
 
   heed audit backup audit-2026-03.db`
 }
@@ -59,6 +57,10 @@ func (c *AuditBackupCmd) Run(a *console.App) error {
 	} else {
 		err = printProof(a.Stdout, console.Colours(a.Environ, a.Stdout), proof)
 	}
+	if err == nil && proof.Whole && proof.Waiting > 0 {
+		fmt.Fprintln(a.Stderr, "heed: the copy lacks decisions that wait in the tail of the record, which cannot be written")
+		return console.Exit(console.ExitNo)
+	}
 	if err == nil && !proof.Whole {
 		fmt.Fprintf(a.Stderr, "heed: the record is damaged, and there is no copy\nCopy its files by hand if you need them as they are\n")
 		return console.Exit(console.ExitNo)
@@ -72,7 +74,7 @@ type AuditExportCmd struct {
 	auditWindow
 	JSONL   bool   `xor:"form" required:"" name:"jsonl" help:"Print one JSON object per decision, without empty fields."`
 	CSV     bool   `xor:"form" required:"" name:"csv" help:"Print a CSV table with every field."`
-	Parquet string `xor:"form" required:"" placeholder:"FILE" help:"Write a Parquet table with every field to a new FILE."`
+	Parquet string `xor:"form" required:"" hidden:""`
 }
 
 // Help describes the output.
@@ -88,6 +90,9 @@ preceded by an apostrophe.
 
 // Run writes the decisions to stdout.
 func (c *AuditExportCmd) Run(a *console.App) error {
+	if c.Parquet != "" {
+		return errors.New("heed writes no Parquet\nWrite --csv or --jsonl, which DuckDB, pandas and R read and convert")
+	}
 	q, err := c.query(a.Now())
 	if err != nil {
 		return err
@@ -98,34 +103,15 @@ func (c *AuditExportCmd) Run(a *console.App) error {
 	}
 	ctx, stop := interruptible()
 	defer stop()
-	dest, done, err := c.destination(a)
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriterSize(dest, 64<<10)
+	out := bufio.NewWriterSize(a.Stdout, 64<<10)
 	to := report.Lines(console.EscapingWriter{Writer: out})
-	switch {
-	case c.CSV:
+	if c.CSV {
 		to = report.Table(out)
-	case c.Parquet != "":
-		to = report.Parquet(out)
 	}
 	progress, end := a.Bar("writing decisions")
 	defer end()
 	if q.Progress = progress; console.IsTerminal(a.Stdout) {
 		q.Progress = nil // the lines are progress enough
 	}
-	return errors.Join(report.Export(ctx, records, q, to), out.Flush(), done())
-}
-
-// destination returns where the decisions are written, and what ends that.
-func (c *AuditExportCmd) destination(a *console.App) (w io.Writer, done func() error, err error) {
-	if c.Parquet == "" {
-		return a.Stdout, func() error { return nil }, nil
-	}
-	f, err := os.OpenFile(c.Parquet, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--parquet: the file cannot be made: %w\nName a new file", err)
-	}
-	return f, f.Close, nil
+	return errors.Join(report.Export(ctx, records, q, to), out.Flush())
 }

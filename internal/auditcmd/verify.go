@@ -1,6 +1,7 @@
 package auditcmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -132,6 +133,9 @@ func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
 	if p.Head.Commit > 0 {
 		lines = append(lines, fmt.Sprintf("good up to commit %d of %s, head %s", p.Head.Commit, p.Head.Time.Format(time.RFC3339), p.Head.Hash))
 	}
+	if p.Waiting > 0 {
+		lines = append(lines, paint(console.Yellow, "waiting")+": "+console.Plural(uint64(p.Waiting), "decision")+" of its tail are not in it; a running heed adds them within a second, the next start otherwise")
+	}
 	for _, g := range p.Gaps {
 		lines = append(lines, paint(console.Yellow, "unrecorded")+": "+console.Printable(g.String()))
 	}
@@ -179,13 +183,13 @@ type AuditSealCmd struct {
 
 // Help describes the use of a head and the exit status.
 func (AuditSealCmd) Help() string {
-	return `Verifies each record and prints its head: the hash of the last commit, which covers
-the whole record. Store it where the record's owner cannot change it: publish it,
+	return `Completes each record, verifies it and prints its head: the hash of the last commit,
+which covers the whole record. Store it where the record's owner cannot change it: publish it,
 mail it, sign it or have it timestamped. Later, heed audit verify --head proves
 that nothing up to this commit was changed or removed.
 
 Exit status: 0 when every record is intact, 1 when one is not, 2 when one cannot be
-read.
+read or completed.
 
   heed audit seal audit.db > seal-2026-03.txt`
 }
@@ -195,6 +199,11 @@ func (c *AuditSealCmd) Run(a *console.App) error {
 	files, err := c.paths(a)
 	if err != nil {
 		return err
+	}
+	for _, file := range files {
+		if waiting, err := store.Completed(context.Background(), file); err == nil && waiting > 0 {
+			return fmt.Errorf("%s has no head yet: it lacks %s of its tail, and cannot be written to\nRun this again where it can", console.Quoted(file), console.Plural(uint64(waiting), "decision"))
+		}
 	}
 	return verifyAll(a, files, nil, func(p *store.Proof) error {
 		h := p.Head

@@ -56,6 +56,13 @@ from = ["127.0.0.0/8"]
 mode = "exempt"
 `
 
+// purposeSettings state a purpose for the clients.
+const purposeSettings = `[[client]]
+name = "all"
+from = ["127.0.0.0/8"]
+purpose = "training"
+`
+
 // contenders returns all contenders. binary and against are builds of heed; against
 // may be empty.
 func contenders(binary, against, squid string) []contender {
@@ -68,7 +75,9 @@ func contenders(binary, against, squid string) []contender {
 	robots := slices.Concat(onlyPlain, []string{"plain-1k", "plain-100k", "plain-10m", "hosts", "half", "cold"})
 	robots = slices.DeleteFunc(robots, func(name string) bool { return name == "refused-pages" })
 	bare.lacks = onlyPlain // the https of an exempt client is a tunnel
-	return append(all, bare,
+	purpose := heed("heed-purpose", binary, purposeSettings)
+	purpose.lacks = slices.Concat(onlyPlain, []string{"plain-10m", "hosts", "half", "cold"})
+	return append(all, bare, purpose,
 		contender{name: "squid", command: squidCommand(squid), lacks: []string{"tls-h2", "refused", "refused-pages"}},
 		// As shipped it signs with RSA for each connection: many take a minute to open.
 		contender{name: "goproxy", command: goCommand("goproxy"), lacks: []string{"tls-h2", "refused", "refused-pages", "idle"}, shipsCA: true},

@@ -7,8 +7,8 @@
 //
 // It starts nginx as the site, one load generator in a process of its own, and the
 // contenders: heed, built from this checkout; heed-bare, the same without record,
-// log and judging; Squid with ssl-bump; goproxy (github.com/elazarl/goproxy) as it
-// is shipped and with the settings that its documentation recommends; and
+// log and judging; heed-purpose, heed for clients with a purpose; Squid with ssl-bump;
+// goproxy (github.com/elazarl/goproxy) as it is shipped and with the settings that its documentation recommends; and
 // httputil.ReverseProxy as the least that a forward proxy in Go can be. In the cases with
 // pages, which request every URL once, as a crawler does, two more do heed's job: Squid
 // with an external ACL helper, and mitmproxy with an addon, both of which judge by

@@ -48,7 +48,7 @@ func TestRulesOfASeriesAllowItsPage(t *testing.T) {
 		}
 		p := rules.New(rules.Source{State: rules.Available}, text)
 		for target, verdict := range map[string]rules.Verdict{"/1k?7": rules.Allow, "/private/0/x": rules.Refuse} {
-			if d := p.Decide(rules.Identify(userAgent), target); d.Verdict != verdict {
+			if d := p.Decide(rules.Identify(userAgent), rules.NewTarget(target)); d.Verdict != verdict {
 				t.Errorf("%d rules: %s is %v", n, target, d)
 			}
 		}

@@ -32,8 +32,7 @@ public class Client {
 `
 
 func TestJavaTrustsTheTrustStore(t *testing.T) {
-	java := testkit.Program(t, "java")
-	testkit.Program(t, "javac")
+	java, javac := testkit.Program(t, "java"), testkit.Program(t, "javac")
 	onlyRoots(t, issue(t, "One", nil, nil, nil), issue(t, "One", nil, nil, nil)) // two of one name
 	a, err := Open(newDir(t), nil)
 	if err != nil {
@@ -45,14 +44,18 @@ func TestJavaTrustsTheTrustStore(t *testing.T) {
 	if err := WriteJavaTrustStore(store, a, nil); err != nil {
 		t.Fatal(err)
 	}
+	run(t, true, javac, "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-d", dir, source)
 	port := serve(t, a)
+	client := func(options ...string) []string {
+		return append(append([]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", dir}, options...), "Client", port)
+	}
 	for _, password := range [][]string{nil, {"-Djavax.net.ssl.trustStorePassword=changeit"}} {
-		args := append(password, "-Djavax.net.ssl.trustStore="+store, source, port)
+		args := client(append(password, "-Djavax.net.ssl.trustStore="+store)...)
 		if out := run(t, true, java, args...); !strings.Contains(out, "roots 3\ntrusted") {
 			t.Errorf("%v: %s", password, out)
 		}
 	}
-	if out := run(t, false, java, source, port); !strings.Contains(out, "SSLHandshakeException") {
+	if out := run(t, false, java, client()...); !strings.Contains(out, "SSLHandshakeException") {
 		t.Errorf("without the trust store:\n%s", out)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"heed/internal/ownfile"
 	"heed/internal/safetext"
 )
 
@@ -139,17 +140,11 @@ func matches(key crypto.Signer, c *x509.Certificate) bool {
 }
 
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	file, err := ownfile.ReadRegular(path, maxFile)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("larger than %d MiB", maxFile>>20)
-	}
-	return os.ReadFile(path)
+	return file.Data, nil
 }
 
 // unreadable says in a sentence why a file cannot be read and what helps.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"software.sslmate.com/src/go-pkcs12"
+
 	"heed/internal/testkit"
 )
 
@@ -43,9 +45,6 @@ func story(t *testing.T, s Store, a *Authority, trusted func() bool) {
 		t.Error("not trusted after the installation")
 	}
 	became(t, Install(stores, roots, false), Unchanged)
-	if there, err := s.has(roots[0].Cert); err != nil || !there {
-		t.Errorf("installed: %v, %v", there, err)
-	}
 	became(t, Uninstall(stores, roots, false), Done)
 	if trusted() {
 		t.Error("still trusted after the removal")
@@ -135,16 +134,22 @@ func TestJavaTrustStoreIsChangedUnderWhateverName(t *testing.T) {
 	if len(stores) != 1 {
 		t.Fatalf("stores %+v", stores)
 	}
-	list := func() string { return run(t, true, keytool, "-list", "-keystore", file, "-storepass", javaPassword) }
+	list := func() (all []*x509.Certificate) { // without a JVM, which takes half a second
+		all, err := pkcs12.DecodeTrustStore(read(t, file), javaPassword)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
 	// A machine that speaks another language; keytool starts in half the time without the compiler.
 	t.Setenv("JAVA_TOOL_OPTIONS", "-Duser.language=de -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-	story(t, stores[0], a, func() bool { return strings.Contains(list(), a.Fingerprint()) })
+	story(t, stores[0], a, func() bool { return slices.ContainsFunc(list(), a.chain[0].Equal) })
 
 	run(t, true, keytool, "-importcert", "-noprompt", "-alias", "debian:heed.pem", "-file", a.CertPath(), "-keystore", file, "-storepass", javaPassword)
 	became(t, Install(stores, a.Roots(), false), Unchanged)
 	became(t, Uninstall(stores, a.Roots(), false), Done)
-	if !strings.Contains(list(), "other") {
-		t.Error("another root was removed")
+	if left := list(); len(left) != 1 || !left[0].Equal(other.cert) {
+		t.Error("another root was removed, or heed's is left")
 	}
 }
 

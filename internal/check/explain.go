@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/reason"
+	"heed/proxy/refusal"
 	"heed/rules"
 )
 
@@ -55,7 +57,44 @@ func explained(a *control.Judgement, paint console.Painter) *Explainer {
 		x.MatchesStep()
 	}
 	x.verdict()
+	x.delayStep()
 	return x
+}
+
+// delayStep prints the time between two requests, whose it is, and the lines about it that
+// have no effect.
+func (x *Explainer) delayStep() {
+	d := x.Delay
+	if d == nil {
+		return
+	}
+	switch kept := secondsText(d.Seconds); {
+	case d.Asked == 0:
+		x.Step("Delay", "none is asked for")
+	case d.Line == 0:
+		x.Step("Delay", "%s between two requests, by min_delay in the settings", kept)
+	default:
+		group := ", before any group"
+		if d.Group != "" {
+			group = ", group " + console.Quoted(d.Group)
+		}
+		x.Step("Delay", "%s between two requests: line %d, %s%s", kept, d.Line, console.Quoted(d.Rule), group)
+	}
+	if d.Seconds < d.Asked {
+		x.More("%s is asked for; max_delay in the settings is the longest that is kept", secondsText(d.Asked))
+	}
+	for i, line := range d.Ignored {
+		if i == MaxListed {
+			x.More("and %s more without effect", console.Plural(uint64(len(d.Ignored)-MaxListed), "line"))
+			break
+		}
+		x.More("%s has no effect: its value cannot be understood", console.Quoted(line))
+	}
+}
+
+// secondsText writes a number of seconds.
+func secondsText(s float64) string {
+	return refusal.Seconds(time.Duration(s * float64(time.Second)))
 }
 
 // AgentStep prints which pieces of the User-Agent are names of robots, the groups

@@ -33,6 +33,10 @@ type Judge struct {
 	Self         *upstream.Addrs
 	Destinations *upstream.Destinations
 
+	Delays bool // judgements contain the delay between two requests
+	// The operator's bounds of delays: of all sites, and the longest; 0: there is none.
+	MinDelay, MaxDelay time.Duration
+
 	uses *uses // what a site states about the use of a page is judged as well; nil: not
 
 	agents memo.Map[string, *rules.Agent]
@@ -72,6 +76,7 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 	if q.Policy != nil {
 		a.Profile = by.Profile().String()
 		setSource(a, by.Source(), j.Now())
+		j.delay(a, by, id)
 	}
 	setDecision(a, v.Decision)
 	a.Settled = v.OperatorReason
@@ -147,8 +152,23 @@ func (j *Judge) terms(userAgent string, o rules.Origin) acl.Effective {
 // explain adds the steps to the verdict to a, if Explain is set.
 func (j *Judge) explain(a *control.Judgement, p *rules.Policy, agent *rules.Agent, target string) {
 	if j.Explain {
-		x := p.Explain(agent, target)
+		x := p.Explain(agent, rules.NewTarget(target))
 		a.Road = &x
+	}
+}
+
+// delay adds the time between two requests to a, if Delays is set.
+func (j *Judge) delay(a *control.Judgement, p *rules.Policy, names acl.Identity) {
+	if !j.Delays {
+		return
+	}
+	d := judge.DelayOf(p, names, j.MinDelay, j.MaxDelay, j.Now())
+	a.Delay = &control.Delay{Seconds: d.Kept.Seconds(), Asked: d.Asked.Seconds()}
+	if d.By.Line > 0 {
+		a.Delay.Line, a.Delay.Rule, a.Delay.Group = d.By.Line, d.By.Kind.String()+": "+d.By.Value, d.Group
+	}
+	for _, f := range d.Ignored {
+		a.Delay.Ignored = append(a.Delay.Ignored, fmt.Sprintf("line %d, %s: %s", f.Line, f.Kind, f.Value))
 	}
 }
 

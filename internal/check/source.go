@@ -92,6 +92,7 @@ func (c *CheckCmd) policies(a *console.App, j *Judge) (policyOf, error) {
 		return nil, err
 	}
 	j.Held, j.Self = out.Policies.Held, options.Self
+	j.MinDelay, j.MaxDelay = cfg.Pacing.MinDelay, cfg.Pacing.MaxDelay
 	start := a.Now()
 	return func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		slow := time.AfterFunc(time.Second, func() { a.Progress("waiting for " + o.RobotsURL()) })
@@ -166,11 +167,11 @@ func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
 		}
 		if client != nil {
 			return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
-				return client.Check(ctx, &control.CheckRequest{Agent: agent, URL: address, Profile: c.Profile, Explain: c.Explain, Client: c.Client})
+				return client.Check(ctx, &control.CheckRequest{Agent: agent, URL: address, Profile: c.Profile, Explain: c.Explain, Delay: c.Explain || c.JSON, Client: c.Client})
 			}, nil
 		}
 	}
-	j := &Judge{Now: a.Now, Explain: c.Explain, Client: c.Client}
+	j := &Judge{Now: a.Now, Explain: c.Explain, Delays: c.Explain || c.JSON, Client: c.Client}
 	policy, err := c.policies(a, j)
 	if err != nil {
 		return nil, err
@@ -197,6 +198,9 @@ func (c *CheckCmd) rules(a *console.App) (*acl.Rules, error) {
 		return nil, err
 	}
 	cfg.Access = config.AccessConfig{} // access to the proxy does not matter here
+	if c.Profile != "" {
+		cfg.Profile = c.Profile
+	}
 	r, err := cfg.Rules(a.Now)
 	if err == nil && c.Client != "" && r.ClientNamed(c.Client) == nil {
 		err = fmt.Errorf("--client: there is no [[client]] called %s in %s", console.Quoted(c.Client), cfg.Source())

@@ -28,14 +28,14 @@ func TestParsedTextsAreBounded(t *testing.T) {
 		t.Error("a text that means the same everywhere was parsed twice")
 	}
 	bound := "User-agent: *\nDisallow: http://h.test/a\n"
-	if at := p.policy(other, bound).Decide(nil, "/a"); at.Verdict != rules.Allow {
+	if at := p.policy(other, bound).Decide(nil, rules.NewTarget("/a")); at.Verdict != rules.Allow {
 		t.Errorf("a rule for another origin counts: %+v", at)
 	}
-	if at := p.policy(o, bound).Decide(nil, "/a"); at.Verdict != rules.Refuse {
+	if at := p.policy(o, bound).Decide(nil, rules.NewTarget("/a")); at.Verdict != rules.Refuse {
 		t.Errorf("a rule for this origin does not count: %+v", at)
 	}
 	at := p.of(bound)
-	if at(o).Decide(nil, "/a").Verdict != rules.Refuse || at(other).Decide(nil, "/a").Verdict != rules.Allow {
+	if at(o).Decide(nil, rules.NewTarget("/a")).Verdict != rules.Refuse || at(other).Decide(nil, rules.NewTarget("/a")).Verdict != rules.Allow {
 		t.Error("a file is judged without regard to the origin")
 	}
 	p.limit = 1 << 20
@@ -50,7 +50,7 @@ func TestParsedTextsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes of %d policies are kept, %d counted", size, len(p.policies), p.size)
 	}
 	cut := p.policy(o, strings.Repeat("# a line\n", rules.MaxBytes/9)+"User-agent: *\nDisallow: /")
-	if d := cut.Decide(rules.Identify("x"), "/"); d.Verdict != rules.Allow {
+	if d := cut.Decide(rules.Identify("x"), rules.NewTarget("/")); d.Verdict != rules.Allow {
 		t.Errorf("a line beyond the limit counts: %+v", d)
 	}
 }

@@ -77,7 +77,7 @@ func (u *uses) find(ctx context.Context, a *control.Judgement, q *judge.Question
 		Settings: &u.settings, URL: a.URL, Origin: o, Target: q.Target, Agents: usage.Agents(q.Names.Judged, q.Names.Visible),
 		Purposes: u.purposes, Reference: q.Effective.Licence(q.Now), Policy: p, Now: q.Now,
 	}
-	v := u.judged.Request(ctx, r)
+	v, _ := u.judged.Request(ctx, r) // no client leaves
 	for i := range v.Statements {
 		if s := &v.Statements[i]; s.Source == signal.SourceRobots {
 			s.URL = a.Robots // which may be a file
@@ -167,7 +167,7 @@ func (u *uses) get(ctx context.Context, q *usage.Request) (*http.Response, error
 		p, _, _ = u.policy(ctx, o, u.userAgent)
 	}
 	for _, agent := range q.Agents {
-		if d := p.Decide(agent, target); d.Verdict != rules.Allow {
+		if d := p.Decide(agent, rules.NewTarget(target)); d.Verdict != rules.Allow {
 			return nil, fmt.Errorf("robots.txt does not let the agent fetch %s (%s)", u.page, d.Reason)
 		}
 	}

@@ -116,7 +116,7 @@ func TestCheckFetchesAsTheProxyWould(t *testing.T) {
 		t.Errorf("the site was asked for %q", agents)
 	}
 	s = heed(t, "", "check", "--agent", "x", "http://"+testkit.FreeAddr(t)+"/")
-	if s.status != console.ExitNo || !strings.Contains(s.out, "origin-unreachable: the site cannot be reached (") {
+	if s.status != console.ExitNo || !strings.Contains(s.out, "origin-unreachable: the site was not reached or gave no valid answer (") {
 		t.Errorf("%+v", s)
 	}
 }

@@ -138,7 +138,7 @@ func (s *shownFor) mode() {
 
 // rules prints the rules that decide, if any do.
 func (s *shownFor) rules() {
-	d, reason, ok := s.DecideWithoutRules(s.target, "known")
+	d, reason, ok := s.DecideWithoutRules(rules.NewTarget(s.target), "known")
 	switch {
 	case ok && reason != "":
 		s.row("rules", "none count: %s (%s)", console.ReasonText(d.Reason), console.Quoted(reason))
@@ -158,7 +158,7 @@ func (s *shownFor) rules() {
 
 // exceptions prints the exceptions for the origin, and marks the one that applies.
 func (s *shownFor) exceptions() {
-	counts, _ := s.Exception(s.target, true, s.now)
+	counts, _ := s.Exception(rules.NewTarget(s.target), true, s.now)
 	for _, e := range s.Site.Exceptions {
 		verb := "allow"
 		if e.Refuse {

@@ -57,6 +57,7 @@ func TestCheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
              line 9: Allow: /a/b (4 octets)
              line 8: Disallow: /a (2 octets)
   Verdict  refuse: line 10, Disallow: /a/b*, keeps goodbot from it
+  Delay    none is asked for
 
 `)
 	explains("Applebot/0.1 GoodBot/1", "https://h.test/g", `
@@ -72,6 +73,7 @@ func TestCheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
              of group Googlebot these fit:
              line 13: Disallow: /g (2 octets) <- the only one that fits
   Verdict  refuse: line 13, Disallow: /g, keeps applebot from it
+  Delay    none is asked for
 
 `)
 	explains("Good", "https://h.test/b", `
@@ -86,6 +88,7 @@ func TestCheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
              no rule of group * fits
              no rule of group Other Good Bot fits
   Verdict  allow: no rule applies
+  Delay    none is asked for
 
 `)
 	explains("", "https://h.test/x/..%2Fprivate/page", `
@@ -99,6 +102,7 @@ func TestCheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
              are slashes):
              line 2: Disallow: /private (8 octets) <- the only one that fits
   Verdict  refuse: line 2, Disallow: /private, keeps all robots (*) from it
+  Delay    none is asked for
 
 `)
 	const firefox = `
@@ -110,6 +114,7 @@ func TestCheckExplainsTheRoadFromUserAgentToVerdict(t *testing.T) {
 %s  Group    * (line 1, %s), since no group is for a name of the agent
   Judged   /tie
 %s
+  Delay    none is asked for
 
 `
 	explains("Mozilla/5.0 (X11; Linux x86_64) Firefox/130.0", "https://h.test/tie", fmt.Sprintf(firefox, "", "3 rules", `

@@ -147,18 +147,26 @@ func printStatus(w io.Writer, s *control.Status, now time.Time) {
 	if turns := turnsWords(&s.Turns); turns != "" {
 		row("turns", "%s", turns)
 	}
-	if s.Kept != nil && s.Kept.Unsaved > 0 {
-		row("not saved", "%s since the start", policies(s.Kept.Unsaved))
-	}
-	if s.Unrecorded > 0 {
-		row("not recorded", "%s since the start", console.Plural(uint64(s.Unrecorded), "decision"))
-	}
+	printLost(row, s)
 	row("last hour", "%s", shares(&s.Hour))
 	printBusiest(row, &s.Busiest)
 	printRoom(row, &s.Room)
 	printReach(row, &s.Reach, s.Troubles)
 	for _, t := range s.Troubles {
 		row("in trouble", "%s: robots.txt %s: %s", t.Origin, t.State, console.Quoted(t.Err))
+	}
+}
+
+// printLost writes what has been lost since the start.
+func printLost(row func(name, format string, values ...any), s *control.Status) {
+	if s.Kept != nil && s.Kept.Unsaved > 0 {
+		row("not saved", "%s since the start", policies(s.Kept.Unsaved))
+	}
+	if s.LogLost > 0 {
+		row("not logged", "%s since the start", console.Plural(s.LogLost, "line"))
+	}
+	if s.Unrecorded > 0 {
+		row("not recorded", "%s since the start", console.Plural(uint64(s.Unrecorded), "decision"))
 	}
 }
 

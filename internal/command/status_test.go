@@ -33,6 +33,8 @@ func TestStatusIsWellUnlessSomethingIsNot(t *testing.T) {
 		{"its upstream proxy", func(s *control.Status) {
 			s.Reach.Proxies = []reach.Proxy{{Name: "p.test:3128", Err: "connection refused"}}
 		}, "the upstream proxy p.test:3128 cannot be used: connection refused"},
+		{"its log", func(s *control.Status) { s.Log = "no space" }, "the log cannot be written: no space"},
+		{"its log, which is the record", func(s *control.Status) { s.Log, s.LogIsRecord = "no space", true }, "so requests are refused: no space"},
 		{"a node of its store", func(s *control.Status) {
 			s.Fleet = &fleet.Health{Away: true, Nodes: []string{"a.test:1"}, Why: "refused"}
 		}, "store is away at a.test:1: refused"},

@@ -46,10 +46,12 @@ func (c *AuditConfig) check(d *decoder) {
 
 // notices returns the remarks on [audit] that every start prints.
 func (c *AuditConfig) notices() []string {
-	switch {
+	switch goesOn := c.OnFailure == "continue"; {
+	case !c.Enabled && goesOn:
+		return []string{`decisions are not recorded (audit.enabled = false), and requests go on while the log cannot be written (audit.on_failure = "continue")`}
 	case !c.Enabled:
 		return []string{"decisions are not recorded (audit.enabled = false): there is no evidence later of why a request was allowed"}
-	case c.OnFailure == "continue":
+	case goesOn:
 		return []string{`requests go on unrecorded while the record cannot be written (audit.on_failure = "continue")`}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"heed/internal/console"
+	"heed/internal/ownfile"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -60,6 +60,7 @@ type Config struct {
 	// File is where the settings were read from; empty for the built-in ones.
 	File string `toml:"-" json:"-"`
 
+	found bool           // no flag or variable named File
 	lines map[string]int // of the keys of File, as keyLines returns them
 }
 
@@ -114,19 +115,28 @@ type LogConfig struct {
 
 // Load reads the settings from path. Keys that the file does not set have the
 // value of defaults, the built-in proxy.toml. An empty path means proxy.toml in the
-// working directory or, if there is none, the defaults alone. The error lists every
-// problem of the file with its line; the settings beside it are only fit for remarks.
-func Load(path string, defaults []byte) (*Config, error) {
+// working directory or, if there is none, the defaults alone; that file is refused when
+// others than this user can change it and it differs from the defaults. The error lists
+// every problem of the file with its line; the settings beside it are only fit for remarks.
+func Load(path string, defaults []byte) (*Config, error) { return load(path, path == "", defaults) }
+
+// load is Load. found means that neither a flag nor a variable named the file.
+func load(path string, found bool, defaults []byte) (*Config, error) {
 	c, err := BuiltIn(defaults)
 	if err != nil {
 		return nil, err
 	}
-	data, path, err := readConfig(path)
-	if err != nil || path == "" {
+	file, at, err := readConfig(path)
+	if err != nil || at == "" {
 		return c, err
 	}
-	c.File = path
-	return c, c.decode(path, data)
+	builtIn := c.Hash()
+	c.File, c.found = at, found
+	err = c.decode(at, file.Data)
+	if others := file.Others(); found && others != "" && (err != nil || c.Hash() != builtIn) {
+		return nil, fmt.Errorf("heed does not use the settings in %s, which it found by itself: %s can change them\nIf you trust them, name the file: --config ./%s", at, others, FileName)
+	}
+	return c, err
 }
 
 // BuiltIn returns the settings that apply without a file.
@@ -139,10 +149,13 @@ func BuiltIn(defaults []byte) (*Config, error) {
 	return c, nil
 }
 
+// maxFile is the greatest size of a file with settings in octets.
+const maxFile = 8 << 20
+
 // readConfig returns an empty path when there is no file to read.
-func readConfig(path string) (data []byte, abs string, err error) {
+func readConfig(path string) (file *ownfile.File, abs string, err error) {
 	name := cmp.Or(path, FileName)
-	data, err = os.ReadFile(name)
+	file, err = ownfile.Read(name, maxFile)
 	if path == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
 	}
@@ -150,7 +163,7 @@ func readConfig(path string) (data []byte, abs string, err error) {
 		return nil, "", fmt.Errorf("the settings cannot be read: %w", err)
 	}
 	abs, err = filepath.Abs(name)
-	return data, abs, err
+	return file, abs, err
 }
 
 // RulesProfile returns the profile that Profile names.

@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/console"
 	"heed/internal/pace"
 	"heed/internal/testkit"
 	"heed/proxy/limit"
@@ -176,6 +178,42 @@ func TestHeed_ProxyTomlOfTheWorkingDirectoryIsUsed(t *testing.T) {
 	c, err := Load("", defaults)
 	if err != nil || c.Contact != "bot@example.org" || !filepath.IsAbs(c.File) {
 		t.Errorf("contact %q from %q, %v", c.Contact, c.File, err)
+	}
+}
+
+// A proxy.toml that others can change is used when it is named, or says what is built in:
+// also in its mistakes, and after a start that found it harmless.
+func TestHeed_SettingsThatOthersCanChangeAreNotFound(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the mode does not show who can write")
+	}
+	defaults := testkit.BuiltIn(t)
+	t.Chdir(t.TempDir())
+	put := func(text string) {
+		testkit.Write(t, FileName, text)
+		if err := os.Chmod(FileName, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	app := &console.App{Defaults: defaults}
+	put("# as built in\nprofile = \"standard\"\n")
+	before, err := (&FileFlags{}).Load(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"[upstream]\nproxy = \"http://p.test:1\"\n", "no = \"such key\"\n"} {
+		put(text)
+		_, found := (&FileFlags{}).Load(app)
+		_, again := (&FileFlags{}).Again(app, before)
+		for _, err := range []error{found, again} {
+			if err == nil || !strings.Contains(err.Error(), "everyone (mode 0666) can change them\nIf you trust them, name the file: --config ./proxy.toml") {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	}
+	put("profile = \"strict\"\n")
+	if c, err := (&FileFlags{Config: "./" + FileName}).Load(app); err != nil || c.Profile != "strict" {
+		t.Errorf("named: %v", err)
 	}
 }
 

@@ -49,7 +49,7 @@ func (f *FileFlags) Again(a *console.App, before *Config) (*Config, error) {
 	if before.File == "" {
 		return f.Load(a)
 	}
-	return Load(before.File, a.Defaults)
+	return load(before.File, before.found, a.Defaults)
 }
 
 // loadBecause is Load of path. Its error says why that file was read.

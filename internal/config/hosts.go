@@ -5,13 +5,13 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"heed/internal/acl"
 	"heed/internal/console"
+	"heed/internal/ownfile"
 	"heed/rules"
 )
 
@@ -241,21 +241,20 @@ func (h *HostConfig) host() (acl.Host, error) {
 	return t, nil
 }
 
+// maxOwnRobots is the greatest size of a robots_file in octets, as of a site's.
+const maxOwnRobots = 4 << 20
+
 // robots reads robots_file and returns a function that returns its policy for an origin;
 // nil when robots_file is not set.
 func (h *HostConfig) robots(profile rules.Profile) (func(rules.Origin) *rules.Policy, error) {
 	if h.RobotsFile == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(h.RobotsFile)
+	file, err := ownfile.Read(h.RobotsFile, maxOwnRobots)
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(h.RobotsFile)
-	if err != nil {
-		return nil, err
-	}
-	return ownRobots(profile, info.ModTime(), text), nil
+	return ownRobots(profile, file.Modified, file.Data), nil
 }
 
 // ownRobots returns a function that returns the policy of the operator's file for an
@@ -292,7 +291,7 @@ func (c *Config) Rules(now func() time.Time) (*acl.Rules, error) {
 
 // baseRules converts the settings that need no file: [[client]], [[host]] and https.
 func (c *Config) baseRules() (*acl.Rules, error) {
-	r := &acl.Rules{Observe: c.Observe, NoVia: !c.Upstream.Via}
+	r := &acl.Rules{Observe: c.Observe, Profile: c.RulesProfile(), NoVia: !c.Upstream.Via}
 	r.HTTPS, _ = acl.ParseHTTPS(c.HTTPS.Mode) // checked
 	var wrong []error
 	r.Clients = c.ACLClients()

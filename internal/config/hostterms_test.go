@@ -29,21 +29,21 @@ func TestHeed_TheSettingsContainWhatWasAgreed(t *testing.T) {
 		}
 		return b.For(news, o, now)
 	}
-	if e, rule := at("www.example.com", now).Exception("/api/x", true, now); e == nil || rule != "Allow: /api/" {
+	if e, rule := at("www.example.com", now).Exception(rules.NewTarget("/api/x"), true, now); e == nil || rule != "Allow: /api/" {
 		t.Errorf("on its last day: %v %q", e, rule)
 	}
-	if e, rule := at("example.com", now).Exception("/api/admin", true, now); e == nil || !e.Refuse {
+	if e, rule := at("example.com", now).Exception(rules.NewTarget("/api/admin"), true, now); e == nil || !e.Refuse {
 		t.Errorf("refused: %v %q", e, rule)
 	}
 	later := now.Add(time.Second)
-	if e, _ := at("example.com", later).Exception("/api/x", true, later); e != nil {
+	if e, _ := at("example.com", later).Exception(rules.NewTarget("/api/x"), true, later); e != nil {
 		t.Error("after its last day it still holds")
 	}
 	if got := at("registry.test", now).Site.Service; got != "package registry" {
 		t.Errorf("service: %q", got)
 	}
 	mirror := at("mirror.test", now)
-	if d := mirror.Site.Robots.Decide(news.Agent, "/drafts/1"); mirror.Mode != acl.Observe || d.Verdict != rules.Refuse || d.Line != 2 {
+	if d := mirror.Site.Robots.Decide(news.Agent, rules.NewTarget("/drafts/1")); mirror.Mode != acl.Observe || d.Verdict != rules.Refuse || d.Line != 2 {
 		t.Errorf("%v, %+v", mirror.Mode, d)
 	}
 	if b.Hash != agreedConfig(t).Hash() && b.Hash == "" {

@@ -6,13 +6,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"heed/internal/access"
 	"heed/internal/console"
+	"heed/internal/ownfile"
 )
 
 // Prefixes of a reference, which a setting that may contain a password accepts in place
@@ -63,15 +61,15 @@ func resolveSecret(value string, environ []string) (string, error) {
 	if !ok {
 		return value, nil
 	}
-	if err := access.Private(path); err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(path)
+	file, err := ownfile.Read(path, maxSecret)
 	if err != nil {
 		return "", fmt.Errorf("the file cannot be read: %w", err)
 	}
-	first, rest, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-	if first = strings.TrimSpace(first); first == "" || rest != "" || len(text) > maxSecret {
+	if err := file.Private(); err != nil {
+		return "", err
+	}
+	first, rest, _ := strings.Cut(strings.TrimSpace(string(file.Data)), "\n")
+	if first = strings.TrimSpace(first); first == "" || rest != "" {
 		return "", fmt.Errorf("%s does not contain exactly one line; write only the value of the setting into it", path)
 	}
 	return first, nil
@@ -91,27 +89,19 @@ func UpstreamFlag(value string) (string, error) {
 	return filePrefix + path, err
 }
 
-// maxCAFile is the greatest size of a CA file, in bytes.
-const maxCAFile = 16 << 20
+// MaxCAFile is the greatest size of a CA file, in bytes.
+const MaxCAFile = 16 << 20
 
 // ReadCerts returns the certificates of a PEM file as PEM. Everything else in the file
 // (comments, a private key) is left out, as are certificates that cannot be parsed. A file
 // without certificates is an error.
 func ReadCerts(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	file, err := ownfile.Read(path, MaxCAFile)
 	if err != nil {
 		return nil, fmt.Errorf("the CA file cannot be read: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxCAFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("the CA file cannot be read: %w", err)
-	}
-	if len(text) > maxCAFile {
-		return nil, fmt.Errorf("the CA file %s is larger than %d MiB", path, maxCAFile>>20)
 	}
 	var certs bytes.Buffer
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+	for block, rest := pem.Decode(file.Data); block != nil; block, rest = pem.Decode(rest) {
 		if _, err := x509.ParseCertificate(block.Bytes); block.Type != "CERTIFICATE" || err != nil {
 			continue // Go and OpenSSL skip invalid certificates of a bundle too
 		}

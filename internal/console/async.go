@@ -5,12 +5,13 @@ import (
 	"io"
 	"iter"
 	"sync"
+	"syscall"
 	"time"
 )
 
 const (
-	// maxPending bounds the unwritten log, in bytes. Above it Err returns ErrPending
-	// and no new request is decided; only requests under way add to it.
+	// maxPending bounds the unwritten log, in bytes. Above half of it Err returns
+	// ErrPending; what does not fit is lost and counted.
 	maxPending = 4 << 20
 	// RetryEvery is the interval between attempts to write after an error.
 	RetryEvery = 200 * time.Millisecond
@@ -33,6 +34,8 @@ type AsyncWriter struct {
 
 	mu      sync.Mutex
 	gather  func()        // see Gather; nil: there is nothing to gather
+	broken  func(error)   // see Broken; nil after its call
+	lost    uint64        // see Lost
 	pending []byte        // what is not written yet
 	spare   []byte        // memory of the last pending, for the next
 	err     error         // of the last attempt; nil when it succeeded
@@ -58,6 +61,7 @@ func (s *AsyncWriter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.pending)+len(p) > maxPending {
+		s.lost++
 		return 0, ErrPending
 	}
 	s.pending = append(s.pending, p...)
@@ -96,6 +100,21 @@ func (s *AsyncWriter) Err() error {
 		return ErrPending
 	}
 	return s.err
+}
+
+// Lost returns the number of writes since the start that there was no room for.
+func (s *AsyncWriter) Lost() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
+}
+
+// Broken makes the writer call f, once, with the error of a pipe or socket that has no
+// reader any more: no later attempt can succeed.
+func (s *AsyncWriter) Broken(f func(error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = f
 }
 
 // pump writes the pending text.
@@ -149,6 +168,10 @@ func (s *AsyncWriter) settle(text []byte, n int, err error) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
+	if s.broken != nil && errors.Is(err, syscall.EPIPE) {
+		go s.broken(err)
+		s.broken = nil
+	}
 	if rest := text[n:]; len(rest) > 0 {
 		s.pending = append(append([]byte(nil), rest...), s.pending...)
 		return false

@@ -178,6 +178,7 @@ type CheckRequest struct {
 	URL     string `json:"url"`
 	Profile string `json:"profile,omitempty"` // to judge by; empty: that of the settings
 	Explain bool   `json:"explain,omitempty"` // include an explanation
+	Delay   bool   `json:"delay,omitempty"`   // include the delay between two requests
 	Client  string `json:"client,omitempty"`  // name of a [[client]]; empty: judge by Agent only
 }
 

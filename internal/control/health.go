@@ -16,8 +16,8 @@ func (s *Status) NotReady() []string {
 	if s.Ending {
 		all = append(all, "heed is about to end")
 	}
-	if s.Log != "" {
-		all = append(all, "decisions cannot be logged, so requests are refused: "+console.Quoted(s.Log))
+	if s.Log != "" && s.LogIsRecord {
+		all = append(all, "the log cannot be written and is the only record, so requests are refused: "+console.Quoted(s.Log))
 	}
 	if s.Record != "" && !s.Continues {
 		all = append(all, "decisions cannot be recorded, so requests are refused: "+console.Quoted(s.Record))
@@ -42,6 +42,9 @@ func (s *Status) NotReady() []string {
 // Unwell returns the other reasons why heed is not healthy, although it serves requests.
 func (s *Status) Unwell() []string {
 	all := []string{}
+	if s.Log != "" && !s.LogIsRecord {
+		all = append(all, "the log cannot be written: "+console.Quoted(s.Log))
+	}
 	if s.Record != "" && s.Continues {
 		all = append(all, "decisions cannot be recorded: "+console.Quoted(s.Record))
 	}

@@ -103,8 +103,11 @@ type Redirected struct {
 type Status struct {
 	Info
 	Since  time.Time `json:"since"`
-	Ending bool      `json:"ending"`              // it drains and accepts no runs
-	Log    string    `json:"log_error,omitempty"` // why decisions cannot be logged; empty: they can
+	Ending bool      `json:"ending"` // it drains and accepts no runs
+
+	Log         string `json:"log_error,omitempty"`      // why the log cannot be written; empty: it can
+	LogIsRecord bool   `json:"log_is_record,omitempty"`  // so that requests are refused while it cannot
+	LogLost     uint64 `json:"log_lines_lost,omitempty"` // since the start
 
 	Record     string       `json:"record_error,omitempty"` // why decisions cannot be recorded; empty: they can
 	Continues  bool         `json:"continues_unrecorded"`   // while they cannot be recorded, requests continue
@@ -229,10 +232,21 @@ type Judgement struct {
 
 	Profile string             `json:"profile,omitempty"` // that the rules were parsed with
 	Road    *rules.Explanation `json:"road,omitempty"`    // explanation; nil: not requested
+	Delay   *Delay             `json:"delay,omitempty"`   // between two requests; nil: not requested, or no rules were read
 	// Purpose is the list of those that the URL was judged for as well, Signals what the
 	// site states about the use of its pages; empty and nil: not requested.
 	Purpose string          `json:"purpose,omitempty"`
 	Signals *signal.Verdict `json:"signals,omitempty"`
+}
+
+// Delay is the time that heed keeps between two requests of a client to a site.
+type Delay struct {
+	Seconds float64  `json:"seconds"`           // that are kept
+	Asked   float64  `json:"asked"`             // by the site or the operator, in seconds
+	Line    int      `json:"line,omitempty"`    // that asks for it; 0: the operator does, or nothing
+	Rule    string   `json:"rule,omitempty"`    // that line
+	Group   string   `json:"group,omitempty"`   // of that line; empty: it is before any group
+	Ignored []string `json:"ignored,omitempty"` // lines about speed without effect, such as "line 4, Crawl-delay: 10s"
 }
 
 // ReloadReply is the result of a reload.

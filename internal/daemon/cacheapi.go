@@ -63,8 +63,14 @@ func (d *daemon) check(ctx context.Context, q *control.CheckRequest) (*control.J
 		return nil, err
 	}
 	defer r.Give()
-	j := check.Judge{Now: d.now, Explain: q.Explain, Rules: settled, Client: q.Client}
-	j.Held, j.Self, j.Destinations = r.Policies.Held, d.Self, d.current.Load().destinations
+	if profile, named := rules.ParseProfile(q.Profile); named && q.Profile != "" {
+		settled = settled.With(nil, nil) // a copy
+		settled.Profile = profile
+	}
+	j := check.Judge{Now: d.now, Explain: q.Explain, Delays: q.Delay, Rules: settled, Client: q.Client}
+	now := d.current.Load()
+	j.Held, j.Self, j.Destinations = r.Policies.Held, d.Self, now.destinations
+	j.MinDelay, j.MaxDelay = now.cfg.Pacing.MinDelay, now.cfg.Pacing.MaxDelay
 	return j.Ask(ctx, q.Agent, q.URL, func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		return r.Policies.Policy(ctx, o, userAgent), o.RobotsURL(), check.ByHeed
 	})

@@ -46,7 +46,7 @@ func startDaemon(t *testing.T, change func(*daemon)) (*daemon, string) {
 	}
 	app := &console.App{Environ: []string{}, Defaults: testkit.BuiltIn(t), Now: time.Now}
 	d := &daemon{background: true, resources: &resources{
-		authority: authority, log: slog.New(slog.DiscardHandler), level: &slog.LevelVar{}, decisionLog: audit.NewLog(slog.DiscardHandler, nil),
+		authority: authority, log: slog.New(slog.DiscardHandler), level: &slog.LevelVar{}, decisionLog: audit.NewLog(slog.DiscardHandler, nil), lostLines: func() uint64 { return 0 },
 		Options: route.Options{Turns: pace.New(pace.Config{})},
 	}}
 	if err := d.prepare(app, &serveEnv{cfg: cfg, joinHash: cfg.JoinHash(), state: stateDir}); err != nil {

@@ -6,6 +6,7 @@ package daemon
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"heed/internal/acl"
@@ -211,8 +213,12 @@ func (d *daemon) status() *control.Status {
 	s.ConfigHash = cfg.Hash()
 	s.Continues = cfg.Audit.OnFailure == "continue"
 	if err := d.decisionLog.Err(); err != nil {
-		s.Log = err.Error()
+		s.Log, s.LogIsRecord = err.Error(), !cfg.Audit.Enabled && !s.Continues
+		if errors.Is(err, syscall.EPIPE) {
+			s.Log += "; heed has to be started again, since its reader is gone"
+		}
 	}
+	s.LogLost = d.lostLines()
 	if d.unrecorded != nil {
 		s.Record = d.unrecorded.Error()
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -18,14 +17,16 @@ import (
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/ownfile"
 	"heed/internal/state"
 	"heed/rules"
 )
 
 // File and number of grants (mode overrides and exceptions).
 const (
-	grantsFile = "granted.json" // in the state directory
-	maxGrants  = 1000           // mode overrides and exceptions together
+	grantsFile    = "granted.json" // in the state directory
+	maxGrantsFile = 16 << 20       // octets of the file with them
+	maxGrants     = 1000           // mode overrides and exceptions together
 )
 
 // grants applies mode overrides and exceptions, and stores them in a file for restarts.
@@ -44,12 +45,12 @@ type grants struct {
 // ended since are logged. A file that cannot be read is an error, so that no grant is lost
 // silently.
 func openGrants(g *grants) (*grants, error) {
-	data, err := os.ReadFile(g.path)
+	file, err := ownfile.ReadRegular(g.path, maxGrantsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return g, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(data, &g.current)
+		err = json.Unmarshal(file.Data, &g.current)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("what was granted with `heed mode` and `heed allow` cannot be read from %s: %w\nRemove the file, and grant it again", g.path, err)

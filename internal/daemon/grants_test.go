@@ -125,19 +125,19 @@ func TestHeed_AGrantedExceptionIsForItsClientItsPathAndItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	d = openGrantDesk(t, path, aMorning)
-	if got, rule := d.terms(t, "shop").Exception("/api/x", true, d.at); got == nil || rule != "Allow: /api/" || got.Reason != "mail of 3 May" || !got.Granted {
+	if got, rule := d.terms(t, "shop").Exception(rules.NewTarget("/api/x"), true, d.at); got == nil || rule != "Allow: /api/" || got.Reason != "mail of 3 May" || !got.Granted {
 		t.Errorf("%+v, %s", got, rule)
 	}
-	if got, _ := d.terms(t, "").Exception("/api/x", true, d.at); got != nil {
+	if got, _ := d.terms(t, "").Exception(rules.NewTarget("/api/x"), true, d.at); got != nil {
 		t.Errorf("for others: %+v", got)
 	}
-	if got, _ := d.terms(t, "shop").Exception("/api/x", true, d.at.Add(time.Hour)); got != nil {
+	if got, _ := d.terms(t, "shop").Exception(rules.NewTarget("/api/x"), true, d.at.Add(time.Hour)); got != nil {
 		t.Errorf("after its end: %+v", got)
 	}
 	if known, err := d.end(e.ID); !known || err != nil {
 		t.Errorf("ended by hand: %v, %v", known, err)
 	}
-	if got, _ := d.terms(t, "shop").Exception("/api/x", true, d.at); got != nil {
+	if got, _ := d.terms(t, "shop").Exception(rules.NewTarget("/api/x"), true, d.at); got != nil {
 		t.Errorf("ended by hand, it holds: %+v", got)
 	}
 }

@@ -67,7 +67,7 @@ func TestHeed_ALogOfBoundedSize(t *testing.T) {
 func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		var out bytes.Buffer
-		record := audit.NewLog(logHandler(config.LogConfig{Format: format}, slog.LevelInfo, &out, false), nil)
+		record := audit.NewLog(logHandler(config.LogConfig{Format: format}, slog.LevelInfo, &out, false, nil), nil)
 		e := &audit.Entry{
 			Method: "GET" + testkit.Hostile, Host: "h.test", Scheme: "http", Target: "/" + testkit.Hostile, Raw: testkit.Hostile, UserAgent: testkit.Hostile, Detail: testkit.Hostile,
 			Agent: rules.Identify(testkit.Hostile), Decision: rules.Decision{Reason: rules.ReasonRule, Group: testkit.Hostile, Rule: testkit.Hostile, Line: 1, Token: testkit.Hostile},
@@ -77,7 +77,7 @@ func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		record.Ended(e)
-		slog.New(logHandler(config.LogConfig{Format: format}, slog.LevelInfo, &out, false)).Warn("w", "error", testkit.Hostile, "plain", "a\x7fb")
+		slog.New(logHandler(config.LogConfig{Format: format}, slog.LevelInfo, &out, false, nil)).Warn("w", "error", testkit.Hostile, "plain", "a\x7fb")
 		testkit.Harmless(t, format, out.String())
 		if strings.Count(out.String(), "\n") != 2 {
 			t.Errorf("%s: %q", format, out.String())
@@ -138,7 +138,7 @@ func (g *gate) Write(p []byte) (int, error) {
 // logThrough returns a log of decisions that writes to out as a daemon's does.
 func logThrough(out io.Writer) (*audit.Log, *console.AsyncWriter) {
 	buffered := console.NewAsyncWriter(out)
-	log := audit.NewLog(logHandler(config.LogConfig{Format: "json"}, slog.LevelInfo, buffered, false), buffered.Err)
+	log := audit.NewLog(logHandler(config.LogConfig{Format: "json"}, slog.LevelInfo, buffered, false, nil), buffered.Err)
 	log.WriteLater(buffered.Wake)
 	buffered.Gather(log.Flush)
 	return log, buffered
@@ -167,6 +167,73 @@ func TestHeed_NoLineIsLostWhenTheLogBlocks(t *testing.T) {
 	}
 	if n := bytes.Count(out.out.Bytes(), []byte("\n")); n != accepted || accepted == 0 {
 		t.Errorf("%d lines of %d decisions", n, accepted)
+	}
+}
+
+// Where the record has the evidence, a log that cannot be written or is not read is no
+// outage: the failure is reported, the lines that are lost are counted, and those that are
+// not lost are written later.
+func TestHeed_TheRecordAloneCarriesTheEvidence(t *testing.T) {
+	t.Parallel()
+	full := errors.New("no space")
+	for name, c := range map[string]struct{ begin, end func(*gate) }{
+		"not read":  {func(g *gate) { g.mu.Lock() }, func(g *gate) { g.mu.Unlock() }},
+		"full disk": {func(g *gate) { g.fail.Store(&full) }, func(g *gate) { g.fail.Store(nil) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := &gate{}
+			log, buffered := logThrough(out)
+			log.Spare()
+			c.begin(out)
+			decided, long := uint64(0), strings.Repeat("x", 1<<16)
+			for ; buffered.Lost() < 3; decided++ {
+				e := &audit.Entry{Method: "GET", Scheme: "http", Host: "h.test", Target: "/" + long, Raw: long, UserAgent: long, Detail: long}
+				if err := log.Decided(e); err != nil {
+					t.Fatalf("decision %d was refused: %v", decided, err)
+				}
+				log.Ended(e)
+			}
+			if log.Err() == nil {
+				t.Error("the failure is not reported")
+			}
+			c.end(out)
+			if err := buffered.Drain(testkit.Patience); err != nil || log.Err() != nil {
+				t.Errorf("afterwards: %v, %v", err, log.Err())
+			}
+			if n := uint64(bytes.Count(out.out.Bytes(), []byte("\n"))); n+buffered.Lost() != decided {
+				t.Errorf("%d lines and %d lost of %d decisions", n, buffered.Lost(), decided)
+			}
+		})
+	}
+}
+
+// A heed whose log is the record stops when the log has lost its reader; where the record
+// or audit.on_failure carries on, it does not.
+func TestHeed_StopsWithoutAReaderOfItsOnlyRecord(t *testing.T) {
+	for text, stops := range map[string]bool{
+		"": false, "[audit]\nenabled = false\n": true, "[audit]\nenabled = false\non_failure = \"continue\"\n": false,
+	} {
+		cfg, err := config.Load(testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text), testkit.BuiltIn(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &daemon{resources: &resources{}, failed: make(chan error, 1)}
+		d.current.Store(&runtimeConfig{cfg: cfg})
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		r.Close()
+		called := make(chan struct{})
+		buffered := console.NewAsyncWriter(w)
+		buffered.Broken(func(err error) { d.stopWithoutLog(err); close(called) })
+		_, _ = buffered.Write([]byte("a line\n"))
+		<-called
+		if (len(d.failed) == 1) != stops {
+			t.Errorf("%q: stops is %t, want %t", text, !stops, stops)
+		}
 	}
 }
 

@@ -3,12 +3,14 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
 
+	"heed/internal/audit"
 	"heed/internal/config"
 	"heed/internal/console"
 )
@@ -74,9 +76,22 @@ func (l *logFile) rotateLocked() error {
 }
 
 // logHandler returns the handler that writes log lines to w in the configured format:
-// "auto" is text on a terminal and JSON elsewhere.
-func logHandler(c config.LogConfig, level slog.Leveler, w io.Writer, terminal bool) slog.Handler {
-	options := &slog.HandlerOptions{Level: level}
+// "auto" is text on a terminal and JSON elsewhere. Secrets in any text are replaced as in
+// the record.
+func logHandler(c config.LogConfig, level slog.Leveler, w io.Writer, terminal bool, privacy *audit.Privacy) slog.Handler {
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		text := ""
+		switch a.Value.Kind() {
+		case slog.KindString:
+			text = a.Value.String()
+		case slog.KindAny:
+			text = fmt.Sprint(a.Value.Any())
+		}
+		if kept, hidden := privacy.Redact(text); hidden {
+			a.Value = slog.StringValue(kept)
+		}
+		return a
+	}}
 	if c.Format == "json" || c.Format == "auto" && !terminal {
 		return slog.NewJSONHandler(console.EscapingWriter{Writer: w}, options)
 	}

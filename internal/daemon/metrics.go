@@ -72,7 +72,7 @@ func (d *daemon) gauges() metrics.Gauges {
 		InFlight: load.Requests, TurnsWaiting: turns.Waiting, SitesPaused: turns.Paused,
 		Policies: map[string]int{}, PoliciesBytes: policies.Bytes,
 		Connecting: conns.Connecting, Open: conns.Open, SiteHandshakes: [2]uint64{conns.Failed, conns.OK},
-		CANotAfter: d.authority.NotAfter(), LimitHits: load.Reached, FleetUp: d.Fleet == nil || !d.Fleet.Health().Away,
+		CANotAfter: d.authority.NotAfter(), LimitHits: load.Reached, LogUp: d.decisionLog.Err() == nil, FleetUp: d.Fleet == nil || !d.Fleet.Health().Away,
 	}
 	for state, n := range policies.States {
 		g.Policies[policyStates[state]] = n

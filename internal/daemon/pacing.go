@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"heed/internal/fleet"
+	"heed/internal/ownfile"
 	"heed/internal/pace"
 	"heed/internal/retryafter"
 	"heed/internal/state"
@@ -142,14 +142,11 @@ func (f *turnsFile) joinFleet(was *fleet.Membership) {
 }
 
 func readTurns(path string) (kept keptTurns, err error) {
-	if info, err := os.Stat(path); err == nil && info.Size() > maxTurnsFile {
-		return kept, fmt.Errorf("%s is larger than %d MiB", path, maxTurnsFile>>20)
-	}
-	data, err := os.ReadFile(path)
+	file, err := ownfile.ReadRegular(path, maxTurnsFile)
 	if err != nil {
 		return kept, err
 	}
-	if err := json.Unmarshal(data, &kept); err != nil {
+	if err := json.Unmarshal(file.Data, &kept); err != nil {
 		return keptTurns{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return kept, nil

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/access"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/journal"
+	"heed/internal/ownfile"
 	"heed/internal/room"
 	"heed/internal/state"
 )
@@ -34,13 +34,23 @@ func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) 
 	}
 	o, buffered := &resources{level: &slog.LevelVar{}}, console.NewAsyncWriter(out)
 	o.level.Set(cfg.Log.MinLevel())
-	format := func(w io.Writer) slog.Handler { return logHandler(cfg.Log, o.level, w, console.IsTerminal(out)) }
+	var err error
+	if o.privacy, err = openPrivacy(&cfg.Audit, stateDir); err != nil {
+		return nil, nil, err
+	}
+	o.Redact = func(url string) string { kept, _ := o.privacy.Redact(url); return kept }
+	format := func(w io.Writer) slog.Handler {
+		return logHandler(cfg.Log, o.level, w, console.IsTerminal(out), o.privacy)
+	}
 	handler := format(buffered)
 	if stream, _ := console.Lookup(a.Environ, journal.Variable); journal.Connected(stream, out) {
 		handler = journal.Prefixed(buffered, format)
 	}
 	o.decisionLog = audit.NewLog(handler, buffered.Err)
 	o.decisionLog.WriteLater(buffered.Wake)
+	if o.lostLines = buffered.Lost; cfg.Audit.Enabled || cfg.Audit.OnFailure == "continue" {
+		o.decisionLog.Spare()
+	}
 	buffered.Gather(o.decisionLog.Flush)
 	o.log = slog.New(eventHandler{handler, o.decisionLog.Flush, buffered.Hurry})
 	return o, buffered, nil
@@ -53,16 +63,13 @@ func (o *resources) openRecord(cfg *config.Config, stateDir string) error {
 	if !c.Enabled {
 		return nil
 	}
-	privacy, err := openPrivacy(c, stateDir)
-	if err != nil {
-		return err
-	}
-	how := c.StoreOptions(privacy, o.log)
+	how := c.StoreOptions(o.privacy, o.log)
 	if o.metrics != nil {
 		how.Committed = o.metrics.CommitDone
 	}
 	how.Keep, how.MaxSize = c.Keep, int64(c.MaxSize)
 	path := cmp.Or(c.File, filepath.Join(stateDir, state.AuditFile))
+	var err error
 	o.record, err = store.Open(path, how)
 	o.recordRoom = room.Watch(path, how.MaxSize, time.Now())
 	if err != nil && how.Continue {
@@ -73,17 +80,28 @@ func (o *resources) openRecord(cfg *config.Config, stateDir string) error {
 }
 
 // closeRecord completes the record. Open exchanges are recorded as cut off.
-func (o *resources) closeRecord() {
+func (o *resources) closeRecord() error {
 	if o.record == nil {
-		return
+		return nil
 	}
-	if err := o.record.Close("heed: cut off, since heed is stopping"); err != nil {
-		o.log.Error("the record of decisions could not be completed; the next start will complete it", "error", err)
+	err := o.record.Close("heed: cut off, since heed is stopping")
+	if err != nil {
+		o.log.Error("the record of decisions could not be completed; the next start completes it from its tail, if that is left", "error", err)
+		return console.Exit(console.ExitUsage)
+	}
+	return nil
+}
+
+// stopWithoutLog stops heed when its log has no reader any more and nothing else keeps the
+// decisions, so that what supervises heed starts it with a new one.
+func (d *daemon) stopWithoutLog(err error) {
+	if c := &d.current.Load().cfg.Audit; !c.Enabled && c.OnFailure != "continue" {
+		d.failed <- fmt.Errorf("the log has lost its reader, and decisions are recorded nowhere else (audit.enabled = false): %w", err)
 	}
 }
 
-// recorders returns the recorders of every decision. The log is the first, since it
-// refuses decisions that it cannot log, and logs none before its end.
+// recorders returns the recorders of every decision. The log is the first: where it is the
+// only record, it refuses decisions that it cannot log. It logs none before its end.
 func (d *daemon) recorders() recorders {
 	all := recorders{d.decisionLog}
 	if d.record != nil {
@@ -118,7 +136,7 @@ func privacyKey(path string) ([]byte, error) {
 	_, _ = rand.Read(fresh) // never fails
 	text, err := state.ReadOrCreate(path, hex.EncodeToString(fresh)+"\n")
 	if err == nil {
-		err = access.Private(path)
+		err = ownfile.Private(path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the key for hidden values of the record cannot be used: %w\nMake the state directory writable, or set HEED_STATE to another one", err)

@@ -32,13 +32,13 @@ func TestHeed_TheUsualNamesOfSecretsAreHiddenUnasked(t *testing.T) {
 		"key", "api_key", "apikey", "API-KEY", "apiKey", "x-api-key", "subscription-key", "appkey", "access_key", "accesskey", "private_key", "license_key",
 		"password", "passwd", "pass", "pwd", "passphrase", "new_password", "user[password]", "sig", "signature", "X-Amz-Signature", "oauth_signature",
 		"secret", "client_secret", "clientsecret", "auth", "authorization", "session", "session_id", "sessionid", "PHPSESSID", "jsessionid", "sid",
-		"jwt", "bearer", "credential", "credentials", "otp", "SAMLResponse",
+		"jwt", "bearer", "credential", "credentials", "otp", "SAMLResponse", "code",
 	} {
 		if got, privacy := p.Redact("/a?b=1&" + name + "=5ecret&c=2"); !privacy || strings.Contains(got, "5ecret") || !strings.HasSuffix(got, "&c=2") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	for _, name := range []string{"q", "id", "page", "keyword", "keywords", "author", "passenger", "sight", "design", "code", "state", "lang", "sort", "compass", "monkey", "side", "authors"} {
+	for _, name := range []string{"q", "id", "page", "keyword", "keywords", "author", "passenger", "sight", "design", "zip_code", "state", "lang", "sort", "compass", "monkey", "side", "authors"} {
 		if got, privacy := p.Redact("/a?" + name + "=1"); privacy {
 			t.Errorf("%s: %s", name, got)
 		}

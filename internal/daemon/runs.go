@@ -18,7 +18,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/ca"
-	"heed/internal/console"
+	"heed/internal/config"
 	"heed/internal/control"
 	"heed/internal/process"
 	"heed/internal/route"
@@ -227,12 +227,8 @@ func (d *daemon) openRunRecord(a *control.RunAudit, sealed bool) (*store.Writer,
 		return nil, err
 	}
 	c := &d.current.Load().cfg.Audit
-	privacy, err := openPrivacy(c, d.state)
-	if err != nil {
-		return nil, err
-	}
-	o := c.StoreOptions(privacy, d.log)
-	o.Command, o.Note = privacy.Command(a.Command), a.Note
+	o := c.StoreOptions(d.privacy, d.log)
+	o.Command, o.Note = d.privacy.Command(a.Command), a.Note
 	if sealed {
 		o.Note = strings.TrimPrefix(o.Note+"; "+sealedNote, "; ")
 	}
@@ -265,7 +261,7 @@ func (d *daemon) proxyConfig(s *runSession, j *control.JoinRequest) proxy.Config
 	}
 	var own recorders
 	if j.Log {
-		s.log = audit.NewLog(slog.NewJSONHandler(console.EscapingWriter{Writer: s.stream}, nil), nil)
+		s.log = audit.NewLog(logHandler(config.LogConfig{Format: "json"}, slog.LevelInfo, s.stream, false, d.privacy), nil)
 		own = append(own, s.log) // first: a decision that it refuses does not reach the others
 	}
 	if s.record != nil {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (c *ServeCmd) Run(a *console.App) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	signal.Ignore(syscall.SIGPIPE) // a closed log pipe makes heed refuse requests, not end
+	signal.Ignore(syscall.SIGPIPE) // a log without a reader is an error in the status: see stopWithoutLog
 
 	state, err := state.Dir()
 	if err != nil {
@@ -89,7 +90,7 @@ type serveEnv struct {
 }
 
 // serve opens the resources, serves, and closes them.
-func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) error {
+func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) (err error) {
 	defer memory.Manage()()
 	cfg, state := env.cfg, env.state
 	authority, err := route.OpenCA(cfg.HTTPS.CACert, cfg.HTTPS.CAKey, state, a.Now)
@@ -116,7 +117,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 	if err = o.openRecord(cfg, state); err != nil {
 		return err
 	}
-	defer o.closeRecord()
+	defer func() { err = cmp.Or(err, o.closeRecord()) }()
 	if o.File, err = route.OpenPolicies(cfg, state, o.log); err != nil {
 		return err
 	}
@@ -137,6 +138,7 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 	if err := d.prepare(a, env); err != nil {
 		return err
 	}
+	written.Broken(d.stopWithoutLog)
 	d.loadSettings = func() (*config.Config, string, error) { return c.settings(a, cfg) }
 	return d.serve(a, signals, env)
 }
@@ -221,7 +223,7 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	d.state, d.environ, d.now, d.since = env.state, a.Environ, a.Now, a.Now()
 	d.tally, d.busy, d.reach = &audit.Tally{}, &busy.Counter{}, &reach.Tracker{}
 	d.openManager()
-	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 3), map[string]*runSession{}
+	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 4), map[string]*runSession{}
 	o.ProxyUsed, o.IdleConns = d.reach.ProxyUsed, config.IdleSiteConnections(openFiles())
 	d.shared = proxy.Config{
 		Name: name, Live: d.settings.Load, Recorder: d.recorders(), Leaves: o.authority, Self: o.Self,

@@ -31,6 +31,8 @@ type resources struct {
 	log           *slog.Logger
 	level         *slog.LevelVar   // of log and of decisionLog
 	decisionLog   *audit.Log       // takes the decisions as log lines
+	lostLines     func() uint64    // of the log
+	privacy       *audit.Privacy   // what log, record and stored policies do not contain
 	record        *store.Writer    // nil: decisions are written to the log only
 	unrecorded    error            // why record could not be opened; nil: no failure
 	recordRoom    *room.Growth     // of the files of record; nil: it is not enabled

@@ -20,7 +20,7 @@ type Piece struct {
 // styles are the names of the classes in style sheets, and of their patterns: each class has
 // one beside its colour.
 var styles = map[reason.Class]string{
-	reason.Allowed: "allowed", reason.RefusedByRule: "rule", reason.RefusedByOperator: "operator", reason.RulesUnavailable: "unavailable",
+	reason.Allowed: "allowed", reason.RefusedByRule: "rule", reason.RefusedByStatement: "statement", reason.RefusedByOperator: "operator", reason.RulesUnavailable: "unavailable",
 	reason.Postponed: "postponed", reason.Failed: "failed", reason.NotJudged: "unjudged",
 }
 

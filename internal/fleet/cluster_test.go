@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/fleet"
+	"heed/internal/pace"
 	"heed/internal/testkit"
 )
 
@@ -35,7 +35,7 @@ func clusterOf(t *testing.T) (list, one, other *testkit.Redis, url string) {
 }
 
 // long is a lane with a delay that no test waits for.
-var long = []fleet.Lane{{Name: "group", Delay: time.Hour}}
+var long = []pace.Lane{{Name: "group", Delay: time.Hour}}
 
 // shared waits until the heeds take turns at a site through the store: one knows what
 // another has started.

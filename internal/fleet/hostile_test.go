@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"heed/internal/fleet"
+	"heed/internal/pace"
 	"heed/internal/testkit"
 )
 
@@ -129,7 +130,7 @@ func request(t *testing.T, p *fleet.Policies, turns *fleet.Lanes) {
 	if end, _ := p.Lease(t.Context(), tag, "", 0); end != nil {
 		end([]byte("record"), []byte("file"), time.Hour)
 	}
-	lanes := []fleet.Lane{{Name: "group", Delay: time.Second}}
+	lanes := []pace.Lane{{Name: "group", Delay: time.Second}}
 	turns.Ask(t.Context(), tag, "ticket", lanes)
 	_ = turns.Started(t.Context(), tag, "ticket", lanes, 0)
 }

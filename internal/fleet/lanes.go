@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"heed/internal/pace"
 )
 
 const (
@@ -23,25 +25,6 @@ const (
 	// maxPause is the longest pause that a site is given, whatever others say.
 	maxPause = time.Hour
 )
-
-// Lane is one of the lines of a host: at most one request of it starts per
-// delay, of all heeds together.
-type Lane struct {
-	Name  string        // of the lane, within its host
-	Delay time.Duration // between two starts
-}
-
-// Answer is what came of asking for a turn.
-type Answer struct {
-	Now    bool          // it is given: the request may start
-	Again  time.Duration // else: after which to ask again
-	Wait   time.Duration // until the turn comes, if all before it are taken
-	Pause  time.Duration // for how long the site is to be left alone
-	Others int           // how many others wait for one of the turns
-	Away   bool          // the store was not asked: see Lanes
-	// Unreached is the store, when it was never reached: no turn is given until it was.
-	Unreached string
-}
 
 // Lanes are what heeds take to start requests. The store's clock alone counts.
 //
@@ -81,9 +64,9 @@ func (s *Store) Lanes() *Lanes {
 
 // Ask asks once for a turn in several lines of a host, to be had in all or none,
 // and waits for the store's answer, not for the turn. A request that asks
-// again with its ticket, after Answer.Again, keeps its position. A turn that is given
+// again with its ticket, after SharedAnswer.Again, keeps its position. A turn that is given
 // is valid until Started or Leave, or until its heed has died.
-func (t *Lanes) Ask(ctx context.Context, host, ticket string, turns []Lane) Answer {
+func (t *Lanes) Ask(ctx context.Context, host, ticket string, turns []pace.Lane) pace.SharedAnswer {
 	key, token := hostKey(host), t.token(ticket)
 	unsure := t.unsure(key)
 	hold, starts := t.history.of(key, turns)
@@ -98,7 +81,7 @@ func (t *Lanes) Ask(ctx context.Context, host, ticket string, turns []Lane) Answ
 	reply, err := t.store.run(ctx, askScript, []string{key}, args...).Int64Slice()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return Answer{Again: time.Millisecond}
+		return pace.SharedAnswer{Again: time.Millisecond}
 	case err == nil && !credible(reply, turns, starts, hold.till):
 		t.store.markAway(nil, key, fmt.Errorf("%w: %v to a request for a turn", errNonsense, reply))
 		return t.askAlone(key, turns)
@@ -108,9 +91,9 @@ func (t *Lanes) Ask(ctx context.Context, host, ticket string, turns []Lane) Answ
 		t.mu.Lock()
 		t.grants[grant{key, token}] = names(turns) // to be renewed
 		t.mu.Unlock()
-		return Answer{Now: true, Others: int(reply[4])}
+		return pace.SharedAnswer{Now: true, Others: int(reply[4])}
 	}
-	a := Answer{Again: millis(reply[1]), Wait: millis(reply[2]), Others: int(reply[4])}
+	a := pace.SharedAnswer{Again: millis(reply[1]), Wait: millis(reply[2]), Others: int(reply[4])}
 	if reply[3] > 0 {
 		a.Pause = millis(reply[3])
 		t.history.hold(key, time.Now().Add(a.Pause))
@@ -120,7 +103,7 @@ func (t *Lanes) Ask(ctx context.Context, host, ticket string, turns []Lane) Answ
 
 // Started reports that a request has started, ago before now: the delays of its
 // turns begin then. It may be called without Ask, and more than once.
-func (t *Lanes) Started(ctx context.Context, host, ticket string, turns []Lane, ago time.Duration) error {
+func (t *Lanes) Started(ctx context.Context, host, ticket string, turns []pace.Lane, ago time.Duration) error {
 	key, token, at := hostKey(host), t.token(ticket), time.Now().Add(-ago)
 	t.history.started(key, turns, at)
 	t.dropGrant(grant{key, token})
@@ -129,7 +112,7 @@ func (t *Lanes) Started(ctx context.Context, host, ticket string, turns []Lane, 
 }
 
 // Leave gives back a turn that did not start, or a place in the line.
-func (t *Lanes) Leave(ctx context.Context, host, ticket string, turns []Lane) error {
+func (t *Lanes) Leave(ctx context.Context, host, ticket string, turns []pace.Lane) error {
 	key, token := hostKey(host), t.token(ticket)
 	t.dropGrant(grant{key, token})
 	return t.extend(ctx, grant{key, token}, names(turns), 0)
@@ -231,7 +214,7 @@ func (t *Lanes) token(ticket string) string { return short(t.store.sender + "\n"
 // hostKey is where the turns of a host lie: of all spaces, since the host is one.
 func hostKey(host string) string { return keyPrefix + "{" + tagWriter.Replace(host) + "}:turns" }
 
-func names(turns []Lane) (all []any) {
+func names(turns []pace.Lane) (all []any) {
 	for _, turn := range turns {
 		all = append(all, short(turn.Name))
 	}
@@ -239,7 +222,7 @@ func names(turns []Lane) (all []any) {
 }
 
 // ttlMillis is for how many milliseconds the last starts of turns are of use.
-func ttlMillis(turns []Lane) int64 {
+func ttlMillis(turns []pace.Lane) int64 {
 	longest := time.Duration(0)
 	for _, turn := range turns {
 		longest = max(longest, turn.Delay)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heed/internal/fleet"
+	"heed/internal/pace"
 	"heed/internal/testkit"
 )
 
@@ -32,9 +33,9 @@ func lineUp(t *testing.T, url string, heeds int) (all []*member) {
 	return all
 }
 
-func of(names ...string) (turns []fleet.Lane) {
+func of(names ...string) (turns []pace.Lane) {
 	for _, name := range names {
-		turns = append(turns, fleet.Lane{Name: name, Delay: delay})
+		turns = append(turns, pace.Lane{Name: name, Delay: delay})
 	}
 	return turns
 }
@@ -44,13 +45,13 @@ func (m *member) at(host string) *member { return &member{m.t, m.turns, host, m.
 // away reports whether it does without the store.
 func (m *member) away() bool { return m.ask(of("any")).Away }
 
-func (m *member) ask(turns []fleet.Lane) fleet.Answer {
+func (m *member) ask(turns []pace.Lane) pace.SharedAnswer {
 	m.t.Helper()
 	return m.turns.Ask(m.t.Context(), m.host, m.ticket, turns)
 }
 
 // take waits for its turn.
-func (m *member) take(turns []fleet.Lane) {
+func (m *member) take(turns []pace.Lane) {
 	m.t.Helper()
 	late := time.After(testkit.Patience)
 	for {
@@ -67,14 +68,14 @@ func (m *member) take(turns []fleet.Lane) {
 	}
 }
 
-func (m *member) start(turns []fleet.Lane) {
+func (m *member) start(turns []pace.Lane) {
 	m.t.Helper()
 	if err := m.turns.Started(m.t.Context(), m.host, m.ticket, turns, 0); err != nil {
 		m.t.Error(err)
 	}
 }
 
-func (m *member) leave(turns []fleet.Lane) {
+func (m *member) leave(turns []pace.Lane) {
 	m.t.Helper()
 	if err := m.turns.Leave(m.t.Context(), m.host, m.ticket, turns); err != nil {
 		m.t.Error(err)
@@ -85,7 +86,7 @@ func (m *member) leave(turns []fleet.Lane) {
 // count.
 func settled(m *member) {
 	m.t.Helper()
-	other, past := m.at("https://settled.test"), []fleet.Lane{{Name: "settled", Delay: 3 * time.Second}}
+	other, past := m.at("https://settled.test"), []pace.Lane{{Name: "settled", Delay: 3 * time.Second}}
 	other.take(past)
 	other.leave(past)
 }
@@ -166,7 +167,7 @@ func TestHeed_AHeedThatDiesWithATurnLetsGoAfterItsLease(t *testing.T) {
 	t.Parallel()
 	url := "redis://" + testkit.NewRedis(t).Addr
 	dying, _ := open(t, url)
-	long := []fleet.Lane{{Name: "group", Delay: 3 * time.Second}}
+	long := []pace.Lane{{Name: "group", Delay: 3 * time.Second}}
 	(&member{t, dying.Lanes(), tag, "ticket"}).take(long)
 	other := lineUp(t, url, 1)[0]
 	dying.Close()
@@ -257,7 +258,7 @@ func TestHeed_WhatTheStoreHasLostIsSentAgain(t *testing.T) {
 	server := testkit.NewRedis(t)
 	all := lineUp(t, "redis://"+server.Addr, 2)
 	settled(all[0])
-	long := []fleet.Lane{{Name: "group", Delay: time.Hour}}
+	long := []pace.Lane{{Name: "group", Delay: time.Hour}}
 	if err := all[0].turns.Hold(t.Context(), tag, time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +296,7 @@ func TestHeed_AClockThatWasSetBackCostsADelay(t *testing.T) {
 	}
 	m.start(of("group"))
 	m.take(of("group"))
-	if a := m.ask([]fleet.Lane{{Name: "group", Delay: time.Hour}}); a.Wait > 2*time.Hour {
+	if a := m.ask([]pace.Lane{{Name: "group", Delay: time.Hour}}); a.Wait > 2*time.Hour {
 		t.Errorf("%+v", a)
 	}
 }
@@ -309,7 +310,7 @@ func TestHeed_AFetchMovesTheClockOfAllLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"a", "b"} {
-		if a := all[1].ask([]fleet.Lane{{Name: line, Delay: time.Hour}}); a.Now || a.Wait < 59*time.Minute {
+		if a := all[1].ask([]pace.Lane{{Name: line, Delay: time.Hour}}); a.Now || a.Wait < 59*time.Minute {
 			t.Errorf("%+v", a)
 		}
 	}

@@ -3,6 +3,8 @@ package fleet
 import (
 	"sync"
 	"time"
+
+	"heed/internal/pace"
 )
 
 // maxKnown bounds the remembered starts of this heed.
@@ -28,7 +30,7 @@ type hold struct{ till, heard time.Time }
 
 // of returns the pause of a host, and the last starts in its lanes, zero where none
 // is known.
-func (m *history) of(key string, turns []Lane) (h hold, starts []time.Time) {
+func (m *history) of(key string, turns []pace.Lane) (h hold, starts []time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, turn := range turns {
@@ -42,7 +44,7 @@ func (m *history) of(key string, turns []Lane) (h hold, starts []time.Time) {
 }
 
 // started notes a start.
-func (m *history) started(key string, turns []Lane, at time.Time) {
+func (m *history) started(key string, turns []pace.Lane, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last == nil {
@@ -144,27 +146,27 @@ func (t *Lanes) unsure(key string) time.Time {
 }
 
 // askAlone answers without the store.
-func (t *Lanes) askAlone(key string, turns []Lane) Answer {
+func (t *Lanes) askAlone(key string, turns []pace.Lane) pace.SharedAnswer {
 	now := time.Now()
 	away, _ := t.store.times(key)
 	if away.IsZero() { // back again in this moment
-		return Answer{Again: 50 * time.Millisecond, Away: true}
+		return pace.SharedAnswer{Again: 50 * time.Millisecond, Away: true}
 	}
 	t.mu.Lock()
 	p := t.member
 	t.mu.Unlock()
 	if !p.known() {
-		return Answer{Again: probeEvery, Wait: probeEvery, Away: true, Unreached: t.store.hosts}
+		return pace.SharedAnswer{Again: probeEvery, Wait: probeEvery, Away: true, Unreached: t.store.hosts}
 	}
 	a := localState{turns: turns, since: away}
 	held, starts := t.history.of(key, turns)
 	a.hold, a.starts = held.till, starts
 	wait := p.waitAlone(&a, now)
 	if wait > 0 {
-		return Answer{Again: wait, Wait: wait, Pause: max(0, a.hold.Sub(now)), Others: p.others(), Away: true}
+		return pace.SharedAnswer{Again: wait, Wait: wait, Pause: max(0, a.hold.Sub(now)), Others: p.others(), Away: true}
 	}
 	t.history.started(key, turns, now) // until Started
-	return Answer{Now: true, Others: p.others(), Away: true}
+	return pace.SharedAnswer{Now: true, Others: p.others(), Away: true}
 }
 
 // others is how many delays pass between two starts of an isolated heed,
@@ -178,7 +180,7 @@ func (p *member) others() int {
 
 // localState is the state of a heed while the store is unreachable.
 type localState struct {
-	turns  []Lane
+	turns  []pace.Lane
 	starts []time.Time // the last start of this heed, for each turn; zero: none
 	hold   time.Time   // until when the site wants to be left alone
 	since  time.Time   // the store is unreachable

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"heed/internal/pace"
 )
 
 // errNonsense is the error of a reply that no script of ours returns: the other end
@@ -94,7 +96,7 @@ const creditTime = settleTime + grantTime + ticketGrace
 // turns whose last starts by this heed are given, and until when it leaves the site
 // alone. A turn that this heed itself would not give yet, or a wait that no number of
 // waiting requests explains, is not.
-func credible(reply []int64, turns []Lane, starts []time.Time, till time.Time) bool {
+func credible(reply []int64, turns []pace.Lane, starts []time.Time, till time.Time) bool {
 	now := time.Now()
 	longest, next := time.Duration(0), till
 	for i, turn := range turns {

@@ -5,11 +5,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"heed/internal/pace"
 )
 
 // askWithout asks for a turn while the store does not answer, for some minutes of the
 // fake clock at most, and returns the last answer.
-func askWithout(t *testing.T, before func(*Lanes)) (a Answer, h Health) {
+func askWithout(t *testing.T, before func(*Lanes)) (a pace.SharedAnswer, h Health) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := budgetStore(t)
@@ -17,7 +19,7 @@ func askWithout(t *testing.T, before func(*Lanes)) (a Answer, h Health) {
 		turns := s.Lanes()
 		before(turns)
 		for range 100 {
-			if a = turns.Ask(t.Context(), "https://site.test", "ticket", []Lane{{Name: "group", Delay: time.Second}}); a.Now {
+			if a = turns.Ask(t.Context(), "https://site.test", "ticket", []pace.Lane{{Name: "group", Delay: time.Second}}); a.Now {
 				break
 			}
 			time.Sleep(a.Again)

@@ -47,8 +47,10 @@ type Question struct {
 	Unreached rules.Reason
 	// Held are the files that are held for clients with a name: see NeedsHeld. Not nil: known.
 	Held []*rules.Policy
-	// Statements is what the site states of the use of the page: see NeedsStatements.
-	Statements *signal.Verdict
+	// Statements is what the site states of the use of the page: see NeedsStatements. In place
+	// of it NoStatements is why there is none: the client left.
+	Statements   *signal.Verdict
+	NoStatements rules.Reason
 	// Page is what the answer states beside; nil: there is none yet. It comes with Statements.
 	Page *signal.Verdict
 	// Self is whether the address is heed's own: see NeedsSelf.
@@ -84,7 +86,7 @@ const (
 	NeedsNothing    Need = iota // the Verdict is complete
 	NeedsPolicy                 // Question.Policy, or NoPolicy
 	NeedsHeld                   // Question.Held; may be empty, not nil
-	NeedsStatements             // Question.Statements, of the page that Verdict.Policy allows
+	NeedsStatements             // Question.Statements, of the page that Verdict.Policy allows, or NoStatements
 	NeedsSelf                   // Question.Self
 )
 
@@ -135,9 +137,12 @@ func (q *Question) Decide() (Verdict, Need) {
 		q.stage = atStatements
 	}
 	if q.stage == atStatements {
-		if wanted := q.wantsStatements(v); wanted && q.Statements == nil {
+		switch wanted := q.wantsStatements(v); {
+		case wanted && q.NoStatements != "":
+			v.Result, v.Policy = acl.Result{Decision: rules.Decision{Reason: q.NoStatements}, Unjudged: true}, nil
+		case wanted && q.Statements == nil:
 			return *v, NeedsStatements
-		} else if wanted {
+		case wanted:
 			q.byStatements(v)
 		}
 		q.stage = atSelf

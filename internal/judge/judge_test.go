@@ -85,7 +85,10 @@ func TestHeed_TheOrderOfADecision(t *testing.T) {
 		"a part":                  {"/private", func(q *Question) { q.Part = "image"; q.Effective.Client = &acl.Client{AllowSubresources: true} }, rules.ReasonSubresource, false},
 		"no rules yet":            {"/private", func(q *Question) { q.Policy, q.NoPolicy = nil, rules.ReasonRulesPending }, rules.ReasonRulesPending, false},
 		"the client left":         {"/a", func(q *Question) { q.Policy, q.NoPolicy = nil, rules.ReasonClientLeft }, rules.ReasonClientLeft, true},
-		"two places, observed":    {"/a", func(q *Question) { q.Mismatch, q.Effective.Mode = true, acl.Observe }, rules.ReasonHostMismatch, false},
+		"the client left later": {"/a", func(q *Question) {
+			q.Effective.Purposes, q.NoStatements = []signal.Purpose{signal.PurposeTraining}, rules.ReasonClientLeft
+		}, rules.ReasonClientLeft, true},
+		"two places, observed": {"/a", func(q *Question) { q.Mismatch, q.Effective.Mode = true, acl.Observe }, rules.ReasonHostMismatch, false},
 		"what an exception alone allows": {"/private", func(q *Question) {
 			e, _ := acl.NewException(acl.Exception{Patterns: []string{"/private"}, Reason: "letter 7"})
 			q.Effective.Site = &acl.Site{Exceptions: []*acl.Exception{e}}

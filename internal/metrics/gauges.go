@@ -21,6 +21,7 @@ type Gauges struct {
 	CANotAfter time.Time
 	Unrecorded int64 // decisions that took effect unrecorded, since the start
 	AuditBytes int64 // 0 without a record
+	LogUp      bool  // the log can be written
 	FleetUp    bool  // true without a fleet
 
 	LimitHits map[string]uint64 // since the start; limits that were not reached may be missing
@@ -43,6 +44,7 @@ var gaugeHelp = []struct{ name, help, label string }{
 	{"heed_ca_not_after_timestamp_seconds", "When the CA certificate expires.", ""},
 	{"heed_audit_unrecorded_total", "Decisions that took effect although they could not be recorded (audit.on_failure).", ""},
 	{"heed_audit_bytes", "Size of the record with the files beside it; 0 without a record.", ""},
+	{"heed_log_up", "1 while the log can be written, 0 while it cannot.", ""},
 	{"heed_fleet_up", "1 while the store of the fleet answers, or without a fleet; 0 while it, or a node of its Cluster, is unreachable.", ""},
 	{"heed_limit_hits_total", "Requests and connections that a limit has stopped, by limit.", "limit"},
 	{handshakes, "TLS handshakes, by side and result.", ""},
@@ -92,11 +94,9 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	gauge("heed_ca_not_after_timestamp_seconds", seconds(now.CANotAfter))
 	send(prometheus.CounterValue, "heed_audit_unrecorded_total", float64(now.Unrecorded))
 	gauge("heed_audit_bytes", float64(now.AuditBytes))
-	up := 0.0
-	if now.FleetUp {
-		up = 1
-	}
-	gauge("heed_fleet_up", up)
+	up := map[bool]float64{true: 1}
+	gauge("heed_log_up", up[now.LogUp])
+	gauge("heed_fleet_up", up[now.FleetUp])
 	for i, result := range []string{"failed", "ok"} {
 		send(prometheus.CounterValue, handshakes, float64(g.metrics.clients[i].Load()), "client", result)
 		send(prometheus.CounterValue, handshakes, float64(now.SiteHandshakes[i]), "site", result)

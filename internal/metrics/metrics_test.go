@@ -79,7 +79,7 @@ func TestMetrics_AreThoseOfTheManualAndPresentFromTheStart(t *testing.T) {
 			t.Errorf("%s is not in the manual", name)
 		}
 	}
-	if len(exported) != 24 {
+	if len(exported) != 25 {
 		t.Errorf("only %d metrics", len(exported))
 	}
 }

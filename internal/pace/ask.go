@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"time"
 
-	"heed/internal/fleet"
 	"heed/rules"
 )
 
@@ -112,13 +111,13 @@ const afterPause = 200 * time.Millisecond
 
 // laneDelays returns the lanes that a request takes its turns in at now, and the
 // position that they imply.
-func (a *Ask) laneDelays(now time.Time) (all []fleet.Lane, p Position) {
+func (a *Ask) laneDelays(now time.Time) (all []Lane, p Position) {
 	own := ""
 	if a.ByAgent {
 		own = "\x00" + a.Agent
 	}
 	if a.MinDelay > 0 {
-		all = append(all, fleet.Lane{Name: floorLane + own, Delay: a.clamp(a.MinDelay)})
+		all = append(all, Lane{Name: floorLane + own, Delay: a.clamp(a.MinDelay)})
 		p.Asked = a.MinDelay
 	}
 	for _, w := range a.Hints {
@@ -126,7 +125,7 @@ func (a *Ask) laneDelays(now time.Time) (all []fleet.Lane, p Position) {
 		if asked <= 0 {
 			continue
 		}
-		all = append(all, fleet.Lane{Name: w.Group + own, Delay: a.clamp(asked)})
+		all = append(all, Lane{Name: w.Group + own, Delay: a.clamp(asked)})
 		if asked >= p.Asked {
 			p.Asked, p.By = asked, by
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"heed/internal/fleet"
 	"heed/rules"
 )
 
@@ -23,7 +22,7 @@ type robotsRequests struct {
 
 // goesFirst reports whether a request for robots.txt, which takes turns in these
 // lanes, may go before all others now.
-func (r *robotsRequests) goesFirst(now time.Time, lanes []fleet.Lane) bool {
+func (r *robotsRequests) goesFirst(now time.Time, lanes []Lane) bool {
 	return r.first.IsZero() || len(lanes) == 0 || now.Sub(r.first) >= 2*lanes[0].Delay
 }
 
@@ -41,14 +40,14 @@ func (r *robotsRequests) fetched(at, now time.Time) {
 
 // robotsLanes returns the lanes of a site and own, that with the longest delay
 // first: a request for robots.txt takes a turn in each.
-func robotsLanes(lanes map[string]*lane, own []fleet.Lane, p *Position) []fleet.Lane {
+func robotsLanes(lanes map[string]*lane, own []Lane, p *Position) []Lane {
 	all := own
 	for _, l := range lanes {
-		if !slices.ContainsFunc(own, func(o fleet.Lane) bool { return o.Name == l.name }) {
-			all = append(all, fleet.Lane{Name: l.name, Delay: l.delay})
+		if !slices.ContainsFunc(own, func(o Lane) bool { return o.Name == l.name }) {
+			all = append(all, Lane{Name: l.name, Delay: l.delay})
 		}
 	}
-	slices.SortFunc(all, func(a, b fleet.Lane) int { return cmp.Or(cmp.Compare(b.Delay, a.Delay), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(all, func(a, b Lane) int { return cmp.Or(cmp.Compare(b.Delay, a.Delay), cmp.Compare(a.Name, b.Name)) })
 	all = all[:min(len(all), maxSteps)]
 	if len(all) > 0 {
 		p.Asked, p.Delay, p.RobotsTxt = all[0].Delay, all[0].Delay, true

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/fleet"
 	"heed/rules"
 )
 
@@ -20,19 +19,38 @@ type Shared interface {
 	// none of them. ticket identifies the request among those of this heed, and
 	// keeps its position while it asks again. A turn that is given belongs to the
 	// ticket until Started or Leave.
-	Ask(ctx context.Context, origin, ticket string, lanes []fleet.Lane) fleet.Answer
+	Ask(ctx context.Context, origin, ticket string, lanes []Lane) SharedAnswer
 	// Started starts the delays of a turn, ago before now. It may be called more
 	// than once for one ticket.
-	Started(ctx context.Context, origin, ticket string, lanes []fleet.Lane, ago time.Duration) error
+	Started(ctx context.Context, origin, ticket string, lanes []Lane, ago time.Duration) error
 	// Leave gives back a turn that was given and not started, or a position among
 	// those who ask.
-	Leave(ctx context.Context, origin, ticket string, lanes []fleet.Lane) error
+	Leave(ctx context.Context, origin, ticket string, lanes []Lane) error
 	// Moved reports a request that did not wait: the delays of all lanes restart.
 	Moved(ctx context.Context, origin string) error
 	// Hold stops all heeds from starting requests at the origin for d.
 	Hold(ctx context.Context, origin string, d time.Duration) error
 	// Release ends a Hold.
 	Release(ctx context.Context, origin string) error
+}
+
+// Lane is one of the lines of an origin: at most one request of it starts per
+// delay, of all heeds together.
+type Lane struct {
+	Name  string        // of the lane, within its origin
+	Delay time.Duration // between two starts
+}
+
+// SharedAnswer is what Shared answers to a request for a turn.
+type SharedAnswer struct {
+	Now    bool          // it is given: the request may start
+	Again  time.Duration // else: after which to ask again
+	Wait   time.Duration // until the turn comes, if all before it are taken
+	Pause  time.Duration // for how long the site is to be left alone
+	Others int           // how many others wait for one of the turns
+	Away   bool          // the store was not asked, and this heed answers alone
+	// Unreached is the store, when it was never reached: no turn is given until it was.
+	Unreached string
 }
 
 // fleetTimeout bounds calls to the fleet that no request waits for.
@@ -48,7 +66,7 @@ const maxAskInterval = 5 * time.Second
 type fleetTicket struct {
 	key      string
 	ticket   string
-	lanes    []fleet.Lane
+	lanes    []Lane
 	asking   bool          // the fleet has not answered yet
 	given    bool          // the turn
 	again    time.Time     // not to be asked before
@@ -85,7 +103,7 @@ func (s *site) fleetTicketOf(k *ticket) *fleetTicket {
 	}
 	ft := &fleetTicket{key: k.lanes, ticket: strconv.FormatUint(s.scheduler.tickets.Add(1), 36), answered: make(chan struct{})}
 	for _, st := range k.steps {
-		ft.lanes = append(ft.lanes, fleet.Lane{Name: st.name, Delay: st.delay})
+		ft.lanes = append(ft.lanes, Lane{Name: st.name, Delay: st.delay})
 	}
 	if s.fleetTickets == nil {
 		s.fleetTickets = map[string]*fleetTicket{}

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heed/internal/fleet"
 	"heed/internal/testkit"
 )
 
@@ -30,11 +29,11 @@ func newFleet() *fakeFleet {
 	return &fakeFleet{next: map[string]time.Time{}, held: map[string]string{}}
 }
 
-func (f *fakeFleet) Ask(_ context.Context, _, ticket string, lanes []fleet.Lane) fleet.Answer {
+func (f *fakeFleet) Ask(_ context.Context, _, ticket string, lanes []Lane) SharedAnswer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.store != "" {
-		return fleet.Answer{Again: time.Second, Wait: time.Second, Unreached: f.store}
+		return SharedAnswer{Again: time.Second, Wait: time.Second, Unreached: f.store}
 	}
 	now := time.Now()
 	at, longest := later(now, f.until), time.Duration(0)
@@ -55,15 +54,15 @@ func (f *fakeFleet) Ask(_ context.Context, _, ticket string, lanes []fleet.Lane)
 		for _, l := range lanes {
 			f.held[l.Name] = ticket
 		}
-		return fleet.Answer{Now: true, Others: len(f.line)}
+		return SharedAnswer{Now: true, Others: len(f.line)}
 	}
 	wait := max(time.Millisecond, at.Sub(now))
-	return fleet.Answer{
+	return SharedAnswer{
 		Again: wait, Wait: wait + time.Duration(place)*longest, Pause: max(0, f.until.Sub(now)), Others: len(f.line) - 1,
 	}
 }
 
-func (f *fakeFleet) Started(_ context.Context, _, ticket string, lanes []fleet.Lane, ago time.Duration) error {
+func (f *fakeFleet) Started(_ context.Context, _, ticket string, lanes []Lane, ago time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range lanes {
@@ -75,7 +74,7 @@ func (f *fakeFleet) Started(_ context.Context, _, ticket string, lanes []fleet.L
 	return nil
 }
 
-func (f *fakeFleet) Leave(_ context.Context, _, ticket string, lanes []fleet.Lane) error {
+func (f *fakeFleet) Leave(_ context.Context, _, ticket string, lanes []Lane) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.line = slices.DeleteFunc(f.line, func(t string) bool { return t == ticket })
@@ -118,15 +117,15 @@ type seat struct {
 	name string
 }
 
-func (s seat) Ask(ctx context.Context, origin, ticket string, lanes []fleet.Lane) fleet.Answer {
+func (s seat) Ask(ctx context.Context, origin, ticket string, lanes []Lane) SharedAnswer {
 	return s.fakeFleet.Ask(ctx, origin, s.name+ticket, lanes)
 }
 
-func (s seat) Started(ctx context.Context, origin, ticket string, lanes []fleet.Lane, ago time.Duration) error {
+func (s seat) Started(ctx context.Context, origin, ticket string, lanes []Lane, ago time.Duration) error {
 	return s.fakeFleet.Started(ctx, origin, s.name+ticket, lanes, ago)
 }
 
-func (s seat) Leave(ctx context.Context, origin, ticket string, lanes []fleet.Lane) error {
+func (s seat) Leave(ctx context.Context, origin, ticket string, lanes []Lane) error {
 	return s.fakeFleet.Leave(ctx, origin, s.name+ticket, lanes)
 }
 
@@ -282,7 +281,7 @@ func TestHeed_APlaceInAFleetIsOfTheWholeQueue(t *testing.T) {
 		}()
 		synctest.Wait()
 		c.ask("b", wishes)
-		f.Ask(t.Context(), "", "of another heed", []fleet.Lane{{Name: wishes[0].Group, Delay: 10 * time.Second}})
+		f.Ask(t.Context(), "", "of another heed", []Lane{{Name: wishes[0].Group, Delay: 10 * time.Second}})
 		leave()
 		<-first
 		c.expect("b 10s")

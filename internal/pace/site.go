@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"heed/internal/fleet"
 	"heed/rules"
 )
 
@@ -116,7 +115,7 @@ func (t *permit) End() {
 }
 
 // arrive lets a ticket in, or refuses it.
-func (s *site) arrive(k *ticket, lanes []fleet.Lane, now time.Time) {
+func (s *site) arrive(k *ticket, lanes []Lane, now time.Time) {
 	k.site = s
 	if k.ask.RobotsTxt && s.robots.goesFirst(now, lanes) {
 		s.robots.first = now
@@ -170,9 +169,9 @@ func (s *site) refuse(k *ticket, now time.Time) {
 }
 
 // stepsOf returns the lanes of a request, making those that are new.
-func (s *site) stepsOf(lanes []fleet.Lane, now time.Time) []step {
+func (s *site) stepsOf(lanes []Lane, now time.Time) []step {
 	if l := s.lanes[pauseLane]; len(lanes) == 0 && (s.pause.holds(now) || l != nil && l.waiting > 0) {
-		lanes = []fleet.Lane{{Name: pauseLane, Delay: afterPause}}
+		lanes = []Lane{{Name: pauseLane, Delay: afterPause}}
 	}
 	steps := make([]step, 0, len(lanes))
 	for _, l := range lanes {

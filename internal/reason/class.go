@@ -15,30 +15,31 @@ type Class uint8
 
 // The classes.
 const (
-	NotJudged         Class = iota // no verdict on the URL by rules or settings
-	Allowed                        // forwarded
-	RefusedByRule                  // the site's rules refuse it
-	RefusedByOperator              // the settings refuse it
-	RulesUnavailable               // the site's rules could not be read
-	Postponed                      // a later request can be served
-	Failed                         // the site was not reached, or heed failed
+	NotJudged          Class = iota // no verdict on the URL by rules or settings
+	Allowed                         // forwarded
+	RefusedByRule                   // the site's rules refuse it
+	RefusedByStatement              // a statement of the site on the use of its pages refuses it
+	RefusedByOperator               // the settings refuse it
+	RulesUnavailable                // the site's rules could not be read
+	Postponed                       // a later request can be served
+	Failed                          // the site was not reached, or heed failed
 
 	classes = iota
 )
 
 // Classes returns all classes in the order in which they are printed.
 func Classes() []Class {
-	return []Class{Allowed, RefusedByRule, RefusedByOperator, RulesUnavailable, Postponed, Failed, NotJudged}
+	return []Class{Allowed, RefusedByRule, RefusedByStatement, RefusedByOperator, RulesUnavailable, Postponed, Failed, NotJudged}
 }
 
 // WouldBeClasses returns the classes that a refusal can have, in the order of Classes.
 func WouldBeClasses() []Class {
-	return []Class{RefusedByRule, RefusedByOperator, RulesUnavailable, Postponed, Failed}
+	return []Class{RefusedByRule, RefusedByStatement, RefusedByOperator, RulesUnavailable, Postponed, Failed}
 }
 
 // String returns the name of the class.
 func (c Class) String() string {
-	return [...]string{"not judged", "allowed", "refused by rule", "refused by the operator", "rules unavailable", "postponed", "failed"}[c]
+	return [...]string{"not judged", "allowed", "refused by rule", "refused by statement", "refused by the operator", "rules unavailable", "postponed", "failed"}[c]
 }
 
 // Sentence explains the class.
@@ -46,7 +47,8 @@ func (c Class) Sentence() string {
 	return [...]string{
 		"Neither the site's rules nor the settings gave a verdict on the URL.",
 		"The request was forwarded.",
-		"A rule of the site's robots.txt does not allow the URL, or the site does not allow the use that the client states.",
+		"A rule of the site's robots.txt does not allow the URL.",
+		"The rules allow the URL, and a statement of the site does not allow the use that the client states.",
 		"The settings do not allow the request.",
 		"The site's robots.txt could not be read or judged by, and nothing may be fetched while its rules are unknown.",
 		"The request is to be sent again later: its turn was too far off, or a limit was reached.",

@@ -91,12 +91,12 @@ var table = map[rules.Reason]Info{
 	},
 
 	rules.ReasonSignal: {
-		Status: http.StatusForbidden, Error: denied, refused: RefusedByRule,
+		Status: http.StatusForbidden, Error: denied, refused: RefusedByStatement,
 		Words:    "the site refuses this use",
 		Sentence: "The site states that its pages may not be used for the purpose that the settings give this client.",
 	},
 	rules.ReasonLicence: {
-		Status: http.StatusForbidden, Error: denied, refused: RefusedByRule,
+		Status: http.StatusForbidden, Error: denied, refused: RefusedByStatement,
 		Words:    "the site's licence asks for something first",
 		Sentence: "The licence of the site asks for money, a token or another thing before its pages may be used for the purpose that the settings give this client.",
 	},
@@ -154,8 +154,8 @@ var table = map[rules.Reason]Info{
 
 	rules.ReasonOriginUnreachable: {
 		Status: http.StatusBadGateway, Error: "destination_unavailable", refused: Failed,
-		Words:    "the site cannot be reached",
-		Sentence: "The site itself could not be reached; no rule of robots.txt is the cause.",
+		Words:    "the site was not reached or gave no valid answer",
+		Sentence: "The site could not be reached, did not answer, or gave an answer that is not passed on; no rule of robots.txt is the cause.",
 	},
 	rules.ReasonDestination: {
 		Status: http.StatusBadGateway, Error: "destination_ip_prohibited", refused: RefusedByOperator,

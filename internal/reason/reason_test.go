@@ -90,11 +90,12 @@ func TestClassOf(t *testing.T) {
 		reason.Allowed: {{
 			rules.ReasonNoRule, rules.ReasonRule, rules.ReasonRobotsTxt, rules.ReasonRobotsUnavailable, rules.ReasonOverride, rules.ReasonSubresource,
 		}, nil},
-		reason.RefusedByRule:     {nil, {rules.ReasonRule, rules.ReasonHostOnly, rules.ReasonSignal, rules.ReasonLicence}},
-		reason.RefusedByOperator: {nil, {rules.ReasonOverride, rules.ReasonAccess, rules.ReasonDestination, rules.ReasonNoAgent}},
-		reason.RulesUnavailable:  {nil, {rules.ReasonRobotsUnreachable, rules.ReasonRobotsUnavailable}},
-		reason.Postponed:         {nil, {rules.ReasonPaced, rules.ReasonLimit}},
-		reason.Failed:            {nil, {rules.ReasonOriginUnreachable, rules.ReasonRecord, rules.ReasonInternal, ""}},
+		reason.RefusedByRule:      {nil, {rules.ReasonRule, rules.ReasonHostOnly}},
+		reason.RefusedByStatement: {nil, {rules.ReasonSignal, rules.ReasonLicence}},
+		reason.RefusedByOperator:  {nil, {rules.ReasonOverride, rules.ReasonAccess, rules.ReasonDestination, rules.ReasonNoAgent}},
+		reason.RulesUnavailable:   {nil, {rules.ReasonRobotsUnreachable, rules.ReasonRobotsUnavailable}},
+		reason.Postponed:          {nil, {rules.ReasonPaced, rules.ReasonLimit}},
+		reason.Failed:             {nil, {rules.ReasonOriginUnreachable, rules.ReasonRecord, rules.ReasonInternal, ""}},
 		reason.NotJudged: {{
 			rules.ReasonTunnel, rules.ReasonHostOnly, rules.ReasonExempt, rules.ReasonNotACrawl, rules.ReasonOwnService, rules.ReasonNotHTTP, rules.ReasonRulesPending,
 		}, {

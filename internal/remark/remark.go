@@ -13,12 +13,13 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/config"
+	"heed/internal/ownfile"
 	"heed/proxy/upstream"
 )
 
 // Of returns the remarks on settings without mistakes, in the order of the file.
 func Of(c *config.Config) []config.Finding {
-	all := slices.Concat(general(c), Directories(c), access(c), clients(c), hosts(c), via(c))
+	all := slices.Concat(general(c), foreign(c), Directories(c), access(c), clients(c), hosts(c), via(c))
 	slices.SortStableFunc(all, func(a, b config.Finding) int { return a.Line - b.Line })
 	return all
 }
@@ -41,6 +42,19 @@ func general(c *config.Config) (all []config.Finding) {
 			all = append(all, c.Find(f.key, "%s is not used, since fleet.url is empty; name the store there", f.key))
 		case strings.HasPrefix(c.Fleet.URL, "redis://"):
 			all = append(all, c.Find(f.key, "%s is not used, since redis:// is not encrypted; write rediss:// in fleet.url", f.key))
+		}
+	}
+	return all
+}
+
+// foreign returns a remark on each file that others can change, the file with the settings
+// included. Settings and files that were named are used all the same.
+func foreign(c *config.Config) (all []config.Finding) {
+	files := append(c.ReloadedFiles(), config.File{Path: c.File}, config.File{Key: "fleet.ca_file", Path: c.Fleet.CAFile},
+		config.File{Key: "https.ca_cert", Path: c.HTTPS.CACert}, config.File{Key: "https.ca_key", Path: c.HTTPS.CAKey})
+	for _, f := range files {
+		if others := ownfile.Others(f.Path); others != "" {
+			all = append(all, c.Find(f.Key, "%s can be changed by %s; let it belong to the user who runs heed, or to root: chown, chmod go-w", f.Path, others))
 		}
 	}
 	return all

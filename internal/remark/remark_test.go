@@ -36,8 +36,13 @@ func TestWhatCannotBeMeantHasARemark(t *testing.T) {
 	if err := os.Chmod(users, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	open := testkit.Write(t, filepath.Join(dir, "open.txt"), "")
+	if err := os.Chmod(open, 0o666); err != nil {
+		t.Fatal(err)
+	}
 	robots := testkit.Write(t, filepath.Join(dir, "robots.txt"), "")
 	for _, c := range []struct{ name, text, want, fine string }{
+		{"a file that everyone can change", "[[host]]\nmatch = [\"a.test\"]\nrobots_file = \"" + open + "\"\nreason = \"x\"\n", "0 host.robots_file", "[[host]]\nmatch = [\"a.test\"]\nrobots_file = \"" + robots + "\"\nreason = \"x\"\n"},
 		{"everything tunnelled", "[https]\nmode = \"tunnel\"\n", "2 https.mode", "[https]\nmode = \"host-only\"\n"},
 		{"record in no directory", "[audit]\nfile = \"" + dir + "/none/a.db\"\n", "2 audit.file", "[audit]\nfile = \"" + dir + "/a.db\"\n"},
 		{"policies in no directory", "[cache]\nfile = \"none/a.db\"\n", "2 cache.file", "[cache]\nfile = \"a.db\"\n"},

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/fleet"
+	"heed/internal/ownfile"
 	"heed/internal/pace"
 	"heed/internal/state"
 	"heed/proxy/upstream"
@@ -61,7 +61,7 @@ func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Con
 		Profile:   profile,
 		Transport: r.Transport, PerFetch: r.Transport.GuardRedirects(), Carry: upstream.CarryClient,
 		UserAgent: cache.DefaultUserAgent(p.cfg.Contact),
-		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Route: id + " " + profile.String(),
+		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Redact: p.Redact, Route: id + " " + profile.String(),
 	}
 	if p.Turns != nil {
 		guarded := c.PerFetch
@@ -94,10 +94,11 @@ func (p *Pool) identity(spec control.RouteSpec) (string, error) {
 		Hosts   []config.HostRoute `json:",omitempty"`
 	}{Proxy: cmp.Or(spec.Proxy, p.proxy), Hosts: p.hosts, Roots: spec.Roots, Resolve: p.cfg.Upstream.Resolve}
 	if p.cfg.Upstream.CAFile != "" {
-		var err error
-		if parts.CA, err = os.ReadFile(p.cfg.Upstream.CAFile); err != nil {
+		file, err := ownfile.Read(p.cfg.Upstream.CAFile, config.MaxCAFile)
+		if err != nil {
 			return "", fmt.Errorf("upstream.ca_file: %w", err)
 		}
+		parts.CA = file.Data
 	}
 	return console.Digest(parts), nil
 }

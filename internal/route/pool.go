@@ -62,6 +62,7 @@ type Options struct {
 	Connections *upstream.Counts              // counts connections to sites; nil: none
 	IdleConns   int                           // as in upstream.TransportConfig
 
+	Redact  func(url string) string                  // as in cache.Config; may be nil
 	Fetched func(outcome string, took time.Duration) // as in cache.Config; may be nil
 }
 

@@ -123,6 +123,9 @@ func (c *RunCmd) Run(a *console.App) error {
 	if r.log != nil {
 		log = r.log
 	}
+	if r.cfg.File != "" && !c.Quiet && !c.JSON {
+		fmt.Fprintln(a.Stderr, "heed: settings of", console.Quoted(r.cfg.File))
+	}
 	finish := ReadStream(m, log, a.Stderr, !c.Quiet && !c.JSON)
 	r.own = append(m.Own, m.Listen)
 	if err := r.checkHostPorts(); err != nil {
@@ -163,8 +166,13 @@ func ClientEnviron(a *console.App, m *control.RunClient, stateDir string, found 
 // been refused.
 const exitObserved = 3
 
+// refusals returns the number of requests that the site or the operator refuses.
+func refusals(c *reason.Counts) int64 {
+	return c[reason.RefusedByRule] + c[reason.RefusedByStatement] + c[reason.RefusedByOperator]
+}
+
 // failOn returns the exit status of heed: with --fail-on, a command that succeeded fails
-// when a request would have been refused by a rule or by the operator, or when there is
+// when a request would have been refused by the site or by the operator, or when there is
 // no summary. A site whose robots.txt cannot be read refuses nothing.
 func (r *run) failOn(status int, s *audit.Summary) int {
 	switch {
@@ -173,16 +181,16 @@ func (r *run) failOn(status int, s *audit.Summary) int {
 	case s == nil:
 		return console.ExitUsage
 	}
-	refusals := s.WouldBe[reason.RefusedByRule] + s.WouldBe[reason.RefusedByOperator]
+	observed := refusals(&s.WouldBe)
 	print := !r.cmd.Quiet && !r.cmd.JSON
-	if refusals == 0 {
-		if refused := s.Classes[reason.RefusedByRule] + s.Classes[reason.RefusedByOperator]; refused > 0 && print {
+	if observed == 0 {
+		if refused := refusals(&s.Classes); refused > 0 && print {
 			fmt.Fprintf(r.app.Stderr, "heed: --fail-on would-refuse counts only requests in observe mode, and %s refused: add --observe\n", requestsWere(uint64(refused)))
 		}
 		return 0
 	}
 	if print {
-		fmt.Fprintf(r.app.Stderr, "heed: status %d, since %s would be refused (--fail-on would-refuse)\n", exitObserved, console.Plural(uint64(refusals), "request"))
+		fmt.Fprintf(r.app.Stderr, "heed: status %d, since %s would be refused (--fail-on would-refuse)\n", exitObserved, console.Plural(uint64(observed), "request"))
 	}
 	return exitObserved
 }

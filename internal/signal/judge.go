@@ -143,9 +143,12 @@ func (j *judge) aside(h http.Header) {
 	j.declares = j.declares[:declares]
 	for i := from; i < len(j.all); i++ {
 		s := &j.all[i]
-		s.Says, s.Demand, s.Fault, s.Note = nil, "", "", "recorded only: status "+strconv.Itoa(j.in.Status)+" comes without the page"
+		s.Says, s.Demand, s.Fault, s.Note = nil, "", "", besidePage+strconv.Itoa(j.in.Status)+" comes without the page"
 	}
 }
+
+// besidePage begins the Note of a statement that came without the page.
+const besidePage = "recorded only: status "
 
 func (j *judge) add(s Statement) { j.all = append(j.all, s) }
 
@@ -206,7 +209,7 @@ func (v *Verdict) within(p Protocol, c Category, profile rules.Profile) Result {
 	latest := Source("")
 	for i := range v.Statements {
 		s := &v.Statements[i]
-		answer, speaks := s.Says[c]
+		answer, speaks := s.about(c, profile)
 		if s.Protocol != p || !speaks {
 			continue
 		}

@@ -80,13 +80,15 @@ func (j *judge) terms(s Statement, t licence.Terms, c Category, variant string, 
 	answer := [...]Answer{licence.Unknown: Unknown, licence.Allow: Allow, licence.Disallow: Disallow}[t.Verdict]
 	key := place{t.Line, t.Text, t.Unmet}
 	if i, known := at[key]; known {
-		j.all[i].say(answer, c)
+		if j.all[i].say(answer, c); len(t.Only) > 0 {
+			j.all[i].Only = t.Only
+		}
 		return
 	}
 	if s.Source == SourceLicence {
 		s.Line = t.Line
 	}
-	s.Text, s.Demand, s.Variant = t.Text, t.Unmet, variant
+	s.Text, s.Demand, s.Only, s.Variant = t.Text, t.Unmet, t.Only, variant
 	s.say(answer, c)
 	at[key] = len(j.all)
 	j.add(s)

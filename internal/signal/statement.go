@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"heed/rules"
 )
 
 // Answer is what a statement or a verdict says about a category.
@@ -60,6 +62,9 @@ type Statement struct {
 	// Demand is what a licence asks for before it allows the categories of Says, and heed
 	// does not do; empty when it is nothing.
 	Demand string `json:"demand,omitempty"`
+	// Only is the uses that a licence permits, when it refuses all others: "ai-train". Often
+	// empty.
+	Only []string `json:"only,omitempty"`
 	// Fault is why the statement, or a part of it, has no meaning; empty when it was read.
 	Fault string `json:"fault,omitempty"`
 	// Note is a remark about how it was read; often empty.
@@ -118,4 +123,22 @@ func quote(s string) string {
 		size--
 	}
 	return s[:size]
+}
+
+// unfetched reports whether s declares a licence that was not fetched.
+func (s *Statement) unfetched() bool { return s.Note == notFetched }
+
+// unread reports whether s declares a licence that cannot be read.
+func (s *Statement) unread() bool { return s.Protocol == RSL && s.Fault != "" }
+
+// about returns what s says about a category under a profile. Terms of no standing, noai and
+// noimageai, refuse training under strict alone: no operator of a crawler documents that it
+// follows them, and they have no definition.
+func (s *Statement) about(c Category, profile rules.Profile) (a Answer, speaks bool) {
+	if profile == rules.Strict && c == TrainAI && s.Protocol == RobotsTerms && !strings.HasPrefix(s.Note, besidePage) &&
+		(slices.Contains(s.Terms, "noai") || slices.Contains(s.Terms, "noimageai")) {
+		return Disallow, true
+	}
+	a, speaks = s.Says[c]
+	return a, speaks
 }

@@ -2,6 +2,7 @@ package signal_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -143,12 +144,87 @@ func TestHeed_TooManyStatementsAreTooComplex(t *testing.T) {
 	}
 }
 
-// BenchmarkJudge_Hostile judges what takes the whole budget.
+// repeated returns a piece of a document n times, at most size octets; "#" becomes another
+// number each time.
+func repeated(piece string, n, size int) string {
+	var b strings.Builder
+	for i := 0; i < n && b.Len()+len(piece)+8*strings.Count(piece, "#") <= size; i++ {
+		b.WriteString(strings.ReplaceAll(piece, "#", strconv.Itoa(i)))
+	}
+	return b.String()
+}
+
+// hostileInput returns a policy, and the input of a verdict by documents that are a piece
+// many times.
+func hostileInput(t testing.TB, robots, entry, content, target string, n, size int, profile rules.Profile) (*rules.Policy, signal.Input) {
+	agent := rules.Identify("ExampleBot/1.0")
+	text := "License: https://site.example/license.xml\nUser-agent: *\n" + repeated(robots, n, size)
+	p := rules.NewAs(profile, rules.Source{Origin: origin(t), State: rules.Available}, []byte(text))
+	in := signal.Input{URL: "https://site.example/", Origin: origin(t), Target: rules.NewTarget(target), Agent: agent, Profile: profile, Crawl: true}
+	in.Robots = signal.ReadRobots(p, agent, "u")
+	in.TDMRep, _ = signal.ReadTDMRep("u", []byte("["+repeated(entry+",", n, min(size, signal.MaxTDMRep)-10)+"{}]"))
+	d, err := licence.Parse([]byte("<rsl>" + repeated(content, n, min(size, licence.MaxBytes)-20) + "</rsl>"))
+	in.Licences = map[string]signal.Licence{"https://site.example/license.xml": {Document: d, Err: err}}
+	return p, in
+}
+
+// FuzzHeed_DocumentsTakeNoMoreThanTheBudget makes documents and a target of pieces, each many
+// times. The rules and all statements together take no more steps than one request has;
+// beyond it the verdict is too complex, for every purpose and for no client without one.
+func FuzzHeed_DocumentsTakeNoMoreThanTheBudget(f *testing.F) {
+	for _, shape := range hostile {
+		shape = strings.ReplaceAll(shape, "%d", "#")
+		f.Add("Disallow: "+shape+"\nContent-Usage: "+shape+" train-ai=n\n", `{"location":"`+shape+`","tdm-reservation":1}`,
+			`<content url="`+shape+`"><license><prohibits type="usage">all</prohibits></license></content>`, "a/;x%2f..%5c", uint16(200), uint16(6000), byte(0))
+	}
+	f.Fuzz(func(t *testing.T, robots, entry, content, piece string, n, length uint16, profile byte) {
+		target := "/" + repeated(piece, int(length), int(length))
+		p, in := hostileInput(t, robots, entry, content, target, int(n), 128<<10, rules.Profile(profile%4))
+		d := p.Decide(in.Agent, in.Target)
+		if spent := in.Target.Spent(); spent > maxSteps+overSteps {
+			t.Errorf("the rules took %d steps", spent)
+		} else if d.Reason == rules.ReasonTooComplex && d.Verdict != rules.Refuse {
+			t.Error("what is too complex is not refused")
+		}
+		v := signal.Judge(in)
+		spent := in.Target.Spent()
+		if spent > maxSteps+2*overSteps {
+			t.Errorf("all took %d steps", spent)
+		}
+		if _, refused := v.Refuses(signal.Purposes()...); spent > maxSteps && (!v.TooComplex || !refused) {
+			t.Errorf("%d steps, too complex: %v, refused: %v", spent, v.TooComplex, refused)
+		}
+		if _, refused := v.Refuses(); refused {
+			t.Error("refused without a purpose")
+		}
+	})
+}
+
+// BenchmarkJudge_Hostile judges documents of the greatest length for targets of 64 KiB, by
+// the rules and by the statements, and reports the steps.
 func BenchmarkJudge_Hostile(b *testing.B) {
-	robots := usageLines(hostile[2], signal.MaxLines)
-	in := request{path: longTargets()[3]}.input(b)
-	for b.Loop() {
-		in.Robots, in.Target = robots, rules.NewTarget(longTargets()[3])
-		signal.Judge(in)
+	const size = rules.MaxBytes - 100
+	for _, c := range []struct{ name, robots, entry, content string }{
+		{"rules of 4 MiB", "Disallow: /*a*a*a*a*a*a*a*a#\n", "", ""},
+		{"Content-Usage of 4 MiB", "Content-Usage: /*a*a*a*a*a*a*a*a# train-ai=n\n", "", ""},
+		{"Content-Usage, 2,000 lines", "Content-Usage: /*a*a*a*a*a*a*a*a# train-ai=n\n", "", ""},
+		{"RSL of 1 MiB", "", "", `<content url="/*a*a*a*a*a*a*a*a#"><license><prohibits>all</prohibits></license></content>`},
+		{"TDMRep of 256 KiB", "", `{"location":"/*a*a*a*a*a*a*a*a#","tdm-reservation":1}`, ""},
+	} {
+		n := 1 << 20
+		if strings.Contains(c.name, "2,000") {
+			n = signal.MaxLines - 1 // and one of License
+		}
+		for i, target := range []string{"/a", "/" + strings.Repeat("a/", 32_000), "/" + strings.Repeat("a/;x%2f..%5c", 5_400)} {
+			b.Run(fmt.Sprintf("%s/target %d", c.name, i), func(b *testing.B) {
+				p, in := hostileInput(b, c.robots, c.entry, c.content, target, n, size, rules.Standard)
+				for b.Loop() {
+					in.Target = rules.NewTarget(target)
+					p.Decide(in.Agent, in.Target)
+					signal.Judge(in)
+				}
+				b.ReportMetric(float64(in.Target.Spent()), "steps/op")
+			})
+		}
 	}
 }

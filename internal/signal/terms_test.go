@@ -3,6 +3,7 @@ package signal_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -242,4 +243,33 @@ func FuzzTerms(f *testing.F) {
 			t.Error("more than 200 terms")
 		}
 	})
+}
+
+// noai and noimageai refuse training under the profile strict alone, and not where they come
+// without the page.
+func TestHeed_TermsAgainstAIRefuseTrainingUnderStrict(t *testing.T) {
+	t.Parallel()
+	for _, r := range []request{
+		{head: `<meta name="robots" content="noai">`}, {head: `<meta name="robots" content="index, noimageai">`},
+		{header: []string{"X-Robots-Tag: noai"}}, {header: []string{"X-Robots-Tag: examplebot: noimageai"}},
+	} {
+		for _, profile := range []rules.Profile{rules.Standard, rules.Strict, rules.Google, rules.REP1994} {
+			r.profile = profile
+			v := r.judge(t)
+			if refusal, refused := v.Refuses(signal.PurposeTraining); refused != (profile == rules.Strict) || refused && refusal.Statement == nil {
+				t.Errorf("%+v: refused %v", r, refused)
+			}
+			if _, refused := v.Refuses(signal.PurposeSearch, signal.PurposeAgent, signal.PurposeTDM); refused {
+				t.Errorf("%+v: refused for other purposes", r)
+			}
+			if _, refused := v.Under(rules.Strict).Refuses(signal.PurposeTraining); !refused {
+				t.Errorf("%+v: replayed under strict it is not refused", r)
+			}
+		}
+	}
+	in := request{header: []string{"X-Robots-Tag: noai"}, profile: rules.Strict}.input(t)
+	in.Status = http.StatusFound
+	if _, refused := signal.Judge(in).Refuses(signal.PurposeTraining); refused {
+		t.Error("a redirect is refused by noai")
+	}
 }

@@ -53,7 +53,7 @@ func (r request) input(t testing.TB) signal.Input {
 		URL: o.String() + r.path, Origin: o, Target: rules.NewTarget(r.path), Agent: rules.Identify(r.agent), Profile: r.profile, Now: now,
 		Reference: r.contract,
 	}
-	in.Crawl = p.Decide(in.Agent, r.path).Verdict == rules.Allow
+	in.Crawl = p.Decide(in.Agent, rules.NewTarget(r.path)).Verdict == rules.Allow
 	in.Robots = signal.ReadRobots(p, in.Agent, o.RobotsURL())
 	if r.tdmrep != "" {
 		tdm, err := signal.ReadTDMRep(o.String()+signal.TDMRepPath, []byte(r.tdmrep))

@@ -159,12 +159,6 @@ func (v *Verdict) LacksLicence() bool {
 	return v != nil && slices.ContainsFunc(v.Statements, func(s Statement) bool { return s.unfetched() })
 }
 
-// unfetched reports whether s declares a licence that was not fetched.
-func (s *Statement) unfetched() bool { return s.Note == notFetched }
-
-// unread reports whether s declares a licence that cannot be read.
-func (s *Statement) unread() bool { return s.Protocol == RSL && s.Fault != "" }
-
 // statement returns the first of the statements; nil when there is none.
 func (v *Verdict) statement(indexes []int) *Statement {
 	if len(indexes) == 0 || indexes[0] < 0 || indexes[0] >= len(v.Statements) { // a record may be damaged

@@ -31,7 +31,7 @@ func thisSearch() search {
 }
 
 // Find returns the state directory of a command that concerns an existing heed or its
-// record. It is that of Dir, except for a user who has none and has not set HEED_STATE, on a
+// record. It is that of Dir, which need not be writable then, except for a user who has none and has not set HEED_STATE, on a
 // machine where heed is installed as a service: then it is ServiceDir, which is written to
 // say. It is an error, which names the user to run the command as, when this user may not
 // read it.
@@ -39,6 +39,11 @@ func Find(say io.Writer) (string, error) {
 	s := thisSearch()
 	service, err := s.serviceDir()
 	if service == "" && err == nil {
+		if own, err := statePath(s.getenv, s.home, s.goos); err == nil {
+			if _, err := os.Lstat(own); err == nil {
+				return own, checkState(own)
+			}
+		}
 		return Dir()
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ package state
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -104,6 +105,24 @@ func TestFind_NamesSudoWhereTheServiceCannotBeRead(t *testing.T) {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q lacks %q", err, part)
 		}
+	}
+}
+
+// A command that only reads needs no room and no right to write.
+func TestFind_NeedsNoWrite(t *testing.T) {
+	dir := "/sys/kernel" // also root can make no file in it
+	if os.Geteuid() != 0 {
+		dir = t.TempDir()
+		if err := os.Chmod(dir, 0o500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HEED_STATE", dir)
+	if got, err := Find(io.Discard); got != dir || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err := Dir(); err == nil {
+		t.Error("a heed would start in it")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"time"
 
+	"heed/internal/ownfile"
 	"heed/internal/safetext"
 )
 
@@ -29,7 +30,10 @@ func Dir() (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("the state directory cannot be made: %w\nSet HEED_STATE to a directory that you may write to", err)
 	}
-	return dir, checkState(dir)
+	if err := checkState(dir); err != nil {
+		return dir, err
+	}
+	return dir, checkWritable(dir)
 }
 
 func statePath(getenv func(string) string, home func() (string, error), goos string) (string, error) {
@@ -69,7 +73,7 @@ func checkState(dir string) error {
 	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
 		return fmt.Errorf("the state directory %s may be written to by others (mode %04o)\nRun: chmod 700 %s", dir, mode, safetext.ShellQuote(dir))
 	}
-	return checkWritable(dir)
+	return nil
 }
 
 func checkWritable(dir string) error {
@@ -123,9 +127,12 @@ const AuditFile = "audit.db"
 // ReadOrCreate returns the content of a file. When there is none, it creates one
 // atomically, with mode 0600 and this content.
 func ReadOrCreate(path, content string) (string, error) {
-	data, err := os.ReadFile(path)
+	file, err := ownfile.ReadRegular(path, maxText)
+	if err == nil {
+		return string(file.Data), nil
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return string(data), err
+		return "", err
 	}
 	temp, err := writeTemp(path, []byte(content), 0o600)
 	if err != nil {
@@ -141,9 +148,14 @@ func ReadOrCreate(path, content string) (string, error) {
 	if err := syncDir(filepath.Dir(path)); err != nil {
 		return "", err
 	}
-	data, err = os.ReadFile(path)
-	return string(data), err
+	if file, err = ownfile.ReadRegular(path, maxText); err != nil {
+		return "", err
+	}
+	return string(file.Data), nil
 }
+
+// maxText bounds the files of ReadOrCreate, and the lock file, in octets.
+const maxText = 64 << 10
 
 // WriteFile creates or replaces a file atomically. When it returns nil, the content
 // is on the disk: a file system may write a new name before the data of its file,
@@ -241,9 +253,9 @@ func Acquire(state string, patience time.Duration) (*Lock, error) {
 // ReadHolder returns the heed that holds the lock of the state directory, or held it
 // last. It is an error when no heed has held it.
 func ReadHolder(state string) (h Holder, err error) {
-	text, err := os.ReadFile(filepath.Join(state, lockName))
+	file, err := ownfile.ReadRegular(filepath.Join(state, lockName), maxText)
 	if err == nil {
-		err = json.Unmarshal(text, &h)
+		err = json.Unmarshal(file.Data, &h)
 	}
 	return h, err
 }

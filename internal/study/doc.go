@@ -5,7 +5,7 @@
 // (robots.go), the robots.txt in force (policy.go; sources.go reads the files) and the
 // verdict of the rules, and counts it for its robot (robot.go). Finish makes the tables
 // (table.go, tables_*.go), each with its definition, columns and SQL. A Result is written
-// as text, HTML, JSON or CSV; rows of requests go to CSV or Parquet as they are read.
+// as text, HTML, JSON or CSV; rows of requests go to CSV as they are read.
 //
 // A Study has methods in the file of each subject, since every request passes all of them.
 //

@@ -239,7 +239,7 @@ func (s *site) judge(e *event) (v verdict) {
 	if next := s.next(); next != nil && stateOf(next.Status) == rules.Available {
 		v.hasNext = true
 		v.nextDelay = rules.LongestDelay(next.policy.RateHints(e.who.agent), e.Time)
-		v.nextAllowed = e.robots || e.target == "" || next.policy.Decide(e.who.agent, e.target).Verdict == rules.Allow
+		v.nextAllowed = e.robots || e.target == "" || next.policy.Decide(e.who.agent, rules.NewTarget(e.target)).Verdict == rules.Allow
 	}
 	return v
 }
@@ -266,7 +266,7 @@ func (s *site) byVersion(e *event, current *Version, v *verdict) {
 		v.class = classUnreachable
 		return
 	}
-	d := current.policy.Decide(e.who.agent, e.target)
+	d := current.policy.Decide(e.who.agent, rules.NewTarget(e.target))
 	v.line = d.Line
 	switch {
 	case d.Reason == rules.ReasonMalformed:
@@ -296,7 +296,7 @@ func (s *site) allowedBefore(e *event) bool {
 		case rules.Unavailable:
 			return true
 		case rules.Available:
-			if before.policy.Decide(e.who.agent, e.target).Verdict == rules.Allow {
+			if before.policy.Decide(e.who.agent, rules.NewTarget(e.target)).Verdict == rules.Allow {
 				return true
 			}
 		}

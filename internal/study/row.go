@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Row is a request as it is written to requests.csv and to Parquet: addresses hashed and
+// Row is a request as it is written to requests.csv: addresses hashed and
 // secrets in URLs replaced unless the study keeps them.
 type Row struct {
 	N          int64 // from 1, in the order of time

@@ -230,7 +230,7 @@ func (t *Table) level(s *Study, site *site, v *Version) {
 
 // named reports whether a file has a group for an agent by its name.
 func named(p *rules.Policy, agent *rules.Agent) bool {
-	for _, g := range p.Explain(agent, "/").Governing {
+	for _, g := range p.Explain(agent, rules.NewTarget("/")).Governing {
 		if g.How == rules.ByName || g.How == rules.ByFirst {
 			return true
 		}
@@ -240,7 +240,7 @@ func named(p *rules.Policy, agent *rules.Agent) bool {
 
 func restriction(p *rules.Policy, agent *rules.Agent, paths []string) (allowed int64, level string) {
 	for _, path := range paths {
-		if p.Decide(agent, path).Verdict == rules.Allow {
+		if p.Decide(agent, rules.NewTarget(path)).Verdict == rules.Allow {
 			allowed++
 		}
 	}

@@ -16,11 +16,11 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"heed/internal/access"
 	"heed/internal/accesslog"
 	"heed/internal/audit"
 	"heed/internal/config"
 	"heed/internal/console"
+	"heed/internal/ownfile"
 	"heed/internal/state"
 	"heed/internal/study"
 )
@@ -40,7 +40,7 @@ type StudyCmd struct {
 	HTML      bool     `xor:"form" name:"html" help:"Print one self-contained HTML page."`
 	JSON      bool     `xor:"form" name:"json" help:"Print one JSON object with all tables."`
 	CSV       string   `name:"csv" placeholder:"DIR" help:"Write tables, requests, queries and a codebook to a new directory."`
-	Parquet   string   `placeholder:"FILE" help:"Write the requests to FILE as Parquet."`
+	Parquet   string   `hidden:""`
 	Methods   bool     `xor:"form" help:"Print the definitions of all tables and exit."`
 	Logs      []string `arg:"" optional:"" name:"log" help:"Access logs; - is standard input."`
 }
@@ -59,7 +59,7 @@ without a file; those of other hosts are in subdirectories named by the host.
   heed study access.log
   heed study --robots robots.txt --site https://example.org access.log*
   heed study --robots versions/ --html access.log.gz > study.html
-  heed study --csv tables/ --parquet requests.parquet access.log`
+  heed study --csv tables/ access.log`
 }
 
 // Run reads the logs and prints the tables.
@@ -67,6 +67,9 @@ func (c *StudyCmd) Run(a *console.App) error {
 	if c.Methods {
 		_, err := io.WriteString(a.Stdout, study.MethodsText())
 		return err
+	}
+	if c.Parquet != "" {
+		return errors.New("heed writes no Parquet\nWrite --csv, whose requests.csv DuckDB, pandas and R read and convert")
 	}
 	if len(c.Logs) == 0 {
 		return errors.New("no log is named\nName access logs, or - for standard input")
@@ -78,15 +81,20 @@ func (c *StudyCmd) Run(a *console.App) error {
 	if err != nil {
 		return err
 	}
-	out, err := c.open(&options)
-	if err != nil {
+	var tables *study.Directory // nil: none is written
+	if c.CSV != "" {
+		if tables, err = study.NewDirectory(c.CSV); err != nil {
+			return err
+		}
+		options.Rows = tables.Row
+	}
+	result, err := c.read(ctx, a, options) // nil with an error
+	if tables != nil {
+		err = errors.Join(err, tables.Close(result))
+	}
+	if result == nil {
 		return err
 	}
-	result, err := c.read(ctx, a, options)
-	if err != nil {
-		return errors.Join(err, out.close(nil))
-	}
-	err = out.close(result)
 	w := bufio.NewWriter(a.Stdout)
 	err = errors.Join(err, c.write(w, result), w.Flush())
 	if err == nil && result.Partial {
@@ -181,7 +189,7 @@ func (c *StudyCmd) privacy(a *console.App) (*audit.Privacy, error) {
 func keepKey(path string, fresh []byte) ([]byte, error) {
 	text, err := state.ReadOrCreate(path, hex.EncodeToString(fresh)+"\n")
 	if err == nil {
-		err = access.Private(path)
+		err = ownfile.Private(path)
 	}
 	if err != nil {
 		return nil, err

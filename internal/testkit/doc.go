@@ -66,7 +66,7 @@ func Delay(d time.Duration) { time.Sleep(d) }
 var Update = flag.Bool("update", false, "rewrite the expected outputs of tests that keep them in files")
 
 // Full reports whether long tests run in full: the environment variable
-// HEED_TEST_FULL is set. They run at about a tenth otherwise.
+// HEED_TEST_FULL is set. They run at a tenth of it or less otherwise.
 var Full = os.Getenv("HEED_TEST_FULL") != ""
 
 // Main runs the tests of a package whose tests wait more than they compute, n of

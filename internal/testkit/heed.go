@@ -17,8 +17,9 @@ import (
 )
 
 // Binary returns the path of the heed under test, built from the sources as they
-// are now. In the long form it has the race detector when the tests have it. All test
-// programs share one build.
+// are now; HEED_TEST_BINARY names one that the test command has built already. In the
+// long form it has the race detector when the tests have it. All test programs share
+// one build.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path, err := binary()
@@ -37,6 +38,8 @@ var binary = sync.OnceValues(func() (string, error) {
 	if raceEnabled && Full {
 		// A folder of its own, since scripts find heed in the PATH by its name.
 		dir, flags = filepath.Join(dir, "race"), []string{"-race", withoutSQLite}
+	} else if built := os.Getenv("HEED_TEST_BINARY"); built != "" {
+		return built, nil
 	}
 	path := filepath.Join(dir, "heed")
 	return path, goBuild(top, path, ".", flags...)

@@ -102,8 +102,8 @@ func (b *Body) fail(kind Kind) error {
 // them from the connection directly.
 func (b *Body) readData(p []byte) (int, error) {
 	r := b.from
-	if r.r == r.w && len(p) < bufferSize {
-		if err := r.Fill(); err != nil {
+	if r.r == r.w && len(p) < max(bufferSize, len(r.buf)) {
+		if err := r.fill(true); err != nil {
 			return 0, err
 		}
 	}
@@ -144,7 +144,7 @@ func (b *Body) readChunks(p []byte) (n int, err error) {
 
 // fill reads from the connection, which must not end.
 func (b *Body) fill() error {
-	err := b.from.Fill()
+	err := b.from.fill(true)
 	if err == io.EOF {
 		return b.fail(BodyTruncated)
 	}

@@ -217,3 +217,60 @@ func TestReader_JoinsManyLinesOnce(t *testing.T) {
 		t.Errorf("%d octets of the first value, the second is %q", len(x), y)
 	}
 }
+
+// Octets of a first line that have been looked at are not looked at again: a line that comes
+// octet by octet costs no more than its length.
+func TestScanner_LooksAtEachOctetOnce(t *testing.T) {
+	for _, answer := range []bool{false, true} {
+		for _, line := range []string{strings.Repeat("A", 3000), "GET /" + strings.Repeat("a", 3000), "HTTP/1.1 200 " + strings.Repeat("a", 3000)} {
+			if answer != strings.HasPrefix(line, protocol) {
+				continue
+			}
+			var s scanner
+			head := []byte(line)
+			for i := range head {
+				if n, fault := s.next(head[:i+1], answer); n != 0 || fault != nil {
+					t.Fatal(n, fault)
+				}
+				if i >= len(protocol)+2 {
+					head[i-2] = '\n' // found, if it were looked at
+				}
+			}
+		}
+	}
+}
+
+// counted is a connection on which everything has come; it counts the reads.
+type counted struct {
+	strings.Reader
+	reads int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.reads++
+	return c.Reader.Read(p)
+}
+
+// A body in small chunks that comes faster than it is read takes few reads of the connection,
+// and its reader ends with a usual buffer.
+func TestBody_ManySmallChunksTakeFewReads(t *testing.T) {
+	const chunks = 500
+	text := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("800\r\n"+strings.Repeat("x", 0x800)+"\r\n", chunks) + "0\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"
+	from := &counted{Reader: *strings.NewReader(text)}
+	r := &Reader{From: from}
+	var h Head
+	if err := r.ReadAnswer(&h, "GET"); err != nil {
+		t.Fatal(err)
+	}
+	var b Body
+	b.Reset(r, &h)
+	if n, err := io.Copy(io.Discard, &b); n != chunks*0x800 || err != nil {
+		t.Fatal(n, err)
+	}
+	if most := len(text)/bodyBufferSize + 4; from.reads > most {
+		t.Errorf("%d reads, more than %d", from.reads, most)
+	}
+	if err := r.ReadAnswer(&h, "GET"); err != nil || h.Status != 204 || len(r.buf) != bufferSize {
+		t.Error(err, h.Status, len(r.buf))
+	}
+}

@@ -115,11 +115,11 @@ func (h *Head) fold(value *strings.Builder, line string, answer bool) (fault Kin
 // mend takes a faulty field of an answer. It returns the fault that cannot be mended; 0:
 // f can be passed on.
 func (h *Head) mend(f *Field, kind Kind) Kind {
-	framing := isFraming(f.Key) || looksLikeFraming(f.Name)
+	framing := isFraming(f.Key) || looksProtected(f.Name)
 	switch {
 	case kind == NoColon, kind == NoName, framing:
 		return kind
-	case hasBreak(f.Name):
+	case hasControl(f.Name):
 		return BadName
 	case hasBreak(f.Value):
 		return BadValue
@@ -144,18 +144,19 @@ func (h *Head) mended(kind Kind) {
 // isFraming reports whether the field with a canonical name decides where a message ends.
 func isFraming(key string) bool { return key == contentLength || key == transferEncoding }
 
-// looksLikeFraming reports whether a recipient that leaves out the octets of name which no
-// name has would read a field of the framing.
-func looksLikeFraming(name string) bool {
+// looksProtected reports whether a recipient that leaves out the octets of name which no
+// name has would read a field of the framing, or Proxy-Status, which says whose answer it is.
+func looksProtected(name string) bool {
 	if tokens.contain(name) {
 		return false
 	}
-	return isFraming(http.CanonicalHeaderKey(strings.Map(func(c rune) rune {
+	key := http.CanonicalHeaderKey(strings.Map(func(c rune) rune {
 		if c < 0x80 && tokens[c] {
 			return c
 		}
 		return -1
-	}, name)))
+	}, name))
+	return isFraming(key) || key == proxyStatus
 }
 
 // Canonical names of fields that the package itself reads.
@@ -164,6 +165,7 @@ const (
 	contentLength    = "Content-Length"
 	expect           = "Expect"
 	host             = "Host"
+	proxyStatus      = "Proxy-Status"
 	trailer          = "Trailer"
 	transferEncoding = "Transfer-Encoding"
 )

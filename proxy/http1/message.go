@@ -230,7 +230,7 @@ func (w *fieldWriter) writeField(f *Field) {
 	if n >= len(values) {
 		return
 	}
-	odd := w.isAnswer() && f.Name != "" && !hasBreak(f.Name) && !isBlank(f.Name[0]) && !looksLikeFraming(f.Name)
+	odd := w.isAnswer() && f.Name != "" && !hasControl(f.Name) && !isBlank(f.Name[0]) && !looksProtected(f.Name)
 	w.writeLine(f.Name, values[n], odd)
 }
 

@@ -11,8 +11,15 @@ import (
 // buffer of its own, as long as it is read.
 const bufferSize = 4 << 10
 
-// buffers are of *[bufferSize]byte.
-var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+// bodyBufferSize is how many octets are read ahead of a body that comes faster than it is
+// read: many small chunks then cost as little as one large one.
+const bodyBufferSize = 32 << 10
+
+// buffers are of *[bufferSize]byte, bodyBuffers of *[bodyBufferSize]byte.
+var (
+	buffers     = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+	bodyBuffers = sync.Pool{New: func() any { return new([bodyBufferSize]byte) }}
+)
 
 // maxEmptyLines is how many octets of line ends are skipped before a request (RFC 9112
 // §2.2).
@@ -73,7 +80,10 @@ func (r *Reader) Buffered() []byte { return r.buf[r.r:r.w] }
 // Fill reads from the connection once, behind the octets that are buffered, and returns
 // an error when none came: io.ErrShortBuffer when there is no room. An error of the
 // connection is not remembered, so that Fill can be called again after a timeout.
-func (r *Reader) Fill() error {
+func (r *Reader) Fill() error { return r.fill(false) }
+
+// fill is Fill. Within a body the buffer is a larger one after it was full.
+func (r *Reader) fill(body bool) error {
 	if err := r.err; err != nil {
 		r.err = nil
 		return err
@@ -81,10 +91,15 @@ func (r *Reader) Fill() error {
 	switch {
 	case r.buf == nil:
 		r.buf = buffers.Get().(*[bufferSize]byte)[:]
-	case r.r == r.w && len(r.buf) > bufferSize:
-		r.free()
-		r.buf = buffers.Get().(*[bufferSize]byte)[:]
 	case r.r == r.w:
+		switch larger := body && r.w >= bufferSize; {
+		case larger && len(r.buf) != bodyBufferSize:
+			r.free()
+			r.buf = bodyBuffers.Get().(*[bodyBufferSize]byte)[:]
+		case !larger && len(r.buf) > bufferSize:
+			r.free()
+			r.buf = buffers.Get().(*[bufferSize]byte)[:]
+		}
 		r.r, r.w = 0, 0
 	case r.w == len(r.buf):
 		if r.r == 0 {
@@ -172,8 +187,11 @@ func (r *Reader) Release() bool {
 
 // free gives the buffer back.
 func (r *Reader) free() {
-	if len(r.buf) == bufferSize {
+	switch len(r.buf) {
+	case bufferSize:
 		buffers.Put((*[bufferSize]byte)(r.buf))
+	case bodyBufferSize:
+		bodyBuffers.Put((*[bodyBufferSize]byte)(r.buf))
 	}
 	r.buf, r.r, r.w = nil, 0, 0
 }
@@ -328,5 +346,6 @@ func (r *Reader) shrink() {
 	}
 	next := buffers.Get().(*[bufferSize]byte)[:]
 	n := copy(next, r.buf[r.r:r.w])
-	r.buf, r.r, r.w = next, 0, n
+	r.free()
+	r.buf, r.w = next, n
 }

@@ -6,7 +6,8 @@ import "bytes"
 // it useless to wait for more.
 type scanner struct {
 	skipped  int  // octets of line ends before the head
-	searched int  // octets in which no end was found
+	searched int  // octets in which no end of the head was found, nor of the first line
+	word     int  // octets that the first word of the first line has so far
 	lineSeen bool // the first line is complete, and may be one
 }
 
@@ -35,7 +36,10 @@ func (s *scanner) next(head []byte, answer bool) (n int, fault *Fault) {
 
 // firstLine looks at the beginning of a head, which may be another protocol.
 func (s *scanner) firstLine(head []byte, answer bool) *Fault {
-	end := bytes.IndexByte(head, '\n')
+	end := bytes.IndexByte(head[s.searched:], '\n')
+	if end >= 0 {
+		end += s.searched
+	}
 	if answer {
 		if n := min(len(head), len(protocol)); string(head[:n]) != protocol[:n] {
 			return newFault(NotHTTP, true, "")
@@ -43,8 +47,8 @@ func (s *scanner) firstLine(head []byte, answer bool) *Fault {
 		s.lineSeen = end >= 0
 		return nil
 	}
-	for i, c := range head {
-		switch {
+	for ; s.word < len(head); s.word++ {
+		switch i, c := s.word, head[s.word]; {
 		case tokens[c]:
 			continue
 		case c == '\n', c == '\r' && i+1 == end: // a line of one word

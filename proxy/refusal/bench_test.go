@@ -17,7 +17,7 @@ func ruleCase(target string) Case {
 	c.Entry.ID, c.Entry.Scheme, c.Entry.Target, c.Entry.PolicyAge = audit.NewID(), "http", target, time.Minute
 	c.Entry.UserAgent, c.Entry.Agent = "crawler/1.0", rules.Identify("crawler/1.0")
 	c.Entry.Policy = rules.New(rules.Source{Origin: origin, State: rules.Available, FetchedAt: time.Now()}, []byte("User-agent: *\nDisallow: /private/\n"))
-	c.Entry.Decision = c.Entry.Policy.Decide(c.Entry.Agent, target)
+	c.Entry.Decision = c.Entry.Policy.Decide(c.Entry.Agent, rules.NewTarget(target))
 	return c
 }
 

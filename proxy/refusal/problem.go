@@ -142,7 +142,7 @@ func (a *Answer) explain(p *Problem) string {
 		}
 		return "The client had closed its connection, or one direction of it, while the site's robots.txt was being fetched for it. A retry can help: the rules may have arrived by now."
 	case rules.ReasonRecord:
-		return "Every decision has to be recorded before it takes effect, and the record could not be written. The operator of this proxy finds the cause in its log."
+		return "Every decision has to be recorded before it takes effect, and the record could not be written. The operator of this proxy sees the cause with heed status."
 	case rules.ReasonInternal:
 		return "A fault inside heed; nothing was sent to the site. The operator finds it in the log under the decision id."
 	default:
@@ -191,7 +191,7 @@ func cause(source rules.Source) string {
 		return fmt.Sprintf("robots.txt was answered with status %d", source.Status)
 	}
 	failure := upstream.FailureOf(source.Err)
-	if failure.Stage == upstream.NoHTTP && failure.Cause != "" {
+	if failure.Cause != "" {
 		return "robots.txt could not be read: " + safetext.Printable(failure.Cause, 300)
 	}
 	if failure.Status == http.StatusGatewayTimeout {

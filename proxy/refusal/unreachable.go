@@ -54,9 +54,13 @@ var stages = [...]struct{ sentence, detail string }{
 // stageDetail explains a failure by how far the request came.
 func stageDetail(f upstream.Failure) string {
 	text := stages[f.Stage].detail
+	if f.Scarce {
+		return "heed has as many connections and files open as its process may; neither the site nor a rule of robots.txt is behind this." +
+			" The operator of this proxy can raise the limit of open files (ulimit -n, LimitNOFILE=). A retry can help when other requests have ended."
+	}
 	if f.Offer {
 		text += " It may offer only what heed does not: TLS 1.0 and 1.1, key exchange with RSA, CBC. The operator of this proxy can allow these with old_tls = true at the [[host]] of the site." +
-			" What heed cannot use at all, such as key exchange with DHE only, or a certificate that it cannot parse, is left to the client with https = \"tunnel\" there."
+			" What heed cannot use at all, such as key exchange with DHE only, is left to the client with https = \"tunnel\" there."
 	}
 	if f.Lasting {
 		return text + " A retry will not help."
@@ -79,6 +83,8 @@ func certificateDetail(f upstream.Failure) string {
 		return text + "It has to be renewed there; the operator of this proxy checks that the clock of this machine is right. [upstream] ca_file does not change this; " + other + "."
 	case upstream.NotYetValid:
 		return text + "The operator of this proxy checks that the clock of this machine is right. [upstream] ca_file does not change this; " + other + "."
+	case upstream.Unparsable:
+		return text + "It has to be replaced there. With https = \"tunnel\" at the [[host]] of the site it is left to the client, which may parse it."
 	case upstream.OtherThanPinned:
 		return text + "The operator of this proxy compares upstream_tls at the [[host]] of the site with the certificate that it shows now."
 	}

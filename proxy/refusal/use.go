@@ -30,39 +30,17 @@ func usePlace(s *signal.Statement) string {
 	return place
 }
 
-// useSentence states which statement of the site refuses the use of a page.
+// useSentence states which statement of the site refuses the use of a page, and where it is.
 func (a *Answer) useSentence() string {
 	r := a.of.Use
 	if r == nil { // of an observed request
 		return "Refused by heed: " + a.of.Entry.Detail
 	}
-	s := r.Statement
-	switch {
-	case s == nil:
-		return "Refused by heed: " + r.Detail
-	case r.Reason == rules.ReasonLicence:
-		return fmt.Sprintf("Refused by heed: %s does not allow %s as it is: %s", speaker(s), useWords[r.Purpose], statementPlace(s))
+	text := "Refused by heed: " + r.Sentence()
+	if r.Statement != nil {
+		text += ": " + statementPlace(r.Statement)
 	}
-	return fmt.Sprintf("Refused by heed: %s does not allow %s: %s", speaker(s), useWords[r.Purpose], statementPlace(s))
-}
-
-// useWords are what is not allowed, by purpose.
-var useWords = map[signal.Purpose]string{
-	signal.PurposeSearch: "search", signal.PurposeAgent: "use by agents", signal.PurposeTraining: "training",
-	signal.PurposeArchive: "archiving", signal.PurposeTDM: "text and data mining",
-}
-
-// speaker returns who states s.
-func speaker(s *signal.Statement) string {
-	switch {
-	case s.Protocol == signal.RSL:
-		return "the site's licence"
-	case s.Source == signal.SourceRobots:
-		return "the site's robots.txt"
-	case s.Source == signal.SourceTDMRep:
-		return "the site's tdmrep.json"
-	}
-	return "the page"
+	return text
 }
 
 // statementPlace returns where a statement is, in short: host, path and line, or the field.

@@ -41,6 +41,7 @@ type Answer struct {
 
 	interim sync.Mutex // held while a 1xx is written
 	final   bool       // no 1xx any more; guarded by interim
+	broken  error      // why a 1xx could not be written, and nothing after it; guarded by interim
 }
 
 // Header implements http.ResponseWriter.
@@ -84,7 +85,7 @@ func (a *Answer) WriteHeader(status int) {
 		return
 	}
 	a.interim.Lock()
-	a.final = true
+	a.final, a.err = true, a.broken
 	a.interim.Unlock()
 	a.status = status
 	a.close = a.close || !a.body.ended.Load() || a.conn.server.ending.Load() || headers.HasToken(a.header["Connection"], "close")
@@ -104,12 +105,12 @@ func (a *Answer) WriteHeader(status int) {
 func (a *Answer) writeInterim(status int) {
 	a.interim.Lock()
 	defer a.interim.Unlock()
-	if a.final || a.old {
+	if a.final || a.old || a.broken != nil {
 		return
 	}
 	m := http1.Message{Status: status, Phrase: http.StatusText(status), Header: a.header, Length: -1}
 	if b, err := m.Append(nil); err == nil {
-		_, _ = a.conn.Conn.Write(b) // the final answer has the error
+		_, a.broken = a.conn.Write(b)
 	}
 }
 
@@ -149,12 +150,36 @@ func (a *Answer) begin(empty bool) {
 		m.Framing, m.Trailer = http1.Chunked, a.trailer
 	}
 	if _, ok := a.header["Date"]; !ok { // RFC 9110 §6.6.1
-		a.header["Date"] = []string{time.Now().UTC().Format(http.TimeFormat)}
+		a.header["Date"] = date.at(time.Now())
 	}
 	m.Close, m.KeepAlive = a.close, a.old && !a.close
+	if a.err != nil {
+		return
+	}
 	if a.err = a.conn.out.Begin(&m); a.err != nil && a.dropInvalid() {
 		a.err = a.conn.out.Begin(&m)
 	}
+}
+
+// date is the Date of all answers.
+var date dateField
+
+// dateField has the value of Date for the second in which it was made last. Its zero value
+// is ready; it is safe for concurrent use.
+type dateField struct{ last atomic.Pointer[dateOf] }
+
+type dateOf struct {
+	second int64
+	value  []string // never changed
+}
+
+func (d *dateField) at(now time.Time) []string {
+	last := d.last.Load()
+	if second := now.Unix(); last == nil || last.second != second {
+		last = &dateOf{second, []string{now.UTC().Format(http.TimeFormat)}}
+		d.last.Store(last)
+	}
+	return last.value
 }
 
 // dropInvalid leaves out the fields that no message can carry. It reports whether there
@@ -314,7 +339,7 @@ func (b *body) end(unread bool) {
 func (a *Answer) writeContinue() {
 	a.interim.Lock()
 	defer a.interim.Unlock()
-	if !a.final {
-		_, _ = a.conn.Conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n")) // reading the body has the error
+	if !a.final && a.broken == nil {
+		_, a.broken = a.conn.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 	}
 }

@@ -425,3 +425,52 @@ func TestServer_Shutdown(t *testing.T) {
 		t.Error("a listener is taken after the end")
 	}
 }
+
+// halting is a connection whose first Write is cut short.
+type halting struct {
+	net.Conn
+	halted bool
+}
+
+func (c *halting) Write(p []byte) (int, error) {
+	if c.halted {
+		return c.Conn.Write(p)
+	}
+	c.halted = true
+	n, _ := c.Conn.Write(p[:9])
+	return n, errors.New("halted")
+}
+
+// After a 1xx that was not written whole, nothing can follow on the connection.
+func TestServer_NothingFollowsA1xxThatWasCutShort(t *testing.T) {
+	for _, body := range []string{"", "Expect: 100-continue\r\nContent-Length: 2\r\n"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		s := &Server{HeaderTime: time.Minute, IdleTime: time.Minute}
+		failed := make(chan error, 1)
+		go testkit.Accept(l, func(c net.Conn) {
+			s.NewConn(context.Background(), &halting{Conn: c}, &side{handle: func(a *Answer, r *http.Request) {
+				if body == "" {
+					a.WriteHeader(http.StatusEarlyHints)
+				} else {
+					_ = a.SetReadDeadline(past)
+					_, _ = r.Body.Read(make([]byte, 2))
+				}
+				a.WriteHeader(http.StatusOK)
+				_, err := io.WriteString(a, "page")
+				failed <- err
+			}}, http1.Limit{}).Serve()
+		})
+		c := testkit.Dial(t, l.Addr().String())
+		c.Send("GET / HTTP/1.1\r\nHost: a.test\r\n" + body + "\r\n")
+		if err := <-failed; err == nil {
+			t.Error("the page was written")
+		}
+		if got := string(c.Rest()); got != "HTTP/1.1 " {
+			t.Errorf("the client got %q", got)
+		}
+	}
+}

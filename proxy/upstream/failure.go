@@ -19,11 +19,11 @@ import (
 
 // ErrUpgrade is the failure of a site that switches to a protocol the client did
 // not ask for.
-var ErrUpgrade = errors.New("the site switched protocols unasked")
+var ErrUpgrade = errors.New("the answer switches to a protocol that the client did not ask for")
 
 // ErrStatus is the failure of a site whose answer has a status that no site may
 // give: one below 100, or 407, which belongs to proxies (RFC 9110 §15.5.8).
-var ErrStatus = errors.New("the site's status is not a site's to give")
+var ErrStatus = errors.New("the answer has a status that no site may give")
 
 // upstreamRefused is the error of a tunnel that another proxy would not open, or of a
 // plain request that it would not pass on without other credentials.
@@ -104,6 +104,7 @@ type Failure struct {
 	Cause   string // why TLS or the answer failed, in words for a client; empty: the Type says all
 	Lasting bool   // the same request will fail again
 	Offer   bool   // the site may have only TLS that heed does not offer
+	Scarce  bool   // heed has as many files open as it may
 }
 
 // FailureOf classifies an error of a Transport or of a tunnel's dialler. Any error
@@ -131,10 +132,20 @@ func FailureOf(err error) Failure {
 	return f
 }
 
-// describe sets what a typed error contains.
+// describe sets what an error contains of the site's answer, or of how far the request came.
 func (f *Failure) describe(err error) {
 	var failed *Error
 	var fault *http1.Fault
+	for _, odd := range [...]error{ErrUpgrade, ErrStatus} {
+		if errors.Is(err, odd) {
+			f.Stage, f.Cause, f.Lasting = NoHTTP, odd.Error(), true
+			return
+		}
+	}
+	if IsShortOfFiles(err) {
+		f.Cause, f.Scarce = "no file descriptor is free", true
+		return
+	}
 	if !errors.As(err, &failed) {
 		return
 	}
@@ -144,7 +155,7 @@ func (f *Failure) describe(err error) {
 		f.Cause, f.Lasting = fault.Error(), fault.Kind != http1.HeadTruncated && fault.Kind != http1.BodyTruncated
 	case f.Stage == NoTLS && f.Certificate == "" && strings.HasPrefix(f.Type, "tls_"):
 		var alert *net.OpError
-		f.Cause, f.Lasting, f.Offer = tlsCause(failed.Err), true, true
+		f.Cause, f.Lasting, f.Offer = tlsCause(failed.Err), true, !errors.As(err, &tls.RecordHeaderError{})
 		if errors.As(err, &alert) && alert.Op == "remote error" {
 			code := alertCode(alert.Err)
 			f.Lasting = code != alertInternal && code != alertCanceled
@@ -204,6 +215,7 @@ const (
 	NotYetValid      = "is not valid yet"
 	OtherNames       = "is for other names"
 	OtherThanPinned  = "is not the one that upstream_tls names"
+	Unparsable       = "cannot be parsed"
 	Unverifiable     = "cannot be verified"
 )
 
@@ -214,6 +226,8 @@ func certificateFault(err error) string {
 	switch {
 	case errors.Is(err, errPinned):
 		return OtherThanPinned
+	case isUnparsable(err):
+		return Unparsable
 	case errors.As(err, &authority):
 		return UnknownAuthority
 	case errors.As(err, &host):
@@ -271,6 +285,8 @@ func siteFailure(err error) (status int, errorType string) {
 		return http.StatusBadGateway, "destination_ip_prohibited"
 	case errors.Is(err, ErrSelf):
 		return http.StatusBadGateway, "proxy_loop_detected"
+	case IsShortOfFiles(err):
+		return http.StatusBadGateway, "proxy_internal_error"
 	case errors.Is(err, ErrUpgrade):
 		return http.StatusBadGateway, "http_upgrade_failed"
 	case errors.Is(err, ErrStatus):
@@ -309,5 +325,16 @@ func isCertificateError(err error) bool {
 	var host x509.HostnameError
 	var authority x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
-	return errors.Is(err, errPinned) || errors.As(err, &verification) || errors.As(err, &host) || errors.As(err, &authority) || errors.As(err, &invalid)
+	return errors.Is(err, errPinned) || isUnparsable(err) || errors.As(err, &verification) || errors.As(err, &host) || errors.As(err, &authority) || errors.As(err, &invalid)
+}
+
+// IsShortOfFiles reports whether err says that no file descriptor is free.
+func IsShortOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// isUnparsable reports whether err is of a certificate that crypto/x509 does not parse,
+// which crypto/tls has no type for.
+func isUnparsable(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "tls: failed to parse certificate from server")
 }

@@ -100,7 +100,7 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 	s := &stream{q: q, cancel: cancel, odd: q.Target != "" && q.Target != q.URL.RequestURI()}
 	a := &attempt{Context: httptrace.WithClientTrace(ctx, s.trace(ctx))}
 	a.chosen = func() {
-		t.pool.noteHTTP2(k, true)
+		t.pool.noteVersion(k, chosen2)
 		release()
 	}
 	r := q.WithContext(a)
@@ -111,7 +111,7 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 	if errors.Is(err, errHTTP1) {
 		if c := a.take(); c != nil {
 			cancel(nil)
-			t.pool.noteHTTP2(k, false)
+			t.pool.noteVersion(k, unknown)
 			return c, nil, nil
 		}
 	}
@@ -124,8 +124,28 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 		cancel(nil)
 		return nil, nil, err
 	}
+	if pins, _ := challenges(resp); pins {
+		t.pool.noteVersion(k, required1)
+	}
 	resp.Request = q.Request
 	return nil, resp, nil // ctx ends with the request's
+}
+
+// streamReset has the fields of net/http's error for a stream that the site has reset.
+type streamReset struct {
+	StreamID, Code uint32
+	Cause          error
+}
+
+// Error implements error.
+func (streamReset) Error() string { return "stream reset" }
+
+// needsHTTP1 reports whether err says that a request has to be repeated over HTTP/1
+// (HTTP_1_1_REQUIRED, RFC 9113 §7).
+func needsHTTP1(err error) bool {
+	const code = 0xd
+	var reset streamReset
+	return errors.As(err, &reset) && reset.Code == code
 }
 
 // exactURL returns the URL of q with its Target as net/http sends it over HTTP/2.
@@ -214,4 +234,38 @@ func (s *stream) failed(ctx context.Context, err error) error {
 		return &Error{TooLate, err}
 	}
 	return &Error{NoAnswer, err}
+}
+
+// A version is what is known of a site that offers HTTP/2.
+type version uint8
+
+const (
+	unknown   version = iota
+	chosen2           // it has chosen HTTP/2 lately
+	required1         // it needs HTTP/1, for connections that belong to one client; this stays
+)
+
+// maxVersions bounds the sites of which a version is known.
+const maxVersions = 4096
+
+// version returns what is known of the site.
+func (p *pool) version(k hostKey) version {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.versions[k]
+}
+
+// noteVersion notes what has become known of the site.
+func (p *pool) noteVersion(k hostKey, v version) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if before := p.versions[k]; before == v || before == required1 {
+		return
+	}
+	if len(p.versions) >= maxVersions {
+		clear(p.versions) // starting over is cheaper than keeping an order
+	}
+	if p.versions[k] = v; v == unknown {
+		delete(p.versions, k)
+	}
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"slices"
@@ -22,9 +23,6 @@ const (
 	sweepTime = 500 * time.Millisecond
 )
 
-// maxHTTP2Known bounds the sites that are known to speak HTTP/2.
-const maxHTTP2Known = 4096
-
 // forever is a time that does not pass.
 const forever = time.Duration(1<<63 - 1)
 
@@ -36,11 +34,11 @@ type pool struct {
 	idlePerHost int
 	idle        int // of all hosts
 
-	mu    sync.Mutex
-	hosts map[hostKey]*siteHost // those with connections, or with requests that wait for one
-	lru   list.List             // idle connections, the last used first
-	sweep *time.Timer           // calls closeOld; nil while nothing is idle
-	http2 map[hostKey]bool      // that have chosen HTTP/2 lately
+	mu       sync.Mutex
+	hosts    map[hostKey]*siteHost // those with connections, or with requests that wait for one
+	lru      list.List             // idle connections, the last used first
+	sweep    *time.Timer           // calls closeOld; nil while nothing is idle
+	versions map[hostKey]version
 }
 
 // hostKey is what connections have to have in common to be used for each other's
@@ -72,7 +70,7 @@ type wish struct {
 }
 
 func newPool(perHost, idlePerHost, idle int) *pool {
-	return &pool{perHost: perHost, idlePerHost: idlePerHost, idle: idle, hosts: map[hostKey]*siteHost{}, http2: map[hostKey]bool{}}
+	return &pool{perHost: perHost, idlePerHost: idlePerHost, idle: idle, hosts: map[hostKey]*siteHost{}, versions: map[hostKey]version{}}
 }
 
 // acquire returns a connection for w that has been used before, or nil when the caller
@@ -172,17 +170,18 @@ func (h *siteHost) changedLocked() {
 	}
 }
 
-// pickLocked returns the idle connection that suits w best: one that its client has
-// authenticated, then the client's own, then one that is silent. Nil: none does.
+// pickLocked returns the idle connection that suits w best: the one on which its client
+// continues to authenticate, then one that it has authenticated, then the client's own, then
+// one that is silent. Nil: none does.
 func (h *siteHost) pickLocked(w *wish, now time.Time) *conn {
-	var own, silent *conn
+	var pinned, own, silent *conn
 	for i := len(h.idle) - 1; i >= 0; i-- {
 		c := h.idle[i]
 		quiet := now.Sub(c.since) >= silence
 		switch mine := c.client == w.client && w.client != nil; {
 		case c.pinned:
-			if mine && c.authority == w.authority && (quiet || !c.suspect) && (w.token || !c.begun) {
-				return c
+			if mine && c.authority == w.authority && (quiet || !c.suspect) && (w.token || !c.begun) && (pinned == nil || c.begun) {
+				pinned = c
 			}
 		case w.fresh || !w.repeatable:
 		case mine && own == nil && (quiet || !c.suspect):
@@ -191,10 +190,7 @@ func (h *siteHost) pickLocked(w *wish, now time.Time) *conn {
 			silent = c
 		}
 	}
-	if own != nil {
-		return own
-	}
-	return silent
+	return cmp.Or(pinned, own, silent)
 }
 
 // roomLocked returns the idle connection to close before w can have a new one, and when
@@ -371,25 +367,4 @@ func (p *pool) closeWhere(old func(*conn) bool) {
 		p.mu.Unlock()
 		c.end()
 	}
-}
-
-// speaksHTTP2 reports whether the site has chosen HTTP/2 lately.
-func (p *pool) speaksHTTP2(k hostKey) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.http2[k]
-}
-
-// noteHTTP2 notes what the site has chosen.
-func (p *pool) noteHTTP2(k hostKey, yes bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !yes {
-		delete(p.http2, k)
-		return
-	}
-	if len(p.http2) >= maxHTTP2Known {
-		clear(p.http2) // starting over is cheaper than keeping an order
-	}
-	p.http2[k] = true
 }

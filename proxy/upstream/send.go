@@ -140,6 +140,11 @@ func (t *transport) send(q *Request, through *url.URL) (*http.Response, error) {
 		}
 		c, resp, err := t.connection(q, k, addr, through, &w)
 		if c == nil {
+			if needsHTTP1(err) && t.pool.version(k) != required1 {
+				if t.pool.noteVersion(k, required1); !hasBody(q.Request) {
+					continue
+				}
+			}
 			return resp, err
 		}
 		reused := c.reused
@@ -157,8 +162,13 @@ func (t *transport) send(q *Request, through *url.URL) (*http.Response, error) {
 // connection returns a connection for q, or its answer where the site speaks HTTP/2.
 func (t *transport) connection(q *Request, k hostKey, addr string, through *url.URL, w *wish) (*conn, *http.Response, error) {
 	withHTTP2 := k.scheme == "https" && !k.http1
+	if withHTTP2 && w.token {
+		t.pool.noteVersion(k, required1)
+	}
+	known := t.pool.version(k)
+	withHTTP2 = withHTTP2 && known != required1
 	var h *siteHost
-	if !withHTTP2 || !t.pool.speaksHTTP2(k) {
+	if !withHTTP2 || known != chosen2 {
 		for {
 			var c *conn
 			var err error

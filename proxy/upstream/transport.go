@@ -17,7 +17,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -266,7 +265,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	}
 	open := func() (net.Conn, error) { return netDialer.DialContext(ctx, network, addr) }
 	c, err := d.Counts.dial(open)
-	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+	if IsShortOfFiles(err) {
 		d.closeIdle()
 		c, err = d.Counts.dial(open)
 	}

@@ -55,6 +55,9 @@ func (q *Request) licences(ctx context.Context, addresses []string) map[string]s
 	defer cancel()
 	all := map[string]signal.Licence{}
 	for i, address := range addresses {
+		if q.left() {
+			break
+		}
 		if i < maxLicences {
 			all[address] = q.licence(ctx, address)
 		} else {
@@ -112,7 +115,7 @@ func (q *Request) permitWithin(ctx context.Context, budget *rules.Target, u *url
 // mayFetch reports whether p lets all agents fetch a target. It takes steps from budget.
 func (q *Request) mayFetch(budget *rules.Target, p *rules.Policy, target string) bool {
 	for _, agent := range q.Agents {
-		if p.JudgeOther(agent, budget, target).Verdict != rules.Allow {
+		if p.DecideOther(agent, budget, rules.NewTarget(target)).Verdict != rules.Allow {
 			return false
 		}
 	}

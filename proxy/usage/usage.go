@@ -50,6 +50,19 @@ type Request struct {
 	Reference string        // to a contract with the site; empty: there is none
 	Policy    *rules.Policy // that allows the request
 	Now       time.Time
+	// Left is closed when the client has left: no further document is fetched or judged then.
+	// Nil: it does not leave.
+	Left <-chan struct{}
+}
+
+// left reports whether the client has left.
+func (q *Request) left() bool {
+	select {
+	case <-q.Left:
+		return true
+	default:
+		return false
+	}
 }
 
 // Judge judges the requests of one proxy. The zero value is ready; it is safe for
@@ -75,12 +88,14 @@ type robotsKey struct {
 
 // Request returns the verdict by robots.txt and, unless that refuses q already, by the
 // documents that its purposes need; with several agents, that of the first which is refused.
-func (j *Judge) Request(ctx context.Context, q *Request) *signal.Verdict {
-	return q.judge(ctx, signal.NeedsOf(q.Purposes...), func(agent *rules.Agent) signal.Input {
+// whole is false when the client left before all was judged.
+func (j *Judge) Request(ctx context.Context, q *Request) (v *signal.Verdict, whole bool) {
+	v = q.judge(ctx, signal.NeedsOf(q.Purposes...), func(agent *rules.Agent) signal.Input {
 		in := q.input(agent)
 		in.Robots = j.robotsOf(q.Policy, agent)
 		return in
 	})
+	return v, !q.left()
 }
 
 // judge returns the verdict by what known returns for each agent and, unless that refuses q
@@ -92,14 +107,14 @@ func (q *Request) judge(ctx context.Context, needs signal.Needs, known func(*rul
 		lacks = lacks || needs.Licences && v.LacksLicence()
 		return v
 	})
-	if _, refused := v.Refuses(q.Purposes...); refused || q.Documents == nil {
+	if _, refused := v.Refuses(q.Purposes...); refused || q.Documents == nil || q.left() {
 		return v
 	}
 	var file *signal.TDMRep
 	if needs.TDMRep {
 		file = q.tdmRep(ctx)
 	}
-	if file == nil && !lacks {
+	if file == nil && !lacks || q.left() {
 		return v
 	}
 	return q.first(func(agent *rules.Agent) *signal.Verdict {
@@ -107,13 +122,20 @@ func (q *Request) judge(ctx context.Context, needs signal.Needs, known func(*rul
 		if in.TDMRep = file; lacks {
 			in.Licences = q.licences(ctx, signal.Declared(in))
 		}
+		if q.left() {
+			return v
+		}
 		return signal.Judge(in)
 	})
 }
 
-// first returns the verdict on the first agent that is refused, else the one on the first.
+// first returns the verdict on the first agent that is refused, else the one on the first. It
+// ends when the client has left.
 func (q *Request) first(judge func(*rules.Agent) *signal.Verdict) (v *signal.Verdict) {
 	for i, agent := range q.Agents {
+		if i > 0 && q.left() {
+			break
+		}
 		next := judge(agent)
 		_, refused := next.Refuses(q.Purposes...)
 		if i == 0 || refused {

@@ -1,9 +1,11 @@
 package usage
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +97,64 @@ func TestJudge_AConfirmedPageIsJudgedForItsRequest(t *testing.T) {
 			if _, refused := got.Refuses(purposes...); refused != c.refused || got.Page != c.page {
 				t.Errorf("%s: refused %v, page %q; want %v, %q: %+v", name, refused, got.Page, c.refused, c.page, got.Statements)
 			}
+		}
+	}
+}
+
+// leaving is documents of a site whose client leaves while one of them is fetched: the nth.
+type leaving struct {
+	left    chan struct{}
+	nth     int
+	fetched []string
+}
+
+// fetch notes that a document is fetched.
+func (l *leaving) fetch(name string) {
+	if l.fetched = append(l.fetched, name); len(l.fetched) == l.nth {
+		close(l.left)
+	}
+}
+
+func (l *leaving) TDMRep(context.Context, rules.Origin, Permit) *signal.TDMRep {
+	l.fetch("tdmrep")
+	file, _ := signal.ReadTDMRep("u", []byte(`[{"location": "/", "tdm-reservation": 0}]`))
+	return file
+}
+
+func (l *leaving) Licence(_ context.Context, _, address string, _ Permit) signal.Licence {
+	l.fetch(address)
+	return signal.Licence{}
+}
+
+func (l *leaving) Robots(context.Context, string, rules.Origin, rules.Profile) *rules.Policy {
+	return nil
+}
+
+// The documents of a client that has left are neither fetched nor judged.
+func TestJudge_AClientThatHasLeftEndsTheJudging(t *testing.T) {
+	t.Parallel()
+	o := rules.Origin{Scheme: "http", Host: "site.example", Port: 80}
+	robots := "License: http://site.example/1\nLicense: http://site.example/2\n"
+	all := []string{"tdmrep", "http://site.example/1", "http://site.example/2"}
+	for nth := range 5 { // the last one does not leave
+		l := &leaving{left: make(chan struct{}), nth: nth}
+		switch nth {
+		case 0: // before the first
+			close(l.left)
+		case 4:
+			l.nth = -1
+		}
+		target := rules.NewTarget("/page")
+		v, whole := new(Judge).Request(t.Context(), &Request{
+			Settings: &Settings{Documents: l}, URL: "http://site.example/page", Origin: o, Target: target,
+			Agents:   []*rules.Agent{rules.Identify("ExampleBot/1"), rules.Identify("OtherBot/1")},
+			Purposes: []signal.Purpose{signal.PurposeTraining}, Policy: rules.New(rules.Source{Origin: o, State: rules.Available}, []byte(robots)), Left: l.left,
+		})
+		if nth == 4 {
+			l.fetched = l.fetched[:len(all)] // for the first agent; for the other one again
+		}
+		if want := all[:min(nth, len(all))]; v == nil || !slices.Equal(l.fetched, want) || whole != (nth == 4) {
+			t.Errorf("left at document %d: fetched %q, whole %v", nth, l.fetched, whole)
 		}
 	}
 }

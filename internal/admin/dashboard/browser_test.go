@@ -1,21 +1,41 @@
 package dashboard_test
 
 import (
-	"context"
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
 	"os/exec"
+	"sync"
 	"testing"
-
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/chromedp"
+	"time"
 
 	"heed/internal/testkit"
 )
 
-// tab is a tab of a browser.
+// tab is the tab of a browser, which it drives with the Chrome DevTools Protocol
+// (chromedevtools.github.io/devtools-protocol) through two pipes: each message is JSON
+// and ends with an octet 0.
 type tab struct {
-	t   testing.TB
-	ctx context.Context
+	t       testing.TB
+	in      *os.File
+	session string
+
+	mu      sync.Mutex
+	last    int
+	waiting map[int]chan reply
+	loaded  int                                         // pages
+	event   func(method string, params json.RawMessage) // nil: none is looked at
 }
+
+// reply is what the browser answers to a command.
+type reply struct {
+	Result json.RawMessage
+	Error  *struct{ Message string }
+}
+
+// params are those of a command.
+type params map[string]any
 
 // browser starts a headless Chromium with an empty profile, which sends no requests of its
 // own.
@@ -24,69 +44,251 @@ func browser(t testing.TB) *tab {
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Fatal("this test needs the Debian package chromium\nsh internal/testkit/all.sh installs it")
 	}
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath("chromium"), chromedp.UserDataDir(t.TempDir())}
-	for _, flag := range []string{"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-component-update", "disable-sync"} {
-		options = append(options, chromedp.Flag(flag, true))
+	profile := t.TempDir()
+	cmd := exec.Command("chromium", "--remote-debugging-pipe", "--user-data-dir="+profile, "--headless", "--no-sandbox", "--disable-gpu",
+		"--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+		"--disable-extensions", "--disable-dev-shm-usage", "--hide-scrollbars")
+	cmd.Env = append(os.Environ(), "HOME="+profile)
+	read, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	root, end := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(end)
-	ctx, end := chromedp.NewContext(root)
-	t.Cleanup(end)
-	if err := chromedp.Do(ctx); err != nil {
+	out, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{read, write} // its descriptors 3 and 4
+	testkit.NotOrphaned(cmd)
+	if err := cmd.Start(); err != nil {
 		t.Fatalf("chromium does not start: %v", err)
 	}
-	return &tab{t, ctx}
+	read.Close()
+	write.Close()
+	b := &tab{t: t, in: in, waiting: map[int]chan reply{}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.read(out)
+	}()
+	t.Cleanup(func() {
+		_, _ = b.try("Browser.close", nil)
+		in.Close()
+		<-ended
+		out.Close()
+		_ = cmd.Wait()
+	})
+	var target struct{ TargetID string }
+	b.call("Target.createTarget", params{"url": "about:blank"}, &target)
+	var attached struct{ SessionID string }
+	b.call("Target.attachToTarget", params{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.session = attached.SessionID
+	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
+		b.call(domain+".enable", nil, nil)
+	}
+	return b
 }
 
-// within returns the context for one step.
-func (b *tab) within() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(b.ctx, 2*testkit.Patience)
-}
-
-// do takes steps one after the other.
-func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
-	b.t.Helper()
-	ctx, end := b.within()
-	defer end()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		b.t.Fatal(err)
+// read takes messages until the browser has ended.
+func (b *tab) read(out *os.File) {
+	messages := bufio.NewReader(out)
+	for {
+		text, err := messages.ReadBytes(0)
+		if err != nil {
+			break
+		}
+		var m struct {
+			ID     int
+			Method string
+			Params json.RawMessage
+			reply
+		}
+		if json.Unmarshal(text[:len(text)-1], &m) != nil {
+			continue
+		}
+		b.mu.Lock()
+		if c := b.waiting[m.ID]; c != nil {
+			c <- m.reply
+			delete(b.waiting, m.ID)
+		}
+		if m.Method == "Page.loadEventFired" {
+			b.loaded++
+		}
+		event := b.event
+		b.mu.Unlock()
+		if m.Method != "" && event != nil {
+			event(m.Method, m.Params)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, c := range b.waiting {
+		c <- reply{Error: &struct{ Message string }{"chromium has ended"}}
+		delete(b.waiting, id)
 	}
 }
 
-// call checks the result of chromedp.Call.
-func (b *tab) call(_ any, err error) {
+// try sends a command and returns the result.
+func (b *tab) try(method string, p params) (json.RawMessage, error) {
+	b.mu.Lock()
+	b.last++
+	id, answered := b.last, make(chan reply, 1)
+	b.waiting[id] = answered
+	message := map[string]any{"id": id, "method": method, "params": p}
+	if p == nil {
+		delete(message, "params")
+	}
+	if b.session != "" && method != "Browser.close" {
+		message["sessionId"] = b.session
+	}
+	b.mu.Unlock()
+	text, err := json.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.in.Write(append(text, 0)); err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-answered:
+		if r.Error != nil {
+			return nil, fmt.Errorf("%s: %s", method, r.Error.Message)
+		}
+		return r.Result, nil
+	case <-time.After(2 * testkit.Patience):
+		return nil, fmt.Errorf("%s has no answer", method)
+	}
+}
+
+// call sends a command, which must succeed; result may be nil.
+func (b *tab) call(method string, p params, result any) {
 	b.t.Helper()
+	text, err := b.try(method, p)
+	if err == nil && result != nil {
+		err = json.Unmarshal(text, result)
+	}
 	if err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// open loads a page.
+func (b *tab) open(url string) {
+	b.t.Helper()
+	before := b.pages()
+	var opened struct{ ErrorText string }
+	b.call("Page.navigate", params{"url": url}, &opened)
+	if opened.ErrorText != "" {
+		b.t.Fatalf("%s: %s", url, opened.ErrorText)
+	}
+	b.loads(before)
+}
+
+// loads waits until another page than the first n is there, and whole.
+func (b *tab) loads(n int) {
+	b.t.Helper()
+	testkit.Until(b.t, "a page is loaded", func() bool { return b.pages() > n })
+	b.until("document.readyState == 'complete'")
+}
+
+func (b *tab) pages() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.loaded
 }
 
 // media makes pages light or dark.
 func (b *tab) media(scheme string) {
 	b.t.Helper()
-	b.call(chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}))
+	b.call("Emulation.setEmulatedMedia", params{"features": []params{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+}
+
+// size makes the window so wide.
+func (b *tab) size(width int64) {
+	b.t.Helper()
+	b.call("Emulation.setDeviceMetricsOverride", params{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
+}
+
+// evaluate returns the value of a JavaScript expression; of a promise, what it becomes.
+func (b *tab) evaluate(expression string) (json.RawMessage, error) {
+	text, err := b.try("Runtime.evaluate", params{"expression": expression, "returnByValue": true, "awaitPromise": true})
+	if err != nil {
+		return nil, err
+	}
+	var of struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails json.RawMessage
+	}
+	if err := json.Unmarshal(text, &of); err != nil {
+		return nil, err
+	}
+	if of.ExceptionDetails != nil {
+		return nil, fmt.Errorf("%.100s: %s", expression, of.ExceptionDetails)
+	}
+	return of.Result.Value, nil
+}
+
+// eval returns the value of a JavaScript expression, which must be of type T.
+func eval[T any](b *tab, expression string) (v T) {
+	b.t.Helper()
+	text, err := b.evaluate(expression)
+	if err == nil {
+		err = json.Unmarshal(text, &v)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
+// until waits until a JavaScript expression is true, on whatever page then is there.
+func (b *tab) until(expression string) {
+	b.t.Helper()
+	testkit.Until(b.t, expression, func() bool {
+		text, err := b.evaluate(expression)
+		return err == nil && string(text) == "true"
+	})
+}
+
+// find waits until an element is visible, and returns the expression that finds it.
+func (b *tab) find(selector string) (element string) {
+	b.t.Helper()
+	element = fmt.Sprintf("document.querySelector(%q)", selector)
+	b.until("(e => e != null && e.getClientRects().length > 0)(" + element + ")")
+	return element
 }
 
 // text returns the text of the first element that a selector matches.
 func (b *tab) text(selector string) string {
 	b.t.Helper()
-	ctx, end := b.within()
-	defer end()
-	text, err := chromedp.Run(ctx, chromedp.Text(selector))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return text
+	return eval[string](b, b.find(selector)+".innerText")
 }
 
-// eval returns the value of a JavaScript expression.
-func eval[T any](b *tab, expression string, options ...chromedp.EvaluateOption) T {
+// click presses the mouse on an element.
+func (b *tab) click(selector string) {
 	b.t.Helper()
-	ctx, end := b.within()
-	defer end()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, options...))
-	if err != nil {
-		b.t.Fatal(err)
+	at := eval[[2]float64](b, "(e => { e.scrollIntoView({block: 'center', behavior: 'instant'}); const r = e.getClientRects()[0]; return [r.x + r.width / 2, r.y + r.height / 2] })("+b.find(selector)+")")
+	for _, kind := range []string{"mousePressed", "mouseReleased"} {
+		b.call("Input.dispatchMouseEvent", params{"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1}, nil)
 	}
-	return v
+}
+
+// press types keys while an element has the focus; \r is Enter, which opens a page.
+func (b *tab) press(selector, keys string) {
+	b.t.Helper()
+	eval[bool](b, "("+b.find(selector)+".focus(), true)")
+	for _, key := range keys {
+		if key != '\r' {
+			b.call("Input.dispatchKeyEvent", params{"type": "char", "text": string(key)}, nil)
+			continue
+		}
+		before := b.pages()
+		for _, kind := range []string{"keyDown", "keyUp"} {
+			p := params{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}
+			if kind == "keyDown" {
+				p["text"] = "\r"
+			}
+			b.call("Input.dispatchKeyEvent", p, nil)
+		}
+		b.loads(before)
+	}
 }

@@ -171,7 +171,7 @@ func (d *Dashboard) serve(w http.ResponseWriter, r *http.Request, make func(*htt
 		v.Nav = append(v.Nav, n)
 	}
 	var out bytes.Buffer
-	if err := pages[v.Page].ExecuteTemplate(&out, "layout", v); err != nil {
+	if err := pages()[v.Page].ExecuteTemplate(&out, "layout", v); err != nil {
 		http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
 		return
 	}

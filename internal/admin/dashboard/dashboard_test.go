@@ -13,10 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/chromedp"
-
 	"heed/internal/admin/dashboard"
 	"heed/internal/audit"
 	"heed/internal/testkit"
@@ -49,28 +45,22 @@ type watched struct {
 	console  []string
 }
 
-func watch(t testing.TB, tab *tab) *watched {
-	t.Helper()
+func watch(tab *tab) *watched {
 	w := &watched{}
-	if err := chromedp.Listen(tab.ctx, func(ev any) {
-		if e, ok := ev.(*network.EventRequestWillBeSent); ok {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.requests = append(w.requests, e.Request.URL)
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	tab.event = func(method string, params json.RawMessage) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		switch method {
+		case "Network.requestWillBeSent":
+			var sent struct{ Request struct{ URL string } }
+			_ = json.Unmarshal(params, &sent) // an empty URL is no page's
+			w.requests = append(w.requests, sent.Request.URL)
+		case "Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown":
+			w.console = append(w.console, string(params))
 		}
-	}); err != nil {
-		t.Fatal(err)
 	}
-	go func() {
-		for m, err := range chromedp.Console(tab.ctx) {
-			if err != nil {
-				return
-			}
-			w.mu.Lock()
-			w.console = append(w.console, m.String())
-			w.mu.Unlock()
-		}
-	}()
 	return w
 }
 
@@ -81,12 +71,13 @@ func TestDashboard_IsFitForEveryReader(t *testing.T) {
 	h, path, entries := visited(t)
 	address, _ := serve(t, dashboard.Options{Heed: h, Record: path, Actions: h, MayAct: mayAct})
 	tab := browser(t)
-	seen, script := watch(t, tab), axe(t)
+	seen, script := watch(tab), axe(t)
 	for n, page := range everyPage(entries[1].ID.String()) {
 		for i, scheme := range []string{"light", "dark"} {
 			width := []int64{390, 1400}[i]
 			tab.media(scheme)
-			tab.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(address+page))
+			tab.size(width)
+			tab.open(address + page)
 			if got := eval[int64](tab, "document.documentElement.scrollWidth"); got > width {
 				t.Errorf("%s is %d pixels wide in a window of %d", page, got, width)
 			}
@@ -113,7 +104,7 @@ func TestDashboard_IsFitForEveryReader(t *testing.T) {
 			t.Errorf("a page requests %s", r)
 		}
 	}
-	complaints := slices.DeleteFunc(seen.console, func(m string) bool { return strings.Contains(m, "404") }) // of the page that does not exist
+	complaints := slices.DeleteFunc(seen.console, func(m string) bool { return strings.Contains(m, "a status of 404") }) // of the page that does not exist
 	if len(seen.requests) < 20 || len(complaints) > 0 {
 		t.Errorf("%d requests; the console has %q", len(seen.requests), complaints)
 	}
@@ -123,7 +114,7 @@ func TestDashboard_IsFitForEveryReader(t *testing.T) {
 func audited(t testing.TB, tab *tab, script string) (found []violation) {
 	t.Helper()
 	eval[bool](tab, script+"; true")
-	text := eval[string](tab, "axe.run().then(r => JSON.stringify(r.passes.length > 10 ? r.violations : 'axe-core has not looked'))", chromedp.EvalAwaitPromise)
+	text := eval[string](tab, "axe.run().then(r => JSON.stringify(r.passes.length > 10 ? r.violations : 'axe-core has not looked'))")
 	if err := json.Unmarshal([]byte(text), &found); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +128,7 @@ func TestDashboard_IsKeptUpToDate(t *testing.T) {
 	w := h.writer
 	address, _ := serve(t, dashboard.Options{Heed: h, Record: path})
 	tab := browser(t)
-	tab.do(chromedp.Navigate(address))
+	tab.open(address)
 	ask := func(target string) {
 		t.Helper()
 		e := h.request("NewsBot/2.1", target)
@@ -154,20 +145,21 @@ func TestDashboard_IsKeptUpToDate(t *testing.T) {
 	has := func(text string) string {
 		return fmt.Sprintf("document.getElementById('live').textContent.includes(%q)", text)
 	}
-	tab.do(chromedp.Poll[chromedp.Void]("document.querySelector('[data-live-state]').textContent == 'live'"))
+	tab.until("document.querySelector('[data-live-state]').textContent == 'live'")
 	eval[bool](tab, "window.loaded = true")
 	ask("/fresh/<i>one</i>")
-	tab.do(chromedp.Poll[chromedp.Void](has("/fresh/<i>one</i>")))
+	tab.until(has("/fresh/<i>one</i>"))
 	if !eval[bool](tab, "window.loaded === true && document.querySelector('#live i') === null") {
 		t.Error("the page was loaded again, or markup was inserted")
 	}
-	tab.do(chromedp.Click("[data-live-control] button"))
+	tab.click("[data-live-control] button")
 	ask("/fresh/two")
-	tab.do(chromedp.Poll[chromedp.Void]("document.querySelector('[data-live-state]').textContent == 'paused'"))
+	tab.until("document.querySelector('[data-live-state]').textContent == 'paused'")
 	if eval[bool](tab, has("/fresh/two")) {
 		t.Error("a page that was paused has changed")
 	}
-	tab.do(chromedp.Click("[data-live-control] button"), chromedp.Poll[chromedp.Void](has("/fresh/two")))
+	tab.click("[data-live-control] button")
+	tab.until(has("/fresh/two"))
 }
 
 // Without JavaScript, an operator searches, opens a decision and tries a URL out, by
@@ -176,15 +168,18 @@ func TestDashboard_WorksByKeyboardWithoutJavaScript(t *testing.T) {
 	h, path, entries := visited(t)
 	address, _ := serve(t, dashboard.Options{Heed: h, Record: path})
 	tab := browser(t)
-	tab.call(chromedp.Call(tab.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
-	tab.do(chromedp.Navigate(address+"/decisions"), chromedp.Focus("#q"), chromedp.KeyEvent("very-long\r"))
-	tab.do(chromedp.WaitVisible(`a[href="/decisions/`+entries[1].ID.String()+`"]`), chromedp.Focus("td.when a"), chromedp.KeyEvent("\r"))
-	tab.do(chromedp.WaitVisible("#decided"))
+	tab.call("Emulation.setScriptExecutionDisabled", params{"value": true}, nil)
+	tab.open(address + "/decisions")
+	tab.press("#q", "very-long\r")
+	tab.find(`a[href="/decisions/` + entries[1].ID.String() + `"]`)
+	tab.press("td.when a", "\r")
 	if text := tab.text("#decided"); text != "Disallow: /private" {
 		t.Errorf("the line that decided is shown as %q", text)
 	}
-	tab.do(chromedp.Navigate(address+"/try"), chromedp.Focus("#url"), chromedp.KeyEvent("https://shop.test/private/press"), chromedp.Focus("#agent"), chromedp.KeyEvent("NewsBot/2.1\r"))
-	tab.do(chromedp.WaitVisible("dl"))
+	tab.open(address + "/try")
+	tab.press("#url", "https://shop.test/private/press")
+	tab.press("#agent", "NewsBot/2.1\r")
+	tab.find("dl")
 	if text := tab.text("h2"); text != "Allowed" {
 		t.Errorf("what was tried is shown as %q", text)
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"heed/internal/testkit"
 )
 
@@ -51,32 +49,33 @@ refuse_to = ["inside.test"]
 	}
 
 	tab, address := browser(t), "http://"+admin
-	tab.do(chromedp.Navigate("http://operator:" + strings.Repeat("t", 32) + "@" + admin + "/decisions")) // the browser remembers the token
-	tab.do(chromedp.Poll[chromedp.Void](`document.querySelector('[data-live-state]').textContent == 'live'`))
-	tab.do(chromedp.Poll[chromedp.Void](`document.getElementById('live').textContent.includes('/private/b')`))
-	tab.do(chromedp.Navigate(address+"/decisions?class=refused_by_rule&host=news.test"), chromedp.WaitVisible("td.when a"))
+	tab.open("http://operator:" + strings.Repeat("t", 32) + "@" + admin + "/decisions") // the browser remembers the token
+	tab.until(`document.querySelector('[data-live-state]').textContent == 'live'`)
+	tab.until(`document.getElementById('live').textContent.includes('/private/b')`)
+	tab.open(address + "/decisions?class=refused_by_rule&host=news.test")
+	tab.find("td.when a")
 	if n := eval[int](tab, "document.querySelectorAll('td.when a').length"); n != 2 {
 		t.Errorf("%d refused decisions are listed", n)
 	}
-	tab.do(chromedp.Click("td.when a"), chromedp.WaitVisible("#decided"))
+	tab.click("td.when a")
 	if text := tab.text("mark") + ": " + tab.text("#decided"); text != "NewsBot/2.1: Disallow: /private" {
 		t.Errorf("the decision is explained by %q", text)
 	}
-	tab.do(chromedp.Navigate(address + "/sites"))
+	tab.open(address + "/sites")
 	if text := tab.text("main"); !strings.Contains(text, "news.test") || !strings.Contains(text, "available") {
 		t.Errorf("the sites are\n%s", text)
 	}
-	tab.do(chromedp.Navigate(address + "/clients"))
+	tab.open(address + "/clients")
 	if text := tab.text("main"); !strings.Contains(text, "127.0.0.1") || !strings.Contains(text, "newsbot") {
 		t.Errorf("the clients are\n%s", text)
 	}
 
 	tryOut := func(of string) (text string) {
-		tab.do(chromedp.Navigate(address + "/try"))
+		tab.open(address + "/try")
 		eval[bool](tab, fmt.Sprintf("document.getElementById('url').value = %q, document.getElementById('agent').value = 'NewsBot', true", of))
 		testkit.Until(t, "the URL is judged", func() bool {
 			// At most one a second: the form is sent until it is its turn.
-			text = eval[string](tab, "fetch('/try', {method: 'POST', body: new URLSearchParams(new FormData(document.querySelector('form.search')))}).then(r => r.text()).then(t => new DOMParser().parseFromString(t, 'text/html').querySelector('main').textContent)", chromedp.EvalAwaitPromise)
+			text = eval[string](tab, "fetch('/try', {method: 'POST', body: new URLSearchParams(new FormData(document.querySelector('form.search')))}).then(r => r.text()).then(t => new DOMParser().parseFromString(t, 'text/html').querySelector('main').textContent)")
 			return !strings.Contains(text, "One URL a second")
 		})
 		return text
@@ -88,8 +87,11 @@ refuse_to = ["inside.test"]
 		t.Errorf("a destination that the settings forbid was asked %d times:\n%s", len(hidden.Hits()), text)
 	}
 
-	tab.do(chromedp.Navigate(address + "/sites"))
-	tab.do(chromedp.Click(`td.name a[href*="news.test"]`), chromedp.WaitVisible(".robots"), chromedp.Click(`form[action="/actions/forget"] button`), chromedp.WaitVisible(`form[action="/sites"]`))
+	tab.open(address + "/sites")
+	tab.click(`td.name a[href*="news.test"]`)
+	tab.find(".robots")
+	tab.click(`form[action="/actions/forget"] button`)
+	tab.find(`form[action="/sites"]`)
 	if text := tab.text("main"); strings.Contains(text, "news.test") {
 		t.Errorf("the policy was not forgotten:\n%s", text)
 	}

@@ -74,7 +74,7 @@ func (d *Dashboard) overviewLive(ctx context.Context) ([]byte, error) {
 // fragment renders one template of a page.
 func fragment(page, name string, data any) ([]byte, error) {
 	var out bytes.Buffer
-	err := pages[page].ExecuteTemplate(&out, name, data)
+	err := pages()[page].ExecuteTemplate(&out, name, data)
 	return out.Bytes(), err
 }
 
@@ -129,7 +129,7 @@ func alerts(s *control.Status, recorded bool) (all []string) {
 	add(s.Ending, "heed is stopping: it accepts no new requests.")
 	add(s.Record != "", "Decisions cannot be recorded: "+s.Record)
 	add(s.Unrecorded > 0, figures.Number(s.Unrecorded, "request")+" went on although the record could not be written ([audit] on_failure).")
-	add(s.Log != "", "Decisions cannot be logged: "+s.Log)
+	add(s.Log != "", "The log cannot be written: "+s.Log)
 	add(!recorded, "Decisions are not recorded ([audit] enabled = false), so that the pages show only what heed has in memory.")
 	add(s.CA.DaysLeft < 30, "The CA certificate expires in "+figures.Number(int64(max(0, s.CA.DaysLeft)), "day")+": see the manual, rotation.")
 	for _, b := range s.Breaks {

@@ -161,7 +161,7 @@ func (h *running) request(agent, target string) *audit.Entry {
 		ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.9:40000", Mode: "enforce", Agent: rules.Identify(agent), UserAgent: agent,
 		Method: "GET", Scheme: "https", Host: "shop.test", Target: target, Judged: audit.ByPath, Policy: h.policy,
 	}
-	e.Decision = h.policy.Decide(e.Agent, target)
+	e.Decision = h.policy.Decide(e.Agent, rules.NewTarget(target))
 	e.Outcome = audit.Outcome{Status: 403, BytesOut: 420, Duration: time.Millisecond}
 	if e.Decision.Verdict == rules.Allow {
 		e.Outcome = audit.Outcome{Status: 200, FromSite: true, BytesOut: 9000, Duration: 30 * time.Millisecond}
@@ -209,7 +209,7 @@ func explained(t testing.TB, record *store.Record, id string) *replay.Explained 
 }
 
 func checkOf(form url.Values) *control.CheckRequest {
-	return &control.CheckRequest{URL: form.Get("url"), Agent: form.Get("agent"), Explain: true}
+	return &control.CheckRequest{URL: form.Get("url"), Agent: form.Get("agent"), Explain: true, Delay: true}
 }
 
 func styleOf(c reason.Class) string { return figures.Style(c) }

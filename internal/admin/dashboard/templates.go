@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"heed/internal/figures"
@@ -18,8 +19,9 @@ import (
 //go:embed pages assets
 var files embed.FS
 
-// pages are the templates: each file in the folder pages, with those of layout.html.
-var pages = parsePages()
+// pages returns the templates: each file in the folder pages, with those of layout.html.
+// They are parsed once a page is requested: most commands show none.
+var pages = sync.OnceValue(parsePages)
 
 func parsePages() map[string]*template.Template {
 	layout := template.Must(template.New("").Funcs(functions).ParseFS(files, "pages/layout.html"))

@@ -65,7 +65,7 @@ func (d *Dashboard) tryNow(r *http.Request) (*view, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), tryTime)
 	defer cancel()
-	j, err := d.Heed.Check(ctx, &control.CheckRequest{Agent: p.Agent, URL: p.URL, Client: p.Client, Explain: true})
+	j, err := d.Heed.Check(ctx, &control.CheckRequest{Agent: p.Agent, URL: p.URL, Client: p.Client, Explain: true, Delay: true})
 	if err != nil {
 		return wrong(http.StatusUnprocessableEntity, err.Error())
 	}

@@ -196,7 +196,7 @@ func (m *maker) judge(e *audit.Entry, number int) {
 	case 2:
 		e.Target, e.Raw = e.Target+"?q=%C3%BC", e.Target+"?q=ü"
 	}
-	e.Decision = p.Decide(e.Agent, e.Target)
+	e.Decision = p.Decide(e.Agent, rules.NewTarget(e.Target))
 	if e.Mode == "observe" && e.Decision.Verdict == rules.Refuse {
 		e.Decision.Verdict = rules.WouldRefuse
 	}

@@ -30,7 +30,7 @@ func record(t *testing.T, robots string, key byte, targets ...string) *store.Rec
 	for _, target := range targets {
 		e := &audit.Entry{
 			ID: audit.NewID(), Client: "192.0.2.7:4711", ClientName: "run", Mode: "enforce", Agent: agent, Method: "GET", Scheme: "https", Host: "a.test", Target: target,
-			Judged: audit.ByPath, Decision: policy.Decide(agent, target), Policy: policy,
+			Judged: audit.ByPath, Decision: policy.Decide(agent, rules.NewTarget(target)), Policy: policy,
 		}
 		if err := w.Decided(e); err != nil {
 			t.Fatal(err)

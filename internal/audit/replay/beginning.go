@@ -24,7 +24,7 @@ func decideBeginning(p *rules.Policy, agent *rules.Agent, beginning string) (d r
 	if beginning == "" || beginning[0] != '/' || strings.HasPrefix("/robots.txt", beginning) {
 		return d, false
 	}
-	x := p.Explain(agent, beginning)
+	x := p.Explain(agent, rules.NewTarget(beginning))
 	total := 0
 	for _, g := range x.Governing {
 		total += g.Rules

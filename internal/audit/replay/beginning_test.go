@@ -15,7 +15,7 @@ func beginningsDiffer(t *testing.T, p *rules.Policy, agent *rules.Agent, beginni
 	t.Helper()
 	all, sure := decideBeginning(p, agent, beginning)
 	for _, rest := range rests {
-		if d := p.Decide(agent, beginning+rest); sure && d != all {
+		if d := p.Decide(agent, rules.NewTarget(beginning+rest)); sure && d != all {
 			t.Fatalf("%q is decided as %+v, and all that begin with %q as %+v", beginning+rest, d, beginning, all)
 		}
 	}

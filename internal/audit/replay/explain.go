@@ -204,9 +204,9 @@ func explanation(a *assessment) *rules.Explanation {
 	if target == "" || target == "*" {
 		target = "/"
 	}
-	x := a.policy.Explain(names.Judged, target)
+	x := a.policy.Explain(names.Judged, rules.NewTarget(target))
 	if names.Visible != nil && x.Decision.Verdict == rules.Allow {
-		if seen := a.policy.Explain(names.Visible, target); seen.Decision.Verdict == rules.Refuse {
+		if seen := a.policy.Explain(names.Visible, rules.NewTarget(target)); seen.Decision.Verdict == rules.Refuse {
 			x = seen
 		}
 	}

@@ -72,6 +72,9 @@ func (f *If) otherwise(l *library, a *assessment) (then *assessment, p *rules.Po
 		agent := l.agent(f.Agent)
 		then.query.Names = acl.Identity{Judged: agent, Shown: f.Agent}
 	}
+	if f.Profile != nil {
+		then.query.Effective.Profile = *f.Profile
+	}
 	if a.policy == nil {
 		return then, nil, nil
 	}

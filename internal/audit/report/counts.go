@@ -108,7 +108,7 @@ func (w *way) kind() kind {
 		k.result = 1
 	}
 	bySignal := uses.BySignal(w.reason) // the rules allow it
-	k.breach = !bySignal && (k.class[0] == reason.RefusedByRule || k.observed && k.wouldBe == reason.RefusedByRule)
+	k.breach = k.class[0] == reason.RefusedByRule || k.observed && k.wouldBe == reason.RefusedByRule
 	k.byRules = k.breach || bySignal || k.observed && k.wouldBe == reason.Postponed ||
 		k.class[0] == reason.Allowed && !k.observed && r != rules.ReasonOverride && r != rules.ReasonSubresource
 	return k

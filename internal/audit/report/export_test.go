@@ -95,9 +95,6 @@ func TestHeed_ATableOfHostileTextsIsStillATable(t *testing.T) {
 	if err := report.Export(context.Background(), records, report.Query{}, report.Table(&out)); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.Export(context.Background(), records, report.Query{}, report.Parquet(&bytes.Buffer{})); err != nil {
-		t.Errorf("as Parquet: %v", err)
-	}
 	rows, err := csv.NewReader(&out).ReadAll()
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("it is read as %q, %v", rows, err)

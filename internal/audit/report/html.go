@@ -23,7 +23,7 @@ var pageStyle string
 var pagePatterns string
 
 // PageStyle returns the style sheet of heed's pages, light and dark, for screens and
-// paper. Parts of bars have a class of it: allowed, rule, operator, unavailable, postponed,
+// paper. Parts of bars have a class of it: allowed, rule, statement, operator, unavailable, postponed,
 // failed or unjudged.
 func PageStyle() template.CSS { return template.CSS(pageStyle) }
 

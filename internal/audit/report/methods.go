@@ -104,7 +104,7 @@ func (m *methods) write(w io.Writer, window string) {
 		m.classes.Words(func(n int64) string { return figures.Commas(n) + " (" + figures.Percent(n, all) + ")" }))
 	statements := ""
 	if m.sums["signal"] > 0 {
-		statements = ", or whose purpose the site does not allow"
+		statements = "; refused by statement those whose purpose the site does not allow"
 	}
 	text += "Refused by rule are only the requests that a rule of the site's robots.txt does not allow" + statements + "; rules unavailable are those to sites whose robots.txt could not be read, and failed those to sites that did not answer or that heed could not process. "
 	if observed := m.wouldBe.OnlyWords(figures.Commas); observed != "" {

@@ -7,8 +7,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-
-	"heed/internal/parquetfile"
 )
 
 // flags are the columns of decisions that are true or false.
@@ -124,45 +122,4 @@ func csvCell(v any) string {
 func (t *table) end() error {
 	t.w.Flush()
 	return t.w.Error()
-}
-
-// Parquet returns a Sink that writes a table with every column as Apache Parquet. Texts
-// are as recorded.
-func Parquet(w io.Writer) Sink { return &parquet{out: w} }
-
-type parquet struct {
-	out io.Writer
-	w   *parquetfile.Writer
-}
-
-// numbers are the columns of decisions that contain numbers, beside the flags.
-var numbers = []string{
-	"seq", "client_port", "port", "line", "unseen_rules", "policy_status", "policy_age_s", "delay_s", "waited_s",
-	"status", "bytes_in", "bytes_out", "duration_ms", "late_line", "engine", "site_status",
-}
-
-func (p *parquet) head(columns []string) error {
-	list := make([]parquetfile.Column, len(columns))
-	for i, name := range columns {
-		list[i] = parquetfile.Column{Name: name}
-		switch {
-		case slices.Contains(flags, name):
-			list[i].Type = parquetfile.Flag
-		case name == "time":
-			list[i].Type = parquetfile.Time
-		case slices.Contains(numbers, name):
-			list[i].Type = parquetfile.Float
-		}
-	}
-	p.w = parquetfile.NewWriter(p.out, list)
-	return nil
-}
-
-func (p *parquet) row(values []any) error { return p.w.Row(values) }
-
-func (p *parquet) end() error {
-	if p.w == nil {
-		return nil
-	}
-	return p.w.Close()
 }

@@ -157,7 +157,7 @@ func TestReport_WithoutPurposesHasNoChapterOfThem(t *testing.T) {
 func TestPaper_SaysHowStatementsWereRead(t *testing.T) {
 	t.Parallel()
 	dir := papered(t, report.Paper{}, purposes(t))
-	contains(t, string(fileText(t, dir, "methods.txt")), "does not allow, or whose purpose the site does not allow; rules unavailable", "Clients stated that they crawl for agent, search, training.", "it refused 3 requests (30.0 %)")
+	contains(t, string(fileText(t, dir, "methods.txt")), "does not allow; refused by statement those whose purpose the site does not allow; rules unavailable", "Clients stated that they crawl for agent, search, training.", "it refused 3 requests (30.0 %)")
 }
 
 // Of records of which one has purposes, a paper has a table by purpose, which the query

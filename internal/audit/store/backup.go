@@ -19,18 +19,21 @@ const completeTimeout = 15 * time.Second
 // Backup copies a snapshot of the record at path, with all earlier decisions, to
 // the new file at to; a heed may be writing to the record. The copy is one file.
 // It is verified first: if it is damaged, the Proof says how, and no file is
-// created at to. progress is as in Verify.
+// created at to. Decisions that only the tail has, of a record that cannot be written, are
+// not in it: Proof.Waiting counts them. progress is as in Verify.
 func Backup(ctx context.Context, path, to string, progress func(done, all int64)) (*Proof, error) {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is there already\nName a new file for the backup", to)
 	}
-	c, _, err := viewWhole(path)
+	c, _, waiting, err := viewWhole(path)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	c.ctx = ctx
-	if err := waitComplete(c, completeTimeout); err != nil {
+	if c.ctx = ctx; waiting == 0 {
+		err = waitComplete(c, completeTimeout)
+	}
+	if err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(to), ".heed-backup-*") // readable by this user only
@@ -46,7 +49,7 @@ func Backup(ctx context.Context, path, to string, progress func(done, all int64)
 	if err != nil {
 		return nil, err
 	}
-	if proof.File = path; !proof.Whole {
+	if proof.File, proof.Waiting = path, waiting; !proof.Whole {
 		return proof, nil
 	}
 	proof.File = to

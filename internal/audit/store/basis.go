@@ -57,7 +57,8 @@ func (s *encoder) policy(rows *[]byte, p *rules.Policy) int64 {
 	if source.Err == nil {
 		b = appendNull(b)
 	} else {
-		b = appendText(b, bounded(source.Err.Error()))
+		text, _ := s.o.Privacy.Redact(bounded(source.Err.Error()))
+		b = appendText(b, text)
 	}
 	b = appendSome(b, bounded(source.Note))
 	s.scratch = b

@@ -31,7 +31,11 @@ func Open(path string, o Options) (*Writer, error) {
 	}
 	w := &Writer{path: path, o: o, next: &batch{}, open: map[*audit.Entry]int64{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
-	if err := w.openFiles(lockTimeout); err != nil {
+	err := w.openFiles(lockTimeout)
+	if err != nil {
+		err = w.replaceDamaged(err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if w.db.layout != Schema {
@@ -97,10 +101,17 @@ func (w *Writer) completeLocked() error {
 	rows, number := w.queue, w.queuedTo
 	w.queue, w.emptied = w.emptied, nil
 	w.mu.Unlock()
-	err := w.db.present()
-	if err == nil && len(rows) > 0 {
-		err = w.db.add(rows, w.o.Now())
+	err := w.db.complete()
+	if err == nil && w.unsure { // an earlier try may have added them
+		rows, err = w.db.missing(nil, rows)
 	}
+	if err == nil && len(rows) > 0 {
+		if err = w.db.add(rows, w.o.Now()); err == nil {
+			w.db.sized()
+			err = w.db.complete() // SQLite does not notice
+		}
+	}
+	w.unsure = err != nil
 	w.mu.Lock()
 	w.setHealthLocked(&w.health.db, err)
 	if err != nil {
@@ -112,6 +123,7 @@ func (w *Writer) completeLocked() error {
 	w.mu.Unlock()
 	if err == nil {
 		err = w.dropSpent(number)
+		w.db.sized()
 	}
 	return errors.Join(err, failed)
 }
@@ -256,7 +268,7 @@ func (w *Writer) openFiles(timeout time.Duration) error {
 
 // openRecord is openFiles with an open tail, which it closes on an error.
 func (w *Writer) openRecord() (err error) {
-	if w.db, err = openDatabase(w.path, w.o.Now(), w.follows); err != nil {
+	if w.db, err = openDatabase(w.path, w.o.Now(), w.wal.Record(), w.follows); err != nil {
 		w.wal.Close()
 		return err
 	}

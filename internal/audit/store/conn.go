@@ -25,8 +25,10 @@ type conn struct {
 }
 
 // connect opens the database at path in an SQLite mode, ro, rw or rwc, or in the
-// mode immutable: ro on a read-only disk. Readers do not block the writer
-// (write-ahead log), and free pages can be released (auto_vacuum).
+// modes for a disk on which the index of the write-ahead log is missing and cannot be
+// made, so that no process can be writing: immutable, ro without that log, and alone, ro
+// with its index in memory. Readers do not block the writer (write-ahead log), and free
+// pages can be released (auto_vacuum).
 func connect(path, mode string) (*conn, error) {
 	return dial(path, source(path, mode))
 }
@@ -47,6 +49,10 @@ func source(path, mode string) string {
 	case "immutable":
 		q.Set("mode", "ro")
 		q.Set("immutable", "1")
+	case "alone": // https://sqlite.org/wal.html, 8
+		q.Set("mode", "ro")
+		q.Set("vfs", "unix-none")
+		q["_pragma"] = append(q["_pragma"], "locking_mode(EXCLUSIVE)")
 	case "rw", "rwc":
 		q["_pragma"] = append(q["_pragma"], "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)", "journal_size_limit(8388608)")
 	}

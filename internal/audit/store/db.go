@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -19,31 +20,31 @@ var perStatement = [...]int{64, 16, 4, 1}
 // database is audit.db, open for writing. It is not safe for concurrent use.
 type database struct {
 	*conn
-	claim *os.File    // locked
-	file  os.FileInfo // the file at path when it was opened
-	store string      // the id of the record
-	head  commit      // the last one; before the first, its number is 0 and its hash the root
+	files
+	store string // the id of the record
+	head  commit // the last one; before the first, its number is 0 and its hash the root
 
 	rows       rowsByTable                              // of the last commit, for reuse
 	insertions [len(tables)][len(perStatement)]execStmt // prepared on first use
 	values     []driver.NamedValue                      // of the last insertion, for reuse
 }
 
-// openDatabase opens the record at path for writing. When there is none, it creates
-// one that follows another, whose head is named; empty: it follows none. It returns
-// wal.ErrHeld while another process has it open.
-func openDatabase(path string, now time.Time, follows string) (*database, error) {
+// openDatabase opens the record at path for writing. When there is none, it creates one
+// with an id, empty: a new one, that follows another, whose head is named; empty: it
+// follows none. It returns wal.ErrHeld while another process has it open.
+func openDatabase(path string, now time.Time, id, follows string) (*database, error) {
 	claim, err := lockFile(path)
 	if err != nil {
 		return nil, err
 	}
 	c, err := connect(path, "rwc")
 	if err == nil {
-		b := &database{conn: c, claim: claim}
-		if err = b.begin(now, follows); err == nil {
+		b := &database{conn: c, files: files{name: path, claim: claim}}
+		if err = b.begin(now, cmp.Or(id, audit.NewID().String()), follows); err == nil {
 			return b, nil
 		}
-		c.Close()
+		err = errors.Join(err, c.Close(), b.files.close())
+		return nil, explain(path, err)
 	}
 	claim.Close()
 	return nil, explain(path, err)
@@ -77,10 +78,7 @@ func explain(path string, err error) error {
 }
 
 // begin creates the tables when there are none, and reads the end of the chain.
-func (b *database) begin(now time.Time, follows string) (err error) {
-	if b.file, err = os.Stat(b.path); err != nil {
-		return err
-	}
+func (b *database) begin(now time.Time, id, follows string) (err error) {
 	if err = b.readLayout(); err != nil {
 		return err
 	}
@@ -93,7 +91,7 @@ func (b *database) begin(now time.Time, follows string) (err error) {
 	case b.layout == 0 && tables > 0:
 		return errForeign
 	case b.layout == 0:
-		err = b.inTransaction(func() error { return b.create(now, follows) })
+		err = b.inTransaction(func() error { return b.create(now, id, follows) })
 	case b.layout == Schema:
 		err = b.inTransaction(func() error { // a reader may be using them
 			_, err := b.exec(views)
@@ -103,15 +101,21 @@ func (b *database) begin(now time.Time, follows string) (err error) {
 	if err != nil {
 		return err
 	}
-	return b.findHead()
+	if err = b.findHead(); err == nil {
+		err = b.files.open()
+	}
+	if err == nil && b.head.n == 0 {
+		err = b.sync() // audit.db has the tables and the id, whatever happens to the files beside it
+	}
+	return err
 }
 
 // create creates the tables and the views.
-func (b *database) create(now time.Time, follows string) error {
+func (b *database) create(now time.Time, id, follows string) error {
 	if _, err := b.exec(schema + views); err != nil {
 		return err
 	}
-	_, err := b.exec("INSERT INTO about VALUES ('store', ?), ('created', ?)", audit.NewID().String(), now.UTC().Format(time.RFC3339))
+	_, err := b.exec("INSERT INTO about VALUES ('store', ?), ('created', ?)", id, now.UTC().Format(time.RFC3339))
 	if err == nil && follows != "" {
 		_, err = b.exec("INSERT INTO about VALUES ('follows', ?)", follows)
 	}
@@ -149,9 +153,12 @@ func (b *database) findHead() error {
 	return err
 }
 
-// sync syncs all commits to the disk. SQLite has synced those that it moved from
-// its write-ahead log into the file.
+// sync syncs all commits to the disk. It moves them from SQLite's write-ahead log into
+// the file, which SQLite syncs, unless a reader needs the file as it is.
 func (b *database) sync() error {
+	if _, err := b.integer("PRAGMA wal_checkpoint(PASSIVE)"); err != nil {
+		return err
+	}
 	f, err := os.Open(b.path + "-wal")
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -163,16 +170,12 @@ func (b *database) sync() error {
 	return f.Sync()
 }
 
-// present returns an error when the file at path is not the one that was opened.
-func (b *database) present() error {
-	now, err := os.Stat(b.path)
-	if err != nil || !os.SameFile(now, b.file) {
-		return errors.New("it is no longer where it was: bring it back, or restart heed to begin a new one")
-	}
-	return nil
-}
-
+// close closes audit.db. When the write-ahead log was damaged, SQLite keeps it open: its
+// last action would be to move what the log has now into audit.db.
 func (b *database) close() error {
+	if err := b.whole(); err != nil {
+		return errors.Join(err, b.claim.Close())
+	}
 	for t := range b.insertions {
 		for _, statement := range b.insertions[t] {
 			if statement != nil {
@@ -180,5 +183,5 @@ func (b *database) close() error {
 			}
 		}
 	}
-	return errors.Join(b.conn.Close(), b.claim.Close())
+	return errors.Join(b.conn.Close(), b.files.close())
 }

@@ -9,8 +9,10 @@
 // kill at any moment, the next process that opens the record for writing adds the
 // missing rows; an incomplete block at the end of the tail belongs to decisions
 // that never took effect. Rows that audit.db has on the disk are dropped from the
-// tail. A Writer has more than 30 methods, since the tail, the adding of its rows and
-// the pruning share one lock and the same files.
+// tail. SQLite does not notice when its own files are cut or removed: intact.go looks
+// before decisions are accepted, and before the tail drops rows. A Writer has more than
+// 30 methods, since the tail, the adding of its rows and the pruning share one lock and
+// the same files.
 //
 // A row has one encoding (row.go), which the tail contains and the hash covers:
 // the number of the table, then each column as a tag and its value.

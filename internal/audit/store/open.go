@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	sqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -22,14 +23,18 @@ func view(path string) (c *conn, mode string, err error) {
 	if err := looksLikeRecord(path); err != nil {
 		return nil, "", err
 	}
-	for _, mode = range []string{"ro", "immutable"} { // immutable on a read-only disk
+	modes := []string{"ro", "immutable"} // immutable on a disk that cannot be written to
+	if hasWAL(path) {
+		modes[1] = "alone"
+	}
+	for _, mode = range modes {
 		if c, err = connect(path, mode); err == nil {
 			if err = isRecord(c); err == nil {
 				return c, mode, nil
 			}
 			c.Close()
 		}
-		if !cannotOpen(err) || hasWAL(path) {
+		if !cannotOpen(err) {
 			break
 		}
 	}
@@ -177,6 +182,8 @@ func lockFile(path string) (*os.File, error) {
 	head := make([]byte, len(magic))
 	if n, _ := f.ReadAt(head, 0); err != nil {
 		err = wal.ErrHeld
+	} else if n > 0 && string(head[:n]) == strings.Repeat("\x00", n) && wal.HasBlocks(path) {
+		err = errCut(path)
 	} else if n > 0 && string(head[:n]) != magic[:n] {
 		err = errForeign
 	}

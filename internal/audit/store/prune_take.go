@@ -216,6 +216,7 @@ func (w *Writer) prune() {
 	w.completing.Lock()
 	defer w.completing.Unlock()
 	more, err := w.pruner.step(w.o.Now())
+	w.db.sized()
 	if err != nil && !w.pruner.failed {
 		w.o.Log.Warn("what is too old could not be removed from the record; heed tries again", slog.String("file", w.path), slog.Any("error", err))
 	}

@@ -9,7 +9,7 @@ import (
 // pruned returns a pruner of m, whose end the test does not write to any more.
 func (m *made) pruner(l limits) *pruner {
 	m.t.Helper()
-	b, err := openDatabase(m.path, moment(m.now()), "")
+	b, err := openDatabase(m.path, moment(m.now()), "", "")
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"time"
@@ -45,7 +43,7 @@ func Records(paths ...string) ([]*Record, error) {
 	var all []*Record
 	byStore := map[string][]*Record{}
 	for _, path := range paths {
-		c, mode, err := viewWhole(path)
+		c, mode, waiting, err := viewWhole(path)
 		if err != nil {
 			return nil, err
 		}
@@ -53,6 +51,7 @@ func Records(paths ...string) ([]*Record, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.Waiting = max(r.Waiting, waiting)
 		all = append(all, r)
 		byStore[r.Store] = append(byStore[r.Store], r)
 	}
@@ -183,20 +182,43 @@ func (r *Record) prefixOf(later *Record) error {
 const viewTimeout = 3 * completeEvery
 
 // viewWhole is view after the record was completed from its tail: by this process, or by
-// the heed that writes to it. A record that neither completes is read as it is.
-func viewWhole(path string) (c *conn, mode string, err error) {
+// the heed that writes to it. A record that neither completes, on a full or read-only disk
+// for example, is read as it is; waiting is the number of decisions that only its tail has.
+func viewWhole(path string) (c *conn, mode string, waiting int64, err error) {
 	c, mode, err = view(path)
 	if err != nil || !wal.HasBlocks(path) {
-		return c, mode, err
+		return c, mode, 0, err
 	}
-	if err := Settle(path); err != nil && !errors.Is(err, fs.ErrPermission) && !cannotOpen(err) {
-		c.Close()
-		return nil, "", err
-	}
-	if !isAbandoned(path) {
+	err = Settle(path)
+	b := &database{conn: c}
+	switch {
+	case isDamage(err):
+	case err != nil:
+		if err = b.findHead(); err == nil {
+			waiting = inTail(c.layout, path, b.store, b.head.last[entryTable])
+		}
+	case !isAbandoned(path):
 		_ = waitComplete(c, viewTimeout) // Record.Waiting counts what is missing
 	}
-	return c, mode, nil
+	if err != nil {
+		c.Close()
+		return nil, "", 0, err
+	}
+	return c, mode, waiting, nil
+}
+
+// Completed completes the record at path, or waits for the heed that does. waiting is the
+// number of decisions that only its tail has, since it cannot be written.
+func Completed(ctx context.Context, path string) (waiting int64, err error) {
+	c, _, waiting, err := viewWhole(path)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	if c.ctx = ctx; waiting == 0 {
+		err = waitComplete(c, completeTimeout)
+	}
+	return waiting, err
 }
 
 // abandoned is the time without a write after which no heed is expected to complete

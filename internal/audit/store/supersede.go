@@ -18,11 +18,11 @@ import (
 // one is complete before the old one is moved: a heed that is killed between leaves both,
 // and the next one continues with settleMove. The tail stays locked all the while.
 func (w *Writer) supersede() error {
-	old, head := w.db.store, w.db.head
+	head := w.db.head
 	if err := w.closeAlone(); err != nil {
 		return err
 	}
-	w.follows = fmt.Sprintf("record %s commit %d hash %s", old, head.n, hexOf(head.hash))
+	w.follows = headOf(w.db)
 	aside, err := w.replace()
 	if err != nil {
 		w.wal.Close()
@@ -31,6 +31,11 @@ func (w *Writer) supersede() error {
 	w.o.Log.Warn("the record has the layout of an earlier heed: it was completed and moved, and a new one continues it",
 		"file", w.path, "moved_to", aside, "commit", head.n, "head", hexOf(head.hash))
 	return w.openRecord()
+}
+
+// headOf describes the last commit of a record.
+func headOf(b *database) string {
+	return fmt.Sprintf("record %s commit %d hash %s", b.store, b.head.n, hexOf(b.head.hash))
 }
 
 // closeAlone closes audit.db with all of it in the file itself. A reader would keep rows
@@ -67,14 +72,14 @@ func isBusy(err error) bool {
 // one's new name.
 func (w *Writer) replace() (aside string, err error) {
 	next := nextOf(w.path)
-	b, err := openDatabase(next, w.o.Now(), w.follows)
+	b, err := openDatabase(next, w.o.Now(), "", w.follows)
 	if err != nil {
 		return "", err
 	}
 	if err := errors.Join(b.sync(), b.close()); err != nil {
 		return "", err
 	}
-	if aside, err = asideOf(w.path, w.db.layout); err == nil {
+	if aside, err = asideOf(w.path, fmt.Sprintf("layout%d", w.db.layout)); err == nil {
 		err = os.Rename(w.path, aside)
 	}
 	if err == nil {
@@ -105,9 +110,9 @@ func settleMove(path string) error {
 }
 
 // asideOf returns an unused name for the record at path, beside it.
-func asideOf(path string, l layout) (string, error) {
+func asideOf(path, kind string) (string, error) {
 	extension := filepath.Ext(path)
-	base := fmt.Sprintf("%s.layout%d", strings.TrimSuffix(path, extension), l)
+	base := strings.TrimSuffix(path, extension) + "." + kind
 	for n := 1; ; n++ {
 		name := base + extension
 		if n > 1 {

@@ -32,6 +32,7 @@ type Proof struct {
 	Sealed  *Sealed          `json:"sealed"`            // nil: no seal was given
 	Damage  *Damage          `json:"damage"`            // nil: none was found
 	Remarks []string         `json:"remarks,omitzero"`  // observations that are not damage
+	Waiting int64            `json:"waiting,omitempty"` // decisions that only the tail has
 	Gaps    []audit.Gap      `json:"gaps,omitempty"`    // times in which requests were refused unrecorded
 }
 
@@ -57,6 +58,9 @@ func Verify(ctx context.Context, path string, seal *Seal, progress func(done, al
 	if err == nil {
 		v := &verifier{conn: c, ctx: ctx, proof: proof, seal: seal, progress: progress, pending: map[int64][]pendingOutcome{}}
 		err = v.verify()
+		if v.before != nil {
+			proof.Waiting = inTail(c.layout, path, proof.Store, v.before.last[entryTable])
+		}
 		v.close()
 	}
 	if !errors.As(err, &proof.Damage) {

@@ -50,6 +50,65 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 }
 
 // TestHeed_AFileThatLostItsEndIsDamaged cuts a record at many places.
+// Where the index of the write-ahead log cannot be made, what is in that log is read all
+// the same; nothing is written. A record that cannot be completed says how many decisions
+// its tail has beside it.
+func TestHeed_ReadingNeedsNoWrite(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w := mustOpen(t, path, Options{})
+	for i := range 4 {
+		if err := w.Decided(request(i)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 2 {
+			if err := w.Complete(); err != nil { // three are in the write-ahead log
+				t.Fatal(err)
+			}
+			w.completing.Lock()
+		}
+	}
+	path = killed(t, path)
+	w.completing.Unlock()
+	c, err := connect(path, "alone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if n, err := c.integer("SELECT count(*) FROM entry"); n != 3 || err != nil {
+		t.Errorf("%d decisions, %v; want 3", n, err)
+	}
+	if _, err := os.Lstat(path + "-shm"); err == nil {
+		t.Error("the index was made")
+	}
+	c.Close()
+	if err := os.Remove(path + ".tail2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path+".tail2", 0o700); err != nil { // which no one can complete it from
+		t.Fatal(err)
+	}
+	proof, err := Verify(t.Context(), path, nil, nil)
+	if err != nil || !proof.Whole || proof.Waiting != 1 {
+		t.Errorf("%+v, %v", proof, err)
+	}
+	if n, err := Completed(t.Context(), path); n != 1 || err != nil {
+		t.Errorf("%d wait, %v", n, err)
+	}
+	if records, err := Records(path); err != nil || records[0].Last != 3 || records[0].Waiting != 1 {
+		t.Errorf("%+v, %v", records, err)
+	}
+	if proof, err := Backup(t.Context(), path, filepath.Join(t.TempDir(), "copy.db"), nil); err != nil || proof.Head.Entries != 3 || proof.Waiting != 1 {
+		t.Errorf("the backup: %+v, %v", proof, err)
+	}
+	if err := os.Remove(path + ".tail2"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Completed(t.Context(), path); n != 0 || err != nil || entries(t, path) != 4 {
+		t.Errorf("completed: %d wait, %v", n, err)
+	}
+}
+
 func TestHeed_AFileThatLostItsEndIsDamaged(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(500)

@@ -51,6 +51,7 @@ type Writer struct {
 	checked time.Time // when present last succeeded
 
 	completing sync.Mutex // held while audit.db is written; before io
+	unsure     bool       // audit.db may have rows of the queue
 	pruner     *pruner
 
 	mu       sync.Mutex
@@ -269,18 +270,25 @@ func (w *Writer) setHealthLocked(part *error, err error) {
 	t.logged = now
 }
 
-// present returns an error when the files were moved or removed, since writes to
-// them would be lost. The caller holds io. It checks once per presentEvery.
+// present returns an error when a file was moved, removed or cut, since what is written
+// to it would be lost. The caller holds io. It looks at the file of the tail that is written
+// each time, and at the others once per presentEvery: what audit.db loses until then is in
+// the tail. At the end, the tail is all that is left to be written.
 func (w *Writer) present() error {
 	now := time.Now()
-	if now.Sub(w.checked) < presentEvery {
+	if now.Sub(w.checked) < presentEvery && !w.wal.Gone() {
 		return nil
-	}
-	if err := w.db.present(); err != nil {
-		return err
 	}
 	if err := w.wal.Present(w.path); err != nil {
 		return err
+	}
+	w.mu.Lock()
+	closed := w.closed
+	w.mu.Unlock()
+	if !closed {
+		if err := cmp.Or(w.db.present(), w.db.whole()); err != nil {
+			return err
+		}
 	}
 	w.checked = now
 	return nil

@@ -61,7 +61,7 @@ func asked(p *rules.Policy, target string) *audit.Entry {
 	return &audit.Entry{
 		ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", Agent: agent, UserAgent: "TestBot/1.0",
 		Method: "GET", Scheme: "https", Host: p.Source().Origin.Host, Target: target, Judged: audit.ByPath,
-		Decision: p.Decide(agent, target), Policy: p, PolicyAge: time.Minute,
+		Decision: p.Decide(agent, rules.NewTarget(target)), Policy: p, PolicyAge: time.Minute,
 	}
 }
 

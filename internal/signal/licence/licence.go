@@ -18,6 +18,7 @@
 package licence
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -65,6 +66,9 @@ type Terms struct {
 	// MaxQuote octets; empty when there is none. It is hostile until escaped.
 	Text string
 	Line int // where that licence begins, from 1; 0 when there is none
+	// Only is the usages that the licence is limited to, when it refuses the usage for that
+	// reason: it permits some, and this is not among them. Unknown ones are left out.
+	Only []string
 }
 
 // MaxQuote is the length of the longest text that is quoted from a document.
@@ -90,6 +94,8 @@ type content struct {
 // licence is one offer.
 type licence struct {
 	verdicts map[Usage]Verdict // about usages of which it says something
+	permits  []string          // the usages that are permitted, of those that are known
+	unlisted []Usage           // those refused since they are not among these
 	demands  string            // what it asks for and heed does not do
 	text     string
 	line     int
@@ -180,6 +186,8 @@ func (l *licence) terms(usage Usage) Terms {
 	t := Terms{Text: l.text, Line: l.line, Verdict: l.verdicts[usage]}
 	if t.Verdict != Disallow {
 		t.Unmet = l.demands
+	} else if slices.Contains(l.unlisted, usage) {
+		t.Only = l.permits
 	}
 	return t
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -227,6 +228,14 @@ func (o *offer) read(text string) licence {
 	for _, usage := range []Usage{Search, AIInput, AITrain, AIIndex} {
 		if v := evaluate(o.permits, o.prohibits, o.closed, usage); v != Unknown {
 			l.verdicts[usage] = v
+		}
+		if o.closed && weight(o.permits, usage) == 0 && weight(o.prohibits, usage) == 0 {
+			l.unlisted = append(l.unlisted, usage)
+		}
+	}
+	for _, token := range []string{string(Search), string(AIInput), string(AITrain), string(AIIndex), "ai-all"} {
+		if slices.Contains(o.permits, token) {
+			l.permits = append(l.permits, token)
 		}
 	}
 	return l

@@ -10,6 +10,9 @@
 // would have reached a canary, and what stood at its door is compared with
 // heed's log.
 //
+// Statements of every kind about a path (statements_test.go) are tried in the same way, for a
+// client with a purpose, and path parameters against a servlet container.
+//
 // Bodies that are requests (bodies_test.go) are sent to servers that may take what
 // they have not read for the next request.
 //

@@ -186,7 +186,7 @@ func (o *oracle) check(t *testing.T, policy *rules.Policy, c chooser, insert str
 		if err != nil {
 			continue
 		}
-		if d := policy.Decide(rules.Identify("Probe/1"), sent); d.Verdict == rules.Allow {
+		if d := policy.Decide(rules.Identify("Probe/1"), rules.NewTarget(sent)); d.Verdict == rules.Allow {
 			if by := o.gives(p, sent); by != "" {
 				t.Fatalf("%q is sent as %q and allowed (%+v), and %s takes it for %q", target, sent, d, by, p.path)
 			}

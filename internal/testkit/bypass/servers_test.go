@@ -71,6 +71,18 @@ func startExpress(t testing.TB, root string) string {
 	return start(t, cmd, regexp.MustCompile(`port (\d+)`))
 }
 
+// tomcatJar is the servlet container of Debian's libtomcat10-embed-java.
+const tomcatJar = "/usr/share/java/tomcat10-embed-core.jar"
+
+// startTomcat starts a servlet container, whose JVM compiles little: it does not run long.
+func startTomcat(t testing.TB, root string) string {
+	if _, err := os.Stat(tomcatJar); err != nil {
+		t.Fatal("there is no embedded Tomcat; run `sh internal/testkit/all.sh` once: it installs what the tests need")
+	}
+	return start(t, exec.Command(testkit.Program(t, "java"), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+		"-cp", tomcatJar, "testdata/Static.java", root, t.TempDir()), regexp.MustCompile(`^port (\d+)`))
+}
+
 // start runs a server until the test ends; it prints where it listens.
 func start(t testing.TB, cmd *exec.Cmd, port *regexp.Regexp) string {
 	t.Helper()

@@ -17,3 +17,10 @@ func Lock(f *os.File) error {
 		}
 	}
 }
+
+// Gone reports whether the file that is written was removed or cut.
+func (t *Log) Gone() bool {
+	var s unix.Stat_t
+	err := unix.Fstat(int(t.Files[t.Active].Fd()), &s)
+	return err != nil || s.Nlink == 0 || s.Size < t.Size[t.Active]
+}

@@ -35,6 +35,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 var (
 	ErrFull = errors.New("audit.db has not been completed for too long, and the tail before it is full")
 	ErrHeld = errors.New("another heed writes to it")
+	// ErrDamaged is the error of Read for a tail of another record or with damaged blocks.
+	ErrDamaged = errors.New("keep a copy, and move it away")
 )
 
 // Log is the log to which decisions are written first: two files, so that
@@ -55,8 +57,22 @@ type Log struct {
 	head  []byte
 }
 
+// Suffixes are those of the names of the two files beside a record.
+var Suffixes = [2]string{".tail", ".tail2"}
+
 // Paths returns the two files beside the record at path.
-func Paths(path string) [2]string { return [2]string{path + ".tail", path + ".tail2"} }
+func Paths(path string) [2]string { return [2]string{path + Suffixes[0], path + Suffixes[1]} }
+
+// Record returns the id of the record that the tail has blocks of; empty when it has none.
+func (t *Log) Record() string {
+	for _, f := range t.Files {
+		head := make([]byte, Start+1)
+		if _, err := f.ReadAt(head, 0); err == nil && string(head[:len(tailMagic)]) == tailMagic {
+			return string(head[len(tailMagic):Start])
+		}
+	}
+	return ""
+}
 
 // Open opens and locks the tail beside path. It returns ErrHeld when another
 // process has it until timeout.
@@ -94,16 +110,16 @@ func lockWithin(f *os.File, timeout time.Duration) bool {
 // what is written to them would be lost.
 func (t *Log) Present(path string) error {
 	for i, name := range Paths(path) {
-		if err := sameFile(name, t.Files[i], t.Size[i]); err != nil {
+		if err := SameFile(name, t.Files[i], t.Size[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sameFile returns an error when f is no longer the file with this name, or has
+// SameFile returns an error when f is no longer the file with this name, or has
 // fewer than size octets.
-func sameFile(name string, f *os.File, size int64) error {
+func SameFile(name string, f *os.File, size int64) error {
 	is, err := f.Stat()
 	if err != nil {
 		return err
@@ -111,9 +127,9 @@ func sameFile(name string, f *os.File, size int64) error {
 	at, err := os.Stat(name)
 	switch {
 	case err != nil || !os.SameFile(at, is):
-		return errors.New("its tail " + name + " is no longer where it was: bring it back, or restart heed")
+		return errors.New("its file " + name + " is no longer where it was: bring it back, or restart heed")
 	case is.Size() < size:
-		return errors.New("its tail " + name + " was cut by another program: restart heed")
+		return errors.New("its file " + name + " was cut by another program: restart heed")
 	}
 	return nil
 }
@@ -174,7 +190,7 @@ func readBlocks(data []byte, store string) (blocks []Block, size int64, err erro
 		return nil, 0, errors.New("is no tail of a record: move it away")
 	}
 	if string(data[len(tailMagic):Start]) != store {
-		return nil, 0, errors.New("belongs to another record: move it away, or bring back the record it was written beside")
+		return nil, 0, fmt.Errorf("belongs to another record: %w, or bring back the record it was written beside", ErrDamaged)
 	}
 	at := int(Start)
 	for {
@@ -187,7 +203,7 @@ func readBlocks(data []byte, store string) (blocks []Block, size int64, err erro
 	}
 	if next := at + blockLength(data[at:]); next > at && next < len(data) {
 		if b, length := Cut(data[next:]); length > 0 && (len(blocks) == 0 || b.Number > blocks[len(blocks)-1].Number) {
-			return nil, 0, fmt.Errorf("is damaged at octet %d, with decisions after it: keep a copy, and move it away", at)
+			return nil, 0, fmt.Errorf("is damaged at octet %d, with decisions after it: %w", at, ErrDamaged)
 		}
 	}
 	return blocks, int64(at), nil

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/audit/store/wal"
+)
+
+// overwrite puts octets into the file at path.
+func overwrite(t *testing.T, path string, at int64, octets []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(octets, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// laterKilled returns a copy of the record as the end of its process leaves it.
+func laterKilled(t *testing.T, path string) string {
+	t.Helper()
+	for _, suffix := range []string{"", "-wal", ".tail", ".tail2"} {
+		if _, err := os.Lstat(path + suffix); errors.Is(err, fs.ErrNotExist) {
+			write(t, path+suffix, nil)
+		}
+	}
+	return killed(t, path)
+}
+
+// A file of the record that another program changes under heed is found before the next
+// decision is accepted, or before the tail drops what it had. Nothing that was accepted is
+// lost while the tail has it; the next start writes it again, with the gap.
+func TestHeed_FilesThatChangeUnderItLoseNothing(t *testing.T) {
+	t.Parallel()
+	empty := func(suffix string) func(*testing.T, string) {
+		return func(t *testing.T, path string) { write(t, path+suffix, nil) }
+	}
+	remove := func(suffix string) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			if err := os.Remove(path + suffix); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(t *testing.T, path string)
+		lost   string // by what is left, of a record with ten decisions of an earlier run
+	}{
+		"-wal emptied":     {empty("-wal"), ""},
+		"-wal removed":     {remove("-wal"), ""},
+		"-wal overwritten": {func(t *testing.T, path string) { overwrite(t, path+"-wal", 8, make([]byte, 200)) }, ""},
+		"-wal cut": {func(t *testing.T, path string) {
+			if err := os.Truncate(path+"-wal", 4096); err != nil {
+				t.Fatal(err)
+			}
+		}, ""},
+		"-shm emptied":       {empty("-shm"), ""},
+		"-shm removed":       {remove("-shm"), ""},
+		"audit.db emptied":   {empty(""), "14 decisions are missing"},
+		"audit.db with gaps": {func(t *testing.T, path string) { overwrite(t, path, 0, make([]byte, 8192)) }, "14 decisions are missing"},
+		"tail emptied":       {empty(".tail"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "audit.db")
+			for run, n := range []int{10, 4} {
+				w := mustOpen(t, path, Options{})
+				for i := range n {
+					if err := w.Decided(request(i)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := w.Complete(); err != nil {
+					t.Fatal(err)
+				}
+				if run == 1 {
+					c.change(t, path)
+					w.io.Lock()
+					w.checked = w.checked.Add(-presentEvery)
+					w.io.Unlock()
+					if err := w.Decided(request(99)); err == nil || w.Err() == nil {
+						t.Fatalf("a decision was accepted: %v; the record is %v", err, w.Err())
+					}
+				}
+				if err := w.Close(""); (err != nil) != (run == 1) {
+					t.Errorf("run %d ended with %v", run, err)
+				}
+			}
+			var log bytes.Buffer
+			path = laterKilled(t, path)
+			w := mustOpen(t, path, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			if err := w.Decided(request(5)); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(""); err != nil {
+				t.Fatal(err)
+			}
+			want, proof := 15, proofOf(t, path)
+			if c.lost != "" {
+				want = 1
+			}
+			if n := entries(t, path); n != want || !strings.Contains(proof.Follows, c.lost) || (c.lost != "") != strings.Contains(log.String(), "lost=14") {
+				t.Errorf("%d decisions, want %d; it continues %q\n%s", n, want, proof.Follows, &log)
+			}
+			if c.lost == "" && name != "tail emptied" && (len(proof.Gaps) != 1 || proof.Gaps[0].Refused != 1) {
+				t.Errorf("the gap is not recorded: %+v", proof.Gaps)
+			}
+		})
+	}
+}
+
+// proofOf fails the test unless the record is whole.
+func proofOf(t *testing.T, path string) *Proof {
+	t.Helper()
+	proof, err := Verify(t.Context(), path, nil, nil)
+	if err != nil || !proof.Whole {
+		t.Fatalf("not whole: %+v, %v", proof, err)
+	}
+	return proof
+}
+
+// A record that was damaged before the start is moved aside with its tail, and the new one
+// names it and counts what is missing in both.
+func TestHeed_ADamagedRecordIsMovedAsideAndFollowed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil   func(t *testing.T, path string)
+		follows string
+		entries int // of the new record
+	}{
+		"a block in the middle": {func(t *testing.T, path string) {
+			tail := mustRead(t, path+".tail")
+			tail[wal.Start+wal.BlockStart+3] ^= 1
+			write(t, path+".tail", tail)
+		}, "was damaged; 0 decisions are missing in it", 0},
+		"the tail of another record": {func(t *testing.T, path string) {
+			write(t, path+".tail", mustRead(t, begun(t, 1)+".tail"))
+		}, ", which was damaged", 1},
+		"an older copy": {func(t *testing.T, path string) {
+			tail, at := mustRead(t, path+".tail"), int(wal.Start)
+			for range 2 {
+				_, length := wal.Cut(tail[at:])
+				at += length
+			}
+			write(t, path+".tail", append(tail[:wal.Start:wal.Start], tail[at:]...))
+		}, "commit 1 hash", 0},
+		"a tree of zeros": {func(t *testing.T, path string) {
+			write(t, path+"-wal", nil)
+			overwrite(t, path, 4096, make([]byte, 8192))
+		}, "a record that was damaged", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := begun(t, 3)
+			c.spoil(t, path)
+			tail := mustRead(t, path+".tail")
+			if err := mustOpen(t, path, Options{}).Close(""); err != nil {
+				t.Fatal(err)
+			}
+			proof := proofOf(t, path)
+			if n := entries(t, path); n != c.entries || !strings.Contains(proof.Follows, c.follows) {
+				t.Errorf("%d decisions, want %d; it continues %q", n, c.entries, proof.Follows)
+			}
+			aside := strings.TrimSuffix(path, ".db") + ".damaged.db"
+			if _, err := os.Stat(aside); err != nil {
+				t.Error(err)
+			}
+			if c.entries == 0 && !bytes.Equal(mustRead(t, aside+".tail"), tail) {
+				t.Error("the tail was not kept")
+			}
+		})
+	}
+}

@@ -1,0 +1,89 @@
+// Package ownfile reads files whose content heed acts on, and reports who else can change
+// them. Of what it finds, the decisions are:
+//
+//   - A file that heed finds without being told, ./proxy.toml, is not used when others can
+//     change it (Others), unless it changes nothing.
+//   - A file with secrets or users is not used when everyone can read or write it (Private).
+//   - Of any other file that the settings, a flag or a variable name, it is reported.
+//   - A file of the state directory, which belongs to this user, must be a regular one.
+package ownfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"time"
+)
+
+// File is the content of a file.
+type File struct {
+	Data     []byte
+	Modified time.Time
+	path     string
+	info     fs.FileInfo
+}
+
+// ErrLarge is the error of a file with more octets than its reader takes.
+var ErrLarge = errors.New("it is too large")
+
+// Read returns the content of a file of up to limit octets. It does not wait for the writer
+// of a FIFO, and ends at limit in a device.
+func Read(path string, limit int64) (*File, error) { return read(path, limit, false) }
+
+// ReadRegular is Read for a file that heed creates: any other kind is an error.
+func ReadRegular(path string, limit int64) (*File, error) { return read(path, limit, true) }
+
+func read(path string, limit int64, regular bool) (*File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if regular && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s has more than %d octets: %w", path, limit, ErrLarge)
+	}
+	return &File{data, info.ModTime(), path, info}, err
+}
+
+// Private returns an error when others than the owner and the group of the file may read or
+// write it. On Windows the mode does not show that.
+func (f *File) Private() error {
+	if f.info.Mode().Perm()&0o007 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("%s can be read by everyone on this machine; take that away with: chmod o= %s", f.path, f.path)
+	}
+	return nil
+}
+
+// Private is File.Private of the file at path.
+func Private(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("the file cannot be read: %w", err)
+	}
+	return (&File{path: path, info: info}).Private()
+}
+
+// Others returns who can change the file beside this user, who runs heed, and root: its
+// owner, everyone, or a group; empty when no one can. Under sudo, the user who called it is
+// this user too.
+func (f *File) Others() string { return others(f.path, f.info) }
+
+// Others is File.Others of the file at path; empty also when there is none.
+func Others(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return others(path, info)
+}

@@ -1,0 +1,52 @@
+//go:build unix
+
+package ownfile
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// nonblock makes opening a FIFO not wait for its writer.
+const nonblock = syscall.O_NONBLOCK
+
+func others(path string, info fs.FileInfo) string {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	mode := info.Mode()
+	switch {
+	case !ok || mode&(fs.ModeNamedPipe|fs.ModeCharDevice|fs.ModeSocket) != 0: // of the shell that called heed
+		return ""
+	case !ours(stat.Uid, "SUDO_UID", 0, os.Geteuid()):
+		return fmt.Sprintf("its owner (uid %d)", stat.Uid)
+	case mode&0o002 != 0:
+		return fmt.Sprintf("everyone (mode %04o)", mode.Perm())
+	case mode&0o020 != 0 && !ours(stat.Gid, "SUDO_GID", os.Getegid()):
+		return fmt.Sprintf("its group (gid %d, mode %04o)", stat.Gid, mode.Perm())
+	}
+	link, err := os.Lstat(path)
+	if err != nil || link.Mode()&fs.ModeSymlink == 0 {
+		return ""
+	}
+	if stat, ok := link.Sys().(*syscall.Stat_t); ok && !ours(stat.Uid, "SUDO_UID", 0, os.Geteuid()) {
+		return fmt.Sprintf("the owner of the link (uid %d)", stat.Uid)
+	}
+	return ""
+}
+
+// ours reports whether id is one of the others, or under sudo that of the user who called it.
+func ours(id uint32, caller string, others ...int) bool {
+	if os.Geteuid() == 0 {
+		if n, err := strconv.Atoi(os.Getenv(caller)); err == nil {
+			others = append(others, n)
+		}
+	}
+	for _, other := range others {
+		if int(id) == other {
+			return true
+		}
+	}
+	return false
+}

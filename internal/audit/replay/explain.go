@@ -10,7 +10,6 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit/store"
-	"heed/internal/audit/uses"
 	"heed/internal/signal"
 	"heed/rules"
 )
@@ -116,8 +115,10 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	}
 	t.Again, t.Now, t.What = a.class, a.verdict, a.note
 	t.setUse(l, a)
-	if a.bySignal(l) {
-		line = t.robotsLine(a.client.Purposes)
+	if r := a.by.Refusal; a.bySignal {
+		if line = 0; r != nil && r.Statement != nil && r.Statement.Source == signal.SourceRobots {
+			line = r.Statement.Line
+		}
 	}
 	if a.policy == nil {
 		return t, nil
@@ -126,7 +127,12 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	t.setPolicy(a.policy)
 	t.Text, t.Robots, t.RobotsLine = lineOf(a.policy.body, line), a.policy.body, line
 	if a.query.Names.Judged != nil && !a.doubt {
-		t.Road = explanation(a)
+		target := a.Target
+		if target == "" || target == "*" {
+			target = "/"
+		}
+		x := a.policy.Explain(a.by.Agent, rules.NewTarget(target))
+		t.Road = &x
 	}
 	return t, nil
 }
@@ -163,19 +169,6 @@ func (t *Explained) setUse(l *library, a *assessment) {
 	t.Use, _ = l.verdicts.Both(a.basis.Signals, page)
 }
 
-// robotsLine returns the line of robots.txt that refuses the purposes; 0 when another
-// statement does.
-func (t *Explained) robotsLine(purposes []string) int {
-	stated, err := uses.Purposes(purposes)
-	if err != nil {
-		return 0
-	}
-	if r, refused := t.Use.Refuses(stated...); refused && r.Statement != nil && r.Statement.Source == signal.SourceRobots {
-		return r.Statement.Line
-	}
-	return 0
-}
-
 // setAge sets the age of the policy.
 func (t *Explained) setAge(a *assessment) {
 	switch at := a.policy.Source().FetchedAt; {
@@ -195,22 +188,6 @@ func (t *Explained) setPolicy(p *policy) {
 	if s.Err != nil {
 		t.Policy.Error = s.Err.Error()
 	}
-}
-
-// explanation explains the verdict under the name that led to it: the name that
-// the site sees when only that one is refused, else the one judged.
-func explanation(a *assessment) *rules.Explanation {
-	names, target := a.query.Names, a.Target
-	if target == "" || target == "*" {
-		target = "/"
-	}
-	x := a.policy.Explain(names.Judged, rules.NewTarget(target))
-	if names.Visible != nil && x.Decision.Verdict == rules.Allow {
-		if seen := a.policy.Explain(names.Visible, rules.NewTarget(target)); seen.Decision.Verdict == rules.Refuse {
-			x = seen
-		}
-	}
-	return &x
 }
 
 // lineOf returns line n of a file, counted from 1, without its end (CR, LF or

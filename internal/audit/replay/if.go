@@ -48,18 +48,18 @@ const maxSites = 100
 // judge returns the entry judged with the changes of f; nil when f does not apply
 // to it.
 func (f *If) judge(l *library, a *assessment) (then *assessment, err error) {
-	if a.class != Same && a.class != Different && a.class != OtherEngine || a.late || a.bySignal(l) {
+	if a.class != Same && a.class != Different && a.class != OtherEngine || a.late || a.bySignal {
 		return nil, nil
 	}
 	then, p, err := f.otherwise(l, a)
 	if err != nil {
 		return nil, err
 	}
-	o, ok := then.evaluate(p)
+	v, ok := then.evaluate(p)
 	if !ok || a.doubt { // by what is redacted
 		return nil, nil
 	}
-	then.verdict = verdictOf(&o)
+	then.verdict = verdictOf(&v.Result)
 	return then, nil
 }
 

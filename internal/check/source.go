@@ -10,13 +10,13 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"heed/internal/acl"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/memo"
 	"heed/internal/route"
 	"heed/internal/state"
 	"heed/proxy/upstream"
@@ -211,14 +211,11 @@ func (c *CheckCmd) rules(a *console.App) (*acl.Rules, error) {
 // maxParsed bounds the texts and policies that parsed keeps, in bytes.
 const maxParsed = 64 << 20
 
-// parsed caches the policies of robots.txt texts. It is safe for concurrent use.
+// parsed remembers the policies of robots.txt texts. It is safe for concurrent use.
 type parsed struct {
-	profile rules.Profile
-
-	mu       sync.Mutex
-	policies map[parsedKey]*rules.Policy
-	size     int // bytes of the texts and policies kept
-	limit    int // of size
+	profile  rules.Profile
+	limit    int // of the bytes of the texts and policies
+	policies memo.Map[parsedKey, *rules.Policy]
 }
 
 type parsedKey struct {
@@ -227,7 +224,7 @@ type parsedKey struct {
 }
 
 func newParsed(profile rules.Profile) *parsed {
-	return &parsed{profile: profile, policies: map[parsedKey]*rules.Policy{}, limit: maxParsed}
+	return &parsed{profile: profile, limit: maxParsed}
 }
 
 // policy returns the policy of text as the robots.txt of o.
@@ -248,22 +245,12 @@ func (p *parsed) of(text string) func(rules.Origin) *rules.Policy {
 	return func(o rules.Origin) *rules.Policy { return p.get(parsedKey{origin: o}, text) }
 }
 
-// get returns the policy cached under key, and parses text when there is none.
+// get returns the policy remembered under key, and parses text when there is none.
 func (p *parsed) get(key parsedKey, text string) *rules.Policy {
-	p.mu.Lock()
-	known := p.policies[key]
-	p.mu.Unlock()
-	if known != nil {
-		return known
-	}
-	made := rules.NewAs(p.profile, rules.Source{Origin: key.origin, State: rules.Available, Status: 200}, []byte(text))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.size += len(key.text) + made.Size(); p.size > p.limit {
-		clear(p.policies)
-		p.size = len(key.text) + made.Size()
-	}
-	p.policies[key] = made
+	size := func(made *rules.Policy) int { return len(key.text) + made.Size() }
+	made, _ := p.policies.LoadSized(key, size, p.limit, func() (*rules.Policy, error) { // there is no error
+		return rules.NewAs(p.profile, rules.Source{Origin: key.origin, State: rules.Available, Status: 200}, []byte(text)), nil
+	})
 	return made
 }
 

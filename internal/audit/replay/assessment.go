@@ -53,10 +53,10 @@ func (l *library) load(r *store.Reader, e *store.Entry, late bool) (a *assessmen
 	if a.basis, err = l.basis(r, id); err != nil {
 		return nil, err
 	}
-	if a.client, err = l.clients.get(e.Client, func() (*store.Client, error) { return r.Client(e.Client) }); err != nil {
+	if a.client, err = l.clients.Load(e.Client, maxNames, func() (*store.Client, error) { return r.Client(e.Client) }); err != nil {
 		return nil, err
 	}
-	if a.origin, err = l.sites.get(e.Site, func() (rules.Origin, error) { return r.Site(e.Site) }); err != nil {
+	if a.origin, err = l.sites.Load(e.Site, maxNames, func() (rules.Origin, error) { return r.Site(e.Site) }); err != nil {
 		return nil, err
 	}
 	a.settings, err = l.settingsOf(r, a.basis.Configuration)

@@ -14,7 +14,6 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/reason"
-	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -72,11 +71,6 @@ The exit status is then 2, else 0.
 func (c *CheckCmd) Run(a *console.App) error {
 	if err := c.usage(); err != nil {
 		return err
-	}
-	if c.Purpose != "" {
-		if _, err := signal.ParsePurposes(c.Purpose); err != nil {
-			return fmt.Errorf("--purpose: %w", err)
-		}
 	}
 	judge, err := c.judgeFunc(a)
 	if err != nil {

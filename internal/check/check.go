@@ -147,16 +147,14 @@ func (c *CheckCmd) print(w io.Writer, paint console.Painter, a *control.Judgemen
 	if c.JSON {
 		return console.NewJSON(w).Encode(a)
 	}
-	colour, verdict := console.Red, "refuse"
-	if a.Allowed {
-		colour, verdict = console.Green, "allow "
-	}
-	_, err := fmt.Fprintf(w, "%s %s  %s: %s\n", paint(colour, verdict), console.Printable(a.URL), a.Reason, whyText(a))
+	_, err := fmt.Fprintf(w, "%s %s  %s: %s\n", verdictText(a, paint, "allow "), console.Printable(a.URL), a.Reason, whyText(a))
 	if err == nil && c.Explain {
-		err = printExplanation(w, paint, a)
+		_, err = io.WriteString(w, explained(a, paint).Text()+"\n")
 	}
 	if err == nil && a.Signals != nil {
-		err = printSignals(w, paint, a)
+		x := &Explainer{Judgement: a, Paint: paint}
+		x.UseSteps(a.Signals)
+		_, err = io.WriteString(w, x.Text())
 	}
 	return err
 }

@@ -46,6 +46,10 @@ func sourceText(a *control.Judgement) string {
 		return ""
 	case a.By == byFile:
 		return "by " + console.Quoted(a.Robots)
+	case a.By == ByRecord && slices.Contains([]rules.Reason{rules.ReasonRobotsUnreachable, rules.ReasonOriginUnreachable, rules.ReasonDestination}, a.Reason):
+		return "which could not be fetched"
+	case a.By == ByRecord && !a.Stale:
+		return "as recorded, " + age
 	case a.Stale && a.By == ByHeed:
 		return "by the running heed's copy, " + age + ", since the site cannot be asked"
 	case a.Stale:

@@ -16,6 +16,7 @@ import (
 	"heed/internal/pageurl"
 	"heed/internal/signal"
 	"heed/internal/signal/page"
+	"heed/proxy/refusal"
 	"heed/proxy/usage"
 	"heed/rules"
 )
@@ -82,18 +83,9 @@ func purposeList(purposes []signal.Purpose) string {
 func refusalText(r signal.Refusal) string {
 	text := "for " + string(r.Purpose) + ", " + console.Quoted(r.Detail)
 	if s := r.Statement; s != nil {
-		text += ": " + console.Quoted(s.Text) + " (" + placeOf(s) + ")"
+		text += ": " + console.Quoted(s.Text) + " (" + refusal.Place(s) + ")"
 	}
 	return text
-}
-
-// placeOf describes where a statement is.
-func placeOf(s *signal.Statement) string {
-	place := console.Printable(s.URL)
-	if s.Line > 0 {
-		place += fmt.Sprintf(", line %d", s.Line)
-	}
-	return place
 }
 
 // readPage returns what the header and the head of --page state. A file has no header.
@@ -152,14 +144,6 @@ func (u *uses) get(ctx context.Context, q *usage.Request) (*http.Response, error
 	return u.client.Do(req)
 }
 
-// printSignals writes the answers by category and the statements that led to them.
-func printSignals(w io.Writer, paint console.Painter, a *control.Judgement) error {
-	x := &Explainer{Judgement: a, Paint: paint}
-	x.UseSteps(a.Signals)
-	_, err := io.WriteString(w, x.Text())
-	return err
-}
-
 // UseSteps prints the answers by category, with the rule of precedence, and the statements
 // that led to them.
 func (x *Explainer) UseSteps(v *signal.Verdict) {
@@ -194,7 +178,7 @@ func (x *Explainer) UseSteps(v *signal.Verdict) {
 }
 
 func printStatement(x *Explainer, s *signal.Statement) {
-	x.Step("Stated", "%s", placeOf(s))
+	x.Step("Stated", "%s", refusal.Place(s))
 	x.More("  %s", console.Quoted(s.Text))
 	says := s.String()
 	for _, more := range []string{s.Demand, s.Fault, s.Note} {

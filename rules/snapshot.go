@@ -66,6 +66,9 @@ var packers = sync.Pool{New: func() any {
 // ErrNotIntact is the error for a Snapshot whose bytes do not match its digest.
 var ErrNotIntact = errors.New("the bytes of the robots.txt do not match its SHA-256")
 
+// MaxUnpacked is more than heed reads of a robots.txt, in octets.
+const MaxUnpacked = 64 << 20
+
 // Body returns the bytes that s was packed with, nil when it has none. It
 // fails with ErrNotIntact when they do not match the digest.
 func (s *Snapshot) Body() ([]byte, error) {
@@ -76,6 +79,9 @@ func (s *Snapshot) Body() ([]byte, error) {
 	r, err := zlib.NewReader(packed)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotIntact, err)
+	}
+	if s.Size < 0 || s.Size > MaxUnpacked {
+		return nil, fmt.Errorf("%w: it has %d octets, more than heed reads", ErrNotIntact, s.Size)
 	}
 	var body bytes.Buffer
 	body.Grow(max(0, min(s.Size, MaxBytes)) + bytes.MinRead)

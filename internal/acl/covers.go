@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -20,6 +21,40 @@ func (p HostPattern) Covers(q HostPattern) bool {
 		return q.suffix && q.host == p.host || strings.HasSuffix(q.host, "."+p.host)
 	}
 	return !q.suffix && q.host == p.host
+}
+
+// Key returns a text that two patterns share when they match the same origins.
+func (p HostPattern) Key() string {
+	host := p.host
+	switch {
+	case p.any:
+		host = "*"
+	case p.suffix:
+		host = "*." + host
+	}
+	return fmt.Sprintf("%s %d", host, p.port)
+}
+
+// CoveredBy returns the keys of all patterns that cover p, as Covers reports.
+func (p HostPattern) CoveredBy() []string {
+	if p.text == "" {
+		return nil
+	}
+	wider := []HostPattern{{any: true}}
+	if !p.any {
+		wider = append(wider, HostPattern{host: p.host, suffix: p.suffix})
+		for _, parent, found := strings.Cut(p.host, "."); found; _, parent, found = strings.Cut(parent, ".") {
+			wider = append(wider, HostPattern{host: parent, suffix: true})
+		}
+	}
+	var keys []string
+	for _, w := range wider {
+		keys = append(keys, w.Key())
+		if w.port = p.port; p.port != 0 {
+			keys = append(keys, w.Key())
+		}
+	}
+	return keys
 }
 
 // Covers reports whether g matches every text that o matches. It may be false for a pair of

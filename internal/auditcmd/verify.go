@@ -139,9 +139,6 @@ func printProof(w io.Writer, paint console.Painter, p *store.Proof) error {
 	for _, g := range p.Gaps {
 		lines = append(lines, paint(console.Yellow, "unrecorded")+": "+console.Printable(g.String()))
 	}
-	for _, remark := range p.Remarks {
-		lines = append(lines, paint(console.Yellow, "note")+": "+remark)
-	}
 	for i, line := range lines {
 		if i > 0 {
 			line = "         " + line

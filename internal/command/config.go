@@ -13,6 +13,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/daemon"
 	"heed/internal/remark"
+	"heed/internal/route"
 	"heed/internal/state"
 )
 
@@ -30,6 +31,7 @@ type ConfigCheckCmd struct {
 	config.FileFlags
 	Quiet bool `short:"q" help:"Print nothing when the settings are valid."`
 	JSON  bool `name:"json" help:"Print the mistakes and remarks as a JSON object."`
+	Try   bool `help:"Also connect to the fleet's store, and use each right that heed needs."`
 }
 
 // Help describes the check.
@@ -38,8 +40,8 @@ func (c *ConfigCheckCmd) Help() string {
 at a time: unknown keys, wrong values, contradictions, and missing or invalid files.
 Remarks are about what cannot be meant: entries that never match since an earlier
 one does, settings without effect, directories that do not exist. It starts and
-changes nothing. Exits with 0 when the settings are valid, also with remarks, else
-with 2.
+changes nothing, and connects nowhere without --try. Exits with 0 when the settings
+are valid, also with remarks, else with 2.
 
   heed config check --config /etc/heed/proxy.toml`
 }
@@ -49,6 +51,11 @@ func (c *ConfigCheckCmd) Run(a *console.App) error {
 	cfg, err := c.load(&c.FileFlags, a)
 	if err == nil {
 		err = daemon.CheckSettings(cfg, a)
+	}
+	if err == nil && c.Try {
+		if bad := route.TryFleet(context.Background(), cfg, a.Environ); bad != nil {
+			err = config.Mistakes{cfg.Find("fleet.url", "fleet.url: %v", bad)}
+		}
 	}
 	if c.JSON {
 		return c.printJSON(a, cfg, err)

@@ -416,3 +416,36 @@ func TestAReloadReadsThePasswordOfTheStore(t *testing.T) {
 		t.Errorf("reload with another store: exit %d\n%s", code, errs)
 	}
 }
+
+func TestConfigCheckTriesTheStore(t *testing.T) {
+	t.Parallel()
+	server := testkit.NewRedis(t)
+	server.CLI("acl", "setuser", "deaf", "on", ">word", "~*", "&heed:*", "+@all", "-subscribe")
+	check := func(store string, args ...string) (string, int) {
+		t.Helper()
+		config := filepath.Join(t.TempDir(), "proxy.toml")
+		if err := os.WriteFile(config, []byte(fmt.Sprintf("# of a test\n[fleet]\nurl = %q\n", store)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, errs, code := commandBeside(t, t.TempDir(), append([]string{"config", "check", "--config", config}, args...)...)
+		return errs, code
+	}
+	url := "redis://" + server.Addr
+	if errs, code := check(url, "--try"); code != 0 {
+		t.Errorf("a store that works: exit %d\n%s", code, errs)
+	}
+	if n := server.Count("exists", "heed:1:heeds"); n != 0 {
+		t.Error("the check counts as a heed")
+	}
+	for store, want := range map[string]string{
+		"redis://heed:secret@" + server.Addr: "WRONGPASS", url + "?cluster=true": "no Cluster", url + "?master=heeds": "no Sentinel",
+		"redis://deaf:word@" + server.Addr: "subscribe", "redis://" + testkit.FreeAddr(t): "refused",
+	} {
+		if errs, code := check(store, "--try"); code != 2 || !strings.Contains(errs, want) || !strings.Contains(errs, ":3: fleet.url") || strings.Contains(errs, "secret") {
+			t.Errorf("%s: exit %d\n%s", store, code, errs)
+		}
+		if errs, code := check(store); code != 0 {
+			t.Errorf("%s without --try: exit %d\n%s", store, code, errs)
+		}
+	}
+}

@@ -259,7 +259,12 @@ func entries[T any](d *decoder, value any, full string) []T {
 // keyLines returns the first line of each key, table and list element of a valid
 // document. The names of keys in an array of tables begin with the scope of their entry.
 func keyLines(data []byte) map[string]int {
-	lines := map[string]int{}
+	k := keyNotes{lines: map[string]int{}}
+	for i, c := range data {
+		if c == '\n' {
+			k.ends = append(k.ends, i)
+		}
+	}
 	var p unstable.Parser
 	p.Reset(data)
 	table, scope, seen := "", "", map[string]int{}
@@ -267,43 +272,61 @@ func keyLines(data []byte) map[string]int {
 		e := p.Expression()
 		switch e.Kind {
 		case unstable.Table:
-			table = noteKeys(lines, &p, e, "", "")
+			table = k.keys(e, "", "")
 		case unstable.ArrayTable:
-			table = noteKeys(lines, &p, e, "", "")
+			table = k.keys(e, "", "")
 			scope = entry(seen[table])
 			seen[table]++
-			table = noteKeys(lines, &p, e, "", scope)
+			table = k.keys(e, "", scope)
 		case unstable.KeyValue:
-			noteValue(lines, &p, e, table)
+			k.value(e, table)
 		}
 	}
-	return lines
+	return k.lines
 }
 
-func noteValue(lines map[string]int, p *unstable.Parser, e *unstable.Node, path string) {
-	full := noteKeys(lines, p, e, path, "")
+// keyNotes are the lines of keys, and the ends of all lines, since the parser would count
+// them from the beginning for each key.
+type keyNotes struct {
+	lines map[string]int
+	ends  []int
+}
+
+// line returns the line of a part of the document.
+func (k *keyNotes) line(at unstable.Range) int {
+	before, _ := slices.BinarySearch(k.ends, int(at.Offset))
+	return before + 1
+}
+
+// value records the lines of a key, and of what its value has.
+func (k *keyNotes) value(e *unstable.Node, path string) {
+	full := k.keys(e, path, "")
 	inner := e.Value().Children()
 	for i := 0; e.Value().Kind == unstable.Array && inner.Next(); i++ {
 		if raw := inner.Node().Raw; raw.Length > 0 {
-			lines[element(full, i)] = p.Shape(raw).Start.Line
+			k.lines[element(full, i)] = k.line(raw)
 		}
 	}
 	for e.Value().Kind == unstable.InlineTable && inner.Next() {
-		noteValue(lines, p, inner.Node(), full)
+		k.value(inner.Node(), full)
 	}
 }
 
-// noteKeys records the line of each part of a dotted key and returns its full name with
-// the scope.
-func noteKeys(lines map[string]int, p *unstable.Parser, e *unstable.Node, path, scope string) string {
+// maxParts bounds the parts of a key of which the lines are noted: settings have three, and
+// the part after an unknown one is not looked at.
+const maxParts = 8
+
+// keys records the line of each part of a dotted key, up to maxParts, and returns its
+// full name with the scope.
+func (k *keyNotes) keys(e *unstable.Node, path, scope string) string {
 	keys := e.Key()
-	for keys.Next() {
+	for parts := strings.Count(path, ".") + 1; keys.Next() && parts <= maxParts; parts++ {
 		path = dotted(path, string(keys.Node().Data))
 		if scope != "" {
 			path, scope = scope+path, ""
 		}
-		if _, seen := lines[path]; !seen {
-			lines[path] = p.Shape(keys.Node().Raw).Start.Line
+		if _, seen := k.lines[path]; !seen {
+			k.lines[path] = k.line(keys.Node().Raw)
 		}
 	}
 	return path

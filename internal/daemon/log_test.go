@@ -64,6 +64,13 @@ func TestHeed_ALogOfBoundedSize(t *testing.T) {
 	}
 }
 
+// Opening a device or a FIFO in the place of the log would wait for its reader.
+func TestHeed_ALogThatIsNoFileIsAnError(t *testing.T) {
+	if _, err := openLogFile(os.DevNull, 30); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		var out bytes.Buffer

@@ -36,6 +36,9 @@ func openLogFile(path string, limit int64) (io.Writer, error) {
 }
 
 func (l *logFile) open() error {
+	if info, err := os.Stat(l.path); err == nil && !info.Mode().IsRegular() { // opening a FIFO would wait
+		return fmt.Errorf("%s is not a regular file", l.path)
+	}
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err

@@ -176,8 +176,12 @@ func TestHeed_AUserOfFewRightsOfACluster(t *testing.T) {
 		n.CLI(acl...)
 		n.CLI("acl", "setuser", "default", "off")
 	}
-	store, log := open(t, "redis://heed:word@"+nodes[1].Addr+"?cluster=true")
+	url := "redis://heed:word@" + nodes[1].Addr + "?cluster=true"
+	store, log := open(t, url)
 	uses(t, store, log)
+	if err := fleet.Try(t.Context(), fleet.Options{URL: url}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestHeed_AUserOfFewRightsOfASentinel(t *testing.T) {

@@ -9,7 +9,9 @@
 // every heed can continue without it, for turns too (local.go). Each node of a Cluster
 // answers or not by itself (parts.go). A store that
 // answers nonsense (replies.go), too much (internal/fleet/resp) or slowly counts as
-// one that does not answer.
+// one that does not answer. Renew (access.go) changes passwords and certificates, and Try
+// (try.go) tries the store for a command. Store has its methods in the files of these
+// subjects.
 //
 // A turn is a permission, and the request starts when it is written. Two requests of
 // different heeds can be less than a delay apart at the site when one of them starts late:

@@ -159,6 +159,12 @@ var hostKeys = []struct {
 // hosts returns the remarks on [[host]]: entries without settings, and settings that never
 // apply.
 func hosts(c *config.Config) (all []config.Finding) {
+	never, first := firsts{}, map[string]firsts{}
+	for i := range c.Hosts {
+		if c.Hosts[i].NeverAllow {
+			never.add(c, i)
+		}
+	}
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
 		sets := len(h.Allow)+len(h.Refuse) > 0 || h.Licence != "" || h.NeverAllow
@@ -167,12 +173,16 @@ func hosts(c *config.Config) (all []config.Finding) {
 				continue
 			}
 			sets = true
-			if by := covering(h, c.Hosts[:i], key.set); by != nil {
+			if first[key.name] == nil {
+				first[key.name] = firsts{}
+			}
+			if by := first[key.name].covering(c, h); by != nil {
 				all = append(all, c.FindEntry(i, "host."+key.name, "host.%s never applies to %s: an earlier [[host]], of %s, sets it for these hosts; move this entry above that one, or narrow that one",
 					key.name, strings.Join(h.Match, ", "), strings.Join(by.Match, ", ")))
 			}
+			first[key.name].add(c, i)
 		}
-		if by := covering(h, c.Hosts, func(o *config.HostConfig) bool { return o.NeverAllow }); by != nil {
+		if by := never.covering(c, h); by != nil {
 			for key, set := range map[string]bool{"host.allow": len(h.Allow) > 0, "host.crawl": h.Crawl != nil && !*h.Crawl} {
 				if set {
 					all = append(all, c.FindEntry(i, key, "%s never applies to %s: never_allow in the [[host]] of %s forbids it; remove one of them", key, strings.Join(h.Match, ", "), strings.Join(by.Match, ", ")))
@@ -207,24 +217,37 @@ func via(c *config.Config) (all []config.Finding) {
 	return all
 }
 
-// covering returns an entry that sets something, if those that set it match every host that
-// h matches; else nil.
-func covering(h *config.HostConfig, entries []config.HostConfig, set func(*config.HostConfig) bool) (by *config.HostConfig) {
+// firsts has the first [[host]] with each pattern, by its key, of those that set something.
+// A host matches few patterns, so that looking costs nothing.
+type firsts map[string]int
+
+// add adds entry i, which comes after those that were added.
+func (f firsts) add(c *config.Config, i int) {
+	for _, text := range c.Hosts[i].Match {
+		p, err := acl.ParseHostPattern(text)
+		if _, known := f[p.Key()]; err == nil && !known {
+			f[p.Key()] = i
+		}
+	}
+}
+
+// covering returns an entry of f, if those in f match every host that h matches; else nil.
+func (f firsts) covering(c *config.Config, h *config.HostConfig) (by *config.HostConfig) {
 	for _, text := range h.Match {
-		q, err := acl.ParseHostPattern(text)
+		p, err := acl.ParseHostPattern(text)
 		if err != nil {
 			return nil
 		}
-		i := slices.IndexFunc(entries, func(o config.HostConfig) bool {
-			return set(&o) && slices.ContainsFunc(o.Match, func(text string) bool {
-				p, err := acl.ParseHostPattern(text)
-				return err == nil && p.Covers(q)
-			})
-		})
-		if i < 0 {
+		best := len(c.Hosts)
+		for _, key := range p.CoveredBy() {
+			if i, known := f[key]; known {
+				best = min(best, i)
+			}
+		}
+		if best == len(c.Hosts) {
 			return nil
 		}
-		by = &entries[i]
+		by = &c.Hosts[best]
 	}
 	return by
 }

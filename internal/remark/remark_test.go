@@ -113,6 +113,29 @@ func TestWhatCannotBeMeantHasARemark(t *testing.T) {
 	}
 }
 
+// Many entries, and keys of many parts, cost what they are worth: looking at them is not
+// quadratic, which ten thousand would show by minutes.
+func TestManyEntriesCostLittle(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&text, "[[host]]\nmatch = [\"h%d.test\"]\nhttps = \"tunnel\"\n", i)
+	}
+	text.WriteString("[[host]]\nmatch = [\"h7.test\"]\nhttps = \"refuse\"\n")
+	path := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), text.String())
+	c, err := config.Load(path, testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := Of(c); len(all) != 1 || all[0].Line != 30_003 || !strings.Contains(all[0].Text, "an earlier [[host]], of h7.test,") {
+		t.Errorf("%v", all)
+	}
+	testkit.Write(t, path, strings.Repeat("a.", 50_000)+"a = 1\n")
+	if _, err := config.Load(path, testkit.BuiltIn(t)); err == nil || !strings.Contains(err.Error(), `unknown key "a"`) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestTheBuiltInSettingsHaveNoRemark(t *testing.T) {
 	c, err := config.BuiltIn(testkit.BuiltIn(t))
 	if err != nil {

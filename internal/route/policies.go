@@ -132,6 +132,16 @@ func OpenFleet(cfg *config.Config, environ []string, o fleet.Options) (*fleet.St
 	return fleet.Open(o)
 }
 
+// TryFleet returns why the store of the fleet cannot be used, from here and now; nil when it
+// can, or none is configured.
+func TryFleet(ctx context.Context, cfg *config.Config, environ []string) error {
+	var o fleet.Options
+	if err := fleetAccess(cfg, environ, &o); err != nil || o.URL == "" {
+		return err
+	}
+	return fleet.Try(ctx, o)
+}
+
 // errOtherFleet is the error of settings that name another store than before.
 var errOtherFleet = errors.New("fleet.url: another store needs a restart\nRestart heed, or undo the change and reload again")
 

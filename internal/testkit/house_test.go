@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 	"heed/internal/audit/replay":       {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/judge", "heed/internal/memo", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
 	"heed/internal/audit/report":       {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/figures", "heed/internal/measure", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
 	"heed/internal/audit/store":        {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/filter", "heed/internal/audit/store/wal", "heed/internal/reason", "heed/rules"},
-	"heed/internal/audit/store/wal":    {},
+	"heed/internal/audit/store/wal":    {"heed/internal/ownfile"},
 	"heed/internal/audit/store/filter": {"heed/internal/reason", "heed/rules"},
 	"heed/internal/audit/uses":         {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/rules"},
 	"heed/internal/busy":               {"heed/internal/acl", "heed/internal/audit", "heed/internal/reason", "heed/rules"},

@@ -149,6 +149,9 @@ func (s *scan) run(ctx context.Context) error {
 		return err
 	}
 	s.last, s.all = f.LastSeq, f.LastSeq-f.FirstSeq+1
+	if uint64(f.LastSeq-f.FirstSeq) >= uint64(f.Decisions+f.Elsewhere) { // with gaps, which would take as long as decisions
+		return s.part(ctx, f.FirstSeq, f.LastSeq)
+	}
 	s.next.Store(f.FirstSeq)
 	return s.work(ctx)
 }
@@ -182,20 +185,33 @@ func (s *scan) worker(ctx context.Context) error {
 		if from > s.last {
 			return nil
 		}
-		filter := &store.Filter{First: from, Last: min(from+chunk-1, s.last)}
-		err := r.Entries(filter, func(e *store.Entry) error {
-			if err := s.judge(r, e, false); err != nil || e.Late == 0 {
-				return err
-			}
-			return s.judge(r, e, true)
-		})
-		if err != nil {
+		if err := s.entries(r, from, min(from+chunk-1, s.last)); err != nil {
 			return err
 		}
 		if done := s.done.Add(chunk); s.Progress != nil {
 			s.Progress(min(done, s.all), s.all)
 		}
 	}
+}
+
+// part judges the entries from first to last.
+func (s *scan) part(ctx context.Context, first, last int64) error {
+	r, err := s.record.Read(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return s.entries(r, first, last)
+}
+
+// entries judges the entries from first to last.
+func (s *scan) entries(r *store.Reader, first, last int64) error {
+	return r.Entries(&store.Filter{First: first, Last: last}, func(e *store.Entry) error {
+		if err := s.judge(r, e, false); err != nil || e.Late == 0 {
+			return err
+		}
+		return s.judge(r, e, true)
+	})
 }
 
 // judge judges an entry, or its late verdict, and counts the result.

@@ -174,6 +174,20 @@ func TestHeed_OfManyReasonsSomeArePrinted(t *testing.T) {
 }
 
 // What the record does not have is said, and nothing is guessed.
+// Numbers that another maker of records chose cost nothing: the gaps between them are not
+// read.
+func TestHeed_GapsBetweenDecisionsCostNothing(t *testing.T) {
+	t.Parallel()
+	c := newCrawl(t).entries(30)
+	c.closed()
+	c.change("UPDATE entry SET seq = 9223372036854775807 WHERE seq = (SELECT max(seq) FROM entry)")
+	c.change("UPDATE entry SET seq = -9223372036854775808 WHERE seq = (SELECT min(seq) FROM entry)")
+	result, err := Judge(t.Context(), c.view(), c.options())
+	if err != nil || result.Entries < 30 {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
 func TestHeed_WhatIsMissingIsSaid(t *testing.T) {
 	t.Parallel()
 	made := newCrawl(t).entries(1000)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -13,12 +14,14 @@ import (
 	"time"
 
 	sqlite "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // conn is a connection to the database of a record. It bypasses database/sql, whose
 // conversions would double the cost of reading. It is not safe for concurrent use.
 type conn struct {
 	driver.Conn
+	pool   *sql.DB // of this connection alone
 	path   string
 	ctx    context.Context // ends statements
 	layout layout          // 0: not read yet
@@ -39,8 +42,35 @@ func dial(path, name string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c, path: path, ctx: context.Background()}, nil
+	// Limit takes a connection of database/sql, which closes it in the end.
+	pool := sql.OpenDB(alone{c})
+	one, err := pool.Conn(context.Background())
+	if err == nil {
+		_, err = sqlite.Limit(one, sqlite3.SQLITE_LIMIT_LENGTH, maxValue)
+		err = errors.Join(err, one.Close())
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &conn{Conn: c, pool: pool, path: path, ctx: context.Background()}, nil
 }
+
+// maxValue is more than heed writes as one value, or one row, in octets. A file of others
+// may have any.
+const maxValue = 32 << 20
+
+// alone is a driver.Connector whose only connection is open.
+type alone struct{ driver.Conn }
+
+// Connect returns the connection.
+func (o alone) Connect(context.Context) (driver.Conn, error) { return o.Conn, nil }
+
+// Driver returns the driver of SQLite.
+func (o alone) Driver() driver.Driver { return new(sqlite.Driver) }
+
+// Close closes the connection.
+func (c *conn) Close() error { return c.pool.Close() }
 
 // source returns the data source name for the driver.
 func source(path, mode string) string {

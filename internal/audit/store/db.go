@@ -38,16 +38,15 @@ func openDatabase(path string, now time.Time, id, follows string) (*database, er
 		return nil, err
 	}
 	c, err := connect(path, "rwc")
-	if err == nil {
-		b := &database{conn: c, files: files{name: path, claim: claim}}
-		if err = b.begin(now, cmp.Or(id, audit.NewID().String()), follows); err == nil {
-			return b, nil
-		}
-		err = errors.Join(err, c.Close(), b.files.close())
+	if err != nil {
+		claim.Close()
 		return nil, explain(path, err)
 	}
-	claim.Close()
-	return nil, explain(path, err)
+	b := &database{conn: c, files: files{name: path, claim: claim}}
+	if err = b.begin(now, cmp.Or(id, audit.NewID().String()), follows); err != nil {
+		return nil, explain(path, errors.Join(err, c.Close(), b.files.close()))
+	}
+	return b, nil
 }
 
 // magic is the beginning of every SQLite file.

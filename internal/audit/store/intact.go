@@ -74,17 +74,11 @@ func (s *files) whole() error {
 		return errCut(s.name + "-shm")
 	}
 	frames, page := int64(binary.NativeEndian.Uint32(i[16:])), int64(binary.NativeEndian.Uint16(i[14:]))
-	if page == 1 {
-		page = 65536
-	}
 	if frames == 0 || !bytes.Equal(i[:indexHeader], i[indexHeader:]) { // it is empty, or being written
 		return nil
 	}
-	info, err := s.log.Stat()
-	if err != nil {
-		return err
-	}
-	if _, err := s.log.ReadAt(h, 0); err != nil || !bytes.Equal(h[16:24], i[32:40]) || info.Size() < logHeader+frames*(frameHeader+page) {
+	_, err := s.log.ReadAt(h, 0)
+	if info, err2 := s.log.Stat(); err != nil || err2 != nil || !bytes.Equal(h[16:24], i[32:40]) || info.Size() < logHeader+frames*(frameHeader+page) {
 		return errCut(s.name + "-wal")
 	}
 	return nil

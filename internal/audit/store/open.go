@@ -64,6 +64,9 @@ func viewError(path string, err error) error {
 // looksLikeRecord returns an error for a file that cannot be a record, with a
 // clearer text than SQLite's.
 func looksLikeRecord(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return fmt.Errorf("%s is not a regular file, and no record\nName the file that [audit] file names, or that heed run --audit made", path)
+	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no record %s\nName the file that [audit] file names, or that heed run --audit made", path)

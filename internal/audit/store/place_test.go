@@ -37,6 +37,25 @@ func TestHeed_APlaceWithoutARecordIsNamed(t *testing.T) {
 	}
 }
 
+// What is no file is not read: a FIFO would wait for its writer, a device never ends.
+func TestHeed_WhatIsNoFileIsNotReadAsARecord(t *testing.T) {
+	t.Parallel()
+	if _, err := store.OpenRecord("/dev/zero"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		t.Errorf("a device: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "audit.db")
+	open(t, path, store.Options{}).Close("")
+	if err := os.Remove(path + ".tail"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/dev/zero", path+".tail"); err != nil {
+		t.Fatal(err)
+	}
+	if proof, err := store.Verify(t.Context(), path, nil, nil); err != nil || !proof.Whole {
+		t.Errorf("with a device for a tail: %+v, %v", proof, err)
+	}
+}
+
 // A record is the same one by whatever link it is called: what a kill left in its
 // tail is not forgotten by who comes another way.
 func TestHeed_ALinkLeadsToTheRecordAndItsTail(t *testing.T) {

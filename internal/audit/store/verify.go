@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/rules"
 
 	sqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -31,7 +32,6 @@ type Proof struct {
 	Pruned  *Removed         `json:"pruned"`            // nil: nothing was removed
 	Sealed  *Sealed          `json:"sealed"`            // nil: no seal was given
 	Damage  *Damage          `json:"damage"`            // nil: none was found
-	Remarks []string         `json:"remarks,omitzero"`  // observations that are not damage
 	Waiting int64            `json:"waiting,omitempty"` // decisions that only the tail has
 	Gaps    []audit.Gap      `json:"gaps,omitempty"`    // times in which requests were refused unrecorded
 }
@@ -52,7 +52,7 @@ type Head struct {
 // which may be nil, is called with the number of entries read and of all. An error
 // means that the file could not be examined; damage is reported in the Proof.
 func Verify(ctx context.Context, path string, seal *Seal, progress func(done, all int64)) (*Proof, error) {
-	proof := &Proof{File: path, Rows: map[string]int64{}, Remarks: []string{}}
+	proof := &Proof{File: path, Rows: map[string]int64{}}
 	seal = seal.clone()
 	c, _, err := view(path)
 	if err == nil {
@@ -80,13 +80,15 @@ type verifier struct {
 	seal     *Seal
 	progress func(done, all int64)
 
-	at      [len(tables)]*cursor // the current row of each table
-	before  *commit              // the last intact commit
-	stub    *stub                // nil: nothing was removed
+	at      [len(tables)]*cursor   // the current row of each table
+	before  *commit                // the last intact commit
+	stub    *stub                  // nil: nothing was removed
+	types   *[len(tables)][]string // of the columns
 	kept    [entryTable]map[int64]bool
 	all     int64                      // number of entries
 	pending map[int64][]pendingOutcome // outcomes by the later commit that covers them
 	ended   []int64                    // the entries whose outcomes the current commit covers
+	views   *Damage                    // of the views, reported if all else is right
 	bad     *Damage                    // in the current commit, reported if its hash is right
 }
 
@@ -128,8 +130,8 @@ func (v *verifier) verify() error {
 	if err := v.pages(); err != nil {
 		return err
 	}
-	if n := v.stranded(v.proof.File, v.proof.Store, v.before.last[entryTable]); n > 0 {
-		v.proof.Remarks = append(v.proof.Remarks, fmt.Sprintf("%d more decisions are only in the tail beside it, from which the next heed completes it", n))
+	if v.views != nil {
+		return v.views
 	}
 	return v.sealed()
 }
@@ -196,9 +198,29 @@ func (v *verifier) nothingLeft() error {
 	return nil
 }
 
-// examine returns the damage of a row that the hash does not detect: a reference to
-// a missing row, or a body that differs from its SHA-256. nil: none.
+// typeOf returns the type of a value, as schemas name it; empty for NULL.
+func typeOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return ""
+	case int64:
+		return "INTEGER"
+	case string:
+		return "TEXT"
+	case []byte:
+		return "BLOB"
+	}
+	return "REAL"
+}
+
+// examine returns the damage of a row that the hash does not detect: a value of another
+// type than its column, a reference to a missing row, or a body that differs from its SHA-256. nil: none.
 func (v *verifier) examine(c *commit, at *cursor) *Damage {
+	for i, column := range v.conn.layout.columns(at.table) {
+		if is, want := typeOf(at.values[i]), v.types[at.table][i]; is != "" && is != want {
+			return damaged(c, at.table, at.id, fmt.Sprintf("its %s is %s, which heed never writes there", column, is))
+		}
+	}
 	for _, r := range tables[at.table].references {
 		id, isNumber := at.values[r.column].(int64)
 		if at.values[r.column] == nil || isNumber && v.exists(c, at, r.to, id) {
@@ -221,9 +243,6 @@ func (v *verifier) exists(c *commit, at *cursor, t table, id int64) bool {
 	return id >= 1 && (id <= c.last[t] || at.table == outcomeTable && at.integer(1) > c.n)
 }
 
-// maxBody is more than heed reads of a robots.txt, in octets.
-const maxBody = 64 << 20
-
 // examineBody compares the bytes of a robots.txt with their size and hash.
 func examineBody(c *commit, at *cursor) *Damage {
 	sum, _ := at.values[1].([]byte)
@@ -233,7 +252,7 @@ func examineBody(c *commit, at *cursor) *Damage {
 		return damaged(c, bodyTable, at.id, "its bytes cannot be unpacked: "+err.Error())
 	}
 	h := sha256.New()
-	n, err := io.Copy(h, io.LimitReader(z, min(at.integer(2), maxBody)+1))
+	n, err := io.Copy(h, io.LimitReader(z, min(at.integer(2), rules.MaxUnpacked)+1))
 	switch {
 	case err != nil:
 		return damaged(c, bodyTable, at.id, "its bytes cannot be unpacked: "+err.Error())
@@ -306,6 +325,8 @@ func broken(err error) *Damage {
 		return nil
 	}
 	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_TOOBIG:
+		return &Damage{What: fmt.Sprintf("it has a value of more than %d MiB, which heed never writes", maxValue>>20), Means: "Something else than heed wrote it. heed reads no such value."}
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_IOERR:
 		return &Damage{What: "SQLite cannot read it: " + e.Error(),
 			Means: "The file is damaged below its rows: by a disk, a copy that broke off, or by hand. Take a backup of it (heed audit backup makes them)."}

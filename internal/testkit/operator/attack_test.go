@@ -228,11 +228,17 @@ func TestReady_EndsBeforeTheDrain(t *testing.T) {
 	}
 }
 
-// What does not keep heed from serving is shown by both, and both say that it serves.
+// What does not keep heed from serving is shown by both, and both say that it serves: a store
+// that is away once it was reached.
 func TestReady_AgreesWithStatus(t *testing.T) {
 	t.Parallel()
-	o := testkit.NewOrigin(t, testkit.Site{Name: "site.test"})
-	h := start(t, o, testkit.FreeAddr(t), "[fleet]\nurl = \"redis://"+testkit.FreeAddr(t)+"\"\n")
+	o, store := testkit.NewOrigin(t, testkit.Site{Name: "site.test"}), testkit.NewRedis(t)
+	h := start(t, o, testkit.FreeAddr(t), "[fleet]\nurl = \"redis://"+store.Addr+"\"\n")
+	testkit.Until(t, "the store is reached", func() bool {
+		_, text := h.read("/readyz")
+		return text == "heed is ready\n"
+	})
+	store.Kill()
 	testkit.Until(t, "the store is found away", func() bool {
 		status, text := h.read("/readyz")
 		return status == http.StatusOK && strings.HasPrefix(text, "heed is ready\nnot well: the fleet's store is away: ")

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"heed/internal/ownfile"
 )
 
 // Bounds of the tail.
@@ -340,11 +342,11 @@ func (t *Log) Octets() int64 { return t.Size[0] + t.Size[1] }
 // writing.
 func Blocks(path, store string) (all []Block) {
 	for _, name := range Paths(path) {
-		data, err := os.ReadFile(name)
+		file, err := ownfile.ReadRegular(name, maxTail*2)
 		if err != nil {
 			continue
 		}
-		if blocks, _, err := readBlocks(data, store); err == nil {
+		if blocks, _, err := readBlocks(file.Data, store); err == nil {
 			all = append(all, blocks...)
 		}
 	}

@@ -1,0 +1,72 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Try connects to the store and returns why a heed could not use it; nil when it could.
+// It does what needs rights: on each master of a Cluster it writes a key that lives for a
+// second, and it listens. It does not count as a heed.
+func Try(ctx context.Context, o Options) error {
+	o.Log = slog.New(slog.DiscardHandler)
+	s, err := Open(o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := guard(func() error { return s.try(ctx) }); err != nil {
+		return fmt.Errorf("the store %s cannot be used: %w", s.hosts, explain(err, s.cluster))
+	}
+	return nil
+}
+
+func (s *Store) try(ctx context.Context) error {
+	if err := s.tryKey(ctx, heedsKey); err != nil {
+		return err
+	}
+	for _, key := range s.keysOfAll() {
+		if err := s.tryKey(ctx, key); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	channel := s.subscribe(turnsChannel)
+	if channel == nil {
+		return ErrAway
+	}
+	defer channel.Close()
+	_, err := channel.Receive(ctx)
+	return err
+}
+
+// tryKey does with the server that has key what turns need.
+func (s *Store) tryKey(ctx context.Context, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, opTimeout)
+	defer cancel()
+	keys, args := []string{besides(key, ":turns:probe")}, []any{opTimeout.Milliseconds(), "token"}
+	reply := s.send(ctx, "evalsha", probeScript.hash, keys, args)
+	if redis.HasErrorPrefix(reply.Err(), "NOSCRIPT") {
+		reply = s.send(ctx, "eval", probeScript.text, keys, args)
+	}
+	return probeScript.check(reply)
+}
+
+// keysOfAll returns a key for each known master of a Cluster, none otherwise.
+func (s *Store) keysOfAll() (keys []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := map[*part]bool{}
+	for i := 0; len(seen) < len(s.parts.nodes) && i < slotCount; i++ {
+		key := fmt.Sprintf("%s{%d}", keyPrefix, i)
+		if p := s.parts.of(key); !seen[p] {
+			seen[p] = true
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

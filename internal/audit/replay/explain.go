@@ -84,18 +84,15 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	defer r.Close()
 	l := newLibrary(parseRules)
 	t := &Explained{}
-	find := func(f *store.Filter) error {
-		return r.Entries(f, func(e *store.Entry) (err error) { t.Decision, err = l.decision(r, e); return err })
-	}
-	if near, err := nearID(r, f); err != nil {
+	near, err := nearID(r, f)
+	if err != nil {
 		return nil, err
-	} else if near != nil {
-		if err := find(near); err != nil {
-			return nil, err
-		}
 	}
-	if t.Decision == nil {
-		if err := find(f); err != nil {
+	for _, f := range []*store.Filter{near, f} {
+		if f == nil || t.Decision != nil {
+			continue
+		}
+		if err := r.Entries(f, func(e *store.Entry) (err error) { t.Decision, err = l.decision(r, e); return err }); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +111,7 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 		line = a.basis.Line
 	}
 	t.Again, t.Now, t.What = a.class, a.verdict, a.note
-	t.setUse(l, a)
+	t.Use, _ = l.verdicts.Both(a.basis.Signals, string(t.PageSignals)) // Again has the reason where a verdict rests on what is left out
 	if r := a.by.Refusal; a.bySignal {
 		if line = 0; r != nil && r.Statement != nil && r.Statement.Source == signal.SourceRobots {
 			line = r.Statement.Line
@@ -158,16 +155,6 @@ func nearID(r *store.Reader, f *store.Filter) (*store.Filter, error) {
 // searchedAround is how much later than its id a decision may have been recorded, to be
 // found without reading the whole record.
 const searchedAround = 5 * time.Minute
-
-// setUse sets what the site states about the use of the page. What cannot be read is left
-// out; Again has the reason where a verdict rests on it.
-func (t *Explained) setUse(l *library, a *assessment) {
-	page := ""
-	if t.Outcome != nil {
-		page = t.Outcome.Signals
-	}
-	t.Use, _ = l.verdicts.Both(a.basis.Signals, page)
-}
 
 // setAge sets the age of the policy.
 func (t *Explained) setAge(a *assessment) {

@@ -92,14 +92,14 @@ func (p *Policies) Policy(ctx context.Context, o rules.Origin, userAgent string)
 	if !ok {
 		a, ok = site[""]
 	}
-	if !ok {
-		return p.unreachable(o, &notRecorded{p.name, nil})
+	var err error
+	if ok {
+		var made *rules.Policy
+		if made, err = p.made(ctx, a); err == nil {
+			return made
+		}
 	}
-	made, err := p.made(ctx, a)
-	if err != nil {
-		return p.unreachable(o, &notRecorded{p.name, err})
-	}
-	return made
+	return rules.NewAs(p.profile, rules.Source{Origin: o, State: rules.Unreachable, Err: &notRecorded{p.name, err}}, nil)
 }
 
 // Held returns the policies of o that were recorded for clients with a User-Agent.
@@ -129,11 +129,6 @@ func (p *Policies) read(ctx context.Context, id int64) (*rules.Policy, error) {
 		return nil, err
 	}
 	return recorded.under(p.profile), recorded.err
-}
-
-// unreachable returns the policy of a site without a usable policy.
-func (p *Policies) unreachable(o rules.Origin, err error) *rules.Policy {
-	return rules.NewAs(p.profile, rules.Source{Origin: o, State: rules.Unreachable, Err: err}, nil)
 }
 
 // notRecorded is the error that a record has no robots.txt of a site.

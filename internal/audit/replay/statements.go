@@ -97,10 +97,8 @@ func (l *library) ofRobots(r *store.Reader, a *assessment, id int64) (*signal.Ve
 		return nil, err
 	}
 	key, agent := robotsKey{id, a.client.ID}, rules.Declare(a.client.Tokens...)
-	robots, known := l.robots.Get(key)
-	if !known {
-		robots = signal.ReadRobots(p.Policy, agent, a.origin.RobotsURL())
-		l.robots.Put(key, robots, maxRobots)
-	}
-	return uses.OfRobots(robots, p.Policy, agent, a.Target), nil
+	robots, err := l.robots.Load(key, maxRobots, func() (*signal.Robots, error) {
+		return signal.ReadRobots(p.Policy, agent, a.origin.RobotsURL()), nil
+	})
+	return uses.OfRobots(robots, p.Policy, agent, a.Target), err
 }

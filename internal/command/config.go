@@ -23,6 +23,8 @@ type ConfigCmd struct {
 	Show  ConfigShowCmd  `cmd:"" help:"Print the settings in use and where they come from."`
 
 	Pinned ConfigPinnedCmd `cmd:"" help:"Print the list of hosts known to pin certificates."`
+
+	Password ConfigPasswordCmd `cmd:"" help:"Print a line for the file of users and passwords."`
 }
 
 // ConfigCheckCmd is `heed config check`.

@@ -1,6 +1,6 @@
 // Package access verifies the users of a proxy by name and password: the users of
-// an htpasswd file whose passwords are hashed with bcrypt (the format of
-// Apache's tool of that name, `htpasswd -B`).
+// an htpasswd file whose passwords are hashed with bcrypt, as `heed config password`
+// and Apache's `htpasswd -B` write them.
 //
 // A bcrypt check is slow by design (about 50 ms of a core). What was verified is
 // therefore remembered for a while, how many checks run at a time is bounded, and
@@ -17,10 +17,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/crypto/bcrypt"
 
@@ -178,6 +180,9 @@ const maxUsers = 16 << 20
 // each with file and line.
 func readUsers(path string) (users, error) {
 	file, err := ownfile.Read(path, maxUsers)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the users cannot be read: %w; make it with: (umask 077; heed config password NAME > %s)", err, path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the users cannot be read: %w", err)
 	}
@@ -198,7 +203,7 @@ func readUsers(path string) (users, error) {
 		}
 	}
 	if len(all)+len(problems) == 0 {
-		problems = append(problems, fmt.Errorf("%s: there is no user in it; add one with: htpasswd -B %s NAME", path, path))
+		problems = append(problems, fmt.Errorf("%s: there is no user in it; add one with: heed config password NAME >> %s", path, path))
 	}
 	return all, errors.Join(problems...)
 }
@@ -206,17 +211,41 @@ func readUsers(path string) (users, error) {
 func (u users) add(name, hash string) error {
 	cost, err := bcrypt.Cost([]byte(hash))
 	switch {
-	case name == "" || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return errors.New("a line is NAME:HASH, and a name has no control characters")
+	case hash == "" || !isName(name):
+		return errors.New("a line is NAME:HASH, and a name has no control characters; make one with: heed config password NAME")
 	case u[name] != nil:
 		return fmt.Errorf("the user %q is listed twice; keep one of the lines", name)
 	case err != nil:
-		return fmt.Errorf("the password of %q is not hashed with bcrypt; write it anew with: htpasswd -B FILE %s", name, name)
+		return fmt.Errorf("the password of %q is not hashed with bcrypt; make the line anew with: heed config password %s", name, name)
 	case cost > maxCost:
 		return fmt.Errorf("the password of %q has the bcrypt cost %d, which takes too long to check; up to %d will do", name, cost, maxCost)
 	}
 	u[name] = []byte(hash)
 	return nil
+}
+
+// isName reports whether name can be a user's: without control characters, as RFC 7617
+// section 2 has it.
+func isName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// Line returns the line of an htpasswd file for a user. The error names what a line or a
+// check cannot hold.
+func Line(name, password string) (string, error) {
+	switch {
+	case !isName(name) || name[0] == '#' || name != strings.TrimSpace(name) || !utf8.ValidString(name):
+		return "", fmt.Errorf("%q cannot be the name of a user: it is empty, begins with # or a blank, ends with a blank, or has a control character", name)
+	case strings.Contains(name, ":"):
+		return "", fmt.Errorf("%q cannot be the name of a user: it has a colon", name)
+	case password == "":
+		return "", errors.New("the password is empty")
+	}
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+	if errors.Is(err, bcrypt.ErrPasswordTooLong) {
+		err = fmt.Errorf("the password has %d octets; bcrypt takes up to 72", len(password))
+	}
+	return name + ":" + string(hash), err
 }
 
 // verify takes as long as bcrypt does, also when there is no such user: a guess

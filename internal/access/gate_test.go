@@ -141,10 +141,11 @@ func TestHeed_ManyAtOnceWithTheSameCredentials(t *testing.T) {
 func TestHeed_AnUnusableUsersFileSaysWhatToDo(t *testing.T) {
 	good := "ann:" + hash(t, "a") + "\n"
 	for _, c := range []struct{ text, want string }{
-		{"", "htpasswd -B"},
+		{"", "heed config password NAME >> "},
 		{"# no users yet\n", "there is no user in it"},
-		{"ann\n", ":1: the password of \"ann\" is not hashed with bcrypt"},
-		{good + "bob:$apr1$x$y\n", ":2: the password of \"bob\" is not hashed with bcrypt; write it anew with: htpasswd -B"},
+		{"ann\n", ":1: a line is NAME:HASH, and a name has no control characters; make one with: heed config password NAME"},
+		{good + "bob:$apr1$x$y\n", ":2: the password of \"bob\" is not hashed with bcrypt; make the line anew with: heed config password bob"},
+		{"ann:{SHA}5en6G6=\n", "make the line anew with: heed config password ann"},
 		{good + good, ":2: the user \"ann\" is listed twice"},
 		{"ann:$2y$31$" + strings.Repeat("a", 53) + "\n", "takes too long to check"},
 		{":" + hash(t, "a"), ":1: a line is NAME:HASH"},
@@ -152,6 +153,10 @@ func TestHeed_AnUnusableUsersFileSaysWhatToDo(t *testing.T) {
 		if _, err := Open(file(t, c.text), time.Now); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.text, err)
 		}
+	}
+	missing := filepath.Join(t.TempDir(), "users")
+	if _, err := Open(missing, time.Now); err == nil || !strings.Contains(err.Error(), "; make it with: (umask 077; heed config password NAME > "+missing+")") {
+		t.Errorf("without the file: %v", err)
 	}
 	path := file(t, good)
 	if err := os.Chmod(path, 0o644); err != nil {
@@ -162,5 +167,30 @@ func TestHeed_AnUnusableUsersFileSaysWhatToDo(t *testing.T) {
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "absent"), time.Now); err == nil {
 		t.Error("a file that is not there")
+	}
+}
+
+// A line that heed makes is one that its gate takes, whatever the name and the password
+// contain; what the gate could not verify, or the file not hold, is refused.
+func TestHeed_ALineOfTheUsersFile(t *testing.T) {
+	for _, c := range []struct{ name, password string }{
+		{"ann", "open sesame"}, {"ann@news.test", " with: colons and blanks "}, {"Zoë", "p\u00e4ss\twort"}, {"a b", strings.Repeat("x", 72)},
+	} {
+		line, err := Line(c.name, c.password)
+		if err != nil {
+			t.Errorf("%q: %v", c.name, err)
+			continue
+		}
+		if right, _ := open(t, line+"\n", time.Now).Verify(t.Context(), here, c.name, c.password); !right {
+			t.Errorf("%q: its own line turns it away: %s", c.name, line)
+		}
+	}
+	for _, c := range []struct{ name, password, why string }{
+		{"", "x", "name"}, {"a:b", "x", "colon"}, {"#ann", "x", "name"}, {" ann", "x", "blank"}, {"ann\t", "x", "name"}, {"a\nb", "x", "name"},
+		{"ann", "", "empty"}, {"ann", strings.Repeat("ä", 37), "72"},
+	} {
+		if line, err := Line(c.name, c.password); err == nil || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%q: %q, %v", c.name, line, err)
+		}
 	}
 }

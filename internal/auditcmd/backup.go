@@ -85,7 +85,7 @@ microsecond. Values that the record does not store ([audit] clients, redact) are
 not exported. In CSV, a text that a spreadsheet could read as a formula is
 preceded by an apostrophe.
 
-  heed audit export --jsonl --from 1d | gzip > yesterday.jsonl.gz`
+  heed audit export --jsonl --since 1d | gzip > yesterday.jsonl.gz`
 }
 
 // Run writes the decisions to stdout.

@@ -21,10 +21,7 @@ import (
 // AuditListCmd is `heed audit list`.
 type AuditListCmd struct {
 	recordFiles
-	Since   string `placeholder:"TIME" aliases:"from" help:"Select from TIME on: 2026-05-03, 2026-05-03T14:00:00Z, or 36h or 7d ago."`
-	Until   string `placeholder:"TIME" aliases:"to" help:"Select before TIME."`
-	Client  string `placeholder:"NAME" help:"Select one client: address, [[client]], user or product token."`
-	Host    string `placeholder:"PATTERN" help:"Select these hosts: example.org, or *.example.org for all below it."`
+	auditWindow
 	Verdict string `placeholder:"WORD" help:"Select one verdict: allow, refuse or would-refuse."`
 	JSON    bool   `name:"json" help:"Print one JSON object per decision, with every field."`
 }
@@ -114,7 +111,7 @@ func (c *AuditListCmd) filter(now time.Time) (f store.Filter, err error) {
 	default:
 		return f, fmt.Errorf("--verdict: %q is not a verdict; write allow, refuse or would-refuse", c.Verdict)
 	}
-	f.From, f.To, err = parseWindow("--since", c.Since, "--until", c.Until, now)
+	f.From, f.To, err = c.times(now)
 	return f, err
 }
 

@@ -18,8 +18,8 @@ import (
 
 // auditWindow selects decisions.
 type auditWindow struct {
-	From   string `placeholder:"TIME" help:"Select from TIME on: 2026-05-03, 2026-05-03T14:00:00Z, or 36h or 7d ago."`
-	To     string `placeholder:"TIME" help:"Select before TIME."`
+	Since  string `placeholder:"TIME" aliases:"from" help:"Select from TIME on: 2026-05-03, 2026-05-03T14:00:00Z, or 36h or 7d ago."`
+	Until  string `placeholder:"TIME" aliases:"to" help:"Select before TIME."`
 	Client string `placeholder:"NAME" help:"Select one client: address, [[client]], user or product token."`
 	Host   string `placeholder:"PATTERN" help:"Select these hosts: example.org, or *.example.org for all below it."`
 }
@@ -27,21 +27,20 @@ type auditWindow struct {
 // query parses the window.
 func (w *auditWindow) query(now time.Time) (q report.Query, err error) {
 	q.Client, q.Host = w.Client, w.Host
-	q.From, q.To, err = parseWindow("--from", w.From, "--to", w.To, now)
+	q.From, q.To, err = w.times(now)
 	return q, err
 }
 
-// parseWindow parses the values of the two flags that bound a window. An empty
-// value is the zero time: the window is open at that end.
-func parseWindow(fromFlag, fromText, toFlag, toText string, now time.Time) (from, to time.Time, err error) {
-	if from, err = parseTime(fromFlag, fromText, now); err != nil {
+// times parses the two times that bound the window. The zero time is an open end.
+func (w *auditWindow) times(now time.Time) (from, to time.Time, err error) {
+	if from, err = parseTime("--since", w.Since, now); err != nil {
 		return from, to, err
 	}
-	if to, err = parseTime(toFlag, toText, now); err != nil {
+	if to, err = parseTime("--until", w.Until, now); err != nil {
 		return from, to, err
 	}
 	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
-		return from, to, fmt.Errorf("%s is not before %s: the window is empty\nExchange them", fromFlag, toFlag)
+		return from, to, errors.New("--since is not before --until: the window is empty\nExchange them")
 	}
 	return from, to, nil
 }
@@ -88,9 +87,9 @@ pages, and how they refused. Several records are reported as one. With --conduct
 The record is reported as it is; missing or added rows are a warning on stderr. Only
 heed audit verify finds values that were changed: run it first.
 
-  heed audit report --from 7d
+  heed audit report --since 7d
   heed audit report --conduct --html > report.html
-  heed audit report --by user --from 30d
+  heed audit report --by user --since 30d
   heed audit report --client newsbot --csv audit.db > newsbot.csv
   heed audit report --use --csv > purposes.csv
   heed audit report --paper tables/ crawl.db

@@ -96,7 +96,7 @@ func (c *CheckCmd) prepare(a *console.App, j *Judge) (policyOf, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := route.Options{Self: listens(cfg)}
+	options := route.Options{Self: Listens(cfg)}
 	if !c.Fresh {
 		options.Stored = route.FindStored(cfg)
 	}
@@ -141,8 +141,8 @@ func noDowngrade(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// listens returns the addresses that a heed with the settings listens on.
-func listens(cfg *config.Config) *upstream.Addrs {
+// Listens returns the addresses that a heed with the settings listens on.
+func Listens(cfg *config.Config) *upstream.Addrs {
 	all := &upstream.Addrs{}
 	addresses := slices.Clone(cfg.Listen)
 	for _, l := range cfg.Listeners {

@@ -23,6 +23,8 @@ type ConfigCmd struct {
 	Show  ConfigShowCmd  `cmd:"" help:"Print the settings in use and where they come from."`
 
 	Pinned ConfigPinnedCmd `cmd:"" help:"Print the list of hosts known to pin certificates."`
+
+	Password ConfigPasswordCmd `cmd:"" help:"Print a line for the file of users and passwords."`
 }
 
 // ConfigCheckCmd is `heed config check`.
@@ -145,9 +147,10 @@ func (s *servedAt) load(flags *config.FileFlags, a *console.App) (*config.Config
 type ConfigShowCmd struct {
 	servedAt
 	config.FileFlags
-	JSON bool   `name:"json" help:"Print the settings as JSON."`
-	Hash bool   `help:"Print only the hash of the settings, as logged (shortened) in config."`
-	For  string `placeholder:"CLIENT" help:"Print the settings for a client at URL: [[client]], address or User-Agent."`
+	JSON    bool   `name:"json" help:"Print the settings as JSON."`
+	Changed bool   `help:"Print only what differs from the defaults."`
+	Hash    bool   `help:"Print only the hash of the settings, as logged (shortened) in config."`
+	For     string `placeholder:"CLIENT" help:"Print the settings for a client at URL: [[client]], address or User-Agent."`
 
 	URL string `arg:"" optional:"" name:"url" help:"With --for: the URL that is requested."`
 }
@@ -158,7 +161,11 @@ func (c *ConfigShowCmd) Help() string {
 of proxy.toml, without passwords. Flags override the environment (HEED_LISTEN,
 HEED_CLIENTS, HEED_CONFIG), and the environment overrides the file.
 
+With --for it prints what applies to one client and one URL, where that comes from,
+and the verdict, by the stored robots.txt while it is fresh, else by a fetched one.
+
   heed config show
+  heed config show --changed
   heed config show --for newsbot https://example.org/page`
 }
 
@@ -177,14 +184,26 @@ func (c *ConfigShowCmd) Run(a *console.App) error {
 		return err
 	}
 	cfg.Redact()
+	tree := cfg.Tree()
+	if c.Changed {
+		base, err := config.BuiltIn(a.Defaults)
+		if err != nil {
+			return err
+		}
+		tree = cfg.Changed(base)
+	}
 	if c.JSON {
-		return console.NewJSON(a.Stdout).Encode(map[string]any{"source": cfg.Source(), "over": c.keys(), "hash": hash, "settings": cfg.Tree()})
+		return console.NewJSON(a.Stdout).Encode(map[string]any{"source": cfg.Source(), "over": c.keys(), "hash": hash, "settings": tree})
 	}
 	over := ""
 	if keys := c.keys(); len(keys) > 0 {
 		over = "\n# but from a flag or the environment: " + strings.Join(keys, ", ")
 	}
-	_, err = fmt.Fprintf(a.Stdout, "# from %s%s\n# hash %s\n%s", cfg.Source(), over, hash, cfg.Text())
+	text := config.TreeText(tree)
+	if text == "" {
+		text = "# nothing differs from the defaults\n"
+	}
+	_, err = fmt.Fprintf(a.Stdout, "# from %s%s\n# hash %s\n%s", cfg.Source(), over, hash, text)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,55 @@ func TestConfigShowCanBeReadBack(t *testing.T) {
 	}
 	if !strings.Contains(s.out, "# from "+file+"\n# hash "+want.Hash()+"\n") || !strings.Contains(s.out, "1m30s") {
 		t.Errorf("shown:\n%s", s.out)
+	}
+}
+
+// Every setting is shown, with a value that is false or empty as well; of an entry, those
+// that have a value without being written.
+func TestConfigShow_ShowsEverySetting(t *testing.T) {
+	file := testkit.Write(t, filepath.Join(t.TempDir(), "proxy.toml"), "[[host]]\nmatch = [\"a.test\"]\ncrawl = false\nreason = \"an API\"\n[[host]]\nmatch = [\"b.test\"]\nvia = false\n")
+	s := heed(t, "", "config", "show", "--config", file)
+	want := map[string][]string{}
+	keys(reflect.TypeFor[config.Config](), "", want)
+	for table, names := range want {
+		for _, name := range names {
+			if !strings.HasPrefix(table, "[[") && !strings.Contains(s.out, "\n"+name+" = ") && !strings.Contains(s.out, "."+name+"]\n") {
+				t.Errorf("%s %s is not shown", table, name)
+			}
+		}
+	}
+	for text, times := range map[string]int{"crawl = false\n": 1, "via = false\n": 1, "never_allow = false\n": 2, "pprof = false\n": 1} {
+		if strings.Count(s.out, text) != times {
+			t.Errorf("%q is not shown %d times:\n%s", text, times, s.out)
+		}
+	}
+}
+
+// --changed shows what differs from the defaults, in a form that gives the same settings.
+func TestConfigShow_ShowsWhatWasChanged(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]string{
+		"": "# nothing differs from the defaults\n",
+		"profile = \"standard\"\n[pacing]\nmax_wait = \"30000ms\"\n[upstream]\nvia = true\n":              "# nothing differs from the defaults\n",
+		"drain = \"90s\"\n[audit]\nenabled = false\nredact = []\n[https]\nmode = \"intercept\"\n":         "drain = '1m30s'\n\n[audit]\nenabled = false\nredact = []\n",
+		"[limits]\nrequests = 7\n[upstream]\nvia = false\nresolve = { \"a.test:443\" = \"127.0.0.1:1\" }": "[limits]\nrequests = 7\n\n[upstream]\nvia = false\n\n[upstream.resolve]\n'a.test:443' = '127.0.0.1:1'\n",
+		"[[client]]\nname = \"a\"\nuser_agent = \"a/*\"\n":                                                "[[client]]\nname = 'a'\nuser_agent = 'a/*'\n",
+	} {
+		file := testkit.Write(t, filepath.Join(dir, "proxy.toml"), text)
+		s := heed(t, "", "config", "show", "--changed", "--config", file)
+		_, shown, _ := strings.Cut(s.out, "\n# hash ")
+		_, shown, _ = strings.Cut(shown, "\n")
+		if s.status != 0 || shown != want {
+			t.Errorf("%q: %+v\nwant %q", text, s, want)
+		}
+		again, err := config.Load(testkit.Write(t, filepath.Join(dir, "shown.toml"), s.out), testkit.BuiltIn(t))
+		if err != nil || !strings.Contains(s.out, "# hash "+again.Hash()+"\n") {
+			t.Errorf("%q is not read back: %v", s.out, err)
+		}
+	}
+	s := heed(t, "", "config", "show", "--changed", "--json", "--no-config", "--listen", "127.0.0.2:3128")
+	if !strings.Contains(s.out, `"settings":{"listen":"127.0.0.2:3128"}`) {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,9 +10,14 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/check"
 	"heed/internal/config"
 	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/judge"
 	"heed/internal/pageurl"
+	"heed/internal/route"
+	"heed/proxy/refusal"
 	"heed/rules"
 )
 
@@ -42,7 +48,7 @@ func (c *ConfigShowCmd) showFor(a *console.App, cfg *config.Config) error {
 	s.exceptions()
 	s.use()
 	s.row("reached", "%s", s.upstream())
-	return nil
+	return s.verdict(a)
 }
 
 // shownFor writes the settings in force, one row each.
@@ -160,6 +166,9 @@ func (s *shownFor) rules() {
 func (s *shownFor) exceptions() {
 	counts, _ := s.Exception(rules.NewTarget(s.target), true, s.now)
 	for _, e := range s.Site.Exceptions {
+		if !s.matches(e) {
+			continue
+		}
 		verb := "allow"
 		if e.Refuse {
 			verb = "refuse"
@@ -184,19 +193,35 @@ func (s *shownFor) exceptions() {
 	}
 }
 
+// matches reports whether e is for the client and the target, or was until it ended.
+func (s *shownFor) matches(e *acl.Exception) bool {
+	alone, at := s.Effective, s.now
+	alone.Site = &acl.Site{Exceptions: []*acl.Exception{e}}
+	if !e.Expires.IsZero() && !at.Before(e.Expires) {
+		at = e.Expires.Add(-1)
+	}
+	found, _ := alone.Exception(rules.NewTarget(s.target), true, at)
+	return found != nil
+}
+
 // use prints the purposes of the client, and the contract with the site.
 func (s *shownFor) use() {
 	if len(s.Purposes) == 0 {
 		return
 	}
+	s.row("purpose", "%s: what the site does not allow for it is refused", s.purposes(", "))
+	if reference := s.Licence(s.now); reference != "" {
+		s.row("licence", "%s: what the licences of the site ask for counts as met", console.Quoted(reference))
+	}
+}
+
+// purposes returns the purposes of the client.
+func (s *shownFor) purposes(between string) string {
 	var names []string
 	for _, p := range s.Purposes {
 		names = append(names, string(p))
 	}
-	s.row("purpose", "%s: what the site does not allow for it is refused", strings.Join(names, ", "))
-	if reference := s.Licence(s.now); reference != "" {
-		s.row("licence", "%s: what the licences of the site ask for counts as met", console.Quoted(reference))
-	}
+	return strings.Join(names, between)
 }
 
 // upstream returns how the host is reached.
@@ -215,6 +240,81 @@ func (s *shownFor) upstream() string {
 		return "through the proxy that the environment names"
 	}
 	return "through " + config.RedactURL(proxy) + ", " + by
+}
+
+// verdict prints what becomes of a request for the page: the verdict of package judge, by
+// the stored robots.txt while it is fresh, else by a fetched one. What the site states of the
+// use of its pages does not count.
+func (s *shownFor) verdict(a *console.App) error {
+	q := judge.Question{Query: acl.Query{Effective: s.Effective, Names: s.Identity(s.userAgent, rules.Identify), Target: rules.NewTarget(s.target), Now: s.now}}
+	if q.Effective.Purposes = nil; s.origin.Scheme == "https" {
+		q.HTTPS = s.HTTPS()
+	}
+	if q.HTTPS == acl.NoHTTPS {
+		s.row("verdict", "refuse: the operator lets no https through")
+		return nil
+	}
+	unnamed := q.Names.Shown == ""
+	if unnamed { // as a client with a name that no group is for
+		q.Names = s.Identity("*", rules.Identify)
+	}
+	self := check.Listens(s.cfg)
+	to, err := s.cfg.Destinations()
+	if err != nil {
+		return err
+	}
+	switch {
+	case self.HasHost(s.origin.Host, s.origin.Port):
+		q.Barred = rules.ReasonLoop
+	case to.CheckOrigin(s.origin) != nil:
+		q.Barred = rules.ReasonDestination
+	case pageurl.Fault(s.target) != "":
+		q.Barred = rules.ReasonMalformed
+	}
+	way, err := route.Open(s.cfg, a.Environ, route.Options{Self: self, Stored: route.FindStored(s.cfg)}, control.RouteSpec{})
+	if err != nil {
+		return err
+	}
+	policy := func() *rules.Policy { return way.Policies.Policy(context.Background(), s.origin, q.Names.Shown) }
+	v, need := q.Decide()
+	for ; need != judge.NeedsNothing; v, need = q.Decide() {
+		switch need {
+		case judge.NeedsPolicy:
+			if q.Policy = s.Site.Robots; q.Policy == nil {
+				q.Policy = policy()
+			}
+			q.Unreached = refusal.Unreached(q.Policy)
+		case judge.NeedsSelf:
+			q.Self = judge.Knows(self.IsName(s.origin, to, func() error { return policy().Source().Err }))
+		}
+	}
+	s.row("verdict", "%s", verdictText(v, unnamed))
+	if len(s.Purposes) > 0 && v.Verdict == rules.Allow && v.Policy != nil {
+		s.row("", "unless the site states otherwise of its purpose: heed check --purpose %s", s.purposes(","))
+	}
+	return nil
+}
+
+// verdictText returns a verdict and its reason in words.
+func verdictText(v judge.Verdict, unnamed bool) string {
+	text := v.Verdict.String() + ": " + console.ReasonText(v.Reason)
+	if v.Rule != "" {
+		text += ": " + console.Quoted(v.Rule)
+	}
+	if v.Line > 0 {
+		text += fmt.Sprintf(" (line %d, group %s)", v.Line, console.Quoted(v.Group))
+	}
+	if v.OperatorReason != "" {
+		text += " (" + console.Quoted(v.OperatorReason) + ")"
+	}
+	unreachable := v.Reason == rules.ReasonRobotsUnreachable || v.Reason == rules.ReasonOriginUnreachable
+	if unreachable && v.Policy != nil && v.Policy.Source().Err != nil {
+		text += " (" + console.Printable(v.Policy.Source().Err.Error()) + ")"
+	}
+	if unnamed && v.Policy != nil && v.Reason != rules.ReasonOverride {
+		text += ", for a User-Agent that no group is for"
+	}
+	return text
 }
 
 func (s *shownFor) fits(h *config.HostConfig) bool {

@@ -125,6 +125,39 @@ func TestManual_ListsEveryCommandAndFlag(t *testing.T) {
 	}
 }
 
+// The flags that bound a window of time have the same two pairs of names everywhere.
+func TestFlags_AWindowOfTimeHasOneSetOfNames(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, verb := range model(t).Leaves(true) {
+		for _, flag := range verb.Flags {
+			names := append([]string{flag.Name}, flag.Aliases...)
+			for _, pair := range [][]string{{"since", "from"}, {"until", "to"}} {
+				if slices.Contains(names, pair[0]) || slices.Contains(names, pair[1]) {
+					found++
+					if !slices.Equal(names, pair) {
+						t.Errorf("%s: a flag is named %v, want %v", verb.Path(), names, pair)
+					}
+				}
+			}
+		}
+	}
+	if found < 6 {
+		t.Errorf("%d flags bound a window of time", found)
+	}
+}
+
+// Either pair, or one of each, selects the same window.
+func TestFlags_EitherPairOfNamesSelectsAWindow(t *testing.T) {
+	t.Parallel()
+	for _, verb := range [][]string{{"list"}, {"report"}, {"export", "--jsonl"}} {
+		for _, pair := range [][2]string{{"--since", "--until"}, {"--from", "--to"}, {"--from", "--until"}, {"--since", "--to"}} {
+			args := append([]string{"audit"}, append(verb, pair[0], "2026-05-04", pair[1]+"=2026-05-03")...)
+			heed(t, "", args...).is(t, console.ExitUsage, "", "heed: --since is not before --until: the window is empty\nExchange them\n")
+		}
+	}
+}
+
 func TestManual_TopicsAndCommandsHaveDifferentNames(t *testing.T) {
 	t.Parallel()
 	verbs := verbNames(model(t))

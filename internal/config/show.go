@@ -113,9 +113,30 @@ func (c *Config) Source() string {
 // Tree returns the settings as a JSON object in the form of proxy.toml.
 func (c *Config) Tree() map[string]any { return keyTree(reflect.ValueOf(*c)) }
 
+// Changed returns the part of Tree that differs from base.
+func (c *Config) Changed(base *Config) map[string]any { return changed(c.Tree(), base.Tree()) }
+
+// changed returns the members of tree that base does not have or has with another value.
+func changed(tree, base map[string]any) map[string]any {
+	for key, value := range tree {
+		inner, ok := value.(map[string]any)
+		if before, both := base[key].(map[string]any); ok && both {
+			if changed(inner, before); len(inner) == 0 {
+				delete(tree, key)
+			}
+		} else if reflect.DeepEqual(value, base[key]) {
+			delete(tree, key)
+		}
+	}
+	return tree
+}
+
 // Text returns the settings in the form of proxy.toml.
-func (c *Config) Text() string {
-	text, err := toml.Marshal(c.Tree())
+func (c *Config) Text() string { return TreeText(c.Tree()) }
+
+// TreeText returns a Tree in the form of proxy.toml.
+func TreeText(tree map[string]any) string {
+	text, err := toml.Marshal(tree)
 	if err != nil {
 		panic("settings of plain strings and numbers cannot be marshalled: " + err.Error())
 	}
@@ -174,16 +195,11 @@ func keyTree(v reflect.Value) map[string]any {
 	return tree
 }
 
-// entryTrees returns the entries of an array of tables without keys that are unset.
+// entryTrees returns the entries of an array of tables without keys that have no value.
 func entryTrees[T any](entries []T) []map[string]any {
 	trees := make([]map[string]any, len(entries))
 	for i := range entries {
 		trees[i] = keyTree(reflect.ValueOf(entries[i]))
-		for key, field := range fieldsByKey(reflect.ValueOf(entries[i])) {
-			if field.Kind() == reflect.Bool && !field.Bool() {
-				delete(trees[i], key)
-			}
-		}
 		maps.DeleteFunc(trees[i], func(_ string, v any) bool { return isUnset(reflect.ValueOf(v)) })
 	}
 	return trees

@@ -220,11 +220,7 @@ func (e *engine) agentLineNumbers(at int) []int {
 	slices.Sort(places)
 	walk := lines{text: e.text, next: e.start}
 	var numbers []int
-	for len(places) > 0 {
-		_, _, ok := walk.line()
-		if !ok {
-			break
-		}
+	for _, _, ok := walk.line(); ok && len(places) > 0; _, _, ok = walk.line() {
 		for len(places) > 0 && places[0] < walk.next {
 			numbers = append(numbers, walk.number)
 			places = places[1:]

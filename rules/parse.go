@@ -32,11 +32,7 @@ type parser struct {
 // parse reads all lines.
 func (p *parser) parse(text string, start int) {
 	p.lines = lines{text: text, next: start}
-	for {
-		from, to, ok := p.lines.line()
-		if !ok {
-			return
-		}
+	for from, to, ok := p.lines.line(); ok; from, to, ok = p.lines.line() {
 		p.line(span{from, to})
 	}
 }

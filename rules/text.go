@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"strings"
 	"unicode/utf16"
 )
@@ -90,6 +91,16 @@ func (l *lines) line() (from, to int, ok bool) {
 		l.next++
 	}
 	return from, to, true
+}
+
+// Lines yields the lines of a text without their ends, with their numbers from 1, as the
+// lines of a robots.txt are counted. CR, LF and CRLF end a line (RFC 9309 §2.2).
+func Lines(text string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		l := lines{text: text}
+		for from, to, ok := l.line(); ok && yield(l.number, text[from:to]); from, to, ok = l.line() {
+		}
+	}
 }
 
 // blank reports whether c is white space within a line.

@@ -172,7 +172,7 @@ func whyText(a *control.Judgement) string {
 	case rules.ReasonSignal, rules.ReasonLicence:
 		return a.Detail
 	default:
-		if a.Reason == rules.ReasonRobotsUnreachable && tooMany(a) != "" {
+		if a.Reason == rules.ReasonRobotsUnreachable && tooMany(a) {
 			return a.Detail + "; all but /robots.txt is refused (" + sourceText(a) + ")"
 		}
 		why.WriteString(console.Quoted(reason.Of(a.Reason).Words))

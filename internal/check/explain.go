@@ -244,10 +244,14 @@ func (x *Explainer) Because() string {
 	case rules.ReasonNotACrawl:
 		return fmt.Sprintf("%s (%s)", reason.Of(x.Reason).Words, console.Quoted(x.Settled))
 	}
-	if what := tooMany(x.Judgement); what != "" {
-		return "the rules have " + what + ", too many to judge by: everything but /robots.txt is refused until the site has fewer"
+	text := console.Quoted(reason.Of(x.Reason).Words)
+	switch {
+	case tooMany(x.Judgement):
+		return x.Detail + ": everything but /robots.txt is refused until the site has fewer"
+	case x.Detail != "":
+		text += ": " + console.Quoted(x.Detail)
 	}
-	return console.Quoted(reason.Of(x.Reason).Words) + x.Remark()
+	return text
 }
 
 // subject returns the name that the deciding group is for.
@@ -256,14 +260,6 @@ func (x *Explainer) subject() string {
 		return "all robots (*)"
 	}
 	return console.Quoted(x.Token)
-}
-
-// Remark returns the detail of the reason, after a colon; empty when there is none.
-func (x *Explainer) Remark() string {
-	if x.Detail == "" {
-		return ""
-	}
-	return ": " + console.Quoted(x.Detail)
 }
 
 // MatchesStep prints each reading of the target with the rules that match it.

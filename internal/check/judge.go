@@ -194,14 +194,7 @@ func (j *Judge) agent(userAgent string) *rules.Agent {
 	return a
 }
 
-// tooMany returns what a robots.txt that was read has too many of to be used, such as
-// "more than 5 wildcards"; empty for one that is used.
-func tooMany(a *control.Judgement) string {
-	switch a.Detail {
-	case rules.ErrTooManyWildcards.Error():
-		return "more than 1,048,576 wildcards (*)"
-	case rules.ErrTooManyWords.Error():
-		return "more than 65,536 words in names of several words"
-	}
-	return ""
+// tooMany reports whether a robots.txt was read and has too many wildcards or words to be used.
+func tooMany(a *control.Judgement) bool {
+	return a.Detail == rules.ErrTooManyWildcards.Error() || a.Detail == rules.ErrTooManyWords.Error()
 }

@@ -203,7 +203,7 @@ func TestCheckExplainsTooManyWildcards(t *testing.T) {
 	told := strings.Join(strings.Fields(s.out), " ")
 	for _, want := range []string{
 		"robots-unreachable: robots.txt has more than 1,048,576 wildcards and is not used; all but /robots.txt is refused",
-		"Verdict refuse: the rules have more than 1,048,576 wildcards (*), too many to judge by: everything but /robots.txt is refused until the site has fewer",
+		"Verdict refuse: robots.txt has more than 1,048,576 wildcards and is not used: everything but /robots.txt is refused until the site has fewer",
 	} {
 		if s.status != 1 || !strings.Contains(told, want) {
 			t.Errorf("exit %d, told\n%s\nwant %q", s.status, s.out, want)

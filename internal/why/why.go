@@ -39,9 +39,16 @@ func Explain(file string, t *replay.Explained, paint console.Painter) *check.Exp
 		x.GroupsStep()
 		x.MatchesStep()
 	}
-	y.use()
+	if len(t.Purposes) > 0 {
+		x.Step("Purpose", "%s", console.Quoted(strings.Join(t.Purposes, ", ")))
+	}
+	if t.Use != nil {
+		x.UseSteps(t.Use)
+	}
 	y.verdict()
-	y.settings()
+	if t.Config != "" {
+		x.Step("Settings", "%s", console.Quoted(t.Config))
+	}
 	y.outcome()
 	y.replayed()
 	return x
@@ -175,12 +182,6 @@ func (y *writer) verdict() {
 	}
 }
 
-func (y *writer) settings() {
-	if y.decision.Config != "" {
-		y.Step("Settings", "%s", console.Quoted(y.decision.Config))
-	}
-}
-
 // outcome prints the waiting time and the outcome of the exchange.
 func (y *writer) outcome() {
 	t := y.decision
@@ -233,16 +234,6 @@ func (y *writer) replayed() {
 		if t.What != "" {
 			y.More("%s", console.Quoted(t.What))
 		}
-	}
-}
-
-// use prints the purpose of the client, and what the site states about the use of the page.
-func (y *writer) use() {
-	if t := y.decision; len(t.Purposes) > 0 {
-		y.Step("Purpose", "%s", console.Quoted(strings.Join(t.Purposes, ", ")))
-	}
-	if v := y.decision.Use; v != nil {
-		y.UseSteps(v)
 	}
 }
 

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"heed/internal/check"
 	"heed/internal/config"
 	"heed/internal/why"
+	"heed/rules"
 )
 
 // decisionPage is what the page of one decision shows.
@@ -123,31 +123,23 @@ const (
 	lineShown   = 2000 // octets of one line
 )
 
-// excerptOf returns the lines around line, or the first ones when line is 0. A line ends
-// with CR, LF or CRLF (RFC 9309 §2.2).
-func excerptOf(text []byte, line int) *excerpt {
+// excerptOf returns the lines around the one that decided, or the first ones when that is 0.
+func excerptOf(text []byte, decided int) *excerpt {
 	x := &excerpt{Bytes: len(text)}
-	first, last := max(1, line-linesAround), max(line, linesAround)+linesAround
-	for n := 1; len(text) > 0; n++ {
-		end, next := bytes.IndexAny(text, "\r\n"), 0
-		if end < 0 {
-			end, next = len(text), len(text)
-		} else if next = end + 1; bytes.HasPrefix(text[end:], []byte("\r\n")) {
-			next++
-		}
+	first, last := max(1, decided-linesAround), max(decided, linesAround)+linesAround
+	for n, line := range rules.Lines(string(text)) {
 		switch {
 		case n < first:
 			x.Before++
 		case n > last:
 			x.After++
 		default:
-			shown := string(text[:min(end, lineShown)])
-			if end > lineShown {
+			shown := line[:min(len(line), lineShown)]
+			if len(line) > lineShown {
 				shown += " ..."
 			}
-			x.Lines = append(x.Lines, textLine{n, strings.ToValidUTF8(shown, "\uFFFD"), n == line})
+			x.Lines = append(x.Lines, textLine{n, strings.ToValidUTF8(shown, "\uFFFD"), n == decided})
 		}
-		text = text[next:]
 	}
 	return x
 }

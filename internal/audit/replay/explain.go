@@ -180,21 +180,13 @@ func (t *Explained) setPolicy(p *policy) {
 // lineOf returns line n of a file, counted from 1, without its end (CR, LF or
 // CRLF). It is empty when there is no such line, or the file is in UTF-16.
 func lineOf(body []byte, n int) string {
-	if n < 1 || bytes.HasPrefix(body, []byte("\xFF\xFE")) || bytes.HasPrefix(body, []byte("\xFE\xFF")) {
+	if bytes.HasPrefix(body, []byte("\xFF\xFE")) || bytes.HasPrefix(body, []byte("\xFE\xFF")) {
 		return ""
 	}
-	for ; ; n-- {
-		end := bytes.IndexAny(body, "\r\n")
-		switch {
-		case n == 1 && end >= 0:
-			return string(body[:end])
-		case n == 1:
-			return string(body)
-		case end < 0:
-			return ""
-		case bytes.HasPrefix(body[end:], []byte("\r\n")):
-			end++
+	for i, line := range rules.Lines(string(body)) {
+		if i == n {
+			return line
 		}
-		body = body[end+1:]
 	}
+	return ""
 }

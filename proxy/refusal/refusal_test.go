@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -53,6 +55,44 @@ func TestNew_AnErrorIsMoreExactThanItsReason(t *testing.T) {
 	paced.Paced = &pace.Answer{Position: pace.Position{Wait: time.Hour}, RetryAfter: time.Hour}
 	if a := New(paced); a.RetryAfter != time.Hour {
 		t.Errorf("Retry-After %v", a.RetryAfter)
+	}
+}
+
+// notThere is an error of rules that no request will fetch.
+type notThere struct{ error }
+
+func (notThere) Lasting() bool { return true }
+
+// The answer promises that a retry helps when the rules are asked for again, at that time,
+// and never where they are not: rules of a record, and a file of the operator's.
+func TestNew_ARetryIsPromisedWhenTheRulesAreAskedForAgain(t *testing.T) {
+	t.Parallel()
+	stars := []byte("User-agent: *\n" + strings.Repeat("Disallow: /"+strings.Repeat("*a", 1000)+"\n", rules.MaxWildcards/1000+1))
+	at := time.Now().Add(time.Hour)
+	down, missing := errors.New("status 503"), fmt.Errorf("judging: %w", notThere{errors.New("not in the record")})
+	for name, c := range map[string]struct {
+		source   rules.Source
+		body     []byte
+		min, max time.Duration
+	}{
+		"a site that fails":                            {rules.Source{Err: down, RetryAt: at}, nil, 59 * time.Minute, time.Hour},
+		"a site of which no time is known":             {rules.Source{Err: down}, nil, time.Minute, time.Minute},
+		"a record that lacks the site":                 {rules.Source{Err: missing}, nil, 0, 0},
+		"a file of the site that cannot be used":       {rules.Source{State: rules.Available, Status: 200, FreshUntil: at}, stars, 59 * time.Minute, time.Hour},
+		"a file of the operator's that cannot be used": {rules.Source{State: rules.Available}, stars, 0, 0},
+	} {
+		r := caseOf(rules.ReasonRobotsUnreachable)
+		r.Entry.Policy = rules.New(c.source, c.body)
+		a := New(r)
+		p := a.problem()
+		if a.RetryAfter < c.min || a.RetryAfter > c.max || a.Status != http.StatusServiceUnavailable {
+			t.Errorf("%s: status %d, Retry-After %v", name, a.Status, a.RetryAfter)
+		}
+		promised := c.max > 0
+		if field := a.Response(&http.Request{}).Header.Get("Retry-After"); (field != "") != promised || (p.Retry == "after") != promised ||
+			strings.Contains(a.Phrase, "again") != promised || strings.Contains(p.Detail, "A retry will not help") == promised {
+			t.Errorf("%s: Retry-After %q, %q, %q", name, field, a.Phrase, p.Detail)
+		}
 	}
 }
 

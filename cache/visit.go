@@ -21,7 +21,7 @@ type Visit struct {
 	Origin rules.Origin
 	// Hints are what the robots.txt of the origin asks of heed; nil where that is not known.
 	Hints []*rules.RateHint
-	// RobotsTxt says that the URL is that of a robots.txt.
+	// RobotsTxt says that the URL is that of the robots.txt of the origin.
 	RobotsTxt bool
 }
 
@@ -183,8 +183,10 @@ func (j *job) takeTurn(ctx context.Context, u *url.URL, as string) (*siteReply, 
 	if err != nil {
 		return nil, err
 	}
-	v := Visit{Origin: o, RobotsTxt: strings.HasSuffix(u.Path, "/robots.txt")}
-	asks := !v.RobotsTxt && j.permit == nil && !j.only // a document's permit has asked
+	v := Visit{Origin: o, RobotsTxt: u.RequestURI() == "/robots.txt"}
+	// A file of that name elsewhere needs no permission, but its host may ask for a delay. A
+	// document's permit has asked.
+	asks := !strings.HasSuffix(u.Path, "/robots.txt") && j.permit == nil && !j.only
 	switch policy := j.policyOf(ctx, o, v.RobotsTxt || j.only); {
 	case policy == nil:
 	case asks && policy.Source().State == rules.Unreachable:

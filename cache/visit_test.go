@@ -185,6 +185,25 @@ func TestVisit_TakesATurn(t *testing.T) {
 	}
 }
 
+// Only the robots.txt of the host itself is requested before the delay that the host asks for
+// is known. A file of that name elsewhere, or with a query, is not.
+func TestVisit_ADelayIsKnownBeforeOtherFiles(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"http://victim.test/shops/%s/robots.txt", "http://victim.test/robots.txt?%s"} {
+		var turns []Visit
+		_, c := newTown(t, sentTo(at, "User-agent: *\nDisallow: /shops/\nCrawl-delay: 10\n"), func(ctx context.Context, v Visit) (context.Context, func(), error) {
+			turns = append(turns, v)
+			return ctx, func() {}, nil
+		})
+		if s := policyOf(t, c, "one.test"); s.State != rules.Available {
+			t.Error(s.State, s.Err)
+		}
+		if len(turns) != 2 || !turns[0].RobotsTxt || turns[1].RobotsTxt || len(turns[1].Hints) != 1 {
+			t.Errorf("%s: turns %+v", at, turns)
+		}
+	}
+}
+
 // The URLs of one origin that others name are bounded within an hour.
 func TestVisit_DistinctURLsAreBounded(t *testing.T) {
 	t.Parallel()
@@ -197,7 +216,7 @@ func TestVisit_DistinctURLsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	if seen := w.at("victim.test"); len(seen) != maxVisits || refused != 5 {
+	if seen := w.at("victim.test"); len(seen) != maxVisits || seen[0] != "/robots.txt" || refused != 6 {
 		t.Errorf("%d requests, %d refused", len(seen), refused)
 	}
 }

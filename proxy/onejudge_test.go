@@ -291,7 +291,7 @@ func (j *oneJudge) ask() {
 		return j.policies.Policy(ctx, o, userAgent), o.RobotsURL(), "site"
 	}
 	if of := j.settings.ClientOf(acl.ClientInfo{UserAgent: agent}); len(of.Purposes) > 0 {
-		judge.ForPurposes(of.Purposes, url, &fetch.Documents{Site: j.policies}, &http.Client{Transport: j.out}, policy)
+		judge.ForPurposes(of.Purposes, url, &fetch.Documents{Site: j.policies}, &http.Client{Transport: j.out}, "heed", policy)
 	}
 	a, err := judge.Ask(j.Context(), agent, url, policy)
 	if err != nil {

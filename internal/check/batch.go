@@ -13,8 +13,6 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"heed/internal/console"
@@ -182,6 +180,16 @@ func parseQuestion(line []byte) (*question, error) {
 	return q, nil
 }
 
+// answer is what is added to the members of a question.
+type answer struct {
+	Allowed bool         `json:"allowed"`
+	Reason  rules.Reason `json:"reason"`
+	Group   string       `json:"group"`
+	Rule    string       `json:"rule"`
+	Line    int          `json:"line"`
+	Detail  string       `json:"detail,omitempty"`
+}
+
 // answerMembers are the names of the answer's own members. Members of a question
 // with these names are not copied.
 var answerMembers = []string{"allowed", "reason", "group", "rule", "line", "detail", "error"}
@@ -192,29 +200,18 @@ func appendAnswer(out []byte, rest map[string]json.RawMessage, a *control.Judgem
 	out = append(out, '{')
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
 		if !slices.Contains(answerMembers, name) {
-			out = append(append(appendName(out, name), rest[name]...), ',')
+			out = append(append(append(append(out, bytes.TrimSpace(line(name))...), ':'), rest[name]...), ',')
 		}
 	}
 	if err != nil {
-		return append(appendText(appendName(out, "error"), err.Error()), "}\n"...)
+		return append(out, line(map[string]string{"error": err.Error()})[1:]...)
 	}
-	out = strconv.AppendBool(appendName(out, "allowed"), a.Allowed)
-	out = appendText(appendName(append(out, ','), "reason"), string(a.Reason))
-	out = appendText(appendName(append(out, ','), "group"), a.Group)
-	out = appendText(appendName(append(out, ','), "rule"), a.Rule)
-	out = strconv.AppendInt(appendName(append(out, ','), "line"), int64(a.Line), 10)
-	if a.Detail != "" {
-		out = appendText(appendName(append(out, ','), "detail"), a.Detail)
-	}
-	return append(out, "}\n"...)
+	return append(out, line(answer{a.Allowed, a.Reason, a.Group, a.Rule, a.Line, a.Detail})[1:]...)
 }
 
-func appendName(out []byte, name string) []byte { return append(appendText(out, name), ':') }
-
-// appendText appends s as JSON.
-func appendText(out []byte, s string) []byte {
-	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
-		return append(append(append(out, '"'), s...), '"') // nearly always, and many times faster
-	}
-	return append(out, console.MustJSON(s)...)
+// line returns v as a line of JSON.
+func line(v any) []byte {
+	var text bytes.Buffer
+	_ = console.NewJSON(&text).Encode(v) // texts and numbers cannot fail
+	return text.Bytes()
 }

@@ -14,7 +14,6 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/reason"
-	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -72,11 +71,6 @@ The exit status is then 2, else 0.
 func (c *CheckCmd) Run(a *console.App) error {
 	if err := c.usage(); err != nil {
 		return err
-	}
-	if c.Purpose != "" {
-		if _, err := signal.ParsePurposes(c.Purpose); err != nil {
-			return fmt.Errorf("--purpose: %w", err)
-		}
 	}
 	judge, err := c.judgeFunc(a)
 	if err != nil {
@@ -153,16 +147,14 @@ func (c *CheckCmd) print(w io.Writer, paint console.Painter, a *control.Judgemen
 	if c.JSON {
 		return console.NewJSON(w).Encode(a)
 	}
-	colour, verdict := console.Red, "refuse"
-	if a.Allowed {
-		colour, verdict = console.Green, "allow "
-	}
-	_, err := fmt.Fprintf(w, "%s %s  %s: %s\n", paint(colour, verdict), console.Printable(a.URL), a.Reason, whyText(a))
+	_, err := fmt.Fprintf(w, "%s %s  %s: %s\n", verdictText(a, paint, "allow "), console.Printable(a.URL), a.Reason, whyText(a))
 	if err == nil && c.Explain {
-		err = printExplanation(w, paint, a)
+		_, err = io.WriteString(w, explained(a, paint).Text()+"\n")
 	}
 	if err == nil && a.Signals != nil {
-		err = printSignals(w, paint, a)
+		x := &Explainer{Judgement: a, Paint: paint}
+		x.UseSteps(a.Signals)
+		_, err = io.WriteString(w, x.Text())
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -39,12 +38,6 @@ func Explain(a *control.Judgement) []Step {
 	return explained(a, func(_, text string) string { return text }).Steps
 }
 
-// printExplanation writes the steps to the verdict.
-func printExplanation(w io.Writer, paint console.Painter, a *control.Judgement) error {
-	_, err := io.WriteString(w, explained(a, paint).Text()+"\n")
-	return err
-}
-
 func explained(a *control.Judgement, paint console.Painter) *Explainer {
 	x := &Explainer{Judgement: a, Road: a.Road, Paint: paint}
 	if x.Road == nil {
@@ -56,9 +49,17 @@ func explained(a *control.Judgement, paint console.Painter) *Explainer {
 		x.GroupsStep()
 		x.MatchesStep()
 	}
-	x.verdict()
+	x.Step("Verdict", "%s: %s", verdictText(a, paint, "allow"), x.Because())
 	x.delayStep()
 	return x
+}
+
+// verdictText returns the verdict in its colour; allow is how it is written.
+func verdictText(a *control.Judgement, paint console.Painter, allow string) string {
+	if a.Allowed {
+		return paint(console.Green, allow)
+	}
+	return paint(console.Red, "refuse")
 }
 
 // delayStep prints the time between two requests, whose it is, and the lines about it that
@@ -177,27 +178,8 @@ var howText = map[rules.How]string{
 // RulesStep prints the source of the rules and the profile they are read by.
 func (x *Explainer) RulesStep() {
 	x.Step("Rules", "%s", console.Quoted(x.Robots))
-	from := "asked just now"
-	switch x.By {
-	case byFile:
-		from = ""
-	case ByHeed:
-		from = fmt.Sprintf("as the running heed has them, %s old", ageOf(x.Judgement))
-	case ByOperator:
-		from = "but read from the file that the settings name in its place"
-	case ByRecord:
-		from = fmt.Sprintf("as recorded, %s old", ageOf(x.Judgement))
-		if r := x.Reason; r == rules.ReasonRobotsUnreachable || r == rules.ReasonOriginUnreachable || r == rules.ReasonDestination {
-			from = "which could not be fetched"
-		}
-	case byStore:
-		from = fmt.Sprintf("as stored %s ago", ageOf(x.Judgement))
-	}
-	if x.Stale {
-		from = fmt.Sprintf("an old copy, %s old, since the site cannot be asked", ageOf(x.Judgement))
-	}
-	if from != "" {
-		x.More("%s", from)
+	if x.By != byFile {
+		x.More("%s", sourceText(x.Judgement))
 	}
 	if x.Profile != "" && x.Profile != rules.Standard.String() {
 		x.More("read by the profile %s", x.Profile)
@@ -243,15 +225,6 @@ func lineList(lines []int) string {
 		return "line " + numbers[0]
 	}
 	return "lines " + strings.Join(numbers, ", ")
-}
-
-// verdict prints the verdict and its reason.
-func (x *Explainer) verdict() {
-	colour, verdict := console.Red, "refuse"
-	if x.Allowed {
-		colour, verdict = console.Green, "allow"
-	}
-	x.Step("Verdict", "%s: %s", x.Paint(colour, verdict), x.Because())
 }
 
 // Because returns the reason of the verdict in words.

@@ -61,9 +61,7 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 	id := t.Identity(userAgent, j.agent)
 	barred, why := j.barred(origin)
 	if fault := pageurl.Fault(target); fault != "" && barred != rules.ReasonLoop {
-		a.Detail = fault
-		j.explain(a, &rules.Policy{}, id.Judged, target)
-		return setDecision(a, rules.Decision{Reason: rules.ReasonMalformed}), nil
+		barred, why = rules.ReasonMalformed, fault
 	}
 	if t.Purposes = nil; j.uses != nil {
 		t.Purposes = j.uses.purposes
@@ -78,8 +76,8 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 		setSource(a, by.Source(), j.Now())
 		j.delay(a, by, id)
 	}
-	setDecision(a, v.Decision)
-	a.Settled = v.OperatorReason
+	a.Allowed, a.Reason, a.Settled = v.Verdict == rules.Allow, v.Reason, v.OperatorReason
+	a.Group, a.Rule, a.Line, a.Token, a.Variant = v.Group, v.Rule, v.Line, v.Token, v.Variant
 	switch {
 	case why != "":
 		a.Detail = why
@@ -172,13 +170,6 @@ func (j *Judge) delay(a *control.Judgement, p *rules.Policy, names acl.Identity)
 	}
 }
 
-// setDecision fills in the decision.
-func setDecision(a *control.Judgement, d rules.Decision) *control.Judgement {
-	a.Allowed, a.Reason = d.Verdict == rules.Allow, d.Reason
-	a.Group, a.Rule, a.Line, a.Token, a.Variant = d.Group, d.Rule, d.Line, d.Token, d.Variant
-	return a
-}
-
 // setSource fills in how the policy was obtained.
 func setSource(a *control.Judgement, s rules.Source, now time.Time) {
 	if !s.FetchedAt.IsZero() {
@@ -199,11 +190,7 @@ func setSource(a *control.Judgement, s rules.Source, now time.Time) {
 const maxAgents = 16384
 
 func (j *Judge) agent(userAgent string) *rules.Agent {
-	a, ok := j.agents.Get(userAgent)
-	if !ok {
-		a = rules.Identify(userAgent)
-		j.agents.Put(userAgent, a, maxAgents)
-	}
+	a, _ := j.agents.Load(userAgent, maxAgents, func() (*rules.Agent, error) { return rules.Identify(userAgent), nil })
 	return a
 }
 

@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"slices"
 	"strings"
-	"time"
 
-	"heed/cache"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
@@ -44,9 +41,6 @@ cannot be read.
   heed lint robots.txt
   heed lint https://example.org/`
 }
-
-// lintTimeout bounds the fetch of one robots.txt, as in the proxy.
-const lintTimeout = cache.DefaultTimeout
 
 // finding is one line of the output.
 type finding struct {
@@ -155,45 +149,16 @@ func (c *LintCmd) fetch(a *console.App, address string) (text string, o rules.Or
 	if err != nil {
 		return "", o, err
 	}
-	slow := time.AfterFunc(time.Second, func() { a.Progress("waiting for " + o.RobotsURL()) })
-	defer slow.Stop()
-	text, err = fetchText(&http.Client{Transport: out.Transport, CheckRedirect: noDowngrade}, o, cache.DefaultUserAgent(cfg.Contact))
-	return text, o, err
-}
-
-func fetchText(client *http.Client, o rules.Origin, userAgent string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), lintTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.RobotsURL(), nil)
-	if err != nil {
-		return "", err
+	p, robots, _ := policiesOf(a, out)(context.Background(), o, "")
+	switch s := p.Source(); {
+	case s.Snapshot != nil && s.Snapshot.Zlib != nil:
+		body, err := s.Snapshot.Body()
+		return string(body), o, err
+	case s.Status >= 400:
+		return "", o, fmt.Errorf("there is no robots.txt to look at: %s is answered with status %d", robots, s.Status)
+	default:
+		return "", o, fmt.Errorf("the robots.txt cannot be fetched: %w", s.Err)
 	}
-	req.Header.Set("User-Agent", userAgent)
-	resp, err := client.Do(req)
-	if err != nil {
-		return "", fmt.Errorf("the robots.txt cannot be fetched: %w", err)
-	}
-	defer resp.Body.Close()
-	if !slices.Contains([]int{http.StatusOK, http.StatusNonAuthoritativeInfo, http.StatusNoContent}, resp.StatusCode) {
-		return "", fmt.Errorf("there is no robots.txt to look at: %s is answered with status %d", o.RobotsURL(), resp.StatusCode)
-	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, rules.MaxBytes+1))
-	if err != nil {
-		return "", fmt.Errorf("the robots.txt cannot be fetched: %w", err)
-	}
-	return string(data), nil
-}
-
-// noDowngrade follows redirects as the proxy does: ten of them, and none from
-// https to http.
-func noDowngrade(req *http.Request, via []*http.Request) error {
-	if len(via) > 10 {
-		return errors.New("more than 10 redirects")
-	}
-	if req.URL.Scheme == "http" && via[len(via)-1].URL.Scheme == "https" {
-		return errors.New("a redirect from https to http is not followed")
-	}
-	return nil
 }
 
 // print writes one finding for people or as JSON.

@@ -6,18 +6,21 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"heed/cache"
 	"heed/internal/acl"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/memo"
 	"heed/internal/route"
+	"heed/internal/signal"
 	"heed/internal/state"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -43,6 +46,10 @@ func sourceText(a *control.Judgement) string {
 		return ""
 	case a.By == byFile:
 		return "by " + console.Quoted(a.Robots)
+	case a.By == ByRecord && slices.Contains([]rules.Reason{rules.ReasonRobotsUnreachable, rules.ReasonOriginUnreachable, rules.ReasonDestination}, a.Reason):
+		return "which could not be fetched"
+	case a.By == ByRecord && !a.Stale:
+		return "as recorded, " + age
 	case a.Stale && a.By == ByHeed:
 		return "by the running heed's copy, " + age + ", since the site cannot be asked"
 	case a.Stale:
@@ -62,9 +69,17 @@ func ageOf(a *control.Judgement) time.Duration {
 	return time.Duration(a.Age * float64(time.Second)).Round(time.Second)
 }
 
-// policies returns the source of rules for judging in this process: the file named
-// by --robots, otherwise fresh stored copies and the sites. It gives j what heed may reach.
-func (c *CheckCmd) policies(a *console.App, j *Judge) (policyOf, error) {
+// prepare returns the source of rules for judging in this process: the file named by
+// --robots, otherwise fresh stored copies and the sites. It gives j the settings, what heed may
+// reach, and the purposes.
+func (c *CheckCmd) prepare(a *console.App, j *Judge) (policyOf, error) {
+	var purposes []signal.Purpose
+	if c.Purpose != "" {
+		var err error
+		if purposes, err = signal.ParsePurposes(c.Purpose); err != nil {
+			return nil, fmt.Errorf("--purpose: %w", err)
+		}
+	}
 	if c.Robots != "" {
 		text, err := readRobots(a, c.Robots)
 		if err != nil {
@@ -72,6 +87,7 @@ func (c *CheckCmd) policies(a *console.App, j *Judge) (policyOf, error) {
 		}
 		profile, _ := rules.ParseProfile(c.Profile) // it was checked
 		policy := newParsed(profile).of(text)
+		j.ForPurposes(purposes, c.Page, nil, nil, "", nil)
 		return func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string, string) {
 			return policy(o), c.Robots, byFile
 		}, nil
@@ -88,11 +104,19 @@ func (c *CheckCmd) policies(a *console.App, j *Judge) (policyOf, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.Destinations, err = cfg.Destinations(); err != nil {
-		return nil, err
-	}
+	policy := policiesOf(a, out)
+	client := &http.Client{Transport: out.Transport.GuardRedirects()(), CheckRedirect: noDowngrade} // there is one page at most
+	j.ForPurposes(purposes, c.Page, out.Documents, client, cache.DefaultUserAgent(cfg.Contact), policy)
 	j.Held, j.Self = out.Policies.Held, options.Self
 	j.MinDelay, j.MaxDelay = cfg.Pacing.MinDelay, cfg.Pacing.MaxDelay
+	if j.Destinations, err = cfg.Destinations(); err == nil {
+		j.Rules, err = c.rules(a, *cfg)
+	}
+	return policy, err
+}
+
+// policiesOf returns the rules of sites as out has or fetches them. Slow fetches are reported.
+func policiesOf(a *console.App, out *route.Route) policyOf {
 	start := a.Now()
 	return func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		slow := time.AfterFunc(time.Second, func() { a.Progress("waiting for " + o.RobotsURL()) })
@@ -102,7 +126,19 @@ func (c *CheckCmd) policies(a *console.App, j *Judge) (policyOf, error) {
 			return p, o.RobotsURL(), byStore
 		}
 		return p, o.RobotsURL(), bySite
-	}, nil
+	}
+}
+
+// noDowngrade follows redirects as the proxy does: ten of them, and none from
+// https to http.
+func noDowngrade(req *http.Request, via []*http.Request) error {
+	if len(via) > 10 {
+		return errors.New("more than 10 redirects")
+	}
+	if req.URL.Scheme == "http" && via[len(via)-1].URL.Scheme == "https" {
+		return errors.New("a redirect from https to http is not followed")
+	}
+	return nil
 }
 
 // Listens returns the addresses that a heed with the settings listens on.
@@ -172,31 +208,17 @@ func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
 		}
 	}
 	j := &Judge{Now: a.Now, Explain: c.Explain, Delays: c.Explain || c.JSON, Client: c.Client}
-	policy, err := c.policies(a, j)
+	policy, err := c.prepare(a, j)
 	if err != nil {
 		return nil, err
-	}
-	if c.Purpose != "" {
-		if j.uses, err = c.usesOf(a, policy); err != nil {
-			return nil, err
-		}
-	}
-	if c.Robots == "" {
-		if j.Rules, err = c.rules(a); err != nil {
-			return nil, err
-		}
 	}
 	return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
 		return j.Ask(ctx, agent, address, policy)
 	}, nil
 }
 
-// rules returns the settings about clients and hosts.
-func (c *CheckCmd) rules(a *console.App) (*acl.Rules, error) {
-	cfg, err := c.Load(a)
-	if err != nil {
-		return nil, err
-	}
+// rules returns what cfg settles about clients and hosts.
+func (c *CheckCmd) rules(a *console.App, cfg config.Config) (*acl.Rules, error) {
 	cfg.Access = config.AccessConfig{} // access to the proxy does not matter here
 	if c.Profile != "" {
 		cfg.Profile = c.Profile
@@ -211,14 +233,11 @@ func (c *CheckCmd) rules(a *console.App) (*acl.Rules, error) {
 // maxParsed bounds the texts and policies that parsed keeps, in bytes.
 const maxParsed = 64 << 20
 
-// parsed caches the policies of robots.txt texts. It is safe for concurrent use.
+// parsed remembers the policies of robots.txt texts. It is safe for concurrent use.
 type parsed struct {
-	profile rules.Profile
-
-	mu       sync.Mutex
-	policies map[parsedKey]*rules.Policy
-	size     int // bytes of the texts and policies kept
-	limit    int // of size
+	profile  rules.Profile
+	limit    int // of the bytes of the texts and policies
+	policies memo.Map[parsedKey, *rules.Policy]
 }
 
 type parsedKey struct {
@@ -227,7 +246,7 @@ type parsedKey struct {
 }
 
 func newParsed(profile rules.Profile) *parsed {
-	return &parsed{profile: profile, policies: map[parsedKey]*rules.Policy{}, limit: maxParsed}
+	return &parsed{profile: profile, limit: maxParsed}
 }
 
 // policy returns the policy of text as the robots.txt of o.
@@ -248,22 +267,12 @@ func (p *parsed) of(text string) func(rules.Origin) *rules.Policy {
 	return func(o rules.Origin) *rules.Policy { return p.get(parsedKey{origin: o}, text) }
 }
 
-// get returns the policy cached under key, and parses text when there is none.
+// get returns the policy remembered under key, and parses text when there is none.
 func (p *parsed) get(key parsedKey, text string) *rules.Policy {
-	p.mu.Lock()
-	known := p.policies[key]
-	p.mu.Unlock()
-	if known != nil {
-		return known
-	}
-	made := rules.NewAs(p.profile, rules.Source{Origin: key.origin, State: rules.Available, Status: 200}, []byte(text))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.size += len(key.text) + made.Size(); p.size > p.limit {
-		clear(p.policies)
-		p.size = len(key.text) + made.Size()
-	}
-	p.policies[key] = made
+	size := func(made *rules.Policy) int { return len(key.text) + made.Size() }
+	made, _ := p.policies.LoadSized(key, size, p.limit, func() (*rules.Policy, error) { // there is no error
+		return rules.NewAs(p.profile, rules.Source{Origin: key.origin, State: rules.Available, Status: 200}, []byte(text)), nil
+	})
 	return made
 }
 

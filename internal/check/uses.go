@@ -10,14 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"heed/cache"
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/judge"
 	"heed/internal/pageurl"
-	"heed/internal/route"
 	"heed/internal/signal"
 	"heed/internal/signal/page"
+	"heed/proxy/refusal"
 	"heed/proxy/usage"
 	"heed/rules"
 )
@@ -32,41 +31,16 @@ type uses struct {
 	policy    policyOf
 	userAgent string
 	settings  usage.Settings
-	client    func() *http.Client // nil: nothing is fetched
+	client    *http.Client // for one page; nil: nothing is fetched
 	judged    usage.Judge
 }
 
-// usesOf returns how the use of pages is judged by the flags.
-func (c *CheckCmd) usesOf(a *console.App, policy policyOf) (*uses, error) {
-	purposes, err := signal.ParsePurposes(c.Purpose)
-	if err != nil {
-		return nil, err
-	}
-	if c.Robots != "" {
-		return &uses{purposes: purposes, page: c.Page, policy: policy}, nil
-	}
-	cfg, err := c.Load(a)
-	if err != nil {
-		return nil, err
-	}
-	out, err := route.Open(cfg, a.Environ, route.Options{}, control.RouteSpec{Profile: c.Profile})
-	if err != nil {
-		return nil, err
-	}
-	guarded := out.Transport.GuardRedirects()
-	return &uses{
-		purposes: purposes, page: c.Page, policy: policy, userAgent: cache.DefaultUserAgent(cfg.Contact),
-		settings: usage.Settings{Documents: out.Documents},
-		client:   func() *http.Client { return &http.Client{Transport: guarded(), CheckRedirect: noDowngrade} },
-	}, nil
-}
-
 // ForPurposes makes j judge what sites state about the use of their pages as well: by
-// documents, and by the page at an address, which client requests; an empty page is not.
-func (j *Judge) ForPurposes(purposes []signal.Purpose, page string, documents usage.Documents, client *http.Client, policy policyOf) {
-	j.uses = &uses{
-		purposes: purposes, page: page, policy: policy, userAgent: cache.DefaultUserAgent(""),
-		settings: usage.Settings{Documents: documents}, client: func() *http.Client { return client },
+// documents, and by the page at an address or in a file, which client requests as userAgent.
+// An empty page is not, and without purposes nothing is.
+func (j *Judge) ForPurposes(purposes []signal.Purpose, page string, documents usage.Documents, client *http.Client, userAgent string, policy policyOf) {
+	if len(purposes) > 0 {
+		j.uses = &uses{purposes: purposes, page: page, policy: policy, userAgent: userAgent, settings: usage.Settings{Documents: documents}, client: client}
 	}
 }
 
@@ -109,18 +83,9 @@ func purposeList(purposes []signal.Purpose) string {
 func refusalText(r signal.Refusal) string {
 	text := "for " + string(r.Purpose) + ", " + console.Quoted(r.Detail)
 	if s := r.Statement; s != nil {
-		text += ": " + console.Quoted(s.Text) + " (" + placeOf(s) + ")"
+		text += ": " + console.Quoted(s.Text) + " (" + refusal.Place(s) + ")"
 	}
 	return text
-}
-
-// placeOf describes where a statement is.
-func placeOf(s *signal.Statement) string {
-	place := console.Printable(s.URL)
-	if s.Line > 0 {
-		place += fmt.Sprintf(", line %d", s.Line)
-	}
-	return place
 }
 
 // readPage returns what the header and the head of --page state. A file has no header.
@@ -176,15 +141,7 @@ func (u *uses) get(ctx context.Context, q *usage.Request) (*http.Response, error
 		return nil, err
 	}
 	req.Header.Set("User-Agent", u.userAgent)
-	return u.client().Do(req)
-}
-
-// printSignals writes the answers by category and the statements that led to them.
-func printSignals(w io.Writer, paint console.Painter, a *control.Judgement) error {
-	x := &Explainer{Judgement: a, Paint: paint}
-	x.UseSteps(a.Signals)
-	_, err := io.WriteString(w, x.Text())
-	return err
+	return u.client.Do(req)
 }
 
 // UseSteps prints the answers by category, with the rule of precedence, and the statements
@@ -221,7 +178,7 @@ func (x *Explainer) UseSteps(v *signal.Verdict) {
 }
 
 func printStatement(x *Explainer, s *signal.Statement) {
-	x.Step("Stated", "%s", placeOf(s))
+	x.Step("Stated", "%s", refusal.Place(s))
 	x.More("  %s", console.Quoted(s.Text))
 	says := s.String()
 	for _, more := range []string{s.Demand, s.Fault, s.Note} {

@@ -45,6 +45,10 @@ func TestCheckAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.out), &got); err != nil {
 		t.Fatal(err)
 	}
+	if d := got.Delay; d == nil {
+		t.Error("no delay is told")
+	}
+	got.Delay = nil
 	want := control.Judgement{
 		URL: "https://h.test/private?a=<b>", Agent: "GoodBot/1.0", Allowed: true, Reason: "rule",
 		Group: "GoodBot", Rule: "Allow: /", Line: 5, Token: "goodbot", Robots: robots, By: "file", Profile: "standard",

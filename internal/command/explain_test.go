@@ -183,7 +183,7 @@ func TestTheRunningHeedExplains(t *testing.T) {
 	s := heed(t, "", "check", "--explain", "--agent", "GoodBot/2", site.URL+"/private")
 	want := regexp.MustCompile(`goodbot \(from "GoodBot/2"\): group GoodBot
   Rules    ` + site.URL + `/robots.txt
-           as the running heed has them, \d+s old
+           by the running heed's copy, \d+s old
   Group    GoodBot \(line 4, 1 rule\), for goodbot
   Judged   /private
              line 5: Allow: / \(1 octet\) <- the only one that fits

@@ -1,6 +1,7 @@
 package memo
 
 import (
+	"errors"
 	"sync"
 	"testing"
 )
@@ -37,4 +38,27 @@ func TestMap_ConcurrentUse(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// A value that several goroutines load is counted once, so that a Map that is
+// large enough is not emptied.
+func TestMap_CountsAValueOnce(t *testing.T) {
+	t.Parallel()
+	var m Map[int, string]
+	m.PutSized(1, "one", 3, 10)
+	for range 5 {
+		m.PutSized(2, "two", 7, 10)
+	}
+	if len(m.values) != 2 {
+		t.Errorf("of two values it has %v", m.values)
+	}
+	load := func() (string, error) { return "three", nil }
+	for range 2 {
+		if v, err := m.LoadSized(3, func(s string) int { return len(s) }, 10, load); v != "three" || err != nil || len(m.values) != 1 || m.size != 5 {
+			t.Errorf("%q, %v; it was full, and has %v of size %d", v, err, m.values, m.size)
+		}
+	}
+	if _, err := m.Load(4, 10, func() (string, error) { return "", errors.New("a test") }); err == nil || len(m.values) != 1 {
+		t.Errorf("%v; a value with an error is remembered: %v", err, m.values)
+	}
 }

@@ -64,12 +64,11 @@ func Classify(first []byte) (k Kind, more bool) {
 	return classifyLed(first)
 }
 
-// classifyLed classifies what begins with octets that are not visible ASCII. Servers trim
-// a request line of different sets of them (Python of 0x1c to 0x20, 0x85 and 0xa0 among
-// others, Java of all up to 0x20), and other protocols begin with any of them, so that
-// what follows must be a method.
+// classifyLed classifies what begins with blanks that RFC 9112 does not name, or with other
+// octets that are not visible ASCII. Other protocols begin with any of them, so that what
+// follows the blanks must be a method.
 func classifyLed(first []byte) (k Kind, more bool) {
-	line := first[until(first, isVisible):]
+	line := first[until(first, func(c byte) bool { return !isBlank(c) }):]
 	for method := range methods {
 		n := min(len(line), len(method))
 		switch {

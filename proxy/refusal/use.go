@@ -13,21 +13,22 @@ import (
 func UseText(r *signal.Refusal) string {
 	text := fmt.Sprintf("for the purpose %s: %s", r.Purpose, r.Detail)
 	if s := r.Statement; s != nil {
-		text += "; " + usePlace(s)
+		text += "; " + Place(s)
 	}
 	return text
 }
 
-// usePlace returns where a statement is.
-func usePlace(s *signal.Statement) string {
-	place := legible(s.URL)
-	if s.Line > 0 {
-		place = fmt.Sprintf("line %d of %s", s.Line, place)
+// Place returns where a statement is: the URL and the line, or the field in the header.
+func Place(s *signal.Statement) string { return placeIn(s, legible(s.URL)) }
+
+func placeIn(s *signal.Statement, url string) string {
+	switch {
+	case s.Source == signal.SourceHeader:
+		return s.Name + " in the header of " + url
+	case s.Line > 0:
+		return fmt.Sprintf("%s, line %d", url, s.Line)
 	}
-	if s.Source == signal.SourceHeader {
-		place = "the header of " + place
-	}
-	return place
+	return url
 }
 
 // useSentence states which statement of the site refuses the use of a page, and where it is.
@@ -38,24 +39,10 @@ func (a *Answer) useSentence() string {
 	}
 	text := "Refused by heed: " + r.Sentence()
 	if r.Statement != nil {
-		text += ": " + statementPlace(r.Statement)
+		_, short, _ := strings.Cut(legible(r.Statement.URL), "://")
+		text += ": " + placeIn(r.Statement, short)
 	}
 	return text
-}
-
-// statementPlace returns where a statement is, in short: host, path and line, or the field.
-func statementPlace(s *signal.Statement) string {
-	place := legible(s.URL)
-	if _, rest, ok := strings.Cut(place, "://"); ok {
-		place = rest
-	}
-	if s.Source == signal.SourceHeader {
-		return s.Name + " in the header of " + place
-	}
-	if s.Line > 0 {
-		place += fmt.Sprintf(", line %d", s.Line)
-	}
-	return place
 }
 
 // useDetail explains a refusal by a statement to a person.
@@ -66,7 +53,7 @@ func (a *Answer) useDetail() string {
 	}
 	text := fmt.Sprintf("The operator of this proxy states the purpose %s for this client, and %s", r.Purpose, r.Detail)
 	if s := r.Statement; s != nil {
-		text += " (" + usePlace(s) + ")"
+		text += " (" + Place(s) + ")"
 	}
 	if r.Reason == rules.ReasonLicence {
 		return text + ". heed never pays and asks for no token. Where the operator has a contract with the site, licence at its [[host]] names it."

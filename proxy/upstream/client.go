@@ -109,9 +109,13 @@ func challenges(resp *http.Response) (pins, begun bool) {
 }
 
 // connectionScheme reports whether a value of Authorization, or one challenge, is of a
-// scheme that authenticates connections, and whether a token follows.
+// scheme that authenticates connections, and whether a token follows. Some servers take a
+// tab for the space between them.
 func connectionScheme(v string) (is, token bool) {
-	scheme, rest, _ := strings.Cut(strings.TrimSpace(v), " ")
+	scheme, rest := strings.TrimSpace(v), ""
+	if i := strings.IndexAny(scheme, " \t"); i >= 0 {
+		scheme, rest = scheme[:i], scheme[i:]
+	}
 	is = strings.EqualFold(scheme, "NTLM") || strings.EqualFold(scheme, "Negotiate")
 	return is, is && strings.TrimSpace(rest) != ""
 }

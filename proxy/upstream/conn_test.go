@@ -76,3 +76,17 @@ func TestFailureOf_AnUnknownErrorIs502(t *testing.T) {
 		}
 	}
 }
+
+// The scheme of credentials that authenticate a connection is recognised however a server
+// may split them.
+func TestConn_CredentialsThatAuthenticateIt(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[string][2]bool{
+		"Negotiate YII": {true, true}, "negotiate  YII": {true, true}, "Negotiate\tYII": {true, true}, " NTLM \t YII": {true, true},
+		"NTLM": {true, false}, "NTLM\t": {true, false}, "Basic NTLM": {}, "NTLMX YII": {}, "": {},
+	} {
+		if is, token := connectionScheme(v); is != want[0] || token != want[1] {
+			t.Errorf("%q: %v %v", v, is, token)
+		}
+	}
+}

@@ -112,11 +112,14 @@ func (d *Dashboard) latest(ctx context.Context, limit int) (rows []row, err erro
 		return nil, err
 	}
 	defer release()
-	all, err := replay.Newer(ctx, r, 0, limit)
-	for _, x := range all {
+	found, err := replay.Latest(ctx, r, replay.Search{Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range found.Decisions {
 		rows = append(rows, rowOf(x))
 	}
-	return rows, err
+	return rows, nil
 }
 
 // alerts are what an operator has to know before the numbers.

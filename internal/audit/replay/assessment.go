@@ -13,6 +13,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/judge"
 	"heed/internal/reason"
+	"heed/internal/signal"
 	"heed/rules"
 )
 
@@ -28,7 +29,14 @@ type assessment struct {
 	query    acl.Query
 	late     bool // basis is that of the late verdict
 
-	doubt   bool // another value of what is redacted may lead to another verdict
+	// statements is what the site stated of the use of the page, and purposes what the client
+	// stated, where they decided (bySignal).
+	bySignal   bool
+	statements *signal.Verdict
+	purposes   []signal.Purpose
+
+	doubt   bool          // another value of what is redacted may lead to another verdict
+	by      judge.Verdict // by the judgement now, with what it rests on
 	class   Class
 	verdict store.Verdict // by the judgement now
 	note    string        // the reason of the class; empty: none
@@ -45,10 +53,10 @@ func (l *library) load(r *store.Reader, e *store.Entry, late bool) (a *assessmen
 	if a.basis, err = l.basis(r, id); err != nil {
 		return nil, err
 	}
-	if a.client, err = l.clients.get(e.Client, func() (*store.Client, error) { return r.Client(e.Client) }); err != nil {
+	if a.client, err = l.clients.Load(e.Client, maxNames, func() (*store.Client, error) { return r.Client(e.Client) }); err != nil {
 		return nil, err
 	}
-	if a.origin, err = l.sites.get(e.Site, func() (rules.Origin, error) { return r.Site(e.Site) }); err != nil {
+	if a.origin, err = l.sites.Load(e.Site, maxNames, func() (rules.Origin, error) { return r.Site(e.Site) }); err != nil {
 		return nil, err
 	}
 	a.settings, err = l.settingsOf(r, a.basis.Configuration)
@@ -111,56 +119,48 @@ func (a *assessment) prepare(l *library) error {
 	return nil
 }
 
-// question returns the query as package judge takes it, by p, with what the record has of
-// the request.
-func (a *assessment) question(p *rules.Policy) *judge.Question {
-	q := &judge.Question{Query: a.query, Policy: p, Held: []*rules.Policy{}, Self: judge.No}
-	q.Target, q.Effective.Purposes = rules.NewTarget(a.query.Target.String()), nil
+// evaluate returns the verdict on the query, by p where rules are needed, with what the record
+// has of the request; ok is false when rules are needed and p is nil.
+func (a *assessment) evaluate(p *rules.Policy) (v judge.Verdict, ok bool) {
+	q := &judge.Question{Query: a.query, Policy: p, Held: []*rules.Policy{}, Statements: a.statements, Self: judge.No}
+	q.Target, q.Effective.Purposes = rules.NewTarget(a.query.Target.String()), a.purposes
 	switch rules.Reason(a.basis.Reason) {
 	case rules.ReasonSubresource:
 		q.Part = a.Part
 	case rules.ReasonDestination:
 		q.Unreached = rules.ReasonDestination // why there was no connection is taken from the record
 	}
-	return q
-}
-
-// evaluate returns the result of the query, by p where rules are needed; ok is
-// false when they are needed and p is nil.
-func (a *assessment) evaluate(p *rules.Policy) (o acl.Result, ok bool) {
-	v, need := a.question(p).Decide()
-	if need != judge.NeedsNothing {
-		return o, false
-	}
-	if a.late {
-		if v.Unseen = 0; v.Verdict == rules.Refuse { // a late verdict is recorded without Unseen
+	v, need := q.Decide()
+	if a.late && !a.bySignal { // it is recorded without Unseen
+		if v.Unseen = 0; v.Verdict == rules.Refuse {
 			v.Verdict = rules.WouldRefuse
 		}
 	}
-	return v.Result, true
+	return v, need == judge.NeedsNothing
 }
 
-// judge judges the entry again and sets class, verdict and note.
+// judge judges the entry again and sets by, class, verdict and note.
 func (a *assessment) judge(l *library) {
-	bySignal := a.bySignal(l)
+	err := a.findStatements(l)
 	switch {
-	case !bySignal && !a.replayable():
+	case err == nil && !a.bySignal && !a.replayable():
 		a.class, a.note = NotByRules, reason.Of(rules.Reason(a.basis.Reason)).Sentence
 		return
-	case a.policy != nil && a.policy.err != nil:
-		a.class, a.note = Incomplete, a.policy.err.Error()
-		if errors.Is(a.policy.err, rules.ErrNotIntact) {
-			a.class = Different
-		}
-		return
+	case err != nil:
+	case a.policy != nil:
+		err = a.policy.err
+	case a.bySignal:
+		err = errors.New("the record does not have the robots.txt that allowed it")
 	}
-	if err := a.prepare(l); err != nil {
+	if err == nil {
+		err = a.prepare(l)
+	}
+	switch {
+	case errors.Is(err, rules.ErrNotIntact):
+		a.class, a.note = Different, err.Error()
+	case err != nil:
 		a.class, a.note = Incomplete, err.Error()
-		return
-	}
-	if bySignal {
-		a.judgeStatements(l)
-	} else {
+	default:
 		a.compare()
 	}
 	if a.doubt {
@@ -225,14 +225,18 @@ func (a *assessment) decide(later time.Duration) {
 	if a.policy != nil {
 		p = a.policy.Policy
 	}
-	o, ok := a.evaluate(p)
-	a.class, a.verdict, a.note = Same, verdictOf(&o), ""
+	var ok bool
+	a.by, ok = a.evaluate(p)
+	a.class, a.verdict, a.note = Same, verdictOf(&a.by.Result), ""
 	switch {
 	case !ok:
 		a.class, a.note = Different, "by these settings a robots.txt counts, and the record has none for it"
 	case a.verdict != a.basis.Verdict:
 		a.class = Different
-	case q.Effective.Mode.String() != a.client.Mode && !a.late:
+		if a.bySignal && a.by.Refusal == nil {
+			a.note = "the rules do not allow it, or what is recorded of the site's statements does not refuse the purposes of the client"
+		}
+	case q.Effective.Mode.String() != a.client.Mode && (a.bySignal || !a.late):
 		a.class, a.note = Different, fmt.Sprintf("by these settings the mode is %s, recorded is %s", q.Effective.Mode, a.client.Mode)
 	case !a.sameNames():
 		a.class, a.note = Different, "it is judged under other names: "+strings.Join(namesOf(q.Names.Judged), ", ")

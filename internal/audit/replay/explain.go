@@ -10,7 +10,6 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit/store"
-	"heed/internal/audit/uses"
 	"heed/internal/signal"
 	"heed/rules"
 )
@@ -85,18 +84,15 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	defer r.Close()
 	l := newLibrary(parseRules)
 	t := &Explained{}
-	find := func(f *store.Filter) error {
-		return r.Entries(f, func(e *store.Entry) (err error) { t.Decision, err = l.decision(r, e); return err })
-	}
-	if near, err := nearID(r, f); err != nil {
+	near, err := nearID(r, f)
+	if err != nil {
 		return nil, err
-	} else if near != nil {
-		if err := find(near); err != nil {
-			return nil, err
-		}
 	}
-	if t.Decision == nil {
-		if err := find(f); err != nil {
+	for _, f := range []*store.Filter{near, f} {
+		if f == nil || t.Decision != nil {
+			continue
+		}
+		if err := r.Entries(f, func(e *store.Entry) (err error) { t.Decision, err = l.decision(r, e); return err }); err != nil {
 			return nil, err
 		}
 	}
@@ -115,9 +111,11 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 		line = a.basis.Line
 	}
 	t.Again, t.Now, t.What = a.class, a.verdict, a.note
-	t.setUse(l, a)
-	if a.bySignal(l) {
-		line = t.robotsLine(a.client.Purposes)
+	t.Use, _ = l.verdicts.Both(a.basis.Signals, string(t.PageSignals)) // Again has the reason where a verdict rests on what is left out
+	if r := a.by.Refusal; a.bySignal {
+		if line = 0; r != nil && r.Statement != nil && r.Statement.Source == signal.SourceRobots {
+			line = r.Statement.Line
+		}
 	}
 	if a.policy == nil {
 		return t, nil
@@ -126,7 +124,12 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 	t.setPolicy(a.policy)
 	t.Text, t.Robots, t.RobotsLine = lineOf(a.policy.body, line), a.policy.body, line
 	if a.query.Names.Judged != nil && !a.doubt {
-		t.Road = explanation(a)
+		target := a.Target
+		if target == "" || target == "*" {
+			target = "/"
+		}
+		x := a.policy.Explain(a.by.Agent, rules.NewTarget(target))
+		t.Road = &x
 	}
 	return t, nil
 }
@@ -153,29 +156,6 @@ func nearID(r *store.Reader, f *store.Filter) (*store.Filter, error) {
 // found without reading the whole record.
 const searchedAround = 5 * time.Minute
 
-// setUse sets what the site states about the use of the page. What cannot be read is left
-// out; Again has the reason where a verdict rests on it.
-func (t *Explained) setUse(l *library, a *assessment) {
-	page := ""
-	if t.Outcome != nil {
-		page = t.Outcome.Signals
-	}
-	t.Use, _ = l.verdicts.Both(a.basis.Signals, page)
-}
-
-// robotsLine returns the line of robots.txt that refuses the purposes; 0 when another
-// statement does.
-func (t *Explained) robotsLine(purposes []string) int {
-	stated, err := uses.Purposes(purposes)
-	if err != nil {
-		return 0
-	}
-	if r, refused := t.Use.Refuses(stated...); refused && r.Statement != nil && r.Statement.Source == signal.SourceRobots {
-		return r.Statement.Line
-	}
-	return 0
-}
-
 // setAge sets the age of the policy.
 func (t *Explained) setAge(a *assessment) {
 	switch at := a.policy.Source().FetchedAt; {
@@ -195,22 +175,6 @@ func (t *Explained) setPolicy(p *policy) {
 	if s.Err != nil {
 		t.Policy.Error = s.Err.Error()
 	}
-}
-
-// explanation explains the verdict under the name that led to it: the name that
-// the site sees when only that one is refused, else the one judged.
-func explanation(a *assessment) *rules.Explanation {
-	names, target := a.query.Names, a.Target
-	if target == "" || target == "*" {
-		target = "/"
-	}
-	x := a.policy.Explain(names.Judged, rules.NewTarget(target))
-	if names.Visible != nil && x.Decision.Verdict == rules.Allow {
-		if seen := a.policy.Explain(names.Visible, rules.NewTarget(target)); seen.Decision.Verdict == rules.Refuse {
-			x = seen
-		}
-	}
-	return &x
 }
 
 // lineOf returns line n of a file, counted from 1, without its end (CR, LF or

@@ -48,18 +48,18 @@ const maxSites = 100
 // judge returns the entry judged with the changes of f; nil when f does not apply
 // to it.
 func (f *If) judge(l *library, a *assessment) (then *assessment, err error) {
-	if a.class != Same && a.class != Different && a.class != OtherEngine || a.late || a.bySignal(l) {
+	if a.class != Same && a.class != Different && a.class != OtherEngine || a.late || a.bySignal {
 		return nil, nil
 	}
 	then, p, err := f.otherwise(l, a)
 	if err != nil {
 		return nil, err
 	}
-	o, ok := then.evaluate(p)
+	v, ok := then.evaluate(p)
 	if !ok || a.doubt { // by what is redacted
 		return nil, nil
 	}
-	then.verdict = verdictOf(&o)
+	then.verdict = verdictOf(&v.Result)
 	return then, nil
 }
 
@@ -83,13 +83,13 @@ func (f *If) otherwise(l *library, a *assessment) (then *assessment, p *rules.Po
 	if f.Profile != nil {
 		if profile = *f.Profile; profile != p.Profile() {
 			key := variantKey{policy: a.basis.Policy, origin: a.origin}
-			p, err = l.variants.get(key, func() (*rules.Policy, error) { return a.policy.under(profile), nil })
+			p, err = l.variants.LoadSized(key, sizeOf, maxPolicyBytes, func() (*rules.Policy, error) { return a.policy.under(profile), nil })
 		}
 	}
 	if f.Policies == nil || err != nil {
 		return then, p, err
 	}
-	other, err := l.variants.get(variantKey{origin: a.origin, profile: profile}, func() (*rules.Policy, error) {
+	other, err := l.variants.LoadSized(variantKey{origin: a.origin, profile: profile}, sizeOf, maxPolicyBytes, func() (*rules.Policy, error) {
 		body, ok, err := f.Policies(a.origin)
 		if err != nil || !ok {
 			return nil, err

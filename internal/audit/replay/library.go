@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 
 	"heed/internal/acl"
 	"heed/internal/audit/store"
@@ -14,56 +13,13 @@ import (
 	"heed/rules"
 )
 
-// Bounds of the caches of a library.
+// Bounds of what a library remembers.
 const (
 	maxNames       = 1 << 18 // of each table
 	maxAgents      = 1 << 16
 	maxPolicyBytes = 256 << 20
 	basesRead      = 512 // in one query
 )
-
-// cache is a bounded cache, safe for concurrent use.
-type cache[K comparable, V any] struct {
-	limit int         // of the sum of sizes
-	size  func(V) int // nil: each has size 1
-
-	mu     sync.RWMutex
-	values map[K]V
-	used   int
-}
-
-// get returns the value of key from the cache, or else the result of load.
-func (c *cache[K, V]) get(key K, load func() (V, error)) (V, error) {
-	c.mu.RLock()
-	v, ok := c.values[key]
-	c.mu.RUnlock()
-	if ok {
-		return v, nil
-	}
-	v, err := load()
-	if err == nil {
-		c.put(key, v)
-	}
-	return v, err
-}
-
-// put adds a value. A full cache is emptied first, which is cheaper than tracking
-// the order of use.
-func (c *cache[K, V]) put(key K, v V) {
-	size := 1
-	if c.size != nil {
-		size = c.size(v)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, known := c.values[key]; known {
-		return // another goroutine added it
-	}
-	if c.used += size; c.used > c.limit || c.values == nil {
-		c.values, c.used = map[K]V{}, size
-	}
-	c.values[key] = v
-}
 
 // sizeOf returns the size of p, which may be nil.
 func sizeOf(p *rules.Policy) int {
@@ -80,14 +36,14 @@ type library struct {
 	// parseRules is Options.ParseRules; nil: settings are not parsed.
 	parseRules func(text string) (*acl.Rules, error)
 
-	clients  cache[int64, *store.Client]
-	sites    cache[int64, rules.Origin]
-	bases    cache[int64, *store.Basis]
-	settings cache[int64, settings]
-	versions cache[int64, string] // of heed, by run
-	agents   cache[string, *rules.Agent]
-	policies cache[int64, *policy]
-	variants cache[variantKey, *rules.Policy] // nil: the origin has none
+	clients  memo.Map[int64, *store.Client]
+	sites    memo.Map[int64, rules.Origin]
+	bases    memo.Map[int64, *store.Basis]
+	settings memo.Map[int64, settings]
+	versions memo.Map[int64, string] // of heed, by run
+	agents   memo.Map[string, *rules.Agent]
+	policies memo.Map[int64, *policy]
+	variants memo.Map[variantKey, *rules.Policy] // nil: the origin has none
 
 	verdicts uses.Reader
 	robots   memo.Map[robotsKey, *signal.Robots]
@@ -102,12 +58,7 @@ type variantKey struct {
 }
 
 func newLibrary(parseRules func(string) (*acl.Rules, error)) *library {
-	l := &library{parse: rules.NewAs, parseRules: parseRules}
-	l.clients.limit, l.sites.limit, l.bases.limit = maxNames, maxNames, maxNames
-	l.settings.limit, l.versions.limit, l.agents.limit = maxNames, maxNames, maxAgents
-	l.policies.limit, l.policies.size = maxPolicyBytes, func(p *policy) int { return p.Size() + len(p.body) }
-	l.variants.limit, l.variants.size = maxPolicyBytes, sizeOf
-	return l
+	return &library{parse: rules.NewAs, parseRules: parseRules}
 }
 
 // settings are the settings of a configuration; zero: none were recorded.
@@ -122,7 +73,7 @@ func (l *library) settingsOf(r *store.Reader, id int64) (settings, error) {
 	if id == 0 {
 		return settings{}, nil
 	}
-	return l.settings.get(id, func() (s settings, err error) {
+	return l.settings.Load(id, maxNames, func() (s settings, err error) {
 		var text string
 		if s.hash, text, err = r.Configuration(id); err == nil && l.parseRules != nil {
 			s.Rules, s.err = l.parseRules(text)
@@ -133,18 +84,18 @@ func (l *library) settingsOf(r *store.Reader, id int64) (settings, error) {
 
 // agent returns rules.Identify of a User-Agent, cached.
 func (l *library) agent(userAgent string) *rules.Agent {
-	a, _ := l.agents.get(userAgent, func() (*rules.Agent, error) { return rules.Identify(userAgent), nil })
+	a, _ := l.agents.Load(userAgent, maxAgents, func() (*rules.Agent, error) { return rules.Identify(userAgent), nil })
 	return a
 }
 
 // basis returns a basis. It also reads those after it, which are needed next.
 func (l *library) basis(r *store.Reader, id int64) (*store.Basis, error) {
-	return l.bases.get(id, func() (found *store.Basis, err error) {
+	return l.bases.Load(id, maxNames, func() (found *store.Basis, err error) {
 		err = r.Bases(id, id+basesRead, func(b *store.Basis) {
 			if b.ID == id {
 				found = b
 			}
-			l.bases.put(b.ID, b)
+			l.bases.Put(b.ID, b, maxNames)
 		})
 		if found == nil && err == nil {
 			err = fmt.Errorf("the record has no verdict %d, which it refers to\nSee `heed audit verify`", id)
@@ -163,7 +114,8 @@ type policy struct {
 
 // policy returns the policy with an id.
 func (l *library) policy(r *store.Reader, id int64) (*policy, error) {
-	return l.policies.get(id, func() (*policy, error) { return l.readPolicy(r, id) })
+	size := func(p *policy) int { return p.Size() + len(p.body) }
+	return l.policies.LoadSized(id, size, maxPolicyBytes, func() (*policy, error) { return l.readPolicy(r, id) })
 }
 
 func (l *library) readPolicy(r *store.Reader, id int64) (*policy, error) {

@@ -140,7 +140,7 @@ func (l *library) decision(r *store.Reader, e *store.Entry) (*Decision, error) {
 	if err != nil {
 		return nil, err
 	}
-	version, err := l.versions.get(e.Run, func() (string, error) { return r.Run(e.Run) })
+	version, err := l.versions.Load(e.Run, maxNames, func() (string, error) { return r.Run(e.Run) })
 	if err != nil {
 		return nil, err
 	}

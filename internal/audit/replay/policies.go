@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
+	"heed/internal/memo"
 	"heed/rules"
 )
 
@@ -24,7 +25,7 @@ type Policies struct {
 	library *library
 	profile rules.Profile
 	sites   map[rules.Origin]sitePolicies
-	known   cache[int64, *rules.Policy]
+	known   memo.Map[int64, *rules.Policy]
 }
 
 // sitePolicies are the policies of a site by the User-Agent of the request for
@@ -49,7 +50,6 @@ func OpenPolicies(path string, profile rules.Profile) (*Policies, error) {
 		name: filepath.Base(path), record: record, library: newLibrary(nil), profile: profile,
 		sites: map[rules.Origin]sitePolicies{},
 	}
-	p.known.limit, p.known.size = maxPolicyBytes, sizeOf
 	if err := p.index(); err != nil {
 		return nil, fmt.Errorf("the policies in %s cannot be read: %w", path, err)
 	}
@@ -93,14 +93,14 @@ func (p *Policies) Policy(ctx context.Context, o rules.Origin, userAgent string)
 	if !ok {
 		a, ok = site[""]
 	}
-	if !ok {
-		return p.unreachable(o, &notRecorded{name: p.name})
+	var err error
+	if ok {
+		var made *rules.Policy
+		if made, err = p.made(ctx, a); err == nil {
+			return made
+		}
 	}
-	made, err := p.made(ctx, a)
-	if err != nil {
-		return p.unreachable(o, &notRecorded{name: p.name, err: err})
-	}
-	return made
+	return rules.NewAs(p.profile, rules.Source{Origin: o, State: rules.Unreachable, Err: &notRecorded{name: p.name, err: err}}, nil)
 }
 
 // Held returns the policies of o that were recorded for clients with a User-Agent.
@@ -115,7 +115,7 @@ func (p *Policies) Held(o rules.Origin) (files []*rules.Policy) {
 }
 
 func (p *Policies) made(ctx context.Context, a recordedPolicy) (*rules.Policy, error) {
-	return p.known.get(a.policy, func() (*rules.Policy, error) { return p.read(ctx, a.policy) })
+	return p.known.LoadSized(a.policy, sizeOf, maxPolicyBytes, func() (*rules.Policy, error) { return p.read(ctx, a.policy) })
 }
 
 // read reads a policy of the record, and parses its file under p's profile.
@@ -136,11 +136,6 @@ func (p *Policies) read(ctx context.Context, id int64) (*rules.Policy, error) {
 		policy = policy.With(source)
 	}
 	return policy, recorded.err
-}
-
-// unreachable returns the policy of a site without a usable policy.
-func (p *Policies) unreachable(o rules.Origin, err error) *rules.Policy {
-	return rules.NewAs(p.profile, rules.Source{Origin: o, State: rules.Unreachable, Err: err}, nil)
 }
 
 // notRecorded is the error that a record has no robots.txt of a site.

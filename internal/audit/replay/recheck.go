@@ -172,12 +172,12 @@ func (s *rechecking) judge(e *store.Entry) error {
 		s.result.Incomplete++
 		return nil
 	}
-	switch o, ok := a.evaluate(p); {
+	switch v, ok := a.evaluate(p); {
 	case a.doubt:
 		s.result.Redacted++
-	case ok && o.Verdict != rules.Allow:
+	case ok && v.Verdict != rules.Allow:
 		s.result.Refused++
-		host.refused(a, &o)
+		host.refused(a, &v.Result)
 	}
 	return nil
 }

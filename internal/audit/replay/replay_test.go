@@ -256,20 +256,3 @@ func TestHeed_WhatWouldHaveBeenIsCounted(t *testing.T) {
 		}
 	}
 }
-
-// A value that several goroutines read is counted once, so that a cache that is
-// large enough is not emptied.
-func TestHeed_ACacheCountsAValueOnce(t *testing.T) {
-	t.Parallel()
-	c := cache[int, string]{limit: 2}
-	c.put(1, "one")
-	for range 5 {
-		c.put(2, "two")
-	}
-	if len(c.values) != 2 {
-		t.Errorf("of two values it has %v", c.values)
-	}
-	if c.put(3, "three"); len(c.values) != 1 {
-		t.Errorf("it is full, and has %v", c.values)
-	}
-}

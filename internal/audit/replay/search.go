@@ -119,21 +119,3 @@ func (f *Found) setSince(r *store.Reader, first, last int64) error {
 		return nil
 	})
 }
-
-// Newer returns the last decisions with an entry.seq greater than after, the last one first,
-// at most limit.
-func Newer(ctx context.Context, record *store.Record, after int64, limit int) ([]*Decision, error) {
-	r, err := record.Read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	var all []*Decision
-	l := newLibrary(nil)
-	err = r.Latest(&store.Search{Filter: store.Filter{First: after + 1}}, limit, func(e *store.Entry) error {
-		d, err := l.decision(r, e)
-		all = append(all, d)
-		return err
-	})
-	return all, err
-}

@@ -63,8 +63,9 @@ func TestSearch_PagesFollowOneAnotherToTheBeginning(t *testing.T) {
 	if err != nil || found.Seq != want[len(want)-1] {
 		t.Errorf("the first of them is explained as %+v, %v", found, err)
 	}
-	if last, err := replay.Newer(t.Context(), record, 24_990, 5); err != nil || len(last) != 5 || last[0].Seq != 25_000 || last[4].Seq != 24_996 {
-		t.Errorf("the last ones are %d, %v", len(last), err)
+	last, err := replay.Latest(t.Context(), record, replay.Search{Limit: 5})
+	if err != nil || len(last.Decisions) != 5 || last.Decisions[0].Seq != 25_000 || last.Decisions[4].Seq != 24_996 {
+		t.Errorf("the last ones are %+v, %v", last, err)
 	}
 }
 

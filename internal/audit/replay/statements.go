@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 
 	"heed/internal/audit/store"
@@ -12,70 +13,33 @@ import (
 // errNoStatements is why a decision by statements cannot be judged again without them.
 var errNoStatements = errors.New("the record does not have what the site states about the use of its pages")
 
-// statements returns what the site stated of the use of the page, as far as it was known
-// when a was decided, and the purposes of the client.
-func (a *assessment) statements(l *library) (v *signal.Verdict, stated []signal.Purpose, err error) {
-	page := ""
+// findStatements sets bySignal, and where what the site states of the use of the page decided,
+// statements and purposes: what was known of them when a was decided. An error means that the
+// record does not have it.
+func (a *assessment) findStatements(l *library) error {
+	reason, page := rules.Reason(a.basis.Reason), ""
+	sure := uses.BySignal(a.basis.Reason)
+	if !sure && reason != rules.ReasonTooComplex && reason != rules.ReasonOverride {
+		return nil
+	}
 	if a.late && a.Outcome != nil {
 		page = a.Outcome.Signals
 	}
-	if v, err = l.verdicts.Both(a.basis.Signals, page); err != nil {
-		return nil, nil, err
+	v, err := l.verdicts.Both(a.basis.Signals, page)
+	if err == nil && v == nil {
+		err = errNoStatements
 	}
-	if v == nil {
-		return nil, nil, errNoStatements
+	stated, unknown := uses.Purposes(a.client.Purposes)
+	if err = cmp.Or(err, unknown); err == nil && !sure {
+		refusal, refused := v.Refuses(stated...) // an exception may have allowed it
+		sure = refused && (reason == rules.ReasonOverride || refusal.Reason == rules.ReasonTooComplex)
+	} else if err != nil && !sure {
+		return nil
 	}
-	stated, err = uses.Purposes(a.client.Purposes)
-	return v, stated, err
-}
-
-// bySignal reports whether what the site states of the use of the page decided.
-func (a *assessment) bySignal(l *library) bool {
-	reason := rules.Reason(a.basis.Reason)
-	if reason != rules.ReasonTooComplex && reason != rules.ReasonOverride {
-		return uses.BySignal(a.basis.Reason)
+	if sure {
+		a.bySignal, a.statements, a.purposes = true, v, stated
 	}
-	v, stated, err := a.statements(l)
-	if err != nil {
-		return false
-	}
-	refusal, refused := v.Refuses(stated...) // an exception may have allowed it
-	return refused && (reason == rules.ReasonOverride || refusal.Reason == rules.ReasonTooComplex)
-}
-
-// judgeStatements judges a decision by what the site stated of the use of the page: the
-// rules must allow it, and the recorded statements must refuse the recorded purposes. It
-// sets class, verdict and note; a is prepared.
-func (a *assessment) judgeStatements(l *library) {
-	v, stated, err := a.statements(l)
-	if err != nil {
-		a.class, a.note = Incomplete, err.Error()
-		return
-	}
-	if a.policy == nil {
-		a.class, a.note = Incomplete, "the record does not have the robots.txt that allowed it"
-		return
-	}
-	q := a.question(a.policy.Policy)
-	q.Effective.Purposes, q.Statements = stated, v
-	o, _ := q.Decide()
-	switch {
-	case o.Refusal != nil:
-	case o.Rules.Verdict != rules.Allow:
-		a.note = "the rules do not allow it"
-	default:
-		a.note = "what is recorded of the site's statements does not refuse the purposes of the client"
-	}
-	a.class, a.verdict = Same, verdictOf(&o.Result)
-	switch {
-	case a.verdict != a.basis.Verdict:
-		a.class = Different
-	case q.Effective.Mode.String() != a.client.Mode || !a.sameNames():
-		a.class, a.note = Different, "by these settings it has another mode, or is judged under other names"
-	}
-	if a.class == Different && a.basis.Engine != rules.Engine {
-		a.class = OtherEngine
-	}
+	return err
 }
 
 // use returns the entry as a request whose use is judged; nil when the robots.txt of the
@@ -133,10 +97,8 @@ func (l *library) ofRobots(r *store.Reader, a *assessment, id int64) (*signal.Ve
 		return nil, err
 	}
 	key, agent := robotsKey{id, a.client.ID}, rules.Declare(a.client.Tokens...)
-	robots, known := l.robots.Get(key)
-	if !known {
-		robots = signal.ReadRobots(p.Policy, agent, a.origin.RobotsURL())
-		l.robots.Put(key, robots, maxRobots)
-	}
-	return uses.OfRobots(robots, p.Policy, agent, a.Target), nil
+	robots, err := l.robots.Load(key, maxRobots, func() (*signal.Robots, error) {
+		return signal.ReadRobots(p.Policy, agent, a.origin.RobotsURL()), nil
+	})
+	return uses.OfRobots(robots, p.Policy, agent, a.Target), err
 }

@@ -176,7 +176,7 @@ func moveFiles(path, to string, suffixes ...string) error {
 // lastInTail returns the number of the last decision in the tail of the record; 0 when
 // the tail has none that can be read.
 func lastInTail(path, id string) (last int64) {
-	for _, block := range wal.Blocks(path, id) {
+	for _, block := range wal.Undamaged(path, id) {
 		for rows := block.Rows; len(rows) > 0; {
 			t, n, rest, err := Schema.cutRow(rows)
 			if err != nil {

@@ -142,7 +142,16 @@ func TestHeed_ADamagedRecordIsMovedAsideAndFollowed(t *testing.T) {
 			tail := mustRead(t, path+".tail")
 			tail[wal.Start+wal.BlockStart+3] ^= 1
 			write(t, path+".tail", tail)
-		}, "was damaged; 0 decisions are missing in it", 0},
+		}, "was damaged; 3 decisions are missing in it", 0},
+		"the length of a block": {func(t *testing.T, path string) {
+			tail := mustRead(t, path+".tail")
+			tail[wal.Start+2] ^= 1
+			write(t, path+".tail", tail)
+		}, "was damaged; 3 decisions are missing in it", 0},
+		"zeros in the tail": {func(t *testing.T, path string) {
+			_, length := wal.Cut(mustRead(t, path+".tail")[wal.Start:])
+			overwrite(t, path+".tail", wal.Start+int64(length), make([]byte, 100))
+		}, "was damaged; 3 decisions are missing in it", 0},
 		"the tail of another record": {func(t *testing.T, path string) {
 			write(t, path+".tail", mustRead(t, begun(t, 1)+".tail"))
 		}, ", which was damaged", 1},

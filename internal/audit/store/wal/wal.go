@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 	"time"
-
-	"heed/internal/ownfile"
 )
 
 // Bounds of the tail.
@@ -182,54 +180,6 @@ func (t *Log) Read(store string) (all []Block, torn int64, err error) {
 	return all, torn, nil
 }
 
-// readBlocks returns the blocks of a file of the tail, and the octets up to the end
-// of the last.
-func readBlocks(data []byte, store string) (blocks []Block, size int64, err error) {
-	if len(data) < int(Start) {
-		return nil, 0, nil // cut off while the header was written
-	}
-	if string(data[:len(tailMagic)]) != tailMagic {
-		return nil, 0, errors.New("is no tail of a record: move it away")
-	}
-	if string(data[len(tailMagic):Start]) != store {
-		return nil, 0, fmt.Errorf("belongs to another record: %w, or bring back the record it was written beside", ErrDamaged)
-	}
-	at := int(Start)
-	for {
-		b, length := Cut(data[at:])
-		if length == 0 {
-			break
-		}
-		blocks = append(blocks, b)
-		at += length
-	}
-	if next := at + blockLength(data[at:]); next > at && next < len(data) {
-		if b, length := Cut(data[next:]); length > 0 && (len(blocks) == 0 || b.Number > blocks[len(blocks)-1].Number) {
-			return nil, 0, fmt.Errorf("is damaged at octet %d, with decisions after it: %w", at, ErrDamaged)
-		}
-	}
-	return blocks, int64(at), nil
-}
-
-// blockLength returns the length of the block at the start of data according to its
-// header; 0 without one.
-func blockLength(data []byte) int {
-	if len(data) < BlockStart {
-		return 0
-	}
-	return BlockStart + int(binary.LittleEndian.Uint32(data))
-}
-
-// Cut returns the block at the start of data and its length; 0 when it is not
-// complete and valid.
-func Cut(data []byte) (b Block, length int) {
-	length = blockLength(data)
-	if length <= BlockStart || length > len(data) || crc32.Checksum(data[8:length], castagnoli) != binary.LittleEndian.Uint32(data[4:]) {
-		return Block{}, 0
-	}
-	return Block{binary.LittleEndian.Uint64(data[8:]), data[BlockStart:length]}, length
-}
-
 // Write appends a block. After an error no part of it is ever read.
 func (t *Log) Write(rows []byte) error {
 	if t.Size[t.Active] > t.SwitchAt && t.Size[1-t.Active] <= Start {
@@ -337,28 +287,3 @@ func (t *Log) Restart() error {
 
 // Octets returns the size of both files.
 func (t *Log) Octets() int64 { return t.Size[0] + t.Size[1] }
-
-// Blocks returns the blocks in the tail of the record at path, which may be open for
-// writing.
-func Blocks(path, store string) (all []Block) {
-	for _, name := range Paths(path) {
-		file, err := ownfile.ReadRegular(name, maxTail*2)
-		if err != nil {
-			continue
-		}
-		if blocks, _, err := readBlocks(file.Data, store); err == nil {
-			all = append(all, blocks...)
-		}
-	}
-	return all
-}
-
-// HasBlocks reports whether the tail of the record at path has blocks.
-func HasBlocks(path string) bool {
-	for _, name := range Paths(path) {
-		if info, err := os.Stat(name); err == nil && info.Size() > Start {
-			return true
-		}
-	}
-	return false
-}

@@ -48,3 +48,22 @@ func (t *Tally) countsLocked(e *Entry, decided time.Time) [spans + 2]*Counts {
 	}
 	return all
 }
+
+// reasonLocked counts the reason why e was not judged, or not allowed.
+func (t *Tally) reasonLocked(e *Entry) {
+	if e.Judged == ByPath && e.Scheme == "https" {
+		k := unjudgedKey{host: e.countedHost(), reason: rules.ReasonUntrusted}
+		if n := t.unjudged[k]; n != nil {
+			if t.rejected == nil {
+				t.rejected = map[unjudgedKey]uint64{}
+			}
+			t.rejected[k.clone()] = *n
+		}
+	}
+	switch d := &e.Decision; {
+	case e.Judged == NotJudged:
+		*t.unjudged.at(unjudgedKeyOf(e.countedHost(), e.Detail, d), unjudgedKey{host: Other}, maxRefusal, unjudgedKey.clone)++
+	case d.Verdict != rules.Allow:
+		*t.refusals.at(keyOf(e.Host, d), refusalKey{host: Other}, maxRefusal, refusalKey.clone)++
+	}
+}

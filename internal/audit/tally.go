@@ -37,6 +37,7 @@ type Tally struct {
 	hosts    boundedMap[string, Counts]
 	refusals boundedMap[refusalKey, uint64]
 	unjudged boundedMap[unjudgedKey, uint64]
+	rejected map[unjudgedKey]uint64 // of unjudged, before the last https request that was judged
 	sites    boundedMap[siteKey, uint64]
 	failed   boundedMap[siteKey, uint64]
 	answers  boundedMap[answerKey, uint64]
@@ -125,16 +126,6 @@ func (t *Tally) Decided(e *Entry) error {
 	}
 	t.reasonLocked(e)
 	return nil
-}
-
-// reasonLocked counts the reason why e was not judged, or not allowed.
-func (t *Tally) reasonLocked(e *Entry) {
-	switch d := &e.Decision; {
-	case e.Judged == NotJudged:
-		*t.unjudged.at(unjudgedKeyOf(e.countedHost(), e.Detail, d), unjudgedKey{host: Other}, maxRefusal, unjudgedKey.clone)++
-	case d.Verdict != rules.Allow:
-		*t.refusals.at(keyOf(e.Host, d), refusalKey{host: Other}, maxRefusal, refusalKey.clone)++
-	}
 }
 
 func keyOf(host string, d *rules.Decision) refusalKey {
@@ -340,6 +331,8 @@ type ReasonCount struct {
 	Count   uint64       `json:"count"`
 	Class   string       `json:"class,omitempty"`
 	Detail  string       `json:"detail,omitempty"`
+	// Before are the rejected handshakes that a judged request to the host followed.
+	Before uint64 `json:"before,omitempty"`
 }
 
 // Summary returns the counts so far.
@@ -359,7 +352,7 @@ func (t *Tally) Summary() Summary {
 	s.Answers = answerCounts(t.answers)
 	s.Unjudged = make([]ReasonCount, 0, len(t.unjudged))
 	for k, n := range t.unjudged {
-		s.Unjudged = append(s.Unjudged, ReasonCount{k.host, k.reason, k.verdict.String(), *n, k.class(), k.detail})
+		s.Unjudged = append(s.Unjudged, ReasonCount{k.host, k.reason, k.verdict.String(), *n, k.class(), k.detail, t.rejected[k]})
 	}
 	s.sort()
 	return s

@@ -70,6 +70,24 @@ func TestHeed_TallyCountsEveryRequestOnce(t *testing.T) {
 
 // Requests that are malformed for different reasons are counted apart, each with what was
 // wrong; other reasons need no detail.
+// Of rejected handshakes, those before a request that came through the same host's tunnel are
+// known: the client went on.
+func TestTally_CountsTheHandshakesBeforeARequest(t *testing.T) {
+	var tally audit.Tally
+	rejected := func(host string) *audit.Entry {
+		return &audit.Entry{Scheme: "https", Host: host, Decision: rules.Decision{Reason: rules.ReasonUntrusted}}
+	}
+	judged := func(scheme, host string) *audit.Entry {
+		return &audit.Entry{Scheme: scheme, Host: host, Judged: audit.ByPath, Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}}
+	}
+	decide(t, &tally, rejected("a.test"), judged("https", "a.test"), rejected("b.test"), judged("http", "b.test"), judged("https", "c.test"), rejected("c.test"))
+	for _, c := range tally.Summary().Unjudged {
+		if want := map[string]uint64{"a.test": 1}[c.Host]; c.Count != 1 || c.Before != want {
+			t.Errorf("%+v, want %d before", c, want)
+		}
+	}
+}
+
 func TestTally_MalformedRequestsHaveTheirFault(t *testing.T) {
 	var tally audit.Tally
 	for reason, details := range map[rules.Reason][]string{

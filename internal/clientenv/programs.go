@@ -27,7 +27,7 @@ type Program struct {
 var OtherPrograms = Program{
 	Kind:  "Others",
 	Proxy: "a proxy set in the program's own settings, a program without proxy support, or one that delegates to a running service ignores the variables; a network whose only exit is heed holds it (heed help containers)",
-	Trust: "SSL_CERT_FILE=BUNDLE; a browser that it starts needs `heed ca install`",
+	Trust: "SSL_CERT_FILE=BUNDLE; the program's own option for a CA file (libcurl: CURLOPT_CAINFO), or `heed ca install`, which a browser that it starts needs",
 }
 
 // Programs are the kinds of programs with settings of their own.

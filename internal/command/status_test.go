@@ -91,7 +91,7 @@ profile        strict
 CA             /s/ca.pem, 99 days left
 open now       3 connections of 1 client, 2 tunnels, 1 request under way
 limits reached connections_per_client once, uri_bytes 7 times
-last hour      4 requests: 2 (50.0%) allowed, 1 (25.0%) refused by rule, 1 (25.0%) not judged; judged by path 3 (75.0%), by host only 0 (0.0%), by neither 1 (25.0%)
+last hour      4 requests: 2 (50.0%) allowed, 1 (25.0%) refused by rule, 1 (25.0%) not judged; judged 3 (75.0%) by their path; 1 (25.0%) could not be judged at all
 in trouble     https://ill.test: robots.txt unreachable: status 500\x1b
 `
 	if got := out.String(); got != want {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -120,7 +121,18 @@ const maxQuoted = 120
 
 // Coverage returns how many requests were judged, and by which part of them.
 func Coverage(c *audit.Counts) string {
-	return fmt.Sprintf("by path %s, by host only %s, by neither %s", Share(c.ByPath, c), Share(c.ByHost, c), Share(c.NotJudged, c))
+	var judged []string
+	if c.ByPath > 0 {
+		judged = append(judged, Share(c.ByPath, c)+" by their path")
+	}
+	if c.ByHost > 0 {
+		judged = append(judged, Share(c.ByHost, c)+" by their host alone")
+	}
+	text := cmp.Or(strings.Join(judged, ", "), "none")
+	if c.NotJudged > 0 {
+		text += "; " + Share(c.NotJudged, c) + " could not be judged at all"
+	}
+	return text
 }
 
 // Share is a number of requests with its percentage.

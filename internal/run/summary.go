@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -304,16 +305,26 @@ func timeoutHintFor(command string) string {
 }
 
 // printHints reports that nothing was judged and prints what makes the command use heed:
-// the settings of the programs that bypassed it. Where none was seen, it prints that of the
-// command, and for one that is not known or runs others those of the usual kinds.
+// the settings of the programs that bypassed it. Where connections are watched and none was
+// seen, that is one line, except for a command that has others send requests. Else it prints
+// the setting of the command, and for one that is not known or runs others those of the usual
+// kinds.
 func printHints(w io.Writer, bypass *bypassReport, command string) {
+	own, known := clientenv.ProgramOf(command)
+	if bypass != nil && bypass.Watched && bypass.Connections == 0 && !own.Wraps {
+		advice := "heed help clients"
+		if known { // a connection of a few milliseconds can be missed
+			advice = own.Proxy
+		}
+		fmt.Fprintf(w, "heed: no request came through, and %s opened no connection that heed saw; if it should have: %s\n", console.Printable(filepath.Base(command)), advice)
+		return
+	}
 	fmt.Fprintf(w, "heed: no request came through, so nothing %s did was judged\n", console.Printable(filepath.Base(command)))
 	if hints := bypassHints(bypass); len(hints) > 0 {
 		printSorted(w, hints)
 		return
 	}
 	fmt.Fprintln(w, "If it should have sent requests, they bypassed the proxy:")
-	own, known := clientenv.ProgramOf(command)
 	if known {
 		fmt.Fprintf(w, "  %s: %s\n", own.Kind, own.Proxy)
 	}
@@ -335,18 +346,22 @@ func explainPlaceholder(w io.Writer) {
 // command when it rejected heed's CA, although other requests came through.
 func printMixedHints(w io.Writer, s *audit.Summary, bypass *bypassReport, command string) {
 	hints := bypassHints(bypass)
-	if slices.ContainsFunc(s.Unjudged, func(c audit.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted }) {
+	if slices.ContainsFunc(s.Unjudged, func(c audit.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted && c.Count > c.Before }) {
 		who := "a program of the run"
 		p, known := clientenv.ProgramOf(command)
 		if known && !p.Wraps {
 			who = console.Printable(filepath.Base(command)) + ", or a program that it started,"
 		}
-		hints[who+" does not trust heed's CA: "] = cmp.Or(p.Trust, clientenv.OtherPrograms.Trust)
+		hints[who+" does not trust heed's CA: "] = cmp.Or(setByRun.ReplaceAllString(cmp.Or(p.Trust, clientenv.OtherPrograms.Trust), ""), "`heed ca install`")
 	}
 	if len(hints) > 0 {
 		printSorted(w, hints)
 	}
 }
+
+// setByRun matches the variables at the beginning of a hint that the environment of the
+// command has already.
+var setByRun = regexp.MustCompile(`^([A-Z_]+=BUNDLE ?)+(; )?`)
 
 // bypassHints returns the settings of the programs that bypassed heed.
 func bypassHints(bypass *bypassReport) map[string]string {

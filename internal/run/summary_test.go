@@ -47,7 +47,7 @@ func TestSummaryPrintsEveryKindOfOutcome(t *testing.T) {
   only observed; in enforce mode they would be: 1 refused by rule
   a.test: 13 requests, 9 allowed, 2 refused by rule, 1 rules unavailable, 1 failed
   b.test: 1 request, 0 allowed, 0 refused by rule, 1 not judged
-  judged, of what came through heed: by path 12 (85.7%), by host only 1 (7.1%), by neither 1 (7.1%)
+  judged, of what came through heed: 12 (85.7%) by their path, 1 (7.1%) by their host alone; 1 (7.1%) could not be judged at all
   refused by rule 2 x a.test: robots.txt line 12 Disallow: /private (group *)
   would be refused by rule 1 x a.test: robots.txt line 13 Disallow: /seen (group *)
   rules unavailable 1 x a.test: its robots.txt could not be read [robots-unreachable]
@@ -154,8 +154,35 @@ func TestHintsAreGivenWhenSomeRequestsCameThrough(t *testing.T) {
 		}
 	}
 	out.Reset()
+	s.Unjudged[0].Before = 1 // the client went on, and was judged
+	if printMixedHints(&out, s, &bypassReport{}, "curl"); out.Len() > 0 {
+		t.Errorf("the client trusts heed, and it prints %q", out.String())
+	}
 	if printMixedHints(&out, &audit.Summary{}, &bypassReport{}, "curl"); out.Len() > 0 {
 		t.Errorf("nothing is wrong, and it prints %q", out.String())
+	}
+}
+
+// A command that opened no connection gets one line, and one that may have left them to
+// another program what holds that.
+func TestACommandWithoutConnectionsGetsOneLine(t *testing.T) {
+	for command, lines := range map[string]int{"true": 1, "/bin/sh": 1, "python3": 1, "java": 1, "docker": 10, "sudo": 10} {
+		var out strings.Builder
+		printHints(&out, &bypassReport{Watched: true}, command)
+		if n := strings.Count(out.String(), "\n"); (n == 1) != (lines == 1) || !strings.HasPrefix(out.String(), "heed: no request came through") {
+			t.Errorf("%s: %q", command, out.String())
+		}
+	}
+}
+
+// The advice for a program that rejects heed's CA is not a variable that heed run has set.
+func TestNoHintIsAVariableThatIsSetAlready(t *testing.T) {
+	for _, command := range []string{"./crawl", "node", "python3", "links", "lynx", "curl", "php", "httrack"} {
+		var out strings.Builder
+		printMixedHints(&out, &audit.Summary{Unjudged: []audit.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}, nil, command)
+		if strings.Contains(out.String(), "_FILE=BUNDLE") || strings.Contains(out.String(), "CERTS=BUNDLE") || strings.Contains(out.String(), "CA_BUNDLE=") || !strings.Contains(out.String(), "CA: ") || strings.Contains(out.String(), "CA: \n") {
+			t.Errorf("%s: %q", command, out.String())
+		}
 	}
 }
 

@@ -125,8 +125,11 @@ func (a *Answer) explain(p *Problem) string {
 		return fmt.Sprintf("heed decrypts https with certificates of its own CA, so that it can judge each request, and this client rejected one: %s. "+
 			"To make a client trust it, see http://%s/; its certificate is http://%s/ca.pem.", e.Detail, a.of.Proxy.Page, a.of.Proxy.Page)
 	case rules.ReasonRobotsUnreachable:
-		return fmt.Sprintf("Nothing may be fetched from a site while its rules cannot be read (RFC 9309 section 2.3.1.4): %s. "+
-			"A retry after %d seconds can help.", cause(e.Policy.Source()), p.RetryAfter)
+		retry := "A retry will not help: heed does not ask the site for it."
+		if p.RetryAfter > 0 {
+			retry = fmt.Sprintf("A retry after %d seconds can help.", p.RetryAfter)
+		}
+		return fmt.Sprintf("Nothing may be fetched from a site while its rules cannot be read (RFC 9309 section 2.3.1.4): %s. %s", cause(e.Policy.Source()), retry)
 	case rules.ReasonOriginUnreachable:
 		return a.detail
 	case rules.ReasonLimit:
@@ -169,13 +172,21 @@ func (a *Answer) serviceHint() string {
 		" is one, the operator of this proxy says so with crawl = false at its [[host]] in proxy.toml, or for one command with heed run --service " + host + "."
 }
 
+// unusable returns what a file that was read has too many of; nil when that is not in err.
+func unusable(err error) error {
+	for _, tooMany := range []error{rules.ErrTooManyWildcards, rules.ErrTooManyWords} {
+		if errors.Is(err, tooMany) {
+			return tooMany
+		}
+	}
+	return nil
+}
+
 // cause states why rules could not be read, without the details of the error about
 // heed's network.
 func cause(source rules.Source) string {
-	for _, tooMany := range []error{rules.ErrTooManyWildcards, rules.ErrTooManyWords} {
-		if errors.Is(source.Err, tooMany) {
-			return tooMany.Error()
-		}
+	if tooMany := unusable(source.Err); tooMany != nil {
+		return tooMany.Error()
 	}
 	var public publicError
 	switch {

@@ -89,10 +89,27 @@ func answerFor(c Case) Answer {
 		a.RetryAfter = c.Paced.RetryAfter
 	case c.Reason == rules.ReasonOriginUnreachable:
 		a.setFailure(a.err())
-	case c.Reason == rules.ReasonRobotsUnreachable && c.Entry.Policy != nil && !c.Entry.Policy.Source().RetryAt.IsZero():
-		a.RetryAfter = max(time.Second, time.Until(c.Entry.Policy.Source().RetryAt))
+	case c.Reason == rules.ReasonRobotsUnreachable && c.Entry.Policy != nil:
+		a.RetryAfter = askedAgain(c.Entry.Policy.Source(), a.RetryAfter)
 	}
 	return a
+}
+
+// askedAgain returns when rules that could not be read are asked for again: 0 never, and
+// unknown when source does not show it. The file of a site that is too large to be used has
+// the time until which it is fresh.
+func askedAgain(source rules.Source, unknown time.Duration) time.Duration {
+	at := source.RetryAt
+	if at.IsZero() {
+		at = source.FreshUntil
+	}
+	switch {
+	case !at.IsZero():
+		return max(time.Second, time.Until(at))
+	case upstream.FailureOf(source.Err).Lasting, unusable(source.Err) != nil:
+		return 0
+	}
+	return unknown
 }
 
 // err returns what stopped the request: c's error, else that of its policy.
@@ -210,6 +227,9 @@ func (a *Answer) sentence() string {
 	case rules.ReasonHostOnly:
 		return fmt.Sprintf("Refused by heed: robots.txt line %d %s, for all of %s", e.Decision.Line, e.Decision.Rule, e.Host)
 	case rules.ReasonRobotsUnreachable:
+		if a.RetryAfter == 0 {
+			return "Refused by heed: robots.txt of " + e.Host + " could not be read"
+		}
 		return fmt.Sprintf("Refused by heed: robots.txt of %s could not be read, ask again after %d s", e.Host, seconds(a.RetryAfter))
 	case rules.ReasonOriginUnreachable:
 		return a.unreachableSentence()

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -53,6 +55,41 @@ func TestNew_AnErrorIsMoreExactThanItsReason(t *testing.T) {
 	paced.Paced = &pace.Answer{Position: pace.Position{Wait: time.Hour}, RetryAfter: time.Hour}
 	if a := New(paced); a.RetryAfter != time.Hour {
 		t.Errorf("Retry-After %v", a.RetryAfter)
+	}
+}
+
+// notThere is an error of rules that no request will fetch.
+type notThere struct{ error }
+
+func (notThere) Lasting() bool { return true }
+
+// The answer promises that a retry helps when the rules are asked for again, at that time,
+// and never where they are not: rules of a record, and a file of the operator's.
+func TestNew_ARetryIsPromisedWhenTheRulesAreAskedForAgain(t *testing.T) {
+	t.Parallel()
+	stars := []byte("User-agent: *\n" + strings.Repeat("Disallow: /"+strings.Repeat("*a", 1000)+"\n", rules.MaxWildcards/1000+1))
+	at := time.Now().Add(time.Hour)
+	down, missing := errors.New("status 503"), fmt.Errorf("judging: %w", notThere{errors.New("not in the record")})
+	for name, c := range map[string]struct {
+		source rules.Source
+		body   []byte
+		want   string // Retry-After; "later": another time than that of the reason
+	}{
+		"a site that fails":                            {rules.Source{Err: down, RetryAt: at}, nil, "later"},
+		"a site of which no time is known":             {rules.Source{Err: down}, nil, "60"},
+		"a record that lacks the site":                 {rules.Source{Err: missing}, nil, ""},
+		"a file of the site that cannot be used":       {rules.Source{State: rules.Available, Status: 200, FreshUntil: at}, stars, "later"},
+		"a file of the operator's that cannot be used": {rules.Source{State: rules.Available}, stars, ""},
+	} {
+		r := caseOf(rules.ReasonRobotsUnreachable)
+		r.Entry.Policy = rules.New(c.source, c.body)
+		a := New(r)
+		p := a.problem()
+		field, promised := a.Response(&http.Request{}).Header.Get("Retry-After"), c.want != ""
+		if later := field != "" && field != "60"; later != (c.want == "later") || !later && field != c.want || a.Status != http.StatusServiceUnavailable || (p.Retry == "after") != promised ||
+			strings.Contains(a.Phrase, "again") != promised || strings.Contains(p.Detail, "A retry will not help") == promised {
+			t.Errorf("%s: Retry-After %q, %q, %q", name, field, a.Phrase, p.Detail)
+		}
 	}
 }
 

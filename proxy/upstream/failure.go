@@ -136,6 +136,8 @@ func FailureOf(err error) Failure {
 func (f *Failure) describe(err error) {
 	var failed *Error
 	var fault *http1.Fault
+	var lasting interface{ Lasting() bool } // of rules that are not asked for again
+	f.Lasting = f.Lasting || errors.As(err, &lasting) && lasting.Lasting()
 	for _, odd := range [...]error{ErrUpgrade, ErrStatus} {
 		if errors.Is(err, odd) {
 			f.Stage, f.Cause, f.Lasting = NoHTTP, odd.Error(), true

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"heed/internal/audit/store"
 	"heed/internal/memo"
@@ -99,7 +100,7 @@ func (p *Policies) Policy(ctx context.Context, o rules.Origin, userAgent string)
 			return made
 		}
 	}
-	return rules.NewAs(p.profile, rules.Source{Origin: o, State: rules.Unreachable, Err: &notRecorded{p.name, err}}, nil)
+	return rules.NewAs(p.profile, rules.Source{Origin: o, State: rules.Unreachable, Err: &notRecorded{name: p.name, err: err}}, nil)
 }
 
 // Held returns the policies of o that were recorded for clients with a User-Agent.
@@ -128,17 +129,28 @@ func (p *Policies) read(ctx context.Context, id int64) (*rules.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recorded.under(p.profile), recorded.err
+	policy := recorded.under(p.profile)
+	if source := policy.Source(); source.State == rules.Unreachable {
+		source.Err = &notRecorded{name: p.name, err: source.Err, unread: true, status: source.Status}
+		source.RetryAt = time.Time{}
+		policy = policy.With(source)
+	}
+	return policy, recorded.err
 }
 
 // notRecorded is the error that a record has no robots.txt of a site.
 type notRecorded struct {
-	name string
-	err  error // why it cannot be read; nil: there is none
+	name   string
+	err    error // why it cannot be read; nil: there is none
+	unread bool  // the earlier run could not read it, with the status
+	status int   // 0: there was none
 }
 
 // Error names the record, and why its robots.txt cannot be used.
 func (e *notRecorded) Error() string {
+	if e.unread {
+		return "robots.txt " + e.PublicText()
+	}
 	if e.err != nil {
 		return fmt.Sprintf("the robots.txt in the record %s cannot be used: %v", e.name, e.err)
 	}
@@ -148,8 +160,17 @@ func (e *notRecorded) Error() string {
 // PublicText returns the text for clients, which follows "robots.txt" in a
 // sentence.
 func (e *notRecorded) PublicText() string {
+	if e.unread && e.status != 0 {
+		return fmt.Sprintf("was answered with status %d in the earlier run by which alone this run is judged", e.status)
+	}
+	if e.unread {
+		return "could not be read in the earlier run by which alone this run is judged"
+	}
 	return "is not in the record of an earlier run, by which alone this run is judged"
 }
+
+// Lasting reports that the record is all there is: no robots.txt is fetched.
+func (*notRecorded) Lasting() bool { return true }
 
 // Unwrap returns the error of reading the record; nil: it has no robots.txt.
 func (e *notRecorded) Unwrap() error { return e.err }

@@ -99,8 +99,11 @@ func (v *visits) count(o rules.Origin, now time.Time) error {
 	defer v.mu.Unlock()
 	c := v.made[o]
 	if c == nil || now.Sub(c.since) >= visitsTime || now.Before(c.since) {
-		if v.made == nil || len(v.made) >= maxVisitHosts {
+		if v.made == nil {
 			v.made = map[rules.Origin]*visitCount{}
+		}
+		if len(v.made) >= maxVisitHosts {
+			v.forgetLocked()
 		}
 		c = &visitCount{since: now}
 		v.made[o] = c
@@ -110,6 +113,22 @@ func (v *visits) count(o rules.Origin, now time.Time) error {
 	}
 	c.n++
 	return nil
+}
+
+// forgetLocked makes room: of 16 origins it forgets the one with the fewest visits, so that
+// many names do not wash away the count of one.
+func (v *visits) forgetLocked() {
+	var least rules.Origin
+	looked := 0
+	for o, c := range v.made {
+		if looked == 0 || c.n < v.made[least].n {
+			least = o
+		}
+		if looked++; looked == 16 {
+			break
+		}
+	}
+	delete(v.made, least)
 }
 
 // bareHost returns the host that sites with and without "www." have in common.

@@ -221,6 +221,27 @@ func TestVisit_DistinctURLsAreBounded(t *testing.T) {
 	}
 }
 
+// Many other origins do not have the count of one forgotten.
+func TestVisit_ManyOriginsDoNotHaveOneForgotten(t *testing.T) {
+	t.Parallel()
+	var v visits
+	now := time.Now()
+	victim := rules.Origin{Scheme: "http", Host: "victim.test", Port: 80}
+	for range maxVisits {
+		if err := v.count(victim, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 3 * maxVisitHosts {
+		if err := v.count(rules.Origin{Scheme: "http", Host: fmt.Sprintf("n%d.test", n), Port: 80}, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(v.made) != maxVisitHosts || v.count(victim, now) == nil {
+		t.Errorf("%d origins, and the victim may be visited again", len(v.made))
+	}
+}
+
 // A document at another host than the one that names it is a visit as well, and what is
 // fetched for one site is there for the next.
 func TestDocument_AtAnotherHostIsAVisit(t *testing.T) {

@@ -96,10 +96,9 @@ func newFetcher(c Config) *fetcher {
 type job struct {
 	*fetcher
 	carrier http.RoundTripper
-	site    string // for the lanes
-	by      string // the host that the fetch is for; others are visited
-	only    bool   // of other hosts, only carries is
-	carries string
+	site    string                                // for the lanes
+	by      string                                // the host that the fetch is for; others are visited
+	only    string                                // the one other host that is visited; empty: each may be
 	accept  string                                // the Accept field
 	most    int                                   // octets of the body, decoded
 	permit  func(context.Context, *url.URL) error // why a redirect is not followed; nil: each is

@@ -25,8 +25,7 @@ type Visit struct {
 	RobotsTxt bool
 }
 
-// Bounds of visits. Whoever has many names can name as many URLs of a host that has none of
-// them.
+// Bounds of visits. A site with many names can name as many URLs of another host.
 const (
 	visitsTime     = time.Hour
 	maxVisits      = 360 // distinct URLs of one origin within visitsTime
@@ -142,7 +141,7 @@ func (j *job) ask(ctx context.Context, u *url.URL, as string, tags validators) (
 	if !j.foreign(u) {
 		return j.request(ctx, u, as, tags)
 	}
-	if j.only && u.Hostname() != j.carries {
+	if j.only != "" && u.Hostname() != j.only {
 		return nil, publicErrorf(nil, "is asked only because another site redirects to its host, and redirects to a third one")
 	}
 	scope := ""
@@ -205,8 +204,8 @@ func (j *job) takeTurn(ctx context.Context, u *url.URL, as string) (*siteReply, 
 	v := Visit{Origin: o, RobotsTxt: u.RequestURI() == "/robots.txt"}
 	// A file of that name elsewhere needs no permission, but its host may ask for a delay. A
 	// document's permit has asked.
-	asks := !strings.HasSuffix(u.Path, "/robots.txt") && j.permit == nil && !j.only
-	switch policy := j.policyOf(ctx, o, v.RobotsTxt || j.only); {
+	asks := !strings.HasSuffix(u.Path, "/robots.txt") && j.permit == nil && j.only == ""
+	switch policy := j.policyOf(ctx, o, v.RobotsTxt || j.only != ""); {
 	case policy == nil:
 	case asks && policy.Source().State == rules.Unreachable:
 		return nil, policy.Source().Err
@@ -236,7 +235,7 @@ func (j *job) policyOf(ctx context.Context, o rules.Origin, knownOnly bool) *rul
 		return p
 	}
 	home := *j
-	home.accept, home.most, home.permit, home.only, home.carries = acceptRobots, maxBody, nil, true, o.Host
+	home.accept, home.most, home.permit, home.only = acceptRobots, maxBody, nil, o.Host
 	a := answer{origin: o}
 	home.follow(ctx, &a, &url.URL{Scheme: o.Scheme, Host: o.Authority(), Path: "/robots.txt"}, validators{})
 	return next(nil, a, j.now(), 0, j.profile).policy

@@ -74,7 +74,7 @@ func policyOf(t *testing.T, c *Cache, host string) rules.Source {
 	return c.Policy(t.Context(), originOf(t, "http://"+host), "").Source()
 }
 
-// Whoever has many names cannot have heed ask a site for what its robots.txt disallows.
+// A site with many names cannot have heed ask another one for what its robots.txt disallows.
 func TestVisit_TheHostsOwnRobotsTxtIsAskedFirst(t *testing.T) {
 	t.Parallel()
 	w, c := newTown(t, sentTo("http://victim.test/private/%.9s", file), nil)

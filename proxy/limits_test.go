@@ -315,7 +315,7 @@ func TestHeed_ShortOfFilesItWaitsAndGoesOn(t *testing.T) {
 	}
 }
 
-// A client whose request finds no file descriptor for the site is told that it is heed's.
+// A client whose request finds no file descriptor for the site gets an answer that names heed as the cause.
 func TestHeed_ShortOfFilesItSaysSo(t *testing.T) {
 	short := net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error { return syscall.EMFILE }}
 	r := newRig(t, hello, func(c *Config) {

@@ -46,7 +46,7 @@ func TestCheckAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := got.Delay; d == nil {
-		t.Error("no delay is told")
+		t.Error("the judgement has no delay")
 	}
 	got.Delay = nil
 	want := control.Judgement{

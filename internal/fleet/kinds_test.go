@@ -267,13 +267,20 @@ func TestHeed_APasswordIsRotated(t *testing.T) {
 	testkit.Until(t, "the store is back", func() bool { return !s.Health().Away })
 }
 
+// tlsStore starts a store behind TLS. asks is "yes" when it wants a certificate of its
+// clients, such as the one in cert and key, and "no" otherwise.
+func tlsStore(t *testing.T, asks string) (authority *testkit.CA, cert, key, port string) {
+	authority = testkit.NewCA(t)
+	cert, key = authority.Leaf(t, "localhost")
+	_, port, _ = strings.Cut(testkit.FreeAddr(t), ":")
+	testkit.NewRedis(t, "--tls-port", port, "--tls-auth-clients", asks,
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", authority.File)
+	return authority, cert, key, port
+}
+
 func TestHeed_AStoreThatAsksForACertificate(t *testing.T) {
 	t.Parallel()
-	authority := testkit.NewCA(t)
-	cert, key := authority.Leaf(t, "localhost")
-	_, port, _ := strings.Cut(testkit.FreeAddr(t), ":")
-	testkit.NewRedis(t, "--tls-port", port, "--tls-auth-clients", "yes",
-		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", authority.File)
+	authority, cert, key, port := tlsStore(t, "yes")
 	own, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
@@ -285,7 +292,8 @@ func TestHeed_AStoreThatAsksForACertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	testkit.Until(t, "it is refused without one", func() bool { return log.count("certificate required") > 0 })
+	// In TLS 1.3 the refusal comes after the handshake: what is read of it depends on who is faster.
+	testkit.Until(t, "it is refused without one", func() bool { return s.Health().Away })
 	options.Certificate = &own
 	use, err := s.Renew(options)
 	if err != nil {
@@ -298,11 +306,7 @@ func TestHeed_AStoreThatAsksForACertificate(t *testing.T) {
 
 func TestHeed_AStoreBehindTLS(t *testing.T) {
 	t.Parallel()
-	authority := testkit.NewCA(t)
-	cert, key := authority.Leaf(t, "localhost")
-	_, port, _ := strings.Cut(testkit.FreeAddr(t), ":")
-	testkit.NewRedis(t, "--tls-port", port, "--tls-auth-clients", "no",
-		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", authority.File)
+	authority, _, _, port := tlsStore(t, "no")
 	url := "rediss://localhost:" + port
 	log := &book{}
 	store, err := fleet.Open(fleet.Options{URL: url, RootCAs: authority.Pool(), Log: slog.New(slog.NewTextHandler(log, nil))})

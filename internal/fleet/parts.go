@@ -33,7 +33,7 @@ const (
 	slotCount = 16384
 	// movedTime is for how long it is known that a slot was moved.
 	movedTime = time.Minute
-	// maxNodes bounds the masters of a Cluster that are told apart.
+	// maxNodes bounds the masters of a Cluster that are distinguished.
 	maxNodes = 1000
 )
 

@@ -4,8 +4,7 @@
 // lock, and the same Question has the same Verdict a year later.
 //
 // The order of a decision is that of Question.Decide: destinations that nothing may be sent
-// to; blocks and settings that need no rules
-// of the site; the rules, for each of the client's names, with the exceptions of the
+// to; blocks and settings that need no rules of the site; the rules, for each of the client's names, with the exceptions of the
 // operator; the site's statements on the use of its pages; heed's own addresses; parts of
 // pages; the mode.
 package judge

@@ -175,7 +175,7 @@ func codebook() string {
 	return out.String()
 }
 
-var units = map[Kind]string{Text: "text", Count: "count", Share: "share, 0 to 1", Seconds: "seconds", Bytes: "octets", Moment: "RFC 3339, UTC", Number: "number", Digest: "hexadecimal digits"}
+var units = map[Kind]string{Text: "text", Count: "count", Share: "share, 0 to 1", Seconds: "seconds", Bytes: "octets", Moment: "RFC 3339, UTC", Number: "number", Digest: "hexadecimal digits", Bound: "share, 0 to 1"}
 
 // loadScript reads requests.csv into a table with types, for sqlite3.
 func loadScript() string {

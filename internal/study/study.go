@@ -129,7 +129,7 @@ func (s *Study) Add(r *accesslog.Request) error {
 	e.robot = s.robotOf(e.site, e.who)
 	e.actor = s.actorOf(e.robot, e.place)
 	e.robots = isRobots(e.target)
-	e.site.advance(s.Policies, e.at)
+	e.site.advance(e.at)
 	e.verdict = e.site.judge(&e)
 	if e.robots {
 		e.site.observe(e.Status)

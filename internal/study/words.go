@@ -43,7 +43,10 @@ func (k Kind) Cell(v any) string {
 
 // number writes a statistic.
 func number(f float64) string {
-	if f != 0 && math.Abs(f) < 0.001 {
+	if f == math.Trunc(f) {
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	if math.Abs(f) < 0.001 {
 		return "< 0.001"
 	}
 	return strconv.FormatFloat(f, 'f', 3, 64)

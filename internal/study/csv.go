@@ -26,12 +26,13 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	}
 	out := struct {
 		Made     string   `json:"made"`
+		Heed     string   `json:"heed"`
 		Partial  bool     `json:"partial"`
 		Requests int64    `json:"requests"`
 		Sites    []string `json:"sites"`
 		Tables   []table  `json:"tables"`
 		Methods  string   `json:"methods"`
-	}{Made: r.Made.UTC().Format("2006-01-02T15:04:05Z"), Partial: r.Partial, Requests: r.Requests, Sites: nonNil(r.Sites), Methods: r.Methods()}
+	}{Made: r.Made.UTC().Format("2006-01-02T15:04:05Z"), Heed: r.Heed, Partial: r.Partial, Requests: r.Requests, Sites: nonNil(r.Sites), Methods: r.Methods()}
 	for _, t := range r.Tables {
 		x := table{t.Number, t.Name, t.Title, nonNil(t.Notes), []map[string]any{}}
 		for _, row := range t.Rows {

@@ -9,7 +9,8 @@ import (
 // Result is the finished tables.
 type Result struct {
 	Made      time.Time
-	Partial   bool // reading was interrupted
+	Heed      string // the version that made it
+	Partial   bool   // reading was interrupted
 	First     time.Time
 	Last      time.Time
 	Requests  int64
@@ -105,7 +106,7 @@ func (s *Study) Finish(counts accesslog.Counts, partial bool, now time.Time) *Re
 	for _, a := range s.actors {
 		a.endSession()
 	}
-	r := &Result{Made: now, Partial: partial, Requests: s.total.requests, Hidden: s.Hashed}
+	r := &Result{Made: now, Heed: s.Heed, Partial: partial, Requests: s.total.requests, Hidden: s.Hashed}
 	if partial {
 		s.total.notes = append(s.total.notes, "reading was interrupted: the tables are of what had been read")
 	}

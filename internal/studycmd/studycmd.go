@@ -116,6 +116,7 @@ func (c *StudyCmd) write(w io.Writer, r *study.Result) error {
 
 // options returns what the flags say.
 func (c *StudyCmd) options(ctx context.Context, a *console.App) (o study.Options, err error) {
+	o.Heed = console.Version()
 	if o.Site, err = siteHost(c.Site); err != nil {
 		return o, err
 	}

@@ -65,6 +65,7 @@ var arrows = map[string][]string{
 	"heed/internal/remark":             {"heed/internal/acl", "heed/internal/config", "heed/internal/ownfile", "heed/proxy/upstream"},
 	"heed/internal/coding":             {},
 	"heed/internal/structured":         {},
+	"heed/internal/passport":           {"heed/internal/structured"},
 	"heed/internal/signal":             {"heed/internal/signal/licence", "heed/internal/signal/page", "heed/internal/structured", "heed/rules"},
 	"heed/internal/signal/licence":     {"heed/rules"},
 	"heed/internal/signal/page":        {"heed/internal/coding", "heed/internal/structured"},

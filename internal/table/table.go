@@ -1,14 +1,43 @@
-package study
+// Package table writes tables for people and for programs: columns with kinds, cells in
+// words and as CSV, rows of text of which the widths are found or given.
+package table
 
 import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"heed/internal/figures"
 	"heed/internal/safetext"
 )
+
+// Kind is how the values of a column are written.
+type Kind uint8
+
+// The kinds of columns. A nil value of any kind is not known, or not defined.
+const (
+	Text    Kind = iota // string
+	Count               // int64
+	Share               // float64 from 0 to 1
+	Seconds             // float64
+	Bytes               // int64
+	Moment              // string: RFC 3339, UTC
+	Number              // float64
+	Digest              // string: hexadecimal digits, of which people see the first
+)
+
+// left reports whether cells of the kind begin at the left of their column.
+func (k Kind) left() bool { return k == Text || k == Moment || k == Digest }
+
+// Column is a column of a table.
+type Column struct {
+	Name  string // in CSV and JSON
+	Head  string // for people
+	Kind  Kind
+	About string // what it counts, one sentence
+}
 
 // Cell writes a value for people; "-" where it is not known or not defined.
 func (k Kind) Cell(v any) string {
@@ -39,6 +68,26 @@ func (k Kind) Cell(v any) string {
 		return safetext.Visible(v)
 	}
 	return safetext.Visible(fmt.Sprint(v))
+}
+
+// CSV writes a value of any output. In texts what cannot be seen is written as
+// escapes, and one that a program for tables might take for a formula has a ' before it.
+func CSV(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case string:
+		s := safetext.Visible(v)
+		if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
+			return "'" + s
+		}
+		return s
+	}
+	return fmt.Sprint(v)
 }
 
 // number writes a statistic.

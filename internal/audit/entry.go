@@ -49,6 +49,11 @@ type Entry struct {
 	Sent      string       // the User-Agent sent on when it differs from the received one
 	SentFrom  string       // the From field sent in place of the client's; empty: the client's
 
+	// SignedKey is the JWK thumbprint (RFC 7638) of the key by which the request to the site
+	// is signed, and SignedBy the URL sent as Signature-Agent; empty: it is not signed.
+	SignedKey string
+	SignedBy  string
+
 	Method string
 	Scheme string
 	Host   string // host[:port] in canonical form

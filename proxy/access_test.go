@@ -96,7 +96,7 @@ func TestHeed_AWrongPasswordIsRecordedWithItsName(t *testing.T) {
 		all := r.records.all()
 		e := all[len(all)-1]
 		detail := e.DetailWith(strings.ToUpper)
-		if e.Tried != x.tried || e.User != "" || strings.Contains(detail, "s3") || strings.Contains(detail, "the name tried was") != (x.tried != "") || strings.ContainsAny(detail, "\n\xf6") {
+		if e.Tried != x.tried || e.User != "" || strings.Contains(detail, "s3") || strings.Contains(detail, "the name tried was") != (x.tried != "") || strings.Contains(detail, "\n") || strings.Contains(detail, "\xf6") {
 			t.Errorf("%s: the record has %q and %q", x.name, e.Tried, detail)
 		}
 	}

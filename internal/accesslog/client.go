@@ -22,7 +22,7 @@ import (
 // time. A user name may have blanks.
 func (p *combined) clientOf(head string) (host, client string) {
 	first, rest, _ := strings.Cut(head, " ")
-	if second, _, _ := strings.Cut(rest, " "); second == "-" && strings.IndexAny(first, `,"=;`) < 0 {
+	if second, _, _ := strings.Cut(rest, " "); second == "-" && !strings.ContainsAny(first, `,"=;`) {
 		return "", withoutPort(first)
 	}
 	if quote, after, ok := quoted(head); ok && strings.HasPrefix(head, `"`) {

@@ -253,7 +253,7 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	if e.Revises != nil {
 		a = append(a, slog.String("revises", e.Revises.ID.String()))
 	}
-	return appendText(a, "detail", e.Detail)
+	return appendText(a, "detail", e.DetailWith(strings.Clone))
 }
 
 // appendText appends a text unless it is empty.

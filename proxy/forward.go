@@ -71,6 +71,11 @@ func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error)
 	if w.h1 != nil {
 		x.out.Fields, x.out.Answer = w.h1.Fields(), w.h1.FieldRoom()
 	}
+	if s := x.req.signer(); s != nil {
+		if form, signed := x.req.effective.Site.Signing(x.req.origin); signed {
+			x.out.Signer, x.out.SignForm = s, form
+		}
+	}
 	if x.req.own {
 		return x.proxy.config.OwnServices.Upstream.Send(&x.out)
 	}

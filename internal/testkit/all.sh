@@ -101,6 +101,8 @@ find_missing() {
 	lacks python3-mechanize /usr/bin/python3 -c 'import mechanize'
 	lacks python3-aiohttp /usr/bin/python3 -c 'import aiohttp'
 	[ -n "${HEED_TEST_FULL:-}" ] || return 0
+	lacks busybox have busybox
+	lacks lighttpd test -x /usr/sbin/lighttpd
 	lacks systemd-container have systemd-nspawn # for the package on a machine of its own
 	lacks debootstrap have debootstrap
 	lacks r-base-core have Rscript

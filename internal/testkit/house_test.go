@@ -22,7 +22,7 @@ var arrows = map[string][]string{
 	"heed/internal/control":            {"heed/cache", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/fleet", "heed/internal/pace", "heed/internal/reach", "heed/internal/room", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
 	"heed/internal/config":             {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/route":              {"heed/cache", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/signal/fetch", "heed/proxy/upstream", "heed/rules"},
-	"heed/internal/check":              {"heed/cache", "heed/internal/acl", "heed/internal/judge", "heed/internal/memo", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/refusal", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
+	"heed/internal/check":              {"heed/cache", "heed/internal/acl", "heed/internal/judge", "heed/internal/memo", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/refusal", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/internal/judge":              {"heed/internal/acl", "heed/internal/signal", "heed/rules"},
 	"heed/internal/admin/dashboard":    {"heed/internal/audit", "heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/check", "heed/internal/config", "heed/internal/control", "heed/internal/figures", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/internal/why", "heed/rules"},
 	"heed/internal/figures":            {"heed/internal/reason"},
@@ -31,13 +31,16 @@ var arrows = map[string][]string{
 	"heed/internal/daemon":             {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/admin", "heed/internal/admin/dashboard", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/memory", "heed/internal/metrics", "heed/internal/notify", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/process", "heed/internal/reach", "heed/internal/redirect", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/internal/sealed", "heed/internal/signal", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/internal/auditcmd":           {"heed/internal/audit", "heed/internal/audit/compare", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/safetext", "heed/internal/signal", "heed/internal/why", "heed/rules"},
 	"heed/internal/studycmd":           {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/ownfile", "heed/internal/study"},
-	"heed/internal/study":              {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/measure", "heed/internal/safetext", "heed/rules"},
+	"heed/internal/plancmd":            {"heed/internal/accesslog", "heed/internal/figures", "heed/internal/pageurl", "heed/internal/plan", "heed/internal/reason", "heed/internal/signal", "heed/internal/table", "heed/proxy/upstream", "heed/rules"},
+	"heed/internal/plan":               {"heed/internal/coding", "heed/internal/control", "heed/internal/pageurl", "heed/internal/reason", "heed/rules"},
+	"heed/internal/study":              {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/measure", "heed/internal/safetext", "heed/internal/table", "heed/rules"},
 	"heed/internal/accesslog":          {"heed/internal/audit/store", "heed/internal/coding", "heed/rules"},
 	"heed/internal/measure":            {},
+	"heed/internal/table":              {"heed/internal/figures", "heed/internal/safetext"},
 	"heed/internal/ownfile":            {},
 	"heed/internal/run":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/process", "heed/internal/reason", "heed/internal/sealed", "heed/internal/signal", "heed/rules"},
 	"heed/internal/doctor":             {"heed/internal/ca", "heed/internal/sealed"},
-	"heed/internal/command":            {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/judge", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/reach", "heed/internal/reason", "heed/internal/remark", "heed/internal/room", "heed/proxy/limit", "heed/proxy/refusal", "heed/rules"},
+	"heed/internal/command":            {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/ca", "heed/internal/figures", "heed/internal/fleet", "heed/internal/judge", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/reach", "heed/internal/reason", "heed/internal/remark", "heed/internal/room", "heed/proxy/limit", "heed/proxy/refusal", "heed/rules"},
 	"heed/proxy":                       {"heed/internal/acl", "heed/internal/audit", "heed/internal/judge", "heed/internal/memo", "heed/internal/memory", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/reason", "heed/internal/redirect", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/catrust", "heed/proxy/clientpage", "heed/proxy/h2head", "heed/proxy/headers", "heed/proxy/http1", "heed/proxy/limit", "heed/proxy/refusal", "heed/proxy/server", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/proxy/refusal":               {"heed/internal/audit", "heed/internal/pace", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/proxy/upstream":              {"heed/internal/acl", "heed/internal/memory", "heed/internal/passport", "heed/proxy/headers", "heed/proxy/http1", "heed/rules"},
@@ -72,7 +75,7 @@ var arrows = map[string][]string{
 	"heed/internal/room":               {},
 	"heed/internal/journal":            {},
 	"heed/internal/memo":               {},
-	"heed/internal/metrics":            {"heed/internal/audit", "heed/internal/reason", "heed/rules"},
+	"heed/internal/metrics":            {"heed/internal/audit", "heed/internal/busy", "heed/internal/reason", "heed/rules"},
 	"heed/internal/dist":               {"heed/internal/command", "heed/internal/manual"},
 	"heed/internal/memory":             {},
 	"heed/internal/notify":             {},
@@ -105,7 +108,7 @@ var arrows = map[string][]string{
 // to its arrows.
 var rooms = []string{
 	"heed/internal/console", "heed/internal/state", "heed/internal/control", "heed/internal/config", "heed/internal/route", "heed/internal/check",
-	"heed/internal/clientenv", "heed/internal/daemon", "heed/internal/auditcmd", "heed/internal/studycmd", "heed/internal/run", "heed/internal/doctor", "heed/internal/command",
+	"heed/internal/clientenv", "heed/internal/daemon", "heed/internal/auditcmd", "heed/internal/studycmd", "heed/internal/plancmd", "heed/internal/run", "heed/internal/doctor", "heed/internal/command",
 }
 
 // homes are the folders that outside packages live in, one each.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"heed/internal/signal"
 	"heed/proxy/headers"
@@ -71,11 +72,7 @@ func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error)
 	if w.h1 != nil {
 		x.out.Fields, x.out.Answer = w.h1.Fields(), w.h1.FieldRoom()
 	}
-	if s := x.req.signer(); s != nil {
-		if form, signed := x.req.effective.Site.Signing(x.req.origin); signed {
-			x.out.Signer, x.out.SignForm = s, form
-		}
-	}
+	x.out.Signer, x.out.SignForm = x.req.signing(time.Now())
 	if x.req.own {
 		return x.proxy.config.OwnServices.Upstream.Send(&x.out)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -163,6 +164,19 @@ func (q *request) signer() *passport.Signer {
 		return nil
 	}
 	return q.effective.Signer()
+}
+
+// signing returns what signs q itself, and the form; nil when it is not signed.
+func (q *request) signing(now time.Time) (*passport.Signer, passport.Form) {
+	s := q.signer()
+	if s == nil || q.method == http.MethodConnect || !s.Key().Valid(now) {
+		return nil, 0
+	}
+	form, signed := q.effective.Site.Signing(q.origin)
+	if !signed {
+		return nil, 0
+	}
+	return s, form
 }
 
 // ownAddress is the detail of a request that would come back to heed.

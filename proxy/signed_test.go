@@ -71,6 +71,12 @@ func TestHeed_TheRequestsOfAClientAreSigned(t *testing.T) {
 				}
 			}
 		})
+		for _, e := range r.records.all() {
+			signed := e.Method != "CONNECT" && (e.Scheme == "https" || overHTTP)
+			if signed != (e.SignedKey == keys[0].Thumbprint && e.SignedBy == signer.Agent()) || !signed && e.SignedKey+e.SignedBy != "" {
+				t.Errorf("%s %s is recorded as signed with the key %q by %q", e.Method, e.URL(), e.SignedKey, e.SignedBy)
+			}
+		}
 		for _, at := range r.site.requests() {
 			if at.Target == "/robots.txt" && passport.Signed(at.Header) {
 				t.Error("heed's own request is signed with the key of a client")
@@ -128,6 +134,21 @@ func TestHeed_NothingIsAddedToASignatureOfTheClient(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What heed refuses is not sent, and is not recorded as signed.
+func TestHeed_ARefusedRequestIsNotSigned(t *testing.T) {
+	t.Parallel()
+	signer, _ := newSigner(t)
+	r := newRig(t, hello, func(c *Config) { settle(c, signing(signer)) })
+	if got := r.ask(mitmH1, question{path: "/private"}); got.StatusCode != 403 {
+		t.Fatalf("status %d", got.StatusCode)
+	}
+	for _, e := range r.records.all() {
+		if e.SignedKey != "" {
+			t.Errorf("recorded as signed: %s", e.URL())
+		}
+	}
 }
 
 // A site that redirects to another gets no signature for that one: each hop has its own.

@@ -79,11 +79,19 @@ func (s *SignConfig) signer() (*passport.Signer, error) {
 	if s == nil || !strings.HasPrefix(s.Key, filePrefix) || s.Key == filePrefix {
 		return nil, nil
 	}
-	key, err := ReadKey(strings.TrimPrefix(s.Key, filePrefix))
+	return NewSigner(strings.TrimPrefix(s.Key, filePrefix), s.Agent)
+}
+
+// NewSigner returns what signs with the key in the file path under the URL agent.
+func NewSigner(path, agent string) (*passport.Signer, error) {
+	if err := passport.CheckAgent(agent); err != nil {
+		return nil, err
+	}
+	key, err := ReadKey(path)
 	if err != nil {
 		return nil, err
 	}
-	return passport.NewSigner(key, s.Agent)
+	return passport.NewSigner(key, agent)
 }
 
 // RobotsSigner returns what signs heed's own requests; nil when they are not signed.

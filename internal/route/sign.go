@@ -27,6 +27,9 @@ func newSigning(cfg *config.Config) (s signing, err error) {
 	return s, err
 }
 
+// Signer returns what signs heed's own requests; nil when they are not signed.
+func (p *Pool) Signer() *passport.Signer { return p.signing.own }
+
 // clientKey is the context key of the *passport.Signer of the client that a request is made
 // as; nil: the requests of this client are not signed.
 type clientKey struct{}

@@ -103,6 +103,33 @@ func (c *Config) RobotsSigner() (*passport.Signer, error) {
 	return s, nil
 }
 
+// NamedSigner is what signs some requests.
+type NamedSigner struct {
+	Of string // whose requests, for people
+	By *passport.Signer
+}
+
+// Signers reads all keys of the settings.
+func (c *Config) Signers() (all []NamedSigner, err error) {
+	own, err := c.RobotsSigner()
+	if err != nil {
+		return nil, err
+	}
+	if own != nil {
+		all = append(all, NamedSigner{"heed's own requests", own})
+	}
+	for i := range c.Clients {
+		by, err := c.Clients[i].Sign.signer()
+		if err != nil {
+			return nil, fmt.Errorf("client.sign of %q: %w", c.Clients[i].Name, err)
+		}
+		if by != nil {
+			all = append(all, NamedSigner{fmt.Sprintf("client %q", c.Clients[i].Name), by})
+		}
+	}
+	return all, nil
+}
+
 // addSigners reads the keys of [[client]] into r.
 func (c *Config) addSigners(r *acl.Rules) error {
 	var wrong []error

@@ -40,6 +40,7 @@ var arrows = map[string][]string{
 	"heed/internal/ownfile":            {},
 	"heed/internal/run":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/process", "heed/internal/reason", "heed/internal/sealed", "heed/internal/signal", "heed/rules"},
 	"heed/internal/doctor":             {"heed/internal/ca", "heed/internal/sealed"},
+	"heed/internal/identity":           {"heed/cache", "heed/internal/ownfile", "heed/internal/passport", "heed/rules"},
 	"heed/internal/command":            {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/ca", "heed/internal/figures", "heed/internal/fleet", "heed/internal/judge", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/reach", "heed/internal/reason", "heed/internal/remark", "heed/internal/room", "heed/proxy/limit", "heed/proxy/refusal", "heed/rules"},
 	"heed/proxy":                       {"heed/internal/acl", "heed/internal/audit", "heed/internal/judge", "heed/internal/memo", "heed/internal/memory", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/reason", "heed/internal/redirect", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/catrust", "heed/proxy/clientpage", "heed/proxy/h2head", "heed/proxy/headers", "heed/proxy/http1", "heed/proxy/limit", "heed/proxy/refusal", "heed/proxy/server", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/proxy/refusal":               {"heed/internal/audit", "heed/internal/pace", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
@@ -108,7 +109,7 @@ var arrows = map[string][]string{
 // to its arrows.
 var rooms = []string{
 	"heed/internal/console", "heed/internal/state", "heed/internal/control", "heed/internal/config", "heed/internal/route", "heed/internal/check",
-	"heed/internal/clientenv", "heed/internal/daemon", "heed/internal/auditcmd", "heed/internal/studycmd", "heed/internal/plancmd", "heed/internal/run", "heed/internal/doctor", "heed/internal/command",
+	"heed/internal/clientenv", "heed/internal/daemon", "heed/internal/auditcmd", "heed/internal/studycmd", "heed/internal/plancmd", "heed/internal/run", "heed/internal/doctor", "heed/internal/identity", "heed/internal/command",
 }
 
 // homes are the folders that outside packages live in, one each.

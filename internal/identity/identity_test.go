@@ -19,6 +19,9 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m, 4) }
 
+// moment is the time of the commands.
+var moment = time.Now().Truncate(time.Second)
+
 // command is one of the commands of heed identity.
 type command interface{ Run(*console.App) error }
 
@@ -26,7 +29,7 @@ type command interface{ Run(*console.App) error }
 func run(t *testing.T, c command) (out, errors string, status int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	a := &console.App{Stdin: strings.NewReader(""), Stdout: &o, Stderr: &e, Now: time.Now, Defaults: testkit.BuiltIn(t)}
+	a := &console.App{Stdin: strings.NewReader(""), Stdout: &o, Stderr: &e, Now: func() time.Time { return moment }, Defaults: testkit.BuiltIn(t)}
 	status = a.Fail(c.Run(a))
 	return o.String(), e.String(), status
 }
@@ -56,8 +59,8 @@ func TestNew_WritesAKeyOnceForThisUserAlone(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if days := time.Until(k.NotAfter).Hours() / 24; days < 29 || days > 30.1 {
-		t.Errorf("it ends in %.1f days", days)
+	if !k.NotAfter.Equal(moment.AddDate(0, 0, 30)) {
+		t.Errorf("it ends on %v", k.NotAfter)
 	}
 	before := testkit.Read(t, path)
 	if _, errors, status := run(t, &NewCmd{File: path}); status != 2 || !strings.Contains(errors, "exists already") || testkit.Read(t, path) != before {
@@ -121,14 +124,14 @@ func TestPublish_AVerifierFindsItValid(t *testing.T) {
 			t.Errorf("%s: %d\n%s%s", at, status, out, errors)
 		}
 	}
-	out, _, status = run(t, &VerifyCmd{FileFlags: reach, Target: "https://bots.test/news/keys.json", At: time.Now().AddDate(0, 0, 29).UTC().Format(time.RFC3339)})
+	out, _, status = run(t, &VerifyCmd{FileFlags: reach, Target: "https://bots.test/news/keys.json", At: moment.AddDate(0, 0, 29).UTC().Format(time.RFC3339)})
 	if status != 1 || !strings.Contains(out, "not valid") {
 		t.Errorf("after the signature has ended: %d\n%s", status, out)
 	}
 	if out, _, status := run(t, &VerifyCmd{FileFlags: reach, Target: "https://bots.test/none"}); status != 2 {
 		t.Errorf("a page that is not there: %d %s", status, out)
 	}
-	signed := testkit.Write(t, filepath.Join(dir, "request.txt"), signedRequest(t, key, time.Now()))
+	signed := testkit.Write(t, filepath.Join(dir, "request.txt"), signedRequest(t, key, moment))
 	if out, errors, status := run(t, &VerifyCmd{FileFlags: reach, Target: signed, Base: true}); status != 0 || !strings.Contains(out, "outcome     verified\n") || !strings.Contains(out, `base        "@authority": site.test`) {
 		t.Errorf("a request: %d\n%s%s", status, out, errors)
 	}
@@ -156,7 +159,7 @@ func TestVerify_OfARequestWithoutTheNetwork(t *testing.T) {
 	key, other := made(t, filepath.Join(dir, "news.key"), 0), made(t, filepath.Join(dir, "other.key"), 0)
 	keys := testkit.Write(t, filepath.Join(dir, "keys.json"), `{"keys":[`+string(key.JWK())+`]}`)
 	wrong := testkit.Write(t, filepath.Join(dir, "wrong.json"), `{"keys":[`+string(other.JWK())+`]}`)
-	then := time.Now().Add(-time.Hour)
+	then := moment.Add(-time.Hour)
 	text := signedRequest(t, key, then)
 	at := then.Add(time.Second).UTC().Format(time.RFC3339)
 	for name, c := range map[string]struct {

@@ -312,6 +312,9 @@ type variantKey struct {
 // agentMark begins the keys of agentKey.
 const agentMark = "as"
 
+// signedMark is before the ID of a Signer in a key. No product token contains a tab.
+const signedMark = "\tsigned "
+
 // agentKey returns what the entries of clients with this User-Agent are kept
 // under; empty for an empty one. Clients are distinguished by their product
 // tokens, as rules distinguish them: every version of a program is one client.
@@ -339,7 +342,7 @@ func (c *Cache) variantKey(ctx context.Context, userAgent string) variantKey {
 		c.variants.Put(as.userAgent, as.key, maxAgentKeys)
 	}
 	if as.signer = c.signer(ctx); as.signer != nil {
-		as.key += "\tsigned " + as.signer.ID() // no product token contains a tab
+		as.key += signedMark + as.signer.ID()
 	}
 	return as
 }

@@ -86,6 +86,13 @@ func TestPolicy_AnAnswerToASignatureIsKeptForItAlone(t *testing.T) {
 			t.Errorf("%d. %s by %q: %s\nwant %s", i+1, c.userAgent, c.signer, got, c.want)
 		}
 	}
+	kept := map[string]bool{}
+	for info := range s.cache.List() {
+		kept[info.For] = true
+	}
+	if fmt.Sprint(kept) != "map[:true newsbot:true newsbot, signed by news:true newsbot, signed by other:true]" {
+		t.Errorf("kept for %v", kept)
+	}
 }
 
 // The signature of a client is on what is requested as the client: not on the robots.txt of a

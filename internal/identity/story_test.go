@@ -20,10 +20,11 @@ import (
 	"heed/internal/testkit"
 )
 
-// witness is a site that remembers what it was sent, and answers 403 to heed itself.
+// witness is a site, and another one, that remember what they were sent. The site answers 403
+// to heed itself, and redirects to the other for the robots.txt that it gives to clients.
 type witness struct {
-	ca   *testkit.CA
-	addr string
+	ca    *testkit.CA
+	reach string // settings by which both are reached
 
 	mu   sync.Mutex
 	seen []passport.Message
@@ -32,23 +33,33 @@ type witness struct {
 func newWitness(t *testing.T) *witness {
 	t.Helper()
 	w := &witness{ca: testkit.NewCA(t)}
-	cert, key := w.ca.Leaf(t, "site.test")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.addr = l.Addr().String()
-	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.seen = append(w.seen, passport.Message{Method: r.Method, Scheme: "https", Authority: r.Host, Target: r.RequestURI, Header: r.Header})
-		if strings.HasPrefix(r.UserAgent(), "heed/") {
-			rw.WriteHeader(http.StatusForbidden)
-		}
-	})}
+	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: w}
 	t.Cleanup(func() { server.Close() })
-	go server.ServeTLS(l, cert, key)
+	w.reach = fmt.Sprintf("[upstream]\nca_file = %q\n[upstream.resolve]\n", w.ca.File)
+	for _, name := range []string{"site.test", "other.test"} {
+		cert, key := w.ca.Leaf(t, name)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.reach += fmt.Sprintf("%q = %q\n", name+":443", l.Addr())
+		go server.ServeTLS(l, cert, key)
+	}
 	return w
+}
+
+// ServeHTTP implements http.Handler.
+func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = append(w.seen, passport.Message{Method: r.Method, Scheme: "https", Authority: r.Host, Target: r.RequestURI, Header: r.Header})
+	switch {
+	case r.Host == "other.test":
+	case strings.HasPrefix(r.UserAgent(), "heed/"):
+		rw.WriteHeader(http.StatusForbidden)
+	case r.URL.Path == "/robots.txt":
+		http.Redirect(rw, r, "https://other.test/rules", http.StatusFound)
+	}
 }
 
 // signedBy returns by which of the keys the last request for a target by a client was signed.
@@ -106,8 +117,7 @@ func TestHeed_AKeyIsChangedAndEndsWhileHeedRuns(t *testing.T) {
 		}
 	}
 	use(testkit.Read(t, filepath.Join(dir, "first")))
-	reach := fmt.Sprintf("[upstream]\nca_file = %q\nresolve = { \"site.test:443\" = %q }\n", w.ca.File, w.addr)
-	h := testkit.Start(t, testkit.Options{Config: testkit.AnyPort + reach + `
+	h := testkit.Start(t, testkit.Options{Config: testkit.AnyPort + w.reach + `
 [robots]
 sign = { key = "file:` + dir + `/own", agent = "https://bots.test/heed.json" }
 [[client]]
@@ -132,11 +142,17 @@ sign = { key = "file:` + dir + `/news.key", agent = "https://bots.test/news.json
 		}
 	}
 	signed("first", "first")
-	for userAgent, want := range map[string]string{"heed/1.0": "own", "NewsBot/2.1": "first"} {
-		if got := w.signedBy(t, "/robots.txt", userAgent, keys); got != want {
-			t.Errorf("robots.txt as %s: signed by %s, want %s", userAgent, got, want)
+	for _, c := range []struct{ target, userAgent, want string }{
+		{"/robots.txt", "heed/1.0", "own"}, {"/robots.txt", "NewsBot/2.1", "first"}, {"/rules", "NewsBot/2.1", "first"}, {"/rules", "heed/1.0", "not sent"},
+	} {
+		if got := w.signedBy(t, c.target, c.userAgent, keys); got != c.want {
+			t.Errorf("%s as %s: signed by %s, want %s", c.target, c.userAgent, got, c.want)
 		}
 	}
+	if err := os.Remove(filepath.Join(dir, "news.key")); err != nil {
+		t.Fatal(err)
+	}
+	signed("the file is not read again", "first")
 	for _, step := range []struct{ name, file, reload, status, want string }{
 		{"another key", testkit.Read(t, filepath.Join(dir, "second")), "in force", "client news as https://bots.test/news.json (key " + keys["second"].Thumbprint + ", no end)", "second"},
 		{"a broken key", "{\"kty\":\"OKP\"}", "client.sign: ", "key " + keys["second"].Thumbprint, "second"},
@@ -154,7 +170,7 @@ sign = { key = "file:` + dir + `/news.key", agent = "https://bots.test/news.json
 		}
 	}
 	out, status := heed(t, h.State, "audit", "list", "--json")
-	for name, want := range map[string]int{"first": 1, "second": 3, "short": 1, "own": 0} {
+	for name, want := range map[string]int{"first": 2, "second": 3, "short": 1, "own": 0} {
 		if n := strings.Count(out, `"signed_key":"`+keys[name].Thumbprint+`","signed_by":"https://bots.test/news.json"`); n != want || status != 0 {
 			t.Errorf("the record has %d requests signed by the %s key, want %d", n, name, want)
 		}
@@ -167,7 +183,7 @@ func TestHeed_ARunIsSigned(t *testing.T) {
 	dir, w := t.TempDir(), newWitness(t)
 	keys := map[string]*passport.Key{"key": made(t, filepath.Join(dir, "news.key"), 0)}
 	state := testkit.StateDir(t)
-	settings := testkit.Write(t, filepath.Join(dir, "proxy.toml"), fmt.Sprintf("[upstream]\nca_file = %q\nresolve = { \"site.test:443\" = %q }\n", w.ca.File, w.addr))
+	settings := testkit.Write(t, filepath.Join(dir, "proxy.toml"), w.reach)
 	run := func(flags ...string) (string, int) {
 		t.Helper()
 		args := append([]string{"run", "--config", settings}, flags...)

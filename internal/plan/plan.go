@@ -39,9 +39,9 @@ type Options struct {
 	Waiting  int           // octets of URLs that wait in memory
 	Held     int           // octets of rules that are held before the list has ended
 	MaxSites int           // that are planned together; more are planned in further rounds
-	AtOnce   int           // sites that are judged at the same time, without slow ones
+	AtOnce   int           // sites whose rules are waited for at the same time, without slow ones
 	AtMost   int           // with slow ones
-	Slow     time.Duration // after which a site leaves its place to another one
+	Slow     time.Duration // after which a site whose rules have not come leaves its place to another one
 }
 
 func (o *Options) setDefaults() {
@@ -70,6 +70,7 @@ type Site struct {
 	judge   Judge  // nil: it was not begun, or is done
 	size    int    // of judge, as counted
 	running bool   // a goroutine works on it
+	known   bool   // its rules are: its first page is judged
 	queued  bool
 	done    bool
 }
@@ -99,6 +100,7 @@ type Plan struct {
 	err      error
 
 	progress Progress
+	judging  chan struct{} // has room for each site that is judged by rules that are known
 	totals   []Total
 	doneMu   sync.Mutex // Done is called with it, and totals are changed
 	pageMu   sync.Mutex // Page is called with it
@@ -116,7 +118,7 @@ type Progress struct {
 // New returns a plan. The end of ctx ends it early.
 func New(ctx context.Context, o Options) *Plan {
 	o.setDefaults()
-	p := &Plan{o: o, sites: map[rules.Origin]*Site{}, last: noBlock, totals: make([]Total, len(o.Agents))}
+	p := &Plan{judging: make(chan struct{}, judgeAtOnce), o: o, sites: map[rules.Origin]*Site{}, last: noBlock, totals: make([]Total, len(o.Agents))}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	p.changed.L = &p.mu
 	p.file.dir, p.beyond.dir = o.TempDir, o.TempDir
@@ -148,6 +150,10 @@ func (p *Plan) Add(address string) error {
 	}
 	return nil
 }
+
+// judgeAtOnce bounds the sites that are judged at the same time by rules that are known, which
+// takes memory and no time on the network.
+const judgeAtOnce = 16
 
 // maxBlock is the size from which on the URLs of a site that wait are written to the file, in
 // octets. jobSize is that from which on those of a site that was begun are judged.

@@ -55,13 +55,13 @@ func (r *bodyLimits) readBody(resp *http.Response) (body []byte, cut bool, err e
 	if err != nil {
 		return nil, false, err
 	}
-	if name == "" && bytes.HasPrefix(sent, []byte("\x1f\x8b")) {
+	if (name == "" || coding.Mislabelled(name)) && bytes.HasPrefix(sent, []byte("\x1f\x8b")) {
 		name = "gzip" // a compressed file that does not say so: no text begins like this
 	}
 	body = sent
 	if name != "" && len(sent) > 0 {
 		if body, err = r.decode(name, sent); err != nil {
-			err = publicErrorf(err, "could not be decoded as %s", name)
+			err = undecodable(name, err)
 		}
 	}
 	switch {
@@ -85,11 +85,30 @@ func (j *job) readBody(ctx context.Context, r *siteReply, resp *http.Response) {
 		r.err = withCause(ctx, fmt.Errorf("reading it: %w", err))
 		r.local = errors.Is(err, errFull)
 	case cut:
-		r.note = fmt.Sprintf("longer than %d MiB: the rest is ignored", j.most>>20)
-	case isHTML(resp.Header, body):
-		r.note = htmlNote
+		r.note = fmt.Sprintf(cutNote+"%d MiB: the rest is ignored", j.most>>20)
+	default:
+		r.note = remarkOn(resp.Header, body)
 	}
 	r.body = body
+}
+
+// undecodable returns why a body could not be decoded as a coding of that name.
+func undecodable(name string, err error) error {
+	if coding.Mislabelled(name) {
+		return publicErrorf(err, "is not text, and its Content-Encoding is the name of no coding (%.40q)", name)
+	}
+	return publicErrorf(err, "could not be decoded as %s", name)
+}
+
+// remarkOn returns the Source.Note of a robots.txt; often empty.
+func remarkOn(h http.Header, body []byte) string {
+	if isHTML(h, body) {
+		return htmlNote
+	}
+	if name := coding.Name(h.Values("Content-Encoding")); coding.Mislabelled(name) {
+		return fmt.Sprintf("its Content-Encoding is the name of no coding (%.40q): it is read as text", name)
+	}
+	return ""
 }
 
 // size returns a number of octets for people.

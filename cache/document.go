@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"heed/rules"
 )
@@ -34,7 +35,7 @@ func (f *fetcher) document(ctx context.Context, by string, u *url.URL, most int,
 	switch j.follow(ctx, &a, &at, validators{}); {
 	case a.err != nil:
 		return 0, nil, a.err
-	case len(a.body) > 0 && a.note != "" && a.note != htmlNote:
+	case len(a.body) > 0 && strings.HasPrefix(a.note, cutNote):
 		return a.status, nil, fmt.Errorf("fetching %s: %w", &at, ErrTooLong)
 	case a.status != http.StatusOK && a.status != http.StatusNonAuthoritativeInfo:
 		return a.status, nil, nil

@@ -256,6 +256,9 @@ func checkHeader(h http.Header) error {
 // htmlNote is the Source.Note of a page for people.
 const htmlNote = "answered with an HTML page"
 
+// cutNote begins the Source.Note of a file that is longer than what is read of one.
+const cutNote = "longer than "
+
 // discard closes a body that is not needed. A small one is read first, so that its
 // connection can be used again.
 func discard(resp *http.Response) {

@@ -246,6 +246,11 @@ func TestHeed_BodiesAreReadWholeOrNotAtAll(t *testing.T) {
 	got("no gzip", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\nDisallow: /private\n", "", "invalid header")
 	got("a coding that was not offered", "HTTP/1.1 200 OK\r\nContent-Encoding: compress\r\n\r\nxx", "", `content coding that was not offered ("compress")`)
 	got("two codings", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip\r\n\r\nxx", "", "content coding that was not offered")
+	got("a name of no coding", "HTTP/1.1 200 OK\r\nContent-Encoding: utf-8\r\n\r\nDisallow: /\n", "Disallow: /\n", "")
+	got("another one", "HTTP/1.1 200 OK\r\nContent-Encoding: iso-8859-1\r\n\r\nDisallow: /\xE9\n", "Disallow: /\xE9\n", "")
+	got("one that is short", "HTTP/1.1 200 OK\r\nContent-Encoding: none\r\nContent-Length: 50\r\n\r\na: b\n", "", "unexpected EOF")
+	got("one of gzip", "HTTP/1.1 200 OK\r\nContent-Encoding: binary\r\n\r\n"+string(half), strings.Repeat(file, 100), "")
+	got("one of no text", "HTTP/1.1 200 OK\r\nContent-Encoding: foo\r\n\r\n\x00\x01\x02", "", `name of no coding ("foo")`)
 	got("no HTTP", "SSH-2.0-OpenSSH_9.2\r\n", "", "malformed HTTP")
 	got("nothing", "", "", "the site closed the connection")
 }

@@ -34,9 +34,13 @@ func TestHeed_ARefusalSaysWhatBecameOfRobotsTxt(t *testing.T) {
 			_, _ = w.Write(zipped.Bytes()[:zipped.Len()/2])
 		}, "robots.txt could not be decoded as gzip."},
 		"coding.test": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Encoding", "compress\u202e")
+			w.Header().Set("Content-Encoding", "compress")
 			fmt.Fprint(w, "x")
 		}, "robots.txt came in a content coding that was not offered"},
+		"nocoding.test": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "foo\u202e")
+			fmt.Fprint(w, "\x00")
+		}, "robots.txt is not text, and its Content-Encoding is the name of no coding"},
 		"bomb.test": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(bytes.Repeat([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 300_000))

@@ -8,11 +8,13 @@ package coding
 
 import (
 	"bufio"
+	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -30,25 +32,63 @@ const maxWindow = 8 << 20
 // ErrUnknown is the error for a coding that is not known, and for several.
 var ErrUnknown = errors.New("unknown content coding")
 
+// errNotText is the error for a body whose name of a coding is the name of none, and which is
+// no text.
+var errNotText = errors.New("it is not text, and its Content-Encoding names no coding")
+
 // openers are the decoders; nil for a coding that changes nothing.
 var openers = map[string]func(io.Reader) (io.Reader, error){
 	"": nil, "identity": nil, "gzip": openGzip, "x-gzip": openGzip, "deflate": openDeflate, "br": openBrotli, "zstd": openZstd,
 }
 
-// Name returns the coding of a body by its Content-Encoding field lines, in lower case;
-// empty when there is none. Several codings are one name, which is not known.
-func Name(lines []string) string {
-	name := strings.ToLower(strings.TrimSpace(strings.Join(lines, ",")))
-	if name == "identity" {
-		return ""
-	}
-	return name
+// others are the codings that change the octets of a body and are not undone: those of the
+// registry of content codings (RFC 9110 §16.6.1), and compressions by which servers label
+// files.
+var others = []string{
+	"aes128gcm", "compress", "x-compress", "dcb", "dcz", "exi", "pack200-gzip",
+	"brotli", "bzip2", "x-bzip2", "bzip", "x-bzip", "lz4", "lzma", "x-lzma", "sdch", "snappy", "x-snappy", "xz", "x-xz",
+	"zip", "x-zip", "zlib", "base64", "uuencode", "x-uuencode", "xpress", "peerdist",
 }
 
-// Known reports whether a body of that coding can be decoded.
+// Name returns the coding of a body by its Content-Encoding field lines, in lower case;
+// empty when there is none. Several codings are one name, which is not known. Quotation marks
+// and parameters, which are no part of the syntax, are left out, and beside a coding what
+// changes nothing: empty members, identity and words that name no coding.
+func Name(lines []string) string {
+	var codings, rest []string
+	for member := range strings.SplitSeq(strings.ToLower(strings.Join(lines, ",")), ",") {
+		member, _, _ = strings.Cut(member, ";")
+		switch member = strings.Trim(member, " \t\"'"); {
+		case member == "" || member == "identity":
+		case isNone(member):
+			rest = append(rest, member)
+		default:
+			codings = append(codings, member)
+		}
+	}
+	if len(codings) == 0 {
+		codings = rest
+	}
+	return strings.Join(codings, ",")
+}
+
+// isNone reports whether a name is that of no coding: a character encoding such as utf-8,
+// "none", "binary", or any other word. It is read as no coding when the body is text.
+func isNone(name string) bool {
+	_, decoded := openers[name]
+	return !decoded && !slices.Contains(others, name)
+}
+
+// Mislabelled reports whether a name that Name returned is that of no coding.
+func Mislabelled(name string) bool {
+	return !slices.ContainsFunc(strings.Split(name, ","), func(one string) bool { return !isNone(one) })
+}
+
+// Known reports whether a body of that coding can be decoded. If its name is that of no
+// coding, it can if it is text.
 func Known(name string) bool {
 	_, ok := openers[name]
-	return ok
+	return ok || Mislabelled(name)
 }
 
 // NewReader returns a reader of the content of sent, which has the coding of that name.
@@ -57,6 +97,8 @@ func Known(name string) bool {
 func NewReader(name string, sent io.Reader) (io.Reader, error) {
 	open, ok := openers[name]
 	switch {
+	case !ok && Mislabelled(name):
+		return &textReader{sent: sent}, nil
 	case !ok:
 		return nil, ErrUnknown
 	case open == nil:
@@ -65,12 +107,43 @@ func NewReader(name string, sent io.Reader) (io.Reader, error) {
 	return open(sent)
 }
 
+// textReader reads a body that must be text: its beginning has no octet that is in binary
+// data only, or a byte order mark (WHATWG MIME Sniffing §7.2).
+type textReader struct {
+	sent io.Reader
+	seen int // octets, at most sniffed
+	mark bool
+}
+
+// sniffed is how many octets decide whether a body is text.
+const sniffed = 1445
+
+// Read reads and fails at an octet that is no text.
+func (r *textReader) Read(p []byte) (int, error) {
+	n, err := r.sent.Read(p)
+	start := p[:min(n, sniffed-r.seen)]
+	if r.seen == 0 {
+		r.mark = bytes.HasPrefix(start, []byte("\xFE\xFF")) || bytes.HasPrefix(start, []byte("\xFF\xFE"))
+	}
+	r.seen += len(start)
+	if !r.mark && slices.ContainsFunc(start, isBinary) {
+		return 0, errNotText
+	}
+	return n, err
+}
+
+// isBinary reports whether an octet is in no text (WHATWG MIME Sniffing §3).
+func isBinary(c byte) bool {
+	return c <= 0x08 || c == 0x0B || c >= 0x0E && c <= 0x1A || c >= 0x1C && c <= 0x1F
+}
+
 // Free lets the windows of a reader that NewReader returned be used for another body. The
 // reader must not be used again. Calling it is not required.
 func Free(content io.Reader) {
 	switch r := content.(type) {
-	case *gzip.Reader:
-		_ = r.Reset(nothing{}) // drops the body; its error is that there is none
+	case *gzipReader:
+		r.in.Reset(nothing{})
+		_ = r.z.Reset(r.in) // drops the body; its error is that there is none
 		gzips.Put(r)
 	case *brotli.Reader:
 		if r.Reset(nothing{}) == nil {
@@ -93,10 +166,53 @@ func (nothing) Read([]byte) (int, error) { return 0, io.EOF }
 var gzips, brotlis, zstds sync.Pool
 
 func openGzip(sent io.Reader) (io.Reader, error) {
-	if r, ok := gzips.Get().(*gzip.Reader); ok {
-		return r, r.Reset(sent)
+	r, ok := gzips.Get().(*gzipReader)
+	if !ok {
+		r = &gzipReader{in: bufio.NewReader(nothing{}), z: new(gzip.Reader)}
 	}
-	return gzip.NewReader(sent)
+	r.in.Reset(sent)
+	return r, r.member()
+}
+
+// gzipReader reads the members of a gzip body (RFC 1952 §2.2). Octets after the last one that
+// begin no member are ignored, as browsers and libraries ignore them: a line break that a
+// server appends to what it has compressed.
+type gzipReader struct {
+	in *bufio.Reader
+	z  *gzip.Reader
+}
+
+// member begins the next member.
+func (r *gzipReader) member() error {
+	err := r.z.Reset(r.in)
+	if err == nil {
+		r.z.Multistream(false)
+	}
+	return err
+}
+
+// Read reads the content.
+func (r *gzipReader) Read(p []byte) (int, error) {
+	for {
+		n, err := r.z.Read(p)
+		if n > 0 || err != io.EOF {
+			return n, unlessEOF(n, err)
+		}
+		if start, _ := r.in.Peek(2); string(start) != "\x1f\x8b" {
+			return 0, io.EOF
+		}
+		if err := r.member(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// unlessEOF returns err, but nil for the end of a member with whose last octets it came.
+func unlessEOF(n int, err error) error {
+	if n > 0 && err == io.EOF {
+		return nil
+	}
+	return err
 }
 
 // openDeflate opens the zlib form that RFC 9110 §8.4.1.2 means, and the bare

@@ -92,7 +92,7 @@ func TestFreedReadersAreAsGoodAsNew(t *testing.T) {
 
 func TestUnknownCodings(t *testing.T) {
 	t.Parallel()
-	for _, lines := range [][]string{{"compress"}, {"gzip, gzip"}, {"gzip", "br"}, {"aes128gcm"}} {
+	for _, lines := range [][]string{{"compress"}, {"gzip, gzip"}, {"gzip", "br"}, {"aes128gcm"}, {"bzip2"}, {"utf-8, compress"}, {"x-compress"}, {"sdch, gzip"}, {"brotli"}} {
 		name := coding.Name(lines)
 		if _, err := coding.NewReader(name, strings.NewReader("x")); !errors.Is(err, coding.ErrUnknown) || coding.Known(name) {
 			t.Errorf("%q: %v", lines, err)
@@ -102,6 +102,68 @@ func TestUnknownCodings(t *testing.T) {
 		if name := coding.Name(lines); name != "" {
 			t.Errorf("%q is %q", lines, name)
 		}
+	}
+}
+
+// A name that is that of no coding changes nothing, and text is read as it is; what is no
+// text has a coding that cannot be known. Slips around a real name lose nothing either.
+func TestHeed_NamesOfNoCoding(t *testing.T) {
+	t.Parallel()
+	all := forms(t)
+	for _, value := range []string{
+		"utf-8", "UTF8", "iso-8859-1", "windows-1252", "none", "binary", "8bit", "7bit", "text", "foo", "null", "undefined",
+		"text/html", "plain", "utf-8, none", "charset=utf-8", "*", "quoted-printable", "chunked", "en-US",
+	} {
+		name := coding.Name([]string{value})
+		if !coding.Known(name) || !coding.Mislabelled(name) {
+			t.Errorf("%q is %q, which cannot be read", value, name)
+			continue
+		}
+		for _, body := range []string{text, "User-agent: *\nDisallow: /caf\xE9\n", "\xFF\xFEa\x00", "\x1b$B<\x22\x1b(B"} {
+			r, err := coding.NewReader(name, strings.NewReader(body))
+			if err != nil {
+				t.Fatalf("%q: %v", value, err)
+			}
+			if got, err := io.ReadAll(r); err != nil || string(got) != body {
+				t.Errorf("%q: %q, %v", value, got, err)
+			}
+		}
+		for _, form := range []string{"gzip", "zstd", "deflate"} {
+			r, _ := coding.NewReader(name, bytes.NewReader(all[form]))
+			if got, err := io.ReadAll(r); err == nil {
+				t.Errorf("%q of %s: %q", value, form, got)
+			}
+		}
+	}
+	for value, want := range map[string]string{
+		"gzip,": "gzip", ", gzip": "gzip", "gzip;q=1.0": "gzip", `"gzip"`: "gzip", "'br'": "br", "identity, gzip": "gzip",
+		"gzip, utf-8": "gzip", "none, deflate": "deflate", "GZIP ": "gzip", "identity;q=1": "", "identity, identity": "", ",": "",
+		"compress, utf-8": "compress", "gzip, gzip": "gzip,gzip", "brotli": "brotli", "bzip2": "bzip2", "xz, none": "xz",
+	} {
+		name := coding.Name([]string{value})
+		if name != want || coding.Mislabelled(name) {
+			t.Errorf("%q is %q, want %q", value, name, want)
+		}
+	}
+}
+
+// What follows the last member of a gzip body and begins none is ignored; a further member
+// is read, and one that is cut off is an error.
+func TestHeed_OctetsAfterGzipAreIgnored(t *testing.T) {
+	t.Parallel()
+	sent := forms(t)["gzip"]
+	for after, want := range map[string]string{
+		"": text, "\n": text, "\r\n0\r\n\r\n": text, "<!-- 0.1 s -->": text, "\x00\x00\x00\x00": text, "\x1f": text,
+		string(sent): text + text, string(sent) + "\n": text + text, "\x1f\x8b": "", string(sent[:len(sent)-1]): "",
+	} {
+		r, err := coding.NewReader("gzip", strings.NewReader(string(sent)+after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); (err != nil) != (want == "") || want != "" && string(got) != want {
+			t.Errorf("%q: %q, %v", after, got, err)
+		}
+		coding.Free(r)
 	}
 }
 

@@ -126,12 +126,13 @@ type Status struct {
 	Fleet *fleet.Health     `json:"fleet,omitempty"`         // nil: no fleet
 	Kept  *cache.FileHealth `json:"policies_file,omitempty"` // nil: policies are not stored
 
-	Busiest busy.Busiest `json:"busiest"` // clients and sites of the last hour
+	Busiest busy.Busiest `json:"busiest"` // clients, sites and octets of the last hour
 	Room    Room         `json:"room"`
 	Reach   reach.Status `json:"reach"` // of sites and upstream proxies
 
 	Load     limit.Status    `json:"load"`
 	Turns    pace.Counts     `json:"turns"` // at sites with delays between requests
+	Five     audit.Counts    `json:"last_5_minutes"`
 	Hour     audit.Counts    `json:"last_hour"`
 	Troubles []audit.Trouble `json:"policies_in_trouble"`
 }

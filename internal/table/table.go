@@ -47,7 +47,7 @@ func (k Kind) Cell(v any) string {
 	switch v := v.(type) {
 	case int64:
 		if k == Bytes {
-			return size(v)
+			return figures.Size(v)
 		}
 		return figures.Commas(v)
 	case float64:
@@ -109,19 +109,4 @@ func duration(s float64) string {
 		return strconv.FormatFloat(s/3600, 'f', 1, 64) + " h"
 	}
 	return strconv.FormatFloat(s/86400, 'f', 1, 64) + " d"
-}
-
-// size writes a number of octets.
-func size(n int64) string {
-	f, unit := float64(n), "B"
-	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if f < 1024 {
-			break
-		}
-		f, unit = f/1024, next
-	}
-	if unit == "B" {
-		return strconv.FormatInt(n, 10) + " B"
-	}
-	return strconv.FormatFloat(f, 'f', 1, 64) + " " + unit
 }

@@ -79,9 +79,13 @@ func (m *made) change(random *rand.Rand, table table, column string, id int64) *
 	m.t.Helper()
 	key := Schema.columns(table)[0]
 	var old, now any
+	var kind string
 	read := fmt.Sprintf("SELECT %s FROM %s WHERE %s = ?", column, table, key)
-	if err := m.db.QueryRow(read, id).Scan(&old); err != nil {
+	if err := m.db.QueryRow(fmt.Sprintf("SELECT %s, typeof(%[1]s) FROM %s WHERE %s = ?", column, table, key), id).Scan(&old, &kind); err != nil {
 		m.t.Fatal(err)
+	}
+	if b, _ := old.([]byte); kind == "blob" && len(b) == 0 {
+		old = []byte{} // the driver reads it as nil, and writes that as NULL
 	}
 	write := fmt.Sprintf("UPDATE %s SET %s = ? WHERE %s = ?", table, column, key)
 	value, at := another(random, old), id

@@ -222,10 +222,28 @@ func TestWhatIsNoPage(t *testing.T) {
 		{"GET", 200, header("application/rss+xml", ""), page.NoPage},
 		{"GET", 200, header(`application/json; profile="a, b"`, ""), page.NoPage},
 		{"GET", 200, header("text/html", "compress"), page.Coding},
+		{"GET", 200, header("text/html", "utf-8"), page.Whole},
+		{"GET", 200, header("text/html", "none"), page.Whole},
+		{"GET", 200, header("text/html", "bzip2"), page.Coding},
 		{"GET", 200, header("text/html", "gzip, br"), page.Coding},
 	} {
 		if got := page.Readable(c.method, c.status, c.header); got != c.want {
 			t.Errorf("%s %d %v: %q, want %q", c.method, c.status, c.header, got, c.want)
+		}
+	}
+}
+
+// A Content-Encoding that names no coding changes nothing; a body that is no text has a coding
+// that cannot be known.
+func TestHeed_ANameOfNoCodingHidesNoHead(t *testing.T) {
+	t.Parallel()
+	body := []byte(`<head><meta name="robots" content="noindex"></head>`)
+	for _, name := range []string{"utf-8", "none", "binary", "ISO-8859-1", "foo", "gzip-off", "utf-8, identity"} {
+		if h := scan(header("text/html", name), body, 7); list(h) != "robots=noindex" || h.Why != page.Whole {
+			t.Errorf("%s: %q (%s)", name, list(h), h.Why)
+		}
+		if h := scan(header("text/html", name), encode(t, "gzip", body), 7); h.Why != page.Coding {
+			t.Errorf("%s of gzip: %q (%s)", name, list(h), h.Why)
 		}
 	}
 }

@@ -36,6 +36,7 @@ type inputs struct {
 	named  map[rules.Origin]bool // the sites that the lists name; nil: they do not matter
 	maps   maps
 	failed atomic.Bool // a sitemap could not be read
+	busy   atomic.Bool // read has not returned
 
 	mu       sync.Mutex
 	problems plan.Problems
@@ -131,7 +132,7 @@ func (in *inputs) close() {
 	for _, l := range in.lists {
 		_ = l.in.Close() // it was only read
 	}
-	if in.logs != nil {
+	if in.logs != nil && !in.busy.Load() { // after an interrupt, the end of the process closes them
 		in.logs.Close()
 	}
 }
@@ -139,6 +140,7 @@ func (in *inputs) close() {
 // read adds all pages to the plan, until ctx ends. The first error is returned; what came
 // before it, and what other inputs have, was added.
 func (in *inputs) read(ctx context.Context) (first error) {
+	defer in.busy.Store(false)
 	for _, l := range in.lists {
 		var problems plan.Problems
 		err := plan.ReadList(l.in, l.name, in.add, &problems, ctx.Done())

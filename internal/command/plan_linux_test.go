@@ -141,7 +141,6 @@ func statusOf(t *testing.T, cmd *exec.Cmd) (status int, out []byte) {
 	if cmd.ProcessState == nil || errs.Len() > 0 {
 		t.Fatalf("%v\n%s", err, &errs)
 	}
-	t.Logf("heed %s: %.1f s of CPU time", cmd.Args[1], (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
 	return cmd.ProcessState.ExitCode(), out
 }
 

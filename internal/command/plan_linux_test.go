@@ -267,6 +267,9 @@ func TestPlan_AnInterruptPrintsWhatThereIs(t *testing.T) {
 	for _, n := range got {
 		judged += n[0]
 	}
+	if n := strings.Count(out.String(), `"partial":true`); n != len(got) {
+		t.Errorf("%d of %d sites are partial, although the list had not ended", n, len(got))
+	}
 	if status := cmd.ProcessState.ExitCode(); status != 130 || !total.Interrupted || total.NotJudged == 0 || judged+total.NotJudged != 501 {
 		t.Errorf("status %d, %d judged, %+v", status, judged, total)
 	}

@@ -64,6 +64,7 @@ func (o *Options) setDefaults() {
 type Site struct {
 	Origin  rules.Origin
 	Columns []Column
+	Partial bool // the plan was ended before all of its pages were judged
 
 	waiting []byte // URLs in memory, each with a newline
 	last    int64  // the last block of those in the file, or noBlock
@@ -72,6 +73,7 @@ type Site struct {
 	running bool   // a goroutine works on it
 	known   bool   // its rules are: its first page is judged
 	queued  bool
+	lost    bool // pages were not judged, since the plan was ended
 	done    bool
 }
 
@@ -97,6 +99,7 @@ type Plan struct {
 	slow     int
 	finished int  // sites of this round
 	ended    bool // nothing is added any more in this round
+	cut      bool // the context ended before that: pages may be missing
 	err      error
 
 	progress Progress
@@ -111,7 +114,7 @@ type Progress struct {
 	URLs   int64 // that were added
 	Judged int64
 	Sites  int64
-	Done   int64 // of the sites
+	Done   int64 // of the sites, with all of their pages
 	Rounds int64 // beyond the first, of MaxSites each
 }
 
@@ -123,7 +126,7 @@ func New(ctx context.Context, o Options) *Plan {
 	p.changed.L = &p.mu
 	p.file.dir, p.beyond.dir = o.TempDir, o.TempDir
 	for i, agent := range o.Agents {
-		p.totals[i].Agent = agent
+		p.totals[i] = Total{Agent: agent, Longest: []Long{}}
 	}
 	return p
 }
@@ -257,7 +260,7 @@ func (p *Plan) Finish() (totals []Total, left int64, err error) {
 
 // finishRound waits until all sites are done.
 func (p *Plan) finishRound() {
-	p.ended = true
+	p.ended, p.cut = true, p.ctx.Err() != nil
 	for _, s := range p.sites {
 		if s.judge != nil && !s.running {
 			p.queue(s)

@@ -69,8 +69,9 @@ func (p *Plan) work(s *Site) {
 	}
 	switch {
 	case s.done:
-		p.finished++
-		p.progress.Done++
+		if p.finished++; !s.Partial {
+			p.progress.Done++
+		}
 	case p.ended, len(s.waiting) >= jobSize:
 		p.queue(s)
 	}
@@ -104,7 +105,7 @@ func (p *Plan) judgeNext(s *Site) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ctx.Err() == nil {
+	if s.lost = s.lost || err != nil; p.ctx.Err() == nil {
 		p.fail(err)
 	}
 	size := s.judge.Size()
@@ -200,7 +201,8 @@ func (p *Plan) pages(urls []string, all [][]*control.Judgement) error {
 func (p *Plan) finish(s *Site) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.done = p.ctx.Err() != nil || p.ended && s.last == noBlock && len(s.waiting) == 0
+	s.Partial = !p.ended || p.cut || s.lost || s.last != noBlock || len(s.waiting) > 0
+	s.done = !s.Partial || p.ctx.Err() != nil
 	if s.done {
 		p.held -= s.size
 		s.judge, s.size = nil, 0

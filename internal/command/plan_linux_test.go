@@ -177,7 +177,8 @@ func TestPlan_SumsAreThoseOfCheck(t *testing.T) {
 			if got[site] != want[site] {
 				t.Errorf("%s: %s (kind %d) has %d pages and refused ones, want %d", what, site, i%len(siteKinds), got[site], want[site])
 			}
-			if n := l.asked[i].Load(); n != times {
+			failing := siteKinds[i%len(siteKinds)].status == http.StatusServiceUnavailable // and is asked again after a minute
+			if n := l.asked[i].Load(); n < times || n > times && !failing {
 				t.Errorf("%s: %s (kind %d) was asked %d times", what, site, i%len(siteKinds), n)
 			}
 		}

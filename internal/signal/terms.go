@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heed/rules"
+	"heed/rules/clock"
 )
 
 // terms.go reads lists of robots terms: "noindex, nofollow" in a META element, and the
@@ -144,7 +145,7 @@ func (s *Statement) readTerms(all []term, agent *rules.Agent, now time.Time) {
 		case "noarchive", "nocache":
 			s.say(Disallow, Archive)
 		case "unavailable_after":
-			at, ok := parseDate(t.value)
+			at, ok := clock.Date(t.value)
 			switch {
 			case !ok:
 				s.Fault = "the date of unavailable_after cannot be read"
@@ -176,39 +177,4 @@ func ReadTerms(profile rules.Profile, terms []string) (index, follow bool) {
 		follow = follow || has("all") || has("follow")
 	}
 	return index, follow
-}
-
-// dates are the forms of unavailable_after: RFC 822, RFC 850 and ISO 8601, with the
-// habits of sites.
-var dates = []string{
-	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02 15:04:05 MST",
-	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly,
-	"Mon, 2 Jan 2006 15:04:05 MST", "Mon, 2 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 06 15:04:05 MST",
-	"Mon, 2 Jan 2006 15:04 MST", "Mon, 2 Jan 06 15:04 MST",
-	"2 Jan 2006 15:04:05 MST", "2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05", "2 Jan 06 15:04 MST", "2 Jan 06 15:04 -0700",
-	"2 Jan 2006 15:04 MST", "2 Jan 2006", "2 January 2006",
-	"Monday, 2-Jan-06 15:04:05 MST", "Monday, 2-Jan-2006 15:04:05 MST", "2-Jan-2006 15:04:05 MST", "2-Jan-06 15:04:05 MST", "2-Jan-2006",
-}
-
-// zones are the offsets of the zones of RFC 822 §5.1, in hours.
-var zones = map[string]int{"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "CET": 1, "CEST": 2}
-
-// parseDate reads a date. One without a zone is in UTC; one without a time ends with its
-// day.
-func parseDate(s string) (time.Time, bool) {
-	s = strings.Join(strings.Fields(s), " ")
-	for _, form := range dates {
-		at, err := time.Parse(form, s)
-		if err != nil {
-			continue
-		}
-		if name, offset := at.Zone(); offset == 0 && zones[name] != 0 {
-			at = at.Add(-time.Duration(zones[name]) * time.Hour)
-		}
-		if !strings.Contains(form, "15") {
-			at = at.Add(24 * time.Hour)
-		}
-		return at, true
-	}
-	return time.Time{}, false
 }

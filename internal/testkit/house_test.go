@@ -65,7 +65,7 @@ var arrows = map[string][]string{
 	"heed/internal/remark":             {"heed/internal/acl", "heed/internal/config", "heed/internal/ownfile", "heed/proxy/upstream"},
 	"heed/internal/coding":             {},
 	"heed/internal/structured":         {},
-	"heed/internal/signal":             {"heed/internal/signal/licence", "heed/internal/signal/page", "heed/internal/structured", "heed/rules", "heed/rules/clock"},
+	"heed/internal/signal":             {"heed/internal/signal/licence", "heed/internal/signal/page", "heed/internal/structured", "heed/rules", "heed/rules/clock", "heed/rules/slips"},
 	"heed/internal/signal/licence":     {"heed/rules"},
 	"heed/internal/signal/page":        {"heed/internal/coding", "heed/internal/structured"},
 	"heed/internal/room":               {},

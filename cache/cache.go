@@ -79,7 +79,8 @@ func New(config Config) *Cache {
 // in the background; else the site is asked, once for all who wait. userAgent is the
 // client's: an origin that answers 401 or 403 to us, or says that its file
 // depends on the client, is asked again under that name, and the result kept for
-// clients of its name alone.
+// clients of its name alone. Of new names there are at most maxVariants an hour; the
+// policy for a further one is that for heed's own, with Source.NameNotAsked.
 //
 // What cannot be had within Config.Timeout, or before ctx ends, is the last
 // good copy marked Stale, else a policy in state Unreachable with Source.Err
@@ -175,6 +176,14 @@ func (e *entry) prefer(own *entry) *entry {
 	return e
 }
 
+// nameNotAsked returns the policy of e for a client under whose name the site was not asked.
+func (e *entry) nameNotAsked() *rules.Policy {
+	source := e.policy.Source()
+	source.NameNotAsked = true
+	source.Note = fmt.Sprintf("the site was not asked under this name, since it was under %d others within an hour: what it told those counts too", maxVariants)
+	return e.policy.With(source)
+}
+
 // await waits for the policy of o, no longer than the cache's time limit.
 func (c *Cache) await(ctx context.Context, o rules.Origin, userAgent string) *rules.Policy {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, answerTimeout(c.timeout))
@@ -182,7 +191,11 @@ func (c *Cache) await(ctx context.Context, o rules.Origin, userAgent string) *ru
 	o.Host = strings.Clone(o.Host) // it is kept, and may be part of a whole request
 	e := c.join(ctx, o, variantKey{})
 	if c.needsOwnAnswer(e, userAgent) {
-		e = e.prefer(c.join(ctx, o, c.variantKey(strings.Clone(userAgent))))
+		own := c.join(ctx, o, c.variantKey(strings.Clone(userAgent)))
+		if own == nil {
+			return e.nameNotAsked()
+		}
+		e = e.prefer(own)
 	}
 	return e.policy
 }
@@ -232,8 +245,8 @@ func (c *Cache) fallback(o rules.Origin, as variantKey, cause error) *entry {
 	return next(prev, answer{origin: o, as: as.userAgent, err: err, local: true}, now, 0, c.profile)
 }
 
-// refresh asks o as as and keeps the result. It runs once at a time for each
-// pair of them. by is the context of the request that causes it, whose end does not end it.
+// refresh asks o as as and keeps the result; it returns nil when as is one new name too
+// many. It runs once at a time for each pair of them. by is the context of the request that causes it, whose end does not end it.
 func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *entry) {
 	now := c.now()
 	p := c.store.pin(o, now)
@@ -259,6 +272,9 @@ func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *e
 	if prev = t.entry; prev.fresh(c.now()) {
 		return prev // another heed has asked, or this one before it was restarted
 	}
+	if prev == nil && as.key != "" && !p.admit(now) {
+		return nil
+	}
 	var tags validators
 	if prev.copy() != nil {
 		tags = prev.validators
@@ -282,8 +298,8 @@ func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *e
 // while a machine sleeps, and would keep a policy fresh for days.
 func (c *Cache) now() time.Time { return c.clock().Round(0) }
 
-// variantKey is a way of variantKey an origin: as ourselves (the zero value), or as a
-// client.
+// variantKey identifies one variant of an origin's robots.txt: the answer to heed's own
+// name (the zero value), or to a client's.
 type variantKey struct {
 	key       string // of the entries kept for it
 	userAgent string // the User-Agent that is sent

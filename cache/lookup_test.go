@@ -139,8 +139,24 @@ func TestPolicy_ADenialIsRetriedOnceAsTheClientAndKeptForItAlone(t *testing.T) {
 		t.Errorf("%d files are held for named clients", len(held))
 	}
 	s.askedTimes("no name", 3)
-	for n := range 2 * maxVariants {
-		s.shows("many clients", fmt.Sprintf("c%dx/1", n), rules.Allow)
+}
+
+func TestPolicy_AClientThatInventsNamesDoesNotMakeHeedAskUnderAllOfThem(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, rules.Standard)
+	s.turns(403)
+	for n := range 10 * maxVariants {
+		src := s.shows("many clients", fmt.Sprintf("c%dx/1", n), rules.Allow)
+		if late := n >= maxVariants; src.NameNotAsked != late {
+			t.Errorf("name %d: not asked is %v", n+1, src.NameNotAsked)
+		}
+	}
+	s.askedTimes("heed's own name and as many as are kept", 1+maxVariants)
+	s.shows("a name that is kept", "c0x/1", rules.Allow)
+	s.askedTimes("a name that is kept", 1+maxVariants)
+	s.clock.step(namesTime)
+	if s.shows("an hour later", "late/1", rules.Allow).NameNotAsked {
+		t.Error("an hour later no new name is asked")
 	}
 	if n := len(s.cache.store.find(site).all()) - 1; n > maxVariants {
 		t.Errorf("%d variants", n)

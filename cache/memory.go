@@ -232,6 +232,23 @@ type originSlot struct {
 
 	mu       sync.RWMutex
 	variants []*variant // that for all clients, which has no name, is the first
+	newNames int        // names of clients under which the site was first asked since namesAt
+	namesAt  time.Time
+}
+
+// namesTime is the time within which a site is asked under at most maxVariants new names
+// of clients: a client chooses its name, and each costs the site a request.
+const namesTime = time.Hour
+
+// admit counts a new name under which the site is to be asked, and reports whether it may be.
+func (p *originSlot) admit(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if since := now.Sub(p.namesAt); since >= namesTime || since < 0 {
+		p.newNames, p.namesAt = 0, now
+	}
+	p.newNames++
+	return p.newNames <= maxVariants
 }
 
 // variant is the entry for one kind of client.

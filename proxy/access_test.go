@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/base64"
 	"net/netip"
 	"strings"
 	"testing"
@@ -66,6 +67,38 @@ func TestRFC9110_CredentialsForTheProxy(t *testing.T) {
 	}
 	if got := r.site.last(t, "/page").Header["Proxy-Authorization"]; got != nil {
 		t.Errorf("the site saw %q", got)
+	}
+}
+
+// The record has the name of wrong credentials, never the password, and the answer how both
+// are given.
+func TestHeed_AWrongPasswordIsRecordedWithItsName(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, hello, func(c *Config) { settle(c, &acl.Rules{Users: oneUser{}}) })
+	for _, x := range []struct{ name, header, tried, says string }{
+		{"none", "", "", "asks for a user name and a password. Give both"},
+		{"a wrong password", annIsNot, "ann", "the user name or the password is wrong. Give both"},
+		{"a name that is no text, with a colon in the password", "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("b\xf6b\n:s3:cret")), "b\xf6b\n", "the user name or the password is wrong"},
+		{"a name alone", "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("s3cret")), "", "the Proxy-Authorization field is not that of the scheme Basic"},
+		{"another scheme", "Proxy-Authorization: Bearer s3cret", "", "by the scheme Basic, and not by"},
+		{"two fields", annIs + "\r\n" + annIs, "", "once, and not in several"},
+	} {
+		c, prefix := r.raw(plain)
+		if x.header != "" {
+			x.header += "\r\n"
+		}
+		c.Send("GET " + prefix + "/page HTTP/1.1\r\nHost: site.test\r\n" + x.header + "\r\n")
+		got := c.Answer("GET")
+		body := string(got.Body)
+		if got.StatusCode != 407 || !strings.Contains(body, x.says) || !strings.Contains(body, "http://USER:PASSWORD@HOST:PORT") || !strings.HasSuffix(got.Status, "http://USER:PASSWORD@HOST:PORT") {
+			t.Errorf("%s: %d, %s", x.name, got.StatusCode, body)
+		}
+		all := r.records.all()
+		e := all[len(all)-1]
+		detail := e.DetailWith(strings.ToUpper)
+		if e.Tried != x.tried || e.User != "" || strings.Contains(detail, "s3") || strings.Contains(detail, "the name tried was") != (x.tried != "") || strings.ContainsAny(detail, "\n\xf6") {
+			t.Errorf("%s: the record has %q and %q", x.name, e.Tried, detail)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/safetext"
 	"heed/proxy/catrust"
 	"heed/rules"
 )
@@ -33,7 +34,7 @@ func (q *request) stillAdmitted(r *acl.Rules) denial {
 func (q *request) authenticate(r *http.Request) denial {
 	user, password, ok := basic(r.Header["Proxy-Authorization"])
 	if !ok {
-		return denial{reason: rules.ReasonCredentials, detail: "this proxy asks for a user name and a password"}
+		return denial{reason: rules.ReasonCredentials, detail: "this proxy asks for a user name and a password" + notBasic(r.Header["Proxy-Authorization"])}
 	}
 	right, wait := q.settings.Rules.Users.Verify(r.Context(), q.client.Addr, user, password)
 	switch {
@@ -41,9 +42,24 @@ func (q *request) authenticate(r *http.Request) denial {
 		q.client.User, q.proof = user, q.settings.Rules.Users.Proof(user)
 		return denial{}
 	case wait > 0:
+		q.tried = user
 		return denial{reason: rules.ReasonFailures, detail: "too many wrong passwords came from this address", retry: max(wait, time.Second)}
 	}
+	q.tried = user
 	return denial{reason: rules.ReasonCredentials, detail: "the user name or the password is wrong"}
+}
+
+// notBasic names the credentials that were sent and cannot be read; empty for none.
+func notBasic(lines []string) string {
+	switch scheme, _, _ := strings.Cut(strings.Join(lines, ""), " "); {
+	case len(lines) == 0:
+		return ""
+	case len(lines) > 1:
+		return ", once, and not in several Proxy-Authorization fields"
+	case !strings.EqualFold(scheme, "Basic"):
+		return ", by the scheme Basic, and not by " + safetext.Quote(scheme)
+	}
+	return ", and the Proxy-Authorization field is not that of the scheme Basic (RFC 7617)"
 }
 
 // basic reads the credentials of one Basic authorization.

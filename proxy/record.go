@@ -40,7 +40,7 @@ func (x *exchange) record() {
 // describe writes into the record what is known of the request.
 func (x *exchange) describe() {
 	e, q := &x.entry, &x.req
-	e.User, e.Method, e.UserAgent, e.Part, e.Page = q.client.User, q.method, q.userAgent, q.part, q.page
+	e.User, e.Tried, e.Method, e.UserAgent, e.Part, e.Page = q.client.User, q.tried, q.method, q.userAgent, q.part, q.page
 	e.Raw, e.Target = q.raw, q.target
 	if q.host != "" {
 		e.Scheme, e.Host = q.origin.Scheme, q.host

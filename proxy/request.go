@@ -23,6 +23,7 @@ type request struct {
 	settings *Settings      // in force when it arrived
 	conn     *clientConn    // that it came on
 	client   acl.ClientInfo // authenticate sets the User and identify the UserAgent
+	tried    string         // the user name of wrong credentials; empty: none were
 	proof    [32]byte       // of the user's password when it was verified; zero: it was not
 
 	method    string

@@ -39,6 +39,10 @@ type Source struct {
 	// RetriedAs is the User-Agent with which the file was requested again
 	// after a 401 or 403; empty when it was not.
 	RetriedAs string `json:"as,omitzero"`
+	// NameNotAsked is set when the site may answer each client differently and was not
+	// asked under the client's name, because it was under many others: the files that it
+	// gave to those count too.
+	NameNotAsked bool `json:"-"`
 	// Own is set when the file is the operator's, in place of the site's.
 	Own bool `json:"-"`
 	// Note is a remark for people, such as "HTML without a rule"; often empty.

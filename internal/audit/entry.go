@@ -38,6 +38,7 @@ type Entry struct {
 	Client string    // the client's address, host:port
 
 	User       string // that authenticated to the proxy; empty: none did
+	Tried      string // the name in credentials that were refused; empty: none was
 	ClientName string // of the [[client]] that matches; empty: none does
 	Mode       string // effect of the verdict: enforce, observe or exempt
 	Config     string // identifies the settings in force; empty: none
@@ -47,6 +48,11 @@ type Entry struct {
 	UserAgent string       // as received; empty when none
 	Sent      string       // the User-Agent sent on when it differs from the received one
 	SentFrom  string       // the From field sent in place of the client's; empty: the client's
+
+	// SignedKey is the JWK thumbprint (RFC 7638) of the key by which the request to the site
+	// is signed, and SignedBy the URL sent as Signature-Agent; empty: it is not signed.
+	SignedKey string
+	SignedBy  string
 
 	Method string
 	Scheme string
@@ -130,6 +136,14 @@ type Outcome struct {
 
 	Note string // the pause that the response asks of later requests; empty: none
 	Err  string // the error that ended the exchange; empty: none
+}
+
+// DetailWith returns the Detail and the name in refused credentials, as hide returns it.
+func (e *Entry) DetailWith(hide func(user string) string) string {
+	if e.Tried == "" {
+		return e.Detail
+	}
+	return e.Detail + "; the name tried was " + safetext.Quote(hide(e.Tried))
 }
 
 // SiteRefused reports whether the site refused a request that heed had allowed.

@@ -63,11 +63,12 @@ func (r *ring) past(s span, t time.Time) *Counts {
 	return &Counts{}
 }
 
-// sum returns the counts of the span that ends with now's slot.
-func (r *ring) sum(s span, now time.Time) (sum Counts) {
+// sum returns the counts of the last slots of the span, the last one now's; all of them when
+// there are no more.
+func (r *ring) sum(s span, now time.Time, most int) (sum Counts) {
 	last, _ := s.slot(now)
 	for i, n := range r.number {
-		if n <= last && n > last-int64(slots[s].count) {
+		if n <= last && n > last-int64(min(most, slots[s].count)) {
 			sum.plus(&r.counts[i])
 		}
 	}
@@ -79,14 +80,21 @@ func (r *ring) sum(s span, now time.Time) (sum Counts) {
 func (t *Tally) Minute(now time.Time) Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.rings[minute].sum(minute, now)
+	return t.rings[minute].sum(minute, now, slots[minute].count)
+}
+
+// FiveMinutes returns the counts of the five minutes that end with now's minute.
+func (t *Tally) FiveMinutes(now time.Time) Counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rings[hour].sum(hour, now, 5)
 }
 
 // Hour returns the counts of the sixty minutes that end with now's minute.
 func (t *Tally) Hour(now time.Time) Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.rings[hour].sum(hour, now)
+	return t.rings[hour].sum(hour, now, slots[hour].count)
 }
 
 // Period is the counts of a quarter of an hour.

@@ -253,7 +253,7 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	if e.Revises != nil {
 		a = append(a, slog.String("revises", e.Revises.ID.String()))
 	}
-	return appendText(a, "detail", e.Detail)
+	return appendText(a, "detail", e.DetailWith(strings.Clone))
 }
 
 // appendText appends a text unless it is empty.
@@ -297,6 +297,8 @@ func appendPace(a []slog.Attr, e *Entry) []slog.Attr {
 func appendSettings(a []slog.Attr, e *Entry) []slog.Attr {
 	a = appendText(a, "sent_user_agent", e.Sent)
 	a = appendText(a, "sent_from", e.SentFrom)
+	a = appendText(a, "signed_key", e.SignedKey)
+	a = appendText(a, "signed_by", e.SignedBy)
 	a = appendText(a, "user", e.User)
 	a = appendText(a, "client_name", e.ClientName)
 	if e.Mode != "enforce" {

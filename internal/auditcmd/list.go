@@ -30,8 +30,9 @@ type AuditListCmd struct {
 func (AuditListCmd) Help() string {
 	return `Prints one line per decision: time, id, verdict, the status that the client got
 (- while there is none), client, request and reason, with a note where the page was
-withheld or the site itself refused. The client is preceded by its name where the
-settings or --agent set one. Several records are merged in the order
+withheld, the site itself refused, or a user name or a password was wrong. The client
+is AGENT@ADDRESS, the agent as in reports, and (no-name)@ADDRESS for one without a
+name. Several records are merged in the order
 of time. A time in which the record could not be written has a line, too. To explain
 one decision, pass its id to heed why.
 

@@ -1,5 +1,5 @@
-// Package busy counts the requests of the last hour by client and by site, to find those
-// with the most.
+// Package busy counts the requests and octets of the last hour by client and by site, to
+// find those with the most.
 //
 // It keeps the counts of twelve periods of five minutes, and in each of them at most
 // maxNames clients and maxNames sites, whatever clients ask for: a name in excess takes
@@ -44,25 +44,59 @@ type Counts struct {
 	Classes  map[string]uint64 `json:"classes"` // Requests by reason.Class; classes without requests are left out
 	Waits    uint64            `json:"waits"`   // requests that waited for a policy or a turn
 	Waited   time.Duration     `json:"waited_ns"`
+	Traffic
 }
 
-// Busiest are the clients and sites with the most requests of an hour, the busiest first.
+// Traffic is the octets of exchanges that have ended, and when one last succeeded.
+type Traffic struct {
+	BytesIn  uint64 `json:"bytes_in"`  // of the bodies of requests
+	BytesOut uint64 `json:"bytes_out"` // of the bodies of answers, those of heed itself included
+	// Success is when an exchange last ended that the site answered without a refusal or an
+	// error of its own, a tunnel included. Zero: none did.
+	Success time.Time `json:"last_success,omitzero"`
+}
+
+// Add adds o to t.
+func (t *Traffic) Add(o *Traffic) {
+	t.BytesIn += o.BytesIn
+	t.BytesOut += o.BytesOut
+	if o.Success.After(t.Success) {
+		t.Success = o.Success
+	}
+}
+
+// TrafficOf returns the traffic of an exchange that has ended.
+func TrafficOf(e *audit.Entry) Traffic {
+	o := &e.Outcome
+	t := Traffic{BytesIn: uint64(max(0, o.BytesIn)), BytesOut: uint64(max(0, o.BytesOut))}
+	switch became := e.Became(); {
+	case became == "tunnelled", became == "answered" && o.FromSite && o.Status < http.StatusInternalServerError:
+		t.Success = e.Time.Add(o.Duration)
+	}
+	return t
+}
+
+// Busiest are the clients and sites with the most requests of an hour, the busiest first,
+// and the traffic of all. Its Success is since the start, that of a name of the hour.
 type Busiest struct {
 	Clients []Counts `json:"clients"`
 	Sites   []Counts `json:"sites"`
+	Traffic
 }
 
 // Counter is a recorder that counts. The zero value is ready; it is safe for concurrent
 // use.
 type Counter struct {
-	mu    sync.Mutex
-	slots [periods]slot
+	mu      sync.Mutex
+	slots   [periods]slot
+	success time.Time // since the start
 }
 
 // slot is one period.
 type slot struct {
 	number         int64 // of the period since 1970; 0: unused
 	clients, sites table
+	traffic        Traffic // of all
 }
 
 // at returns the number of the period that t lies in, and its slot, which may hold another
@@ -70,6 +104,19 @@ type slot struct {
 func (c *Counter) at(t time.Time) (number int64, s *slot) {
 	n := t.UnixNano() / int64(period)
 	return n, &c.slots[((n%periods)+periods)%periods]
+}
+
+// now returns the slot of the period that t lies in, cleared if it holds an earlier one; nil
+// when it holds a later one.
+func (c *Counter) now(t time.Time) *slot {
+	n, s := c.at(t)
+	switch {
+	case s.number > n:
+		return nil
+	case s.number < n:
+		*s = slot{number: n}
+	}
+	return s
 }
 
 // Decided counts e. It never fails.
@@ -80,18 +127,41 @@ func (c *Counter) Decided(e *audit.Entry) error {
 	class := reason.ClassOf(e.Decision.Verdict, e.Decision.Reason, false)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n, s := c.at(e.Time)
-	if s.number != n {
-		*s = slot{number: n}
+	if s := c.now(e.Time); s != nil {
+		s.clients.take(Client(e)).classes[class]++
+		s.sites.take(Site(e)).classes[class]++
 	}
-	s.clients.take(clientOf(e)).classes[class]++
-	s.sites.take(siteOf(e)).classes[class]++
 	return nil
 }
 
-// Ended adds the wait of e, and moves it to the failed requests when the site was not
-// reached.
+// Ended adds the traffic and the wait of e, and moves it to the failed requests when the
+// site was not reached.
 func (c *Counter) Ended(e *audit.Entry) {
+	traffic := TrafficOf(e)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if traffic.Success.After(c.success) {
+		c.success = traffic.Success
+	}
+	if traffic != (Traffic{}) {
+		c.trafficLocked(e, &traffic)
+	}
+	c.outcomeLocked(e)
+}
+
+// trafficLocked counts the traffic of e in the period of its end.
+func (c *Counter) trafficLocked(e *audit.Entry, traffic *Traffic) {
+	s := c.now(e.Time.Add(e.Outcome.Duration))
+	if s == nil {
+		return
+	}
+	s.traffic.Add(traffic)
+	s.clients.take(Client(e)).traffic.Add(traffic)
+	s.sites.take(Site(e)).traffic.Add(traffic)
+}
+
+// outcomeLocked counts the wait and the failure of e in the period of its decision.
+func (c *Counter) outcomeLocked(e *audit.Entry) {
 	o := &e.Outcome
 	failed := !o.FromSite && (o.Status == http.StatusBadGateway || o.Status == http.StatusGatewayTimeout)
 	if o.Waited < waitedFrom && !failed || e.Revises != nil {
@@ -99,13 +169,11 @@ func (c *Counter) Ended(e *audit.Entry) {
 	}
 	before := reason.ClassOf(e.Decision.Verdict, e.Decision.Reason, false)
 	after := reason.ClassOf(e.Decision.Verdict, e.Decision.Reason, failed)
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	number, s := c.at(e.Time)
 	if s.number != number {
 		return
 	}
-	for _, n := range []*name{s.clients.names[clientOf(e)], s.sites.names[siteOf(e)]} {
+	for _, n := range []*name{s.clients.names[Client(e)], s.sites.names[Site(e)]} {
 		if n == nil {
 			continue // it lost its place meanwhile
 		}
@@ -123,23 +191,25 @@ func (c *Counter) Ended(e *audit.Entry) {
 // Hour returns the most busy clients and sites, at most most of each, of the sixty minutes
 // before now, of which up to five may be missing.
 func (c *Counter) Hour(now time.Time, most int) Busiest {
-	clients, sites := map[string]*name{}, map[string]*name{}
+	clients, sites, all := map[string]*name{}, map[string]*name{}, Traffic{}
 	last := now.UnixNano() / int64(period)
 	c.mu.Lock()
 	for i := range c.slots {
 		if s := &c.slots[i]; s.number > last-periods && s.number <= last {
 			s.clients.addTo(clients)
 			s.sites.addTo(sites)
+			all.Add(&s.traffic)
 		}
 	}
+	all.Success = c.success
 	c.mu.Unlock()
-	return Busiest{Clients: top(clients, most), Sites: top(sites, most)}
+	return Busiest{Clients: top(clients, most), Sites: top(sites, most), Traffic: all}
 }
 
 func top(all map[string]*name, most int) []Counts {
 	list := make([]Counts, 0, len(all))
 	for text, n := range all {
-		c := Counts{Name: text, Classes: map[string]uint64{}, Waits: n.waits, Waited: n.waited}
+		c := Counts{Name: text, Classes: map[string]uint64{}, Waits: n.waits, Waited: n.waited, Traffic: n.traffic}
 		for class, count := range n.classes {
 			if count > 0 {
 				c.Classes[reason.Class(class).String()] = count
@@ -149,21 +219,24 @@ func top(all map[string]*name, most int) []Counts {
 		list = append(list, c)
 	}
 	slices.SortFunc(list, func(a, b Counts) int {
-		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(b.BytesOut, a.BytesOut), cmp.Compare(a.Name, b.Name))
 	})
 	return list[:min(most, len(list))]
 }
 
-// clientOf returns the name of e's client: its [[client]], the agent of a run, the user,
-// or the address.
-func clientOf(e *audit.Entry) string {
-	switch {
-	case e.ClientName == acl.RunName && e.Agent != nil && len(e.Agent.Tokens) > 0:
+// Named returns the name of e's client that does not depend on where it is: its [[client]],
+// the agent of a run, or the user; empty when it has none.
+func Named(e *audit.Entry) string {
+	if e.ClientName == acl.RunName && e.Agent != nil && len(e.Agent.Tokens) > 0 {
 		return clip(e.Agent.Tokens[0].Name)
-	case e.ClientName != "":
-		return clip(e.ClientName)
-	case e.User != "":
-		return clip(e.User)
+	}
+	return clip(cmp.Or(e.ClientName, e.User))
+}
+
+// Client returns the name of e's client: as Named, or its address.
+func Client(e *audit.Entry) string {
+	if named := Named(e); named != "" {
+		return named
 	}
 	if host, _, err := net.SplitHostPort(e.Client); err == nil {
 		return clip(host)
@@ -171,8 +244,8 @@ func clientOf(e *audit.Entry) string {
 	return clip(e.Client)
 }
 
-// siteOf returns the host of e. Which sites exempt clients visit is not counted.
-func siteOf(e *audit.Entry) string {
+// Site returns the host of e. Which sites exempt clients visit is not counted.
+func Site(e *audit.Entry) string {
 	switch {
 	case e.Decision.Reason == rules.ReasonExempt:
 		return audit.People
@@ -192,6 +265,7 @@ type name struct {
 	classes [reason.Failed + 1]uint64
 	waits   uint64
 	waited  time.Duration
+	traffic Traffic
 }
 
 // table holds the names of one period, and a heap of them with the lowest rank first.
@@ -237,6 +311,7 @@ func (t *table) addTo(all map[string]*name) {
 		}
 		sum.waits += n.waits
 		sum.waited += n.waited
+		sum.traffic.Add(&n.traffic)
 	}
 }
 

@@ -67,6 +67,44 @@ func TestTheBusiestClientsAndSitesAreListedWithTheirClassesAndWaits(t *testing.T
 	}
 }
 
+// Octets count in the period in which their exchange ended, a success as well; what the
+// site refused, what failed and what heed answered itself is none.
+func TestOctetsAndTheLastSuccessAreThoseOfTheClientAndTheSite(t *testing.T) {
+	var c Counter
+	end := func(client, host string, verdict rules.Verdict, o audit.Outcome, method string) {
+		e := asked(noon, client, host, rules.ReasonNoRule)
+		e.Decision.Verdict, e.Outcome, e.Method = verdict, o, method
+		record(t, &c, e)
+	}
+	end("192.0.2.7", "a.test", rules.Allow, audit.Outcome{Status: 200, FromSite: true, BytesIn: 10, BytesOut: 4000, Duration: time.Second}, "POST")
+	end("192.0.2.7", "a.test", rules.Allow, audit.Outcome{Status: 404, FromSite: true, BytesOut: 40, Duration: 7 * time.Minute}, "GET")
+	end("192.0.2.8", "b.test", rules.Allow, audit.Outcome{Status: 503, FromSite: true, BytesOut: 5}, "GET")
+	end("192.0.2.8", "b.test", rules.Allow, audit.Outcome{Status: 500, FromSite: true, BytesOut: 6}, "GET")
+	end("192.0.2.8", "b.test", rules.Allow, audit.Outcome{Status: 502, BytesOut: 7}, "GET")
+	end("192.0.2.8", "b.test", rules.Refuse, audit.Outcome{Status: 403, BytesOut: 8}, "GET")
+	end("192.0.2.9", "c.test", rules.Allow, audit.Outcome{Status: 200, BytesIn: 1, BytesOut: 2, Duration: time.Minute}, "CONNECT")
+
+	got := c.Hour(noon.Add(8*time.Minute), 10)
+	want := map[string]Traffic{
+		"192.0.2.7": {10, 4040, noon.Add(7 * time.Minute)}, "192.0.2.8": {0, 26, time.Time{}}, "192.0.2.9": {1, 2, noon.Add(time.Minute)},
+	}
+	for i, n := range got.Clients {
+		if n.Traffic != want[n.Name] || got.Sites[i].Traffic != n.Traffic {
+			t.Errorf("%s: %+v, and its site %+v", n.Name, n.Traffic, got.Sites[i].Traffic)
+		}
+	}
+	if all := (Traffic{11, 4068, noon.Add(7 * time.Minute)}); got.Traffic != all {
+		t.Errorf("in all %+v", got.Traffic)
+	}
+	later := c.Hour(noon.Add(63*time.Minute), 10) // the last answer ended 56 minutes ago, all decisions are older
+	if n := later.Clients[0]; len(later.Clients) != 1 || n.Requests != 0 || n.BytesOut != 40 || later.BytesOut != 40 {
+		t.Errorf("an hour later: %+v", later)
+	}
+	if last := c.Hour(noon.Add(9*time.Hour), 10); last.BytesOut != 0 || !last.Success.Equal(noon.Add(7*time.Minute)) {
+		t.Errorf("nine hours later: %+v", last)
+	}
+}
+
 func TestAClientHasTheNameThatTheOperatorKnows(t *testing.T) {
 	e := asked(noon, "192.0.2.7", "a.test", "")
 	for _, step := range []struct {
@@ -80,12 +118,12 @@ func TestAClientHasTheNameThatTheOperatorKnows(t *testing.T) {
 		{func() { e.ClientName, e.Agent = "run", rules.Declare("AlphaBot") }, "alphabot"},
 	} {
 		step.change()
-		if got := clientOf(e); got != step.want {
+		if got := Client(e); got != step.want {
 			t.Errorf("the client is %q, want %q", got, step.want)
 		}
 	}
 	e.Decision.Reason = rules.ReasonExempt
-	if got := siteOf(e); got != audit.People {
+	if got := Site(e); got != audit.People {
 		t.Errorf("the site of an exempt client is %q", got)
 	}
 }

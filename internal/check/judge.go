@@ -10,6 +10,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/judge"
 	"heed/internal/memo"
+	"heed/internal/pace"
 	"heed/internal/pageurl"
 	"heed/internal/signal"
 	"heed/proxy/refusal"
@@ -33,9 +34,9 @@ type Judge struct {
 	Self         *upstream.Addrs
 	Destinations *upstream.Destinations
 
-	Delays bool // judgements contain the delay between two requests
-	// The operator's bounds of delays: of all sites, and the longest; 0: there is none.
-	MinDelay, MaxDelay time.Duration
+	Delays   bool          // judgements contain the delay between two requests
+	Pacing   pace.Settings // the operator's; MaxDelay 0: there is no longest delay
+	Sitemaps bool          // judgements contain the sitemaps that robots.txt names
 
 	uses *uses // what a site states about the use of a page is judged as well; nil: not
 
@@ -74,7 +75,8 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 	if q.Policy != nil {
 		a.Profile = by.Profile().String()
 		setSource(a, by.Source(), j.Now())
-		j.delay(a, by, id)
+		j.delay(a, by, id, t)
+		j.sitemaps(a, by)
 	}
 	a.Allowed, a.Reason, a.Settled = v.Verdict == rules.Allow, v.Reason, v.OperatorReason
 	a.Group, a.Rule, a.Line, a.Token, a.Variant = v.Group, v.Rule, v.Line, v.Token, v.Variant
@@ -155,13 +157,34 @@ func (j *Judge) explain(a *control.Judgement, p *rules.Policy, agent *rules.Agen
 	}
 }
 
+// maxSitemaps bounds the sitemaps of a judgement.
+const maxSitemaps = 1000
+
+// sitemaps adds the sitemaps that p names to a, if Sitemaps is set.
+func (j *Judge) sitemaps(a *control.Judgement, p *rules.Policy) {
+	if !j.Sitemaps {
+		return
+	}
+	for _, f := range p.FieldsFor(nil, rules.Sitemap) {
+		if len(a.Sitemaps) < maxSitemaps {
+			a.Sitemaps = append(a.Sitemaps, f.Value)
+		}
+	}
+}
+
 // delay adds the time between two requests to a, if Delays is set.
-func (j *Judge) delay(a *control.Judgement, p *rules.Policy, names acl.Identity) {
+func (j *Judge) delay(a *control.Judgement, p *rules.Policy, names acl.Identity, t acl.Effective) {
 	if !j.Delays {
 		return
 	}
-	d := judge.DelayOf(p, names, j.MinDelay, j.MaxDelay, j.Now())
-	a.Delay = &control.Delay{Seconds: d.Kept.Seconds(), Asked: d.Asked.Seconds()}
+	d := judge.DelayOf(p, names, j.Pacing.MinDelay, j.Pacing.MaxDelay, j.Now())
+	a.Delay = &control.Delay{Seconds: d.Kept.Seconds(), Asked: d.Asked.Seconds(), MaxWait: j.Pacing.MaxWait.Seconds(), Unkept: t.Mode == acl.Observe && !j.Pacing.PaceObserve}
+	if t.Client != nil && t.Client.MaxWait != nil {
+		a.Delay.MaxWait = t.Client.MaxWait.Seconds()
+	}
+	if j.Pacing.ObeyVisits {
+		a.Delay.Visits, a.Delay.Open = visits(names, p)
+	}
 	if d.By.Line > 0 {
 		a.Delay.Line, a.Delay.Rule, a.Delay.Group = d.By.Line, d.By.Kind.String()+": "+d.By.Value, d.Group
 	}
@@ -170,8 +193,31 @@ func (j *Judge) delay(a *control.Judgement, p *rules.Policy, names acl.Identity)
 	}
 }
 
+// visits returns the lines about the time of day outside of which requests of a client with
+// some names wait, and the share of the day that they leave.
+func visits(names acl.Identity, p *rules.Policy) (lines []string, open float64) {
+	var day [24 * 60]bool
+	for _, f := range p.Fields(names.Judged, rules.VisitTime) {
+		w, ok := f.Window()
+		if !ok || w.From == w.To || f.Scope == rules.ScopeOther {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("line %d, %s: %s", f.Line, f.Kind, f.Value))
+		for m := range day {
+			day[m] = day[m] || w.Contains(time.Unix(int64(m)*60, 0))
+		}
+	}
+	for _, is := range day {
+		if is {
+			open += 1 / float64(len(day))
+		}
+	}
+	return lines, open
+}
+
 // setSource fills in how the policy was obtained.
 func setSource(a *control.Judgement, s rules.Source, now time.Time) {
+	a.State = [...]string{rules.Unreachable: "unreachable", rules.Unavailable: "unavailable", rules.Available: "available"}[s.State]
 	if !s.FetchedAt.IsZero() {
 		a.Age = max(0, now.Sub(s.FetchedAt).Seconds())
 	}

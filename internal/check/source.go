@@ -71,8 +71,8 @@ func ageOf(a *control.Judgement) time.Duration {
 
 // prepare returns the source of rules for judging in this process: the file named by
 // --robots, otherwise fresh stored copies and the sites. It gives j the settings, what heed may
-// reach, and the purposes.
-func (c *CheckCmd) prepare(a *console.App, j *Judge) (policyOf, error) {
+// reach, and the purposes, and sites the route to the sites; nil: it is not needed.
+func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, error) {
 	var purposes []signal.Purpose
 	if c.Purpose != "" {
 		var err error
@@ -105,10 +105,14 @@ func (c *CheckCmd) prepare(a *console.App, j *Judge) (policyOf, error) {
 		return nil, err
 	}
 	policy := policiesOf(a, out)
+	if sites != nil {
+		sites.Fetcher = out.Policies
+		policy = storedOrAsked(a, out) // of many sites some are slow: none is reported
+	}
 	client := &http.Client{Transport: out.Transport.GuardRedirects()(), CheckRedirect: noDowngrade} // there is one page at most
 	j.ForPurposes(purposes, c.Page, out.Documents, client, cache.DefaultUserAgent(cfg.Contact), policy)
 	j.Held, j.Self = out.Policies.Held, options.Self
-	j.MinDelay, j.MaxDelay = cfg.Pacing.MinDelay, cfg.Pacing.MaxDelay
+	j.Pacing = cfg.Pacing.Settings
 	if j.Destinations, err = cfg.Destinations(); err == nil {
 		j.Rules, err = c.rules(a, *cfg)
 	}
@@ -117,10 +121,18 @@ func (c *CheckCmd) prepare(a *console.App, j *Judge) (policyOf, error) {
 
 // policiesOf returns the rules of sites as out has or fetches them. Slow fetches are reported.
 func policiesOf(a *console.App, out *route.Route) policyOf {
-	start := a.Now()
+	policy := storedOrAsked(a, out)
 	return func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		slow := time.AfterFunc(time.Second, func() { a.Progress("waiting for " + o.RobotsURL()) })
 		defer slow.Stop()
+		return policy(ctx, o, userAgent)
+	}
+}
+
+// storedOrAsked is policiesOf without reports.
+func storedOrAsked(a *console.App, out *route.Route) policyOf {
+	start := a.Now()
+	return func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		p := out.Policies.Policy(ctx, o, userAgent)
 		if at := p.Source().FetchedAt; at.Before(start) {
 			return p, o.RobotsURL(), byStore
@@ -196,19 +208,17 @@ type judgeFunc func(ctx context.Context, agent, address string) (*control.Judgem
 // judgeFunc returns the function that judges: by the running heed, with its settings
 // and stored files, or in this process when none runs or the flags require it.
 func (c *CheckCmd) judgeFunc(a *console.App) (judgeFunc, error) {
-	if c.Robots == "" && !c.Chosen(a) && !c.Local && !c.Fresh && c.Purpose == "" {
-		client, err := heedHere(context.Background(), a)
-		if err != nil {
-			return nil, err
-		}
-		if client != nil {
-			return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
-				return client.Check(ctx, &control.CheckRequest{Agent: agent, URL: address, Profile: c.Profile, Explain: c.Explain, Delay: c.Explain || c.JSON, Client: c.Client})
-			}, nil
-		}
+	client, err := c.running(a)
+	if err != nil {
+		return nil, err
+	}
+	if client != nil {
+		return func(ctx context.Context, agent, address string) (*control.Judgement, error) {
+			return client.Check(ctx, &control.CheckRequest{Agent: agent, URL: address, Profile: c.Profile, Explain: c.Explain, Delay: c.Explain || c.JSON, Client: c.Client})
+		}, nil
 	}
 	j := &Judge{Now: a.Now, Explain: c.Explain, Delays: c.Explain || c.JSON, Client: c.Client}
-	policy, err := c.prepare(a, j)
+	policy, err := c.prepare(a, j, nil)
 	if err != nil {
 		return nil, err
 	}

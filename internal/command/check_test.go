@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,9 +52,9 @@ func TestCheckAsJSON(t *testing.T) {
 	got.Delay = nil
 	want := control.Judgement{
 		URL: "https://h.test/private?a=<b>", Agent: "GoodBot/1.0", Allowed: true, Reason: "rule",
-		Group: "GoodBot", Rule: "Allow: /", Line: 5, Token: "goodbot", Robots: robots, By: "file", Profile: "standard",
+		Group: "GoodBot", Rule: "Allow: /", Line: 5, Token: "goodbot", Robots: robots, By: "file", State: "available", Profile: "standard",
 	}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"heed/internal/console"
 	"heed/internal/daemon"
 	"heed/internal/doctor"
+	"heed/internal/plancmd"
 	"heed/internal/run"
 	"heed/internal/studycmd"
 )
@@ -33,6 +34,7 @@ type grammar struct {
 	Run    run.RunCmd        `cmd:"" help:"Run one command behind heed and print a summary."`
 	Env    clientenv.EnvCmd  `cmd:"" help:"Print the variables that point clients at heed."`
 	Check  check.CheckCmd    `cmd:"" help:"Check whether an agent may fetch URLs, and why."`
+	Plan   plancmd.PlanCmd   `cmd:"" help:"Sum up in advance what a crawl gets and how long it takes."`
 	Why    auditcmd.WhyCmd   `cmd:"" help:"Explain one recorded decision: rules, settings and request."`
 	Lint   check.LintCmd     `cmd:"" help:"Check robots.txt files for mistakes, line by line."`
 	Cache  CacheCmd          `cmd:"" help:"List, show, purge or fetch stored robots.txt files."`

@@ -166,7 +166,10 @@ func nowhere(t *testing.T, where, text, user, password string) {
 // environment.
 func TestCredentialsDoNotLeak(t *testing.T) {
 	t.Parallel()
-	for _, upstream := range []bool{false, true} {
+	for _, upstream := range []bool{true, false} {
+		if !upstream && !testkit.Full {
+			break // the same without the one step
+		}
 		t.Run(map[bool]string{false: "directly", true: "through another proxy"}[upstream], func(t *testing.T) {
 			testLeaks(t, upstream)
 		})

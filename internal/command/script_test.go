@@ -3,6 +3,7 @@ package command_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -39,6 +40,8 @@ func TestMain(m *testing.M) { testkit.Main(m, 6) }
 //	named URL TEXT           the origin saw URL, asked for under the User-Agent TEXT
 //	background               a heed that `heed run` started is at work
 //
+// and the condition [full]: see testkit.Full.
+//
 // With -update, what `cmp` compares with a file of the script is rewritten.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -48,6 +51,12 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serve, "signal": signal, "ended": ended, "log": log,
 			"direct": direct, "via": via, "asked": asked, "named": named, "background": background,
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "full" {
+				return false, fmt.Errorf("there is no condition %q", name)
+			}
+			return testkit.Full, nil
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

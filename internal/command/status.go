@@ -149,7 +149,9 @@ func printStatus(w io.Writer, s *control.Status, now time.Time) {
 	}
 	printLost(row, s)
 	row("last hour", "%s", shares(&s.Hour))
-	printBusiest(row, &s.Busiest)
+	row("last 5 minutes", "%s", shares(&s.Five))
+	printTraffic(row, s, now)
+	printBusiest(row, &s.Busiest, now)
 	printRoom(row, &s.Room)
 	printReach(row, &s.Reach, s.Troubles)
 	for _, t := range s.Troubles {

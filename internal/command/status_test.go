@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/busy"
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/fleet"
@@ -77,7 +78,13 @@ func TestStatusReadsWell(t *testing.T) {
 		Load: limit.Status{
 			Connections: 3, Clients: 1, Tunnels: 2, Requests: 1, Reached: map[string]uint64{"uri_bytes": 7, "connections_per_client": 1},
 		},
-		Hour:     audit.Counts{Requests: 4, NotJudged: 1, ByPath: 3, Classes: reason.Counts{reason.Allowed: 2, reason.RefusedByRule: 1, reason.NotJudged: 1}},
+		Hour: audit.Counts{Requests: 4, NotJudged: 1, ByPath: 3, Classes: reason.Counts{reason.Allowed: 2, reason.RefusedByRule: 1, reason.NotJudged: 1}},
+		Five: audit.Counts{Requests: 1, NotJudged: 1, Classes: reason.Counts{reason.NotJudged: 1}},
+		Busiest: busy.Busiest{
+			Traffic: busy.Traffic{BytesIn: 2048, BytesOut: 5 << 20, Success: now.Add(-70 * time.Second)},
+			Clients: []busy.Counts{{Name: "newsbot", Requests: 3, Classes: map[string]uint64{"allowed": 2, "refused by rule": 1}, Traffic: busy.Traffic{BytesOut: 5 << 20, Success: now.Add(-70 * time.Second)}}},
+			Sites:   []busy.Counts{{Name: "a.test", Requests: 1, Classes: map[string]uint64{"failed": 1}, Traffic: busy.Traffic{BytesIn: 2048, BytesOut: 310}}},
+		},
 		Troubles: []audit.Trouble{{Origin: "https://ill.test", State: "unreachable", Err: "status 500\x1b"}},
 	}
 	var out bytes.Buffer
@@ -92,6 +99,11 @@ CA             /s/ca.pem, 99 days left
 open now       3 connections of 1 client, 2 tunnels, 1 request under way
 limits reached connections_per_client once, uri_bytes 7 times
 last hour      4 requests: 2 (50.0%) allowed, 1 (25.0%) refused by rule, 1 (25.0%) not judged; judged 3 (75.0%) by their path; 1 (25.0%) could not be judged at all
+last 5 minutes 1 request: 0 (0.0%) allowed, 0 (0.0%) refused by rule, 1 (100.0%) not judged; judged none; 1 (100.0%) could not be judged at all
+traffic        5.0 MiB answered, 2.0 KiB uploaded in the last hour
+last success   2026-05-01T11:58:50Z, 1m10s ago
+busy client    newsbot: 3 requests, 1 refused by rule; 5.0 MiB answered; last success 1m10s ago
+busy site      a.test: 1 request, 1 failed; 310 B answered, 2.0 KiB uploaded; no success in the hour
 in trouble     https://ill.test: robots.txt unreachable: status 500\x1b
 `
 	if got := out.String(); got != want {

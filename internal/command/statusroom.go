@@ -12,6 +12,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/figures"
 	"heed/internal/reason"
 	"heed/internal/room"
 )
@@ -19,21 +20,42 @@ import (
 // mostBusy is how many clients, and how many sites, are printed for a person.
 const mostBusy = 5
 
+// printTraffic prints the octets of the last hour, and when a site last answered.
+func printTraffic(row func(name, format string, values ...any), s *control.Status, now time.Time) {
+	if s.Busiest.BytesIn+s.Busiest.BytesOut > 0 {
+		row("traffic", "%s in the last hour", trafficWords(&s.Busiest.Traffic))
+	}
+	last := "none since the start"
+	if at := s.Busiest.Success; !at.IsZero() {
+		last = fmt.Sprintf("%s, %v ago", at.UTC().Format(time.RFC3339), max(0, now.Sub(at)).Round(time.Second))
+	}
+	row("last success", "%s", last)
+}
+
+// trafficWords returns the octets of answers and of uploads.
+func trafficWords(t *busy.Traffic) string {
+	text := figures.Size(int64(t.BytesOut)) + " answered"
+	if t.BytesIn > 0 {
+		text += ", " + figures.Size(int64(t.BytesIn)) + " uploaded"
+	}
+	return text
+}
+
 // printBusiest prints a row for each of the busiest clients and sites.
-func printBusiest(row func(name, format string, values ...any), b *busy.Busiest) {
+func printBusiest(row func(name, format string, values ...any), b *busy.Busiest, now time.Time) {
 	for _, list := range []struct {
 		name string
 		of   []busy.Counts
 	}{{"busy client", b.Clients}, {"busy site", b.Sites}} {
 		for i := range list.of[:min(mostBusy, len(list.of))] {
-			row(list.name, "%s", busyWords(&list.of[i]))
+			row(list.name, "%s", busyWords(&list.of[i], now))
 		}
 	}
 }
 
 // busyWords returns the counts of one client or site: the classes other than allowed, the
-// largest first, and the waits.
-func busyWords(c *busy.Counts) string {
+// largest first, the waits, the octets and the last success.
+func busyWords(c *busy.Counts, now time.Time) string {
 	text := console.Quoted(c.Name) + ": " + console.Plural(c.Requests, "request")
 	classes := slices.SortedFunc(maps.Keys(c.Classes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(c.Classes[b], c.Classes[a]), strings.Compare(a, b))
@@ -46,7 +68,11 @@ func busyWords(c *busy.Counts) string {
 	if c.Waits > 0 {
 		text += fmt.Sprintf("; %d waited, %v in all", c.Waits, c.Waited.Round(time.Second/10))
 	}
-	return text
+	text += "; " + trafficWords(&c.Traffic)
+	if c.Success.IsZero() {
+		return text + "; no success in the hour"
+	}
+	return text + fmt.Sprintf("; last success %v ago", max(0, now.Sub(c.Success)).Round(time.Second))
 }
 
 // printRoom prints the space of the record and of the stored policies.
@@ -61,9 +87,9 @@ func printRoom(row func(name, format string, values ...any), r *control.Room) {
 
 // fileWords returns the size of a file and the free space beside it.
 func fileWords(f *room.File) string {
-	text := console.Quoted(f.Path) + ", " + spaceWords(f.Bytes)
+	text := console.Quoted(f.Path) + ", " + figures.Size(f.Bytes)
 	if f.Free != nil {
-		text += ", " + spaceWords(*f.Free) + " free"
+		text += ", " + figures.Size(*f.Free) + " free"
 	}
 	return text
 }
@@ -75,7 +101,7 @@ func growthWords(r *room.Growing) string {
 		text += ", at most " + config.ByteSize(r.Limit).String()
 	}
 	if r.PerDay > 0 {
-		text += fmt.Sprintf("; grows by %s a day", spaceWords(r.PerDay))
+		text += fmt.Sprintf("; grows by %s a day", figures.Size(r.PerDay))
 	}
 	if r.Days == nil {
 		return text
@@ -88,17 +114,4 @@ func growthWords(r *room.Growing) string {
 		return text + ": the oldest decisions are removed in " + days
 	}
 	return text + ": the disk is full in " + days
-}
-
-// spaceWords returns a size rounded for people.
-func spaceWords(octets int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	size, i := float64(octets), 0
-	for ; size >= 1000 && i < len(units)-1; i++ {
-		size /= 1024
-	}
-	if i == 0 || size >= 100 {
-		return fmt.Sprintf("%.0f %s", size, units[i])
-	}
-	return fmt.Sprintf("%.1f %s", size, units[i])
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -139,20 +140,44 @@ const clearLine = "\r\x1b[K"
 // Live shows text on stderr, a terminal, again and again when work takes longer than a
 // second. end removes it.
 func (a *App) Live(text func() string) (end func()) {
+	_, end = a.LiveBeside(text)
+	return end
+}
+
+// LiveBeside is Live for work that prints results, maybe on the same terminal: beside calls
+// print, with the text removed.
+func (a *App) LiveBeside(text func() string) (beside func(print func()), end func()) {
+	var mu sync.Mutex
+	shown := false
+	remove := func() {
+		if shown {
+			fmt.Fprint(a.Stderr, clearLine)
+		}
+		shown = false
+	}
 	quit, gone := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(gone)
 		for wait := progressAfter; ; wait = progressEvery {
 			select {
 			case <-quit:
-				fmt.Fprint(a.Stderr, clearLine)
 				return
 			case <-time.After(wait):
-				fmt.Fprint(a.Stderr, clearLine+"heed: "+text())
+				words := text()
+				mu.Lock()
+				fmt.Fprint(a.Stderr, clearLine+"heed: "+words)
+				shown = true
+				mu.Unlock()
 			}
 		}
 	}()
-	return func() { close(quit); <-gone }
+	beside = func(print func()) {
+		mu.Lock()
+		defer mu.Unlock()
+		remove()
+		print()
+	}
+	return beside, func() { close(quit); <-gone; beside(func() {}) }
 }
 
 const barWidth = 30

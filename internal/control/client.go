@@ -180,11 +180,24 @@ type CheckRequest struct {
 	Explain bool   `json:"explain,omitempty"` // include an explanation
 	Delay   bool   `json:"delay,omitempty"`   // include the delay between two requests
 	Client  string `json:"client,omitempty"`  // name of a [[client]]; empty: judge by Agent only
+
+	Sitemaps bool     `json:"sitemaps,omitempty"` // include the sitemaps that robots.txt names
+	More     []string `json:"more,omitempty"`     // POST /check/site only: further URLs of the site
 }
 
 // Check makes the running heed judge a URL.
 func (c *Client) Check(ctx context.Context, q *CheckRequest) (*Judgement, error) {
 	return call[*Judgement](ctx, c, http.MethodPost, "/check", q)
+}
+
+// MaxSiteURLs bounds the URLs of one CheckSite together, in octets.
+const MaxSiteURLs = 128 << 10
+
+// CheckSite makes the running heed judge URLs of one site, q.URL and those of q.More, in
+// their order. Only the first Judgement has what is the same for all of them: URL, Agent,
+// Robots, By, Age, State, Profile, Delay and Sitemaps.
+func (c *Client) CheckSite(ctx context.Context, q *CheckRequest) ([]*Judgement, error) {
+	return call[[]*Judgement](ctx, c, http.MethodPost, "/check/site", q)
 }
 
 // StoredKey is the body of POST /stored: one key of one route.

@@ -126,12 +126,13 @@ type Status struct {
 	Fleet *fleet.Health     `json:"fleet,omitempty"`         // nil: no fleet
 	Kept  *cache.FileHealth `json:"policies_file,omitempty"` // nil: policies are not stored
 
-	Busiest busy.Busiest `json:"busiest"` // clients and sites of the last hour
+	Busiest busy.Busiest `json:"busiest"` // clients, sites and octets of the last hour
 	Room    Room         `json:"room"`
 	Reach   reach.Status `json:"reach"` // of sites and upstream proxies
 
 	Load     limit.Status    `json:"load"`
 	Turns    pace.Counts     `json:"turns"` // at sites with delays between requests
+	Five     audit.Counts    `json:"last_5_minutes"`
 	Hour     audit.Counts    `json:"last_hour"`
 	Troubles []audit.Trouble `json:"policies_in_trouble"`
 }
@@ -230,6 +231,7 @@ type Judgement struct {
 	Settled string       `json:"settled,omitempty"` // the operator's reason, when a setting decided
 	Mode    string       `json:"mode,omitempty"`    // observe: a refusal is not enforced
 
+	State   string             `json:"state,omitempty"`   // of the site's robots.txt: available, unavailable or unreachable; empty: not needed
 	Profile string             `json:"profile,omitempty"` // that the rules were parsed with
 	Road    *rules.Explanation `json:"road,omitempty"`    // explanation; nil: not requested
 	Delay   *Delay             `json:"delay,omitempty"`   // between two requests; nil: not requested, or no rules were read
@@ -237,6 +239,8 @@ type Judgement struct {
 	// site states about the use of its pages; empty and nil: not requested.
 	Purpose string          `json:"purpose,omitempty"`
 	Signals *signal.Verdict `json:"signals,omitempty"`
+	// Sitemaps are the first URLs in the Sitemap lines of the rules; nil: not requested, or none.
+	Sitemaps []string `json:"sitemaps,omitempty"`
 }
 
 // Delay is the time that heed keeps between two requests of a client to a site.
@@ -247,6 +251,12 @@ type Delay struct {
 	Rule    string   `json:"rule,omitempty"`    // that line
 	Group   string   `json:"group,omitempty"`   // of that line; empty: it is before any group
 	Ignored []string `json:"ignored,omitempty"` // lines about speed without effect, such as "line 4, Crawl-delay: 10s"
+	MaxWait float64  `json:"max_wait"`          // for how long a request waits for its turn before it is answered with 429, in seconds
+	// Unkept is set for a client that is only observed: its requests do not wait.
+	Unkept bool `json:"unkept,omitempty"`
+	// Visits are the lines about the time of day outside of which requests wait.
+	Visits []string `json:"visits,omitempty"`
+	Open   float64  `json:"open,omitempty"` // the share of the day in which Visits let requests start
 }
 
 // ReloadReply is the result of a reload.

@@ -54,6 +54,15 @@ func (d *daemon) listCache(w http.ResponseWriter, r *http.Request) {
 // check judges a URL like a request of the agent, with the policies and rules of this
 // heed. It sends no request except a fetch of robots.txt.
 func (d *daemon) check(ctx context.Context, q *control.CheckRequest) (*control.Judgement, error) {
+	all, err := d.checkSite(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// checkSite is check of several URLs of one site.
+func (d *daemon) checkSite(ctx context.Context, q *control.CheckRequest) ([]*control.Judgement, error) {
 	settled := d.rules()
 	if q.Client != "" && settled.ClientNamed(q.Client) == nil {
 		return nil, fmt.Errorf("the running heed has no [[client]] called %s\nSee `heed config show`", console.Quoted(q.Client))
@@ -67,11 +76,11 @@ func (d *daemon) check(ctx context.Context, q *control.CheckRequest) (*control.J
 		settled = settled.With(nil, nil) // a copy
 		settled.Profile = profile
 	}
-	j := check.Judge{Now: d.now, Explain: q.Explain, Delays: q.Delay, Rules: settled, Client: q.Client}
+	j := check.Judge{Now: d.now, Explain: q.Explain, Delays: q.Delay, Sitemaps: q.Sitemaps, Rules: settled, Client: q.Client}
 	now := d.current.Load()
 	j.Held, j.Self, j.Destinations = r.Policies.Held, d.Self, now.destinations
-	j.MinDelay, j.MaxDelay = now.cfg.Pacing.MinDelay, now.cfg.Pacing.MaxDelay
-	return j.Ask(ctx, q.Agent, q.URL, func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
+	j.Pacing = now.cfg.Pacing.Settings
+	return j.AskAll(ctx, q.Agent, append([]string{q.URL}, q.More...), func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		return r.Policies.Policy(ctx, o, userAgent), o.RobotsURL(), check.ByHeed
 	})
 }

@@ -110,6 +110,7 @@ func (d *daemon) networks() (all []*sealed.Network) {
 //	POST   /retire           end a heed that heed run started and no run uses
 //	POST   /reload           reload the settings
 //	POST   /check            judge a URL as a request for it would be judged
+//	POST   /check/site       judge several URLs of a site
 //	POST   /stored           the copy under a key in the policies file
 //	GET    /cache            the entries in memory: a stream of lines
 //	GET    /cache/one?of=    entries of a host or origin, with the text
@@ -131,6 +132,7 @@ func (d *daemon) routes() http.Handler {
 	mux.HandleFunc("POST /retire", d.postRetire)
 	mux.HandleFunc("POST /reload", jsonHandler(func(*http.Request) (any, error) { return d.reload() }))
 	mux.HandleFunc("POST /check", bodyHandler(d.check))
+	mux.HandleFunc("POST /check/site", bodyHandler(d.checkSite))
 	mux.HandleFunc("POST /stored", bodyHandler(d.stored))
 	mux.HandleFunc("GET /cache", d.listCache)
 	mux.HandleFunc("GET /cache/one", cacheHandler(d, (*LocalCache).Show))

@@ -206,7 +206,7 @@ func (d *daemon) status() *control.Status {
 		Mode: cfg.DefaultMode(), Profile: cfg.Profile, Unjudged: cfg.Unjudged(),
 		CA:   control.CAStatus{Path: d.authority.CertPath(), NotAfter: d.authority.NotAfter(), DaysLeft: d.authority.DaysLeft(now)},
 		Load: d.shared.Load.Status(), Turns: d.Turns.Counts(),
-		Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
+		Five: d.tally.FiveMinutes(now), Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
 	}
 	granted := d.grants.list()
 	s.Breaks, s.Exceptions = granted.Breaks, granted.Exceptions

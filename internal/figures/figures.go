@@ -82,6 +82,20 @@ func Percent(n, all int64) string {
 	}
 }
 
+// Size writes a number of octets, rounded.
+func Size(octets int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	size, i := float64(octets), 0
+	for ; size >= 1000 && i < len(units)-1; i++ {
+		size /= 1024
+	}
+	digits := 1
+	if i == 0 || size >= 100 {
+		digits = 0
+	}
+	return strconv.FormatFloat(size, 'f', digits, 64) + " " + units[i]
+}
+
 // Number writes how many of something there are.
 func Number(n int64, one string) string {
 	if n == 1 {

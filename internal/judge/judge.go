@@ -189,10 +189,11 @@ func (q *Question) byRules(v *Verdict) (next stage) {
 	v.Policy = q.Policy
 	v.Result, v.Agent = q.decideBy(q.Policy)
 	v.Rules = v.Decision
-	// Of an origin that answers clients differently, a request without a User-Agent is
-	// refused when any of the files refuses it that are held for clients with a name:
-	// otherwise a client would get by leaving its name out what the site refuses to it.
-	if q.Names.Shown == "" && q.Effective.Site.Robots == nil && v.Verdict != rules.Refuse {
+	// Of an origin that answers clients differently, a request without a User-Agent, or
+	// with one under which the site was not asked, is refused when any of the files
+	// refuses it that are held for clients with a name: otherwise a client would get by
+	// leaving its name out, or by inventing names, what the site refuses to it.
+	if (q.Names.Shown == "" || q.Policy.Source().NameNotAsked) && q.Effective.Site.Robots == nil && v.Verdict != rules.Refuse {
 		return atHeld
 	}
 	return atStatements

@@ -66,6 +66,13 @@ func TestHeed_DecideAsksForWhatItNeeds(t *testing.T) {
 	}
 }
 
+// notAsked has q be of a client under whose name the site was not asked, while it told
+// another one that /a is disallowed.
+func notAsked(q *Question) {
+	q.Policy = q.Policy.With(rules.Source{State: rules.Available, NameNotAsked: true})
+	q.Held = []*rules.Policy{rules.New(rules.Source{State: rules.Available}, []byte("User-agent: *\nDisallow: /a\n"))}
+}
+
 func TestHeed_TheOrderOfADecision(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -74,17 +81,19 @@ func TestHeed_TheOrderOfADecision(t *testing.T) {
 		want   rules.Reason
 		refuse bool
 	}{
-		"a rule":                  {"/private", func(q *Question) {}, rules.ReasonRule, true},
-		"no rule":                 {"/a", func(q *Question) {}, rules.ReasonNoRule, false},
-		"a destination":           {"/robots.txt", func(q *Question) { q.Barred = rules.ReasonDestination }, rules.ReasonDestination, true},
-		"a destination, observed": {"/a", func(q *Question) { q.Barred, q.Effective.Mode = rules.ReasonDestination, acl.Observe }, rules.ReasonDestination, true},
-		"heed's own":              {"/a", func(q *Question) { q.Self = Yes }, rules.ReasonLoop, true},
-		"heed's own, a service":   {"/a", func(q *Question) { q.Self, q.OwnService = Yes, true }, rules.ReasonOwnService, false},
-		"heed's own, exempt":      {"/a", func(q *Question) { q.Self, q.Effective.Mode = Yes, acl.Exempt }, rules.ReasonLoop, true},
-		"heed's own, refused":     {"/private", func(q *Question) { q.Self = Yes }, rules.ReasonRule, true},
-		"a part":                  {"/private", func(q *Question) { q.Part = "image"; q.Effective.Client = &acl.Client{AllowSubresources: true} }, rules.ReasonSubresource, false},
-		"no rules yet":            {"/private", func(q *Question) { q.Policy, q.NoPolicy = nil, rules.ReasonRulesPending }, rules.ReasonRulesPending, false},
-		"the client left":         {"/a", func(q *Question) { q.Policy, q.NoPolicy = nil, rules.ReasonClientLeft }, rules.ReasonClientLeft, true},
+		"a rule":                           {"/private", func(q *Question) {}, rules.ReasonRule, true},
+		"no rule":                          {"/a", func(q *Question) {}, rules.ReasonNoRule, false},
+		"a destination":                    {"/robots.txt", func(q *Question) { q.Barred = rules.ReasonDestination }, rules.ReasonDestination, true},
+		"a destination, observed":          {"/a", func(q *Question) { q.Barred, q.Effective.Mode = rules.ReasonDestination, acl.Observe }, rules.ReasonDestination, true},
+		"heed's own":                       {"/a", func(q *Question) { q.Self = Yes }, rules.ReasonLoop, true},
+		"heed's own, a service":            {"/a", func(q *Question) { q.Self, q.OwnService = Yes, true }, rules.ReasonOwnService, false},
+		"heed's own, exempt":               {"/a", func(q *Question) { q.Self, q.Effective.Mode = Yes, acl.Exempt }, rules.ReasonLoop, true},
+		"heed's own, refused":              {"/private", func(q *Question) { q.Self = Yes }, rules.ReasonRule, true},
+		"a part":                           {"/private", func(q *Question) { q.Part = "image"; q.Effective.Client = &acl.Client{AllowSubresources: true} }, rules.ReasonSubresource, false},
+		"a name that was not asked":        {"/a", notAsked, rules.ReasonRule, true},
+		"a name that was not asked, freed": {"/b", notAsked, rules.ReasonNoRule, false},
+		"no rules yet":                     {"/private", func(q *Question) { q.Policy, q.NoPolicy = nil, rules.ReasonRulesPending }, rules.ReasonRulesPending, false},
+		"the client left":                  {"/a", func(q *Question) { q.Policy, q.NoPolicy = nil, rules.ReasonClientLeft }, rules.ReasonClientLeft, true},
 		"the client left later": {"/a", func(q *Question) {
 			q.Effective.Purposes, q.NoStatements = []signal.Purpose{signal.PurposeTraining}, rules.ReasonClientLeft
 		}, rules.ReasonClientLeft, true},

@@ -38,6 +38,7 @@ type Metrics struct {
 	requests []atomic.Uint64      // see slot
 	duration [answerers]prometheus.Observer
 	turnWait prometheus.Histogram
+	traffic  traffic
 	answers  map[string]prometheus.Counter
 
 	fetches   map[string]prometheus.Counter
@@ -95,7 +96,7 @@ func New(c Config) *Metrics {
 	m.reloadOK = m.gauge("heed_config_last_reload_successful", "1 when the last reading of the settings succeeded, the start included, else 0.")
 	m.reloadAt = m.gauge("heed_config_last_reload_success_timestamp_seconds", "When the settings were last read successfully.")
 	m.registerBuild(c)
-	r.MustRegister(requestsCollector{m}, newGauges(m, &c),
+	r.MustRegister(requestsCollector{m}, &m.traffic, newGauges(m, &c),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -147,6 +148,7 @@ func (m *Metrics) Decided(*audit.Entry) error { return nil }
 // Ended counts e.
 func (m *Metrics) Ended(e *audit.Entry) {
 	m.requests[m.slotOf(e)].Add(1)
+	m.traffic.add(e)
 	m.duration[answererOf(e)].Observe(e.Outcome.Duration.Seconds())
 	if e.TurnWaited > 0 {
 		m.turnWait.Observe(e.TurnWaited.Seconds())

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -79,8 +80,39 @@ func TestMetrics_AreThoseOfTheManualAndPresentFromTheStart(t *testing.T) {
 			t.Errorf("%s is not in the manual", name)
 		}
 	}
-	if len(exported) != 25 {
+	if len(exported) != 28 {
 		t.Errorf("only %d metrics", len(exported))
+	}
+}
+
+// Octets have the names of clients and sites, a bounded number of them; addresses and octets
+// that are no text are no names.
+func TestMetrics_CountOctetsByABoundedNumberOfNames(t *testing.T) {
+	t.Parallel()
+	m := newMetrics()
+	expect(t, text(t, m), `heed_client_bytes_total{client="(others)",direction="out"} 0`, `heed_last_success_timestamp_seconds 0`)
+	end := func(clientName, user, host string, o audit.Outcome) {
+		m.Ended(&audit.Entry{Time: time.Unix(1e9, 0), Client: "192.0.2.7:1", ClientName: clientName, User: user, Host: host, Decision: rules.Decision{Verdict: rules.Allow}, Outcome: o})
+	}
+	answer := audit.Outcome{Status: 200, FromSite: true, BytesOut: 5, BytesIn: 2, Duration: time.Second}
+	end("newsbot", "", "a.test", answer)
+	end("newsbot", "ann", "b.test", answer)
+	end("", "ann", "b.test", answer)
+	end("", "", "b.test", answer)
+	end("", "x\xff", "b.test", answer)
+	end("", "x\xfe", "b.test", answer)
+	for i := range 3 * maxNamed {
+		end(fmt.Sprint("flood", i), "", fmt.Sprint("flood", i, ".test"), audit.Outcome{Status: 403, BytesOut: 1})
+	}
+	got := text(t, m)
+	expect(t, got,
+		`heed_client_bytes_total{client="newsbot",direction="out"} 10`, `heed_client_bytes_total{client="newsbot",direction="in"} 4`,
+		`heed_client_bytes_total{client="ann",direction="out"} 5`, `heed_client_bytes_total{client="(no name)",direction="out"} 5`,
+		`heed_client_bytes_total{client="x�",direction="out"} 10`, `heed_client_bytes_total{client="(others)",direction="out"} 204`,
+		`heed_site_bytes_total{direction="out",site="b.test"} 25`, `heed_site_bytes_total{direction="out",site="(others)"} 202`,
+		`heed_last_success_timestamp_seconds 1.000000001e+09`)
+	if n := strings.Count(got, "\nheed_client_bytes_total{"); n != 2*(maxNamed+1) || strings.Contains(got, "192.0.2.7") {
+		t.Errorf("%d series of clients", n)
 	}
 }
 

@@ -8,10 +8,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
-	"heed/internal/safetext"
+	"heed/internal/table"
 )
 
 // WriteJSON writes the tables as one JSON object: for each its rows as objects by the
@@ -90,29 +89,9 @@ func NewDirectory(dir string) (*Directory, error) {
 // Row writes a request to requests.csv.
 func (d *Directory) Row(r *Row) error {
 	for i, c := range d.cols {
-		d.cells[i] = csvCell(c.value(r))
+		d.cells[i] = table.CSV(c.value(r))
 	}
 	return d.w.Write(d.cells)
-}
-
-// csvCell writes a value of any output. In texts what cannot be seen is written as
-// escapes, and one that a program for tables might take for a formula has a ' before it.
-func csvCell(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	case string:
-		s := safetext.Visible(v)
-		if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
-			return "'" + s
-		}
-		return s
-	}
-	return fmt.Sprint(v)
 }
 
 // Close writes the tables, their queries, the codebook and the methods beside
@@ -150,7 +129,7 @@ func (d *Directory) table(t *Table) error {
 	for _, row := range t.Rows {
 		var cells []string
 		for _, v := range row {
-			cells = append(cells, csvCell(v))
+			cells = append(cells, table.CSV(v))
 		}
 		_ = w.Write(cells)
 	}

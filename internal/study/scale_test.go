@@ -18,7 +18,7 @@ import (
 // HEED_TEST_FULL=1. The CPU time is linear in the lines, and the memory bounded.
 func TestStudy_ManyLinesTakeLinearTimeAndBoundedMemory(t *testing.T) {
 	const most = 1 << 30 // octets
-	few, many := 25_000, 250_000
+	few, many := 10_000, 100_000
 	if testkit.Full {
 		few, many = 1_000_000, 10_000_000
 	}

@@ -7,30 +7,26 @@ import (
 
 	"heed/internal/figures"
 	"heed/internal/measure"
+	"heed/internal/table"
 )
 
 // Kind is how the values of a column are written.
-type Kind uint8
-
-// The kinds of columns. A nil value of any kind is not known, or not defined.
-const (
-	Text    Kind = iota // string
-	Count               // int64
-	Share               // float64 from 0 to 1
-	Seconds             // float64
-	Bytes               // int64
-	Moment              // string: RFC 3339, UTC
-	Number              // float64
-	Digest              // string: hexadecimal digits, of which people see the first
-)
+type Kind = table.Kind
 
 // Column is a column of a Table.
-type Column struct {
-	Name  string // in CSV and JSON
-	Head  string // for people
-	Kind  Kind
-	About string // what it counts, one sentence
-}
+type Column table.Column
+
+// The kinds of columns.
+const (
+	Text    = table.Text
+	Count   = table.Count
+	Share   = table.Share
+	Seconds = table.Seconds
+	Bytes   = table.Bytes
+	Moment  = table.Moment
+	Number  = table.Number
+	Digest  = table.Digest
+)
 
 // Table is one of the tables of a study.
 type Table struct {

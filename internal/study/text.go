@@ -3,11 +3,9 @@ package study
 import (
 	"fmt"
 	"io"
-	"math"
-	"strings"
-	"unicode/utf8"
 
 	"heed/internal/figures"
+	"heed/internal/table"
 )
 
 // othersInText is how many rows a table on a terminal has beyond those of the built-in
@@ -71,61 +69,33 @@ func (p *printer) table(t *Table, sites bool) {
 			show = append(show, i)
 		}
 	}
-	widths := make([]int, len(t.Columns))
-	for _, i := range show {
-		widths[i] = utf8.RuneCountInString(t.Columns[i].Head)
-		for _, row := range rows {
-			widths[i] = max(widths[i], min(limitOf(i, show), utf8.RuneCountInString(t.Columns[i].Kind.Cell(row[i]))))
-		}
+	columns := make([]table.Column, len(show))
+	for n, i := range show {
+		columns[n] = table.Column(t.Columns[i])
 	}
-	heads, headed := make([]any, len(t.Columns)), false
-	for i, c := range t.Columns {
-		heads[i] = c.Head
-		headed = headed || c.Head != ""
+	layout := table.NewLayout(columns...)
+	for n, row := range rows {
+		rows[n] = selected(row, show)
+		layout.Fit(rows[n])
 	}
-	if headed {
-		p.row(t, show, widths, heads, true)
+	if head := layout.Head(); head != "" {
+		p.line(" %s", head)
 	}
 	for _, row := range rows {
-		p.row(t, show, widths, row, false)
+		p.line(" %s", layout.Row(row))
 	}
 	if more > 0 {
 		p.line("   and %s more: --csv, --json and --html have them", figures.Commas(int64(more)))
 	}
 }
 
-// maxCell is the width of the widest column.
-const maxCell = 48
-
-// limitOf returns the width at which the cells of a column are cut. Those of the last one
-// are not: it has the files and lines of what could not be read.
-func limitOf(i int, show []int) int {
-	if i == show[len(show)-1] {
-		return math.MaxInt
+// selected returns the cells of a row that are shown.
+func selected(row []any, show []int) []any {
+	cells := make([]any, len(show))
+	for n, i := range show {
+		cells[n] = row[i]
 	}
-	return maxCell
-}
-
-func (p *printer) row(t *Table, show, widths []int, row []any, head bool) {
-	var b strings.Builder
-	for _, i := range show {
-		cell, kind := "", t.Columns[i].Kind
-		if head {
-			cell = row[i].(string)
-		} else {
-			cell = kind.Cell(row[i])
-		}
-		if n := limitOf(i, show); utf8.RuneCountInString(cell) > n {
-			cell = string([]rune(cell)[:n-1]) + "…"
-		}
-		pad := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
-		if kind == Text || kind == Moment || kind == Digest {
-			b.WriteString("  " + cell + pad)
-		} else {
-			b.WriteString("  " + pad + cell)
-		}
-	}
-	p.line(" %s", strings.TrimRight(b.String(), " "))
+	return cells
 }
 
 // shown returns the rows that are listed, and after them others in their order; more is

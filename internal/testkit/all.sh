@@ -101,6 +101,8 @@ find_missing() {
 	lacks python3-mechanize /usr/bin/python3 -c 'import mechanize'
 	lacks python3-aiohttp /usr/bin/python3 -c 'import aiohttp'
 	[ -n "${HEED_TEST_FULL:-}" ] || return 0
+	lacks busybox have busybox
+	lacks lighttpd test -x /usr/sbin/lighttpd
 	lacks systemd-container have systemd-nspawn # for the package on a machine of its own
 	lacks debootstrap have debootstrap
 	lacks r-base-core have Rscript
@@ -299,7 +301,10 @@ if [ -z "${HEED_TEST_FULL:-}" ]; then
 	printf '\n== left out; HEED_TEST_FULL=1 runs these as well, and the others in full\n'
 	echo 'staticcheck'
 	echo 'the race detector, in internal/audit/store, internal/fleet and heed itself'
-	grep -rh -A1 --include='*_test.go' 'if !testkit\.Full {' . | sed -n 's/.*t\.Skip("\(.*\)")/\1/p' | sort -u
+	{
+		grep -rh -A1 --include='*_test.go' 'if !testkit\.Full {' . | sed -n 's/.*t\.Skip("\(.*\)")/\1/p'
+		sed -n "s/^\[!full\] skip '\(.*\)'$/\1/p" internal/command/testdata/script/*.txtar | sed "s/''/'/g"
+	} | sort -u
 fi
 
 [ "$(id -u)" = 0 ] || printf '\nleft out, since only root can make them: files of other users, in internal/ownfile\n'

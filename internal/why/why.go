@@ -128,6 +128,9 @@ func (y *writer) client() {
 	if t.Declared && t.Sent != "" {
 		y.More("the site received User-Agent: %s", console.Quoted(t.Sent))
 	}
+	if t.SignedKey != "" {
+		y.More("signed for the site with the key %s, published at %s", console.Quoted(t.SignedKey), console.Quoted(t.SignedBy))
+	}
 }
 
 // snapshot prints the size, hash and origin of the bytes of the robots.txt.

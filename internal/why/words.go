@@ -10,11 +10,15 @@ import (
 	"heed/rules"
 )
 
-// ResultText returns what became of an allowed request that was not answered with the
-// page: the verdict by which it was withheld, or the kind of the site's refusal.
+// ResultText returns what became of a request that was not answered with the page: the
+// verdict by which it was withheld, the kind of the site's refusal, or what was wrong with
+// the credentials for this proxy, with the name that was tried.
 func ResultText(d *replay.Decision) (text string) {
+	if r := rules.Reason(d.Reason); (r == rules.ReasonCredentials || r == rules.ReasonFailures) && d.Detail != "" {
+		text = "; " + console.Quoted(d.Detail)
+	}
 	if d.Withheld() {
-		text = "; page withheld: " + ReasonText(d.Late)
+		text += "; page withheld: " + ReasonText(d.Late)
 	}
 	if d.Outcome != nil && d.Outcome.SiteAnswer != "" {
 		text += "; the site's answer: " + AnswerWords(d.Outcome.SiteAnswer)
@@ -22,13 +26,19 @@ func ResultText(d *replay.Decision) (text string) {
 	return text
 }
 
-// ClientName returns the client. Where the settings or heed run --agent set its name,
-// that is before it, as in reports.
+// ClientName returns the agent, as in reports, and the client's address: newsbot@192.0.2.7.
+// The agent of a request that was refused before it was identified is that of its
+// User-Agent; one without a name is (no-name).
 func ClientName(d *replay.Decision) string {
-	if d.ClientName == "" {
-		return d.Client
+	agent := d.Agent
+	if unnamed := store.AgentName("", nil); agent == unnamed {
+		var tokens []string
+		for _, t := range rules.Identify(d.UserAgent).Tokens {
+			tokens = append(tokens, t.Name)
+		}
+		agent = strings.Replace(store.AgentName("", tokens), unnamed, "(no-name)", 1)
 	}
-	return strings.ReplaceAll(d.Agent, " ", ",") + "@" + d.Client
+	return strings.ReplaceAll(agent, " ", ",") + "@" + d.Client
 }
 
 // ReasonText returns the reason of a verdict in words, with the rule and line behind it.

@@ -124,6 +124,9 @@ func (a *Answer) explain(p *Problem) string {
 	case rules.ReasonUntrusted:
 		return fmt.Sprintf("heed decrypts https with certificates of its own CA, so that it can judge each request, and this client rejected one: %s. "+
 			"To make a client trust it, see http://%s/; its certificate is http://%s/ca.pem.", e.Detail, a.of.Proxy.Page, a.of.Proxy.Page)
+	case rules.ReasonCredentials:
+		return "This proxy serves users with a password, and this request came without one, or with a wrong one: " + cmp.Or(a.detail, e.Detail) +
+			". Give both in the address of the proxy, http://USER:PASSWORD@HOST:PORT, and write other characters of them than letters and digits in percent encoding, such as %40 for @ and %3A for a colon."
 	case rules.ReasonRobotsUnreachable:
 		retry := "A retry will not help: heed does not ask the site for it."
 		if p.RetryAfter > 0 {

@@ -224,6 +224,8 @@ func (a *Answer) sentence() string {
 		return "Refused by heed: an exception of its operator, " + e.Decision.Rule
 	case rules.ReasonNoAgent:
 		return "Refused by heed: the request names no User-Agent"
+	case rules.ReasonCredentials: // of a CONNECT, clients show no more than this
+		return "Refused by heed: " + cmp.Or(a.detail, e.Detail) + "; give both as http://USER:PASSWORD@HOST:PORT"
 	case rules.ReasonHostOnly:
 		return fmt.Sprintf("Refused by heed: robots.txt line %d %s, for all of %s", e.Decision.Line, e.Decision.Rule, e.Host)
 	case rules.ReasonRobotsUnreachable:

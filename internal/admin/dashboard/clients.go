@@ -18,22 +18,21 @@ type clientsPage struct {
 	Day      *totals // nil: decisions are not recorded
 	Rows     []clientTotal
 	More     int
-	Busiest  []busyClient // of the last hour, without a record
+	Busiest  []busyName // of the last hour
 	Settings []config.ClientConfig
 }
 
-// busyClient is a client of the last hour.
-type busyClient struct {
+// busyName is a client or a site of the last hour.
+type busyName struct {
 	busy.Counts
 	Pieces []figures.Piece
 }
 
 func (d *Dashboard) clients(r *http.Request) (*view, error) {
-	p := &clientsPage{Settings: d.Heed.Config().Clients}
+	p := &clientsPage{Settings: d.Heed.Config().Clients, Busiest: busiest(d.Heed.Status().Busiest.Clients)}
 	day, err := d.record.day(r.Context())
 	switch {
 	case errors.Is(err, errNoRecord):
-		p.Busiest = busiest(d.Heed.Status().Busiest.Clients)
 	case err != nil:
 		return nil, err
 	default:
@@ -44,13 +43,14 @@ func (d *Dashboard) clients(r *http.Request) (*view, error) {
 	return &view{Page: "clients", Title: "Clients", Data: p}, nil
 }
 
-func busiest(clients []busy.Counts) (all []busyClient) {
-	for _, c := range clients {
+// busiest returns names with their bars.
+func busiest(names []busy.Counts) (all []busyName) {
+	for _, c := range names {
 		var classes reason.Counts
 		for _, k := range reason.Classes() {
 			classes[k] = int64(c.Classes[k.String()])
 		}
-		all = append(all, busyClient{c, figures.Pieces(&classes, int64(clients[0].Requests))})
+		all = append(all, busyName{c, figures.Pieces(&classes, int64(names[0].Requests))})
 	}
 	return all
 }

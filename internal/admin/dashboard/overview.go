@@ -96,7 +96,7 @@ func (d *Dashboard) liveNow(ctx context.Context) (*overviewLive, error) {
 		}
 		day.Add(&c.classes)
 	}
-	o.Spans = []timeSpan{{"last minute", minute.Classes}, {"last hour", s.Hour.Classes}, {"last 24 hours", day}}
+	o.Spans = []timeSpan{{"last minute", minute.Classes}, {"last 5 minutes", s.Five.Classes}, {"last hour", s.Hour.Classes}, {"last 24 hours", day}}
 	o.Chart = drawn(columns, audit.PeriodLength)
 	var err error
 	if o.Latest, err = d.latest(ctx, latestShown); errors.Is(err, errNoRecord) {

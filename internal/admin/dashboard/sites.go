@@ -28,10 +28,14 @@ type sitesPage struct {
 	Rows    []siteRow
 	All     int // that contain Text
 	InStore int // policies in memory
+	Busiest []busyName
 }
 
 func (d *Dashboard) sites(r *http.Request) (*view, error) {
 	p := &sitesPage{Text: strings.ToLower(strings.TrimSpace(r.URL.Query().Get("q")))}
+	if p.Text == "" {
+		p.Busiest = busiest(d.Heed.Status().Busiest.Sites)
+	}
 	queues := map[string]*pace.SiteStatus{}
 	for _, q := range d.Heed.Queues() {
 		queues[q.Origin] = &q

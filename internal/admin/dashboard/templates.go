@@ -56,6 +56,7 @@ var functions = template.FuncMap{
 	"classes": reason.Classes,
 	"asset":   func(name string) string { return "/assets/" + name },
 	"span":    func(d time.Duration) string { return d.Round(time.Second).String() },
+	"size":    func(n uint64) string { return figures.Size(int64(n)) },
 	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 }
 

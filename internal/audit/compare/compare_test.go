@@ -47,9 +47,9 @@ func record(t *testing.T, robots string, key byte, targets ...string) *store.Rec
 	return records[0]
 }
 
-// The record of an older heed, of layout 1, is compared with one of today. A page that was
+// Records of the layout and the engine of older heeds are compared. A page that was
 // withheld counts with the verdict that withheld it.
-func TestRecords_OfTwoLayouts(t *testing.T) {
+func TestRecords_OfOlderHeeds(t *testing.T) {
 	t.Parallel()
 	file := func(name string) *store.Record {
 		data, err := os.ReadFile("../store/testdata/" + name)
@@ -66,8 +66,8 @@ func TestRecords_OfTwoLayouts(t *testing.T) {
 		}
 		return r
 	}
-	r, err := compare.Records(t.Context(), file("layout1.db"), file("layout2.db"))
-	if err != nil || r.A.Requests != 12 || r.B.Requests != 20 || r.Equal+int64(len(r.Different)+len(r.OnlyB)) != 20 {
+	r, err := compare.Records(t.Context(), file("engine2.db"), file("layout2.db"))
+	if err != nil || r.A.Requests != 15 || r.B.Requests != 20 || r.Equal+int64(len(r.Different)+len(r.OnlyB)) != 20 {
 		t.Fatalf("%v, %+v", err, r)
 	}
 	i := slices.IndexFunc(r.OnlyB, func(s compare.Single) bool { return s.Agent == "finder" && s.URL == "http://site.test/hidden.html" })

@@ -28,8 +28,10 @@ type Decision struct {
 	Tokens     []string  `json:"tokens"`
 	Declared   bool      `json:"declared,omitempty"`
 	Sent       string    `json:"sent_user_agent,omitempty"`
-	Agent      string    `json:"agent"`             // the name in reports: store.AgentName
-	Purposes   []string  `json:"purpose,omitempty"` // that the client stated
+	SignedKey  string    `json:"signed_key,omitempty"` // as in audit.Entry
+	SignedBy   string    `json:"signed_by,omitempty"`  // likewise
+	Agent      string    `json:"agent"`                // the name in reports: store.AgentName
+	Purposes   []string  `json:"purpose,omitempty"`    // that the client stated
 	Method     string    `json:"method"`
 	URL        string    `json:"url"`
 	Redacted   bool      `json:"redacted,omitempty"`
@@ -148,7 +150,8 @@ func (l *library) decision(r *store.Reader, e *store.Entry) (*Decision, error) {
 	d := &Decision{
 		Seq: e.Seq, ID: uuidText(e.ID), Time: time.UnixMicro(e.Time).UTC(),
 		Client: c.Address, Port: e.Port, User: c.User, ClientName: c.Name, Mode: c.Mode,
-		UserAgent: c.UserAgent, Tokens: c.Tokens, Declared: c.Declared, Sent: c.Sent, Agent: store.AgentName(c.Configured(), c.Tokens),
+		UserAgent: c.UserAgent, Tokens: c.Tokens, Declared: c.Declared, Sent: c.Sent, SignedKey: c.SignedKey, SignedBy: c.SignedBy,
+		Agent:  store.AgentName(c.Configured(), c.Tokens),
 		Method: e.Method, URL: urlOf(a.origin, e.Target), Redacted: e.Redacted, Judged: b.Judged, Verdict: b.Verdict, Detail: b.Detail,
 		Delay: seconds(e.Delay), Waited: seconds(e.Waited), Config: a.settings.hash, Heed: version, Engine: b.Engine, Revises: uuidText(e.Revises),
 		Outcome: e.Outcome, entry: e, Purposes: c.Purposes, Signals: jsonOf(b.Signals),

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -356,32 +355,5 @@ func TestExplain_AStatement(t *testing.T) {
 	}
 	if !slices.Equal(x.Purposes, []string{"training", "search"}) || x.PageSignals == nil || x.Signals != nil {
 		t.Errorf("purposes %q, signals %s, %s", x.Purposes, x.Signals, x.PageSignals)
-	}
-}
-
-// A record of an earlier layout has no statement: only its robots.txt files can refuse.
-func TestJudge_ARecordOfLayout1HasNoStatements(t *testing.T) {
-	t.Parallel()
-	data, err := os.ReadFile("../store/testdata/layout1.db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := &visitor{t: t, path: filepath.Join(t.TempDir(), "audit.db")}
-	if err := os.WriteFile(v.path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", v.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var allowed int64
-	err = db.QueryRow("SELECT count(*) FROM entry JOIN ground g ON g.id = ground WHERE g.judged = 'path' AND g.verdict = 'allow' AND g.policy IS NOT NULL").Scan(&allowed)
-	if err != nil || allowed == 0 {
-		t.Fatal(allowed, err)
-	}
-	db.Close()
-	u := judged(t, v.record(), signal.PurposeTraining).Uses
-	if want := (replay.UseCounts{Judged: allowed, NotRecorded: allowed}); u.UseCounts != want || u.Others != 12-allowed {
-		t.Errorf("%+v and %d others, want %+v", u.UseCounts, u.Others, want)
 	}
 }

@@ -40,7 +40,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 			words := c.coverage()
 			return strings.ToUpper(words[:1]) + words[1:]
 		},
-		"waits": (*Counts).waits, "first": firstRows, "bar": bar, "diff": diffLines,
+		"size": figures.Size, "waits": (*Counts).waits, "first": firstRows, "bar": bar, "diff": diffLines,
 		// The lengths of lists are ints, and all other numbers int64.
 		"only":   func(c reason.Counts) string { return c.OnlyWords(figures.Commas) },
 		"commas": func(n any) string { return figures.Commas(reflect.ValueOf(n).Int()) },

@@ -102,6 +102,7 @@ func (t *text) counts(r *Report) {
 	if c.Waited > 0 {
 		t.line("waited", c.waits())
 	}
+	t.line("answered", figures.Size(c.Bytes)+" of bodies, as clients received them")
 	if c.SiteRefused > 0 {
 		t.line("refused by sites", figures.Commas(c.SiteRefused))
 	}
@@ -116,7 +117,7 @@ func (t *text) counts(r *Report) {
 	if observed {
 		columns = append(columns, "only observed")
 	}
-	columns = append(columns, "waited")
+	columns = append(columns, "waited", "bytes")
 	row := func(c *Counts) []any {
 		cells := []any{figures.Commas(c.Requests)}
 		for _, k := range classes {
@@ -125,7 +126,7 @@ func (t *text) counts(r *Report) {
 		if observed {
 			cells = append(cells, figures.Commas(c.WouldBe.Sum()))
 		}
-		return append(cells, span(c.WaitedTotal))
+		return append(cells, span(c.WaitedTotal), figures.Size(c.Bytes))
 	}
 	t.title(r.ByTitle())
 	t.line(append([]any{r.By, "clients"}, columns...)...)

@@ -211,10 +211,10 @@ func TestExport_HasWhatSitesState(t *testing.T) {
 	}
 }
 
-// The record of an older heed, of layout 1, and one of today are reported together.
+// The record of an older heed, of layout 2 and engine 2, and one of today are reported together.
 func TestReport_RecordsOfTwoLayouts(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../store/testdata/layout1.db")
+	data, err := os.ReadFile("../store/testdata/engine2.db")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestReport_RecordsOfTwoLayouts(t *testing.T) {
 	for _, by := range []string{report.ByAgent, report.ByAddress, report.ByUser} {
 		both, text := made(t, report.Query{By: by}, old, today)
 		contains(t, text, "training 3 2")
-		if both.Total.Requests != 12+10 || len(both.Use.Purposes) != len(alone.Use.Purposes) || both.Use.Purposes[0].Requests != alone.Use.Purposes[0].Requests {
+		if both.Total.Requests != 15+10 || len(both.Use.Purposes) != len(alone.Use.Purposes) || both.Use.Purposes[0].Requests != alone.Use.Purposes[0].Requests {
 			t.Errorf("by %s: %d requests, %+v", by, both.Total.Requests, both.Use)
 		}
 	}
@@ -237,7 +237,7 @@ func TestReport_RecordsOfTwoLayouts(t *testing.T) {
 			columns[name] = true
 		}
 	}
-	if !columns["purpose"] || !columns["signals"] || len(exported(t, report.Query{}, old)) != 12 {
+	if !columns["purpose"] || !columns["signals"] || len(exported(t, report.Query{}, old)) != 15 {
 		t.Errorf("the export of both has the columns %v", columns)
 	}
 	if _, err := store.Records(old, today); err != nil {

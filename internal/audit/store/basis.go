@@ -11,7 +11,7 @@ import (
 // basis returns the id of the basis of d, e's decision or its late one.
 func (s *encoder) basis(rows *[]byte, e *audit.Entry, d *rules.Decision, settled string) int64 {
 	policy, configuration := s.policy(rows, e.Policy), s.configuration(rows, e)
-	detail, _ := s.o.Privacy.Redact(bounded(e.Detail))
+	detail, _ := s.o.Privacy.Redact(bounded(e.DetailWith(s.o.Privacy.User)))
 	if detail == "" {
 		detail = bounded(e.PaceNote)
 	}

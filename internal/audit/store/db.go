@@ -87,7 +87,7 @@ func (b *database) begin(now time.Time, id, follows string) (err error) {
 		return err
 	case b.layout > Schema:
 		return fmt.Errorf("%w (layout %d, this one knows %d)", errNewer, b.layout, Schema)
-	case b.layout == 0 && tables > 0:
+	case b.layout < oldest && tables > 0:
 		return errForeign
 	case b.layout == 0:
 		err = b.inTransaction(func() error { return b.create(now, id, follows) })

@@ -127,6 +127,7 @@ func (s *encoder) client(rows *[]byte, e *audit.Entry, address string) int64 {
 	b = appendText(appendText(b, e.ClientName), e.Mode)
 	b = appendFlag(appendSome(b, bounded(e.UserAgent)), declared)
 	b = appendText(appendText(b, bounded(e.Sent)), bounded(e.SentFrom))
+	b = appendText(appendText(b, e.SignedKey), e.SignedBy)
 	for _, purpose := range e.Purposes {
 		b = appendBlob(b, purpose)
 	}
@@ -141,10 +142,11 @@ func (s *encoder) client(rows *[]byte, e *audit.Entry, address string) int64 {
 		row = appendSome(appendText(row, e.Mode), bounded(e.UserAgent))
 		row = appendFlag(appendText(row, tokensOf(e.Agent)), declared)
 		row = appendSome(appendSome(row, bounded(e.Sent)), bounded(e.SentFrom))
-		if len(e.Purposes) == 0 {
-			return appendNull(row)
+		purposes := ""
+		if len(e.Purposes) > 0 {
+			purposes = jsonText(e.Purposes)
 		}
-		return appendText(row, jsonText(e.Purposes))
+		return appendSome(appendSome(appendSome(row, purposes), e.SignedKey), e.SignedBy)
 	})
 }
 

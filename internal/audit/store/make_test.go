@@ -104,8 +104,8 @@ func (m *made) anew() {
 func (m *made) names() {
 	m.add(runTable, m.now(), "heed 1.0", 2, `["crawl"]`, "a note")
 	m.add(configurationTable, fmt.Sprintf("%012x", m.ids[configurationTable]), "profile = standard")
-	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), "user", "newsbot", "enforce", "NewsBot/1", `["NewsBot"]`, 1, "NewsBot/2", "bot@example.org", `["search"]`)
-	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), nil, nil, "observe", nil, `[]`, 0, nil, nil, nil)
+	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), "user", "newsbot", "enforce", "NewsBot/1", `["NewsBot"]`, 1, "NewsBot/2", "bot@example.org", `["search"]`, "thumbprint", "https://bot.example.org/")
+	m.add(askerTable, fmt.Sprintf("192.0.2.%d", m.ids[askerTable]), nil, nil, "observe", nil, `[]`, 0, nil, nil, nil, nil, nil)
 }
 
 // entries adds n decisions in commits of several sizes. Some exchanges last long, some have no end.

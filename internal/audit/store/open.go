@@ -132,7 +132,7 @@ func isRecord(c *conn) error {
 	switch {
 	case err != nil:
 		return err
-	case about != 2 || c.layout < 1:
+	case about != 2 || c.layout < oldest:
 		return errNoRecord
 	case c.layout > Schema:
 		return fmt.Errorf("%w: its layout is number %d, and this heed knows those up to %d", errNewLayout, c.layout, Schema)

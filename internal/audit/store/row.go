@@ -48,40 +48,38 @@ type reference struct {
 }
 
 // tables are the tables by their number, with their columns in the order of
-// schema.sql, the references among these, and how many of the columns, the last ones,
-// layout 1 lacks.
+// schema.sql, and the references among these.
 var tables = [...]struct {
 	name       string
 	columns    []string
 	references []reference
-	added      int
 }{
 	commits: {"commits", []string{
 		"n", "time", "run", "configuration", "asker", "site", "body", "snapshot", "policy", "ground", "entry", "outcomes", "exempt", "pruned", "hash", "marks",
-	}, nil, 0},
-	runTable:           {"run", []string{"id", "time", "heed", "engine", "command", "note"}, nil, 0},
-	configurationTable: {"configuration", []string{"id", "hash", "text"}, nil, 0},
+	}, nil},
+	runTable:           {"run", []string{"id", "time", "heed", "engine", "command", "note"}, nil},
+	configurationTable: {"configuration", []string{"id", "hash", "text"}, nil},
 	askerTable: {"asker", []string{
-		"id", "client", "user", "client_name", "mode", "user_agent", "tokens", "declared", "sent", "sent_from", "purpose",
-	}, nil, 1},
-	siteTable: {"site", []string{"id", "scheme", "host", "port"}, nil, 0},
-	bodyTable: {"body", []string{"id", "sha256", "size", "zlib"}, nil, 0},
+		"id", "client", "user", "client_name", "mode", "user_agent", "tokens", "declared", "sent", "sent_from", "purpose", "signed_key", "signed_by",
+	}, nil},
+	siteTable: {"site", []string{"id", "scheme", "host", "port"}, nil},
+	bodyTable: {"body", []string{"id", "sha256", "size", "zlib"}, nil},
 	snapshotTable: {"snapshot", []string{
 		"id", "site", "time", "asked_as", "chain", "status", "headers", "body",
-	}, []reference{{1, siteTable}, {7, bodyTable}}, 0},
+	}, []reference{{1, siteTable}, {7, bodyTable}}},
 	policyTable: {"policy", []string{
 		"id", "site", "snapshot", "profile", "state", "status", "time", "fresh_until", "stale", "no_connection", "own", "error", "note",
-	}, []reference{{1, siteTable}, {2, snapshotTable}}, 0},
+	}, []reference{{1, siteTable}, {2, snapshotTable}}},
 	groundTable: {"ground", []string{
 		"id", "judged", "verdict", "reason", "token", "group_name", "rule", "line", "variant", "unseen", "settled", "detail", "policy", "configuration", "engine", "signals",
-	}, []reference{{12, policyTable}, {13, configurationTable}}, 1},
+	}, []reference{{12, policyTable}, {13, configurationTable}}},
 	entryTable: {"entry", []string{
 		"seq", "id", "time", "run", "asker", "port", "site", "ground", "method", "target", "raw", "redacted", "policy_age", "asked", "waited", "part", "page", "revises",
-	}, []reference{{3, runTable}, {4, askerTable}, {6, siteTable}, {7, groundTable}}, 0},
+	}, []reference{{3, runTable}, {4, askerTable}, {6, siteTable}, {7, groundTable}}},
 	outcomeTable: {"outcome", []string{
 		"entry", "in_commit", "status", "from_site", "bytes_in", "bytes_out", "duration", "truncated", "error", "late", "site_status", "site_answer", "signals",
-	}, []reference{{9, groundTable}}, 3},
-	exemptTable: {"exempt", []string{"id", "time", "count", "why"}, nil, 0},
+	}, []reference{{9, groundTable}}},
+	exemptTable: {"exempt", []string{"id", "time", "count", "why"}, nil},
 }
 
 // String returns the table's name in audit.db.

@@ -8,7 +8,7 @@
 -- 1970-01-01 UTC, durations microseconds, sizes octets.
 --
 -- Every table of the record is covered by the hash chain in "commits"
--- (heed audit verify). The schema's number is in PRAGMA user_version: 2. Layout 1
+-- (heed audit verify). The schema's number is in PRAGMA user_version: 3. Layout 2
 -- lacks the columns of which the comment says so.
 
 -- What this file is: the chain begins with it.
@@ -48,7 +48,9 @@ CREATE TABLE asker (
     declared    INTEGER NOT NULL, -- 1: the operator declared them; 0: they come from user_agent
     sent        TEXT,          -- the User-Agent sent on when it differs
     sent_from   TEXT,          -- the From field sent in place of the client's
-    purpose     TEXT           -- what the client says that it crawls for, a JSON array; NULL: nothing (layout 2)
+    purpose     TEXT,          -- what the client says that it crawls for, a JSON array; NULL: nothing
+    signed_key  TEXT,          -- the key by which its requests are signed for the site, a JWK thumbprint (RFC 7638); NULL: they are not (layout 3)
+    signed_by   TEXT           -- the URL of the keys that the site is named (Signature-Agent); NULL: none (layout 3)
 );
 
 CREATE TABLE site (
@@ -112,7 +114,7 @@ CREATE TABLE ground (
     policy        INTEGER REFERENCES policy,        -- NULL: none was asked for
     configuration INTEGER REFERENCES configuration, -- NULL: the defaults have none
     engine        INTEGER NOT NULL,
-    signals       TEXT           -- what the site says of the use of its pages, JSON; NULL: nothing was read (layout 2)
+    signals       TEXT           -- what the site says of the use of its pages, JSON; NULL: nothing was read
 );
 
 -- A decision, written before any byte of the request left or of the refusal returned.
@@ -149,9 +151,9 @@ CREATE TABLE outcome (
     truncated INTEGER NOT NULL,
     error     TEXT,
     late      INTEGER REFERENCES ground, -- the verdict that came after the request: of one that was observed, or by what its page says
-    site_status INTEGER, -- the site's status when heed sent another in its place (layout 2)
-    site_answer TEXT,    -- the kind of the site's refusal: priced, challenge, signature-wanted, licence-wanted, forbidden, rate, legal (layout 2)
-    signals     TEXT     -- what the page says of its use, JSON; NULL: nothing was read (layout 2)
+    site_status INTEGER, -- the site's status when heed sent another in its place
+    site_answer TEXT,    -- the kind of the site's refusal: priced, challenge, signature-wanted, licence-wanted, forbidden, rate, legal
+    signals     TEXT     -- what the page says of its use, JSON; NULL: nothing was read
 );
 
 -- Requests of which only the number is kept: those of exempt clients, those that

@@ -13,7 +13,7 @@ import (
 // write-ahead log, which a move would leave behind.
 func TestARecordIsNotSupersededWhileItIsRead(t *testing.T) {
 	t.Parallel()
-	path := killedWithLayout1(t)
+	path := killedWithLayout2(t)
 	before := entries(t, path)
 	writing, err := connect(path, "rwc") // from now on its journal is a write-ahead log
 	if err != nil {
@@ -40,7 +40,7 @@ func TestARecordIsNotSupersededWhileItIsRead(t *testing.T) {
 	}
 	c.Close()
 	mustOpen(t, path, Options{})
-	if n := entries(t, strings.TrimSuffix(path, ".db")+".layout1.db"); n != before+1 {
+	if n := entries(t, strings.TrimSuffix(path, ".db")+".layout2.db"); n != before+1 {
 		t.Errorf("%d decisions moved aside, want %d", n, before+1)
 	}
 }
@@ -48,7 +48,7 @@ func TestARecordIsNotSupersededWhileItIsRead(t *testing.T) {
 // A heed that is killed between the two renames leaves no record, but the next one.
 func TestAMoveThatWasInterruptedIsContinued(t *testing.T) {
 	t.Parallel()
-	path := killedWithLayout1(t)
+	path := killedWithLayout2(t)
 	w := mustOpen(t, path, Options{})
 	follows := w.follows
 	if err := w.Close(""); err != nil {
@@ -68,7 +68,7 @@ func TestAMoveThatWasInterruptedIsContinued(t *testing.T) {
 // A new record that a killed heed had not completed is made again.
 func TestAnIncompleteNextRecordIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	path := killedWithLayout1(t)
+	path := killedWithLayout2(t)
 	write(t, nextOf(path), []byte("SQLite format 3\x00cut off"))
 	write(t, nextOf(path)+"-wal", []byte("cut off"))
 	if w := mustOpen(t, path, Options{}); w.follows == "" {
@@ -83,7 +83,7 @@ func TestAnIncompleteNextRecordIsMadeAgain(t *testing.T) {
 // new one.
 func TestTheTailIsTheSameAfterAMove(t *testing.T) {
 	t.Parallel()
-	path := killedWithLayout1(t)
+	path := killedWithLayout2(t)
 	name := wal.Paths(path)[0]
 	before, err := os.Stat(name)
 	if err != nil {

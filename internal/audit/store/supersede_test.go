@@ -12,12 +12,12 @@ import (
 	"heed/internal/audit/store/wal"
 )
 
-// killedWithLayout1 returns a record of layout 1 as a heed of then left it when it was
+// killedWithLayout2 returns a record of layout 2 as a heed of then left it when it was
 // killed: its last decision is in the tail only.
-func killedWithLayout1(t *testing.T) (path string) {
+func killedWithLayout2(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.db")
-	write(t, path, mustRead(t, filepath.Join("testdata", "layout1.db")))
+	write(t, path, mustRead(t, filepath.Join("testdata", "layout2.db")))
 	c, _, err := view(path)
 	if err != nil {
 		t.Fatal(err)
@@ -58,10 +58,10 @@ func killedWithLayout1(t *testing.T) (path string) {
 
 func TestASupersededRecordHasItsWholeTail(t *testing.T) {
 	t.Parallel()
-	path := killedWithLayout1(t)
+	path := killedWithLayout2(t)
 	before := entries(t, path)
 	w := mustOpen(t, path, Options{})
-	aside := strings.TrimSuffix(path, ".db") + ".layout1.db"
+	aside := strings.TrimSuffix(path, ".db") + ".layout2.db"
 	if n := entries(t, aside); n != before+1 {
 		t.Errorf("%d decisions moved aside, want %d", n, before+1)
 	}
@@ -86,7 +86,7 @@ func TestASupersededRecordHasItsWholeTail(t *testing.T) {
 // A reader that completes the record of another heed leaves its layout.
 func TestReadingARecordOfAnEarlierLayoutCompletesIt(t *testing.T) {
 	t.Parallel()
-	path := killedWithLayout1(t)
+	path := killedWithLayout2(t)
 	before := entries(t, path)
 	all, err := Records(path)
 	if err != nil || len(all) != 1 || all[0].Last != int64(before)+1 {
@@ -101,21 +101,21 @@ func TestReadingARecordOfAnEarlierLayoutCompletesIt(t *testing.T) {
 	if err := r.Entries(&Filter{}, func(e *Entry) error { last = e; return nil }); err != nil || last.Seq != int64(before)+1 {
 		t.Errorf("%+v, %v", last, err)
 	}
-	if c, err := r.Client(last.Client); err != nil || c.Purposes != nil {
+	if c, err := r.Client(last.Client); err != nil || c.SignedKey != "" {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
 
 func TestSupersedingNeverReplacesAFile(t *testing.T) {
 	t.Parallel()
-	path := killedWithLayout1(t)
-	other := strings.TrimSuffix(path, ".db") + ".layout1.db"
+	path := killedWithLayout2(t)
+	other := strings.TrimSuffix(path, ".db") + ".layout2.db"
 	write(t, other, []byte("kept"))
 	mustOpen(t, path, Options{})
 	if string(mustRead(t, other)) != "kept" {
 		t.Error("a file was replaced")
 	}
-	if n := entries(t, strings.TrimSuffix(path, ".db")+".layout1-2.db"); n == 0 {
+	if n := entries(t, strings.TrimSuffix(path, ".db")+".layout2-2.db"); n == 0 {
 		t.Error("the record was not moved")
 	}
 }

@@ -43,6 +43,8 @@ type Client struct {
 	Declared  bool     // Tokens are from the settings
 	Sent      string   // the User-Agent that was sent; empty: UserAgent
 	Purposes  []string // what it says that it crawls for; nil: nothing
+	SignedKey string   // as in audit.Entry
+	SignedBy  string   // likewise
 
 	Selected bool // by the Filter of Clients
 }
@@ -62,7 +64,7 @@ func AgentName(configured string, tokens []string) string {
 	return cmp.Or(configured, strings.Join(tokens, " "), "(no name)")
 }
 
-const clientColumns = "SELECT id, client, user, client_name, mode, user_agent, tokens, declared, sent, purpose"
+const clientColumns = "SELECT id, client, user, client_name, mode, user_agent, tokens, declared, sent, purpose, signed_key, signed_by"
 
 func (f *fields) client(c *Client) error {
 	c.ID, c.Address, c.User, c.Name, c.Mode = f.integer(), f.text(), f.text(), f.text(), f.text()
@@ -70,6 +72,7 @@ func (f *fields) client(c *Client) error {
 	tokens := f.text()
 	c.Declared, c.Sent = f.flag(), f.text()
 	purposes := f.text()
+	c.SignedKey, c.SignedBy = f.text(), f.text()
 	if purposes != "" && json.Unmarshal([]byte(purposes), &c.Purposes) != nil {
 		return fmt.Errorf("%s %d: its purposes are no JSON array\nSee `heed audit verify`", askerTable, c.ID)
 	}

@@ -41,6 +41,7 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 		{file("text.db", []byte("User-agent: *\n")), "is no record"},
 		{file("head.db", []byte("SQLite format 3\x00")), "its end is missing"},
 		{other, "no record of heed's"},
+		{changed("PRAGMA user_version = 1"), "no record of heed's"}, // nothing of that layout was released
 		{changed("PRAGMA user_version = 7"), "a newer heed wrote it: its layout is number 7"},
 	} {
 		if _, _, err := view(c.path); err == nil || !strings.Contains(err.Error(), c.want) {

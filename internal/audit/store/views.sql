@@ -28,7 +28,8 @@ SELECT
           substr(hex(e.revises), 17, 4) || '-' || substr(hex(e.revises), 21)), '----') AS revises,
     r.heed, g.engine, c.hash AS configuration, r.note AS run_note,
     coalesce(nullif(a.client_name, 'run'), (SELECT group_concat(value, ' ') FROM json_each(a.tokens)), '(no name)') AS agent,
-    (SELECT group_concat(value, ' ') FROM json_each(a.purpose)) AS purpose, g.signals, o.signals AS page_signals, o.site_status, o.site_answer
+    (SELECT group_concat(value, ' ') FROM json_each(a.purpose)) AS purpose, g.signals, o.signals AS page_signals, o.site_status, o.site_answer,
+    a.signed_key, a.signed_by
 FROM (SELECT *, CASE
     WHEN length(CAST(target AS TEXT)) = length(target) AND CAST(target AS TEXT) NOT GLOB '*[^!-~]*' AND instr(target, CAST('\x' AS BLOB)) = 0 THEN CAST(target AS TEXT)
     ELSE (WITH RECURSIVE octets(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM octets WHERE i < length(target))

@@ -33,20 +33,19 @@ if kind == "many":
     asyncio.run(many())
     sys.exit()
 data = text.encode().decode("unicode_escape").encode("latin-1")
-began = time.monotonic()
 try:
     if kind == "udp":
         s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         s.connect((host, int(port)))
-        s.settimeout(5)
+        s.settimeout(120)
         s.send(data)
         s.recv(100)
     else:
-        s = socket.create_connection((host, int(port)), 5)
+        s = socket.create_connection((host, int(port)), 120)
         for octet in data:
             s.send(bytes([octet]))
             time.sleep(pause)
-        s.settimeout(15)
+        s.settimeout(120)
         print("got", s.recv(100))
 except OSError as e:
-    print(type(e).__name__, "after", "at most 10 s" if time.monotonic() - began < 10 else "long")
+    print(type(e).__name__)

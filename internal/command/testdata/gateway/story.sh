@@ -82,8 +82,8 @@ allow_to = ["203.0.114.0/24", "2001:db8:114::/64"]
 [upstream]
 ca_file = "ca.pem"
 [limits]
-connect_time = "1s"
-handshake_time = "1s"
+connect_time = "5s"
+handshake_time = "5s"
 [log]
 format = "json"
 [[listener]]
@@ -115,10 +115,10 @@ curl -sS --noproxy '*' http://127.0.0.1:3128/ca.pem >heed-ca.pem
 step() {
 	name=$1
 	shift
-	said=$(ip netns exec bot timeout 20 "$@" 2>&1 </dev/null | tail -n 1 | tr -d '\r') || true
+	said=$(ip netns exec bot timeout 600 "$@" 2>&1 </dev/null | tail -n 1 | tr -d '\r') || true
 	echo "$name: $said"
 }
-get="curl -sS --max-time 10 --cacert heed-ca.pem"
+get="curl -sS --max-time 120 --cacert heed-ca.pem"
 status="$get -o answer -w %{http_code}/%{http_version}"
 step page $get http://site.test/page.html
 step refused $status http://site.test/private
@@ -148,7 +148,7 @@ step quic /usr/bin/python3 -I $say udp/203.0.114.2:443 0 'hello'
 [ "$mode" = tproxy ] || ! setpriv --reuid 1002 --clear-groups true || {
 	nft -f machine-rules
 	chmod 755 . heed-ca.pem
-	user() { setpriv --reuid "$1" --clear-groups curl -sS --max-time 10 --noproxy '*' --cacert heed-ca.pem -o /dev/null -w '%{http_code}' "$2" 2>&1 | tail -n 1; }
+	user() { setpriv --reuid "$1" --clear-groups curl -sS --max-time 120 --noproxy '*' --cacert heed-ca.pem -o /dev/null -w '%{http_code}' "$2" 2>&1 | tail -n 1; }
 	echo "user-1002: $(user 1002 http://site.test/page.html) $(user 1002 https://site.test/private) $(user 1002 https://site.test/page.html)"
 	echo "user-1003-is-not-redirected: $(user 1003 http://203.0.114.2/private)"
 }

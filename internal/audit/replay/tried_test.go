@@ -1,0 +1,55 @@
+package replay_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"heed/internal/audit"
+	"heed/internal/audit/replay"
+	"heed/internal/audit/store"
+	"heed/internal/why"
+	"heed/rules"
+)
+
+// The name in refused credentials is listed, hashed where the record hashes users, and so is
+// the agent of a request that was refused before it was identified.
+func TestList_NamesWhoTriedAPassword(t *testing.T) {
+	t.Parallel()
+	for clients, want := range map[audit.Clients]string{audit.ClientsFull: `; wrong; the name tried was "ann"`, audit.ClientsHashed: `; wrong; the name tried was "user-`} {
+		privacy, err := audit.NewPrivacy(clients, nil, make([]byte, audit.PrivacyKeySize))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "audit.db")
+		w, err := store.Open(path, store.Options{Heed: "test", Privacy: privacy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for userAgent, reason := range map[string]rules.Reason{"GoodBot/1.0 (+https://bot.example/x)": rules.ReasonCredentials, "": rules.ReasonFailures} {
+			e := &audit.Entry{ID: audit.NewID(), Client: "192.0.2.7:4711", UserAgent: userAgent, Tried: "ann", Detail: "wrong", Decision: rules.Decision{Reason: reason}}
+			if err := w.Decided(e); err != nil {
+				t.Fatal(err)
+			}
+			w.Ended(e)
+		}
+		if err := w.Close(""); err != nil {
+			t.Fatal(err)
+		}
+		record, err := store.OpenRecord(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := ""
+		err = replay.List(t.Context(), []*store.Record{record}, store.Filter{}, func(_ int, d *replay.Decision) error {
+			if text := why.ResultText(d); !strings.HasPrefix(text, want) || d.User != "" {
+				t.Errorf("%q, user %q, want %q", text, d.User, want)
+			}
+			names += why.ClientName(d)
+			return nil
+		})
+		if err != nil || !strings.Contains(names, "goodbot@") || !strings.Contains(names, "(no-name)@") {
+			t.Errorf("%v, %q", err, names)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package auditcmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/internal/audit/replay"
+	"heed/internal/audit/store"
+	"heed/internal/config"
+	"heed/rules"
+)
+
+// The key and the URL of a request that is signed for the site are in the record, in the
+// log, in the list as JSON and in the explanation.
+func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
+	t.Parallel()
+	const key, by = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U", "https://bots.example/.well-known/http-message-signatures-directory?token=x"
+	path := filepath.Join(t.TempDir(), "audit.db")
+	privacy, err := audit.NewPrivacy(audit.ClientsHashed, []string{"token"}, make([]byte, audit.PrivacyKeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := store.Open(path, store.Options{Privacy: privacy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line bytes.Buffer
+	log := audit.NewLog(slog.NewJSONHandler(&line, nil), nil)
+	for _, e := range []*audit.Entry{{SignedKey: key, SignedBy: by}, {}} {
+		e.ID, e.Time, e.Client, e.Mode, e.Method, e.Scheme, e.Host, e.Target = audit.NewID(), time.Now(), "192.0.2.7:4711", "enforce", "GET", "https", "site.test", "/"
+		e.Decision = rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonOverride}
+		for _, r := range []interface {
+			Decided(*audit.Entry) error
+			Ended(*audit.Entry)
+		}{w, log} {
+			if err := r.Decided(e); err != nil {
+				t.Fatal(err)
+			}
+			r.Ended(e)
+		}
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	records, err := store.Records(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	err = replay.List(t.Context(), records, store.Filter{}, func(_ int, d *replay.Decision) error {
+		x, err := replay.ExplainID(t.Context(), records[0], config.RecordedRules, d.ID)
+		if err != nil {
+			return err
+		}
+		var out strings.Builder
+		if err := printWhy(&out, unpainted, path, x); err != nil {
+			return err
+		}
+		text, err := json.Marshal(d)
+		signed := n == 0
+		if strings.Contains(flat(out.String()), "signed for the site with the key "+key+", published at "+by) != signed {
+			t.Errorf("decision %d is explained as\n%s", n, &out)
+		}
+		if strings.Contains(string(text), `"signed_key":"`+key+`","signed_by":"`+by+`"`) != signed {
+			t.Errorf("decision %d is listed as %s", n, text)
+		}
+		n++
+		return err
+	})
+	if err != nil || n != 2 {
+		t.Fatal(n, err)
+	}
+	if c := strings.Count(line.String(), `"signed_key":"`+key+`","signed_by":"`+by+`"`); c != 1 {
+		t.Errorf("the log has it %d times:\n%s", c, &line)
+	}
+}

@@ -1,0 +1,137 @@
+package check
+
+import (
+	"context"
+
+	"heed/cache"
+	"heed/internal/console"
+	"heed/internal/control"
+	"heed/rules"
+)
+
+// AskAll is Ask for several URLs of one site, in their order. Only the first Judgement has what
+// is the same for all of them: see control.Client.CheckSite.
+func (j *Judge) AskAll(ctx context.Context, userAgent string, addresses []string, policy policyOf) ([]*control.Judgement, error) {
+	all := make([]*control.Judgement, len(addresses))
+	others := Judge{
+		Now: j.Now, Explain: j.Explain, Rules: j.Rules, Client: j.Client, Held: j.Held, Self: j.Self, Destinations: j.Destinations,
+		Pacing: j.Pacing, uses: j.uses,
+	}
+	for i, address := range addresses {
+		by := &others
+		if i == 0 {
+			by = j
+		}
+		a, err := by.Ask(ctx, userAgent, address, policy)
+		if err != nil {
+			return nil, err
+		}
+		if all[i] = a; i > 0 {
+			a.URL, a.Agent, a.Robots, a.By, a.Age, a.State, a.Profile = "", "", "", "", 0, "", ""
+		}
+	}
+	return all, nil
+}
+
+// Site judges the URLs of one site, for one client after the other. A robots.txt that was
+// needed is kept for as long as the Site is: the site is asked once. It is for one goroutine.
+type Site struct {
+	of   *Sites
+	kept map[keptKey]kept
+	size int
+}
+
+type keptKey struct {
+	origin    rules.Origin
+	userAgent string
+}
+
+// kept is what a policyOf returned.
+type kept struct {
+	policy     *rules.Policy
+	robots, by string
+}
+
+// Size returns about how much memory the rules of the site take, in bytes.
+func (s *Site) Size() int { return s.size }
+
+// Check judges URLs of the site, all of one origin and together no longer than
+// control.MaxSiteURLs, as control.Client.CheckSite does. With first, the first Judgement has
+// the delay and the sitemaps.
+func (s *Site) Check(ctx context.Context, agent string, urls []string, first bool) ([]*control.Judgement, error) {
+	m := s.of
+	if m.client != nil {
+		s.size = remoteSize
+		return m.client.CheckSite(ctx, &control.CheckRequest{
+			Agent: agent, URL: urls[0], More: urls[1:], Profile: m.check.Profile, Client: m.check.Client, Delay: first, Sitemaps: first,
+		})
+	}
+	j := m.later
+	if first {
+		j = m.first
+	}
+	return j.AskAll(ctx, agent, urls, s.policy)
+}
+
+// policy is the policyOf of s.
+func (s *Site) policy(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
+	k := keptKey{o, userAgent}
+	had, known := s.kept[k]
+	if !known {
+		had.policy, had.robots, had.by = s.of.policy(ctx, o, userAgent)
+		if ctx.Err() != nil {
+			return had.policy, had.robots, had.by // it was not fetched to the end
+		}
+		if s.kept == nil {
+			s.kept = map[keptKey]kept{}
+		}
+		s.kept[k] = had
+		s.size += had.policy.Size()
+	}
+	return had.policy, had.robots, had.by
+}
+
+// remoteSize is the Size of a Site whose rules the running heed has.
+const remoteSize = 4 << 10
+
+// Sites judges the URLs of many sites, by the running heed, with its settings and stored files,
+// or in this process, as `heed check` does. It is safe for concurrent use.
+type Sites struct {
+	// Fetcher has the method Document; nil without fetches.
+	Fetcher *cache.Cache
+
+	check        *CheckCmd
+	client       *control.Client // of the running heed; nil: this process judges
+	first, later *Judge
+	policy       policyOf
+}
+
+// Site begins the judging of a site's URLs.
+func (m *Sites) Site() *Site { return &Site{of: m} }
+
+// OpenSites returns what judges as the flags of c say: Config, NoConfig, Client, Profile,
+// Local, Fresh and Purpose. The others are not used. With fetches, this process will fetch
+// documents.
+func (c *CheckCmd) OpenSites(a *console.App, fetches bool) (*Sites, error) {
+	m := &Sites{check: c, first: &Judge{Now: a.Now, Delays: true, Sitemaps: true, Client: c.Client}}
+	var err error
+	if m.client, err = c.running(a); err != nil || m.client != nil && !fetches {
+		return m, err
+	}
+	if m.policy, err = c.prepare(a, m.first, m); err != nil {
+		return nil, err
+	}
+	m.later = &Judge{
+		Now: a.Now, Rules: m.first.Rules, Client: c.Client, Held: m.first.Held, Self: m.first.Self,
+		Destinations: m.first.Destinations, Pacing: m.first.Pacing, uses: m.first.uses,
+	}
+	return m, nil
+}
+
+// running returns a client for the heed that judges; nil when this process does.
+func (c *CheckCmd) running(a *console.App) (*control.Client, error) {
+	if c.Robots != "" || c.Chosen(a) || c.Local || c.Fresh || c.Purpose != "" {
+		return nil, nil
+	}
+	return heedHere(context.Background(), a)
+}

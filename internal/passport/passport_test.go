@@ -1,0 +1,432 @@
+package passport
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+
+const agentURL = "https://bots.example/news/keys.json"
+
+func newKey(t testing.TB, end time.Time) *Key {
+	t.Helper()
+	k, err := NewKey(end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func newSigner(t testing.TB, k *Key) *Signer {
+	t.Helper()
+	s, err := NewSigner(k, agentURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// page is a request that is signed.
+var page = Request{Method: "GET", Scheme: "https", Authority: "site.test", Target: "/news/1?b=2&a=1"}
+
+// message returns page with the header h, as it is received.
+func message(h http.Header) *Message {
+	return &Message{Method: page.Method, Scheme: page.Scheme, Authority: page.Authority, Target: page.Target, Header: h}
+}
+
+func TestKey_ItsFileIsReadAgain(t *testing.T) {
+	t.Parallel()
+	k := newKey(t, now.Add(time.Hour))
+	again, err := ParseKey(k.File())
+	if err != nil || again.Thumbprint != k.Thumbprint || !again.NotAfter.Equal(now.Add(time.Hour)) || !again.private.Equal(k.private) {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	if bytes.Contains(k.JWK(), []byte(`"d"`)) || bytes.Count(k.File(), []byte("\n")) != 1 {
+		t.Errorf("public %s, file %s", k.JWK(), k.File())
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(k.private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromPEM, err := ParseKey(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	if err != nil || fromPEM.Thumbprint != k.Thumbprint {
+		t.Errorf("PKCS #8: %v", err)
+	}
+}
+
+// What is no key is refused with a sentence that has nothing of the key in it.
+func TestParseKey_RefusesWhatIsNoKey(t *testing.T) {
+	t.Parallel()
+	k := newKey(t, time.Time{})
+	file, other := string(k.File()), string(newKey(t, time.Time{}).File())
+	d := func(file string) string {
+		_, d, _ := strings.Cut(file, `"d":"`)
+		return d[:strings.Index(d, `"`)]
+	}
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(ec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(member string) string { return strings.Replace(file, "{", "{"+member+",", 1) }
+	for name, c := range map[string]struct {
+		text string
+		want error
+	}{
+		"nothing":           {"", errNoKey},
+		"text":              {"hunter2", errNoKey},
+		"broken JSON":       {file[:len(file)-5], errNoKey},
+		"two keys":          {file + other, errNotSeveral},
+		"a public key":      {string(k.JWK()), errPublic},
+		"another pair":      {strings.Replace(file, d(file), d(other), 1), errPair},
+		"a short d":         {strings.Replace(file, d(file), "AAAA", 1), errKind},
+		"another kind":      {strings.Replace(file, "Ed25519", "X25519", 1), errKind},
+		"RSA":               {`{"kty":"RSA","n":"AA","e":"AQAB","d":"AA"}`, errKind},
+		"EC in PEM form":    {string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), errKind},
+		"a public PEM":      {string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), errPublic},
+		"broken PEM":        {"-----BEGIN PRIVATE KEY-----\nAAA", errNoKey},
+		"an end before":     {with(`"nbf":200,"exp":100`), errDates},
+		"milliseconds":      {with(`"exp":1743465600000000`), errDates},
+		"a negative date":   {with(`"exp":-1`), errDates},
+		"a date as text":    {with(`"exp":"2027-01-01"`), errNoKey},
+		"a set of keys":     {`{"keys":[` + file + `]}`, errKind},
+		"an HMAC secret":    {`{"kty":"oct","k":"AA"}`, errKind},
+		"the key backwards": {strings.Replace(file, `"d"`, `"e"`, 1), errPublic},
+	} {
+		_, err := ParseKey([]byte(c.text))
+		if err != c.want {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), d(file)) {
+			t.Errorf("%s: the error contains the key: %v", name, err)
+		}
+	}
+}
+
+func TestSign_AVerifierFindsItValidForThisRequestAndThisMinute(t *testing.T) {
+	t.Parallel()
+	k := newKey(t, time.Time{})
+	s, keys := newSigner(t, k), []ListedKey{{PublicKey: k.PublicKey}}
+	for _, form := range []Form{Dictionary, String} {
+		h := http.Header{"Accept": {"*/*"}}
+		if Signed(h) || !s.Sign(h, &page, form, now) || !Signed(h) {
+			t.Fatal("it was not signed")
+		}
+		c, err := Read(message(h))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Agent != agentURL || c.Directory() != agentURL || c.String != (form == String) || fmt.Sprint(c.Covered[:3]) != `["@method" "@authority" "@path"]` {
+			t.Errorf("%+v", c)
+		}
+		if o, why := c.Verify(message(h), keys, now); o != Verified {
+			t.Fatalf("%s: %s", o, why)
+		}
+		change := func(name string, change func(*Message)) {
+			m := message(h.Clone())
+			change(m)
+			c, err := Read(m)
+			o := Invalid
+			if err == nil {
+				o, _ = c.Verify(m, keys, now)
+			}
+			if o != Invalid {
+				t.Errorf("%s: %s", name, o)
+			}
+		}
+		replace := func(field, old, new string) func(*Message) {
+			return func(m *Message) { m.Header[field] = []string{strings.Replace(m.Header.Get(field), old, new, 1)} }
+		}
+		change("another authority", func(m *Message) { m.Authority = "other.test" })
+		change("another port", func(m *Message) { m.Authority += ":8443" })
+		change("another method", func(m *Message) { m.Method = "POST" })
+		change("another path", func(m *Message) { m.Target = "/news/2?b=2&a=1" })
+		change("a replay with another nonce", replace("Signature-Input", `nonce="`, `nonce="A`))
+		change("a later end", replace("Signature-Input", ";expires=", ";expires=9"))
+		change("another key in its name", replace("Signature-Input", `;alg="ed25519"`, ""))
+		change("another URL", replace("Signature-Agent", "bots.example", "evil.example"))
+		change("no URL", func(m *Message) { delete(m.Header, "Signature-Agent") })
+		change("no signature", func(m *Message) { delete(m.Header, "Signature") })
+		change("half of a signature", replace("Signature", "=:", "=:AAAA"))
+		change("a second one of the label", func(m *Message) {
+			m.Header["Signature-Input"] = append(m.Header["Signature-Input"], `sig1=("@authority");created=1;expires=2;keyid="x";tag="web-bot-auth"`)
+		})
+		for moment, want := range map[time.Duration]Outcome{-time.Second: Invalid, 59 * time.Second: Verified, time.Minute: Invalid} {
+			if o, _ := c.Verify(message(h), keys, now.Add(moment)); o != want {
+				t.Errorf("after %v: %s", moment, o)
+			}
+		}
+		if o, _ := c.Verify(message(h), nil, now); o != Unverified {
+			t.Errorf("without the key: %s", o)
+		}
+		ended := []ListedKey{{PublicKey: k.PublicKey}}
+		ended[0].NotAfter = now
+		if o, _ := c.Verify(message(h), ended, now); o != Invalid {
+			t.Errorf("by a key that has ended: %s", o)
+		}
+	}
+}
+
+// A request that is sent again is signed anew; the header of another is not changed.
+func TestSign_EachSignatureIsAnother(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, newKey(t, time.Time{}))
+	one, two := http.Header{}, http.Header{}
+	s.Sign(one, &page, Dictionary, now)
+	before := one.Get("Signature")
+	s.Sign(two, &page, Dictionary, now)
+	if one.Get("Signature") != before || two.Get("Signature") == before {
+		t.Error("two signatures are one")
+	}
+	s.Sign(one, &page, String, now)
+	if len(one["Signature"]) != 1 || one.Get("Signature") == before || one.Get("Signature-Agent") != `"`+agentURL+`"` || two.Get("Signature-Agent") != `sig1="`+agentURL+`"` {
+		t.Errorf("%v, %v", one, two)
+	}
+}
+
+// No signature outlives its key.
+func TestSign_AKeyThatHasEndedSignsNothing(t *testing.T) {
+	t.Parallel()
+	k := newKey(t, now.Add(10*time.Second))
+	k.NotBefore = now
+	s, h := newSigner(t, k), http.Header{}
+	if s.Sign(h, &page, Dictionary, now.Add(-time.Second)) || Signed(h) {
+		t.Error("signed before the key begins")
+	}
+	s.Sign(h, &page, Dictionary, now)
+	if !strings.Contains(h.Get("Signature-Input"), fmt.Sprintf(";expires=%d;", k.NotAfter.Unix())) {
+		t.Errorf("%s", h.Get("Signature-Input"))
+	}
+	if s.Sign(h, &page, Dictionary, now.Add(10*time.Second)) || Signed(h) {
+		t.Error("signed after the key has ended")
+	}
+}
+
+func TestSign_InTheOlderFormAnOriginStandsForItsWellKnownPath(t *testing.T) {
+	t.Parallel()
+	s, err := NewSigner(newKey(t, time.Time{}), "https://bots.example"+WellKnown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for form, want := range map[Form]string{Dictionary: `sig1="https://bots.example` + WellKnown + `"`, String: `"https://bots.example"`} {
+		h := http.Header{}
+		s.Sign(h, &page, form, now)
+		c, err := Read(message(h))
+		if err != nil || h.Get("Signature-Agent") != want || c.Directory() != s.Agent() {
+			t.Errorf("%s, %v", h.Get("Signature-Agent"), err)
+		}
+	}
+}
+
+func TestCheckAgent(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"https://bots.example": true, agentURL: true, "https://bots.example:8443/k?a=b": true,
+		"": false, "bots.example": false, "http://bots.example/k": false, "https://": false, "https:///k": false, "https://u:p@bots.example/": false,
+		"https://bots.example/#k": false, "https://bots.example/\"": false, "https://bots.example/a b": false, "https://bots.example/\n": false,
+		"https://bots.example/\\": false, "https://b\u00fcts.example/": false, "data:application/json,{}": false,
+	} {
+		if err := CheckAgent(text); (err == nil) != want {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// What a URL parser writes in another way is not covered: a verifier would compare another
+// path than was sent.
+func TestPlainPath(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]string{
+		"/": "/", "/?": "/", "/a/b?c|d": "/a/b", "/a//b/": "/a//b/", "/a%2Fb%c3%a9": "/a%2Fb%c3%a9", "/~u/$x,(y)!*'+;v=1@2:3": "/~u/$x,(y)!*'+;v=1@2:3",
+		"/...": "/...", "/a.": "/a.", "/.well-known/x": "/.well-known/x", "/%2ea": "/%2ea",
+		"*": "", "": "", "//a": "", "/a/../b": "", "/a/.": "", "/.": "", "/%2e%2E/b": "", "/.%2e": "", "/100%-cotton": "", "/a|b": "", "/a\"b": "",
+		"/a^b": "", "/\u00e9": "", "/a\\b": "", "/{a}": "", "/a%2": "",
+	} {
+		got := plainPath(target)
+		if got != want {
+			t.Errorf("%q: %q, want %q", target, got, want)
+		}
+		if u, err := url.Parse("https://site.test" + target); got != "" && (err != nil || u.EscapedPath() != got) {
+			t.Errorf("%q: net/url has %q, %v", target, u.EscapedPath(), err)
+		}
+	}
+}
+
+// A claim that a verifier must not believe.
+func TestRead_RefusesWhatCoversTooLittle(t *testing.T) {
+	t.Parallel()
+	const rest = `;created=1;expires=2;keyid="k";tag="web-bot-auth"`
+	agent := `sig1="` + agentURL + `"`
+	for name, c := range map[string]struct{ input, agent, want string }{
+		"nothing":            {`sig1=()` + rest, agent, "does not cover the host"},
+		"no host":            {`sig1=("@path" "signature-agent";key="sig1")` + rest, agent, "does not cover the host"},
+		"no member":          {`sig1=("@authority")` + rest, agent, "does not cover a member"},
+		"the whole field":    {`sig1=("@authority" "signature-agent")` + rest, agent, "does not cover a member"},
+		"another member":     {`sig1=("@authority" "signature-agent";key="b")` + rest, agent, `no member "b"`},
+		"a member of string": {`sig1=("@authority" "signature-agent";key="sig1")` + rest, `"` + agentURL + `"`, "does not cover Signature-Agent"},
+		"parameters":         {`sig1=("@authority" "signature-agent";key="sig1")` + rest, agent + ";a=1", "has parameters"},
+		"http":               {`sig1=("@authority" "signature-agent";key="sig1")` + rest, `sig1="http://bots.example"`, "not such a URL"},
+		"a token":            {`sig1=("@authority" "signature-agent";key="sig1")` + rest, `sig1=x`, "cannot be read"},
+		"no time":            {`sig1=("@authority" "signature-agent";key="sig1");keyid="k";tag="web-bot-auth"`, agent, "no keyid"},
+		"no list":            {`sig1="x"`, agent, "cannot be read"},
+		"another tag":        {`sig1=("@authority");tag="other"`, agent, "no signature with tag"},
+	} {
+		_, err := Read(message(http.Header{"Signature-Input": {c.input}, "Signature-Agent": {c.agent}, "Signature": {"sig1=:AAAA:"}}))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if _, err := Read(message(http.Header{})); err != ErrUnsigned {
+		t.Errorf("unsigned: %v", err)
+	}
+}
+
+// The components that heed itself does not cover, as other signers do (RFC 9421 §2).
+func TestBase_HasTheComponentsOfOthers(t *testing.T) {
+	t.Parallel()
+	m := message(http.Header{
+		"Signature-Agent": {`a="https://a.example", b="https://b.example"`}, "X-List": {" one ", "two"},
+		"Signature-Input": {`b=("@authority" "@query" "@target-uri" "@request-target" "@scheme" "x-list" "signature-agent";key="b");created=1;expires=2;keyid="k";tag="web-bot-auth"`},
+	})
+	c, err := Read(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Base(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `"@authority": site.test
+"@query": ?b=2&a=1
+"@target-uri": https://site.test/news/1?b=2&a=1
+"@request-target": /news/1?b=2&a=1
+"@scheme": https
+"x-list": one, two
+"signature-agent";key="b": "https://b.example"
+"@signature-params": ("@authority" "@query" "@target-uri" "@request-target" "@scheme" "x-list" "signature-agent";key="b");created=1;expires=2;keyid="k";tag="web-bot-auth"`
+	if got != want {
+		t.Errorf("%s", got)
+	}
+	for _, component := range []string{`"@query-param";name="a"`, `"x-list";sf`, `"x-list";bs`, `"@authority";req`, `"x-none"`, `"@status"`, `"x-list" "x-list"`} {
+		m.Header["Signature-Input"] = []string{`b=("@authority" ` + component + ` "signature-agent";key="b");created=1;expires=2;keyid="k";tag="web-bot-auth"`}
+		c, err := Read(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if base, err := c.Base(m); err == nil {
+			t.Errorf("%s: %s", component, base)
+		}
+	}
+}
+
+func TestReadDirectory_RemarksOnWhatAVerifierRefuses(t *testing.T) {
+	t.Parallel()
+	k := newKey(t, time.Time{})
+	set := func(keys ...string) string { return `{"keys":[` + strings.Join(keys, ",") + `]}` }
+	public := strings.TrimSpace(string(k.JWK()))
+	kind := http.Header{"Content-Type": {MediaType + "; charset=utf-8"}}
+	for name, c := range map[string]struct {
+		path, body string
+		h          http.Header
+		want       string // of the error or the remarks
+	}{
+		"well":               {WellKnown, set(public), kind, ""},
+		"well, elsewhere":    {"/keys.json", set(strings.Replace(public, k.Thumbprint, "mine", 1)), http.Header{}, ""},
+		"another type":       {WellKnown, set(public), http.Header{"Content-Type": {"application/json"}}, "it must be " + MediaType},
+		"another kid":        {WellKnown, set(strings.Replace(public, k.Thumbprint, "mine", 1)), kind, "it must be the thumbprint"},
+		"a private key":      {"/k", set(strings.TrimSpace(string(k.File()))), kind, "PRIVATE"},
+		"HTML":               {"/k", "<html>", kind, "not a set of keys"},
+		"no list":            {"/k", "{}", kind, "not a set of keys"},
+		"an empty list":      {"/k", set(), kind, "no Ed25519 key"},
+		"RSA only":           {"/k", set(`{"kty":"RSA","n":"AA","e":"AQAB"}`), kind, "no Ed25519 key"},
+		"too many":           {"/k", set(strings.Split(strings.Repeat("{}\n", maxKeys+1), "\n")[:maxKeys+1]...), kind, "more than 100 keys"},
+		"dates out of order": {"/k", set(public, strings.Replace(public, "{", `{"nbf":2,"exp":1,`, 1)), kind, "ends before it begins"},
+	} {
+		u := &url.URL{Scheme: "https", Host: "bots.example", Path: c.path}
+		l, err := ReadDirectory(u, c.h, []byte(c.body), now)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = strings.Join(l.Remarks, "; ")
+		}
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Two keys, of which the next one is published before it is used: each proves itself.
+func TestNewDirectory_EachKeyProvesItself(t *testing.T) {
+	t.Parallel()
+	one, two := newKey(t, now.AddDate(0, 1, 0)), newKey(t, time.Time{})
+	d, err := NewDirectory(agentURL, []*Key{one, two}, now, now.AddDate(0, 0, 28))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := http.Header{}
+	for _, f := range d.Header {
+		h[f.Name] = []string{f.Value}
+	}
+	u, _ := url.Parse(agentURL)
+	l, err := ReadDirectory(u, h, d.Body, now)
+	if err != nil || len(l.Keys) != 2 || len(l.Remarks) > 0 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	for i, k := range []*Key{one, two} {
+		if got := l.Keys[i]; got.Thumbprint != k.Thumbprint || got.Remark != "" || !got.NotAfter.Equal(k.NotAfter) || !got.Proven.Equal(now.AddDate(0, 0, 28)) {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+	if bytes.Contains(d.Body, []byte(`"d"`)) {
+		t.Errorf("the private key is published: %s", d.Body)
+	}
+}
+
+// BenchmarkSign is what a signed request costs more than another.
+func BenchmarkSign(b *testing.B) {
+	s, h := newSigner(b, newKey(b, time.Time{})), http.Header{}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Sign(h, &page, Dictionary, now)
+	}
+}
+
+// FuzzRead: no header makes a verifier panic, and none is verified that was not signed.
+func FuzzRead(f *testing.F) {
+	k := newKey(f, time.Time{})
+	s, h := newSigner(f, k), http.Header{}
+	s.Sign(h, &page, Dictionary, now)
+	claim, err := Read(message(h))
+	if err != nil {
+		f.Fatal(err)
+	}
+	signed, _ := claim.Base(message(h))
+	f.Add(h.Get("Signature-Agent"), h.Get("Signature-Input"), h.Get("Signature"))
+	f.Add(`"https://a.example"`, `a=("@authority";req "x";key="y");tag="web-bot-auth"`, `a=:AA==:`)
+	f.Fuzz(func(t *testing.T, agent, input, value string) {
+		m := message(http.Header{"Signature-Agent": {agent}, "Signature-Input": {input}, "Signature": {value}})
+		c, err := Read(m)
+		if err != nil {
+			return
+		}
+		base, _ := c.Base(m)
+		if o, _ := c.Verify(m, []ListedKey{{PublicKey: k.PublicKey}}, now); o == Verified && base != signed {
+			t.Errorf("verified without having been signed: %s", base)
+		}
+	})
+}

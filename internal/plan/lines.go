@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"heed/internal/coding"
+)
+
+// MaxURL is the longest URL that is read, in octets.
+const MaxURL = 64 << 10
+
+// The reasons of lines and entries that name no page.
+var (
+	errLong     = errors.New("it is longer than 64 KiB")
+	errControl  = errors.New("it contains a control character")
+	errNoObject = errors.New("the line is not a JSON object")
+	errNoMember = errors.New("the JSON object has no member url that is a text")
+)
+
+// gzipMagic begins a gzip file (RFC 1952 §2.3.1).
+const gzipMagic = "\x1f\x8b"
+
+// unpacked returns the content of in, which may be a gzip file.
+func unpacked(in io.Reader) (*bufio.Reader, error) {
+	b := bufio.NewReaderSize(in, 64<<10)
+	if head, _ := b.Peek(len(gzipMagic)); string(head) != gzipMagic {
+		return b, nil
+	}
+	text, err := coding.NewReader("gzip", b)
+	if err != nil {
+		return nil, fmt.Errorf("the gzip file is damaged: %w", err)
+	}
+	return bufio.NewReaderSize(text, 64<<10), nil
+}
+
+// ReadList reads a list of URLs, which may be a gzip file: one a line, or JSON lines with a
+// member url. Empty lines, and those that begin with #, are skipped. It calls add for each
+// URL; an error of add is the reason why the line names no page. It is counted, and reading
+// goes on until stop is closed.
+func ReadList(in io.Reader, name string, add func(url string) error, problems *Problems, stop <-chan struct{}) error {
+	b, err := unpacked(in)
+	if err != nil {
+		return err
+	}
+	for n := int64(1); ; n++ {
+		line, long, err := readLine(b)
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		url, wrong := "", error(errLong)
+		if !long {
+			url, wrong = ParseLine(line)
+		}
+		if wrong == nil && url != "" {
+			wrong = add(url)
+		}
+		if wrong != nil {
+			problems.Add(place(name, n), url, wrong.Error())
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// readLine reads a line without its end. The slice is valid until the next call. Of a line
+// that is long, more than MaxURL octets, nothing is returned.
+func readLine(b *bufio.Reader) (line []byte, long bool, err error) {
+	line, err = b.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return bytes.TrimSpace(line), false, err
+	}
+	for errors.Is(err, bufio.ErrBufferFull) {
+		_, err = b.ReadSlice('\n')
+	}
+	return nil, true, err
+}
+
+// ParseLine returns the URL of a line of a list; empty when the line has none.
+func ParseLine(line []byte) (url string, err error) {
+	switch {
+	case len(line) == 0 || line[0] == '#':
+		return "", nil
+	case line[0] != '{':
+		return string(line), nil
+	}
+	var o struct {
+		URL *string `json:"url"`
+	}
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(line, &o); {
+	case errors.As(err, &wrong), err == nil && (o.URL == nil || *o.URL == ""):
+		return "", errNoMember
+	case err != nil:
+		return "", errNoObject
+	}
+	return *o.URL, nil
+}

@@ -1,0 +1,195 @@
+package plan
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"heed/internal/control"
+)
+
+// gzipped returns text as a gzip file.
+func gzipped(t testing.TB, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestReadList(t *testing.T) {
+	t.Parallel()
+	text := "\ufeffhttp://a.test/1\r\n\n# http://a.test/no\n  http://a.test/2  \n{\"url\": \"http://a.test/3\", \"n\": 1}\n" +
+		"{\"url\": 7}\n{\"ur\": \"x\"}\n{\n[]\nhttp://a.test/" + strings.Repeat("x", 2*MaxURL) + "\n{\"url\":\"\"}\nhttp://a.test/4"
+	want := []string{"http://a.test/1", "http://a.test/2", "http://a.test/3", "[]", "http://a.test/4"}
+	for name, in := range map[string]io.Reader{
+		"as it is": strings.NewReader(text), "gzip": strings.NewReader(gzipped(t, text)), "octet by octet": iotest.OneByteReader(strings.NewReader(text)),
+	} {
+		var got []string
+		var problems Problems
+		err := ReadList(in, "list", func(url string) error {
+			got = append(got, url)
+			if url == "[]" {
+				return fmt.Errorf("%q is not a URL: no scheme", url)
+			}
+			return nil
+		}, &problems, nil)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		var said []string
+		for _, p := range problems.List {
+			said = append(said, fmt.Sprint(p.Count, p.Places, p.Reason))
+		}
+		if want := []string{
+			"3 [list:6 list:7 list:11]the JSON object has no member url that is a text", "1 [list:8]the line is not a JSON object",
+			"1 [list:9]is not a URL: no scheme", "1 [list:10]it is longer than 64 KiB",
+		}; !slices.Equal(said, want) {
+			t.Errorf("%s: %q", name, said)
+		}
+	}
+}
+
+func TestReadList_Ends(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the disk is broken")
+	take := func(string) error { return nil }
+	if err := ReadList(io.MultiReader(strings.NewReader("http://a.test/\n"), iotest.ErrReader(broken)), "list", take, &Problems{}, nil); !errors.Is(err, broken) {
+		t.Errorf("the error is %v", err)
+	}
+	whole := gzipped(t, strings.Repeat("http://a.test/\n", 1000))
+	if err := ReadList(strings.NewReader(whole[:len(whole)-9]), "list", take, &Problems{}, nil); err == nil {
+		t.Error("half a gzip file is whole")
+	}
+	stop := make(chan struct{})
+	n := 0
+	err := ReadList(strings.NewReader(strings.Repeat("http://a.test/\n", 100)), "list", func(string) error {
+		if n++; n == 10 {
+			close(stop)
+		}
+		return nil
+	}, &Problems{}, stop)
+	if err != nil || n != 10 {
+		t.Errorf("%d lines were read, %v", n, err)
+	}
+}
+
+func TestProblems_AreBounded(t *testing.T) {
+	t.Parallel()
+	var p Problems
+	for i := range 1000 {
+		p.Add(fmt.Sprint("p", i), "", fmt.Sprint(strings.Repeat("x", 1000*(i%2)), "reason ", i))
+	}
+	n := int64(0)
+	for _, o := range p.List {
+		n += o.Count
+		if len(o.Places) > maxPlaces || len(o.Reason) > maxReason+3 {
+			t.Errorf("%d places, a reason of %d octets", len(o.Places), len(o.Reason))
+		}
+	}
+	if len(p.List) != maxReasons+1 || n != 1000 {
+		t.Errorf("%d reasons for %d problems", len(p.List), n)
+	}
+}
+
+// sitemap returns what is read from text.
+func sitemap(text string) (pages, children []string, cut bool, err error) {
+	cut, err = ReadSitemap(strings.NewReader(text), func(url string) { pages = append(pages, url) }, func(url string) { children = append(children, url) })
+	return pages, children, cut, err
+}
+
+func TestReadSitemap(t *testing.T) {
+	t.Parallel()
+	const head = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
+	long := strings.Repeat("x", MaxURL+1)
+	for _, c := range []struct{ name, text, pages, children, err string }{
+		{"a sitemap", head + `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc> http://h.test/a?b&amp;c </loc><lastmod>2026-01-01</lastmod></url>
+			<url><loc><![CDATA[http://h.test/d]]></loc></url></urlset>`, "http://h.test/a?b&c http://h.test/d", "", ""},
+		{"an extension", `<urlset><url><loc>http://h.test/</loc><image:image><image:loc>http://h.test/i</image:loc></image:image></url></urlset>`, "http://h.test/", "", ""},
+		{"an index", head + `<sitemapindex><sitemap><loc>http://h.test/1.xml</loc></sitemap><url><loc>http://h.test/no</loc></url></sitemapindex>`, "", "http://h.test/1.xml", ""},
+		{"text", "\ufeff\nhttp://h.test/a\r\nhttp://h.test/b", "http://h.test/a http://h.test/b", "", ""},
+		{"Latin-1", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><urlset><url><loc>http://h.test/caf\xe9</loc></url></urlset>", "http://h.test/café", "", ""},
+		{"an entry without a URL", `<urlset><url><loc></loc></url><url><loc>` + long + `</loc></url></urlset>`, " ", "", ""},
+		{"HTML", "<!doctype html><html><body></body></html>", "", "", "it is neither a sitemap nor an index of sitemaps"},
+		{"an entity", `<!DOCTYPE urlset [<!ENTITY x SYSTEM "file:///etc/passwd">]><urlset><url><loc>http://h.test/&x;</loc></url></urlset>`, "", "", "not XML from line 1"},
+		{"half", `<urlset><url><loc>http://h.test/a</loc></url><url><loc>http://h.te`, "http://h.test/a", "", "not XML from line 1"},
+		{"crossed", "<urlset>\n<url></urlset>", "", "", "an element ends that is not open"},
+		{"deep", strings.Repeat("<urlset>", 100), "", "", "nested too deeply"},
+		{"nothing", "", "", "", ""},
+		{"two", `<urlset></urlset><urlset><url><loc>http://h.test/a</loc></url></urlset>`, "http://h.test/a", "", ""},
+	} {
+		for _, text := range []string{c.text, gzipped(t, c.text)} {
+			pages, children, cut, err := sitemap(text)
+			if got := strings.Join(pages, " "); got != c.pages || strings.Join(children, " ") != c.children || cut {
+				t.Errorf("%s: the pages are %.300q, the children %q", c.name, got, children)
+			}
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: the error is %v", c.name, err)
+			}
+		}
+	}
+}
+
+// A small file that is large when it is unpacked is read as far as the bound.
+func TestReadSitemap_IsBounded(t *testing.T) {
+	t.Parallel()
+	line := "http://h.test/" + strings.Repeat("x", 60_000) + "\n"
+	bomb := gzipped(t, strings.Repeat(line, MaxSitemap/len(line)+100))
+	pages, _, cut, err := sitemap(bomb)
+	if !cut || err != nil || len(pages) != MaxSitemap/len(line) {
+		t.Errorf("%d pages of %d octets, cut %v, %v", len(pages), len(bomb), cut, err)
+	}
+	entry := "<url><loc>" + strings.TrimSpace(line) + "</loc></url>"
+	pages, _, cut, err = sitemap(gzipped(t, "<urlset>"+strings.Repeat(entry, MaxSitemap/len(entry)+100)))
+	if n := MaxSitemap / len(entry); !cut || err != nil || len(pages) < n-1 || len(pages) > n {
+		t.Errorf("%d pages, cut %v, %v", len(pages), cut, err)
+	}
+}
+
+// No line makes a page that cannot be kept in the file of those that wait, or judged.
+func FuzzParseLine(f *testing.F) {
+	for _, line := range []string{"http://h.test/", "# no", `{"url":"http://h.test/"}`, `{"url":"http://h.test/#\n"}`, "{", `{"url":["x"]}`, "http://[::1", "\ufeff"} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		url, err := ParseLine([]byte(strings.TrimSpace(line)))
+		if err != nil || url == "" {
+			return
+		}
+		p, got := making(t.Context(), Options{Agents: []string{"b"}, Open: func() Judge { return &judge{} }})
+		added := p.Add(url) == nil
+		if totals, left, err := p.Finish(); err != nil || left != 0 || (totals[0].Counts.Sum() == 1) != added || len(url) > control.MaxSiteURLs && added {
+			t.Errorf("%q: %+v, %d left, %v", line, totals, left, err)
+		}
+		if added && len(got.sites) != 1 {
+			t.Errorf("%q: the sites are %v", line, got.sites)
+		}
+	})
+}
+
+// No sitemap makes the reader panic, hang, or return a URL that is too long.
+func FuzzReadSitemap(f *testing.F) {
+	for _, text := range []string{"<urlset><url><loc>http://h.test/</loc></url></urlset>", "<sitemapindex><sitemap><loc>x</loc></sitemap></sitemapindex>", "http://h.test/\n\n", "<?xml encoding='latin1'?><urlset>", "<a:urlset>", "\x1f\x8b"} {
+		f.Add(text)
+		f.Add(gzipped(f, text))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		pages, children, _, _ := sitemap(text)
+		for _, url := range slices.Concat(pages, children) {
+			if len(url) > MaxURL {
+				t.Errorf("a URL has %d octets", len(url))
+			}
+		}
+	})
+}

@@ -1,0 +1,224 @@
+package plancmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"heed/internal/accesslog"
+	"heed/internal/check"
+	"heed/internal/console"
+	"heed/internal/pageurl"
+	"heed/internal/plan"
+	"heed/rules"
+)
+
+// inputs are the lists, logs and sitemaps of a plan.
+type inputs struct {
+	*PlanCmd
+	app   *console.App
+	sites *check.Sites
+	plan  *plan.Plan
+
+	lists  []list
+	logs   *accesslog.Reader // nil: none is named
+	scheme string            // of the sites in the logs
+	host   string            // of requests in logs without one
+
+	named  map[rules.Origin]bool // the sites that the lists name; nil: they do not matter
+	maps   maps
+	failed atomic.Bool // a sitemap could not be read
+
+	mu       sync.Mutex
+	problems plan.Problems
+}
+
+// list is an open list of URLs.
+type list struct {
+	name string
+	in   io.ReadCloser
+}
+
+// open opens the lists and logs, so that a missing one is known before the first request.
+func (c *PlanCmd) open(a *console.App, sites *check.Sites) (in *inputs, err error) {
+	in = &inputs{PlanCmd: c, app: a, sites: sites, scheme: "https"}
+	in.maps = maps{in: in, seen: map[string]bool{}}
+	defer func() {
+		if err != nil {
+			in.close()
+		}
+	}()
+	files := c.Files
+	if len(files) == 0 && len(c.Sitemap) == 0 && len(c.FromLog) == 0 {
+		files = []string{"-"}
+	}
+	for _, name := range files {
+		if err := in.openList(name); err != nil {
+			return nil, err
+		}
+	}
+	if c.Sitemaps {
+		in.named = map[rules.Origin]bool{}
+	}
+	if c.Site != "" {
+		u, err := url.Parse(c.Site)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, fmt.Errorf("--site: %q is not the URL of a site\nWrite for example --site https://example.org", c.Site)
+		}
+		in.scheme, in.host = u.Scheme, u.Host
+	}
+	for _, address := range c.Sitemap {
+		if _, _, err := pageurl.Parse(address); err != nil {
+			return nil, fmt.Errorf("--sitemap: %w", err)
+		}
+	}
+	if len(c.FromLog) > 0 {
+		if slices.Contains(c.FromLog, "-") && slices.ContainsFunc(in.lists, func(l list) bool { return l.name == stdinName }) {
+			return nil, errors.New("--from-log - and the list would both read standard input\nName a file")
+		}
+		if in.logs, err = accesslog.OpenWith(accesslog.Options{Files: c.FromLog, Stdin: a.Stdin}); err != nil {
+			return nil, fmt.Errorf("--from-log: %w", err)
+		}
+	}
+	return in, nil
+}
+
+// stdinName is the name of the list on standard input.
+const stdinName = "standard input"
+
+func (in *inputs) openList(name string) error {
+	if name == "-" {
+		if slices.ContainsFunc(in.lists, func(l list) bool { return l.name == stdinName }) {
+			return errors.New("standard input is named twice\nName - once")
+		}
+		in.lists = append(in.lists, list{stdinName, io.NopCloser(in.app.Stdin)})
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("the list of URLs cannot be read: %w", err)
+	}
+	in.lists = append(in.lists, list{name, f})
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory\nName the lists in it", console.Printable(name))
+	}
+	return nil
+}
+
+func (in *inputs) close() {
+	for _, l := range in.lists {
+		_ = l.in.Close() // it was only read
+	}
+	if in.logs != nil {
+		in.logs.Close()
+	}
+}
+
+// read adds all pages to the plan, until ctx ends. The first error is returned; what came
+// before it, and what other inputs have, was added.
+func (in *inputs) read(ctx context.Context) (first error) {
+	for _, l := range in.lists {
+		var problems plan.Problems
+		err := plan.ReadList(l.in, l.name, in.add, &problems, ctx.Done())
+		in.count(&problems)
+		if err != nil && first == nil {
+			first = fmt.Errorf("%s cannot be read to its end: %w", l.name, err)
+		}
+	}
+	if in.logs != nil {
+		if err := in.readLogs(ctx); err != nil && first == nil {
+			first = err
+		}
+	}
+	in.maps.read(ctx)
+	return first
+}
+
+// add adds a page of a list.
+func (in *inputs) add(address string) error {
+	if in.named != nil {
+		if o, _, err := pageurl.Parse(address); err == nil {
+			in.named[o] = true
+		}
+	}
+	return in.plan.Add(address)
+}
+
+// readLogs adds the pages of the logs.
+func (in *inputs) readLogs(ctx context.Context) error {
+	defer context.AfterFunc(ctx, in.logs.Stop)()
+	var problems plan.Problems
+	defer func() { in.count(&problems) }()
+	for {
+		q, err := in.logs.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		address, err := in.pageOf(&q)
+		if err == nil {
+			err = in.add(address)
+		}
+		if err != nil {
+			problems.Add(fmt.Sprintf("%s:%d", q.Source, q.Line), address, err.Error())
+		}
+	}
+	for _, p := range in.logs.Counts().Problems {
+		problems.Merge(&plan.Problems{List: []*plan.Problem{{Reason: p.Reason, Count: p.Count, Places: p.Lines}}})
+	}
+	return nil
+}
+
+// The reasons of requests in logs that name no page.
+var (
+	errMethod = errors.New("the request is neither GET nor HEAD")
+	errNoHost = errors.New("the request names no host; --site names that of the log")
+	errNoPath = errors.New("the request has no path")
+)
+
+// pageOf returns the URL that a request in a log was for.
+func (in *inputs) pageOf(q *accesslog.Request) (string, error) {
+	host := q.Host
+	if host == "" {
+		host = in.host
+	}
+	switch {
+	case q.Method != "" && q.Method != http.MethodGet && q.Method != http.MethodHead:
+		return "", errMethod
+	case strings.HasPrefix(q.Target, "http://"), strings.HasPrefix(q.Target, "https://"):
+		return q.Target, nil
+	case !strings.HasPrefix(q.Target, "/"):
+		return "", errNoPath
+	case host == "":
+		return "", errNoHost
+	}
+	return in.scheme + "://" + host + q.Target, nil
+}
+
+// count adds problems to those of all inputs.
+func (in *inputs) count(problems *plan.Problems) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.problems.Merge(problems)
+}
+
+// result returns the problems of all inputs, the most frequent first.
+func (in *inputs) result() []*plan.Problem {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var all plan.Problems
+	all.Merge(&in.problems) // a copy
+	list := all.List
+	slices.SortStableFunc(list, func(a, b *plan.Problem) int { return int(b.Count - a.Count) })
+	return list
+}

@@ -1,0 +1,228 @@
+// Package plancmd holds the command heed plan: what a crawl will get, and how long it takes.
+package plancmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"heed/internal/check"
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/plan"
+	usage "heed/internal/signal"
+)
+
+// PlanCmd is `heed plan`.
+type PlanCmd struct {
+	config.FileFlags
+	Agent        []string `short:"a" sep:"none" placeholder:"UA" help:"Plan for this User-Agent or product token; several make columns."`
+	Client       string   `placeholder:"NAME" help:"Judge as the [[client]] NAME, whichever the User-Agent matches."`
+	Purpose      string   `placeholder:"LIST" help:"Judge for these purposes as well: search, agent, training, archive, tdm."`
+	Profile      string   `placeholder:"NAME" help:"Use this profile: standard, strict, google or rep1994."`
+	Local        bool     `help:"Judge in this process, not in the running heed."`
+	Fresh        bool     `help:"Judge in this process and fetch each robots.txt now."`
+	Sitemap      []string `sep:"none" placeholder:"URL" help:"Read the pages of a sitemap or of an index of sitemaps."`
+	Sitemaps     bool     `help:"Read the sitemaps that the robots.txt of each site names."`
+	FromLog      []string `name:"from-log" sep:"none" placeholder:"FILE" help:"Read the pages of an access log or a record."`
+	Site         string   `placeholder:"URL" help:"Name the site of logs that contain no host."`
+	Write        string   `placeholder:"FILE" help:"Write the URLs that are allowed to a new file."`
+	WriteRefused string   `placeholder:"FILE" help:"Write the URLs that are refused to a new file."`
+	JSON         bool     `xor:"form" name:"json" help:"Print one JSON object per site and agent, then the total."`
+	CSV          bool     `xor:"form" name:"csv" help:"Print a table with a row per site and agent."`
+	Quiet        bool     `xor:"form" short:"q" help:"Print nothing; only write files and set the exit status."`
+	Files        []string `arg:"" optional:"" name:"file" help:"Lists of URLs, one a line or JSON lines; - is standard input."`
+}
+
+// Help describes the input, the output and the exit status.
+func (c *PlanCmd) Help() string {
+	return `Judges each URL as heed check does, without a request for any page: one for the
+robots.txt of each site, through the running heed's memory when there is one. Prints
+for each site the pages allowed and refused, by which rules, the delay that applies,
+and the time that the allowed pages take at it; then the total, and what decides it.
+
+A line of a list is a URL, or a JSON object with the member url; lists may be
+compressed with gzip. A broken line is counted with its reason. A sitemap is fetched
+when the rules of its site let all the agents fetch it.
+
+Exit status: 0 when all pages are allowed, 1 when one is refused or a sitemap cannot
+be read, 2 when the command line is wrong or no page is named, 130 after Ctrl-C,
+with what was judged so far. See heed help planning.
+
+  heed plan --agent NewsBot urls.txt
+  heed plan --agent NewsBot --agent Googlebot urls.txt
+  heed plan --agent NewsBot --sitemap https://example.org/sitemap.xml
+  heed plan --agent NewsBot --from-log access.log --site https://example.org
+  heed plan --agent NewsBot --write allowed.txt --write-refused refused.txt urls.txt`
+}
+
+// Run reads the lists, judges and prints.
+func (c *PlanCmd) Run(a *console.App) error {
+	if err := c.usage(); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second interrupt ends the process
+	judge := check.CheckCmd{FileFlags: c.FileFlags, Client: c.Client, Purpose: c.Purpose, Profile: c.Profile, Local: c.Local, Fresh: c.Fresh}
+	sites, err := judge.OpenSites(a, len(c.Sitemap) > 0 || c.Sitemaps)
+	if err != nil {
+		return err
+	}
+	in, err := c.open(a, sites)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	files, err := c.files()
+	if err != nil {
+		return err
+	}
+	out := c.output(a)
+	in.plan = plan.New(ctx, plan.Options{
+		Agents: c.Agent, Open: func() plan.Judge { return sites.Site() }, Done: out.site, Page: files.page,
+	})
+	if console.IsTerminal(a.Stderr) {
+		var end func()
+		out.beside, end = a.LiveBeside(func() string { return words(in.plan.Progress()) })
+		out.end = end
+	}
+	err = c.make(ctx, in, out)
+	return errors.Join(err, files.close())
+}
+
+// make makes the plan: it reads in, judges, and prints to out.
+func (c *PlanCmd) make(ctx context.Context, in *inputs, out *output) error {
+	out.head()
+	read := make(chan error, 1)
+	go func() { read <- in.read(ctx) }()
+	var readErr error
+	select {
+	case readErr = <-read:
+	case <-ctx.Done(): // standard input may wait without end
+	}
+	totals, left, err := in.plan.Finish()
+	out.end()
+	interrupted := ctx.Err() != nil
+	sum := &summary{Totals: totals, Left: left, Progress: in.plan.Progress(), Interrupted: interrupted, Problems: in.result()}
+	if err == nil {
+		err = readErr
+	}
+	if err != nil && sum.Progress.Judged == 0 {
+		return err
+	}
+	if sum.Progress.URLs == 0 && !interrupted {
+		return nothing(sum.Problems)
+	}
+	if err := errors.Join(out.total(sum), err); err != nil {
+		return err
+	}
+	return c.exit(sum, in)
+}
+
+// exit returns the exit status.
+func (c *PlanCmd) exit(s *summary, in *inputs) error {
+	switch {
+	case s.Interrupted:
+		return console.Exit(130)
+	case in.failed.Load(), slices.ContainsFunc(s.Totals, func(t plan.Total) bool { return t.Refused > 0 }):
+		return console.Exit(console.ExitNo)
+	}
+	return nil
+}
+
+// nothing is the error of lists that name no page.
+func nothing(problems []*plan.Problem) error {
+	if len(problems) == 0 {
+		return errors.New("the lists name no page\nWrite one URL a line, such as https://example.org/page")
+	}
+	p := problems[0]
+	return fmt.Errorf("the lists name no page: %s: %s\nWrite one URL a line, such as https://example.org/page, or JSON lines with a member url", console.Quoted(strings.Join(p.Places, ", ")), console.Quoted(p.Reason))
+}
+
+func (c *PlanCmd) usage() error {
+	switch {
+	case len(c.Agent) == 0 || slices.Contains(c.Agent, ""):
+		return errors.New("--agent is required: the answer depends on the client's name\nAdd --agent with a User-Agent string or a product token, such as --agent ExampleBot")
+	case c.Local && c.Fresh:
+		return errors.New("--local and --fresh are two different sources of rules\nLeave one of them out")
+	case c.Profile != "" && config.CheckProfile(c.Profile) != nil:
+		return fmt.Errorf("--profile: %w", config.CheckProfile(c.Profile))
+	case (c.Write != "" || c.WriteRefused != "") && len(c.Agent) > 1:
+		return errors.New("--write is for one agent: several may fetch different pages\nName one --agent")
+	case c.Write != "" && c.Write == c.WriteRefused:
+		return errors.New("--write and --write-refused name the same file\nName two files")
+	case c.Site != "" && len(c.FromLog) == 0:
+		return errors.New("--site names the site of a log\nAdd --from-log, or write whole URLs into the list")
+	}
+	if c.Purpose != "" {
+		if _, err := usage.ParsePurposes(c.Purpose); err != nil {
+			return fmt.Errorf("--purpose: %w", err)
+		}
+	}
+	return nil
+}
+
+// pageFiles are the files of --write and --write-refused.
+type pageFiles struct {
+	allowed, refused *pageFile // nil: not wanted
+}
+
+type pageFile struct {
+	*bufio.Writer
+	file *os.File
+}
+
+// files creates the files that flags name.
+func (c *PlanCmd) files() (f pageFiles, err error) {
+	if f.allowed, err = newFile("--write", c.Write); err != nil {
+		return f, err
+	}
+	if f.refused, err = newFile("--write-refused", c.WriteRefused); err != nil {
+		return f, errors.Join(err, f.close())
+	}
+	return f, nil
+}
+
+func newFile(flag, path string) (*pageFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%s: %s exists already\nName another file, or move that one away", flag, console.Printable(path))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: the file cannot be written: %w", flag, err)
+	}
+	return &pageFile{bufio.NewWriter(file), file}, nil
+}
+
+// page writes a URL to the file that it belongs to.
+func (f *pageFiles) page(url string, allowed bool) error {
+	to := f.refused
+	if allowed {
+		to = f.allowed
+	}
+	if to == nil {
+		return nil
+	}
+	_, err := io.WriteString(to, url+"\n")
+	return err
+}
+
+func (f *pageFiles) close() (err error) {
+	for _, p := range []*pageFile{f.allowed, f.refused} {
+		if p != nil {
+			err = errors.Join(err, p.Flush(), p.file.Close())
+		}
+	}
+	return err
+}

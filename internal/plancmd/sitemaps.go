@@ -1,0 +1,261 @@
+package plancmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"heed/internal/check"
+	"heed/internal/console"
+	"heed/internal/pageurl"
+	"heed/internal/plan"
+	"heed/proxy/upstream"
+	"heed/rules"
+)
+
+// Bounds of the fetches of sitemaps.
+const (
+	sitemapTimeout = 2 * time.Minute // of one
+	maxMaps        = 50_000          // of one site, as many as an index may have (sitemaps.org)
+	mapsAtOnce     = 128             // sites whose sitemaps are read at the same time
+)
+
+// maps reads sitemaps. Those of one site are read one after the other, at its delay.
+type maps struct {
+	in *inputs
+
+	mu   sync.Mutex
+	seen map[string]bool // the sitemaps that were requested
+}
+
+// The reasons of entries of sitemaps that are not used.
+var (
+	errOtherSite = errors.New("it is on another site than its sitemap")
+	errSecondMap = errors.New("an index in an index of sitemaps is not read")
+	errManyMaps  = errors.New("the site has more than 50,000 sitemaps")
+	errNoURL     = errors.New("the entry has no URL, or one longer than 64 KiB")
+)
+
+// read reads the sitemaps of the flags, then those that the sites of the lists name.
+func (m *maps) read(ctx context.Context) {
+	for _, address := range m.in.Sitemap {
+		o, _, _ := pageurl.Parse(address) // it was checked
+		w := m.walk(ctx, o)
+		w.readOne(address, true)
+		w.end()
+	}
+	var busy sync.WaitGroup
+	places := make(chan struct{}, mapsAtOnce)
+	for o := range m.in.named {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		busy.Go(func() {
+			defer func() { <-places }()
+			m.readNamed(ctx, o)
+		})
+	}
+	busy.Wait()
+}
+
+// readNamed reads the sitemaps that the robots.txt of o names.
+func (m *maps) readNamed(ctx context.Context, o rules.Origin) {
+	w := m.walk(ctx, o)
+	defer w.end()
+	a, err := w.site(o).Check(ctx, m.in.Agent[0], []string{o.String() + "/"}, true)
+	if err != nil {
+		w.problem(o.RobotsURL(), err)
+		return
+	}
+	for _, address := range a[0].Sitemaps {
+		w.readOne(address, true)
+	}
+}
+
+// first reports whether a sitemap was not requested before.
+func (m *maps) first(address string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	had := m.seen[address]
+	m.seen[address] = true
+	return !had
+}
+
+// walk is the reading of the sitemaps of one site.
+type walk struct {
+	*maps
+	ctx      context.Context
+	owner    rules.Origin                 // whose sitemaps they are
+	sites    map[rules.Origin]*check.Site // those that were asked for
+	next     map[rules.Origin]time.Time   // when they may be asked again
+	count    int
+	problems plan.Problems
+}
+
+func (m *maps) walk(ctx context.Context, owner rules.Origin) *walk {
+	return &walk{maps: m, ctx: ctx, owner: owner, sites: map[rules.Origin]*check.Site{}, next: map[rules.Origin]time.Time{}}
+}
+
+func (w *walk) end() { w.in.count(&w.problems) }
+
+// problem counts a sitemap that cannot be read.
+func (w *walk) problem(address string, err error) {
+	if w.ctx.Err() == nil {
+		w.problems.Add(address, address, "the sitemap cannot be read: "+err.Error())
+		w.in.failed.Store(true)
+	}
+}
+
+// site returns what judges the URLs of o.
+func (w *walk) site(o rules.Origin) *check.Site {
+	if w.sites[o] == nil {
+		w.sites[o] = w.in.sites.Site()
+	}
+	return w.sites[o]
+}
+
+// readOne reads a sitemap and, if index is set and it is an index, those in it.
+func (w *walk) readOne(address string, index bool) {
+	if w.ctx.Err() != nil || !w.first(address) {
+		return
+	}
+	if w.count++; w.count > maxMaps {
+		w.problem(address, errManyMaps)
+		return
+	}
+	body, err := w.fetch(address)
+	if err != nil {
+		w.problem(address, err)
+		return
+	}
+	n, children := 0, []string(nil)
+	entry := func(use func(url string) error) func(string) {
+		return func(url string) {
+			n++
+			err := errNoURL
+			if url != "" {
+				err = w.own(url, address)
+			}
+			if err == nil {
+				err = use(url)
+			}
+			if err != nil {
+				w.problems.Add(fmt.Sprintf("%s, entry %d", address, n), url, err.Error())
+			}
+		}
+	}
+	cut, err := plan.ReadSitemap(bytes.NewReader(body), entry(w.in.plan.Add), entry(func(url string) error {
+		if !index {
+			return errSecondMap
+		}
+		if len(children) >= maxMaps {
+			return errManyMaps
+		}
+		children = append(children, url)
+		return nil
+	}))
+	if err != nil {
+		w.problem(address, err)
+	}
+	if cut {
+		w.problem(address, fmt.Errorf("it is longer than %d MiB; the rest was not read", plan.MaxSitemap>>20))
+	}
+	for _, child := range children {
+		w.readOne(child, false)
+	}
+}
+
+// own returns an error for a URL that is neither on the site whose sitemaps are read nor on
+// that of the sitemap: a sitemap must not make heed ask any number of other sites. A scheme, a
+// port and "www." make no difference.
+func (w *walk) own(address, sitemap string) error {
+	o, _, err := pageurl.Parse(address)
+	if err != nil {
+		return err
+	}
+	at, _, _ := pageurl.Parse(sitemap) // it was fetched
+	bare := func(host string) string { return strings.TrimPrefix(host, "www.") }
+	if bare(o.Host) != bare(w.owner.Host) && bare(o.Host) != bare(at.Host) {
+		return errOtherSite
+	}
+	return nil
+}
+
+// fetch returns the sitemap at an address, once the delay of its site is over.
+func (w *walk) fetch(address string) ([]byte, error) {
+	o, _, err := pageurl.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(pageurl.EscapePercents(address))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, sitemapTimeout)
+	defer cancel()
+	by := ""
+	if o != w.owner {
+		by, ctx = w.owner.Host, upstream.NamedBy(ctx, w.owner)
+	}
+	delay, err := w.permit(ctx, u.String())
+	if err != nil {
+		return nil, err
+	}
+	if err := w.wait(o, delay); err != nil {
+		return nil, err
+	}
+	status, body, err := w.in.sites.Fetcher.Document(ctx, by, u, plan.MaxSitemap, func(ctx context.Context, u *url.URL) error {
+		_, err := w.permit(ctx, u.String())
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case status != http.StatusOK && status != http.StatusNonAuthoritativeInfo:
+		return nil, fmt.Errorf("the site answered %d", status)
+	}
+	return body, nil
+}
+
+// permit returns why the rules of a site do not let one of the agents fetch a URL, and the
+// delay that it keeps, the longest of all.
+func (w *walk) permit(ctx context.Context, address string) (delay time.Duration, err error) {
+	o, _, err := pageurl.Parse(address)
+	if err != nil {
+		return 0, err
+	}
+	for _, agent := range w.in.Agent {
+		all, err := w.site(o).Check(ctx, agent, []string{address}, true)
+		if err != nil {
+			return 0, err
+		}
+		a := all[0]
+		if !a.Allowed {
+			return 0, fmt.Errorf("the rules of %s do not let %s fetch it (%s)", o.Authority(), console.Quoted(agent), a.Reason)
+		}
+		if a.Delay != nil {
+			delay = max(delay, time.Duration(a.Delay.Seconds*float64(time.Second)))
+		}
+	}
+	return delay, nil
+}
+
+// wait waits until o may be asked again, and then not for delay.
+func (w *walk) wait(o rules.Origin, delay time.Duration) error {
+	left := time.Until(w.next[o])
+	select {
+	case <-time.After(left):
+	case <-w.ctx.Done():
+		return w.ctx.Err()
+	}
+	w.next[o] = time.Now().Add(delay)
+	return nil
+}

@@ -1,0 +1,112 @@
+// Package table writes tables for people and for programs: columns with kinds, cells in
+// words and as CSV, rows of text of which the widths are found or given.
+package table
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"heed/internal/figures"
+	"heed/internal/safetext"
+)
+
+// Kind is how the values of a column are written.
+type Kind uint8
+
+// The kinds of columns. A nil value of any kind is not known, or not defined.
+const (
+	Text    Kind = iota // string
+	Count               // int64
+	Share               // float64 from 0 to 1
+	Seconds             // float64
+	Bytes               // int64
+	Moment              // string: RFC 3339, UTC
+	Number              // float64
+	Digest              // string: hexadecimal digits, of which people see the first
+)
+
+// left reports whether cells of the kind begin at the left of their column.
+func (k Kind) left() bool { return k == Text || k == Moment || k == Digest }
+
+// Column is a column of a table.
+type Column struct {
+	Name  string // in CSV and JSON
+	Head  string // for people
+	Kind  Kind
+	About string // what it counts, one sentence
+}
+
+// Cell writes a value for people; "-" where it is not known or not defined.
+func (k Kind) Cell(v any) string {
+	if v == nil {
+		return "-"
+	}
+	switch v := v.(type) {
+	case int64:
+		if k == Bytes {
+			return figures.Size(v)
+		}
+		return figures.Commas(v)
+	case float64:
+		switch k {
+		case Share:
+			return figures.Percent(int64(v*1e9+0.5), 1e9)
+		case Seconds:
+			return duration(v)
+		}
+		return number(v)
+	case string:
+		if t, err := time.Parse(time.RFC3339Nano, v); err == nil && k == Moment {
+			return t.Format("2006-01-02 15:04:05")
+		}
+		if k == Digest && len(v) > 12 {
+			return v[:12]
+		}
+		return safetext.Visible(v)
+	}
+	return safetext.Visible(fmt.Sprint(v))
+}
+
+// CSV writes a value of any output. In texts what cannot be seen is written as
+// escapes, and one that a program for tables might take for a formula has a ' before it.
+func CSV(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case string:
+		s := safetext.Visible(v)
+		if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
+			return "'" + s
+		}
+		return s
+	}
+	return fmt.Sprint(v)
+}
+
+// number writes a statistic.
+func number(f float64) string {
+	if f != 0 && math.Abs(f) < 0.001 {
+		return "< 0.001"
+	}
+	return strconv.FormatFloat(f, 'f', 3, 64)
+}
+
+// duration writes a time in seconds.
+func duration(s float64) string {
+	switch {
+	case s < 120:
+		return strconv.FormatFloat(s, 'f', -1, 64) + " s"
+	case s < 2*3600:
+		return strconv.FormatFloat(s/60, 'f', 1, 64) + " min"
+	case s < 48*3600:
+		return strconv.FormatFloat(s/3600, 'f', 1, 64) + " h"
+	}
+	return strconv.FormatFloat(s/86400, 'f', 1, 64) + " d"
+}

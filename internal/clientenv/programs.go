@@ -26,7 +26,7 @@ type Program struct {
 // OtherPrograms is the kind of all programs that are not in Programs.
 var OtherPrograms = Program{
 	Kind:  "Others",
-	Proxy: "a proxy set in the program's own settings, a program without proxy support, or one that delegates to a running service ignores the variables; a network whose only exit is heed holds it (heed help containers)",
+	Proxy: "a proxy set in the program's own settings, a program without proxy support, or one that delegates to a running service ignores the variables: heed run --sealed holds it (Linux), and a network whose only exit is heed (heed help containers)",
 	Trust: "SSL_CERT_FILE=BUNDLE; the program's own option for a CA file (libcurl: CURLOPT_CAINFO), or `heed ca install`, which a browser that it starts needs",
 }
 
@@ -64,7 +64,7 @@ var Programs = []Program{
 	{Kind: "lynx", Names: []string{"lynx"},
 		Proxy: "no_proxy and lynx.cfg can switch the proxy off", Trust: "SSL_CERT_FILE=BUNDLE"},
 	{Kind: "HTTrack", Names: []string{"httrack"},
-		Proxy: "httrack -P HEED for http; https bypasses every proxy in 3.49 and earlier: make heed the only exit of its network (heed help containers)"},
+		Proxy: "httrack -P HEED for http; https bypasses every proxy in 3.49 and earlier: heed run --sealed holds it (Linux), and a network whose only exit is heed (heed help containers)"},
 	{Kind: "ApacheBench", Names: []string{"ab"},
 		Proxy: "ab -X HEED for http; for https, ab begins TLS with the proxy and fails"},
 	{Kind: "Siege", Names: []string{"siege"},

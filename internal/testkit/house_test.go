@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 	"heed/internal/measure":            {},
 	"heed/internal/table":              {"heed/internal/figures", "heed/internal/safetext"},
 	"heed/internal/ownfile":            {},
-	"heed/internal/run":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/process", "heed/internal/reason", "heed/internal/sealed", "heed/internal/signal", "heed/rules"},
+	"heed/internal/run":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/process", "heed/internal/reason", "heed/internal/sealed", "heed/internal/signal", "heed/rules"},
 	"heed/internal/doctor":             {"heed/internal/ca", "heed/internal/sealed"},
 	"heed/internal/command":            {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/ca", "heed/internal/figures", "heed/internal/fleet", "heed/internal/judge", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reach", "heed/internal/reason", "heed/internal/remark", "heed/internal/room", "heed/proxy/limit", "heed/proxy/refusal", "heed/rules"},
 	"heed/proxy":                       {"heed/internal/acl", "heed/internal/audit", "heed/internal/judge", "heed/internal/memo", "heed/internal/memory", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/redirect", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/catrust", "heed/proxy/clientpage", "heed/proxy/h2head", "heed/proxy/headers", "heed/proxy/http1", "heed/proxy/limit", "heed/proxy/refusal", "heed/proxy/server", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},

@@ -69,6 +69,27 @@ print(ioloop.IOLoop.current().run_sync(lambda: httpclient.AsyncHTTPClient().fetc
 	{name: "R curl", needs: "r-cran-curl", command: `Rscript -e 'cat(readLines(curl::curl(commandArgs(TRUE)[1]), warn = FALSE))' "$1"`},
 	{name: "R httr", needs: "r-cran-httr", command: `Rscript -e 'cat(httr::content(httr::GET(commandArgs(TRUE)[1]), "text", encoding = "UTF-8"))' "$1"`},
 	{name: "Ruby Mechanize", needs: "ruby-mechanize", command: `ruby -rmechanize -e 'puts Mechanize.new.get(ARGV[0]).body' "$1"`},
+	{name: "http.rb", needs: "ruby-http", command: `ruby -rhttp -e 'puts HTTP.get(ARGV[0])' "$1"`},
+	{name: "treq", needs: "python3-treq", command: `/usr/bin/python3 -c 'import sys, treq
+from twisted.internet import task
+async def main(_):
+    print(await (await treq.get(sys.argv[1])).text())
+task.react(lambda r: __import__("twisted.internet.defer", fromlist=["x"]).ensureDeferred(main(r)))' "$1"`},
+	{name: "Tornado", needs: "python3-tornado", command: `/usr/bin/python3 -c 'import sys
+from tornado import httpclient, ioloop
+print(ioloop.IOLoop.current().run_sync(lambda: httpclient.AsyncHTTPClient().fetch(sys.argv[1])).body)' "$1"`},
+	{name: "httping", needs: "httping", command: `httping -c 1 -G "$1"`, plainOnly: true},
+	{name: "Elixir", needs: "elixir, erlang-inets, erlang-ssl", command: `elixir -e ':inets.start; :ssl.start
+[url] = System.argv
+opts = [ssl: [verify: :verify_peer, cacertfile: String.to_charlist(System.get_env("SSL_CERT_FILE")), customize_hostname_check: [match_fun: :public_key.pkix_verify_hostname_match_fun(:https)]]]
+IO.inspect(:httpc.request(:get, {String.to_charlist(url), []}, opts, []))' "$1"`},
+	{name: "Tcl", needs: "tcl, tcl-tls", command: `printf '%s\n' 'package require http; package require tls' 'http::register https 443 [list tls::socket -autoservername true -require true -cafile $env(SSL_CERT_FILE)]' 'puts [http::data [http::geturl [lindex $argv 0]]]' >"$HOME/get.tcl"; tclsh "$HOME/get.tcl" "$1"`},
+	{name: "superagent", needs: "nodejs, npm's superagent", command: `node -e 'require("superagent").get(process.argv[1]).then(r => console.log(r.text))' "$1"`},
+	{name: "bent", needs: "nodejs, npm's bent", command: `node -e 'require("bent")("string")(process.argv[1]).then(console.log)' "$1"`},
+	{name: "wreck", needs: "nodejs, npm's @hapi/wreck", command: `node -e 'require("@hapi/wreck").get(process.argv[1]).then(r => console.log(String(r.payload)))' "$1"`},
+	{name: "ky", needs: "nodejs, npm's ky", command: `node --input-type=module -e 'const ky = (await import(process.env.NODE_PATH + "/ky/distribution/index.js")).default; console.log(await ky(process.argv[1], {retry: 0}).text())' "$1"`},
+	{name: "got-scraping", needs: "nodejs, npm's got-scraping", command: `node --input-type=module -e 'const { gotScraping } = await import(process.env.NODE_PATH + "/got-scraping/dist/index.js"); console.log((await gotScraping(process.argv[1], {retry: {limit: 0}, throwHttpErrors: false})).body)' "$1"`},
+	{name: "Crawlee", needs: "nodejs, npm's @crawlee/http", command: `cd "$HOME"; CRAWLEE_PERSIST_STORAGE=0 CRAWLEE_STORAGE_DIR="$HOME/crawlee" node -e 'const { HttpCrawler } = require("@crawlee/http"); new HttpCrawler({retryOnBlocked: false, maxRequestRetries: 0, requestHandler: ({ body }) => console.log(String(body))}).run([process.argv[1]])' "$1"`},
 	{name: "a socket of Bash", needs: "bash", command: `bash -c 'exec 3<>/dev/tcp/site.test/80; printf "GET %s HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n" "${1#http://site.test}" >&3; cat <&3' x "$1"`, plainOnly: true, always: true},
 }
 

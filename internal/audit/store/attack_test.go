@@ -79,9 +79,13 @@ func (m *made) change(random *rand.Rand, table table, column string, id int64) *
 	m.t.Helper()
 	key := Schema.columns(table)[0]
 	var old, now any
+	var kind string
 	read := fmt.Sprintf("SELECT %s FROM %s WHERE %s = ?", column, table, key)
-	if err := m.db.QueryRow(read, id).Scan(&old); err != nil {
+	if err := m.db.QueryRow(fmt.Sprintf("SELECT %s, typeof(%[1]s) FROM %s WHERE %s = ?", column, table, key), id).Scan(&old, &kind); err != nil {
 		m.t.Fatal(err)
+	}
+	if b, _ := old.([]byte); kind == "blob" && len(b) == 0 {
+		old = []byte{} // the driver reads it as nil, and writes that as NULL
 	}
 	write := fmt.Sprintf("UPDATE %s SET %s = ? WHERE %s = ?", table, column, key)
 	value, at := another(random, old), id
@@ -237,6 +241,10 @@ func TestHeed_AHeadThatWasNotedDownProvesTheEnd(t *testing.T) {
 		}
 	}
 	m.cut()
+	if proof := prove(t, m.path, nil); proof.Whole {
+		t.Error("the end is missing, but not in counts")
+	}
+	m.recount()
 	if proof := prove(t, m.path, nil); !proof.Whole {
 		t.Errorf("an end that is missing looks like an earlier moment, but %v", proof.Damage)
 	}

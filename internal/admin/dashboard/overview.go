@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -28,7 +29,6 @@ type overviewLive struct {
 	Spans    []timeSpan
 	Coverage string // of the last hour
 	Chart    *chart
-	Counting bool // the record of before the start is not counted yet
 	Troubles []trouble
 	Latest   []row
 }
@@ -84,8 +84,7 @@ func (d *Dashboard) liveNow(ctx context.Context) (*overviewLive, error) {
 	s := d.Heed.Status()
 	minute, periods := d.Heed.Recent()
 	o := &overviewLive{Status: s, Alerts: alerts(s, d.Record != ""), Coverage: coverage(&s.Hour), Troubles: troubles(s)}
-	before, counting := d.record.before(ctx, s.Since)
-	o.Counting = counting
+	before, err := d.record.before(ctx, s.Since)
 	columns := make([]column, len(periods))
 	var day reason.Counts
 	for i := range periods {
@@ -98,11 +97,11 @@ func (d *Dashboard) liveNow(ctx context.Context) (*overviewLive, error) {
 	}
 	o.Spans = []timeSpan{{"last minute", minute.Classes}, {"last 5 minutes", s.Five.Classes}, {"last hour", s.Hour.Classes}, {"last 24 hours", day}}
 	o.Chart = drawn(columns, audit.PeriodLength)
-	var err error
-	if o.Latest, err = d.latest(ctx, latestShown); errors.Is(err, errNoRecord) {
-		err = nil
+	latest, err2 := d.latest(ctx, latestShown)
+	if o.Latest = latest; errors.Is(err2, errNoRecord) {
+		err2 = nil
 	}
-	return o, err
+	return o, cmp.Or(err, err2)
 }
 
 // latest returns the last decisions of the record.
@@ -135,6 +134,11 @@ func alerts(s *control.Status, recorded bool) (all []string) {
 	add(s.Log != "", "The log cannot be written: "+s.Log)
 	add(!recorded, "Decisions are not recorded ([audit] enabled = false), so that the pages show only what heed has in memory.")
 	add(s.CA.DaysLeft < 30, "The CA certificate expires in "+figures.Number(int64(max(0, s.CA.DaysLeft)), "day")+": see the manual, rotation.")
+	for i := range s.Keys {
+		if trouble := s.Keys[i].Trouble(time.Now()); trouble != "" {
+			add(true, "Signatures: "+trouble+".")
+		}
+	}
 	for _, b := range s.Breaks {
 		add(true, "Requests are only observed until "+stamp(b.Until)+": "+b.Reason)
 	}

@@ -72,13 +72,6 @@ func (c *Counts) waits() string {
 	return fmt.Sprintf("%s, %s in all, at most %s", figures.Number(c.Waited, "request"), span(c.WaitedTotal), span(c.WaitedMost))
 }
 
-func share(f *float64) string {
-	if f == nil {
-		return "-"
-	}
-	return figures.Percent(int64(*f*1e6+0.5), 1e6)
-}
-
 // unit writes how long a period is: the widths are whole units of people.
 func unit(d time.Duration) string {
 	for _, u := range []struct {

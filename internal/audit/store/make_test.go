@@ -139,6 +139,7 @@ func (m *made) entries(n int) *made {
 		}
 	}
 	m.commit(nil)
+	m.recount()
 	return m
 }
 
@@ -197,7 +198,6 @@ func (m *made) commit(pruned []byte) {
 		m.t.Fatal(err)
 	}
 	m.before = c
-	m.recount()
 }
 
 // recount makes the table counts.

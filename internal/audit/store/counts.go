@@ -37,7 +37,7 @@ const addCounts = "INSERT INTO counts %s ON CONFLICT DO UPDATE SET requests = re
 // count adds what the decisions of a condition make to counts; with the factor -1 it
 // subtracts that.
 func (c *conn) count(factor int, condition string) error {
-	_, err := c.exec(fmt.Sprintf(addCounts, countsOf(factor, condition, isRevised)))
+	_, err := c.Exec(fmt.Sprintf(addCounts, countsOf(factor, condition, isRevised)))
 	return err
 }
 
@@ -174,7 +174,7 @@ func (k *countKey) add(b *database, n *counted) error {
 	for i, v := range []int64{k.period, k.asker, k.site, k.ground, n.requests, n.last} {
 		named[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
 	}
-	_, err := b.counting.ExecContext(b.ctx, named[:])
+	_, err := b.counting.ExecContext(b.Context, named[:])
 	return err
 }
 
@@ -183,7 +183,7 @@ func (v *verifier) counts() error {
 	if v.conn.layout != Schema {
 		return nil
 	}
-	v.conn.ctx = v.ctx
+	v.conn.Context = v.ctx
 	query := `WITH again (period, asker, site, ground, failed, requests, last) AS (` + countsOf(-1, "TRUE", areRevised) + `)
 SELECT period FROM (SELECT *, 0 AS least FROM counts UNION ALL SELECT period, asker, site, ground, failed, requests, 0, last FROM again)
 GROUP BY period, asker, site, ground, failed HAVING sum(requests) <> 0 OR max(last) < max(least) OR max(last) > 899 LIMIT 1`

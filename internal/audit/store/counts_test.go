@@ -160,7 +160,7 @@ func TestVerify_CountsThatWereChanged(t *testing.T) {
 		path := m.copy()
 		c := mustConnect(t, path)
 		query := strings.Replace(change, "rowid_of", "(period, asker, site, ground, failed) = (SELECT period, asker, site, ground, failed FROM counts WHERE requests > 0 LIMIT 1)", 1)
-		if _, err := c.exec(query); err != nil {
+		if _, err := c.Exec(query); err != nil {
 			t.Fatal(err)
 		}
 		c.Close()

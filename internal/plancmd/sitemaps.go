@@ -248,7 +248,7 @@ func (w *walk) permit(ctx context.Context, address string) (delay time.Duration,
 		}
 		a := all[0]
 		if !a.Allowed {
-			return 0, notLet(o, agent, a.Reason)
+			return 0, notLet(agent, a.Reason)
 		}
 		if a.Delay != nil {
 			delay = max(delay, time.Duration(a.Delay.Seconds*float64(time.Second)))
@@ -269,15 +269,16 @@ func (w *walk) permitOther(ctx context.Context, o rules.Origin, target string) e
 	p := w.in.sites.Robots(upstream.NamedBy(ctx, w.owner), w.owner.Host, o)
 	for _, agent := range w.in.Agent {
 		if d := p.Decide(rules.Identify(agent), rules.NewTarget(target)); d.Verdict != rules.Allow {
-			return notLet(o, agent, d.Reason)
+			return notLet(agent, d.Reason)
 		}
 	}
 	return nil
 }
 
-// notLet is the error of a sitemap that rules do not let an agent fetch.
-func notLet(o rules.Origin, agent string, why rules.Reason) error {
-	return fmt.Errorf("the rules of %s do not let %s fetch it (%s)", o.Authority(), console.Quoted(agent), why)
+// notLet is the error of a sitemap that the rules of its site do not let an agent fetch. It is
+// the same for all sites, so that they are counted together.
+func notLet(agent string, why rules.Reason) error {
+	return fmt.Errorf("the rules of its site do not let %s fetch it (%s)", console.Quoted(agent), why)
 }
 
 // wait waits until o may be asked again, and then not for delay.

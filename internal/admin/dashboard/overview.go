@@ -180,8 +180,14 @@ func coverage(c *audit.Counts) string {
 	case c.NotJudged+c.ByHost == 0:
 		return "All requests of the last hour were judged by their path."
 	}
-	return "Of the requests of the last hour, " + figures.Percent(int64(c.ByPath), all) + " were judged by path, " +
-		figures.Percent(int64(c.ByHost), all) + " by host alone, " + figures.Percent(int64(c.NotJudged), all) + " by neither."
+	text := "Of the requests of the last hour, " + figures.Percent(int64(c.ByPath), all) + " were judged by their path"
+	if c.ByHost > 0 {
+		text += ", " + figures.Percent(int64(c.ByHost), all) + " by their host alone"
+	}
+	if c.NotJudged > 0 {
+		text += "; " + figures.Percent(int64(c.NotJudged), all) + " could not be judged at all"
+	}
+	return text + "."
 }
 
 // column is a period of a chart.

@@ -80,7 +80,7 @@ func tallyOf(b *database, all *[len(tables)][]row) (*tally, error) {
 	slices.Sort(t.changed)
 	t.changed = slices.Compact(t.changed)
 	for _, id := range t.changed {
-		if at := id - b.head.last[entryTable] - 1; at >= 0 { // it is new
+		if at := id - b.head.last[entryTable] - 1; at >= 0 && at < int64(len(entries)) { // it is new
 			t.add(entries[at].values(v, 18), -1)
 		}
 	}

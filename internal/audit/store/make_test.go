@@ -141,6 +141,7 @@ func (m *made) entries(n int) *made {
 		}
 	}
 	m.commit(nil)
+	m.recount()
 	return m
 }
 
@@ -199,7 +200,6 @@ func (m *made) commit(pruned []byte) {
 		m.t.Fatal(err)
 	}
 	m.before = c
-	m.recount()
 }
 
 // recount makes the table counts.

@@ -94,6 +94,7 @@ func TestHeed_OutcomesOfPrunedDecisionsStayUntilTheirCommitGoes(t *testing.T) {
 	m.open = long
 	m.end(len(long))
 	m.commit(nil)
+	m.recount()
 	m.prune(m.pruner(limits{keep: 20 * time.Second}))
 	if n := m.count("SELECT count(*) FROM outcome WHERE entry NOT IN (SELECT seq FROM entry)"); n == 0 {
 		t.Error("no outcome is left of a decision that was pruned")

@@ -2,15 +2,14 @@
 // which is asked once for all callers that wait.
 //
 // The files in the order of a look-up: cache.go finds a fresh entry (entry.go) in
-// memory (memory.go), in the file that outlives the process (policystore.go,
-// file.go, filehealth.go, pending.go, bolt.go) or in the store of a fleet
-// (fleet.go), or waits for a fetch (fetch.go, limiter.go, body.go).
+// memory (memory.go), in a store that outlives the process (policystore.go;
+// package policyfile) or in the store of a fleet (fleet.go), or waits for a fetch
+// (fetch.go, limiter.go, body.go).
 // The pure function next (state.go, lifetime.go) turns the answer into the next
 // entry. info.go lists what is cached. document.go fetches other documents of sites in the
 // way of a robots.txt. visit.go has the requests to hosts that another one has named.
 //
-// Outside packages: github.com/patrickmn/go-cache, imported by memory.go alone;
-// go.etcd.io/bbolt, from file.go on.
+// Outside package: github.com/patrickmn/go-cache, imported by memory.go alone.
 package cache
 
 import (

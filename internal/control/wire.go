@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"heed/cache"
 	"heed/internal/audit"
 	"heed/internal/busy"
 	"heed/internal/console"
 	"heed/internal/fleet"
 	"heed/internal/pace"
+	"heed/internal/policyfile"
 	"heed/internal/reach"
 	"heed/internal/room"
 	"heed/internal/signal"
@@ -125,8 +125,8 @@ type Status struct {
 	Breaks     []Break     `json:"breaks"`     // current mode overrides
 	Exceptions []Exception `json:"exceptions"` // current exceptions
 
-	Fleet *fleet.Health     `json:"fleet,omitempty"`         // nil: no fleet
-	Kept  *cache.FileHealth `json:"policies_file,omitempty"` // nil: policies are not stored
+	Fleet *fleet.Health      `json:"fleet,omitempty"`         // nil: no fleet
+	Kept  *policyfile.Health `json:"policies_file,omitempty"` // nil: policies are not stored
 
 	Busiest busy.Busiest `json:"busiest"` // clients, sites and octets of the last hour
 	Room    Room         `json:"room"`

@@ -20,6 +20,7 @@ import (
 	"heed/internal/fleet"
 	"heed/internal/ownfile"
 	"heed/internal/pace"
+	"heed/internal/policyfile"
 	"heed/internal/state"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -37,8 +38,8 @@ const (
 )
 
 // OpenPolicies opens the file that stores policies across restarts.
-func OpenPolicies(cfg *config.Config, state string, log *slog.Logger) (*cache.File, error) {
-	return cache.OpenFile(PoliciesPath(cfg, state), fileShare*int64(cfg.Cache.MaxBytes), log)
+func OpenPolicies(cfg *config.Config, state string, log *slog.Logger) (*policyfile.File, error) {
+	return policyfile.Open(PoliciesPath(cfg, state), fileShare*int64(cfg.Cache.MaxBytes), log)
 }
 
 // PoliciesPath returns the path of the file that stores policies across restarts.
@@ -50,7 +51,7 @@ func PoliciesPath(cfg *config.Config, state string) string {
 // minus the buffer for writes to disk, but at least half of cache.max_bytes.
 func PolicyMemory(cfg *config.Config) *cache.Memory {
 	all := int64(cfg.Cache.MaxBytes)
-	room := max(all-cache.FileMemory, all/2)
+	room := max(all-policyfile.Memory, all/2)
 	return cache.NewMemory(int(room/minPolicySize), room)
 }
 
@@ -287,7 +288,7 @@ func (s *StoredCopies) store(id string) cache.PolicyStore {
 	if s.client != nil {
 		return &remoteCopies{s.client, id}
 	}
-	return cache.OpenReadOnly(s.path, id)
+	return policyfile.OpenReadOnly(s.path, id)
 }
 
 // remoteCopies reads the copies of one route from a running heed.

@@ -24,6 +24,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/fleet"
 	"heed/internal/pace"
+	"heed/internal/policyfile"
 	"heed/internal/signal/fetch"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -54,7 +55,7 @@ type Options struct {
 	Self        *upstream.Addrs               // addresses of heed itself, never dialled; nil: none
 	Memory      *cache.Memory                 // nil: each route has separate memory
 	FetchLimits *cache.FetchLimits            // nil: each route has separate limits
-	File        *cache.File                   // stores policies across restarts; nil: none
+	File        *policyfile.File              // stores policies across restarts; nil: none
 	Stored      *StoredCopies                 // read in place of File; nil: none
 	Fleet       *fleet.Store                  // nil: no fleet
 	Turns       *pace.Scheduler               // counts fetches of robots.txt; nil: none

@@ -19,9 +19,9 @@ var arrows = map[string][]string{
 	"heed":                             {"heed/internal/command", "heed/internal/sealed"},
 	"heed/internal/console":            {"heed/internal/audit", "heed/internal/reason", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/state":              {"heed/internal/ownfile", "heed/internal/safetext"},
-	"heed/internal/control":            {"heed/cache", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/fleet", "heed/internal/pace", "heed/internal/reach", "heed/internal/room", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
+	"heed/internal/control":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/fleet", "heed/internal/pace", "heed/internal/policyfile", "heed/internal/reach", "heed/internal/room", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
 	"heed/internal/config":             {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
-	"heed/internal/route":              {"heed/cache", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/signal/fetch", "heed/proxy/upstream", "heed/rules"},
+	"heed/internal/route":              {"heed/cache", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/policyfile", "heed/internal/signal/fetch", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/check":              {"heed/cache", "heed/internal/acl", "heed/internal/judge", "heed/internal/memo", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/refusal", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/internal/judge":              {"heed/internal/acl", "heed/internal/signal", "heed/rules"},
 	"heed/internal/admin/dashboard":    {"heed/internal/audit", "heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/check", "heed/internal/config", "heed/internal/control", "heed/internal/figures", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/internal/why", "heed/rules"},
@@ -55,13 +55,15 @@ var arrows = map[string][]string{
 	"heed/proxy/limit":                 {},
 	"heed/proxy/catrust":               {},
 	"heed/proxy/clientpage":            {},
+	"heed/internal/sqlite":             {},
+	"heed/internal/policyfile":         {"heed/cache", "heed/internal/sqlite"},
 	"heed/cache":                       {"heed/internal/coding", "heed/internal/memo", "heed/internal/retryafter", "heed/rules"},
 	"heed/internal/audit":              {"heed/internal/reason", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/audit/compare":      {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/audit/audittest":    {"heed/internal/audit", "heed/internal/audit/store", "heed/rules"},
 	"heed/internal/audit/replay":       {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/judge", "heed/internal/memo", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
 	"heed/internal/audit/report":       {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/figures", "heed/internal/measure", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
-	"heed/internal/audit/store":        {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/filter", "heed/internal/audit/store/wal", "heed/internal/reason", "heed/rules"},
+	"heed/internal/audit/store":        {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/filter", "heed/internal/audit/store/wal", "heed/internal/reason", "heed/internal/sqlite", "heed/rules"},
 	"heed/internal/audit/store/wal":    {"heed/internal/ownfile"},
 	"heed/internal/audit/store/filter": {"heed/internal/reason", "heed/rules"},
 	"heed/internal/audit/uses":         {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/rules"},
@@ -120,11 +122,10 @@ var homes = map[string]string{
 	"github.com/patrickmn/go-cache":       "heed/cache",
 	"github.com/andybalholm/brotli":       "heed/internal/coding",
 	"github.com/klauspost/compress":       "heed/internal/coding",
-	"go.etcd.io/bbolt":                    "heed/cache",
 	"github.com/redis/go-redis":           "heed/internal/fleet",
 	"github.com/alecthomas/kong":          "heed/internal/command",
 	"github.com/pelletier/go-toml":        "heed/internal/config",
-	"modernc.org/sqlite":                  "heed/internal/audit/store",
+	"modernc.org/sqlite":                  "heed/internal/sqlite",
 	"github.com/google/uuid":              "heed/internal/audit",
 	"github.com/yuin/goldmark":            "heed/internal/admin/dashboard",
 	"software.sslmate.com/src/go-pkcs12":  "heed/internal/ca",
@@ -225,9 +226,9 @@ func measure(t *testing.T, path string) (lines int, long []string) {
 	return set.File(f.Pos()).LineCount(), long
 }
 
-func TestHouse_OnlyTheStoreOfTheRecordUsesSQL(t *testing.T) {
+func TestHouse_OnlyTheStoreOfTheRecordReadsItWithSQL(t *testing.T) {
 	for _, p := range packages(t) {
-		if p.ImportPath != "heed/internal/audit/store" && slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, "database/sql") }) {
+		if p.ImportPath != "heed/internal/sqlite" && p.ImportPath != "heed/internal/audit/store" && slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, "database/sql") }) {
 			t.Errorf("%s uses SQL: the reader of heed/internal/audit/store is for that", p.ImportPath)
 		}
 	}

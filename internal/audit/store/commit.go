@@ -18,7 +18,7 @@ func (b *database) add(rows []byte, now time.Time) error {
 	if len(rows) > maxSpare {
 		defer func() { b.rows, b.values = rowsByTable{}, nil }()
 	}
-	err := b.inTransaction(func() (err error) {
+	err := b.InTransaction(func() (err error) {
 		for len(rows) > 0 && err == nil {
 			rows, err = b.addOne(rows, now)
 		}
@@ -126,7 +126,7 @@ func (b *database) insertOnce(t table, size int, rows []row) error {
 		}
 		b.insertions[t][size] = prepared.(execStmt)
 	}
-	_, err := b.insertions[t][size].ExecContext(b.ctx, b.values[:n])
+	_, err := b.insertions[t][size].ExecContext(b.Context, b.values[:n])
 	return err
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/sqlite"
 )
 
 // made is a record that a test writes without a heed: rows and commits as the
@@ -34,7 +36,7 @@ var day = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMicro()
 func newMade(t testing.TB) *made {
 	t.Helper()
 	m := &made{t: t, path: filepath.Join(t.TempDir(), "audit.db"), random: rand.New(rand.NewPCG(1, 2))}
-	db, err := sql.Open("sqlite", source(m.path, "rwc"))
+	db, err := sql.Open("sqlite", sqlite.Source(m.path, "rwc", busyTime))
 	if err != nil {
 		t.Fatal(err)
 	}

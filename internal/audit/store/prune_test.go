@@ -151,7 +151,7 @@ func TestHeed_AHalfRemovedPartIsFinishedByTheNext(t *testing.T) {
 // half removes the first two commits there are, and leaves their names.
 func (m *made) half(p *pruner) {
 	m.t.Helper()
-	err := p.db.inTransaction(func() error {
+	err := p.db.InTransaction(func() error {
 		s, err := p.db.stub()
 		if err != nil {
 			return err

@@ -284,14 +284,14 @@ func (a *redirectedConn) tunnel(site rules.Origin, unnamed bool) {
 	p.handle(w, r)
 }
 
-// refuse records that the connection is refused, and resets it.
+// refuse records that the connection is refused, and resets it. No request was made on it, and
+// no CONNECT: it is recorded as TCP to an address.
 func (a *redirectedConn) refuse(reason rules.Reason, detail string) {
 	p := a.proxy
 	e := p.unreadEntry(a.conn.RemoteAddr().String(), nil)
-	e.Method = http.MethodConnect
+	e.Method, e.Scheme = "TCP", "tcp"
 	if a.original.IsValid() {
-		o := a.site("https")
-		e.Scheme, e.Host = o.Scheme, o.Authority()
+		e.Host = a.site("https").HostPort()
 		detail = a.describe(detail)
 	}
 	e.Outcome.Duration = e.Time.Sub(a.at)

@@ -215,8 +215,8 @@ func TestTransparent_WhatIsNeitherHTTPNorTLSIsReset(t *testing.T) {
 		c.Send(sent)
 		c.Closed()
 		e := r.records.await(t, sent, func(e *audit.Entry) bool { return strings.HasSuffix(e.Host, fmt.Sprint(":", port)) })
-		if e.Decision.Reason != reason || e.Decision.Verdict != rules.Refuse || e.Outcome.Status != 0 {
-			t.Errorf("%q: %+v, status %d", sent, e.Decision, e.Outcome.Status)
+		if e.Decision.Reason != reason || e.Decision.Verdict != rules.Refuse || e.Outcome.Status != 0 || e.Method != "TCP" || e.URL() != fmt.Sprintf("tcp://%s:%d", elsewhere, port) {
+			t.Errorf("%q: %s %s, %+v, status %d", sent, e.Method, e.URL(), e.Decision, e.Outcome.Status)
 		}
 	}
 }

@@ -225,7 +225,7 @@ func TestReader_WhatIsNoRequestIsCountedWithItsPlace(t *testing.T) {
 	want := []string{
 		"an empty line 1 :2",
 		"no time in brackets 10 :3 :11 :12 :13 :14",
-		"a time that is not like 02/Jan/2006:15:04:05 -0700 1 :5",
+		"a time that is not like 25/Nov/2026:14:05:59 +0000 1 :5",
 		"no request in quotes 3 :6 :7 :9",
 		"no client before the time 1 :8",
 		"no status after the request 1 :10",

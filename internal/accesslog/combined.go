@@ -7,10 +7,20 @@ import (
 )
 
 // combined reads the common and the combined format, also with the virtual host first.
-type combined struct{ clock clock }
+type combined struct {
+	clock  clock
+	hosts  bool // lines begin with a virtual host, so that an address there is one too
+	agents bool // lines have a User-Agent
+}
 
-func (*combined) name() string  { return "common or combined" }
-func (*combined) fresh() parser { return &combined{} }
+func (*combined) name() string    { return "common or combined" }
+func (p *combined) fresh() parser { return &combined{hosts: p.hosts, agents: p.agents} }
+
+// learn notes whether a line that was read into q has a virtual host that is a name, and a
+// User-Agent.
+func (p *combined) learn(q *Request) {
+	p.hosts, p.agents = p.hosts || isHostName(q.Host), p.agents || q.UserAgent != ""
+}
 
 // parse reads a line.
 func (p *combined) parse(line string, q *Request) (reason string) {
@@ -23,12 +33,12 @@ func (p *combined) parse(line string, q *Request) (reason string) {
 		case strings.HasPrefix(line, "["):
 			return "no client before the time"
 		case strings.Contains(line, " ["):
-			return "a time that is not like 02/Jan/2006:15:04:05 -0700"
+			return "a time that is not like 25/Nov/2026:14:05:59 +0000"
 		}
 		return "no time in brackets"
 	}
 	q.Time = t
-	q.Host, q.Client = clientOf(head)
+	q.Host, q.Client = p.clientOf(head)
 	follows := strings.HasPrefix(rest, ` "`) // some servers log other fields before the request
 	request, rest, ok := quoted(rest)
 	if !ok {
@@ -43,10 +53,31 @@ func (p *combined) parse(line string, q *Request) (reason string) {
 		return "no status after the request"
 	}
 	q.Bytes = octetsOf(octets)
-	if referrer, after, ok := quoted(rest); ok {
-		q.Referrer = present(referrer)
-		userAgent, _, _ := quoted(after)
-		q.UserAgent = present(userAgent)
+	return p.described(q, rest)
+}
+
+// described reads the referrer, the User-Agent and what follows them: nginx logs
+// X-Forwarded-For there, in its own example of a log_format.
+func (p *combined) described(q *Request, rest string) (reason string) {
+	for _, f := range []struct {
+		name  string
+		value *string
+	}{{"referrer", &q.Referrer}, {"User-Agent", &q.UserAgent}} {
+		text, after, ok := quoted(rest)
+		switch {
+		case !ok && strings.IndexByte(rest, '"') >= 0:
+			return "cut off in its " + f.name
+		case !ok && p.agents && f.value == &q.UserAgent:
+			return "cut off before its " + f.name
+		case !ok:
+			return ""
+		}
+		*f.value, rest = present(text), after
+	}
+	if private(q.Client) {
+		if forwarded, _, ok := quoted(rest); ok {
+			q.Client = clientOf(q.Client, forwarded)
+		}
 	}
 	return ""
 }
@@ -105,23 +136,6 @@ func statusOf(text string) (int, bool) {
 	}
 	n, err := strconv.Atoi(text)
 	return n, err == nil && n >= 0 && n < 1000
-}
-
-// clientOf returns the virtual host, if there is one, and the client of what is before the
-// time: "client ident user", or "host:port client ident user". A user name may have blanks.
-func clientOf(head string) (host, client string) {
-	first, rest, _ := strings.Cut(head, " ")
-	second, rest, _ := strings.Cut(rest, " ")
-	ident, _, more := strings.Cut(rest, " ")
-	if more && second != "-" && (isAddress(second) || ident == "-") {
-		return first, second
-	}
-	return "", first
-}
-
-// isAddress reports whether s may be an IP address.
-func isAddress(s string) bool {
-	return strings.Trim(s, "0123456789abcdefABCDEF.:") == "" && strings.ContainsAny(s, ".:")
 }
 
 // requestLine splits a request line; the target keeps its blanks.

@@ -11,6 +11,7 @@ const (
 	fieldDate
 	fieldClock // time of day
 	fieldClient
+	fieldForwarded // the addresses that servers before this one saw
 	fieldHost
 	fieldRequest // request line
 	fieldMethod
@@ -27,18 +28,19 @@ const (
 // jsonNames are the names of members by field, the most trusted first: without what
 // separates words, those of members with the object's name before.
 var jsonNames = rank(map[field]string{
-	fieldTime:     "ts timestamp time timeiso8601 timelocal msec startutc starttime datetime date startlocal request.time",
-	fieldClient:   "request.clientip request.remoteip clientip remoteaddr remoteip clienthost client.ip client.address remotehost clientaddr client ip source.ip host.ip request.remoteaddr",
-	fieldHost:     "request.host requesthost httphost requestaddr vhost virtualhost servername domain url.domain host",
-	fieldRequest:  "request requestline http.request",
-	fieldMethod:   "request.method requestmethod method verb http.request.method httpmethod",
-	fieldTarget:   "request.uri requesturi requestpath originaluri uri url url.original target path requesturl request.url",
-	fieldPath:     "uripath url.path uristem documenturi",
-	fieldQuery:    "args querystring query url.query uriquery",
-	fieldStatus:   "status statuscode responsestatus downstreamstatus originstatus response code http.response.statuscode response.status",
-	fieldBytes:    "bodybytessent bytessent size bytes responsesize downstreamcontentsize responselength contentlength http.response.body.bytes response.size bodysize",
-	fieldReferrer: "request.headers.referer httpreferer httpreferrer referer referrer requestreferer http.request.referrer headers.referer",
-	fieldAgent:    "request.headers.useragent httpuseragent useragent requestuseragent agent ua useragent.original headers.useragent",
+	fieldTime:      "ts timestamp time timeiso8601 timelocal msec startutc starttime datetime date startlocal request.time",
+	fieldClient:    "request.clientip request.remoteip clientip remoteaddr remoteip clienthost client.ip client.address remotehost clientaddr client ip source.ip host.ip request.remoteaddr",
+	fieldForwarded: "xforwardedfor httpxforwardedfor request.headers.xforwardedfor headers.xforwardedfor requestxforwardedfor forwardedfor httpforwarded request.headers.forwarded xrealip httpxrealip",
+	fieldHost:      "request.host requesthost httphost requestaddr vhost virtualhost servername domain url.domain host",
+	fieldRequest:   "request requestline http.request",
+	fieldMethod:    "request.method requestmethod method verb http.request.method httpmethod",
+	fieldTarget:    "request.uri requesturi requestpath originaluri uri url url.original target path requesturl request.url",
+	fieldPath:      "uripath url.path uristem documenturi",
+	fieldQuery:     "args querystring query url.query uriquery",
+	fieldStatus:    "status statuscode responsestatus downstreamstatus originstatus response code http.response.statuscode response.status",
+	fieldBytes:     "bodybytessent bytessent size bytes responsesize downstreamcontentsize responselength contentlength http.response.body.bytes response.size bodysize",
+	fieldReferrer:  "request.headers.referer httpreferer httpreferrer referer referrer requestreferer http.request.referrer headers.referer",
+	fieldAgent:     "request.headers.useragent httpuseragent useragent requestuseragent agent ua useragent.original headers.useragent",
 })
 
 type ranked struct {
@@ -61,7 +63,7 @@ type values [fields]string
 
 // set makes a request of the fields. The escapes of the log are undone already.
 func (v *values) set(q *Request) (reason string) {
-	q.Client, q.Host = present(v[fieldClient]), present(v[fieldHost])
+	q.Client, q.Host = clientOf(present(v[fieldClient]), present(v[fieldForwarded])), present(v[fieldHost])
 	q.Method, q.Target = present(v[fieldMethod]), present(v[fieldTarget])
 	if v[fieldRequest] != "" {
 		method, target := requestLine(v[fieldRequest])

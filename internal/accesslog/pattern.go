@@ -28,8 +28,10 @@ type part struct {
 func compile(format string) (parser, error) {
 	format = strings.TrimSpace(format)
 	switch strings.ToLower(format) {
-	case "common", "combined", "vhost_combined", "vhost_common":
+	case "common", "combined":
 		return &combined{}, nil
+	case "vhost_combined", "vhost_common":
+		return &combined{hosts: true}, nil
 	case "json":
 		return &jsonLines{}, nil
 	case "w3c":
@@ -120,7 +122,8 @@ var unslash = strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t")
 
 // The variables of nginx that have what a study needs.
 var nginxFields = map[string]field{
-	"remote_addr": fieldClient, "realip_remote_addr": fieldNone, "host": fieldHost, "http_host": fieldHost, "server_name": fieldHost,
+	"remote_addr": fieldClient, "realip_remote_addr": fieldNone, "http_x_forwarded_for": fieldForwarded, "proxy_add_x_forwarded_for": fieldForwarded,
+	"http_forwarded": fieldForwarded, "http_x_real_ip": fieldForwarded, "host": fieldHost, "http_host": fieldHost, "server_name": fieldHost,
 	"request": fieldRequest, "request_method": fieldMethod, "request_uri": fieldTarget, "uri": fieldPath, "document_uri": fieldPath,
 	"args": fieldQuery, "query_string": fieldQuery, "status": fieldStatus, "body_bytes_sent": fieldBytes, "bytes_sent": fieldBytes,
 	"http_referer": fieldReferrer, "http_user_agent": fieldAgent, "time_local": fieldTime, "time_iso8601": fieldTime, "msec": fieldTime,
@@ -157,6 +160,8 @@ func apacheField(text string, m []int) part {
 			return part{field: fieldAgent}
 		case "host":
 			return part{field: fieldHost}
+		case "x-forwarded-for", "forwarded", "x-real-ip":
+			return part{field: fieldForwarded}
 		}
 		return part{}
 	case letter == "t" && argument == "":

@@ -236,7 +236,8 @@ func detectLines(head string) parser {
 		head = head[:at] // the last line may be incomplete
 	}
 	counts := [3]int{}
-	candidates := [3]parser{&combined{}, &jsonLines{}, &w3c{}}
+	common := &combined{}
+	candidates := [3]parser{common, &jsonLines{}, &w3c{}}
 	for n := 0; head != "" && n < 200; n++ {
 		var text string
 		text, head, _ = strings.Cut(head, "\n")
@@ -245,6 +246,7 @@ func detectLines(head string) parser {
 			var q Request
 			if reason := p.parse(text, &q); reason == "" || reason == aside {
 				counts[i]++
+				common.learn(&q) // of other formats it does not matter
 			}
 		}
 	}

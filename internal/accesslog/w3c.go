@@ -21,7 +21,7 @@ func (*w3c) fresh() parser { return &w3c{} }
 // The fields of IIS, CloudFront and Apache's mod_log_config, in lower case. Of several with one
 // meaning the last one in this order counts.
 var w3cNames = map[string]field{
-	"date": fieldDate, "time": fieldClock, "timestamp": fieldTime, "c-ip": fieldClient, "cs-host": fieldHost, "cs(host)": fieldHost, "x-host-header": fieldHost,
+	"date": fieldDate, "time": fieldClock, "timestamp": fieldTime, "c-ip": fieldClient, "x-forwarded-for": fieldForwarded, "cs(x-forwarded-for)": fieldForwarded, "cs-host": fieldHost, "cs(host)": fieldHost, "x-host-header": fieldHost,
 	"cs-method": fieldMethod, "cs-uri": fieldTarget, "cs-uri-stem": fieldPath, "cs-uri-query": fieldQuery, "sc-status": fieldStatus,
 	"sc-bytes": fieldBytes, "cs(user-agent)": fieldAgent, "cs(referer)": fieldReferrer, "cs(referrer)": fieldReferrer,
 }
@@ -78,7 +78,7 @@ func (p *w3c) parse(line string, q *Request) (reason string) {
 		return "not as many values as the directive #Fields has names"
 	}
 	v := &p.values
-	v[fieldAgent], v[fieldReferrer] = p.form(v[fieldAgent]), p.form(v[fieldReferrer])
+	v[fieldAgent], v[fieldReferrer], v[fieldForwarded] = p.form(v[fieldAgent]), p.form(v[fieldReferrer]), p.form(v[fieldForwarded])
 	t, ok := p.time()
 	if !ok {
 		return "no date and time of a known form"

@@ -14,7 +14,9 @@ import (
 
 // AuditDiffCmd is `heed audit diff`.
 type AuditDiffCmd struct {
-	JSON bool `name:"json" help:"Print one JSON object with every difference."`
+	IgnoreAgent bool `xor:"by" help:"Compare the requests of different agents, by method and URL."`
+	ByURL       bool `xor:"by" name:"by-url" help:"Compare by the URL alone, each once, whatever agents and methods."`
+	JSON        bool `name:"json" help:"Print one JSON object with every difference."`
 
 	A string `arg:"" name:"a" help:"The first record."`
 	B string `arg:"" name:"b" help:"The second record."`
@@ -25,12 +27,15 @@ func (AuditDiffCmd) Help() string {
 	return `Compares the requests of two records, such as one crawl on two days. Requests are the
 same by agent, method and URL; repeated ones are compared in their order. Verdict,
 reason, group and rule must be equal. Times, lines of robots.txt, the answers of
-sites and hidden values in URLs are not compared.
+sites and hidden values in URLs are not compared. With --ignore-agent and --by-url,
+for two crawlers or two names of one, the verdict alone is compared; a URL that one
+record has both allowed and refused is "mixed".
 
 Exit status: 0 when the records are equal, 1 when they differ, 2 when one cannot be
 read.
 
   heed audit diff monday.db tuesday.db
+  heed audit diff --ignore-agent ours.db theirs.db
   heed audit diff --json before.db after.db`
 }
 
@@ -50,7 +55,7 @@ func (c *AuditDiffCmd) Run(a *console.App) error {
 	ctx, stop := interruptible()
 	defer stop()
 	_, end := a.Bar("comparing")
-	r, err := compare.Records(ctx, records[0], records[1])
+	r, err := compare.Records(ctx, records[0], records[1], compare.Options{IgnoreAgent: c.IgnoreAgent, ByURL: c.ByURL})
 	end()
 	if err != nil {
 		return err
@@ -58,7 +63,7 @@ func (c *AuditDiffCmd) Run(a *console.App) error {
 	if c.JSON {
 		err = console.NewJSON(a.Stdout).Encode(r)
 	} else {
-		err = printDiff(a.Stdout, console.Colours(a.Environ, a.Stdout), r)
+		err = printDiff(a.Stdout, console.Colours(a.Environ, a.Stdout), r, c.IgnoreAgent || c.ByURL)
 	}
 	if err == nil && !r.EqualRecords() {
 		err = console.Exit(console.ExitNo)
@@ -67,7 +72,7 @@ func (c *AuditDiffCmd) Run(a *console.App) error {
 }
 
 // printDiff writes a comparison as text.
-func printDiff(w io.Writer, paint console.Painter, r *compare.Result) error {
+func printDiff(w io.Writer, paint console.Painter, r *compare.Result, byVerdict bool) error {
 	p := &replayPrinter{paint: paint}
 	word := paint(console.Green, "equal")
 	if !r.EqualRecords() {
@@ -75,19 +80,27 @@ func printDiff(w io.Writer, paint console.Painter, r *compare.Result) error {
 	}
 	p.line("%s  %s: %s, %s: %s", word, console.Quoted(r.A.File), console.Plural(uint64(r.A.Requests), "request"),
 		console.Quoted(r.B.File), console.Plural(uint64(r.B.Requests), "request"))
-	p.count(r.Equal, "have the same verdict, reason, group and rule")
+	opposite := r.AllowedA + r.AllowedB
+	p.line("  %9d  in both, of these %d allowed to one and refused to the other", r.Both, opposite)
+	p.count(r.AllowedA, "allowed only in "+console.Quoted(r.A.File))
+	p.count(r.AllowedB, "allowed only in "+console.Quoted(r.B.File))
+	equal := "have the same verdict, reason, group and rule"
+	if byVerdict {
+		equal = "have the same verdict"
+	}
+	p.count(r.Equal, equal)
 	p.count(int64(len(r.Different)), "are decided differently")
 	p.count(int64(len(r.OnlyA)), "only in "+console.Quoted(r.A.File))
 	p.count(int64(len(r.OnlyB)), "only in "+console.Quoted(r.B.File))
 	listed(p, r.Different, func(x *compare.Change) {
 		p.request("~", &x.Request)
-		p.line("      - %s", why.VerdictText(&x.A))
-		p.line("      + %s", why.VerdictText(&x.B))
+		p.line("      - %s", verdictText(&x.A))
+		p.line("      + %s", verdictText(&x.B))
 	})
 	for i, singles := range [][]compare.Single{r.OnlyA, r.OnlyB} {
 		listed(p, singles, func(x *compare.Single) {
 			p.request([]string{"-", "+"}[i], &x.Request)
-			p.line("        %s", why.VerdictText(&x.Verdict))
+			p.line("        %s", verdictText(&x.Verdict))
 		})
 	}
 	_, err := io.WriteString(w, p.text.String())
@@ -105,6 +118,20 @@ func listed[T any](p *replayPrinter, all []T, print func(*T)) {
 	}
 }
 
+// verdictText returns a verdict in one line.
+func verdictText(v *store.Verdict) string {
+	if v.Verdict == compare.Mixed {
+		return "allowed at times and refused at others"
+	}
+	return why.VerdictText(v)
+}
+
 func (p *replayPrinter) request(mark string, q *compare.Request) {
-	p.line("  %s %s %s %s", mark, console.Quoted(q.Agent), console.Quoted(q.Method), console.Quoted(cmp.Or(q.URL, "(unknown host)")))
+	text := "  " + mark
+	for _, part := range []string{q.Agent, q.Method, cmp.Or(q.URL, "(unknown host)")} {
+		if part != "" {
+			text += " " + console.Quoted(part)
+		}
+	}
+	p.line("%s", text)
 }

@@ -27,14 +27,15 @@ func (p *replayPrinter) uses(u *replay.Uses) {
 	p.line("if the clients had stated the purpose %s, of %s that robots.txt allows:", strings.Join(names, ", "), console.Plural(uint64(u.Judged), "request"))
 	p.line("  %9d  refused by what the site states", u.Refused)
 	p.line("  %9d  allowed: all that could refuse them was read", u.Allowed)
+	p.count(u.Silent, "silent: all that could refuse them was read, and the site states nothing")
 	p.count(u.Unknown, "unknown, since not all was read:")
 	for _, w := range u.Unknowns {
 		p.line("             %9d  %s", w.Count, w.Why)
 	}
-	p.count(u.NotRecorded, "not recorded: the record has no statement of the site")
+	p.count(u.NotRecorded, "not recorded: the answer was no page, and the record has no statement of the site")
 	if len(u.Categories) > 1 {
 		for _, c := range u.Categories {
-			p.line("  %s (%s): %d refused, %d allowed, %d unknown, %d not recorded", c.Purpose, c.Category, c.Refused, c.Allowed, c.Unknown, c.NotRecorded)
+			p.line("  %s (%s): %d refused, %d allowed, %d silent, %d unknown, %d not recorded", c.Purpose, c.Category, c.Refused, c.Allowed, c.Silent, c.Unknown, c.NotRecorded)
 		}
 	}
 	for i := range u.Sites {

@@ -123,8 +123,8 @@ func TestReplay_ForAPurposeIsPrintedBySite(t *testing.T) {
 	for _, want := range []string{
 		"same audit.db: 20 decisions", "21 came out the same",
 		"if the clients had stated the purpose training, archive, of 16 requests that robots.txt allows: 12 refused by what the site states",
-		"training (train-ai): 12 refused, 1 allowed, 0 unknown, 3 not recorded",
-		"archive (archive): 0 refused, 4 allowed, 8 unknown, 4 not recorded",
+		"training (train-ai): 12 refused, 0 allowed, 1 silent, 3 unknown, 0 not recorded",
+		"archive (archive): 0 refused, 4 allowed, 3 silent, 8 unknown, 1 not recorded",
 		"http://site.test: 8 of 8 requests refused 8 train-ai is disallowed: Content-Signal: search=yes,ai-train=no (http://site.test/robots.txt, line 3)",
 	} {
 		if !strings.Contains(text, want) {

@@ -32,7 +32,8 @@ type PaceListCmd struct {
 func (PaceListCmd) Help() string {
 	return `Prints one row per group of a robots.txt with a delay: the delay, the number of
 waiting requests, and when the next may start. Sites that sent Retry-After or that
-fail are listed as paused. Requests to sites that are not listed do not wait. Below,
+fail are listed as paused, and with pacing.min_delay_per = "address" each address whose
+names keep a delay together. Requests to sites that are not listed do not wait. Below,
 the first requests that wait at each site: the client, the request without its
 query, since when it waits, and when it is expected to start.
 
@@ -81,11 +82,11 @@ func printPace(w io.Writer, list []pace.SiteStatus) error {
 			pause = "for " + shown(s.Pause) + ", since it fails"
 		}
 		if len(s.Lanes) == 0 {
-			fmt.Fprintf(out, "%s\t-\t-\t%d\t-\t%s\n", console.Quoted(s.Origin), s.Waiting, pause)
+			fmt.Fprintf(out, "%s\t-\t-\t%d\t-\t%s\n", console.Quoted(s.Place()), s.Waiting, pause)
 		}
 		for _, l := range s.Lanes {
 			group := cmp.Or(console.Quoted(l.Group), "(all)")
-			fmt.Fprintf(out, "%s\t%s\t%s\t%d\tin %s\t%s\n", console.Quoted(s.Origin), group, shown(l.Delay), l.Waiting, shown(l.Next), pause)
+			fmt.Fprintf(out, "%s\t%s\t%s\t%d\tin %s\t%s\n", console.Quoted(s.Place()), group, shown(l.Delay), l.Waiting, shown(l.Next), pause)
 		}
 	}
 	return out.Flush()
@@ -109,7 +110,7 @@ func printWaiters(w io.Writer, list []pace.SiteStatus) error {
 			if k.Run {
 				client += " of the run at " + k.Listener
 			}
-			fmt.Fprintf(out, "%s\t%s\t%s\t%s (%s)\tin %s\n", console.Quoted(s.Origin), client, console.Quoted(k.Request),
+			fmt.Fprintf(out, "%s\t%s\t%s\t%s (%s)\tin %s\n", console.Quoted(s.Place()), client, console.Quoted(k.Request),
 				k.Since.Local().Format(time.TimeOnly), shown(k.Waited), shown(k.Next))
 		}
 	}

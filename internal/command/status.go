@@ -48,7 +48,7 @@ func (c *StatusCmd) Run(a *console.App) error {
 	}
 	dir, err := state.Find(say)
 	if err != nil {
-		return err
+		return c.printNone(a, err)
 	}
 	s, err := control.ReadStatus(context.Background(), dir)
 	if err != nil {

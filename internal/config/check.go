@@ -46,6 +46,9 @@ func (c *Config) check(d *decoder) {
 	d.note("upstream.proxy", checkUpstream(c.Upstream.Proxy))
 	c.Upstream.Proxy, c.Fleet.URL = referenceBeside(c.File, c.Upstream.Proxy), referenceBeside(c.File, c.Fleet.URL)
 	c.Upstream.Resolve = d.resolve(c.Upstream.Resolve)
+	if c.Pacing.ByAddress && c.Upstream.Proxy != "" {
+		d.problem("pacing.min_delay_per", `pacing.min_delay_per = "address" needs the addresses of sites, and with upstream.proxy only their names are known; write "site"`)
+	}
 	if c.Upstream.ResponseHeaderTimeout == 0 {
 		d.problem("upstream.response_header_timeout", `upstream.response_header_timeout must be more than 0; the default is "10m"`)
 	}

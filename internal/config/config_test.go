@@ -61,7 +61,7 @@ func defaultLimits() limit.Limits {
 
 // defaultPacing is [pacing] as it is built in.
 func defaultPacing() PacingConfig {
-	return PacingConfig{Settings: pace.Settings{MaxDelay: time.Hour, MaxWait: 30 * time.Second}, Share: "group", VisitTime: "observe", RetryAfter: "obey", Observed: "record"}
+	return PacingConfig{Settings: pace.Settings{MaxDelay: time.Hour, MaxWait: 30 * time.Second}, Share: "group", VisitTime: "observe", RetryAfter: "obey", Observed: "record", MinDelayPer: "site"}
 }
 
 func TestHeed_BuiltInSettingsAreTheDefaults(t *testing.T) {

@@ -92,11 +92,12 @@ func (c *Config) LimitsRemark(files int) string {
 
 // PacingConfig holds [pacing]: how requests to a site are delayed.
 type PacingConfig struct {
-	pace.Settings        // check sets its booleans from Share, VisitTime and Observed
-	Share         string `toml:"share"`       // group or agent
-	VisitTime     string `toml:"visit_time"`  // observe or obey
-	RetryAfter    string `toml:"retry_after"` // obey or observe
-	Observed      string `toml:"observed"`    // record or wait
+	pace.Settings        // check sets its booleans from the words below
+	Share         string `toml:"share"`         // group or agent
+	VisitTime     string `toml:"visit_time"`    // observe or obey
+	RetryAfter    string `toml:"retry_after"`   // obey or observe
+	Observed      string `toml:"observed"`      // record or wait
+	MinDelayPer   string `toml:"min_delay_per"` // site or address
 }
 
 // check reports the problems of the settings to d and sets the booleans of Settings.
@@ -113,6 +114,12 @@ func (c *PacingConfig) check(d *decoder) {
 	d.oneOf("pacing.visit_time", c.VisitTime, "observe", "obey")
 	d.oneOf("pacing.retry_after", c.RetryAfter, "obey", "observe")
 	d.oneOf("pacing.observed", c.Observed, "record", "wait")
+	if c.MinDelayPer != "" { // else the settings are of a record from before there was one
+		d.oneOf("pacing.min_delay_per", c.MinDelayPer, "site", "address")
+	}
+	if c.ByAddress = c.MinDelayPer == "address"; c.ByAddress && c.MinDelay == 0 && !d.isWrong("pacing.min_delay") {
+		d.problem("pacing.min_delay_per", `pacing.min_delay_per = "address" has no effect without pacing.min_delay; set that, such as min_delay = "1s"`)
+	}
 	c.ByAgent, c.ObeyVisits, c.PaceObserve = c.Share == "agent", c.VisitTime == "obey", c.Observed == "wait"
 }
 

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -60,59 +58,6 @@ func SignalStatus(s os.Signal) int {
 		return 128 + int(n)
 	}
 	return ExitNo
-}
-
-// release is the version of a release build; empty in others. The linker sets it
-// (-X heed/internal/console.release=VERSION), as internal/dist does.
-var release string
-
-// Version names the build: the version of a release, the module's version, or the
-// commit it was built from, or "devel".
-func Version() string {
-	if release != "" {
-		return release
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "devel"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "devel-" + s.Value[:12]
-		}
-	}
-	return "devel"
-}
-
-// Build is the line that --version prints: the version, the commit if it is known, the
-// version of Go and the platform.
-func Build() string {
-	commit := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		commit = commitOf(info.Settings)
-	}
-	return fmt.Sprintf("heed %s (%s%s %s/%s)", Version(), commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// commitOf returns the commit among the settings of a build, with a comma after it; empty
-// when it is not among them.
-func commitOf(settings []debug.BuildSetting) string {
-	revision, changed := "", ""
-	for _, s := range settings {
-		switch {
-		case s.Key == "vcs.revision":
-			revision = fmt.Sprintf("commit %.12s", s.Value)
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = " with changes"
-		}
-	}
-	if revision == "" {
-		return ""
-	}
-	return revision + changed + ", "
 }
 
 // Bar shows a progress bar on a terminal when work takes longer than a second. progress

@@ -328,9 +328,9 @@ func (d *daemon) greet(a *console.App) {
 	found := clientenv.Inspect(a.Environ, "", d.addresses()[0])
 	switch proxy := through; {
 	case proxy != nil && proxy.All != "":
-		fmt.Fprintf(a.Stderr, "heed: sites are reached through %s\n", config.RedactURL(proxy.All))
+		fmt.Fprintf(a.Stderr, "heed: sites are reached through %s, which resolves their names\n", config.RedactURL(proxy.All))
 	case proxy != nil:
-		fmt.Fprintf(a.Stderr, "heed: sites are reached through the proxy that the environment names (%s)\n", clientenv.List(found.Proxies))
+		fmt.Fprintf(a.Stderr, "heed: sites are reached through the proxy that the environment names (%s), which resolves their names\n", clientenv.List(found.Proxies))
 	case cfg.Upstream.Proxy == "env":
 		fmt.Fprintln(a.Stderr, "heed: sites are reached directly: the environment names no proxy")
 	case len(found.Proxies) > 0:

@@ -25,6 +25,7 @@ type pacer struct {
 	*pace.Scheduler
 	settings         *pace.Settings // current
 	ignoreRetryAfter bool           // pacing.retry_after = "observe"
+	addresses        *addresses     // of sites
 }
 
 // Paced implements proxy.Pacer.
@@ -46,6 +47,11 @@ func (p *pacer) Answered(o rules.Origin, status int, h http.Header, sent time.Ti
 // Turn implements proxy.Pacer.
 func (p *pacer) Turn(ctx context.Context, ask *pace.Ask) pace.Answer {
 	ask.Settings = p.settings
+	if p.settings.ByAddress && !ask.RobotsTxt {
+		if at := p.addresses.of(ctx, ask.Origin); at.IsValid() {
+			return p.TakeAt(ctx, ask, at)
+		}
+	}
 	return p.Take(ctx, ask)
 }
 
@@ -155,7 +161,7 @@ func readTurns(path string) (kept keptTurns, err error) {
 // checkpoints returns the checkpoints in the file; invalid origins are left out.
 func (k *keptTurns) checkpoints() (all []pace.Checkpoint) {
 	for _, t := range k.Turns {
-		origin, err := rules.ParseOrigin(t.Scheme, t.Authority)
+		origin, err := pace.ParsePlace(t.Scheme, t.Authority)
 		if err != nil {
 			continue
 		}

@@ -261,6 +261,7 @@ func (s *runSession) closeRecord(log *slog.Logger) {
 // proxyConfig returns the configuration of the shared proxy, changed for the run.
 func (d *daemon) proxyConfig(s *runSession, j *control.JoinRequest) proxy.Config {
 	c := d.shared
+	c.Own = true
 	c.Announce = func(forClient, forLog string) {
 		d.log.Info(forLog, "listen", s.listen)
 		s.stream.notice(forClient)

@@ -59,7 +59,7 @@ type runtimeConfig struct {
 func (d *daemon) newRuntimeConfig(cfg *config.Config, joinHash string) (*runtimeConfig, error) {
 	g := &runtimeConfig{
 		cfg: cfg, joinHash: joinHash, limits: cfg.ProxyLimits(openFiles()),
-		pacer: &pacer{d.Turns, &cfg.Pacing.Settings, cfg.Pacing.RetryAfter == "observe"},
+		pacer: &pacer{d.Turns, &cfg.Pacing.Settings, cfg.Pacing.RetryAfter == "observe", &addresses{resolve: cfg.Upstream.Resolve}},
 	}
 	var err error
 	if g.rules, err = cfg.Rules(d.now); err != nil {

@@ -56,6 +56,7 @@ func TestPackage_AgreesOnTheStateDirectory(t *testing.T) {
 	for file, part := range map[string]string{
 		"heed.service":  "Environment=HEED_STATE=%S/" + name + "\nStateDirectory=" + name + "\n",
 		"heed.sysusers": " " + state.ServiceDir + "\n",
+		"postinst":      "install -d -o heed -g heed -m 0700 " + state.ServiceDir + "\n",
 		"postrm":        "\nstate=" + state.ServiceDir + "\n",
 	} {
 		if !strings.Contains(debianFile(t, file), part) {

@@ -82,6 +82,11 @@ func Percent(n, all int64) string {
 	}
 }
 
+// Interval writes the bounds of an interval of shares, in percent.
+func Interval(low, high float64) string {
+	return strconv.FormatFloat(100*low, 'f', 1, 64) + "-" + strconv.FormatFloat(100*high, 'f', 1, 64)
+}
+
 // Size writes a number of octets, rounded.
 func Size(octets int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}

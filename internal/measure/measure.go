@@ -5,6 +5,7 @@ package measure
 
 import (
 	"cmp"
+	"math"
 	"time"
 )
 
@@ -12,6 +13,34 @@ import (
 // nearest rank; p is from 1 to 100, and the list is not empty.
 func Percentile[T cmp.Ordered](sorted []T, p int) T {
 	return sorted[max(0, (len(sorted)*p+99)/100-1)]
+}
+
+// Number is what lists of times and counts are made of.
+type Number interface{ ~int64 | ~uint32 }
+
+// Median returns the middle value of a sorted list, which is not empty: of an even number,
+// the mean of the two in the middle.
+func Median[T Number](sorted []T) float64 {
+	n := len(sorted)
+	low, high := float64(sorted[(n-1)/2]), float64(sorted[n/2])
+	return low + (high-low)/2
+}
+
+// Wilson returns the bounds of the 95 % interval of the share part/all by Wilson's score
+// (Wilson 1927), which holds for small numbers too, and for shares near 0 and 1. all is not 0.
+func Wilson(part, all int64) (low, high float64) {
+	const z = 1.959963984540054 // the 97.5th percentile of the normal distribution
+	n, p := float64(all), float64(part)/float64(all)
+	middle := (p + z*z/(2*n)) / (1 + z*z/n)
+	half := z / (1 + z*z/n) * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
+	low, high = max(0, middle-half), min(1, middle+half)
+	if part == 0 {
+		low = 0
+	}
+	if part == all {
+		high = 1
+	}
+	return low, high
 }
 
 // Keeps reports whether the time between two requests is at least the delay that the site

@@ -17,6 +17,7 @@ type Settings struct {
 	ByAgent     bool          `toml:"-" json:"-"`   // each product token has separate turns; otherwise all clients of a group share them
 	ObeyVisits  bool          `toml:"-" json:"-"`   // Visit-time is kept; otherwise it is noted
 	PaceObserve bool          `toml:"-" json:"-"`   // requests that are only observed wait, too
+	ByAddress   bool          `toml:"-" json:"-"`   // all names of one address keep MinDelay together; otherwise each site does
 }
 
 // Ask is a request for a turn.
@@ -68,6 +69,9 @@ type Position struct {
 	// Store is the fleet's store, when it was never reached: no turn is given until it
 	// was. Empty: it was, or there is no fleet.
 	Store string
+	// Address is the address whose names keep MinDelay together, when the wait is for the turn
+	// of that. Empty: it is for that of the site.
+	Address string
 }
 
 // lane is one sequence of turns at an origin: no two requests in it start closer

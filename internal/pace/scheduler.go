@@ -4,7 +4,8 @@
 // The way of a request: Scheduler.Take (scheduler.go) finds the lanes in which it
 // has to wait (ask.go) and its position in the queue of the site (queue.go), and
 // returns when its turn has come (site.go), or immediately when the wait would be
-// too long (site.go). Requests for robots.txt go first (robots.go). An answer
+// too long (site.go). Requests for robots.txt go first (robots.go). All names
+// of one address may share a delay (address.go). An answer
 // of the site may stop all requests for a time (hold.go). Shared (shared.go)
 // coordinates several heeds; Checkpoint (status.go) carries delays over a
 // restart. The types pause (hold.go), reservations (reservation.go) and robotsRequests
@@ -14,6 +15,7 @@ package pace
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -84,6 +86,8 @@ type Answer struct {
 	// RetryAfter is when asking again will be served, for a request that was
 	// refused, in whole seconds.
 	RetryAfter time.Duration
+
+	taken bool // a place in a queue, so that it is counted
 }
 
 // Paced reports whether requests to o under these hints and settings may have
@@ -112,6 +116,15 @@ func (t *Scheduler) find(o rules.Origin) *site {
 // Take waits for the request's turn. The Turn is to be ended, whatever becomes of
 // the request.
 func (t *Scheduler) Take(ctx context.Context, a *Ask) Answer {
+	answer := t.take(ctx, a)
+	if answer.taken {
+		t.count.add(&answer)
+	}
+	return answer
+}
+
+// take is Take without counting.
+func (t *Scheduler) take(ctx context.Context, a *Ask) Answer {
 	if a.RobotsTxt && !a.exempt() && a.Rules != nil && t.fetchedBefore(a.Origin) {
 		a.Hints = a.Rules()
 	}
@@ -145,7 +158,37 @@ func (t *Scheduler) Take(ctx context.Context, a *Ask) Answer {
 		}
 	}
 	tk.wait(ctx, &answer)
-	answer.Waited = time.Since(now)
+	answer.Waited, answer.taken = time.Since(now), true
+	return answer
+}
+
+// TakeAt is Take for a site at an address of which all names keep MinDelay together: first the
+// request takes its turn at the site, by what the site asks for, and then at the address.
+// Requests for robots.txt wait at the site alone.
+func (t *Scheduler) TakeAt(ctx context.Context, a *Ask, at netip.Addr) Answer {
+	if a.MinDelay == 0 || a.RobotsTxt || a.exempt() {
+		return t.Take(ctx, a)
+	}
+	site, settings := *a, *a.Settings
+	settings.MinDelay = 0
+	site.Settings = &settings
+	first := t.take(ctx, &site)
+	if first.Refused || first.Left {
+		t.count.add(&first)
+		return first
+	}
+	shared := *a.Settings
+	shared.MaxParallel, shared.ObeyVisits = 0, false
+	left := max(0, a.patience()-first.Waited)
+	names := *a
+	names.Settings, names.Origin, names.Hints, names.Patience = &shared, AddressOrigin(at), nil, &left
+	method, target, _ := strings.Cut(a.Target, " ")
+	names.Target = method + " " + a.Origin.String() + target
+	if first.Wait > 0 {
+		names.Waiting = nil // it was called
+	}
+	second := t.take(ctx, &names)
+	answer := joined(first, second, at)
 	t.count.add(&answer)
 	return answer
 }
@@ -257,6 +300,6 @@ func (a *Ask) note(now time.Time, p *Position) (text string) {
 
 // with returns p with what the queue knows.
 func (p Position) with(q Position) Position {
-	q.Asked, q.Delay, q.By, q.RobotsTxt = p.Asked, p.Delay, p.By, p.RobotsTxt
+	q.Asked, q.Delay, q.By, q.RobotsTxt, q.Address = p.Asked, p.Delay, p.By, p.RobotsTxt, p.Address
 	return q
 }

@@ -50,6 +50,7 @@ type Counts struct {
 // SiteStatus is how things are at one site.
 type SiteStatus struct {
 	Origin   string        `json:"origin"`
+	Address  string        `json:"address,omitempty"` // whose names take these turns together, with pacing.min_delay_per; empty: it is a site
 	Lanes    []LaneStatus  `json:"lanes"`
 	Waiting  int           `json:"waiting"`
 	Running  int           `json:"running"`        // turns that have not ended
@@ -117,7 +118,7 @@ func (s *site) status(now time.Time) SiteStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := SiteStatus{
-		Origin: s.origin.String(), Lanes: []LaneStatus{}, Waiting: len(s.queue), Running: s.running,
+		Origin: s.origin.String(), Address: sharedAddress(s.origin), Lanes: []LaneStatus{}, Waiting: len(s.queue), Running: s.running,
 		Pause: max(0, s.pause.until.Sub(now)), Asked: s.pause.asked, Reserved: len(s.reservations.live(now)),
 		Waiters: waiters(s.queue, now),
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/clientenv"
 	"heed/internal/console"
+	"heed/internal/sealed"
 	usage "heed/internal/signal"
 	"heed/rules"
 )
@@ -63,12 +65,43 @@ func (r *run) report(status int, s *audit.Summary, remarks []string) {
 	case s.Requests == 0:
 		r.bypass.print(r.app.Stderr)
 		printHints(r.app.Stderr, r.bypass, r.args[0])
+		printSealHint(r.app.Stderr, r.bypass, s, sealed.Probe)
 	default:
 		printSummary(r.app.Stderr, s)
 		printTimeoutHints(r.app.Stderr, s, r.args[0])
 		r.bypass.print(r.app.Stderr)
 		printMixedHints(r.app.Stderr, s, r.bypass, r.args[0])
+		printSealHint(r.app.Stderr, r.bypass, s, sealed.Probe)
 	}
+}
+
+// printSealHint names the sealed run where connections bypassed heed, or where a program does not
+// trust its CA. probe returns why this machine cannot seal.
+func printSealHint(w io.Writer, bypass *bypassReport, s *audit.Summary, probe func() error) {
+	bypassed := bypass != nil && bypass.Connections > 0
+	if !bypassed && !untrusting(s) {
+		return
+	}
+	what := "holds it"
+	switch {
+	case !bypassed:
+		what = "makes the libraries of the system trust it"
+	case untrusting(s):
+		what = "holds it, and makes the libraries of the system trust heed's CA"
+	}
+	switch err := probe(); {
+	case err == nil:
+		fmt.Fprintf(w, "  `heed run --sealed -- CMD` %s; works on this machine\n", what)
+	case errors.Is(err, sealed.ErrUnsupported):
+	default:
+		why, _, _ := strings.Cut(err.Error(), "\n")
+		fmt.Fprintf(w, "  `heed run --sealed -- CMD` %s; %s (heed doctor)\n", what, why)
+	}
+}
+
+// untrusting reports whether a client rejected heed's CA and was not judged later.
+func untrusting(s *audit.Summary) bool {
+	return slices.ContainsFunc(s.Unjudged, func(c audit.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted && c.Count > c.Before })
 }
 
 // maxBypassed is the greatest number of destinations in a bypassReport.
@@ -346,7 +379,7 @@ func explainPlaceholder(w io.Writer) {
 // command when it rejected heed's CA, although other requests came through.
 func printMixedHints(w io.Writer, s *audit.Summary, bypass *bypassReport, command string) {
 	hints := bypassHints(bypass)
-	if slices.ContainsFunc(s.Unjudged, func(c audit.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted && c.Count > c.Before }) {
+	if untrusting(s) {
 		who := "a program of the run"
 		p, known := clientenv.ProgramOf(command)
 		if known && !p.Wraps {

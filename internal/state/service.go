@@ -31,7 +31,7 @@ func thisSearch() search {
 }
 
 // Find returns the state directory of a command that concerns an existing heed or its
-// record. It is that of Dir, which need not be writable then, except for a user who has none and has not set HEED_STATE, on a
+// record. It is that of Dir, which need not be there or be writable then, except for a user who has none and has not set HEED_STATE, on a
 // machine where heed is installed as a service: then it is ServiceDir, which is written to
 // say. It is an error, which names the user to run the command as, when this user may not
 // read it.
@@ -44,7 +44,11 @@ func Find(say io.Writer) (string, error) {
 				return own, checkState(own)
 			}
 		}
-		return Dir()
+		own, err := statePath(s.getenv, s.home, s.goos)
+		if err != nil {
+			err = errors.New("this user has no home directory, and so no heed of its own\nName the state directory of the running heed: HEED_STATE=" + ServiceDir + " heed " + s.command())
+		}
+		return own, err // it is not made: nothing is written there
 	}
 	if err != nil {
 		return "", err

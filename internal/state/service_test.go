@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -131,5 +132,28 @@ func TestAnnounce(t *testing.T) {
 	announce(&said, ServiceDir)
 	if got := said.String(); got != "heed: using the state directory of the service, /var/lib/heed\n" {
 		t.Error(got)
+	}
+}
+
+// A command that only looks makes no directory, and a user without a home is told what to type.
+func TestFind_MakesNothing(t *testing.T) {
+	for name := range map[string]bool{"HEED_STATE": true, "XDG_STATE_HOME": true} {
+		t.Setenv(name, "")
+	}
+	home := filepath.Join(t.TempDir(), "nobody")
+	t.Setenv("HOME", home)
+	if s := thisSearch(); s.owner() != "" {
+		t.Skip("heed is installed as a service on this machine")
+	}
+	dir, err := Find(io.Discard)
+	if err != nil || !strings.HasPrefix(dir, home) {
+		t.Errorf("%q, %v", dir, err)
+	}
+	if _, err := os.Stat(home); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s was made: %v", home, err)
+	}
+	t.Setenv("HOME", "")
+	if _, err := Find(io.Discard); err == nil || !strings.Contains(err.Error(), "HEED_STATE="+ServiceDir) {
+		t.Errorf("without a home: %v", err)
 	}
 }

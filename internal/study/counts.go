@@ -8,11 +8,14 @@ import (
 	"heed/internal/figures"
 )
 
+// unparsedLines is the row of the lines that are no requests.
+const unparsedLines = "unparsed lines"
+
 // takeCounts adds what the reader of the logs counted.
 func (s *Study) takeCounts(c accesslog.Counts) {
 	add := func(what string, value any) { s.total.lines = append(s.total.lines, counted{what, value}) }
 	add("lines", c.Lines)
-	add("unparsed lines", c.Unparsed)
+	add(unparsedLines, c.Unparsed)
 	for _, p := range c.Problems {
 		lines := strings.Join(p.Lines, ", ")
 		if p.Count > int64(len(p.Lines)) {

@@ -25,12 +25,13 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	}
 	out := struct {
 		Made     string   `json:"made"`
+		Heed     string   `json:"heed"`
 		Partial  bool     `json:"partial"`
 		Requests int64    `json:"requests"`
 		Sites    []string `json:"sites"`
 		Tables   []table  `json:"tables"`
 		Methods  string   `json:"methods"`
-	}{Made: r.Made.UTC().Format("2006-01-02T15:04:05Z"), Partial: r.Partial, Requests: r.Requests, Sites: nonNil(r.Sites), Methods: r.Methods()}
+	}{Made: r.Made.UTC().Format("2006-01-02T15:04:05Z"), Heed: r.Heed, Partial: r.Partial, Requests: r.Requests, Sites: nonNil(r.Sites), Methods: r.Methods()}
 	for _, t := range r.Tables {
 		x := table{t.Number, t.Name, t.Title, nonNil(t.Notes), []map[string]any{}}
 		for _, row := range t.Rows {
@@ -154,7 +155,7 @@ func codebook() string {
 	return out.String()
 }
 
-var units = map[Kind]string{Text: "text", Count: "count", Share: "share, 0 to 1", Seconds: "seconds", Bytes: "octets", Moment: "RFC 3339, UTC", Number: "number", Digest: "hexadecimal digits"}
+var units = map[Kind]string{Text: "text", Count: "count", Share: "share, 0 to 1", Seconds: "seconds", Bytes: "octets", Moment: "RFC 3339, UTC", Number: "number", Digest: "hexadecimal digits", Bound: "share, 0 to 1"}
 
 // loadScript reads requests.csv into a table with types, for sqlite3.
 func loadScript() string {

@@ -22,17 +22,22 @@ func (r *Result) WriteHTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, &page{Result: r, Style: report.PageStyle(), Patterns: report.PagePatterns(), Caveats: caveats, MethodsNumber: methodsNumber})
+	return t.Execute(w, &page{Result: r, Style: report.PageStyle(), Patterns: report.PagePatterns(), Caveats: caveats})
 }
 
 // page is what the template shows.
 type page struct {
 	*Result
-	Style         template.CSS
-	Patterns      template.HTML
-	Caveats       []string
-	MethodsNumber int
+	Style    template.CSS
+	Patterns template.HTML
+	Caveats  []string
 }
+
+// Findings are what was found, in sentences.
+func (p *page) Findings() []string { return findings(p.Result) }
+
+// Empty names the tables without rows.
+func (p *page) Empty() string { return emptyTables(p.Result) }
 
 // Span is the time of the requests.
 func (p *page) Span() string {
@@ -74,10 +79,12 @@ type pageCell struct{ Text, Class, Label string }
 // othersOnPage is how many rows a table on the page has beyond those of the built-in list.
 const othersOnPage = 30
 
-// Shown are the tables as they are shown.
+// Shown are the tables with rows, as they are shown.
 func (p *page) Shown() (list []*pageTable) {
 	for _, t := range p.Tables {
-		list = append(list, p.table(t))
+		if !t.idle() {
+			list = append(list, p.table(t))
+		}
 	}
 	return list
 }
@@ -87,8 +94,8 @@ func (p *page) table(t *Table) *pageTable {
 	rows, more := t.shown(othersOnPage)
 	x.More = int64(more)
 	var show []int
-	for i, c := range t.Columns {
-		if (c.Name != "site" || len(p.Sites) > 1) && !t.blank(i) {
+	for i := range t.Columns {
+		if t.seen(i, len(p.Sites) > 1) {
 			show = append(show, i)
 		}
 	}
@@ -106,7 +113,7 @@ func (p *page) table(t *Table) *pageTable {
 			if n == 0 {
 				label = ""
 			}
-			r.Cells = append(r.Cells, pageCell{c.Kind.Cell(row[i]), cellClass(c, n, row[i], false), label})
+			r.Cells = append(r.Cells, pageCell{t.cell(row, i), cellClass(c, n, row[i], false), label})
 		}
 		x.Rows = append(x.Rows, r)
 	}

@@ -7,8 +7,8 @@ import (
 	"heed/internal/figures"
 )
 
-// methodsNumber is the number of the methods among the tables.
-const methodsNumber = 14
+// MethodsNumber is the number of the methods after the tables.
+func (r *Result) MethodsNumber() int { return len(r.Tables) + 1 }
 
 // caveats hold for every table.
 var caveats = []string{
@@ -52,12 +52,14 @@ func (r *Result) Methods() string {
 	if r.Requests == 0 {
 		return "No requests were read."
 	}
-	text := fmt.Sprintf("Access logs with %s to %s, from %s to %s UTC, were read by heed study. ",
-		figures.Number(r.Requests, "request"), figures.Number(int64(len(r.Sites)), "site"), r.First.Format("2006-01-02 15:04:05"), r.Last.Format("2006-01-02 15:04:05"))
-	text += fmt.Sprintf("%s (%s) carry the name of one of %s. ", figures.Commas(r.Robots), figures.Percent(r.Robots, r.Requests), figures.Number(r.Agents, "program"))
+	text := fmt.Sprintf("Access logs with %s to %s, from %s to %s UTC, were read by heed study (heed %s). ",
+		figures.Number(r.Requests, "request"), figures.Number(int64(len(r.Sites)), "site"), r.First.Format("2006-01-02 15:04:05"), r.Last.Format("2006-01-02 15:04:05"), r.Heed)
+	text += fmt.Sprintf("%s (%s) carry the name of a program; %s in all did. ", figures.Commas(r.Robots), figures.Percent(r.Robots, r.Requests), figures.Number(r.Agents, "program"))
 	if r.WithRules {
-		text += fmt.Sprintf("Each was judged by the robots.txt in force at its time (RFC 9309): of %s judged, %s (%s) were not allowed. Requests within 24 hours of a change that the file before it allows are not counted as such (RFC 9309 §2.4). ",
-			figures.Commas(r.Judged), figures.Commas(r.Refused), figures.Percent(r.Refused, r.Judged))
+		text += fmt.Sprintf("Each was judged by the robots.txt in force at its time (RFC 9309): of %s judged, %s (%s%s) were not allowed; intervals beside shares are Wilson's for 95 %%. Requests within 24 hours of a change that the file before it allows are not counted as such (RFC 9309 §2.4). ",
+			figures.Commas(r.Judged), figures.Commas(r.Refused), figures.Percent(r.Refused, r.Judged), intervalWords(r.Refused, r.Judged))
+	} else if r.Known {
+		text += "No site had a robots.txt that could be read, so that no request was judged by one. "
 	} else {
 		text += "No robots.txt of the time was known, so that no request was judged. "
 	}

@@ -34,10 +34,12 @@ type Version struct {
 	Site   string    // the host
 	From   time.Time // zero: from the beginning of the log
 	Source string    // where it is from, for people
-	Status int       // of the answer; 0: a file
+	Status int       // of the answer; 0: not known, a file, unless Failed
+	Failed bool      // there was no answer that could be used
 	Body   []byte    // the file; nil: there was none
 
 	rank   int // of the kind of source; lower goes first
+	state  rules.State
 	policy *rules.Policy
 	sha    string
 	from   int64 // microseconds
@@ -69,11 +71,13 @@ func (p *Policies) add(v *Version) {
 	}
 	digest := rules.DigestOf(v.Body)
 	v.sha = digest.String()
-	state := stateOf(v.Status)
-	if state != rules.Available {
-		v.policy, v.sha = rules.New(rules.Source{State: state, Status: v.Status}, nil), ""
+	if v.state = stateOf(v.Status); v.Failed {
+		v.state = rules.Unreachable
+	}
+	if v.state != rules.Available {
+		v.policy, v.sha = rules.New(rules.Source{State: v.state, Status: v.Status}, nil), ""
 	} else if v.policy = p.compiled[digest]; v.policy == nil {
-		v.policy = rules.New(rules.Source{State: state}, v.Body)
+		v.policy = rules.New(rules.Source{State: v.state}, v.Body)
 		if p.compiled == nil {
 			p.compiled = map[rules.Digest]*rules.Policy{}
 		}
@@ -119,7 +123,7 @@ func (p *Policies) timeline(site string) []*Version {
 		current[v.rank] = v
 		first := slices.IndexFunc(current[:], func(c *Version) bool { return c != nil })
 		best := current[first]
-		if last := len(line) - 1; last >= 0 && line[last].policy == best.policy || best != v {
+		if last := len(line) - 1; last >= 0 && line[last].same(best) || best != v {
 			continue
 		}
 		next := *v
@@ -130,6 +134,11 @@ func (p *Policies) timeline(site string) []*Version {
 		line = append(line, &next)
 	}
 	return line
+}
+
+// same reports whether two versions say the same.
+func (v *Version) same(o *Version) bool {
+	return v.policy == o.policy || v.state != rules.Available && v.state == o.state && v.Status == o.Status
 }
 
 func compareInt(a, b int64) int {
@@ -155,15 +164,25 @@ type site struct {
 	observed   bool          // status is known
 }
 
+// begun reports whether v is in force at a time. A log of whole seconds does not say when in a
+// second a request was: one in the second in which v came into force counts as after that.
+func (v *Version) begun(t int64) bool {
+	from := v.from
+	if second := int64(1_000_000); t%second == 0 && from != math.MinInt64 {
+		from -= from % second
+	}
+	return from <= t
+}
+
 // advance makes the version of time t the one in force.
-func (s *site) advance(p *Policies, t int64) {
+func (s *site) advance(t int64) {
 	if !s.begun {
-		if len(s.timeline) == 0 || s.timeline[0].from > t {
+		if len(s.timeline) == 0 || !s.timeline[0].begun(t) {
 			return
 		}
 		s.begun = true
 	}
-	for s.at+1 < len(s.timeline) && s.timeline[s.at+1].from <= t {
+	for s.at+1 < len(s.timeline) && s.timeline[s.at+1].begun(t) {
 		s.at++
 	}
 }
@@ -219,7 +238,7 @@ func (s *site) judge(e *event) (v verdict) {
 	current := s.inForce()
 	if current != nil {
 		if v.version = current.number; current.from != math.MinInt64 {
-			v.age = time.Duration(e.at-current.from) * time.Microsecond
+			v.age = time.Duration(max(0, e.at-current.from)) * time.Microsecond
 		}
 	}
 	switch {
@@ -232,11 +251,11 @@ func (s *site) judge(e *event) (v verdict) {
 	default:
 		s.byVersion(e, current, &v)
 	}
-	if current == nil || stateOf(current.Status) != rules.Available {
+	if current == nil || current.state != rules.Available {
 		return v
 	}
 	v.delay = rules.LongestDelay(current.policy.RateHints(e.who.agent), e.Time)
-	if next := s.next(); next != nil && stateOf(next.Status) == rules.Available {
+	if next := s.next(); next != nil && next.state == rules.Available {
 		v.hasNext = true
 		v.nextDelay = rules.LongestDelay(next.policy.RateHints(e.who.agent), e.Time)
 		v.nextAllowed = e.robots || e.target == "" || next.policy.Decide(e.who.agent, rules.NewTarget(e.target)).Verdict == rules.Allow
@@ -258,7 +277,7 @@ func (s *site) withoutFile() class {
 
 // byVersion judges a request by the version in force.
 func (s *site) byVersion(e *event, current *Version, v *verdict) {
-	switch stateOf(current.Status) {
+	switch current.state {
 	case rules.Unavailable:
 		v.class = classUnavailable
 		return
@@ -292,7 +311,7 @@ func (s *site) byVersion(e *event, current *Version, v *verdict) {
 func (s *site) allowedBefore(e *event) bool {
 	for i := s.at; i > 0 && e.at-s.timeline[i].from < grace.Microseconds(); i-- {
 		before := s.timeline[i-1]
-		switch stateOf(before.Status) {
+		switch before.state {
 		case rules.Unavailable:
 			return true
 		case rules.Available:

@@ -48,8 +48,8 @@ ORDER BY r.requests DESC, r.site, r.token;
   FROM sessions
 )
 SELECT site, token, count(*) AS sessions, sum(requests) AS requests,
-  max(CASE WHEN by_requests * 100 BETWEEN sessions * 50 AND sessions * 50 + 99 THEN requests END) AS median_requests,
-  max(CASE WHEN by_length * 100 BETWEEN sessions * 50 AND sessions * 50 + 99 THEN length END) / 1000.0 AS median_s,
+  avg(CASE WHEN by_requests * 2 BETWEEN sessions AND sessions + 2 THEN requests END) AS median_requests,
+  avg(CASE WHEN by_length * 2 BETWEEN sessions AND sessions + 2 THEN length END) / 1000.0 AS median_s,
   max(length) / 1000.0 AS longest_s, sum(robots_first) AS robots_first,
   sum(robots_first) * 1.0 / count(*) AS share
 FROM ranked GROUP BY site, token ORDER BY requests DESC, site, token;
@@ -122,8 +122,8 @@ func askedQuery() string {
 SELECT site, token, count(*) AS requests, sum(robots) AS asked,
   CASE WHEN sum(robots) = 0 THEN 'never'
     WHEN min(CASE WHEN robots = 1 THEN n END) = min(n) THEN 'yes' ELSE 'no' END AS "before",
-  (SELECT gap / 1000.0 FROM intervals i WHERE i.site = r.site AND i.token = r.token
-   AND rank * 100 BETWEEN all_gaps * 50 AND all_gaps * 50 + 99) AS median_interval_s`)
+  (SELECT avg(gap) / 1000.0 FROM intervals i WHERE i.site = r.site AND i.token = r.token
+   AND rank * 2 BETWEEN all_gaps AND all_gaps + 2) AS median_interval_s`)
 	for _, h := range askHours {
 		us := h * 3_600_000_000
 		fmt.Fprintf(&b, `,
@@ -140,10 +140,10 @@ func reasksQuery() string {
 		hours[i] = fmt.Sprintf("SELECT %d AS hours", h)
 	}
 	return asksCTE + `, h AS (` + strings.Join(hours, " UNION ALL ") + `), tokens AS (
-  SELECT hours, site, token, count(*) AS asks,
+  SELECT hours, token, count(*) AS asks,
     sum(CASE WHEN next - us <= hours * 3600000000 THEN 1 ELSE 0 END) AS followed
   FROM h, asks WHERE next IS NOT NULL OR last - us >= hours * 3600000000
-  GROUP BY hours, site, token
+  GROUP BY hours, token
 )
 SELECT h.hours, count(token) AS tokens, coalesce(sum(asks = followed), 0) AS tokens_within,
   sum(asks = followed) * 1.0 / nullif(count(token), 0) AS share, coalesce(sum(asks), 0) AS asks,
@@ -167,7 +167,7 @@ func gapsCTE(name, partition string) string {
 // their names.
 func gapColumns(prefix string) string {
 	return fmt.Sprintf(`count(*) AS %[1]sgaps,
-    max(CASE WHEN rank * 100 BETWEEN all_gaps * 50 AND all_gaps * 50 + 99 THEN gap - gap %% 1000 END) / 1000000.0 AS %[1]smedian_s,
+    avg(CASE WHEN rank * 2 BETWEEN all_gaps AND all_gaps + 2 THEN gap - gap %% 1000 END) / 1000000.0 AS %[1]smedian_s,
     max(CASE WHEN rank * 100 BETWEEN all_gaps * 5 AND all_gaps * 5 + 99 THEN gap - gap %% 1000 END) / 1000000.0 AS %[1]sp5_s,
     sum(delay > 0) AS %[1]slimited, sum(delay > 0 AND gap >= delay) AS %[1]skept,
     sum(delay > 0 AND gap >= delay) * 1.0 / nullif(sum(delay > 0), 0) AS %[1]sshare`, prefix)

@@ -9,12 +9,13 @@ import (
 // Result is the finished tables.
 type Result struct {
 	Made      time.Time
-	Partial   bool // reading was interrupted
+	Heed      string // the version that made it
+	Partial   bool   // reading was interrupted
 	First     time.Time
 	Last      time.Time
 	Requests  int64
 	Robots    int64 // requests of programs that name themselves
-	Agents    int64 // their tokens
+	Agents    int64 // their tokens, each counted once however many sites it was at
 	Sites     []string
 	Judged    int64
 	Refused   int64
@@ -22,6 +23,7 @@ type Result struct {
 	Chart     *Chart // nil: no requests
 	Hidden    bool   // addresses are keyed hashes
 	WithRules bool
+	Known     bool // of a site, a robots.txt or its state
 }
 
 // Chart is the requests over time by class.
@@ -104,28 +106,31 @@ func (s *Study) Finish(counts accesslog.Counts, partial bool, now time.Time) *Re
 	for _, a := range s.actors {
 		a.endSession()
 	}
-	r := &Result{Made: now, Partial: partial, Requests: s.total.requests, Hidden: s.Hashed}
+	r := &Result{Made: now, Heed: s.Heed, Partial: partial, Requests: s.total.requests, Hidden: s.Hashed}
 	if partial {
 		s.total.notes = append(s.total.notes, "reading was interrupted: the tables are of what had been read")
 	}
+	tokens := map[string]bool{}
 	for _, x := range s.all {
 		if programs(x) {
 			r.Robots += x.requests
-			r.Agents++
+			tokens[x.token] = true
 			r.Judged += x.classes[classAllowed] + x.classes[classRefused] + x.classes[classGrace]
 			r.Refused += x.classes[classRefused]
 		}
 	}
+	r.Agents = int64(len(tokens))
 	for _, x := range s.siteList {
 		r.Sites = append(r.Sites, x.name)
 		for _, v := range x.timeline {
-			r.WithRules = r.WithRules || v.hasRules()
+			r.WithRules, r.Known = r.WithRules || v.hasRules(), true
 		}
 	}
 	for _, d := range Definitions() {
 		t := &Table{Definition: d}
 		if s.total.requests > 0 || d.Name == "coverage" {
 			d.build(s, t)
+			t.addIntervals()
 		}
 		r.Tables = append(r.Tables, t)
 	}

@@ -350,8 +350,8 @@ func contains(ranges []netip.Prefix, addr netip.Addr) bool {
 	return false
 }
 
-// judgedStates reports whether a version has rules.
-func (v *Version) hasRules() bool { return v.policy != nil && stateOf(v.Status) == rules.Available }
+// hasRules reports whether a version has rules.
+func (v *Version) hasRules() bool { return v.policy != nil && v.state == rules.Available }
 
 // pathOf returns a target without its query.
 func pathOf(target string) string {

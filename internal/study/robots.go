@@ -1,6 +1,7 @@
 package study
 
 import (
+	"slices"
 	"strings"
 
 	"heed/rules"
@@ -130,6 +131,9 @@ func identify(userAgent string) *who {
 		w.token, w.browser = noName, true
 	}
 	for _, t := range w.agent.Tokens {
+		if t.Name == "java" && onPhone(userAgent) {
+			continue // Java ME, a word of phones
+		}
 		if category, ok := known[t.Name]; ok {
 			w.token, w.category, w.known = t.Name, category, true
 			break
@@ -138,7 +142,7 @@ func identify(userAgent string) *who {
 	if w.token == "" {
 		w.token = strings.ToLower(w.agent.Name())
 		w.category = catOther
-		if browsers[w.token] || strings.HasPrefix(userAgent, "Mozilla/") && !looksRobotic(w.token, userAgent) {
+		if browsers[w.token] || (strings.HasPrefix(userAgent, "Mozilla/") || onPhone(userAgent)) && !looksRobotic(w.token, userAgent) {
 			w.token, w.category, w.browser = noName, catNone, true
 		}
 	}
@@ -153,6 +157,23 @@ func identify(userAgent string) *who {
 
 // browsers are the names of browsers whose User-Agent does not begin as those of others.
 var browsers = map[string]bool{"opera": true, "midori": true, "dalvik": true, "lynx": true, "links": true, "elinks": true, "w3m": true, "konqueror": true, "epiphany": true, "dillo": true, "cfnetwork": true}
+
+// phones are what the browsers and programs of phones and other devices in the hands of people
+// have in their User-Agent, in lower case: profiles of Java ME, systems, browsers, makers'
+// platforms and the library of Apple's systems.
+var phones = []string{
+	"midp", "cldc", "up.browser", "openwave", "obigo", "netfront", "semc-browser", "teleca", "jasmine", "polaris/", "nucleus/", "maui", "wap browser", "wap1", "wap2",
+	"symbian", "series60", "series 60", "series40", "s60/", "windows ce", "windows phone", "iemobile", "windows mobile", "palmos", "palmsource", "webos", "bada/", "maemo", "meego",
+	"tizen", "kaios", "brew mp", " brew/", "blackberry", "playbook", "android", "iphone", "ipad", "ipod", "darwin/", "cfnetwork", "kindle", "silk/",
+	"opera mini", "opera mobi", "ucweb", "ucbrowser", "uc browser", "mqqbrowser", "fennec", "minimo", "blazer", "docomo", "kddi-", "j-phone", "softbank", "vodafone", "nintendo", "playstation",
+}
+
+// onPhone reports whether a string is of a phone or another device of people. Robots that
+// imitate one name themselves beside it.
+func onPhone(userAgent string) bool {
+	lower := strings.ToLower(userAgent)
+	return slices.ContainsFunc(phones, func(mark string) bool { return strings.Contains(lower, mark) })
+}
 
 // looksRobotic reports whether a string that begins as those of browsers do is of a robot
 // that is not in the list: its name, or what it says of itself, has a robot's mark.

@@ -142,26 +142,32 @@ func (p *Policies) loadDated(path, site string) error {
 // unreachable from its time on; a file that ends early is an error, as the versions after
 // that are not known.
 func (p *Policies) loadWARC(path string) error {
-	damaged, err := accesslog.ReadRobots(path, func(r *accesslog.Robots) error {
-		v := &Version{Site: r.Site, From: r.Time, Source: "WARC", Status: r.Status, rank: rankWARC}
-		switch {
-		case r.Status >= 300 && r.Status < 400:
-			return nil // the answer is that of another record
-		case r.Err != nil:
-			v.Status = 503
-		case r.Body != nil:
-			v.Status, v.Body = 0, r.Body
-		}
-		p.add(v)
-		return nil
-	})
+	damaged, err := p.readWARC(path)
 	if err == nil && damaged {
 		err = fmt.Errorf("%s ends early or is damaged\nRepair it, or name the versions of robots.txt as dated files", path)
 	}
 	return err
 }
 
-// loadRecord reads the robots.txt answers of a record of heed.
+func (p *Policies) readWARC(path string) (damaged bool, err error) {
+	return accesslog.ReadRobots(path, func(r *accesslog.Robots) error {
+		v := &Version{Site: r.Site, From: r.Time, Source: "WARC", Status: r.Status, rank: rankWARC}
+		switch {
+		case r.Status >= 300 && r.Status < 400:
+			return nil // the answer is that of another record
+		case r.Err != nil:
+			v.Failed = true
+		case r.Body != nil:
+			v.Body = r.Body
+		}
+		p.add(v)
+		return nil
+	})
+}
+
+// loadRecord reads what a record of heed knows of robots.txt files: those that were answered,
+// and when there was none or it could not be read. Files of the operator and copies that were
+// used for want of a later one are left out.
 func (p *Policies) loadRecord(ctx context.Context, path string) (err error) {
 	record, err := store.OpenRecord(path)
 	if err != nil {
@@ -172,31 +178,66 @@ func (p *Policies) loadRecord(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer r.Close()
-	var answers []store.Answer
-	if err := r.Answers(func(a *store.Answer) { answers = append(answers, *a) }); err != nil {
+	answers := map[int64]*store.Answer{}
+	if err := r.Answers(func(a *store.Answer) { x := *a; answers[a.ID] = &x }); err != nil {
 		return err
 	}
-	for _, a := range answers {
-		err = errors.Join(err, p.addAnswer(r, &a))
+	var policies []*store.Policy
+	if err := r.Policies(func(v *store.Policy) {
+		if !v.Source.Own && !v.Source.Stale {
+			policies = append(policies, v)
+		}
+	}); err != nil {
+		return err
+	}
+	for _, v := range policies {
+		err = errors.Join(err, p.addRecorded(r, v, answers[v.Snapshot]))
 	}
 	return err
 }
 
-func (p *Policies) addAnswer(r *store.Reader, a *store.Answer) error {
-	if a.AskedAs != "" { // for that client only
+// addRecorded adds a recorded policy with the answer that it was made of; nil: there was none.
+func (p *Policies) addRecorded(r *store.Reader, v *store.Policy, a *store.Answer) error {
+	if a != nil && a.AskedAs != "" { // for that client only
 		return nil
 	}
-	origin, err := r.Site(a.Site)
+	origin, err := r.Site(v.Site)
 	if err != nil {
 		return err
 	}
-	v := &Version{Site: origin.Authority(), From: time.UnixMicro(a.Time), Source: "audit.db", Status: int(a.Status), rank: rankRecord}
-	if a.Body != 0 {
-		v.Status = 0
-		if v.Body, err = r.Body(a.Body); err != nil {
+	next := &Version{Site: origin.Authority(), From: v.Source.FetchedAt, Source: "audit.db", Status: v.Source.Status, rank: rankRecord}
+	next.Failed = v.State == stateWords[rules.Unreachable]
+	if a != nil {
+		next.From, next.Status = time.UnixMicro(a.Time), int(a.Status)
+		if a.Body != 0 && !next.Failed {
+			if next.Body, err = r.Body(a.Body); err != nil {
+				return err
+			}
+		}
+	}
+	if next.From.IsZero() {
+		return nil
+	}
+	p.add(next)
+	return nil
+}
+
+// AddLogs adds the robots.txt files that logs themselves have: records of heed and WARC
+// files. Of a WARC file that is damaged those before the damage are added.
+func (p *Policies) AddLogs(ctx context.Context, logs []string) error {
+	for _, path := range logs {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil || !info.Mode().IsRegular():
+			err = nil // standard input, a pipe, which is read once, or what the reader of logs names
+		case isSQLite(path):
+			err = p.loadRecord(ctx, path)
+		case accesslog.IsWARC(path):
+			_, err = p.readWARC(path)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	p.add(v)
 	return nil
 }

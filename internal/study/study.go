@@ -31,6 +31,8 @@ type Options struct {
 	Networks func(netip.Addr) (name string, ok bool)
 	// Ranges are the address ranges that the operators of robots publish, by token.
 	Ranges map[string][]netip.Prefix
+	// Heed is the version of heed, which the methods name.
+	Heed string
 	// Rows, if not nil, receives every request in the order of time. The row is valid
 	// until the func returns.
 	Rows func(*Row) error
@@ -129,7 +131,7 @@ func (s *Study) Add(r *accesslog.Request) error {
 	e.robot = s.robotOf(e.site, e.who)
 	e.actor = s.actorOf(e.robot, e.place)
 	e.robots = isRobots(e.target)
-	e.site.advance(s.Policies, e.at)
+	e.site.advance(e.at)
 	e.verdict = e.site.judge(&e)
 	if e.robots {
 		e.site.observe(e.Status)

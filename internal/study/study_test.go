@@ -98,8 +98,8 @@ func TestHeed_TheTablesOfASmallLogAreThoseOfTheHand(t *testing.T) {
 		}
 	}
 	check("versions", "version since status bytes requests", `
-		1 | 2025-02-01T00:00:00Z | 0 | 50 | 34
-		2 | 2025-03-03T00:00:00Z | 0 | 99 | 10
+		1 | 2025-02-01T00:00:00Z | - | 50 | 34
+		2 | 2025-03-03T00:00:00Z | - | 99 | 10
 	`)
 	check("agents", "token category requests share addresses networks user_agents bytes", `
 		gptbot | ai-training | 14 | 0.3182 | 2 | 1 | 1 | 220
@@ -145,7 +145,7 @@ func TestHeed_TheTablesOfASmallLogAreThoseOfTheHand(t *testing.T) {
 	`)
 	check("sessions", "token sessions requests median_requests median_s longest_s robots_first", `
 		gptbot | 3 | 14 | 6 | 10 | 200 | 1
-		greedybot | 2 | 12 | 1 | 0 | 9 | 0
+		greedybot | 2 | 12 | 6 | 4.5 | 9 | 0
 		politebot | 3 | 8 | 2 | 10 | 119 | 2
 		(no User-Agent) | 1 | 1 | 1 | 0 | 0 | 0
 	`)

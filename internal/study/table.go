@@ -8,6 +8,7 @@ import (
 	"heed/internal/figures"
 	"heed/internal/measure"
 	"heed/internal/table"
+	"heed/rules"
 )
 
 // Kind is how the values of a column are written.
@@ -26,7 +27,12 @@ const (
 	Moment  = table.Moment
 	Number  = table.Number
 	Digest  = table.Digest
+	Bound   = table.Bound
 )
+
+// Ratio is a share that is made of two counts, by the names of their columns. The bounds of
+// its interval are the two columns after it.
+type Ratio struct{ Share, Part, Of string }
 
 // Table is one of the tables of a study.
 type Table struct {
@@ -40,13 +46,14 @@ type Table struct {
 
 // Definition is what a table contains and how it is computed.
 type Definition struct {
-	Number  int    // from 1; tables of one subject have the same
+	Number  int    // from 1, in their order
 	Name    string // of its file
 	Title   string
 	About   string // what it is, in sentences
 	Formula string // empty: the columns explain it
 	Source  string // where the definition is from
 	Columns []Column
+	Ratios  []Ratio
 	// Query makes the rows from the table requests; empty where SQL cannot.
 	Query string
 	// Bars are the columns whose counts a chart shows as one bar per row, with the style of
@@ -54,6 +61,8 @@ type Definition struct {
 	Bars []Bar
 	// Of is the column that Bars are parts of.
 	Of string
+	// Needs is a column of counts: when all of them are 0, people see nothing of the table.
+	Needs string
 
 	build func(*Study, *Table)
 }
@@ -65,8 +74,9 @@ type Bar struct{ Column, Style string }
 func Definitions() []*Definition {
 	list := []*Definition{coverageTable(), versionsTable(), agentsTable(), askedTable(), reasksTable(), obedienceTable(), kimTable(),
 		delaysTable(), sessionsTable(), shiftsTable(), impostorsTable(), undeclaredTable(), levelsTable(), partsTable(), repeatsTable(), refusedTable()}
-	for _, d := range list {
-		d.Query = queries[d.Name]
+	for i, d := range list {
+		d.Number, d.Query = i+1, queries[d.Name]
+		d.addIntervals()
 	}
 	return list
 }
@@ -123,12 +133,15 @@ func share(part, all int64) any {
 }
 
 // middle returns the value of a percentile in seconds of a list in milliseconds, which it
-// sorts; nil for an empty list.
+// sorts; nil for an empty list. The 50th is the median.
 func middle(list []uint32, p int) any {
 	if len(list) == 0 {
 		return nil
 	}
 	slices.Sort(list)
+	if p == 50 {
+		return measure.Median(list) / 1000
+	}
 	return float64(measure.Percentile(list, p)) / 1000
 }
 
@@ -157,11 +170,52 @@ func (t *Table) noteOrder(s *Study) {
 	}
 }
 
-// noteRules adds a note for each site without known rules.
+// noteRules adds a note for each site without rules.
 func (t *Table) noteRules(s *Study) {
 	for _, site := range s.siteList {
-		if !slices.ContainsFunc(site.timeline, (*Version).hasRules) {
+		has := func(state rules.State) bool {
+			return slices.ContainsFunc(site.timeline, func(v *Version) bool { return v.state == state })
+		}
+		switch {
+		case has(rules.Available):
+		case has(rules.Unavailable), site.observed && site.status == rules.Unavailable:
+			t.Notes = append(t.Notes, site.name+" had no robots.txt, so that everything was allowed")
+		case has(rules.Unreachable):
+			t.Notes = append(t.Notes, "the robots.txt of "+site.name+" could not be read")
+		default:
 			t.Notes = append(t.Notes, "no rules known for this site: "+site.name+"; name its robots.txt with --robots")
 		}
+	}
+}
+
+// idle reports whether a table has nothing that people should see.
+func (t *Table) idle() bool {
+	if t.Needs == "" {
+		return len(t.Rows) == 0
+	}
+	at := t.column(t.Needs)
+	return !slices.ContainsFunc(t.Rows, func(row []any) bool { n, _ := row[at].(int64); return n > 0 })
+}
+
+// addIntervals adds the bounds to the rows, which have only what build knows.
+func (t *Table) addIntervals() {
+	places := map[string]int{} // in the rows of build
+	for _, c := range t.Columns {
+		if c.Kind != Bound {
+			places[c.Name] = len(places)
+		}
+	}
+	for i, row := range t.Rows {
+		var cells []any
+		for _, c := range t.Columns {
+			if c.Kind == Bound {
+				continue
+			}
+			cells = append(cells, row[places[c.Name]])
+			if r := t.ratio(c.Name); r != nil {
+				cells = append(cells, interval(row[places[c.Name]], row[places[r.Part]], row[places[r.Of]])...)
+			}
+		}
+		t.Rows[i] = cells
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"heed/rules"
 )
 
 func coverageTable() *Definition {
 	return &Definition{
-		Number: 1, Name: "coverage", Title: "What was read",
+		Name: "coverage", Title: "What was read",
 		About:   "Lines of the logs, those that are no requests with the reason, the time that the requests span, and what else limits the other tables.",
 		Columns: []Column{{"what", "", Text, "What is counted."}, {"value", "", Text, "The number, time or name."}},
 		build: func(s *Study, t *Table) {
@@ -47,11 +49,11 @@ func yesNo(b bool) string {
 
 func versionsTable() *Definition {
 	return &Definition{
-		Number: 1, Name: "versions", Title: "The robots.txt files in force",
+		Name: "versions", Title: "The robots.txt files in force",
 		About: "Each version of each site's robots.txt, and the time from which it was in force.",
 		Columns: []Column{
 			siteToken[0], {"version", "version", Count, "Number of the version, from 1."}, {"since", "in force from", Moment, "Beginning; empty: from the beginning of the log."},
-			{"source", "source", Text, "Where the file is from."}, {"status", "status", Count, "Status of the answer; 0: a file."}, {"bytes", "bytes", Bytes, "Size of the file."},
+			{"source", "source", Text, "Where the file is from."}, {"state", "state", Text, "file; no file: an answer that says so (4xx), so that everything is allowed; or unreachable."}, {"status", "status", Count, "Status of the answer; empty: not known, or there was none."}, {"bytes", "bytes", Bytes, "Size of the file."},
 			{"sha256", "SHA-256", Digest, "Digest of the file."}, {"requests", "requests", Count, "Requests while it was in force."},
 		},
 		build: func(s *Study, t *Table) {
@@ -61,7 +63,7 @@ func versionsTable() *Definition {
 					if v.from != math.MinInt64 {
 						since = moment(v.from)
 					}
-					t.Rows = append(t.Rows, []any{site.name, int64(v.number), since, v.Source, int64(v.Status), int64(len(v.Body)), v.sha, site.perVersion[i+1]})
+					t.Rows = append(t.Rows, []any{site.name, int64(v.number), since, v.Source, stateWords[v.state], statusCell(v.Status), int64(len(v.Body)), v.sha, site.perVersion[i+1]})
 				}
 			}
 			t.noteRules(s)
@@ -69,15 +71,26 @@ func versionsTable() *Definition {
 	}
 }
 
+// stateWords are the states of a robots.txt.
+var stateWords = map[rules.State]string{rules.Available: "file", rules.Unavailable: "no file", rules.Unreachable: "unreachable"}
+
+// statusCell returns a status as a cell; nil for 0.
+func statusCell(status int) any {
+	if status == 0 {
+		return nil
+	}
+	return int64(status)
+}
+
 func agentsTable() *Definition {
 	return &Definition{
-		Number: 2, Name: "agents", Title: "Agents",
+		Name: "agents", Title: "Agents",
 		About: "Every product token, with those of the built-in list of robots first named by category. (no name) are the User-Agents of browsers and others that name no robot.",
 		Columns: columns(
 			Column{"category", "category", Text, "Category of the built-in list; other robot: not in the list; empty: a browser."},
 			Column{"requests", "requests", Count, "Requests."},
 			Column{"share", "share", Share, "Of all requests."},
-			Column{"cumulative", "cumulative", Share, "Share of this row and those above (Lorenz)."},
+			Column{"cumulative", "cumulative", Share, "Share of this row and all those with more requests (Lorenz), those that are not shown here included."},
 			Column{"addresses", "addresses", Count, "Different client addresses."},
 			Column{"networks", "networks", Count, "Different networks: the autonomous system where known, else the IPv4 address or the IPv6 /64."},
 			Column{"user_agents", "User-Agents", Count, "Different User-Agent strings."},
@@ -91,7 +104,7 @@ func agentsTable() *Definition {
 				return []any{r.category, r.requests, share(r.requests, s.total.requests), share(sum, s.total.requests), r.addresses, r.actors, r.userAgents, r.bytes}
 			})
 			if n := len(t.Rows); n > 20 {
-				t.Notes = append(t.Notes, fmt.Sprintf("the 20 with most requests have %.1f %% of all", 100*t.Rows[19][5].(float64)))
+				t.Notes = append(t.Notes, fmt.Sprintf("the 20 rows with most requests have %.1f %% of all", 100*t.Rows[19][5].(float64)))
 			}
 		},
 	}
@@ -102,7 +115,7 @@ var askHours = []int64{1, 6, 12, 24, 48, 72, 168}
 
 func askedTable() *Definition {
 	d := &Definition{
-		Number: 3, Name: "asked", Title: "Who asked for robots.txt, and when",
+		Name: "asked", Title: "Who asked for robots.txt, and when",
 		About:   "Requests for /robots.txt at the root, with or without a query. A robot that shares a cache of robots.txt files with others need not ask here.",
 		Formula: "within h = asks whose next ask of the same token came within h hours / asks with a next ask, or with h hours until the end of the log",
 		Source:  "the shares within h hours after Kim et al., IMC 2025, figure 10",
@@ -176,29 +189,35 @@ func (r *robot) within(h, end int64) (n, of int64) {
 
 func reasksTable() *Definition {
 	return &Definition{
-		Number: 3, Name: "reasks", Title: "How soon robots ask for robots.txt again",
-		About: "Of the tokens that asked for robots.txt at all: how many asked again within h hours each time.",
+		Name: "reasks", Title: "How soon robots ask for robots.txt again",
+		About:  "Of the tokens that asked for robots.txt at all: how many asked again within h hours each time.",
+		Ratios: []Ratio{{"share", "tokens_within", "tokens"}, {"asks_share", "asks_within", "asks"}},
 		Columns: []Column{
 			{"hours", "within hours", Count, "h."}, {"tokens", "agents", Count, "Tokens with an ask for which this can be known."},
-			{"tokens_within", "each time", Count, "Tokens of which every such ask was followed by another within h hours."}, {"share", "share", Share, "tokens_within / tokens."},
+			{"tokens_within", "each time", Count, "Tokens of which every such ask, at every site, was followed by another within h hours."}, {"share", "share", Share, "tokens_within / tokens."},
 			{"asks", "asks", Count, "Asks for which this can be known."}, {"asks_within", "followed", Count, "Asks that were followed by another within h hours."}, {"asks_share", "share of asks", Share, "asks_within / asks."},
 		},
 		Source: "Kim et al., IMC 2025, figure 10 (share of bots that ask again within N hours)",
-		Bars:   []Bar{{"tokens_within", "allowed"}}, Of: "tokens",
+		Bars:   []Bar{{"tokens_within", "allowed"}}, Of: "tokens", Needs: "tokens",
 		build: func(s *Study, t *Table) {
 			for _, h := range askHours {
-				var tokens, kept, asks, followed int64
+				var kept, asks, followed int64
+				tokens := map[string]bool{} // whether every ask was followed, at all sites
 				for _, r := range s.all {
 					if n, of := r.within(h, s.total.last); of > 0 && programs(r) && r.site.orderly() {
-						tokens++
+						each, known := tokens[r.token]
+						tokens[r.token] = n == of && (each || !known)
 						asks += of
 						followed += n
-						if n == of {
-							kept++
-						}
 					}
 				}
-				t.Rows = append(t.Rows, []any{h, tokens, kept, share(kept, tokens), asks, followed, share(followed, asks)})
+				for _, each := range tokens {
+					if each {
+						kept++
+					}
+				}
+				all := int64(len(tokens))
+				t.Rows = append(t.Rows, []any{h, all, kept, share(kept, all), asks, followed, share(followed, asks)})
 			}
 			t.noteOrder(s)
 		},

@@ -3,15 +3,18 @@ package study
 import (
 	"cmp"
 	"slices"
+
+	"heed/internal/measure"
 )
 
 func delaysTable() *Definition {
 	return &Definition{
-		Number: 6, Name: "delays", Title: "Times between requests",
-		About: "Gaps between successive requests other than for robots.txt: of the agent from all its clients, and of each client (network) apart. The delay is the longest that the file in force asks this agent for at the time of the later request. " +
+		Name: "delays", Title: "Times between requests",
+		About: "Gaps between successive requests other than for robots.txt, whatever their answers: of the agent at the site from all its clients together (the first columns), and of each client (network) apart. The delay is the longest that the file in force asks this agent for at the time of the later request. " +
 			"In a log of whole seconds, a gap whose true length may be on either side of the delay is undecidable.",
-		Formula: "kept = gaps of at least the delay; share = kept / limited; near = gaps of at least 0.9 of the delay; undecidable: gap - 1 s < delay < gap + 1 s; percentiles by the nearest rank",
+		Formula: "kept = gaps of at least the delay; share = kept / limited; near = gaps of at least 0.9 of the delay; undecidable: gap - 1 s < delay < gap + 1 s; the median of an even number is the mean of the two in the middle; the 5th percentile is by the nearest rank",
 		Source:  "gaps, percentiles and the fastest minute as in heed audit report --conduct",
+		Ratios:  []Ratio{{"share", "kept", "limited"}, {"client_share", "client_kept", "client_limited"}},
 		Columns: columns(
 			Column{"asked_s", "delay asked", Seconds, "Longest delay asked for; empty: none."},
 			Column{"gaps", "gaps", Count, "Gaps of the agent."},
@@ -55,13 +58,14 @@ func delaysTable() *Definition {
 
 func sessionsTable() *Definition {
 	return &Definition{
-		Number: 7, Name: "sessions", Title: "Sessions",
+		Name: "sessions", Title: "Sessions",
 		About:  "Requests of one agent from one network, ended by more than 5 minutes without a request.",
 		Source: "Kim et al., IMC 2025 (5 minutes)",
+		Ratios: []Ratio{{"share", "robots_first", "sessions"}},
 		Columns: columns(
 			Column{"sessions", "sessions", Count, "Sessions."},
 			Column{"requests", "requests", Count, "Requests in them."},
-			Column{"median_requests", "median", Count, "Median of requests per session."},
+			Column{"median_requests", "median", Number, "Median of requests per session."},
 			Column{"median_s", "median length", Seconds, "Median time from the first request to the last."},
 			Column{"longest_s", "longest", Seconds, "Longest time."},
 			Column{"robots_first", "robots.txt first", Count, "Sessions that begin with robots.txt."},
@@ -72,8 +76,8 @@ func sessionsTable() *Definition {
 				if !r.site.orderly() || r.sessions == 0 {
 					return []any{nil, r.requests, nil, nil, nil, nil, nil}
 				}
-				median := middle(r.lengths, 50).(float64)
-				return []any{r.sessions, r.requests, int64(median*1000 + 0.5), middle(r.durations, 50), middle(r.durations, 100), r.robotsHead, share(r.robotsHead, r.sessions)}
+				slices.Sort(r.lengths)
+				return []any{r.sessions, r.requests, measure.Median(r.lengths), middle(r.durations, 50), middle(r.durations, 100), r.robotsHead, share(r.robotsHead, r.sessions)}
 			})
 			t.noteOrder(s)
 		},
@@ -82,11 +86,12 @@ func sessionsTable() *Definition {
 
 func impostorsTable() *Definition {
 	return &Definition{
-		Number: 9, Name: "impostors", Title: "Possible impostors",
+		Name: "impostors", Title: "Possible impostors",
 		About: "Agents with more than 90 % of their requests from one network: the rest may be of others that use the name. With --ranges, the requests from outside the address ranges that the operator publishes. " +
 			"An address alone proves nothing: operators add networks.",
 		Formula: "dominant network: more than 0.9 of the agent's requests at the site",
 		Source:  "Kim et al., IMC 2025, tables 8 and 9 (autonomous systems); Liu et al., IMC 2025 (published ranges)",
+		Ratios:  []Ratio{{"not_allowed_share", "not_allowed", "judged"}},
 		Columns: columns(
 			Column{"by", "by", Text, "network or ranges."},
 			Column{"side", "side", Text, "dominant or rest; inside or outside."},
@@ -152,9 +157,12 @@ func (t *Table) side(r *robot, by, name string, x *side) {
 	t.Rows = append(t.Rows, row)
 }
 
+// signAsked is a sign of programs.
+const signAsked = "asked for robots.txt"
+
 func undeclaredTable() *Definition {
 	return &Definition{
-		Number: 10, Name: "undeclared", Title: "Possible undeclared automation",
+		Name: "undeclared", Title: "Possible undeclared automation",
 		About:   "Clients (networks) whose User-Agent names no robot, by signs of programs. People behind caches, and with pages from a cache, show the first sign too; these clients are in no other table of robots.",
 		Formula: "no assets: at least 5 pages, and no style sheet, script, image, font or favicon; asked for robots.txt: at least once",
 		Source:  "the signs are heed's own; compare arXiv 2603.28546 (User-Agent and favicon)",
@@ -168,7 +176,7 @@ func undeclaredTable() *Definition {
 				side
 				clients int64
 			}
-			signs := []string{"no assets", "asked for robots.txt", "both", "any client"}
+			signs := []string{"no assets", signAsked, "both", "any client"}
 			sums := map[*site]*[4]sum{}
 			for _, a := range s.actors {
 				if a.robot.token != noName {
@@ -204,9 +212,10 @@ func undeclaredTable() *Definition {
 
 func repeatsTable() *Definition {
 	return &Definition{
-		Number: 12, Name: "repeats", Title: "Repeated fetches",
+		Name: "repeats", Title: "Repeated fetches",
 		About:   "GET requests that were answered 200, for a target that the same agent had from the same network with 200 before. A conditional request would have been answered 304.",
 		Formula: "share = repeated / fetched",
+		Ratios:  []Ratio{{"share", "repeated", "fetched"}},
 		Columns: columns(
 			Column{"fetched", "fetched", Count, "GET requests answered 200."},
 			Column{"repeated", "repeated", Count, "Of those, for the same target again."},
@@ -227,15 +236,16 @@ func repeatsTable() *Definition {
 
 func refusedTable() *Definition {
 	return &Definition{
-		Number: 13, Name: "refused", Title: "Refused by the server",
-		About: "Requests that the server answered with a refusal, robots.txt included.",
+		Name: "refused", Title: "Refused by the server",
+		About:  "Requests that the server answered with a refusal, robots.txt included.",
+		Ratios: []Ratio{{"share", "refused", "requests"}},
 		Columns: columns(
 			Column{"requests", "requests", Count, "Requests."},
 			Column{"s401", "401", Count, "Unauthorized."}, Column{"s402", "402", Count, "Payment required."}, Column{"s403", "403", Count, "Forbidden."},
 			Column{"s429", "429", Count, "Too many requests."}, Column{"s503", "503", Count, "Service unavailable."},
 			Column{"refused", "refused", Count, "All of these."}, Column{"share", "share", Share, "refused / requests."},
 		),
-		Bars: []Bar{{"refused", "operator"}}, Of: "requests",
+		Bars: []Bar{{"refused", "operator"}}, Of: "requests", Needs: "refused",
 		build: func(s *Study, t *Table) {
 			t.perRobot(s, func(r *robot) []any {
 				f := r.refusals

@@ -14,11 +14,12 @@ const kimSource = "Kim et al., IMC 2025 (doi 10.1145/3730567.3764471); the formu
 
 func obedienceTable() *Definition {
 	d := &Definition{
-		Number: 4, Name: "obedience", Title: "Obedience by path",
+		Name: "obedience", Title: "Obedience by path",
 		About: "Each request is judged by the robots.txt in force at its time, by the rules of heed. Requests for robots.txt itself, and those made while the site had no file or it could not be read, are apart. " +
 			"A request that the file does not allow, but that one in force within the last 24 hours does, is within cache life: RFC 9309 §2.4 allows a copy of that age.",
 		Formula: "share = not_allowed / judged; judged = allowed + not_allowed + within_cache_life",
 		Source:  "the judged requests and their share as in heed audit report --conduct; cache life RFC 9309 §2.4",
+		Ratios:  []Ratio{{"share", "not_allowed", "judged"}},
 		Columns: columns(
 			Column{"requests", "requests", Count, "Requests."},
 			Column{"robots", "robots.txt", Count, "Requests for robots.txt itself."},
@@ -48,10 +49,11 @@ func obedienceTable() *Definition {
 
 func kimTable() *Definition {
 	return &Definition{
-		Number: 5, Name: "kim", Title: "Obedience by the measures of Kim et al.",
+		Name: "kim", Title: "Obedience by the measures of Kim et al.",
 		About:   "Delay, endpoint and disallow. A robot that stays away has no value, and one that asks for robots.txt often has a high one: compare with the table before.",
 		Formula: "delay = gaps of at least 30 s / gaps between requests of one address and User-Agent; endpoint = requests below --endpoint or for robots.txt / requests; disallow = requests for robots.txt / requests",
 		Source:  kimSource,
+		Ratios:  []Ratio{{"delay", "gaps_30s", "gaps"}, {"endpoint", "endpoint_requests", "requests"}, {"disallow", "robots", "requests"}},
 		Columns: columns(
 			Column{"gaps", "gaps", Count, "Gaps between successive requests of one address and User-Agent."},
 			Column{"gaps_30s", "≥ 30 s", Count, "Those of at least 30 s."},
@@ -83,11 +85,12 @@ func kimTable() *Definition {
 
 func shiftsTable() *Definition {
 	return &Definition{
-		Number: 8, Name: "shifts", Title: "What changed with robots.txt",
+		Name: "shifts", Title: "What changed with robots.txt",
 		About: "For two successive versions of a robots.txt: the share of requests that the later one does not allow, of requests for robots.txt, and of gaps of at least the delay that the later one asks for, under each. " +
 			"The first 24 hours under a version that replaces another are left out, since copies of the other may be used.",
 		Formula: "p = (x1 + x2) / (n1 + n2); z = (x2/n2 - x1/n1) / sqrt(p (1 - p) (1/n1 + 1/n2)); p-value = erfc(|z| / sqrt 2), two-sided",
 		Source:  "two-proportion z-test; after Kim et al., IMC 2025, table 6",
+		Ratios:  []Ratio{{"share1", "x1", "n1"}, {"share2", "x2", "n2"}},
 		Columns: columns(
 			Column{"from_version", "from", Count, "Version before."}, Column{"to_version", "to", Count, "Version after."},
 			Column{"measure", "share of", Text, "not allowed: requests that the later version does not allow; robots.txt: requests for it; delay: gaps of at least its delay."},
@@ -158,7 +161,7 @@ func twoProportions(x1, n1, x2, n2 int64) (z, p float64) {
 
 func levelsTable() *Definition {
 	return &Definition{
-		Number: 11, Name: "levels", Title: "How far each robots.txt restricts each agent",
+		Name: "levels", Title: "How far each robots.txt restricts each agent",
 		About:   "For each version and each robot of the log that is in the built-in list or has a group of its own. Tested are /, every path written in a rule of the file without its final $, and a path that is not in it.",
 		Formula: "full: none is allowed; none: none is disallowed; else partial",
 		Source:  "Liu et al., IMC 2025 (arXiv 2411.15091), with heed's engine and, as there, by the rules of Google's parser",
@@ -255,7 +258,7 @@ func restriction(p *rules.Policy, agent *rules.Agent, paths []string) (allowed i
 
 func partsTable() *Definition {
 	return &Definition{
-		Number: 11, Name: "substrings", Title: "AI agents by substring of the User-Agent",
+		Name: "substrings", Title: "AI agents by substring of the User-Agent",
 		About:   "Liu et al. find an agent by its token anywhere in the User-Agent, without regard to case; heed identifies product tokens, so that a URL or another robot's name in a remark does not count. Requests from outside the published ranges (--ranges) are counted apart, as there.",
 		Formula: "requests = robots + other + outside",
 		Source:  "Liu et al., IMC 2025; the list of tokens is heed's own list of AI agents",

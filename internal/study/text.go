@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"heed/internal/figures"
 	"heed/internal/table"
@@ -13,14 +14,22 @@ import (
 const othersInText = 20
 
 // WriteText writes the tables for a terminal: of every agent of the built-in list a row,
-// however few its requests, then those of the others with most requests.
+// however few its requests, and those of the others with most requests.
 func (r *Result) WriteText(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("%s", r.headline())
-	for _, t := range r.Tables {
-		p.table(t, len(r.Sites) > 1)
+	for _, finding := range findings(r) {
+		p.line("- %s", strings.ReplaceAll(wrap(finding, ""), "\n", "\n  "))
 	}
-	p.line("\n%d. Methods\n\n%s", methodsNumber, r.Methods())
+	for _, t := range r.Tables {
+		if !t.idle() {
+			p.table(t, len(r.Sites) > 1)
+		}
+	}
+	if text := emptyTables(r); text != "" {
+		p.line("\n%s", wrap(text, ""))
+	}
+	p.line("\n%d. Methods\n\n%s", r.MethodsNumber(), r.Methods())
 	return p.err
 }
 
@@ -33,12 +42,13 @@ func (r *Result) headline() string {
 		r.First.Format("2006-01-02 15:04:05"), r.Last.Format("2006-01-02 15:04:05"))
 	text += fmt.Sprintf("\n%s are of %s by name", figures.Commas(r.Robots), figures.Number(r.Agents, "program"))
 	switch {
-	case !r.WithRules:
-		text += "; no rules known for " + map[bool]string{true: "this site", false: "these sites"}[len(r.Sites) == 1] + "."
+	case r.WithRules:
+	case r.Known:
+		text += "; no robots.txt could be read that would allow or disallow anything"
 	default:
-		text += fmt.Sprintf("; robots.txt does not allow %s of %s judged (%s).", figures.Commas(r.Refused), figures.Commas(r.Judged), figures.Percent(r.Refused, r.Judged))
+		text += "; no rules known for " + map[bool]string{true: "this site", false: "these sites"}[len(r.Sites) == 1]
 	}
-	return text
+	return text + "."
 }
 
 type printer struct {
@@ -59,13 +69,9 @@ func (p *printer) table(t *Table, sites bool) {
 		p.line("   note: %s", Text.Cell(note))
 	}
 	rows, more := t.shown(othersInText)
-	if len(rows) == 0 {
-		p.line("   nothing to show")
-		return
-	}
 	var show []int
-	for i, c := range t.Columns {
-		if (c.Name != "site" || sites) && !t.blank(i) {
+	for i := range t.Columns {
+		if t.seen(i, sites) {
 			show = append(show, i)
 		}
 	}
@@ -75,7 +81,7 @@ func (p *printer) table(t *Table, sites bool) {
 	}
 	layout := table.NewLayout(columns...)
 	for n, row := range rows {
-		rows[n] = selected(row, show)
+		rows[n] = t.selected(row, show)
 		layout.Fit(rows[n])
 	}
 	if head := layout.Head(); head != "" {
@@ -89,26 +95,24 @@ func (p *printer) table(t *Table, sites bool) {
 	}
 }
 
-// selected returns the cells of a row that are shown.
-func selected(row []any, show []int) []any {
+// selected returns the cells of a row that are shown, shares with their intervals.
+func (t *Table) selected(row []any, show []int) []any {
 	cells := make([]any, len(show))
 	for n, i := range show {
-		cells[n] = row[i]
+		if cells[n] = row[i]; row[i] != nil && t.ratio(t.Columns[i].Name) != nil {
+			cells[n] = t.cell(row, i)
+		}
 	}
 	return cells
 }
 
-// shown returns the rows that are listed, and after them others in their order; more is
-// how many are left out.
+// shown returns the rows that are listed and the first of the others, in their order, in
+// which cumulative shares are; more is how many are left out.
 func (t *Table) shown(others int) (rows [][]any, more int) {
-	for i, row := range t.Rows {
-		if t.Listed[i] {
-			rows = append(rows, row)
-		}
-	}
 	for i, row := range t.Rows {
 		switch {
 		case t.Listed[i]:
+			rows = append(rows, row)
 		case t.Listed == nil || others > 0:
 			rows = append(rows, row)
 			others--
@@ -133,4 +137,20 @@ func (t *Table) blank(i int) bool {
 		}
 	}
 	return len(t.Rows) > 0
+}
+
+// cell writes the value of a column in a row for people: beside a share its interval.
+func (t *Table) cell(row []any, i int) string {
+	c := t.Columns[i]
+	text := c.Kind.Cell(row[i])
+	if row[i] == nil || t.ratio(c.Name) == nil {
+		return text
+	}
+	return text + " (" + figures.Interval(row[i+1].(float64), row[i+2].(float64)) + ")"
+}
+
+// seen reports whether people see a column of its own.
+func (t *Table) seen(i int, sites bool) bool {
+	c := t.Columns[i]
+	return c.Kind != Bound && (c.Name != "site" || sites) && !t.blank(i)
 }

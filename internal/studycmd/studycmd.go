@@ -48,7 +48,7 @@ type StudyCmd struct {
 // Help describes the tables.
 func (StudyCmd) Help() string {
 	return `Computes from access logs which robots came, whether they asked for robots.txt, what
-it did not allow them, which delays they kept, and more: fourteen tables, defined by
+it did not allow them, which delays they kept, and more: sixteen tables, defined by
 heed study --methods. Nothing leaves the machine. Addresses are printed as hashes
 with a key that is made for each run; secrets in URLs are hidden ([audit] redact).
 
@@ -116,6 +116,7 @@ func (c *StudyCmd) write(w io.Writer, r *study.Result) error {
 
 // options returns what the flags say.
 func (c *StudyCmd) options(ctx context.Context, a *console.App) (o study.Options, err error) {
+	o.Heed = console.Version()
 	if o.Site, err = siteHost(c.Site); err != nil {
 		return o, err
 	}
@@ -126,10 +127,13 @@ func (c *StudyCmd) options(ctx context.Context, a *console.App) (o study.Options
 	if o.Privacy, err = c.privacy(a); err != nil {
 		return o, err
 	}
-	if c.Robots != "" {
+	if o.Policies = (&study.Policies{}); c.Robots != "" {
 		if o.Policies, err = study.LoadPolicies(ctx, c.Robots, o.Site); err != nil {
 			return o, err
 		}
+	}
+	if err := o.Policies.AddLogs(ctx, c.Logs); err != nil {
+		return o, err
 	}
 	if c.ASN != "" {
 		if o.Networks, err = study.LoadNetworks(c.ASN); err != nil {

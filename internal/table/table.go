@@ -26,6 +26,7 @@ const (
 	Moment              // string: RFC 3339, UTC
 	Number              // float64
 	Digest              // string: hexadecimal digits, of which people see the first
+	Bound               // float64 from 0 to 1: of an interval, which people see beside its share
 )
 
 // left reports whether cells of the kind begin at the left of their column.
@@ -92,7 +93,10 @@ func CSV(v any) string {
 
 // number writes a statistic.
 func number(f float64) string {
-	if f != 0 && math.Abs(f) < 0.001 {
+	if f == math.Trunc(f) {
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	if math.Abs(f) < 0.001 {
 		return "< 0.001"
 	}
 	return strconv.FormatFloat(f, 'f', 3, 64)

@@ -19,6 +19,7 @@ axe_version=4.14.1
 web_bot_auth_version=0.1.3
 playwright_version=1.65.1
 puppeteer_version=25.16.0
+clients="ky@1.14.3 superagent@10.4.2 bent@7.3.12 @hapi/wreck@18.1.2 got-scraping@4.2.1 @crawlee/http@3.18.1 needle@3.5.0 request@2.88.2 phin@4.0.0"
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 begun=$(date +%s)
@@ -116,6 +117,21 @@ find_missing() {
 	lacks ruby-mechanize ruby -rmechanize -e 1
 	lacks chromium-driver have chromedriver
 	lacks python3-selenium /usr/bin/python3 -c 'import selenium'
+	for module in pycurl tornado treq feedparser; do
+		lacks "python3-$module" /usr/bin/python3 -c "import $module"
+	done
+	lacks python3-mechanicalsoup /usr/bin/python3 -c 'import mechanicalsoup'
+	for gem in http faraday excon httparty rest-client typhoeus; do
+		lacks "ruby-$gem" ruby "-r$gem" -e 1
+	done
+	lacks libmojolicious-perl perl -MMojo::UserAgent -e 1
+	lacks lua5.1 have lua5.1
+	lacks lua-http test -e /usr/share/lua/5.1/http/request.lua
+	lacks html-xml-utils have hxcopy
+	lacks httping have httping
+	lacks elixir have elixir
+	lacks erlang-inets erl -noshell -eval '{ok, _} = application:ensure_all_started(inets), halt().'
+	lacks tcl-tls sh -c 'echo "package require tls" | tclsh'
 }
 
 as_root() {
@@ -200,6 +216,15 @@ install_browser_libraries() {
 		"playwright-core@$playwright_version" "puppeteer-core@$puppeteer_version" || fail "npm install playwright-core puppeteer-core"
 }
 
+# Libraries that fetch, for the tests in their long form.
+install_client_libraries() {
+	[ "$(cat .build/clients/installed 2>/dev/null)" != "$clients" ] || return 0
+	printf '\n== installing %s\n' "$clients"
+	# shellcheck disable=SC2086 # a list of words
+	npm install --silent --no-save --no-audit --no-fund --ignore-scripts --prefix .build/clients $clients || fail "npm install $clients"
+	echo "$clients" >.build/clients/installed
+}
+
 formatted() {
 	unformatted=$(find . -name '*.go' -not -path './.build/*' -exec gofmt -l {} +) || return 1
 	[ -z "$unformatted" ] || {
@@ -217,6 +242,7 @@ install_express
 install_axe
 install_web_bot_auth
 [ -z "${HEED_TEST_FULL:-}" ] || install_browser_libraries
+[ -z "${HEED_TEST_FULL:-}" ] || install_client_libraries
 
 # It counts what heed also does by the clock, and takes long on a busy machine.
 system_calls='^TestSystemCallsOfARequest$'

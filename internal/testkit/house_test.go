@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 	"heed/internal/figures":            {"heed/internal/reason"},
 	"heed/internal/why":                {"heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/check", "heed/internal/console", "heed/internal/control", "heed/internal/pageurl", "heed/internal/signal", "heed/rules"},
 	"heed/internal/clientenv":          {"heed/internal/ca", "heed/internal/safetext"},
-	"heed/internal/daemon":             {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/admin", "heed/internal/admin/dashboard", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/memory", "heed/internal/metrics", "heed/internal/notify", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/process", "heed/internal/reach", "heed/internal/redirect", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/internal/sealed", "heed/internal/signal", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
+	"heed/internal/daemon":             {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/admin", "heed/internal/admin/dashboard", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/memo", "heed/internal/memory", "heed/internal/metrics", "heed/internal/notify", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/process", "heed/internal/reach", "heed/internal/redirect", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/internal/sealed", "heed/internal/signal", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/internal/auditcmd":           {"heed/internal/audit", "heed/internal/audit/compare", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/safetext", "heed/internal/signal", "heed/internal/why", "heed/rules"},
 	"heed/internal/studycmd":           {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/ownfile", "heed/internal/study"},
 	"heed/internal/plancmd":            {"heed/internal/accesslog", "heed/internal/figures", "heed/internal/pageurl", "heed/internal/plan", "heed/internal/reason", "heed/internal/signal", "heed/internal/table", "heed/proxy/upstream", "heed/rules"},
@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 	"heed/internal/measure":            {},
 	"heed/internal/table":              {"heed/internal/figures", "heed/internal/safetext"},
 	"heed/internal/ownfile":            {},
-	"heed/internal/run":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/process", "heed/internal/reason", "heed/internal/sealed", "heed/internal/signal", "heed/rules"},
+	"heed/internal/run":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/process", "heed/internal/reason", "heed/internal/sealed", "heed/internal/signal", "heed/rules"},
 	"heed/internal/doctor":             {"heed/internal/ca", "heed/internal/sealed"},
 	"heed/internal/identity":           {"heed/cache", "heed/internal/ownfile", "heed/internal/passport", "heed/rules"},
 	"heed/internal/command":            {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/ca", "heed/internal/figures", "heed/internal/fleet", "heed/internal/judge", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/reach", "heed/internal/reason", "heed/internal/remark", "heed/internal/room", "heed/proxy/limit", "heed/proxy/refusal", "heed/rules"},
@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 	"heed/internal/coding":             {},
 	"heed/internal/structured":         {},
 	"heed/internal/passport":           {"heed/internal/structured"},
-	"heed/internal/signal":             {"heed/internal/signal/licence", "heed/internal/signal/page", "heed/internal/structured", "heed/rules"},
+	"heed/internal/signal":             {"heed/internal/signal/licence", "heed/internal/signal/page", "heed/internal/structured", "heed/rules", "heed/rules/clock", "heed/rules/slips"},
 	"heed/internal/signal/licence":     {"heed/rules"},
 	"heed/internal/signal/page":        {"heed/internal/coding", "heed/internal/structured"},
 	"heed/internal/room":               {},
@@ -83,7 +83,7 @@ var arrows = map[string][]string{
 	"heed/internal/memory":             {},
 	"heed/internal/notify":             {},
 	"heed/internal/process":            {},
-	"heed/internal/retryafter":         {},
+	"heed/internal/retryafter":         {"heed/rules/clock"},
 	"heed/internal/admin":              {"heed/proxy/headers"},
 	"heed/internal/access":             {"heed/internal/memo", "heed/internal/ownfile"},
 	"heed/internal/reason":             {"heed/rules"},
@@ -97,9 +97,11 @@ var arrows = map[string][]string{
 	"heed/internal/safetext":           {},
 	"heed/internal/sealed":             {},
 	"heed/internal/acl":                {"heed/internal/memo", "heed/internal/passport", "heed/internal/signal", "heed/rules"},
-	"heed/rules":                       {"heed/rules/hostname", "heed/rules/names"},
+	"heed/rules":                       {"heed/rules/clock", "heed/rules/hostname", "heed/rules/names", "heed/rules/slips"},
 	"heed/rules/hostname":              {},
 	"heed/rules/names":                 {},
+	"heed/rules/clock":                 {},
+	"heed/rules/slips":                 {},
 	"heed/internal/testkit":            {},
 	"heed/internal/testkit/progress":   {},
 	"heed/internal/bench":              {"heed/internal/ca"},
@@ -186,7 +188,7 @@ func TestHouse_ArrowsRunOneWay(t *testing.T) {
 // Bounds of what a reader has to hold in mind.
 const (
 	maxFiles        = 40   // of a package, without tests
-	maxLines        = 5350 // of a package, without tests
+	maxLines        = 5600 // of a package, without tests
 	maxFileLines    = 400
 	maxFunctionLine = 60
 )

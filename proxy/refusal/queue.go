@@ -82,6 +82,8 @@ func WaitCause(p *pace.Position, host string) string {
 	switch {
 	case p.Store != "":
 		return unreached(p.Store)
+	case p.Address != "" && p.Wait > 0:
+		return fmt.Sprintf("heed's settings ask for %s between requests to all names at the address of %s, %s", Seconds(p.Delay), host, p.Address)
 	case p.Visit.Line > 0:
 		return fmt.Sprintf("%s asks to be visited at another time of the day (robots.txt line %d)", host, p.Visit.Line)
 	case p.Pause > 0 && p.Pause+p.Delay >= p.Wait:

@@ -78,6 +78,14 @@ func (s *siteRow) weight() int {
 	return 0
 }
 
+// Address is that whose names take the turns of Queue together; empty: it is a site.
+func (s *siteRow) Address() string {
+	if s.Queue == nil {
+		return ""
+	}
+	return s.Queue.Address
+}
+
 // For returns for which clients the policy is; empty: all.
 func (s *siteRow) For() string {
 	if s.CacheEntry == nil {

@@ -17,13 +17,30 @@ import (
 type Result struct {
 	A Side `json:"a"`
 	B Side `json:"b"`
-	// Equal counts the requests of both records with the same verdict, reason, group
-	// and rule. The line of a rule may differ.
+	// Both counts the requests of both records. Of these AllowedA were allowed in A and not in
+	// B, and AllowedB in B and not in A; one that was only observed was not allowed.
+	Both     int64 `json:"both"`
+	AllowedA int64 `json:"allowed_in_a_only"`
+	AllowedB int64 `json:"allowed_in_b_only"`
+	// Equal counts those of both with the same verdict, reason, group and rule, of which the
+	// line may differ; with Options the same verdict is enough.
 	Equal     int64    `json:"equal"`
 	Different []Change `json:"different"` // requests of both with another verdict, in the order of B
 	OnlyA     []Single `json:"only_a"`    // in the order of the record
 	OnlyB     []Single `json:"only_b"`
 }
+
+// Options is by what requests are the same.
+type Options struct {
+	// IgnoreAgent compares the requests of other agents, which other groups of a robots.txt
+	// may decide on.
+	IgnoreAgent bool
+	// ByURL compares by the URL alone, whatever agents and methods. A URL counts once.
+	ByURL bool
+}
+
+// Mixed is the verdict on a URL that was allowed at times and not at others.
+const Mixed = "mixed"
 
 // Side is one of the records.
 type Side struct {
@@ -35,8 +52,8 @@ type Side struct {
 // Request identifies a request in both records. Of several with the same Request, the
 // first of one record is compared with the first of the other, and so on.
 type Request struct {
-	Agent  string `json:"agent"` // store.AgentName
-	Method string `json:"method"`
+	Agent  string `json:"agent,omitempty"` // store.AgentName; empty: it is ignored
+	Method string `json:"method,omitempty"`
 	// URL has its target as safetext.Octets writes it, and one word for the values that
 	// the record keeps as keyed hashes. Empty: no host was known.
 	URL string `json:"url"`
@@ -66,18 +83,18 @@ type request struct {
 }
 
 // Records compares two records. A request counts once, with its last verdict.
-func Records(ctx context.Context, a, b *store.Record) (*Result, error) {
+func Records(ctx context.Context, a, b *store.Record, o Options) (*Result, error) {
 	r := &Result{Different: []Change{}, OnlyA: []Single{}, OnlyB: []Single{}}
 	var all []*request
 	open := map[Request][]*request{} // that have no counterpart yet
-	err := read(ctx, a, &r.A, func(q Request, v *store.Verdict) {
+	err := o.read(ctx, a, &r.A, func(q Request, v *store.Verdict) {
 		x := &request{Request: q, verdict: v}
 		all, open[q] = append(all, x), append(open[q], x)
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = read(ctx, b, &r.B, func(q Request, v *store.Verdict) {
+	err = o.read(ctx, b, &r.B, func(q Request, v *store.Verdict) {
 		queue := open[q]
 		if len(queue) == 0 {
 			r.OnlyB = append(r.OnlyB, Single{q, *v})
@@ -85,11 +102,7 @@ func Records(ctx context.Context, a, b *store.Record) (*Result, error) {
 		}
 		x := queue[0]
 		open[q], x.matched = queue[1:], true
-		if same(x.verdict, v) {
-			r.Equal++
-		} else {
-			r.Different = append(r.Different, Change{q, *x.verdict, *v})
-		}
+		r.pair(x, v, o != Options{})
 	})
 	for _, x := range all {
 		if !x.matched {
@@ -99,8 +112,51 @@ func Records(ctx context.Context, a, b *store.Record) (*Result, error) {
 	return r, err
 }
 
+// pair counts a request of A and its verdict in B.
+func (r *Result) pair(x *request, v *store.Verdict, byVerdict bool) {
+	r.Both++
+	switch allow := rules.Allow.String(); {
+	case x.verdict.Verdict == v.Verdict, x.verdict.Verdict == Mixed, v.Verdict == Mixed:
+	case x.verdict.Verdict == allow:
+		r.AllowedA++
+	case v.Verdict == allow:
+		r.AllowedB++
+	}
+	if same(x.verdict, v) || byVerdict && x.verdict.Verdict == v.Verdict {
+		r.Equal++
+		return
+	}
+	r.Different = append(r.Different, Change{x.Request, *x.verdict, *v})
+}
+
 func same(a, b *store.Verdict) bool {
 	return a.Verdict == b.Verdict && a.Reason == b.Reason && a.Group == b.Group && a.Rule == b.Rule
+}
+
+// read calls row with the requests of a record by what o compares; by URL with each once.
+func (o Options) read(ctx context.Context, record *store.Record, side *Side, row func(Request, *store.Verdict)) error {
+	var order []Request
+	verdicts := map[Request]*store.Verdict{}
+	err := read(ctx, record, side, func(q Request, v *store.Verdict) {
+		if o.IgnoreAgent {
+			q.Agent = ""
+		}
+		if !o.ByURL {
+			row(q, v)
+			return
+		}
+		q.Agent, q.Method = "", ""
+		switch before := verdicts[q]; {
+		case before == nil:
+			order, verdicts[q] = append(order, q), v
+		case before.Verdict != v.Verdict:
+			verdicts[q] = &store.Verdict{Verdict: Mixed}
+		}
+	})
+	for _, q := range order {
+		row(q, verdicts[q])
+	}
+	return err
 }
 
 // read calls row with the requests of a record, in its order, and sets side.

@@ -1,10 +1,12 @@
 package compare_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"heed/internal/audit"
@@ -16,6 +18,13 @@ import (
 // record makes a record of requests, each a target, under a robots.txt and a key.
 func record(t *testing.T, robots string, key byte, targets ...string) *store.Record {
 	t.Helper()
+	return recordOf(t, "alphabot", robots, key, targets...)
+}
+
+// recordOf is record for agents, of which each makes all requests. A target may have a method
+// other than GET before it.
+func recordOf(t *testing.T, names, robots string, key byte, targets ...string) *store.Record {
+	t.Helper()
 	privacy, err := audit.NewPrivacy(audit.ClientsFull, []string{"token"}, slices.Repeat([]byte{key}, audit.PrivacyKeySize))
 	if err != nil {
 		t.Fatal(err)
@@ -26,10 +35,14 @@ func record(t *testing.T, robots string, key byte, targets ...string) *store.Rec
 		t.Fatal(err)
 	}
 	policy := rules.New(rules.Source{Origin: rules.Origin{Scheme: "https", Host: "a.test", Port: 443}, State: rules.Available}, []byte(robots))
-	agent := rules.Declare("alphabot")
-	for _, target := range targets {
+	for i := range len(targets) * len(strings.Fields(names)) {
+		target, agent := targets[i%len(targets)], rules.Declare(strings.Fields(names)[i/len(targets)])
+		method, rest, ok := strings.Cut(target, " ")
+		if target = rest; !ok {
+			method, target = "GET", method
+		}
 		e := &audit.Entry{
-			ID: audit.NewID(), Client: "192.0.2.7:4711", ClientName: "run", Mode: "enforce", Agent: agent, Method: "GET", Scheme: "https", Host: "a.test", Target: target,
+			ID: audit.NewID(), Client: "192.0.2.7:4711", ClientName: "run", Mode: "enforce", Agent: agent, Method: method, Scheme: "https", Host: "a.test", Target: target,
 			Judged: audit.ByPath, Decision: policy.Decide(agent, rules.NewTarget(target)), Policy: policy,
 		}
 		if err := w.Decided(e); err != nil {
@@ -66,7 +79,7 @@ func TestRecords_OfOlderHeeds(t *testing.T) {
 		}
 		return r
 	}
-	r, err := compare.Records(t.Context(), file("engine2.db"), file("layout2.db"))
+	r, err := compare.Records(t.Context(), file("engine2.db"), file("layout2.db"), compare.Options{})
 	if err != nil || r.A.Requests != 15 || r.B.Requests != 20 || r.Equal+int64(len(r.Different)+len(r.OnlyB)) != 20 {
 		t.Fatalf("%v, %+v", err, r)
 	}
@@ -98,7 +111,7 @@ func TestRecords_RequestsArePairedByAgentMethodAndURLInTheirOrder(t *testing.T) 
 		"a text like a hidden value": {record(t, monday, 1, "/redacted-0123456789abcdef"), record(t, monday, 1, "/redacted-fedcba9876543210"), 0, nil, url("/redacted-0123456789abcdef"), url("/redacted-fedcba9876543210")},
 		"others":                     {record(t, monday, 1, "/1", "/x"), record(t, monday, 1, "/x", "/\xff"), 1, nil, url("/1"), url(`/\xFF`)},
 	} {
-		r, err := compare.Records(t.Context(), c.a, c.b)
+		r, err := compare.Records(t.Context(), c.a, c.b, compare.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,5 +133,37 @@ func TestRecords_RequestsArePairedByAgentMethodAndURLInTheirOrder(t *testing.T) 
 		if r.EqualRecords() != (c.changed == nil && c.onlyA == nil && c.onlyB == nil) {
 			t.Errorf("%s: equal: %v", name, r.EqualRecords())
 		}
+	}
+}
+
+// Two crawlers under two names: what one may fetch and the other may not.
+func TestRecords_OfTwoAgents(t *testing.T) {
+	t.Parallel()
+	const robots = "User-agent: alphabot\nDisallow: /a\n\nUser-agent: betabot\nDisallow: /b\nDisallow: /both\n\nUser-agent: alphabot\nDisallow: /both\n"
+	a := recordOf(t, "alphabot", robots, 1, "/a", "/b", "/both", "/x", "/x", "HEAD /x", "/1")
+	b := recordOf(t, "betabot", robots, 2, "/a", "/b", "/both", "/x", "/x", "/x", "/2")
+	for o, want := range map[compare.Options]string{
+		{}:                  "both 0, 0 0, equal 0, different 0, only 7 7",
+		{IgnoreAgent: true}: "both 5, 1 1, equal 3, different 2, only 2 2",
+		{ByURL: true}:       "both 4, 1 1, equal 2, different 2, only 1 1",
+	} {
+		r, err := compare.Records(t.Context(), a, b, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprintf("both %d, %d %d, equal %d, different %d, only %d %d", r.Both, r.AllowedA, r.AllowedB, r.Equal, len(r.Different), len(r.OnlyA), len(r.OnlyB))
+		if got != want || r.A.Requests != 7 {
+			t.Errorf("%+v: %s, want %s", o, got, want)
+		}
+	}
+}
+
+// A URL that one record has both allowed and refused is neither.
+func TestRecords_AMixedVerdict(t *testing.T) {
+	t.Parallel()
+	const robots = "User-agent: alphabot\nDisallow: /x\n\nUser-agent: betabot\nDisallow:\n"
+	r, err := compare.Records(t.Context(), recordOf(t, "alphabot betabot", robots, 1, "/x"), recordOf(t, "betabot", robots, 1, "/x", "HEAD /x"), compare.Options{ByURL: true})
+	if err != nil || r.Both != 1 || r.AllowedA+r.AllowedB+r.Equal != 0 || len(r.Different) != 1 || r.Different[0].A.Verdict != compare.Mixed || r.Different[0].B.Verdict != "allow" {
+		t.Errorf("%v, %+v", err, r)
 	}
 }

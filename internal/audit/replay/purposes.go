@@ -37,8 +37,10 @@ type UseCounts struct {
 	Judged  int64 `json:"judged"`           // the sum of the others
 	Refused int64 `json:"would_be_refused"` // by a statement of the site
 	Allowed int64 `json:"would_be_allowed"` // all that could refuse them was read
-	// Unknown counts the requests of which something was not read, such as the head of the
-	// page, and NotRecorded those without any recorded statement.
+	// Silent counts the requests of which all was read and whose site states nothing, Unknown
+	// those of which something was not read, such as the head of the page, and NotRecorded
+	// those whose answer was no page, without any recorded statement.
+	Silent      int64 `json:"silent"`
 	Unknown     int64 `json:"unknown"`
 	NotRecorded int64 `json:"not_recorded"`
 }
@@ -145,6 +147,8 @@ func (c *UseCounts) add(r *uses.Result) {
 		c.Refused++
 	case uses.Allowed:
 		c.Allowed++
+	case uses.Silent:
+		c.Silent++
 	case uses.Unknown:
 		c.Unknown++
 	case uses.NotRecorded:

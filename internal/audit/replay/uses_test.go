@@ -191,10 +191,10 @@ func TestJudge_ACrawlWithoutPurposeIfItHadBeenForTraining(t *testing.T) {
 		site     string
 		text     string
 	}{
-		{[]signal.Purpose{signal.PurposeTraining}, replay.UseCounts{Judged: 5, Refused: 3, Unknown: 1, NotRecorded: 1}, "https://managed.example", "Content-Signal: search=yes, ai-train=no"},
-		{[]signal.Purpose{signal.PurposeSearch}, replay.UseCounts{Judged: 5, Refused: 1, Unknown: 3, NotRecorded: 1}, "https://marked.example", "X-Robots-Tag: noindex"},
-		{[]signal.Purpose{signal.PurposeSearch, signal.PurposeTraining}, replay.UseCounts{Judged: 5, Refused: 4, NotRecorded: 1}, "https://managed.example", "Content-Signal: search=yes, ai-train=no"},
-		{[]signal.Purpose{signal.PurposeArchive}, replay.UseCounts{Judged: 5, Unknown: 4, NotRecorded: 1}, "", ""},
+		{[]signal.Purpose{signal.PurposeTraining}, replay.UseCounts{Judged: 5, Refused: 3, Unknown: 2}, "https://managed.example", "Content-Signal: search=yes, ai-train=no"},
+		{[]signal.Purpose{signal.PurposeSearch}, replay.UseCounts{Judged: 5, Refused: 1, Unknown: 4}, "https://marked.example", "X-Robots-Tag: noindex"},
+		{[]signal.Purpose{signal.PurposeSearch, signal.PurposeTraining}, replay.UseCounts{Judged: 5, Refused: 4, Unknown: 1}, "https://managed.example", "Content-Signal: search=yes, ai-train=no"},
+		{[]signal.Purpose{signal.PurposeArchive}, replay.UseCounts{Judged: 5, Unknown: 5}, "", ""},
 	} {
 		r := judged(t, record, c.purposes...)
 		u := r.Uses
@@ -239,7 +239,7 @@ func TestJudge_RefusalsByStatementsComeOutAgain(t *testing.T) {
 	if r.Entries != 5 || r.Late != 2 || r.Same != 7 || r.NotByRules > 0 {
 		t.Errorf("%d entries, %d late, %d same, %d not by rules: %+v", r.Entries, r.Late, r.Same, r.NotByRules, r.Examples)
 	}
-	want := replay.UseCounts{Judged: 4, Refused: 2, Allowed: 1, Unknown: 1} // the page that was not requested
+	want := replay.UseCounts{Judged: 4, Refused: 2, Silent: 1, Unknown: 1} // the page that was not requested
 	if r.Uses.UseCounts != want || r.Uses.Others != 1 || r.Uses.Unknowns[0].Why != "the page was not requested" {
 		t.Errorf("for search: %+v, %d others, %+v", r.Uses.UseCounts, r.Uses.Others, r.Uses.Unknowns)
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"hash/maphash"
+	"math"
 	"slices"
 	"time"
 
@@ -28,6 +29,8 @@ type Conduct struct {
 	// BreachShare is the share of what it asked for that the rules of the site do not
 	// let it have, of the pages that these rules were applied to; nil: there were none.
 	BreachShare *float64 `json:"breach_share"`
+	Pages       int64    `json:"pages_judged"` // that the rules were applied to
+	Breaches    int64    `json:"breaches"`     // of these, against them
 
 	Asked Gaps `json:"gaps_asked"` // between its requests, as it made them
 	Sent  Gaps `json:"gaps_sent"`  // as they went on to the site, after they waited for their turn
@@ -46,6 +49,9 @@ type Gaps struct {
 
 	Delay *Seconds `json:"crawl_delay_s"` // the longest delay asked for, by Crawl-delay or Request-rate; nil: none
 	Kept  *float64 `json:"kept_share"`    // the share of gaps not shorter than the delay asked for; nil: none was
+
+	Limited   int64 `json:"limited"` // gaps while a delay was asked for
+	KeptCount int64 `json:"kept"`    // of these, not shorter than it
 }
 
 // start is when a request began, and the delay that was asked for then.
@@ -145,7 +151,7 @@ func (c *Conduct) conclude(t *trail) {
 		c.RobotsFirst, c.RobotsLast = &first, &last
 		c.RobotsBeforePages = t.page == 0 || t.robotsFirst <= t.page
 	}
-	c.BreachShare = measure.Share(t.breaches, t.judged)
+	c.BreachShare, c.Pages, c.Breaches = measure.Share(t.breaches, t.judged), t.judged, t.breaches
 }
 
 // gaps measures the times between starts, which it sorts.
@@ -170,9 +176,9 @@ func gaps(starts []start) (g Gaps) {
 		return g
 	}
 	slices.Sort(list)
-	median, p5 := Seconds(measure.Percentile(list, 50)), Seconds(measure.Percentile(list, 5))
+	median, p5 := Seconds(math.Round(measure.Median(list))), Seconds(measure.Percentile(list, 5))
 	g.Median, g.P5 = &median, &p5
-	g.Kept = measure.Share(kept, limited)
+	g.Kept, g.Limited, g.KeptCount = measure.Share(kept, limited), limited, kept
 	return g
 }
 

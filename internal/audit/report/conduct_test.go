@@ -54,9 +54,12 @@ func TestHeed_GapsAreHeldAgainstTheDelayThatTheAgentIsAskedToKeep(t *testing.T) 
 	is(t, "the delay", c.Asked.Delay, 10e6)
 	is(t, "the share kept, as it asked", c.Asked.Kept, 0.5)
 	is(t, "the share kept, as it was sent on", c.Sent.Kept, 1)
-	is(t, "the median of gaps, as it asked", c.Asked.Median, 5e6)
+	is(t, "the median of gaps, as it asked", c.Asked.Median, 11.5e6) // of 2, 5, 18 and 75 s
 	is(t, "the median of gaps, as it was sent on", c.Sent.Median, 10e6)
 	is(t, "the 5th percentile", c.Asked.P5, 2e6)
+	if c.Asked.Limited != 4 || c.Asked.KeptCount != 2 || c.Pages != 5 || c.Breaches != 0 {
+		t.Errorf("the shares are %d of %d and %d of %d", c.Asked.KeptCount, c.Asked.Limited, c.Breaches, c.Pages)
+	}
 	if c.Asked.N != 4 || c.Fastest != 4 {
 		t.Errorf("there are %d gaps, and %d requests in the fastest minute", c.Asked.N, c.Fastest)
 	}

@@ -3,10 +3,12 @@ package report
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"heed/internal/measure"
 	"heed/internal/reason"
 	"heed/internal/safetext"
 )
@@ -53,6 +55,9 @@ var conductColumns = []string{
 	"gaps", "gap_asked_median_s", "gap_asked_p5_s", "gap_asked_kept_share",
 	"gap_sent_median_s", "gap_sent_p5_s", "gap_sent_kept_share", "crawl_delay_s",
 	"fastest_minute", "repeated", "user_agents",
+	"pages_judged", "breaches", "breach_low", "breach_high",
+	"gap_asked_limited", "gap_asked_kept", "gap_asked_kept_low", "gap_asked_kept_high",
+	"gap_sent_limited", "gap_sent_kept", "gap_sent_kept_low", "gap_sent_kept_high",
 }
 
 func (r *Report) conductCSV(c *csv.Writer) {
@@ -63,14 +68,24 @@ func (r *Report) conductCSV(c *csv.Writer) {
 		if d.RobotsAsked > 0 {
 			robots = [2]string{microStamp(*d.RobotsFirst), microStamp(*d.RobotsLast)}
 		}
-		_ = c.Write(append([]string{
+		counts := slices.Concat(countCells(d.Breaches, d.Pages), countCells(d.Asked.KeptCount, d.Asked.Limited), countCells(d.Sent.KeptCount, d.Sent.Limited))
+		_ = c.Write(slices.Concat([]string{
 			plain(d.Agent), plain(d.Site), whole(d.Requests), whole(d.Allowed), whole(d.Refused), whole(d.WouldRefuse), whole(d.NotJudged),
 			whole(d.RobotsAsked), robots[0], robots[1], strconv.FormatBool(d.RobotsBeforePages), maybe(d.BreachShare),
 			whole(d.Asked.N), maybeSeconds(d.Asked.Median), maybeSeconds(d.Asked.P5), maybe(d.Asked.Kept),
 			maybeSeconds(d.Sent.Median), maybeSeconds(d.Sent.P5), maybe(d.Sent.Kept), maybeSeconds(d.Sent.Delay),
 			whole(d.Fastest), whole(d.Repeated), plain(strings.Join(d.Agents, " | ")),
-		}, d.classCells()...))
+		}, counts, d.classCells()))
 	}
+}
+
+// countCells returns of how many a share is, its part, and the bounds of its interval.
+func countCells(part, all int64) []string {
+	if all == 0 {
+		return []string{"0", "0", "", ""}
+	}
+	low, high := measure.Wilson(part, all)
+	return []string{whole(all), whole(part), decimal(low), decimal(high)}
 }
 
 // classColumns returns the names of the columns of classCells.

@@ -35,7 +35,7 @@ func PagePatterns() template.HTML { return template.HTML(pagePatterns) }
 // no font, no picture from elsewhere. Texts of clients and sites are escaped.
 func (r *Report) WriteHTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"percent": figures.Percent, "span": span, "gap": gapTime, "share": share, "stamp": stamp, "text": safetext.Visible, "words": words, "engines": engines,
+		"percent": figures.Percent, "span": span, "gap": gapTime, "share": shareOf, "stamp": stamp, "text": safetext.Visible, "words": words, "engines": engines,
 		"coverage": func(c *Counts) string {
 			words := c.coverage()
 			return strings.ToUpper(words[:1]) + words[1:]

@@ -11,6 +11,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
 	"heed/internal/figures"
+	"heed/internal/measure"
 	"heed/internal/reason"
 	"heed/internal/safetext"
 )
@@ -29,6 +30,7 @@ type methods struct {
 	wouldBe       reason.Counts // those that were only observed, by the class of their refusal
 	sensitivity   []Sensitivity
 	purposes      []string // that clients stated
+	heads         []string // of the records, of joint methods
 }
 
 // note takes in a row of a table.
@@ -83,15 +85,11 @@ func (m *methods) readPurposes(filter *store.Filter) error {
 	return err
 }
 
-// write writes the paragraph, in lines that a terminal shows whole.
+// write writes the paragraph about all records, in lines that a terminal shows whole.
 func (m *methods) write(w io.Writer, window string) {
 	all, decided := m.sums["all"], m.sums["decided"]
 	of := func(sum string) string { return figures.Percent(m.sums[sum], all) }
 	ofDecided := func(sum string) string { return figures.Percent(m.sums[sum], decided) }
-	if all == 0 {
-		fmt.Fprintf(w, "The record %s holds no requests%s.\n\n", m.row["record"], comma(window))
-		return
-	}
 	list := func(column string) string { return strings.Join(strings.Fields(m.row[column]), ", ") }
 	profiles := "profile " + list("profile")
 	if strings.Contains(profiles, ",") {
@@ -118,7 +116,11 @@ func (m *methods) write(w io.Writer, window string) {
 			safetext.Visible(strings.Join(m.purposes, ", ")), figures.Number(m.sums["signal"], "request"), of("signal"))
 	}
 	for _, s := range m.sensitivity {
-		text += fmt.Sprintf("Judged again under the profile %s, %s of %s would have had another verdict. ", s.Profile, figures.Commas(s.Allowed+s.Refused), figures.Commas(s.Judged))
+		if n := s.Allowed + s.Refused; s.Judged > 0 {
+			low, high := measure.Wilson(n, s.Judged)
+			text += fmt.Sprintf("Judged again under the profile %s, %s of %s would have had another verdict (%s, 95 %% interval %s). ",
+				s.Profile, figures.Commas(n), figures.Commas(s.Judged), figures.Percent(n, s.Judged), figures.Interval(low, high))
+		}
 	}
 	if m.row["exempt"] != "0" {
 		text += fmt.Sprintf("%s requests of exempt clients were only counted. ", m.row["exempt"])
@@ -129,8 +131,8 @@ func (m *methods) write(w io.Writer, window string) {
 	if m.row["unrecorded"] != "0" {
 		text += fmt.Sprintf("%s requests could not be recorded. ", m.row["unrecorded"])
 	}
-	text += fmt.Sprintf("The settings in force have the SHA-256 %s. Each decision was recorded before it took effect, in a record chained by SHA-256 (%s) whose head was %s at commit %s; a copy of it can be held against that with heed audit verify --head, and every verdict made again with heed audit replay.",
-		list("configuration"), m.row["record"], m.row["head"], m.row["head_commit"])
+	text += fmt.Sprintf("The settings in force have the SHA-256 %s. Each decision was recorded before it took effect, in a record chained by SHA-256 (%s); a copy of it can be held against that with heed audit verify --head, and every verdict made again with heed audit replay.",
+		list("configuration"), strings.Join(m.heads, ", "))
 	fmt.Fprintln(w, wrap(text, 80))
 	fmt.Fprintln(w)
 }

@@ -156,11 +156,15 @@ func (w *paperWriter) file(name string, text []byte) error {
 	return nil
 }
 
-// methods writes a paragraph about each record.
+// methods writes one paragraph about all records.
 func (w *paperWriter) methods() []byte {
 	var out bytes.Buffer
-	for _, m := range w.records {
+	m, empty := joint(w.records)
+	if len(m.heads) > 0 {
 		m.write(&out, w.Query.Words())
+	}
+	for _, name := range empty {
+		fmt.Fprintf(&out, "The record %s holds no requests%s.\n\n", name, comma(w.Query.Words()))
 	}
 	fmt.Fprintf(&out, "Made with heed audit report --paper on %s. The tables are explained in codebook.csv;\neach .sql makes the .csv of its name: sqlite3 -csv -header audit.db < requests.sql\n", stamp(w.Now))
 	return out.Bytes()

@@ -109,7 +109,7 @@ func TestPaper_TheQueryOfARecordThatSharesDecisions(t *testing.T) {
 
 func TestHeed_TheCodebookExplainsEveryColumn(t *testing.T) {
 	dir := papered(t, report.Paper{Sensitivity: func(context.Context, *store.Record) ([]report.Sensitivity, error) {
-		return []report.Sensitivity{{Profile: "strict", Judged: 8, Refused: 3}}, nil
+		return []report.Sensitivity{{Profile: "standard", Judged: 8}, {Profile: "strict", Judged: 8, Refused: 3}}, nil
 	}}, aDay(t))
 	explained := map[string]bool{}
 	for _, row := range tableOf(t, fileText(t, dir, "codebook.csv"))[1:] {
@@ -149,9 +149,22 @@ func TestHeed_TheParagraphOnMethodsSaysWhatTheTablesSay(t *testing.T) {
 		"through heed 1.0, a forward proxy", "rules engine 2, profile standard",
 		"From 2026-03-02T08:00:00Z to 2026-03-02T15:00:00Z it recorded 9 requests by 2 agents to 2 sites: 6 (66.7 %) allowed, 1 (11.1 %) refused by rule, 1 (11.1 %) rules unavailable",
 		"88.9 % of all requests were judged by their path", "14.3 % were decided while it could not be read",
-		"under the profile strict, 3 of 8 would have had another verdict",
+		"under the profile strict, 3 of 8 would have had another verdict (37.5 %, 95 % interval 13.7-69.4)",
 		"whose head was abababababababababababababababababababababababababababababababab at commit 1",
 	)
+	if text := string(fileText(t, dir, "methods.txt")); strings.Contains(text, "under the profile standard") {
+		t.Errorf("it was judged again under its own profile:\n%s", text)
+	}
+}
+
+// Several records are one paragraph, with the sums of their tables.
+func TestHeed_TheParagraphOnMethodsIsOfAllRecords(t *testing.T) {
+	dir := papered(t, report.Paper{}, aDay(t), aDay(t))
+	text := string(fileText(t, dir, "methods.txt"))
+	contains(t, text, "it recorded 18 requests by 2 agents to 2 sites: 12 (66.7 %) allowed, 2 (11.1 %) refused by rule")
+	if paragraphs := strings.Count(text, "Requests were made through heed"); paragraphs != 1 || strings.Count(strings.Join(strings.Fields(text), " "), "whose head was") != 2 {
+		t.Errorf("%d paragraphs:\n%s", paragraphs, text)
+	}
 }
 
 // The state of a policy is a text of the file, which may have been changed.

@@ -9,6 +9,7 @@ import (
 
 	"heed/internal/audit/uses"
 	"heed/internal/figures"
+	"heed/internal/measure"
 	"heed/internal/safetext"
 )
 
@@ -181,7 +182,7 @@ func (t *text) whys(r *Report) {
 // judgedBy returns what was judged: path, host or neither.
 func (r *Reason) judgedBy() string {
 	if r.Judged == judgedNo {
-		return "neither"
+		return "not judged"
 	}
 	return safetext.Visible(r.Judged)
 }
@@ -243,14 +244,30 @@ func (c *Change) Words() string {
 	return words
 }
 
+// conductNote says what the times and shares of conduct are of.
+const conductNote = `Gaps are the times between successive requests of one row that were let through, its robots.txt
+apart: the median and the 5th percentile as the client sent them. Kept is the share of gaps not
+shorter than the delay that the site asked for, beside it its 95 % interval (Wilson).`
+
+// shareOf writes a share with its interval; "-" of none.
+func shareOf(part, all int64) string {
+	if all == 0 {
+		return "-"
+	}
+	low, high := measure.Wilson(part, all)
+	return figures.Percent(part, all) + " (" + figures.Interval(low, high) + ")"
+}
+
 func (t *text) conduct(r *Report) {
 	if !r.Query.Conduct {
 		return
 	}
 	t.title("Conduct: client behaviour, regardless of heed's verdicts")
+	_ = t.Flush()
+	fmt.Fprintln(t, conductNote)
 	t.line(r.By, "site", "requests", "robots.txt", "against rules", "delay", "kept", "kept as sent", "median gap", "5 %", "fastest minute", "repeated", "User-Agents")
 	limited(t, r.Conduct, func(c *Conduct) {
-		t.line(safetext.Visible(c.Agent), safetext.Visible(c.Site), figures.Commas(c.Requests), c.Robots(), share(c.BreachShare), gapTime(c.Asked.Delay), share(c.Asked.Kept), share(c.Sent.Kept),
+		t.line(safetext.Visible(c.Agent), safetext.Visible(c.Site), figures.Commas(c.Requests), c.Robots(), shareOf(c.Breaches, c.Pages), gapTime(c.Asked.Delay), shareOf(c.Asked.KeptCount, c.Asked.Limited), shareOf(c.Sent.KeptCount, c.Sent.Limited),
 			gapTime(c.Asked.Median), gapTime(c.Asked.P5), c.Fastest, figures.Commas(c.Repeated), len(c.Agents))
 	})
 }

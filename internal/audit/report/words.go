@@ -34,7 +34,14 @@ func (c *Counts) coverage() string {
 	if c.NotJudged+c.ByHost == 0 {
 		return "all judged by their path"
 	}
-	return fmt.Sprintf("%s judged by path, %s by host alone, %s by neither", figures.Percent(path, c.Requests), figures.Percent(c.ByHost, c.Requests), figures.Percent(c.NotJudged, c.Requests))
+	text := figures.Percent(path, c.Requests) + " judged by their path"
+	if c.ByHost > 0 {
+		text += ", " + figures.Percent(c.ByHost, c.Requests) + " by their host alone"
+	}
+	if c.NotJudged > 0 {
+		text += "; " + figures.Percent(c.NotJudged, c.Requests) + " could not be judged at all"
+	}
+	return text
 }
 
 // engines names the rules engines with these numbers.
@@ -63,13 +70,6 @@ func (c *Counts) columns() []reason.Class {
 
 func (c *Counts) waits() string {
 	return fmt.Sprintf("%s, %s in all, at most %s", figures.Number(c.Waited, "request"), span(c.WaitedTotal), span(c.WaitedMost))
-}
-
-func share(f *float64) string {
-	if f == nil {
-		return "-"
-	}
-	return figures.Percent(int64(*f*1e6+0.5), 1e6)
 }
 
 // unit writes how long a period is: the widths are whole units of people.

@@ -41,12 +41,20 @@ func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for t := runTable; int(t) < len(tables); t++ {
-		if err := b.insert(t, all[t]); err != nil {
-			return nil, err
-		}
+	t, err := tallyOf(b, all)
+	if err == nil && len(t.changed) > 0 {
+		err = b.count(-1, t.condition())
 	}
-	if err := b.insert(commits, []row{c.row()}); err != nil {
+	for t := runTable; int(t) < len(tables) && err == nil; t++ {
+		err = b.insert(t, all[t])
+	}
+	if err == nil {
+		err = b.insert(commits, []row{c.row()})
+	}
+	if err == nil {
+		err = t.apply(b)
+	}
+	if err != nil {
 		return nil, err
 	}
 	b.head = *c

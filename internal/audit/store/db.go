@@ -27,6 +27,7 @@ type database struct {
 	rows       rowsByTable                              // of the last commit, for reuse
 	insertions [len(tables)][len(perStatement)]execStmt // prepared on first use
 	values     []driver.NamedValue                      // of the last insertion, for reuse
+	counting   execStmt                                 // adds a row to counts; prepared on first use
 }
 
 // openDatabase opens the record at path for writing. When there is none, it creates one
@@ -175,8 +176,8 @@ func (b *database) close() error {
 	if err := b.whole(); err != nil {
 		return errors.Join(err, b.claim.Close())
 	}
-	for t := range b.insertions {
-		for _, statement := range b.insertions[t] {
+	for _, statements := range append(b.insertions[:], [len(perStatement)]execStmt{b.counting}) {
+		for _, statement := range statements {
 			if statement != nil {
 				statement.Close()
 			}

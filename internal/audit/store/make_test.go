@@ -199,6 +199,13 @@ func (m *made) commit(pruned []byte) {
 		m.t.Fatal(err)
 	}
 	m.before = c
+	m.recount()
+}
+
+// recount makes the table counts.
+func (m *made) recount() {
+	m.exec("DELETE FROM counts")
+	m.exec("INSERT INTO counts " + countsOf(1, "TRUE", areRevised))
 }
 
 func insert(t testing.TB, tx *sql.Tx, table table, row []any) {

@@ -39,6 +39,9 @@ func (b *database) removeCommits(s *stub, c *commit) error {
 	if err != nil {
 		return err
 	}
+	if err := b.count(-1, fmt.Sprintf("seq BETWEEN %d AND %d", s.Last[entryTable]+1, c.last[entryTable])); err != nil {
+		return err
+	}
 	outcomes, err := b.Exec("DELETE FROM outcome WHERE entry <= ? AND in_commit <= ?", c.last[entryTable], c.n)
 	if err != nil {
 		return err
@@ -46,7 +49,8 @@ func (b *database) removeCommits(s *stub, c *commit) error {
 	for _, d := range []struct {
 		query string
 		last  int64
-	}{{"DELETE FROM entry WHERE seq <= ?", c.last[entryTable]}, {"DELETE FROM exempt WHERE id <= ?", c.exempt}, {"DELETE FROM commits WHERE n <= ?", c.n}} {
+	}{{"DELETE FROM entry WHERE seq <= ?", c.last[entryTable]}, {"DELETE FROM counts WHERE requests = 0 AND period <= ?", micro(s.Removed.To) / countPeriod},
+		{"DELETE FROM exempt WHERE id <= ?", c.exempt}, {"DELETE FROM commits WHERE n <= ?", c.n}} {
 		if _, err := b.Exec(d.query, d.last); err != nil {
 			return err
 		}

@@ -128,6 +128,9 @@ func (v *verifier) verify() error {
 	if err := v.pages(); err != nil {
 		return err
 	}
+	if err := v.counts(); err != nil {
+		return err
+	}
 	if v.views != nil {
 		return v.views
 	}

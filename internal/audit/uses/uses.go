@@ -96,6 +96,7 @@ const (
 	Allowed     Answer = "allowed"      // nothing refuses it, and all that could was read
 	Refused     Answer = "refused"      // a statement of the site refuses it
 	Unknown     Answer = "unknown"      // something that could refuse it was not read
+	Silent      Answer = "silent"       // all that could refuse it was read, and the site states nothing
 	NotRecorded Answer = "not-recorded" // the record has no statement, and does not say that there was none
 )
 
@@ -126,19 +127,21 @@ func (q *Request) Judge(purposes ...signal.Purpose) Result {
 	if r, refused := v.Refuses(purposes...); refused {
 		return Result{Answer: Refused, Refusal: r}
 	}
-	stated := !slices.ContainsFunc(purposes, func(p signal.Purpose) bool { return !slices.Contains(q.Stated, p) })
 	switch {
 	case !q.Sent:
 		return Result{Answer: Unknown, Why: notSent}
 	case !q.Ended:
 		return Result{Answer: Unknown, Why: notEnded}
-	case v == nil && !stated:
+	}
+	switch why := q.unread(v, purposes); {
+	case why != "":
+		return Result{Answer: Unknown, Why: why}
+	case v != nil && len(v.Statements) > 0:
+		return Result{Answer: Allowed}
+	case v == nil && len(q.Stated) == 0: // no page, and heeds of long ago did not read its header
 		return Result{Answer: NotRecorded}
 	}
-	if why := q.unread(v, purposes); why != "" {
-		return Result{Answer: Unknown, Why: why}
-	}
-	return Result{Answer: Allowed}
+	return Result{Answer: Silent}
 }
 
 // unread returns what could refuse purposes and was not read; empty: nothing.

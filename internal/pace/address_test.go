@@ -1,0 +1,119 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"heed/rules"
+)
+
+// Hundreds of names at one address get one request per MinDelay together, each of them no
+// more than it asks for; names at another address are not delayed by them.
+func TestHeed_NamesOfOneAddressKeepMinDelayTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		settings := Settings{MinDelay: time.Second, MaxDelay: time.Hour, MaxWait: time.Hour, ByAddress: true}
+		begun := time.Now()
+		type begin struct {
+			name string
+			at   time.Duration
+		}
+		var mu sync.Mutex
+		var starts []begin
+		var all sync.WaitGroup
+		ask := func(name, address string, hints []*rules.RateHint) {
+			all.Go(func() {
+				a := s.TakeAt(t.Context(), &Ask{Settings: &settings, Origin: rules.Origin{Scheme: "http", Host: name, Port: 80}, Hints: hints, Client: name, Target: "GET /x"}, netip.MustParseAddr(address))
+				if a.Refused || a.Left {
+					t.Errorf("%s: %+v", name, a)
+				}
+				if a.Waited > 0 != strings.Contains(a.Note, address) && name != "slow.test" {
+					t.Errorf("%s waited for %v: %q", name, a.Waited, a.Note)
+				}
+				a.Turn.Going()
+				a.Turn.Started()
+				a.Turn.End()
+				mu.Lock()
+				defer mu.Unlock()
+				starts = append(starts, begin{name, time.Since(begun)})
+			})
+		}
+		for i := range 30 {
+			ask(fmt.Sprint("name", i, ".test"), "192.0.2.1", nil)
+		}
+		for range 3 {
+			ask("slow.test", "192.0.2.1", delay("10"))
+		}
+		ask("other.test", "192.0.2.2", nil)
+		synctest.Wait()
+		found := false
+		for _, x := range s.List() {
+			found = found || x.Address == "192.0.2.1" && x.Place() == "all names at 192.0.2.1" && len(x.Waiters) > 0 && strings.HasPrefix(x.Waiters[0].Request, "GET http://name")
+		}
+		if !found {
+			t.Errorf("the address is not listed: %+v", s.List())
+		}
+		all.Wait()
+		last := map[string]time.Duration{}
+		for _, x := range starts {
+			key, apart := "192.0.2.1", time.Second
+			if x.name == "other.test" {
+				key = "192.0.2.2"
+			}
+			if before, ok := last[key]; ok && x.at-before < apart {
+				t.Errorf("%s starts %v after the one before", x.name, x.at-before)
+			}
+			if before, ok := last[x.name]; ok && x.at-before < 10*time.Second {
+				t.Errorf("%s starts %v after its last", x.name, x.at-before)
+			}
+			last[key], last[x.name] = x.at, x.at
+		}
+		if len(starts) != 34 || last["192.0.2.2"] != 0 || last["192.0.2.1"] > 55*time.Second {
+			t.Errorf("%d starts, the last ones at %v and %v", len(starts), last["192.0.2.1"], last["192.0.2.2"])
+		}
+		if c := s.Counts(); c.Turns != 34 {
+			t.Errorf("counted %d turns", c.Turns)
+		}
+	})
+}
+
+// A turn at the address that is too far off gives the one at the site back, and so does a
+// client that leaves.
+func TestHeed_ATurnThatIsRefusedAtTheAddressIsGivenBackAtTheSite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		settings := Settings{MinDelay: time.Minute, MaxDelay: time.Hour, MaxWait: 10 * time.Second, ByAddress: true}
+		address := netip.MustParseAddr("2001:db8::1")
+		take := func(ctx context.Context, name string) Answer {
+			return s.TakeAt(ctx, &Ask{Settings: &settings, Origin: rules.Origin{Scheme: "http", Host: name, Port: 80}, Hints: delay("5"), Client: name, Target: "GET /x"}, address)
+		}
+		first := take(t.Context(), "a.test")
+		first.Turn.Started()
+		first.Turn.End()
+		refused := take(t.Context(), "b.test")
+		if !refused.Refused || refused.Address != "2001:db8::1" || refused.RetryAfter < 59*time.Second || refused.Turn != nil {
+			t.Errorf("%+v", refused)
+		}
+		settings.MaxWait = time.Hour
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		if left := take(ctx, "b.test"); !left.Left || left.Turn != nil {
+			t.Errorf("%+v", left)
+		}
+		begun := time.Now()
+		again := take(t.Context(), "b.test") // its site has no turn that was not given back
+		if again.Refused || time.Since(begun) > time.Minute {
+			t.Errorf("after %v: %+v", time.Since(begun), again)
+		}
+		again.Turn.End()
+		if place, err := ParsePlace("address", AddressOrigin(address).Authority()); err != nil || place != AddressOrigin(address) {
+			t.Errorf("%v, %v of %s", place, err, AddressOrigin(address).Authority())
+		}
+	})
+}

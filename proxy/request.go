@@ -158,9 +158,10 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string) denial {
 }
 
 // signer returns what signs the requests of the client; nil when this one is not signed:
-// heed cannot see the requests in a tunnel, and adds nothing to a signature.
+// heed cannot see the requests in a tunnel, and adds nothing to a signature. A request to one
+// host that names another would bring the first a signature that is valid at the other.
 func (q *request) signer() *passport.Signer {
-	if q.signature || q.https != acl.Intercept || q.own {
+	if q.signature || q.https != acl.Intercept || q.own || q.mismatch != "" {
 		return nil
 	}
 	return q.effective.Signer()

@@ -151,6 +151,28 @@ func TestHeed_ARefusedRequestIsNotSigned(t *testing.T) {
 	}
 }
 
+// A site does not get a signature that is valid at another: a request that is let pass although
+// it names another host, since the client is only observed, is not signed.
+func TestHeed_ARequestThatNamesAnotherHostIsNotSigned(t *testing.T) {
+	t.Parallel()
+	signer, keys := newSigner(t)
+	r := newRig(t, hello, func(c *Config) {
+		rules := signing(signer)
+		rules.Mode = acl.Observe
+		settle(c, rules)
+	})
+	for path, c := range map[string]struct{ host, want string }{"/same": {"site.test", "verified"}, "/other": {"h1.test", "unsigned"}} {
+		conn, _ := r.raw(mitmH1)
+		conn.Send("GET " + path + " HTTP/1.1\r\nHost: " + c.host + "\r\n\r\n")
+		if got := conn.Head("GET"); got.StatusCode != 200 {
+			t.Fatalf("%s: %d", path, got.StatusCode)
+		}
+		if o := r.site.last(t, path).outcome("https", keys); o != c.want {
+			t.Errorf("%s: %s, want %s", path, o, c.want)
+		}
+	}
+}
+
 // A site that redirects to another gets no signature for that one: each hop has its own.
 func TestHeed_EachHopOfARedirectIsSignedForItsHost(t *testing.T) {
 	t.Parallel()

@@ -189,6 +189,12 @@ func overridesOf(j *control.JoinRequest) (acl.Run, error) {
 		}
 		r.Services = append(r.Services, p)
 	}
+	if s := j.Sign; s != nil {
+		var err error
+		if r.Signer, err = config.NewSigner(s.Key, s.Agent); err != nil {
+			return r, fmt.Errorf("--sign: %w", err)
+		}
+	}
 	return r, nil
 }
 

@@ -60,14 +60,16 @@ func PolicyMemory(cfg *config.Config) *cache.Memory {
 func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Config {
 	c := cache.Config{
 		Profile:   profile,
-		Transport: r.Transport, PerFetch: r.Transport.GuardRedirects(), Carry: upstream.CarryClient,
+		Transport: r.Transport, Carry: upstream.CarryClient, Signer: clientSigner, Sign: signAs,
 		UserAgent: cache.DefaultUserAgent(p.cfg.Contact),
 		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Redact: p.Redact, Route: id + " " + profile.String(),
 	}
+	guarded := r.Transport.GuardRedirects()
+	c.PerFetch = func() http.RoundTripper { return signedFetch{guarded().(guardedFetch), &p.signing} }
 	if p.Turns != nil {
-		guarded := c.PerFetch
+		signed := c.PerFetch
 		c.PerFetch = func() http.RoundTripper {
-			return pacedTransport{guarded().(guardedFetch), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
+			return pacedTransport{signed().(guardedFetch), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
 		}
 		c.Turn = p.visitTurn
 	}
@@ -93,7 +95,8 @@ func (p *Pool) identity(spec control.RouteSpec) (string, error) {
 		CA      []byte
 		Resolve map[string]string
 		Hosts   []config.HostRoute `json:",omitempty"`
-	}{Proxy: cmp.Or(spec.Proxy, p.proxy), Hosts: p.hosts, Roots: spec.Roots, Resolve: p.cfg.Upstream.Resolve}
+		Signer  string             `json:",omitempty"`
+	}{Proxy: cmp.Or(spec.Proxy, p.proxy), Hosts: p.hosts, Roots: spec.Roots, Resolve: p.cfg.Upstream.Resolve, Signer: p.signing.own.ID()}
 	if p.cfg.Upstream.CAFile != "" {
 		file, err := ownfile.Read(p.cfg.Upstream.CAFile, config.MaxCAFile)
 		if err != nil {
@@ -108,7 +111,7 @@ func (p *Pool) identity(spec control.RouteSpec) (string, error) {
 // route share nothing. The passwords of upstream proxies are not part of the key: not even
 // a hash of them may be in the store.
 func (p *Pool) shared() (*fleet.Policies, error) {
-	redacted := Pool{cfg: p.cfg, hosts: slices.Clone(p.hosts)}
+	redacted := Pool{cfg: p.cfg, hosts: slices.Clone(p.hosts), signing: p.signing}
 	for i := range redacted.hosts {
 		redacted.hosts[i].Upstream = config.RedactURL(redacted.hosts[i].Upstream)
 	}

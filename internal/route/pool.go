@@ -73,6 +73,7 @@ type Pool struct {
 	cfg     *config.Config
 	proxy   *control.UpstreamProxy // of the settings; nil for none
 	hosts   []config.HostRoute     // routes of [[host]] entries
+	signing signing                // of heed's own requests
 	version string                 // equal for pools with the same routes; empty: not compared
 
 	mu      sync.Mutex
@@ -91,10 +92,14 @@ func NewPool(cfg *config.Config, environ []string, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	signing, err := newSigning(cfg)
+	if err != nil {
+		return nil, err
+	}
 	if o.Self == nil {
 		o.Self = &upstream.Addrs{}
 	}
-	return &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts}, nil
+	return &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts, signing: signing}, nil
 }
 
 // Open opens one route without a pool to share it: spec with the settings.

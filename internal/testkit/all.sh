@@ -5,7 +5,8 @@
 #
 # Tests use real clients and a real web server. What of them is missing is
 # installed: Debian packages through apt-get, and from npm a Node that heeds proxy
-# variables, the web framework express and axe-core, into .build/ (which git ignores).
+# variables, the web framework express, axe-core and web-bot-auth, into .build/ (which
+# git ignores).
 # What runs in the long form only, with HEED_TEST_FULL=1, is named at the end.
 set -eu
 umask 022 # heed trusts no directory that others may write to, and tests make some
@@ -15,6 +16,7 @@ cd "$(dirname "$0")/../.."
 node_version=24.21.0
 express_version=5.3.0
 axe_version=4.14.1
+web_bot_auth_version=0.1.3
 playwright_version=1.65.1
 puppeteer_version=25.16.0
 clients="ky@1.14.3 superagent@10.4.2 bent@7.3.12 @hapi/wreck@18.1.2 got-scraping@4.2.1 @crawlee/http@3.18.1 needle@3.5.0 request@2.88.2 phin@4.0.0"
@@ -197,6 +199,14 @@ install_axe() {
 		--prefix .build/axe "axe-core@$axe_version" || fail "npm install axe-core@$axe_version"
 }
 
+# It verifies the signatures of requests, as sites do.
+install_web_bot_auth() {
+	! grep -q "\"version\": \"$web_bot_auth_version\"" .build/web-bot-auth/node_modules/web-bot-auth/package.json 2>/dev/null || return 0
+	printf '\n== installing web-bot-auth %s\n' "$web_bot_auth_version"
+	npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
+		--prefix .build/web-bot-auth "web-bot-auth@$web_bot_auth_version" || fail "npm install web-bot-auth@$web_bot_auth_version"
+}
+
 # Libraries that drive the installed Chromium, for the tests in their long form.
 install_browser_libraries() {
 	! grep -q "\"version\": \"$playwright_version\"" .build/browsers/node_modules/playwright-core/package.json 2>/dev/null ||
@@ -230,6 +240,7 @@ find_missing
 install_node
 install_express
 install_axe
+install_web_bot_auth
 [ -z "${HEED_TEST_FULL:-}" ] || install_browser_libraries
 [ -z "${HEED_TEST_FULL:-}" ] || install_client_libraries
 

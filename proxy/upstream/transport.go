@@ -1,7 +1,7 @@
 // Package upstream reaches sites: directly, through a proxy, over TLS or into a
 // tunnel, and only where heed may go.
 //
-// HTTP/1 is heed's own, read and written with package http1: request.go has what is sent,
+// HTTP/1 is heed's own, read and written with package http1: request.go has what is sent, and its signature,
 // send.go finds or makes a connection for it, conn.go is the connection, upload.go sends a
 // body, answer.go reads what comes. pool.go keeps connections that no request uses, and
 // client.go knows whose they are. HTTP/2 is net/http's (http2.go).

@@ -134,6 +134,11 @@ func alerts(s *control.Status, recorded bool) (all []string) {
 	add(s.Log != "", "The log cannot be written: "+s.Log)
 	add(!recorded, "Decisions are not recorded ([audit] enabled = false), so that the pages show only what heed has in memory.")
 	add(s.CA.DaysLeft < 30, "The CA certificate expires in "+figures.Number(int64(max(0, s.CA.DaysLeft)), "day")+": see the manual, rotation.")
+	for i := range s.Keys {
+		if trouble := s.Keys[i].Trouble(time.Now()); trouble != "" {
+			add(true, "Signatures: "+trouble+".")
+		}
+	}
 	for _, b := range s.Breaks {
 		add(true, "Requests are only observed until "+stamp(b.Until)+": "+b.Reason)
 	}

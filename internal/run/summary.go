@@ -3,11 +3,9 @@ package run
 import (
 	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,35 +68,6 @@ func (r *run) report(status int, s *audit.Summary, remarks []string) {
 		printMixedHints(r.app.Stderr, s, r.bypass, r.args[0])
 		printSealHint(r.app.Stderr, r.bypass, s, sealed.Probe)
 	}
-}
-
-// printSealHint names the sealed run where connections bypassed heed, or where a program does not
-// trust its CA. probe returns why this machine cannot seal.
-func printSealHint(w io.Writer, bypass *bypassReport, s *audit.Summary, probe func() error) {
-	bypassed := bypass != nil && bypass.Connections > 0
-	if !bypassed && !untrusting(s) {
-		return
-	}
-	what := "holds it"
-	switch {
-	case !bypassed:
-		what = "makes the libraries of the system trust it"
-	case untrusting(s):
-		what = "holds it, and makes the libraries of the system trust heed's CA"
-	}
-	switch err := probe(); {
-	case err == nil:
-		fmt.Fprintf(w, "  `heed run --sealed -- CMD` %s; works on this machine\n", what)
-	case errors.Is(err, sealed.ErrUnsupported):
-	default:
-		why, _, _ := strings.Cut(err.Error(), "\n")
-		fmt.Fprintf(w, "  `heed run --sealed -- CMD` %s; %s (heed doctor)\n", what, why)
-	}
-}
-
-// untrusting reports whether a client rejected heed's CA and was not judged later.
-func untrusting(s *audit.Summary) bool {
-	return slices.ContainsFunc(s.Unjudged, func(c audit.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted && c.Count > c.Before })
 }
 
 // maxBypassed is the greatest number of destinations in a bypassReport.
@@ -293,4 +262,43 @@ func pacedWords(c audit.PaceCount) string {
 		text += fmt.Sprintf("; left before their turn: %d, up to %v too early", c.Left, c.Owed.Round(time.Second))
 	}
 	return text
+}
+
+// printTimeoutHints prints which timeout to raise when clients closed requests before
+// their turn, and which setting when requests were refused with 429.
+func printTimeoutHints(w io.Writer, s *audit.Summary, command string) {
+	var left, refused uint64
+	var owed time.Duration
+	for _, c := range s.Paced {
+		left, refused, owed = left+c.Left, refused+c.Refused, max(owed, c.Owed)
+	}
+	if left > 0 {
+		fmt.Fprintf(w, "  %s left before their turn came: have the client wait at least %v longer (%s), or let it ask for less at a time\n",
+			console.Plural(left, "request"), owed.Round(time.Second)+time.Second, timeoutHintFor(command))
+	}
+	if refused > 0 {
+		fmt.Fprintf(w, "  %s refused with a Retry-After (429): with pacing.max_wait above the site's delay times what is asked for at a time, all of them wait\n",
+			requestsWere(refused))
+	}
+}
+
+// requestsWere returns the number of requests and the matching verb.
+func requestsWere(n uint64) string {
+	if n == 1 {
+		return "1 request was"
+	}
+	return console.Plural(n, "request") + " were"
+}
+
+// timeoutHintFor returns the timeout setting of a command; all settings for an unknown one.
+func timeoutHintFor(command string) string {
+	name := strings.ToLower(filepath.Base(command))
+	var all []string
+	for _, p := range timeoutHints {
+		if strings.HasPrefix(name, p.command) {
+			return p.setting
+		}
+		all = append(all, p.setting)
+	}
+	return strings.Join(all, "; ")
 }

@@ -38,8 +38,8 @@ func (d *daemon) adminSettings(cfg *config.Config) (*admin.Settings, error) {
 
 // openAdmin opens the admin listener; nil without one in the settings, and in the
 // background, where heed has no settings of its own to open a fixed address. Requests
-// through heed cannot reach it.
-func (d *daemon) openAdmin(cfg *config.Config) (*adminListener, error) {
+// through heed cannot reach it. defaults is proxy.toml as built in.
+func (d *daemon) openAdmin(cfg *config.Config, defaults []byte) (*adminListener, error) {
 	if cfg.Admin.Listen == "" || d.background {
 		return nil, nil
 	}
@@ -48,7 +48,7 @@ func (d *daemon) openAdmin(cfg *config.Config) (*adminListener, error) {
 		return nil, err
 	}
 	d.Self.Add(l.Addr())
-	pages := d.dashboard(cfg)
+	pages := d.dashboard(cfg, defaults)
 	return &adminListener{l, admin.New(admin.Config{
 		Live: func() *admin.Settings { return d.current.Load().admin }, Health: d.health,
 		Metrics: d.metrics.Handler(), Dashboard: pages, ProxyName: d.shared.Name, Log: d.log,

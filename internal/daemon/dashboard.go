@@ -17,12 +17,13 @@ import (
 	"heed/internal/state"
 )
 
-// dashboard returns the pages of the admin listener.
-func (d *daemon) dashboard(cfg *config.Config) *dashboard.Dashboard {
+// dashboard returns the pages of the admin listener. defaults is proxy.toml as built in.
+func (d *daemon) dashboard(cfg *config.Config, defaults []byte) *dashboard.Dashboard {
 	o := dashboard.Options{Heed: observed{d}, Actions: operated{d}, MayAct: admin.MayAct, Admitted: admin.StillAdmitted, Now: d.now, Log: d.log}
 	if d.record != nil {
 		o.Record = cmp.Or(cfg.Audit.File, filepath.Join(d.state, state.AuditFile))
 	}
+	o.Defaults, _ = config.BuiltIn(defaults) // heed has read it; nil without it, when nothing is marked
 	return dashboard.New(o)
 }
 

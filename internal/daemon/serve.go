@@ -256,7 +256,7 @@ func (d *daemon) serve(a *console.App, signals <-chan os.Signal, env *serveEnv) 
 	if err != nil {
 		return err
 	}
-	if d.admin, err = d.openAdmin(env.cfg); err != nil {
+	if d.admin, err = d.openAdmin(env.cfg, a.Defaults); err != nil {
 		closeAll(opened)
 		return err
 	}

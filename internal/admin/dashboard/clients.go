@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"heed/internal/busy"
@@ -16,7 +18,7 @@ const clientsShown = 100
 
 type clientsPage struct {
 	Day      *totals // nil: decisions are not recorded
-	Rows     []clientTotal
+	Rows     []clientGroup
 	More     int
 	Busiest  []busyName // of the last hour
 	Settings []config.ClientConfig
@@ -37,8 +39,9 @@ func (d *Dashboard) clients(r *http.Request) (*view, error) {
 		return nil, err
 	default:
 		p.Day = day
-		p.Rows = day.Clients[:min(len(day.Clients), clientsShown)]
-		p.More = len(day.Clients) - len(p.Rows)
+		all := grouped(day.Clients)
+		p.Rows = all[:min(len(all), clientsShown)]
+		p.More = len(all) - len(p.Rows)
 	}
 	return &view{Page: "clients", Title: "Clients", Data: p}, nil
 }
@@ -52,6 +55,39 @@ func busiest(names []busy.Counts) (all []busyName) {
 		}
 		all = append(all, busyName{c, figures.Pieces(&classes, int64(names[0].Requests))})
 	}
+	return all
+}
+
+// clientGroup is the requests of all clients with one name: that of a [[client]], of a user,
+// or an address. Its details are those of the one with the most requests.
+type clientGroup struct {
+	clientTotal
+	Others int // clients of the record with the same name: by other addresses or User-Agents
+}
+
+// grouped returns the clients by name, those with the most requests first.
+func grouped(clients []clientTotal) (all []clientGroup) {
+	at := map[string]int{}
+	for i := range clients {
+		c := &clients[i]
+		name := cmp.Or(c.Configured(), c.User, c.Address) + "\x00" + c.Mode
+		if c.Configured() == "" {
+			name += "\x00" + strings.Join(c.Tokens, " ")
+		}
+		n, known := at[name]
+		if !known {
+			at[name] = len(all)
+			all = append(all, clientGroup{clientTotal: *c})
+			continue
+		}
+		g := &all[n]
+		g.Others++
+		g.Classes.Add(&c.Classes)
+		if c.Last.After(g.Last) {
+			g.Last = c.Last
+		}
+	}
+	slices.SortStableFunc(all, func(a, b clientGroup) int { return cmp.Compare(b.Requests(), a.Requests()) })
 	return all
 }
 

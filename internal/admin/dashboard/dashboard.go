@@ -55,6 +55,8 @@ type Options struct {
 	Record   string           // the path of the record; empty: decisions are not recorded
 	Now      func() time.Time // nil: time.Now
 	Log      *slog.Logger     // takes faults; nil discards
+
+	Defaults *config.Config // the built-in settings; nil: what was changed is not marked
 }
 
 // Dashboard is the handler of the pages. Its paths are absolute: it is the handler of the

@@ -34,7 +34,7 @@ func (d *Dashboard) decision(r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &decisionPage{Explained: t, Row: rowOf(t.Decision), Steps: why.Explain(d.Record, t, plain).Steps}
+	p := &decisionPage{Explained: t, Row: rowOf(t.Decision), Steps: stepsInWords(why.Explain(d.Record, t, plain).Steps, t.Decision)}
 	p.Agent, p.Judged = agentPieces(t)
 	if t.Robots != nil {
 		p.Robots = excerptOf(t.Robots, t.RobotsLine)
@@ -142,4 +142,14 @@ func excerptOf(text []byte, decided int) *excerpt {
 		}
 	}
 	return x
+}
+
+// stepsInWords returns steps without the codes of the reasons of a decision.
+func stepsInWords(steps []check.Step, d *replay.Decision) []check.Step {
+	for i := range steps {
+		for k := range steps[i].Lines {
+			steps[i].Lines[k] = inWords(steps[i].Lines[k], d)
+		}
+	}
+	return steps
 }

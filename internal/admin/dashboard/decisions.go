@@ -29,7 +29,8 @@ type row struct {
 	Verdict         string // in words, when it is not that of Class
 	Client, Agent   string
 	Why             string
-	Status          int // 0: none yet
+	Status          int    // 0: none yet
+	Waited          string // for a turn; empty: it did not
 }
 
 // rowOf returns what a list shows of a decision.
@@ -38,7 +39,10 @@ func rowOf(d *replay.Decision) row {
 	if d.Late != nil {
 		final = d.Late
 	}
-	r := row{ID: d.ID, Method: d.Method, URL: d.URL, Time: d.Time, Client: d.Client, Agent: d.Agent, Why: why.ReasonText(&d.Verdict) + why.ResultText(d)}
+	r := row{ID: d.ID, Method: d.Method, URL: d.URL, Time: d.Time, Client: d.Client, Agent: d.Agent, Why: inWords(why.ReasonText(&d.Verdict)+why.ResultText(d), d)}
+	if wait := time.Duration(d.Waited * float64(time.Second)); wait >= 10*time.Millisecond {
+		r.Waited = wait.Round(10 * time.Millisecond).String()
+	}
 	if o := d.Outcome; o != nil {
 		r.Status, failed = o.Status, !o.FromSite && reason.FailedStatus(o.Status)
 	}
@@ -46,6 +50,16 @@ func rowOf(d *replay.Decision) row {
 		r.Verdict = "only observed"
 	}
 	return r
+}
+
+// inWords returns a text without the codes of the reasons of a decision, which are words for
+// programs; the search has a field for them.
+func inWords(text string, d *replay.Decision) string {
+	text = strings.Replace(text, " ["+d.Reason+"]", "", 1)
+	if d.Late != nil {
+		text = strings.Replace(text, " ["+d.Late.Reason+"]", "", 1)
+	}
+	return text
 }
 
 // search is the form of the page, as it was sent.

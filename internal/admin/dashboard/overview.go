@@ -6,10 +6,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"heed/internal/audit"
 	"heed/internal/audit/replay"
+	"heed/internal/config"
 	"heed/internal/control"
 	"heed/internal/figures"
 	"heed/internal/reason"
@@ -20,6 +24,8 @@ type overview struct {
 	Live *overviewLive
 	Most *totals // nil: it cannot be read
 	Why  string  // Most is nil
+
+	Exempt bool // the settings have clients that are exempt, whose requests are only counted
 }
 
 // overviewLive is the part of the first page that is kept up to date.
@@ -54,12 +60,17 @@ const latestShown = 8
 
 func (d *Dashboard) overview(r *http.Request) (*view, error) {
 	live, _ := d.liveNow(r.Context()) // o.Why is the error
-	o := &overview{Live: live}
+	o := &overview{Live: live, Exempt: d.exempts()}
 	var err error
 	if o.Most, err = d.record.day(r.Context()); err != nil && d.Record != "" {
 		o.Why = err.Error()
 	}
 	return &view{Page: "overview", Title: "Overview", Data: o}, nil
+}
+
+// exempts reports whether the settings exempt clients.
+func (d *Dashboard) exempts() bool {
+	return slices.ContainsFunc(d.Heed.Config().Clients, func(c config.ClientConfig) bool { return c.Mode == "exempt" })
 }
 
 // overviewLive renders the part of the first page that is kept up to date.
@@ -96,7 +107,10 @@ func (d *Dashboard) liveNow(ctx context.Context) (*overviewLive, error) {
 		day.Add(&c.classes)
 	}
 	o.Spans = []timeSpan{{"last minute", minute.Classes}, {"last 5 minutes", s.Five.Classes}, {"last hour", s.Hour.Classes}, {"last 24 hours", day}}
-	o.Chart = drawn(columns, audit.PeriodLength)
+	columns = sinceStart(columns, s.Since)
+	if o.Chart = drawn(columns, audit.PeriodLength); o.Chart != nil && len(columns) < len(periods) {
+		o.Chart.Title = "Requests since the start of heed"
+	}
 	latest, err2 := d.latest(ctx, latestShown)
 	if o.Latest = latest; errors.Is(err2, errNoRecord) {
 		err2 = nil
@@ -128,44 +142,61 @@ func alerts(s *control.Status, recorded bool) (all []string) {
 			all = append(all, text)
 		}
 	}
-	add(s.Ending, "heed is stopping: it accepts no new requests.")
-	add(s.Record != "", "Decisions cannot be recorded: "+s.Record)
-	add(s.Unrecorded > 0, figures.Number(s.Unrecorded, "request")+" went on although the record could not be written ([audit] on_failure).")
-	add(s.Log != "", "The log cannot be written: "+s.Log)
-	add(!recorded, "Decisions are not recorded ([audit] enabled = false), so that the pages show only what heed has in memory.")
-	add(s.CA.DaysLeft < 30, "The CA certificate expires in "+figures.Number(int64(max(0, s.CA.DaysLeft)), "day")+": see the manual, rotation.")
-	for i := range s.Keys {
-		if trouble := s.Keys[i].Trouble(time.Now()); trouble != "" {
-			add(true, "Signatures: "+trouble+".")
-		}
+	for _, why := range s.NotReady() {
+		add(true, "Not ready: "+why)
 	}
+	for _, why := range s.Unwell() {
+		add(true, "Not well: "+why)
+	}
+	add(s.Unrecorded > 0, figures.Number(s.Unrecorded, "request")+" went on although the record could not be written ([audit] on_failure).")
+	add(!recorded, "Decisions are not recorded ([audit] enabled = false), so that the pages show only what heed has in memory.")
 	for _, b := range s.Breaks {
 		add(true, "Requests are only observed until "+stamp(b.Until)+": "+b.Reason)
-	}
-	add(s.Reach.ManyFail(), "Many sites cannot be reached, so that the cause is likely this machine or its network.")
-	for _, p := range s.Reach.Proxies {
-		add(true, "The upstream proxy "+p.Name+" fails: "+p.Err)
-	}
-	if f := s.Fleet; f != nil {
-		add(f.Away, "The store of the fleet is unreachable, and heed uses what it has: "+f.Why)
 	}
 	return all
 }
 
-// troubles are the sites that fail.
+// troubles are the sites that fail, each once.
 func troubles(s *control.Status) (all []trouble) {
+	listed := map[string]bool{}
 	for i := range s.Troubles {
 		t := &s.Troubles[i]
 		words := "nothing is allowed until its robots.txt can be read"
 		if t.State == "stale" {
 			words = "judged by an old copy of its robots.txt"
 		}
-		all = append(all, trouble{t.Origin, words, t.Err, t.Seen, t.Retry, true})
+		listed[t.Origin] = true
+		all = append(all, trouble{t.Origin, failed(t.Err) + ": " + words, t.Err, t.Seen, t.Retry, true})
 	}
 	for _, x := range s.Reach.Sites {
-		all = append(all, trouble{Name: x.Origin, State: "it cannot be reached", Err: x.Err, Seen: x.Seen, Site: true})
+		if !listed[x.Origin] {
+			all = append(all, trouble{Name: x.Origin, State: failed(x.Err), Err: x.Err, Seen: x.Seen, Site: true})
+		}
 	}
 	return all[:min(len(all), mostTroubles)]
+}
+
+// answered finds the status in the text of an error about a robots.txt.
+var answered = regexp.MustCompile(`\banswered(?: with status)? (\d{3})\b`)
+
+// failed puts into words how a site failed: it was reached when it answered anything.
+func failed(err string) string {
+	if m := answered.FindStringSubmatch(err); m != nil {
+		return "answered " + m[1]
+	}
+	switch lower := strings.ToLower(err); {
+	case strings.Contains(lower, "no such host"):
+		return "its name is not known"
+	case strings.Contains(lower, "timeout"), strings.Contains(lower, "deadline exceeded"), strings.Contains(lower, "timed out"):
+		return "gave no answer in time"
+	case strings.Contains(lower, "refused"):
+		return "refused the connection"
+	case strings.Contains(lower, "certificate"), strings.Contains(lower, "tls"):
+		return "no TLS connection could be made"
+	case strings.Contains(lower, "malformed"), strings.Contains(lower, "eof"), strings.Contains(lower, "reset"):
+		return "gave no complete answer"
+	}
+	return "failed"
 }
 
 // mostTroubles is how many sites in trouble the first page lists.
@@ -201,8 +232,24 @@ type column struct {
 	Pieces    []figures.Piece
 }
 
+// leastColumns is how many periods a chart has at least.
+const leastColumns = 8
+
+// sinceStart leaves out the periods before the start of heed that have no requests, at the
+// beginning. The chart of a young heed has room for what comes.
+func sinceStart(columns []column, start time.Time) []column {
+	for len(columns) > 1 && columns[0].classes.Sum() == 0 && !columns[0].from.Add(audit.PeriodLength).After(start) {
+		columns = columns[1:]
+	}
+	for len(columns) < leastColumns {
+		columns = append(columns, column{from: columns[len(columns)-1].from.Add(audit.PeriodLength)})
+	}
+	return columns
+}
+
 // chart is requests over time.
 type chart struct {
+	Title     string
 	Columns   []column
 	Classes   []reason.Class // that occur
 	Top       int64          // the value of the upper line
@@ -215,7 +262,7 @@ type chart struct {
 func drawn(columns []column, each time.Duration) *chart {
 	var most int64
 	var all reason.Counts
-	c := &chart{From: clock(columns[0].from), End: clock(columns[len(columns)-1].from.Add(each))}
+	c := &chart{Title: "Requests in the last 24 hours", From: clock(columns[0].from), End: clock(columns[len(columns)-1].from.Add(each))}
 	for i := range columns {
 		all.Add(&columns[i].classes)
 		if n := columns[i].classes.Sum(); n > most {

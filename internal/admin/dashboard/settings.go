@@ -11,10 +11,12 @@ import (
 )
 
 type settingsPage struct {
-	Source, Hash, Text string
-	Breaks             []control.Break
-	Granted            []control.Exception
-	Lasting            []lasting
+	Source, Hash string
+	Lines        []settingLine
+	Changed      int // lines
+	Breaks       []control.Break
+	Granted      []control.Exception
+	Lasting      []lasting
 }
 
 // lasting is an exception in proxy.toml.
@@ -29,7 +31,12 @@ func (d *Dashboard) settings(*http.Request) (*view, error) {
 	c.Hosts = slices.Clone(c.Hosts)
 	p := &settingsPage{Source: c.Source(), Hash: c.Hash()}
 	c.Redact()
-	p.Text = c.Text()
+	p.Lines = settingLines(c.Text(), d.changed(&c))
+	for _, l := range p.Lines {
+		if l.Changed {
+			p.Changed++
+		}
+	}
 	s := d.Heed.Status()
 	p.Breaks, p.Granted = s.Breaks, s.Exceptions
 	for i := range c.Hosts {
@@ -38,6 +45,38 @@ func (d *Dashboard) settings(*http.Request) (*view, error) {
 		}
 	}
 	return &view{Page: "settings", Title: "Settings", Data: p}, nil
+}
+
+// settingLine is a line of the settings.
+type settingLine struct {
+	Text    string
+	Changed bool // it differs from the defaults
+}
+
+// changed returns what differs from the defaults, in the form of proxy.toml.
+func (d *Dashboard) changed(c *config.Config) string {
+	if d.Defaults == nil {
+		return ""
+	}
+	return config.TreeText(c.Changed(d.Defaults))
+}
+
+// settingLines returns the lines of the settings. Those that are in changed, in the same
+// table, are marked.
+func settingLines(text, changed string) (all []settingLine) {
+	in := func(text string, each func(table, line string)) {
+		table := ""
+		for line := range strings.Lines(text) {
+			if line = strings.TrimRight(line, "\r\n"); strings.HasPrefix(line, "[") {
+				table = line
+			}
+			each(table, line)
+		}
+	}
+	marked := map[[2]string]bool{}
+	in(changed, func(table, line string) { marked[[2]string{table, line}] = line != "" && line != table })
+	in(text, func(table, line string) { all = append(all, settingLine{line, marked[[2]string{table, line}]}) })
+	return all
 }
 
 // lastingOf returns the exception of a [[host]]; false when it has none.

@@ -20,7 +20,6 @@ require (
 	github.com/tidwall/gjson v1.20.1
 	github.com/vishvananda/netlink v1.3.1
 	github.com/yuin/goldmark v1.8.7
-	go.etcd.io/bbolt v1.5.0
 	golang.org/x/crypto v0.58.0
 	golang.org/x/net v0.62.0
 	golang.org/x/sync v0.24.0

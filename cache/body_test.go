@@ -130,13 +130,13 @@ func TestHeed_BytesInFlightAreBounded(t *testing.T) {
 	f := testFetcher(t)
 	held := make(chan answer)
 	for range maxSiteLongBodies { // one site cannot have more
-		go func() { held <- f.fetch(t.Context(), slow, "", validators{}) }()
+		go func() { held <- f.fetch(t.Context(), slow, variantKey{}, validators{}) }()
 	}
 	for range maxSiteLongBodies {
 		<-begun
 	}
 	short := strings.Repeat(file, shortBody/len(file))
-	if a := f.fetch(t.Context(), serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, short) }), "", validators{}); a.err != nil || string(a.body) != short {
+	if a := f.fetch(t.Context(), serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, short) }), variantKey{}, validators{}); a.err != nil || string(a.body) != short {
 		t.Errorf("a short body beside long ones: %d bytes, err %v", len(a.body), a.err)
 	}
 	close(release)
@@ -160,7 +160,7 @@ func TestHeed_ALongBodyWithoutRoomIsNotHeldAgainstTheSite(t *testing.T) {
 	f := testFetcher(t)
 	f.longBodies.most = 0
 	f.longBodies.mostWaiting = 0
-	a := f.fetch(t.Context(), o, "", validators{})
+	a := f.fetch(t.Context(), o, variantKey{}, validators{})
 	if !errors.Is(a.err, errFull) || !a.local {
 		t.Fatalf("err %v, ours %v", a.err, a.local)
 	}

@@ -2,15 +2,14 @@
 // which is asked once for all callers that wait.
 //
 // The files in the order of a look-up: cache.go finds a fresh entry (entry.go) in
-// memory (memory.go), in the file that outlives the process (policystore.go,
-// file.go, filehealth.go, pending.go, bolt.go) or in the store of a fleet
-// (fleet.go), or waits for a fetch (fetch.go, limiter.go, body.go).
+// memory (memory.go), in a store that outlives the process (policystore.go;
+// package policyfile) or in the store of a fleet (fleet.go), or waits for a fetch
+// (fetch.go, limiter.go, body.go).
 // The pure function next (state.go, lifetime.go) turns the answer into the next
 // entry. info.go lists what is cached. document.go fetches other documents of sites in the
 // way of a robots.txt. visit.go has the requests to hosts that another one has named.
 //
-// Outside packages: github.com/patrickmn/go-cache, imported by memory.go alone;
-// go.etcd.io/bbolt, from file.go on.
+// Outside package: github.com/patrickmn/go-cache, imported by memory.go alone.
 package cache
 
 import (
@@ -43,6 +42,7 @@ type Cache struct {
 	timeout    time.Duration // of a caller's wait
 	profile    rules.Profile
 	carry      func(from, to context.Context) context.Context
+	signer     func(context.Context) Signer
 	fetched    func(outcome string, took time.Duration) // nil: not called
 }
 
@@ -60,10 +60,10 @@ func New(config Config) *Cache {
 		clock:   config.Now,
 		timeout: config.Timeout,
 		profile: config.Profile,
-		fetched: config.Fetched, carry: config.Carry,
+		fetched: config.Fetched, carry: config.Carry, signer: config.Signer,
 	}
 	c.fetcher.known = func(o rules.Origin) *rules.Policy {
-		if e := c.cached(o, ""); e != nil {
+		if e := c.cached(context.Background(), o, ""); e != nil {
 			return e.policy
 		}
 		return nil
@@ -79,14 +79,15 @@ func New(config Config) *Cache {
 // in the background; else the site is asked, once for all who wait. userAgent is the
 // client's: an origin that answers 401 or 403 to us, or says that its file
 // depends on the client, is asked again under that name, and the result kept for
-// clients of its name alone. Of new names there are at most maxVariants an hour; the
+// clients of its name alone; those whose requests are signed (see Config.Signer) are other
+// clients. Of new names there are at most maxVariants an hour; the
 // policy for a further one is that for heed's own, with Source.NameNotAsked.
 //
 // What cannot be had within Config.Timeout, or before ctx ends, is the last
 // good copy marked Stale, else a policy in state Unreachable with Source.Err
 // set.
 func (c *Cache) Policy(ctx context.Context, o rules.Origin, userAgent string) *rules.Policy {
-	if e := c.cached(o, userAgent); e != nil {
+	if e := c.cached(ctx, o, userAgent); e != nil {
 		return e.policy
 	}
 	return c.await(ctx, o, userAgent)
@@ -124,8 +125,9 @@ func (c *Cache) Document(ctx context.Context, by string, u *url.URL, most int, p
 // bytes of memory that takes.
 func (c *Cache) Size() (origins int, bytes int64) { return c.store.size() }
 
-// cached returns the entry that answers for o and userAgent now, or nil.
-func (c *Cache) cached(o rules.Origin, userAgent string) *entry {
+// cached returns the entry that answers for o and userAgent now, or nil. ctx is that of the
+// client's request.
+func (c *Cache) cached(ctx context.Context, o rules.Origin, userAgent string) *entry {
 	p := c.store.find(o)
 	if p == nil {
 		return nil
@@ -133,7 +135,7 @@ func (c *Cache) cached(o rules.Origin, userAgent string) *entry {
 	now := c.now()
 	e := c.usable(p, o, variantKey{}, now)
 	if e != nil && c.needsOwnAnswer(e, userAgent) {
-		if own := c.usable(p, o, c.variantKey(userAgent), now); own != nil {
+		if own := c.usable(p, o, c.variantKey(ctx, userAgent), now); own != nil {
 			e = e.prefer(own)
 		} else {
 			e = nil
@@ -191,7 +193,7 @@ func (c *Cache) await(ctx context.Context, o rules.Origin, userAgent string) *ru
 	o.Host = strings.Clone(o.Host) // it is kept, and may be part of a whole request
 	e := c.join(ctx, o, variantKey{})
 	if c.needsOwnAnswer(e, userAgent) {
-		own := c.join(ctx, o, c.variantKey(strings.Clone(userAgent)))
+		own := c.join(ctx, o, c.variantKey(ctx, strings.Clone(userAgent)))
 		if own == nil {
 			return e.nameNotAsked()
 		}
@@ -280,7 +282,7 @@ func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *e
 		tags = prev.validators
 	}
 	began := time.Now()
-	a := c.fetcher.fetch(c.carry(by, context.Background()), o, as.userAgent, tags)
+	a := c.fetcher.fetch(c.carry(by, context.Background()), o, as, tags)
 	defer a.done()
 	e = next(prev, a, c.now(), rand.Float64(), c.profile)
 	if c.fetched != nil {
@@ -303,10 +305,14 @@ func (c *Cache) now() time.Time { return c.clock().Round(0) }
 type variantKey struct {
 	key       string // of the entries kept for it
 	userAgent string // the User-Agent that is sent
+	signer    Signer // signs the requests; nil: they are not signed
 }
 
 // agentMark begins the keys of agentKey.
 const agentMark = "as"
+
+// signedMark is before the ID of a Signer in a key. No product token contains a tab.
+const signedMark = "\tsigned "
 
 // agentKey returns what the entries of clients with this User-Agent are kept
 // under; empty for an empty one. Clients are distinguished by their product
@@ -325,13 +331,17 @@ func agentKey(userAgent string) string {
 // maxAgentKeys is how many User-Agents are remembered with their keys.
 const maxAgentKeys = 1024
 
-// variantKey returns the key for clients with this User-Agent.
-func (c *Cache) variantKey(userAgent string) variantKey {
-	key, ok := c.variants.Get(userAgent)
-	if ok {
-		return variantKey{key: key, userAgent: userAgent}
+// variantKey returns the key for clients with this User-Agent, whose requests have the
+// signature of the one with the context ctx.
+func (c *Cache) variantKey(ctx context.Context, userAgent string) variantKey {
+	as := variantKey{userAgent: userAgent}
+	var known bool
+	if as.key, known = c.variants.Get(userAgent); !known {
+		as.key, as.userAgent = agentKey(userAgent), strings.Clone(userAgent)
+		c.variants.Put(as.userAgent, as.key, maxAgentKeys)
 	}
-	as := variantKey{key: agentKey(userAgent), userAgent: strings.Clone(userAgent)}
-	c.variants.Put(as.userAgent, as.key, maxAgentKeys)
+	if as.signer = c.signer(ctx); as.signer != nil {
+		as.key += signedMark + as.signer.ID()
+	}
 	return as
 }

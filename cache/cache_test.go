@@ -378,15 +378,12 @@ func TestCache_VariantsOfAnOriginAreBounded(t *testing.T) {
 	site, o := newSite(t, status(403))
 	c, clock := newCache(t, Config{})
 	for i := range 3 * maxVariants {
-		clock.step(time.Millisecond)
+		clock.step(namesTime / maxVariants) // as many names as may be asked within an hour
 		c.Policy(t.Context(), o, fmt.Sprintf("client-%d/1", i))
 		c.Policy(t.Context(), o, "client-0/1") // in steady use
 	}
 	if n := len(c.store.find(o).all()) - 1; n != maxVariants {
 		t.Errorf("%d variants", n)
-	}
-	if n := site.count.Load(); n != 3*maxVariants+1 {
-		t.Errorf("%d requests", n)
 	}
 	site.turn(status(404))
 	clock.step(2 * time.Hour)

@@ -32,6 +32,12 @@ type Config struct {
 	// the request which causes it. Fetches in the background have no such request. Nil: it
 	// needs nothing.
 	Carry func(from, to context.Context) context.Context
+	// Signer returns what signs the requests of the client whose request has the context ctx;
+	// nil when they are not signed. Sign returns to, the context of a request that is made as
+	// a client, with its Signer, which may be nil. An answer to a request that was signed holds for clients with the
+	// same name and the same Signer alone. Nil: no request is signed.
+	Signer func(ctx context.Context) Signer
+	Sign   func(to context.Context, s Signer) context.Context
 	// FetchLimits bound the fetches of all caches that share them; nil means separate
 	// limits.
 	Limits *FetchLimits
@@ -69,6 +75,11 @@ type Config struct {
 	Fetched func(outcome string, took time.Duration)
 }
 
+// Signer signs requests.
+type Signer interface {
+	ID() string // equal for those whose signatures are equal
+}
+
 // withDefaults returns c with every zero field filled in.
 func (c Config) withDefaults() Config {
 	if c.UserAgent == "" {
@@ -88,6 +99,10 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Carry == nil {
 		c.Carry = func(_, to context.Context) context.Context { return to }
+	}
+	if c.Signer == nil {
+		c.Signer = func(context.Context) Signer { return nil }
+		c.Sign = func(to context.Context, _ Signer) context.Context { return to }
 	}
 	if c.Limits == nil {
 		c.Limits = &FetchLimits{}

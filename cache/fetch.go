@@ -43,6 +43,7 @@ type fetcher struct {
 	now       func() time.Time
 	known     func(rules.Origin) *rules.Policy // the policy in memory; nil: none is
 	turn      func(context.Context, Visit) (turned context.Context, ended func(), err error)
+	sign      func(context.Context, Signer) context.Context // as Config.Sign
 	visits    visits
 	*FetchLimits
 }
@@ -79,7 +80,7 @@ func newFetcher(c Config) *fetcher {
 		userAgent: c.UserAgent,
 		agent:     rules.Identify(c.UserAgent),
 		profile:   c.Profile, now: c.Now, turn: c.Turn,
-		redact: c.Redact,
+		redact: c.Redact, sign: c.Sign,
 		// A little less than the wait of callers, so that who waits for all of a
 		// fetch learns how it failed.
 		timeout:     c.Timeout - c.Timeout/30,
@@ -98,6 +99,7 @@ type job struct {
 	carrier http.RoundTripper
 	site    string                                // for the lanes
 	by      string                                // the host that the fetch is for; others are visited
+	signer  Signer                                // of requests as a client; nil: they are not signed
 	only    string                                // the one other host that is visited; empty: each may be
 	accept  string                                // the Accept field
 	most    int                                   // octets of the body, decoded
@@ -106,21 +108,21 @@ type job struct {
 	tickets []*ticket
 }
 
-// fetch asks o for its robots.txt, following redirects. as is the client's
-// User-Agent to ask under, empty for our own; tags make the request
+// fetch asks o for its robots.txt, following redirects. as is the client to ask as, the
+// zero value heed itself; tags make the request
 // conditional. An error is part of the answer. The caller calls done on
 // the answer. ctx is no client's: all callers share the fetch, and the first of them to
 // leave must not take it along.
-func (f *fetcher) fetch(ctx context.Context, o rules.Origin, as string, tags validators) answer {
+func (f *fetcher) fetch(ctx context.Context, o rules.Origin, as variantKey, tags validators) answer {
 	ctx, end := context.WithCancelCause(ctx)
-	j := &job{fetcher: f, site: siteOf(o.Host), by: o.Host, accept: acceptRobots, most: maxBody, end: end}
+	j := &job{fetcher: f, site: siteOf(o.Host), by: o.Host, signer: as.signer, accept: acceptRobots, most: maxBody, end: end}
 	panics := true
 	defer func() {
 		if panics { // then no caller can call done
 			j.leave()
 		}
 	}()
-	a := j.answer(ctx, o, as, tags)
+	a := j.answer(ctx, o, as.userAgent, tags)
 	panics = false
 	return a
 }
@@ -208,6 +210,9 @@ func (j *job) request(ctx context.Context, u *url.URL, as string, tags validator
 
 // get makes one request.
 func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (*http.Response, error) {
+	if as != "" {
+		ctx = j.sign(ctx, j.signer)
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err

@@ -311,7 +311,7 @@ func TestHeed_AChangeReachesWhoDoesNotAsk(t *testing.T) {
 	if _, err := one.Purge(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Until(t, "the other heed drops it", func() bool { return other.cached(o, "") == nil })
+	testkit.Until(t, "the other heed drops it", func() bool { return other.cached(t.Context(), o, "") == nil })
 	site.turn(status(404))
 	if src := one.Policy(t.Context(), o, "").Source(); src.State != rules.Unavailable {
 		t.Errorf("%+v", src)
@@ -384,7 +384,7 @@ func TestHeed_ADropIsFollowedOnce(t *testing.T) {
 	if _, err := other.Purge(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Until(t, "the other heed drops it", func() bool { return one.cached(o, "") == nil })
+	testkit.Until(t, "the other heed drops it", func() bool { return one.cached(t.Context(), o, "") == nil })
 	refuses(t, one, o)
 	for range 3 {
 		store.tell()

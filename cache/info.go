@@ -55,10 +55,15 @@ func infoOf(v *variant) Info {
 
 // agentsOf puts the key of an entry into words.
 func agentsOf(key string) string {
+	key, by, signed := strings.Cut(key, signedMark)
+	words := strings.TrimPrefix(key, agentMark+" ")
 	if key == agentMark {
-		return "clients without a name"
+		words = "clients without a name"
 	}
-	return strings.TrimPrefix(key, agentMark+" ")
+	if signed {
+		words += ", signed by " + by
+	}
+	return words
 }
 
 // Find returns what is held of o: in memory, or else on disk or by the fleet,

@@ -12,9 +12,9 @@ import (
 	"heed/rules"
 )
 
-// PolicyStore has what is known of origins outlive the process. It deals in keys
-// and bytes, which hold a record and a snapshot. Its methods are called from
-// many goroutines, and never for a request that memory can answer.
+// PolicyStore keeps cached policies across restarts. Keys and values, a record and a
+// snapshot, are opaque bytes. Its methods are called from many goroutines, and never for a
+// request that memory can answer.
 type PolicyStore interface {
 	// Load returns what was saved last under key; ok is false when there is
 	// nothing. The caller owns both slices. It is called while clients wait.

@@ -38,6 +38,7 @@ func (d *drawer) Save(key string, record, snapshot []byte) bool {
 func (d *drawer) Drop(key string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	familyOf := func(key string) string { return key[:strings.LastIndexByte(key, '\n')+1] }
 	for other := range d.kept {
 		if other == key || key == familyOf(key) && familyOf(other) == key {
 			delete(d.kept, other)
@@ -104,7 +105,8 @@ func TestHeed_NothingOfAnEntryIsForgotten(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{
 		"version": true, "seen": true, // what the fleet has is asked anew after a restart
-		"Own": true, // that is of no site
+		"Own":          true, // that is of no site
+		"NameNotAsked": true, // said of a copy for one client
 	}
 	for name, e := range entries() {
 		got, err := readRecord(site, rules.Strict, encodeRecord(e, rules.Strict), encodeSnapshot(answerOf(e)))
@@ -205,18 +207,17 @@ func TestHeed_ASnapshotIsWhatTheSiteSaid(t *testing.T) {
 	}
 }
 
-// restarted returns a cache over the same file, with the time of the last one.
-func restarted(t *testing.T, f *File, clock *stepped) *Cache {
+// restarted returns a cache over the same store, with the time of the last one.
+func restarted(t *testing.T, d *drawer, clock *stepped) *Cache {
 	t.Helper()
-	c, now := newCache(t, Config{Store: f.ForRoute("")})
+	c, now := newCache(t, Config{Store: d})
 	now.now = clock.Now()
 	return c
 }
 
 func TestHeed_ARestartAsksNoSiteAgain(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	f, _ := openFile(t, dir, 1<<30)
+	d := newDrawer()
 	wellSite, well := newSite(t, status(200, "ETag", `"1"`))
 	goneSite, gone := newSite(t, status(404))
 	wallSite, wall := newSite(t, status(429, "Retry-After", "3600"))
@@ -233,12 +234,10 @@ func TestHeed_ARestartAsksNoSiteAgain(t *testing.T) {
 		}
 		return states
 	}
-	first, clock := newCache(t, Config{Store: f.ForRoute("")})
+	first, clock := newCache(t, Config{Store: d})
 	before := ask(first)
-	closeFile(t, f)
 	clock.step(5 * time.Minute)
-	f, _ = openFile(t, dir, 1<<30)
-	if after := ask(restarted(t, f, clock)); after != before {
+	if after := ask(restarted(t, d, clock)); after != before {
 		t.Errorf("before %s, after %s", before, after)
 	}
 	for name, s := range map[string]*asked{"well": wellSite, "gone": goneSite, "wall": wallSite} {
@@ -249,25 +248,21 @@ func TestHeed_ARestartAsksNoSiteAgain(t *testing.T) {
 	if n := fussySite.count.Load(); n != 2 {
 		t.Errorf("fussy was asked %d times", n)
 	}
-	closeFile(t, f)
 }
 
 // A copy that was confirmed, or that is used while the site fails, is stored once; only
 // its source changes.
 func TestHeed_ACopyOnDiskIsRevalidatedAndUsedWhileTheSiteFails(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	f, _ := openFile(t, dir, 1<<30)
+	d := newDrawer()
 	site, o := newSite(t, status(200, "ETag", `"1"`))
-	c, clock := newCache(t, Config{Store: f.ForRoute("")})
+	c, clock := newCache(t, Config{Store: d})
 	c.Policy(t.Context(), o, "")
 	again := func(h http.HandlerFunc) rules.Source {
 		t.Helper()
-		closeFile(t, f)
-		f, _ = openFile(t, dir, 1<<30)
 		site.turn(h)
 		clock.step(2 * time.Hour)
-		p := restarted(t, f, clock).Policy(t.Context(), o, "")
+		p := restarted(t, d, clock).Policy(t.Context(), o, "")
 		if d := p.Decide(nil, rules.NewTarget("/private/x")); d.Verdict != rules.Refuse {
 			t.Errorf("the rules are not those of the copy: %+v", d)
 		}
@@ -288,7 +283,6 @@ func TestHeed_ACopyOnDiskIsRevalidatedAndUsedWhileTheSiteFails(t *testing.T) {
 			t.Errorf("failing: %+v", src)
 		}
 	}
-	closeFile(t, f)
 }
 
 func TestRFC9111_WhatMustNotBeStoredIsNot(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/retryafter"
 	"heed/rules"
 )
 
@@ -134,6 +135,9 @@ func (a *answer) accept(state rules.State, err error, now time.Time, profile rul
 	}
 	if state == rules.Unreachable {
 		src.FreshUntil, src.RetryAt, e.WaitAt = time.Time{}, e.AskAt, e.AskAt
+		if value := retryafter.Unread(a.header); value != "" {
+			src.Note = fmt.Sprintf("its Retry-After cannot be understood (%q)", value)
+		}
 	}
 	e.policy = rules.NewAs(profile, src, a.body)
 	return e

@@ -150,7 +150,11 @@ func (j *job) ask(ctx context.Context, u *url.URL, as string, tags validators) (
 	}); ok {
 		scope = c.Scope(ctx)
 	}
-	key := strings.Join([]string{scope, j.accept, fmt.Sprint(j.most, j.permit == nil, j.only), as, u.String()}, "\n")
+	signed := ""
+	if as != "" && j.signer != nil {
+		signed = j.signer.ID()
+	}
+	key := strings.Join([]string{scope, j.accept, fmt.Sprint(j.most, j.permit == nil, j.only), as, signed, u.String()}, "\n")
 	if r := j.visits.find(key, j.now()); r != nil {
 		return r, r.failure
 	}

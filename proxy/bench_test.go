@@ -22,9 +22,11 @@ import (
 	"time"
 
 	"heed/cache"
+	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/busy"
 	"heed/internal/ca"
+	"heed/internal/passport"
 	"heed/internal/signal"
 	"heed/internal/testkit"
 	"heed/proxy/upstream"
@@ -106,31 +108,67 @@ func BenchmarkPurpose(b *testing.B) {
 		{"same", "/page", plain, plain}, // the error of this measurement
 	} {
 		b.Run(t.name, func(b *testing.B) {
-			const turns = 20
 			var clients [2]*role
 			for i, change := range []func(*Config){t.without, t.with} {
 				addr, caPEM := benchProxy(b, resolve, site.Pool(), nil, change)
 				clients[i] = startRole(b, "client", "http://"+addr, "http://site.test"+t.path, caPEM, "HTTP/1.1")
 				clients[i].run(b, 4*benchConns)
 			}
-			b.ResetTimer()
-			var cpu [2]time.Duration
-			var ratios []float64
-			for turn := range turns {
-				var each [2]time.Duration
-				for n := range clients {
-					i := (turn + n) % 2 // each is first in every other turn
-					before := cpuTime(b)
-					clients[i].run(b, max(1, b.N/turns))
-					each[i] = cpuTime(b) - before
-					cpu[i] += each[i]
-				}
-				ratios = append(ratios, float64(each[1])/float64(each[0]))
+			compare(b, &clients)
+		})
+	}
+}
+
+// compare reports the CPU time of the requests of two clients, which take turns: without and
+// with something. ratio is the median of the turns.
+func compare(b *testing.B, clients *[2]*role) {
+	const turns = 20
+	b.ResetTimer()
+	var cpu [2]time.Duration
+	var ratios []float64
+	for turn := range turns {
+		var each [2]time.Duration
+		for n := range clients {
+			i := (turn + n) % 2 // each is first in every other turn
+			before := cpuTime(b)
+			clients[i].run(b, max(1, b.N/turns))
+			each[i] = cpuTime(b) - before
+			cpu[i] += each[i]
+		}
+		ratios = append(ratios, float64(each[1])/float64(each[0]))
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(float64(cpu[0].Microseconds())/float64(b.N), "without-us/req")
+	b.ReportMetric(float64(cpu[1].Microseconds())/float64(b.N), "with-us/req")
+	b.ReportMetric(ratios[turns/2], "ratio")
+}
+
+// BenchmarkSigned compares a proxy whose client is signed with one whose client is not.
+func BenchmarkSigned(b *testing.B) {
+	site := testkit.NewCA(b)
+	certFile, keyFile := site.Leaf(b, "site.test")
+	origin := startRole(b, "origin", certFile, keyFile)
+	resolve := map[string]string{"site.test:80": origin.line(b), "site.test:443": origin.line(b)}
+	signer, _ := newSigner(b)
+	rules := func(by *passport.Signer) func(*Config) {
+		return func(c *Config) { settle(c, signing(by, acl.Host{Match: everywhere(b), SignHTTP: true})) }
+	}
+	for _, t := range []struct {
+		name, target string
+		with         *passport.Signer
+	}{
+		{"plain", "http://site.test/ok", signer},
+		{"intercepted", "https://site.test/ok", signer},
+		{"same", "http://site.test/ok", nil}, // the error of this measurement
+	} {
+		b.Run(t.name, func(b *testing.B) {
+			var clients [2]*role
+			for i, by := range []*passport.Signer{nil, t.with} {
+				addr, caPEM := benchProxy(b, resolve, site.Pool(), nil, rules(by))
+				clients[i] = startRole(b, "client", "http://"+addr, t.target, caPEM, "HTTP/1.1")
+				clients[i].run(b, 4*benchConns)
 			}
-			slices.Sort(ratios)
-			b.ReportMetric(float64(cpu[0].Microseconds())/float64(b.N), "without-us/req")
-			b.ReportMetric(float64(cpu[1].Microseconds())/float64(b.N), "with-us/req")
-			b.ReportMetric(ratios[turns/2], "ratio")
+			compare(b, &clients)
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"heed/internal/signal"
 	"heed/proxy/headers"
@@ -71,6 +72,7 @@ func (x *exchange) send(r *http.Request, webSocket bool) (*http.Response, error)
 	if w.h1 != nil {
 		x.out.Fields, x.out.Answer = w.h1.Fields(), w.h1.FieldRoom()
 	}
+	x.out.Signer, x.out.SignForm = x.req.signing(time.Now())
 	if x.req.own {
 		return x.proxy.config.OwnServices.Upstream.Send(&x.out)
 	}

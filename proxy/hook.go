@@ -9,6 +9,8 @@ import (
 	"net/http"
 
 	"github.com/elazarl/goproxy"
+
+	"heed/proxy/upstream"
 )
 
 // requestHook is what goproxy calls for every request of every connection and of every
@@ -68,10 +70,14 @@ var forwarding = goproxy.RoundTripperFunc(func(r *http.Request, _ *goproxy.Proxy
 // exchangeKey is the context key of the exchange that a request belongs to.
 type exchangeKey struct{}
 
-// Value makes the exchange reachable from the request's context.
+// Value makes the exchange reachable from the request's context, and for the fetch of
+// policies what signs the requests of its client.
 func (x *exchange) Value(key any) any {
-	if key == (exchangeKey{}) {
+	switch key {
+	case exchangeKey{}:
 		return x
+	case upstream.SignerKey{}:
+		return x.req.signer()
 	}
 	return x.Context.Value(key)
 }

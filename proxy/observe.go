@@ -7,6 +7,7 @@ import (
 
 	"heed/internal/judge"
 	"heed/proxy/refusal"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -35,13 +36,13 @@ func (x *exchange) policyOrDefer(ctx context.Context, q *judge.Question) *rules.
 	x.deferred = make(chan verdict, 1)
 	later := *q
 	later.Target = rules.NewTarget(x.req.target)
-	go x.judgeDeferred(later)
+	go x.judgeDeferred(context.WithValue(x.proxy.lasting, upstream.SignerKey{}, x.req.signer()), later)
 	return nil
 }
 
 // judgeDeferred judges a request that has left, when the policy comes. It runs
 // beside the handler and reads nothing of x that the handler changes.
-func (x *exchange) judgeDeferred(q judge.Question) {
+func (x *exchange) judgeDeferred(lasting context.Context, q judge.Question) {
 	defer x.proxy.deferred.Add(-1)
 	defer close(x.deferred)
 	defer func() {
@@ -49,7 +50,7 @@ func (x *exchange) judgeDeferred(q judge.Question) {
 			x.proxy.config.Log.Error("a verdict after the fact failed inside heed", "id", x.entry.ID, "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
-	ctx, cancel := context.WithTimeout(x.proxy.lasting, deferredTime)
+	ctx, cancel := context.WithTimeout(lasting, deferredTime)
 	defer cancel()
 	p := x.req.settings.Policies.Policy(ctx, x.req.origin, q.Names.Shown)
 	if ctx.Err() != nil && p.Source().State == rules.Unreachable {

@@ -106,6 +106,10 @@ type Config struct {
 	Recorder Recorder
 	Leaves   Leaves
 
+	// Own is set when the clients are the operator's own command, by heed run: refusals name
+	// what changes them here.
+	Own bool
+
 	// OwnServices are those of the clients. Nil: they have none.
 	OwnServices *OwnServices
 

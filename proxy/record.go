@@ -30,6 +30,7 @@ func (x *exchange) record() {
 	if a := x.req.conn.redirection(); a != nil {
 		x.entry.Detail = a.describe(x.entry.Detail)
 	}
+	x.describeSignature()
 	if err := x.proxy.config.Recorder.Decided(&x.entry); err != nil {
 		x.deny(denial{reason: rules.ReasonRecord, detail: err.Error()})
 		return
@@ -58,6 +59,18 @@ func (x *exchange) describe() {
 	e.Agent, e.Sent, e.SentFrom = q.names.Judged, "", q.names.From
 	if q.names.Shown != q.userAgent {
 		e.Sent = q.names.Shown
+	}
+}
+
+// describeSignature writes into the record how the request is signed. One that is refused is
+// not sent.
+func (x *exchange) describeSignature() {
+	e := &x.entry
+	if e.SignedKey, e.SignedBy = "", ""; x.refusal != nil || !x.req.identified {
+		return
+	}
+	if by, _ := x.req.signing(time.Now()); by != nil {
+		e.SignedKey, e.SignedBy = by.Key().Thumbprint, by.Agent()
 	}
 }
 

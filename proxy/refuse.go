@@ -110,7 +110,7 @@ func (x *exchange) reply(c refusal.Case) {
 // refuser returns what answers contain of the proxy.
 func (x *exchange) refuser() refusal.Proxy {
 	q := &x.req
-	return refusal.Proxy{Member: x.proxy.statusName, Page: q.client.Listener, Mark: q.settings != nil && q.settings.Mark}
+	return refusal.Proxy{Member: x.proxy.statusName, Page: q.client.Listener, Mark: q.settings != nil && q.settings.Mark, Own: x.proxy.config.Own}
 }
 
 // remark returns the Proxy-Status field for a site's own answer; empty for none.

@@ -6,11 +6,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 
 	"heed/internal/acl"
 	"heed/internal/pageurl"
+	"heed/internal/passport"
 	"heed/proxy/headers"
 	"heed/proxy/limit"
 	"heed/rules"
@@ -37,6 +39,7 @@ type request struct {
 	asked     rules.Target // target, as it is judged
 	raw       string       // the target as it came, where that is not the end of host and target
 	mismatch  string       // which names differ, when that is only reported; empty: none
+	signature bool         // it has a field of a signature, and is not signed by heed
 
 	unseen rules.Reason // why heed does not look inside although it should; empty: the settings say so
 	https  acl.HTTPS    // what becomes of this CONNECT; Intercept for all other requests
@@ -149,7 +152,32 @@ func (q *request) locate(p *Proxy, r *http.Request, uri string) denial {
 	if d := judgeable(r, q.target); d.reason != "" {
 		return d
 	}
-	return checkFields(r, p.config.Name)
+	d := checkFields(r, p.config.Name)
+	q.signature = passport.Signed(r.Header) // of what is sent on: Connection may have named some fields
+	return d
+}
+
+// signer returns what signs the requests of the client; nil when this one is not signed:
+// heed cannot see the requests in a tunnel, and adds nothing to a signature. A request to one
+// host that names another would bring the first a signature that is valid at the other.
+func (q *request) signer() *passport.Signer {
+	if q.signature || q.https != acl.Intercept || q.own || q.mismatch != "" {
+		return nil
+	}
+	return q.effective.Signer()
+}
+
+// signing returns what signs q itself, and the form; nil when it is not signed.
+func (q *request) signing(now time.Time) (*passport.Signer, passport.Form) {
+	s := q.signer()
+	if s == nil || q.method == http.MethodConnect || !s.Key().Valid(now) {
+		return nil, 0
+	}
+	form, signed := q.effective.Site.Signing(q.origin)
+	if !signed {
+		return nil, 0
+	}
+	return s, form
 }
 
 // ownAddress is the detail of a request that would come back to heed.

@@ -155,6 +155,10 @@ func (p *parser) keepField(kind FieldKind, value span) {
 		c.group = uint32(len(f.groups))
 	}
 	f.fields = append(f.fields, c)
+	if kind.pacing() && p.lostLines < maxLost && !f.field(len(f.fields)-1).Understood() {
+		p.lostLines++
+		p.lost = append(p.lost, lostLine{p.lines.number, badValue})
+	}
 }
 
 func (f *file) field(i int) Field {

@@ -1,5 +1,7 @@
 package rules
 
+import "heed/rules/slips"
+
 // FindingKind is the kind of a finding. The list is closed and its identifiers
 // are stable.
 type FindingKind string
@@ -33,8 +35,20 @@ type advice struct {
 	means, instead string
 }
 
-// advices has the kinds that finding has made.
-var advices = map[FindingKind]advice{}
+// advices has the kinds of package slips, and those that finding has made.
+var advices = slipAdvices()
+
+func slipAdvices() map[FindingKind]advice {
+	all := map[FindingKind]advice{}
+	for _, k := range slips.Kinds() {
+		of, severity := k.Of(), Misleading
+		if of.Lost {
+			severity = Lost
+		}
+		all[FindingKind(k)] = advice{severity, of.Means, of.Instead}
+	}
+	return all
+}
 
 // finding makes a kind: how serious its findings are, their effect, and what to
 // write instead.
@@ -83,8 +97,9 @@ var (
 		"Write User-agent, Allow, Disallow or Sitemap.")
 	likelyMisspelt = finding("likely-misspelt", Lost, "The field is misspelt and no robot understands it; the line is ignored.",
 		"Write User-agent, Allow, Disallow or Sitemap.")
-	hiddenCharacter = finding("hidden-character", Lost, "There is an invisible character here, such as a byte order mark or a no-break space; the line does not mean what it seems to mean.",
-		"Type the line again, with plain spaces.")
+	hiddenCharacter = FindingKind(slips.Hidden)
+	prefixedField   = finding("prefixed-field", Lost, "There is something before the field, such as a bullet, a number or a tag; no robot reads the line.",
+		"Begin the line with the field.")
 	missingColon = finding("missing-colon", Misleading, "The colon is missing; the line is understood, other robots may ignore it.",
 		"Put a colon after the first word.")
 	unknownLine = finding("unknown-field", Note, "The field is unknown; the line is ignored.",
@@ -167,6 +182,8 @@ var (
 var (
 	badValue = finding("bad-value", Lost, "The value cannot be understood; the line is ignored.",
 		"Check the syntax of the field; a sitemap is a whole URL, a delay a number of seconds.")
+	looseValue = finding("loose-value", Misleading, "The value is not written as robots expect it; it is read as what it obviously means, other robots may ignore the line.",
+		"Write a delay as a number of seconds (10), a rate as 1/10s, hours as 0600-0845.")
 	orphanField = finding("orphan-field", Misleading, "The field is in no group; it applies to all robots, other robots may ignore it.",
 		"Put a User-agent line before it.")
 	noEffect = finding("no-effect", Misleading, "The field never was a standard and has no effect; it keeps no page out of an index.",

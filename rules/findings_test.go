@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"heed/rules"
+	"heed/rules/slips"
 )
 
 // findings are files and what is odd in them, as "line:column kind text".
@@ -39,7 +40,11 @@ var findings = []struct {
 		"2:1 likely-misspelt Disalllow\n3:1 likely-misspelt Usr-agent\n4:1 likely-misspelt Alow\n5:1 likely-misspelt User_agent\n6:1 unknown-field Follow"},
 	{"User-agent: *\n\uFEFFDisallow: /a\n\u00A0Allow: /b\nDisallow: \u00A0/c\nDisallow: /d\n",
 		"2:1 hidden-character \uFEFFDisallow\n3:1 hidden-character \u00A0Allow\n4:11 hidden-character \u00A0/c"},
-	{"User-agent: \u00A0*\nDisallow: /\n", "1:13 name-star \u00A0*\n1:13 hidden-character \u00A0*"},
+	{"User-agent: \u00A0*\nDisallow: /\n", "1:13 hidden-character \u00A0*\n1:13 name-star \u00A0*"},
+	{"User-agent: *\n- Disallow: /a\n// Allow: /b\n<p>User-agent: b</p>\n1. Disallow: /c\nDisallow: /d\n- a remark\n",
+		"2:1 prefixed-field - Disallow\n3:1 prefixed-field // Allow\n4:1 prefixed-field <p>User-agent\n5:1 prefixed-field 1. Disallow\n7:1 no-field - a remark"},
+	{"User-agent: all\nUser-agent: Good|Bad\nDisallow: /(a|b)\nDisallow: \"/x\"\nDisallow: /p\u200Bq\nDisallow: *$\n",
+		"1:13 name-for-all all\n2:13 name-character Good|Bad\n2:13 name-of-words Good|Bad\n2:17 separator |\n3:12 regular-expression (a|b)\n4:11 quoted-value \"\n4:11 no-slash \"/x\"\n5:13 hidden-character \u200Bq\n6:11 everything *$"},
 	{"User-agent *\nDisallow /a\n", "1:1 missing-colon User-agent *\n2:1 missing-colon Disallow /a"},
 	{"User-agent: *\nColour: blue\nDisallow: /\n", "2:1 unknown-field Colour"},
 	{"User-agent: * Disallow: /a\n", "1:15 joined-lines Disallow: /a"},
@@ -78,6 +83,8 @@ var findings = []struct {
 	{"User-agent: *\nDisallow: /a\n\nUser-agent: ABot\n", "4:13 group-without-rules ABot"},
 	{"User-agent: *\nCrawl-delay: soon\nCrawl-delay: -1\nCrawl-delay: 0,5\nRequest-rate: 1\nVisit-time: 25-26\nSitemap: /s.xml\nDisallow: /\n",
 		"2:14 bad-value soon\n3:14 bad-value -1\n5:15 bad-value 1\n6:13 bad-value 25-26\n7:10 bad-value /s.xml"},
+	{"User-agent: *\nCrawl-delay: 10s\nRequest-rate: 1 per minute\nVisit-time: 6-8\nDisallow: /\n",
+		"2:14 loose-value 10s\n3:15 loose-value 1 per minute\n4:13 loose-value 6-8"},
 	{"Crawl-delay: 5\nUser-agent: *\nDisallow: /\n", "1:1 orphan-field Crawl-delay"},
 	{"User-agent: *\nNoindex: /a\nDisallow: /\n", "2:1 no-effect Noindex"},
 	{"User-agent: *\nDisallow: /\nHost: site.test\n", "3:1 old-field Host"},
@@ -133,6 +140,11 @@ func TestHeed_EveryFindingHasWords(t *testing.T) {
 	kinds := regexp.MustCompile(`= finding\("([a-z0-9-]+)"`).FindAllStringSubmatch(string(source), -1)
 	if len(kinds) < 40 {
 		t.Fatalf("%d kinds", len(kinds))
+	}
+	for _, k := range slips.Kinds() {
+		if !k.Of().Lost && rules.FindingKind(k).Severity() != rules.Misleading || k.Of().Means != rules.FindingKind(k).Means() {
+			t.Errorf("%s: has other words", k)
+		}
 	}
 	for _, k := range kinds {
 		kind := rules.FindingKind(k[1])

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"heed/rules/slips"
 )
 
 // Finding is a fault or an oddity in a robots.txt: something that was repaired,
@@ -87,6 +89,11 @@ func (l *linter) at(kind FindingKind, number int, at span) {
 	text := l.parser.lines.text
 	line := max(l.parser.file.start, strings.LastIndexAny(text[:at.from], "\r\n")+1)
 	column := utf8.RuneCountInString(text[line:at.from]) + 1
+	for i := len(l.findings) - 1; i >= 0 && l.findings[i].Line == number; i-- {
+		if kind == hiddenCharacter && l.findings[i].Kind == kind && l.findings[i].Column == column {
+			return // it was found in two ways
+		}
+	}
 	at.to = max(at.from, min(at.to, at.from+maxFindingText))
 	l.findings = append(l.findings, Finding{Kind: kind, Line: number, Column: column, Text: text[at.from:at.to]})
 }
@@ -104,7 +111,7 @@ func (l *linter) end() {
 		l.file(manyWords)
 	}
 	switch text := p.lines.text[p.file.start:]; {
-	case p.rules == 0 && looksBinary(text):
+	case p.rules == 0 && slips.IsBinary(text):
 		l.findings = []Finding{{Kind: binaryFile}} // its lines mean nothing
 		return
 	case p.rules == 0 && looksLikeHTML(text):
@@ -119,17 +126,4 @@ func (l *linter) end() {
 	slices.SortStableFunc(l.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-}
-
-// magics are the first octets of files that are no text.
-var magics = []string{"\x1f\x8b", "\x89PNG", "%PDF-", "PK\x03\x04", "\x7fELF", "GIF8", "\xff\xd8\xff", "RIFF", "BZh", "\xfd7zXZ", "\x28\xb5\x2f\xfd", "MZ"}
-
-// looksBinary reports whether a file without a rule is no text at all.
-func looksBinary(text string) bool {
-	for _, magic := range magics {
-		if strings.HasPrefix(text, magic) {
-			return true
-		}
-	}
-	return strings.Count(text[:min(len(text), 4096)], "\x00") > 8
 }

@@ -23,6 +23,10 @@ type parser struct {
 
 	apart bool // a blank line or a Sitemap line is after the group's last line of RFC 9309
 
+	lost      []lostLine // the first lines without effect
+	lostLines int        // all of them
+	junk      int        // lines that are no fields and were looked at for one
+
 	interrupted int // 1 + the group without rules before a joined line; 0: none
 	rules       int // Allow and Disallow lines with a path
 	stars       int // wildcards in all patterns
@@ -74,7 +78,7 @@ func (p *parser) line(at span) {
 	}
 	key, value, ok := p.split(at)
 	if !ok {
-		p.report(noField, at)
+		p.lose(noField, at)
 		return
 	}
 	kind, exact := fieldOf(text[key.from:key.to])
@@ -139,7 +143,7 @@ func (p *parser) field(kind FieldKind, at, key, value span) {
 	case kind >= Sitemap:
 		p.keepField(kind, value)
 	default:
-		p.report(unknownLine, key)
+		p.lose(unknownLine, key)
 	}
 	if !joined.empty() {
 		kind, key, value = joinedField(text, joined)
@@ -217,9 +221,9 @@ func (p *parser) names(value span) {
 	p.looked += len(text)
 	switch {
 	case text == "":
-		p.report(noName, value)
+		p.lose(noName, value)
 	case p.cutNames:
-		name := cutName(text)
+		name := names.Cut(text)
 		if name != "" && name != "*" && len(name) < len(text) {
 			p.report(nameCut, span{value.from + len(name), value.to})
 		}
@@ -272,7 +276,7 @@ func (p *parser) listedName(value, at span) {
 	if strings.IndexByte(name, '*') >= 0 {
 		p.report(nameStar, value)
 	}
-	bare = withoutCompatible(bare)
+	bare = names.WithoutCompatible(bare)
 	clean := names.Clean(bare)
 	switch {
 	case clean == "":
@@ -292,34 +296,6 @@ func (p *parser) listedName(value, at span) {
 		}
 	}
 	p.name(value, at.from, clean)
-}
-
-// withoutCompatible returns a name without what follows it about robots that it is
-// compatible with, as in "SentiBot www.sentibot.eu (compatible with Googlebot)".
-func withoutCompatible(name string) string {
-	for i := range len(name) {
-		if prefixFold(name[i:], "compatible with ") && (i == 0 || !names.Octet(name[i-1])) {
-			if names.NoRobot(names.Clean(name[:i])) {
-				break
-			}
-			return name[:i]
-		}
-	}
-	return name
-}
-
-// cutName returns the name that Google's parser sees in a value: "*" alone or
-// before white space, else the part before the first octet that is neither a
-// letter nor "-" nor "_".
-func cutName(value string) string {
-	if value[0] == '*' && (len(value) == 1 || blank(value[1])) {
-		return "*"
-	}
-	end := 0
-	for end < len(value) && (letter(value[end]) || value[end] == '-' || value[end] == '_') {
-		end++
-	}
-	return strings.ToLower(value[:end])
 }
 
 // name adds a clean name, in lower case, to the open group. Where value

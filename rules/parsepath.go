@@ -9,7 +9,7 @@ import (
 // ends the run of user-agent lines all the same.
 func (p *parser) rule(allow bool, at, value span) {
 	if !p.open {
-		p.report(orphanRule, at)
+		p.lose(orphanRule, at)
 		return
 	}
 	p.inRules, p.apart = true, false

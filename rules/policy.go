@@ -112,6 +112,8 @@ func NewAs(profile Profile, source Source, body []byte) *Policy {
 		p.outcome = Source{State: Unavailable, Note: "HTML without a rule"}
 	case cut:
 		p.outcome = Source{State: Available, Note: "longer than 4 MiB: the rest is ignored"}
+	case parser.lostLines > 0:
+		p.outcome = Source{State: Available, Note: parser.lostNote()}
 	}
 	if p.outcome.Note == "" || p.outcome.State == Available {
 		e.finish()
@@ -127,7 +129,10 @@ func (p *Policy) withOutcome(source Source) Source {
 	case p.outcome.Err != nil:
 		source.State, source.Err, source.Note = p.outcome.State, p.outcome.Err, p.outcome.Note
 	case p.outcome.Note != "" && source.State == Available:
-		source.State, source.Note = p.outcome.State, p.outcome.Note
+		source.State = p.outcome.State
+		if !strings.Contains(source.Note, p.outcome.Note) {
+			source.Note = strings.TrimPrefix(source.Note+"; "+p.outcome.Note, "; ")
+		}
 	}
 	return source
 }

@@ -89,11 +89,12 @@ func FuzzHeed_ADecoyNameLoosensNothing(f *testing.F) {
 	})
 }
 
-// plainPath reports whether the reading v3 of a path is the path itself.
+// plainPath reports whether the reading v3 of a path is the path itself, and no segment is
+// empty once its parameters are cut.
 func plainPath(path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	lower := strings.ToLower(path)
-	for _, odd := range []string{"//", "/.", "%2f", "%5c", "\\", "%2e"} {
+	for _, odd := range []string{"//", "/.", "/;", "%2f", "%5c", "\\", "%2e"} {
 		if strings.Contains(lower, odd) {
 			return false
 		}

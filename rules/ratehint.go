@@ -67,7 +67,7 @@ func (w *RateHint) NextVisit(t time.Time) (from time.Time, by Field) {
 		if l.window.Contains(t) {
 			return t, Field{}
 		}
-		if next := l.window.next(t); by.Line == 0 || next.Before(from) {
+		if next := l.window.Next(t); by.Line == 0 || next.Before(from) {
 			from, by = next, l.field
 		}
 	}
@@ -75,17 +75,6 @@ func (w *RateHint) NextVisit(t time.Time) (from time.Time, by Field) {
 		return t, Field{}
 	}
 	return from, by
-}
-
-// next returns when the window begins after t.
-func (w Window) next(t time.Time) time.Time {
-	utc := t.UTC()
-	day := time.Date(utc.Year(), utc.Month(), utc.Day(), 0, 0, 0, 0, time.UTC)
-	begin := day.Add(time.Duration(w.From) * time.Minute)
-	if begin.Before(utc) {
-		begin = begin.Add(24 * time.Hour)
-	}
-	return t.Add(begin.Sub(utc))
 }
 
 // pacing reports whether lines of a kind are about speed.

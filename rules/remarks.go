@@ -3,8 +3,10 @@ package rules
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"heed/rules/names"
+	"heed/rules/slips"
 )
 
 // Findings about lines that are valid, but may not mean what they seem to mean.
@@ -61,9 +63,12 @@ func (l *linter) userAgent(key, value span) {
 			l.report(repeatedGroup, value)
 		}
 		l.names[name] = group
-		if name != "*" && !p.cutNames && !strings.ContainsAny(name, " \t/*") && cutName(name) != name {
+		if name != "*" && !p.cutNames && !strings.ContainsAny(name, " \t/*") && names.Cut(name) != name {
 			l.report(nameCharacter, value)
 		}
+	}
+	if text := p.lines.text[value.from:value.to]; !prefixFold(text, "mozilla/") {
+		l.slips(slips.InName(text), value)
 	}
 	l.agent, l.number, l.blank, l.between = value, p.lines.number, false, false
 }
@@ -80,6 +85,9 @@ func (l *linter) rule(allow bool, key, value span) {
 	}
 	if value.to < len(text) && text[value.to] == '#' {
 		l.report(hashInPath, span{value.to, value.to + 1})
+	}
+	if !hasScheme(path) {
+		l.slips(slips.InPath(path), value)
 	}
 	if i := strings.Index(path, ", /"); i >= 0 {
 		l.report(commaInPath, span{value.from + i, value.from + i + 1})
@@ -110,8 +118,11 @@ func (l *linter) otherField(kind FieldKind, key, value span) {
 		return
 	}
 	f := Field{Kind: kind, Value: l.parser.lines.text[value.from:value.to]}
-	if !f.Understood() {
+	switch {
+	case !f.Understood():
 		l.report(badValue, value)
+	case kind.pacing() && !f.exact():
+		l.report(looseValue, value)
 	}
 	if !kind.global() && kind != License && !l.parser.open {
 		l.report(orphanField, key)
@@ -123,55 +134,38 @@ func (l *linter) refine(kind FindingKind, at span) FindingKind {
 	text := l.parser.lines.text[at.from:at.to]
 	switch kind {
 	case unknownLine:
-		if kind, _ := fieldOf(trimInvisible(text)); kind != fieldUnknown && trimInvisible(text) != text {
-			return hiddenCharacter
+		if kind := hiddenField(text); kind != "" {
+			return kind
 		}
 		// It is nearly a field of RFC 9309.
-		if word := strings.ToLower(text); distance(word, "disallow") <= 2 || distance(word, "user-agent") <= 2 || distance(word, "allow") == 1 {
+		if word := strings.ToLower(text); slips.Distance(word, "disallow") <= 2 || slips.Distance(word, "user-agent") <= 2 || slips.Distance(word, "allow") == 1 {
 			return likelyMisspelt
 		}
 	case noSlash:
-		if v := trimInvisible(text); v != text && strings.HasPrefix(v, "/") {
+		if v := slips.Trim(text); v != text && strings.HasPrefix(v, "/") {
 			return hiddenCharacter
 		}
-	case noField, nameOfNoRobot:
-		if v := trimInvisible(text); v == "" || v == "*" && text != "*" {
+	case noField:
+		if kind := hiddenField(text); kind != "" {
+			return kind
+		}
+		fallthrough
+	case nameOfNoRobot:
+		if v := slips.Trim(text); v == "" || v == "*" && text != "*" {
 			return hiddenCharacter
 		}
 	}
 	return kind
 }
 
-// trimInvisible returns s without the characters around it that cannot be seen.
-func trimInvisible(s string) string {
-	return strings.TrimFunc(s, func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Cc) || r == '\u2800' || r == '\u3164'
-	})
-}
-
-// distance returns the number of letters to change, add or remove to make b of
-// a; a number over 2 when the words are too unlike to count.
-func distance(a, b string) int {
-	if len(a) > len(b)+2 || len(b) > len(a)+2 {
-		return 3
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := last
-			if a[i] != b[j] {
-				change++
-			}
-			last = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+// slips looks for accidents in the value of a rule or a user-agent line.
+func (l *linter) slips(found []slips.Slip, value span) {
+	for _, s := range found {
+		if s.Kind == slips.Hidden {
+			s.To = value.to - value.from
 		}
+		l.report(FindingKind(s.Kind), span{value.from + s.From, value.from + s.To})
 	}
-	return row[len(b)]
 }
 
 // compareRules finds rules that a group has twice, or that contradict each other.

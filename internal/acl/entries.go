@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/passport"
 	"heed/internal/signal"
 	"heed/rules"
 )
@@ -41,6 +42,8 @@ type Client struct {
 	Purposes []signal.Purpose // what its requests are for: all must be allowed; nil: not stated, and no signal refuses
 
 	MaxWait *time.Duration // for a turn at a site; nil: as for all
+
+	Signer *passport.Signer // signs its requests; nil: they are not signed
 }
 
 // Matches reports whether the entry applies to the client.
@@ -167,6 +170,8 @@ type Host struct {
 	HTTPS      *HTTPS                           // nil: the default
 	Ports      []uint16                         // that tunnels which are not intercepted may go to; empty: the default's
 	Via        *bool                            // requests name heed in Via; nil: the default
+	SignForm   *passport.Form                   // of signatures; nil: the default
+	SignHTTP   bool                             // requests over http are signed too
 }
 
 // Matches reports whether the entry applies to o.
@@ -187,6 +192,25 @@ type Site struct {
 	HTTPS      *HTTPS   // nil: the default
 	Ports      []uint16 // that tunnels which are not intercepted may go to; empty: 443
 	Via        *bool    // requests name heed in Via; nil: the default
+	SignForm   *passport.Form
+	SignHTTP   bool // requests over http are signed too
+}
+
+// Signing returns the form in which requests to s are signed, and whether those to the
+// origin o are.
+func (s *Site) Signing(o rules.Origin) (form passport.Form, signed bool) {
+	if s.SignForm != nil {
+		form = *s.SignForm
+	}
+	return form, o.Scheme == "https" || s.SignHTTP
+}
+
+// Signer returns what signs the requests of the client; nil: they are not signed.
+func (t Effective) Signer() *passport.Signer {
+	if t.signer != nil || t.Client == nil {
+		return t.signer
+	}
+	return t.Client.Signer
 }
 
 // site merges the entries that match o.
@@ -198,7 +222,7 @@ func site(hosts []Host, o rules.Origin) *Site {
 			continue
 		}
 		s.Mode, s.HTTPS, s.Service = cmp.Or(s.Mode, h.Mode), cmp.Or(s.HTTPS, h.HTTPS), cmp.Or(s.Service, h.Service)
-		s.Via = cmp.Or(s.Via, h.Via)
+		s.Via, s.SignForm, s.SignHTTP = cmp.Or(s.Via, h.Via), cmp.Or(s.SignForm, h.SignForm), s.SignHTTP || h.SignHTTP
 		if s.Ports == nil {
 			s.Ports = h.Ports
 		}

@@ -7,7 +7,8 @@
 // reload creates another. The clock is a parameter, since exceptions and overrides
 // expire.
 //
-// It imports rules, signal (the purposes) and memo, and no package from outside.
+// It imports rules, signal (the purposes), passport (the keys) and memo, and no package from
+// outside.
 package acl
 
 import (
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"heed/internal/memo"
+	"heed/internal/passport"
 	"heed/internal/signal"
 	"heed/rules"
 )
@@ -58,6 +60,7 @@ type Rules struct {
 	Hosts     []Host
 	Overrides []ModeOverride   // the latest first
 	Purposes  []signal.Purpose // of every client, in place of its own; nil: each client's own
+	Signer    *passport.Signer // of every client, in place of its own; nil: each client's own
 	From      []netip.Prefix   // where clients may be; empty: anywhere
 	Users     Users            // who may use the proxy; nil: no credentials are needed
 	Hash      string           // identifies the configuration, for the record
@@ -74,6 +77,8 @@ type Run struct {
 	Services  []HostPattern `json:"services,omitempty"`   // services that are not crawled
 
 	Purposes []signal.Purpose `json:"purposes,omitempty"` // what it is for; nil: as the settings state it
+
+	Signer *passport.Signer `json:"-"` // signs its requests; nil: as the settings state it
 }
 
 // RunName is the client name of a Run with an Agent or a UserAgent.
@@ -97,6 +102,9 @@ func (r *Rules) ForRun(run Run) *Rules {
 	if len(run.Purposes) > 0 {
 		out.Purposes = run.Purposes
 	}
+	if run.Signer != nil {
+		out.Signer = run.Signer
+	}
 	if len(run.Services) > 0 {
 		out.Hosts = append([]Host{{Match: run.Services, Service: serviceReason}}, out.Hosts...)
 	}
@@ -119,7 +127,7 @@ func (r *Rules) copy() *Rules {
 	}
 	return &Rules{
 		Mode: r.Mode, Observe: r.Observe, Profile: r.Profile, HTTPS: r.HTTPS, NoVia: r.NoVia, Clients: r.Clients, Hosts: r.Hosts,
-		Overrides: r.Overrides, Purposes: r.Purposes, From: r.From, Users: r.Users, Hash: r.Hash, Text: r.Text,
+		Overrides: r.Overrides, Purposes: r.Purposes, Signer: r.Signer, From: r.From, Users: r.Users, Hash: r.Hash, Text: r.Text,
 	}
 }
 
@@ -138,9 +146,10 @@ type Effective struct {
 	// stated, and no signal refuses.
 	Purposes []signal.Purpose
 
-	https     HTTPS // the default
-	noVia     bool  // likewise: Rules.NoVia
-	byOneName bool  // only observed for a name that any client can send
+	https     HTTPS            // the default
+	signer    *passport.Signer // likewise: Rules.Signer
+	noVia     bool             // likewise: Rules.NoVia
+	byOneName bool             // only observed for a name that any client can send
 }
 
 // MayPassUnseen reports whether a tunnel of the client may pass unseen where it cannot be
@@ -178,7 +187,7 @@ func (r *Rules) effective(c *Client, o rules.Origin, now time.Time) Effective {
 	if r == nil {
 		return t
 	}
-	t.https, t.noVia, t.Profile, t.Purposes = r.HTTPS, r.NoVia, r.Profile, r.Purposes
+	t.https, t.noVia, t.Profile, t.Purposes, t.signer = r.HTTPS, r.NoVia, r.Profile, r.Purposes, r.Signer
 	if c != nil && t.Purposes == nil {
 		t.Purposes = c.Purposes
 	}

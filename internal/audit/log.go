@@ -276,6 +276,9 @@ func appendPolicy(a []slog.Attr, e *Entry) []slog.Attr {
 	if source.Stale {
 		a = append(a, slog.Bool("stale", true))
 	}
+	if e.PolicyAge < time.Second { // the first decisions by it; the record has it with the policy
+		a = appendText(a, "robots_note", source.Note)
+	}
 	return a
 }
 

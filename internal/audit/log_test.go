@@ -56,6 +56,24 @@ func TestHeed_ADecisionIsOneLineWhenItsExchangeHasEnded(t *testing.T) {
 	}
 }
 
+// What is odd in rules is logged with the first decisions by them: lines without effect, a value
+// that cannot be understood.
+func TestHeed_WhatIsOddInNewRulesIsLogged(t *testing.T) {
+	for age, want := range map[time.Duration]any{0: "line 1 (orphan-rule), line 3 (bad-value), line 4 (hidden-character) have no effect", time.Minute: nil} {
+		var out bytes.Buffer
+		l := NewLog(slog.NewJSONHandler(&out, nil), nil)
+		e := newEntry("/x")
+		e.Policy = rules.New(rules.Source{State: rules.Available}, []byte("Disallow: /a\nUser-agent: *\nCrawl-delay: soon\n\ufeffDisallow: /b\nDisallow: /x\n"))
+		e.PolicyAge = age
+		if err := l.Decided(e); err != nil {
+			t.Fatal(err)
+		}
+		if l.Ended(e); lines(t, &out)[0]["robots_note"] != want {
+			t.Errorf("after %v: %s", age, out.String())
+		}
+	}
+}
+
 // An exchange of over ten seconds is logged when it has lasted that long, and again when
 // it ends, with one id.
 func TestHeed_ALongExchangeHasTwoLines(t *testing.T) {

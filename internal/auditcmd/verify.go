@@ -23,6 +23,7 @@ type AuditVerifyCmd struct {
 func (AuditVerifyCmd) Help() string {
 	return `Reads each record completely and compares it with its chain of hashes: every row,
 every value, the bytes of every robots.txt, all references, and the schema. The
+numbers of requests by period, which are not in the chain, are counted again. The
 first changed, added or removed row is reported. heed may be writing to the record
 meanwhile.
 

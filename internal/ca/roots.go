@@ -14,7 +14,7 @@ import (
 // systemFiles are the places of the system's roots in one file; the first that
 // exists is taken.
 var systemFiles = []string{
-	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Ubuntu, Arch, Gentoo
+	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Ubuntu, Arch, Gentoo, Alpine
 	"/etc/pki/tls/certs/ca-bundle.crt",                  // Fedora, RHEL up to 6
 	"/etc/ssl/ca-bundle.pem",                            // SUSE
 	"/etc/pki/tls/cacert.pem",                           // OpenELEC
@@ -23,6 +23,20 @@ var systemFiles = []string{
 	"/usr/local/etc/ssl/cert.pem",                       // FreeBSD
 	"/usr/local/share/certs/ca-root-nss.crt",            // FreeBSD before 12
 }
+
+// furtherFiles are other places from which TLS libraries read the system's roots.
+var furtherFiles = []string{
+	"/etc/pki/tls/cert.pem",                                           // Fedora: OpenSSL's default
+	"/var/lib/ca-certificates/ca-bundle.pem",                          // openSUSE
+	"/etc/ssl/certs/ca-bundle.crt",                                    // NixOS, SUSE
+	"/etc/ca-certificates/extracted/tls-ca-bundle.pem",                // Arch
+	"/usr/lib/ssl/cert.pem", "/usr/lib/ssl/certs/ca-certificates.crt", // Debian: OpenSSL's default
+	"/usr/share/ssl/certs/ca-bundle.crt", "/usr/local/share/certs/ca-bundle.crt",
+}
+
+// SystemFiles returns the places from which the TLS libraries of Unix systems read the system's
+// roots in one file, whether they exist here or not.
+func SystemFiles() []string { return slices.Concat(systemFiles, furtherFiles) }
 
 // systemDirs are the places of the system's roots in files of their own.
 var systemDirs = []string{"/etc/ssl/certs", "/etc/pki/tls/certs"}

@@ -184,6 +184,9 @@ func (x *Explainer) RulesStep() {
 	if x.Profile != "" && x.Profile != rules.Standard.String() {
 		x.More("read by the profile %s", x.Profile)
 	}
+	if x.Reason == rules.ReasonRule && x.Detail != "" { // with other reasons the verdict has it
+		x.More("%s", console.Quoted(x.Detail))
+	}
 }
 
 // GroupsStep prints the groups that govern.

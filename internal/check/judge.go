@@ -207,12 +207,13 @@ func visits(names acl.Identity, p *rules.Policy) (lines []string, open float64) 
 			day[m] = day[m] || w.Contains(time.Unix(int64(m)*60, 0))
 		}
 	}
+	minutes := 0
 	for _, is := range day {
 		if is {
-			open += 1 / float64(len(day))
+			minutes++
 		}
 	}
-	return lines, open
+	return lines, float64(minutes) / float64(len(day))
 }
 
 // setSource fills in how the policy was obtained.

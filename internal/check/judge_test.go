@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/pace"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -58,5 +59,56 @@ func TestHeed_WithoutAUserAgentTheFilesForAllNamesCount(t *testing.T) {
 		if err != nil || a.Allowed != allowed || !allowed && a.Line != 2 {
 			t.Errorf("%q: %+v, %v", agent, a, err)
 		}
+	}
+}
+
+// Where Visit-time is obeyed, a judgement has the lines and the share of the day that they
+// leave; and it has the longest wait of the client.
+func TestHeed_ADelayHasWhatElseBoundsRequests(t *testing.T) {
+	t.Parallel()
+	text := "User-agent: *\nCrawl-delay: 4\nVisit-time: 0600-0900\nVisit-time: 2200-0100\nVisit-time: 0700-0800\nDisallow: /x\n\nUser-agent: other\nVisit-time: 0000-2300\n"
+	wait := 5 * time.Second
+	for _, c := range []struct {
+		mode   acl.Mode
+		obey   bool
+		client *acl.Client
+		visits int
+		open   float64
+		wait   float64
+		unkept bool
+	}{
+		{acl.Enforce, false, &acl.Client{}, 0, 0, 30, false},
+		{acl.Enforce, true, &acl.Client{MaxWait: &wait}, 3, 0.25, 5, false},
+		{acl.Observe, true, &acl.Client{}, 3, 0.25, 30, true},
+	} {
+		j := &Judge{Now: time.Now, Delays: true, Rules: &acl.Rules{Mode: c.mode, Clients: []acl.Client{*c.client}}}
+		j.Pacing = pace.Settings{MaxDelay: time.Hour, MaxWait: 30 * time.Second, ObeyVisits: c.obey}
+		a, err := j.Ask(t.Context(), "TestBot", "http://h.test/", policyWith(rules.Source{State: rules.Available}, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := a.Delay; len(d.Visits) != c.visits || d.Open != c.open || d.MaxWait != c.wait || d.Unkept != c.unkept || d.Seconds != 4 {
+			t.Errorf("%+v: %+v", c, d)
+		}
+	}
+}
+
+// Of the judgements on the pages of a site, only the first has what is the same for all.
+func TestHeed_PagesOfASiteAreJudgedTogether(t *testing.T) {
+	t.Parallel()
+	j := &Judge{Now: time.Now, Delays: true, Sitemaps: true}
+	policy := policyWith(rules.Source{State: rules.Available, Status: 200}, "User-agent: *\nDisallow: /a\nSitemap: http://h.test/map.xml\n")
+	all, err := j.AskAll(t.Context(), "TestBot", []string{"http://h.test/b", "http://h.test/a", "http://h.test/c"}, policy)
+	if err != nil || len(all) != 3 {
+		t.Fatal(all, err)
+	}
+	if a := all[0]; !a.Allowed || a.URL != "http://h.test/b" || a.Delay == nil || len(a.Sitemaps) != 1 || a.State != "available" {
+		t.Errorf("%+v", a)
+	}
+	if a := all[1]; a.Allowed || a.Line != 2 || a.URL+a.Robots+a.State != "" || a.Delay != nil || a.Sitemaps != nil {
+		t.Errorf("%+v", a)
+	}
+	if _, err := j.AskAll(t.Context(), "TestBot", []string{"http://h.test/b", "h.test"}, policy); err == nil {
+		t.Error("what is no URL was judged")
 	}
 }

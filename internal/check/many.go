@@ -97,8 +97,10 @@ const remoteSize = 4 << 10
 // Sites judges the URLs of many sites, by the running heed, with its settings and stored files,
 // or in this process, as `heed check` does. It is safe for concurrent use.
 type Sites struct {
-	// Fetcher has the method Document; nil without fetches.
+	// Fetcher has the method Document, and Robots returns the rules of an origin for a
+	// document that the site by names there; nil without fetches.
 	Fetcher *cache.Cache
+	Robots  func(ctx context.Context, by string, o rules.Origin) *rules.Policy
 
 	check        *CheckCmd
 	client       *control.Client // of the running heed; nil: this process judges

@@ -107,6 +107,13 @@ func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, er
 	policy := policiesOf(a, out)
 	if sites != nil {
 		sites.Fetcher = out.Policies
+		profile := cfg.RulesProfile()
+		if c.Profile != "" {
+			profile, _ = rules.ParseProfile(c.Profile) // it was checked
+		}
+		sites.Robots = func(ctx context.Context, by string, o rules.Origin) *rules.Policy {
+			return out.Documents.Robots(ctx, by, o, profile)
+		}
 		policy = storedOrAsked(a, out) // of many sites some are slow: none is reported
 	}
 	client := &http.Client{Transport: out.Transport.GuardRedirects()(), CheckRedirect: noDowngrade} // there is one page at most

@@ -26,7 +26,7 @@ type Program struct {
 // OtherPrograms is the kind of all programs that are not in Programs.
 var OtherPrograms = Program{
 	Kind:  "Others",
-	Proxy: "a proxy set in the program's own settings, a program without proxy support, or one that delegates to a running service ignores the variables; a network whose only exit is heed holds it (heed help containers)",
+	Proxy: "a proxy set in the program's own settings, a program without proxy support, or one that delegates to a running service ignores the variables: heed run --sealed holds it (Linux), and a network whose only exit is heed (heed help containers)",
 	Trust: "SSL_CERT_FILE=BUNDLE; the program's own option for a CA file (libcurl: CURLOPT_CAINFO), or `heed ca install`, which a browser that it starts needs",
 }
 
@@ -34,13 +34,13 @@ var OtherPrograms = Program{
 var Programs = []Program{
 	// Node 24 gives its process the name MainThread.
 	{Kind: "Node.js", Names: []string{"node", "mainthread", "npm", "npx", "yarn", "pnpm"}, Usual: true,
-		Proxy: "before 22.21 and 24 it ignores proxy variables: use a newer version, or give its client an agent such as undici's EnvHttpProxyAgent",
+		Proxy: "before 22.21 and 24 it ignores proxy variables: use a newer version, or give its client an agent such as undici's EnvHttpProxyAgent; superagent and wreck bypass with every version; got-scraping needs proxyUrl, Crawlee a ProxyConfiguration (and retryOnBlocked: false)",
 		Trust: "NODE_EXTRA_CA_CERTS=BUNDLE; a browser that it starts (Playwright, Puppeteer) needs `heed ca install`"},
 	{Kind: "Java", Names: []string{"java", "jshell", "mvn", "gradle", "sbt", "kotlin", "scala"}, Usual: true,
 		Proxy: "JAVA_TOOL_OPTIONS must reach the JVM (it prints \"Picked up\" when it does); HttpClient needs .proxy(ProxySelector.getDefault()) where another selector was set",
 		Trust: "JAVA_TOOL_OPTIONS as `heed run` sets it, or the CA in its trust store: `heed ca install`"},
 	{Kind: "Python", Names: []string{"python", "pip", "uv", "scrapy"}, Usual: true,
-		Proxy: "requests and httpx need trust_env left on, aiohttp needs trust_env=True, Scrapy its HttpProxyMiddleware, urllib3 a ProxyManager in place of its PoolManager",
+		Proxy: "requests and httpx need trust_env left on, aiohttp needs trust_env=True, Scrapy its HttpProxyMiddleware, urllib3 a ProxyManager in place of its PoolManager, Tornado curl_httpclient with proxy_host; Twisted and treq have a proxy for http alone",
 		Trust: "SSL_CERT_FILE=BUNDLE REQUESTS_CA_BUNDLE=BUNDLE; pycurl needs setopt(pycurl.CAINFO, \"BUNDLE\"); a browser that it starts (Selenium, Playwright) needs `heed ca install`"},
 	{Kind: "Go", Names: []string{"go"}, Usual: true,
 		Proxy: "a Transport of its own needs Proxy: http.ProxyFromEnvironment; localhost and loopback addresses always bypass the proxy"},
@@ -64,7 +64,7 @@ var Programs = []Program{
 	{Kind: "lynx", Names: []string{"lynx"},
 		Proxy: "no_proxy and lynx.cfg can switch the proxy off", Trust: "SSL_CERT_FILE=BUNDLE"},
 	{Kind: "HTTrack", Names: []string{"httrack"},
-		Proxy: "httrack -P HEED for http; https bypasses every proxy in 3.49 and earlier: make heed the only exit of its network (heed help containers)"},
+		Proxy: "httrack -P HEED for http; https bypasses every proxy in 3.49 and earlier: heed run --sealed holds it (Linux), and a network whose only exit is heed (heed help containers)"},
 	{Kind: "ApacheBench", Names: []string{"ab"},
 		Proxy: "ab -X HEED for http; for https, ab begins TLS with the proxy and fails"},
 	{Kind: "Siege", Names: []string{"siege"},
@@ -82,6 +82,11 @@ var Programs = []Program{
 	{Kind: "Erlang, Elixir", Names: []string{"beam.smp", "erl", "elixir", "mix", "iex"},
 		Proxy: "httpc:set_options([{proxy, {{Host, Port}, []}}, {https_proxy, {{Host, Port}, []}}]) with the host and port of HEED",
 		Trust: "{ssl, [{verify, verify_peer}, {cacertfile, \"BUNDLE\"}]}"},
+	{Kind: "Ruby", Names: []string{"ruby", "bundle", "rake"}, Usual: true,
+		Proxy: "http.rb needs HTTP.via(host, port) of HEED; Net::HTTP reads the variables, unless it is given nil as its proxy address",
+		Trust: "SSL_CERT_FILE=BUNDLE; Typhoeus needs cainfo: \"BUNDLE\""},
+	{Kind: "httping", Names: []string{"httping"},
+		Proxy: "httping -x HEED"},
 	{Kind: "PHP", Names: []string{"php", "composer"}, Usual: true,
 		Proxy: "http_proxy, https_proxy and PHP_INI_SCAN_DIR as `heed run` sets them, without php -n and -d auto_prepend_file, and in a file, not in php -r; a stream context of the program's own needs 'proxy' => 'tcp://HEED' and 'request_fulluri' => true",
 		Trust: "php -d curl.cainfo=BUNDLE -d openssl.cafile=BUNDLE"},

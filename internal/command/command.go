@@ -21,6 +21,7 @@ import (
 	"heed/internal/console"
 	"heed/internal/daemon"
 	"heed/internal/doctor"
+	"heed/internal/identity"
 	"heed/internal/plancmd"
 	"heed/internal/run"
 	"heed/internal/studycmd"
@@ -47,9 +48,11 @@ type grammar struct {
 	Study  studycmd.StudyCmd `cmd:"" help:"Compute from access logs what robots did at a site."`
 	Status StatusCmd         `cmd:"" help:"Show the health of the running heed; exit 1 if unhealthy."`
 	CA     CACmd             `cmd:"" name:"ca" help:"Show, install, remove or renew heed's CA."`
-	Config ConfigCmd         `cmd:"" help:"Check or show the settings."`
-	Doctor doctor.DoctorCmd  `cmd:"" help:"Check which runtimes of this machine work behind heed."`
-	Help   HelpCmd           `cmd:"" help:"List the topics of the manual, or print one."`
+
+	Identity identity.IdentityCmd `cmd:"" help:"Make, publish and verify keys of signed requests."`
+	Config   ConfigCmd            `cmd:"" help:"Check or show the settings."`
+	Doctor   doctor.DoctorCmd     `cmd:"" help:"Check which runtimes of this machine work behind heed."`
+	Help     HelpCmd              `cmd:"" help:"List the topics of the manual, or print one."`
 }
 
 const description = `heed is a forward HTTP proxy that makes any client obey robots.txt.

@@ -16,6 +16,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/judge"
 	"heed/internal/pageurl"
+	"heed/internal/passport"
 	"heed/internal/route"
 	"heed/proxy/refusal"
 	"heed/rules"
@@ -105,6 +106,28 @@ func (s *shownFor) names() {
 	}
 	if id.From != "" {
 		s.row("sends", "From: %s", console.Quoted(id.From))
+	}
+	s.signature()
+}
+
+// signature prints whether requests are signed, where the client has a key.
+func (s *shownFor) signature() {
+	by := s.Signer()
+	form, signed := s.Site.Signing(s.origin)
+	switch {
+	case by == nil:
+	case s.origin.Scheme == "https" && s.HTTPS() != acl.Intercept:
+		s.row("signature", "none: https to this host is not intercepted")
+	case !signed:
+		s.row("signature", "none: requests over http are signed only with sign_http")
+	case !by.Key().Valid(s.now):
+		s.row("signature", "none: the key %s is not valid now (nbf, exp)", by.Key().Thumbprint)
+	default:
+		older := ""
+		if form == passport.String {
+			older = ", in the older form (sign_form)"
+		}
+		s.row("signature", "as %s with the key %s%s", console.Quoted(by.Agent()), by.Key().Thumbprint, older)
 	}
 }
 

@@ -4,11 +4,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"heed/internal/console"
+	"heed/internal/passport"
 	"heed/internal/testkit"
 )
 
@@ -126,4 +129,49 @@ resolve = { "site.test:80" = "`+site.Listener.Addr().String()+`", "gone.test:80"
 	if got := heed(t, "", "config", "show", "--for", "people"); got.status != console.ExitUsage || !strings.Contains(got.errors, "--for needs a client and a URL") {
 		t.Errorf("%+v", got)
 	}
+}
+
+// `heed config show --for` prints whether a request is signed, and why it is not.
+func TestConfigShowsTheSignatureOfAClient(t *testing.T) {
+	site := httptest.NewServer(http.NotFoundHandler())
+	defer site.Close()
+	dir := t.TempDir()
+	key, err := passport.NewKey(time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "news.key"), key.File(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := site.Listener.Addr().String()
+	path := testkit.Write(t, filepath.Join(dir, "proxy.toml"), `
+[upstream.resolve]
+"a.test:443" = "`+at+`"
+"a.test:80" = "`+at+`"
+"old.test:80" = "`+at+`"
+"shy.test:443" = "`+at+`"
+[[client]]
+name = "news"
+from = ["192.0.2.7"]
+sign = { key = "file:news.key", agent = "https://bots.example/news.json" }
+[[host]]
+match = ["old.test"]
+sign_form = "string"
+sign_http = true
+[[host]]
+match = ["shy.test"]
+https = "tunnel"
+`)
+	for url, want := range map[string]string{
+		"https://a.test/":    "as https://bots.example/news.json with the key " + key.Thumbprint,
+		"http://old.test/":   "as https://bots.example/news.json with the key " + key.Thumbprint + ", in the older form (sign_form)",
+		"http://a.test/":     "none: requests over http are signed only with sign_http",
+		"https://shy.test/x": "none: https to this host is not intercepted",
+	} {
+		if got := heed(t, "", "config", "show", "--config", path, "--for", "news", url); !strings.Contains(got.out, "\nsignature   "+want+"\n") {
+			t.Errorf("%s: %s%s", url, got.out, got.errors)
+		}
+	}
+	check := heed(t, "", "config", "check", "--config", path)
+	check.is(t, 0, path+": well\n", "heed: client \"news\" is not signed at shy.test: heed does not see the requests in tunnels\n")
 }

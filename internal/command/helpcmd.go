@@ -23,7 +23,7 @@ type HelpCmd struct {
 // Help is what `heed help --help` prints at the end.
 func (HelpCmd) Help() string {
 	return `Lists the topics of the manual, or prints one. The name of a command prints the help
-of that command. On a terminal the text is shown with $PAGER, or with less -FRX when
+of that command, unless a topic has that name. On a terminal the text is shown with $PAGER, or with less -FRX when
 PAGER is not set.
 
   heed help
@@ -37,12 +37,12 @@ func (c *HelpCmd) Run(a *console.App, k *kong.Context) error {
 		return showPage(a, topicList())
 	}
 	verbs := verbNames(k.Model)
-	if slices.Contains(verbs, c.Topic[0]) {
-		return console.Exit(dispatch(a, append(slices.Clone(c.Topic), "--help")))
-	}
 	name := strings.ToLower(strings.Join(c.Topic, " "))
 	if topic, ok := manual.Lookup(name); ok {
 		return showPage(a, topic.Text)
+	}
+	if slices.Contains(verbs, c.Topic[0]) {
+		return console.Exit(dispatch(a, append(slices.Clone(c.Topic), "--help")))
 	}
 	return unknownTopic(name, verbs)
 }

@@ -30,12 +30,12 @@ type StatusCmd struct {
 func (StatusCmd) Help() string {
 	return `Exit status: 0 when heed is running and healthy. 1 when it is not running or is
 stopping, when its log or its record cannot be written, when its CA expires within
-30 days, when the fleet's store is unreachable, when policies cannot be saved, when
-the upstream proxy cannot be reached or refuses heed's credentials, or when more than
-half of the sites requested in the last ten minutes failed, of five at least. A single
-site that fails is listed and does not change the status. With --ready, only what makes
-heed refuse every request, or every one that a delay concerns, or not run, sets the
-exit status.
+30 days, when a key of signed requests ends within 7 days, when the fleet's store is
+unreachable, when policies cannot be saved, when the upstream proxy cannot be reached
+or refuses heed's credentials, or when more than half of the sites requested in the
+last ten minutes failed, of five at least. A single site that fails is listed and does
+not change the status. With --ready, only what makes heed refuse every request, or
+every one that a delay concerns, or not run, sets the exit status.
 
   heed status --quiet || echo "heed needs attention"`
 }
@@ -137,6 +137,9 @@ func printStatus(w io.Writer, s *control.Status, now time.Time) {
 		row("not seen", "%s", text)
 	}
 	row("CA", "%s, %d days left", s.CA.Path, s.CA.DaysLeft)
+	for i := range s.Keys {
+		row("signs", "%s", keyWords(&s.Keys[i]))
+	}
 	if s.Fleet != nil {
 		row("fleet", "%s", fleetWords(s.Fleet, now))
 	}
@@ -170,6 +173,18 @@ func printLost(row func(name, format string, values ...any), s *control.Status) 
 	if s.Unrecorded > 0 {
 		row("not recorded", "%s since the start", console.Plural(uint64(s.Unrecorded), "decision"))
 	}
+}
+
+// keyWords returns whose requests are signed, and with what.
+func keyWords(k *control.KeyStatus) string {
+	whose, end := "heed's own requests", "no end"
+	if k.Client != "" {
+		whose = "client " + console.Quoted(k.Client)
+	}
+	if !k.NotAfter.IsZero() {
+		end = "until " + k.NotAfter.UTC().Format(time.DateOnly)
+	}
+	return fmt.Sprintf("%s as %s (key %s, %s)", whose, console.Quoted(k.Agent), k.Key, end)
 }
 
 func policies(n uint64) string {

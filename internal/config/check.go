@@ -58,6 +58,7 @@ func (c *Config) check(d *decoder) {
 	if c.Signals.Page != "" { // else the settings are of a record from before there was one
 		d.oneOf("signals.page", c.Signals.Page, PageClients, PageAll, PageOff)
 	}
+	c.checkSign(d, "robots.sign", &c.Robots.Sign)
 	c.Admin.check(d, c.File)
 	d.oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	d.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")

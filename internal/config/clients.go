@@ -30,6 +30,8 @@ type ClientConfig struct {
 	Purpose Purposes `toml:"purpose"` // what it wants pages for; empty: not stated
 
 	MaxWait *time.Duration `toml:"max_wait"` // until a request may start; nil: pacing.max_wait
+
+	Sign *SignConfig `toml:"sign" json:",omitempty"` // nil: its requests are not signed
 }
 
 // checkClients reports the problems of [[client]] to d.
@@ -68,8 +70,9 @@ func (c *Config) checkClients(d *decoder) {
 		d.checkPurposes("client.purpose", cl.Purpose)
 		d.note("client.send_user_agent", checkField(cl.SendUserAgent))
 		d.note("client.send_from", checkField(cl.SendFrom))
-		if cl.Mode == "exempt" && (len(cl.Agent) > 0 || cl.Parts != "" || len(cl.Purpose) > 0) {
-			d.problem("client.mode", `client.mode = "exempt" means people, who are not judged; leave out agent, parts and purpose`)
+		c.checkSign(d, "client.sign", &cl.Sign)
+		if cl.Mode == "exempt" && (len(cl.Agent) > 0 || cl.Parts != "" || len(cl.Purpose) > 0 || cl.Sign != nil) {
+			d.problem("client.mode", `client.mode = "exempt" means people, who are not judged; leave out agent, parts, purpose and sign`)
 		}
 	}
 }
@@ -162,6 +165,12 @@ func (c *Config) clientNotices() []string {
 		if len(cl.Agent) > 0 && !acl.HasTokens(rules.Identify(cl.SendUserAgent), rules.Declare(cl.Agent...)) {
 			out = append(out, fmt.Sprintf("client %q is judged as %s, which the site does not see: its own User-Agent's rules hold as well; set send_user_agent to be seen under that name",
 				cl.Name, strings.Join(cl.Agent, ", ")))
+		}
+		if entry := cl.client(); cl.Sign != nil && entry.ByNameAlone() {
+			out = append(out, fmt.Sprintf("client %q is recognised by its user_agent alone, which any client can send, and is signed as %s; add from, user or listener", cl.Name, cl.Sign.Agent))
+		}
+		if blind := c.unsignedHosts(); cl.Sign != nil && blind != "" {
+			out = append(out, fmt.Sprintf("client %q is not signed at %s: heed does not see the requests in tunnels", cl.Name, blind))
 		}
 		if cl.Mode == "exempt" {
 			out = append(out, fmt.Sprintf("client %q is EXEMPT: nothing it asks for is judged", cl.Name))

@@ -46,6 +46,7 @@ type Config struct {
 	Upstream UpstreamConfig `toml:"upstream"`
 	Audit    AuditConfig    `toml:"audit"`
 	Signals  SignalsConfig  `toml:"signals"`
+	Robots   RobotsConfig   `toml:"robots" json:",omitzero"`
 	Admin    AdminConfig    `toml:"admin"`
 	Log      LogConfig      `toml:"log"`
 

@@ -148,6 +148,11 @@ func (d *decoder) value(field reflect.Value, value any, full string) {
 			d.problem(full, "%s %v", full, err)
 		}
 		*into = v
+	case **SignConfig:
+		if tree, ok := typed[map[string]any](d, value, full, `a table, written { key = "file:news.key", agent = "https://bots.example/keys.json" }`); ok {
+			*into = &SignConfig{}
+			d.table(reflect.ValueOf(*into).Elem(), tree, full)
+		}
 	case *[]ClientConfig:
 		*into = entries[ClientConfig](d, value, full)
 	case *[]ListenerConfig:

@@ -33,6 +33,14 @@ func (c *Config) ReloadedFiles() []File {
 	add("fleet.key", c.Fleet.Key)
 	add("upstream.ca_file", c.Upstream.CAFile)
 	reference("upstream.proxy", c.Upstream.Proxy)
+	for i := range c.Clients {
+		if s := c.Clients[i].Sign; s != nil {
+			reference("client.sign", s.Key)
+		}
+	}
+	if s := c.Robots.Sign; s != nil {
+		reference("robots.sign", s.Key)
+	}
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
 		add("host.robots_file", h.RobotsFile)

@@ -109,7 +109,14 @@ func (c *Config) checkFiles(d *decoder) {
 	_, err := c.Fleet.Certificate()
 	d.note("fleet.cert", err)
 	d.note("access.users", c.Access.checkUsers())
+	_, err = c.Robots.Sign.signer()
+	d.note("robots.sign", err)
 	defer func() { d.scope = "" }()
+	for i := range c.Clients {
+		d.scope = entry(i)
+		_, err := c.Clients[i].Sign.signer()
+		d.note("client.sign", err)
+	}
 	for i := range c.Hosts {
 		d.scope = entry(i)
 		h := &c.Hosts[i]

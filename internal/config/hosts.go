@@ -198,7 +198,10 @@ func (c *Config) namesUnknown(d *decoder) bool {
 
 // host converts the entry for package acl, without robots_file.
 func (h *HostConfig) host() (acl.Host, error) {
-	t := acl.Host{NeverAllow: h.NeverAllow, Via: h.Via}
+	t := acl.Host{NeverAllow: h.NeverAllow, Via: h.Via, SignHTTP: h.SignHTTP}
+	if form, ok := signForms[h.SignForm]; ok {
+		t.SignForm = &form
+	}
 	if h.HTTPS != "" {
 		https, _ := acl.ParseHTTPS(h.HTTPS) // checked
 		t.HTTPS = &https
@@ -281,6 +284,9 @@ func (c *Config) Rules(now func() time.Time) (*acl.Rules, error) {
 		if r.Hosts[i].Robots, err = c.Hosts[i].robots(c.RulesProfile()); err != nil {
 			wrong = append(wrong, fmt.Errorf("host.robots_file: %w", err))
 		}
+	}
+	if err == nil {
+		wrong = append(wrong, c.addSigners(r))
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return nil, err

@@ -29,7 +29,11 @@ func (c *Config) recordedSettings() *RecordedSettings {
 	out := *c
 	out.HTTPS.CACert, out.HTTPS.CAKey, out.Access.Users, out.Cache.File, out.Audit.File = "", "", "", "", ""
 	out.Fleet, out.Upstream.Proxy, out.Upstream.CAFile = FleetConfig{}, "", ""
-	out.Admin = AdminConfig{}
+	out.Admin, out.Robots = AdminConfig{}, RobotsConfig{}
+	out.Clients = slices.Clone(c.Clients)
+	for i := range out.Clients {
+		out.Clients[i].Sign = nil
+	}
 	out.Hosts = slices.Clone(c.Hosts)
 	for i := range out.Hosts {
 		out.Hosts[i].HostUpstream = HostUpstream{}

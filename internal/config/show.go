@@ -172,6 +172,10 @@ func keyTree(v reflect.Value) map[string]any {
 			if value != nil {
 				tree[key] = *value
 			}
+		case *SignConfig:
+			if tree[key] = map[string]any{}; value != nil {
+				tree[key] = keyTree(reflect.ValueOf(*value))
+			}
 		case Date:
 			if !value.IsZero() {
 				tree[key] = value.Time
@@ -207,7 +211,7 @@ func entryTrees[T any](entries []T) []map[string]any {
 
 // isUnset reports whether an entry may leave the value out.
 func isUnset(v reflect.Value) bool {
-	return v.Kind() == reflect.Slice && v.Len() == 0 || v.Kind() != reflect.Bool && v.IsZero()
+	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 || v.Kind() != reflect.Bool && v.IsZero()
 }
 
 // shortDuration formats a duration without trailing zero units: 10m, not 10m0s.

@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"heed/internal/acl"
@@ -25,6 +27,9 @@ type HostUpstream struct {
 	ClientCert  string `toml:"client_cert"`  // PEM file of the client certificate; empty: none
 	ClientKey   string `toml:"client_key"`   // set exactly when ClientCert is
 	Via         *bool  `toml:"via"`          // requests name heed in Via; nil: as UpstreamConfig.Via
+
+	SignForm string `toml:"sign_form" json:",omitempty"` // a key of signForms; empty: dictionary
+	SignHTTP bool   `toml:"sign_http" json:",omitempty"` // requests over http are signed too
 }
 
 // Values of [[host]].
@@ -56,6 +61,9 @@ func (c *Config) checkHostUpstream(d *decoder, h *HostUpstream, reason string) {
 		d.problem("host.ca_file", "host.ca_file and upstream_tls contradict each other; remove one of them")
 	}
 	d.pair("host.client_cert", h.ClientCert, "host.client_key", h.ClientKey)
+	if h.SignForm != "" {
+		d.oneOf("host.sign_form", h.SignForm, slices.Sorted(maps.Keys(signForms))...)
+	}
 	h.Upstream = referenceBeside(c.File, h.Upstream)
 	for _, path := range []*string{&h.CAFile, &h.ClientCert, &h.ClientKey} {
 		*path = beside(c.File, *path)
@@ -95,12 +103,12 @@ type HostRoute struct {
 }
 
 // HostRoutes returns the routes of every [[host]] that sets a key of HostUpstream other
-// than via. It reads the files that they name; environ resolves env: references.
+// than via, sign_form and sign_http. It reads the files that they name; environ resolves env: references.
 func (c *Config) HostRoutes(environ []string) ([]HostRoute, error) {
 	var out []HostRoute
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
-		if h.HostUpstream == (HostUpstream{Via: h.Via}) {
+		if h.HostUpstream == (HostUpstream{Via: h.Via, SignForm: h.SignForm, SignHTTP: h.SignHTTP}) {
 			continue
 		}
 		w, err := h.route(environ)

@@ -51,6 +51,11 @@ func (s *Status) Unwell() []string {
 	if d := s.CA.DaysLeft; d <= console.CAWarningDays {
 		all = append(all, "the CA certificate"+console.DaysLeft(d))
 	}
+	for i := range s.Keys {
+		if trouble := s.Keys[i].Trouble(time.Now()); trouble != "" {
+			all = append(all, trouble)
+		}
+	}
 	for i := range s.Reach.Proxies {
 		p := &s.Reach.Proxies[i]
 		all = append(all, "the upstream proxy "+console.Quoted(p.Name)+" cannot be used: "+console.Quoted(p.Err))
@@ -69,4 +74,24 @@ func (s *Status) Unwell() []string {
 		all = append(all, "the fleet's store is away"+of+": "+console.Quoted(s.Fleet.Why))
 	}
 	return all
+}
+
+// keyWarning is how long before the end of a key heed warns of it.
+const keyWarning = 7 * 24 * time.Hour
+
+// Trouble returns why the key signs nothing, or soon will not; empty when neither is so.
+func (k *KeyStatus) Trouble(now time.Time) string {
+	whose := "client " + console.Quoted(k.Client)
+	if k.Client == "" {
+		whose = "heed's own requests"
+	}
+	switch {
+	case now.Before(k.NotBefore):
+		return fmt.Sprintf("the key of %s is not valid before %s: until then nothing is signed", whose, k.NotBefore.UTC().Format(time.DateOnly))
+	case k.NotAfter.IsZero() || k.NotAfter.Sub(now) > keyWarning:
+		return ""
+	case !now.Before(k.NotAfter):
+		return fmt.Sprintf("the key of %s has ended on %s, and nothing is signed; set the next one (heed help identity)", whose, k.NotAfter.UTC().Format(time.DateOnly))
+	}
+	return fmt.Sprintf("the key of %s ends on %s; publish the next one and set it (heed help identity)", whose, k.NotAfter.UTC().Format(time.DateOnly))
 }

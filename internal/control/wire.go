@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"heed/cache"
 	"heed/internal/audit"
 	"heed/internal/busy"
 	"heed/internal/console"
 	"heed/internal/fleet"
 	"heed/internal/pace"
+	"heed/internal/policyfile"
 	"heed/internal/reach"
 	"heed/internal/room"
 	"heed/internal/signal"
@@ -35,6 +35,7 @@ type JoinRequest struct {
 	Observe  bool     `json:"observe,omitempty"`  // observe mode
 	Services []string `json:"services,omitempty"` // host patterns of services that are not crawled
 	Purposes []string `json:"purposes,omitempty"` // what the run is for; empty: as the settings state it
+	Sign     *RunSign `json:"sign,omitempty"`     // signs its requests; nil: as the settings state it
 
 	// Sockets are those of the network of a sealed run, which the kernel passes beside
 	// the request. Route.Sealed is set with them.
@@ -119,12 +120,13 @@ type Status struct {
 	Profile    string       `json:"profile"`
 	Unjudged   []string     `json:"unjudged,omitempty"` // traffic that is not judged by its path, a sentence each
 	CA         CAStatus     `json:"ca"`
+	Keys       []KeyStatus  `json:"keys,omitempty"` // that requests are signed with
 
 	Breaks     []Break     `json:"breaks"`     // current mode overrides
 	Exceptions []Exception `json:"exceptions"` // current exceptions
 
-	Fleet *fleet.Health     `json:"fleet,omitempty"`         // nil: no fleet
-	Kept  *cache.FileHealth `json:"policies_file,omitempty"` // nil: policies are not stored
+	Fleet *fleet.Health      `json:"fleet,omitempty"`         // nil: no fleet
+	Kept  *policyfile.Health `json:"policies_file,omitempty"` // nil: policies are not stored
 
 	Busiest busy.Busiest `json:"busiest"` // clients, sites and octets of the last hour
 	Room    Room         `json:"room"`
@@ -148,6 +150,15 @@ type CAStatus struct {
 	Path     string    `json:"path"`
 	NotAfter time.Time `json:"not_after"`
 	DaysLeft int       `json:"days_left"`
+}
+
+// KeyStatus describes a key that requests are signed with.
+type KeyStatus struct {
+	Client    string    `json:"client,omitempty"` // whose requests; empty: heed's own
+	Key       string    `json:"key"`              // thumbprint
+	Agent     string    `json:"agent"`            // the URL under which they are signed
+	NotBefore time.Time `json:"not_before,omitzero"`
+	NotAfter  time.Time `json:"not_after,omitzero"` // zero: it has no end
 }
 
 // Start and end of a background heed.
@@ -191,6 +202,12 @@ type RunAudit struct {
 	File    string   `json:"file"` // absolute; must not exist
 	Command []string `json:"command"`
 	Note    string   `json:"note,omitempty"`
+}
+
+// RunSign names the key that the requests of a run are signed with.
+type RunSign struct {
+	Key   string `json:"key"`   // absolute path of its file
+	Agent string `json:"agent"` // the URL under which they are signed
 }
 
 // Check returns an error when the file cannot be created or the note is too long.

@@ -205,6 +205,7 @@ func (d *daemon) status() *control.Status {
 		Info: d.info(), Since: d.since,
 		Mode: cfg.DefaultMode(), Profile: cfg.Profile, Unjudged: cfg.Unjudged(),
 		CA:   control.CAStatus{Path: d.authority.CertPath(), NotAfter: d.authority.NotAfter(), DaysLeft: d.authority.DaysLeft(now)},
+		Keys: d.current.Load().keys(),
 		Load: d.shared.Load.Status(), Turns: d.Turns.Counts(),
 		Five: d.tally.FiveMinutes(now), Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
 	}

@@ -189,6 +189,12 @@ func overridesOf(j *control.JoinRequest) (acl.Run, error) {
 		}
 		r.Services = append(r.Services, p)
 	}
+	if s := j.Sign; s != nil {
+		var err error
+		if r.Signer, err = config.NewSigner(s.Key, s.Agent); err != nil {
+			return r, fmt.Errorf("--sign: %w", err)
+		}
+	}
 	return r, nil
 }
 
@@ -255,6 +261,7 @@ func (s *runSession) closeRecord(log *slog.Logger) {
 // proxyConfig returns the configuration of the shared proxy, changed for the run.
 func (d *daemon) proxyConfig(s *runSession, j *control.JoinRequest) proxy.Config {
 	c := d.shared
+	c.Own = true
 	c.Announce = func(forClient, forLog string) {
 		d.log.Info(forLog, "listen", s.listen)
 		s.stream.notice(forClient)

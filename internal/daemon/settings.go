@@ -78,6 +78,7 @@ func (d *daemon) newRuntimeConfig(cfg *config.Config, joinHash string) (*runtime
 	if g.pool, err = route.Renew(pool, cfg, d.environ, d.Options); err != nil {
 		return nil, err
 	}
+	g.warnOfKeys(d.log, d.now())
 	g.route, err = g.pool.Take(control.RouteSpec{})
 	return g, err
 }

@@ -15,6 +15,7 @@ import (
 	"text/tabwriter"
 
 	"heed/internal/clientenv"
+	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/sealed"
 )
@@ -34,8 +35,9 @@ this machine. Nothing leaves the machine and nothing is changed.
 
 Each line shows whether the requests came through heed, whether the runtime trusted
 heed's certificate, whether it reported the refusal as an error, and which setting
-is missing. With a command, only that command is tried. The last line shows whether
-heed run --sealed works on this machine, and if not, which setting forbids it.
+is missing. With a command, only that command is tried. The last lines show whether
+heed run --sealed works on this machine, and if not, which setting forbids it, and
+whether the settings sign requests (heed help identity).
 
 Exit status: 0 when nothing is missing, 1 when something is, 2 when nothing could be
 tried.
@@ -77,14 +79,14 @@ func (c *DoctorCmd) Run(a *console.App) error {
 		return err
 	}
 	well := !slices.ContainsFunc(found, func(d diagnosis) bool { return !d.well() })
-	seal := sealWords(sealed.Probe())
+	seal, signs := sealWords(sealed.Probe()), signWords(a)
 	if c.JSON {
-		err = console.NewJSON(a.Stdout).Encode(map[string]any{"well": well, "runtimes": found, "not_tried": untried, "sealed": seal})
+		err = console.NewJSON(a.Stdout).Encode(map[string]any{"well": well, "runtimes": found, "not_tried": untried, "sealed": seal, "signatures": signs})
 	} else if err = printDiagnoses(a, found); err == nil && len(untried) > 0 {
 		_, err = fmt.Fprintf(a.Stdout, "not tried: %s\n", strings.Join(untried, "; "))
 	}
 	if err == nil && !c.JSON {
-		_, err = fmt.Fprintln(a.Stdout, "heed run --sealed: "+seal)
+		_, err = fmt.Fprintln(a.Stdout, "heed run --sealed: "+seal+"\nsignatures: "+signs)
 	}
 	if err == nil && !well {
 		err = console.Exit(console.ExitNo)
@@ -98,6 +100,30 @@ func sealWords(err error) string {
 		return "works on this machine"
 	}
 	return strings.ReplaceAll(err.Error(), "\n", ". ")
+}
+
+// signWords returns whether requests are signed with the settings that apply here.
+func signWords(a *console.App) string {
+	cfg, err := (&config.FileFlags{}).Load(a)
+	if err != nil {
+		return "the settings cannot be read: heed config check"
+	}
+	all, err := cfg.Signers()
+	switch {
+	case err != nil:
+		return strings.ReplaceAll(err.Error(), "\n", ". ")
+	case len(all) == 0:
+		return "no client is signed (heed help identity)"
+	}
+	var words []string
+	for _, s := range all {
+		end := ""
+		if !s.By.Key().Valid(a.Now()) {
+			end = ", whose key is not valid now"
+		}
+		words = append(words, fmt.Sprintf("%s as %s%s", s.Of, console.Quoted(s.By.Agent()), end))
+	}
+	return strings.Join(words, "; ") + ". A signature is a name, not a pass (heed help identity)"
 }
 
 // candidates returns the runtimes to try, those found or the command given, and the

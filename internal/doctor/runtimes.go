@@ -43,7 +43,10 @@ func settingsOf(program string) clientenv.Program {
 const videoSuffix = ".mp4"
 
 // runtimes are tried and printed in this order.
-var runtimes = []runtimeKind{
+var runtimes = slices.Concat(languages, libraries)
+
+// languages are programs and languages, with the libraries that most of their programs use.
+var languages = []runtimeKind{
 	{name: "curl", program: "curl", version: []string{"curl", "--version"}, fetch: []string{"curl", "-sS", "-f", "{}"},
 		proxy: proxyLine, trust: "CURL_CA_BUNDLE=BUNDLE"},
 	{name: "wget", program: "wget", version: []string{"wget", "--version"}, fetch: []string{"wget", "-nv", "-t", "1", "-O", "-", "{}"},

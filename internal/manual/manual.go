@@ -32,7 +32,7 @@ var sections = []struct {
 	{"First steps", []string{"start", "install"}},
 	{"Clients behind heed", []string{"clients", "sealed", "curl", "python", "node", "java", "go", "perl", "ruby", "php", "r", "browsers", "downloads", "packages", "containers", "gateway"}},
 	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "planning", "purpose", "enforcement", "pacing", "https"}},
-	{"Setting heed up for others", []string{"bots", "modes", "access", "upstream"}},
+	{"Setting heed up for others", []string{"bots", "identity", "modes", "access", "upstream"}},
 	{"Running heed", []string{"operating", "performance", "metrics", "policies", "backup", "rotation", "fleets"}},
 	{"The record of decisions", []string{"record", "auditing", "verification", "replay", "complaints", "accesslogs"}},
 	{"Reference", []string{"commands", "settings", "answers", "numbers", "log", "limitations", "development"}},

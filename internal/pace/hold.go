@@ -70,7 +70,7 @@ func (t *Scheduler) Answered(o rules.Origin, status int, h http.Header, sent tim
 			s.pause.backoff = min(max(firstPause, 2*s.pause.backoff), maxBackoff)
 			paused = s.pause.backoff
 			s.pause.extend(paused, false, now)
-			note = fmt.Sprintf("the site is overloaded and sent no Retry-After: no request starts there for %v", paused)
+			note = fmt.Sprintf("the site is overloaded and %s: no request starts there for %v", without(h, asked, ok), paused)
 		}
 		s.advance(now)
 	})
@@ -80,6 +80,20 @@ func (t *Scheduler) Answered(o rules.Origin, status int, h http.Header, sent tim
 		t.callFleet(o, func(ctx context.Context, f Shared, origin string) error { return f.Hold(ctx, origin, paused) })
 	}
 	return note
+}
+
+// without returns what a site's answer has in place of a time to wait for; ok reports that its
+// Retry-After, which asks for nothing, was understood.
+func without(h http.Header, asked time.Duration, ok bool) string {
+	switch value := retryafter.Unread(h); {
+	case value != "":
+		return fmt.Sprintf("sent a Retry-After that cannot be understood (%q)", value)
+	case ok && asked < 0:
+		return "sent a Retry-After that has passed"
+	case ok:
+		return "sent a Retry-After of 0"
+	}
+	return "sent no Retry-After"
 }
 
 // Hold stops requests from starting at o for d, since another heed was asked to

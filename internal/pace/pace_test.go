@@ -332,6 +332,11 @@ func TestRFC9110_RetryAfterHoldsEverybody(t *testing.T) {
 	for name, h := range map[string]http.Header{
 		"seconds":                 {"Retry-After": {"20"}},
 		"a date":                  {"Retry-After": {date("10:00:20")}, "Date": {date("10:00:00")}},
+		"seconds with a unit":     {"Retry-After": {"20 seconds"}},
+		"a time of ISO 8601":      {"Retry-After": {"2026-11-21T10:00:20Z"}, "Date": {date("10:00:00")}},
+		"a time of Unix":          {"Retry-After": {"1795255220"}, "Date": {date("10:00:00")}},
+		"several":                 {"Retry-After": {"5", "20"}},
+		"another name":            {"X-Retry-After": {"20"}},
 		"a date by a wrong clock": {"Retry-After": {"Mon, 21 Nov 2016 10:00:20 GMT"}, "Date": {"Mon, 21 Nov 2016 10:00:00 GMT"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -367,6 +372,23 @@ func TestHeed_RetryAfterIsClampedAndNoted(t *testing.T) {
 			t.Errorf("after the release: %+v", a)
 		}
 	})
+}
+
+// What is not understood, and what asks for nothing, is in the note, and the site is left alone
+// as without a time.
+func TestHeed_ARetryAfterThatIsNotUnderstoodIsNoted(t *testing.T) {
+	for value, want := range map[string]string{
+		"": "sent no Retry-After: no request starts there for 1s", "soon": `cannot be understood ("soon"): no request starts there for 1s`,
+		"-5": `cannot be understood ("-5")`, "0": "a Retry-After of 0", "Mon, 21 Nov 2016 10:00:20 GMT": "that has passed", "later\x1b": `("later\x1b")`,
+	} {
+		h := http.Header{}
+		if value != "" {
+			h.Set("Retry-After", value)
+		}
+		if note := New(Config{}).Answered(site1, http.StatusTooManyRequests, h, time.Now()); !strings.Contains(note, want) {
+			t.Errorf("%q: %s", value, note)
+		}
+	}
 }
 
 // A site that says "not now" and no more is left alone for longer each time, and

@@ -279,7 +279,7 @@ func TestRead_RefusesWhatCoversTooLittle(t *testing.T) {
 		"another member":     {`sig1=("@authority" "signature-agent";key="b")` + rest, agent, `no member "b"`},
 		"a member of string": {`sig1=("@authority" "signature-agent";key="sig1")` + rest, `"` + agentURL + `"`, "does not cover Signature-Agent"},
 		"parameters":         {`sig1=("@authority" "signature-agent";key="sig1")` + rest, agent + ";a=1", "has parameters"},
-		"http":               {`sig1=("@authority" "signature-agent";key="sig1")` + rest, `sig1="http://bots.example"`, "not such a URL"},
+		"http":               {`sig1=("@authority" "signature-agent";key="sig1")` + rest, `sig1="http://bots.example"`, "not an absolute https URL"},
 		"a token":            {`sig1=("@authority" "signature-agent";key="sig1")` + rest, `sig1=x`, "cannot be read"},
 		"no time":            {`sig1=("@authority" "signature-agent";key="sig1");keyid="k";tag="web-bot-auth"`, agent, "no keyid"},
 		"no list":            {`sig1="x"`, agent, "cannot be read"},

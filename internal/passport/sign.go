@@ -32,6 +32,9 @@ const (
 // WellKnown is the path of a directory that stands for a whole domain.
 const WellKnown = "/.well-known/http-message-signatures-directory"
 
+// maxAgent is the greatest length of a URL, in octets: it is sent with each request.
+const maxAgent = 1024
+
 const (
 	label    = "sig1"
 	tag      = "web-bot-auth"
@@ -70,15 +73,15 @@ func NewSigner(key *Key, agent string) (*Signer, error) {
 	return s, nil
 }
 
-var errAgent = errors.New(`write the https URL at which your directory of keys is published, such as "https://bots.example/news/keys.json"`)
+var errAgent = errors.New(`write the URL at which your directory of keys is published, such as "https://bots.example/news/keys.json"`)
 
 // CheckAgent returns an error unless agent is an absolute https URL that can be sent.
 func CheckAgent(agent string) error {
 	u, err := url.Parse(agent)
 	switch {
-	case err != nil, u.Scheme != "https", u.Hostname() == "", u.User != nil, u.Fragment != "",
+	case err != nil, len(agent) > maxAgent, u.Scheme != "https", u.Hostname() == "", u.User != nil, u.Fragment != "",
 		strings.ContainsFunc(agent, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }):
-		return fmt.Errorf("%q is not such a URL; %w", agent, errAgent)
+		return fmt.Errorf("%q is not an absolute https URL of printable ASCII, without user and fragment; %w", agent, errAgent)
 	}
 	return nil
 }

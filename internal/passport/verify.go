@@ -195,11 +195,11 @@ func (c *Claim) check(m *Message, k *PublicKey, now time.Time) error {
 	}
 	values, err := structured.ByteSequences(m.Header[signature])
 	if err != nil {
-		return fmt.Errorf("Signature cannot be read: %w", err)
+		return fmt.Errorf("the field Signature cannot be read: %w", err)
 	}
 	i := slices.IndexFunc(values, func(v structured.Value[[]byte]) bool { return v.Key == c.label })
 	if i < 0 {
-		return fmt.Errorf("Signature has no member %q", c.label)
+		return fmt.Errorf("the field Signature has no member %q", c.label)
 	}
 	text, err := c.Base(m)
 	if err != nil {

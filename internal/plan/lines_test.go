@@ -144,16 +144,19 @@ func TestReadSitemap(t *testing.T) {
 // A small file that is large when it is unpacked is read as far as the bound.
 func TestReadSitemap_IsBounded(t *testing.T) {
 	t.Parallel()
+	const most = 1 << 20
 	line := "http://h.test/" + strings.Repeat("x", 60_000) + "\n"
-	bomb := gzipped(t, strings.Repeat(line, MaxSitemap/len(line)+100))
-	pages, _, cut, err := sitemap(bomb)
-	if !cut || err != nil || len(pages) != MaxSitemap/len(line) {
-		t.Errorf("%d pages of %d octets, cut %v, %v", len(pages), len(bomb), cut, err)
-	}
 	entry := "<url><loc>" + strings.TrimSpace(line) + "</loc></url>"
-	pages, _, cut, err = sitemap(gzipped(t, "<urlset>"+strings.Repeat(entry, MaxSitemap/len(entry)+100)))
-	if n := MaxSitemap / len(entry); !cut || err != nil || len(pages) < n-1 || len(pages) > n {
-		t.Errorf("%d pages, cut %v, %v", len(pages), cut, err)
+	for _, c := range []struct{ begin, each string }{{"", line}, {"<urlset>", entry}} {
+		pages := 0
+		cut, err := readSitemap(strings.NewReader(gzipped(t, c.begin+strings.Repeat(c.each, 10*most/len(c.each)))), most, func(string) { pages++ }, nil)
+		if n := most / len(c.each); !cut || err != nil || pages < n-1 || pages > n {
+			t.Errorf("%.10q: %d pages, cut %v, %v", c.each, pages, cut, err)
+		}
+	}
+	whole := strings.Repeat("http://h.test/\n", most/15)
+	if cut, err := readSitemap(strings.NewReader(whole), len(whole), func(string) {}, nil); cut || err != nil {
+		t.Errorf("a sitemap of the longest length is cut: %v, %v", cut, err)
 	}
 }
 

@@ -39,9 +39,9 @@ type Options struct {
 	Waiting  int           // octets of URLs that wait in memory
 	Held     int           // octets of rules that are held before the list has ended
 	MaxSites int           // that are planned together; more are planned in further rounds
-	AtOnce   int           // sites that are judged at the same time, without slow ones
+	AtOnce   int           // sites whose rules are waited for at the same time, without slow ones
 	AtMost   int           // with slow ones
-	Slow     time.Duration // after which a site leaves its place to another one
+	Slow     time.Duration // after which a site whose rules have not come leaves its place to another one
 }
 
 func (o *Options) setDefaults() {
@@ -64,13 +64,16 @@ func (o *Options) setDefaults() {
 type Site struct {
 	Origin  rules.Origin
 	Columns []Column
+	Partial bool // the plan was ended before all of its pages were judged
 
 	waiting []byte // URLs in memory, each with a newline
 	last    int64  // the last block of those in the file, or noBlock
 	judge   Judge  // nil: it was not begun, or is done
 	size    int    // of judge, as counted
 	running bool   // a goroutine works on it
+	known   bool   // its rules are: its first page is judged
 	queued  bool
+	lost    bool // pages were not judged, since the plan was ended
 	done    bool
 }
 
@@ -96,9 +99,11 @@ type Plan struct {
 	slow     int
 	finished int  // sites of this round
 	ended    bool // nothing is added any more in this round
+	cut      bool // the context ended before that: pages may be missing
 	err      error
 
 	progress Progress
+	judging  chan struct{} // has room for each site that is judged by rules that are known
 	totals   []Total
 	doneMu   sync.Mutex // Done is called with it, and totals are changed
 	pageMu   sync.Mutex // Page is called with it
@@ -109,19 +114,19 @@ type Progress struct {
 	URLs   int64 // that were added
 	Judged int64
 	Sites  int64
-	Done   int64 // of the sites
+	Done   int64 // of the sites, with all of their pages
 	Rounds int64 // beyond the first, of MaxSites each
 }
 
 // New returns a plan. The end of ctx ends it early.
 func New(ctx context.Context, o Options) *Plan {
 	o.setDefaults()
-	p := &Plan{o: o, sites: map[rules.Origin]*Site{}, last: noBlock, totals: make([]Total, len(o.Agents))}
+	p := &Plan{judging: make(chan struct{}, judgeAtOnce), o: o, sites: map[rules.Origin]*Site{}, last: noBlock, totals: make([]Total, len(o.Agents))}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	p.changed.L = &p.mu
 	p.file.dir, p.beyond.dir = o.TempDir, o.TempDir
 	for i, agent := range o.Agents {
-		p.totals[i].Agent = agent
+		p.totals[i] = Total{Agent: agent, Longest: []Long{}}
 	}
 	return p
 }
@@ -148,6 +153,10 @@ func (p *Plan) Add(address string) error {
 	}
 	return nil
 }
+
+// judgeAtOnce bounds the sites that are judged at the same time by rules that are known, which
+// takes memory and no time on the network.
+const judgeAtOnce = 16
 
 // maxBlock is the size from which on the URLs of a site that wait are written to the file, in
 // octets. jobSize is that from which on those of a site that was begun are judged.
@@ -251,7 +260,7 @@ func (p *Plan) Finish() (totals []Total, left int64, err error) {
 
 // finishRound waits until all sites are done.
 func (p *Plan) finishRound() {
-	p.ended = true
+	p.ended, p.cut = true, p.ctx.Err() != nil
 	for _, s := range p.sites {
 		if s.judge != nil && !s.running {
 			p.queue(s)

@@ -51,6 +51,8 @@ type made struct {
 	sites map[string][]int64 // pages and refused pages of the first agent
 	pages map[string][]string
 	order []string
+
+	partial int // sites
 }
 
 // making returns a plan that collects what it finds.
@@ -60,6 +62,9 @@ func making(ctx context.Context, o Options) (*Plan, *made) {
 		c := &s.Columns[0]
 		m.sites[s.Origin.String()] = []int64{c.Pages(), c.Refused()}
 		m.order = append(m.order, s.Origin.String())
+		if s.Partial {
+			m.partial++
+		}
 		return nil
 	}
 	o.Page = func(url string, allowed bool) error {
@@ -181,6 +186,14 @@ func TestPlan_AnEndInTheMiddle(t *testing.T) {
 	}
 	close(added)
 	totals, left, err := p.Finish()
+	for _, site := range []string{"http://s3.test", "http://s9.test"} {
+		if n := got.sites[site]; n != nil && n[0] == 50 {
+			t.Errorf("%s is complete: %v", site, n)
+		}
+	}
+	if done := p.Progress().Done; done == 10 || int(done) < len(got.sites)-got.partial {
+		t.Errorf("%d sites are done, %d are partial", done, got.partial)
+	}
 	if err != nil || left == 0 || totals[0].Counts.Sum()+left != 500 || len(got.pages["http://s3.test"]) > 0 {
 		t.Errorf("%+v, %d left, %v", totals, left, err)
 	}

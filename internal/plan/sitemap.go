@@ -28,11 +28,16 @@ var (
 // child with that of each sitemap in an index. What is beyond MaxSitemap is not read: cut is
 // set. With an error, what came before it was read.
 func ReadSitemap(in io.Reader, page, child func(url string)) (cut bool, err error) {
+	return readSitemap(in, MaxSitemap, page, child)
+}
+
+// readSitemap is ReadSitemap of at most most octets.
+func readSitemap(in io.Reader, most int, page, child func(url string)) (cut bool, err error) {
 	text, err := unpacked(in)
 	if err != nil {
 		return false, err
 	}
-	rest := &bounded{in: text, left: MaxSitemap}
+	rest := &bounded{in: text, left: most}
 	b := bufio.NewReaderSize(rest, 64<<10)
 	if bom, _ := b.Peek(3); string(bom) == "\ufeff" {
 		_, _ = b.Discard(3)

@@ -136,15 +136,15 @@ const maxLong = 5
 type Total struct {
 	Agent       string        `json:"agent"`
 	Counts      reason.Counts `json:"counts"`
-	Refused     int64         `json:"refused"`      // pages
-	Observed    int64         `json:"observed"`     // sites where refusals have no effect
-	Refusing    int64         `json:"refusing"`     // sites that refuse pages
-	Unavailable int64         `json:"unavailable"`  // sites whose rules could not be had
-	Delayed     int64         `json:"delayed"`      // sites with a delay
-	Seconds     float64       `json:"seconds"`      // of the longest site
-	InTurn      float64       `json:"all_in_turn"`  // seconds of all sites, one after the other
-	Longest     []Long        `json:"longest"`      // sites, the longest first
-	Rejecting   int64         `json:"over_maxwait"` // sites whose delay is longer than max_wait
+	Refused     int64         `json:"refused"`       // pages
+	Observed    int64         `json:"observed"`      // sites where refusals have no effect
+	Refusing    int64         `json:"refusing"`      // sites that refuse pages
+	Unavailable int64         `json:"unavailable"`   // sites whose rules could not be had
+	Delayed     int64         `json:"delayed"`       // sites with a delay
+	Seconds     float64       `json:"seconds"`       // of the longest site
+	InTurn      float64       `json:"all_in_turn"`   // seconds of all sites, one after the other
+	Longest     []Long        `json:"longest"`       // sites, the longest first
+	Rejecting   int64         `json:"over_max_wait"` // sites whose delay is longer than max_wait
 }
 
 // add adds what the agent gets from a site.

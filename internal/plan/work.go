@@ -47,7 +47,7 @@ func (p *Plan) work(s *Site) {
 	timer := time.AfterFunc(p.o.Slow, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if !over && p.slow < p.o.AtMost-p.o.AtOnce {
+		if !over && !s.known && p.slow < p.o.AtMost-p.o.AtOnce {
 			isSlow = true
 			p.slow++
 			p.quick--
@@ -69,8 +69,9 @@ func (p *Plan) work(s *Site) {
 	}
 	switch {
 	case s.done:
-		p.finished++
-		p.progress.Done++
+		if p.finished++; !s.Partial {
+			p.progress.Done++
+		}
 	case p.ended, len(s.waiting) >= jobSize:
 		p.queue(s)
 	}
@@ -104,7 +105,7 @@ func (p *Plan) judgeNext(s *Site) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ctx.Err() == nil {
+	if s.lost = s.lost || err != nil; p.ctx.Err() == nil {
 		p.fail(err)
 	}
 	size := s.judge.Size()
@@ -127,8 +128,11 @@ const maxTogether = 1000
 // judgeAll judges URLs of s for all agents.
 func (p *Plan) judgeAll(s *Site, urls []string) error {
 	for len(urls) > 0 {
-		n, octets := 0, 0
-		for n < len(urls) && n < maxTogether && octets+len(urls[n]) <= control.MaxSiteURLs {
+		n, octets, most := 0, 0, maxTogether
+		if !s.known {
+			most = 1 // its rules are waited for
+		}
+		for n < len(urls) && n < most && octets+len(urls[n]) <= control.MaxSiteURLs {
 			octets += len(urls[n])
 			n++
 		}
@@ -142,6 +146,10 @@ func (p *Plan) judgeAll(s *Site, urls []string) error {
 
 // judgeSome judges a few URLs of s for all agents. They count for all of them or for none.
 func (p *Plan) judgeSome(s *Site, urls []string) error {
+	if s.known {
+		p.judging <- struct{}{}
+		defer func() { <-p.judging }()
+	}
 	all := make([][]*control.Judgement, len(s.Columns))
 	for i := range s.Columns {
 		c := &s.Columns[i]
@@ -165,6 +173,7 @@ func (p *Plan) judgeSome(s *Site, urls []string) error {
 	}
 	p.mu.Lock()
 	p.progress.Judged += int64(len(urls))
+	s.known = true
 	p.mu.Unlock()
 	return p.pages(urls, all)
 }
@@ -192,7 +201,8 @@ func (p *Plan) pages(urls []string, all [][]*control.Judgement) error {
 func (p *Plan) finish(s *Site) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.done = p.ctx.Err() != nil || p.ended && s.last == noBlock && len(s.waiting) == 0
+	s.Partial = !p.ended || p.cut || s.lost || s.last != noBlock || len(s.waiting) > 0
+	s.done = !s.Partial || p.ctx.Err() != nil
 	if s.done {
 		p.held -= s.size
 		s.judge, s.size = nil, 0

@@ -36,6 +36,7 @@ type inputs struct {
 	named  map[rules.Origin]bool // the sites that the lists name; nil: they do not matter
 	maps   maps
 	failed atomic.Bool // a sitemap could not be read
+	busy   atomic.Bool // read has not returned
 
 	mu       sync.Mutex
 	problems plan.Problems
@@ -48,47 +49,61 @@ type list struct {
 }
 
 // open opens the lists and logs, so that a missing one is known before the first request.
-func (c *PlanCmd) open(a *console.App, sites *check.Sites) (in *inputs, err error) {
-	in = &inputs{PlanCmd: c, app: a, sites: sites, scheme: "https"}
+func (c *PlanCmd) open(a *console.App, sites *check.Sites) (*inputs, error) {
+	in := &inputs{PlanCmd: c, app: a, sites: sites, scheme: "https"}
 	in.maps = maps{in: in, seen: map[string]bool{}}
-	defer func() {
-		if err != nil {
-			in.close()
-		}
-	}()
-	files := c.Files
-	if len(files) == 0 && len(c.Sitemap) == 0 && len(c.FromLog) == 0 {
+	if c.Sitemaps {
+		in.named = map[rules.Origin]bool{}
+	}
+	err := in.openLists()
+	if err == nil {
+		err = in.openLogs()
+	}
+	if err != nil {
+		in.close()
+		return nil, err
+	}
+	return in, nil
+}
+
+// openLists opens the lists, and checks the addresses of sitemaps.
+func (in *inputs) openLists() error {
+	files := in.Files
+	if len(files) == 0 && len(in.Sitemap) == 0 && len(in.FromLog) == 0 {
 		files = []string{"-"}
 	}
 	for _, name := range files {
 		if err := in.openList(name); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if c.Sitemaps {
-		in.named = map[rules.Origin]bool{}
+	for _, address := range in.Sitemap {
+		if _, _, err := pageurl.Parse(address); err != nil {
+			return fmt.Errorf("--sitemap: %w", err)
+		}
 	}
-	if c.Site != "" {
-		u, err := url.Parse(c.Site)
+	return nil
+}
+
+// openLogs opens the logs.
+func (in *inputs) openLogs() (err error) {
+	if in.Site != "" {
+		u, err := url.Parse(in.Site)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf("--site: %q is not the URL of a site\nWrite for example --site https://example.org", c.Site)
+			return fmt.Errorf("--site: %q is not the URL of a site\nWrite for example --site https://example.org", in.Site)
 		}
 		in.scheme, in.host = u.Scheme, u.Host
 	}
-	for _, address := range c.Sitemap {
-		if _, _, err := pageurl.Parse(address); err != nil {
-			return nil, fmt.Errorf("--sitemap: %w", err)
-		}
+	if len(in.FromLog) == 0 {
+		return nil
 	}
-	if len(c.FromLog) > 0 {
-		if slices.Contains(c.FromLog, "-") && slices.ContainsFunc(in.lists, func(l list) bool { return l.name == stdinName }) {
-			return nil, errors.New("--from-log - and the list would both read standard input\nName a file")
-		}
-		if in.logs, err = accesslog.OpenWith(accesslog.Options{Files: c.FromLog, Stdin: a.Stdin}); err != nil {
-			return nil, fmt.Errorf("--from-log: %w", err)
-		}
+	if slices.Contains(in.FromLog, "-") && slices.ContainsFunc(in.lists, func(l list) bool { return l.name == stdinName }) {
+		return errors.New("--from-log - and the list would both read standard input\nName a file")
 	}
-	return in, nil
+	if in.logs, err = accesslog.OpenWith(accesslog.Options{Files: in.FromLog, Stdin: in.app.Stdin}); err != nil {
+		return fmt.Errorf("--from-log: %w", err)
+	}
+	return nil
 }
 
 // stdinName is the name of the list on standard input.
@@ -117,7 +132,7 @@ func (in *inputs) close() {
 	for _, l := range in.lists {
 		_ = l.in.Close() // it was only read
 	}
-	if in.logs != nil {
+	if in.logs != nil && !in.busy.Load() { // after an interrupt, the end of the process closes them
 		in.logs.Close()
 	}
 }
@@ -125,6 +140,7 @@ func (in *inputs) close() {
 // read adds all pages to the plan, until ctx ends. The first error is returned; what came
 // before it, and what other inputs have, was added.
 func (in *inputs) read(ctx context.Context) (first error) {
+	defer in.busy.Store(false)
 	for _, l := range in.lists {
 		var problems plan.Problems
 		err := plan.ReadList(l.in, l.name, in.add, &problems, ctx.Done())

@@ -125,6 +125,7 @@ type siteLine struct {
 	Age         float64        `json:"age"`
 	Stale       bool           `json:"stale,omitempty"`
 	Unavailable string         `json:"unavailable,omitempty"`
+	Partial     bool           `json:"partial,omitempty"` // interrupted: not all pages were judged
 	Pages       int64          `json:"pages"`
 	Allowed     int64          `json:"allowed"`
 	Refused     int64          `json:"refused"`
@@ -149,7 +150,7 @@ func (o *output) site(s *plan.Site) (err error) {
 		case o.JSON:
 			causes, others := c.Causes()
 			err = console.NewJSON(o.w).Encode(siteLine{
-				s.Origin.String(), c.Agent, c.First.Robots, c.First.State, c.First.By, c.First.Age, c.First.Stale, c.Unavailable, c.Pages(),
+				s.Origin.String(), c.Agent, c.First.Robots, c.First.State, c.First.By, c.First.Age, c.First.Stale, c.Unavailable, s.Partial, c.Pages(),
 				c.Pages() - c.Refused(), c.Refused(), c.Observed, c.Counts, nonNil(causes), others, c.First.Delay, c.Requested(), tidy(c.Seconds()),
 			})
 		case o.CSV:

@@ -102,6 +102,7 @@ func (c *PlanCmd) Run(a *console.App) error {
 func (c *PlanCmd) make(ctx context.Context, in *inputs, out *output) error {
 	out.head()
 	read := make(chan error, 1)
+	in.busy.Store(true)
 	go func() { read <- in.read(ctx) }()
 	var readErr error
 	select {

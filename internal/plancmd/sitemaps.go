@@ -23,6 +23,7 @@ import (
 const (
 	sitemapTimeout = 2 * time.Minute // of one
 	maxMaps        = 50_000          // of one site, as many as an index may have (sitemaps.org)
+	maxHosts       = 10              // other hosts that have sitemaps of a site
 	mapsAtOnce     = 128             // sites whose sitemaps are read at the same time
 )
 
@@ -38,17 +39,21 @@ type maps struct {
 var (
 	errOtherSite = errors.New("it is on another site than its sitemap")
 	errSecondMap = errors.New("an index in an index of sitemaps is not read")
+	errManyHosts = errors.New("the site has sitemaps on more than 10 other hosts")
 	errManyMaps  = errors.New("the site has more than 50,000 sitemaps")
 	errNoURL     = errors.New("the entry has no URL, or one longer than 64 KiB")
 )
 
 // read reads the sitemaps of the flags, then those that the sites of the lists name.
 func (m *maps) read(ctx context.Context) {
+	walks := map[rules.Origin]*walk{}
 	for _, address := range m.in.Sitemap {
 		o, _, _ := pageurl.Parse(address) // it was checked
-		w := m.walk(ctx, o)
-		w.readOne(address, true)
-		w.end()
+		if walks[o] == nil {
+			walks[o] = m.walk(ctx, o)
+			defer walks[o].end()
+		}
+		walks[o].readOne(address, true)
 	}
 	var busy sync.WaitGroup
 	places := make(chan struct{}, mapsAtOnce)
@@ -96,12 +101,13 @@ type walk struct {
 	owner    rules.Origin                 // whose sitemaps they are
 	sites    map[rules.Origin]*check.Site // those that were asked for
 	next     map[rules.Origin]time.Time   // when they may be asked again
+	hosts    map[string]bool              // others than that of owner
 	count    int
 	problems plan.Problems
 }
 
 func (m *maps) walk(ctx context.Context, owner rules.Origin) *walk {
-	return &walk{maps: m, ctx: ctx, owner: owner, sites: map[rules.Origin]*check.Site{}, next: map[rules.Origin]time.Time{}}
+	return &walk{maps: m, ctx: ctx, owner: owner, sites: map[rules.Origin]*check.Site{}, next: map[rules.Origin]time.Time{}, hosts: map[string]bool{}}
 }
 
 func (w *walk) end() { w.in.count(&w.problems) }
@@ -228,8 +234,11 @@ func (w *walk) fetch(address string) ([]byte, error) {
 // permit returns why the rules of a site do not let one of the agents fetch a URL, and the
 // delay that it keeps, the longest of all.
 func (w *walk) permit(ctx context.Context, address string) (delay time.Duration, err error) {
-	o, _, err := pageurl.Parse(address)
+	o, target, err := pageurl.Parse(address)
 	if err != nil {
+		return 0, err
+	}
+	if err := w.permitOther(ctx, o, target); err != nil {
 		return 0, err
 	}
 	for _, agent := range w.in.Agent {
@@ -239,13 +248,37 @@ func (w *walk) permit(ctx context.Context, address string) (delay time.Duration,
 		}
 		a := all[0]
 		if !a.Allowed {
-			return 0, fmt.Errorf("the rules of %s do not let %s fetch it (%s)", o.Authority(), console.Quoted(agent), a.Reason)
+			return 0, notLet(agent, a.Reason)
 		}
 		if a.Delay != nil {
 			delay = max(delay, time.Duration(a.Delay.Seconds*float64(time.Second)))
 		}
 	}
 	return delay, nil
+}
+
+// permitOther returns why nothing may be fetched from another host than that of the sitemaps'
+// site, which has named it: that must lead to no less public address, also not for the rules.
+func (w *walk) permitOther(ctx context.Context, o rules.Origin, target string) error {
+	if o.Host == w.owner.Host {
+		return nil
+	}
+	if w.hosts[o.Host] = true; len(w.hosts) > maxHosts {
+		return errManyHosts
+	}
+	p := w.in.sites.Robots(upstream.NamedBy(ctx, w.owner), w.owner.Host, o)
+	for _, agent := range w.in.Agent {
+		if d := p.Decide(rules.Identify(agent), rules.NewTarget(target)); d.Verdict != rules.Allow {
+			return notLet(agent, d.Reason)
+		}
+	}
+	return nil
+}
+
+// notLet is the error of a sitemap that the rules of its site do not let an agent fetch. It is
+// the same for all sites, so that they are counted together.
+func notLet(agent string, why rules.Reason) error {
+	return fmt.Errorf("the rules of its site do not let %s fetch it (%s)", console.Quoted(agent), why)
 }
 
 // wait waits until o may be asked again, and then not for delay.

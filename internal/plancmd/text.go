@@ -31,7 +31,9 @@ func (o *output) text(s *plan.Site, i int, above []string) (lines []string, err 
 	if i > 0 {
 		cells[0] = ""
 	}
-	lines = reasons(c)
+	if lines = reasons(c); s.Partial {
+		lines = append(lines, "interrupted: not all of its pages are judged")
+	}
 	if _, err = fmt.Fprintln(o.w, strings.TrimPrefix(o.layout.Row(selected(o, cells)), "  ")); slices.Equal(lines, above) {
 		return lines, err
 	}
@@ -173,7 +175,7 @@ func delayText(c *plan.Column) (lines []string) {
 func (o *output) totalText(s *summary) {
 	p := s.Progress
 	if s.Interrupted {
-		fmt.Fprintf(o.w, "\nInterrupted: %s of %s and %s of %s are judged.\n", figures.Commas(p.Judged), figures.Number(p.URLs, "page"), figures.Commas(p.Done), figures.Number(p.Sites, "site"))
+		fmt.Fprintf(o.w, "\nInterrupted: %s of %s are judged; %s of %s are complete.\n", figures.Commas(p.Judged), figures.Number(p.URLs, "page"), figures.Commas(p.Done), figures.Number(p.Sites, "site"))
 	}
 	fmt.Fprintf(o.w, "\n%s of %s", figures.Number(p.Judged, "page"), figures.Number(p.Sites, "site"))
 	if len(s.Totals) == 1 {

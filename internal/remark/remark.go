@@ -19,7 +19,7 @@ import (
 
 // Of returns the remarks on settings without mistakes, in the order of the file.
 func Of(c *config.Config) []config.Finding {
-	all := slices.Concat(general(c), foreign(c), Directories(c), access(c), clients(c), hosts(c), via(c))
+	all := slices.Concat(general(c), foreign(c), Directories(c), access(c), clients(c), hosts(c), via(c), signing(c))
 	slices.SortStableFunc(all, func(a, b config.Finding) int { return a.Line - b.Line })
 	return all
 }
@@ -154,6 +154,8 @@ var hostKeys = []struct {
 	{"ca_file", func(h *config.HostConfig) bool { return h.CAFile != "" }},
 	{"client_cert", func(h *config.HostConfig) bool { return h.ClientCert != "" }},
 	{"via", func(h *config.HostConfig) bool { return h.Via != nil }},
+	{"sign_form", func(h *config.HostConfig) bool { return h.SignForm != "" }},
+	{"sign_http", func(h *config.HostConfig) bool { return h.SignHTTP }},
 }
 
 // hosts returns the remarks on [[host]]: entries without settings, and settings that never

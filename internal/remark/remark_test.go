@@ -51,6 +51,10 @@ func TestWhatCannotBeMeantHasARemark(t *testing.T) {
 		{"decisions nowhere", "[audit]\nenabled = false\n[log]\nlevel = \"warn\"\n", "4 log.level", "[log]\nlevel = \"warn\"\n"},
 		{"store's CA without a store", "[fleet]\nca_file = \"ca.pem\"\n", "2 fleet.ca_file", "[fleet]\nurl = \"rediss://store.test\"\nca_file = \"ca.pem\"\n"},
 		{"CA for an unencrypted store", "[fleet]\nurl = \"redis://store.test\"\nca_file = \"ca.pem\"\n", "3 fleet.ca_file", "[fleet]\nurl = \"env:STORE\"\nca_file = \"ca.pem\"\n"},
+		{
+			"a key for two robots", "[robots]\nsign = { key = \"file:h\", agent = \"https://b.test/\" }\n[[client]]\nname = \"a\"\nuser_agent = \"a\"\nsign = { key = \"file:a\", agent = \"https://b.test/\" }\n[[client]]\nname = \"b\"\nuser_agent = \"b\"\nagent = [\"B\"]\nsign = { key = \"file:h\", agent = \"https://b.test/\" }\n", "11 client.sign",
+			"[[client]]\nname = \"a\"\nuser_agent = \"a\"\nsign = { key = \"file:a\", agent = \"https://b.test/\" }\n[[client]]\nname = \"b\"\nuser_agent = \"b\"\nsign = { key = \"file:a\", agent = \"https://b.test/\" }\n",
+		},
 		{"user without users", "[[client]]\nname = \"a\"\nuser = \"alice\"\n", "3 client.user", "[access]\nusers = \"" + users + "\"\n[[client]]\nname = \"a\"\nuser = \"alice\"\n"},
 		{
 			"client behind a wider one", "[[client]]\nname = \"all\"\nfrom = [\"10.0.0.0/8\"]\n[[client]]\nname = \"bot\"\nfrom = [\"10.1.0.0/16\"]\nuser_agent = \"News*\"\n", "5 client.name",

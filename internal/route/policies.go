@@ -20,6 +20,7 @@ import (
 	"heed/internal/fleet"
 	"heed/internal/ownfile"
 	"heed/internal/pace"
+	"heed/internal/policyfile"
 	"heed/internal/state"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -37,8 +38,8 @@ const (
 )
 
 // OpenPolicies opens the file that stores policies across restarts.
-func OpenPolicies(cfg *config.Config, state string, log *slog.Logger) (*cache.File, error) {
-	return cache.OpenFile(PoliciesPath(cfg, state), fileShare*int64(cfg.Cache.MaxBytes), log)
+func OpenPolicies(cfg *config.Config, state string, log *slog.Logger) (*policyfile.File, error) {
+	return policyfile.Open(PoliciesPath(cfg, state), fileShare*int64(cfg.Cache.MaxBytes), log)
 }
 
 // PoliciesPath returns the path of the file that stores policies across restarts.
@@ -50,7 +51,7 @@ func PoliciesPath(cfg *config.Config, state string) string {
 // minus the buffer for writes to disk, but at least half of cache.max_bytes.
 func PolicyMemory(cfg *config.Config) *cache.Memory {
 	all := int64(cfg.Cache.MaxBytes)
-	room := max(all-cache.FileMemory, all/2)
+	room := max(all-policyfile.Memory, all/2)
 	return cache.NewMemory(int(room/minPolicySize), room)
 }
 
@@ -59,14 +60,16 @@ func PolicyMemory(cfg *config.Config) *cache.Memory {
 func (p *Pool) cacheConfig(r *Route, profile rules.Profile, id string) cache.Config {
 	c := cache.Config{
 		Profile:   profile,
-		Transport: r.Transport, PerFetch: r.Transport.GuardRedirects(), Carry: upstream.CarryClient,
+		Transport: r.Transport, Carry: upstream.CarryClient, Signer: clientSigner, Sign: signAs,
 		UserAgent: cache.DefaultUserAgent(p.cfg.Contact),
 		Memory:    p.Memory, Limits: p.FetchLimits, Fetched: p.Fetched, Redact: p.Redact, Route: id + " " + profile.String(),
 	}
+	guarded := r.Transport.GuardRedirects()
+	c.PerFetch = func() http.RoundTripper { return signedFetch{guarded().(guardedFetch), &p.signing} }
 	if p.Turns != nil {
-		guarded := c.PerFetch
+		signed := c.PerFetch
 		c.PerFetch = func() http.RoundTripper {
-			return pacedTransport{guarded().(guardedFetch), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
+			return pacedTransport{signed().(guardedFetch), p.Turns, p.cfg.Pacing.RetryAfter == "observe"}
 		}
 		c.Turn = p.visitTurn
 	}
@@ -92,7 +95,8 @@ func (p *Pool) identity(spec control.RouteSpec) (string, error) {
 		CA      []byte
 		Resolve map[string]string
 		Hosts   []config.HostRoute `json:",omitempty"`
-	}{Proxy: cmp.Or(spec.Proxy, p.proxy), Hosts: p.hosts, Roots: spec.Roots, Resolve: p.cfg.Upstream.Resolve}
+		Signer  string             `json:",omitempty"`
+	}{Proxy: cmp.Or(spec.Proxy, p.proxy), Hosts: p.hosts, Roots: spec.Roots, Resolve: p.cfg.Upstream.Resolve, Signer: p.signing.own.ID()}
 	if p.cfg.Upstream.CAFile != "" {
 		file, err := ownfile.Read(p.cfg.Upstream.CAFile, config.MaxCAFile)
 		if err != nil {
@@ -107,7 +111,7 @@ func (p *Pool) identity(spec control.RouteSpec) (string, error) {
 // route share nothing. The passwords of upstream proxies are not part of the key: not even
 // a hash of them may be in the store.
 func (p *Pool) shared() (*fleet.Policies, error) {
-	redacted := Pool{cfg: p.cfg, hosts: slices.Clone(p.hosts)}
+	redacted := Pool{cfg: p.cfg, hosts: slices.Clone(p.hosts), signing: p.signing}
 	for i := range redacted.hosts {
 		redacted.hosts[i].Upstream = config.RedactURL(redacted.hosts[i].Upstream)
 	}
@@ -284,7 +288,7 @@ func (s *StoredCopies) store(id string) cache.PolicyStore {
 	if s.client != nil {
 		return &remoteCopies{s.client, id}
 	}
-	return cache.OpenReadOnly(s.path, id)
+	return policyfile.OpenReadOnly(s.path, id)
 }
 
 // remoteCopies reads the copies of one route from a running heed.

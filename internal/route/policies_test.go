@@ -2,7 +2,7 @@ package route
 
 import (
 	"context"
-	"encoding/binary"
+	"database/sql/driver"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,11 +19,10 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"heed/cache"
 	"heed/internal/config"
 	"heed/internal/control"
+	"heed/internal/sqlite"
 	"heed/internal/testkit"
 	"heed/rules"
 )
@@ -91,47 +90,42 @@ func get(c *http.Client, address string) (status int, err error) {
 	return resp.StatusCode, err
 }
 
+// inFile returns the value of a query of a file of policies, which heed may have open; nil
+// when there is none.
+func inFile(t *testing.T, path, query string) driver.Value {
+	t.Helper()
+	c, err := sqlite.Open(path, "ro", testkit.Patience)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	row, err := c.One(query)
+	if err != nil || row == nil {
+		return nil
+	}
+	return row[0]
+}
+
 // whole fails for a file of policies that does not fit together.
 func whole(t *testing.T, path string) {
 	t.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: testkit.Patience})
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-	defer db.Close()
-	err = db.View(func(tx *bbolt.Tx) error {
-		for err := range tx.Check() {
-			t.Errorf("%s is corrupt: %v", path, err)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	if got := inFile(t, path, "PRAGMA integrity_check"); got != "ok" {
+		t.Errorf("%s is corrupt: %v", path, got)
 	}
 }
 
-// obtained is the number of the last commit to the file of policies when that of a host
-// was at hand.
+// obtained is the number of commits to the file of policies when that of a host was at
+// hand.
 type obtained struct {
 	host   string
-	commit uint64
+	commit int64
 }
 
-// commits returns the number of the last commit to a file of bbolt, which heed may have
-// open: it is in the first two pages, of which each commit writes one.
-func commits(path string) (last uint64) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for page := range int64(2) {
-		var number [8]byte
-		if _, err := f.ReadAt(number[:], page*int64(os.Getpagesize())+64); err == nil {
-			last = max(last, binary.LittleEndian.Uint64(number[:]))
-		}
-	}
-	return last
+// commits returns the number of commits to a file of policies, each of which has a time of
+// its own.
+func commits(t *testing.T, path string) int64 {
+	n, _ := inFile(t, path, "SELECT count(DISTINCT saved) FROM policy").(int64)
+	return n
 }
 
 // browse has clients ask for new sites until heed is gone, and returns those
@@ -151,7 +145,7 @@ func browse(t *testing.T, addr, path string, round int, begun func()) []obtained
 					return
 				}
 				mu.Lock()
-				all = append(all, obtained{host, commits(path)})
+				all = append(all, obtained{host, commits(t, path)})
 				mu.Unlock()
 				first.Do(begun)
 			}
@@ -185,9 +179,9 @@ func TestHeed_PoliciesSurviveKills(t *testing.T) {
 		}
 		path := filepath.Join(state, policiesFile)
 		new := browse(t, h.Addr, path, round, func() {
-			first := commits(path)
+			first := commits(t, path)
 			go func() {
-				for late := time.After(testkit.Patience); commits(path) < first+3 && len(late) == 0; {
+				for late := time.After(testkit.Patience); commits(t, path) < first+3 && len(late) == 0; {
 					testkit.Delay(5 * time.Millisecond)
 				}
 				testkit.Delay(rand.N(time.Second))
@@ -195,7 +189,7 @@ func TestHeed_PoliciesSurviveKills(t *testing.T) {
 			}()
 		})
 		h.Exit()
-		last := commits(path)
+		last := commits(t, path)
 		kept := 0
 		for _, o := range new {
 			if last >= o.commit+2 { // the one at that time may have begun before
@@ -389,7 +383,10 @@ func TestHeed_AStopWritesWhatIsNotWrittenYet(t *testing.T) {
 func TestHeed_APoliciesFileInUseIsReportedAndHeedStarts(t *testing.T) {
 	w, state := newWeb(t), t.TempDir()
 	path := filepath.Join(state, policiesFile)
-	other, err := bbolt.Open(path, 0o600, nil)
+	other, err := sqlite.Open(path, "rwc", 0)
+	if err == nil {
+		_, err = other.Exec("PRAGMA locking_mode = EXCLUSIVE; CREATE TABLE mine (x)")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,13 +397,13 @@ func TestHeed_APoliciesFileInUseIsReportedAndHeedStarts(t *testing.T) {
 	}
 	h.Await("about the file", func(r testkit.Record) bool {
 		return strings.HasPrefix(r.Text("msg"), "policies cannot be saved for now") && r.Text("file") == path &&
-			strings.HasPrefix(r.Text("error"), "another process has the file")
+			strings.HasPrefix(r.Text("error"), "another program keeps the file locked")
 	})
 	s, err := control.ReadStatus(t.Context(), state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Kept == nil || !strings.HasPrefix(s.Kept.Why, "another process has the file") {
+	if s.Kept == nil || !strings.HasPrefix(s.Kept.Why, "another program keeps the file locked") {
 		t.Errorf("the status has %+v", s.Kept)
 	}
 }

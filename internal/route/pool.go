@@ -24,6 +24,7 @@ import (
 	"heed/internal/control"
 	"heed/internal/fleet"
 	"heed/internal/pace"
+	"heed/internal/policyfile"
 	"heed/internal/signal/fetch"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -54,7 +55,7 @@ type Options struct {
 	Self        *upstream.Addrs               // addresses of heed itself, never dialled; nil: none
 	Memory      *cache.Memory                 // nil: each route has separate memory
 	FetchLimits *cache.FetchLimits            // nil: each route has separate limits
-	File        *cache.File                   // stores policies across restarts; nil: none
+	File        *policyfile.File              // stores policies across restarts; nil: none
 	Stored      *StoredCopies                 // read in place of File; nil: none
 	Fleet       *fleet.Store                  // nil: no fleet
 	Turns       *pace.Scheduler               // counts fetches of robots.txt; nil: none
@@ -72,6 +73,7 @@ type Pool struct {
 	cfg     *config.Config
 	proxy   *control.UpstreamProxy // of the settings; nil for none
 	hosts   []config.HostRoute     // routes of [[host]] entries
+	signing signing                // of heed's own requests
 	version string                 // equal for pools with the same routes; empty: not compared
 
 	mu      sync.Mutex
@@ -90,10 +92,14 @@ func NewPool(cfg *config.Config, environ []string, o Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
+	signing, err := newSigning(cfg)
+	if err != nil {
+		return nil, err
+	}
 	if o.Self == nil {
 		o.Self = &upstream.Addrs{}
 	}
-	return &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts}, nil
+	return &Pool{Options: o, cfg: cfg, proxy: proxy, hosts: hosts, signing: signing}, nil
 }
 
 // Open opens one route without a pool to share it: spec with the settings.

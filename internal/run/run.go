@@ -38,6 +38,8 @@ type RunCmd struct {
 	Observe  bool     `help:"Refuse nothing; report what would be refused."`
 	Purpose  string   `placeholder:"PURPOSE" help:"Obey what sites say of this use, such as training (heed help purpose)."`
 	FailOn   string   `placeholder:"would-refuse" enum:",would-refuse" default:"" help:"Exit with 3 when a rule or a setting would refuse a request."`
+	Sign     string   `placeholder:"FILE" help:"Sign requests with the key in FILE; needs --sign-agent (heed help identity)."`
+	SignAt   string   `name:"sign-agent" placeholder:"URL" help:"The URL at which sites find the key of --sign."`
 	Service  []string `sep:"none" placeholder:"HOST" help:"Do not judge requests to HOST, a service that is not crawled. Repeatable."`
 	Sealed   bool     `help:"Leave the command no network exit but heed (Linux; heed help sealed)."`
 
@@ -67,6 +69,7 @@ that each robots.txt is fetched once.
   heed run --audit crawl.db --note "first crawl" -- ./crawl
   heed run --policies crawl.db --audit other.db -- ./other-crawl
   heed run --purpose training -- ./crawl
+  heed run --sign news.key --sign-agent https://bots.example/news/keys.json -- ./crawl
   heed run --observe --fail-on would-refuse -- ./crawl
   heed run --service registry.example.org -- npm install
   heed run --sealed -- ./bot-that-ignores-proxies
@@ -245,6 +248,9 @@ func (c *RunCmd) prepare(a *console.App) (*run, error) {
 		return nil, err
 	}
 	r.join.Observe, r.join.Services = c.Observe, c.Service
+	if r.join.Sign, err = c.sign(a.Now()); err != nil {
+		return nil, err
+	}
 	if err := r.audit(); err != nil {
 		return nil, err
 	}
@@ -340,46 +346,6 @@ func (r *run) remarks(m *control.RunClient) []string {
 		}
 	}
 	return remarks
-}
-
-// declared returns the product token to judge by and the User-Agent to send, from --agent
-// and --contact. Both are empty without these flags.
-func declared(name, contact string) (token, userAgent string, err error) {
-	switch {
-	case name == "" && contact == "":
-		return "", "", nil
-	case name == "":
-		return "", "", errors.New("--contact needs --agent: the name of the client, such as --agent NewsBot")
-	case contact == "":
-		return "", "", errors.New("--agent needs --contact: a URL or mail address where the site's owner can reach you")
-	}
-	if err := config.CheckContact(contact); err != nil {
-		return "", "", fmt.Errorf("--contact: %w", err)
-	}
-	token, version, versioned := strings.Cut(name, "/")
-	if !versioned {
-		version = "1.0"
-	}
-	if !isProductToken(token) || config.CheckName(version) != nil || version == "" {
-		return "", "", fmt.Errorf("--agent: %q is not a valid product token; write letters, digits, - and _, such as NewsBot or NewsBot/2.1", console.Printable(name))
-	}
-	return token, token + "/" + version + " (+" + contact + ")", nil
-}
-
-// isProductToken reports whether s is a product token (RFC 9309 §2.2.1). Digits are
-// accepted too, since real names contain them.
-func isProductToken(s string) bool {
-	letters := 0
-	for _, r := range s {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z':
-			letters++
-		case r >= '0' && r <= '9', r == '-', r == '_':
-		default:
-			return false
-		}
-	}
-	return letters > 0 && len(s) <= 64
 }
 
 // recordedPolicies returns the absolute path of a record, or an error unless it contains

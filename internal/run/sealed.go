@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"heed/internal/ca"
 	"heed/internal/clientenv"
 	"heed/internal/console"
 	"heed/internal/control"
@@ -103,7 +104,8 @@ func (r *run) sealedChild(environ []string) (status int, err error) {
 	}
 	defer signal.Stop(signals)
 	bundle, _ := console.Lookup(environ, "SSL_CERT_FILE")
-	command := sealed.Command{Path: r.path, Args: r.args, Env: sealedEnviron(environ), Keep: []string{filepath.Dir(bundle)}}
+	command := sealed.Command{Path: r.path, Args: r.args, Env: sealedEnviron(environ), Keep: []string{filepath.Dir(bundle)},
+		Roots: bundle, RootFiles: ca.SystemFiles()}
 	if err := r.seals.Exec(command); err != nil {
 		if exec, ok := errors.AsType[*sealed.ExecError](err); ok {
 			return 0, cannotRun(r.app, r.args[0], exec.Err)

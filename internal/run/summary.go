@@ -5,17 +5,14 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"heed/internal/audit"
-	"heed/internal/clientenv"
 	"heed/internal/console"
+	"heed/internal/sealed"
 	usage "heed/internal/signal"
 	"heed/rules"
 )
@@ -63,11 +60,13 @@ func (r *run) report(status int, s *audit.Summary, remarks []string) {
 	case s.Requests == 0:
 		r.bypass.print(r.app.Stderr)
 		printHints(r.app.Stderr, r.bypass, r.args[0])
+		printSealHint(r.app.Stderr, r.bypass, s, sealed.Probe)
 	default:
 		printSummary(r.app.Stderr, s)
 		printTimeoutHints(r.app.Stderr, s, r.args[0])
 		r.bypass.print(r.app.Stderr)
 		printMixedHints(r.app.Stderr, s, r.bypass, r.args[0])
+		printSealHint(r.app.Stderr, r.bypass, s, sealed.Probe)
 	}
 }
 
@@ -302,83 +301,4 @@ func timeoutHintFor(command string) string {
 		all = append(all, p.setting)
 	}
 	return strings.Join(all, "; ")
-}
-
-// printHints reports that nothing was judged and prints what makes the command use heed:
-// the settings of the programs that bypassed it. Where connections are watched and none was
-// seen, that is one line, except for a command that has others send requests. Else it prints
-// the setting of the command, and for one that is not known or runs others those of the usual
-// kinds.
-func printHints(w io.Writer, bypass *bypassReport, command string) {
-	own, known := clientenv.ProgramOf(command)
-	if bypass != nil && bypass.Watched && bypass.Connections == 0 && !own.Wraps {
-		advice := "heed help clients"
-		if known { // a connection of a few milliseconds can be missed
-			advice = own.Proxy
-		}
-		fmt.Fprintf(w, "heed: no request came through, and %s opened no connection that heed saw; if it should have: %s\n", console.Printable(filepath.Base(command)), advice)
-		return
-	}
-	fmt.Fprintf(w, "heed: no request came through, so nothing %s did was judged\n", console.Printable(filepath.Base(command)))
-	if hints := bypassHints(bypass); len(hints) > 0 {
-		printSorted(w, hints)
-		return
-	}
-	fmt.Fprintln(w, "If it should have sent requests, they bypassed the proxy:")
-	if known {
-		fmt.Fprintf(w, "  %s: %s\n", own.Kind, own.Proxy)
-	}
-	for _, p := range clientenv.Programs {
-		if p.Usual && (!known || own.Wraps && p.Kind != own.Kind) {
-			fmt.Fprintf(w, "  %s: %s\n", p.Kind, p.Proxy)
-		}
-	}
-	fmt.Fprintf(w, "  %s: %s\n", clientenv.OtherPrograms.Kind, clientenv.OtherPrograms.Proxy)
-	explainPlaceholder(w)
-}
-
-// explainPlaceholder explains the placeholders in hints.
-func explainPlaceholder(w io.Writer) {
-	fmt.Fprintln(w, "  HEED is the address in http_proxy, and BUNDLE the file in SSL_CERT_FILE, in the environment of the command")
-}
-
-// printMixedHints prints the settings of the programs that bypassed heed, and of the
-// command when it rejected heed's CA, although other requests came through.
-func printMixedHints(w io.Writer, s *audit.Summary, bypass *bypassReport, command string) {
-	hints := bypassHints(bypass)
-	if slices.ContainsFunc(s.Unjudged, func(c audit.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted && c.Count > c.Before }) {
-		who := "a program of the run"
-		p, known := clientenv.ProgramOf(command)
-		if known && !p.Wraps {
-			who = console.Printable(filepath.Base(command)) + ", or a program that it started,"
-		}
-		hints[who+" does not trust heed's CA: "] = cmp.Or(setByRun.ReplaceAllString(cmp.Or(p.Trust, clientenv.OtherPrograms.Trust), ""), "`heed ca install`")
-	}
-	if len(hints) > 0 {
-		printSorted(w, hints)
-	}
-}
-
-// setByRun matches the variables at the beginning of a hint that the environment of the
-// command has already.
-var setByRun = regexp.MustCompile(`^([A-Z_]+=BUNDLE ?)+(; )?`)
-
-// bypassHints returns the settings of the programs that bypassed heed.
-func bypassHints(bypass *bypassReport) map[string]string {
-	hints := map[string]string{}
-	if bypass != nil {
-		for _, to := range bypass.To {
-			p, _ := clientenv.ProgramOf(to.Command)
-			hints[console.Quoted(to.Command)+" bypassed heed: "] = p.Proxy
-		}
-	}
-	return hints
-}
-
-// printSorted prints hints in the order of their keys.
-func printSorted(w io.Writer, hints map[string]string) {
-	for _, what := range slices.Sorted(maps.Keys(hints)) {
-		fmt.Fprintf(w, "  %s%s\n", what, hints[what])
-	}
-	explainPlaceholder(w)
 }

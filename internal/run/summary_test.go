@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/clientenv"
 	"heed/internal/reason"
+	"heed/internal/sealed"
 	"heed/rules"
 )
 
@@ -171,6 +173,31 @@ func TestACommandWithoutConnectionsGetsOneLine(t *testing.T) {
 		printHints(&out, &bypassReport{Watched: true}, command)
 		if n := strings.Count(out.String(), "\n"); (n == 1) != (lines == 1) || !strings.HasPrefix(out.String(), "heed: no request came through") {
 			t.Errorf("%s: %q", command, out.String())
+		}
+	}
+}
+
+// What bypassed heed, and what does not trust its CA, is held by a sealed run: the last line says
+// whether this machine can do one.
+func TestTheSealedRunIsTheAnswer(t *testing.T) {
+	some := &bypassReport{Watched: true, Connections: 1, To: []bypassed{{"crawl", "192.0.2.1:80", "tcp", 1}}}
+	rejected := &audit.Summary{Unjudged: []audit.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}
+	for _, c := range []struct {
+		bypass  *bypassReport
+		summary *audit.Summary
+		probe   error
+		want    string
+	}{
+		{some, &audit.Summary{}, nil, "  `heed run --sealed -- CMD` holds it; works on this machine\n"},
+		{nil, rejected, nil, "  `heed run --sealed -- CMD` makes the libraries of the system trust it; works on this machine\n"},
+		{some, rejected, nil, "  `heed run --sealed -- CMD` holds it, and makes the libraries of the system trust heed's CA; works on this machine\n"},
+		{some, &audit.Summary{}, errors.New("this machine cannot seal a run: namespaces\nSet it"), "  `heed run --sealed -- CMD` holds it; this machine cannot seal a run: namespaces (heed doctor)\n"},
+		{some, &audit.Summary{}, sealed.ErrUnsupported, ""},
+		{&bypassReport{Watched: true}, &audit.Summary{}, nil, ""},
+	} {
+		var out strings.Builder
+		if printSealHint(&out, c.bypass, c.summary, func() error { return c.probe }); out.String() != c.want {
+			t.Errorf("got %q, want %q", out.String(), c.want)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (h *helper) run() error {
 		}
 		return err
 	}
-	if err := mounts(&h.plan, c.Keep); err != nil {
+	if err := mounts(&h.plan, &c); err != nil {
 		return &stageError{stageMounts, err}
 	}
 	if err := dropPrivileges(&h.plan); err != nil {

@@ -13,16 +13,20 @@ import (
 // has an address, so that the first of a list would be taken.
 const resolvConf = "nameserver 127.0.0.1\n"
 
-// mounts hides the directory of the plan but for keep, and makes what root could use to
+// mounts hides the directory of the plan but for what the command keeps, replaces the roots of
+// the system, and makes what root could use to
 // run programs outside read-only. The command keeps all other files.
-func mounts(p *plan, keep []string) error {
+func mounts(p *plan, c *Command) error {
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("/: %w", err)
 	}
 	if p.Hide != "" {
-		if err := hide(p.Hide, keep); err != nil {
+		if err := hide(p.Hide, c.Keep); err != nil {
 			return fmt.Errorf("%s: %w", p.Hide, err)
 		}
+	}
+	if err := replaceRoots(c.Roots, c.RootFiles); err != nil {
+		return err
 	}
 	if p.Root {
 		if err := readOnly("/proc/sys"); err != nil {
@@ -103,6 +107,29 @@ func replaceResolvConf(dir string) error {
 		return err
 	}
 	return bindReadOnly(own, file)
+}
+
+// replaceRoots makes roots the content of each of the files that exists. Several may be links
+// to one.
+func replaceRoots(roots string, files []string) error {
+	if roots == "" {
+		return nil
+	}
+	replaced := map[string]bool{}
+	for _, file := range files {
+		path, err := filepath.EvalSymlinks(file)
+		if err != nil || replaced[path] {
+			continue
+		}
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		replaced[path] = true
+		if err := bindReadOnly(roots, path); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 // bindReadOnly mounts source at path. The flags that a mount has outside cannot be taken

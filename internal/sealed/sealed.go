@@ -48,6 +48,10 @@ type Command struct {
 	Env  []string
 	// Keep are files and directories below Options.Hide that the command sees, read-only.
 	Keep []string
+	// Roots is a file of certificates that the command sees at each of RootFiles that exists:
+	// what the TLS libraries of the system read without being told. Empty: none.
+	Roots     string
+	RootFiles []string
 }
 
 // Blocked counts what was refused to the command.

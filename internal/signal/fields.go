@@ -17,9 +17,11 @@ var fields = [...]string{"X-Robots-Tag", "Robots-Tag", "Content-Usage", "Content
 
 // Stated reports whether a header may have a statement. It is fast for one that has none.
 func Stated(h http.Header) bool {
-	for _, name := range fields {
-		if len(h[name]) > 0 {
-			return true
+	for _, names := range [][]string{fields[:], misspelt[:]} {
+		for _, name := range names {
+			if len(h[name]) > 0 {
+				return true
+			}
 		}
 	}
 	for _, line := range h["Link"] {
@@ -33,7 +35,7 @@ func Stated(h http.Header) bool {
 // Statements returns the fields of a header that may have a statement.
 func Statements(h http.Header) http.Header {
 	kept := make(http.Header)
-	for _, name := range append(fields[:], "Link") {
+	for _, name := range slices.Concat(fields[:], misspelt[:], []string{"Link"}) {
 		if lines := h[name]; len(lines) > 0 {
 			kept[name] = slices.Clone(lines)
 		}
@@ -45,14 +47,14 @@ func Statements(h http.Header) http.Header {
 // scopes of its own.
 func (j *judge) header(h http.Header) {
 	base := Statement{Source: SourceHeader, URL: j.in.URL}
-	for _, name := range []string{"X-Robots-Tag", "Robots-Tag"} {
+	for _, name := range append([]string{"X-Robots-Tag", "Robots-Tag"}, misspelt[:]...) {
 		for _, line := range h[name] {
-			terms := parseTerms(line, true)
-			if name == "Robots-Tag" {
-				terms = parseRobotsTag(line)
+			terms, unread := parseTerms(line, true)
+			if name == "Robots-Tag" && strings.Contains(line, ";") {
+				terms, unread = parseRobotsTag(line), false
 			}
 			s := named(base, name, line)
-			if s.readTerms(terms, j.in.Agent, j.in.Now); len(s.Terms) > 0 || s.Fault != "" {
+			if s.readTerms(terms, unread, j.in.Agent, j.in.Now); len(s.Terms) > 0 || s.Fault != "" {
 				j.add(s)
 			}
 		}
@@ -167,18 +169,23 @@ func (j *judge) head(h *page.Head) {
 		case e.Name == "tdm-policy":
 			s.Protocol = TDMRepP
 			j.add(s)
-		case e.Name == "robots" || e.Name != "*" && e.Name != "" && concerns(e.Name, j.in.Agent):
-			if s.readTerms(parseTerms(e.Content, false), j.in.Agent, j.in.Now); len(s.Terms) > 0 {
+		case slices.Contains(robotsNames, e.Name) || e.Name != "*" && e.Name != "" && concerns(e.Name, j.in.Agent):
+			terms, unread := parseTerms(e.Content, false)
+			if s.readTerms(terms, unread || e.Broken, j.in.Agent, j.in.Now); len(s.Terms) > 0 || s.Fault != "" {
 				j.add(s)
 			}
 		}
 	}
 }
 
+// robotsNames are the names of META elements for all robots: that of the convention, and those
+// that some sites write in its place.
+var robotsNames = []string{"robots", "robot", "x-robots-tag", "robots-tag", "robots.txt"}
+
 // PageNames returns the names of the META elements that may concern an agent, for
 // page.NewScanner.
 func PageNames(agent *rules.Agent) []string {
-	all := []string{"robots", "content-usage", "tdm-reservation", "tdm-policy"}
+	all := append([]string{"content-usage", "tdm-reservation", "tdm-policy"}, robotsNames...)
 	if agent != nil {
 		for _, t := range agent.Tokens {
 			all = append(all, t.Name)

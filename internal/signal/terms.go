@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"heed/rules"
+	"heed/rules/clock"
 )
 
 // terms.go reads lists of robots terms: "noindex, nofollow" in a META element, and the
@@ -36,48 +37,105 @@ const maxTerms = 100
 const tooMany = "terms on which no purpose depends are left out: there are too many"
 
 // parseTerms reads a list of terms. With scoped, a product token before a colon is the
-// crawler that the following terms are for. Terms without comma between them are read
-// when all are known.
-func parseTerms(list string, scoped bool) []term {
-	var all []term
-	scope := ""
-	for rest := list; rest != ""; {
+// crawler that the following terms are for, and so are those in a list before it. Terms
+// without comma between them are read when all are known, and others as looseNames does;
+// unread reports that a restriction may be among what was not read.
+func parseTerms(list string, scoped bool) (all []term, unread bool) {
+	p := termParser{scoped: scoped, scopes: []string{""}}
+	for rest := plainList(list); rest != ""; {
 		rest = strings.TrimLeft(rest, " \t\r\n\f,;")
-		segment := rest
-		if i := strings.IndexAny(rest, ",;"); i >= 0 {
-			segment = rest[:i]
-		}
-		key, value, has := strings.Cut(segment, ":")
-		key = strings.ToLower(strings.TrimSpace(key))
-		switch {
-		case has && slices.Contains(valued, key):
-			if key == "unavailable_after" {
-				segment = rest[:dateEnd(rest, scoped)]
-				_, value, _ = strings.Cut(segment, ":")
-			}
-			all = append(all, term{scope, key, strings.TrimSpace(value)})
-		case has && scoped && isToken(key):
-			scope = key
-			segment = segment[:strings.IndexByte(segment, ':')+1]
-		default:
-			for _, name := range names(segment) {
-				all = append(all, term{scope: scope, name: name})
-			}
-		}
-		rest = rest[len(segment):]
+		rest = rest[p.segment(rest):]
 	}
-	return all
+	p.flush()
+	return p.all, p.unread
 }
 
-// names returns the terms of a segment without commas: its words when all are known, else
-// the segment.
-func names(segment string) []string {
+// termParser reads a list of terms.
+type termParser struct {
+	scoped bool
+	scopes []string // the crawlers that the next terms are for; "": all
+	tokens []string // the segments before this one that may be names of crawlers
+	all    []term
+	unread bool
+}
+
+// segment reads the segment at the start of rest and returns its length.
+func (p *termParser) segment(rest string) int {
+	segment := rest
+	if i := strings.IndexAny(rest, ",;"); i >= 0 {
+		segment = rest[:i]
+	}
+	at := strings.IndexAny(segment, ":=")
+	key, value := segment, ""
+	if at >= 0 {
+		key, value = segment[:at], segment[at+1:]
+	}
+	key = strings.ToLower(strings.TrimSpace(key))
+	name := strings.ReplaceAll(strings.ReplaceAll(key, " ", "_"), "unavailable-after", "unavailable_after")
+	switch token, _, _ := strings.Cut(key, "/"); {
+	case strings.HasPrefix(key, "unavailable_after "):
+		name, value = "unavailable_after", segment[strings.Index(strings.ToLower(segment), "unavailable_after ")+len("unavailable_after "):]
+		at = len(segment) - len(value) - 1
+		fallthrough
+	case at >= 0 && slices.Contains(valued, name):
+		if name == "unavailable_after" {
+			segment = rest[:dateEnd(rest, p.scoped)]
+			value = segment[at+1:]
+		}
+		p.add(term{name: name, value: strings.TrimSpace(value)})
+	case at >= 0 && p.scoped && isToken(token) && knownTerm(key) == "" && !slices.Contains(fillers, squeezed(key)) && rest[at] == ':':
+		p.scopes, p.tokens = append(p.tokens, token), nil
+		segment = segment[:at+1]
+	default:
+		p.names(segment)
+	}
+	return len(segment)
+}
+
+// add adds a term for all crawlers that it is for.
+func (p *termParser) add(t term) {
+	p.flush()
+	for _, t.scope = range p.scopes {
+		p.all = append(p.all, t)
+	}
+}
+
+// flush adds the segments that might have been names of crawlers as terms.
+func (p *termParser) flush() {
+	tokens := p.tokens
+	p.tokens = nil
+	for _, name := range tokens {
+		p.add(term{name: name})
+	}
+}
+
+// names adds the terms of a segment without commas: its words when all are known, else what
+// looseNames reads, else the segment.
+func (p *termParser) names(segment string) {
 	words := strings.Fields(strings.ToLower(segment))
 	if slices.ContainsFunc(words, func(w string) bool { return !slices.Contains(known, w) }) {
-		return []string{quote(strings.Join(words, " "))}
+		text := quote(strings.Join(words, " "))
+		terms, crawler, unread := looseNames(segment)
+		p.unread = p.unread || unread
+		switch {
+		case crawler != "" && len(terms) > 0:
+			p.scopes, words = []string{crawler}, terms
+		case len(terms) > 0:
+			words = terms
+		case p.scoped && isToken(text) && len(p.tokens) < maxScopes:
+			p.tokens = append(p.tokens, text)
+			return
+		default:
+			words = []string{text}
+		}
 	}
-	return words
+	for _, name := range words {
+		p.add(term{name: name})
+	}
 }
+
+// maxScopes is the number of crawlers in a list before terms.
+const maxScopes = 20
 
 // dateEnd returns where the term at the start of rest, whose value is a date, ends: at a
 // comma that a known term or a scope follows. Dates contain commas and colons.
@@ -118,9 +176,13 @@ func isToken(s string) bool {
 	return letters
 }
 
-// readTerms reads the terms of a list that are for agent, at a time.
-func (s *Statement) readTerms(all []term, agent *rules.Agent, now time.Time) {
+// readTerms reads the terms of a list that are for agent, at a time. unread is that of
+// parseTerms.
+func (s *Statement) readTerms(all []term, unread bool, agent *rules.Agent, now time.Time) {
 	s.Protocol = RobotsTerms
+	if unread {
+		s.Fault = faultUnread
+	}
 	for _, t := range all {
 		if !concerns(t.scope, agent) {
 			continue
@@ -144,7 +206,7 @@ func (s *Statement) readTerms(all []term, agent *rules.Agent, now time.Time) {
 		case "noarchive", "nocache":
 			s.say(Disallow, Archive)
 		case "unavailable_after":
-			at, ok := parseDate(t.value)
+			at, ok := clock.Date(t.value)
 			switch {
 			case !ok:
 				s.Fault = "the date of unavailable_after cannot be read"
@@ -176,39 +238,4 @@ func ReadTerms(profile rules.Profile, terms []string) (index, follow bool) {
 		follow = follow || has("all") || has("follow")
 	}
 	return index, follow
-}
-
-// dates are the forms of unavailable_after: RFC 822, RFC 850 and ISO 8601, with the
-// habits of sites.
-var dates = []string{
-	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02 15:04:05 MST",
-	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly,
-	"Mon, 2 Jan 2006 15:04:05 MST", "Mon, 2 Jan 2006 15:04:05 -0700", "Mon, 2 Jan 06 15:04:05 MST",
-	"Mon, 2 Jan 2006 15:04 MST", "Mon, 2 Jan 06 15:04 MST",
-	"2 Jan 2006 15:04:05 MST", "2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05", "2 Jan 06 15:04 MST", "2 Jan 06 15:04 -0700",
-	"2 Jan 2006 15:04 MST", "2 Jan 2006", "2 January 2006",
-	"Monday, 2-Jan-06 15:04:05 MST", "Monday, 2-Jan-2006 15:04:05 MST", "2-Jan-2006 15:04:05 MST", "2-Jan-06 15:04:05 MST", "2-Jan-2006",
-}
-
-// zones are the offsets of the zones of RFC 822 §5.1, in hours.
-var zones = map[string]int{"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "CET": 1, "CEST": 2}
-
-// parseDate reads a date. One without a zone is in UTC; one without a time ends with its
-// day.
-func parseDate(s string) (time.Time, bool) {
-	s = strings.Join(strings.Fields(s), " ")
-	for _, form := range dates {
-		at, err := time.Parse(form, s)
-		if err != nil {
-			continue
-		}
-		if name, offset := at.Zone(); offset == 0 && zones[name] != 0 {
-			at = at.Add(-time.Duration(zones[name]) * time.Hour)
-		}
-		if !strings.Contains(form, "15") {
-			at = at.Add(24 * time.Hour)
-		}
-		return at, true
-	}
-	return time.Time{}, false
 }

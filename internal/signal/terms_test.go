@@ -167,7 +167,7 @@ func TestREPX_RobotsTag(t *testing.T) {
 		"*;noindex=?0":                    "",
 		"*;noindex=?1;nosnippet":          "noindex nosnippet",
 		`"examplebot";noindex`:            "noindex",
-		"noindex":                         "",
+		"noindex":                         "noindex", // without a crawler it is read as X-Robots-Tag is
 		"*;max-snippet=20":                "max-snippet: 20",
 	} {
 		v := request{header: []string{"Robots-Tag: " + value}}.judge(t)

@@ -137,6 +137,9 @@ func (v *Verdict) unread(p Purpose) (Refusal, bool) {
 		if s := &v.Statements[i]; s.unread() && NeedsOf(p).Licences && v.Reference == "" {
 			return Refusal{Reason: rules.ReasonLicence, Statement: s, Detail: "the licence that the site declares cannot be read"}, true
 		}
+		if s := &v.Statements[i]; s.Protocol == RobotsTerms && s.Fault != "" {
+			return Refusal{Reason: rules.ReasonSignal, Statement: s, Detail: "what the site states cannot be read: " + s.Fault}, true
+		}
 	}
 	if slices.Contains(incomplete, page.Why(v.Page)) {
 		return Refusal{Reason: rules.ReasonSignal, Detail: "the head of the page could not be read to its end (" + v.Page + ")"}, true

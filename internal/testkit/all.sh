@@ -5,7 +5,8 @@
 #
 # Tests use real clients and a real web server. What of them is missing is
 # installed: Debian packages through apt-get, and from npm a Node that heeds proxy
-# variables, the web framework express and axe-core, into .build/ (which git ignores).
+# variables, the web framework express, axe-core and web-bot-auth, into .build/ (which
+# git ignores).
 # What runs in the long form only, with HEED_TEST_FULL=1, is named at the end.
 set -eu
 umask 022 # heed trusts no directory that others may write to, and tests make some
@@ -15,8 +16,10 @@ cd "$(dirname "$0")/../.."
 node_version=24.21.0
 express_version=5.3.0
 axe_version=4.14.1
+web_bot_auth_version=0.1.3
 playwright_version=1.65.1
 puppeteer_version=25.16.0
+clients="ky@1.14.3 superagent@10.4.2 bent@7.3.12 @hapi/wreck@18.1.2 got-scraping@4.2.1 @crawlee/http@3.18.1 needle@3.5.0 request@2.88.2 phin@4.0.0"
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 begun=$(date +%s)
@@ -114,6 +117,21 @@ find_missing() {
 	lacks ruby-mechanize ruby -rmechanize -e 1
 	lacks chromium-driver have chromedriver
 	lacks python3-selenium /usr/bin/python3 -c 'import selenium'
+	for module in pycurl tornado treq feedparser; do
+		lacks "python3-$module" /usr/bin/python3 -c "import $module"
+	done
+	lacks python3-mechanicalsoup /usr/bin/python3 -c 'import mechanicalsoup'
+	for gem in http faraday excon httparty rest-client typhoeus; do
+		lacks "ruby-$gem" ruby "-r$gem" -e 1
+	done
+	lacks libmojolicious-perl perl -MMojo::UserAgent -e 1
+	lacks lua5.1 have lua5.1
+	lacks lua-http test -e /usr/share/lua/5.1/http/request.lua
+	lacks html-xml-utils have hxcopy
+	lacks httping have httping
+	lacks elixir have elixir
+	lacks erlang-inets erl -noshell -eval '{ok, _} = application:ensure_all_started(inets), halt().'
+	lacks tcl-tls sh -c 'echo "package require tls" | tclsh'
 }
 
 as_root() {
@@ -181,6 +199,14 @@ install_axe() {
 		--prefix .build/axe "axe-core@$axe_version" || fail "npm install axe-core@$axe_version"
 }
 
+# It verifies the signatures of requests, as sites do.
+install_web_bot_auth() {
+	! grep -q "\"version\": \"$web_bot_auth_version\"" .build/web-bot-auth/node_modules/web-bot-auth/package.json 2>/dev/null || return 0
+	printf '\n== installing web-bot-auth %s\n' "$web_bot_auth_version"
+	npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
+		--prefix .build/web-bot-auth "web-bot-auth@$web_bot_auth_version" || fail "npm install web-bot-auth@$web_bot_auth_version"
+}
+
 # Libraries that drive the installed Chromium, for the tests in their long form.
 install_browser_libraries() {
 	! grep -q "\"version\": \"$playwright_version\"" .build/browsers/node_modules/playwright-core/package.json 2>/dev/null ||
@@ -188,6 +214,15 @@ install_browser_libraries() {
 	printf '\n== installing playwright-core %s and puppeteer-core %s\n' "$playwright_version" "$puppeteer_version"
 	npm install --silent --no-save --no-audit --no-fund --ignore-scripts --prefix .build/browsers \
 		"playwright-core@$playwright_version" "puppeteer-core@$puppeteer_version" || fail "npm install playwright-core puppeteer-core"
+}
+
+# Libraries that fetch, for the tests in their long form.
+install_client_libraries() {
+	[ "$(cat .build/clients/installed 2>/dev/null)" != "$clients" ] || return 0
+	printf '\n== installing %s\n' "$clients"
+	# shellcheck disable=SC2086 # a list of words
+	npm install --silent --no-save --no-audit --no-fund --ignore-scripts --prefix .build/clients $clients || fail "npm install $clients"
+	echo "$clients" >.build/clients/installed
 }
 
 formatted() {
@@ -205,7 +240,9 @@ find_missing
 install_node
 install_express
 install_axe
+install_web_bot_auth
 [ -z "${HEED_TEST_FULL:-}" ] || install_browser_libraries
+[ -z "${HEED_TEST_FULL:-}" ] || install_client_libraries
 
 # It counts what heed also does by the clock, and takes long on a busy machine.
 system_calls='^TestSystemCallsOfARequest$'

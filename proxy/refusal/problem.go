@@ -91,7 +91,9 @@ func (a *Answer) problem() *Problem {
 		}
 		p.Queue = newQueue(&a.of.Paced.Position)
 	}
-	p.Detail = a.explain(p)
+	if p.Detail = a.explain(p); a.of.Proxy.Own {
+		p.Detail = own(p.Detail, safetext.Printable(a.of.Host, 100))
+	}
 	return p
 }
 

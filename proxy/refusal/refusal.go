@@ -52,6 +52,7 @@ type Proxy struct {
 	Member string // the proxy's name as a member of Proxy-Status (RFC 9209 §2)
 	Page   string // host:port under which the proxy answers for itself
 	Mark   bool   // Proxy-Status contains the id of the decision
+	Own    bool   // the clients are the operator's own command, by heed run
 }
 
 // Answer is an answer of heed's own. Make it with New; it does not change.

@@ -36,6 +36,7 @@ type answer struct {
 func (c *conn) exchange(q *Request, w *wish, absolute *url.URL) (resp *http.Response, unanswered bool, err error) {
 	q.Reached = c.RemoteAddr()
 	a := &answer{conn: c, ctx: q.Context(), keep: !w.last}
+	q.sign(q.Header)
 	m := w.message(q, absolute)
 	if err := c.out.Begin(&m); err != nil {
 		c.end()

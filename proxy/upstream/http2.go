@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -104,6 +105,10 @@ func (t *transport) tryHTTP2(q *Request, k hostKey, h *siteHost) (*tls.Conn, *ht
 		release()
 	}
 	r := q.WithContext(a)
+	if q.Signer != nil { // the header is changed each time that net/http sends it
+		r.Header = maps.Clone(r.Header)
+		s.header = r.Header
+	}
 	if s.odd {
 		r.URL = exactURL(q)
 	}
@@ -162,8 +167,9 @@ func exactURL(q *Request) *url.URL {
 type stream struct {
 	q      *Request
 	cancel context.CancelCauseFunc
-	odd    bool // the target is one that no URL contains
-	sent   int  // times that it was about to be written
+	header http.Header // that is signed each time; nil: it is not
+	odd    bool        // the target is one that no URL contains
+	sent   int         // times that it was about to be written
 
 	mu        sync.Mutex
 	connected bool
@@ -201,6 +207,7 @@ func (s *stream) trace(ctx context.Context) *httptrace.ClientTrace {
 					return
 				}
 			}
+			s.q.sign(s.header)
 			hooks.Connected(true)
 		},
 		WroteHeaders: hooks.Written,

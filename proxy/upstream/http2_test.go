@@ -53,6 +53,11 @@ func TestSend_ASiteThatNeverLooksAtARequestGetsItThreeTimes(t *testing.T) {
 // http2Site is a site that speaks HTTP/2, and calls answer for each request; an error ends
 // the connection.
 func http2Site(t *testing.T, answer func(f *http2.Framer, stream uint32) error) (addr string) {
+	return http2Heads(t, func(f *http2.Framer, h *http2.HeadersFrame) error { return answer(f, h.StreamID) })
+}
+
+// http2Heads is http2Site with the heads of the requests.
+func http2Heads(t *testing.T, answer func(f *http2.Framer, h *http2.HeadersFrame) error) (addr string) {
 	cert, key := testkit.NewCA(t).Leaf(t, "127.0.0.1")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -77,7 +82,7 @@ func http2Site(t *testing.T, answer func(f *http2.Framer, stream uint32) error) 
 			if err != nil {
 				return
 			}
-			if h, ok := frame.(*http2.HeadersFrame); ok && answer(f, h.StreamID) != nil {
+			if h, ok := frame.(*http2.HeadersFrame); ok && answer(f, h) != nil {
 				return
 			}
 		}

@@ -1,9 +1,12 @@
 package upstream
 
 import (
+	"context"
 	"net"
 	"net/http"
+	"time"
 
+	"heed/internal/passport"
 	"heed/proxy/http1"
 )
 
@@ -26,6 +29,11 @@ type Request struct {
 	// Answer is where the lines of the answer's head are put, as they came; it is appended
 	// to, and stays empty for an answer over HTTP/2. Nil: they are not kept.
 	Answer []http1.Field
+
+	// Signer signs the request each time that it is sent, last of all that is done to it. Nil:
+	// it is not signed.
+	Signer   *passport.Signer
+	SignForm passport.Form
 
 	Hooks Hooks // nil: none are called
 
@@ -74,6 +82,28 @@ func (q *Request) target() string {
 		return q.Target
 	}
 	return q.URL.RequestURI()
+}
+
+// sign puts a signature of q into h, its header.
+func (q *Request) sign(h http.Header) {
+	if q.Signer == nil {
+		return
+	}
+	r := passport.Request{Method: q.Method, Scheme: q.URL.Scheme, Authority: hostOf(q), Target: q.target()}
+	if r.Method == "" {
+		r.Method = http.MethodGet
+	}
+	q.Signer.Sign(h, &r, q.SignForm, time.Now())
+}
+
+// SignerKey is the context key of the *passport.Signer that signs the requests of the client
+// whose request the context is of.
+type SignerKey struct{}
+
+// SignerOf returns the value of SignerKey; nil when there is none.
+func SignerOf(ctx context.Context) *passport.Signer {
+	s, _ := ctx.Value(SignerKey{}).(*passport.Signer)
+	return s
 }
 
 // hooks returns Hooks that can be called.

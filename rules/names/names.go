@@ -169,3 +169,32 @@ func letters(s string) bool {
 }
 
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// WithoutCompatible returns a name without what follows it about robots that it is
+// compatible with, as in "SentiBot www.sentibot.eu (compatible with Googlebot)".
+func WithoutCompatible(name string) string {
+	const mark = "compatible with "
+	for i := range max(0, len(name)-len(mark)+1) {
+		if strings.EqualFold(name[i:i+len(mark)], mark) && (i == 0 || !Octet(name[i-1])) {
+			if NoRobot(Clean(name[:i])) {
+				break
+			}
+			return name[:i]
+		}
+	}
+	return name
+}
+
+// Cut returns the name that Google's parser sees in a value, which is not empty: "*" alone or
+// before white space, else the part before the first octet that is neither a
+// letter nor "-" nor "_".
+func Cut(value string) string {
+	if value[0] == '*' && (len(value) == 1 || strings.IndexByte(" \t\v\f", value[1]) >= 0) {
+		return "*"
+	}
+	end := 0
+	for end < len(value) && (value[end]|0x20 >= 'a' && value[end]|0x20 <= 'z' || value[end] == '-' || value[end] == '_') {
+		end++
+	}
+	return strings.ToLower(value[:end])
+}

@@ -85,7 +85,7 @@ func New(o Options) *Dashboard {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Dashboard{Options: o}
-	d.record.path, d.record.now, d.record.log = o.Record, o.Now, o.Log
+	d.record.path, d.record.now = o.Record, o.Now
 	d.record.prepare()
 	d.live.interval, d.live.log, d.live.admitted = liveInterval, o.Log, o.Admitted
 	mux := http.NewServeMux()
@@ -125,12 +125,9 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.handler.ServeHTTP(w, r)
 }
 
-// Close ends the streams of all viewers, which a server that shuts down would wait for, and
-// what is read in the background. Further streams are refused.
-func (d *Dashboard) Close() {
-	d.live.close()
-	d.record.close()
-}
+// Close ends the streams of all viewers, which a server that shuts down would wait for.
+// Further streams are refused.
+func (d *Dashboard) Close() { d.live.close() }
 
 // view is a page: the name of its template, its title and what the template shows.
 type view struct {

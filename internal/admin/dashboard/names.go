@@ -3,54 +3,12 @@ package dashboard
 import (
 	"cmp"
 	"fmt"
+	"slices"
+
 	"heed/internal/audit/store"
 	"heed/internal/reason"
 	"heed/rules"
-	"net/http"
-	"slices"
 )
-
-// basesRead is how many bases are read together, since requests of one time have bases with
-// near ids.
-const basesRead = 256
-
-// basis returns a basis of the record.
-func (d *record) basis(r *store.Reader, id int64) (basis, error) {
-	d.names.Lock()
-	defer d.names.Unlock()
-	if b, ok := d.names.bases[id]; ok {
-		return b, nil
-	}
-	if d.names.bases == nil || len(d.names.bases) > maxKept {
-		d.names.bases = map[int64]basis{}
-	}
-	from := id - id%basesRead
-	err := r.Bases(from, from+basesRead, func(b *store.Basis) {
-		d.names.bases[b.ID] = basis{classOf(&b.Verdict, false), b.Verdict}
-	})
-	b, ok := d.names.bases[id]
-	if err == nil && !ok {
-		err = &shownError{http.StatusInternalServerError, "The record lacks a row that it refers to.\nSee heed audit verify."}
-	}
-	return b, err
-}
-
-// client returns a client of the record.
-func (d *record) client(r *store.Reader, id int64) (*store.Client, error) {
-	d.names.Lock()
-	defer d.names.Unlock()
-	if c := d.names.clients[id]; c != nil {
-		return c, nil
-	}
-	if d.names.clients == nil || len(d.names.clients) > maxKept {
-		d.names.clients = map[int64]*store.Client{}
-	}
-	c, err := r.Client(id)
-	if err == nil {
-		d.names.clients[id] = c
-	}
-	return c, err
-}
 
 // verdicts are the verdicts by their names in the record.
 var verdicts = map[string]rules.Verdict{

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -34,7 +35,6 @@ type overviewLive struct {
 	Spans    []timeSpan
 	Coverage string // of the last hour
 	Chart    *chart
-	Counting bool // the record of before the start is not counted yet
 	Troubles []trouble
 	Latest   []row
 }
@@ -95,8 +95,7 @@ func (d *Dashboard) liveNow(ctx context.Context) (*overviewLive, error) {
 	s := d.Heed.Status()
 	minute, periods := d.Heed.Recent()
 	o := &overviewLive{Status: s, Alerts: alerts(s, d.Record != ""), Coverage: coverage(&s.Hour), Troubles: troubles(s)}
-	before, counting := d.record.before(ctx, s.Since)
-	o.Counting = counting
+	before, err := d.record.before(ctx, s.Since)
 	columns := make([]column, len(periods))
 	var day reason.Counts
 	for i := range periods {
@@ -112,11 +111,11 @@ func (d *Dashboard) liveNow(ctx context.Context) (*overviewLive, error) {
 	if o.Chart = drawn(columns, audit.PeriodLength); o.Chart != nil && len(columns) < len(periods) {
 		o.Chart.Title = "Requests since the start of heed"
 	}
-	var err error
-	if o.Latest, err = d.latest(ctx, latestShown); errors.Is(err, errNoRecord) {
-		err = nil
+	latest, err2 := d.latest(ctx, latestShown)
+	if o.Latest = latest; errors.Is(err2, errNoRecord) {
+		err2 = nil
 	}
-	return o, err
+	return o, cmp.Or(err, err2)
 }
 
 // latest returns the last decisions of the record.
@@ -212,8 +211,14 @@ func coverage(c *audit.Counts) string {
 	case c.NotJudged+c.ByHost == 0:
 		return "All requests of the last hour were judged by their path."
 	}
-	return "Of the requests of the last hour, " + figures.Percent(int64(c.ByPath), all) + " were judged by path, " +
-		figures.Percent(int64(c.ByHost), all) + " by host alone, " + figures.Percent(int64(c.NotJudged), all) + " by neither."
+	text := "Of the requests of the last hour, " + figures.Percent(int64(c.ByPath), all) + " were judged by their path"
+	if c.ByHost > 0 {
+		text += ", " + figures.Percent(int64(c.ByHost), all) + " by their host alone"
+	}
+	if c.NotJudged > 0 {
+		text += "; " + figures.Percent(int64(c.NotJudged), all) + " could not be judged at all"
+	}
+	return text + "."
 }
 
 // column is a period of a chart.

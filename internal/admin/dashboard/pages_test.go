@@ -219,16 +219,9 @@ func TestOverview_CountsTheRecordAndWhatFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	address, _ := serve(t, dashboard.Options{Heed: h, Record: path})
-	want := "<strong>601</strong>"
-	for range 100 {
-		if _, text := get(t, address, "/"); !strings.Contains(text, "still being counted") {
-			if !strings.Contains(text, want) {
-				t.Errorf("the first page lacks %s", want)
-			}
-			return
-		}
+	if _, text := get(t, address, "/"); !strings.Contains(text, "<strong>601</strong>") {
+		t.Error("the first page does not count 601 requests")
 	}
-	t.Error("the record is still being counted")
 }
 
 func TestTry_JudgesAtMostOneURLASecond(t *testing.T) {

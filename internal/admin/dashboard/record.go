@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -17,15 +16,11 @@ import (
 const (
 	dayMost    = 100_000          // compared by a search of the last 24 hours
 	wideMost   = 1_000_000        // compared by a wider search
-	firstMost  = 10_000           // counted before a page is sent
-	totalsMost = 100_000          // counted for the lists of the last 24 hours
-	seedMost   = 5_000_000        // counted of before the start
-	totalsStep = 2_500            // counted at a time
+	totalsMost = 100_000          // rows of counts that the lists of the last 24 hours are made of
 	maxReaders = 4                // pages that read at the same time
 	maxWaiting = 16               // pages that wait for one of them to end
 	totalsAge  = 30 * time.Second // for which counts are shown again
-	totalsKept = 5 * time.Minute  // for which they are preferred to counts of less
-	maxKept    = 1 << 16          // names that are remembered, of each kind
+	maxKept    = 1 << 16          // clients that are remembered
 
 	oneDay = 24 * time.Hour
 )
@@ -40,40 +35,16 @@ type record struct {
 	readers chan struct{}
 	waiting int // pages that wait for a reader to end
 
-	ctx    context.Context // ends what is counted in the background
-	cancel context.CancelFunc
-	work   sync.WaitGroup
-	log    *slog.Logger
-
-	counting sync.Mutex // held for one step of counting: it takes no more than one CPU
-
-	totals struct {
+	totals struct { // of the last 24 hours
 		sync.Mutex
 		made   time.Time
-		latest *totals
-		err    error
-		first  chan struct{} // closed with the first result of a count; nil: nothing is counted
+		latest *totals // nil: not made yet
 	}
-	seed struct {
-		once sync.Once
-		soon chan struct{} // closed when firstMost decisions were counted, or all
-		done chan struct{}
-		// Set when done is closed: the requests before the start, by the beginning of
-		// their period in microseconds, and why they could not be counted.
-		periods map[int64]*reason.Counts
-		err     error
-	}
-	names struct {
+	earlier struct { // see before
 		sync.Mutex
-		bases   map[int64]basis
-		clients map[int64]*store.Client
+		periods map[int64]*reason.Counts // nil: not read yet
 	}
-}
-
-// basis is what the pages show of a store.Basis.
-type basis struct {
-	class reason.Class
-	store.Verdict
+	clients map[int64]*store.Client // under totals
 }
 
 // acquire returns the record, when maxReaders pages read it after one of them has ended: each
@@ -123,23 +94,40 @@ func (d *record) stopWaiting() {
 // prepare opens the record, which takes longer than a page may when it is large. An error
 // is that of the first page.
 func (d *record) prepare() {
-	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if _, release, err := d.acquire(context.Background()); err == nil {
 		release()
 	}
 }
 
-// background runs a task beside the pages until close. A fault in it is logged, and does
-// not end heed.
-func (d *record) background(task func()) {
-	d.work.Go(func() {
-		defer logFault(d.log, "the dashboard could not count the record")
-		task()
-	})
+// read calls do with a reader of the record.
+func (d *record) read(ctx context.Context, do func(*store.Reader) error) error {
+	r, release, err := d.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	reader, err := r.Read(ctx)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	return do(reader)
 }
 
-// close ends what is counted in the background.
-func (d *record) close() {
-	d.cancel()
-	d.work.Wait()
+// before returns the requests of the last 24 hours before the start, by the beginning of
+// their period in microseconds.
+func (d *record) before(ctx context.Context, start time.Time) (map[int64]*reason.Counts, error) {
+	d.earlier.Lock()
+	defer d.earlier.Unlock()
+	if d.path == "" || d.earlier.periods != nil {
+		return d.earlier.periods, nil
+	}
+	all := map[int64]*reason.Counts{}
+	err := d.read(ctx, func(r *store.Reader) error {
+		return r.TotalsBefore(start.Add(-oneDay), func(n *store.Total) { count(all, n.Period)[classOf(&n.Verdict, n.Failed)] += n.Requests })
+	})
+	if err == nil {
+		d.earlier.periods = all
+	}
+	return all, err
 }

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,7 +15,7 @@ import (
 // totals are the requests of the last 24 hours, or of the later part of them.
 type totals struct {
 	Requests int64
-	Since    time.Time // of the first request that was counted
+	Since    time.Time // the beginning of what was counted
 	Whole    bool      // all of the 24 hours were counted
 	Sites    []counted
 	Agents   []counted
@@ -44,78 +43,28 @@ type clientTotal struct {
 // Requests returns their number.
 func (c *clientTotal) Requests() int64 { return c.Classes.Sum() }
 
-// day returns the totals, at most totalsAge old: of at least the last firstMost decisions.
-// Up to totalsMost are counted for the next page.
+// day returns the totals, at most totalsAge old.
 func (d *record) day(ctx context.Context) (*totals, error) {
 	if d.path == "" {
 		return nil, errNoRecord
 	}
 	t := &d.totals
 	t.Lock()
-	if t.latest != nil && d.now().Sub(t.made) < totalsAge {
-		defer t.Unlock()
+	defer t.Unlock()
+	now := d.now()
+	if t.latest != nil && now.Sub(t.made) < totalsAge {
 		return t.latest, nil
 	}
-	first := t.first
-	if first == nil {
-		first = make(chan struct{})
-		t.first = first
-		d.background(d.countDay)
-	}
-	t.Unlock()
-	select {
-	case <-first:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	t.Lock()
-	defer t.Unlock()
-	return t.latest, t.err
-}
-
-// countDay counts the last 24 hours, and publishes the result of firstMost decisions and that
-// of all.
-func (d *record) countDay() {
-	t, known := &d.totals, false
-	publish := func(next *totals, err error) {
-		t.Lock()
-		defer t.Unlock()
-		if err != nil {
-			t.latest, t.err = nil, err
-		} else if t.latest == nil || next.Requests >= t.latest.Requests || d.now().Sub(t.made) > totalsKept {
-			t.made, t.latest, t.err = d.now(), next, nil
-		}
-		if !known {
-			known = true
-			close(t.first)
-		}
-	}
-	defer func() {
-		if !known {
-			publish(nil, errFault)
-		}
-		t.Lock()
-		t.first = nil
-		t.Unlock()
-	}()
-	publish(d.readDay(publish))
-}
-
-// readDay counts the last 24 hours. first is called with the totals of firstMost decisions
-// when there are more.
-func (d *record) readDay(first func(*totals, error)) (*totals, error) {
-	r, release, err := d.acquire(d.ctx)
+	err := d.read(ctx, func(r *store.Reader) (err error) {
+		s := sums{record: d, reader: r, clients: map[int64]*clientTotal{}, sites: map[int64]*reason.Counts{}, rules: map[ruleKey]*reason.Counts{}}
+		t.latest, err = s.read(now)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		t.latest = nil
 	}
-	defer release()
-	reader, err := r.Read(d.ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer reader.Close()
-	s := sums{record: d, Reader: reader, clients: map[int64]*clientTotal{}, sites: map[int64]*reason.Counts{}, rules: map[ruleKey]*reason.Counts{}}
-	return s.read(first)
+	t.made = now
+	return t.latest, err
 }
 
 // ruleKey is what decided, and where.
@@ -129,93 +78,67 @@ type ruleKey struct {
 
 // sums adds up totals.
 type sums struct {
-	*record
-	*store.Reader
+	record  *record
+	reader  *store.Reader
 	clients map[int64]*clientTotal
 	sites   map[int64]*reason.Counts
 	rules   map[ruleKey]*reason.Counts
 }
 
-// read counts from the end of the record back, until the day is over or totalsMost decisions
-// are counted.
-func (s *sums) read(soon func(*totals, error)) (*totals, error) {
-	from := s.now().Add(-oneDay)
-	first, err := s.SeqAt(from)
-	if err != nil {
-		return nil, err
-	}
-	_, last, err := s.Range()
-	if err != nil {
-		return nil, err
-	}
-	t, revised := totals{Whole: true}, [][]byte{}
-	for top := last; top >= first; top -= totalsStep {
-		if last-top >= totalsMost || s.ctx.Err() != nil {
-			t.Whole = false
-			break
-		}
-		if last-top == firstMost {
-			t.Whole = false
-			soon(s.listed(t))
-		}
-		window := store.Filter{From: from, First: max(first, top-totalsStep+1), Last: top}
-		ids, err := s.Revised(window.First, window.Last) // which are earlier
-		if err != nil {
-			return nil, err
-		}
-		revised = append(revised, ids...)
-		if err := s.count(&window, revised, &t); err != nil {
-			return nil, err
-		}
-		t.Whole = window.First == first
-	}
-	return s.listed(t)
-}
-
-// count adds the requests in a window to t.
-func (s *sums) count(window *store.Filter, revised [][]byte, t *totals) (bad error) {
-	s.counting.Lock()
-	defer s.counting.Unlock()
-	err := s.Totals(window, 0, revised, func(n *store.Total) {
-		if e := s.add(n); e != nil {
-			bad = e
-		}
+// read adds up the last 24 hours.
+func (s *sums) read(now time.Time) (*totals, error) {
+	t, bad := totals{}, error(nil)
+	since, whole, err := s.reader.Totals(now.Add(-oneDay), totalsMost, func(n *store.Total) {
 		t.Requests += n.Requests
-		if at := time.UnixMicro(n.First).UTC(); t.Since.IsZero() || at.Before(t.Since) {
-			t.Since = at
-		}
+		bad = cmp.Or(bad, s.add(n))
 	})
-	return errors.Join(err, bad)
+	if err := cmp.Or(err, bad); err != nil {
+		return nil, err
+	}
+	t.Since, t.Whole = since, whole
+	return s.listed(t)
 }
 
 // add adds the requests of n.
 func (s *sums) add(n *store.Total) error {
-	b, err := s.basis(s.Reader, n.Basis)
-	if err != nil {
-		return err
-	}
-	class := b.class
-	if class == reason.Allowed && n.Failed {
-		class = reason.Failed
-	}
 	c := s.clients[n.Client]
 	if c == nil {
-		who, err := s.client(s.Reader, n.Client)
+		who, err := s.client(n.Client)
 		if err != nil {
 			return err
 		}
 		c = &clientTotal{Client: who}
 		s.clients[n.Client] = c
 	}
+	class := classOf(&n.Verdict, n.Failed)
 	c.Classes[class] += n.Requests
 	if last := time.UnixMicro(n.Last).UTC(); last.After(c.Last) {
 		c.Last = last
 	}
+	if n.Requests == 0 {
+		return nil
+	}
 	count(s.sites, n.Site)[class] += n.Requests
-	if b.Rule != "" || class != reason.Allowed {
-		count(s.rules, ruleKey{n.Site, b.Reason, b.Rule, b.Line, class})[class] += n.Requests
+	if n.Verdict.Rule != "" || class != reason.Allowed {
+		count(s.rules, ruleKey{n.Site, n.Verdict.Reason, n.Verdict.Rule, n.Verdict.Line, class})[class] += n.Requests
 	}
 	return nil
+}
+
+// client returns a client of the record.
+func (s *sums) client(id int64) (*store.Client, error) {
+	known := &s.record.clients
+	if c := (*known)[id]; c != nil {
+		return c, nil
+	}
+	if *known == nil || len(*known) > maxKept {
+		*known = map[int64]*store.Client{}
+	}
+	c, err := s.reader.Client(id)
+	if err == nil {
+		(*known)[id] = c
+	}
+	return c, err
 }
 
 // count returns the counts of a key, which it adds when necessary.
@@ -238,7 +161,7 @@ func (s *sums) listed(t totals) (*totals, error) {
 		if text, ok := sites[id]; ok || id == 0 {
 			return cmp.Or(text, "(no host)"), nil
 		}
-		o, err := s.Site(id)
+		o, err := s.reader.Site(id)
 		sites[id] = o.String()
 		return sites[id], err
 	}
@@ -265,6 +188,9 @@ func (s *sums) listed(t totals) (*totals, error) {
 	}
 	agents := map[string]*reason.Counts{}
 	for _, c := range s.clients {
+		if c.Requests() == 0 { // others took their place
+			continue
+		}
 		t.Clients = append(t.Clients, *c)
 		count(agents, store.AgentName(c.Configured(), c.Tokens)).Add(&c.Classes)
 	}

@@ -81,7 +81,7 @@ func TestHeed_AReportListsClientsRequestsAndOutcomes(t *testing.T) {
 	contains(t, text,
 		"requests 9: 6 allowed, 1 refused by rule, 1 rules unavailable, 1 not judged",
 		"only observed 1 request, which would be: 1 refused by rule",
-		"coverage 88.9 % judged by path, 0 % by host alone, 11.1 % by neither",
+		"coverage 88.9 % judged by their path; 11.1 % could not be judged at all",
 		"waited 1 request, 2s in all, at most 2s",
 		"refused by sites 1",
 		"end not recorded 1 (still open, or heed was killed)",
@@ -89,7 +89,7 @@ func TestHeed_AReportListsClientsRequestsAndOutcomes(t *testing.T) {
 		"other 192.0.2.9 4 2 0 1 1 1 -",
 		"https://shop.example 7 6 1 0 0 1 2s",
 		"3 33.3 % allowed allow path 1 1 no rule applies",
-		"1 11.1 % not judged allow neither 1 1 the settings let its tunnels pass unjudged",
+		"1 11.1 % not judged allow not judged 1 1 the settings let its tunnels pass unjudged",
 		"1 x refused by rule https://shop.example newsbot robots.txt line 2 Disallow: /private (group *)",
 		"1 x would be refused by rule https://shop.example other robots.txt line 3 Disallow: /cart (group *)",
 		"1 x not judged https://away.example other the settings let its tunnels pass unjudged",
@@ -162,7 +162,7 @@ func TestHeed_AVerdictThatCameLateAndOneThatWasTakenBackCountOnce(t *testing.T) 
 	r.must(r.tx.QueryRow("SELECT id FROM entry WHERE seq = ?", tunnel).Scan(&id))
 	r.set(again, "revises", id)
 	_, text := made(t, report.Query{}, r.file())
-	contains(t, text, "requests 2: 1 allowed, 0 refused by rule, 1 not judged", "which would be: 1 refused by rule", "50.0 % judged by path, 50.0 % by host alone, 0 % by neither")
+	contains(t, text, "requests 2: 1 allowed, 0 refused by rule, 1 not judged", "which would be: 1 refused by rule", "50.0 % judged by their path, 50.0 % by their host alone")
 }
 
 func TestHeed_OddRecordsGiveSensibleReports(t *testing.T) {

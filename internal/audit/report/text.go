@@ -182,7 +182,7 @@ func (t *text) whys(r *Report) {
 // judgedBy returns what was judged: path, host or neither.
 func (r *Reason) judgedBy() string {
 	if r.Judged == judgedNo {
-		return "neither"
+		return "not judged"
 	}
 	return safetext.Visible(r.Judged)
 }

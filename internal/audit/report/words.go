@@ -34,7 +34,14 @@ func (c *Counts) coverage() string {
 	if c.NotJudged+c.ByHost == 0 {
 		return "all judged by their path"
 	}
-	return fmt.Sprintf("%s judged by path, %s by host alone, %s by neither", figures.Percent(path, c.Requests), figures.Percent(c.ByHost, c.Requests), figures.Percent(c.NotJudged, c.Requests))
+	text := figures.Percent(path, c.Requests) + " judged by their path"
+	if c.ByHost > 0 {
+		text += ", " + figures.Percent(c.ByHost, c.Requests) + " by their host alone"
+	}
+	if c.NotJudged > 0 {
+		text += "; " + figures.Percent(c.NotJudged, c.Requests) + " could not be judged at all"
+	}
+	return text
 }
 
 // engines names the rules engines with these numbers.

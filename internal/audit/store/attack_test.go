@@ -241,6 +241,10 @@ func TestHeed_AHeadThatWasNotedDownProvesTheEnd(t *testing.T) {
 		}
 	}
 	m.cut()
+	if proof := prove(t, m.path, nil); proof.Whole {
+		t.Error("the end is missing, but not in counts")
+	}
+	m.recount()
 	if proof := prove(t, m.path, nil); !proof.Whole {
 		t.Errorf("an end that is missing looks like an earlier moment, but %v", proof.Damage)
 	}

@@ -30,7 +30,7 @@ func Backup(ctx context.Context, path, to string, progress func(done, all int64)
 		return nil, err
 	}
 	defer c.Close()
-	if c.ctx = ctx; waiting == 0 {
+	if c.Context = ctx; waiting == 0 {
 		err = waitComplete(c, completeTimeout)
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func copyTo(c *conn, to string) error {
 		return err
 	}
 	defer f.Close()
-	if _, err := c.exec("VACUUM INTO ?", to); err != nil {
+	if _, err := c.Exec("VACUUM INTO ?", to); err != nil {
 		return err
 	}
 	return f.Sync()
@@ -97,8 +97,8 @@ func waitComplete(c *conn, timeout time.Duration) error {
 			return fmt.Errorf("some decisions are only in the tail of %s, and no heed completes it\nSee `heed status`, or run this as the user who owns the record", path)
 		}
 		select {
-		case <-c.ctx.Done():
-			return c.ctx.Err()
+		case <-c.Context.Done():
+			return c.Context.Err()
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -18,7 +18,7 @@ func (b *database) add(rows []byte, now time.Time) error {
 	if len(rows) > maxSpare {
 		defer func() { b.rows, b.values = rowsByTable{}, nil }()
 	}
-	err := b.inTransaction(func() (err error) {
+	err := b.InTransaction(func() (err error) {
 		for len(rows) > 0 && err == nil {
 			rows, err = b.addOne(rows, now)
 		}
@@ -41,12 +41,20 @@ func (b *database) addOne(rows []byte, now time.Time) (rest []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for t := runTable; int(t) < len(tables); t++ {
-		if err := b.insert(t, all[t]); err != nil {
-			return nil, err
-		}
+	t, err := tallyOf(b, all)
+	if err == nil && len(t.changed) > 0 {
+		err = b.count(-1, t.condition())
 	}
-	if err := b.insert(commits, []row{c.row()}); err != nil {
+	for t := runTable; int(t) < len(tables) && err == nil; t++ {
+		err = b.insert(t, all[t])
+	}
+	if err == nil {
+		err = b.insert(commits, []row{c.row()})
+	}
+	if err == nil {
+		err = t.apply(b)
+	}
+	if err != nil {
 		return nil, err
 	}
 	b.head = *c
@@ -126,7 +134,7 @@ func (b *database) insertOnce(t table, size int, rows []row) error {
 		}
 		b.insertions[t][size] = prepared.(execStmt)
 	}
-	_, err := b.insertions[t][size].ExecContext(b.ctx, b.values[:n])
+	_, err := b.insertions[t][size].ExecContext(b.Context, b.values[:n])
 	return err
 }
 

@@ -2,143 +2,62 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net/url"
 	"regexp"
 	"strings"
 	"time"
 
-	sqlite "modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"heed/internal/sqlite"
 )
 
-// conn is a connection to the database of a record. It bypasses database/sql, whose
-// conversions would double the cost of reading. It is not safe for concurrent use.
+// conn is a connection to the database of a record.
 type conn struct {
-	driver.Conn
-	pool   *sql.DB // of this connection alone
+	*sqlite.Conn
 	path   string
-	ctx    context.Context // ends statements
-	layout layout          // 0: not read yet
+	layout layout // 0: not read yet
 }
 
-// connect opens the database at path in an SQLite mode, ro, rw or rwc, or in the
-// modes for a disk on which the index of the write-ahead log is missing and cannot be
-// made, so that no process can be writing: immutable, ro without that log, and alone, ro
-// with its index in memory. Readers do not block the writer (write-ahead log), and free
-// pages can be released (auto_vacuum).
+// connect opens the database at path in a mode of sqlite.Open.
 func connect(path, mode string) (*conn, error) {
-	return dial(path, source(path, mode))
+	return dial(path, sqlite.Source(path, mode, busyTime))
 }
+
+// busyTime is how long a statement waits for other connections.
+const busyTime = 5 * time.Second
 
 // dial opens the database with a data source name.
-func dial(path, name string) (*conn, error) {
-	c, err := new(sqlite.Driver).Open(name)
+func dial(path, source string) (*conn, error) {
+	c, err := sqlite.Dial(source)
 	if err != nil {
 		return nil, err
 	}
-	// Limit takes a connection of database/sql, which closes it in the end.
-	pool := sql.OpenDB(alone{c})
-	one, err := pool.Conn(context.Background())
-	if err == nil {
-		_, err = sqlite.Limit(one, sqlite3.SQLITE_LIMIT_LENGTH, maxValue)
-		err = errors.Join(err, one.Close())
-	}
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return &conn{Conn: c, pool: pool, path: path, ctx: context.Background()}, nil
-}
-
-// maxValue is more than heed writes as one value, or one row, in octets. A file of others
-// may have any.
-const maxValue = 32 << 20
-
-// alone is a driver.Connector whose only connection is open.
-type alone struct{ driver.Conn }
-
-// Connect returns the connection.
-func (o alone) Connect(context.Context) (driver.Conn, error) { return o.Conn, nil }
-
-// Driver returns the driver of SQLite.
-func (o alone) Driver() driver.Driver { return new(sqlite.Driver) }
-
-// Close closes the connection.
-func (c *conn) Close() error { return c.pool.Close() }
-
-// source returns the data source name for the driver.
-func source(path, mode string) string {
-	q := url.Values{"mode": {mode}, "_pragma": {"busy_timeout(5000)"}}
-	switch mode {
-	case "immutable":
-		q.Set("mode", "ro")
-		q.Set("immutable", "1")
-	case "alone": // https://sqlite.org/wal.html, 8
-		q.Set("mode", "ro")
-		q.Set("vfs", "unix-none")
-		q["_pragma"] = append(q["_pragma"], "locking_mode(EXCLUSIVE)")
-	case "rw", "rwc":
-		q["_pragma"] = append(q["_pragma"], "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(NORMAL)", "journal_size_limit(8388608)")
-	}
-	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
-}
-
-// exec executes statements, and returns the number of rows that the last one changed.
-func (c *conn) exec(text string, values ...driver.Value) (rows int64, err error) {
-	named := make([]driver.NamedValue, len(values))
-	for i, v := range values {
-		named[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
-	}
-	result, err := c.Conn.(driver.ExecerContext).ExecContext(c.ctx, text, named)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-// inTransaction runs do in a transaction.
-func (c *conn) inTransaction(do func() error) error {
-	_, err := c.exec("BEGIN IMMEDIATE")
-	if err != nil {
-		return err
-	}
-	if err = do(); err == nil {
-		_, err = c.exec("COMMIT")
-	}
-	if err != nil {
-		_, _ = c.exec("ROLLBACK") // err is the cause
-	}
-	return err
+	return &conn{Conn: c, path: path}, nil
 }
 
 // Rows is the result of a query with columns of any kind.
 type Rows struct {
 	Columns []string
-	conn    *conn
-	rows    driver.Rows
-	values  []driver.Value
+	path    string
+	rows    *sqlite.Rows
 }
 
 func (c *conn) rows(query string) (*Rows, error) {
-	rows, err := c.Conn.(driver.QueryerContext).QueryContext(c.ctx, query, nil)
+	rows, err := c.Query(query)
 	if err != nil {
 		return nil, err
 	}
-	return &Rows{rows.Columns(), c, rows, make([]driver.Value, len(rows.Columns()))}, nil
+	return &Rows{rows.Columns(), c.path, rows}, nil
 }
 
 // Next returns the values of the next row: int64, float64, string, []byte or
 // nil for NULL. After the last row it returns nil.
 func (r *Rows) Next() (values []any, err error) {
-	row, err := r.next()
+	row, err := r.rows.Next()
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read to its end: %w", r.conn.path, err)
+		return nil, fmt.Errorf("%s cannot be read to its end: %w", r.path, err)
 	}
 	for _, v := range row {
 		values = append(values, v)
@@ -146,22 +65,8 @@ func (r *Rows) Next() (values []any, err error) {
 	return values, nil
 }
 
-// next returns the values of the next row, which are valid until the next call;
-// nil after the last row.
-func (r *Rows) next() ([]driver.Value, error) {
-	switch err := r.rows.Next(r.values); {
-	case err == io.EOF:
-		return nil, nil
-	case r.conn.ctx.Err() != nil: // which the driver does not watch between rows
-		return nil, context.Cause(r.conn.ctx)
-	case err != nil:
-		return nil, err
-	}
-	return r.values, nil
-}
-
 // Close ends the query.
-func (r *Rows) Close() { _ = r.rows.Close() } // nothing was written
+func (r *Rows) Close() { r.rows.Close() }
 
 // readLayout sets the layout.
 func (c *conn) readLayout() error {
@@ -172,13 +77,13 @@ func (c *conn) readLayout() error {
 
 // each calls row with every row of a query's result, until row returns an error.
 func (c *conn) each(query string, row func(*fields) error) error {
-	rows, err := c.rows(query)
+	rows, err := c.Query(query)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for {
-		values, err := rows.next()
+		values, err := rows.Next()
 		if err != nil || values == nil {
 			return err
 		}
@@ -210,8 +115,8 @@ func (r *Record) Read(ctx context.Context) (*Reader, error) {
 	if err != nil {
 		return nil, viewError(r.Path, err)
 	}
-	c.ctx = ctx
-	if _, err := c.exec(r.begin + "BEGIN"); err != nil {
+	c.Context = ctx
+	if _, err := c.Exec(r.begin + "BEGIN"); err != nil {
 		return nil, errors.Join(viewError(r.Path, err), c.Close())
 	}
 	return &Reader{conn: c, begin: r.begin, elsewhere: r.Elsewhere}, nil
@@ -224,7 +129,7 @@ var tempViews = strings.NewReplacer("CREATE VIEW", "CREATE TEMP VIEW", "SELECT r
 // viewRows returns the result of a query that reads views.
 func (r *Reader) viewRows(query string) (rows *Rows, err error) {
 	if !r.hasViews {
-		_, err = r.exec(tempViews)
+		_, err = r.Exec(tempViews)
 	}
 	if err == nil {
 		r.hasViews = true
@@ -311,10 +216,11 @@ func (f *fields) time() time.Time {
 // cursor iterates over a table in the order of its ids. It is opened on the first
 // row.
 type cursor struct {
-	*Rows
-	table table
-	row   []byte // the current row, encoded; nil: it cannot be encoded
-	id    int64  // of the current row; end after the last
+	*sqlite.Rows
+	values []driver.Value // of the current row
+	table  table
+	row    []byte // the current row, encoded; nil: it cannot be encoded
+	id     int64  // of the current row; end after the last
 }
 
 // end is the id of a cursor after the last row.
@@ -331,7 +237,7 @@ func (c *conn) openAt(t table, after int64) (*cursor, error) {
 
 func (c *conn) openWhere(t table, where string) (*cursor, error) {
 	query := fmt.Sprintf("SELECT %s FROM %s NOT INDEXED WHERE %s ORDER BY %s", strings.Join(c.layout.columns(t), ", "), t, where, tables[t].columns[0])
-	rows, err := c.rows(query)
+	rows, err := c.Query(query)
 	if err != nil {
 		return nil, err
 	}
@@ -345,11 +251,12 @@ func (c *conn) openWhere(t table, where string) (*cursor, error) {
 
 // next moves to the next row.
 func (c *cursor) next() error {
-	values, err := c.Rows.next()
+	values, err := c.Next()
 	if values == nil {
 		c.id = end
 		return err
 	}
+	c.values = values
 	c.id = c.integer(0)
 	if c.row, err = appendRow(c.row[:0], c.table, c.values); err != nil {
 		c.row = nil

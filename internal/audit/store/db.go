@@ -27,6 +27,7 @@ type database struct {
 	rows       rowsByTable                              // of the last commit, for reuse
 	insertions [len(tables)][len(perStatement)]execStmt // prepared on first use
 	values     []driver.NamedValue                      // of the last insertion, for reuse
+	counting   execStmt                                 // adds a row to counts; prepared on first use
 }
 
 // openDatabase opens the record at path for writing. When there is none, it creates one
@@ -90,10 +91,10 @@ func (b *database) begin(now time.Time, id, follows string) (err error) {
 	case b.layout < oldest && tables > 0:
 		return errForeign
 	case b.layout == 0:
-		err = b.inTransaction(func() error { return b.create(now, id, follows) })
+		err = b.InTransaction(func() error { return b.create(now, id, follows) })
 	case b.layout == Schema:
-		err = b.inTransaction(func() error { // a reader may be using them
-			_, err := b.exec(views)
+		err = b.InTransaction(func() error { // a reader may be using them
+			_, err := b.Exec(views)
 			return err
 		})
 	}
@@ -111,17 +112,17 @@ func (b *database) begin(now time.Time, id, follows string) (err error) {
 
 // create creates the tables and the views.
 func (b *database) create(now time.Time, id, follows string) error {
-	if _, err := b.exec(schema + views); err != nil {
+	if _, err := b.Exec(schema + views); err != nil {
 		return err
 	}
-	_, err := b.exec("INSERT INTO about VALUES ('store', ?), ('created', ?)", id, now.UTC().Format(time.RFC3339))
+	_, err := b.Exec("INSERT INTO about VALUES ('store', ?), ('created', ?)", id, now.UTC().Format(time.RFC3339))
 	if err == nil && follows != "" {
-		_, err = b.exec("INSERT INTO about VALUES ('follows', ?)", follows)
+		_, err = b.Exec("INSERT INTO about VALUES ('follows', ?)", follows)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = b.exec(fmt.Sprintf("PRAGMA user_version = %d", Schema))
+	_, err = b.Exec(fmt.Sprintf("PRAGMA user_version = %d", Schema))
 	b.layout = Schema
 	return err
 }
@@ -175,8 +176,8 @@ func (b *database) close() error {
 	if err := b.whole(); err != nil {
 		return errors.Join(err, b.claim.Close())
 	}
-	for t := range b.insertions {
-		for _, statement := range b.insertions[t] {
+	for _, statements := range append(b.insertions[:], [len(perStatement)]execStmt{b.counting}) {
+		for _, statement := range statements {
 			if statement != nil {
 				statement.Close()
 			}

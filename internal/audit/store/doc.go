@@ -30,6 +30,4 @@
 // One DELETE of 11,000 to 30,000 entries with incremental vacuum takes 0.13 to
 // 0.34 s, in which SQLite alone records nothing; here requests wait only for the
 // log.
-//
-// Outside package: modernc.org/sqlite, an SQLite that needs no C compiler.
 package store

@@ -9,10 +9,8 @@ import (
 	"io/fs"
 	"os"
 
-	sqlite "modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
-
 	"heed/internal/audit/store/wal"
+	"heed/internal/sqlite"
 )
 
 // files are audit.db and the two files that SQLite keeps beside it, its write-ahead log and
@@ -112,11 +110,7 @@ var errDamaged = errors.New("restart heed")
 // isDamage reports whether err is that of a record which this heed wrote and another
 // program, or a disk, has changed since.
 func isDamage(err error) bool {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
-		return e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB || e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ
-	}
-	return errors.Is(err, errDamaged) || errors.Is(err, errApart) || errors.Is(err, wal.ErrDamaged)
+	return sqlite.IsDamage(err) || errors.Is(err, errDamaged) || errors.Is(err, errApart) || errors.Is(err, wal.ErrDamaged)
 }
 
 // replaceDamaged moves a record aside that could not be opened for the reason cause, and

@@ -21,14 +21,7 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 		"layout2.db": {"ad0793760bfa93b3b1011963815bf7f147a5fcbcaf9f563222490b17e93fa2be", 20, 4},
 		"engine2.db": {"d33ed0ab61491e176e768229e46e76b69548ab2befd09ec110d8cc3fd2f66170", 15, 1},
 	} {
-		data, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := copied(t, name)
 		still := func(when string, entries int) {
 			t.Helper()
 			proof, err := store.Verify(context.Background(), path, &store.Seal{Hash: made.hash}, nil)
@@ -61,28 +54,60 @@ func TestVerify_RecordsOfEarlierVersions(t *testing.T) {
 	}
 }
 
-// layout2.db is use.db of the script audit_purpose, as the heed of then wrote it.
-func TestVerify_TheDecisionsOfAnEarlierLayout(t *testing.T) {
+// layout2.db and layout3.db are use.db of the script audit_purpose, as the heeds of then wrote
+// it: their verdicts, purposes and answers of sites are read.
+func TestVerify_TheDecisionsOfEachLayout(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(filepath.Join("testdata", "layout2.db"))
+	for _, name := range []string{"layout2.db", "layout3.db"} {
+		db := view(t, copied(t, name))
+		for query, want := range map[string]int{
+			"purpose = 'training'": 5, "purpose IS NULL": 5,
+			"reason = 'signal' AND signals IS NOT NULL":            3,
+			"reason = 'licence' AND signals LIKE '%0.015%'":        2,
+			"late_reason = 'signal' AND status = 403":              1,
+			"site_status = 200 AND page_signals LIKE '%noindex%'":  1,
+			"site_answer = 'legal' AND status = 451 AND from_site": 4,
+			"rule = 'Disallow: /private' AND reason = 'rule'":      4,
+		} {
+			if n := count(t, db, "SELECT count(*) FROM decisions WHERE "+query); n != want {
+				t.Errorf("%s, %s: %d decisions, want %d", name, query, n, want)
+			}
+		}
+	}
+}
+
+// A heed that writes to a record of the present layout continues it.
+func TestVerify_TheRecordOfThisLayout(t *testing.T) {
+	t.Parallel()
+	path := copied(t, "layout3.db")
+	verified := func(entries int64) {
+		t.Helper()
+		proof, err := store.Verify(t.Context(), path, &store.Seal{Hash: "56dab2e73a06b743651c7889fc7b188ab10ad0f84f53280b23bf5632e171a04b"}, nil)
+		if err != nil || !proof.Whole || proof.Rows["entry"] != entries || proof.Follows != "" {
+			t.Fatalf("%+v, %v", proof, err)
+		}
+	}
+	verified(20)
+	w := open(t, path, store.Options{Heed: "test"})
+	if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	verified(21)
+}
+
+// copied returns a copy of a file of testdata.
+func copied(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "audit.db")
+	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for query, want := range map[string]int{
-		"purpose = 'training'": 5, "purpose IS NULL": 5,
-		"reason = 'signal' AND signals IS NOT NULL":            3,
-		"reason = 'licence' AND signals LIKE '%0.015%'":        2,
-		"late_reason = 'signal' AND status = 403":              1,
-		"site_status = 200 AND page_signals LIKE '%noindex%'":  1,
-		"site_answer = 'legal' AND status = 451 AND from_site": 4,
-		"rule = 'Disallow: /private' AND reason = 'rule'":      4,
-	} {
-		if n := count(t, view(t, path), "SELECT count(*) FROM decisions WHERE "+query); n != want {
-			t.Errorf("%s: %d decisions, want %d", query, n, want)
-		}
-	}
+	return path
 }

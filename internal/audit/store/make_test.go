@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"heed/internal/sqlite"
 )
 
 // made is a record that a test writes without a heed: rows and commits as the
@@ -34,7 +36,7 @@ var day = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMicro()
 func newMade(t testing.TB) *made {
 	t.Helper()
 	m := &made{t: t, path: filepath.Join(t.TempDir(), "audit.db"), random: rand.New(rand.NewPCG(1, 2))}
-	db, err := sql.Open("sqlite", source(m.path, "rwc"))
+	db, err := sql.Open("sqlite", sqlite.Source(m.path, "rwc", busyTime))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +141,7 @@ func (m *made) entries(n int) *made {
 		}
 	}
 	m.commit(nil)
+	m.recount()
 	return m
 }
 
@@ -197,6 +200,12 @@ func (m *made) commit(pruned []byte) {
 		m.t.Fatal(err)
 	}
 	m.before = c
+}
+
+// recount makes the table counts.
+func (m *made) recount() {
+	m.exec("DELETE FROM counts")
+	m.exec("INSERT INTO counts " + countsOf(1, "TRUE", areRevised))
 }
 
 func insert(t testing.TB, tx *sql.Tx, table table, row []any) {

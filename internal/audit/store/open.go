@@ -10,10 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	sqlite "modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
-
 	"heed/internal/audit/store/wal"
+	"heed/internal/sqlite"
 )
 
 // view opens the record at path for reading, to which a heed may be writing, and
@@ -143,8 +141,8 @@ func isRecord(c *conn) error {
 // cannotOpen reports whether SQLite could not create the files that readers share
 // with the writer.
 func cannotOpen(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CANTOPEN || e.Code()&0xff == sqlite3.SQLITE_READONLY)
+	code := sqlite.Primary(err)
+	return code == sqlite.CantOpen || code == sqlite.ReadOnly
 }
 
 // hasWAL reports whether there is a write-ahead log of SQLite that is not empty.

@@ -167,7 +167,7 @@ func (p *pruner) size() (s size, err error) {
 // them the names of the part.
 func (p *pruner) remove(now time.Time) error {
 	before, done := p.db.head, false
-	err := p.db.inTransaction(func() error {
+	err := p.db.InTransaction(func() error {
 		s, err := p.db.stub()
 		if err != nil {
 			return err
@@ -206,6 +206,6 @@ func (p *pruner) vacuum(s size) (more bool, err error) {
 	if s.free == 0 || !tooLarge && s.free*s.page < s.file/2 {
 		return false, nil
 	}
-	_, err = p.db.exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))
+	_, err = p.db.Exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))
 	return s.free > vacuumPages, err
 }

@@ -39,15 +39,19 @@ func (b *database) removeCommits(s *stub, c *commit) error {
 	if err != nil {
 		return err
 	}
-	outcomes, err := b.exec("DELETE FROM outcome WHERE entry <= ? AND in_commit <= ?", c.last[entryTable], c.n)
+	if err := b.count(-1, fmt.Sprintf("seq BETWEEN %d AND %d", s.Last[entryTable]+1, c.last[entryTable])); err != nil {
+		return err
+	}
+	outcomes, err := b.Exec("DELETE FROM outcome WHERE entry <= ? AND in_commit <= ?", c.last[entryTable], c.n)
 	if err != nil {
 		return err
 	}
 	for _, d := range []struct {
 		query string
 		last  int64
-	}{{"DELETE FROM entry WHERE seq <= ?", c.last[entryTable]}, {"DELETE FROM exempt WHERE id <= ?", c.exempt}, {"DELETE FROM commits WHERE n <= ?", c.n}} {
-		if _, err := b.exec(d.query, d.last); err != nil {
+	}{{"DELETE FROM entry WHERE seq <= ?", c.last[entryTable]}, {"DELETE FROM counts WHERE requests = 0 AND period <= ?", micro(s.Removed.To) / countPeriod},
+		{"DELETE FROM exempt WHERE id <= ?", c.exempt}, {"DELETE FROM commits WHERE n <= ?", c.n}} {
+		if _, err := b.Exec(d.query, d.last); err != nil {
 			return err
 		}
 	}
@@ -63,7 +67,7 @@ func (b *database) removeCommits(s *stub, c *commit) error {
 // dropNames removes all names up to s, to which no later row refers.
 func (b *database) dropNames(s *stub) error {
 	for t := runTable; t < lastTable; t++ {
-		if _, err := b.exec(fmt.Sprintf("DELETE FROM %s WHERE id <= ?", t), s.Last[t]); err != nil {
+		if _, err := b.Exec(fmt.Sprintf("DELETE FROM %s WHERE id <= ?", t), s.Last[t]); err != nil {
 			return err
 		}
 	}

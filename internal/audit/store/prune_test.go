@@ -94,6 +94,7 @@ func TestHeed_OutcomesOfPrunedDecisionsStayUntilTheirCommitGoes(t *testing.T) {
 	m.open = long
 	m.end(len(long))
 	m.commit(nil)
+	m.recount()
 	m.prune(m.pruner(limits{keep: 20 * time.Second}))
 	if n := m.count("SELECT count(*) FROM outcome WHERE entry NOT IN (SELECT seq FROM entry)"); n == 0 {
 		t.Error("no outcome is left of a decision that was pruned")
@@ -151,7 +152,7 @@ func TestHeed_AHalfRemovedPartIsFinishedByTheNext(t *testing.T) {
 // half removes the first two commits there are, and leaves their names.
 func (m *made) half(p *pruner) {
 	m.t.Helper()
-	err := p.db.inTransaction(func() error {
+	err := p.db.InTransaction(func() error {
 		s, err := p.db.stub()
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/audit/store/wal"
+	"heed/internal/sqlite"
 )
 
 // Record is a file of decisions, read alone or with others.
@@ -86,7 +87,7 @@ func OpenRecord(path string) (*Record, error) {
 // newRecord returns the Record of the database, and closes c.
 func newRecord(c *conn, mode string) (*Record, error) {
 	defer c.Close()
-	r := &Record{Path: c.path, source: source(c.path, mode), begin: c.layout.present()}
+	r := &Record{Path: c.path, source: sqlite.Source(c.path, mode, busyTime), begin: c.layout.present()}
 	if err := r.readHead(c); err != nil {
 		return nil, viewError(r.Path, err)
 	}
@@ -215,7 +216,7 @@ func Completed(ctx context.Context, path string) (waiting int64, err error) {
 		return 0, err
 	}
 	defer c.Close()
-	if c.ctx = ctx; waiting == 0 {
+	if c.Context = ctx; waiting == 0 {
 		err = waitComplete(c, completeTimeout)
 	}
 	return waiting, err

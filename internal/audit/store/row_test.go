@@ -19,7 +19,7 @@ func TestHeed_RowsAreSpeltInTheOrderOfTheSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.exec(schema); err != nil {
+	if _, err := db.Exec(schema); err != nil {
 		t.Fatal(err)
 	}
 	for number := range tables {

@@ -156,6 +156,8 @@ CREATE TABLE outcome (
     signals     TEXT     -- what the page says of its use, JSON; NULL: nothing was read
 );
 
+CREATE INDEX revised ON entry (revises) WHERE revises IS NOT NULL;
+
 -- Requests of which only the number is kept: those of exempt clients, those that
 -- could not be recorded and went on, and those that were refused since they could not
 -- be recorded, with one row for each time in which the record could not be written.
@@ -187,3 +189,17 @@ CREATE TABLE commits (
     hash          BLOB NOT NULL,    -- SHA-256 over the predecessor's hash, this row and the rows it covers
     marks         BLOB NOT NULL     -- two octets for each row it covers, by which verify finds the one that was changed
 );
+
+-- Numbers of requests, as the view standing has them, by the quarter of an hour in which
+-- they were decided on. They are derived from entry and outcome, and no part of the chain:
+-- heed audit verify counts again. (layout 3)
+CREATE TABLE counts (
+    period   INTEGER NOT NULL, -- its number: it begins 900 * period seconds after 1970
+    asker    INTEGER NOT NULL,
+    site     INTEGER NOT NULL, -- 0: no host was learnt
+    ground   INTEGER NOT NULL, -- of the last verdict
+    failed   INTEGER NOT NULL, -- 1: allowed, and heed answered that the site was not reached or that it failed
+    requests INTEGER NOT NULL, -- 0: those that were counted here have got another verdict since
+    last     INTEGER NOT NULL, -- when the last one was counted here, in seconds from the beginning of the period
+    PRIMARY KEY (period, asker, site, ground, failed)
+) WITHOUT ROWID;

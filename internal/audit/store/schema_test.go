@@ -13,11 +13,11 @@ func TestHeed_TheSchemaIsWhatSQLiteTakes(t *testing.T) {
 	}
 	defer db.Close()
 	for _, text := range []string{schema, views} {
-		if _, err := db.exec(text); err != nil {
+		if _, err := db.Exec(text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.exec("SELECT * FROM decisions"); err != nil {
+	if _, err := db.Exec("SELECT * FROM decisions"); err != nil {
 		t.Error(err)
 	}
 }

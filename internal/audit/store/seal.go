@@ -188,7 +188,7 @@ var expectedSchema = sync.OnceValues(func() (map[string]string, error) {
 		return nil, err
 	}
 	defer c.Close()
-	if _, err := c.exec(schema + views); err != nil {
+	if _, err := c.Exec(schema + views); err != nil {
 		return nil, err
 	}
 	want := map[string]string{}
@@ -202,7 +202,7 @@ var columnTypes = sync.OnceValues(func() (*[len(tables)][]string, error) {
 		return nil, err
 	}
 	defer c.Close()
-	if _, err = c.exec(schema); err != nil {
+	if _, err = c.Exec(schema); err != nil {
 		return nil, err
 	}
 	all := &[len(tables)][]string{}

@@ -2,11 +2,9 @@ package store
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"heed/internal/audit/store/filter"
-	"heed/internal/reason"
 )
 
 // Filter, Search and Address select decisions.
@@ -29,8 +27,8 @@ func (r *Reader) Latest(s *Search, limit int, row func(*Entry) error) error {
 
 // Range returns the first and the last entry.seq of the decisions. Last is less than first
 // when there are none.
-func (r *Reader) Range() (first, last int64, err error) {
-	err = r.each("SELECT coalesce((SELECT seq FROM entry ORDER BY seq LIMIT 1), 1), coalesce((SELECT seq FROM entry ORDER BY seq DESC LIMIT 1), 0)", func(f *fields) error {
+func (c *conn) Range() (first, last int64, err error) {
+	err = c.each("SELECT coalesce((SELECT seq FROM entry ORDER BY seq LIMIT 1), 1), coalesce((SELECT seq FROM entry ORDER BY seq DESC LIMIT 1), 0)", func(f *fields) error {
 		first, last = f.integer(), f.integer()
 		return nil
 	})
@@ -44,8 +42,8 @@ const clockSlack = time.Minute
 // SeqAt returns an entry.seq before the decisions from t on, found by bisection: a record
 // has no index of times. It is at most clockSlack of decisions too early; the
 // decisions before it are later than t only where the clock was set back by more than that.
-func (r *Reader) SeqAt(t time.Time) (int64, error) {
-	from, to, err := r.Range()
+func (c *conn) SeqAt(t time.Time) (int64, error) {
+	from, to, err := c.Range()
 	if err != nil {
 		return 0, err
 	}
@@ -53,7 +51,7 @@ func (r *Reader) SeqAt(t time.Time) (int64, error) {
 	for to++; from < to; {
 		middle := from + (to-from)/2
 		next, late := to, true
-		err := r.each(fmt.Sprintf("SELECT seq, time >= %d FROM entry WHERE seq >= %d ORDER BY seq LIMIT 1", at, middle), func(f *fields) error {
+		err := c.each(fmt.Sprintf("SELECT seq, time >= %d FROM entry WHERE seq >= %d ORDER BY seq LIMIT 1", at, middle), func(f *fields) error {
 			next, late = f.integer(), f.flag()
 			return nil
 		})
@@ -69,47 +67,57 @@ func (r *Reader) SeqAt(t time.Time) (int64, error) {
 	return from, nil
 }
 
-// Total is a number of requests that have the same client, site, last verdict and period.
+// Total is a number of requests of the same client, site, verdict, reason and rule, or of
+// the same period, verdict and reason.
 type Total struct {
-	Client, Site, Basis int64 // ids, as in Entry; Client and Site are 0 with a period
-	Period              int64 // its beginning in microseconds since 1970; 0: without periods
-	Failed              bool  // heed answered with an error (reason.FailedStatus)
-	Requests            int64
-	First, Last         int64 // microseconds since 1970
+	Client, Site int64   // ids, as in Entry; 0 with a period
+	Period       int64   // its beginning in microseconds since 1970; else 0
+	Verdict      Verdict // the last one, without group and token
+	Failed       bool    // heed answered with an error (reason.FailedStatus)
+	Requests     int64   // 0: all have got another verdict
+	Last         int64   // microseconds since 1970, of whole seconds
 }
 
-// Revised returns the ids of the decisions that those from seq first to last replace.
-func (r *Reader) Revised(first, last int64) (ids [][]byte, err error) {
-	err = r.each(fmt.Sprintf("SELECT revises FROM entry WHERE seq BETWEEN %d AND %d AND revises IS NOT NULL", first, last), func(f *fields) error {
-		ids = append(ids, f.octets())
+// Totals calls row with the requests since a time, by client and site, from at most about
+// most rows of counts. It returns the beginning of the first period counted, and whether
+// that is the one of the time.
+func (r *Reader) Totals(from time.Time, most int, row func(*Total)) (since time.Time, all bool, err error) {
+	first := micro(from) / countPeriod
+	at, err := r.integer(fmt.Sprintf("SELECT period FROM counts WHERE period >= %d ORDER BY period DESC LIMIT 1 OFFSET %d", first, most))
+	if err == nil {
+		err = r.totals("asker, site, 0, verdict, reason, rule, line", fmt.Sprintf("period >= %d", max(first, at)), row)
+	}
+	return moment(max(first, at) * countPeriod), at <= first, err
+}
+
+// TotalsBefore calls row with the requests since a time that were recorded before the last
+// heed began to write to the record, by period. Their clients have lower ids than those of
+// its first decision.
+func (r *Reader) TotalsBefore(from time.Time, row func(*Total)) error {
+	var run, began, client int64
+	err := r.each("SELECT id, time FROM run WHERE time = (SELECT time FROM run ORDER BY id DESC LIMIT 1) ORDER BY id LIMIT 1", func(f *fields) error {
+		run, began = f.integer(), f.integer()
 		return nil
 	})
-	return ids, err
+	if err != nil {
+		return err
+	}
+	seq, err := r.SeqAt(moment(began))
+	if err == nil {
+		client, err = r.integer(fmt.Sprintf("SELECT coalesce((SELECT asker FROM entry WHERE seq >= %d AND run >= %d ORDER BY seq LIMIT 1), %d)", seq, run, end))
+	}
+	if err != nil {
+		return err
+	}
+	return r.totals("0, 0, period, verdict, reason, NULL, NULL", fmt.Sprintf("period >= %d AND asker < %d", micro(from)/countPeriod, client), row)
 }
 
-// Totals calls row with the numbers of requests that filter selects: by client, site and
-// basis, or when period is not zero, by period and basis. Only the window and First and
-// Last of the filter apply. The decisions in revised are left out, since later ones replace
-// them; with nil, all such decisions are looked for.
-func (r *Reader) Totals(filter *Filter, period time.Duration, revised [][]byte, row func(*Total)) error {
-	by := "asker, coalesce(site, 0), 0"
-	if period > 0 {
-		by = fmt.Sprintf("0, 0, time - time %% %d", period.Microseconds())
-	}
-	without := fmt.Sprintf("SELECT revises FROM main.entry WHERE revises IS NOT NULL AND seq >= %d", filter.First)
-	if revised != nil {
-		ids := make([]string, len(revised))
-		for i, id := range revised {
-			ids[i] = fmt.Sprintf("x'%x'", id)
-		}
-		without = strings.Join(ids, ", ")
-	}
-	where := (&Filter{From: filter.From, To: filter.To, First: filter.First, Last: filter.Last}).Condition()
-	query := "SELECT " + by + ", coalesce(late, ground), " + reason.InSQL("{{failed}}") +
-		", count(*), min(time), max(time) FROM entry LEFT JOIN outcome ON entry = seq WHERE " + where + " AND id NOT IN (" + without + ") GROUP BY 1, 2, 3, 4, 5"
-	return r.each(query, func(f *fields) error {
-		t := Total{Client: f.integer(), Site: f.integer(), Period: f.integer(), Basis: f.integer(), Failed: f.flag()}
-		t.Requests, t.First, t.Last = f.integer(), f.integer(), f.integer()
+// totals calls row with the rows of counts of a condition, added up by columns.
+func (r *Reader) totals(columns, condition string, row func(*Total)) error {
+	return r.each("SELECT "+columns+", failed, sum(requests), max(period * 900 + last) * 1000000 FROM counts JOIN ground ON id = ground WHERE "+condition+" GROUP BY 1, 2, 3, 4, 5, 6, 7, 8", func(f *fields) error {
+		t := Total{Client: f.integer(), Site: f.integer(), Period: f.integer() * countPeriod}
+		t.Verdict = Verdict{Verdict: f.text(), Reason: f.text(), Rule: f.text(), Line: int(f.integer())}
+		t.Failed, t.Requests, t.Last = f.flag(), f.integer(), f.integer()
 		row(&t)
 		return nil
 	})

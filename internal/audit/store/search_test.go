@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"heed/internal/audit"
 	"heed/internal/audit/audittest"
 	"heed/internal/audit/store"
 	"heed/internal/reason"
@@ -116,42 +117,73 @@ func TestSearch_SeqAtLeavesNoLaterDecisionOut(t *testing.T) {
 // The totals are those of the requests that reports count.
 func TestSearch_TotalsAreThoseOfTheRequests(t *testing.T) {
 	t.Parallel()
-	r, all := crawled(t, 3_000)
-	window := store.Filter{From: time.UnixMicro(all[500].Time), First: all[300].Seq, Last: all[2500].Seq}
-	for _, period := range []time.Duration{0, time.Minute} {
-		want, got := map[string]int64{}, map[string]int64{}
-		key := func(client, site, basis, at int64, failed bool) string {
-			if period > 0 {
-				client, site = 0, 0
-				at -= at % period.Microseconds()
-			} else {
-				at = 0
-			}
-			return fmt.Sprint(client, site, basis, at, failed)
+	r, all := crawled(t, 12_000)
+	bases := map[int64]*store.Basis{}
+	if err := r.Bases(1, 1<<40, func(b *store.Basis) { bases[b.ID] = b }); err != nil {
+		t.Fatal(err)
+	}
+	from := time.UnixMicro(all[4_000].Time).UTC()
+	begin := from.Truncate(audit.PeriodLength)
+	want, got, requests := map[string]int64{}, map[string]int64{}, int64(0)
+	err := r.Requests(&store.Filter{From: begin}, false, func(q *store.Request) error {
+		b := bases[q.Basis]
+		want[fmt.Sprint(q.Client, q.Site, b.Verdict.Verdict, b.Reason, b.Rule, b.Line, q.Failed)]++
+		requests++
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := int64(0)
+	count := func(n *store.Total) {
+		v := n.Verdict
+		if last = max(last, n.Last); n.Requests > 0 {
+			got[fmt.Sprint(n.Client, n.Site, v.Verdict, v.Reason, v.Rule, v.Line, n.Failed)] += n.Requests
 		}
-		err := r.Requests(&store.Filter{From: window.From}, false, func(q *store.Request) error {
-			if q.Seq >= window.First && q.Seq <= window.Last {
-				want[key(q.Client, q.Site, q.Basis, q.Time, q.Failed)]++
-			}
-			return nil
-		})
+	}
+	since, whole, err := r.Totals(from, 1<<20, count)
+	if err != nil || !whole || !since.Equal(begin) || len(want) < 3 || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%d totals since %v (%v, %v) are not those of the %d kinds of requests", len(got), since, whole, err, len(want))
+	}
+	if want := all[len(all)-1].Time; last != want-want%1e6 {
+		t.Errorf("the last request was at %d, want %d", last, want)
+	}
+	clear(got)
+	since, whole, err = r.Totals(from, 10, count)
+	if err != nil || whole || !since.After(begin) || since.Truncate(audit.PeriodLength) != since || len(got) == 0 || len(got) >= len(want) {
+		t.Errorf("of ten rows: %d totals since %v, %v, %v", len(got), since, whole, err)
+	}
+	before := int64(0)
+	if err := r.TotalsBefore(from, func(n *store.Total) { before += n.Requests }); err != nil || before != 0 {
+		t.Errorf("%d requests before the only run, %v", before, err)
+	}
+	path := filepath.Join(t.TempDir(), "audit.db")
+	if err := (audittest.Crawl{Entries: 500, Sites: 40, PerSecond: 5}).Write(path, store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w := open(t, path, store.Options{})
+	for n := range 3 { // without a decision of its own, and with some
+		if err := w.Complete(); err != nil {
+			t.Fatal(err)
+		}
+		record, err := store.OpenRecord(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		revised, err := r.Revised(window.First, all[len(all)-1].Seq)
+		r, err := record.Read(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if period == 0 {
-			revised = append([][]byte{}, revised...)
-		}
-		if err := r.Totals(&window, period, revised, func(n *store.Total) {
-			got[key(n.Client, n.Site, n.Basis, n.Period, n.Failed)] += n.Requests
-		}); err != nil {
+		before, requests = 0, 0
+		if err := r.TotalsBefore(time.Time{}, func(n *store.Total) { before += n.Requests }); err != nil {
 			t.Fatal(err)
 		}
-		if len(want) < 3 || fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("by %v: %d totals are not those of the %d kinds of requests", period, len(got), len(want))
+		if err := r.Requests(&store.Filter{}, false, func(*store.Request) error { requests++; return nil }); err != nil || before == 0 || before+int64(n) != requests {
+			t.Errorf("%d requests before the last run, of %d: %v", before, requests, err)
+		}
+		r.Close()
+		if err := w.Decided(asked(policy("site.test"), "/")); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

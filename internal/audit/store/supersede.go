@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	sqlite "modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"heed/internal/sqlite"
 )
 
 // supersede moves a record of an earlier layout, which has all rows of its tail, aside
@@ -43,7 +42,7 @@ func headOf(b *database) string {
 func (w *Writer) closeAlone() error {
 	var err error
 	for end := time.Now().Add(lockTimeout); ; time.Sleep(20 * time.Millisecond) {
-		_, err = w.db.exec("PRAGMA journal_mode = DELETE") // at once busy while there is a reader
+		_, err = w.db.Exec("PRAGMA journal_mode = DELETE") // at once busy while there is a reader
 		if !isBusy(err) || time.Now().After(end) {
 			break
 		}
@@ -64,8 +63,7 @@ func (w *Writer) closeAlone() error {
 }
 
 func isBusy(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
+	return sqlite.Primary(err) == sqlite.Busy
 }
 
 // replace puts a new record in the place of the one at w.path, and returns the old

@@ -188,7 +188,7 @@ func exec(t *testing.T, path string, statements ...string) {
 	}
 	defer db.Close()
 	for _, s := range statements {
-		if _, err := db.exec(s); err != nil {
+		if _, err := db.Exec(s); err != nil {
 			t.Fatal(err)
 		}
 	}

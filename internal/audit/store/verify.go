@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/sqlite"
 	"heed/rules"
-
-	sqlite "modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // Proof is the result of Verify.
@@ -100,7 +98,7 @@ type pendingOutcome struct {
 
 // verify returns a *Damage, or another error when the record cannot be examined.
 func (v *verifier) verify() error {
-	if _, err := v.exec("BEGIN"); err != nil {
+	if _, err := v.Exec("BEGIN"); err != nil {
 		return err
 	}
 	if err := v.layout(); err != nil {
@@ -128,6 +126,9 @@ func (v *verifier) verify() error {
 		return err
 	}
 	if err := v.pages(); err != nil {
+		return err
+	}
+	if err := v.counts(); err != nil {
 		return err
 	}
 	if v.views != nil {
@@ -320,15 +321,11 @@ func uncovered(c *commit, t table, id int64) *Damage {
 // broken returns the damage of a file that SQLite cannot read because of its
 // contents; nil for other errors.
 func broken(err error) *Damage {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return nil
-	}
-	switch e.Code() & 0xff {
-	case sqlite3.SQLITE_TOOBIG:
-		return &Damage{What: fmt.Sprintf("it has a value of more than %d MiB, which heed never writes", maxValue>>20), Means: "Something else than heed wrote it. heed reads no such value."}
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_IOERR:
-		return &Damage{What: "SQLite cannot read it: " + e.Error(),
+	switch sqlite.Primary(err) {
+	case sqlite.TooBig:
+		return &Damage{What: fmt.Sprintf("it has a value of more than %d MiB, which heed never writes", sqlite.MaxValue>>20), Means: "Something else than heed wrote it. heed reads no such value."}
+	case sqlite.Corrupt, sqlite.NotADB, sqlite.Format, sqlite.IOErr:
+		return &Damage{What: "SQLite cannot read it: " + err.Error(),
 			Means: "The file is damaged below its rows: by a disk, a copy that broke off, or by hand. Take a backup of it (heed audit backup makes them)."}
 	}
 	return nil

@@ -31,7 +31,7 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.exec("CREATE TABLE a (b)"); err != nil {
+	if _, err := db.Exec("CREATE TABLE a (b)"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ path, want string }{

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
@@ -18,6 +19,7 @@ type reader struct {
 	wanted []string // names of META elements; nil: all
 	latin  bool     // the text is in windows-1252 and was not decoded, since markup is ASCII
 	xml    bool     // the page is XHTML
+	sniff  bool     // the media type does not say that it is a page
 	line   int      // of the token
 	tag    []byte   // the start tag as it was sent, or its beginning
 	name   string   // of the start tag, if it is one of inHead; else empty
@@ -162,7 +164,7 @@ func (r *reader) mayMatter(name string, raw []byte) bool {
 		return true
 	case name != "meta":
 		return containsFold(raw, "rsl")
-	case !containsFold(raw, "name") && !containsFold(raw, "http-equiv"):
+	case !slices.ContainsFunc(nameAttributes, func(name string) bool { return containsFold(raw, name) }):
 		return false
 	}
 	return r.wanted == nil || slices.ContainsFunc(r.wanted, func(wanted string) bool { return containsFold(raw, wanted) })
@@ -228,7 +230,10 @@ func (r *reader) text(z *html.Tokenizer) {
 
 // attributes are those of a tag that matter; nil for one that is missing. They are valid
 // until the next token.
-type attributes struct{ name, httpEquiv, content, rel, kind, href []byte }
+type attributes struct{ name, httpEquiv, property, content, value, rel, kind, href []byte }
+
+// nameAttributes are the attributes that have the name of a META element.
+var nameAttributes = []string{"name", "http-equiv", "property", "itemprop"}
 
 // attributesOf reads the attributes of a tag; of two of one name the first counts.
 func attributesOf(z *html.Tokenizer) (a attributes) {
@@ -252,8 +257,12 @@ func (a *attributes) named(key string) *[]byte {
 		return &a.name
 	case "http-equiv":
 		return &a.httpEquiv
+	case "property", "itemprop":
+		return &a.property
 	case "content":
 		return &a.content
+	case "value", "contents":
+		return &a.value
 	case "rel":
 		return &a.rel
 	case "type":
@@ -269,14 +278,9 @@ func (r *reader) element(tag string, a attributes) {
 	e := Element{Line: r.line}
 	switch tag {
 	case "meta":
-		name := bytes.TrimSpace(a.name)
-		if len(name) == 0 {
-			name = bytes.TrimSpace(a.httpEquiv)
-		}
-		if e.Name = strings.ToLower(r.decoded(name)); a.content == nil || e.Name == "" || r.wanted != nil && !slices.Contains(r.wanted, e.Name) {
+		if !r.meta(&e, a) {
 			return
 		}
-		e.Content = r.decoded(a.content)
 	case "link":
 		e.Kind, e.Content = Link, r.decoded(bytes.TrimSpace(a.href))
 		relations := strings.Fields(strings.ToLower(string(a.rel)))
@@ -291,6 +295,41 @@ func (r *reader) element(tag string, a attributes) {
 	}
 	e.Text = quote(r.decoded(r.tag))
 	r.head.Elements = append(r.head.Elements, e)
+}
+
+// meta reads a META element and reports whether it is wanted. Slips that hide it from an HTML
+// parser are forgiven: quotation marks that are none of HTML, several names, an attribute of
+// another name.
+func (r *reader) meta(e *Element, a attributes) bool {
+	name := bytes.TrimSpace(a.name)
+	for _, other := range [][]byte{a.httpEquiv, a.property} {
+		if len(name) == 0 {
+			name = bytes.TrimSpace(other)
+		}
+	}
+	e.Name = strings.ToLower(r.decoded(name))
+	if r.wanted != nil && !slices.Contains(r.wanted, e.Name) {
+		e.Name = r.oneOf(e.Name)
+	}
+	content := a.content
+	if content == nil {
+		content = a.value
+	}
+	e.Content = r.decoded(content)
+	e.Broken = content == nil && r.wanted != nil && containsFold(r.tag, "index")
+	return e.Name != "" && (content != nil || e.Broken)
+}
+
+// oneOf returns the first wanted name among the words of a name; empty when there is none.
+func (r *reader) oneOf(name string) string {
+	for word := range strings.FieldsFuncSeq(name, func(c rune) bool {
+		return unicode.IsSpace(c) || strings.ContainsRune(",;|\"'`=", c) || unicode.In(c, unicode.Pi, unicode.Pf, unicode.Cf) || c == '\u201e'
+	}) {
+		if word = strings.Trim(word, ":"); slices.Contains(r.wanted, word) {
+			return word
+		}
+	}
+	return ""
 }
 
 func isLicence(mediaType []byte) bool {

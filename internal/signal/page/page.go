@@ -58,8 +58,11 @@ type Element struct {
 	// Content is the content of a META element, the URL of a link, or the text of an
 	// embedded licence.
 	Content string
-	Line    int    // from 1
-	Text    string // the tag as the site wrote it, white space joined, at most MaxQuote octets
+	// Broken is set for a META element of which a part cannot be read, such as one with a
+	// quotation mark that is missing.
+	Broken bool
+	Line   int    // from 1
+	Text   string // the tag as the site wrote it, white space joined, at most MaxQuote octets
 }
 
 // Why is the reason for which a head was not read, or not to its end. The list is closed
@@ -71,7 +74,7 @@ const (
 	Whole      Why = ""
 	NoBody     Why = "no-body"    // there is no content: an answer to HEAD, 204, or nothing was sent
 	NoPage     Why = "not-a-page" // not 2xx, or not HTML
-	Untyped    Why = "untyped"    // the media type is missing, wrong or that of any XML: clients guess whether it is HTML
+	Untyped    Why = "untyped"    // the media type is missing, wrong or that of any XML, and the content does not begin as a page does
 	Partial    Why = "partial"    // 206: a part of a page
 	Unmodified Why = "unmodified" // 304: the client has the page
 	Coding     Why = "coding"     // a content coding that is unknown, or that could not be undone
@@ -109,7 +112,7 @@ func Readable(method string, status int, h http.Header) Why {
 		return Unmodified
 	case status < 200 || status > 299:
 		return NoPage
-	case kind != Whole:
+	case kind != Whole && !sniffed(h):
 		return kind
 	case !coding.Known(coding.Name(h.Values("Content-Encoding"))):
 		return Coding
@@ -129,6 +132,14 @@ func kindOf(h http.Header) Why {
 	}
 	return NoPage
 }
+
+// sniffed reports whether clients look at the beginning of an answer to learn that it is a page:
+// its media type is missing, or wrong.
+func sniffed(h http.Header) bool { return kindOf(h) == Untyped }
+
+// beginnings are those of pages whose media type is missing (WHATWG MIME Sniffing §7.1), in
+// lower case, and of XHTML.
+var beginnings = regexp.MustCompile(`^\x{FEFF}?(?:\s|<!--(?s:.*?)-->|<\?xml[^>]*>)*<(?:!doctype\s+html|html|head|body|script|style|title|meta|link|base|iframe|h1|div|font|table|a|b|br|p)[\s>/]`)
 
 // mediaTypes returns the media types of an answer, in lower case and without parameters.
 // There is one, unless the header is wrong: then clients disagree on which one counts.

@@ -204,8 +204,8 @@ func TestWhatIsNoPage(t *testing.T) {
 		{"GET", 404, html, page.NoPage},
 		{"GET", 302, html, page.NoPage},
 		{"GET", 200, header("application/pdf", ""), page.NoPage},
-		{"GET", 200, http.Header{}, page.Untyped},
-		{"GET", 200, header("", ""), page.Untyped},
+		{"GET", 200, http.Header{}, page.Whole},
+		{"GET", 200, header("", ""), page.Whole},
 		{"GET", 404, http.Header{}, page.NoPage},
 		{"GET", 200, header(`text/plain; x="text/html"`, ""), page.NoPage},
 		{"GET", 200, header("text/plain, text/html", ""), page.Whole},
@@ -213,12 +213,12 @@ func TestWhatIsNoPage(t *testing.T) {
 		{"GET", 200, header("text/html charset=utf-8", ""), page.Whole},
 		{"GET", 200, header("text/html(utf-8)", ""), page.Whole},
 		{"GET", 200, header("text/html5", ""), page.NoPage},
-		{"GET", 200, header("html", ""), page.Untyped},
-		{"GET", 200, header("*/*", ""), page.Untyped},
-		{"GET", 200, header("unknown/unknown", ""), page.Untyped},
-		{"GET", 200, header("text/ html", ""), page.Untyped},
-		{"GET", 200, header("; charset=utf-8", ""), page.Untyped},
-		{"GET", 200, header("application/xml", ""), page.Untyped},
+		{"GET", 200, header("html", ""), page.Whole},
+		{"GET", 200, header("*/*", ""), page.Whole},
+		{"GET", 200, header("unknown/unknown", ""), page.Whole},
+		{"GET", 200, header("text/ html", ""), page.Whole},
+		{"GET", 200, header("; charset=utf-8", ""), page.Whole},
+		{"GET", 200, header("application/xml", ""), page.Whole},
 		{"GET", 200, header("application/rss+xml", ""), page.NoPage},
 		{"GET", 200, header(`application/json; profile="a, b"`, ""), page.NoPage},
 		{"GET", 200, header("text/html", "compress"), page.Coding},
@@ -230,6 +230,30 @@ func TestWhatIsNoPage(t *testing.T) {
 		if got := page.Readable(c.method, c.status, c.header); got != c.want {
 			t.Errorf("%s %d %v: %q, want %q", c.method, c.status, c.header, got, c.want)
 		}
+	}
+}
+
+// Where the media type is missing, wrong or that of any XML, the beginning of the content says
+// whether it is a page, as it does for browsers; no octet is waited for that is not needed.
+func TestHeed_APageWithoutItsTypeIsRead(t *testing.T) {
+	t.Parallel()
+	const meta = `<head><meta name="robots" content="noindex"/></head>`
+	for _, kind := range []string{"", "html", "*/*", "unknown/unknown", "text/ html", "; charset=utf-8", "application/xml", "text"} {
+		for _, begin := range []string{"<!DOCTYPE html><html>", "<html>", "\n <!-- x --><HTML lang=en>", "", "\xEF\xBB\xBF<html>", "<?xml version='1.0'?>\n<html xmlns='http://www.w3.org/1999/xhtml'>"} {
+			if h := scan(header(kind, ""), []byte(begin+meta), 7); list(h) != "robots=noindex" || h.Why != page.Whole {
+				t.Errorf("%q, %q: %q (%s)", kind, begin, list(h), h.Why)
+			}
+		}
+		for _, other := range []string{"{\"a\": \"<html>\"}", "<rss><channel>", "<person><name>", "\x89PNG\r\n", "data: x\n\n", "<?xml version='1.0'?><feed/>"} {
+			if h := scan(header(kind, ""), []byte(other+meta), 7); h.Why != page.Untyped || len(h.Elements) > 0 {
+				t.Errorf("%q, %q: %q (%s)", kind, other, list(h), h.Why)
+			}
+		}
+		s := page.NewScanner(header(kind, ""), nil)
+		if _, _ = s.Write([]byte("d")); !s.Done() {
+			t.Errorf("%q: more is waited for", kind)
+		}
+		s.Finish(true)
 	}
 }
 

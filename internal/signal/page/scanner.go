@@ -33,7 +33,7 @@ type Scanner struct {
 // keeps all.
 func NewScanner(h http.Header, wanted []string) *Scanner {
 	s := &Scanner{}
-	r := &reader{head: &s.head, wanted: wanted, line: 1}
+	r := &reader{head: &s.head, wanted: wanted, line: 1, sniff: sniffed(h)}
 	s.resume, s.stop = iter.Pull(func(yield func(struct{}) bool) {
 		s.feed.wait = func() bool { return yield(struct{}{}) }
 		s.head.Why = cmp.Or(read(r, &s.feed, coding.Name(h.Values("Content-Encoding")), h.Get("Content-Type")), s.head.Why)
@@ -92,6 +92,8 @@ type feed struct {
 var (
 	errLeft = errors.New("the page is not waited for")
 	errSent = errors.New("the coding is longer than its content")
+
+	errNoPage = errors.New("the answer does not begin as a page does")
 )
 
 // Read returns octets of the last Write, and waits for the next one when none are left.
@@ -144,6 +146,8 @@ func read(r *reader, f *feed, name, contentType string) (why Why) {
 		return NoMarkup
 	case err == io.EOF:
 		return Whole // the page has ended, and its head with it
+	case errors.Is(err, errNoPage):
+		return Untyped
 	case errors.Is(err, errMany):
 		return TooLong
 	case errors.Is(err, errEntities):
@@ -179,8 +183,14 @@ func (r *reader) readAs(content io.Reader, contentType string) error {
 		in.Reset(nil)
 		readers.Put(in)
 	}()
+	if r.sniff && !mayBegin(in) {
+		return errNoPage
+	}
 	start := peekHead(in)
-	if r.xml = isXHTML(contentType); r.xml {
+	if r.sniff && !beginnings.Match(bytes.ToLower(start)) {
+		return errNoPage
+	}
+	if r.xml = isXHTML(contentType) || r.sniff && strings.Contains(strings.ToLower(contentType), "xml"); r.xml {
 		contentType = withEncoding(contentType, start)
 	}
 	e, name, _ := charset.DetermineEncoding(start, contentType)
@@ -194,6 +204,15 @@ func (r *reader) readAs(content io.Reader, contentType string) error {
 	r.latin = name == "windows-1252"
 	text := &skipper{in: in, reader: r}
 	return r.elements(text, text)
+}
+
+// mayBegin reports whether the first octets of an answer may be those of a page. It waits for no
+// more than the first ones.
+func mayBegin(in *bufio.Reader) bool {
+	_, _ = in.Peek(1)
+	start, _ := in.Peek(in.Buffered())
+	start = bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\xEF\xBB\xBF")), " \t\r\n\f")
+	return len(start) == 0 || start[0] == '<'
 }
 
 // isXHTML reports whether a Content-Type is that of XHTML.

@@ -56,6 +56,24 @@ var programs = []program{
 	{name: "Emacs", needs: "emacs", agent: "Emacs", shell: `emacs -Q --batch -l "$SOURCE/fetch.el" "$@"`, full: true},
 	{name: "Ruby", needs: "ruby", agent: "Ruby", shell: `ruby "$SOURCE/fetch.rb" "$@"`, full: true},
 	{name: "R", needs: "Rscript", agent: "curl", shell: `Rscript "$SOURCE/fetch.R" "$@"`, full: true},
+	{name: "Mojo", needs: "perl", agent: "Mojolicious", shell: `perl -MMojo::UserAgent -e 'print Mojo::UserAgent->new->get($_)->res->body for @ARGV' "$@"`, full: true},
+	{name: "HTTP::Tiny", needs: "perl", agent: "HTTP-Tiny", shell: `perl -MHTTP::Tiny -e 'print HTTP::Tiny->new(verify_SSL => 1)->get($_)->{content} for @ARGV' "$@"`, full: true},
+	{name: "Faraday", needs: "ruby", agent: "Faraday", shell: `ruby -rfaraday -e 'ARGV.each { |u| puts Faraday.get(u).body }' "$@"`, full: true},
+	{name: "Excon", needs: "ruby", agent: "excon", shell: `ruby -rexcon -e 'ARGV.each { |u| puts Excon.get(u).body }' "$@"`, full: true},
+	{name: "HTTParty", needs: "ruby", agent: "Ruby", shell: `ruby -rhttparty -e 'ARGV.each { |u| puts HTTParty.get(u).body }' "$@"`, full: true},
+	{name: "RestClient", needs: "ruby", agent: "rest-client", shell: `ruby -rrest-client -e 'ARGV.each { |u| RestClient.proxy = ENV["http_proxy"]; puts RestClient.get(u) { |r| r.body } }' "$@"`, full: true},
+	{name: "Typhoeus", needs: "ruby", agent: "Typhoeus", shell: `ruby -rtyphoeus -e 'ARGV.each { |u| puts Typhoeus.get(u).body }' "$@"`, only: "http", full: true},
+	{name: "pycurl", needs: "python3", agent: "PycURL", shell: `/usr/bin/python3 -c 'import pycurl, sys
+for u in sys.argv[1:]:
+    c = pycurl.Curl(); c.setopt(pycurl.URL, u); c.perform()' "$@"`, only: "http", full: true},
+	{name: "feedparser", needs: "python3", agent: "feedparser", shell: `/usr/bin/python3 -c 'import feedparser, sys
+for u in sys.argv[1:]: print(feedparser.parse(u))' "$@"`, page: "feed.xml", full: true},
+	{name: "MechanicalSoup", needs: "python3", agent: "MechanicalSoup", shell: `/usr/bin/python3 -c 'import mechanicalsoup, sys
+for u in sys.argv[1:]: print(mechanicalsoup.StatefulBrowser().open(u).text)' "$@"`, full: true},
+	{name: "lua-http", needs: "lua5.1", agent: "lua-http", shell: `echo 'for _, u in ipairs({...}) do local h, s = require("http.request").new_from_uri(u):go(); print(s:get_body_as_string()) end' | lua5.1 - "$@"`, full: true},
+	{name: "needle", needs: "node", agent: "Needle", shell: `NODE_USE_ENV_PROXY=0 NODE_PATH="$MODULES" "$NODE" -e 'process.argv.slice(1).forEach(u => require("needle")("get", u).then(r => console.log(String(r.body))))' "$@"`, full: true},
+	{name: "request", needs: "node", shell: `NODE_USE_ENV_PROXY=0 NODE_PATH="$MODULES" "$NODE" --no-deprecation -e 'process.argv.slice(1).forEach(u => require("request")(u, (e, r, b) => console.log(e || b)))' "$@"`, full: true},
+	{name: "phin", needs: "node", shell: `NODE_PATH="$MODULES" "$NODE" -e 'process.argv.slice(1).forEach(u => require("phin")(u).then(r => console.log(String(r.body))))' "$@"`, full: true},
 	{name: "yt-dlp", needs: "yt-dlp", agent: "Mozilla", shell: `yt-dlp --compat-options no-certifi -q -o - "$1"`, each: true, page: "page.mp4", full: true},
 	{name: "Selenium", needs: "chromedriver", agent: "Chrome", shell: `/usr/bin/python3 "$SOURCE/selenium_chromium.py" "$@"`, nss: true, drives: true, full: true},
 	{name: "Playwright", needs: "chromium", agent: "Chrome", shell: `"$NODE" "$SOURCE/browse.mjs" playwright-core "$@"`, nss: true, full: true},
@@ -72,7 +90,8 @@ func sites() []testkit.Site {
 	page, private := "<!doctype html><title>A page</title><p>"+allowed+"\n", "<!doctype html><title>A page</title><p>"+secret+"\n"
 	return []testkit.Site{{
 		Name: "site.test", Robots: "User-agent: *\nDisallow: /private\n",
-		Files:  map[string]string{"/page.html": page, "/private/page.html": private, "/page.mp4": page, "/private/page.mp4": private},
+		Files: map[string]string{"/page.html": page, "/private/page.html": private, "/page.mp4": page, "/private/page.mp4": private,
+			"/feed.xml": `<rss version="2.0"><channel><title>` + allowed + `</title></channel></rss>`, "/private/feed.xml": `<rss version="2.0"><channel><title>` + secret + `</title></channel></rss>`},
 		Config: "location ~ mp4$ { types { } default_type video/mp4; }\n",
 	}, {Name: "broken.test", Config: "location = /robots.txt { return 503; }"}}
 }
@@ -116,7 +135,7 @@ func (b *bed) run(t *testing.T, script string, args ...string) (stdout, stderr s
 	var errs strings.Builder
 	cmd.Dir, cmd.Stderr = t.TempDir(), &errs
 	cmd.Env = append(os.Environ(), "HOME="+b.home, "HEED_STATE="+b.State, testkit.RaceOptions, "SOURCE="+filepath.Join(testkit.Root(t), "internal/testkit/testdata/clients"),
-		"NODE="+testkit.Node(t), "BROWSERS="+filepath.Join(testkit.Root(t), ".build/browsers"))
+		"NODE="+testkit.Node(t), "MODULES="+filepath.Join(testkit.Root(t), ".build/clients/node_modules"), "BROWSERS="+filepath.Join(testkit.Root(t), ".build/browsers"))
 	testkit.NotOrphaned(cmd)
 	out, _ := cmd.Output() // many programs fail when one of their pages is refused
 	for line := range strings.Lines(testkit.Read(t, log)) {

@@ -198,7 +198,8 @@ func (o *outside) run(uid uint32, flags []string, command ...string) (stdout, st
 		}
 	}
 	cmd := exec.Command(program[0], slices.Concat(program[1:], args, []string{"--"}, command)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + state, "HEED_STATE=" + state, testkit.RaceOptions, "SEAL_DIR=" + o.dir, "SEAL_PORT=" + o.port}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + state, "HEED_STATE=" + state, testkit.RaceOptions, "SEAL_DIR=" + o.dir, "SEAL_PORT=" + o.port,
+		"NODE_PATH=" + filepath.Join(testkit.Root(o.t), ".build/clients/node_modules")}
 	cmd.Dir = o.dir
 	switch {
 	case os.Geteuid() != 0 || uid == 0:

@@ -1,21 +1,27 @@
-package cache
+package policyfile
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
-	"go.etcd.io/bbolt"
-
+	"heed/cache"
+	"heed/internal/sqlite"
 	"heed/internal/testkit"
+	"heed/rules"
 )
 
 const (
@@ -160,11 +166,14 @@ func TestHeed_AFileThatCannotBeHadYet(t *testing.T) {
 	t.Parallel()
 	for name, takeAway := range map[string]func(t *testing.T, path string) (giveBack func()){
 		"locked": func(t *testing.T, path string) func() {
-			db, err := bbolt.Open(path, 0o600, nil)
+			c, err := sqlite.Open(path, "rw", lockTime)
+			if err == nil {
+				_, err = c.Exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; UPDATE policy SET saved = saved")
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			return func() { db.Close() }
+			return func() { c.Close() }
 		},
 		"read-only": func(t *testing.T, path string) func() { return readOnly(t, filepath.Dir(path)) },
 	} {
@@ -253,7 +262,7 @@ func TestHeed_ADamagedPageAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages, step := len(good)/os.Getpagesize(), 61
-	if full {
+	if testkit.Full {
 		step = 1
 	}
 	for _, fill := range []byte{0, 0xff, 0x41} {
@@ -312,14 +321,56 @@ func TestHeed_WhatWaitsAgainIsNotNewerThanWhatCameSince(t *testing.T) {
 	closeFile(t, f)
 }
 
-// A purge that cannot be written to the disk is reported: the rules might come back
-// after a restart.
-func TestHeed_AFailedPurgeIsReported(t *testing.T) {
+// restart returns a new cache over f, at whose only site ask sends one request for each
+// agent, and returns how many reached the site.
+func restart(f *File, site *httptest.Server) (c *cache.Cache, o rules.Origin, ask func(asked *atomic.Int32) int32) {
+	at, _ := url.Parse(site.URL)
+	o, _ = rules.OriginOf(at)
+	c = cache.New(cache.Config{Transport: http.DefaultTransport, Store: f.ForRoute("")})
+	return c, o, func(asked *atomic.Int32) int32 {
+		before := asked.Load()
+		for _, agent := range []string{"curl/8", "Wget/1.25", "NewsBot/2"} {
+			c.Policy(context.Background(), o, agent)
+		}
+		return asked.Load() - before
+	}
+}
+
+// What a site told single clients goes with the rest of it, also when it lies on disk
+// alone; a purge that cannot be written there is reported: the rules might come back after
+// a restart.
+func TestHeed_APurgeReachesWhatLiesOnDiskAlone(t *testing.T) {
 	t.Parallel()
-	_, o := newSite(t, status(200))
-	f, _ := openFile(t, t.TempDir(), 1<<30)
-	c, _ := newCache(t, Config{Store: f.ForRoute("")})
-	c.Policy(t.Context(), o, "")
+	var asked atomic.Int32
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if strings.HasPrefix(r.UserAgent(), "heed") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		_, _ = io.WriteString(w, "User-agent: *\nDisallow: /private\n")
+	}))
+	t.Cleanup(site.Close)
+	dir := t.TempDir()
+	for _, step := range []struct {
+		when  string
+		want  int32
+		purge bool
+	}{{"at first", 4, false}, {"from the disk", 0, false}, {"before the purge", 0, true}, {"after the purge", 4, false}} {
+		f, _ := openFile(t, dir, 1<<30)
+		c, o, ask := restart(f, site)
+		if !step.purge {
+			if n := ask(&asked); n != step.want {
+				t.Errorf("%s: the site was asked %d times, want %d", step.when, n, step.want)
+			}
+		} else if had, err := c.Purge(t.Context(), o); !had || err != nil {
+			t.Errorf("%v, %v", had, err)
+		}
+		closeFile(t, f)
+	}
+	f, _ := openFile(t, dir, 1<<30)
+	c, o, ask := restart(f, site)
+	ask(&asked)
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -331,46 +382,38 @@ func TestHeed_AFailedPurgeIsReported(t *testing.T) {
 	}
 }
 
-// What a site told single clients goes with the rest of it, also when it lies on
-// disk alone.
-func TestHeed_APurgeReachesWhatLiesOnDiskAlone(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	site, o := newSite(t, func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.UserAgent(), "heed") {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		_, _ = io.WriteString(w, file)
+// A walk through names that were never requested before fills neither the memory of the
+// cache nor that of the file.
+func TestHeed_ManyNamesTakeBoundedMemory(t *testing.T) {
+	const room = 12 << 20
+	names := 20_000
+	if testkit.Full {
+		names = 1_000_000
+	}
+	answer := transport(func(r *http.Request) (*http.Response, error) {
+		body := "User-agent: *\nDisallow: /" + r.URL.Host + "\n"
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}, nil
 	})
-	agents := []string{"curl/8", "Wget/1.25", "NewsBot/2"}
-	f, _ := openFile(t, dir, 1<<30)
-	c, clock := newCache(t, Config{Store: f.ForRoute("")})
-	restart := func() {
-		t.Helper()
-		closeFile(t, f)
-		f, _ = openFile(t, dir, 1<<30)
-		c = restarted(t, f, clock)
+	f, _ := openFile(t, t.TempDir(), 1<<30)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
 	}
-	ask := func(when string, want int32) {
-		t.Helper()
-		before := site.count.Load()
-		for _, agent := range agents {
-			c.Policy(t.Context(), o, agent)
-		}
-		if n := site.count.Load() - before; n != want {
-			t.Errorf("%s: the site was asked %d times, want %d", when, n, want)
+	before := heap()
+	c := cache.New(cache.Config{Transport: answer, Store: f.ForRoute(""), Memory: cache.NewMemory(0, room)})
+	for n := range names {
+		c.Policy(t.Context(), rules.Origin{Scheme: "https", Host: fmt.Sprintf("n%d.test", n), Port: 443}, "curl/8")
+		if n%(names/20) == names/20-1 {
+			if held := heap() - before; held > (room+Memory)*11/10 {
+				t.Errorf("after %d names %d bytes are held", n+1, held)
+			}
 		}
 	}
-	ask("at first", 4)
-	restart()
-	ask("from the disk", 0)
-	restart()
-	if had, err := c.Purge(t.Context(), o); !had || err != nil {
-		t.Errorf("%v, %v", had, err)
-	}
-	restart()
-	ask("after the purge", 4)
-	restart()
 	closeFile(t, f)
 }
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }

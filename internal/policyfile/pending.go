@@ -1,12 +1,10 @@
-package cache
+package policyfile
 
 import (
 	"iter"
 	"maps"
 	"slices"
 	"strings"
-
-	"go.etcd.io/bbolt"
 )
 
 // change is what is to become of one key. Without a record it is dropped.
@@ -123,7 +121,7 @@ func (f *File) dropFamilyLocked(head string) {
 }
 
 // waiting returns what is to become of key, if anything is.
-func (f *File) waiting(key string) (c change, waits bool, db *bbolt.DB) {
+func (f *File) waiting(key string) (c change, waits bool, db *database) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, batch := range []map[string]change{f.writing, f.pending} {

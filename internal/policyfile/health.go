@@ -1,15 +1,15 @@
-package cache
+package policyfile
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
-	"go.etcd.io/bbolt"
-	bolterrors "go.etcd.io/bbolt/errors"
+	"heed/internal/sqlite"
 )
 
 // failure is why a File cannot be written. The zero value is none.
@@ -21,8 +21,8 @@ type failure struct {
 	loggedAt time.Time // when it last heard of any
 }
 
-// FileHealth is how a File is.
-type FileHealth struct {
+// Health is how a File is.
+type Health struct {
 	// Why says what keeps policies from being saved now; empty when nothing does.
 	Why string `json:"why,omitempty"`
 	// Since is when that began.
@@ -33,10 +33,10 @@ type FileHealth struct {
 }
 
 // Health returns how f is.
-func (f *File) Health() FileHealth {
+func (f *File) Health() Health {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return FileHealth{Why: f.failure.why, Since: f.failure.since, Unsaved: f.failure.unsaved}
+	return Health{Why: f.failure.why, Since: f.failure.since, Unsaved: f.failure.unsaved}
 }
 
 // failedLocked notes why nothing can be saved. It logs the first failure, at
@@ -64,22 +64,21 @@ func (f *File) recoveredLocked() {
 
 // openLocked opens the file, or a new one when what is there is damaged.
 func (f *File) openLocked() error {
-	db, err := openBolt(f.path)
+	db, err := openDatabase(f.path)
 	if damage := (*damage)(nil); errors.As(err, &damage) {
-		f.damages++
+		if !damage.earlier {
+			f.damages++
+		}
 		if err := f.setAside(damage); err != nil {
 			return err
 		}
-		db, err = openBolt(f.path)
-	}
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return errInUse
+		db, err = openDatabase(f.path)
 	}
 	if err != nil {
 		return err
 	}
 	if f.info, err = os.Stat(f.path); err != nil {
-		return errors.Join(err, db.Close())
+		return errors.Join(err, db.close())
 	}
 	f.db = db
 	return nil
@@ -95,7 +94,7 @@ func isTemporary(err error) bool {
 			return true
 		}
 	}
-	return false
+	return slices.Contains([]int{sqlite.ReadOnly, sqlite.IOErr, sqlite.CantOpen}, sqlite.Primary(err))
 }
 
 // openError returns what is wrong with the path of a file that cannot be opened.
@@ -109,7 +108,7 @@ func openError(path string, err error) error {
 
 // readyLocked returns the file to write to: the one that is open, or another one
 // when that is not there any more or never was.
-func (f *File) readyLocked() (*bbolt.DB, error) {
+func (f *File) readyLocked() (*database, error) {
 	switch {
 	case f.closed:
 		return nil, errClosed
@@ -122,8 +121,9 @@ func (f *File) readyLocked() (*bbolt.DB, error) {
 			return f.db, nil
 		}
 		f.log.Warn("the policies file was removed or replaced while heed used it: what is there now is used", "file", f.path)
-		f.db.Close() // nothing is lost that was not lost before
+		f.db.close() // nothing is lost that was not lost before
 		f.db = nil
+		removeLogs(f.path)
 	}
 	err := f.openLocked()
 	return f.db, err
@@ -131,31 +131,47 @@ func (f *File) readyLocked() (*bbolt.DB, error) {
 
 var (
 	errClosed  = errors.New("nothing is kept on disk any more")
-	errInUse   = errors.New("another process has the file: give each heed a file of its own in [cache] file, or a state directory of its own")
+	errInUse   = errors.New("another program keeps the file locked: end it, or name another file in [cache] file")
 	errTooFast = errors.New("they come faster than the disk takes them")
 )
 
 // setAside moves a damaged file out of the way.
 func (f *File) setAside(why *damage) error {
 	aside := f.path + damagedSuffix
+	if why.earlier {
+		aside = f.path + earlierSuffix
+	}
 	if err := os.Rename(f.path, aside); err != nil {
 		return fmt.Errorf("the policies file %s is damaged and cannot be moved: %w\nRemove it", f.path, err)
+	}
+	removeLogs(f.path)
+	if why.earlier {
+		f.log.Warn("the policies file is of a heed before this one: it was set aside and can be removed, and policies are fetched anew", "file", f.path, "moved_to", aside)
+		return nil
 	}
 	f.log.Warn("the policies file is damaged: it was set aside, and policies are fetched anew",
 		"file", f.path, "moved_to", aside, "damage", why.what)
 	return nil
 }
 
+// removeLogs removes the logs that SQLite kept beside a file which is not at path any more:
+// it would take them for those of the next one.
+func removeLogs(path string) {
+	for _, suffix := range []string{"-wal", "-shm"} {
+		_ = os.Remove(path + suffix) // there may be none
+	}
+}
+
 // damaged sets the file behind db aside, so that a new one is begun; when that
 // too turns out to be damaged, the disk cannot be trusted, and f goes on without.
-// db is not closed: after a fault inside it that might never end.
-func (f *File) damaged(db *bbolt.DB, why *damage) {
+func (f *File) damaged(db *database, why *damage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.db != db || f.closed {
 		return // another goroutine found it first
 	}
 	f.db = nil
+	_ = db.close() // it is damaged
 	if f.damages++; f.damages > 1 {
 		f.closed, f.pending, f.bytes = true, map[string]change{}, 0
 		f.log.Error("the policies file is damaged again: nothing is kept on disk until the next start", "file", f.path, "damage", why.what)

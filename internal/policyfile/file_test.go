@@ -1,4 +1,4 @@
-package cache
+package policyfile
 
 import (
 	"bytes"
@@ -11,50 +11,39 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
-
+	"heed/cache"
+	"heed/internal/sqlite"
 	"heed/internal/testkit"
-	"heed/rules"
 )
 
 // openFile opens the file in dir; heard is what the log was told.
 func openFile(t *testing.T, dir string, limit int64) (f *File, heard *bytes.Buffer) {
 	t.Helper()
 	heard = &bytes.Buffer{}
-	f, err := OpenFile(filepath.Join(dir, "policies.db"), limit, slog.New(slog.NewTextHandler(heard, nil)))
+	f, err := Open(filepath.Join(dir, "policies.db"), limit, slog.New(slog.NewTextHandler(heard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return f, heard
 }
 
-// closeFile closes f and has bbolt go over every page of what it wrote.
+// closeFile closes f and has SQLite go over every page of what it wrote.
 func closeFile(t *testing.T, f *File) {
 	t.Helper()
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := bbolt.Open(f.path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+	c, err := sqlite.Open(f.path, "ro", lockTime)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	err = db.View(func(tx *bbolt.Tx) error {
-		for err := range tx.Check() {
-			t.Errorf("the file is corrupt: %v", err)
-		}
-		ages, records := tx.Bucket(boltAges).Stats().KeyN, tx.Bucket(boltRecords).Stats().KeyN
-		if ages != records {
-			t.Errorf("%d records have %d ages", records, ages)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	defer c.Close()
+	if row, err := c.One("PRAGMA integrity_check"); err != nil || row[0] != "ok" {
+		t.Errorf("the file is corrupt: %v, %v", row, err)
 	}
 }
 
-func holds(t *testing.T, k PolicyStore, key, record, snapshot string) {
+func holds(t *testing.T, k cache.PolicyStore, key, record, snapshot string) {
 	t.Helper()
 	r, s, ok := k.Load(key)
 	if !ok || string(r) != record || string(s) != snapshot {
@@ -62,7 +51,7 @@ func holds(t *testing.T, k PolicyStore, key, record, snapshot string) {
 	}
 }
 
-func lacks(t *testing.T, k PolicyStore, key string) {
+func lacks(t *testing.T, k cache.PolicyStore, key string) {
 	t.Helper()
 	if r, s, ok := k.Load(key); ok || r != nil {
 		t.Errorf("%s: %q %q, want nothing", key, r, s)
@@ -156,7 +145,7 @@ func TestHeed_TheDiskIsAtMostASecondBehind(t *testing.T) {
 		defer f.mu.Unlock()
 		return len(f.pending)+len(f.writing) == 0
 	})
-	r, s, err := readBolt(f.db, k.(*fileStore).prefix+"7")
+	r, s, err := f.db.read(k.(*fileStore).prefix + "7")
 	if string(r) != "r" || string(s) != "s" || err != nil {
 		t.Errorf("on disk: %q %q, %v", r, s, err)
 	}
@@ -190,7 +179,7 @@ func TestHeed_TheFileIsForItsOwnerAlone(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	_, err = OpenFile(filepath.Join(f.path, "x.db"), 1<<30, slog.New(slog.DiscardHandler))
+	_, err = Open(filepath.Join(f.path, "x.db"), 1<<30, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "cannot be opened: not a directory\nMake its directory") {
 		t.Errorf("in no directory: %v", err)
 	}
@@ -201,7 +190,6 @@ func TestHeed_TheFileIsBoundedAndTheOldestGoes(t *testing.T) {
 	const limit, each, count = 2 << 20, 3000, 1875 // three times what there is room for
 	f, heard := openFile(t, t.TempDir(), limit)
 	k := f.ForRoute("")
-	f.db.NoSync, f.db.NoGrowSync = true, true // the bound does not depend on it, and the test is faster
 	body := bytes.Repeat([]byte("x"), each)
 	for n := range count {
 		k.Save(fmt.Sprint("key ", n*7919%count), []byte("record"), body)
@@ -240,7 +228,7 @@ func TestRFC9309_ExpiredCopiesAreDeletedFromTheDisk(t *testing.T) {
 	f, _ := openFile(t, t.TempDir(), 1<<30)
 	k := f.ForRoute("").(*fileStore)
 	batch := map[string]change{k.prefix + "old": {record: []byte("r")}}
-	if err := writeBolt(f.db, f.limit, batch, time.Now().Add(-maxFileAge-time.Hour)); err != nil {
+	if err := f.db.write(f.limit, batch, time.Now().Add(-maxAge-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	holds(t, k, "old", "r", "")
@@ -294,13 +282,13 @@ func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, bad := range map[string][]byte{
-		"cut in half":       good[:len(good)/2],
-		"cut to a page":     good[:4096],
-		"cut to nothing":    good[:100],
-		"something else":    bytes.Repeat([]byte("hello "), 10_000),
-		"zeros":             make([]byte, len(good)),
-		"both heads broken": append(make([]byte, 8192), good[8192:]...),
-		"another's":         anothers(t),
+		"cut in half":    good[:len(good)/2],
+		"cut to a page":  good[:4096],
+		"cut to nothing": good[:100],
+		"something else": bytes.Repeat([]byte("hello "), 10_000),
+		"zeros":          make([]byte, len(good)),
+		"no head":        append(make([]byte, 4096), good[4096:]...),
+		"another's":      anothers(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -335,15 +323,11 @@ func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
 func anothers(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.db")
-	db, err := bbolt.Open(path, 0o600, nil)
+	c, err := sqlite.Open(path, "rwc", lockTime)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		_, err := tx.CreateBucket([]byte("mine"))
-		return err
-	})
-	if err != nil || db.Close() != nil {
+	if _, err = c.Exec("CREATE TABLE mine (x)"); err != nil || c.Close() != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
@@ -362,7 +346,7 @@ func TestHeed_LostBytesNeverMakeAWrongPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	rounds := uint64(8)
-	if full {
+	if testkit.Full {
 		rounds = 80
 	}
 	damages, all := 0, 0
@@ -403,8 +387,7 @@ func TestHeed_LostBytesNeverMakeAWrongPolicy(t *testing.T) {
 	}
 }
 
-// A file that shrinks under a running heed is a fault of memory, which ends a
-// process that does not expect it.
+// Who cuts or overwrites the file of a running heed costs it what was kept there.
 func TestHeed_AFileCutWhileItIsUsedDoesNotEndHeed(t *testing.T) {
 	t.Parallel()
 	path, want := filled(t)
@@ -422,8 +405,8 @@ func TestHeed_AFileCutWhileItIsUsedDoesNotEndHeed(t *testing.T) {
 	k.Save("key", []byte("r"), nil)
 	f.flush()
 	holds(t, k, "key", "r", "")
-	if err := os.Truncate(path, 0); err != nil { // once more: the disk is not to be trusted
-		t.Fatal(err)
+	for _, name := range []string{path, path + "-wal"} { // once more: the disk is not to be trusted
+		testkit.Write(t, name, strings.Repeat("A", len(testkit.Read(t, name))))
 	}
 	k.Save("other", []byte("r"), nil)
 	f.flush()
@@ -439,46 +422,53 @@ func TestHeed_AFileCutWhileItIsUsedDoesNotEndHeed(t *testing.T) {
 	}
 }
 
-// Who looks into the file of a heed that has ended finds what it saved, and
-// neither changes it nor keeps the next heed out.
+// Who looks into the file finds what a heed saved, also one that is at work, and does not
+// change it.
 func TestHeed_LookingIntoTheFileLeavesItAsItIs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	site, o := newSite(t, status(200))
 	f, _ := openFile(t, dir, 1<<30)
-	writer, _ := newCache(t, Config{Store: f.ForRoute("way")})
-	writer.Policy(t.Context(), o, "")
+	f.ForRoute("way").Save("key", []byte("r"), []byte("s"))
+	f.flush()
+	holds(t, OpenReadOnly(f.path, "way"), "key", "r", "s")
 	closeFile(t, f)
 	path := f.path
 	before, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	looks := func(id string) rules.Source {
-		c, _ := newCache(t, Config{Store: OpenReadOnly(path, id)})
-		return c.Policy(t.Context(), o, "").Source()
-	}
-	if src := looks("way"); src.State != rules.Available || site.count.Load() != 1 {
-		t.Errorf("%+v, %d requests", src, site.count.Load())
-	}
-	if looks("another way"); site.count.Load() != 2 {
-		t.Errorf("another way finds it: %d requests", site.count.Load())
+	holds(t, OpenReadOnly(path, "way"), "key", "r", "s")
+	lacks(t, OpenReadOnly(path, "another way"), "key")
+	if k := OpenReadOnly(path, "way"); k.Save("key", []byte("r2"), nil) || k.Drop("key") {
+		t.Error("something was saved or dropped")
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
 		t.Errorf("the file has changed, or %v", err)
 	}
-	f, _ = openFile(t, dir, 1<<30)
-	if _, _, ok := OpenReadOnly(path, "way").Load(storeKey(o, "")); ok {
-		t.Error("found in a file that is in use")
-	}
+	lacks(t, OpenReadOnly(filepath.Join(dir, "none.db"), "way"), "key")
+	testkit.Write(t, path, "hello")
+	lacks(t, OpenReadOnly(path, "way"), "key")
+}
+
+// The file of a heed that kept its policies otherwise is set aside, and said to be what it
+// is.
+func TestHeed_TheFileOfAnEarlierHeedIsSetAside(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "policies.db")
+	earlier := strings.Repeat("\x00", 16) + "\xed\xda\x0c\xed\x02" + strings.Repeat("\x00", 8000)
+	testkit.Write(t, path, earlier)
+	f, heard := openFile(t, dir, 1<<30)
+	saysSo(t, heard, "the policies file is of a heed before this one: it was set aside", 1)
+	f.ForRoute("").Save("key", []byte("r"), nil)
 	closeFile(t, f)
-	if _, _, ok := OpenReadOnly(filepath.Join(dir, "none.db"), "way").Load(storeKey(o, "")); ok {
-		t.Error("found in no file")
+	if testkit.Read(t, path+earlierSuffix) != earlier {
+		t.Error("it was changed")
 	}
-	if err := os.WriteFile(path, []byte("hello"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, ok := OpenReadOnly(path, "way").Load(storeKey(o, "")); ok {
-		t.Error("found in what is no such file")
+	f, heard = openFile(t, dir, 1<<30)
+	holds(t, f.ForRoute(""), "key", "r", "")
+	closeFile(t, f)
+	if heard.Len() > 0 {
+		t.Errorf("the next start heard %q", heard)
 	}
 }

@@ -1,4 +1,11 @@
-package cache
+// Package policyfile keeps cached policies in one file on disk across restarts, for any
+// number of caches.
+//
+// File (file.go) takes what is to be saved and has it written by a goroutine of its own
+// (pending.go: what waits); rows.go is the file, an SQLite database; health.go is what
+// happens when it cannot be written or is damaged. It is a package of its own so that
+// package cache does not need SQLite.
+package policyfile
 
 import (
 	"crypto/sha256"
@@ -6,11 +13,11 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 
-	"go.etcd.io/bbolt"
+	"heed/cache"
+	"heed/internal/sqlite"
 )
 
 const (
@@ -23,32 +30,32 @@ const (
 	maxPending = 8 << 20
 	// maxBatch is how many policies one transaction writes.
 	maxBatch = 1024
-	// batchPages is about how many bytes of memory a policy takes in one: some
-	// pages of the file each, until it ends.
-	batchPages = 12 << 10
+	// pages is about how many bytes of memory the pages of the file take that its
+	// connections keep.
+	pages = 4 << 20
 	// retryDelay is how long a disk is left alone that did not take what it was
 	// given.
 	retryDelay = 5 * time.Second
 	// maxShare is what part of the file one policy may take: an eighth.
 	maxShare = 8
-	// lockTimeout is how long another process may take to let go of the file.
-	lockTimeout = 500 * time.Millisecond
 	// damagedSuffix is what a damaged file is set aside under. There is one at
 	// most: the next one replaces it.
 	damagedSuffix = ".damaged"
+	// earlierSuffix is what a file is set aside under that a heed before this one wrote.
+	earlierSuffix = ".earlier"
 )
 
-// FileMemory is how many bytes of memory a File takes at the most: what waits for
-// the disk, and what one transaction changes.
-const FileMemory = 2*maxPending + maxBatch*batchPages
+// Memory is how many bytes of memory a File takes at the most: what waits for the disk,
+// what is being written, and pages of the file.
+const Memory = 2*maxPending + pages
 
-// File keeps policies in one file on disk, for any number of caches: see Way.
+// File keeps policies in one file on disk, for any number of caches: see ForRoute.
 // What is saved is written within a second, by a goroutine of the File's own;
-// nothing is read before it is asked for. Make one with OpenFile; it is safe
+// nothing is read before it is asked for. Make one with Open; it is safe
 // for concurrent use.
 //
 // A damaged file, found so at the start or later, is set aside and a new one
-// begun. While the disk is full or broken, or the file another process's, heed
+// begun. While the disk is full or broken, or the file locked by another program, heed
 // goes on with what is in memory, and saves again when that is over.
 type File struct {
 	path  string
@@ -61,7 +68,7 @@ type File struct {
 	flushing sync.Mutex // held by who writes
 
 	mu      sync.Mutex
-	db      *bbolt.DB         // nil while there is none to be had
+	db      *database         // nil while there is none to be had
 	info    os.FileInfo       // of the file behind db
 	closed  bool              // by Close, or since the file was damaged twice
 	pending map[string]change // waits for the writer
@@ -71,12 +78,10 @@ type File struct {
 	failure failure
 }
 
-// OpenFile opens the file at path, made with mode 0600 if there is none. Of it
-// about limit bytes are used: the policies written longest ago make room. It may
-// be twice as long, since what is written anew is written beside the old. log
-// hears of damage and of what cannot be saved, such as while another process has
-// the file. The error says what is wrong with the path, for a person.
-func OpenFile(path string, limit int64, log *slog.Logger) (*File, error) {
+// Open opens the file at path, made with mode 0600 if there is none. Of it about limit
+// bytes are used: the policies written longest ago make room. log hears of damage and of
+// what cannot be saved. The error says what is wrong with the path, for a person.
+func Open(path string, limit int64, log *slog.Logger) (*File, error) {
 	f := &File{
 		path: path, limit: limit, log: log, pending: map[string]change{},
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
@@ -108,12 +113,12 @@ func (f *File) Close() error {
 	}
 	db := f.db
 	f.db = nil
-	return db.Close()
+	return db.close()
 }
 
-// ForRoute returns the part of f that is for one way to the sites: who goes another
-// one must not be given what was fetched over this.
-func (f *File) ForRoute(id string) PolicyStore {
+// ForRoute returns the entries of one route. Routes share nothing: a site may answer them
+// differently.
+func (f *File) ForRoute(id string) cache.PolicyStore {
 	sum := sha256.Sum256([]byte(id))
 	return &fileStore{f, string(sum[:16])}
 }
@@ -150,7 +155,7 @@ func (f *File) load(key string) (record, snapshot []byte, ok bool) {
 	if db == nil {
 		return nil, nil, false
 	}
-	record, snapshot, err := readBolt(db, key)
+	record, snapshot, err := db.read(key)
 	if damage := (*damage)(nil); errors.As(err, &damage) {
 		f.damaged(db, damage)
 		return nil, nil, false
@@ -161,7 +166,6 @@ func (f *File) load(key string) (record, snapshot []byte, ok bool) {
 // write saves what waits, again and again, until Close.
 func (f *File) write() {
 	defer close(f.done)
-	debug.SetPanicOnFault(true) // see guarded
 	wait := func(d time.Duration) (open bool) {
 		select {
 		case <-time.After(d):
@@ -198,7 +202,7 @@ func (f *File) flush() bool {
 	}
 	for part := range parts(left) {
 		if err == nil {
-			err = writeBolt(db, f.limit, part, time.Now())
+			err = db.write(f.limit, part, time.Now())
 		}
 		if err != nil {
 			break
@@ -225,32 +229,28 @@ func (f *File) flush() bool {
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
-// readOnlyTimeout is how long a look into a file waits for who writes it.
-const readOnlyTimeout = 50 * time.Millisecond
-
 // OpenReadOnly returns a PolicyStore that finds what the file at path holds for one route
-// to the sites, as File.Way keeps it, and changes nothing. It has the file open
-// only while it looks, so that a heed can start meanwhile; a file that is
-// missing, in use or damaged holds nothing.
-func OpenReadOnly(path, id string) PolicyStore {
+// to the sites, as File.ForRoute keeps it, and changes nothing. It has the file open
+// only while it looks; a file that is missing or damaged holds nothing.
+func OpenReadOnly(path, id string) cache.PolicyStore {
 	sum := sha256.Sum256([]byte(id))
 	return &readOnlyStore{path, string(sum[:16])}
 }
+
+// readOnlyTime is how long a look into a file waits for who writes it.
+const readOnlyTime = 50 * time.Millisecond
 
 // readOnlyStore is the PolicyStore of OpenReadOnly.
 type readOnlyStore struct{ path, prefix string }
 
 // Load opens the file, looks and closes it.
 func (w *readOnlyStore) Load(key string) (record, snapshot []byte, ok bool) {
-	err := guarded(func() error {
-		db, err := bbolt.Open(w.path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: readOnlyTimeout})
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		record, snapshot, err = readBolt(db, w.prefix+key)
-		return err
-	})
+	c, err := sqlite.Open(w.path, "ro", readOnlyTime)
+	if err != nil {
+		return nil, nil, false
+	}
+	defer c.Close()
+	record, snapshot, err = readRow(c, w.prefix+key)
 	return record, snapshot, err == nil && record != nil
 }
 

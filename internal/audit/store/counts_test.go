@@ -1,0 +1,171 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/audit"
+	"heed/rules"
+)
+
+func TestHeed_APeriodOfCountsIsOneOfTheRunningHeed(t *testing.T) {
+	t.Parallel()
+	if countPeriod != audit.PeriodLength.Microseconds() {
+		t.Errorf("%d and %v", countPeriod, audit.PeriodLength)
+	}
+}
+
+// mixed makes decisions of all kinds that counts has to follow: of several clients and sites
+// and periods, that fail, that have a late verdict, that another decision takes back, in the
+// same commit or in a later one, and whose exchange goes on when heed is stopped or killed.
+type mixed struct {
+	t      testing.TB
+	random *rand.Rand
+	open   []*audit.Entry
+	past   []*audit.Entry
+}
+
+func (m *mixed) decide(w *Writer, n int, from time.Time) {
+	m.t.Helper()
+	for i := range n {
+		e := request(i % 7)
+		e.ID, e.Time, e.Host = audit.NewID(), from.Add(time.Duration(i)*time.Second), fmt.Sprintf("s%d.test", m.random.IntN(4))
+		if e.Client = fmt.Sprintf("192.0.2.%d:1", m.random.IntN(3)); m.random.IntN(9) == 0 {
+			e.Host = ""
+		}
+		if len(m.past) > 0 && m.random.IntN(4) == 0 {
+			by := m.past[m.random.IntN(len(m.past))]
+			e.Revises = &audit.Revised{ID: by.ID, Time: by.Time, Decision: by.Decision}
+		}
+		if err := w.Decided(e); err != nil {
+			m.t.Fatal(err)
+		}
+		m.open, m.past = append(m.open, e), append(m.past, e)
+		if m.random.IntN(40) == 0 {
+			if err := w.Complete(); err != nil {
+				m.t.Fatal(err)
+			}
+		}
+		if m.random.IntN(3) > 0 {
+			continue
+		}
+		at := m.random.IntN(len(m.open))
+		e = m.open[at]
+		m.open = append(m.open[:at], m.open[at+1:]...)
+		switch m.random.IntN(3) {
+		case 0:
+			e.Outcome = audit.Outcome{Status: 502, Err: "no route"}
+		case 1:
+			e.Outcome = audit.Outcome{Status: 200, FromSite: true, Late: &rules.Decision{Verdict: rules.WouldRefuse, Reason: rules.ReasonRule, Rule: "Disallow: /", Line: 2}}
+		default:
+			e.Outcome = audit.Outcome{Status: 503, FromSite: true}
+		}
+		w.Ended(e)
+	}
+}
+
+// killed returns a copy of the record as a kill leaves it.
+func (m *mixed) killed(w *Writer) string {
+	w.completing.Lock()
+	defer w.completing.Unlock()
+	return killed(m.t.(*testing.T), w.path)
+}
+
+// mustConnect connects to a record that no heed has open.
+func mustConnect(t *testing.T, path string) *conn {
+	t.Helper()
+	c, err := connect(path, "rwc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// The numbers in counts are those of the decisions after each commit, after a kill and
+// between the steps in which a record is pruned.
+func TestCounts_AreThoseOfTheDecisions(t *testing.T) {
+	t.Parallel()
+	m := &mixed{t: t, random: rand.New(rand.NewPCG(3, 4))}
+	path := filepath.Join(t.TempDir(), "audit.db")
+	begin := time.Now().Add(-2 * time.Hour).Truncate(time.Hour)
+	whole := func(when string) {
+		t.Helper()
+		if proof := prove(t, path, nil); !proof.Whole {
+			t.Fatalf("%s: %v", when, proof.Damage)
+		}
+	}
+	for part := range 4 {
+		w := mustOpen(t, path, Options{})
+		m.decide(w, 300, begin.Add(time.Duration(part)*5*time.Minute))
+		switch part {
+		case 0:
+			path = m.killed(w)
+		default:
+			if err := w.Close("it is stopping"); err != nil {
+				t.Fatal(err)
+			}
+			m.open = nil
+		}
+		whole(fmt.Sprintf("part %d", part))
+	}
+	whole("at the end")
+	db := mustConnect(t, path)
+	for what, query := range map[string]string{
+		"rows":       "SELECT count(*) FROM counts WHERE requests > 0",
+		"failures":   "SELECT count(*) FROM counts WHERE failed AND requests > 0",
+		"periods":    "SELECT count(DISTINCT period) - 1 FROM counts WHERE requests > 0",
+		"rows of 0":  "SELECT count(*) FROM counts WHERE requests = 0",
+		"as many":    "SELECT (SELECT sum(requests) FROM counts) = (SELECT count(*) FROM standing)",
+		"with class": "SELECT count(*) FROM counts JOIN ground ON id = ground WHERE verdict = 'would-refuse' AND requests > 0",
+	} {
+		if n, err := db.integer(query); n < 1 || err != nil {
+			t.Errorf("%s: %d, %v", what, n, err)
+		}
+	}
+	db.Close()
+	b, err := openDatabase(path, begin, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	p := &pruner{db: b, limits: limits{keep: time.Minute}, tail: func() int64 { return 0 }, newPart: func() {}}
+	for more := true; more; {
+		if more, err = p.step(time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		whole("while it is pruned")
+	}
+	if n, err := b.integer("SELECT count(*) FROM entry"); n == 0 || n > 400 || err != nil {
+		t.Errorf("%d decisions are left, %v", n, err)
+	}
+	if n, err := b.integer("SELECT count(*) FROM counts WHERE period < (SELECT min(time) FROM entry) / " + fmt.Sprint(countPeriod)); n != 0 || err != nil {
+		t.Errorf("%d rows are left of removed decisions, %v", n, err)
+	}
+}
+
+// Whatever is changed in counts is found.
+func TestVerify_CountsThatWereChanged(t *testing.T) {
+	t.Parallel()
+	m := newMade(t).entries(300)
+	for _, change := range []string{
+		"UPDATE counts SET requests = requests + 1 WHERE rowid_of", "DELETE FROM counts WHERE rowid_of", "UPDATE counts SET failed = 1 WHERE rowid_of",
+		"UPDATE counts SET last = last - 900 WHERE rowid_of", "UPDATE counts SET last = last + 900 WHERE rowid_of",
+		"INSERT INTO counts VALUES (0, 1, 1, 1, 0, 1, 1)", "UPDATE counts SET requests = 'many' WHERE rowid_of", "DROP INDEX revised", "DROP TABLE counts",
+	} {
+		path := m.copy()
+		c := mustConnect(t, path)
+		query := strings.Replace(change, "rowid_of", "(period, asker, site, ground, failed) = (SELECT period, asker, site, ground, failed FROM counts WHERE requests > 0 LIMIT 1)", 1)
+		if _, err := c.Exec(query); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		if proof := prove(t, path, nil); proof.Whole {
+			t.Errorf("%s is not found", change)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"heed/internal/passport"
+	"heed/internal/testkit"
+	"heed/rules"
+)
+
+// newKeyFile writes a key into dir and returns it.
+func newKeyFile(t *testing.T, path string) *passport.Key {
+	t.Helper()
+	k, err := passport.NewKey(time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, k.File(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func origin(t *testing.T, url string) rules.Origin {
+	t.Helper()
+	scheme, host, _ := strings.Cut(url, "://")
+	o, err := rules.ParseOrigin(scheme, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// Each client is signed by its own key, heed itself by another; hosts have the form, and
+// whether http is signed.
+func TestHeed_SignIsReadWithItsKeys(t *testing.T) {
+	dir := t.TempDir()
+	news, own := newKeyFile(t, filepath.Join(dir, "news.key")), newKeyFile(t, filepath.Join(dir, "heed.key"))
+	file := testkit.Write(t, filepath.Join(dir, "proxy.toml"), `
+[robots]
+sign = { key = "file:`+filepath.Join(dir, "heed.key")+`", agent = "https://bots.example/heed.json" }
+[[client]]
+name = "news"
+sign = { key = "file:news.key", agent = "https://bots.example/news.json" }
+[[client]]
+name = "other"
+sign = {}
+[[host]]
+match = ["old.test"]
+sign_form = "string"
+[[host]]
+match = ["*.test"]
+sign_form = "dictionary"
+sign_http = true
+`)
+	c, err := Load(file, testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Rules(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Clients[0].Signer; s == nil || s.ID() != news.Thumbprint+" https://bots.example/news.json" || r.Clients[1].Signer != nil {
+		t.Errorf("the clients are signed by %v and %v", r.Clients[0].Signer, r.Clients[1].Signer)
+	}
+	if s, err := c.RobotsSigner(); err != nil || s.ID() != own.Thumbprint+" https://bots.example/heed.json" {
+		t.Errorf("heed is signed by %s, %v", s.ID(), err)
+	}
+	signing, err := c.SiteSigning()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]struct {
+		form   passport.Form
+		signed bool
+	}{
+		"https://old.test": {passport.String, true}, "http://old.test": {passport.String, true}, "http://a.test": {passport.Dictionary, true},
+		"https://example.com": {passport.Dictionary, true}, "http://example.com": {passport.Dictionary, false},
+	} {
+		o := origin(t, url)
+		form, signed := signing(o)
+		if form != want.form || signed != want.signed {
+			t.Errorf("%s: form %d, signed %v", url, form, signed)
+		}
+		if form, signed = r.For(&r.Clients[0], o, time.Now()).Site.Signing(o); form != want.form || signed != want.signed {
+			t.Errorf("%s of a client: form %d, signed %v", url, form, signed)
+		}
+	}
+	if read := c.ReloadedFiles(); len(read) != 2 || read[0].Key != "client.sign" || read[1].Key != "robots.sign" {
+		t.Errorf("a reload reads %v", read)
+	}
+	for _, secret := range []string{"news.key", "bots.example"} {
+		if strings.Contains(r.Text, secret) {
+			t.Errorf("the record has %s: %s", secret, r.Text)
+		}
+	}
+	if _, err := RecordedRules(r.Text); err != nil {
+		t.Errorf("the record cannot be read: %v", err)
+	}
+	again, err := Load(testkit.Write(t, filepath.Join(dir, "again.toml"), c.Text()), testkit.BuiltIn(t))
+	if err != nil || again.Hash() != c.Hash() {
+		t.Errorf("the settings that are shown are others: %v", err)
+	}
+}
+
+// A key that others can read, that is broken or that anyone has signs nothing: the settings
+// are not used, and no error contains it.
+func TestHeed_AKeyThatCannotBeTrustedIsAnError(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "news.key")
+	newKeyFile(t, path)
+	c, err := Load(testkit.Write(t, filepath.Join(dir, "proxy.toml"), `
+[[client]]
+name = "news"
+sign = { key = "file:news.key", agent = "https://bots.example/news.json" }
+`), testkit.BuiltIn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(name, want string) {
+		t.Helper()
+		_, err := c.Rules(time.Now)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: Rules returns %v, want %q", name, err, want)
+		}
+		if all := c.FileMistakes(); len(all) != 1 || !strings.Contains(all[0].Text, want) || all[0].Line != 4 {
+			t.Errorf("%s: the mistakes are %v", name, all)
+		}
+	}
+	if _, err := c.Rules(time.Now); err != nil || len(c.FileMistakes()) > 0 {
+		t.Fatalf("%v, %v", err, c.FileMistakes())
+	}
+	const example = `{"kty":"OKP","crv":"Ed25519","d":"n4Ni-HpISpVObnQMW0wOhCKROaIKqKtW_2ZYb2p9KcU","x":"JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs"}`
+	for name, text := range map[string]string{"is the example key": example, "contains no key": "hunter2", "several keys": string(good) + string(good), "octets": strings.Repeat(" ", passport.MaxKeyFile+1)} {
+		testkit.Write(t, path, text)
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		check(name, name)
+	}
+	testkit.Write(t, path, string(good))
+	if runtime.GOOS != "windows" {
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		check("everyone", "can be read by everyone")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	check("missing", "no such file")
+}

@@ -1,0 +1,230 @@
+package identity
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"heed/internal/config"
+	"heed/internal/console"
+	"heed/internal/passport"
+)
+
+// PublishCmd is `heed identity publish`.
+type PublishCmd struct {
+	config.FileFlags
+	Client  string   `placeholder:"NAME" help:"Publish the key of this [[client]]; needed when several have one."`
+	Own     bool     `help:"Publish the key of heed's own requests, [robots] sign."`
+	Also    []string `sep:"none" placeholder:"FILE" help:"Publish this key too, such as the next one. Repeatable."`
+	Days    int      `default:"28" placeholder:"N" help:"Sign the directory for N days (28)."`
+	Trigger string   `enum:"crawler,fetcher" default:"crawler" placeholder:"crawler|fetcher" help:"Who causes requests: the robot itself, or a person."`
+
+	Dir string `arg:"" name:"dir" help:"The directory to write to: the document root of a web server."`
+}
+
+// Help describes the files.
+func (PublishCmd) Help() string {
+	return `Writes, below DIR, the directory of keys at the path of the URL under which the client
+is signed, and beside it card.json, which describes the robot to those who verify, and
+robot.html, a page for people with the lines of robots.txt that control the robot. They
+say what the settings say. In DIR/server-config are the header fields that the web server
+must add to the directory, as text and for nginx and Apache.
+
+The directory is signed by its keys for --days: publish again before that, and whenever
+the settings change. To replace a key, publish the next one with --also for as long as
+sites cache the directory (a day), set it in proxy.toml, reload, and publish again.
+
+  heed identity publish /var/www/bots
+  heed identity publish --client news --also next.key /var/www/bots`
+}
+
+// robot is what is published.
+type robot struct {
+	name     string // of the client, in messages
+	client   *config.ClientConfig
+	cfg      *config.Config
+	agent    *url.URL // of the directory
+	keys     []*passport.Key
+	from, to time.Time
+	trigger  string
+}
+
+// Run writes the files.
+func (c *PublishCmd) Run(a *console.App) error {
+	cfg, err := c.Load(a)
+	if err != nil {
+		return err
+	}
+	r, err := c.robot(cfg)
+	if err != nil {
+		return err
+	}
+	if c.Days < 1 || c.Days > 366 {
+		return errors.New("--days: write a number from 1 to 366")
+	}
+	r.from = a.Now().Truncate(time.Second)
+	r.to = r.from.AddDate(0, 0, c.Days)
+	for _, k := range r.keys {
+		if !k.NotAfter.IsZero() && k.NotAfter.Before(r.to) {
+			r.to = k.NotAfter
+		}
+	}
+	if !r.from.Before(r.to) {
+		return errors.New("a key has ended; make the next one with heed identity new, and set it in proxy.toml")
+	}
+	files, err := r.files()
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := write(filepath.Join(c.Dir, filepath.FromSlash(f.path)), f.data); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.Stdout, filepath.Join(c.Dir, filepath.FromSlash(f.path)))
+	}
+	for _, remark := range r.remarks() {
+		fmt.Fprintln(a.Stderr, "heed:", remark)
+	}
+	fmt.Fprintf(a.Stderr, "heed: signed until %s; publish again before. Check it with: heed identity verify %s\n", r.to.UTC().Format(time.DateOnly), r.agent)
+	return nil
+}
+
+// robot returns the client whose key is published.
+func (c *PublishCmd) robot(cfg *config.Config) (*robot, error) {
+	r := &robot{cfg: cfg, trigger: c.Trigger}
+	var sign *config.SignConfig
+	switch {
+	case c.Own && c.Client != "":
+		return nil, errors.New("--own and --client name two keys\nLeave one of them out")
+	case c.Own:
+		r.name, sign = "heed itself", cfg.Robots.Sign
+		if sign == nil {
+			return nil, errors.New("--own: [robots] has no sign\nSee `heed help identity`")
+		}
+	default:
+		var names []string
+		for i := range cfg.Clients {
+			cl := &cfg.Clients[i]
+			if cl.Sign == nil || c.Client != "" && cl.Name != c.Client {
+				continue
+			}
+			r.name, r.client, sign = "client "+console.Quoted(cl.Name), cl, cl.Sign
+			names = append(names, cl.Name)
+		}
+		switch {
+		case len(names) == 0 && c.Client != "":
+			return nil, fmt.Errorf("--client: there is no [[client]] %q with sign\nSee `heed help identity`", c.Client)
+		case len(names) == 0:
+			return nil, errors.New("no [[client]] of the settings has sign\nSee `heed help identity`")
+		case len(names) > 1:
+			return nil, fmt.Errorf("several clients have a key: %s\nChoose one with --client", strings.Join(names, ", "))
+		}
+	}
+	var err error
+	if r.agent, err = url.Parse(sign.Agent); err != nil {
+		return nil, err
+	}
+	if p := r.agent.Path; p == "" || strings.HasSuffix(p, "/") || path.Clean(p) != p {
+		return nil, fmt.Errorf("the path of %s names no file; sign under a URL such as https://%s%s", sign.Agent, r.agent.Host, passport.WellKnown)
+	}
+	for _, file := range append([]string{strings.TrimPrefix(sign.Key, "file:")}, c.Also...) {
+		k, err := config.ReadKey(file)
+		if err != nil {
+			return nil, err
+		}
+		r.keys = append(r.keys, k)
+	}
+	return r, nil
+}
+
+// file is a file that is published. Its path is that of its URL.
+type file struct {
+	path string
+	data []byte
+}
+
+// write replaces a file that everyone may read.
+func write(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".heed-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// serverConfig is where the fields for the web server are written.
+const serverConfig = "server-config"
+
+// beside returns the URL path of a file beside the directory of keys. Below /.well-known only
+// registered names are used (RFC 8615 §3).
+func (r *robot) beside(name string) string {
+	dir := path.Dir(r.agent.Path)
+	if dir == "/.well-known" {
+		dir = "/"
+	}
+	return path.Join(dir, name)
+}
+
+// at returns the URL of a path.
+func (r *robot) at(path string) string { return "https://" + r.agent.Host + path }
+
+func (r *robot) files() ([]file, error) {
+	d, err := passport.NewDirectory(r.agent.String(), r.keys, r.from, r.to)
+	if err != nil {
+		return nil, err
+	}
+	card := r.card()
+	return []file{
+		{r.agent.Path, d.Body},
+		{r.beside("card.json"), card.JSON()},
+		{r.beside("robot.html"), r.page(card)},
+		{serverConfig + "/headers.txt", headerText(d)},
+		{serverConfig + "/nginx.conf", r.nginx(d)},
+		{serverConfig + "/apache.conf", r.apache(d)},
+	}, nil
+}
+
+func headerText(d *passport.Directory) []byte {
+	var b strings.Builder
+	for _, f := range d.Header {
+		b.WriteString(f.Name + ": " + f.Value + "\n")
+	}
+	return []byte(b.String())
+}
+
+// nginx returns the location of the directory, to be included in a server.
+func (r *robot) nginx(d *passport.Directory) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "location = %s {\n\ttypes { }\n\tdefault_type %s;\n", r.agent.Path, passport.MediaType)
+	for _, f := range d.Header[1:] {
+		fmt.Fprintf(&b, "\tadd_header %s '%s';\n", f.Name, f.Value)
+	}
+	b.WriteString("}\n")
+	return []byte(b.String())
+}
+
+// apache returns the same for Apache, which needs mod_headers.
+func (r *robot) apache(d *passport.Directory) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<Location \"%s\">\n\tForceType %s\n", r.agent.Path, passport.MediaType)
+	for _, f := range d.Header[1:] {
+		fmt.Fprintf(&b, "\tHeader set %s \"%s\"\n", f.Name, strings.ReplaceAll(f.Value, `"`, `\"`))
+	}
+	b.WriteString("</Location>\n")
+	return []byte(b.String())
+}

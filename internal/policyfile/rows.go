@@ -1,0 +1,280 @@
+package policyfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"heed/internal/sqlite"
+)
+
+// application is the application_id of the files, and format their user_version.
+const (
+	application = 0x68656564 // "heed"
+	format      = 1
+)
+
+// schema makes a new file. A row that is written anew gets the largest rowid, so that these
+// are in the order in which policies were written. sum covers key, record and snapshot.
+var schema = fmt.Sprintf(`
+CREATE TABLE IF NOT EXISTS policy (
+	key      BLOB PRIMARY KEY,
+	saved    INTEGER NOT NULL, -- nanoseconds since 1970
+	record   BLOB NOT NULL,
+	snapshot BLOB,
+	sum      INTEGER NOT NULL
+);
+PRAGMA application_id = %d;
+PRAGMA user_version = %d`, application, format)
+
+const (
+	// rowOverhead is about what a policy takes in the file beside its octets and its
+	// key, which is stored twice.
+	rowOverhead = 100
+	// lockTime is how long another process may take to let go of the file.
+	lockTime = 500 * time.Millisecond
+	// maxRemoved bounds one transaction that makes room.
+	maxRemoved = 20_000
+	// maxAge is how long a policy is kept that was not written again: longer than a
+	// copy of a robots.txt may be used (RFC 9309 §2.4).
+	maxAge = 31 * 24 * time.Hour
+)
+
+// damage is the error of a file that is corrupt, or that is none of this heed.
+type damage struct {
+	what    string
+	earlier bool // it is whole, and of a heed that kept its policies otherwise
+}
+
+// Error describes the damage.
+func (d *damage) Error() string { return d.what }
+
+// database is an open file.
+type database struct {
+	writing sync.Mutex // for writer; locked before reading
+	writer  *sqlite.Conn
+	reading sync.Mutex // for reader
+	reader  *sqlite.Conn
+	closed  bool // changes with both locked
+}
+
+// openDatabase opens the file at path, made with mode 0600 if there is none. The error is a
+// *damage when the file is to blame, not its location.
+func openDatabase(path string) (*database, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	var head [20]byte
+	n, err := io.ReadFull(file, head[:])
+	file.Close()
+	switch {
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, err
+	case n == len(head) && binary.LittleEndian.Uint32(head[16:]) == 0xed0cdaed: // bbolt
+		return nil, &damage{"it is of a heed before this one", true}
+	}
+	if n > 0 {
+		if err := check(path); err != nil {
+			return nil, explained(err)
+		}
+	}
+	d := &database{}
+	if d.writer, err = sqlite.Open(path, "rwc", lockTime); err == nil {
+		err = d.writer.InTransaction(func() error { _, err := d.writer.Exec(schema); return err })
+		if err == nil {
+			d.reader, err = sqlite.Open(path, "rw", lockTime)
+		}
+		if err != nil {
+			err = errors.Join(err, d.writer.Close())
+		}
+	}
+	if err != nil {
+		return nil, explained(err)
+	}
+	return d, nil
+}
+
+// check looks whether the file is of our format, or has nothing in it yet, without changing it.
+func check(path string) error {
+	c, err := sqlite.Open(path, "ro", lockTime)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var of [3]int64
+	for i, query := range []string{"PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema"} {
+		if of[i], err = integer(c, query); err != nil {
+			return err
+		}
+	}
+	switch of {
+	case [3]int64{}, [3]int64{application, format, 2}: // the table and the index of its key
+		return nil
+	}
+	if of[0] == application {
+		return &damage{what: fmt.Sprintf("its format is %d, this heed's is %d", of[1], format)}
+	}
+	return &damage{what: "it holds something else"}
+}
+
+// explained returns err as what openDatabase, read and write return.
+func explained(err error) error {
+	switch primary := sqlite.Primary(err); {
+	case err == nil:
+		return nil
+	case sqlite.IsDamage(err), primary == sqlite.Failed: // what fails is that the table is not as it was made
+		return &damage{what: err.Error()}
+	case primary == sqlite.Full:
+		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+	case primary == sqlite.Busy:
+		return errInUse
+	}
+	return err
+}
+
+// close closes d; afterwards reads find nothing and writes fail.
+func (d *database) close() error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	d.reading.Lock()
+	defer d.reading.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	return errors.Join(d.reader.Close(), d.writer.Close())
+}
+
+// read returns what is stored under key; nil when nothing is.
+func (d *database) read(key string) (record, snapshot []byte, err error) {
+	d.reading.Lock()
+	defer d.reading.Unlock()
+	if d.closed {
+		return nil, nil, nil
+	}
+	return readRow(d.reader, key)
+}
+
+func readRow(c *sqlite.Conn, key string) (record, snapshot []byte, err error) {
+	row, err := c.One("SELECT record, snapshot, sum FROM policy WHERE key = ?", []byte(key))
+	if err != nil || row == nil {
+		return nil, nil, explained(err)
+	}
+	record, isOctets := row[0].([]byte)
+	snapshot, _ = row[1].([]byte)
+	if sum, _ := row[2].(int64); !isOctets || sum != checksum(key, record, snapshot) {
+		return nil, nil, &damage{what: "a checksum does not fit"}
+	}
+	return record, snapshot, nil
+}
+
+func checksum(key string, parts ...[]byte) int64 {
+	sum := crc32.ChecksumIEEE([]byte(key))
+	for _, p := range parts {
+		sum = crc32.Update(sum, crc32.IEEETable, binary.BigEndian.AppendUint32(nil, uint32(len(p))))
+		sum = crc32.Update(sum, crc32.IEEETable, p)
+	}
+	return int64(sum)
+}
+
+// write makes all changes in one transaction, and room for them before.
+func (d *database) write(limit int64, batch map[string]change, now time.Time) error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if d.closed {
+		return errClosed
+	}
+	need := int64(0)
+	for key, c := range batch {
+		need += footprint(len(key), int(c.size()))
+	}
+	err := d.makeRoom(limit-need, now)
+	if err == nil {
+		err = d.writer.InTransaction(func() error { return d.changeAll(batch, now) })
+	}
+	return explained(err)
+}
+
+func (d *database) changeAll(batch map[string]change, now time.Time) error {
+	for key, c := range batch { // before what was saved for the families afterwards
+		if !c.family {
+			continue
+		}
+		end := []byte(key) // of the keys that begin so
+		end[len(end)-1]++
+		if _, err := d.writer.Exec("DELETE FROM policy WHERE key >= ? AND key < ?", []byte(key), end); err != nil {
+			return err
+		}
+	}
+	for key, c := range batch {
+		var err error
+		if c.record == nil {
+			_, err = d.writer.Exec("DELETE FROM policy WHERE key = ?", []byte(key))
+		} else {
+			var snapshot any // NULL for nil
+			if c.snapshot != nil {
+				snapshot = c.snapshot
+			}
+			_, err = d.writer.Exec("REPLACE INTO policy (key, saved, record, snapshot, sum) VALUES (?, ?, ?, ?, ?)",
+				[]byte(key), now.UnixNano(), c.record, snapshot, checksum(key, c.record, c.snapshot))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRoom removes the policies written longest ago until about limit octets of the file
+// are in use, and those that are too old to be used.
+func (d *database) makeRoom(limit int64, now time.Time) error {
+	used, err := integer(d.writer, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size")
+	if err != nil {
+		return err
+	}
+	dead := now.Add(-maxAge).UnixNano()
+	oldest, err := integer(d.writer, "SELECT saved FROM policy ORDER BY rowid LIMIT 1")
+	if err != nil || oldest == 0 || used <= limit && oldest > dead {
+		return err
+	}
+	last := int64(0) // rowid of what goes
+	rows, err := d.writer.Query("SELECT rowid, saved, length(key), length(record) + ifnull(length(snapshot), 0) FROM policy ORDER BY rowid LIMIT ?", int64(maxRemoved))
+	if err != nil {
+		return err
+	}
+	for {
+		row, err := rows.Next()
+		if err != nil {
+			rows.Close()
+			return err
+		}
+		if row == nil || used <= limit && row[1].(int64) > dead {
+			break
+		}
+		last = row[0].(int64)
+		used -= footprint(int(row[2].(int64)), int(row[3].(int64)))
+	}
+	rows.Close()
+	_, err = d.writer.Exec("DELETE FROM policy WHERE rowid <= ?", last)
+	return err
+}
+
+// footprint is about how many octets of the file a policy uses.
+func footprint(key, values int) int64 { return int64(rowOverhead + 2*key + values) }
+
+// integer returns the value of a query with one column; 0 when the result has no row.
+func integer(c *sqlite.Conn, query string) (int64, error) {
+	row, err := c.One(query)
+	if err != nil || row == nil {
+		return 0, err
+	}
+	n, _ := row[0].(int64)
+	return n, nil
+}

@@ -1,0 +1,76 @@
+package upstream
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"heed/internal/passport"
+)
+
+// net/http sends a request again over HTTP/2 whose stream the site has refused. Each time it
+// has another signature, and the caller's header none.
+func TestSend_EachTimeOverHTTP2IsSignedAnew(t *testing.T) {
+	t.Parallel()
+	k, err := passport.NewKey(time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := passport.NewSigner(k, "https://bots.example/keys.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	seen, refused := map[string]bool{}, 0
+	decoders := map[*http2.Framer]*hpack.Decoder{}
+	addr := http2Heads(t, func(f *http2.Framer, h *http2.HeadersFrame) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if decoders[f] == nil {
+			decoders[f] = hpack.NewDecoder(4096, nil)
+		}
+		fields, err := decoders[f].DecodeFull(h.HeaderBlockFragment())
+		if err != nil {
+			t.Error(err)
+			return err
+		}
+		m := passport.Message{Method: "GET", Scheme: "https", Header: http.Header{}}
+		for _, field := range fields {
+			switch field.Name {
+			case ":authority":
+				m.Authority = field.Value
+			case ":path":
+				m.Target = field.Value
+			default:
+				m.Header.Add(field.Name, field.Value)
+			}
+		}
+		c, err := passport.Read(&m)
+		if err != nil {
+			t.Error(err)
+			return err
+		}
+		if o, why := c.Verify(&m, []passport.ListedKey{{PublicKey: k.PublicKey}}, time.Now()); o != passport.Verified {
+			t.Errorf("%s: %s", o, why)
+		}
+		seen[m.Header.Get("Signature")] = true
+		refused++
+		return f.WriteRSTStream(h.StreamID, http2.ErrCodeRefusedStream)
+	})
+	w := NewHostTransports(TransportConfig{}, HostRoute{Match: pattern(t, "127.0.0.1"), Site: &SiteCert{Any: true}})
+	t.Cleanup(w.CloseIdleConnections)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+"/page?a=b", nil)
+	if _, err := w.Send(&Request{Request: r, Signer: signer}); err == nil || errors.Is(err, errHTTP1) {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) < 2 || len(seen) != refused || passport.Signed(r.Header) {
+		t.Errorf("%d signatures of %d requests; the header of the caller: %v", len(seen), refused, r.Header)
+	}
+}

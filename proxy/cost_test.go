@@ -12,15 +12,15 @@ import (
 )
 
 // requestCost are the bounds of what a request costs the proxy, everything on. They
-// are what was measured, with a twentieth more: a change that exceeds one has to be
-// worth it. The race detector changes all of them.
+// are what was measured, with a twentieth more, and of the bytes, which grow when a busy
+// machine empties pools, a tenth: a change that exceeds one has to be worth it. The race detector changes all of them.
 var requestCost = []struct {
 	name, target        string
 	allocations, bytes  float64 // per request on a connection that is kept
 	goroutinesPerClient int     // with an idle connection, and one to the site
 }{
-	{name: "plain", target: "http://site.test/ok", allocations: 47, bytes: 6_900, goroutinesPerClient: 1},
-	{name: "intercepted", target: "https://site.test/ok", allocations: 54, bytes: 7_000, goroutinesPerClient: 1},
+	{name: "plain", target: "http://site.test/ok", allocations: 47, bytes: 7_500, goroutinesPerClient: 1},
+	{name: "intercepted", target: "https://site.test/ok", allocations: 54, bytes: 7_600, goroutinesPerClient: 1},
 }
 
 // A change makes each request allocate more, or each connection keep one more

@@ -451,17 +451,20 @@ func TestReadme_IsAFrontPageThatLeadsToTheManual(t *testing.T) {
 	}
 }
 
-// The declared names and the files that the README names as places to look exist; a
+// The folders, declared names and files that the manual names as places to look exist; a
 // file without a folder is in the one named before.
-func TestReadme_PlacesToLookExist(t *testing.T) {
+func TestManual_PlacesToLookExist(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
+	topic, _ := manual.Lookup("development")
+	_, source, _ := strings.Cut(topic.Text, "## Where everything is")
+	for _, folder := range regexp.MustCompile(`\b(?:internal|proxy|rules|cache)/[a-z0-9/]*(?:\.go)?`).FindAllString(source, -1) {
+		if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(folder))); err != nil {
+			t.Errorf("the manual names %s: %v", folder, err)
+		}
 	}
-	_, places, found := strings.Cut(string(readme), "Where to look:")
+	_, places, found := strings.Cut(source, "Where to look:")
 	if !found {
-		t.Fatal("the README names no places to look")
+		t.Fatal("the manual names no places to look")
 	}
 	folder := ""
 	for _, m := range regexp.MustCompile("`([a-z/]+/)`|([a-z/]+\\.go)").FindAllStringSubmatch(places, -1) {
@@ -472,13 +475,13 @@ func TestReadme_PlacesToLookExist(t *testing.T) {
 			file = folder + file
 		}
 		if _, err := os.Stat(filepath.Join("..", "..", filepath.FromSlash(file))); err != nil {
-			t.Errorf("the README names %s: %v", file, err)
+			t.Errorf("the manual names %s: %v", file, err)
 		}
 	}
 	code := sourceText(t)
 	for _, m := range regexp.MustCompile("`(?:[A-Z]\\w*\\.)?([A-Za-z]+)`").FindAllStringSubmatch(places, -1) {
 		if !regexp.MustCompile(`(?m)^(type|func|func \(.*\)) ` + m[1] + `\b`).MatchString(code) {
-			t.Errorf("the README names %s, which is not declared", m[1])
+			t.Errorf("the manual names %s, which is not declared", m[1])
 		}
 	}
 }

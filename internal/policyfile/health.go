@@ -132,6 +132,7 @@ func (f *File) readyLocked() (*database, error) {
 var (
 	errClosed  = errors.New("nothing is kept on disk any more")
 	errInUse   = errors.New("another program keeps the file locked: end it, or name another file in [cache] file")
+	errNoFile  = errors.New("it is a pipe or a device")
 	errTooFast = errors.New("they come faster than the disk takes them")
 )
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -450,5 +451,17 @@ func TestHeed_ARowOfOtherTypesIsDamage(t *testing.T) {
 			t.Errorf("%s: the log heard %q", name, heard)
 		}
 		closeFile(t, f)
+	}
+}
+
+// A pipe in place of the file is an error: heed does not wait for what is in it.
+func TestHeed_APipeInPlaceOfTheFileIsAnError(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "policies.db")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, 1<<30, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "it is a pipe or a device") {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -67,6 +67,9 @@ type database struct {
 // openDatabase opens the file at path, made with mode 0600 if there is none. The error is a
 // *damage when the file is to blame, not its location.
 func openDatabase(path string) (*database, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, errNoFile // to read a pipe may take forever
+	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err

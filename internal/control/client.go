@@ -21,9 +21,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"heed/internal/state"
 	"heed/rules"
@@ -183,11 +185,49 @@ type CheckRequest struct {
 
 	Sitemaps bool     `json:"sitemaps,omitempty"` // include the sitemaps that robots.txt names
 	More     []string `json:"more,omitempty"`     // POST /check/site only: further URLs of the site
+
+	// Octets are URL and More in place of these when one is not UTF-8, which JSON cannot
+	// contain: another URL would be judged. MarshalJSON and UnmarshalJSON alone use it.
+	Octets [][]byte `json:"octets,omitempty"`
+}
+
+// plainRequest is a CheckRequest without methods.
+type plainRequest CheckRequest
+
+// MarshalJSON implements json.Marshaler.
+func (q *CheckRequest) MarshalJSON() ([]byte, error) {
+	plain := plainRequest(*q)
+	all := append([]string{q.URL}, q.More...)
+	if slices.ContainsFunc(all, func(s string) bool { return !utf8.ValidString(s) }) {
+		plain.URL, plain.More = "", nil
+		for _, s := range all {
+			plain.Octets = append(plain.Octets, []byte(s))
+		}
+	}
+	return json.Marshal(&plain)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (q *CheckRequest) UnmarshalJSON(data []byte) error {
+	err := json.Unmarshal(data, (*plainRequest)(q))
+	if len(q.Octets) == 0 {
+		return err
+	}
+	q.URL, q.More = string(q.Octets[0]), nil
+	for _, s := range q.Octets[1:] {
+		q.More = append(q.More, string(s))
+	}
+	q.Octets = nil
+	return err
 }
 
 // Check makes the running heed judge a URL.
 func (c *Client) Check(ctx context.Context, q *CheckRequest) (*Judgement, error) {
-	return call[*Judgement](ctx, c, http.MethodPost, "/check", q)
+	a, err := call[*Judgement](ctx, c, http.MethodPost, "/check", q)
+	if err == nil {
+		a.URL = q.URL // octet for octet
+	}
+	return a, err
 }
 
 // MaxSiteURLs bounds the URLs of one CheckSite together, in octets.

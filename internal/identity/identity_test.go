@@ -187,6 +187,35 @@ func TestVerify_OfARequestWithoutTheNetwork(t *testing.T) {
 	}
 }
 
+// A file that is no request is named, and nothing of it is printed: it may be a private key.
+func TestVerify_PrintsNothingOfAFileThatIsNoRequest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "news.key")
+	key := made(t, path, 0)
+	text := testkit.Read(t, path)
+	for _, c := range []struct{ text, want string }{
+		{text, " contains a private key, and no request\nPrint the key with heed identity show "},
+		{text + text, " does not contain the head of a request"},
+		{text[:len(text)/2], " does not contain the head of a request"},
+		{"GET / HTTP/1.1\n" + text, " does not contain the head of a request"},
+		{`{"keys":[` + string(key.JWK()) + `]}`, " contains a directory of keys, and no request\nVerify the directory at its URL, or a request in a file with --keys "},
+		{"hello\n", " does not contain the head of a request, as HTTP/1 sends it\nIt begins with a line such as GET /page HTTP/1.1"},
+	} {
+		path := testkit.Write(t, filepath.Join(dir, "file"), c.text)
+		out, errors, status := run(t, &VerifyCmd{Target: path})
+		if status != 2 || out != "" || !strings.HasPrefix(errors, "heed: "+path+c.want) || strings.Contains(errors, "kty") || strings.Contains(errors, "hello") {
+			t.Errorf("%q: %d %s%s", c.text, status, out, errors)
+		}
+	}
+	for _, target := range []string{"http://bots.example/keys.json", "bots.example/keys.json", dir} {
+		_, errors, status := run(t, &VerifyCmd{Target: target})
+		if status != 2 || !strings.Contains(errors, "\nWrite the URL out, such as https://bots.example/news/keys.json") {
+			t.Errorf("%s: %d %s", target, status, errors)
+		}
+	}
+}
+
 // The card says nothing that the settings do not.
 func TestPublish_TheCardIsTrue(t *testing.T) {
 	t.Parallel()

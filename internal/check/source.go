@@ -242,7 +242,7 @@ func (c *CheckCmd) rules(a *console.App, cfg config.Config) (*acl.Rules, error) 
 	}
 	r, err := cfg.Rules(a.Now)
 	if err == nil && c.Client != "" && r.ClientNamed(c.Client) == nil {
-		err = fmt.Errorf("--client: there is no [[client]] called %s in %s", console.Quoted(c.Client), cfg.Source())
+		err = fmt.Errorf("--client: there is no [[client]] called %s in %s\n%s", console.Quoted(c.Client), cfg.Source(), cfg.ClientNames())
 	}
 	return r, err
 }

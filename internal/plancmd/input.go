@@ -104,7 +104,7 @@ func (in *inputs) openLogs() (err error) {
 		return errors.New("--from-log - and the list would both read standard input\nName a file")
 	}
 	if in.logs, err = accesslog.OpenWith(accesslog.Options{Files: in.FromLog, Stdin: in.app.Stdin}); err != nil {
-		return fmt.Errorf("--from-log: %w\nName an access log or a record, such as access.log or crawl.db (heed help accesslogs)", err)
+		return fmt.Errorf("--from-log: %w", err)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (s *source) look() error {
 	info, err := os.Stat(s.path)
 	switch {
 	case err != nil:
-		return fmt.Errorf("the log cannot be read: %w", err)
+		return fmt.Errorf("the log cannot be read: %w\nName an access log or a record of heed, such as access.log or crawl.db", err)
 	case info.IsDir():
 		return fmt.Errorf("%s is a directory\nName the files in it, such as %s/access.log*", s.path, strings.TrimSuffix(s.path, "/"))
 	case info.Mode().IsRegular():

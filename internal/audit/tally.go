@@ -34,6 +34,7 @@ type Tally struct {
 	mu       sync.Mutex
 	total    Counts
 	waits    Waits
+	signed   uint64 // requests that were signed for their sites
 	hosts    boundedMap[string, Counts]
 	refusals boundedMap[refusalKey, uint64]
 	unjudged boundedMap[unjudgedKey, uint64]
@@ -125,6 +126,9 @@ func (t *Tally) Decided(e *Entry) error {
 		t.pages.of(e).decided(e)
 	}
 	t.reasonLocked(e)
+	if e.SignedKey != "" {
+		t.signed++
+	}
 	return nil
 }
 
@@ -281,6 +285,7 @@ func clip(s string) string { return s[:min(len(s), maxText)] }
 // then by name. Texts from sites are cut to 200 bytes and not escaped.
 type Summary struct {
 	Counts
+	Signed   uint64        `json:"signed"` // requests that were signed for their sites
 	Waited   Waits         `json:"waited"`
 	Hosts    []HostCount   `json:"hosts"`
 	Refusals []RuleCount   `json:"refusals"`
@@ -339,7 +344,7 @@ type ReasonCount struct {
 func (t *Tally) Summary() Summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := Summary{Counts: t.total, Waited: t.waits, Pages: t.pages.refused(), Paced: t.pacedLocked()}
+	s := Summary{Counts: t.total, Signed: t.signed, Waited: t.waits, Pages: t.pages.refused(), Paced: t.pacedLocked()}
 	s.Hosts = make([]HostCount, 0, len(t.hosts))
 	for h, c := range t.hosts {
 		s.Hosts = append(s.Hosts, HostCount{h, *c})

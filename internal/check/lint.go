@@ -155,7 +155,7 @@ func (c *LintCmd) fetch(a *console.App, address string) (text string, o rules.Or
 		body, err := s.Snapshot.Body()
 		return string(body), o, err
 	case s.Status >= 400:
-		return "", o, fmt.Errorf("there is no robots.txt to look at: %s is answered with status %d", robots, s.Status)
+		return "", o, fmt.Errorf("there is no robots.txt to look at: %s is answered with status %d\nWhat that means for a page: heed check --explain --agent NAME URL", robots, s.Status)
 	default:
 		return "", o, fmt.Errorf("the robots.txt cannot be fetched: %w", s.Err)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -183,6 +184,9 @@ func readRobots(a *console.App, path string) (text string, err error) {
 			return "", fmt.Errorf("the robots.txt cannot be read: %w", err)
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return "", fmt.Errorf("%s is a directory\nName the file in it, such as %s", console.Printable(path), console.Printable(filepath.Join(path, "robots.txt")))
+		}
 		in = f
 	}
 	data, err := io.ReadAll(io.LimitReader(in, rules.MaxBytes+1))
@@ -242,7 +246,7 @@ func (c *CheckCmd) rules(a *console.App, cfg config.Config) (*acl.Rules, error) 
 	}
 	r, err := cfg.Rules(a.Now)
 	if err == nil && c.Client != "" && r.ClientNamed(c.Client) == nil {
-		err = fmt.Errorf("--client: there is no [[client]] called %s in %s", console.Quoted(c.Client), cfg.Source())
+		err = fmt.Errorf("--client: there is no [[client]] called %s in %s\n%s", console.Quoted(c.Client), cfg.Source(), cfg.ClientNames())
 	}
 	return r, err
 }

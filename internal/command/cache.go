@@ -194,7 +194,7 @@ func (c *CachePurgeCmd) Run(a *console.App) error {
 		return console.PrintJSON(a.Stdout, []map[string][]string{{"purged": origins}})
 	}
 	if len(origins) == 0 {
-		fmt.Fprintf(a.Stderr, "heed: nothing was kept of %s\n", console.Quoted(c.Host))
+		fmt.Fprintf(a.Stderr, "heed: nothing was kept of %s\n`heed cache list` shows the sites\n", console.Quoted(c.Host))
 	}
 	for _, o := range origins {
 		fmt.Fprintln(a.Stdout, "forgotten:", o)
@@ -239,7 +239,7 @@ func (c *CacheShowCmd) Run(a *console.App) error {
 		err = printShown(a.Stdout, lines, a.Now())
 	}
 	if err == nil && len(lines) == 0 {
-		fmt.Fprintf(a.Stderr, "heed: nothing is kept of %s\n", console.Quoted(c.Host))
+		fmt.Fprintf(a.Stderr, "heed: nothing is kept of %s\n`heed cache list` shows the sites; heed cache warm FILE fetches those of a list\n", console.Quoted(c.Host))
 		return console.Exit(console.ExitNo)
 	}
 	return err

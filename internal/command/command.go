@@ -143,7 +143,7 @@ func knownVerb(model *kong.Application, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return nil
 	}
-	verbs := verbNames(model)
+	verbs := childNames(model.Node)
 	if slices.Contains(verbs, args[0]) {
 		return nil
 	}
@@ -153,21 +153,57 @@ func knownVerb(model *kong.Application, args []string) error {
 	return fmt.Errorf("there is no command %q; the commands are %s\nTo run a program through heed: heed run -- %s", args[0], strings.Join(verbs, ", "), console.Printable(args[0]))
 }
 
-// verbNames returns the commands of the first level, in the order of the grammar.
-func verbNames(model *kong.Application) []string {
-	var verbs []string
-	for _, verb := range model.Children {
-		verbs = append(verbs, verb.Name)
+// usageError words an error of the parser about the command line, and adds what to type.
+func usageError(err error) error {
+	text := parserWords(err.Error())
+	var parse *kong.ParseError
+	if !errors.As(err, &parse) || parse.Context.Selected() == nil {
+		return fmt.Errorf("%s\nSee `heed --help`", text)
 	}
-	return verbs
+	node := parse.Context.Selected()
+	verb := node.Path()
+	if strings.HasPrefix(text, "expected one of ") {
+		return fmt.Errorf("heed %s needs a command: %s\nSee `heed %s --help`", verb, strings.Join(childNames(node), ", "), verb)
+	}
+	if missing, found := strings.CutPrefix(text, `expected "`); found {
+		missing = strings.TrimSuffix(missing, `"`)
+		line := []string{"heed", verb}
+		for _, arg := range node.Positional {
+			line = append(line, arg.Summary())
+		}
+		return fmt.Errorf("%s is missing\nWrite: %s\nSee `heed %s --help`", missing, strings.Join(line, " "), verb)
+	}
+	if word, found := strings.CutPrefix(text, "unexpected argument "); found && node.Parent.Type == kong.CommandNode {
+		if near := console.Nearest(word, childNames(node.Parent)); near != "" {
+			return fmt.Errorf("%s; did you mean \"heed %s %s\"?\nSee `heed %s --help`", text, node.Parent.Path(), near, node.Parent.Path())
+		}
+	}
+	return fmt.Errorf("%s\nSee `heed %s --help`", text, verb)
 }
 
-// usageError adds the command that prints help to an error about the command line.
-func usageError(err error) error {
-	verb := ""
-	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context.Selected() != nil {
-		verb = parse.Context.Selected().Path() + " "
+// childNames returns the commands below a node, in the order of the grammar.
+func childNames(node *kong.Node) []string {
+	var names []string
+	for _, child := range node.Children {
+		if !child.Hidden {
+			names = append(names, child.Name)
+		}
 	}
-	return fmt.Errorf("%w\nSee `heed %s--help`", err, verb)
+	return names
+}
+
+// parserWords puts what the parser expects of a value into a sentence.
+func parserWords(text string) string {
+	name, fault, found := strings.Cut(text, ": expected ")
+	if !found {
+		return text
+	}
+	kind, got, _ := strings.Cut(fault, " but got ")
+	switch {
+	case strings.HasSuffix(kind, " value"):
+		return name + " needs a value"
+	case strings.HasSuffix(kind, "int"):
+		return fmt.Sprintf("%s: %s is not a whole number", name, got)
+	}
+	return text
 }

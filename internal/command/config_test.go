@@ -242,3 +242,17 @@ upstream = "file:secret"
 		}
 	}
 }
+
+// A mistake of a sign is reported once: the keys are read without the rest of it.
+func TestConfigCheck_ReportsAMistakeOfSignOnce(t *testing.T) {
+	dir := t.TempDir()
+	key := filepath.Join(dir, "news.key")
+	if s := heed(t, "", "identity", "new", key); s.status != 0 {
+		t.Fatal(s.errors)
+	}
+	file := testkit.Write(t, filepath.Join(dir, "proxy.toml"), "[[client]]\nname = \"news\"\nfrom = [\"127.0.0.1\"]\nsign = { key = \"file:"+key+"\" }\n")
+	s := heed(t, "", "config", "check", "--config", file)
+	if s.status != console.ExitUsage || strings.Count(s.errors, file+":4: ") != 1 || !strings.Contains(s.errors, ":4: client.sign.agent: ") {
+		t.Errorf("status %d, stderr %q", s.status, s.errors)
+	}
+}

@@ -169,7 +169,11 @@ func (c *ModeCmd) Run(a *console.App) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(a.Stdout, "%s ended: the settings apply again\n", console.Plural(uint64(ended), "break"))
+		if ended == 0 {
+			fmt.Fprintln(a.Stdout, "observe mode was not granted: the settings apply")
+			return nil
+		}
+		fmt.Fprintln(a.Stdout, "observe mode ended: the settings apply again")
 		return nil
 	}
 	g, err := client.Granted()

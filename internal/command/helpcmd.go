@@ -36,7 +36,7 @@ func (c *HelpCmd) Run(a *console.App, k *kong.Context) error {
 	if len(c.Topic) == 0 {
 		return showPage(a, topicList())
 	}
-	verbs := verbNames(k.Model)
+	verbs := childNames(k.Model.Node)
 	name := strings.ToLower(strings.Join(c.Topic, " "))
 	if topic, ok := manual.Lookup(name); ok {
 		return showPage(a, topic.Text)

@@ -84,7 +84,12 @@ func TestLintFetchesAsTheProxyWould(t *testing.T) {
 	}
 	status = http.StatusNotFound
 	heed(t, "", "lint", site.URL).is(t, console.ExitUsage, "",
-		"heed: there is no robots.txt to look at: "+site.URL+"/robots.txt is answered with status 404\n")
+		"heed: there is no robots.txt to look at: "+site.URL+"/robots.txt is answered with status 404\nWhat that means for a page: heed check --explain --agent NAME URL\n")
+}
+
+func TestLintNamesADirectory(t *testing.T) {
+	dir := t.TempDir()
+	heed(t, "", "lint", dir).is(t, console.ExitUsage, "", "heed: "+dir+" is a directory\nName the file in it, such as "+dir+"/robots.txt\n")
 }
 
 func TestLintEscapesWhatASiteWrote(t *testing.T) {

@@ -109,13 +109,11 @@ func (c *Config) checkFiles(d *decoder) {
 	_, err := c.Fleet.Certificate()
 	d.note("fleet.cert", err)
 	d.note("access.users", c.Access.checkUsers())
-	_, err = c.Robots.Sign.signer()
-	d.note("robots.sign", err)
+	d.note("robots.sign", c.Robots.Sign.checkKey())
 	defer func() { d.scope = "" }()
 	for i := range c.Clients {
 		d.scope = entry(i)
-		_, err := c.Clients[i].Sign.signer()
-		d.note("client.sign", err)
+		d.note("client.sign", c.Clients[i].Sign.checkKey())
 	}
 	for i := range c.Hosts {
 		d.scope = entry(i)

@@ -110,6 +110,22 @@ func (c *Config) Source() string {
 	return cmp.Or(c.File, "the built-in settings")
 }
 
+// ClientNames returns the names of the clients, as a sentence: the answer to a wrong one.
+func (c *Config) ClientNames() string {
+	const most = 20
+	names := make([]string, 0, most)
+	for _, cl := range c.Clients[:min(len(c.Clients), most)] {
+		names = append(names, cl.Name)
+	}
+	switch {
+	case len(names) == 0:
+		return "It has no [[client]]: add one, or name another file with --config"
+	case len(c.Clients) > most:
+		names = append(names, "...")
+	}
+	return "Those it has are " + strings.Join(names, ", ")
+}
+
 // Tree returns the settings as a JSON object in the form of proxy.toml.
 func (c *Config) Tree() map[string]any { return keyTree(reflect.ValueOf(*c)) }
 

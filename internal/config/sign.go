@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -58,6 +59,9 @@ var errTestKey = errors.New("this is the example key of RFC 9421: anyone can sig
 // ReadKey reads a file with a key.
 func ReadKey(path string) (*passport.Key, error) {
 	file, err := ownfile.Read(path, passport.MaxKeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the key cannot be read: %w; make one with: heed identity new %s", err, path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the key cannot be read: %w", err)
 	}
@@ -74,12 +78,31 @@ func ReadKey(path string) (*passport.Key, error) {
 	return key, nil
 }
 
+// keyFile returns the file of the key; empty for nil, and where the setting names no file.
+func (s *SignConfig) keyFile() string {
+	if s == nil || !strings.HasPrefix(s.Key, filePrefix) {
+		return ""
+	}
+	return strings.TrimPrefix(s.Key, filePrefix)
+}
+
+// checkKey returns an error when the key cannot be used.
+func (s *SignConfig) checkKey() error {
+	file := s.keyFile()
+	if file == "" {
+		return nil
+	}
+	_, err := ReadKey(file)
+	return err
+}
+
 // signer reads the key; nil for nil, and where the setting names no file.
 func (s *SignConfig) signer() (*passport.Signer, error) {
-	if s == nil || !strings.HasPrefix(s.Key, filePrefix) || s.Key == filePrefix {
+	file := s.keyFile()
+	if file == "" {
 		return nil, nil
 	}
-	return NewSigner(strings.TrimPrefix(s.Key, filePrefix), s.Agent)
+	return NewSigner(file, s.Agent)
 }
 
 // NewSigner returns what signs with the key in the file path under the URL agent.

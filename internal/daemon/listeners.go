@@ -62,7 +62,7 @@ func (d *daemon) open(spec listenerSpec) (*sharedListener, error) {
 	case errors.Is(err, syscall.EADDRINUSE) && d.holdsPort(addr):
 		return nil, fmt.Errorf("heed cannot change over to %s, since it listens on that port already\nChoose another port, or restart heed", addr)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("another program listens on %s\nStop it, or choose another address with --listen, such as --listen 127.0.0.1:0 for any free port", addr)
+		return nil, fmt.Errorf("another program listens on %s\nStop it, or choose another address with --listen or in proxy.toml, such as --listen 127.0.0.1:0 for any free port", addr)
 	case err != nil:
 		return nil, fmt.Errorf("heed cannot listen on %s: %w\nChoose another address with --listen", addr, err)
 	}

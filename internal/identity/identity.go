@@ -27,7 +27,7 @@ type IdentityCmd struct {
 
 // NewCmd is `heed identity new`.
 type NewCmd struct {
-	Days int `placeholder:"N" help:"End the key after N days; without it the key has no end."`
+	Days *int `placeholder:"N" help:"End the key after N days; without it the key has no end."`
 
 	File string `arg:"" name:"file" help:"The file to write, which must not exist."`
 }
@@ -49,10 +49,11 @@ const maxDays = 36500
 func (c *NewCmd) Run(a *console.App) error {
 	var end time.Time
 	switch {
-	case c.Days < 0 || c.Days > maxDays:
-		return fmt.Errorf("--days: write a number from 1 to %d", maxDays)
-	case c.Days > 0:
-		end = a.Now().AddDate(0, 0, c.Days)
+	case c.Days == nil:
+	case *c.Days < 1 || *c.Days > maxDays:
+		return fmt.Errorf("--days: write a number from 1 to %d; without --days the key has no end", maxDays)
+	default:
+		end = a.Now().AddDate(0, 0, *c.Days)
 	}
 	key, err := passport.NewKey(end)
 	if err != nil {
@@ -74,7 +75,7 @@ func writeNew(path string, data []byte) error {
 		return fmt.Errorf("%s exists already, and may contain a key in use\nName another file", console.Printable(path))
 	}
 	if err != nil {
-		return fmt.Errorf("the key cannot be written: %w", err)
+		return fmt.Errorf("the key cannot be written: %w\nName a file in a directory that exists and that you may write to", err)
 	}
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {

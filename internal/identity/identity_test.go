@@ -37,7 +37,11 @@ func run(t *testing.T, c command) (out, errors string, status int) {
 // made makes a key and returns it.
 func made(t *testing.T, path string, days int) *passport.Key {
 	t.Helper()
-	out, errors, status := run(t, &NewCmd{File: path, Days: days})
+	c := &NewCmd{File: path}
+	if days != 0 {
+		c.Days = &days
+	}
+	out, errors, status := run(t, c)
 	if status != 0 {
 		t.Fatal(errors)
 	}
@@ -66,8 +70,16 @@ func TestNew_WritesAKeyOnceForThisUserAlone(t *testing.T) {
 	if _, errors, status := run(t, &NewCmd{File: path}); status != 2 || !strings.Contains(errors, "exists already") || testkit.Read(t, path) != before {
 		t.Errorf("again: %d %s", status, errors)
 	}
-	if _, errors, status := run(t, &NewCmd{File: path + "2", Days: -1}); status != 2 || !strings.Contains(errors, "--days") {
-		t.Errorf("a negative time: %d %s", status, errors)
+	for _, days := range []int{-1, 0, 36501} {
+		if _, errors, status := run(t, &NewCmd{File: path + "2", Days: &days}); status != 2 || !strings.HasPrefix(errors, "heed: --days: write a number from 1 to 36500") {
+			t.Errorf("%d days: %d %s", days, status, errors)
+		}
+	}
+	if _, errors, status := run(t, &NewCmd{File: filepath.Join(path+"-none", "news.key")}); status != 2 || !strings.Contains(errors, "\nName a file in a directory that exists") {
+		t.Errorf("no directory: %d %s", status, errors)
+	}
+	if _, errors, status := run(t, &ShowCmd{File: path + "2"}); status != 2 || !strings.HasSuffix(errors, "; make one with: heed identity new "+path+"2\n") {
+		t.Errorf("show without a key: %d %s", status, errors)
 	}
 	secret := strings.Split(strings.Split(before, `"d":"`)[1], `"`)[0]
 	out, errors, status := run(t, &ShowCmd{File: path})
@@ -187,6 +199,35 @@ func TestVerify_OfARequestWithoutTheNetwork(t *testing.T) {
 	}
 }
 
+// A file that is no request is named, and nothing of it is printed: it may be a private key.
+func TestVerify_PrintsNothingOfAFileThatIsNoRequest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "news.key")
+	key := made(t, path, 0)
+	text := testkit.Read(t, path)
+	for _, c := range []struct{ text, want string }{
+		{text, " contains a private key, and no request\nPrint the key with heed identity show "},
+		{text + text, " does not contain the head of a request"},
+		{text[:len(text)/2], " does not contain the head of a request"},
+		{"GET / HTTP/1.1\n" + text, " does not contain the head of a request"},
+		{`{"keys":[` + string(key.JWK()) + `]}`, " contains a directory of keys, and no request\nVerify the directory at its URL, or a request in a file with --keys "},
+		{"hello\n", " does not contain the head of a request, as HTTP/1 sends it\nIt begins with a line such as GET /page HTTP/1.1"},
+	} {
+		path := testkit.Write(t, filepath.Join(dir, "file"), c.text)
+		out, errors, status := run(t, &VerifyCmd{Target: path})
+		if status != 2 || out != "" || !strings.HasPrefix(errors, "heed: "+path+c.want) || strings.Contains(errors, "kty") || strings.Contains(errors, "hello") {
+			t.Errorf("%q: %d %s%s", c.text, status, out, errors)
+		}
+	}
+	for _, target := range []string{"http://bots.example/keys.json", "bots.example/keys.json", dir} {
+		_, errors, status := run(t, &VerifyCmd{Target: target})
+		if status != 2 || !strings.Contains(errors, "\nWrite the URL out, such as https://bots.example/news/keys.json") {
+			t.Errorf("%s: %d %s", target, status, errors)
+		}
+	}
+}
+
 // The card says nothing that the settings do not.
 func TestPublish_TheCardIsTrue(t *testing.T) {
 	t.Parallel()
@@ -248,8 +289,8 @@ func TestPublish_RefusesWhatItCannotChoose(t *testing.T) {
 	}{
 		"several clients have a key: news, two": {second, PublishCmd{}},
 		"names no file":                         {second, PublishCmd{Client: "two"}},
-		"no [[client]] \"none\" with sign":      {"", PublishCmd{Client: "none"}},
-		"[robots] has no sign":                  {"", PublishCmd{Own: true}},
+		"\nThose with sign are news, two\n":     {second, PublishCmd{Client: "none"}},
+		"[robots] has no sign\nAdd it: sign = ": {"", PublishCmd{Own: true}},
 		"name two keys":                         {"", PublishCmd{Own: true, Client: "news"}},
 		"the key cannot be read":                {"", PublishCmd{Also: []string{filepath.Join(dir, "none")}}},
 		"write a number from 1 to 366":          {"", PublishCmd{Days: 400}},
@@ -264,5 +305,15 @@ func TestPublish_RefusesWhatItCannotChoose(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "www")); err == nil {
 		t.Error("something was written")
+	}
+	none := testkit.Write(t, filepath.Join(dir, "none.toml"), "[[client]]\nname = \"news\"\nfrom = [\"127.0.0.1\"]\n")
+	c := PublishCmd{Dir: dir, Days: 28}
+	c.Config = none
+	if _, errors, status := run(t, &c); status != 2 || !strings.HasPrefix(errors, "heed: no [[client]] of "+none+" has sign\nAdd sign to") {
+		t.Errorf("no sign: %d %s", status, errors)
+	}
+	c.Config, c.Dir = newsSettings(t, dir, ""), filepath.Join(none, "www")
+	if _, errors, status := run(t, &c); status != 2 || !strings.Contains(errors, "\nName a directory that you may write to") {
+		t.Errorf("no directory: %d %s", status, errors)
 	}
 }

@@ -83,7 +83,7 @@ func (c *PublishCmd) Run(a *console.App) error {
 	}
 	for _, f := range files {
 		if err := write(filepath.Join(c.Dir, filepath.FromSlash(f.path)), f.data); err != nil {
-			return err
+			return fmt.Errorf("the files cannot be written: %w\nName a directory that you may write to, such as the document root of a web server", err)
 		}
 		fmt.Fprintln(a.Stdout, filepath.Join(c.Dir, filepath.FromSlash(f.path)))
 	}
@@ -104,24 +104,26 @@ func (c *PublishCmd) robot(cfg *config.Config) (*robot, error) {
 	case c.Own:
 		r.name, sign = "heed itself", cfg.Robots.Sign
 		if sign == nil {
-			return nil, errors.New("--own: [robots] has no sign\nSee `heed help identity`")
+			return nil, errors.New("--own: [robots] has no sign\nAdd it: sign = { key = \"file:heed.key\", agent = \"https://bots.example/heed.json\" }")
 		}
 	default:
 		var names []string
 		for i := range cfg.Clients {
 			cl := &cfg.Clients[i]
-			if cl.Sign == nil || c.Client != "" && cl.Name != c.Client {
+			if cl.Sign == nil {
 				continue
 			}
-			r.name, r.client, sign = "client "+console.Quoted(cl.Name), cl, cl.Sign
-			names = append(names, cl.Name)
+			names = append(names, console.Printable(cl.Name))
+			if c.Client == "" || cl.Name == c.Client {
+				r.name, r.client, sign = "client "+console.Quoted(cl.Name), cl, cl.Sign
+			}
 		}
 		switch {
-		case len(names) == 0 && c.Client != "":
-			return nil, fmt.Errorf("--client: there is no [[client]] %q with sign\nSee `heed help identity`", c.Client)
 		case len(names) == 0:
-			return nil, errors.New("no [[client]] of the settings has sign\nSee `heed help identity`")
-		case len(names) > 1:
+			return nil, fmt.Errorf("no [[client]] of %s has sign\nAdd sign to the [[client]] of the robot, as heed help identity shows, or name another file with --config", cfg.Source())
+		case r.client == nil:
+			return nil, fmt.Errorf("--client: there is no [[client]] %q with sign in %s\nThose with sign are %s", c.Client, cfg.Source(), strings.Join(names, ", "))
+		case c.Client == "" && len(names) > 1:
 			return nil, fmt.Errorf("several clients have a key: %s\nChoose one with --client", strings.Join(names, ", "))
 		}
 	}

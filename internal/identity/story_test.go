@@ -190,7 +190,7 @@ func TestHeed_ARunIsSigned(t *testing.T) {
 		return heed(t, state, append(args, "--", testkit.Program(t, "curl"), "-sS", "-A", "Curl/1", "https://site.test/page")...)
 	}
 	const agent = "https://bots.test/news.json"
-	if out, status := run("--sign", filepath.Join(dir, "news.key"), "--sign-agent", agent); status != 0 || w.signedBy(t, "/page", "Curl/1", keys) != "key" {
+	if out, status := run("--sign", filepath.Join(dir, "news.key"), "--sign-agent", agent); status != 0 || w.signedBy(t, "/page", "Curl/1", keys) != "key" || !strings.Contains(out, "  signed: 1 of 1 allowed request\n") {
 		t.Errorf("%d, signed by %s\n%s", status, w.signedBy(t, "/page", "Curl/1", keys), out)
 	}
 	if out, status := run(); status != 0 || w.signedBy(t, "/page", "Curl/1", keys) != "unsigned" {

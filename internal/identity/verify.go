@@ -273,6 +273,20 @@ func (c *VerifyCmd) keys(v *verifier, claim *passport.Claim) ([]passport.ListedK
 	return l.Keys, nil
 }
 
+// noRequest returns the error of data, which is no request. It quotes nothing of them: they
+// may be a private key.
+func noRequest(data []byte, path string) error {
+	path = console.Printable(path)
+	if _, err := passport.ParseKey(data); err == nil {
+		return fmt.Errorf("%s contains a private key, and no request\nPrint the key with heed identity show %s", path, path)
+	}
+	var directory struct{ Keys []json.RawMessage }
+	if json.Unmarshal(data, &directory) == nil && directory.Keys != nil {
+		return fmt.Errorf("%s contains a directory of keys, and no request\nVerify the directory at its URL, or a request in a file with --keys %s", path, path)
+	}
+	return fmt.Errorf("%s does not contain the head of a request, as HTTP/1 sends it\nIt begins with a line such as GET /page HTTP/1.1; the fields follow, each on a line", path)
+}
+
 // message reads the request.
 func (c *VerifyCmd) message(a *console.App) (*passport.Message, error) {
 	var data []byte
@@ -284,7 +298,7 @@ func (c *VerifyCmd) message(a *console.App) (*passport.Message, error) {
 	} else {
 		file, err := ownfile.Read(c.Target, maxMessage)
 		if err != nil {
-			return nil, fmt.Errorf("%q is neither an https URL nor a file that can be read: %w", console.Printable(c.Target), err)
+			return nil, fmt.Errorf("%q is neither an https URL nor a file that can be read: %w\nWrite the URL out, such as https://bots.example/news/keys.json: sites request it over https", console.Printable(c.Target), err)
 		}
 		data = file.Data
 	}
@@ -293,7 +307,7 @@ func (c *VerifyCmd) message(a *console.App) (*passport.Message, error) {
 	}
 	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(data)))
 	if err != nil {
-		return nil, fmt.Errorf("the file does not contain the head of a request, as HTTP/1 sends it: %w", err)
+		return nil, noRequest(data, c.Target)
 	}
 	m := &passport.Message{Method: r.Method, Scheme: "https", Authority: r.Host, Target: r.RequestURI, Header: r.Header}
 	if c.HTTP {

@@ -108,12 +108,20 @@ func SendableTarget(target string) (sendable string, ok bool) {
 	return sendable, true
 }
 
+// errNoSite returns the error of an address that is no URL of a site.
+func errNoSite(address string) error {
+	return fmt.Errorf(`%q is not the URL of a site; write it out, such as "https://example.org/page"`, address)
+}
+
 // Parse splits the URL of a page, such as "https://example.org/a?b", into its
 // origin and the request target that a client sends: the octets as they are, without
 // a fragment, and with blanks as escapes. An error describes the part that is wrong.
 func Parse(address string) (o rules.Origin, target string, err error) {
 	asked, _, _ := strings.Cut(address, "#")
 	u, err := url.Parse(EscapePercents(asked))
+	if scheme, _, found := strings.Cut(asked, "://"); err != nil && (!found || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")) {
+		return o, "", errNoSite(address) // whatever url.Parse takes it for
+	}
 	if err != nil {
 		var inner *url.Error
 		if errors.As(err, &inner) {
@@ -122,7 +130,7 @@ func Parse(address string) (o rules.Origin, target string, err error) {
 		return o, "", fmt.Errorf("%q is not a URL: %v", address, err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return o, "", fmt.Errorf(`%q is not the URL of a site; write it out, such as "https://example.org/page"`, address)
+		return o, "", errNoSite(address)
 	}
 	if o, err = rules.OriginOf(u); err != nil {
 		return o, "", fmt.Errorf("%q names no site: %v", address, err)

@@ -17,8 +17,12 @@ const MaxURL = 64 << 10
 // The reasons of lines and entries that name no page.
 var (
 	errLong     = errors.New("it is longer than 64 KiB")
-	errControl  = errors.New("it contains a control character")
+	errControl  = errors.New("it contains a control character, such as a tab between columns")
 	errNoObject = errors.New("the line is not a JSON object")
+	errArray    = errors.New("the line begins a JSON array; write one object or one URL a line")
+	errQuoted   = errors.New("the URL is in quotes; write it without them")
+	errMarkup   = errors.New("the line is XML or HTML; name a sitemap by its URL, with --sitemap")
+	errHeader   = errors.New("the line looks like the head of a CSV file; write the column of URLs alone, since a comma is part of a URL")
 	errNoMember = errors.New("the JSON object has no member url that is a text")
 )
 
@@ -28,7 +32,11 @@ const gzipMagic = "\x1f\x8b"
 // unpacked returns the content of in, which may be a gzip file.
 func unpacked(in io.Reader) (*bufio.Reader, error) {
 	b := bufio.NewReaderSize(in, 64<<10)
-	if head, _ := b.Peek(len(gzipMagic)); string(head) != gzipMagic {
+	switch head, _ := b.Peek(len(gzipMagic)); string(head) {
+	case gzipMagic:
+	case "\xff\xfe", "\xfe\xff": // byte order marks
+		return nil, errors.New("it is UTF-16 text; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)")
+	default:
 		return b, nil
 	}
 	text, err := coding.NewReader("gzip", b)
@@ -64,6 +72,9 @@ func ReadList(in io.Reader, name string, add func(url string) error, problems *P
 		if wrong == nil && url != "" {
 			wrong = add(url)
 		}
+		if wrong != nil && n == 1 && bytes.IndexByte(line, ',') > 0 && !bytes.ContainsAny(line, "/:{[") {
+			wrong = errHeader
+		}
 		if wrong != nil {
 			problems.Add(place(name, n), url, wrong.Error())
 		}
@@ -94,6 +105,12 @@ func ParseLine(line []byte) (url string, err error) {
 	switch {
 	case len(line) == 0 || line[0] == '#':
 		return "", nil
+	case line[0] == '[':
+		return "", errArray
+	case line[0] == '"', line[0] == '\'':
+		return "", errQuoted
+	case line[0] == '<':
+		return "", errMarkup
 	case line[0] != '{':
 		return string(line), nil
 	}

@@ -70,6 +70,9 @@ func (c *PlanCmd) open(a *console.App, sites *check.Sites) (*inputs, error) {
 func (in *inputs) openLists() error {
 	files := in.Files
 	if len(files) == 0 && len(in.Sitemap) == 0 && len(in.FromLog) == 0 {
+		if f, ok := in.app.Stdin.(*os.File); ok && console.IsTerminal(f) {
+			return errors.New("there is no list of URLs\nName one: heed plan --agent ExampleBot urls.txt; - is standard input")
+		}
 		files = []string{"-"}
 	}
 	for _, name := range files {
@@ -79,7 +82,7 @@ func (in *inputs) openLists() error {
 	}
 	for _, address := range in.Sitemap {
 		if _, _, err := pageurl.Parse(address); err != nil {
-			return fmt.Errorf("--sitemap: %w", err)
+			return fmt.Errorf("--sitemap: %w\nIt takes the URL of a sitemap; write the URLs of one in a file into a list", err)
 		}
 	}
 	return nil
@@ -119,7 +122,11 @@ func (in *inputs) openList(name string) error {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return fmt.Errorf("the list of URLs cannot be read: %w", err)
+		advice := "Name a file with one URL a line; a sitemap is named with --sitemap URL"
+		if strings.Contains(name, "://") {
+			advice = "A list is a file with one URL a line; to judge URLs of the command line: heed check --agent NAME URL"
+		}
+		return fmt.Errorf("the list of URLs cannot be read: %w\n%s", err, advice)
 	}
 	in.lists = append(in.lists, list{name, f})
 	if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -145,6 +152,9 @@ func (in *inputs) read(ctx context.Context) (first error) {
 		var problems plan.Problems
 		err := plan.ReadList(l.in, l.name, in.add, &problems, ctx.Done())
 		in.count(&problems)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("the gzip file ends too early; copy it again")
+		}
 		if err != nil && first == nil {
 			first = fmt.Errorf("%s cannot be read to its end: %w", l.name, err)
 		}

@@ -95,7 +95,7 @@ func (c *PlanCmd) Run(a *console.App) error {
 		out.end = end
 	}
 	err = c.make(ctx, in, out)
-	return errors.Join(err, files.close())
+	return errors.Join(err, files.close(in.plan.Progress().URLs == 0))
 }
 
 // make makes the plan: it reads in, judges, and prints to out.
@@ -120,7 +120,7 @@ func (c *PlanCmd) make(ctx context.Context, in *inputs, out *output) error {
 		return err
 	}
 	if sum.Progress.URLs == 0 && !interrupted {
-		return nothing(sum.Problems)
+		return c.nothing(sum.Problems)
 	}
 	if err := errors.Join(out.total(sum), err); err != nil {
 		return err
@@ -139,13 +139,22 @@ func (c *PlanCmd) exit(s *summary, in *inputs) error {
 	return nil
 }
 
-// nothing is the error of lists that name no page.
-func nothing(problems []*plan.Problem) error {
+// nothing is the error of inputs that name no page.
+func (c *PlanCmd) nothing(problems []*plan.Problem) error {
+	what, advice := "the lists name", "Write one URL a line, such as https://example.org/page, or JSON lines with a member url"
+	switch {
+	case len(c.FromLog) > 0:
+		what, advice = "the logs name", "Name an access log or a record of heed (heed help accesslogs); a list of URLs needs no --from-log"
+	case len(c.Files) == 0 && len(c.Sitemap) > 0:
+		what, advice = "the sitemaps name", "Name the URL of a sitemap or of an index of sitemaps: robots.txt of the site may have it (heed check --explain)"
+	case len(c.Files) == 0 && len(problems) == 0:
+		advice = "Standard input was empty. Name a file with one URL a line: heed plan --agent ExampleBot urls.txt"
+	}
 	if len(problems) == 0 {
-		return errors.New("the lists name no page\nWrite one URL a line, such as https://example.org/page")
+		return fmt.Errorf("%s no page\n%s", what, advice)
 	}
 	p := problems[0]
-	return fmt.Errorf("the lists name no page: %s: %s\nWrite one URL a line, such as https://example.org/page, or JSON lines with a member url", console.Quoted(strings.Join(p.Places, ", ")), console.Quoted(p.Reason))
+	return fmt.Errorf("%s no page: %s: %s\n%s", what, console.Quoted(strings.Join(p.Places, ", ")), console.Quoted(p.Reason), advice)
 }
 
 func (c *PlanCmd) usage() error {
@@ -187,7 +196,7 @@ func (c *PlanCmd) files() (f pageFiles, err error) {
 		return f, err
 	}
 	if f.refused, err = newFile("--write-refused", c.WriteRefused); err != nil {
-		return f, errors.Join(err, f.close())
+		return f, errors.Join(err, f.close(true))
 	}
 	return f, nil
 }
@@ -201,7 +210,7 @@ func newFile(flag, path string) (*pageFile, error) {
 		return nil, fmt.Errorf("%s: %s exists already\nName another file, or move that one away", flag, console.Printable(path))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: the file cannot be written: %w", flag, err)
+		return nil, fmt.Errorf("%s: the file cannot be written: %w\nName a file in a directory that exists and that you may write to", flag, err)
 	}
 	return &pageFile{bufio.NewWriter(file), file}, nil
 }
@@ -219,10 +228,16 @@ func (f *pageFiles) page(url string, allowed bool) error {
 	return err
 }
 
-func (f *pageFiles) close() (err error) {
+// close closes the files. Those of a plan that came to nothing are removed, so that the
+// corrected command can write them.
+func (f *pageFiles) close(remove bool) (err error) {
 	for _, p := range []*pageFile{f.allowed, f.refused} {
-		if p != nil {
-			err = errors.Join(err, p.Flush(), p.file.Close())
+		if p == nil {
+			continue
+		}
+		err = errors.Join(err, p.Flush(), p.file.Close())
+		if remove {
+			err = errors.Join(err, os.Remove(p.file.Name()))
 		}
 	}
 	return err

@@ -53,6 +53,7 @@ func (r *run) report(status int, s *audit.Summary, remarks []string) {
 			fmt.Fprintf(r.app.Stderr, "heed: no request came through: %s sent none\n", console.Printable(filepath.Base(r.args[0])))
 		} else {
 			printSummary(r.app.Stderr, s)
+			printSigned(r.app.Stderr, s, r.join.Sign != nil)
 			printTimeoutHints(r.app.Stderr, s, r.args[0])
 			printMixedHints(r.app.Stderr, s, nil, r.args[0])
 		}
@@ -63,6 +64,7 @@ func (r *run) report(status int, s *audit.Summary, remarks []string) {
 		printSealHint(r.app.Stderr, r.bypass, s, sealed.Probe)
 	default:
 		printSummary(r.app.Stderr, s)
+		printSigned(r.app.Stderr, s, r.join.Sign != nil)
 		printTimeoutHints(r.app.Stderr, s, r.args[0])
 		r.bypass.print(r.app.Stderr)
 		printMixedHints(r.app.Stderr, s, r.bypass, r.args[0])
@@ -115,6 +117,18 @@ func (r *bypassReport) print(w io.Writer) {
 
 // hostName returns a host for a person. A request that is not valid HTTP has none.
 func hostName(host string) string { return cmp.Or(console.Quoted(host), "(no host)") }
+
+// printSigned writes how many requests were signed, when some were or wanted is true.
+func printSigned(w io.Writer, s *audit.Summary, wanted bool) {
+	if s.Allowed == 0 || !wanted && s.Signed == 0 {
+		return
+	}
+	why := ""
+	if s.Signed < s.Allowed {
+		why = "; over http only those to a host with sign_http (heed help identity)"
+	}
+	fmt.Fprintf(w, "  signed: %d of %s%s\n", s.Signed, console.Plural(s.Allowed, "allowed request"), why)
+}
 
 // printSummary writes s for a person.
 func printSummary(w io.Writer, s *audit.Summary) {

@@ -22,6 +22,28 @@ func summarised(s *audit.Summary) string {
 	return out.String()
 }
 
+// A run with --sign reports also that nothing was signed.
+func TestSummaryPrintsWhatWasSigned(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		signed, allowed uint64
+		wanted          bool
+		want            string
+	}{
+		{0, 0, true, ""},
+		{0, 2, false, ""},
+		{2, 2, false, "  signed: 2 of 2 allowed requests\n"},
+		{1, 1, true, "  signed: 1 of 1 allowed request\n"},
+		{0, 2, true, "  signed: 0 of 2 allowed requests; over http only those to a host with sign_http (heed help identity)\n"},
+	} {
+		var out bytes.Buffer
+		printSigned(&out, &audit.Summary{Counts: audit.Counts{Allowed: c.allowed}, Signed: c.signed}, c.wanted)
+		if out.String() != c.want {
+			t.Errorf("%+v: %q", c, out.String())
+		}
+	}
+}
+
 func TestSummaryPrintsEveryKindOfOutcome(t *testing.T) {
 	s := &audit.Summary{
 		Counts: audit.Counts{

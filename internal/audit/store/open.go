@@ -84,7 +84,7 @@ func looksLikeRecord(path string) error {
 	}
 	head := make([]byte, headerSize)
 	if n, err := io.ReadFull(f, head); string(head[:min(n, len(magic))]) != magic[:min(n, len(magic))] {
-		return fmt.Errorf("%s is no record: heed keeps records in files of SQLite, and this is none", path)
+		return fmt.Errorf("%s is no record: heed keeps records in files of SQLite, and this is none\nName the file that [audit] file names, or that heed run --audit made", path)
 	} else if err != nil {
 		return cutOff(path, info.Size(), headerSize)
 	}

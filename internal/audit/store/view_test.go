@@ -38,7 +38,7 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 		{filepath.Join(dir, "none.db"), "there is no record"},
 		{dir, "is a directory"},
 		{file("empty.db", nil), "is empty: nothing was recorded"},
-		{file("text.db", []byte("User-agent: *\n")), "is no record"},
+		{file("text.db", []byte("User-agent: *\n")), "is no record: heed keeps records in files of SQLite, and this is none\nName the file that"},
 		{file("head.db", []byte("SQLite format 3\x00")), "its end is missing"},
 		{other, "no record of heed's"},
 		{changed("PRAGMA user_version = 1"), "no record of heed's"}, // nothing of that layout was released

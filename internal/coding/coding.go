@@ -198,7 +198,11 @@ func (r *gzipReader) Read(p []byte) (int, error) {
 		if n > 0 || err != io.EOF {
 			return n, unlessEOF(n, err)
 		}
-		if start, _ := r.in.Peek(2); string(start) != "\x1f\x8b" {
+		start, err := r.in.Peek(2)
+		if err != nil && err != io.EOF { // the body is cut off, and what is missing may be a member
+			return 0, err
+		}
+		if string(start) != "\x1f\x8b" {
 			return 0, io.EOF
 		}
 		if err := r.member(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"heed/internal/coding"
 
@@ -177,4 +178,23 @@ func FuzzNewReader(f *testing.F) {
 			_, _ = io.Copy(io.Discard, io.LimitReader(r, 1<<20))
 		}
 	})
+}
+
+// A body that is cut off between two members is not complete: what is missing may have the
+// rules of a robots.txt.
+func TestHeed_GzipThatIsCutOffBetweenMembersIsAnError(t *testing.T) {
+	t.Parallel()
+	whole := forms(t)["gzip"]
+	for name, sent := range map[string]io.Reader{
+		"after a member":       bytes.NewReader(whole),
+		"after a member's ID1": io.MultiReader(bytes.NewReader(whole), strings.NewReader("\x1f")),
+	} {
+		r, err := coding.NewReader("gzip", io.MultiReader(sent, iotest.ErrReader(io.ErrUnexpectedEOF)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); string(got) != text || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
 }

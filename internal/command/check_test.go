@@ -151,3 +151,12 @@ func TestCheckKeepsToTheSameDestinations(t *testing.T) {
 		}
 	}
 }
+
+// A URL is judged octet for octet, also where it is not UTF-8, as clients send it.
+func TestHeed_CheckJudgesTheOctetsOfTheCommandLine(t *testing.T) {
+	robots := testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "User-agent: *\nDisallow: /caf%E9\n")
+	s := heed(t, "", "check", "--robots", robots, "--agent", "x", "https://h.test/caf\xe9")
+	if s.status != console.ExitNo || !strings.HasPrefix(s.out, "refuse") {
+		t.Errorf("status %d, %q", s.status, s.out)
+	}
+}

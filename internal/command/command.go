@@ -103,6 +103,7 @@ func dispatch(a *console.App, args []string) int {
 		kong.Writers(a.Stdout, a.Stderr),
 		kong.Exit(func(code int) { left = code }),
 		kong.Vars{"version": console.Build()},
+		kong.KindMapper(reflect.String, kong.MapperFunc(decodeText)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoAppDescFormat: true}),
 	)
 	if err != nil {
@@ -119,6 +120,21 @@ func dispatch(a *console.App, args []string) int {
 		return a.Fail(usageError(err))
 	}
 	return a.Fail(ctx.Run(a))
+}
+
+// decodeText reads a text of the command line octet for octet: kong's own mapper replaces
+// octets that are not UTF-8, in URLs, in names of files and in arguments of heed run's command.
+func decodeText(c *kong.DecodeContext, target reflect.Value) error {
+	t, err := c.Scan.PopValue("string")
+	if err != nil {
+		return err
+	}
+	text, is := t.Value.(string)
+	if !is {
+		return fmt.Errorf("%v is not a text", t.Value)
+	}
+	target.SetString(text)
+	return nil
 }
 
 // knownVerb returns an error for a first word that is not a verb. The parser would

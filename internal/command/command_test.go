@@ -43,7 +43,7 @@ func TestAWrongCommandLineIsOneSentenceAndWhatToDo(t *testing.T) {
 	}
 	says("there is no command \"chek\"; did you mean \"check\"?\nSee `heed --help`", "chek")
 	says("there is no command \"plna\"; did you mean \"plan\"?\nSee `heed --help`", "plna")
-	says("there is no command \"wget\"; the commands are serve, run, env, check, plan, why, lint, cache, pace, reload, mode, refuse, allow, audit, study, status, ca, identity, config, doctor, help\nTo run a program through heed: heed run -- wget", "wget", "-q", "x")
+	says("there is no command \"wget\"; the commands are "+strings.Join(childNames(model(t).Node), ", ")+"\nTo run a program through heed: heed run -- wget", "wget", "-q", "x")
 	says("unknown flag --agnt, did you mean \"--agent\"?\nSee `heed check --help`", "check", "--agnt", "x")
 	says("heed run has no flag --adit\nSee `heed run --help`, and write the command behind two dashes: heed run -- CMD", "run", "--adit", "x.db", "--", "true")
 	says("unexpected argument shw; did you mean \"heed config show\"?\nSee `heed config --help`", "config", "shw")

@@ -172,52 +172,6 @@ func (m *RunClient) End(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-// CheckRequest is the body of POST /check.
-type CheckRequest struct {
-	Agent   string `json:"agent"`
-	URL     string `json:"url"`
-	Profile string `json:"profile,omitempty"` // to judge by; empty: that of the settings
-	Explain bool   `json:"explain,omitempty"` // include an explanation
-	Delay   bool   `json:"delay,omitempty"`   // include the delay between two requests
-	Client  string `json:"client,omitempty"`  // name of a [[client]]; empty: judge by Agent only
-
-	Sitemaps bool     `json:"sitemaps,omitempty"` // include the sitemaps that robots.txt names
-	More     []string `json:"more,omitempty"`     // POST /check/site only: further URLs of the site
-}
-
-// Check makes the running heed judge a URL.
-func (c *Client) Check(ctx context.Context, q *CheckRequest) (*Judgement, error) {
-	return call[*Judgement](ctx, c, http.MethodPost, "/check", q)
-}
-
-// MaxSiteURLs bounds the URLs of one CheckSite together, in octets.
-const MaxSiteURLs = 128 << 10
-
-// CheckSite makes the running heed judge URLs of one site, q.URL and those of q.More, in
-// their order. Only the first Judgement has what is the same for all of them: URL, Agent,
-// Robots, By, Age, State, Profile, Delay and Sitemaps.
-func (c *Client) CheckSite(ctx context.Context, q *CheckRequest) ([]*Judgement, error) {
-	return call[[]*Judgement](ctx, c, http.MethodPost, "/check/site", q)
-}
-
-// StoredKey is the body of POST /stored: one key of one route.
-type StoredKey struct {
-	Route string `json:"way"` // its identity
-	Key   []byte `json:"key"` // any octets
-}
-
-// StoredCopy is the response to a StoredKey.
-type StoredCopy struct {
-	Found    bool   `json:"found"`
-	Record   []byte `json:"record,omitempty"`
-	Snapshot []byte `json:"snapshot,omitempty"`
-}
-
-// Stored returns the copy that the running heed stored under a key.
-func (c *Client) Stored(ctx context.Context, q *StoredKey) (*StoredCopy, error) {
-	return call[*StoredCopy](ctx, c, http.MethodPost, "/stored", q)
-}
-
 // Reload makes the running heed reload its settings.
 func (c *Client) Reload(ctx context.Context) (*ReloadReply, error) {
 	return call[*ReloadReply](ctx, c, http.MethodPost, "/reload", nil)

@@ -1,9 +1,11 @@
 package control
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,5 +76,24 @@ func TestHeed_APlaceThatSomebodyElsePreparedIsNotUsed(t *testing.T) {
 				t.Errorf("it takes %s (%v)", path, err)
 			}
 		})
+	}
+}
+
+// The running heed judges the octets of a URL, also where they are no UTF-8.
+func TestHeed_ARequestToJudgeKeepsTheOctetsOfItsURLs(t *testing.T) {
+	t.Parallel()
+	for _, q := range []CheckRequest{
+		{Agent: "x", URL: "http://h.test/é?<&>", More: []string{"http://h.test/"}},
+		{Agent: "x", URL: "http://h.test/\xff"},
+		{Agent: "x", URL: "http://h.test/é", More: []string{"http://h.test/caf\xe9", "", "http://h.test/\xc3"}},
+	} {
+		var got CheckRequest
+		text, err := json.Marshal(&q)
+		if err == nil {
+			err = json.Unmarshal(text, &got)
+		}
+		if err != nil || got.URL != q.URL || !slices.Equal(got.More, q.More) || got.Agent != q.Agent || got.Octets != nil {
+			t.Errorf("%q %q: %q %q, %v", q.URL, q.More, got.URL, got.More, err)
+		}
 	}
 }

@@ -15,12 +15,15 @@ import (
 const (
 	MaxSitemap = 50 << 20 // octets, unpacked
 	maxNesting = 32
+	maxToken   = 1 << 20 // octets of a tag, a text or a comment
 )
 
 // The errors of a sitemap that is not read to its end.
 var (
 	ErrNesting = errors.New("the sitemap is nested too deeply")
 	ErrNoMap   = errors.New("it is neither a sitemap nor an index of sitemaps")
+	errToken   = errors.New("a tag, a text or a comment is longer than 1 MiB")
+	errCharset = errors.New("it declares its character encoding more than once")
 )
 
 // ReadSitemap reads a sitemap or an index of sitemaps, in XML or as text with one URL a line
@@ -108,11 +111,13 @@ func readText(b *bufio.Reader, rest *bounded, page func(url string)) error {
 // readXML reads the <loc> elements of <url> and <sitemap> elements. Those of extensions, such
 // as <image:loc>, are in other elements. Entities beyond those of XML are not expanded.
 func readXML(b *bufio.Reader, page, child func(url string)) error {
-	d := xml.NewDecoder(b)
-	d.CharsetReader = charset.NewReaderLabel
+	in := &tokens{in: b}
+	d := xml.NewDecoder(in)
+	d.CharsetReader = in.charset
 	var open []string // the names of the elements that are open
 	var loc *strings.Builder
 	for {
+		in.left = maxToken
 		token, err := d.RawToken()
 		if err == io.EOF && len(open) == 0 {
 			return nil
@@ -148,6 +153,43 @@ func readXML(b *bufio.Reader, page, child func(url string)) error {
 			}
 		}
 	}
+}
+
+// tokens reads what an xml.Decoder reads, which keeps each token in memory, and the readers of
+// all character encodings that were declared. It is an io.ByteReader, which a Decoder does not
+// read ahead.
+type tokens struct {
+	in       *bufio.Reader
+	left     int // octets of this token that may be read
+	declared bool
+}
+
+// Read implements io.Reader.
+func (t *tokens) Read(p []byte) (int, error) {
+	if t.left <= 0 {
+		return 0, errToken
+	}
+	n, err := t.in.Read(p[:min(len(p), t.left)])
+	t.left -= n
+	return n, err
+}
+
+// ReadByte implements io.ByteReader.
+func (t *tokens) ReadByte() (byte, error) {
+	if t.left <= 0 {
+		return 0, errToken
+	}
+	t.left--
+	return t.in.ReadByte()
+}
+
+// charset is an xml.Decoder.CharsetReader for one declaration.
+func (t *tokens) charset(label string, in io.Reader) (io.Reader, error) {
+	if t.declared {
+		return nil, errCharset
+	}
+	t.declared = true
+	return charset.NewReaderLabel(label, in)
 }
 
 // locEnds passes on the URL of an entry.

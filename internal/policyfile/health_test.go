@@ -417,3 +417,38 @@ func TestHeed_ManyNamesTakeBoundedMemory(t *testing.T) {
 type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// A row whose values have other types than heed's, as a damaged page makes them, is damage when
+// room is made: it does not end heed, and does not keep the file from being bounded.
+func TestHeed_ARowOfOtherTypesIsDamage(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"the first": "UPDATE policy SET saved = 'x'", "another": "UPDATE policy SET saved = 1; UPDATE policy SET saved = 1.5 WHERE rowid = 2",
+		"without a key": "UPDATE policy SET saved = 1, key = NULL",
+	} {
+		dir := t.TempDir()
+		f, _ := openFile(t, dir, 1<<30)
+		for n := range 3 {
+			f.ForRoute("").Save(fmt.Sprint("key ", n), []byte("r"), nil)
+			f.flush()
+		}
+		closeFile(t, f)
+		c, err := sqlite.Open(f.path, "rw", lockTime)
+		if err == nil {
+			_, err = c.Exec(change)
+			err = errors.Join(err, c.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, heard := openFile(t, dir, 1<<30)
+		k := f.ForRoute("")
+		k.Save("new", []byte("r"), nil)
+		f.flush()
+		holds(t, k, "new", "r", "")
+		if !strings.Contains(heard.String(), "set aside") {
+			t.Errorf("%s: the log heard %q", name, heard)
+		}
+		closeFile(t, f)
+	}
+}

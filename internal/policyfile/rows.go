@@ -240,9 +240,12 @@ func (d *database) makeRoom(limit int64, now time.Time) error {
 		return err
 	}
 	dead := now.Add(-maxAge).UnixNano()
-	oldest, err := integer(d.writer, "SELECT saved FROM policy ORDER BY rowid LIMIT 1")
-	if err != nil || oldest == 0 || used <= limit && oldest > dead {
+	first, err := d.writer.One("SELECT saved FROM policy ORDER BY rowid LIMIT 1")
+	if err != nil || first == nil {
 		return err
+	}
+	if oldest, is := first[0].(int64); is && used <= limit && oldest > dead {
+		return nil
 	}
 	last := int64(0) // rowid of what goes
 	rows, err := d.writer.Query("SELECT rowid, saved, length(key), length(record) + ifnull(length(snapshot), 0) FROM policy ORDER BY rowid LIMIT ?", int64(maxRemoved))
@@ -255,11 +258,23 @@ func (d *database) makeRoom(limit int64, now time.Time) error {
 			rows.Close()
 			return err
 		}
-		if row == nil || used <= limit && row[1].(int64) > dead {
+		if row == nil {
 			break
 		}
-		last = row[0].(int64)
-		used -= footprint(int(row[2].(int64)), int(row[3].(int64)))
+		var of [4]int64
+		for i := range of {
+			if n, is := row[i].(int64); is {
+				of[i] = n
+			} else {
+				rows.Close()
+				return &damage{what: "a row is not as heed writes it"}
+			}
+		}
+		if used <= limit && of[1] > dead {
+			break
+		}
+		last = of[0]
+		used -= footprint(int(of[2]), int(of[3]))
 	}
 	rows.Close()
 	_, err = d.writer.Exec("DELETE FROM policy WHERE rowid <= ?", last)

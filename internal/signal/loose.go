@@ -22,7 +22,7 @@ const faultUnread = "a term cannot be read"
 // fillers are words in lists of terms that are no terms, and change nothing of those beside
 // them.
 var fillers = []string{
-	"robots", "robot", "robotstag", "xrobotstag", "content", "contents", "name", "meta", "tag", "and", "true", "yes", "1", "on",
+	"robots", "robot", "bots", "bot", "crawlers", "crawler", "spiders", "spider", "robotstag", "xrobotstag", "content", "contents", "name", "meta", "tag", "and", "true", "yes", "1", "on",
 	"useragent", "directive", "directives", "value", "und", "et", "y", "br", "quot", "amp",
 }
 

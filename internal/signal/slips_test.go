@@ -22,7 +22,7 @@ func TestHeed_SlipsHideNoTerm(t *testing.T) {
 		"full width":             {"ｎｏｉｎｄｅｘ", "nofollow, ｎｏｉｎｄｅｘ"},
 		"a hyphen":               {"no-index", "no_index", "no–index", "No-Index, No-Follow", "non-index"},
 		"two words":              {"no index", "not index", "nofollow, no index", "do-not index"},
-		"a name before it":       {"robots: noindex", "robots=noindex", "content: noindex", "content=\"noindex\"", "X-Robots-Tag: noindex", "name=robots content=noindex", "meta robots noindex"},
+		"a name before it":       {"robots: noindex", "robots=noindex", "content: noindex", "content=\"noindex\"", "X-Robots-Tag: noindex", "name=robots content=noindex", "meta robots noindex", "bots: noindex", "crawlers noindex", "all bots noindex", "spider noindex"},
 		"a value":                {"noindex: true", "noindex=1", "noindex: yes", "noindex=on"},
 		"the opposite":           {"index: no", "index=false", "index: off"},
 		"a crawler, no colon":    {"examplebot noindex", "examplebot=noindex"},

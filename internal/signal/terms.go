@@ -61,6 +61,9 @@ type termParser struct {
 
 // segment reads the segment at the start of rest and returns its length.
 func (p *termParser) segment(rest string) int {
+	if n := p.scope(rest); n > 0 {
+		return n
+	}
 	segment := rest
 	if i := strings.IndexAny(rest, ",;"); i >= 0 {
 		segment = rest[:i]
@@ -71,8 +74,8 @@ func (p *termParser) segment(rest string) int {
 		key, value = segment[:at], segment[at+1:]
 	}
 	key = strings.ToLower(strings.TrimSpace(key))
-	name := strings.ReplaceAll(strings.ReplaceAll(key, " ", "_"), "unavailable-after", "unavailable_after")
-	switch token, _, _ := strings.Cut(key, "/"); {
+	name := valuedName(key)
+	switch {
 	case strings.HasPrefix(key, "unavailable_after "):
 		name, value = "unavailable_after", segment[strings.Index(strings.ToLower(segment), "unavailable_after ")+len("unavailable_after "):]
 		at = len(segment) - len(value) - 1
@@ -83,13 +86,31 @@ func (p *termParser) segment(rest string) int {
 			value = segment[at+1:]
 		}
 		p.add(term{name: name, value: strings.TrimSpace(value)})
-	case at >= 0 && p.scoped && isToken(token) && knownTerm(key) == "" && !slices.Contains(fillers, squeezed(key)) && rest[at] == ':':
-		p.scopes, p.tokens = append(p.tokens, token), nil
-		segment = segment[:at+1]
 	default:
 		p.names(segment)
 	}
 	return len(segment)
+}
+
+// valuedName returns the name that a term with a value has in valued.
+func valuedName(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, " ", "_"), "unavailable-after", "unavailable_after")
+}
+
+// scope reads the name of a crawler and the colon at the start of rest and returns their length;
+// 0 if there is none. It looks no further, since a list may have any number of them.
+func (p *termParser) scope(rest string) int {
+	at := strings.IndexAny(rest, ",;:=")
+	if !p.scoped || at < 0 || rest[at] != ':' {
+		return 0
+	}
+	key := strings.ToLower(strings.TrimSpace(rest[:at]))
+	token, _, _ := strings.Cut(key, "/")
+	if !isToken(token) || slices.Contains(valued, valuedName(key)) || knownTerm(key) != "" || slices.Contains(fillers, squeezed(key)) {
+		return 0
+	}
+	p.scopes, p.tokens = append(p.tokens, token), nil
+	return at + 1
 }
 
 // add adds a term for all crawlers that it is for.

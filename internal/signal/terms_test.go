@@ -273,3 +273,13 @@ func TestHeed_TermsAgainstAIRefuseTrainingUnderStrict(t *testing.T) {
 		t.Error("a redirect is refused by noai")
 	}
 }
+
+// A list of names of crawlers without commas is read in time that grows with its length: with
+// the square of it, this one takes an hour.
+func TestHeed_AListOfNamesAloneIsReadOnce(t *testing.T) {
+	t.Parallel()
+	v := request{agent: "examplebot", header: []string{"X-Robots-Tag: " + strings.Repeat("a:", 2<<20) + "examplebot: noindex"}}.judge(t)
+	if len(v.Statements) != 1 || strings.Join(v.Statements[0].Terms, " ") != "noindex" {
+		t.Errorf("%d statements", len(v.Statements))
+	}
+}

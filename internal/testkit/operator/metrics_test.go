@@ -65,7 +65,9 @@ func TestPrometheus_CountsTheRowsOfTheRecord(t *testing.T) {
 	o := testkit.NewOrigin(t, testkit.Site{Name: "site.test", Robots: "User-agent: *\nDisallow: /private\n"})
 	h := start(t, o, testkit.FreeAddr(t), "[limits]\nrefusals_per_client = 1000000\n[log]\nlevel = \"error\"\n")
 	p := scrape(t, h)
-	series := p.query(`count({job="heed"})`)
+	// Those by name are of at most 100 clients and sites, and of all others together.
+	const byName, others = `count({job="heed",__name__=~"heed_(client|site)_bytes_total"})`, `count({job="heed",__name__!~"heed_(client|site)_bytes_total"})`
+	series := p.query(others)
 	h.random(n)
 
 	testkit.Until(t, "all requests have ended and are in Prometheus", func() bool {
@@ -89,10 +91,13 @@ func TestPrometheus_CountsTheRowsOfTheRecord(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.query, got, c.want)
 		}
 	}
-	now := p.query(`count({job="heed"})`)
+	now := p.query(others)
 	t.Logf("%d requests: %v series, before %v; commit p99 %v s", n, now, series, p.query(`histogram_quantile(0.99, heed_audit_commit_duration_seconds_bucket)`))
 	if now >= 2000 || now > series+10 {
 		t.Errorf("%v series, at first %v", now, series)
+	}
+	if names := p.query(byName); names < 100 || names > 4*101 { // two directions
+		t.Errorf("%v series of clients and sites", names)
 	}
 	if got := p.query(`heed_policies{state="unreachable"}`); got < float64(n)/2 {
 		t.Errorf("%v origins unreachable", got)

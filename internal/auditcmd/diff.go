@@ -92,6 +92,9 @@ func printDiff(w io.Writer, paint console.Painter, r *compare.Result, byVerdict 
 	p.count(int64(len(r.Different)), "are decided differently")
 	p.count(int64(len(r.OnlyA)), "only in "+console.Quoted(r.A.File))
 	p.count(int64(len(r.OnlyB)), "only in "+console.Quoted(r.B.File))
+	if r.Both == 0 && len(r.OnlyA) > 0 && len(r.OnlyB) > 0 && !byVerdict {
+		p.line("  Requests are compared by agent, method and URL; --ignore-agent leaves the agent out")
+	}
 	listed(p, r.Different, func(x *compare.Change) {
 		p.request("~", &x.Request)
 		p.line("      - %s", verdictText(&x.A))

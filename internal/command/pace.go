@@ -180,10 +180,10 @@ func turnsWords(c *pace.Counts) string {
 	if c.Turns+c.Refused+c.Left+c.Holds == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%d given, %d waited %v in all, %d refused with a Retry-After, %d left before, %d waiting now",
+	text := fmt.Sprintf("%d given, %d waited %v in all, %d refused with a Retry-After, %d left before theirs came, %d waiting now",
 		c.Turns, c.Waits, c.Waited.Round(time.Second), c.Refused, c.Left, c.Waiting)
 	if c.Holds > 0 {
-		text += fmt.Sprintf("; %d answers held a site", c.Holds)
+		text += fmt.Sprintf("; %s paused a site", console.Plural(c.Holds, "answer"))
 	}
 	return text
 }

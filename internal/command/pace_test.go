@@ -44,3 +44,10 @@ and 3 further requests
 		t.Errorf("%d lines, %v", strings.Count(out.String(), "\n"), err)
 	}
 }
+
+func TestStatusNamesOnePausedSite(t *testing.T) {
+	t.Parallel()
+	if got, want := turnsWords(&pace.Counts{Left: 1, Holds: 1}), "0 given, 0 waited 0s in all, 0 refused with a Retry-After, 1 left before theirs came, 0 waiting now; 1 answer paused a site"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

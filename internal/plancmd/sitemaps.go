@@ -24,7 +24,7 @@ const (
 	sitemapTimeout = 2 * time.Minute // of one
 	maxMaps        = 50_000          // of one site, as many as an index may have (sitemaps.org)
 	maxHosts       = 10              // other hosts that have sitemaps of a site
-	mapsAtOnce     = 128             // sites whose sitemaps are read at the same time
+	mapsAtOnce     = 12              // sites whose sitemaps are read at the same time, each of which may take 50 MiB
 )
 
 // maps reads sitemaps. Those of one site are read one after the other, at its delay.

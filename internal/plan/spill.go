@@ -79,7 +79,7 @@ func (s *spill) read(at int64) ([]byte, error) {
 
 func (s *spill) close() {
 	if s.file != nil {
-		_ = s.file.Close()           // nobody needs what is in it
+		_ = s.file.Close()           // its content is not needed
 		_ = os.Remove(s.file.Name()) // where an open file may not be removed
 		s.file = nil
 	}

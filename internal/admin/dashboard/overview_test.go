@@ -121,7 +121,7 @@ func TestSettingLines_MarkWhatWasChanged(t *testing.T) {
 	}
 }
 
-// A list has the wait for a turn, and no codes beside words.
+// A list shows the wait for a turn, and no codes beside words.
 func TestRowOf_HasTheWaitAndNoCodes(t *testing.T) {
 	t.Parallel()
 	r := rowOf(&replay.Decision{Verdict: store.Verdict{Verdict: "allow", Reason: "no-rule"}, Waited: 1.234})

@@ -20,7 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

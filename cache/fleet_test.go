@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // stay is a fetch in a fetchLimiter that lasts as long as told, or until told to end.

@@ -28,7 +28,7 @@ import (
 	"heed/internal/ca"
 	"heed/internal/passport"
 	"heed/internal/signal"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 	"heed/proxy/usage"
 )

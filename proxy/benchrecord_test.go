@@ -8,7 +8,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // BenchmarkRecorded holds a proxy that keeps the record of decisions against one

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 )
 

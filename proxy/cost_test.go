@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // requestCost are the bounds of what a request costs the proxy, everything on. They

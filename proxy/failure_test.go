@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

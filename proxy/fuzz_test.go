@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // lastStream is an answer whose reset ends only after told has returned, which reports

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"heed/internal/audit"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/acl"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // secret is in place of credentials for heed, which no other program may receive.

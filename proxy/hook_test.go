@@ -11,7 +11,7 @@ import (
 
 	"github.com/elazarl/goproxy"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // hooked returns a rig like r whose engine has another hook.

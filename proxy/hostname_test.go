@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // In absolute form the target names the place and the Host field says nothing

@@ -10,7 +10,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/pace"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

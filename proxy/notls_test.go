@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/refusal"
 )
 

@@ -14,7 +14,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/pace"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // oddAnswers are what sites send as an answer to GET, and what the client of heed gets for it:

@@ -23,7 +23,7 @@ import (
 	"heed/internal/check"
 	"heed/internal/signal"
 	"heed/internal/signal/fetch"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 	"heed/rules"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // A client behind a mapped port asks for the files under the name and port that it knows.

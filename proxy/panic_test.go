@@ -16,7 +16,7 @@ import (
 	"heed/cache"
 	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 	"heed/rules"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/dunglas/httpsfv"
 
 	"heed/internal/acl"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // decisionOf is the decision that a's Proxy-Status names; empty when it names none.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // systemPython is the Python that Debian's packages of its libraries are for.
@@ -47,7 +47,7 @@ func (r *rig) program(name string, args ...string) string {
 	cmd.Dir = r.t.TempDir()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		r.t.Fatalf("%s: %v (if it is missing, run `sh internal/testkit/all.sh` once: it installs what the tests need)\n%s", name, err, out)
+		r.t.Fatalf("%s: %v (if it is missing, run `sh internal/tools/testkit/all.sh` once: it installs what the tests need)\n%s", name, err, out)
 	}
 	return string(out)
 }

@@ -18,7 +18,7 @@ import (
 	"heed/cache"
 	"heed/internal/audit"
 	"heed/internal/ca"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // awaitClosing returns when the proxy takes no new connections.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // site is a real origin: plain and TLS listeners with one handler. Over TLS

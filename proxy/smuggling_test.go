@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"heed/cache"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 )
 

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // A site closes a connection at the moment in which its second request arrives. No request

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // streaming starts a request whose answer is read as it comes.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // poison is what a careless or hostile site sends beyond an answer.

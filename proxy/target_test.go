@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"heed/internal/pageurl"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/http1"
 	"heed/rules"
 )

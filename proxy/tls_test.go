@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"heed/internal/audit"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

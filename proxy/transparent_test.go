@@ -15,7 +15,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/audit"
 	"heed/internal/redirect"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

@@ -20,7 +20,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
 	"heed/rules"

@@ -12,7 +12,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

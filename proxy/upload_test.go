@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 )
 

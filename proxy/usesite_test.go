@@ -18,7 +18,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/signal"
 	"heed/internal/signal/fetch"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 	"heed/rules"
 )

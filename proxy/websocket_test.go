@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"heed/internal/audit"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/headers"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"heed/internal/accesslog"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // endless is size times the letter a between a beginning and an end.

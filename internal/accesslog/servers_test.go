@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"heed/internal/accesslog"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // logged are formats that the servers themselves write.

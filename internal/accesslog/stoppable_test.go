@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"heed/internal/accesslog"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // A live log is passed on by a pipe. Stop returns the lines that had come, also when they

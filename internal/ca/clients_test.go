@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // serve answers TLS handshakes with the authority's leaves, by SNI or else for

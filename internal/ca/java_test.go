@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // javaClient shakes hands as HTTPS clients do, with the trust store the JVM

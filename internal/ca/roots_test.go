@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // onlyRoots makes the given certificates the system's roots for this test.

@@ -12,7 +12,7 @@ import (
 
 	"software.sslmate.com/src/go-pkcs12"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // became checks that there is one result, in this state, and returns it.

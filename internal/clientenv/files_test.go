@@ -10,8 +10,8 @@ import (
 
 	"heed/internal/ca"
 	"heed/internal/config"
-	"heed/internal/testkit"
-	"heed/internal/testkit/fixture"
+	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/fixture"
 )
 
 func TestClientFilesHoldSystemFoundAndOwnRoots(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // place is a state directory with the real heed in it.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"heed/internal/console"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func TestBatchAnswersEachLineInItsPlace(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"heed/internal/console"
-	"heed/internal/testkit"
-	"heed/internal/testkit/fixture"
+	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/fixture"
 )
 
 func TestCAIsMadeShownAndRenewed(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 const someRules = "User-agent: *\nDisallow: /private\n\nUser-agent: GoodBot\nAllow: /\n"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"heed/internal/console"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // said is what a verb did as seen from outside.

@@ -13,8 +13,8 @@ import (
 	"heed/internal/acl"
 	"heed/internal/config"
 	"heed/internal/console"
-	"heed/internal/testkit"
-	"heed/internal/testkit/fixture"
+	"heed/internal/tools/testkit"
+	"heed/internal/tools/testkit/fixture"
 	"heed/rules"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"heed/internal/console"
 	"heed/internal/passport"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // `heed config show --for` prints the settings that apply to a client, and the entry that

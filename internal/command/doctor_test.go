@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"heed/internal/clientenv"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // doctor runs `heed doctor` with a new Node first in the PATH, and a JDK that starts in

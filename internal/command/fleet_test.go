@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"heed/internal/fleet"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // fleetSite answers for any number of names. Its robots.txt can be held back.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // calamity is a fleet to which things happen, by chance.

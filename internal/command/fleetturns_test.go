@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // siteDelay is what the site of these tests asks for between requests.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/manual"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // rulesOf returns the lines of nftables in the topic gateway under the comment

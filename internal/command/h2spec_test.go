@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // throughHeed listens for connections and hands each on through a tunnel of

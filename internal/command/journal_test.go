@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // Under systemd stderr is a socket of the journal, which JOURNAL_STREAM names: lines of the

@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // The passwords that are looked for. They have characters that are written in

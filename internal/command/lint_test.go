@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"heed/internal/console"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // A bot in a network whose only exit is heed, as in the topic containers of the

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // siteKinds are the robots.txt files of the sites of a lab, and which pages they do not

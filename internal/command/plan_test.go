@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/console"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // What is wrong is said in a sentence with what to do next, before any request.

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 
 	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func TestCheckAsksTheHeedThatRuns(t *testing.T) {

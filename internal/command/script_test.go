@@ -18,7 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // TestMain has several tests run at once: they wait more than they compute.

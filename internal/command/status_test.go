@@ -14,7 +14,7 @@ import (
 	"heed/internal/fleet"
 	"heed/internal/reach"
 	"heed/internal/reason"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // terminal opens a new terminal: keyboard and screen at one end, what programs

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func TestHostsAreReachedInWaysOfTheirOwn(t *testing.T) {

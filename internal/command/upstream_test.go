@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // trusting is client for one that trusts the heed's CA.

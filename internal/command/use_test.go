@@ -17,7 +17,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // Pages in the habits of well-known generators, in every coding, come from nginx to a

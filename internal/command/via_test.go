@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // compression returns what nginx's packaged configuration sets of compression; what

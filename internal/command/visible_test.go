@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func TestNothingThatATerminalObeysIsPrinted(t *testing.T) {

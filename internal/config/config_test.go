@@ -13,7 +13,7 @@ import (
 	"heed/internal/acl"
 	"heed/internal/console"
 	"heed/internal/pace"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
 	"heed/rules"
 )

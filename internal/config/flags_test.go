@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"heed/internal/console"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // The file that is read follows from the flags, the environment and the working

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // A listener for redirected connections that other machines can reach needs to know its

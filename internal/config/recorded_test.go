@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"heed/internal/console"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // Nothing secret reaches the record: no password, no file of passwords or keys.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"heed/internal/passport"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

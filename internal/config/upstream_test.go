@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func settings(t *testing.T, text string) *Config {

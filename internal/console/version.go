@@ -15,7 +15,7 @@ import (
 )
 
 // release is the version of a release build; empty in others. The linker sets it
-// (-X heed/internal/console.release=VERSION), as internal/dist does.
+// (-X heed/internal/console.release=VERSION), as internal/tools/dist does.
 var release string
 
 // Version names the build: the version of a release, the module's version, or the commit

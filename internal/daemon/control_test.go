@@ -27,7 +27,7 @@ import (
 	"heed/internal/pace"
 	"heed/internal/route"
 	"heed/internal/state"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // startDaemon runs a heed without a shared listener in this process until the

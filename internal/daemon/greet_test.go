@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"heed/internal/config"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func TestHeed_TheNameIsRandomAndStays(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/config"
 	"heed/internal/console"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"heed/internal/config"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // defaultPrivacy is what the built-in settings hide.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"heed/internal/pace"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

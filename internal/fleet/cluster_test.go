@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"heed/internal/pace"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // siteOn returns a site whose keys are on a node.

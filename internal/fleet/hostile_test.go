@@ -13,7 +13,7 @@ import (
 
 	"heed/internal/fleet"
 	"heed/internal/pace"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // reply is what an impostor answers to a command, in capital letters, of which it

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"heed/internal/fleet"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func TestHeed_ACluster(t *testing.T) {

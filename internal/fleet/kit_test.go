@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"heed/internal/fleet"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 const tag = "https://site.test"

@@ -10,7 +10,7 @@ import (
 
 	"heed/internal/fleet"
 	"heed/internal/pace"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 const delay = 500 * time.Millisecond

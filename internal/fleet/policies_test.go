@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"heed/internal/fleet"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func shows(t *testing.T, p *fleet.Policies, name string, known, version int64, record, snapshot string) {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"heed/internal/fleet"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // wire leads to a store that is far away: what heed sends arrives after some time.

@@ -14,7 +14,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/passport"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m, 4) }

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"heed/internal/passport"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // witness is a site, and another one, that remember what they were sent. The site answers 403

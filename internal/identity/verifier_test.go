@@ -19,7 +19,7 @@ import (
 
 	"heed/internal/config"
 	"heed/internal/passport"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // site is a site in Node that verifies requests with the npm package web-bot-auth.
@@ -34,7 +34,7 @@ func newVerifyingSite(t *testing.T, www string) *site {
 	t.Helper()
 	packages := filepath.Join(testkit.Root(t), ".build/web-bot-auth/node_modules")
 	if _, err := os.Stat(packages); err != nil {
-		t.Fatalf("this test needs the npm package web-bot-auth (%v)\nsh internal/testkit/all.sh installs it", err)
+		t.Fatalf("this test needs the npm package web-bot-auth (%v)\nsh internal/tools/testkit/all.sh installs it", err)
 	}
 	s := &site{ca: testkit.NewCA(t), lines: make(chan string, 4096)}
 	args := []string{"testdata/verifier.mjs", packages, filepath.Join(www, "news/keys.json"), filepath.Join(www, "news/card.json")}

@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // environGarbage makes the test binary a process that makes garbage and then waits.

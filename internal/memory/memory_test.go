@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 const mib = 1 << 20

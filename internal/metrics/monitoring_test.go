@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"heed/internal/manual"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // promtool runs the program that checks files for Prometheus, and returns what it prints.

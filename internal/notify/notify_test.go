@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func TestOpen_WithoutAManagerNothingIsSent(t *testing.T) {

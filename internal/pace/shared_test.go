@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // fakeFleet is a Shared of which every heed of a test knows.

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // The operator sees who waits at a site: in the order of the turns, since when, and when

@@ -13,7 +13,7 @@ import (
 
 	"heed/cache"
 	"heed/internal/sqlite"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // openFile opens the file in dir; heard is what the log was told.

@@ -21,7 +21,7 @@ import (
 
 	"heed/cache"
 	"heed/internal/sqlite"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

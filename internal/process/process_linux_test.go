@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // server is a program that listens and never accepts, or accepts and holds what it

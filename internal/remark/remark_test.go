@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/config"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // remarks returns the remarks on the settings in text, as "line key".

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func TestAFileIsMeasuredWithTheFilesBesideIt(t *testing.T) {

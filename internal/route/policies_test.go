@@ -23,7 +23,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/control"
 	"heed/internal/sqlite"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"heed/internal/config"
 	"heed/internal/control"
-	"heed/internal/testkit/fixture"
+	"heed/internal/tools/testkit/fixture"
 	"heed/proxy/upstream"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"heed/internal/process"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // slowSite answers nothing for as long as its client waits.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"heed/internal/control"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // A log that is not read for longer than heed's timeout is complete all the same once it

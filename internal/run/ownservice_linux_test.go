@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // closed answers every page, and disallows all of them.

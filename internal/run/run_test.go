@@ -16,7 +16,7 @@ import (
 
 	"heed/internal/config"
 	"heed/internal/console"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // heedRun runs `heed run` of the heed under test, and returns its exit status and

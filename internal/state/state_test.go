@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"heed/internal/console"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func TestHeed_TheStateDirectoryHasItsPlace(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // A lab studies a year of a busy site: a million lines by default, ten million (1.5 GB) with

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // interrupted starts heed study over the standard input, writes lines and keeps the pipe

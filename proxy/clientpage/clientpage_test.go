@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 func certificate(t *testing.T) []byte {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // A Read ends by the deadline that was set last, before it or while it waits.

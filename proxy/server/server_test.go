@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/http1"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // What comes beyond the connections that one site may have waits for one of

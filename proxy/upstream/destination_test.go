@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

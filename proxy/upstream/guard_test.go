@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"heed/cache"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // A site that ends what carries a request each time, and says that it has not looked at it,

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/proxy/upstream"
 )
 

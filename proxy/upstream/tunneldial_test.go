@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // carrier is a proxy that opens tunnels, over TLS with config, and reports what it was

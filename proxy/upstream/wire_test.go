@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // rawSite answers each request with octets; it keeps the connection open unless they end

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // tab is the tab of a browser, which it drives with the Chrome DevTools Protocol
@@ -42,7 +42,7 @@ type params map[string]any
 func browser(t testing.TB) *tab {
 	t.Helper()
 	if _, err := exec.LookPath("chromium"); err != nil {
-		t.Fatal("this test needs the Debian package chromium\nsh internal/testkit/all.sh installs it")
+		t.Fatal("this test needs the Debian package chromium\nsh internal/tools/testkit/all.sh installs it")
 	}
 	profile := t.TempDir()
 	cmd := exec.Command("chromium", "--remote-debugging-pipe", "--user-data-dir="+profile, "--headless", "--no-sandbox", "--disable-gpu",

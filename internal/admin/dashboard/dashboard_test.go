@@ -15,7 +15,7 @@ import (
 
 	"heed/internal/admin/dashboard"
 	"heed/internal/audit"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // axe returns the source of axe-core, which finds faults of accessibility.
@@ -24,7 +24,7 @@ func axe(t testing.TB) string {
 	path := filepath.Join(testkit.Root(t), ".build/axe/node_modules/axe-core/axe.min.js")
 	text, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("this test needs the npm package axe-core (%v)\nsh internal/testkit/all.sh installs it", err)
+		t.Fatalf("this test needs the npm package axe-core (%v)\nsh internal/tools/testkit/all.sh installs it", err)
 	}
 	return string(text)
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // An operator watches a real heed: a bot requests pages through it, and the pages show what

@@ -21,7 +21,7 @@ import (
 	"heed/internal/figures"
 	"heed/internal/pace"
 	"heed/internal/reason"
-	"heed/internal/testkit/fixture"
+	"heed/internal/tools/testkit/fixture"
 	"heed/rules"
 )
 

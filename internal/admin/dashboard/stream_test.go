@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"heed/internal/admin/dashboard"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // stream opens a stream of events and returns its status and the rest of the answer.

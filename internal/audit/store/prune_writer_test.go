@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 )
 
 // TestHeed_PruningGoesOnUnderTraffic: many decide while far more is recorded

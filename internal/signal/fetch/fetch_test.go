@@ -14,7 +14,7 @@ import (
 
 	"heed/internal/signal"
 	"heed/internal/signal/licence"
-	"heed/internal/testkit"
+	"heed/internal/tools/testkit"
 	"heed/rules"
 )
 

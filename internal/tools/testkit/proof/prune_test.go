@@ -1,0 +1,95 @@
+package proof
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"heed/internal/audit/audittest"
+	"heed/internal/audit/store"
+	"heed/internal/tools/testkit"
+)
+
+// oldRecord makes a record of decisions that are all too old to be kept, but for
+// those at its end.
+func oldRecord(t *testing.T, entries int) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "audit.db")
+	if err := (audittest.Crawl{Entries: entries, PerSecond: 50, Begin: time.Now().Add(-48 * time.Hour)}).Write(path, store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A kill while old decisions are being removed costs none of those that are kept,
+// and the chain stays whole; in the end the old ones are gone.
+func TestHeed_AKillWhileOldDecisionsAreRemoved(t *testing.T) {
+	t.Parallel()
+	rounds, entries := 1, 24_000 // more than one step of pruning
+	if testkit.Full {
+		rounds, entries = 40, 200_000
+	}
+	s, old := newSite(t), oldRecord(t, entries)
+	began, err := os.ReadFile(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := s.config("[log]\nmark = true\nlevel = \"warn\"\n[audit]\nkeep = \"24h\"\n")
+	for round := range rounds {
+		state := testkit.StateDir(t)
+		path := filepath.Join(state, "audit.db")
+		if err := os.WriteFile(path, began, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before, n := s.requests(), &notes{}
+		for range 3 {
+			h := testkit.Start(t, testkit.Options{State: state, Config: config})
+			over := n.load(client(t, h), round*100+len(n.all))
+			testkit.Delay(time.Duration(rand.IntN(600)) * time.Millisecond) // heed is killed at any moment of its work
+			h.Signal(syscall.SIGKILL)
+			h.Exit()
+			over.Wait()
+			if err := store.Settle(path); err != nil {
+				t.Fatal(err)
+			}
+			verify(t, path)
+			rows, _ := rowsAfter(t, path, int64(entries))
+			if agree(t, rows, n.all, since(s.requests(), before)); t.Failed() {
+				t.Fatalf("in round %d", round)
+			}
+		}
+		h := testkit.Start(t, testkit.Options{State: state, Config: config})
+		awaitOldest(t, path, int64(entries))
+		h.Signal(os.Interrupt)
+		h.Exit()
+		verify(t, path)
+		rows, _ := rowsAfter(t, path, int64(entries))
+		agree(t, rows, n.all, since(s.requests(), before))
+	}
+}
+
+// awaitOldest waits until the record has no entry up to seq.
+func awaitOldest(t *testing.T, path string, seq int64) {
+	t.Helper()
+	var oldest int64
+	db := view(t, path)
+	for late := time.After(testkit.Patience); ; {
+		err := db.QueryRow("SELECT coalesce(min(seq), 1 << 62) FROM entry").Scan(&oldest)
+		if err != nil && !strings.Contains(fmt.Sprint(err), "locked") {
+			t.Fatal(err)
+		}
+		if err == nil && oldest > seq {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("the oldest entry is still %d", oldest)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -116,15 +116,15 @@ func TestHeed_TheRecordStaysUnderItsSize(t *testing.T) {
 // TestHeed_ASmallerSizeGivesRoomBack: when the bound is set lower than the record is.
 func TestHeed_ASmallerSizeGivesRoomBack(t *testing.T) {
 	t.Parallel()
-	m := newMade(t).entries(20_000)
+	m := newMade(t).entries(10_000)
 	m.exec("PRAGMA wal_checkpoint(TRUNCATE)")
-	if info, err := os.Stat(m.path); err != nil || info.Size() < 2<<20 {
+	if info, err := os.Stat(m.path); err != nil || info.Size() < 1<<20 {
 		t.Fatalf("the record has %d octets, which tests nothing (%v)", info.Size(), err)
 	}
-	m.prune(m.pruner(limits{size: 1 << 20}))
+	m.prune(m.pruner(limits{size: 1 << 19}))
 	m.exec("PRAGMA wal_checkpoint(TRUNCATE)")
 	info, err := os.Stat(m.path)
-	if err != nil || info.Size() > 1<<20 {
+	if err != nil || info.Size() > 1<<19 {
 		t.Errorf("the file has %d octets (%v), %d pages are free, and %d entries left", info.Size(), err, m.count("PRAGMA freelist_count"), m.count("SELECT count(*) FROM entry"))
 	}
 }

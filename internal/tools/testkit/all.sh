@@ -265,11 +265,18 @@ go_test() {
 	roomy .build/testkit/progress -vet=off -timeout 80m -exec 'env -u GOGC -u GOMEMLIMIT' "$@"
 }
 
-# SQLite, C that was translated to Go, is built without the race detector, which
-# makes it four times slower.
-sqlite=-gcflags=modernc.org/sqlite/lib=-race=false
-race() {
-	CGO_ENABLED=1 go_test -race "$sqlite" "$@"
+go_build() {
+	roomy go build "$@"
+}
+
+# with_race COMMAND ARGUMENT...: no debugger looks at what is compiled for the race
+# detector. SQLite, C that was translated to Go, is compiled without it, which makes it
+# four times slower.
+with_race() {
+	command=$1
+	shift
+	CGO_ENABLED=1 "$command" -race -gcflags=all=-dwarf=false \
+		'-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false' "$@"
 }
 
 # checks takes what the tests have compiled. staticcheck, which compiles itself and looks at
@@ -302,8 +309,8 @@ beside() {
 # shellcheck disable=SC2086 # a list of words
 {
 	mkdir -p .build/testkit
-	step 'compiling heed' roomy go build -o .build/testkit/ . ./internal/tools/testkit/progress
-	step 'compiling what runs with the race detector' roomy env CGO_ENABLED=1 go build -race "$sqlite" $raced
+	step 'compiling heed' go_build -o .build/testkit/ . ./internal/tools/testkit/progress
+	step 'compiling what runs with the race detector' with_race go_build $raced
 }
 
 HEED_TEST_BINARY=$PWD/.build/testkit/heed
@@ -318,8 +325,8 @@ trap 'kill "$beside" 2>/dev/null || :' EXIT
 # shellcheck disable=SC2086 # lists of words
 {
 	step 'go test' go_test -p 3 -skip "$system_calls" -- ./internal/command ./internal/tools/testkit/bypass $others
-	step 'go test -race' race -p 3 -- $raced
-	[ -z "${HEED_TEST_FULL:-}" ] || step 'go test -race, of the others' race -p 3 -- $others
+	step 'go test -race' with_race go_test -p 3 -- $raced
+	[ -z "${HEED_TEST_FULL:-}" ] || step 'go test -race, of the others' with_race go_test -p 3 -- $others
 }
 
 wait "$beside" || {

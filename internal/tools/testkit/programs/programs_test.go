@@ -73,7 +73,7 @@ for u in sys.argv[1:]: print(mechanicalsoup.StatefulBrowser().open(u).text)' "$@
 	{name: "lua-http", needs: "lua5.1", agent: "lua-http", shell: `echo 'for _, u in ipairs({...}) do local h, s = require("http.request").new_from_uri(u):go(); print(s:get_body_as_string()) end' | lua5.1 - "$@"`, full: true},
 	{name: "needle", needs: "node", agent: "Needle", shell: `NODE_USE_ENV_PROXY=0 NODE_PATH="$MODULES" "$NODE" -e 'process.argv.slice(1).forEach(u => require("needle")("get", u).then(r => console.log(String(r.body))))' "$@"`, full: true},
 	{name: "request", needs: "node", shell: `NODE_USE_ENV_PROXY=0 NODE_PATH="$MODULES" "$NODE" --no-deprecation -e 'process.argv.slice(1).forEach(u => require("request")(u, (e, r, b) => console.log(e || b)))' "$@"`, full: true},
-	{name: "phin", needs: "node", shell: `NODE_PATH="$MODULES" "$NODE" -e 'process.argv.slice(1).forEach(u => require("phin")(u).then(r => console.log(String(r.body))))' "$@"`, full: true},
+	{name: "phin", needs: "node", shell: `NODE_PATH="$MODULES" "$NODE" -e 'process.argv.slice(1).forEach(u => require("phin")(u).then(r => console.log(String(r.body)), e => console.log(String(e))))' "$@"`, full: true},
 	{name: "yt-dlp", needs: "yt-dlp", agent: "Mozilla", shell: `yt-dlp --compat-options no-certifi -q -o - "$1"`, each: true, page: "page.mp4", full: true},
 	{name: "Selenium", needs: "chromedriver", agent: "Chrome", shell: `/usr/bin/python3 "$SOURCE/selenium_chromium.py" "$@"`, nss: true, drives: true, full: true},
 	{name: "Playwright", needs: "chromium", agent: "Chrome", shell: `"$NODE" "$SOURCE/browse.mjs" playwright-core "$@"`, nss: true, full: true},

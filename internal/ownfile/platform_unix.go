@@ -3,12 +3,30 @@
 package ownfile
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// TryLock locks f exclusively until it is closed, or fails without waiting: with
+// syscall.EWOULDBLOCK while another process, or another opening of the file, has it.
+func TryLock(f *os.File) error { return flock(f, unix.LOCK_EX|unix.LOCK_NB) }
+
+// Lock locks f exclusively until it is closed. It waits until it can.
+func Lock(f *os.File) error { return flock(f, unix.LOCK_EX) }
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
 
 // nonblock makes opening a FIFO not wait for its writer.
 const nonblock = syscall.O_NONBLOCK

@@ -465,3 +465,34 @@ func TestHeed_APipeInPlaceOfTheFileIsAnError(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// Two heeds whose [cache] file is the same: the second one keeps its policies in memory, says
+// why, and has the file when the first one has ended.
+func TestHeed_TwoWithOneFile(t *testing.T) {
+	dir := t.TempDir()
+	first, _ := openFile(t, dir, 1<<20)
+	second, _ := openFile(t, dir, 1<<20)
+	a, b := first.ForRoute(""), second.ForRoute("")
+	a.Save("first", []byte("a"), nil)
+	b.Save("second", []byte("b"), nil)
+	if !first.flush() || second.flush() {
+		t.Errorf("the first has %+v, the second %+v", first.Health(), second.Health())
+	}
+	if why := second.Health().Why; why != errInUse.Error() {
+		t.Errorf("the second says %q", why)
+	}
+	if got, _, ok := b.Load("second"); !ok || string(got) != "b" {
+		t.Errorf("the second has %q of what it saved", got)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !second.flush() || second.Health().Why != "" {
+		t.Errorf("after the first has ended the second has %+v", second.Health())
+	}
+	for key, want := range map[string]string{"first": "a", "second": "b"} {
+		if got, _, ok := b.Load(key); !ok || string(got) != want {
+			t.Errorf("%s is %q", key, got)
+		}
+	}
+}

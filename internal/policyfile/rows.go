@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"heed/internal/ownfile"
 	"heed/internal/sqlite"
 )
 
@@ -61,12 +62,13 @@ type database struct {
 	writer  *sqlite.Conn
 	reading sync.Mutex // for reader
 	reader  *sqlite.Conn
-	closed  bool // changes with both locked
+	lock    *os.File   // the file, locked: another heed would set it aside under this one
+	closed  bool       // changes with both locked
 }
 
 // openDatabase opens the file at path, made with mode 0600 if there is none. The error is a
 // *damage when the file is to blame, not its location.
-func openDatabase(path string) (*database, error) {
+func openDatabase(path string) (_ *database, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, errNoFile // to read a pipe may take forever
 	}
@@ -74,9 +76,16 @@ func openDatabase(path string) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { // not before SQLite has closed it: its own locks would be lost
+		if err != nil {
+			file.Close()
+		}
+	}()
 	var head [20]byte
+	if err = ownfile.TryLock(file); errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errInUse
+	}
 	n, err := io.ReadFull(file, head[:])
-	file.Close()
 	switch {
 	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, err
@@ -88,7 +97,7 @@ func openDatabase(path string) (*database, error) {
 			return nil, explained(err)
 		}
 	}
-	d := &database{}
+	d := &database{lock: file}
 	if d.writer, err = sqlite.Open(path, "rwc", lockTime); err == nil {
 		err = d.writer.InTransaction(func() error { _, err := d.writer.Exec(schema); return err })
 		if err == nil {
@@ -152,7 +161,7 @@ func (d *database) close() error {
 		return nil
 	}
 	d.closed = true
-	return errors.Join(d.reader.Close(), d.writer.Close())
+	return errors.Join(d.reader.Close(), d.writer.Close(), d.lock.Close())
 }
 
 // read returns what is stored under key; nil when nothing is.

@@ -237,7 +237,7 @@ func Acquire(state string, patience time.Duration) (*Lock, error) {
 		return nil, fmt.Errorf("the state directory cannot be locked: %w\nMake it writable, or set HEED_STATE to another place", err)
 	}
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if err = tryLock(f); err == nil {
+		if err = ownfile.TryLock(f); err == nil {
 			return &Lock{f}, f.Truncate(0)
 		}
 		if !time.Now().Before(end) {

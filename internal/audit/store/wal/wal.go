@@ -100,7 +100,7 @@ func Open(path string, timeout time.Duration) (*Log, error) {
 
 // lockWithin tries to lock f until timeout, and reports whether it did.
 func lockWithin(f *os.File, timeout time.Duration) bool {
-	for end := time.Now().Add(timeout); Lock(f) != nil; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(timeout); ownfile.TryLock(f) != nil; time.Sleep(20 * time.Millisecond) {
 		if !time.Now().Before(end) {
 			return false
 		}

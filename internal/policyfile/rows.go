@@ -62,8 +62,8 @@ type database struct {
 	writer  *sqlite.Conn
 	reading sync.Mutex // for reader
 	reader  *sqlite.Conn
-	lock    *os.File   // the file, locked: another heed would set it aside under this one
-	closed  bool       // changes with both locked
+	lock    *os.File // the file, locked: another heed would set it aside under this one
+	closed  bool     // changes with both locked
 }
 
 // openDatabase opens the file at path, made with mode 0600 if there is none. The error is a

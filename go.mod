@@ -16,7 +16,6 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/rogpeppe/go-internal v1.16.0
-	github.com/temoto/robotstxt v1.1.2
 	github.com/tidwall/gjson v1.20.1
 	github.com/vishvananda/netlink v1.3.1
 	github.com/yuin/goldmark v1.8.7

@@ -14,8 +14,6 @@
 // goroutines during the first call of Next, to look at several files, and one for standard
 // input and for each pipe, which ends with it; a caller that wants to read ahead calls Next
 // in a goroutine of its own.
-//
-// Outside package: github.com/tidwall/gjson, for the values of JSON lines.
 package accesslog
 
 import (

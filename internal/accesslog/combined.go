@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // combined reads the common and the combined format, also with the virtual host first.
@@ -153,7 +155,7 @@ func requestLine(s string) (method, target string) {
 	return method, target
 }
 
-// quoted returns the text of the first quotes in s with the escapes of Apache and nginx
+// quoted returns the text of the first quotes in s with the escapes of Apache, nginx and JSON
 // undone, and what follows.
 func quoted(s string) (text, rest string, ok bool) {
 	at := strings.IndexByte(s, '"')
@@ -188,6 +190,14 @@ func unescape(s string, i int) (text, rest string, ok bool) {
 			n, _ := strconv.ParseUint(s[i+2:i+4], 16, 8) // two hexadecimal digits
 			b.WriteByte(byte(n))
 			i += 3
+		case codeUnit(s[i:]) >= 0:
+			r := codeUnit(s[i:])
+			i += 5
+			if pair := utf16.DecodeRune(r, codeUnit(s[i+1:])); pair != utf8.RuneError {
+				r = pair
+				i += 6
+			}
+			b.WriteRune(r)
 		default:
 			i++
 			if c, special := escapes[s[i]]; special {
@@ -198,6 +208,18 @@ func unescape(s string, i int) (text, rest string, ok bool) {
 		}
 	}
 	return "", s, false
+}
+
+// codeUnit returns the unit of UTF-16 that s begins with as \uXXXX; -1 for none.
+func codeUnit(s string) rune {
+	if len(s) < 6 || s[:2] != `\u` {
+		return -1
+	}
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
 }
 
 func isHex(c byte) bool {

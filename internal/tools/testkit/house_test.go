@@ -133,7 +133,6 @@ var homes = map[string]string{
 	"software.sslmate.com/src/go-pkcs12":  "heed/internal/ca",
 	"github.com/prometheus/client_golang": "heed/internal/metrics",
 	"github.com/google/nftables":          "heed/internal/sealed",
-	"github.com/vishvananda/netlink":      "heed/internal/sealed",
 	"github.com/rogpeppe/go-internal":     "heed/internal/audit/report",
 }
 

@@ -227,7 +227,7 @@ func (c *Config) FixedKeys(next *Config) []string {
 func (c *Config) valueOf(key string) any {
 	v := reflect.ValueOf(*c)
 	for part := range strings.SplitSeq(key, ".") {
-		v = fieldOf(v, part)
+		v = fieldsByKey(v)[part]
 	}
 	return v.Interface()
 }

@@ -96,10 +96,11 @@ func (d *decoder) err() error {
 
 // table sets the fields of into that tree names.
 func (d *decoder) table(into reflect.Value, tree map[string]any, path string) {
+	fields := fieldsByKey(into)
 	for _, key := range slices.Sorted(maps.Keys(tree)) { // a fixed order for keys on one line
 		value, full := tree[key], dotted(path, key)
-		field := fieldOf(into, key)
-		if !field.IsValid() {
+		field, known := fields[key]
+		if !known {
 			hint, meant := suggest(full, into.Type(), path)
 			d.problem(full, "unknown key %q; %s", full, hint)
 			if _, set := d.lines[d.scope+meant]; !set { // else that one is checked as well

@@ -87,14 +87,13 @@ func keyed(t reflect.Type) []reflect.StructField {
 	})
 }
 
-// fieldOf returns the field of a settings struct with a key; invalid when there is none.
-func fieldOf(v reflect.Value, key string) reflect.Value {
+// fieldsByKey returns the fields of a settings struct by their keys.
+func fieldsByKey(v reflect.Value) map[string]reflect.Value {
+	fields := map[string]reflect.Value{}
 	for _, f := range keyed(v.Type()) {
-		if f.Tag.Get("toml") == key {
-			return v.FieldByIndex(f.Index)
-		}
+		fields[f.Tag.Get("toml")] = v.FieldByIndex(f.Index)
 	}
-	return reflect.Value{}
+	return fields
 }
 
 // keyNames returns the full names of all keys of a settings struct, in its order; a table
@@ -115,16 +114,15 @@ func keyNames(t reflect.Type, path string) (names []string) {
 
 // isArray reports whether table is an array of tables.
 func isArray(table string) bool {
-	field := fieldOf(reflect.ValueOf(Config{}), table)
-	return field.IsValid() && field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct
+	field, ok := fieldsByKey(reflect.ValueOf(Config{}))[table]
+	return ok && field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct
 }
 
 // keyTree returns a settings struct as a TOML table, durations as text.
 func keyTree(v reflect.Value) map[string]any {
 	tree := map[string]any{}
-	for _, f := range keyed(v.Type()) {
-		key, field := f.Tag.Get("toml"), v.FieldByIndex(f.Index)
-		if k, ok := kinds[f.Type]; !ok {
+	for key, field := range fieldsByKey(v) {
+		if k, ok := kinds[field.Type()]; !ok {
 			tree[key] = keyTree(field)
 		} else if value := k.tree(field); value != nil {
 			tree[key] = value

@@ -186,16 +186,17 @@ func unescape(s string, i int) (text, rest string, ok bool) {
 			return b.String(), s[i+1:], true
 		case s[i] != '\\' || i+1 == len(s):
 			b.WriteByte(s[i])
-		case s[i+1] == 'x' && i+3 < len(s) && isHex(s[i+2]) && isHex(s[i+3]):
-			n, _ := strconv.ParseUint(s[i+2:i+4], 16, 8) // two hexadecimal digits
-			b.WriteByte(byte(n))
+		case s[i+1] == 'x' && hexOf(s[i+2:], 2) >= 0:
+			b.WriteByte(byte(hexOf(s[i+2:], 2)))
 			i += 3
-		case codeUnit(s[i:]) >= 0:
-			r := codeUnit(s[i:])
+		case s[i+1] == 'u' && hexOf(s[i+2:], 4) >= 0:
+			r := hexOf(s[i+2:], 4)
 			i += 5
-			if pair := utf16.DecodeRune(r, codeUnit(s[i+1:])); pair != utf8.RuneError {
-				r = pair
-				i += 6
+			if next, ok := strings.CutPrefix(s[i+1:], `\u`); ok {
+				if pair := utf16.DecodeRune(r, hexOf(next, 4)); pair != utf8.RuneError {
+					r = pair
+					i += 6
+				}
 			}
 			b.WriteRune(r)
 		default:
@@ -210,18 +211,11 @@ func unescape(s string, i int) (text, rest string, ok bool) {
 	return "", s, false
 }
 
-// codeUnit returns the unit of UTF-16 that s begins with as \uXXXX; -1 for none.
-func codeUnit(s string) rune {
-	if len(s) < 6 || s[:2] != `\u` {
+// hexOf returns the number that s begins with in n hexadecimal digits; -1 for none.
+func hexOf(s string, n int) rune {
+	v, err := strconv.ParseUint(s[:min(len(s), n)], 16, 32)
+	if err != nil || len(s) < n {
 		return -1
 	}
-	n, err := strconv.ParseUint(s[2:6], 16, 16)
-	if err != nil {
-		return -1
-	}
-	return rune(n)
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
+	return rune(v)
 }

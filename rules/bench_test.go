@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/temoto/robotstxt"
-
 	"heed/rules"
 )
 
@@ -161,32 +159,6 @@ func BenchmarkDecide(b *testing.B) {
 		})
 	}
 	b.Run("hostile", func(b *testing.B) { benchDecide(b, hostile(), hostileTargets()) })
-}
-
-// BenchmarkTemoto puts the same questions to github.com/temoto/robotstxt.
-func BenchmarkTemoto(b *testing.B) {
-	for _, n := range benchSizes {
-		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) { benchTemoto(b, benchRules(n), benchTargets(n)) })
-	}
-	b.Run("leading-wildcards=1000", func(b *testing.B) { benchTemoto(b, leadingWildcards(), leadingTargets()) })
-}
-
-func benchTemoto(b *testing.B, file string, targets []string) {
-	data, err := robotstxt.FromString(file)
-	if err != nil {
-		b.Fatal(err)
-	}
-	group := data.FindGroup("BenchBot")
-	refused := 0
-	b.ReportAllocs()
-	b.ResetTimer()
-	for i := range b.N {
-		if !group.Test(targets[i%len(targets)]) {
-			refused++
-		}
-	}
-	b.StopTimer()
-	b.ReportMetric(100*float64(refused)/float64(b.N), "%refused")
 }
 
 // realistic is a file as large sites have them: comments, names in runs, groups

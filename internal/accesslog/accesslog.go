@@ -14,8 +14,6 @@
 // goroutines during the first call of Next, to look at several files, and one for standard
 // input and for each pipe, which ends with it; a caller that wants to read ahead calls Next
 // in a goroutine of its own.
-//
-// Outside package: github.com/tidwall/gjson, for the values of JSON lines.
 package accesslog
 
 import (
@@ -129,15 +127,9 @@ type Reader struct {
 	stop     context.CancelFunc
 }
 
-// Open opens log files, whose formats are found from their first lines; the name - is
-// standard input.
-func Open(files []string, stdin io.Reader) (*Reader, error) {
-	return OpenWith(Options{Files: files, Stdin: stdin})
-}
-
-// OpenWith opens the logs of o. The error names a file that does not exist, or what is
+// Open opens the logs of o. The error names a file that does not exist, or what is
 // wrong with the format.
-func OpenWith(o Options) (*Reader, error) {
+func Open(o Options) (*Reader, error) {
 	r := &Reader{options: o}
 	r.stopped, r.stop = context.WithCancel(context.Background())
 	r.heads.less = func(a, b *merged) bool { return a.head.before(&b.head) }

@@ -30,7 +30,7 @@ func file(t testing.TB, name, text string) string {
 // all reads every request of the logs of o.
 func all(t testing.TB, o accesslog.Options) ([]accesslog.Request, accesslog.Counts) {
 	t.Helper()
-	r, err := accesslog.OpenWith(o)
+	r, err := accesslog.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestReader_AWrongPatternIsExplained(t *testing.T) {
 		"%h %{nonsense %Q}t %r":      "the form of the time",
 		"$remote_addr$request $msec": "nothing separates",
 	} {
-		_, err := accesslog.OpenWith(accesslog.Options{Format: format})
+		_, err := accesslog.Open(accesslog.Options{Format: format})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", format, err)
 		}
@@ -289,7 +289,7 @@ func TestReader_FilesThatAreNoLogsAreExplained(t *testing.T) {
 		if name == "a directory" {
 			path = filepath.Dir(path)
 		}
-		r, err := accesslog.Open([]string{path}, nil)
+		r, err := accesslog.Open(accesslog.Options{Files: []string{path}})
 		if err == nil {
 			_, err = r.Next()
 			r.Close()
@@ -298,7 +298,7 @@ func TestReader_FilesThatAreNoLogsAreExplained(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := accesslog.Open([]string{"/nonexistent/access.log"}, nil); err == nil || !strings.Contains(err.Error(), "/nonexistent/access.log") {
+	if _, err := accesslog.Open(accesslog.Options{Files: []string{"/nonexistent/access.log"}}); err == nil || !strings.Contains(err.Error(), "/nonexistent/access.log") {
 		t.Error(err)
 	}
 }

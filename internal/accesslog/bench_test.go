@@ -79,7 +79,7 @@ func BenchmarkNext(b *testing.B) {
 					defer f.Close()
 					o.Files[0], o.Stdin = "-", f
 				}
-				r, err := accesslog.OpenWith(o)
+				r, err := accesslog.Open(o)
 				if err != nil {
 					b.Fatal(err)
 				}

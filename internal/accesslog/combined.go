@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // combined reads the common and the combined format, also with the virtual host first.
@@ -153,7 +155,7 @@ func requestLine(s string) (method, target string) {
 	return method, target
 }
 
-// quoted returns the text of the first quotes in s with the escapes of Apache and nginx
+// quoted returns the text of the first quotes in s with the escapes of Apache, nginx and JSON
 // undone, and what follows.
 func quoted(s string) (text, rest string, ok bool) {
 	at := strings.IndexByte(s, '"')
@@ -184,10 +186,19 @@ func unescape(s string, i int) (text, rest string, ok bool) {
 			return b.String(), s[i+1:], true
 		case s[i] != '\\' || i+1 == len(s):
 			b.WriteByte(s[i])
-		case s[i+1] == 'x' && i+3 < len(s) && isHex(s[i+2]) && isHex(s[i+3]):
-			n, _ := strconv.ParseUint(s[i+2:i+4], 16, 8) // two hexadecimal digits
-			b.WriteByte(byte(n))
+		case s[i+1] == 'x' && hexOf(s[i+2:], 2) >= 0:
+			b.WriteByte(byte(hexOf(s[i+2:], 2)))
 			i += 3
+		case s[i+1] == 'u' && hexOf(s[i+2:], 4) >= 0:
+			r := hexOf(s[i+2:], 4)
+			i += 5
+			if next, ok := strings.CutPrefix(s[i+1:], `\u`); ok {
+				if pair := utf16.DecodeRune(r, hexOf(next, 4)); pair != utf8.RuneError {
+					r = pair
+					i += 6
+				}
+			}
+			b.WriteRune(r)
 		default:
 			i++
 			if c, special := escapes[s[i]]; special {
@@ -200,6 +211,11 @@ func unescape(s string, i int) (text, rest string, ok bool) {
 	return "", s, false
 }
 
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
+// hexOf returns the number that s begins with in n hexadecimal digits; -1 for none.
+func hexOf(s string, n int) rune {
+	v, err := strconv.ParseUint(s[:min(len(s), n)], 16, 32)
+	if err != nil || len(s) < n {
+		return -1
+	}
+	return rune(v)
 }

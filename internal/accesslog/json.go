@@ -1,6 +1,9 @@
 package accesslog
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // field is what a part of a line is.
 type field uint8
@@ -27,20 +30,22 @@ const (
 
 // jsonNames are the names of members by field, the most trusted first: without what
 // separates words, those of members with the object's name before.
-var jsonNames = rank(map[field]string{
-	fieldTime:      "ts timestamp time timeiso8601 timelocal msec startutc starttime datetime date startlocal request.time",
-	fieldClient:    "request.clientip request.remoteip clientip remoteaddr remoteip clienthost client.ip client.address remotehost clientaddr client ip source.ip host.ip request.remoteaddr",
-	fieldForwarded: "xforwardedfor httpxforwardedfor request.headers.xforwardedfor headers.xforwardedfor requestxforwardedfor forwardedfor httpforwarded request.headers.forwarded xrealip httpxrealip",
-	fieldHost:      "request.host requesthost httphost requestaddr vhost virtualhost servername domain url.domain host",
-	fieldRequest:   "request requestline http.request",
-	fieldMethod:    "request.method requestmethod method verb http.request.method httpmethod",
-	fieldTarget:    "request.uri requesturi requestpath originaluri uri url url.original target path requesturl request.url",
-	fieldPath:      "uripath url.path uristem documenturi",
-	fieldQuery:     "args querystring query url.query uriquery",
-	fieldStatus:    "status statuscode responsestatus downstreamstatus originstatus response code http.response.statuscode response.status",
-	fieldBytes:     "bodybytessent bytessent size bytes responsesize downstreamcontentsize responselength contentlength http.response.body.bytes response.size bodysize",
-	fieldReferrer:  "request.headers.referer httpreferer httpreferrer referer referrer requestreferer http.request.referrer headers.referer",
-	fieldAgent:     "request.headers.useragent httpuseragent useragent requestuseragent agent ua useragent.original headers.useragent",
+var jsonNames = sync.OnceValue(func() map[string]ranked {
+	return rank(map[field]string{
+		fieldTime:      "ts timestamp time timeiso8601 timelocal msec startutc starttime datetime date startlocal request.time",
+		fieldClient:    "request.clientip request.remoteip clientip remoteaddr remoteip clienthost client.ip client.address remotehost clientaddr client ip source.ip host.ip request.remoteaddr",
+		fieldForwarded: "xforwardedfor httpxforwardedfor request.headers.xforwardedfor headers.xforwardedfor requestxforwardedfor forwardedfor httpforwarded request.headers.forwarded xrealip httpxrealip",
+		fieldHost:      "request.host requesthost httphost requestaddr vhost virtualhost servername domain url.domain host",
+		fieldRequest:   "request requestline http.request",
+		fieldMethod:    "request.method requestmethod method verb http.request.method httpmethod",
+		fieldTarget:    "request.uri requesturi requestpath originaluri uri url url.original target path requesturl request.url",
+		fieldPath:      "uripath url.path uristem documenturi",
+		fieldQuery:     "args querystring query url.query uriquery",
+		fieldStatus:    "status statuscode responsestatus downstreamstatus originstatus response code http.response.statuscode response.status",
+		fieldBytes:     "bodybytessent bytessent size bytes responsesize downstreamcontentsize responselength contentlength http.response.body.bytes response.size bodysize",
+		fieldReferrer:  "request.headers.referer httpreferer httpreferrer referer referrer requestreferer http.request.referrer headers.referer",
+		fieldAgent:     "request.headers.useragent httpuseragent useragent requestuseragent agent ua useragent.original headers.useragent",
+	})
 })
 
 type ranked struct {
@@ -130,7 +135,7 @@ func (p *jsonLines) parse(line string, q *Request) (reason string) {
 
 // member keeps a value whose name is known.
 func (p *jsonLines) member(path []byte, value string) {
-	r, ok := jsonNames[string(path)]
+	r, ok := jsonNames()[string(path)]
 	if ok && (p.ranks[r.field] == 0 || r.rank < p.ranks[r.field]) && value != "" {
 		p.ranks[r.field], p.values[r.field] = r.rank, value
 	}

@@ -3,8 +3,6 @@ package accesslog
 import (
 	"encoding/json"
 	"strings"
-
-	"github.com/tidwall/gjson"
 )
 
 // maxDepth is how deep values are looked for in an object.
@@ -22,38 +20,63 @@ func walk(s string, scratch []byte, emit func(path []byte, value string)) bool {
 			return false
 		}
 	}
-	object := gjson.Parse(s)
-	if !object.IsObject() {
+	j := &jsonText{rest: s, emit: emit}
+	if j.next() != '{' {
 		return false
 	}
-	walkObject(object, scratch[:0], 0, emit)
+	j.value(scratch[:0], 0, true)
 	return true
 }
 
-// walkObject calls emit with the values of an object whose path is given.
-func walkObject(object gjson.Result, path []byte, depth int, emit func(path []byte, value string)) {
-	object.ForEach(func(name, value gjson.Result) bool {
-		of := path
-		if len(of) > 0 {
-			of = append(of, '.')
+// jsonText is the rest of a valid JSON text.
+type jsonText struct {
+	rest string
+	emit func(path []byte, value string)
+}
+
+// next returns the first character of what follows: a value, a name, or an end.
+func (j *jsonText) next() byte {
+	for strings.IndexByte(" \t\r\n,:", j.rest[0]) >= 0 {
+		j.rest = j.rest[1:]
+	}
+	return j.rest[0]
+}
+
+// text reads a string.
+func (j *jsonText) text() (s string) {
+	s, j.rest, _ = quoted(j.rest)
+	return s
+}
+
+// value reads the value with a path. It is emitted, or what it has, if it counts.
+func (j *jsonText) value(path []byte, depth int, counts bool) {
+	var text string
+	switch c := j.next(); c {
+	case '{':
+		if len(path) > 0 {
+			path = append(path, '.')
 		}
-		of = appendName(of, name.Str)
-		if value.IsArray() {
-			value.ForEach(func(_, first gjson.Result) bool {
-				value = first
-				return false
-			})
+		for j.rest = j.rest[1:]; j.next() != '}'; {
+			j.value(appendName(path, j.text()), depth+1, counts && depth <= maxDepth)
 		}
-		switch {
-		case value.IsObject() && depth < maxDepth:
-			walkObject(value, of, depth+1, emit)
-		case value.Type == gjson.String:
-			emit(of, value.Str)
-		case value.Type == gjson.Number:
-			emit(of, value.Raw)
+		j.rest = j.rest[1:]
+		return
+	case '[':
+		for j.rest = j.rest[1:]; j.next() != ']'; counts = false {
+			j.value(path, depth, counts && j.rest[0] != '[')
 		}
-		return true
-	})
+		j.rest = j.rest[1:]
+		return
+	case '"':
+		text = j.text()
+	default:
+		end := strings.IndexAny(j.rest, " \t\r\n,]}")
+		text, j.rest = j.rest[:end], j.rest[end:]
+		counts = counts && (c == '-' || c >= '0' && c <= '9') // not true, false and null
+	}
+	if counts {
+		j.emit(path, text)
+	}
 }
 
 // appendName adds a name in lower case without what separates its words.

@@ -158,7 +158,7 @@ func TestReader_ZonesAndStepsOfTheClock(t *testing.T) {
 
 func TestReader_AStoppedReaderReturnsWhatItHas(t *testing.T) {
 	t.Parallel()
-	r, err := accesslog.Open([]string{file(t, "access.log", logOf(shuffled(1000, 1)))}, nil)
+	r, err := accesslog.Open(accesslog.Options{Files: []string{file(t, "access.log", logOf(shuffled(1000, 1)))}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestReader_AStoppedReaderReturnsWhatItHas(t *testing.T) {
 func TestReader_AStoppedReaderDoesNotWaitForInput(t *testing.T) {
 	t.Parallel()
 	read, write := io.Pipe()
-	r, err := accesslog.OpenWith(accesslog.Options{Files: []string{"-"}, Stdin: read})
+	r, err := accesslog.Open(accesslog.Options{Files: []string{"-"}, Stdin: read})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestReader_AStoppedReaderDoesNotWaitForInput(t *testing.T) {
 
 func TestReader_AFullTemporaryDirectoryIsExplained(t *testing.T) {
 	t.Parallel()
-	r, err := accesslog.OpenWith(accesslog.Options{Files: []string{"-"}, Stdin: strings.NewReader(logOf(shuffled(5000, 0))), TempDir: "/nonexistent", Memory: 1})
+	r, err := accesslog.Open(accesslog.Options{Files: []string{"-"}, Stdin: strings.NewReader(logOf(shuffled(5000, 0))), TempDir: "/nonexistent", Memory: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -27,35 +28,39 @@ const MaxRobots = 512 << 10
 
 // IsWARC reports whether a file, which may be compressed, is a WARC file.
 func IsWARC(path string) bool {
-	f, err := os.Open(path)
+	f, _, err := openWARC(path)
 	if err != nil {
 		return false
 	}
-	defer f.Close()
-	text, err := decompressed(f)
-	if err != nil {
-		return false
+	f.Close()
+	return true
+}
+
+// openWARC opens a WARC file. The error of another file says that it is none.
+func openWARC(path string) (f *os.File, text *bufio.Reader, err error) {
+	if f, err = os.Open(path); err != nil {
+		return nil, nil, err
 	}
-	head, _ := text.Peek(5)
-	return string(head) == "WARC/"
+	if text, err = decompressed(f); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	} else if head, _ := text.Peek(5); string(head) != "WARC/" {
+		err = fmt.Errorf("%s is not a WARC file", path)
+	}
+	if err != nil {
+		f.Close()
+	}
+	return f, text, err
 }
 
 // ReadRobots calls found with each answer to a request for a robots.txt in a WARC file, in
 // the order of the file, until found returns an error. damaged is set when the file ends
 // early; what is before that was read.
 func ReadRobots(path string, found func(*Robots) error) (damaged bool, err error) {
-	f, err := os.Open(path)
+	f, text, err := openWARC(path)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	text, err := decompressed(f)
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", path, err)
-	}
-	if head, _ := text.Peek(5); string(head) != "WARC/" {
-		return false, fmt.Errorf("%s is not a WARC file", path)
-	}
 	w := newWARC(text)
 	w.robots = found
 	for {

@@ -39,7 +39,7 @@ func TestReader_StopEndsAnInputThatBlocks(t *testing.T) {
 			}
 			in, out := io.Pipe()
 			defer out.Close()
-			r, err := accesslog.OpenWith(accesslog.Options{Files: []string{"-"}, Stdin: in})
+			r, err := accesslog.Open(accesslog.Options{Files: []string{"-"}, Stdin: in})
 			if err != nil {
 				t.Fatal(err)
 			}

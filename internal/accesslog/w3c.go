@@ -126,20 +126,12 @@ func undoPercent(s string) string {
 	}
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
-			b.WriteByte(hexOf(s[i+1])<<4 | hexOf(s[i+2]))
+		if s[i] == '%' && hexOf(s[i+1:], 2) >= 0 {
+			b.WriteByte(byte(hexOf(s[i+1:], 2)))
 			i += 2
 			continue
 		}
 		b.WriteByte(s[i])
 	}
 	return b.String()
-}
-
-// hexOf returns the value of a hexadecimal digit.
-func hexOf(c byte) byte {
-	if c <= '9' {
-		return c - '0'
-	}
-	return c | 0x20 - 'a' + 10
 }

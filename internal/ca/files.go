@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"syscall"
 
+	"heed/internal/ownfile"
 	"heed/internal/safetext"
 )
 
@@ -28,7 +28,7 @@ func makeDir(dir string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("the place of the CA %s is not a directory: move it away, or set HEED_STATE to a directory", dir)
 	}
-	if uid, other := foreignOwner(info); other {
+	if uid, ok := ownfile.Owner(info); ok && uid != os.Geteuid() {
 		return fmt.Errorf("the directory of the CA %s belongs to user %d, and this is user %d: run as its owner, or set HEED_STATE to a directory of your own", dir, uid, os.Geteuid())
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
@@ -40,49 +40,19 @@ func makeDir(dir string) error {
 // placeNew puts a file at path, whole or not at all, unless one is there
 // already: then that one stays and the call succeeds.
 func placeNew(path string, data []byte, perm os.FileMode) error {
-	temp, err := writeTemp(path, data, perm)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp)
-	if err := os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return unwritable(path, err)
-	}
-	return nil
+	return unwritable(path, ownfile.Create(path, data, perm))
 }
 
-// WriteFile puts data at path with the given mode, whole or not at all: a
-// reader sees the old content or the new, whatever happens in between.
+// WriteFile is ownfile.Write with an error that says what helps.
 func WriteFile(path string, data []byte, perm os.FileMode) error {
-	temp, err := writeTemp(path, data, perm)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		os.Remove(temp)
-		return unwritable(path, err)
-	}
-	return nil
+	return unwritable(path, ownfile.Write(path, data, perm))
 }
 
-// writeTemp writes data to a new file beside path and returns its name. It is
-// on the disk before it gets its real name, so that a power cut leaves no
-// empty key behind.
-func writeTemp(path string, data []byte, perm os.FileMode) (string, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".heed-*") // mode 0600
-	if err != nil {
-		return "", unwritable(path, err)
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(perm), f.Sync(), f.Close())
-	if err != nil {
-		os.Remove(f.Name())
-		return "", unwritable(path, err)
-	}
-	return f.Name(), nil
-}
-
+// unwritable says in a sentence why a file cannot be written and what helps; nil for nil.
 func unwritable(path string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("%s cannot be written (%w): make room on its disk", path, reason(err))
 	}

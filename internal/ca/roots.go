@@ -123,15 +123,23 @@ func bundle(a *Authority, extra []string) (*rootSet, error) {
 	return set, nil
 }
 
+// CheckSystem returns an error when SSL_CERT_FILE names no file with certificates.
+func CheckSystem() error {
+	if file := os.Getenv("SSL_CERT_FILE"); file != "" {
+		if err := addPath(new(rootSet), file); err != nil {
+			return fmt.Errorf("SSL_CERT_FILE: %w", err)
+		}
+	}
+	return nil
+}
+
 // SystemPool returns what sites' certificates are verified against: the
 // system's roots, SSL_CERT_FILE and SSL_CERT_DIR honoured, and the
 // certificates in the extra files or directories. Go reads the environment's
 // roots once in a process.
 func SystemPool(extra ...string) (*x509.CertPool, error) {
-	if file := os.Getenv("SSL_CERT_FILE"); file != "" {
-		if err := addPath(new(rootSet), file); err != nil {
-			return nil, fmt.Errorf("SSL_CERT_FILE: %w", err)
-		}
+	if err := CheckSystem(); err != nil {
+		return nil, err
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {

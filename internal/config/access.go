@@ -174,17 +174,6 @@ func (l Addresses) First() string {
 // String returns all addresses, separated by commas.
 func (l Addresses) String() string { return strings.Join(l, ", ") }
 
-// addresses reads one address or a list of them.
-func (d *decoder) addresses(value any, full string) Addresses {
-	if text, ok := value.(string); ok {
-		return Addresses{text}
-	}
-	if _, ok := typed[[]any](d, value, full, "a text in quotes, or a list of them"); !ok {
-		return nil
-	}
-	return listOf[string](d, value, full, "texts", `["127.0.0.1:3128", "[::1]:3128"]`, "a text in quotes")
-}
-
 // checkAddresses reports missing, invalid and repeated addresses.
 func (d *decoder) checkAddresses(path string, l Addresses) {
 	if len(l) == 0 {

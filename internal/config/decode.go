@@ -15,12 +15,11 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"heed/internal/console"
-	"heed/proxy/limit"
 )
 
 // decode overwrites the settings of c with those of a TOML document. The error lists
 // all problems. The library would stop at the first value of a wrong type, so it only
-// parses the document, and decoder sets the fields.
+// parses the document, and decoder sets the fields by the table of kinds.
 func (c *Config) decode(file string, data []byte) error {
 	var tree map[string]any
 	if err := toml.Unmarshal(data, &tree); err != nil {
@@ -109,59 +108,10 @@ func (d *decoder) table(into reflect.Value, tree map[string]any, path string) {
 			}
 			continue
 		}
-		d.value(field, value, full)
-	}
-}
-
-// value sets one field, or records a problem with the expected form.
-func (d *decoder) value(field reflect.Value, value any, full string) {
-	switch into := field.Addr().Interface().(type) {
-	case *string:
-		*into, _ = typed[string](d, value, full, "a text in quotes")
-	case *time.Duration:
-		*into = d.duration(value, full)
-	case **time.Duration:
-		*into = new(d.duration(value, full))
-	case *ByteSize:
-		*into = d.size(value, full)
-	case *limit.Size:
-		*into = limit.Size(d.size(value, full))
-	case *map[string]string:
-		*into = d.texts(value, full)
-	case *[]string:
-		*into = listOf[string](d, value, full, "texts", `["one", "two"]`, "a text in quotes")
-	case *[]int64:
-		*into = listOf[int64](d, value, full, "numbers", `[443, 8443]`, "a number without quotes")
-	case *int:
-		*into = d.count(value, full)
-	case *Addresses:
-		*into = d.addresses(value, full)
-	case *Purposes:
-		*into = d.purposes(value, full)
-	case *bool:
-		*into = d.boolean(value, full)
-	case **bool:
-		*into = new(d.boolean(value, full))
-	case *Date:
-		v, err := dateOf(value)
-		if err != nil {
-			d.problem(full, "%s %v", full, err)
-		}
-		*into = v
-	case **SignConfig:
-		if tree, ok := typed[map[string]any](d, value, full, `a table, written { key = "file:news.key", agent = "https://bots.example/keys.json" }`); ok {
-			*into = &SignConfig{}
-			d.table(reflect.ValueOf(*into).Elem(), tree, full)
-		}
-	case *[]ClientConfig:
-		*into = entries[ClientConfig](d, value, full)
-	case *[]ListenerConfig:
-		*into = entries[ListenerConfig](d, value, full)
-	case *[]HostConfig:
-		*into = entries[HostConfig](d, value, full)
-	default:
-		if tree, ok := typed[map[string]any](d, value, full, "a table, written ["+full+"]"); ok {
-			d.table(field, tree, full)
+		if k, ok := kinds[field.Type()]; ok {
+			field.Set(reflect.ValueOf(k.decode(d, value, full)))
+		} else if inner, ok := typed[map[string]any](d, value, full, "a table, written ["+full+"]"); ok {
+			d.table(field, inner, full)
 		}
 	}
 }
@@ -175,9 +125,12 @@ func typed[T any](d *decoder, value any, full, form string) (v T, ok bool) {
 	return v, ok
 }
 
-func (d *decoder) boolean(value any, full string) bool {
-	v, _ := typed[bool](d, value, full, "true or false without quotes")
-	return v
+// as decodes a value of the TOML type T, whose form is for messages.
+func as[T any](form string) func(*decoder, any, string) T {
+	return func(d *decoder, value any, full string) T {
+		v, _ := typed[T](d, value, full, form)
+		return v
+	}
 }
 
 func (d *decoder) duration(value any, full string) time.Duration {
@@ -210,20 +163,54 @@ func (d *decoder) count(value any, full string) int {
 // MaxCount is the largest integer that a setting accepts.
 const MaxCount = 100_000_000
 
-// listOf decodes a list of Ts. Problems call the elements what, one element each, and
-// show example.
-func listOf[T any](d *decoder, value any, full, what, example, each string) []T {
-	items, ok := typed[[]any](d, value, full, "a list of "+what+", written "+example)
+func (d *decoder) date(value any, full string) Date {
+	v, err := dateOf(value)
+	if err != nil {
+		d.problem(full, "%s %v", full, err)
+	}
+	return v
+}
+
+func (d *decoder) sign(value any, full string) *SignConfig {
+	tree, ok := typed[map[string]any](d, value, full, `a table, written { key = "file:news.key", agent = "https://bots.example/keys.json" }`)
 	if !ok {
 		return nil
 	}
-	out := make([]T, len(items))
-	for i, item := range items {
-		if out[i], ok = item.(T); !ok {
-			d.problem(element(full, i), "%s: each must be %s, not %s", full, each, kindName(item))
+	s := &SignConfig{}
+	d.table(reflect.ValueOf(s).Elem(), tree, full)
+	return s
+}
+
+// listOf decodes a list of Ts. Problems call the elements what, one element each, and
+// show example.
+func listOf[T any](what, example, each string) func(*decoder, any, string) []T {
+	return func(d *decoder, value any, full string) []T {
+		items, ok := typed[[]any](d, value, full, "a list of "+what+", written "+example)
+		if !ok {
+			return nil
 		}
+		out := make([]T, len(items))
+		for i, item := range items {
+			if out[i], ok = item.(T); !ok {
+				d.problem(element(full, i), "%s: each must be %s, not %s", full, each, kindName(item))
+			}
+		}
+		return out
 	}
-	return out
+}
+
+// oneOrMore decodes a text or a list of them, of which example is one.
+func oneOrMore[L ~[]string](example string) func(*decoder, any, string) L {
+	list := listOf[string]("texts", example, "a text in quotes")
+	return func(d *decoder, value any, full string) L {
+		if text, ok := value.(string); ok {
+			return L{text}
+		}
+		if _, ok := typed[[]any](d, value, full, "a text in quotes, or a list of them"); !ok {
+			return nil
+		}
+		return list(d, value, full)
+	}
 }
 
 // element returns the full name of the i-th element of a list.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -13,47 +12,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"heed/internal/console"
-	"heed/proxy/limit"
 )
-
-// fieldsByKey returns the fields of a settings struct by their TOML keys, those of
-// embedded structs included.
-func fieldsByKey(v reflect.Value) map[string]reflect.Value {
-	fields := map[string]reflect.Value{}
-	for i := range v.NumField() {
-		if v.Type().Field(i).Anonymous {
-			maps.Copy(fields, fieldsByKey(v.Field(i)))
-		} else if key := v.Type().Field(i).Tag.Get("toml"); key != "-" && v.Type().Field(i).IsExported() {
-			fields[key] = v.Field(i)
-		}
-	}
-	return fields
-}
-
-// keyNames returns the full names of all keys under t, in the order of the
-// struct; a table precedes its keys.
-func keyNames(t reflect.Type, path string) []string {
-	var names []string
-	for i := range t.NumField() {
-		key := t.Field(i).Tag.Get("toml")
-		if t.Field(i).Anonymous {
-			names = append(names, keyNames(t.Field(i).Type, path)...)
-			continue
-		}
-		if key == "-" || !t.Field(i).IsExported() {
-			continue
-		}
-		names = append(names, dotted(path, key))
-		f := t.Field(i).Type
-		if f.Kind() == reflect.Slice {
-			f = f.Elem()
-		}
-		if f.Kind() == reflect.Struct && f != reflect.TypeFor[Date]() {
-			names = append(names, keyNames(f, dotted(path, key))...)
-		}
-	}
-	return names
-}
 
 // suggest returns a hint for the unknown key full in the table path of type t, and the
 // key that is probably meant, or full.
@@ -81,12 +40,6 @@ func suggest(full string, t reflect.Type, path string) (hint, meant string) {
 		return fmt.Sprintf("did you mean %q?", dotted(path, near)), dotted(path, near)
 	}
 	return "the keys here are " + strings.Join(here, ", "), full
-}
-
-// isArray reports whether table is an array of tables.
-func isArray(table string) bool {
-	field, ok := fieldsByKey(reflect.ValueOf(&Config{}).Elem())[table]
-	return ok && field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct
 }
 
 func cutLast(name string) (table, key string, found bool) {
@@ -157,77 +110,6 @@ func TreeText(tree map[string]any) string {
 		panic("settings of plain strings and numbers cannot be marshalled: " + err.Error())
 	}
 	return string(text)
-}
-
-// keyTree returns a settings struct as a TOML table, durations as text.
-func keyTree(v reflect.Value) map[string]any {
-	tree := map[string]any{}
-	for key, field := range fieldsByKey(v) {
-		switch value := field.Interface().(type) {
-		case time.Duration:
-			tree[key] = shortDuration(value)
-		case *time.Duration:
-			if value != nil {
-				tree[key] = shortDuration(*value)
-			}
-		case ByteSize:
-			tree[key] = value.String()
-		case limit.Size:
-			tree[key] = ByteSize(value).String()
-		case string, map[string]string, []string, []int64, int, bool:
-			tree[key] = value
-		case Addresses:
-			if tree[key] = []string(value); len(value) == 1 {
-				tree[key] = value[0]
-			}
-		case Purposes:
-			if tree[key] = []string(value); len(value) == 1 {
-				tree[key] = value[0]
-			}
-		case *bool:
-			if value != nil {
-				tree[key] = *value
-			}
-		case *SignConfig:
-			if tree[key] = map[string]any{}; value != nil {
-				tree[key] = keyTree(reflect.ValueOf(*value))
-			}
-		case Date:
-			if !value.IsZero() {
-				tree[key] = value.Time
-			}
-		case []ClientConfig:
-			if len(value) > 0 {
-				tree[key] = entryTrees(value)
-			}
-		case []ListenerConfig:
-			if len(value) > 0 {
-				tree[key] = entryTrees(value)
-			}
-		case []HostConfig:
-			if len(value) > 0 { // host = [] would prevent adding a [[host]]
-				tree[key] = entryTrees(value)
-			}
-		default:
-			tree[key] = keyTree(field)
-		}
-	}
-	return tree
-}
-
-// entryTrees returns the entries of an array of tables without keys that have no value.
-func entryTrees[T any](entries []T) []map[string]any {
-	trees := make([]map[string]any, len(entries))
-	for i := range entries {
-		trees[i] = keyTree(reflect.ValueOf(entries[i]))
-		maps.DeleteFunc(trees[i], func(_ string, v any) bool { return isUnset(reflect.ValueOf(v)) })
-	}
-	return trees
-}
-
-// isUnset reports whether an entry may leave the value out.
-func isUnset(v reflect.Value) bool {
-	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 || v.Kind() != reflect.Bool && v.IsZero()
 }
 
 // shortDuration formats a duration without trailing zero units: 10m, not 10m0s.

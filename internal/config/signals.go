@@ -32,17 +32,6 @@ func (p Purposes) purposes() (all []signal.Purpose) {
 	return all
 }
 
-// purposes reads one purpose or a list of them.
-func (d *decoder) purposes(value any, full string) Purposes {
-	if text, ok := value.(string); ok {
-		return Purposes{text}
-	}
-	if _, ok := typed[[]any](d, value, full, "a text in quotes, or a list of them"); !ok {
-		return nil
-	}
-	return listOf[string](d, value, full, "texts", `["search", "agent"]`, "a text in quotes")
-}
-
 // checkPurposes reports unknown and repeated purposes.
 func (d *decoder) checkPurposes(path string, names Purposes) {
 	for i, name := range names {

@@ -18,7 +18,6 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/ownfile"
-	"heed/internal/state"
 	"heed/rules"
 )
 
@@ -150,7 +149,7 @@ func (g *grants) putLocked(next control.Granted) error {
 	if err != nil {
 		return err
 	}
-	if err := state.WriteFile(g.path, append(text, '\n'), 0o600); err != nil {
+	if err := ownfile.Write(g.path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("it cannot be saved for a restart: %w", err)
 	}
 	g.current = next

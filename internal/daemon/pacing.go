@@ -16,7 +16,6 @@ import (
 	"heed/internal/ownfile"
 	"heed/internal/pace"
 	"heed/internal/retryafter"
-	"heed/internal/state"
 	"heed/rules"
 )
 
@@ -250,5 +249,5 @@ func (f *turnsFile) write(complete bool) error {
 	if err != nil {
 		return err
 	}
-	return state.WriteFile(f.path, append(text, '\n'), 0o600)
+	return ownfile.Write(f.path, append(text, '\n'), 0o600)
 }

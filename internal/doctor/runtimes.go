@@ -157,12 +157,9 @@ func (k *runtimeKind) found(ctx context.Context) (is bool, without string) {
 	return false, k.without
 }
 
-// versionPattern matches a version number.
-var versionPattern = regexp.MustCompile(`\d+(\.\d+)+`)
-
 func (k *runtimeKind) versionOf(ctx context.Context) string {
 	out, _ := exec.CommandContext(ctx, k.version[0], k.version[1:]...).CombinedOutput() // without a version, none is printed
-	return versionPattern.FindString(string(out))
+	return regexp.MustCompile(`\d+(\.\d+)+`).FindString(string(out))
 }
 
 // candidate is a runtime of this machine, or the command given, that is tried.

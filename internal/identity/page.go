@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"strings"
+	"sync"
 
 	"heed/cache"
 	"heed/internal/passport"
@@ -89,7 +90,8 @@ func (r *robot) remarks() (all []string) {
 }
 
 // pageTemplate is the page for people.
-var pageTemplate = template.Must(template.New("robot").Parse(`<!DOCTYPE html>
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("robot").Parse(`<!DOCTYPE html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -115,11 +117,12 @@ A request with its name and without a valid signature may be another's.</p>
 <p>{{range .}}<a href="{{.}}">{{.}}</a> {{end}}</p>
 {{end}}</html>
 `))
+})
 
 // page returns the page about the robot.
 func (r *robot) page(c *passport.Card) []byte {
 	var b bytes.Buffer
-	if err := pageTemplate.Execute(&b, c); err != nil {
+	if err := pageTemplate().Execute(&b, c); err != nil {
 		panic("a template of plain texts fails: " + err.Error())
 	}
 	return b.Bytes()

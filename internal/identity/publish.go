@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/config"
 	"heed/internal/console"
+	"heed/internal/ownfile"
 	"heed/internal/passport"
 )
 
@@ -155,18 +156,7 @@ func write(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".heed-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return ownfile.Write(path, data, 0o644)
 }
 
 // serverConfig is where the fields for the web server are written.

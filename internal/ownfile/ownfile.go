@@ -1,5 +1,5 @@
-// Package ownfile reads files whose content heed acts on, and reports who else can change
-// them. Of what it finds, the decisions are:
+// Package ownfile reads files whose content heed acts on, replaces them atomically, locks
+// them, and reports who else can change them. Of what it finds, the decisions are:
 //
 //   - A file that heed finds without being told, ./proxy.toml, is not used when others can
 //     change it (Others), unless it changes nothing.

@@ -85,3 +85,34 @@ func TestHeed_AFileThatIsNoneNeitherBlocksNorFillsMemory(t *testing.T) {
 		}
 	}
 }
+
+func TestHeed_AFileIsReplacedOrCreatedWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for _, step := range []struct {
+		do   func(string, []byte, fs.FileMode) error
+		data string
+		mode fs.FileMode
+		want string
+	}{{Create, "a", 0o600, "a"}, {Create, "b", 0o644, "a"}, {Write, "c", 0o644, "c"}} {
+		if err := step.do(path, []byte(step.data), step.mode); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != step.want {
+			t.Errorf("after %q: %q, %v", step.data, got, err)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode() != 0o644 {
+		t.Error(info.Mode(), err)
+	}
+	if err := Write(dir, nil, 0o600); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Error(left, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".heed-*")); len(left) > 0 {
+		t.Error(left)
+	}
+}

@@ -8,15 +8,18 @@ import (
 	"os"
 )
 
-var errLock = errors.New("this system has no file locks that heed knows")
-
-// TryLock fails: it works only on Unix.
-func TryLock(*os.File) error { return errLock }
-
-// Lock fails: it works only on Unix.
-func Lock(*os.File) error { return errLock }
-
 const nonblock = 0
 
 // others is empty: the mode does not show it.
 func others(string, fs.FileInfo) string { return "" }
+
+// Owner returns false: access lists determine who may use a file.
+func Owner(fs.FileInfo) (uid int, ok bool) { return 0, false }
+
+// errLock is the error on systems where files cannot be locked as on Unix.
+var errLock = errors.New("file locks are not supported on this system")
+
+func tryLock(*os.File) error { return errLock }
+
+// WaitLock fails: it works only on Unix.
+func WaitLock(*os.File) error { return errLock }

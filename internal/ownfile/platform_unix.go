@@ -13,21 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TryLock locks f exclusively until it is closed, or fails without waiting: with
-// syscall.EWOULDBLOCK while another process, or another opening of the file, has it.
-func TryLock(f *os.File) error { return flock(f, unix.LOCK_EX|unix.LOCK_NB) }
-
-// Lock locks f exclusively until it is closed. It waits until it can.
-func Lock(f *os.File) error { return flock(f, unix.LOCK_EX) }
-
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
-
 // nonblock makes opening a FIFO not wait for its writer.
 const nonblock = syscall.O_NONBLOCK
 
@@ -67,4 +52,28 @@ func ours(id uint32, caller string, others ...int) bool {
 		}
 	}
 	return false
+}
+
+// Owner returns the number of the user that a file belongs to; ok is false where files have
+// none.
+func Owner(info fs.FileInfo) (uid int, ok bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(stat.Uid), true
+}
+
+// tryLock locks the file exclusively, or fails immediately.
+func tryLock(f *os.File) error { return flock(f, unix.LOCK_EX|unix.LOCK_NB) }
+
+// WaitLock locks the file exclusively. It blocks until the lock is free.
+func WaitLock(f *os.File) error { return flock(f, unix.LOCK_EX) }
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }

@@ -103,7 +103,7 @@ func (in *inputs) openLogs() (err error) {
 	if slices.Contains(in.FromLog, "-") && slices.ContainsFunc(in.lists, func(l list) bool { return l.name == stdinName }) {
 		return errors.New("--from-log - and the list would both read standard input\nName a file")
 	}
-	if in.logs, err = accesslog.OpenWith(accesslog.Options{Files: in.FromLog, Stdin: in.app.Stdin}); err != nil {
+	if in.logs, err = accesslog.Open(accesslog.Options{Files: in.FromLog, Stdin: in.app.Stdin}); err != nil {
 		return fmt.Errorf("--from-log: %w", err)
 	}
 	return nil

@@ -82,7 +82,7 @@ func openDatabase(path string) (_ *database, err error) {
 		}
 	}()
 	var head [20]byte
-	if err = ownfile.TryLock(file); errors.Is(err, syscall.EWOULDBLOCK) {
+	if err = ownfile.Lock(file, 0); errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errInUse
 	}
 	n, err := io.ReadFull(file, head[:])

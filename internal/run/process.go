@@ -62,7 +62,7 @@ func startOnce(ctx context.Context, stateDir, configFile string) error {
 		return fmt.Errorf("the state directory cannot be locked: %w\nMake it writable, or set HEED_STATE to another place", err)
 	}
 	defer gate.Close()
-	if err := ownfile.Lock(gate); err != nil {
+	if err := ownfile.WaitLock(gate); err != nil {
 		return fmt.Errorf("the state directory cannot be locked: %w\nSet HEED_STATE to a directory on a local file system", err)
 	}
 	if status, err := control.ReadStatus(ctx, stateDir); err == nil && !status.Ending {

@@ -53,7 +53,7 @@ const dumps = 3
 func (g *guard) bound(request []byte, dev uint32, inode uint64) (found bool, names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	err := dump(g.diag, sockDiagByFamily, request, func(b []byte) {
+	err := ask(int(g.diag.Fd()), sockDiagByFamily, unix.NLM_F_DUMP, request, func(b []byte) {
 		s, ok := parseBound(b)
 		switch {
 		case !ok || !s.mayBeAt(dev, inode):

@@ -1,56 +1,62 @@
 package sealed
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
 // upLoopback sets the loopback interface up, makes every address local, and gives it one
-// of each family.
+// of each family (rtnetlink(7)).
 func upLoopback() error {
-	lo, err := netlink.LinkByName("lo")
+	lo, err := net.InterfaceByName("lo")
 	if err != nil {
 		return err
 	}
-	if err := netlink.LinkSetUp(lo); err != nil {
+	fd, err := openNetlink(unix.NETLINK_ROUTE)
+	if err != nil {
 		return err
 	}
-	for all, source := range map[string]string{"0.0.0.0/0": "127.0.0.1", "::/0": "::1"} {
-		_, to, err := net.ParseCIDR(all)
-		if err != nil {
-			return err
-		}
-		route := &netlink.Route{
-			LinkIndex: lo.Attrs().Index, Dst: to, Src: net.ParseIP(source), Table: unix.RT_TABLE_LOCAL,
-			Type: unix.RTN_LOCAL, Scope: unix.RT_SCOPE_HOST,
-		}
-		err = netlink.RouteAdd(route)
-		if err != nil && (to.IP.To4() != nil || !noIPv6(err)) {
-			return fmt.Errorf("route %s: %w", all, err)
-		}
+	defer unix.Close(fd)
+	index := binary.NativeEndian.AppendUint32(nil, uint32(lo.Index))
+	up := slices.Concat([]byte{unix.AF_UNSPEC, 0, 0, 0}, index, binary.NativeEndian.AppendUint32(nil, unix.IFF_UP), binary.NativeEndian.AppendUint32(nil, unix.IFF_UP))
+	if err := ask(fd, unix.RTM_NEWLINK, unix.NLM_F_ACK, up, nil); err != nil {
+		return err
 	}
-	return addOwnAddresses(lo)
-}
-
-// addOwnAddresses gives the network an address of each family that is not loopback: there
-// are resolvers that otherwise take the machine for one without a network (aria2). They
-// are the first of the networks of names, which no name has.
-func addOwnAddresses(lo netlink.Link) error {
-	for _, network := range []netip.Prefix{names4, names6} {
-		a := network.Addr()
-		own := &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
-		err := netlink.AddrAdd(lo, &netlink.Addr{IPNet: own, Flags: unix.IFA_F_NODAD})
-		if err != nil && (a.Is4() || !noIPv6(err)) {
-			return fmt.Errorf("address %s: %w", a, err)
+	// There are resolvers that take a machine without an address that is not loopback for one
+	// without a network (aria2): the addresses are the first of the networks of names, which
+	// no name has.
+	for _, f := range []struct {
+		family    byte
+		all       string
+		from, own netip.Addr
+	}{
+		{unix.AF_INET, "0.0.0.0/0", netip.MustParseAddr("127.0.0.1"), names4.Addr()},
+		{unix.AF_INET6, "::/0", netip.IPv6Loopback(), names6.Addr()},
+	} {
+		bits := byte(f.own.BitLen())
+		route := []byte{f.family, 0, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RT_SCOPE_HOST, unix.RTN_LOCAL, 0, 0, 0, 0}
+		route = attribute(attribute(route, unix.RTA_PREFSRC, f.from.AsSlice()), unix.RTA_OIF, index)
+		address := append([]byte{f.family, bits, unix.IFA_F_NODAD, unix.RT_SCOPE_UNIVERSE}, index...)
+		address = attribute(attribute(address, unix.IFA_LOCAL, f.own.AsSlice()), unix.IFA_ADDRESS, f.own.AsSlice())
+		for _, add := range []struct {
+			kind uint16
+			body []byte
+			what string
+		}{{unix.RTM_NEWROUTE, route, "route " + f.all}, {unix.RTM_NEWADDR, address, "address " + f.own.String()}} {
+			err := ask(fd, add.kind, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_EXCL, add.body, nil)
+			if err != nil && (f.family == unix.AF_INET || !noIPv6(err)) {
+				return fmt.Errorf("%s: %w", add.what, err)
+			}
 		}
 	}
 	return nil
@@ -179,10 +185,6 @@ func openNothing() (int, error) {
 		return fd, err
 	}
 	return fd, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
-}
-
-func openNetlink(protocol int) (int, error) {
-	return unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
 }
 
 // The table and the set of refused packets.

@@ -15,8 +15,7 @@
 //
 // On other systems Launch and Probe return ErrUnsupported.
 //
-// Outside packages: github.com/google/nftables for the packet filter,
-// github.com/vishvananda/netlink for links and routes.
+// Outside package: github.com/google/nftables for the packet filter.
 package sealed
 
 import (

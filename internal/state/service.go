@@ -9,8 +9,10 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
+	"heed/internal/ownfile"
 	"heed/internal/safetext"
 )
 
@@ -112,14 +114,14 @@ func (s search) owner() string {
 	if err != nil || !info.IsDir() || s.goos != "linux" {
 		return ""
 	}
-	uid, known := ownerOf(info)
+	uid, known := ownfile.Owner(info)
 	if !known {
 		return ""
 	}
-	if u, err := user.LookupId(uid); err == nil {
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return u.Username
 	}
-	return "'#" + uid + "'"
+	return fmt.Sprintf("'#%d'", uid)
 }
 
 // command returns the words of the command for a shell.

@@ -76,6 +76,13 @@ func checkState(dir string) error {
 	return nil
 }
 
+// OwnedByUs reports whether the file belongs to the user heed runs as, or to no user with a
+// number, as on Windows.
+func OwnedByUs(info fs.FileInfo) bool {
+	uid, ok := ownfile.Owner(info)
+	return !ok || uid == os.Geteuid()
+}
+
 func checkWritable(dir string) error {
 	f, err := os.CreateTemp(dir, ".writable-*")
 	if err != nil {
@@ -134,18 +141,7 @@ func ReadOrCreate(path, content string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	temp, err := writeTemp(path, []byte(content), 0o600)
-	if err != nil {
-		return "", err
-	}
-	err = os.Link(temp, path)
-	if errors.Is(err, fs.ErrExist) {
-		err = nil // another process was first
-	}
-	if err := errors.Join(err, os.Remove(temp)); err != nil {
-		return "", err
-	}
-	if err := syncDir(filepath.Dir(path)); err != nil {
+	if err := ownfile.Create(path, []byte(content), 0o600); err != nil {
 		return "", err
 	}
 	if file, err = ownfile.ReadRegular(path, maxText); err != nil {
@@ -156,47 +152,6 @@ func ReadOrCreate(path, content string) (string, error) {
 
 // maxText bounds the files of ReadOrCreate, and the lock file, in octets.
 const maxText = 64 << 10
-
-// WriteFile creates or replaces a file atomically. When it returns nil, the content
-// is on the disk: a file system may write a new name before the data of its file,
-// which after a power failure would be an empty file.
-func WriteFile(path string, data []byte, mode os.FileMode) error {
-	temp, err := writeTemp(path, data, mode)
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir waits until the names in a directory are on the disk. On Windows, where a
-// directory cannot be synced, it does nothing.
-func syncDir(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// writeTemp writes data to a new file beside path, with this mode, and returns its
-// path. The data is on the disk. On an error it removes the file.
-func writeTemp(path string, data []byte, mode os.FileMode) (temp string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
-	}
-	return f.Name(), nil
-}
 
 const lockName = "lock" // in the state directory
 
@@ -236,13 +191,8 @@ func Acquire(state string, patience time.Duration) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the state directory cannot be locked: %w\nMake it writable, or set HEED_STATE to another place", err)
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if err = ownfile.TryLock(f); err == nil {
-			return &Lock{f}, f.Truncate(0)
-		}
-		if !time.Now().Before(end) {
-			break
-		}
+	if ownfile.Lock(f, patience) == nil {
+		return &Lock{f}, f.Truncate(0)
 	}
 	f.Close()
 	held := &HeldError{state: state}

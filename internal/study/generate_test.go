@@ -222,7 +222,7 @@ func TestHeed_TheTablesRecoverWhatTheRobotsOfAGeneratedLogDid(t *testing.T) {
 func BenchmarkAdd(b *testing.B) {
 	log := filepath.Join(b.TempDir(), "access.log")
 	generate(b, log, 200_000, 4000)
-	r, err := accesslog.Open([]string{log}, nil)
+	r, err := accesslog.Open(accesslog.Options{Files: []string{log}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 // read runs a study over a log.
 func read(t *testing.T, o study.Options, logs ...string) *study.Result {
 	t.Helper()
-	r, err := accesslog.Open(logs, nil)
+	r, err := accesslog.Open(accesslog.Options{Files: logs})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -208,7 +208,7 @@ func keepKey(path string, fresh []byte) ([]byte, error) {
 // read passes the requests of the logs to a study. An interrupt ends it early.
 func (c *StudyCmd) read(ctx context.Context, a *console.App, o study.Options) (*study.Result, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(50)) // large maps: less memory counts more than time
-	logs, err := accesslog.OpenWith(accesslog.Options{Files: c.Logs, Stdin: a.Stdin, Format: c.Format})
+	logs, err := accesslog.Open(accesslog.Options{Files: c.Logs, Stdin: a.Stdin, Format: c.Format})
 	if err != nil {
 		return nil, err
 	}

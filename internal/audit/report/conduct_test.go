@@ -111,7 +111,7 @@ func TestHeed_AStudyOfTheRecordCountsTheSameGaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logs, err := accesslog.Open([]string{file}, nil)
+	logs, err := accesslog.Open(accesslog.Options{Files: []string{file}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -180,7 +180,7 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the record cannot be opened: %w\nMake it writable, or name another file in [audit] file", err)
 	}
-	err = ownfile.TryLock(f)
+	err = ownfile.Lock(f, 0)
 	head := make([]byte, len(magic))
 	if n, _ := f.ReadAt(head, 0); err != nil {
 		err = wal.ErrHeld

@@ -132,9 +132,7 @@ var homes = map[string]string{
 	"github.com/yuin/goldmark":            "heed/internal/admin/dashboard",
 	"software.sslmate.com/src/go-pkcs12":  "heed/internal/ca",
 	"github.com/prometheus/client_golang": "heed/internal/metrics",
-	"github.com/tidwall/gjson":            "heed/internal/accesslog",
 	"github.com/google/nftables":          "heed/internal/sealed",
-	"github.com/vishvananda/netlink":      "heed/internal/sealed",
 	"github.com/rogpeppe/go-internal":     "heed/internal/audit/report",
 }
 

@@ -2,5 +2,5 @@
 
 package wal
 
-// Gone is never called: the record cannot be locked there.
+// Gone is never called: a record cannot be locked, and not written.
 func (t *Log) Gone() bool { return false }

@@ -90,22 +90,12 @@ func Open(path string, timeout time.Duration) (*Log, error) {
 		if i > 0 {
 			continue
 		}
-		if !lockWithin(f, timeout) {
+		if ownfile.Lock(f, timeout) != nil {
 			t.Close()
 			return nil, ErrHeld
 		}
 	}
 	return t, nil
-}
-
-// lockWithin tries to lock f until timeout, and reports whether it did.
-func lockWithin(f *os.File, timeout time.Duration) bool {
-	for end := time.Now().Add(timeout); ownfile.TryLock(f) != nil; time.Sleep(20 * time.Millisecond) {
-		if !time.Now().Before(end) {
-			return false
-		}
-	}
-	return true
 }
 
 // Present returns an error when the files are no longer those beside path, or were cut:

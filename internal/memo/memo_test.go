@@ -62,3 +62,26 @@ func TestMap_CountsAValueOnce(t *testing.T) {
 		t.Errorf("%v; a value with an error is remembered: %v", err, m.values)
 	}
 }
+
+// A full map loses all values, or one of the first by the caller's order.
+func TestMakeRoom(t *testing.T) {
+	t.Parallel()
+	m := map[int]int{}
+	less := func(a, b int) bool { return a < b }
+	for i := range 12 {
+		MakeRoom(m, 10, less)
+		m[i] = i
+	}
+	if len(m) != 10 || m[10] != 10 || m[11] != 11 {
+		t.Errorf("by an order it has %v", m) // 12 values and no more are compared
+	}
+	if _, ok := m[0]; ok {
+		t.Errorf("the first one is left: %v", m)
+	}
+	if MakeRoom(m, 11, nil); len(m) != 10 {
+		t.Errorf("there was room, and it has %v", m)
+	}
+	if MakeRoom(m, 10, nil); len(m) != 0 {
+		t.Errorf("without an order it has %v", m)
+	}
+}

@@ -6,11 +6,11 @@ import (
 )
 
 // text returns p as an Encoder of encoding/json with an indentation of two spaces writes it.
-// Such an Encoder reads again what it has written, which takes 5 us: 6 % of a refusal. This
-// takes 1 us.
+// Such an Encoder reads again what it has written, which takes 5 us of the 80 of a refusal;
+// indented takes less than one.
 func (p *Problem) text() []byte {
-	var compact bytes.Buffer
-	e := json.NewEncoder(&compact)
+	compact := bytes.NewBuffer(make([]byte, 0, 1<<10))
+	e := json.NewEncoder(compact)
 	e.SetEscapeHTML(false) // "<" is itself: the body is no HTML
 	_ = e.Encode(p)        // texts and finite numbers cannot fail
 	return indented(compact.Bytes())
@@ -20,16 +20,18 @@ func (p *Problem) text() []byte {
 // most eight levels. It does not check it.
 func indented(compact []byte) []byte {
 	const newLine = "\n                "
-	out := make([]byte, 0, 2*len(compact))
-	depth, quoted := 0, false
+	out := make([]byte, 0, len(compact)+len(compact)/2)
+	depth := 0
 	for i := 0; i < len(compact); i++ {
 		c := compact[i]
-		if quoted {
-			if out = append(out, c); c == '\\' {
-				i++
-				out = append(out, compact[i])
+		if c == '"' {
+			from := i
+			for i++; compact[i] != '"'; i++ {
+				if compact[i] == '\\' {
+					i++
+				}
 			}
-			quoted = c != '"'
+			out = append(out, compact[from:i+1]...)
 			continue
 		}
 		if c == '}' || c == ']' {
@@ -39,8 +41,6 @@ func indented(compact []byte) []byte {
 			}
 		}
 		switch out = append(out, c); c {
-		case '"':
-			quoted = true
 		case ':':
 			out = append(out, ' ')
 		case '{', '[':

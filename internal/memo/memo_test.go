@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestMap_HoldsNoMoreThanItsBound(t *testing.T) {
@@ -83,5 +84,29 @@ func TestMakeRoom(t *testing.T) {
 	}
 	if MakeRoom(m, 10, nil); len(m) != 0 {
 		t.Errorf("without an order it has %v", m)
+	}
+}
+
+// What is kept is bounded in number and in size, and ends at its time.
+func TestKept_IsBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, c := range map[string]struct{ size, most, mostSize, kept int }{
+		"by number": {1, 10, 100, 10}, "by size": {30, 10, 100, 3}, "larger than all": {101, 10, 100, 1},
+	} {
+		var m Kept[int, int]
+		for i := range 20 {
+			m.Put(i, i, now.Add(time.Minute), c.size, c.most, c.mostSize)
+			m.Put(i, i+1, now.Add(time.Minute), c.size, c.most, c.mostSize) // in place of the other
+		}
+		if len(m.values) != c.kept || m.size != c.kept*c.size {
+			t.Errorf("%s: %d values of size %d", name, len(m.values), m.size)
+		}
+		if v, ok := m.Get(19, now); v != 20 || !ok {
+			t.Errorf("%s: the last one is %d, %v", name, v, ok)
+		}
+		if v, ok := m.Get(19, now.Add(time.Minute)); v != 0 || ok {
+			t.Errorf("%s: after its time it is %d, %v", name, v, ok)
+		}
 	}
 }

@@ -46,7 +46,7 @@ var arrows = map[string][]string{
 	"heed/proxy/refusal":                   {"heed/internal/audit", "heed/internal/pace", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/proxy/upstream":                  {"heed/internal/acl", "heed/internal/memo", "heed/internal/memory", "heed/internal/passport", "heed/proxy/headers", "heed/proxy/http1", "heed/rules"},
 	"heed/proxy/usage":                     {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/upstream", "heed/rules"},
-	"heed/internal/signal/fetch":           {"heed/internal/signal", "heed/internal/signal/licence", "heed/rules"},
+	"heed/internal/signal/fetch":           {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/licence", "heed/rules"},
 	"heed/proxy/http1":                     {},
 	"heed/proxy/server":                    {"heed/internal/memory", "heed/internal/pageurl", "heed/proxy/headers", "heed/proxy/http1"},
 	"heed/proxy/h2head":                    {"heed/internal/pageurl", "heed/internal/safetext", "heed/proxy/limit"},

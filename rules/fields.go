@@ -151,13 +151,13 @@ func (p *parser) keepField(kind FieldKind, value Part) {
 		line: uint32(p.lines.number), apart: p.apart,
 	}
 	p.apart = p.apart || kind == Sitemap
-	if p.open && !kind.Global() {
+	if p.InGroup && !kind.Global() {
 		c.group = uint32(len(f.groups))
 	}
 	f.fields = append(f.fields, c)
 	if kind.pacing() && p.lostLines < maxLost && !f.field(len(f.fields)-1).Understood() {
 		p.lostLines++
-		p.lost = append(p.lost, lostLine{p.lines.number, badValue})
+		p.lost = append(p.lost, lostLine{p.lines.number, "bad-value"})
 	}
 }
 

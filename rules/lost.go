@@ -51,9 +51,9 @@ func hiddenField(text string) string {
 	case kind == fieldUnknown || kind > fieldDisallow:
 		return ""
 	case invisible:
-		return hiddenCharacter
+		return "hidden-character"
 	}
-	return prefixedField
+	return "prefixed-field"
 }
 
 // lostNote returns the Source.Note about lines without effect; empty for none.

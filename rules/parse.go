@@ -10,25 +10,21 @@ import (
 // is used (RFC 9309 §2.3.1.5). New and Watch use the same parser.
 type parser struct {
 	differences
+	Progress // its first fields are set when it is shown
 	compiler compiler
 	file     *file
 	origin   Origin
 	lines    lines
 	watcher  Watcher // nil: there is none
 
-	open    bool // there is a group
-	joined  bool // the field shares its line with others
-	inRules bool // the group has a rule, so that a user-agent line begins the next
-
-	apart bool // a blank line or a Sitemap line is after the group's last line of RFC 9309
+	joined bool // the field shares its line with others
+	apart  bool // a blank line or a Sitemap line is after the group's last line of RFC 9309
 
 	lost      []lostLine // the first lines without effect
 	lostLines int        // all of them
 	junk      int        // lines that are no fields and were looked at for one
 
 	interrupted int // 1 + the group without rules before a joined line; 0: none
-	rules       int // Allow and Disallow lines with a path
-	stars       int // wildcards in all patterns
 	looked      int // octets of lines and of parts of lines that were looked at, and names that were copied
 }
 
@@ -47,12 +43,12 @@ func (p *parser) line(at Part) {
 		p.watcher.Line(p.progress(), at)
 	}
 	if at.To-at.From > MaxLine {
-		p.odd(longLine, Part{at.From + MaxLine, at.To})
+		p.odd("long-line", Part{at.From + MaxLine, at.To})
 		at.To = at.From + MaxLine
 	}
 	p.looked += at.To - at.From
 	if i := strings.IndexByte(text[at.From:at.To], 0); i >= 0 {
-		p.odd(nulOctet, Part{at.From + i, at.To})
+		p.odd("nul", Part{at.From + i, at.To})
 		at.To = at.From + i
 	}
 	commented := false
@@ -64,7 +60,7 @@ func (p *parser) line(at Part) {
 		if !commented {
 			p.apart = true
 			if p.blankEnds { // it means nothing since RFC 9309
-				p.open, p.inRules = false, false
+				p.InGroup, p.InRules = false, false
 			}
 		}
 		return
@@ -76,9 +72,9 @@ func (p *parser) line(at Part) {
 	}
 	kind, exact := fieldOf(text[key.From:key.To])
 	if !exact && kind != fieldUnknown {
-		p.odd(misspeltField, key)
+		p.odd("misspelt-field", key)
 	}
-	if p.joined = false; p.open && p.interrupted > 0 && (kind == fieldAllow || kind == fieldDisallow) {
+	if p.joined = false; p.InGroup && p.interrupted > 0 && (kind == fieldAllow || kind == fieldDisallow) {
 		p.resumeGroup()
 	}
 	p.field(kind, at, key, value)
@@ -103,7 +99,7 @@ func (p *parser) split(at Part) (key, value Part, ok bool) {
 	if kind, _ := fieldOf(text[words[0].From:words[0].To]); kind == fieldUnknown {
 		return key, value, false
 	}
-	p.odd(missingColon, at)
+	p.odd("missing-colon", at)
 	return words[0], words[1], true
 }
 
@@ -120,7 +116,7 @@ func (p *parser) field(kind FieldKind, at, key, value Part) {
 			}
 			joined = Part{i, at.To}
 			p.joined = true
-			p.odd(joinedLines, joined)
+			p.odd("joined-lines", joined)
 			at.To = i
 			at, value = at.trim(text), Part{value.From, i}.trim(text)
 		}
@@ -147,10 +143,10 @@ func (p *parser) field(kind FieldKind, at, key, value Part) {
 // beginOwnGroup makes the next user-agent line begin a group, also where the group
 // before has no rule yet. That one gets the rules of the lines to come as well.
 func (p *parser) beginOwnGroup() {
-	if p.open && !p.inRules {
+	if p.InGroup && !p.InRules {
 		p.interrupted = len(p.file.groups)
 	}
-	p.inRules = true
+	p.InRules = true
 }
 
 // resumeGroup begins a group for the names of an interrupted group and of those after it.
@@ -198,8 +194,8 @@ func (p *parser) joinsRule(value Part) bool {
 // adds to the group (RFC 9309 §2.1).
 func (p *parser) userAgent(value Part) {
 	p.apart = false
-	if !p.open || p.inRules {
-		p.open, p.inRules = true, false
+	if !p.InGroup || p.InRules {
+		p.InGroup, p.InRules = true, false
 		if !p.joined {
 			p.interrupted = 0
 		}
@@ -214,11 +210,11 @@ func (p *parser) names(value Part) {
 	p.looked += len(text)
 	switch {
 	case text == "":
-		p.lose(noName, value)
+		p.lose("no-name", value)
 	case p.cutNames:
 		name := names.Cut(text)
 		if name != "" && name != "*" && len(name) < len(text) {
-			p.odd(nameCut, Part{value.From + len(name), value.To})
+			p.odd("name-cut", Part{value.From + len(name), value.To})
 		}
 		p.name(value, value.From, name)
 	case prefixFold(text, "mozilla/"):
@@ -226,7 +222,7 @@ func (p *parser) names(value Part) {
 		if len(tokens) == 0 {
 			p.odd(nameOfNoRobot, value)
 		} else {
-			p.odd(wholeUserAgent, value)
+			p.odd("whole-user-agent", value)
 		}
 		for _, t := range tokens {
 			if !p.wordList || strings.IndexByte(t.Name, ' ') < 0 { // its words are tokens, too
@@ -235,7 +231,7 @@ func (p *parser) names(value Part) {
 		}
 	default:
 		if strings.IndexByte(text, ',') >= 0 {
-			p.odd(nameList, value)
+			p.odd("name-list", value)
 		}
 		for from := value.From; from < value.To; {
 			to := value.To
@@ -256,18 +252,18 @@ func (p *parser) listedName(value, at Part) {
 	}
 	if names.All(part) {
 		if part != "*" {
-			p.odd(starAndText, value)
+			p.odd("star-and-text", value)
 		}
 		p.name(value, at.From, "*")
 		return
 	}
 	name, _, versioned := strings.Cut(part, "/")
 	if versioned {
-		p.odd(nameVersion, value)
+		p.odd("name-version", value)
 	}
 	bare := strings.Trim(name, "* \t")
 	if strings.IndexByte(name, '*') >= 0 {
-		p.odd(nameStar, value)
+		p.odd("name-star", value)
 	}
 	bare = names.WithoutCompatible(bare)
 	clean := names.Clean(bare)
@@ -276,7 +272,7 @@ func (p *parser) listedName(value, at Part) {
 		p.odd(nameOfNoRobot, value)
 		return
 	case strings.IndexByte(clean, ' ') >= 0:
-		p.odd(nameOfWords, value)
+		p.odd("name-of-words", value)
 	case p.watcher != nil && names.NoRobot(clean) && strings.Trim(clean, "0123456789") != "": // "008" is a robot
 		p.odd(nameOfNoRobot, value)
 	}

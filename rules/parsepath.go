@@ -8,18 +8,18 @@ import (
 // rule reads an Allow or Disallow line. One without a path is no rule, but it
 // ends the run of user-agent lines all the same.
 func (p *parser) rule(allow bool, at, value Part) {
-	if !p.open {
-		p.lose(orphanRule, at)
+	if !p.InGroup {
+		p.lose("orphan-rule", at)
 		return
 	}
-	p.inRules, p.apart = true, false
+	p.InRules, p.apart = true, false
 	if value.empty() {
 		return
 	}
-	p.rules++
+	p.Rules++
 	if !allow && value.hasBlank(p.lines.text) {
 		if words := value.words(p.lines.text); p.paths(words) {
-			p.odd(pathList, value)
+			p.odd("path-list", value)
 			for _, w := range words {
 				p.path(allow, at, w, true)
 			}
@@ -49,14 +49,14 @@ func (p *parser) path(allow bool, at, value Part, listed bool) {
 		if HasScheme(text[value.From:value.To]) {
 			own, ok := p.ownPath(value)
 			if !ok {
-				p.odd(foreignURL, value)
+				p.odd("foreign-url", value)
 				return
 			}
-			p.odd(absoluteURL, value)
+			p.odd("absolute-url", value)
 			slash = own.empty() || text[own.From] != '/'
 			value = own
 		} else {
-			p.odd(noSlash, value)
+			p.odd("no-slash", value)
 			slash = true
 		}
 	}
@@ -106,7 +106,7 @@ func (p *parser) add(allow bool, at, value Part, path string, apart bool) {
 	}
 	c := &p.compiler
 	c.compile(path, p.differences)
-	p.stars += c.stars
+	p.Wildcards += c.stars
 	r.length = uint16(min(c.length, math.MaxUint16))
 	r.line |= c.flags
 	if !c.plain || apart {

@@ -15,7 +15,7 @@ type Watcher interface {
 	// Path is called with the path of a rule that is kept, as the site wrote it.
 	Path(at Progress, path Part)
 	// Odd is called with a part of the line that was repaired or ignored, or that robots may
-	// read in another way, and what that is: one of the kinds below.
+	// read in another way, and the kind of that, of which package lint has the words.
 	Odd(at Progress, kind string, part Part)
 }
 
@@ -25,39 +25,19 @@ type Progress struct {
 	Start     int    // after a byte order mark
 	Line      int    // the number of the line that is read
 	Groups    int    // so far
-	Rules     int    // Allow and Disallow lines with a path
-	Wildcards int    // in them
 	NameWords int    // words in the names of several words
-	InGroup   bool   // there is a User-agent line
-	InRules   bool   // it has a rule, so that a User-agent line begins another group
+
+	Rules     int  // Allow and Disallow lines with a path
+	Wildcards int  // in all patterns
+	InGroup   bool // there is a group
+	InRules   bool // it has a rule, so that a user-agent line begins the next
 }
 
-// The kinds of what is odd in a line. Package lint has the words for them.
+// Kinds of what is odd that are named more than once.
 const (
-	longLine        = "long-line"
-	nulOctet        = "nul"
-	noField         = "no-field"
-	hiddenCharacter = "hidden-character"
-	prefixedField   = "prefixed-field"
-	misspeltField   = "misspelt-field"
-	missingColon    = "missing-colon"
-	unknownLine     = "unknown-field"
-	joinedLines     = "joined-lines"
-	orphanRule      = "orphan-rule"
-	pathList        = "path-list"
-	foreignURL      = "foreign-url"
-	absoluteURL     = "absolute-url"
-	noSlash         = "no-slash"
-	noName          = "no-name"
-	nameOfNoRobot   = "names-nobody"
-	wholeUserAgent  = "whole-user-agent"
-	nameList        = "name-list"
-	nameOfWords     = "name-of-words"
-	nameVersion     = "name-version"
-	nameStar        = "name-star"
-	nameCut         = "name-cut"
-	starAndText     = "star-and-text"
-	badValue        = "bad-value"
+	noField       = "no-field"
+	unknownLine   = "unknown-field"
+	nameOfNoRobot = "names-nobody"
 )
 
 // Watched is a file that was read for a Watcher.
@@ -76,15 +56,15 @@ func Watch(profile Profile, origin Origin, body []byte, w Watcher) *Watched {
 	p := parser{differences: x.file.differences, file: &x.file, origin: origin, watcher: w}
 	p.parse(x.file.text, x.file.start)
 	x.Progress = p.progress()
-	x.HTML = p.rules == 0 && looksLikeHTML(x.Text[x.Start:])
+	x.HTML = p.Rules == 0 && looksLikeHTML(x.Text[x.Start:])
 	return x
 }
 
+// progress returns how far p is.
 func (p *parser) progress() Progress {
-	return Progress{
-		Text: p.lines.text, Start: p.file.start, Line: p.lines.number, Groups: len(p.file.groups), Rules: p.rules,
-		Wildcards: p.stars, NameWords: p.file.words, InGroup: p.open, InRules: p.inRules,
-	}
+	p.Text, p.Start, p.Line = p.lines.text, p.file.start, p.lines.number
+	p.Groups, p.NameWords = len(p.file.groups), p.file.words
+	return p.Progress
 }
 
 // odd shows the watcher what is odd in a line.

@@ -109,6 +109,9 @@ func repeated(from, to int, finding string) string {
 func told(found []lint.Finding) string {
 	var lines []string
 	for _, f := range found {
+		if f.Kind.Means() == "" {
+			lines = append(lines, "no words for "+string(f.Kind))
+		}
 		lines = append(lines, fmt.Sprintf("%d:%d %s %s", f.Line, f.Column, f.Kind, f.Text))
 	}
 	return strings.Join(lines, "\n")

@@ -38,13 +38,13 @@ type Config struct {
 	// same name and the same Signer alone. Nil: no request is signed.
 	Signer func(ctx context.Context) Signer
 	Sign   func(to context.Context, s Signer) context.Context
-	// FetchLimits bound the fetches of all caches that share them; nil means separate
+	// Limits bound the fetches of all caches that share them; nil means separate
 	// limits.
 	Limits *FetchLimits
 	// Profile says how files are read, and how a site's silence and its denials
 	// are taken; the zero value is rules.Standard. Policies that outlive the
 	// process are judged by anew under another one; caches that share a Memory
-	// need a Way for each.
+	// need a Route for each.
 	Profile rules.Profile
 	// UserAgent is sent with every fetch but the one repeated as the client.
 	// Empty means DefaultUserAgent("").
@@ -58,11 +58,11 @@ type Config struct {
 	// Memory is where the policies are kept, together with those of other caches;
 	// nil means a separate one with the default bounds.
 	Memory *Memory
-	// Route distinguishes caches that share a Memory: those of one Way have their
+	// Route distinguishes caches that share a Memory: those of one Route have their
 	// policies in common. Different transports that may reach different sites
-	// under one name need different Ways. Empty is as good as any.
+	// under one name need different Routes. Empty is as good as any.
 	Route string
-	// PolicyStore has policies outlive the process; nil: they do not.
+	// Store has policies outlive the process; nil: they do not.
 	Store PolicyStore
 	// Shared has policies in common with other heeds, which must reach sites in
 	// the same way; nil: there are none.

@@ -97,7 +97,7 @@ func newFetcher(c Config) *fetcher {
 type job struct {
 	*fetcher
 	carrier http.RoundTripper
-	site    string                                // for the lanes
+	site    string                                // by which the FetchLimits count
 	by      string                                // the host that the fetch is for; others are visited
 	signer  Signer                                // of requests as a client; nil: they are not signed
 	only    string                                // the one other host that is visited; empty: each may be

@@ -13,7 +13,7 @@ import (
 
 // fetchLimiter admits so many fetches at a time, and so many of one site, so that no
 // site takes the tickets of others. One that is let in may stay; but once it has
-// stayed for longer than patience and others wait because the limit is reached, it
+// stayed for longer than slowAfter and others wait because the limit is reached, it
 // is cancelled: a slow site is cut short by others, and never delays them
 // for longer than that.
 type fetchLimiter struct {
@@ -26,7 +26,7 @@ type fetchLimiter struct {
 	running int
 	ending  int                  // of those, cancelled
 	sites   map[string]*siteLoad // those with any
-	slow    []*ticket            // running for longer than patience, the longest first
+	slow    []*ticket            // running for longer than slowAfter, the longest first
 	waiting []*ticket            // in order of arrival
 }
 
@@ -35,7 +35,7 @@ type siteLoad struct{ running, waiting int }
 
 // ticket is one fetch's permission by a fetchLimiter. Its fields are guarded by fetchLimiter.mu.
 type ticket struct {
-	lane   *fetchLimiter
+	by     *fetchLimiter
 	site   string
 	end    context.CancelCauseFunc
 	in     chan struct{} // closed when it is let in
@@ -53,7 +53,7 @@ var errTooSlow = errors.New("given up, because it was slow and others were waiti
 // enter waits for a ticket for a fetch from site. The ticket must leave at the
 // end. end may be called with errTooSlow from then on.
 func (l *fetchLimiter) enter(ctx context.Context, site string, end context.CancelCauseFunc) (*ticket, error) {
-	p := &ticket{lane: l, site: site, end: end, in: make(chan struct{})}
+	p := &ticket{by: l, site: site, end: end, in: make(chan struct{})}
 	if err := l.queue(p); err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (l *fetchLimiter) admitLocked(p *ticket) {
 	close(p.in)
 }
 
-// withdraw takes back a pass whose fetch will not begin.
+// withdraw takes back a ticket whose fetch will not begin.
 func (l *fetchLimiter) withdraw(p *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,9 +113,9 @@ func (l *fetchLimiter) withdraw(p *ticket) {
 
 // leave gives the ticket to the first of those waiting who may have it.
 func (p *ticket) leave() {
-	p.lane.mu.Lock()
-	defer p.lane.mu.Unlock()
-	p.lane.leaveLocked(p)
+	p.by.mu.Lock()
+	defer p.by.mu.Unlock()
+	p.by.leaveLocked(p)
 }
 
 func (l *fetchLimiter) leaveLocked(p *ticket) {
@@ -147,9 +147,9 @@ func (l *fetchLimiter) forgetLocked(site string) {
 	}
 }
 
-// markSlow notes that p has been running for longer than patience.
+// markSlow notes that p has been running for longer than slowAfter.
 func (p *ticket) markSlow() {
-	l := p.lane
+	l := p.by
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !p.left { // at the same moment

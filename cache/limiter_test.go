@@ -208,7 +208,7 @@ func TestLane_LetInWhileGivingUpIsLetOutAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLane()
 		_, end := context.WithCancelCause(t.Context())
-		p := &ticket{lane: l, site: "a.test", end: end, in: make(chan struct{})}
+		p := &ticket{by: l, site: "a.test", end: end, in: make(chan struct{})}
 		if err := l.queue(p); err != nil || l.running != 1 {
 			t.Fatal(err)
 		}

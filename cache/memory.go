@@ -62,7 +62,7 @@ func NewMemory(maxEntries int, maxBytes int64) *Memory {
 // store keeps the places of one cache by origin.
 type store struct {
 	*Memory
-	route string // begins the keys; see Config.Way
+	route string // begins the keys; see Config.Route
 }
 
 // storeOf returns the store that config asks for.
@@ -75,7 +75,7 @@ func storeOf(config Config) *store {
 	return s
 }
 
-// routeLen is how long store.way is when it is not empty.
+// routeLen is how long store.route is when it is not empty.
 const routeLen = 8
 
 // find returns the slot of o, or nil. It does not allocate.

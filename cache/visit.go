@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"heed/internal/memo"
 	"heed/rules"
 )
 
@@ -40,56 +41,15 @@ const (
 // requested once for all of them. The zero value is ready.
 type visits struct {
 	flights singleflight.Group
+	answers memo.Kept[string, *siteReply]
 	mu      sync.Mutex
 	made    map[rules.Origin]*visitCount
-	answers map[string]visited
-	size    int
 }
 
 // visitCount is how many URLs of an origin were requested since a time.
 type visitCount struct {
 	since time.Time
 	n     int
-}
-
-// visited is the answer to a visit.
-type visited struct {
-	*siteReply
-	until time.Time
-}
-
-// find returns the answer for key that is still valid, or nil.
-func (v *visits) find(key string, now time.Time) *siteReply {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if a, ok := v.answers[key]; ok && now.Before(a.until) {
-		return a.siteReply
-	}
-	return nil
-}
-
-// put keeps r. Others make room for it, in no order.
-func (v *visits) put(key string, r *siteReply, until time.Time) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.answers == nil {
-		v.answers = map[string]visited{}
-	}
-	drop := func(key string) {
-		if old, ok := v.answers[key]; ok {
-			v.size -= len(old.body)
-			delete(v.answers, key)
-		}
-	}
-	drop(key)
-	for other := range v.answers {
-		if len(v.answers) < maxVisited && v.size+len(r.body) <= maxVisitedSize {
-			break
-		}
-		drop(other)
-	}
-	v.answers[key] = visited{r, until}
-	v.size += len(r.body)
 }
 
 // count counts a visit to o, and returns an error when there were too many.
@@ -101,9 +61,7 @@ func (v *visits) count(o rules.Origin, now time.Time) error {
 		if v.made == nil {
 			v.made = map[rules.Origin]*visitCount{}
 		}
-		if len(v.made) >= maxVisitHosts {
-			v.forgetLocked()
-		}
+		memo.MakeRoom(v.made, maxVisitHosts, func(a, b *visitCount) bool { return a.n < b.n }) // many names do not end the count of one
 		c = &visitCount{since: now}
 		v.made[o] = c
 	}
@@ -112,22 +70,6 @@ func (v *visits) count(o rules.Origin, now time.Time) error {
 	}
 	c.n++
 	return nil
-}
-
-// forgetLocked makes room: of 16 origins it forgets the one with the fewest visits, so that
-// many names do not wash away the count of one.
-func (v *visits) forgetLocked() {
-	var least rules.Origin
-	looked := 0
-	for o, c := range v.made {
-		if looked == 0 || c.n < v.made[least].n {
-			least = o
-		}
-		if looked++; looked == 16 {
-			break
-		}
-	}
-	delete(v.made, least)
 }
 
 // bareHost returns the host that sites with and without "www." have in common.
@@ -155,7 +97,7 @@ func (j *job) ask(ctx context.Context, u *url.URL, as string, tags validators) (
 		signed = j.signer.ID()
 	}
 	key := strings.Join([]string{scope, j.accept, fmt.Sprint(j.most, j.permit == nil, j.only), as, signed, u.String()}, "\n")
-	if r := j.visits.find(key, j.now()); r != nil {
+	if r, ok := j.visits.answers.Get(key, j.now()); ok {
 		return r, r.failure
 	}
 	done := j.visits.flights.DoChan(key, func() (any, error) { return j.visit(ctx, key, u, as), nil })
@@ -176,7 +118,7 @@ func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *
 			r = &siteReply{failure: fmt.Errorf("internal fault while fetching %s: %v", j.redact(u.String()), v)}
 		}
 	}()
-	if r := j.visits.find(key, j.now()); r != nil {
+	if r, ok := j.visits.answers.Get(key, j.now()); ok {
 		return r // another visit has ended since
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), j.timeout, answerTimeout(j.timeout))
@@ -194,7 +136,7 @@ func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *
 		until = j.now().Add(freshnessOf(r.header, j.now()).lifetime)
 	}
 	if !r.local && ctx.Err() == nil {
-		j.visits.put(key, r, until)
+		j.visits.answers.Put(key, r, until, len(r.body), maxVisited, maxVisitedSize)
 	}
 	return r
 }

@@ -167,6 +167,6 @@ func (p *Proxy) turnAway(c net.Conn, over *limit.Exceeded) {
 
 // drain ends what is sent on c and reads what the client still sends.
 func drain(c net.Conn) {
-	_ = closeWrite(c)
+	_ = upstream.CloseWrite(c)
 	_, _ = io.CopyN(io.Discard, c, maxDrain)
 }

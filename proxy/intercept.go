@@ -176,11 +176,10 @@ func (t *tunnel) requested(now time.Time) {
 // depends on its TLS library: an alert, a hang-up, or (OpenSSL on TLS 1.3) a
 // record that cannot be decrypted.
 func (t *tunnel) handshakeReason(err error) rules.Reason {
-	var netErr net.Error
 	switch {
 	case t.leafErr != nil:
 		return rules.ReasonInternal
-	case !t.shown, errors.As(err, &netErr) && netErr.Timeout():
+	case !t.shown, isTimeout(err):
 		return rules.ReasonHandshake
 	}
 	return rules.ReasonUntrusted

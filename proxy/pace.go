@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/memo"
 	"heed/internal/pace"
 	"heed/internal/safetext"
 	"heed/proxy/limit"
@@ -154,9 +155,10 @@ func (a *announced) due(o rules.Origin, now time.Time) bool {
 	if last, ok := a.last[o]; ok && now.Sub(last) < announceEvery {
 		return false
 	}
-	if a.last == nil || len(a.last) >= maxAnnounced {
-		a.last = map[rules.Origin]time.Time{} // starting over is cheaper than keeping an order
+	if a.last == nil {
+		a.last = map[rules.Origin]time.Time{}
 	}
+	memo.MakeRoom(a.last, maxAnnounced, nil)
 	a.last[o] = now
 	return true
 }

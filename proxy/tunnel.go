@@ -15,6 +15,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/memory"
 	"heed/internal/safetext"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 
@@ -166,7 +167,7 @@ func (t *opaqueTunnel) copy(dst, src net.Conn, name string) error {
 		case err == nil:
 			continue
 		case err == io.EOF:
-			_ = closeWrite(dst) // an error: the peer has gone
+			_ = upstream.CloseWrite(dst) // an error: the peer has gone
 			return nil
 		case errors.Is(err, errIdle):
 			name = "heed"

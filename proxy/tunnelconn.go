@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+
+	"heed/proxy/upstream"
 )
 
 // established is the answer to a CONNECT whose tunnel is open.
@@ -105,16 +107,7 @@ func (c *tunnelConn) octets() (in, out int64) {
 }
 
 // CloseWrite passes a half-close on.
-func (c *tunnelConn) CloseWrite() error { return closeWrite(c.Conn) }
-
-// closeWrite passes the end of one direction on; the other continues. A connection
-// that has no such directions stays open.
-func closeWrite(c net.Conn) error {
-	if w, ok := c.(interface{ CloseWrite() error }); ok {
-		return w.CloseWrite()
-	}
-	return nil
-}
+func (c *tunnelConn) CloseWrite() error { return upstream.CloseWrite(c.Conn) }
 
 // unread puts back what was read from c last.
 func (c *tunnelConn) unread(b []byte) {

@@ -9,8 +9,8 @@
 // concurrent use. [Identify] finds the product tokens in a User-Agent string;
 // [Declare] takes them from the operator. [Policy.Decide] compares a
 // [Target], the path and query exactly as they are sent, with the rules of the groups that
-// govern the agent. [Policy.Explain] reports each step of that, and [Lint] what
-// is wrong with a file.
+// govern the agent. [Policy.Explain] reports each step of that, and package
+// lint what is wrong with a file.
 //
 // The reading follows RFC 9309. Where that leaves room:
 //
@@ -30,7 +30,7 @@
 //     compatible with are no names.
 //   - Lines that most parsers reject are read as intended where the intention is
 //     plain: misspelt fields, missing colons and slashes, joined lines and lists.
-//     [Lint] reports each of them, its meaning and the correct form.
+//     Package lint reports each of them, its meaning and the correct form.
 //
 // A [Profile] reads files in another way: more strictly, as Google's published
 // parser does, or by the consensus of 1994.
@@ -48,11 +48,11 @@
 //     string (names/ has the words), groups.go finds their groups in the file;
 //   - patterns, or the target (target.go): octets.go has the form that is compared,
 //     readings.go, parameters.go and readings_sent.go the readings of a target, pattern.go
-//     matches one rule and index.go finds the one that decides;
+//     packs a rule, match.go says what a match is, and index.go finds the rule that decides;
 //   - decide: decide.go, with the engine (engine.go) that a Policy (policy.go)
 //     asks, and the result (decision.go);
-//   - explain: explain.go, and lint.go with findings.go and remarks.go,
-//     which observe the parser.
+//   - explain: explain.go. Package lint watches the parser (watch.go) for what people read
+//     about a file.
 //
 // # Cost
 //

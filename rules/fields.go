@@ -49,9 +49,9 @@ func (k FieldKind) String() string {
 	return ""
 }
 
-// global reports whether a field applies to the whole file and not to the
+// Global reports whether a field applies to the whole file and not to the
 // group that contains it.
-func (k FieldKind) global() bool {
+func (k FieldKind) Global() bool {
 	return k == Sitemap || k == Host || k == CleanParam
 }
 
@@ -92,26 +92,26 @@ func fieldOf(key string) (kind FieldKind, exact bool) {
 // embedded finds a further field within a value: a line break was lost, as in
 // "User-agent: * Disallow: /". A field begins the value or follows white space
 // or, on a user-agent line, a star. The result is where it begins.
-func (p *parser) embedded(value span, onAgentLine bool) (at int, found bool) {
+func (p *parser) embedded(value Part, onAgentLine bool) (at int, found bool) {
 	text := p.lines.text
-	for i := value.from; i < value.to; i++ {
-		colon := strings.IndexByte(text[i:value.to], ':')
+	for i := value.From; i < value.To; i++ {
+		colon := strings.IndexByte(text[i:value.To], ':')
 		if colon < 0 {
-			p.looked += value.to - i
+			p.looked += value.To - i
 			return 0, false
 		}
 		p.looked += colon + 1
 		i += colon
 		end := i
-		for end > value.from && blank(text[end-1]) {
+		for end > value.From && blank(text[end-1]) {
 			end--
 		}
 		from := end
-		for from > value.from && (letter(text[from-1]) || text[from-1] == '-') {
+		for from > value.From && (letter(text[from-1]) || text[from-1] == '-') {
 			from--
 		}
 		p.looked += i - from
-		starts := from == value.from || blank(text[from-1]) || onAgentLine && text[from-1] == '*'
+		starts := from == value.From || blank(text[from-1]) || onAgentLine && text[from-1] == '*'
 		if starts && mayFollow(text[from:end]) {
 			return from, true
 		}
@@ -144,20 +144,20 @@ type fieldLine struct {
 }
 
 // keepField keeps a field that some robots understand.
-func (p *parser) keepField(kind FieldKind, value span) {
+func (p *parser) keepField(kind FieldKind, value Part) {
 	f := p.file
 	c := fieldLine{
-		kind: kind, value: uint32(value.from), size: uint16(value.to - value.from),
+		kind: kind, value: uint32(value.From), size: uint16(value.To - value.From),
 		line: uint32(p.lines.number), apart: p.apart,
 	}
 	p.apart = p.apart || kind == Sitemap
-	if p.open && !kind.global() {
+	if p.InGroup && !kind.Global() {
 		c.group = uint32(len(f.groups))
 	}
 	f.fields = append(f.fields, c)
 	if kind.pacing() && p.lostLines < maxLost && !f.field(len(f.fields)-1).Understood() {
 		p.lostLines++
-		p.lost = append(p.lost, lostLine{p.lines.number, badValue})
+		p.lost = append(p.lost, lostLine{p.lines.number, "bad-value"})
 	}
 }
 

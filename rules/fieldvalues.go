@@ -46,11 +46,12 @@ func (f Field) Window() (w Window, ok bool) {
 	return w, ok
 }
 
-// exact reports whether the value of a field about speed has the form of its document, so
-// that other robots understand it.
-func (f Field) exact() (exact bool) {
+// Exact reports whether the value of a field about speed has the form of its document, so
+// that other robots understand it; true for other fields.
+func (f Field) Exact() bool {
+	exact := true
 	switch f.Kind {
-	case CrawlDelay, CacheDelay:
+	case CrawlDelay:
 		_, exact, _ = clock.Seconds(f.Value)
 	case RequestRate:
 		_, exact, _ = clock.RateOf(f.Value)

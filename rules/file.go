@@ -23,10 +23,10 @@ type file struct {
 }
 
 // pack adds a packed pattern to the text, and before it the position of its line.
-func (f *file) pack(at span, packed []byte) uint32 {
+func (f *file) pack(at Part, packed []byte) uint32 {
 	var position [positionSize]byte
-	binary.LittleEndian.PutUint32(position[:], uint32(at.from))
-	binary.LittleEndian.PutUint16(position[4:], uint16(at.to-at.from))
+	binary.LittleEndian.PutUint32(position[:], uint32(at.From))
+	binary.LittleEndian.PutUint16(position[4:], uint16(at.To-at.From))
 	f.extra.Write(position[:])
 	f.extra.Write(packed)
 	return uint32(len(f.text) + f.extra.Len() - len(packed))
@@ -58,10 +58,10 @@ func (f *file) repeats(r *rule, packed []byte) bool {
 }
 
 // packedPosition returns where the line of a packed rule is.
-func packedPosition(text string, r *rule) span {
+func packedPosition(text string, r *rule) Part {
 	position := []byte(text[r.pattern-positionSize : r.pattern])
 	from := int(binary.LittleEndian.Uint32(position))
-	return span{from, from + int(binary.LittleEndian.Uint16(position[4:]))}
+	return Part{from, from + int(binary.LittleEndian.Uint16(position[4:]))}
 }
 
 // finish completes the file when all lines are read.
@@ -103,51 +103,23 @@ func (f *file) groupEnd(g uint32) uint32 {
 // pattern returns the pattern of a rule.
 func (f *file) pattern(r *rule) string { return f.text[r.pattern:][:r.size] }
 
-// better reports whether rule a decides rather than rule b when both match; b
-// is -1 when there is none. The longer one is more specific (RFC 9309
-// §2.2.2); among equals Allow wins, and then the first line.
-func (f *file) better(a, b int) bool {
-	if b < 0 {
-		return true
-	}
-	x, y := &f.rules[a], &f.rules[b]
-	if x.length != y.length {
-		return x.length > y.length
-	}
-	if x.allows() != y.allows() {
-		return x.allows() != f.tieRefuses
-	}
-	return a < b
-}
-
-// order compares rules for a sort that has the better first.
-func (f *file) order(a, b uint32) int {
-	switch {
-	case a == b:
-		return 0
-	case f.better(int(a), int(b)):
-		return -1
-	}
-	return 1
-}
-
 // ruleText returns the line of a rule as the site wrote it, and its number.
 func (f *file) ruleText(id int) (text string, line int) {
 	r := &f.rules[id]
 	line = int(r.line & ruleLine)
 	if r.line&rulePacked != 0 {
 		at := packedPosition(f.text, r)
-		return f.text[at.from:at.to], line
+		return f.text[at.From:at.To], line
 	}
-	at := span{int(r.pattern), int(r.pattern) + int(r.size)}
+	at := Part{int(r.pattern), int(r.pattern) + int(r.size)}
 	if r.line&ruleEnds != 0 {
-		at.to++
+		at.To++
 	}
-	for at.from > f.start && f.text[at.from-1] != '\n' && f.text[at.from-1] != '\r' {
-		at.from--
+	for at.From > f.start && f.text[at.From-1] != '\n' && f.text[at.From-1] != '\r' {
+		at.From--
 	}
 	at = at.trim(f.text)
-	return f.text[at.from:at.to], line
+	return f.text[at.From:at.To], line
 }
 
 // name is one name on a user-agent line: two parts of the file's text, that of

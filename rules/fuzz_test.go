@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"heed/rules"
+	"heed/rules/lint"
 )
 
 var profiles = []rules.Profile{rules.Standard, rules.Strict, rules.Google, rules.REP1994}
@@ -34,7 +35,7 @@ func FuzzHeed_ParserTakesAnything(f *testing.F) {
 		for _, profile := range profiles {
 			checkExplained(t, profile, body, []string{target, "/" + target, "/a", "/private/x"})
 		}
-		rules.Lint(rules.Standard, site, body)
+		lint.Lint(rules.Standard, site, body)
 	})
 }
 

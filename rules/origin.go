@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-
-	"heed/rules/hostname"
 )
 
 // Origin is the scope of one robots.txt: scheme, host and port
@@ -18,9 +16,6 @@ type Origin struct {
 	Host   string // lower case A-labels without a trailing dot, or an IP address without brackets
 	Port   uint16 // never 0 in a canonical Origin
 }
-
-// ErrHost is wrapped by the errors of OriginOf for hosts that do not identify a single host.
-var ErrHost = hostname.ErrInvalid
 
 // OriginOf returns the canonical origin of an absolute http or https URL: host
 // in lower case, without trailing dot, as A-labels; IPv6 in its canonical form;
@@ -44,7 +39,7 @@ func ParseOrigin(scheme, authority string) (Origin, error) {
 		}
 		return Origin{}, fmt.Errorf("scheme %q is neither http nor https", scheme)
 	}
-	host, port, err := hostname.Split(authority)
+	host, port, err := splitAuthority(authority)
 	if err != nil {
 		return Origin{}, err
 	}
@@ -55,7 +50,7 @@ func ParseOrigin(scheme, authority string) (Origin, error) {
 		}
 		o.Port = uint16(n)
 	}
-	if o.Host, err = hostname.Canonical(host); err != nil {
+	if o.Host, err = canonicalHost(host); err != nil {
 		return Origin{}, err
 	}
 	return o, nil

@@ -7,29 +7,24 @@ import (
 )
 
 // parser reads a robots.txt. It never fails: every line that can be understood
-// is used (RFC 9309 §2.3.1.5). New and Lint use the same parser.
+// is used (RFC 9309 §2.3.1.5). New and Watch use the same parser.
 type parser struct {
 	differences
-	compiler  compiler
-	file      *file
-	origin    Origin
-	lines     lines
-	onFinding func(kind FindingKind, at span) // nil: findings are not wanted
-	linter    *linter                         // nil as well: checks lines that are valid
+	Progress // its first fields are set when it is shown
+	compiler compiler
+	file     *file
+	origin   Origin
+	lines    lines
+	watcher  Watcher // nil: there is none
 
-	open    bool // there is a group
-	joined  bool // the field shares its line with others
-	inRules bool // the group has a rule, so that a user-agent line begins the next
-
-	apart bool // a blank line or a Sitemap line is after the group's last line of RFC 9309
+	joined bool // the field shares its line with others
+	apart  bool // a blank line or a Sitemap line is after the group's last line of RFC 9309
 
 	lost      []lostLine // the first lines without effect
 	lostLines int        // all of them
 	junk      int        // lines that are no fields and were looked at for one
 
 	interrupted int // 1 + the group without rules before a joined line; 0: none
-	rules       int // Allow and Disallow lines with a path
-	stars       int // wildcards in all patterns
 	looked      int // octets of lines and of parts of lines that were looked at, and names that were copied
 }
 
@@ -37,41 +32,35 @@ type parser struct {
 func (p *parser) parse(text string, start int) {
 	p.lines = lines{text: text, next: start}
 	for from, to, ok := p.lines.line(); ok; from, to, ok = p.lines.line() {
-		p.line(span{from, to})
-	}
-}
-
-func (p *parser) report(kind FindingKind, at span) {
-	if p.onFinding != nil {
-		p.onFinding(kind, at)
+		p.line(Part{from, to})
 	}
 }
 
 // line reads one line: comment off, field and value apart.
-func (p *parser) line(at span) {
+func (p *parser) line(at Part) {
 	text := p.lines.text
-	if p.linter != nil {
-		p.linter.line(at)
+	if p.watcher != nil {
+		p.watcher.Line(p.progress(), at)
 	}
-	if at.to-at.from > MaxLine {
-		p.report(longLine, span{at.from + MaxLine, at.to})
-		at.to = at.from + MaxLine
+	if at.To-at.From > MaxLine {
+		p.odd("long-line", Part{at.From + MaxLine, at.To})
+		at.To = at.From + MaxLine
 	}
-	p.looked += at.to - at.from
-	if i := strings.IndexByte(text[at.from:at.to], 0); i >= 0 {
-		p.report(nulOctet, span{at.from + i, at.to})
-		at.to = at.from + i
+	p.looked += at.To - at.From
+	if i := strings.IndexByte(text[at.From:at.To], 0); i >= 0 {
+		p.odd("nul", Part{at.From + i, at.To})
+		at.To = at.From + i
 	}
 	commented := false
-	if i := strings.IndexByte(text[at.from:at.to], '#'); i >= 0 {
+	if i := strings.IndexByte(text[at.From:at.To], '#'); i >= 0 {
 		commented = true
-		at.to = at.from + i
+		at.To = at.From + i
 	}
 	if at = at.trim(text); at.empty() {
 		if !commented {
 			p.apart = true
 			if p.blankEnds { // it means nothing since RFC 9309
-				p.open, p.inRules = false, false
+				p.InGroup, p.InRules = false, false
 			}
 		}
 		return
@@ -81,11 +70,11 @@ func (p *parser) line(at span) {
 		p.lose(noField, at)
 		return
 	}
-	kind, exact := fieldOf(text[key.from:key.to])
+	kind, exact := fieldOf(text[key.From:key.To])
 	if !exact && kind != fieldUnknown {
-		p.report(misspeltField, key)
+		p.odd("misspelt-field", key)
 	}
-	if p.joined = false; p.open && p.interrupted > 0 && (kind == fieldAllow || kind == fieldDisallow) {
+	if p.joined = false; p.InGroup && p.interrupted > 0 && (kind == fieldAllow || kind == fieldDisallow) {
 		p.resumeGroup()
 	}
 	p.field(kind, at, key, value)
@@ -93,47 +82,47 @@ func (p *parser) line(at span) {
 
 // split divides a line into field and value. A colon may be missing when
 // the line is exactly two words.
-func (p *parser) split(at span) (key, value span, ok bool) {
+func (p *parser) split(at Part) (key, value Part, ok bool) {
 	text := p.lines.text
-	colon := strings.IndexByte(text[at.from:at.to], ':')
+	colon := strings.IndexByte(text[at.From:at.To], ':')
 	if colon >= 0 {
-		key = span{at.from, at.from + colon}.trim(text)
-		value = span{at.from + colon + 1, at.to}.trim(text)
+		key = Part{at.From, at.From + colon}.trim(text)
+		value = Part{at.From + colon + 1, at.To}.trim(text)
 		if !key.hasBlank(text) {
 			return key, value, !key.empty()
 		}
 	}
 	words := at.words(text)
-	if len(words) != 2 || colon >= 0 && !mayFollow(text[words[0].from:words[0].to]) {
+	if len(words) != 2 || colon >= 0 && !mayFollow(text[words[0].From:words[0].To]) {
 		return key, value, colon >= 0 && !key.empty()
 	}
-	if kind, _ := fieldOf(text[words[0].from:words[0].to]); kind == fieldUnknown {
+	if kind, _ := fieldOf(text[words[0].From:words[0].To]); kind == fieldUnknown {
 		return key, value, false
 	}
-	p.report(missingColon, at)
+	p.odd("missing-colon", at)
 	return words[0], words[1], true
 }
 
 // field reads one field. A further field within its value, from a line break that
 // was lost, is read as a separate line. A rule that is joined to a user-agent line in
 // this way is for the robots of that line alone.
-func (p *parser) field(kind FieldKind, at, key, value span) {
+func (p *parser) field(kind FieldKind, at, key, value Part) {
 	text := p.lines.text
-	joined := span{}
+	joined := Part{}
 	if kind >= fieldUserAgent && kind <= fieldDisallow {
 		if i, ok := p.embedded(value, kind == fieldUserAgent); ok {
 			if kind == fieldUserAgent && !p.joined && p.joinsRule(value) {
 				p.beginOwnGroup()
 			}
-			joined = span{i, at.to}
+			joined = Part{i, at.To}
 			p.joined = true
-			p.report(joinedLines, joined)
-			at.to = i
-			at, value = at.trim(text), span{value.from, i}.trim(text)
+			p.odd("joined-lines", joined)
+			at.To = i
+			at, value = at.trim(text), Part{value.From, i}.trim(text)
 		}
 	}
-	if p.linter != nil {
-		p.linter.field(kind, key, value)
+	if p.watcher != nil {
+		p.watcher.Field(p.progress(), kind, key, value)
 	}
 	switch {
 	case kind == fieldUserAgent:
@@ -154,10 +143,10 @@ func (p *parser) field(kind FieldKind, at, key, value span) {
 // beginOwnGroup makes the next user-agent line begin a group, also where the group
 // before has no rule yet. That one gets the rules of the lines to come as well.
 func (p *parser) beginOwnGroup() {
-	if p.open && !p.inRules {
+	if p.InGroup && !p.InRules {
 		p.interrupted = len(p.file.groups)
 	}
-	p.inRules = true
+	p.InRules = true
 }
 
 // resumeGroup begins a group for the names of an interrupted group and of those after it.
@@ -178,15 +167,15 @@ func (p *parser) resumeGroup() {
 }
 
 // joinedField divides a field that embedded found.
-func joinedField(text string, at span) (kind FieldKind, key, value span) {
-	colon := at.from + strings.IndexByte(text[at.from:at.to], ':')
-	key, value = span{at.from, colon}.trim(text), span{colon + 1, at.to}.trim(text)
-	kind, _ = fieldOf(text[key.from:key.to])
+func joinedField(text string, at Part) (kind FieldKind, key, value Part) {
+	colon := at.From + strings.IndexByte(text[at.From:at.To], ':')
+	key, value = Part{at.From, colon}.trim(text), Part{colon + 1, at.To}.trim(text)
+	kind, _ = fieldOf(text[key.From:key.To])
 	return kind, key, value
 }
 
 // joinsRule reports whether a rule is joined to the value of a user-agent line.
-func (p *parser) joinsRule(value span) bool {
+func (p *parser) joinsRule(value Part) bool {
 	text := p.lines.text
 	for {
 		i, ok := p.embedded(value, true)
@@ -194,7 +183,7 @@ func (p *parser) joinsRule(value span) bool {
 			return false
 		}
 		var kind FieldKind
-		kind, _, value = joinedField(text, span{i, value.to})
+		kind, _, value = joinedField(text, Part{i, value.To})
 		if kind != fieldUserAgent {
 			return kind == fieldAllow || kind == fieldDisallow
 		}
@@ -203,10 +192,10 @@ func (p *parser) joinsRule(value span) bool {
 
 // userAgent reads a user-agent line: it begins a group after a rule, else it
 // adds to the group (RFC 9309 §2.1).
-func (p *parser) userAgent(value span) {
+func (p *parser) userAgent(value Part) {
 	p.apart = false
-	if !p.open || p.inRules {
-		p.open, p.inRules = true, false
+	if !p.InGroup || p.InRules {
+		p.InGroup, p.InRules = true, false
 		if !p.joined {
 			p.interrupted = 0
 		}
@@ -216,103 +205,103 @@ func (p *parser) userAgent(value span) {
 }
 
 // names adds the names of a user-agent line to the open group.
-func (p *parser) names(value span) {
-	text := p.lines.text[value.from:value.to]
+func (p *parser) names(value Part) {
+	text := p.lines.text[value.From:value.To]
 	p.looked += len(text)
 	switch {
 	case text == "":
-		p.lose(noName, value)
+		p.lose("no-name", value)
 	case p.cutNames:
 		name := names.Cut(text)
 		if name != "" && name != "*" && len(name) < len(text) {
-			p.report(nameCut, span{value.from + len(name), value.to})
+			p.odd("name-cut", Part{value.From + len(name), value.To})
 		}
-		p.name(value, value.from, name)
+		p.name(value, value.From, name)
 	case prefixFold(text, "mozilla/"):
 		tokens := identify(text)
 		if len(tokens) == 0 {
-			p.report(nameOfNoRobot, value)
+			p.odd(nameOfNoRobot, value)
 		} else {
-			p.report(wholeUserAgent, value)
+			p.odd("whole-user-agent", value)
 		}
 		for _, t := range tokens {
 			if !p.wordList || strings.IndexByte(t.Name, ' ') < 0 { // its words are tokens, too
-				p.name(value, value.to, t.Name)
+				p.name(value, value.To, t.Name)
 			}
 		}
 	default:
 		if strings.IndexByte(text, ',') >= 0 {
-			p.report(nameList, value)
+			p.odd("name-list", value)
 		}
-		for from := value.from; from < value.to; {
-			to := value.to
+		for from := value.From; from < value.To; {
+			to := value.To
 			if i := strings.IndexByte(p.lines.text[from:to], ','); i >= 0 {
 				to = from + i
 			}
-			p.listedName(value, span{from, to}.trim(p.lines.text))
+			p.listedName(value, Part{from, to}.trim(p.lines.text))
 			from = to + 1
 		}
 	}
 }
 
 // listedName adds one of the names of a user-agent line.
-func (p *parser) listedName(value, at span) {
-	part := p.lines.text[at.from:at.to]
+func (p *parser) listedName(value, at Part) {
+	part := p.lines.text[at.From:at.To]
 	if part == "" {
 		return
 	}
 	if names.All(part) {
 		if part != "*" {
-			p.report(starAndText, value)
+			p.odd("star-and-text", value)
 		}
-		p.name(value, at.from, "*")
+		p.name(value, at.From, "*")
 		return
 	}
 	name, _, versioned := strings.Cut(part, "/")
 	if versioned {
-		p.report(nameVersion, value)
+		p.odd("name-version", value)
 	}
 	bare := strings.Trim(name, "* \t")
 	if strings.IndexByte(name, '*') >= 0 {
-		p.report(nameStar, value)
+		p.odd("name-star", value)
 	}
 	bare = names.WithoutCompatible(bare)
 	clean := names.Clean(bare)
 	switch {
 	case clean == "":
-		p.report(nameOfNoRobot, value)
+		p.odd(nameOfNoRobot, value)
 		return
 	case strings.IndexByte(clean, ' ') >= 0:
-		p.report(nameOfWords, value)
-	case p.onFinding != nil && names.NoRobot(clean) && strings.Trim(clean, "0123456789") != "": // "008" is a robot
-		p.report(nameOfNoRobot, value)
+		p.odd("name-of-words", value)
+	case p.watcher != nil && names.NoRobot(clean) && strings.Trim(clean, "0123456789") != "": // "008" is a robot
+		p.odd(nameOfNoRobot, value)
 	}
 	if p.wordList {
-		from := at.from
+		from := at.From
 		for w := range strings.FieldsSeq(clean) {
 			if w = names.Trim(w); w != "" {
 				from = p.name(value, from, w)
 			}
 		}
 	}
-	p.name(value, at.from, clean)
+	p.name(value, at.From, clean)
 }
 
 // name adds a clean name, in lower case, to the open group. Where value
 // has it as it is, at from or after signs that are no part of names, it is not
 // copied. The result is its end, or from.
-func (p *parser) name(value span, from int, clean string) (end int) {
+func (p *parser) name(value Part, from int, clean string) (end int) {
 	if clean == "" {
-		p.report(nameOfNoRobot, value)
+		p.odd(nameOfNoRobot, value)
 		return from
 	}
 	f := p.file
 	n := name{
 		size:  uint16(len(clean)),
-		value: uint32(value.from), valueSize: uint16(value.to - value.from),
+		value: uint32(value.From), valueSize: uint16(value.To - value.From),
 		group: uint32(len(f.groups) - 1),
 	}
-	text := p.lines.text[:value.to]
+	text := p.lines.text[:value.To]
 	at := from
 	for at < len(text) && text[at] != clean[0] && (!names.Octet(text[at]) || names.Trim(text[at:at+1]) == "") {
 		at++

@@ -7,19 +7,19 @@ import (
 
 // rule reads an Allow or Disallow line. One without a path is no rule, but it
 // ends the run of user-agent lines all the same.
-func (p *parser) rule(allow bool, at, value span) {
-	if !p.open {
-		p.lose(orphanRule, at)
+func (p *parser) rule(allow bool, at, value Part) {
+	if !p.InGroup {
+		p.lose("orphan-rule", at)
 		return
 	}
-	p.inRules, p.apart = true, false
+	p.InRules, p.apart = true, false
 	if value.empty() {
 		return
 	}
-	p.rules++
+	p.Rules++
 	if !allow && value.hasBlank(p.lines.text) {
 		if words := value.words(p.lines.text); p.paths(words) {
-			p.report(pathList, value)
+			p.odd("path-list", value)
 			for _, w := range words {
 				p.path(allow, at, w, true)
 			}
@@ -31,9 +31,9 @@ func (p *parser) rule(allow bool, at, value span) {
 
 // paths reports whether the words are a list of paths: each begins with "/", and
 // none is "/*", which would close the whole site.
-func (p *parser) paths(words []span) bool {
+func (p *parser) paths(words []Part) bool {
 	for _, w := range words {
-		word := p.lines.text[w.from:w.to]
+		word := p.lines.text[w.From:w.To]
 		if word[0] != '/' || strings.Trim(word[1:], "*") == "" && len(word) > 1 {
 			return false
 		}
@@ -42,26 +42,28 @@ func (p *parser) paths(words []span) bool {
 }
 
 // path adds the rule of one path. listed is set when the line has several.
-func (p *parser) path(allow bool, at, value span, listed bool) {
+func (p *parser) path(allow bool, at, value Part, listed bool) {
 	text := p.lines.text
 	slash, apart := false, listed || p.joined
-	if c := text[value.from]; c != '/' && (c != '*' || p.literal) {
-		if hasScheme(text[value.from:value.to]) {
+	if c := text[value.From]; c != '/' && (c != '*' || p.literal) {
+		if HasScheme(text[value.From:value.To]) {
 			own, ok := p.ownPath(value)
 			if !ok {
-				p.report(foreignURL, value)
+				p.odd("foreign-url", value)
 				return
 			}
-			p.report(absoluteURL, value)
-			slash = own.empty() || text[own.from] != '/'
+			p.odd("absolute-url", value)
+			slash = own.empty() || text[own.From] != '/'
 			value = own
 		} else {
-			p.report(noSlash, value)
+			p.odd("no-slash", value)
 			slash = true
 		}
 	}
-	p.remarks(value)
-	path := text[value.from:value.to]
+	if p.watcher != nil {
+		p.watcher.Path(p.progress(), value)
+	}
+	path := text[value.From:value.To]
 	if slash {
 		path = "/" + path
 	}
@@ -73,15 +75,15 @@ func (p *parser) path(allow bool, at, value span, listed bool) {
 	}
 }
 
-// hasScheme reports whether s begins as an absolute URL does (RFC 3986 §3.1).
-func hasScheme(s string) bool {
+// HasScheme reports whether s begins as an absolute URL does (RFC 3986 §3.1).
+func HasScheme(s string) bool {
 	i := strings.Index(s, "://")
 	return i > 0 && letter(s[0]) && strings.Trim(strings.ToLower(s[:i]), "abcdefghijklmnopqrstuvwxyz0123456789+-.") == ""
 }
 
 // ownPath returns the path of an absolute URL on the file's own site.
-func (p *parser) ownPath(value span) (span, bool) {
-	text := p.lines.text[value.from:value.to]
+func (p *parser) ownPath(value Part) (Part, bool) {
+	text := p.lines.text[value.From:value.To]
 	i := strings.Index(text, "://")
 	scheme, rest := text[:i], text[i+3:]
 	end := strings.IndexAny(rest, "/?*")
@@ -90,58 +92,33 @@ func (p *parser) ownPath(value span) (span, bool) {
 	}
 	o, err := ParseOrigin(scheme, rest[:end])
 	if err != nil || o != p.origin {
-		return span{}, false
+		return Part{}, false
 	}
-	return span{value.to - len(rest) + end, value.to}, true
-}
-
-// remarks reports the oddities of a path that is kept.
-func (p *parser) remarks(value span) {
-	if p.onFinding == nil {
-		return
-	}
-	text := p.lines.text[value.from:value.to]
-	for i := range len(text) {
-		at := span{value.from + i, value.from + i + 1}
-		switch c := text[i]; {
-		case blank(c):
-			p.report(blankInPath, value)
-			return
-		case c < 0x20 || c == 0x7F:
-			p.report(controlOctet, at)
-			return
-		case c == '$' && i < len(text)-1:
-			p.report(innerDollar, at)
-		case c == '%':
-			if _, ok := unescape(text[i:]); !ok {
-				p.report(badEscape, at)
-			}
-		}
-	}
+	return Part{value.To - len(rest) + end, value.To}, true
 }
 
 // add compiles a path and adds it as a rule to the open group. apart is set
 // when the path is not the whole value of the field on its line.
-func (p *parser) add(allow bool, at, value span, path string, apart bool) {
+func (p *parser) add(allow bool, at, value Part, path string, apart bool) {
 	r := rule{line: uint32(p.lines.number)}
 	if allow {
 		r.line |= ruleAllows
 	}
 	c := &p.compiler
 	c.compile(path, p.differences)
-	p.stars += c.stars
+	p.Wildcards += c.stars
 	r.length = uint16(min(c.length, math.MaxUint16))
 	r.line |= c.flags
 	if !c.plain || apart {
 		r.line |= rulePacked
 	}
-	if p.linter == nil && p.crowded(value.from) && p.file.repeats(&r, c.packed) {
+	if p.watcher == nil && p.crowded(value.From) && p.file.repeats(&r, c.packed) {
 		return
 	}
 	if r.line&rulePacked != 0 {
 		r.pattern, r.size = p.file.pack(at, c.packed), uint16(len(c.packed))
 	} else {
-		r.pattern, r.size = uint32(value.from), uint16(len(c.packed))
+		r.pattern, r.size = uint32(value.From), uint16(len(c.packed))
 	}
 	p.file.rules = append(p.file.rules, r)
 }

@@ -1,7 +1,5 @@
 package rules
 
-import "strings"
-
 // rule is an Allow or Disallow line, or one path of it. Its pattern is part of
 // the file's text: literal pieces with "any run of octets" between one and the
 // next. It either is the value as the site wrote it, when that is its own
@@ -95,91 +93,4 @@ func (c *compiler) compile(path string, d differences) {
 			i += 2
 		}
 	}
-}
-
-// matches reports whether a rule matches a packed target. What that costs is taken from
-// steps.
-func (f *file) matches(id uint32, target string, steps *int) bool {
-	r := &f.rules[id]
-	size := int(r.size)
-	*steps -= stepsPerRule + size/octetsPerStep
-	pattern, ends := f.text[r.pattern:][:size], r.line&ruleEnds != 0
-	if r.line&ruleWild == 0 {
-		if len(target) < size || ends && len(target) > size || size > 0 && target[size-1] != pattern[size-1] {
-			return false // rules of a site often differ at their ends alone
-		}
-		return target[:size] == pattern
-	}
-	first := strings.IndexByte(pattern, r.separator())
-	return strings.HasPrefix(target, pattern[:first]) &&
-		matchWild(pattern[first:], r.separator(), ends, target[first:], steps)
-}
-
-// matchWild reports whether what follows the first piece of a pattern, from
-// its separator on, matches the rest of a target. Its time is linear: the
-// leftmost place for a piece leaves the most room for those after it.
-func matchWild(pattern string, separator byte, ends bool, target string, steps *int) bool {
-	for {
-		pattern = pattern[1:]
-		next := strings.IndexByte(pattern, separator)
-		if next < 0 {
-			break
-		}
-		at := strings.Index(target, pattern[:next])
-		if at < 0 {
-			*steps -= searchSteps(next, len(target))
-			return false
-		}
-		*steps -= searchSteps(next, at)
-		target = target[at+next:]
-		pattern = pattern[next:]
-	}
-	if ends {
-		return strings.HasSuffix(target, pattern)
-	}
-	*steps -= searchSteps(len(pattern), len(target))
-	return strings.Contains(target, pattern)
-}
-
-// searchSteps returns what it costs to search octets for a piece: strings.Index takes
-// twice as long for one of more than 63 octets, and far less for a single one.
-func searchSteps(piece, octets int) int {
-	switch {
-	case piece > 63:
-		octets *= 2
-	case piece == 1:
-		octets /= 8
-	}
-	return stepsPerPiece + piece + octets
-}
-
-// firstPiece returns what of the pattern of a rule is before its first wildcard.
-func (f *file) firstPiece(id uint32) string {
-	r := &f.rules[id]
-	text := f.pattern(r)
-	if r.line&ruleWild != 0 {
-		text = text[:strings.IndexByte(text, r.separator())]
-	}
-	return text
-}
-
-// namesReading reports whether a rule without wildcards matches a reading of a target when its own
-// escapes are read away as those of the target were.
-func (f *file) namesReading(s *judging, id int, name, target string) bool {
-	r := &f.rules[id]
-	pattern := f.pattern(r)
-	s.steps -= len(pattern)
-	if name == readV5 {
-		s.rule = decodeAgain(s.rule[:0], pattern)
-		pattern = view(s.rule)
-	}
-	if len(target) < len(pattern) || r.line&ruleEnds != 0 && len(target) != len(pattern) {
-		return false
-	}
-	for i := range len(pattern) {
-		if c := target[i]; c != pattern[i] && !readAs(pattern[i], c) {
-			return false
-		}
-	}
-	return true
 }

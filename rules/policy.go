@@ -104,11 +104,11 @@ func NewAs(profile Profile, source Source, body []byte) *Policy {
 	e.text, e.start, _, cut = read(body)
 	parser.parse(e.text, e.start)
 	switch {
-	case parser.stars > MaxWildcards:
+	case parser.Wildcards > MaxWildcards:
 		p.outcome = Source{State: Unreachable, Err: ErrTooManyWildcards, Note: "more than 1,048,576 wildcards: the file is not used and everything is refused"}
 	case e.words > MaxNameWords:
 		p.outcome = Source{State: Unreachable, Err: ErrTooManyWords, Note: "more than 65,536 words in names of several words: the file is not used and everything is refused"}
-	case parser.rules == 0 && looksLikeHTML(e.text[e.start:]):
+	case parser.Rules == 0 && looksLikeHTML(e.text[e.start:]):
 		p.outcome = Source{State: Unavailable, Note: "HTML without a rule"}
 	case cut:
 		p.outcome = Source{State: Available, Note: "longer than 4 MiB: the rest is ignored"}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"iter"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 )
 
@@ -106,40 +107,43 @@ func Lines(text string) iter.Seq2[int, string] {
 // blank reports whether c is white space within a line.
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\v' || c == '\f' }
 
-// span is a place in a text.
-type span struct{ from, to int }
+// Part is a part of a text, in octets.
+type Part struct{ From, To int }
 
-func (s span) empty() bool { return s.from >= s.to }
+// Of returns the part of text.
+func (s Part) Of(text string) string { return text[s.From:s.To] }
+
+func (s Part) empty() bool { return s.From >= s.To }
 
 // trim returns s without white space around it.
-func (s span) trim(text string) span {
-	for s.from < s.to && blank(text[s.from]) {
-		s.from++
+func (s Part) trim(text string) Part {
+	for s.From < s.To && blank(text[s.From]) {
+		s.From++
 	}
-	for s.from < s.to && blank(text[s.to-1]) {
-		s.to--
+	for s.From < s.To && blank(text[s.To-1]) {
+		s.To--
 	}
 	return s
 }
 
 // hasBlank reports whether there is white space within s.
-func (s span) hasBlank(text string) bool {
-	return strings.IndexByte(text[s.from:s.to], ' ') >= 0 || strings.IndexByte(text[s.from:s.to], '\t') >= 0
+func (s Part) hasBlank(text string) bool {
+	return strings.IndexByte(text[s.From:s.To], ' ') >= 0 || strings.IndexByte(text[s.From:s.To], '\t') >= 0
 }
 
 // words returns the places of the words of s.
-func (s span) words(text string) []span {
-	var all []span
-	for i := s.from; i < s.to; {
+func (s Part) words(text string) []Part {
+	var all []Part
+	for i := s.From; i < s.To; {
 		if blank(text[i]) {
 			i++
 			continue
 		}
 		from := i
-		for i < s.to && !blank(text[i]) {
+		for i < s.To && !blank(text[i]) {
 			i++
 		}
-		all = append(all, span{from, i})
+		all = append(all, Part{from, i})
 	}
 	return all
 }
@@ -177,4 +181,39 @@ func compareFold(a, b string) int {
 		}
 	}
 	return cmp.Compare(len(a), len(b))
+}
+
+// Invisible reports whether a character cannot be seen, or looks like a space and is none.
+func Invisible(r rune) bool {
+	return r >= 0x80 && (unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Cc) || r == '\u2800' || r == '\u3164' || r == '\u115F')
+}
+
+// TrimUnseen returns s without the characters around it that cannot be seen, and without spaces.
+func TrimUnseen(s string) string {
+	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || Invisible(r) })
+}
+
+// Distance returns the number of letters to change, add or remove to make b of
+// a; a number over 2 when the words are too unlike to count.
+func Distance(a, b string) int {
+	if len(a) > len(b)+2 || len(b) > len(a)+2 {
+		return 3
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := last
+			if a[i] != b[j] {
+				change++
+			}
+			last = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"heed/rules"
+	"heed/rules/lint"
 )
 
 // TestHeed_ValuesOfOtherFields holds values against what they say; nothing
@@ -100,8 +101,8 @@ func said(f rules.Field) string {
 	}
 	tell(ok, "%d in %v, one each %v%s", rate.Documents, rate.Per, rate.Delay(), when)
 	if f.Kind == rules.Sitemap || f.Kind == rules.CleanParam {
-		found := rules.Lint(rules.Standard, site, []byte(f.Kind.String()+": "+f.Value))
-		bad := func(f rules.Finding) bool { return f.Kind == "bad-value" }
+		found := lint.Lint(rules.Standard, site, []byte(f.Kind.String()+": "+f.Value))
+		bad := func(f lint.Finding) bool { return f.Kind == "bad-value" }
 		tell(!slices.ContainsFunc(found, bad), "a value")
 	}
 	switch len(said) {

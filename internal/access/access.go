@@ -147,9 +147,7 @@ func (g *Gate) fail(from netip.Addr) {
 	if now.Sub(f.since) >= failedFor {
 		f = failures{since: now}
 	}
-	if len(g.failed) >= maxAddress {
-		clear(g.failed)
-	}
+	memo.MakeRoom(g.failed, maxAddress, nil)
 	f.count++
 	g.failed[who] = f
 }

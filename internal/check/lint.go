@@ -17,6 +17,7 @@ import (
 	"heed/internal/route"
 	"heed/internal/signal"
 	"heed/rules"
+	"heed/rules/lint"
 )
 
 // LintCmd is `heed lint`: reports faults of a robots.txt.
@@ -119,8 +120,8 @@ func (c *LintCmd) lint(a *console.App, name string, site rules.Origin) (status i
 // the order of its lines.
 func findings(name string, profile rules.Profile, site rules.Origin, text string) []finding {
 	var all []finding
-	for _, f := range rules.Lint(profile, site, []byte(text)) {
-		all = append(all, finding{name, f.Line, f.Column, string(f.Kind), f.Text, f.Kind.Means(), f.Kind.Instead(), f.Kind.Severity() > rules.Note})
+	for _, f := range lint.Lint(profile, site, []byte(text)) {
+		all = append(all, finding{name, f.Line, f.Column, string(f.Kind), f.Text, f.Kind.Means(), f.Kind.Instead(), f.Kind.Severity() > lint.Note})
 	}
 	policy := rules.NewAs(profile, rules.Source{Origin: site, State: rules.Available}, []byte(text))
 	for _, f := range signal.Lint(policy) {

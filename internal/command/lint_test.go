@@ -11,7 +11,7 @@ import (
 
 	"heed/internal/console"
 	"heed/internal/tools/testkit"
-	"heed/rules"
+	"heed/rules/lint"
 )
 
 func TestLintPrintsPlaceMeaningAndCure(t *testing.T) {
@@ -46,12 +46,12 @@ func TestLintStatusFollowsTheWorstFile(t *testing.T) {
 
 func TestLintAsJSONAndForASite(t *testing.T) {
 	file := testkit.Write(t, filepath.Join(t.TempDir(), "robots.txt"), "User-agent: *\nDisallow: https://h.test/<a>\n")
-	for site, kind := range map[string]rules.FindingKind{"": "foreign-url", "https://h.test/": "absolute-url", "https://other.test/": "foreign-url"} {
+	for site, kind := range map[string]lint.Kind{"": "foreign-url", "https://h.test/": "absolute-url", "https://other.test/": "foreign-url"} {
 		s := heed(t, "", "lint", "--json", "--site", site, file)
 		type finding struct {
 			File                 string
 			Line, Column         int
-			Kind                 rules.FindingKind
+			Kind                 lint.Kind
 			Text, Means, Instead string
 			Serious              bool
 		}

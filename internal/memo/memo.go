@@ -1,4 +1,5 @@
-// Package memo remembers values that are cheap to compute again.
+// Package memo bounds maps of values that are cheap to compute again, or that may be
+// forgotten.
 package memo
 
 import "sync"
@@ -54,4 +55,28 @@ func (m *Map[K, V]) LoadSized(key K, size func(V) int, most int, load func() (V,
 		m.PutSized(key, value, size(value), most)
 	}
 	return value, err
+}
+
+// MakeRoom makes room in a map that has most values, for one that the caller adds. Of a few
+// values it deletes the one that is first by before, so that a flood of new keys hardly ends
+// what others have; with nil it deletes all, which is cheaper than an order of use.
+func MakeRoom[K comparable, V any](m map[K]V, most int, before func(a, b V) bool) {
+	const few = 16
+	switch {
+	case len(m) < most:
+	case before == nil:
+		clear(m)
+	default:
+		var first K
+		seen := 0
+		for k, v := range m {
+			if seen == 0 || before(v, m[first]) {
+				first = k
+			}
+			if seen++; seen == few {
+				break
+			}
+		}
+		delete(m, first)
+	}
 }

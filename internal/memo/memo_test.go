@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestMap_HoldsNoMoreThanItsBound(t *testing.T) {
@@ -60,5 +61,52 @@ func TestMap_CountsAValueOnce(t *testing.T) {
 	}
 	if _, err := m.Load(4, 10, func() (string, error) { return "", errors.New("a test") }); err == nil || len(m.values) != 1 {
 		t.Errorf("%v; a value with an error is remembered: %v", err, m.values)
+	}
+}
+
+// A full map loses all values, or one of the first by the caller's order.
+func TestMakeRoom(t *testing.T) {
+	t.Parallel()
+	m := map[int]int{}
+	less := func(a, b int) bool { return a < b }
+	for i := range 12 {
+		MakeRoom(m, 10, less)
+		m[i] = i
+	}
+	if len(m) != 10 || m[10] != 10 || m[11] != 11 {
+		t.Errorf("by an order it has %v", m) // 12 values and no more are compared
+	}
+	if _, ok := m[0]; ok {
+		t.Errorf("the first one is left: %v", m)
+	}
+	if MakeRoom(m, 11, nil); len(m) != 10 {
+		t.Errorf("there was room, and it has %v", m)
+	}
+	if MakeRoom(m, 10, nil); len(m) != 0 {
+		t.Errorf("without an order it has %v", m)
+	}
+}
+
+// What is kept is bounded in number and in size, and ends at its time.
+func TestKept_IsBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, c := range map[string]struct{ size, most, mostSize, kept int }{
+		"by number": {1, 10, 100, 10}, "by size": {30, 10, 100, 3}, "larger than all": {101, 10, 100, 1},
+	} {
+		var m Kept[int, int]
+		for i := range 20 {
+			m.Put(i, i, now.Add(time.Minute), c.size, c.most, c.mostSize)
+			m.Put(i, i+1, now.Add(time.Minute), c.size, c.most, c.mostSize) // in place of the other
+		}
+		if len(m.values) != c.kept || m.size != c.kept*c.size {
+			t.Errorf("%s: %d values of size %d", name, len(m.values), m.size)
+		}
+		if v, ok := m.Get(19, now); v != 20 || !ok {
+			t.Errorf("%s: the last one is %d, %v", name, v, ok)
+		}
+		if v, ok := m.Get(19, now.Add(time.Minute)); v != 0 || ok {
+			t.Errorf("%s: after its time it is %d, %v", name, v, ok)
+		}
 	}
 }

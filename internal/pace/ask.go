@@ -92,7 +92,8 @@ type lane struct {
 // gap is where there is room in a lane while turns are planned: after the last of
 // them, from free on, and before it between from and until, where a turn that
 // waits for another lane as well leaves some. Without such room until is zero, and
-// from is free.
+// from is free. So a robot for which robots.txt asks for ten seconds does not keep one that
+// waits for the operator's min_delay of one second from its turns, or has it refused.
 type gap struct{ from, until, free time.Time }
 
 // step is a lane with the delay that one request keeps in it.

@@ -18,7 +18,9 @@ const (
 
 // reservation is a place in the queue for a request that was refused with the time to
 // come back: then it goes before all others of its client, and before those of other
-// clients without a reservation.
+// clients without a reservation. Clients that keep Retry-After (curl --retry, crawlers) are
+// served when they return; without it those that wait on their connections would always be
+// served first, and a site whose delay is longer than max_wait would serve no one else.
 type reservation struct {
 	due     time.Time
 	expires time.Time

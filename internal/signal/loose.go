@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"heed/rules/slips"
+	"heed/rules"
 )
 
 // loose.go reads lists of robots terms in which something is not as it should be: quotation
@@ -49,7 +49,7 @@ func plainList(list string) string {
 			return '-'
 		case unicode.IsSpace(r), r == '\u2800', r == '"', r == '\'', r == '`', unicode.In(r, unicode.Pi, unicode.Pf), r == '„', r == '\u00ab', r == '\u00bb':
 			return ' '
-		case slips.Invisible(r), unicode.IsControl(r):
+		case rules.Invisible(r), unicode.IsControl(r):
 			return -1
 		}
 		return r
@@ -132,7 +132,7 @@ func mayRestrict(segment string, words []string) bool {
 			return true
 		}
 		for _, w := range words[:min(len(words), maxTerms)] {
-			if w = squeezed(w); len(w) >= 6 && slips.Distance(w, r) <= 2 {
+			if w = squeezed(w); len(w) >= 6 && rules.Distance(w, r) <= 2 {
 				return true
 			}
 		}

@@ -1,5 +1,5 @@
 // Package catrust remembers which clients accept heed's CA and which reject it, as
-// far as their tunnels show. It imports the standard library only.
+// far as their tunnels show.
 package catrust
 
 import (
@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"heed/internal/memo"
 )
 
 // Bounds of Memory.
@@ -111,14 +113,13 @@ func (m *Memory) closedLocked(a *Attempt) bool {
 func (m *Memory) Accepted(a *Attempt, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.accepted == nil || len(m.accepted) >= maxRemembered {
-		m.accepted = make(map[library]time.Time) // forgetting costs one explanation too many
+	if m.accepted == nil {
+		m.accepted, m.served = make(map[library]time.Time), make(map[Client]time.Time)
 	}
+	memo.MakeRoom(m.accepted, maxRemembered, nil) // forgetting costs one explanation too many
 	m.accepted[a.onHost()], m.accepted[a.onAnyHost()] = now, now
 	m.closedLocked(a)
-	if m.served == nil || len(m.served) >= maxRemembered {
-		m.served = make(map[Client]time.Time)
-	}
+	memo.MakeRoom(m.served, maxRemembered, nil)
 	m.served[a.Client] = now
 	delete(m.rejected, a.Client)
 }
@@ -152,26 +153,10 @@ func (m *Memory) Rejected(a *Attempt, now time.Time) {
 		m.rejected = make(map[Client]rejection)
 	}
 	last, known := m.rejected[a.Client]
-	if !known && len(m.rejected) >= maxRemembered {
-		m.forgetRejectionLocked()
+	if !known {
+		memo.MakeRoom(m.rejected, maxRemembered, func(a, b rejection) bool { return a.at.Before(b.at) })
 	}
 	m.rejected[a.Client] = rejection{now, a.again || last.again && now.Sub(last.at) < explanationTime}
-}
-
-// forgetRejectionLocked makes room: of a few rejections it forgets the oldest, so that
-// one client that rejects the CA for many hosts does not end what others have.
-func (m *Memory) forgetRejectionLocked() {
-	var oldest Client
-	seen := 0
-	for c, r := range m.rejected {
-		if seen == 0 || r.at.Before(m.rejected[oldest].at) {
-			oldest = c
-		}
-		if seen++; seen == 16 {
-			break
-		}
-	}
-	delete(m.rejected, oldest)
 }
 
 // Explains reports whether a tunnel of c is refused with an explanation: c rejected the

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"heed/internal/memo"
 )
 
 // How a client is slowed down that keeps requesting what it is refused.
@@ -154,25 +156,8 @@ func (l *refusalLimiter) clientLocked(client netip.Prefix, now time.Time) *refus
 	if l.clients == nil {
 		l.clients = map[netip.Prefix]*refusedClient{}
 	}
-	if len(l.clients) >= maxClients {
-		l.forgetLocked()
-	}
+	memo.MakeRoom(l.clients, maxClients, func(a, b *refusedClient) bool { return a.full.Before(b.full) })
 	c := &refusedClient{full: now}
 	l.clients[client] = c
 	return c
-}
-
-// forgetLocked makes room: of 16 clients it forgets the one that was refused least.
-func (l *refusalLimiter) forgetLocked() {
-	var least netip.Prefix
-	looked := 0
-	for k, c := range l.clients {
-		if looked == 0 || c.full.Before(l.clients[least].full) {
-			least = k
-		}
-		if looked++; looked == 16 {
-			break
-		}
-	}
-	delete(l.clients, least)
 }

@@ -266,4 +266,4 @@ func (c *upgradedConn) Close() error {
 }
 
 // CloseWrite ends what is sent.
-func (c *upgradedConn) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *upgradedConn) CloseWrite() error { return CloseWrite(c.Conn) }

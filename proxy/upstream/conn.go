@@ -106,8 +106,9 @@ func (c *conn) silentUntil(deadline time.Time) bool {
 	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// closeWrite ends what is sent on c; the other direction continues.
-func closeWrite(c net.Conn) error {
+// CloseWrite ends what is sent on c; the other direction continues. A connection that has no
+// such directions stays open.
+func CloseWrite(c net.Conn) error {
 	if w, ok := c.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
 	}

@@ -68,4 +68,4 @@ func (c *openConn) Close() error {
 }
 
 // CloseWrite ends what is sent.
-func (c *openConn) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *openConn) CloseWrite() error { return CloseWrite(c.Conn) }

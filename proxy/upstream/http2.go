@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"heed/internal/memo"
 )
 
 // errHTTP1 is the error of a dial for HTTP/2 to a site that has chosen HTTP/1.
@@ -269,9 +271,7 @@ func (p *pool) noteVersion(k hostKey, v version) {
 	if before := p.versions[k]; before == v || before == required1 {
 		return
 	}
-	if len(p.versions) >= maxVersions {
-		clear(p.versions) // starting over is cheaper than keeping an order
-	}
+	memo.MakeRoom(p.versions, maxVersions, nil)
 	if p.versions[k] = v; v == unknown {
 		delete(p.versions, k)
 	}

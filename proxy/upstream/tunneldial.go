@@ -151,4 +151,4 @@ func (c *readAhead) Read(p []byte) (int, error) {
 }
 
 // CloseWrite ends what is sent to the site.
-func (c *readAhead) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *readAhead) CloseWrite() error { return CloseWrite(c.Conn) }

@@ -125,7 +125,7 @@ func TestSend_WhatFollowsA101IsTheCallers(t *testing.T) {
 	both := resp.Body.(io.ReadWriteCloser)
 	defer both.Close()
 	io.WriteString(both, "then")
-	_ = closeWrite(both.(net.Conn))
+	_ = CloseWrite(both.(net.Conn))
 	if text, err := io.ReadAll(both); err != nil || string(text) != "first then" {
 		t.Errorf("%q, %v", text, err)
 	}

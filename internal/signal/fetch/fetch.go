@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 
+	"heed/internal/memo"
 	"heed/internal/signal"
 	"heed/internal/signal/licence"
 	"heed/rules"
@@ -56,9 +56,7 @@ type Documents struct {
 	Now  func() time.Time // nil: time.Now
 
 	flights singleflight.Group
-	mu      sync.Mutex
-	cached  map[string]*document
-	bytes   int
+	cached  memo.Kept[string, *document]
 }
 
 // document is the result of one fetch. It is immutable.
@@ -181,17 +179,17 @@ func publicText(err error) error {
 // get returns the cached document of a key, else the one that fetch returns; nil when ctx
 // ends before. fetch runs once at a time for each key, and does not end with ctx.
 func (d *Documents) get(ctx context.Context, key string, fetch func(context.Context) *document) *document {
-	if doc := d.find(key); doc != nil {
+	if doc, ok := d.cached.Get(key, d.now()); ok {
 		return doc
 	}
 	done := d.flights.DoChan(key, func() (any, error) {
-		if doc := d.find(key); doc != nil { // another fetch has ended since
+		if doc, ok := d.cached.Get(key, d.now()); ok { // another fetch has ended since
 			return doc, nil
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), MaxTime)
 		defer cancel()
 		doc := d.fetched(ctx, fetch)
-		d.put(key, doc)
+		d.cached.Put(key, doc, doc.until, parsedSize*doc.size+2*len(key)+entrySize, maxDocuments, maxBytes)
 		return doc, nil
 	})
 	select {
@@ -212,40 +210,6 @@ func (d *Documents) fetched(ctx context.Context, fetch func(context.Context) *do
 		}
 	}()
 	return fetch(ctx)
-}
-
-// find returns a cached document that is still valid, or nil.
-func (d *Documents) find(key string) *document {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	doc := d.cached[key]
-	if doc == nil || !d.now().Before(doc.until) {
-		return nil
-	}
-	return doc
-}
-
-// put caches doc. Others make room for it, in no order.
-func (d *Documents) put(key string, doc *document) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.cached == nil {
-		d.cached = map[string]*document{}
-	}
-	doc.size = parsedSize*doc.size + 2*len(key) + entrySize
-	if old := d.cached[key]; old != nil {
-		d.bytes -= old.size
-		delete(d.cached, key)
-	}
-	for other, old := range d.cached {
-		if len(d.cached) < maxDocuments && d.bytes+doc.size <= maxBytes {
-			break
-		}
-		d.bytes -= old.size
-		delete(d.cached, other)
-	}
-	d.cached[key] = doc
-	d.bytes += doc.size
 }
 
 // now returns the time by the wall clock.

@@ -141,24 +141,6 @@ func TestDocuments_HostileOnesCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestDocuments_MemoryIsBounded(t *testing.T) {
-	t.Parallel()
-	body := fmt.Appendf(nil, priced, "")
-	body = append(body, bytes.Repeat([]byte(" "), licence.MaxBytes-len(body))...)
-	d := &Documents{Site: &answers{respond: func(context.Context, *url.URL, int) (int, []byte, error) { return 200, body, nil }}}
-	for i := range 20 {
-		if got := d.Licence(t.Context(), "", fmt.Sprintf("https://site.test/%d", i), nil); got.Err != nil {
-			t.Fatal(got.Err)
-		}
-		if d.bytes > maxBytes || len(d.cached) > maxDocuments {
-			t.Fatalf("%d octets in %d documents", d.bytes, len(d.cached))
-		}
-	}
-	if len(d.cached) < 10 {
-		t.Errorf("%d documents are cached", len(d.cached))
-	}
-}
-
 func TestDocuments_AFaultIsNoPermission(t *testing.T) {
 	t.Parallel()
 	d := &Documents{Site: &answers{respond: func(context.Context, *url.URL, int) (int, []byte, error) { panic("a fault") }}}

@@ -22,7 +22,6 @@ type reader struct {
 	sniff  bool     // the media type does not say that it is a page
 	line   int      // of the token
 	tag    []byte   // the start tag as it was sent, or its beginning
-	name   string   // of the start tag, if it is one of inHead; else empty
 	tags   int      // so far
 
 	template int  // templates that are open
@@ -43,8 +42,8 @@ var inHead = []string{
 }
 
 // elements reads tags until the head ends. nil is the end of the head, io.EOF that of
-// the text. skip is what text is, or nil.
-func (r *reader) elements(text io.Reader, skip *skipper) error {
+// the text.
+func (r *reader) elements(text io.Reader) error {
 	z := html.NewTokenizer(text)
 	z.SetMaxBuf(MaxBytes + 1)
 	z.AllowCDATA(r.xml)
@@ -67,9 +66,6 @@ func (r *reader) elements(text io.Reader, skip *skipper) error {
 			}
 		}
 		r.line += bytes.Count(raw, []byte("\n"))
-		if skip != nil {
-			skip.between(z, kind, r.name)
-		}
 		switch {
 		case ended:
 			return nil
@@ -84,7 +80,6 @@ func (r *reader) elements(text io.Reader, skip *skipper) error {
 func (r *reader) startTag(z *html.Tokenizer, raw []byte, empty bool) (ended bool) {
 	r.tags++
 	name := r.tagName(raw[1:])
-	r.name = name
 	if empty {
 		z.NextIsNotRawText()
 	}
@@ -156,8 +151,9 @@ func (r *reader) tagName(text []byte) string {
 }
 
 // mayMatter reports whether a tag can be one of an element that is kept, by the words in it:
-// most are not, and reading attributes is most of the cost of a tag. A character reference
-// can hide a word, but not the name of an attribute.
+// most are not, and reading attributes is most of the cost of a tag: a head of 40 META and
+// 40 LINK elements takes 145 us instead of 200. A character reference can hide a word, but
+// not the name of an attribute.
 func (r *reader) mayMatter(name string, raw []byte) bool {
 	switch {
 	case bytes.IndexByte(raw, '&') >= 0:

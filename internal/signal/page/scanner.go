@@ -196,14 +196,13 @@ func (r *reader) readAs(content io.Reader, contentType string) error {
 	e, name, _ := charset.DetermineEncoding(start, contentType)
 	r.head.Charset = name
 	if e != encoding.Nop && name != "windows-1252" && name != "utf-8" {
-		return r.elements(e.NewDecoder().Reader(in), nil)
+		return r.elements(e.NewDecoder().Reader(in))
 	}
 	if bytes.HasPrefix(start, []byte("\xEF\xBB\xBF")) {
 		_, _ = in.Discard(3)
 	}
 	r.latin = name == "windows-1252"
-	text := &skipper{in: in, reader: r}
-	return r.elements(text, text)
+	return r.elements(in)
 }
 
 // mayBegin reports whether the first octets of an answer may be those of a page. It waits for no

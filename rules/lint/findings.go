@@ -1,10 +1,7 @@
-package rules
+package lint
 
-import "heed/rules/slips"
-
-// FindingKind is the kind of a finding. The list is closed and its identifiers
-// are stable.
-type FindingKind string
+// Kind is the kind of a finding. The list is closed and its identifiers are stable.
+type Kind string
 
 // Severity is how serious a finding is.
 type Severity uint8
@@ -20,14 +17,14 @@ const (
 func (s Severity) String() string { return [...]string{"note", "misleading", "lost"}[min(s, Lost)] }
 
 // Severity returns how serious findings of this kind are; Note for an unknown kind.
-func (k FindingKind) Severity() Severity { return advices[k].severity }
+func (k Kind) Severity() Severity { return k.advice().severity }
 
 // Means returns a sentence about a finding of this kind and its effect; empty for
 // an unknown kind.
-func (k FindingKind) Means() string { return advices[k].means }
+func (k Kind) Means() string { return k.advice().means }
 
 // Instead returns a sentence about what to write instead; empty for an unknown kind.
-func (k FindingKind) Instead() string { return advices[k].instead }
+func (k Kind) Instead() string { return k.advice().instead }
 
 // advice is what people read of a kind.
 type advice struct {
@@ -35,24 +32,19 @@ type advice struct {
 	means, instead string
 }
 
-// advices has the kinds of package slips, and those that finding has made.
-var advices = slipAdvices()
+// advices has the kinds that finding has made.
+var advices = map[Kind]advice{}
 
-func slipAdvices() map[FindingKind]advice {
-	all := map[FindingKind]advice{}
-	for _, k := range slips.Kinds() {
-		of, severity := k.Of(), Misleading
-		if of.Lost {
-			severity = Lost
-		}
-		all[FindingKind(k)] = advice{severity, of.Means, of.Instead}
+func (k Kind) advice() advice {
+	if s, ok := slips[k]; ok {
+		return s.advice
 	}
-	return all
+	return advices[k]
 }
 
 // finding makes a kind: how serious its findings are, their effect, and what to
 // write instead.
-func finding(kind FindingKind, severity Severity, means, instead string) FindingKind {
+func finding(kind Kind, severity Severity, means, instead string) Kind {
 	advices[kind] = advice{severity, means, instead}
 	return kind
 }
@@ -97,8 +89,7 @@ var (
 		"Write User-agent, Allow, Disallow or Sitemap.")
 	likelyMisspelt = finding("likely-misspelt", Lost, "The field is misspelt and no robot understands it; the line is ignored.",
 		"Write User-agent, Allow, Disallow or Sitemap.")
-	hiddenCharacter = FindingKind(slips.Hidden)
-	prefixedField   = finding("prefixed-field", Lost, "There is something before the field, such as a bullet, a number or a tag; no robot reads the line.",
+	prefixedField = finding("prefixed-field", Lost, "There is something before the field, such as a bullet, a number or a tag; no robot reads the line.",
 		"Begin the line with the field.")
 	missingColon = finding("missing-colon", Misleading, "The colon is missing; the line is understood, other robots may ignore it.",
 		"Put a colon after the first word.")

@@ -1,123 +1,101 @@
-// Package slips finds what a site has written in a robots.txt by accident: paths and names in
-// the language of something else than robots.txt, and characters that are not what they seem
-// to be. It reads texts, not files, and decides nothing: a robots.txt has its meaning without
-// regard to it.
-package slips
+package lint
 
 import (
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"heed/rules"
 )
 
-// Slip is one accident in a text.
-type Slip struct {
-	Kind     Kind
-	From, To int // where in the text, in octets
-}
-
-// Kind is a kind of accident. Its text is an identifier, as of a rules.FindingKind.
-type Kind string
-
-// Advice is what people read of a kind.
-type Advice struct {
-	Lost           bool // the line has no effect, or another one than it was meant to have
-	Means, Instead string
-}
-
-// Of returns what people read of a kind.
-func (k Kind) Of() Advice { return kinds[k].Advice }
-
-// Kinds returns all kinds.
-func Kinds() []Kind {
-	var all []Kind
-	for k := range kinds {
-		all = append(all, k)
-	}
-	return all
+// A slip is what a site has written in a robots.txt by accident: a path or a name in the
+// language of something else than robots.txt, or characters that are not what they seem to be.
+type slip struct {
+	kind     Kind
+	from, to int // where in the text, in octets
 }
 
 // pattern is how a kind is found: the first match is the place. nil: by code.
 type pattern struct {
-	Advice
+	advice
 	path *regexp.Regexp // in the value of a rule
 	name *regexp.Regexp // in the value of a user-agent line
 }
 
 // The kinds that are not found by an expression.
 const (
-	LookAlike  Kind = "look-alike"       // characters that look like others
-	Everything Kind = "everything"       // a rule for all URLs that does not look like one
-	Hidden     Kind = "hidden-character" // characters that cannot be seen
+	lookAlike       Kind = "look-alike"       // characters that look like others
+	everywhere      Kind = "everything"       // a rule for all URLs that does not look like one
+	hiddenCharacter Kind = "hidden-character" // characters that cannot be seen
 )
 
-// kinds are all kinds. What a value matches that is in a kind before it is not looked for
+// slips are all kinds of slips. What a value matches that is in a kind before it is not looked for
 // again: see order.
-var kinds = map[Kind]pattern{
-	"regular-expression": {Advice{true, "This is a regular expression. In a robots.txt only * and a $ at the end have a meaning; every other sign is an ordinary character, and the rule matches nothing of what is meant.",
+var slips = map[Kind]pattern{
+	"regular-expression": {advice{Lost, "This is a regular expression. In a robots.txt only * and a $ at the end have a meaning; every other sign is an ordinary character, and the rule matches nothing of what is meant.",
 		"Write a plain path, with * for any characters and $ for the end; several rules for alternatives."},
 		expression(`^\^`, `\((?:\?[:!=<i]|[^()]*\|)[^()]*\)`, `\[[^\]]*(?:a-z|A-Z|[0-9]-[0-9])[^\]]*\]`, `\[[^\]]+\][+?{]`, `\)[+?{]`, `\{\d+(?:,\d*)?\}`,
 			`\\[dDwWsS./?+*$()\[\]-]`, `(?:^|/)\.\*`, `(?:[^ ]\.\+|\w\+\$)`, `/\?\$$`, `^[~@!]?~\*?\s`, `^m?[#|~]\^`), nil},
-	"glob": {Advice{true, "Braces and ** are not read as a shell reads them: a brace is an ordinary character, and ** is *.",
+	"glob": {advice{Lost, "Braces and ** are not read as a shell reads them: a brace is an ordinary character, and ** is *.",
 		"Write one rule for each alternative, and a single *."},
 		expression(`\{[^{}]*,[^{}]*\}`, `/\*\*(?:/|$)`, `\[![^\]]+\]`), nil},
-	"placeholder": {Advice{true, "This is the placeholder of a template or of a program's routes; it is read as it is, and matches no URL of the site.",
+	"placeholder": {advice{Lost, "This is the placeholder of a template or of a program's routes; it is read as it is, and matches no URL of the site.",
 		"Write * in its place."},
 		expression(`/:[a-z_]\w*`, `\{\{?\s*[A-Za-z_][\w. ]*\}?\}`, `<(?:\w+:)?\w+>`, `%[sd](?:\W|$)`, `\$\{`, `/\$[a-z]\w*`, `/\[[a-z]{2,}(?:[ _-][a-z]+)*\](?:/|$)`, `(?i)^/?(?:path/to/|your[-_ ]|example[-_](?:path|folder|page))`),
 		expression(`\{\{?\s*[A-Za-z_][\w. -]*\}?\}`, `^<[^>]*>$`, `^\[[^\]]*\]$`, `%[sd]`, `(?i)\b(?:your|some)[-_ ]?(?:bot|robot|crawler|user)`, `(?i)^(?:bot|robot|user-?agent|crawler)[-_ ]?name$`)},
-	"quoted-value": {Advice{true, "The value is in quotation marks, which are a part of it; it matches nothing.",
+	"quoted-value": {advice{Lost, "The value is in quotation marks, which are a part of it; it matches nothing.",
 		"Write it without quotation marks."},
 		expression("^[\"'`“”„‘’«»]", "[\"“”„«»]$"), expression("^[\"'`“”„‘’«»]", "[\"'`“”„‘’«»]$")},
-	"backslash": {Advice{true, "A path of the web has / where this has a backslash; clients send no backslash.",
+	"backslash": {advice{Lost, "A path of the web has / where this has a backslash; clients send no backslash.",
 		"Write / for each backslash."}, expression(`\\`), nil},
-	"html-entity": {Advice{true, "This is the form that a character has in HTML; in a robots.txt it is read as it is.",
+	"html-entity": {advice{Lost, "This is the form that a character has in HTML; in a robots.txt it is read as it is.",
 		"Write the character itself, such as &."},
 		expression(`&(?:amp|lt|gt|quot|nbsp|#\d+|#x[0-9A-Fa-f]+);`), nil},
-	"comment-sign": {Advice{true, "Only # begins a comment; what follows here is a part of the value, which matches nothing.",
+	"comment-sign": {advice{Lost, "Only # begins a comment; what follows here is a part of the value, which matches nothing.",
 		"Put # before a comment."},
 		expression(`\s(?://|<!--|/\*|;|--|rem\b)`, `<!--`), expression(`\s(?://|<!--|/\*|--)`, `<!--`)},
-	"host-in-path": {Advice{true, "A path begins after the host; with a host in it, it matches nothing.",
+	"host-in-path": {advice{Lost, "A path begins after the host; with a host in it, it matches nothing.",
 		"Write only the path, from the first / after the host."},
 		expression(`^//[^/]+\.[a-z]{2,}`, `^/?https?:`, `^/?(?:www|m|blog|shop|cdn)\.[\w-]+\.[a-z]{2,}(?:/|$)`, `^[\w-]+\.(?:com|org|net|test|example|de|fr|uk|eu|io)(?:/|$)`, `^/(?:[\w-]+\.)+(?:com|org|net)(?:/|$)`), nil},
-	"file-path": {Advice{true, "This is the place of a file on the server, not the path of a URL; it matches nothing.",
+	"file-path": {advice{Lost, "This is the place of a file on the server, not the path of a URL; it matches nothing.",
 		"Write the path as it is in the URL."},
 		expression(`^/?(?:var/www|srv/www|home/[^/]+/(?:public_html|www|htdocs)|usr/(?:local|share)/)`, `^/?[A-Za-z]:[\\/]`, `^/?(?:public_html|htdocs|httpdocs|wwwroot)/`, `^\.{1,2}/`, `^~/`), nil},
-	"word-for-path": {Advice{true, "This is a word, not a path; it is read as a path of that name.",
+	"word-for-path": {advice{Lost, "This is a word, not a path; it is read as a path of that name.",
 		"Leave the value empty to disallow nothing, or write / for everything."},
 		expression(`(?i)^(?:none|nothing|no|yes|all|everything|any|true|false|null|nil|n/a|on|off|-|empty|\.|\?|0|1)$`), nil},
-	"method-in-path": {Advice{true, "Rules are for all methods; with one before the path, it matches nothing.",
+	"method-in-path": {advice{Lost, "Rules are for all methods; with one before the path, it matches nothing.",
 		"Write only the path."}, expression(`(?i)^(?:get|post|head|put|delete)\s+/`), nil},
-	"separator": {Advice{true, "Values are not separated by this sign: it is a part of the value, which matches nothing of what is meant.",
+	"separator": {advice{Lost, "Values are not separated by this sign: it is a part of the value, which matches nothing of what is meant.",
 		"Write one line for each value."},
 		expression(`[;|]\s*/`, `\s(?:and|or|und|et|&&)\s+/`, `,/`), expression(`[;|]`, `\w\s(?:and|or|&&)\s`)},
-	"last-sign": {Advice{true, "The sign at the end is a part of the path; it is likely meant to end it.",
+	"last-sign": {advice{Lost, "The sign at the end is a part of the path; it is likely meant to end it.",
 		"Remove it, or write its escape if it is meant."}, expression(`[,;>]$`), nil},
-	"escaped-slash": {Advice{false, "%2F is not the same as /: a rule with it matches only URLs that have it.",
+	"escaped-slash": {advice{Misleading, "%2F is not the same as /: a rule with it matches only URLs that have it.",
 		"Write / if the path has it."}, expression(`(?i)%2f`), nil},
-	"double-escape": {Advice{true, "The path is escaped twice: %25 is a % sign in the URL.",
+	"double-escape": {advice{Lost, "The path is escaped twice: %25 is a % sign in the URL.",
 		"Escape it once, such as %20 for a space."}, expression(`%25[0-9A-Fa-f]{2}`), nil},
-	"query-at-end": {Advice{false, "A $ after ? matches only URLs with an empty query; a query with a value has an = or more behind it.",
+	"query-at-end": {advice{Misleading, "A $ after ? matches only URLs with an empty query; a query with a value has an = or more behind it.",
 		"Write ? without $ for URLs with any query."}, expression(`^[^*]*[?]\$$`), nil},
-	Everything: {Advice{false, "The rule matches every URL of the site.",
+	everywhere: {advice{Misleading, "The rule matches every URL of the site.",
 		"Write / if the whole site is meant."}, nil, nil},
-	LookAlike: {Advice{true, "There is a character that looks like another one, such as a full-width sign, a typographic hyphen or a letter of another alphabet; it matches nothing of what is meant.",
+	lookAlike: {advice{Lost, "There is a character that looks like another one, such as a full-width sign, a typographic hyphen or a letter of another alphabet; it matches nothing of what is meant.",
 		"Type the value again, in plain ASCII characters."}, nil, nil},
-	Hidden: {Advice{true, "There is an invisible character here, such as a byte order mark or a no-break space; the line does not mean what it seems to mean.",
+	hiddenCharacter: {advice{Lost, "There is an invisible character here, such as a byte order mark or a no-break space; the line does not mean what it seems to mean.",
 		"Type the line again, with plain spaces."}, nil, nil},
-	"name-pattern": {Advice{true, "Names of robots are compared whole, and only * alone has a meaning; a pattern is no robot's name.",
+	"name-pattern": {advice{Lost, "Names of robots are compared whole, and only * alone has a meaning; a pattern is no robot's name.",
 		"Write the name alone, such as ExampleBot, one line for each robot."},
 		nil, expression(`^\^`, `\.\*`, `\.\+`, `\\`, `\([^()]*\|`, `\)[?*+]`, `\[[A-Za-z-]{2,}\]`, `\{\d`, `\$$`, `^%|%$`, `(?i)^/.*/i?$`, `^~`)},
-	"negated-name": {Advice{true, "There is no way to write all robots but one: a name with a sign or a word before it is no robot's name.",
+	"negated-name": {advice{Lost, "There is no way to write all robots but one: a name with a sign or a word before it is no robot's name.",
 		"Write a group for that robot with an empty Disallow, and a group for *."},
 		nil, expression(`^[!-]\s*\w`, `(?i)^(?:not|except|all except|all but|everyone but|\* except|\* -)\s`)},
-	"name-for-all": {Advice{true, "Only * stands for all robots; this is read as the name of one robot.",
+	"name-for-all": {advice{Lost, "Only * stands for all robots; this is read as the name of one robot.",
 		"Write * alone."},
 		nil, expression(`(?i)^(?:all|any|every|everyone|everybody|everything|anyone|bots?|robots?|crawlers?|spiders?|all[ _-]?(?:bots|robots|agents|crawlers|spiders|user[ -]?agents)|any[ _-]?(?:bot|robot|agent)|global|default|star|asterisk|others?|all others?)$`)},
-	"name-address": {Advice{true, "This is an address or a host, not the name of a robot; robots are known by the name in their User-Agent.",
+	"name-address": {advice{Lost, "This is an address or a host, not the name of a robot; robots are known by the name in their User-Agent.",
 		"Write the robot's name; block addresses at the server."},
 		nil, expression(`^\d{1,3}(?:\.(?:\d{1,3}|\*|x)){1,3}(?:/\d+)?$`, `^[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:]+$`, `(?i)^https?:`, `(?i)^(?:[a-z0-9*-]+\.)+(?:com|net|org)$`, `^\S+@\S+$`)},
-	"repeated-field": {Advice{true, "The name of the field is there twice; the second one is a part of the value.",
+	"repeated-field": {advice{Lost, "The name of the field is there twice; the second one is a part of the value.",
 		"Write the field once."},
 		expression(`(?i)^(?:dis)?allow\b`, `(?i)^user-?agent\b`), expression(`(?i)^user-?agent\b`)},
 }
@@ -138,26 +116,26 @@ func expression(alternatives ...string) *regexp.Regexp {
 // maxText is the length of the longest text that is looked at, in octets.
 const maxText = 500
 
-// InPath returns the slips in the value of a rule: one at most of those that an expression
+// slipsInPath returns the slips in the value of a rule: one at most of those that an expression
 // finds, and those of its characters.
-func InPath(path string) []Slip {
-	return find(path, func(k Kind) *regexp.Regexp { return kinds[k].path }, everything(path))
+func slipsInPath(path string) []slip {
+	return find(path, func(k Kind) *regexp.Regexp { return slips[k].path }, everything(path))
 }
 
-// InName returns the slips in the value of a user-agent line.
-func InName(name string) []Slip {
-	return find(name, func(k Kind) *regexp.Regexp { return kinds[k].name }, false)
+// slipsInName returns the slips in the value of a user-agent line.
+func slipsInName(name string) []slip {
+	return find(name, func(k Kind) *regexp.Regexp { return slips[k].name }, false)
 }
 
-func find(text string, of func(Kind) *regexp.Regexp, all bool) (found []Slip) {
+func find(text string, of func(Kind) *regexp.Regexp, all bool) (found []slip) {
 	text = text[:min(len(text), maxText)]
 	if all {
-		return []Slip{{Everything, 0, len(text)}}
+		return []slip{{everywhere, 0, len(text)}}
 	}
 	for _, k := range order {
 		if x := of(k); x != nil {
 			if at := x.FindStringIndex(text); at != nil {
-				found = append(found, Slip{k, at[0], at[1]})
+				found = append(found, slip{k, at[0], at[1]})
 				break
 			}
 		}
@@ -178,7 +156,7 @@ func everything(path string) bool {
 
 // characters returns the first invisible character and the first look-alike in a text. Signs
 // that look like others are ordinary in texts of the scripts that have them.
-func characters(text string) (found []Slip) {
+func characters(text string) (found []slip) {
 	hidden, alike, latin := false, false, false
 	wide := strings.IndexFunc(text, func(r rune) bool {
 		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
@@ -188,12 +166,12 @@ func characters(text string) (found []Slip) {
 		switch {
 		case r < utf8.RuneSelf:
 			latin = r|0x20 >= 'a' && r|0x20 <= 'z'
-		case !hidden && Invisible(r):
+		case !hidden && rules.Invisible(r):
 			hidden = true
-			found = append(found, Slip{Hidden, i, i + size})
+			found = append(found, slip{hiddenCharacter, i, i + size})
 		case !alike && (!wide && isAlike(r) || latin && unicode.In(r, unicode.Cyrillic, unicode.Greek)):
 			alike = true
-			found = append(found, Slip{LookAlike, i, i + size})
+			found = append(found, slip{lookAlike, i, i + size})
 		}
 	}
 	return found
@@ -204,63 +182,11 @@ func isAlike(r rune) bool {
 	return r >= '！' && r <= '～' || strings.ContainsRune("∗✱＊⁎٭•…–—−‐‑‒⁄∕﹨∶", r)
 }
 
-// Invisible reports whether a character cannot be seen, or looks like a space and is none.
-func Invisible(r rune) bool {
-	return r >= 0x80 && (unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Cc) || r == '\u2800' || r == '\u3164' || r == '\u115F')
-}
-
-// Trim returns s without the characters around it that cannot be seen, and without spaces.
-func Trim(s string) string {
-	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || Invisible(r) })
-}
-
-// prefix is what people write before a field: bullets, numbers, marks of comments and of
-// quotations, tags.
-var prefix = regexp.MustCompile(`^(?:\s|[-*•·‣▪◦–—>|+=~"'“”` + "`" + `(\[/;:!.,_]|\d{1,4}[.):]|<[^<>]{0,80}>|&[a-z]{2,6};)+`)
-
-// Behind returns the rest of a line behind signs that hide a field from robots, and whether
-// these are only characters that cannot be seen. It is the line itself if there are none.
-func Behind(line string) (rest string, invisible bool) {
-	if rest = Trim(line); rest != line && !prefix.MatchString(rest) {
-		return rest, true
-	}
-	for before := ""; before != rest; {
-		before = rest
-		rest = Trim(rest[len(prefix.FindString(rest)):])
-	}
-	return rest, false
-}
-
-// Distance returns the number of letters to change, add or remove to make b of
-// a; a number over 2 when the words are too unlike to count.
-func Distance(a, b string) int {
-	if len(a) > len(b)+2 || len(b) > len(a)+2 {
-		return 3
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := last
-			if a[i] != b[j] {
-				change++
-			}
-			last = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
-
 // magics are the first octets of files that are no text.
 var magics = []string{"\x1f\x8b", "\x89PNG", "%PDF-", "PK\x03\x04", "\x7fELF", "GIF8", "\xff\xd8\xff", "RIFF", "BZh", "\xfd7zXZ", "\x28\xb5\x2f\xfd", "MZ"}
 
-// IsBinary reports whether a file without a rule is no text at all.
-func IsBinary(text string) bool {
+// isBinary reports whether a file without a rule is no text at all.
+func isBinary(text string) bool {
 	for _, magic := range magics {
 		if strings.HasPrefix(text, magic) {
 			return true

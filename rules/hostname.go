@@ -1,6 +1,4 @@
-// Package hostname brings the hosts of URLs into one spelling, so that equal hosts are
-// equal strings.
-package hostname
+package rules
 
 import (
 	"errors"
@@ -13,43 +11,43 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// ErrInvalid is wrapped by the errors for hosts that do not identify a single host.
-var ErrInvalid = errors.New("invalid host")
+// ErrHost is wrapped by the errors of OriginOf for hosts that do not identify a single host.
+var ErrHost = errors.New("invalid host")
 
-// Split returns the host and the port of an authority without userinfo, an IPv6 address
+// splitAuthority returns the host and the port of an authority without userinfo, an IPv6 address
 // without its brackets; port is empty when there is none.
-func Split(a string) (host, port string, err error) {
+func splitAuthority(a string) (host, port string, err error) {
 	if strings.IndexByte(a, '@') >= 0 {
-		return "", "", fmt.Errorf("%w: %q contains userinfo", ErrInvalid, a)
+		return "", "", fmt.Errorf("%w: %q contains userinfo", ErrHost, a)
 	}
 	if strings.HasPrefix(a, "[") {
 		end := strings.IndexByte(a, ']')
 		if end < 0 || end+1 < len(a) && a[end+1] != ':' {
-			return "", "", fmt.Errorf("%w: %q has a broken address in brackets", ErrInvalid, a)
+			return "", "", fmt.Errorf("%w: %q has a broken address in brackets", ErrHost, a)
 		}
 		if ip, err := netip.ParseAddr(a[1:end]); err != nil || !ip.Is6() {
-			return "", "", fmt.Errorf("%w: %q is no IPv6 address", ErrInvalid, a[1:end])
+			return "", "", fmt.Errorf("%w: %q is no IPv6 address", ErrHost, a[1:end])
 		}
 		host, port = a[1:end], strings.TrimPrefix(a[end+1:], ":")
 		return host, port, nil
 	}
 	host, port, _ = strings.Cut(a, ":")
 	if strings.IndexByte(port, ':') >= 0 {
-		return "", "", fmt.Errorf("%w: %q is an IPv6 address without brackets", ErrInvalid, a)
+		return "", "", fmt.Errorf("%w: %q is an IPv6 address without brackets", ErrHost, a)
 	}
 	return host, port, nil
 }
 
-// Canonical returns the one spelling of a host name or an IP address: lower case,
+// canonicalHost returns the one spelling of a host name or an IP address: lower case,
 // A-labels, no trailing dot. Spellings of IPv4 addresses other than four decimal numbers
 // are errors.
-func Canonical(h string) (string, error) {
+func canonicalHost(h string) (string, error) {
 	if plainHost(h) && !numericLast(h) {
 		return h, nil // the common case: nothing to do, nothing allocated
 	}
 	if ip, err := netip.ParseAddr(h); err == nil {
 		if ip.Zone() != "" {
-			return "", fmt.Errorf("%w: %q has a zone", ErrInvalid, h)
+			return "", fmt.Errorf("%w: %q has a zone", ErrHost, h)
 		}
 		return ip.Unmap().String(), nil
 	}
@@ -58,22 +56,22 @@ func Canonical(h string) (string, error) {
 		return h, nil
 	}
 	if h == "" || len(h) > 253 {
-		return "", fmt.Errorf("%w: empty or longer than 253 octets", ErrInvalid)
+		return "", fmt.Errorf("%w: empty or longer than 253 octets", ErrHost)
 	}
 	if !strings.ContainsFunc(h, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		h = strings.ToLower(h)
 	} else {
 		a, err := idna.Lookup.ToASCII(h)
 		if err != nil {
-			return "", fmt.Errorf("%w: %q: %v", ErrInvalid, h, err)
+			return "", fmt.Errorf("%w: %q: %v", ErrHost, h, err)
 		}
 		h = strings.TrimSuffix(strings.ToLower(a), ".")
 	}
 	if numericLast(h) {
-		return "", fmt.Errorf("%w: %q is not the canonical spelling of an IPv4 address", ErrInvalid, h)
+		return "", fmt.Errorf("%w: %q is not the canonical spelling of an IPv4 address", ErrHost, h)
 	}
 	if !plainHost(h) {
-		return "", fmt.Errorf("%w: %q", ErrInvalid, h)
+		return "", fmt.Errorf("%w: %q", ErrHost, h)
 	}
 	return h, nil
 }

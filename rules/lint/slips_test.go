@@ -1,16 +1,14 @@
-package slips_test
+package lint
 
 import (
 	"strings"
 	"testing"
-
-	"heed/rules/slips"
 )
 
 // TestHeed_AccidentsInPaths has what sites write by accident as the value of a rule.
 func TestHeed_AccidentsInPaths(t *testing.T) {
 	t.Parallel()
-	check(t, slips.InPath, map[slips.Kind][]string{
+	check(t, slipsInPath, map[Kind][]string{
 		"regular-expression": {"^/private", "/(private|secret)", "/[0-9]+/x", "/[a-z]/", "/.*\\.pdf$", "/a{2}", "/a{2,5}", "/private/?$", "/x\\d+", "/img/.*", "/(?i)private", "/(ab)+", "~* ^/x", "/a.+b"},
 		"glob":               {"/*.{jpg,png}", "/a/**/b", "/private/**", "/[!a]x"},
 		"placeholder":        {"/user/:id", "/user/{id}", "/{{ path }}/", "/<int:id>/", "/<path>", "/%s", "/${base}/x", "/user/$id", "/[slug]", "/[your path]/", "/path/to/folder"},
@@ -28,16 +26,16 @@ func TestHeed_AccidentsInPaths(t *testing.T) {
 		"double-escape":      {"/a%2520b", "/%253Fx"},
 		"query-at-end":       {"/page?$", "/a/b.php?$"},
 		"repeated-field":     {"Disallow /private", "allow"},
-		slips.Everything:     {"*$", "/*$", "**", "/**", "*/", "/***$"},
-		slips.LookAlike:      {"／private", "/private＊", "/a–b", "/привaт/х", "/a∗", "/priv\u0430te"},
-		slips.Hidden:         {"/private\u200b", "/pri\u00advate", "/a\u00a0b", "\ufeff/a", "/a\u2060"},
+		everywhere:           {"*$", "/*$", "**", "/**", "*/", "/***$"},
+		lookAlike:            {"／private", "/private＊", "/a–b", "/привaт/х", "/a∗", "/priv\u0430te"},
+		hiddenCharacter:      {"/private\u200b", "/pri\u00advate", "/a\u00a0b", "\ufeff/a", "/a\u2060"},
 	})
 }
 
 // TestHeed_AccidentsInNames has what sites write by accident as the name of a robot.
 func TestHeed_AccidentsInNames(t *testing.T) {
 	t.Parallel()
-	check(t, slips.InName, map[slips.Kind][]string{
+	check(t, slipsInName, map[Kind][]string{
 		"name-pattern":   {".*", "^ABot$", "ABot.*", "(ABot|BBot)", "[Aa]Bot", "ABot(-Image)?", "/bot/i", "%bot%", "~*abot", `ABot\d`},
 		"negated-name":   {"!ABot", "-ABot", "not ABot", "all except ABot", "* except ABot"},
 		"name-for-all":   {"all", "Any", "everyone", "all robots", "bots", "default", "All-Bots"},
@@ -47,21 +45,21 @@ func TestHeed_AccidentsInNames(t *testing.T) {
 		"separator":      {"ABot; BBot", "ABot|BBot", "ABot and BBot"},
 		"comment-sign":   {"ABot // a robot", "ABot <!-- x -->"},
 		"repeated-field": {"User-agent ABot"},
-		slips.LookAlike:  {"＊", "∗", "A\u0412ot", "ABot–Image", "G\u043e\u043eglebot"},
-		slips.Hidden:     {"ABot\u200b", "\u200bABot", "A\u00adBot", "ABot\u00a0"},
+		lookAlike:        {"＊", "∗", "A\u0412ot", "ABot–Image", "G\u043e\u043eglebot"},
+		hiddenCharacter:  {"ABot\u200b", "\u200bABot", "A\u00adBot", "ABot\u00a0"},
 	})
 }
 
 // check holds that each text has a slip of its kind.
-func check(t *testing.T, find func(string) []slips.Slip, all map[slips.Kind][]string) {
+func check(t *testing.T, find func(string) []slip, all map[Kind][]string) {
 	t.Helper()
 	for kind, texts := range all {
 		for _, text := range texts {
 			var kinds []string
 			found := false
 			for _, s := range find(text) {
-				found = found || s.Kind == kind && s.From >= 0 && s.From < s.To && s.To <= len(text)
-				kinds = append(kinds, string(s.Kind))
+				found = found || s.kind == kind && s.from >= 0 && s.from < s.to && s.to <= len(text)
+				kinds = append(kinds, string(s.kind))
 			}
 			if !found {
 				t.Errorf("%q: found %q, want %s", text, kinds, kind)
@@ -76,7 +74,7 @@ func TestHeed_WhatIsMeantIsNoAccident(t *testing.T) {
 	for _, path := range strings.Fields(`/ * /* /private /private/ /a* /*.pdf$ *.gif$ /*? /*?* /*?s= /*&x= /cgi-bin/ /wp-admin/admin-ajax.php /wiki/Special: /wiki/Foo_(bar)
 		/index.* /index.php?$x /*.php$ /*/feed/$ /a-b/c_d~e /~user/ /%7Euser /caf%C3%A9 /café /привет/ /日本語／x /特集：x /*?filter[price]= /*[]= /*?*[min-price]= /a;jsessionid=
 		/search?q=a+b /a+b/ /@handle /!x /a,b /a:b /foo.bar/ /*.json?* /x$ /c++/ /2026/11/26 /*sort=*&dir= /%d0%bf /Foo_(bar)* /node_modules /home/ /homepage/www/ /a.b.c/`) {
-		if found := slips.InPath(path); found != nil {
+		if found := slipsInPath(path); found != nil {
 			t.Errorf("%q: %v", path, found)
 		}
 	}
@@ -84,36 +82,19 @@ func TestHeed_WhatIsMeantIsNoAccident(t *testing.T) {
 		"*", "Googlebot", "archive.org_bot", "ABot/1.0", "008", "A Bot", "ia_archiver-web.archive.org", "Mediapartners-Google*", "Bot-1.2", "Яндекс", "Baiduspider+",
 		"360Spider", "WebZIP/4.21", "Wget", "Teleport Pro", "libwww-perl", "Copernicus Fred", "Sogou web spider",
 	} {
-		if found := slips.InName(name); found != nil {
+		if found := slipsInName(name); found != nil {
 			t.Errorf("%q: %v", name, found)
 		}
-	}
-}
-
-func TestHeed_FieldsBehindSigns(t *testing.T) {
-	t.Parallel()
-	for line, invisible := range map[string]bool{
-		"- Disallow: /a": false, "* Disallow: /a": false, "• Disallow: /a": false, "1. Disallow: /a": false, "2) Disallow: /a": false, "// Disallow: /a": false,
-		"> Disallow: /a": false, "<p>Disallow: /a": false, "<br /> Disallow: /a": false, "\"Disallow: /a": false, "; Disallow: /a": false, "-- Disallow: /a": false,
-		"\ufeffDisallow: /a": true, "\u00a0Disallow: /a": true, "\u200b\u200bDisallow: /a": true, "\ufeff- Disallow: /a": false, "`Disallow: /a": false,
-	} {
-		if rest, hidden := slips.Behind(line); rest != "Disallow: /a" || hidden != invisible {
-			t.Errorf("%q: %q, invisible %v", line, rest, hidden)
-		}
-	}
-	if rest, _ := slips.Behind("Disallow: /a"); rest != "Disallow: /a" {
-		t.Errorf("%q", rest)
 	}
 }
 
 func FuzzSlips(f *testing.F) {
 	f.Add("/(a|b)\u200b*$")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, s := range append(slips.InPath(text), slips.InName(text)...) {
-			if s.From < 0 || s.To < s.From || s.To > len(text) || s.Kind.Of().Means == "" {
+		for _, s := range append(slipsInPath(text), slipsInName(text)...) {
+			if s.from < 0 || s.to < s.from || s.to > len(text) || s.kind.Means() == "" {
 				t.Errorf("%q: %+v", text, s)
 			}
 		}
-		slips.Behind(text)
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"io"
 	"strings"
-	"time"
 
 	"heed/internal/audit/report"
 	"heed/internal/figures"
@@ -171,40 +170,19 @@ func (t *Table) most(rows [][]any) (most int64) {
 
 // bar draws a row: counts of requests by the size of the largest, parts of a whole by
 // their share.
-func (t *Table) bar(row []any, most int64) (list []figures.Piece) {
+func (t *Table) bar(row []any, most int64) []figures.Piece {
 	if len(t.Bars) == 0 {
 		return nil
 	}
 	if t.Of != t.Bars[0].Column {
 		most, _ = row[t.column(t.Of)].(int64)
 	}
-	at := 0.0
+	var parts []figures.Part
 	for _, b := range t.Bars {
 		n, _ := row[t.column(b.Column)].(int64)
-		if n == 0 || most == 0 {
-			continue
-		}
-		size := 100 * float64(n) / float64(most)
-		list = append(list, figures.Piece{Class: b.Style, At: figures.Round(at), Size: figures.Round(size), Name: t.head(b.Column), N: n})
-		at += size
+		parts = append(parts, figures.Part{Style: b.Style, Name: t.head(b.Column), N: n})
 	}
-	return list
-}
-
-// timeChart is the requests over time, as columns.
-type timeChart struct {
-	Columns           []timeColumn
-	Key               []figures.Piece
-	Top               int64
-	From, Middle, End string
-	Each              string
-}
-
-type timeColumn struct {
-	At, Width float64
-	When      string
-	All       int64
-	Pieces    []figures.Piece
+	return figures.Bar(parts, most)
 }
 
 // classStyles are the classes of the style sheet, from below.
@@ -214,71 +192,15 @@ var classStyles = []struct {
 }{{classAllowed, "allowed"}, {classRobots, "postponed"}, {classGrace, "failed"}, {classRefused, "rule"}, {classUnavailable, "operator"}, {classUnreachable, "unavailable"}, {classUnknown, "unjudged"}, {classNoPath, "unjudged"}}
 
 // Periods draws the chart; nil when there is nothing to see in it.
-func (p *page) Periods() *timeChart {
+func (p *page) Periods() *figures.Chart {
 	if p.Chart == nil || len(p.Chart.Periods) < 2 {
 		return nil
 	}
-	c := &timeChart{Each: eachWords(p.Chart.Width)}
-	var total [classes]int64
-	most := int64(1)
-	for _, bin := range p.Chart.Periods {
-		var all int64
-		for k, n := range bin {
-			all += n
-			total[k] += n
-		}
-		most = max(most, all)
-	}
-	c.Top = figures.Ceiling(most)
-	for _, k := range classStyles {
-		last := len(c.Key) - 1
-		switch {
-		case total[k.class] == 0:
-		case last >= 0 && c.Key[last].Class == k.style:
-			c.Key[last].Name += ", " + k.class.String()
-		default:
-			c.Key = append(c.Key, figures.Piece{Class: k.style, Name: k.class.String()})
-		}
-	}
-	form := "2 Jan 2006 15:04"
-	if p.Chart.Width >= 24*time.Hour {
-		form = "2 Jan 2006"
-	}
-	last := p.Chart.From.Add(time.Duration(len(p.Chart.Periods)) * p.Chart.Width)
-	c.From, c.End = p.Chart.From.Format(form), last.Format(form)
-	c.Middle = p.Chart.From.Add(last.Sub(p.Chart.From) / 2).Format(form)
-	width := 100 / float64(len(p.Chart.Periods))
+	periods := make([][]figures.Part, len(p.Chart.Periods))
 	for i, bin := range p.Chart.Periods {
-		if col := columnOf(&bin, c.Top); col.All > 0 {
-			col.At, col.Width = figures.Round(float64(i)*width+width*0.06), figures.Round(width*0.88)
-			col.When = p.Chart.From.Add(time.Duration(i) * p.Chart.Width).Format(form)
-			c.Columns = append(c.Columns, col)
+		for _, k := range classStyles {
+			periods[i] = append(periods[i], figures.Part{Style: k.style, Name: k.class.String(), N: bin[k.class]})
 		}
 	}
-	return c
-}
-
-func columnOf(bin *[classes]int64, top int64) (col timeColumn) {
-	at := 0.0
-	for _, k := range classStyles {
-		n := bin[k.class]
-		if n == 0 {
-			continue
-		}
-		col.All += n
-		size := 100 * float64(n) / float64(top)
-		col.Pieces = append(col.Pieces, figures.Piece{Class: k.style, At: figures.Round(at), Size: figures.Round(size), Name: k.class.String(), N: n})
-		at += size
-	}
-	return col
-}
-
-func eachWords(d time.Duration) string {
-	switch {
-	case d >= 24*time.Hour:
-		return figures.Number(int64(d/(24*time.Hour)), "day")
-	case d >= time.Hour:
-		return figures.Number(int64(d/time.Hour), "hour")
-	}
-	return figures.Number(int64(d/time.Minute), "minute")
+	return figures.NewChart(p.Chart.From, p.Chart.Width, "", periods)
 }

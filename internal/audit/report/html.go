@@ -133,53 +133,14 @@ func diffLines(text string) []diffLine {
 	return list
 }
 
-// column is a period of the chart over time.
-type column struct {
-	At, Width float64
-	When      string
-	All       int64
-	Pieces    []figures.Piece
-}
-
-// chart is the requests over time.
-type chart struct {
-	Columns           []column
-	Top               int64 // the value of the upper line
-	From, Middle, End string
-	Each              string // how long a period is
-}
-
 // Chart draws the periods; nil when there is nothing to see in it.
-func (p *page) Chart() *chart {
+func (p *page) Chart() *figures.Chart {
 	if len(p.Periods) < 2 {
 		return nil
 	}
-	var most int64 = 1
+	periods := make([][]figures.Part, len(p.Periods))
 	for i := range p.Periods {
-		most = max(most, p.Periods[i].All())
+		periods[i] = figures.Parts(&p.Periods[i].Classes)
 	}
-	each := time.Duration(p.PeriodSeconds * float64(time.Second))
-	c := &chart{Top: figures.Ceiling(most), Each: unit(each)}
-	form := "2 Jan 2006 15:04"
-	switch {
-	case each < time.Minute:
-		form = "2 Jan 15:04:05"
-	case each >= 24*time.Hour:
-		form = "2 Jan 2006"
-	}
-	last := p.Periods[len(p.Periods)-1].From.Add(each)
-	c.From, c.End = p.Periods[0].From.Format(form), last.Format(form)
-	c.Middle = p.Periods[0].From.Add(last.Sub(p.Periods[0].From) / 2).Format(form)
-	width := 100 / float64(len(p.Periods))
-	for i := range p.Periods {
-		d := &p.Periods[i]
-		if d.All() == 0 {
-			continue
-		}
-		c.Columns = append(c.Columns, column{
-			At: figures.Round(float64(i)*width + width*0.06), Width: figures.Round(width * 0.88), When: d.From.Format(form), All: d.All(),
-			Pieces: figures.Pieces(&d.Classes, c.Top),
-		})
-	}
-	return c
+	return figures.NewChart(p.Periods[0].From, time.Duration(p.PeriodSeconds*float64(time.Second)), "", periods)
 }

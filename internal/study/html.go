@@ -2,34 +2,30 @@ package study
 
 import (
 	_ "embed" // page.html
-	"html/template"
 	"io"
 	"strings"
 
-	"heed/internal/audit/report"
 	"heed/internal/figures"
 	"heed/internal/safetext"
+	"heed/internal/table"
 )
 
 //go:embed page.html
 var pageText string
 
-// WriteHTML writes the tables and charts as one page that needs nothing else: no script,
-// no font, no picture from elsewhere. Texts of logs and sites are escaped.
+// WriteHTML writes the tables and charts as one page. Texts of logs and sites are escaped.
 func (r *Result) WriteHTML(w io.Writer) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"commas": figures.Commas, "percent": figures.Percent, "text": safetext.Visible}).Parse(pageText)
+	t, err := table.Page(pageText, nil)
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, &page{Result: r, Style: report.PageStyle(), Patterns: report.PagePatterns(), Caveats: caveats})
+	return t.Execute(w, &page{Result: r, Caveats: caveats})
 }
 
 // page is what the template shows.
 type page struct {
 	*Result
-	Style    template.CSS
-	Patterns template.HTML
-	Caveats  []string
+	Caveats []string
 }
 
 // Findings are what was found, in sentences.
@@ -54,26 +50,10 @@ func (p *page) SiteNames() string {
 
 // pageTable is a table on the page.
 type pageTable struct {
-	*Table
-	Heads []pageHead
-	Rows  []pageRow
-	More  int64
-	Key   []figures.Piece
-	Drawn bool
+	*Definition
+	Notes []string
+	*table.Table
 }
-
-type pageHead struct {
-	Head, Class, About string
-	BarAfter           int
-}
-
-type pageRow struct {
-	Cells    []pageCell
-	Bar      []figures.Piece
-	BarAfter int
-}
-
-type pageCell struct{ Text, Class, Label string }
 
 // othersOnPage is how many rows a table on the page has beyond those of the built-in list.
 const othersOnPage = 30
@@ -82,64 +62,10 @@ const othersOnPage = 30
 func (p *page) Shown() (list []*pageTable) {
 	for _, t := range p.Tables {
 		if !t.idle() {
-			list = append(list, p.table(t))
+			list = append(list, &pageTable{t.Definition, t.Notes, t.people(othersOnPage, len(p.Sites) > 1)})
 		}
 	}
 	return list
-}
-
-func (p *page) table(t *Table) *pageTable {
-	x := &pageTable{Table: t, Drawn: len(t.Bars) > 0}
-	rows, more := t.shown(othersOnPage)
-	x.More = int64(more)
-	var show []int
-	for i := range t.Columns {
-		if t.seen(i, len(p.Sites) > 1) {
-			show = append(show, i)
-		}
-	}
-	barAfter := min(1, len(show)-1)
-	for n, i := range show {
-		c := t.Columns[i]
-		x.Heads = append(x.Heads, pageHead{c.Head, cellClass(c, n, nil, true), c.About, barAfter})
-	}
-	most := t.most(rows)
-	for _, row := range rows {
-		r := pageRow{BarAfter: barAfter, Bar: t.bar(row, most)}
-		for n, i := range show {
-			c := t.Columns[i]
-			label := c.Head
-			if n == 0 {
-				label = ""
-			}
-			r.Cells = append(r.Cells, pageCell{t.cell(row, i), cellClass(c, n, row[i], false), label})
-		}
-		x.Rows = append(x.Rows, r)
-	}
-	if len(t.Bars) > 1 {
-		for _, b := range t.Bars {
-			x.Key = append(x.Key, figures.Piece{Class: b.Style, Name: t.head(b.Column)})
-		}
-	}
-	return x
-}
-
-// cellClass returns the classes of a cell, the n-th that is shown.
-func cellClass(c Column, n int, v any, head bool) string {
-	class := "n"
-	if c.Kind == Text || c.Kind == Digest || n == 0 {
-		class = "text"
-	}
-	if c.Kind == Moment {
-		class = "when"
-	}
-	if n == 0 && !head {
-		class += " name first"
-	}
-	if !head && n > 0 && (v == nil || v == "" || v == int64(0)) {
-		class += " none"
-	}
-	return class
 }
 
 // column returns the index of a column.

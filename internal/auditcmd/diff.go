@@ -7,7 +7,6 @@ import (
 
 	"heed/internal/audit/compare"
 	"heed/internal/audit/store"
-	"heed/internal/check"
 	"heed/internal/console"
 	"heed/internal/why"
 )
@@ -113,7 +112,7 @@ func printDiff(w io.Writer, paint console.Painter, r *compare.Result, byVerdict 
 // listed prints the first of a list, and the number of the others.
 func listed[T any](p *replayPrinter, all []T, print func(*T)) {
 	for i := range all {
-		if i == check.MaxListed {
+		if i == why.MaxListed {
 			p.line("  and %d more; --json lists them", len(all)-i)
 			return
 		}

@@ -11,7 +11,6 @@ import (
 
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
-	"heed/internal/check"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
@@ -203,8 +202,8 @@ func (p *replayPrinter) changes(c *replay.Changes) {
 	p.line("  %9d  allowed that was refused", c.Allowed)
 	p.line("  %9d  the same for another reason, or by another rule", c.Otherwise)
 	for i, s := range c.Sites {
-		if i == check.MaxListed {
-			p.line("  and %s", console.Plural(uint64(len(c.Sites)-check.MaxListed+c.Further), "further site"))
+		if i == why.MaxListed {
+			p.line("  and %s", console.Plural(uint64(len(c.Sites)-why.MaxListed+c.Further), "further site"))
 			break
 		}
 		p.line("  %s: %d refused, %d allowed", console.Quoted(s.Site), s.Refused, s.Allowed)
@@ -285,15 +284,15 @@ func (p *replayPrinter) site(h *replay.SiteNow) {
 	}
 	p.line("  %s: %d of %s", console.Quoted(h.Site), h.Refused, console.Plural(uint64(h.Allowed), "request"))
 	for i, r := range h.Rules {
-		if i == check.MaxListed {
-			p.line("      and %s", console.Plural(uint64(len(h.Rules)-check.MaxListed), "further rule"))
+		if i == why.MaxListed {
+			p.line("      and %s", console.Plural(uint64(len(h.Rules)-why.MaxListed), "further rule"))
 			break
 		}
 		p.line("      %6d  line %d, %s, group %s", r.Count, r.Line, console.Quoted(r.Rule), console.Quoted(r.Group))
 	}
 	for i, u := range h.URLs {
-		if i == check.MaxListed {
-			p.line("      and %s; --json lists them", console.Plural(uint64(len(h.URLs)-check.MaxListed), "further URL"))
+		if i == why.MaxListed {
+			p.line("      and %s; --json lists them", console.Plural(uint64(len(h.URLs)-why.MaxListed), "further URL"))
 			break
 		}
 		p.line("      %6d  %s", u.Count, console.Quoted(u.URL))

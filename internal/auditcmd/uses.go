@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"heed/internal/audit/replay"
-	"heed/internal/check"
 	"heed/internal/console"
+	"heed/internal/why"
 )
 
 // statementText returns a statement with its place.
@@ -39,8 +39,8 @@ func (p *replayPrinter) uses(u *replay.Uses) {
 		}
 	}
 	for i := range u.Sites {
-		if i == check.MaxListed {
-			p.line("  and %s", console.Plural(uint64(len(u.Sites)-check.MaxListed+u.Further), "further site"))
+		if i == why.MaxListed {
+			p.line("  and %s", console.Plural(uint64(len(u.Sites)-why.MaxListed+u.Further), "further site"))
 			break
 		}
 		p.usesOf(&u.Sites[i])
@@ -53,7 +53,7 @@ func (p *replayPrinter) usesOf(s *replay.SiteUse) {
 	others := s.OtherStatements
 	for i := range s.Statements {
 		x := &s.Statements[i]
-		if i >= check.MaxListed {
+		if i >= why.MaxListed {
 			others += x.Count
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"heed/internal/pace"
 	"heed/internal/pageurl"
 	"heed/internal/signal"
+	"heed/internal/why"
 	"heed/proxy/refusal"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -117,7 +118,7 @@ func (j *Judge) decide(ctx context.Context, a *control.Judgement, q *judge.Quest
 		case judge.NeedsNothing:
 			return v, nil
 		case judge.NeedsPolicy:
-			if q.Policy, a.Robots, a.By = q.Effective.Site.Robots, o.RobotsURL(), ByOperator; q.Policy == nil {
+			if q.Policy, a.Robots, a.By = q.Effective.Site.Robots, o.RobotsURL(), why.ByOperator; q.Policy == nil {
 				q.Policy, a.Robots, a.By = policy(ctx, o, q.Names.Shown)
 			}
 			q.Unreached = refusal.Unreached(q.Policy)
@@ -239,9 +240,4 @@ const maxAgents = 16384
 func (j *Judge) agent(userAgent string) *rules.Agent {
 	a, _ := j.agents.Load(userAgent, maxAgents, func() (*rules.Agent, error) { return rules.Identify(userAgent), nil })
 	return a
-}
-
-// tooMany reports whether a robots.txt was read and has too many wildcards or words to be used.
-func tooMany(a *control.Judgement) bool {
-	return a.Detail == rules.ErrTooManyWildcards.Error() || a.Detail == rules.ErrTooManyWords.Error()
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/check"
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/figures"
 	"heed/internal/plan"
 	"heed/internal/reason"
 	"heed/internal/table"
+	"heed/internal/why"
 	"heed/rules"
 )
 
@@ -91,13 +91,13 @@ func causeText(c *plan.Cause) string {
 func robotsText(c *plan.Column) string {
 	a := c.First
 	age := " " + (time.Duration(a.Age) * time.Second).String() + " old"
-	if a.By == check.ByHeed || a.Stale {
+	if a.By == why.ByHeed || a.Stale {
 		age = "," + age
 	}
 	switch {
 	case a.State == "":
 		return "not needed"
-	case a.By == check.ByOperator:
+	case a.By == why.ByOperator:
 		return "by robots_file"
 	case a.Stale:
 		return "stale" + age
@@ -134,7 +134,7 @@ func delayBy(c *plan.Column) string {
 	if d.Group != "" {
 		text += ", group " + console.Quoted(d.Group)
 	}
-	if c.First.By == check.ByOperator {
+	if c.First.By == why.ByOperator {
 		text += " of robots_file in [[host]]"
 	}
 	return text

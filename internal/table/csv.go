@@ -25,7 +25,11 @@ func CSV(v any) string {
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
-	s := safetext.Visible(fmt.Sprint(v))
+	s, is := v.(string)
+	if !is {
+		s = fmt.Sprint(v)
+	}
+	s = safetext.Visible(s)
 	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
 		return "'" + s
 	}

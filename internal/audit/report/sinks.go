@@ -30,6 +30,7 @@ type field struct {
 	flag, raw bool   // 0 or 1; JSON already
 }
 
+// Head takes the names of the fields.
 func (l *lines) Head(columns []string) error {
 	for _, name := range columns {
 		l.columns = append(l.columns, field{strconv.Quote(name) + ":", slices.Contains(flags, name), slices.Contains(objects, name)})
@@ -37,6 +38,7 @@ func (l *lines) Head(columns []string) error {
 	return nil
 }
 
+// Row writes a decision.
 func (l *lines) Row(values ...any) error {
 	b := append(l.buf[:0], '{')
 	for i, v := range values {
@@ -53,6 +55,7 @@ func (l *lines) Row(values ...any) error {
 	return err
 }
 
+// Flush does nothing: each line is written.
 func (l *lines) Flush() error { return nil }
 
 // append writes a value as JSON.

@@ -51,6 +51,12 @@ type policyOf func(ctx context.Context, o rules.Origin, userAgent string) (p *ru
 // Ask judges one URL for one agent. An error means that address is not the URL of a
 // site.
 func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy policyOf) (*control.Judgement, error) {
+	return j.ask(ctx, userAgent, address, true, policy)
+}
+
+// ask is Ask; without ofSite the Judgement has no delay and no sitemaps, which are the same for
+// all URLs of a site.
+func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool, policy policyOf) (*control.Judgement, error) {
 	origin, target, err := pageurl.Parse(address)
 	if err != nil {
 		return nil, err
@@ -76,8 +82,10 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 	if q.Policy != nil {
 		a.Profile = by.Profile().String()
 		setSource(a, by.Source(), j.Now())
-		j.delay(a, by, id, t)
-		j.sitemaps(a, by)
+		if ofSite {
+			j.delay(a, by, id, t)
+			j.sitemaps(a, by)
+		}
 	}
 	a.Allowed, a.Reason, a.Settled = v.Verdict == rules.Allow, v.Reason, v.OperatorReason
 	a.Group, a.Rule, a.Line, a.Token, a.Variant = v.Group, v.Rule, v.Line, v.Token, v.Variant

@@ -8,8 +8,8 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/pace"
-	"heed/proxy/upstream"
 	"heed/internal/why"
+	"heed/proxy/upstream"
 	"heed/rules"
 )
 

@@ -84,13 +84,10 @@ func (x *explainer) delayStep() {
 	if d.Seconds < d.Asked {
 		x.more("%s is asked for; max_delay in the settings is the longest that is kept", secondsText(d.Asked))
 	}
-	for i, line := range d.Ignored {
-		if i == MaxListed {
-			x.more("and %s more without effect", console.Plural(uint64(len(d.Ignored)-MaxListed), "line"))
-			break
-		}
-		x.more("%s has no effect: its value cannot be understood", console.Quoted(line))
-	}
+	Listed(d.Ignored, func(_ int, line *string) {
+		x.more("%s has no effect: its value cannot be understood", console.Quoted(*line))
+	},
+		func(n int) { x.more("and %s more without effect", console.Plural(uint64(n), "line")) })
 }
 
 // secondsText writes a number of seconds.
@@ -109,13 +106,8 @@ func (x *explainer) agentStep() {
 		return
 	}
 	x.step("Agent", "%s", console.Truncated(x.Agent, maxAgentShown))
-	for i, t := range x.road.Tokens {
-		if i == MaxListed {
-			x.more("and %s", console.Plural(uint64(len(x.road.Tokens)-MaxListed), "further name"))
-			break
-		}
-		x.more("%s", tokenText(t.Token)+x.groupsOf(t))
-	}
+	Listed(x.road.Tokens, func(_ int, t *rules.TokenGroups) { x.more("%s", tokenText(t.Token)+x.groupsOf(*t)) },
+		func(n int) { x.more("and %s", console.Plural(uint64(n), "further name")) })
 	if len(x.road.Tokens) == 0 {
 		x.more("contains no name of a robot: the rules for all robots (*) apply")
 	}
@@ -191,11 +183,7 @@ func (x *explainer) rulesStep() {
 
 // groupsStep prints the groups that govern.
 func (x *explainer) groupsStep() {
-	for i, g := range x.road.Governing {
-		if i == MaxListed {
-			x.more("and %s", console.Plural(uint64(len(x.road.Governing)-MaxListed), "further group"))
-			break
-		}
+	Listed(x.road.Governing, func(i int, g *rules.Governing) {
 		why := "since no group is for a name of the agent"
 		if g.Token.Name != "" {
 			why = "for " + console.Quoted(g.Token.Name)
@@ -205,7 +193,7 @@ func (x *explainer) groupsStep() {
 			print = func(f string, v ...any) { x.step("Group", f, v...) }
 		}
 		print("%s (%s, %s), %s", console.Quoted(g.Name), lineList(g.Lines), console.Plural(uint64(g.Rules), "rule"), why)
-	}
+	}, func(n int) { x.more("and %s", console.Plural(uint64(n), "further group")) })
 	if len(x.road.Governing) > 1 {
 		x.more("each of them must allow")
 	}

@@ -61,3 +61,14 @@ func writeWrapped(out *strings.Builder, line string) {
 	}
 	out.WriteByte('\n')
 }
+
+// Listed calls each with the first ones of a list, and more with the number of the others, if
+// there are any.
+func Listed[T any](list []T, each func(i int, x *T), more func(n int)) {
+	for i := range list[:min(len(list), MaxListed)] {
+		each(i, &list[i])
+	}
+	if n := len(list) - MaxListed; n > 0 {
+		more(n)
+	}
+}

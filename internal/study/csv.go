@@ -55,11 +55,9 @@ func nonNil(list []string) []string {
 
 // Directory writes a study to CSV files.
 type Directory struct {
-	dir   table.Directory
-	file  *os.File
-	w     *table.Writer
-	cols  []RowColumn
-	cells []any
+	dir  table.Directory
+	file *os.File
+	w    *table.Writer
 }
 
 // NewDirectory makes dir, which must be empty or not there, and begins requests.csv.
@@ -72,23 +70,15 @@ func NewDirectory(path string) (*Directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Directory{dir: dir, file: f, cols: RowColumns()}
-	d.cells = make([]any, len(d.cols))
 	var names []string
-	for _, c := range d.cols {
+	for _, c := range rowColumns() {
 		names = append(names, c.Name)
 	}
-	d.w = table.NewWriter(f, names...)
-	return d, nil
+	return &Directory{dir, f, table.NewWriter(f, names...)}, nil
 }
 
 // Row writes a request to requests.csv.
-func (d *Directory) Row(r *Row) error {
-	for i, c := range d.cols {
-		d.cells[i] = c.value(r)
-	}
-	return d.w.Row(d.cells...)
-}
+func (d *Directory) Row(values ...any) error { return d.w.Row(values...) }
 
 // Close writes the tables, their queries, the codebook and the methods beside
 // requests.csv.
@@ -125,7 +115,7 @@ func writeTable(out io.Writer, t *Table) error {
 // codebook explains every column of every file.
 func codebook(out io.Writer) error {
 	w := table.NewWriter(out, "file", "column", "unit", "meaning")
-	for _, c := range RowColumns() {
+	for _, c := range rowColumns() {
 		_ = w.Row("requests", c.Name, strings.ToLower(c.Type), c.About)
 	}
 	for _, d := range Definitions() {
@@ -144,7 +134,7 @@ func loadScript() string {
 	b.WriteString("-- In this directory: sqlite3 -csv -header :memory: '.read load.sql' '.read obedience.sql'\n")
 	b.WriteString("-- DuckDB needs only: CREATE TABLE requests AS SELECT * FROM 'requests.csv';\n")
 	b.WriteString("CREATE TABLE requests (\n")
-	cols := RowColumns()
+	cols := rowColumns()
 	for i, c := range cols {
 		comma := ","
 		if i == len(cols)-1 {

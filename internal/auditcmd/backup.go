@@ -9,6 +9,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/console"
+	"heed/internal/table"
 )
 
 // AuditBackupCmd is `heed audit backup`.
@@ -106,7 +107,7 @@ func (c *AuditExportCmd) Run(a *console.App) error {
 	out := bufio.NewWriterSize(a.Stdout, 64<<10)
 	to := report.Lines(console.EscapingWriter{Writer: out})
 	if c.CSV {
-		to = report.Table(out)
+		to = table.NewWriter(out)
 	}
 	progress, end := a.Bar("writing decisions")
 	defer end()

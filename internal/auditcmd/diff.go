@@ -7,7 +7,6 @@ import (
 
 	"heed/internal/audit/compare"
 	"heed/internal/audit/store"
-	"heed/internal/check"
 	"heed/internal/console"
 	"heed/internal/why"
 )
@@ -95,30 +94,20 @@ func printDiff(w io.Writer, paint console.Painter, r *compare.Result, byVerdict 
 	if r.Both == 0 && len(r.OnlyA) > 0 && len(r.OnlyB) > 0 && !byVerdict {
 		p.line("  Requests are compared by agent, method and URL; --ignore-agent leaves the agent out")
 	}
-	listed(p, r.Different, func(x *compare.Change) {
+	more := func(n int) { p.line("  and %d more; --json lists them", n) }
+	why.Listed(r.Different, func(_ int, x *compare.Change) {
 		p.request("~", &x.Request)
 		p.line("      - %s", verdictText(&x.A))
 		p.line("      + %s", verdictText(&x.B))
-	})
+	}, more)
 	for i, singles := range [][]compare.Single{r.OnlyA, r.OnlyB} {
-		listed(p, singles, func(x *compare.Single) {
+		why.Listed(singles, func(_ int, x *compare.Single) {
 			p.request([]string{"-", "+"}[i], &x.Request)
 			p.line("        %s", verdictText(&x.Verdict))
-		})
+		}, more)
 	}
 	_, err := io.WriteString(w, p.text.String())
 	return err
-}
-
-// listed prints the first of a list, and the number of the others.
-func listed[T any](p *replayPrinter, all []T, print func(*T)) {
-	for i := range all {
-		if i == check.MaxListed {
-			p.line("  and %d more; --json lists them", len(all)-i)
-			return
-		}
-		print(&all[i])
-	}
 }
 
 // verdictText returns a verdict in one line.

@@ -11,7 +11,6 @@ import (
 
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
-	"heed/internal/check"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
@@ -202,13 +201,9 @@ func (p *replayPrinter) changes(c *replay.Changes) {
 	p.line("  %9d  refused that was allowed", c.Refused)
 	p.line("  %9d  allowed that was refused", c.Allowed)
 	p.line("  %9d  the same for another reason, or by another rule", c.Otherwise)
-	for i, s := range c.Sites {
-		if i == check.MaxListed {
-			p.line("  and %s", console.Plural(uint64(len(c.Sites)-check.MaxListed+c.Further), "further site"))
-			break
-		}
+	why.Listed(c.Sites, func(_ int, s *replay.SiteChange) {
 		p.line("  %s: %d refused, %d allowed", console.Quoted(s.Site), s.Refused, s.Allowed)
-	}
+	}, func(n int) { p.line("  and %s", console.Plural(uint64(n+c.Further), "further site")) })
 	p.examples(c.Examples, "recorded", "otherwise")
 }
 
@@ -284,18 +279,9 @@ func (p *replayPrinter) site(h *replay.SiteNow) {
 		return
 	}
 	p.line("  %s: %d of %s", console.Quoted(h.Site), h.Refused, console.Plural(uint64(h.Allowed), "request"))
-	for i, r := range h.Rules {
-		if i == check.MaxListed {
-			p.line("      and %s", console.Plural(uint64(len(h.Rules)-check.MaxListed), "further rule"))
-			break
-		}
+	why.Listed(h.Rules, func(_ int, r *replay.RuleNow) {
 		p.line("      %6d  line %d, %s, group %s", r.Count, r.Line, console.Quoted(r.Rule), console.Quoted(r.Group))
-	}
-	for i, u := range h.URLs {
-		if i == check.MaxListed {
-			p.line("      and %s; --json lists them", console.Plural(uint64(len(h.URLs)-check.MaxListed), "further URL"))
-			break
-		}
-		p.line("      %6d  %s", u.Count, console.Quoted(u.URL))
-	}
+	}, func(n int) { p.line("      and %s", console.Plural(uint64(n), "further rule")) })
+	why.Listed(h.URLs, func(_ int, u *replay.Refetched) { p.line("      %6d  %s", u.Count, console.Quoted(u.URL)) },
+		func(n int) { p.line("      and %s; --json lists them", console.Plural(uint64(n), "further URL")) })
 }

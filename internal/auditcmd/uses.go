@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"heed/internal/audit/replay"
-	"heed/internal/check"
 	"heed/internal/console"
+	"heed/internal/why"
 )
 
 // statementText returns a statement with its place.
@@ -38,13 +38,8 @@ func (p *replayPrinter) uses(u *replay.Uses) {
 			p.line("  %s (%s): %d refused, %d allowed, %d silent, %d unknown, %d not recorded", c.Purpose, c.Category, c.Refused, c.Allowed, c.Silent, c.Unknown, c.NotRecorded)
 		}
 	}
-	for i := range u.Sites {
-		if i == check.MaxListed {
-			p.line("  and %s", console.Plural(uint64(len(u.Sites)-check.MaxListed+u.Further), "further site"))
-			break
-		}
-		p.usesOf(&u.Sites[i])
-	}
+	why.Listed(u.Sites, func(_ int, s *replay.SiteUse) { p.usesOf(s) },
+		func(n int) { p.line("  and %s", console.Plural(uint64(n+u.Further), "further site")) })
 }
 
 // usesOf prints the requests to one site, and the statements that would have refused them.
@@ -53,7 +48,7 @@ func (p *replayPrinter) usesOf(s *replay.SiteUse) {
 	others := s.OtherStatements
 	for i := range s.Statements {
 		x := &s.Statements[i]
-		if i >= check.MaxListed {
+		if i >= why.MaxListed {
 			others += x.Count
 			continue
 		}

@@ -173,9 +173,8 @@ func (c *WhyCmd) finder(now time.Time) (finder, error) {
 
 // printWhy explains a decision, one paragraph per step.
 func printWhy(w io.Writer, paint console.Painter, file string, t *replay.Explained) error {
-	x := why.Explain(file, t, paint)
 	_, err := fmt.Fprintf(w, "%s %s %s\n%s\n", paint(why.Colour(t.Verdict.Verdict), console.Quoted(t.Verdict.Verdict)), console.Quoted(t.Method),
-		console.Quoted(cmp.Or(t.URL, "(unknown host)")), x.Text())
+		console.Quoted(cmp.Or(t.URL, "(unknown host)")), why.Text(why.Recorded(file, t, paint), paint))
 	return err
 }
 

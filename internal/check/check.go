@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/reason"
-	"heed/rules"
+	"heed/internal/why"
 )
 
 // CheckCmd is `heed check`: judges URLs as the proxy would.
@@ -147,50 +145,17 @@ func (c *CheckCmd) print(w io.Writer, paint console.Painter, a *control.Judgemen
 	if c.JSON {
 		return console.NewJSON(w).Encode(a)
 	}
-	_, err := fmt.Fprintf(w, "%s %s  %s: %s\n", verdictText(a, paint, "allow "), console.Printable(a.URL), a.Reason, whyText(a))
-	if err == nil && c.Explain {
-		_, err = io.WriteString(w, explained(a, paint).Text()+"\n")
+	verdict := paint(console.Red, "refuse")
+	if a.Allowed {
+		verdict = paint(console.Green, "allow ")
 	}
-	if err == nil && a.Signals != nil {
-		x := &Explainer{Judgement: a, Paint: paint}
-		x.UseSteps(a.Signals)
-		_, err = io.WriteString(w, x.Text())
+	text := fmt.Sprintf("%s %s  %s: %s\n", verdict, console.Printable(a.URL), a.Reason, why.Line(a))
+	if c.Explain {
+		text += why.Text(why.Judgement(a, paint), paint) + "\n"
 	}
+	if a.Signals != nil {
+		text += why.Text(why.Use(a.Signals), paint)
+	}
+	_, err := io.WriteString(w, text)
 	return err
-}
-
-// whyText describes the reason of the decision in words.
-func whyText(a *control.Judgement) string {
-	var why strings.Builder
-	switch a.Reason {
-	case rules.ReasonRule:
-		fmt.Fprintf(&why, "line %d, %s", a.Line, console.Quoted(a.Rule))
-	case rules.ReasonOverride:
-		fmt.Fprintf(&why, "%s, an exception (%s)", console.Quoted(a.Rule), console.Quoted(a.Settled))
-	case rules.ReasonNotACrawl:
-		fmt.Fprintf(&why, "%s (%s)", reason.Of(a.Reason).Words, console.Quoted(a.Settled))
-	case rules.ReasonSignal, rules.ReasonLicence:
-		return a.Detail
-	default:
-		if a.Reason == rules.ReasonRobotsUnreachable && tooMany(a) {
-			return a.Detail + "; all but /robots.txt is refused (" + sourceText(a) + ")"
-		}
-		why.WriteString(console.Quoted(reason.Of(a.Reason).Words))
-	}
-	if a.Group != "" {
-		fmt.Fprintf(&why, ", group %s", console.Quoted(a.Group))
-	}
-	if a.Variant != "" {
-		fmt.Fprintf(&why, ", in another spelling of the path (%s)", a.Variant)
-	}
-	if a.Detail != "" {
-		fmt.Fprintf(&why, " (%s)", console.Quoted(a.Detail))
-	}
-	if source := sourceText(a); source != "" {
-		fmt.Fprintf(&why, " (%s)", source)
-	}
-	if a.Mode != "" && !a.Allowed {
-		why.WriteString(" (only observed: let through)")
-	}
-	return why.String()
 }

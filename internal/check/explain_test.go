@@ -7,21 +7,9 @@ import (
 	"time"
 
 	"heed/internal/pace"
+	"heed/internal/why"
 	"heed/rules"
 )
-
-func TestEverySpellingAndWayToAGroupHasWords(t *testing.T) {
-	for _, variant := range []string{"v0", "v1", "v2", "v3", "v4", "v5"} {
-		if spelling(variant) == variant {
-			t.Errorf("%s has no words", variant)
-		}
-	}
-	for _, how := range []rules.How{rules.ByFirst, rules.ByChain, rules.ByPart, rules.ByList} {
-		if howText[how] == "" {
-			t.Errorf("%s has no words", how)
-		}
-	}
-}
 
 // The explanation says how long the delay is, whose it is, and which lines have no effect.
 func TestHeed_TheExplanationSaysTheDelay(t *testing.T) {
@@ -44,12 +32,12 @@ func TestHeed_TheExplanationSaysTheDelay(t *testing.T) {
 		j := &Judge{Now: time.Now, Explain: true, Delays: true, Pacing: pace.Settings{MinDelay: c.least, MaxDelay: c.most}}
 		p := rules.New(rules.Source{State: rules.Available}, []byte("User-agent: *\n"+c.lines))
 		a, err := j.Ask(t.Context(), "TestBot/1", "http://site.test/a", func(context.Context, rules.Origin, string) (*rules.Policy, string, string) {
-			return p, "robots.txt", byFile
+			return p, "robots.txt", why.ByFile
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		steps := Explain(a)
+		steps := why.Judgement(a, nil)
 		if got := strings.Join(steps[len(steps)-1].Lines, "|"); got != c.want || steps[len(steps)-1].Label != "Delay" {
 			t.Errorf("%q: %q, want %q", c.lines, got, c.want)
 		}

@@ -13,6 +13,7 @@ import (
 	"heed/internal/pace"
 	"heed/internal/pageurl"
 	"heed/internal/signal"
+	"heed/internal/why"
 	"heed/proxy/refusal"
 	"heed/proxy/upstream"
 	"heed/rules"
@@ -50,6 +51,12 @@ type policyOf func(ctx context.Context, o rules.Origin, userAgent string) (p *ru
 // Ask judges one URL for one agent. An error means that address is not the URL of a
 // site.
 func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy policyOf) (*control.Judgement, error) {
+	return j.ask(ctx, userAgent, address, true, policy)
+}
+
+// ask is Ask; without ofSite the Judgement has no delay and no sitemaps, which are the same for
+// all URLs of a site.
+func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool, policy policyOf) (*control.Judgement, error) {
 	origin, target, err := pageurl.Parse(address)
 	if err != nil {
 		return nil, err
@@ -75,8 +82,10 @@ func (j *Judge) Ask(ctx context.Context, userAgent, address string, policy polic
 	if q.Policy != nil {
 		a.Profile = by.Profile().String()
 		setSource(a, by.Source(), j.Now())
-		j.delay(a, by, id, t)
-		j.sitemaps(a, by)
+		if ofSite {
+			j.delay(a, by, id, t)
+			j.sitemaps(a, by)
+		}
 	}
 	a.Allowed, a.Reason, a.Settled = v.Verdict == rules.Allow, v.Reason, v.OperatorReason
 	a.Group, a.Rule, a.Line, a.Token, a.Variant = v.Group, v.Rule, v.Line, v.Token, v.Variant
@@ -117,7 +126,7 @@ func (j *Judge) decide(ctx context.Context, a *control.Judgement, q *judge.Quest
 		case judge.NeedsNothing:
 			return v, nil
 		case judge.NeedsPolicy:
-			if q.Policy, a.Robots, a.By = q.Effective.Site.Robots, o.RobotsURL(), ByOperator; q.Policy == nil {
+			if q.Policy, a.Robots, a.By = q.Effective.Site.Robots, o.RobotsURL(), why.ByOperator; q.Policy == nil {
 				q.Policy, a.Robots, a.By = policy(ctx, o, q.Names.Shown)
 			}
 			q.Unreached = refusal.Unreached(q.Policy)
@@ -239,9 +248,4 @@ const maxAgents = 16384
 func (j *Judge) agent(userAgent string) *rules.Agent {
 	a, _ := j.agents.Load(userAgent, maxAgents, func() (*rules.Agent, error) { return rules.Identify(userAgent), nil })
 	return a
-}
-
-// tooMany reports whether a robots.txt was read and has too many wildcards or words to be used.
-func tooMany(a *control.Judgement) bool {
-	return a.Detail == rules.ErrTooManyWildcards.Error() || a.Detail == rules.ErrTooManyWords.Error()
 }

@@ -8,6 +8,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/pace"
+	"heed/internal/why"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
@@ -16,7 +17,7 @@ import (
 func policyWith(source rules.Source, body string) policyOf {
 	return func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string, string) {
 		source.Origin = o
-		return rules.New(source, []byte(body)), o.RobotsURL(), bySite
+		return rules.New(source, []byte(body)), o.RobotsURL(), why.BySite
 	}
 }
 

@@ -12,17 +12,14 @@ import (
 // AskAll is Ask for several URLs of one site, in their order. Only the first Judgement has what
 // is the same for all of them: see control.Client.CheckSite.
 func (j *Judge) AskAll(ctx context.Context, userAgent string, addresses []string, policy policyOf) ([]*control.Judgement, error) {
+	return j.askAll(ctx, userAgent, addresses, true, policy)
+}
+
+// askAll is AskAll; without first, no Judgement has the delay and the sitemaps.
+func (j *Judge) askAll(ctx context.Context, userAgent string, addresses []string, first bool, policy policyOf) ([]*control.Judgement, error) {
 	all := make([]*control.Judgement, len(addresses))
-	others := Judge{
-		Now: j.Now, Explain: j.Explain, Rules: j.Rules, Client: j.Client, Held: j.Held, Self: j.Self, Destinations: j.Destinations,
-		Pacing: j.Pacing, uses: j.uses,
-	}
 	for i, address := range addresses {
-		by := &others
-		if i == 0 {
-			by = j
-		}
-		a, err := by.Ask(ctx, userAgent, address, policy)
+		a, err := j.ask(ctx, userAgent, address, first && i == 0, policy)
 		if err != nil {
 			return nil, err
 		}
@@ -66,11 +63,7 @@ func (s *Site) Check(ctx context.Context, agent string, urls []string, first boo
 			Agent: agent, URL: urls[0], More: urls[1:], Profile: m.check.Profile, Client: m.check.Client, Delay: first, Sitemaps: first,
 		})
 	}
-	j := m.later
-	if first {
-		j = m.first
-	}
-	return j.AskAll(ctx, agent, urls, s.policy)
+	return m.judge.askAll(ctx, agent, urls, first, s.policy)
 }
 
 // policy is the policyOf of s.
@@ -102,10 +95,10 @@ type Sites struct {
 	Fetcher *cache.Cache
 	Robots  func(ctx context.Context, by string, o rules.Origin) *rules.Policy
 
-	check        *CheckCmd
-	client       *control.Client // of the running heed; nil: this process judges
-	first, later *Judge
-	policy       policyOf
+	check  *CheckCmd
+	client *control.Client // of the running heed; nil: this process judges
+	judge  *Judge
+	policy policyOf
 }
 
 // Site begins the judging of a site's URLs.
@@ -115,19 +108,13 @@ func (m *Sites) Site() *Site { return &Site{of: m} }
 // Local, Fresh and Purpose. The others are not used. With fetches, this process will fetch
 // documents.
 func (c *CheckCmd) OpenSites(a *console.App, fetches bool) (*Sites, error) {
-	m := &Sites{check: c, first: &Judge{Now: a.Now, Delays: true, Sitemaps: true, Client: c.Client}}
+	m := &Sites{check: c, judge: &Judge{Now: a.Now, Delays: true, Sitemaps: true, Client: c.Client}}
 	var err error
 	if m.client, err = c.running(a); err != nil || m.client != nil && !fetches {
 		return m, err
 	}
-	if m.policy, err = c.prepare(a, m.first, m); err != nil {
-		return nil, err
-	}
-	m.later = &Judge{
-		Now: a.Now, Rules: m.first.Rules, Client: c.Client, Held: m.first.Held, Self: m.first.Self,
-		Destinations: m.first.Destinations, Pacing: m.first.Pacing, uses: m.first.uses,
-	}
-	return m, nil
+	m.policy, err = c.prepare(a, m.judge, m)
+	return m, err
 }
 
 // running returns a client for the heed that judges; nil when this process does.

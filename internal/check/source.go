@@ -23,52 +23,10 @@ import (
 	"heed/internal/route"
 	"heed/internal/signal"
 	"heed/internal/state"
+	"heed/internal/why"
 	"heed/proxy/upstream"
 	"heed/rules"
 )
-
-// Sources of the rules of a Judgement (its By).
-const (
-	byFile  = "file"  // the one of --robots
-	ByHeed  = "heed"  // the running one, which was asked
-	byStore = "store" // a copy that a heed stored and that is fresh
-	bySite  = "site"  // the site itself, which was asked just now
-
-	ByRecord   = "record"   // the record of the decision
-	ByOperator = "operator" // a file that the settings put in place of the site's
-)
-
-// sourceText describes the source and the age of the rules; empty when no rules
-// were looked up.
-func sourceText(a *control.Judgement) string {
-	age := ageOf(a).String() + " old"
-	switch {
-	case a.Robots == "":
-		return ""
-	case a.By == byFile:
-		return "by " + console.Quoted(a.Robots)
-	case a.By == ByRecord && slices.Contains([]rules.Reason{rules.ReasonRobotsUnreachable, rules.ReasonOriginUnreachable, rules.ReasonDestination}, a.Reason):
-		return "which could not be fetched"
-	case a.By == ByRecord && !a.Stale:
-		return "as recorded, " + age
-	case a.Stale && a.By == ByHeed:
-		return "by the running heed's copy, " + age + ", since the site cannot be asked"
-	case a.Stale:
-		return "by a copy " + age + ", since the site cannot be asked"
-	case a.By == ByOperator:
-		return "by the file that the settings name in place of the site's"
-	case a.By == ByHeed:
-		return "by the running heed's copy, " + age
-	case a.By == byStore:
-		return "by the stored copy, " + age
-	}
-	return "asked just now"
-}
-
-// ageOf returns the age of the rules, rounded to seconds.
-func ageOf(a *control.Judgement) time.Duration {
-	return time.Duration(a.Age * float64(time.Second)).Round(time.Second)
-}
 
 // prepare returns the source of rules for judging in this process: the file named by
 // --robots, otherwise fresh stored copies and the sites. It gives j the settings, what heed may
@@ -90,7 +48,7 @@ func (c *CheckCmd) prepare(a *console.App, j *Judge, sites *Sites) (policyOf, er
 		policy := newParsed(profile).of(text)
 		j.ForPurposes(purposes, c.Page, nil, nil, "", nil)
 		return func(_ context.Context, o rules.Origin, _ string) (*rules.Policy, string, string) {
-			return policy(o), c.Robots, byFile
+			return policy(o), c.Robots, why.ByFile
 		}, nil
 	}
 	cfg, err := c.Load(a)
@@ -143,9 +101,9 @@ func storedOrAsked(a *console.App, out *route.Route) policyOf {
 	return func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
 		p := out.Policies.Policy(ctx, o, userAgent)
 		if at := p.Source().FetchedAt; at.Before(start) {
-			return p, o.RobotsURL(), byStore
+			return p, o.RobotsURL(), why.ByStore
 		}
-		return p, o.RobotsURL(), bySite
+		return p, o.RobotsURL(), why.BySite
 	}
 }
 

@@ -240,7 +240,7 @@ type Judgement struct {
 	Token   string       `json:"token,omitempty"`   // the name in Agent that matched Group
 	Variant string       `json:"variant,omitempty"` // the interpretation of an ambiguous path that decided
 	Robots  string       `json:"robots,omitempty"`  // URL or file of the rules
-	By      string       `json:"by,omitempty"`      // file, heed, store or site; see package check
+	By      string       `json:"by,omitempty"`      // file, heed, store or site; see package why
 	Age     float64      `json:"age,omitempty"`     // of the rules, in seconds
 	Stale   bool         `json:"stale,omitempty"`   // an older copy, since the site is unreachable
 	Detail  string       `json:"detail,omitempty"`  // details of Reason

@@ -17,6 +17,7 @@ import (
 	"heed/internal/fleet"
 	"heed/internal/pageurl"
 	"heed/internal/route"
+	"heed/internal/why"
 	"heed/rules"
 )
 
@@ -81,7 +82,7 @@ func (d *daemon) checkSite(ctx context.Context, q *control.CheckRequest) ([]*con
 	j.Held, j.Self, j.Destinations = r.Policies.Held, d.Self, now.destinations
 	j.Pacing = now.cfg.Pacing.Settings
 	return j.AskAll(ctx, q.Agent, append([]string{q.URL}, q.More...), func(ctx context.Context, o rules.Origin, userAgent string) (*rules.Policy, string, string) {
-		return r.Policies.Policy(ctx, o, userAgent), o.RobotsURL(), check.ByHeed
+		return r.Policies.Policy(ctx, o, userAgent), o.RobotsURL(), why.ByHeed
 	})
 }
 

@@ -27,17 +27,34 @@ var styles = map[reason.Class]string{
 // Style returns the name of a class in style sheets.
 func Style(c reason.Class) string { return styles[c] }
 
+// Part is a number that is drawn, in the style of a class of style sheets.
+type Part struct {
+	Style, Name string
+	N           int64
+}
+
+// Parts returns all counts, as they are drawn.
+func Parts(counts *reason.Counts) []Part {
+	var list []Part
+	for _, k := range reason.Classes() {
+		list = append(list, Part{Style(k), k.String(), counts[k]})
+	}
+	return list
+}
+
 // Pieces returns counts as parts of a bar that is as long as most.
-func Pieces(counts *reason.Counts, most int64) []Piece {
+func Pieces(counts *reason.Counts, most int64) []Piece { return Bar(Parts(counts), most) }
+
+// Bar returns parts as pieces of a bar that is as long as most. Those of 0 have none.
+func Bar(parts []Part, most int64) []Piece {
 	var list []Piece
 	at := 0.0
-	for _, k := range reason.Classes() {
-		n := counts[k]
-		if n == 0 || most <= 0 {
+	for _, p := range parts {
+		if p.N == 0 || most <= 0 {
 			continue
 		}
-		size := 100 * float64(n) / float64(most)
-		list = append(list, Piece{Style(k), Round(at), Round(size), k.String(), n})
+		size := 100 * float64(p.N) / float64(most)
+		list = append(list, Piece{p.Style, Round(at), Round(size), p.Name, p.N})
 		at += size
 	}
 	return list

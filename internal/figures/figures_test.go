@@ -2,6 +2,7 @@ package figures_test
 
 import (
 	"testing"
+	"time"
 
 	"heed/internal/figures"
 	"heed/internal/reason"
@@ -45,6 +46,26 @@ func TestHeed_ABarHasAPieceForEachClassWithRequests(t *testing.T) {
 	for _, c := range reason.Classes() {
 		if figures.Style(c) == "" {
 			t.Errorf("the class %q has no style", c)
+		}
+	}
+}
+
+// A chart has the columns of the periods with requests, and one entry of its key for each style.
+func TestChart(t *testing.T) {
+	from := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	parts := func(a, b, c int64) []figures.Part {
+		return []figures.Part{{Style: "x", Name: "a", N: a}, {Style: "y", Name: "b", N: b}, {Style: "y", Name: "c", N: c}}
+	}
+	c := figures.NewChart(from, 15*time.Minute, "", [][]figures.Part{parts(1, 0, 1), parts(0, 0, 0), parts(2, 0, 0), parts(2, 3, 2)})
+	if len(c.Columns) != 3 || c.Columns[1].When != "1 May 2026 12:30" || c.Columns[1].At != 51.5 || c.Columns[2].All != 7 || c.Top != 8 || c.Columns[2].Pieces[2].At != 62.5 {
+		t.Errorf("%+v", c)
+	}
+	if len(c.Key) != 2 || c.Key[1].Name != "b, c" || c.Busiest.All != 7 || c.From != "1 May 2026 12:00" || c.Middle != "1 May 2026 12:30" || c.End != "1 May 2026 13:00" {
+		t.Errorf("%+v", c)
+	}
+	for each, want := range map[time.Duration]string{time.Hour: "1 hour", 15 * time.Minute: "15 minutes", 7 * 24 * time.Hour: "7 days", 1500 * time.Millisecond: "1.5s"} {
+		if got := figures.NewChart(from, each, "", [][]figures.Part{parts(1, 0, 0)}).Each; got != want {
+			t.Errorf("%v is %q", each, got)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package plancmd
 
 import (
 	"bufio"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +20,7 @@ import (
 type output struct {
 	*PlanCmd
 	w      *bufio.Writer
-	csv    *csv.Writer
+	csv    *table.Writer
 	layout *table.Layout
 	stderr io.Writer
 
@@ -40,7 +39,6 @@ type summary struct {
 
 func (c *PlanCmd) output(a *console.App) *output {
 	o := &output{PlanCmd: c, w: bufio.NewWriter(a.Stdout), stderr: a.Stderr, beside: func(print func()) { print() }, end: func() {}}
-	o.csv = csv.NewWriter(o.w)
 	shown, widths := o.shown(), []int{30}
 	if len(c.Agent) > 1 {
 		widths = append(widths, 16)
@@ -105,13 +103,9 @@ func (o *output) head() {
 	switch {
 	case o.JSON, o.Quiet:
 	case o.CSV:
-		var names []string
-		for _, c := range columns {
-			names = append(names, c.Name)
-		}
-		_ = o.csv.Write(names) // the next flush reports it
+		o.csv = table.NewWriter(o.w, table.Names(columns)...)
 	default:
-		fmt.Fprintln(o.w, strings.TrimPrefix(o.layout.Head(), "  "))
+		fmt.Fprintln(o.w, o.layout.Head())
 	}
 }
 
@@ -154,11 +148,7 @@ func (o *output) site(s *plan.Site) (err error) {
 				c.Pages() - c.Refused(), c.Refused(), c.Observed, c.Counts, nonNil(causes), others, c.First.Delay, c.Requested(), tidy(c.Seconds()),
 			})
 		case o.CSV:
-			var cells []string
-			for _, v := range row(s, c) {
-				cells = append(cells, table.CSV(v))
-			}
-			err = o.csv.Write(cells)
+			err = o.csv.Row(row(s, c)...)
 		default:
 			above, err = o.text(s, i, above)
 		}
@@ -166,8 +156,12 @@ func (o *output) site(s *plan.Site) (err error) {
 			return err
 		}
 	}
-	o.csv.Flush()
-	o.beside(func() { err = errors.Join(o.csv.Error(), o.w.Flush()) })
+	o.beside(func() {
+		if o.CSV {
+			err = o.csv.Flush()
+		}
+		err = errors.Join(err, o.w.Flush())
+	})
 	return err
 }
 
@@ -195,9 +189,8 @@ func (o *output) total(s *summary) error {
 			Problems    []*plan.Problem `json:"problems"`
 		}{s.Totals, s.Progress.Sites, s.Progress.Done, s.Progress.URLs, s.Left, s.Interrupted, nonNil(s.Problems)})
 	case o.CSV:
-		o.csv.Flush()
 		problemsText(o.stderr, "heed: ", s)
-		err = o.csv.Error()
+		err = o.csv.Flush()
 	default:
 		o.totalText(s)
 	}

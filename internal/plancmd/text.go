@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/check"
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/figures"
 	"heed/internal/plan"
 	"heed/internal/reason"
 	"heed/internal/table"
+	"heed/internal/why"
 	"heed/rules"
 )
 
@@ -34,7 +34,7 @@ func (o *output) text(s *plan.Site, i int, above []string) (lines []string, err 
 	if lines = reasons(c); s.Partial {
 		lines = append(lines, "interrupted: not all of its pages are judged")
 	}
-	if _, err = fmt.Fprintln(o.w, strings.TrimPrefix(o.layout.Row(selected(o, cells)), "  ")); slices.Equal(lines, above) {
+	if _, err = fmt.Fprintln(o.w, o.layout.Row(selected(o, cells))); slices.Equal(lines, above) {
 		return lines, err
 	}
 	for _, text := range lines {
@@ -91,13 +91,13 @@ func causeText(c *plan.Cause) string {
 func robotsText(c *plan.Column) string {
 	a := c.First
 	age := " " + (time.Duration(a.Age) * time.Second).String() + " old"
-	if a.By == check.ByHeed || a.Stale {
+	if a.By == why.ByHeed || a.Stale {
 		age = "," + age
 	}
 	switch {
 	case a.State == "":
 		return "not needed"
-	case a.By == check.ByOperator:
+	case a.By == why.ByOperator:
 		return "by robots_file"
 	case a.Stale:
 		return "stale" + age
@@ -134,7 +134,7 @@ func delayBy(c *plan.Column) string {
 	if d.Group != "" {
 		text += ", group " + console.Quoted(d.Group)
 	}
-	if c.First.By == check.ByOperator {
+	if c.First.By == why.ByOperator {
 		text += " of robots_file in [[host]]"
 	}
 	return text
@@ -208,26 +208,20 @@ func (o *output) agents(totals []plan.Total) {
 		}
 	}
 	list = append(list, table.Column{Head: "time", Kind: table.Seconds}, table.Column{Head: "longest site"})
-	layout := table.NewLayout(list...)
-	var rows [][]any
+	t := &table.Table{Columns: list}
 	for i := range totals {
-		t := &totals[i]
-		cells := []any{t.Agent}
+		total := &totals[i]
+		cells := []any{total.Agent}
 		for _, k := range shown {
-			cells = append(cells, t.Counts[k])
+			cells = append(cells, total.Counts[k])
 		}
 		longest := any(nil)
-		if len(t.Longest) > 0 {
-			longest = t.Longest[0].Site
+		if len(total.Longest) > 0 {
+			longest = total.Longest[0].Site
 		}
-		rows = append(rows, append(cells, tidy(t.Seconds), longest))
-		layout.Fit(rows[i])
+		t.Rows = append(t.Rows, append(cells, tidy(total.Seconds), longest))
 	}
-	fmt.Fprintf(o.w, "\n%s\n", strings.TrimPrefix(layout.Head(), "  "))
-	for _, row := range rows {
-		fmt.Fprintln(o.w, strings.TrimPrefix(layout.Row(row), "  "))
-	}
-	fmt.Fprintln(o.w)
+	fmt.Fprintf(o.w, "\n%s\n\n", strings.Join(t.Lines(), "\n"))
 }
 
 // change prints what decides how long the crawl takes, and what would change it.

@@ -1,13 +1,11 @@
 package study
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"heed/internal/table"
@@ -57,102 +55,75 @@ func nonNil(list []string) []string {
 
 // Directory writes a study to CSV files.
 type Directory struct {
-	dir   string
-	file  *os.File
-	w     *csv.Writer
-	cols  []RowColumn
-	cells []string
+	dir  table.Directory
+	file *os.File
+	w    *table.Writer
 }
 
 // NewDirectory makes dir, which must be empty or not there, and begins requests.csv.
-func NewDirectory(dir string) (*Directory, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("the directory for the tables cannot be made: %w", err)
-	}
-	found, err := os.ReadDir(dir)
+func NewDirectory(path string) (*Directory, error) {
+	dir, err := table.NewDirectory(path)
 	if err != nil {
 		return nil, err
 	}
-	if len(found) > 0 {
-		return nil, fmt.Errorf("%s is not empty\nName a new directory", dir)
-	}
-	f, err := os.Create(filepath.Join(dir, "requests.csv"))
+	f, err := dir.Create("requests.csv")
 	if err != nil {
-		return nil, fmt.Errorf("requests.csv cannot be written: %w", err)
+		return nil, err
 	}
-	d := &Directory{dir: dir, file: f, w: csv.NewWriter(f), cols: RowColumns()}
-	for _, c := range d.cols {
-		d.cells = append(d.cells, c.Name)
+	var names []string
+	for _, c := range rowColumns() {
+		names = append(names, c.Name)
 	}
-	return d, d.w.Write(d.cells)
+	return &Directory{dir, f, table.NewWriter(f, names...)}, nil
 }
 
 // Row writes a request to requests.csv.
-func (d *Directory) Row(r *Row) error {
-	for i, c := range d.cols {
-		d.cells[i] = table.CSV(c.value(r))
-	}
-	return d.w.Write(d.cells)
-}
+func (d *Directory) Row(values ...any) error { return d.w.Row(values...) }
 
 // Close writes the tables, their queries, the codebook and the methods beside
 // requests.csv.
 func (d *Directory) Close(r *Result) error {
-	d.w.Flush()
-	err := errors.Join(d.w.Error(), d.file.Close())
+	err := errors.Join(d.w.Flush(), d.file.Close())
 	if r == nil {
 		return err
 	}
 	for _, t := range r.Tables {
-		err = errors.Join(err, d.table(t))
+		err = errors.Join(err, d.dir.Write(t.Name+".csv", func(w io.Writer) error { return writeTable(w, t) }))
 		if t.Query != "" {
 			err = errors.Join(err, d.text(t.Name+".sql", t.Query))
 		}
 	}
-	return errors.Join(err, d.text("load.sql", loadScript()), d.text("codebook.csv", codebook()), d.text("methods.txt", r.Methods()+"\n"+MethodsText()))
+	return errors.Join(err, d.text("load.sql", loadScript()), d.dir.Write("codebook.csv", codebook), d.text("methods.txt", r.Methods()+"\n"+MethodsText()))
 }
 
 func (d *Directory) text(name, text string) error {
-	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o666); err != nil {
-		return fmt.Errorf("%s cannot be written: %w", name, err)
-	}
-	return nil
+	return d.dir.Write(name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 }
 
-func (d *Directory) table(t *Table) error {
-	var out strings.Builder
-	w := csv.NewWriter(&out)
-	var head []string
+func writeTable(out io.Writer, t *Table) error {
+	var names []string
 	for _, c := range t.Columns {
-		head = append(head, c.Name)
+		names = append(names, c.Name)
 	}
-	_ = w.Write(head)
+	w := table.NewWriter(out, names...)
 	for _, row := range t.Rows {
-		var cells []string
-		for _, v := range row {
-			cells = append(cells, table.CSV(v))
-		}
-		_ = w.Write(cells)
+		_ = w.Row(row...) // Flush has its error
 	}
-	w.Flush()
-	return d.text(t.Name+".csv", out.String())
+	return w.Flush()
 }
 
 // codebook explains every column of every file.
-func codebook() string {
-	var out strings.Builder
-	w := csv.NewWriter(&out)
-	_ = w.Write([]string{"file", "column", "unit", "meaning"})
-	for _, c := range RowColumns() {
-		_ = w.Write([]string{"requests", c.Name, strings.ToLower(c.Type), c.About})
+func codebook(out io.Writer) error {
+	w := table.NewWriter(out, "file", "column", "unit", "meaning")
+	for _, c := range rowColumns() {
+		_ = w.Row("requests", c.Name, strings.ToLower(c.Type), c.About)
 	}
 	for _, d := range Definitions() {
 		for _, c := range d.Columns {
-			_ = w.Write([]string{d.Name, c.Name, units[c.Kind], c.About})
+			_ = w.Row(d.Name, c.Name, units[c.Kind], c.About)
 		}
 	}
-	w.Flush()
-	return out.String()
+	return w.Flush()
 }
 
 var units = map[Kind]string{Text: "text", Count: "count", Share: "share, 0 to 1", Seconds: "seconds", Bytes: "octets", Moment: "RFC 3339, UTC", Number: "number", Digest: "hexadecimal digits", Bound: "share, 0 to 1"}
@@ -163,7 +134,7 @@ func loadScript() string {
 	b.WriteString("-- In this directory: sqlite3 -csv -header :memory: '.read load.sql' '.read obedience.sql'\n")
 	b.WriteString("-- DuckDB needs only: CREATE TABLE requests AS SELECT * FROM 'requests.csv';\n")
 	b.WriteString("CREATE TABLE requests (\n")
-	cols := RowColumns()
+	cols := rowColumns()
 	for i, c := range cols {
 		comma := ","
 		if i == len(cols)-1 {

@@ -2,35 +2,30 @@ package study
 
 import (
 	_ "embed" // page.html
-	"html/template"
 	"io"
 	"strings"
-	"time"
 
-	"heed/internal/audit/report"
 	"heed/internal/figures"
 	"heed/internal/safetext"
+	"heed/internal/table"
 )
 
 //go:embed page.html
 var pageText string
 
-// WriteHTML writes the tables and charts as one page that needs nothing else: no script,
-// no font, no picture from elsewhere. Texts of logs and sites are escaped.
+// WriteHTML writes the tables and charts as one page. Texts of logs and sites are escaped.
 func (r *Result) WriteHTML(w io.Writer) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"commas": figures.Commas, "percent": figures.Percent, "text": safetext.Visible}).Parse(pageText)
+	t, err := table.Page(pageText, nil)
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, &page{Result: r, Style: report.PageStyle(), Patterns: report.PagePatterns(), Caveats: caveats})
+	return t.Execute(w, &page{Result: r, Caveats: caveats})
 }
 
 // page is what the template shows.
 type page struct {
 	*Result
-	Style    template.CSS
-	Patterns template.HTML
-	Caveats  []string
+	Caveats []string
 }
 
 // Findings are what was found, in sentences.
@@ -55,26 +50,10 @@ func (p *page) SiteNames() string {
 
 // pageTable is a table on the page.
 type pageTable struct {
-	*Table
-	Heads []pageHead
-	Rows  []pageRow
-	More  int64
-	Key   []figures.Piece
-	Drawn bool
+	*Definition
+	Notes []string
+	*table.Table
 }
-
-type pageHead struct {
-	Head, Class, About string
-	BarAfter           int
-}
-
-type pageRow struct {
-	Cells    []pageCell
-	Bar      []figures.Piece
-	BarAfter int
-}
-
-type pageCell struct{ Text, Class, Label string }
 
 // othersOnPage is how many rows a table on the page has beyond those of the built-in list.
 const othersOnPage = 30
@@ -83,64 +62,10 @@ const othersOnPage = 30
 func (p *page) Shown() (list []*pageTable) {
 	for _, t := range p.Tables {
 		if !t.idle() {
-			list = append(list, p.table(t))
+			list = append(list, &pageTable{t.Definition, t.Notes, t.people(othersOnPage, len(p.Sites) > 1)})
 		}
 	}
 	return list
-}
-
-func (p *page) table(t *Table) *pageTable {
-	x := &pageTable{Table: t, Drawn: len(t.Bars) > 0}
-	rows, more := t.shown(othersOnPage)
-	x.More = int64(more)
-	var show []int
-	for i := range t.Columns {
-		if t.seen(i, len(p.Sites) > 1) {
-			show = append(show, i)
-		}
-	}
-	barAfter := min(1, len(show)-1)
-	for n, i := range show {
-		c := t.Columns[i]
-		x.Heads = append(x.Heads, pageHead{c.Head, cellClass(c, n, nil, true), c.About, barAfter})
-	}
-	most := t.most(rows)
-	for _, row := range rows {
-		r := pageRow{BarAfter: barAfter, Bar: t.bar(row, most)}
-		for n, i := range show {
-			c := t.Columns[i]
-			label := c.Head
-			if n == 0 {
-				label = ""
-			}
-			r.Cells = append(r.Cells, pageCell{t.cell(row, i), cellClass(c, n, row[i], false), label})
-		}
-		x.Rows = append(x.Rows, r)
-	}
-	if len(t.Bars) > 1 {
-		for _, b := range t.Bars {
-			x.Key = append(x.Key, figures.Piece{Class: b.Style, Name: t.head(b.Column)})
-		}
-	}
-	return x
-}
-
-// cellClass returns the classes of a cell, the n-th that is shown.
-func cellClass(c Column, n int, v any, head bool) string {
-	class := "n"
-	if c.Kind == Text || c.Kind == Digest || n == 0 {
-		class = "text"
-	}
-	if c.Kind == Moment {
-		class = "when"
-	}
-	if n == 0 && !head {
-		class += " name first"
-	}
-	if !head && n > 0 && (v == nil || v == "" || v == int64(0)) {
-		class += " none"
-	}
-	return class
 }
 
 // column returns the index of a column.
@@ -171,40 +96,19 @@ func (t *Table) most(rows [][]any) (most int64) {
 
 // bar draws a row: counts of requests by the size of the largest, parts of a whole by
 // their share.
-func (t *Table) bar(row []any, most int64) (list []figures.Piece) {
+func (t *Table) bar(row []any, most int64) []figures.Piece {
 	if len(t.Bars) == 0 {
 		return nil
 	}
 	if t.Of != t.Bars[0].Column {
 		most, _ = row[t.column(t.Of)].(int64)
 	}
-	at := 0.0
+	var parts []figures.Part
 	for _, b := range t.Bars {
 		n, _ := row[t.column(b.Column)].(int64)
-		if n == 0 || most == 0 {
-			continue
-		}
-		size := 100 * float64(n) / float64(most)
-		list = append(list, figures.Piece{Class: b.Style, At: figures.Round(at), Size: figures.Round(size), Name: t.head(b.Column), N: n})
-		at += size
+		parts = append(parts, figures.Part{Style: b.Style, Name: t.head(b.Column), N: n})
 	}
-	return list
-}
-
-// timeChart is the requests over time, as columns.
-type timeChart struct {
-	Columns           []timeColumn
-	Key               []figures.Piece
-	Top               int64
-	From, Middle, End string
-	Each              string
-}
-
-type timeColumn struct {
-	At, Width float64
-	When      string
-	All       int64
-	Pieces    []figures.Piece
+	return figures.Bar(parts, most)
 }
 
 // classStyles are the classes of the style sheet, from below.
@@ -214,71 +118,15 @@ var classStyles = []struct {
 }{{classAllowed, "allowed"}, {classRobots, "postponed"}, {classGrace, "failed"}, {classRefused, "rule"}, {classUnavailable, "operator"}, {classUnreachable, "unavailable"}, {classUnknown, "unjudged"}, {classNoPath, "unjudged"}}
 
 // Periods draws the chart; nil when there is nothing to see in it.
-func (p *page) Periods() *timeChart {
+func (p *page) Periods() *figures.Chart {
 	if p.Chart == nil || len(p.Chart.Periods) < 2 {
 		return nil
 	}
-	c := &timeChart{Each: eachWords(p.Chart.Width)}
-	var total [classes]int64
-	most := int64(1)
-	for _, bin := range p.Chart.Periods {
-		var all int64
-		for k, n := range bin {
-			all += n
-			total[k] += n
-		}
-		most = max(most, all)
-	}
-	c.Top = figures.Ceiling(most)
-	for _, k := range classStyles {
-		last := len(c.Key) - 1
-		switch {
-		case total[k.class] == 0:
-		case last >= 0 && c.Key[last].Class == k.style:
-			c.Key[last].Name += ", " + k.class.String()
-		default:
-			c.Key = append(c.Key, figures.Piece{Class: k.style, Name: k.class.String()})
-		}
-	}
-	form := "2 Jan 2006 15:04"
-	if p.Chart.Width >= 24*time.Hour {
-		form = "2 Jan 2006"
-	}
-	last := p.Chart.From.Add(time.Duration(len(p.Chart.Periods)) * p.Chart.Width)
-	c.From, c.End = p.Chart.From.Format(form), last.Format(form)
-	c.Middle = p.Chart.From.Add(last.Sub(p.Chart.From) / 2).Format(form)
-	width := 100 / float64(len(p.Chart.Periods))
+	periods := make([][]figures.Part, len(p.Chart.Periods))
 	for i, bin := range p.Chart.Periods {
-		if col := columnOf(&bin, c.Top); col.All > 0 {
-			col.At, col.Width = figures.Round(float64(i)*width+width*0.06), figures.Round(width*0.88)
-			col.When = p.Chart.From.Add(time.Duration(i) * p.Chart.Width).Format(form)
-			c.Columns = append(c.Columns, col)
+		for _, k := range classStyles {
+			periods[i] = append(periods[i], figures.Part{Style: k.style, Name: k.class.String(), N: bin[k.class]})
 		}
 	}
-	return c
-}
-
-func columnOf(bin *[classes]int64, top int64) (col timeColumn) {
-	at := 0.0
-	for _, k := range classStyles {
-		n := bin[k.class]
-		if n == 0 {
-			continue
-		}
-		col.All += n
-		size := 100 * float64(n) / float64(top)
-		col.Pieces = append(col.Pieces, figures.Piece{Class: k.style, At: figures.Round(at), Size: figures.Round(size), Name: k.class.String(), N: n})
-		at += size
-	}
-	return col
-}
-
-func eachWords(d time.Duration) string {
-	switch {
-	case d >= 24*time.Hour:
-		return figures.Number(int64(d/(24*time.Hour)), "day")
-	case d >= time.Hour:
-		return figures.Number(int64(d/time.Hour), "hour")
-	}
-	return figures.Number(int64(d/time.Minute), "minute")
+	return figures.NewChart(p.Chart.From, p.Chart.Width, "", periods)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heed/internal/figures"
+	"heed/internal/table"
 )
 
 // MethodsNumber is the number of the methods after the tables.
@@ -25,24 +26,24 @@ var caveats = []string{
 func MethodsText() string {
 	var b strings.Builder
 	b.WriteString("Definitions of the tables of heed study\n\n")
-	b.WriteString(wrap("A request is a line of a log that could be parsed, in the order of time. An agent is the product token by which heed identifies the User-Agent: one of the built-in list of robots if any of its names is there. A client is an agent from one network: the autonomous system where --asn is given, else the IPv4 address or the /64 of the IPv6 address. Sites are kept apart by host.", "") + "\n\n")
-	b.WriteString(wrap("The robots.txt in force at a time is the latest that is known from the first of these sources: the files of --robots, robots.txt records of WARC files, an audit.db, and the status that the log itself shows for /robots.txt (4xx other than 401, 403 and 429: no file; 429 and 5xx: unreachable; 200: the text is not known). It is read, and every target judged, by the rules of heed (RFC 9309).", "") + "\n")
+	b.WriteString(table.Wrap("A request is a line of a log that could be parsed, in the order of time. An agent is the product token by which heed identifies the User-Agent: one of the built-in list of robots if any of its names is there. A client is an agent from one network: the autonomous system where --asn is given, else the IPv4 address or the /64 of the IPv6 address. Sites are kept apart by host.", "") + "\n\n")
+	b.WriteString(table.Wrap("The robots.txt in force at a time is the latest that is known from the first of these sources: the files of --robots, robots.txt records of WARC files, an audit.db, and the status that the log itself shows for /robots.txt (4xx other than 401, 403 and 429: no file; 429 and 5xx: unreachable; 200: the text is not known). It is read, and every target judged, by the rules of heed (RFC 9309).", "") + "\n")
 	for _, d := range Definitions() {
 		fmt.Fprintf(&b, "\n%d. %s (%s.csv)\n\n", d.Number, d.Title, d.Name)
-		b.WriteString(wrap(d.About, "   ") + "\n")
+		b.WriteString(table.Wrap(d.About, "   ") + "\n")
 		if d.Formula != "" {
-			b.WriteString(wrap("Formula: "+d.Formula+".", "   ") + "\n")
+			b.WriteString(table.Wrap("Formula: "+d.Formula+".", "   ") + "\n")
 		}
 		if d.Source != "" {
-			b.WriteString(wrap("Source: "+d.Source+".", "   ") + "\n")
+			b.WriteString(table.Wrap("Source: "+d.Source+".", "   ") + "\n")
 		}
 		for _, c := range d.Columns {
-			b.WriteString(wrap(c.Name+": "+c.About, "     ") + "\n")
+			b.WriteString(table.Wrap(c.Name+": "+c.About, "     ") + "\n")
 		}
 	}
 	b.WriteString("\nTo keep in mind\n\n")
 	for _, c := range caveats {
-		b.WriteString(wrap("- "+c, "   ") + "\n")
+		b.WriteString(table.Wrap("- "+c, "   ") + "\n")
 	}
 	return b.String()
 }
@@ -70,28 +71,5 @@ func (r *Result) Methods() string {
 		text += "Reading was interrupted, and the numbers are of the part that had been read. "
 	}
 	text += "The definitions are those of heed study --methods. " + caveats[0] + " " + caveats[1]
-	return wrap(text, "")
-}
-
-// wrap breaks a text into lines of 80 characters after an indent.
-func wrap(text, indent string) string {
-	var b strings.Builder
-	at := 0
-	for _, word := range strings.Fields(strings.ReplaceAll(text, " %", "\x00%")) {
-		word = strings.ReplaceAll(word, "\x00", " ")
-		switch {
-		case at == 0:
-			b.WriteString(indent)
-			at = len(indent)
-		case at+1+len(word) > 80:
-			b.WriteString("\n" + indent)
-			at = len(indent)
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += len(word)
-	}
-	return b.String()
+	return table.Wrap(text, "")
 }

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -116,7 +117,7 @@ func (p *Policies) timeline(site string) []*Version {
 		all = p.anySite
 	}
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b *Version) int { return compareInt(a.from, b.from) })
+	slices.SortStableFunc(all, func(a, b *Version) int { return cmp.Compare(a.from, b.from) })
 	var line []*Version
 	var current [rankLog]*Version
 	for _, v := range all {
@@ -139,16 +140,6 @@ func (p *Policies) timeline(site string) []*Version {
 // same reports whether two versions say the same.
 func (v *Version) same(o *Version) bool {
 	return v.policy == o.policy || v.state != rules.Available && v.state == o.state && v.Status == o.Status
-}
-
-func compareInt(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // site is a host of the log.
@@ -197,12 +188,7 @@ func (s *site) inForce() *Version {
 
 // next returns the version after the one in force; nil without one.
 func (s *site) next() *Version {
-	switch {
-	case len(s.timeline) == 0:
-		return nil
-	case !s.begun:
-		return nil
-	case s.at+1 < len(s.timeline):
+	if s.begun && s.at+1 < len(s.timeline) {
 		return s.timeline[s.at+1]
 	}
 	return nil

@@ -27,7 +27,7 @@ func LoadPolicies(ctx context.Context, path, site string) (*Policies, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the robots.txt files cannot be read: %w\nName a file, a directory of dated files, a WARC file or an audit.db", err)
 	case info.IsDir():
-		err = p.loadDirectory(path, site)
+		err = p.loadDirectory(path, site, true)
 	case isSQLite(path):
 		err = p.loadRecord(ctx, path)
 	case accesslog.IsWARC(path):
@@ -76,31 +76,17 @@ func readRobots(path string) ([]byte, error) {
 // the status of the answer.
 var dated = regexp.MustCompile(`(\d{4})-?(\d\d)-?(\d\d)(?:[T_-]?(\d\d)[:.-]?(\d\d)(?:[:.-]?(\d\d))?Z?)?\.(txt|\d{3})$`)
 
-// loadDirectory reads dated files, those of DIR for site, and those of DIR/HOST for HOST.
-func (p *Policies) loadDirectory(dir, site string) error {
+// loadDirectory reads dated files, those of DIR for site, and with hosts those of DIR/HOST for HOST.
+func (p *Policies) loadDirectory(dir, site string, hosts bool) error {
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		if e.IsDir() {
-			err = p.loadHost(path, e.Name())
-		} else {
+		switch {
+		case err != nil:
+		case !e.IsDir():
 			err = p.loadDated(path, site)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *Policies) loadHost(dir, host string) error {
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		if !e.IsDir() && err == nil {
-			err = p.loadDated(filepath.Join(dir, e.Name()), host)
+		case hosts:
+			err = p.loadDirectory(path, e.Name(), false)
 		}
 	}
 	return err

@@ -33,9 +33,8 @@ type Options struct {
 	Ranges map[string][]netip.Prefix
 	// Heed is the version of heed, which the methods name.
 	Heed string
-	// Rows, if not nil, receives every request in the order of time. The row is valid
-	// until the func returns.
-	Rows func(*Row) error
+	// Rows, if not nil, receives every request in the order of time: the columns of requests.csv.
+	Rows func(values ...any) error
 }
 
 const (
@@ -66,7 +65,8 @@ type Study struct {
 	parts   map[partKey]*partCount // by Liu et al.'s reading
 
 	total     coverage
-	row       Row
+	columns   []rowColumn
+	row       []any // of columns
 	bounds    bounds
 	exceeded  map[string]int64 // requests, by the bound that they are beyond
 	seenFull  bool
@@ -91,7 +91,7 @@ func New(o Options) *Study {
 	return &Study{
 		Options: o, bounds: defaultBounds, sites: map[string]*site{}, agents: map[string]*who{}, robots: map[robotKey]*robot{},
 		places: map[string]*place{}, nets: map[string]uint32{}, actors: map[uint64]*actor{}, kim: map[uint64]int64{},
-		seen: map[uint64]struct{}{}, pairs: map[uint64]struct{}{}, parts: map[partKey]*partCount{}, chart: chart{width: time.Minute.Microseconds()},
+		seen: map[uint64]struct{}{}, pairs: map[uint64]struct{}{}, parts: map[partKey]*partCount{}, chart: chart{width: time.Minute.Microseconds()}, columns: rowColumns(),
 	}
 }
 

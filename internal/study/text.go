@@ -19,7 +19,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("%s", r.headline())
 	for _, finding := range findings(r) {
-		p.line("- %s", strings.ReplaceAll(wrap(finding, ""), "\n", "\n  "))
+		p.line("- %s", strings.ReplaceAll(table.Wrap(finding, ""), "\n", "\n  "))
 	}
 	for _, t := range r.Tables {
 		if !t.idle() {
@@ -27,7 +27,7 @@ func (r *Result) WriteText(w io.Writer) error {
 		}
 	}
 	if text := emptyTables(r); text != "" {
-		p.line("\n%s", wrap(text, ""))
+		p.line("\n%s", table.Wrap(text, ""))
 	}
 	p.line("\n%d. Methods\n\n%s", r.MethodsNumber(), r.Methods())
 	return p.err
@@ -68,31 +68,39 @@ func (p *printer) table(t *Table, sites bool) {
 	for _, note := range t.Notes {
 		p.line("   note: %s", Text.Cell(note))
 	}
-	rows, more := t.shown(othersInText)
+	x := t.people(othersInText, sites)
+	for _, line := range x.Lines() {
+		p.line("   %s", line)
+	}
+	if x.More > 0 {
+		p.line("   and %s more: --csv, --json and --html have them", figures.Commas(x.More))
+	}
+}
+
+// people returns what people see of a table: the rows of the built-in list and others, and the
+// columns that show something.
+func (t *Table) people(others int, sites bool) *table.Table {
+	rows, more := t.shown(others)
+	x := &table.Table{More: int64(more)}
 	var show []int
-	for i := range t.Columns {
+	for i, c := range t.Columns {
 		if t.seen(i, sites) {
 			show = append(show, i)
+			x.Columns = append(x.Columns, table.Column(c))
 		}
 	}
-	columns := make([]table.Column, len(show))
-	for n, i := range show {
-		columns[n] = table.Column(t.Columns[i])
-	}
-	layout := table.NewLayout(columns...)
-	for n, row := range rows {
-		rows[n] = t.selected(row, show)
-		layout.Fit(rows[n])
-	}
-	if head := layout.Head(); head != "" {
-		p.line(" %s", head)
-	}
+	x.BarAfter = min(1, len(show)-1)
+	most := t.most(rows)
 	for _, row := range rows {
-		p.line(" %s", layout.Row(row))
+		x.Rows = append(x.Rows, t.selected(row, show))
+		if t.Bars != nil {
+			x.Bars = append(x.Bars, t.bar(row, most))
+		}
 	}
-	if more > 0 {
-		p.line("   and %s more: --csv, --json and --html have them", figures.Commas(int64(more)))
+	for _, b := range t.Bars {
+		x.Key = append(x.Key, figures.Piece{Class: b.Style, Name: t.head(b.Column)})
 	}
+	return x
 }
 
 // selected returns the cells of a row that are shown, shares with their intervals.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"heed/internal/figures"
@@ -18,19 +17,22 @@ type Kind uint8
 
 // The kinds of columns. A nil value of any kind is not known, or not defined.
 const (
-	Text    Kind = iota // string
-	Count               // int64
-	Share               // float64 from 0 to 1
-	Seconds             // float64
-	Bytes               // int64
-	Moment              // string: RFC 3339, UTC
-	Number              // float64
-	Digest              // string: hexadecimal digits, of which people see the first
-	Bound               // float64 from 0 to 1: of an interval, which people see beside its share
+	Text     Kind = iota // string
+	Count                // int64
+	Share                // float64 from 0 to 1
+	Seconds              // float64
+	Bytes                // int64
+	Moment               // string: RFC 3339, UTC
+	Number               // float64
+	Digest               // string: hexadecimal digits, of which people see the first
+	Bound                // float64 from 0 to 1: of an interval, which people see beside its share
+	Times                // int64: of what the row is about
+	Figure               // string: a number in words
+	Sentence             // string, of which people see all
 )
 
 // left reports whether cells of the kind begin at the left of their column.
-func (k Kind) left() bool { return k == Text || k == Moment || k == Digest }
+func (k Kind) left() bool { return k == Text || k == Moment || k == Digest || k == Sentence }
 
 // Column is a column of a table.
 type Column struct {
@@ -40,6 +42,28 @@ type Column struct {
 	About string // what it counts, one sentence
 }
 
+// Table is the rows that people see of a table.
+type Table struct {
+	Columns  []Column
+	Rows     [][]any
+	More     int64             // rows that are left out
+	Main     int               // the column that the rows are about
+	Paged    int               // how many columns, the last ones, only pages have: terminals are narrow
+	Bars     [][]figures.Piece // of each row, drawn after the column BarAfter; nil: none are
+	BarAfter int
+	NoHeads  bool            // terminals show no heads
+	Key      []figures.Piece // of Bars; nil: it needs none
+}
+
+// List returns a table about a list, of which it has the first most rows.
+func List[T any](list []T, most int, row func(*T) []any, columns ...Column) *Table {
+	t := &Table{Columns: columns, More: int64(max(0, len(list)-most))}
+	for i := range list[:min(len(list), most)] {
+		t.Rows = append(t.Rows, row(&list[i]))
+	}
+	return t
+}
+
 // Cell writes a value for people; "-" where it is not known or not defined.
 func (k Kind) Cell(v any) string {
 	if v == nil {
@@ -47,8 +71,11 @@ func (k Kind) Cell(v any) string {
 	}
 	switch v := v.(type) {
 	case int64:
-		if k == Bytes {
+		switch k {
+		case Bytes:
 			return figures.Size(v)
+		case Times:
+			return figures.Commas(v) + " x"
 		}
 		return figures.Commas(v)
 	case float64:
@@ -69,26 +96,6 @@ func (k Kind) Cell(v any) string {
 		return safetext.Visible(v)
 	}
 	return safetext.Visible(fmt.Sprint(v))
-}
-
-// CSV writes a value of any output. In texts what cannot be seen is written as
-// escapes, and one that a program for tables might take for a formula has a ' before it.
-func CSV(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	case string:
-		s := safetext.Visible(v)
-		if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
-			return "'" + s
-		}
-		return s
-	}
-	return fmt.Sprint(v)
 }
 
 // number writes a statistic.

@@ -1,6 +1,9 @@
 package table
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestLayout(t *testing.T) {
 	t.Parallel()
@@ -9,13 +12,36 @@ func TestLayout(t *testing.T) {
 	for _, row := range rows {
 		l.Fit(row)
 	}
-	if got, want := l.Head(), "  site            pages    time"; got != want {
+	if got, want := l.Head(), "site            pages    time"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for i, want := range []string{"  a.test      1,234,567  13.9 h", "  b\\x1b.test          0       -"} {
+	for i, want := range []string{"a.test      1,234,567  13.9 h", "b\\x1b.test          0       -"} {
 		if got := l.Row(rows[i]); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// A narrow terminal shows sentences whole and other texts cut.
+func TestTable_Lines(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 60)
+	x := List([]int64{1500, 2, 3}, 2, func(n *int64) []any { return []any{*n, long, nil, "a rule", "2026-05-01T12:00:00Z"} },
+		Column{Head: "n", Kind: Times}, Column{Head: "site"}, Column{Head: "waited", Kind: Figure}, Column{Head: "why", Kind: Sentence}, Column{Head: "seen", Kind: Moment})
+	x.Paged = 1
+	if got := x.Lines(); x.More != 1 || len(got) != 3 || got[1] != "1,500 x  "+long[:47]+"…       -  a rule  2026-05-01 12:00:00" {
+		t.Errorf("%d more, %q", x.More, got)
+	}
+	if got := x.AsText().Lines(); got[0] != "n        site"+strings.Repeat(" ", 58)+"waited  why" || got[2] != "2 x      "+long+"  -       a rule" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestWrap_ANumberKeepsItsSign(t *testing.T) {
+	t.Parallel()
+	words := strings.Repeat("word ", 15)
+	if got, want := Wrap(words+"5.0 % more", "  "), "  "+words[:74]+"\n  5.0 % more"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -2,11 +2,15 @@ package why
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/console"
+	"heed/internal/control"
+	"heed/internal/reason"
 	"heed/rules"
 )
 
@@ -78,4 +82,88 @@ func VerdictText(v *store.Verdict) string {
 		text += ", " + v.Settled
 	}
 	return console.Quoted(text + ")")
+}
+
+// Line returns the reason of a judgement in words, with what it rests on.
+func Line(a *control.Judgement) string {
+	var text strings.Builder
+	switch a.Reason {
+	case rules.ReasonRule:
+		fmt.Fprintf(&text, "line %d, %s", a.Line, console.Quoted(a.Rule))
+	case rules.ReasonOverride:
+		fmt.Fprintf(&text, "%s, an exception (%s)", console.Quoted(a.Rule), console.Quoted(a.Settled))
+	case rules.ReasonNotACrawl:
+		fmt.Fprintf(&text, "%s (%s)", reason.Of(a.Reason).Words, console.Quoted(a.Settled))
+	case rules.ReasonSignal, rules.ReasonLicence:
+		return a.Detail
+	default:
+		if a.Reason == rules.ReasonRobotsUnreachable && tooMany(a) {
+			return a.Detail + "; all but /robots.txt is refused (" + sourceText(a) + ")"
+		}
+		text.WriteString(console.Quoted(reason.Of(a.Reason).Words))
+	}
+	if a.Group != "" {
+		fmt.Fprintf(&text, ", group %s", console.Quoted(a.Group))
+	}
+	if a.Variant != "" {
+		fmt.Fprintf(&text, ", in another spelling of the path (%s)", a.Variant)
+	}
+	if a.Detail != "" {
+		fmt.Fprintf(&text, " (%s)", console.Quoted(a.Detail))
+	}
+	if source := sourceText(a); source != "" {
+		fmt.Fprintf(&text, " (%s)", source)
+	}
+	if a.Mode != "" && !a.Allowed {
+		text.WriteString(" (only observed: let through)")
+	}
+	return text.String()
+}
+
+// Sources of the rules of a Judgement (its By).
+const (
+	ByFile  = "file"  // the one of --robots
+	ByHeed  = "heed"  // the running one, which was asked
+	ByStore = "store" // a copy that a heed stored and that is fresh
+	BySite  = "site"  // the site itself, which was asked just now
+
+	ByRecord   = "record"   // the record of the decision
+	ByOperator = "operator" // a file that the settings put in place of the site's
+)
+
+// sourceText describes the source and the age of the rules; empty when no rules
+// were looked up.
+func sourceText(a *control.Judgement) string {
+	age := ageOf(a).String() + " old"
+	switch {
+	case a.Robots == "":
+		return ""
+	case a.By == ByFile:
+		return "by " + console.Quoted(a.Robots)
+	case a.By == ByRecord && slices.Contains([]rules.Reason{rules.ReasonRobotsUnreachable, rules.ReasonOriginUnreachable, rules.ReasonDestination}, a.Reason):
+		return "which could not be fetched"
+	case a.By == ByRecord && !a.Stale:
+		return "as recorded, " + age
+	case a.Stale && a.By == ByHeed:
+		return "by the running heed's copy, " + age + ", since the site cannot be asked"
+	case a.Stale:
+		return "by a copy " + age + ", since the site cannot be asked"
+	case a.By == ByOperator:
+		return "by the file that the settings name in place of the site's"
+	case a.By == ByHeed:
+		return "by the running heed's copy, " + age
+	case a.By == ByStore:
+		return "by the stored copy, " + age
+	}
+	return "asked just now"
+}
+
+// ageOf returns the age of the rules, rounded to seconds.
+func ageOf(a *control.Judgement) time.Duration {
+	return time.Duration(a.Age * float64(time.Second)).Round(time.Second)
+}
+
+// tooMany reports whether a robots.txt was read and has too many wildcards or words to be used.
+func tooMany(a *control.Judgement) bool {
+	return a.Detail == rules.ErrTooManyWildcards.Error() || a.Detail == rules.ErrTooManyWords.Error()
 }

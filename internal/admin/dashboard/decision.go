@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"heed/internal/audit/replay"
-	"heed/internal/check"
 	"heed/internal/config"
 	"heed/internal/why"
 	"heed/rules"
@@ -19,7 +18,7 @@ type decisionPage struct {
 	Row    row
 	Agent  []piece // the User-Agent that was judged
 	Judged string  // what became of it; empty: a piece is marked
-	Steps  []check.Step
+	Steps  []why.Step
 	Robots *excerpt // nil: there is none
 }
 
@@ -34,16 +33,13 @@ func (d *Dashboard) decision(r *http.Request) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &decisionPage{Explained: t, Row: rowOf(t.Decision), Steps: stepsInWords(why.Explain(d.Record, t, plain).Steps, t.Decision)}
+	p := &decisionPage{Explained: t, Row: rowOf(t.Decision), Steps: stepsInWords(why.Recorded(d.Record, t, nil), t.Decision)}
 	p.Agent, p.Judged = agentPieces(t)
 	if t.Robots != nil {
 		p.Robots = excerptOf(t.Robots, t.RobotsLine)
 	}
 	return &view{Page: "decision", Title: "Decision " + t.ID, Data: p}, nil
 }
-
-// plain is a console.Painter without colours.
-func plain(_, text string) string { return text }
 
 // explained returns the decision that the path of r names.
 func (d *Dashboard) explained(r *http.Request) (*replay.Explained, error) {
@@ -145,7 +141,7 @@ func excerptOf(text []byte, decided int) *excerpt {
 }
 
 // stepsInWords returns steps without the codes of the reasons of a decision.
-func stepsInWords(steps []check.Step, d *replay.Decision) []check.Step {
+func stepsInWords(steps []why.Step, d *replay.Decision) []why.Step {
 	for i := range steps {
 		for k := range steps[i].Lines {
 			steps[i].Lines[k] = inWords(steps[i].Lines[k], d)

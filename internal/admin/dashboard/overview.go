@@ -225,11 +225,6 @@ func coverage(c *audit.Counts) string {
 type column struct {
 	from    time.Time
 	classes reason.Counts
-
-	At, Width float64 // in percent
-	When      string
-	All       int64
-	Pieces    []figures.Piece
 }
 
 // leastColumns is how many periods a chart has at least.
@@ -249,45 +244,20 @@ func sinceStart(columns []column, start time.Time) []column {
 
 // chart is requests over time.
 type chart struct {
-	Title     string
-	Columns   []column
-	Classes   []reason.Class // that occur
-	Top       int64          // the value of the upper line
-	From, End string
-	Most      string // the busiest period, in words
+	*figures.Chart
+	Title string
 }
 
 // drawn returns the chart of columns that follow one another; nil when they have no
 // requests.
 func drawn(columns []column, each time.Duration) *chart {
-	var most int64
-	var all reason.Counts
-	c := &chart{Title: "Requests in the last 24 hours", From: clock(columns[0].from), End: clock(columns[len(columns)-1].from.Add(each))}
+	periods := make([][]figures.Part, len(columns))
 	for i := range columns {
-		all.Add(&columns[i].classes)
-		if n := columns[i].classes.Sum(); n > most {
-			most = n
-			c.Most = figures.Number(n, "request") + " from " + clock(columns[i].from)
-		}
+		periods[i] = figures.Parts(&columns[i].classes)
 	}
-	if most == 0 {
+	c := &chart{figures.NewChart(columns[0].from.UTC(), each, clockForm, periods), "Requests in the last 24 hours"}
+	if c.Busiest.All == 0 {
 		return nil
-	}
-	c.Top = figures.Ceiling(most)
-	width := 100 / float64(len(columns))
-	for i := range columns {
-		x := columns[i]
-		if x.All = x.classes.Sum(); x.All == 0 {
-			continue
-		}
-		x.At, x.Width, x.When = figures.Round(float64(i)*width+width*0.06), figures.Round(width*0.88), clock(x.from)
-		x.Pieces = figures.Pieces(&x.classes, c.Top)
-		c.Columns = append(c.Columns, x)
-	}
-	for _, k := range reason.Classes() {
-		if all[k] > 0 {
-			c.Classes = append(c.Classes, k)
-		}
 	}
 	return c
 }

@@ -15,7 +15,6 @@ import (
 	"heed/internal/admin/dashboard"
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/check"
 	"heed/internal/manual"
 	"heed/internal/reason"
 	"heed/internal/why"
@@ -127,7 +126,7 @@ func TestDecision_IsExplainedAsHeedWhyDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := explained(t, record, e.ID.String())
-	for _, step := range why.Explain(path, x, func(_, text string) string { return text }).Steps {
+	for _, step := range why.Recorded(path, x, nil) {
 		for _, line := range append([]string{step.Label}, step.Lines...) {
 			if !strings.Contains(text, ">"+escaped(line)+"<") {
 				t.Errorf("it lacks %q", line)
@@ -247,7 +246,7 @@ func TestTry_JudgesAtMostOneURLASecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range check.Explain(j) {
+	for _, step := range why.Judgement(j, nil) {
 		for _, line := range step.Lines {
 			if !strings.Contains(text, ">"+escaped(line)+"<") && !strings.Contains(line, "old") { // its age
 				t.Errorf("the page lacks %q", line)

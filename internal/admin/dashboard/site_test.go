@@ -22,6 +22,7 @@ import (
 	"heed/internal/pace"
 	"heed/internal/reason"
 	"heed/internal/tools/testkit/fixture"
+	"heed/internal/why"
 	"heed/rules"
 )
 
@@ -105,7 +106,7 @@ func (h *running) Check(ctx context.Context, q *control.CheckRequest) (*control.
 	h.mu.Unlock()
 	j := check.Judge{Now: time.Now, Explain: q.Explain, Client: q.Client}
 	return j.Ask(ctx, q.Agent, q.URL, func(context.Context, rules.Origin, string) (*rules.Policy, string, string) {
-		return h.policy, shop.RobotsURL(), check.ByHeed
+		return h.policy, shop.RobotsURL(), why.ByHeed
 	})
 }
 

@@ -77,7 +77,9 @@ func stamp(t time.Time) string {
 }
 
 // clock writes a day and a time of it, in UTC.
-func clock(t time.Time) string { return t.UTC().Format("2 Jan 15:04") }
+func clock(t time.Time) string { return t.UTC().Format(clockForm) }
+
+const clockForm = "2 Jan 15:04"
 
 // visibleLines is safetext.Visible for a text of several lines.
 func visibleLines(s string) string {

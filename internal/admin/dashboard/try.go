@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"heed/internal/check"
 	"heed/internal/control"
+	"heed/internal/why"
 )
 
 // Bounds of the page that tries URLs out.
@@ -22,7 +22,7 @@ type tryPage struct {
 	URL, Agent, Client string
 	Clients            []string // names of [[client]]
 	Result             *control.Judgement
-	Steps              []check.Step
+	Steps              []why.Step
 	Error              []string
 }
 
@@ -69,7 +69,7 @@ func (d *Dashboard) tryNow(r *http.Request) (*view, error) {
 	if err != nil {
 		return wrong(http.StatusUnprocessableEntity, err.Error())
 	}
-	p.Result, p.Steps = j, check.Explain(j)
+	p.Result, p.Steps = j, why.Judgement(j, nil)
 	return v, nil
 }
 

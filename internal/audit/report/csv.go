@@ -1,16 +1,15 @@
 package report
 
 import (
-	"encoding/csv"
+	"encoding/json"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"heed/internal/measure"
 	"heed/internal/reason"
-	"heed/internal/safetext"
+	"heed/internal/table"
 )
 
 // cubeColumns are the columns of WriteCSV; the first is named as Report.By is.
@@ -22,29 +21,29 @@ var cubeColumns = []string{
 // WriteCSV writes one row per agent, site and way of deciding, of which all
 // other numbers of the report are sums, but those by purpose; with conduct asked for,
 // one row per agent and site instead, and with Query.Use the chapter by purpose.
-func (r *Report) WriteCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
+func (r *Report) WriteCSV(out io.Writer) error {
+	var w *table.Writer
 	switch {
 	case r.Query.Use:
-		r.Use.csv(c)
+		w = table.NewWriter(out, useColumns...)
+		r.Use.csv(w)
 	case r.Query.Conduct:
-		r.conductCSV(c)
+		w = table.NewWriter(out, slices.Concat([]string{r.By}, conductColumns[1:], classColumns())...)
+		r.conductCSV(w)
 	default:
-		r.cubeCSV(c)
+		w = table.NewWriter(out, slices.Concat([]string{r.By}, cubeColumns[1:], classColumns())...)
+		r.cubeCSV(w)
 	}
-	c.Flush()
-	return c.Error()
+	return w.Flush()
 }
 
-func (r *Report) cubeCSV(c *csv.Writer) {
-	_ = c.Write(append([]string{r.By}, append(cubeColumns[1:], classColumns()...)...)) // the writer keeps its error
+func (r *Report) cubeCSV(w *table.Writer) {
 	for i := range r.cube {
 		d, n := &r.cube[i].deciding, &r.cube[i].counts
-		_ = c.Write(append([]string{
-			plain(d.Agent), plain(d.Site), plain(d.Judged), plain(d.Verdict), plain(d.Reason), plain(d.Group), plain(d.Rule), whole(d.Line), plain(d.Settled),
-			whole(n.Requests), whole(n.SiteRefused), whole(n.Unknown), whole(n.Bytes), whole(n.Waited), decimal(n.WaitedTotal.float()), decimal(n.WaitedMost.float()),
-			microStamp(n.First), microStamp(n.Last),
-		}, n.classCells()...))
+		_ = w.Row(append([]any{ // Flush has its error
+			d.Agent, d.Site, d.Judged, d.Verdict, d.Reason, d.Group, d.Rule, d.Line, d.Settled,
+			n.Requests, n.SiteRefused, n.Unknown, n.Bytes, n.Waited, n.WaitedTotal.float(), n.WaitedMost.float(), microStamp(n.First), microStamp(n.Last),
+		}, n.classCells()...)...)
 	}
 }
 
@@ -60,32 +59,29 @@ var conductColumns = []string{
 	"gap_sent_limited", "gap_sent_kept", "gap_sent_kept_low", "gap_sent_kept_high",
 }
 
-func (r *Report) conductCSV(c *csv.Writer) {
-	_ = c.Write(append([]string{r.By}, append(conductColumns[1:], classColumns()...)...))
+func (r *Report) conductCSV(w *table.Writer) {
 	for i := range r.Conduct {
 		d := &r.Conduct[i]
-		robots := [2]string{}
+		robots := [2]any{}
 		if d.RobotsAsked > 0 {
-			robots = [2]string{microStamp(*d.RobotsFirst), microStamp(*d.RobotsLast)}
+			robots = [2]any{microStamp(*d.RobotsFirst), microStamp(*d.RobotsLast)}
 		}
-		counts := slices.Concat(countCells(d.Breaches, d.Pages), countCells(d.Asked.KeptCount, d.Asked.Limited), countCells(d.Sent.KeptCount, d.Sent.Limited))
-		_ = c.Write(slices.Concat([]string{
-			plain(d.Agent), plain(d.Site), whole(d.Requests), whole(d.Allowed), whole(d.Refused), whole(d.WouldRefuse), whole(d.NotJudged),
-			whole(d.RobotsAsked), robots[0], robots[1], strconv.FormatBool(d.RobotsBeforePages), maybe(d.BreachShare),
-			whole(d.Asked.N), maybeSeconds(d.Asked.Median), maybeSeconds(d.Asked.P5), maybe(d.Asked.Kept),
+		_ = w.Row(slices.Concat([]any{
+			d.Agent, d.Site, d.Requests, d.Allowed, d.Refused, d.WouldRefuse, d.NotJudged, d.RobotsAsked, robots[0], robots[1], d.RobotsBeforePages, maybe(d.BreachShare),
+			d.Asked.N, maybeSeconds(d.Asked.Median), maybeSeconds(d.Asked.P5), maybe(d.Asked.Kept),
 			maybeSeconds(d.Sent.Median), maybeSeconds(d.Sent.P5), maybe(d.Sent.Kept), maybeSeconds(d.Sent.Delay),
-			whole(d.Fastest), whole(d.Repeated), plain(strings.Join(d.Agents, " | ")),
-		}, counts, d.classCells()))
+			d.Fastest, d.Repeated, strings.Join(d.Agents, " | "),
+		}, countCells(d.Breaches, d.Pages), countCells(d.Asked.KeptCount, d.Asked.Limited), countCells(d.Sent.KeptCount, d.Sent.Limited), d.classCells())...)
 	}
 }
 
 // countCells returns of how many a share is, its part, and the bounds of its interval.
-func countCells(part, all int64) []string {
+func countCells(part, all int64) []any {
 	if all == 0 {
-		return []string{"0", "0", "", ""}
+		return []any{all, all, nil, nil}
 	}
 	low, high := measure.Wilson(part, all)
-	return []string{whole(all), whole(part), decimal(low), decimal(high)}
+	return []any{all, part, low, high}
 }
 
 // classColumns returns the names of the columns of classCells.
@@ -100,44 +96,38 @@ func classColumns() (all []string) {
 }
 
 // classCells returns the numbers by class.
-func (c *Counts) classCells() (all []string) {
+func (c *Counts) classCells() (all []any) {
 	for _, k := range reason.Classes() {
-		all = append(all, whole(c.Classes[k]))
+		all = append(all, c.Classes[k])
 	}
 	for _, k := range reason.WouldBeClasses() {
-		all = append(all, whole(c.WouldBe[k]))
+		all = append(all, c.WouldBe[k])
 	}
 	return all
 }
 
-// plain keeps a text of a client or a site from being taken for a formula by a
-// program that opens tables, and its control characters from being obeyed.
-func plain(s string) string {
-	s = safetext.Visible(s)
-	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) {
-		return "'" + s
-	}
-	return s
-}
-
-func whole(n int64) string { return strconv.FormatInt(n, 10) }
-
-func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-
-// maybe writes a number; nothing for nil.
-func maybe(f *float64) string {
+// maybe returns a number as a cell.
+func maybe(f *float64) any {
 	if f == nil {
-		return ""
+		return nil
 	}
-	return decimal(*f)
+	return *f
 }
 
-func maybeSeconds(s *Seconds) string {
+func maybeSeconds(s *Seconds) any {
 	if s == nil {
-		return ""
+		return nil
 	}
-	return decimal(s.float())
+	return s.float()
 }
 
 // microStamp writes a time with its microseconds.
 func microStamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+// WriteJSON writes the report as one JSON object. What cannot be seen in texts
+// of clients and sites is for w to escape.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(r)
+}

@@ -8,11 +8,11 @@ import (
 	"heed/internal/audit/store"
 )
 
-// Sink takes the decisions of an export one by one.
+// Sink takes the decisions of an export one by one: a table.Writer, or Lines.
 type Sink interface {
-	head(columns []string) error
-	row(values []any) error
-	end() error
+	Head(columns []string) error
+	Row(values ...any) error
+	Flush() error
 }
 
 // Export writes every decision that the query asks about, with every field of
@@ -41,21 +41,21 @@ func Export(ctx context.Context, records []*store.Record, query Query, to Sink) 
 		sources = append(sources, decisionsOf(rows))
 	}
 	if len(all) == 0 {
-		return to.end()
+		return to.Flush()
 	}
-	if err := to.head(columns); err != nil {
+	if err := to.Head(columns); err != nil {
 		return err
 	}
 	err = audit.Merge(sources, func(a, b *decision) bool { return a.time < b.time }, func(_ int, d *decision) error {
 		if n++; n%progressEvery == 0 && query.Progress != nil {
 			query.Progress(n, total)
 		}
-		return to.row(d.values)
+		return to.Row(d.values...)
 	})
 	if err != nil {
 		return err
 	}
-	return to.end()
+	return to.Flush()
 }
 
 // decision is a row of the view "decisions". As texts, times are in order.

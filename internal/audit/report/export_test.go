@@ -10,6 +10,7 @@ import (
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
+	"heed/internal/table"
 )
 
 // exported returns the lines of an export as JSON.
@@ -92,7 +93,7 @@ func TestHeed_ATableOfHostileTextsIsStillATable(t *testing.T) {
 	r.entry(0, r.once("asker", "192.0.2.7", nil, nil, "enforce", hostile, "[]", 0, nil, nil), "shop.example", "/", r.ground("path", "allow", "no-rule", "", 0, nil, nil), 0)
 	var out bytes.Buffer
 	records := []*store.Record{read(t, r.file())}
-	if err := report.Export(context.Background(), records, report.Query{}, report.Table(&out)); err != nil {
+	if err := report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()

@@ -1,93 +1,54 @@
 package report
 
 import (
-	_ "embed" // page.html, page.css, patterns.svg
+	_ "embed" // page.html
 	"html/template"
 	"io"
-	"reflect"
 	"strings"
 	"time"
 
 	"heed/internal/figures"
-	"heed/internal/reason"
 	"heed/internal/safetext"
+	"heed/internal/table"
 )
 
 //go:embed page.html
 var pageText string
 
-//go:embed page.css
-var pageStyle string
-
-//go:embed patterns.svg
-var pagePatterns string
-
-// PageStyle returns the style sheet of heed's pages, light and dark, for screens and
-// paper. Parts of bars have a class of it: allowed, rule, statement, operator, unavailable, postponed,
-// failed or unjudged.
-func PageStyle() template.CSS { return template.CSS(pageStyle) }
-
-// PagePatterns returns the fill patterns that the classes of PageStyle refer to. A page has
-// them once, at its beginning.
-func PagePatterns() template.HTML { return template.HTML(pagePatterns) }
-
-// WriteHTML writes the report as one page that needs nothing else: no script,
-// no font, no picture from elsewhere. Texts of clients and sites are escaped.
+// WriteHTML writes the report as one page. Texts of clients and sites are escaped.
 func (r *Report) WriteHTML(w io.Writer) error {
-	t, err := template.New("page").Funcs(template.FuncMap{
-		"percent": figures.Percent, "span": span, "gap": gapTime, "share": shareOf, "stamp": stamp, "text": safetext.Visible, "words": words, "engines": engines,
-		"coverage": func(c *Counts) string {
-			words := c.coverage()
-			return strings.ToUpper(words[:1]) + words[1:]
-		},
-		"size": figures.Size, "waits": (*Counts).waits, "first": firstRows, "bar": bar, "diff": diffLines,
-		// The lengths of lists are ints, and all other numbers int64.
-		"only":   func(c reason.Counts) string { return c.OnlyWords(figures.Commas) },
-		"commas": func(n any) string { return figures.Commas(reflect.ValueOf(n).Int()) },
-		"number": func(n any, one string) string { return figures.Number(reflect.ValueOf(n).Int(), one) },
-	}).Parse(pageText)
+	t, err := table.Page(pageText, template.FuncMap{
+		"stamp": stamp, "engines": engines, "size": figures.Size, "diff": diffLines, "number": figures.Number,
+		"count": func(n int) int64 { return int64(n) },
+	})
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, &page{r, PageStyle(), PagePatterns()})
+	return t.Execute(w, &page{r})
 }
 
 // page is what the template shows.
-type page struct {
-	*Report
-	Style    template.CSS
-	Patterns template.HTML
-}
+type page struct{ *Report }
 
 // rowsOnPage is how many rows of a list the page shows; programs get all.
 const rowsOnPage = 30
 
-// shown is the part of a list that a page shows.
-type shown struct {
-	Rows any
-	More int64 // how many there are beyond
-}
+// Chapters are the tables of the page.
+func (p *page) Chapters() []chapter { return p.chapters(rowsOnPage) }
 
-// firstRows returns the beginning of a list.
-func firstRows(list any) shown {
-	l := reflect.ValueOf(list)
-	n := min(l.Len(), rowsOnPage)
-	return shown{l.Slice(0, n).Interface(), int64(l.Len() - n)}
-}
+// Shown are the changes of robots.txt files that the page shows, of which it leaves out some.
+func (p *page) Shown() []Change { return p.Changes[:min(len(p.Changes), rowsOnPage)] }
 
-// bar draws counts as parts of a bar that is as long as most.
-func bar(c *Counts, most int64) []figures.Piece { return figures.Pieces(&c.Classes, most) }
+// Unshown is how many changes the page leaves out.
+func (p *page) Unshown() int64 { return int64(max(0, len(p.Changes)-rowsOnPage)) }
 
-// classColumn is a class as a column of tables, in the key and among the figures.
-type classColumn struct {
-	Class reason.Class
-	Style string
-}
+// Whole is all requests as a bar.
+func (p *page) Whole() []figures.Piece { return figures.Pieces(&p.Total.Classes, p.Total.Requests) }
 
-// Columns are the classes that the page shows.
-func (p *page) Columns() (list []classColumn) {
+// Key are the classes that the page shows, with their numbers.
+func (p *page) Key() (list []figures.Piece) {
 	for _, k := range p.Total.columns() {
-		list = append(list, classColumn{k, figures.Style(k)})
+		list = append(list, figures.Piece{Class: figures.Style(k), Name: k.String(), N: p.Total.Classes[k]})
 	}
 	return list
 }
@@ -98,27 +59,18 @@ func (p *page) Words() string { return p.Total.words() }
 // Observed says what became of the requests that were only observed.
 func (p *page) Observed() string { return p.Total.observed() }
 
-// cells are the numbers of a row of a table by class.
-type cells struct {
-	*Counts
-	Classes []cell // and those that were only observed, when there are any
+// Coverage says by what the requests were judged.
+func (p *page) Coverage() string {
+	words := p.Total.coverage()
+	return strings.ToUpper(words[:1]) + words[1:]
 }
 
-type cell struct {
-	Name string
-	N    int64
-}
-
-// Cells returns the cells of a row.
-func (p *page) Cells(c *Counts) cells {
-	row := cells{Counts: c}
-	for _, k := range p.Total.columns() {
-		row.Classes = append(row.Classes, cell{k.String(), c.Classes[k]})
+// Waits says how long requests waited; empty: none did.
+func (p *page) Waits() string {
+	if p.Total.Waited == 0 {
+		return ""
 	}
-	if p.Total.WouldBe.Sum() > 0 {
-		row.Classes = append(row.Classes, cell{"only observed", c.WouldBe.Sum()})
-	}
-	return row
+	return p.Total.waits()
 }
 
 // diffLine is a line of a diff.
@@ -133,53 +85,16 @@ func diffLines(text string) []diffLine {
 	return list
 }
 
-// column is a period of the chart over time.
-type column struct {
-	At, Width float64
-	When      string
-	All       int64
-	Pieces    []figures.Piece
-}
-
-// chart is the requests over time.
-type chart struct {
-	Columns           []column
-	Top               int64 // the value of the upper line
-	From, Middle, End string
-	Each              string // how long a period is
-}
-
 // Chart draws the periods; nil when there is nothing to see in it.
-func (p *page) Chart() *chart {
+func (p *page) Chart() *figures.Chart {
 	if len(p.Periods) < 2 {
 		return nil
 	}
-	var most int64 = 1
+	periods := make([][]figures.Part, len(p.Periods))
 	for i := range p.Periods {
-		most = max(most, p.Periods[i].All())
+		periods[i] = figures.Parts(&p.Periods[i].Classes)
 	}
-	each := time.Duration(p.PeriodSeconds * float64(time.Second))
-	c := &chart{Top: figures.Ceiling(most), Each: unit(each)}
-	form := "2 Jan 2006 15:04"
-	switch {
-	case each < time.Minute:
-		form = "2 Jan 15:04:05"
-	case each >= 24*time.Hour:
-		form = "2 Jan 2006"
-	}
-	last := p.Periods[len(p.Periods)-1].From.Add(each)
-	c.From, c.End = p.Periods[0].From.Format(form), last.Format(form)
-	c.Middle = p.Periods[0].From.Add(last.Sub(p.Periods[0].From) / 2).Format(form)
-	width := 100 / float64(len(p.Periods))
-	for i := range p.Periods {
-		d := &p.Periods[i]
-		if d.All() == 0 {
-			continue
-		}
-		c.Columns = append(c.Columns, column{
-			At: figures.Round(float64(i)*width + width*0.06), Width: figures.Round(width * 0.88), When: d.From.Format(form), All: d.All(),
-			Pieces: figures.Pieces(&d.Classes, c.Top),
-		})
-	}
+	c := figures.NewChart(p.Periods[0].From, time.Duration(p.PeriodSeconds*float64(time.Second)), "", periods)
+	c.Key = nil // it is that of the page
 	return c
 }

@@ -42,10 +42,10 @@ func TestHeed_ThePageSaysWhatTheTextSays(t *testing.T) {
 	_, root := page(t, aDay(t))
 	contains(t, seen(root),
 		"9 requests", "6 allowed, 66.7 %", "1 refused by rule, 11.1 %", "1 rules unavailable, 11.1 %", "1 not judged, 11.1 %", "only observed: 1 request, which would be: 1 refused by rule",
-		"Requests over time", "newsbot 192.0.2.7 4 allowed 1 refused by rule 5 4 1 0 0 0 1 2s", "https://shop.example 6 allowed 1 refused by rule 7 6 1 0 0 1 1 2s",
+		"Requests over time", "newsbot 192.0.2.7 4 allowed 1 refused by rule 5 4 1 0 0 0 2s 2.7 KiB 1", "https://shop.example 6 allowed 1 refused by rule 7 6 1 0 0 1 2s 3.3 KiB 1",
 		"robots.txt line 2 Disallow: /private (group *)", "an exception of the operator: Allow: /private/, because: mail of 3 May",
-		"nothing is allowed until it can be read 1 1 rules unavailable", "the site answered 503", "+Disallow: /cart",
-		"newsbot at https://shop.example NewsBot/2.1 5 1 x, first", "note a crawl for a test", "of 1 the end is not recorded",
+		"1 asked: 1 rules unavailable", "the site answered 503 nothing is allowed until it can be read", "+Disallow: /cart",
+		"newsbot https://shop.example 5 1 x, first", "2 1 1 NewsBot/2.1", "note a crawl for a test", "of 1 the end is not recorded",
 	)
 }
 

@@ -14,6 +14,7 @@ import (
 	"heed/internal/measure"
 	"heed/internal/reason"
 	"heed/internal/safetext"
+	"heed/internal/table"
 )
 
 // methods is what a paragraph on methods says of a record; it is gathered from
@@ -34,16 +35,12 @@ type methods struct {
 }
 
 // note takes in a row of a table.
-func (m *methods) note(table string, columns, cells []string) {
-	row := map[string]string{}
-	for i, c := range columns {
-		row[c] = cells[i]
-	}
+func (m *methods) note(name string, row map[string]string) {
 	number := func(column string) int64 {
 		n, _ := strconv.ParseInt(row[column], 10, 64) // as the query wrote it
 		return n
 	}
-	switch table {
+	switch name {
 	case "record":
 		m.row, m.agents, m.sites, m.sums = row, map[string]bool{}, map[string]bool{}, map[string]int64{}
 	case "requests":
@@ -133,7 +130,7 @@ func (m *methods) write(w io.Writer, window string) {
 	}
 	text += fmt.Sprintf("The settings in force have the SHA-256 %s. Each decision was recorded before it took effect, in a record chained by SHA-256 (%s); a copy of it can be held against that with heed audit verify --head, and every verdict made again with heed audit replay.",
 		list("configuration"), strings.Join(m.heads, ", "))
-	fmt.Fprintln(w, wrap(text, 80))
+	fmt.Fprintln(w, table.Wrap(text, ""))
 	fmt.Fprintln(w)
 }
 
@@ -149,25 +146,4 @@ func comma(window string) string {
 		return ""
 	}
 	return " (" + safetext.Visible(window) + ")"
-}
-
-// wrap breaks a text into lines; a number keeps its percent sign.
-func wrap(text string, width int) string {
-	var b strings.Builder
-	at := 0
-	for _, word := range strings.Fields(strings.ReplaceAll(text, " %", "\x00%")) {
-		word = strings.ReplaceAll(word, "\x00", " ")
-		switch {
-		case at == 0:
-		case at+1+len(word) > width:
-			b.WriteByte('\n')
-			at = 0
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += len(word)
-	}
-	return b.String()
 }

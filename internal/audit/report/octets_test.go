@@ -17,6 +17,7 @@ import (
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
 	"heed/internal/safetext"
+	"heed/internal/table"
 	"heed/rules"
 )
 
@@ -83,11 +84,11 @@ func TestRecord_TargetsKeepTheirOctets(t *testing.T) {
 		of["target of the lines"] = append(of["target of the lines"], "https://a.test"+row["target"].(string))
 	}
 	records := []*store.Record{read(t, path)}
-	var table bytes.Buffer
-	if err := report.Export(context.Background(), records, report.Query{}, report.Table(&table)); err != nil {
+	var out bytes.Buffer
+	if err := report.Export(context.Background(), records, report.Query{}, table.NewWriter(&out)); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := csv.NewReader(&table).ReadAll()
+	rows, err := csv.NewReader(&out).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,52 +1,50 @@
 package report
 
 import (
-	"bytes"
 	"context"
 	_ "embed" // codebook.csv
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"heed/internal/audit/store"
 	"heed/internal/reason"
+	"heed/internal/table"
 )
 
 //go:embed codebook.csv
 var codebookText string
 
-// codebook returns the explanation of every column, and of each class and reason. The
+// codebook writes the explanation of every column, and of each class and reason. The
 // table of purposes is explained if there is one.
-func codebook(purposes bool) []byte {
-	var out bytes.Buffer
+func codebook(out io.Writer, purposes bool) error {
 	for line := range strings.Lines(codebookText) {
-		if purposes || !strings.HasPrefix(line, purposesTable+",") {
-			out.WriteString(line)
+		if !purposes && strings.HasPrefix(line, purposesTable+",") {
+			continue
+		}
+		if _, err := io.WriteString(out, line); err != nil {
+			return err
 		}
 	}
-	t := csv.NewWriter(&out)
-	for _, table := range []string{"requests", "hours"} {
+	t := table.NewWriter(out)
+	for _, of := range []string{"requests", "hours"} {
 		for _, c := range reason.Classes() {
-			_ = t.Write([]string{table, "class_" + c.Key(), "requests", c.Sentence()})
+			_ = t.Row(of, "class_"+c.Key(), "requests", c.Sentence()) // Flush has its error
 		}
 		for _, c := range reason.WouldBeClasses() {
-			_ = t.Write([]string{table, "would_be_" + c.Key(), "requests", "Only observed, and counted in class_allowed or class_failed. Otherwise: " + c.Sentence()})
+			_ = t.Row(of, "would_be_"+c.Key(), "requests", "Only observed, and counted in class_allowed or class_failed. Otherwise: "+c.Sentence())
 		}
 	}
 	for _, c := range reason.Classes() {
-		_ = t.Write([]string{"class", c.String(), "", c.Sentence()})
+		_ = t.Row("class", c, nil, c.Sentence())
 	}
 	for _, info := range reason.All() {
-		_ = t.Write([]string{"reason", string(info.Reason), "", info.Words + ": " + info.Sentence})
+		_ = t.Row("reason", info.Reason, nil, info.Words+": "+info.Sentence)
 	}
-	t.Flush()
-	return out.Bytes()
+	return t.Flush()
 }
 
 // tables are those of a paper, in the order in which a reader needs them. Each
@@ -82,10 +80,11 @@ func (p *Paper) Write(ctx context.Context, dir string, records []*store.Record) 
 		return err
 	}
 	defer release()
-	if err := emptyDir(dir); err != nil {
+	to, err := table.NewDirectory(dir)
+	if err != nil {
 		return err
 	}
-	w := &paperWriter{Paper: p, dir: dir}
+	w := &paperWriter{Paper: p, dir: to}
 	for _, r := range all {
 		f, err := r.File()
 		if err != nil {
@@ -93,8 +92,8 @@ func (p *Paper) Write(ctx context.Context, dir string, records []*store.Record) 
 		}
 		w.records = append(w.records, &methods{reader: r, last: f.CommittedTo, commit: f.Commit})
 	}
-	for _, table := range tables {
-		if err := w.table(table, w.records); err != nil {
+	for _, name := range tables {
+		if err := w.table(name, w.records); err != nil {
 			return err
 		}
 	}
@@ -115,24 +114,12 @@ func (p *Paper) Write(ctx context.Context, dir string, records []*store.Record) 
 	if err := w.sensitivity(ctx, records); err != nil {
 		return err
 	}
-	return errors.Join(w.file("codebook.csv", codebook(len(purposes) > 0)), w.file("methods.txt", w.methods()))
-}
-
-// emptyDir makes dir, or sees that nothing in it would be written over.
-func emptyDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("the directory for the tables cannot be made: %w", err)
-	}
-	found, err := os.ReadDir(dir)
-	if err == nil && len(found) > 0 {
-		err = fmt.Errorf("%s is not empty\nName a new directory", dir)
-	}
-	return err
+	return errors.Join(to.Write("codebook.csv", func(out io.Writer) error { return codebook(out, len(purposes) > 0) }), to.Write("methods.txt", w.methods))
 }
 
 type paperWriter struct {
 	*Paper
-	dir     string
+	dir     table.Directory
 	records []*methods
 }
 
@@ -145,29 +132,17 @@ func (w *paperWriter) filter(m *methods) *store.Filter {
 	return f
 }
 
-func (w *paperWriter) file(name string, text []byte) error {
-	if err := os.WriteFile(filepath.Join(w.dir, name), text, 0o666); err != nil {
-		var where *fs.PathError
-		if errors.As(err, &where) {
-			err = where.Err
-		}
-		return fmt.Errorf("%s cannot be written: %w", name, err)
-	}
-	return nil
-}
-
 // methods writes one paragraph about all records.
-func (w *paperWriter) methods() []byte {
-	var out bytes.Buffer
+func (w *paperWriter) methods(out io.Writer) error {
 	m, empty := joint(w.records)
 	if len(m.heads) > 0 {
-		m.write(&out, w.Query.Words())
+		m.write(out, w.Query.Words())
 	}
 	for _, name := range empty {
-		fmt.Fprintf(&out, "The record %s holds no requests%s.\n\n", name, comma(w.Query.Words()))
+		fmt.Fprintf(out, "The record %s holds no requests%s.\n\n", name, comma(w.Query.Words()))
 	}
-	fmt.Fprintf(&out, "Made with heed audit report --paper on %s. The tables are explained in codebook.csv;\neach .sql makes the .csv of its name: sqlite3 -csv -header audit.db < requests.sql\n", stamp(w.Now))
-	return out.Bytes()
+	_, err := fmt.Fprintf(out, "Made with heed audit report --paper on %s. The tables are explained in codebook.csv;\neach .sql makes the .csv of its name: sqlite3 -csv -header audit.db < requests.sql\n", stamp(w.Now))
+	return err
 }
 
 // table writes the rows of records, and beside them the query of each.
@@ -175,42 +150,45 @@ func (w *paperWriter) table(name string, records []*methods) error {
 	if w.Step != nil {
 		w.Step(name + ".csv")
 	}
-	var out bytes.Buffer
-	t := csv.NewWriter(&out)
-	for i, m := range records {
-		file := name + ".sql"
-		if len(w.records) > 1 {
-			file = fmt.Sprintf("%s-%d.sql", name, slices.Index(w.records, m)+1)
+	return w.dir.Write(name+".csv", func(out io.Writer) error {
+		var t *table.Writer
+		for i, m := range records {
+			file := name + ".sql"
+			if len(w.records) > 1 {
+				file = fmt.Sprintf("%s-%d.sql", name, slices.Index(w.records, m)+1)
+			}
+			rows, query, err := m.reader.Table(name, w.filter(m), m.commit)
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				t = table.NewWriter(out, rows.Columns...)
+			}
+			sql := func(out io.Writer) error { _, err := io.WriteString(out, query); return err }
+			if err := errors.Join(w.dir.Write(file, sql), m.read(name, rows, t)); err != nil {
+				return err
+			}
 		}
-		rows, query, err := m.reader.Table(name, w.filter(m), m.commit)
-		if err != nil {
-			return err
-		}
-		if i == 0 {
-			_ = t.Write(rows.Columns) // the writer keeps its error
-		}
-		if err := errors.Join(w.file(file, []byte(query)), m.read(name, rows, t)); err != nil {
-			return err
-		}
-	}
-	t.Flush()
-	return errors.Join(t.Error(), w.file(name+".csv", out.Bytes()))
+		return t.Flush()
+	})
 }
 
 // read writes the rows of a table and notes what they contain.
-func (m *methods) read(table string, rows *store.Rows, t *csv.Writer) error {
+func (m *methods) read(name string, rows *store.Rows, t *table.Writer) error {
 	defer rows.Close()
 	for {
 		values, err := rows.Next()
 		if err != nil || values == nil {
 			return err
 		}
-		cells := make([]string, len(values))
-		for c, v := range values {
-			cells[c] = csvCell(v)
+		row := map[string]string{}
+		for i, v := range values {
+			row[rows.Columns[i]] = table.CSV(v)
 		}
-		_ = t.Write(cells)
-		m.note(table, rows.Columns, cells)
+		m.note(name, row)
+		if err := t.Row(values...); err != nil {
+			return err
+		}
 	}
 }
 
@@ -219,22 +197,21 @@ func (w *paperWriter) sensitivity(ctx context.Context, records []*store.Record) 
 	if w.Sensitivity == nil {
 		return nil
 	}
-	var out bytes.Buffer
-	t := csv.NewWriter(&out)
-	_ = t.Write([]string{"record", "profile", "judged", "would_be_allowed", "would_be_refused", "for_another_reason"})
-	for i, r := range records {
-		if w.Step != nil {
-			w.Step("sensitivity.csv")
+	return w.dir.Write("sensitivity.csv", func(out io.Writer) error {
+		t := table.NewWriter(out, "record", "profile", "judged", "would_be_allowed", "would_be_refused", "for_another_reason")
+		for i, r := range records {
+			if w.Step != nil {
+				w.Step("sensitivity.csv")
+			}
+			list, err := w.Sensitivity(ctx, r)
+			if err != nil {
+				return err
+			}
+			for _, s := range list {
+				_ = t.Row(w.records[i].row["record"], s.Profile, s.Judged, s.Allowed, s.Refused, s.Otherwise)
+			}
+			w.records[i].sensitivity = list
 		}
-		list, err := w.Sensitivity(ctx, r)
-		if err != nil {
-			return err
-		}
-		for _, s := range list {
-			_ = t.Write([]string{w.records[i].row["record"], s.Profile, whole(s.Judged), whole(s.Allowed), whole(s.Refused), whole(s.Otherwise)})
-		}
-		w.records[i].sensitivity = list
-	}
-	t.Flush()
-	return errors.Join(t.Error(), w.file("sensitivity.csv", out.Bytes()))
+		return t.Flush()
+	})
 }

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"encoding/json"
-	"io"
 	"time"
 
 	"heed/internal/audit"
@@ -143,12 +141,4 @@ type Unreachable struct {
 type row struct {
 	deciding Deciding
 	counts   Counts
-}
-
-// WriteJSON writes the report as one JSON object. What cannot be seen in texts
-// of clients and sites is for w to escape.
-func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(r)
 }

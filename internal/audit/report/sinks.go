@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,14 +30,16 @@ type field struct {
 	flag, raw bool   // 0 or 1; JSON already
 }
 
-func (l *lines) head(columns []string) error {
+// Head takes the names of the fields.
+func (l *lines) Head(columns []string) error {
 	for _, name := range columns {
 		l.columns = append(l.columns, field{strconv.Quote(name) + ":", slices.Contains(flags, name), slices.Contains(objects, name)})
 	}
 	return nil
 }
 
-func (l *lines) row(values []any) error {
+// Row writes a decision.
+func (l *lines) Row(values ...any) error {
 	b := append(l.buf[:0], '{')
 	for i, v := range values {
 		if v == nil {
@@ -54,7 +55,8 @@ func (l *lines) row(values []any) error {
 	return err
 }
 
-func (l *lines) end() error { return nil }
+// Flush does nothing: each line is written.
+func (l *lines) Flush() error { return nil }
 
 // append writes a value as JSON.
 func (c *field) append(b []byte, v any) []byte {
@@ -84,42 +86,4 @@ func appendText(b []byte, s string) []byte {
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
-}
-
-// Table returns a Sink that writes a table with every column. In texts what
-// cannot be seen is written as escapes, and one that a program for tables might
-// take for a formula has a ' before it.
-func Table(w io.Writer) Sink { return &table{w: csv.NewWriter(w)} }
-
-type table struct {
-	w     *csv.Writer
-	cells []string
-}
-
-func (t *table) head(columns []string) error { return t.w.Write(columns) }
-
-func (t *table) row(values []any) error {
-	t.cells = t.cells[:0]
-	for _, v := range values {
-		t.cells = append(t.cells, csvCell(v))
-	}
-	return t.w.Write(t.cells)
-}
-
-// csvCell writes a value of a row as a cell.
-func csvCell(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case int64:
-		return whole(v)
-	case float64:
-		return decimal(v)
-	}
-	return plain(fmt.Sprint(v))
-}
-
-func (t *table) end() error {
-	t.w.Flush()
-	return t.w.Error()
 }

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"heed/internal/audit/uses"
 	"heed/internal/figures"
 	"heed/internal/measure"
 	"heed/internal/safetext"
+	"heed/internal/table"
 )
 
 // mostRows is how many rows of a list are shown to people; programs get all.
@@ -19,122 +19,115 @@ const mostRows = 20
 // WriteText writes the report for people, as plain text. Of long lists it shows
 // the first rows and says how many more there are.
 func (r *Report) WriteText(w io.Writer) error {
-	t := &text{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	t.head(r)
+	var t text
+	t.facts(r)
 	if r.Total.Requests > 0 {
-		t.counts(r)
-		t.whys(r)
-		t.use(r)
-		t.changes(r)
-		t.conduct(r)
-	}
-	return t.Flush()
-}
-
-// text writes tables of plain text.
-type text struct{ *tabwriter.Writer }
-
-// line writes the cells of a row. Flush returns the first error of the writer.
-func (t *text) line(cells ...any) {
-	for i, c := range cells {
-		if i > 0 {
-			fmt.Fprint(t, "\t")
+		for _, c := range r.chapters(mostRows) {
+			t.chapter(&c)
 		}
-		fmt.Fprint(t, c)
+		t.changes(r)
 	}
-	fmt.Fprintln(t)
+	_, err := io.WriteString(w, t.String())
+	return err
 }
 
-// title begins a part.
-func (t *text) title(s string) {
-	_ = t.Flush()
-	fmt.Fprintf(t, "\n%s\n", s)
+// text is the report as plain text.
+type text struct{ strings.Builder }
+
+func (t *text) lines(lines ...string) {
+	for _, line := range lines {
+		t.WriteString(line + "\n")
+	}
 }
 
-func (t *text) head(r *Report) {
+func (t *text) chapter(c *chapter) {
+	t.lines("", c.Title)
+	if c.Note != "" {
+		t.lines(table.Wrap(c.Note, ""))
+	}
+	t.lines(c.AsText().Lines()...)
+	t.more(c.More)
+}
+
+// more says how many rows are left out.
+func (t *text) more(n int64) {
+	if n > 0 {
+		t.lines("... and " + figures.Commas(n) + " more (--json and --csv have all)")
+	}
+}
+
+// facts are what the numbers are of, and the sums.
+func (t *text) facts(r *Report) {
+	f := &table.Table{Columns: []table.Column{{}, {Kind: table.Sentence}}}
+	line := func(what, value string) { f.Rows = append(f.Rows, []any{what, value}) }
+	r.origin(line)
+	if r.Total.Requests > 0 {
+		r.sums(line)
+	}
+	t.lines(f.Lines()...)
+}
+
+// origin says what the numbers are of.
+func (r *Report) origin(line func(what, value string)) {
 	for i := range r.Records {
 		f := &r.Records[i]
-		t.line("record", safetext.Visible(f.Name)+", "+figures.Number(f.Decisions, "decision"))
+		line("record", safetext.Visible(f.Name)+", "+figures.Number(f.Decisions, "decision"))
 		if f.Decisions > 0 {
-			t.line("", fmt.Sprintf("%s to %s, heed %s", stamp(f.First), stamp(f.Last), safetext.Visible(strings.Join(f.Heeds, ", "))))
-			t.line("", "judged by "+engines(f.Engines))
+			line("", fmt.Sprintf("%s to %s, heed %s", stamp(f.First), stamp(f.Last), safetext.Visible(strings.Join(f.Heeds, ", "))))
+			line("", "judged by "+engines(f.Engines))
 		}
 		for _, note := range f.Notes {
-			t.line("", "note: "+safetext.Visible(note))
+			line("", "note: "+safetext.Visible(note))
 		}
 		if f.Elsewhere > 0 {
-			t.line("", figures.Number(f.Elsewhere, "decision")+" of it are in a file before it too, and count once")
+			line("", figures.Number(f.Elsewhere, "decision")+" of it are in a file before it too, and count once")
 		}
 		if f.Pruned > 0 {
-			t.line("", figures.Number(f.Pruned, "decision")+" before that are no longer kept")
+			line("", figures.Number(f.Pruned, "decision")+" before that are no longer kept")
 		}
 		if f.Head != "" {
-			t.line("", fmt.Sprintf("chain: commit %d, %s", f.Commit, f.Head))
-			t.line("", "not verified by this report: see heed audit verify")
+			line("", fmt.Sprintf("chain: commit %d, %s", f.Commit, f.Head))
+			line("", "not verified by this report: see heed audit verify")
 		}
 	}
 	if r.Window != "" {
-		t.line("about", safetext.Visible(r.Window))
+		line("about", safetext.Visible(r.Window))
 	}
 	if r.ClockBack > 0 {
-		t.line("clock", "went back "+figures.Number(r.ClockBack, "time")+": the order of the record is that of its rows")
+		line("clock", "went back "+figures.Number(r.ClockBack, "time")+": the order of the record is that of its rows")
 	}
 	if r.Exempt > 0 {
-		t.line("exempt", figures.Number(r.Exempt, "request")+" of people: only counted")
+		line("exempt", figures.Number(r.Exempt, "request")+" of people: only counted")
 	}
 	for _, g := range r.Gaps {
-		t.line("UNRECORDED", safetext.Visible(g.String()))
+		line("UNRECORDED", safetext.Visible(g.String()))
 	}
 	if r.Unrecorded > 0 {
-		t.line("UNRECORDED", figures.Number(r.Unrecorded, "request")+" that the record could not be written for, let through by [audit] on_failure")
+		line("UNRECORDED", figures.Number(r.Unrecorded, "request")+" that the record could not be written for, let through by [audit] on_failure")
 	}
 	if r.Total.Requests == 0 {
-		t.line("requests", "none")
+		line("requests", "none")
 	}
 }
 
-func (t *text) counts(r *Report) {
+// sums says what became of all requests.
+func (r *Report) sums(line func(what, value string)) {
 	c := &r.Total
-	t.line("requests", fmt.Sprintf("%s: %s", figures.Commas(c.Requests), c.words()))
+	line("requests", fmt.Sprintf("%s: %s", figures.Commas(c.Requests), c.words()))
 	if observed := c.observed(); observed != "" {
-		t.line("only observed", observed)
+		line("only observed", observed)
 	}
-	t.line("coverage", c.coverage())
+	line("coverage", c.coverage())
 	if c.Waited > 0 {
-		t.line("waited", c.waits())
+		line("waited", c.waits())
 	}
-	t.line("answered", figures.Size(c.Bytes)+" of bodies, as clients received them")
+	line("answered", figures.Size(c.Bytes)+" of bodies, as clients received them")
 	if c.SiteRefused > 0 {
-		t.line("refused by sites", figures.Commas(c.SiteRefused))
+		line("refused by sites", figures.Commas(c.SiteRefused))
 	}
 	if c.Unknown > 0 {
-		t.line("end not recorded", figures.Commas(c.Unknown)+" (still open, or heed was killed)")
+		line("end not recorded", figures.Commas(c.Unknown)+" (still open, or heed was killed)")
 	}
-	classes, observed := c.columns(), c.WouldBe.Sum() > 0
-	columns := []any{"requests"}
-	for _, k := range classes {
-		columns = append(columns, k.String())
-	}
-	if observed {
-		columns = append(columns, "only observed")
-	}
-	columns = append(columns, "waited", "bytes")
-	row := func(c *Counts) []any {
-		cells := []any{figures.Commas(c.Requests)}
-		for _, k := range classes {
-			cells = append(cells, figures.Commas(c.Classes[k]))
-		}
-		if observed {
-			cells = append(cells, figures.Commas(c.WouldBe.Sum()))
-		}
-		return append(cells, span(c.WaitedTotal), figures.Size(c.Bytes))
-	}
-	t.title(r.ByTitle())
-	t.line(append([]any{r.By, "clients"}, columns...)...)
-	limited(t, r.Agents, func(a *AgentPart) { t.line(append([]any{safetext.Visible(a.Name), a.Where()}, row(&a.Counts)...)...) })
-	t.title("Sites")
-	t.line(append([]any{"site"}, columns...)...)
-	limited(t, r.Sites, func(s *SitePart) { t.line(append([]any{safetext.Visible(s.Site)}, row(&s.Counts)...)...) })
 }
 
 // ByTitle returns By as a heading: Agents, Addresses or Users.
@@ -153,38 +146,12 @@ func (a *AgentPart) Where() string {
 	return fmt.Sprintf("%s and %d more", safetext.Visible(a.Clients[0].Address), len(a.Clients)-1)
 }
 
-func (t *text) whys(r *Report) {
-	t.title("Decided by")
-	t.line("requests", "share", "class", "verdict", "judged by", "sites", strings.ToLower(r.ByTitle()), "reason")
-	limited(t, r.Reasons, func(w *Reason) {
-		t.line(figures.Commas(w.Requests), figures.Percent(w.Requests, r.Total.Requests), w.Class(), safetext.Visible(w.Verdict), w.judgedBy(), figures.Commas(int64(w.Sites)), figures.Commas(int64(w.Agents)), words(w.Reason))
-	})
-	list := func(title string, all []Listed) {
-		if len(all) == 0 {
-			return
-		}
-		t.title(title)
-		limited(t, all, func(d *Listed) {
-			t.line(figures.Commas(d.Count)+" x", d.Class, safetext.Visible(d.Site), safetext.Visible(d.Agent), d.Why())
-		})
-	}
-	list("Not allowed", r.NotAllowed())
-	list("Not judged", r.Unjudged())
-	list("Exceptions that decided", r.ByException())
-	if len(r.Trouble) > 0 {
-		t.title("robots.txt that could not be read")
-		limited(t, r.Trouble, func(u *Unreachable) {
-			t.line(safetext.Visible(u.Site), u.State, figures.Commas(u.Requests)+" asked: "+u.Classes.OnlyWords(figures.Commas), stamp(u.First)+" to "+stamp(u.Last), safetext.Visible(u.Error))
-		})
-	}
-}
-
 // judgedBy returns what was judged: path, host or neither.
 func (r *Reason) judgedBy() string {
 	if r.Judged == judgedNo {
 		return "not judged"
 	}
-	return safetext.Visible(r.Judged)
+	return r.Judged
 }
 
 // Why says in a line what decided; the texts in it are escaped.
@@ -208,25 +175,22 @@ func (t *text) changes(r *Report) {
 	if len(r.Changes) == 0 {
 		return
 	}
-	t.title("robots.txt that changed")
-	limited(t, r.Changes, func(c *Change) {
-		t.line(safetext.Visible(c.Site), stamp(c.After.Time), c.Words())
-		if c.Diff == "" {
-			return
-		}
-		_ = t.Flush()
-		n := 0
+	t.lines("", "robots.txt that changed")
+	for i := range r.Changes[:min(len(r.Changes), mostRows)] {
+		c, n := &r.Changes[i], 0
+		t.lines(safetext.Visible(c.Site) + "  " + stamp(c.After.Time) + "  " + c.Words())
 		for line := range strings.Lines(c.Diff) {
 			if n++; n > mostRows {
-				fmt.Fprintln(t, "    ...")
+				t.lines("    ...")
 				break
 			}
-			fmt.Fprintln(t, "    "+safetext.Visible(strings.TrimRight(line, "\r\n")))
+			t.lines("    " + safetext.Visible(strings.TrimRight(line, "\r\n")))
 		}
 		if c.Cut {
-			fmt.Fprintln(t, "    ... (cut)")
+			t.lines("    ... (cut)")
 		}
-	})
+	}
+	t.more(int64(len(r.Changes) - mostRows))
 }
 
 // Words says what was there before and after.
@@ -244,32 +208,13 @@ func (c *Change) Words() string {
 	return words
 }
 
-// conductNote says what the times and shares of conduct are of.
-const conductNote = `Gaps are the times between successive requests of one row that were let through, its robots.txt
-apart: the median and the 5th percentile as the client sent them. Kept is the share of gaps not
-shorter than the delay that the site asked for, beside it its 95 % interval (Wilson).`
-
-// shareOf writes a share with its interval; "-" of none.
-func shareOf(part, all int64) string {
+// shareOf returns a share with its interval as a cell; nil of none.
+func shareOf(part, all int64) any {
 	if all == 0 {
-		return "-"
+		return nil
 	}
 	low, high := measure.Wilson(part, all)
 	return figures.Percent(part, all) + " (" + figures.Interval(low, high) + ")"
-}
-
-func (t *text) conduct(r *Report) {
-	if !r.Query.Conduct {
-		return
-	}
-	t.title("Conduct: client behaviour, regardless of heed's verdicts")
-	_ = t.Flush()
-	fmt.Fprintln(t, conductNote)
-	t.line(r.By, "site", "requests", "robots.txt", "against rules", "delay", "kept", "kept as sent", "median gap", "5 %", "fastest minute", "repeated", "User-Agents")
-	limited(t, r.Conduct, func(c *Conduct) {
-		t.line(safetext.Visible(c.Agent), safetext.Visible(c.Site), figures.Commas(c.Requests), c.Robots(), shareOf(c.Breaches, c.Pages), gapTime(c.Asked.Delay), shareOf(c.Asked.KeptCount, c.Asked.Limited), shareOf(c.Sent.KeptCount, c.Sent.Limited),
-			gapTime(c.Asked.Median), gapTime(c.Asked.P5), c.Fastest, figures.Commas(c.Repeated), len(c.Agents))
-	})
 }
 
 // Robots says when and how often the client itself asked for /robots.txt.
@@ -281,17 +226,6 @@ func (c *Conduct) Robots() string {
 		return fmt.Sprintf("%d x, first", c.RobotsAsked)
 	}
 	return fmt.Sprintf("%d x, after pages", c.RobotsAsked)
-}
-
-// limited shows the first rows of a list, and says how many there are beyond.
-func limited[T any](t *text, list []T, row func(*T)) {
-	for i := range list[:min(len(list), mostRows)] {
-		row(&list[i])
-	}
-	if more := len(list) - mostRows; more > 0 {
-		_ = t.Flush()
-		fmt.Fprintf(t, "... and %s more (--json and --csv have all)\n", figures.Commas(int64(more)))
-	}
 }
 
 // span writes seconds as a person reads them.
@@ -309,9 +243,17 @@ func span(s Seconds) string {
 	return d.Round(time.Millisecond).String()
 }
 
-func gapTime(s *Seconds) string {
+// spanCell returns seconds as a cell; nil for none.
+func spanCell(s Seconds) any {
+	if s == 0 {
+		return nil
+	}
+	return span(s)
+}
+
+func gapTime(s *Seconds) any {
 	if s == nil {
-		return "-"
+		return nil
 	}
 	return span(max(*s, 1))
 }

@@ -2,15 +2,15 @@ package report
 
 import (
 	"cmp"
-	"encoding/csv"
 	"slices"
+	"strconv"
 	"time"
 
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
-	"heed/internal/figures"
 	"heed/internal/safetext"
 	"heed/internal/signal"
+	"heed/internal/table"
 )
 
 // Use is what sites state about the use of their pages, and what they answered: the
@@ -281,7 +281,7 @@ func (r *UseRefusal) Why() string {
 	}
 	place := useSources[r.Source]
 	if r.Line > 0 {
-		place += " line " + whole(int64(r.Line))
+		place += " line " + strconv.Itoa(r.Line)
 	}
 	return words + "; " + place + ": " + safetext.Visible(r.Text)
 }
@@ -299,57 +299,24 @@ func (p *PurposePart) Known() []CategoryUse {
 	})
 }
 
-// use writes the chapter by purpose.
-func (t *text) use(r *Report) {
-	u := r.Use
-	if u == nil {
-		return
-	}
-	if len(u.Purposes) > 0 {
-		t.title("Use of pages, by purpose: what sites state, of requests that robots.txt allows")
-		t.line("purpose", "requests", "refused", "category", "allowed", "refused", "unknown")
-		for i := range u.Purposes {
-			p := &u.Purposes[i]
-			cells := []any{safetext.Visible(p.Purpose), figures.Commas(p.Requests), figures.Commas(p.Refused)}
-			for _, c := range p.Known() {
-				t.line(append(cells, c.Category, figures.Commas(c.Allowed), figures.Commas(c.Refused), figures.Commas(c.Unknown))...)
-				cells = []any{"", "", ""}
-			}
-		}
-	}
-	if len(u.Refusals) > 0 {
-		t.title("Refused by what sites state")
-		limited(t, u.Refusals, func(r *UseRefusal) {
-			t.line(figures.Commas(r.Count)+" x", safetext.Visible(r.Verdict), safetext.Visible(r.Site), safetext.Visible(string(r.Purpose)), r.Why())
-		})
-	}
-	if len(u.Answers) > 0 {
-		t.title("Refused or priced by sites")
-		limited(t, u.Answers, func(a *SiteAnswer) {
-			t.line(figures.Commas(a.Count)+" x", safetext.Visible(a.Site), safetext.Visible(a.Answer), a.Words())
-		})
-	}
-}
-
 // useColumns are the columns of WriteCSV when the chapter by purpose is asked for. A row of
 // the kind "use" counts requests with one purpose and what the site states about one
 // category; one of the kind "site-answer" counts refusals of the site.
 var useColumns = []string{"kind", "purpose", "site", "category", "answer", "source", "text", "line", "requests"}
 
 // csv writes the chapter, which may be nil.
-func (u *Use) csv(c *csv.Writer) {
-	_ = c.Write(useColumns) // the writer keeps its error
+func (u *Use) csv(w *table.Writer) {
 	if u == nil {
 		return
 	}
 	for _, row := range u.cube {
-		line := ""
+		line := any(nil)
 		if row.line > 0 {
-			line = whole(int64(row.line))
+			line = int64(row.line)
 		}
-		_ = c.Write([]string{"use", plain(row.purpose), plain(row.site), string(row.category), string(row.answer), plain(string(row.source)), plain(row.text), line, whole(row.n)})
+		_ = w.Row("use", row.purpose, row.site, row.category, row.answer, row.source, row.text, line, row.n)
 	}
 	for _, a := range u.Answers {
-		_ = c.Write([]string{"site-answer", "", plain(a.Site), "", plain(a.Answer), "", "", "", whole(a.Count)})
+		_ = w.Row("site-answer", nil, a.Site, nil, a.Answer, nil, nil, nil, a.Count)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
+	"heed/internal/table"
 )
 
 // What sites state, as a record has it.
@@ -254,11 +255,11 @@ func TestExport_EveryFieldIsInTheManual(t *testing.T) {
 	}
 	_, list, found := strings.Cut(string(manual), "`heed audit export`:\n\n")
 	list, _, _ = strings.Cut(list, "\n\n")
-	var table bytes.Buffer
-	if err := report.Export(t.Context(), []*store.Record{read(t, purposes(t))}, report.Query{}, report.Table(&table)); err != nil || !found {
+	var out bytes.Buffer
+	if err := report.Export(t.Context(), []*store.Record{read(t, purposes(t))}, report.Query{}, table.NewWriter(&out)); err != nil || !found {
 		t.Fatal(err, found)
 	}
-	head, _, _ := strings.Cut(table.String(), "\n")
+	head, _, _ := strings.Cut(out.String(), "\n")
 	missing := map[string]bool{}
 	for name := range strings.SplitSeq(head, ",") {
 		missing[name] = true

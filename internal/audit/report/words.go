@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"heed/internal/figures"
 	"heed/internal/reason"
@@ -70,17 +69,4 @@ func (c *Counts) columns() []reason.Class {
 
 func (c *Counts) waits() string {
 	return fmt.Sprintf("%s, %s in all, at most %s", figures.Number(c.Waited, "request"), span(c.WaitedTotal), span(c.WaitedMost))
-}
-
-// unit writes how long a period is: the widths are whole units of people.
-func unit(d time.Duration) string {
-	for _, u := range []struct {
-		of   time.Duration
-		name string
-	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
-		if n := int64(d / u.of); n > 0 && d%u.of == 0 {
-			return figures.Number(n, u.name)
-		}
-	}
-	return d.String()
 }

@@ -35,11 +35,12 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	dir, flags := filepath.Join(top, buildFolder), []string(nil)
-	if raceEnabled && Full {
+	switch built := os.Getenv("HEED_TEST_BINARY"); {
+	case built != "":
+		return built, nil
+	case raceEnabled && Full:
 		// A folder of its own, since scripts find heed in the PATH by its name.
 		dir, flags = filepath.Join(dir, "race"), []string{"-race", withoutSQLite}
-	} else if built := os.Getenv("HEED_TEST_BINARY"); built != "" {
-		return built, nil
 	}
 	path := filepath.Join(dir, "heed")
 	return path, goBuild(top, path, ".", flags...)
@@ -47,8 +48,7 @@ var binary = sync.OnceValues(func() (string, error) {
 
 // withoutSQLite leaves SQLite, C that was translated to Go, out of the race
 // detector, which makes it four times slower. No package with generic functions
-// may be left out: their instances would serve the whole program. The test command
-// (all.sh) builds the test programs in the same way.
+// may be left out: their instances would serve the whole program.
 const withoutSQLite = "-gcflags=modernc.org/sqlite/lib=-race=false"
 
 // buildFolder is where programs for tests are built, relative to the top folder.

@@ -22,18 +22,22 @@ var arrows = map[string][]string{
 	"heed/internal/control":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/fleet", "heed/internal/pace", "heed/internal/policyfile", "heed/internal/reach", "heed/internal/room", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
 	"heed/internal/config":                 {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/route":                  {"heed/cache", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/policyfile", "heed/internal/signal/fetch", "heed/proxy/upstream", "heed/rules"},
+<<<<<<< HEAD
 	"heed/internal/check":                  {"heed/cache", "heed/internal/acl", "heed/internal/judge", "heed/internal/memo", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/refusal", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules", "heed/rules/lint"},
+=======
+	"heed/internal/check":                  {"heed/cache", "heed/internal/acl", "heed/internal/judge", "heed/internal/memo", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/refusal", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
+>>>>>>> expl
 	"heed/internal/judge":                  {"heed/internal/acl", "heed/internal/signal", "heed/rules"},
-	"heed/internal/admin/dashboard":        {"heed/internal/audit", "heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/check", "heed/internal/config", "heed/internal/control", "heed/internal/figures", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/internal/why", "heed/rules"},
+	"heed/internal/admin/dashboard":        {"heed/internal/audit", "heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/config", "heed/internal/control", "heed/internal/figures", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/internal/why", "heed/rules"},
 	"heed/internal/figures":                {"heed/internal/reason"},
-	"heed/internal/why":                    {"heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/check", "heed/internal/console", "heed/internal/control", "heed/internal/pageurl", "heed/internal/signal", "heed/rules"},
+	"heed/internal/why":                    {"heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/signal", "heed/proxy/refusal", "heed/rules"},
 	"heed/internal/clientenv":              {"heed/internal/ca", "heed/internal/safetext"},
 	"heed/internal/daemon":                 {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/admin", "heed/internal/admin/dashboard", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/memo", "heed/internal/memory", "heed/internal/metrics", "heed/internal/notify", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/process", "heed/internal/reach", "heed/internal/redirect", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/internal/sealed", "heed/internal/signal", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
-	"heed/internal/auditcmd":               {"heed/internal/audit", "heed/internal/audit/compare", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/safetext", "heed/internal/signal", "heed/internal/why", "heed/rules"},
+	"heed/internal/auditcmd":               {"heed/internal/audit", "heed/internal/audit/compare", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/safetext", "heed/internal/signal", "heed/internal/table", "heed/rules"},
 	"heed/internal/studycmd":               {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/ownfile", "heed/internal/study"},
 	"heed/internal/plancmd":                {"heed/internal/accesslog", "heed/internal/figures", "heed/internal/pageurl", "heed/internal/plan", "heed/internal/reason", "heed/internal/signal", "heed/internal/table", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/plan":                   {"heed/internal/coding", "heed/internal/control", "heed/internal/pageurl", "heed/internal/reason", "heed/rules"},
-	"heed/internal/study":                  {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/measure", "heed/internal/safetext", "heed/internal/table", "heed/rules"},
+	"heed/internal/study":                  {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/measure", "heed/internal/safetext", "heed/internal/table", "heed/rules"},
 	"heed/internal/accesslog":              {"heed/internal/audit/store", "heed/internal/coding", "heed/rules"},
 	"heed/internal/measure":                {},
 	"heed/internal/table":                  {"heed/internal/figures", "heed/internal/safetext"},
@@ -62,8 +66,13 @@ var arrows = map[string][]string{
 	"heed/internal/audit/compare":          {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/audit/audittest":        {"heed/internal/audit", "heed/internal/audit/store", "heed/rules"},
 	"heed/internal/audit/replay":           {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/judge", "heed/internal/memo", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
+<<<<<<< HEAD
 	"heed/internal/audit/report":           {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/figures", "heed/internal/measure", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
 	"heed/internal/audit/store":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/filter", "heed/internal/audit/store/wal", "heed/internal/ownfile", "heed/internal/reason", "heed/internal/sqlite", "heed/rules"},
+=======
+	"heed/internal/audit/report":           {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/figures", "heed/internal/measure", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/internal/table", "heed/rules"},
+	"heed/internal/audit/store":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/filter", "heed/internal/audit/store/wal", "heed/internal/reason", "heed/internal/sqlite", "heed/rules"},
+>>>>>>> expl
 	"heed/internal/audit/store/wal":        {"heed/internal/ownfile"},
 	"heed/internal/audit/store/filter":     {"heed/internal/reason", "heed/rules"},
 	"heed/internal/audit/uses":             {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/rules"},
@@ -111,7 +120,7 @@ var arrows = map[string][]string{
 // rooms are the packages of the verbs. Each may import those before it, in addition
 // to its arrows.
 var rooms = []string{
-	"heed/internal/console", "heed/internal/state", "heed/internal/control", "heed/internal/config", "heed/internal/route", "heed/internal/check",
+	"heed/internal/console", "heed/internal/state", "heed/internal/control", "heed/internal/config", "heed/internal/route", "heed/internal/why", "heed/internal/check",
 	"heed/internal/clientenv", "heed/internal/daemon", "heed/internal/auditcmd", "heed/internal/studycmd", "heed/internal/plancmd", "heed/internal/run", "heed/internal/doctor", "heed/internal/identity", "heed/internal/command",
 }
 

@@ -1,4 +1,4 @@
-package check
+package why
 
 import (
 	"fmt"
@@ -14,27 +14,24 @@ type Step struct {
 	Lines []string // at least one
 }
 
-// Step begins a step.
-func (x *Explainer) Step(label, format string, values ...any) {
-	x.Steps = append(x.Steps, Step{label, []string{fmt.Sprintf(format, values...)}})
+// step begins a step.
+func (x *explainer) step(label, format string, values ...any) {
+	x.steps = append(x.steps, Step{label, []string{fmt.Sprintf(format, values...)}})
 }
 
-// More adds a line to the last step.
-func (x *Explainer) More(format string, values ...any) {
-	if len(x.Steps) == 0 {
-		x.Steps = []Step{{}}
-	}
-	last := &x.Steps[len(x.Steps)-1]
+// more adds a line to the last step.
+func (x *explainer) more(format string, values ...any) {
+	last := &x.steps[len(x.steps)-1]
 	last.Lines = append(last.Lines, fmt.Sprintf(format, values...))
 }
 
-// Text returns the steps for a terminal, one paragraph each.
-func (x *Explainer) Text() string {
+// Text returns steps for a terminal, one paragraph each.
+func Text(steps []Step, paint console.Painter) string {
 	var out strings.Builder
-	for _, s := range x.Steps {
+	for _, s := range steps {
 		for i, line := range s.Lines {
 			if i == 0 && s.Label != "" {
-				out.WriteString(x.Paint(console.Bold, fmt.Sprintf("  %-*s", labelWidth-2, s.Label)))
+				out.WriteString(paint(console.Bold, fmt.Sprintf("  %-*s", labelWidth-2, s.Label)))
 			} else {
 				out.WriteString(strings.Repeat(" ", labelWidth))
 			}
@@ -63,4 +60,15 @@ func writeWrapped(out *strings.Builder, line string) {
 		at += size
 	}
 	out.WriteByte('\n')
+}
+
+// Listed calls each with the first ones of a list, and more with the number of the others, if
+// there are any.
+func Listed[T any](list []T, each func(i int, x *T), more func(n int)) {
+	for i := range list[:min(len(list), MaxListed)] {
+		each(i, &list[i])
+	}
+	if n := len(list) - MaxListed; n > 0 {
+		more(n)
+	}
 }

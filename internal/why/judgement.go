@@ -1,4 +1,4 @@
-package check
+package why
 
 import (
 	"fmt"
@@ -24,73 +24,70 @@ const (
 	maxAgentShown = 600
 )
 
-// Explainer collects the steps from a User-Agent to a verdict.
-type Explainer struct {
+// explainer collects the steps from a User-Agent to a verdict.
+type explainer struct {
 	*control.Judgement
-	Road  *rules.Explanation
-	Paint console.Painter
-	Steps []Step
+	road  *rules.Explanation
+	paint console.Painter
+	steps []Step
 }
 
-// Explain returns the steps to the verdict, as `heed check --explain` prints them, without
-// colours.
-func Explain(a *control.Judgement) []Step {
-	return explained(a, func(_, text string) string { return text }).Steps
-}
-
-func explained(a *control.Judgement, paint console.Painter) *Explainer {
-	x := &Explainer{Judgement: a, Road: a.Road, Paint: paint}
-	if x.Road == nil {
-		x.Road = &rules.Explanation{} // the running heed sent none
+// explain begins an explanation. Without road nothing is said of the matching of rules.
+func explain(a *control.Judgement, road *rules.Explanation, paint console.Painter) *explainer {
+	x := &explainer{Judgement: a, road: road, paint: paint}
+	if road == nil {
+		x.road = &rules.Explanation{}
 	}
-	x.AgentStep()
-	if a.Robots != "" {
-		x.RulesStep()
-		x.GroupsStep()
-		x.MatchesStep()
+	if paint == nil {
+		x.paint = func(_, text string) string { return text }
 	}
-	x.Step("Verdict", "%s: %s", verdictText(a, paint, "allow"), x.Because())
-	x.delayStep()
 	return x
 }
 
-// verdictText returns the verdict in its colour; allow is how it is written.
-func verdictText(a *control.Judgement, paint console.Painter, allow string) string {
-	if a.Allowed {
-		return paint(console.Green, allow)
+// Judgement returns the steps to a verdict of now. A nil paint is one without colours.
+func Judgement(a *control.Judgement, paint console.Painter) []Step {
+	x := explain(a, a.Road, paint) // the running heed may have sent none
+	x.agentStep()
+	if a.Robots != "" {
+		x.rulesStep()
+		x.groupsStep()
+		x.matchesStep()
 	}
-	return paint(console.Red, "refuse")
+	verdict := x.paint(console.Red, "refuse")
+	if a.Allowed {
+		verdict = x.paint(console.Green, "allow")
+	}
+	x.step("Verdict", "%s: %s", verdict, x.because())
+	x.delayStep()
+	return x.steps
 }
 
 // delayStep prints the time between two requests, whose it is, and the lines about it that
 // have no effect.
-func (x *Explainer) delayStep() {
+func (x *explainer) delayStep() {
 	d := x.Delay
 	if d == nil {
 		return
 	}
 	switch kept := secondsText(d.Seconds); {
 	case d.Asked == 0:
-		x.Step("Delay", "none is asked for")
+		x.step("Delay", "none is asked for")
 	case d.Line == 0:
-		x.Step("Delay", "%s between two requests, by min_delay in the settings", kept)
+		x.step("Delay", "%s between two requests, by min_delay in the settings", kept)
 	default:
 		group := ", before any group"
 		if d.Group != "" {
 			group = ", group " + console.Quoted(d.Group)
 		}
-		x.Step("Delay", "%s between two requests: line %d, %s%s", kept, d.Line, console.Quoted(d.Rule), group)
+		x.step("Delay", "%s between two requests: line %d, %s%s", kept, d.Line, console.Quoted(d.Rule), group)
 	}
 	if d.Seconds < d.Asked {
-		x.More("%s is asked for; max_delay in the settings is the longest that is kept", secondsText(d.Asked))
+		x.more("%s is asked for; max_delay in the settings is the longest that is kept", secondsText(d.Asked))
 	}
-	for i, line := range d.Ignored {
-		if i == MaxListed {
-			x.More("and %s more without effect", console.Plural(uint64(len(d.Ignored)-MaxListed), "line"))
-			break
-		}
-		x.More("%s has no effect: its value cannot be understood", console.Quoted(line))
-	}
+	Listed(d.Ignored, func(_ int, line *string) {
+		x.more("%s has no effect: its value cannot be understood", console.Quoted(*line))
+	},
+		func(n int) { x.more("and %s more without effect", console.Plural(uint64(n), "line")) })
 }
 
 // secondsText writes a number of seconds.
@@ -98,30 +95,25 @@ func secondsText(s float64) string {
 	return refusal.Seconds(time.Duration(s * float64(time.Second)))
 }
 
-// AgentStep prints which pieces of the User-Agent are names of robots, the groups
+// agentStep prints which pieces of the User-Agent are names of robots, the groups
 // that each name selects, and the pieces that are ignored.
-func (x *Explainer) AgentStep() {
+func (x *explainer) agentStep() {
 	if x.Client != "" {
-		x.Step("Client", "%s, an entry of the settings", console.Quoted(x.Client))
+		x.step("Client", "%s, an entry of the settings", console.Quoted(x.Client))
 	}
 	if x.Agent == "" {
-		x.Step("Agent", "no User-Agent: the rules for all robots (*) apply")
+		x.step("Agent", "no User-Agent: the rules for all robots (*) apply")
 		return
 	}
-	x.Step("Agent", "%s", console.Truncated(x.Agent, maxAgentShown))
-	for i, t := range x.Road.Tokens {
-		if i == MaxListed {
-			x.More("and %s", console.Plural(uint64(len(x.Road.Tokens)-MaxListed), "further name"))
-			break
-		}
-		x.More("%s", tokenText(t.Token)+x.groupsOf(t))
-	}
-	if len(x.Road.Tokens) == 0 {
-		x.More("contains no name of a robot: the rules for all robots (*) apply")
+	x.step("Agent", "%s", console.Truncated(x.Agent, maxAgentShown))
+	Listed(x.road.Tokens, func(_ int, t *rules.TokenGroups) { x.more("%s", tokenText(t.Token)+x.groupsOf(*t)) },
+		func(n int) { x.more("and %s", console.Plural(uint64(n), "further name")) })
+	if len(x.road.Tokens) == 0 {
+		x.more("contains no name of a robot: the rules for all robots (*) apply")
 	}
 	for _, why := range []rules.DropReason{rules.DroppedCompatible, rules.DroppedAddress} {
 		if left := x.dropped(why); left != "" {
-			x.More("ignored: %s (%s)", left, droppedText[why])
+			x.more("ignored: %s (%s)", left, droppedText[why])
 		}
 	}
 }
@@ -131,9 +123,9 @@ var droppedText = map[rules.DropReason]string{
 	rules.DroppedAddress:    "an address, which may contain names of other robots",
 }
 
-func (x *Explainer) dropped(why rules.DropReason) string {
+func (x *explainer) dropped(why rules.DropReason) string {
 	var left []string
-	for _, d := range x.Road.Dropped {
+	for _, d := range x.road.Dropped {
 		if d.Why == why {
 			left = append(left, console.Quoted(d.Piece))
 		}
@@ -153,7 +145,7 @@ func tokenText(t rules.Token) string {
 }
 
 // groupsOf returns the groups that a name selects, after a colon.
-func (x *Explainer) groupsOf(t rules.TokenGroups) string {
+func (x *explainer) groupsOf(t rules.TokenGroups) string {
 	if len(t.Groups) == 0 {
 		if x.Robots == "" || x.Group == "" {
 			return ""
@@ -175,42 +167,38 @@ var howText = map[rules.How]string{
 	rules.ByList:  ", one of several names on that line: it may only add refusals",
 }
 
-// RulesStep prints the source of the rules and the profile they are read by.
-func (x *Explainer) RulesStep() {
-	x.Step("Rules", "%s", console.Quoted(x.Robots))
-	if x.By != byFile {
-		x.More("%s", sourceText(x.Judgement))
+// rulesStep prints the source of the rules and the profile they are read by.
+func (x *explainer) rulesStep() {
+	x.step("Rules", "%s", console.Quoted(x.Robots))
+	if x.By != ByFile {
+		x.more("%s", sourceText(x.Judgement))
 	}
 	if x.Profile != "" && x.Profile != rules.Standard.String() {
-		x.More("read by the profile %s", x.Profile)
+		x.more("read by the profile %s", x.Profile)
 	}
 	if x.Reason == rules.ReasonRule && x.Detail != "" { // with other reasons the verdict has it
-		x.More("%s", console.Quoted(x.Detail))
+		x.more("%s", console.Quoted(x.Detail))
 	}
 }
 
-// GroupsStep prints the groups that govern.
-func (x *Explainer) GroupsStep() {
-	for i, g := range x.Road.Governing {
-		if i == MaxListed {
-			x.More("and %s", console.Plural(uint64(len(x.Road.Governing)-MaxListed), "further group"))
-			break
-		}
+// groupsStep prints the groups that govern.
+func (x *explainer) groupsStep() {
+	Listed(x.road.Governing, func(i int, g *rules.Governing) {
 		why := "since no group is for a name of the agent"
 		if g.Token.Name != "" {
 			why = "for " + console.Quoted(g.Token.Name)
 		}
-		print := x.More
+		print := x.more
 		if i == 0 {
-			print = func(f string, v ...any) { x.Step("Group", f, v...) }
+			print = func(f string, v ...any) { x.step("Group", f, v...) }
 		}
 		print("%s (%s, %s), %s", console.Quoted(g.Name), lineList(g.Lines), console.Plural(uint64(g.Rules), "rule"), why)
+	}, func(n int) { x.more("and %s", console.Plural(uint64(n), "further group")) })
+	if len(x.road.Governing) > 1 {
+		x.more("each of them must allow")
 	}
-	if len(x.Road.Governing) > 1 {
-		x.More("each of them must allow")
-	}
-	if len(x.Road.Governing) == 0 && (x.Reason == rules.ReasonNoRule || x.Reason == rules.ReasonRule) {
-		x.Step("Group", "none: no group is for a name of the agent, nor for all robots (*)")
+	if len(x.road.Governing) == 0 && (x.Reason == rules.ReasonNoRule || x.Reason == rules.ReasonRule) {
+		x.step("Group", "none: no group is for a name of the agent, nor for all robots (*)")
 	}
 }
 
@@ -230,8 +218,8 @@ func lineList(lines []int) string {
 	return "lines " + strings.Join(numbers, ", ")
 }
 
-// Because returns the reason of the verdict in words.
-func (x *Explainer) Because() string {
+// because returns the reason of the verdict in words.
+func (x *explainer) because() string {
 	switch x.Reason {
 	case rules.ReasonRule:
 		if x.Allowed {
@@ -258,39 +246,39 @@ func (x *Explainer) Because() string {
 }
 
 // subject returns the name that the deciding group is for.
-func (x *Explainer) subject() string {
+func (x *explainer) subject() string {
 	if x.Token == "" {
 		return "all robots (*)"
 	}
 	return console.Quoted(x.Token)
 }
 
-// MatchesStep prints each reading of the target with the rules that match it.
-func (x *Explainer) MatchesStep() {
+// matchesStep prints each reading of the target with the rules that match it.
+func (x *explainer) matchesStep() {
 	quiet := 0 // readings after the first that are allowed
-	for i, r := range x.Road.Readings {
-		last := i == len(x.Road.Readings)-1
+	for i, r := range x.road.Readings {
+		last := i == len(x.road.Readings)-1
 		if i > 0 && !(last && x.refused(r)) {
 			quiet++
 			continue
 		}
 		if quiet > 0 {
-			x.More("in %s: allowed, too", console.Plural(uint64(quiet), "other spelling"))
+			x.more("in %s: allowed, too", console.Plural(uint64(quiet), "other spelling"))
 			quiet = 0
 		}
 		if i == 0 {
-			x.Step("Judged", "%s", console.Quoted(r.Target))
+			x.step("Judged", "%s", console.Quoted(r.Target))
 		} else {
-			x.More("but a server may take it for %s (%s):", console.Quoted(r.Target), spelling(r.Variant))
+			x.more("but a server may take it for %s (%s):", console.Quoted(r.Target), spelling(r.Variant))
 		}
 		x.matches(r)
 	}
 	if quiet > 0 {
-		x.More("in %s that servers may read it in: allowed, too", console.Plural(uint64(quiet), "other spelling"))
+		x.more("in %s that servers may read it in: allowed, too", console.Plural(uint64(quiet), "other spelling"))
 	}
 }
 
-func (x *Explainer) refused(r rules.Reading) bool {
+func (x *explainer) refused(r rules.Reading) bool {
 	return len(r.Results) > 0 && r.Results[len(r.Results)-1].Verdict == rules.Refuse
 }
 
@@ -313,34 +301,34 @@ func spelling(variant string) string {
 }
 
 // matches prints the rules that match a reading, by group.
-func (x *Explainer) matches(r rules.Reading) {
+func (x *explainer) matches(r rules.Reading) {
 	for i, o := range r.Results {
 		of := ""
-		if len(x.Road.Governing) > 1 && i < len(x.Road.Governing) {
-			of = "of group " + console.Quoted(x.Road.Governing[i].Name) + " "
+		if len(x.road.Governing) > 1 && i < len(x.road.Governing) {
+			of = "of group " + console.Quoted(x.road.Governing[i].Name) + " "
 		}
 		if len(o.Matches) == 0 {
-			x.More("  no rule %sfits", of)
+			x.more("  no rule %sfits", of)
 			continue
 		}
 		if of != "" {
-			x.More("  %sthese fit:", of)
+			x.more("  %sthese fit:", of)
 		}
 		for j, m := range o.Matches[:min(len(o.Matches), MaxListed)] {
 			text := fmt.Sprintf("  line %d: %s (%s)", m.Line, console.Quoted(m.Rule), console.Plural(uint64(m.Octets), "octet"))
 			if j == 0 {
 				text += " <- " + x.precedence(o)
 			}
-			x.More("%s", text)
+			x.more("%s", text)
 		}
 		if more := len(o.Matches) + o.Further - MaxListed; more > 0 {
-			x.More("  and %s that count for less", console.Plural(uint64(more), "rule"))
+			x.more("  and %s that count for less", console.Plural(uint64(more), "rule"))
 		}
 	}
 }
 
 // precedence returns why the first rule of a result decides.
-func (x *Explainer) precedence(o rules.GroupResult) string {
+func (x *explainer) precedence(o rules.GroupResult) string {
 	first := o.Matches[0]
 	switch {
 	case len(o.Matches) == 1:

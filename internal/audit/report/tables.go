@@ -1,0 +1,162 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"heed/internal/figures"
+	"heed/internal/table"
+)
+
+// chapter is a table of the report for people. Programs get all rows of all lists.
+type chapter struct {
+	Title string
+	About string // on pages
+	Note  string // on pages and terminals
+	*table.Table
+}
+
+// chapters returns the tables that have rows, each with at most some rows.
+func (r *Report) chapters(most int) []chapter {
+	list := []chapter{
+		r.agents(most), r.sites(most), r.reasons(most),
+		decidings(r.NotAllowed(), most, "Not allowed", ""),
+		decidings(r.Unjudged(), most, "Not judged", "No verdict on the URL: nothing of these was seen that could be judged by a robots.txt, or the settings say that it is not to be."),
+		decidings(r.ByException(), most, "Exceptions that decided", "The operator's, in place of the site's rules, with the reason given for them."),
+		r.trouble(most),
+	}
+	if u := r.Use; u != nil {
+		list = append(list, u.purposes(), u.refusals(most), u.answers(most))
+	}
+	list = append(list, r.conduct(most))
+	return slices.DeleteFunc(list, func(c chapter) bool { return len(c.Rows) == 0 })
+}
+
+func column(head string, kind table.Kind) table.Column { return table.Column{Head: head, Kind: kind} }
+
+// counted returns the columns of Counts after others. The last one is only for pages.
+func (r *Report) counted(list ...table.Column) []table.Column {
+	list = append(list, column("requests", table.Count))
+	for _, k := range r.Total.columns() {
+		list = append(list, column(k.String(), table.Count))
+	}
+	if r.Total.WouldBe.Sum() > 0 {
+		list = append(list, column("only observed", table.Count))
+	}
+	return append(list, column("waited", table.Figure), column("bytes", table.Bytes), column("refused by the site", table.Count))
+}
+
+// cells returns the cells of counted after others.
+func (r *Report) cells(c *Counts, list ...any) []any {
+	list = append(list, c.Requests)
+	for _, k := range r.Total.columns() {
+		list = append(list, c.Classes[k])
+	}
+	if r.Total.WouldBe.Sum() > 0 {
+		list = append(list, c.WouldBe.Sum())
+	}
+	return append(list, spanCell(c.WaitedTotal), c.Bytes, c.SiteRefused)
+}
+
+func (r *Report) agents(most int) chapter {
+	var bars [][]figures.Piece
+	t := table.List(r.Agents, most, func(a *AgentPart) []any {
+		bars = append(bars, figures.Pieces(&a.Classes, r.Agents[0].Requests))
+		return r.cells(&a.Counts, a.Name, a.Where())
+	}, r.counted(column(r.By, table.Text), column("clients", table.Text))...)
+	t.Paged, t.Bars, t.BarAfter = 1, bars, 1
+	return chapter{Title: r.ByTitle(), Table: t}
+}
+
+func (r *Report) sites(most int) chapter {
+	var bars [][]figures.Piece
+	t := table.List(r.Sites, most, func(s *SitePart) []any {
+		bars = append(bars, figures.Pieces(&s.Classes, r.Sites[0].Requests))
+		return r.cells(&s.Counts, s.Site)
+	}, r.counted(column("site", table.Text))...)
+	t.Paged, t.Bars = 1, bars
+	return chapter{Title: "Sites", Table: t}
+}
+
+func (r *Report) reasons(most int) chapter {
+	t := table.List(r.Reasons, most, func(w *Reason) []any {
+		return []any{w.Requests, figures.Percent(w.Requests, r.Total.Requests), w.Class(), w.Verdict, w.judgedBy(), int64(w.Sites), int64(w.Agents), words(w.Reason)}
+	}, column("requests", table.Count), column("share", table.Figure), column("class", table.Text), column("verdict", table.Text), column("judged by", table.Text),
+		column("sites", table.Count), column(strings.ToLower(r.ByTitle()), table.Count), column("reason", table.Sentence))
+	t.Main = 7
+	return chapter{Title: "Decided by", Table: t}
+}
+
+// decidings returns a list of decisions, which a terminal shows without heads.
+func decidings(list []Listed, most int, title, about string) chapter {
+	t := table.List(list, most, func(d *Listed) []any {
+		return []any{d.Count, d.Class, d.Site, d.Agent, d.Why(), stamp(d.First), stamp(d.Last)}
+	}, column("requests", table.Times), column("class", table.Text), column("site", table.Text), column("agent", table.Text), column("decided by", table.Sentence),
+		column("first", table.Moment), column("last", table.Moment))
+	t.Main, t.NoHeads, t.Paged = 2, true, 2
+	return chapter{Title: title, About: about, Table: t}
+}
+
+func (r *Report) trouble(most int) chapter {
+	t := table.List(r.Trouble, most, func(u *Unreachable) []any {
+		done := "nothing is allowed until it can be read"
+		if u.State == "stale" {
+			done = "judged by an old copy"
+		}
+		return []any{u.Site, u.State, figures.Commas(u.Requests) + " asked: " + u.Classes.OnlyWords(figures.Commas), stamp(u.First) + " to " + stamp(u.Last), u.Error, done}
+	}, column("site", table.Text), column("policy", table.Text), column("requests", table.Text), column("first and last", table.Text), column("why, at the last", table.Sentence),
+		column("what was done", table.Sentence))
+	t.NoHeads, t.Paged = true, 1
+	return chapter{Title: "robots.txt that could not be read", Table: t}
+}
+
+// conductNote says what the times and shares of conduct are of.
+const conductNote = "Gaps are the times between successive requests of one row that were let through, its robots.txt " +
+	"apart: the median and the 5th percentile as the client sent them. Kept is the share of gaps not " +
+	"shorter than the delay that the site asked for, beside it its 95 % interval (Wilson)."
+
+func (r *Report) conduct(most int) chapter {
+	t := table.List(r.Conduct, most, func(c *Conduct) []any {
+		return []any{
+			c.Agent, c.Site, c.Requests, c.Robots(), shareOf(c.Breaches, c.Pages), gapTime(c.Asked.Delay), shareOf(c.Asked.KeptCount, c.Asked.Limited), shareOf(c.Sent.KeptCount, c.Sent.Limited),
+			gapTime(c.Asked.Median), gapTime(c.Asked.P5), c.Fastest, c.Repeated, int64(len(c.Agents)), strings.Join(c.Agents, " | "),
+		}
+	}, column(r.By, table.Text), column("site", table.Text), column("requests", table.Count), column("robots.txt", table.Text), column("against rules", table.Figure), column("delay", table.Figure),
+		column("kept", table.Figure), column("kept as sent", table.Figure), column("median gap", table.Figure), column("5 %", table.Figure), column("fastest minute", table.Count),
+		column("repeated", table.Count), column("User-Agents", table.Count), column("their texts", table.Sentence))
+	t.Paged = 1
+	return chapter{Title: "Conduct: client behaviour, regardless of heed's verdicts", Note: conductNote, Table: t}
+}
+
+// purposes returns what sites state by purpose. The first row of each has its sums.
+func (u *Use) purposes() chapter {
+	t := &table.Table{Columns: []table.Column{
+		column("purpose", table.Text), column("requests", table.Count), column("refused", table.Count), column("category", table.Text),
+		column("allowed", table.Count), column("refused", table.Count), column("unknown", table.Count),
+	}}
+	for i := range u.Purposes {
+		p := &u.Purposes[i]
+		cells := []any{p.Purpose, p.Requests, p.Refused}
+		for _, c := range p.Known() {
+			t.Rows = append(t.Rows, append(cells, string(c.Category), c.Allowed, c.Refused, c.Unknown))
+			cells = []any{"", "", ""}
+		}
+	}
+	return chapter{Title: "Use of pages, by purpose: what sites state, of requests that robots.txt allows", About: "Unknown: nothing was stated, or not all was read.", Table: t}
+}
+
+func (u *Use) refusals(most int) chapter {
+	t := table.List(u.Refusals, most, func(r *UseRefusal) []any {
+		return []any{r.Count, r.Verdict, r.Site, string(r.Purpose), r.Why(), stamp(r.First), stamp(r.Last)}
+	}, column("requests", table.Times), column("verdict", table.Text), column("site", table.Text), column("purpose", table.Text), column("statement", table.Sentence),
+		column("first", table.Moment), column("last", table.Moment))
+	t.Main, t.NoHeads, t.Paged = 2, true, 2
+	return chapter{Title: "Refused by what sites state", Table: t}
+}
+
+func (u *Use) answers(most int) chapter {
+	t := table.List(u.Answers, most, func(a *SiteAnswer) []any { return []any{a.Count, a.Site, a.Answer, a.Words()} },
+		column("requests", table.Times), column("site", table.Text), column("answer", table.Text), column("what it means", table.Sentence))
+	t.Main, t.NoHeads = 1, true
+	return chapter{Title: "Refused or priced by sites", Table: t}
+}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"heed/proxy/limit"
@@ -18,7 +19,16 @@ type kind struct {
 // kinds are the types of settings. A new type needs an entry here, and only here.
 var kinds = map[reflect.Type]kind{}
 
-func init() {
+var fillOnce sync.Once // the functions of some kinds refer to kinds
+
+// kindOf returns the kind of t, if it has one.
+func kindOf(t reflect.Type) (k kind, ok bool) {
+	fillOnce.Do(fillKinds)
+	k, ok = kinds[t]
+	return k, ok
+}
+
+func fillKinds() {
 	add(as[string]("a text in quotes"), same)
 	add(as[bool]("true or false without quotes"), same)
 	add((*decoder).count, same)
@@ -105,7 +115,7 @@ func keyNames(t reflect.Type, path string) (names []string) {
 		if of.Kind() == reflect.Slice {
 			of = of.Elem()
 		}
-		if _, single := kinds[of]; of.Kind() == reflect.Struct && !single {
+		if _, single := kindOf(of); of.Kind() == reflect.Struct && !single {
 			names = append(names, keyNames(of, full)...)
 		}
 	}
@@ -122,7 +132,7 @@ func isArray(table string) bool {
 func keyTree(v reflect.Value) map[string]any {
 	tree := map[string]any{}
 	for key, field := range fieldsByKey(v) {
-		if k, ok := kinds[field.Type()]; !ok {
+		if k, ok := kindOf(field.Type()); !ok {
 			tree[key] = keyTree(field)
 		} else if value := k.tree(field); value != nil {
 			tree[key] = value

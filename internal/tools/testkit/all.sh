@@ -279,7 +279,7 @@ with_race() {
 	for package in nistec/... aes rsa sha256 sha512 edwards25519/...; do
 		set -- "-gcflags=crypto/internal/fips140/$package=-dwarf=false -race=false" "$@"
 	done
-	for package in compress/flate github.com/andybalholm/brotli modernc.org/sqlite/lib; do
+	for package in compress/flate modernc.org/sqlite/lib; do
 		set -- "-gcflags=$package=-dwarf=false -race=false" "$@"
 	done
 	CGO_ENABLED=1 "$command" -race -gcflags=all=-dwarf=false "$@"

@@ -22,11 +22,7 @@ var arrows = map[string][]string{
 	"heed/internal/control":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/fleet", "heed/internal/pace", "heed/internal/policyfile", "heed/internal/reach", "heed/internal/room", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
 	"heed/internal/config":                 {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/route":                  {"heed/cache", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/policyfile", "heed/internal/signal/fetch", "heed/proxy/upstream", "heed/rules"},
-<<<<<<< HEAD
 	"heed/internal/check":                  {"heed/cache", "heed/internal/acl", "heed/internal/judge", "heed/internal/memo", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/refusal", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules", "heed/rules/lint"},
-=======
-	"heed/internal/check":                  {"heed/cache", "heed/internal/acl", "heed/internal/judge", "heed/internal/memo", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/refusal", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
->>>>>>> expl
 	"heed/internal/judge":                  {"heed/internal/acl", "heed/internal/signal", "heed/rules"},
 	"heed/internal/admin/dashboard":        {"heed/internal/audit", "heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/config", "heed/internal/control", "heed/internal/figures", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/internal/why", "heed/rules"},
 	"heed/internal/figures":                {"heed/internal/reason"},
@@ -66,13 +62,8 @@ var arrows = map[string][]string{
 	"heed/internal/audit/compare":          {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/audit/audittest":        {"heed/internal/audit", "heed/internal/audit/store", "heed/rules"},
 	"heed/internal/audit/replay":           {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/judge", "heed/internal/memo", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
-<<<<<<< HEAD
-	"heed/internal/audit/report":           {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/figures", "heed/internal/measure", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
-	"heed/internal/audit/store":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/filter", "heed/internal/audit/store/wal", "heed/internal/ownfile", "heed/internal/reason", "heed/internal/sqlite", "heed/rules"},
-=======
 	"heed/internal/audit/report":           {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/figures", "heed/internal/measure", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/internal/table", "heed/rules"},
-	"heed/internal/audit/store":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/filter", "heed/internal/audit/store/wal", "heed/internal/reason", "heed/internal/sqlite", "heed/rules"},
->>>>>>> expl
+	"heed/internal/audit/store":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/filter", "heed/internal/audit/store/wal", "heed/internal/ownfile", "heed/internal/reason", "heed/internal/sqlite", "heed/rules"},
 	"heed/internal/audit/store/wal":        {"heed/internal/ownfile"},
 	"heed/internal/audit/store/filter":     {"heed/internal/reason", "heed/rules"},
 	"heed/internal/audit/uses":             {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/rules"},

@@ -18,6 +18,7 @@ type kind struct {
 // kinds are the types of settings. A new type needs an entry here, and only here.
 var kinds = map[reflect.Type]kind{}
 
+// init fills kinds, to which the functions of some refer.
 func init() {
 	add(as[string]("a text in quotes"), same)
 	add(as[bool]("true or false without quotes"), same)

@@ -200,12 +200,7 @@ func (r *run) child(environ []string) (status int, err error) {
 	cmd.Args[0] = r.args[0]
 	cmd.Env = environ
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.app.Stdin, r.app.Stdout, r.app.Stderr
-	signals := make(chan os.Signal, 16)
-	for _, s := range passedOn {
-		if !signal.Ignored(s) { // ignored signals (nohup) are inherited by the command
-			signal.Notify(signals, s)
-		}
-	}
+	signals := notifySignals()
 	defer signal.Stop(signals)
 	adoptOrphans()
 	if err := cmd.Start(); err != nil {
@@ -218,17 +213,34 @@ func (r *run) child(environ []string) (status int, err error) {
 		defer close(ended)
 		err = cmd.Wait()
 	}()
+	passSignals(signals, cmd.Process, ended)
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		fmt.Fprintf(r.app.Stderr, "heed: %v\n", err)
+	}
+	return exitStatus(cmd.ProcessState), nil
+}
+
+// notifySignals returns a channel of the signals that a run passes to its command.
+func notifySignals() chan os.Signal {
+	signals := make(chan os.Signal, 16)
+	for _, s := range passedOn {
+		if !signal.Ignored(s) { // ignored signals (nohup) are inherited by the command
+			signal.Notify(signals, s)
+		}
+	}
+	return signals
+}
+
+// passSignals passes signals to the command p until ended is closed.
+func passSignals(signals <-chan os.Signal, p *os.Process, ended <-chan struct{}) {
 	for {
 		select {
 		case s := <-signals:
 			if !fromKeyboard(s) {
-				_ = cmd.Process.Signal(s) // it may have ended already
+				_ = p.Signal(s) // it may have ended already
 			}
 		case <-ended:
-			if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-				fmt.Fprintf(r.app.Stderr, "heed: %v\n", err)
-			}
-			return exitStatus(cmd.ProcessState), nil
+			return
 		}
 	}
 }

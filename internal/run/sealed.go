@@ -96,12 +96,7 @@ func sealedEnviron(environ []string) []string {
 
 // sealedChild is child for a sealed run.
 func (r *run) sealedChild(environ []string) (status int, err error) {
-	signals := make(chan os.Signal, 16)
-	for _, s := range passedOn {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
+	signals := notifySignals()
 	defer signal.Stop(signals)
 	bundle, _ := console.Lookup(environ, "SSL_CERT_FILE")
 	command := sealed.Command{Path: r.path, Args: r.args, Env: sealedEnviron(environ), Keep: []string{filepath.Dir(bundle)},
@@ -112,32 +107,21 @@ func (r *run) sealedChild(environ []string) (status int, err error) {
 		}
 		return 0, fmt.Errorf("--sealed: %w", err)
 	}
-	type end struct {
-		status syscall.WaitStatus
-		err    error
-	}
-	ended := make(chan end, 1)
+	var end syscall.WaitStatus
+	ended := make(chan struct{})
 	go func() {
-		w, err := r.seals.Wait()
-		ended <- end{w, err}
+		defer close(ended)
+		end, err = r.seals.Wait()
 	}()
-	for {
-		select {
-		case s := <-signals:
-			if !fromKeyboard(s) {
-				_ = r.seals.Process.Signal(s) // it may have ended already
-			}
-		case e := <-ended:
-			r.sealed = &sealedReport{Blocked: r.seals.Blocked()}
-			if e.err != nil {
-				return 0, e.err
-			}
-			if e.status.Signaled() {
-				return console.SignalStatus(e.status.Signal()), nil
-			}
-			return e.status.ExitStatus(), nil
-		}
+	passSignals(signals, r.seals.Process, ended)
+	r.sealed = &sealedReport{Blocked: r.seals.Blocked()}
+	switch {
+	case err != nil:
+		return 0, err
+	case end.Signaled():
+		return console.SignalStatus(end.Signal()), nil
 	}
+	return end.ExitStatus(), nil
 }
 
 // words returns what was blocked, for a person.

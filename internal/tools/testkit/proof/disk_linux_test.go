@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"heed/internal/audit/store"
-	"heed/internal/state"
+	"heed/internal/ownfile"
 	"heed/internal/tools/testkit"
 )
 
@@ -265,7 +265,7 @@ func TestHeed_ADecisionOnDiskOutlivesAPowerFailure(t *testing.T) {
 			n.ask(c, fmt.Sprintf("%s%d-%d", kinds[i%len(kinds)], round, i))
 		}
 		kept := filepath.Join(dir, "granted.json")
-		if err := state.WriteFile(kept, fmt.Appendf(nil, "round %d", round), 0o600); err != nil {
+		if err := ownfile.Write(kept, fmt.Appendf(nil, "round %d", round), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		lost := filepath.Join(t.TempDir(), "lost") // what the page cache had and the device has not

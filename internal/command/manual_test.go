@@ -529,3 +529,25 @@ func TestHelp_AnUnknownTopicListsTheNearest(t *testing.T) {
 		t.Errorf("heed help wget: status %d, stderr %q", s.status, s.errors)
 	}
 }
+
+// What a topic was called in an earlier version opens the topic that has its text, from
+// the command line, and wherever the source names a topic, it names one that exists.
+func TestHelp_NamesOfEarlierVersionsOpenTheTopic(t *testing.T) {
+	t.Parallel()
+	for old, now := range manual.Earlier() {
+		if slices.ContainsFunc(manual.Topics(), func(t manual.Topic) bool { return t.Name == old }) {
+			t.Errorf("%s is a topic and the earlier name of one", old)
+		}
+		heed(t, "", "help", old).is(t, 0, topic(t, now), "")
+	}
+	verbs, found := childNames(model(t).Node), 0
+	for _, m := range regexp.MustCompile("`heed help ([a-z]+)[` ]").FindAllStringSubmatch(sourceText(t), -1) {
+		found++
+		if _, ok := manual.Lookup(m[1]); !ok && !slices.Contains(verbs, m[1]) {
+			t.Errorf("the source names the topic %s, which does not exist", m[1])
+		}
+	}
+	if found < 20 {
+		t.Errorf("the source names %d topics", found)
+	}
+}

@@ -9,6 +9,7 @@ package manual
 import (
 	"cmp"
 	"embed"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -29,7 +30,7 @@ var sections = []struct {
 	title  string
 	topics []string
 }{
-	{"First steps", []string{"start", "install"}},
+	{"First steps", []string{"start"}},
 	{"Clients behind heed", []string{"clients", "sealed", "curl", "python", "node", "java", "go", "perl", "ruby", "php", "r", "browsers", "downloads", "packages", "containers", "gateway"}},
 	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "planning", "purpose", "enforcement", "pacing", "https"}},
 	{"Setting heed up for others", []string{"bots", "identity", "modes", "access", "upstream"}},
@@ -37,6 +38,16 @@ var sections = []struct {
 	{"The record of decisions", []string{"record", "auditing", "verification", "replay", "complaints", "accesslogs"}},
 	{"Reference", []string{"commands", "settings", "answers", "numbers", "log", "limitations", "development"}},
 }
+
+// earlier has the names that topics had in earlier versions, and the topics that contain
+// their texts now.
+var earlier = map[string]string{
+	"install": "start",
+}
+
+// Earlier returns the names that topics had in earlier versions, each with the name of the
+// topic that Lookup returns for it.
+func Earlier() map[string]string { return maps.Clone(earlier) }
 
 // Topics returns all topics in the order of the list that `heed help` prints:
 // those of a section follow one another.
@@ -55,9 +66,13 @@ func Topics() []Topic {
 	return all
 }
 
-// Lookup returns the topic called name; false when there is none.
+// Lookup returns the topic that is called name, or was in an earlier version; false when
+// there is none.
 func Lookup(name string) (Topic, bool) {
 	all := Topics()
+	if now, ok := earlier[name]; ok {
+		name = now
+	}
 	i := slices.IndexFunc(all, func(t Topic) bool { return t.Name == name })
 	if i < 0 {
 		return Topic{}, false

@@ -509,10 +509,10 @@ func TestHelp_PrintsTopicsAndCommands(t *testing.T) {
 	list := heed(t, "", "help")
 	for _, topic := range manual.Topics() {
 		if !strings.Contains(list.out, fmt.Sprintf("\n  %-13s %s\n", topic.Name, topic.Title)) {
-			t.Errorf("heed help does not list %s", topic.Name)
+			t.Errorf("`heed help` does not list %s", topic.Name)
 		}
 		if topic.Section == "" || !strings.Contains(list.out, "\n"+topic.Section+"\n") {
-			t.Errorf("heed help has no section %q", topic.Section)
+			t.Errorf("`heed help` has no section %q", topic.Section)
 		}
 	}
 	heed(t, "", "help", "Pacing").is(t, 0, topic(t, "pacing"), "")
@@ -526,7 +526,7 @@ func TestHelp_AnUnknownTopicListsTheNearest(t *testing.T) {
 	heed(t, "", "help", "pacng").is(t, console.ExitUsage, "", "heed: there is no topic \"pacng\"; the nearest are: pacing\nSee `heed help` for the list\n")
 	heed(t, "", "help", "xyzzy").is(t, console.ExitUsage, "", "heed: there is no topic \"xyzzy\"\nSee `heed help` for the list\n")
 	if s := heed(t, "", "help", "wget"); s.status != console.ExitUsage || !strings.HasPrefix(s.errors, `heed: there is no topic "wget"; the nearest are: curl, `) {
-		t.Errorf("heed help wget: status %d, stderr %q", s.status, s.errors)
+		t.Errorf("wget: status %d, stderr %q", s.status, s.errors)
 	}
 }
 
@@ -541,7 +541,7 @@ func TestHelp_NamesOfEarlierVersionsOpenTheTopic(t *testing.T) {
 		heed(t, "", "help", old).is(t, 0, topic(t, now), "")
 	}
 	verbs, found := childNames(model(t).Node), 0
-	for _, m := range regexp.MustCompile("`heed help ([a-z]+)[` ]").FindAllStringSubmatch(sourceText(t), -1) {
+	for _, m := range regexp.MustCompile(`heed help ([a-z]+)`).FindAllStringSubmatch(sourceText(t), -1) {
 		found++
 		if _, ok := manual.Lookup(m[1]); !ok && !slices.Contains(verbs, m[1]) {
 			t.Errorf("the source names the topic %s, which does not exist", m[1])

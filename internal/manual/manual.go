@@ -31,7 +31,7 @@ var sections = []struct {
 	topics []string
 }{
 	{"First steps", []string{"start"}},
-	{"Clients behind heed", []string{"clients", "sealed", "languages", "curl", "browsers", "downloads", "packages", "containers", "gateway"}},
+	{"Clients behind heed", []string{"clients", "sealed", "languages", "downloads", "browsers", "containers", "gateway"}},
 	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "planning", "purpose", "enforcement", "pacing", "https"}},
 	{"Setting heed up for others", []string{"bots", "identity", "modes", "access", "upstream"}},
 	{"Running heed", []string{"operating", "performance", "metrics", "policies", "backup", "rotation", "fleets"}},
@@ -42,15 +42,17 @@ var sections = []struct {
 // earlier has the names that topics had in earlier versions, and the topics that contain
 // their texts now.
 var earlier = map[string]string{
-	"r":       "languages",
-	"php":     "languages",
-	"ruby":    "languages",
-	"perl":    "languages",
-	"go":      "languages",
-	"java":    "languages",
-	"node":    "languages",
-	"python":  "languages",
-	"install": "start",
+	"packages": "downloads",
+	"curl":     "downloads",
+	"r":        "languages",
+	"php":      "languages",
+	"ruby":     "languages",
+	"perl":     "languages",
+	"go":       "languages",
+	"java":     "languages",
+	"node":     "languages",
+	"python":   "languages",
+	"install":  "start",
 }
 
 // Earlier returns the names that topics had in earlier versions, each with the name of the

@@ -36,12 +36,13 @@ var sections = []struct {
 	{"Setting heed up for others", []string{"bots", "identity", "modes", "access", "upstream"}},
 	{"Running heed", []string{"operating", "performance", "metrics", "policies", "backup", "rotation", "fleets"}},
 	{"The record of decisions", []string{"record", "auditing", "verification", "replay", "complaints", "accesslogs"}},
-	{"Reference", []string{"commands", "settings", "answers", "numbers", "log", "limitations", "development"}},
+	{"Reference", []string{"commands", "settings", "answers", "log", "limitations", "development"}},
 }
 
 // earlier has the names that topics had in earlier versions, and the topics that contain
 // their texts now.
 var earlier = map[string]string{
+	"numbers":  "answers",
 	"packages": "downloads",
 	"curl":     "downloads",
 	"r":        "languages",

@@ -32,7 +32,7 @@ var sections = []struct {
 }{
 	{"First steps", []string{"start"}},
 	{"Clients behind heed", []string{"clients", "sealed", "languages", "downloads", "browsers", "containers", "gateway"}},
-	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "planning", "purpose", "enforcement", "pacing", "https"}},
+	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "planning", "purpose", "pacing", "https"}},
 	{"Setting heed up for others", []string{"bots", "identity", "access", "upstream"}},
 	{"Running heed", []string{"operating", "performance", "metrics", "backup", "rotation", "fleets"}},
 	{"The record of decisions", []string{"record", "auditing", "verification", "replay", "complaints", "accesslogs"}},
@@ -42,20 +42,21 @@ var sections = []struct {
 // earlier has the names that topics had in earlier versions, and the topics that contain
 // their texts now.
 var earlier = map[string]string{
-	"policies": "rules",
-	"modes":    "bots",
-	"numbers":  "answers",
-	"packages": "downloads",
-	"curl":     "downloads",
-	"r":        "languages",
-	"php":      "languages",
-	"ruby":     "languages",
-	"perl":     "languages",
-	"go":       "languages",
-	"java":     "languages",
-	"node":     "languages",
-	"python":   "languages",
-	"install":  "start",
+	"enforcement": "purpose",
+	"policies":    "rules",
+	"modes":       "bots",
+	"numbers":     "answers",
+	"packages":    "downloads",
+	"curl":        "downloads",
+	"r":           "languages",
+	"php":         "languages",
+	"ruby":        "languages",
+	"perl":        "languages",
+	"go":          "languages",
+	"java":        "languages",
+	"node":        "languages",
+	"python":      "languages",
+	"install":     "start",
 }
 
 // Earlier returns the names that topics had in earlier versions, each with the name of the

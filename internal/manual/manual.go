@@ -34,7 +34,7 @@ var sections = []struct {
 	{"Clients behind heed", []string{"clients", "sealed", "languages", "downloads", "browsers", "containers", "gateway"}},
 	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "planning", "purpose", "pacing", "https"}},
 	{"Setting heed up for others", []string{"bots", "identity", "access", "upstream"}},
-	{"Running heed", []string{"operating", "performance", "metrics", "backup", "rotation", "fleets"}},
+	{"Running heed", []string{"operating", "performance", "metrics", "backup", "fleets"}},
 	{"The record of decisions", []string{"record", "auditing", "verification", "replay", "complaints", "accesslogs"}},
 	{"Reference", []string{"commands", "settings", "answers", "log", "limitations", "development"}},
 }
@@ -42,6 +42,7 @@ var sections = []struct {
 // earlier has the names that topics had in earlier versions, and the topics that contain
 // their texts now.
 var earlier = map[string]string{
+	"rotation":    "backup",
 	"enforcement": "purpose",
 	"policies":    "rules",
 	"modes":       "bots",

@@ -35,13 +35,14 @@ var sections = []struct {
 	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "planning", "purpose", "pacing", "https"}},
 	{"Setting heed up for others", []string{"bots", "identity", "access", "upstream"}},
 	{"Running heed", []string{"operating", "performance", "metrics", "backup", "fleets"}},
-	{"The record of decisions", []string{"record", "auditing", "verification", "replay", "complaints", "accesslogs"}},
+	{"The record of decisions", []string{"record", "auditing", "verification", "complaints", "accesslogs"}},
 	{"Reference", []string{"commands", "settings", "answers", "log", "limitations", "development"}},
 }
 
 // earlier has the names that topics had in earlier versions, and the topics that contain
 // their texts now.
 var earlier = map[string]string{
+	"replay":      "verification",
 	"rotation":    "backup",
 	"enforcement": "purpose",
 	"policies":    "rules",

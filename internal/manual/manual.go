@@ -33,7 +33,7 @@ var sections = []struct {
 	{"First steps", []string{"start"}},
 	{"Clients behind heed", []string{"clients", "sealed", "languages", "downloads", "browsers", "containers", "gateway"}},
 	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "planning", "purpose", "pacing", "https"}},
-	{"Setting heed up for others", []string{"bots", "identity", "access", "upstream"}},
+	{"Setting heed up for others", []string{"bots", "identity", "access", "upstream", "caching"}},
 	{"Running heed", []string{"operating", "performance", "metrics", "backup", "fleets"}},
 	{"The record of decisions", []string{"record", "auditing", "verification", "complaints", "accesslogs"}},
 	{"Reference", []string{"commands", "settings", "answers", "log", "limitations", "development"}},

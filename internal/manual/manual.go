@@ -96,6 +96,23 @@ func Lookup(name string) (Topic, bool) {
 	return all[i], true
 }
 
+// Complete returns the text of the topic. That of settings ends with proxy.toml, as an
+// example: the file says what each key means.
+func (t Topic) Complete(proxyTOML []byte) string {
+	if t.Name != "settings" {
+		return t.Text
+	}
+	var b strings.Builder
+	b.WriteString(t.Text + "\n")
+	for line := range strings.Lines(string(proxyTOML)) {
+		if line != "\n" {
+			b.WriteString("    ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
 // Mentioning returns the topics that contain word, in any case: those with the
 // word in their title first, then those that contain it most often. No topic
 // contains the empty word.

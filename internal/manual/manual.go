@@ -32,7 +32,7 @@ var sections = []struct {
 }{
 	{"First steps", []string{"start"}},
 	{"Clients behind heed", []string{"clients", "sealed", "languages", "downloads", "browsers", "containers", "gateway"}},
-	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "planning", "purpose", "pacing", "https"}},
+	{"What is refused, and why", []string{"agents", "rules", "checking", "planning", "purpose", "pacing", "https"}},
 	{"Setting heed up for others", []string{"bots", "identity", "access", "upstream", "caching"}},
 	{"Running heed", []string{"operating", "performance", "metrics", "backup", "fleets"}},
 	{"The record of decisions", []string{"record", "auditing", "verification", "complaints", "accesslogs"}},
@@ -42,6 +42,7 @@ var sections = []struct {
 // earlier has the names that topics had in earlier versions, and the topics that contain
 // their texts now.
 var earlier = map[string]string{
+	"profiles":    "rules",
 	"replay":      "verification",
 	"rotation":    "backup",
 	"enforcement": "purpose",

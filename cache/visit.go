@@ -19,24 +19,25 @@ import (
 // redirect of its robots.txt, or as that of a document.
 type Visit struct {
 	Origin rules.Origin
-	// Hints are what the robots.txt of the origin asks of heed; nil where that is not known.
+	// Hints are the delays that the robots.txt of the origin asks for; nil when it is not
+	// known.
 	Hints []*rules.RateHint
-	// RobotsTxt says that the URL is that of the robots.txt of the origin.
+	// RobotsTxt is set when the URL is that of a robots.txt.
 	RobotsTxt bool
 }
 
-// Bounds of visits. A site with many names can name as many URLs of another host.
+// Limits of visits: a site with many names could name many URLs of another host.
 const (
 	visitsTime     = time.Hour
 	maxVisits      = 360 // distinct URLs of one origin within visitsTime
 	maxVisitHosts  = 4096
-	maxVisited     = 4096 // answers that are kept
+	maxVisited     = 4096 // stored answers
 	maxVisitedSize = 32 << 20
-	// failedVisit is how long a visit without a usable answer is not repeated.
+	// failedVisit is the time in which a visit without a usable answer is not repeated.
 	failedVisit = time.Minute
 )
 
-// visits are the answers to the visits of one fetcher: a URL to which many sites redirect is
+// visits holds the answers to the visits of one fetcher: a URL to which many sites redirect is
 // requested once for all of them. The zero value is ready.
 type visits struct {
 	flights singleflight.Group
@@ -46,7 +47,7 @@ type visits struct {
 	size    int
 }
 
-// visitCount is how many URLs of an origin were requested since a time.
+// visitCount counts the requested URLs of an origin since a time.
 type visitCount struct {
 	since time.Time
 	n     int
@@ -68,7 +69,7 @@ func (v *visits) find(key string, now time.Time) *siteReply {
 	return nil
 }
 
-// put keeps r. Others make room for it, in no order.
+// put stores r, and removes others when there are too many, in no order.
 func (v *visits) put(key string, r *siteReply, until time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -114,8 +115,8 @@ func (v *visits) count(o rules.Origin, now time.Time) error {
 	return nil
 }
 
-// forgetLocked makes room: of 16 origins it forgets the one with the fewest visits, so that
-// many names do not wash away the count of one.
+// forgetLocked removes one of 16 origins, the one with the fewest visits, so that the count of
+// an origin survives requests for many names.
 func (v *visits) forgetLocked() {
 	var least rules.Origin
 	looked := 0
@@ -168,7 +169,7 @@ func (j *job) ask(ctx context.Context, u *url.URL, as string, tags validators) (
 	}
 }
 
-// visit makes a visit for all who wait for it, whose end does not end it.
+// visit makes a visit for all callers that wait for it. It continues when they leave.
 func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *siteReply) {
 	defer func() {
 		// A panic here would end the process: no caller recovers it.
@@ -177,7 +178,7 @@ func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *
 		}
 	}()
 	if r := j.visits.find(key, j.now()); r != nil {
-		return r // another visit has ended since
+		return r // another visit has ended meanwhile
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), j.timeout, answerTimeout(j.timeout))
 	defer cancel()
@@ -199,15 +200,16 @@ func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *
 	return r
 }
 
-// takeTurn requests u when its host lets heed, and when its turn has come.
+// takeTurn waits for the turn of a visit and requests u, if the robots.txt of its host allows
+// it.
 func (j *job) takeTurn(ctx context.Context, u *url.URL, as string) (*siteReply, error) {
 	o, err := rules.OriginOf(u)
 	if err != nil {
 		return nil, err
 	}
 	v := Visit{Origin: o, RobotsTxt: u.RequestURI() == "/robots.txt"}
-	// A file of that name elsewhere needs no permission, but its host may ask for a delay. A
-	// document's permit has asked.
+	// A robots.txt of another host needs no permission, but the host may ask for a delay. The
+	// permit of a document has checked its own.
 	asks := !strings.HasSuffix(u.Path, "/robots.txt") && j.permit == nil && j.only == ""
 	switch policy := j.policyOf(ctx, o, v.RobotsTxt || j.only != ""); {
 	case policy == nil:
@@ -232,8 +234,8 @@ func (j *job) takeTurn(ctx context.Context, u *url.URL, as string) (*siteReply, 
 	return j.request(ctx, u, as, validators{})
 }
 
-// policyOf returns what the robots.txt of o says, as far as it is known; unless knownOnly is
-// set it is asked for, without following it to another host. Nil: it is not known.
+// policyOf returns the policy of o, as far as it is known; unless knownOnly is set it is
+// fetched, without redirects to another host. Nil: it is not known.
 func (j *job) policyOf(ctx context.Context, o rules.Origin, knownOnly bool) *rules.Policy {
 	if p := j.known(o); p != nil || knownOnly {
 		return p
@@ -247,7 +249,7 @@ func (j *job) policyOf(ctx context.Context, o rules.Origin, knownOnly bool) *rul
 
 // siteReply is the answer to one request. It is immutable.
 type siteReply struct {
-	failure error // why there is none; the other fields are zero then
+	failure error // why there is no answer; the other fields are zero then
 	status  int
 	header  http.Header
 	body    []byte // decoded, whole lines; only with 200, 203 and 204

@@ -16,7 +16,7 @@ const (
 	// grantTime is how long an unused right to start is valid without renewal. When the heed
 	// that has it is killed, other heeds wait for so long.
 	grantTime = 4 * time.Second
-	// ticketGrace is how long a position in the line is kept beyond its wait.
+	// ticketGrace is how long a position in the queue is kept beyond its wait.
 	ticketGrace = 2 * time.Second
 	// hostTTL is how long the state of a host is kept after its last request, in addition to
 	// its delay.
@@ -51,11 +51,11 @@ type grant struct{ key, token string }
 // counts as a member.
 func (s *Store) Lanes() *Lanes {
 	s.mu.Lock()
-	first := s.turns == nil
+	first := s.lanes == nil
 	if first {
-		s.turns = &Lanes{store: s, grants: map[grant][]any{}, member: member{Membership: Membership{Size: 1, Heeds: 1}}}
+		s.lanes = &Lanes{store: s, grants: map[grant][]any{}, member: member{Membership: Membership{Size: 1, Heeds: 1}}}
 	}
-	t := s.turns
+	t := s.lanes
 	s.mu.Unlock()
 	if first {
 		s.spawn(t.heartbeats)
@@ -63,34 +63,34 @@ func (s *Store) Lanes() *Lanes {
 	return t
 }
 
-// Ask requests a turn in several lines of a host, in all of them or none, and waits for the
+// Ask requests a turn in several lanes of a host, in all of them or none, and waits for the
 // answer of the store, not for the turn. A request that asks again with its ticket, after
 // SharedAnswer.Again, keeps its position. A granted turn is valid until Started or Leave, or
 // until grantTime after its heed has ended.
-func (t *Lanes) Ask(ctx context.Context, host, ticket string, turns []pace.Lane) pace.SharedAnswer {
+func (t *Lanes) Ask(ctx context.Context, host, ticket string, lanes []pace.Lane) pace.SharedAnswer {
 	key, token := hostKey(host), t.token(ticket)
 	unsure := t.unsure(key)
-	hold, starts := t.history.of(key, turns)
+	hold, starts := t.history.of(key, lanes)
 	if hold.heard.After(unsure) { // the store has the pause
 		hold.till = time.Time{}
 	}
 	args := []any{token, grantTime.Milliseconds(), maxHostFields, max(0, ceilMillis(time.Until(hold.till))),
-		ticketGrace.Milliseconds(), ttlMillis(turns)}
-	for i, turn := range turns {
-		args = append(args, short(turn.Name), ceilMillis(turn.Delay), sinceStart(starts[i], unsure))
+		ticketGrace.Milliseconds(), ttlMillis(lanes)}
+	for i, lane := range lanes {
+		args = append(args, short(lane.Name), ceilMillis(lane.Delay), sinceStart(starts[i], unsure))
 	}
 	reply, err := t.store.run(ctx, askScript, []string{key}, args...).Int64Slice()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return pace.SharedAnswer{Again: time.Millisecond}
-	case err == nil && !credible(reply, turns, starts, hold.till):
+	case err == nil && !credible(reply, lanes, starts, hold.till):
 		t.store.markAway(nil, key, fmt.Errorf("%w: %v to a request for a turn", errNonsense, reply))
-		return t.askAlone(key, turns)
+		return t.askAlone(key, lanes)
 	case err != nil:
-		return t.askAlone(key, turns)
+		return t.askAlone(key, lanes)
 	case reply[0] == 1:
 		t.mu.Lock()
-		t.grants[grant{key, token}] = names(turns) // to be renewed
+		t.grants[grant{key, token}] = names(lanes) // to be renewed
 		t.mu.Unlock()
 		return pace.SharedAnswer{Now: true, Others: int(reply[4])}
 	}
@@ -104,22 +104,22 @@ func (t *Lanes) Ask(ctx context.Context, host, ticket string, turns []pace.Lane)
 
 // Started reports that a request started ago before now: the delays of its turns begin then.
 // It may be called without Ask, and more than once.
-func (t *Lanes) Started(ctx context.Context, host, ticket string, turns []pace.Lane, ago time.Duration) error {
+func (t *Lanes) Started(ctx context.Context, host, ticket string, lanes []pace.Lane, ago time.Duration) error {
 	key, token, at := hostKey(host), t.token(ticket), time.Now().Add(-ago)
-	t.history.started(key, turns, at)
+	t.history.started(key, lanes, at)
 	t.dropGrant(grant{key, token})
-	args := append([]any{token, time.Since(at).Milliseconds(), ttlMillis(turns)}, names(turns)...)
+	args := append([]any{token, time.Since(at).Milliseconds(), ttlMillis(lanes)}, names(lanes)...)
 	return t.store.run(ctx, startedScript, []string{key}, args...).Err()
 }
 
-// Leave returns an unused turn, or a position in the line.
-func (t *Lanes) Leave(ctx context.Context, host, ticket string, turns []pace.Lane) error {
+// Leave returns an unused turn, or a position in the queue.
+func (t *Lanes) Leave(ctx context.Context, host, ticket string, lanes []pace.Lane) error {
 	key, token := hostKey(host), t.token(ticket)
 	t.dropGrant(grant{key, token})
-	return t.extend(ctx, grant{key, token}, names(turns), 0)
+	return t.extend(ctx, grant{key, token}, names(lanes), 0)
 }
 
-// Moved reports that a request has started without a turn: it counts in all lines of the host.
+// Moved reports that a request has started without a turn: it counts in all lanes of the host.
 func (t *Lanes) Moved(ctx context.Context, host string) error {
 	return t.store.run(ctx, movedScript, []string{hostKey(host)}, 0, hostTTL.Milliseconds()).Err()
 }
@@ -214,18 +214,18 @@ func (t *Lanes) token(ticket string) string { return short(t.store.sender + "\n"
 // hostKey returns the key of the turns of a host, which all spaces share.
 func hostKey(host string) string { return keyPrefix + "{" + tagWriter.Replace(host) + "}:turns" }
 
-func names(turns []pace.Lane) (all []any) {
-	for _, turn := range turns {
-		all = append(all, short(turn.Name))
+func names(lanes []pace.Lane) (all []any) {
+	for _, lane := range lanes {
+		all = append(all, short(lane.Name))
 	}
 	return all
 }
 
 // ttlMillis returns how long the last starts of turns are needed, in milliseconds.
-func ttlMillis(turns []pace.Lane) int64 {
+func ttlMillis(lanes []pace.Lane) int64 {
 	longest := time.Duration(0)
-	for _, turn := range turns {
-		longest = max(longest, turn.Delay)
+	for _, lane := range lanes {
+		longest = max(longest, lane.Delay)
 	}
 	return ceilMillis(hostTTL + 2*longest)
 }

@@ -8,7 +8,7 @@ package fleet
 //	q:TICKET  a waiting ticket: its position, until when it is kept, the turns
 //	n         the last position
 //	hold      the end of the site's pause
-//	moved     when a request started that counts in all lines
+//	moved     when a request started that counts in all lanes
 //	run       the server that wrote the hash last
 //	floor     when that server started, or took over from another
 //
@@ -136,7 +136,7 @@ keep(tonumber(ARGV[1]))
 return redis.call('HGET', KEYS[1], 'token')
 `)
 
-// movedScript records a start that counts in all lines.
+// movedScript records a start that counts in all lanes.
 //
 //	KEYS  the hash
 //	ARGV  milliseconds since then, milliseconds to keep
@@ -161,7 +161,7 @@ return 1
 `)
 
 // heldScript extends grants that are still the caller's; with 0 milliseconds it removes them,
-// and the position in the line, without a trace.
+// and the position in the queue, without a trace.
 //
 //	KEYS  the hash
 //	ARGV  ticket, milliseconds, turns

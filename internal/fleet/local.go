@@ -14,7 +14,7 @@ const maxKnown = 100_000
 // received. It is safe for concurrent use.
 type history struct {
 	mu    sync.Mutex
-	last  map[string]start // of a line: its key and name
+	last  map[string]start // by laneKey
 	holds map[string]hold  // of a host
 	lost  time.Time        // when starts that may still count were removed; zero: never
 }
@@ -29,11 +29,11 @@ type start struct {
 type hold struct{ till, heard time.Time }
 
 // of returns the pause of a host, and the last starts in its lanes, zero where none is known.
-func (m *history) of(key string, turns []pace.Lane) (h hold, starts []time.Time) {
+func (m *history) of(key string, lanes []pace.Lane) (h hold, starts []time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, turn := range turns {
-		at := m.last[line(key, turn.Name)].at
+	for _, lane := range lanes {
+		at := m.last[laneKey(key, lane.Name)].at
 		if m.lost.After(at) {
 			at = m.lost
 		}
@@ -43,24 +43,24 @@ func (m *history) of(key string, turns []pace.Lane) (h hold, starts []time.Time)
 }
 
 // started records a start.
-func (m *history) started(key string, turns []pace.Lane, at time.Time) {
+func (m *history) started(key string, lanes []pace.Lane, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last == nil {
 		m.last = map[string]start{}
 	}
-	if len(m.last)+len(turns) > maxKnown {
+	if len(m.last)+len(lanes) > maxKnown {
 		m.makeRoomLocked()
 	}
-	for _, turn := range turns {
-		if name := line(key, turn.Name); at.After(m.last[name].at) {
-			m.last[name] = start{at, turn.Delay}
+	for _, lane := range lanes {
+		if name := laneKey(key, lane.Name); at.After(m.last[name].at) {
+			m.last[name] = start{at, lane.Delay}
 		}
 	}
 }
 
 // makeRoomLocked removes starts that no longer count. If too many are left, it removes all,
-// and lost then counts as a start in every line.
+// and lost then counts as a start in every lane.
 func (m *history) makeRoomLocked() {
 	now := time.Now()
 	for name, s := range m.last {
@@ -104,8 +104,8 @@ func (m *history) release(key string) {
 	delete(m.holds, key)
 }
 
-// line returns the name of a line among those of all hosts.
-func line(key, name string) string { return key + "\n" + name }
+// laneKey returns the name of a lane among those of all hosts.
+func laneKey(key, name string) string { return key + "\n" + name }
 
 const (
 	// noticeTime is how long it takes until all heeds have noticed that the store is
@@ -147,7 +147,7 @@ func (t *Lanes) unsure(key string) time.Time {
 }
 
 // askAlone is Ask without the store.
-func (t *Lanes) askAlone(key string, turns []pace.Lane) pace.SharedAnswer {
+func (t *Lanes) askAlone(key string, lanes []pace.Lane) pace.SharedAnswer {
 	now := time.Now()
 	away, _ := t.store.times(key)
 	if away.IsZero() { // it is just back
@@ -159,14 +159,14 @@ func (t *Lanes) askAlone(key string, turns []pace.Lane) pace.SharedAnswer {
 	if !p.known() {
 		return pace.SharedAnswer{Again: probeEvery, Wait: probeEvery, Away: true, Unreached: t.store.hosts}
 	}
-	a := localState{turns: turns, since: away}
-	held, starts := t.history.of(key, turns)
+	a := localState{lanes: lanes, since: away}
+	held, starts := t.history.of(key, lanes)
 	a.hold, a.starts = held.till, starts
 	wait := p.waitAlone(&a, now)
 	if wait > 0 {
 		return pace.SharedAnswer{Again: wait, Wait: wait, Pause: max(0, a.hold.Sub(now)), Others: p.others(), Away: true}
 	}
-	t.history.started(key, turns, now) // until Started
+	t.history.started(key, lanes, now) // until Started
 	return pace.SharedAnswer{Now: true, Others: p.others(), Away: true}
 }
 
@@ -181,7 +181,7 @@ func (p *member) others() int {
 
 // localState is the state of a heed while the store is unreachable.
 type localState struct {
-	turns  []pace.Lane
+	lanes  []pace.Lane
 	starts []time.Time // the last start by this heed for each turn; zero: none
 	hold   time.Time   // the end of the site's pause
 	since  time.Time   // when the store became unreachable
@@ -197,9 +197,9 @@ type localState struct {
 func (p *member) waitAlone(a *localState, now time.Time) (wait time.Duration) {
 	longest := time.Duration(0)
 	from := a.hold
-	for i, turn := range a.turns {
-		longest = max(longest, turn.Delay)
-		if next := a.starts[i].Add(time.Duration(p.Size) * turn.Delay); !a.starts[i].IsZero() && next.After(from) {
+	for i, lane := range a.lanes {
+		longest = max(longest, lane.Delay)
+		if next := a.starts[i].Add(time.Duration(p.Size) * lane.Delay); !a.starts[i].IsZero() && next.After(from) {
 			from = next
 		}
 	}

@@ -79,10 +79,10 @@ func (s *Store) reconnect(p *part, key string) {
 func (s *Store) probe(key string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		s.mu.Lock()
-		turns := s.turns
+		lanes := s.lanes
 		s.mu.Unlock()
 		of, keys := plainProbeScript, []string{besides(key, ":probe")}
-		if turns != nil {
+		if lanes != nil {
 			of, keys = probeScript, []string{besides(key, ":turns:probe")}
 		}
 		token := rand.Text()

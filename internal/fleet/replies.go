@@ -95,12 +95,12 @@ const creditTime = settleTime + grantTime + ticketGrace
 // credible reports whether askScript can have returned reply, of five numbers, for turns whose
 // last starts by this heed are given, and a pause until till. A turn that this heed would not
 // grant yet is not credible, nor is a wait that no number of waiting requests explains.
-func credible(reply []int64, turns []pace.Lane, starts []time.Time, till time.Time) bool {
+func credible(reply []int64, lanes []pace.Lane, starts []time.Time, till time.Time) bool {
 	now := time.Now()
 	longest, next := time.Duration(0), till
-	for i, turn := range turns {
-		longest = max(longest, turn.Delay)
-		if at := starts[i].Add(turn.Delay); !starts[i].IsZero() && at.After(next) {
+	for i, lane := range lanes {
+		longest = max(longest, lane.Delay)
+		if at := starts[i].Add(lane.Delay); !starts[i].IsZero() && at.After(next) {
 			next = at
 		}
 	}

@@ -124,7 +124,7 @@ type Store struct {
 	missed  uint64
 	closed  bool
 	spaces  map[string]*Policies
-	turns   *Lanes // nil until Lanes is called
+	lanes   *Lanes // nil until Lanes is called
 }
 
 // Open returns a Store. It does not wait for a connection: a store that is unreachable is
@@ -150,10 +150,10 @@ func Open(options Options) (*Store, error) {
 // Close ends all tasks of s. Afterwards the store counts as unreachable.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	turns := s.turns
+	lanes := s.lanes
 	s.mu.Unlock()
-	if turns != nil {
-		turns.deregister()
+	if lanes != nil {
+		lanes.deregister()
 	}
 	s.mu.Lock()
 	s.closed = true
@@ -209,8 +209,8 @@ func (s *Store) Health() Health {
 	if slices.Sort(h.Nodes); s.parts.whole.away {
 		h.Nodes = nil
 	}
-	if s.turns != nil {
-		h.Heeds, h.Unreached = s.turns.known()
+	if s.lanes != nil {
+		h.Heeds, h.Unreached = s.lanes.known()
 	}
 	return h
 }

@@ -34,7 +34,7 @@ type Shared interface {
 	Release(ctx context.Context, origin string) error
 }
 
-// Lane is one of the lines of an origin: at most one request of it starts per
+// Lane is one queue of turns of an origin: at most one request of it starts per
 // delay, of all heeds together.
 type Lane struct {
 	Name  string        // of the lane, within its origin

@@ -45,7 +45,7 @@ const maxRechecks = 16
 // lease is the state of the fleet's entry before a fetch.
 type lease struct {
 	cache *Cache
-	place *originSlot
+	slot  *originSlot
 	variantKey
 	origin rules.Origin
 	entry  *entry // the best entry so far; may be nil
@@ -57,7 +57,7 @@ type lease struct {
 // it. When the entry is not fresh then, the caller must fetch, and publish or abandon the
 // lease.
 func (c *Cache) lease(p *originSlot, o rules.Origin, as variantKey, e *entry) *lease {
-	t := &lease{cache: c, place: p, origin: o, variantKey: as, entry: e, known: e.versionSeen()}
+	t := &lease{cache: c, slot: p, origin: o, variantKey: as, entry: e, known: e.versionSeen()}
 	if c.shared == nil {
 		return t
 	}
@@ -88,7 +88,7 @@ func (t *lease) pull(ctx context.Context) {
 	}
 	t.known = version
 	if len(text) == 0 {
-		t.cache.forget(t.place, t.origin, t.key)
+		t.cache.forget(t.slot, t.origin, t.key)
 		t.entry = nil
 		return
 	}
@@ -97,13 +97,13 @@ func (t *lease) pull(ctx context.Context) {
 		return
 	}
 	e.version = version
-	if !t.place.replace(t.key, t.entry, e) { // it was changed meanwhile
-		t.entry = t.place.entry(t.key, t.cache.now())
+	if !t.slot.replace(t.key, t.entry, e) { // it was changed meanwhile
+		t.entry = t.slot.entry(t.key, t.cache.now())
 		return
 	}
 	t.entry = e
 	if t.cache.disk != nil && !e.NoStore {
-		t.place.persisted.Store(t.cache.disk.Save(storeKey(t.origin, t.key), text, snapshot))
+		t.slot.persisted.Store(t.cache.disk.Save(storeKey(t.origin, t.key), text, snapshot))
 	}
 }
 
@@ -189,7 +189,7 @@ func (c *Cache) recheck(o rules.Origin) {
 	p := c.store.pin(o, c.now())
 	defer c.store.unpin(p)
 	for _, v := range p.all() {
-		t := &lease{cache: c, place: p, origin: o, variantKey: variantKey{key: v.name}, entry: v.entry, known: v.versionSeen()}
+		t := &lease{cache: c, slot: p, origin: o, variantKey: variantKey{key: v.name}, entry: v.entry, known: v.versionSeen()}
 		t.pull(context.Background())
 	}
 }

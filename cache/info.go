@@ -90,7 +90,7 @@ func (c *Cache) loadKept(o rules.Origin) {
 	p := c.store.pin(o, c.now())
 	e := c.load(p, o, "")
 	if c.shared != nil {
-		t := &lease{cache: c, place: p, origin: o, entry: e}
+		t := &lease{cache: c, slot: p, origin: o, entry: e}
 		t.pull(context.Background())
 	}
 	c.store.unpin(p)

@@ -60,8 +60,8 @@ func enginesNamed(numbers []string) string {
 	return "rules engines " + strings.Join(numbers, ", ")
 }
 
-// columns returns the classes that have a column in tables: those with requests, and
-// the two that every reader looks for.
+// columns returns the classes that have a column in tables: allowed and refused by rule, and
+// others that have requests.
 func (c *Counts) columns() []reason.Class {
 	return slices.DeleteFunc(reason.Classes(), func(k reason.Class) bool {
 		return c.Classes[k] == 0 && k != reason.Allowed && k != reason.RefusedByRule
@@ -72,7 +72,7 @@ func (c *Counts) waits() string {
 	return fmt.Sprintf("%s, %s in all, at most %s", figures.Number(c.Waited, "request"), span(c.WaitedTotal), span(c.WaitedMost))
 }
 
-// unit writes how long a period is: the widths are whole units of people.
+// unit formats a period in the largest unit of which it is a multiple.
 func unit(d time.Duration) string {
 	for _, u := range []struct {
 		of   time.Duration

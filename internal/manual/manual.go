@@ -42,24 +42,24 @@ var sections = []struct {
 // earlier has the names that topics had in earlier versions, and the topics that contain
 // their texts now.
 var earlier = map[string]string{
-	"profiles":    "rules",
-	"replay":      "verification",
-	"rotation":    "backup",
+	"curl":        "downloads",
 	"enforcement": "purpose",
-	"policies":    "rules",
+	"go":          "languages",
+	"install":     "start",
+	"java":        "languages",
 	"modes":       "bots",
+	"node":        "languages",
 	"numbers":     "answers",
 	"packages":    "downloads",
-	"curl":        "downloads",
-	"r":           "languages",
-	"php":         "languages",
-	"ruby":        "languages",
 	"perl":        "languages",
-	"go":          "languages",
-	"java":        "languages",
-	"node":        "languages",
+	"php":         "languages",
+	"policies":    "rules",
+	"profiles":    "rules",
 	"python":      "languages",
-	"install":     "start",
+	"r":           "languages",
+	"replay":      "verification",
+	"rotation":    "backup",
+	"ruby":        "languages",
 }
 
 // Earlier returns the names that topics had in earlier versions, each with the name of the

@@ -73,7 +73,7 @@ func (l *linter) userAgent(key, value span) {
 	l.agent, l.number, l.blank, l.between = value, p.lines.number, false, false
 }
 
-// rule looks at an Allow or Disallow line.
+// rule reports mistakes in an Allow or Disallow line.
 func (l *linter) rule(allow bool, key, value span) {
 	text := l.parser.lines.text
 	path := text[value.from:value.to]

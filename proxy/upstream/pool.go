@@ -283,7 +283,7 @@ func (p *pool) forget(c *conn) {
 	client.unpin(c)
 }
 
-// release gives back the permission to make a connection to h.
+// release returns the permission to make a connection to h.
 func (p *pool) release(h *siteHost) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -295,7 +295,8 @@ func (p *pool) releaseLocked(h *siteHost) {
 	h.changedLocked()
 }
 
-// enter counts a connection that was made without permission.
+// enter counts a connection that was made without waiting for permission: one for HTTP/2 on
+// which the site speaks HTTP/1.
 func (p *pool) enter(k hostKey) *siteHost {
 	p.mu.Lock()
 	defer p.mu.Unlock()

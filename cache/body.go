@@ -16,38 +16,38 @@ const (
 	// maxBody is how much of a robots.txt is read, decoded. RFC 9309 §2.5 asks
 	// for 500 KiB at least.
 	maxBody = 4 << 20
-	// codingOverhead is how much longer than its content an encoded body may be:
-	// one of empty blocks has no end.
+	// codingOverhead bounds how much longer than its content an encoded body may be: empty
+	// blocks could go on without end.
 	codingOverhead = 64 << 10
 
-	// shortBody is how much of every body is read without a ticket: the bodies of
-	// slow sites must not keep those of others out.
+	// shortBody is the part of every body that is read without a ticket, so that slow sites do
+	// not delay short bodies of other sites.
 	shortBody = 64 << 10
-	// maxLongBodies is how many longer ones are in flight at a time: as many as
-	// fill 64 MiB. Each counts in full, since one that had to ask for more on
-	// its way could wait for another that waits for it.
+	// maxLongBodies is the number of longer bodies that are read at a time: 64 MiB of them.
+	// Each is counted with its maximum from the start. If a body asked for more while it is
+	// read, two bodies could wait for each other.
 	maxLongBodies     = (64 << 20) / (maxBody + codingOverhead)
-	maxSiteLongBodies = 2 // of them of one site
+	maxSiteLongBodies = 2 // of one site
 )
 
-// bodyLimits is what the reading of one body shares with all others.
+// bodyLimits are the limits of reading one body. long and decoders are shared with all other
+// fetches.
 type bodyLimits struct {
 	most     int           // octets that are read, decoded
 	long     func() error  // called before more than shortBody is held
 	decoders chan struct{} // has room for each decoder at work
 }
 
-// readBody reads the body of a 200 or 203, decoded. When it is longer than
-// r.most, cut is set and the body ends with its last whole line: half a line
-// is another rule ("Disallow: /" of "Disallow: /private"). A body shorter than
-// announced is an error.
+// readBody reads and decodes the body of a 200 or 203. When it is longer than r.most, cut is
+// set and the body ends with its last whole line, because half a line is another rule
+// ("Disallow: /" of "Disallow: /private"). A body shorter than announced is an error.
 func (r *bodyLimits) readBody(resp *http.Response) (body []byte, cut bool, err error) {
 	name := coding.Name(resp.Header.Values("Content-Encoding")) // several are not known
 	if !coding.Known(name) {
 		return nil, false, publicErrorf(nil, "came in a content coding that was not offered (%.40q)", name)
 	}
-	// What is sent is read before it is decoded, so that no decoder, whose
-	// windows may be large, waits for a slow site.
+	// The encoded body is read completely before it is decoded: no decoder, whose windows may
+	// be large, waits for a slow site.
 	sent, more, err := readEncoded(resp, r.most+codingOverhead, r.long)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = publicErrorf(err, "was cut off before its end")
@@ -111,7 +111,7 @@ func remarkOn(h http.Header, body []byte) string {
 	return ""
 }
 
-// size returns a number of octets for people.
+// size formats a number of octets.
 func size(octets int) string {
 	if octets < 1<<20 {
 		return fmt.Sprintf("%d KiB", octets>>10)
@@ -125,8 +125,8 @@ func (r *bodyLimits) decode(name string, sent []byte) ([]byte, error) {
 	return decode(name, sent, r.most)
 }
 
-// readEncoded reads what resp brings, most octets at the most; more reports whether
-// there were more.
+// readEncoded reads at most most octets of the body of resp; more reports whether there were
+// more.
 func readEncoded(resp *http.Response, most int, long func() error) (sent []byte, more bool, err error) {
 	if known := resp.ContentLength; known >= 0 {
 		most = int(min(int64(most), known))
@@ -152,8 +152,8 @@ func readEncoded(resp *http.Response, most int, long func() error) (sent []byte,
 	return sent, resp.ContentLength > int64(most), nil
 }
 
-// grow makes room in a full b: by doubling while it is short, then by allocating
-// room for most octets; always with one more, to see the end.
+// grow enlarges a full b: it doubles a short one, and then allocates most octets. It always
+// leaves room for one more, which detects the end.
 func grow(b []byte, most int, long func() error) ([]byte, error) {
 	room := min(2*len(b), most+1, shortBody+1)
 	if room <= len(b) {
@@ -165,8 +165,7 @@ func grow(b []byte, most int, long func() error) ([]byte, error) {
 	return append(make([]byte, 0, room), b...), nil
 }
 
-// isHTML reports whether an answer is a page for people, by its type or by
-// how it begins.
+// isHTML reports whether an answer is an HTML page, by its media type or its first octets.
 func isHTML(h http.Header, body []byte) bool {
 	if strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "text/html") {
 		return true
@@ -175,8 +174,8 @@ func isHTML(h http.Header, body []byte) bool {
 	return bytes.HasPrefix(start, []byte("<!doctype html")) || bytes.HasPrefix(start, []byte("<html"))
 }
 
-// decode returns what sent, of the coding of that name, holds; more than most octets of it
-// only to show that there is more.
+// decode decodes sent, whose content coding is name. It returns at most most octets, and one
+// more when there are more.
 func decode(name string, sent []byte, most int) ([]byte, error) {
 	r, err := coding.NewReader(name, bytes.NewReader(sent))
 	if errors.Is(err, io.EOF) { // in its first octets

@@ -1,13 +1,12 @@
-// Package cache provides the Policy of an origin: from memory, else from the site,
-// which is asked once for all callers that wait.
+// Package cache returns the robots.txt policy of an origin: from memory, or from the site,
+// which is requested once for all callers that wait.
 //
-// The files in the order of a look-up: cache.go finds a fresh entry (entry.go) in
-// memory (memory.go), in a store that outlives the process (policystore.go;
-// package policyfile) or in the store of a fleet (fleet.go), or waits for a fetch
-// (fetch.go, limiter.go, body.go).
-// The pure function next (state.go, lifetime.go) turns the answer into the next
-// entry. info.go lists what is cached. document.go fetches other documents of sites in the
-// way of a robots.txt. visit.go has the requests to hosts that another one has named.
+// A look-up goes through these files in order: cache.go finds a fresh entry (entry.go) in
+// memory (memory.go), in a store that survives restarts (policystore.go; package policyfile)
+// or in the store of a fleet (fleet.go), or waits for a fetch (fetch.go, limiter.go, body.go).
+// The pure function next (state.go, lifetime.go) turns the answer into the next entry. info.go
+// lists what is cached. document.go fetches other documents of sites as a robots.txt is
+// fetched. visit.go makes requests to hosts that another host has named.
 //
 // Outside package: github.com/patrickmn/go-cache, imported by memory.go alone.
 package cache
@@ -28,15 +27,14 @@ import (
 	"heed/rules"
 )
 
-// Cache has the Policy of any origin at hand. Make one with New; it is safe
-// for concurrent use.
+// Cache returns the Policy of any origin. Make one with New; it is safe for concurrent use.
 type Cache struct {
 	store      *store
-	disk       PolicyStore // nil: nothing outlives the process
+	disk       PolicyStore // nil: nothing is kept across restarts
 	shared     Shared      // nil: there are no other heeds
 	fetcher    *fetcher
 	flights    singleflight.Group       // flightKey -> *entry
-	refreshing sync.Map                 // flightKey -> nothing: asked while the entry at hand answers
+	refreshing sync.Map                 // flightKey -> nothing: refreshed in the background
 	variants   memo.Map[string, string] // User-Agent -> variantKey.key
 	clock      func() time.Time
 	timeout    time.Duration // of a caller's wait
@@ -74,18 +72,17 @@ func New(config Config) *Cache {
 	return c
 }
 
-// Policy returns what o's robots.txt says; it is never nil. A fresh policy is
-// returned immediately, and one a little past its time too, while the site is asked
-// in the background; else the site is asked, once for all who wait. userAgent is the
-// client's: an origin that answers 401 or 403 to us, or says that its file
-// depends on the client, is asked again under that name, and the result kept for
-// clients of its name alone; those whose requests are signed (see Config.Signer) are other
-// clients. Of new names there are at most maxVariants an hour; the
-// policy for a further one is that for heed's own, with Source.NameNotAsked.
+// Policy returns the policy of o; it is never nil. A fresh policy is returned immediately, and
+// one a little past its lifetime too, while the site is requested in the background. Otherwise
+// the site is requested, once for all callers that wait. userAgent is the client's. An origin
+// that answers 401 or 403 to heed, or states that its file depends on the client, is requested
+// again under that name. The result is kept for clients of that name alone; clients whose
+// requests are signed (see Config.Signer) are separate clients. At most maxVariants new names
+// are used per hour. For a further name Policy returns the policy for heed's own name, with
+// Source.NameNotAsked.
 //
-// What cannot be had within Config.Timeout, or before ctx ends, is the last
-// good copy marked Stale, else a policy in state Unreachable with Source.Err
-// set.
+// When there is no answer within Config.Timeout, or before ctx ends, Policy returns the last
+// good copy, marked Stale, or a policy in state Unreachable with Source.Err set.
 func (c *Cache) Policy(ctx context.Context, o rules.Origin, userAgent string) *rules.Policy {
 	if e := c.cached(ctx, o, userAgent); e != nil {
 		return e.policy
@@ -93,9 +90,9 @@ func (c *Cache) Policy(ctx context.Context, o rules.Origin, userAgent string) *r
 	return c.await(ctx, o, userAgent)
 }
 
-// Held returns the files that o gave to clients under their names, fresh or not, of which
-// each holds for clients of one name alone: none where o answers all clients alike. It
-// asks neither the site nor the disk.
+// Held returns the files, fresh or not, that o gave to clients under their own names; each
+// applies to clients of one name. There are none where o answers all clients alike. Held
+// requests nothing from the site or the disk.
 func (c *Cache) Held(o rules.Origin) (files []*rules.Policy) {
 	p := c.store.find(o)
 	if p == nil {
@@ -109,24 +106,22 @@ func (c *Cache) Held(o rules.Origin) (files []*rules.Policy) {
 	return files
 }
 
-// Document requests the document at u, an absolute http or https URL, as heed itself. It
-// has the bounds of a fetch of robots.txt: redirects, the number of fetches at a time, and
-// what Config.PerFetch does to them. It returns the status of the final answer and, with
-// 200 and 203, its decoded body; one of more than most octets is ErrTooLong. An error means
-// that there was no usable answer. permit, unless it is nil, returns why a redirect is not
-// followed. by is the host that has named u; empty: that of u. Requests to another host are
-// visits, whose answers are kept for all who are sent there; nothing else is cached. The end
-// of ctx ends the fetch.
+// Document requests the document at u, an absolute http or https URL, under heed's own name.
+// It has the limits of a fetch of robots.txt: redirects, concurrent fetches, and
+// Config.PerFetch. It returns the status of the final answer and, with 200 and 203, its
+// decoded body; a body of more than most octets is ErrTooLong. An error means that there was
+// no usable answer. permit returns why a redirect is not followed; nil follows all. by is the
+// host that named u; empty: the host of u. Requests to another host are visits, whose answers
+// are shared by all callers; nothing else is cached. The fetch ends with ctx.
 func (c *Cache) Document(ctx context.Context, by string, u *url.URL, most int, permit func(context.Context, *url.URL) error) (status int, body []byte, err error) {
 	return c.fetcher.document(ctx, by, u, most, permit)
 }
 
-// Size returns for how many origins something is kept, and about how many
-// bytes of memory that takes.
+// Size returns the number of cached origins, and about how many bytes they take.
 func (c *Cache) Size() (origins int, bytes int64) { return c.store.size() }
 
-// cached returns the entry that answers for o and userAgent now, or nil. ctx is that of the
-// client's request.
+// cached returns the fresh entry for o and userAgent, or nil. ctx is that of the client's
+// request.
 func (c *Cache) cached(ctx context.Context, o rules.Origin, userAgent string) *entry {
 	p := c.store.find(o)
 	if p == nil {
@@ -147,8 +142,8 @@ func (c *Cache) cached(ctx context.Context, o rules.Origin, userAgent string) *e
 	return e
 }
 
-// usable returns the entry of p for one kind of client when it may answer now,
-// else nil. One past its time has the site asked beside it.
+// usable returns the entry of p for one kind of client when it may be used now, or nil. An
+// entry past its lifetime is refreshed in the background.
 func (c *Cache) usable(p *originSlot, o rules.Origin, as variantKey, now time.Time) *entry {
 	e := p.entry(as.key, now)
 	switch e.use(now) {
@@ -162,15 +157,14 @@ func (c *Cache) usable(p *originSlot, o rules.Origin, as variantKey, now time.Ti
 	}
 }
 
-// needsOwnAnswer reports whether e is an answer that may be another for the client.
+// needsOwnAnswer reports whether the site may answer the client differently from e.
 func (c *Cache) needsOwnAnswer(e *entry, userAgent string) bool {
 	return e.personal() && userAgent != "" && userAgent != c.fetcher.userAgent &&
 		httpguts.ValidHeaderFieldValue(userAgent)
 }
 
-// prefer returns which of two entries holds for a client: own, what the site answered
-// under the client's name, except for a denial or a failure where e, what it
-// answered under ours, is a file.
+// prefer returns own, the answer to the client's name, unless own is a denial or a failure and
+// e, the answer to heed's name, is a file.
 func (e *entry) prefer(own *entry) *entry {
 	if own.isFile() || !e.isFile() || !own.Denied && own.Failures == 0 {
 		return own
@@ -178,7 +172,8 @@ func (e *entry) prefer(own *entry) *entry {
 	return e
 }
 
-// nameNotAsked returns the policy of e for a client under whose name the site was not asked.
+// nameNotAsked returns the policy of e for a client under whose name the site was not
+// requested.
 func (e *entry) nameNotAsked() *rules.Policy {
 	source := e.policy.Source()
 	source.NameNotAsked = true
@@ -186,7 +181,7 @@ func (e *entry) nameNotAsked() *rules.Policy {
 	return e.policy.With(source)
 }
 
-// await waits for the policy of o, no longer than the cache's time limit.
+// await waits for the policy of o, at most Config.Timeout.
 func (c *Cache) await(ctx context.Context, o rules.Origin, userAgent string) *rules.Policy {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, answerTimeout(c.timeout))
 	defer cancel()
@@ -202,9 +197,8 @@ func (c *Cache) await(ctx context.Context, o rules.Origin, userAgent string) *ru
 	return e.policy
 }
 
-// join waits for the entry of o asked as as, starting its fetch when no caller
-// has. The end of ctx ends this wait alone; the fetch goes on for the others,
-// and for the next.
+// join waits for the entry of o for the variant as, and starts its fetch when no other caller
+// has. The end of ctx ends only this wait; the fetch continues for other callers.
 func (c *Cache) join(ctx context.Context, o rules.Origin, as variantKey) *entry {
 	if ctx.Err() != nil {
 		return c.fallback(o, as, context.Cause(ctx))
@@ -218,11 +212,11 @@ func (c *Cache) join(ctx context.Context, o rules.Origin, as variantKey) *entry 
 	}
 }
 
-// refreshInBackground asks o in the background, unless it is being asked already.
+// refreshInBackground starts a fetch of o, unless one is under way.
 func (c *Cache) refreshInBackground(o rules.Origin, as variantKey) {
 	key := flightKey(o, as)
 	if _, busy := c.refreshing.LoadOrStore(key, nil); busy {
-		return // the flight would keep something for each caller until it ends
+		return // each caller of a flight costs memory until it ends
 	}
 	o.Host, as.userAgent = strings.Clone(o.Host), strings.Clone(as.userAgent)
 	go func() {
@@ -231,12 +225,12 @@ func (c *Cache) refreshInBackground(o rules.Origin, as variantKey) {
 	}()
 }
 
-// flightKey is what those who wait for the same fetch have in common.
+// flightKey returns the key of a fetch: callers with the same key share it.
 func flightKey(o rules.Origin, as variantKey) string {
 	return string(append(appendKey(nil, o), "\n"+as.key...))
 }
 
-// fallback returns what holds for a caller who could not wait. It is not kept.
+// fallback returns the entry for a caller whose wait has ended. It is not stored.
 func (c *Cache) fallback(o rules.Origin, as variantKey, cause error) *entry {
 	now := c.now()
 	var prev *entry
@@ -247,15 +241,17 @@ func (c *Cache) fallback(o rules.Origin, as variantKey, cause error) *entry {
 	return next(prev, answer{origin: o, as: as.userAgent, err: err, local: true}, now, 0, c.profile)
 }
 
-// refresh asks o as as and keeps the result; it returns nil when as is one new name too
-// many. It runs once at a time for each pair of them. by is the context of the request that causes it, whose end does not end it.
+// refresh fetches the robots.txt of o for the variant as and stores the result. It returns nil
+// when too many new names were used for o. It runs once at a time for each o and as. by is the
+// context of the request that causes it, and does not end the fetch.
 func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *entry) {
 	now := c.now()
 	p := c.store.pin(o, now)
 	defer c.store.unpin(p)
 	prev := p.entry(as.key, now)
 	defer func() {
-		// A panic here would end the process: no caller recovers it. It must not be the answer to a hostile file.
+		// A panic here would end the process, because no caller recovers it. A hostile file must
+		// not cause that.
 		if v := recover(); v != nil {
 			err := fmt.Errorf("internal fault while fetching %s: %v", o.RobotsURL(), v)
 			e = next(prev, answer{origin: o, as: as.userAgent, err: err}, c.now(), rand.Float64(), c.profile)
@@ -263,7 +259,7 @@ func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *e
 		}
 	}()
 	if prev.fresh(now) {
-		// Between a caller's look and this call another fetch has ended.
+		// Another fetch has ended since the caller looked.
 		return prev
 	}
 	if prev == nil {
@@ -272,7 +268,7 @@ func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *e
 	t := c.lease(p, o, as, prev)
 	defer t.abandon()
 	if prev = t.entry; prev.fresh(c.now()) {
-		return prev // another heed has asked, or this one before it was restarted
+		return prev // fetched by another heed, or by this one before a restart
 	}
 	if prev == nil && as.key != "" && !p.admit(now) {
 		return nil
@@ -288,7 +284,7 @@ func (c *Cache) refresh(by context.Context, o rules.Origin, as variantKey) (e *e
 	if c.fetched != nil {
 		c.fetched(a.fetchOutcome(e), time.Since(began))
 	}
-	if !a.local { // the site was not asked: the next caller may have more luck
+	if !a.local { // the site was not requested: the next caller tries again
 		t.publish(&a, e)
 		p.set(as.key, e)
 		c.save(p, o, as.key, &a, e)
@@ -303,20 +299,20 @@ func (c *Cache) now() time.Time { return c.clock().Round(0) }
 // variantKey identifies one variant of an origin's robots.txt: the answer to heed's own
 // name (the zero value), or to a client's.
 type variantKey struct {
-	key       string // of the entries kept for it
+	key       string // of its entries
 	userAgent string // the User-Agent that is sent
 	signer    Signer // signs the requests; nil: they are not signed
 }
 
-// agentMark begins the keys of agentKey.
+// agentMark is the prefix of the results of agentKey.
 const agentMark = "as"
 
-// signedMark is before the ID of a Signer in a key. No product token contains a tab.
+// signedMark precedes the ID of a Signer in a key. No product token contains a tab.
 const signedMark = "\tsigned "
 
-// agentKey returns what the entries of clients with this User-Agent are kept
-// under; empty for an empty one. Clients are distinguished by their product
-// tokens, as rules distinguish them: every version of a program is one client.
+// agentKey returns the key of entries for clients with this User-Agent; empty for an empty
+// one. It consists of the product tokens, by which rules distinguish clients: all versions of
+// a program have one key.
 func agentKey(userAgent string) string {
 	if userAgent == "" {
 		return ""
@@ -328,11 +324,11 @@ func agentKey(userAgent string) string {
 	return key
 }
 
-// maxAgentKeys is how many User-Agents are remembered with their keys.
+// maxAgentKeys bounds the memo of User-Agents and their keys.
 const maxAgentKeys = 1024
 
-// variantKey returns the key for clients with this User-Agent, whose requests have the
-// signature of the one with the context ctx.
+// variantKey returns the key for clients with this User-Agent. ctx is that of the request,
+// which determines the signature.
 func (c *Cache) variantKey(ctx context.Context, userAgent string) variantKey {
 	as := variantKey{userAgent: userAgent}
 	var known bool

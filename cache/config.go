@@ -9,66 +9,61 @@ import (
 	"heed/rules"
 )
 
-// DefaultTimeout is the Timeout of a Config that sets none.
+// DefaultTimeout is used when Config.Timeout is zero.
 const DefaultTimeout = 15 * time.Second
 
 // Config configures the fetches and the bounds of a Cache.
 type Config struct {
-	// Transport carries the fetches. It must not be nil, must not follow
-	// redirects and must not answer from a cache. An error that has the method
-	// NotReached() bool, with the result true, says that no connection was made.
+	// Transport makes the requests. It must not be nil, must not follow redirects and must not
+	// answer from a cache. An error whose method NotReached() bool returns true means that no
+	// connection was made.
 	Transport http.RoundTripper
-	// PerFetch, when not nil, is called for each fetch and returns what carries
-	// it in place of Transport: its first request and then those that redirects
-	// lead to, one after the other. It can refuse redirects that lead where the client could
-	// not have gone; when what it returns has the method Scope(context.Context) string, fetches
-	// with the same Scope may have the answers to visits in common.
+	// PerFetch, when not nil, is called for each fetch and returns the RoundTripper that is
+	// used in place of Transport, for the first request and for its redirects in turn. It can
+	// refuse redirects to addresses that the client could not reach. When it has the method
+	// Scope(context.Context) string, fetches with the same Scope may share the answers to
+	// visits.
 	PerFetch func() http.RoundTripper
-	// Turn waits for the turn of a visit. Its request is sent under turned, and ended is called
-	// when it has been answered. An error means that there is no turn in the time of ctx. Nil:
-	// visits need no turn.
+	// Turn waits for the turn of a visit. The request is made with the context turned, and
+	// ended is called when it was answered. An error means that there is no turn before ctx
+	// ends. Nil: visits need no turn.
 	Turn func(ctx context.Context, v Visit) (turned context.Context, ended func(), err error)
-	// Carry returns to, the context of a fetch, with what Transport needs of from, that of
-	// the request which causes it. Fetches in the background have no such request. Nil: it
-	// needs nothing.
+	// Carry returns the context to of a fetch, with those values of from that Transport needs;
+	// from is the context of the request that causes the fetch. It is not called for fetches in
+	// the background. Nil: Transport needs no values.
 	Carry func(from, to context.Context) context.Context
-	// Signer returns what signs the requests of the client whose request has the context ctx;
-	// nil when they are not signed. Sign returns to, the context of a request that is made as
-	// a client, with its Signer, which may be nil. An answer to a request that was signed holds for clients with the
-	// same name and the same Signer alone. Nil: no request is signed.
+	// Signer returns the Signer for the client whose request has the context ctx; nil when its
+	// requests are not signed. An answer to a signed request applies to clients with the same
+	// name and the same Signer alone. Nil: no request is signed.
 	Signer func(ctx context.Context) Signer
 	Sign   func(to context.Context, s Signer) context.Context
-	// Limits bound the fetches of all caches that share them; nil means separate
-	// limits.
+	// Limits are shared by all caches that use them; nil means separate limits.
 	Limits *FetchLimits
-	// Profile says how files are read, and how a site's silence and its denials
-	// are taken; the zero value is rules.Standard. Policies that outlive the
-	// process are judged by anew under another one; caches that share a Memory
-	// need a Route for each.
+	// Profile is how files are read, and what failures and denials of a site mean; the zero
+	// value is rules.Standard. Policies from a store are judged anew under another profile.
+	// Caches that share a Memory and differ in Profile need different Routes.
 	Profile rules.Profile
-	// UserAgent is sent with every fetch but the one repeated as the client.
-	// Empty means DefaultUserAgent("").
+	// UserAgent is sent with every fetch except those under the name of a client. Empty means
+	// DefaultUserAgent("").
 	UserAgent string
-	// Now is the clock that lifetimes are counted by; nil means time.Now. The
-	// limits of a single fetch are counted in real time all the same.
+	// Now is the clock of lifetimes; nil means time.Now. The time limits of a fetch use real
+	// time.
 	Now func() time.Time
-	// Timeout is how long a caller waits for a policy at most, whatever has to
-	// be fetched for it; zero means DefaultTimeout.
+	// Timeout is the longest wait of a caller for a policy; zero means DefaultTimeout.
 	Timeout time.Duration
-	// Memory is where the policies are kept, together with those of other caches;
-	// nil means a separate one with the default bounds.
+	// Memory holds the policies, and may be shared with other caches; nil means a separate one
+	// with the default bounds.
 	Memory *Memory
-	// Route distinguishes caches that share a Memory: those of one Route have their
-	// policies in common. Different transports that may reach different sites
-	// under one name need different Routes. Empty is as good as any.
+	// Route separates caches that share a Memory: those with the same Route share their
+	// policies. Transports that may reach different sites under one name need different Routes.
 	Route string
-	// Store has policies outlive the process; nil: they do not.
+	// Store keeps policies across restarts; nil: they are not kept.
 	Store PolicyStore
-	// Shared has policies in common with other heeds, which must reach sites in
-	// the same way; nil: there are none.
+	// Shared shares policies with other heeds, which must reach sites over the same route; nil:
+	// there are none.
 	Shared Shared
-	// Redact returns a URL without the secrets in it, equal for equal URLs: where redirects
-	// led is kept in this form. Nil keeps URLs as they are.
+	// Redact returns a URL without its secrets, the same for equal URLs. URLs of redirects are
+	// stored in this form. Nil stores URLs unchanged.
 	Redact func(string) string
 	// Fetched is called after each fetch with one of FetchOutcomes and its duration; nil is
 	// not called.
@@ -77,10 +72,10 @@ type Config struct {
 
 // Signer signs requests.
 type Signer interface {
-	ID() string // equal for those whose signatures are equal
+	ID() string // equal for Signers whose signatures are equal
 }
 
-// withDefaults returns c with every zero field filled in.
+// withDefaults returns c with defaults in place of zero fields.
 func (c Config) withDefaults() Config {
 	if c.UserAgent == "" {
 		c.UserAgent = DefaultUserAgent("")
@@ -110,10 +105,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// DefaultUserAgent returns the User-Agent of heed's own fetches: its name, and
-// contact (a URL or a mail address) so that a site's operator can ask who is
-// behind it. An empty contact is left out; characters that a comment cannot
-// hold (RFC 9110 §5.6.5) are dropped.
+// DefaultUserAgent returns the User-Agent of heed's own fetches, with contact (a URL or a mail
+// address) for the site's operator. An empty contact is left out; characters that a comment
+// cannot contain (RFC 9110 §5.6.5) are dropped.
 func DefaultUserAgent(contact string) string {
 	const product = "heed/1.0"
 	contact = strings.Map(func(r rune) rune {

@@ -10,10 +10,10 @@ import (
 	"heed/rules"
 )
 
-// ErrTooLong is the error of a document that is longer than its caller reads.
+// ErrTooLong is the error of a document that is longer than the caller's limit.
 var ErrTooLong = publicErrorf(nil, "is too long")
 
-// document is Cache.Document.
+// document implements Cache.Document.
 func (f *fetcher) document(ctx context.Context, by string, u *url.URL, most int, permit func(context.Context, *url.URL) error) (status int, body []byte, err error) {
 	o, err := rules.OriginOf(u)
 	if err != nil {

@@ -11,32 +11,32 @@ import (
 	"heed/rules"
 )
 
-// entry is what is known of one origin, for one kind of client. It is immutable.
+// entry is the cached state of one origin for one kind of client. It is immutable.
 type entry struct {
 	policy *rules.Policy
-	// lastGood is the last good copy while policy is not made of it: one that
-	// may not be served, or not yet. It may be confirmed all the same.
+	// lastGood is the last good copy while policy is not made from it: a copy that may not be
+	// served, or not yet. A 304 can still confirm it.
 	lastGood *rules.Policy
 	history
 
-	version int64 // under which the fleet has it, or the one it was confirmed of; 0 for none
-	seen    int64 // the fleet's version when this was made, where it is not of it; 0 for none
+	version int64 // in the store of the fleet; 0: none
+	seen    int64 // the version in the fleet's store when this entry was made without it; 0: none
 }
 
-// history is what is kept of an entry beside its policies: when the site was
-// asked, how it answered, and how long that holds.
+// history is stored with the policies of an entry: when the site was requested, how it
+// answered, and how long that is valid.
 type history struct {
 	MadeAt time.Time `json:"made"`
-	AskAt  time.Time `json:"ask"`  // when the site is asked again
+	AskAt  time.Time `json:"ask"`  // when the site is requested again
 	WaitAt time.Time `json:"wait"` // when callers wait for that; not before AskAt
-	// Denied is set while the site's last word on its robots.txt was 401 or
-	// 403, Varies while it was that the file depends on the client (Vary:
-	// User-Agent): then it is to be asked once more as the client.
+	// Denied is set while the site's last answer was 401 or 403, Varies while it stated that
+	// the file depends on the client (Vary: User-Agent). In both cases the site is requested
+	// again under the client's name.
 	Denied bool `json:"denied,omitzero"`
 	Varies bool `json:"varies,omitzero"`
 
-	Failures     int       `json:"failures,omitzero"` // of the same kind, one after the other
-	FailingSince time.Time `json:"failing,omitzero"`  // when the first failure was of those in a row; zero without
+	Failures     int       `json:"failures,omitzero"` // consecutive ones of the same kind
+	FailingSince time.Time `json:"failing,omitzero"`  // time of the first of them; zero: none
 
 	// Of the copy:
 	Lifetime time.Duration `json:"lifetime,omitzero"` // for a 304 that states none
@@ -45,18 +45,18 @@ type history struct {
 	validators
 }
 
-// validators let a copy be confirmed instead of sent again (RFC 9110 §8.8). They
-// are zero when the site gave none.
+// validators make a request conditional, so that a copy can be confirmed (RFC 9110 §8.8). They
+// are zero when the site sent none.
 type validators struct {
-	URL          string `json:"url,omitzero"` // the one that gave them, after redirects
+	URL          string `json:"url,omitzero"` // of the answer that had them, after redirects
 	ETag         string `json:"etag,omitzero"`
 	LastModified string `json:"modified,omitzero"`
 }
 
-// maxValidator is how long an ETag or Last-Modified may be to be kept.
+// maxValidator is the maximum length of an ETag or Last-Modified that is stored.
 const maxValidator = 1024
 
-// validatorsOf returns what h, an answer from url, gives to ask again with.
+// validatorsOf returns the validators in h, the header of an answer from url.
 func validatorsOf(h http.Header, url string) validators {
 	v := validators{URL: url, ETag: h.Get("ETag"), LastModified: h.Get("Last-Modified")}
 	if v.ETag == "" && v.LastModified == "" || len(v.ETag) > maxValidator || len(v.LastModified) > maxValidator {
@@ -65,31 +65,30 @@ func validatorsOf(h http.Header, url string) validators {
 	return v
 }
 
-// answer is what one fetch brought.
+// answer is the result of one fetch.
 type answer struct {
 	origin       rules.Origin
-	as           string      // the client's User-Agent it was asked as; empty: our own
-	hops         []string    // the URLs that were asked, in order
-	url          string      // that gave the final answer, the last of hops
+	as           string      // the client's User-Agent that was sent; empty: heed's own
+	hops         []string    // the URLs that were requested, in order
+	url          string      // of the final answer, the last of hops
 	status       int         // of the final answer; 0 when there was none
 	header       http.Header // of the final answer
 	body         []byte      // decoded, whole lines; only with 200, 203 and 204
 	note         string      // for Source.Note
 	err          error       // why there is no usable answer; status may be set all the same
 	noConnection bool        // the origin itself was never reached
-	local        bool        // err is heed's own: the site was not even asked
-	release      func()      // gives back what the fetch holds of the bounds; may be nil
+	local        bool        // err is of heed itself: the site was not requested
+	release      func()      // releases the fetch's part of the limits; may be nil
 }
 
-// done gives back what the fetch still holds of the bounds of all fetches. It
-// is called when body is not needed any more.
+// done releases the fetch's part of the limits. It is called when body is not needed any more.
 func (a *answer) done() {
 	if a.release != nil {
 		a.release()
 	}
 }
 
-// copy returns the file last read, fresh or stale, or nil. e may be nil.
+// copy returns the file that was read last, fresh or stale, or nil. e may be nil.
 func (e *entry) copy() *rules.Policy {
 	switch {
 	case e == nil:
@@ -100,8 +99,8 @@ func (e *entry) copy() *rules.Policy {
 	return e.lastGood
 }
 
-// snapshot returns the answer with the file last read, or the last answer if that
-// brought no file; nil while the site fails without one.
+// snapshot returns the answer with the file that was read last, or the last answer if there is
+// no such file; nil while the site fails without one.
 func (e *entry) snapshot() *rules.Snapshot {
 	if e.copy() == nil && e.Failures > 0 {
 		return nil
@@ -109,23 +108,23 @@ func (e *entry) snapshot() *rules.Snapshot {
 	return cmp.Or(e.copy(), e.policy).Source().Snapshot
 }
 
-// isFile reports whether e's policy is made of a file, fresh or stale.
+// isFile reports whether e's policy is made from a file, fresh or stale.
 func (e *entry) isFile() bool { return e.policy.Source().State == rules.Available }
 
 // personal reports whether the site may answer each client differently.
 func (e *entry) personal() bool { return e.Denied || e.Varies }
 
-// use is what may be done with an entry at a moment.
+// use is whether an entry may be used at a given time.
 type use uint8
 
 const (
-	expired use = iota // the site is asked, and callers wait
-	inGrace            // the entry answers while the site is asked beside it
-	fresh              // the entry answers
+	expired use = iota // the site is requested, and callers wait
+	inGrace            // the entry is used while the site is requested in the background
+	fresh              // the entry is used
 )
 
-// use returns what may be done with e now. A nil e is due, and so is one made
-// before the clock was set back.
+// use returns whether e may be used now. A nil e is expired, and so is one from before the
+// clock was set back.
 func (e *entry) use(now time.Time) use {
 	switch {
 	case e == nil || e.MadeAt.Sub(now) > clockSlack:
@@ -138,10 +137,10 @@ func (e *entry) use(now time.Time) use {
 	return expired
 }
 
-// fresh reports whether e may be used without asking the site. e may be nil.
+// fresh reports whether e may be used without a request to the site. e may be nil.
 func (e *entry) fresh(now time.Time) bool { return e.use(now) == fresh }
 
-// size returns about how many bytes e holds beside itself.
+// size returns about how many bytes e holds, itself excluded.
 func (e *entry) size() int {
 	n := e.policy.Size() + len(e.validators.URL) + len(e.validators.ETag) + len(e.validators.LastModified) +
 		errorSize(e.policy.Source().Err)
@@ -151,8 +150,8 @@ func (e *entry) size() int {
 	return n
 }
 
-// errorSize returns about how many bytes an error holds: a failed verification
-// holds on to the site's certificates.
+// errorSize returns about how many bytes an error holds: a failed verification contains the
+// site's certificates.
 func errorSize(err error) int {
 	if err == nil {
 		return 0
@@ -167,20 +166,20 @@ func errorSize(err error) int {
 	return n
 }
 
-// parsedCertificate is about how many times its DER form a certificate takes
-// once parsed.
+// parsedCertificate is the size of a parsed certificate as a multiple of its DER form,
+// roughly.
 const parsedCertificate = 4
 
-// publicError is an error with a text that clients may read: what the site did.
-// Its Error may hold more, also about the network that heed runs in.
+// publicError is an error with a text for clients, which contains only what the site did.
+// Error may contain more, also about the network of heed.
 type publicError struct {
 	text   string
-	public string // what robots.txt did, such as "redirects in a circle"
+	public string // follows "robots.txt", such as "redirects in a circle"
 	err    error  // may be nil
 }
 
-// publicErrorf returns a publicError whose public text is format with values. Its
-// text has that of err behind it, if there is one.
+// publicErrorf returns a publicError with the formatted public text. Its Error appends the
+// text of err, if there is one.
 func publicErrorf(err error, format string, values ...any) error {
 	e := &publicError{public: fmt.Sprintf(format, values...), err: err}
 	if e.text = e.public; err != nil {
@@ -189,11 +188,11 @@ func publicErrorf(err error, format string, values ...any) error {
 	return e
 }
 
-// Error returns the whole text.
+// Error returns the public text and that of the wrapped error.
 func (e *publicError) Error() string { return e.text }
 
-// PublicText returns the text for clients: words that follow "robots.txt" in a
-// sentence, and that hold nothing a site chose but names of codings.
+// PublicText returns the text for clients. It follows the word "robots.txt" in a sentence, and
+// contains nothing that a site chose except names of codings.
 func (e *publicError) PublicText() string { return e.public }
 
 // Unwrap returns the wrapped error.

@@ -5,10 +5,10 @@ import (
 	"net/http"
 )
 
-// DropFailures forgets the failures of fetches that brought no answer of a site, so that
-// the next request asks the site: other settings may reach it. An older copy that is used
-// in place of the file of the site is kept. What a site has answered is kept too, 5xx among it.
-// It returns how many failures were dropped.
+// DropFailures drops failed fetches without an answer of the site, so that the next request
+// fetches again: other settings may reach the site. Answers of sites are kept, 5xx too, and so
+// are older copies that are used in place of the site's file. It returns the number of dropped
+// failures.
 func (c *Cache) DropFailures(ctx context.Context) (dropped int) {
 	for _, p := range c.store.slotsOf() {
 		dropped += c.dropFailuresOf(ctx, p)
@@ -34,14 +34,14 @@ func (c *Cache) dropFailuresOf(ctx context.Context, p *originSlot) (dropped int)
 		}
 		c.store.unpin(pinned)
 		if v.copy() == nil && c.shared != nil {
-			_, _ = c.shared.Drop(ctx, tagOf(o)) // a store that is away has its row in the status
+			_, _ = c.shared.Drop(ctx, tagOf(o)) // the status shows a store that is unreachable
 		}
 	}
 	return dropped
 }
 
-// unanswered reports whether e is a failure without an answer of its site. A 407 is a
-// proxy's (RFC 9110 §15.5.8).
+// unanswered reports whether e is a failure without an answer of its site. A 407 is from a
+// proxy (RFC 9110 §15.5.8).
 func (e *entry) unanswered() bool {
 	if e.Failures == 0 {
 		return false

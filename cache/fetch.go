@@ -15,20 +15,20 @@ import (
 	"heed/rules"
 )
 
-// Limits of fetching, beside its time (Config.Timeout), its redirects and its bytes
+// Limits of a fetch, in addition to its time (Config.Timeout), its redirects and its octets
 // (body.go).
 const (
-	// maxHeader is how long the header of an answer may be, in octets. The
-	// Transport bounds what is read of it.
+	// maxHeader is the maximum size of the header of an answer, in octets. The Transport limits
+	// how much of it is read.
 	maxHeader = 64 << 10
-	// drainLimit is how long an unwanted body may be to be read to its end.
+	// drainLimit is the maximum length of an unwanted body that is read to its end.
 	drainLimit = 64 << 10
 
 	maxFetches     = 512  // under way at a time
-	maxSiteFetches = 16   // of them to one site
+	maxSiteFetches = 16   // to one site
 	maxQueue       = 2048 // waiting for their turn
-	maxSiteQueue   = 256  // of them for one site
-	// slowFetch is how long a fetch may take although others wait for its ticket.
+	maxSiteQueue   = 256  // for one site
+	// slowFetch is the time after which a fetch is cancelled when others wait for its ticket.
 	slowFetch = 5 * time.Second
 )
 
@@ -36,9 +36,9 @@ const (
 type fetcher struct {
 	perFetch  func() http.RoundTripper
 	userAgent string
-	agent     *rules.Agent // that of userAgent
+	agent     *rules.Agent // of userAgent
 	redact    func(string) string
-	timeout   time.Duration // of one fetch, redirects and body included; and of the wait for its turn
+	timeout   time.Duration // of one fetch with its redirects and its body; also of the wait before it
 	profile   rules.Profile
 	now       func() time.Time
 	known     func(rules.Origin) *rules.Policy // the policy in memory; nil: none is
@@ -51,14 +51,14 @@ type fetcher struct {
 // acceptRobots is the Accept field of a request for a robots.txt.
 const acceptRobots = "text/plain, */*;q=0.5"
 
-// FetchLimits bound what all fetches of the caches that share them take at a time:
-// how many they are, of one site and in all, and the bytes of their bodies. The
-// zero value is ready; it is safe for concurrent use.
+// FetchLimits limit the fetches of all caches that share them: their number, in total and for
+// one site, and the bytes of their bodies. The zero value is ready; it is safe for concurrent
+// use.
 type FetchLimits struct {
 	once       sync.Once
 	fetches    fetchLimiter  // of all fetches
 	longBodies fetchLimiter  // of those whose body is a long one
-	decoders   chan struct{} // has room for each that may work at a time
+	decoders   chan struct{} // its capacity is the number of decoders at work
 }
 
 func (l *FetchLimits) open() {
@@ -73,7 +73,7 @@ func (l *FetchLimits) open() {
 	l.decoders = make(chan struct{}, runtime.GOMAXPROCS(0))
 }
 
-// newFetcher returns a fetcher for a config with its defaults filled in.
+// newFetcher returns a fetcher for a config without zero fields.
 func newFetcher(c Config) *fetcher {
 	f := &fetcher{
 		perFetch:  c.PerFetch,
@@ -81,8 +81,8 @@ func newFetcher(c Config) *fetcher {
 		agent:     rules.Identify(c.UserAgent),
 		profile:   c.Profile, now: c.Now, turn: c.Turn,
 		redact: c.Redact, sign: c.Sign,
-		// A little less than the wait of callers, so that who waits for all of a
-		// fetch learns how it failed.
+		// A little less than the wait of callers, so that a caller that waits for the whole
+		// fetch gets its error.
 		timeout:     c.Timeout - c.Timeout/30,
 		FetchLimits: c.Limits,
 	}
@@ -97,22 +97,21 @@ func newFetcher(c Config) *fetcher {
 type job struct {
 	*fetcher
 	carrier http.RoundTripper
-	site    string                                // by which the FetchLimits count
-	by      string                                // the host that the fetch is for; others are visited
-	signer  Signer                                // of requests as a client; nil: they are not signed
-	only    string                                // the one other host that is visited; empty: each may be
+	site    string                                // as limits count it: see siteOf
+	by      string                                // the host that the fetch is for; requests to others are visits
+	signer  Signer                                // of requests under a client's name; nil: they are not signed
+	only    string                                // the only other host that may be visited; empty: any
 	accept  string                                // the Accept field
 	most    int                                   // octets of the body, decoded
-	permit  func(context.Context, *url.URL) error // why a redirect is not followed; nil: each is
+	permit  func(context.Context, *url.URL) error // why a redirect is not followed; nil: all are
 	end     context.CancelCauseFunc
 	tickets []*ticket
 }
 
-// fetch asks o for its robots.txt, following redirects. as is the client to ask as, the
-// zero value heed itself; tags make the request
-// conditional. An error is part of the answer. The caller calls done on
-// the answer. ctx is no client's: all callers share the fetch, and the first of them to
-// leave must not take it along.
+// fetch requests the robots.txt of o and follows redirects. as is the client under whose name
+// it is requested, the zero value heed itself; tags make the request conditional. An error is
+// part of the answer. The caller calls done on the answer. ctx is not that of a client's
+// request: all callers share the fetch, which continues when one of them leaves.
 func (f *fetcher) fetch(ctx context.Context, o rules.Origin, as variantKey, tags validators) answer {
 	ctx, end := context.WithCancelCause(ctx)
 	j := &job{fetcher: f, site: siteOf(o.Host), by: o.Host, signer: as.signer, accept: acceptRobots, most: maxBody, end: end}
@@ -127,7 +126,7 @@ func (f *fetcher) fetch(ctx context.Context, o rules.Origin, as variantKey, tags
 	return a
 }
 
-// answer waits for the fetch's turn and makes it.
+// answer waits for a ticket and makes the fetch.
 func (j *job) answer(ctx context.Context, o rules.Origin, as string, tags validators) answer {
 	a := answer{origin: o, as: as, release: j.leave}
 	if err := j.enter(ctx, &j.fetches); err != nil {
@@ -141,7 +140,7 @@ func (j *job) answer(ctx context.Context, o rules.Origin, as string, tags valida
 	return a
 }
 
-// enter takes a ticket of l until leave.
+// enter takes a ticket of l, which leave returns.
 func (j *job) enter(ctx context.Context, l *fetchLimiter) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, j.timeout, queueTimeout(j.timeout))
 	defer cancel()
@@ -160,7 +159,7 @@ func (j *job) leave() {
 	j.tickets = nil
 }
 
-// follow requests u and follows the redirects to the final answer.
+// follow requests u and follows redirects to the final answer.
 func (j *job) follow(ctx context.Context, a *answer, u *url.URL, tags validators) {
 	hops := redirects{from: u}
 	for {
@@ -223,7 +222,7 @@ func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (
 	}
 	req.Header.Set("Accept", j.accept)
 	req.Header.Set("Accept-Encoding", coding.Accepted)
-	if tags.URL == j.redact(u.String()) { // another resource's validators would mean nothing
+	if tags.URL == j.redact(u.String()) { // validators are valid for their own resource only
 		setIf(req.Header, "If-None-Match", tags.ETag)
 		setIf(req.Header, "If-Modified-Since", tags.LastModified)
 	}
@@ -234,8 +233,7 @@ func (j *job) get(ctx context.Context, u *url.URL, as string, tags validators) (
 	return resp, err
 }
 
-// notReached reports whether err says that there was no connection to the site, TLS
-// included.
+// notReached reports whether err means that there was no connection to the site, TLS included.
 func notReached(err error) bool {
 	var before interface {
 		error
@@ -244,7 +242,7 @@ func notReached(err error) bool {
 	return errors.As(err, &before) && before.NotReached()
 }
 
-// checkHeader returns why a header is not worth reading; nil when it is.
+// checkHeader returns an error when a header exceeds the limits.
 func checkHeader(h http.Header) error {
 	n := 0
 	for name, values := range h {
@@ -258,17 +256,17 @@ func checkHeader(h http.Header) error {
 	return nil
 }
 
-// htmlNote is the Source.Note of a page for people.
+// htmlNote is the Source.Note of an HTML page.
 const htmlNote = "answered with an HTML page"
 
-// cutNote begins the Source.Note of a file that is longer than what is read of one.
+// cutNote is the prefix of the Source.Note of a file that was not read completely.
 const cutNote = "longer than "
 
 // discard closes a body that is not needed. A small one is read first, so that its
 // connection can be used again.
 func discard(resp *http.Response) {
 	if resp.ContentLength <= drainLimit { // -1 when unknown
-		_, _ = io.CopyN(io.Discard, resp.Body, resp.ContentLength) // failing loses the connection, no more
+		_, _ = io.CopyN(io.Discard, resp.Body, resp.ContentLength) // after an error only the connection is lost
 	}
 	resp.Body.Close()
 }
@@ -279,7 +277,7 @@ func setIf(h http.Header, name, value string) {
 	}
 }
 
-// withCause returns err, with the reason for which ctx ended when it did.
+// withCause returns err with the cause of the end of ctx, if ctx has ended.
 func withCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
@@ -291,20 +289,19 @@ func withCause(ctx context.Context, err error) error {
 	return fmt.Errorf("%w (%w)", cause, err)
 }
 
-// timeoutError is why a fetch or a wait was given up after so long. The text of
-// what it wraps would not help a person.
+// timeoutError is the error of a fetch or a wait that took too long. The text of the wrapped
+// error is not shown: it does not help people.
 type timeoutError struct {
 	text  string
 	cause error
 }
 
-// answerTimeout is the error of a fetch or a wait that brought no answer in time.
+// answerTimeout returns the error of a fetch or a wait without an answer in time.
 func answerTimeout(d time.Duration) error {
 	return &timeoutError{"no answer within " + d.String(), context.DeadlineExceeded}
 }
 
-// queueTimeout is the error of a fetch that never began, or whose long body was not
-// read.
+// queueTimeout returns the error of a fetch that never began, or whose long body was not read.
 func queueTimeout(d time.Duration) error {
 	return &timeoutError{fmt.Sprintf("%s within %s", errFull, d), errFull}
 }
@@ -312,33 +309,31 @@ func queueTimeout(d time.Duration) error {
 // Error returns the text.
 func (e *timeoutError) Error() string { return e.text }
 
-// Unwrap returns what the error counts as.
+// Unwrap returns the error that this one counts as.
 func (e *timeoutError) Unwrap() error { return e.cause }
 
-// Limits of following redirects. RFC 9309 §2.3.1.2 asks for five hops at least.
+// Limits of redirects. RFC 9309 §2.3.1.2 requires at least five.
 const (
 	maxRedirects   = 10
 	maxLocationLen = 8192
 )
 
-// redirects is the way a fetch was sent on. The zero value with from set is
-// its start.
+// redirects are the redirects of a fetch so far. The zero value with from set has none.
 type redirects struct {
 	from  *url.URL // where the fetch began
-	to    string   // the origin last sent to; empty before the first hop
+	to    string   // the origin of the last redirect; empty before the first
 	count int
 	seen  map[string]bool
 }
 
-// redirectStatuses are the statuses whose Location is followed.
+// redirectStatuses are the statuses with a Location that is followed.
 var redirectStatuses = []int{
 	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
 	http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
 }
 
-// follow returns where resp, an answer from u, sends the fetch, or why it is
-// not followed. The rules found there apply to the first authority all the
-// same (RFC 9309 §2.3.1.2).
+// follow returns the target of the redirect resp, an answer from u, or why it is not followed.
+// The rules found there apply to the first authority (RFC 9309 §2.3.1.2).
 func (r *redirects) follow(resp *siteReply, u *url.URL) (*url.URL, error) {
 	if r.seen == nil {
 		r.seen = map[string]bool{u.String(): true}
@@ -359,7 +354,7 @@ func (r *redirects) follow(resp *siteReply, u *url.URL) (*url.URL, error) {
 	return target, nil
 }
 
-// explain says of err where the fetch was going, and where the redirects had led it.
+// explain adds to err the first URL of the fetch and the origin of its last redirect.
 func (r *redirects) explain(err error) error {
 	if r.count == 0 {
 		return fmt.Errorf("fetching %s: %w", r.from, err)
@@ -367,8 +362,8 @@ func (r *redirects) explain(err error) error {
 	return fmt.Errorf("fetching %s, redirected to %s: %w", r.from, r.to, err)
 }
 
-// location returns where resp points: canonical host, no fragment, no
-// credentials, never from https to http.
+// location returns the Location of resp with a canonical host, without fragment and
+// credentials; never from https to http.
 func location(resp *siteReply, u *url.URL) (*url.URL, error) {
 	raw := resp.header.Get("Location")
 	if raw == "" {

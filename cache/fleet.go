@@ -11,54 +11,53 @@ import (
 	"heed/rules"
 )
 
-// Shared is what several heeds know together. A tag is an origin, a name a way
-// of asking it. What lies there has a version that changes with it; 0 is that
-// of nothing. Its methods wait a moment at most when it is unreachable, and
-// then find nothing; they are called from many goroutines, and never for a
-// request that memory can answer.
+// Shared stores policies for several heeds. A tag is an origin, a name one variant of its
+// robots.txt. Each entry has a version, which changes with it; 0 means no entry. Its methods
+// return soon, without a result, when the store is unreachable. They are called from many
+// goroutines, and never for a request that memory can answer.
 type Shared interface {
-	// Newer returns what is shared, unless its version is known. An empty record
-	// says that it was dropped. Version 0: there is nothing else, or it is unreachable;
-	// -1: there is nothing any more, for it was lost, which says nothing.
+	// Newer returns the entry unless its version is known. An empty record means that it was
+	// dropped. Version 0: there is no other entry, or the store is unreachable; -1: the store
+	// has lost the known entry, which says nothing about the site.
 	Newer(ctx context.Context, tag, name string, known int64) (version int64, record, snapshot []byte)
-	// Lease asks for the right to fetch for all heeds. When end is not nil the right is
-	// given, and end must be called with the result, which is valid for keep; an empty
-	// record means that the others get none. end returns the version of what was stored,
-	// 0 when nothing was. When wait is not zero, another heed fetches or has fetched: look,
-	// and ask again after wait. When both are zero, each is to fetch for itself.
+	// Lease requests the right to fetch for all heeds. When end is not nil the right is
+	// granted, and end must be called with the result, which is valid for keep; an empty record
+	// means that the other heeds get none. end returns the version of the stored entry, 0 when
+	// none was stored. When wait is not zero, another heed fetches or has fetched: call Newer,
+	// and Lease again after wait. When both are zero, each heed fetches for itself.
 	Lease(ctx context.Context, tag, name string, known int64) (end func(record, snapshot []byte, keep time.Duration) (version int64), wait time.Duration)
-	// Drop forgets tag, and has the others forget it. An error says that it
-	// could not.
+	// Drop deletes tag in the store and notifies the other heeds. An error means that it could
+	// not.
 	Drop(ctx context.Context, tag string) (had bool, err error)
-	// Watch has changed called with a tag when it was changed by others, and
-	// with "" when anything may have been.
+	// Watch calls changed with a tag that another heed has changed, and with "" when any may
+	// have changed.
 	Watch(changed func(tag string))
 }
 
-// fleetWait is how long a fetch waits for another heed's before it asks the site
-// itself: what is shared may be wrong, and must cost no request more than a second.
+// fleetWait is how long a fetch waits for another heed's before it requests the site itself: a
+// store with wrong entries may delay no request for more than a second.
 const fleetWait = 900 * time.Millisecond
 
-// maxRechecks is how many entries are compared with the fleet's at a time after
-// word of changes may have been missed.
+// maxRechecks is the number of entries that are compared with the fleet's at a time, when
+// messages of changes may have been lost.
 const maxRechecks = 16
 
-// lease is the fleet's answer before a fetch.
+// lease is the state of the fleet's entry before a fetch.
 type lease struct {
 	cache *Cache
-	place *originSlot
+	slot  *originSlot
 	variantKey
 	origin rules.Origin
-	entry  *entry // the best that is known by now; may be nil
-	known  int64  // the version last seen there, whether or not entry is made of it
+	entry  *entry // the best entry so far; may be nil
+	known  int64  // the version last seen in the store, whether or not it is entry's
 	end    func(record, snapshot []byte, keep time.Duration) int64
 }
 
-// lease reads the fleet's policy of o, and waits up to fleetWait while another heed
-// fetches it. When it returns and the entry is not fresh, the caller must fetch, and publish or
-// abandon the lease.
+// lease reads the fleet's policy of o, and waits up to fleetWait while another heed fetches
+// it. When the entry is not fresh then, the caller must fetch, and publish or abandon the
+// lease.
 func (c *Cache) lease(p *originSlot, o rules.Origin, as variantKey, e *entry) *lease {
-	t := &lease{cache: c, place: p, origin: o, variantKey: as, entry: e, known: e.versionSeen()}
+	t := &lease{cache: c, slot: p, origin: o, variantKey: as, entry: e, known: e.versionSeen()}
 	if c.shared == nil {
 		return t
 	}
@@ -77,7 +76,7 @@ func (c *Cache) lease(p *originSlot, o rules.Origin, as variantKey, e *entry) *l
 	return t
 }
 
-// pull takes over what the others know, if it is later than what is known here.
+// pull takes over the fleet's entry when it is newer than this heed's.
 func (t *lease) pull(ctx context.Context) {
 	version, text, snapshot := t.cache.shared.Newer(ctx, tagOf(t.origin), t.key, t.known)
 	switch {
@@ -89,7 +88,7 @@ func (t *lease) pull(ctx context.Context) {
 	}
 	t.known = version
 	if len(text) == 0 {
-		t.cache.forget(t.place, t.origin, t.key)
+		t.cache.forget(t.slot, t.origin, t.key)
 		t.entry = nil
 		return
 	}
@@ -98,17 +97,17 @@ func (t *lease) pull(ctx context.Context) {
 		return
 	}
 	e.version = version
-	if !t.place.replace(t.key, t.entry, e) { // it was changed meanwhile
-		t.entry = t.place.entry(t.key, t.cache.now())
+	if !t.slot.replace(t.key, t.entry, e) { // it was changed meanwhile
+		t.entry = t.slot.entry(t.key, t.cache.now())
 		return
 	}
 	t.entry = e
 	if t.cache.disk != nil && !e.NoStore {
-		t.place.persisted.Store(t.cache.disk.Save(storeKey(t.origin, t.key), text, snapshot))
+		t.slot.persisted.Store(t.cache.disk.Save(storeKey(t.origin, t.key), text, snapshot))
 	}
 }
 
-// readForeign is readRecord for what may have been made to hurt.
+// readForeign is readRecord for a record from another heed, which may be hostile.
 func readForeign(o rules.Origin, profile rules.Profile, text, snapshot []byte) (e *entry, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -118,9 +117,9 @@ func readForeign(o rules.Origin, profile rules.Profile, text, snapshot []byte) (
 	return readRecord(o, profile, text, snapshot)
 }
 
-// publish gives the others e, which a led to. What came of our own side of the
-// network says nothing to them, and what the site forbids to store is not
-// stored there either: then each asks for itself.
+// publish stores e, the entry made from a, for the other heeds. Failures on heed's own side of
+// the network and answers that the site forbids to store are not stored: each heed fetches for
+// itself then.
 func (t *lease) publish(a *answer, e *entry) {
 	e.seen = t.known
 	if t.end == nil {
@@ -147,8 +146,8 @@ func (t *lease) abandon() {
 	}
 }
 
-// versionSeen is the fleet's version when e was made, or the one that e is; 0
-// for none. e may be nil.
+// versionSeen returns the version in the fleet's store of e, or when e was made; 0: none. e
+// may be nil.
 func (e *entry) versionSeen() int64 {
 	if e == nil {
 		return 0
@@ -156,7 +155,7 @@ func (e *entry) versionSeen() int64 {
 	return cmp.Or(e.version, e.seen)
 }
 
-// changed takes over what others have changed; see Shared.
+// changed takes over changes of other heeds; see Shared.Watch.
 func (c *Cache) changed(tag string) {
 	if tag != "" {
 		scheme, authority, _ := strings.Cut(tag, "://")
@@ -182,7 +181,7 @@ func (c *Cache) changed(tag string) {
 	wait.Wait()
 }
 
-// recheck compares what memory has of o with what the others know.
+// recheck compares the entries of o in memory with the fleet's.
 func (c *Cache) recheck(o rules.Origin) {
 	if c.store.find(o) == nil {
 		return
@@ -190,10 +189,10 @@ func (c *Cache) recheck(o rules.Origin) {
 	p := c.store.pin(o, c.now())
 	defer c.store.unpin(p)
 	for _, v := range p.all() {
-		t := &lease{cache: c, place: p, origin: o, variantKey: variantKey{key: v.name}, entry: v.entry, known: v.versionSeen()}
+		t := &lease{cache: c, slot: p, origin: o, variantKey: variantKey{key: v.name}, entry: v.entry, known: v.versionSeen()}
 		t.pull(context.Background())
 	}
 }
 
-// tagOf returns the tag of o in the fleet.
+// tagOf returns the tag of o in the fleet's store.
 func tagOf(o rules.Origin) string { return o.String() }

@@ -11,29 +11,28 @@ import (
 	"heed/rules"
 )
 
-// Info is what a Cache has of one origin for one kind of client, for people to
-// look at.
+// Info describes the cached entry of one origin for one kind of client, for display.
 type Info struct {
 	Policy *rules.Policy
-	// For says which clients it is for, by their product tokens; empty: for all.
+	// For names the clients that it is for, by their product tokens; empty: all.
 	For string
-	// AskAt is when the site is asked again, at the next request from then on.
+	// AskAt is when the site is requested again, at the next request from then on.
 	AskAt time.Time
-	// WaitAt is from when on that request waits for the site's answer; until
-	// then the policy still answers, and the site is asked beside it.
+	// WaitAt is when requests begin to wait for the site's answer. Until then the policy is
+	// used while the site is requested in the background.
 	WaitAt time.Time
-	// Failures is how often in a row the site could not be asked.
+	// Failures is the number of consecutive failures.
 	Failures int
-	// Bytes is about how much memory it takes.
+	// Bytes is about how many bytes it takes in memory.
 	Bytes int
-	// Shared is set when the other heeds of the fleet have it too.
+	// Shared is set when the fleet's store has it too.
 	Shared bool
-	// Snapshot is the answer with the file last read, which Policy need not be made
-	// of, or the last answer without a file; nil while the site fails without one.
+	// Snapshot is the answer with the file that was read last, which may not be that of Policy,
+	// or the last answer without a file; nil while the site fails without one.
 	Snapshot *rules.Snapshot
 }
 
-// List returns what memory holds, fresh or not, in no order.
+// List returns the entries in memory, fresh or not, in no order.
 func (c *Cache) List() iter.Seq[Info] {
 	return func(yield func(Info) bool) {
 		for _, p := range c.store.slotsOf() {
@@ -53,7 +52,7 @@ func infoOf(v *variant) Info {
 	}
 }
 
-// agentsOf puts the key of an entry into words.
+// agentsOf formats the key of an entry.
 func agentsOf(key string) string {
 	key, by, signed := strings.Cut(key, signedMark)
 	words := strings.TrimPrefix(key, agentMark+" ")
@@ -66,9 +65,9 @@ func agentsOf(key string) string {
 	return words
 }
 
-// Find returns what is held of o: in memory, or else on disk or by the fleet,
-// and then in memory from now on. The site is not asked. The first is what
-// holds for all, if it is known.
+// Find returns the entries of o: from memory, or else from disk or the fleet, which puts them
+// into memory. It does not request the site. The first is the entry for all clients, if there
+// is one.
 func (c *Cache) Find(o rules.Origin) []Info {
 	o.Host = strings.Clone(o.Host)
 	p := c.store.find(o)
@@ -86,12 +85,12 @@ func (c *Cache) Find(o rules.Origin) []Info {
 	return all
 }
 
-// loadKept puts into memory what disk or fleet have of o for all clients.
+// loadKept loads the entry of o for all clients from disk or from the fleet into memory.
 func (c *Cache) loadKept(o rules.Origin) {
 	p := c.store.pin(o, c.now())
 	e := c.load(p, o, "")
 	if c.shared != nil {
-		t := &lease{cache: c, place: p, origin: o, entry: e}
+		t := &lease{cache: c, slot: p, origin: o, entry: e}
 		t.pull(context.Background())
 	}
 	c.store.unpin(p)
@@ -100,9 +99,9 @@ func (c *Cache) loadKept(o rules.Origin) {
 	}
 }
 
-// Purge forgets o in memory, on disk and in the fleet, single clients' entries too, and
-// reports whether anything was known of it. The next request asks the site. The error says that the disk does not take it, or that the
-// other heeds of the fleet could not be notified.
+// Purge deletes the entries of o in memory, on disk and in the fleet, also those for single
+// clients, and reports whether there were any. The next request fetches again. The error means
+// that the disk did not accept it, or that the other heeds of the fleet could not be notified.
 func (c *Cache) Purge(ctx context.Context, o rules.Origin) (had bool, err error) {
 	had = len(c.Find(o)) > 0
 	p := c.store.pin(o, c.now())
@@ -118,8 +117,8 @@ func (c *Cache) Purge(ctx context.Context, o rules.Origin) (had bool, err error)
 	return had || shared, errors.Join(err, untold)
 }
 
-// forget drops what memory and disk have of o, whose slot is p, under as; the
-// entry for all clients takes the others with it. It reports whether the disk will.
+// forget deletes the entry of o under as in memory, whose slot is p, and on disk; with the
+// entry for all clients it deletes the others. It reports whether the disk accepted it.
 func (c *Cache) forget(p *originSlot, o rules.Origin, as string) bool {
 	p.drop(as)
 	return c.disk == nil || c.disk.Drop(storeKey(o, as))

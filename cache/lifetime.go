@@ -10,18 +10,17 @@ import (
 	"heed/internal/retryafter"
 )
 
-// freshness contains an answer's fields about its lifetime.
+// freshness is the lifetime that the header of an answer states.
 type freshness struct {
 	lifetime time.Duration // clamped to minLifetime and maxLifetime
 	grace    time.Duration // see graceOf
-	stated   bool          // the answer said it, it is not the default
+	stated   bool          // by the answer; false: the default
 	noStore  bool
 }
 
-// freshnessOf reads the lifetime of an answer received at now, for a shared
-// cache: s-maxage before max-age before Expires (RFC 9111 §4.2.1), less the age
-// it arrived with. What is invalid counts as expired, of what contradicts
-// itself the shortest holds.
+// freshnessOf returns the lifetime of an answer received at now, for a shared cache: s-maxage
+// before max-age before Expires (RFC 9111 §4.2.1), less its age on arrival. Invalid values
+// count as expired; of contradictory ones the shortest is used.
 func freshnessOf(h http.Header, now time.Time) freshness {
 	cc := cacheControl(h)
 	f := freshness{lifetime: defaultLifetime, noStore: cc.noStore}
@@ -32,8 +31,8 @@ func freshnessOf(h http.Header, now time.Time) freshness {
 	return f
 }
 
-// lifetimeOf returns what h states, not clamped; ok is false when it states
-// nothing.
+// lifetimeOf returns the stated lifetime, without minLifetime and maxLifetime; ok is false
+// when h states none.
 func lifetimeOf(h http.Header, cc directives, now time.Time) (d time.Duration, ok bool) {
 	switch {
 	case cc.noStore || cc.noCache:
@@ -53,10 +52,9 @@ func lifetimeOf(h http.Header, cc directives, now time.Time) (d time.Duration, o
 	return d, true
 }
 
-// grace returns for how long after its lifetime an answer may still be used
-// while the site is asked again, most at the most: what the answer itself says
-// (RFC 5861 §3), else revalidateGrace. Not at all when it forbids any use
-// after its time (RFC 9111 §4.2.4).
+// grace returns how long after its lifetime an answer may be used while the site is requested
+// again, at most most: the value in the answer (RFC 5861 §3), or revalidateGrace. It is zero
+// when the answer forbids any use after its lifetime (RFC 9111 §4.2.4).
 func (d directives) grace(most time.Duration) time.Duration {
 	switch {
 	case d.noStore || d.noCache || d.mustRevalidate:
@@ -69,8 +67,8 @@ func (d directives) grace(most time.Duration) time.Duration {
 	return min(revalidateGrace, most)
 }
 
-// directives are the members of Cache-Control that count here. Ages are
-// negative when not given.
+// directives are the members of Cache-Control that heed uses. Ages are negative when they are
+// missing.
 type directives struct {
 	sMaxAge, maxAge time.Duration
 	whileRevalidate time.Duration // stale-while-revalidate
@@ -103,7 +101,7 @@ func cacheControl(h http.Header) directives {
 	return d
 }
 
-// shorter returns the lesser of two ages of which the first may not be given.
+// shorter returns the lesser of two ages; a negative first one is ignored.
 func shorter(a, b time.Duration) time.Duration {
 	if a < 0 {
 		return b
@@ -111,8 +109,8 @@ func shorter(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// deltaSeconds reads a number of seconds, quoted or not; what is no number is
-// none, and what is too large is as large as can be (RFC 9111 §1.2.2).
+// deltaSeconds parses a number of seconds, quoted or not. An invalid number is 0; one that is
+// too large is the largest (RFC 9111 §1.2.2).
 func deltaSeconds(s string) time.Duration {
 	s = strings.Trim(s, `"`)
 	if s == "" || strings.Trim(s, "0123456789") != "" {
@@ -125,8 +123,7 @@ func deltaSeconds(s string) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// untilExpires returns Expires less Date, so that the site's clock is compared
-// with itself.
+// untilExpires returns Expires minus Date, both of which are by the site's clock.
 func untilExpires(h http.Header, now time.Time) time.Duration {
 	expires, err := http.ParseTime(h.Get("Expires"))
 	if err != nil {
@@ -138,8 +135,7 @@ func untilExpires(h http.Header, now time.Time) time.Duration {
 	return expires.Sub(now)
 }
 
-// variesByAgent reports whether the answer may be another for another
-// User-Agent (RFC 9110 §12.5.5).
+// variesByAgent reports whether the answer may depend on the User-Agent (RFC 9110 §12.5.5).
 func variesByAgent(h http.Header) bool {
 	for _, line := range h.Values("Vary") {
 		for name := range strings.SplitSeq(line, ",") {
@@ -151,14 +147,14 @@ func variesByAgent(h http.Header) bool {
 	return false
 }
 
-// When a site that failed is asked again.
+// Waits before a site that failed is requested again.
 const (
-	// ownRetry is the wait after a failure that was heed's own.
+	// ownRetry is the wait after a failure of heed itself.
 	ownRetry = 10 * time.Second
 
-	// A site's Retry-After is obeyed within these bounds. The lower one doubles
-	// with every failure up to lastConnect, so that a site
-	// that always sends 0 is not asked without end.
+	// A site's Retry-After is obeyed within these limits. The lower one doubles with every
+	// failure up to lastConnect, so that a site that always sends 0 is not requested without
+	// end.
 	minRetryAfter = time.Second
 	maxRetryAfter = maxLifetime
 
@@ -170,10 +166,9 @@ const (
 	lastConnect  = 48 * time.Second
 )
 
-// retryIn returns how long a site is left alone after a failure: as long as it
-// asks for, else a wait that grows with every failure. A site that was never
-// reached carries no burden, so it is tried sooner: people expect one that
-// comes up to work.
+// retryIn returns the wait after a failure: the time that the site asks for, or a wait that
+// grows with every failure. A site that was never reached has no load from requests, and is
+// tried sooner.
 func retryIn(a answer, failures int, now time.Time, jitter float64) time.Duration {
 	if a.local {
 		return ownRetry
@@ -187,7 +182,8 @@ func retryIn(a answer, failures int, now time.Time, jitter float64) time.Duratio
 	return backoff(firstRetry, lastRetry, failures, jitter)
 }
 
-// backoff doubles from first to last, lengthened by up to a quarter.
+// backoff returns a wait that doubles with each failure, from first to last, and is extended
+// by up to a quarter.
 func backoff(first, last time.Duration, failures int, jitter float64) time.Duration {
 	d := last
 	if shift := failures - 1; shift < 10 {

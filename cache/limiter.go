@@ -11,11 +11,9 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// fetchLimiter admits so many fetches at a time, and so many of one site, so that no
-// site takes the tickets of others. One that is let in may stay; but once it has
-// stayed for longer than slowAfter and others wait because the limit is reached, it
-// is cancelled: a slow site is cut short by others, and never delays them
-// for longer than that.
+// fetchLimiter limits the number of fetches, in total and for one site, so that no site takes
+// the tickets of others. A fetch that has a ticket for longer than slowAfter is cancelled when
+// others wait because the limit is reached: a slow site delays others for no longer than that.
 type fetchLimiter struct {
 	most, mostOfSite int // at a time
 	mostWaiting      int
@@ -24,34 +22,34 @@ type fetchLimiter struct {
 
 	mu      sync.Mutex
 	running int
-	ending  int                  // of those, cancelled
+	ending  int                  // running ones that were cancelled
 	sites   map[string]*siteLoad // those with any
 	slow    []*ticket            // running for longer than slowAfter, the longest first
 	waiting []*ticket            // in order of arrival
 }
 
-// siteLoad is what one site has in a fetchLimiter.
+// siteLoad counts the fetches of one site in a fetchLimiter.
 type siteLoad struct{ running, waiting int }
 
-// ticket is one fetch's permission by a fetchLimiter. Its fields are guarded by fetchLimiter.mu.
+// ticket is the permission of one fetch. Its fields are guarded by fetchLimiter.mu.
 type ticket struct {
 	by     *fetchLimiter
 	site   string
 	end    context.CancelCauseFunc
-	in     chan struct{} // closed when it is let in
-	timer  *time.Timer   // runs until it counts as slow
+	in     chan struct{} // closed when it is granted
+	timer  *time.Timer   // fires when the fetch becomes slow
 	ending bool          // it was cancelled
 	left   bool
 }
 
-// errFull is why a fetch never began.
+// errFull is the error of a fetch that was not admitted.
 var errFull = publicErrorf(nil, "could not be asked for, since too many others are being fetched")
 
-// errTooSlow is why a fetch was cancelled.
+// errTooSlow is the cause of a cancelled fetch.
 var errTooSlow = errors.New("given up, because it was slow and others were waiting")
 
-// enter waits for a ticket for a fetch from site. The ticket must leave at the
-// end. end may be called with errTooSlow from then on.
+// enter waits for a ticket for a fetch from site. The caller must call leave on it. end may be
+// called with errTooSlow meanwhile.
 func (l *fetchLimiter) enter(ctx context.Context, site string, end context.CancelCauseFunc) (*ticket, error) {
 	p := &ticket{by: l, site: site, end: end, in: make(chan struct{})}
 	if err := l.queue(p); err != nil {
@@ -98,7 +96,7 @@ func (l *fetchLimiter) admitLocked(p *ticket) {
 	close(p.in)
 }
 
-// withdraw takes back a ticket whose fetch will not begin.
+// withdraw removes a waiting ticket whose fetch will not begin.
 func (l *fetchLimiter) withdraw(p *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,10 +106,10 @@ func (l *fetchLimiter) withdraw(p *ticket) {
 		l.forgetLocked(p.site)
 		return
 	}
-	l.leaveLocked(p) // it was let in at the same moment
+	l.leaveLocked(p) // it was granted at the same moment
 }
 
-// leave gives the ticket to the first of those waiting who may have it.
+// leave passes the ticket to the first eligible one that waits.
 func (p *ticket) leave() {
 	p.by.mu.Lock()
 	defer p.by.mu.Unlock()
@@ -138,7 +136,8 @@ func (l *fetchLimiter) leaveLocked(p *ticket) {
 	}
 }
 
-// eligibleLocked reports whether p waits for the fetchLimiter, not for its own site.
+// eligibleLocked reports whether p waits for the total limit, and not for that of its own
+// site.
 func (l *fetchLimiter) eligibleLocked(p *ticket) bool { return l.sites[p.site].running < l.mostOfSite }
 
 func (l *fetchLimiter) forgetLocked(site string) {
@@ -147,7 +146,7 @@ func (l *fetchLimiter) forgetLocked(site string) {
 	}
 }
 
-// markSlow notes that p has been running for longer than slowAfter.
+// markSlow records that p has been running for longer than slowAfter.
 func (p *ticket) markSlow() {
 	l := p.by
 	l.mu.Lock()
@@ -158,8 +157,8 @@ func (p *ticket) markSlow() {
 	}
 }
 
-// cancelSlowLocked cancels slow fetches, one for each that waits.
-// Those who have their site's share already wait for their own.
+// cancelSlowLocked cancels slow fetches, one for each eligible ticket that waits. Tickets that
+// wait for the limit of their own site do not count.
 func (l *fetchLimiter) cancelSlowLocked() {
 	if len(l.slow) == 0 {
 		return
@@ -176,9 +175,8 @@ func (l *fetchLimiter) cancelSlowLocked() {
 	}
 }
 
-// siteOf returns the site that a host belongs to, by its name: the domain
-// that was registered, or the neighbourhood of an address. Names cost nothing
-// to the owner of a domain, so bounds count by it.
+// siteOf returns the site of a host for limits: the registered domain, or the network of an
+// address. Names below a domain are free for its owner, so they share one limit.
 func siteOf(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		bits := 24

@@ -16,40 +16,38 @@ import (
 )
 
 const (
-	// evictionSample is of how many places the one to give up is chosen.
+	// evictionSample is the number of slots from which the one to evict is chosen.
 	evictionSample = 16
-	// maxDrawn is how many are drawn at most while all of them are in use.
+	// maxDrawn is the number of slots that are drawn at most when all of them are in use.
 	maxDrawn = 4 * evictionSample
 )
 
-// Memory is room for the policies of any number of caches: one bound for all.
-// Make one with NewMemory; it is safe for concurrent use.
+// Memory holds the policies of any number of caches, within one limit. Make one with
+// NewMemory; it is safe for concurrent use.
 //
-// go-cache holds the places. Its own expiry is not used, since what has expired
-// cannot be had from it any more and a stale copy is still of use: age lives
-// in the entry. It has no bound, and reports neither replaced nor flushed
-// items, so the count and the choice of what goes are kept beside it.
+// go-cache holds the slots. Its expiry is not used, because it does not return expired items,
+// and heed uses stale copies: the age is in the entry. It has no limit, and reports neither
+// replaced nor flushed items, so Memory counts and chooses what is evicted.
 type Memory struct {
 	items      *gocache.Cache // key -> *originSlot
 	maxEntries int
 	maxBytes   int64
 
 	mu    sync.Mutex
-	slots map[*originSlot]struct{} // all in items: a range over a map begins at random
-	bytes int64                    // sum of what they count for
-	// states are the origins by the state of their policy.
+	slots map[*originSlot]struct{} // all in items; the order of a range over a map is random
+	bytes int64                    // sum of their counted sizes
+	// states counts origins by the state of their policy.
 	states [rules.Available + 1]int
 	now    time.Time // of the last pin
 }
 
-// Bounds of a Memory without any.
+// Defaults of NewMemory.
 const (
 	defaultMaxEntries = 250_000
 	defaultMaxBytes   = 256 << 20
 )
 
-// NewMemory returns room for maxEntries origins that hold maxBytes; for either,
-// zero means the default.
+// NewMemory returns a Memory for maxEntries origins and maxBytes; zero means the default.
 func NewMemory(maxEntries int, maxBytes int64) *Memory {
 	return &Memory{
 		items:      gocache.New(gocache.NoExpiration, 0),
@@ -59,13 +57,13 @@ func NewMemory(maxEntries int, maxBytes int64) *Memory {
 	}
 }
 
-// store keeps the places of one cache by origin.
+// store is the part of a Memory that belongs to one cache.
 type store struct {
 	*Memory
-	route string // begins the keys; see Config.Route
+	route string // prefix of the keys; see Config.Route
 }
 
-// storeOf returns the store that config asks for.
+// storeOf returns the store for config.
 func storeOf(config Config) *store {
 	s := &store{Memory: config.Memory}
 	if config.Route != "" {
@@ -75,14 +73,14 @@ func storeOf(config Config) *store {
 	return s
 }
 
-// routeLen is how long store.route is when it is not empty.
+// routeLen is the length of store.route when it is not empty.
 const routeLen = 8
 
 // find returns the slot of o, or nil. It does not allocate.
 func (s *store) find(o rules.Origin) *originSlot {
-	var room [routeLen + 3 + 256]byte // on the stack, and enough for any valid host
+	var room [routeLen + 3 + 256]byte // on the stack, enough for any valid host
 	key := appendKey(append(room[:0], s.route...), o)
-	// Get compares the key and does not keep it, so it may be read where it is.
+	// Get compares the key and does not keep it, so no copy is needed.
 	v, ok := s.items.Get(unsafe.String(unsafe.SliceData(key), len(key)))
 	if !ok {
 		return nil
@@ -90,8 +88,8 @@ func (s *store) find(o rules.Origin) *originSlot {
 	return v.(*originSlot)
 }
 
-// pin returns the slot of o, made if there is none, and keeps it from being
-// given up until unpin.
+// pin returns the slot of o, which it creates if there is none, and prevents its eviction
+// until unpin.
 func (s *store) pin(o rules.Origin, now time.Time) *originSlot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +106,7 @@ func (s *store) pin(o rules.Origin, now time.Time) *originSlot {
 	return p
 }
 
-// unpin counts what p holds by now, and makes room when it is too much.
+// unpin counts the size of p, and evicts slots when the limit is exceeded.
 func (m *Memory) unpin(p *originSlot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,8 +130,8 @@ func (m *Memory) countLocked(p *originSlot) {
 	}
 }
 
-// victimLocked draws the slot to evict: the one of a sample that would be
-// missed least. Slots that are pinned are left alone: a request waits for them.
+// victimLocked returns the slot to evict: the one of lowest value in a sample. Pinned slots
+// are skipped, because a request waits for them.
 func (m *Memory) victimLocked() *originSlot {
 	var victim *originSlot
 	var least int64
@@ -159,15 +157,14 @@ func (m *Memory) removeLocked(p *originSlot) {
 	m.items.Delete(p.key)
 }
 
-// size returns how many places there are and how many bytes they hold, of all
-// caches that share m.
+// size returns the number of slots and their bytes, of all caches that share m.
 func (m *Memory) size() (entries int, bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.slots), m.bytes
 }
 
-// slotsOf returns all places of this cache, in no order.
+// slotsOf returns all slots of this cache, in no order.
 func (s *store) slotsOf() []*originSlot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,8 +177,8 @@ func (s *store) slotsOf() []*originSlot {
 	return mine
 }
 
-// appendKey appends what o is stored under: short, so that it lies in few cache
-// lines. The host comes last and so needs no mark at its end.
+// appendKey appends the key of o, which is short so that it takes few cache lines. The host is
+// last and needs no delimiter.
 func appendKey(b []byte, o rules.Origin) []byte {
 	scheme := byte('p') // http: the last letters differ
 	if o.Scheme == "https" {
@@ -192,33 +189,29 @@ func appendKey(b []byte, o rules.Origin) []byte {
 }
 
 const (
-	// maxVariants is for how many kinds of clients the answers of one origin are
-	// kept.
+	// maxVariants is the maximum number of variants of one origin.
 	maxVariants = 16
-	// slotOverhead is about what a slot and its entry take beside the policy
-	// and the key.
+	// slotOverhead is about the size of a slot and its entry, without the policy and the key.
 	slotOverhead = 640
-	// variantOverhead is about what a variant takes beside its policy and name.
+	// variantOverhead is about the size of a variant, without its policy and name.
 	variantOverhead = 350
 )
 
-// By how much younger a slot counts than by when it was used: how much it
-// would be missed.
+// Differences in the value of slots (see value), as times by which a slot counts as used
+// later.
 const (
-	// reuseBonus is for those used again after their fetch: others are asked for
-	// once, by a walk through names.
+	// reuseBonus is for slots that were used again after their fetch: a crawler that walks
+	// through names uses each once.
 	reuseBonus = 10 * time.Minute
-	// fetchBonus is for those whose site would have to be asked again, while the
-	// others can be had from the disk.
+	// fetchBonus is for slots whose site would have to be requested again: others are on the
+	// disk.
 	fetchBonus = 5 * time.Minute
-	// emptyPenalty is taken from those that hold no copy which could be used in place of
-	// a fetch.
+	// emptyPenalty is for slots without a copy that could be used in place of a fetch.
 	emptyPenalty = 24 * time.Hour
 )
 
-// originSlot is where the entries of one origin are kept: one for all clients, and
-// for an origin that answers each client differently one for each of those. It
-// is safe for concurrent use.
+// originSlot holds the entries of one origin: one for all clients, and when the origin answers
+// each client differently one for each kind of them. It is safe for concurrent use.
 type originSlot struct {
 	key       string
 	lastUsed  atomic.Int64 // nanoseconds since 1970
@@ -228,19 +221,19 @@ type originSlot struct {
 	counted int64       // size as counted in Memory.bytes
 	pins    int         // fetches under way
 	state   rules.State // as counted in Memory.states
-	stated  bool        // it is counted there
+	stated  bool        // it is counted in Memory.states
 
 	mu       sync.RWMutex
-	variants []*variant // that for all clients, which has no name, is the first
-	newNames int        // names of clients under which the site was first asked since namesAt
+	variants []*variant // the first is that for all clients, which has no name
+	newNames int        // new names under which the site was requested since namesAt
 	namesAt  time.Time
 }
 
-// namesTime is the time within which a site is asked under at most maxVariants new names
-// of clients: a client chooses its name, and each costs the site a request.
+// namesTime is the time within which a site is requested under at most maxVariants new names:
+// a client chooses its name, and each new one costs the site a request.
 const namesTime = time.Hour
 
-// admit counts a new name under which the site is to be asked, and reports whether it may be.
+// admit counts a new name, and reports whether the site may be requested under it.
 func (p *originSlot) admit(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -258,7 +251,7 @@ type variant struct {
 	lastUsed atomic.Int64
 }
 
-// entry returns the entry for one kind of client; nil when there is none.
+// entry returns the entry for one kind of client, or nil.
 func (p *originSlot) entry(as string, now time.Time) *entry {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -271,15 +264,16 @@ func (p *originSlot) entry(as string, now time.Time) *entry {
 	return nil
 }
 
-// all returns what p holds, that for all clients first.
+// all returns the variants of p, that for all clients first.
 func (p *originSlot) all() []*variant {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return slices.Clone(p.variants)
 }
 
-// set replaces the entry that entry returns. Of too many variants the one goes
-// that was not used for longest; when the site answers all clients alike again, all go.
+// set replaces the entry for one kind of client. When there are too many variants, the least
+// recently used one is removed; when the site answers all clients alike again, all variants
+// are.
 func (p *originSlot) set(as string, e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -306,7 +300,7 @@ func (p *originSlot) dropLocked(goes func(*variant) bool) {
 	p.variants = slices.DeleteFunc(p.variants, goes)
 }
 
-// replace is set, unless the entry is not old any more.
+// replace stores e in place of old, and reports whether old was still the entry.
 func (p *originSlot) replace(as string, old, e *entry) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -318,21 +312,20 @@ func (p *originSlot) replace(as string, old, e *entry) bool {
 	return true
 }
 
-// drop removes the entry for one kind of client; with that for all clients goes
-// every other.
+// drop removes the entry for one kind of client, and with that for all clients every other.
 func (p *originSlot) drop(as string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dropLocked(func(v *variant) bool { return as == "" || v.name == as })
 }
 
-// touch notes that p was of use at now, without a fetch.
+// touch records that p was used at now, without a fetch.
 func (p *originSlot) touch(now time.Time) {
 	p.lastUsed.Store(now.UnixNano())
 	p.reused.Store(true)
 }
 
-// value orders places by how much one would be missed.
+// value returns the value of keeping p: slots of lower value are evicted first.
 func (p *originSlot) value(now time.Time) int64 {
 	w := p.lastUsed.Load()
 	if p.reused.Load() {
@@ -349,7 +342,7 @@ func (p *originSlot) value(now time.Time) int64 {
 
 // size returns about how many bytes p holds.
 func (p *originSlot) size() int64 {
-	n := int64(slotOverhead + 2*len(p.key)) // the host is held once more
+	n := int64(slotOverhead + 2*len(p.key)) // policies contain the host again
 	for _, v := range p.all() {
 		n += int64(v.size())
 		if v.name != "" {
@@ -359,7 +352,7 @@ func (p *originSlot) size() int64 {
 	return n
 }
 
-// remove drops p, unless a request waits for it.
+// remove removes p, unless a request waits for it.
 func (m *Memory) remove(p *originSlot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

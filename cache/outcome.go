@@ -12,7 +12,7 @@ const (
 	fetchedSame   = "not_modified" // the copy is still valid (304)
 	fetchedNone   = "unavailable"  // the site has none: everything is allowed
 	fetchedFailed = "unreachable"  // it could not be read, with or without an older copy
-	fetchedLocal  = "not_asked"    // the bounds of fetches did not let it begin
+	fetchedLocal  = "not_asked"    // the limits of fetches prevented it
 )
 
 // FetchOutcomes returns all outcomes.
@@ -20,7 +20,7 @@ func FetchOutcomes() []string {
 	return []string{fetchedFile, fetchedSame, fetchedNone, fetchedFailed, fetchedLocal}
 }
 
-// fetchOutcome returns what came of the fetch a, from which e was made.
+// fetchOutcome returns the outcome of the fetch a, from which e was made.
 func (a *answer) fetchOutcome(e *entry) string {
 	source := e.policy.Source()
 	switch {
@@ -36,13 +36,13 @@ func (a *answer) fetchOutcome(e *entry) string {
 	return fetchedFile
 }
 
-// MemoryCounts are the policies in a Memory.
+// MemoryCounts counts the policies in a Memory.
 type MemoryCounts struct {
 	States map[rules.State]int // origins by the state of their policy for all clients
-	Bytes  int64               // that all of them hold
+	Bytes  int64               // of all of them
 }
 
-// Counts returns the policies in m at the end of the last fetch of each origin.
+// Counts counts the policies in m as they were at the end of the last fetch of each origin.
 func (m *Memory) Counts() MemoryCounts {
 	m.mu.Lock()
 	defer m.mu.Unlock()

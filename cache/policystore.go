@@ -16,28 +16,28 @@ import (
 // snapshot, are opaque bytes. Its methods are called from many goroutines, and never for a
 // request that memory can answer.
 type PolicyStore interface {
-	// Load returns what was saved last under key; ok is false when there is
-	// nothing. The caller owns both slices. It is called while clients wait.
+	// Load returns what was last saved under key; ok is false when there is nothing. The caller
+	// owns both slices. Clients wait for it.
 	Load(key string) (record, snapshot []byte, ok bool)
-	// Save keeps both under key, in place of what was there. It does not wait for
-	// a disk or a network, owns both slices from now on, and reports whether Load
-	// can be expected to find them.
+	// Save stores both under key, in place of earlier values. It does not wait for a disk or a
+	// network, owns both slices from now on, and reports whether Load can be expected to return
+	// them.
 	Save(key string, record, snapshot []byte) bool
-	// Drop forgets key. When it ends in a newline, all keys that are alike up to
-	// their last newline are forgotten with it. It does not wait for a disk or a
-	// network either, and reports whether Load will not find them any more.
+	// Drop deletes key. When key ends in a newline, Drop deletes all keys that begin with it.
+	// It does not wait for a disk or a network, and reports whether Load can be expected to
+	// return nothing.
 	Drop(key string) bool
 }
 
-// load returns what is kept for o under as, and puts it into p; nil when
-// nothing is.
+// load reads the entry of o under as from the store, and puts it into p; nil when there is
+// none.
 func (c *Cache) load(p *originSlot, o rules.Origin, as string) (e *entry) {
 	if c.disk == nil {
 		return nil
 	}
 	key := storeKey(o, as)
 	defer func() {
-		if recover() != nil { // a hostile file must not end heed at every start
+		if recover() != nil { // a hostile file could end heed at every start
 			c.disk.Drop(key)
 			e = nil
 		}
@@ -53,13 +53,13 @@ func (c *Cache) load(p *originSlot, o rules.Origin, as string) (e *entry) {
 	}
 	p.set(as, e)
 	p.persisted.Store(true)
-	p.reused.Store(true) // it was asked for before
+	p.reused.Store(true) // it was used before the restart
 	return e
 }
 
-// save keeps e, which a led to, for o under as. What came of our own side of
-// the network is not kept: the next start may find another one. Neither is what
-// the site forbids to store (RFC 9111 §5.2.2.5).
+// save stores e, made from a, for o under as. Failures on heed's own side of the network are
+// not stored, because the next start may use another network, nor are answers that the site
+// forbids to store (RFC 9111 §5.2.2.5).
 func (c *Cache) save(p *originSlot, o rules.Origin, as string, a *answer, e *entry) {
 	if c.disk == nil {
 		return
@@ -75,15 +75,15 @@ func (c *Cache) save(p *originSlot, o rules.Origin, as string, a *answer, e *ent
 	p.persisted.Store(kept)
 }
 
-// storeKey returns the key in a PolicyStore of the entry of o under as. as has no
-// newline in it: a User-Agent cannot have one. So dropping what is kept for all
-// clients drops what is kept for some of them.
+// storeKey returns the key in a PolicyStore of the entry of o under as. as contains no
+// newline, since a User-Agent cannot. So Drop of the key for all clients deletes those for
+// single clients too.
 func storeKey(o rules.Origin, as string) string {
 	return string(append(append(appendKey(nil, o), '\n'), as...))
 }
 
-// answered returns the Snapshot of a, received at now; nil when there was no
-// answer of the site. It holds the file when file is set.
+// answered returns the Snapshot of a, received at now; nil when there was no answer of the
+// site. It contains the file when file is set.
 func (a *answer) answered(now time.Time, file bool) *rules.Snapshot {
 	if a.status == 0 {
 		return nil
@@ -106,17 +106,16 @@ func (a *answer) answered(now time.Time, file bool) *rules.Snapshot {
 	return s
 }
 
-// snapshotFields are the fields of an answer that say what it is and for how
-// long it holds.
+// snapshotFields are the header fields about the content and the lifetime of an answer.
 var snapshotFields = []string{
 	"Age", "Cache-Control", "Content-Encoding", "Content-Language", "Content-Type", "Date", "Etag",
 	"Expires", "Last-Modified", "Retry-After", "Server", "Vary",
 }
 
-// maxFieldKept is how much of one field a Snapshot has, in bytes.
+// maxFieldKept is the maximum of bytes of one field in a Snapshot.
 const maxFieldKept = 1024
 
-// bounded returns copies of values as far as they fit: a value may be a piece of
+// bounded returns copies of the values within maxFieldKept: a value may refer to the memory of
 // a whole header.
 func bounded(values []string) []string {
 	var kept []string
@@ -130,32 +129,31 @@ func bounded(values []string) []string {
 	return kept
 }
 
-// recordVersion is part of every record. A heed that reads another one asks the
-// site again.
+// recordVersion is part of every record. A record of another version is ignored, so that the
+// site is requested again.
 const recordVersion = 2
 
-// record is an entry without the text of its policies, in the form that is kept:
-// the state of the site's answers when it was saved.
+// record is the stored form of an entry, without the text of its policies.
 type record struct {
 	Version  int           `json:"v"`
-	Profile  rules.Profile `json:"profile,omitzero"` // that the answers were judged by
+	Profile  rules.Profile `json:"profile,omitzero"` // under which the answers were judged
 	Policy   source        `json:"policy"`
 	SetAside *source       `json:"aside,omitzero"`
 	history
 }
 
-// source is a rules.Source but for the origin, which the key of a record says.
+// source is a rules.Source without the origin, which is in the key of the record.
 type source struct {
 	rules.Source
 	ErrorText  string `json:"error,omitzero"`
 	PublicText string `json:"told,omitzero"` // of the error, for clients
-	// Answer is the site's, when it brought no file: one with a file is kept
-	// beside the record.
+	// Answer is the answer of the site without a file: one with a file is stored beside the
+	// record.
 	Answer *rules.Snapshot `json:"answer,omitzero"`
 }
 
-// encodeRecord returns what readRecord makes e of again, together with the
-// Snapshot of the file that e has.
+// encodeRecord returns the record of e. readRecord restores e from it and the Snapshot of its
+// file.
 func encodeRecord(e *entry, profile rules.Profile) []byte {
 	r := record{Version: recordVersion, Profile: profile, Policy: *sourceOf(e.policy), history: e.history}
 	if e.lastGood != nil {
@@ -179,11 +177,10 @@ func sourceOf(p *rules.Policy) *source {
 	return s
 }
 
-// readRecord makes the entry of what is kept. The file is read again, as one
-// reads it today and under this profile: what another one made of an answer that
-// profiles take differently is due, so that the site is asked again. It fails
-// for what another version left, and for a file that is not the one that was
-// saved.
+// readRecord restores an entry. The file is parsed again, under the given profile. Where
+// profiles judge the answer itself differently, the entry is expired, so that the site is
+// requested again. readRecord fails for records of another version, and when the file is not
+// the one that was saved.
 func readRecord(o rules.Origin, profile rules.Profile, text, snapshot []byte) (*entry, error) {
 	var r record
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -202,7 +199,7 @@ func readRecord(o rules.Origin, profile rules.Profile, text, snapshot []byte) (*
 	return r.entry(o, profile, answer, body), nil
 }
 
-// readAnswer reads what is kept of an answer of o, and its body.
+// readAnswer decodes the stored answer of o, and its body.
 func readAnswer(o rules.Origin, snapshot []byte) (*rules.Snapshot, []byte, error) {
 	s, err := decodeSnapshot(snapshot)
 	if err != nil {
@@ -218,9 +215,8 @@ func readAnswer(o rules.Origin, snapshot []byte) (*rules.Snapshot, []byte, error
 	return s, body, nil
 }
 
-// dependsOnProfile reports whether profiles may differ about the answer itself,
-// not only about the rules in it: a denial, a failure, and a file that one of
-// them found no rules in.
+// dependsOnProfile reports whether profiles may differ about the answer itself, not only about
+// its rules: for a denial, a failure, and a file without rules under one of them.
 func (r *record) dependsOnProfile() bool {
 	return r.Denied || r.Failures > 0 || r.Policy.State != rules.Available && r.Policy.Status < 400
 }
@@ -228,7 +224,7 @@ func (r *record) dependsOnProfile() bool {
 func (r *record) entry(o rules.Origin, profile rules.Profile, answer *rules.Snapshot, body []byte) *entry {
 	of := answer
 	if r.Failures > 0 && r.Policy.State != rules.Available {
-		of = nil // what is kept beside the record is the file before
+		of = nil // the snapshot beside the record is of an earlier file
 	}
 	e := &entry{policy: r.Policy.policy(o, profile, of, body), history: r.history}
 	if r.SetAside != nil {
@@ -241,13 +237,12 @@ func (s *source) policy(o rules.Origin, profile rules.Profile, answer *rules.Sna
 	src := s.Source
 	src.Origin, src.Snapshot = o, cmp.Or(s.Answer, answer)
 	if s.ErrorText != "" {
-		src.Err = &publicError{text: s.ErrorText, public: s.PublicText} // what lay under it was of the last run
+		src.Err = &publicError{text: s.ErrorText, public: s.PublicText} // the wrapped error is gone with the last run
 	}
 	return rules.NewAs(profile, src, body)
 }
 
-// encodeSnapshot writes s as a line of JSON, and the compressed body behind it;
-// nil for nil.
+// encodeSnapshot returns s as a line of JSON, followed by the compressed body; nil for nil.
 func encodeSnapshot(s *rules.Snapshot) []byte {
 	if s == nil {
 		return nil
@@ -262,7 +257,7 @@ func encodeSnapshot(s *rules.Snapshot) []byte {
 	return append(all, s.Zlib...)
 }
 
-// decodeSnapshot reads what encodeSnapshot wrote.
+// decodeSnapshot reverses encodeSnapshot.
 func decodeSnapshot(b []byte) (*rules.Snapshot, error) {
 	head, body, ok := bytes.Cut(b, []byte{'\n'})
 	if !ok {
@@ -273,7 +268,7 @@ func decodeSnapshot(b []byte) (*rules.Snapshot, error) {
 		return nil, err
 	}
 	if len(body) > 0 {
-		s.Zlib = bytes.Clone(body) // b may hold much else
+		s.Zlib = bytes.Clone(body) // b may be part of a larger slice
 	}
 	return s, nil
 }

@@ -15,15 +15,15 @@ import (
 // What is known of an origin moves through these states. The names are those
 // of rules.State where a policy shows them; the clock is always a parameter.
 //
-//	answer of the site                    becomes
+//	answer of the site                    result
 //	200, 203, 204                         Available: parsed (RFC 9309 §2.3.1.1)
 //	2xx that is a challenge page          failure
-//	304 to our own condition              the copy at hand, its clock restarted
+//	304 to a conditional request          the copy, with a new lifetime
 //	401, 403                              Unavailable, asked once more as the client; strict: closed
 //	other 4xx but 407 and 429             Unavailable: there is no file (§2.3.1.3)
-//	all else, and no answer               failure
+//	others, and no answer                 failure
 //
-//	a failure                             becomes
+//	a failure                             result
 //	with a copy that may be served        Available and Stale (§2.4); see mayServeStale
 //	without                               Unreachable: refused (§2.3.1.4)
 //
@@ -32,37 +32,37 @@ import (
 // site. For what the site said, waitAt is never later than maxLifetime after it
 // said so. A failing site is asked again after a wait that grows (retryIn).
 
-// How long things are believed.
+// Lifetimes.
 const (
 	minLifetime     = 5 * time.Minute
 	maxLifetime     = 24 * time.Hour // RFC 9309 §2.4
 	defaultLifetime = time.Hour
 	staleLimit      = 30 * 24 * time.Hour // RFC 9309 §2.3.1.4 names it
 
-	// revalidateGrace is for how long after its time an entry still answers at
-	// once while the site is asked beside it, when the site does not say
-	// (stale-while-revalidate, RFC 5861 §3).
+	// revalidateGrace is how long after its lifetime an entry is used while the site is
+	// requested in the background, when the site does not say (stale-while-revalidate, RFC 5861
+	// §3).
 	revalidateGrace = 5 * time.Minute
 
-	// clockSlack is how far an entry may lie in the future before the clock is
-	// held to have been set back, and the entry to be of unknown age.
+	// clockSlack is how far in the future the time of an entry may be. Beyond it, the clock was
+	// set back, and the age of the entry is unknown.
 	clockSlack = time.Minute
 )
 
-// outcome is what an answer means.
+// outcome is the meaning of an answer.
 type outcome uint8
 
 const (
-	failed    outcome = iota // nothing can be said: unreachable (RFC 9309 §2.3.1.4)
+	failed    outcome = iota // unreachable (RFC 9309 §2.3.1.4)
 	absent                   // there is no file to read (§2.3.1.3)
 	read                     // a file (§2.3.1.1)
-	confirmed                // the copy at hand is still right (RFC 9110 §15.4.5)
+	confirmed                // the copy is still valid (RFC 9110 §15.4.5)
 	closed                   // a denial that closes the site
 )
 
-// next is the whole state machine: what is known after an answer, given what
-// was known before. prev is nil for an origin never asked. jitter, from 0 up
-// to 1, spreads the retries of many proxies.
+// next is the state machine: it returns the entry after an answer. prev is the entry before
+// it, nil for an origin that was never requested. jitter, from 0 up to 1, spreads the retries
+// of many proxies.
 func next(prev *entry, a answer, now time.Time, jitter float64, profile rules.Profile) *entry {
 	what, err := a.outcome(prev, profile)
 	switch what {
@@ -79,7 +79,7 @@ func next(prev *entry, a answer, now time.Time, jitter float64, profile rules.Pr
 	}
 }
 
-// outcome classifies a; the error is the reason when it is failed or closed.
+// outcome classifies a; the error is the reason for failed and closed.
 func (a *answer) outcome(prev *entry, profile rules.Profile) (outcome, error) {
 	switch {
 	case a.err != nil:
@@ -94,25 +94,25 @@ func (a *answer) outcome(prev *entry, profile rules.Profile) (outcome, error) {
 	case a.denies() && denialCloses(profile):
 		return closed, a.unexpectedStatus()
 	case a.status == http.StatusTooManyRequests, a.status == http.StatusProxyAuthRequired:
-		// 407 is the word of a proxy on the way: the site said nothing.
+		// A 407 is from a proxy, not from the site.
 	case a.status >= 400 && a.status < 500:
 		return absent, nil
 	}
 	return failed, a.unexpectedStatus()
 }
 
-// denies reports whether the site keeps its robots.txt from us.
+// denies reports whether the site refuses its robots.txt to heed.
 func (a *answer) denies() bool {
 	return a.status == http.StatusUnauthorized || a.status == http.StatusForbidden
 }
 
-// unexpectedStatus says that the status is none a robots.txt comes with.
+// unexpectedStatus returns an error: a robots.txt has another status.
 func (a *answer) unexpectedStatus() error {
 	said := strings.TrimSpace(strconv.Itoa(a.status) + " " + http.StatusText(a.status))
 	return fmt.Errorf("%s answered %s", a.origin.RobotsURL(), said)
 }
 
-// accept makes the entry of an answer that replaces all that was known.
+// accept returns the entry of an answer that replaces the one before.
 func (a *answer) accept(state rules.State, err error, now time.Time, profile rules.Profile) *entry {
 	f := freshnessOf(a.header, now)
 	e := &entry{history: history{
@@ -143,7 +143,7 @@ func (a *answer) accept(state rules.State, err error, now time.Time, profile rul
 	return e
 }
 
-// confirm restarts the clock of e's copy (RFC 9111 §4.3.4).
+// confirm returns e with a new lifetime for its copy (RFC 9111 §4.3.4).
 func (e *entry) confirm(a answer, now time.Time) *entry {
 	n := *e
 	if f := freshnessOf(a.header, now); f.stated {
@@ -168,8 +168,8 @@ func (e *entry) confirm(a answer, now time.Time) *entry {
 	return &n
 }
 
-// fail makes the entry after a failure: the copy at hand, stale, as long as it
-// may be used, else an unreachable origin. e may be nil.
+// fail returns the entry after a failure: with the stale copy, as long as it may be used, or
+// unreachable. e may be nil.
 func (e *entry) fail(a answer, err error, now time.Time, jitter float64, profile rules.Profile) *entry {
 	n := entry{history: history{MadeAt: now, Failures: 1, FailingSince: now}}
 	if e != nil {
@@ -198,8 +198,8 @@ func (e *entry) fail(a answer, err error, now time.Time, jitter float64, profile
 	return &n
 }
 
-// serveStale serves file until n's site is asked again, and a little
-// longer while that goes on, but never beyond the limit of stale copies.
+// serveStale returns n with file as a stale copy, until the site is requested again and a
+// little longer, but never beyond staleLimit.
 func (n entry) serveStale(file *rules.Policy, a answer, err error) *entry {
 	src := file.Source()
 	limit := src.FetchedAt.Add(staleLimit)
@@ -229,15 +229,15 @@ func earlier(a, b time.Time) time.Time {
 //	Google             the first twelve hours of a failure are refused; only then
 //	                   the last good copy is used, for 30 days at most
 
-// googleRefusal is how long Google leaves a failing site alone before it goes by
-// the last good copy.
+// googleRefusal is how long a failing site is refused before the last good copy is used, as
+// Google does.
 const googleRefusal = 12 * time.Hour
 
 // denialCloses reports whether 401 and 403 close the site.
 func denialCloses(p rules.Profile) bool { return p == rules.Strict }
 
-// mayServeStale reports whether a copy within its limit may be served at now for
-// a site that has been failing since failingSince.
+// mayServeStale reports whether a copy within staleLimit may be used at now for a site that
+// has been failing since failingSince.
 func mayServeStale(p rules.Profile, failingSince, now time.Time) bool {
 	switch p {
 	case rules.Strict:
@@ -249,16 +249,15 @@ func mayServeStale(p rules.Profile, failingSince, now time.Time) bool {
 	}
 }
 
-// wallHeaders are fields by which a wall says that its answer is not the
-// site's: the value is what they hold then, empty for any.
+// wallHeaders are header fields of bot walls in challenges. An empty value stands for any.
 var wallHeaders = []struct{ name, value, wall string }{
 	{"Cf-Mitigated", "challenge", "Cloudflare"},
 	{"X-Amzn-Waf-Action", "", "AWS WAF"},
 	{"X-Vercel-Mitigated", "challenge", "Vercel"},
 }
 
-// wallMarks occur in the challenge pages of walls and not in pages that merely
-// are served behind one. They count in HTML only: a robots.txt may name such paths.
+// wallMarks occur in the challenge pages of bot walls, and not in pages that are only served
+// through one. They count in HTML only: a robots.txt may contain such paths.
 var wallMarks = []struct{ mark, wall string }{
 	{"_cf_chl_opt", "Cloudflare"},
 	{"gokuProps", "AWS WAF"},
@@ -276,11 +275,11 @@ var wallMarks = []struct{ mark, wall string }{
 	{`document.cookie="__test=`, "testcookie"},
 }
 
-// maxChallenge is how much of a page is searched: such pages are short.
+// maxChallenge is the length of a page that is searched: challenge pages are short.
 const maxChallenge = 64 << 10
 
-// challenge returns whose challenge page a 2xx answer is, or "". Such a page is
-// neither the site's robots.txt nor a word on whether there is one.
+// challenge returns the name of the bot wall whose challenge page a 2xx answer is, or "". Such
+// a page shows neither the robots.txt of the site nor whether there is one.
 func challenge(h http.Header, body []byte) string {
 	for _, f := range wallHeaders {
 		if v := h.Get(f.name); v != "" && (f.value == "" || v == f.value) {

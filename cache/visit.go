@@ -20,24 +20,25 @@ import (
 // redirect of its robots.txt, or as that of a document.
 type Visit struct {
 	Origin rules.Origin
-	// Hints are what the robots.txt of the origin asks of heed; nil where that is not known.
+	// Hints are the delays that the robots.txt of the origin asks for; nil when it is not
+	// known.
 	Hints []*rules.RateHint
-	// RobotsTxt says that the URL is that of the robots.txt of the origin.
+	// RobotsTxt is set when the URL is that of a robots.txt.
 	RobotsTxt bool
 }
 
-// Bounds of visits. A site with many names can name as many URLs of another host.
+// Limits of visits: a site with many names could name many URLs of another host.
 const (
 	visitsTime     = time.Hour
 	maxVisits      = 360 // distinct URLs of one origin within visitsTime
 	maxVisitHosts  = 4096
-	maxVisited     = 4096 // answers that are kept
+	maxVisited     = 4096 // stored answers
 	maxVisitedSize = 32 << 20
-	// failedVisit is how long a visit without a usable answer is not repeated.
+	// failedVisit is the time in which a visit without a usable answer is not repeated.
 	failedVisit = time.Minute
 )
 
-// visits are the answers to the visits of one fetcher: a URL to which many sites redirect is
+// visits holds the answers to the visits of one fetcher: a URL to which many sites redirect is
 // requested once for all of them. The zero value is ready.
 type visits struct {
 	flights singleflight.Group
@@ -46,7 +47,7 @@ type visits struct {
 	made    map[rules.Origin]*visitCount
 }
 
-// visitCount is how many URLs of an origin were requested since a time.
+// visitCount counts the requested URLs of an origin since a time.
 type visitCount struct {
 	since time.Time
 	n     int
@@ -110,7 +111,7 @@ func (j *job) ask(ctx context.Context, u *url.URL, as string, tags validators) (
 	}
 }
 
-// visit makes a visit for all who wait for it, whose end does not end it.
+// visit makes a visit for all callers that wait for it. It continues when they leave.
 func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *siteReply) {
 	defer func() {
 		// A panic here would end the process: no caller recovers it.
@@ -119,7 +120,7 @@ func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *
 		}
 	}()
 	if r, ok := j.visits.answers.Get(key, j.now()); ok {
-		return r // another visit has ended since
+		return r // another visit has ended meanwhile
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), j.timeout, answerTimeout(j.timeout))
 	defer cancel()
@@ -141,15 +142,16 @@ func (j *job) visit(ctx context.Context, key string, u *url.URL, as string) (r *
 	return r
 }
 
-// takeTurn requests u when its host lets heed, and when its turn has come.
+// takeTurn waits for the turn of a visit and requests u, if the robots.txt of its host allows
+// it.
 func (j *job) takeTurn(ctx context.Context, u *url.URL, as string) (*siteReply, error) {
 	o, err := rules.OriginOf(u)
 	if err != nil {
 		return nil, err
 	}
 	v := Visit{Origin: o, RobotsTxt: u.RequestURI() == "/robots.txt"}
-	// A file of that name elsewhere needs no permission, but its host may ask for a delay. A
-	// document's permit has asked.
+	// A robots.txt of another host needs no permission, but the host may ask for a delay. The
+	// permit of a document has checked its own.
 	asks := !strings.HasSuffix(u.Path, "/robots.txt") && j.permit == nil && j.only == ""
 	switch policy := j.policyOf(ctx, o, v.RobotsTxt || j.only != ""); {
 	case policy == nil:
@@ -174,8 +176,8 @@ func (j *job) takeTurn(ctx context.Context, u *url.URL, as string) (*siteReply, 
 	return j.request(ctx, u, as, validators{})
 }
 
-// policyOf returns what the robots.txt of o says, as far as it is known; unless knownOnly is
-// set it is asked for, without following it to another host. Nil: it is not known.
+// policyOf returns the policy of o, as far as it is known; unless knownOnly is set it is
+// fetched, without redirects to another host. Nil: it is not known.
 func (j *job) policyOf(ctx context.Context, o rules.Origin, knownOnly bool) *rules.Policy {
 	if p := j.known(o); p != nil || knownOnly {
 		return p
@@ -189,7 +191,7 @@ func (j *job) policyOf(ctx context.Context, o rules.Origin, knownOnly bool) *rul
 
 // siteReply is the answer to one request. It is immutable.
 type siteReply struct {
-	failure error // why there is none; the other fields are zero then
+	failure error // why there is no answer; the other fields are zero then
 	status  int
 	header  http.Header
 	body    []byte // decoded, whole lines; only with 200, 203 and 204

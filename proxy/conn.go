@@ -108,7 +108,7 @@ func addrOf(a net.Addr) netip.Addr {
 func (p *Proxy) limits() *limit.Limits { return &p.config.Live().Limits }
 
 func (p *Proxy) logLimit(over *limit.Exceeded, times uint64) {
-	p.config.Log.Warn("a limit keeps clients from more", "limit", over.Kind.String(), "value", over.Value, "times", times)
+	p.config.Log.Warn("limit reached", "limit", over.Kind.String(), "value", over.Value, "times", times)
 }
 
 // Serve accepts clients on l until Shutdown, then returns nil. It closes l.

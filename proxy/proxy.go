@@ -80,7 +80,7 @@ type Settings struct {
 	// Mark makes every answer name its decision: Proxy-Status contains its id.
 	Mark bool
 
-	// Pacer has requests take turns. Nil: no request waits.
+	// Pacer delays requests. Nil: none is delayed.
 	Pacer Pacer
 
 	// Signals define what is read of the pages that state how they may be used.

@@ -140,8 +140,8 @@ func (p *parser) field(kind FieldKind, at, key, value Part) {
 	}
 }
 
-// beginOwnGroup makes the next user-agent line begin a group, also where the group
-// before has no rule yet. That one gets the rules of the lines to come as well.
+// beginOwnGroup makes the next user-agent line begin a group, even when the current group has
+// no rules yet. The current group gets the rules that follow, too.
 func (p *parser) beginOwnGroup() {
 	if p.InGroup && !p.InRules {
 		p.interrupted = len(p.file.groups)

@@ -17,8 +17,8 @@ import (
 // ClientInfo identifies the client of a request.
 type ClientInfo struct {
 	Addr      netip.Addr // where it connects from; IPv4 never mapped into IPv6
-	User      string     // whose credentials it showed, verified; empty: none
-	Listener  string     // host:port of heed's that it connected to
+	User      string     // whose credentials it sent, verified; empty: none
+	Listener  string     // host:port of heed that it connected to
 	UserAgent string     // as received; empty: none
 }
 
@@ -238,8 +238,7 @@ func site(hosts []Host, o rules.Origin) *Site {
 	return s
 }
 
-// Exception is an agreement about part of a site: what its patterns match is
-// allowed, or refused, whatever robots.txt says.
+// Exception allows or refuses a part of a site, whatever its robots.txt contains.
 type Exception struct {
 	Patterns []string  // as in robots.txt: a path prefix, with "*" and a final "$"
 	Refuse   bool      // refuse what they match; otherwise allow it
@@ -286,19 +285,18 @@ func NewException(e Exception) (*Exception, error) {
 		}
 		text += verdict + p + "\n"
 	}
-	// As rules of a robots.txt they are judged by the one engine: an exception
-	// that allows fits only when every reading of a target does, one that
-	// refuses when any does.
+	// The patterns are judged as rules of a robots.txt: an exception that allows matches only
+	// when every reading of a target does, one that refuses when any does.
 	e.policy = rules.New(rules.Source{State: rules.Available}, []byte(text))
 	e.strict = e.policy.ReadAs(rules.Strict)
 	return &e, nil
 }
 
-// anyAgent has no name, so that the star group governs.
+// anyAgent has no name, so that the group * applies.
 var anyAgent = &rules.Agent{}
 
-// match returns the pattern that fits the target in its readings under a profile, as judge
-// judges it, and whether one does.
+// match returns the pattern that matches the target in its readings under a profile, and
+// whether there is one.
 func (e *Exception) match(judge func(*rules.Policy, *rules.Agent, *rules.Target) rules.Decision, profile rules.Profile, target *rules.Target) (string, bool) {
 	policy := e.policy
 	if profile == rules.Strict {

@@ -8,17 +8,17 @@ import (
 	"heed/rules"
 )
 
-// Query is "may this agent fetch this target, now?" with all that the answer
-// depends on beside the site's rules. It is the same question a year later.
+// Query is the question whether an agent may fetch a target now, with everything except the
+// rules of the site that the answer depends on. A recorded Query has the same answer later.
 type Query struct {
 	Effective Effective
 	Names     Identity
-	// Target is path and query as they are sent; "*" asks about the whole site.
+	// Target is path and query as they are sent; "*" stands for the whole site.
 	Target *rules.Target
-	// HTTPS is what becomes of a CONNECT; Intercept for everything else.
+	// HTTPS is the handling of a CONNECT; Intercept for other requests.
 	HTTPS HTTPS
-	// Uninspected is why a tunnel passes although it should be looked into; empty:
-	// the terms let it pass.
+	// Uninspected is why a tunnel passes although it should be intercepted; empty: the settings
+	// let it pass.
 	Uninspected rules.Reason
 	Now         time.Time
 	// Judge judges a target by a policy; nil: the method Decide of the policy. A Query
@@ -44,10 +44,10 @@ const wholeSite = "*"
 // Result is a Decision with further facts for the record.
 type Result struct {
 	rules.Decision
-	Unjudged       bool   // nothing was judged; the reason says why
-	Unseen         int    // rules that might have refused what a tunnel hides
+	Unjudged       bool   // nothing was judged, for Reason
+	Unseen         int    // rules for paths, which are not visible in a tunnel
 	OperatorReason string // the operator's reason for an exception that decided
-	Blocked        bool   // the operator stopped it while heed ran: it is refused in every mode but exempt
+	Blocked        bool   // by the operator while heed runs: refused in every mode except exempt
 }
 
 // WithoutRules answers q when the settings alone decide; ok is false when the rules of the
@@ -92,9 +92,9 @@ func (q *Query) blocked() (o Result, ok bool) {
 	return o, false
 }
 
-// Decide answers q by p, the rules of the site or those that the operator put in
-// their place, and the exceptions from them. A name that the site will not see
-// can only add refusals. by is the agent whose rules decided.
+// Decide answers q by p, the rules of the site or their replacement by the operator, and by
+// the exceptions. A name that the site does not see can only add refusals. by is the agent
+// whose rules decided.
 func (q *Query) Decide(p *rules.Policy) (o Result, by *rules.Agent) {
 	by = q.Names.Judged
 	o.Decision, o.Unseen = q.evaluate(p, by)
@@ -115,7 +115,7 @@ func (q *Query) Decide(p *rules.Policy) (o Result, by *rules.Agent) {
 // target that the rules of the site allow, and its reason; d itself when none does.
 func (q *Query) Except(d rules.Decision) (rules.Decision, string) { return q.applyException(d) }
 
-// evaluate asks the policy about the target, or about the host of a tunnel.
+// evaluate judges the target, or the host of a tunnel, by the policy.
 func (q *Query) evaluate(p *rules.Policy, agent *rules.Agent) (d rules.Decision, unseen int) {
 	if q.HTTPS == HostOnly {
 		return p.DecideHost(agent)
@@ -123,9 +123,9 @@ func (q *Query) evaluate(p *rules.Policy, agent *rules.Agent) (d rules.Decision,
 	return q.judge(p, agent, q.Target), 0
 }
 
-// applyException returns the decision of the exception that applies in place of d, and
-// its reason: one that refuses always does, one that allows when d refuses for lack of
-// permission.
+// applyException returns the decision of the exception that applies in place of d, and its
+// reason. An exception that refuses always applies; one that allows applies when d refuses and
+// is Exceptable.
 func (q *Query) applyException(d rules.Decision) (rules.Decision, string) {
 	exception, rule := q.Effective.exception(Exceptable(d), q.Now, q.match)
 	if exception == nil {
@@ -143,9 +143,9 @@ func (q *Query) match(e *Exception) (string, bool) {
 	return e.match(q.judge, q.Effective.Profile, q.Target)
 }
 
-// Apply returns o as it takes effect: where nothing is to be refused, a
-// refusal becomes would-refuse, with the reason of the override that it is due to. What
-// cannot be let through at all is refused all the same.
+// Apply returns the effect of o: in observe mode a refusal becomes would-refuse, with the
+// reason of the ModeOverride, if one set the mode. What can never be sent is refused all the
+// same.
 func (t Effective) Apply(o Result) Result {
 	if o.Verdict != rules.Refuse || t.Mode != Observe || o.Blocked || o.Reason == rules.ReasonDestination || o.Reason == rules.ReasonLoop || o.Reason == rules.ReasonClientLeft {
 		return o
@@ -185,13 +185,13 @@ func (t Effective) TunnelIdentity(id Identity, userAgent string, identify func(s
 
 // Identity holds the names of a request.
 type Identity struct {
-	Judged  *rules.Agent // whose rules count
+	Judged  *rules.Agent // whose rules apply
 	Visible *rules.Agent // seen by the site when it differs: both must be allowed; nil: the same
 	Shown   string       // the User-Agent that the site sees; empty: none
 	From    string       // sent in the From field; empty: the client's own
 }
 
-// RateHints returns what the groups of p that govern the names ask about speed.
+// RateHints returns the delays that the groups of p for these names ask for.
 func (id Identity) RateHints(p *rules.Policy) []*rules.RateHint {
 	hints := p.RateHints(id.Judged)
 	if id.Visible != nil {
@@ -224,10 +224,9 @@ func HasTokens(a, other *rules.Agent) bool {
 	})
 }
 
-// DecideWithoutRules returns the decision about a target that needs no rules of the site,
-// since what was settled says all, and the operator's reason for it. shown is
-// the User-Agent that the site sees. ok is false when the rules count.
-// /robots.txt itself is always allowed (RFC 9309 §2.2.2).
+// DecideWithoutRules returns the decision when the settings alone decide, and the operator's
+// reason for it. shown is the User-Agent that the site sees. ok is false when the rules of the
+// site are needed. /robots.txt itself is always allowed (RFC 9309 §2.2.2).
 func (t Effective) DecideWithoutRules(target *rules.Target, shown string) (d rules.Decision, reason string, ok bool) {
 	d.Verdict = rules.Allow
 	switch c := t.Client; {
@@ -245,10 +244,9 @@ func (t Effective) DecideWithoutRules(target *rules.Target, shown string) (d rul
 	return d, reason, true
 }
 
-// Exception returns the exception that decides about the target at the time now,
-// and its pattern as a rule; nil when none does and the site's rules count. What
-// an exception refuses, none allows; one that allows only counts when the rules
-// refuse, which the caller knows.
+// Exception returns the exception that decides about the target at the time now, and its
+// pattern as a rule; nil when none applies. An exception that refuses has precedence. One that
+// allows applies only when refused is set: the rules of the site refuse.
 func (t Effective) Exception(target *rules.Target, refused bool, now time.Time) (*Exception, string) {
 	return t.exception(refused, now, func(e *Exception) (string, bool) { return e.match((&Query{}).judge, t.Profile, target) })
 }
@@ -270,8 +268,8 @@ func (t Effective) exception(refused bool, now time.Time, fits func(*Exception) 
 	return nil, ""
 }
 
-// Exceptable reports whether an exception that allows could replace what
-// refuses: rules, or their lack. That a site is out of reach cannot be excepted.
+// Exceptable reports whether an exception that allows could replace d: a refusal by rules, or
+// for lack of them. That the site is unreachable or its address forbidden cannot be excepted.
 func Exceptable(d rules.Decision) bool {
 	return d.Verdict == rules.Refuse && d.Reason != rules.ReasonOriginUnreachable && d.Reason != rules.ReasonDestination
 }

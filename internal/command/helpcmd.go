@@ -39,7 +39,7 @@ func (c *HelpCmd) Run(a *console.App, k *kong.Context) error {
 	verbs := childNames(k.Model.Node)
 	name := strings.ToLower(strings.Join(c.Topic, " "))
 	if topic, ok := manual.Lookup(name); ok {
-		return showPage(a, topic.Text)
+		return showPage(a, topic.Complete(a.Defaults))
 	}
 	if slices.Contains(verbs, c.Topic[0]) {
 		return console.Exit(dispatch(a, append(slices.Clone(c.Topic), "--help")))

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -214,42 +215,57 @@ func keys(t reflect.Type, table string, found map[string][]string) {
 	}
 }
 
-func TestManual_ListsEverySetting(t *testing.T) {
+// The topic settings ends with proxy.toml, which has every key in its table; the keys of
+// clients, hosts and listeners are in comments.
+func TestManual_SettingsHasEveryKey(t *testing.T) {
 	t.Parallel()
-	settings, found := topic(t, "settings"), map[string][]string{}
+	shown, found := heed(t, "", "help", "settings").out, map[string][]string{}
+	text := "\n[]\n" + strings.ReplaceAll(shown, "\n    ", "\n")
 	keys(reflect.TypeFor[config.Config](), "", found)
 	if len(found) < 11 {
 		t.Errorf("the settings have %d tables", len(found))
 	}
 	for table, names := range found {
-		heading := table
-		if table == "" {
-			heading = "At the top of the file"
+		mark, end := cmp.Or(table, "[]")+"\n", "\n["
+		if strings.HasPrefix(table, "[[") {
+			mark, end = "# "+mark, "\n\n"
 		}
-		text, ok := chapter(settings, heading)
+		_, in, ok := strings.Cut(text, "\n"+mark)
 		if !ok {
-			t.Errorf("the topic settings has no heading %s", heading)
+			t.Errorf("the topic settings has no table %s", table)
 		}
-		var written []string
-		for _, m := range regexp.MustCompile(`(?m)^    ([a-z_]+)  `).FindAllStringSubmatch(text, -1) {
-			written = append(written, m[1])
+		in, _, _ = strings.Cut(in, end)
+		for _, name := range names {
+			if !regexp.MustCompile(`(?m)^(# )?` + name + ` = `).MatchString(in) {
+				t.Errorf("%s: the topic settings lacks %s", table, name)
+			}
 		}
-		slices.Sort(names)
-		if slices.Sort(written); !slices.Equal(names, written) {
-			t.Errorf("%s: the topic settings lists %v, the code has %v", heading, written, names)
+	}
+	// The keys that most people change are at the top, with where they are.
+	_, top, _ := strings.Cut(text, "most people change")
+	top, _, _ = strings.Cut(top, "\n\n")
+	first := regexp.MustCompile(`(?m)^#   ([a-z_]+) +(?:in (\[\[?[a-z]+\]\]?) +)?`).FindAllStringSubmatch(top, -1)
+	for _, m := range first {
+		if !slices.Contains(found[m[2]], m[1]) {
+			t.Errorf("proxy.toml begins with %s in %q, which is no key", m[1], m[2])
 		}
+	}
+	if len(first) != 5 {
+		t.Errorf("proxy.toml begins with %d keys, want 5", len(first))
 	}
 }
 
-func TestManual_ListsEveryReasonWithItsStatus(t *testing.T) {
+func TestManual_ListsEveryReasonWithItsStatusInTheWordsOfReports(t *testing.T) {
 	t.Parallel()
+	oneLine := func(text string) string { return strings.Join(strings.Fields(text), " ") + " " }
 	answers := topic(t, "answers")
 	refusing, _ := chapter(answers, "Reasons that refuse")
 	others, _ := chapter(answers, "Reasons that allow")
 	for _, info := range reason.All() {
-		withStatus := fmt.Sprintf("- `%s`, %d", info.Reason, info.Status)
-		if !strings.Contains(refusing, withStatus) && !strings.Contains(others, fmt.Sprintf("- `%s`: ", info.Reason)) {
-			t.Errorf("the topic answers has no line that begins with %q", withStatus)
+		words := fmt.Sprintf(": %s. %s ", info.Words, info.Sentence)
+		withStatus := fmt.Sprintf("- `%s`, %d%s", info.Reason, info.Status, words)
+		if !strings.Contains(oneLine(refusing), withStatus) && !strings.Contains(oneLine(others), fmt.Sprintf("- `%s`%s", info.Reason, words)) {
+			t.Errorf("the topic answers does not have\n%s", withStatus)
 		}
 	}
 	for _, m := range regexp.MustCompile("(?m)^- `([a-z-]+)`").FindAllStringSubmatch(refusing+others, -1) {
@@ -257,20 +273,9 @@ func TestManual_ListsEveryReasonWithItsStatus(t *testing.T) {
 			t.Errorf("the topic answers explains %s, which is no reason", m[1])
 		}
 	}
-}
-
-func TestManual_ExplainsEveryClassAndReasonInTheWordsOfReports(t *testing.T) {
-	t.Parallel()
-	text := strings.Join(strings.Fields(topic(t, "numbers")), " ") + " - "
-	for _, info := range reason.All() {
-		want := fmt.Sprintf("- `%s`: %s. %s - ", info.Reason, info.Words, info.Sentence)
-		if !strings.Contains(text, want) {
-			t.Errorf("the topic numbers does not have\n%s", want)
-		}
-	}
 	for _, c := range reason.Classes() {
-		if !strings.Contains(topic(t, "numbers"), "\n    "+c.String()+" ") {
-			t.Errorf("the topic numbers does not explain the class %q", c)
+		if !strings.Contains(answers, "\n    "+c.String()+" ") {
+			t.Errorf("the topic answers does not explain the class %q", c)
 		}
 	}
 }
@@ -509,10 +514,10 @@ func TestHelp_PrintsTopicsAndCommands(t *testing.T) {
 	list := heed(t, "", "help")
 	for _, topic := range manual.Topics() {
 		if !strings.Contains(list.out, fmt.Sprintf("\n  %-13s %s\n", topic.Name, topic.Title)) {
-			t.Errorf("heed help does not list %s", topic.Name)
+			t.Errorf("`heed help` does not list %s", topic.Name)
 		}
 		if topic.Section == "" || !strings.Contains(list.out, "\n"+topic.Section+"\n") {
-			t.Errorf("heed help has no section %q", topic.Section)
+			t.Errorf("`heed help` has no section %q", topic.Section)
 		}
 	}
 	heed(t, "", "help", "Pacing").is(t, 0, topic(t, "pacing"), "")
@@ -525,7 +530,29 @@ func TestHelp_AnUnknownTopicListsTheNearest(t *testing.T) {
 	t.Parallel()
 	heed(t, "", "help", "pacng").is(t, console.ExitUsage, "", "heed: there is no topic \"pacng\"; the nearest are: pacing\nSee `heed help` for the list\n")
 	heed(t, "", "help", "xyzzy").is(t, console.ExitUsage, "", "heed: there is no topic \"xyzzy\"\nSee `heed help` for the list\n")
-	if s := heed(t, "", "help", "wget"); s.status != console.ExitUsage || !strings.HasPrefix(s.errors, `heed: there is no topic "wget"; the nearest are: curl, `) {
-		t.Errorf("heed help wget: status %d, stderr %q", s.status, s.errors)
+	if s := heed(t, "", "help", "wget"); s.status != console.ExitUsage || !strings.HasPrefix(s.errors, `heed: there is no topic "wget"; the nearest are: downloads, `) {
+		t.Errorf("wget: status %d, stderr %q", s.status, s.errors)
+	}
+}
+
+// What a topic was called in an earlier version opens the topic that has its text, from
+// the command line, and wherever the source names a topic, it names one that exists.
+func TestHelp_NamesOfEarlierVersionsOpenTheTopic(t *testing.T) {
+	t.Parallel()
+	for old, now := range manual.Earlier() {
+		if slices.ContainsFunc(manual.Topics(), func(t manual.Topic) bool { return t.Name == old }) {
+			t.Errorf("%s is a topic and the earlier name of one", old)
+		}
+		heed(t, "", "help", old).is(t, 0, topic(t, now), "")
+	}
+	verbs, found := childNames(model(t).Node), 0
+	for _, m := range regexp.MustCompile(`heed help ([a-z]+)`).FindAllStringSubmatch(sourceText(t), -1) {
+		found++
+		if _, ok := manual.Lookup(m[1]); !ok && !slices.Contains(verbs, m[1]) {
+			t.Errorf("the source names the topic %s, which does not exist", m[1])
+		}
+	}
+	if found < 20 {
+		t.Errorf("the source names %d topics", found)
 	}
 }

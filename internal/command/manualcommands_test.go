@@ -23,7 +23,7 @@ func TestManual_CommandsAboutTheRecordAreRunByScripts(t *testing.T) {
 		scripts += bare.Replace(string(text))
 	}
 	found := 0
-	for _, name := range []string{"record", "auditing", "verification", "replay", "complaints"} {
+	for _, name := range []string{"record", "auditing", "verification", "complaints"} {
 		topic, ok := manual.Lookup(name)
 		if !ok {
 			t.Fatalf("the manual has no topic %s", name)

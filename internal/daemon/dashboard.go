@@ -23,6 +23,7 @@ func (d *daemon) dashboard(cfg *config.Config, defaults []byte) *dashboard.Dashb
 	if d.record != nil {
 		o.Record = cmp.Or(cfg.Audit.File, filepath.Join(d.state, state.AuditFile))
 	}
+	o.BuiltIn = defaults
 	o.Defaults, _ = config.BuiltIn(defaults) // heed has read it; nil without it, when nothing is marked
 	return dashboard.New(o)
 }

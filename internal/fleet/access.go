@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// access is how new connections to a store are made and show who they are.
+// access is what new connections to a store use: credentials and TLS.
 type access struct {
 	user, password                 string
 	sentinelUser, sentinelPassword string
 	tls                            *tls.Config // nil: without TLS
 }
 
-// newAccess returns that of o, with the roots and the certificate of options.
+// newAccess returns the access of o, with the roots and the certificate of options.
 func newAccess(o *redis.UniversalOptions, options *Options) *access {
 	a := &access{
 		user: o.Username, password: o.Password, sentinelUser: o.SentinelUsername, sentinelPassword: o.SentinelPassword,

@@ -127,8 +127,8 @@ func TestHeed_HeedsThatStartTogetherDoNotTakeTheStoreForAway(t *testing.T) {
 	store.CLI("set", "heed:1:{heed:1:heeds}:probe", "")
 	for range 20 {
 		s, log := open(t, "redis://"+store.Addr)
-		turns := s.Lanes()
-		testkit.Until(t, "the store is known", func() bool { return turns.Membership().Heeds > 0 })
+		lanes := s.Lanes()
+		testkit.Until(t, "the store is known", func() bool { return lanes.Membership().Heeds > 0 })
 		if log.count("WRONGTYPE") > 0 {
 			t.Fatal(log.text.String())
 		}

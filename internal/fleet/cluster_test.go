@@ -44,7 +44,7 @@ func shared(t *testing.T, heeds []*member, site string) {
 	for _, m := range heeds {
 		at := m.at(site)
 		testkit.Until(t, site+" is shared", func() bool {
-			_ = at.turns.Started(t.Context(), site, m.ticket, long, 0) // it is away
+			_ = at.lanes.Started(t.Context(), site, m.ticket, long, 0) // it is away
 			return !slices.ContainsFunc(heeds, func(o *member) bool {
 				a := o.at(site).ask(long)
 				return a.Away || a.Now || a.Wait < 59*time.Minute
@@ -60,9 +60,9 @@ func TestHeed_ANodeThatIsAwayConcernsTheKeysOnIt(t *testing.T) {
 	list, dying, promoted, url := clusterOf(t)
 	replica := promoted.AddReplica()
 	all := lineUp(t, url, 2)
-	testkit.Until(t, "both are counted", func() bool { return all[0].turns.Heeds() == 2 && all[1].turns.Heeds() == 2 })
+	testkit.Until(t, "both are counted", func() bool { return all[0].lanes.Heeds() == 2 && all[1].lanes.Heeds() == 2 })
 	heard := make(chan string, 100)
-	all[1].turns.Watch(func(host string, _ time.Duration) { heard <- host })
+	all[1].lanes.Watch(func(host string, _ time.Duration) { heard <- host })
 	siteDying, sitePromoted := siteOn(t, dying), siteOn(t, promoted)
 	dying.Kill()
 	for i, m := range all {
@@ -73,7 +73,7 @@ func TestHeed_ANodeThatIsAwayConcernsTheKeysOnIt(t *testing.T) {
 	shared(t, all, sitePromoted)
 	shared(t, all, siteOn(t, list))
 	testkit.Until(t, "the other hears of a pause", func() bool {
-		if err := all[0].turns.Hold(t.Context(), sitePromoted, time.Second); err != nil {
+		if err := all[0].lanes.Hold(t.Context(), sitePromoted, time.Second); err != nil {
 			t.Error(err)
 		}
 		select {
@@ -97,7 +97,7 @@ func TestHeed_AClusterWithoutTheListOfHeeds(t *testing.T) {
 	list, other, _, url := clusterOf(t)
 	siteList := siteOn(t, list)
 	all := lineUp(t, url, 1)
-	testkit.Until(t, "it is counted", func() bool { return all[0].turns.Membership().Heeds == 1 })
+	testkit.Until(t, "it is counted", func() bool { return all[0].lanes.Membership().Heeds == 1 })
 	list.Kill()
 	all = append(all, lineUp(t, url, 1)...)
 	shared(t, all, siteOn(t, other))

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// masterTime is for how long a connection to a master that a Sentinel has named is
-	// used, before the Sentinels are asked again.
+	// masterTime is how long the address of a master that a Sentinel has named is used before
+	// the Sentinels are queried again.
 	masterTime = time.Minute
-	// maxSentinels bounds the Sentinels that are known.
+	// maxSentinels is the maximum number of known Sentinels.
 	maxSentinels = 16
 )
 
-// slotsInterval is how often it is read which node of a Cluster has which keys.
+// slotsInterval is the interval at which the slots of a Cluster are read.
 const slotsInterval = time.Second
 
-// newClient returns the library's client for o, whose connections bound replies. With
-// Sentinels that is a client of one server: the library's own client for them reads
-// their replies in goroutines where a panic would end the process. That of a Cluster
-// reports to slots. Each connection is made as access says then.
+// newClient returns the library's client for o, whose connections limit replies. With
+// Sentinels it is a client of one server: the library's own client for Sentinels reads their
+// replies in goroutines, where a panic would end the process. A client of a Cluster reports to
+// slots. Each new connection uses the result of access.
 func newClient(o *redis.UniversalOptions, access func() *access, slots redis.Hook) redis.UniversalClient {
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = opTimeout, opTimeout, opTimeout
 	o.ContextTimeoutEnabled, o.PoolTimeout, o.PoolSize = true, opTimeout, connections
-	// Callers continue without the store: nothing is tried again, neither a command
-	// (three times otherwise) nor a connection (five times, with pauses).
+	// Callers continue without the store, so nothing is retried: neither a command (three times
+	// by default) nor a connection (five times, with pauses).
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.PipelinePoolSize = -1  // none: heed sends one command at a time
-	o.DisableIdentity = true // a user of few rights may not set it
+	o.DisableIdentity = true // it needs a right
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.CredentialsProvider = func() (user, password string) {
 		a := access()
@@ -62,15 +62,15 @@ func newClient(o *redis.UniversalOptions, access func() *access, slots redis.Hoo
 	return redis.NewClient(simple)
 }
 
-// newCluster returns the library's client for a Cluster. Replicas are not read: they are
-// behind. Of a command that failed only redirections are followed (see once), three at
-// most, which is the library's number: one to a slot's new master, and one that is on its way.
+// newCluster returns the library's client for a Cluster. It does not read replicas, which may
+// be behind. Commands are not retried (see once), but at most three redirections are followed,
+// which is the library's number: one to a slot's new master, and one during a move.
 func newCluster(o *redis.ClusterOptions, slots redis.Hook) *redis.ClusterClient {
-	// A minute otherwise, during which a promotion goes unnoticed where the old master
-	// stays dead: only a node that answers redirects.
+	// The default is a minute, in which a promotion is not noticed while the old master is
+	// dead: only a node that answers can redirect.
 	o.ClusterStateReloadInterval = slotsInterval
-	// Otherwise the library asks the nodes for all their commands, which takes a right
-	// and 0.3 MiB. The commands of heed name their keys.
+	// By default the library asks the nodes for all their commands, which needs a right and 0.3
+	// MiB. The commands of heed name their keys.
 	o.DisableRoutingPolicies = true
 	o.NewClient = func(o *redis.Options) *redis.Client {
 		c := redis.NewClient(o)
@@ -83,12 +83,12 @@ func newCluster(o *redis.ClusterOptions, slots redis.Hook) *redis.ClusterClient 
 // storeDialer connects to the store.
 type storeDialer struct {
 	access   func() *access
-	master   string        // its name; empty: no Sentinels
-	sentinel redis.Options // of a client of any Sentinel, Addr excepted
+	master   string        // the name of the master; empty: no Sentinels
+	sentinel redis.Options // of clients of Sentinels, without Addr
 
 	mu        sync.Mutex
 	sentinels []string // host:port
-	learned   bool     // that all Sentinels of the master are in sentinels
+	learned   bool     // all Sentinels of the master are in sentinels
 }
 
 // dial connects to one server.
@@ -154,15 +154,15 @@ func (d *storeDialer) dialMaster(ctx context.Context, network, _ string) (net.Co
 	return nil, fmt.Errorf("no Sentinel has a master %q: %w", d.master, last)
 }
 
-// ask returns the address of the master that a Sentinel names, and remembers the other
-// Sentinels that it has seen.
+// ask returns the address of the master that a Sentinel names, and adds the other Sentinels
+// that it knows to sentinels.
 func (d *storeDialer) ask(ctx context.Context, sentinel string) (string, error) {
 	o := d.sentinel
 	o.Addr = sentinel
 	c := redis.NewSentinelClient(&o)
 	defer c.Close()
 	addr, err := c.GetMasterAddrByName(ctx, d.master).Result()
-	if errors.Is(err, redis.Nil) { // which is no failure elsewhere
+	if errors.Is(err, redis.Nil) { // elsewhere not an error
 		return "", fmt.Errorf("%s watches none of this name", sentinel)
 	}
 	if err != nil {

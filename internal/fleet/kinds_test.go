@@ -142,10 +142,10 @@ func uses(t *testing.T, store *fleet.Store, log *book) {
 	m := &member{t, store.Lanes(), tag, "ticket"}
 	m.take(of("group"))
 	m.start(of("group"))
-	if err := m.turns.Release(t.Context(), tag); err != nil {
+	if err := m.lanes.Release(t.Context(), tag); err != nil {
 		t.Error(err)
 	}
-	testkit.Until(t, "it is counted", func() bool { return m.turns.Membership().Heeds == 1 })
+	testkit.Until(t, "it is counted", func() bool { return m.lanes.Membership().Heeds == 1 })
 	if log.count(away)+log.count(nodeAway) > 0 {
 		t.Errorf("health %+v\n%s", store.Health(), log.text.String())
 	}
@@ -233,9 +233,9 @@ func TestHeed_AServerOfAnotherKindIsExplained(t *testing.T) {
 		"redis://" + sentinel.Addr + "?master=hedd": `no Sentinel has a master "hedd": ` + sentinel.Addr + " watches none of this name",
 	} {
 		s, log := open(t, url)
-		turns := s.Lanes()
+		lanes := s.Lanes()
 		testkit.Until(t, want+" is said of "+url, func() bool {
-			turns.Ask(t.Context(), fmt.Sprintf("https://site%d.test", elsewhere), "ticket", of("group"))
+			lanes.Ask(t.Context(), fmt.Sprintf("https://site%d.test", elsewhere), "ticket", of("group"))
 			return log.count(strings.ReplaceAll(want, `"`, `\"`)) > 0
 		})
 	}

@@ -13,48 +13,49 @@ import (
 )
 
 const (
-	// grantTime is how long a right to start lasts that is not renewed: by so much
-	// the others are delayed when the heed that has it is killed.
+	// grantTime is how long an unused right to start is valid without renewal. When the heed
+	// that has it is killed, other heeds wait for so long.
 	grantTime = 4 * time.Second
-	// ticketGrace is by how much a place in the line outlasts its wait.
+	// ticketGrace is how long a position in the queue is kept beyond its wait.
 	ticketGrace = 2 * time.Second
-	// hostTTL is how long a host is kept that is not asked for, beside its delay.
+	// hostTTL is how long the state of a host is kept after its last request, in addition to
+	// its delay.
 	hostTTL = time.Hour
-	// maxHostFields bounds the hash of one host; who does not fit in waits.
+	// maxHostFields is the maximum number of fields in the hash of one host. A request that
+	// does not fit in waits.
 	maxHostFields = 1024
-	// maxPause is the longest pause that a site is given, whatever others say.
+	// maxPause is the longest pause of a site, whatever other heeds report.
 	maxPause = time.Hour
 )
 
-// Lanes are what heeds take to start requests. The store's clock alone counts.
+// Lanes coordinates the starts of requests between heeds, by the store's clock alone.
 //
-// While it is unreachable, each heed keeps every delay as many times as there were
-// heeds when it was last seen, in a part of the time that is its own. Before and
-// after that no request starts until all heeds have noticed. A heed that has never
-// reached the store knows neither of the others nor of its share: it starts none. It is
-// safe for concurrent use.
+// While the store is unreachable, each of the N heeds last seen uses N times the delay and its
+// own time slot. No request starts until all heeds have noticed that the store has become
+// unreachable, or reachable again. A heed that has never reached the store knows neither N nor
+// its slot, and starts none. Lanes is safe for concurrent use.
 type Lanes struct {
 	store   *Store
-	history history // of our own starts, and of pauses
+	history history // of the starts of this heed, and of pauses
 
 	mu     sync.Mutex
-	member member          // when the store was last seen
-	grants map[grant][]any // that we have; the names of their turns
-	alone  string          // where turns are not shared, as last logged; empty: nowhere
+	member member          // as of the last answer of the store
+	grants map[grant][]any // of this heed, with the names of their turns
+	alone  string          // the part of the store without shared turns, as last logged; empty: none
 }
 
 // grant is a right to start that has not been used yet.
 type grant struct{ key, token string }
 
-// Lanes returns the turns that all heeds share who know the store; from the
-// first call on this one counts as one of them. There is one Turns.
+// Lanes returns the Lanes of the store, always the same. From the first call on this heed
+// counts as a member.
 func (s *Store) Lanes() *Lanes {
 	s.mu.Lock()
-	first := s.turns == nil
+	first := s.lanes == nil
 	if first {
-		s.turns = &Lanes{store: s, grants: map[grant][]any{}, member: member{Membership: Membership{Size: 1, Heeds: 1}}}
+		s.lanes = &Lanes{store: s, grants: map[grant][]any{}, member: member{Membership: Membership{Size: 1, Heeds: 1}}}
 	}
-	t := s.turns
+	t := s.lanes
 	s.mu.Unlock()
 	if first {
 		s.spawn(t.heartbeats)
@@ -62,34 +63,34 @@ func (s *Store) Lanes() *Lanes {
 	return t
 }
 
-// Ask asks once for a turn in several lines of a host, to be had in all or none,
-// and waits for the store's answer, not for the turn. A request that asks
-// again with its ticket, after SharedAnswer.Again, keeps its position. A turn that is given
-// is valid until Started or Leave, or until its heed has died.
-func (t *Lanes) Ask(ctx context.Context, host, ticket string, turns []pace.Lane) pace.SharedAnswer {
+// Ask requests a turn in several lanes of a host, in all of them or none, and waits for the
+// answer of the store, not for the turn. A request that asks again with its ticket, after
+// SharedAnswer.Again, keeps its position. A granted turn is valid until Started or Leave, or
+// until grantTime after its heed has ended.
+func (t *Lanes) Ask(ctx context.Context, host, ticket string, lanes []pace.Lane) pace.SharedAnswer {
 	key, token := hostKey(host), t.token(ticket)
 	unsure := t.unsure(key)
-	hold, starts := t.history.of(key, turns)
-	if hold.heard.After(unsure) { // the store knows
+	hold, starts := t.history.of(key, lanes)
+	if hold.heard.After(unsure) { // the store has the pause
 		hold.till = time.Time{}
 	}
 	args := []any{token, grantTime.Milliseconds(), maxHostFields, max(0, ceilMillis(time.Until(hold.till))),
-		ticketGrace.Milliseconds(), ttlMillis(turns)}
-	for i, turn := range turns {
-		args = append(args, short(turn.Name), ceilMillis(turn.Delay), sinceStart(starts[i], unsure))
+		ticketGrace.Milliseconds(), ttlMillis(lanes)}
+	for i, lane := range lanes {
+		args = append(args, short(lane.Name), ceilMillis(lane.Delay), sinceStart(starts[i], unsure))
 	}
 	reply, err := t.store.run(ctx, askScript, []string{key}, args...).Int64Slice()
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return pace.SharedAnswer{Again: time.Millisecond}
-	case err == nil && !credible(reply, turns, starts, hold.till):
+	case err == nil && !credible(reply, lanes, starts, hold.till):
 		t.store.markAway(nil, key, fmt.Errorf("%w: %v to a request for a turn", errNonsense, reply))
-		return t.askAlone(key, turns)
+		return t.askAlone(key, lanes)
 	case err != nil:
-		return t.askAlone(key, turns)
+		return t.askAlone(key, lanes)
 	case reply[0] == 1:
 		t.mu.Lock()
-		t.grants[grant{key, token}] = names(turns) // to be renewed
+		t.grants[grant{key, token}] = names(lanes) // to be renewed
 		t.mu.Unlock()
 		return pace.SharedAnswer{Now: true, Others: int(reply[4])}
 	}
@@ -101,30 +102,29 @@ func (t *Lanes) Ask(ctx context.Context, host, ticket string, turns []pace.Lane)
 	return a
 }
 
-// Started reports that a request has started, ago before now: the delays of its
-// turns begin then. It may be called without Ask, and more than once.
-func (t *Lanes) Started(ctx context.Context, host, ticket string, turns []pace.Lane, ago time.Duration) error {
+// Started reports that a request started ago before now: the delays of its turns begin then.
+// It may be called without Ask, and more than once.
+func (t *Lanes) Started(ctx context.Context, host, ticket string, lanes []pace.Lane, ago time.Duration) error {
 	key, token, at := hostKey(host), t.token(ticket), time.Now().Add(-ago)
-	t.history.started(key, turns, at)
+	t.history.started(key, lanes, at)
 	t.dropGrant(grant{key, token})
-	args := append([]any{token, time.Since(at).Milliseconds(), ttlMillis(turns)}, names(turns)...)
+	args := append([]any{token, time.Since(at).Milliseconds(), ttlMillis(lanes)}, names(lanes)...)
 	return t.store.run(ctx, startedScript, []string{key}, args...).Err()
 }
 
-// Leave gives back a turn that did not start, or a place in the line.
-func (t *Lanes) Leave(ctx context.Context, host, ticket string, turns []pace.Lane) error {
+// Leave returns an unused turn, or a position in the queue.
+func (t *Lanes) Leave(ctx context.Context, host, ticket string, lanes []pace.Lane) error {
 	key, token := hostKey(host), t.token(ticket)
 	t.dropGrant(grant{key, token})
-	return t.extend(ctx, grant{key, token}, names(turns), 0)
+	return t.extend(ctx, grant{key, token}, names(lanes), 0)
 }
 
-// Moved reports that a request has started without a wait: it counts in all
-// lines of the host.
+// Moved reports that a request has started without a turn: it counts in all lanes of the host.
 func (t *Lanes) Moved(ctx context.Context, host string) error {
 	return t.store.run(ctx, movedScript, []string{hostKey(host)}, 0, hostTTL.Milliseconds()).Err()
 }
 
-// Hold has the site left alone by all heeds for a time, an hour at most.
+// Hold pauses a site for all heeds, for an hour at most.
 func (t *Lanes) Hold(ctx context.Context, host string, pause time.Duration) error {
 	pause = min(pause, maxPause)
 	t.history.hold(hostKey(host), time.Now().Add(pause))
@@ -137,16 +137,15 @@ func (t *Lanes) Release(ctx context.Context, host string) error {
 	return t.sendPause(ctx, host, 0)
 }
 
-// sendPause stores the pause of a host, 0 for its end, and reports it to all heeds.
+// sendPause stores the pause of a host, 0 to end it, and reports it to all heeds.
 func (t *Lanes) sendPause(ctx context.Context, host string, pause time.Duration) error {
 	left := ceilMillis(pause)
 	message := t.store.sender + "\n" + host + "\n" + strconv.FormatInt(left, 10)
 	return t.store.run(ctx, holdScript, []string{hostKey(host)}, left, ceilMillis(hostTTL+2*pause), turnsChannel, message).Err()
 }
 
-// Watch has hear called whenever another heed has a host left alone for a time,
-// or releases it (0). Messages sent while the store is unreachable are lost. It is
-// called by one goroutine; Watch is called once.
+// Watch calls hear, from one goroutine, when another heed pauses a host, or ends its pause
+// (0). Messages that are sent while the store is unreachable are lost. Watch is called once.
 func (t *Lanes) Watch(hear func(host string, pause time.Duration)) {
 	t.store.spawn(func() {
 		t.store.listen(turnsChannel, func(message string, missed bool) {
@@ -171,14 +170,15 @@ func (t *Lanes) Watch(hear func(host string, pause time.Duration)) {
 // turnsChannel is the channel of pauses: sender, host and milliseconds.
 const turnsChannel = keyPrefix + "pauses"
 
-// Heeds is how many heeds take turns, this one among them, as far as it was last
-// seen.
+// Heeds returns the number of heeds that take turns, this one included, as of the last answer
+// of the store.
 func (t *Lanes) Heeds() int {
 	n, _ := t.known()
 	return n
 }
 
-// known returns how many heeds take turns, and whether that is a guess still.
+// known returns the number of heeds that take turns, and whether the store has never been
+// reached.
 func (t *Lanes) known() (heeds int, unreached bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,47 +192,46 @@ func (t *Lanes) dropGrant(l grant) {
 	delete(t.grants, l)
 }
 
-// renew makes the leases last that are in use.
+// renew extends the grants of this heed.
 func (t *Lanes) renew() {
 	t.mu.Lock()
 	leases := maps.Clone(t.grants)
 	t.mu.Unlock()
 	for l, names := range leases {
-		_ = t.extend(t.store.ctx, l, names, grantTime) // the store logs that it is away
+		_ = t.extend(t.store.ctx, l, names, grantTime) // markAway logs errors
 	}
 }
 
-// extend makes a lease last so long from now; 0: not at all.
+// extend makes a grant valid for lease from now; 0 ends it.
 func (t *Lanes) extend(ctx context.Context, l grant, names []any, lease time.Duration) error {
 	args := append([]any{l.token, lease.Milliseconds()}, names...)
 	return t.store.run(ctx, heldScript, []string{l.key}, args...).Err()
 }
 
-// token is a ticket of this process, among those of all.
+// token returns the name of a ticket of this process among those of all heeds.
 func (t *Lanes) token(ticket string) string { return short(t.store.sender + "\n" + ticket) }
 
-// hostKey is where the turns of a host lie: of all spaces, since the host is one.
+// hostKey returns the key of the turns of a host, which all spaces share.
 func hostKey(host string) string { return keyPrefix + "{" + tagWriter.Replace(host) + "}:turns" }
 
-func names(turns []pace.Lane) (all []any) {
-	for _, turn := range turns {
-		all = append(all, short(turn.Name))
+func names(lanes []pace.Lane) (all []any) {
+	for _, lane := range lanes {
+		all = append(all, short(lane.Name))
 	}
 	return all
 }
 
-// ttlMillis is for how many milliseconds the last starts of turns are of use.
-func ttlMillis(turns []pace.Lane) int64 {
+// ttlMillis returns how long the last starts of turns are needed, in milliseconds.
+func ttlMillis(lanes []pace.Lane) int64 {
 	longest := time.Duration(0)
-	for _, turn := range turns {
-		longest = max(longest, turn.Delay)
+	for _, lane := range lanes {
+		longest = max(longest, lane.Delay)
 	}
 	return ceilMillis(hostTTL + 2*longest)
 }
 
-// sinceStart is how many milliseconds ago the last start was that may count: the
-// one that is known, or one that may have been until we were sure of the store.
-// It may be negative.
+// sinceStart returns the milliseconds since the last start that may count: the known one, or
+// an unknown one before the time unsure. It may be negative.
 func sinceStart(last, unsure time.Time) int64 {
 	if unsure.After(last) {
 		last = unsure
@@ -243,8 +242,8 @@ func sinceStart(last, unsure time.Time) int64 {
 	return time.Since(last).Milliseconds()
 }
 
-// millis converts a number from the store, which may be invalid, to a duration from
-// 1 ms to 30 days.
+// millis converts a number from the store, which may be invalid, to a duration from 1 ms to 30
+// days.
 func millis(n int64) time.Duration {
 	return time.Duration(min(max(n, 1), 30*24*3600*1000)) * time.Millisecond
 }

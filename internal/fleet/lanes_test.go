@@ -18,7 +18,7 @@ const delay = 500 * time.Millisecond
 // member takes turns at one host with a ticket of its own.
 type member struct {
 	t      *testing.T
-	turns  *fleet.Lanes
+	lanes  *fleet.Lanes
 	host   string
 	ticket string
 }
@@ -33,29 +33,29 @@ func lineUp(t *testing.T, url string, heeds int) (all []*member) {
 	return all
 }
 
-func of(names ...string) (turns []pace.Lane) {
+func of(names ...string) (lanes []pace.Lane) {
 	for _, name := range names {
-		turns = append(turns, pace.Lane{Name: name, Delay: delay})
+		lanes = append(lanes, pace.Lane{Name: name, Delay: delay})
 	}
-	return turns
+	return lanes
 }
 
-func (m *member) at(host string) *member { return &member{m.t, m.turns, host, m.ticket} }
+func (m *member) at(host string) *member { return &member{m.t, m.lanes, host, m.ticket} }
 
 // away reports whether it does without the store.
 func (m *member) away() bool { return m.ask(of("any")).Away }
 
-func (m *member) ask(turns []pace.Lane) pace.SharedAnswer {
+func (m *member) ask(lanes []pace.Lane) pace.SharedAnswer {
 	m.t.Helper()
-	return m.turns.Ask(m.t.Context(), m.host, m.ticket, turns)
+	return m.lanes.Ask(m.t.Context(), m.host, m.ticket, lanes)
 }
 
 // take waits for its turn.
-func (m *member) take(turns []pace.Lane) {
+func (m *member) take(lanes []pace.Lane) {
 	m.t.Helper()
 	late := time.After(testkit.Patience)
 	for {
-		answer := m.ask(turns)
+		answer := m.ask(lanes)
 		if answer.Now {
 			return
 		}
@@ -68,16 +68,16 @@ func (m *member) take(turns []pace.Lane) {
 	}
 }
 
-func (m *member) start(turns []pace.Lane) {
+func (m *member) start(lanes []pace.Lane) {
 	m.t.Helper()
-	if err := m.turns.Started(m.t.Context(), m.host, m.ticket, turns, 0); err != nil {
+	if err := m.lanes.Started(m.t.Context(), m.host, m.ticket, lanes, 0); err != nil {
 		m.t.Error(err)
 	}
 }
 
-func (m *member) leave(turns []pace.Lane) {
+func (m *member) leave(lanes []pace.Lane) {
 	m.t.Helper()
-	if err := m.turns.Leave(m.t.Context(), m.host, m.ticket, turns); err != nil {
+	if err := m.lanes.Leave(m.t.Context(), m.host, m.ticket, lanes); err != nil {
 		m.t.Error(err)
 	}
 }
@@ -226,9 +226,9 @@ func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
 	all := lineUp(t, "redis://"+server.Addr, 2)
 	settled(all[0])
 	heard := make(chan string, 2)
-	all[1].turns.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause.Round(time.Second)) })
+	all[1].lanes.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause.Round(time.Second)) })
 	testkit.Until(t, "the other listens", func() bool { return server.Count("publish", "heed:1:pauses", "no message") == 1 })
-	if err := all[0].turns.Hold(t.Context(), tag, time.Hour); err != nil {
+	if err := all[0].lanes.Hold(t.Context(), tag, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-heard; got != tag+" 1h0m0s" {
@@ -237,9 +237,9 @@ func TestHeed_WhatASiteAsksForHoldsAllHeeds(t *testing.T) {
 	if a := all[1].ask(of("group")); a.Pause < 59*time.Minute || a.Wait < a.Pause || a.Again < a.Pause {
 		t.Errorf("%+v", a)
 	}
-	all[0].turns.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause) })
+	all[0].lanes.Watch(func(host string, pause time.Duration) { heard <- fmt.Sprint(host, " ", pause) })
 	testkit.Until(t, "both listen", func() bool { return server.Count("publish", "heed:1:pauses", "no message") == 2 })
-	if err := all[1].turns.Release(t.Context(), tag); err != nil {
+	if err := all[1].lanes.Release(t.Context(), tag); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-heard; got != tag+" 0s" {
@@ -259,7 +259,7 @@ func TestHeed_WhatTheStoreHasLostIsSentAgain(t *testing.T) {
 	all := lineUp(t, "redis://"+server.Addr, 2)
 	settled(all[0])
 	long := []pace.Lane{{Name: "group", Delay: time.Hour}}
-	if err := all[0].turns.Hold(t.Context(), tag, time.Hour); err != nil {
+	if err := all[0].lanes.Hold(t.Context(), tag, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	all[0].at("https://other.test").start(long) // it did not ask
@@ -306,7 +306,7 @@ func TestHeed_AFetchMovesTheClockOfAllLines(t *testing.T) {
 	t.Parallel()
 	all := lineUp(t, "redis://"+testkit.NewRedis(t).Addr, 2)
 	settled(all[0])
-	if err := all[0].turns.Moved(t.Context(), tag); err != nil {
+	if err := all[0].lanes.Moved(t.Context(), tag); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"a", "b"} {
@@ -361,7 +361,7 @@ func TestHeed_TurnsHaveABound(t *testing.T) {
 	t.Parallel()
 	server := testkit.NewRedis(t)
 	m := lineUp(t, "redis://"+server.Addr, 1)[0]
-	if err := m.turns.Hold(t.Context(), tag, time.Hour); err != nil {
+	if err := m.lanes.Hold(t.Context(), tag, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 1100 {
@@ -388,7 +388,7 @@ func TestHeed_TurnsInACluster(t *testing.T) {
 			t.Errorf("%s: two started", one.host)
 		}
 		other.leave(of("b"))
-		if err := one.turns.Hold(t.Context(), one.host, time.Minute); err != nil {
+		if err := one.lanes.Hold(t.Context(), one.host, time.Minute); err != nil {
 			t.Error(err)
 		}
 	}
@@ -397,7 +397,7 @@ func TestHeed_TurnsInACluster(t *testing.T) {
 			t.Errorf("node %s has none of them", n.Addr)
 		}
 	}
-	testkit.Until(t, "both are counted", func() bool { return all[0].turns.Heeds() == 2 })
+	testkit.Until(t, "both are counted", func() bool { return all[0].lanes.Heeds() == 2 })
 }
 
 func TestHeed_WithoutTheStoreEachHeedKeepsTheDelayForAll(t *testing.T) {
@@ -419,7 +419,7 @@ func TestHeed_WithoutTheStoreEachHeedKeepsTheDelayForAll(t *testing.T) {
 				mu.Lock()
 				starts = append(starts, time.Now())
 				mu.Unlock()
-				if err := m.turns.Started(t.Context(), m.host, m.ticket, of("group"), 0); err != fleet.ErrAway {
+				if err := m.lanes.Started(t.Context(), m.host, m.ticket, of("group"), 0); err != fleet.ErrAway {
 					t.Error(err)
 				}
 			}
@@ -467,20 +467,20 @@ func TestHeed_AHeedThatStartsWithoutTheStoreKeepsTheDelayForAll(t *testing.T) {
 	server.Kill()
 	store, _ := open(t, "redis://"+server.Addr)
 	m := &member{t, store.Lanes(), tag, "ticket"}
-	m.turns.Expect(fleet.Membership{Store: server.Addr, Place: 1, Size: 3, Heeds: 3, Ahead: time.Hour})
-	if s := m.turns.Membership(); s.Place != 1 || s.Size != 3 || s.Heeds != 3 || (s.Ahead-time.Hour).Abs() > time.Millisecond {
+	m.lanes.Expect(fleet.Membership{Store: server.Addr, Place: 1, Size: 3, Heeds: 3, Ahead: time.Hour})
+	if s := m.lanes.Membership(); s.Place != 1 || s.Size != 3 || s.Heeds != 3 || (s.Ahead-time.Hour).Abs() > time.Millisecond {
 		t.Errorf("%+v", s)
 	}
 	m.take(of("group"))
 	started := time.Now()
-	_ = m.turns.Started(t.Context(), tag, m.ticket, of("group"), 0) // it is away
+	_ = m.lanes.Started(t.Context(), tag, m.ticket, of("group"), 0) // it is away
 	if a := m.ask(of("group")); a.Wait < 3*delay-time.Since(started) || a.Wait > 4*delay {
 		t.Errorf("the next turn: %+v", a)
 	}
 	server.Restart()
-	testkit.Until(t, "it sees the store", func() bool { return m.turns.Heeds() == 1 })
-	m.turns.Expect(fleet.Membership{Store: server.Addr, Size: 3, Heeds: 3}) // too late
-	if s := m.turns.Membership(); s.Heeds != 1 || s.Ahead.Abs() > time.Minute {
+	testkit.Until(t, "it sees the store", func() bool { return m.lanes.Heeds() == 1 })
+	m.lanes.Expect(fleet.Membership{Store: server.Addr, Size: 3, Heeds: 3}) // too late
+	if s := m.lanes.Membership(); s.Heeds != 1 || s.Ahead.Abs() > time.Minute {
 		t.Errorf("%+v", s)
 	}
 }

@@ -1,23 +1,21 @@
 package fleet
 
-// The turns of a host are one hash, so that a Cluster has all of it on one
-// node. Times are milliseconds of that node's clock; no other clock is asked.
-// Its fields:
+// The turns of a host are one hash, so that all of it is on one node of a Cluster. Times are
+// milliseconds of that node's clock; no other clock is used. Its fields:
 //
 //	s:TURN    when the last request of the turn started
-//	l:TURN    ticket that may start now, until when it may, since when
-//	q:TICKET  who waits: the place in the line, until when it is kept, the turns
-//	n         the last place that was given
-//	hold      until when the site wants to be left alone
-//	moved     when a request started that counts in all lines
-//	run       the server that wrote here last
-//	floor     when it started, or took over from another
+//	l:TURN    the ticket that may start now, until when, since when
+//	q:TICKET  a waiting ticket: its position, until when it is kept, the turns
+//	n         the last position
+//	hold      the end of the site's pause
+//	moved     when a request started that counts in all lanes
+//	run       the server that wrote the hash last
+//	floor     when that server started, or took over from another
 //
-// A server that starts may have lost what was here, and one that takes over for
-// another may lack the last of it. So nothing counts as started before that
-// moment: one delay passes then.
+// A server that starts may have lost data, and a server that takes over may lack the last of
+// it. Therefore floor counts as a start: one delay passes after it.
 
-// turnClock begins every script that needs the time: now, and h, the hash.
+// turnClock is the beginning of every script that needs the time (now) and the hash (h).
 const turnClock = `
 local t = redis.pcall('TIME')
 if t.err then return redis.error_reply('NOPERM the user needs the right +time') end
@@ -45,17 +43,17 @@ local function started(turn, at)
 end
 `
 
-// askScript gives the right to start, or says how long to wait for it. It
-// returns whether it was given; else milliseconds after which to ask again, those
-// until the turn comes if all before it are taken, those of them that the site
-// is to be left alone, and how many others wait.
+// askScript grants the right to start, or returns how long to wait for it: whether it was
+// granted; else the milliseconds after which to ask again, those until the turn if all earlier
+// ones are used, those of them in which the site is paused, and the number of others that
+// wait.
 //
 //	KEYS  the hash
-//	ARGV  ticket, milliseconds of the lease, most fields,
-//	      milliseconds to leave the site alone, milliseconds that a ticket
-//	      outlasts its wait, milliseconds to keep, then for each turn: its name,
+//	ARGV  ticket, milliseconds of the grant, most fields,
+//	      milliseconds of the pause, milliseconds that a ticket
+//	      is kept beyond its wait, milliseconds to keep, then for each turn: its name,
 //	      its delay, and the time since the last start known to the caller
-//	      (it may be to come)
+//	      (it may be in the future)
 var askScript = newScript(isInts(5), turnClock+`
 local ticket, keeps = 'q:'..ARGV[1], tonumber(ARGV[6])
 local server = redis.pcall('INFO', 'server')
@@ -127,7 +125,7 @@ redis.call('HSET', KEYS[1], ticket, text(place)..' '..text(now + again + tonumbe
 return {0, again, wait, left, others}
 `)
 
-// probeScript does what the other scripts do, to see whether it can be done.
+// probeScript uses all commands of the other scripts, to test whether they are possible.
 //
 //	KEYS  a hash used only for the probe
 //	ARGV  milliseconds to keep it, a token, which it returns
@@ -138,7 +136,7 @@ keep(tonumber(ARGV[1]))
 return redis.call('HGET', KEYS[1], 'token')
 `)
 
-// movedScript notes that a request started which counts in all lines.
+// movedScript records a start that counts in all lanes.
 //
 //	KEYS  the hash
 //	ARGV  milliseconds since then, milliseconds to keep
@@ -149,8 +147,7 @@ keep(tonumber(ARGV[2]))
 return 1
 `)
 
-// startedScript notes that a request of turns started some time ago, and ends
-// the lease for it.
+// startedScript records the start of a request and ends its grant.
 //
 //	KEYS  the hash
 //	ARGV  ticket, milliseconds since then, milliseconds to keep, turns
@@ -163,8 +160,8 @@ keep(tonumber(ARGV[3]))
 return 1
 `)
 
-// heldScript makes leases last that are still the caller's; with 0 milliseconds
-// it gives them back, as if they had never been, and the place in the line.
+// heldScript extends grants that are still the caller's; with 0 milliseconds it removes them,
+// and the position in the queue, without a trace.
 //
 //	KEYS  the hash
 //	ARGV  ticket, milliseconds, turns
@@ -181,8 +178,7 @@ end
 return 1
 `)
 
-// holdScript has the site left alone, or with 0 milliseconds no longer, and says
-// so.
+// holdScript pauses the site, or with 0 milliseconds ends its pause, and publishes that.
 //
 //	KEYS  the hash
 //	ARGV  milliseconds from now, milliseconds to keep, channel, message
@@ -198,14 +194,14 @@ redis.call('PUBLISH', ARGV[3], ARGV[4])
 return 1
 `)
 
-// beatScript says that a heed is there, and returns the server's time, the place
-// of the heed among all, one more than the highest place, and their number. A
-// place stays the same while its heed is there, also when the store has lost it; it is
-// free some time after. For so long the highest place of those that were lost counts
-// for all: their heeds may not have reported yet. It fails where no turn could be had.
+// beatScript registers a heed, and returns the server's time, the place of the heed, one more
+// than the highest place, and the number of heeds. A place stays the same while its heed is
+// registered, also when the store has lost it, and becomes free some time later. For so long
+// the highest place before the loss counts for all: other heeds may not have registered again
+// yet. The script fails where no turn could be granted.
 //
-//	KEYS  the hash of heeds: place and until when it counts
-//	ARGV  heed, milliseconds that it counts, place that it had, -1: none, and one more
+//	KEYS  the hash of heeds: place, and until when it is valid
+//	ARGV  heed, milliseconds of its validity, its earlier place, -1: none, and one more
 //	      than the highest place then
 var beatScript = newScript(isInts(4), turnClock+`
 if type(redis.pcall('INFO', 'server')) == 'table' then return redis.error_reply('NOPERM the user needs the right +info') end

@@ -7,34 +7,33 @@ import (
 	"heed/internal/pace"
 )
 
-// maxKnown bounds the remembered starts of this heed.
+// maxKnown is the maximum number of remembered starts of this heed.
 const maxKnown = 100_000
 
-// history contains the turns that this heed can use without the store: its own starts
-// and the pauses it has received. It is safe for concurrent use.
+// history is what this heed knows without the store: its own starts, and the pauses it has
+// received. It is safe for concurrent use.
 type history struct {
 	mu    sync.Mutex
-	last  map[string]start // of a line: its key and name
+	last  map[string]start // by laneKey
 	holds map[string]hold  // of a host
-	lost  time.Time        // when starts were forgotten that may still count; zero: never
+	lost  time.Time        // when starts that may still count were removed; zero: never
 }
 
-// start is when a request started, and for how long that counts.
+// start is the time of a start, and how long it counts.
 type start struct {
 	at    time.Time
 	delay time.Duration
 }
 
-// hold is until when a host is to be left alone.
+// hold is a pause: its end, and when this heed received it.
 type hold struct{ till, heard time.Time }
 
-// of returns the pause of a host, and the last starts in its lanes, zero where none
-// is known.
-func (m *history) of(key string, turns []pace.Lane) (h hold, starts []time.Time) {
+// of returns the pause of a host, and the last starts in its lanes, zero where none is known.
+func (m *history) of(key string, lanes []pace.Lane) (h hold, starts []time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, turn := range turns {
-		at := m.last[line(key, turn.Name)].at
+	for _, lane := range lanes {
+		at := m.last[laneKey(key, lane.Name)].at
 		if m.lost.After(at) {
 			at = m.lost
 		}
@@ -43,25 +42,25 @@ func (m *history) of(key string, turns []pace.Lane) (h hold, starts []time.Time)
 	return m.holds[key], starts
 }
 
-// started notes a start.
-func (m *history) started(key string, turns []pace.Lane, at time.Time) {
+// started records a start.
+func (m *history) started(key string, lanes []pace.Lane, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.last == nil {
 		m.last = map[string]start{}
 	}
-	if len(m.last)+len(turns) > maxKnown {
+	if len(m.last)+len(lanes) > maxKnown {
 		m.makeRoomLocked()
 	}
-	for _, turn := range turns {
-		if name := line(key, turn.Name); at.After(m.last[name].at) {
-			m.last[name] = start{at, turn.Delay}
+	for _, lane := range lanes {
+		if name := laneKey(key, lane.Name); at.After(m.last[name].at) {
+			m.last[name] = start{at, lane.Delay}
 		}
 	}
 }
 
-// makeRoomLocked forgets starts that do not count any more; if all do, all of
-// them, and then a start at this moment counts for every line.
+// makeRoomLocked removes starts that no longer count. If too many are left, it removes all,
+// and lost then counts as a start in every lane.
 func (m *history) makeRoomLocked() {
 	now := time.Now()
 	for name, s := range m.last {
@@ -75,7 +74,7 @@ func (m *history) makeRoomLocked() {
 	}
 }
 
-// hold notes a pause: the host is to be left alone till then.
+// hold records a pause until till.
 func (m *history) hold(key string, till time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,31 +97,33 @@ func (m *history) hold(key string, till time.Time) {
 	}
 }
 
-// release forgets a pause.
+// release removes a pause.
 func (m *history) release(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.holds, key)
 }
 
-// line is the name of a line among those of all hosts.
-func line(key, name string) string { return key + "\n" + name }
+// laneKey returns the name of a lane among those of all hosts.
+func laneKey(key, name string) string { return key + "\n" + name }
 
 const (
-	// noticeTime is by when all heeds have noticed that the store is unreachable: the
-	// next beat, and an answer that does not come.
+	// noticeTime is how long it takes until all heeds have noticed that the store is
+	// unreachable: the interval to the next heartbeat, and its timeout.
 	noticeTime = heartbeatInterval + opTimeout + 500*time.Millisecond
-	// settleTime is by when all have noticed that it is back.
+	// settleTime is how long it takes until all heeds have noticed that it is back.
 	settleTime = probeEvery + opTimeout + 500*time.Millisecond
-	// clusterSettleTime is by when all have noticed that a Cluster has given keys to
-	// another master: they read its slots in between, and may ask a node first that hangs.
+	// clusterSettleTime is how long it takes until all heeds have noticed that a Cluster has
+	// moved keys to another master: they read its slots at an interval, and may query a node
+	// first that hangs.
 	clusterSettleTime = settleTime + slotsInterval + opTimeout
-	// spareShare is which part of a delay is spared between the slots of heeds.
+	// spareShare is the part of a delay, as a divisor, that is left free between the slots of
+	// heeds.
 	spareShare = 4
 )
 
-// times returns since when the part of the store that has key is unreachable, zero when
-// it is not, and when it was last found back, zero if never.
+// times returns when the part of the store that has key became unreachable, zero when it is
+// reachable, and when it was last back, zero if never.
 func (s *Store) times(key string) (away, back time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +137,8 @@ func (s *Store) times(key string) (away, back time.Time) {
 	return time.Time{}, back
 }
 
-// unsure is until when others may have started what the store does not contain;
-// zero: they cannot.
+// unsure returns the time before which other heeds may have started requests that the store
+// does not contain; zero: none.
 func (t *Lanes) unsure(key string) time.Time {
 	if _, back := t.store.times(key); !back.IsZero() {
 		return back.Add(t.store.settle)
@@ -145,11 +146,11 @@ func (t *Lanes) unsure(key string) time.Time {
 	return time.Time{}
 }
 
-// askAlone answers without the store.
-func (t *Lanes) askAlone(key string, turns []pace.Lane) pace.SharedAnswer {
+// askAlone is Ask without the store.
+func (t *Lanes) askAlone(key string, lanes []pace.Lane) pace.SharedAnswer {
 	now := time.Now()
 	away, _ := t.store.times(key)
-	if away.IsZero() { // back again in this moment
+	if away.IsZero() { // it is just back
 		return pace.SharedAnswer{Again: 50 * time.Millisecond, Away: true}
 	}
 	t.mu.Lock()
@@ -158,19 +159,19 @@ func (t *Lanes) askAlone(key string, turns []pace.Lane) pace.SharedAnswer {
 	if !p.known() {
 		return pace.SharedAnswer{Again: probeEvery, Wait: probeEvery, Away: true, Unreached: t.store.hosts}
 	}
-	a := localState{turns: turns, since: away}
-	held, starts := t.history.of(key, turns)
+	a := localState{lanes: lanes, since: away}
+	held, starts := t.history.of(key, lanes)
 	a.hold, a.starts = held.till, starts
 	wait := p.waitAlone(&a, now)
 	if wait > 0 {
 		return pace.SharedAnswer{Again: wait, Wait: wait, Pause: max(0, a.hold.Sub(now)), Others: p.others(), Away: true}
 	}
-	t.history.started(key, turns, now) // until Started
+	t.history.started(key, lanes, now) // until Started
 	return pace.SharedAnswer{Now: true, Others: p.others(), Away: true}
 }
 
-// others is how many delays pass between two starts of an isolated heed,
-// beside its own.
+// others returns how many delays an isolated heed waits between two starts, in addition to its
+// own.
 func (p *member) others() int {
 	if p.Size == 1 {
 		return 0
@@ -180,36 +181,36 @@ func (p *member) others() int {
 
 // localState is the state of a heed while the store is unreachable.
 type localState struct {
-	turns  []pace.Lane
-	starts []time.Time // the last start of this heed, for each turn; zero: none
-	hold   time.Time   // until when the site wants to be left alone
-	since  time.Time   // the store is unreachable
+	lanes  []pace.Lane
+	starts []time.Time // the last start by this heed for each turn; zero: none
+	hold   time.Time   // the end of the site's pause
+	since  time.Time   // when the store became unreachable
 }
 
-// waitAlone returns for how long to wait when each heed is isolated; 0: not at all.
+// waitAlone returns how long to wait while each heed is isolated; 0: not at all.
 //
-// Time by the store's clock, which all heeds know, is cut into slots: a delay
-// and what the heeds' clocks and connections may differ by. They take turns in
-// these, and a request starts at the beginning of one, so that what two heeds
-// start is a delay apart and each keeps as many delays as there are heeds. With
-// delays that differ, a request keeps the longest.
+// Time by the store's clock, which all heeds know, is divided into slots: a delay plus the
+// possible differences of clocks and connections. The heeds use the slots in turn, and a
+// request starts at the beginning of one. So the starts of two heeds are at least a delay
+// apart, and each heed uses the delay multiplied by the number of heeds. When the delays of a
+// request differ, the longest counts.
 func (p *member) waitAlone(a *localState, now time.Time) (wait time.Duration) {
 	longest := time.Duration(0)
 	from := a.hold
-	for i, turn := range a.turns {
-		longest = max(longest, turn.Delay)
-		if next := a.starts[i].Add(time.Duration(p.Size) * turn.Delay); !a.starts[i].IsZero() && next.After(from) {
+	for i, lane := range a.lanes {
+		longest = max(longest, lane.Delay)
+		if next := a.starts[i].Add(time.Duration(p.Size) * lane.Delay); !a.starts[i].IsZero() && next.After(from) {
 			from = next
 		}
 	}
-	// What others started with the store's leave is a delay away then, and all
-	// have noticed that there is no more leave to be had.
+	// By then the starts that the store has granted are a delay ago, and all heeds have noticed
+	// that it grants none.
 	spare := min(max(longest/spareShare, 100*time.Millisecond), 2*time.Second)
 	if quiet := a.since.Add(max(longest+spare, noticeTime)); quiet.After(from) {
 		from = quiet
 	}
-	// In a Cluster others may come while a node is unreachable: they have all heard of
-	// that by then, and what one has started by the old count is a delay away.
+	// In a Cluster a heed may join while a node is unreachable: by then all heeds know of it,
+	// and starts by the old count are a delay ago.
 	if quiet := p.changed.Add(noticeTime + longest + spare); !p.changed.IsZero() && quiet.After(from) {
 		from = quiet
 	}
@@ -222,8 +223,8 @@ func (p *member) waitAlone(a *localState, now time.Time) (wait time.Duration) {
 	return max(0, from.Sub(now))
 }
 
-// slot returns the first moment from a given one on that lies in a slot of this
-// heed, not later than open after its beginning.
+// slot returns the first time from a given one on that is in a slot of this heed, at most open
+// after its beginning.
 func (p *member) slot(from time.Time, length, open time.Duration) time.Time {
 	round := length * time.Duration(p.Size)
 	into := time.Duration(p.now(from).UnixNano()%int64(round)) - length*time.Duration(p.Place)

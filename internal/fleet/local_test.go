@@ -29,7 +29,7 @@ func TestHeed_HeedsByThemselvesDoNotMeet(t *testing.T) {
 		places := placesOf(3, begun)
 		for now := away; now.Before(away.Add(100 * delay)); now = now.Add(5 * time.Millisecond) {
 			for i := range places {
-				a := localState{turns: []pace.Lane{{Delay: delay}}, starts: lastOf[i : i+1], since: away}
+				a := localState{lanes: []pace.Lane{{Delay: delay}}, starts: lastOf[i : i+1], since: away}
 				if places[i].waitAlone(&a, now) > 0 {
 					continue
 				}
@@ -57,7 +57,7 @@ func TestHeed_TheWaitOfAHeedByItselfIsTrue(t *testing.T) {
 	places := placesOf(4, begun)
 	for i := range places {
 		a := localState{
-			turns: []pace.Lane{{Delay: 3 * time.Second}, {Delay: time.Second}}, starts: []time.Time{{}, begun},
+			lanes: []pace.Lane{{Delay: 3 * time.Second}, {Delay: time.Second}}, starts: []time.Time{{}, begun},
 			hold: begun.Add(time.Minute), since: begun,
 		}
 		wait := places[i].waitAlone(&a, begun)
@@ -77,7 +77,7 @@ func TestHeed_AHeedThatNeverSawTheStoreKeepsTheDelay(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
 	p := member{Membership: Membership{Size: 1}}
-	a := localState{turns: []pace.Lane{{Delay: 10 * time.Second}}, starts: []time.Time{begun}, since: begun.Add(-time.Hour)}
+	a := localState{lanes: []pace.Lane{{Delay: 10 * time.Second}}, starts: []time.Time{begun}, since: begun.Add(-time.Hour)}
 	if wait := p.waitAlone(&a, begun.Add(time.Second)); wait != 9*time.Second {
 		t.Errorf("wait %v", wait)
 	}
@@ -95,7 +95,7 @@ func TestHeed_AChangedCountCostsAPause(t *testing.T) {
 	p := placesOf(2, begun)[0]
 	later := begun.Add(time.Minute)
 	p = p.with(0, 3, 3, theirClock.Add(time.Minute), later, later)
-	a := localState{turns: []pace.Lane{{Delay: time.Second}}, starts: []time.Time{{}}, since: begun}
+	a := localState{lanes: []pace.Lane{{Delay: time.Second}}, starts: []time.Time{{}}, since: begun}
 	if wait := p.waitAlone(&a, later); wait < noticeTime+time.Second {
 		t.Errorf("wait %v", wait)
 	}
@@ -128,7 +128,7 @@ func TestHeed_AStartWithoutTheStoreMayBeLateByTheSpareTime(t *testing.T) {
 		begun := time.Now()
 		places := placesOf(2, begun)
 		start := func(p *member, now time.Time) time.Time {
-			a := localState{turns: []pace.Lane{{Delay: delay}}, starts: []time.Time{{}}, since: begun}
+			a := localState{lanes: []pace.Lane{{Delay: delay}}, starts: []time.Time{{}}, since: begun}
 			return now.Add(p.waitAlone(&a, now))
 		}
 		first := start(&places[0], begun.Add(10*time.Minute)) // into its slot, or at its beginning

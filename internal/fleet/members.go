@@ -10,34 +10,34 @@ import (
 const (
 	// heartbeatInterval is the interval between a heed's reports that it is running.
 	heartbeatInterval = time.Second
-	// memberTTL is for how long it counts as there.
+	// memberTTL is how long a report is valid.
 	memberTTL = 10 * time.Second
-	// deregisterTimeout is how long the end of a heed waits for the store to hear of it.
+	// deregisterTimeout is how long a heed that ends waits to remove itself from the store.
 	deregisterTimeout = 200 * time.Millisecond
-	// clockMaxAge is for how long a good reading of the store's clock is kept over
-	// worse ones.
+	// clockMaxAge is how long an exact reading of the store's clock is preferred to less exact
+	// ones.
 	clockMaxAge = time.Minute
 )
 
-// member is the place of a heed among those of the store, and its reading of
-// the store's clock.
+// member is the place of this heed among all heeds of the store, and its reading of the
+// store's clock.
 type member struct {
 	Membership
-	seen        bool          // the store, by this process
-	expected    bool          // by an earlier one: see Expect
-	read        time.Time     // here
-	changed     time.Time     // when the heeds became more or fewer; zero: since the first answer they have not
-	clock       time.Time     // there, at the same moment; zero: never read
-	uncertainty time.Duration // the two may be so far apart
+	seen        bool          // this process has reached the store
+	expected    bool          // an earlier process had: see Expect
+	read        time.Time     // by this machine's clock
+	changed     time.Time     // when the number of heeds changed; zero: not since the first answer
+	clock       time.Time     // the store's clock at read; zero: never read
+	uncertainty time.Duration // of clock
 }
 
-// known reports whether the share of this heed is known.
+// known reports whether the slot of this heed is known.
 func (p *member) known() bool { return p.seen || p.expected }
 
-// now is the time of the store's clock at a time here.
+// now returns the store's time at a time of this machine's clock.
 func (p *member) now(at time.Time) time.Time { return p.clock.Add(at.Sub(p.read)) }
 
-// with returns p after a beat that was sent and answered at these times.
+// with returns p after a heartbeat that was sent and answered at these times.
 func (p member) with(mine, size, heeds int, clock, sent, answered time.Time) member {
 	if p.seen && (mine != p.Place || size != p.Size) {
 		p.changed = answered
@@ -50,16 +50,16 @@ func (p member) with(mine, size, heeds int, clock, sent, answered time.Time) mem
 	return p
 }
 
-// Membership is the last known state of the fleet. The zero value is nothing.
+// Membership is the last known state of the fleet. The zero value is none.
 type Membership struct {
 	Store string        `json:"store"` // its hosts
 	Place int           `json:"place"` // of this heed, from 0
 	Size  int           `json:"size"`  // one more than the highest place
 	Heeds int           `json:"heeds"`
-	Ahead time.Duration `json:"ahead_ns"` // the store's clock, of this machine's
+	Ahead time.Duration `json:"ahead_ns"` // of the store's clock relative to this machine's
 }
 
-// Membership returns what is known.
+// Membership returns the last known state.
 func (t *Lanes) Membership() Membership {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,8 +71,8 @@ func (t *Lanes) Membership() Membership {
 	return p.Membership
 }
 
-// Expect makes a heed that has not reached the store yet go by what an earlier one,
-// which has ended, knew of it: it has that one's place.
+// Expect sets the state of an earlier process, which has ended, for a heed that has not
+// reached the store yet: it takes the place of that process.
 func (t *Lanes) Expect(s Membership) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +83,7 @@ func (t *Lanes) Expect(s Membership) {
 	t.member = member{Membership: s, expected: true, read: now, clock: now.Round(0).Add(s.Ahead), uncertainty: clockMaxAge}
 }
 
-// heartbeats reports that this heed is running, until the store is closed.
+// heartbeats reports that this heed is running until the store is closed.
 func (t *Lanes) heartbeats() {
 	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
@@ -129,7 +129,7 @@ func (t *Lanes) deregister() {
 	})
 }
 
-// logShared logs when turns stop being shared, and when they are shared again.
+// logShared logs when turns are no longer shared, and when they are shared again.
 func (t *Lanes) logShared() {
 	h := t.store.Health()
 	alone := ""
@@ -153,5 +153,5 @@ func (t *Lanes) logShared() {
 	}
 }
 
-// heedsKey is where heeds say that they are there.
+// heedsKey is the key of the hash of running heeds.
 const heedsKey = keyPrefix + "heeds"

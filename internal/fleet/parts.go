@@ -10,42 +10,42 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// part is the part of the store that one server has: all of it, or in a Cluster the keys
-// of one master. Each is reachable or not by itself: which heeds can use a key is then
-// the same for all heeds, since one server answers for it. It is guarded by the mutex of
-// the Store.
+// part is the part of the store on one server: all of it, or in a Cluster the keys of one
+// master. Each part is reachable or not separately: since one server has a key, all heeds see
+// the same. It is guarded by the mutex of the Store.
 type part struct {
-	node string // address of the master, in a Cluster; empty: the whole store
+	node string // address of the master in a Cluster; empty: the whole store
 
 	away    bool
-	since   time.Time        // away
-	why     string           // it is away
-	back    time.Time        // when it was last found back; zero: never
+	since   time.Time        // when it became unreachable
+	why     string           // it is unreachable
+	back    time.Time        // when it was last reachable again; zero: never
 	every   time.Duration    // until the next probe; 0: probeEvery
-	kept    map[*script]bool // what it has answered fast since it is back
-	spent   time.Duration    // that slow answers took, at spentAt
+	kept    map[*script]bool // scripts that it has answered fast since then
+	spent   time.Duration    // time of slow answers, as of spentAt
 	spentAt time.Time
 }
 
 const (
-	// slotCount is the number of slots of a Cluster. A key is in one, and a slot is on
+	// slotCount is the number of slots of a Cluster. Each key is in one slot, and each slot on
 	// one master (Redis Cluster specification, "Key distribution model").
 	slotCount = 16384
-	// movedTime is for how long it is known that a slot was moved.
+	// movedTime is how long the move of a slot is remembered.
 	movedTime = time.Minute
-	// maxNodes bounds the masters of a Cluster that are distinguished.
+	// maxNodes is the maximum number of masters of a Cluster that are distinguished.
 	maxNodes = 1000
 )
 
-// parts are those of a store. The zero value is a store of one server.
+// parts are the parts of a store. The zero value is a store on one server.
 type parts struct {
-	whole  part              // also the keys of a Cluster of which no master is known
+	whole  part              // also for keys of a Cluster whose master is not known
 	owners []*part           // by slot, nil where none is known; nil: no Cluster, or not read yet
 	nodes  map[string]*part  // by the ID of the node
-	moved  map[int]time.Time // when slots came to their master, of those lately moved
+	moved  map[int]time.Time // when slots came to their master, for movedTime
 }
 
-// back returns when the part of a key was last found back, or took it over; zero: never.
+// back returns when the part of a key was last reachable again, or took the key over; zero:
+// never.
 func (p *parts) back(key string) time.Time {
 	back := p.of(key).back
 	if moved := p.moved[slotOf(key)]; moved.After(back) {
@@ -64,7 +64,7 @@ func (p *parts) of(key string) *part {
 	return &p.whole
 }
 
-// all calls each with all parts.
+// all calls each with every part.
 func (p *parts) all(each func(*part)) {
 	each(&p.whole)
 	for _, n := range p.nodes {
@@ -72,9 +72,9 @@ func (p *parts) all(each func(*part)) {
 	}
 }
 
-// learn notes which master has which slots. One that came to another master, or could not
-// be reached before, counts as back from now on: other heeds may not have noticed yet, and
-// start what the master does not know of.
+// learn records which master has which slots. A slot that came to another master, or was
+// unreachable before, counts as back from now on: other heeds may not have noticed yet, and
+// may have started requests that the master does not know.
 func (p *parts) learn(slots []redis.ClusterSlot, now time.Time) {
 	if p.owners == nil {
 		p.owners, p.nodes, p.moved = make([]*part, slotCount), map[string]*part{}, map[int]time.Time{}
@@ -102,7 +102,7 @@ func (p *parts) learn(slots []redis.ClusterSlot, now time.Time) {
 	}
 }
 
-// node returns the part of a master, which it creates if there is none.
+// node returns the part of a master, and creates it if there is none.
 func (p *parts) node(n *redis.ClusterNode) *part {
 	id := n.ID
 	if id == "" {
@@ -140,7 +140,7 @@ func slotOf(key string) int {
 	return int(crc % slotCount)
 }
 
-// besides returns a key with a suffix in the same slot as key.
+// besides returns the key with a suffix, which is in the same slot as key.
 func besides(key, suffix string) string {
 	if strings.Contains(key, "{") {
 		return key + suffix
@@ -148,8 +148,7 @@ func besides(key, suffix string) string {
 	return keyPrefix + "{" + key + "}" + suffix
 }
 
-// slotReader is a hook of the client of a node: it learns what the library reads of
-// which master has which slots.
+// slotReader is a hook of the client of a node: it reports the slots that the library reads.
 type slotReader struct{ store *Store }
 
 // DialHook implements redis.Hook.

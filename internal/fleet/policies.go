@@ -15,46 +15,46 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// keyPrefix begins all keys. The number is the version of what they hold: heeds
-// of different versions in one store do not see each other's.
+// keyPrefix is the prefix of all keys. The number is the version of the data: heeds of
+// different versions in one store do not use each other's.
 const keyPrefix = "heed:1:"
 
 const (
-	// LeaseTime is how long a lease lasts that is not renewed: by so much at most
-	// the others are delayed when the heed that fetches is killed.
+	// LeaseTime is how long a lease is valid without renewal. When the heed that fetches is
+	// killed, other heeds wait for at most so long.
 	LeaseTime = 3 * time.Second
-	// renewEvery is how often the lease of a fetch that lasts is renewed.
+	// renewEvery is the interval at which the lease of a long fetch is renewed.
 	renewEvery = time.Second
-	// lookEvery is how often those who wait for another heed's fetch look.
+	// lookEvery is the interval at which heeds look for the result of another heed's fetch.
 	lookEvery = 50 * time.Millisecond
-	// aloneTime is for how long a failed lease is marked.
+	// aloneTime is how long a failed lease is marked.
 	aloneTime = time.Second
 
-	// MaxShared is how large what is shared may be, in bytes. Every heed fetches
-	// larger ones for itself.
+	// MaxShared is the maximum size of an entry, in bytes. Each heed fetches larger ones for
+	// itself.
 	MaxShared = 1 << 20
-	// dropKept is for how long word of a dropped policy is kept for heeds that
-	// were away: as long as any of them may use it without asking.
+	// dropKept is how long the drop of a policy is recorded for heeds that were not connected:
+	// as long as any may use the policy without a request.
 	dropKept = 24 * time.Hour
-	// maxFields bounds the hash of one tag: three for each name.
+	// maxFields is the maximum number of fields in the hash of one tag: three for each name.
 	maxFields = 3 * 64
 )
 
-// Policies contains the policies that the fleet shares. A tag is an origin, a name a
-// way of fetching from it; what is stored under them is a record and a snapshot, both
-// opaque, and a version that changes with them. It is safe for concurrent use.
+// Policies are the policies that the fleet shares. A tag is an origin, a name one variant of
+// its robots.txt. Stored under them are a record and a snapshot, both opaque, and a version
+// that changes with them. It is safe for concurrent use.
 type Policies struct {
 	store *Store
 	space string
 
 	mu      sync.Mutex
 	changed func(tag string) // nil until Watch
-	pending map[string]bool  // tags of changes to be reported
-	wake    chan struct{}    // has room for one
+	pending map[string]bool  // tags of changes that are not reported yet
+	wake    chan struct{}    // of capacity one
 }
 
-// Policies returns what is shared among the heeds that give the same space:
-// those that reach sites in the same way. Of one space there is one Policies.
+// Policies returns the policies of the heeds that use the same space, which reach sites over
+// the same route: the same Policies for the same space.
 func (s *Store) Policies(space string) *Policies {
 	sum := sha256.Sum256([]byte(space))
 	name := hex.EncodeToString(sum[:6])
@@ -69,11 +69,10 @@ func (s *Store) Policies(space string) *Policies {
 	return s.spaces[name]
 }
 
-// Newer returns what is shared under tag and name when its version is not
-// known, the one that the caller has seen last (0: none). An empty record says
-// that the policy was dropped, with all of its tag. Version 0 says that there is nothing else, or
-// that the store is unreachable; -1 that there is nothing any more: the store has lost
-// what the caller has seen.
+// Newer returns the entry under tag and name when its version is not known, the last one that
+// the caller has seen (0: none). An empty record means that all of the tag was dropped.
+// Version 0 means that there is no other entry, or that the store is unreachable; -1 that the
+// store has lost the known entry.
 func (p *Policies) Newer(ctx context.Context, tag, name string, known int64) (version int64, record, snapshot []byte) {
 	reply, err := p.store.run(ctx, newerScript, []string{p.key(tag)}, short(name), known).StringSlice()
 	if err != nil || len(reply) != 3 {
@@ -85,12 +84,11 @@ func (p *Policies) Newer(ctx context.Context, tag, name string, known int64) (ve
 	return version, []byte(reply[1]), []byte(reply[2])
 }
 
-// Lease asks for the right to fetch for the whole fleet, whose last version the
-// caller knows. When end is not nil it was given, and end must be called with
-// what came of it. When wait is not zero, another heed fetches or has fetched:
-// look with Newer, and if that brings nothing ask again after wait. When both
-// are zero, the caller is to fetch for itself: the other heed could not get
-// anything, or the store is unreachable.
+// Lease requests the right to fetch for the whole fleet; known is the last version that the
+// caller has seen. When end is not nil the right is granted, and end must be called with the
+// result. When wait is not zero, another heed fetches or has fetched: call Newer, and if that
+// returns nothing Lease again after wait. When both are zero, the caller fetches for itself:
+// the other heed got nothing, or the store is unreachable.
 func (p *Policies) Lease(ctx context.Context, tag, name string, known int64) (end End, wait time.Duration) {
 	token := rand.Text()
 	said, err := p.store.run(ctx, leaseScript, []string{p.key(tag), p.leaseKey(tag, name)},
@@ -108,22 +106,21 @@ func (p *Policies) Lease(ctx context.Context, tag, name string, known int64) (en
 	return l.end, 0
 }
 
-// End gives a lease back with what came of it, which is of use for
-// keep, and returns the version that this has now; 0 when it was not stored. An
-// empty record is nothing that others may have.
+// End ends a lease. It stores the result for keep and returns its version, 0 when it was not
+// stored. An empty record means that the other heeds get none.
 type End = func(record, snapshot []byte, keep time.Duration) (version int64)
 
-// lease is the right to fetch, while it lasts.
+// lease is a granted right to fetch.
 type lease struct {
 	policies  *Policies
 	tag, name string
 	token     string
-	known     int64 // the version that its holder has seen
+	known     int64 // the version that the holder has seen
 	once      sync.Once
 	over      chan struct{} // closed by end
 }
 
-// renew keeps the lease until end.
+// renew extends the lease until end.
 func (l *lease) renew() {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
@@ -140,7 +137,7 @@ func (l *lease) renew() {
 	}
 }
 
-// end is an End.
+// end implements End.
 func (l *lease) end(record, snapshot []byte, keep time.Duration) (version int64) {
 	l.once.Do(func() { close(l.over) })
 	p := l.policies
@@ -157,20 +154,20 @@ func (l *lease) end(record, snapshot []byte, keep time.Duration) (version int64)
 // ErrAway is the error of calls while the store is unreachable.
 var ErrAway = errors.New("the fleet's store is away")
 
-// Drop deletes what is shared of tag under all names, in the store and in all heeds.
-// had reports whether there was anything.
+// Drop deletes the entries of tag under all names, in the store and in all heeds. had reports
+// whether there were any.
 func (p *Policies) Drop(ctx context.Context, tag string) (had bool, err error) {
 	return p.store.run(ctx, dropScript, []string{p.key(tag), p.leaseKey(tag, "")},
 		newVersion(), dropKept.Milliseconds(), p.channel(), p.message(tag)).Bool()
 }
 
-// Tags calls each with the tags of which something is shared, in no order, a
-// tag perhaps twice, until it returns false.
+// Tags calls each with the tags that have entries, in no order and perhaps twice, until it
+// returns false.
 func (p *Policies) Tags(ctx context.Context, each func(tag string) bool) error {
 	if h := p.store.Health(); h.Away && len(h.Nodes) == 0 {
 		return ErrAway
 	}
-	var mu sync.Mutex // nodes of a Cluster answer beside each other
+	var mu sync.Mutex // nodes of a Cluster answer concurrently
 	more := true
 	one := func(key string) bool {
 		mu.Lock()
@@ -197,10 +194,10 @@ func (p *Policies) Tags(ctx context.Context, each func(tag string) bool) error {
 	return scan(ctx, p.store.client)
 }
 
-// newVersion returns a version that no other has.
+// newVersion returns a random version.
 func newVersion() int64 { return 1 + mathrand.Int64N(1<<62) }
 
-// Braces in a tag are escaped: they would end a hash tag too early.
+// Braces in a tag are escaped, since they would delimit the hash tag.
 var (
 	tagWriter = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 	tagReader = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
@@ -219,8 +216,8 @@ func (p *Policies) leaseKey(tag, name string) string {
 	return keyPrefix + p.space + ":{" + tagWriter.Replace(tag) + "}:lease:" + short(name)
 }
 
-// short returns a hash that replaces a name in the store: its length is bounded, and it
-// does not reveal the client.
+// short returns a hash that stands for a name in the store, empty for an empty one: its length
+// is bounded, and it does not reveal the client.
 func short(name string) string {
 	if name == "" {
 		return ""
@@ -229,11 +226,10 @@ func short(name string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// The scripts run whole on the node that has the keys: nothing comes between
-// their looks and their writes. The hash of a tag has three fields for each
-// name: NAME:v, the version; NAME:r, the record; NAME:s, the snapshot. Once the
-// tag was dropped it has :d, which is the version of every name that has none
-// since then: what heeds had before is dropped, under whatever name.
+// The scripts are atomic on the node that has the keys. The hash of a tag has three fields
+// for each name: NAME:v, the version; NAME:r, the record; NAME:s, the snapshot. After a drop
+// of the tag it has :d, the version of every name that was not stored since: older entries of
+// heeds are dropped, under whatever name.
 
 // plainProbeScript is the probe of a store that has no turns.
 //
@@ -244,9 +240,9 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
 return redis.call('GET', KEYS[1])
 `)
 
-// newerScript returns version, record and snapshot, unless the version is the
-// one given or there is nothing; no record when the name was dropped; version -1
-// when the one given has gone.
+// newerScript returns version, record and snapshot, unless the version is the one given or
+// there is no entry; no record when the name was dropped; version -1 when the given one is
+// lost.
 //
 //	KEYS  the hash
 //	ARGV  name, version that is known
@@ -259,9 +255,9 @@ if not v then return {is, '', ''} end
 return {v, redis.call('HGET', KEYS[1], ARGV[1]..':r'), redis.call('HGET', KEYS[1], ARGV[1]..':s') or ''}
 `)
 
-// leaseScript takes the lease, and returns the result: "ours"; "look" when
-// there is another version than the one given; "alone" when who had the lease
-// could not help; "held" otherwise.
+// leaseScript takes the lease, and returns the result: "ours"; "look" when there is another
+// version than the one given; "alone" when the last holder of the lease got nothing; "held"
+// otherwise.
 //
 //	KEYS  the hash, the lease
 //	ARGV  name, version that is known ("0": none), token, milliseconds
@@ -273,7 +269,7 @@ if redis.call('GET', KEYS[2]) == 'alone' then return 'alone' end
 return 'held'
 `)
 
-// renewScript makes the lease last, if it is still ours.
+// renewScript extends the lease if the token is still its holder's.
 //
 //	KEYS  the lease
 //	ARGV  token, milliseconds
@@ -282,10 +278,10 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `)
 
-// endScript gives the lease back, if it is still ours, and stores what came of
-// it; it returns 1 when it did. Without a record nothing is stored, and those who
-// wait get "alone". What was fetched before a drop is not stored after it. A hash
-// that has too many fields begins anew: names cost nothing.
+// endScript ends the lease if the token is still its holder's, and stores the result; it
+// returns 1 when it did. Without a record nothing is stored, and waiting heeds get "alone". A
+// result that was fetched before a drop is not stored after it. A hash with too many fields is
+// emptied first, because clients can use any number of names.
 //
 //	KEYS  the hash, the lease
 //	ARGV  name, token, version, record, snapshot, milliseconds to keep, most
@@ -313,9 +309,9 @@ redis.call('PUBLISH', ARGV[8], ARGV[9])
 return 1
 `)
 
-// dropScript forgets all of a tag, and leaves word of it; it returns whether
-// there was anything. Who fetches for it at this moment fetched before, and may
-// not store; the lease for all clients is free immediately.
+// dropScript deletes all of a tag, and records the drop; it returns whether there was
+// anything. A fetch of the tag that is under way began earlier, and must not be stored; the
+// lease for all clients is free immediately.
 //
 //	KEYS  the hash, the lease of the empty name
 //	ARGV  version, milliseconds to keep, channel, message

@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// markAway notes that the part of the store that has key is unreachable, and begins to
-// look for it with that key. of is the script that failed; nil: its answers so far were
-// no better.
+// markAway records that the part of the store that has key is unreachable, and starts to probe
+// it with that key. of is the script that failed; nil: its earlier
+// answers do not count.
 func (s *Store) markAway(of *script, key string, err error) {
 	s.mu.Lock()
 	s.missed++
@@ -39,7 +39,8 @@ func (s *Store) markAway(of *script, key string, err error) {
 	s.spawn(func() { s.reconnect(p, key) })
 }
 
-// reconnect waits until p, which has key, can be written to again, or another has the key.
+// reconnect waits until p, which has key, is writable again, or until another part has the
+// key.
 func (s *Store) reconnect(p *part, key string) {
 	probe := s.probe(key)
 	s.mu.Lock()
@@ -58,7 +59,7 @@ func (s *Store) reconnect(p *part, key string) {
 			break
 		}
 		s.mu.Lock()
-		p.why = explain(err, s.cluster).Error() // the first may have been no more than a delay
+		p.why = explain(err, s.cluster).Error() // the first error may have been a timeout only
 		s.mu.Unlock()
 	}
 	s.mu.Lock()
@@ -73,15 +74,15 @@ func (s *Store) reconnect(p *part, key string) {
 	}
 }
 
-// probe returns a check whether the node of key can be written to, runs scripts and
-// returns what it was given, and does what turns need if there are any.
+// probe returns a function that checks whether the node of key can be written to, runs scripts
+// and returns what was written, and does what turns need if they are used.
 func (s *Store) probe(key string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		s.mu.Lock()
-		turns := s.turns
+		lanes := s.lanes
 		s.mu.Unlock()
 		of, keys := plainProbeScript, []string{besides(key, ":probe")}
-		if turns != nil {
+		if lanes != nil {
 			of, keys = probeScript, []string{besides(key, ":turns:probe")}
 		}
 		token := rand.Text()

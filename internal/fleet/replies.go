@@ -11,25 +11,25 @@ import (
 	"heed/internal/pace"
 )
 
-// errNonsense is the error of a reply that no script of ours returns: the other end
-// is not a Redis server, or not an honest one.
+// errNonsense is the error of a reply that no script of heed returns: the server is not a
+// Redis server, or is hostile.
 var errNonsense = errors.New("the store answered nonsense")
 
-// errUnknown is the error of a question that is to be asked with the whole script: the
-// store has not seen it yet.
+// errUnknown is the error of a command that must be sent with the whole script, which the
+// store does not have yet.
 var errUnknown = errors.New("the store does not know the script")
 
-// script is a script with the shape of its replies.
+// script is a script and the form of its replies.
 type script struct {
 	text, hash string
-	shape      func(reply any) bool // nil is the reply false
+	shape      func(reply any) bool // reply is nil for false
 }
 
 func newScript(shape func(any) bool, text string) *script {
 	return &script{text, redis.NewScript(text).Hash(), shape}
 }
 
-// check returns the error of a reply of s; errNonsense when s cannot have returned it.
+// check returns the error of a reply to s; errNonsense when s cannot return it.
 func (s *script) check(reply *redis.Cmd) error {
 	value, err := reply.Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -41,16 +41,16 @@ func (s *script) check(reply *redis.Cmd) error {
 	return nil
 }
 
-// isFlag is the shape of what was done, 1, or was not, 0.
+// isFlag accepts 1, done, and 0, not done.
 func isFlag(reply any) bool { return reply == int64(0) || reply == int64(1) }
 
-// isText is the shape of a text.
+// isText accepts a text.
 func isText(reply any) bool {
 	_, ok := reply.(string)
 	return ok
 }
 
-// isInts returns the shape of n numbers from 0 on.
+// isInts accepts n numbers from 0 on.
 func isInts(n int) func(any) bool {
 	return func(reply any) bool {
 		all, ok := reply.([]any)
@@ -66,7 +66,7 @@ func isInts(n int) func(any) bool {
 	}
 }
 
-// isEntry is the shape of newerScript: nothing, or version, record and snapshot.
+// isEntry accepts the replies of newerScript: nothing, or version, record and snapshot.
 func isEntry(reply any) bool {
 	if reply == nil {
 		return true
@@ -79,7 +79,7 @@ func isEntry(reply any) bool {
 	return err == nil && version >= -1 && version != 0
 }
 
-// isLease is the shape of leaseScript.
+// isLease accepts the replies of leaseScript.
 func isLease(reply any) bool {
 	switch reply {
 	case "ours", "look", "alone", "held":
@@ -88,20 +88,19 @@ func isLease(reply any) bool {
 	return false
 }
 
-// creditTime is by how much the clocks and the delays of an honest store may differ
-// from what a heed calculates itself.
+// creditTime is the possible difference between the times and delays of an honest store and
+// those that a heed calculates.
 const creditTime = settleTime + grantTime + ticketGrace
 
-// credible reports whether askScript can have returned reply, of five numbers, for
-// turns whose last starts by this heed are given, and until when it leaves the site
-// alone. A turn that this heed itself would not give yet, or a wait that no number of
-// waiting requests explains, is not.
-func credible(reply []int64, turns []pace.Lane, starts []time.Time, till time.Time) bool {
+// credible reports whether askScript can have returned reply, of five numbers, for turns whose
+// last starts by this heed are given, and a pause until till. A turn that this heed would not
+// grant yet is not credible, nor is a wait that no number of waiting requests explains.
+func credible(reply []int64, lanes []pace.Lane, starts []time.Time, till time.Time) bool {
 	now := time.Now()
 	longest, next := time.Duration(0), till
-	for i, turn := range turns {
-		longest = max(longest, turn.Delay)
-		if at := starts[i].Add(turn.Delay); !starts[i].IsZero() && at.After(next) {
+	for i, lane := range lanes {
+		longest = max(longest, lane.Delay)
+		if at := starts[i].Add(lane.Delay); !starts[i].IsZero() && at.After(next) {
 			next = at
 		}
 	}
@@ -116,7 +115,7 @@ func credible(reply []int64, turns []pace.Lane, starts []time.Time, till time.Ti
 	return again >= 1 && millis(again) <= most && wait >= again && millis(wait) <= most+time.Duration(others)*longest
 }
 
-// explain adds to an error what a server of another kind than the URL says means by it.
+// explain adds to an error of a server of another kind than the URL names what it means.
 // cluster reports whether the URL is that of a Cluster.
 func explain(err error, cluster bool) error {
 	for _, e := range []struct{ prefix, hint string }{
@@ -132,8 +131,8 @@ func explain(err error, cluster bool) error {
 	return err
 }
 
-// guard returns the error of op, or what it panicked with: the client library does
-// that on some replies.
+// guard returns the error of op, or its panic as an error: the client library panics on some
+// replies.
 func guard(op func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

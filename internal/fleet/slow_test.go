@@ -75,7 +75,7 @@ func TestHeed_ADistantStoreKeepsTheDelay(t *testing.T) {
 				mu.Lock()
 				starts = append(starts, time.Now())
 				mu.Unlock()
-				_ = m.turns.Started(t.Context(), m.host, m.ticket, of("group"), 0) // or it is missed
+				_ = m.lanes.Started(t.Context(), m.host, m.ticket, of("group"), 0) // or it is missed
 			}
 		})
 	}
@@ -101,17 +101,17 @@ func TestHeed_AnEmptyStoreLeavesEachHeedItsShare(t *testing.T) {
 			server := testkit.NewRedis(t)
 			server.CLI("hset", "heed:1:heeds", "other", other+" 99999999999999")
 			m := lineUp(t, "redis://"+server.Addr, 1)[0]
-			testkit.Until(t, "both are counted", func() bool { return m.turns.Heeds() == 2 })
+			testkit.Until(t, "both are counted", func() bool { return m.lanes.Heeds() == 2 })
 			server.Kill()
 			testkit.Until(t, "it is missed", m.away)
 			server.Restart()
-			testkit.Until(t, "it has reported to the empty store", func() bool { return m.turns.Heeds() == 1 })
-			if is := m.turns.Membership(); is.Place != place || is.Size != 2 {
+			testkit.Until(t, "it has reported to the empty store", func() bool { return m.lanes.Heeds() == 1 })
+			if is := m.lanes.Membership(); is.Place != place || is.Size != 2 {
 				t.Errorf("it has place %d of %d", is.Place, is.Size)
 			}
 			late := lineUp(t, "redis://"+server.Addr, 1)[0] // counts as many as the others do
-			testkit.Until(t, "both have reported", func() bool { return m.turns.Heeds() == 2 && late.turns.Heeds() == 2 })
-			if one, two := m.turns.Membership(), late.turns.Membership(); one.Size != 2 || two.Size != 2 || one.Place == two.Place {
+			testkit.Until(t, "both have reported", func() bool { return m.lanes.Heeds() == 2 && late.lanes.Heeds() == 2 })
+			if one, two := m.lanes.Membership(), late.lanes.Membership(); one.Size != 2 || two.Size != 2 || one.Place == two.Place {
 				t.Errorf("%+v, %+v", one, two)
 			}
 		})

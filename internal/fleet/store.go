@@ -58,57 +58,57 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 )
 
-// Limits of talking to the store.
+// Time limits of the store.
 const (
-	// opTimeout is how long one question may take, a connection to be made for
-	// it included: no request waits longer for a store that is dead.
+	// opTimeout is the longest time of one operation, including a connection that must be made:
+	// no request waits longer for a store that is dead.
 	opTimeout = time.Second
-	// fastAnswer is how long an answer may take without counting against opTimeout of
-	// the questions after it: of those a request asks four, as a rule.
+	// fastAnswer is the time of an answer that does not count against the opTimeout of later
+	// operations. A request usually needs four.
 	fastAnswer = opTimeout / 4
-	// forgetShare is which part of the time is forgotten of what slow answers took.
+	// forgetShare divides the time since slow answers: so much of their time is forgotten.
 	forgetShare = 10
-	// probeEvery is how often a store that was away is tried again.
+	// probeEvery is the interval at which an unreachable store is probed.
 	probeEvery = 500 * time.Millisecond
-	// A store that fails at a question again within steadyTime of its return, and has
-	// answered none of that kind since, is tried half as often each time, down to once in
-	// maxProbeEvery. One that goes and returns is not: then all heeds must notice at
-	// about the same time (settleTime).
+	// A store that fails at an operation again within steadyTime of its return, and has
+	// answered none of that kind since, is probed half as often each time, down to once in
+	// maxProbeEvery. A store that becomes unreachable and returns is not: then all heeds must
+	// notice at about the same time (settleTime).
 	steadyTime    = 10 * time.Second
 	maxProbeEvery = 16 * time.Second
-	// connections is how many are open at a time, to each node.
+	// connections is the number of open connections to each node.
 	connections = 32
 )
 
-// Options say which store is opened.
+// Options are the options of Open.
 type Options struct {
-	// URL is where it is; see CheckURL.
+	// URL is the URL of the store; see CheckURL.
 	URL string
-	// RootCAs are what its certificate is verified against, with rediss://;
-	// nil: the system's.
+	// RootCAs verify its certificate, with rediss://; nil: the roots of the system.
 	RootCAs *x509.CertPool
-	// Certificate is what heed shows the store and its Sentinels, with rediss://; nil: none.
+	// Certificate is the client certificate for the store and its Sentinels, with rediss://;
+	// nil: none.
 	Certificate *tls.Certificate
-	// Failed is called for each question that the store did not answer, or was not asked
-	// while it was away, with one of Ops; nil is not called.
+	// Failed is called for each operation that the store did not answer, or that was skipped
+	// while it was unreachable, with one of Ops; nil is not called.
 	Failed func(op string)
-	// Answered is called with the time of each answer; nil is not called.
+	// Answered is called with the duration of each answered operation; nil is not called.
 	Answered func(took time.Duration)
 	// Log receives a line when the store becomes unreachable and when it is back. It must not be nil.
 	Log *slog.Logger
 }
 
-// Store is a connection to what a fleet of heeds shares. Make one with Open;
-// it is safe for concurrent use.
+// Store is the connection to the shared state of a fleet. Make one with Open; it is safe for
+// concurrent use.
 type Store struct {
 	client redis.UniversalClient
-	target *redis.UniversalOptions // what the URL says, but for the credentials
+	target *redis.UniversalOptions // from the URL, without the credentials
 	access atomic.Pointer[access]
 	log    *slog.Logger
 	failed func(op string)
 	took   func(time.Duration) // Options.Answered
-	sender string              // this process, in messages of changes
-	hosts  string              // for people
+	sender string              // names this process in messages of changes
+	hosts  string              // for display
 
 	ctx   context.Context // ends with Close
 	end   context.CancelFunc
@@ -116,7 +116,7 @@ type Store struct {
 
 	opened  time.Time
 	cluster bool
-	settle  time.Duration // by when all heeds have noticed that the store is back
+	settle  time.Duration // settleTime or clusterSettleTime
 
 	mu      sync.Mutex
 	parts   parts
@@ -124,18 +124,17 @@ type Store struct {
 	missed  uint64
 	closed  bool
 	spaces  map[string]*Policies
-	turns   *Lanes // nil until they are asked for
+	lanes   *Lanes // nil until Lanes is called
 }
 
-// Open prepares the way to the store. It does not wait for it: a store that is
-// unreachable is logged, and used as soon as it answers. The error describes
-// what is wrong with the URL.
+// Open returns a Store. It does not wait for a connection: a store that is unreachable is
+// logged, and used as soon as it answers. The error is about the URL.
 func Open(options Options) (*Store, error) {
 	o, err := parseURL(options.URL, options.RootCAs)
 	if err != nil {
 		return nil, err
 	}
-	// The library writes its own lines to stderr, where heed's log is.
+	// The library writes lines to stderr, which is heed's log.
 	logging.Disable()
 	s := &Store{target: o, log: options.Log, failed: options.Failed, took: options.Answered, sender: rand.Text(), hosts: strings.Join(o.Addrs, ","), opened: time.Now(), settle: settleTime}
 	if s.cluster = o.IsClusterMode; s.cluster {
@@ -148,13 +147,13 @@ func Open(options Options) (*Store, error) {
 	return s, nil
 }
 
-// Close ends all that s does. Afterwards the store counts as away.
+// Close ends all tasks of s. Afterwards the store counts as unreachable.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	turns := s.turns
+	lanes := s.lanes
 	s.mu.Unlock()
-	if turns != nil {
-		turns.deregister()
+	if lanes != nil {
+		lanes.deregister()
 	}
 	s.mu.Lock()
 	s.closed = true
@@ -165,7 +164,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// spawn runs task beside all else; Close waits for it.
+// spawn runs task in a goroutine, for which Close waits.
 func (s *Store) spawn(task func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,24 +173,24 @@ func (s *Store) spawn(task func()) {
 	}
 }
 
-// Health is how a store has been.
+// Health is the state of a store.
 type Health struct {
 	Hosts string `json:"hosts"`
-	// Away is set while the store does not answer, or a node of its Cluster: no request
-	// waits for that then, and heed tries to reconnect.
+	// Away is set while the store, or a node of its Cluster, does not answer. Requests do not
+	// wait for it then, and heed tries to reconnect.
 	Away  bool      `json:"away"`
-	Nodes []string  `json:"nodes_away,omitempty"` // of a Cluster; with Away, none: all of it
-	Since time.Time `json:"since,omitzero"`       // when it, or the first of them, was found away
-	Why   string    `json:"why,omitempty"`        // what it said last, or did not
-	// Unreached is set until the store was reached once: no turn is given before that.
+	Nodes []string  `json:"nodes_away,omitempty"` // of a Cluster; empty with Away: the whole store
+	Since time.Time `json:"since,omitzero"`       // when it, or the first of them, became unreachable
+	Why   string    `json:"why,omitempty"`        // the last error
+	// Unreached is set until the store was reached once: no turn is granted before that.
 	Unreached bool `json:"unreached,omitempty"`
 
-	Heeds   int    `json:"heeds,omitempty"` // that take turns, this one among them, when it was last there; 0: none do
-	Outages uint64 `json:"outages"`         // how often it, or a node, was found away
-	Missed  uint64 `json:"missed"`          // questions that were not answered for it
+	Heeds   int    `json:"heeds,omitempty"` // that take turns, this one included, as of the last answer; 0: none do
+	Outages uint64 `json:"outages"`         // how often it, or a node, became unreachable
+	Missed  uint64 `json:"missed"`          // operations without an answer
 }
 
-// Health returns how the store is and has been.
+// Health returns the state of the store.
 func (s *Store) Health() Health {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,18 +209,18 @@ func (s *Store) Health() Health {
 	if slices.Sort(h.Nodes); s.parts.whole.away {
 		h.Nodes = nil
 	}
-	if s.turns != nil {
-		h.Heeds, h.Unreached = s.turns.known()
+	if s.lanes != nil {
+		h.Heeds, h.Unreached = s.lanes.known()
 	}
 	return h
 }
 
-// do runs op, which asks the store about key, and reports whether it was answered. of
-// is the script that it runs, nil for others. While the part of the store that has the key
-// is unreachable it is not asked.
+// do runs op, an operation on key, and reports whether the store answered it. of is the script
+// that op runs, nil for others. While the part of the store that has key is unreachable, op is
+// not run.
 //
-// It takes opTimeout at most, less what slow answers have taken lately, and fastAnswer
-// at least: so a request that asks several times waits about opTimeout in all.
+// op has opTimeout, less the time of recent slow answers, and at least fastAnswer. So a
+// request that needs several operations waits about opTimeout in all.
 func (s *Store) do(ctx context.Context, of *script, key string, op func(context.Context) error) bool {
 	s.mu.Lock()
 	p, asked := s.parts.of(key), time.Now()
@@ -242,15 +241,15 @@ func (s *Store) do(ctx context.Context, of *script, key string, op func(context.
 		return true
 	case err == errUnknown:
 		s.answered(p, nil, spent, asked)
-	case ctx.Err() == nil: // else the caller has lost patience, and the store no part in it
+	case ctx.Err() == nil: // otherwise the caller's context ended it, not the store
 		s.count(of)
 		s.failedFor(p, of, key, err)
 	}
 	return false
 }
 
-// failedFor notes that p did not answer a question about key, unless the Cluster has given
-// the key to another master meanwhile.
+// failedFor marks p as unreachable after an operation on key, unless the Cluster has moved the
+// key to another master meanwhile.
 func (s *Store) failedFor(p *part, of *script, key string, err error) {
 	s.mu.Lock()
 	moved := p != s.parts.of(key) && p != &s.parts.whole
@@ -265,15 +264,15 @@ func (s *Store) failedFor(p *part, of *script, key string, err error) {
 
 // Operations of the store, for Options.Failed.
 const (
-	opPolicies = "policies" // entries of origins, and who fetches them
+	opPolicies = "policies" // entries of origins, and leases
 	opTurns    = "turns"    // turns and pauses at sites
-	opOther    = "other"    // whether the store works, and which heeds there are
+	opOther    = "other"    // probes, and the list of heeds
 )
 
 // Ops returns all operations.
 func Ops() []string { return []string{opPolicies, opTurns, opOther} }
 
-// count reports a question that failed. of is its script; nil for others.
+// count reports a failed operation. of is its script; nil for others.
 func (s *Store) count(of *script) {
 	if s.failed == nil {
 		return
@@ -288,13 +287,13 @@ func (s *Store) count(of *script) {
 	}
 }
 
-// spentLocked is what slow answers have taken, as far as it is not forgotten.
+// spentLocked returns the time of slow answers that is not forgotten yet.
 func (p *part) spentLocked(now time.Time) time.Duration {
 	return max(0, p.spent-now.Sub(p.spentAt)/forgetShare)
 }
 
-// answered notes how long the answer to a question took that was asked after slow ones.
-// Those to questions that were asked together count once.
+// answered records the duration of an operation that began after slow ones. Concurrent
+// operations count once.
 func (s *Store) answered(p *part, of *script, spent time.Duration, asked time.Time) {
 	now := time.Now()
 	took := now.Sub(asked)
@@ -313,9 +312,8 @@ func (s *Store) answered(p *part, of *script, spent time.Duration, asked time.Ti
 	}
 }
 
-// run runs a script on keys of one node and returns its reply. The error of that is
-// ErrAway, or the context's, when the store did not answer or the script cannot have
-// returned the reply.
+// run runs a script on keys of one node and returns its reply. Its error is ErrAway, or that
+// of ctx, when the store did not answer, or when the script cannot have returned the reply.
 func (s *Store) run(ctx context.Context, of *script, keys []string, args ...any) (reply *redis.Cmd) {
 	unknown := false
 	ok := s.do(ctx, of, keys[0], func(ctx context.Context) error {
@@ -335,7 +333,7 @@ func (s *Store) run(ctx context.Context, of *script, keys []string, args ...any)
 	return reply
 }
 
-// send runs a script, which is given as a text or as the hash of one.
+// send sends a script, as a text or as its hash.
 func (s *Store) send(ctx context.Context, command, script string, keys []string, args []any) *redis.Cmd {
 	all := []any{command, script, len(keys)}
 	for _, key := range keys {
@@ -343,12 +341,12 @@ func (s *Store) send(ctx context.Context, command, script string, keys []string,
 	}
 	cmd := redis.NewCmd(ctx, append(all, args...)...)
 	cmd.SetFirstKeyPos(3)
-	_ = s.client.Process(ctx, once{cmd}) // the error is cmd's, too
+	_ = s.client.Process(ctx, once{cmd}) // cmd has the error too
 	return cmd
 }
 
-// once is a command that the library sends once, but where a Cluster redirects it: a
-// script whose answer was lost may have run.
+// once is a command that the library does not retry, except for redirections of a Cluster: a
+// script without an answer may have run.
 type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.

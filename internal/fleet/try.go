@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Try connects to the store and returns why a heed could not use it; nil when it could.
-// It does what needs rights: on each master of a Cluster it writes a key that lives for a
-// second, and it listens. It does not count as a heed.
+// Try connects to the store and returns why a heed could not use it; nil when it could. It
+// uses each right that heed needs: it writes a key that lives for a second on each master of a
+// Cluster, and subscribes. It does not count as a heed.
 func Try(ctx context.Context, o Options) error {
 	o.Log = slog.New(slog.DiscardHandler)
 	s, err := Open(o)
@@ -44,7 +44,7 @@ func (s *Store) try(ctx context.Context) error {
 	return err
 }
 
-// tryKey does with the server that has key what turns need.
+// tryKey runs the operations of turns on the server that has key.
 func (s *Store) tryKey(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, opTimeout)
 	defer cancel()

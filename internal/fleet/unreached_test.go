@@ -16,10 +16,10 @@ func askWithout(t *testing.T, before func(*Lanes)) (a pace.SharedAnswer, h Healt
 	synctest.Test(t, func(t *testing.T) {
 		s := budgetStore(t)
 		s.markAway(nil, heedsKey, errors.New("WRONGPASS invalid username-password pair"))
-		turns := s.Lanes()
-		before(turns)
+		lanes := s.Lanes()
+		before(lanes)
 		for range 100 {
-			if a = turns.Ask(t.Context(), "https://site.test", "ticket", []pace.Lane{{Name: "group", Delay: time.Second}}); a.Now {
+			if a = lanes.Ask(t.Context(), "https://site.test", "ticket", []pace.Lane{{Name: "group", Delay: time.Second}}); a.Now {
 				break
 			}
 			time.Sleep(a.Again)

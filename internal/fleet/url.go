@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Ports of what does not name one.
+// Default ports.
 const (
 	serverPort   = "6379"
 	sentinelPort = "26379"
@@ -48,13 +48,13 @@ func parseURL(text string, roots *x509.CertPool) (*redis.UniversalOptions, error
 	if at := strings.LastIndexByte(hosts, '@'); at >= 0 {
 		user, hosts = hosts[:at+1], hosts[at+1:]
 	}
-	// net/url parses one host only, and the rest of the URL for us.
+	// net/url accepts one host only, so it parses the URL with another host.
 	u, err := url.Parse("redis://" + user + "host" + rest[end:])
 	if err != nil {
 		return nil, errors.New("the store's URL has a character that must be written as %XX, perhaps in the password")
 	}
-	// Protocol 2 has no push messages: with 3 the client reads for them without
-	// a deadline, and a subscription could not be closed.
+	// Protocol 2 has no push messages. With protocol 3 the client reads them without a
+	// deadline, so that a subscription could not be closed.
 	o := &redis.UniversalOptions{Username: u.User.Username(), Protocol: 2}
 	o.Password, _ = u.User.Password()
 	if scheme == "rediss" {

@@ -11,14 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// maxPending is how many changes may wait to be delivered; more count as one change
-// of everything.
+// maxPending is the number of changes that may wait for delivery; more count as a change of
+// everything.
 const maxPending = 10_000
 
-// Watch has changed called whenever another heed has stored or dropped
-// something: with its tag, or with "" when anything may have changed, because
-// word of it may have been missed. It is called by one goroutine at a time, and
-// at the beginning. A later call replaces changed.
+// Watch calls changed, from one goroutine at a time, when another heed has stored or dropped
+// an entry: with its tag, or with "" when any may have changed because messages may have been
+// lost. It also calls changed at the beginning. A later call of Watch replaces changed.
 func (p *Policies) Watch(changed func(tag string)) {
 	p.mu.Lock()
 	first := p.changed == nil
@@ -30,7 +29,7 @@ func (p *Policies) Watch(changed func(tag string)) {
 	}
 }
 
-// listen follows the channel of changes until the store is closed.
+// listen receives changes until the store is closed.
 func (p *Policies) listen() {
 	p.store.listen(p.channel(), func(message string, missed bool) {
 		if sender, tag, ok := strings.Cut(message, "\n"); missed {
@@ -41,7 +40,7 @@ func (p *Policies) listen() {
 	})
 }
 
-// queueChange queues a change of tag.
+// queueChange adds tag to the pending changes.
 func (p *Policies) queueChange(tag string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +59,7 @@ func (p *Policies) queueChange(tag string) {
 	}
 }
 
-// deliver reports queued changes, until the store is closed.
+// deliver calls changed for pending changes until the store is closed.
 func (p *Policies) deliver() {
 	for {
 		select {
@@ -80,19 +79,18 @@ func (p *Policies) deliver() {
 	}
 }
 
-// channel is the name of the channel of changes.
+// channel returns the name of the channel of changes.
 func (p *Policies) channel() string { return keyPrefix + p.space + ":changes" }
 
 // message returns the message for a change of tag.
 func (p *Policies) message(tag string) string { return p.store.sender + "\n" + tag }
 
-// watchPing is how long a channel may be silent before it is asked whether it is
-// still there.
+// watchPing is how long a channel may be silent before it is pinged.
 const watchPing = time.Second
 
-// listen follows a channel until the store is closed. hear is called with each
-// message, by one goroutine; missed says that there may have been others before
-// it is heard, and that this is none.
+// listen receives the messages of a channel until the store is closed. It calls hear for each,
+// from one goroutine; missed means that earlier messages may have been lost, and that this
+// call is not for a message.
 func (s *Store) listen(name string, hear func(message string, missed bool)) {
 	for s.ctx.Err() == nil {
 		_ = guard(func() error {
@@ -110,8 +108,8 @@ func (s *Store) listen(name string, hear func(message string, missed bool)) {
 	}
 }
 
-// subscribe subscribes to a channel; nil: there is no server for it. In a Cluster each
-// node has the messages of all, and another one is chosen each time, by chance.
+// subscribe subscribes to a channel; nil: no server is known for it. In a Cluster each node
+// has all messages, and a random one is used each time.
 func (s *Store) subscribe(name string) *redis.PubSub {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {
@@ -126,10 +124,10 @@ func (s *Store) subscribe(name string) *redis.PubSub {
 	return node.Subscribe(s.ctx, name)
 }
 
-// follow receives the messages of the channel until the connection is lost.
+// follow receives the messages of a channel until the connection is lost.
 func (s *Store) follow(channel *redis.PubSub, hear func(string, bool)) {
-	// The client may wait for the first octet of an answer without a deadline;
-	// only a closed connection ends that.
+	// The client may wait for the first octet of an answer without a deadline; only closing the
+	// connection ends that.
 	defer context.AfterFunc(s.ctx, func() { channel.Close() })()
 	asked := false
 	for {
@@ -146,7 +144,7 @@ func (s *Store) follow(channel *redis.PubSub, hear func(string, bool)) {
 		}
 		asked = false
 		switch said := said.(type) {
-		case *redis.Subscription: // anything before it was missed
+		case *redis.Subscription: // earlier messages were missed
 			hear("", true)
 		case *redis.Message:
 			hear(said.Payload, false)

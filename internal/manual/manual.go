@@ -9,6 +9,7 @@ package manual
 import (
 	"cmp"
 	"embed"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -29,14 +30,41 @@ var sections = []struct {
 	title  string
 	topics []string
 }{
-	{"First steps", []string{"start", "install"}},
-	{"Clients behind heed", []string{"clients", "sealed", "curl", "python", "node", "java", "go", "perl", "ruby", "php", "r", "browsers", "downloads", "packages", "containers", "gateway"}},
-	{"What is refused, and why", []string{"agents", "rules", "profiles", "checking", "planning", "purpose", "enforcement", "pacing", "https"}},
-	{"Setting heed up for others", []string{"bots", "identity", "modes", "access", "upstream"}},
-	{"Running heed", []string{"operating", "performance", "metrics", "policies", "backup", "rotation", "fleets"}},
-	{"The record of decisions", []string{"record", "auditing", "verification", "replay", "complaints", "accesslogs"}},
-	{"Reference", []string{"commands", "settings", "answers", "numbers", "log", "limitations", "development"}},
+	{"First steps", []string{"start"}},
+	{"Clients behind heed", []string{"clients", "sealed", "languages", "downloads", "browsers", "containers", "gateway"}},
+	{"What is refused, and why", []string{"agents", "rules", "checking", "planning", "purpose", "pacing", "https"}},
+	{"Setting heed up for others", []string{"bots", "identity", "access", "upstream", "caching"}},
+	{"Running heed", []string{"operating", "performance", "metrics", "backup", "fleets"}},
+	{"The record of decisions", []string{"record", "auditing", "verification", "complaints", "accesslogs"}},
+	{"Reference", []string{"commands", "settings", "answers", "log", "limitations", "development"}},
 }
+
+// earlier has the names that topics had in earlier versions, and the topics that contain
+// their texts now.
+var earlier = map[string]string{
+	"curl":        "downloads",
+	"enforcement": "purpose",
+	"go":          "languages",
+	"install":     "start",
+	"java":        "languages",
+	"modes":       "bots",
+	"node":        "languages",
+	"numbers":     "answers",
+	"packages":    "downloads",
+	"perl":        "languages",
+	"php":         "languages",
+	"policies":    "rules",
+	"profiles":    "rules",
+	"python":      "languages",
+	"r":           "languages",
+	"replay":      "verification",
+	"rotation":    "backup",
+	"ruby":        "languages",
+}
+
+// Earlier returns the names that topics had in earlier versions, each with the name of the
+// topic that Lookup returns for it.
+func Earlier() map[string]string { return maps.Clone(earlier) }
 
 // Topics returns all topics in the order of the list that `heed help` prints:
 // those of a section follow one another.
@@ -55,14 +83,35 @@ func Topics() []Topic {
 	return all
 }
 
-// Lookup returns the topic called name; false when there is none.
+// Lookup returns the topic that is called name, or was in an earlier version; false when
+// there is none.
 func Lookup(name string) (Topic, bool) {
 	all := Topics()
+	if now, ok := earlier[name]; ok {
+		name = now
+	}
 	i := slices.IndexFunc(all, func(t Topic) bool { return t.Name == name })
 	if i < 0 {
 		return Topic{}, false
 	}
 	return all[i], true
+}
+
+// Complete returns the text of the topic. That of settings ends with proxy.toml, as an
+// example: the file says what each key means.
+func (t Topic) Complete(proxyTOML []byte) string {
+	if t.Name != "settings" {
+		return t.Text
+	}
+	var b strings.Builder
+	b.WriteString(t.Text + "\n")
+	for line := range strings.Lines(string(proxyTOML)) {
+		if line != "\n" {
+			b.WriteString("    ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 // Mentioning returns the topics that contain word, in any case: those with the

@@ -36,10 +36,11 @@ type Ask struct {
 	// RobotsTxt marks a request for /robots.txt: it does not wait, unless such
 	// requests are so frequent that others would never start.
 	RobotsTxt bool
-	// Rules returns what the site asks for, once that matters: for RobotsTxt the
-	// rules are not known beforehand. It may take its time. Nil: nothing is known.
+	// Rules returns the delays that the site asks for. It is called when they are needed,
+	// because the rules are not known before a request for robots.txt, and may block. Nil: none
+	// are known.
 	Rules func() []*rules.RateHint
-	// Patience is the client's own bound of the wait. Nil: MaxWait applies.
+	// Patience is the client's own limit of the wait. Nil: MaxWait applies.
 	Patience *time.Duration
 	// Observed marks a request that is only observed. Unless PaceObserve is set it
 	// starts immediately, and the Answer contains what it would owe.
@@ -83,7 +84,7 @@ type lane struct {
 	pending *permit       // a turn that has been given and has not started; nil: none
 	round   uint64        // of the fair order that has been served
 
-	others  int       // of other heeds, that ask for turns in it, as last heard
+	others  int       // requests of other heeds that wait for it, as of the last answer
 	waiting int       // tickets in the queue
 	plan    gap       // site.plan's own
 	promise time.Time // site.dispatch's own: when the first that waits is due; zero: none waits
@@ -102,16 +103,15 @@ type step struct {
 	delay time.Duration
 }
 
-// Names of lanes that are no group's.
+// Names of lanes that are not of a group.
 const (
 	floorLane = "\x00floor" // of the operator's MinDelay, for all requests
 	pauseLane = "\x00pause" // of sites without a delay, when a pause ends
 	otherLane = "\x00other" // of groups beyond bounds.lanes
 )
 
-// afterPause is the delay between requests that a pause has held back, where no
-// other is kept: a site that asked for a pause must not get all requests together
-// when it ends.
+// afterPause is the delay between requests that a pause has delayed, at sites without another
+// delay: a site that asked for a pause must not get all requests at its end.
 const afterPause = 200 * time.Millisecond
 
 // laneDelays returns the lanes that a request takes its turns in at now, and the

@@ -11,7 +11,7 @@ import (
 	"heed/rules"
 )
 
-// Bounds of what a site's failing answers do.
+// Limits of pauses.
 const (
 	maxPause   = time.Hour       // of what Retry-After asks for
 	firstPause = time.Second     // without Retry-After
@@ -22,13 +22,13 @@ const (
 type pause struct {
 	began   time.Time
 	until   time.Time
-	asked   bool          // for, with Retry-After; otherwise the site only failed
+	asked   bool          // with Retry-After; otherwise the site only failed
 	backoff time.Duration // of the last pause without Retry-After; 0: there was none lately
 }
 
 func (p *pause) holds(now time.Time) bool { return p.until.After(now) }
 
-// matters reports whether the pause, or what has grown, makes a difference still.
+// matters reports whether the pause, or the length of the next one, still has an effect.
 func (p *pause) matters(now time.Time) bool {
 	return p.holds(now) || p.backoff > 0 && now.Sub(p.until) < maxBackoff
 }
@@ -82,8 +82,8 @@ func (t *Scheduler) Answered(o rules.Origin, status int, h http.Header, sent tim
 	return note
 }
 
-// without returns what a site's answer has in place of a time to wait for; ok reports that its
-// Retry-After, which asks for nothing, was understood.
+// without returns a note on the answer of a site without a time to wait for; ok reports that
+// its Retry-After, which asks for no time, was understood.
 func without(h http.Header, asked time.Duration, ok bool) string {
 	switch value := retryafter.Unread(h); {
 	case value != "":

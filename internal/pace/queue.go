@@ -21,7 +21,7 @@ type ticket struct {
 	from         time.Time // Visit-time: not before
 	visit        rules.Field
 	due          time.Time // estimated time of its turn
-	limit        time.Time // it is not kept waiting for longer
+	limit        time.Time // the end of its wait
 	returning    bool      // it has returned at its reserved time
 
 	ready       chan struct{} // closed when the wait is over
@@ -100,7 +100,7 @@ func (s *site) insert(k *ticket) {
 		}
 	}
 	for ; k.returning && at > 0 && s.queue[at-1].round == k.round && !s.queue[at-1].returning; at-- {
-		s.queue[at-1], s.queue[at] = k, s.queue[at-1] // who was promised nothing
+		s.queue[at-1], s.queue[at] = k, s.queue[at-1] // which has no reservation
 	}
 	for _, st := range k.steps {
 		st.waiting++
@@ -131,8 +131,7 @@ func (s *site) remove(i int) {
 	}
 }
 
-// leave takes a ticket out whose client has gone; false when its wait was over
-// already.
+// leave removes a ticket whose client has left; false when its wait was over.
 func (s *site) leave(k *ticket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +144,8 @@ func (s *site) leave(k *ticket) bool {
 	return true
 }
 
-// plan works out when each ticket's turn will be. The start of a turn that has
-// been given is taken to be now.
+// plan estimates the time of each ticket's turn. Granted turns that have not started are
+// assumed to start now.
 func (s *site) plan(now time.Time) {
 	for _, l := range s.lanes {
 		free := l.next
@@ -177,8 +176,7 @@ func (s *site) plan(now time.Time) {
 	}
 }
 
-// possible returns when k may start as far as no other ticket of this heed is in
-// its way.
+// possible returns when k may start if there were no other tickets of this heed.
 func (s *site) possible(k *ticket, now time.Time) time.Time {
 	at := s.earliest(k, now)
 	if len(s.fleetTickets) > 0 {

@@ -33,7 +33,7 @@ type reservations struct {
 	total *atomic.Int64          // those of all sites
 }
 
-// seed keeps what clients choose from colliding on purpose.
+// seed prevents clients from choosing values whose keys collide.
 var seed = maphash.MakeSeed()
 
 // key identifies a request, and its client.
@@ -131,8 +131,8 @@ func (rs *reservations) live(now time.Time) map[uint64]reservation {
 	return rs.kept
 }
 
-// wholeSeconds is d in whole seconds, for a client that waits exactly that long: it
-// comes a little early, before others that would take its turn.
+// wholeSeconds returns d in whole seconds, for a client that waits exactly that long: it comes
+// slightly early, before others that could take its turn.
 func wholeSeconds(d time.Duration) time.Duration { return max(time.Second, d.Truncate(time.Second)) }
 
 // drop drops a reservation, if there is one.

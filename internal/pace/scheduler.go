@@ -1,15 +1,13 @@
-// Package pace spaces the requests to each site: it decides which request may
-// start when.
+// Package pace delays requests to sites.
 //
-// The way of a request: Scheduler.Take (scheduler.go) finds the lanes in which it
-// has to wait (ask.go) and its position in the queue of the site (queue.go), and
-// returns when its turn has come (site.go), or immediately when the wait would be
-// too long (site.go). Requests for robots.txt go first (robots.go). All names
-// of one address may share a delay (address.go). An answer
-// of the site may stop all requests for a time (hold.go). Shared (shared.go)
-// coordinates several heeds; Checkpoint (status.go) carries delays over a
-// restart. The types pause (hold.go), reservations (reservation.go) and robotsRequests
-// (robots.go) are parts of a site, guarded by its lock.
+// A request goes through these files: Scheduler.Take (scheduler.go) finds the lanes in which
+// it takes turns (ask.go) and its position in the queue of the site (queue.go), and returns
+// when its turn has come, or immediately when the wait would be too long (site.go). Requests
+// for robots.txt go first (robots.go). All names of one address may share a delay
+// (address.go). An answer of the site may pause it (hold.go). Shared (shared.go) coordinates
+// several heeds; Checkpoint (status.go) keeps delays across a restart. The types pause
+// (hold.go), reservations (reservation.go) and robotsRequests (robots.go) are parts of a site,
+// guarded by its lock.
 package pace
 
 import (
@@ -24,7 +22,7 @@ import (
 	"heed/rules"
 )
 
-// bounds limit what is kept in memory.
+// bounds are limits of memory.
 type bounds struct {
 	sites    int   // origins whose turns are known
 	lanes    int   // of one origin
@@ -34,15 +32,14 @@ type bounds struct {
 
 // Config configures a Scheduler. The zero value is valid.
 type Config struct {
-	// Shared is where other heeds take turns at the same sites. Nil: there are
-	// no others.
+	// Shared coordinates turns with other heeds. Nil: there are none.
 	Shared Shared
 	// Changed is called when a Checkpoint may have changed. It must be fast. Nil:
 	// changes are not reported.
 	Changed func()
 }
 
-// Scheduler is who may start when, at all sites. Make it with New; it is safe for
+// Scheduler decides when requests to sites may start. Make it with New; it is safe for
 // concurrent use.
 type Scheduler struct {
 	Config
@@ -55,7 +52,7 @@ type Scheduler struct {
 	reserved atomic.Int64 // at them
 	mu       sync.RWMutex
 	sites    map[rules.Origin]*site
-	tickets  atomic.Uint64 // that other heeds were shown
+	tickets  atomic.Uint64 // given to Shared so far
 	swept    int           // how many were left when those of no use were last dropped
 	sweptAt  time.Time     // and when: looking through all of them takes its time
 	since    time.Time     // lanes begin with one delay from here; zero: without
@@ -69,7 +66,7 @@ func New(c Config) *Scheduler {
 	}
 }
 
-// Answer is what became of an Ask.
+// Answer is the result of an Ask.
 type Answer struct {
 	Position
 	Turn   Turn          // the permission to start; nil: there is none, or it needs no report
@@ -253,7 +250,7 @@ func (t *Scheduler) site(o rules.Origin) *site {
 	return s
 }
 
-// sweepLocked drops the sites at which any request may start.
+// sweepLocked removes the sites at which any request may start.
 func (t *Scheduler) sweepLocked(now time.Time) {
 	for o, s := range t.sites {
 		if s.forget(now) {

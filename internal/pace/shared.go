@@ -34,7 +34,7 @@ type Shared interface {
 	Release(ctx context.Context, origin string) error
 }
 
-// Lane is one of the lines of an origin: at most one request of it starts per
+// Lane is one queue of turns of an origin: at most one request of it starts per
 // delay, of all heeds together.
 type Lane struct {
 	Name  string        // of the lane, within its origin
@@ -44,11 +44,11 @@ type Lane struct {
 // SharedAnswer is what Shared answers to a request for a turn.
 type SharedAnswer struct {
 	Now    bool          // it is given: the request may start
-	Again  time.Duration // else: after which to ask again
+	Again  time.Duration // otherwise when to ask again
 	Wait   time.Duration // until the turn comes, if all before it are taken
-	Pause  time.Duration // for how long the site is to be left alone
+	Pause  time.Duration // the rest of the pause of the site
 	Others int           // how many others wait for one of the turns
-	Away   bool          // the store was not asked, and this heed answers alone
+	Away   bool          // the store is unreachable, and this heed answers alone
 	// Unreached is the store, when it was never reached: no turn is given until it was.
 	Unreached string
 }

@@ -9,7 +9,7 @@ import (
 	"heed/rules"
 )
 
-// site is the turns at one origin.
+// site holds the turns at one origin.
 type site struct {
 	scheduler *Scheduler
 	origin    rules.Origin
@@ -20,7 +20,7 @@ type site struct {
 	queue        []*ticket // in the order they are served
 	timer        *time.Timer
 	robots       robotsRequests
-	running      int           // turns that have been given and not ended
+	running      int           // granted turns that have not ended
 	lag          time.Duration // from a turn's being given to its start, smoothed
 	pause        pause
 	mayWait      atomic.Bool // there is or was a pause that matters, or requests wait; it may stay true a little too long
@@ -150,7 +150,7 @@ func (s *site) arrive(k *ticket, lanes []Lane, now time.Time) {
 	s.advance(now)
 }
 
-// refuse ends a wait that would exceed its bound, and sets when to come back.
+// refuse ends a wait that would be too long, and sets the time to return.
 func (s *site) refuse(k *ticket, now time.Time) {
 	i := slices.Index(s.queue, k)
 	if i < 0 {
@@ -228,8 +228,8 @@ func (s *site) positionOf(k *ticket, now time.Time) Position {
 	return p
 }
 
-// advance gives the turns that have come, refuses who would wait in vain, and sets
-// the clock for what comes next.
+// advance grants the turns that are due, refuses requests that would wait too long, and sets
+// the timer.
 func (s *site) advance(now time.Time) {
 	s.plan(now)
 	s.dispatch(now)
@@ -244,8 +244,8 @@ func (s *site) advance(now time.Time) {
 	s.mayWait.Store(s.pause.matters(now) || len(s.queue) > 0)
 }
 
-// end is when a ticket that was let in is refused after all. What was promised to
-// it was an estimate, so that it is given a little more.
+// end returns when an accepted ticket is refused after all. Its estimate was a promise, so it
+// gets some more time.
 func (k *ticket) end() time.Time {
 	return k.limit.Add(time.Second + k.limit.Sub(k.came)/10)
 }
@@ -287,7 +287,7 @@ func (s *site) ready(k *ticket, now time.Time) bool {
 	return !s.earliest(k, now).After(now)
 }
 
-// give gives k its turn.
+// give grants k its turn.
 func (s *site) give(k *ticket, now time.Time) {
 	k.turn = &permit{site: s, steps: k.steps, fleetTicket: k.fleetTicket, given: now, first: k.ask.RobotsTxt && k.steps == nil}
 	for _, st := range k.steps {
@@ -299,7 +299,7 @@ func (s *site) give(k *ticket, now time.Time) {
 	close(k.ready)
 }
 
-// schedule sets the timer to when something may be done next; there is none
+// schedule sets the timer to the next time at which something may change; it stops the timer
 // while no request waits.
 func (s *site) schedule(now time.Time) {
 	var next time.Time
@@ -328,7 +328,7 @@ func (s *site) schedule(now time.Time) {
 	}
 }
 
-// tick is the timer's.
+// tick is called by the timer.
 func (s *site) tick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -343,11 +343,11 @@ func (s *site) release(now time.Time) {
 	}
 }
 
-// free returns from when on a request may start in l: a delay after the last one
-// there, and after a request for robots.txt.
+// free returns when a request may start in l: a delay after the last one, and after a request
+// for robots.txt.
 func (s *site) free(l *lane) time.Time { return later(l.next, s.robots.sent.Add(l.delay)) }
 
-// sweepLanes drops the lanes in which any request may start.
+// sweepLanes removes the lanes in which any request may start.
 func (s *site) sweepLanes(now time.Time) {
 	for name, l := range s.lanes {
 		if l.waiting == 0 && l.pending == nil && !s.free(l).After(now) {
@@ -357,7 +357,7 @@ func (s *site) sweepLanes(now time.Time) {
 	}
 }
 
-// forget reports whether the site is of no use any more, and marks it so.
+// forget reports whether the site is no longer needed, and marks it.
 func (s *site) forget(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

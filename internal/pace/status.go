@@ -16,7 +16,7 @@ type counters struct {
 	waited                                      atomic.Int64
 }
 
-// add counts what became of a request that took its turn.
+// add counts the result of a request that took its turn.
 func (c *counters) add(a *Answer) {
 	switch {
 	case a.Left:
@@ -47,7 +47,7 @@ type Counts struct {
 	Paused  int `json:"paused"` // sites at which no request may start now
 }
 
-// SiteStatus is how things are at one site.
+// SiteStatus is the state of one site, for display.
 type SiteStatus struct {
 	Origin   string        `json:"origin"`
 	Address  string        `json:"address,omitempty"` // whose names take these turns together, with pacing.min_delay_per; empty: it is a site
@@ -60,7 +60,7 @@ type SiteStatus struct {
 	Waiters  []Waiter      `json:"waiters"`        // the first of those that wait, in their order
 }
 
-// LaneStatus is how things are in one of its lanes. Group is text from the site.
+// LaneStatus is the state of one of its lanes. Group is text from the site.
 type LaneStatus struct {
 	Group   string        `json:"group"` // empty: the operator's own floor, or none
 	Delay   time.Duration `json:"delay_ns"`
@@ -100,8 +100,8 @@ func (t *Scheduler) all() []*site {
 	return all
 }
 
-// List returns how things are at all sites where requests take turns, those first
-// at which most wait.
+// List returns the state of all sites where requests take turns, those with the most waiting
+// requests first.
 func (t *Scheduler) List() []SiteStatus {
 	now := time.Now()
 	list := []SiteStatus{}
@@ -130,8 +130,8 @@ func (s *site) status(now time.Time) SiteStatus {
 	return status
 }
 
-// Checkpoint is what has to outlive the process, so that a restart brings no burst:
-// from when on a lane may be used again, or an origin whose pause ends.
+// Checkpoint is kept across a restart, so that it causes no burst: when a lane may be used
+// again, or an origin whose pause ends.
 type Checkpoint struct {
 	Origin rules.Origin
 	Lane   string        // empty with Hold
@@ -140,7 +140,7 @@ type Checkpoint struct {
 	Hold   bool          // no request may start at the origin before Next
 }
 
-// Checkpoints returns what a restart has to know.
+// Checkpoints returns the checkpoints of now.
 func (t *Scheduler) Checkpoints() []Checkpoint {
 	now := time.Now()
 	wall := func(next time.Time) time.Time { return now.Round(0).Add(next.Sub(now)) }

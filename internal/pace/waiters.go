@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Bounds of the requests that List describes.
+// Limits of the requests that List describes.
 const (
 	maxWaiters = 20  // at one origin
 	maxRequest = 200 // octets of one request
 )
 
-// Who is the client of an Ask, for people.
+// Who is the client of an Ask, for display.
 type Who struct {
 	Address  string `json:"address"`
 	User     string `json:"user,omitempty"`   // whose credentials it showed; empty: none

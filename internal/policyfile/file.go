@@ -1,10 +1,9 @@
-// Package policyfile keeps cached policies in one file on disk across restarts, for any
-// number of caches.
+// Package policyfile keeps cached policies in one file on disk across restarts, for any number
+// of caches.
 //
-// File (file.go) takes what is to be saved and has it written by a goroutine of its own
-// (pending.go: what waits); rows.go is the file, an SQLite database; health.go is what
-// happens when it cannot be written or is damaged. It is a package of its own so that
-// package cache does not need SQLite.
+// File (file.go) queues changes (pending.go), which a goroutine writes. rows.go is the file,
+// an SQLite database; health.go handles a file that cannot be written or is damaged. The
+// package is separate so that package cache does not need SQLite.
 package policyfile
 
 import (
@@ -21,66 +20,62 @@ import (
 )
 
 const (
-	// writeDelay is how long what is to be saved waits for company: one
-	// transaction, and one wait for the disk, serves all of it.
+	// writeDelay is how long a change waits for others: one transaction, and one wait for the
+	// disk, writes all of them.
 	writeDelay = 200 * time.Millisecond
-	// maxPending is how many bytes may wait for the disk, some thousand policies,
-	// and as many again while the disk is at it. What comes on top is not saved,
-	// and asked for again after a restart.
+	// maxPending is the maximum number of bytes that wait for the disk, some thousand policies;
+	// as many more may be written at the time. Policies beyond it are not saved, and are
+	// fetched again after a restart.
 	maxPending = 8 << 20
 	// maxBatch is how many policies one transaction writes.
 	maxBatch = 1024
-	// pages is about how many bytes of memory the pages of the file take that its
-	// connections keep.
+	// pages is about the size of the page caches of the connections to the file, in bytes.
 	pages = 4 << 20
-	// retryDelay is how long a disk is left alone that did not take what it was
-	// given.
+	// retryDelay is the wait after a failed write.
 	retryDelay = 5 * time.Second
-	// maxShare is what part of the file one policy may take: an eighth.
+	// maxShare divides the size of the file: one policy may take so much of it.
 	maxShare = 8
-	// damagedSuffix is what a damaged file is set aside under. There is one at
-	// most: the next one replaces it.
+	// damagedSuffix is appended to the name of a damaged file. The next one replaces it.
 	damagedSuffix = ".damaged"
-	// earlierSuffix is what a file is set aside under that a heed before this one wrote.
+	// earlierSuffix is appended to the name of a file in the format of an earlier heed.
 	earlierSuffix = ".earlier"
 )
 
-// Memory is how many bytes of memory a File takes at the most: what waits for the disk,
-// what is being written, and pages of the file.
+// Memory is the most memory that a File takes, in bytes: pending changes, those that are being
+// written, and pages.
 const Memory = 2*maxPending + pages
 
-// File keeps policies in one file on disk, for any number of caches: see ForRoute.
-// What is saved is written within a second, by a goroutine of the File's own;
-// nothing is read before it is asked for. Make one with Open; it is safe
-// for concurrent use.
+// File keeps policies in one file on disk, for any number of caches: see ForRoute. A goroutine
+// writes changes within a second; policies are read when they are requested. Make one with
+// Open; it is safe for concurrent use.
 //
-// A damaged file, found so at the start or later, is set aside and a new one
-// begun. While the disk is full or broken, or the file locked by another program, heed
-// goes on with what is in memory, and saves again when that is over.
+// A damaged file, also when it is found later, is renamed and a new one begun. While the disk
+// is full or broken, or another program has locked the file, heed continues with the policies
+// in memory, and saves again afterwards.
 type File struct {
 	path  string
 	limit int64
 	log   *slog.Logger
-	wake  chan struct{} // has room for one
+	wake  chan struct{} // of capacity one
 	quit  chan struct{}
 	done  chan struct{} // closed when the writer has ended
 
-	flushing sync.Mutex // held by who writes
+	flushing sync.Mutex // held while writing
 
 	mu      sync.Mutex
-	db      *database         // nil while there is none to be had
+	db      *database         // nil while it cannot be opened
 	info    os.FileInfo       // of the file behind db
-	closed  bool              // by Close, or since the file was damaged twice
-	pending map[string]change // waits for the writer
-	writing map[string]change // the writer is at it; immutable
+	closed  bool              // by Close, or because the file was damaged twice
+	pending map[string]change // not written yet
+	writing map[string]change // being written; immutable
 	bytes   int64             // of pending
 	damages int
 	failure failure
 }
 
-// Open opens the file at path, made with mode 0600 if there is none. Of it about limit
-// bytes are used: the policies written longest ago make room. log hears of damage and of
-// what cannot be saved. The error says what is wrong with the path, for a person.
+// Open opens the file at path, and creates it with mode 0600 if there is none. It uses about
+// limit bytes, and removes the policies that were written longest ago. log receives damage and
+// failures to save. The error says what is wrong with the path.
 func Open(path string, limit int64, log *slog.Logger) (*File, error) {
 	f := &File{
 		path: path, limit: limit, log: log, pending: map[string]change{},
@@ -100,8 +95,8 @@ func Open(path string, limit int64, log *slog.Logger) (*File, error) {
 	return f, nil
 }
 
-// Close writes what waits and closes the file. Afterwards nothing is found and
-// nothing saved.
+// Close writes pending changes and closes the file. Afterwards nothing is found and nothing
+// saved.
 func (f *File) Close() error {
 	close(f.quit)
 	<-f.done
@@ -123,30 +118,29 @@ func (f *File) ForRoute(id string) cache.PolicyStore {
 	return &fileStore{f, string(sum[:16])}
 }
 
-// fileStore is the PolicyStore of one route. All keys of one begin alike and are equally
-// long there.
+// fileStore is the PolicyStore of one route, whose keys have the same prefix.
 type fileStore struct {
 	file   *File
 	prefix string
 }
 
-// Load finds what was saved, written or not.
+// Load returns what was saved, also when it is not written yet.
 func (w *fileStore) Load(key string) (record, snapshot []byte, ok bool) {
 	return w.file.load(w.prefix + key)
 }
 
-// Save has the writer write.
+// Save queues a change.
 func (w *fileStore) Save(key string, record, snapshot []byte) bool {
 	return w.file.put(w.prefix+key, change{record: record, snapshot: snapshot})
 }
 
-// Drop has the writer remove key, and its family when it is the head of one.
+// Drop queues the deletion of key, and of its family when key is the head of one.
 func (w *fileStore) Drop(key string) bool {
 	key = w.prefix + key
 	return w.file.put(key, change{family: familyOf(key) == key})
 }
 
-// load looks at what waits for the writer first.
+// load reads pending changes, then the file.
 func (f *File) load(key string) (record, snapshot []byte, ok bool) {
 	c, waits, db := f.waiting(key)
 	if waits {
@@ -163,7 +157,7 @@ func (f *File) load(key string) (record, snapshot []byte, ok bool) {
 	return record, snapshot, record != nil
 }
 
-// write saves what waits, again and again, until Close.
+// write writes pending changes until Close.
 func (f *File) write() {
 	defer close(f.done)
 	wait := func(d time.Duration) (open bool) {
@@ -187,8 +181,8 @@ func (f *File) write() {
 	}
 }
 
-// flush writes all that waits, and reports whether that went well. What could
-// not be written waits on.
+// flush writes all pending changes, and reports success. Changes that could not be written
+// stay pending.
 func (f *File) flush() bool {
 	f.flushing.Lock()
 	defer f.flushing.Unlock()
@@ -229,21 +223,21 @@ func (f *File) flush() bool {
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
-// OpenReadOnly returns a PolicyStore that finds what the file at path holds for one route
-// to the sites, as File.ForRoute keeps it, and changes nothing. It has the file open
-// only while it looks; a file that is missing or damaged holds nothing.
+// OpenReadOnly returns a PolicyStore that reads the entries of one route in the file at path,
+// as File.ForRoute stores them. The file is open only during a read; a file that is missing or
+// damaged is empty.
 func OpenReadOnly(path, id string) cache.PolicyStore {
 	sum := sha256.Sum256([]byte(id))
 	return &readOnlyStore{path, string(sum[:16])}
 }
 
-// readOnlyTime is how long a look into a file waits for who writes it.
+// readOnlyTime is how long a read waits for a process that writes the file.
 const readOnlyTime = 50 * time.Millisecond
 
 // readOnlyStore is the PolicyStore of OpenReadOnly.
 type readOnlyStore struct{ path, prefix string }
 
-// Load opens the file, looks and closes it.
+// Load opens the file, reads the entry and closes it.
 func (w *readOnlyStore) Load(key string) (record, snapshot []byte, ok bool) {
 	c, err := sqlite.Open(w.path, "ro", readOnlyTime)
 	if err != nil {
@@ -254,8 +248,8 @@ func (w *readOnlyStore) Load(key string) (record, snapshot []byte, ok bool) {
 	return record, snapshot, err == nil && record != nil
 }
 
-// Save saves nothing.
+// Save does nothing.
 func (w *readOnlyStore) Save(string, []byte, []byte) bool { return false }
 
-// Drop drops nothing.
+// Drop does nothing.
 func (w *readOnlyStore) Drop(string) bool { return false }

@@ -17,30 +17,30 @@ type failure struct {
 	why      string
 	since    time.Time
 	unsaved  uint64    // policies, since the start
-	logged   bool      // the log has heard of it
-	loggedAt time.Time // when it last heard of any
+	logged   bool      // it was logged
+	loggedAt time.Time // when a failure was last logged
 }
 
-// Health is how a File is.
+// Health is the state of a File.
 type Health struct {
-	// Why says what keeps policies from being saved now; empty when nothing does.
+	// Why is what prevents policies from being saved now; empty: nothing.
 	Why string `json:"why,omitempty"`
 	// Since is when that began.
 	Since time.Time `json:"since,omitzero"`
-	// Unsaved is how many policies could not be saved since the start: after the
-	// next one their sites are asked again.
+	// Unsaved is the number of policies that could not be saved since the start: after the next
+	// start their sites are requested again.
 	Unsaved uint64 `json:"unsaved"`
 }
 
-// Health returns how f is.
+// Health returns the state of f.
 func (f *File) Health() Health {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return Health{Why: f.failure.why, Since: f.failure.since, Unsaved: f.failure.unsaved}
 }
 
-// failedLocked notes why nothing can be saved. It logs the first failure, at
-// most once a minute.
+// failedLocked records why nothing can be saved. It logs the first failure, at most once a
+// minute.
 func (f *File) failedLocked(why error) {
 	now := time.Now()
 	if f.failure.why == "" {
@@ -54,7 +54,7 @@ func (f *File) failedLocked(why error) {
 	}
 }
 
-// recoveredLocked notes that all is saved.
+// recoveredLocked records that all changes are saved.
 func (f *File) recoveredLocked() {
 	if f.failure.logged {
 		f.log.Info("policies are saved again", "file", f.path, "not_saved", f.failure.unsaved)
@@ -62,7 +62,7 @@ func (f *File) recoveredLocked() {
 	f.failure.why, f.failure.since, f.failure.logged = "", time.Time{}, false
 }
 
-// openLocked opens the file, or a new one when what is there is damaged.
+// openLocked opens the file, or begins a new one when it is damaged.
 func (f *File) openLocked() error {
 	db, err := openDatabase(f.path)
 	if damage := (*damage)(nil); errors.As(err, &damage) {
@@ -84,8 +84,8 @@ func (f *File) openLocked() error {
 	return nil
 }
 
-// isTemporary reports whether a file that cannot be opened may be had later, without
-// a change of the configuration.
+// isTemporary reports whether a file that cannot be opened may become usable without a change
+// of the configuration.
 func isTemporary(err error) bool {
 	for _, e := range []error{
 		errInUse, fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EMFILE, syscall.ENFILE,
@@ -106,8 +106,8 @@ func openError(path string, err error) error {
 	return fmt.Errorf("the policies file %s cannot be opened: %w\nMake its directory, or name another file in [cache] file", path, err)
 }
 
-// readyLocked returns the file to write to: the one that is open, or another one
-// when that is not there any more or never was.
+// readyLocked returns the file to write to: the open one, or another one when that was removed
+// or never opened.
 func (f *File) readyLocked() (*database, error) {
 	switch {
 	case f.closed:
@@ -121,7 +121,7 @@ func (f *File) readyLocked() (*database, error) {
 			return f.db, nil
 		}
 		f.log.Warn("the policies file was removed or replaced while heed used it: what is there now is used", "file", f.path)
-		f.db.close() // nothing is lost that was not lost before
+		f.db.close() // its file is gone already
 		f.db = nil
 		removeLogs(f.path)
 	}
@@ -136,7 +136,7 @@ var (
 	errTooFast = errors.New("they come faster than the disk takes them")
 )
 
-// setAside moves a damaged file out of the way.
+// setAside renames a damaged file.
 func (f *File) setAside(why *damage) error {
 	aside := f.path + damagedSuffix
 	if why.earlier {
@@ -155,16 +155,16 @@ func (f *File) setAside(why *damage) error {
 	return nil
 }
 
-// removeLogs removes the logs that SQLite kept beside a file which is not at path any more:
-// it would take them for those of the next one.
+// removeLogs removes the logs that SQLite kept beside a file that was renamed: SQLite would
+// apply them to the next one.
 func removeLogs(path string) {
 	for _, suffix := range []string{"-wal", "-shm"} {
 		_ = os.Remove(path + suffix) // there may be none
 	}
 }
 
-// damaged sets the file behind db aside, so that a new one is begun; when that
-// too turns out to be damaged, the disk cannot be trusted, and f goes on without.
+// damaged renames the file of db, so that a new one is begun. When that is damaged too, the
+// disk is not trusted, and f continues without a file.
 func (f *File) damaged(db *database, why *damage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// change is what is to become of one key. Without a record it is dropped.
+// change is a pending change of one key. Without a record the key is deleted.
 type change struct {
 	record, snapshot []byte
-	family           bool // so is, before, all that familyOf holds together with it
+	family           bool // before that, its family is deleted: see familyOf
 }
 
-// familyOf returns the key that key is dropped together with.
+// familyOf returns the key whose deletion deletes key too.
 func familyOf(key string) string { return key[:strings.LastIndexByte(key, '\n')+1] }
 
-// size is how many bytes a policy has.
+// size returns the bytes of a policy.
 func (c change) size() int64 { return int64(len(c.record) + len(c.snapshot)) }
 
-// waitOverhead is about what it takes to wait for the disk, beside the bytes.
+// waitOverhead is about the memory of a pending change, without its bytes.
 const waitOverhead = 256
 
-// weight is how much waits for the disk with c.
+// weight returns the memory of c while it is pending.
 func (c change) weight(key string) int64 { return waitOverhead + int64(len(key)) + c.size() }
 
-// put leaves c to the writer and reports whether there was room.
+// put queues c for the writer, and reports whether there was room.
 func (f *File) put(key string, c change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -34,11 +34,11 @@ func (f *File) put(key string, c change) bool {
 	}
 	tooLarge := c.size() > f.limit/maxShare
 	if tooLarge {
-		c = change{} // rather none than the one before
+		c = change{} // an old policy must not stay
 	}
 	room := int64(maxPending)
 	if c.record == nil {
-		room *= 2 // it must not be found any more
+		room *= 2 // a deletion may use more room
 	}
 	if f.bytes > 0 && f.bytes+c.weight(key) > room {
 		f.failure.unsaved++
@@ -60,7 +60,7 @@ func (f *File) put(key string, c change) bool {
 	return !tooLarge
 }
 
-// setLocked queues c in place of what is queued for key.
+// setLocked queues c, in place of a pending change of key.
 func (f *File) setLocked(key string, c change) {
 	if before, is := f.pending[key]; is {
 		f.bytes -= before.weight(key)
@@ -110,7 +110,7 @@ func parts(changes map[string]change) iter.Seq[map[string]change] {
 	}
 }
 
-// dropFamilyLocked takes out what waits for the family of head, but head.
+// dropFamilyLocked removes pending changes of the family of head, except that of head.
 func (f *File) dropFamilyLocked(head string) {
 	for key, c := range f.pending {
 		if key != head && familyOf(key) == head {
@@ -120,7 +120,7 @@ func (f *File) dropFamilyLocked(head string) {
 	}
 }
 
-// waiting returns what is to become of key, if anything is.
+// waiting returns the pending change of key, if there is one.
 func (f *File) waiting(key string) (c change, waits bool, db *database) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

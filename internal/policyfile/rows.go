@@ -21,8 +21,8 @@ const (
 	format      = 1
 )
 
-// schema makes a new file. A row that is written anew gets the largest rowid, so that these
-// are in the order in which policies were written. sum covers key, record and snapshot.
+// schema creates a new file. A row that is written again gets the largest rowid, so that
+// rowids are in the order of writing. sum covers key, record and snapshot.
 var schema = fmt.Sprintf(`
 CREATE TABLE IF NOT EXISTS policy (
 	key      BLOB PRIMARY KEY,
@@ -35,22 +35,22 @@ PRAGMA application_id = %d;
 PRAGMA user_version = %d`, application, format)
 
 const (
-	// rowOverhead is about what a policy takes in the file beside its octets and its
-	// key, which is stored twice.
+	// rowOverhead is about the size of a row, without the values and the key, which is stored
+	// twice.
 	rowOverhead = 100
-	// lockTime is how long another process may take to let go of the file.
+	// lockTime is how long to wait for a lock of another process.
 	lockTime = 500 * time.Millisecond
-	// maxRemoved bounds one transaction that makes room.
+	// maxRemoved is the maximum number of rows that one transaction removes to make room.
 	maxRemoved = 20_000
-	// maxAge is how long a policy is kept that was not written again: longer than a
-	// copy of a robots.txt may be used (RFC 9309 §2.4).
+	// maxAge is how long a policy is kept after it was written: longer than a copy of a
+	// robots.txt may be used (RFC 9309 §2.4).
 	maxAge = 31 * 24 * time.Hour
 )
 
-// damage is the error of a file that is corrupt, or that is none of this heed.
+// damage is the error of a file that is corrupt, or in another format.
 type damage struct {
 	what    string
-	earlier bool // it is whole, and of a heed that kept its policies otherwise
+	earlier bool // it is intact, in the format of an earlier heed
 }
 
 // Error describes the damage.
@@ -70,7 +70,7 @@ type database struct {
 // *damage when the file is to blame, not its location.
 func openDatabase(path string) (_ *database, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, errNoFile // to read a pipe may take forever
+		return nil, errNoFile // reading a pipe may block
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -113,7 +113,7 @@ func openDatabase(path string) (_ *database, err error) {
 	return d, nil
 }
 
-// check looks whether the file is of our format, or has nothing in it yet, without changing it.
+// check returns an error unless the file has the format of heed, or is empty. It changes nothing.
 func check(path string) error {
 	c, err := sqlite.Open(path, "ro", lockTime)
 	if err != nil {
@@ -141,7 +141,7 @@ func explained(err error) error {
 	switch primary := sqlite.Primary(err); {
 	case err == nil:
 		return nil
-	case sqlite.IsDamage(err), primary == sqlite.Failed: // what fails is that the table is not as it was made
+	case sqlite.IsDamage(err), primary == sqlite.Failed: // the table has another form
 		return &damage{what: err.Error()}
 	case primary == sqlite.Full:
 		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
@@ -164,7 +164,7 @@ func (d *database) close() error {
 	return errors.Join(d.reader.Close(), d.writer.Close(), d.lock.Close())
 }
 
-// read returns what is stored under key; nil when nothing is.
+// read returns the values stored under key, or nil.
 func (d *database) read(key string) (record, snapshot []byte, err error) {
 	d.reading.Lock()
 	defer d.reading.Unlock()
@@ -196,7 +196,7 @@ func checksum(key string, parts ...[]byte) int64 {
 	return int64(sum)
 }
 
-// write makes all changes in one transaction, and room for them before.
+// write makes all changes in one transaction, after it has made room for them.
 func (d *database) write(limit int64, batch map[string]change, now time.Time) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -244,8 +244,8 @@ func (d *database) changeAll(batch map[string]change, now time.Time) error {
 	return nil
 }
 
-// makeRoom removes the policies written longest ago until about limit octets of the file
-// are in use, and those that are too old to be used.
+// makeRoom removes the policies that were written longest ago until about limit octets of the
+// file are in use, and those older than maxAge.
 func (d *database) makeRoom(limit int64, now time.Time) error {
 	used, err := integer(d.writer, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size")
 	if err != nil {
@@ -296,7 +296,7 @@ func (d *database) makeRoom(limit int64, now time.Time) error {
 // footprint is about how many octets of the file a policy uses.
 func footprint(key, values int) int64 { return int64(rowOverhead + 2*key + values) }
 
-// integer returns the value of a query with one column; 0 when the result has no row.
+// integer returns the value of a query with one column; 0 when there is no row.
 func integer(c *sqlite.Conn, query string) (int64, error) {
 	row, err := c.One(query)
 	if err != nil || row == nil {

@@ -216,7 +216,7 @@ func (v *Verdict) compact() {
 	}
 }
 
-// moved returns indexes by their new places.
+// moved returns at[i] for each i in indexes: their positions after others were removed.
 func moved(indexes []int, at map[int]int) []int {
 	var all []int
 	for _, i := range indexes {

@@ -29,7 +29,7 @@ type NameList struct {
 	Text       string      // as it is serialized, with the parameters
 }
 
-// ErrMember is the error of a field with a member of another type than is asked for.
+// ErrMember is the error of a field with a member of another type than the caller expects.
 var ErrMember = errors.New("a member of the field has another type")
 
 // NameLists returns the members of a dictionary, all of which are inner lists of strings.

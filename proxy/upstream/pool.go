@@ -23,7 +23,7 @@ const (
 	sweepTime = 500 * time.Millisecond
 )
 
-// forever is a time that does not pass.
+// forever is the longest duration. It stands for no time limit.
 const forever = time.Duration(1<<63 - 1)
 
 // pool keeps the HTTP/1 connections to sites that no request uses. A connection belongs
@@ -194,7 +194,7 @@ func (h *siteHost) pickLocked(w *wish, now time.Time) *conn {
 }
 
 // roomLocked returns the idle connection to close before w can have a new one, and when
-// to look again where another may be had later; forever: when anything has changed. It
+// to look again when one may become available later; forever: only after a change. It
 // returns neither when w can have a new one now.
 func (h *siteHost) roomLocked(w *wish, now time.Time) (victim *conn, again time.Duration) {
 	if limit := h.pool.perHost; limit == 0 || h.open < limit {
@@ -283,7 +283,7 @@ func (p *pool) forget(c *conn) {
 	client.unpin(c)
 }
 
-// release gives back the permission to make a connection to h.
+// release returns the permission to make a connection to h.
 func (p *pool) release(h *siteHost) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -295,7 +295,8 @@ func (p *pool) releaseLocked(h *siteHost) {
 	h.changedLocked()
 }
 
-// enter counts a connection that was made without permission.
+// enter counts a connection that was made without waiting for permission: one for HTTP/2 on
+// which the site speaks HTTP/1.
 func (p *pool) enter(k hostKey) *siteHost {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"heed/proxy/http1"
 )
 
-// Request is a request to a site, with what net/http's has no place for.
+// Request is a request to a site, with settings that http.Request does not have.
 type Request struct {
 	*http.Request
 

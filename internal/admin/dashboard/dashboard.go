@@ -57,6 +57,7 @@ type Options struct {
 	Log      *slog.Logger     // takes faults; nil discards
 
 	Defaults *config.Config // the built-in settings; nil: what was changed is not marked
+	BuiltIn  []byte         // their text, for the manual
 }
 
 // Dashboard is the handler of the pages. Its paths are absolute: it is the handler of the

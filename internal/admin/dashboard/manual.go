@@ -35,7 +35,7 @@ func (d *Dashboard) manualTopic(r *http.Request) (*view, error) {
 	if !ok {
 		return nil, &shownError{http.StatusNotFound, "The manual has no such topic.\nIts first page lists all."}
 	}
-	text, err := rendered(t.Text)
+	text, err := rendered(t.Complete(d.BuiltIn))
 	return &view{Page: "topic", Title: t.Title, Data: text}, err
 }
 

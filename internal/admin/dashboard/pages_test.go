@@ -339,8 +339,14 @@ func TestSettings_HaveExceptionsWithTheirEnd(t *testing.T) {
 
 func TestManual_HasEveryTopic(t *testing.T) {
 	t.Parallel()
-	address, _ := serve(t, dashboard.Options{Heed: newRunning(t)})
+	address, _ := serve(t, dashboard.Options{Heed: newRunning(t), BuiltIn: []byte("# Where clients connect.\nlisten = \"127.0.0.1:3128\"\n")})
 	_, list := get(t, address, "/manual")
+	for _, path := range []string{"/manual/settings", "/manual/perl"} { // perl: an earlier name of languages
+		_, text := get(t, address, path)
+		if path == "/manual/settings" != strings.Contains(text, "<code># Where clients connect.\nlisten = ") || !strings.Contains(text, "<h1>") {
+			t.Errorf("%s: proxy.toml is the end of settings alone\n%s", path, text)
+		}
+	}
 	for _, topic := range manual.Topics() {
 		status, text := get(t, address, "/manual/"+topic.Name)
 		if status != 200 || !strings.Contains(text, "<h1>"+escaped(topic.Title)+"</h1>") || !strings.Contains(list, `href="/manual/`+topic.Name+`"`) {

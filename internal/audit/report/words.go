@@ -59,8 +59,8 @@ func enginesNamed(numbers []string) string {
 	return "rules engines " + strings.Join(numbers, ", ")
 }
 
-// columns returns the classes that have a column in tables: those with requests, and
-// the two that every reader looks for.
+// columns returns the classes that have a column in tables: allowed and refused by rule, and
+// others that have requests.
 func (c *Counts) columns() []reason.Class {
 	return slices.DeleteFunc(reason.Classes(), func(k reason.Class) bool {
 		return c.Classes[k] == 0 && k != reason.Allowed && k != reason.RefusedByRule

@@ -1,9 +1,8 @@
-// Package resp bounds what a Redis server may send, before a client library reads
-// it: libraries make room for as many octets and elements as a reply announces.
+// Package resp limits what a Redis server may send, before a client library reads it:
+// libraries allocate memory for as many octets and elements as a reply announces.
 //
-// Conn follows the framing of version 2 of the protocol (RESP2) and closes the
-// connection at the first reply that is malformed or beyond a limit. It does not
-// interpret replies.
+// Limit follows the framing of version 2 of the protocol (RESP2) and closes the connection at
+// the first reply that is malformed or beyond a limit. It does not interpret replies.
 package resp
 
 import (
@@ -16,8 +15,8 @@ import (
 	"syscall"
 )
 
-// Limits of a reply. The largest that a store of heed has reason to send is the list
-// of its commands (20,000 elements, 0.3 MiB), and an entry with a snapshot (1 MiB).
+// Limits of a reply. The largest replies that heed needs are the list of commands (20,000
+// elements, 0.3 MiB) and an entry with a snapshot (1 MiB).
 const (
 	maxLine     = 64 << 10 // octets of a status, an error or a number
 	maxBulk     = 4 << 20  // octets of a bulk string
@@ -27,14 +26,14 @@ const (
 	maxHeader   = 20 // octets of the length of a bulk string or an array
 )
 
-// ErrReply is the error of a connection whose other end sent something that is
-// malformed or exceeds a limit.
+// ErrReply is the error of a connection on which the server sent a malformed reply, or one
+// beyond a limit.
 var ErrReply = errors.New("the store's reply is not one of a Redis server")
 
-// Limit returns c with its replies bounded.
+// Limit returns c with limited replies.
 func Limit(c net.Conn) net.Conn {
 	limited := &conn{Conn: c}
-	if sys, ok := c.(syscall.Conn); ok { // the library looks there whether an idle connection has ended
+	if sys, ok := c.(syscall.Conn); ok { // the library uses it to find out whether an idle connection was closed
 		return &sysConn{limited, sys}
 	}
 	return limited
@@ -43,7 +42,7 @@ func Limit(c net.Conn) net.Conn {
 // conn is a connection to a Redis server.
 type conn struct {
 	net.Conn
-	replies walker // Read's own
+	replies walker // used by Read alone
 	failed  atomic.Pointer[error]
 }
 
@@ -56,8 +55,8 @@ type sysConn struct {
 // SyscallConn implements syscall.Conn.
 func (c *sysConn) SyscallConn() (syscall.RawConn, error) { return c.sys.SyscallConn() }
 
-// Read implements net.Conn. A reply that is not complete when the deadline passes
-// ends the connection: what follows would be read as the beginning of another one.
+// Read implements net.Conn. When the deadline passes within a reply, the connection ends: its
+// rest would be read as the beginning of another reply.
 func (c *conn) Read(p []byte) (int, error) {
 	if failed := c.failed.Load(); failed != nil {
 		return 0, *failed
@@ -86,7 +85,7 @@ func (c *conn) fail(err error) error {
 	return err
 }
 
-// walker follows replies. The zero value is before the first one.
+// walker parses the framing of replies. The zero value is before the first one.
 type walker struct {
 	kind     byte   // of the line that is being read; 0: between lines
 	line     int    // octets of it so far, the kind included
@@ -101,7 +100,7 @@ type walker struct {
 // atStart reports whether the last reply is complete.
 func (w *walker) atStart() bool { return w.kind == 0 && w.bulk == 0 && len(w.open) == 0 }
 
-// walk reads p, which continues the replies. An error ends them.
+// walk reads p, which continues the replies. After an error the connection is unusable.
 func (w *walker) walk(p []byte) error {
 	for len(p) > 0 {
 		n, err := w.step(p)
@@ -168,7 +167,7 @@ func (w *walker) stepLine(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lineEnds acts on a complete line.
+// lineEnds handles a complete line.
 func (w *walker) lineEnds() error {
 	kind := w.kind
 	w.kind = 0
@@ -204,7 +203,7 @@ func (w *walker) lineEnds() error {
 	return nil
 }
 
-// elementEnds counts an element that is complete, and the arrays that it completes.
+// elementEnds counts a complete element, and the arrays that it completes.
 func (w *walker) elementEnds() {
 	for len(w.open) > 0 {
 		last := &w.open[len(w.open)-1]

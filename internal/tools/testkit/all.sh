@@ -225,6 +225,13 @@ install_client_libraries() {
 	echo "$clients" >.build/clients/installed
 }
 
+# Squid with OpenSSL, which cannot be installed beside squid, for the tests in their long form.
+unpack_squid_openssl() {
+	[ ! -x .build/squid/usr/sbin/squid ] || return 0
+	printf '\n== unpacking squid-openssl\n'
+	(cd .build && apt-get -q download squid-openssl && dpkg -x squid-openssl_*.deb squid) || fail "apt-get download squid-openssl"
+}
+
 formatted() {
 	unformatted=$(find . -name '*.go' -not -path './.build/*' -exec gofmt -l {} +) || return 1
 	[ -z "$unformatted" ] || {
@@ -243,6 +250,7 @@ install_axe
 install_web_bot_auth
 [ -z "${HEED_TEST_FULL:-}" ] || install_browser_libraries
 [ -z "${HEED_TEST_FULL:-}" ] || install_client_libraries
+[ -z "${HEED_TEST_FULL:-}" ] || unpack_squid_openssl
 
 # It counts what heed also does by the clock, and takes long on a busy machine.
 system_calls='^TestSystemCallsOfARequest$'

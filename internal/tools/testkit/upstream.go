@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -45,42 +46,72 @@ type Upstream struct {
 // UpstreamUser's credentials.
 func NewSquid(t testing.TB, ca *CA, asks bool, names ...string) *Upstream {
 	t.Helper()
+	cert, key := ca.Leaf(t, "127.0.0.1")
+	files := map[string]string{"cert.pem": read(t, cert), "key.pem": read(t, key), "users": passwordLine(t)}
+	return squid(t, Program(t, "squid"), files, names, func(u *Upstream, dir string) string {
+		u.TLS = FreeAddr(t)
+		return u.squidConf(dir, asks)
+	})
+}
+
+// NewCache starts a Squid whose configuration is what conf returns, with {{Addr}} for its
+// address. conf is given the folder of the files, and may add to it. It resolves names, which heed cannot.
+func NewCache(t testing.TB, program string, files map[string]string, names []string, conf func(dir string) string) *Upstream {
+	t.Helper()
+	return squid(t, program, files, names, func(u *Upstream, dir string) string {
+		return strings.ReplaceAll(conf(dir), "{{Addr}}", u.Addr) + fmt.Sprintf(squidCommon, dir)
+	})
+}
+
+// squid starts the program with what conf returns when its address is known.
+func squid(t testing.TB, program string, files map[string]string, names []string, conf func(u *Upstream, dir string) string) *Upstream {
+	t.Helper()
 	dir, cred := proxyDir(t)
 	u := &Upstream{t: t, log: filepath.Join(dir, "access.log")}
-	cert, key := ca.Leaf(t, "127.0.0.1")
-	files := map[string]string{"hosts": "", "cert.pem": read(t, cert), "key.pem": read(t, key), "users": passwordLine(t)}
+	files = maps.Clone(files)
+	files["hosts"] = ""
 	for _, name := range names {
 		files["hosts"] += "127.0.0.1 " + name + "\n"
 	}
 	for range 5 { // between our look and its start, others may take a port
-		u.Addr, u.TLS = FreeAddr(t), FreeAddr(t)
-		files["squid.conf"] = u.squidConf(dir, asks)
+		u.Addr = FreeAddr(t)
+		files["squid.conf"] = conf(u, dir)
 		for name, text := range files {
 			path := filepath.Join(dir, name)
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if cred != nil {
-				if err := os.Chown(path, int(cred.Uid), int(cred.Gid)); err != nil {
-					t.Fatal(err)
-				}
-			}
 		}
+		owned(t, dir, cred)
 		_, port, _ := net.SplitHostPort(u.Addr)
 		// Names of shared memory begin with that of the service.
-		cmd := exec.Command(Program(t, "squid"), "-N", "-n", fmt.Sprintf("heed%dx%s", os.Getpid(), port), "-f", filepath.Join(dir, "squid.conf"))
+		cmd := exec.Command(program, "-N", "-n", fmt.Sprintf("heed%dx%s", os.Getpid(), port), "-f", filepath.Join(dir, "squid.conf"))
 		NotOrphaned(cmd)
 		cmd.Dir, cmd.SysProcAttr.Credential = dir, cred
 		if u.start(cmd) {
 			return u
 		}
 	}
-	t.Fatalf("squid did not start:\n%s%s", u.stderr.text(), read(t, filepath.Join(dir, "cache.log")))
+	log, _ := os.ReadFile(filepath.Join(dir, "cache.log")) // none when it did not come that far
+	t.Fatalf("squid did not start:\n%s%s", u.stderr.text(), log)
 	return nil
 }
 
-// squidConf logs a line per request, when it is over: method, URL or host:port,
-// user and status.
+// squidCommon is what the Squids of tests have in common. It logs a line per request,
+// when it is over: method, URL or host:port, user and status.
+const squidCommon = `hosts_file %[1]s/hosts
+logformat short %%rm %%ru %%un %%>Hs
+strip_query_terms off
+access_log stdio:%[1]s/access.log short
+cache_log %[1]s/cache.log
+pid_filename none
+max_filedescriptors 1024
+pinger_enable off
+visible_hostname squid.test
+shutdown_lifetime 0 seconds
+`
+
+// squidConf is a Squid that stores nothing.
 func (u *Upstream) squidConf(dir string, asks bool) string {
 	access := "http_access allow all"
 	if asks {
@@ -88,21 +119,11 @@ func (u *Upstream) squidConf(dir string, asks bool) string {
 	}
 	return fmt.Sprintf(`http_port %s
 https_port %s tls-cert=%[3]s/cert.pem tls-key=%[3]s/key.pem
-hosts_file %[3]s/hosts
-logformat short %%rm %%ru %%un %%>Hs
-strip_query_terms off
-access_log stdio:%[3]s/access.log short
-cache_log %[3]s/cache.log
-pid_filename none
 cache deny all
 cache_mem 8 MB
-max_filedescriptors 1024
-pinger_enable off
-visible_hostname squid.test
-shutdown_lifetime 0 seconds
 tcp_outgoing_address %[4]s
 %[5]s
-`, u.Addr, u.TLS, dir, LeavesFrom, access)
+`, u.Addr, u.TLS, dir, LeavesFrom, access) + fmt.Sprintf(squidCommon, dir)
 }
 
 // proxyDir makes a folder for a proxy that will not run as root. cred is who it
@@ -126,6 +147,20 @@ func proxyDir(t testing.TB) (dir string, cred *syscall.Credential) {
 		t.Fatal(err)
 	}
 	return dir, &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}
+
+// owned gives dir and all in it to the user of cred; nil: to no other.
+func owned(t testing.TB, dir string, cred *syscall.Credential) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || cred == nil {
+			return err
+		}
+		return os.Chown(path, int(cred.Uid), int(cred.Gid))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func passwordLine(t testing.TB) string {

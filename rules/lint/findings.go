@@ -43,7 +43,7 @@ func (k Kind) advice() advice {
 }
 
 // finding makes a kind: how serious its findings are, their effect, and what to
-// write instead.
+// write instead. Those without a name here are the parser's alone.
 func finding(kind Kind, severity Severity, means, instead string) Kind {
 	advices[kind] = advice{severity, means, instead}
 	return kind
@@ -77,41 +77,41 @@ var (
 
 // The kinds of findings about a line.
 var (
-	longLine = finding("long-line", Lost, "The line is too long; its end is not read.",
+	_ = finding("long-line", Lost, "The line is too long; its end is not read.",
 		"Write several lines.")
-	nulOctet = finding("nul", Lost, "A NUL character ends the line; what follows it is not read.",
+	_ = finding("nul", Lost, "A NUL character ends the line; what follows it is not read.",
 		"Remove it.")
 	notUTF8 = finding("not-utf-8", Misleading, "The line is not UTF-8; its octets are compared as they are, other robots may replace them.",
 		"Save the file as UTF-8, or write the escapes, such as %C3%A9.")
 	noField = finding("no-field", Lost, "This is neither a rule nor a comment; the line is ignored.",
 		"Write it as \"field: value\", or put # before it.")
-	misspeltField = finding("misspelt-field", Misleading, "The field is misspelt but understood; other robots may ignore the line.",
+	_ = finding("misspelt-field", Misleading, "The field is misspelt but understood; other robots may ignore the line.",
 		"Write User-agent, Allow, Disallow or Sitemap.")
 	likelyMisspelt = finding("likely-misspelt", Lost, "The field is misspelt and no robot understands it; the line is ignored.",
 		"Write User-agent, Allow, Disallow or Sitemap.")
-	prefixedField = finding("prefixed-field", Lost, "There is something before the field, such as a bullet, a number or a tag; no robot reads the line.",
+	_ = finding("prefixed-field", Lost, "There is something before the field, such as a bullet, a number or a tag; no robot reads the line.",
 		"Begin the line with the field.")
-	missingColon = finding("missing-colon", Misleading, "The colon is missing; the line is understood, other robots may ignore it.",
+	_ = finding("missing-colon", Misleading, "The colon is missing; the line is understood, other robots may ignore it.",
 		"Put a colon after the first word.")
 	unknownLine = finding("unknown-field", Note, "The field is unknown; the line is ignored.",
 		"Remove it, or check its spelling.")
-	joinedLines = finding("joined-lines", Misleading, "Two lines are joined; they are read as two, other robots read one.",
+	_ = finding("joined-lines", Misleading, "Two lines are joined; they are read as two, other robots read one.",
 		"Begin a new line here.")
 )
 
 // The kinds of findings about a rule.
 var (
-	orphanRule = finding("orphan-rule", Lost, "The rule is in no group; it is ignored.",
+	_ = finding("orphan-rule", Lost, "The rule is in no group; it is ignored.",
 		"Put a User-agent line before it.")
 	emptyAllow = finding("empty-allow", Misleading, "Allow without a path allows nothing.",
 		"Write \"Allow: /\" to allow everything, or remove the line.")
-	pathList = finding("path-list", Misleading, "There are several paths on one line; each is read as a rule, other robots read one path with spaces.",
+	_ = finding("path-list", Misleading, "There are several paths on one line; each is read as a rule, other robots read one path with spaces.",
 		"Write one line for each path.")
 	commaInPath = finding("comma-in-paths", Misleading, "A comma does not separate paths; it is part of the path before it.",
 		"Write one line for each path.")
-	foreignURL = finding("foreign-url", Lost, "This is the URL of another site, to which this file does not apply; it is ignored.",
+	_ = finding("foreign-url", Lost, "This is the URL of another site, to which this file does not apply; it is ignored.",
 		"Write only the path, in the robots.txt of that site.")
-	absoluteURL = finding("absolute-url", Misleading, "Rules have paths, not URLs; it is read as its path, other robots may ignore it.",
+	_ = finding("absolute-url", Misleading, "Rules have paths, not URLs; it is read as its path, other robots may ignore it.",
 		"Write only the path, from the first / after the host.")
 	noSlash = finding("no-slash", Misleading, "The path does not begin with /; it is read as if it did, other robots may ignore it.",
 		"Begin it with / or *.")
@@ -139,25 +139,25 @@ var (
 
 // The kinds of findings about a user-agent line or a group.
 var (
-	noName = finding("no-name", Lost, "The line has no name; the rules after it apply to no robot.",
+	_ = finding("no-name", Lost, "The line has no name; the rules after it apply to no robot.",
 		"Write the robot's name, or * for all.")
 	nameOfNoRobot = finding("names-nobody", Lost, "No robot has this name, and browsers send it as well; by this name the rules after it apply to no robot.",
 		"Write the robot's own name, such as ExampleBot.")
-	wholeUserAgent = finding("whole-user-agent", Misleading, "This is a whole User-Agent string; the robot names in it are used, other robots may use none.",
+	_ = finding("whole-user-agent", Misleading, "This is a whole User-Agent string; the robot names in it are used, other robots may use none.",
 		"Write the name alone, such as ExampleBot.")
-	nameList = finding("name-list", Misleading, "There are several names on one line; each is used, other robots may use one or none.",
+	_ = finding("name-list", Misleading, "There are several names on one line; each is used, other robots may use one or none.",
 		"Write one User-agent line for each name.")
-	nameOfWords = finding("name-of-words", Misleading, "The name contains spaces; it is one name of several words, not a list.",
+	_ = finding("name-of-words", Misleading, "The name contains spaces; it is one name of several words, not a list.",
 		"Write one User-agent line for each name.")
-	nameVersion = finding("name-version", Note, "The version is ignored: the rules apply to every version.",
+	_ = finding("name-version", Note, "The version is ignored: the rules apply to every version.",
 		"Write the name alone.")
-	nameStar = finding("name-star", Misleading, "The * around a name is ignored: names are compared whole, and the rules apply to that robot alone.",
+	_ = finding("name-star", Misleading, "The * around a name is ignored: names are compared whole, and the rules apply to that robot alone.",
 		"Write the name alone.")
 	nameCharacter = finding("name-character", Note, "A name has only letters, - and _ in RFC 9309; it is compared whole, some robots read it up to the first other character.",
 		"Keep it if the robot's operator writes it so.")
-	nameCut = finding("name-cut", Lost, "The name is read up to here; the group applies to robots of the shorter name.",
+	_ = finding("name-cut", Lost, "The name is read up to here; the group applies to robots of the shorter name.",
 		"Keep it: other robots compare the whole name.")
-	starAndText = finding("star-and-text", Misleading, "A * and more is read as * alone: the rules apply to all robots.",
+	_ = finding("star-and-text", Misleading, "A * and more is read as * alone: the rules apply to all robots.",
 		"Write * alone, or the name alone.")
 	sharedGroup = finding("shared-group", Misleading, "The lines between this one and the User-agent line above do not end a group; the rules below apply to both.",
 		"Write the rules of the line above below it, such as \"Disallow:\" for none.")

@@ -34,7 +34,7 @@ var arrows = map[string][]string{
 	"heed/internal/plancmd":                {"heed/internal/accesslog", "heed/internal/figures", "heed/internal/pageurl", "heed/internal/plan", "heed/internal/reason", "heed/internal/signal", "heed/internal/table", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/plan":                   {"heed/internal/coding", "heed/internal/control", "heed/internal/pageurl", "heed/internal/reason", "heed/rules"},
 	"heed/internal/study":                  {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/measure", "heed/internal/safetext", "heed/internal/table", "heed/rules"},
-	"heed/internal/accesslog":              {"heed/internal/audit/store", "heed/internal/coding", "heed/rules"},
+	"heed/internal/accesslog":              {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/coding", "heed/rules"},
 	"heed/internal/measure":                {},
 	"heed/internal/table":                  {"heed/internal/figures", "heed/internal/safetext"},
 	"heed/internal/ownfile":                {},

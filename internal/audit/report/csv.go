@@ -16,7 +16,7 @@ import (
 // cubeColumns are the columns of WriteCSV; the first is named as Report.By is.
 var cubeColumns = []string{
 	"agent", "site", "judged", "verdict", "reason", "group", "rule", "line", "exception",
-	"requests", "site_refused", "outcome_unknown", "bytes", "waited", "waited_s", "waited_longest_s", "first", "last",
+	"requests", "site_refused", "outcome_unknown", "bytes", "bytes_in", "waited", "waited_s", "waited_longest_s", "first", "last",
 }
 
 // WriteCSV writes one row per agent, site and way of deciding, of which all
@@ -42,7 +42,7 @@ func (r *Report) cubeCSV(c *csv.Writer) {
 		d, n := &r.cube[i].deciding, &r.cube[i].counts
 		_ = c.Write(append([]string{
 			plain(d.Agent), plain(d.Site), plain(d.Judged), plain(d.Verdict), plain(d.Reason), plain(d.Group), plain(d.Rule), whole(d.Line), plain(d.Settled),
-			whole(n.Requests), whole(n.SiteRefused), whole(n.Unknown), whole(n.Bytes), whole(n.Waited), decimal(n.WaitedTotal.float()), decimal(n.WaitedMost.float()),
+			whole(n.Requests), whole(n.SiteRefused), whole(n.Unknown), whole(n.Bytes), whole(n.BytesIn), whole(n.Waited), decimal(n.WaitedTotal.float()), decimal(n.WaitedMost.float()),
 			microStamp(n.First), microStamp(n.Last),
 		}, n.classCells()...))
 	}
@@ -84,8 +84,16 @@ func countCells(part, all int64) []string {
 	if all == 0 {
 		return []string{"0", "0", "", ""}
 	}
+	return append([]string{whole(all), whole(part)}, shareCells(part, all)[1:]...)
+}
+
+// shareCells returns a share and the bounds of its interval; they are empty where all is 0.
+func shareCells(part, all int64) []string {
+	if all == 0 {
+		return []string{"", "", ""}
+	}
 	low, high := measure.Wilson(part, all)
-	return []string{whole(all), whole(part), decimal(low), decimal(high)}
+	return []string{decimal(float64(part) / float64(all)), decimal(low), decimal(high)}
 }
 
 // classColumns returns the names of the columns of classCells.

@@ -221,7 +221,7 @@ func (w *paperWriter) sensitivity(ctx context.Context, records []*store.Record) 
 	}
 	var out bytes.Buffer
 	t := csv.NewWriter(&out)
-	_ = t.Write([]string{"record", "profile", "judged", "would_be_allowed", "would_be_refused", "for_another_reason"})
+	_ = t.Write([]string{"record", "profile", "judged", "would_be_allowed", "would_be_refused", "for_another_reason", "another_verdict_share", "another_verdict_low", "another_verdict_high"})
 	for i, r := range records {
 		if w.Step != nil {
 			w.Step("sensitivity.csv")
@@ -231,7 +231,7 @@ func (w *paperWriter) sensitivity(ctx context.Context, records []*store.Record) 
 			return err
 		}
 		for _, s := range list {
-			_ = t.Write([]string{w.records[i].row["record"], s.Profile, whole(s.Judged), whole(s.Allowed), whole(s.Refused), whole(s.Otherwise)})
+			_ = t.Write(append([]string{w.records[i].row["record"], s.Profile, whole(s.Judged), whole(s.Allowed), whole(s.Refused), whole(s.Otherwise)}, shareCells(s.Allowed+s.Refused, s.Judged)...))
 		}
 		w.records[i].sensitivity = list
 	}

@@ -104,6 +104,10 @@ func (t *text) counts(r *Report) {
 		t.line("waited", c.waits())
 	}
 	t.line("answered", figures.Size(c.Bytes)+" of bodies, as clients received them")
+	uploads := c.BytesIn > 0
+	if uploads {
+		t.line("uploaded", figures.Size(c.BytesIn)+" of bodies, as clients sent them")
+	}
 	if c.SiteRefused > 0 {
 		t.line("refused by sites", figures.Commas(c.SiteRefused))
 	}
@@ -119,6 +123,9 @@ func (t *text) counts(r *Report) {
 		columns = append(columns, "only observed")
 	}
 	columns = append(columns, "waited", "bytes")
+	if uploads {
+		columns = append(columns, "uploaded")
+	}
 	row := func(c *Counts) []any {
 		cells := []any{figures.Commas(c.Requests)}
 		for _, k := range classes {
@@ -127,7 +134,10 @@ func (t *text) counts(r *Report) {
 		if observed {
 			cells = append(cells, figures.Commas(c.WouldBe.Sum()))
 		}
-		return append(cells, span(c.WaitedTotal), figures.Size(c.Bytes))
+		if cells = append(cells, span(c.WaitedTotal), figures.Size(c.Bytes)); uploads {
+			cells = append(cells, figures.Size(c.BytesIn))
+		}
+		return cells
 	}
 	t.title(r.ByTitle())
 	t.line(append([]any{r.By, "clients"}, columns...)...)

@@ -354,7 +354,7 @@ type Request struct {
 	Ended       bool // the rest is recorded
 	SiteRefused bool // heed let it through, and the site refused it
 	Failed      bool // heed answered it with an error (reason.FailedStatus)
-	BytesIn     int64
+	BytesIn     int64 // of the request's body; BytesOut of the answer's
 	BytesOut    int64
 	SiteAnswer  string // as in Outcome
 	Signals     string // as in Outcome
@@ -381,8 +381,7 @@ func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error
 		}
 		status, fromSite := int(f.integer()), f.flag()
 		q.SiteRefused, q.Failed = fromSite && audit.SiteRefused(status), !fromSite && reason.FailedStatus(status)
-		q.BytesIn, q.BytesOut = f.integer(), f.integer()
-		q.SiteAnswer, q.Signals = f.text(), f.text()
+		q.BytesIn, q.BytesOut, q.SiteAnswer, q.Signals = f.integer(), f.integer(), f.text(), f.text()
 		if targets {
 			q.Method, q.Target, q.Redacted = f.text(), string(f.octets()), f.flag()
 		}

@@ -351,9 +351,9 @@ type Request struct {
 	Client, Site, Basis int64
 	Waited, Delay       int64
 
-	Ended       bool // the rest is recorded
-	SiteRefused bool // heed let it through, and the site refused it
-	Failed      bool // heed answered it with an error (reason.FailedStatus)
+	Ended       bool  // the rest is recorded
+	SiteRefused bool  // heed let it through, and the site refused it
+	Failed      bool  // heed answered it with an error (reason.FailedStatus)
 	BytesIn     int64 // of the request's body; BytesOut of the answer's
 	BytesOut    int64
 	SiteAnswer  string // as in Outcome

@@ -220,8 +220,9 @@ func (t *tunnel) refused(c io.Closer, reason rules.Reason, detail string) {
 	if t.spelling != nil {
 		e.Host = t.spelling.dotted(e.Host)
 	}
-	if t.redirected != nil {
-		detail = t.redirected.describe(detail)
+	if a := t.redirected; a != nil {
+		a.record(e, t.origin.Scheme == "https")
+		detail = a.describe(detail)
 	}
 	t.proxy.note(e, rules.Refuse, reason, detail)
 }

@@ -46,6 +46,9 @@ func (x *exchange) describe() {
 	if q.host != "" {
 		e.Scheme, e.Host = q.origin.Scheme, q.host
 	}
+	if a := q.conn.redirected; a != nil {
+		a.record(e, !a.opaque)
+	}
 	if q.settings != nil && q.settings.Rules != nil {
 		e.Config, e.Settings = q.settings.Rules.Hash, q.settings.Rules.Text
 	}
@@ -213,7 +216,7 @@ func (p *Proxy) throttleRefusal(ctx context.Context, e *audit.Entry, of *limit.L
 // which are opened anew for every URL inside them, and for requests without
 // credentials, which come before every URL.
 func throttleTarget(e *audit.Entry) string {
-	if e.Method == http.MethodConnect || e.Target == "" || e.Decision.Reason == rules.ReasonCredentials {
+	if e.Target == "" || e.Decision.Reason == rules.ReasonCredentials {
 		return ""
 	}
 	return e.URL()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/audit"
 	"heed/internal/redirect"
 	"heed/internal/safetext"
 	"heed/proxy/catrust"
@@ -289,14 +290,24 @@ func (a *redirectedConn) tunnel(site rules.Origin, unnamed bool) {
 func (a *redirectedConn) refuse(reason rules.Reason, detail string) {
 	p := a.proxy
 	e := p.unreadEntry(a.conn.RemoteAddr().String(), nil)
-	e.Method, e.Scheme = "TCP", "tcp"
-	if a.original.IsValid() {
-		e.Host = a.site("https").HostPort()
+	if a.record(e, false); a.original.IsValid() {
 		detail = a.describe(detail)
 	}
 	e.Outcome.Duration = e.Time.Sub(a.at)
 	a.reset()
 	p.note(e, rules.Refuse, reason, detail)
+}
+
+// record writes into e what the connection is recorded as: TLS, or TCP to an address and a
+// port. No client has sent a CONNECT.
+func (a *redirectedConn) record(e *audit.Entry, isTLS bool) {
+	e.Method, e.Raw = audit.MethodTLS, ""
+	if isTLS {
+		return
+	}
+	if e.Method, e.Scheme = audit.MethodTCP, "tcp"; a.original.IsValid() {
+		e.Host = a.site("https").HostPort()
+	}
 }
 
 // describe adds to the detail of a record where the client connected to.

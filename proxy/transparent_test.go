@@ -235,7 +235,10 @@ func TestTransparent_OtherProtocolsPassWhereTheyMay(t *testing.T) {
 		}
 		c.Close()
 	}
-	e := r.connectTo(elsewhere + ":2222")
+	e := r.tunnelTo(audit.MethodTCP, elsewhere+":2222")
+	if e.URL() != "tcp://"+elsewhere+":2222" || e.Raw != "" || e.Became() != "tunnelled" {
+		t.Errorf("recorded as %s, %q, %s", e.URL(), e.Raw, e.Became())
+	}
 	if e.Judged != audit.NotJudged || e.Decision.Verdict != rules.Allow || e.Decision.Reason != rules.ReasonNotHTTP {
 		t.Errorf("%v %+v", e.Judged, e.Decision)
 	}
@@ -255,14 +258,14 @@ func TestTransparent_TheModesOfHTTPSApply(t *testing.T) {
 		t.Errorf("host-only: %s", a.Status)
 	}
 	c.Close()
-	e := r.connectTo("site.test")
-	if e.Judged != audit.ByHost || e.Decision.Verdict != rules.Allow || !strings.Contains(e.Detail, elsewhere) {
+	e := r.tunnelTo(audit.MethodTLS, "site.test")
+	if e.Became() != "tunnelled" || e.Judged != audit.ByHost || e.Decision.Verdict != rules.Allow || !strings.Contains(e.Detail, elsewhere) {
 		t.Errorf("host-only: %v %+v %q", e.Judged, e.Decision, e.Detail)
 	}
 	if _, err := testkit.Dial(t, r.redirectedTo(elsewhere+":443", nil)).TryTLS(r.bySite("h1.test", "http/1.1")); err == nil {
 		t.Error("refused https: there was a handshake")
 	}
-	if e := r.connectTo("h1.test"); e.Decision.Reason != rules.ReasonAccess || e.Outcome.Status != 0 {
+	if e := r.tunnelTo(audit.MethodTLS, "h1.test"); e.Decision.Reason != rules.ReasonAccess || e.Outcome.Status != 0 {
 		t.Errorf("refused https: %+v, status %d", e.Decision, e.Outcome.Status)
 	}
 }

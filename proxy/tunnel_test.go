@@ -49,7 +49,13 @@ func (r *rig) bySite(host string, protocols ...string) *tls.Config {
 // await waits for the record of a CONNECT to host.
 func (r *rig) connectTo(host string) audit.Entry {
 	r.t.Helper()
-	return r.records.await(r.t, "CONNECT "+host, func(e *audit.Entry) bool { return e.Method == "CONNECT" && e.Host == host })
+	return r.tunnelTo(http.MethodConnect, host)
+}
+
+// tunnelTo waits for the record of the first tunnel to a host that is recorded as method.
+func (r *rig) tunnelTo(method, host string) audit.Entry {
+	r.t.Helper()
+	return r.records.await(r.t, method+" "+host, func(e *audit.Entry) bool { return e.Method == method && e.Host == host })
 }
 
 // Through a host-only tunnel an agent that may fetch something talks to the

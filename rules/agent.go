@@ -85,6 +85,16 @@ func (a *Agent) Name() string {
 	return a.Tokens[0].Name
 }
 
+// Names returns the names of the tokens as they were written, without versions; nil without
+// tokens.
+func (a *Agent) Names() (all []string) {
+	for _, t := range a.Tokens {
+		name, _, _ := strings.Cut(t.Piece, "/")
+		all = append(all, name)
+	}
+	return all
+}
+
 // identify finds the names in a User-Agent string.
 func identify(userAgent string) []Token {
 	var tokens []Token

@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/rules"
 )
@@ -129,7 +130,7 @@ func (r *record) next(q *Request) (reason string, err error) {
 // reached reports whether a request came to the site: it answered, or it accepted a tunnel.
 func reached(e *store.Entry) bool {
 	o := e.Outcome
-	return o.FromSite || o.SiteStatus != 0 || e.Method == http.MethodConnect && o.Status == http.StatusOK
+	return o.FromSite || o.SiteStatus != 0 || audit.IsTunnel(e.Method, e.Target) && o.Status == http.StatusOK
 }
 
 func (r *record) client(id int64) (c *store.Client, err error) {

@@ -171,7 +171,7 @@ func (e *Entry) Became() string {
 		return "refused-by-site"
 	case e.Outcome.FromSite:
 		return "answered"
-	case e.Method == http.MethodConnect && e.Outcome.Status == http.StatusOK:
+	case IsTunnel(e.Method, e.Target) && e.Outcome.Status == http.StatusOK:
 		return "tunnelled"
 	case e.Outcome.Status == http.StatusOK: // TRACE or OPTIONS that was not to go further (RFC 9110 §7.6.2)
 		return "answered"
@@ -180,8 +180,22 @@ func (e *Entry) Became() string {
 	}
 }
 
+// MethodTLS and MethodTCP are recorded as the methods of connections that the kernel has
+// redirected to heed and that heed does not read: TLS to a site, and other octets to an
+// address and a port (scheme tcp). No client has sent a CONNECT for them.
+const (
+	MethodTLS = "TLS"
+	MethodTCP = "TCP"
+)
+
+// IsTunnel reports whether method and target are those of a tunnel: of a CONNECT, or of a
+// redirected connection. A request of a client that uses such a word as its method has a target.
+func IsTunnel(method, target string) bool {
+	return target == "" && (method == http.MethodConnect || method == MethodTLS || method == MethodTCP)
+}
+
 // URL returns the URL requested, with the target as safetext.Octets writes it: scheme
-// and host alone for CONNECT, and empty when the host is not known.
+// and host alone for tunnels, and empty when the host is not known.
 func (e *Entry) URL() string {
 	if e.Host == "" {
 		return ""

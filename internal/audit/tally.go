@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -185,7 +184,7 @@ func (t *Tally) lateVerdictLocked(e *Entry) {
 	d := e.Outcome.Late
 	for _, c := range t.countsLocked(e, e.Time) {
 		if e.Judged == NotJudged {
-			c.lateVerdict(d.Verdict, e.Method == http.MethodConnect)
+			c.lateVerdict(d.Verdict, IsTunnel(e.Method, e.Target))
 		} else if before := c.of(e.Decision.Verdict); *before > 0 { // withheld by its page
 			*before--
 			*c.of(d.Verdict)++

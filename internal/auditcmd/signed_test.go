@@ -80,3 +80,51 @@ func TestWhy_TheKeyOfASignedRequest(t *testing.T) {
 		t.Errorf("the log has it %d times:\n%s", c, &line)
 	}
 }
+
+// A redirected connection that is neither HTTP nor TLS is found by the address that it is
+// listed with.
+func TestWhy_ARedirectedConnection(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.db")
+	w, err := store.Open(path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"192.0.2.8:2222", "[2001:db8::8]:22", "site.test:443"} {
+		e := &audit.Entry{ID: audit.NewID(), Time: time.Now(), Client: "192.0.2.7:4711", Mode: "enforce", Method: audit.MethodTCP, Scheme: "tcp", Host: host,
+			Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNotHTTP}, Judged: audit.NotJudged}
+		if err := w.Decided(e); err != nil {
+			t.Fatal(err)
+		}
+		e.Outcome.Status = 200
+		w.Ended(e)
+	}
+	if err := w.Close(""); err != nil {
+		t.Fatal(err)
+	}
+	records, err := store.Records(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = replay.List(t.Context(), records, store.Filter{}, func(_ int, d *replay.Decision) error {
+		find, err := (&WhyCmd{What: d.URL}).finder(time.Now())
+		if err != nil {
+			return err
+		}
+		x, err := find(t.Context(), records[0])
+		if err != nil {
+			return err
+		}
+		var out strings.Builder
+		if err := printWhy(&out, unpainted, path, x); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(out.String(), "allow TCP "+d.URL+"\n") || strings.Contains(out.String(), "CONNECT") {
+			t.Errorf("%s is explained as\n%s", d.URL, &out)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

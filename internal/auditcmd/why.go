@@ -143,7 +143,7 @@ func (c *WhyCmd) finder(now time.Time) (finder, error) {
 			return replay.ExplainID(ctx, r, config.RecordedRules, c.What)
 		}, nil
 	}
-	origin, target, err := pageurl.Parse(safetext.ParseOctets(c.What)) // as heed audit list prints it
+	origin, target, err := pageurl.ParseRecorded(safetext.ParseOctets(c.What)) // as heed audit list prints it
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
@@ -148,6 +149,10 @@ func (b *batch) judgementOn(q *question) (*control.Judgement, error) {
 // the members that could be parsed.
 func parseQuestion(line []byte) (*question, error) {
 	q := &question{}
+	if safetext.LossyJSON(line) {
+		q.rest = map[string]json.RawMessage{}
+		return q, errors.New("the line is not UTF-8, or has half of a surrogate pair; a robots.txt that is not UTF-8 goes into robots_b64")
+	}
 	if err := json.Unmarshal(line, &q.rest); err != nil || q.rest == nil || len(line) > maxLine {
 		q.rest = map[string]json.RawMessage{}
 		return q, errors.New("the line is not a JSON object")

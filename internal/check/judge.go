@@ -67,6 +67,9 @@ func (j *Judge) ask(ctx context.Context, userAgent, address string, ofSite bool,
 		a.Mode = t.Mode.String()
 	}
 	id := t.Identity(userAgent, j.agent)
+	if j.Delays {
+		a.Names = id.Judged.Names()
+	}
 	barred, why := j.barred(origin)
 	if fault := pageurl.Fault(target); fault != "" && barred != rules.ReasonLoop {
 		barred, why = rules.ReasonMalformed, fault

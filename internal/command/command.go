@@ -119,7 +119,32 @@ func dispatch(a *console.App, args []string) int {
 	if err != nil {
 		return a.Fail(usageError(err))
 	}
+	if err := unknownRunFlag(ctx.Selected()); err != nil {
+		return a.Fail(err)
+	}
 	return a.Fail(ctx.Run(a))
+}
+
+// unknownRunFlag returns an error for a flag that heed run does not have. The parser takes it
+// for the beginning of the command, which is behind two dashes when it begins with one.
+func unknownRunFlag(node *kong.Node) error {
+	if node == nil || node.Target.Type() != reflect.TypeFor[run.RunCmd]() {
+		return nil
+	}
+	words := node.Target.Interface().(run.RunCmd).Command
+	if len(words) == 0 || words[0] == "--" || !strings.HasPrefix(words[0], "-") {
+		return nil
+	}
+	flag, _, _ := strings.Cut(words[0], "=")
+	text := "heed run has no flag " + console.Quoted(flag)
+	var names []string
+	for _, f := range slices.Concat(node.AllFlags(false)...) {
+		names = append(names, "--"+f.Name)
+	}
+	if near := console.Nearest(flag, names); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return fmt.Errorf("%s\nSee `heed run --help`, and write the command behind two dashes: heed run -- CMD", text)
 }
 
 // decodeText reads a text of the command line octet for octet: kong's own mapper replaces

@@ -134,6 +134,7 @@ func TestConfigShow_ShowsWhatWasChanged(t *testing.T) {
 		"profile = \"standard\"\n[pacing]\nmax_wait = \"30000ms\"\n[upstream]\nvia = true\n":              "# nothing differs from the defaults\n",
 		"drain = \"90s\"\n[audit]\nenabled = false\nredact = []\n[https]\nmode = \"intercept\"\n":         "drain = '1m30s'\n\n[audit]\nenabled = false\nredact = []\n",
 		"[limits]\nrequests = 7\n[upstream]\nvia = false\nresolve = { \"a.test:443\" = \"127.0.0.1:1\" }": "[limits]\nrequests = 7\n\n[upstream]\nvia = false\n\n[upstream.resolve]\n'a.test:443' = '127.0.0.1:1'\n",
+		"[[host]]\nmatch = [\"a.test\"]\nold_tls = true\nreason = \"old\"\nnever_allow = false\n":         "[[host]]\nmatch = ['a.test']\nold_tls = true\nreason = 'old'\n",
 		"[[client]]\nname = \"a\"\nuser_agent = \"a/*\"\n":                                                "[[client]]\nname = 'a'\nuser_agent = 'a/*'\n",
 	} {
 		file := testkit.Write(t, filepath.Join(dir, "proxy.toml"), text)

@@ -132,15 +132,11 @@ func (s *shownFor) signature() {
 }
 
 func tokenNames(a *rules.Agent) string {
-	var names []string
-	for _, t := range a.Tokens {
-		name, _, _ := strings.Cut(t.Piece, "/")
-		names = append(names, console.Quoted(name))
-	}
+	names := a.Names()
 	if len(names) == 0 {
 		return "no product token: the rules for all robots (*) apply"
 	}
-	return strings.Join(names, ", ")
+	return console.Quoted(strings.Join(names, ", "))
 }
 
 func (s *shownFor) mode() {

@@ -291,3 +291,55 @@ func awaitHeld(t *testing.T, store *testkit.Redis, h *testkit.Heed) {
 		return strings.Contains(out, "site.test") && !strings.Contains(out, `"held_ns":0`)
 	})
 }
+
+// Names of one address keep min_delay together for all heeds of a fleet
+// (pacing.min_delay_per), each of them no more than it asks for. heed's own fetches of
+// robots.txt take no turn at the address.
+func TestAFleetKeepsTheDelayOfAnAddressForAllItsNames(t *testing.T) {
+	t.Parallel()
+	const names = 6
+	var hosts []string
+	for i := range names {
+		hosts = append(hosts, fmt.Sprint("name", i, ".test"))
+	}
+	site, store := testkit.NewGauge(t, testkit.GaugeOptions{Hosts: hosts, Robots: "User-agent: *\nDisallow:\n", Plain: true}), testkit.NewRedis(t)
+	config := strings.Replace(pacedConfig(site, fmt.Sprintf("[fleet]\nurl = %q\n", "redis://"+store.Addr)), "[pacing]\n",
+		fmt.Sprintf("[pacing]\nmin_delay = %q\nmin_delay_per = \"address\"\n", siteDelay), 1)
+	var heeds []*testkit.Heed
+	var all sync.WaitGroup
+	for range 2 {
+		h := testkit.Start(t, testkit.Options{Config: config})
+		heeds = append(heeds, h)
+		for i := range names {
+			all.Go(func() {
+				for range 2 {
+					if got := status(t, pacedClient(t, h), "http://"+hosts[i]+"/"); got != http.StatusOK {
+						t.Errorf("%s: status %d", hosts[i], got)
+					}
+				}
+			})
+		}
+	}
+	store.Await("the address is listed", func() bool {
+		out, _, _ := commandBeside(t, heeds[1].State, "pace", "list")
+		return strings.Contains(out, "all names at 127.0.0.1")
+	})
+	all.Wait()
+	var pages []testkit.Arrival
+	known := map[string]bool{} // names whose robots.txt was fetched
+	for _, s := range site.Starts() {
+		switch {
+		case s.Target == "/robots.txt":
+			known[s.Host] = true
+		case !known[s.Host]:
+			t.Errorf("%s was asked before its robots.txt", s.Host)
+			fallthrough
+		default:
+			pages = append(pages, s)
+		}
+	}
+	if len(pages) != 2*2*names || len(known) != names {
+		t.Errorf("%d pages, %d robots.txt", len(pages), len(known))
+	}
+	testkit.Keep(t, "all names", pages, siteDelay)
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -83,7 +84,19 @@ func (c *Config) ClientNames() string {
 func (c *Config) Tree() map[string]any { return keyTree(reflect.ValueOf(*c)) }
 
 // Changed returns the part of Tree that differs from base.
-func (c *Config) Changed(base *Config) map[string]any { return changed(c.Tree(), base.Tree()) }
+func (c *Config) Changed(base *Config) map[string]any {
+	tree := c.Tree()
+	for key, list := range fieldsByKey(reflect.ValueOf(*c)) {
+		entries, _ := tree[key].([]map[string]any)
+		for i, entry := range entries { // false is the default in an entry; a *bool is there when it is set
+			maps.DeleteFunc(entry, func(name string, _ any) bool {
+				field := fieldsByKey(list.Index(i))[name]
+				return field.Kind() == reflect.Bool && field.IsZero()
+			})
+		}
+	}
+	return changed(tree, base.Tree())
+}
 
 // changed returns the members of tree that base does not have or has with another value.
 func changed(tree, base map[string]any) map[string]any {

@@ -252,6 +252,8 @@ type Judgement struct {
 	Profile string             `json:"profile,omitempty"` // that the rules were parsed with
 	Road    *rules.Explanation `json:"road,omitempty"`    // explanation; nil: not requested
 	Delay   *Delay             `json:"delay,omitempty"`   // between two requests; nil: not requested, or no rules were read
+	// Names are the names in Agent, or of its [[client]], whose rules count; nil: not requested.
+	Names []string `json:"names,omitempty"`
 	// Purpose is the list of those that the URL was judged for as well, Signals what the
 	// site states about the use of its pages; empty and nil: not requested.
 	Purpose string          `json:"purpose,omitempty"`

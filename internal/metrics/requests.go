@@ -23,7 +23,7 @@ func (m *Metrics) slotOf(e *audit.Entry) int {
 	if late := e.Outcome.Late; late != nil {
 		if d = late; judged == audit.NotJudged {
 			judged = audit.ByPath
-			if e.Method == "CONNECT" {
+			if audit.IsTunnel(e.Method, e.Target) {
 				judged = audit.ByHost
 			}
 		}

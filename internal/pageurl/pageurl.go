@@ -5,6 +5,7 @@ package pageurl
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 
@@ -111,6 +112,23 @@ func SendableTarget(target string) (sendable string, ok bool) {
 // errNoSite returns the error of an address that is no URL of a site.
 func errNoSite(address string) error {
 	return fmt.Errorf(`%q is not the URL of a site; write it out, such as "https://example.org/page"`, address)
+}
+
+// ParseRecorded is Parse for an address as a record has it: it may also be tcp://HOST:PORT, of
+// a redirected connection that is neither HTTP nor TLS.
+func ParseRecorded(address string) (o rules.Origin, target string, err error) {
+	authority, ok := strings.CutPrefix(address, "tcp://")
+	if !ok {
+		return Parse(address)
+	}
+	if _, _, err := net.SplitHostPort(authority); err != nil {
+		return o, "", errNoSite(address)
+	}
+	if o, err = rules.ParseOrigin("https", authority); err != nil {
+		return o, "", fmt.Errorf("%q names no site: %v", address, err)
+	}
+	o.Scheme = "tcp"
+	return o, "/", nil
 }
 
 // Parse splits the URL of a page, such as "https://example.org/a?b", into its

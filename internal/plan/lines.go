@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"heed/internal/coding"
+	"heed/internal/safetext"
 )
 
 // MaxURL is the longest URL that is read, in octets.
@@ -23,6 +24,7 @@ var (
 	errQuoted   = errors.New("the URL is in quotes; write it without them")
 	errMarkup   = errors.New("the line is XML or HTML; name a sitemap by its URL, with --sitemap")
 	errHeader   = errors.New("the line looks like the head of a CSV file; write the column of URLs alone, since a comma is part of a URL")
+	errNotUTF8  = errors.New("the JSON object is not UTF-8, or has half of a surrogate pair; a line that is the URL itself may have any octets")
 	errNoMember = errors.New("the JSON object has no member url that is a text")
 )
 
@@ -113,6 +115,8 @@ func ParseLine(line []byte) (url string, err error) {
 		return "", errMarkup
 	case line[0] != '{':
 		return string(line), nil
+	case safetext.LossyJSON(line):
+		return "", errNotUTF8
 	}
 	var o struct {
 		URL *string `json:"url"`

@@ -135,6 +135,7 @@ const maxLong = 5
 // Total is what one agent will get from all sites.
 type Total struct {
 	Agent       string        `json:"agent"`
+	Names       []string      `json:"names,omitempty"` // in Agent, whose rules count; nil: none
 	Counts      reason.Counts `json:"counts"`
 	Refused     int64         `json:"refused"`       // pages
 	Observed    int64         `json:"observed"`      // sites where refusals have no effect
@@ -149,6 +150,9 @@ type Total struct {
 
 // add adds what the agent gets from a site.
 func (t *Total) add(site string, c *Column) {
+	if c.First != nil && t.Names == nil {
+		t.Names = c.First.Names
+	}
 	t.Counts.Add(&c.Counts)
 	t.Refused += c.Refused()
 	count := func(n *int64, is bool) {

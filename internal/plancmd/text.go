@@ -182,6 +182,9 @@ func (o *output) totalText(s *summary) {
 		fmt.Fprintf(o.w, ": %s", s.Totals[0].Counts.Words(figures.Commas))
 	}
 	fmt.Fprintln(o.w, ".")
+	for i := range s.Totals {
+		namesText(o.w, &s.Totals[i])
+	}
 	if p.Rounds > 0 {
 		fmt.Fprintf(o.w, "There are more than 1,000,000 sites: they were planned in %d rounds, one after the other.\n", p.Rounds+1)
 	}
@@ -192,6 +195,19 @@ func (o *output) totalText(s *summary) {
 		o.change(&s.Totals[0])
 	}
 	problemsText(o.w, "", s)
+}
+
+// namesText prints the names that an agent is judged under, where it is not a name itself.
+func namesText(w io.Writer, t *plan.Total) {
+	agent, names := console.Quoted(t.Agent), console.Quoted(strings.Join(t.Names, ", "))
+	switch {
+	case len(t.Names) == 0:
+		fmt.Fprintf(w, "--agent \"%s\" has no product token: the rules for all robots (*) apply.\n", agent)
+	case len(t.Names) > 1:
+		fmt.Fprintf(w, "--agent \"%s\" is judged as %s: the rules that a site has for these names all count.\n", agent, names)
+	case !strings.EqualFold(names, agent):
+		fmt.Fprintf(w, "--agent \"%s\" is judged as %s.\n", agent, names)
+	}
 }
 
 // agents prints a table of what each agent gets.

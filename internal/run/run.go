@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"heed/internal/acl"
@@ -220,10 +219,7 @@ func (c *RunCmd) prepare(a *console.App) (*run, error) {
 	if len(r.args) > 0 && r.args[0] == "--" {
 		r.args = r.args[1:]
 	}
-	switch {
-	case len(r.args) > 0 && strings.HasPrefix(r.args[0], "-") && len(r.args) == len(c.Command): // not after two dashes
-		return nil, fmt.Errorf("heed run has no flag %s\nSee `heed run --help`, and write the command behind two dashes: heed run -- CMD", console.Quoted(r.args[0]))
-	case len(r.args) == 0:
+	if len(r.args) == 0 {
 		return nil, errors.New("there is no command to run\nWrite it behind two dashes: heed run -- curl https://example.org/")
 	}
 	var err error

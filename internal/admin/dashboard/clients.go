@@ -62,18 +62,21 @@ func busiest(names []busy.Counts) (all []busyName) {
 // or an address. Its details are those of the one with the most requests.
 type clientGroup struct {
 	clientTotal
-	Others int // clients of the record with the same name: by other addresses or User-Agents
+	Others int // addresses with User-Agents of the same name, beside its own
 }
 
 // grouped returns the clients by name, those with the most requests first.
 func grouped(clients []clientTotal) (all []clientGroup) {
-	at := map[string]int{}
+	at, seen := map[string]int{}, map[string]bool{}
 	for i := range clients {
 		c := &clients[i]
 		name := cmp.Or(c.Configured(), c.User, c.Address) + "\x00" + c.Mode
 		if c.Configured() == "" {
 			name += "\x00" + strings.Join(c.Tokens, " ")
 		}
+		who := name + "\x00" + c.Address + "\x00" + c.UserAgent // it has a row for each start of heed
+		again := seen[who]
+		seen[who] = true
 		n, known := at[name]
 		if !known {
 			at[name] = len(all)
@@ -81,7 +84,9 @@ func grouped(clients []clientTotal) (all []clientGroup) {
 			continue
 		}
 		g := &all[n]
-		g.Others++
+		if !again {
+			g.Others++
+		}
 		g.Classes.Add(&c.Classes)
 		if c.Last.After(g.Last) {
 			g.Last = c.Last

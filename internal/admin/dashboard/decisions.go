@@ -141,7 +141,7 @@ func (s *search) store(now time.Time) (q replay.Search, err error) {
 			return q, err
 		}
 	}
-	if o, target, err := pageurl.Parse(s.Text); err == nil { // it is a whole URL
+	if o, target, err := pageurl.ParseRecorded(s.Text); err == nil { // it is a whole URL
 		q.Text, q.URL = "", &store.Address{Origin: o, Target: target}
 	}
 	return q, nil

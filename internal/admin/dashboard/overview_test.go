@@ -100,8 +100,9 @@ func TestGrouped_ClientsByName(t *testing.T) {
 	all := grouped([]clientTotal{
 		client("192.0.2.1", "", "newsbot", "newsbot", 5), client("192.0.2.9", "", "", "curl", 4), client("192.0.2.2", "", "newsbot", "other", 3),
 		client("192.0.2.9", "", "", "wget", 2), client("192.0.2.3", "ann", "", "curl", 1), client("192.0.2.4", "ann", "", "curl", 1),
+		client("192.0.2.1", "", "newsbot", "newsbot", 1), // after a restart of heed
 	})
-	if len(all) != 4 || all[0].Requests() != 8 || all[0].Others != 1 || all[0].Address != "192.0.2.1" || all[2].Requests() != 2 {
+	if len(all) != 4 || all[0].Requests() != 9 || all[0].Others != 1 || all[0].Address != "192.0.2.1" || all[2].Requests() != 2 {
 		t.Errorf("%+v", all)
 	}
 }

@@ -3,7 +3,6 @@ package replay
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -107,7 +106,7 @@ func (a *assessment) prepare(l *library) error {
 	}
 	q.Effective = settings.For(client, a.origin, q.Now)
 	q.Names = q.Effective.Identity(a.client.UserAgent, l.agent)
-	if a.Method != http.MethodConnect {
+	if !audit.IsTunnel(a.Method, a.Target) {
 		return nil
 	}
 	if q.HTTPS = q.Effective.HTTPS(); a.basis.Policy != 0 {

@@ -24,6 +24,7 @@ type Counts struct {
 	SiteRefused int64 `json:"site_refused"` // of those let through: the site itself refused (401, 403, 429, 451, 503)
 	Unknown     int64 `json:"unknown"`      // how they ended is not recorded: still open, or heed was killed
 	Bytes       int64 `json:"bytes"`        // of the answers' bodies, as clients received them
+	BytesIn     int64 `json:"bytes_in"`     // of the requests' bodies, as clients sent them
 
 	Waited      int64   `json:"waited"`           // had to wait for rules or a turn, 10 ms or longer
 	WaitedTotal Seconds `json:"waited_s"`         // all of them together
@@ -58,6 +59,7 @@ func (c *Counts) add(o *Counts) {
 	c.SiteRefused += o.SiteRefused
 	c.Unknown += o.Unknown
 	c.Bytes += o.Bytes
+	c.BytesIn += o.BytesIn
 	c.Waited += o.Waited
 	c.WaitedTotal += o.WaitedTotal
 	c.WaitedMost = max(c.WaitedMost, o.WaitedMost)
@@ -144,6 +146,7 @@ func (c *Counts) count(q *store.Request, k *kind, byHost bool) {
 		c.ByHost++
 	}
 	c.Bytes += q.BytesOut
+	c.BytesIn += q.BytesIn
 	if q.Waited >= waitedFrom {
 		c.Waited++
 		c.WaitedTotal += Seconds(q.Waited)

@@ -15,7 +15,7 @@ import (
 // cubeColumns are the columns of WriteCSV; the first is named as Report.By is.
 var cubeColumns = []string{
 	"agent", "site", "judged", "verdict", "reason", "group", "rule", "line", "exception",
-	"requests", "site_refused", "outcome_unknown", "bytes", "waited", "waited_s", "waited_longest_s", "first", "last",
+	"requests", "site_refused", "outcome_unknown", "bytes", "bytes_in", "waited", "waited_s", "waited_longest_s", "first", "last",
 }
 
 // WriteCSV writes one row per agent, site and way of deciding, of which all
@@ -42,7 +42,7 @@ func (r *Report) cubeCSV(w *table.Writer) {
 		d, n := &r.cube[i].deciding, &r.cube[i].counts
 		_ = w.Row(append([]any{ // Flush has its error
 			d.Agent, d.Site, d.Judged, d.Verdict, d.Reason, d.Group, d.Rule, d.Line, d.Settled,
-			n.Requests, n.SiteRefused, n.Unknown, n.Bytes, n.Waited, n.WaitedTotal.float(), n.WaitedMost.float(), microStamp(n.First), microStamp(n.Last),
+			n.Requests, n.SiteRefused, n.Unknown, n.Bytes, n.BytesIn, n.Waited, n.WaitedTotal.float(), n.WaitedMost.float(), microStamp(n.First), microStamp(n.Last),
 		}, n.classCells()...)...)
 	}
 }
@@ -80,8 +80,16 @@ func countCells(part, all int64) []any {
 	if all == 0 {
 		return []any{all, all, nil, nil}
 	}
+	return append([]any{all, part}, shareCells(part, all)[1:]...)
+}
+
+// shareCells returns a share and the bounds of its interval; they are empty where all is 0.
+func shareCells(part, all int64) []any {
+	if all == 0 {
+		return []any{nil, nil, nil}
+	}
 	low, high := measure.Wilson(part, all)
-	return []any{all, part, low, high}
+	return []any{float64(part) / float64(all), low, high}
 }
 
 // classColumns returns the names of the columns of classCells.

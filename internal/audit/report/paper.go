@@ -198,7 +198,7 @@ func (w *paperWriter) sensitivity(ctx context.Context, records []*store.Record) 
 		return nil
 	}
 	return w.dir.Write("sensitivity.csv", func(out io.Writer) error {
-		t := table.NewWriter(out, "record", "profile", "judged", "would_be_allowed", "would_be_refused", "for_another_reason")
+		t := table.NewWriter(out, "record", "profile", "judged", "would_be_allowed", "would_be_refused", "for_another_reason", "another_verdict_share", "another_verdict_low", "another_verdict_high")
 		for i, r := range records {
 			if w.Step != nil {
 				w.Step("sensitivity.csv")
@@ -208,7 +208,7 @@ func (w *paperWriter) sensitivity(ctx context.Context, records []*store.Record) 
 				return err
 			}
 			for _, s := range list {
-				_ = t.Row(w.records[i].row["record"], s.Profile, s.Judged, s.Allowed, s.Refused, s.Otherwise)
+				_ = t.Row(append([]any{w.records[i].row["record"], s.Profile, s.Judged, s.Allowed, s.Refused, s.Otherwise}, shareCells(s.Allowed+s.Refused, s.Judged)...)...)
 			}
 			w.records[i].sensitivity = list
 		}

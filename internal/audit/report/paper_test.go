@@ -5,15 +5,18 @@ import (
 	"database/sql"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
+	"heed/internal/measure"
 )
 
 // papered writes the tables about the records and returns where they are.
@@ -192,5 +195,39 @@ func TestHeed_TablesOfSeveralRecordsAndOfNone(t *testing.T) {
 	err := (&report.Paper{}).Write(context.Background(), dir, nil)
 	if err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("tables are written over: %v", err)
+	}
+}
+
+// A share has its interval beside it, as measure.Wilson: 1 of 9 is refused by rule.
+func TestPaper_SharesHaveIntervals(t *testing.T) {
+	dir := papered(t, report.Paper{Sensitivity: func(context.Context, *store.Record) ([]report.Sensitivity, error) {
+		return []report.Sensitivity{{Profile: "strict", Judged: 8, Refused: 3}}, nil
+	}}, aDay(t))
+	interval := func(part, all int64) (cells []string) {
+		low, high := measure.Wilson(part, all)
+		for _, v := range []float64{float64(part) / float64(all), low, high} {
+			cells = append(cells, fmt.Sprintf("%.6f", v))
+		}
+		return cells
+	}
+	last := func(name string) (all [][]string) {
+		for _, row := range tableOf(t, fileText(t, dir, name+".csv"))[1:] {
+			for i := len(row) - 3; i < len(row); i++ {
+				v, _ := strconv.ParseFloat(row[i], 64)
+				row[i] = fmt.Sprintf("%.6f", v)
+			}
+			all = append(all, row[len(row)-3:])
+		}
+		return all
+	}
+	if got := last("requests"); !slices.Equal(got[0], interval(1, 5)) {
+		t.Errorf("of requests: %q", got)
+	}
+	for name, of := range map[string]int64{"coverage": 9, "sensitivity": 8} {
+		for _, row := range last(name) {
+			if !slices.ContainsFunc([]int64{1, 2, 3, 4, 5, 6}, func(n int64) bool { return slices.Equal(row, interval(n, of)) }) {
+				t.Errorf("of %s: %q is no share of %d with its interval", name, row, of)
+			}
+		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -257,5 +259,30 @@ func TestHeed_WhoWaitsForATurnSetsNoClockBack(t *testing.T) {
 	r.set(r.entry(0, who, "shop.example", "/waited", free, 0), "waited", 21*time.Second/time.Microsecond)
 	if rep, _ := made(t, report.Query{}, r.file()); rep.ClockBack != 0 {
 		t.Errorf("the clock is said to have gone back %d times; a request only waited", rep.ClockBack)
+	}
+}
+
+// Uploads are counted by client and site like downloads, and shown where there are any.
+func TestHeed_UploadsAreReported(t *testing.T) {
+	if _, text := made(t, report.Query{}, aDay(t)); strings.Contains(text, "uploaded") {
+		t.Errorf("uploads where there are none:\n%s", text)
+	}
+	r := newRecord(t)
+	free := r.ground("path", "allow", "no-rule", "", 0, nil, r.policy("shop.example", 0, ""))
+	for i, n := range []int{3 << 20, 5 << 20} {
+		e := r.entry(time.Duration(i)*time.Second, r.asker("192.0.2.7", "newsbot", "NewsBot/2.1"), "shop.example", "/form", free, 0)
+		r.insert("outcome", e, 1, 200, true, n, 1<<20, 120_000, 0, nil, nil)
+	}
+	rep, text := made(t, report.Query{}, r.file())
+	contains(t, text, "uploaded 8.0 MiB of bodies, as clients sent them", "waited bytes uploaded newsbot 192.0.2.7 2 2 0 - 2.0 MiB 8.0 MiB")
+	var page, table bytes.Buffer
+	if err := errors.Join(rep.WriteHTML(&page), rep.WriteCSV(&table)); err != nil {
+		t.Fatal(err)
+	}
+	if row := tableOf(t, table.Bytes())[1]; rep.Sites[0].BytesIn != 8<<20 || !slices.Contains(row, "8388608") {
+		t.Errorf("uploads of %d, %q", rep.Sites[0].BytesIn, row)
+	}
+	if !strings.Contains(page.String(), "data-l=\"uploaded\">8.0 MiB") || !strings.Contains(page.String(), "those of the requests 8.0 MiB") {
+		t.Error("the page has no uploads")
 	}
 }

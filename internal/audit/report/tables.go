@@ -43,7 +43,11 @@ func (r *Report) counted(list ...table.Column) []table.Column {
 	if r.Total.WouldBe.Sum() > 0 {
 		list = append(list, column("only observed", table.Count))
 	}
-	return append(list, column("waited", table.Figure), column("bytes", table.Bytes), column("refused by the site", table.Count))
+	list = append(list, column("waited", table.Figure), column("bytes", table.Bytes))
+	if r.Total.BytesIn > 0 {
+		list = append(list, column("uploaded", table.Bytes))
+	}
+	return append(list, column("refused by the site", table.Count))
 }
 
 // cells returns the cells of counted after others.
@@ -55,7 +59,11 @@ func (r *Report) cells(c *Counts, list ...any) []any {
 	if r.Total.WouldBe.Sum() > 0 {
 		list = append(list, c.WouldBe.Sum())
 	}
-	return append(list, spanCell(c.WaitedTotal), c.Bytes, c.SiteRefused)
+	list = append(list, spanCell(c.WaitedTotal), c.Bytes)
+	if r.Total.BytesIn > 0 {
+		list = append(list, c.BytesIn)
+	}
+	return append(list, c.SiteRefused)
 }
 
 func (r *Report) agents(most int) chapter {

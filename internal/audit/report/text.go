@@ -122,6 +122,9 @@ func (r *Report) sums(line func(what, value string)) {
 		line("waited", c.waits())
 	}
 	line("answered", figures.Size(c.Bytes)+" of bodies, as clients received them")
+	if c.BytesIn > 0 {
+		line("uploaded", figures.Size(c.BytesIn)+" of bodies, as clients sent them")
+	}
 	if c.SiteRefused > 0 {
 		line("refused by sites", figures.Commas(c.SiteRefused))
 	}

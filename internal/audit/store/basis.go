@@ -99,7 +99,7 @@ func (s *encoder) body(rows *[]byte, a *rules.Snapshot) int64 {
 func (s *encoder) late(rows *[]byte, e *audit.Entry, o *audit.Outcome) int64 {
 	then := *e
 	then.Policy, then.Judged, then.Unseen, then.Detail = o.LatePolicy, audit.ByPath, 0, ""
-	if e.Method == http.MethodConnect {
+	if audit.IsTunnel(e.Method, e.Target) {
 		then.Judged = audit.ByHost
 	}
 	return s.basis(rows, &then, o.Late, o.LateSettled)

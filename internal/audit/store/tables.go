@@ -21,12 +21,27 @@ func (r *Reader) Table(name string, filter *Filter, commit int64) (rows *Rows, q
 	if err != nil {
 		return nil, "", err
 	}
-	query = strings.NewReplacer("{{chosen}}", filter.Condition(), "{{counted}}", filter.Counted(), "{{head}}", fmt.Sprintf("n = %d", commit)).Replace(reason.InSQL(string(text)))
+	query = strings.NewReplacer("{{chosen}}", filter.Condition(), "{{counted}}", filter.Counted(), "{{head}}", fmt.Sprintf("n = %d", commit),
+		"{{refused_share}}", shareColumns("refused_by_rule_", fmt.Sprintf("sum(c.requests * (c.class = '%s'))", reason.RefusedByRule), "sum(c.requests)"),
+		"{{share}}", shareColumns("", "sum(c.requests)", "(SELECT count(*) FROM chosen)")).Replace(reason.InSQL(string(text)))
 	rows, err = r.viewRows(query)
 	if r.begin != "" { // decisions are left out, in the views of the query too
 		query = r.begin + tempViews + query
 	}
 	return rows, query, err
+}
+
+// shareColumns returns the columns of a share and of the bounds of its 95 % interval
+// (measure.Wilson), whose names begin with prefix.
+func shareColumns(prefix, part, all string) string {
+	const z2 = "3.841458820694124" // the square of the 97.5th percentile of the normal distribution
+	bound := func(sign string) string {
+		return fmt.Sprintf("(%[1]s + %[3]s / 2 %[4]s sqrt(%[3]s * (%[1]s * 1.0 * (%[2]s - %[1]s) / %[2]s + %[3]s / 4))) / (%[2]s + %[3]s)", part, all, z2, sign)
+	}
+	column := func(name, value string) string {
+		return fmt.Sprintf("printf('%%.6f', %s) AS %s%s", value, prefix, name)
+	}
+	return column("share", part+" * 1.0 / "+all) + ",\n    " + column("low", "max(0.0, "+bound("-")+")") + ",\n    " + column("high", "min(1.0, "+bound("+")+")")
 }
 
 // Counted is a number of requests that are not recorded one by one.

@@ -351,9 +351,10 @@ type Request struct {
 	Client, Site, Basis int64
 	Waited, Delay       int64
 
-	Ended       bool // the next three are recorded
-	SiteRefused bool // heed let it through, and the site refused it
-	Failed      bool // heed answered it with an error (reason.FailedStatus)
+	Ended       bool  // the rest is recorded
+	SiteRefused bool  // heed let it through, and the site refused it
+	Failed      bool  // heed answered it with an error (reason.FailedStatus)
+	BytesIn     int64 // of the request's body; BytesOut of the answer's
 	BytesOut    int64
 	SiteAnswer  string // as in Outcome
 	Signals     string // as in Outcome
@@ -372,15 +373,15 @@ func (r *Reader) Requests(filter *Filter, targets bool, row func(*Request) error
 	}
 	where := strings.Join(append(filter.Window(), "id NOT IN (SELECT revises FROM main.entry WHERE revises IS NOT NULL)"), " AND ")
 	q := &Request{}
-	return r.each("SELECT seq, time, asker, site, coalesce(late, ground), waited, asked, status, from_site, bytes_out, site_answer, outcome.signals"+columns+
+	return r.each("SELECT seq, time, asker, site, coalesce(late, ground), waited, asked, status, from_site, bytes_in, bytes_out, site_answer, outcome.signals"+columns+
 		" FROM entry LEFT JOIN outcome ON entry = seq WHERE "+where+" ORDER BY seq", func(f *fields) error {
 		*q = Request{
 			Seq: f.integer(), Time: f.integer(), Client: f.integer(), Site: f.integer(), Basis: f.integer(), Waited: f.integer(), Delay: f.integer(),
 			Ended: !f.null(),
 		}
 		status, fromSite := int(f.integer()), f.flag()
-		q.SiteRefused, q.Failed, q.BytesOut = fromSite && audit.SiteRefused(status), !fromSite && reason.FailedStatus(status), f.integer()
-		q.SiteAnswer, q.Signals = f.text(), f.text()
+		q.SiteRefused, q.Failed = fromSite && audit.SiteRefused(status), !fromSite && reason.FailedStatus(status)
+		q.BytesIn, q.BytesOut, q.SiteAnswer, q.Signals = f.integer(), f.integer(), f.text(), f.text()
 		if targets {
 			q.Method, q.Target, q.Redacted = f.text(), string(f.octets()), f.flag()
 		}

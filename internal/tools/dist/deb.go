@@ -143,7 +143,7 @@ func (j *job) packageConfig(t target, program, stage string) *packageConfig {
 	return &packageConfig{
 		Name: "heed", Arch: t.arch, Platform: t.os, Version: j.release.debian(), VersionSchema: "none",
 		Section: "net", Priority: "optional", Maintainer: j.maintainer, Description: description, MTime: date,
-		Depends:    []string{"init-system-helpers (>= 1.52)", "systemd | systemd-standalone-sysusers"},
+		Depends:    []string{"init-system-helpers (>= 1.52)", "systemd-standalone-sysusers | systemd"},
 		Recommends: []string{"ca-certificates"},
 		Contents: []packageFile{
 			file(program, "/usr/bin/heed", "", 0o755),

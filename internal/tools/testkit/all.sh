@@ -111,6 +111,9 @@ find_missing() {
 	lacks r-base-core have Rscript
 	lacks r-cran-curl Rscript -e 'library(curl)'
 	lacks r-cran-httr Rscript -e 'library(httr)'
+	lacks r-cran-httr2 Rscript -e 'library(httr2)'
+	lacks wkhtmltopdf have wkhtmltopdf
+	lacks poppler-utils have pdftotext
 	lacks yt-dlp have yt-dlp
 	lacks emacs-nox have emacs
 	lacks ruby have ruby

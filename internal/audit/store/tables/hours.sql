@@ -12,7 +12,8 @@ SELECT (SELECT value FROM about WHERE key = 'store') AS record,
     sum(c.requests * (g.judged <> 'no' AND g.verdict = 'refuse')) AS refused,
     sum(c.requests * (g.judged <> 'no' AND g.verdict = 'would-refuse')) AS would_refuse,
     sum(c.requests * (g.judged = 'no')) AS not_judged,
-    {{classes}}
+    {{classes}},
+    {{refused_share}}
 FROM classed c
 JOIN ground g ON g.id = c.ground
 GROUP BY 2

@@ -56,6 +56,8 @@ var programs = []program{
 	{name: "Emacs", needs: "emacs", agent: "Emacs", shell: `emacs -Q --batch -l "$SOURCE/fetch.el" "$@"`, full: true},
 	{name: "Ruby", needs: "ruby", agent: "Ruby", shell: `ruby "$SOURCE/fetch.rb" "$@"`, full: true},
 	{name: "R", needs: "Rscript", agent: "curl", shell: `Rscript "$SOURCE/fetch.R" "$@"`, full: true},
+	{name: "httr2", needs: "Rscript", agent: "httr2", shell: `Rscript -e 'library(httr2); for (u in commandArgs(TRUE)) cat(resp_body_string(req_perform(req_error(request(u), is_error = function(r) FALSE))))' "$@"`, full: true},
+	{name: "wkhtmltopdf", needs: "wkhtmltopdf", agent: "wkhtmltopdf", shell: `wkhtmltopdf -q "$1" page.pdf; pdftotext page.pdf -; rm -f page.pdf`, each: true, full: true},
 	{name: "Mojo", needs: "perl", agent: "Mojolicious", shell: `perl -MMojo::UserAgent -e 'print Mojo::UserAgent->new->get($_)->res->body for @ARGV' "$@"`, full: true},
 	{name: "HTTP::Tiny", needs: "perl", agent: "HTTP-Tiny", shell: `perl -MHTTP::Tiny -e 'print HTTP::Tiny->new(verify_SSL => 1)->get($_)->{content} for @ARGV' "$@"`, full: true},
 	{name: "Faraday", needs: "ruby", agent: "Faraday", shell: `ruby -rfaraday -e 'ARGV.each { |u| puts Faraday.get(u).body }' "$@"`, full: true},

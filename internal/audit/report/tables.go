@@ -161,8 +161,9 @@ func (u *Use) refusals(most int) chapter {
 }
 
 func (u *Use) answers(most int) chapter {
-	t := table.List(u.Answers, most, func(a *SiteAnswer) []any { return []any{a.Count, a.Site, a.Answer, signal.SiteAnswer(a.Answer).Words()} },
-		column("requests", table.Times), column("site", table.Text), column("answer", table.Text), column("what it means", table.Sentence))
+	t := table.List(u.Answers, most, func(a *SiteAnswer) []any {
+		return []any{a.Count, a.Site, a.Answer, signal.SiteAnswer(a.Answer).Words()}
+	}, column("requests", table.Times), column("site", table.Text), column("answer", table.Text), column("what it means", table.Sentence))
 	t.Main, t.NoHeads = 1, true
 	return chapter{Title: "Refused or priced by sites", Table: t}
 }

@@ -21,14 +21,17 @@ func file(name string) string {
 	return string(text)
 }
 
+// Patterns returns the fill patterns of the classes, which a page has once, before what refers
+// to them. Their colours are variables of its style.
+func Patterns() template.HTML { return template.HTML(file("patterns.svg")) }
+
 // Page parses the template of a page that needs nothing else: no script, no font, no picture
 // from elsewhere. It may use the templates of page.html: head, key, mark, pieces, chart, table
 // and more.
 func Page(text string, more template.FuncMap) (*template.Template, error) {
 	functions := template.FuncMap{
 		"commas": figures.Commas, "percent": figures.Percent, "text": safetext.Visible,
-		"style":    func() template.CSS { return template.CSS(file("page.css")) },
-		"patterns": func() template.HTML { return template.HTML(file("patterns.svg")) },
+		"style": func() template.CSS { return template.CSS(file("page.css")) }, "patterns": Patterns,
 	}
 	maps.Copy(functions, more)
 	return template.Must(template.New("").Funcs(functions).Parse(file("page.html"))).New("page").Parse(text)

@@ -87,8 +87,10 @@ func (k Kind) Cell(v any) string {
 		}
 		return number(v)
 	case string:
-		if t, err := time.Parse(time.RFC3339Nano, v); err == nil && k == Moment {
-			return t.Format("2006-01-02 15:04:05")
+		if k == Moment {
+			if t, err := time.Parse(time.RFC3339Nano, v); err == nil {
+				return t.Format("2006-01-02 15:04:05")
+			}
 		}
 		if k == Digest && len(v) > 12 {
 			return v[:12]

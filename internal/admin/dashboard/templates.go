@@ -14,6 +14,7 @@ import (
 	"heed/internal/figures"
 	"heed/internal/reason"
 	"heed/internal/safetext"
+	"heed/internal/table"
 )
 
 //go:embed pages assets
@@ -41,13 +42,14 @@ func parsePages() map[string]*template.Template {
 // functions are what templates use beside their data. Text of clients, sites and errors goes
 // through text.
 var functions = template.FuncMap{
-	"text":   safetext.Visible,
-	"lines":  visibleLines,
-	"stamp":  stamp,
-	"clock":  clock,
-	"style":  figures.Style,
-	"commas": func(n any) string { return figures.Commas(integer(n)) },
-	"number": func(n any, one string) string { return figures.Number(integer(n), one) },
+	"patterns": table.Patterns,
+	"text":     safetext.Visible,
+	"lines":    visibleLines,
+	"stamp":    stamp,
+	"clock":    clock,
+	"style":    figures.Style,
+	"commas":   func(n any) string { return figures.Commas(integer(n)) },
+	"number":   func(n any, one string) string { return figures.Number(integer(n), one) },
 	"percent": func(n, all any) string {
 		return figures.Percent(integer(n), integer(all))
 	},

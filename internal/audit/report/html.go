@@ -53,24 +53,10 @@ func (p *page) Key() (list []figures.Piece) {
 	return list
 }
 
-// Words are all numbers by class.
-func (p *page) Words() string { return p.Total.words() }
-
-// Observed says what became of the requests that were only observed.
-func (p *page) Observed() string { return p.Total.observed() }
-
 // Coverage says by what the requests were judged.
 func (p *page) Coverage() string {
 	words := p.Total.coverage()
 	return strings.ToUpper(words[:1]) + words[1:]
-}
-
-// Waits says how long requests waited; empty: none did.
-func (p *page) Waits() string {
-	if p.Total.Waited == 0 {
-		return ""
-	}
-	return p.Total.waits()
 }
 
 // diffLine is a line of a diff.

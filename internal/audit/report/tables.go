@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"heed/internal/figures"
+	"heed/internal/signal"
 	"heed/internal/table"
 )
 
@@ -125,15 +126,20 @@ const conductNote = "Gaps are the times between successive requests of one row t
 
 func (r *Report) conduct(most int) chapter {
 	t := table.List(r.Conduct, most, func(c *Conduct) []any {
+		texts := slices.Clone(c.Agents) // in order: an empty one is the first
+		if len(texts) > 0 && texts[0] == "" {
+			texts[0] = "no User-Agent"
+		}
 		return []any{
 			c.Agent, c.Site, c.Requests, c.Robots(), shareOf(c.Breaches, c.Pages), gapTime(c.Asked.Delay), shareOf(c.Asked.KeptCount, c.Asked.Limited), shareOf(c.Sent.KeptCount, c.Sent.Limited),
-			gapTime(c.Asked.Median), gapTime(c.Asked.P5), c.Fastest, c.Repeated, int64(len(c.Agents)), strings.Join(c.Agents, " | "),
+			gapTime(c.Asked.Median), gapTime(c.Asked.P5), c.Fastest, c.Repeated, int64(len(c.Agents)), strings.Join(texts, " | "),
 		}
 	}, column(r.By, table.Text), column("site", table.Text), column("requests", table.Count), column("robots.txt", table.Text), column("against rules", table.Figure), column("delay", table.Figure),
 		column("kept", table.Figure), column("kept as sent", table.Figure), column("median gap", table.Figure), column("5 %", table.Figure), column("fastest minute", table.Count),
 		column("repeated", table.Count), column("User-Agents", table.Count), column("their texts", table.Sentence))
 	t.Paged = 1
-	return chapter{Title: "Conduct: client behaviour, regardless of heed's verdicts", Note: conductNote, Table: t}
+	about := "Against rules: the share of requested pages that a rule of the site disallows, of those that its rules were applied to. Kept as sent: as heed sent the requests to the site."
+	return chapter{Title: "Conduct: client behaviour, regardless of heed's verdicts", About: about, Note: conductNote, Table: t}
 }
 
 // purposes returns what sites state by purpose. The first row of each has its sums.
@@ -163,8 +169,9 @@ func (u *Use) refusals(most int) chapter {
 }
 
 func (u *Use) answers(most int) chapter {
-	t := table.List(u.Answers, most, func(a *SiteAnswer) []any { return []any{a.Count, a.Site, a.Answer, a.Words()} },
-		column("requests", table.Times), column("site", table.Text), column("answer", table.Text), column("what it means", table.Sentence))
+	t := table.List(u.Answers, most, func(a *SiteAnswer) []any {
+		return []any{a.Count, a.Site, a.Answer, signal.SiteAnswer(a.Answer).Words()}
+	}, column("requests", table.Times), column("site", table.Text), column("answer", table.Text), column("what it means", table.Sentence))
 	t.Main, t.NoHeads = 1, true
 	return chapter{Title: "Refused or priced by sites", Table: t}
 }

@@ -113,13 +113,13 @@ func (r *Report) origin(line func(what, value string)) {
 // sums says what became of all requests.
 func (r *Report) sums(line func(what, value string)) {
 	c := &r.Total
-	line("requests", fmt.Sprintf("%s: %s", figures.Commas(c.Requests), c.words()))
-	if observed := c.observed(); observed != "" {
+	line("requests", fmt.Sprintf("%s: %s", figures.Commas(c.Requests), c.Words()))
+	if observed := c.Observed(); observed != "" {
 		line("only observed", observed)
 	}
 	line("coverage", c.coverage())
 	if c.Waited > 0 {
-		line("waited", c.waits())
+		line("waited", c.Waits())
 	}
 	line("answered", figures.Size(c.Bytes)+" of bodies, as clients received them")
 	if c.BytesIn > 0 {

@@ -65,11 +65,6 @@ type SiteAnswer struct {
 	Count  int64  `json:"count"`
 }
 
-// Words explains the answer; the text is escaped.
-func (a *SiteAnswer) Words() string {
-	return safetext.Visible(signal.SiteAnswer(a.Answer).Words())
-}
-
 // notStated is the purpose of clients without one.
 const notStated = "(not stated)"
 

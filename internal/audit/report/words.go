@@ -15,11 +15,11 @@ import (
 // words returns the phrase for a reason of a record.
 func words(r string) string { return safetext.Visible(reason.Of(rules.Reason(r)).Words) }
 
-// words says what became of the requests.
-func (c *Counts) words() string { return c.Classes.Words(figures.Commas) }
+// Words says what became of the requests.
+func (c *Counts) Words() string { return c.Classes.Words(figures.Commas) }
 
-// observed says what became of those that were only observed; empty: none was.
-func (c *Counts) observed() string {
+// Observed says what became of those that were only observed; empty: none was.
+func (c *Counts) Observed() string {
 	words := c.WouldBe.OnlyWords(figures.Commas)
 	if words == "" {
 		return ""
@@ -67,6 +67,7 @@ func (c *Counts) columns() []reason.Class {
 	})
 }
 
-func (c *Counts) waits() string {
+// Waits says how long requests waited.
+func (c *Counts) Waits() string {
 	return fmt.Sprintf("%s, %s in all, at most %s", figures.Number(c.Waited, "request"), span(c.WaitedTotal), span(c.WaitedMost))
 }

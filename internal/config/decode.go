@@ -108,7 +108,7 @@ func (d *decoder) table(into reflect.Value, tree map[string]any, path string) {
 			}
 			continue
 		}
-		if k, ok := kinds[field.Type()]; ok {
+		if k, ok := kindOf(field.Type()); ok {
 			field.Set(reflect.ValueOf(k.decode(d, value, full)))
 		} else if inner, ok := typed[map[string]any](d, value, full, "a table, written ["+full+"]"); ok {
 			d.table(field, inner, full)

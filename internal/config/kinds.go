@@ -3,6 +3,7 @@ package config
 import (
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"heed/proxy/limit"
@@ -14,11 +15,24 @@ type kind struct {
 	tree   func(v reflect.Value) any                    // for TOML; nil: the key is left out
 }
 
-// kinds are the types of settings. A new type needs an entry here, and only here.
-var kinds = map[reflect.Type]kind{}
+// kinds are those of the types of settings.
+var kinds struct {
+	once   sync.Once
+	byType map[reflect.Type]kind
+}
 
-// init fills kinds, to which the functions of some refer.
-func init() {
+// kindOf returns the kind of a type; ok is false for a table.
+func kindOf(t reflect.Type) (k kind, ok bool) {
+	kinds.once.Do(func() {
+		kinds.byType = map[reflect.Type]kind{}
+		addKinds()
+	})
+	k, ok = kinds.byType[t]
+	return k, ok
+}
+
+// addKinds is the table of kinds: a new type of settings needs an entry here, and only here.
+func addKinds() {
 	add(as[string]("a text in quotes"), same)
 	add(as[bool]("true or false without quotes"), same)
 	add((*decoder).count, same)
@@ -52,7 +66,7 @@ func init() {
 
 // add adds the kind of type T.
 func add[T any](decode func(d *decoder, value any, full string) T, tree func(T) any) {
-	kinds[reflect.TypeFor[T]()] = kind{
+	kinds.byType[reflect.TypeFor[T]()] = kind{
 		func(d *decoder, value any, full string) any { return decode(d, value, full) },
 		func(v reflect.Value) any { return tree(v.Interface().(T)) },
 	}
@@ -60,7 +74,7 @@ func add[T any](decode func(d *decoder, value any, full string) T, tree func(T) 
 
 // addPointer adds the kind of *T, a T that may be missing.
 func addPointer[T any]() {
-	of := kinds[reflect.TypeFor[T]()]
+	of := kinds.byType[reflect.TypeFor[T]()]
 	add(func(d *decoder, value any, full string) *T { return new(of.decode(d, value, full).(T)) }, func(v *T) any {
 		if v == nil {
 			return nil
@@ -105,7 +119,7 @@ func keyNames(t reflect.Type, path string) (names []string) {
 		if of.Kind() == reflect.Slice {
 			of = of.Elem()
 		}
-		if _, single := kinds[of]; of.Kind() == reflect.Struct && !single {
+		if _, single := kindOf(of); of.Kind() == reflect.Struct && !single {
 			names = append(names, keyNames(of, full)...)
 		}
 	}

@@ -117,7 +117,7 @@ func TreeText(tree map[string]any) string {
 func keyTree(v reflect.Value) map[string]any {
 	tree := map[string]any{}
 	for key, field := range fieldsByKey(v) {
-		if k, ok := kinds[field.Type()]; !ok {
+		if k, ok := kindOf(field.Type()); !ok {
 			tree[key] = keyTree(field)
 		} else if value := k.tree(field); value != nil {
 			tree[key] = value

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -37,10 +38,10 @@ func compile(format string) (parser, error) {
 	case "w3c":
 		return &w3c{}, nil
 	}
-	text, variables, find := nginxText(format), nginxVariable, nginxField
+	text, variables, find := nginxText(format), nginxVariable(), nginxField
 	literal := func(text string) string { return text }
-	if !nginxVariable.MatchString(text) {
-		text, variables, find = apacheText(format), apacheVariable, apacheField
+	if !nginxVariable().MatchString(text) {
+		text, variables, find = apacheText(format), apacheVariable(), apacheField
 		literal = func(text string) string { return strings.ReplaceAll(text, "%%", "%") }
 	}
 	found := variables.FindAllStringSubmatchIndex(text, -1)
@@ -88,22 +89,27 @@ func (p *pattern) check(tail string) error {
 }
 
 var (
-	nginxVariable   = regexp.MustCompile(`\$(?:(\w+)|\{(\w+)\})`)
-	nginxStatement  = regexp.MustCompile(`(?s)^log_format\s+\S+\s+(?:escape=\w+\s+)?(.*?);?$`)
-	nginxSegment    = regexp.MustCompile(`'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"`)
-	apacheVariable  = regexp.MustCompile(`%([!,\d]*)([<>]?)(?:\{([^}]*)\})?(\^t[io]|[A-Za-z])`)
-	apacheStatement = regexp.MustCompile(`(?s)^(?:LogFormat|CustomLog\s+\S+)\s+"((?:[^"\\]|\\.)*)".*$`)
+	nginxVariable   = lazily(`\$(?:(\w+)|\{(\w+)\})`)
+	nginxStatement  = lazily(`(?s)^log_format\s+\S+\s+(?:escape=\w+\s+)?(.*?);?$`)
+	nginxSegment    = lazily(`'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"`)
+	apacheVariable  = lazily(`%([!,\d]*)([<>]?)(?:\{([^}]*)\})?(\^t[io]|[A-Za-z])`)
+	apacheStatement = lazily(`(?s)^(?:LogFormat|CustomLog\s+\S+)\s+"((?:[^"\\]|\\.)*)".*$`)
 )
+
+// lazily returns a function that returns a regular expression, compiled once.
+func lazily(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 // nginxText returns the pattern of a log_format statement, or what is no statement as it
 // is.
 func nginxText(format string) string {
-	m := nginxStatement.FindStringSubmatch(format)
+	m := nginxStatement().FindStringSubmatch(format)
 	if m == nil {
 		return format
 	}
 	var b strings.Builder
-	for _, s := range nginxSegment.FindAllStringSubmatch(m[1], -1) {
+	for _, s := range nginxSegment().FindAllStringSubmatch(m[1], -1) {
 		b.WriteString(unslash.Replace(s[1] + s[2]))
 	}
 	return b.String()
@@ -112,7 +118,7 @@ func nginxText(format string) string {
 // apacheText returns the pattern of a LogFormat directive, or what is none as it is. The
 // quotation marks of both may be escaped.
 func apacheText(format string) string {
-	if m := apacheStatement.FindStringSubmatch(format); m != nil {
+	if m := apacheStatement().FindStringSubmatch(format); m != nil {
 		format = m[1]
 	}
 	return unslash.Replace(format)

@@ -84,9 +84,9 @@ func nextPair(dir string) pair {
 
 // Renewal says what Renew did.
 type Renewal struct {
-	Switched bool              // the new root signs; otherwise it is only prepared
-	Old, New *x509.Certificate // Old is nil when there was none, or an earlier call began the switch
-	NewFile  string            // where New lies now
+	Switched bool // the new root signs; otherwise it is only prepared
+	New      *x509.Certificate
+	NewFile  string // where New lies now
 }
 
 // Renew replaces the root in dir without breaking clients, in two steps.
@@ -132,7 +132,7 @@ func Renew(dir string, now time.Time, switchNow bool) (*Renewal, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Renewal{Old: chain[0], New: made[0], NewFile: next.cert}
+	r := &Renewal{New: made[0], NewFile: next.cert}
 	if !switchNow && valid(chain[0], now) {
 		return r, nil
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -16,19 +15,24 @@ type kind struct {
 	tree   func(v reflect.Value) any                    // for TOML; nil: the key is left out
 }
 
-// kinds are the types of settings. A new type needs an entry here, and only here.
-var kinds = map[reflect.Type]kind{}
+// kinds are those of the types of settings.
+var kinds struct {
+	once   sync.Once
+	byType map[reflect.Type]kind
+}
 
-var fillOnce sync.Once // the functions of some kinds refer to kinds
-
-// kindOf returns the kind of t, if it has one.
+// kindOf returns the kind of a type; ok is false for a table.
 func kindOf(t reflect.Type) (k kind, ok bool) {
-	fillOnce.Do(fillKinds)
-	k, ok = kinds[t]
+	kinds.once.Do(func() {
+		kinds.byType = map[reflect.Type]kind{}
+		addKinds()
+	})
+	k, ok = kinds.byType[t]
 	return k, ok
 }
 
-func fillKinds() {
+// addKinds is the table of kinds: a new type of settings needs an entry here, and only here.
+func addKinds() {
 	add(as[string]("a text in quotes"), same)
 	add(as[bool]("true or false without quotes"), same)
 	add((*decoder).count, same)
@@ -62,7 +66,7 @@ func fillKinds() {
 
 // add adds the kind of type T.
 func add[T any](decode func(d *decoder, value any, full string) T, tree func(T) any) {
-	kinds[reflect.TypeFor[T]()] = kind{
+	kinds.byType[reflect.TypeFor[T]()] = kind{
 		func(d *decoder, value any, full string) any { return decode(d, value, full) },
 		func(v reflect.Value) any { return tree(v.Interface().(T)) },
 	}
@@ -70,7 +74,7 @@ func add[T any](decode func(d *decoder, value any, full string) T, tree func(T) 
 
 // addPointer adds the kind of *T, a T that may be missing.
 func addPointer[T any]() {
-	of := kinds[reflect.TypeFor[T]()]
+	of := kinds.byType[reflect.TypeFor[T]()]
 	add(func(d *decoder, value any, full string) *T { return new(of.decode(d, value, full).(T)) }, func(v *T) any {
 		if v == nil {
 			return nil
@@ -126,36 +130,4 @@ func keyNames(t reflect.Type, path string) (names []string) {
 func isArray(table string) bool {
 	field, ok := fieldsByKey(reflect.ValueOf(Config{}))[table]
 	return ok && field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct
-}
-
-// keyTree returns a settings struct as a TOML table, durations as text.
-func keyTree(v reflect.Value) map[string]any {
-	tree := map[string]any{}
-	for key, field := range fieldsByKey(v) {
-		if k, ok := kindOf(field.Type()); !ok {
-			tree[key] = keyTree(field)
-		} else if value := k.tree(field); value != nil {
-			tree[key] = value
-		}
-	}
-	return tree
-}
-
-// entryTrees returns the entries of an array of tables without keys that have no value; nil
-// for none, since client = [] would prevent adding a [[client]].
-func entryTrees[T any](entries []T) any {
-	if len(entries) == 0 {
-		return nil
-	}
-	trees := make([]map[string]any, len(entries))
-	for i := range entries {
-		trees[i] = keyTree(reflect.ValueOf(entries[i]))
-		maps.DeleteFunc(trees[i], func(_ string, v any) bool { return isUnset(reflect.ValueOf(v)) })
-	}
-	return trees
-}
-
-// isUnset reports whether an entry may leave the value out.
-func isUnset(v reflect.Value) bool {
-	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 || v.Kind() != reflect.Bool && v.IsZero()
 }

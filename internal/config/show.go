@@ -125,6 +125,38 @@ func TreeText(tree map[string]any) string {
 	return string(text)
 }
 
+// keyTree returns a settings struct as a TOML table, durations as text.
+func keyTree(v reflect.Value) map[string]any {
+	tree := map[string]any{}
+	for key, field := range fieldsByKey(v) {
+		if k, ok := kindOf(field.Type()); !ok {
+			tree[key] = keyTree(field)
+		} else if value := k.tree(field); value != nil {
+			tree[key] = value
+		}
+	}
+	return tree
+}
+
+// entryTrees returns the entries of an array of tables without keys that have no value; nil
+// for none, since client = [] would prevent adding a [[client]].
+func entryTrees[T any](entries []T) any {
+	if len(entries) == 0 {
+		return nil
+	}
+	trees := make([]map[string]any, len(entries))
+	for i := range entries {
+		trees[i] = keyTree(reflect.ValueOf(entries[i]))
+		maps.DeleteFunc(trees[i], func(_ string, v any) bool { return isUnset(reflect.ValueOf(v)) })
+	}
+	return trees
+}
+
+// isUnset reports whether an entry may leave the value out.
+func isUnset(v reflect.Value) bool {
+	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0 || v.Kind() != reflect.Bool && v.IsZero()
+}
+
 // shortDuration formats a duration without trailing zero units: 10m, not 10m0s.
 func shortDuration(d time.Duration) string {
 	s := d.String()

@@ -41,7 +41,7 @@ type Log struct {
 	ended  []endedLine     // that are not written yet
 	closed bool
 	people people
-	pages  pages // with subresources that were answered recently
+	pages  Pages // with subresources that were answered recently
 }
 
 // NewLog returns a recorder that writes to handler. The lines of long exchanges
@@ -69,7 +69,7 @@ func (l *Log) Decided(e *Entry) error {
 	if l.closed {
 		return errClosed
 	}
-	if e.exempt() {
+	if e.Exempt() {
 		l.people.count(e)
 		return nil
 	}
@@ -120,7 +120,7 @@ func (l *Log) Ended(e *Entry) {
 		l.ended = append(l.ended, endedLine{e, logged, now})
 	}
 	if known && e.Part != "" {
-		l.countPageLocked(e, now)
+		l.pages.Add(e, now)
 	}
 	waiting := len(l.ended)
 	l.mu.Unlock()
@@ -251,7 +251,7 @@ func appendDecision(a []slog.Attr, e *Entry) []slog.Attr {
 	a = appendText(a, "purpose", strings.Join(e.Purposes, ","))
 	a = appendText(a, "signals", e.Said)
 	if e.Revises != nil {
-		a = append(a, slog.String("revises", e.Revises.ID.String()))
+		a = append(a, slog.String("revises", e.Revises.String()))
 	}
 	return appendText(a, "detail", e.DetailWith(strings.Clone))
 }

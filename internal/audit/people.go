@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/memo"
 	"heed/rules"
 )
 
@@ -16,19 +17,14 @@ import (
 // not record which sites people visit.
 const People = "(people)"
 
+// Other replaces, in counts, all names beyond a bound.
+const Other = "(others)"
+
 // maxPeople bounds how many exempt clients are counted by their address.
 const maxPeople = 10_000
 
-// exempt reports whether e is a request of an exempt client.
-func (e *Entry) exempt() bool { return e.Decision.Reason == rules.ReasonExempt }
-
-// countedHost returns the host that e is counted for.
-func (e *Entry) countedHost() string {
-	if e.exempt() {
-		return People
-	}
-	return e.Host
-}
+// Exempt reports whether e is a request of an exempt client.
+func (e *Entry) Exempt() bool { return e.Decision.Reason == rules.ReasonExempt }
 
 // person is an exempt client: the name of its [[client]] and its address.
 type person struct{ name, address string }
@@ -38,7 +34,7 @@ func (p person) clone() person { return person{strings.Clone(p.name), strings.Cl
 // people counts the requests of exempt clients on one day.
 type people struct {
 	day    string // UTC
-	counts boundedMap[person, uint64]
+	counts memo.Bounded[person, uint64]
 }
 
 // count adds e.
@@ -50,7 +46,7 @@ func (p *people) count(e *Entry) {
 	if p.counts == nil {
 		p.day = e.Time.UTC().Format(time.DateOnly)
 	}
-	*p.counts.at(k, person{Other, Other}, maxPeople, person.clone)++
+	*p.counts.At(k, person{Other, Other}, maxPeople, person.clone)++
 }
 
 // logExemptLocked logs a line for each exempt client and clears the counts when

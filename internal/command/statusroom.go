@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/busy"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/figures"
 	"heed/internal/reason"
 	"heed/internal/room"
@@ -33,7 +33,7 @@ func printTraffic(row func(name, format string, values ...any), s *control.Statu
 }
 
 // trafficWords returns the octets of answers and of uploads.
-func trafficWords(t *busy.Traffic) string {
+func trafficWords(t *counts.Traffic) string {
 	text := figures.Size(int64(t.BytesOut)) + " answered"
 	if t.BytesIn > 0 {
 		text += ", " + figures.Size(int64(t.BytesIn)) + " uploaded"
@@ -42,10 +42,10 @@ func trafficWords(t *busy.Traffic) string {
 }
 
 // printBusiest prints a row for each of the busiest clients and sites.
-func printBusiest(row func(name, format string, values ...any), b *busy.Busiest, now time.Time) {
+func printBusiest(row func(name, format string, values ...any), b *counts.Busiest, now time.Time) {
 	for _, list := range []struct {
 		name string
-		of   []busy.Counts
+		of   []counts.NameCount
 	}{{"busy client", b.Clients}, {"busy site", b.Sites}} {
 		for i := range list.of[:min(mostBusy, len(list.of))] {
 			row(list.name, "%s", busyWords(&list.of[i], now))
@@ -55,7 +55,7 @@ func printBusiest(row func(name, format string, values ...any), b *busy.Busiest,
 
 // busyWords returns the counts of one client or site: the classes other than allowed, the
 // largest first, the waits, the octets and the last success.
-func busyWords(c *busy.Counts, now time.Time) string {
+func busyWords(c *counts.NameCount, now time.Time) string {
 	text := console.Quoted(c.Name) + ": " + console.Plural(c.Requests, "request")
 	classes := slices.SortedFunc(maps.Keys(c.Classes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(c.Classes[b], c.Classes[a]), strings.Compare(a, b))

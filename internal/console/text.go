@@ -2,7 +2,6 @@ package console
 
 import (
 	"bufio"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,7 +15,6 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"heed/internal/audit"
 	"heed/internal/reason"
 	"heed/internal/safetext"
 	"heed/rules"
@@ -118,27 +116,6 @@ func Digest(v any) string {
 
 // maxQuoted bounds one text from a site that is printed, in characters.
 const maxQuoted = 120
-
-// Coverage returns how many requests were judged, and by which part of them.
-func Coverage(c *audit.Counts) string {
-	var judged []string
-	if c.ByPath > 0 {
-		judged = append(judged, Share(c.ByPath, c)+" by their path")
-	}
-	if c.ByHost > 0 {
-		judged = append(judged, Share(c.ByHost, c)+" by their host alone")
-	}
-	text := cmp.Or(strings.Join(judged, ", "), "none")
-	if c.NotJudged > 0 {
-		text += "; " + Share(c.NotJudged, c) + " could not be judged at all"
-	}
-	return text
-}
-
-// Share is a number of requests with its percentage.
-func Share(n uint64, c *audit.Counts) string {
-	return fmt.Sprintf("%d (%.1f%%)", n, 100*float64(n)/float64(max(1, c.Requests)))
-}
 
 // ReasonText returns a reason in words, followed by its code.
 func ReasonText(r rules.Reason) string {

@@ -18,14 +18,12 @@ import (
 	"time"
 
 	"heed/internal/acl"
-	"heed/internal/audit"
-	"heed/internal/busy"
 	"heed/internal/clientenv"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/notify"
-	"heed/internal/reach"
 	"heed/internal/room"
 	"heed/internal/route"
 	"heed/internal/state"
@@ -38,9 +36,7 @@ type daemon struct {
 	grants       *grants                                                 // mode overrides and exceptions added at run time
 	loadSettings func() (cfg *config.Config, joinHash string, err error) // reads the settings anew
 	environ      []string
-	tally        *audit.Tally
-	busy         *busy.Counter
-	reach        *reach.Tracker
+	counts       *counts.Counter
 	shared       proxy.Config // of the shared proxy; each run changes a copy
 	background   bool
 	manager      *notify.Manager // nil: no service manager started heed
@@ -207,7 +203,7 @@ func (d *daemon) status() *control.Status {
 		CA:   control.CAStatus{Path: d.authority.CertPath(), NotAfter: d.authority.NotAfter(), DaysLeft: d.authority.DaysLeft(now)},
 		Keys: d.current.Load().keys(),
 		Load: d.shared.Load.Status(), Turns: d.Turns.Counts(),
-		Five: d.tally.FiveMinutes(now), Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
+		Five: d.counts.FiveMinutes(now), Hour: d.counts.Hour(now), Troubles: d.counts.Troubles(now),
 	}
 	granted := d.grants.list()
 	s.Breaks, s.Exceptions = granted.Breaks, granted.Exceptions
@@ -229,8 +225,8 @@ func (d *daemon) status() *control.Status {
 			s.Record = err.Error()
 		}
 	}
-	s.Busiest, s.Room = d.busy.Hour(now, mostBusy), d.room(now)
-	s.Reach = d.reach.Status(now)
+	s.Busiest, s.Room = d.counts.Busiest(now, mostBusy), d.room(now)
+	s.Reach = d.counts.Reach(now)
 	if d.Fleet != nil {
 		s.Fleet = new(d.Fleet.Health())
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,7 +12,9 @@ import (
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/tools/testkit"
+	"heed/proxy"
 	"heed/rules"
 )
 
@@ -143,16 +146,16 @@ func (n *ignoreRetryAfter) Decided(*audit.Entry) error { return nil }
 func (n *ignoreRetryAfter) Ended(e *audit.Entry) { n.ended = append(n.ended, e.Decision) }
 
 func TestHeed_WhenOneRecorderFailsTheOthersSayThatTheRequestWasRefused(t *testing.T) {
-	first, last := &ignoreRetryAfter{}, &audit.Tally{}
+	first, last, counted := &ignoreRetryAfter{}, &ignoreRetryAfter{}, &counts.Tally{}
 	e := &audit.Entry{Judged: audit.ByPath, Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}}
-	if err := (recorders{first, failing{}, last}).Decided(e); err == nil {
+	if err := (recording{[]proxy.Recorder{first, failing{}, last}, []observer{counted}}).Decided(e); err == nil {
 		t.Fatal("the failure is not told")
 	}
 	want := rules.Decision{Reason: rules.ReasonRecord}
-	if len(first.ended) != 1 || first.ended[0] != want || e.Decision != want {
-		t.Errorf("recorded %+v, the entry says %+v", first.ended, e.Decision)
+	if len(first.ended) != 1 || first.ended[0] != want || !slices.Equal(first.ended, last.ended) || e.Decision != want {
+		t.Errorf("recorded %+v and %+v, the entry says %+v", first.ended, last.ended, e.Decision)
 	}
-	if sum := last.Summary(); sum.Requests != 1 || sum.Refused != 1 {
-		t.Errorf("counted behind the failure: %+v", sum)
+	if sum := counted.Summary(); sum.Requests != 1 || sum.Refused != 1 {
+		t.Errorf("counted: %+v", sum)
 	}
 }

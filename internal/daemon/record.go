@@ -19,6 +19,8 @@ import (
 	"heed/internal/ownfile"
 	"heed/internal/room"
 	"heed/internal/state"
+	"heed/proxy"
+	"heed/rules"
 )
 
 // openLog opens the log and the recorder that writes decisions to it: on stderr, or for a
@@ -100,17 +102,53 @@ func (d *daemon) stopWithoutLog(err error) {
 	}
 }
 
-// recorders returns the recorders of every decision. The log is the first: where it is the
-// only record, it refuses decisions that it cannot log. It logs none before its end.
-func (d *daemon) recorders() recorders {
-	all := recorders{d.decisionLog}
+// recording has each decision recorded before it takes effect, and counted when its exchange
+// has ended.
+type recording struct {
+	recorders []proxy.Recorder // may refuse it
+	observers []observer       // may not: they see it once, at its end
+}
+
+// observer counts entries whose exchanges have ended.
+type observer interface{ Ended(*audit.Entry) }
+
+// recording returns what records and counts every decision. The log is the first recorder:
+// where it is the only record, it refuses decisions that it cannot log. It logs none before
+// its end.
+func (d *daemon) recording() recording {
+	all := recording{[]proxy.Recorder{d.decisionLog}, []observer{d.counts}}
 	if d.record != nil {
-		all = append(all, d.record)
+		all.recorders = append(all.recorders, d.record)
 	}
-	if d.metrics != nil {
-		all = append(all, d.metrics)
+	return all
+}
+
+// Decided implements proxy.Recorder. When a recorder fails, the decision becomes a refusal
+// and ends with it: those before it record its end, those after it record it as refused.
+func (all recording) Decided(e *audit.Entry) error {
+	for i, r := range all.recorders {
+		if err := r.Decided(e); err != nil {
+			e.Decision, e.Detail = rules.Decision{Reason: rules.ReasonRecord}, err.Error()
+			for _, later := range all.recorders[i+1:] {
+				if later.Decided(e) == nil {
+					later.Ended(e)
+				}
+			}
+			recording{all.recorders[:i], all.observers}.Ended(e)
+			return err
+		}
 	}
-	return append(all, d.tally, d.busy, d.reach)
+	return nil
+}
+
+// Ended implements proxy.Recorder.
+func (all recording) Ended(e *audit.Entry) {
+	for _, r := range all.recorders {
+		r.Ended(e)
+	}
+	for _, o := range all.observers {
+		o.Ended(e)
+	}
 }
 
 // privacyKeyFile is the key for hashed values in the record, in the state directory.

@@ -15,10 +15,10 @@ import (
 	"syscall"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/clientenv"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/state"
 )
 
@@ -142,10 +142,10 @@ func backgroundEnviron(environ []string, state string) []string {
 // ReadStream starts reading the stream of m: log lines are written to log, and notices to
 // stderr if notices is true. The function that it returns ends the run and returns its
 // summary; nil when the heed that it joined has ended.
-func ReadStream(m *control.RunClient, log, stderr io.Writer, notices bool) (finish func() *audit.Summary) {
-	summary := make(chan *audit.Summary, 1)
+func ReadStream(m *control.RunClient, log, stderr io.Writer, notices bool) (finish func() *counts.Summary) {
+	summary := make(chan *counts.Summary, 1)
 	go func() { summary <- readStream(m, log, stderr, notices) }()
-	return func() *audit.Summary {
+	return func() *counts.Summary {
 		ctx, cancel := context.WithTimeout(context.Background(), control.EndTimeout)
 		defer cancel()
 		_ = m.End(ctx) // on failure, the stream has ended or the timeout applies
@@ -160,7 +160,7 @@ func ReadStream(m *control.RunClient, log, stderr io.Writer, notices bool) (fini
 
 // readStream reads the stream of m to its end and returns the summary; nil when the stream
 // ended without one.
-func readStream(m *control.RunClient, log, stderr io.Writer, notices bool) *audit.Summary {
+func readStream(m *control.RunClient, log, stderr io.Writer, notices bool) *counts.Summary {
 	for complete := true; ; {
 		line, err := m.Next()
 		switch {

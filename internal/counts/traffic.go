@@ -1,4 +1,4 @@
-package metrics
+package counts
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"heed/internal/audit"
-	"heed/internal/busy"
+	"heed/internal/memo"
 )
 
 // maxNamed bounds the clients and the sites that have time series of their own, so that no
@@ -21,8 +21,8 @@ const unnamed = "(no name)"
 // traffic counts octets by client and by site, and when an exchange last succeeded.
 type traffic struct {
 	mu             sync.Mutex
-	clients, sites map[string]*busy.Traffic
-	all            busy.Traffic
+	clients, sites memo.Bounded[string, Traffic]
+	all            Traffic
 }
 
 var (
@@ -36,43 +36,25 @@ var (
 		"When an exchange last ended that a site answered without a refusal or an error; 0: none did since the start.", nil, nil)
 )
 
-// add counts the octets of e.
-func (t *traffic) add(e *audit.Entry) {
-	of := busy.TrafficOf(e)
-	if of == (busy.Traffic{}) {
+// add counts the octets of q.
+func (t *traffic) add(q *request) {
+	if q.traffic == (Traffic{}) {
 		return
 	}
-	client := busy.Named(e)
+	client := namedClient(q.Entry)
 	if client == "" {
 		client = unnamed
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	count(&t.clients, label(client), &of)
-	count(&t.sites, label(busy.Site(e)), &of)
-	t.all.Add(&of)
+	t.clients.At(label(client), audit.Other, maxNamed, strings.Clone).Add(&q.traffic)
+	t.sites.At(label(siteOf(q)), audit.Other, maxNamed, strings.Clone).Add(&q.traffic)
+	t.all.Add(&q.traffic)
 }
 
 // label returns a name as a label, which is UTF-8: names that differ in other octets alone are
 // one before they are counted, since two series with the same labels would end the scrape.
 func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
-
-// count adds of to the traffic of a name.
-func count(all *map[string]*busy.Traffic, name string, of *busy.Traffic) {
-	n := (*all)[name]
-	if n == nil && len(*all) >= maxNamed {
-		name = audit.Other
-		n = (*all)[name]
-	}
-	if n == nil {
-		if *all == nil {
-			*all = map[string]*busy.Traffic{}
-		}
-		n = &busy.Traffic{}
-		(*all)[strings.Clone(name)] = n
-	}
-	n.Add(of)
-}
 
 // Describe implements prometheus.Collector.
 func (t *traffic) Describe(ch chan<- *prometheus.Desc) {
@@ -85,8 +67,8 @@ func (t *traffic) Describe(ch chan<- *prometheus.Desc) {
 func (t *traffic) Collect(ch chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for desc, all := range map[*prometheus.Desc]map[string]*busy.Traffic{clientBytesDesc: t.clients, siteBytesDesc: t.sites} {
-		send := func(name string, n *busy.Traffic) {
+	for desc, all := range map[*prometheus.Desc]memo.Bounded[string, Traffic]{clientBytesDesc: t.clients, siteBytesDesc: t.sites} {
+		send := func(name string, n *Traffic) {
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n.BytesIn), name, "in")
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n.BytesOut), name, "out")
 		}
@@ -94,7 +76,7 @@ func (t *traffic) Collect(ch chan<- prometheus.Metric) {
 			send(name, n)
 		}
 		if all[audit.Other] == nil {
-			send(audit.Other, &busy.Traffic{})
+			send(audit.Other, &Traffic{})
 		}
 	}
 	at := 0.0

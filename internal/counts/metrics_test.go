@@ -1,4 +1,4 @@
-package metrics
+package counts
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ import (
 )
 
 func newMetrics() *Metrics {
-	return New(Config{
+	return NewMetrics(MetricsConfig{
 		Version: "v1", FetchOutcomes: []string{"available", "unreachable"}, SiteAnswers: []string{"forbidden"}, Limits: []string{"tunnels"},
 		FleetOps: []string{"turns"}, PolicyStates: []string{"available"},
 		Gauges: func() Gauges {
@@ -90,9 +90,10 @@ func TestMetrics_AreThoseOfTheManualAndPresentFromTheStart(t *testing.T) {
 func TestMetrics_CountOctetsByABoundedNumberOfNames(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
+	counter := New(m)
 	expect(t, text(t, m), `heed_client_bytes_total{client="(others)",direction="out"} 0`, `heed_last_success_timestamp_seconds 0`)
 	end := func(clientName, user, host string, o audit.Outcome) {
-		m.Ended(&audit.Entry{Time: time.Unix(1e9, 0), Client: "192.0.2.7:1", ClientName: clientName, User: user, Host: host, Decision: rules.Decision{Verdict: rules.Allow}, Outcome: o})
+		counter.Ended(&audit.Entry{Time: time.Unix(1e9, 0), Client: "192.0.2.7:1", ClientName: clientName, User: user, Host: host, Decision: rules.Decision{Verdict: rules.Allow}, Outcome: o})
 	}
 	answer := audit.Outcome{Status: 200, FromSite: true, BytesOut: 5, BytesIn: 2, Duration: time.Second}
 	end("newsbot", "", "a.test", answer)
@@ -121,6 +122,7 @@ func TestMetrics_CountOctetsByABoundedNumberOfNames(t *testing.T) {
 func TestMetrics_CountAnEntryAsTheRecordDoes(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
+	counter := New(m)
 	refused := audit.Entry{Judged: audit.ByPath, Decision: rules.Decision{Reason: rules.ReasonRule}, Outcome: audit.Outcome{Status: 403, Duration: 2 * time.Millisecond}}
 	allowed := audit.Entry{Judged: audit.ByPath, Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}, TurnWaited: 3 * time.Second,
 		Outcome: audit.Outcome{Status: 403, FromSite: true, SiteAnswer: "forbidden", Duration: 4 * time.Second}}
@@ -129,11 +131,11 @@ func TestMetrics_CountAnEntryAsTheRecordDoes(t *testing.T) {
 		Outcome: audit.Outcome{Status: 200, FromSite: true, Late: &rules.Decision{Verdict: rules.WouldRefuse, Reason: rules.ReasonRule}}}
 	tunnel := audit.Entry{Method: http.MethodConnect, Judged: audit.ByHost, Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonHostOnly}, Outcome: audit.Outcome{Status: 200}}
 	unknown := audit.Entry{Decision: rules.Decision{Reason: "of-a-later-heed"}}
-	for _, e := range []*audit.Entry{&refused, &refused, &allowed, &failed, &late, &tunnel, &unknown} {
-		if err := m.Decided(e); err != nil {
-			t.Fatal(err)
-		}
-		m.Ended(e)
+	revision := audit.Entry{Revises: &tunnel.ID, Decision: rules.Decision{Reason: rules.ReasonHostMismatch}} // counts as the tunnel
+	revised := tunnel
+	revised.Outcome.Revision = &revision
+	for _, e := range []*audit.Entry{&refused, &refused, &allowed, &failed, &late, &tunnel, &unknown, &revision, &revised} {
+		counter.Ended(e)
 	}
 	m.FetchDone("available", time.Second)
 	m.FetchDone("of a site's choice", time.Second)
@@ -150,15 +152,16 @@ func TestMetrics_CountAnEntryAsTheRecordDoes(t *testing.T) {
 		`heed_requests_total{class="failed",judged="path",reason="no-rule",verdict="allow"} 1`,
 		`heed_requests_total{class="allowed",judged="path",reason="rule",verdict="would-refuse"} 1`,
 		`heed_requests_total{class="not_judged",judged="host",reason="host-only",verdict="allow"} 1`,
+		`heed_requests_total{class="not_judged",judged="host",reason="host-mismatch",verdict="refuse"} 1`,
 		`heed_requests_total{class="failed",judged="no",reason="unknown",verdict="refuse"} 1`,
-		`heed_request_duration_seconds_count{by="heed"} 4`, `heed_request_duration_seconds_count{by="site"} 2`, `heed_request_duration_seconds_count{by="tunnel"} 1`,
+		`heed_request_duration_seconds_count{by="heed"} 4`, `heed_request_duration_seconds_count{by="site"} 2`, `heed_request_duration_seconds_count{by="tunnel"} 2`,
 		`heed_turn_wait_seconds_sum 3`, `heed_turn_wait_seconds_count 1`, `heed_site_refusals_total{kind="forbidden"} 1`,
 		`heed_policy_fetches_total{outcome="available"} 1`, `heed_policy_fetch_duration_seconds_count 1`, `heed_fleet_errors_total{op="turns"} 1`, `heed_fleet_duration_seconds_count 1`,
 		`heed_tls_handshakes_total{result="failed",side="client"} 1`, `heed_tls_handshakes_total{result="ok",side="client"} 1`, `heed_tls_handshakes_total{result="ok",side="site"} 5`,
 		`heed_config_last_reload_successful 0`, `heed_config_last_reload_success_timestamp_seconds 1e+09`,
 		`heed_requests_in_flight 3`, `heed_limit_hits_total{limit="tunnels"} 2`, `heed_policies{state="available"} 7`, `heed_fleet_up 0`)
-	if n := m.Requests(); n != 7 {
-		t.Errorf("%d requests, want 7", n)
+	if n := m.Requests(); n != 8 {
+		t.Errorf("%d requests, want 8", n)
 	}
 }
 
@@ -167,6 +170,7 @@ func TestMetrics_CountAnEntryAsTheRecordDoes(t *testing.T) {
 func TestMetrics_EveryReasonIsThereAndNothingElseAddsSeries(t *testing.T) {
 	t.Parallel()
 	m := newMetrics()
+	counter := New(m)
 	before := strings.Count(text(t, m), "\n")
 	var infos []rules.Reason
 	for _, info := range reason.All() {
@@ -179,7 +183,7 @@ func TestMetrics_EveryReasonIsThereAndNothingElseAddsSeries(t *testing.T) {
 		for v := range rules.Verdict(4) {
 			for _, j := range []audit.Judged{audit.NotJudged, audit.ByPath, audit.ByHost} {
 				for _, status := range []int{200, 502} {
-					m.Ended(&audit.Entry{Host: string(r) + ".test", UserAgent: "agent", Judged: j, Decision: rules.Decision{Verdict: v, Reason: r}, Outcome: audit.Outcome{Status: status, SiteAnswer: string(r)}})
+					counter.Ended(&audit.Entry{Host: string(r) + ".test", UserAgent: "agent", Judged: j, Decision: rules.Decision{Verdict: v, Reason: r}, Outcome: audit.Outcome{Status: status, SiteAnswer: string(r)}})
 				}
 			}
 		}
@@ -191,13 +195,12 @@ func TestMetrics_EveryReasonIsThereAndNothingElseAddsSeries(t *testing.T) {
 }
 
 func BenchmarkEnded(b *testing.B) {
-	m := newMetrics()
+	counter := New(newMetrics())
 	e := &audit.Entry{Judged: audit.ByPath, Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}, Outcome: audit.Outcome{Status: 200, FromSite: true, Duration: time.Millisecond}}
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			_ = m.Decided(e)
-			m.Ended(e)
+			counter.Ended(e)
 		}
 	})
 }

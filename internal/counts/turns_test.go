@@ -1,10 +1,11 @@
-package audit
+package counts
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
+	"heed/internal/audit"
 	"heed/rules"
 )
 
@@ -13,11 +14,10 @@ import (
 func TestHeed_WhatTurnsCostAtEachSite(t *testing.T) {
 	tally := &Tally{}
 	add := func(host string, waited, owed time.Duration, reason rules.Reason) {
-		e := &Entry{Host: host, Judged: ByPath, TurnWaited: waited, Owed: owed, Decision: rules.Decision{Reason: reason}, Outcome: Outcome{Waited: waited}}
+		e := &audit.Entry{Host: host, Judged: audit.ByPath, TurnWaited: waited, Owed: owed, Decision: rules.Decision{Reason: reason}, Outcome: audit.Outcome{Waited: waited}}
 		if reason == rules.ReasonNoRule {
 			e.Decision.Verdict = rules.Allow
 		}
-		_ = tally.Decided(e)
 		tally.Ended(e)
 	}
 	add("slow.test", 4*time.Second, 0, rules.ReasonNoRule)

@@ -1,4 +1,4 @@
-package metrics
+package counts
 
 import (
 	"time"
@@ -30,7 +30,7 @@ type Gauges struct {
 // gauges collects Gauges, and the TLS handshakes of both sides.
 type gauges struct {
 	metrics *Metrics
-	config  *Config
+	config  *MetricsConfig
 	descs   map[string]*prometheus.Desc
 }
 
@@ -53,7 +53,7 @@ var gaugeHelp = []struct{ name, help, label string }{
 // handshakes is the one metric here with two labels.
 const handshakes = "heed_tls_handshakes_total"
 
-func newGauges(m *Metrics, c *Config) *gauges {
+func newGauges(m *Metrics, c *MetricsConfig) *gauges {
 	g := &gauges{metrics: m, config: c, descs: map[string]*prometheus.Desc{}}
 	for _, h := range gaugeHelp {
 		var labels []string

@@ -1,4 +1,4 @@
-package reach_test
+package counts
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"heed/internal/audit"
-	"heed/internal/reach"
 	"heed/rules"
 )
 
@@ -34,7 +33,7 @@ func refused(e *audit.Entry) {
 	e.Outcome.FromSite, e.Outcome.Status = false, 403
 }
 
-func TestTracker_ManySitesFailOnlyWhenMoreThanHalfOfFiveDo(t *testing.T) {
+func TestReach_ManySitesFailOnlyWhenMoreThanHalfOfFiveDo(t *testing.T) {
 	start := time.Now()
 	for _, c := range []struct {
 		well, dead, broken, refused int
@@ -43,7 +42,7 @@ func TestTracker_ManySitesFailOnlyWhenMoreThanHalfOfFiveDo(t *testing.T) {
 		{well: 4, dead: 1}, {dead: 1}, {dead: 4}, {dead: 5, ill: true}, {well: 3, dead: 3}, {well: 3, dead: 2, broken: 2, ill: true},
 		{refused: 20, dead: 4}, {well: 2, refused: 9, broken: 3, ill: true},
 	} {
-		var tracker reach.Tracker
+		tracker := New(nil)
 		i := 0
 		add := func(n int, change func(*audit.Entry)) {
 			for range n {
@@ -56,58 +55,58 @@ func TestTracker_ManySitesFailOnlyWhenMoreThanHalfOfFiveDo(t *testing.T) {
 		add(c.dead, dead)
 		add(c.broken, broken)
 		add(c.refused, refused)
-		s := tracker.Status(start.Add(reach.Window / 2))
+		s := tracker.Reach(start.Add(ReachWindow / 2))
 		if s.ManyFail() != c.ill || s.Failed != c.dead+c.broken || s.Asked != c.well+c.dead+c.broken || len(s.Sites) != s.Failed {
 			t.Errorf("%+v: %+v", c, s)
 		}
-		if s := tracker.Status(start.Add(reach.Window + time.Second)); s.Asked != 0 || s.ManyFail() {
+		if s := tracker.Reach(start.Add(ReachWindow + time.Second)); s.Asked != 0 || s.ManyFail() {
 			t.Errorf("%+v, later: %+v", c, s)
 		}
 	}
 }
 
-func TestTracker_ASiteThatIsBackCountsAsReached(t *testing.T) {
-	var tracker reach.Tracker
+func TestReach_ASiteThatIsBackCountsAsReached(t *testing.T) {
+	tracker := New(nil)
 	now := time.Now()
 	tracker.Ended(entry(now, "s.test", dead))
 	tracker.Ended(entry(now, "s.test", nil))
-	if s := tracker.Status(now); s.Asked != 1 || s.Failed != 0 {
+	if s := tracker.Reach(now); s.Asked != 1 || s.Failed != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
-func TestTracker_AProxyFailsUntilItWorks(t *testing.T) {
-	var tracker reach.Tracker
+func TestReach_AProxyFailsUntilItWorks(t *testing.T) {
+	tracker := New(nil)
 	tracker.ProxyUsed("p.test:1", errors.New("first"))
 	tracker.ProxyUsed("p.test:1", errors.New("last"))
 	tracker.ProxyUsed("q.test:1", nil)
-	s := tracker.Status(time.Now())
+	s := tracker.Reach(time.Now())
 	if len(s.Proxies) != 1 || s.Proxies[0].Failed != 2 || s.Proxies[0].Err != "last" {
 		t.Fatalf("%+v", s)
 	}
 	tracker.ProxyUsed("p.test:1", nil)
-	if s := tracker.Status(time.Now()); len(s.Proxies) != 0 {
+	if s := tracker.Reach(time.Now()); len(s.Proxies) != 0 {
 		t.Errorf("%+v", s)
 	}
 	tracker.ProxyUsed("p.test:1", errors.New("again"))
-	tracker.Forget()
-	if s := tracker.Status(time.Now()); len(s.Proxies) != 0 {
+	tracker.ForgetReach()
+	if s := tracker.Reach(time.Now()); len(s.Proxies) != 0 {
 		t.Errorf("after other settings: %+v", s)
 	}
 }
 
-func TestTracker_SitesAreBounded(t *testing.T) {
-	var tracker reach.Tracker
+func TestReach_SitesAreBounded(t *testing.T) {
+	tracker := New(nil)
 	now := time.Now()
 	for i := range 10000 {
 		tracker.Ended(entry(now, fmt.Sprintf("s%d.test", i), dead))
 	}
-	if s := tracker.Status(now); s.Asked > 5000 || len(s.Sites) != 20 {
+	if s := tracker.Reach(now); s.Asked > 5000 || len(s.Sites) != 20 {
 		t.Errorf("%d sites, %d listed", s.Asked, len(s.Sites))
 	}
-	later := now.Add(reach.Window + time.Minute)
+	later := now.Add(ReachWindow + time.Minute)
 	tracker.Ended(entry(later, "new.test", dead))
-	if s := tracker.Status(later); s.Asked != 1 || len(s.Sites) != 1 {
+	if s := tracker.Reach(later); s.Asked != 1 || len(s.Sites) != 1 {
 		t.Errorf("later: %d sites, %d listed", s.Asked, len(s.Sites))
 	}
 }

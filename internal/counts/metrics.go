@@ -1,4 +1,4 @@
-package metrics
+package counts
 
 import (
 	"net/http"
@@ -15,8 +15,8 @@ import (
 	"heed/rules"
 )
 
-// Config defines the values of labels and the sources of a Metrics.
-type Config struct {
+// MetricsConfig defines the values of labels and the sources of a Metrics.
+type MetricsConfig struct {
 	Version string // of heed
 	Commit  string // that it was built from; empty: unknown
 
@@ -29,13 +29,13 @@ type Config struct {
 	Gauges func() Gauges // what is read at each scrape; must not be nil
 }
 
-// Metrics is a recorder of decisions that counts. Make it with New; it is safe for
-// concurrent use.
+// Metrics counts for Prometheus; a Counter hands it the requests. Make it with NewMetrics; it
+// is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 
 	reasons  map[rules.Reason]int // index in requests
-	requests []atomic.Uint64      // see slot
+	requests []atomic.Uint64      // see slotOf
 	duration [answerers]prometheus.Observer
 	turnWait prometheus.Histogram
 	traffic  traffic
@@ -69,8 +69,8 @@ const (
 
 var answererNames = [answerers]string{"site", "heed", "tunnel"}
 
-// New returns metrics for c, all of them 0.
-func New(c Config) *Metrics {
+// NewMetrics returns metrics for c, all of them 0.
+func NewMetrics(c MetricsConfig) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), reasons: map[rules.Reason]int{}}
 	for i, info := range reason.All() {
 		m.reasons[info.Reason] = i + 1 // 0 is for reasons without a row
@@ -122,7 +122,7 @@ func (m *Metrics) counters(name, help, label string, values []string) map[string
 	return all
 }
 
-func (m *Metrics) registerBuild(c Config) {
+func (m *Metrics) registerBuild(c MetricsConfig) {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "heed_build_info", Help: "Always 1; the labels name the build.",
 		ConstLabels: prometheus.Labels{"version": c.Version, "revision": c.Commit, "goversion": runtime.Version()},
@@ -142,19 +142,16 @@ func (m *Metrics) Handler() http.Handler {
 	return mux
 }
 
-// Decided implements a recorder of decisions. It counts nothing: see the package comment.
-func (m *Metrics) Decided(*audit.Entry) error { return nil }
-
-// Ended counts e.
-func (m *Metrics) Ended(e *audit.Entry) {
-	m.requests[m.slotOf(e)].Add(1)
-	m.traffic.add(e)
-	m.duration[answererOf(e)].Observe(e.Outcome.Duration.Seconds())
-	if e.TurnWaited > 0 {
-		m.turnWait.Observe(e.TurnWaited.Seconds())
+// add counts q.
+func (m *Metrics) add(q *request) {
+	m.requests[m.slotOf(q)].Add(1)
+	m.traffic.add(q)
+	m.duration[answererOf(q.Entry)].Observe(q.Outcome.Duration.Seconds())
+	if q.TurnWaited > 0 {
+		m.turnWait.Observe(q.TurnWaited.Seconds())
 	}
-	if e.Outcome.SiteAnswer != "" {
-		if c := m.answers[e.Outcome.SiteAnswer]; c != nil {
+	if q.Outcome.SiteAnswer != "" {
+		if c := m.answers[q.Outcome.SiteAnswer]; c != nil {
 			c.Inc()
 		}
 	}

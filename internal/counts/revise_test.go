@@ -1,4 +1,4 @@
-package audit_test
+package counts
 
 import (
 	"testing"
@@ -13,17 +13,17 @@ import (
 func TestHeed_ATunnelThatTurnsOutBadCountsOnce(t *testing.T) {
 	for judged, first := range map[audit.Judged]rules.Reason{audit.ByHost: rules.ReasonHostOnly, audit.NotJudged: rules.ReasonTunnel} {
 		for last, verdict := range []rules.Verdict{rules.Refuse, rules.WouldRefuse} {
-			var tally audit.Tally
+			var tally Tally
 			opened := asked("a.test", rules.Decision{Verdict: rules.Allow, Reason: first})
 			opened.Method, opened.Judged = "CONNECT", judged
 			bad := asked("a.test", rules.Decision{Verdict: verdict, Reason: rules.ReasonHostMismatch})
 			bad.Method, bad.Judged = "CONNECT", judged
-			bad.Revises = &audit.Revised{Time: opened.Time, Decision: opened.Decision}
-			decide(t, &tally, opened, bad)
+			bad.Revises, opened.Outcome.Revision = &opened.ID, bad
+			end(&tally, bad, opened)
 
-			want := audit.Counts{Requests: 1, NotJudged: 1, Classes: reason.Counts{reason.NotJudged: 1}}
+			want := Counts{Requests: 1, NotJudged: 1, Classes: reason.Counts{reason.NotJudged: 1}}
 			if judged == audit.ByHost {
-				want = [...]audit.Counts{{Requests: 1, ByHost: 1, Refused: 1}, {Requests: 1, ByHost: 1, WouldRefuse: 1}}[last]
+				want = [...]Counts{{Requests: 1, ByHost: 1, Refused: 1}, {Requests: 1, ByHost: 1, WouldRefuse: 1}}[last]
 				want.Classes = reason.Counts{reason.NotJudged: 1} // by neither rules nor settings
 			}
 			s := tally.Summary()

@@ -1,4 +1,4 @@
-package metrics
+package counts
 
 import (
 	_ "embed" // of the files of folder monitoring

@@ -1,4 +1,4 @@
-package metrics
+package counts
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,20 +16,11 @@ const (
 	slots    = verdicts * judgeds * 2 // with and without failure
 )
 
-// slotOf returns the index of the count that e belongs to, by its last verdict: one that
-// followed the request, if there is one.
-func (m *Metrics) slotOf(e *audit.Entry) int {
-	d, judged := &e.Decision, e.Judged
-	if late := e.Outcome.Late; late != nil {
-		if d = late; judged == audit.NotJudged {
-			judged = audit.ByPath
-			if e.Method == "CONNECT" {
-				judged = audit.ByHost
-			}
-		}
-	}
-	slot := m.reasons[d.Reason]*slots + (int(d.Verdict)%verdicts*judgeds+int(judged)%judgeds)*2
-	if e.Failed() {
+// slotOf returns the index of the count that q belongs to.
+func (m *Metrics) slotOf(q *request) int {
+	d := q.decision
+	slot := m.reasons[d.Reason]*slots + (int(d.Verdict)%verdicts*judgeds+int(q.judged)%judgeds)*2
+	if q.failed {
 		slot++
 	}
 	return slot

@@ -1,4 +1,4 @@
-package metrics
+package counts
 
 import (
 	"encoding/json"

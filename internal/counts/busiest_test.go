@@ -1,4 +1,4 @@
-package busy
+package counts
 
 import (
 	"fmt"
@@ -11,11 +11,9 @@ import (
 	"heed/rules"
 )
 
-var noon = time.Date(2026, 5, 1, 12, 0, 30, 0, time.UTC)
-
-// asked is a request from an address to a host at a time, refused for a reason or, with
+// from is a request from an address to a host at a time, refused for a reason or, with
 // an empty one, allowed.
-func asked(at time.Time, client, host string, why rules.Reason) *audit.Entry {
+func from(at time.Time, client, host string, why rules.Reason) *audit.Entry {
 	d := rules.Decision{Reason: why}
 	if why == "" {
 		d = rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}
@@ -23,32 +21,23 @@ func asked(at time.Time, client, host string, why rules.Reason) *audit.Entry {
 	return &audit.Entry{Time: at, Client: client + ":40000", Host: host, Decision: d}
 }
 
-// record counts an exchange from its decision to its end.
-func record(t testing.TB, c *Counter, e *audit.Entry) {
-	t.Helper()
-	if err := c.Decided(e); err != nil {
-		t.Fatal(err)
-	}
-	c.Ended(e)
-}
-
 func TestTheBusiestClientsAndSitesAreListedWithTheirClassesAndWaits(t *testing.T) {
-	var c Counter
+	c := New(nil)
 	for range 5 {
-		record(t, &c, asked(noon, "192.0.2.7", "a.test", ""))
+		c.Ended(from(noon, "192.0.2.7", "a.test", ""))
 	}
-	record(t, &c, asked(noon, "192.0.2.7", "a.test", rules.ReasonRule))
-	slow := asked(noon, "192.0.2.8", "a.test", "")
+	c.Ended(from(noon, "192.0.2.7", "a.test", rules.ReasonRule))
+	slow := from(noon, "192.0.2.8", "a.test", "")
 	slow.Outcome.Waited = 3 * time.Second
-	record(t, &c, slow)
-	dead := asked(noon.Add(20*time.Minute), "192.0.2.8", "b.test", "")
+	c.Ended(slow)
+	dead := from(noon.Add(20*time.Minute), "192.0.2.8", "b.test", "")
 	dead.Outcome.Status = 502
-	record(t, &c, dead)
-	site502 := asked(noon.Add(20*time.Minute), "192.0.2.8", "b.test", "")
+	c.Ended(dead)
+	site502 := from(noon.Add(20*time.Minute), "192.0.2.8", "b.test", "")
 	site502.Outcome.Status, site502.Outcome.FromSite = 502, true
-	record(t, &c, site502)
+	c.Ended(site502)
 
-	got := c.Hour(noon.Add(21*time.Minute), 10)
+	got := c.Busiest(noon.Add(21*time.Minute), 10)
 	if len(got.Clients) != 2 || len(got.Sites) != 2 {
 		t.Fatalf("%+v", got)
 	}
@@ -62,7 +51,7 @@ func TestTheBusiestClientsAndSitesAreListedWithTheirClassesAndWaits(t *testing.T
 	if s := got.Sites[1]; s.Name != "b.test" || s.Classes["failed"] != 1 || s.Classes["allowed"] != 1 {
 		t.Errorf("a site that was not reached once, and answered 502 once: %+v", s)
 	}
-	if only := c.Hour(noon.Add(21*time.Minute), 1); len(only.Clients) != 1 || len(only.Sites) != 1 {
+	if only := c.Busiest(noon.Add(21*time.Minute), 1); len(only.Clients) != 1 || len(only.Sites) != 1 {
 		t.Errorf("more than one is listed: %+v", only)
 	}
 }
@@ -70,11 +59,11 @@ func TestTheBusiestClientsAndSitesAreListedWithTheirClassesAndWaits(t *testing.T
 // Octets count in the period in which their exchange ended, a success as well; what the
 // site refused, what failed and what heed answered itself is none.
 func TestOctetsAndTheLastSuccessAreThoseOfTheClientAndTheSite(t *testing.T) {
-	var c Counter
+	c := New(nil)
 	end := func(client, host string, verdict rules.Verdict, o audit.Outcome, method string) {
-		e := asked(noon, client, host, rules.ReasonNoRule)
+		e := from(noon, client, host, rules.ReasonNoRule)
 		e.Decision.Verdict, e.Outcome, e.Method = verdict, o, method
-		record(t, &c, e)
+		c.Ended(e)
 	}
 	end("192.0.2.7", "a.test", rules.Allow, audit.Outcome{Status: 200, FromSite: true, BytesIn: 10, BytesOut: 4000, Duration: time.Second}, "POST")
 	end("192.0.2.7", "a.test", rules.Allow, audit.Outcome{Status: 404, FromSite: true, BytesOut: 40, Duration: 7 * time.Minute}, "GET")
@@ -84,7 +73,7 @@ func TestOctetsAndTheLastSuccessAreThoseOfTheClientAndTheSite(t *testing.T) {
 	end("192.0.2.8", "b.test", rules.Refuse, audit.Outcome{Status: 403, BytesOut: 8}, "GET")
 	end("192.0.2.9", "c.test", rules.Allow, audit.Outcome{Status: 200, BytesIn: 1, BytesOut: 2, Duration: time.Minute}, "CONNECT")
 
-	got := c.Hour(noon.Add(8*time.Minute), 10)
+	got := c.Busiest(noon.Add(8*time.Minute), 10)
 	want := map[string]Traffic{
 		"192.0.2.7": {10, 4040, noon.Add(7 * time.Minute)}, "192.0.2.8": {0, 26, time.Time{}}, "192.0.2.9": {1, 2, noon.Add(time.Minute)},
 	}
@@ -96,17 +85,17 @@ func TestOctetsAndTheLastSuccessAreThoseOfTheClientAndTheSite(t *testing.T) {
 	if all := (Traffic{11, 4068, noon.Add(7 * time.Minute)}); got.Traffic != all {
 		t.Errorf("in all %+v", got.Traffic)
 	}
-	later := c.Hour(noon.Add(63*time.Minute), 10) // the last answer ended 56 minutes ago, all decisions are older
-	if n := later.Clients[0]; len(later.Clients) != 1 || n.Requests != 0 || n.BytesOut != 40 || later.BytesOut != 40 {
+	later := c.Busiest(noon.Add(63*time.Minute), 10) // the last request ended 56 minutes ago
+	if n := later.Clients[0]; len(later.Clients) != 1 || n.Requests != 1 || n.BytesOut != 40 || later.BytesOut != 40 {
 		t.Errorf("an hour later: %+v", later)
 	}
-	if last := c.Hour(noon.Add(9*time.Hour), 10); last.BytesOut != 0 || !last.Success.Equal(noon.Add(7*time.Minute)) {
+	if last := c.Busiest(noon.Add(9*time.Hour), 10); last.BytesOut != 0 || !last.Success.Equal(noon.Add(7*time.Minute)) {
 		t.Errorf("nine hours later: %+v", last)
 	}
 }
 
 func TestAClientHasTheNameThatTheOperatorKnows(t *testing.T) {
-	e := asked(noon, "192.0.2.7", "a.test", "")
+	e := from(noon, "192.0.2.7", "a.test", "")
 	for _, step := range []struct {
 		change func()
 		want   string
@@ -118,30 +107,31 @@ func TestAClientHasTheNameThatTheOperatorKnows(t *testing.T) {
 		{func() { e.ClientName, e.Agent = "run", rules.Declare("AlphaBot") }, "alphabot"},
 	} {
 		step.change()
-		if got := Client(e); got != step.want {
+		if got := clientOf(e); got != step.want {
 			t.Errorf("the client is %q, want %q", got, step.want)
 		}
 	}
 	e.Decision.Reason = rules.ReasonExempt
-	if got := Site(e); got != audit.People {
+	q, _ := requestOf(e)
+	if got := siteOf(&q); got != audit.People {
 		t.Errorf("the site of an exempt client is %q", got)
 	}
 }
 
 func TestWhatIsOlderThanAnHourIsNotListed(t *testing.T) {
-	var c Counter
-	record(t, &c, asked(noon, "192.0.2.7", "a.test", ""))
-	late := asked(noon.Add(-time.Minute), "192.0.2.9", "c.test", "")
+	c := New(nil)
+	c.Ended(from(noon, "192.0.2.7", "a.test", ""))
+	late := from(noon.Add(-time.Minute), "192.0.2.9", "c.test", "")
 	late.Outcome.Waited = time.Hour
-	if got := c.Hour(noon.Add(59*time.Minute), 9); len(got.Clients) != 1 {
+	if got := c.Busiest(noon.Add(59*time.Minute), 9); len(got.Clients) != 1 {
 		t.Errorf("after 59 minutes: %+v", got)
 	}
-	if got := c.Hour(noon.Add(66*time.Minute), 9); len(got.Clients) != 0 || got.Clients == nil {
+	if got := c.Busiest(noon.Add(66*time.Minute), 9); len(got.Clients) != 0 || got.Clients == nil {
 		t.Errorf("after 66 minutes: %+v", got)
 	}
-	record(t, &c, asked(noon.Add(time.Hour), "192.0.2.8", "b.test", "")) // in the same slot
-	c.Ended(late)                                                        // and the end of an older one is not counted there
-	if got := c.Hour(noon.Add(time.Hour), 9); len(got.Clients) != 1 || got.Clients[0].Name != "192.0.2.8" || got.Clients[0].Waits != 0 {
+	c.Ended(from(noon.Add(time.Hour), "192.0.2.8", "b.test", "")) // in the same slot
+	c.Ended(late)                                                 // and the end of an older one is not counted there
+	if got := c.Busiest(noon.Add(time.Hour), 9); len(got.Clients) != 1 || got.Clients[0].Name != "192.0.2.8" || got.Clients[0].Waits != 0 {
 		t.Errorf("an hour later: %+v", got)
 	}
 }
@@ -149,17 +139,17 @@ func TestWhatIsOlderThanAnHourIsNotListed(t *testing.T) {
 // A flood of names neither fills the memory nor hides the client that asks most, even if
 // the names before it came several times and it comes last.
 func TestAFloodOfNamesHidesNoBusyClient(t *testing.T) {
-	var c Counter
+	c := New(nil)
 	for i := range 3 * maxNames {
-		record(t, &c, asked(noon, fmt.Sprint("early", i%maxNames), fmt.Sprint("early", i%maxNames, ".test"), ""))
+		c.Ended(from(noon, fmt.Sprint("early", i%maxNames), fmt.Sprint("early", i%maxNames, ".test"), ""))
 	}
 	for i := range 200_000 {
-		record(t, &c, asked(noon, fmt.Sprint("flood", i), fmt.Sprint("host", i, ".test"), rules.ReasonRule))
+		c.Ended(from(noon, fmt.Sprint("flood", i), fmt.Sprint("host", i, ".test"), rules.ReasonRule))
 		if i%100 == 0 {
-			record(t, &c, asked(noon, "192.0.2.7", "a.test", ""))
+			c.Ended(from(noon, "192.0.2.7", "a.test", ""))
 		}
 	}
-	_, s := c.at(noon)
+	s := c.busiest.periods.at(noon)
 	for _, table := range []*table{&s.clients, &s.sites} {
 		if len(table.names) != maxNames || len(table.heap) != maxNames {
 			t.Errorf("%d names, %d in the heap, want %d", len(table.names), len(table.heap), maxNames)
@@ -170,40 +160,37 @@ func TestAFloodOfNamesHidesNoBusyClient(t *testing.T) {
 			}
 		}
 	}
-	got := c.Hour(noon, 1)
+	got := c.Busiest(noon, 1)
 	if got.Clients[0].Name != "192.0.2.7" || got.Sites[0].Name != "a.test" || got.Clients[0].Requests < 1000 {
 		t.Errorf("the busiest: %+v", got)
 	}
 }
 
 func TestAKnownNameCostsNoMemory(t *testing.T) {
-	var c Counter
-	e := asked(noon, "192.0.2.7", "a.test", "")
+	c := New(nil)
+	e := from(noon, "192.0.2.7", "a.test", "")
 	e.Outcome.Waited = time.Second
-	record(t, &c, e)
-	if n := testing.AllocsPerRun(100, func() { record(t, &c, e) }); n > 0 {
+	c.Ended(e)
+	if n := testing.AllocsPerRun(100, func() { c.Ended(e) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 func TestConcurrentRequestsAreAllCounted(t *testing.T) {
-	var c Counter
+	c := New(nil)
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
 			for i := range 500 {
-				e := asked(noon, fmt.Sprint("192.0.2.", worker), fmt.Sprint(i%50, ".test"), "")
+				e := from(noon, fmt.Sprint("192.0.2.", worker), fmt.Sprint(i%50, ".test"), "")
 				e.Outcome.Status = 504
-				if err := c.Decided(e); err != nil {
-					t.Error(err)
-				}
 				c.Ended(e)
 			}
 		})
 	}
 	all.Wait()
 	sum := uint64(0)
-	for _, s := range c.Hour(noon, 100).Sites {
+	for _, s := range c.Busiest(noon, 100).Sites {
 		sum += s.Classes[reason.Failed.String()]
 	}
 	if sum != 4000 {
@@ -212,10 +199,10 @@ func TestConcurrentRequestsAreAllCounted(t *testing.T) {
 }
 
 func BenchmarkKnown(b *testing.B) {
-	var c Counter
-	e := asked(noon, "192.0.2.7", "a.test", "")
+	c := New(nil)
+	e := from(noon, "192.0.2.7", "a.test", "")
 	b.ReportAllocs()
 	for b.Loop() {
-		record(b, &c, e)
+		c.Ended(e)
 	}
 }

@@ -1,4 +1,4 @@
-package audit_test
+package counts
 
 import (
 	"encoding/json"
@@ -30,27 +30,25 @@ func refusedBy(line int, rule string) rules.Decision {
 	return rules.Decision{Reason: rules.ReasonRule, Group: "*", Rule: rule, Line: line}
 }
 
-func decide(t testing.TB, tally *audit.Tally, entries ...*audit.Entry) {
-	t.Helper()
+// end ends exchanges.
+func end(o interface{ Ended(*audit.Entry) }, entries ...*audit.Entry) {
 	for _, e := range entries {
-		if err := tally.Decided(e); err != nil {
-			t.Fatalf("Decided: %v", err)
-		}
+		o.Ended(e)
 	}
 }
 
 func TestHeed_TallyCountsEveryRequestOnce(t *testing.T) {
-	var tally audit.Tally
+	var tally Tally
 	blind := asked("b.test", rules.Decision{Reason: rules.ReasonUntrusted})
 	blind.Judged = audit.NotJudged
 	byHost := asked("b.test", allowed())
 	byHost.Judged = audit.ByHost
 	would := asked("a.test", refusedBy(3, "Disallow: /x"))
 	would.Decision.Verdict = rules.WouldRefuse
-	decide(t, &tally, asked("a.test", allowed()), asked("a.test", refusedBy(2, "Disallow: /")), would, blind, byHost)
+	end(&tally, asked("a.test", allowed()), asked("a.test", refusedBy(2, "Disallow: /")), would, blind, byHost)
 
 	s := tally.Summary()
-	want := audit.Counts{
+	want := Counts{
 		Requests: 5, Allowed: 2, Refused: 1, WouldRefuse: 1, NotJudged: 1, ByPath: 3, ByHost: 1,
 		Classes: reason.Counts{reason.Allowed: 3, reason.RefusedByRule: 1, reason.NotJudged: 1}, WouldBe: reason.Counts{reason.RefusedByRule: 1},
 	}
@@ -63,7 +61,7 @@ func TestHeed_TallyCountsEveryRequestOnce(t *testing.T) {
 	if len(s.Hosts) != 2 || s.Hosts[0].Host != "a.test" || s.Hosts[0].Requests != 3 || s.Hosts[1].Counts.NotJudged != 1 {
 		t.Errorf("hosts %+v", s.Hosts)
 	}
-	if len(s.Unjudged) != 1 || s.Unjudged[0] != (audit.ReasonCount{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1, Class: "not judged"}) {
+	if len(s.Unjudged) != 1 || s.Unjudged[0] != (ReasonCount{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1, Class: "not judged"}) {
 		t.Errorf("not judged: %+v", s.Unjudged)
 	}
 }
@@ -73,14 +71,14 @@ func TestHeed_TallyCountsEveryRequestOnce(t *testing.T) {
 // Of rejected handshakes, those before a request that came through the same host's tunnel are
 // known: the client went on.
 func TestTally_CountsTheHandshakesBeforeARequest(t *testing.T) {
-	var tally audit.Tally
+	var tally Tally
 	rejected := func(host string) *audit.Entry {
 		return &audit.Entry{Scheme: "https", Host: host, Decision: rules.Decision{Reason: rules.ReasonUntrusted}}
 	}
 	judged := func(scheme, host string) *audit.Entry {
 		return &audit.Entry{Scheme: scheme, Host: host, Judged: audit.ByPath, Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}}
 	}
-	decide(t, &tally, rejected("a.test"), judged("https", "a.test"), rejected("b.test"), judged("http", "b.test"), judged("https", "c.test"), rejected("c.test"))
+	end(&tally, rejected("a.test"), judged("https", "a.test"), rejected("b.test"), judged("http", "b.test"), judged("https", "c.test"), rejected("c.test"))
 	for _, c := range tally.Summary().Unjudged {
 		if want := map[string]uint64{"a.test": 1}[c.Host]; c.Count != 1 || c.Before != want {
 			t.Errorf("%+v, want %d before", c, want)
@@ -89,7 +87,7 @@ func TestTally_CountsTheHandshakesBeforeARequest(t *testing.T) {
 }
 
 func TestTally_MalformedRequestsHaveTheirFault(t *testing.T) {
-	var tally audit.Tally
+	var tally Tally
 	for reason, details := range map[rules.Reason][]string{
 		rules.ReasonMalformed: {"TLS came in place of HTTP", "TLS came in place of HTTP", "the path contains a NUL octet"},
 		rules.ReasonUntrusted: {"one alert", "another alert"},
@@ -97,7 +95,7 @@ func TestTally_MalformedRequestsHaveTheirFault(t *testing.T) {
 		for _, detail := range details {
 			e := asked("", rules.Decision{Reason: reason})
 			e.Judged, e.Detail = audit.NotJudged, detail
-			decide(t, &tally, e)
+			end(&tally, e)
 		}
 	}
 	var got []string
@@ -111,63 +109,60 @@ func TestTally_MalformedRequestsHaveTheirFault(t *testing.T) {
 }
 
 func TestHeed_TallyNamesTheRuleThatRefused(t *testing.T) {
-	var tally audit.Tally
+	var tally Tally
 	for range 3 {
-		decide(t, &tally, asked("a.test", refusedBy(12, "Disallow: /private")))
+		end(&tally, asked("a.test", refusedBy(12, "Disallow: /private")))
 	}
-	decide(t, &tally, asked("a.test", refusedBy(4, "Disallow: /x")),
+	end(&tally, asked("a.test", refusedBy(4, "Disallow: /x")),
 		asked("a.test", rules.Decision{Reason: rules.ReasonRobotsUnreachable}))
 
 	got := tally.Summary().Refusals
 	if len(got) != 3 {
 		t.Fatalf("refusals %+v, want three kinds", got)
 	}
-	want := audit.RuleCount{Host: "a.test", Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /private", Line: 12, Count: 3, Class: "refused by rule"}
+	want := RuleCount{Host: "a.test", Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /private", Line: 12, Count: 3, Class: "refused by rule"}
 	if got[0] != want {
 		t.Errorf("the most frequent first: got %+v, want %+v", got[0], want)
 	}
 }
 
 func TestHeed_TallyCountsRefusalsByTheSiteApart(t *testing.T) {
-	var tally audit.Tally
-	end := func(status int, fromSite bool) {
+	var tally Tally
+	ended := func(status int, fromSite bool) {
 		e := asked("a.test", allowed())
-		decide(t, &tally, e)
 		e.Outcome = audit.Outcome{Status: status, FromSite: fromSite}
 		tally.Ended(e)
 	}
-	end(403, true)
-	end(429, true)
-	end(429, true)
-	end(403, false) // heed's own
-	end(404, true)  // an answer like any other
-	end(500, true)  // a failure
+	ended(403, true)
+	ended(429, true)
+	ended(429, true)
+	ended(403, false) // heed's own
+	ended(404, true)  // an answer like any other
+	ended(500, true)  // a failure
 	got := tally.Summary().Sites
-	want := []audit.SiteCount{{Host: "a.test", Status: 429, Count: 2}, {Host: "a.test", Status: 403, Count: 1}}
+	want := []SiteCount{{Host: "a.test", Status: 429, Count: 2}, {Host: "a.test", Status: 403, Count: 1}}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
 func TestHeed_TallyAddsUpWaitsThatAreFelt(t *testing.T) {
-	var tally audit.Tally
+	var tally Tally
 	for _, wait := range []time.Duration{time.Millisecond, time.Second, 3 * time.Second} {
 		e := asked("a.test", allowed())
-		decide(t, &tally, e)
 		e.Outcome.Waited = wait
 		tally.Ended(e)
 	}
-	if got, want := tally.Summary().Waited, (audit.Waits{Requests: 2, Total: 4 * time.Second, Longest: 3 * time.Second}); got != want {
+	if got, want := tally.Summary().Waited, (Waits{Requests: 2, Total: 4 * time.Second, Longest: 3 * time.Second}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
 func TestHeed_TallyIsBoundedAndItsSumsStayTrue(t *testing.T) {
-	var tally audit.Tally
+	var tally Tally
 	long := strings.Repeat("x", 10_000)
 	for i := range 5000 {
 		e := asked(fmt.Sprintf("h%d.test", i), refusedBy(1, "Disallow: /"+long))
-		decide(t, &tally, e)
 		e.Outcome = audit.Outcome{Status: 403, FromSite: true}
 		tally.Ended(e)
 	}
@@ -196,12 +191,12 @@ func TestHeed_TallyIsBoundedAndItsSumsStayTrue(t *testing.T) {
 	}
 }
 
-func TestHeed_TallyKnowsTheLastHour(t *testing.T) {
-	var tally audit.Tally
+func TestCounter_KnowsTheLastHour(t *testing.T) {
+	tally := New(nil)
 	at := func(ago time.Duration) {
 		e := asked("a.test", allowed())
 		e.Time = noon.Add(-ago)
-		decide(t, &tally, e)
+		tally.Ended(e)
 	}
 	at(2 * time.Hour)
 	at(61 * time.Minute)
@@ -217,18 +212,20 @@ func TestHeed_TallyKnowsTheLastHour(t *testing.T) {
 	if got := tally.Hour(noon.Add(25 * time.Hour)).Requests; got != 0 {
 		t.Errorf("a day later: %d, want none", got)
 	}
-	if got := tally.Summary().Requests; got != 5 {
-		t.Errorf("in all: %d, want 5", got)
+	long := asked("a.test", allowed())
+	long.Time, long.Outcome.Duration = noon.Add(-3*time.Hour), 3*time.Hour
+	if tally.Ended(long); tally.Hour(noon).Requests != 4 || tally.Minute(noon).Requests != 2 {
+		t.Error("a request does not count in the time in which it ended")
 	}
 }
 
-func TestHeed_TallyRemembersPoliciesInTrouble(t *testing.T) {
-	var tally audit.Tally
+func TestCounter_RemembersPoliciesInTrouble(t *testing.T) {
+	tally := New(nil)
 	meet := func(host string, s rules.Source) {
 		s.Origin = rules.Origin{Scheme: "https", Host: host, Port: 443}
 		e := asked(host, rules.Decision{})
 		e.Policy = rules.New(s, nil)
-		decide(t, &tally, e)
+		tally.Ended(e)
 	}
 	meet("down.test", rules.Source{State: rules.Unreachable, NoConnection: true}) // the site's own affair
 	meet("ill.test", rules.Source{State: rules.Unreachable, Err: errors.New("status 500")})
@@ -255,13 +252,13 @@ func TestHeed_TallyRemembersPoliciesInTrouble(t *testing.T) {
 	}
 }
 
-func TestHeed_TallyForgetsOldTroubleToMakeRoom(t *testing.T) {
-	var tally audit.Tally
+func TestCounter_ForgetsOldTroubleToMakeRoom(t *testing.T) {
+	tally := New(nil)
 	meet := func(i int, when time.Time) {
 		e := asked("h", rules.Decision{})
 		e.Time = when
 		e.Policy = rules.New(rules.Source{Origin: rules.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", i), Port: 80}}, nil)
-		decide(t, &tally, e)
+		tally.Ended(e)
 	}
 	for i := range 100 {
 		meet(i, noon.Add(-2*time.Hour))
@@ -273,21 +270,21 @@ func TestHeed_TallyForgetsOldTroubleToMakeRoom(t *testing.T) {
 }
 
 func TestHeed_SummaryIsJSONWithoutNulls(t *testing.T) {
-	text, err := json.Marshal(new(audit.Tally).Summary())
+	text, err := json.Marshal(new(Tally).Summary())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(text), "null") {
 		t.Errorf("a null in %s", text)
 	}
-	var back audit.Summary
+	var back Summary
 	if err := json.Unmarshal(text, &back); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestHeed_TallyAllocatesNothingForWhatItKnows(t *testing.T) {
-	var tally audit.Tally
+	var tally Tally
 	refused := asked("a.test", refusedBy(12, "Disallow: /private"))
 	blind := asked("b.test", rules.Decision{Reason: rules.ReasonTunnel})
 	blind.Judged = audit.NotJudged
@@ -296,7 +293,6 @@ func TestHeed_TallyAllocatesNothingForWhatItKnows(t *testing.T) {
 	fine.Outcome = audit.Outcome{Status: 403, FromSite: true, Waited: time.Second}
 	once := func() {
 		for _, e := range []*audit.Entry{refused, blind, fine} {
-			_ = tally.Decided(e)
 			tally.Ended(e)
 		}
 	}
@@ -307,18 +303,15 @@ func TestHeed_TallyAllocatesNothingForWhatItKnows(t *testing.T) {
 }
 
 func TestHeed_TallyIsSafeForConcurrentUse(t *testing.T) {
-	var tally audit.Tally
+	var tally Tally
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			for j := range 200 {
 				e := asked(fmt.Sprintf("h%d.test", (i+j)%20), allowed())
-				_ = tally.Decided(e)
 				tally.Ended(e)
 				if j%50 == 0 {
 					tally.Summary()
-					tally.Hour(noon)
-					tally.Troubles(noon)
 				}
 			}
 		})
@@ -330,12 +323,21 @@ func TestHeed_TallyIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func BenchmarkTallyKnown(b *testing.B) {
-	var tally audit.Tally
+	var tally Tally
 	e := asked("a.test", refusedBy(12, "Disallow: /private"))
 	e.Policy = rules.New(rules.Source{State: rules.Available}, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = tally.Decided(e)
 		tally.Ended(e)
+	}
+}
+
+func BenchmarkCounterKnown(b *testing.B) {
+	counter := New(nil)
+	e := asked("a.test", refusedBy(12, "Disallow: /private"))
+	e.Client, e.Policy = "192.0.2.7:40000", rules.New(rules.Source{State: rules.Available}, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		counter.Ended(e)
 	}
 }

@@ -151,6 +151,9 @@ func (e *Entry) DetailWith(hide func(user string) string) string {
 	return e.Detail + "; the name tried was " + safetext.Quote(hide(e.Tried))
 }
 
+// Exempt reports whether e is a request of an exempt client.
+func (e *Entry) Exempt() bool { return e.Decision.Reason == rules.ReasonExempt }
+
 // SiteRefused reports whether the site refused a request that heed had allowed.
 func (e *Entry) SiteRefused() bool { return e.Outcome.FromSite && SiteRefused(e.Outcome.Status) }
 

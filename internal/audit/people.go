@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"heed/internal/memo"
-	"heed/rules"
 )
 
 // People replaces, in counts, the hosts that exempt clients request: heed does
@@ -22,9 +21,6 @@ const Other = "(others)"
 
 // maxPeople bounds how many exempt clients are counted by their address.
 const maxPeople = 10_000
-
-// Exempt reports whether e is a request of an exempt client.
-func (e *Entry) Exempt() bool { return e.Decision.Reason == rules.ReasonExempt }
 
 // person is an exempt client: the name of its [[client]] and its address.
 type person struct{ name, address string }

@@ -9,6 +9,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/console"
+	"heed/internal/safetext"
 )
 
 // AuditBackupCmd is `heed audit backup`.
@@ -104,7 +105,7 @@ func (c *AuditExportCmd) Run(a *console.App) error {
 	ctx, stop := interruptible()
 	defer stop()
 	out := bufio.NewWriterSize(a.Stdout, 64<<10)
-	to := report.Lines(console.EscapingWriter{Writer: out})
+	to := report.Lines(safetext.EscapingWriter{Writer: out})
 	if c.CSV {
 		to = report.Table(out)
 	}

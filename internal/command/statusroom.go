@@ -14,7 +14,7 @@ import (
 	"heed/internal/counts"
 	"heed/internal/figures"
 	"heed/internal/reason"
-	"heed/internal/room"
+	"heed/internal/state"
 )
 
 // mostBusy is how many clients, and how many sites, are printed for a person.
@@ -78,7 +78,7 @@ func busyWords(c *counts.NameCount, now time.Time) string {
 // printRoom prints the space of the record and of the stored policies.
 func printRoom(row func(name, format string, values ...any), r *control.Room) {
 	if r.Record != nil {
-		row("record", "%s%s", fileWords(&r.Record.File), growthWords(r.Record))
+		row("record", "%s%s", fileWords(&r.Record.Space), growthWords(r.Record))
 	}
 	if r.Policies != nil {
 		row("policies", "%s", fileWords(r.Policies))
@@ -86,7 +86,7 @@ func printRoom(row func(name, format string, values ...any), r *control.Room) {
 }
 
 // fileWords returns the size of a file and the free space beside it.
-func fileWords(f *room.File) string {
+func fileWords(f *state.Space) string {
 	text := console.Quoted(f.Path) + ", " + figures.Size(f.Bytes)
 	if f.Free != nil {
 		text += ", " + figures.Size(*f.Free) + " free"
@@ -95,7 +95,7 @@ func fileWords(f *room.File) string {
 }
 
 // growthWords returns how fast the record grows, and for how long its room lasts.
-func growthWords(r *room.Growing) string {
+func growthWords(r *state.Growing) string {
 	text := ""
 	if r.Limit > 0 {
 		text += ", at most " + config.ByteSize(r.Limit).String()

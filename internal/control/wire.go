@@ -12,8 +12,8 @@ import (
 	"heed/internal/fleet"
 	"heed/internal/pace"
 	"heed/internal/policyfile"
-	"heed/internal/room"
 	"heed/internal/signal"
+	"heed/internal/state"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -139,8 +139,8 @@ type Status struct {
 
 // Room is the space that the files of heed use and have left.
 type Room struct {
-	Record   *room.Growing `json:"record,omitempty"`        // nil: decisions are not recorded
-	Policies *room.File    `json:"policies_file,omitempty"` // nil: policies are not stored
+	Record   *state.Growing `json:"record,omitempty"`        // nil: decisions are not recorded
+	Policies *state.Space   `json:"policies_file,omitempty"` // nil: policies are not stored
 }
 
 // CAStatus describes the CA certificate.

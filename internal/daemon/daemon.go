@@ -23,10 +23,9 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/counts"
-	"heed/internal/notify"
-	"heed/internal/room"
 	"heed/internal/route"
 	"heed/internal/state"
+	"heed/internal/systemd"
 	"heed/proxy"
 )
 
@@ -39,7 +38,7 @@ type daemon struct {
 	counts       *counts.Counter
 	shared       proxy.Config // of the shared proxy; each run changes a copy
 	background   bool
-	manager      *notify.Manager // nil: no service manager started heed
+	manager      *systemd.Manager // nil: no service manager started heed
 	now          func() time.Time
 	since        time.Time
 
@@ -249,7 +248,7 @@ func (d *daemon) room(now time.Time) (r control.Room) {
 		r.Record = new(d.recordRoom.Now(now))
 	}
 	if d.File != nil {
-		r.Policies = new(room.Measure(route.PoliciesPath(d.current.Load().cfg, d.state)))
+		r.Policies = new(state.SpaceOf(route.PoliciesPath(d.current.Load().cfg, d.state)))
 	}
 	return r
 }

@@ -2,20 +2,15 @@ package daemon
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/counts"
 	"heed/internal/tools/testkit"
-	"heed/proxy"
-	"heed/rules"
 )
 
 func TestHeed_ARunJoinsOnlyTheHeedItAskedFor(t *testing.T) {
@@ -129,33 +124,4 @@ func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
 			t.Errorf("a late run gets %v, want to try again", err)
 		}
 	})
-}
-
-// failing is a recorder that cannot write.
-type failing struct{}
-
-func (failing) Decided(*audit.Entry) error { return errors.New("disk full") }
-
-func (failing) Ended(*audit.Entry) { panic("never decided") }
-
-// ignoreRetryAfter is a recorder that remembers the verdicts it was told at the end.
-type ignoreRetryAfter struct{ ended []rules.Decision }
-
-func (n *ignoreRetryAfter) Decided(*audit.Entry) error { return nil }
-
-func (n *ignoreRetryAfter) Ended(e *audit.Entry) { n.ended = append(n.ended, e.Decision) }
-
-func TestHeed_WhenOneRecorderFailsTheOthersSayThatTheRequestWasRefused(t *testing.T) {
-	first, last, counted := &ignoreRetryAfter{}, &ignoreRetryAfter{}, &counts.Tally{}
-	e := &audit.Entry{Judged: audit.ByPath, Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}}
-	if err := (recording{[]proxy.Recorder{first, failing{}, last}, []observer{counted}}).Decided(e); err == nil {
-		t.Fatal("the failure is not told")
-	}
-	want := rules.Decision{Reason: rules.ReasonRecord}
-	if len(first.ended) != 1 || first.ended[0] != want || !slices.Equal(first.ended, last.ended) || e.Decision != want {
-		t.Errorf("recorded %+v and %+v, the entry says %+v", first.ended, last.ended, e.Decision)
-	}
-	if sum := counted.Summary(); sum.Requests != 1 || sum.Refused != 1 {
-		t.Errorf("counted: %+v", sum)
-	}
 }

@@ -15,38 +15,38 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/console"
-	"heed/internal/journal"
+	"heed/internal/logs"
 	"heed/internal/ownfile"
-	"heed/internal/room"
 	"heed/internal/state"
-	"heed/proxy"
-	"heed/rules"
 )
+
+// maxBackgroundLog is the size in bytes at which the log of a background heed is rotated.
+// One old file is kept.
+const maxBackgroundLog = 8 << 20
 
 // openLog opens the log and the recorder that writes decisions to it: on stderr, or for a
 // background heed in a file of bounded size. It also returns the writer of both.
-func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) (*resources, *console.AsyncWriter, error) {
+func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) (*resources, *logs.Writer, error) {
 	out := a.Stderr
 	if c.Background {
-		f, err := openLogFile(filepath.Join(stateDir, state.BackgroundLog), maxBackgroundLog)
+		f, err := logs.OpenFile(filepath.Join(stateDir, state.BackgroundLog), maxBackgroundLog)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the log cannot be written: %w", err)
 		}
 		out = f
 	}
-	o, buffered := &resources{level: &slog.LevelVar{}}, console.NewAsyncWriter(out)
+	o, buffered := &resources{level: &slog.LevelVar{}}, logs.NewWriter(out)
 	o.level.Set(cfg.Log.MinLevel())
 	var err error
 	if o.privacy, err = openPrivacy(&cfg.Audit, stateDir); err != nil {
 		return nil, nil, err
 	}
 	o.Redact = func(url string) string { kept, _ := o.privacy.Redact(url); return kept }
-	format := func(w io.Writer) slog.Handler {
-		return logHandler(cfg.Log, o.level, w, console.IsTerminal(out), o.privacy)
-	}
+	json := cfg.Log.Format == "json" || cfg.Log.Format == "auto" && !console.IsTerminal(out)
+	format := func(w io.Writer) slog.Handler { return logs.Handler(w, json, o.level, o.privacy.Redact) }
 	handler := format(buffered)
-	if stream, _ := console.Lookup(a.Environ, journal.Variable); journal.Connected(stream, out) {
-		handler = journal.Prefixed(buffered, format)
+	if stream, _ := console.Lookup(a.Environ, logs.JournalVariable); logs.ToJournal(stream, out) {
+		handler = logs.Prefixed(buffered, format)
 	}
 	o.decisionLog = audit.NewLog(handler, buffered.Err)
 	o.decisionLog.WriteLater(buffered.Wake)
@@ -54,7 +54,7 @@ func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) 
 		o.decisionLog.Spare()
 	}
 	buffered.Gather(o.decisionLog.Flush)
-	o.log = slog.New(eventHandler{handler, o.decisionLog.Flush, buffered.Hurry})
+	o.log = slog.New(logs.Events{Handler: handler, Decisions: o.decisionLog.Flush, Hurry: buffered.Hurry})
 	return o, buffered, nil
 }
 
@@ -73,7 +73,7 @@ func (o *resources) openRecord(cfg *config.Config, stateDir string) error {
 	path := cmp.Or(c.File, filepath.Join(stateDir, state.AuditFile))
 	var err error
 	o.record, err = store.Open(path, how)
-	o.recordRoom = room.Watch(path, how.MaxSize, time.Now())
+	o.recordRoom = state.WatchSpace(path, how.MaxSize, time.Now())
 	if err != nil && how.Continue {
 		o.log.Error("decisions are not recorded until heed is restarted; requests continue (audit.on_failure)", "error", err)
 		o.unrecorded, err = err, nil
@@ -102,53 +102,15 @@ func (d *daemon) stopWithoutLog(err error) {
 	}
 }
 
-// recording has each decision recorded before it takes effect, and counted when its exchange
-// has ended.
-type recording struct {
-	recorders []proxy.Recorder // may refuse it
-	observers []observer       // may not: they see it once, at its end
-}
-
-// observer counts entries whose exchanges have ended.
-type observer interface{ Ended(*audit.Entry) }
-
 // recording returns what records and counts every decision. The log is the first recorder:
 // where it is the only record, it refuses decisions that it cannot log. It logs none before
 // its end.
-func (d *daemon) recording() recording {
-	all := recording{[]proxy.Recorder{d.decisionLog}, []observer{d.counts}}
+func (d *daemon) recording() audit.Recording {
+	all := audit.Recording{Recorders: []audit.Recorder{d.decisionLog}, Observers: []audit.Observer{d.counts}}
 	if d.record != nil {
-		all.recorders = append(all.recorders, d.record)
+		all.Recorders = append(all.Recorders, d.record)
 	}
 	return all
-}
-
-// Decided implements proxy.Recorder. When a recorder fails, the decision becomes a refusal
-// and ends with it: those before it record its end, those after it record it as refused.
-func (all recording) Decided(e *audit.Entry) error {
-	for i, r := range all.recorders {
-		if err := r.Decided(e); err != nil {
-			e.Decision, e.Detail = rules.Decision{Reason: rules.ReasonRecord}, err.Error()
-			for _, later := range all.recorders[i+1:] {
-				if later.Decided(e) == nil {
-					later.Ended(e)
-				}
-			}
-			recording{all.recorders[:i], all.observers}.Ended(e)
-			return err
-		}
-	}
-	return nil
-}
-
-// Ended implements proxy.Recorder.
-func (all recording) Ended(e *audit.Entry) {
-	for _, r := range all.recorders {
-		r.Ended(e)
-	}
-	for _, o := range all.observers {
-		o.Ended(e)
-	}
 }
 
 // privacyKeyFile is the key for hashed values in the record, in the state directory.

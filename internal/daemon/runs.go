@@ -21,6 +21,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/control"
 	"heed/internal/counts"
+	"heed/internal/logs"
 	"heed/internal/process"
 	"heed/internal/route"
 	"heed/internal/sealed"
@@ -266,16 +267,16 @@ func (d *daemon) proxyConfig(s *runSession, j *control.JoinRequest) proxy.Config
 		d.log.Info(forLog, "listen", s.listen)
 		s.stream.notice(forClient)
 	}
-	var own []proxy.Recorder
+	var own []audit.Recorder
 	if j.Log {
-		s.log = audit.NewLog(logHandler(config.LogConfig{Format: "json"}, slog.LevelInfo, s.stream, false, d.privacy), nil)
+		s.log = audit.NewLog(logs.Handler(s.stream, true, slog.LevelInfo, d.privacy.Redact), nil)
 		own = append(own, s.log) // first: a decision that it refuses does not reach the others
 	}
 	if s.record != nil {
 		own = append(own, s.record)
 	}
 	all := d.recording()
-	c.Recorder = recording{append(own, all.recorders...), append(all.observers, s.tally)}
+	c.Recorder = audit.Recording{Recorders: append(own, all.Recorders...), Observers: append(all.Observers, s.tally)}
 	c.Live, c.Settings = s.settings.Load, *s.settings.Load()
 	if s.group != nil {
 		to := upstream.NewHostTransports(upstream.TransportConfig{Connect: s.group.Dial})

@@ -19,8 +19,8 @@ import (
 	"heed/internal/control"
 	"heed/internal/counts"
 	"heed/internal/fleet"
+	"heed/internal/logs"
 	"heed/internal/memory"
-	"heed/internal/remark"
 	"heed/internal/route"
 	"heed/internal/state"
 	"heed/proxy"
@@ -100,13 +100,13 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 		return err
 	}
 	o.authority = authority
-	for _, f := range remark.Of(cfg) {
+	for _, f := range config.Remarks(cfg) {
 		o.log.Warn(f.Text, "file", f.File, "line", f.Line)
 	}
 	go o.decisionLog.Run(context.Background()) // as long as the process lives
 	defer func() {
 		o.decisionLog.Close("heed: cut off, since heed is stopping")
-		_ = written.Drain(console.DrainTimeout) // a log that cannot be written cannot report that
+		_ = written.Drain(logs.DrainTimeout) // a log that cannot be written cannot report that
 	}()
 	d := &daemon{resources: o, background: c.Background}
 	if cfg.Admin.Listen != "" && !c.Background {

@@ -16,9 +16,8 @@ import (
 	"heed/internal/config"
 	"heed/internal/control"
 	"heed/internal/counts"
-	"heed/internal/remark"
-	"heed/internal/room"
 	"heed/internal/route"
+	"heed/internal/state"
 	"heed/proxy"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
@@ -35,7 +34,7 @@ type resources struct {
 	privacy       *audit.Privacy  // what log, record and stored policies do not contain
 	record        *store.Writer   // nil: decisions are written to the log only
 	unrecorded    error           // why record could not be opened; nil: no failure
-	recordRoom    *room.Growth    // of the files of record; nil: it is not enabled
+	recordRoom    *state.Growth   // of the files of record; nil: it is not enabled
 	metrics       *counts.Metrics // nil: there is no admin listener
 	route.Options                 // of all routes
 }
@@ -208,7 +207,7 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 	before.close(next.pool)
 	d.counts.ForgetReach()
 	notices := append(cfg.Unjudged(), cfg.Notices(d.now())...)
-	for _, f := range remark.Of(cfg) {
+	for _, f := range config.Remarks(cfg) {
 		notices = append(notices, f.String())
 	}
 	return &control.ReloadReply{

@@ -19,6 +19,7 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/counts"
+	"heed/internal/logs"
 	"heed/internal/state"
 )
 
@@ -266,20 +267,20 @@ func exitStatus(state *os.ProcessState) int {
 
 // runLog is the log of a run. It may be a slow file, or a pipe whose reader is slow.
 type runLog struct {
-	*console.AsyncWriter
+	*logs.Writer
 	closeFile func() error
 }
 
 // openRunLog opens the file of --log; "-" is stderr.
 func openRunLog(name string, stderr io.Writer) (*runLog, error) {
 	if name == "-" {
-		return &runLog{console.NewAsyncWriter(stderr), func() error { return nil }}, nil
+		return &runLog{logs.NewWriter(stderr), func() error { return nil }}, nil
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the log cannot be written: %w\nName another file with --log", err)
 	}
-	return &runLog{console.NewAsyncWriter(f), f.Close}, nil
+	return &runLog{logs.NewWriter(f), f.Close}, nil
 }
 
 // wait returns when all lines are written, when writing has failed for EndTimeout, or at a
@@ -288,10 +289,10 @@ func openRunLog(name string, stderr io.Writer) (*runLog, error) {
 func (l *runLog) wait(signals <-chan os.Signal, notify func()) error {
 	begun, notified := time.Now(), false
 	for {
-		err := l.Drain(console.RetryEvery)
+		err := l.Drain(logs.RetryEvery)
 		long := time.Since(begun) > control.EndTimeout
 		switch {
-		case err == nil, len(signals) > 0, long && !errors.Is(err, console.ErrPending):
+		case err == nil, len(signals) > 0, long && !errors.Is(err, logs.ErrPending):
 			return err
 		case long && !notified:
 			notified = true

@@ -1,4 +1,4 @@
-package remark
+package config_test
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ func remarks(t *testing.T, text string) (short []string, all []config.Finding) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all = Of(c)
+	all = config.Remarks(c)
 	for _, f := range all {
 		short = append(short, fmt.Sprint(f.Line, " ", f.Key))
 		if f.File != c.File || !strings.Contains(f.Text, "; ") {
@@ -131,7 +131,7 @@ func TestManyEntriesCostLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := Of(c); len(all) != 1 || all[0].Line != 30_003 || !strings.Contains(all[0].Text, "an earlier [[host]], of h7.test,") {
+	if all := config.Remarks(c); len(all) != 1 || all[0].Line != 30_003 || !strings.Contains(all[0].Text, "an earlier [[host]], of h7.test,") {
 		t.Errorf("%v", all)
 	}
 	testkit.Write(t, path, strings.Repeat("a.", 50_000)+"a = 1\n")
@@ -145,7 +145,7 @@ func TestTheBuiltInSettingsHaveNoRemark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all := Of(c); len(all) > 0 {
+	if all := config.Remarks(c); len(all) > 0 {
 		t.Error(all)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package room
+package state
 
 import "golang.org/x/sys/unix"
 

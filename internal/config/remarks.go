@@ -1,7 +1,4 @@
-// Package remark finds valid settings that cannot be meant: entries that never apply, files
-// in directories that do not exist, protection that is switched off. It reports only what
-// is certain.
-package remark
+package config
 
 import (
 	"fmt"
@@ -12,20 +9,21 @@ import (
 	"strings"
 
 	"heed/internal/acl"
-	"heed/internal/config"
 	"heed/internal/ownfile"
 	"heed/proxy/upstream"
 )
 
-// Of returns the remarks on settings without mistakes, in the order of the file.
-func Of(c *config.Config) []config.Finding {
-	all := slices.Concat(general(c), foreign(c), Directories(c), access(c), clients(c), hosts(c), via(c), signing(c))
-	slices.SortStableFunc(all, func(a, b config.Finding) int { return a.Line - b.Line })
+// Remarks returns what is valid in the settings and cannot be meant: entries that never apply,
+// files in directories that do not exist, protection that is switched off. It has only what
+// is certain, in the order of the file.
+func Remarks(c *Config) []Finding {
+	all := slices.Concat(remarkGeneral(c), remarkForeign(c), MissingDirectories(c), remarkAccess(c), remarkClients(c), remarkHosts(c), remarkUpstream(c), remarkSigning(c))
+	slices.SortStableFunc(all, func(a, b Finding) int { return a.Line - b.Line })
 	return all
 }
 
-// general returns the remarks on single settings.
-func general(c *config.Config) (all []config.Finding) {
+// remarkGeneral returns the remarks on single settings.
+func remarkGeneral(c *Config) (all []Finding) {
 	if c.HTTPS.Mode == "tunnel" {
 		all = append(all, c.Find("https.mode", `https.mode = "tunnel" lets every https request pass unjudged; write "intercept", and https = "tunnel" only in the [[host]] that needs it`))
 	}
@@ -47,11 +45,11 @@ func general(c *config.Config) (all []config.Finding) {
 	return all
 }
 
-// foreign returns a remark on each file that others can change, the file with the settings
+// remarkForeign returns a remark on each file that others can change, the file with the settings
 // included. Settings and files that were named are used all the same.
-func foreign(c *config.Config) (all []config.Finding) {
-	files := append(c.ReloadedFiles(), config.File{Path: c.File}, config.File{Key: "fleet.ca_file", Path: c.Fleet.CAFile},
-		config.File{Key: "https.ca_cert", Path: c.HTTPS.CACert}, config.File{Key: "https.ca_key", Path: c.HTTPS.CAKey})
+func remarkForeign(c *Config) (all []Finding) {
+	files := append(c.ReloadedFiles(), File{Path: c.File}, File{Key: "fleet.ca_file", Path: c.Fleet.CAFile},
+		File{Key: "https.ca_cert", Path: c.HTTPS.CACert}, File{Key: "https.ca_key", Path: c.HTTPS.CAKey})
 	for _, f := range files {
 		if others := ownfile.Others(f.Path); others != "" {
 			all = append(all, c.Find(f.Key, "%s can be changed by %s; let it belong to the user who runs heed, or to root: chown, chmod go-w", f.Path, others))
@@ -60,9 +58,9 @@ func foreign(c *config.Config) (all []config.Finding) {
 	return all
 }
 
-// Directories returns a remark for each file that heed creates in a directory that does not
+// MissingDirectories returns a remark for each file that heed creates in a directory that does not
 // exist. Settings with mistakes may have them too.
-func Directories(c *config.Config) (all []config.Finding) {
+func MissingDirectories(c *Config) (all []Finding) {
 	files := map[string]string{"cache.file": c.Cache.File}
 	if c.Audit.Enabled {
 		files["audit.file"] = c.Audit.File
@@ -79,8 +77,8 @@ func Directories(c *config.Config) (all []config.Finding) {
 	return all
 }
 
-// access returns the remarks on [access].
-func access(c *config.Config) (all []config.Finding) {
+// remarkAccess returns the remarks on [access].
+func remarkAccess(c *Config) (all []Finding) {
 	for i, text := range c.Access.AllowTo {
 		allowed, err := upstream.ParseDestination(text)
 		for _, refused := range c.Access.RefuseTo {
@@ -102,14 +100,14 @@ func access(c *config.Config) (all []config.Finding) {
 }
 
 // onlyLoopback reports whether heed listens on loopback addresses only.
-func onlyLoopback(c *config.Config) bool {
+func onlyLoopback(c *Config) bool {
 	without := *c
-	without.Access = config.AccessConfig{}
+	without.Access = AccessConfig{}
 	return without.CheckExposure() == nil
 }
 
-// clients returns a remark for each [[client]] that never matches.
-func clients(c *config.Config) (all []config.Finding) {
+// remarkClients returns a remark for each [[client]] that never matches.
+func remarkClients(c *Config) (all []Finding) {
 	entries := c.ACLClients()
 	for i := range entries {
 		e := &entries[i]
@@ -141,26 +139,26 @@ func overlapsAny(p netip.Prefix, networks []string) bool {
 // each with a function that reports whether an entry sets it.
 var hostKeys = []struct {
 	name string
-	set  func(*config.HostConfig) bool
+	set  func(*HostConfig) bool
 }{
-	{"https", func(h *config.HostConfig) bool { return h.HTTPS != "" }},
-	{"ports", func(h *config.HostConfig) bool { return len(h.Ports) > 0 }},
-	{"mode", func(h *config.HostConfig) bool { return h.Mode != "" }},
-	{"crawl", func(h *config.HostConfig) bool { return h.Crawl != nil && !*h.Crawl }},
-	{"robots_file", func(h *config.HostConfig) bool { return h.RobotsFile != "" }},
-	{"upstream", func(h *config.HostConfig) bool { return h.Upstream != "" }},
-	{"upstream_tls", func(h *config.HostConfig) bool { return h.UpstreamTLS != "" }},
-	{"old_tls", func(h *config.HostConfig) bool { return h.OldTLS }},
-	{"ca_file", func(h *config.HostConfig) bool { return h.CAFile != "" }},
-	{"client_cert", func(h *config.HostConfig) bool { return h.ClientCert != "" }},
-	{"via", func(h *config.HostConfig) bool { return h.Via != nil }},
-	{"sign_form", func(h *config.HostConfig) bool { return h.SignForm != "" }},
-	{"sign_http", func(h *config.HostConfig) bool { return h.SignHTTP }},
+	{"https", func(h *HostConfig) bool { return h.HTTPS != "" }},
+	{"ports", func(h *HostConfig) bool { return len(h.Ports) > 0 }},
+	{"mode", func(h *HostConfig) bool { return h.Mode != "" }},
+	{"crawl", func(h *HostConfig) bool { return h.Crawl != nil && !*h.Crawl }},
+	{"robots_file", func(h *HostConfig) bool { return h.RobotsFile != "" }},
+	{"upstream", func(h *HostConfig) bool { return h.Upstream != "" }},
+	{"upstream_tls", func(h *HostConfig) bool { return h.UpstreamTLS != "" }},
+	{"old_tls", func(h *HostConfig) bool { return h.OldTLS }},
+	{"ca_file", func(h *HostConfig) bool { return h.CAFile != "" }},
+	{"client_cert", func(h *HostConfig) bool { return h.ClientCert != "" }},
+	{"via", func(h *HostConfig) bool { return h.Via != nil }},
+	{"sign_form", func(h *HostConfig) bool { return h.SignForm != "" }},
+	{"sign_http", func(h *HostConfig) bool { return h.SignHTTP }},
 }
 
-// hosts returns the remarks on [[host]]: entries without settings, and settings that never
+// remarkHosts returns the remarks on [[host]]: entries without settings, and settings that never
 // apply.
-func hosts(c *config.Config) (all []config.Finding) {
+func remarkHosts(c *Config) (all []Finding) {
 	never, first := firsts{}, map[string]firsts{}
 	for i := range c.Hosts {
 		if c.Hosts[i].NeverAllow {
@@ -198,17 +196,17 @@ func hosts(c *config.Config) (all []config.Finding) {
 	return all
 }
 
-// via returns a remark for each setting that takes Via off requests which go through
+// remarkUpstream returns a remark for each setting that takes Via off requests which go through
 // another proxy. A loop through that proxy cannot be found then: what comes back does not
 // name heed, and does not come from or go to an address of its own.
-func via(c *config.Config) (all []config.Finding) {
+func remarkUpstream(c *Config) (all []Finding) {
 	const text = "%s: requests go through an upstream proxy without Via, and heed cannot recognise one that comes back; write via = true, or make sure that the proxy never forwards to this heed"
 	if !c.Upstream.Via && c.Upstream.Proxy != "" {
 		all = append(all, c.Find("upstream.via", text, "upstream.via = false"))
 	}
 	for i := range c.Hosts {
 		h := &c.Hosts[i]
-		proxied := h.Upstream != "" && h.Upstream != config.Direct
+		proxied := h.Upstream != "" && h.Upstream != Direct
 		switch {
 		case h.Via != nil && !*h.Via && (proxied || h.Upstream == "" && c.Upstream.Proxy != ""):
 			all = append(all, c.FindEntry(i, "host.via", text, "host.via = false"))
@@ -224,7 +222,7 @@ func via(c *config.Config) (all []config.Finding) {
 type firsts map[string]int
 
 // add adds entry i, which comes after those that were added.
-func (f firsts) add(c *config.Config, i int) {
+func (f firsts) add(c *Config, i int) {
 	for _, text := range c.Hosts[i].Match {
 		p, err := acl.ParseHostPattern(text)
 		if _, known := f[p.Key()]; err == nil && !known {
@@ -234,7 +232,7 @@ func (f firsts) add(c *config.Config, i int) {
 }
 
 // covering returns an entry of f, if those in f match every host that h matches; else nil.
-func (f firsts) covering(c *config.Config, h *config.HostConfig) (by *config.HostConfig) {
+func (f firsts) covering(c *Config, h *HostConfig) (by *HostConfig) {
 	for _, text := range h.Match {
 		p, err := acl.ParseHostPattern(text)
 		if err != nil {
@@ -252,4 +250,30 @@ func (f firsts) covering(c *config.Config, h *config.HostConfig) (by *config.Hos
 		by = &c.Hosts[best]
 	}
 	return by
+}
+
+// remarkSigning returns the remarks on signatures: keys that several robots share, so that sites
+// cannot tell them apart (draft-ietf-webbotauth-httpsig-protocol-01, Key Reuse Considered
+// Harmful).
+func remarkSigning(c *Config) (all []Finding) {
+	keys := map[string]string{}
+	if c.Robots.Sign != nil {
+		keys[c.Robots.Sign.Key] = "heed itself ([robots])"
+	}
+	robot := func(cl *ClientConfig) string { return strings.Join(cl.Agent, " ") + "\n" + cl.SendUserAgent }
+	for i := range c.Clients {
+		cl := &c.Clients[i]
+		if cl.Sign == nil {
+			continue
+		}
+		same := slices.ContainsFunc(c.Clients[:i], func(other ClientConfig) bool {
+			return other.Sign != nil && *other.Sign == *cl.Sign && robot(&other) == robot(cl)
+		})
+		if by, shared := keys[cl.Sign.Key]; shared && !same {
+			all = append(all, c.FindEntry(i, "client.sign", "client %q is signed with the key of %s, so that sites take both for one robot; make another key with heed identity new", cl.Name, by))
+			continue
+		}
+		keys[cl.Sign.Key] = "client " + cl.Name
+	}
+	return all
 }

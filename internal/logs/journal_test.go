@@ -1,4 +1,4 @@
-package journal
+package logs
 
 import (
 	"bufio"
@@ -40,17 +40,17 @@ func TestOnlyTheStreamThatIsNamedIsTheJournals(t *testing.T) {
 	for _, kind := range []string{"pipe", "socket"} {
 		_, write, named := stream(t, kind)
 		_, other, _ := stream(t, kind)
-		if !Connected(named, write) {
+		if !ToJournal(named, write) {
 			t.Errorf("%s: the stream that %s names is not recognised", kind, named)
 		}
-		if Connected(named, other) {
+		if ToJournal(named, other) {
 			t.Errorf("%s: another stream is taken for the journal's", kind)
 		}
-		if Connected(named, &bytes.Buffer{}) {
+		if ToJournal(named, &bytes.Buffer{}) {
 			t.Error("memory is taken for the journal's stream")
 		}
 		for _, bad := range []string{"", ":", named + "1", "9" + named, strings.ReplaceAll(named, ":", ""), named + ":1", " " + named, "-" + named, "x:y"} {
-			if Connected(bad, write) {
+			if ToJournal(bad, write) {
 				t.Errorf("%s: %q is taken for %s", kind, bad, named)
 			}
 		}

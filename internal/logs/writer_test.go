@@ -1,4 +1,4 @@
-package console
+package logs
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func (d *disk) Write(p []byte) (int, error) {
 // fit comes first when there is room again.
 func TestHeed_ALogOutlivesAFullDisk(t *testing.T) {
 	d := &disk{room: 10}
-	log := NewAsyncWriter(d)
+	log := NewWriter(d)
 	for _, line := range []string{"first\n", "second\n", "third\n"} {
 		_, _ = log.Write([]byte(line)) // whether it fits shows later
 	}
@@ -77,7 +77,7 @@ func (s stuck) Write(p []byte) (int, error) {
 // do, writing fails, so that decisions are refused.
 func TestHeed_AStalledLogDelaysNoRequest(t *testing.T) {
 	reader := stuck{make(chan struct{})}
-	log := NewAsyncWriter(reader)
+	log := NewWriter(reader)
 	line := bytes.Repeat([]byte("x"), 1<<16)
 	var err error
 	for range 2 * maxPending / len(line) {
@@ -115,7 +115,7 @@ func (p *pieces) written() []string {
 // milliseconds share one. None is lost, and their order stays.
 func TestHeed_LinesOfABusyLogShareWrites(t *testing.T) {
 	out := &pieces{}
-	log := NewAsyncWriter(out)
+	log := NewWriter(out)
 	var want strings.Builder
 	begun := time.Now()
 	for i := 0; time.Since(begun) < 10*writeEvery; i++ {
@@ -141,7 +141,7 @@ func TestHeed_LinesOfABusyLogShareWrites(t *testing.T) {
 // A user who waits for a line sees it immediately, and an error does not wait for others.
 func TestHeed_AnUrgentLineIsNotDelayed(t *testing.T) {
 	out := &pieces{}
-	log := newAsyncWriter(out, time.Hour)
+	log := newWriter(out, time.Hour)
 	for i, line := range []string{"the first one\n", "error\n", "another error\n"} {
 		if _, err := log.Write([]byte(line)); err != nil {
 			t.Fatal(err)
@@ -157,7 +157,7 @@ func TestHeed_AnUrgentLineIsNotDelayed(t *testing.T) {
 // waited for at the end.
 func TestHeed_GatheredTextIsWritten(t *testing.T) {
 	out := &pieces{}
-	log := NewAsyncWriter(out)
+	log := NewWriter(out)
 	gathered := make(chan string, 2)
 	log.Gather(func() {
 		select {

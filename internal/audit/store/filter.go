@@ -1,6 +1,4 @@
-// Package filter selects decisions of a record: as a type for the readers of a record, and
-// as the condition in SQL that package store reads it by.
-package filter
+package store
 
 import (
 	"fmt"

@@ -1,9 +1,11 @@
-package console
+// Package logs writes log lines: without blocking those who log (Writer), into a file of
+// bounded size (OpenFile), in a format and without secrets (Handler), and with the priorities
+// of systemd's journal (Prefixed).
+package logs
 
 import (
 	"errors"
 	"io"
-	"iter"
 	"sync"
 	"syscall"
 	"time"
@@ -21,14 +23,14 @@ const (
 	DrainTimeout = 2 * time.Second
 )
 
-// ErrPending is the error of an AsyncWriter with too much unwritten text.
+// ErrPending is the error of an Writer with too much unwritten text.
 var ErrPending = errors.New("its lines are not taken fast enough")
 
-// AsyncWriter writes a log without blocking its callers. It keeps lines whole and in
+// Writer writes a log without blocking its callers. It keeps lines whole and in
 // order, and buffers them while the writer fails or blocks. A line is written
 // immediately, or within writeEvery when another one was written just before. It is
 // safe for concurrent use.
-type AsyncWriter struct {
+type Writer struct {
 	out   io.Writer
 	every time.Duration // writeEvery
 
@@ -45,19 +47,19 @@ type AsyncWriter struct {
 	closing chan struct{} // empty, if it was there before text was gathered; else nil
 }
 
-// NewAsyncWriter returns a writer to out, whose writes may fail or block. It starts a
+// NewWriter returns a writer to out, whose writes may fail or block. It starts a
 // goroutine that runs until the process ends.
-func NewAsyncWriter(out io.Writer) *AsyncWriter { return newAsyncWriter(out, writeEvery) }
+func NewWriter(out io.Writer) *Writer { return newWriter(out, writeEvery) }
 
-func newAsyncWriter(out io.Writer, every time.Duration) *AsyncWriter {
-	s := &AsyncWriter{out: out, every: every, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
+func newWriter(out io.Writer, every time.Duration) *Writer {
+	s := &Writer{out: out, every: every, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1)}
 	go s.pump()
 	return s
 }
 
 // Write appends p to the pending text and never blocks. The error is that of the last
 // attempt to write, or ErrPending; p is kept even then, as long as it fits.
-func (s *AsyncWriter) Write(p []byte) (int, error) {
+func (s *Writer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.pending)+len(p) > maxPending {
@@ -71,18 +73,18 @@ func (s *AsyncWriter) Write(p []byte) (int, error) {
 
 // Gather makes the writer call f before each of its writes, for text that is made only
 // then: f calls Write. Wake announces that there is such text.
-func (s *AsyncWriter) Gather(f func()) {
+func (s *Writer) Gather(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gather = f
 }
 
 // Wake makes the writer write soon, as Write does. It does not wait for that.
-func (s *AsyncWriter) Wake() { signal(s.wake) }
+func (s *Writer) Wake() { signal(s.wake) }
 
 // Hurry writes the pending text without the delay of writeEvery. It does not wait for
 // that.
-func (s *AsyncWriter) Hurry() { signal(s.hurry) }
+func (s *Writer) Hurry() { signal(s.hurry) }
 
 // signal leaves a signal in c, unless there is one.
 func signal(c chan<- struct{}) {
@@ -93,7 +95,7 @@ func signal(c chan<- struct{}) {
 }
 
 // Err returns why the log cannot be written; nil when it can.
-func (s *AsyncWriter) Err() error {
+func (s *Writer) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil && len(s.pending) > maxPending/2 {
@@ -103,7 +105,7 @@ func (s *AsyncWriter) Err() error {
 }
 
 // Lost returns the number of writes since the start that there was no room for.
-func (s *AsyncWriter) Lost() uint64 {
+func (s *Writer) Lost() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lost
@@ -111,14 +113,14 @@ func (s *AsyncWriter) Lost() uint64 {
 
 // Broken makes the writer call f, once, with the error of a pipe or socket that has no
 // reader any more: no later attempt can succeed.
-func (s *AsyncWriter) Broken(f func(error)) {
+func (s *Writer) Broken(f func(error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.broken = f
 }
 
 // pump writes the pending text.
-func (s *AsyncWriter) pump() {
+func (s *Writer) pump() {
 	for {
 		text := s.take()
 		n, err := 0, error(nil)
@@ -140,7 +142,7 @@ func (s *AsyncWriter) pump() {
 }
 
 // take gathers the pending text and returns it.
-func (s *AsyncWriter) take() (text []byte) {
+func (s *Writer) take() (text []byte) {
 	s.mu.Lock()
 	gather := s.gather
 	s.closing = s.empty
@@ -155,7 +157,7 @@ func (s *AsyncWriter) take() (text []byte) {
 }
 
 // pause lets lines gather for writeEvery, or until Hurry is called.
-func (s *AsyncWriter) pause() {
+func (s *Writer) pause() {
 	select {
 	case <-time.After(s.every):
 	case <-s.hurry:
@@ -164,7 +166,7 @@ func (s *AsyncWriter) pause() {
 
 // settle records the result of writing text, of which n bytes were written, and
 // reports whether nothing is pending.
-func (s *AsyncWriter) settle(text []byte, n int, err error) (done bool) {
+func (s *Writer) settle(text []byte, n int, err error) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
@@ -191,7 +193,7 @@ func (s *AsyncWriter) settle(text []byte, n int, err error) (done bool) {
 
 // Drain waits up to limit until everything is written; the error is the reason why it
 // is not.
-func (s *AsyncWriter) Drain(limit time.Duration) error {
+func (s *Writer) Drain(limit time.Duration) error {
 	s.mu.Lock()
 	if s.empty == nil {
 		s.empty = make(chan struct{})
@@ -209,38 +211,4 @@ func (s *AsyncWriter) Drain(limit time.Duration) error {
 		return err
 	}
 	return ErrPending
-}
-
-// FetchWidth is the number of URLs that are judged at the same time when each may
-// need a fetch.
-const FetchWidth = 64
-
-// InOrder does the work of each input, up to width at the same time, and
-// hands the results to emit in the order of the inputs. It stops at the first
-// error of emit. waiting reports that further results will follow.
-func InOrder[In, Out any](width int, inputs iter.Seq[In], work func(In) Out, emit func(out Out, waiting bool) error) error {
-	queue := make(chan chan Out, width) // one place for each result under way
-	done := make(chan struct{})
-	defer close(done)
-	go feed(queue, done, inputs, work)
-	for result := range queue {
-		if err := emit(<-result, len(queue) > 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// feed starts the work of each input when there is room in the queue.
-func feed[In, Out any](queue chan<- chan Out, done <-chan struct{}, inputs iter.Seq[In], work func(In) Out) {
-	defer close(queue)
-	for in := range inputs {
-		result := make(chan Out, 1)
-		select {
-		case queue <- result:
-			go func() { result <- work(in) }()
-		case <-done:
-			return
-		}
-	}
 }

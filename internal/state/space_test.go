@@ -1,4 +1,4 @@
-package room
+package state
 
 import (
 	"os"
@@ -12,20 +12,20 @@ import (
 func TestAFileIsMeasuredWithTheFilesBesideIt(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.db")
-	if f := Measure(path); f.Bytes != 0 || f.Path != path {
+	if f := SpaceOf(path); f.Bytes != 0 || f.Path != path {
 		t.Errorf("a file that does not exist yet: %+v", f)
 	}
 	for name, size := range map[string]int{"audit.db": 1000, "audit.db-wal": 200, "audit.db.tail": 30, "audit.db2": 9999, "policies.db": 9999} {
 		testkit.Write(t, filepath.Join(dir, name), string(make([]byte, size)))
 	}
-	f := Measure(path)
+	f := SpaceOf(path)
 	if f.Bytes != 1230 {
 		t.Errorf("%d octets, want 1230", f.Bytes)
 	}
 	if f.Free == nil || *f.Free <= 0 {
 		t.Errorf("free: %v", f.Free)
 	}
-	if f := Measure(filepath.Join(dir, "none", "audit.db")); f.Free != nil || f.Bytes != 0 {
+	if f := SpaceOf(filepath.Join(dir, "none", "audit.db")); f.Free != nil || f.Bytes != 0 {
 		t.Errorf("in a directory that does not exist: %+v", f)
 	}
 }
@@ -33,7 +33,7 @@ func TestAFileIsMeasuredWithTheFilesBesideIt(t *testing.T) {
 func TestTheDaysLeftFollowFromTheGrowth(t *testing.T) {
 	begun := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	path := testkit.Write(t, filepath.Join(t.TempDir(), "audit.db"), string(make([]byte, 1<<20)))
-	g := Watch(path, 10<<20, begun)
+	g := WatchSpace(path, 10<<20, begun)
 	if err := os.Truncate(path, 2<<20); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestTheDaysLeftFollowFromTheGrowth(t *testing.T) {
 	if free.Days == nil || *free.Days != float64(*free.Free)/(4<<20) || free.UntilLimit() {
 		t.Errorf("without a limit: %+v", free)
 	}
-	still := Watch(path, 10<<20, begun)
+	still := WatchSpace(path, 10<<20, begun)
 	if now := still.Now(begun.Add(time.Hour)); now.PerDay != 0 || now.Days != nil {
 		t.Errorf("a file that does not grow: %+v", now)
 	}

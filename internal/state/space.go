@@ -1,6 +1,4 @@
-// Package room measures the space that files of heed use, and what their file systems
-// have left.
-package room
+package state
 
 import (
 	"os"
@@ -9,17 +7,17 @@ import (
 	"time"
 )
 
-// File is the space of one file.
-type File struct {
+// Space is what a file uses, and what its file system has left.
+type Space struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`          // with the files beside it whose names begin with its name
 	Free  *int64 `json:"free,omitempty"` // octets that this user can still write to its file system; nil: unknown
 }
 
-// Measure returns the space of the file at path. A file that does not exist has no octets.
-func Measure(path string) File {
+// SpaceOf returns the space of the file at path. A file that does not exist has no octets.
+func SpaceOf(path string) Space {
 	dir, name := filepath.Split(path)
-	f := File{Path: path, Free: free(filepath.Clean(dir))}
+	f := Space{Path: path, Free: free(filepath.Clean(dir))}
 	entries, err := os.ReadDir(filepath.Clean(dir))
 	if err != nil {
 		return f
@@ -53,15 +51,15 @@ type Growth struct {
 // minGrowth is the shortest time from which a growth is derived.
 const minGrowth = 10 * time.Minute
 
-// Watch begins to measure the growth of the file at path. limit is the size from which on
+// WatchSpace begins to measure the growth of the file at path. limit is the size from which on
 // its oldest content is removed; 0: none.
-func Watch(path string, limit int64, now time.Time) *Growth {
-	return &Growth{path: path, limit: limit, since: now, size: Measure(path).Bytes}
+func WatchSpace(path string, limit int64, now time.Time) *Growth {
+	return &Growth{path: path, limit: limit, since: now, size: SpaceOf(path).Bytes}
 }
 
 // Growing is a file that grows.
 type Growing struct {
-	File
+	Space
 	Limit  int64    `json:"limit,omitempty"`         // octets from which on its oldest content is removed; 0: none
 	PerDay int64    `json:"bytes_per_day,omitempty"` // growth since the measurement began; 0: unknown, or none
 	Days   *float64 `json:"days_left,omitempty"`     // until it reaches Limit or the file system is full; nil: unknown
@@ -69,7 +67,7 @@ type Growing struct {
 
 // Now returns the space of the file. The growth is unknown in the first ten minutes.
 func (g *Growth) Now(now time.Time) Growing {
-	is, limit := Growing{File: Measure(g.path), Limit: g.limit}, g.limit
+	is, limit := Growing{Space: SpaceOf(g.path), Limit: g.limit}, g.limit
 	grown, taken := is.Bytes-g.size, now.Sub(g.since)
 	if taken < minGrowth || grown <= 0 {
 		return is

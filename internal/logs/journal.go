@@ -1,6 +1,4 @@
-// Package journal gives log lines the priorities of systemd's journal, where the log is
-// written to it: a line that begins with "<4>" is stored as a warning (sd-daemon(3)).
-package journal
+package logs
 
 import (
 	"context"
@@ -11,12 +9,12 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable that names the stream of the journal.
-const Variable = "JOURNAL_STREAM"
+// JournalVariable is the environment variable that names the stream of systemd's journal.
+const JournalVariable = "JOURNAL_STREAM"
 
-// Connected reports whether w is the stream that the value of Variable names by its device
+// ToJournal reports whether w is the stream that the value of JournalVariable names by its device
 // and inode (systemd.exec(5)). A stream that was redirected since is another one.
-func Connected(value string, w io.Writer) bool {
+func ToJournal(value string, w io.Writer) bool {
 	device, inode, ok := strings.Cut(value, ":")
 	f, isFile := w.(*os.File)
 	if !ok || !isFile {
@@ -45,24 +43,25 @@ var priorities = []struct {
 // worst is the priority of errors.
 const worst = "<3>"
 
-// Prefixed returns a handler that writes each line with the priority of its level. format
+// Prefixed returns a handler that writes each line with the priority of its level, which the
+// journal takes from its beginning: "<4>" is a warning (sd-daemon(3)). format
 // returns the handler that writes lines to w, each with one call of Write.
 func Prefixed(w io.Writer, format func(w io.Writer) slog.Handler) slog.Handler {
-	h := &handler{worst: format(prefixer{w, worst})}
+	h := &prefixed{worst: format(prefixer{w, worst})}
 	for _, p := range priorities {
 		h.others = append(h.others, format(prefixer{w, p.prefix}))
 	}
 	return h
 }
 
-// handler is a slog.Handler with one handler for each priority.
-type handler struct {
+// prefixed is a slog.Handler with one handler for each priority.
+type prefixed struct {
 	others []slog.Handler // in the order of priorities
 	worst  slog.Handler
 }
 
 // of returns the handler for the level.
-func (h *handler) of(level slog.Level) slog.Handler {
+func (h *prefixed) of(level slog.Level) slog.Handler {
 	for i, p := range priorities {
 		if level < p.below {
 			return h.others[i]
@@ -72,27 +71,27 @@ func (h *handler) of(level slog.Level) slog.Handler {
 }
 
 // Enabled implements slog.Handler.
-func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
+func (h *prefixed) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.of(level).Enabled(ctx, level)
 }
 
 // Handle implements slog.Handler.
-func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+func (h *prefixed) Handle(ctx context.Context, r slog.Record) error {
 	return h.of(r.Level).Handle(ctx, r)
 }
 
 // WithAttrs implements slog.Handler.
-func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (h *prefixed) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h.each(func(one slog.Handler) slog.Handler { return one.WithAttrs(attrs) })
 }
 
 // WithGroup implements slog.Handler.
-func (h *handler) WithGroup(name string) slog.Handler {
+func (h *prefixed) WithGroup(name string) slog.Handler {
 	return h.each(func(one slog.Handler) slog.Handler { return one.WithGroup(name) })
 }
 
-func (h *handler) each(change func(slog.Handler) slog.Handler) slog.Handler {
-	out := &handler{worst: change(h.worst)}
+func (h *prefixed) each(change func(slog.Handler) slog.Handler) slog.Handler {
+	out := &prefixed{worst: change(h.worst)}
 	for _, one := range h.others {
 		out.others = append(out.others, change(one))
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package notify
+package systemd
 
 import (
 	"bytes"

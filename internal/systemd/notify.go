@@ -1,7 +1,7 @@
-// Package notify reports the state of heed to the service manager that started it
+// Package systemd reports the state of heed to the service manager that started it
 // (systemd, sd_notify(3)), with github.com/coreos/go-systemd. It finds the manager in the
 // environment of the process: NOTIFY_SOCKET, and WATCHDOG_USEC with WATCHDOG_PID.
-package notify
+package systemd
 
 import (
 	"context"

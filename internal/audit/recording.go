@@ -4,9 +4,12 @@ import "heed/rules"
 
 // Recorder keeps decisions, and may refuse them.
 type Recorder interface {
-	// Decided is called before the decision takes effect. An error refuses it.
+	// Decided is called before any byte of the request leaves and before any
+	// byte of a refusal returns. An error refuses the request.
 	Decided(*Entry) error
-	// Ended is called once for each Entry that Decided accepted, when its exchange has ended.
+	// Ended is called once for each Entry that Decided accepted, when the
+	// exchange is over, however it ended. The Entry does not change afterwards; it holds
+	// the whole exchange in memory as long as it is kept.
 	Ended(*Entry)
 }
 
@@ -20,8 +23,8 @@ type Recording struct {
 	Observers []Observer
 }
 
-// Decided implements the recorder of the proxy. When a recorder fails, the decision becomes a refusal
-// and ends with it: those before it record its end, those after it record it as refused.
+// Decided implements Recorder. When a recorder fails, the decision becomes a refusal and ends
+// with it: those before it record its end, those after it record it as refused.
 func (all Recording) Decided(e *Entry) error {
 	for i, r := range all.Recorders {
 		if err := r.Decided(e); err != nil {
@@ -38,7 +41,7 @@ func (all Recording) Decided(e *Entry) error {
 	return nil
 }
 
-// Ended implements the recorder of the proxy.
+// Ended implements Recorder.
 func (all Recording) Ended(e *Entry) {
 	for _, r := range all.Recorders {
 		r.Ended(e)

@@ -224,7 +224,7 @@ func (d *daemon) status() *control.Status {
 			s.Record = err.Error()
 		}
 	}
-	s.Busiest, s.Room = d.counts.Busiest(now, mostBusy), d.room(now)
+	s.Busiest, s.Room = d.counts.Busiest(now, mostBusy), d.space(now)
 	s.Reach = d.counts.Reach(now)
 	if d.Fleet != nil {
 		s.Fleet = new(d.Fleet.Health())
@@ -242,10 +242,10 @@ func (d *daemon) status() *control.Status {
 // mostBusy is how many clients, and how many sites, the status lists.
 const mostBusy = 10
 
-// room returns the space that the record and the stored policies have.
-func (d *daemon) room(now time.Time) (r control.Room) {
-	if d.recordRoom != nil {
-		r.Record = new(d.recordRoom.Now(now))
+// space returns the space that the record and the stored policies have.
+func (d *daemon) space(now time.Time) (r control.Room) {
+	if d.recordSpace != nil {
+		r.Record = new(d.recordSpace.Now(now))
 	}
 	if d.File != nil {
 		r.Policies = new(state.SpaceOf(route.PoliciesPath(d.current.Load().cfg, d.state)))

@@ -83,8 +83,8 @@ func (d *daemon) gauges() counts.Gauges {
 	case d.record != nil:
 		g.Unrecorded = d.record.Lost()
 	}
-	if d.recordRoom != nil {
-		g.AuditBytes = d.recordRoom.Now(d.now()).Bytes
+	if d.recordSpace != nil {
+		g.AuditBytes = d.recordSpace.Now(d.now()).Bytes
 	}
 	return g
 }

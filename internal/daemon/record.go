@@ -73,7 +73,7 @@ func (o *resources) openRecord(cfg *config.Config, stateDir string) error {
 	path := cmp.Or(c.File, filepath.Join(stateDir, state.AuditFile))
 	var err error
 	o.record, err = store.Open(path, how)
-	o.recordRoom = state.WatchSpace(path, how.MaxSize, time.Now())
+	o.recordSpace = state.WatchSpace(path, how.MaxSize, time.Now())
 	if err != nil && how.Continue {
 		o.log.Error("decisions are not recorded until heed is restarted; requests continue (audit.on_failure)", "error", err)
 		o.unrecorded, err = err, nil

@@ -34,7 +34,7 @@ type resources struct {
 	privacy       *audit.Privacy  // what log, record and stored policies do not contain
 	record        *store.Writer   // nil: decisions are written to the log only
 	unrecorded    error           // why record could not be opened; nil: no failure
-	recordRoom    *state.Growth   // of the files of record; nil: it is not enabled
+	recordSpace   *state.Growth   // of the files of record; nil: it is not enabled
 	metrics       *counts.Metrics // nil: there is no admin listener
 	route.Options                 // of all routes
 }

@@ -23,9 +23,10 @@
 // first octets: TLS as a CONNECT to the name in its hello would, and HTTP as what is inside
 // an intercepted tunnel, where each request names its site.
 //
-// A Recorder stores decisions. heed has three, which internal/daemon chooses: the log
-// (internal/audit/log.go), the record audit.db (internal/audit/store/writer.go) and the
-// counts (internal/audit/tally.go).
+// A Recorder stores decisions, and may refuse them. heed has two, which internal/daemon
+// chooses (record.go): the log (internal/audit/log.go) and the record audit.db
+// (internal/audit/store/writer.go). What is counted of them (internal/counts) sees them at
+// their end.
 //
 // The rest is one subject a file: body.go the bodies on their way, writer.go the
 // answer to the client, unread.go requests that cannot be read, foreign.go other protocols,

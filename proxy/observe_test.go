@@ -13,6 +13,7 @@ import (
 
 	"heed/internal/acl"
 	"heed/internal/audit"
+	"heed/internal/counts"
 	"heed/internal/pace"
 	"heed/internal/tools/testkit"
 	"heed/rules"
@@ -121,15 +122,15 @@ func TestHeed_AnObservedRequestDoesNotWaitForItsRules(t *testing.T) {
 	t.Parallel()
 	come := make(chan struct{})
 	s := newSite(t, hello)
-	tally := &audit.Tally{}
+	tally := &counts.Tally{}
 	r := newRigBefore(t, s, observing, func(c *Config) {
 		c.Policies = slowPolicies{c.Policies, come}
-		c.Recorder = both{tally, c.Recorder}
+		c.Recorder = both{observed{tally}, c.Recorder}
 	})
 	if got := r.ask(plain, question{path: "/private/x"}); got.StatusCode != 200 { // come is still open
 		t.Fatalf("%d", got.StatusCode)
 	}
-	if got := tally.Summary(); got.NotJudged != 1 || got.WouldRefuse != 0 {
+	if got := tally.Summary(); got.Requests != 0 {
 		t.Errorf("before the verdict %+v", got.Counts)
 	}
 	close(come)

@@ -39,15 +39,7 @@ type Policies interface {
 }
 
 // Recorder keeps the record of decisions.
-type Recorder interface {
-	// Decided is called before any byte of the request leaves and before any
-	// byte of a refusal returns. An error refuses the request.
-	Decided(*audit.Entry) error
-	// Ended is called once for each Entry that Decided accepted, when the
-	// exchange is over, however it ended. The Entry does not change afterwards; it holds
-	// the whole exchange in memory as long as it is kept.
-	Ended(*audit.Entry)
-}
+type Recorder = audit.Recorder
 
 // Leaves gives certificates for intercepted hosts.
 type Leaves interface {

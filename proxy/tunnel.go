@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"heed/internal/acl"
-	"heed/internal/audit"
 	"heed/internal/memory"
 	"heed/internal/safetext"
 	"heed/proxy/upstream"
@@ -141,8 +140,10 @@ func (t *opaqueTunnel) revise(v rules.Verdict, reason rules.Reason, detail strin
 	e.Outcome.Duration = e.Time.Sub(by.Time)
 	e.ClientName, e.Mode = by.ClientName, by.Mode
 	e.Judged = by.Judged
-	e.Revises = &audit.Revised{ID: by.ID, Time: by.Time, Decision: by.Decision}
-	p.note(e, v, reason, detail)
+	e.Revises = &by.ID
+	if p.note(e, v, reason, detail) {
+		by.Outcome.Revision = e
+	}
 }
 
 func (t *opaqueTunnel) touch() { t.last.Store(time.Now().UnixNano()) }

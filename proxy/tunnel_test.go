@@ -243,8 +243,8 @@ func revisesTunnel(r *rig, e *audit.Entry) bool {
 	r.records.mu.Lock()
 	defer r.records.mu.Unlock()
 	for i := range r.records.decided {
-		if first := &r.records.decided[i]; e.Revises != nil && first.ID == e.Revises.ID {
-			return first.Revises == nil && first.Decision == e.Revises.Decision && first.Judged == e.Judged && first.Host == e.Host
+		if first := &r.records.decided[i]; e.Revises != nil && first.ID == *e.Revises {
+			return first.Revises == nil && first.Judged == e.Judged && first.Host == e.Host
 		}
 	}
 	return false

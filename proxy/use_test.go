@@ -13,7 +13,7 @@ import (
 
 	"heed/cache"
 	"heed/internal/acl"
-	"heed/internal/audit"
+	"heed/internal/counts"
 	"heed/internal/signal"
 	"heed/internal/signal/fetch"
 	"heed/proxy/usage"
@@ -156,10 +156,7 @@ func TestUse_AWithheldPageIsARefusal(t *testing.T) {
 			o.SiteStatus != 200 || o.Status != 403 || o.FromSite || o.Signals == "" || e.Became() != "refused-by-heed" {
 			t.Errorf("recorded: %+v", e)
 		}
-		var counts audit.Tally
-		if err := counts.Decided(&e); err != nil {
-			t.Fatal(err)
-		}
+		var counts counts.Tally
 		counts.Ended(&e)
 		if c := counts.Summary().Counts; c.Allowed != 0 || c.Refused != 1 || c.ByPath != 1 {
 			t.Errorf("counted: %+v", c)
@@ -439,8 +436,7 @@ func TestUse_RefusalsOfTheSiteAreClassified(t *testing.T) {
 	if e.Outcome.SiteAnswer != string(signal.Priced) || e.Outcome.Status != http.StatusPaymentRequired {
 		t.Errorf("recorded: %+v", e.Outcome)
 	}
-	var counts audit.Tally
-	_ = counts.Decided(&e)
+	var counts counts.Tally
 	counts.Ended(&e)
 	if got := counts.Summary().Answers; len(got) != 1 || got[0].Answer != "priced" || got[0].Count != 1 {
 		t.Errorf("counted: %+v", got)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/rand"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,9 +70,9 @@ type Entry struct {
 	Part string // Sec-Fetch-Dest of a subresource of a page; empty: it is not a subresource
 	Page string // the address of that page; empty when the browser does not send it
 
-	// Revises is the earlier decision about the same tunnel that this one
+	// Revises is the id of the earlier decision about the same tunnel that this one
 	// replaces, since the traffic was not what the tunnel was opened for. Nil: none.
-	Revises *Revised
+	Revises *uuid.UUID
 
 	Judged    Judged
 	Unseen    int // rules that might have refused what a tunnel judged by its host hides
@@ -129,6 +130,10 @@ type Outcome struct {
 	LatePolicy  *rules.Policy
 	LateSettled string
 
+	// Revision is the decision that replaced this one, since the traffic was not what the
+	// tunnel was opened for; its Revises is this one. Nil: none did.
+	Revision *Entry
+
 	SiteStatus int    // the site's, when heed sent another in its place; else 0
 	SiteAnswer string // the kind of the site's refusal; empty: it did not refuse
 	Signals    string // what the page says of its use, as JSON; empty: nothing was read
@@ -146,8 +151,17 @@ func (e *Entry) DetailWith(hide func(user string) string) string {
 	return e.Detail + "; the name tried was " + safetext.Quote(hide(e.Tried))
 }
 
+// Exempt reports whether e is a request of an exempt client.
+func (e *Entry) Exempt() bool { return e.Decision.Reason == rules.ReasonExempt }
+
 // SiteRefused reports whether the site refused a request that heed had allowed.
 func (e *Entry) SiteRefused() bool { return e.Outcome.FromSite && SiteRefused(e.Outcome.Status) }
+
+// SiteRefused reports whether status is a refusal by the site: 401, 403, 429, 451
+// or 503. Other errors are failures, not refusals.
+func SiteRefused(status int) bool {
+	return slices.Contains([]int{401, 403, 429, 451, 503}, status)
+}
 
 // Withheld reports whether heed refused the request after the site had answered it.
 func (e *Entry) Withheld() bool {

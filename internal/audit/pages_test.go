@@ -22,7 +22,7 @@ func partEntry(page string, verdict rules.Verdict, status int, fromSite bool) *E
 // refusals by the site are counted separately. Complete pages are not logged.
 func TestHeed_RefusedPartsAreGroupedByTheirPage(t *testing.T) {
 	var out bytes.Buffer
-	l, tally := NewLog(slog.NewJSONHandler(&out, nil), nil), &Tally{}
+	l, counted := NewLog(slog.NewJSONHandler(&out, nil), nil), Pages{}
 	for i := range 50 {
 		e := partEntry("https://a.test/news", rules.Allow, 200, true)
 		switch {
@@ -31,15 +31,11 @@ func TestHeed_RefusedPartsAreGroupedByTheirPage(t *testing.T) {
 		case i == 7:
 			e = partEntry("https://a.test/news", rules.Allow, 403, true)
 		}
-		for _, r := range []interface {
-			Decided(*Entry) error
-			Ended(*Entry)
-		}{l, tally} {
-			if err := r.Decided(e); err != nil {
-				t.Fatal(err)
-			}
-			r.Ended(e)
+		if err := l.Decided(e); err != nil {
+			t.Fatal(err)
 		}
+		l.Ended(e)
+		counted.Add(e, time.Now())
 	}
 	whole := partEntry("https://a.test/fine", rules.Allow, 200, true)
 	_ = l.Decided(whole)
@@ -54,29 +50,26 @@ func TestHeed_RefusedPartsAreGroupedByTheirPage(t *testing.T) {
 	if len(all) != 52 || last["msg"] != "page" || last["page"] != "https://a.test/news" || last["parts"] != 50.0 || last["refused"] != 7.0 || last["refused_by_site"] != 1.0 {
 		t.Errorf("%d lines, the last %v", len(all), last)
 	}
-	want := PageCount{"https://a.test/news", 50, 7, 1}
-	if got := tally.Summary(); len(got.Pages) != 1 || got.Pages[0] != want || got.SiteRefused != 1 || got.Refused != 7 {
+	want := PageCount{Page: "https://a.test/news", Parts: 50, Refused: 7, SiteRefused: 1}
+	if got := counted.Refused(); len(got) != 1 || got[0] != want {
 		t.Errorf("counted %+v", got)
-	}
-	if got := tally.Hour(time.Now()); got.SiteRefused != 1 {
-		t.Errorf("in the last hour %+v", got)
 	}
 }
 
 func TestHeed_PagesAreBounded(t *testing.T) {
-	tally := &Tally{}
+	var all Pages
 	for i := range 3000 {
-		_ = tally.Decided(partEntry(fmt.Sprintf("https://a.test/%d/%s", i, strings.Repeat("x", 1000)), rules.Refuse, 403, false))
+		all.Add(partEntry(fmt.Sprintf("https://a.test/%d/%s", i, strings.Repeat("x", 1000)), rules.Refuse, 403, false), time.Now())
 	}
-	s, sum := tally.Summary(), uint64(0)
-	for _, p := range s.Pages {
+	pages, sum := all.Refused(), uint64(0)
+	for _, p := range pages {
 		sum += p.Refused
-		if len(p.Page) > maxText {
+		if len(p.Page) > maxPage {
 			t.Fatalf("an address of %d bytes is kept", len(p.Page))
 		}
 	}
-	if len(s.Pages) > maxPages+1 || sum != 3000 {
-		t.Errorf("%d pages, %d parts", len(s.Pages), sum)
+	if len(pages) > maxPages+1 || sum != 3000 {
+		t.Errorf("%d pages, %d parts", len(pages), sum)
 	}
 }
 

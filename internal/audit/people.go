@@ -9,26 +9,18 @@ import (
 	"strings"
 	"time"
 
-	"heed/rules"
+	"heed/internal/memo"
 )
 
 // People replaces, in counts, the hosts that exempt clients request: heed does
 // not record which sites people visit.
 const People = "(people)"
 
+// Other replaces, in counts, all names beyond a bound.
+const Other = "(others)"
+
 // maxPeople bounds how many exempt clients are counted by their address.
 const maxPeople = 10_000
-
-// exempt reports whether e is a request of an exempt client.
-func (e *Entry) exempt() bool { return e.Decision.Reason == rules.ReasonExempt }
-
-// countedHost returns the host that e is counted for.
-func (e *Entry) countedHost() string {
-	if e.exempt() {
-		return People
-	}
-	return e.Host
-}
 
 // person is an exempt client: the name of its [[client]] and its address.
 type person struct{ name, address string }
@@ -38,7 +30,7 @@ func (p person) clone() person { return person{strings.Clone(p.name), strings.Cl
 // people counts the requests of exempt clients on one day.
 type people struct {
 	day    string // UTC
-	counts boundedMap[person, uint64]
+	counts memo.Bounded[person, uint64]
 }
 
 // count adds e.
@@ -50,7 +42,7 @@ func (p *people) count(e *Entry) {
 	if p.counts == nil {
 		p.day = e.Time.UTC().Format(time.DateOnly)
 	}
-	*p.counts.at(k, person{Other, Other}, maxPeople, person.clone)++
+	*p.counts.At(k, person{Other, Other}, maxPeople, person.clone)++
 }
 
 // logExemptLocked logs a line for each exempt client and clears the counts when

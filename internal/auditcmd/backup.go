@@ -9,6 +9,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/console"
+	"heed/internal/safetext"
 	"heed/internal/table"
 )
 
@@ -105,7 +106,7 @@ func (c *AuditExportCmd) Run(a *console.App) error {
 	ctx, stop := interruptible()
 	defer stop()
 	out := bufio.NewWriterSize(a.Stdout, 64<<10)
-	to := report.Lines(console.EscapingWriter{Writer: out})
+	to := report.Lines(safetext.EscapingWriter{Writer: out})
 	if c.CSV {
 		to = table.NewWriter(out)
 	}

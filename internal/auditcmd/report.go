@@ -13,6 +13,7 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/console"
+	"heed/internal/safetext"
 	"heed/rules"
 )
 
@@ -132,7 +133,7 @@ func (c *AuditReportCmd) write(w io.Writer, r *report.Report) error {
 	case c.HTML:
 		return r.WriteHTML(w)
 	case c.JSON:
-		return r.WriteJSON(console.EscapingWriter{Writer: w})
+		return r.WriteJSON(safetext.EscapingWriter{Writer: w})
 	case c.CSV:
 		return r.WriteCSV(w)
 	}

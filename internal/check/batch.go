@@ -130,7 +130,7 @@ func (b *batch) answer(lines [][]byte) []byte {
 		}
 		out = appendAnswer(out, q.rest, a, err)
 	}
-	return console.Escaped(out)
+	return safetext.Escaped(out)
 }
 
 // judgementOn judges by the robots.txt of the question, or by fallback when it

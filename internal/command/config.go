@@ -12,7 +12,6 @@ import (
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/daemon"
-	"heed/internal/remark"
 	"heed/internal/route"
 	"heed/internal/state"
 )
@@ -83,9 +82,9 @@ func (c *ConfigCheckCmd) Run(a *console.App) error {
 // that do not depend on other settings.
 func remarks(cfg *config.Config, err error) []config.Finding {
 	if err != nil {
-		return remark.Directories(cfg)
+		return config.MissingDirectories(cfg)
 	}
-	return remark.Of(cfg)
+	return config.Remarks(cfg)
 }
 
 // printJSON prints the result of the check. cfg is nil when it could not be read because of

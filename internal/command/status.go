@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/fleet"
 	"heed/internal/state"
 	"heed/proxy/limit"
@@ -195,19 +195,19 @@ func policies(n uint64) string {
 }
 
 // shares returns counts in words, with percentages.
-func shares(c *audit.Counts) string {
+func shares(c *counts.Counts) string {
 	if c.Requests == 0 {
 		return "no requests"
 	}
-	percent := func(n int64) string { return console.Share(uint64(n), c) }
+	percent := func(n int64) string { return c.Share(uint64(n)) }
 	text := console.Plural(c.Requests, "request") + ": " + c.Classes.Words(percent)
 	if observed := c.WouldBe.OnlyWords(percent); observed != "" {
 		text += "; only observed, would be: " + observed
 	}
 	if c.SiteRefused > 0 {
-		text += "; " + console.Share(c.SiteRefused, c) + " refused by sites themselves"
+		text += "; " + c.Share(c.SiteRefused) + " refused by sites themselves"
 	}
-	return text + "; judged " + console.Coverage(c)
+	return text + "; judged " + c.Coverage()
 }
 
 // loadWords returns the resources that clients use.

@@ -7,12 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/audit"
-	"heed/internal/busy"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/fleet"
-	"heed/internal/reach"
 	"heed/internal/reason"
 	"heed/internal/tools/testkit"
 	"heed/proxy/limit"
@@ -28,11 +26,11 @@ func TestStatusIsWellUnlessSomethingIsNot(t *testing.T) {
 		{"nothing", func(*control.Status) {}, ""},
 		{"its CA", func(s *control.Status) { s.CA.DaysLeft = 30 }, "30 days left"},
 		{"its CA at the end", func(s *control.Status) { s.CA.DaysLeft = 1 }, "1 day left"},
-		{"nothing, with a site that fails", func(s *control.Status) { s.Troubles, s.Reach = []audit.Trouble{{}}, reach.Status{Asked: 1, Failed: 1} }, ""},
-		{"most sites", func(s *control.Status) { s.Reach = reach.Status{Asked: 5, Failed: 3} }, "3 of the 5 sites asked in the last 10 minutes failed"},
-		{"nothing, with half of the sites", func(s *control.Status) { s.Reach = reach.Status{Asked: 6, Failed: 3} }, ""},
+		{"nothing, with a site that fails", func(s *control.Status) { s.Troubles, s.Reach = []counts.Trouble{{}}, counts.Reach{Asked: 1, Failed: 1} }, ""},
+		{"most sites", func(s *control.Status) { s.Reach = counts.Reach{Asked: 5, Failed: 3} }, "3 of the 5 sites asked in the last 10 minutes failed"},
+		{"nothing, with half of the sites", func(s *control.Status) { s.Reach = counts.Reach{Asked: 6, Failed: 3} }, ""},
 		{"its upstream proxy", func(s *control.Status) {
-			s.Reach.Proxies = []reach.Proxy{{Name: "p.test:3128", Err: "connection refused"}}
+			s.Reach.Proxies = []counts.FailingProxy{{Name: "p.test:3128", Err: "connection refused"}}
 		}, "the upstream proxy p.test:3128 cannot be used: connection refused"},
 		{"its log", func(s *control.Status) { s.Log = "no space" }, "the log cannot be written: no space"},
 		{"its log, which is the record", func(s *control.Status) { s.Log, s.LogIsRecord = "no space", true }, "so requests are refused: no space"},
@@ -78,14 +76,14 @@ func TestStatusReadsWell(t *testing.T) {
 		Load: limit.Status{
 			Connections: 3, Clients: 1, Tunnels: 2, Requests: 1, Reached: map[string]uint64{"uri_bytes": 7, "connections_per_client": 1},
 		},
-		Hour: audit.Counts{Requests: 4, NotJudged: 1, ByPath: 3, Classes: reason.Counts{reason.Allowed: 2, reason.RefusedByRule: 1, reason.NotJudged: 1}},
-		Five: audit.Counts{Requests: 1, NotJudged: 1, Classes: reason.Counts{reason.NotJudged: 1}},
-		Busiest: busy.Busiest{
-			Traffic: busy.Traffic{BytesIn: 2048, BytesOut: 5 << 20, Success: now.Add(-70 * time.Second)},
-			Clients: []busy.Counts{{Name: "newsbot", Requests: 3, Classes: map[string]uint64{"allowed": 2, "refused by rule": 1}, Traffic: busy.Traffic{BytesOut: 5 << 20, Success: now.Add(-70 * time.Second)}}},
-			Sites:   []busy.Counts{{Name: "a.test", Requests: 1, Classes: map[string]uint64{"failed": 1}, Traffic: busy.Traffic{BytesIn: 2048, BytesOut: 310}}},
+		Hour: counts.Counts{Requests: 4, NotJudged: 1, ByPath: 3, Classes: reason.Counts{reason.Allowed: 2, reason.RefusedByRule: 1, reason.NotJudged: 1}},
+		Five: counts.Counts{Requests: 1, NotJudged: 1, Classes: reason.Counts{reason.NotJudged: 1}},
+		Busiest: counts.Busiest{
+			Traffic: counts.Traffic{BytesIn: 2048, BytesOut: 5 << 20, Success: now.Add(-70 * time.Second)},
+			Clients: []counts.NameCount{{Name: "newsbot", Requests: 3, Classes: map[string]uint64{"allowed": 2, "refused by rule": 1}, Traffic: counts.Traffic{BytesOut: 5 << 20, Success: now.Add(-70 * time.Second)}}},
+			Sites:   []counts.NameCount{{Name: "a.test", Requests: 1, Classes: map[string]uint64{"failed": 1}, Traffic: counts.Traffic{BytesIn: 2048, BytesOut: 310}}},
 		},
-		Troubles: []audit.Trouble{{Origin: "https://ill.test", State: "unreachable", Err: "status 500\x1b"}},
+		Troubles: []counts.Trouble{{Origin: "https://ill.test", State: "unreachable", Err: "status 500\x1b"}},
 	}
 	var out bytes.Buffer
 	printStatus(&out, s, now)

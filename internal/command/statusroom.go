@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/busy"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/figures"
 	"heed/internal/reason"
-	"heed/internal/room"
+	"heed/internal/state"
 )
 
 // mostBusy is how many clients, and how many sites, are printed for a person.
@@ -33,7 +33,7 @@ func printTraffic(row func(name, format string, values ...any), s *control.Statu
 }
 
 // trafficWords returns the octets of answers and of uploads.
-func trafficWords(t *busy.Traffic) string {
+func trafficWords(t *counts.Traffic) string {
 	text := figures.Size(int64(t.BytesOut)) + " answered"
 	if t.BytesIn > 0 {
 		text += ", " + figures.Size(int64(t.BytesIn)) + " uploaded"
@@ -42,10 +42,10 @@ func trafficWords(t *busy.Traffic) string {
 }
 
 // printBusiest prints a row for each of the busiest clients and sites.
-func printBusiest(row func(name, format string, values ...any), b *busy.Busiest, now time.Time) {
+func printBusiest(row func(name, format string, values ...any), b *counts.Busiest, now time.Time) {
 	for _, list := range []struct {
 		name string
-		of   []busy.Counts
+		of   []counts.NameCount
 	}{{"busy client", b.Clients}, {"busy site", b.Sites}} {
 		for i := range list.of[:min(mostBusy, len(list.of))] {
 			row(list.name, "%s", busyWords(&list.of[i], now))
@@ -55,7 +55,7 @@ func printBusiest(row func(name, format string, values ...any), b *busy.Busiest,
 
 // busyWords returns the counts of one client or site: the classes other than allowed, the
 // largest first, the waits, the octets and the last success.
-func busyWords(c *busy.Counts, now time.Time) string {
+func busyWords(c *counts.NameCount, now time.Time) string {
 	text := console.Quoted(c.Name) + ": " + console.Plural(c.Requests, "request")
 	classes := slices.SortedFunc(maps.Keys(c.Classes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(c.Classes[b], c.Classes[a]), strings.Compare(a, b))
@@ -78,7 +78,7 @@ func busyWords(c *busy.Counts, now time.Time) string {
 // printRoom prints the space of the record and of the stored policies.
 func printRoom(row func(name, format string, values ...any), r *control.Room) {
 	if r.Record != nil {
-		row("record", "%s%s", fileWords(&r.Record.File), growthWords(r.Record))
+		row("record", "%s%s", fileWords(&r.Record.Space), growthWords(r.Record))
 	}
 	if r.Policies != nil {
 		row("policies", "%s", fileWords(r.Policies))
@@ -86,7 +86,7 @@ func printRoom(row func(name, format string, values ...any), r *control.Room) {
 }
 
 // fileWords returns the size of a file and the free space beside it.
-func fileWords(f *room.File) string {
+func fileWords(f *state.Space) string {
 	text := console.Quoted(f.Path) + ", " + figures.Size(f.Bytes)
 	if f.Free != nil {
 		text += ", " + figures.Size(*f.Free) + " free"
@@ -95,7 +95,7 @@ func fileWords(f *room.File) string {
 }
 
 // growthWords returns how fast the record grows, and for how long its room lasts.
-func growthWords(r *room.Growing) string {
+func growthWords(r *state.Growing) string {
 	text := ""
 	if r.Limit > 0 {
 		text += ", at most " + config.ByteSize(r.Limit).String()

@@ -2,7 +2,6 @@ package console
 
 import (
 	"bufio"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,11 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
-	"heed/internal/audit"
 	"heed/internal/reason"
 	"heed/internal/safetext"
 	"heed/rules"
@@ -24,7 +19,7 @@ import (
 
 // Text of sites and clients may contain characters that change a terminal: control
 // characters (C0, DEL, C1), bidi marks, and octets that are not UTF-8. They are
-// always escaped: by Printable in text for people, by Escaped in JSON and log lines.
+// always escaped: by Printable in text for people, by safetext.Escaped in JSON and log lines.
 
 // Printable returns s with all invisible characters written as Go escapes.
 func Printable(s string) string { return safetext.Visible(s) }
@@ -41,50 +36,9 @@ func PrintableLines(s string) string {
 // Complain prints err to stderr. Its text may come from a site.
 func (a *App) Complain(err error) { fmt.Fprintln(a.Stderr, "heed:", PrintableLines(err.Error())) }
 
-// EscapingWriter writes JSON or log lines with all invisible characters as escapes;
-// their meaning is unchanged. Each Write must contain whole characters, as those of
-// encoders do. Control characters below U+0020 must be escaped by the encoder.
-type EscapingWriter struct{ io.Writer }
-
-// Write writes p with escapes.
-func (v EscapingWriter) Write(p []byte) (int, error) {
-	_, err := v.Writer.Write(Escaped(p))
-	if err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// Escaped returns p, which is JSON, with invisible characters as JSON escapes. It
-// returns p itself when there is nothing to escape.
-func Escaped(p []byte) []byte {
-	i := 0
-	for i < len(p) && p[i] < 0x7f {
-		i++
-	}
-	if i == len(p) {
-		return p
-	}
-	out := append(make([]byte, 0, len(p)+64), p[:i]...)
-	for i < len(p) {
-		r, size := utf8.DecodeRune(p[i:])
-		switch {
-		case r < 0x7f, unicode.IsPrint(r) && (r != utf8.RuneError || size > 1):
-			out = append(out, p[i:i+size]...)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		}
-		i += size
-	}
-	return out
-}
-
 // NewJSON returns an encoder of lines for programs.
 func NewJSON(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(EscapingWriter{w})
+	e := json.NewEncoder(safetext.EscapingWriter{Writer: w})
 	e.SetEscapeHTML(false)
 	return e
 }
@@ -118,27 +72,6 @@ func Digest(v any) string {
 
 // maxQuoted bounds one text from a site that is printed, in characters.
 const maxQuoted = 120
-
-// Coverage returns how many requests were judged, and by which part of them.
-func Coverage(c *audit.Counts) string {
-	var judged []string
-	if c.ByPath > 0 {
-		judged = append(judged, Share(c.ByPath, c)+" by their path")
-	}
-	if c.ByHost > 0 {
-		judged = append(judged, Share(c.ByHost, c)+" by their host alone")
-	}
-	text := cmp.Or(strings.Join(judged, ", "), "none")
-	if c.NotJudged > 0 {
-		text += "; " + Share(c.NotJudged, c) + " could not be judged at all"
-	}
-	return text
-}
-
-// Share is a number of requests with its percentage.
-func Share(n uint64, c *audit.Counts) string {
-	return fmt.Sprintf("%d (%.1f%%)", n, 100*float64(n)/float64(max(1, c.Requests)))
-}
 
 // ReasonText returns a reason in words, followed by its code.
 func ReasonText(r rules.Reason) string {

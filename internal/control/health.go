@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"heed/internal/console"
-	"heed/internal/reach"
+	"heed/internal/counts"
 )
 
 // NotReady returns why heed serves no requests, refuses all of them, or all to sites with a
@@ -61,7 +61,7 @@ func (s *Status) Unwell() []string {
 		all = append(all, "the upstream proxy "+console.Quoted(p.Name)+" cannot be used: "+console.Quoted(p.Err))
 	}
 	if r := &s.Reach; r.ManyFail() {
-		all = append(all, fmt.Sprintf("%d of the %s asked in the last %d minutes failed", r.Failed, console.Plural(uint64(r.Asked), "site"), int(reach.Window/time.Minute)))
+		all = append(all, fmt.Sprintf("%d of the %s asked in the last %d minutes failed", r.Failed, console.Plural(uint64(r.Asked), "site"), int(counts.ReachWindow/time.Minute)))
 	}
 	if s.Kept != nil && s.Kept.Why != "" {
 		all = append(all, "policies cannot be saved for a restart: "+console.Quoted(s.Kept.Why))

@@ -7,15 +7,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"heed/internal/audit"
-	"heed/internal/busy"
 	"heed/internal/console"
+	"heed/internal/counts"
 	"heed/internal/fleet"
 	"heed/internal/pace"
 	"heed/internal/policyfile"
-	"heed/internal/reach"
-	"heed/internal/room"
 	"heed/internal/signal"
+	"heed/internal/state"
 	"heed/proxy/limit"
 	"heed/rules"
 )
@@ -48,7 +46,7 @@ type StreamLine struct {
 	Joined  *JoinReply      `json:"joined,omitempty"`  // the first line
 	Log     json.RawMessage `json:"log,omitempty"`     // a decision
 	Notice  string          `json:"notice,omitempty"`  // a sentence to print
-	Summary *audit.Summary  `json:"summary,omitempty"` // the last line
+	Summary *counts.Summary `json:"summary,omitempty"` // the last line
 
 	// Dropped is the number of log lines that were not sent because the run did not
 	// read them in time. It is set with Summary only.
@@ -128,21 +126,21 @@ type Status struct {
 	Fleet *fleet.Health      `json:"fleet,omitempty"`         // nil: no fleet
 	Kept  *policyfile.Health `json:"policies_file,omitempty"` // nil: policies are not stored
 
-	Busiest busy.Busiest `json:"busiest"` // clients, sites and octets of the last hour
-	Room    Room         `json:"room"`
-	Reach   reach.Status `json:"reach"` // of sites and upstream proxies
+	Busiest counts.Busiest `json:"busiest"` // clients, sites and octets of the last hour
+	Room    Room           `json:"room"`
+	Reach   counts.Reach   `json:"reach"` // of sites and upstream proxies
 
-	Load     limit.Status    `json:"load"`
-	Turns    pace.Counts     `json:"turns"` // at sites with delays between requests
-	Five     audit.Counts    `json:"last_5_minutes"`
-	Hour     audit.Counts    `json:"last_hour"`
-	Troubles []audit.Trouble `json:"policies_in_trouble"`
+	Load     limit.Status     `json:"load"`
+	Turns    pace.Counts      `json:"turns"` // at sites with delays between requests
+	Five     counts.Counts    `json:"last_5_minutes"`
+	Hour     counts.Counts    `json:"last_hour"`
+	Troubles []counts.Trouble `json:"policies_in_trouble"`
 }
 
 // Room is the space that the files of heed use and have left.
 type Room struct {
-	Record   *room.Growing `json:"record,omitempty"`        // nil: decisions are not recorded
-	Policies *room.File    `json:"policies_file,omitempty"` // nil: policies are not stored
+	Record   *state.Growing `json:"record,omitempty"`        // nil: decisions are not recorded
+	Policies *state.Space   `json:"policies_file,omitempty"` // nil: policies are not stored
 }
 
 // CAStatus describes the CA certificate.

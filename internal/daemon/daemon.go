@@ -18,17 +18,14 @@ import (
 	"time"
 
 	"heed/internal/acl"
-	"heed/internal/audit"
-	"heed/internal/busy"
 	"heed/internal/clientenv"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/notify"
-	"heed/internal/reach"
-	"heed/internal/room"
+	"heed/internal/counts"
 	"heed/internal/route"
 	"heed/internal/state"
+	"heed/internal/systemd"
 	"heed/proxy"
 )
 
@@ -38,12 +35,10 @@ type daemon struct {
 	grants       *grants                                                 // mode overrides and exceptions added at run time
 	loadSettings func() (cfg *config.Config, joinHash string, err error) // reads the settings anew
 	environ      []string
-	tally        *audit.Tally
-	busy         *busy.Counter
-	reach        *reach.Tracker
+	counts       *counts.Counter
 	shared       proxy.Config // of the shared proxy; each run changes a copy
 	background   bool
-	manager      *notify.Manager // nil: no service manager started heed
+	manager      *systemd.Manager // nil: no service manager started heed
 	now          func() time.Time
 	since        time.Time
 
@@ -207,7 +202,7 @@ func (d *daemon) status() *control.Status {
 		CA:   control.CAStatus{Path: d.authority.CertPath(), NotAfter: d.authority.NotAfter(), DaysLeft: d.authority.DaysLeft(now)},
 		Keys: d.current.Load().keys(),
 		Load: d.shared.Load.Status(), Turns: d.Turns.Counts(),
-		Five: d.tally.FiveMinutes(now), Hour: d.tally.Hour(now), Troubles: d.tally.Troubles(now),
+		Five: d.counts.FiveMinutes(now), Hour: d.counts.Hour(now), Troubles: d.counts.Troubles(now),
 	}
 	granted := d.grants.list()
 	s.Breaks, s.Exceptions = granted.Breaks, granted.Exceptions
@@ -229,8 +224,8 @@ func (d *daemon) status() *control.Status {
 			s.Record = err.Error()
 		}
 	}
-	s.Busiest, s.Room = d.busy.Hour(now, mostBusy), d.room(now)
-	s.Reach = d.reach.Status(now)
+	s.Busiest, s.Room = d.counts.Busiest(now, mostBusy), d.space(now)
+	s.Reach = d.counts.Reach(now)
 	if d.Fleet != nil {
 		s.Fleet = new(d.Fleet.Health())
 	}
@@ -247,13 +242,13 @@ func (d *daemon) status() *control.Status {
 // mostBusy is how many clients, and how many sites, the status lists.
 const mostBusy = 10
 
-// room returns the space that the record and the stored policies have.
-func (d *daemon) room(now time.Time) (r control.Room) {
-	if d.recordRoom != nil {
-		r.Record = new(d.recordRoom.Now(now))
+// space returns the space that the record and the stored policies have.
+func (d *daemon) space(now time.Time) (r control.Room) {
+	if d.recordSpace != nil {
+		r.Record = new(d.recordSpace.Now(now))
 	}
 	if d.File != nil {
-		r.Policies = new(room.Measure(route.PoliciesPath(d.current.Load().cfg, d.state)))
+		r.Policies = new(state.SpaceOf(route.PoliciesPath(d.current.Load().cfg, d.state)))
 	}
 	return r
 }

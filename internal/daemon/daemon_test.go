@@ -7,12 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
 	"heed/internal/tools/testkit"
-	"heed/rules"
 )
 
 func TestHeed_ARunJoinsOnlyTheHeedItAskedFor(t *testing.T) {
@@ -126,33 +124,4 @@ func TestHeed_ABackgroundHeedEndsByItselfWhenIdle(t *testing.T) {
 			t.Errorf("a late run gets %v, want to try again", err)
 		}
 	})
-}
-
-// failing is a recorder that cannot write.
-type failing struct{}
-
-func (failing) Decided(*audit.Entry) error { return errors.New("disk full") }
-
-func (failing) Ended(*audit.Entry) { panic("never decided") }
-
-// ignoreRetryAfter is a recorder that remembers the verdicts it was told at the end.
-type ignoreRetryAfter struct{ ended []rules.Decision }
-
-func (n *ignoreRetryAfter) Decided(*audit.Entry) error { return nil }
-
-func (n *ignoreRetryAfter) Ended(e *audit.Entry) { n.ended = append(n.ended, e.Decision) }
-
-func TestHeed_WhenOneRecorderFailsTheOthersSayThatTheRequestWasRefused(t *testing.T) {
-	first, last := &ignoreRetryAfter{}, &audit.Tally{}
-	e := &audit.Entry{Judged: audit.ByPath, Decision: rules.Decision{Verdict: rules.Allow, Reason: rules.ReasonNoRule}}
-	if err := (recorders{first, failing{}, last}).Decided(e); err == nil {
-		t.Fatal("the failure is not told")
-	}
-	want := rules.Decision{Reason: rules.ReasonRecord}
-	if len(first.ended) != 1 || first.ended[0] != want || e.Decision != want {
-		t.Errorf("recorded %+v, the entry says %+v", first.ended, e.Decision)
-	}
-	if sum := last.Summary(); sum.Requests != 1 || sum.Refused != 1 {
-		t.Errorf("counted behind the failure: %+v", sum)
-	}
 }

@@ -8,10 +8,10 @@ import (
 
 	"heed/internal/admin"
 	"heed/internal/admin/dashboard"
-	"heed/internal/audit"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/pace"
 	"heed/internal/pageurl"
 	"heed/internal/state"
@@ -35,9 +35,9 @@ type observed struct{ d *daemon }
 func (o observed) Status() *control.Status { return o.d.status() }
 
 // Recent implements dashboard.Heed.
-func (o observed) Recent() (minute audit.Counts, day []audit.Period) {
+func (o observed) Recent() (minute counts.Counts, day []counts.Period) {
 	now := o.d.now()
-	return o.d.tally.Minute(now), o.d.tally.Day(now)
+	return o.d.counts.Minute(now), o.d.counts.Day(now)
 }
 
 // Check implements dashboard.Heed.

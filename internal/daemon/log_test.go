@@ -14,83 +14,9 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/config"
-	"heed/internal/console"
+	"heed/internal/logs"
 	"heed/internal/tools/testkit"
-	"heed/rules"
 )
-
-// A log that could not be turned once, for want of a file perhaps, is written
-// again when there is one: without it nothing would be let through.
-func TestHeed_ABoundedLogGoesOnAfterATurnThatFailed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.log")
-	w, err := openLogFile(path, 30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(make([]byte, 30)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path, path+".old"); err != nil { // as far as the turn came
-		t.Fatal(err)
-	}
-	if _, err := w.Write([]byte("and on\n")); err != nil {
-		t.Error(err)
-	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != "and on\n" {
-		t.Errorf("%q, %v", text, err)
-	}
-}
-
-func TestHeed_ALogOfBoundedSize(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.log")
-	testkit.Write(t, path, "before\n")
-	w, err := openLogFile(path, 30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 9 {
-		if n, err := w.Write([]byte("0123456789\n")); n != 11 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	for _, name := range []string{path, path + ".old"} {
-		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Size() > 30 || info.Size() == 0 || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %d bytes, mode %v", name, info.Size(), info.Mode())
-		}
-	}
-}
-
-// Opening a device or a FIFO in the place of the log would wait for its reader.
-func TestHeed_ALogThatIsNoFileIsAnError(t *testing.T) {
-	if _, err := openLogFile(os.DevNull, 30); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestHeed_LogLinesHoldNothingThatATerminalObeys(t *testing.T) {
-	for _, format := range []string{"text", "json"} {
-		var out bytes.Buffer
-		record := audit.NewLog(logHandler(config.LogConfig{Format: format}, slog.LevelInfo, &out, false, nil), nil)
-		e := &audit.Entry{
-			Method: "GET" + testkit.Hostile, Host: "h.test", Scheme: "http", Target: "/" + testkit.Hostile, Raw: testkit.Hostile, UserAgent: testkit.Hostile, Detail: testkit.Hostile,
-			Agent: rules.Identify(testkit.Hostile), Decision: rules.Decision{Reason: rules.ReasonRule, Group: testkit.Hostile, Rule: testkit.Hostile, Line: 1, Token: testkit.Hostile},
-		}
-		e.Outcome.Err = testkit.Hostile
-		if err := record.Decided(e); err != nil {
-			t.Fatal(err)
-		}
-		record.Ended(e)
-		slog.New(logHandler(config.LogConfig{Format: format}, slog.LevelInfo, &out, false, nil)).Warn("w", "error", testkit.Hostile, "plain", "a\x7fb")
-		testkit.Harmless(t, format, out.String())
-		if strings.Count(out.String(), "\n") != 2 {
-			t.Errorf("%s: %q", format, out.String())
-		}
-	}
-}
 
 // The last line before heed dies must not be among those that wait for others, and
 // follows the decisions made before it.
@@ -101,7 +27,7 @@ func TestHeed_AnErrorIsLoggedWithoutDelay(t *testing.T) {
 	lines := slog.NewTextHandler(&out, nil)
 	decisions := audit.NewLog(lines, nil)
 	decisions.WriteLater(func() {})
-	log := slog.New(eventHandler{lines, decisions.Flush, func() { hurried++ }})
+	log := slog.New(logs.Events{Handler: lines, Decisions: decisions.Flush, Hurry: func() { hurried++ }})
 	e := &audit.Entry{Method: "GET", Host: "h.test"}
 	if err := decisions.Decided(e); err != nil {
 		t.Fatal(err)
@@ -143,9 +69,9 @@ func (g *gate) Write(p []byte) (int, error) {
 }
 
 // logThrough returns a log of decisions that writes to out as a daemon's does.
-func logThrough(out io.Writer) (*audit.Log, *console.AsyncWriter) {
-	buffered := console.NewAsyncWriter(out)
-	log := audit.NewLog(logHandler(config.LogConfig{Format: "json"}, slog.LevelInfo, buffered, false, nil), buffered.Err)
+func logThrough(out io.Writer) (*audit.Log, *logs.Writer) {
+	buffered := logs.NewWriter(out)
+	log := audit.NewLog(logs.Handler(buffered, true, slog.LevelInfo, (*audit.Privacy)(nil).Redact), buffered.Err)
 	log.WriteLater(buffered.Wake)
 	buffered.Gather(log.Flush)
 	return log, buffered
@@ -234,7 +160,7 @@ func TestHeed_StopsWithoutAReaderOfItsOnlyRecord(t *testing.T) {
 		defer w.Close()
 		r.Close()
 		called := make(chan struct{})
-		buffered := console.NewAsyncWriter(w)
+		buffered := logs.NewWriter(w)
 		buffered.Broken(func(err error) { d.stopWithoutLog(err); close(called) })
 		_, _ = buffered.Write([]byte("a line\n"))
 		<-called

@@ -6,8 +6,8 @@ import (
 
 	"heed/cache"
 	"heed/internal/console"
+	"heed/internal/counts"
 	"heed/internal/fleet"
-	"heed/internal/metrics"
 	"heed/internal/signal"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
@@ -20,7 +20,7 @@ var policyStates = map[rules.State]string{rules.Available: "available", rules.Un
 // openMetrics begins to count for /metrics. It is called before the other resources are
 // opened, which report to it.
 func (d *daemon) openMetrics() {
-	c := metrics.Config{
+	c := counts.MetricsConfig{
 		Version: console.Version(), Commit: commit(), FetchOutcomes: cache.FetchOutcomes(),
 		FleetOps: fleet.Ops(), Gauges: d.gauges,
 	}
@@ -33,7 +33,7 @@ func (d *daemon) openMetrics() {
 	for state := rules.Unreachable; state <= rules.Available; state++ {
 		c.PolicyStates = append(c.PolicyStates, policyStates[state])
 	}
-	d.metrics = metrics.New(c)
+	d.metrics = counts.NewMetrics(c)
 	d.Connections, d.Fetched = &upstream.Counts{}, d.metrics.FetchDone
 }
 
@@ -66,9 +66,9 @@ func (o *resources) fleetAnswered(took time.Duration) {
 }
 
 // gauges returns what metrics reads at each scrape.
-func (d *daemon) gauges() metrics.Gauges {
+func (d *daemon) gauges() counts.Gauges {
 	load, turns, policies, conns := d.shared.Load.Status(), d.Turns.Counts(), d.Memory.Counts(), d.Connections.Read()
-	g := metrics.Gauges{
+	g := counts.Gauges{
 		InFlight: load.Requests, TurnsWaiting: turns.Waiting, SitesPaused: turns.Paused,
 		Policies: map[string]int{}, PoliciesBytes: policies.Bytes,
 		Connecting: conns.Connecting, Open: conns.Open, SiteHandshakes: [2]uint64{conns.Failed, conns.OK},
@@ -83,8 +83,8 @@ func (d *daemon) gauges() metrics.Gauges {
 	case d.record != nil:
 		g.Unrecorded = d.record.Lost()
 	}
-	if d.recordRoom != nil {
-		g.AuditBytes = d.recordRoom.Now(d.now()).Bytes
+	if d.recordSpace != nil {
+		g.AuditBytes = d.recordSpace.Now(d.now()).Bytes
 	}
 	return g
 }

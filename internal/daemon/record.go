@@ -15,36 +15,38 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/config"
 	"heed/internal/console"
-	"heed/internal/journal"
+	"heed/internal/logs"
 	"heed/internal/ownfile"
-	"heed/internal/room"
 	"heed/internal/state"
 )
 
+// maxBackgroundLog is the size in bytes at which the log of a background heed is rotated.
+// One old file is kept.
+const maxBackgroundLog = 8 << 20
+
 // openLog opens the log and the recorder that writes decisions to it: on stderr, or for a
 // background heed in a file of bounded size. It also returns the writer of both.
-func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) (*resources, *console.AsyncWriter, error) {
+func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) (*resources, *logs.Writer, error) {
 	out := a.Stderr
 	if c.Background {
-		f, err := openLogFile(filepath.Join(stateDir, state.BackgroundLog), maxBackgroundLog)
+		f, err := logs.OpenFile(filepath.Join(stateDir, state.BackgroundLog), maxBackgroundLog)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the log cannot be written: %w", err)
 		}
 		out = f
 	}
-	o, buffered := &resources{level: &slog.LevelVar{}}, console.NewAsyncWriter(out)
+	o, buffered := &resources{level: &slog.LevelVar{}}, logs.NewWriter(out)
 	o.level.Set(cfg.Log.MinLevel())
 	var err error
 	if o.privacy, err = openPrivacy(&cfg.Audit, stateDir); err != nil {
 		return nil, nil, err
 	}
 	o.Redact = func(url string) string { kept, _ := o.privacy.Redact(url); return kept }
-	format := func(w io.Writer) slog.Handler {
-		return logHandler(cfg.Log, o.level, w, console.IsTerminal(out), o.privacy)
-	}
+	json := cfg.Log.Format == "json" || cfg.Log.Format == "auto" && !console.IsTerminal(out)
+	format := func(w io.Writer) slog.Handler { return logs.Handler(w, json, o.level, o.privacy.Redact) }
 	handler := format(buffered)
-	if stream, _ := console.Lookup(a.Environ, journal.Variable); journal.Connected(stream, out) {
-		handler = journal.Prefixed(buffered, format)
+	if stream, _ := console.Lookup(a.Environ, logs.JournalVariable); logs.ToJournal(stream, out) {
+		handler = logs.Prefixed(buffered, format)
 	}
 	o.decisionLog = audit.NewLog(handler, buffered.Err)
 	o.decisionLog.WriteLater(buffered.Wake)
@@ -52,7 +54,7 @@ func (c *ServeCmd) openLog(a *console.App, cfg *config.Config, stateDir string) 
 		o.decisionLog.Spare()
 	}
 	buffered.Gather(o.decisionLog.Flush)
-	o.log = slog.New(eventHandler{handler, o.decisionLog.Flush, buffered.Hurry})
+	o.log = slog.New(logs.Events{Handler: handler, Decisions: o.decisionLog.Flush, Hurry: buffered.Hurry})
 	return o, buffered, nil
 }
 
@@ -71,7 +73,7 @@ func (o *resources) openRecord(cfg *config.Config, stateDir string) error {
 	path := cmp.Or(c.File, filepath.Join(stateDir, state.AuditFile))
 	var err error
 	o.record, err = store.Open(path, how)
-	o.recordRoom = room.Watch(path, how.MaxSize, time.Now())
+	o.recordSpace = state.WatchSpace(path, how.MaxSize, time.Now())
 	if err != nil && how.Continue {
 		o.log.Error("decisions are not recorded until heed is restarted; requests continue (audit.on_failure)", "error", err)
 		o.unrecorded, err = err, nil
@@ -100,17 +102,15 @@ func (d *daemon) stopWithoutLog(err error) {
 	}
 }
 
-// recorders returns the recorders of every decision. The log is the first: where it is the
-// only record, it refuses decisions that it cannot log. It logs none before its end.
-func (d *daemon) recorders() recorders {
-	all := recorders{d.decisionLog}
+// recording returns what records and counts every decision. The log is the first recorder:
+// where it is the only record, it refuses decisions that it cannot log. It logs none before
+// its end.
+func (d *daemon) recording() audit.Recording {
+	all := audit.Recording{Recorders: []audit.Recorder{d.decisionLog}, Observers: []audit.Observer{d.counts}}
 	if d.record != nil {
-		all = append(all, d.record)
+		all.Recorders = append(all.Recorders, d.record)
 	}
-	if d.metrics != nil {
-		all = append(all, d.metrics)
-	}
-	return append(all, d.tally, d.busy, d.reach)
+	return all
 }
 
 // privacyKeyFile is the key for hashed values in the record, in the state directory.

@@ -20,13 +20,14 @@ import (
 	"heed/internal/ca"
 	"heed/internal/config"
 	"heed/internal/control"
+	"heed/internal/counts"
+	"heed/internal/logs"
 	"heed/internal/process"
 	"heed/internal/route"
 	"heed/internal/sealed"
 	"heed/internal/signal"
 	"heed/proxy"
 	"heed/proxy/upstream"
-	"heed/rules"
 )
 
 const (
@@ -40,7 +41,7 @@ type runSession struct {
 	id     string
 	listen string
 	proxy  *proxy.Proxy
-	tally  *audit.Tally
+	tally  *counts.Tally
 	log    *audit.Log // writes to the stream; nil: not requested
 
 	overrides acl.Run
@@ -123,7 +124,7 @@ func (d *daemon) openRun(j *control.JoinRequest, out *stream, group *process.Gro
 		return nil, err
 	}
 	s := &runSession{
-		id: audit.NewID().String(), tally: &audit.Tally{}, stream: out, done: make(chan struct{}),
+		id: audit.NewID().String(), tally: &counts.Tally{}, stream: out, done: make(chan struct{}),
 		overrides: overrides, spec: j.Route, route: r, group: group, network: network,
 	}
 	if network != nil {
@@ -266,15 +267,16 @@ func (d *daemon) proxyConfig(s *runSession, j *control.JoinRequest) proxy.Config
 		d.log.Info(forLog, "listen", s.listen)
 		s.stream.notice(forClient)
 	}
-	var own recorders
+	var own []audit.Recorder
 	if j.Log {
-		s.log = audit.NewLog(logHandler(config.LogConfig{Format: "json"}, slog.LevelInfo, s.stream, false, d.privacy), nil)
+		s.log = audit.NewLog(logs.Handler(s.stream, true, slog.LevelInfo, d.privacy.Redact), nil)
 		own = append(own, s.log) // first: a decision that it refuses does not reach the others
 	}
 	if s.record != nil {
 		own = append(own, s.record)
 	}
-	c.Recorder = append(own, d.shared.Recorder, s.tally)
+	all := d.recording()
+	c.Recorder = audit.Recording{Recorders: append(own, all.Recorders...), Observers: append(all.Observers, s.tally)}
 	c.Live, c.Settings = s.settings.Load, *s.settings.Load()
 	if s.group != nil {
 		to := upstream.NewHostTransports(upstream.TransportConfig{Connect: s.group.Dial})
@@ -317,32 +319,4 @@ func rootsPEM(a *ca.Authority) string {
 		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: r.Cert.Raw}) // writing to memory does not fail
 	}
 	return text.String()
-}
-
-// recorders is a Recorder that calls each of its elements in order.
-type recorders []proxy.Recorder
-
-// Decided calls Decided of each recorder. When one fails, the decision becomes a refusal,
-// which all others record: those before it with Ended, those after it with both calls.
-func (all recorders) Decided(e *audit.Entry) error {
-	for i, r := range all {
-		if err := r.Decided(e); err != nil {
-			e.Decision, e.Detail = rules.Decision{Reason: rules.ReasonRecord}, err.Error()
-			all[:i].Ended(e)
-			for _, later := range all[i+1:] {
-				if later.Decided(e) == nil {
-					later.Ended(e)
-				}
-			}
-			return err
-		}
-	}
-	return nil
-}
-
-// Ended calls Ended of each recorder.
-func (all recorders) Ended(e *audit.Entry) {
-	for _, r := range all {
-		r.Ended(e)
-	}
 }

@@ -13,16 +13,14 @@ import (
 	"time"
 
 	"heed/cache"
-	"heed/internal/audit"
-	"heed/internal/busy"
 	"heed/internal/ca"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/fleet"
+	"heed/internal/logs"
 	"heed/internal/memory"
-	"heed/internal/reach"
-	"heed/internal/remark"
 	"heed/internal/route"
 	"heed/internal/state"
 	"heed/proxy"
@@ -102,13 +100,13 @@ func (c *ServeCmd) serve(a *console.App, signals <-chan os.Signal, env *serveEnv
 		return err
 	}
 	o.authority = authority
-	for _, f := range remark.Of(cfg) {
+	for _, f := range config.Remarks(cfg) {
 		o.log.Warn(f.Text, "file", f.File, "line", f.Line)
 	}
 	go o.decisionLog.Run(context.Background()) // as long as the process lives
 	defer func() {
 		o.decisionLog.Close("heed: cut off, since heed is stopping")
-		_ = written.Drain(console.DrainTimeout) // a log that cannot be written cannot report that
+		_ = written.Drain(logs.DrainTimeout) // a log that cannot be written cannot report that
 	}()
 	d := &daemon{resources: o, background: c.Background}
 	if cfg.Admin.Listen != "" && !c.Background {
@@ -221,12 +219,12 @@ func (d *daemon) prepare(a *console.App, env *serveEnv) error {
 	}
 	o.Self, o.Memory, o.FetchLimits = &upstream.Addrs{}, route.PolicyMemory(env.cfg), &cache.FetchLimits{}
 	d.state, d.environ, d.now, d.since = env.state, a.Environ, a.Now, a.Now()
-	d.tally, d.busy, d.reach = &audit.Tally{}, &busy.Counter{}, &reach.Tracker{}
+	d.counts = counts.New(d.metrics)
 	d.openManager()
 	d.idleFor, d.stopping, d.failed, d.runs = idleTimeout, make(chan struct{}), make(chan error, 4), map[string]*runSession{}
-	o.ProxyUsed, o.IdleConns = d.reach.ProxyUsed, config.IdleSiteConnections(openFiles())
+	o.ProxyUsed, o.IdleConns = d.counts.ProxyUsed, config.IdleSiteConnections(openFiles())
 	d.shared = proxy.Config{
-		Name: name, Live: d.settings.Load, Recorder: d.recorders(), Leaves: o.authority, Self: o.Self,
+		Name: name, Live: d.settings.Load, Recorder: d.recording(), Leaves: o.authority, Self: o.Self,
 		Load: &limit.Load{}, Log: o.log, Announce: func(_, forLog string) { o.log.Info(forLog) },
 		CACert:  func() ([]byte, error) { return []byte(rootsPEM(o.authority)), nil },
 		Contact: func() string { return d.current.Load().cfg.Contact },

@@ -15,10 +15,9 @@ import (
 	"heed/internal/ca"
 	"heed/internal/config"
 	"heed/internal/control"
-	"heed/internal/metrics"
-	"heed/internal/remark"
-	"heed/internal/room"
+	"heed/internal/counts"
 	"heed/internal/route"
+	"heed/internal/state"
 	"heed/proxy"
 	"heed/proxy/limit"
 	"heed/proxy/upstream"
@@ -29,15 +28,15 @@ import (
 type resources struct {
 	authority     *ca.Authority
 	log           *slog.Logger
-	level         *slog.LevelVar   // of log and of decisionLog
-	decisionLog   *audit.Log       // takes the decisions as log lines
-	lostLines     func() uint64    // of the log
-	privacy       *audit.Privacy   // what log, record and stored policies do not contain
-	record        *store.Writer    // nil: decisions are written to the log only
-	unrecorded    error            // why record could not be opened; nil: no failure
-	recordRoom    *room.Growth     // of the files of record; nil: it is not enabled
-	metrics       *metrics.Metrics // nil: there is no admin listener
-	route.Options                  // of all routes
+	level         *slog.LevelVar  // of log and of decisionLog
+	decisionLog   *audit.Log      // takes the decisions as log lines
+	lostLines     func() uint64   // of the log
+	privacy       *audit.Privacy  // what log, record and stored policies do not contain
+	record        *store.Writer   // nil: decisions are written to the log only
+	unrecorded    error           // why record could not be opened; nil: no failure
+	recordSpace   *state.Growth   // of the files of record; nil: it is not enabled
+	metrics       *counts.Metrics // nil: there is no admin listener
+	route.Options                 // of all routes
 }
 
 // runtimeConfig is one version of the settings, with what they open. It is immutable: a
@@ -206,9 +205,9 @@ func (d *daemon) reloadLocked() (*control.ReloadReply, error) {
 		dropped += next.pool.Refresh() // other routes can have the same policies
 	}
 	before.close(next.pool)
-	d.reach.Forget()
+	d.counts.ForgetReach()
 	notices := append(cfg.Unjudged(), cfg.Notices(d.now())...)
-	for _, f := range remark.Of(cfg) {
+	for _, f := range config.Remarks(cfg) {
 		notices = append(notices, f.String())
 	}
 	return &control.ReloadReply{

@@ -11,7 +11,7 @@ import (
 
 	"heed/internal/console"
 	"heed/internal/control"
-	"heed/internal/notify"
+	"heed/internal/systemd"
 )
 
 // supervise reports to the service manager that heed serves, and gives it signs of life
@@ -27,7 +27,7 @@ func (d *daemon) supervise() (end func()) {
 // openManager finds the service manager.
 func (d *daemon) openManager() {
 	if !d.background {
-		d.manager = notify.Open(d.log)
+		d.manager = systemd.Open(d.log)
 	}
 }
 

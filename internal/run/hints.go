@@ -11,16 +11,16 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/audit"
 	"heed/internal/clientenv"
 	"heed/internal/console"
+	"heed/internal/counts"
 	"heed/internal/sealed"
 	"heed/rules"
 )
 
 // printSealHint names the sealed run where connections bypassed heed, or where a program does not
 // trust its CA. probe returns why this machine cannot seal.
-func printSealHint(w io.Writer, bypass *bypassReport, s *audit.Summary, probe func() error) {
+func printSealHint(w io.Writer, bypass *bypassReport, s *counts.Summary, probe func() error) {
 	bypassed := bypass != nil && bypass.Connections > 0
 	if !bypassed && !untrusting(s) {
 		return
@@ -43,8 +43,8 @@ func printSealHint(w io.Writer, bypass *bypassReport, s *audit.Summary, probe fu
 }
 
 // untrusting reports whether a client rejected heed's CA and was not judged later.
-func untrusting(s *audit.Summary) bool {
-	return slices.ContainsFunc(s.Unjudged, func(c audit.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted && c.Count > c.Before })
+func untrusting(s *counts.Summary) bool {
+	return slices.ContainsFunc(s.Unjudged, func(c counts.ReasonCount) bool { return c.Reason == rules.ReasonUntrusted && c.Count > c.Before })
 }
 
 // printHints reports that nothing was judged and prints what makes the command use heed:
@@ -87,7 +87,7 @@ func explainPlaceholder(w io.Writer) {
 
 // printMixedHints prints the settings of the programs that bypassed heed, and of the
 // command when it rejected heed's CA, although other requests came through.
-func printMixedHints(w io.Writer, s *audit.Summary, bypass *bypassReport, command string) {
+func printMixedHints(w io.Writer, s *counts.Summary, bypass *bypassReport, command string) {
 	hints := bypassHints(bypass)
 	if untrusting(s) {
 		who := "a program of the run"

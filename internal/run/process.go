@@ -15,10 +15,11 @@ import (
 	"syscall"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/clientenv"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/counts"
+	"heed/internal/logs"
 	"heed/internal/ownfile"
 	"heed/internal/state"
 )
@@ -143,10 +144,10 @@ func backgroundEnviron(environ []string, state string) []string {
 // ReadStream starts reading the stream of m: log lines are written to log, and notices to
 // stderr if notices is true. The function that it returns ends the run and returns its
 // summary; nil when the heed that it joined has ended.
-func ReadStream(m *control.RunClient, log, stderr io.Writer, notices bool) (finish func() *audit.Summary) {
-	summary := make(chan *audit.Summary, 1)
+func ReadStream(m *control.RunClient, log, stderr io.Writer, notices bool) (finish func() *counts.Summary) {
+	summary := make(chan *counts.Summary, 1)
 	go func() { summary <- readStream(m, log, stderr, notices) }()
-	return func() *audit.Summary {
+	return func() *counts.Summary {
 		ctx, cancel := context.WithTimeout(context.Background(), control.EndTimeout)
 		defer cancel()
 		_ = m.End(ctx) // on failure, the stream has ended or the timeout applies
@@ -161,7 +162,7 @@ func ReadStream(m *control.RunClient, log, stderr io.Writer, notices bool) (fini
 
 // readStream reads the stream of m to its end and returns the summary; nil when the stream
 // ended without one.
-func readStream(m *control.RunClient, log, stderr io.Writer, notices bool) *audit.Summary {
+func readStream(m *control.RunClient, log, stderr io.Writer, notices bool) *counts.Summary {
 	for complete := true; ; {
 		line, err := m.Next()
 		switch {
@@ -279,20 +280,20 @@ func exitStatus(state *os.ProcessState) int {
 
 // runLog is the log of a run. It may be a slow file, or a pipe whose reader is slow.
 type runLog struct {
-	*console.AsyncWriter
+	*logs.Writer
 	closeFile func() error
 }
 
 // openRunLog opens the file of --log; "-" is stderr.
 func openRunLog(name string, stderr io.Writer) (*runLog, error) {
 	if name == "-" {
-		return &runLog{console.NewAsyncWriter(stderr), func() error { return nil }}, nil
+		return &runLog{logs.NewWriter(stderr), func() error { return nil }}, nil
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the log cannot be written: %w\nName another file with --log", err)
 	}
-	return &runLog{console.NewAsyncWriter(f), f.Close}, nil
+	return &runLog{logs.NewWriter(f), f.Close}, nil
 }
 
 // wait returns when all lines are written, when writing has failed for EndTimeout, or at a
@@ -301,10 +302,10 @@ func openRunLog(name string, stderr io.Writer) (*runLog, error) {
 func (l *runLog) wait(signals <-chan os.Signal, notify func()) error {
 	begun, notified := time.Now(), false
 	for {
-		err := l.Drain(console.RetryEvery)
+		err := l.Drain(logs.RetryEvery)
 		long := time.Since(begun) > control.EndTimeout
 		switch {
-		case err == nil, len(signals) > 0, long && !errors.Is(err, console.ErrPending):
+		case err == nil, len(signals) > 0, long && !errors.Is(err, logs.ErrPending):
 			return err
 		case long && !notified:
 			notified = true

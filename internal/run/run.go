@@ -13,12 +13,12 @@ import (
 	"syscall"
 
 	"heed/internal/acl"
-	"heed/internal/audit"
 	"heed/internal/audit/replay"
 	"heed/internal/clientenv"
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/reason"
 	"heed/internal/route"
 	"heed/internal/sealed"
@@ -176,7 +176,7 @@ func refusals(c *reason.Counts) int64 {
 // failOn returns the exit status of heed: with --fail-on, a command that succeeded fails
 // when a request would have been refused by the site or by the operator, or when there is
 // no summary. A site whose robots.txt cannot be read refuses nothing.
-func (r *run) failOn(status int, s *audit.Summary) int {
+func (r *run) failOn(status int, s *counts.Summary) int {
 	switch {
 	case status != 0 || r.cmd.FailOn == "":
 		return status

@@ -12,6 +12,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/console"
+	"heed/internal/counts"
 	"heed/internal/sealed"
 	usage "heed/internal/signal"
 	"heed/rules"
@@ -30,11 +31,11 @@ type runReport struct {
 	Complete bool          `json:"complete"`
 	Bypass   *bypassReport `json:"went_round"`
 	Sealed   *sealedReport `json:"sealed,omitempty"` // nil: the run was not sealed
-	audit.Summary
+	counts.Summary
 }
 
 // report prints the summary of the run.
-func (r *run) report(status int, s *audit.Summary, remarks []string) {
+func (r *run) report(status int, s *counts.Summary, remarks []string) {
 	switch {
 	case r.cmd.JSON:
 		report := runReport{Command: r.args, Exit: status, Remarks: remarks, Complete: s != nil, Bypass: r.bypass, Sealed: r.sealed}
@@ -119,7 +120,7 @@ func (r *bypassReport) print(w io.Writer) {
 func hostName(host string) string { return cmp.Or(console.Quoted(host), "(no host)") }
 
 // printSigned writes how many requests were signed, when some were or wanted is true.
-func printSigned(w io.Writer, s *audit.Summary, wanted bool) {
+func printSigned(w io.Writer, s *counts.Summary, wanted bool) {
 	if s.Allowed == 0 || !wanted && s.Signed == 0 {
 		return
 	}
@@ -131,7 +132,7 @@ func printSigned(w io.Writer, s *audit.Summary, wanted bool) {
 }
 
 // printSummary writes s for a person.
-func printSummary(w io.Writer, s *audit.Summary) {
+func printSummary(w io.Writer, s *counts.Summary) {
 	out := bufio.NewWriter(w)
 	defer out.Flush()
 	fmt.Fprintf(out, "heed: %s came through, to %s: %s\n", console.Plural(s.Requests, "request"), hostsOf(s), s.Classes.Words(plain))
@@ -139,38 +140,38 @@ func printSummary(w io.Writer, s *audit.Summary) {
 		fmt.Fprintf(out, "  only observed; in enforce mode they would be: %s\n", observed)
 	}
 	if len(s.Hosts) > 1 {
-		part(out, s.Hosts, func(h audit.HostCount) string {
+		part(out, s.Hosts, func(h counts.HostCount) string {
 			return fmt.Sprintf("  %s: %s, %s", hostName(h.Host), console.Plural(h.Requests, "request"), h.Classes.Words(plain))
 		})
 	}
 	if s.ByPath == s.Requests {
 		fmt.Fprintln(out, "  judged by path: all of what came through heed")
 	} else {
-		fmt.Fprintf(out, "  judged, of what came through heed: %s\n", console.Coverage(&s.Counts))
+		fmt.Fprintf(out, "  judged, of what came through heed: %s\n", s.Coverage())
 	}
-	part(out, s.Refusals, func(c audit.RuleCount) string {
+	part(out, s.Refusals, func(c counts.RuleCount) string {
 		class := cmp.Or(c.Class, "not allowed")
 		if c.Observed {
 			class = "would be " + class
 		}
 		return fmt.Sprintf("  %s %d x %s: %s", class, c.Count, hostName(c.Host), because(c))
 	})
-	part(out, s.Failed, func(c audit.SiteCount) string {
+	part(out, s.Failed, func(c counts.SiteCount) string {
 		return fmt.Sprintf("  failed %d x %s: allowed, and answered by heed with an error", c.Count, hostName(c.Host)) + withStatus(c.Status)
 	})
-	part(out, s.Sites, func(c audit.SiteCount) string {
+	part(out, s.Sites, func(c counts.SiteCount) string {
 		if c.Status == 0 {
 			return fmt.Sprintf("  refused by sites themselves: %d x %s", c.Count, hostName(c.Host))
 		}
 		return fmt.Sprintf("  refused by the site itself: %d x %s with status %d", c.Count, hostName(c.Host), c.Status)
 	})
-	part(out, s.Answers, func(c audit.AnswerCount) string {
+	part(out, s.Answers, func(c counts.AnswerCount) string {
 		return fmt.Sprintf("  answered by the site: %d x %s: %s", c.Count, hostName(c.Host), answerWords(c.Answer))
 	})
 	part(out, s.Pages, func(c audit.PageCount) string {
 		return fmt.Sprintf("  page %s: %d of %s refused%s", cmp.Or(console.Quoted(c.Page), "(unnamed)"), c.Refused, console.Plural(c.Parts, "part"), andBySite(c.SiteRefused))
 	})
-	part(out, s.Unjudged, func(c audit.ReasonCount) string {
+	part(out, s.Unjudged, func(c counts.ReasonCount) string {
 		if c.Host == audit.Other {
 			return fmt.Sprintf("  not judged %d x %s: for various reasons", c.Count, c.Host)
 		}
@@ -215,7 +216,7 @@ func andBySite(n uint64) string {
 }
 
 // because returns the rule that refused, or the reason when no rule did.
-func because(c audit.RuleCount) string {
+func because(c counts.RuleCount) string {
 	if c.Host == audit.Other {
 		return "for various reasons"
 	}
@@ -239,7 +240,7 @@ func withStatus(status int) string {
 // plain returns a number without any separators.
 func plain(n int64) string { return strconv.FormatInt(n, 10) }
 
-func hostsOf(s *audit.Summary) string {
+func hostsOf(s *counts.Summary) string {
 	if len(s.Hosts) == 1 {
 		return hostName(s.Hosts[0].Host)
 	}
@@ -266,7 +267,7 @@ var timeoutHints = []timeoutHint{
 }
 
 // pacedWords returns the line about pacing at one host.
-func pacedWords(c audit.PaceCount) string {
+func pacedWords(c counts.PaceCount) string {
 	text := fmt.Sprintf("  turns at %s: %s waited for %v in all, %v at most", hostName(c.Host), console.Plural(c.Requests, "request"),
 		c.Total.Round(time.Millisecond), c.Longest.Round(time.Millisecond))
 	if c.Refused > 0 {
@@ -280,7 +281,7 @@ func pacedWords(c audit.PaceCount) string {
 
 // printTimeoutHints prints which timeout to raise when clients closed requests before
 // their turn, and which setting when requests were refused with 429.
-func printTimeoutHints(w io.Writer, s *audit.Summary, command string) {
+func printTimeoutHints(w io.Writer, s *counts.Summary, command string) {
 	var left, refused uint64
 	var owed time.Duration
 	for _, c := range s.Paced {

@@ -11,12 +11,13 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/clientenv"
+	"heed/internal/counts"
 	"heed/internal/reason"
 	"heed/internal/sealed"
 	"heed/rules"
 )
 
-func summarised(s *audit.Summary) string {
+func summarised(s *counts.Summary) string {
 	var out bytes.Buffer
 	printSummary(&out, s)
 	return out.String()
@@ -37,7 +38,7 @@ func TestSummaryPrintsWhatWasSigned(t *testing.T) {
 		{0, 2, true, "  signed: 0 of 2 allowed requests; over http only those to a host with sign_http (heed help identity)\n"},
 	} {
 		var out bytes.Buffer
-		printSigned(&out, &audit.Summary{Counts: audit.Counts{Allowed: c.allowed}, Signed: c.signed}, c.wanted)
+		printSigned(&out, &counts.Summary{Counts: counts.Counts{Allowed: c.allowed}, Signed: c.signed}, c.wanted)
 		if out.String() != c.want {
 			t.Errorf("%+v: %q", c, out.String())
 		}
@@ -45,27 +46,27 @@ func TestSummaryPrintsWhatWasSigned(t *testing.T) {
 }
 
 func TestSummaryPrintsEveryKindOfOutcome(t *testing.T) {
-	s := &audit.Summary{
-		Counts: audit.Counts{
+	s := &counts.Summary{
+		Counts: counts.Counts{
 			Requests: 14, Allowed: 9, Refused: 3, WouldRefuse: 1, NotJudged: 1, ByPath: 12, ByHost: 1,
 			Classes: reason.Counts{reason.Allowed: 9, reason.RefusedByRule: 2, reason.RulesUnavailable: 1, reason.Failed: 1, reason.NotJudged: 1},
 			WouldBe: reason.Counts{reason.RefusedByRule: 1},
 		},
-		Waited: audit.Waits{Requests: 2, Total: 3 * time.Second, Longest: 2 * time.Second},
-		Hosts: []audit.HostCount{
-			{Host: "a.test", Counts: audit.Counts{Requests: 13, Classes: reason.Counts{reason.Allowed: 9, reason.RefusedByRule: 2, reason.RulesUnavailable: 1, reason.Failed: 1}}},
-			{Host: "b.test", Counts: audit.Counts{Requests: 1, Classes: reason.Counts{reason.NotJudged: 1}}},
+		Waited: counts.Waits{Requests: 2, Total: 3 * time.Second, Longest: 2 * time.Second},
+		Hosts: []counts.HostCount{
+			{Host: "a.test", Counts: counts.Counts{Requests: 13, Classes: reason.Counts{reason.Allowed: 9, reason.RefusedByRule: 2, reason.RulesUnavailable: 1, reason.Failed: 1}}},
+			{Host: "b.test", Counts: counts.Counts{Requests: 1, Classes: reason.Counts{reason.NotJudged: 1}}},
 		},
-		Refusals: []audit.RuleCount{
+		Refusals: []counts.RuleCount{
 			{Host: "a.test", Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /private", Line: 12, Count: 2, Class: "refused by rule"},
 			{Host: "a.test", Reason: rules.ReasonRule, Group: "*", Rule: "Disallow: /seen", Line: 13, Count: 1, Class: "refused by rule", Observed: true},
 			{Host: "a.test", Reason: rules.ReasonRobotsUnreachable, Count: 1, Class: "rules unavailable"},
 			{Host: audit.Other, Count: 7},
 		},
-		Failed:   []audit.SiteCount{{Host: "a.test", Status: 504, Count: 1}},
-		Sites:    []audit.SiteCount{{Host: "a.test", Status: 429, Count: 4}, {Host: audit.Other, Count: 2}},
+		Failed:   []counts.SiteCount{{Host: "a.test", Status: 504, Count: 1}},
+		Sites:    []counts.SiteCount{{Host: "a.test", Status: 429, Count: 4}, {Host: audit.Other, Count: 2}},
 		Pages:    []audit.PageCount{{Page: "https://a.test/news", Parts: 50, Refused: 7}, {Parts: 1, SiteRefused: 1}},
-		Unjudged: []audit.ReasonCount{{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1, Class: "not judged"}, {Reason: rules.ReasonMalformed, Count: 3, Class: "not judged", Detail: "TLS came in place of HTTP"}},
+		Unjudged: []counts.ReasonCount{{Host: "b.test", Reason: rules.ReasonUntrusted, Verdict: "refuse", Count: 1, Class: "not judged"}, {Reason: rules.ReasonMalformed, Count: 3, Class: "not judged", Detail: "TLS came in place of HTTP"}},
 	}
 	want := `heed: 14 requests came through, to 2 hosts: 9 allowed, 2 refused by rule, 1 rules unavailable, 1 failed, 1 not judged
   only observed; in enforce mode they would be: 1 refused by rule
@@ -95,9 +96,9 @@ func TestARuleCannotCommandTheTerminal(t *testing.T) {
 		"Disallow: /\x1b]0;owned\x07", "Disallow: /\x1b[2J", "Disallow: /\u202egnp", "Disallow: /\u0085x",
 		"Disallow: /\xff\xfe", "Disallow: /\nheed: 0 refused", "Disallow: /\r", strings.Repeat("\x1b", 5000),
 	} {
-		got := summarised(&audit.Summary{
-			Hosts:    []audit.HostCount{{Host: "evil\x1b.test"}},
-			Refusals: []audit.RuleCount{{Host: "evil\x1b.test", Reason: rules.ReasonRule, Group: hostile, Rule: hostile, Line: 1, Count: 1}},
+		got := summarised(&counts.Summary{
+			Hosts:    []counts.HostCount{{Host: "evil\x1b.test"}},
+			Refusals: []counts.RuleCount{{Host: "evil\x1b.test", Reason: rules.ReasonRule, Group: hostile, Rule: hostile, Line: 1, Count: 1}},
 		})
 		if i := strings.IndexFunc(got, func(r rune) bool { return r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x202e) }); i >= 0 {
 			t.Errorf("%q gets through in %q", got[i:min(len(got), i+8)], got)
@@ -112,10 +113,10 @@ func TestARuleCannotCommandTheTerminal(t *testing.T) {
 }
 
 func TestTheSummaryIsShortHoweverMuchHappened(t *testing.T) {
-	s := &audit.Summary{}
+	s := &counts.Summary{}
 	for i := range 500 {
-		s.Hosts = append(s.Hosts, audit.HostCount{Host: fmt.Sprintf("h%d.test", i)})
-		s.Refusals = append(s.Refusals, audit.RuleCount{Host: fmt.Sprintf("h%d.test", i), Reason: rules.ReasonRule, Line: 1})
+		s.Hosts = append(s.Hosts, counts.HostCount{Host: fmt.Sprintf("h%d.test", i)})
+		s.Refusals = append(s.Refusals, counts.RuleCount{Host: fmt.Sprintf("h%d.test", i), Reason: rules.ReasonRule, Line: 1})
 	}
 	got := summarised(s)
 	if n := strings.Count(got, "\n"); n > 30 {
@@ -168,7 +169,7 @@ func TestTheHintsAreThoseOfTheProgramsThatBypassed(t *testing.T) {
 func TestHintsAreGivenWhenSomeRequestsCameThrough(t *testing.T) {
 	var out strings.Builder
 	bypass := &bypassReport{Watched: true, Connections: 3, To: []bypassed{{"curl", "192.0.2.1:443", "tcp", 2}, {"crawl", "192.0.2.1:80", "tcp", 1}}}
-	s := &audit.Summary{Unjudged: []audit.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}
+	s := &counts.Summary{Unjudged: []counts.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}
 	printMixedHints(&out, s, bypass, "aria2c")
 	for _, want := range []string{
 		"  aria2c, or a program that it started, does not trust heed's CA: aria2c --ca-certificate=BUNDLE\n", "  curl bypassed heed: --noproxy", "  crawl bypassed heed: a proxy set", "BUNDLE the file in SSL_CERT_FILE",
@@ -182,7 +183,7 @@ func TestHintsAreGivenWhenSomeRequestsCameThrough(t *testing.T) {
 	if printMixedHints(&out, s, &bypassReport{}, "curl"); out.Len() > 0 {
 		t.Errorf("the client trusts heed, and it prints %q", out.String())
 	}
-	if printMixedHints(&out, &audit.Summary{}, &bypassReport{}, "curl"); out.Len() > 0 {
+	if printMixedHints(&out, &counts.Summary{}, &bypassReport{}, "curl"); out.Len() > 0 {
 		t.Errorf("nothing is wrong, and it prints %q", out.String())
 	}
 }
@@ -203,19 +204,19 @@ func TestACommandWithoutConnectionsGetsOneLine(t *testing.T) {
 // whether this machine can do one.
 func TestTheSealedRunIsTheAnswer(t *testing.T) {
 	some := &bypassReport{Watched: true, Connections: 1, To: []bypassed{{"crawl", "192.0.2.1:80", "tcp", 1}}}
-	rejected := &audit.Summary{Unjudged: []audit.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}
+	rejected := &counts.Summary{Unjudged: []counts.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}
 	for _, c := range []struct {
 		bypass  *bypassReport
-		summary *audit.Summary
+		summary *counts.Summary
 		probe   error
 		want    string
 	}{
-		{some, &audit.Summary{}, nil, "  `heed run --sealed -- CMD` holds it; works on this machine\n"},
+		{some, &counts.Summary{}, nil, "  `heed run --sealed -- CMD` holds it; works on this machine\n"},
 		{nil, rejected, nil, "  `heed run --sealed -- CMD` makes the libraries of the system trust it; works on this machine\n"},
 		{some, rejected, nil, "  `heed run --sealed -- CMD` holds it, and makes the libraries of the system trust heed's CA; works on this machine\n"},
-		{some, &audit.Summary{}, errors.New("this machine cannot seal a run: namespaces\nSet it"), "  `heed run --sealed -- CMD` holds it; this machine cannot seal a run: namespaces (heed doctor)\n"},
-		{some, &audit.Summary{}, sealed.ErrUnsupported, ""},
-		{&bypassReport{Watched: true}, &audit.Summary{}, nil, ""},
+		{some, &counts.Summary{}, errors.New("this machine cannot seal a run: namespaces\nSet it"), "  `heed run --sealed -- CMD` holds it; this machine cannot seal a run: namespaces (heed doctor)\n"},
+		{some, &counts.Summary{}, sealed.ErrUnsupported, ""},
+		{&bypassReport{Watched: true}, &counts.Summary{}, nil, ""},
 	} {
 		var out strings.Builder
 		if printSealHint(&out, c.bypass, c.summary, func() error { return c.probe }); out.String() != c.want {
@@ -228,7 +229,7 @@ func TestTheSealedRunIsTheAnswer(t *testing.T) {
 func TestNoHintIsAVariableThatIsSetAlready(t *testing.T) {
 	for _, command := range []string{"./crawl", "node", "python3", "links", "lynx", "curl", "php", "httrack"} {
 		var out strings.Builder
-		printMixedHints(&out, &audit.Summary{Unjudged: []audit.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}, nil, command)
+		printMixedHints(&out, &counts.Summary{Unjudged: []counts.ReasonCount{{Host: "site.test", Reason: rules.ReasonUntrusted, Count: 1}}}, nil, command)
 		if strings.Contains(out.String(), "_FILE=BUNDLE") || strings.Contains(out.String(), "CERTS=BUNDLE") || strings.Contains(out.String(), "CA_BUNDLE=") || !strings.Contains(out.String(), "CA: ") || strings.Contains(out.String(), "CA: \n") {
 			t.Errorf("%s: %q", command, out.String())
 		}
@@ -238,8 +239,8 @@ func TestNoHintIsAVariableThatIsSetAlready(t *testing.T) {
 // A summary contains the time spent on turns, and for a client that left too early the
 // setting of it to raise.
 func TestTheSummaryNamesTheTimeoutToRaise(t *testing.T) {
-	s := &audit.Summary{Paced: []audit.PaceCount{
-		{Host: "slow.test", Waits: audit.Waits{Requests: 3, Total: 12 * time.Second, Longest: 6 * time.Second}, Refused: 1, Left: 2, Owed: 8 * time.Second},
+	s := &counts.Summary{Paced: []counts.PaceCount{
+		{Host: "slow.test", Waits: counts.Waits{Requests: 3, Total: 12 * time.Second, Longest: 6 * time.Second}, Refused: 1, Left: 2, Owed: 8 * time.Second},
 	}}
 	if got, want := pacedWords(s.Paced[0]), "  turns at slow.test: 3 requests waited for 12s in all, 6s at most; refused with a Retry-After: 1; left before their turn: 2, up to 8s too early"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -254,7 +255,7 @@ func TestTheSummaryNamesTheTimeoutToRaise(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if printTimeoutHints(&out, &audit.Summary{}, "curl"); out.Len() > 0 {
+	if printTimeoutHints(&out, &counts.Summary{}, "curl"); out.Len() > 0 {
 		t.Errorf("no client left, and it prints %q", out.String())
 	}
 }

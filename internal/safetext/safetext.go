@@ -6,9 +6,11 @@ package safetext
 import (
 	"encoding/hex"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -130,4 +132,45 @@ func ShellQuote(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// EscapingWriter writes JSON or log lines with all invisible characters as escapes;
+// their meaning is unchanged. Each Write must contain whole characters, as those of
+// encoders do. Control characters below U+0020 must be escaped by the encoder.
+type EscapingWriter struct{ io.Writer }
+
+// Write writes p with escapes.
+func (v EscapingWriter) Write(p []byte) (int, error) {
+	_, err := v.Writer.Write(Escaped(p))
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Escaped returns p, which is JSON, with invisible characters as JSON escapes. It
+// returns p itself when there is nothing to escape.
+func Escaped(p []byte) []byte {
+	i := 0
+	for i < len(p) && p[i] < 0x7f {
+		i++
+	}
+	if i == len(p) {
+		return p
+	}
+	out := append(make([]byte, 0, len(p)+64), p[:i]...)
+	for i < len(p) {
+		r, size := utf8.DecodeRune(p[i:])
+		switch {
+		case r < 0x7f, unicode.IsPrint(r) && (r != utf8.RuneError || size > 1):
+			out = append(out, p[i:i+size]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		i += size
+	}
+	return out
 }

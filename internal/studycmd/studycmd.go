@@ -21,6 +21,7 @@ import (
 	"heed/internal/config"
 	"heed/internal/console"
 	"heed/internal/ownfile"
+	"heed/internal/safetext"
 	"heed/internal/state"
 	"heed/internal/study"
 )
@@ -109,7 +110,7 @@ func (c *StudyCmd) write(w io.Writer, r *study.Result) error {
 	case c.HTML:
 		return r.WriteHTML(w)
 	case c.JSON:
-		return r.WriteJSON(console.EscapingWriter{Writer: w})
+		return r.WriteJSON(safetext.EscapingWriter{Writer: w})
 	}
 	return r.WriteText(w)
 }

@@ -125,7 +125,8 @@ func (s *Server) closeIdle() bool {
 	return len(s.conns) == 0
 }
 
-// Close closes everything.
+// Close closes everything, and ends the requests under way: closing its connection ends no
+// request whose client has ended its stream already (see watch).
 func (s *Server) Close() error {
 	s.stop()
 	s.mu.Lock()
@@ -133,6 +134,7 @@ func (s *Server) Close() error {
 	for c := range s.conns {
 		c.state.Store(connClosed)
 		c.Close()
+		c.watch.cut()
 	}
 	return nil
 }

@@ -426,6 +426,34 @@ func TestServer_Shutdown(t *testing.T) {
 	}
 }
 
+// Close ends a request under way whose client has ended its stream: closing its connection
+// tells the watch nothing that it does not know.
+func TestServer_CloseEndsTheRequests(t *testing.T) {
+	begun, ended := make(chan *watch), make(chan bool, 1)
+	b := newBed(t, func(a *Answer, r *http.Request) {
+		a.UnderWay()
+		begun <- &a.conn.watch
+		<-r.Context().Done()
+		ended <- true
+	})
+	b.server.StallTime = time.Hour
+	client := testkit.Dial(t, b.addr)
+	client.Send(simple)
+	w := <-begun
+	client.CloseWrite()
+	testkit.Until(t, "the end is known", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.stall != nil
+	})
+	b.server.Close()
+	select {
+	case <-ended:
+	case <-time.After(testkit.Patience):
+		t.Error("the request goes on")
+	}
+}
+
 // halting is a connection whose first Write is cut short.
 type halting struct {
 	net.Conn

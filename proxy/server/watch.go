@@ -148,6 +148,15 @@ func (w *watch) end() {
 	}
 }
 
+// cut ends the request that is served.
+func (w *watch) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.leave != nil {
+		w.leave()
+	}
+}
+
 // UnderWay notes that the request is being sent to where it is answered. From now on the
 // client has not left when its stream ends: see watch.
 func (a *Answer) UnderWay() {

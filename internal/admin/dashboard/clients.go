@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"heed/internal/busy"
 	"heed/internal/config"
+	"heed/internal/counts"
 	"heed/internal/figures"
 	"heed/internal/reason"
 )
@@ -26,7 +26,7 @@ type clientsPage struct {
 
 // busyName is a client or a site of the last hour.
 type busyName struct {
-	busy.Counts
+	counts.NameCount
 	Pieces []figures.Piece
 }
 
@@ -47,7 +47,7 @@ func (d *Dashboard) clients(r *http.Request) (*view, error) {
 }
 
 // busiest returns names with their bars.
-func busiest(names []busy.Counts) (all []busyName) {
+func busiest(names []counts.NameCount) (all []busyName) {
 	for _, c := range names {
 		var classes reason.Counts
 		for _, k := range reason.Classes() {

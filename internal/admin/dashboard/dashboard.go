@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/config"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/pace"
 )
 
@@ -19,7 +19,7 @@ type Heed interface {
 	Status() *control.Status
 	// Recent returns the counts of the last minute, and those of the last 24 hours by
 	// period, without the time before the start.
-	Recent() (minute audit.Counts, day []audit.Period)
+	Recent() (minute counts.Counts, day []counts.Period)
 	// Check judges a URL as `heed check` does. It sends no request except a fetch of
 	// robots.txt, to addresses only that the settings allow.
 	Check(context.Context, *control.CheckRequest) (*control.Judgement, error)

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/audit/replay"
 	"heed/internal/config"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/figures"
 	"heed/internal/reason"
 )
@@ -108,7 +108,7 @@ func (d *Dashboard) liveNow(ctx context.Context) (*overviewLive, error) {
 	}
 	o.Spans = []timeSpan{{"last minute", minute.Classes}, {"last 5 minutes", s.Five.Classes}, {"last hour", s.Hour.Classes}, {"last 24 hours", day}}
 	columns = sinceStart(columns, s.Since)
-	if o.Chart = drawn(columns, audit.PeriodLength); o.Chart != nil && len(columns) < len(periods) {
+	if o.Chart = drawn(columns, counts.PeriodLength); o.Chart != nil && len(columns) < len(periods) {
 		o.Chart.Title = "Requests since the start of heed"
 	}
 	latest, err2 := d.latest(ctx, latestShown)
@@ -203,7 +203,7 @@ func failed(err string) string {
 const mostTroubles = 20
 
 // coverage puts into words by what the requests were judged.
-func coverage(c *audit.Counts) string {
+func coverage(c *counts.Counts) string {
 	all := int64(c.Requests)
 	switch {
 	case all == 0:
@@ -233,11 +233,11 @@ const leastColumns = 8
 // sinceStart leaves out the periods before the start of heed that have no requests, at the
 // beginning. The chart of a young heed has room for what comes.
 func sinceStart(columns []column, start time.Time) []column {
-	for len(columns) > 1 && columns[0].classes.Sum() == 0 && !columns[0].from.Add(audit.PeriodLength).After(start) {
+	for len(columns) > 1 && columns[0].classes.Sum() == 0 && !columns[0].from.Add(counts.PeriodLength).After(start) {
 		columns = columns[1:]
 	}
 	for len(columns) < leastColumns {
-		columns = append(columns, column{from: columns[len(columns)-1].from.Add(audit.PeriodLength)})
+		columns = append(columns, column{from: columns[len(columns)-1].from.Add(counts.PeriodLength)})
 	}
 	return columns
 }

@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/control"
-	"heed/internal/reach"
+	"heed/internal/counts"
 	"heed/internal/reason"
 )
 
@@ -17,11 +16,11 @@ import (
 func TestTroubles_AreInTheRightWordsAndOnce(t *testing.T) {
 	t.Parallel()
 	s := &control.Status{
-		Troubles: []audit.Trouble{
+		Troubles: []counts.Trouble{
 			{Origin: "http://ill.test", State: "unreachable", Err: "http://ill.test/robots.txt answered 503 Service Unavailable"},
 			{Origin: "http://old.test", State: "stale", Err: "robots.txt was answered with status 429"},
 		},
-		Reach: reach.Status{Sites: []reach.Site{
+		Reach: counts.Reach{Sites: []counts.FailingSite{
 			{Origin: "http://ill.test", Err: "http://ill.test/robots.txt answered 503 Service Unavailable"},
 			{Origin: "http://dead.test", Err: "site: dial tcp 192.0.2.1:80: connect: connection refused"},
 			{Origin: "http://slow.test", Err: "site: dial tcp 192.0.2.1:80: i/o timeout"},
@@ -49,7 +48,7 @@ func TestTroubles_AreInTheRightWordsAndOnce(t *testing.T) {
 // Each reason that heed status prints is a banner.
 func TestAlerts_HaveAllThatIsNotWell(t *testing.T) {
 	t.Parallel()
-	s := &control.Status{Ending: true, Log: "full", Record: "no space", CA: control.CAStatus{DaysLeft: 3}, Reach: reach.Status{Asked: 9, Failed: 8, Proxies: []reach.Proxy{{Name: "p.test:1", Err: "refused"}}}}
+	s := &control.Status{Ending: true, Log: "full", Record: "no space", CA: control.CAStatus{DaysLeft: 3}, Reach: counts.Reach{Asked: 9, Failed: 8, Proxies: []counts.FailingProxy{{Name: "p.test:1", Err: "refused"}}}}
 	all := strings.Join(alerts(s, true), "\n")
 	for _, why := range append(s.NotReady(), s.Unwell()...) {
 		if strings.Count(all, why) != 1 {
@@ -67,16 +66,16 @@ func TestSinceStart_BeginsAtTheStart(t *testing.T) {
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	day := func() (columns []column) {
 		for i := range 96 {
-			columns = append(columns, column{from: noon.Add(time.Duration(i-95) * audit.PeriodLength)})
+			columns = append(columns, column{from: noon.Add(time.Duration(i-95) * counts.PeriodLength)})
 		}
 		return columns
 	}
 	for age, want := range map[time.Duration]int{time.Minute: leastColumns, 3 * time.Hour: 13, 100 * time.Hour: 96} {
 		start := noon.Add(-age)
 		got := sinceStart(day(), start)
-		first := start.Truncate(audit.PeriodLength)
+		first := start.Truncate(counts.PeriodLength)
 		if want == 96 {
-			first = noon.Add(-95 * audit.PeriodLength)
+			first = noon.Add(-95 * counts.PeriodLength)
 		}
 		if len(got) != want || !got[0].from.Equal(first) {
 			t.Errorf("after %v: %d columns from %v, want %d", age, len(got), got[0].from, want)

@@ -18,6 +18,7 @@ import (
 	"heed/internal/check"
 	"heed/internal/config"
 	"heed/internal/control"
+	"heed/internal/counts"
 	"heed/internal/figures"
 	"heed/internal/pace"
 	"heed/internal/reason"
@@ -60,7 +61,7 @@ reason = "contract ended"
 // policies and the settings, beside a record on disk.
 type running struct {
 	start  time.Time
-	tally  audit.Tally
+	counts *counts.Counter
 	config *config.Config
 	policy *rules.Policy
 	status control.Status
@@ -75,7 +76,7 @@ type running struct {
 var shop = rules.Origin{Scheme: "https", Host: "shop.test", Port: 443}
 
 func newRunning(t testing.TB) *running {
-	h := &running{start: time.Now(), config: fixture.Settings(t, settings)}
+	h := &running{start: time.Now(), counts: counts.New(nil), config: fixture.Settings(t, settings)}
 	h.policy = policyOf(h.start)
 	h.status = control.Status{Since: h.start, Listeners: []string{"127.0.0.1:3128"}, Mode: "enforce", Profile: "standard", CA: control.CAStatus{DaysLeft: 300}}
 	h.status.Version = "test"
@@ -92,12 +93,12 @@ func policyOf(at time.Time) *rules.Policy {
 
 func (h *running) Status() *control.Status {
 	s := h.status
-	s.Hour, s.Troubles = h.tally.Hour(time.Now()), h.tally.Troubles(time.Now())
+	s.Hour, s.Troubles = h.counts.Hour(time.Now()), h.counts.Troubles(time.Now())
 	return &s
 }
 
-func (h *running) Recent() (audit.Counts, []audit.Period) {
-	return h.tally.Minute(time.Now()), h.tally.Day(time.Now())
+func (h *running) Recent() (counts.Counts, []counts.Period) {
+	return h.counts.Minute(time.Now()), h.counts.Day(time.Now())
 }
 
 func (h *running) Check(ctx context.Context, q *control.CheckRequest) (*control.Judgement, error) {

@@ -17,6 +17,7 @@ import (
 	"heed/internal/audit"
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
+	"heed/internal/counts"
 	"heed/internal/reason"
 	"heed/rules"
 )
@@ -61,22 +62,19 @@ func everything() (all []*audit.Entry, classes, wouldBe reason.Counts) {
 }
 
 // recorded counts the decisions with a Tally, as a run does, and writes them to a record.
-func recorded(t *testing.T, all []*audit.Entry) (path string, s audit.Summary) {
+func recorded(t *testing.T, all []*audit.Entry) (path string, s counts.Summary) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.db")
 	w, err := store.Open(path, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var tally audit.Tally
+	var tally counts.Tally
 	for _, e := range all {
 		if err := w.Decided(e); err != nil {
 			t.Fatal(err)
 		}
 		w.Ended(e)
-		if err := tally.Decided(e); err != nil {
-			t.Fatal(err)
-		}
 		tally.Ended(e)
 	}
 	if err := w.Close(""); err != nil {

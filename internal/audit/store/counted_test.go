@@ -108,7 +108,7 @@ func TestRecords_OneDecisionWithTwoContentsIsAnError(t *testing.T) {
 func TestRecords_ARevisionCountsOnceOverCopies(t *testing.T) {
 	t.Parallel()
 	all := theDecisions(3)
-	all[1].Revises = &audit.Revised{ID: all[0].ID, Time: all[0].Time, Decision: all[0].Decision}
+	all[1].Revises = &all[0].ID
 	path := written(t, all[:2]...)
 	earlier := filepath.Join(t.TempDir(), "copy.db")
 	text, err := os.ReadFile(path)

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"heed/internal/audit"
+	"heed/internal/counts"
 	"heed/rules"
 )
 
 func TestHeed_APeriodOfCountsIsOneOfTheRunningHeed(t *testing.T) {
 	t.Parallel()
-	if countPeriod != audit.PeriodLength.Microseconds() {
-		t.Errorf("%d and %v", countPeriod, audit.PeriodLength)
+	if countPeriod != counts.PeriodLength.Microseconds() {
+		t.Errorf("%d and %v", countPeriod, counts.PeriodLength)
 	}
 }
 
@@ -39,7 +40,7 @@ func (m *mixed) decide(w *Writer, n int, from time.Time) {
 		}
 		if len(m.past) > 0 && m.random.IntN(4) == 0 {
 			by := m.past[m.random.IntN(len(m.past))]
-			e.Revises = &audit.Revised{ID: by.ID, Time: by.Time, Decision: by.Decision}
+			e.Revises = &by.ID
 		}
 		if err := w.Decided(e); err != nil {
 			m.t.Fatal(err)

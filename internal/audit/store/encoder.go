@@ -103,7 +103,7 @@ func (s *encoder) entry(rows []byte, e *audit.Entry) (_ []byte, seq int64) {
 	if e.Revises == nil {
 		return appendNull(rows), seq
 	}
-	return appendBlob(rows, e.Revises.ID[:]), seq
+	return appendBlob(rows, e.Revises[:]), seq
 }
 
 // appendAge appends the age of e's policy; NULL when it is the difference between

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"heed/internal/audit"
 	"heed/internal/audit/audittest"
 	"heed/internal/audit/store"
+	"heed/internal/counts"
 	"heed/internal/reason"
 	"heed/rules"
 )
@@ -123,7 +123,7 @@ func TestSearch_TotalsAreThoseOfTheRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	from := time.UnixMicro(all[4_000].Time).UTC()
-	begin := from.Truncate(audit.PeriodLength)
+	begin := from.Truncate(counts.PeriodLength)
 	want, got, requests := map[string]int64{}, map[string]int64{}, int64(0)
 	err := r.Requests(&store.Filter{From: begin}, false, func(q *store.Request) error {
 		b := bases[q.Basis]
@@ -150,7 +150,7 @@ func TestSearch_TotalsAreThoseOfTheRequests(t *testing.T) {
 	}
 	clear(got)
 	since, whole, err = r.Totals(from, 10, count)
-	if err != nil || whole || !since.After(begin) || since.Truncate(audit.PeriodLength) != since || len(got) == 0 || len(got) >= len(want) {
+	if err != nil || whole || !since.After(begin) || since.Truncate(counts.PeriodLength) != since || len(got) == 0 || len(got) >= len(want) {
 		t.Errorf("of ten rows: %d totals since %v, %v, %v", len(got), since, whole, err)
 	}
 	before := int64(0)

@@ -262,8 +262,8 @@ system_calls='^TestSystemCallsOfARequest$'
 # form all others do so as well, and the heed under test (testkit.Binary) has it too. Of
 # the others, audit/store and fleet share something: they need SQLite and go-redis, which
 # would be half of what is compiled for the race detector.
-raced='./proxy/... ./cache ./internal/access ./internal/busy ./internal/memo ./internal/pace
-	./internal/reach ./internal/signal/fetch'
+raced='./proxy/... ./cache ./internal/access ./internal/counts ./internal/memo ./internal/pace
+	./internal/signal/fetch'
 
 # Compiling, linking and checking are cheaper with more memory.
 roomy() {

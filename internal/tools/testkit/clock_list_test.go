@@ -35,7 +35,7 @@ var timeCompared = map[string]string{
 	"internal/audit/store/search_test.go TestSearch_TotalsAreThoseOfTheRequests":            "setting: the length of a period",
 	"internal/audit/store/trouble_test.go TestHeed_WhatCannotBeRecordedIsRefusedUntilItCan": "least: a gap of the record begins before it ends",
 	"internal/ca/leaf_test.go TestLeafStaysWithinItsAuthoritysTime":                         "setting: the validity of a certificate",
-	"internal/console/async_test.go TestHeed_LinesOfABusyLogShareWrites":                    "least: two writes are a time apart",
+	"internal/logs/writer_test.go TestHeed_LinesOfABusyLogShareWrites":                      "least: two writes are a time apart",
 	"internal/daemon/grants_test.go TestHeed_PatternsAndTimesOfGrants":                      "setting: the length of a grant",
 	"internal/daemon/supervise_test.go TestAnswers":                                         "loop: ends the wait for a listener that never answers",
 	"internal/daemon/supervise_test.go TestHeed_ReportsItsLifeToTheServiceManager":          "setting: the time to stop that heed asks for",

@@ -17,32 +17,32 @@ import (
 // that is not here turns the house around.
 var arrows = map[string][]string{
 	"heed":                                 {"heed/internal/command", "heed/internal/sealed"},
-	"heed/internal/console":                {"heed/internal/audit", "heed/internal/reason", "heed/internal/safetext", "heed/rules"},
+	"heed/internal/console":                {"heed/internal/reason", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/state":                  {"heed/internal/ownfile", "heed/internal/safetext"},
-	"heed/internal/control":                {"heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/fleet", "heed/internal/pace", "heed/internal/policyfile", "heed/internal/reach", "heed/internal/room", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
+	"heed/internal/control":                {"heed/internal/acl", "heed/internal/counts", "heed/internal/fleet", "heed/internal/pace", "heed/internal/policyfile", "heed/internal/signal", "heed/proxy/limit", "heed/rules"},
 	"heed/internal/config":                 {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/route":                  {"heed/cache", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/fleet", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/passport", "heed/internal/policyfile", "heed/internal/signal/fetch", "heed/proxy/upstream", "heed/rules"},
-	"heed/internal/check":                  {"heed/cache", "heed/internal/acl", "heed/internal/judge", "heed/internal/memo", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/refusal", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules", "heed/rules/lint"},
+	"heed/internal/check":                  {"heed/cache", "heed/internal/acl", "heed/internal/judge", "heed/internal/memo", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/safetext", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/refusal", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules", "heed/rules/lint"},
 	"heed/internal/judge":                  {"heed/internal/acl", "heed/internal/signal", "heed/rules"},
-	"heed/internal/admin/dashboard":        {"heed/internal/audit", "heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/config", "heed/internal/control", "heed/internal/figures", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/internal/table", "heed/internal/why", "heed/rules"},
+	"heed/internal/admin/dashboard":        {"heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/config", "heed/internal/control", "heed/internal/counts", "heed/internal/figures", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/internal/table", "heed/internal/why", "heed/rules"},
 	"heed/internal/figures":                {"heed/internal/reason"},
 	"heed/internal/why":                    {"heed/internal/audit/replay", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/signal", "heed/proxy/refusal", "heed/rules"},
 	"heed/internal/clientenv":              {"heed/internal/ca", "heed/internal/safetext"},
-	"heed/internal/daemon":                 {"heed/cache", "heed/internal/access", "heed/internal/acl", "heed/internal/admin", "heed/internal/admin/dashboard", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/busy", "heed/internal/ca", "heed/internal/fleet", "heed/internal/journal", "heed/internal/memo", "heed/internal/memory", "heed/internal/metrics", "heed/internal/notify", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/process", "heed/internal/reach", "heed/internal/redirect", "heed/internal/remark", "heed/internal/retryafter", "heed/internal/room", "heed/internal/sealed", "heed/internal/signal", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
-	"heed/internal/auditcmd":               {"heed/internal/audit", "heed/internal/audit/compare", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/safetext", "heed/internal/signal", "heed/internal/table", "heed/rules"},
-	"heed/internal/studycmd":               {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/ownfile", "heed/internal/study"},
+	"heed/internal/daemon":                 {"heed/cache", "heed/internal/acl", "heed/internal/admin", "heed/internal/admin/dashboard", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/ca", "heed/internal/counts", "heed/internal/fleet", "heed/internal/logs", "heed/internal/memo", "heed/internal/memory", "heed/internal/ownfile", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/process", "heed/internal/redirect", "heed/internal/retryafter", "heed/internal/sealed", "heed/internal/signal", "heed/internal/systemd", "heed/proxy", "heed/proxy/limit", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
+	"heed/internal/auditcmd":               {"heed/internal/audit", "heed/internal/audit/compare", "heed/internal/audit/replay", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/pageurl", "heed/internal/safetext", "heed/internal/signal", "heed/internal/table", "heed/internal/why", "heed/rules"},
+	"heed/internal/studycmd":               {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/ownfile", "heed/internal/safetext", "heed/internal/study"},
 	"heed/internal/plancmd":                {"heed/internal/accesslog", "heed/internal/figures", "heed/internal/pageurl", "heed/internal/plan", "heed/internal/reason", "heed/internal/signal", "heed/internal/table", "heed/proxy/upstream", "heed/rules"},
 	"heed/internal/plan":                   {"heed/internal/coding", "heed/internal/control", "heed/internal/pageurl", "heed/internal/reason", "heed/internal/safetext", "heed/rules"},
-	"heed/internal/study":                  {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/report", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/measure", "heed/internal/safetext", "heed/internal/table", "heed/rules"},
+	"heed/internal/study":                  {"heed/internal/accesslog", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/figures", "heed/internal/measure", "heed/internal/safetext", "heed/internal/table", "heed/rules"},
 	"heed/internal/accesslog":              {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/coding", "heed/rules"},
 	"heed/internal/measure":                {},
 	"heed/internal/table":                  {"heed/internal/figures", "heed/internal/safetext"},
 	"heed/internal/ownfile":                {},
-	"heed/internal/run":                    {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/ownfile", "heed/internal/process", "heed/internal/reason", "heed/internal/sealed", "heed/internal/signal", "heed/rules"},
+	"heed/internal/run":                    {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/replay", "heed/internal/ca", "heed/internal/counts", "heed/internal/logs", "heed/internal/ownfile", "heed/internal/process", "heed/internal/reason", "heed/internal/sealed", "heed/internal/signal", "heed/rules"},
 	"heed/internal/doctor":                 {"heed/internal/ca", "heed/internal/sealed"},
 	"heed/internal/identity":               {"heed/cache", "heed/internal/ownfile", "heed/internal/passport", "heed/rules"},
-	"heed/internal/command":                {"heed/internal/access", "heed/internal/acl", "heed/internal/audit", "heed/internal/busy", "heed/internal/ca", "heed/internal/figures", "heed/internal/fleet", "heed/internal/judge", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/reach", "heed/internal/reason", "heed/internal/remark", "heed/internal/room", "heed/proxy/limit", "heed/proxy/refusal", "heed/rules"},
-	"heed/proxy":                           {"heed/internal/acl", "heed/internal/audit", "heed/internal/judge", "heed/internal/memo", "heed/internal/memory", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/reason", "heed/internal/redirect", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/catrust", "heed/proxy/clientpage", "heed/proxy/h2head", "heed/proxy/headers", "heed/proxy/http1", "heed/proxy/limit", "heed/proxy/refusal", "heed/proxy/server", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
+	"heed/internal/command":                {"heed/internal/access", "heed/internal/acl", "heed/internal/ca", "heed/internal/counts", "heed/internal/figures", "heed/internal/fleet", "heed/internal/judge", "heed/internal/manual", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/reason", "heed/proxy/limit", "heed/proxy/refusal", "heed/rules"},
+	"heed/proxy":                           {"heed/internal/acl", "heed/internal/audit", "heed/internal/judge", "heed/internal/memo", "heed/internal/memory", "heed/internal/pace", "heed/internal/pageurl", "heed/internal/passport", "heed/internal/redirect", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/catrust", "heed/proxy/clientpage", "heed/proxy/h2head", "heed/proxy/headers", "heed/proxy/http1", "heed/proxy/limit", "heed/proxy/refusal", "heed/proxy/server", "heed/proxy/upstream", "heed/proxy/usage", "heed/rules"},
 	"heed/proxy/refusal":                   {"heed/internal/audit", "heed/internal/pace", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/proxy/limit", "heed/proxy/upstream", "heed/rules"},
 	"heed/proxy/upstream":                  {"heed/internal/acl", "heed/internal/memo", "heed/internal/memory", "heed/internal/passport", "heed/proxy/headers", "heed/proxy/http1", "heed/rules"},
 	"heed/proxy/usage":                     {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/proxy/upstream", "heed/rules"},
@@ -58,30 +58,27 @@ var arrows = map[string][]string{
 	"heed/internal/sqlite":                 {},
 	"heed/internal/policyfile":             {"heed/cache", "heed/internal/ownfile", "heed/internal/sqlite"},
 	"heed/cache":                           {"heed/internal/coding", "heed/internal/memo", "heed/internal/retryafter", "heed/rules"},
-	"heed/internal/audit":                  {"heed/internal/reason", "heed/internal/safetext", "heed/rules"},
+	"heed/internal/counts":                 {"heed/internal/acl", "heed/internal/audit", "heed/internal/memo", "heed/internal/reason", "heed/rules"},
+	"heed/internal/audit":                  {"heed/internal/memo", "heed/internal/reason", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/audit/compare":          {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/safetext", "heed/rules"},
 	"heed/internal/audit/audittest":        {"heed/internal/audit", "heed/internal/audit/store", "heed/rules"},
 	"heed/internal/audit/replay":           {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/judge", "heed/internal/memo", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/rules"},
 	"heed/internal/audit/report":           {"heed/internal/audit", "heed/internal/audit/store", "heed/internal/audit/uses", "heed/internal/figures", "heed/internal/measure", "heed/internal/reason", "heed/internal/safetext", "heed/internal/signal", "heed/internal/table", "heed/rules"},
-	"heed/internal/audit/store":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/filter", "heed/internal/audit/store/wal", "heed/internal/ownfile", "heed/internal/reason", "heed/internal/sqlite", "heed/rules"},
+	"heed/internal/audit/store":            {"heed/internal/acl", "heed/internal/audit", "heed/internal/audit/store/wal", "heed/internal/ownfile", "heed/internal/reason", "heed/internal/sqlite", "heed/rules"},
 	"heed/internal/audit/store/wal":        {"heed/internal/ownfile"},
-	"heed/internal/audit/store/filter":     {"heed/internal/reason", "heed/rules"},
 	"heed/internal/audit/uses":             {"heed/internal/memo", "heed/internal/signal", "heed/internal/signal/page", "heed/rules"},
-	"heed/internal/busy":                   {"heed/internal/acl", "heed/internal/audit", "heed/internal/reason", "heed/rules"},
-	"heed/internal/remark":                 {"heed/internal/acl", "heed/internal/config", "heed/internal/ownfile", "heed/proxy/upstream"},
 	"heed/internal/coding":                 {},
 	"heed/internal/structured":             {},
 	"heed/internal/passport":               {"heed/internal/structured"},
 	"heed/internal/signal":                 {"heed/internal/signal/licence", "heed/internal/signal/page", "heed/internal/structured", "heed/rules", "heed/rules/clock"},
 	"heed/internal/signal/licence":         {"heed/rules"},
 	"heed/internal/signal/page":            {"heed/internal/coding", "heed/internal/structured"},
-	"heed/internal/room":                   {},
-	"heed/internal/journal":                {},
+	"heed/internal/logs":                   {"heed/internal/safetext"},
+	"heed/internal/systemd":                {},
 	"heed/internal/memo":                   {},
-	"heed/internal/metrics":                {"heed/internal/audit", "heed/internal/busy", "heed/internal/reason", "heed/rules"},
+	"heed/internal/tools/walk/covered":     {"heed/internal/command"},
 	"heed/internal/tools/dist":             {"heed/internal/command", "heed/internal/manual"},
 	"heed/internal/memory":                 {},
-	"heed/internal/notify":                 {},
 	"heed/internal/process":                {},
 	"heed/internal/retryafter":             {"heed/rules/clock"},
 	"heed/internal/admin":                  {"heed/proxy/headers"},
@@ -90,7 +87,6 @@ var arrows = map[string][]string{
 	"heed/internal/ca":                     {"heed/internal/ownfile", "heed/internal/safetext"},
 	"heed/internal/fleet":                  {"heed/internal/fleet/resp", "heed/internal/pace"},
 	"heed/internal/fleet/resp":             {},
-	"heed/internal/reach":                  {"heed/internal/audit", "heed/rules"},
 	"heed/internal/manual":                 {},
 	"heed/internal/pace":                   {"heed/internal/retryafter", "heed/rules"},
 	"heed/internal/redirect":               {},
@@ -118,7 +114,8 @@ var rooms = []string{
 // homes are the folders that outside packages live in, one each.
 var homes = map[string]string{
 	"github.com/elazarl/goproxy":          "heed/proxy",
-	"github.com/coreos/go-systemd":        "heed/internal/notify",
+	"github.com/coreos/go-systemd":        "heed/internal/systemd",
+	"github.com/prometheus/client_golang": "heed/internal/counts",
 	"github.com/dunglas/httpsfv":          "heed/internal/structured",
 	"github.com/patrickmn/go-cache":       "heed/cache",
 	"github.com/andybalholm/brotli":       "heed/internal/coding",
@@ -130,7 +127,6 @@ var homes = map[string]string{
 	"github.com/google/uuid":              "heed/internal/audit",
 	"github.com/yuin/goldmark":            "heed/internal/admin/dashboard",
 	"software.sslmate.com/src/go-pkcs12":  "heed/internal/ca",
-	"github.com/prometheus/client_golang": "heed/internal/metrics",
 	"github.com/google/nftables":          "heed/internal/sealed",
 	"github.com/rogpeppe/go-internal":     "heed/internal/audit/report",
 }
@@ -180,49 +176,6 @@ func TestHouse_ArrowsRunOneWay(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Bounds of what a reader has to hold in mind.
-const (
-	maxFiles        = 40   // of a package, without tests
-	maxLines        = 5500 // of a package, without tests
-	maxFileLines    = 400
-	maxFunctionLine = 60
-)
-
-func TestHouse_PackagesFilesAndFunctionsAreSmall(t *testing.T) {
-	for _, p := range packages(t) {
-		lines := 0
-		for _, name := range p.GoFiles {
-			n, long := measure(t, filepath.Join(p.Dir, name))
-			lines += n
-			if n > maxFileLines {
-				t.Errorf("%s/%s has %d lines, more than %d", p.ImportPath, name, n, maxFileLines)
-			}
-			for _, f := range long {
-				t.Errorf("%s/%s: %s has more than %d lines", p.ImportPath, name, f, maxFunctionLine)
-			}
-		}
-		if len(p.GoFiles) > maxFiles || lines > maxLines {
-			t.Errorf("%s has %d files and %d lines, more than %d or %d", p.ImportPath, len(p.GoFiles), lines, maxFiles, maxLines)
-		}
-	}
-}
-
-// measure returns the number of lines of a file, and its functions that are too long.
-func measure(t *testing.T, path string) (lines int, long []string) {
-	t.Helper()
-	set := token.NewFileSet()
-	f, err := parser.ParseFile(set, path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range f.Decls {
-		if fn, ok := d.(*ast.FuncDecl); ok && set.Position(fn.End()).Line-set.Position(fn.Pos()).Line >= maxFunctionLine {
-			long = append(long, fn.Name.Name)
-		}
-	}
-	return set.File(f.Pos()).LineCount(), long
 }
 
 func TestHouse_OnlyTheStoreOfTheRecordReadsItWithSQL(t *testing.T) {

@@ -1,0 +1,261 @@
+package counts
+
+import (
+	"cmp"
+	"container/heap"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"heed/internal/acl"
+	"heed/internal/audit"
+	"heed/internal/reason"
+)
+
+// Bounds of busiest.
+const (
+	maxNames    = 512 // clients, and sites, of one period
+	maxName     = 256 // octets of one name
+	busyPeriods = 12
+	busyLength  = time.Hour / busyPeriods
+
+	// waitedFrom is the shortest wait that is counted.
+	waitedFrom = 10 * time.Millisecond
+)
+
+// NameCount is the requests of one client or to one site.
+type NameCount struct {
+	Name     string            `json:"name"` // untrusted text; of a client: [[client]], agent of a run, user or address
+	Requests uint64            `json:"requests"`
+	Classes  map[string]uint64 `json:"classes"` // Requests by reason.Class; classes without requests are left out
+	Waits    uint64            `json:"waits"`   // requests that waited for a policy or a turn
+	Waited   time.Duration     `json:"waited_ns"`
+	Traffic
+}
+
+// Traffic is the octets of exchanges that have ended, and when one last succeeded.
+type Traffic struct {
+	BytesIn  uint64 `json:"bytes_in"`  // of the bodies of requests
+	BytesOut uint64 `json:"bytes_out"` // of the bodies of answers, those of heed itself included
+	// Success is when an exchange last ended that the site answered without a refusal or an
+	// error of its own, a tunnel included. Zero: none did.
+	Success time.Time `json:"last_success,omitzero"`
+}
+
+// Add adds o to t.
+func (t *Traffic) Add(o *Traffic) {
+	t.BytesIn += o.BytesIn
+	t.BytesOut += o.BytesOut
+	if o.Success.After(t.Success) {
+		t.Success = o.Success
+	}
+}
+
+// trafficOf returns the traffic of an exchange that has ended.
+func trafficOf(e *audit.Entry) Traffic {
+	o := &e.Outcome
+	t := Traffic{BytesIn: uint64(max(0, o.BytesIn)), BytesOut: uint64(max(0, o.BytesOut))}
+	switch became := e.Became(); {
+	case became == "tunnelled", became == "answered" && o.FromSite && o.Status < http.StatusInternalServerError:
+		t.Success = e.Time.Add(o.Duration)
+	}
+	return t
+}
+
+// Busiest are the clients and sites with the most requests of an hour, the busiest first,
+// and the traffic of all. Its Success is since the start, that of a name of the hour.
+type Busiest struct {
+	Clients []NameCount `json:"clients"`
+	Sites   []NameCount `json:"sites"`
+	Traffic
+}
+
+// busiest counts by client and by site, to find those with the most requests.
+//
+// It keeps the counts of twelve periods of five minutes, and in each of them at most
+// maxNames clients and maxNames sites, whatever clients ask for: a name in excess takes
+// the place of the one with the fewest requests (the Space-Saving algorithm of Metwally,
+// Agrawal and El Abbadi, 2005). A name with more than one in maxNames of the requests of
+// a period is therefore always counted. Counts are exact for names that never lost their
+// place, and otherwise lower than the truth. The memory is bounded by 12 * 2 * maxNames
+// names of at most maxName octets, about 6 MB; counting a known name does not allocate.
+type busiest struct {
+	periods ring[busyPeriod]
+	success time.Time // since the start
+}
+
+type busyPeriod struct {
+	clients, sites table
+	traffic        Traffic // of all
+}
+
+// add counts q in the period of its end.
+func (b *busiest) add(q *request) {
+	if q.traffic.Success.After(b.success) {
+		b.success = q.traffic.Success
+	}
+	p := b.periods.at(q.at)
+	if p == nil {
+		return
+	}
+	p.traffic.Add(&q.traffic)
+	p.clients.take(clientOf(q.Entry)).add(q)
+	p.sites.take(siteOf(q)).add(q)
+}
+
+// Busiest returns the most busy clients and sites, at most most of each, of the sixty minutes
+// before now, of which up to five may be missing.
+func (c *Counter) Busiest(now time.Time, most int) Busiest {
+	clients, sites, all := map[string]*name{}, map[string]*name{}, Traffic{}
+	c.mu.Lock()
+	c.busiest.periods.each(now, busyPeriods, func(p *busyPeriod) {
+		p.clients.addTo(clients)
+		p.sites.addTo(sites)
+		all.Add(&p.traffic)
+	})
+	all.Success = c.busiest.success
+	c.mu.Unlock()
+	return Busiest{Clients: top(clients, most), Sites: top(sites, most), Traffic: all}
+}
+
+func top(all map[string]*name, most int) []NameCount {
+	list := make([]NameCount, 0, len(all))
+	for text, n := range all {
+		c := NameCount{Name: text, Classes: map[string]uint64{}, Waits: n.waits, Waited: n.waited, Traffic: n.traffic}
+		for class, count := range n.classes {
+			if count > 0 {
+				c.Classes[reason.Class(class).String()] = count
+				c.Requests += count
+			}
+		}
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b NameCount) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(b.BytesOut, a.BytesOut), cmp.Compare(a.Name, b.Name))
+	})
+	return list[:min(most, len(list))]
+}
+
+// namedClient returns the name of e's client that does not depend on where it is: its [[client]],
+// the agent of a run, or the user; empty when it has none.
+func namedClient(e *audit.Entry) string {
+	if e.ClientName == acl.RunName && e.Agent != nil && len(e.Agent.Tokens) > 0 {
+		return clipName(e.Agent.Tokens[0].Name)
+	}
+	return clipName(cmp.Or(e.ClientName, e.User))
+}
+
+// clientOf returns the name of e's client: as namedClient, or its address.
+func clientOf(e *audit.Entry) string {
+	if named := namedClient(e); named != "" {
+		return named
+	}
+	if host, _, err := net.SplitHostPort(e.Client); err == nil {
+		return clipName(host)
+	}
+	return clipName(e.Client)
+}
+
+// siteOf returns the host that q is counted for.
+func siteOf(q *request) string {
+	if q.host == "" {
+		return "(no host)"
+	}
+	return clipName(q.host)
+}
+
+func clipName(s string) string { return s[:min(len(s), maxName)] }
+
+// name is the counts of one name in one period.
+type name struct {
+	text    string
+	rank    uint64 // its requests, and those of the names whose place it took
+	at      int    // its index in the heap
+	classes [reason.Failed + 1]uint64
+	waits   uint64
+	waited  time.Duration
+	traffic Traffic
+}
+
+// add counts q.
+func (n *name) add(q *request) {
+	n.classes[q.class]++
+	n.traffic.Add(&q.traffic)
+	if q.Outcome.Waited >= waitedFrom {
+		n.waits++
+		n.waited += q.Outcome.Waited
+	}
+}
+
+// table holds the names of one period, and a heap of them with the lowest rank first.
+type table struct {
+	names map[string]*name
+	heap  ranks
+}
+
+// take returns the counts of a name, whose rank it raises by one. A new name in a full
+// table takes the place and the rank of the lowest one.
+func (t *table) take(text string) *name {
+	n := t.names[text]
+	switch {
+	case n != nil:
+	case len(t.heap) < maxNames:
+		if t.names == nil {
+			t.names = map[string]*name{}
+		}
+		n = &name{text: strings.Clone(text)} // it may be part of a whole request
+		t.names[n.text] = n
+		heap.Push(&t.heap, n)
+	default:
+		n = t.heap[0]
+		delete(t.names, n.text)
+		*n = name{text: strings.Clone(text), rank: n.rank, at: n.at}
+		t.names[n.text] = n
+	}
+	n.rank++
+	heap.Fix(&t.heap, n.at)
+	return n
+}
+
+// addTo adds the counts of t to those of all.
+func (t *table) addTo(all map[string]*name) {
+	for text, n := range t.names {
+		sum := all[text]
+		if sum == nil {
+			sum = &name{}
+			all[text] = sum
+		}
+		for class, count := range n.classes {
+			sum.classes[class] += count
+		}
+		sum.waits += n.waits
+		sum.waited += n.waited
+		sum.traffic.Add(&n.traffic)
+	}
+}
+
+// ranks implements heap.Interface.
+type ranks []*name
+
+// Len implements heap.Interface.
+func (r ranks) Len() int { return len(r) }
+
+// Less implements heap.Interface: the lowest rank is first.
+func (r ranks) Less(i, j int) bool { return r[i].rank < r[j].rank }
+
+// Swap implements heap.Interface.
+func (r ranks) Swap(i, j int) {
+	r[i], r[j] = r[j], r[i]
+	r[i].at, r[j].at = i, j
+}
+
+// Push implements heap.Interface.
+func (r *ranks) Push(n any) {
+	n.(*name).at = len(*r)
+	*r = append(*r, n.(*name))
+}
+
+// Pop implements heap.Interface. No name is removed from the heap.
+func (r *ranks) Pop() any { panic("counts: names are replaced, not removed") }

@@ -1,0 +1,181 @@
+package logs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"heed/internal/tools/testkit"
+)
+
+// disk takes room bytes and then no more.
+type disk struct {
+	mu   sync.Mutex
+	held bytes.Buffer
+	room int
+}
+
+func (d *disk) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := min(d.room, len(p))
+	d.room -= n
+	d.held.Write(p[:n])
+	if n < len(p) {
+		return n, syscall.ENOSPC
+	}
+	return n, nil
+}
+
+// A disk that fills up in the middle of a line tears none apart: what did not
+// fit comes first when there is room again.
+func TestHeed_ALogOutlivesAFullDisk(t *testing.T) {
+	d := &disk{room: 10}
+	log := NewWriter(d)
+	for _, line := range []string{"first\n", "second\n", "third\n"} {
+		_, _ = log.Write([]byte(line)) // whether it fits shows later
+	}
+	if err := log.Drain(DrainTimeout / 10); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("while the disk is full: %v", err)
+	}
+	if err := log.Err(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("nothing is to be decided while the disk is full: %v", err)
+	}
+	d.mu.Lock()
+	d.room = 1000
+	d.mu.Unlock()
+	if _, err := log.Write([]byte("fourth\n")); err != nil && !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+	if err := log.Drain(testkit.Patience); err != nil {
+		t.Error(err)
+	}
+	if got := d.held.String(); got != "first\nsecond\nthird\nfourth\n" {
+		t.Errorf("the log holds %q", got)
+	}
+	if err := log.Err(); err != nil {
+		t.Errorf("after there was room again: %v", err)
+	}
+}
+
+// stuck is a reader that has gone to lunch.
+type stuck struct{ back chan struct{} }
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s.back
+	return len(p), nil
+}
+
+// A reader that does not read delays no request: lines wait in memory, and when too many
+// do, writing fails, so that decisions are refused.
+func TestHeed_AStalledLogDelaysNoRequest(t *testing.T) {
+	reader := stuck{make(chan struct{})}
+	log := NewWriter(reader)
+	line := bytes.Repeat([]byte("x"), 1<<16)
+	var err error
+	for range 2 * maxPending / len(line) {
+		_, err = log.Write(line)
+	}
+	if !errors.Is(err, ErrPending) || !errors.Is(log.Err(), ErrPending) {
+		t.Errorf("%v, %v", err, log.Err())
+	}
+	close(reader.back)
+	if err := log.Drain(testkit.Patience); err != nil {
+		t.Errorf("after it came back: %v", err)
+	}
+}
+
+// pieces keeps what each Write was given.
+type pieces struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, string(b))
+	return len(b), nil
+}
+
+func (p *pieces) written() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.all)
+}
+
+// Under load a system call for each line would cost more than the line: lines of ten
+// milliseconds share one. None is lost, and their order stays.
+func TestHeed_LinesOfABusyLogShareWrites(t *testing.T) {
+	out := &pieces{}
+	log := NewWriter(out)
+	var want strings.Builder
+	begun := time.Now()
+	for i := 0; time.Since(begun) < 10*writeEvery; i++ {
+		line := fmt.Sprintf("line %d\n", i)
+		want.WriteString(line)
+		if _, err := log.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	if err := log.Drain(testkit.Patience); err != nil {
+		t.Fatal(err)
+	}
+	all := out.written()
+	if got := strings.Join(all, ""); got != want.String() {
+		t.Error("lines are missing, or in another order")
+	}
+	if most := 2 + int(time.Since(begun)/writeEvery); len(all) > most {
+		t.Errorf("%d writes in %v; want at most %d", len(all), time.Since(begun), most)
+	}
+}
+
+// A user who waits for a line sees it immediately, and an error does not wait for others.
+func TestHeed_AnUrgentLineIsNotDelayed(t *testing.T) {
+	out := &pieces{}
+	log := newWriter(out, time.Hour)
+	for i, line := range []string{"the first one\n", "error\n", "another error\n"} {
+		if _, err := log.Write([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			log.Hurry()
+		}
+		testkit.Until(t, "the line in the log", func() bool { return strings.HasSuffix(strings.Join(out.written(), ""), line) })
+	}
+}
+
+// Text that is made only when it is written comes before the text that follows it, and is
+// waited for at the end.
+func TestHeed_GatheredTextIsWritten(t *testing.T) {
+	out := &pieces{}
+	log := NewWriter(out)
+	gathered := make(chan string, 2)
+	log.Gather(func() {
+		select {
+		case text := <-gathered:
+			if _, err := log.Write([]byte(text)); err != nil {
+				t.Error(err)
+			}
+		default:
+		}
+	})
+	gathered <- "first\n"
+	log.Wake()
+	testkit.Until(t, "the gathered line in the log", func() bool { return strings.Join(out.written(), "") == "first\n" })
+	gathered <- "second\n"
+	if err := log.Drain(testkit.Patience); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(out.written(), ""); got != "first\nsecond\n" {
+		t.Errorf("%q", got)
+	}
+}

@@ -260,9 +260,9 @@ system_calls='^TestSystemCallsOfARequest$'
 
 # Packages in which goroutines share something run with the race detector. In the long
 # form all others do so as well, and the heed under test (testkit.Binary) has it too. Of
-# the others, audit/store and fleet share something: they need SQLite and go-redis, which
-# would be half of what is compiled for the race detector.
-raced='./proxy/... ./cache ./internal/access ./internal/counts ./internal/memo ./internal/pace
+# the others, audit/store, fleet and counts share something: they need SQLite, go-redis and
+# Prometheus's client, which would be half of what is compiled for the race detector.
+raced='./proxy/... ./cache ./internal/access ./internal/memo ./internal/pace
 	./internal/signal/fetch'
 
 # Compiling, linking and checking are cheaper with more memory.
@@ -366,7 +366,7 @@ step 'go test, of system calls' go_test -run "$system_calls" -- ./internal/tools
 if [ -z "${HEED_TEST_FULL:-}" ]; then
 	printf '\n== left out; HEED_TEST_FULL=1 runs these as well, and the others in full\n'
 	echo 'staticcheck'
-	echo 'the race detector, in internal/audit/store, internal/fleet and heed itself'
+	echo 'the race detector, in internal/audit/store, internal/counts, internal/fleet and heed itself'
 	{
 		grep -rh -A1 --include='*_test.go' 'if !testkit\.Full {' . | sed -n 's/.*t\.Skip("\(.*\)")/\1/p'
 		sed -n "s/^\[!full\] skip '\(.*\)'$/\1/p" internal/command/testdata/script/*.txtar | sed "s/''/'/g"

@@ -72,7 +72,11 @@ func (c *cacheFlags) withFleet(a *console.App, do func(control.CacheAPI) error) 
 		return err
 	}
 	err = do(&daemon.LocalCache{Routes: []*route.Route{r}, Shared: r.Shared})
-	if h := store.Health(); h.Away {
+	h := store.Health()
+	if !h.Away && errors.Is(err, fleet.ErrAway) { // it went while the command read it
+		h.Away, h.Why = true, err.Error()
+	}
+	if h.Away {
 		return fmt.Errorf("the fleet's store %s cannot be used: %s\nSee that it runs, and that fleet.url names it", h.Hosts, console.Quoted(h.Why))
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	mathrand "math/rand/v2"
 	"strconv"
 	"strings"
@@ -162,7 +163,7 @@ func (p *Policies) Drop(ctx context.Context, tag string) (had bool, err error) {
 }
 
 // Tags calls each with the tags that have entries, in no order and perhaps twice, until it
-// returns false.
+// returns false. Its error is ErrAway, or that of ctx, when not all could be read.
 func (p *Policies) Tags(ctx context.Context, each func(tag string) bool) error {
 	if h := p.store.Health(); h.Away && len(h.Nodes) == 0 {
 		return ErrAway
@@ -186,12 +187,18 @@ func (p *Policies) Tags(ctx context.Context, each func(tag string) bool) error {
 			return keys.Err()
 		})
 	}
+	var err error
 	if cluster, ok := p.store.client.(*redis.ClusterClient); ok {
-		return guard(func() error {
+		err = guard(func() error {
 			return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) })
 		})
+	} else {
+		err = scan(ctx, p.store.client)
 	}
-	return scan(ctx, p.store.client)
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return err
 }
 
 // newVersion returns a random version.

@@ -42,8 +42,8 @@ var foldings = [...]string{string([]byte{codeSlash, '\\'}), string([]byte{codeSl
 // data are the octets of "%26" and "%3D", and their codes.
 var data = string([]byte{'&', '=', codeAnd, codeEqual})
 
-// ambiguous reports whether a packed path has another reading than itself
-// among v1 to v4, or v1 to v5 when all is set.
+// ambiguous reports whether a packed path may have another reading than itself among v1
+// to v4, or v1 to v5 when all is set. Where it is false there is none.
 func ambiguous(path string, all bool) bool {
 	for i := 0; i < len(path); i++ {
 		switch path[i] {

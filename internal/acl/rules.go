@@ -1,6 +1,6 @@
 // Package acl contains what an operator configures for clients and hosts: the name
 // and mode of each client, the agent it is judged as, and the exceptions for each
-// site. It does not evaluate robots.txt.
+// site. What a robots.txt says of a target is evaluated by package rules.
 //
 // Rules is one configuration, together with what was added while heed runs (a
 // ModeOverride, an exception granted over the control socket). It is immutable: a

@@ -162,8 +162,7 @@ func loopbackOnly(listen string) bool {
 // string or a list of strings.
 type Addresses []string
 
-// First returns the address to configure in programs on this machine; empty when l is
-// empty.
+// First returns the first address as it is written; empty when l is empty.
 func (l Addresses) First() string {
 	if len(l) == 0 {
 		return ""

@@ -111,8 +111,8 @@ func Open(cfg *config.Config, environ []string, o Options, spec control.RouteSpe
 	return pool.Take(spec)
 }
 
-// Renew returns a pool for the settings: current, which may be nil, when that has the same
-// routes.
+// Renew returns a pool for the settings: current when its routes are the same, else a new
+// one. current may be nil.
 func Renew(current *Pool, cfg *config.Config, environ []string, o Options) (*Pool, error) {
 	next, err := NewPool(cfg, environ, o)
 	if err != nil {

@@ -170,7 +170,7 @@ func (v *Verdict) resolve() {
 	profile, _ := rules.ParseProfile(v.Profile) // of an unknown one the standard
 	for _, c := range Categories() {
 		var result Result
-		for _, p := range []Protocol{ContentSignal, ContentUsage, RSL, TDMRepP, RobotsTerms} {
+		for _, p := range protocols {
 			r := v.within(p, c, profile)
 			unmet := append(result.Unmet, r.Unmet...)
 			switch {

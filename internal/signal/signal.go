@@ -18,9 +18,11 @@
 //     statement;
 //   - robots.go, tdmrep.go, licences.go, fields.go and terms.go read the statements of one
 //     source each; the folder licence reads RSL documents, the folder page reads HTML;
-//   - judge.go and verdict.go make and use the verdict;
-//   - siteanswer.go classifies the refusals that sites send; annotation.go writes the
-//     Robots-Verdict field; lint.go finds statements that are lost.
+//     loose.go has the slips that are read all the same, sentence.go tells one in words;
+//   - judge.go makes the verdict, verdict.go has what it answers, with the Robots-Verdict
+//     field;
+//   - siteanswer.go classifies the refusals that sites send; lint.go finds statements that
+//     are lost; the folder fetch gets the documents that statements rest on.
 //
 // # Precedence
 //

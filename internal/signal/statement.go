@@ -43,6 +43,9 @@ const (
 	RSL           Protocol = "rsl"
 )
 
+// protocols are all of them: a statement of another one would be collected and never count.
+var protocols = []Protocol{ContentSignal, ContentUsage, RSL, TDMRepP, RobotsTerms}
+
 // Statement is one thing that a site states about the use of a page, with its place. Name
 // and Text are the site's: hostile until escaped.
 type Statement struct {

@@ -3,8 +3,9 @@
 //
 // HTTP/1 is heed's own, read and written with package http1: request.go has what is sent,
 // and its signature, send.go finds or makes a connection for it, conn.go is the connection,
-// upload.go sends a body, answer.go reads what comes. pool.go keeps connections that no
-// request uses, and client.go knows whose they are. HTTP/2 is net/http's (http2.go).
+// upload.go sends a body, answer.go reads what comes, and keeps or closes the connection
+// after it. pool.go keeps connections that no request uses, and closes them in the end;
+// client.go knows whose they are. HTTP/2 is net/http's (http2.go).
 //
 // transport.go makes what all requests take, hosttransports.go picks one for each host,
 // tunneldial.go opens connections to sites, through proxies too. destination.go and

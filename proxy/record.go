@@ -123,7 +123,9 @@ func (x *exchange) end() {
 		o.Status = 0 // no client has read it
 	}
 	o.BytesIn = x.upload.n.Load()
-	o.BytesOut = w.written
+	if o.BytesOut = w.written; o.Status == 0 {
+		o.BytesOut = 0
+	}
 	var revoked *string
 	if c := x.upgraded; c != nil {
 		o.BytesIn, o.BytesOut = c.octets()

@@ -3,6 +3,7 @@ package accesslog
 import (
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxDepth is how deep values are looked for in an object.
@@ -13,14 +14,15 @@ const maxDepth = 32
 // only the first value counts, with the path of the array. It reports whether s is an object.
 //
 // A server that writes its escapes of lines into JSON, as nginx does without escape=json, has
-// \xHH in it, which is undone too.
+// \xHH in it for an octet, which is undone too.
 func walk(s string, scratch []byte, emit func(path []byte, value string)) bool {
-	if !json.Valid([]byte(s)) {
+	octets := !json.Valid([]byte(s))
+	if octets {
 		if s = strings.ReplaceAll(s, `\x`, `\u00`); !json.Valid([]byte(s)) {
 			return false
 		}
 	}
-	j := &jsonText{rest: s, emit: emit}
+	j := &jsonText{rest: s, octets: octets, emit: emit}
 	if j.next() != '{' {
 		return false
 	}
@@ -30,8 +32,9 @@ func walk(s string, scratch []byte, emit func(path []byte, value string)) bool {
 
 // jsonText is the rest of a valid JSON text.
 type jsonText struct {
-	rest string
-	emit func(path []byte, value string)
+	rest   string
+	octets bool // characters below U+0100 are octets
+	emit   func(path []byte, value string)
 }
 
 // next returns the first character of what follows: a value, a name, or an end.
@@ -44,8 +47,23 @@ func (j *jsonText) next() byte {
 
 // text reads a string.
 func (j *jsonText) text() (s string) {
-	s, j.rest, _ = quoted(j.rest)
+	if s, j.rest, _ = quoted(j.rest); j.octets {
+		s = asOctets(s)
+	}
 	return s
+}
+
+// asOctets returns s with an octet in place of each character below U+0100.
+func asOctets(s string) string {
+	all := make([]byte, 0, len(s))
+	for _, r := range s {
+		if r < 0x100 {
+			all = append(all, byte(r))
+		} else {
+			all = utf8.AppendRune(all, r)
+		}
+	}
+	return string(all)
 }
 
 // value reads the value with a path. It is emitted, or what it has, if it counts.

@@ -18,9 +18,10 @@ func TestHeed_ValuesOfJSONAreFoundByTheirPaths(t *testing.T) {
 	for s, want := range map[string][]string{
 		`{}`: nil, `{"a":[],"b":{},"c":null,"d":true,"e":[[1],2]}`: nil,
 		` {"Time_ISO" : -1.5e3 , "b":[ "x", "y" ,{"n":1}],"c":{"D-d":[{"e":7},{"e":8}],"f":0}} `: {"timeiso=-1.5e3", "b=x", "c.dd.e=7", "c.f=0"},
-		`{"a":"\u00e9\ud83d\ude00\ud83d\n\/\"\\","b":"\x22\xe9"}`:                                {"a=\u00e9\U0001f600\ufffd\n/\"\\", "b=\"\u00e9"},
-		`{"a":"` + "\xff" + `\t"}`: {"a=\xff\t"},
-		strings.Repeat(`{"a":`, maxDepth+1) + `{"a":1},"b":2` + strings.Repeat("}", maxDepth+1): {strings.Repeat("a.", maxDepth) + "b=2"},
+		`{"a":"\u00e9\ud83d\ude00\ud83d\n\/\"\\"}`:                                               {"a=\u00e9\U0001f600\ufffd\n/\"\\"},
+		`{"request":"GET /gesch\xC3\xA4ft \x22\xe9"}`:                                            {"request=GET /gesch\u00e4ft \"\xe9"},
+		`{"a":"` + "\xff" + `\t"}`:                                                               {"a=\xff\t"},
+		strings.Repeat(`{"a":`, maxDepth+1) + `{"a":1},"b":2` + strings.Repeat("}", maxDepth+1):  {strings.Repeat("a.", maxDepth) + "b=2"},
 	} {
 		if got, ok := walked(s); !ok || !slices.Equal(got, want) {
 			t.Errorf("%s: %q (%t), want %q", s, got, ok, want)

@@ -35,8 +35,11 @@ func (c *Config) check(d *decoder) {
 	if c.Cache.MaxBytes < minCacheSize {
 		d.problem("cache.max_bytes", "cache.max_bytes = %q is too small for one large robots.txt; write %q or more", c.Cache.MaxBytes, ByteSize(minCacheSize))
 	}
+	if c.Cache.File != "" && c.Cache.File == c.Audit.File {
+		d.problem("cache.file", "cache.file and audit.file are both %q: name two files", c.Cache.File)
+	}
 	if c.Cache.File != "" && filepath.Ext(c.Cache.File) != ".db" {
-		d.problem("cache.file", "cache.file = %q does not end in .db; rename it (heed moves a file that is not its own out of the way)", c.Cache.File)
+		d.problem("cache.file", "cache.file = %q does not end in .db; rename it (heed moves a damaged file out of the way)", c.Cache.File)
 	}
 	d.note("fleet.url", checkFleet(c.Fleet.URL))
 	d.pair("fleet.cert", c.Fleet.Cert, "fleet.key", c.Fleet.Key)

@@ -288,7 +288,6 @@ func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
 		"something else": bytes.Repeat([]byte("hello "), 10_000),
 		"zeros":          make([]byte, len(good)),
 		"no head":        append(make([]byte, 4096), good[4096:]...),
-		"another's":      anothers(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -317,24 +316,6 @@ func TestHeed_ADamagedFileIsSetAside(t *testing.T) {
 			}
 		})
 	}
-}
-
-// anothers is the file of some other program.
-func anothers(t *testing.T) []byte {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "x.db")
-	c, err := sqlite.Open(path, "rwc", lockTime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = c.Exec("CREATE TABLE mine (x)"); err != nil || c.Close() != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }
 
 // Whatever bytes a disk loses, heed comes up, gives no wrong answer, and saves.

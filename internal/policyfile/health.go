@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"heed/internal/ownfile"
 	"heed/internal/sqlite"
 )
 
@@ -123,7 +124,9 @@ func (f *File) readyLocked() (*database, error) {
 		f.log.Warn("the policies file was removed or replaced while heed used it: what is there now is used", "file", f.path)
 		f.db.close() // its file is gone already
 		f.db = nil
-		removeLogs(f.path)
+		if unused(f.path) {
+			removeLogs(f.path)
+		}
 	}
 	err := f.openLocked()
 	return f.db, err
@@ -132,6 +135,7 @@ func (f *File) readyLocked() (*database, error) {
 var (
 	errClosed  = errors.New("nothing is kept on disk any more")
 	errInUse   = errors.New("another program keeps the file locked: end it, or name another file in [cache] file")
+	errForeign = errors.New("it is an SQLite database of something else")
 	errNoFile  = errors.New("it is a pipe or a device")
 	errTooFast = errors.New("they come faster than the disk takes them")
 )
@@ -161,6 +165,16 @@ func removeLogs(path string) {
 	for _, suffix := range []string{"-wal", "-shm"} {
 		_ = os.Remove(path + suffix) // there may be none
 	}
+}
+
+// unused reports whether no heed has the file at path, if there is one.
+func unused(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer file.Close()
+	return ownfile.Lock(file, 0) == nil
 }
 
 // damaged renames the file of db, so that a new one is begun. When that is damaged too, the

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -494,5 +495,28 @@ func TestHeed_TwoWithOneFile(t *testing.T) {
 		if got, _, ok := b.Load(key); !ok || string(got) != want {
 			t.Errorf("%s is %q", key, got)
 		}
+	}
+}
+
+// A [cache] file that names the database of another program, or a record, is refused, and
+// nothing of it is moved.
+func TestHeed_TheDatabaseOfSomethingElseIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	c, err := sqlite.Open(path, "rwc", lockTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() // its rows are in the log
+	if _, err := c.Exec("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2)"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, 1<<20, slog.New(slog.DiscardHandler)); !errors.Is(err, errForeign) {
+		t.Errorf("opened, %v", err)
+	}
+	if n, err := integer(c, "SELECT count(*) FROM t"); n != 2 || err != nil {
+		t.Errorf("%d rows are left (%v)", n, err)
+	}
+	if names, _ := filepath.Glob(path + "*"); slices.Contains(names, path+damagedSuffix) || !slices.Contains(names, path+"-wal") {
+		t.Errorf("there are %q", names)
 	}
 }

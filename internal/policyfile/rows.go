@@ -1,6 +1,7 @@
 package policyfile
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -133,7 +134,10 @@ func check(path string) error {
 	if of[0] == application {
 		return &damage{what: fmt.Sprintf("its format is %d, this heed's is %d", of[1], format)}
 	}
-	return &damage{what: "it holds something else"}
+	if table, err := integer(c, "SELECT count(*) FROM sqlite_schema WHERE name = 'policy'"); err != nil || table == 0 {
+		return cmp.Or(err, errForeign)
+	}
+	return &damage{what: "it is not marked as heed's"}
 }
 
 // explained returns err as what openDatabase, read and write return.

@@ -21,7 +21,7 @@ func Listen(address string, tproxy bool) (net.Listener, error) {
 	}
 	l, err := config.Listen(context.Background(), "tcp", address)
 	if errors.Is(err, unix.EPERM) && tproxy {
-		return nil, fmt.Errorf("%w\nA listener for tproxy needs the capability CAP_NET_RAW: in a systemd unit, AmbientCapabilities=CAP_NET_RAW; see heed help install", err)
+		return nil, fmt.Errorf("%w\nA listener for tproxy needs the capability CAP_NET_RAW: in a systemd unit, AmbientCapabilities=CAP_NET_RAW; see heed help start", err)
 	}
 	return l, err
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,15 +33,21 @@ var surplusCases = map[string]struct {
 var surplusDelays = map[string]time.Duration{"same segment": -1, "next segment": 0, "1 ms": time.Millisecond, "5 ms": 5 * time.Millisecond}
 
 // overflowing answers each request of c, and sends surplus after the odd ones: the query
-// says when. What is due after the next request has come is not sent: on a busy machine that
-// is after the silence for which heed waits, and could be an answer to it.
+// says when. What is late, as on a busy machine, is not sent: it would come after the silence
+// for which heed waits, and be an answer to the next request.
 func overflowing(s *site, surplus string) func(c net.Conn) {
 	return func(c net.Conn) {
 		defer c.Close()
-		in, due := bufio.NewReader(c), time.NewTimer(0)
+		in := bufio.NewReader(c)
+		var mu sync.Mutex
+		due := new(bool) // there is a surplus to send; guarded by mu
 		for {
 			r, err := http.ReadRequest(in)
-			if due.Stop(); err != nil {
+			mu.Lock()
+			*due = false
+			_ = c.SetWriteDeadline(time.Time{})
+			mu.Unlock()
+			if err != nil {
 				return
 			}
 			odd, isOdd := surplusCases[r.URL.Path]
@@ -53,8 +60,19 @@ func overflowing(s *site, surplus string) func(c net.Conn) {
 			case delay < 0:
 				io.WriteString(c, odd.answer+surplus)
 			default:
+				is, late := new(true), time.Now().Add(15*time.Millisecond)
 				io.WriteString(c, odd.answer)
-				due = time.AfterFunc(delay, func() { io.WriteString(c, surplus) })
+				mu.Lock()
+				due = is
+				_ = c.SetWriteDeadline(late)
+				mu.Unlock()
+				time.AfterFunc(delay, func() {
+					mu.Lock()
+					defer mu.Unlock()
+					if *is {
+						io.WriteString(c, surplus)
+					}
+				})
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/measure"
 	"heed/rules"
@@ -25,6 +26,7 @@ type Conduct struct {
 	RobotsFirst       *time.Time `json:"robots_first"` // nil: never
 	RobotsLast        *time.Time `json:"robots_last"`
 	RobotsBeforePages bool       `json:"robots_before_pages"` // before its first page
+	Tunnels           int64      `json:"tunnels"`             // of its requests, of which no path was seen
 
 	// BreachShare is the share of what it asked for that the rules of the site do not
 	// let it have, of the pages that these rules were applied to; nil: there were none.
@@ -64,6 +66,7 @@ type trail struct {
 	robots                 int64
 	robotsFirst, robotsEnd int64
 	page                   int64 // the first; 0: none yet
+	tunnels                int64
 	judged, breaches       int64 // pages that the rules of the site decided on, and did not allow
 	agents                 map[string]bool
 }
@@ -93,6 +96,9 @@ func (b *builder) follow(q *store.Request, a *client, s site, x basis, d *delays
 	}
 	if t.page == 0 || q.Time < t.page {
 		t.page = q.Time
+	}
+	if audit.IsTunnel(q.Method, q.Target) {
+		t.tunnels++
 	}
 	if k := &b.kinds[x.way]; k.byRules {
 		t.judged++
@@ -146,6 +152,7 @@ func (c *Conduct) conclude(t *trail) {
 		c.Agents = append(c.Agents, agent)
 	}
 	slices.Sort(c.Agents)
+	c.Tunnels = t.tunnels
 	if c.RobotsAsked = t.robots; t.robots > 0 {
 		first, last := moment(t.robotsFirst), moment(t.robotsEnd)
 		c.RobotsFirst, c.RobotsLast = &first, &last

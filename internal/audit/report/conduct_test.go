@@ -3,6 +3,7 @@ package report_test
 import (
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,5 +204,20 @@ func TestHeed_TheLineOverTimeHasEveryRequestInAFewPeriods(t *testing.T) {
 		if all != 200 || len(rep.Periods) > 97 {
 			t.Errorf("over %v there are %d requests in %d periods", length, all, len(rep.Periods))
 		}
+	}
+}
+
+// Of a tunnel heed sees no path: that its client never asked for robots.txt is not known.
+func TestConduct_WhatWasAskedInATunnelIsNotSeen(t *testing.T) {
+	r := newRecord(t)
+	who := r.asker("192.0.2.7", "newsbot", "NewsBot/2.1")
+	for i, method := range []string{"CONNECT", "TLS"} {
+		e := r.entry(time.Duration(i)*time.Second, who, "shop.example", "", r.ground("no", "allow", "host-only", "", 0, nil, nil), 0)
+		r.set(e, "method", method)
+		r.ended(e, 200, false, 10)
+	}
+	rep, text := made(t, report.Query{Conduct: true}, r.file())
+	if c := rep.Conduct[0]; c.Tunnels != 2 || c.Robots() != "not seen" || strings.Contains(text, "never asked") {
+		t.Errorf("of tunnels: %+v\n%s", c, text)
 	}
 }

@@ -223,6 +223,8 @@ func shareOf(part, all int64) any {
 // Robots says when and how often the client itself asked for /robots.txt.
 func (c *Conduct) Robots() string {
 	switch {
+	case c.RobotsAsked == 0 && c.Tunnels > 0:
+		return "not seen" // it may have asked in a tunnel
 	case c.RobotsAsked == 0:
 		return "never asked"
 	case c.RobotsBeforePages:

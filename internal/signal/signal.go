@@ -18,7 +18,7 @@
 //     statement;
 //   - robots.go, tdmrep.go, licences.go, fields.go and terms.go read the statements of one
 //     source each; the folder licence reads RSL documents, the folder page reads HTML;
-//     loose.go has the slips that are read all the same, sentence.go tells one in words;
+//     loose.go has the slips that are read all the same, sentence.go puts one into words;
 //   - judge.go makes the verdict, verdict.go has what it answers, with the Robots-Verdict
 //     field;
 //   - siteanswer.go classifies the refusals that sites send; lint.go finds statements that

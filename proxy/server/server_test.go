@@ -426,8 +426,8 @@ func TestServer_Shutdown(t *testing.T) {
 	}
 }
 
-// Close ends a request under way whose client has ended its stream: closing its connection
-// tells the watch nothing that it does not know.
+// Close ends a request under way whose client has ended its stream. Its watch has seen that
+// end already, so that closing the connection is no news to it.
 func TestServer_CloseEndsTheRequests(t *testing.T) {
 	begun, ended := make(chan *watch), make(chan bool, 1)
 	b := newBed(t, func(a *Answer, r *http.Request) {

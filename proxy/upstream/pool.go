@@ -23,7 +23,7 @@ const (
 	sweepTime = 500 * time.Millisecond
 )
 
-// forever is the longest duration. It stands for no time limit.
+// forever is the longest duration. It means no time limit.
 const forever = time.Duration(1<<63 - 1)
 
 // pool keeps the HTTP/1 connections to sites that no request uses. A connection belongs

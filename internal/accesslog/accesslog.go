@@ -18,10 +18,10 @@ package accesslog
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -45,19 +45,14 @@ type Request struct {
 	// in the file.
 	OutOfOrder bool
 
-	source int // index of the file
+	source int  // index of the file
+	cut    bool // the line is longer than maxLine
 }
 
-// before reports whether a is returned before b: by time, then by the order of the files,
+// compare is negative when a is returned before b: by time, then by the order of the files,
 // then by that of the lines.
-func (a *Request) before(b *Request) bool {
-	if c := a.Time.Compare(b.Time); c != 0 {
-		return c < 0
-	}
-	if a.source != b.source {
-		return a.source < b.source
-	}
-	return a.Line < b.Line
+func (a *Request) compare(b *Request) int {
+	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.source, b.source), cmp.Compare(a.Line, b.Line))
 }
 
 const (
@@ -75,40 +70,28 @@ type Problem struct {
 	Lines  []string // the first of them, as FILE:LINE
 }
 
-// File describes a log.
-type File struct {
-	Name     string
-	Format   string // such as "combined" and "JSON lines"; empty: not read yet
-	Lines    int64
-	Requests int64
-	Sorted   bool // it was not in order and was sorted, or it cannot be read twice
-}
-
 // Counts is what was read so far.
 type Counts struct {
-	Lines      int64 // without comments; records of WARC files and of heed count as lines
-	Unparsed   int64
-	Comments   int64 // directives of the W3C format, and records that are no requests by their kind
-	Cut        int64 // lines longer than 1 MiB, of which the rest was not read
-	OutOfOrder int64
-	Steps      int64 // lines more than an hour before the line before
-	Problems   []Problem
-	Truncated  []string // files that end early or are damaged; what is before that was read
-	Files      []File
+	Lines     int64 // without comments; records of WARC files and of heed count as lines
+	Unparsed  int64
+	Cut       int64 // lines longer than 1 MiB, of which the rest was not read
+	Steps     int64 // lines more than an hour before the line before
+	Problems  []Problem
+	Truncated []string // files that end early or are damaged; what is before that was read
 }
 
 // Options names the logs and how they are read.
 type Options struct {
 	Files []string  // the name - is standard input
-	Stdin io.Reader // nil: os.Stdin
+	Stdin io.Reader // for that name
 	// Format is the pattern of the lines, as nginx's log_format or Apache's LogFormat has
 	// it, or one of the names common, combined, vhost_combined, json and w3c. Empty: it is
 	// found from the first lines. WARC files and records of heed are always recognised.
 	Format string
 	// TempDir is the directory of the file for sorting; empty: that of os.TempDir.
 	TempDir string
-	// Memory bounds in octets the requests that are sorted in memory; 0: 128 MiB.
-	Memory int64
+	// Memory bounds in octets the requests that are sorted in memory, to 2 GiB; 0: 128 MiB.
+	Memory int
 }
 
 // Reader reads requests. Only Progress and Stop may be called while Next runs.
@@ -132,12 +115,9 @@ type Reader struct {
 func Open(o Options) (*Reader, error) {
 	r := &Reader{options: o}
 	r.stopped, r.stop = context.WithCancel(context.Background())
-	r.heads.less = func(a, b *merged) bool { return a.head.before(&b.head) }
+	r.heads.compare = func(a, b *merged) int { return a.head.compare(&b.head) }
 	if o.Memory <= 0 {
 		r.options.Memory = defaultMemory
-	}
-	if o.Stdin == nil {
-		r.options.Stdin = os.Stdin
 	}
 	if o.Format != "" {
 		custom, err := compile(o.Format)
@@ -158,7 +138,6 @@ func Open(o Options) (*Reader, error) {
 			return nil, err
 		}
 		r.sources = append(r.sources, s)
-		r.counts.Files = append(r.counts.Files, File{Name: s.name})
 	}
 	return r, nil
 }
@@ -182,15 +161,8 @@ func (r *Reader) Progress() (done, all int64) { return r.done.Load(), r.all.Load
 // then io.EOF. It does not wait for standard input or a pipe.
 func (r *Reader) Stop() { r.stop() }
 
-// Counts returns what was read so far.
-func (r *Reader) Counts() Counts {
-	c := r.counts
-	c.Problems, c.Truncated, c.Files = slices.Clone(c.Problems), slices.Clone(c.Truncated), slices.Clone(c.Files)
-	for i := range c.Problems {
-		c.Problems[i].Lines = slices.Clone(c.Problems[i].Lines)
-	}
-	return c
-}
+// Counts returns what was read so far. It is valid until the next call of Next.
+func (r *Reader) Counts() Counts { return r.counts }
 
 // stream is requests in the order of time. The error after the last one is io.EOF.
 type stream interface {
@@ -215,7 +187,7 @@ func (r *Reader) Next() (Request, error) {
 	}
 	for n := len(r.pending); n > 0; n = len(r.pending) {
 		s := r.pending[n-1]
-		if top := r.heads.top(); top != nil && (*top).head.Time.Before(s.first) {
+		if r.heads.Len() > 0 && r.heads.items[0].head.Time.Before(s.first) {
 			break
 		}
 		r.pending = r.pending[:n-1]
@@ -227,17 +199,16 @@ func (r *Reader) Next() (Request, error) {
 			return Request{}, err
 		}
 	}
-	top := r.heads.top()
-	if top == nil {
+	if r.heads.Len() == 0 {
 		return Request{}, io.EOF
 	}
-	m := *top
+	m := r.heads.items[0]
 	q := m.head
 	switch err := m.from.next(&m.head); err {
 	case nil:
-		r.heads.fix()
+		heap.Fix(&r.heads, 0)
 	case io.EOF:
-		r.heads.pop()
+		heap.Pop(&r.heads)
 	default:
 		return Request{}, err
 	}
@@ -252,7 +223,7 @@ func (r *Reader) add(in stream) error {
 		return nil
 	}
 	if err == nil {
-		r.heads.push(m)
+		heap.Push(&r.heads, m)
 	}
 	return err
 }
@@ -287,28 +258,26 @@ func (r *Reader) prepare() error {
 // sort passes the requests of a source to the sorter.
 func (r *Reader) sort(s *source) error {
 	if r.sorter == nil {
-		r.sorter = newSorter(r.options)
+		r.sorter = &sorter{reader: r}
 	}
-	r.counts.Files[s.index].Sorted = true
-	in := &sourceStream{s}
 	defer s.close()
 	for {
 		var q Request
-		switch err := in.next(&q); err {
-		case nil:
-		case io.EOF:
+		err := s.next(&q)
+		if err == io.EOF {
 			return nil
-		default:
-			return err
 		}
-		if err := r.sorter.add(&q); err != nil {
+		if err == nil {
+			err = r.sorter.add(&q)
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// problem counts a line that is no request.
-func (r *Reader) problem(s *source, reason string) {
+// problem counts q, which is no request.
+func (r *Reader) problem(q *Request, reason string) {
 	r.counts.Unparsed++
 	at := slices.IndexFunc(r.counts.Problems, func(p Problem) bool { return p.Reason == reason })
 	if at < 0 {
@@ -317,6 +286,6 @@ func (r *Reader) problem(s *source, reason string) {
 	}
 	p := &r.counts.Problems[at]
 	if p.Count++; len(p.Lines) < maxExamples {
-		p.Lines = append(p.Lines, fmt.Sprintf("%s:%d", s.name, s.records.number()))
+		p.Lines = append(p.Lines, fmt.Sprintf("%s:%d", q.Source, q.Line))
 	}
 }

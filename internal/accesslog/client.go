@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -111,22 +112,12 @@ func element(s string) (address string, ok bool) {
 
 // pick returns the client of a list of addresses.
 func pick(list []string) string {
-	first := ""
-	for _, s := range list {
-		if !isAddress(s) {
-			continue
-		}
-		if !private(s) {
-			return s
-		}
-		if first == "" {
-			first = s
+	for _, fits := range []func(string) bool{func(s string) bool { return isAddress(s) && !private(s) }, isAddress} {
+		if i := slices.IndexFunc(list, fits); i >= 0 {
+			return list[i]
 		}
 	}
-	if first == "" {
-		return list[0]
-	}
-	return first
+	return list[0]
 }
 
 // private reports whether an address is of a network that others do not reach: of the

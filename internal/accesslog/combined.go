@@ -15,7 +15,6 @@ type combined struct {
 	agents bool // lines have a User-Agent
 }
 
-func (*combined) name() string    { return "common or combined" }
 func (p *combined) fresh() parser { return &combined{hosts: p.hosts, agents: p.agents} }
 
 // learn notes whether a line that was read into q has a virtual host that is a name, and a
@@ -26,9 +25,6 @@ func (p *combined) learn(q *Request) {
 
 // parse reads a line.
 func (p *combined) parse(line string, q *Request) (reason string) {
-	if strings.TrimSpace(line) == "" {
-		return "an empty line"
-	}
 	head, rest, t, ok := p.stamped(line)
 	if !ok {
 		switch {

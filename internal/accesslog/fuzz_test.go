@@ -31,19 +31,19 @@ func FuzzLine(f *testing.F) {
 		after := &w3c{fields: lines.fields, form: undoPercent, day: "2025-03-01"}
 		for _, p := range []parser{&combined{}, &jsonLines{}, &w3c{}, after, custom.fresh()} {
 			var q Request
-			reason := p.parse(line, &q)
+			reason := parse(p, line, &q)
 			if reason != "" {
 				continue
 			}
 			if year := q.Time.Year(); year < 0 || year > 10_000 {
-				t.Errorf("%s: the year %d", p.name(), year)
+				t.Errorf("%T: the year %d", p, year)
 			}
-			if quick, ok := p.(timer); ok {
+			if quick, ok := p.(*combined); ok {
 				if at, found := quick.when(line); !found || !at.Equal(q.Time) {
-					t.Errorf("%s: the time is %s, and %s", p.name(), q.Time, at)
+					t.Errorf("%T: the time is %s, and %s", p, q.Time, at)
 				}
 			}
-			s := newSorter(Options{Files: []string{"a"}, Memory: 1 << 20})
+			s := &sorter{reader: &Reader{sources: []*source{{name: "a"}}}}
 			var again Request
 			if err := s.decode(appendRequest(nil, &q), &again); err != nil {
 				t.Fatal(err)
@@ -51,7 +51,7 @@ func FuzzLine(f *testing.F) {
 			if again.Time.Equal(q.Time) && again.Target == q.Target && again.UserAgent == q.UserAgent && again.Host == q.Host && again.Bytes == q.Bytes {
 				continue
 			}
-			t.Errorf("%s: %+v is decoded as %+v", p.name(), q, again)
+			t.Errorf("%T: %+v is decoded as %+v", p, q, again)
 		}
 	})
 }
@@ -70,7 +70,7 @@ func FuzzPattern(f *testing.F) {
 			return
 		}
 		var q Request
-		p.parse(line, &q)
+		parse(p, line, &q)
 	})
 }
 
@@ -78,7 +78,7 @@ func FuzzPattern(f *testing.F) {
 func FuzzWARC(f *testing.F) {
 	f.Add("WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a/robots.txt\r\nWARC-Date: 2025-03-01T10:00:00Z\r\nContent-Length: 20\r\n\r\nHTTP/1.1 200 OK\r\n\r\na\r\n\r\n")
 	f.Fuzz(func(t *testing.T, s string) {
-		w := newWARC(bufio.NewReader(strings.NewReader(s)))
+		w := &warc{in: bufio.NewReaderSize(strings.NewReader(s), 2*maxHead)}
 		w.robots = func(r *Robots) error {
 			if len(r.Body) > MaxRobots {
 				t.Errorf("%d octets", len(r.Body))
@@ -101,7 +101,7 @@ func FuzzWARC(f *testing.F) {
 func FuzzLines(f *testing.F) {
 	f.Add("a\r\n\nb", uint8(1))
 	f.Fuzz(func(t *testing.T, s string, size uint8) {
-		l := lines{in: &pieces{s, int(size)%7 + 1}}
+		l := lines{in: bufio.NewReaderSize(&pieces{s, int(size)%7 + 1}, 2*block)}
 		var got []string
 		for {
 			next, err := l.next()

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 )
@@ -69,16 +70,8 @@ type values [fields]string
 // set makes a request of the fields. The escapes of the log are undone already.
 func (v *values) set(q *Request) (reason string) {
 	q.Client, q.Host = clientOf(present(v[fieldClient]), present(v[fieldForwarded])), present(v[fieldHost])
-	q.Method, q.Target = present(v[fieldMethod]), present(v[fieldTarget])
-	if v[fieldRequest] != "" {
-		method, target := requestLine(v[fieldRequest])
-		if q.Method == "" {
-			q.Method = method
-		}
-		if q.Target == "" {
-			q.Target = target
-		}
-	}
+	method, target := requestLine(v[fieldRequest])
+	q.Method, q.Target = cmp.Or(present(v[fieldMethod]), method), cmp.Or(present(v[fieldTarget]), target)
 	if q.Target == "" {
 		q.Target = present(v[fieldPath])
 		if query := strings.TrimPrefix(present(v[fieldQuery]), "?"); query != "" && q.Target != "" {
@@ -107,14 +100,10 @@ type jsonLines struct {
 	scratch [256]byte
 }
 
-func (*jsonLines) name() string  { return "JSON lines" }
 func (*jsonLines) fresh() parser { return &jsonLines{} }
 
 // parse reads a line.
 func (p *jsonLines) parse(line string, q *Request) (reason string) {
-	if strings.TrimSpace(line) == "" {
-		return "an empty line"
-	}
 	p.values, p.ranks = values{}, [fields]int{}
 	if !walk(line, p.scratch[:], p.member) {
 		return "not a JSON object"

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"strings"
@@ -11,12 +12,8 @@ const block = 64 << 10
 
 // lines reads lines. Those over maxLine are cut.
 type lines struct {
-	in       io.Reader
-	buf      []byte
-	n        int    // octets in buf
-	text     string // complete lines that are not returned yet
-	skipping bool   // the rest of a line that was cut is to be left out
-	err      error  // after what is in buf
+	in   *bufio.Reader // of more than a block
+	text string        // complete lines that are not returned yet
 }
 
 // line is a line of a log, without its end.
@@ -29,69 +26,35 @@ type line struct {
 // next returns the next line. The error after the last one is io.EOF, or what is wrong
 // with the file.
 func (l *lines) next() (line, error) {
-	for l.text == "" {
-		if l.err != nil {
-			return l.last()
+	if l.text == "" {
+		b, err := l.in.Peek(block)
+		end := bytes.LastIndexByte(b, '\n') + 1
+		switch {
+		case end == 0 && len(b) > 0:
+			return l.long(), nil
+		case end == 0:
+			return line{}, err
 		}
-		if got, ok := l.fill(); ok {
-			return got, nil
-		}
+		l.text = string(b[:end])
+		_, _ = l.in.Discard(end) // it was peeked
 	}
 	text, rest, _ := strings.Cut(l.text, "\n")
 	l.text = rest
-	return whole(text), nil
+	return line{text: strings.TrimSuffix(text, "\r")}, nil
 }
 
-// last returns what follows the last end of a line.
-func (l *lines) last() (line, error) {
-	if l.n == 0 || l.skipping {
-		l.n = 0
-		return line{}, l.err
+// long reads a line that is longer than a block, or has no end.
+func (l *lines) long() line {
+	var text []byte
+	err := bufio.ErrBufferFull
+	for err == bufio.ErrBufferFull {
+		var b []byte
+		b, err = l.in.ReadSlice('\n')
+		text = append(text, b[:min(len(b), maxLine+1-len(text))]...)
 	}
-	got := whole(string(l.buf[:l.n]))
-	got.torn = l.err != io.EOF
-	l.n = 0
-	return got, nil
-}
-
-func whole(text string) line {
+	text, ended := bytes.CutSuffix(text, []byte("\n"))
 	if len(text) > maxLine {
-		return line{text: text[:maxLine], cut: true}
+		return line{text: string(text[:maxLine]), cut: true}
 	}
-	return line{text: strings.TrimSuffix(text, "\r")}
-}
-
-// fill reads a block. ok is set when it has the beginning of a line that is too long.
-func (l *lines) fill() (got line, ok bool) {
-	if len(l.buf)-l.n < block {
-		grown := make([]byte, max(2*len(l.buf), 2*block))
-		copy(grown, l.buf[:l.n])
-		l.buf = grown
-	}
-	n, err := l.in.Read(l.buf[l.n : l.n+block])
-	fresh := l.buf[l.n : l.n+n]
-	l.err = err
-	if l.skipping {
-		end := bytes.IndexByte(fresh, '\n')
-		if end < 0 {
-			return line{}, false
-		}
-		l.skipping = false
-		l.n = copy(l.buf, fresh[end+1:])
-		fresh = l.buf[:l.n]
-	} else {
-		l.n += n
-	}
-	if end := bytes.LastIndexByte(fresh, '\n'); end >= 0 {
-		end += l.n - len(fresh) + 1
-		l.text = string(l.buf[:end])
-		l.n = copy(l.buf, l.buf[end:l.n])
-		return line{}, false
-	}
-	if l.n <= maxLine {
-		return line{}, false
-	}
-	got = line{text: string(l.buf[:maxLine]), cut: true}
-	l.n, l.skipping = 0, true
-	return got, true
+	return line{text: strings.TrimSuffix(string(text), "\r"), torn: !ended && err != io.EOF}
 }

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"container/heap"
 	"errors"
 	"io"
 	"runtime"
@@ -12,30 +13,22 @@ import (
 // survey finds for each file that can be read twice whether it is in order, and in which
 // window of lines it can be put in order.
 func (r *Reader) survey() error {
-	var all int64
 	for _, s := range r.sources {
-		all += s.size
-		if s.twice {
-			all += s.size
-		}
+		r.all.Add(s.size)
 	}
-	r.all.Store(all)
-	work := make(chan *source)
 	failed := make([]error, len(r.sources))
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var group sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(r.sources)) {
-		group.Go(func() {
-			for s := range work {
-				failed[s.index] = s.survey()
-			}
-		})
-	}
 	for _, s := range r.sources {
 		if s.twice {
-			work <- s
+			r.all.Add(s.size)
+			slots <- struct{}{}
+			group.Go(func() {
+				failed[s.index] = s.survey()
+				<-slots
+			})
 		}
 	}
-	close(work)
 	group.Wait()
 	return errors.Join(failed...)
 }
@@ -48,7 +41,7 @@ func (s *source) survey() error {
 	defer s.close()
 	var o disorder
 	for s.reader.stopped.Err() == nil {
-		t, ok, err := s.records.when()
+		t, ok, err := s.when()
 		if err != nil {
 			break
 		}
@@ -56,7 +49,7 @@ func (s *source) survey() error {
 			o.add(t)
 		}
 	}
-	s.first, s.window, s.ordered = o.first, o.window(), o.most <= maxWindow
+	s.first, s.window, s.ordered = o.first, int(o.most), o.most <= maxWindow
 	return nil
 }
 
@@ -96,9 +89,6 @@ func (o *disorder) add(t time.Time) {
 	o.n++
 }
 
-// window returns how many requests are to be held back.
-func (o *disorder) window() int { return int(min(o.most, maxWindow)) }
-
 // windowed puts requests in order that are at most size lines from their places.
 type windowed struct {
 	from  stream
@@ -108,13 +98,9 @@ type windowed struct {
 	ended bool
 }
 
-func newWindowed(from stream, size int) *windowed {
-	return &windowed{from: from, size: size, heap: queue[*Request]{less: (*Request).before}}
-}
-
 // next returns the earliest request of the window.
 func (w *windowed) next(q *Request) error {
-	for !w.ended && len(w.heap.items) <= w.size {
+	for !w.ended && w.heap.Len() <= w.size {
 		fresh := w.free
 		if w.free = nil; fresh == nil {
 			fresh = &Request{}
@@ -126,12 +112,12 @@ func (w *windowed) next(q *Request) error {
 			w.ended = true
 			break
 		}
-		w.heap.push(fresh)
+		heap.Push(&w.heap, fresh)
 	}
-	if len(w.heap.items) == 0 {
+	if w.heap.Len() == 0 {
 		return io.EOF
 	}
-	w.free = w.heap.pop()
+	w.free = heap.Pop(&w.heap).(*Request)
 	*q = *w.free
 	return nil
 }

@@ -205,14 +205,10 @@ func apacheTime(form string) func(*clock, string) (time.Time, bool) {
 	}
 }
 
-func (*pattern) name() string    { return "--format" }
 func (p *pattern) fresh() parser { return &pattern{parts: p.parts} }
 
 // parse reads a line.
 func (p *pattern) parse(line string, q *Request) (reason string) {
-	if strings.TrimSpace(line) == "" {
-		return "an empty line"
-	}
 	p.values = values{}
 	rest, ok := strings.CutPrefix(line, p.parts[0].before)
 	if !ok {

@@ -1,55 +1,27 @@
 package accesslog
 
-// queue is a heap.
+// queue implements heap.Interface, with the least item first.
 type queue[T any] struct {
-	items []T
-	less  func(a, b T) bool
+	items   []T
+	compare func(a, b T) int
 }
 
-// top returns the first item; nil when there is none.
-func (h *queue[T]) top() *T {
-	if len(h.items) == 0 {
-		return nil
-	}
-	return &h.items[0]
-}
+// Len implements heap.Interface.
+func (h *queue[T]) Len() int { return len(h.items) }
 
-func (h *queue[T]) push(v T) {
-	h.items = append(h.items, v)
-	for i := len(h.items) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !h.less(h.items[i], h.items[parent]) {
-			return
-		}
-		h.items[i], h.items[parent] = h.items[parent], h.items[i]
-		i = parent
-	}
-}
+// Less implements heap.Interface.
+func (h *queue[T]) Less(i, j int) bool { return h.compare(h.items[i], h.items[j]) < 0 }
 
-// pop removes the first item and returns it.
-func (h *queue[T]) pop() T {
-	var none T
-	first, last := h.items[0], len(h.items)-1
-	h.items[0] = h.items[last]
-	h.items[last] = none
+// Swap implements heap.Interface.
+func (h *queue[T]) Swap(i, j int) { h.items[i], h.items[j] = h.items[j], h.items[i] }
+
+// Push implements heap.Interface.
+func (h *queue[T]) Push(v any) { h.items = append(h.items, v.(T)) }
+
+// Pop implements heap.Interface.
+func (h *queue[T]) Pop() any {
+	last := len(h.items) - 1
+	v := h.items[last]
 	h.items = h.items[:last]
-	h.fix()
-	return first
-}
-
-// fix puts the first item, which was changed, in its place.
-func (h *queue[T]) fix() {
-	for i := 0; ; {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h.items); child++ {
-			if h.less(h.items[child], h.items[least]) {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		h.items[i], h.items[least] = h.items[least], h.items[i]
-		i = least
-	}
+	return v
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"os"
 	"time"
@@ -15,8 +16,8 @@ import (
 	"heed/rules"
 )
 
-// isRecord reports whether a file is a record of heed.
-func isRecord(path string) bool {
+// IsRecord reports whether a file is a record of heed, or another database of SQLite.
+func IsRecord(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -27,18 +28,10 @@ func isRecord(path string) bool {
 	return err == nil && string(head) == "SQLite format 3\x00"
 }
 
-// recordBatch is how many decisions are read together.
-const recordBatch = 4096
-
 // record reads the requests that heed sent to sites. Those that it answered itself never
 // reached a site: they are counted apart.
 type record struct {
-	reader  *store.Reader
-	first   int64 // of the decisions that are not read yet
-	last    int64
-	entries []store.Entry
-	at      int
-	n       int64
+	entries func() (*store.Entry, error, bool)
 	clients map[int64]*store.Client
 	sites   map[int64]rules.Origin
 }
@@ -52,102 +45,42 @@ func (s *source) openRecord() error {
 	if err != nil {
 		return err
 	}
-	r := &record{reader: reader, clients: map[int64]*store.Client{}, sites: map[int64]rules.Origin{}}
-	if r.first, r.last, err = reader.Range(); err != nil {
+	r := &record{clients: map[int64]*store.Client{}, sites: map[int64]rules.Origin{}}
+	all := &store.Filter{}
+	err = errors.Join(
+		reader.Clients(all, func(c *store.Client) { r.clients[c.ID] = c }),
+		reader.Sites(all, func(id int64, o rules.Origin, _ bool) { r.sites[id] = o }),
+	)
+	if err != nil {
 		reader.Close()
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	s.records = r
-	return nil
-}
-
-func (r *record) number() int64  { return r.n }
-func (r *record) cut() int64     { return 0 }
-func (r *record) format() string { return "record of heed" }
-func (r *record) close()         { r.reader.Close() }
-
-func (r *record) when() (t time.Time, ok bool, err error) {
-	var q Request
-	reason, err := r.next(&q)
-	return q.Time, reason == "", err
-}
-
-// fill reads the next decisions.
-func (r *record) fill() error {
-	r.entries, r.at = r.entries[:0], 0
-	for len(r.entries) == 0 {
-		if r.first > r.last || r.last == 0 {
-			return io.EOF
-		}
-		until := min(r.first+recordBatch-1, r.last)
-		filter := &store.Filter{First: r.first, Last: until}
-		err := r.reader.Entries(filter, func(e *store.Entry) error { r.entries = append(r.entries, *e); return nil })
-		if err != nil {
-			return err
-		}
-		r.first = until + 1
-	}
+	entries, stop := iter.Pull2(reader.All(all))
+	r.entries, s.records, s.closing = entries, r, func() { stop(); reader.Close() }
 	return nil
 }
 
 func (r *record) next(q *Request) (reason string, err error) {
-	if r.at == len(r.entries) {
-		if err := r.fill(); err != nil {
-			return "", err
-		}
+	e, err, more := r.entries()
+	if err != nil || !more {
+		return "", cmp.Or(err, io.EOF)
 	}
-	e := &r.entries[r.at]
-	r.at++
-	r.n = e.Seq
+	q.Line = e.Seq
+	o := e.Outcome
 	switch {
-	case e.Outcome == nil:
+	case o == nil:
 		return "heed recorded no outcome", nil
-	case !reached(e):
-		return aside, nil
-	}
-	if e.Site == 0 {
+	case !o.FromSite && o.SiteStatus == 0 && !(audit.IsTunnel(e.Method, e.Target) && o.Status == http.StatusOK):
+		return aside, nil // the site neither answered nor accepted a tunnel
+	case e.Site == 0:
 		return "heed recorded no site", nil
 	}
-	client, err := r.client(e.Client)
-	if err != nil {
-		return "", err
-	}
-	site, err := r.site(e.Site)
-	if err != nil {
-		return "", err
+	client, site := r.clients[e.Client], r.sites[e.Site]
+	if client == nil || site.Host == "" {
+		return "", errors.New("the record has a decision without its client or its site\nSee `heed audit verify`")
 	}
 	q.Time, q.Client, q.Host = time.UnixMicro(e.Time+e.Waited).UTC(), client.Address, site.Authority()
-	q.Method, q.Target, q.Bytes = e.Method, cmp.Or(e.Target, q.Host), e.Outcome.BytesOut // a tunnel has a host only
-	if q.Status = e.Outcome.Status; e.Outcome.SiteStatus != 0 {
-		q.Status = e.Outcome.SiteStatus
-	}
-	if q.UserAgent = client.Sent; q.UserAgent == "" {
-		q.UserAgent = client.UserAgent
-	}
+	q.Method, q.Target, q.Bytes = e.Method, cmp.Or(e.Target, q.Host), o.BytesOut // a tunnel has a host only
+	q.Status, q.UserAgent = cmp.Or(o.SiteStatus, o.Status), cmp.Or(client.Sent, client.UserAgent)
 	return "", nil
-}
-
-// reached reports whether a request came to the site: it answered, or it accepted a tunnel.
-func reached(e *store.Entry) bool {
-	o := e.Outcome
-	return o.FromSite || o.SiteStatus != 0 || audit.IsTunnel(e.Method, e.Target) && o.Status == http.StatusOK
-}
-
-func (r *record) client(id int64) (c *store.Client, err error) {
-	if c = r.clients[id]; c == nil {
-		if c, err = r.reader.Client(id); err == nil && c == nil {
-			err = errors.New("the record has a decision without its client\nSee `heed audit verify`")
-		}
-		r.clients[id] = c
-	}
-	return c, err
-}
-
-func (r *record) site(id int64) (o rules.Origin, err error) {
-	o, ok := r.sites[id]
-	if !ok {
-		o, err = r.reader.Site(id)
-		r.sites[id] = o
-	}
-	return o, err
 }

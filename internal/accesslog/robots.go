@@ -20,7 +20,6 @@ type Robots struct {
 	Status int
 	Body   []byte // decoded, at most MaxRobots octets; nil: Status is not 2xx, or Err is set
 	Err    error  // the body cannot be decoded; the file counts as unreachable
-	Line   int64  // number of the record in the file
 }
 
 // MaxRobots is how many octets of a robots.txt are kept (RFC 9309 §2.5).
@@ -61,8 +60,7 @@ func ReadRobots(path string, found func(*Robots) error) (damaged bool, err error
 		return false, err
 	}
 	defer f.Close()
-	w := newWARC(text)
-	w.robots = found
+	w := &warc{in: text, robots: found}
 	for {
 		var q Request
 		_, err := w.next(&q)
@@ -84,11 +82,11 @@ func (w *warc) takeRobots(x *exchange, response *http.Response) error {
 	if err != nil || u.EscapedPath() != "/robots.txt" {
 		return nil
 	}
-	r := &Robots{Site: u.Host, Time: x.at, Status: x.status, Line: x.n}
+	r := &Robots{Site: u.Host, Time: x.Time, Status: x.Status}
 	if u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" {
 		r.Site = u.Hostname()
 	}
-	if x.status >= 200 && x.status < 300 {
+	if x.Status >= 200 && x.Status < 300 {
 		if r.Body, r.Err = bodyOf(response); cannotRead(r.Err) != nil {
 			return r.Err
 		}

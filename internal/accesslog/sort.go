@@ -16,17 +16,14 @@ import (
 // as runs that are in order and are merged at the end. A temporary table of SQLite takes 3.7
 // times the CPU and 3.5 times as long, measured with two million requests.
 type sorter struct {
-	dir    string
-	memory int
+	reader *Reader
 
 	arena []byte // encoded requests
 	index []place
-	names []string // of the files, by index
 
-	file  *os.File
-	size  int64
-	runs  []run
-	zones map[int]*time.Location
+	file *os.File
+	size int64
+	runs []run
 }
 
 // place is where an encoded request is, and what it is sorted by.
@@ -40,25 +37,13 @@ type place struct {
 // run is a part of the temporary file that is in order.
 type run struct{ from, size int64 }
 
-func newSorter(o Options) *sorter {
-	s := &sorter{dir: o.TempDir, memory: int(min(o.Memory, 2<<30)), zones: map[int]*time.Location{}}
-	for _, name := range o.Files {
-		if name == "-" {
-			name = "standard input"
-		}
-		s.names = append(s.names, name)
-	}
-	return s
-}
-
 // perRequest is about what a place takes.
 const perRequest = 32
 
 func (s *sorter) add(q *Request) error {
-	at := s.nanos(q.Time)
-	s.index = append(s.index, place{at: at, line: q.Line, source: int32(q.source), from: uint32(len(s.arena))})
+	s.index = append(s.index, place{at: nanos(q.Time), line: q.Line, source: int32(q.source), from: uint32(len(s.arena))})
 	s.arena = appendRequest(s.arena, q)
-	if len(s.arena)+perRequest*len(s.index) < s.memory {
+	if len(s.arena)+perRequest*len(s.index) < s.reader.options.Memory {
 		return nil
 	}
 	return s.spill()
@@ -66,7 +51,7 @@ func (s *sorter) add(q *Request) error {
 
 // nanos returns a time in nanoseconds. Times that have none, before 1678 and after 2262,
 // are the first or the last one.
-func (s *sorter) nanos(t time.Time) int64 {
+func nanos(t time.Time) int64 {
 	switch year := t.Year(); {
 	case year < 1678:
 		return -1 << 63
@@ -77,12 +62,9 @@ func (s *sorter) nanos(t time.Time) int64 {
 }
 
 func (s *sorter) arrange() {
-	order := func(a, b place) int {
+	slices.SortFunc(s.index, func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.source, b.source), cmp.Compare(a.line, b.line))
-	}
-	if !slices.IsSortedFunc(s.index, order) {
-		slices.SortFunc(s.index, order)
-	}
+	})
 }
 
 // spill writes what is in memory as a run.
@@ -93,7 +75,7 @@ func (s *sorter) spill() (err error) {
 		}
 	}()
 	if s.file == nil {
-		if s.file, err = os.CreateTemp(s.dir, "heed-sort-*"); err != nil {
+		if s.file, err = os.CreateTemp(s.reader.options.TempDir, "heed-sort-*"); err != nil {
 			return err
 		}
 		_ = os.Remove(s.file.Name()) // where an open file may be removed: a killed process leaves none
@@ -123,7 +105,7 @@ func (s *sorter) streams() ([]stream, error) {
 		return nil, err
 	}
 	s.arena, s.index = nil, nil
-	size := max(4<<10, min(256<<10, s.memory/len(s.runs)))
+	size := max(4<<10, min(256<<10, s.reader.options.Memory/len(s.runs)))
 	var all []stream
 	for _, r := range s.runs {
 		in := io.NewSectionReader(s.file, r.from, r.size)
@@ -226,11 +208,11 @@ func (s *sorter) decode(b []byte, q *Request) error {
 		at += n
 	}
 	*q = Request{source: int(numbers[3]), Line: numbers[4], Status: int(numbers[5]), Bytes: numbers[6]}
-	if q.source < 0 || q.source >= len(s.names) || at >= len(b) {
+	if q.source < 0 || q.source >= len(s.reader.sources) || at >= len(b) {
 		return errEncoded
 	}
-	q.Time = time.Unix(numbers[0], numbers[1]).In(s.zone(int(numbers[2])))
-	q.Source, q.OutOfOrder = s.names[q.source], b[at] == 1
+	q.Time = time.Unix(numbers[0], numbers[1]).In(time.FixedZone("", int(numbers[2])))
+	q.Source, q.OutOfOrder = s.reader.sources[q.source].name, b[at] == 1
 	at++
 	for _, field := range [...]*string{&q.Client, &q.Host, &q.Method, &q.Target, &q.Referrer, &q.UserAgent} {
 		length, n := binary.Uvarint(b[at:])
@@ -242,15 +224,4 @@ func (s *sorter) decode(b []byte, q *Request) error {
 		at += int(length)
 	}
 	return nil
-}
-
-// zone returns the zone of an offset from UTC in seconds.
-func (s *sorter) zone(offset int) *time.Location {
-	if offset == 0 {
-		return time.UTC
-	}
-	if s.zones[offset] == nil {
-		s.zones[offset] = time.FixedZone("", offset)
-	}
-	return s.zones[offset]
 }

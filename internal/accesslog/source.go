@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,15 +20,9 @@ import (
 
 // records reads what a file has, one line or record after the other.
 type records interface {
-	// next reads one into q. The reason is why it is no request; empty: it is one.
+	// next reads one into q, also its number. The reason is why it is no request; empty: it
+	// is one.
 	next(q *Request) (reason string, err error)
-	// when reads one and returns only its time; ok is false for what is no request. A
-	// line with a time may still be no request.
-	when() (t time.Time, ok bool, err error)
-	number() int64 // of the last one, from 1
-	cut() int64    // lines that were cut
-	format() string
-	close()
 }
 
 // aside is the reason of what is no request by its kind: comments and directives.
@@ -49,10 +44,9 @@ type source struct {
 	twice  bool // it can be read twice
 	piped  bool // it is no regular file: a Read may block
 
-	file    io.Closer
+	closing func() // closes the file; nil: it is not open
 	records records
 	last    time.Time // of the request before
-	cuts    int64
 
 	ordered bool      // it is streamed
 	first   time.Time // the least time, when ordered
@@ -69,7 +63,7 @@ func (s *source) look() error {
 		return fmt.Errorf("%s is a directory\nName the files in it, such as %s/access.log*", s.path, strings.TrimSuffix(s.path, "/"))
 	case info.Mode().IsRegular():
 		s.size = info.Size()
-		s.twice = !isRecord(s.path)
+		s.twice = !IsRecord(s.path)
 		return nil
 	}
 	s.piped = true
@@ -87,12 +81,12 @@ func (s *source) open() error {
 		if err != nil {
 			return fmt.Errorf("the log cannot be read: %w", err)
 		}
-		s.file, in = f, f
+		s.closing, in = func() { _ = f.Close() }, f // it is only read
 	}
 	if s.piped {
 		in = s.reader.untilStopped(in)
 	}
-	in = &countingReader{in, &s.reader.done}
+	in = &countingReader{Reader: in, n: &s.reader.done}
 	text, err := decompressed(in)
 	if err == nil {
 		s.records, err = s.reader.detect(text)
@@ -105,14 +99,10 @@ func (s *source) open() error {
 }
 
 func (s *source) close() {
-	if s.records != nil {
-		s.records.close()
-		s.records = nil
+	if s.closing != nil {
+		s.closing()
 	}
-	if s.file != nil {
-		_ = s.file.Close() // it was only read
-		s.file = nil
-	}
+	s.closing, s.records = nil, nil
 }
 
 // stream opens a source that is in order.
@@ -121,9 +111,9 @@ func (s *source) stream() (stream, error) {
 		return nil, err
 	}
 	if s.window == 0 {
-		return &sourceStream{s}, nil
+		return s, nil
 	}
-	return newWindowed(&sourceStream{s}, s.window), nil
+	return &windowed{from: s, size: s.window, heap: queue[*Request]{compare: (*Request).compare}}, nil
 }
 
 // errStopped is the error of a pipe that Reader.Stop ended. What was read before counts.
@@ -142,14 +132,17 @@ func (r *Reader) untilStopped(in io.Reader) io.Reader {
 
 type countingReader struct {
 	io.Reader
-	n *atomic.Int64
+	n   *atomic.Int64
+	err error // nothing is read after it
 }
 
 // Read reads and counts.
-func (c *countingReader) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n.Add(int64(n))
-	return n, err
+func (c *countingReader) Read(p []byte) (n int, err error) {
+	if c.err == nil {
+		n, c.err = c.Reader.Read(p)
+		c.n.Add(int64(n))
+	}
+	return n, c.err
 }
 
 // The beginnings of compressed files that are recognised.
@@ -215,7 +208,7 @@ func (r *Reader) detect(text *bufio.Reader) (records, error) {
 		return nil, errors.New("the text is in UTF-16\nConvert it first: iconv -f UTF-16 -t UTF-8")
 	}
 	if bytes.HasPrefix(head, []byte("WARC/")) {
-		return newWARC(text), nil
+		return &warc{in: text}, nil
 	}
 	p := r.custom
 	if p == nil {
@@ -235,55 +228,47 @@ func detectLines(head string) parser {
 	if at := strings.LastIndexByte(head, '\n'); at >= 0 {
 		head = head[:at] // the last line may be incomplete
 	}
-	counts := [3]int{}
 	common := &combined{}
-	candidates := [3]parser{common, &jsonLines{}, &w3c{}}
+	candidates := []parser{common, &jsonLines{}, &w3c{}}
+	counts := make([]int, len(candidates))
 	for n := 0; head != "" && n < 200; n++ {
 		var text string
 		text, head, _ = strings.Cut(head, "\n")
 		text = strings.TrimSuffix(text, "\r")
 		for i, p := range candidates {
 			var q Request
-			if reason := p.parse(text, &q); reason == "" || reason == aside {
+			if reason := parse(p, text, &q); reason == "" || reason == aside {
 				counts[i]++
 				common.learn(&q) // of other formats it does not matter
 			}
 		}
 	}
-	best := 0
-	for i, n := range counts {
-		if n > counts[best] {
-			best = i
-		}
-	}
-	return candidates[best].fresh()
+	return candidates[slices.Index(counts, slices.Max(counts))].fresh()
 }
 
 // parser reads lines of one format.
 type parser interface {
-	// parse reads a line into q. The reason is why it is no request; empty: it is one.
+	// parse reads a line, which is not empty, into q. The reason is why it is no request;
+	// empty: it is one.
 	parse(line string, q *Request) (reason string)
-	name() string
 	// fresh returns a parser for the beginning of another file.
 	fresh() parser
 }
 
-// timer is a parser that finds the time of a line for less than the whole line.
-type timer interface {
-	when(line string) (time.Time, bool)
+// parse reads a line by p.
+func parse(p parser, line string, q *Request) (reason string) {
+	if strings.TrimSpace(line) == "" {
+		return "an empty line"
+	}
+	return p.parse(line, q)
 }
 
 // lineRecords is a log of lines.
 type lineRecords struct {
-	lines   lines
-	parser  parser
-	n, cuts int64
+	lines  lines
+	parser parser
+	n      int64
 }
-
-func (l *lineRecords) number() int64  { return l.n }
-func (l *lineRecords) cut() int64     { return l.cuts }
-func (l *lineRecords) format() string { return l.parser.name() }
-func (l *lineRecords) close()         {}
 
 func (l *lineRecords) next(q *Request) (reason string, err error) {
 	text, err := l.lines.next()
@@ -291,46 +276,43 @@ func (l *lineRecords) next(q *Request) (reason string, err error) {
 		return "", err
 	}
 	l.n++
-	reason = l.parser.parse(text.text, q)
+	reason = parse(l.parser, text.text, q)
+	q.Line, q.cut = l.n, text.cut
 	switch {
-	case text.cut:
-		l.cuts++
-		if reason != "" {
-			reason = "longer than 1 MiB"
-		}
+	case text.cut && reason != "":
+		reason = "longer than 1 MiB"
 	case text.torn:
 		reason = tornLine
 	}
 	return reason, nil
 }
 
-func (l *lineRecords) when() (t time.Time, ok bool, err error) {
-	if p, fast := l.parser.(timer); fast {
-		text, err := l.lines.next()
-		if err != nil {
-			return t, false, err
+// when reads one line or record of a source and returns only its time; ok is false for what
+// is no request. A line with a time may still be no request.
+func (s *source) when() (t time.Time, ok bool, err error) {
+	if l, isLines := s.records.(*lineRecords); isLines {
+		if p, fast := l.parser.(*combined); fast { // the whole line takes longer
+			text, err := l.lines.next()
+			if err != nil {
+				return t, false, err
+			}
+			t, ok = p.when(text.text)
+			return t, ok, nil
 		}
-		t, ok = p.when(text.text)
-		return t, ok, nil
 	}
 	var q Request
-	reason, err := l.next(&q)
+	reason, err := s.records.next(&q)
 	return q.Time, reason == "", err
 }
 
-// sourceStream is the requests of a source in the order of its lines.
-type sourceStream struct{ *source }
-
-// next returns the next request. What is no request is counted.
-func (s *sourceStream) next(q *Request) error {
+// next returns the next request in the order of the lines. What is no request is counted.
+func (s *source) next(q *Request) error {
 	r := s.reader
 	if s.records == nil {
 		if err := s.open(); err != nil {
 			return err
 		}
 	}
-	file := &r.counts.Files[s.index]
-	file.Format = s.records.format()
 	for s.piped || r.stopped.Err() == nil { // a pipe ends itself, after what it had passed on
 		*q = Request{Source: s.name, source: s.index}
 		reason, err := s.records.next(q)
@@ -340,22 +322,17 @@ func (s *sourceStream) next(q *Request) error {
 		if err != nil {
 			return s.end(err)
 		}
-		q.Line = s.records.number()
-		if n := s.records.cut(); n != s.cuts {
-			r.counts.Cut += n - s.cuts
-			s.cuts = n
+		if q.cut {
+			r.counts.Cut++
 		}
 		if reason == aside {
-			r.counts.Comments++
 			continue
 		}
 		r.counts.Lines++
-		file.Lines++
 		if reason != "" {
-			r.problem(s.source, reason)
+			r.problem(q, reason)
 			continue
 		}
-		file.Requests++
 		s.order(q)
 		return nil
 	}
@@ -366,7 +343,6 @@ func (s *sourceStream) next(q *Request) error {
 func (s *source) order(q *Request) {
 	if q.Time.Before(s.last) {
 		q.OutOfOrder = true
-		s.reader.counts.OutOfOrder++
 		if s.last.Sub(q.Time) > clockStep {
 			s.reader.counts.Steps++
 		}

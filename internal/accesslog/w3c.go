@@ -15,7 +15,6 @@ type w3c struct {
 	values values
 }
 
-func (*w3c) name() string  { return "W3C extended" }
 func (*w3c) fresh() parser { return &w3c{} }
 
 // The fields of IIS, CloudFront and Apache's mod_log_config, in lower case. Of several with one
@@ -55,9 +54,6 @@ func (p *w3c) directive(line string) {
 
 // parse reads a line.
 func (p *w3c) parse(line string, q *Request) (reason string) {
-	if strings.TrimSpace(line) == "" {
-		return "an empty line"
-	}
 	if line[0] == '#' {
 		p.directive(line)
 		return aside

@@ -3,12 +3,14 @@ package accesslog
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,35 +34,15 @@ type warc struct {
 	ready   []*exchange
 	ended   error
 	robots  func(*Robots) error // nil: not needed
-	last    int64               // number of the record of the request that next returned
 }
 
 // exchange is a request record, a response record, or both.
 type exchange struct {
-	n                 int64
-	request, response bool
-	id                string
-	concurrent        []string
-	uri               string
-	at                time.Time
-	method, target    string
-	host              string
-	agent, referrer   string
-	status            int
-	octets            int64
-}
-
-func newWARC(in *bufio.Reader) *warc { return &warc{in: in} }
-
-func (w *warc) number() int64  { return w.last }
-func (w *warc) cut() int64     { return 0 }
-func (w *warc) format() string { return "WARC" }
-func (w *warc) close()         {}
-
-func (w *warc) when() (t time.Time, ok bool, err error) {
-	var q Request
-	reason, err := w.next(&q)
-	return q.Time, reason == "", err
+	Request
+	request    bool // else it is a response record alone
+	id         string
+	concurrent []string
+	uri        string
 }
 
 // next returns the next request. Requests are returned when their response was read.
@@ -79,34 +61,21 @@ func (w *warc) next(q *Request) (reason string, err error) {
 			continue
 		}
 		if reason != "" {
-			w.last = w.n
+			q.Line = w.n
 			return reason, nil
 		}
 	}
 	x := w.ready[0]
 	w.ready = w.ready[1:]
-	w.last = x.n
-	x.fill(q, w.agent)
-	return "", nil
-}
-
-// fill makes the request of an exchange.
-func (x *exchange) fill(q *Request, agent string) {
-	q.Time, q.Method, q.Target, q.Host = x.at, x.method, x.target, x.host
-	q.Status, q.Bytes, q.Referrer, q.UserAgent = x.status, x.octets, x.referrer, x.agent
+	x.Source, x.source = q.Source, q.source
+	*q = x.Request
 	if !x.request {
-		q.Method, q.UserAgent = http.MethodGet, agent
+		q.Method, q.UserAgent = http.MethodGet, w.agent
 	}
-	u, err := url.Parse(x.uri)
-	if err != nil {
-		return
+	if u, err := url.Parse(x.uri); err == nil {
+		q.Target, q.Host = cmp.Or(q.Target, u.RequestURI()), cmp.Or(q.Host, u.Host)
 	}
-	if q.Target == "" {
-		q.Target = u.RequestURI()
-	}
-	if q.Host == "" {
-		q.Host = u.Host
-	}
+	return "", nil
 }
 
 // record reads one record.
@@ -139,62 +108,31 @@ func torn(err error) error {
 	return err
 }
 
-// header reads the version and the header of a record.
+// header reads the version and the header of a record, after the end of the one before.
 func (w *warc) header() (textproto.MIMEHeader, error) {
-	for {
-		c, err := w.in.Peek(1)
-		if err != nil {
-			return nil, err
-		}
-		if c[0] != '\r' && c[0] != '\n' {
-			break
-		}
-		_, _ = w.in.Discard(1) // it was peeked
-	}
-	limited := &io.LimitedReader{R: byteReader{w.in}, N: maxHead}
-	in := textproto.NewReader(bufio.NewReaderSize(limited, 16))
-	version, err := in.ReadLine()
-	if err == nil && !strings.HasPrefix(version, "WARC/") {
-		return nil, fmt.Errorf("%w: after record %d there is no record", errTorn, w.n)
-	}
-	var header textproto.MIMEHeader
-	if err == nil {
-		header, err = in.ReadMIMEHeader()
-	}
+	head, err := w.in.Peek(maxHead)
+	text := bytes.TrimLeft(head, "\r\n")
+	end := headerEnd().FindIndex(text)
 	switch {
-	case err == nil:
-		return header, nil
-	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("%w: record %d has no end of its header", errTorn, w.n+1)
-	case errors.Is(err, errTorn):
+	case end != nil && bytes.HasPrefix(text, []byte("WARC/")):
+	case len(text) == 0, err != nil && err != io.EOF:
 		return nil, err
+	default:
+		return nil, fmt.Errorf("%w: after record %d there is no header of a record", errTorn, w.n)
 	}
-	var malformed textproto.ProtocolError
-	if errors.As(err, &malformed) {
+	_, fields, _ := bytes.Cut(text[:end[1]], []byte("\n"))
+	header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(fields))).ReadMIMEHeader()
+	if err != nil {
 		return nil, fmt.Errorf("%w: record %d: %w", errTorn, w.n+1, err)
 	}
-	return nil, err
+	_, _ = w.in.Discard(len(head) - len(text) + end[1]) // it was peeked
+	return header, nil
 }
 
-// byteReader returns one octet each time, so that a buffer over it reads no further than
-// the header.
-type byteReader struct{ *bufio.Reader }
-
-// Read reads an octet.
-func (b byteReader) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	c, err := b.ReadByte()
-	if err != nil {
-		return 0, err
-	}
-	p[0] = c
-	return 1, nil
-}
+var headerEnd = lazily(`\n\r?\n`)
 
 // take keeps what is needed of a record.
-func (w *warc) take(header textproto.MIMEHeader, body io.Reader) (reason string, err error) {
+func (w *warc) take(header textproto.MIMEHeader, body *io.LimitedReader) (reason string, err error) {
 	kind := header.Get("WARC-Type")
 	if kind == "warcinfo" {
 		text, err := io.ReadAll(io.LimitReader(body, maxHead))
@@ -206,34 +144,17 @@ func (w *warc) take(header textproto.MIMEHeader, body io.Reader) (reason string,
 		return aside, nil
 	}
 	x := &exchange{
-		n: w.n, id: header.Get("WARC-Record-ID"), concurrent: header.Values("WARC-Concurrent-To"),
-		uri: strings.Trim(header.Get("WARC-Target-URI"), "<>"), request: kind == "request", response: kind != "request",
+		Request: Request{Line: w.n}, id: header.Get("WARC-Record-ID"), concurrent: header.Values("WARC-Concurrent-To"),
+		uri: strings.Trim(header.Get("WARC-Target-URI"), "<>"), request: kind == "request",
 	}
-	if x.at, err = time.Parse(time.RFC3339Nano, header.Get("WARC-Date")); err != nil || !plausible(x.at) {
+	if x.Time, err = time.Parse(time.RFC3339Nano, header.Get("WARC-Date")); err != nil || !plausible(x.Time) {
 		return "a record without a valid WARC-Date", nil
 	}
-	var in *bufio.Reader
-	counted := &counted{Reader: io.LimitReader(body, maxMessage)}
-	in = bufio.NewReader(counted)
+	in := bufio.NewReader(io.LimitReader(body, maxMessage))
 	if x.request {
 		return w.takeRequest(x, in)
 	}
-	size, _ := strconv.ParseInt(header.Get("Content-Length"), 10, 64)
-	reason, err = w.takeResponse(x, in, kind, size, counted)
-	return reason, err
-}
-
-// counted counts what is read.
-type counted struct {
-	io.Reader
-	n int64
-}
-
-// Read reads and counts.
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n += int64(n)
-	return n, err
+	return w.takeResponse(x, in, kind, body)
 }
 
 // info keeps the User-Agent of a warcinfo record.
@@ -255,12 +176,12 @@ func (w *warc) takeRequest(x *exchange, in *bufio.Reader) (reason string, err er
 	if err != nil {
 		return "a request record without a request", cannotRead(err)
 	}
-	x.method, x.target = requestLine(first)
+	x.Method, x.Target = requestLine(first)
 	header, err := message.ReadMIMEHeader() // of a malformed one, what is before the fault
 	if err = cannotRead(err); err != nil {
 		return "", err
 	}
-	x.host, x.agent, x.referrer = header.Get("Host"), header.Get("User-Agent"), header.Get("Referer")
+	x.Host, x.UserAgent, x.Referrer = header.Get("Host"), header.Get("User-Agent"), header.Get("Referer")
 	w.pair(x)
 	return "", nil
 }
@@ -273,14 +194,14 @@ func cannotRead(err error) error {
 	return nil
 }
 
-func (w *warc) takeResponse(x *exchange, in *bufio.Reader, kind string, size int64, read *counted) (reason string, err error) {
+// takeResponse keeps a response record, of which in reads the beginning.
+func (w *warc) takeResponse(x *exchange, in *bufio.Reader, kind string, record *io.LimitedReader) (reason string, err error) {
 	response, err := http.ReadResponse(in, nil)
 	if err != nil {
 		return "a response record without a response", cannotRead(err)
 	}
 	defer response.Body.Close()
-	x.status = response.StatusCode
-	x.octets = max(0, size-read.n+int64(in.Buffered()))
+	x.Status, x.Bytes = response.StatusCode, record.N+int64(in.Buffered()) // what follows the header
 	if w.robots != nil && kind == "response" {
 		if err := w.takeRobots(x, response); err != nil {
 			return "", err
@@ -296,13 +217,11 @@ func (w *warc) pair(x *exchange) {
 		if y.request == x.request || !x.belongs(y) {
 			continue
 		}
-		w.pending = append(w.pending[:i:i], w.pending[i+1:]...)
-		if x.request {
-			x.join(y)
-		} else {
-			y.join(x)
-			x = y
+		w.pending = slices.Delete(w.pending, i, i+1)
+		if y.request {
+			x, y = y, x
 		}
+		x.Status, x.Bytes = y.Status, y.Bytes
 		w.ready = append(w.ready, x)
 		return
 	}
@@ -315,20 +234,6 @@ func (w *warc) pair(x *exchange) {
 // belongs reports whether two records are of one exchange: one names the other, or
 // neither names any and their URIs are the same.
 func (x *exchange) belongs(y *exchange) bool {
-	for _, id := range x.concurrent {
-		if id == y.id {
-			return true
-		}
-	}
-	for _, id := range y.concurrent {
-		if id == x.id {
-			return true
-		}
-	}
-	return len(x.concurrent)+len(y.concurrent) == 0 && x.uri == y.uri
-}
-
-// join adds the response to a request.
-func (x *exchange) join(response *exchange) {
-	x.response, x.status, x.octets = true, response.status, response.octets
+	return slices.Contains(x.concurrent, y.id) || slices.Contains(y.concurrent, x.id) ||
+		len(x.concurrent)+len(y.concurrent) == 0 && x.uri == y.uri
 }

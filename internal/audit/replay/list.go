@@ -76,8 +76,6 @@ func List(ctx context.Context, records []*store.Record, f store.Filter, each fun
 	return audit.Merge(sources, func(a, b *Decision) bool { return a.Time.Before(b.Time) }, each)
 }
 
-var errStopped = errors.New("iteration stopped")
-
 // decisions returns the decisions of a record that f selects, in its order, as a
 // sequence that ends with the first error.
 func decisions(ctx context.Context, record *store.Record, f store.Filter) iter.Seq2[*Decision, error] {
@@ -89,15 +87,14 @@ func decisions(ctx context.Context, record *store.Record, f store.Filter) iter.S
 		}
 		defer r.Close()
 		l := newLibrary(nil)
-		err = r.Entries(&f, func(e *store.Entry) error {
-			d, err := l.decision(r, e)
-			if err == nil && !yield(d, nil) {
-				err = errStopped
+		for e, err := range r.All(&f) {
+			var d *Decision
+			if err == nil {
+				d, err = l.decision(r, e)
 			}
-			return err
-		})
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(nil, err)
+			if !yield(d, err) || err != nil {
+				return
+			}
 		}
 	}
 }

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"heed/internal/audit/store"
@@ -90,19 +89,15 @@ func (f *Found) step(r *store.Reader, l *library, s *Search, first, last int64) 
 	part := s.Search
 	part.First, part.Last = first, last
 	more := s.Limit - len(f.Decisions)
-	err := r.Latest(&part, more+1, func(e *store.Entry) error {
+	return r.Latest(&part, more+1, func(e *store.Entry) error {
 		if more--; more < 0 {
 			f.Next = e.Seq + 1
-			return errStopped
+			return nil // it is the last one
 		}
 		d, err := l.decision(r, e)
 		f.Decisions = append(f.Decisions, d)
 		return err
 	})
-	if errors.Is(err, errStopped) {
-		return nil
-	}
-	return err
 }
 
 // setSince sets Looked and Since of a search in the range from first to last.

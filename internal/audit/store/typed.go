@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"slices"
 	"strings"
 
@@ -176,6 +178,7 @@ type Policy struct {
 	Profile  string
 	State    string // available, unavailable or unreachable
 	Source   rules.Source
+	Answer   Answer // it was made of, without SHA256; zero: none was received, or not asked for
 }
 
 // states are the names of rules.State in the record.
@@ -196,7 +199,7 @@ func (f *fields) policy() *Policy {
 
 // Policy returns one policy, with its origin and snapshot.
 func (r *Reader) Policy(id int64) (p *Policy, err error) {
-	err = r.one(policyTable, id, policyColumns+" FROM policy WHERE id = %d", func(f *fields) error { p = f.policy(); return nil })
+	err = r.one(policyTable, id, policyColumns+" FROM policy p WHERE id = %d", func(f *fields) error { p = f.policy(); return nil })
 	if err != nil {
 		return nil, err
 	}
@@ -210,12 +213,17 @@ func (r *Reader) Policy(id int64) (p *Policy, err error) {
 	return p, err
 }
 
-var policyColumns = "SELECT " + strings.Join(tables[policyTable].columns, ", ")
+var policyColumns = "SELECT p." + strings.Join(tables[policyTable].columns, ", p.")
 
-// Policies calls row with every policy, in the order of their ids. Their
+// Policies calls row with every policy and its Answer, in the order of their ids. Their
 // sources have no origin and no snapshot.
 func (r *Reader) Policies(row func(*Policy)) error {
-	return r.each(policyColumns+" FROM policy ORDER BY id", func(f *fields) error { row(f.policy()); return nil })
+	return r.each(policyColumns+", n.asked_as, n.time, n.status, n.body FROM policy p LEFT JOIN snapshot n ON n.id = p.snapshot ORDER BY p.id", func(f *fields) error {
+		p := f.policy()
+		p.Answer = Answer{ID: p.Snapshot, Site: p.Site, AskedAs: f.text(), Time: f.integer(), Status: f.integer(), Body: f.integer()}
+		row(p)
+		return nil
+	})
 }
 
 // Snapshot returns one response to a request for a robots.txt, without its origin.
@@ -314,6 +322,23 @@ func (r *Reader) Entries(filter *Filter, row func(*Entry) error) error {
 		order = " ORDER BY seq DESC LIMIT 1"
 	}
 	return r.entries(filter.Condition()+order, row)
+}
+
+// All returns the decisions that filter selects, in the order of the record, as a sequence
+// that ends with the first error.
+func (r *Reader) All(filter *Filter) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		more := true
+		err := r.Entries(filter, func(e *Entry) error {
+			if more = yield(e, nil); !more {
+				return io.EOF
+			}
+			return nil
+		})
+		if err != nil && more {
+			yield(nil, err)
+		}
+	}
 }
 
 // entries calls row with the decisions of a query, of which the text is what follows WHERE.

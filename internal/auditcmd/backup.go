@@ -95,7 +95,7 @@ func (c *AuditExportCmd) Run(a *console.App) error {
 	if c.Parquet != "" {
 		return errors.New("heed writes no Parquet\nWrite --csv or --jsonl, which DuckDB, pandas and R read and convert")
 	}
-	q, err := c.query(a.Now())
+	f, err := c.filter(a.Now())
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func (c *AuditExportCmd) Run(a *console.App) error {
 	}
 	progress, end := a.Bar("writing decisions")
 	defer end()
-	if q.Progress = progress; console.IsTerminal(a.Stdout) {
-		q.Progress = nil // the lines are progress enough
+	if console.IsTerminal(a.Stdout) {
+		progress = nil // the lines are progress enough
 	}
-	return errors.Join(report.Export(ctx, records, q, to), out.Flush())
+	return errors.Join(report.Export(ctx, records, report.Query{Filter: f, Progress: progress}, to), out.Flush())
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,10 +44,14 @@ one decision, pass its id to heed why.
 
 // Run lists the decisions.
 func (c *AuditListCmd) Run(a *console.App) error {
+	if c.Verdict != "" && !slices.Contains([]string{"allow", "refuse", "would-refuse"}, c.Verdict) {
+		return fmt.Errorf("--verdict: %q is not a verdict; write allow, refuse or would-refuse", c.Verdict)
+	}
 	f, err := c.filter(a.Now())
 	if err != nil {
 		return err
 	}
+	f.Verdict = c.Verdict
 	records, err := c.open(a)
 	if err != nil {
 		return err
@@ -103,17 +108,6 @@ func (l *listPrinter) printGaps(before time.Time) (err error) {
 		}
 	}
 	return err
-}
-
-func (c *AuditListCmd) filter(now time.Time) (f store.Filter, err error) {
-	f = store.Filter{Client: c.Client, Host: strings.ToLower(c.Host), Verdict: c.Verdict}
-	switch c.Verdict {
-	case "", "allow", "refuse", "would-refuse":
-	default:
-		return f, fmt.Errorf("--verdict: %q is not a verdict; write allow, refuse or would-refuse", c.Verdict)
-	}
-	f.From, f.To, err = c.times(now)
-	return f, err
 }
 
 // printLine writes a decision in one line.

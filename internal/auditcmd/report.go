@@ -25,25 +25,17 @@ type auditWindow struct {
 	Host   string `placeholder:"PATTERN" help:"Select these hosts: example.org, or *.example.org for all below it."`
 }
 
-// query parses the window.
-func (w *auditWindow) query(now time.Time) (q report.Query, err error) {
-	q.Client, q.Host = w.Client, w.Host
-	q.From, q.To, err = w.times(now)
-	return q, err
-}
-
-// times parses the two times that bound the window. The zero time is an open end.
-func (w *auditWindow) times(now time.Time) (from, to time.Time, err error) {
-	if from, err = parseTime("--since", w.Since, now); err != nil {
-		return from, to, err
+// filter parses the window.
+func (w *auditWindow) filter(now time.Time) (f store.Filter, err error) {
+	f.Client, f.Host = w.Client, w.Host
+	if f.From, err = parseTime("--since", w.Since, now); err != nil {
+		return f, err
 	}
-	if to, err = parseTime("--until", w.Until, now); err != nil {
-		return from, to, err
+	f.To, err = parseTime("--until", w.Until, now)
+	if err == nil && !f.From.IsZero() && !f.To.IsZero() && !f.From.Before(f.To) {
+		err = errors.New("--since is not before --until: the window is empty\nExchange them")
 	}
-	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
-		return from, to, errors.New("--since is not before --until: the window is empty\nExchange them")
-	}
-	return from, to, nil
+	return f, err
 }
 
 // parseTime parses the value of flag: a day (UTC), a time (RFC 3339), or a duration
@@ -99,7 +91,7 @@ heed audit verify finds values that were changed: run it first.
 
 // Run reads the records and prints the report.
 func (c *AuditReportCmd) Run(a *console.App) error {
-	q, err := c.query(a.Now())
+	f, err := c.filter(a.Now())
 	if err != nil {
 		return err
 	}
@@ -111,12 +103,12 @@ func (c *AuditReportCmd) Run(a *console.App) error {
 		return fmt.Errorf("--by %s does not apply to --paper, whose tables are by agent\nLeave out --by, or print the report as --csv", c.By)
 	}
 	if c.Paper != "" {
-		return c.paper(a, q, records)
+		return c.paper(a, report.Query{Filter: f}, records)
 	}
 	if c.Use && !c.CSV {
 		return errors.New("--use selects a table of --csv; the other forms always have the chapter by purpose\nAdd --csv, or leave out --use")
 	}
-	q.Conduct, q.By, q.Use = c.Conduct, c.By, c.Use
+	q := report.Query{Filter: f, Conduct: c.Conduct, By: c.By, Use: c.Use}
 	var done func()
 	q.Progress, done = a.Bar("reading decisions")
 	r, err := report.New(records, q, a.Now())

@@ -1,5 +1,6 @@
-// Package figures draws and words numbers of requests, in the same way in reports and on
-// the dashboard: bars by class, with a pattern beside each colour, and numbers with commas.
+// Package figures computes, draws and words numbers of requests, in the same way in reports, in
+// studies and on the dashboard: percentiles, intervals of shares and the fastest minute; bars by
+// class, with a pattern beside each colour; and numbers with commas.
 package figures
 
 import (

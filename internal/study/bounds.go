@@ -33,9 +33,6 @@ const (
 
 // exceed counts a request that is beyond a bound.
 func (s *Study) exceed(bound int, what string) {
-	if s.exceeded == nil {
-		s.exceeded = map[string]int64{}
-	}
 	s.exceeded[fmt.Sprintf("more than %s %s", figures.Commas(int64(bound)), what)]++
 }
 

@@ -13,7 +13,7 @@ const unparsedLines = "unparsed lines"
 
 // takeCounts adds what the reader of the logs counted.
 func (s *Study) takeCounts(c accesslog.Counts) {
-	add := func(what string, value any) { s.total.lines = append(s.total.lines, counted{what, value}) }
+	add := func(what string, value any) { s.total.lines = append(s.total.lines, []any{what, value}) }
 	add("lines", c.Lines)
 	add(unparsedLines, c.Unparsed)
 	for _, p := range c.Problems {

@@ -3,7 +3,6 @@ package study
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -29,9 +28,9 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		Sites    []string `json:"sites"`
 		Tables   []table  `json:"tables"`
 		Methods  string   `json:"methods"`
-	}{Made: r.Made.UTC().Format("2006-01-02T15:04:05Z"), Heed: r.Heed, Partial: r.Partial, Requests: r.Requests, Sites: nonNil(r.Sites), Methods: r.Methods()}
+	}{Made: r.Made.UTC().Format("2006-01-02T15:04:05Z"), Heed: r.Heed, Partial: r.Partial, Requests: r.Requests, Sites: append([]string{}, r.Sites...), Methods: r.Methods()}
 	for _, t := range r.Tables {
-		x := table{t.Number, t.Name, t.Title, nonNil(t.Notes), []map[string]any{}}
+		x := table{t.Number, t.Name, t.Title, append([]string{}, t.Notes...), []map[string]any{}}
 		for _, row := range t.Rows {
 			cells := map[string]any{}
 			for i, c := range t.Columns {
@@ -44,13 +43,6 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(out)
-}
-
-func nonNil(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }
 
 // Directory writes a study to CSV files.
@@ -133,18 +125,11 @@ func loadScript() string {
 	var b strings.Builder
 	b.WriteString("-- In this directory: sqlite3 -csv -header :memory: '.read load.sql' '.read obedience.sql'\n")
 	b.WriteString("-- DuckDB needs only: CREATE TABLE requests AS SELECT * FROM 'requests.csv';\n")
-	b.WriteString("CREATE TABLE requests (\n")
-	cols := rowColumns()
-	for i, c := range cols {
-		comma := ","
-		if i == len(cols)-1 {
-			comma = ""
-		}
-		if c.Name == "n" {
-			comma = " PRIMARY KEY" + comma
-		}
-		fmt.Fprintf(&b, "  %s %s%s\n", c.Name, c.Type, comma)
+	var columns []string
+	for _, c := range rowColumns() {
+		columns = append(columns, "  "+c.Name+" "+c.Type)
 	}
-	b.WriteString(");\n.import --csv --skip 1 requests.csv requests\n")
+	columns[0] += " PRIMARY KEY" // the number
+	b.WriteString("CREATE TABLE requests (\n" + strings.Join(columns, ",\n") + "\n);\n.import --csv --skip 1 requests.csv requests\n")
 	return b.String()
 }

@@ -3,6 +3,7 @@ package study
 import (
 	_ "embed" // page.html
 	"io"
+	"slices"
 	"strings"
 
 	"heed/internal/figures"
@@ -70,12 +71,7 @@ func (p *page) Shown() (list []*pageTable) {
 
 // column returns the index of a column.
 func (t *Table) column(name string) int {
-	for i, c := range t.Columns {
-		if c.Name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
 }
 
 func (t *Table) head(name string) string { return t.Columns[t.column(name)].Head }
@@ -116,17 +112,3 @@ var classStyles = []struct {
 	class class
 	style string
 }{{classAllowed, "allowed"}, {classRobots, "postponed"}, {classGrace, "failed"}, {classRefused, "rule"}, {classUnavailable, "operator"}, {classUnreachable, "unavailable"}, {classUnknown, "unjudged"}, {classNoPath, "unjudged"}}
-
-// Periods draws the chart; nil when there is nothing to see in it.
-func (p *page) Periods() *figures.Chart {
-	if p.Chart == nil || len(p.Chart.Periods) < 2 {
-		return nil
-	}
-	periods := make([][]figures.Part, len(p.Chart.Periods))
-	for i, bin := range p.Chart.Periods {
-		for _, k := range classStyles {
-			periods[i] = append(periods[i], figures.Part{Style: k.style, Name: k.class.String(), N: bin[k.class]})
-		}
-	}
-	return figures.NewChart(p.Chart.From, p.Chart.Width, "", periods)
-}

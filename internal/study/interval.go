@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"heed/internal/figures"
-	"heed/internal/measure"
 )
 
 // ratio returns the counts that a share is made of; nil when it has no interval.
@@ -40,7 +39,7 @@ func interval(share, part, of any) []any {
 	if share == nil || !ok || !known || all == 0 {
 		return []any{nil, nil}
 	}
-	low, high := measure.Wilson(n, all)
+	low, high := figures.Wilson(n, all)
 	return []any{low, high}
 }
 
@@ -49,6 +48,6 @@ func intervalWords(part, of int64) string {
 	if of == 0 {
 		return ""
 	}
-	low, high := measure.Wilson(part, of)
+	low, high := figures.Wilson(part, of)
 	return ", 95 % interval " + figures.Interval(low, high)
 }

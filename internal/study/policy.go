@@ -148,9 +148,8 @@ type site struct {
 	requests   int64
 	disordered int64
 	timeline   []*Version
-	at         int           // the version in force; len(timeline) > 0 and begun
+	at         int           // the version in force; -1: none is
 	perVersion map[int]int64 // requests by version
-	begun      bool          // a version of timeline is in force
 	status     rules.State   // by the log's own requests for robots.txt
 	observed   bool          // status is known
 }
@@ -167,12 +166,6 @@ func (v *Version) begun(t int64) bool {
 
 // advance makes the version of time t the one in force.
 func (s *site) advance(t int64) {
-	if !s.begun {
-		if len(s.timeline) == 0 || !s.timeline[0].begun(t) {
-			return
-		}
-		s.begun = true
-	}
 	for s.at+1 < len(s.timeline) && s.timeline[s.at+1].begun(t) {
 		s.at++
 	}
@@ -180,7 +173,7 @@ func (s *site) advance(t int64) {
 
 // inForce returns the version in force; nil when none is known.
 func (s *site) inForce() *Version {
-	if !s.begun {
+	if s.at < 0 {
 		return nil
 	}
 	return s.timeline[s.at]
@@ -188,7 +181,7 @@ func (s *site) inForce() *Version {
 
 // next returns the version after the one in force; nil without one.
 func (s *site) next() *Version {
-	if s.begun && s.at+1 < len(s.timeline) {
+	if s.at >= 0 && s.at+1 < len(s.timeline) {
 		return s.timeline[s.at+1]
 	}
 	return nil

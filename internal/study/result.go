@@ -1,9 +1,12 @@
 package study
 
 import (
+	"slices"
 	"time"
 
 	"heed/internal/accesslog"
+	"heed/internal/figures"
+	"heed/rules"
 )
 
 // Result is the finished tables.
@@ -20,66 +23,47 @@ type Result struct {
 	Judged    int64
 	Refused   int64
 	Tables    []*Table
-	Chart     *Chart // nil: no requests
-	Hidden    bool   // addresses are keyed hashes
+	Chart     *figures.Chart // of the requests by class; nil: there is nothing to see in it
+	Hidden    bool           // addresses are keyed hashes
 	WithRules bool
 	Known     bool // of a site, a robots.txt or its state
-}
-
-// Chart is the requests over time by class.
-type Chart struct {
-	From    time.Time
-	Width   time.Duration
-	Periods [][classes]int64
 }
 
 // chart counts requests by period. When there are too many periods, two become one.
 type chart struct {
 	width int64 // microseconds
-	bins  map[int64]*[classes]int64
+	bins  map[int64][classes]int64
 }
 
 const maxBins = 2048
 
 func (c *chart) add(t int64, k class) {
-	if c.bins == nil {
-		c.bins = map[int64]*[classes]int64{}
+	if len(c.bins) > maxBins {
+		c.widen()
 	}
-	at := t / c.width
-	bin := c.bins[at]
-	if bin == nil {
-		if len(c.bins) >= maxBins {
-			c.widen()
-			c.add(t, k)
-			return
-		}
-		bin = new([classes]int64)
-		c.bins[at] = bin
-	}
+	bin := c.bins[t/c.width]
 	bin[k]++
+	c.bins[t/c.width] = bin
 }
 
 // widen doubles the width of the periods.
 func (c *chart) widen() {
 	old := c.bins
-	c.width, c.bins = 2*c.width, map[int64]*[classes]int64{}
+	c.width, c.bins = 2*c.width, map[int64][classes]int64{}
 	for at, bin := range old {
 		to := c.bins[at/2]
-		if to == nil {
-			to = new([classes]int64)
-			c.bins[at/2] = to
-		}
 		for k, n := range bin {
 			to[k] += n
 		}
+		c.bins[at/2] = to
 	}
 }
 
 // widths are the periods that people count in, in minutes.
 var widths = []int64{1, 5, 15, 60, 180, 360, 1440, 7 * 1440, 28 * 1440, 364 * 1440}
 
-// periods returns the chart from first to last in at most 100 periods.
-func (c *chart) periods(first, last int64) *Chart {
+// draw returns the chart from first to last in at most 100 periods; nil for a single one.
+func (c *chart) draw(first, last int64) *figures.Chart {
 	width := time.Duration(c.width) * time.Microsecond
 	for _, w := range widths {
 		if d := time.Duration(w) * time.Minute; d >= width && (last-first)/d.Microseconds() < 100 {
@@ -88,15 +72,23 @@ func (c *chart) periods(first, last int64) *Chart {
 		}
 	}
 	from := time.UnixMicro(first).UTC().Truncate(width)
-	out := &Chart{From: from, Width: width, Periods: make([][classes]int64, min(2000, (last-from.UnixMicro())/width.Microseconds()+1))}
-	for at, bin := range c.bins {
-		i := max(0, (at*c.width-from.UnixMicro())/width.Microseconds())
-		i = min(i, int64(len(out.Periods)-1))
-		for k, n := range bin {
-			out.Periods[i][k] += n
+	periods := make([][]figures.Part, min(2000, (last-from.UnixMicro())/width.Microseconds()+1))
+	if len(periods) < 2 {
+		return nil
+	}
+	for i := range periods {
+		for _, k := range classStyles {
+			periods[i] = append(periods[i], figures.Part{Style: k.style, Name: k.class.String()})
 		}
 	}
-	return out
+	for at, bin := range c.bins {
+		i := max(0, (at*c.width-from.UnixMicro())/width.Microseconds())
+		i = min(i, int64(len(periods)-1))
+		for n, k := range classStyles {
+			periods[i][n].N += bin[k.class]
+		}
+	}
+	return figures.NewChart(from, width, "", periods)
 }
 
 // Finish returns the tables of all requests that were added. counts are what the reader
@@ -123,7 +115,7 @@ func (s *Study) Finish(counts accesslog.Counts, partial bool, now time.Time) *Re
 	for _, x := range s.siteList {
 		r.Sites = append(r.Sites, x.name)
 		for _, v := range x.timeline {
-			r.WithRules, r.Known = r.WithRules || v.hasRules(), true
+			r.WithRules, r.Known = r.WithRules || v.state == rules.Available, true
 		}
 	}
 	for _, d := range Definitions() {
@@ -136,17 +128,15 @@ func (s *Study) Finish(counts accesslog.Counts, partial bool, now time.Time) *Re
 	}
 	if s.total.requests > 0 {
 		r.First, r.Last = time.UnixMicro(s.total.first).UTC(), time.UnixMicro(s.total.last).UTC()
-		r.Chart = s.chart.periods(s.total.first, s.total.last)
+		r.Chart = s.chart.draw(s.total.first, s.total.last)
 	}
 	return r
 }
 
 // Table returns the table with a name; nil when there is none.
 func (r *Result) Table(name string) *Table {
-	for _, t := range r.Tables {
-		if t.Name == name {
-			return t
-		}
+	if i := slices.IndexFunc(r.Tables, func(t *Table) bool { return t.Name == name }); i >= 0 {
+		return r.Tables[i]
 	}
 	return nil
 }

@@ -3,11 +3,11 @@ package study
 import (
 	"net/netip"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
-	"heed/internal/measure"
-	"heed/rules"
+	"heed/internal/figures"
 )
 
 // robot is a product token at a site.
@@ -25,8 +25,6 @@ type robot struct {
 	classes    [classes]int64
 
 	// robots.txt
-	asks      int64
-	firstAsk  int64
 	askTimes  []int64
 	otherSeen bool // a request for something else
 	askFirst  bool // the first request of all was for robots.txt
@@ -36,7 +34,7 @@ type robot struct {
 	started bool
 	whole   pauses // between the requests of all its clients
 	each    pauses // between those of one client
-	fastest measure.Fastest
+	fastest figures.Fastest
 
 	sessions   int64
 	robotsHead int64 // sessions that begin with robots.txt
@@ -68,10 +66,10 @@ func (p *pauses) add(gap, delay int64) {
 	}
 	p.limited++
 	p.asked = max(p.asked, time.Duration(delay)*time.Microsecond)
-	if measure.Keeps(gap, delay) {
+	if figures.Keeps(gap, delay) {
 		p.kept++
 	}
-	if measure.Keeps(gap*10, delay*9) {
+	if figures.Keeps(gap*10, delay*9) {
 		p.near++
 	}
 	const second = 1_000_000
@@ -113,9 +111,6 @@ func (r *robot) add(e *event) {
 	r.classes[e.verdict.class]++
 	switch e.Status {
 	case 401, 402, 403, 429, 503:
-		if r.refusals == nil {
-			r.refusals = map[int]int64{}
-		}
 		r.refusals[e.Status]++
 	}
 	if e.robots {
@@ -142,13 +137,14 @@ func (r *robot) add(e *event) {
 
 // ask counts a request for robots.txt.
 func (r *robot) ask(e *event) {
-	if r.asks++; r.asks == 1 {
-		r.firstAsk, r.askFirst = e.at, !r.otherSeen
-		r.statuses = map[int]int64{}
+	if len(r.askTimes) == 0 {
+		r.askFirst = !r.otherSeen
 	}
 	r.statuses[e.Status]++
 	r.askTimes = append(r.askTimes, e.at)
 }
+
+func (r *robot) asks() int64 { return int64(len(r.askTimes)) }
 
 // span returns the counts under the version in force; nil when none is, or it has just
 // replaced another.
@@ -189,13 +185,13 @@ func (sp *span) gap(gap int64, v *verdict) {
 	sp.gaps++
 	if v.delay > 0 {
 		sp.delayed = true
-		if measure.Keeps(gap, v.delay.Microseconds()) {
+		if figures.Keeps(gap, v.delay.Microseconds()) {
 			sp.gapsKept++
 		}
 	}
 	if v.nextDelay > 0 {
 		sp.nextDelayed = true
-		if measure.Keeps(gap, v.nextDelay.Microseconds()) {
+		if figures.Keeps(gap, v.nextDelay.Microseconds()) {
 			sp.nextKept++
 		}
 	}
@@ -203,14 +199,11 @@ func (sp *span) gap(gap int64, v *verdict) {
 
 // addRanges counts a request inside or outside the ranges of its operator.
 func (r *robot) addRanges(e *event, ranges []netip.Prefix) {
-	s := &r.outside
-	for _, prefix := range ranges {
-		if prefix.Contains(e.place.addr) {
-			s = &r.inside
-			break
-		}
+	if contains(ranges, e.place.addr) {
+		r.inside.count(e)
+	} else {
+		r.outside.count(e)
 	}
-	s.count(e)
 }
 
 func (s *side) count(e *event) {
@@ -264,7 +257,7 @@ func (a *actor) add(e *event) {
 		a.robot.each.add(gap, delay)
 		if delay > 0 {
 			a.limited++
-			if measure.Keeps(gap, delay) {
+			if figures.Keeps(gap, delay) {
 				a.kept++
 			}
 		}
@@ -289,7 +282,7 @@ func (a *actor) endSession() {
 
 // look notes whether a client without a robot's name loads what browsers load.
 func (a *actor) look(e *event) {
-	target, _, _ := strings.Cut(e.target, "?")
+	target := pathOf(e.target)
 	switch {
 	case e.robots, target == "":
 	case strings.HasSuffix(target, "/favicon.ico"):
@@ -342,16 +335,8 @@ func (s *Study) addParts(e *event) {
 }
 
 func contains(ranges []netip.Prefix, addr netip.Addr) bool {
-	for _, prefix := range ranges {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
-
-// hasRules reports whether a version has rules.
-func (v *Version) hasRules() bool { return v.policy != nil && v.state == rules.Available }
 
 // pathOf returns a target without its query.
 func pathOf(target string) string {

@@ -95,9 +95,6 @@ func knownRobots(lists map[string]string) map[string]string {
 	return all
 }
 
-// automated reports whether a category is of programs that name themselves.
-func automated(category string) bool { return category != catNone }
-
 // ai are the categories of the robots that Liu et al. study.
 func ai(category string) bool {
 	return category == catTraining || category == catAISearch || category == catAgent

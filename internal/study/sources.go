@@ -28,7 +28,7 @@ func LoadPolicies(ctx context.Context, path, site string) (*Policies, error) {
 		return nil, fmt.Errorf("the robots.txt files cannot be read: %w\nName a file, a directory of dated files, a WARC file or an audit.db", err)
 	case info.IsDir():
 		err = p.loadDirectory(path, site, true)
-	case isSQLite(path):
+	case accesslog.IsRecord(path):
 		err = p.loadRecord(ctx, path)
 	case accesslog.IsWARC(path):
 		err = p.loadWARC(path)
@@ -39,18 +39,6 @@ func LoadPolicies(ctx context.Context, path, site string) (*Policies, error) {
 		err = fmt.Errorf("%s contains no robots.txt\nFiles of a directory are named by their date: 2026-05-03.txt, or 2026-05-03T14:00:00Z.404 for an answer without a file", path)
 	}
 	return p, err
-}
-
-// isSQLite reports whether a file is a SQLite database.
-func isSQLite(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, 15)
-	_, err = io.ReadFull(f, head)
-	return err == nil && string(head) == "SQLite format 3"
 }
 
 // loadFile reads a file that was in force all the time.
@@ -164,27 +152,19 @@ func (p *Policies) loadRecord(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer r.Close()
-	answers := map[int64]*store.Answer{}
-	if err := r.Answers(func(a *store.Answer) { x := *a; answers[a.ID] = &x }); err != nil {
-		return err
-	}
-	var policies []*store.Policy
-	if err := r.Policies(func(v *store.Policy) {
+	var failed error
+	err = r.Policies(func(v *store.Policy) {
 		if !v.Source.Own && !v.Source.Stale {
-			policies = append(policies, v)
+			failed = errors.Join(failed, p.addRecorded(r, v))
 		}
-	}); err != nil {
-		return err
-	}
-	for _, v := range policies {
-		err = errors.Join(err, p.addRecorded(r, v, answers[v.Snapshot]))
-	}
-	return err
+	})
+	return errors.Join(err, failed)
 }
 
-// addRecorded adds a recorded policy with the answer that it was made of; nil: there was none.
-func (p *Policies) addRecorded(r *store.Reader, v *store.Policy, a *store.Answer) error {
-	if a != nil && a.AskedAs != "" { // for that client only
+// addRecorded adds a recorded policy.
+func (p *Policies) addRecorded(r *store.Reader, v *store.Policy) error {
+	a := &v.Answer
+	if a.AskedAs != "" { // for that client only
 		return nil
 	}
 	origin, err := r.Site(v.Site)
@@ -193,7 +173,7 @@ func (p *Policies) addRecorded(r *store.Reader, v *store.Policy, a *store.Answer
 	}
 	next := &Version{Site: origin.Authority(), From: v.Source.FetchedAt, Source: "audit.db", Status: v.Source.Status, rank: rankRecord}
 	next.Failed = v.State == stateWords[rules.Unreachable]
-	if a != nil {
+	if a.Time != 0 {
 		next.From, next.Status = time.UnixMicro(a.Time), int(a.Status)
 		if a.Body != 0 && !next.Failed {
 			if next.Body, err = r.Body(a.Body); err != nil {
@@ -216,7 +196,7 @@ func (p *Policies) AddLogs(ctx context.Context, logs []string) error {
 		switch {
 		case err != nil || !info.Mode().IsRegular():
 			err = nil // standard input, a pipe, which is read once, or what the reader of logs names
-		case isSQLite(path):
+		case accesslog.IsRecord(path):
 			err = p.loadRecord(ctx, path)
 		case accesslog.IsWARC(path):
 			_, err = p.readWARC(path)

@@ -8,7 +8,7 @@ import (
 
 	"heed/internal/accesslog"
 	"heed/internal/audit"
-	"heed/internal/measure"
+	"heed/internal/figures"
 )
 
 // Options is what a study needs beyond the requests.
@@ -48,8 +48,6 @@ type Study struct {
 	Options
 	sites    map[string]*site
 	siteList []*site
-	lastHost string
-	lastSite *site
 
 	agents  map[string]*who
 	robots  map[robotKey]*robot
@@ -91,7 +89,8 @@ func New(o Options) *Study {
 	return &Study{
 		Options: o, bounds: defaultBounds, sites: map[string]*site{}, agents: map[string]*who{}, robots: map[robotKey]*robot{},
 		places: map[string]*place{}, nets: map[string]uint32{}, actors: map[uint64]*actor{}, kim: map[uint64]int64{},
-		seen: map[uint64]struct{}{}, pairs: map[uint64]struct{}{}, parts: map[partKey]*partCount{}, chart: chart{width: time.Minute.Microseconds()}, columns: rowColumns(),
+		seen: map[uint64]struct{}{}, pairs: map[uint64]struct{}{}, parts: map[partKey]*partCount{}, columns: rowColumns(), exceeded: map[string]int64{},
+		chart: chart{width: time.Minute.Microseconds(), bins: map[int64][classes]int64{}}, total: coverage{zones: map[string]bool{}},
 	}
 }
 
@@ -100,12 +99,7 @@ var seed = maphash.MakeSeed()
 func hashOf(s string) uint64 { return maphash.String(seed, s) }
 
 // mix returns a hash of two numbers.
-func mix(a, b uint64) uint64 {
-	h := (a ^ 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
-	h ^= h >> 29
-	h = (h ^ b) * 0x94d049bb133111eb
-	return h ^ h>>32
-}
+func mix(a, b uint64) uint64 { return maphash.Comparable(seed, [2]uint64{a, b}) }
 
 // event is a request with all that is found out about it.
 type event struct {
@@ -179,9 +173,6 @@ func isRobots(target string) bool {
 }
 
 func (s *Study) siteOf(host string) *site {
-	if host == s.lastHost && s.lastSite != nil {
-		return s.lastSite
-	}
 	name := siteName(host)
 	found := s.sites[name]
 	if found == nil && len(s.sites) >= s.bounds.sites {
@@ -191,14 +182,13 @@ func (s *Study) siteOf(host string) *site {
 	}
 	if found == nil {
 		name = strings.Clone(name)
-		found = &site{name: name}
+		found = &site{name: name, at: -1, perVersion: map[int]int64{}}
 		if s.Policies != nil && name != otherSites {
 			found.timeline = s.Policies.timeline(name)
 		}
 		s.sites[name] = found
 		s.siteList = append(s.siteList, found)
 	}
-	s.lastHost, s.lastSite = host, found
 	return found
 }
 
@@ -296,7 +286,8 @@ func (s *Study) robotOf(site *site, w *who) *robot {
 		}
 		w = &who{token: otherRobots, category: catOther}
 	}
-	r = &robot{id: uint64(len(s.all)), site: site, token: strings.Clone(w.token), category: w.category, known: w.known, spans: map[int]*span{}}
+	r = &robot{id: uint64(len(s.all)), site: site, token: strings.Clone(w.token), category: w.category, known: w.known,
+		spans: map[int]*span{}, statuses: map[int]int64{}, refusals: map[int]int64{}}
 	s.robots[robotKey{site, r.token}] = r
 	s.all = append(s.all, r)
 	return r
@@ -360,7 +351,7 @@ func (s *Study) addKim(e *event) {
 	k := mix(e.place.id, mix(e.who.hash, hashOf(e.site.name)))
 	if last, ok := s.kim[k]; ok {
 		e.robot.kimGaps++
-		if measure.Keeps(e.at-last, kimDelay.Microseconds()) {
+		if figures.Keeps(e.at-last, kimDelay.Microseconds()) {
 			e.robot.kimKept++
 		}
 	}

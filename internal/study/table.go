@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"heed/internal/figures"
-	"heed/internal/measure"
 	"heed/internal/table"
 	"heed/rules"
 )
@@ -39,9 +38,6 @@ type Table struct {
 	*Definition
 	Rows  [][]any // string, int64, float64 or nil, by Columns
 	Notes []string
-	// Listed are the rows that are printed on a terminal however few their requests, by
-	// index; nil: none is special.
-	Listed map[int]bool
 }
 
 // Definition is what a table contains and how it is computed.
@@ -63,6 +59,9 @@ type Definition struct {
 	Of string
 	// Needs is a column of counts: when all of them are 0, people see nothing of the table.
 	Needs string
+	// Whole has people see all rows, and not only those of robots of the built-in list and the
+	// first of the others. Tables without a token are whole.
+	Whole bool
 
 	build func(*Study, *Table)
 }
@@ -103,7 +102,8 @@ func (s *Study) byRequests(keep func(*robot) bool) []*robot {
 	return list
 }
 
-func programs(r *robot) bool { return automated(r.category) }
+// programs reports whether a robot is of programs that name themselves.
+func programs(r *robot) bool { return r.category != catNone }
 
 // perRobot adds a row for each robot that is a program.
 func (t *Table) perRobot(s *Study, row func(r *robot) []any) {
@@ -111,22 +111,14 @@ func (t *Table) perRobot(s *Study, row func(r *robot) []any) {
 }
 
 func (t *Table) rows(list []*robot, row func(r *robot) []any) {
-	t.Listed = map[int]bool{}
 	for _, r := range list {
-		cells := row(r)
-		if cells == nil {
-			continue
-		}
-		if r.known {
-			t.Listed[len(t.Rows)] = true
-		}
-		t.Rows = append(t.Rows, append([]any{r.site.name, r.token}, cells...))
+		t.Rows = append(t.Rows, append([]any{r.site.name, r.token}, row(r)...))
 	}
 }
 
 // share returns part of all as a cell.
 func share(part, all int64) any {
-	if f := measure.Share(part, all); f != nil {
+	if f := figures.Share(part, all); f != nil {
 		return *f
 	}
 	return nil
@@ -140,9 +132,9 @@ func middle(list []uint32, p int) any {
 	}
 	slices.Sort(list)
 	if p == 50 {
-		return measure.Median(list) / 1000
+		return figures.Median(list) / 1000
 	}
-	return float64(measure.Percentile(list, p)) / 1000
+	return float64(figures.Percentile(list, p)) / 1000
 }
 
 // moment writes a time in microseconds; nil for 0.

@@ -19,9 +19,7 @@ func coverageTable() *Definition {
 		build: func(s *Study, t *Table) {
 			c := &s.total
 			add := func(what string, value any) { t.Rows = append(t.Rows, []any{what, value}) }
-			for _, l := range c.lines {
-				add(l.what, l.value)
-			}
+			t.Rows = append(t.Rows, c.lines...)
 			add("requests", c.requests)
 			if c.requests > 0 {
 				add("first request", moment(c.first))
@@ -140,8 +138,8 @@ func askedTable() *Definition {
 
 func (r *robot) askedRow(end int64) []any {
 	before, first, statuses := "never", any(nil), ""
-	if r.asks > 0 {
-		if before, first = "no", moment(r.firstAsk); r.askFirst {
+	if r.asks() > 0 {
+		if before, first = "no", moment(r.askTimes[0]); r.askFirst {
 			before = "yes"
 		}
 		for _, status := range slices.Sorted(maps.Keys(r.statuses)) {
@@ -152,14 +150,14 @@ func (r *robot) askedRow(end int64) []any {
 	for i := 1; i < len(r.askTimes); i++ {
 		intervals = append(intervals, uint32(min((r.askTimes[i]-r.askTimes[i-1])/1000, math.MaxUint32)))
 	}
-	row := []any{r.requests, r.asks, first, before, strings.TrimSpace(statuses), middle(intervals, 50)}
+	row := []any{r.requests, r.asks(), first, before, strings.TrimSpace(statuses), middle(intervals, 50)}
 	for _, h := range askHours {
 		within, of := r.within(h, end)
 		row = append(row, share(within, of))
 	}
 	if !r.site.orderly() {
 		row[3] = nil
-		if r.asks == 0 {
+		if r.asks() == 0 {
 			row[3] = "never"
 		}
 		for i := 5; i < len(row); i++ {
@@ -226,7 +224,7 @@ func reasksTable() *Definition {
 
 // coverage is what is counted of the whole log.
 type coverage struct {
-	lines       []counted
+	lines       [][]any // what the reader of the logs counted
 	notes       []string
 	requests    int64
 	named       int64
@@ -237,17 +235,11 @@ type coverage struct {
 	offset      int
 }
 
-// counted is a number that the reader of the logs gives.
-type counted struct {
-	what  string
-	value any
-}
-
 // cover counts a request for the table of coverage.
 func (s *Study) cover(e *event) {
 	c := &s.total
 	if c.requests == 0 {
-		c.first, c.zones = e.at, map[string]bool{}
+		c.first = e.at
 	}
 	c.requests++
 	c.first, c.last = min(c.first, e.at), max(c.last, e.at)
@@ -266,9 +258,6 @@ func (s *Study) cover(e *event) {
 	s.subSecond = s.subSecond || e.at%1_000_000 != 0
 	e.site.requests++
 	if v := e.verdict.version; v > 0 {
-		if e.site.perVersion == nil {
-			e.site.perVersion = map[int]int64{}
-		}
 		e.site.perVersion[v]++
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"heed/internal/measure"
+	"heed/internal/figures"
 )
 
 func delaysTable() *Definition {
@@ -77,7 +77,7 @@ func sessionsTable() *Definition {
 					return []any{nil, r.requests, nil, nil, nil, nil, nil}
 				}
 				slices.Sort(r.lengths)
-				return []any{r.sessions, r.requests, measure.Median(r.lengths), middle(r.durations, 50), middle(r.durations, 100), r.robotsHead, share(r.robotsHead, r.sessions)}
+				return []any{r.sessions, r.requests, figures.Median(r.lengths), middle(r.durations, 50), middle(r.durations, 100), r.robotsHead, share(r.robotsHead, r.sessions)}
 			})
 			t.noteOrder(s)
 		},
@@ -112,7 +112,6 @@ func impostorsTable() *Definition {
 					byRobot[a.robot] = append(byRobot[a.robot], a)
 				}
 			}
-			t.Listed = map[int]bool{}
 			for _, r := range s.byRequests(programs) {
 				t.dominant(r, byRobot[r])
 				if _, ok := s.Ranges[r.token]; ok {
@@ -153,7 +152,6 @@ func (t *Table) side(r *robot, by, name string, x *side) {
 	if !r.site.orderly() {
 		row[11], row[12] = nil, nil
 	}
-	t.Listed[len(t.Rows)] = r.known
 	t.Rows = append(t.Rows, row)
 }
 

@@ -66,7 +66,7 @@ func kimTable() *Definition {
 		),
 		build: func(s *Study, t *Table) {
 			t.perRobot(s, func(r *robot) []any {
-				row := []any{r.kimGaps, r.kimKept, share(r.kimKept, r.kimGaps), r.requests, nil, nil, r.asks, share(r.asks, r.requests)}
+				row := []any{r.kimGaps, r.kimKept, share(r.kimKept, r.kimGaps), r.requests, nil, nil, r.asks(), share(r.asks(), r.requests)}
 				if s.Endpoint != "" {
 					row[4], row[5] = r.kimEndpoint, share(r.kimEndpoint, r.requests)
 				}
@@ -91,6 +91,7 @@ func shiftsTable() *Definition {
 		Formula: "p = (x1 + x2) / (n1 + n2); z = (x2/n2 - x1/n1) / sqrt(p (1 - p) (1/n1 + 1/n2)); p-value = erfc(|z| / sqrt 2), two-sided",
 		Source:  "two-proportion z-test; after Kim et al., IMC 2025, table 6",
 		Ratios:  []Ratio{{"share1", "x1", "n1"}, {"share2", "x2", "n2"}},
+		Whole:   true,
 		Columns: columns(
 			Column{"from_version", "from", Count, "Version before."}, Column{"to_version", "to", Count, "Version after."},
 			Column{"measure", "share of", Text, "not allowed: requests that the later version does not allow; robots.txt: requests for it; delay: gaps of at least its delay."},
@@ -123,8 +124,7 @@ func (t *Table) shift(r *robot, k int) {
 	if after == nil {
 		after = &span{}
 	}
-	next := r.site.timeline[k]
-	if next.hasRules() {
+	if r.site.timeline[k].state == rules.Available {
 		t.test(r, k, "not allowed", before.nextRefused, before.nextJudged, after.refused, after.judged)
 	}
 	t.test(r, k, "robots.txt", before.robots, before.all, after.robots, after.all)
@@ -171,10 +171,9 @@ func levelsTable() *Definition {
 			{"level_google", "by Google's rules", Text, "The same by the profile google."}, {"named", "own group", Text, "yes: the file has a group with this name."},
 		},
 		build: func(s *Study, t *Table) {
-			t.Listed = map[int]bool{}
 			for _, site := range s.siteList {
 				for _, v := range site.timeline {
-					if v.hasRules() {
+					if v.state == rules.Available {
 						t.level(s, site, v)
 					}
 				}
@@ -226,7 +225,6 @@ func (t *Table) level(s *Study, site *site, v *Version) {
 		agent := rules.Declare(r.token)
 		allowed, level := restriction(v.policy, agent, paths)
 		_, other := restriction(google, agent, paths)
-		t.Listed[len(t.Rows)] = r.known
 		t.Rows = append(t.Rows, []any{site.name, int64(v.number), r.token, int64(len(paths)), allowed, level, other, yesNo(named(v.policy, agent))})
 	}
 }
@@ -280,10 +278,6 @@ func partsTable() *Definition {
 			slices.SortFunc(t.Rows, func(a, b []any) int {
 				return cmp.Or(cmp.Compare(b[3].(int64), a[3].(int64)), cmp.Compare(a[0].(string), b[0].(string)), cmp.Compare(a[1].(string), b[1].(string)))
 			})
-			t.Listed = map[int]bool{}
-			for i := range t.Rows {
-				t.Listed[i] = true
-			}
 		},
 	}
 }

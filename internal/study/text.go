@@ -16,21 +16,22 @@ const othersInText = 20
 // WriteText writes the tables for a terminal: of every agent of the built-in list a row,
 // however few its requests, and those of the others with most requests.
 func (r *Result) WriteText(w io.Writer) error {
-	p := &printer{w: w}
-	p.line("%s", r.headline())
+	var b strings.Builder
+	fmt.Fprintln(&b, r.headline())
 	for _, finding := range findings(r) {
-		p.line("- %s", strings.ReplaceAll(table.Wrap(finding, ""), "\n", "\n  "))
+		fmt.Fprintln(&b, "-", strings.ReplaceAll(table.Wrap(finding, ""), "\n", "\n  "))
 	}
 	for _, t := range r.Tables {
 		if !t.idle() {
-			p.table(t, len(r.Sites) > 1)
+			t.print(&b, len(r.Sites) > 1)
 		}
 	}
 	if text := emptyTables(r); text != "" {
-		p.line("\n%s", table.Wrap(text, ""))
+		fmt.Fprintf(&b, "\n%s\n", table.Wrap(text, ""))
 	}
-	p.line("\n%d. Methods\n\n%s", r.MethodsNumber(), r.Methods())
-	return p.err
+	fmt.Fprintf(&b, "\n%d. Methods\n\n%s\n", r.MethodsNumber(), r.Methods())
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // headline sums the study up in two lines.
@@ -51,29 +52,18 @@ func (r *Result) headline() string {
 	return text + "."
 }
 
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
-	}
-}
-
-// table prints a table.
-func (p *printer) table(t *Table, sites bool) {
-	p.line("\n%d. %s\n", t.Number, t.Title)
+// print writes a table.
+func (t *Table) print(b *strings.Builder, sites bool) {
+	fmt.Fprintf(b, "\n%d. %s\n\n", t.Number, t.Title)
 	for _, note := range t.Notes {
-		p.line("   note: %s", Text.Cell(note))
+		fmt.Fprintf(b, "   note: %s\n", Text.Cell(note))
 	}
 	x := t.people(othersInText, sites)
 	for _, line := range x.Lines() {
-		p.line("   %s", line)
+		fmt.Fprintf(b, "   %s\n", line)
 	}
 	if x.More > 0 {
-		p.line("   and %s more: --csv, --json and --html have them", figures.Commas(x.More))
+		fmt.Fprintf(b, "   and %s more: --csv, --json and --html have them\n", figures.Commas(x.More))
 	}
 }
 
@@ -107,21 +97,27 @@ func (t *Table) people(others int, sites bool) *table.Table {
 func (t *Table) selected(row []any, show []int) []any {
 	cells := make([]any, len(show))
 	for n, i := range show {
-		if cells[n] = row[i]; row[i] != nil && t.ratio(t.Columns[i].Name) != nil {
-			cells[n] = t.cell(row, i)
+		cells[n] = row[i]
+		if c := t.Columns[i]; row[i] != nil && t.ratio(c.Name) != nil {
+			cells[n] = c.Kind.Cell(row[i]) + " (" + figures.Interval(row[i+1].(float64), row[i+2].(float64)) + ")"
 		}
 	}
 	return cells
 }
 
-// shown returns the rows that are listed and the first of the others, in their order, in
+// shown returns the rows of the built-in list and the first of the others, in their order, in
 // which cumulative shares are; more is how many are left out.
 func (t *Table) shown(others int) (rows [][]any, more int) {
-	for i, row := range t.Rows {
+	token := t.column("token")
+	if t.Whole || token < 0 {
+		return t.Rows, 0
+	}
+	for _, row := range t.Rows {
+		_, listed := known[row[token].(string)]
 		switch {
-		case t.Listed[i]:
+		case listed:
 			rows = append(rows, row)
-		case t.Listed == nil || others > 0:
+		case others > 0:
 			rows = append(rows, row)
 			others--
 		default:
@@ -145,16 +141,6 @@ func (t *Table) blank(i int) bool {
 		}
 	}
 	return len(t.Rows) > 0
-}
-
-// cell writes the value of a column in a row for people: beside a share its interval.
-func (t *Table) cell(row []any, i int) string {
-	c := t.Columns[i]
-	text := c.Kind.Cell(row[i])
-	if row[i] == nil || t.ratio(c.Name) == nil {
-		return text
-	}
-	return text + " (" + figures.Interval(row[i+1].(float64), row[i+2].(float64)) + ")"
 }
 
 // seen reports whether people see a column of its own.

@@ -66,9 +66,8 @@ func (p *Policies) index() error {
 		return err
 	}
 	defer r.Close()
-	askedAs, origins := map[int64]string{}, map[int64]rules.Origin{}
+	origins := map[int64]rules.Origin{}
 	return errors.Join(
-		r.Answers(func(a *store.Answer) { askedAs[a.ID] = a.AskedAs }),
 		r.Sites(&store.Filter{}, func(id int64, o rules.Origin, _ bool) { origins[id] = o }),
 		r.Policies(func(row *store.Policy) {
 			if row.Source.Own {
@@ -78,7 +77,7 @@ func (p *Policies) index() error {
 			if p.sites[o] == nil {
 				p.sites[o] = sitePolicies{}
 			}
-			as, a := askedAs[row.Snapshot], recordedPolicy{row.ID, row.State != "unreachable"}
+			as, a := row.Answer.AskedAs, recordedPolicy{row.ID, row.State != "unreachable"}
 			if a.usable || !p.sites[o][as].usable {
 				p.sites[o][as] = a
 			}

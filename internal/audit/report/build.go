@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"heed/internal/audit"
@@ -47,7 +48,8 @@ func New(records []*store.Record, query Query, now time.Time) (*Report, error) {
 		return nil, err
 	}
 	defer release()
-	b := &builder{query: &query, readers: all, cells: map[place]*Counts{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, counted: map[string]bool{}, line: newTimeline(), use: newUsage()}
+	b := &builder{query: &query, readers: all, cells: map[place]*Counts{}, trouble: map[troubled]*Unreachable{}, trails: map[pair]*trail{}, counted: map[string]bool{},
+		line: timeline{from: math.MaxInt64, to: math.MinInt64, periods: []Period{}}, use: newUsage()}
 	rep := &Report{Made: now.UTC().Truncate(time.Second), Query: query}
 	for _, r := range all {
 		f, err := r.File()
@@ -102,9 +104,9 @@ const progressEvery = 8192
 
 // requests counts the requests of one record.
 func (b *builder) requests(r *store.Reader, n *names) error {
-	d := &delays{reader: r, names: n}
+	d := &delays{reader: r, names: n, known: map[fileFor][]*rules.RateHint{}}
 	last, read := int64(-1<<62), 0
-	return r.Requests(b.query.filter(), b.query.Conduct, func(q *store.Request) error {
+	return r.Requests(&b.query.Filter, b.query.Conduct, func(q *store.Request) error {
 		if read++; read%progressEvery == 0 && b.query.Progress != nil {
 			b.query.Progress(b.before+q.Seq-b.first, b.all)
 		}
@@ -143,7 +145,7 @@ func (b *builder) uncounted(r *store.Reader, record string) error {
 	if b.query.Client != "" || b.query.Host != "" {
 		return nil
 	}
-	return r.Counted(b.query.filter(), func(n *store.Counted) {
+	return r.Counted(&b.query.Filter, func(n *store.Counted) {
 		id := fmt.Sprint(record, n.ID) // the same in another copy of the record
 		switch {
 		case b.counted[id]:

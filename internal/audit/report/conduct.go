@@ -9,7 +9,7 @@ import (
 
 	"heed/internal/audit"
 	"heed/internal/audit/store"
-	"heed/internal/measure"
+	"heed/internal/figures"
 	"heed/rules"
 )
 
@@ -158,7 +158,7 @@ func (c *Conduct) conclude(t *trail) {
 		c.RobotsFirst, c.RobotsLast = &first, &last
 		c.RobotsBeforePages = t.page == 0 || t.robotsFirst <= t.page
 	}
-	c.BreachShare, c.Pages, c.Breaches = measure.Share(t.breaches, t.judged), t.judged, t.breaches
+	c.BreachShare, c.Pages, c.Breaches = figures.Share(t.breaches, t.judged), t.judged, t.breaches
 }
 
 // gaps measures the times between starts, which it sorts.
@@ -172,7 +172,7 @@ func gaps(starts []start) (g Gaps) {
 		if delay == 0 {
 			continue
 		}
-		if limited++; measure.Keeps(gap, delay) {
+		if limited++; figures.Keeps(gap, delay) {
 			kept++
 		}
 		if s := Seconds(delay); g.Delay == nil || s > *g.Delay {
@@ -183,15 +183,15 @@ func gaps(starts []start) (g Gaps) {
 		return g
 	}
 	slices.Sort(list)
-	median, p5 := Seconds(math.Round(measure.Median(list))), Seconds(measure.Percentile(list, 5))
+	median, p5 := Seconds(math.Round(figures.Median(list))), Seconds(figures.Percentile(list, 5))
 	g.Median, g.P5 = &median, &p5
-	g.Kept, g.Limited, g.KeptCount = measure.Share(kept, limited), limited, kept
+	g.Kept, g.Limited, g.KeptCount = figures.Share(kept, limited), limited, kept
 	return g
 }
 
 // fastest returns the most starts, in order, within a minute.
 func fastest(starts []start) int64 {
-	var f measure.Fastest
+	var f figures.Fastest
 	for _, s := range starts {
 		f.Add(s.at)
 	}
@@ -203,7 +203,6 @@ type delays struct {
 	reader *store.Reader
 	names  *names
 	known  map[fileFor][]*rules.RateHint
-	bodies map[int64]int64 // the id of the robots.txt, by the snapshot
 }
 
 // fileFor is an agent under a file.
@@ -216,18 +215,12 @@ type fileFor struct {
 // decision notes the delay itself.
 func (d *delays) of(q *store.Request, c *client, x basis) ([]*rules.RateHint, error) {
 	p := d.names.policies[x.policy]
-	if q.Delay > 0 || p == nil || p.Snapshot == 0 {
+	if q.Delay > 0 || p == nil || p.Answer.Body == 0 {
 		return nil, nil
 	}
-	if d.bodies == nil {
-		d.bodies, d.known = map[int64]int64{}, map[fileFor][]*rules.RateHint{}
-		if err := d.reader.Answers(func(a *store.Answer) { d.bodies[a.ID] = a.Body }); err != nil {
-			return nil, err
-		}
-	}
-	k := fileFor{d.bodies[p.Snapshot], c.tokens}
+	k := fileFor{p.Answer.Body, c.tokens}
 	hints, ok := d.known[k]
-	if ok || k.body == 0 {
+	if ok {
 		return hints, nil
 	}
 	text, err := d.reader.Body(k.body)

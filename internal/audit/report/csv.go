@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"heed/internal/measure"
+	"heed/internal/figures"
 	"heed/internal/reason"
 	"heed/internal/table"
 )
@@ -88,7 +88,7 @@ func shareCells(part, all int64) []any {
 	if all == 0 {
 		return []any{nil, nil, nil}
 	}
-	low, high := measure.Wilson(part, all)
+	low, high := figures.Wilson(part, all)
 	return []any{float64(part) / float64(all), low, high}
 }
 

@@ -32,7 +32,7 @@ func Export(ctx context.Context, records []*store.Record, query Query, to Sink) 
 			return err
 		}
 		total += f.Decisions
-		rows, err := r.Decisions(query.filter())
+		rows, err := r.Decisions(&query.Filter)
 		if err != nil {
 			return err
 		}

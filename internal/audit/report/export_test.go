@@ -55,7 +55,7 @@ func TestHeed_AnExportHasEveryDecisionWithAllThatIsRecordedOfIt(t *testing.T) {
 	if _, there := rows[8]["status"]; there {
 		t.Error("a decision that did not end has a status")
 	}
-	if n := len(exported(t, report.Query{Client: "other", Host: "*.example", From: begun.Add(5 * time.Hour)}, aDay(t))); n != 2 {
+	if n := len(exported(t, report.Query{Filter: store.Filter{Client: "other", Host: "*.example", From: begun.Add(5 * time.Hour)}}, aDay(t))); n != 2 {
 		t.Errorf("of one client from a time on there are %d, not 2", n)
 	}
 }

@@ -30,7 +30,7 @@ func (b *builder) finish(rep *Report) error {
 	for _, u := range b.trouble {
 		rep.Trouble = append(rep.Trouble, *u)
 	}
-	rep.Periods, rep.PeriodSeconds, rep.ClockBack = b.line.periods(), Seconds(b.line.width).float(), b.back
+	rep.Periods, rep.PeriodSeconds, rep.ClockBack = b.line.periods, Seconds(b.line.width).float(), b.back
 	rep.Exempt, rep.Unrecorded, rep.Gaps = b.exempt, b.unrecorded, b.gaps
 	rep.Conduct, rep.Use = b.conduct(), b.use.finish(b.siteName)
 	var err error

@@ -2,47 +2,36 @@ package report
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// joint returns what one paragraph says of all records with requests together: the sums, and
-// the values that occur. empty are the names of records without requests.
-func joint(all []*methods) (sum *methods, empty []string) {
-	sum = &methods{row: map[string]string{}, agents: map[string]bool{}, sites: map[string]bool{}, sums: map[string]int64{}}
-	profiles := map[string]*Sensitivity{}
-	var heads, order []string
-	for _, m := range all {
-		if m.sums["all"] == 0 {
-			empty = append(empty, m.row["record"])
+// joint adds what one paragraph says of all records with requests together: the values that
+// occur, and the sums that note has not. empty are the names of records without requests.
+func (m *methods) joint(all []*tabled) (empty []string) {
+	for _, x := range all {
+		if x.requests == 0 {
+			empty = append(empty, x.row["record"])
 			continue
 		}
-		maps.Copy(sum.agents, m.agents)
-		maps.Copy(sum.sites, m.sites)
-		for name, n := range m.sums {
-			sum.sums[name] += n
-		}
-		sum.classes.Add(&m.classes)
-		sum.wouldBe.Add(&m.wouldBe)
-		sum.join(m.row)
-		sum.purposes = union(sum.purposes, m.purposes)
-		heads = append(heads, fmt.Sprintf("%s whose head was %s at commit %s", m.row["record"], m.row["head"], m.row["head_commit"]))
-		for _, s := range m.otherProfiles() {
-			if profiles[s.Profile] == nil {
-				profiles[s.Profile] = &Sensitivity{Profile: s.Profile}
-				order = append(order, s.Profile)
+		m.join(x.row)
+		m.purposes = union(m.purposes, x.purposes)
+		m.heads = append(m.heads, fmt.Sprintf("%s whose head was %s at commit %s", x.row["record"], x.row["head"], x.row["head_commit"]))
+		for _, s := range x.sensitivity {
+			if s.Profile == x.row["profile"] {
+				continue // the one that all of its decisions were made under
 			}
-			x := profiles[s.Profile]
-			x.Judged, x.Allowed, x.Refused, x.Otherwise = x.Judged+s.Judged, x.Allowed+s.Allowed, x.Refused+s.Refused, x.Otherwise+s.Otherwise
+			i := slices.IndexFunc(m.sensitivity, func(o Sensitivity) bool { return o.Profile == s.Profile })
+			if i < 0 {
+				m.sensitivity = append(m.sensitivity, s)
+				continue
+			}
+			o := &m.sensitivity[i]
+			o.Judged, o.Allowed, o.Refused, o.Otherwise = o.Judged+s.Judged, o.Allowed+s.Allowed, o.Refused+s.Refused, o.Otherwise+s.Otherwise
 		}
 	}
-	for _, name := range order {
-		sum.sensitivity = append(sum.sensitivity, *profiles[name])
-	}
-	sum.heads = heads
-	return sum, empty
+	return empty
 }
 
 // join adds the row of another record: the widest time, the words of lists, the sums of counts.
@@ -69,10 +58,4 @@ func union(a, b []string) []string {
 		}
 	}
 	return a
-}
-
-// otherProfiles returns how the decisions would have been under other profiles than the one
-// that all of them were made under.
-func (m *methods) otherProfiles() []Sensitivity {
-	return slices.DeleteFunc(slices.Clone(m.sensitivity), func(s Sensitivity) bool { return m.row["profile"] == s.Profile })
 }

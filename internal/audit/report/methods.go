@@ -11,40 +11,48 @@ import (
 	"heed/internal/audit/store"
 	"heed/internal/audit/uses"
 	"heed/internal/figures"
-	"heed/internal/measure"
 	"heed/internal/reason"
 	"heed/internal/safetext"
 	"heed/internal/table"
 )
 
-// methods is what a paragraph on methods says of a record; it is gathered from
+// methods is what the paragraph on methods says of all records; it is gathered from
 // the rows of the tables, so that it cannot say other than they do.
 type methods struct {
-	reader *store.Reader
-	last   int64 // the last entry.seq that counts
-	commit int64 // that covers it
-
-	row           map[string]string // of table "record"
+	row           map[string]string // of table "record": those of all records joined
 	agents, sites map[string]bool
 	sums          map[string]int64 // of requests, by how they were judged and by their policy
 	classes       reason.Counts
 	wouldBe       reason.Counts // those that were only observed, by the class of their refusal
 	sensitivity   []Sensitivity
 	purposes      []string // that clients stated
-	heads         []string // of the records, of joint methods
+	heads         []string // of the records
 }
 
-// note takes in a row of a table.
-func (m *methods) note(name string, row map[string]string) {
+// tabled is a record of which tables are made.
+type tabled struct {
+	reader *store.Reader
+	last   int64 // the last entry.seq that counts
+	commit int64 // that covers it
+
+	row         map[string]string // of table "record"
+	requests    int64
+	purposes    []string // that its clients stated
+	sensitivity []Sensitivity
+}
+
+// note takes in a row of a table of x.
+func (m *methods) note(x *tabled, name string, row map[string]string) {
 	number := func(column string) int64 {
 		n, _ := strconv.ParseInt(row[column], 10, 64) // as the query wrote it
 		return n
 	}
 	switch name {
 	case "record":
-		m.row, m.agents, m.sites, m.sums = row, map[string]bool{}, map[string]bool{}, map[string]int64{}
+		x.row = row
 	case "requests":
 		m.agents[row["agent"]], m.sites[row["site"]] = true, true
+		x.requests += number("requests")
 		m.sums["all"] += number("requests")
 		for _, class := range reason.Classes() {
 			m.classes[class] += number("class_" + class.Key())
@@ -70,15 +78,15 @@ func (m *methods) note(name string, row map[string]string) {
 }
 
 // readPurposes notes the purposes of the clients that filter selects.
-func (m *methods) readPurposes(filter *store.Filter) error {
+func (x *tabled) readPurposes(filter *store.Filter) error {
 	known := map[string]bool{}
-	err := m.reader.Clients(filter, func(c *store.Client) {
+	err := x.reader.Clients(filter, func(c *store.Client) {
 		for _, p := range c.Purposes {
 			known[p] = known[p] || c.Selected
 		}
 	})
 	maps.DeleteFunc(known, func(_ string, selected bool) bool { return !selected })
-	m.purposes = slices.Sorted(maps.Keys(known))
+	x.purposes = slices.Sorted(maps.Keys(known))
 	return err
 }
 
@@ -114,7 +122,7 @@ func (m *methods) write(w io.Writer, window string) {
 	}
 	for _, s := range m.sensitivity {
 		if n := s.Allowed + s.Refused; s.Judged > 0 {
-			low, high := measure.Wilson(n, s.Judged)
+			low, high := figures.Wilson(n, s.Judged)
 			text += fmt.Sprintf("Judged again under the profile %s, %s of %s would have had another verdict (%s, 95 %% interval %s). ",
 				s.Profile, figures.Commas(n), figures.Commas(s.Judged), figures.Percent(n, s.Judged), figures.Interval(low, high))
 		}

@@ -40,7 +40,7 @@ func TestHeed_AReportIsOfOneMomentWhileHeedWrites(t *testing.T) {
 		records := []*store.Record{record}
 		r, err := report.New(records, report.Query{Conduct: true}, time.Now())
 		if err == nil {
-			err = report.Export(context.Background(), records, report.Query{Host: "unvisited.test"}, report.Lines(&bytes.Buffer{}))
+			err = report.Export(context.Background(), records, report.Query{Filter: store.Filter{Host: "unvisited.test"}}, report.Lines(&bytes.Buffer{}))
 		}
 		if err != nil {
 			t.Fatal(err)

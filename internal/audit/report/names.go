@@ -102,7 +102,7 @@ func (q *Query) key(c *store.Client, tokens string) agentKey {
 // names reads the small tables of a record and numbers what they hold.
 func (b *builder) names(r *store.Reader) (*names, error) {
 	n := &names{map[int64]*client{}, map[int64]site{}, map[int64]basis{}, map[int64]*store.Policy{}}
-	filter := b.query.filter()
+	filter := &b.query.Filter
 	n.sites[0] = site{b.origins.number(rules.Origin{}), b.query.Host == ""}
 	err := errors.Join(
 		r.Clients(filter, func(c *store.Client) {

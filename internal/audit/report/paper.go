@@ -84,20 +84,20 @@ func (p *Paper) Write(ctx context.Context, dir string, records []*store.Record) 
 	if err != nil {
 		return err
 	}
-	w := &paperWriter{Paper: p, dir: to}
+	w := &paperWriter{Paper: p, dir: to, sum: methods{row: map[string]string{}, agents: map[string]bool{}, sites: map[string]bool{}, sums: map[string]int64{}}}
 	for _, r := range all {
 		f, err := r.File()
 		if err != nil {
 			return err
 		}
-		w.records = append(w.records, &methods{reader: r, last: f.CommittedTo, commit: f.Commit})
+		w.records = append(w.records, &tabled{reader: r, last: f.CommittedTo, commit: f.Commit})
 	}
 	for _, name := range tables {
 		if err := w.table(name, w.records); err != nil {
 			return err
 		}
 	}
-	var purposes []*methods
+	var purposes []*tabled
 	for _, m := range w.records {
 		if err := m.readPurposes(w.filter(m)); err != nil {
 			return err
@@ -120,23 +120,24 @@ func (p *Paper) Write(ctx context.Context, dir string, records []*store.Record) 
 type paperWriter struct {
 	*Paper
 	dir     table.Directory
-	records []*methods
+	records []*tabled
+	sum     methods
 }
 
 // filter returns the decisions that count: those that the last commit of the
 // record covers, so that its head proves all that the tables count although a
 // heed goes on writing.
-func (w *paperWriter) filter(m *methods) *store.Filter {
-	f := w.Query.filter()
+func (w *paperWriter) filter(m *tabled) *store.Filter {
+	f := w.Query.Filter
 	f.Last = max(1, m.last)
-	return f
+	return &f
 }
 
 // methods writes one paragraph about all records.
 func (w *paperWriter) methods(out io.Writer) error {
-	m, empty := joint(w.records)
-	if len(m.heads) > 0 {
-		m.write(out, w.Query.Words())
+	empty := w.sum.joint(w.records)
+	if len(w.sum.heads) > 0 {
+		w.sum.write(out, w.Query.Words())
 	}
 	for _, name := range empty {
 		fmt.Fprintf(out, "The record %s holds no requests%s.\n\n", name, comma(w.Query.Words()))
@@ -146,7 +147,7 @@ func (w *paperWriter) methods(out io.Writer) error {
 }
 
 // table writes the rows of records, and beside them the query of each.
-func (w *paperWriter) table(name string, records []*methods) error {
+func (w *paperWriter) table(name string, records []*tabled) error {
 	if w.Step != nil {
 		w.Step(name + ".csv")
 	}
@@ -165,7 +166,7 @@ func (w *paperWriter) table(name string, records []*methods) error {
 				t = table.NewWriter(out, rows.Columns...)
 			}
 			sql := func(out io.Writer) error { _, err := io.WriteString(out, query); return err }
-			if err := errors.Join(w.dir.Write(file, sql), m.read(name, rows, t)); err != nil {
+			if err := errors.Join(w.dir.Write(file, sql), w.read(m, name, rows, t)); err != nil {
 				return err
 			}
 		}
@@ -174,7 +175,7 @@ func (w *paperWriter) table(name string, records []*methods) error {
 }
 
 // read writes the rows of a table and notes what they contain.
-func (m *methods) read(name string, rows *store.Rows, t *table.Writer) error {
+func (w *paperWriter) read(m *tabled, name string, rows *store.Rows, t *table.Writer) error {
 	defer rows.Close()
 	for {
 		values, err := rows.Next()
@@ -185,7 +186,7 @@ func (m *methods) read(name string, rows *store.Rows, t *table.Writer) error {
 		for i, v := range values {
 			row[rows.Columns[i]] = table.CSV(v)
 		}
-		m.note(name, row)
+		w.sum.note(m, name, row)
 		if err := t.Row(values...); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 
 	"heed/internal/audit/report"
 	"heed/internal/audit/store"
-	"heed/internal/measure"
+	"heed/internal/figures"
 )
 
 // papered writes the tables about the records and returns where they are.
@@ -55,7 +55,7 @@ func fileText(t *testing.T, path ...string) []byte {
 // A reader of the paper has the record and sqlite3, and nothing of heed's.
 func TestHeed_TheQueryBesideATableMakesThatTable(t *testing.T) {
 	path := aDay(t)
-	for name, query := range map[string]report.Query{"all": {}, "a part": {Host: "*.example", Client: "newsbot", To: begun.AddDate(0, 0, 1)}} {
+	for name, query := range map[string]report.Query{"all": {}, "a part": {Filter: store.Filter{Host: "*.example", Client: "newsbot", To: begun.AddDate(0, 0, 1)}}} {
 		dir := papered(t, report.Paper{Query: query}, path)
 		queries, err := filepath.Glob(filepath.Join(dir, "*.sql"))
 		if err != nil || len(queries) != 7 {
@@ -97,7 +97,7 @@ func TestPaper_TheQueryOfARecordThatSharesDecisions(t *testing.T) {
 		t.Fatalf("%d records, %v", len(records), err)
 	}
 	dir := filepath.Join(t.TempDir(), "tables")
-	if err := (&report.Paper{Query: report.Query{From: begun}, Now: begun}).Write(t.Context(), dir, records); err != nil {
+	if err := (&report.Paper{Query: report.Query{Filter: store.Filter{From: begun}}, Now: begun}).Write(t.Context(), dir, records); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.Command("sqlite3", "-csv", "-readonly", run, ".read "+filepath.Join(dir, "record-2.sql")).CombinedOutput()
@@ -198,13 +198,13 @@ func TestHeed_TablesOfSeveralRecordsAndOfNone(t *testing.T) {
 	}
 }
 
-// A share has its interval beside it, as measure.Wilson: 1 of 9 is refused by rule.
+// A share has its interval beside it, as figures.Wilson: 1 of 9 is refused by rule.
 func TestPaper_SharesHaveIntervals(t *testing.T) {
 	dir := papered(t, report.Paper{Sensitivity: func(context.Context, *store.Record) ([]report.Sensitivity, error) {
 		return []report.Sensitivity{{Profile: "strict", Judged: 8, Refused: 3}}, nil
 	}}, aDay(t))
 	interval := func(part, all int64) (cells []string) {
-		low, high := measure.Wilson(part, all)
+		low, high := figures.Wilson(part, all)
 		for _, v := range []float64{float64(part) / float64(all), low, high} {
 			cells = append(cells, fmt.Sprintf("%.6f", v))
 		}

@@ -30,12 +30,7 @@ func readers(ctx context.Context, records []*store.Record) (all []*store.Reader,
 
 // Query says which decisions a report is about. The zero Query means all.
 type Query struct {
-	From, To time.Time // from From on, and before To; zero: no limit
-	// Client selects a client: an address as recorded, the name of a
-	// [[client]], a proxy user or a product token. Empty: all.
-	Client string
-	// Host is a host, or "*.example.org" for all below it. Empty: all.
-	Host string
+	store.Filter // by time, client and host
 	// By is ByAgent, ByAddress or ByUser; empty: ByAgent.
 	By string
 	// Conduct adds the behaviour of each client; it takes longer.
@@ -66,11 +61,6 @@ func (q *Query) window() (from, to int64) {
 		to = q.To.UnixMicro()
 	}
 	return from, to
-}
-
-// filter returns the decisions that q asks about.
-func (q *Query) filter() *store.Filter {
-	return &store.Filter{From: q.From, To: q.To, Client: q.Client, Host: q.Host}
 }
 
 // Words says the query in a sentence's part: empty for all of the record.

@@ -8,7 +8,6 @@ import (
 
 	"heed/internal/audit/uses"
 	"heed/internal/figures"
-	"heed/internal/measure"
 	"heed/internal/safetext"
 	"heed/internal/table"
 )
@@ -216,7 +215,7 @@ func shareOf(part, all int64) any {
 	if all == 0 {
 		return nil
 	}
-	low, high := measure.Wilson(part, all)
+	low, high := figures.Wilson(part, all)
 	return figures.Percent(part, all) + " (" + figures.Interval(low, high) + ")"
 }
 

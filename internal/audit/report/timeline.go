@@ -1,7 +1,6 @@
 package report
 
 import (
-	"math"
 	"time"
 
 	"heed/internal/audit/store"
@@ -33,19 +32,10 @@ var widths = [...]time.Duration{
 
 // timeline counts by time.
 type timeline struct {
-	from, to int64 // microseconds; from > to: nothing to count
+	from, to int64 // microseconds; from > to, as before cover: nothing to count
 	width    int64
-	counts   []periodCounts
+	periods  []Period
 }
-
-// periodCounts are the requests of a period by kind.result and by class.
-type periodCounts struct {
-	results [4]int64
-	classes reason.Counts
-}
-
-// newTimeline returns a timeline that covers nothing.
-func newTimeline() timeline { return timeline{from: math.MaxInt64, to: math.MinInt64} }
 
 // cover extends the line to the decisions of f that q selects.
 func (l *timeline) cover(f *store.File, q *Query) {
@@ -73,21 +63,15 @@ func (l *timeline) begin() {
 	}
 	l.width = max(l.width, (l.to-l.from)/(mostPeriods-1)) // clocks may be set to any time
 	l.from -= ((l.from % l.width) + l.width) % l.width
-	l.counts = make([]periodCounts, (l.to-l.from)/l.width+1)
+	for i := range (l.to-l.from)/l.width + 1 {
+		l.periods = append(l.periods, Period{From: moment(l.from + i*l.width)})
+	}
 }
 
 func (l *timeline) add(at int64, result int, class reason.Class) {
-	if i := (at - l.from) / l.width; i >= 0 && i < int64(len(l.counts)) {
-		l.counts[i].results[result]++
-		l.counts[i].classes[class]++
+	if i := (at - l.from) / l.width; i >= 0 && i < int64(len(l.periods)) {
+		p := &l.periods[i]
+		*[...]*int64{&p.Allowed, &p.Refused, &p.WouldRefuse, &p.NotJudged}[result]++
+		p.Classes[class]++
 	}
-}
-
-// periods returns the line.
-func (l *timeline) periods() []Period {
-	list := make([]Period, len(l.counts))
-	for i, c := range l.counts {
-		list[i] = Period{moment(l.from + int64(i)*l.width), c.results[0], c.results[1], c.results[2], c.results[3], c.classes}
-	}
-	return list
 }

@@ -32,7 +32,7 @@ func (r *Reader) Table(name string, filter *Filter, commit int64) (rows *Rows, q
 }
 
 // shareColumns returns the columns of a share and of the bounds of its 95 % interval
-// (measure.Wilson), whose names begin with prefix.
+// (figures.Wilson), whose names begin with prefix.
 func shareColumns(prefix, part, all string) string {
 	const z2 = "3.841458820694124" // the square of the 97.5th percentile of the normal distribution
 	bound := func(sign string) string {

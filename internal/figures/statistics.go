@@ -1,7 +1,4 @@
-// Package measure has the definitions that reports on heed's own record and studies of
-// access logs share: percentiles, times between requests, the fastest minute and
-// shares. It imports the standard library only.
-package measure
+package figures
 
 import (
 	"cmp"
@@ -15,12 +12,9 @@ func Percentile[T cmp.Ordered](sorted []T, p int) T {
 	return sorted[max(0, (len(sorted)*p+99)/100-1)]
 }
 
-// Number is what lists of times and counts are made of.
-type Number interface{ ~int64 | ~uint32 }
-
 // Median returns the middle value of a sorted list, which is not empty: of an even number,
 // the mean of the two in the middle.
-func Median[T Number](sorted []T) float64 {
+func Median[T int64 | uint32](sorted []T) float64 {
 	n := len(sorted)
 	low, high := float64(sorted[(n-1)/2]), float64(sorted[n/2])
 	return low + (high-low)/2

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"heed/internal/audit"
-	"heed/internal/reason"
 	"heed/rules"
 )
 
@@ -34,8 +33,10 @@ type MetricsConfig struct {
 type Metrics struct {
 	registry *prometheus.Registry
 
-	reasons  map[rules.Reason]int // index in requests
-	requests []atomic.Uint64      // see slotOf
+	reasons  map[rules.Reason]bool // those that this heed knows
+	requests map[requestKey]prometheus.Counter
+	all      *prometheus.CounterVec // requests, with what is not usual
+	total    atomic.Int64
 	duration [answerers]prometheus.Observer
 	turnWait prometheus.Histogram
 	traffic  traffic
@@ -71,11 +72,8 @@ var answererNames = [answerers]string{"site", "heed", "tunnel"}
 
 // NewMetrics returns metrics for c, all of them 0.
 func NewMetrics(c MetricsConfig) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), reasons: map[rules.Reason]int{}}
-	for i, info := range reason.All() {
-		m.reasons[info.Reason] = i + 1 // 0 is for reasons without a row
-	}
-	m.requests = make([]atomic.Uint64, slots*(len(m.reasons)+1))
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	m.registerRequests()
 	r := m.registry
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "heed_request_duration_seconds", Buckets: requestBuckets,
@@ -96,7 +94,7 @@ func NewMetrics(c MetricsConfig) *Metrics {
 	m.reloadOK = m.gauge("heed_config_last_reload_successful", "1 when the last reading of the settings succeeded, the start included, else 0.")
 	m.reloadAt = m.gauge("heed_config_last_reload_success_timestamp_seconds", "When the settings were last read successfully.")
 	m.registerBuild(c)
-	r.MustRegister(requestsCollector{m}, &m.traffic, newGauges(m, &c),
+	r.MustRegister(&m.traffic, newGauges(m, &c),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -144,7 +142,7 @@ func (m *Metrics) Handler() http.Handler {
 
 // add counts q.
 func (m *Metrics) add(q *request) {
-	m.requests[m.slotOf(q)].Add(1)
+	m.count(q)
 	m.traffic.add(q)
 	m.duration[answererOf(q.Entry)].Observe(q.Outcome.Duration.Seconds())
 	if q.TurnWaited > 0 {
@@ -158,12 +156,7 @@ func (m *Metrics) add(q *request) {
 }
 
 // Requests returns how many requests were counted.
-func (m *Metrics) Requests() (n int64) {
-	for i := range m.requests {
-		n += int64(m.requests[i].Load())
-	}
-	return n
-}
+func (m *Metrics) Requests() int64 { return m.total.Load() }
 
 func answererOf(e *audit.Entry) int {
 	switch {

@@ -1,6 +1,8 @@
 package counts
 
 import (
+	"cmp"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"heed/internal/audit"
@@ -8,76 +10,62 @@ import (
 	"heed/rules"
 )
 
-// Each reason has one slot for each combination of the other labels that can occur: the
-// class follows from the verdict, the reason and whether the request failed.
-const (
-	verdicts = 3
-	judgeds  = 3
-	slots    = verdicts * judgeds * 2 // with and without failure
-)
-
-// slotOf returns the index of the count that q belongs to.
-func (m *Metrics) slotOf(q *request) int {
-	d := q.decision
-	slot := m.reasons[d.Reason]*slots + (int(d.Verdict)%verdicts*judgeds+int(q.judged)%judgeds)*2
-	if q.failed {
-		slot++
-	}
-	return slot
+// requestKey is what requests are counted by.
+type requestKey struct {
+	class   reason.Class
+	verdict rules.Verdict
+	reason  rules.Reason // empty: one that this heed does not know
+	judged  audit.Judged
 }
 
-var requestsDesc = prometheus.NewDesc("heed_requests_total",
-	"Requests that ended, by class, verdict, reason and what was judged: the decisions that this process recorded.",
-	[]string{"class", "verdict", "reason", "judged"}, nil)
-
-// requestsCollector collects heed_requests_total.
-type requestsCollector struct{ *Metrics }
-
-// Describe implements prometheus.Collector.
-func (c requestsCollector) Describe(ch chan<- *prometheus.Desc) { ch <- requestsDesc }
-
-// Collect implements prometheus.Collector. It leaves out the combinations without a
-// meaning, unless one has occurred: two slots of one class are one series.
-func (c requestsCollector) Collect(ch chan<- prometheus.Metric) {
-	for r, i := range c.reasons {
-		c.collect(ch, r, i)
-	}
-	c.collect(ch, "", 0)
+// labels returns the values of the labels of heed_requests_total.
+func (k requestKey) labels() []string {
+	return []string{k.class.Key(), k.verdict.String(), cmp.Or(string(k.reason), "unknown"), k.judged.String()}
 }
 
-func (c requestsCollector) collect(ch chan<- prometheus.Metric, r rules.Reason, i int) {
-	name := string(r)
-	if name == "" {
-		name = "unknown"
-	}
-	for v := range rules.Verdict(verdicts) {
-		for j := range audit.Judged(judgeds) {
-			at := i*slots + (int(v)*judgeds+int(j))*2
-			plain, failed := c.requests[at].Load(), c.requests[at+1].Load()
-			class, classFailed := reason.ClassOf(v, r, false), reason.ClassOf(v, r, true)
-			send := func(class reason.Class, n uint64) {
-				if n > 0 || usual(r, v, j) {
-					ch <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(n), class.Key(), v.String(), name, j.String())
+// registerRequests registers heed_requests_total with the combinations that are usual. Others,
+// such as a rule that decided on a request that was not judged, do not occur.
+func (m *Metrics) registerRequests() {
+	m.all = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "heed_requests_total", Help: "Requests that ended, by class, verdict, reason and what was judged: the decisions that this process recorded.",
+	}, []string{"class", "verdict", "reason", "judged"})
+	m.registry.MustRegister(m.all)
+	m.requests, m.reasons = map[requestKey]prometheus.Counter{}, map[rules.Reason]bool{}
+	for _, info := range append(reason.All(), reason.Info{}) {
+		r := info.Reason
+		m.reasons[r] = true
+		for _, v := range []rules.Verdict{rules.Refuse, rules.Allow, rules.WouldRefuse} {
+			for _, j := range []audit.Judged{audit.NotJudged, audit.ByPath, audit.ByHost} {
+				for _, failed := range []bool{false, true} {
+					if k := (requestKey{reason.ClassOf(v, r, failed), v, r, j}); usual(r, v, j) {
+						m.requests[k] = m.all.WithLabelValues(k.labels()...)
+					}
 				}
 			}
-			if class == classFailed {
-				send(class, plain+failed)
-				continue
-			}
-			send(class, plain)
-			send(classFailed, failed)
 		}
 	}
 }
 
-// usual reports whether the combination is present from the start. Others, such as a rule
-// that decided on a request that was not judged, do not occur.
+// count counts q by its decision.
+func (m *Metrics) count(q *request) {
+	m.total.Add(1)
+	k := requestKey{q.class, q.decision.Verdict, q.decision.Reason, q.judged}
+	if !m.reasons[k.reason] {
+		k.reason = ""
+	}
+	c := m.requests[k]
+	if c == nil {
+		c = m.all.WithLabelValues(k.labels()...)
+	}
+	c.Inc()
+}
+
+// usual reports whether the combination is present from the start.
 func usual(r rules.Reason, v rules.Verdict, j audit.Judged) bool {
-	notJudged := reason.ClassOf(rules.Refuse, r, false) == reason.NotJudged
 	switch {
 	case r == "":
 		return v == rules.Refuse && j == audit.NotJudged
-	case notJudged:
+	case reason.ClassOf(rules.Refuse, r, false) == reason.NotJudged:
 		return j == audit.NotJudged && v != rules.WouldRefuse
 	}
 	return true

@@ -91,72 +91,43 @@ type PaceCount struct {
 func (t *Tally) Summary() Summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := Summary{Counts: t.total, Signed: t.signed, Waited: t.waits, Pages: t.pages.Refused(), Paced: paceCounts(t.turns)}
-	s.Hosts = make([]HostCount, 0, len(t.hosts))
-	for h, c := range t.hosts {
-		s.Hosts = append(s.Hosts, HostCount{h, *c})
-	}
-	s.Refusals = make([]RuleCount, 0, len(t.refusals))
-	for k, n := range t.refusals {
-		s.Refusals = append(s.Refusals, RuleCount{k.host, k.reason, k.group, k.rule, k.line, *n, k.observed, k.class()})
-	}
-	s.Sites, s.Failed = siteCounts(t.sites), siteCounts(t.failed)
-	s.Answers = answerCounts(t.answers)
-	s.Unjudged = make([]ReasonCount, 0, len(t.unjudged))
-	for k, n := range t.unjudged {
-		s.Unjudged = append(s.Unjudged, ReasonCount{k.host, k.reason, k.verdict.String(), *n, k.class(), k.detail, t.rejected[k]})
-	}
-	s.sort()
-	return s
-}
-
-func (s *Summary) sort() {
-	slices.SortFunc(s.Hosts, func(a, b HostCount) int {
+	s := Summary{Counts: t.total, Signed: t.signed, Waited: t.waits, Pages: t.pages.Refused()}
+	s.Hosts = listed(t.hosts, func(host string, c *Counts) HostCount { return HostCount{host, *c} }, func(a, b HostCount) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Host, b.Host))
 	})
-	slices.SortFunc(s.Refusals, func(a, b RuleCount) int {
+	s.Refusals = listed(t.refusals, func(c RuleCount, n *uint64) RuleCount { c.Count = *n; return c }, func(a, b RuleCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host),
 			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Group, b.Group))
 	})
-	slices.SortFunc(s.Unjudged, func(a, b ReasonCount) int {
+	s.Sites, s.Failed = siteCounts(t.sites), siteCounts(t.failed)
+	s.Answers = listed(t.answers, func(c AnswerCount, n *uint64) AnswerCount { c.Count = *n; return c }, func(a, b AnswerCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Answer, b.Answer))
+	})
+	s.Unjudged = listed(t.unjudged, func(c ReasonCount, n *uint64) ReasonCount {
+		c.Count, c.Before = *n, t.rejected[c]
+		return c
+	}, func(a, b ReasonCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host),
 			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Detail, b.Detail))
 	})
-}
-
-// siteCounts returns the counts, the largest first.
-func siteCounts(counts memo.Bounded[statusKey, uint64]) []SiteCount {
-	list := make([]SiteCount, 0, len(counts))
-	for k, n := range counts {
-		list = append(list, SiteCount{k.host, k.status, *n})
-	}
-	slices.SortFunc(list, func(a, b SiteCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Status, b.Status))
-	})
-	return list
-}
-
-// answerCounts returns the counts, the largest first.
-func answerCounts(counts memo.Bounded[answerKey, uint64]) []AnswerCount {
-	list := make([]AnswerCount, 0, len(counts))
-	for k, n := range counts {
-		list = append(list, AnswerCount{k.host, k.answer, *n})
-	}
-	slices.SortFunc(list, func(a, b AnswerCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Answer, b.Answer))
-	})
-	return list
-}
-
-// paceCounts returns the counts, the longest total wait first.
-func paceCounts(turns memo.Bounded[string, PaceCount]) []PaceCount {
-	all := make([]PaceCount, 0, len(turns))
-	for host, c := range turns {
-		c.Host = host
-		all = append(all, *c)
-	}
-	slices.SortFunc(all, func(a, b PaceCount) int {
+	s.Paced = listed(t.turns, func(host string, c *PaceCount) PaceCount { c.Host = host; return *c }, func(a, b PaceCount) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Host, b.Host))
 	})
-	return all
+	return s
+}
+
+func siteCounts(counts memo.Bounded[SiteCount, uint64]) []SiteCount {
+	return listed(counts, func(c SiteCount, n *uint64) SiteCount { c.Count = *n; return c }, func(a, b SiteCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Status, b.Status))
+	})
+}
+
+// listed returns the rows that row makes of counts, in order.
+func listed[K comparable, V, R any](counts memo.Bounded[K, V], row func(K, *V) R, order func(a, b R) int) []R {
+	list := make([]R, 0, len(counts))
+	for k, v := range counts {
+		list = append(list, row(k, v))
+	}
+	slices.SortFunc(list, order)
+	return list
 }

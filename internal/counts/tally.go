@@ -29,12 +29,12 @@ type Tally struct {
 	waits    Waits
 	signed   uint64 // requests that were signed for their sites
 	hosts    memo.Bounded[string, Counts]
-	refusals memo.Bounded[refusalKey, uint64]
-	unjudged memo.Bounded[unjudgedKey, uint64]
-	rejected map[unjudgedKey]uint64 // of unjudged, before the last https request that was judged
-	sites    memo.Bounded[statusKey, uint64]
-	failed   memo.Bounded[statusKey, uint64]
-	answers  memo.Bounded[answerKey, uint64]
+	refusals memo.Bounded[RuleCount, uint64] // these and the next by all but their counts
+	unjudged memo.Bounded[ReasonCount, uint64]
+	rejected map[ReasonCount]uint64 // of unjudged, before the last https request that was judged
+	sites    memo.Bounded[SiteCount, uint64]
+	failed   memo.Bounded[SiteCount, uint64]
+	answers  memo.Bounded[AnswerCount, uint64]
 	turns    memo.Bounded[string, PaceCount]
 	pages    audit.Pages
 }
@@ -45,30 +45,6 @@ type Waits struct {
 	Total    time.Duration `json:"total_ns"`
 	Longest  time.Duration `json:"longest_ns"`
 }
-
-type refusalKey struct {
-	host   string
-	reason rules.Reason
-	group  string
-	rule   string
-	line   int
-
-	observed bool
-}
-
-type unjudgedKey struct {
-	host    string
-	reason  rules.Reason
-	verdict rules.Verdict
-	detail  string // of rules.ReasonMalformed, whose requests have nothing else in common
-}
-
-type statusKey struct {
-	host   string
-	status int
-}
-
-type answerKey struct{ host, answer string }
 
 // Ended counts e, whose exchange has ended.
 func (t *Tally) Ended(e *audit.Entry) {
@@ -89,13 +65,14 @@ func (t *Tally) Ended(e *audit.Entry) {
 	t.reasonLocked(&q)
 	t.waitLocked(&q)
 	if answer := e.Outcome.SiteAnswer; answer != "" {
-		*t.answers.At(answerKey{q.host, answer}, answerKey{host: audit.Other}, maxSites, answerKey.clone)++
+		*t.answers.At(AnswerCount{Host: q.host, Answer: answer}, AnswerCount{Host: audit.Other}, maxSites, AnswerCount.clone)++
 	}
+	status := SiteCount{Host: q.host, Status: e.Outcome.Status}
 	if q.failed {
-		*t.failed.At(statusKey{q.host, e.Outcome.Status}, statusKey{host: audit.Other}, maxSites, statusKey.clone)++
+		*t.failed.At(status, SiteCount{Host: audit.Other}, maxSites, SiteCount.clone)++
 	}
 	if q.refused {
-		*t.sites.At(statusKey{q.host, e.Outcome.Status}, statusKey{host: audit.Other}, maxSites, statusKey.clone)++
+		*t.sites.At(status, SiteCount{Host: audit.Other}, maxSites, SiteCount.clone)++
 	}
 }
 
@@ -103,25 +80,30 @@ func (t *Tally) Ended(e *audit.Entry) {
 func (t *Tally) reasonLocked(q *request) {
 	d := q.decision
 	if q.judged == audit.ByPath && q.Scheme == "https" {
-		k := unjudgedKey{host: q.host, reason: rules.ReasonUntrusted}
+		k := unjudged(q.host, rules.Refuse, rules.ReasonUntrusted)
 		if n := t.unjudged[k]; n != nil {
 			if t.rejected == nil {
-				t.rejected = map[unjudgedKey]uint64{}
+				t.rejected = map[ReasonCount]uint64{}
 			}
 			t.rejected[k.clone()] = *n
 		}
 	}
 	switch {
 	case q.judged == audit.NotJudged:
-		k := unjudgedKey{q.host, d.Reason, d.Verdict, ""}
+		k := unjudged(q.host, d.Verdict, d.Reason)
 		if d.Reason == rules.ReasonMalformed {
-			k.detail = clip(q.detail)
+			k.Detail = clip(q.detail) // these requests have nothing else in common
 		}
-		*t.unjudged.At(k, unjudgedKey{host: audit.Other}, maxRefusal, unjudgedKey.clone)++
+		*t.unjudged.At(k, ReasonCount{Host: audit.Other, Verdict: rules.Refuse.String()}, maxRefusal, ReasonCount.clone)++
 	case d.Verdict != rules.Allow:
-		k := refusalKey{q.host, d.Reason, clip(d.Group), clip(d.Rule), d.Line, d.Verdict == rules.WouldRefuse}
-		*t.refusals.At(k, refusalKey{host: audit.Other}, maxRefusal, refusalKey.clone)++
+		k := RuleCount{q.host, d.Reason, clip(d.Group), clip(d.Rule), d.Line, 0, d.Verdict == rules.WouldRefuse, q.wouldBe.String()}
+		*t.refusals.At(k, RuleCount{Host: audit.Other}, maxRefusal, RuleCount.clone)++
 	}
+}
+
+// unjudged returns what requests to a host with a reason are counted as.
+func unjudged(host string, v rules.Verdict, r rules.Reason) ReasonCount {
+	return ReasonCount{Host: host, Reason: r, Verdict: v.String(), Class: reason.ClassOf(v, r, false).String()}
 }
 
 // waitLocked counts the wait of q, and that for its turn by host.
@@ -150,30 +132,18 @@ func (w *Waits) add(wait time.Duration) {
 	}
 }
 
-func (k refusalKey) clone() refusalKey {
-	k.host, k.group, k.rule = strings.Clone(k.host), strings.Clone(k.group), strings.Clone(k.rule)
-	return k
+func (c RuleCount) clone() RuleCount {
+	c.Host, c.Group, c.Rule = strings.Clone(c.Host), strings.Clone(c.Group), strings.Clone(c.Rule)
+	return c
 }
 
-func (k unjudgedKey) clone() unjudgedKey {
-	k.host, k.detail = strings.Clone(k.host), strings.Clone(k.detail)
-	return k
+func (c ReasonCount) clone() ReasonCount {
+	c.Host, c.Detail = strings.Clone(c.Host), strings.Clone(c.Detail)
+	return c
 }
 
-// class returns the name of the class of a refusal; empty for audit.Other.
-func (k refusalKey) class() string { return className(k.host, rules.Refuse, k.reason) }
+func (c AnswerCount) clone() AnswerCount { c.Host = strings.Clone(c.Host); return c }
 
-func (k unjudgedKey) class() string { return className(k.host, k.verdict, k.reason) }
-
-func className(host string, v rules.Verdict, r rules.Reason) string {
-	if host == audit.Other {
-		return ""
-	}
-	return reason.ClassOf(v, r, false).String()
-}
-
-func (k answerKey) clone() answerKey { k.host = strings.Clone(k.host); return k }
-
-func (k statusKey) clone() statusKey { k.host = strings.Clone(k.host); return k }
+func (c SiteCount) clone() SiteCount { c.Host = strings.Clone(c.Host); return c }
 
 func clip(s string) string { return s[:min(len(s), maxText)] }

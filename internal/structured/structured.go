@@ -17,22 +17,11 @@ type Member struct {
 // field contain, in their order. Of a key that occurs twice the last value counts. An
 // error in any member is an error of the whole field.
 func Dictionary(lines []string) ([]Member, error) {
-	dictionary, err := httpsfv.UnmarshalDictionary(lines)
-	if err != nil {
-		return nil, err
-	}
-	var all []Member
-	for _, key := range dictionary.Names() {
-		m := Member{Key: key}
-		value, _ := dictionary.Get(key)
-		if item, ok := value.(httpsfv.Item); ok {
-			if token, ok := item.Value.(httpsfv.Token); ok {
-				m.Token = string(token)
-			}
-		}
-		all = append(all, m)
-	}
-	return all, nil
+	return members(lines, func(key string, value httpsfv.Member) (Member, error) {
+		item, _ := value.(httpsfv.Item)
+		token, _ := item.Value.(httpsfv.Token)
+		return Member{key, string(token)}, nil
+	})
 }
 
 // FilterList returns a list (RFC 9651 §3.1) without the members for which drop returns

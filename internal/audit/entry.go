@@ -1,11 +1,9 @@
 package audit
 
 import (
-	"bufio"
-	"crypto/rand"
+	"encoding/binary"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -96,22 +94,20 @@ type Entry struct {
 // NewID returns the id of a decision made now: a UUIDv7 (RFC 9562), ordered by
 // time. Without randomness there is no identity and no TLS either: crypto/rand
 // ends the process rather than return an error.
-func NewID() uuid.UUID { return uuid.Must(uuid.NewV7FromReader(&randomness)) }
+func NewID() uuid.UUID { return uuid.Must(newID()) }
 
-// randomness is read ahead for 32 ids, since they are no secret.
-var randomness = readAhead{from: bufio.NewReaderSize(rand.Reader, 32*16)}
+// newID reads randomness ahead for several ids, since they are no secret.
+var newID = func() func() (uuid.UUID, error) {
+	uuid.EnableRandPool()
+	return uuid.NewV7
+}()
 
-// readAhead is a reader that is safe for concurrent use.
-type readAhead struct {
-	mu   sync.Mutex
-	from *bufio.Reader
-}
-
-// Read implements io.Reader.
-func (r *readAhead) Read(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.from.Read(p)
+// TimeOf returns the time in an id of version 7; ok is false for any other.
+func TimeOf(id []byte) (at time.Time, ok bool) {
+	if len(id) != 16 || id[6]>>4 != 7 {
+		return at, false
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id) >> 16)), true
 }
 
 // Outcome is how an exchange ended.

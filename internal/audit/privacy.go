@@ -117,20 +117,15 @@ var errPattern = errors.New(`write letters and digits in lower case, with * for 
 // parameters: lower-case letters and digits, at least one, and * for any run of them; or a
 // ^ and letters and digits, for the whole name only.
 func CheckRedact(pattern string) error {
-	real, whole := false, pattern
+	names := pattern
 	if name, isWhole := strings.CutPrefix(pattern, "^"); isWhole && !strings.Contains(name, "*") {
-		pattern = name
+		names = name
 	}
-	for i := range len(pattern) {
-		switch c := pattern[i]; {
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
-			real = true
-		case c != '*':
-			return fmt.Errorf("%q is no pattern for names: %w", whole, errPattern)
-		}
-	}
-	if !real {
-		return fmt.Errorf("%q would fit every name: %w", pattern, errPattern)
+	switch {
+	case strings.Trim(names, "abcdefghijklmnopqrstuvwxyz0123456789*") != "":
+		return fmt.Errorf("%q is no pattern for names: %w", pattern, errPattern)
+	case strings.Trim(names, "*") == "":
+		return fmt.Errorf("%q would fit every name: %w", names, errPattern)
 	}
 	return nil
 }

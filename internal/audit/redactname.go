@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -124,37 +125,27 @@ func unescape(s string) string {
 		return s
 	}
 	out := make([]byte, 0, len(s))
-	for i := 0; i < len(s); {
-		if v, ok := hexAt(s, i+1, 2); s[i] == '%' && ok {
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			out = append(out, s[i])
+		} else if v, ok := hexAt(s, i+1, 2); ok {
 			out = append(out, byte(v))
-			i += 3
-			continue
-		}
-		if v, ok := hexAt(s, i+2, 4); s[i] == '%' && i+1 < len(s) && s[i+1]|0x20 == 'u' && ok {
+			i += 2
+		} else if v, ok := hexAt(s, i+2, 4); ok && s[i+1]|0x20 == 'u' {
 			out = utf8.AppendRune(out, rune(v))
-			i += 6
-			continue
+			i += 5
+		} else {
+			out = append(out, '%')
 		}
-		out = append(out, s[i])
-		i++
 	}
 	return string(out)
 }
 
 // hexAt returns the value of the n hexadecimal digits at s[i:].
-func hexAt(s string, i, n int) (v int, ok bool) {
+func hexAt(s string, i, n int) (v uint64, ok bool) {
 	if i+n > len(s) {
 		return 0, false
 	}
-	for _, c := range []byte(s[i : i+n]) {
-		switch {
-		case c >= '0' && c <= '9':
-			v = v<<4 | int(c-'0')
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			v = v<<4 | int(c|0x20-'a'+10)
-		default:
-			return 0, false
-		}
-	}
-	return v, true
+	v, err := strconv.ParseUint(s[i:i+n], 16, 32)
+	return v, err == nil
 }

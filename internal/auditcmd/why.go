@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/audit"
 	"heed/internal/audit/replay"
 	"heed/internal/audit/store"
 	"heed/internal/config"
@@ -97,16 +98,10 @@ const (
 // recent reports whether What is the id of a decision that may not be in the record
 // yet.
 func (c *WhyCmd) recent(now time.Time) bool {
-	id, err := hex.DecodeString(strings.ReplaceAll(c.What, "-", ""))
-	if err != nil || len(id) != 16 || id[6]>>4 != 7 {
-		return false
-	}
-	var at uint64 // milliseconds since 1970 (RFC 9562 §5.7)
-	for _, octet := range id[:6] {
-		at = at<<8 | uint64(octet)
-	}
-	age := now.Sub(time.UnixMilli(int64(at)))
-	return -completionTime < age && age < 2*completionTime
+	id, _ := hex.DecodeString(strings.ReplaceAll(c.What, "-", "")) // what is no id has no time
+	at, ok := audit.TimeOf(id)
+	age := now.Sub(at)
+	return ok && -completionTime < age && age < 2*completionTime
 }
 
 // search searches all records and returns the latest decision found, with the path

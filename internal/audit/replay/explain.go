@@ -3,12 +3,12 @@ package replay
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"strings"
 	"time"
 
 	"heed/internal/acl"
+	"heed/internal/audit"
 	"heed/internal/audit/store"
 	"heed/internal/signal"
 	"heed/rules"
@@ -135,14 +135,13 @@ func explain(ctx context.Context, record *store.Record, parseRules func(string) 
 }
 
 // nearID returns f for the part of the record in which the decision with its id is
-// expected, by the time in that id (RFC 9562 §5.7): a record has no index of ids. It returns
+// expected, by the time in that id: a record has no index of ids. It returns
 // nil when f selects no single id of version 7.
 func nearID(r *store.Reader, f *store.Filter) (*store.Filter, error) {
-	id := f.IDs[0]
-	if len(id) != 16 || id[6]>>4 != 7 || !bytes.Equal(id, f.IDs[1]) {
+	at, ok := audit.TimeOf(f.IDs[0])
+	if !ok || !bytes.Equal(f.IDs[0], f.IDs[1]) {
 		return nil, nil
 	}
-	at := time.UnixMilli(int64(binary.BigEndian.Uint64(id) >> 16))
 	near := *f
 	var err error
 	if near.First, err = r.SeqAt(at); err != nil {

@@ -138,19 +138,19 @@ func (s *scan) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer r.Close()
 	f, err := r.File()
 	err = errors.Join(err, r.Counted(&store.Filter{}, func(n *store.Counted) {
 		if n.Exempt {
 			s.result.Exempt += n.Count
 		}
 	}))
-	r.Close()
 	if err != nil {
 		return err
 	}
 	s.last, s.all = f.LastSeq, f.LastSeq-f.FirstSeq+1
 	if uint64(f.LastSeq-f.FirstSeq) >= uint64(f.Decisions+f.Elsewhere) { // with gaps, which would take as long as decisions
-		return s.part(ctx, f.FirstSeq, f.LastSeq)
+		return s.entries(r, f.FirstSeq, f.LastSeq)
 	}
 	s.next.Store(f.FirstSeq)
 	return s.work(ctx)
@@ -192,16 +192,6 @@ func (s *scan) worker(ctx context.Context) error {
 			s.Progress(min(done, s.all), s.all)
 		}
 	}
-}
-
-// part judges the entries from first to last.
-func (s *scan) part(ctx context.Context, first, last int64) error {
-	r, err := s.record.Read(ctx)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	return s.entries(r, first, last)
 }
 
 // entries judges the entries from first to last.

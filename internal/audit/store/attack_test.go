@@ -232,9 +232,9 @@ func TestHeed_AFalseViewIsReported(t *testing.T) {
 func TestHeed_AHeadThatWasNotedDownProvesTheEnd(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(500)
-	early := &Seal{Hash: hexOf(m.before.hash), Commit: m.before.n}
+	early := &Seal{Hash: m.before.hash.String(), Commit: m.before.n}
 	m.entries(500)
-	late := &Seal{Hash: hexOf(m.before.hash)}
+	late := &Seal{Hash: m.before.hash.String()}
 	for _, seal := range []*Seal{early, late} {
 		if proof := prove(t, m.path, seal); !proof.Whole || !proof.Sealed.Found {
 			t.Errorf("the head %v is in the chain: %v", seal, proof.Damage)

@@ -25,17 +25,11 @@ func Backup(ctx context.Context, path, to string, progress func(done, all int64)
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is there already\nName a new file for the backup", to)
 	}
-	c, _, waiting, err := viewWhole(path)
+	c, waiting, err := viewComplete(ctx, path)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	if c.Context = ctx; waiting == 0 {
-		err = waitComplete(c, completeTimeout)
-	}
-	if err != nil {
-		return nil, err
-	}
 	dir, err := os.MkdirTemp(filepath.Dir(to), ".heed-backup-*") // readable by this user only
 	if err != nil {
 		return nil, fmt.Errorf("the backup cannot be written: %w\nName a file in a directory that you may write to", err)

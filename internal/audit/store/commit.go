@@ -9,6 +9,8 @@ import (
 	"hash/crc32"
 	"strings"
 	"time"
+
+	"heed/rules"
 )
 
 // add adds encoded rows to audit.db as one commit for each run, in one
@@ -187,7 +189,7 @@ func (b *database) hasOutcome(entry int64) (bool, error) {
 }
 
 // digest is a SHA-256.
-type digest = [sha256.Size]byte
+type digest = rules.Digest
 
 // lastTable is the last table whose last id is recorded in commits.
 const lastTable = entryTable

@@ -17,6 +17,7 @@ import (
 type conn struct {
 	*sqlite.Conn
 	path   string
+	source string // the data source name
 	layout layout // 0: not read yet
 }
 
@@ -34,7 +35,7 @@ func dial(path, source string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c, path: path}, nil
+	return &conn{Conn: c, path: path, source: source}, nil
 }
 
 // Rows is the result of a query with columns of any kind.

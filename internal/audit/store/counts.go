@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"heed/internal/audit"
 	"heed/internal/reason"
 )
 
@@ -122,11 +123,7 @@ func (t *tally) find(b *database, ids map[string]bool, rows []row) error {
 	first, list := time.UnixMicro(b.head.time), []string{}
 	for id := range ids {
 		list = append(list, fmt.Sprintf("x'%x'", id))
-		at := int64(0) // RFC 9562 §5.7
-		for _, octet := range []byte(id[:min(6, len(id))]) {
-			at = at<<8 | int64(octet)
-		}
-		if at := time.UnixMilli(at); at.Before(first) {
+		if at, ok := audit.TimeOf([]byte(id)); ok && at.Before(first) {
 			first = at
 		}
 	}

@@ -15,21 +15,20 @@ import (
 	"heed/internal/sqlite"
 )
 
-// view opens the record at path for reading, to which a heed may be writing, and
-// returns the mode in which it was opened. The error says what to do about a file
-// that is not a record, is damaged, or has a newer layout.
-func view(path string) (c *conn, mode string, err error) {
+// view opens the record at path for reading, to which a heed may be writing. The error
+// says what to do about a file that is not a record, is damaged, or has a newer layout.
+func view(path string) (c *conn, err error) {
 	if err := looksLikeRecord(path); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	modes := []string{"ro", "immutable"} // immutable on a disk that cannot be written to
 	if hasWAL(path) {
 		modes[1] = "alone"
 	}
-	for _, mode = range modes {
+	for _, mode := range modes {
 		if c, err = connect(path, mode); err == nil {
 			if err = isRecord(c); err == nil {
-				return c, mode, nil
+				return c, nil
 			}
 			c.Close()
 		}
@@ -37,7 +36,7 @@ func view(path string) (c *conn, mode string, err error) {
 			break
 		}
 	}
-	return nil, "", viewError(path, err)
+	return nil, viewError(path, err)
 }
 
 var (

@@ -2,9 +2,7 @@ package store
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
 	"log/slog"
@@ -35,7 +33,7 @@ func (b *database) removeCommits(s *stub, c *commit) error {
 	if err := b.addTimes(s, c); err != nil {
 		return err
 	}
-	digest, err := b.digest(s.Last, c.last)
+	names, err := b.digest(s.Last, c.last)
 	if err != nil {
 		return err
 	}
@@ -59,8 +57,8 @@ func (b *database) removeCommits(s *stub, c *commit) error {
 	s.Removed.Entries += c.last[entryTable] - s.Last[entryTable]
 	s.Removed.Exempt += c.exempt - s.Exempt
 	s.Removed.Outcomes += outcomes
-	s.Kept = append(s.Kept, kept{c.last, digest})
-	s.Through, s.Time, s.Last, s.Exempt, s.Hash = c.n, c.time, c.last, c.exempt, hexDigest(c.hash)
+	s.Kept = append(s.Kept, kept{c.last, names})
+	s.Through, s.Time, s.Last, s.Exempt, s.Hash = c.n, c.time, c.last, c.exempt, c.hash
 	return nil
 }
 
@@ -76,7 +74,7 @@ func (b *database) dropNames(s *stub) error {
 }
 
 // digest returns the digest of the names after the ids from, up to the ids to.
-func (c *conn) digest(from, to lasts) (hexDigest, error) {
+func (c *conn) digest(from, to lasts) (digest, error) {
 	d := newKeptHash()
 	for t := runTable; t < lastTable; t++ {
 		at, err := c.openAt(t, from[t])
@@ -89,10 +87,10 @@ func (c *conn) digest(from, to lasts) (hexDigest, error) {
 		}
 		at.close()
 		if err != nil {
-			return hexDigest{}, err
+			return digest{}, err
 		}
 	}
-	return hexDigest(d.Sum(nil)), nil
+	return digest(d.Sum(nil)), nil
 }
 
 // addTimes adds the times of the entries after s up to c to s.
@@ -123,7 +121,7 @@ func (b *database) stub() (s *stub, err error) {
 		return s, err
 	}
 	pairs, _, err := b.about()
-	return &stub{Root: hexDigest(root(pairs))}, err
+	return &stub{Root: root(pairs)}, err
 }
 
 // addStub adds a commit over no rows that contains s.
@@ -145,14 +143,14 @@ func (b *database) addStub(s *stub, now time.Time) error {
 // record, and the names kept until the rest of their part is removed. The latest
 // stub is valid; it includes the earlier ones.
 type stub struct {
-	Through int64     `json:"through"` // the last commit removed
-	Time    int64     `json:"time"`    // of that commit
-	Last    lasts     `json:"last"`    // its last ids
-	Exempt  int64     `json:"exempt"`  // likewise
-	Hash    hexDigest `json:"hash"`    // its hash, the predecessor of the first commit in the file
-	Root    hexDigest `json:"root"`    // the root of the chain
-	Removed Removed   `json:"removed"`
-	Kept    []kept    `json:"kept"` // in the order of their ids, up to Last; only while a part is being removed
+	Through int64   `json:"through"` // the last commit removed
+	Time    int64   `json:"time"`    // of that commit
+	Last    lasts   `json:"last"`    // its last ids
+	Exempt  int64   `json:"exempt"`  // likewise
+	Hash    digest  `json:"hash"`    // its hash, the predecessor of the first commit in the file
+	Root    digest  `json:"root"`    // the root of the chain
+	Removed Removed `json:"removed"`
+	Kept    []kept  `json:"kept"` // in the order of their ids, up to Last; only while a part is being removed
 
 	at int64 // the commit that contains it
 }
@@ -163,8 +161,8 @@ type lasts [lastTable + 1]int64
 // kept are names of removed commits that are kept until the rest of their part is
 // removed.
 type kept struct {
-	Last   lasts     `json:"last"`   // up to these ids, from those of the part before
-	Digest hexDigest `json:"digest"` // over the encoded rows, table by table
+	Last   lasts  `json:"last"`   // up to these ids, from those of the part before
+	Digest digest `json:"digest"` // over the encoded rows, table by table
 }
 
 // Removed is what was removed from the beginning of a record. Zero: nothing.
@@ -175,22 +173,6 @@ type Removed struct {
 	Exempt   int64     `json:"exempt"`
 	From     time.Time `json:"from"` // of the first decision removed
 	To       time.Time `json:"to"`   // and of the last
-}
-
-// hexDigest is a digest that is hexadecimal digits in JSON.
-type hexDigest digest
-
-// MarshalText implements encoding.TextMarshaler.
-func (d hexDigest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (d *hexDigest) UnmarshalText(text []byte) error {
-	b, err := hex.DecodeString(string(text))
-	if err != nil || len(b) != len(d) {
-		return errors.New("it is not a SHA-256 in hexadecimal digits")
-	}
-	copy(d[:], b)
-	return nil
 }
 
 // readStub decodes the stub in a commit's column pruned.
@@ -204,7 +186,7 @@ func readStub(b []byte) (*stub, error) {
 
 // last returns the last commit removed.
 func (s *stub) last() *commit {
-	return &commit{n: s.Through, time: s.Time, last: s.Last, exempt: s.Exempt, hash: digest(s.Hash)}
+	return &commit{n: s.Through, time: s.Time, last: s.Last, exempt: s.Exempt, hash: s.Hash}
 }
 
 // newKeptHash returns the hash of kept rows.

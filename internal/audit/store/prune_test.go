@@ -52,7 +52,7 @@ func TestHeed_WhatIsTooOldGoesAndTheRestStaysProved(t *testing.T) {
 	t.Parallel()
 	all := max(2000, entriesOf(5000))
 	m := newMade(t).entries(all) // ten in a second
-	seal := &Seal{Hash: hexOf(m.before.hash)}
+	seal := &Seal{Hash: m.before.hash.String()}
 	bodies := m.count("SELECT count(*) FROM body")
 	p := m.pruner(limits{keep: 100 * time.Second})
 	m.prune(p)
@@ -107,7 +107,7 @@ func TestHeed_OutcomesOfPrunedDecisionsStayUntilTheirCommitGoes(t *testing.T) {
 func TestHeed_ASealProvesWhatPruningLeft(t *testing.T) {
 	t.Parallel()
 	m := newMade(t).entries(max(1500, entriesOf(3000)))
-	seal := &Seal{Hash: hexOf(m.before.hash)}
+	seal := &Seal{Hash: m.before.hash.String()}
 	p := m.pruner(limits{keep: 100 * time.Second})
 	m.prune(p)
 	if proof := prove(t, m.path, seal); !proof.Whole {

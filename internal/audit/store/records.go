@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"heed/internal/audit/store/wal"
-	"heed/internal/sqlite"
 )
 
 // Record is a file of decisions, read alone or with others.
@@ -44,11 +43,11 @@ func Records(paths ...string) ([]*Record, error) {
 	var all []*Record
 	byStore := map[string][]*Record{}
 	for _, path := range paths {
-		c, mode, waiting, err := viewWhole(path)
+		c, waiting, err := viewWhole(path)
 		if err != nil {
 			return nil, err
 		}
-		r, err := newRecord(c, mode)
+		r, err := newRecord(c)
 		if err != nil {
 			return nil, err
 		}
@@ -77,17 +76,17 @@ func Records(paths ...string) ([]*Record, error) {
 // OpenRecord opens the file at path without completing it: decisions that are only
 // in its tail are not read.
 func OpenRecord(path string) (*Record, error) {
-	c, mode, err := view(path)
+	c, err := view(path)
 	if err != nil {
 		return nil, err
 	}
-	return newRecord(c, mode)
+	return newRecord(c)
 }
 
 // newRecord returns the Record of the database, and closes c.
-func newRecord(c *conn, mode string) (*Record, error) {
+func newRecord(c *conn) (*Record, error) {
 	defer c.Close()
-	r := &Record{Path: c.path, source: sqlite.Source(c.path, mode, busyTime), begin: c.layout.present()}
+	r := &Record{Path: c.path, source: c.source, begin: c.layout.present()}
 	if err := r.readHead(c); err != nil {
 		return nil, viewError(r.Path, err)
 	}
@@ -101,7 +100,9 @@ func (r *Record) readHead(c *conn) error {
 		return err
 	}
 	r.Store, r.head = b.store, b.head
-	r.Waiting = c.stranded(r.Path, b.store, b.head.last[entryTable])
+	if isAbandoned(r.Path) { // else a heed adds them
+		r.Waiting = inTail(c.layout, r.Path, b.store, b.head.last[entryTable])
+	}
 	s, err := b.stub()
 	if err != nil {
 		return err
@@ -185,10 +186,10 @@ const viewTimeout = 3 * completeEvery
 // viewWhole is view after the record was completed from its tail: by this process, or by
 // the heed that writes to it. A record that neither completes, on a full or read-only disk
 // for example, is read as it is; waiting is the number of decisions that only its tail has.
-func viewWhole(path string) (c *conn, mode string, waiting int64, err error) {
-	c, mode, err = view(path)
+func viewWhole(path string) (c *conn, waiting int64, err error) {
+	c, err = view(path)
 	if err != nil || !wal.HasBlocks(path) {
-		return c, mode, 0, err
+		return c, 0, err
 	}
 	err = Settle(path)
 	b := &database{conn: c}
@@ -203,23 +204,34 @@ func viewWhole(path string) (c *conn, mode string, waiting int64, err error) {
 	}
 	if err != nil {
 		c.Close()
-		return nil, "", 0, err
+		return nil, 0, err
 	}
-	return c, mode, waiting, nil
+	return c, waiting, nil
 }
 
 // Completed completes the record at path, or waits for the heed that does. waiting is the
 // number of decisions that only its tail has, since it cannot be written.
 func Completed(ctx context.Context, path string) (waiting int64, err error) {
-	c, _, waiting, err := viewWhole(path)
-	if err != nil {
-		return 0, err
+	c, waiting, err := viewComplete(ctx, path)
+	if err == nil {
+		c.Close()
 	}
-	defer c.Close()
+	return waiting, err
+}
+
+// viewComplete is viewWhole for a caller that needs all decisions, and so waits for them.
+func viewComplete(ctx context.Context, path string) (c *conn, waiting int64, err error) {
+	c, waiting, err = viewWhole(path)
+	if err != nil {
+		return nil, 0, err
+	}
 	if c.Context = ctx; waiting == 0 {
 		err = waitComplete(c, completeTimeout)
 	}
-	return waiting, err
+	if err != nil {
+		c.Close()
+	}
+	return c, waiting, err
 }
 
 // abandoned is the time without a write after which no heed is expected to complete
@@ -234,15 +246,6 @@ func isAbandoned(path string) bool {
 		}
 	}
 	return true
-}
-
-// stranded returns the number of decisions after id last in an abandoned tail; 0
-// while a heed writes to it.
-func (c *conn) stranded(path, store string, last int64) (n int64) {
-	if !isAbandoned(path) {
-		return 0
-	}
-	return inTail(c.layout, path, store, last)
 }
 
 // inTail returns the number of decisions after id last in the tail of a record.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,8 +19,6 @@ type Seal struct {
 	Store  string `json:"store"`  // empty: not known
 	Commit int64  `json:"commit"` // 0: not known
 	Hash   string `json:"hash"`
-
-	found bool
 }
 
 // Sealed is the result of looking for a Seal in the chain.
@@ -52,40 +49,29 @@ func ReadSeal(text []byte) (*Seal, error) {
 			s.Store = string(id[1])
 		}
 	}
-	if b, err := hex.DecodeString(s.Hash); err != nil || len(b) != len(digest{}) {
+	if new(digest).UnmarshalText([]byte(s.Hash)) != nil {
 		return nil, errors.New("there is no head in it: 64 hexadecimal digits, as heed audit seal prints them")
 	}
 	return s, nil
 }
 
-// clone returns a copy that was not found yet; nil for nil.
-func (s *Seal) clone() *Seal {
-	if s == nil {
-		return nil
-	}
-	return &Seal{Store: s.Store, Commit: s.Commit, Hash: s.Hash}
-}
-
-// match notes whether c, which is intact, is the sealed commit.
-func (s *Seal) match(c *commit) {
-	if s != nil && s.Hash == hexOf(c.hash) && (s.Commit == 0 || s.Commit == c.n) {
-		s.found, s.Commit = true, c.n
-	}
-}
-
 // sealed returns a *Damage unless the seal is in the chain.
 func (v *verifier) sealed() error {
-	s := v.seal
+	s, found := v.seal, v.found != nil
 	if s == nil {
 		return nil
 	}
-	v.proof.Sealed = &Sealed{Hash: s.Hash, Commit: s.Commit, Found: s.found}
-	d := &Damage{What: "the sealed head is not in the chain", Commit: s.Commit}
+	commit := s.Commit
+	if found {
+		commit = v.found.n
+	}
+	v.proof.Sealed = &Sealed{Hash: s.Hash, Commit: commit, Found: found}
+	d := &Damage{What: "the sealed head is not in the chain", Commit: commit}
 	switch {
-	case s.found && v.stub != nil && len(v.stub.Kept) > 0 && s.Commit < v.stub.at:
+	case found && v.stub != nil && len(v.stub.Kept) > 0 && commit < v.stub.at:
 		d.What = fmt.Sprintf("the sealed head is in the chain, but names of commits before it are proved by commit %d alone", v.stub.at)
 		d.Means = "A part of the record is being pruned. Verify again when heed is done with it, which takes it a minute; heed finishes it when it runs the next time."
-	case s.found:
+	case found:
 		return nil
 	case s.Store != "" && s.Store != v.proof.Store:
 		d.What = fmt.Sprintf("the seal is of another record, %s", s.Store)
@@ -100,8 +86,6 @@ func (v *verifier) sealed() error {
 	}
 	return d
 }
-
-func hexOf(d digest) string { return hex.EncodeToString(d[:]) }
 
 // about returns the table "about", and sets what the proof has of it.
 func (v *verifier) about() ([][2]string, error) {
@@ -125,13 +109,12 @@ func (v *verifier) about() ([][2]string, error) {
 // ordinary tools read (a trigger, a false index) is damage; so is a view that differs,
 // which is reported after the rows.
 func (v *verifier) layout() error {
-	want, err := v.conn.layout.schema()
-	if err == nil {
-		v.types, err = columnTypes()
-	}
+	schema, err := expectedSchema()
 	if err != nil {
 		return err
 	}
+	v.types = &schema.types
+	want := v.conn.layout.objects(schema.objects)
 	have := map[string]string{}
 	if err := v.each(objectsQuery, objects(have)); err != nil {
 		return err
@@ -149,7 +132,7 @@ func (v *verifier) layout() error {
 		if have[name] == "" {
 			what = fmt.Sprintf("the %s is missing", name)
 		}
-		if sum := digest(sha256.Sum256([]byte(have[name]))); slices.Contains(earlierViews[name], hexOf(sum)) {
+		if sum := digest(sha256.Sum256([]byte(have[name]))); slices.Contains(earlierViews[name], sum.String()) {
 			continue
 		}
 		if strings.HasPrefix(name, "view ") {
@@ -181,8 +164,14 @@ func objects(in map[string]string) func(*fields) error {
 	}
 }
 
-// expectedSchema returns the objects of Schema.
-var expectedSchema = sync.OnceValues(func() (map[string]string, error) {
+// expected is Schema as SQLite has it: its objects, and the types of the columns of its tables.
+type expected struct {
+	objects map[string]string
+	types   [len(tables)][]string
+}
+
+// expectedSchema returns what is expected of a file.
+var expectedSchema = sync.OnceValues(func() (*expected, error) {
 	c, err := dial("", ":memory:")
 	if err != nil {
 		return nil, err
@@ -191,28 +180,15 @@ var expectedSchema = sync.OnceValues(func() (map[string]string, error) {
 	if _, err := c.Exec(schema + views); err != nil {
 		return nil, err
 	}
-	want := map[string]string{}
-	return want, c.each(objectsQuery, objects(want))
-})
-
-// columnTypes returns the types of the columns of each table in Schema.
-var columnTypes = sync.OnceValues(func() (*[len(tables)][]string, error) {
-	c, err := dial("", ":memory:")
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	if _, err = c.Exec(schema); err != nil {
-		return nil, err
-	}
-	all := &[len(tables)][]string{}
-	for t := range all {
+	want := &expected{objects: map[string]string{}}
+	err = c.each(objectsQuery, objects(want.objects))
+	for t := range want.types {
 		err = errors.Join(err, c.each("SELECT type FROM pragma_table_info('"+table(t).String()+"') ORDER BY cid", func(f *fields) error {
-			all[t] = append(all[t], f.text())
+			want.types[t] = append(want.types[t], f.text())
 			return nil
 		}))
 	}
-	return all, err
+	return want, err
 })
 
 var (

@@ -28,13 +28,13 @@ func (w *Writer) supersede() error {
 		return fmt.Errorf("it has the layout of an earlier heed, and cannot be moved aside: %w\nMove it away with the files beside it, or name another file in [audit] file", err)
 	}
 	w.o.Log.Warn("the record has the layout of an earlier heed: it was completed and moved, and a new one continues it",
-		"file", w.path, "moved_to", aside, "commit", head.n, "head", hexOf(head.hash))
+		"file", w.path, "moved_to", aside, "commit", head.n, "head", head.hash)
 	return w.openRecord()
 }
 
 // headOf describes the last commit of a record.
 func headOf(b *database) string {
-	return fmt.Sprintf("record %s commit %d hash %s", b.store, b.head.n, hexOf(b.head.hash))
+	return fmt.Sprintf("record %s commit %d hash %s", b.store, b.head.n, b.head.hash)
 }
 
 // closeAlone closes audit.db with all of it in the file itself. A reader would keep rows
@@ -51,7 +51,7 @@ func (w *Writer) closeAlone() error {
 		err = fmt.Errorf("it has the layout of an earlier heed, and cannot be moved aside while another program reads it: %w\nEnd that program, and start heed again", err)
 	}
 	if err == nil {
-		err = w.wal.Restart()
+		err = w.wal.Drop(true)
 	}
 	if err != nil {
 		return errors.Join(err, w.closeFiles())

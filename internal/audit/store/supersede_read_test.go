@@ -22,7 +22,7 @@ func TestARecordIsNotSupersededWhileItIsRead(t *testing.T) {
 	if err := writing.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := view(path)
+	c, err := view(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func killedWithLayout2(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.db")
 	write(t, path, mustRead(t, filepath.Join("testdata", "layout2.db")))
-	c, _, err := view(path)
+	c, err := view(path)
 	if err != nil {
 		t.Fatal(err)
 	}

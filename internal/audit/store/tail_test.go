@@ -61,7 +61,7 @@ func request(i int) *audit.Entry {
 // entries counts what the record at path holds, without its tail.
 func entries(t *testing.T, path string) (n int) {
 	t.Helper()
-	c, _, err := view(path)
+	c, err := view(path)
 	if err != nil {
 		t.Fatal(err)
 	}

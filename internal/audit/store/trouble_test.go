@@ -38,7 +38,7 @@ func stuck(t *testing.T, w *Writer) (free func()) {
 // numbers of its entries and outcomes.
 func intact(t *testing.T, path string) (entries, outcomes int) {
 	t.Helper()
-	c, _, err := view(path)
+	c, err := view(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestHeed_UnrecordedDecisionsAreCountedWhereTheyGoOn(t *testing.T) {
 	if entries, _ := intact(t, path); entries != 0 || w.Lost() != 7 {
 		t.Errorf("%d entries, %d lost; want none and 7", entries, w.Lost())
 	}
-	c, _, err := view(path)
+	c, err := view(path)
 	if err != nil {
 		t.Fatal(err)
 	}

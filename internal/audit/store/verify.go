@@ -51,8 +51,7 @@ type Head struct {
 // means that the file could not be examined; damage is reported in the Proof.
 func Verify(ctx context.Context, path string, seal *Seal, progress func(done, all int64)) (*Proof, error) {
 	proof := &Proof{File: path, Rows: map[string]int64{}}
-	seal = seal.clone()
-	c, _, err := view(path)
+	c, err := view(path)
 	if err == nil {
 		v := &verifier{conn: c, ctx: ctx, proof: proof, seal: seal, progress: progress, pending: map[int64][]pendingOutcome{}}
 		err = v.verify()
@@ -76,6 +75,7 @@ type verifier struct {
 	ctx      context.Context
 	proof    *Proof
 	seal     *Seal
+	found    *commit // the sealed one; nil: it is not in the chain before
 	progress func(done, all int64)
 
 	at      [len(tables)]*cursor   // the current row of each table
@@ -176,14 +176,16 @@ func (v *verifier) advance(c *commit) {
 	v.before = c
 	v.proof.Commits++
 	h := &v.proof.Head
-	h.Commit, h.Hash, h.Entries = c.n, hexOf(c.hash), c.last[entryTable]
+	h.Commit, h.Hash, h.Entries = c.n, c.hash.String(), c.last[entryTable]
 	if c.n > 0 {
 		h.Time = moment(c.time)
 	}
 	if c.n > 0 && (v.stub == nil || c.n > v.stub.Through) {
 		h.Outcomes += c.outcomes
 	}
-	v.seal.match(c)
+	if s := v.seal; s != nil && s.Hash == h.Hash && (s.Commit == 0 || s.Commit == c.n) {
+		v.found = c
+	}
 }
 
 // nothingLeft returns a *Damage when there are rows after the last commit.

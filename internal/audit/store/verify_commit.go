@@ -100,19 +100,19 @@ func (v *verifier) coverUpTo(l link, c *commit, t table, from, to int64) error {
 		if at.id != id {
 			return v.outOfOrder(at, id)
 		}
-		if err := v.coverRow(l, c, at); err != nil {
+		if at.row == nil {
+			return damaged(c, at.table, at.id, isStrange)
+		}
+		l.cover(at.row)
+		if err := v.pass(c, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// coverRow adds the current row of at to the hash, and moves to the next.
-func (v *verifier) coverRow(l link, c *commit, at *cursor) error {
-	if at.row == nil {
-		return damaged(c, at.table, at.id, isStrange)
-	}
-	l.cover(at.row)
+// pass counts and examines the current row of at, and moves to the next.
+func (v *verifier) pass(c *commit, at *cursor) error {
 	v.count(at)
 	if v.bad == nil {
 		v.bad = v.examine(c, at)
@@ -161,11 +161,7 @@ func (v *verifier) coverOutcomes(l link, c *commit) error {
 			v.ended = append(v.ended, at.id)
 			l.cover(at.row)
 		}
-		v.count(at)
-		if v.bad == nil {
-			v.bad = v.examine(c, at)
-		}
-		if err := at.next(); err != nil {
+		if err := v.pass(c, at); err != nil {
 			return err
 		}
 	}
@@ -240,7 +236,7 @@ func (v *verifier) removed(root digest) error {
 	s := v.stub
 	v.proof.Pruned = &s.Removed
 	v.proof.Head.Outcomes = s.Removed.Outcomes
-	if digest(s.Root) != root {
+	if s.Root != root {
 		return &Damage{Table: "about", What: linkBroken,
 			Means: "What the table about says was changed, or what the commits say of those that were pruned."}
 	}
@@ -254,7 +250,7 @@ func (v *verifier) removed(root digest) error {
 				return err
 			}
 		}
-		if hexDigest(d.Sum(nil)) != part.Digest {
+		if digest(d.Sum(nil)) != part.Digest {
 			return v.keptDamage()
 		}
 	}

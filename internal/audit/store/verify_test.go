@@ -28,7 +28,7 @@ func TestHeed_ARecordAsItWasWrittenIsWhole(t *testing.T) {
 	if !proof.Whole || proof.Damage != nil {
 		t.Fatalf("damage %v", proof.Damage)
 	}
-	if proof.Head.Hash != hexOf(m.before.hash) || proof.Head.Commit != m.before.n || proof.Rows["entry"] != int64(n) {
+	if proof.Head.Hash != m.before.hash.String() || proof.Head.Commit != m.before.n || proof.Rows["entry"] != int64(n) {
 		t.Errorf("head %+v, rows %v; the last commit is %d, %x", proof.Head, proof.Rows, m.before.n, m.before.hash)
 	}
 }

@@ -44,7 +44,7 @@ func TestHeed_FilesThatCannotBeReadSayWhy(t *testing.T) {
 		{changed("PRAGMA user_version = 1"), "no record of heed's"}, // nothing of that layout was released
 		{changed("PRAGMA user_version = 7"), "a newer heed wrote it: its layout is number 7"},
 	} {
-		if _, _, err := view(c.path); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := view(c.path); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.path, err, c.want)
 		}
 	}
@@ -180,7 +180,7 @@ func TestHeed_DamageIsReportedAsSuch(t *testing.T) {
 		t.Fatal(err)
 	}
 	var d *Damage
-	if _, _, err := view(path); !errors.As(err, &d) {
+	if _, err := view(path); !errors.As(err, &d) {
 		t.Error(fmt.Sprint(err))
 	}
 }

@@ -203,20 +203,14 @@ func readBlocks(data []byte, store string) (blocks []Block, size int64, err erro
 	return blocks, int64(at), nil
 }
 
-// blockLength returns the length of the block at the start of data according to its
-// header; 0 without one.
-func blockLength(data []byte) int {
-	if len(data) < BlockStart {
-		return 0
-	}
-	return BlockStart + int(binary.LittleEndian.Uint32(data))
-}
-
 // Cut returns the block at the start of data and its length; 0 when it is not
 // complete and valid.
 func Cut(data []byte) (b Block, length int) {
-	length = blockLength(data)
-	if length <= BlockStart || length > len(data) || crc32.Checksum(data[8:length], castagnoli) != binary.LittleEndian.Uint32(data[4:]) {
+	if len(data) < BlockStart {
+		return Block{}, 0
+	}
+	length = BlockStart + int(binary.LittleEndian.Uint32(data))
+	if length == BlockStart || length > len(data) || crc32.Checksum(data[8:length], castagnoli) != binary.LittleEndian.Uint32(data[4:]) {
 		return Block{}, 0
 	}
 	return Block{binary.LittleEndian.Uint64(data[8:]), data[BlockStart:length]}, length
@@ -302,23 +296,12 @@ func (t *Log) Spent(number uint64) bool {
 	return t.Size[i] > Start && t.last[i] <= number
 }
 
-// Drop empties the inactive file; with all, both.
+// Drop empties the inactive file; with all, both, so that another record can use them.
 func (t *Log) Drop(all bool) error {
 	for i, f := range t.Files {
-		if i == t.Active && !all || t.Size[i] <= Start {
+		if i == t.Active && !all {
 			continue
 		}
-		if err := f.Truncate(0); err != nil {
-			return err
-		}
-		t.Size[i], t.last[i] = 0, 0
-	}
-	return nil
-}
-
-// Restart empties both files whole, so that another record can use them.
-func (t *Log) Restart() error {
-	for i, f := range t.Files {
 		if err := f.Truncate(0); err != nil {
 			return err
 		}

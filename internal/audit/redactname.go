@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -142,10 +141,19 @@ func unescape(s string) string {
 }
 
 // hexAt returns the value of the n hexadecimal digits at s[i:].
-func hexAt(s string, i, n int) (v uint64, ok bool) {
+func hexAt(s string, i, n int) (v int, ok bool) {
 	if i+n > len(s) {
 		return 0, false
 	}
-	v, err := strconv.ParseUint(s[i:i+n], 16, 32)
-	return v, err == nil
+	for _, c := range []byte(s[i : i+n]) {
+		switch {
+		case c >= '0' && c <= '9':
+			v = v<<4 | int(c-'0')
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			v = v<<4 | int(c|0x20-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return v, true
 }
